@@ -1,0 +1,145 @@
+/*
+ * pool.h - slab allocator of one storage: hands out slots inside slab files.
+ *
+ * Pure: no I/O, no clock, no lock, no threads; the caller serialises calls and passes the time.
+ *
+ * A *file* is a byte range [0, length) cut into *units* (unit u begins at u * unit; the last one may
+ * be short). A *slab* is an aligned power-of-two number of units given to one *class*; its slots of
+ * `stride` bytes begin at multiples of `align` and keep clear of the file's header and trailer:
+ *
+ *     first = round_up(max(slab begin, header), align)
+ *     slots = (min(slab end, length - trailer) - first) / stride
+ *
+ * With align = stride a slot's number in the file is offset / stride (what KVCM clients need). A
+ * storage whose slot size nobody knows (`external`) uses stride = align = unit-size 1 and counts
+ * slots. The slab length of a class is the smallest power of two that wastes at most 1 % (as far as
+ * the file is long enough).
+ *
+ * A slot is free, used, or held (quarantined until a time, then free). Each used slot carries a
+ * 32-bit `owner` that the caller chooses: the way back from a slot to its block. A slab whose last slot
+ * becomes free goes back to the common units at once, so space moves between classes.
+ *
+ * Sizes in bytes, times in milliseconds of the caller's clock.
+ */
+#ifndef KVB_POOL_H
+#define KVB_POOL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <kvb/status.h>
+
+struct kvb_pool;
+
+struct kvb_pool_options {
+	uint64_t unit;    /* power of two */
+	uint64_t header;  /* bytes at the begin of each file that are never a slot */
+	uint64_t trailer; /* bytes at the end of each file that are never a slot */
+};
+
+/* Slots first..first+count-1 of one slab. `slab` is a handle, valid while the slab has a used or
+ * held slot; it is not durable (see kvb_slab_place). */
+struct kvb_run {
+	uint32_t slab;
+	uint32_t first;
+	uint32_t count;
+};
+
+/* The durable name of a slab: where it lies. */
+struct kvb_slab_place {
+	uint32_t file;
+	uint32_t unit;  /* first unit */
+	uint32_t units; /* power of two */
+};
+
+struct kvb_slab_info {
+	struct kvb_slab_place place;
+	uint32_t class_id;
+	uint64_t stride;
+	uint64_t first_offset; /* byte offset of slot 0 in the file; slot i at first_offset + i * stride */
+	uint32_t slots;
+	uint32_t used;
+	uint32_t held;
+	bool draining;
+};
+
+/* NULL when out of memory or options are invalid. */
+struct kvb_pool *kvb_pool_create(const struct kvb_pool_options *options);
+void kvb_pool_destroy(struct kvb_pool *p);
+
+/* Adds (or, longer, grows) a file. KVB_E_INVALID if it is too short for one slot's unit or shrinks. */
+int kvb_pool_add_file(struct kvb_pool *p, uint32_t file, uint64_t length);
+/* Finds or makes the class for exact (stride, align). KVB_E_INVALID for zero values. */
+int kvb_pool_class(struct kvb_pool *p, uint64_t stride, uint64_t align, uint32_t *class_id);
+/* Slots that a slab of this class has in an empty file of `length` bytes, all slabs together: tells
+ * whether a file is long enough for the class (0 = not one slot). */
+uint64_t kvb_pool_slots_in_file(const struct kvb_pool *p, uint32_t class_id, uint64_t length);
+
+/* Takes `count` free slots. runs[] must hold `count` entries (the worst case); *n_runs is set. Prefers
+ * one run, then few, in the fullest slabs; opens new slabs last. All or nothing:
+ * KVB_E_NO_SPACE, KVB_E_NOMEM change nothing. Owners are 0 until set. */
+int kvb_pool_alloc(struct kvb_pool *p, uint32_t class_id, uint32_t count, struct kvb_run *runs,
+		   uint32_t *n_runs);
+/* How many slots kvb_pool_alloc could hand out now (free units counted). */
+uint64_t kvb_pool_available(const struct kvb_pool *p, uint32_t class_id);
+
+/* Takes exactly these slots, for recovery: opens the slab if need be. Held slots among them (and
+ * slabs of other classes in which every slot is held or free) give way: that the journal hands them
+ * out proves that their hold had ended. KVB_E_CORRUPT when a slot is used, or when the place does
+ * not fit the file. *run is set. */
+int kvb_pool_take(struct kvb_pool *p, uint32_t class_id, struct kvb_slab_place place, uint32_t first,
+		  uint32_t count, struct kvb_run *run);
+
+/* Used slots become free. Never fails; freeing a slot that is not used aborts (a bug). */
+void kvb_pool_free(struct kvb_pool *p, struct kvb_run run);
+/* Used slots become held until `until_ms`. Never fails (out of memory only makes it coarser: held
+ * no shorter). */
+void kvb_pool_hold(struct kvb_pool *p, struct kvb_run run, uint64_t until_ms);
+/* Held slots whose time has come become free. Returns how many. */
+uint64_t kvb_pool_release_due(struct kvb_pool *p, uint64_t now_ms);
+/* Time of the next due hold, UINT64_MAX if none. */
+uint64_t kvb_pool_next_due(const struct kvb_pool *p);
+/* Unclean boot: nothing that is free now is handed out before `until_ms` (whole pool). Slots freed
+ * later are not concerned. */
+void kvb_pool_freeze_free(struct kvb_pool *p, uint64_t until_ms);
+
+void kvb_pool_set_owner(struct kvb_pool *p, uint32_t slab, uint32_t slot, uint32_t owner);
+uint32_t kvb_pool_owner(const struct kvb_pool *p, uint32_t slab, uint32_t slot);
+bool kvb_pool_is_used(const struct kvb_pool *p, uint32_t slab, uint32_t slot);
+/* False when the handle names no open slab. */
+bool kvb_pool_slab(const struct kvb_pool *p, uint32_t slab, struct kvb_slab_info *out);
+/* Calls fn for every open slab, in no order. */
+void kvb_pool_each_slab(const struct kvb_pool *p, void (*fn)(void *ctx, uint32_t slab), void *ctx);
+/* Calls fn for every held run with its time (for checkpoints). */
+void kvb_pool_each_hold(const struct kvb_pool *p,
+			void (*fn)(void *ctx, struct kvb_run run, uint64_t until_ms), void *ctx);
+
+/* No new slots from this slab while set; it closes when empty. */
+void kvb_pool_drain(struct kvb_pool *p, uint32_t slab, bool on);
+
+/* Which slabs of other classes to empty so that one slab of `class_id` can be opened. Asks
+ * may_empty(ctx, slab) (true: everything in it may be evicted now; slabs with held slots are not
+ * asked) over aligned windows of units, fewest used slots first. Sets slabs[] (malloc'd with
+ * kvb_malloc, caller frees) and returns KVB_OK, KVB_E_NO_SPACE, or KVB_E_NOMEM. */
+int kvb_pool_find_victims(const struct kvb_pool *p, uint32_t class_id,
+			  bool (*may_empty)(void *ctx, uint32_t slab), void *ctx, uint32_t **slabs,
+			  size_t *n_slabs);
+
+struct kvb_pool_stats {
+	uint32_t files;
+	uint64_t file_bytes;
+	uint64_t assigned_bytes; /* in open slabs */
+	uint64_t slot_bytes;     /* slots of open slabs * stride */
+	uint64_t used_bytes;
+	uint64_t held_bytes;
+	uint64_t free_unit_bytes; /* in no slab */
+	uint32_t slabs;
+	uint64_t largest_free_run; /* slots, over all classes */
+};
+void kvb_pool_stats(const struct kvb_pool *p, struct kvb_pool_stats *out);
+
+/* Verifies every invariant (bitmaps, counts, lists, no overlap). KVB_OK or KVB_E_CORRUPT with a text. */
+int kvb_pool_check(const struct kvb_pool *p, struct kvb_error *err);
+
+#endif

@@ -1,0 +1,113 @@
+/* arena.c - chunked request memory. Owns the chunks; called by one thread at a time. */
+#include <kvb/arena.h>
+#include <kvb/mem.h>
+
+#include <stdint.h>
+#include <string.h>
+
+#define ALIGN 16u
+#define CHUNK ((size_t)16 * 1024)
+
+struct kvb_arena_chunk {
+	struct kvb_arena_chunk *next;
+	size_t size; /* payload bytes */
+};
+
+#if defined(__SANITIZE_ADDRESS__)
+#define PIECE_PER_CHUNK 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define PIECE_PER_CHUNK 1
+#endif
+#endif
+#ifndef PIECE_PER_CHUNK
+#define PIECE_PER_CHUNK 0
+#endif
+
+#define HEADER ((sizeof(struct kvb_arena_chunk) + ALIGN - 1) / ALIGN * ALIGN)
+
+void kvb_arena_init(struct kvb_arena *a) { memset(a, 0, sizeof *a); }
+
+static int add_chunk(struct kvb_arena *a, size_t size)
+{
+	struct kvb_arena_chunk *c = kvb_malloc(HEADER + size);
+
+	if (!c)
+		return -1;
+	c->next = a->head;
+	c->size = size;
+	a->head = c;
+	a->used = 0;
+	a->total += size;
+	return 0;
+}
+
+void *kvb_arena_alloc(struct kvb_arena *a, size_t size)
+{
+	size_t need;
+	char *p;
+
+	if (size > SIZE_MAX / 4)
+		return NULL;
+	need = PIECE_PER_CHUNK ? (size ? size : 1) : (size + ALIGN - 1) / ALIGN * ALIGN;
+	if (PIECE_PER_CHUNK || !a->head || a->head->size - a->used < need) {
+		size_t chunk = PIECE_PER_CHUNK || need > CHUNK ? need : CHUNK;
+
+		if (add_chunk(a, chunk) != 0)
+			return NULL;
+	}
+	p = (char *)a->head + HEADER + a->used;
+	a->used += need;
+	return p;
+}
+
+void *kvb_arena_calloc(struct kvb_arena *a, size_t n, size_t size)
+{
+	void *p;
+
+	if (size && n > SIZE_MAX / size)
+		return NULL;
+	p = kvb_arena_alloc(a, n * size);
+	return p ? memset(p, 0, n * size) : NULL;
+}
+
+char *kvb_arena_strndup(struct kvb_arena *a, const char *s, size_t n)
+{
+	char *p = kvb_arena_alloc(a, n + 1);
+
+	if (!p)
+		return NULL;
+	memcpy(p, s, n);
+	p[n] = '\0';
+	return p;
+}
+
+static void drop(struct kvb_arena *a, struct kvb_arena_chunk *keep)
+{
+	struct kvb_arena_chunk *c = a->head;
+
+	while (c) {
+		struct kvb_arena_chunk *next = c->next;
+
+		if (c != keep)
+			kvb_free(c);
+		c = next;
+	}
+	a->head = keep;
+	a->used = 0;
+	a->total = keep ? keep->size : 0;
+	if (keep)
+		keep->next = NULL;
+}
+
+void kvb_arena_reset(struct kvb_arena *a)
+{
+	struct kvb_arena_chunk *keep = NULL;
+
+	for (struct kvb_arena_chunk *c = a->head; c && !PIECE_PER_CHUNK; c = c->next)
+		if (c->size == CHUNK)
+			keep = c;
+	drop(a, keep);
+}
+
+void kvb_arena_destroy(struct kvb_arena *a) { drop(a, NULL); }

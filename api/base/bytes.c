@@ -1,0 +1,167 @@
+/* bytes.c - little-endian writer and reader. No state of its own. */
+#include <kvb/bytes.h>
+#include <kvb/mem.h>
+#include <kvb/status.h>
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+void kvb_buf_init(struct kvb_buf *b) { memset(b, 0, sizeof *b); }
+
+void kvb_buf_destroy(struct kvb_buf *b)
+{
+	kvb_free(b->data);
+	kvb_buf_init(b);
+}
+
+void kvb_buf_clear(struct kvb_buf *b)
+{
+	b->len = 0;
+	b->failed = false;
+}
+
+bool kvb_buf_reserve(struct kvb_buf *b, size_t more)
+{
+	void *p = b->data;
+
+	if (b->failed)
+		return false;
+	if (more > SIZE_MAX - b->len || kvb_grow(&p, &b->cap, b->len + more, 1) != KVB_OK) {
+		b->failed = true;
+		return false;
+	}
+	b->data = p;
+	return true;
+}
+
+void kvb_put_bytes(struct kvb_buf *b, const void *p, size_t n)
+{
+	if (n == 0 || !kvb_buf_reserve(b, n))
+		return;
+	memcpy(b->data + b->len, p, n);
+	b->len += n;
+}
+
+static void put_le(struct kvb_buf *b, uint64_t v, size_t n)
+{
+	uint8_t t[8];
+
+	for (size_t i = 0; i < n; i++)
+		t[i] = (uint8_t)(v >> (8 * i));
+	kvb_put_bytes(b, t, n);
+}
+
+void kvb_put_u8(struct kvb_buf *b, uint8_t v) { kvb_put_bytes(b, &v, 1); }
+void kvb_put_u16(struct kvb_buf *b, uint16_t v) { put_le(b, v, 2); }
+void kvb_put_u32(struct kvb_buf *b, uint32_t v) { put_le(b, v, 4); }
+void kvb_put_u64(struct kvb_buf *b, uint64_t v) { put_le(b, v, 8); }
+
+void kvb_put_varint(struct kvb_buf *b, uint64_t v)
+{
+	uint8_t t[10];
+	size_t n = 0;
+
+	while (v >= 0x80) {
+		t[n++] = (uint8_t)(v | 0x80);
+		v >>= 7;
+	}
+	t[n++] = (uint8_t)v;
+	kvb_put_bytes(b, t, n);
+}
+
+void kvb_put_string(struct kvb_buf *b, const char *s, size_t n)
+{
+	kvb_put_varint(b, n);
+	kvb_put_bytes(b, s, n);
+}
+
+void kvb_buf_set_u32(struct kvb_buf *b, size_t at, uint32_t v)
+{
+	if (b->failed || at > b->len || b->len - at < 4)
+		return;
+	for (size_t i = 0; i < 4; i++)
+		b->data[at + i] = (uint8_t)(v >> (8 * i));
+}
+
+void kvb_buf_printf(struct kvb_buf *b, const char *fmt, ...)
+{
+	va_list ap, again;
+	int n;
+
+	va_start(ap, fmt);
+	va_copy(again, ap);
+	n = vsnprintf(NULL, 0, fmt, ap);
+	va_end(ap);
+	if (n >= 0 && kvb_buf_reserve(b, (size_t)n + 1)) {
+		vsnprintf((char *)b->data + b->len, (size_t)n + 1, fmt, again);
+		b->len += (size_t)n;
+	}
+	va_end(again);
+}
+
+struct kvb_rd kvb_rd_make(const void *p, size_t n)
+{
+	return (struct kvb_rd){ .p = p, .end = n ? (const uint8_t *)p + n : p, .failed = false };
+}
+
+size_t kvb_rd_left(const struct kvb_rd *r) { return (size_t)(r->end - r->p); }
+
+const uint8_t *kvb_get_bytes(struct kvb_rd *r, size_t n)
+{
+	const uint8_t *p = r->p;
+
+	if (r->failed || kvb_rd_left(r) < n) {
+		r->failed = true;
+		return NULL;
+	}
+	r->p += n;
+	return p;
+}
+
+static uint64_t get_le(struct kvb_rd *r, size_t n)
+{
+	const uint8_t *p = kvb_get_bytes(r, n);
+	uint64_t v = 0;
+
+	for (size_t i = 0; p && i < n; i++)
+		v |= (uint64_t)p[i] << (8 * i);
+	return v;
+}
+
+uint8_t kvb_get_u8(struct kvb_rd *r) { return (uint8_t)get_le(r, 1); }
+uint16_t kvb_get_u16(struct kvb_rd *r) { return (uint16_t)get_le(r, 2); }
+uint32_t kvb_get_u32(struct kvb_rd *r) { return (uint32_t)get_le(r, 4); }
+uint64_t kvb_get_u64(struct kvb_rd *r) { return get_le(r, 8); }
+
+uint64_t kvb_get_varint(struct kvb_rd *r)
+{
+	uint64_t v = 0;
+
+	for (unsigned shift = 0; shift < 64; shift += 7) {
+		uint8_t c = kvb_get_u8(r);
+
+		if (r->failed)
+			return 0;
+		if (shift == 63 && c > 1)
+			break;
+		v |= (uint64_t)(c & 0x7f) << shift;
+		if (!(c & 0x80))
+			return v;
+	}
+	r->failed = true;
+	return 0;
+}
+
+const char *kvb_get_string(struct kvb_rd *r, size_t *n, size_t max)
+{
+	uint64_t len = kvb_get_varint(r);
+
+	if (r->failed || len > max || len > kvb_rd_left(r)) {
+		r->failed = true;
+		*n = 0;
+		return NULL;
+	}
+	*n = (size_t)len;
+	return (const char *)kvb_get_bytes(r, (size_t)len);
+}

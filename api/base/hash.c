@@ -1,0 +1,82 @@
+/* hash.c - thin layer over libxxhash and libsodium. No state. */
+#include <kvb/hash.h>
+
+#include <sodium.h>
+#include <stdio.h>
+#include <xxhash.h>
+
+uint64_t kvb_checksum(const void *p, size_t n) { return XXH3_64bits(p, n); }
+
+uint64_t kvb_key_mix(struct kvb_key key, uint64_t seed)
+{
+	__uint128_t m = (__uint128_t)(key.lo ^ seed ^ 0x9e3779b97f4a7c15u) *
+			(key.hi ^ (seed >> 32 | seed << 32) ^ 0xd6e8feb86659fd93u);
+	uint64_t x = (uint64_t)m ^ (uint64_t)(m >> 64) ^ key.lo;
+
+	x = (x ^ (x >> 32)) * 0xd6e8feb86659fd93u;
+	return x ^ (x >> 29);
+}
+
+struct kvb_key kvb_key_from_string(const struct kvb_secret *secret, const char *s, size_t n)
+{
+	uint8_t out[crypto_shorthash_siphashx24_BYTES];
+	struct kvb_key key = { 0, 0 };
+
+	_Static_assert(crypto_shorthash_siphashx24_KEYBYTES == sizeof secret->bytes, "secret size");
+	crypto_shorthash_siphashx24(out, (const unsigned char *)s, n, secret->bytes);
+	for (int i = 0; i < 8; i++) {
+		key.hi = key.hi << 8 | out[i];
+		key.lo = key.lo << 8 | out[8 + i];
+	}
+	return key;
+}
+
+struct kvb_key kvb_hash128(const void *p, size_t n)
+{
+	XXH128_hash_t h = XXH3_128bits(p, n);
+
+	return (struct kvb_key){ .hi = h.high64, .lo = h.low64 };
+}
+
+void kvb_key_to_hex(struct kvb_key key, char out[KVB_KEY_HEX + 1])
+{
+	static const char digit[] = "0123456789abcdef";
+
+	for (int i = 0; i < 16; i++) {
+		out[i] = digit[key.hi >> (60 - 4 * i) & 15];
+		out[16 + i] = digit[key.lo >> (60 - 4 * i) & 15];
+	}
+	out[KVB_KEY_HEX] = '\0';
+}
+
+static int hex_value(char c)
+{
+	if (c >= '0' && c <= '9')
+		return c - '0';
+	if (c >= 'a' && c <= 'f')
+		return c - 'a' + 10;
+	if (c >= 'A' && c <= 'F')
+		return c - 'A' + 10;
+	return -1;
+}
+
+bool kvb_key_from_hex(const char *s, size_t n, struct kvb_key *out)
+{
+	uint64_t half[2] = { 0, 0 };
+
+	if (n != KVB_KEY_HEX)
+		return false;
+	for (size_t i = 0; i < n; i++) {
+		int v = hex_value(s[i]);
+
+		if (v < 0)
+			return false;
+		half[i / 16] = half[i / 16] << 4 | (uint64_t)v;
+	}
+	*out = (struct kvb_key){ .hi = half[0], .lo = half[1] };
+	return true;
+}
+
+void kvb_random(void *p, size_t n) { randombytes_buf(p, n); }
+
+bool kvb_equal_secret(const void *a, const void *b, size_t n) { return sodium_memcmp(a, b, n) == 0; }

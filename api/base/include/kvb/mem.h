@@ -1,0 +1,28 @@
+/*
+ * mem.h - memory allocation with a fault point.
+ *
+ * Every allocation of our own code goes through these, so that a test can make the n-th one fail
+ * (kvb_mem_fail_at) and prove that nothing is lost. NULL means out of memory; callers return
+ * KVB_E_NOMEM. Any thread may call. Memory is released with kvb_free.
+ */
+#ifndef KVB_MEM_H
+#define KVB_MEM_H
+
+#include <stddef.h>
+
+void *kvb_malloc(size_t size);
+void *kvb_calloc(size_t n, size_t size);
+void *kvb_realloc(void *p, size_t size);
+char *kvb_strdup(const char *s);
+void kvb_free(void *p);
+
+/* Grows *array (elements of `size` bytes) so that it has room for `need` elements; *cap is the
+ * current and then the new capacity. The old array stays valid and unchanged on KVB_E_NOMEM. */
+int kvb_grow(void **array, size_t *cap, size_t need, size_t size);
+
+/* Test hook: the n-th allocation from now on fails (n = 1 is the next), once; 0 switches it off. */
+void kvb_mem_fail_at(unsigned long n);
+/* How many allocations have been asked for since the last kvb_mem_fail_at. */
+unsigned long kvb_mem_count(void);
+
+#endif

@@ -1,0 +1,123 @@
+/* lock.c - pthread locks with owner checks. */
+#include <kvb/lock.h>
+
+#include <assert.h>
+#include <errno.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <time.h>
+
+#undef NDEBUG
+#define MUST(expr)                                                                                 \
+	do {                                                                                       \
+		int must_rc = (expr);                                                              \
+		assert(must_rc == 0);                                                              \
+		if (must_rc != 0)                                                                  \
+			abort();                                                                   \
+	} while (0)
+
+static uintptr_t self(void) { return (uintptr_t)pthread_self(); }
+
+void kvb_mutex_init(struct kvb_mutex *m)
+{
+	MUST(pthread_mutex_init(&m->m, NULL));
+	atomic_init(&m->owner, 0);
+}
+
+void kvb_mutex_destroy(struct kvb_mutex *m) { MUST(pthread_mutex_destroy(&m->m)); }
+
+void kvb_mutex_lock(struct kvb_mutex *m)
+{
+	MUST(kvb_mutex_held(m));
+	MUST(pthread_mutex_lock(&m->m));
+	atomic_store_explicit(&m->owner, self(), memory_order_relaxed);
+}
+
+void kvb_mutex_unlock(struct kvb_mutex *m)
+{
+	MUST(!kvb_mutex_held(m));
+	atomic_store_explicit(&m->owner, 0, memory_order_relaxed);
+	MUST(pthread_mutex_unlock(&m->m));
+}
+
+bool kvb_mutex_held(const struct kvb_mutex *m)
+{
+	return atomic_load_explicit(&m->owner, memory_order_relaxed) == self();
+}
+
+void kvb_rwlock_init(struct kvb_rwlock *l)
+{
+	pthread_rwlockattr_t a;
+
+	MUST(pthread_rwlockattr_init(&a));
+	/* Writers (starts, finishes) must not starve behind a stream of lookups. */
+	MUST(pthread_rwlockattr_setkind_np(&a, PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP));
+	MUST(pthread_rwlock_init(&l->l, &a));
+	MUST(pthread_rwlockattr_destroy(&a));
+	atomic_init(&l->writer, 0);
+}
+
+void kvb_rwlock_destroy(struct kvb_rwlock *l) { MUST(pthread_rwlock_destroy(&l->l)); }
+void kvb_rwlock_read(struct kvb_rwlock *l) { MUST(pthread_rwlock_rdlock(&l->l)); }
+void kvb_rwlock_read_unlock(struct kvb_rwlock *l) { MUST(pthread_rwlock_unlock(&l->l)); }
+
+void kvb_rwlock_write(struct kvb_rwlock *l)
+{
+	MUST(kvb_rwlock_write_held(l));
+	MUST(pthread_rwlock_wrlock(&l->l));
+	atomic_store_explicit(&l->writer, self(), memory_order_relaxed);
+}
+
+void kvb_rwlock_write_unlock(struct kvb_rwlock *l)
+{
+	MUST(!kvb_rwlock_write_held(l));
+	atomic_store_explicit(&l->writer, 0, memory_order_relaxed);
+	MUST(pthread_rwlock_unlock(&l->l));
+}
+
+bool kvb_rwlock_write_held(const struct kvb_rwlock *l)
+{
+	return atomic_load_explicit(&l->writer, memory_order_relaxed) == self();
+}
+
+void kvb_cond_init(struct kvb_cond *c)
+{
+	pthread_condattr_t a;
+
+	MUST(pthread_condattr_init(&a));
+	MUST(pthread_condattr_setclock(&a, CLOCK_MONOTONIC));
+	MUST(pthread_cond_init(&c->c, &a));
+	MUST(pthread_condattr_destroy(&a));
+}
+
+void kvb_cond_destroy(struct kvb_cond *c) { MUST(pthread_cond_destroy(&c->c)); }
+void kvb_cond_signal(struct kvb_cond *c) { MUST(pthread_cond_signal(&c->c)); }
+void kvb_cond_broadcast(struct kvb_cond *c) { MUST(pthread_cond_broadcast(&c->c)); }
+
+void kvb_cond_wait(struct kvb_cond *c, struct kvb_mutex *m)
+{
+	MUST(!kvb_mutex_held(m));
+	atomic_store_explicit(&m->owner, 0, memory_order_relaxed);
+	MUST(pthread_cond_wait(&c->c, &m->m));
+	atomic_store_explicit(&m->owner, self(), memory_order_relaxed);
+}
+
+bool kvb_cond_wait_ms(struct kvb_cond *c, struct kvb_mutex *m, uint64_t timeout_ms)
+{
+	struct timespec t;
+	int rc;
+
+	MUST(!kvb_mutex_held(m));
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	t.tv_sec += (time_t)(timeout_ms / 1000);
+	t.tv_nsec += (long)(timeout_ms % 1000) * 1000000;
+	if (t.tv_nsec >= 1000000000) {
+		t.tv_sec++;
+		t.tv_nsec -= 1000000000;
+	}
+	atomic_store_explicit(&m->owner, 0, memory_order_relaxed);
+	rc = pthread_cond_timedwait(&c->c, &m->m, &t);
+	atomic_store_explicit(&m->owner, self(), memory_order_relaxed);
+	MUST(rc != 0 && rc != ETIMEDOUT);
+	return rc == 0;
+}

@@ -1,0 +1,67 @@
+/* mem.c - malloc with a fault point. State: two atomic counters, used by tests only. */
+#include <kvb/mem.h>
+#include <kvb/status.h>
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+static atomic_ulong fail_at;
+static atomic_ulong counted;
+
+static bool fails(void)
+{
+	unsigned long at = atomic_load_explicit(&fail_at, memory_order_relaxed);
+
+	if (at == 0)
+		return false;
+	return atomic_fetch_add_explicit(&counted, 1, memory_order_relaxed) + 1 == at;
+}
+
+void kvb_mem_fail_at(unsigned long n)
+{
+	atomic_store(&counted, 0);
+	atomic_store(&fail_at, n);
+}
+
+unsigned long kvb_mem_count(void) { return atomic_load(&counted); }
+
+void *kvb_malloc(size_t size) { return fails() ? NULL : malloc(size ? size : 1); }
+
+void *kvb_calloc(size_t n, size_t size) { return fails() ? NULL : calloc(n ? n : 1, size ? size : 1); }
+
+void *kvb_realloc(void *p, size_t size) { return fails() ? NULL : realloc(p, size ? size : 1); }
+
+void kvb_free(void *p) { free(p); }
+
+char *kvb_strdup(const char *s)
+{
+	size_t n = strlen(s) + 1;
+	char *p = kvb_malloc(n);
+
+	return p ? memcpy(p, s, n) : NULL;
+}
+
+int kvb_grow(void **array, size_t *cap, size_t need, size_t size)
+{
+	size_t n = *cap ? *cap : 8;
+	void *p;
+
+	if (need <= *cap)
+		return KVB_OK;
+	while (n < need) {
+		if (n > SIZE_MAX / 2)
+			return KVB_E_NOMEM;
+		n *= 2;
+	}
+	if (n > SIZE_MAX / size)
+		return KVB_E_NOMEM;
+	p = kvb_realloc(*array, n * size);
+	if (!p)
+		return KVB_E_NOMEM;
+	*array = p;
+	*cap = n;
+	return KVB_OK;
+}

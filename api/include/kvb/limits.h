@@ -1,0 +1,20 @@
+/* limits.h - bounds of the interface, one place. Sizes in bytes unless named otherwise. */
+#ifndef KVB_LIMITS_H
+#define KVB_LIMITS_H
+
+#define KVB_MAX_KEYS 16384u           /* keys in one request */
+#define KVB_MAX_KEY_STRING 1024u      /* one string key */
+#define KVB_MAX_INSTANCES_PER_MATCH 64u
+#define KVB_MAX_SPECS 32u             /* specs of one instance */
+#define KVB_MAX_NAME 127u             /* names of storages, groups, instances, specs, tenants */
+#define KVB_MAX_REQUEST_ID 127u
+#define KVB_MAX_BODY (32u << 20)      /* default bound of a request body */
+#define KVB_MAX_SPEC_SIZE (1ull << 32) /* one spec of one block: 4 GiB */
+#define KVB_MIN_SPEC_SIZE 1ull
+#define KVB_MAX_ROOT 1023u            /* path of a storage's root directory */
+#define KVB_MAX_EXTRA 4096u           /* opaque text kept with an instance */
+#define KVB_MAX_LEASE_MS 600000u      /* bound of the manager's own lease_max_ms parameter */
+#define KVB_MAX_SESSION_MS 3600000u   /* bound of the manager's own session_max_ms parameter */
+#define KVB_SESSION_ID_HEX 32         /* digits of a session id */
+
+#endif

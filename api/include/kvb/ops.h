@@ -1,0 +1,264 @@
+/*
+ * ops.h - the plain structs behind every API: what a request asks and what the core answers.
+ *
+ * Each wire API (native JSON, protobuf, KVCM, SGLang) decodes into these, calls the core, and encodes
+ * the result; nothing here knows HTTP, JSON or SQL. All pointers are borrowed from the request's
+ * arena and live until the answer is encoded. Durations are milliseconds, sizes bytes.
+ * Strings are NUL-terminated, already checked (kvb_name_valid) by the decoder.
+ */
+#ifndef KVB_OPS_H
+#define KVB_OPS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <kvb/hash.h>
+#include <kvb/limits.h>
+
+/* 1..127 of [A-Za-z0-9._-], not starting with '.' or '-': safe in URLs, paths and logs. */
+bool kvb_name_valid(const char *s, size_t n);
+
+/* ---- objects that an administrator makes ---------------------------------------------------- */
+
+/* A named place for blocks. `name`, `type`, `root`, `unit`, `file_size` never change; `capacity` may
+ * grow, `enabled` may change. */
+struct kvb_storage_spec {
+	const char *name;
+	const char *type;   /* "file" (slab files below `root`); "null" (addresses only, for benchmarks) */
+	const char *root;   /* absolute directory on the manager's host; "" for "null" */
+	uint64_t capacity;  /* bytes of slab files at most; a multiple of `unit` */
+	uint64_t file_size; /* bytes of one slab file; 0 = default (1 GiB or the capacity, if smaller) */
+	uint64_t unit;      /* slab unit, a power of two; 0 = default 64 MiB */
+	bool enabled;       /* false: no new blocks go there; those there stay readable */
+};
+
+/* Quota and placement for several instances. */
+struct kvb_group_spec {
+	const char *name;
+	uint64_t capacity;           /* bytes of block data at most; 0 = only the storages limit */
+	const char *const *storages; /* candidates in order of preference; at least one */
+	uint32_t n_storages;
+};
+
+struct kvb_spec {
+	const char *name;
+	uint64_t size; /* exact bytes, KVB_MIN_SPEC_SIZE..KVB_MAX_SPEC_SIZE */
+};
+
+/* One model deployment: the layout of its blocks. Everything but `extra` is fixed once registered. */
+struct kvb_instance_spec {
+	const char *tenant;
+	const char *id;
+	const char *group;
+	uint32_t block_tokens; /* tokens per block, for people and KVCM; 0 = not told */
+	const struct kvb_spec *specs;
+	uint32_t n_specs;  /* 1..KVB_MAX_SPECS */
+	const char *extra; /* opaque text, "" if none */
+};
+
+/* ---- locations -------------------------------------------------------------------------------- */
+
+/* A slab file that an answer refers to. Clients map `uuid` to their own mount by the superblock
+ * (kvb/superblock.h) and open `path` below it. */
+struct kvb_file_ref {
+	const char *storage; /* name */
+	const char *type;    /* "file" */
+	char uuid[37];       /* of the storage, text form */
+	char path[64];       /* relative to the storage's root */
+};
+
+/* Where one spec of one block lies. `length` 0 = nothing here (see the result's own comment). */
+struct kvb_location {
+	uint32_t file; /* index into the answer's files[] */
+	uint64_t offset;
+	uint64_t length;
+	uint64_t generation; /* number of this slot's life; never repeated */
+	uint64_t checksum;   /* kvb_checksum of the bytes, when has_checksum */
+	bool has_checksum;
+};
+
+struct kvb_files {
+	struct kvb_file_ref *v;
+	uint32_t n;
+};
+
+/* ---- lookups ---------------------------------------------------------------------------------- */
+
+/* Length of the longest present prefix, per instance. No lease, no touch: safe to poll. */
+struct kvb_match_req {
+	const char *tenant;
+	const char *const *instances;
+	uint32_t n_instances;
+	const struct kvb_key *keys;
+	uint32_t n_keys;
+};
+struct kvb_match_res {
+	uint32_t n_instances;
+	const char *const *instances; /* those of the request */
+	uint32_t *matched;            /* leading keys present with all specs */
+};
+
+enum kvb_lookup_mode {
+	KVB_LOOKUP_PREFIX, /* stop at the first miss */
+	KVB_LOOKUP_BATCH,  /* every key on its own */
+};
+
+#define KVB_LEASE_DEFAULT UINT32_MAX
+
+/* Locations of blocks, leased: until lease_ms after the request was *sent*, no located slot is reused. */
+struct kvb_lookup_req {
+	const char *tenant;
+	const char *instance;
+	enum kvb_lookup_mode mode;
+	const struct kvb_key *keys;
+	uint32_t n_keys;
+	const char *const *specs; /* names; n_specs 0 = all of the instance */
+	uint32_t n_specs;
+	uint32_t lease_ms; /* 0 = none, KVB_LEASE_DEFAULT = the manager's; capped by the manager */
+};
+struct kvb_lookup_res {
+	uint32_t n_keys;  /* of the request */
+	uint32_t matched; /* PREFIX: leading hits; BATCH: all hits */
+	uint32_t n_specs; /* columns of loc */
+	const char *const *specs; /* their names */
+	bool *hit;                /* [n_keys] */
+	struct kvb_location *loc; /* [n_keys * n_specs], valid where hit */
+	uint32_t lease_ms;        /* granted; may be less than asked, 0 = none */
+	struct kvb_files files;
+};
+
+/* ---- two-phase write -------------------------------------------------------------------------- */
+
+struct kvb_start_req {
+	const char *tenant;
+	const char *instance;
+	const char *request_id;     /* "" = none: the call is then not idempotent */
+	const struct kvb_key *keys; /* one chain, head first; no key twice */
+	uint32_t n_keys;
+	bool has_parent;
+	struct kvb_key parent;    /* the block before keys[0] */
+	const char *const *specs; /* specs that this writer brings; n_specs 0 = all */
+	uint32_t n_specs;
+	uint32_t deadline_ms; /* 0 = the manager's default; capped by the manager */
+};
+
+enum kvb_start_outcome {
+	KVB_START_WRITE,  /* write the locations with length > 0, then finish */
+	KVB_START_EXISTS, /* committed already: nothing to do */
+	KVB_START_BUSY,   /* another open session writes it */
+};
+
+enum kvb_session_state { KVB_SESSION_OPEN, KVB_SESSION_FINISHED, KVB_SESSION_ABORTED, KVB_SESSION_EXPIRED };
+
+struct kvb_start_res {
+	char session[KVB_SESSION_ID_HEX + 1]; /* "" when nothing is to be written */
+	enum kvb_session_state state;         /* not OPEN: a repeated id; no locations follow */
+	uint32_t deadline_ms;                 /* remaining; submit no write after it */
+	uint32_t n_keys;
+	uint32_t n_specs;
+	const char *const *specs;
+	uint8_t *outcome;         /* [n_keys] enum kvb_start_outcome */
+	struct kvb_location *loc; /* [n_keys * n_specs], length 0 = do not write this one */
+	uint32_t n_write;         /* keys with outcome WRITE */
+	struct kvb_files files;
+};
+
+enum kvb_mask_kind { KVB_MASK_ALL, KVB_MASK_COUNT, KVB_MASK_BITS };
+
+struct kvb_finish_req {
+	const char *tenant;
+	const char *session; /* 32 hex digits */
+	/* Which of the session's written blocks (request order, WRITE only) succeeded. */
+	enum kvb_mask_kind mask_kind;
+	uint32_t mask_count;    /* COUNT: the first so many; BITS: length of mask, must equal n_write */
+	const bool *mask;       /* BITS */
+	uint32_t n_checksums;   /* 0, or n_write * n_specs of the session */
+	const uint64_t *checksums; /* row per written block; columns not written are ignored */
+	bool quiesced; /* all completions arrived: failed slots need no grace */
+};
+struct kvb_finish_res {
+	enum kvb_session_state state;
+	uint32_t committed;
+	uint32_t failed;
+};
+
+struct kvb_abort_req {
+	const char *tenant;
+	const char *session;
+	bool quiesced;
+};
+
+struct kvb_delete_req {
+	const char *tenant;
+	const char *instance;
+	const struct kvb_key *keys;
+	uint32_t n_keys;
+};
+struct kvb_delete_res {
+	uint32_t deleted; /* blocks that were there */
+};
+
+/* ---- views for people ------------------------------------------------------------------------- */
+
+struct kvb_block_view {
+	struct kvb_key key;
+	bool has_parent;
+	struct kvb_key parent;
+	uint32_t children;
+	uint64_t created_ms;  /* wall time */
+	uint64_t idle_ms;     /* since the last lookup or the commit */
+	uint32_t lease_ms;    /* remaining */
+	uint32_t n_specs;     /* of the instance */
+	const char *const *specs;
+	const char **state;       /* "absent" | "writing" | "committed" | "deleting" */
+	struct kvb_location *loc; /* [n_specs], length 0 when absent */
+	struct kvb_files files;
+};
+
+struct kvb_storage_view {
+	struct kvb_storage_spec spec;
+	char uuid[37];
+	bool healthy;
+	const char *problem; /* sentence, "" when healthy */
+	uint32_t files;
+	uint64_t file_bytes;        /* of slab files made so far */
+	uint64_t assigned_bytes;    /* in slabs */
+	uint64_t used_bytes;        /* slots of live blocks, open sessions included */
+	uint64_t quarantined_bytes; /* slots waiting for a lease or a grace to end */
+	uint64_t free_bytes;        /* file_bytes and room to grow, less assigned */
+};
+struct kvb_group_view {
+	struct kvb_group_spec spec;
+	uint64_t used_bytes;
+	uint64_t blocks;
+};
+struct kvb_instance_view {
+	struct kvb_instance_spec spec;
+	uint64_t blocks;
+	uint64_t used_bytes;
+	uint64_t open_sessions;
+	uint64_t open_bytes;   /* of open sessions */
+	uint64_t leased_bytes; /* estimate: granted in the current lease window */
+};
+
+struct kvb_stats {
+	char version[32];
+	char owner[64];     /* id of the owning manager */
+	const char *state;  /* "ready" | "standby" | "recovering" | "stopped" */
+	uint64_t uptime_ms;
+	uint64_t blocks;
+	uint64_t sessions;
+	uint64_t journal_bytes; /* since the last checkpoint */
+	uint64_t journal_limit;
+	uint64_t evicted_blocks;
+	uint64_t expired_sessions;
+	struct kvb_storage_view *storages;
+	uint32_t n_storages;
+	struct kvb_group_view *groups;
+	uint32_t n_groups;
+	struct kvb_instance_view *instances;
+	uint32_t n_instances;
+};
+
+#endif

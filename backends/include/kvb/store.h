@@ -1,0 +1,194 @@
+/*
+ * store.h - metadata store: registry, ownership, journal, checkpoints. It knows no slabs or blocks.
+ *
+ * A backend fills a `struct kvb_store_ops`; callers use the guarded wrappers kvb_store_* below, which
+ * check arguments, count and time every call. Backends: "sqlite" (embedded default), "memory" (tests,
+ * benchmarks; forgets at close unless shared, see kvb_memory_store_*), "fault" (stacks on another).
+ *
+ * Results of every call: KVB_OK; KVB_E_STORE_FULL or KVB_E_STORE_IO = nothing was changed;
+ * KVB_E_UNKNOWN_OUTCOME = it may or may not have been changed (ask again before relying on either);
+ * KVB_E_FENCED = the given fence is not the partition's newest: nothing was changed.
+ *
+ * Threads: all calls may come from any thread, at the same time; a backend serialises what it must.
+ * append/sync never wait for checkpoint_* or housekeeping.
+ */
+#ifndef KVB_STORE_H
+#define KVB_STORE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <kvb/bytes.h>
+#include <kvb/status.h>
+
+enum kvb_durability {
+	KVB_DURABILITY_FULL,   /* append returns after a sync: survives power loss */
+	KVB_DURABILITY_NORMAL, /* append survives kill -9 at once, power loss only after kvb_store_sync */
+};
+
+struct kvb_store_options {
+	const char *path; /* sqlite: database file; memory: name of a shared store, "" = private */
+	enum kvb_durability durability;
+	uint64_t reserve_bytes; /* space kept aside for KVB_APPEND_URGENT when the disk is full */
+};
+
+/* Versions begin at 1. As expected version: KVB_VERSION_NONE = must not exist, KVB_VERSION_ANY = as it is. */
+#define KVB_VERSION_NONE 0ull
+#define KVB_VERSION_ANY UINT64_MAX
+
+enum {
+	KVB_APPEND_URGENT = 1, /* may use the reserved space (deletes, finishes, expiry) */
+};
+
+/* Where kvb_store_load delivers. Return KVB_OK to go on; another value ends the load with it. */
+struct kvb_load_sink {
+	int (*slice)(void *ctx, uint32_t number, const void *bytes, size_t n);
+	int (*record)(void *ctx, uint64_t seq, const void *bytes, size_t n);
+	void *ctx;
+};
+
+struct kvb_store_stats {
+	uint64_t journal_bytes; /* payload after the newest checkpoint */
+	uint64_t last_seq;      /* newest appended, 0 if none */
+	uint64_t free_bytes;    /* on the disk of the store; UINT64_MAX if unknown */
+};
+
+typedef int (*kvb_registry_fn)(void *ctx, const char *key, const void *bytes, size_t n, uint64_t version);
+
+/* The backend's table. `size` is sizeof of the struct the backend was compiled with; new members go to
+ * the end. All members are required unless marked. Meanings: the wrappers below. */
+struct kvb_store_ops {
+	size_t size;
+	const char *name;
+	int (*open)(const struct kvb_store_options *o, void **self, struct kvb_error *err);
+	void (*close)(void *self);
+
+	int (*get)(void *self, const char *key, struct kvb_buf *value, uint64_t *version, struct kvb_error *err);
+	int (*put)(void *self, const char *key, uint64_t expect, const void *bytes, size_t n,
+		   uint64_t *version, struct kvb_error *err);
+	int (*del)(void *self, const char *key, uint64_t expect, struct kvb_error *err);
+	int (*list)(void *self, const char *prefix, kvb_registry_fn fn, void *ctx, struct kvb_error *err);
+
+	int (*acquire)(void *self, uint32_t partition, const char *owner, uint32_t ttl_ms, uint64_t *fence,
+		       char *holder, size_t holder_size, struct kvb_error *err);
+	int (*renew)(void *self, uint32_t partition, uint64_t fence, uint32_t ttl_ms, struct kvb_error *err);
+	int (*release)(void *self, uint32_t partition, uint64_t fence, struct kvb_error *err);
+
+	int (*append)(void *self, uint32_t partition, uint64_t fence, uint64_t seq, const void *bytes,
+		      size_t n, unsigned flags, struct kvb_error *err);
+	int (*sync)(void *self, struct kvb_error *err);
+
+	int (*checkpoint_begin)(void *self, uint32_t partition, uint64_t fence, uint64_t *id,
+				struct kvb_error *err);
+	int (*checkpoint_slice)(void *self, uint32_t partition, uint64_t fence, uint64_t id, uint32_t number,
+				const void *bytes, size_t n, struct kvb_error *err);
+	int (*checkpoint_commit)(void *self, uint32_t partition, uint64_t fence, uint64_t id,
+				 uint32_t slices, uint64_t upto_seq, struct kvb_error *err);
+	int (*checkpoint_abort)(void *self, uint32_t partition, uint64_t id);
+
+	int (*load)(void *self, uint32_t partition, uint64_t *base_seq, const struct kvb_load_sink *sink,
+		    struct kvb_error *err);
+	int (*stats)(void *self, uint32_t partition, struct kvb_store_stats *out, struct kvb_error *err);
+};
+
+struct kvb_store; /* wrapper around one opened backend */
+
+extern const struct kvb_store_ops kvb_store_sqlite;
+extern const struct kvb_store_ops kvb_store_memory;
+
+/* Opens. A database on a network mount is refused (WAL needs shared memory): KVB_E_UNSUPPORTED. */
+int kvb_store_open(const struct kvb_store_ops *ops, const struct kvb_store_options *o,
+		   struct kvb_store **out, struct kvb_error *err);
+void kvb_store_close(struct kvb_store *s);
+const char *kvb_store_name(const struct kvb_store *s);
+enum kvb_durability kvb_store_durability(const struct kvb_store *s);
+
+/* Registry: small documents by key (<= 1 MiB each). KVB_E_NOT_FOUND; KVB_E_CONFLICT when the version
+ * is not the expected one. put is durable when it returns, in both modes. `version` may be NULL. */
+int kvb_store_get(struct kvb_store *s, const char *key, struct kvb_buf *value, uint64_t *version,
+		  struct kvb_error *err);
+int kvb_store_put(struct kvb_store *s, const char *key, uint64_t expect, const void *bytes, size_t n,
+		  uint64_t *version, struct kvb_error *err);
+int kvb_store_del(struct kvb_store *s, const char *key, uint64_t expect, struct kvb_error *err);
+/* In key order. `fn` returns KVB_OK to go on. */
+int kvb_store_list(struct kvb_store *s, const char *prefix, kvb_registry_fn fn, void *ctx,
+		   struct kvb_error *err);
+
+/* Ownership of a partition for ttl_ms from the call's begin. `fence` grows with every change of
+ * owner. KVB_E_NOT_OWNER while another owner's lease runs; `holder` (may be NULL) then gets its name.
+ * A lease ends early when its process is provably dead on this boot of this host (the owner text is
+ * "<host>:<pid>:<start time>:<boot id>:<random>", see kvb_owner_name). */
+int kvb_store_acquire(struct kvb_store *s, uint32_t partition, const char *owner, uint32_t ttl_ms,
+		      uint64_t *fence, char *holder, size_t holder_size, struct kvb_error *err);
+/* KVB_E_FENCED when somebody else has it. */
+int kvb_store_renew(struct kvb_store *s, uint32_t partition, uint64_t fence, uint32_t ttl_ms,
+		    struct kvb_error *err);
+int kvb_store_release(struct kvb_store *s, uint32_t partition, uint64_t fence, struct kvb_error *err);
+/* Name of this process as owner. `out` holds 192 bytes. */
+void kvb_owner_name(char out[192]);
+/* True only when the owner named is provably gone: same boot, no such process. */
+bool kvb_owner_is_dead(const char *owner);
+
+/* Journal: appends one batch as `seq`, which must be last_seq + 1 (else KVB_E_CONFLICT), in one
+ * transaction that also checks the fence. Durability as opened. <= 64 MiB a batch. */
+int kvb_store_append(struct kvb_store *s, uint32_t partition, uint64_t fence, uint64_t seq,
+		     const void *bytes, size_t n, unsigned flags, struct kvb_error *err);
+/* NORMAL: everything appended before the call is on stable media. FULL: nothing to do. */
+int kvb_store_sync(struct kvb_store *s, struct kvb_error *err);
+
+/* Checkpoint: slices (<= 4 MiB each, numbered from 0) written in transactions of their own; commit
+ * makes them the state at `upto_seq` and truncates the journal up to it, atomically. Old slices and
+ * rows are removed in small steps afterwards. An unfinished checkpoint leaves nothing behind. */
+int kvb_store_checkpoint_begin(struct kvb_store *s, uint32_t partition, uint64_t fence, uint64_t *id,
+			       struct kvb_error *err);
+int kvb_store_checkpoint_slice(struct kvb_store *s, uint32_t partition, uint64_t fence, uint64_t id,
+			       uint32_t number, const void *bytes, size_t n, struct kvb_error *err);
+int kvb_store_checkpoint_commit(struct kvb_store *s, uint32_t partition, uint64_t fence, uint64_t id,
+				uint32_t slices, uint64_t upto_seq, struct kvb_error *err);
+int kvb_store_checkpoint_abort(struct kvb_store *s, uint32_t partition, uint64_t id);
+
+/* Delivers the newest committed checkpoint's slices in order, then the journal records after it in
+ * order of seq. *base_seq = the checkpoint's upto_seq (0 if none), set before the first delivery.
+ * KVB_E_CORRUPT for a gap in seq, a missing slice, or a bad checksum of a row. */
+int kvb_store_load(struct kvb_store *s, uint32_t partition, uint64_t *base_seq,
+		   const struct kvb_load_sink *sink, struct kvb_error *err);
+int kvb_store_stats_get(struct kvb_store *s, uint32_t partition, struct kvb_store_stats *out,
+			struct kvb_error *err);
+
+/* What the wrapper counted since open. */
+struct kvb_store_counters {
+	uint64_t calls;
+	uint64_t errors;
+	uint64_t appends;
+	uint64_t append_bytes;
+	uint64_t append_us; /* summed */
+	uint64_t append_max_us;
+};
+void kvb_store_counters_get(const struct kvb_store *s, struct kvb_store_counters *out);
+
+/* ---- fault backend: stacks on an opened store ------------------------------------------------- */
+
+enum kvb_fault_kind {
+	KVB_FAULT_NONE,
+	KVB_FAULT_ERROR,          /* the call fails with `status`; the store below is not asked */
+	KVB_FAULT_DELAY,          /* sleeps delay_ms, then asks */
+	KVB_FAULT_UNKNOWN_BEFORE, /* returns KVB_E_UNKNOWN_OUTCOME without asking */
+	KVB_FAULT_UNKNOWN_AFTER,  /* asks, then returns KVB_E_UNKNOWN_OUTCOME */
+};
+struct kvb_fault {
+	enum kvb_fault_kind kind;
+	const char *call;   /* "append", "renew"...; NULL = every call */
+	uint64_t at;        /* the n-th matching call from now on (1 = next); 0 = each one */
+	uint64_t times;     /* how many calls from there on; 0 = without end */
+	int status;         /* for ERROR */
+	uint32_t delay_ms;  /* for DELAY */
+};
+/* Wraps `below` (then owned by the new store). */
+int kvb_fault_store_open(struct kvb_store *below, struct kvb_store **out, struct kvb_error *err);
+/* Replaces the rule. Any thread. */
+void kvb_fault_store_set(struct kvb_store *s, const struct kvb_fault *rule);
+/* Matching calls seen since the rule was set. */
+uint64_t kvb_fault_store_seen(const struct kvb_store *s);
+
+#endif

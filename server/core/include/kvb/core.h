@@ -1,0 +1,172 @@
+/*
+ * core.h - the block manager without any wire: index, sessions, leases, eviction, journal, recovery.
+ *
+ * A `struct kvb_core` opens a metadata store, tries to own its partition, recovers, then answers.
+ * While another manager owns the partition it is a standby and every block operation returns
+ * KVB_E_NOT_OWNER; it takes over when the owner's lease ends.
+ *
+ * Calls are made from any thread. Those that must wait for durability take a `struct kvb_done`: they
+ * return KVB_PENDING and later, exactly once, call done->fn from a thread of the core (which must not
+ * block in it); any other result is final and done->fn is not called. Request, result, error and
+ * arena must stay valid until then. Results are complete when fn is called with KVB_OK.
+ *
+ * All results may be one of KVB_E_NOT_READY, KVB_E_NOT_OWNER, KVB_E_NOMEM besides those listed.
+ */
+#ifndef KVB_CORE_H
+#define KVB_CORE_H
+
+#include <kvb/arena.h>
+#include <kvb/clock.h>
+#include <kvb/ops.h>
+#include <kvb/status.h>
+#include <kvb/store.h>
+
+struct kvb_core;
+
+struct kvb_core_options {
+	struct kvb_store *store;        /* stays the caller's, must outlive the core */
+	const struct kvb_clock *clock;  /* NULL = kvb_clock_system */
+	uint32_t owner_lease_ms;        /* 1000..60000, default 5000 */
+	uint32_t lease_default_ms;      /* default 10000 */
+	uint32_t lease_max_ms;          /* default 60000 */
+	uint32_t session_default_ms;    /* default 30000 */
+	uint32_t session_max_ms;        /* default 600000 */
+	uint32_t grace_ms;              /* storage grace after a deadline; default 2000 for local files */
+	uint32_t max_sessions;          /* open at a time; default 65536 */
+	uint32_t max_remembered;        /* ended request ids kept; default 262144 */
+	uint32_t leased_percent;        /* of an instance's share that may be leased; default 50 */
+	uint32_t open_percent;          /* of the storages' bytes that open sessions may hold; default 50 */
+	uint32_t free_percent;          /* evict ahead of need down to this much free; default 2 */
+	uint64_t journal_limit;         /* bytes; default 256 MiB. A quarter of it triggers a checkpoint */
+	bool manual;                    /* tests: no threads for time; the test calls kvb_core_tick */
+};
+
+/* Fills *o with the defaults above (store stays NULL). */
+void kvb_core_options_init(struct kvb_core_options *o);
+
+/* Starts the threads; recovery runs in the background (see kvb_core_state). */
+int kvb_core_create(const struct kvb_core_options *o, struct kvb_core **out, struct kvb_error *err);
+/* Stops taking requests, completes or fails what is pending, checkpoints, gives the ownership back. */
+void kvb_core_shutdown(struct kvb_core *c);
+void kvb_core_destroy(struct kvb_core *c); /* after shutdown, or alone: like a crash of the process */
+
+enum kvb_core_state { KVB_CORE_STANDBY, KVB_CORE_RECOVERING, KVB_CORE_READY, KVB_CORE_STOPPED };
+enum kvb_core_state kvb_core_state_get(const struct kvb_core *c);
+/* KVB_OK when this manager owns its partition, its lease runs, and at least one storage is healthy.
+ * Else the reason in *err. */
+int kvb_core_ready(struct kvb_core *c, struct kvb_error *err);
+/* KVB_OK while this manager is inside its ownership lease. The front calls it just before an answer
+ * leaves, so that a manager that was stopped in between says nothing. */
+int kvb_core_may_answer(const struct kvb_core *c);
+/* Waits until READY or timeout; KVB_E_TIMEOUT. */
+int kvb_core_wait_ready(struct kvb_core *c, uint32_t timeout_ms);
+/* manual mode: does whatever time has made due (expiry, holds, eviction, renewal, checkpoints). */
+void kvb_core_tick(struct kvb_core *c);
+
+struct kvb_done {
+	void (*fn)(void *ctx, int status);
+	void *ctx;
+};
+
+/* The store's secret for string keys. Valid once READY; borrowed. */
+const struct kvb_secret *kvb_core_secret(const struct kvb_core *c);
+
+/* ---- administration: blocking (store and file system I/O), any thread but the core's ---------- */
+
+/* Create or update. Same again is KVB_OK; what may not change: KVB_E_CONFLICT naming the field.
+ * *created (may be NULL) tells which. The storage's root is opened before anything is registered. */
+int kvb_core_storage_put(struct kvb_core *c, const struct kvb_storage_spec *s, bool *created,
+			 struct kvb_error *err);
+int kvb_core_group_put(struct kvb_core *c, const struct kvb_group_spec *g, bool *created,
+		       struct kvb_error *err);
+int kvb_core_instance_put(struct kvb_core *c, const struct kvb_instance_spec *i, bool *created,
+			  struct kvb_error *err);
+/* Views live in `a`. KVB_E_NOT_FOUND. name NULL = all (n results), else exactly one. */
+int kvb_core_storages(struct kvb_core *c, const char *name, struct kvb_arena *a,
+		      struct kvb_storage_view **out, uint32_t *n, struct kvb_error *err);
+int kvb_core_groups(struct kvb_core *c, const char *name, struct kvb_arena *a,
+		    struct kvb_group_view **out, uint32_t *n, struct kvb_error *err);
+int kvb_core_instances(struct kvb_core *c, const char *tenant, const char *id, struct kvb_arena *a,
+		       struct kvb_instance_view **out, uint32_t *n, struct kvb_error *err);
+/* KVB_E_IN_USE: a storage with files of live blocks or named by a group; a group with instances. An
+ * instance goes with all its blocks. A missing object is KVB_E_NOT_FOUND. */
+int kvb_core_storage_delete(struct kvb_core *c, const char *name, struct kvb_error *err);
+int kvb_core_group_delete(struct kvb_core *c, const char *name, struct kvb_error *err);
+int kvb_core_instance_delete(struct kvb_core *c, const char *tenant, const char *id, struct kvb_error *err);
+
+/* ---- block operations ------------------------------------------------------------------------- */
+
+/* KVB_E_NOT_FOUND with field "instances[i]" or "instance" when the instance is unknown (all below). */
+int kvb_core_match(struct kvb_core *c, const struct kvb_match_req *req, struct kvb_match_res *res,
+		   struct kvb_arena *a, struct kvb_error *err);
+/* May be KVB_PENDING: the first lookup after a quiet time waits until the lease horizon is durable. */
+int kvb_core_lookup(struct kvb_core *c, const struct kvb_lookup_req *req, struct kvb_lookup_res *res,
+		    struct kvb_arena *a, struct kvb_error *err, const struct kvb_done *done);
+/* KVB_E_INVALID (duplicate key: field "keys[i]"), KVB_E_CONFLICT (request id with another body),
+ * KVB_E_NO_SPACE, KVB_E_QUOTA, KVB_E_TOO_MANY (sessions), KVB_E_JOURNAL_FULL, KVB_E_STORE_*,
+ * KVB_E_UNAVAILABLE (no healthy storage). */
+int kvb_core_start(struct kvb_core *c, const struct kvb_start_req *req, struct kvb_start_res *res,
+		   struct kvb_arena *a, struct kvb_error *err, const struct kvb_done *done);
+/* KVB_E_NOT_FOUND (unknown session), KVB_E_SESSION_EXPIRED, KVB_E_SESSION_ENDED (aborted),
+ * KVB_E_INVALID (mask or checksum count). A finished session finished again: KVB_OK, same numbers. */
+int kvb_core_finish(struct kvb_core *c, const struct kvb_finish_req *req, struct kvb_finish_res *res,
+		    struct kvb_arena *a, struct kvb_error *err, const struct kvb_done *done);
+int kvb_core_abort(struct kvb_core *c, const struct kvb_abort_req *req, struct kvb_finish_res *res,
+		   struct kvb_arena *a, struct kvb_error *err, const struct kvb_done *done);
+int kvb_core_delete(struct kvb_core *c, const struct kvb_delete_req *req, struct kvb_delete_res *res,
+		    struct kvb_arena *a, struct kvb_error *err, const struct kvb_done *done);
+int kvb_core_block(struct kvb_core *c, const char *tenant, const char *instance, struct kvb_key key,
+		   struct kvb_block_view *out, struct kvb_arena *a, struct kvb_error *err);
+int kvb_core_stats(struct kvb_core *c, struct kvb_arena *a, struct kvb_stats *out, struct kvb_error *err);
+
+/* ---- counters: one table (Prometheus names are kvblock_<name>_total, or without _total for gauges) */
+#define KVB_CORE_COUNTERS(X)                                                                       \
+	X(match_keys, "keys asked for by match")                                                   \
+	X(lookup_keys, "keys asked for by lookup")                                                 \
+	X(lookup_hits, "keys found by lookup")                                                     \
+	X(start_keys, "keys asked for by start")                                                   \
+	X(start_writes, "blocks handed out for writing")                                           \
+	X(start_exists, "keys of start that were there already")                                   \
+	X(start_busy, "keys of start that another session was writing")                            \
+	X(start_waits, "starts that waited for eviction")                                          \
+	X(committed_blocks, "blocks committed by finish")                                          \
+	X(failed_blocks, "blocks of sessions that were not committed")                             \
+	X(deleted_blocks, "blocks deleted by request")                                             \
+	X(evicted_blocks, "blocks evicted")                                                        \
+	X(evict_examined, "entries examined by eviction")                                          \
+	X(expired_sessions, "sessions that passed their deadline")                                 \
+	X(commits, "journal appends (group commits)")                                              \
+	X(commit_records, "records in them")                                                       \
+	X(commit_failures, "journal appends that failed")                                          \
+	X(reloads, "reloads after an append of unknown outcome")                                   \
+	X(checkpoints, "checkpoints written")                                                      \
+	X(checkpoint_failures, "checkpoints that failed")                                          \
+	X(takeovers, "times this manager became owner")                                            \
+	X(lease_denied, "lookups whose lease was cut by the cap")
+
+struct kvb_core_counters {
+#define KVB_CORE_COUNTER_FIELD(name, help) uint64_t name;
+	KVB_CORE_COUNTERS(KVB_CORE_COUNTER_FIELD)
+#undef KVB_CORE_COUNTER_FIELD
+};
+void kvb_core_counters_get(const struct kvb_core *c, struct kvb_core_counters *out);
+
+/* ---- offline check (kvblockd fsck): the store must have no running owner ---------------------- */
+
+struct kvb_fsck_report {
+	uint64_t blocks;
+	uint64_t sessions;
+	uint64_t used_slots;
+	uint64_t held_slots;
+	uint64_t problems; /* 0 = clean */
+};
+/* Loads the partition without changing the store and verifies: no slot with two owners, every
+ * block's slots used exactly once, links, counts, allocator invariants; `files` also checks slab files.
+ * Each problem goes to say(). KVB_OK even with problems; an error when it could not check. */
+int kvb_core_fsck(struct kvb_store *store, bool files, void (*say)(void *ctx, const char *text),
+		  void *ctx, struct kvb_fsck_report *out, struct kvb_error *err);
+
+/* Test hook: the same check on the running core (takes the lock). KVB_OK or KVB_E_CORRUPT. */
+int kvb_core_check(struct kvb_core *c, struct kvb_error *err);
+
+#endif
