@@ -1,0 +1,192 @@
+/*
+ * internal.h - the allocator's own structures, shared by its .c files only.
+ *
+ * Three layers, each in one file:
+ *   units.c  which units of which file are free: a buddy system over all files of the pool;
+ *   slab.c   one slab: bitmaps, owners, and its place in the lists of its class;
+ *   alloc.c, hold.c, take.c, victims.c: the operations on slots.
+ *
+ * No locks anywhere: the caller serialises all calls on one pool.
+ */
+#ifndef KVB_ALLOCATOR_INTERNAL_H
+#define KVB_ALLOCATOR_INTERNAL_H
+
+#include <kvb/pool.h>
+
+#include "bits.h"
+
+#define NO_SLAB UINT32_MAX
+#define NO_HOLD UINT32_MAX       /* as an owner: held by the overflow */
+#define ORDERS 32                /* windows have 2^0 .. 2^31 units */
+#define NOT_FREE_HEAD UINT8_MAX  /* no free block begins at this unit */
+#define FILL_BUCKETS 64
+#define MAX_SLAB_SLOTS (UINT32_C(1) << 30)
+#define MAX_BYTES (UINT64_C(1) << 60) /* bound of lengths and sizes, so that sums cannot overflow */
+
+/* One unit of a file. The links and `order` mean something only in the first unit of a free block:
+ * an aligned 2^order units, maximal (its buddy is not free in one piece). */
+struct pool_unit {
+	struct pool_unit *prev;
+	struct pool_unit *next;
+	struct pool_file *file;
+	uint32_t slab; /* handle of the slab that has it, or NO_SLAB */
+	uint8_t order; /* or NOT_FREE_HEAD */
+	bool frozen;   /* in no slab, yet not to be handed out before frozen_until */
+};
+
+struct pool_file {
+	uint32_t id;
+	uint32_t n_units;
+	uint64_t length;
+	struct pool_unit *units;
+};
+
+/* Aligned power-of-two range of units of one file. */
+struct window {
+	struct pool_file *file;
+	uint32_t first;
+	uint32_t units;
+};
+
+struct pool_class {
+	uint32_t id;
+	uint32_t order; /* preferred slab length: 2^order units */
+	uint64_t stride;
+	uint64_t align;
+	uint64_t free; /* free slots in listed slabs */
+	/* Slabs with free slots, not draining, by [log2 of `longest`][how full, fullest first]. The
+	 * masks tell which lists have a member. */
+	struct slab *lists[ORDERS][FILL_BUCKETS];
+	uint64_t fill_mask[ORDERS];
+	uint32_t run_mask;
+};
+
+/* An open slab: it has a used or held slot whenever no call is in progress. */
+struct slab {
+	struct pool_class *class;
+	struct window at;
+	struct slab *prev; /* list of its class, when listed */
+	struct slab *next;
+	struct slab *opened; /* slabs that the running alloc has opened */
+	uint64_t first_offset;
+	uint32_t handle;
+	uint32_t slots;
+	uint32_t used;
+	uint32_t held;
+	uint32_t longest; /* upper bound of the longest free run */
+	uint8_t run_bucket;
+	uint8_t fill_bucket;
+	bool listed;
+	bool draining;
+	uint64_t *busy;      /* slot is used or held */
+	uint64_t *held_bits; /* slot is held; a subset of busy */
+	uint32_t *owner;     /* used: the caller's; held: index of its hold, or NO_HOLD */
+};
+
+/* Slots held together. Those of first..first+count-1 are meant that are held and still carry this
+ * hold's index as owner: a slot that kvb_pool_take gave away drops out by losing it. An unused entry
+ * has slab NO_SLAB and its successor in the list of unused ones in `first`. */
+struct hold {
+	uint64_t until;
+	uint32_t slab;
+	uint32_t first;
+	uint32_t count;
+	uint32_t live; /* slots that still carry its index */
+};
+
+struct kvb_pool {
+	struct kvb_pool_options options;
+
+	struct pool_file **files; /* ascending by id */
+	size_t n_files;
+	size_t cap_files;
+	struct pool_unit *free_blocks[ORDERS];
+	uint64_t frozen_units;
+	uint64_t frozen_until;
+
+	struct pool_class **classes; /* by id */
+	size_t n_classes;
+	size_t cap_classes;
+
+	struct slab **slabs; /* by handle; NULL = unused */
+	size_t n_slabs;      /* handles ever given */
+	size_t cap_slabs;
+	uint32_t *spare; /* unused handles; as long as slabs[], so that closing needs no memory */
+	size_t n_spare;
+	size_t cap_spare;
+
+	struct hold *holds;
+	size_t n_holds;
+	size_t cap_holds;
+	uint32_t spare_hold; /* first of the unused entries, or NO_HOLD */
+	uint32_t last_hold;  /* newest entry, which a neighbour may extend; or NO_HOLD */
+	uint32_t *heap;      /* indices of holds, the earliest first */
+	size_t n_heap;
+	size_t cap_heap;
+	uint64_t overflow_slots; /* held without an entry, for want of memory */
+	uint64_t overflow_until;
+};
+
+static inline uint64_t u64_min(uint64_t a, uint64_t b) { return a < b ? a : b; }
+static inline uint64_t u64_max(uint64_t a, uint64_t b) { return a > b ? a : b; }
+static inline uint32_t log2_floor(uint32_t v) { return 31 - (uint32_t)__builtin_clz(v); }
+
+/* ---- units.c ---------------------------------------------------------------------------------- */
+
+struct pool_file *kvb_file_find(const struct kvb_pool *p, uint32_t id);
+int kvb_file_add(struct kvb_pool *p, uint32_t id, uint64_t length);
+void kvb_files_destroy(struct kvb_pool *p);
+/* Slots of a class in units first..first+units-1 of a file of `length` bytes; *first_offset (may be
+ * NULL) gets the offset of slot 0 and means something only when there is a slot. */
+uint64_t kvb_window_slots(const struct kvb_pool *p, const struct pool_class *c, uint64_t length,
+			  uint32_t first, uint32_t units, uint64_t *first_offset);
+/* Free window of 2^order units with a slot for the class, cut from the smallest free block that has
+ * one, so that long blocks survive. */
+bool kvb_units_find(const struct kvb_pool *p, const struct pool_class *c, uint32_t order,
+		    struct window *out);
+/* All slots that slabs of the class would have in the free blocks. */
+uint64_t kvb_units_slots(const struct kvb_pool *p, const struct pool_class *c);
+/* The same for an aligned block of 2^order units, cut into windows of the class's length. */
+uint64_t kvb_block_slots(const struct kvb_pool *p, const struct pool_class *c, uint64_t length,
+			 uint32_t first, uint32_t order);
+/* A wholly free window becomes the slab's. */
+void kvb_units_claim(struct kvb_pool *p, struct window w, uint32_t slab);
+void kvb_units_release(struct kvb_pool *p, struct window w);
+void kvb_units_freeze(struct kvb_pool *p, uint64_t until);
+/* Frozen units of the window become free. Returns how many. */
+uint64_t kvb_units_thaw(struct kvb_pool *p, struct window w);
+uint64_t kvb_units_thaw_all(struct kvb_pool *p);
+
+/* ---- slab.c ----------------------------------------------------------------------------------- */
+
+/* Asserts that the handle names an open slab. */
+struct slab *kvb_slab_get(const struct kvb_pool *p, uint32_t handle);
+static inline uint32_t slab_free(const struct slab *s) { return s->slots - s->used - s->held; }
+/* Memory and a handle for a slab; the window need not be free yet. KVB_E_NOMEM. */
+int kvb_slab_new(struct kvb_pool *p, struct pool_class *c, struct window w, struct slab **out);
+/* Claims the window and lists the slab. Cannot fail. */
+void kvb_slab_open(struct kvb_pool *p, struct slab *s);
+/* Gives units and memory back; holds in it are the caller's concern. */
+void kvb_slab_close(struct kvb_pool *p, struct slab *s);
+/* Closes it if no slot is used or held. */
+void kvb_slab_settle(struct kvb_pool *p, struct slab *s);
+/* Every change of counts, `longest` or `draining` happens between these two. */
+void kvb_slab_unlist(struct slab *s);
+void kvb_slab_list(struct slab *s);
+uint32_t kvb_slab_fill_bucket(const struct slab *s);
+/* Free slots become used with owner 0. */
+void kvb_slab_use(struct slab *s, uint32_t first, uint32_t count);
+/* Used (or held: `held` tells) slots become free. Does not close the slab. */
+void kvb_slab_unuse(struct slab *s, uint32_t first, uint32_t count, bool held);
+/* First free run at or after `from`: sets *first and returns its length, 0 if there is none. */
+uint32_t kvb_slab_next_free(const struct slab *s, uint32_t from, uint32_t *first);
+uint32_t kvb_slab_longest(const struct slab *s); /* exact */
+
+/* ---- hold.c ----------------------------------------------------------------------------------- */
+
+/* Held slots of the range become free, before their time. Does not close the slab. */
+void kvb_hold_drop(struct kvb_pool *p, struct slab *s, uint32_t first, uint32_t count);
+/* All free slots of the slab become held. */
+void kvb_hold_free_slots(struct kvb_pool *p, struct slab *s, uint64_t until);
+
+#endif

@@ -1,0 +1,146 @@
+/*
+ * pool.c - making and ending a pool, its files and classes.
+ *
+ * Owns the class table. The caller serialises calls. Does no I/O: a file is only a length here.
+ */
+#include "internal.h"
+
+#include <kvb/mem.h>
+
+#include <assert.h>
+
+static uint64_t gcd(uint64_t a, uint64_t b)
+{
+	while (b) {
+		uint64_t r = a % b;
+
+		a = b;
+		b = r;
+	}
+	return a;
+}
+
+struct kvb_pool *kvb_pool_create(const struct kvb_pool_options *options)
+{
+	const struct kvb_pool_options *o = options;
+	struct kvb_pool *p;
+
+	if (o->unit == 0 || (o->unit & (o->unit - 1)) != 0)
+		return NULL;
+	if (o->unit > MAX_BYTES || o->header > MAX_BYTES || o->trailer > MAX_BYTES)
+		return NULL;
+	p = kvb_calloc(1, sizeof *p);
+	if (!p)
+		return NULL;
+	p->options = *o;
+	p->spare_hold = NO_HOLD;
+	p->last_hold = NO_HOLD;
+	return p;
+}
+
+void kvb_pool_destroy(struct kvb_pool *p)
+{
+	if (!p)
+		return;
+	for (size_t i = 0; i < p->n_slabs; i++)
+		kvb_free(p->slabs[i]);
+	for (size_t i = 0; i < p->n_classes; i++)
+		kvb_free(p->classes[i]);
+	kvb_files_destroy(p);
+	kvb_free(p->slabs);
+	kvb_free(p->spare);
+	kvb_free(p->classes);
+	kvb_free(p->holds);
+	kvb_free(p->heap);
+	kvb_free(p);
+}
+
+int kvb_pool_add_file(struct kvb_pool *p, uint32_t file, uint64_t length)
+{
+	uint64_t units = length / p->options.unit + (length % p->options.unit != 0);
+
+	if (length > MAX_BYTES || length <= p->options.header + p->options.trailer)
+		return KVB_E_INVALID;
+	if (units >= NO_SLAB)
+		return KVB_E_INVALID;
+	return kvb_file_add(p, file, length);
+}
+
+/*
+ * The preferred slab length as an order: the smallest window of which at most 1 % is no slot,
+ * wherever in the file it lies. A slab begins at a multiple of its length L, so the way to the next
+ * multiple of `align` is a multiple of gcd(align, L): at worst align - gcd. Header and trailer are
+ * the file's cost, not the length's, and do not count here. When even 2^31 units do not suffice, the
+ * longest that can be computed stands; files cap it anyway.
+ */
+static uint32_t preferred_order(const struct kvb_pool *p, uint64_t stride, uint64_t align)
+{
+	uint32_t order = 0;
+
+	for (;;) {
+		uint64_t len = p->options.unit << order;
+		uint64_t head = align - gcd(align, len);
+		uint64_t slots = head < len ? (len - head) / stride : 0;
+
+		if (len - slots * stride <= len / 100)
+			return order;
+		if (order == ORDERS - 1 || len > MAX_BYTES / 2)
+			return order;
+		order++;
+	}
+}
+
+int kvb_pool_class(struct kvb_pool *p, uint64_t stride, uint64_t align, uint32_t *class_id)
+{
+	struct pool_class *c;
+	uint32_t order;
+
+	if (stride == 0 || align == 0 || stride > MAX_BYTES || stride % align != 0)
+		return KVB_E_INVALID;
+	for (size_t i = 0; i < p->n_classes; i++) {
+		if (p->classes[i]->stride == stride && p->classes[i]->align == align) {
+			*class_id = (uint32_t)i;
+			return KVB_OK;
+		}
+	}
+	order = preferred_order(p, stride, align);
+	if ((p->options.unit << order) / stride > MAX_SLAB_SLOTS)
+		return KVB_E_INVALID;
+	if (kvb_grow((void **)&p->classes, &p->cap_classes, p->n_classes + 1, sizeof *p->classes))
+		return KVB_E_NOMEM;
+	c = kvb_calloc(1, sizeof *c);
+	if (!c)
+		return KVB_E_NOMEM;
+	c->id = (uint32_t)p->n_classes;
+	c->order = order;
+	c->stride = stride;
+	c->align = align;
+	p->classes[p->n_classes++] = c;
+	*class_id = c->id;
+	return KVB_OK;
+}
+
+uint64_t kvb_pool_slots_in_file(const struct kvb_pool *p, uint32_t class_id, uint64_t length)
+{
+	uint64_t units = length / p->options.unit + (length % p->options.unit != 0);
+	uint64_t slots = 0;
+	uint32_t first = 0;
+
+	assert(class_id < p->n_classes);
+	if (length > MAX_BYTES || length <= p->options.header + p->options.trailer || units >= NO_SLAB)
+		return 0;
+	/* The file's maximal aligned blocks, from the longest: the binary digits of its units. */
+	for (uint32_t order = ORDERS; order-- > 0;) {
+		if (units >> order & 1) {
+			slots += kvb_block_slots(p, p->classes[class_id], length, first, order);
+			first += UINT32_C(1) << order;
+		}
+	}
+	return slots;
+}
+
+uint64_t kvb_pool_available(const struct kvb_pool *p, uint32_t class_id)
+{
+	assert(class_id < p->n_classes);
+	return p->classes[class_id]->free + kvb_units_slots(p, p->classes[class_id]);
+}

@@ -1,0 +1,189 @@
+/*
+ * slab.c - one slab: its memory, its bitmaps, and its place in the lists of its class.
+ *
+ * Owns the table of handles and the class lists. A slab with free slots stands in the list
+ * [log2(longest free run)][fill]: from there alloc.c finds the fullest slab that has a run of n
+ * slots without visiting the others. `longest` is an upper bound: freeing raises it exactly,
+ * allocating leaves it, and a search that fails there corrects it.
+ *
+ * The caller serialises calls.
+ */
+#include "internal.h"
+
+#include <kvb/mem.h>
+
+#include <assert.h>
+#include <string.h>
+
+struct slab *kvb_slab_get(const struct kvb_pool *p, uint32_t handle)
+{
+	assert(handle < p->n_slabs && p->slabs[handle]);
+	return p->slabs[handle];
+}
+
+/* A handle is taken only by kvb_slab_open. Here there is merely made room for one more. */
+static int reserve_handle(struct kvb_pool *p)
+{
+	if (p->n_spare)
+		return KVB_OK;
+	if (p->n_slabs >= NO_SLAB)
+		return KVB_E_NOMEM;
+	if (kvb_grow((void **)&p->slabs, &p->cap_slabs, p->n_slabs + 1, sizeof *p->slabs))
+		return KVB_E_NOMEM;
+	return kvb_grow((void **)&p->spare, &p->cap_spare, p->n_slabs + 1, sizeof *p->spare);
+}
+
+int kvb_slab_new(struct kvb_pool *p, struct pool_class *c, struct window w, struct slab **out)
+{
+	uint64_t offset;
+	uint64_t slots = kvb_window_slots(p, c, w.file->length, w.first, w.units, &offset);
+	size_t words = kvb_bits_words((uint32_t)slots);
+	struct slab *s;
+
+	assert(slots > 0 && slots <= MAX_SLAB_SLOTS);
+	if (reserve_handle(p))
+		return KVB_E_NOMEM;
+	/* One piece: the slab, two bitmaps, the owners. */
+	s = kvb_calloc(1, sizeof *s + 2 * words * sizeof(uint64_t) + slots * sizeof(uint32_t));
+	if (!s)
+		return KVB_E_NOMEM;
+	s->class = c;
+	s->at = w;
+	s->first_offset = offset;
+	s->slots = (uint32_t)slots;
+	s->longest = s->slots;
+	s->busy = (uint64_t *)(s + 1);
+	s->held_bits = s->busy + words;
+	s->owner = (uint32_t *)(s->held_bits + words);
+	*out = s;
+	return KVB_OK;
+}
+
+void kvb_slab_open(struct kvb_pool *p, struct slab *s)
+{
+	s->handle = p->n_spare ? p->spare[--p->n_spare] : (uint32_t)p->n_slabs++;
+	p->slabs[s->handle] = s;
+	kvb_units_claim(p, s->at, s->handle);
+	kvb_slab_list(s);
+}
+
+void kvb_slab_close(struct kvb_pool *p, struct slab *s)
+{
+	kvb_slab_unlist(s);
+	kvb_units_release(p, s->at);
+	p->slabs[s->handle] = NULL;
+	p->spare[p->n_spare++] = s->handle;
+	kvb_free(s);
+}
+
+void kvb_slab_settle(struct kvb_pool *p, struct slab *s)
+{
+	if (s->used == 0 && s->held == 0)
+		kvb_slab_close(p, s);
+}
+
+/*
+ * How full, as one of 64: the free part in 1/65536 of the slab, on a scale with four steps for each
+ * power of two. Fine near full, where in a busy pool nearly all slabs are.
+ */
+uint32_t kvb_slab_fill_bucket(const struct slab *s)
+{
+	uint32_t part = (uint32_t)(((uint64_t)slab_free(s) * 65536 + s->slots - 1) / s->slots);
+	uint32_t log = log2_floor(part);
+
+	return log < 2 ? part : 4 * (log - 2) + (part >> (log - 2));
+}
+
+void kvb_slab_unlist(struct slab *s)
+{
+	struct pool_class *c = s->class;
+	struct slab **head = &c->lists[s->run_bucket][s->fill_bucket];
+
+	if (!s->listed)
+		return;
+	s->listed = false;
+	c->free -= slab_free(s);
+	if (s->next)
+		s->next->prev = s->prev;
+	if (s->prev) {
+		s->prev->next = s->next;
+		return;
+	}
+	*head = s->next;
+	if (!*head)
+		c->fill_mask[s->run_bucket] &= ~(UINT64_C(1) << s->fill_bucket);
+	if (!c->fill_mask[s->run_bucket])
+		c->run_mask &= ~(UINT32_C(1) << s->run_bucket);
+}
+
+void kvb_slab_list(struct slab *s)
+{
+	struct pool_class *c = s->class;
+	struct slab **head;
+
+	assert(!s->listed);
+	if (s->longest > slab_free(s))
+		s->longest = slab_free(s);
+	if (slab_free(s) == 0 || s->draining)
+		return;
+	s->run_bucket = (uint8_t)log2_floor(s->longest);
+	s->fill_bucket = (uint8_t)kvb_slab_fill_bucket(s);
+	head = &c->lists[s->run_bucket][s->fill_bucket];
+	s->prev = NULL;
+	s->next = *head;
+	if (*head)
+		(*head)->prev = s;
+	*head = s;
+	c->fill_mask[s->run_bucket] |= UINT64_C(1) << s->fill_bucket;
+	c->run_mask |= UINT32_C(1) << s->run_bucket;
+	c->free += slab_free(s);
+	s->listed = true;
+}
+
+void kvb_slab_use(struct slab *s, uint32_t first, uint32_t count)
+{
+	kvb_slab_unlist(s);
+	kvb_bits_fill(s->busy, first, count, true);
+	memset(s->owner + first, 0, count * sizeof *s->owner);
+	s->used += count;
+	kvb_slab_list(s);
+}
+
+void kvb_slab_unuse(struct slab *s, uint32_t first, uint32_t count, bool held)
+{
+	uint32_t end = first + count;
+	uint32_t after;
+	uint32_t run;
+
+	kvb_slab_unlist(s);
+	kvb_bits_fill(s->busy, first, count, false);
+	if (held) {
+		kvb_bits_fill(s->held_bits, first, count, false);
+		s->held -= count;
+	} else {
+		s->used -= count;
+	}
+	after = kvb_bits_next(s->busy, end, s->slots, true);
+	run = after - first + kvb_bits_clear_before(s->busy, first);
+	if (run > s->longest)
+		s->longest = run;
+	kvb_slab_list(s);
+}
+
+uint32_t kvb_slab_next_free(const struct slab *s, uint32_t from, uint32_t *first)
+{
+	*first = kvb_bits_next(s->busy, from, s->slots, false);
+	return kvb_bits_next(s->busy, *first, s->slots, true) - *first;
+}
+
+uint32_t kvb_slab_longest(const struct slab *s)
+{
+	uint32_t longest = 0;
+	uint32_t first;
+	uint32_t n;
+
+	for (uint32_t at = 0; (n = kvb_slab_next_free(s, at, &first)) > 0; at = first + n)
+		if (n > longest)
+			longest = n;
+	return longest;
+}

@@ -1,0 +1,102 @@
+/*
+ * stats.c - looking into a pool: slabs, owners, sums. Changes nothing but owners.
+ *
+ * The caller serialises calls.
+ */
+#include "internal.h"
+
+#include <assert.h>
+
+static struct slab *slab_with(const struct kvb_pool *p, uint32_t handle, uint32_t slot)
+{
+	struct slab *s = kvb_slab_get(p, handle);
+
+	assert(slot < s->slots);
+	return s;
+}
+
+static bool is_used(const struct slab *s, uint32_t slot)
+{
+	return kvb_bits_test(s->busy, slot) && !kvb_bits_test(s->held_bits, slot);
+}
+
+void kvb_pool_set_owner(struct kvb_pool *p, uint32_t slab, uint32_t slot, uint32_t owner)
+{
+	struct slab *s = slab_with(p, slab, slot);
+
+	assert(is_used(s, slot));
+	s->owner[slot] = owner;
+}
+
+uint32_t kvb_pool_owner(const struct kvb_pool *p, uint32_t slab, uint32_t slot)
+{
+	struct slab *s = slab_with(p, slab, slot);
+
+	assert(is_used(s, slot));
+	return s->owner[slot];
+}
+
+bool kvb_pool_is_used(const struct kvb_pool *p, uint32_t slab, uint32_t slot)
+{
+	if (slab >= p->n_slabs || !p->slabs[slab] || slot >= p->slabs[slab]->slots)
+		return false;
+	return is_used(p->slabs[slab], slot);
+}
+
+bool kvb_pool_slab(const struct kvb_pool *p, uint32_t slab, struct kvb_slab_info *out)
+{
+	const struct slab *s = slab < p->n_slabs ? p->slabs[slab] : NULL;
+
+	if (!s)
+		return false;
+	*out = (struct kvb_slab_info){
+		.place = { s->at.file->id, s->at.first, s->at.units },
+		.class_id = s->class->id,
+		.stride = s->class->stride,
+		.first_offset = s->first_offset,
+		.slots = s->slots,
+		.used = s->used,
+		.held = s->held,
+		.draining = s->draining,
+	};
+	return true;
+}
+
+void kvb_pool_each_slab(const struct kvb_pool *p, void (*fn)(void *ctx, uint32_t slab), void *ctx)
+{
+	for (size_t i = 0; i < p->n_slabs; i++)
+		if (p->slabs[i])
+			fn(ctx, (uint32_t)i);
+}
+
+/* Bytes of the slab's window that the file has: its last unit may be short. */
+static uint64_t slab_bytes(const struct kvb_pool *p, const struct slab *s)
+{
+	uint64_t begin = s->at.first * p->options.unit;
+
+	return u64_min(begin + s->at.units * p->options.unit, s->at.file->length) - begin;
+}
+
+void kvb_pool_stats(const struct kvb_pool *p, struct kvb_pool_stats *out)
+{
+	struct kvb_pool_stats st = { .files = (uint32_t)p->n_files };
+
+	for (size_t i = 0; i < p->n_files; i++)
+		st.file_bytes += p->files[i]->length;
+	for (size_t i = 0; i < p->n_slabs; i++) {
+		const struct slab *s = p->slabs[i];
+
+		if (!s)
+			continue;
+		st.slabs++;
+		st.assigned_bytes += slab_bytes(p, s);
+		st.slot_bytes += s->slots * s->class->stride;
+		st.used_bytes += s->used * s->class->stride;
+		st.held_bytes += s->held * s->class->stride;
+		/* The bound says which slabs need no look. */
+		if (s->longest > st.largest_free_run)
+			st.largest_free_run = u64_max(st.largest_free_run, kvb_slab_longest(s));
+	}
+	st.free_unit_bytes = st.file_bytes - st.assigned_bytes;
+	*out = st;
+}

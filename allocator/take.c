@@ -1,0 +1,121 @@
+/*
+ * take.c - taking exactly these slots: how recovery rebuilds a pool from durable records.
+ *
+ * A record that hands slots out proves that they were free then, so whatever this pool still holds
+ * there (its holds were restarted with their full duration) gives way, whole slabs included. What
+ * is used never gives way: two records that claim one slot mean a corrupt journal.
+ *
+ * The caller serialises calls. Everything is checked, and all memory taken, before anything changes.
+ */
+#include "internal.h"
+
+#include <assert.h>
+
+static bool place_fits(const struct pool_file *f, struct kvb_slab_place place)
+{
+	if (place.units == 0 || (place.units & (place.units - 1)) != 0)
+		return false;
+	return place.unit % place.units == 0 && place.unit < f->n_units &&
+	       place.units <= f->n_units - place.unit;
+}
+
+/* The slab that has the slots already. One that was opened when the file was shorter may lack the
+ * last of them; then it is not this one but one that has to give way. */
+static struct slab *slab_there(const struct kvb_pool *p, const struct pool_class *c, struct window w,
+			       uint64_t end)
+{
+	uint32_t handle = w.file->units[w.first].slab;
+	struct slab *s = handle == NO_SLAB ? NULL : p->slabs[handle];
+
+	if (!s || s->class != c || s->at.first != w.first || s->at.units != w.units || end > s->slots)
+		return NULL;
+	return s;
+}
+
+static bool window_is_unused(const struct kvb_pool *p, struct window w)
+{
+	for (uint32_t i = w.first; i < w.first + w.units; i++) {
+		uint32_t handle = w.file->units[i].slab;
+
+		if (handle != NO_SLAB && p->slabs[handle]->used > 0)
+			return false;
+	}
+	return true;
+}
+
+static void clear_window(struct kvb_pool *p, struct window w)
+{
+	for (uint32_t i = w.first; i < w.first + w.units; i++) {
+		uint32_t handle = w.file->units[i].slab;
+		struct slab *s;
+
+		if (handle == NO_SLAB)
+			continue;
+		s = p->slabs[handle];
+		kvb_hold_drop(p, s, 0, s->slots);
+		kvb_slab_close(p, s);
+	}
+}
+
+static int open_there(struct kvb_pool *p, struct pool_class *c, struct window w, struct slab **out)
+{
+	uint64_t until = p->frozen_until;
+	struct slab *s;
+
+	if (!window_is_unused(p, w))
+		return KVB_E_CORRUPT;
+	if (kvb_slab_new(p, c, w, &s))
+		return KVB_E_NOMEM;
+	clear_window(p, w);
+	if (kvb_units_thaw(p, w)) {
+		/* The slots that this call does not take stay frozen. */
+		kvb_slab_open(p, s);
+		kvb_hold_free_slots(p, s, until);
+	} else {
+		kvb_slab_open(p, s);
+	}
+	*out = s;
+	return KVB_OK;
+}
+
+/* True when no slot of the range is used. */
+static bool range_is_unused(const struct slab *s, uint32_t first, uint32_t count)
+{
+	for (uint32_t i = first; i < first + count; i++)
+		if (kvb_bits_test(s->busy, i) && !kvb_bits_test(s->held_bits, i))
+			return false;
+	return true;
+}
+
+int kvb_pool_take(struct kvb_pool *p, uint32_t class_id, struct kvb_slab_place place, uint32_t first,
+		  uint32_t count, struct kvb_run *run)
+{
+	struct pool_file *f = kvb_file_find(p, place.file);
+	uint64_t end = (uint64_t)first + count;
+	struct pool_class *c;
+	struct window w;
+	struct slab *s;
+	uint64_t slots;
+	int status;
+
+	assert(class_id < p->n_classes);
+	c = p->classes[class_id];
+	if (!f || !place_fits(f, place))
+		return KVB_E_CORRUPT;
+	w = (struct window){ f, place.unit, place.units };
+	slots = kvb_window_slots(p, c, f->length, w.first, w.units, NULL);
+	if (slots > MAX_SLAB_SLOTS || count == 0 || end > slots)
+		return KVB_E_CORRUPT;
+	s = slab_there(p, c, w, end);
+	if (s && !range_is_unused(s, first, count))
+		return KVB_E_CORRUPT;
+	if (!s) {
+		status = open_there(p, c, w, &s);
+		if (status)
+			return status;
+	}
+	kvb_hold_drop(p, s, first, count);
+	kvb_slab_use(s, first, count);
+	*run = (struct kvb_run){ s->handle, first, count };
+	return KVB_OK;
+}

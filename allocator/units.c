@@ -1,0 +1,301 @@
+/*
+ * units.c - which units of which file are free: a buddy system over all files of a pool.
+ *
+ * Owns pool_file, pool_unit and the lists of free blocks. A free block is 2^order units, aligned to
+ * its length, and as long as it can be. A window is cut from the shortest block that has one, so
+ * long windows are not broken while shorter ones serve; giving a window back merges it with its
+ * buddies. Finding, claiming and releasing cost O(orders), however many files there are.
+ *
+ * Frozen units (kvb_pool_freeze_free) are in no slab and in no list either until they thaw.
+ *
+ * The caller serialises calls.
+ */
+#include "internal.h"
+
+#include <kvb/mem.h>
+
+#include <assert.h>
+#include <string.h>
+
+static uint32_t index_of(const struct pool_unit *u) { return (uint32_t)(u - u->file->units); }
+
+static void block_link(struct kvb_pool *p, struct pool_unit *u, uint32_t order)
+{
+	struct pool_unit **head = &p->free_blocks[order];
+
+	u->order = (uint8_t)order;
+	u->prev = NULL;
+	u->next = *head;
+	if (*head)
+		(*head)->prev = u;
+	*head = u;
+}
+
+static void block_unlink(struct kvb_pool *p, struct pool_unit *u)
+{
+	if (u->prev)
+		u->prev->next = u->next;
+	else
+		p->free_blocks[u->order] = u->next;
+	if (u->next)
+		u->next->prev = u->prev;
+	u->order = NOT_FREE_HEAD;
+}
+
+/* Adds an aligned block that is in no list, merging it with its buddies. */
+static void block_free(struct kvb_pool *p, struct pool_file *f, uint32_t first, uint32_t order)
+{
+	while (order < ORDERS - 1) {
+		uint32_t buddy = first ^ (UINT32_C(1) << order);
+
+		if (buddy >= f->n_units || f->units[buddy].order != order)
+			break;
+		block_unlink(p, &f->units[buddy]);
+		first = first < buddy ? first : buddy;
+		order++;
+	}
+	block_link(p, &f->units[first], order);
+}
+
+/* Position of `id` in files[], or where it would be inserted. */
+static size_t file_position(const struct kvb_pool *p, uint32_t id)
+{
+	size_t lo = 0;
+	size_t hi = p->n_files;
+
+	while (lo < hi) {
+		size_t mid = (lo + hi) / 2;
+
+		if (p->files[mid]->id < id)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo;
+}
+
+struct pool_file *kvb_file_find(const struct kvb_pool *p, uint32_t id)
+{
+	size_t i = file_position(p, id);
+
+	return i < p->n_files && p->files[i]->id == id ? p->files[i] : NULL;
+}
+
+void kvb_files_destroy(struct kvb_pool *p)
+{
+	for (size_t i = 0; i < p->n_files; i++) {
+		kvb_free(p->files[i]->units);
+		kvb_free(p->files[i]);
+	}
+	kvb_free(p->files);
+}
+
+/* Moves the units to a longer array. The lists hold pointers into the old one, hence the relinking.
+ * The last unit, if it was short, counts as whole from now on: slots are computed from the length
+ * when a slab is opened. */
+static void move_units(struct kvb_pool *p, struct pool_file *f, struct pool_unit *to, uint32_t n)
+{
+	struct pool_unit *old = f->units;
+	uint32_t had = f->n_units;
+
+	if (had)
+		memcpy(to, old, had * sizeof *to);
+	f->units = to;
+	f->n_units = n;
+	for (uint32_t i = 0; i < had; i++) {
+		uint8_t order = old[i].order;
+
+		if (order != NOT_FREE_HEAD) {
+			block_unlink(p, &old[i]);
+			block_link(p, &to[i], order);
+		}
+	}
+	for (uint32_t i = had; i < n; i++)
+		to[i] = (struct pool_unit){ .file = f, .slab = NO_SLAB, .order = NOT_FREE_HEAD };
+	for (uint32_t i = had; i < n; i++)
+		block_free(p, f, i, 0);
+	kvb_free(old);
+}
+
+static int file_insert(struct kvb_pool *p, uint32_t id, struct pool_file **out)
+{
+	size_t at = file_position(p, id);
+	struct pool_file *f;
+
+	if (kvb_grow((void **)&p->files, &p->cap_files, p->n_files + 1, sizeof *p->files))
+		return KVB_E_NOMEM;
+	f = kvb_calloc(1, sizeof *f);
+	if (!f)
+		return KVB_E_NOMEM;
+	f->id = id;
+	memmove(p->files + at + 1, p->files + at, (p->n_files - at) * sizeof *p->files);
+	p->files[at] = f;
+	p->n_files++;
+	*out = f;
+	return KVB_OK;
+}
+
+int kvb_file_add(struct kvb_pool *p, uint32_t id, uint64_t length)
+{
+	uint64_t unit = p->options.unit;
+	uint32_t n = (uint32_t)(length / unit + (length % unit != 0));
+	struct pool_file *f = kvb_file_find(p, id);
+	struct pool_unit *units;
+	int status;
+
+	if (f && length < f->length)
+		return KVB_E_INVALID;
+	if (f && n == f->n_units) {
+		f->length = length;
+		return KVB_OK;
+	}
+	units = kvb_malloc(n * sizeof *units);
+	if (!units)
+		return KVB_E_NOMEM;
+	if (!f) {
+		status = file_insert(p, id, &f);
+		if (status) {
+			kvb_free(units);
+			return status;
+		}
+	}
+	f->length = length;
+	move_units(p, f, units, n);
+	return KVB_OK;
+}
+
+uint64_t kvb_window_slots(const struct kvb_pool *p, const struct pool_class *c, uint64_t length,
+			  uint32_t first, uint32_t units, uint64_t *first_offset)
+{
+	const struct kvb_pool_options *o = &p->options;
+	uint64_t begin = u64_max(first * o->unit, o->header);
+	uint64_t end = u64_min((first + (uint64_t)units) * o->unit, length - o->trailer);
+	uint64_t gap = begin % c->align ? c->align - begin % c->align : 0;
+
+	if (first_offset)
+		*first_offset = begin + gap;
+	return begin + gap < end ? (end - begin - gap) / c->stride : 0;
+}
+
+uint64_t kvb_block_slots(const struct kvb_pool *p, const struct pool_class *c, uint64_t length,
+			 uint32_t first, uint32_t order)
+{
+	uint32_t units = UINT32_C(1) << (order < c->order ? order : c->order);
+	uint64_t end = first + (UINT64_C(1) << order);
+	uint64_t slots = 0;
+
+	for (uint64_t at = first; at < end; at += units)
+		slots += kvb_window_slots(p, c, length, (uint32_t)at, units, NULL);
+	return slots;
+}
+
+/* First window of `units` units with a slot in a free block of 2^order units. Only windows at an end
+ * of the file, or of about one slot, can have none. */
+static bool find_in_block(const struct kvb_pool *p, const struct pool_class *c,
+			  const struct pool_unit *block, uint32_t units, struct window *out)
+{
+	struct pool_file *f = block->file;
+	uint32_t first = index_of(block);
+	uint64_t end = first + (UINT64_C(1) << block->order);
+
+	for (uint64_t at = first; at < end; at += units) {
+		if (kvb_window_slots(p, c, f->length, (uint32_t)at, units, NULL) > 0) {
+			*out = (struct window){ f, (uint32_t)at, units };
+			return true;
+		}
+	}
+	return false;
+}
+
+bool kvb_units_find(const struct kvb_pool *p, const struct pool_class *c, uint32_t order,
+		    struct window *out)
+{
+	for (uint32_t o = order; o < ORDERS; o++)
+		for (const struct pool_unit *u = p->free_blocks[o]; u; u = u->next)
+			if (find_in_block(p, c, u, UINT32_C(1) << order, out))
+				return true;
+	return false;
+}
+
+uint64_t kvb_units_slots(const struct kvb_pool *p, const struct pool_class *c)
+{
+	uint64_t slots = 0;
+
+	for (uint32_t o = 0; o < ORDERS; o++)
+		for (const struct pool_unit *u = p->free_blocks[o]; u; u = u->next)
+			slots += kvb_block_slots(p, c, u->file->length, index_of(u), o);
+	return slots;
+}
+
+void kvb_units_claim(struct kvb_pool *p, struct window w, uint32_t slab)
+{
+	struct pool_unit *units = w.file->units;
+	uint32_t want = log2_floor(w.units);
+	uint32_t order = want;
+
+	/* The one free block that contains the window begins at the window's first unit, rounded down
+	 * to the block's length. */
+	while (units[w.first >> order << order].order != order) {
+		order++;
+		assert(order < ORDERS);
+	}
+	block_unlink(p, &units[w.first >> order << order]);
+	while (order > want) {
+		order--;
+		block_link(p, &units[(w.first >> order ^ 1) << order], order);
+	}
+	for (uint32_t i = 0; i < w.units; i++)
+		units[w.first + i].slab = slab;
+}
+
+void kvb_units_release(struct kvb_pool *p, struct window w)
+{
+	for (uint32_t i = 0; i < w.units; i++)
+		w.file->units[w.first + i].slab = NO_SLAB;
+	block_free(p, w.file, w.first, log2_floor(w.units));
+}
+
+void kvb_units_freeze(struct kvb_pool *p, uint64_t until)
+{
+	for (uint32_t o = 0; o < ORDERS; o++) {
+		while (p->free_blocks[o]) {
+			struct pool_unit *u = p->free_blocks[o];
+
+			block_unlink(p, u);
+			for (uint64_t i = 0; i < UINT64_C(1) << o; i++)
+				u[i].frozen = true;
+			p->frozen_units += UINT64_C(1) << o;
+		}
+	}
+	if (p->frozen_units)
+		p->frozen_until = u64_max(p->frozen_until, until);
+}
+
+uint64_t kvb_units_thaw(struct kvb_pool *p, struct window w)
+{
+	uint64_t n = 0;
+
+	for (uint32_t i = w.first; i < w.first + w.units; i++) {
+		if (!w.file->units[i].frozen)
+			continue;
+		w.file->units[i].frozen = false;
+		block_free(p, w.file, i, 0);
+		n++;
+	}
+	p->frozen_units -= n;
+	if (p->frozen_units == 0)
+		p->frozen_until = 0;
+	return n;
+}
+
+uint64_t kvb_units_thaw_all(struct kvb_pool *p)
+{
+	uint64_t n = 0;
+
+	for (size_t i = 0; i < p->n_files; i++) {
+		struct pool_file *f = p->files[i];
+
+		n += kvb_units_thaw(p, (struct window){ f, 0, f->n_units });
+	}
+	return n;
+}
