@@ -19,9 +19,10 @@
 #include <kvb/clock.h>
 #include <kvb/ops.h>
 #include <kvb/status.h>
-#include <kvb/store.h>
+
 
 struct kvb_core;
+struct kvb_store; /* kvb/store.h */
 
 struct kvb_core_options {
 	struct kvb_store *store;        /* stays the caller's, must outlive the core */

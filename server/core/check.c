@@ -1,0 +1,329 @@
+/*
+ * check.c - verifies that what the partition believes fits together. Used by tests on a running core
+ * and by `kvblockd fsck` on a store that nobody runs.
+ */
+#include "internal.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+struct check {
+	struct part *p;
+	void (*say)(void *ctx, const char *text);
+	void *ctx;
+	uint64_t problems;
+	uint64_t slots[MAX_STORAGES]; /* of blocks, per space */
+	const struct instance *inst;
+	uint64_t entries, blocks, used_bytes, writing;
+	struct kvb_fsck_report *report;
+};
+
+static void problem(struct check *k, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+static void problem(struct check *k, const char *fmt, ...)
+{
+	char text[400];
+	va_list ap;
+
+	k->problems++;
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof text, fmt, ap);
+	va_end(ap);
+	if (k->say)
+		k->say(k->ctx, text);
+}
+
+static void check_slot(struct check *k, const struct block *b, uint32_t spec)
+{
+	const struct slot *s = &b->slot[spec];
+	char hex[KVB_KEY_HEX + 1];
+
+	kvb_key_to_hex(b->key, hex);
+	if (s->space >= k->p->n_space || !k->p->space[s->space].pool) {
+		problem(k, "block %s: spec %u lies in no storage", hex, spec);
+		return;
+	}
+	k->slots[s->space]++;
+	if (!kvb_pool_is_used(k->p->space[s->space].pool, s->slab, s->index))
+		problem(k, "block %s: its slot %u of slab %u is not in use", hex, s->index, s->slab);
+	else if (kvb_pool_owner(k->p->space[s->space].pool, s->slab, s->index) != b->id)
+		problem(k, "block %s: its slot %u of slab %u has another owner", hex, s->index, s->slab);
+	if (s->generation == 0 || s->generation >= k->p->next_generation)
+		problem(k, "block %s: generation %llu was never given", hex, (unsigned long long)s->generation);
+}
+
+static void check_block(void *ctx, struct part *p, struct block *b)
+{
+	struct check *k = ctx;
+	const struct instance *inst = block_instance(p, b->id);
+	char hex[KVB_KEY_HEX + 1];
+
+	kvb_key_to_hex(b->key, hex);
+	k->entries++;
+	k->blocks += block_has_committed(inst, b);
+	for (uint32_t s = 0; s < inst->spec.n_specs; s++) {
+		if (b->slot[s].state == SLOT_ABSENT)
+			continue;
+		check_slot(k, b, s);
+		k->used_bytes += inst->spec.specs[s].size;
+		k->writing += b->slot[s].state == SLOT_WRITING;
+	}
+	if (index_find(p, inst, b->key) != b)
+		problem(k, "block %s is not found by its key", hex);
+	if (b->live != (block_has_committed(inst, b) || block_has_writing(inst, b)))
+		problem(k, "block %s: liveness is wrong", hex);
+	if (b->parent != NO_BLOCK && block_get(p, b->parent)->id == NO_BLOCK)
+		problem(k, "block %s: its parent is gone", hex);
+	if (b->parent != NO_BLOCK && block_instance(p, b->parent) != inst)
+		problem(k, "block %s: its parent belongs to another instance", hex);
+	if (b->live_children > b->children)
+		problem(k, "block %s: more live children than children", hex);
+}
+
+static void check_instance_counts(struct check *k, const struct instance *inst)
+{
+	k->inst = inst;
+	k->entries = k->blocks = k->used_bytes = 0;
+	block_each(k->p, inst, check_block, k);
+	if (k->entries != inst->entries)
+		problem(k, "instance %s: %llu entries, counted %llu", inst->spec.id, (unsigned long long)inst->entries,
+			(unsigned long long)k->entries);
+	if (k->blocks != inst->blocks)
+		problem(k, "instance %s: %llu blocks, counted %llu", inst->spec.id, (unsigned long long)inst->blocks,
+			(unsigned long long)k->blocks);
+	if (k->used_bytes != inst->used_bytes)
+		problem(k, "instance %s: %llu bytes in use, counted %llu", inst->spec.id,
+			(unsigned long long)inst->used_bytes, (unsigned long long)k->used_bytes);
+}
+
+/* children and live_children, counted from the other side. */
+struct link_count {
+	uint32_t *children, *live;
+};
+
+static void count_links(void *ctx, struct part *p, struct block *b)
+{
+	struct link_count *l = ctx;
+
+	(void)p;
+	if (b->parent == NO_BLOCK)
+		return;
+	l->children[b->parent]++;
+	l->live[b->parent] += b->live;
+}
+
+struct link_check {
+	struct check *k;
+	struct link_count *l;
+};
+
+static void compare_links(void *ctx, struct part *p, struct block *b)
+{
+	struct link_check *c = ctx;
+	char hex[KVB_KEY_HEX + 1];
+
+	(void)p;
+	if (c->l->children[b->id] == b->children && c->l->live[b->id] == b->live_children)
+		return;
+	kvb_key_to_hex(b->key, hex);
+	problem(c->k, "block %s: %u children (%u live), counted %u (%u)", hex, b->children, b->live_children,
+		c->l->children[b->id], c->l->live[b->id]);
+}
+
+static void check_links(struct check *k)
+{
+	size_t n = k->p->n_chunk << CHUNK_SHIFT;
+	struct link_count l = { kvb_calloc(n, sizeof(uint32_t)), kvb_calloc(n, sizeof(uint32_t)) };
+	struct link_check c = { k, &l };
+
+	if (l.children && l.live) {
+		block_each(k->p, NULL, count_links, &l);
+		block_each(k->p, NULL, compare_links, &c);
+	} else {
+		problem(k, "not enough memory to check the links");
+	}
+	kvb_free(l.children);
+	kvb_free(l.live);
+}
+
+static void check_sessions(struct check *k)
+{
+	uint64_t open = 0, specs = 0;
+
+	for (size_t i = 0; i < k->p->n_session; i++) {
+		const struct session *s = k->p->session[i];
+
+		if (!s || s->state != KVB_SESSION_OPEN)
+			continue;
+		open++;
+		for (uint32_t w = 0; w < s->n_write; w++) {
+			const struct block *b = block_get(k->p, s->write[w].block);
+
+			specs += (uint32_t)__builtin_popcount(s->write[w].specs);
+			for (uint32_t spec = 0; s->write[w].specs >> spec; spec++)
+				if ((s->write[w].specs >> spec & 1) && b->slot[spec].state != SLOT_WRITING)
+					problem(k, "an open session's slot is not being written");
+		}
+	}
+	if (open != k->p->open_sessions)
+		problem(k, "%llu open sessions, counted %llu", (unsigned long long)k->p->open_sessions,
+			(unsigned long long)open);
+	if (specs != k->writing)
+		problem(k, "%llu slots are being written, open sessions have %llu", (unsigned long long)k->writing,
+			(unsigned long long)specs);
+}
+
+struct slab_count {
+	const struct kvb_pool *pool;
+	uint64_t used, held;
+};
+
+static void count_slab(void *ctx, uint32_t slab)
+{
+	struct slab_count *n = ctx;
+	struct kvb_slab_info info;
+
+	if (kvb_pool_slab(n->pool, slab, &info)) {
+		n->used += info.used;
+		n->held += info.held;
+	}
+}
+
+static void check_space(struct check *k, uint32_t i)
+{
+	const struct space *s = &k->p->space[i];
+	struct slab_count n = { .pool = s->pool };
+	struct kvb_error err = { 0 };
+
+	if (kvb_pool_check(s->pool, &err) != KVB_OK)
+		problem(k, "storage %s: allocator: %s", s->dev->name, err.message);
+	kvb_pool_each_slab(s->pool, count_slab, &n);
+	if (n.used != k->slots[i])
+		problem(k, "storage %s: %llu slots in use, blocks have %llu", s->dev->name, (unsigned long long)n.used,
+			(unsigned long long)k->slots[i]);
+	if (k->report) {
+		k->report->used_slots += n.used;
+		k->report->held_slots += n.held;
+	}
+}
+
+static uint64_t run_check(struct check *k)
+{
+	uint64_t blocks = 0;
+
+	for (size_t i = 0; i < k->p->n_inst; i++) {
+		check_instance_counts(k, k->p->inst[i]);
+		blocks += k->blocks;
+	}
+	if (blocks != k->p->blocks)
+		problem(k, "%llu blocks, counted %llu", (unsigned long long)k->p->blocks, (unsigned long long)blocks);
+	for (size_t g = 0; g < k->p->n_group; g++) {
+		uint64_t used = 0;
+
+		for (size_t i = 0; i < k->p->n_inst; i++)
+			used += k->p->inst[i]->group == k->p->group[g] ? k->p->inst[i]->used_bytes : 0;
+		if (used != k->p->group[g]->used_bytes)
+			problem(k, "group %s: %llu bytes, counted %llu", k->p->group[g]->spec.name,
+				(unsigned long long)k->p->group[g]->used_bytes, (unsigned long long)used);
+	}
+	check_links(k);
+	check_sessions(k);
+	for (uint32_t i = 0; i < k->p->n_space; i++)
+		if (k->p->space[i].pool)
+			check_space(k, i);
+	return k->problems;
+}
+
+uint64_t part_check(struct part *p, void (*say)(void *ctx, const char *text), void *ctx)
+{
+	struct check k = { .p = p, .say = say, .ctx = ctx };
+
+	return run_check(&k);
+}
+
+static void keep_first(void *ctx, const char *text)
+{
+	struct kvb_error *err = ctx;
+
+	if (err && err->status == KVB_OK)
+		kvb_fail(err, KVB_E_CORRUPT, NULL, "%s", text);
+}
+
+int kvb_core_check(struct kvb_core *c, struct kvb_error *err)
+{
+	uint64_t problems = 0;
+
+	kvb_error_clear(err);
+	core_lock(c);
+	if (c->part)
+		problems = part_check(c->part, keep_first, err);
+	core_unlock(c);
+	return problems ? KVB_E_CORRUPT : KVB_OK;
+}
+
+/* ---- offline -------------------------------------------------------------------------------------------- */
+
+static void fsck_files(struct check *k, struct kvb_core *c)
+{
+	for (uint32_t i = 0; i < c->n_device; i++) {
+		struct kvb_error err = { 0 };
+		int rc = device_open(c->device[i], false, &err);
+
+		if (rc == KVB_OK)
+			rc = device_check_files(c->device[i], &k->p->space[i], &err);
+		if (rc != KVB_OK)
+			problem(k, "storage %s: %s", c->device[i]->name, err.message[0] ? err.message : kvb_status_text(rc));
+	}
+}
+
+static int fsck_part(struct kvb_core *c, bool files, struct check *k, struct kvb_error *err)
+{
+	struct part *p = NULL;
+	int rc = part_load(c, atomic_load(&c->fence), &p, err);
+
+	if (rc == KVB_E_CORRUPT) {
+		problem(k, "%s", err->message);
+		return KVB_OK;
+	}
+	if (rc != KVB_OK)
+		return rc;
+	k->p = p;
+	k->report->blocks = p->blocks;
+	k->report->sessions = p->open_sessions;
+	run_check(k);
+	if (files)
+		fsck_files(k, c);
+	part_destroy(p);
+	return KVB_OK;
+}
+
+int kvb_core_fsck(struct kvb_store *store, bool files, void (*say)(void *ctx, const char *text), void *ctx,
+		  struct kvb_fsck_report *out, struct kvb_error *err)
+{
+	struct kvb_core_options o;
+	struct kvb_core *c = NULL;
+	struct check k = { .say = say, .ctx = ctx, .report = out };
+	char holder[192] = "";
+	uint64_t fence = 0;
+	int rc;
+
+	memset(out, 0, sizeof *out);
+	kvb_core_options_init(&o);
+	o.store = store;
+	o.manual = true;
+	rc = kvb_core_create(&o, &c, err);
+	if (rc != KVB_OK)
+		return rc;
+	rc = kvb_store_acquire(store, 0, c->owner, o.owner_lease_ms, &fence, holder, sizeof holder, err);
+	if (rc == KVB_E_NOT_OWNER)
+		rc = kvb_fail(err, KVB_E_IN_USE, "store", "'%s' runs on this store: stop it first", holder);
+	if (rc == KVB_OK) {
+		atomic_store(&c->fence, fence);
+		rc = fsck_part(c, files, &k, err);
+		kvb_store_release(store, 0, fence, NULL);
+	}
+	out->problems = k.problems;
+	kvb_core_destroy(c);
+	return rc;
+}

@@ -1,0 +1,287 @@
+/*
+ * checkpoint.c - the compact state that the journal is replayed over, taken while everything goes on.
+ *
+ * A snapshot begins between two batches: what is small (sessions, holds, counters) is encoded at once;
+ * the blocks follow chunk by chunk. A chunk that is about to change before its turn is copied out first
+ * (snapshot_touch_chunk), so all of them show the state at the same batch. The checkpointer cuts the
+ * copy into slices and writes them outside the lock.
+ *
+ * Starts that were queued when the snapshot began have their early half in it. The checkpoint
+ * counts only when all of them are durable (barrier); if an append fails meanwhile, it is given up.
+ * Replay skips the start of a session that the checkpoint already knows.
+ */
+#include "internal.h"
+
+#include <string.h>
+
+#define CHUNKS_AT_A_TIME 8u
+
+static void copy_chunk(struct part *p, uint32_t no)
+{
+	struct chunk *c = &p->chunk[no];
+
+	c->snapshot = p->snap.number;
+	if (!c->entries || p->snap.failed)
+		return;
+	record_chunk(&p->snap.out, p, c);
+	if (p->snap.out.failed)
+		p->snap.failed = true;
+}
+
+void snapshot_touch_chunk(struct part *p, uint32_t no)
+{
+	if (p->snap.active && p->chunk[no].snapshot != p->snap.number)
+		copy_chunk(p, no);
+}
+
+void snapshot_abort(struct part *p)
+{
+	if (p->snap.active)
+		p->snap.failed = true;
+}
+
+struct hold_writer {
+	struct kvb_buf *out;
+	const struct space *space;
+	uint64_t now;
+};
+
+static void put_hold(void *ctx, struct kvb_run run, uint64_t until)
+{
+	struct hold_writer *w = ctx;
+
+	record_hold(w->out, w->space, run, until > w->now ? until - w->now : 0);
+}
+
+static void put_sessions(struct part *p, struct kvb_buf *out, uint64_t now)
+{
+	for (const struct session *s = p->ended_head; s; s = s->queue_next)
+		record_ended(out, s, now);
+	for (size_t i = 0; i < p->n_session; i++)
+		if (p->session[i] && p->session[i]->state == KVB_SESSION_OPEN)
+			record_start(out, p, p->session[i]);
+}
+
+void snapshot_begin(struct part *p, uint64_t barrier)
+{
+	uint64_t now = kvb_now_ms(p->core->clock);
+	struct snapshot *s = &p->snap;
+
+	assert(!s->active);
+	s->active = true;
+	s->failed = false;
+	s->number++;
+	s->seq = p->seq;
+	s->barrier = barrier;
+	s->journal_bytes = p->journal_bytes;
+	s->next_chunk = 1;
+	s->end_chunk = (uint32_t)p->n_chunk;
+	kvb_buf_clear(&s->out);
+	kvb_buf_clear(&s->tail);
+	record_counters(&s->tail, p);
+	for (uint32_t i = 0; i < p->n_space; i++) {
+		struct hold_writer w = { &s->tail, &p->space[i], now };
+
+		if (p->space[i].pool)
+			kvb_pool_each_hold(p->space[i].pool, put_hold, &w);
+	}
+	put_sessions(p, &s->tail, now);
+	record_horizon(&s->tail, p->core->boot_id, p->horizon_durable, horizon_span(p->core), false);
+	if (s->tail.failed)
+		s->failed = true;
+}
+
+static void snapshot_end(struct part *p)
+{
+	p->snap.active = false;
+	kvb_buf_destroy(&p->snap.out);
+	kvb_buf_destroy(&p->snap.tail);
+}
+
+/* ---- writing ---------------------------------------------------------------------------------------- */
+
+struct writer {
+	struct kvb_core *c;
+	struct part *p;
+	uint64_t number; /* of the snapshot */
+	uint64_t id;     /* of the checkpoint in the store */
+	uint32_t slices;
+};
+
+/* Under the write lock: is it still our snapshot of the current part? */
+static bool current(const struct writer *w)
+{
+	return w->c->part == w->p && w->p->snap.active && w->p->snap.number == w->number && !w->p->snap.failed;
+}
+
+static int put_slice(struct writer *w, const void *bytes, size_t n, struct kvb_error *err)
+{
+	return kvb_store_checkpoint_slice(w->c->store, 0, atomic_load(&w->c->fence), w->id, w->slices++, bytes, n,
+					  err);
+}
+
+/* Cuts at record boundaries, so that no slice is larger than it must be. */
+static int put_slices(struct writer *w, const struct kvb_buf *b, struct kvb_error *err)
+{
+	size_t at = 0;
+	int rc = KVB_OK;
+
+	while (rc == KVB_OK && at < b->len) {
+		size_t n = 0, next;
+
+		while (at + n < b->len && (next = record_length(b->data + at + n, b->len - at - n)) != 0 &&
+		       (n == 0 || n + next <= SLICE_BYTES))
+			n += next;
+		assert(n > 0);
+		rc = put_slice(w, b->data + at, n, err);
+		at += n;
+	}
+	return rc;
+}
+
+/* Copies some chunks and moves out what is ready. KVB_PENDING = more to come. */
+static int collect(struct writer *w, struct kvb_buf *out)
+{
+	struct part *p = w->p;
+	int rc = KVB_PENDING;
+
+	core_lock(w->c);
+	if (!current(w)) {
+		rc = KVB_E_UNAVAILABLE;
+	} else {
+		for (uint32_t i = 0; i < CHUNKS_AT_A_TIME && p->snap.next_chunk < p->snap.end_chunk; i++)
+			snapshot_touch_chunk(p, p->snap.next_chunk++);
+		if (p->snap.next_chunk >= p->snap.end_chunk) {
+			p->snap.next_chunk = p->snap.end_chunk;
+			rc = KVB_OK;
+		}
+		if (p->snap.failed)
+			rc = KVB_E_NOMEM;
+		if (p->snap.out.len >= SLICE_BYTES || rc == KVB_OK) {
+			*out = p->snap.out;
+			kvb_buf_init(&p->snap.out);
+		}
+	}
+	core_unlock(w->c);
+	return rc;
+}
+
+static int write_blocks(struct writer *w, struct kvb_error *err)
+{
+	int rc;
+
+	do {
+		struct kvb_buf out = { 0 };
+		int put;
+
+		rc = collect(w, &out);
+		put = rc >= 0 ? put_slices(w, &out, err) : KVB_OK;
+		kvb_buf_destroy(&out);
+		if (put != KVB_OK)
+			return put;
+	} while (rc == KVB_PENDING);
+	return rc == KVB_OK ? KVB_OK : kvb_fail(err, rc, NULL, "given up: the state moved on or memory is short");
+}
+
+static int write_tail(struct writer *w, bool clean, struct kvb_error *err)
+{
+	struct kvb_buf tail = { 0 };
+	int rc = KVB_OK;
+
+	core_lock(w->c);
+	if (current(w)) {
+		tail = w->p->snap.tail;
+		kvb_buf_init(&w->p->snap.tail);
+		if (clean)
+			record_horizon(&tail, w->c->boot_id, w->p->horizon_durable, horizon_span(w->c), true);
+	}
+	core_unlock(w->c);
+	if (tail.failed || !tail.data)
+		rc = kvb_fail(err, KVB_E_NOMEM, NULL, "given up: the state moved on or memory is short");
+	if (rc == KVB_OK)
+		rc = put_slices(w, &tail, err);
+	kvb_buf_destroy(&tail);
+	return rc;
+}
+
+/* Everything that was queued when the snapshot began must be durable. */
+static int wait_barrier(struct writer *w, uint64_t barrier, struct kvb_error *err)
+{
+	struct commit *q = &w->c->commit;
+
+	if (!w->c->threads)
+		while (commit_appended(w->c) < barrier && commit_round(w->c))
+			;
+	kvb_mutex_lock(&q->lock);
+	while (w->c->threads && q->appended < barrier && !q->stop && atomic_load(&w->c->state) == KVB_CORE_READY)
+		kvb_cond_wait_ms(&q->idle, &q->lock, 100);
+	kvb_mutex_unlock(&q->lock);
+	return commit_appended(w->c) >= barrier
+		       ? KVB_OK
+		       : kvb_fail(err, KVB_E_UNAVAILABLE, NULL, "what the snapshot holds did not become durable");
+}
+
+static int write_all(struct writer *w, bool clean, struct kvb_error *err)
+{
+	uint64_t seq = 0, barrier = 0;
+	bool ok;
+	int rc = write_blocks(w, err);
+
+	if (rc == KVB_OK)
+		rc = write_tail(w, clean, err);
+	if (rc != KVB_OK)
+		return rc;
+	core_lock(w->c);
+	ok = current(w);
+	if (ok) {
+		seq = w->p->snap.seq;
+		barrier = w->p->snap.barrier;
+	}
+	core_unlock(w->c);
+	if (!ok)
+		return kvb_fail(err, KVB_E_UNAVAILABLE, NULL, "given up: an append failed meanwhile");
+	rc = wait_barrier(w, barrier, err);
+	core_lock(w->c);
+	ok = current(w);
+	core_unlock(w->c);
+	if (rc == KVB_OK && !ok)
+		rc = kvb_fail(err, KVB_E_UNAVAILABLE, NULL, "given up: an append failed meanwhile");
+	if (rc == KVB_OK)
+		rc = kvb_store_checkpoint_commit(w->c->store, 0, atomic_load(&w->c->fence), w->id, w->slices, seq, err);
+	return rc;
+}
+
+int checkpoint_run(struct kvb_core *c, bool clean, struct kvb_error *err)
+{
+	struct writer w = { .c = c };
+	int rc = KVB_E_NOT_READY;
+
+	commit_ask_snapshot(c);
+	core_lock(c);
+	if (c->part && c->part->snap.active) {
+		w.p = c->part;
+		w.number = w.p->snap.number;
+		rc = KVB_OK;
+	}
+	core_unlock(c);
+	if (rc != KVB_OK)
+		return kvb_fail(err, rc, NULL, "no snapshot could be begun");
+	rc = kvb_store_checkpoint_begin(c->store, 0, atomic_load(&c->fence), &w.id, err);
+	if (rc == KVB_OK) {
+		rc = write_all(&w, clean, err);
+		if (rc != KVB_OK && rc != KVB_E_UNKNOWN_OUTCOME)
+			kvb_store_checkpoint_abort(c->store, 0, w.id);
+	}
+	core_lock(c);
+	if (c->part == w.p) {
+		if (rc == KVB_OK)
+			w.p->journal_bytes -= w.p->snap.journal_bytes;
+		snapshot_end(w.p);
+	}
+	core_unlock(c);
+	if (rc == KVB_OK)
+		COUNT(c, checkpoints, 1);
+	else
+		COUNT(c, checkpoint_failures, 1);
+	return rc;
+}

@@ -1,0 +1,566 @@
+/*
+ * commit.c - group commit: the one thread that appends to the journal.
+ *
+ * Transactions are queued under the partition's write lock, so their order is the order of the
+ * changes in memory. A round takes all that is queued, appends it as one batch, then applies the late
+ * half of each transaction under the write lock and completes its waiters after it. If the append
+ * fails for certain, the early halves are undone, newest first, the batch's and those queued since,
+ * because later ones may build on earlier ones. If its outcome is unknown, or another owner has taken
+ * over, nothing in memory can be trusted: the partition is stopped and loaded again (owner.c).
+ *
+ * In NORMAL durability a transaction that frees slots is applied only after a sync covers it.
+ *
+ * Locks: the partition's write lock, then commit.lock; neither is held while appending.
+ */
+#include "internal.h"
+
+#include <string.h>
+
+#define BATCH_BYTES ((size_t)8 << 20)
+#define UNSYNCED_MS 50u
+#define STORE_FULL_MS 1000u /* starts are refused this long before one tries again */
+
+struct txn *txn_make(enum txn_kind kind)
+{
+	struct txn *t = kvb_calloc(1, sizeof *t);
+
+	if (t)
+		t->kind = kind;
+	return t;
+}
+
+void txn_destroy(struct txn *t)
+{
+	if (!t)
+		return;
+	kvb_buf_destroy(&t->rec);
+	kvb_free(t->success);
+	kvb_free(t->sums);
+	kvb_free(t->removal);
+	kvb_free(t);
+}
+
+void txn_wait(struct txn *t, struct waiter *w)
+{
+	w->next = t->waiters;
+	t->waiters = w;
+}
+
+void commit_queue(struct part *p, struct txn *t)
+{
+	struct commit *q = &p->core->commit;
+
+	kvb_mutex_lock(&q->lock);
+	t->number = ++q->queued;
+	t->next = NULL;
+	if (q->tail)
+		q->tail->next = t;
+	else
+		q->head = t;
+	q->tail = t;
+	kvb_cond_signal(&q->wake);
+	kvb_mutex_unlock(&q->lock);
+}
+
+uint64_t commit_appended(struct kvb_core *c)
+{
+	uint64_t n;
+
+	kvb_mutex_lock(&c->commit.lock);
+	n = c->commit.appended;
+	kvb_mutex_unlock(&c->commit.lock);
+	return n;
+}
+
+/* ---- late halves --------------------------------------------------------------------------------- */
+
+static void complete_waiters(struct kvb_core *c, struct txn *t, int status, bool fill)
+{
+	while (t->waiters) {
+		struct waiter *w = t->waiters;
+		int rc = status;
+
+		t->waiters = w->next;
+		if (fill && w->fill)
+			rc = w->fill(w, c->part, t, status);
+		if (rc != KVB_OK && w->err && w->err->status == KVB_OK)
+			kvb_fail(w->err, rc, NULL, "%s", kvb_status_text(rc));
+		core_complete(c, w, rc);
+	}
+}
+
+static void apply(struct kvb_core *c, struct txn *t)
+{
+	struct part *p = c->part;
+
+	switch (t->kind) {
+	case TXN_START: start_apply(p, t); break;
+	case TXN_FINISH: finish_apply(p, t); break;
+	case TXN_END: end_apply(p, t); break;
+	case TXN_REMOVE: remove_apply(p, t); break;
+	case TXN_DROP: drop_apply(p, t); break;
+	case TXN_HORIZON:
+		p->horizon_durable = t->horizon;
+		p->horizon_txn = NULL;
+		break;
+	}
+	complete_waiters(c, t, KVB_OK, true);
+	txn_destroy(t);
+}
+
+static void undo(struct kvb_core *c, struct txn *t, int status)
+{
+	struct part *p = c->part;
+
+	switch (t->kind) {
+	case TXN_START: start_undo(p, t); break;
+	case TXN_FINISH: t->session->pending = NULL; break;
+	case TXN_END:
+		t->session->pending = NULL;
+		session_retry_expiry(p, t->session);
+		break;
+	case TXN_REMOVE: remove_undo(p, t); break;
+	case TXN_DROP: t->inst->deleting = false; break;
+	case TXN_HORIZON: p->horizon_txn = NULL; break;
+	}
+	complete_waiters(c, t, status, t->kind == TXN_HORIZON);
+	txn_destroy(t);
+}
+
+static bool frees_slots(const struct txn *t)
+{
+	if (t->kind != TXN_FINISH)
+		return t->kind == TXN_REMOVE || t->kind == TXN_END || t->kind == TXN_DROP;
+	for (uint32_t i = 0; i < t->session->n_write; i++)
+		if (!t->success[i])
+			return true;
+	return false;
+}
+
+/* ---- failure -------------------------------------------------------------------------------------- */
+
+static struct txn *reverse(struct txn *t)
+{
+	struct txn *out = NULL;
+
+	while (t) {
+		struct txn *next = t->next;
+
+		t->next = out;
+		out = t;
+		t = next;
+	}
+	return out;
+}
+
+static struct txn *join(struct txn *a, struct txn *b)
+{
+	struct txn *end = a;
+
+	if (!a)
+		return b;
+	while (end->next)
+		end = end->next;
+	end->next = b;
+	return a;
+}
+
+/* Takes everything queued since the batch; under the write lock nothing can be added. */
+static struct txn *take_queue(struct kvb_core *c)
+{
+	struct txn *t;
+
+	kvb_mutex_lock(&c->commit.lock);
+	t = c->commit.head;
+	c->commit.head = c->commit.tail = NULL;
+	kvb_mutex_unlock(&c->commit.lock);
+	return t;
+}
+
+static void put_back(struct kvb_core *c, struct txn *t)
+{
+	struct commit *q = &c->commit;
+
+	kvb_mutex_lock(&q->lock);
+	q->head = join(t, q->head);
+	for (q->tail = q->head; q->tail && q->tail->next;)
+		q->tail = q->tail->next;
+	kvb_mutex_unlock(&q->lock);
+}
+
+/* Undoes, newest first, the starts (or everything); returns the others in their old order. */
+static struct txn *undo_some(struct kvb_core *c, struct txn *all, bool only_starts, int status)
+{
+	struct txn *keep = NULL;
+
+	for (struct txn *t = reverse(all), *next; t; t = next) {
+		next = t->next;
+		if (only_starts && t->kind != TXN_START) {
+			t->next = keep;
+			keep = t;
+		} else {
+			undo(c, t, status);
+		}
+	}
+	return keep;
+}
+
+static bool has_start(const struct txn *t)
+{
+	while (t && t->kind != TXN_START)
+		t = t->next;
+	return t != NULL;
+}
+
+/* The append did not happen. Full disk: starts are refused, what frees or ends goes on with the
+ * store's reserve. */
+static void append_failed(struct kvb_core *c, struct txn *batch, int status, bool urgent)
+{
+	struct part *p = c->part;
+	bool full = status == KVB_E_STORE_FULL;
+	struct txn *all = join(batch, take_queue(c));
+	bool starts = has_start(all);
+
+	COUNT(c, commit_failures, 1);
+	snapshot_abort(p);
+	if (full)
+		p->store_full_until = kvb_now_ms(c->clock) + STORE_FULL_MS;
+	kvb_log(KVB_LOG_WARN, "core", "append to the metadata store failed: %s", kvb_status_text(status));
+	if (full && (starts || !urgent)) {
+		put_back(c, undo_some(c, all, true, status));
+		return;
+	}
+	undo_some(c, all, false, status);
+}
+
+void commit_drain(struct kvb_core *c, int status)
+{
+	struct txn *t = take_queue(c);
+
+	start_fail_waiters(c->part, status, kvb_status_text(status));
+	while (t) {
+		struct txn *next = t->next;
+
+		complete_waiters(c, t, status, false);
+		txn_destroy(t);
+		t = next;
+	}
+}
+
+/* What is in memory is no longer the truth: refuse everybody until it is loaded again. */
+static void stop_part(struct kvb_core *c, struct txn *batch, int status)
+{
+	bool fenced = status == KVB_E_FENCED;
+
+	snapshot_abort(c->part);
+	if (fenced)
+		atomic_store(&c->fenced, true);
+	else
+		atomic_store(&c->reload_asked, true);
+	atomic_store(&c->state, fenced ? KVB_CORE_STANDBY : KVB_CORE_RECOVERING);
+	kvb_log(KVB_LOG_ERROR, "core", "%s: the partition stops and is loaded again",
+		fenced ? "another manager has taken over" : "an append has an unknown outcome");
+	status = fenced ? KVB_E_NOT_OWNER : KVB_E_UNKNOWN_OUTCOME;
+	for (struct txn *next; batch; batch = next) {
+		next = batch->next;
+		complete_waiters(c, batch, status, false);
+		txn_destroy(batch);
+	}
+	commit_drain(c, status);
+}
+
+/* ---- NORMAL: sync before reuse ----------------------------------------------------------------------- */
+
+static void defer(struct kvb_core *c, struct txn *t)
+{
+	struct commit *q = &c->commit;
+
+	t->next = NULL;
+	if (q->unsynced_tail)
+		q->unsynced_tail->next = t;
+	else
+		q->unsynced_head = t;
+	if (!q->unsynced_tail)
+		q->unsynced_since = kvb_now_ms(c->clock);
+	q->unsynced_tail = t;
+}
+
+static bool sync_is_due(const struct kvb_core *c, bool hurry)
+{
+	const struct commit *q = &c->commit;
+
+	if (!q->unsynced_head)
+		return false;
+	if (hurry || kvb_now_ms(c->clock) - q->unsynced_since >= UNSYNCED_MS)
+		return true;
+	for (const struct txn *t = q->unsynced_head; t; t = t->next)
+		if (t->waiters)
+			return true;
+	return false;
+}
+
+static bool sync_and_apply(struct kvb_core *c)
+{
+	struct kvb_error err = { 0 };
+	int rc = kvb_store_sync(c->store, &err);
+	struct txn *t;
+
+	core_lock(c);
+	t = c->commit.unsynced_head;
+	if (rc != KVB_OK) {
+		kvb_log(KVB_LOG_WARN, "core", "sync of the metadata store failed: %s", err.message);
+		c->commit.unsynced_since = kvb_now_ms(c->clock);
+		core_unlock(c);
+		return false;
+	}
+	c->commit.unsynced_head = c->commit.unsynced_tail = NULL;
+	while (t && c->part) {
+		struct txn *next = t->next;
+
+		apply(c, t);
+		t = next;
+	}
+	if (c->part)
+		start_serve_waiters(c->part);
+	core_unlock(c);
+	return true;
+}
+
+void commit_forget_unsynced(struct kvb_core *c, int status)
+{
+	struct txn *t = c->commit.unsynced_head;
+
+	c->commit.unsynced_head = c->commit.unsynced_tail = NULL;
+	while (t) {
+		struct txn *next = t->next;
+
+		complete_waiters(c, t, status, false);
+		txn_destroy(t);
+		t = next;
+	}
+}
+
+/* ---- a round ------------------------------------------------------------------------------------------ */
+
+static struct txn *take_batch(struct kvb_core *c, bool *urgent, size_t *bytes)
+{
+	struct commit *q = &c->commit;
+	struct txn *first = q->head, *last = NULL;
+
+	*urgent = true;
+	*bytes = 0;
+	for (struct txn *t = first; t && (*bytes == 0 || *bytes + t->rec.len <= BATCH_BYTES); t = t->next) {
+		*bytes += t->rec.len;
+		*urgent &= t->urgent;
+		last = t;
+	}
+	if (last) {
+		q->head = last->next;
+		if (!q->head)
+			q->tail = NULL;
+		last->next = NULL;
+	}
+	return first;
+}
+
+static int append(struct kvb_core *c, const struct txn *batch, bool urgent, size_t bytes)
+{
+	struct kvb_buf b = { 0 };
+	struct kvb_error err = { 0 };
+	int rc;
+
+	if (!owner_valid(c))
+		return KVB_E_FENCED;
+	if (!kvb_buf_reserve(&b, bytes))
+		return KVB_E_NOMEM;
+	for (const struct txn *t = batch; t; t = t->next) {
+		kvb_put_bytes(&b, t->rec.data, t->rec.len);
+		COUNT(c, commit_records, 1);
+	}
+	/* Only this thread moves part->seq, and the part stays while commit.busy is set. */
+	rc = kvb_store_append(c->store, 0, atomic_load(&c->fence), c->part->seq + 1, b.data, b.len,
+			      urgent ? KVB_APPEND_URGENT : 0, &err);
+	kvb_buf_destroy(&b);
+	if (rc != KVB_OK)
+		kvb_log(KVB_LOG_WARN, "core", "append: %s", err.message);
+	return rc;
+}
+
+static void append_done(struct kvb_core *c, struct txn *batch, size_t bytes)
+{
+	bool normal = kvb_store_durability(c->store) == KVB_DURABILITY_NORMAL;
+
+	COUNT(c, commits, 1);
+	c->part->seq++;
+	c->part->journal_bytes += bytes;
+	c->part->store_full_until = 0;
+	while (batch) {
+		struct txn *next = batch->next;
+
+		if (normal && frees_slots(batch))
+			defer(c, batch);
+		else
+			apply(c, batch);
+		batch = next;
+	}
+	start_serve_waiters(c->part);
+}
+
+static bool append_round(struct kvb_core *c)
+{
+	bool urgent;
+	size_t bytes;
+	struct txn *batch;
+	uint64_t last = 0;
+	int rc;
+
+	kvb_mutex_lock(&c->commit.lock);
+	batch = take_batch(c, &urgent, &bytes);
+	kvb_mutex_unlock(&c->commit.lock);
+	if (!batch)
+		return false;
+	for (const struct txn *t = batch; t; t = t->next)
+		last = t->number;
+	rc = append(c, batch, urgent, bytes);
+	core_lock(c);
+	if (rc == KVB_OK)
+		append_done(c, batch, bytes);
+	else if (rc == KVB_E_STORE_FULL || rc == KVB_E_STORE_IO || rc == KVB_E_NOMEM)
+		append_failed(c, batch, rc, urgent);
+	else
+		stop_part(c, batch, rc);
+	kvb_mutex_lock(&c->commit.lock);
+	if (c->commit.appended < last)
+		c->commit.appended = last;
+	kvb_mutex_unlock(&c->commit.lock);
+	core_unlock(c);
+	return true;
+}
+
+static void begin_snapshot(struct kvb_core *c)
+{
+	bool synced = !c->commit.unsynced_head || sync_and_apply(c);
+
+	core_lock(c);
+	if (c->part && synced && atomic_load(&c->state) == KVB_CORE_READY) {
+		uint64_t barrier;
+
+		kvb_mutex_lock(&c->commit.lock);
+		barrier = c->commit.queued;
+		kvb_mutex_unlock(&c->commit.lock);
+		snapshot_begin(c->part, barrier);
+	}
+	core_unlock(c);
+}
+
+bool commit_round(struct kvb_core *c)
+{
+	struct commit *q = &c->commit;
+	bool did = false, snapshot, hurry = false, ready;
+
+	kvb_mutex_lock(&q->lock);
+	q->busy = true;
+	snapshot = q->snapshot_wanted;
+	kvb_mutex_unlock(&q->lock);
+	kvb_rwlock_read(&c->lock);
+	ready = c->part && atomic_load(&c->state) == KVB_CORE_READY;
+	if (ready)
+		hurry = c->part->wait_head != NULL;
+	kvb_rwlock_read_unlock(&c->lock);
+	if (!ready) {
+		core_lock(c);
+		if (c->part)
+			commit_drain(c, KVB_E_NOT_READY);
+		commit_forget_unsynced(c, KVB_E_UNKNOWN_OUTCOME);
+		core_unlock(c);
+	} else {
+		did = append_round(c);
+		if (sync_is_due(c, hurry))
+			did |= sync_and_apply(c);
+		if (snapshot)
+			begin_snapshot(c);
+	}
+	kvb_mutex_lock(&q->lock);
+	q->busy = false;
+	if (snapshot)
+		q->snapshot_wanted = false;
+	kvb_cond_broadcast(&q->idle);
+	kvb_mutex_unlock(&q->lock);
+	return did;
+}
+
+/* ---- the thread ------------------------------------------------------------------------------------------ */
+
+static void *committer(void *arg)
+{
+	struct kvb_core *c = arg;
+	struct commit *q = &c->commit;
+
+	kvb_mutex_lock(&q->lock);
+	while (!q->stop) {
+		if (!q->head && !q->snapshot_wanted) {
+			if (q->unsynced_head)
+				kvb_cond_wait_ms(&q->wake, &q->lock, UNSYNCED_MS);
+			else
+				kvb_cond_wait(&q->wake, &q->lock);
+			if (!q->head && !q->snapshot_wanted && !q->unsynced_head)
+				continue;
+		}
+		kvb_mutex_unlock(&q->lock);
+		commit_round(c);
+		kvb_mutex_lock(&q->lock);
+	}
+	kvb_mutex_unlock(&q->lock);
+	return NULL;
+}
+
+void commit_init(struct kvb_core *c)
+{
+	kvb_mutex_init(&c->commit.lock);
+	kvb_cond_init(&c->commit.wake);
+	kvb_cond_init(&c->commit.idle);
+}
+
+void commit_destroy(struct kvb_core *c)
+{
+	commit_forget_unsynced(c, KVB_E_NOT_READY);
+	kvb_mutex_destroy(&c->commit.lock);
+	kvb_cond_destroy(&c->commit.wake);
+	kvb_cond_destroy(&c->commit.idle);
+}
+
+int commit_start_thread(struct kvb_core *c)
+{
+	return pthread_create(&c->commit.thread, NULL, committer, c) == 0 ? KVB_OK : KVB_E_NOMEM;
+}
+
+void commit_stop_thread(struct kvb_core *c)
+{
+	kvb_mutex_lock(&c->commit.lock);
+	c->commit.stop = true;
+	kvb_cond_signal(&c->commit.wake);
+	kvb_mutex_unlock(&c->commit.lock);
+	pthread_join(c->commit.thread, NULL);
+}
+
+void commit_wait_idle(struct kvb_core *c)
+{
+	kvb_mutex_lock(&c->commit.lock);
+	while (c->commit.busy)
+		kvb_cond_wait(&c->commit.idle, &c->commit.lock);
+	kvb_mutex_unlock(&c->commit.lock);
+}
+
+void commit_ask_snapshot(struct kvb_core *c)
+{
+	struct commit *q = &c->commit;
+
+	kvb_mutex_lock(&q->lock);
+	q->snapshot_wanted = true;
+	kvb_cond_signal(&q->wake);
+	while (c->threads && q->snapshot_wanted && !q->stop)
+		kvb_cond_wait(&q->idle, &q->lock);
+	kvb_mutex_unlock(&q->lock);
+	if (!c->threads)
+		commit_round(c);
+}

@@ -1,0 +1,311 @@
+/*
+ * core.c - the core as a whole: options, threads, lock, life and end.
+ *
+ * Threads: committer (commit.c), keeper (owner.c), ticker (tick.c, owner_load), checkpointer
+ * (checkpoint.c), one per storage (device.c). turn_lock only guards their stop and wake flags.
+ */
+#include "internal.h"
+
+#include <string.h>
+
+#define TICK_MS 20u
+
+void kvb_core_options_init(struct kvb_core_options *o)
+{
+	*o = (struct kvb_core_options){
+		.owner_lease_ms = 5000,
+		.lease_default_ms = 10000,
+		.lease_max_ms = 60000,
+		.session_default_ms = 30000,
+		.session_max_ms = 600000,
+		.grace_ms = 2000,
+		.max_sessions = 65536,
+		.max_remembered = 262144,
+		.leased_percent = 50,
+		.open_percent = 50,
+		.free_percent = 2,
+		.journal_limit = 256ull << 20,
+	};
+}
+
+/* ---- lock ------------------------------------------------------------------------------------------- */
+
+void core_lock(struct kvb_core *c) { kvb_rwlock_write(&c->lock); }
+
+void core_unlock(struct kvb_core *c)
+{
+	struct waiter *w = c->completions, *first = NULL;
+
+	c->completions = NULL;
+	while (w) { /* oldest first */
+		struct waiter *next = w->next;
+
+		w->next = first;
+		first = w;
+		w = next;
+	}
+	kvb_rwlock_write_unlock(&c->lock);
+	while (first) {
+		struct waiter *next = first->next; /* done may release its memory */
+
+		first->done.fn(first->done.ctx, first->status);
+		first = next;
+	}
+}
+
+void core_complete(struct kvb_core *c, struct waiter *w, int status)
+{
+	w->status = status;
+	w->next = c->completions;
+	c->completions = w;
+}
+
+/* ---- threads ----------------------------------------------------------------------------------------- */
+
+/* Sleeps until ms have passed or somebody wakes all. False = stop. */
+static bool pause_ms(struct kvb_core *c, uint32_t ms, const bool *wake)
+{
+	bool go_on;
+
+	kvb_mutex_lock(&c->turn_lock);
+	if (!c->stop && !(wake && *wake))
+		kvb_cond_wait_ms(&c->turn_wake, &c->turn_lock, ms);
+	go_on = !c->stop;
+	kvb_mutex_unlock(&c->turn_lock);
+	return go_on;
+}
+
+static void *keeper(void *arg)
+{
+	struct kvb_core *c = arg;
+	uint64_t next = 0;
+
+	do {
+		if (atomic_load(&c->fenced) || kvb_now_ms(c->clock) >= next)
+			next = kvb_now_ms(c->clock) + owner_step(c);
+	} while (pause_ms(c, 50, NULL));
+	return NULL;
+}
+
+static void *ticker(void *arg)
+{
+	struct kvb_core *c = arg;
+
+	do
+		tick_once(c);
+	while (pause_ms(c, TICK_MS, NULL));
+	return NULL;
+}
+
+static void checkpoint_if_asked(struct kvb_core *c)
+{
+	struct kvb_error err = { 0 };
+	bool asked;
+
+	kvb_mutex_lock(&c->turn_lock);
+	asked = c->checkpoint_asked;
+	c->checkpoint_asked = false;
+	kvb_mutex_unlock(&c->turn_lock);
+	if (asked && atomic_load(&c->state) == KVB_CORE_READY && checkpoint_run(c, false, &err) != KVB_OK)
+		kvb_log(KVB_LOG_WARN, "core", "checkpoint: %s", err.message);
+}
+
+static void *checkpointer(void *arg)
+{
+	struct kvb_core *c = arg;
+
+	while (pause_ms(c, 1000, &c->checkpoint_asked))
+		checkpoint_if_asked(c);
+	return NULL;
+}
+
+static int start_threads(struct kvb_core *c)
+{
+	c->threads = true;
+	if (commit_start_thread(c) != KVB_OK) {
+		c->threads = false;
+		return KVB_E_NOMEM;
+	}
+	if (pthread_create(&c->keeper, NULL, keeper, c) != 0)
+		return KVB_E_NOMEM;
+	c->n_threads = 1;
+	if (pthread_create(&c->ticker, NULL, ticker, c) != 0)
+		return KVB_E_NOMEM;
+	c->n_threads = 2;
+	if (pthread_create(&c->checkpointer, NULL, checkpointer, c) != 0)
+		return KVB_E_NOMEM;
+	c->n_threads = 3;
+	return KVB_OK;
+}
+
+static void stop_threads(struct kvb_core *c)
+{
+	pthread_t all[3] = { c->keeper, c->ticker, c->checkpointer };
+
+	if (!c->threads)
+		return;
+	kvb_mutex_lock(&c->turn_lock);
+	c->stop = true;
+	kvb_cond_broadcast(&c->turn_wake);
+	kvb_mutex_unlock(&c->turn_lock);
+	/* The checkpointer may wait for the committer: stop that one last. */
+	for (uint32_t i = 0; i < c->n_threads; i++)
+		pthread_join(all[i], NULL);
+	commit_stop_thread(c);
+	c->threads = false;
+	c->n_threads = 0;
+}
+
+/* ---- life ---------------------------------------------------------------------------------------------- */
+
+int kvb_core_create(const struct kvb_core_options *o, struct kvb_core **out, struct kvb_error *err)
+{
+	struct kvb_core *c = kvb_calloc(1, sizeof *c);
+
+	if (!c)
+		return KVB_E_NOMEM;
+	c->o = *o;
+	if (c->o.lease_max_ms == 0)
+		c->o.lease_max_ms = 1;
+	c->store = o->store;
+	c->clock = o->clock ? o->clock : &kvb_clock_system;
+	c->started_ms = kvb_now_ms(c->clock);
+	kvb_owner_name(c->owner);
+	kvb_boot_id(c->boot_id);
+	kvb_rwlock_init(&c->lock);
+	kvb_mutex_init(&c->turn_lock);
+	kvb_cond_init(&c->turn_wake);
+	commit_init(c);
+	atomic_init(&c->state, KVB_CORE_STANDBY);
+	if (!o->manual && start_threads(c) != KVB_OK) {
+		kvb_core_destroy(c);
+		return kvb_fail(err, KVB_E_NOMEM, NULL, "cannot start threads");
+	}
+	*out = c;
+	return KVB_OK;
+}
+
+void kvb_core_tick(struct kvb_core *c)
+{
+	owner_step(c);
+	tick_once(c);
+	for (uint32_t i = 0; i < c->n_device; i++)
+		device_step(c->device[i]);
+	while (commit_round(c))
+		;
+	checkpoint_if_asked(c);
+	while (commit_round(c))
+		;
+}
+
+static bool drained(struct kvb_core *c)
+{
+	bool empty;
+
+	kvb_mutex_lock(&c->commit.lock);
+	empty = !c->commit.head && !c->commit.busy && !c->commit.unsynced_head;
+	kvb_mutex_unlock(&c->commit.lock);
+	return empty;
+}
+
+/* What is queued becomes durable; the time is bounded, a store that hangs does not hold us. */
+static void drain(struct kvb_core *c)
+{
+	uint64_t until = kvb_now_us() + 5000000;
+
+	while (!drained(c) && kvb_now_us() < until) {
+		if (!c->threads) {
+			if (!commit_round(c))
+				return;
+			continue;
+		}
+		kvb_mutex_lock(&c->commit.lock);
+		kvb_cond_wait_ms(&c->commit.idle, &c->commit.lock, 10);
+		kvb_mutex_unlock(&c->commit.lock);
+	}
+}
+
+void kvb_core_shutdown(struct kvb_core *c)
+{
+	struct kvb_error err = { 0 };
+
+	if (atomic_load(&c->state) == KVB_CORE_READY) {
+		atomic_store(&c->closing, true);
+		core_lock(c);
+		if (c->part)
+			start_fail_waiters(c->part, KVB_E_NOT_READY, "this manager is shutting down");
+		core_unlock(c);
+		drain(c);
+		if (checkpoint_run(c, true, &err) != KVB_OK)
+			kvb_log(KVB_LOG_WARN, "core", "no checkpoint at shutdown: %s", err.message);
+		kvb_store_sync(c->store, NULL);
+	}
+	stop_threads(c);
+	if (c->part)
+		kvb_store_release(c->store, 0, atomic_load(&c->fence), NULL);
+	owner_drop(c, KVB_E_NOT_READY, KVB_CORE_STOPPED);
+}
+
+void kvb_core_destroy(struct kvb_core *c)
+{
+	if (!c)
+		return;
+	atomic_store(&c->state, KVB_CORE_STOPPED);
+	stop_threads(c);
+	for (uint32_t i = 0; i < c->n_device; i++)
+		device_destroy(c->device[i]);
+	if (c->part)
+		owner_drop(c, KVB_E_NOT_READY, KVB_CORE_STOPPED);
+	commit_destroy(c);
+	kvb_cond_destroy(&c->turn_wake);
+	kvb_mutex_destroy(&c->turn_lock);
+	kvb_rwlock_destroy(&c->lock);
+	kvb_free(c);
+}
+
+/* ---- state ------------------------------------------------------------------------------------------------ */
+
+enum kvb_core_state kvb_core_state_get(const struct kvb_core *c) { return atomic_load(&c->state); }
+
+int kvb_core_may_answer(const struct kvb_core *c)
+{
+	return atomic_load(&c->state) == KVB_CORE_READY && owner_valid(c) ? KVB_OK : KVB_E_NOT_OWNER;
+}
+
+int kvb_core_ready(struct kvb_core *c, struct kvb_error *err)
+{
+	int rc = core_gate(c, err);
+	bool any = false;
+
+	if (rc != KVB_OK)
+		return rc;
+	kvb_rwlock_read(&c->lock);
+	for (uint32_t i = 0; c->part && i < c->part->n_space; i++)
+		any |= c->part->space[i].pool && space_usable(&c->part->space[i]);
+	kvb_rwlock_read_unlock(&c->lock);
+	return any ? KVB_OK : kvb_fail(err, KVB_E_UNAVAILABLE, NULL, "no storage is healthy");
+}
+
+int kvb_core_wait_ready(struct kvb_core *c, uint32_t timeout_ms)
+{
+	uint64_t until = kvb_now_us() + (uint64_t)timeout_ms * 1000;
+
+	while (kvb_core_state_get(c) != KVB_CORE_READY) {
+		if (kvb_now_us() >= until)
+			return KVB_E_TIMEOUT;
+		if (c->threads)
+			pause_ms(c, 5, NULL);
+		else
+			kvb_core_tick(c);
+	}
+	return KVB_OK;
+}
+
+const struct kvb_secret *kvb_core_secret(const struct kvb_core *c) { return &c->secret; }
+
+void kvb_core_counters_get(const struct kvb_core *c, struct kvb_core_counters *out)
+{
+#define READ(name, help) out->name = atomic_load_explicit(&c->count.name, memory_order_relaxed);
+	KVB_CORE_COUNTERS(READ)
+#undef READ
+}

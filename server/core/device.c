@@ -1,0 +1,437 @@
+/*
+ * device.c - a storage's own thread: opens its root, watches its health, checks and makes slab files.
+ *
+ * File systems hang, so nobody else ever waits for one: a call that does not come back only makes this
+ * device unhealthy (busy_since). The thread takes core->lock for short looks at the part, never
+ * while it calls the file system. d->lock guards the requests to the thread and `problem`.
+ */
+#include "internal.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define PROBE_MS 1000u
+#define HANG_MS 5000u
+
+bool device_healthy(const struct device *d)
+{
+	uint64_t busy;
+
+	if (!atomic_load_explicit(&d->healthy, memory_order_relaxed))
+		return false;
+	busy = atomic_load_explicit(&d->busy_since, memory_order_relaxed);
+	return busy == 0 || kvb_now_ms(d->core->clock) - busy < HANG_MS;
+}
+
+struct device *device_find(const struct kvb_core *c, uint32_t id)
+{
+	for (uint32_t i = 0; i < c->n_device; i++)
+		if (c->device[i]->id == id)
+			return c->device[i];
+	return NULL;
+}
+
+int device_add(struct kvb_core *c, struct device *d)
+{
+	if (c->n_device == MAX_STORAGES)
+		return KVB_E_TOO_MANY;
+	c->device[c->n_device++] = d;
+	return KVB_OK;
+}
+
+int device_make(struct kvb_core *c, const struct kvb_storage_spec *s, uint32_t id, const uint8_t uuid[16],
+		struct device **out)
+{
+	struct device *d = kvb_calloc(1, sizeof *d);
+
+	if (!d)
+		return KVB_E_NOMEM;
+	d->core = c;
+	d->name = kvb_strdup(s->name);
+	d->type = kvb_strdup(s->type);
+	d->root = kvb_strdup(s->root);
+	d->id = id;
+	memcpy(d->uuid, uuid, 16);
+	d->unit = s->unit;
+	d->file_size = s->file_size;
+	d->ops = kvb_storage_find(s->type);
+	kvb_mutex_init(&d->lock);
+	kvb_cond_init(&d->wake);
+	snprintf(d->problem, sizeof d->problem, "not opened yet");
+	if (d->name && d->type && d->root && d->ops) {
+		*out = d;
+		return KVB_OK;
+	}
+	id = d->ops ? 1 : 0;
+	device_destroy(d);
+	return id ? KVB_E_NOMEM : KVB_E_UNSUPPORTED;
+}
+
+/* ---- calls into the file system --------------------------------------------------------------------- */
+
+static void enter(struct device *d) { atomic_store(&d->busy_since, kvb_now_ms(d->core->clock)); }
+static void leave(struct device *d) { atomic_store(&d->busy_since, 0); }
+
+static void set_health(struct device *d, bool healthy, const char *problem)
+{
+	bool was = atomic_exchange(&d->healthy, healthy);
+	bool news;
+
+	kvb_mutex_lock(&d->lock);
+	news = strcmp(d->problem, problem) != 0;
+	snprintf(d->problem, sizeof d->problem, "%s", problem);
+	kvb_mutex_unlock(&d->lock);
+	if (healthy && !was)
+		kvb_log(KVB_LOG_INFO, "storage", "'%s' is healthy", d->name);
+	else if (!healthy && (was || news))
+		kvb_log(KVB_LOG_ERROR, "storage", "'%s' is not usable: %s", d->name, problem);
+}
+
+int device_open(struct device *d, bool may_create, struct kvb_error *err)
+{
+	struct kvb_storage_config cfg = { .name = d->name, .root = d->root, .unit = d->unit, .may_create = may_create };
+	int rc;
+
+	memcpy(cfg.uuid, d->uuid, 16);
+	enter(d);
+	rc = kvb_storage_open(d->ops, &cfg, &d->storage, err);
+	leave(d);
+	return rc;
+}
+
+/* What the part knows of this storage now. */
+struct look {
+	bool loaded;
+	uint32_t files;
+	uint64_t capacity;
+	uint64_t file_bytes;
+	bool growing;
+};
+
+static struct space *space_of(const struct part *p, const struct device *d)
+{
+	for (uint32_t i = 0; p && i < p->n_space; i++)
+		if (p->space[i].dev == d)
+			return (struct space *)&p->space[i];
+	return NULL;
+}
+
+static struct look look(struct device *d)
+{
+	struct look k = { 0 };
+	const struct space *s;
+
+	kvb_rwlock_read(&d->core->lock);
+	s = space_of(d->core->part, d);
+	if (s)
+		k = (struct look){ true, s->files, s->capacity, s->file_bytes, s->growing };
+	kvb_rwlock_read_unlock(&d->core->lock);
+	return k;
+}
+
+struct usage {
+	const struct kvb_pool *pool;
+	uint32_t file;
+	bool used;
+};
+
+static void note_use(void *ctx, uint32_t slab)
+{
+	struct usage *u = ctx;
+	struct kvb_slab_info info;
+
+	if (kvb_pool_slab(u->pool, slab, &info) && info.place.file == u->file)
+		u->used = true;
+}
+
+static bool file_in_use(struct device *d, uint32_t file)
+{
+	struct usage u = { .file = file, .used = true };
+	const struct space *s;
+
+	kvb_rwlock_read(&d->core->lock);
+	s = space_of(d->core->part, d);
+	if (s) {
+		u.pool = s->pool;
+		u.used = false;
+		kvb_pool_each_slab(s->pool, note_use, &u);
+	}
+	kvb_rwlock_read_unlock(&d->core->lock);
+	return u.used;
+}
+
+static int file_length(struct device *d, uint32_t file, uint64_t *length, struct kvb_error *err)
+{
+	struct kvb_buf b = { 0 };
+	struct kvb_rd in;
+	char key[64];
+	int rc;
+
+	registry_file_key(key, d->id, file);
+	rc = kvb_store_get(d->core->store, key, &b, NULL, err);
+	in = kvb_rd_make(b.data, b.len);
+	kvb_get_u8(&in);
+	*length = kvb_get_u64(&in);
+	kvb_buf_destroy(&b);
+	return rc == KVB_OK && in.failed ? kvb_fail(err, KVB_E_CORRUPT, NULL, "registry: %s", key) : rc;
+}
+
+/* A file that is registered but missing was claimed by a manager that died before making it, if no
+ * slab of it was ever used; otherwise it is a loss that only a person can judge. */
+static int check_one(struct device *d, uint32_t file, struct kvb_error *err)
+{
+	uint64_t length;
+	int rc = file_length(d, file, &length, err);
+
+	if (rc != KVB_OK)
+		return rc;
+	enter(d);
+	rc = kvb_storage_check_file(d->storage, file, length, err);
+	leave(d);
+	if (rc != KVB_E_NOT_FOUND || file_in_use(d, file))
+		return rc;
+	enter(d);
+	rc = kvb_storage_create_file(d->storage, file, length, err);
+	leave(d);
+	return rc;
+}
+
+static int check_files(struct device *d, const struct look *k, struct kvb_error *err)
+{
+	for (uint32_t f = 0; f < k->files; f++) {
+		int rc = check_one(d, f, err);
+
+		if (rc != KVB_OK)
+			return rc;
+	}
+	return KVB_OK;
+}
+
+int device_check_files(struct device *d, const struct space *s, struct kvb_error *err)
+{
+	for (uint32_t f = 0; f < s->files; f++) {
+		uint64_t length;
+		int rc = file_length(d, f, &length, err);
+
+		if (rc == KVB_OK)
+			rc = kvb_storage_check_file(d->storage, f, length, err);
+		if (rc != KVB_OK)
+			return rc;
+	}
+	return KVB_OK;
+}
+
+static int probe(struct device *d, const struct look *k, struct kvb_error *err)
+{
+	struct kvb_storage_health h = { 0 };
+	int rc = KVB_OK;
+
+	if (!d->storage)
+		rc = device_open(d, k->files == 0, err);
+	if (rc != KVB_OK)
+		return rc;
+	enter(d);
+	rc = kvb_storage_probe(d->storage, &h, err);
+	leave(d);
+	if (rc == KVB_OK && !d->files_checked) {
+		rc = check_files(d, k, err);
+		d->files_checked = rc == KVB_OK;
+	}
+	if (rc == KVB_OK) {
+		atomic_store(&d->fs_free, h.free_bytes);
+		return KVB_OK;
+	}
+	kvb_storage_close(d->storage); /* opened anew, and its files checked anew, when it comes back */
+	d->storage = NULL;
+	d->files_checked = false;
+	return rc;
+}
+
+/* ---- growth ------------------------------------------------------------------------------------------ */
+
+static uint64_t next_length(const struct device *d, const struct look *k)
+{
+	uint64_t room = k->capacity > k->file_bytes ? k->capacity - k->file_bytes : 0;
+	uint64_t n = d->file_size < room ? d->file_size : room;
+	uint64_t fs_free = atomic_load(&d->fs_free);
+
+	n -= n % d->unit;
+	return n <= fs_free ? n : 0;
+}
+
+/* Claims the number in the registry first, so that no other manager makes the same file. */
+static int make_file(struct device *d, uint32_t file, uint64_t length, struct kvb_error *err)
+{
+	struct kvb_buf doc = { 0 };
+	uint64_t claimed = length;
+	char key[64];
+	int rc;
+
+	registry_file_key(key, d->id, file);
+	kvb_put_u8(&doc, 1);
+	kvb_put_u64(&doc, length);
+	rc = doc.failed ? KVB_E_NOMEM : kvb_store_put(d->core->store, key, KVB_VERSION_NONE, doc.data, doc.len, NULL, err);
+	kvb_buf_destroy(&doc);
+	if (rc == KVB_E_CONFLICT) /* claimed by an earlier try that could not make it */
+		rc = file_length(d, file, &claimed, err);
+	if (rc != KVB_OK)
+		return rc;
+	enter(d);
+	rc = kvb_storage_create_file(d->storage, file, claimed, err);
+	leave(d);
+	if (rc == KVB_E_NO_SPACE)
+		kvb_store_del(d->core->store, key, KVB_VERSION_ANY, NULL);
+	return rc == KVB_OK && claimed != length ? KVB_PENDING : rc;
+}
+
+static void grow_over(struct device *d, uint32_t file, uint64_t length, int rc, const char *why)
+{
+	struct kvb_core *c = d->core;
+	struct space *s;
+
+	core_lock(c);
+	s = space_of(c->part, d);
+	if (s) {
+		if (rc == KVB_OK)
+			rc = part_add_file(c->part, d->id, file, length);
+		s->growing = false;
+		s->grow_failed_at = rc == KVB_OK ? 0 : kvb_now_ms(c->clock);
+		start_serve_waiters(c->part);
+	}
+	core_unlock(c);
+	if (rc != KVB_OK)
+		kvb_log(KVB_LOG_WARN, "storage", "'%s' cannot grow now: %s", d->name, why);
+	else
+		kvb_log(KVB_LOG_INFO, "storage", "'%s' has a new slab file %u of %llu bytes", d->name, file,
+			(unsigned long long)length);
+}
+
+static void grow(struct device *d)
+{
+	struct look k = look(d);
+	struct kvb_error err = { 0 };
+	uint64_t length;
+	int rc;
+
+	if (!k.loaded || !k.growing)
+		return;
+	length = next_length(d, &k);
+	if (!device_healthy(d) || length == 0) {
+		grow_over(d, k.files, length, KVB_E_NO_SPACE,
+			  device_healthy(d) ? "the file system is full" : "the storage is not healthy");
+		return;
+	}
+	rc = make_file(d, k.files, length, &err);
+	if (rc == KVB_PENDING)
+		rc = file_length(d, k.files, &length, &err);
+	grow_over(d, k.files, length, rc, err.message[0] ? err.message : kvb_status_text(rc));
+}
+
+void device_step(struct device *d)
+{
+	struct look k = look(d);
+	struct kvb_error err = { 0 };
+	bool asked;
+	int rc;
+
+	if (!k.loaded)
+		return; /* a standby leaves the files alone */
+	rc = probe(d, &k, &err);
+	set_health(d, rc == KVB_OK, rc == KVB_OK ? "" : err.message[0] ? err.message : kvb_status_text(rc));
+	kvb_mutex_lock(&d->lock);
+	asked = d->grow_asked;
+	d->grow_asked = false;
+	kvb_mutex_unlock(&d->lock);
+	if (asked || k.growing)
+		grow(d);
+}
+
+/* ---- thread -------------------------------------------------------------------------------------------- */
+
+static void *device_thread(void *arg)
+{
+	struct device *d = arg;
+
+	kvb_mutex_lock(&d->lock);
+	while (!d->stop) {
+		kvb_mutex_unlock(&d->lock);
+		device_step(d);
+		kvb_mutex_lock(&d->lock);
+		if (!d->stop && !d->grow_asked)
+			kvb_cond_wait_ms(&d->wake, &d->lock, d->storage ? PROBE_MS : 100);
+	}
+	kvb_mutex_unlock(&d->lock);
+	return NULL;
+}
+
+int device_start(struct device *d)
+{
+	if (!d->core->threads)
+		return KVB_OK; /* manual: kvb_core_tick steps it */
+	if (pthread_create(&d->thread, NULL, device_thread, d) != 0)
+		return KVB_E_NOMEM;
+	d->running = true;
+	return KVB_OK;
+}
+
+static void stop_thread(struct device *d)
+{
+	if (!d->running)
+		return;
+	kvb_mutex_lock(&d->lock);
+	d->stop = true;
+	kvb_cond_signal(&d->wake);
+	kvb_mutex_unlock(&d->lock);
+	pthread_join(d->thread, NULL);
+	d->running = false;
+}
+
+/* Slots remember the number of their space, so the gap stays until a new storage takes it. */
+static void forget_space(struct part *p, uint32_t at)
+{
+	for (size_t i = 0; i < p->n_inst; i++) {
+		struct instance *inst = p->inst[i];
+		struct evict_queue *q = inst->queue[at];
+
+		memset(&inst->class_of[(size_t)at * inst->spec.n_specs], 0xff,
+		       inst->spec.n_specs * sizeof *inst->class_of);
+		if (q) /* nothing of it is current any more */
+			q->leaf.n = q->inner.n = q->leased.n = 0;
+	}
+	kvb_pool_destroy(p->space[at].pool);
+	kvb_free(p->space[at].class);
+	p->space[at] = (struct space){ 0 };
+}
+
+int device_retire(struct kvb_core *c, struct device *d, uint32_t files)
+{
+	struct kvb_error err = { 0 };
+
+	core_lock(c);
+	for (uint32_t i = 0; c->part && i < c->part->n_space; i++)
+		if (c->part->space[i].dev == d)
+			forget_space(c->part, i);
+	for (uint32_t i = 0; i < c->n_device; i++)
+		if (c->device[i] == d)
+			c->device[i] = c->device[--c->n_device];
+	core_unlock(c);
+	stop_thread(d);
+	for (uint32_t f = 0; d->storage && f < files; f++)
+		if (kvb_storage_remove_file(d->storage, f, &err) != KVB_OK)
+			kvb_log(KVB_LOG_WARN, "storage", "'%s': slab file %u stays behind: %s", d->name, f, err.message);
+	device_destroy(d);
+	return KVB_OK;
+}
+
+void device_destroy(struct device *d)
+{
+	stop_thread(d);
+	if (d->storage)
+		kvb_storage_close(d->storage);
+	kvb_mutex_destroy(&d->lock);
+	kvb_cond_destroy(&d->wake);
+	kvb_free(d->name);
+	kvb_free(d->type);
+	kvb_free(d->root);
+	kvb_free(d);
+}

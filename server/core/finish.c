@@ -1,0 +1,275 @@
+/*
+ * finish.c - ends of sessions by their clients: finish (all or part succeeded) and abort.
+ *
+ * Early half: the session is marked as ending and the record queued. Late half: succeeded blocks
+ * become visible, failed slots are given up (free after the grace, at once when quiesced). A call that
+ * repeats one on its way waits for the same record; one that repeats an ended session gets its outcome.
+ */
+#include "internal.h"
+
+#include <string.h>
+
+static uint64_t failed_hold(const struct part *p, const struct session *s, bool quiesced)
+{
+	return quiesced ? 0 : s->deadline_at + p->core->o.grace_ms;
+}
+
+/* ---- late half ----------------------------------------------------------------------------------- */
+
+uint64_t use_stamp(struct part *p, uint64_t now)
+{
+	uint64_t n = atomic_fetch_add_explicit(&p->use_sequence, 1, memory_order_relaxed);
+
+	return (now + p->use_base) << 16 | (n & 0xffff);
+}
+
+void commit_slot(struct part *p, struct block *b, uint32_t spec, const uint64_t *sum)
+{
+	struct instance *inst = block_instance(p, b->id);
+	struct slot *s = &b->slot[spec];
+
+	assert(s->state == SLOT_WRITING);
+	block_touch(p, b);
+	if (!block_has_committed(inst, b))
+		blocks_count(p, inst, 1);
+	s->state = SLOT_COMMITTED;
+	s->has_checksum = sum != NULL;
+	s->checksum = sum ? *sum : 0;
+}
+
+/* The checksum of column `spec` in row i of the finish, or NULL. Columns are the session's specs. */
+static const uint64_t *sum_of(const struct session *s, const struct txn *t, uint32_t i, uint32_t spec)
+{
+	uint32_t columns = (uint32_t)__builtin_popcount(s->specs);
+	uint32_t column = (uint32_t)__builtin_popcount(s->specs & ((1u << spec) - 1));
+
+	return t->sums ? &t->sums[(size_t)i * columns + column] : NULL;
+}
+
+static void commit_block(struct part *p, const struct txn *t, uint32_t i, uint64_t stamp)
+{
+	const struct session_write *w = &t->session->write[i];
+	struct block *b = block_get(p, w->block);
+
+	for (uint32_t spec = 0; w->specs >> spec; spec++)
+		if (w->specs >> spec & 1)
+			commit_slot(p, b, spec, sum_of(t->session, t, i, spec));
+	atomic_store_explicit(&b->last_use, stamp, memory_order_relaxed);
+	block_update_live(p, b);
+	evict_consider(p, b);
+}
+
+void finish_apply(struct part *p, struct txn *t)
+{
+	struct session *s = t->session;
+	uint64_t stamp = use_stamp(p, kvb_now_ms(p->core->clock));
+
+	if (!s->inst)
+		return; /* its instance was dropped first */
+	for (uint32_t i = s->n_write; i-- > 0;) {
+		if (t->success[i]) {
+			commit_block(p, t, i, stamp);
+			s->committed++;
+		} else {
+			session_release(p, s, i, t->hold_until);
+			s->failed++;
+		}
+	}
+	COUNT(p->core, committed_blocks, s->committed);
+	COUNT(p->core, failed_blocks, s->failed);
+	session_end(p, s, KVB_SESSION_FINISHED);
+}
+
+/* ---- answers -------------------------------------------------------------------------------------- */
+
+static int answer_ended(const struct session *s, struct kvb_finish_res *res, struct kvb_error *err)
+{
+	if (s->state == KVB_SESSION_EXPIRED)
+		return kvb_fail(err, KVB_E_SESSION_EXPIRED, "session",
+				"its deadline has passed; start again (longer deadline_ms, or fewer blocks)");
+	*res = (struct kvb_finish_res){ .state = s->state, .committed = s->committed, .failed = s->failed };
+	return KVB_OK;
+}
+
+static int fill_finish(struct waiter *w, struct part *p, const struct txn *t, int status)
+{
+	const struct session *s = t->session;
+
+	(void)p;
+	if (status != KVB_OK)
+		return status;
+	if (t->kind == TXN_FINISH && s->state != KVB_SESSION_FINISHED)
+		return kvb_fail(w->err, KVB_E_SESSION_ENDED, "session", "its instance was deleted");
+	return answer_ended(s, w->res, w->err);
+}
+
+/* ---- entry ---------------------------------------------------------------------------------------- */
+
+/* The session, if it is the tenant's and still known. */
+static int find(const struct part *p, const char *tenant, const char *hex, struct session **out,
+		struct kvb_error *err)
+{
+	struct kvb_key id;
+	struct session *s;
+
+	if (!session_id_parse(hex, &id))
+		return kvb_fail(err, KVB_E_INVALID, "session", "%d hex digits", KVB_SESSION_ID_HEX);
+	s = session_find(p, id);
+	if (!s || s->starting || !kvb_key_equal(s->tenant, tenant_hash(tenant)))
+		return kvb_fail(err, KVB_E_NOT_FOUND, "session", "no such session (or it ended long ago)");
+	*out = s;
+	return KVB_OK;
+}
+
+static int decode_mask(const struct session *s, const struct kvb_finish_req *req, uint8_t *success,
+		       struct kvb_error *err)
+{
+	if (req->mask_kind == KVB_MASK_COUNT && req->mask_count > s->n_write)
+		return kvb_fail(err, KVB_E_INVALID, "success.count", "%u, but the session writes %u blocks",
+				req->mask_count, s->n_write);
+	if (req->mask_kind == KVB_MASK_BITS && req->mask_count != s->n_write)
+		return kvb_fail(err, KVB_E_INVALID, "success.mask", "%u values, but the session writes %u blocks",
+				req->mask_count, s->n_write);
+	for (uint32_t i = 0; i < s->n_write; i++)
+		success[i] = req->mask_kind == KVB_MASK_ALL ||
+			     (req->mask_kind == KVB_MASK_COUNT ? i < req->mask_count : req->mask[i]);
+	return KVB_OK;
+}
+
+static int check_sums(const struct session *s, const struct kvb_finish_req *req, struct kvb_error *err)
+{
+	uint64_t need = (uint64_t)s->n_write * (uint32_t)__builtin_popcount(s->specs);
+
+	if (req->n_checksums && req->n_checksums != need)
+		return kvb_fail(err, KVB_E_INVALID, "checksums", "%u values; %llu are needed (or none)",
+				req->n_checksums, (unsigned long long)need);
+	return KVB_OK;
+}
+
+static struct txn *make_finish(struct part *p, struct session *s, const struct kvb_finish_req *req)
+{
+	struct txn *t = txn_make(TXN_FINISH);
+
+	if (!t)
+		return NULL;
+	t->session = s;
+	t->urgent = true;
+	t->hold_until = failed_hold(p, s, req->quiesced);
+	t->success = kvb_malloc(s->n_write);
+	t->sums = req->n_checksums ? kvb_malloc(req->n_checksums * sizeof *t->sums) : NULL;
+	if (t->success && (t->sums || !req->n_checksums))
+		return t;
+	txn_destroy(t);
+	return NULL;
+}
+
+static int queue_finish(struct part *p, struct session *s, const struct kvb_finish_req *req, struct waiter *w)
+{
+	struct txn *t;
+	int rc = check_sums(s, req, w->err);
+
+	if (rc != KVB_OK)
+		return rc;
+	t = make_finish(p, s, req);
+	if (!t)
+		return KVB_E_NOMEM;
+	rc = decode_mask(s, req, t->success, w->err);
+	if (rc == KVB_OK) {
+		if (t->sums)
+			memcpy(t->sums, req->checksums, req->n_checksums * sizeof *t->sums);
+		record_finish(&t->rec, s, t, kvb_now_ms(p->core->clock));
+		rc = t->rec.failed ? KVB_E_NOMEM : KVB_OK;
+	}
+	if (rc != KVB_OK) {
+		txn_destroy(t);
+		return rc;
+	}
+	s->pending = t;
+	txn_wait(t, w);
+	commit_queue(p, t);
+	return KVB_PENDING;
+}
+
+/* Common to finish and abort: ended already, or something on its way? KVB_OK = go on. */
+static int settle(struct part *p, struct session *s, struct waiter *w, bool *settled)
+{
+	*settled = true;
+	if (s->state != KVB_SESSION_OPEN)
+		return answer_ended(s, w->res, w->err);
+	if (s->pending) {
+		txn_wait(s->pending, w);
+		return KVB_PENDING;
+	}
+	if (s->deadline_at <= kvb_now_ms(p->core->clock))
+		return kvb_fail(w->err, KVB_E_SESSION_EXPIRED, "session", "its deadline has just passed");
+	*settled = false;
+	return KVB_OK;
+}
+
+static struct waiter *make_waiter(struct kvb_finish_res *res, struct kvb_arena *a, struct kvb_error *err,
+				  const struct kvb_done *done)
+{
+	struct waiter *w = kvb_arena_calloc(a, 1, sizeof *w);
+
+	if (w)
+		*w = (struct waiter){ .done = *done, .fill = fill_finish, .res = res, .arena = a, .err = err };
+	return w;
+}
+
+int kvb_core_finish(struct kvb_core *c, const struct kvb_finish_req *req, struct kvb_finish_res *res,
+		    struct kvb_arena *a, struct kvb_error *err, const struct kvb_done *done)
+{
+	struct waiter *w = make_waiter(res, a, err, done);
+	struct session *s = NULL;
+	bool settled = false;
+	int rc = core_gate(c, err);
+
+	if (rc != KVB_OK)
+		return rc;
+	if (!w)
+		return KVB_E_NOMEM;
+	core_lock(c);
+	rc = c->part ? find(c->part, req->tenant, req->session, &s, err)
+		     : kvb_fail(err, KVB_E_NOT_READY, NULL, "recovering");
+	if (rc == KVB_OK)
+		rc = settle(c->part, s, w, &settled);
+	if (rc == KVB_OK && settled && res->state == KVB_SESSION_ABORTED)
+		rc = kvb_fail(err, KVB_E_SESSION_ENDED, "session", "it was aborted");
+	if (rc == KVB_OK && !settled)
+		rc = queue_finish(c->part, s, req, w);
+	core_unlock(c);
+	return rc;
+}
+
+static int queue_abort(struct part *p, struct session *s, bool quiesced, struct waiter *w)
+{
+	struct txn *t = session_queue_end(p, s, KVB_SESSION_ABORTED, quiesced);
+
+	if (!t)
+		return KVB_E_NOMEM;
+	txn_wait(t, w);
+	return KVB_PENDING;
+}
+
+int kvb_core_abort(struct kvb_core *c, const struct kvb_abort_req *req, struct kvb_finish_res *res,
+		   struct kvb_arena *a, struct kvb_error *err, const struct kvb_done *done)
+{
+	struct waiter *w = make_waiter(res, a, err, done);
+	struct session *s = NULL;
+	bool settled = false;
+	int rc = core_gate(c, err);
+
+	if (rc != KVB_OK)
+		return rc;
+	if (!w)
+		return KVB_E_NOMEM;
+	core_lock(c);
+	rc = c->part ? find(c->part, req->tenant, req->session, &s, err)
+		     : kvb_fail(err, KVB_E_NOT_READY, NULL, "recovering");
+	if (rc == KVB_OK)
+		rc = settle(c->part, s, w, &settled);
+	if (rc == KVB_OK && !settled)
+		rc = queue_abort(c->part, s, req->quiesced, w);
+	core_unlock(c);
+	return rc;
+}

@@ -1,0 +1,22 @@
+/* format.h - numbers of the durable record format, shared by record.c and replay.c only. */
+#ifndef KVB_CORE_FORMAT_H
+#define KVB_CORE_FORMAT_H
+
+#define RECORD_VERSION 1u
+
+enum record_type {
+	/* journal */
+	RECORD_START = 1,
+	RECORD_FINISH = 2,
+	RECORD_END = 3,
+	RECORD_REMOVE = 4,
+	RECORD_HORIZON = 5,
+	RECORD_DROP = 6,
+	/* checkpoint only */
+	RECORD_BLOCKS = 16,
+	RECORD_ENDED = 17,
+	RECORD_HOLD = 18,
+	RECORD_COUNTERS = 19,
+};
+
+#endif

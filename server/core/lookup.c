@@ -1,0 +1,400 @@
+/*
+ * lookup.c - the reading side: match, lookup with leases, one block for a person; name resolution.
+ *
+ * Runs under the read lock. A lookup allocates only its answer and writes only the blocks' atomic
+ * marks (last use, end of lease); match writes nothing at all.
+ *
+ * Leases are not journaled one by one. The partition keeps a durable *horizon*: no lease ends later
+ * than it, and after a recovery every committed block counts as leased until it. When a lease would
+ * pass the horizon, the lookup waits for a longer one to be journaled (rare: tick.c extends ahead).
+ */
+#include "internal.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* ---- names ----------------------------------------------------------------------------------------- */
+
+struct instance *instance_find(const struct part *p, const char *tenant, const char *id)
+{
+	for (size_t i = 0; i < p->n_inst; i++)
+		if (strcmp(p->inst[i]->spec.id, id) == 0 && strcmp(p->inst[i]->spec.tenant, tenant) == 0)
+			return p->inst[i];
+	return NULL;
+}
+
+int instance_need(const struct part *p, const char *tenant, const char *id, const char *field,
+		  struct instance **out, struct kvb_error *err)
+{
+	struct instance *inst = instance_find(p, tenant, id);
+
+	if (!inst || inst->deleting)
+		return kvb_fail(err, KVB_E_NOT_FOUND, field, "no instance '%s': register it first", id);
+	*out = inst;
+	return KVB_OK;
+}
+
+int specs_resolve(const struct instance *inst, const char *const *names, uint32_t n, uint32_t *mask,
+		  struct kvb_error *err)
+{
+	char field[KVB_FIELD_MAX];
+
+	*mask = n ? 0 : (uint32_t)((1ull << inst->spec.n_specs) - 1);
+	for (uint32_t i = 0; i < n; i++) {
+		uint32_t s = 0;
+
+		while (s < inst->spec.n_specs && strcmp(inst->spec.specs[s].name, names[i]) != 0)
+			s++;
+		snprintf(field, sizeof field, "specs[%u]", i);
+		if (s == inst->spec.n_specs)
+			return kvb_fail(err, KVB_E_INVALID, field, "instance '%s' has no spec '%s'",
+					inst->spec.id, names[i]);
+		if (*mask >> s & 1)
+			return kvb_fail(err, KVB_E_INVALID, field, "'%s' is named twice", names[i]);
+		*mask |= 1u << s;
+	}
+	return KVB_OK;
+}
+
+int specs_names(const struct instance *inst, uint32_t mask, struct kvb_arena *a, const char *const **names,
+		uint32_t *n)
+{
+	const char **v = kvb_arena_alloc(a, KVB_MAX_SPECS * sizeof *v);
+	uint32_t count = 0;
+
+	for (uint32_t s = 0; v && s < inst->spec.n_specs; s++) {
+		if (!(mask >> s & 1))
+			continue;
+		v[count] = kvb_arena_strndup(a, inst->spec.specs[s].name, strlen(inst->spec.specs[s].name));
+		if (!v[count++])
+			return KVB_E_NOMEM;
+	}
+	*names = v;
+	*n = count;
+	return v ? KVB_OK : KVB_E_NOMEM;
+}
+
+/* ---- hits ------------------------------------------------------------------------------------------ */
+
+/* A spec on a storage that is down is not there: an honest miss. */
+static bool has_all(const struct part *p, const struct block *b, uint32_t mask)
+{
+	for (uint32_t s = 0; mask >> s; s++)
+		if ((mask >> s & 1) && (b->slot[s].state != SLOT_COMMITTED ||
+					!device_healthy(p->space[b->slot[s].space].dev)))
+			return false;
+	return true;
+}
+
+#define AHEAD 8u /* keys whose index cells are fetched ahead of use */
+
+static const struct block *hit_at(const struct part *p, const struct instance *inst, const struct kvb_key *keys,
+				  uint32_t n, uint32_t i, uint32_t mask)
+{
+	const struct block *b;
+
+	if (i + AHEAD < n)
+		index_prefetch(p, inst, keys[i + AHEAD]);
+	b = index_find(p, inst, keys[i]);
+	return b && has_all(p, b, mask) ? b : NULL;
+}
+
+int kvb_core_match(struct kvb_core *c, const struct kvb_match_req *req, struct kvb_match_res *res,
+		   struct kvb_arena *a, struct kvb_error *err)
+{
+	uint32_t *matched = kvb_arena_calloc(a, req->n_instances, sizeof *matched);
+	int rc = core_gate(c, err);
+
+	if (rc == KVB_OK && !matched)
+		rc = KVB_E_NOMEM;
+	if (rc != KVB_OK)
+		return rc;
+	kvb_rwlock_read(&c->lock);
+	if (!c->part)
+		rc = kvb_fail(err, KVB_E_NOT_READY, NULL, "recovering");
+	for (uint32_t i = 0; rc == KVB_OK && i < req->n_instances; i++) {
+		struct instance *inst;
+		char field[KVB_FIELD_MAX];
+
+		snprintf(field, sizeof field, "instances[%u]", i);
+		rc = instance_need(c->part, req->tenant, req->instances[i], field, &inst, err);
+		if (rc == KVB_OK) {
+			uint32_t all = (uint32_t)((1ull << inst->spec.n_specs) - 1);
+
+			while (matched[i] < req->n_keys &&
+			       hit_at(c->part, inst, req->keys, req->n_keys, matched[i], all))
+				matched[i]++;
+		}
+	}
+	kvb_rwlock_read_unlock(&c->lock);
+	if (rc != KVB_OK)
+		return rc;
+	COUNT(c, match_keys, (uint64_t)req->n_keys * req->n_instances);
+	*res = (struct kvb_match_res){ req->n_instances, req->instances, matched };
+	return KVB_OK;
+}
+
+/* ---- leases ----------------------------------------------------------------------------------------- */
+
+/* Upper bound of what is leased now: a lease counts in the window of lease_max_ms in which it ends, so
+ * whatever runs now was counted in this window or the next. */
+static uint64_t leased_bytes(struct instance *inst, uint64_t now, uint64_t width)
+{
+	uint64_t no = now / width;
+	uint64_t seen = atomic_load_explicit(&inst->lease_window_no, memory_order_relaxed);
+
+	if (seen < no && atomic_compare_exchange_strong(&inst->lease_window_no, &seen, no)) {
+		uint64_t first = no - seen > 3 ? no - 2 : seen + 2;
+
+		for (uint64_t w = first; w <= no + 1; w++)
+			atomic_store_explicit(&inst->lease_window[w % 4], 0, memory_order_relaxed);
+	}
+	return atomic_load_explicit(&inst->lease_window[no % 4], memory_order_relaxed) +
+	       atomic_load_explicit(&inst->lease_window[(no + 1) % 4], memory_order_relaxed);
+}
+
+static uint64_t lease_cap(const struct part *p, const struct instance *inst)
+{
+	const struct group *g = inst->group;
+	uint64_t sum = 0;
+
+	for (uint32_t i = 0; i < g->spec.n_storages; i++) {
+		int at = space_find(p, g->spec.storages[i]);
+
+		sum += at < 0 ? 0 : p->space[at].capacity;
+	}
+	if (g->spec.capacity && g->spec.capacity < sum)
+		sum = g->spec.capacity;
+	return sum / 100 * p->core->o.leased_percent;
+}
+
+static void mark(struct part *p, struct instance *inst, struct block *b, uint64_t stamp, uint64_t until)
+{
+	uint64_t width = p->core->o.lease_max_ms;
+	uint64_t old = atomic_load_explicit(&b->lease_until, memory_order_relaxed);
+
+	atomic_store_explicit(&b->last_use, stamp, memory_order_relaxed);
+	while (old < until) {
+		if (!atomic_compare_exchange_weak_explicit(&b->lease_until, &old, until, memory_order_relaxed,
+							   memory_order_relaxed))
+			continue;
+		if (old / width < until / width)
+			atomic_fetch_add_explicit(&inst->lease_window[until / width % 4], inst->block_bytes,
+						  memory_order_relaxed);
+		break;
+	}
+}
+
+/* ---- lookup ------------------------------------------------------------------------------------------- */
+
+struct search {
+	struct instance *inst;
+	uint32_t mask;
+	struct block **hit; /* [n_keys], NULL = miss */
+	uint32_t n_seen;    /* keys looked at */
+	uint64_t lease_until;
+};
+
+static int find_hits(struct part *p, const struct kvb_lookup_req *req, struct kvb_lookup_res *res, struct search *s)
+{
+	for (s->n_seen = 0; s->n_seen < req->n_keys; s->n_seen++) {
+		const struct block *b = hit_at(p, s->inst, req->keys, req->n_keys, s->n_seen, s->mask);
+
+		if (!b && req->mode == KVB_LOOKUP_PREFIX)
+			break;
+		s->hit[s->n_seen] = (struct block *)b;
+		res->hit[s->n_seen] = b != NULL;
+		res->matched += b != NULL;
+	}
+	return KVB_OK;
+}
+
+static void decide_lease(struct part *p, const struct kvb_lookup_req *req, struct kvb_lookup_res *res,
+			 struct search *s, uint64_t now)
+{
+	const struct kvb_core_options *o = &p->core->o;
+	uint32_t ms = req->lease_ms == KVB_LEASE_DEFAULT ? o->lease_default_ms : req->lease_ms;
+	uint64_t bytes = 0;
+
+	ms = ms > o->lease_max_ms ? o->lease_max_ms : ms;
+	if (ms == 0 || res->matched == 0)
+		return;
+	s->lease_until = now + ms;
+	for (uint32_t i = 0; i < s->n_seen; i++)
+		if (s->hit[i] && atomic_load_explicit(&s->hit[i]->lease_until, memory_order_relaxed) / o->lease_max_ms <
+					 s->lease_until / o->lease_max_ms)
+			bytes += s->inst->block_bytes;
+	if (bytes && leased_bytes(s->inst, now, o->lease_max_ms) + bytes > lease_cap(p, s->inst)) {
+		COUNT(p->core, lease_denied, 1);
+		s->lease_until = 0;
+	}
+}
+
+static int fill_lookup(struct part *p, const struct kvb_lookup_req *req, struct kvb_lookup_res *res,
+		       struct kvb_arena *a, const struct search *s)
+{
+	struct file_table files = { .arena = a, .files = &res->files };
+	uint32_t columns = res->n_specs;
+
+	for (uint32_t i = 0; i < s->n_seen; i++) {
+		uint32_t column = 0;
+
+		for (uint32_t spec = 0; s->hit[i] && spec < s->inst->spec.n_specs; spec++)
+			if ((s->mask >> spec & 1) &&
+			    location_fill(&files, p, s->inst, s->hit[i], spec,
+					  &res->loc[(size_t)i * columns + column++]) != KVB_OK)
+				return KVB_E_NOMEM;
+	}
+	COUNT(p->core, lookup_keys, req->n_keys);
+	COUNT(p->core, lookup_hits, res->matched);
+	return KVB_OK;
+}
+
+static int prepare(const struct kvb_lookup_req *req, struct kvb_lookup_res *res, struct kvb_arena *a,
+		   struct search *s)
+{
+	memset(res, 0, sizeof *res);
+	res->n_keys = req->n_keys;
+	if (specs_names(s->inst, s->mask, a, &res->specs, &res->n_specs) != KVB_OK)
+		return KVB_E_NOMEM;
+	res->hit = kvb_arena_calloc(a, req->n_keys, sizeof *res->hit);
+	res->loc = kvb_arena_alloc(a, (size_t)req->n_keys * res->n_specs * sizeof *res->loc);
+	s->hit = kvb_arena_calloc(a, req->n_keys, sizeof *s->hit);
+	return res->hit && res->loc && s->hit ? KVB_OK : KVB_E_NOMEM;
+}
+
+/* Under the read lock (or the write lock). KVB_PENDING: the horizon must be extended first, and the
+ * caller may wait; otherwise the lease is cut at the horizon. */
+static int lookup_locked(struct part *p, const struct kvb_lookup_req *req, struct kvb_lookup_res *res,
+			 struct kvb_arena *a, struct kvb_error *err, bool may_wait)
+{
+	struct search s = { 0 };
+	uint64_t now = kvb_now_ms(p->core->clock), stamp;
+	int rc = instance_need(p, req->tenant, req->instance, "instance", &s.inst, err);
+
+	if (rc == KVB_OK)
+		rc = specs_resolve(s.inst, req->specs, req->n_specs, &s.mask, err);
+	if (rc == KVB_OK)
+		rc = prepare(req, res, a, &s);
+	if (rc == KVB_OK)
+		rc = find_hits(p, req, res, &s);
+	if (rc != KVB_OK)
+		return rc;
+	decide_lease(p, req, res, &s, now);
+	if (s.lease_until > p->horizon_durable) {
+		if (may_wait)
+			return KVB_PENDING;
+		s.lease_until = p->horizon_durable > now ? p->horizon_durable : 0;
+	}
+	if (s.lease_until && !atomic_load_explicit(&p->horizon_used, memory_order_relaxed))
+		atomic_store_explicit(&p->horizon_used, true, memory_order_relaxed);
+	res->lease_ms = s.lease_until ? (uint32_t)(s.lease_until - now) : 0;
+	stamp = use_stamp(p, now);
+	for (uint32_t i = 0; i < s.n_seen; i++)
+		if (s.hit[i])
+			mark(p, s.inst, s.hit[i], stamp, s.lease_until);
+	return fill_lookup(p, req, res, a, &s);
+}
+
+static int fill_after_horizon(struct waiter *w, struct part *p, const struct txn *t, int status)
+{
+	(void)t;
+	(void)status; /* failed: the store is in trouble; answer with what lease there is */
+	return lookup_locked(p, w->req, w->res, w->arena, w->err, false);
+}
+
+static int wait_for_horizon(struct part *p, const struct kvb_lookup_req *req, struct kvb_lookup_res *res,
+			    struct waiter *w)
+{
+	struct txn *t = NULL;
+	int rc = lookup_locked(p, req, res, w->arena, w->err, true);
+
+	if (rc != KVB_PENDING)
+		return rc; /* somebody else extended it meanwhile */
+	if (p->store_full_until > kvb_now_ms(p->core->clock) ||
+	    horizon_extend(p, kvb_now_ms(p->core->clock), &t) != KVB_OK)
+		return lookup_locked(p, req, res, w->arena, w->err, false);
+	txn_wait(t, w);
+	return KVB_PENDING;
+}
+
+int kvb_core_lookup(struct kvb_core *c, const struct kvb_lookup_req *req, struct kvb_lookup_res *res,
+		    struct kvb_arena *a, struct kvb_error *err, const struct kvb_done *done)
+{
+	struct waiter *w;
+	int rc = core_gate(c, err);
+
+	if (rc != KVB_OK)
+		return rc;
+	if (req->n_keys > KVB_MAX_KEYS)
+		return kvb_fail(err, KVB_E_TOO_LARGE, "keys", "at most %u keys", KVB_MAX_KEYS);
+	kvb_rwlock_read(&c->lock);
+	rc = c->part ? lookup_locked(c->part, req, res, a, err, true)
+		     : kvb_fail(err, KVB_E_NOT_READY, NULL, "recovering");
+	kvb_rwlock_read_unlock(&c->lock);
+	if (rc != KVB_PENDING)
+		return rc;
+	w = kvb_arena_calloc(a, 1, sizeof *w);
+	if (!w)
+		return KVB_E_NOMEM;
+	*w = (struct waiter){ .done = *done, .fill = fill_after_horizon, .req = req, .res = res, .arena = a, .err = err };
+	core_lock(c);
+	rc = c->part ? wait_for_horizon(c->part, req, res, w) : kvb_fail(err, KVB_E_NOT_READY, NULL, "recovering");
+	core_unlock(c);
+	return rc;
+}
+
+/* ---- one block, for a person --------------------------------------------------------------------------- */
+
+static int view_block(struct part *p, const struct instance *inst, const struct block *b,
+		      struct kvb_block_view *out, struct kvb_arena *a)
+{
+	static const char *const states[] = { "absent", "writing", "committed", "deleting" };
+	struct file_table files = { .arena = a, .files = &out->files };
+	uint64_t now = kvb_now_ms(p->core->clock);
+	uint64_t lease = atomic_load(&b->lease_until), use = atomic_load(&b->last_use) >> 16;
+	uint64_t use_now = now + p->use_base;
+	int rc = specs_names(inst, UINT32_MAX, a, &out->specs, &out->n_specs);
+
+	out->state = kvb_arena_calloc(a, inst->spec.n_specs, sizeof *out->state);
+	out->loc = kvb_arena_calloc(a, inst->spec.n_specs, sizeof *out->loc);
+	if (rc != KVB_OK || !out->state || !out->loc)
+		return KVB_E_NOMEM;
+	out->key = b->key;
+	out->has_parent = b->parent != NO_BLOCK;
+	out->parent = out->has_parent ? block_get(p, b->parent)->key : (struct kvb_key){ 0, 0 };
+	out->children = b->children;
+	out->created_ms = b->created_ms;
+	out->idle_ms = use && use < use_now ? use_now - use : 0;
+	out->lease_ms = lease > now ? (uint32_t)(lease - now) : 0;
+	for (uint32_t s = 0; s < inst->spec.n_specs; s++) {
+		out->state[s] = states[b->slot[s].state];
+		if (b->slot[s].state != SLOT_ABSENT &&
+		    location_fill(&files, p, inst, b, s, &out->loc[s]) != KVB_OK)
+			return KVB_E_NOMEM;
+	}
+	return KVB_OK;
+}
+
+int kvb_core_block(struct kvb_core *c, const char *tenant, const char *instance, struct kvb_key key,
+		   struct kvb_block_view *out, struct kvb_arena *a, struct kvb_error *err)
+{
+	struct instance *inst;
+	const struct block *b = NULL;
+	int rc = core_gate(c, err);
+
+	if (rc != KVB_OK)
+		return rc;
+	memset(out, 0, sizeof *out);
+	kvb_rwlock_read(&c->lock);
+	rc = c->part ? instance_need(c->part, tenant, instance, "instance", &inst, err)
+		     : kvb_fail(err, KVB_E_NOT_READY, NULL, "recovering");
+	if (rc == KVB_OK)
+		b = index_find(c->part, inst, key);
+	if (rc == KVB_OK && (!b || !b->live))
+		rc = kvb_fail(err, KVB_E_NOT_FOUND, "key", "no such block in instance '%s'", instance);
+	if (rc == KVB_OK)
+		rc = view_block(c->part, inst, b, out, a);
+	kvb_rwlock_read_unlock(&c->lock);
+	return rc;
+}

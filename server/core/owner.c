@@ -1,0 +1,172 @@
+/*
+ * owner.c - who may answer: the ownership lease of the partition, loading it, giving it up.
+ *
+ * The keeper thread acquires and renews; the ticker loads (that can take long, and the lease must be
+ * renewed meanwhile). A manager answers and appends only while `owned_until`, counted from before the
+ * call that obtained it, lies ahead. After losing the lease it forgets the part and is a standby.
+ */
+#include "internal.h"
+
+#include <string.h>
+
+static void set_owned(struct kvb_core *c, uint64_t until) { atomic_store(&c->owned_until, until); }
+
+bool owner_valid(const struct kvb_core *c)
+{
+	return kvb_now_ms(c->clock) < atomic_load_explicit(&c->owned_until, memory_order_relaxed);
+}
+
+int core_gate(const struct kvb_core *c, struct kvb_error *err)
+{
+	int state = atomic_load_explicit(&c->state, memory_order_acquire);
+
+	if (state == KVB_CORE_STOPPED || atomic_load_explicit(&c->closing, memory_order_relaxed))
+		return kvb_fail(err, KVB_E_NOT_READY, NULL, "this manager is shutting down");
+	if (state == KVB_CORE_STANDBY || !owner_valid(c))
+		return kvb_fail(err, KVB_E_NOT_OWNER, NULL, "this manager is not the owner: ask the other one");
+	if (state != KVB_CORE_READY)
+		return kvb_fail(err, KVB_E_NOT_READY, NULL, "recovering");
+	return KVB_OK;
+}
+
+void owner_drop(struct kvb_core *c, int status, enum kvb_core_state next)
+{
+	struct part *p;
+
+	atomic_store(&c->state, next);
+	core_lock(c);
+	if (c->part) {
+		snapshot_abort(c->part);
+		commit_drain(c, status);
+	}
+	core_unlock(c);
+	commit_wait_idle(c);
+	core_lock(c);
+	p = c->part;
+	if (p)
+		commit_drain(c, status);
+	commit_forget_unsynced(c, status);
+	c->part = NULL;
+	core_unlock(c);
+	part_destroy(p);
+}
+
+static uint32_t try_acquire(struct kvb_core *c)
+{
+	uint64_t now = kvb_now_ms(c->clock), fence = 0;
+	char holder[192] = "";
+	struct kvb_error err = { 0 };
+	int rc = kvb_store_acquire(c->store, 0, c->owner, c->o.owner_lease_ms, &fence, holder, sizeof holder, &err);
+
+	if (rc == KVB_OK) {
+		atomic_store(&c->fence, fence);
+		atomic_store(&c->fenced, false);
+		atomic_store(&c->reload_asked, false);
+		set_owned(c, now + c->o.owner_lease_ms);
+		atomic_store(&c->state, KVB_CORE_RECOVERING);
+		COUNT(c, takeovers, 1);
+		return c->o.owner_lease_ms / 3;
+	}
+	if (rc != KVB_E_NOT_OWNER)
+		kvb_log(KVB_LOG_WARN, "core", "cannot acquire the partition: %s", err.message);
+	else if (!c->standby_told)
+		kvb_log(KVB_LOG_INFO, "core", "standby: '%s' owns the partition", holder);
+	c->standby_told = true;
+	return 200;
+}
+
+static uint32_t renew(struct kvb_core *c)
+{
+	uint64_t now = kvb_now_ms(c->clock);
+	struct kvb_error err = { 0 };
+	int rc = kvb_store_renew(c->store, 0, atomic_load(&c->fence), c->o.owner_lease_ms, &err);
+
+	if (rc == KVB_OK) {
+		set_owned(c, now + c->o.owner_lease_ms);
+		return c->o.owner_lease_ms / 3;
+	}
+	if (rc == KVB_E_FENCED) {
+		atomic_store(&c->fenced, true);
+		return 0;
+	}
+	kvb_log(KVB_LOG_WARN, "core", "cannot renew the ownership: %s", err.message);
+	return 200;
+}
+
+uint32_t owner_step(struct kvb_core *c)
+{
+	if (atomic_load(&c->state) == KVB_CORE_STOPPED)
+		return 1000;
+	if (atomic_load(&c->fenced)) {
+		kvb_log(KVB_LOG_WARN, "core", "lost the ownership: now a standby");
+		set_owned(c, 0);
+		owner_drop(c, KVB_E_NOT_OWNER, KVB_CORE_STANDBY);
+		atomic_store(&c->fenced, false);
+		c->standby_told = false;
+		return 200;
+	}
+	if (atomic_load(&c->state) == KVB_CORE_STANDBY)
+		return try_acquire(c);
+	return renew(c);
+}
+
+/* The first record of a reign: a new horizon, and the mark that the last stop is not clean any more.
+ * Durable before anything is answered, in NORMAL too. */
+static int begin_reign(struct kvb_core *c, struct part *p, struct kvb_error *err)
+{
+	struct kvb_buf b = { 0 };
+	uint64_t until = kvb_now_ms(c->clock) + horizon_span(c);
+	int rc = KVB_E_NOMEM;
+
+	if (until < p->horizon_durable)
+		until = p->horizon_durable;
+	record_horizon(&b, c->boot_id, until, horizon_span(c), false);
+	if (!b.failed)
+		rc = kvb_store_append(c->store, 0, p->fence, p->seq + 1, b.data, b.len, KVB_APPEND_URGENT, err);
+	if (rc == KVB_OK)
+		rc = kvb_store_sync(c->store, err);
+	kvb_buf_destroy(&b);
+	if (rc == KVB_OK) {
+		p->seq++;
+		p->horizon_durable = until;
+	}
+	return rc;
+}
+
+void owner_load(struct kvb_core *c)
+{
+	struct part *p = NULL;
+	struct kvb_error err = { 0 };
+	uint64_t t0 = kvb_now_ms(c->clock);
+	int rc;
+
+	if (atomic_load(&c->reload_asked)) {
+		owner_drop(c, KVB_E_UNKNOWN_OUTCOME, KVB_CORE_RECOVERING);
+		atomic_store(&c->reload_asked, false);
+		COUNT(c, reloads, 1);
+	}
+	if (atomic_load(&c->state) != KVB_CORE_RECOVERING || atomic_load(&c->fenced))
+		return;
+	rc = registry_secret(c, &err);
+	if (rc == KVB_OK)
+		rc = part_load(c, atomic_load(&c->fence), &p, &err);
+	if (rc == KVB_OK)
+		rc = begin_reign(c, p, &err);
+	if (rc == KVB_E_FENCED)
+		atomic_store(&c->fenced, true);
+	if (rc != KVB_OK) {
+		kvb_log(KVB_LOG_ERROR, "core", "cannot load the partition: %s",
+			err.message[0] ? err.message : kvb_status_text(rc));
+		part_destroy(p);
+		return; /* the ticker tries again */
+	}
+	kvb_log(KVB_LOG_INFO, "core", "recovered %llu blocks and %llu open sessions in %llu ms",
+		(unsigned long long)p->blocks, (unsigned long long)p->open_sessions,
+		(unsigned long long)(kvb_now_ms(c->clock) - t0));
+	core_lock(c);
+	c->part = p;
+	if (p->lost.n)
+		remove_queue(p, &p->lost, NULL);
+	atomic_store_explicit(&c->state, KVB_CORE_READY, memory_order_release);
+	core_unlock(c);
+}

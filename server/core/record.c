@@ -1,0 +1,286 @@
+/*
+ * record.c - encoders of durable records: the journal's and the checkpoint's (docs/ON_DISK.md).
+ *
+ * A record is: u32 length of what follows before the checksum, u8 type, u8 version, u16 zero, payload,
+ * u64 XXH3-64 of type..payload. Little-endian; "varint" is LEB128; keys are hi then lo, 8 bytes each.
+ * replay.c decodes. No state; the caller holds the partition's lock. Failures stick in out->failed.
+ */
+#include "internal.h"
+#include "format.h"
+
+#include <string.h>
+
+static size_t begin(struct kvb_buf *out, uint8_t type)
+{
+	size_t at = out->len;
+
+	kvb_put_u32(out, 0);
+	kvb_put_u8(out, type);
+	kvb_put_u8(out, RECORD_VERSION);
+	kvb_put_u16(out, 0);
+	return at;
+}
+
+static void end(struct kvb_buf *out, size_t at)
+{
+	size_t n;
+
+	if (out->failed)
+		return;
+	n = out->len - at - 4;
+	if (n > UINT32_MAX) {
+		out->failed = true;
+		return;
+	}
+	kvb_buf_set_u32(out, at, (uint32_t)n);
+	kvb_put_u64(out, kvb_checksum(out->data + at + 4, n));
+}
+
+size_t record_length(const void *bytes, size_t n)
+{
+	struct kvb_rd r = kvb_rd_make(bytes, n);
+	uint64_t len = kvb_get_u32(&r);
+
+	if (r.failed || len < 4 || len + 12 > n)
+		return 0;
+	return (size_t)len + 12;
+}
+
+static void put_key(struct kvb_buf *out, struct kvb_key k)
+{
+	kvb_put_u64(out, k.hi);
+	kvb_put_u64(out, k.lo);
+}
+
+static void put_place(struct kvb_buf *out, const struct space *space, uint32_t slab)
+{
+	struct kvb_slab_info info;
+
+	kvb_pool_slab(space->pool, slab, &info);
+	kvb_put_varint(out, space->dev->id);
+	kvb_put_varint(out, info.place.file);
+	kvb_put_varint(out, info.place.unit);
+	kvb_put_u8(out, (uint8_t)__builtin_ctz(info.place.units));
+}
+
+/* The slots of one spec over the session's written blocks, as runs of neighbours. */
+static void put_runs(struct kvb_buf *out, const struct part *p, const struct session *s, uint32_t spec)
+{
+	const struct slot *run = NULL;
+	uint32_t count = 0;
+
+	for (uint32_t i = 0; i <= s->n_write; i++) {
+		const struct slot *slot = NULL;
+
+		if (i < s->n_write) {
+			if (!(s->write[i].specs >> spec & 1))
+				continue;
+			slot = &block_get(p, s->write[i].block)->slot[spec];
+			if (run && slot->space == run->space && slot->slab == run->slab &&
+			    slot->index == run->index + count) {
+				count++;
+				continue;
+			}
+		}
+		if (run) {
+			put_place(out, &p->space[run->space], run->slab);
+			kvb_put_varint(out, run->index);
+			kvb_put_varint(out, count);
+		}
+		run = slot;
+		count = 1;
+	}
+}
+
+void record_start(struct kvb_buf *out, const struct part *p, const struct session *s)
+{
+	size_t at = begin(out, RECORD_START);
+	bool uniform = true;
+
+	put_key(out, s->id);
+	put_key(out, s->tenant);
+	put_key(out, s->request);
+	put_key(out, s->body);
+	kvb_put_u32(out, s->inst->id);
+	kvb_put_u32(out, s->specs);
+	kvb_put_u32(out, s->deadline_ms);
+	kvb_put_u64(out, s->created_ms);
+	kvb_put_u64(out, s->generation);
+	kvb_put_u8(out, s->has_parent);
+	put_key(out, s->parent);
+	kvb_put_varint(out, s->n_keys);
+	kvb_put_varint(out, s->n_write);
+	for (uint32_t i = 0; i < s->n_keys; i++)
+		put_key(out, s->keys[i]);
+	for (uint32_t i = 0; i < s->n_keys; i += 4) {
+		uint8_t four = 0;
+
+		for (uint32_t j = i; j < i + 4 && j < s->n_keys; j++)
+			four |= (uint8_t)(s->outcome[j] << 2 * (j - i));
+		kvb_put_u8(out, four);
+	}
+	for (uint32_t i = 0; i < s->n_write; i++)
+		uniform &= s->write[i].specs == s->specs;
+	kvb_put_u8(out, uniform);
+	for (uint32_t i = 0; i < s->n_write && !uniform; i++)
+		kvb_put_u32(out, s->write[i].specs);
+	for (uint32_t spec = 0; s->specs >> spec; spec++)
+		if (s->specs >> spec & 1)
+			put_runs(out, p, s, spec);
+	end(out, at);
+}
+
+static uint64_t left(uint64_t until, uint64_t now) { return until > now ? until - now : 0; }
+
+void record_finish(struct kvb_buf *out, const struct session *s, const struct txn *t, uint64_t now)
+{
+	size_t at = begin(out, RECORD_FINISH);
+	uint64_t n_sums = t->sums ? (uint64_t)s->n_write * (uint32_t)__builtin_popcount(s->specs) : 0;
+
+	put_key(out, s->id);
+	kvb_put_varint(out, left(t->hold_until, now));
+	kvb_put_varint(out, s->n_write);
+	for (uint32_t i = 0; i < s->n_write; i += 8) {
+		uint8_t bits = 0;
+
+		for (uint32_t j = i; j < i + 8 && j < s->n_write; j++)
+			bits |= (uint8_t)((t->success[j] ? 1 : 0) << (j - i));
+		kvb_put_u8(out, bits);
+	}
+	kvb_put_varint(out, n_sums);
+	for (uint64_t i = 0; i < n_sums; i++)
+		kvb_put_u64(out, t->sums[i]);
+	end(out, at);
+}
+
+void record_end(struct kvb_buf *out, const struct session *s, const struct txn *t, uint64_t now)
+{
+	size_t at = begin(out, RECORD_END);
+
+	put_key(out, s->id);
+	kvb_put_u8(out, (uint8_t)t->end_state);
+	kvb_put_varint(out, left(t->hold_until, now));
+	end(out, at);
+}
+
+size_t record_remove(struct kvb_buf *out, const struct part *p, const struct removal *r, size_t n, uint64_t now)
+{
+	const struct instance *inst = block_instance(p, r[0].block);
+	size_t same = 1, at = begin(out, RECORD_REMOVE);
+
+	while (same < n && block_instance(p, r[same].block) == inst)
+		same++;
+	kvb_put_u32(out, inst->id);
+	kvb_put_varint(out, same);
+	for (size_t i = 0; i < same; i++) {
+		put_key(out, block_get(p, r[i].block)->key);
+		kvb_put_varint(out, r[i].specs);
+		kvb_put_varint(out, left(r[i].hold_until, now));
+	}
+	end(out, at);
+	return same;
+}
+
+void record_horizon(struct kvb_buf *out, const char *boot_id, uint64_t until, uint32_t span, bool clean)
+{
+	size_t at = begin(out, RECORD_HORIZON);
+
+	kvb_put_bytes(out, boot_id, 36);
+	kvb_put_u64(out, until);
+	kvb_put_u32(out, span);
+	kvb_put_u8(out, clean);
+	end(out, at);
+}
+
+void record_drop(struct kvb_buf *out, const struct instance *inst)
+{
+	size_t at = begin(out, RECORD_DROP);
+
+	kvb_put_u32(out, inst->id);
+	end(out, at);
+}
+
+static bool stored(const struct slot *s) { return s->state == SLOT_COMMITTED || s->state == SLOT_REMOVING; }
+
+static void put_block(struct kvb_buf *out, const struct part *p, const struct instance *inst,
+		      const struct block *b, uint32_t mask)
+{
+	put_key(out, b->key);
+	kvb_put_u8(out, b->parent != NO_BLOCK);
+	if (b->parent != NO_BLOCK)
+		put_key(out, block_get(p, b->parent)->key);
+	kvb_put_varint(out, b->created_ms);
+	kvb_put_u64(out, atomic_load_explicit(&b->last_use, memory_order_relaxed));
+	kvb_put_varint(out, mask);
+	for (uint32_t s = 0; s < inst->spec.n_specs; s++) {
+		if (!(mask >> s & 1))
+			continue;
+		put_place(out, &p->space[b->slot[s].space], b->slot[s].slab);
+		kvb_put_varint(out, b->slot[s].index);
+		kvb_put_varint(out, b->slot[s].generation);
+		kvb_put_u8(out, b->slot[s].has_checksum);
+		if (b->slot[s].has_checksum)
+			kvb_put_u64(out, b->slot[s].checksum);
+	}
+}
+
+/* Blocks of a chunk that have a committed slot; open sessions bring the others themselves. */
+void record_chunk(struct kvb_buf *out, const struct part *p, const struct chunk *c)
+{
+	size_t at = begin(out, RECORD_BLOCKS), n_at = out->len + 4;
+	uint32_t n = 0;
+
+	kvb_put_u32(out, c->inst->id);
+	kvb_put_u32(out, 0);
+	for (uint32_t i = 0; i < CHUNK_BLOCKS; i++) {
+		const struct block *b = (const struct block *)(c->entries + c->stride * i);
+		uint32_t mask = 0;
+
+		for (uint32_t s = 0; b->id != NO_BLOCK && s < c->inst->spec.n_specs; s++)
+			mask |= stored(&b->slot[s]) ? 1u << s : 0;
+		if (!mask)
+			continue;
+		put_block(out, p, c->inst, b, mask);
+		n++;
+	}
+	kvb_buf_set_u32(out, n_at, n);
+	end(out, at);
+}
+
+void record_ended(struct kvb_buf *out, const struct session *s, uint64_t now)
+{
+	size_t at = begin(out, RECORD_ENDED);
+
+	put_key(out, s->id);
+	put_key(out, s->tenant);
+	put_key(out, s->request);
+	put_key(out, s->body);
+	kvb_put_u8(out, (uint8_t)s->state);
+	kvb_put_u32(out, s->n_write);
+	kvb_put_u32(out, s->committed);
+	kvb_put_u32(out, s->failed);
+	kvb_put_varint(out, left(s->forget_at, now));
+	end(out, at);
+}
+
+void record_hold(struct kvb_buf *out, const struct space *space, struct kvb_run run, uint64_t left_ms)
+{
+	struct kvb_slab_info info;
+	size_t at = begin(out, RECORD_HOLD);
+
+	kvb_pool_slab(space->pool, run.slab, &info);
+	put_place(out, space, run.slab);
+	kvb_put_u64(out, info.stride);
+	kvb_put_varint(out, run.first);
+	kvb_put_varint(out, run.count);
+	kvb_put_varint(out, left_ms);
+	end(out, at);
+}
+
+void record_counters(struct kvb_buf *out, const struct part *p)
+{
+	size_t at = begin(out, RECORD_COUNTERS);
+
+	kvb_put_u64(out, p->next_generation);
+	end(out, at);
+}

@@ -1,0 +1,180 @@
+/*
+ * recover.c - a partition's life as a whole: make, load from the store, check for consistency, destroy.
+ *
+ * Loading works on a part that nobody else sees, without locks. What a recovery must assume:
+ * - every open session gets its full duration and grace again;
+ * - every committed block may be leased until the persisted horizon;
+ * - NORMAL durability after a power loss: the journal may end early, so writers may know of slots
+ *   that look free; nothing that is free now is handed out before the longest deadline and the grace;
+ * - after a power loss a block without checksum may have lost its bytes in a page cache: dropped.
+ */
+#include "internal.h"
+
+#include <stdio.h>
+#include <string.h>
+
+struct part *part_make(struct kvb_core *c)
+{
+	struct part *p = kvb_calloc(1, sizeof *p);
+
+	if (!p)
+		return NULL;
+	p->core = c;
+	p->n_chunk = 1;
+	p->next_generation = 1;
+	kvb_random(&p->mix_seed, sizeof p->mix_seed);
+	return p;
+}
+
+void part_destroy(struct part *p)
+{
+	if (!p)
+		return;
+	for (size_t i = 0; i < p->n_session; i++)
+		session_free(p->session[i]);
+	kvb_free(p->session);
+	kvb_free(p->session_free);
+	heap_destroy(&p->deadlines);
+	for (size_t i = 1; i < p->n_chunk; i++)
+		kvb_free(p->chunk[i].entries);
+	kvb_free(p->chunk);
+	while (p->n_inst)
+		part_remove_instance(p, p->inst[p->n_inst - 1]);
+	kvb_free(p->inst);
+	for (size_t i = 0; i < p->n_group; i++) {
+		group_spec_free(&p->group[i]->spec);
+		kvb_free(p->group[i]);
+	}
+	kvb_free(p->group);
+	for (uint32_t i = 0; i < p->n_space; i++) {
+		kvb_pool_destroy(p->space[i].pool);
+		kvb_free(p->space[i].class);
+	}
+	kvb_buf_destroy(&p->snap.out);
+	kvb_buf_destroy(&p->snap.tail);
+	kvb_free(p->lost.v);
+	kvb_free(p);
+}
+
+struct load {
+	struct replay r;
+	struct kvb_error *err;
+};
+
+static int on_slice(void *ctx, uint32_t number, const void *bytes, size_t n)
+{
+	struct load *l = ctx;
+
+	(void)number;
+	return replay_records(&l->r, bytes, n, l->err);
+}
+
+static int on_record(void *ctx, uint64_t seq, const void *bytes, size_t n)
+{
+	struct load *l = ctx;
+	int rc = replay_records(&l->r, bytes, n, l->err);
+
+	l->r.p->seq = seq;
+	l->r.p->journal_bytes += n;
+	return rc;
+}
+
+struct finish {
+	struct part *p;
+	uint64_t leased_until;
+	bool drop_unsummed;
+	struct picks unsummed;
+};
+
+static bool lost_bytes(const struct finish *f, const struct instance *inst, const struct block *b)
+{
+	for (uint32_t s = 0; f->drop_unsummed && s < inst->spec.n_specs; s++)
+		if (b->slot[s].state == SLOT_COMMITTED && !b->slot[s].has_checksum &&
+		    strcmp(f->p->space[b->slot[s].space].dev->type, "file") == 0)
+			return true;
+	return false;
+}
+
+static void finish_block(void *ctx, struct part *p, struct block *b)
+{
+	struct finish *f = ctx;
+	const struct instance *inst = block_instance(p, b->id);
+
+	if (!block_has_committed(inst, b))
+		return;
+	if (lost_bytes(f, inst, b))
+		remove_mark(p, &f->unsummed, b); /* queued once the part is running */
+	atomic_store(&b->lease_until, f->leased_until);
+	evict_consider(p, b);
+}
+
+static void restore_time(struct part *p, const struct replay *r)
+{
+	bool same_boot = strcmp(r->boot_id, p->core->boot_id) == 0;
+
+	if (r->boot_id[0])
+		p->horizon_durable = same_boot ? r->horizon_until : r->now + r->horizon_span;
+	p->use_base = r->newest_use > r->now ? r->newest_use - r->now : 0;
+	p->unclean = r->boot_id[0] && !same_boot && !r->clean;
+}
+
+static void finish_load(struct part *p, const struct replay *r)
+{
+	const struct kvb_core_options *o = &p->core->o;
+	bool normal = kvb_store_durability(p->core->store) == KVB_DURABILITY_NORMAL;
+	struct finish f = { .p = p };
+
+	restore_time(p, r);
+	f.leased_until = p->horizon_durable;
+	f.drop_unsummed = p->unclean;
+	block_each(p, NULL, finish_block, &f);
+	p->lost = f.unsummed;
+	for (uint32_t i = 0; i < p->n_space; i++)
+		if ((p->unclean && normal) || r->orphans)
+			kvb_pool_freeze_free(p->space[i].pool, r->now + o->session_max_ms + o->grace_ms);
+	if (p->unclean)
+		kvb_log(KVB_LOG_WARN, "core", "the machine went down without a clean stop: %zu blocks without "
+			"checksum are dropped%s", p->lost.n, normal ? ", free slots wait for old writers" : "");
+}
+
+/* Instances whose drop is journaled but whose registration was still there. */
+static void forget_dropped(struct part *p)
+{
+	for (size_t i = p->n_inst; i-- > 0;) {
+		struct instance *inst = p->inst[i];
+		char key[300];
+
+		if (!inst->deleting)
+			continue;
+		snprintf(key, sizeof key, "instance/%s/%s", inst->spec.tenant, inst->spec.id);
+		kvb_store_del(p->core->store, key, KVB_VERSION_ANY, NULL);
+		part_remove_instance(p, inst);
+	}
+}
+
+int part_load(struct kvb_core *c, uint64_t fence, struct part **out, struct kvb_error *err)
+{
+	struct part *p = part_make(c);
+	struct load l = { .err = err };
+	struct kvb_load_sink sink = { on_slice, on_record, &l };
+	uint64_t base = 0;
+	int rc;
+
+	if (!p)
+		return KVB_E_NOMEM;
+	p->fence = fence;
+	l.r = (struct replay){ .p = p, .now = kvb_now_ms(c->clock) };
+	rc = registry_load(p, err);
+	if (rc == KVB_OK)
+		rc = kvb_store_load(c->store, 0, &base, &sink, err);
+	if (rc != KVB_OK) {
+		part_destroy(p);
+		return rc;
+	}
+	if (p->seq < base)
+		p->seq = base;
+	forget_dropped(p);
+	finish_load(p, &l.r);
+	*out = p;
+	return KVB_OK;
+}

@@ -1,0 +1,229 @@
+/*
+ * remove.c - blocks on their way out, by deletion or eviction; instances dropped whole.
+ *
+ * Early half: the block's committed slots become REMOVING, so no lookup sees them. Late half, when the
+ * record is durable: slots become free, or are held until the lease that runs on them ends. Undo: they
+ * are COMMITTED again. All calls under the write lock.
+ */
+#include "internal.h"
+
+#include <string.h>
+
+static void count_removing(struct part *p, const struct instance *inst, const struct slot *s, uint32_t spec,
+			   int sign)
+{
+	struct space *space = &p->space[s->space];
+	uint32_t class_id = inst->class_of[s->space * inst->spec.n_specs + spec];
+	uint64_t size = inst->spec.specs[spec].size;
+
+	if (sign > 0) {
+		space->class[class_id].removing++;
+		inst->group->removing_bytes += size;
+	} else {
+		space->class[class_id].removing--;
+		inst->group->removing_bytes -= size;
+	}
+}
+
+void blocks_count(struct part *p, struct instance *inst, int by)
+{
+	inst->blocks += (uint64_t)(int64_t)by;
+	inst->group->blocks += (uint64_t)(int64_t)by;
+	p->blocks += (uint64_t)(int64_t)by;
+}
+
+/* COMMITTED <-> REMOVING, with the counts that hang on it. */
+static void set_removing(struct part *p, struct block *b, bool on)
+{
+	struct instance *inst = block_instance(p, b->id);
+	uint8_t from = on ? SLOT_COMMITTED : SLOT_REMOVING;
+	bool had = block_has_committed(inst, b);
+
+	block_touch(p, b);
+	for (uint32_t s = 0; s < inst->spec.n_specs; s++) {
+		if (b->slot[s].state != from)
+			continue;
+		b->slot[s].state = on ? SLOT_REMOVING : SLOT_COMMITTED;
+		count_removing(p, inst, &b->slot[s], s, on ? 1 : -1);
+	}
+	if (had != block_has_committed(inst, b))
+		blocks_count(p, inst, on ? -1 : 1);
+	block_update_live(p, b);
+}
+
+static uint32_t committed_specs(const struct instance *inst, const struct block *b)
+{
+	uint32_t mask = 0;
+
+	for (uint32_t s = 0; s < inst->spec.n_specs; s++)
+		mask |= b->slot[s].state == SLOT_COMMITTED ? 1u << s : 0;
+	return mask;
+}
+
+int remove_mark(struct part *p, struct picks *k, struct block *b)
+{
+	void *v = k->v;
+	uint64_t now = kvb_now_ms(p->core->clock);
+	uint64_t lease = atomic_load_explicit(&b->lease_until, memory_order_relaxed);
+
+	if (kvb_grow(&v, &k->cap, k->n + 1, sizeof *k->v) != KVB_OK)
+		return KVB_E_NOMEM;
+	k->v = v;
+	k->v[k->n++] = (struct removal){ .block = b->id,
+					   .specs = committed_specs(block_instance(p, b->id), b),
+					   .hold_until = lease > now ? lease : 0 };
+	b->stamp++; /* out of the eviction queues */
+	set_removing(p, b, true);
+	return KVB_OK;
+}
+
+static void unmark(struct part *p, const struct removal *v, size_t n)
+{
+	for (size_t i = n; i-- > 0;) {
+		struct block *b = block_get(p, v[i].block);
+		const struct instance *inst = block_instance(p, b->id);
+
+		for (uint32_t s = 0; s < inst->spec.n_specs; s++)
+			if (b->slot[s].state == SLOT_REMOVING)
+				kvb_pool_drain(p->space[b->slot[s].space].pool, b->slot[s].slab, false);
+		set_removing(p, b, false);
+		evict_consider(p, b);
+	}
+}
+
+int remove_queue(struct part *p, struct picks *k, struct txn **out)
+{
+	struct txn *t = txn_make(TXN_REMOVE);
+	uint64_t now = kvb_now_ms(p->core->clock);
+
+	if (t) {
+		t->removal = k->v;
+		t->n_removal = k->n;
+		t->urgent = true;
+		for (size_t i = 0; i < k->n;) /* one record per stretch of one instance */
+			i += record_remove(&t->rec, p, k->v + i, k->n - i, now);
+	}
+	if (!t || t->rec.failed) {
+		unmark(p, k->v, k->n);
+		if (!t)
+			kvb_free(k->v);
+		txn_destroy(t);
+		*k = (struct picks){ 0 };
+		return KVB_E_NOMEM;
+	}
+	*k = (struct picks){ 0 };
+	commit_queue(p, t);
+	if (out)
+		*out = t;
+	return KVB_OK;
+}
+
+void remove_apply(struct part *p, struct txn *t)
+{
+	for (size_t i = 0; i < t->n_removal; i++) {
+		struct block *b = block_get(p, t->removal[i].block);
+		const struct instance *inst = block_instance(p, b->id);
+
+		for (uint32_t s = 0; s < inst->spec.n_specs; s++) {
+			if (b->slot[s].state != SLOT_REMOVING)
+				continue;
+			count_removing(p, inst, &b->slot[s], s, -1);
+			slot_release(p, b, s, t->removal[i].hold_until);
+		}
+		block_update_live(p, b);
+		block_maybe_free(p, b);
+	}
+}
+
+void remove_undo(struct part *p, struct txn *t) { unmark(p, t->removal, t->n_removal); }
+
+static void release_all(void *ctx, struct part *p, struct block *b)
+{
+	const struct instance *inst = block_instance(p, b->id);
+	uint64_t hold = *(const uint64_t *)ctx;
+	uint64_t lease = atomic_load_explicit(&b->lease_until, memory_order_relaxed);
+
+	for (uint32_t s = 0; s < inst->spec.n_specs; s++) {
+		bool writing = b->slot[s].state == SLOT_WRITING;
+
+		if (b->slot[s].state == SLOT_REMOVING)
+			count_removing(p, inst, &b->slot[s], s, -1);
+		if (b->slot[s].state != SLOT_ABSENT)
+			slot_release(p, b, s, writing ? hold : lease);
+	}
+}
+
+/* The instance's record is durable: everything in it goes. Open sessions count as if their writers
+ * knew nothing of it: their slots wait for the longest deadline and the grace. */
+void drop_apply(struct part *p, struct txn *t)
+{
+	struct instance *inst = t->inst;
+	const struct kvb_core_options *o = &p->core->o;
+	uint64_t hold = kvb_now_ms(p->core->clock) + o->session_max_ms + o->grace_ms;
+
+	snapshot_abort(p);
+	for (size_t i = 0; i < p->n_session; i++)
+		if (p->session[i] && p->session[i]->inst == inst)
+			session_end(p, p->session[i], KVB_SESSION_ABORTED);
+	block_each(p, inst, release_all, &hold);
+	blocks_count(p, inst, -(int)inst->blocks);
+	index_destroy(inst);
+	evict_queue_destroy(inst);
+	table_drop(p, inst);
+}
+
+/* ---- deletion by request ---------------------------------------------------------------------------- */
+
+static int fill_delete(struct waiter *w, struct part *p, const struct txn *t, int status)
+{
+	(void)p;
+	if (status == KVB_OK)
+		((struct kvb_delete_res *)w->res)->deleted = (uint32_t)t->n_removal;
+	return status;
+}
+
+static int delete_locked(struct part *p, const struct kvb_delete_req *req, struct waiter *w)
+{
+	struct kvb_delete_res *res = w->res;
+	struct instance *inst;
+	struct picks k = { 0 };
+	struct txn *t = NULL;
+	int rc = instance_need(p, req->tenant, req->instance, "instance", &inst, w->err);
+
+	if (rc != KVB_OK)
+		return rc;
+	for (uint32_t i = 0; i < req->n_keys; i++) {
+		struct block *b = index_find(p, inst, req->keys[i]);
+
+		if (b && block_has_committed(inst, b) && remove_mark(p, &k, b) != KVB_OK)
+			break;
+	}
+	if (k.n == 0) {
+		kvb_free(k.v);
+		res->deleted = 0;
+		return KVB_OK;
+	}
+	COUNT(p->core, deleted_blocks, k.n);
+	rc = remove_queue(p, &k, &t);
+	if (rc != KVB_OK)
+		return rc;
+	txn_wait(t, w);
+	return KVB_PENDING;
+}
+
+int kvb_core_delete(struct kvb_core *c, const struct kvb_delete_req *req, struct kvb_delete_res *res,
+		    struct kvb_arena *a, struct kvb_error *err, const struct kvb_done *done)
+{
+	struct waiter *w = kvb_arena_calloc(a, 1, sizeof *w);
+	int rc = core_gate(c, err);
+
+	if (rc != KVB_OK)
+		return rc;
+	if (!w)
+		return KVB_E_NOMEM;
+	*w = (struct waiter){ .done = *done, .fill = fill_delete, .res = res, .arena = a, .err = err };
+	core_lock(c);
+	rc = c->part ? delete_locked(c->part, req, w) : kvb_fail(err, KVB_E_NOT_READY, NULL, "recovering");
+	core_unlock(c);
+	return rc;
+}

@@ -1,0 +1,551 @@
+/*
+ * replay.c - decodes durable records and applies them to a partition that nobody else sees yet.
+ *
+ * Input is what record.c wrote, but it is treated as foreign: every count is bounded by the bytes that
+ * are there, every reference is looked up, every slot must be free to be taken. A record that does
+ * not fit is KVB_E_CORRUPT with its type; nothing aborts.
+ *
+ * Records may repeat what a checkpoint already holds (a start queued while the snapshot was taken), so
+ * a known session's start is skipped. Records of an instance that is no longer registered are skipped
+ * too: deleting an instance drops its blocks in the journal before its registration goes.
+ */
+#include "internal.h"
+#include "format.h"
+
+#include <string.h>
+
+static struct kvb_key get_key(struct kvb_rd *r)
+{
+	uint64_t hi = kvb_get_u64(r);
+
+	return (struct kvb_key){ .hi = hi, .lo = kvb_get_u64(r) };
+}
+
+static int corrupt(struct kvb_error *err, const char *what)
+{
+	return kvb_fail(err, KVB_E_CORRUPT, NULL, "stored record: %s", what);
+}
+
+static struct instance *instance_by_id(const struct part *p, uint32_t id)
+{
+	for (size_t i = 0; i < p->n_inst; i++)
+		if (p->inst[i]->id == id)
+			return p->inst[i];
+	return NULL;
+}
+
+/* ---- places ------------------------------------------------------------------------------------- */
+
+struct place {
+	uint32_t space;
+	struct kvb_slab_place slab;
+};
+
+static int get_place(struct replay *r, struct kvb_rd *in, struct place *out, struct kvb_error *err)
+{
+	uint64_t storage = kvb_get_varint(in), file = kvb_get_varint(in), unit = kvb_get_varint(in);
+	uint8_t log2 = kvb_get_u8(in);
+
+	if (in->failed || log2 > 31 || file > UINT32_MAX || unit > UINT32_MAX)
+		return corrupt(err, "malformed slab place");
+	for (out->space = 0; out->space < r->p->n_space; out->space++)
+		if (r->p->space[out->space].dev->id == storage)
+			break;
+	if (out->space == r->p->n_space)
+		return corrupt(err, "unknown storage");
+	out->slab = (struct kvb_slab_place){ (uint32_t)file, (uint32_t)unit, 1u << log2 };
+	return KVB_OK;
+}
+
+static int take(struct replay *r, struct instance *inst, uint32_t spec, const struct place *pl,
+		struct kvb_run *run, struct kvb_error *err)
+{
+	uint32_t class_id, first = run->first, count = run->count;
+	int rc = space_class(r->p, inst, spec, pl->space, &class_id);
+
+	if (rc == KVB_OK)
+		rc = evict_reserve(r->p, inst, pl->space);
+	if (rc == KVB_OK)
+		rc = kvb_pool_take(r->p->space[pl->space].pool, class_id, pl->slab, first, count, run);
+	if (rc == KVB_E_CORRUPT || rc == KVB_E_INVALID)
+		return corrupt(err, "a slot is taken twice, or lies outside its file");
+	return rc;
+}
+
+/* ---- sessions ------------------------------------------------------------------------------------ */
+
+static int get_runs(struct replay *r, struct kvb_rd *in, struct session *s, uint32_t spec, struct grants *g,
+		    struct kvb_error *err)
+{
+	uint32_t need = 0;
+
+	for (uint32_t i = 0; i < s->n_write; i++)
+		need += s->write[i].specs >> spec & 1;
+	g->v[spec] = kvb_malloc(need * sizeof *g->v[spec]);
+	if (!g->v[spec])
+		return KVB_E_NOMEM;
+	while (g->n[spec] < need) {
+		struct place pl;
+		struct kvb_run run;
+		int rc = get_place(r, in, &pl, err);
+		uint64_t first = kvb_get_varint(in), count = kvb_get_varint(in);
+
+		if (rc != KVB_OK)
+			return rc;
+		if (in->failed || first > UINT32_MAX || count == 0 || count > need - g->n[spec])
+			return corrupt(err, "malformed run");
+		run.first = (uint32_t)first;
+		run.count = (uint32_t)count;
+		rc = take(r, s->inst, spec, &pl, &run, err);
+		if (rc != KVB_OK)
+			return rc;
+		for (uint32_t i = 0; i < run.count; i++)
+			g->v[spec][g->n[spec]++] = (struct grant){ (uint8_t)pl.space, run.slab, run.first + i };
+	}
+	return KVB_OK;
+}
+
+static int get_lists(struct kvb_rd *in, struct session *s, struct kvb_error *err)
+{
+	const uint8_t *four;
+	uint32_t write = 0;
+	bool uniform;
+
+	for (uint32_t i = 0; i < s->n_keys; i++)
+		s->keys[i] = get_key(in);
+	four = kvb_get_bytes(in, (s->n_keys + 3) / 4);
+	uniform = kvb_get_u8(in) != 0;
+	for (uint32_t i = 0; four && i < s->n_keys; i++) {
+		s->outcome[i] = four[i / 4] >> 2 * (i % 4) & 3;
+		write += s->outcome[i] == KVB_START_WRITE;
+	}
+	if (in->failed || write != s->n_write)
+		return corrupt(err, "start: counts do not match");
+	for (uint32_t i = 0; i < s->n_write; i++) {
+		s->write[i].specs = uniform ? s->specs : kvb_get_u32(in);
+		if (s->write[i].specs == 0 || (s->write[i].specs & ~s->specs))
+			return corrupt(err, "start: specs");
+		for (uint32_t spec = 0; s->write[i].specs >> spec; spec++)
+			if (s->write[i].specs >> spec & 1)
+				s->bytes += s->inst->spec.specs[spec].size;
+	}
+	return in->failed ? corrupt(err, "start: too short") : KVB_OK;
+}
+
+static int get_session_head(struct replay *r, struct kvb_rd *in, struct session **out, struct kvb_error *err)
+{
+	struct kvb_key id = get_key(in), tenant = get_key(in), request = get_key(in), body = get_key(in);
+	struct instance *inst = instance_by_id(r->p, kvb_get_u32(in));
+	uint32_t specs = kvb_get_u32(in), deadline_ms = kvb_get_u32(in);
+	uint64_t created = kvb_get_u64(in), generation = kvb_get_u64(in);
+	bool has_parent = kvb_get_u8(in) != 0;
+	struct kvb_key parent = get_key(in);
+	uint64_t n_keys = kvb_get_varint(in), n_write = kvb_get_varint(in);
+	struct session *s;
+
+	*out = NULL;
+	if (in->failed || n_keys == 0 || n_keys > KVB_MAX_KEYS || n_write == 0 || n_write > n_keys)
+		return corrupt(err, "start: malformed");
+	if (!inst) {
+		r->orphans = true;
+		return KVB_OK;
+	}
+	if (session_find(r->p, id))
+		return KVB_OK;
+	if (specs == 0 || (uint64_t)specs >> inst->spec.n_specs)
+		return corrupt(err, "start: specs");
+	s = session_make((uint32_t)n_keys, (uint32_t)n_write);
+	if (!s)
+		return KVB_E_NOMEM;
+	s->id = id;
+	s->tenant = tenant;
+	s->request = request;
+	s->body = body;
+	s->inst = inst;
+	s->specs = specs;
+	s->deadline_ms = deadline_ms;
+	s->deadline_at = r->now + deadline_ms; /* the full duration again */
+	s->created_ms = created;
+	s->generation = generation;
+	s->has_parent = has_parent;
+	s->parent = parent;
+	*out = s;
+	return KVB_OK;
+}
+
+static int keys_are_free(const struct part *p, const struct session *s)
+{
+	uint32_t w = 0;
+
+	for (uint32_t i = 0; i < s->n_keys; i++) {
+		const struct block *b;
+
+		if (s->outcome[i] != KVB_START_WRITE)
+			continue;
+		b = index_find(p, s->inst, s->keys[i]);
+		for (uint32_t spec = 0; b && s->write[w].specs >> spec; spec++)
+			if ((s->write[w].specs >> spec & 1) && b->slot[spec].state != SLOT_ABSENT)
+				return 0;
+		w++;
+	}
+	return 1;
+}
+
+static int replay_start(struct replay *r, struct kvb_rd *in, struct kvb_error *err)
+{
+	struct session *s = NULL;
+	struct grants g = { 0 }, arrays;
+	int rc = get_session_head(r, in, &s, err);
+
+	if (rc != KVB_OK || !s)
+		return rc;
+	rc = get_lists(in, s, err);
+	if (rc == KVB_OK && !keys_are_free(r->p, s))
+		rc = corrupt(err, "start: a block has two writers");
+	for (uint32_t spec = 0; rc == KVB_OK && s->specs >> spec; spec++)
+		if (s->specs >> spec & 1)
+			rc = get_runs(r, in, s, spec, &g, err);
+	arrays = g;
+	if (rc == KVB_OK)
+		rc = start_link(r->p, s, &g);
+	for (uint32_t spec = 0; spec < KVB_MAX_SPECS; spec++)
+		kvb_free(arrays.v[spec]);
+	if (rc == KVB_OK)
+		rc = session_add(r->p, s);
+	if (rc != KVB_OK) {
+		session_free(s);
+		return rc; /* the whole part is thrown away */
+	}
+	if (r->p->next_generation < s->generation + s->n_write)
+		r->p->next_generation = s->generation + s->n_write;
+	return KVB_OK;
+}
+
+/* The session a record refers to; *out NULL = skip the record. */
+static int known_session(struct replay *r, struct kvb_key id, struct session **out, struct kvb_error *err)
+{
+	*out = session_find(r->p, id);
+	if (*out && (*out)->state == KVB_SESSION_ABORTED)
+		*out = NULL; /* its instance was dropped first, and it with it */
+	else if (*out && (*out)->state != KVB_SESSION_OPEN)
+		return corrupt(err, "a session ends twice");
+	else if (!*out && !r->orphans)
+		return corrupt(err, "the end of an unknown session");
+	return KVB_OK;
+}
+static int replay_finish(struct replay *r, struct kvb_rd *in, struct kvb_error *err)
+{
+	struct kvb_key id = get_key(in);
+	uint64_t hold = kvb_get_varint(in), n_write = kvb_get_varint(in), n_sums;
+	struct txn t = { .kind = TXN_FINISH, .hold_until = hold ? r->now + hold : 0 };
+	const uint8_t *bits;
+	int rc = known_session(r, id, &t.session, err);
+
+	if (rc != KVB_OK || !t.session)
+		return rc;
+	if (in->failed || n_write != t.session->n_write)
+		return corrupt(err, "finish: counts do not match");
+	bits = kvb_get_bytes(in, (n_write + 7) / 8);
+	n_sums = kvb_get_varint(in);
+	if (in->failed ||
+	    (n_sums && n_sums != n_write * (uint32_t)__builtin_popcount(t.session->specs)))
+		return corrupt(err, "finish: checksums");
+	t.success = kvb_malloc(n_write);
+	t.sums = n_sums ? kvb_malloc(n_sums * sizeof *t.sums) : NULL;
+	if (!t.success || (n_sums && !t.sums))
+		rc = KVB_E_NOMEM;
+	for (uint64_t i = 0; rc == KVB_OK && i < n_write; i++)
+		t.success[i] = bits[i / 8] >> (i % 8) & 1;
+	for (uint64_t i = 0; rc == KVB_OK && i < n_sums; i++)
+		t.sums[i] = kvb_get_u64(in);
+	if (rc == KVB_OK && in->failed)
+		rc = corrupt(err, "finish: too short");
+	if (rc == KVB_OK)
+		finish_apply(r->p, &t);
+	kvb_free(t.success);
+	kvb_free(t.sums);
+	return rc;
+}
+
+static int replay_end(struct replay *r, struct kvb_rd *in, struct kvb_error *err)
+{
+	struct kvb_key id = get_key(in);
+	uint8_t state = kvb_get_u8(in);
+	uint64_t hold = kvb_get_varint(in);
+	struct txn t = { .kind = TXN_END, .hold_until = hold ? r->now + hold : 0 };
+	int rc = known_session(r, id, &t.session, err);
+
+	if (rc != KVB_OK || !t.session)
+		return rc;
+	if (in->failed || (state != KVB_SESSION_ABORTED && state != KVB_SESSION_EXPIRED))
+		return corrupt(err, "end: malformed");
+	t.end_state = state;
+	end_apply(r->p, &t);
+	return KVB_OK;
+}
+
+static int replay_ended(struct replay *r, struct kvb_rd *in, struct kvb_error *err)
+{
+	struct session *s = kvb_calloc(1, sizeof *s);
+	uint64_t left;
+	int rc;
+
+	if (!s)
+		return KVB_E_NOMEM;
+	s->id = get_key(in);
+	s->tenant = get_key(in);
+	s->request = get_key(in);
+	s->body = get_key(in);
+	s->state = kvb_get_u8(in);
+	s->n_write = kvb_get_u32(in);
+	s->committed = kvb_get_u32(in);
+	s->failed = kvb_get_u32(in);
+	left = kvb_get_varint(in);
+	if (left > KVB_MAX_SESSION_MS + REMEMBER_MS)
+		left = KVB_MAX_SESSION_MS + REMEMBER_MS;
+	s->deadline_at = r->now + (left > REMEMBER_MS ? left - REMEMBER_MS : 0);
+	if (in->failed || s->state == KVB_SESSION_OPEN || s->state > KVB_SESSION_EXPIRED) {
+		kvb_free(s);
+		return corrupt(err, "ended session: malformed");
+	}
+	rc = session_find(r->p, s->id) ? KVB_E_CORRUPT : session_add(r->p, s);
+	if (rc != KVB_OK) {
+		kvb_free(s);
+		return rc == KVB_E_CORRUPT ? corrupt(err, "ended session: twice") : rc;
+	}
+	session_end(r->p, s, s->state);
+	return KVB_OK;
+}
+
+/* ---- blocks --------------------------------------------------------------------------------------- */
+
+static int replay_remove(struct replay *r, struct kvb_rd *in, struct kvb_error *err)
+{
+	struct instance *inst = instance_by_id(r->p, kvb_get_u32(in));
+	uint64_t n = kvb_get_varint(in);
+
+	if (!inst)
+		r->orphans = true;
+	for (uint64_t i = 0; inst && i < n; i++) {
+		struct kvb_key key = get_key(in);
+		uint64_t specs = kvb_get_varint(in), hold = kvb_get_varint(in);
+		struct block *b = in->failed ? NULL : index_find(r->p, inst, key);
+
+		if (!b || specs >> inst->spec.n_specs)
+			return corrupt(err, "removal of an unknown block");
+		for (uint32_t s = 0; s < inst->spec.n_specs; s++) {
+			if (!(specs >> s & 1))
+				continue;
+			if (b->slot[s].state != SLOT_COMMITTED)
+				return corrupt(err, "removal of a slot that is not committed");
+			slot_release(r->p, b, s, hold ? r->now + hold : 0);
+		}
+		if (!block_has_committed(inst, b))
+			blocks_count(r->p, inst, -1);
+		block_update_live(r->p, b);
+		block_maybe_free(r->p, b);
+	}
+	return KVB_OK;
+}
+
+static int replay_slot(struct replay *r, struct kvb_rd *in, struct block *b, uint32_t spec, struct kvb_error *err)
+{
+	struct instance *inst = block_instance(r->p, b->id);
+	struct slot *s = &b->slot[spec];
+	struct place pl;
+	struct kvb_run run = { .count = 1 };
+	int rc = get_place(r, in, &pl, err);
+	uint64_t index = kvb_get_varint(in), generation = kvb_get_varint(in);
+	bool has_sum = kvb_get_u8(in) != 0;
+	uint64_t sum = has_sum ? kvb_get_u64(in) : 0;
+
+	if (rc == KVB_OK && (in->failed || index > UINT32_MAX || s->state != SLOT_ABSENT))
+		rc = corrupt(err, "block: malformed slot");
+	if (rc != KVB_OK)
+		return rc;
+	run.first = (uint32_t)index;
+	rc = take(r, inst, spec, &pl, &run, err);
+	if (rc != KVB_OK)
+		return rc;
+	*s = (struct slot){ .slab = run.slab, .index = run.first, .space = (uint8_t)pl.space,
+			    .state = SLOT_WRITING, .generation = generation };
+	kvb_pool_set_owner(r->p->space[pl.space].pool, run.slab, run.first, b->id);
+	inst->used_bytes += inst->spec.specs[spec].size;
+	inst->group->used_bytes += inst->spec.specs[spec].size;
+	commit_slot(r->p, b, spec, has_sum ? &sum : NULL);
+	return KVB_OK;
+}
+
+static struct block *find_or_make(struct part *p, struct instance *inst, struct kvb_key key)
+{
+	struct block *b = index_find(p, inst, key);
+
+	return b ? b : block_make(p, inst, key);
+}
+
+static int replay_block(struct replay *r, struct kvb_rd *in, struct instance *inst, struct kvb_error *err)
+{
+	struct kvb_key key = get_key(in);
+	bool has_parent = kvb_get_u8(in) != 0;
+	struct kvb_key parent_key = has_parent ? get_key(in) : (struct kvb_key){ 0, 0 };
+	uint64_t created = kvb_get_varint(in), use = kvb_get_u64(in), mask = kvb_get_varint(in);
+	struct block *b, *parent = NULL;
+
+	if (in->failed || mask == 0 || mask >> inst->spec.n_specs ||
+	    (has_parent && kvb_key_equal(key, parent_key)))
+		return corrupt(err, "block: malformed");
+	b = find_or_make(r->p, inst, key);
+	if (b && has_parent)
+		parent = find_or_make(r->p, inst, parent_key);
+	if (!b || (has_parent && !parent))
+		return KVB_E_NOMEM;
+	b->created_ms = created;
+	atomic_store(&b->last_use, use);
+	if (use >> 16 > r->newest_use)
+		r->newest_use = use >> 16;
+	for (uint32_t s = 0; s < inst->spec.n_specs; s++) {
+		int rc = mask >> s & 1 ? replay_slot(r, in, b, s, err) : KVB_OK;
+
+		if (rc != KVB_OK)
+			return rc;
+	}
+	block_update_live(r->p, b);
+	if (parent && b->parent == NO_BLOCK)
+		block_set_parent(r->p, b, parent);
+	return KVB_OK;
+}
+
+static int replay_blocks(struct replay *r, struct kvb_rd *in, struct kvb_error *err)
+{
+	struct instance *inst = instance_by_id(r->p, kvb_get_u32(in));
+	uint32_t n = kvb_get_u32(in);
+
+	if (!inst) {
+		r->orphans = true;
+		return KVB_OK;
+	}
+	for (uint32_t i = 0; i < n; i++) {
+		int rc = replay_block(r, in, inst, err);
+
+		if (rc != KVB_OK)
+			return rc;
+	}
+	return KVB_OK;
+}
+
+/* ---- the rest -------------------------------------------------------------------------------------- */
+
+static int replay_hold(struct replay *r, struct kvb_rd *in, struct kvb_error *err)
+{
+	struct place pl;
+	struct kvb_run run;
+	uint32_t class_id;
+	int rc = get_place(r, in, &pl, err);
+	uint64_t stride = kvb_get_u64(in), first = kvb_get_varint(in), count = kvb_get_varint(in);
+	uint64_t left = kvb_get_varint(in);
+	struct kvb_pool *pool;
+
+	if (rc == KVB_OK && (in->failed || first > UINT32_MAX || count > UINT32_MAX || stride == 0))
+		rc = corrupt(err, "hold: malformed");
+	if (rc != KVB_OK)
+		return rc;
+	pool = r->p->space[pl.space].pool;
+	rc = kvb_pool_class(pool, stride, slot_align(stride), &class_id);
+	if (rc == KVB_OK)
+		rc = kvb_pool_take(pool, class_id, pl.slab, (uint32_t)first, (uint32_t)count, &run);
+	if (rc == KVB_E_CORRUPT)
+		return corrupt(err, "hold: the slots are taken");
+	if (rc == KVB_OK)
+		kvb_pool_hold(pool, run, r->now + left);
+	return rc;
+}
+
+static int replay_horizon(struct replay *r, struct kvb_rd *in, struct kvb_error *err)
+{
+	const uint8_t *boot = kvb_get_bytes(in, 36);
+	uint64_t until = kvb_get_u64(in);
+	uint32_t span = kvb_get_u32(in);
+	uint8_t clean = kvb_get_u8(in);
+
+	if (in->failed)
+		return corrupt(err, "horizon: too short");
+	memcpy(r->boot_id, boot, 36);
+	r->boot_id[36] = '\0';
+	r->horizon_until = until;
+	r->horizon_span = span;
+	r->clean = clean != 0;
+	return KVB_OK;
+}
+
+static int replay_drop(struct replay *r, struct kvb_rd *in, struct kvb_error *err)
+{
+	struct txn t = { .kind = TXN_DROP, .inst = instance_by_id(r->p, kvb_get_u32(in)) };
+
+	if (in->failed)
+		return corrupt(err, "drop: too short");
+	if (!t.inst) {
+		r->orphans = true;
+		return KVB_OK;
+	}
+	t.inst->deleting = true; /* its registration goes next; see recover.c */
+	drop_apply(r->p, &t);
+	return KVB_OK;
+}
+
+static int replay_counters(struct replay *r, struct kvb_rd *in, struct kvb_error *err)
+{
+	uint64_t generation = kvb_get_u64(in);
+
+	if (in->failed)
+		return corrupt(err, "counters: too short");
+	if (r->p->next_generation < generation)
+		r->p->next_generation = generation;
+	return KVB_OK;
+}
+
+static int replay_one(struct replay *r, uint8_t type, struct kvb_rd *in, struct kvb_error *err)
+{
+	switch (type) {
+	case RECORD_START: return replay_start(r, in, err);
+	case RECORD_FINISH: return replay_finish(r, in, err);
+	case RECORD_END: return replay_end(r, in, err);
+	case RECORD_REMOVE: return replay_remove(r, in, err);
+	case RECORD_HORIZON: return replay_horizon(r, in, err);
+	case RECORD_DROP: return replay_drop(r, in, err);
+	case RECORD_BLOCKS: return replay_blocks(r, in, err);
+	case RECORD_ENDED: return replay_ended(r, in, err);
+	case RECORD_HOLD: return replay_hold(r, in, err);
+	case RECORD_COUNTERS: return replay_counters(r, in, err);
+	default: return corrupt(err, "unknown type: written by a newer version?");
+	}
+}
+
+int replay_records(struct replay *r, const void *bytes, size_t n, struct kvb_error *err)
+{
+	const uint8_t *at = bytes;
+
+	while (n > 0) {
+		size_t len = record_length(at, n);
+		struct kvb_rd in, sum;
+		uint8_t type, version;
+		int rc;
+
+		if (len == 0)
+			return corrupt(err, "malformed length");
+		in = kvb_rd_make(at + 4, len - 12);
+		sum = kvb_rd_make(at + len - 8, 8);
+		if (kvb_get_u64(&sum) != kvb_checksum(at + 4, len - 12))
+			return corrupt(err, "wrong checksum");
+		type = kvb_get_u8(&in);
+		version = kvb_get_u8(&in);
+		kvb_get_u16(&in);
+		if (version != RECORD_VERSION)
+			return kvb_fail(err, KVB_E_UNSUPPORTED, NULL, "record version %u: use a newer kvblockd", version);
+		rc = replay_one(r, type, &in, err);
+		if (rc != KVB_OK)
+			return rc;
+		at += len;
+		n -= len;
+	}
+	return KVB_OK;
+}

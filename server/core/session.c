@@ -1,0 +1,278 @@
+/*
+ * session.c - two-phase writes while they are open, and what is remembered of them afterwards.
+ *
+ * Sessions are found by id and by the hash of (tenant, instance, request id). An ended session keeps
+ * its id and outcome until deadline + REMEMBER_MS (bounded in number), so that repeated calls get the
+ * same answer. All calls under the write lock, finds under the read lock.
+ */
+#include "internal.h"
+
+#include <string.h>
+
+static size_t bucket(struct kvb_key k) { return (size_t)(k.lo ^ k.hi >> 17) & (SESSION_BUCKETS - 1); }
+
+struct session *session_find(const struct part *p, struct kvb_key id)
+{
+	struct session *s = p->session_by_id[bucket(id)];
+
+	while (s && !kvb_key_equal(s->id, id))
+		s = s->id_next;
+	return s;
+}
+
+struct session *session_by_request(const struct part *p, struct kvb_key request)
+{
+	struct session *s = p->session_by_request[bucket(request)];
+
+	while (s && !kvb_key_equal(s->request, request))
+		s = s->request_next;
+	return s;
+}
+
+struct kvb_key tenant_hash(const char *tenant) { return kvb_hash128(tenant, strlen(tenant)); }
+
+bool session_id_parse(const char *hex, struct kvb_key *out)
+{
+	return kvb_key_from_hex(hex, strlen(hex), out);
+}
+
+void session_id_text(struct kvb_key id, char out[KVB_SESSION_ID_HEX + 1]) { kvb_key_to_hex(id, out); }
+
+struct session *session_make(uint32_t n_keys, uint32_t n_write)
+{
+	struct session *s = kvb_calloc(1, sizeof *s);
+
+	if (!s)
+		return NULL;
+	s->n_keys = n_keys;
+	s->n_write = n_write;
+	s->outcome = kvb_calloc(n_keys, 1);
+	s->keys = kvb_calloc(n_keys, sizeof *s->keys);
+	s->write = kvb_calloc(n_write, sizeof *s->write);
+	if (!s->outcome || !s->keys || !s->write) {
+		session_free(s);
+		return NULL;
+	}
+	return s;
+}
+
+static void free_lists(struct session *s)
+{
+	kvb_free(s->outcome);
+	kvb_free(s->keys);
+	kvb_free(s->write);
+	s->outcome = NULL;
+	s->keys = NULL;
+	s->write = NULL;
+}
+
+void session_free(struct session *s)
+{
+	if (!s)
+		return;
+	free_lists(s);
+	kvb_free(s);
+}
+
+static int reserve_number(struct part *p, uint32_t *number)
+{
+	void *v = p->session, *f = p->session_free;
+	int rc;
+
+	rc = kvb_grow(&v, &p->cap_session, p->n_session + 1, sizeof *p->session);
+	p->session = v;
+	if (rc == KVB_OK)
+		rc = kvb_grow(&f, &p->cap_session_free, p->n_session + 1, sizeof *p->session_free);
+	p->session_free = f;
+	if (rc == KVB_OK)
+		rc = heap_reserve(&p->deadlines, 2 * p->n_session + 16);
+	if (rc != KVB_OK)
+		return rc;
+	if (p->n_session_free)
+		*number = p->session_free[--p->n_session_free];
+	else
+		*number = (uint32_t)p->n_session++;
+	return KVB_OK;
+}
+
+static bool deadline_current(void *ctx, const struct heap_entry *e)
+{
+	const struct part *p = ctx;
+	const struct session *s = p->session[e->id];
+
+	return s && s->stamp == e->stamp && s->state == KVB_SESSION_OPEN;
+}
+
+int session_add(struct part *p, struct session *s)
+{
+	struct session **by_id = &p->session_by_id[bucket(s->id)];
+	struct session **by_request = &p->session_by_request[bucket(s->request)];
+	static _Atomic uint32_t stamps;
+	struct heap_entry e;
+	int rc = reserve_number(p, &s->number);
+
+	if (rc != KVB_OK)
+		return rc;
+	s->stamp = atomic_fetch_add(&stamps, 1) + 1;
+	p->session[s->number] = s;
+	s->id_next = *by_id;
+	*by_id = s;
+	if (s->request.hi || s->request.lo) {
+		s->request_next = *by_request;
+		*by_request = s;
+	}
+	if (s->state != KVB_SESSION_OPEN)
+		return KVB_OK;
+	p->open_sessions++;
+	s->inst->open_sessions++;
+	s->inst->open_bytes += s->bytes;
+	e = (struct heap_entry){ .key = s->deadline_at, .id = s->number, .stamp = s->stamp };
+	if (!heap_push(&p->deadlines, e)) {
+		heap_filter(&p->deadlines, deadline_current, p);
+		heap_push(&p->deadlines, e);
+	}
+	return KVB_OK;
+}
+
+static void unchain(struct session **head, struct session *s, bool by_id)
+{
+	while (*head && *head != s)
+		head = by_id ? &(*head)->id_next : &(*head)->request_next;
+	if (*head)
+		*head = by_id ? s->id_next : s->request_next;
+}
+
+static void leave_open(struct part *p, struct session *s)
+{
+	p->open_sessions--;
+	s->inst->open_sessions--;
+	s->inst->open_bytes -= s->bytes;
+	s->inst = NULL;
+}
+
+void session_destroy(struct part *p, struct session *s)
+{
+	if (s->inst)
+		leave_open(p, s);
+	unchain(&p->session_by_id[bucket(s->id)], s, true);
+	if (s->request.hi || s->request.lo)
+		unchain(&p->session_by_request[bucket(s->request)], s, false);
+	p->session[s->number] = NULL;
+	p->session_free[p->n_session_free++] = s->number;
+	session_free(s);
+}
+
+static void forget_oldest(struct part *p)
+{
+	struct session *s = p->ended_head;
+
+	p->ended_head = s->queue_next;
+	if (!p->ended_head)
+		p->ended_tail = NULL;
+	p->ended_sessions--;
+	session_destroy(p, s);
+}
+
+void session_end(struct part *p, struct session *s, enum kvb_session_state state)
+{
+	if (s->inst)
+		leave_open(p, s);
+	s->state = state;
+	s->pending = NULL;
+	s->stamp = 0;
+	s->forget_at = s->deadline_at + REMEMBER_MS;
+	s->queue_next = NULL;
+	free_lists(s);
+	if (p->ended_tail)
+		p->ended_tail->queue_next = s;
+	else
+		p->ended_head = s;
+	p->ended_tail = s;
+	if (++p->ended_sessions > p->core->o.max_remembered)
+		forget_oldest(p);
+}
+
+void session_forget_due(struct part *p, uint64_t now)
+{
+	while (p->ended_head && p->ended_head->forget_at <= now)
+		forget_oldest(p);
+}
+
+void session_release(struct part *p, struct session *s, uint32_t i, uint64_t hold_until)
+{
+	struct block *b = block_get(p, s->write[i].block);
+
+	for (uint32_t spec = 0; s->write[i].specs >> spec; spec++)
+		if (s->write[i].specs >> spec & 1)
+			slot_release(p, b, spec, hold_until);
+	block_update_live(p, b);
+	evict_consider(p, b); /* its other specs may be committed */
+	block_maybe_free(p, b);
+}
+
+struct txn *session_queue_end(struct part *p, struct session *s, enum kvb_session_state state, bool quiesced)
+{
+	struct txn *t = txn_make(TXN_END);
+
+	if (!t)
+		return NULL;
+	t->session = s;
+	t->urgent = true;
+	t->end_state = state;
+	t->hold_until = quiesced ? 0 : s->deadline_at + p->core->o.grace_ms;
+	record_end(&t->rec, s, t, kvb_now_ms(p->core->clock));
+	if (t->rec.failed) {
+		txn_destroy(t);
+		return NULL;
+	}
+	s->pending = t;
+	commit_queue(p, t);
+	return t;
+}
+
+void end_apply(struct part *p, struct txn *t)
+{
+	struct session *s = t->session;
+
+	if (!s->inst)
+		return; /* its instance was dropped first */
+	for (uint32_t i = s->n_write; i-- > 0;)
+		session_release(p, s, i, t->hold_until);
+	s->failed = s->n_write;
+	COUNT(p->core, failed_blocks, s->n_write);
+	if (t->end_state == KVB_SESSION_EXPIRED)
+		COUNT(p->core, expired_sessions, 1);
+	session_end(p, s, t->end_state);
+}
+
+void session_retry_expiry(struct part *p, struct session *s)
+{
+	struct heap_entry e = { .key = kvb_now_ms(p->core->clock) + 1000, .id = s->number, .stamp = s->stamp };
+
+	if (s->deadline_at > e.key)
+		return; /* an abort that failed: the deadline is still queued */
+	if (!heap_push(&p->deadlines, e)) {
+		heap_filter(&p->deadlines, deadline_current, p);
+		heap_push(&p->deadlines, e);
+	}
+}
+
+/* Sessions whose deadline has passed: one record each, as long as memory lasts. */
+void session_expire_due(struct part *p, uint64_t now)
+{
+	struct heap_entry e;
+
+	while (p->deadlines.n && p->deadlines.v[0].key <= now) {
+		struct session *s;
+
+		heap_pop(&p->deadlines, &e);
+		if (!deadline_current(p, &e))
+			continue;
+		s = p->session[e.id];
+		if (s->pending || !session_queue_end(p, s, KVB_SESSION_EXPIRED, false)) {
+			/* A finish is on its way, or no memory: look again a little later. */
+			e.key = now + 100;
+			heap_push(&p->deadlines, e);
+		}
+	}
+}

@@ -1,0 +1,155 @@
+/*
+ * space.c - slots of a storage as the core uses them: classes, release, locations, growth.
+ *
+ * Bridges blocks and the allocator (kvb/pool.h). All calls under the partition's lock, for writing
+ * where something changes. Files are made by the device's thread (device.c), never here.
+ */
+#include "internal.h"
+
+#include <stdio.h>
+#include <string.h>
+
+uint64_t slot_align(uint64_t size) { return size % 4096 == 0 ? 4096 : 1; }
+
+int space_class(struct part *p, struct instance *inst, uint32_t spec, uint32_t space, uint32_t *class_id)
+{
+	uint32_t *at = &inst->class_of[space * inst->spec.n_specs + spec];
+	uint64_t size = inst->spec.specs[spec].size;
+
+	if (*at == UINT32_MAX) {
+		struct space *s = &p->space[space];
+		void *v = s->class;
+		uint32_t id;
+		int rc = kvb_pool_class(s->pool, size, slot_align(size), &id);
+
+		if (rc == KVB_OK)
+			rc = kvb_grow(&v, &s->cap_class, id + 1, sizeof *s->class);
+		if (rc != KVB_OK)
+			return rc;
+		s->class = v;
+		for (; s->n_class <= id; s->n_class++)
+			s->class[s->n_class] = (struct space_class){ 0 };
+		s->class[id].stride = size;
+		*at = id;
+	}
+	*class_id = *at;
+	return KVB_OK;
+}
+
+void slot_release(struct part *p, struct block *b, uint32_t spec, uint64_t hold_until)
+{
+	struct instance *inst = block_instance(p, b->id);
+	struct slot *s = &b->slot[spec];
+	struct kvb_run run = { s->slab, s->index, 1 };
+	struct kvb_pool *pool = p->space[s->space].pool;
+	uint64_t size = inst->spec.specs[spec].size;
+
+	assert(s->state != SLOT_ABSENT);
+	block_touch(p, b);
+	if (hold_until > kvb_now_ms(p->core->clock))
+		kvb_pool_hold(pool, run, hold_until);
+	else
+		kvb_pool_free(pool, run);
+	inst->used_bytes -= size;
+	inst->group->used_bytes -= size;
+	memset(s, 0, sizeof *s);
+}
+
+bool space_usable(const struct space *s)
+{
+	return s->enabled && device_healthy(s->dev);
+}
+
+bool space_can_grow(const struct part *p, const struct space *s)
+{
+	uint64_t retry = s->grow_failed_at + 5000;
+
+	if (s->file_bytes + s->dev->unit > s->capacity)
+		return false;
+	return s->grow_failed_at == 0 || kvb_now_ms(p->core->clock) >= retry;
+}
+
+void space_ask_growth(struct part *p, struct space *s)
+{
+	(void)p;
+	if (s->growing)
+		return;
+	s->growing = true;
+	kvb_mutex_lock(&s->dev->lock);
+	s->dev->grow_asked = true;
+	kvb_cond_signal(&s->dev->wake);
+	kvb_mutex_unlock(&s->dev->lock);
+}
+
+void slot_location(const struct part *p, const struct instance *inst, const struct block *b, uint32_t spec,
+		   struct kvb_location *out)
+{
+	const struct slot *s = &b->slot[spec];
+	struct kvb_slab_info info;
+	bool known = kvb_pool_slab(p->space[s->space].pool, s->slab, &info);
+
+	assert(known);
+	(void)known;
+	out->offset = info.first_offset + info.stride * s->index;
+	out->length = inst->spec.specs[spec].size;
+	out->generation = s->generation;
+	out->checksum = s->checksum;
+	out->has_checksum = s->has_checksum;
+}
+
+static int file_table_grow(struct file_table *t)
+{
+	uint32_t cap = t->cap ? t->cap * 2 : 8;
+	struct kvb_file_ref *v = kvb_arena_alloc(t->arena, cap * sizeof *v);
+	uint32_t *seen = kvb_arena_alloc(t->arena, cap * sizeof *seen);
+
+	if (!v || !seen)
+		return KVB_E_NOMEM;
+	if (t->files->n) {
+		memcpy(v, t->files->v, t->files->n * sizeof *v);
+		memcpy(seen, t->seen, t->files->n * sizeof *seen);
+	}
+	t->files->v = v;
+	t->seen = seen;
+	t->cap = cap;
+	return KVB_OK;
+}
+
+int file_table_add(struct file_table *t, const struct part *p, const struct slot *s, uint32_t *index)
+{
+	const struct space *space = &p->space[s->space];
+	struct kvb_slab_info info;
+	struct kvb_file_ref *ref;
+	uint32_t mark;
+
+	kvb_pool_slab(space->pool, s->slab, &info);
+	mark = (uint32_t)s->space << 24 | info.place.file;
+	for (uint32_t i = t->files->n; i-- > 0;) {
+		if (t->seen[i] == mark) {
+			*index = i;
+			return KVB_OK;
+		}
+	}
+	if (t->files->n == t->cap && file_table_grow(t) != KVB_OK)
+		return KVB_E_NOMEM;
+	t->seen[t->files->n] = mark;
+	ref = &t->files->v[t->files->n];
+	ref->storage = kvb_arena_strndup(t->arena, space->dev->name, strlen(space->dev->name));
+	ref->type = space->dev->ops->type;
+	if (!ref->storage)
+		return KVB_E_NOMEM;
+	kvb_uuid_to_text(space->dev->uuid, ref->uuid);
+	kvb_slab_path(info.place.file, ref->path);
+	*index = t->files->n++;
+	return KVB_OK;
+}
+
+int location_fill(struct file_table *t, const struct part *p, const struct instance *inst,
+		  const struct block *b, uint32_t spec, struct kvb_location *out)
+{
+	memset(out, 0, sizeof *out);
+	if (file_table_add(t, p, &b->slot[spec], &out->file) != KVB_OK)
+		return KVB_E_NOMEM;
+	slot_location(p, inst, b, spec, out);
+	return KVB_OK;
+}

@@ -1,0 +1,692 @@
+/*
+ * start.c - hands out slots for blocks that are about to be written.
+ *
+ * A start classifies its keys, takes slots, makes the blocks' entries and queues its journal record;
+ * slots are named to the client when the record is durable. When there is no room, it queues the
+ * removal of enough blocks (or the making of a slab file) and waits in line until slots come free:
+ * first come, first served. All work under the write lock; no I/O here.
+ */
+#include "internal.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define MAX_ROUNDS 256u    /* tries of one start before it gives up */
+#define MAX_WAIT_MS 15000u /* and the time */
+
+enum { TRY_WAIT = 2 }; /* start_try: not now; something is on its way */
+
+struct start_op {
+	struct waiter w; /* req, res, arena, err, done */
+	struct start_op *next;
+	struct kvb_key request;
+	struct kvb_key body;
+	uint64_t since;
+	uint32_t rounds;
+};
+
+/* What one try finds out. */
+struct plan {
+	struct instance *inst;
+	uint32_t specs;                      /* asked for */
+	uint8_t *outcome;                    /* [n_keys] */
+	uint32_t *missing;                   /* [n_keys] specs to write */
+	uint32_t n_write;
+	uint32_t need[KVB_MAX_SPECS];        /* slots per spec */
+	uint64_t bytes;
+	struct grants grants;
+};
+
+static const struct kvb_start_req *req_of(const struct start_op *op) { return op->w.req; }
+
+/* ---- answer ----------------------------------------------------------------------------------- */
+
+static int fill_locations(struct waiter *w, struct part *p, const struct session *s, struct kvb_start_res *res)
+{
+	struct file_table files = { .arena = w->arena, .files = &res->files };
+	uint32_t write = 0;
+
+	for (uint32_t i = 0; i < s->n_keys; i++) {
+		const struct session_write *sw;
+		uint32_t column = 0;
+
+		res->outcome[i] = s->outcome[i];
+		if (s->outcome[i] != KVB_START_WRITE)
+			continue;
+		sw = &s->write[write++];
+		for (uint32_t spec = 0; spec < s->inst->spec.n_specs; spec++) {
+			struct kvb_location *loc;
+
+			if (!(s->specs >> spec & 1))
+				continue;
+			loc = &res->loc[(size_t)i * res->n_specs + column++];
+			if ((sw->specs >> spec & 1) &&
+			    location_fill(&files, p, s->inst, block_get(p, sw->block), spec, loc) != KVB_OK)
+				return KVB_E_NOMEM;
+		}
+	}
+	return KVB_OK;
+}
+
+static int fill_from_session(struct waiter *w, struct part *p, const struct session *s)
+{
+	struct kvb_start_res *res = w->res;
+	uint64_t now = kvb_now_ms(p->core->clock);
+
+	memset(res, 0, sizeof *res);
+	session_id_text(s->id, res->session);
+	res->state = s->state;
+	res->n_write = s->n_write;
+	if (s->state != KVB_SESSION_OPEN)
+		return KVB_OK;
+	res->deadline_ms = s->deadline_at > now ? (uint32_t)(s->deadline_at - now) : 0;
+	res->n_keys = s->n_keys;
+	if (specs_names(s->inst, s->specs, w->arena, &res->specs, &res->n_specs) != KVB_OK)
+		return KVB_E_NOMEM;
+	res->outcome = kvb_arena_calloc(w->arena, s->n_keys, 1);
+	res->loc = kvb_arena_calloc(w->arena, (size_t)s->n_keys * res->n_specs, sizeof *res->loc);
+	if (!res->outcome || !res->loc)
+		return KVB_E_NOMEM;
+	return fill_locations(w, p, s, res);
+}
+
+static int fill_start(struct waiter *w, struct part *p, const struct txn *t, int status)
+{
+	if (status != KVB_OK)
+		return status;
+	/* Out of memory now leaves the session open; the same request id asks again. */
+	return fill_from_session(w, p, t->session);
+}
+
+static int fill_nothing_to_write(struct start_op *op, const struct plan *plan)
+{
+	struct kvb_start_res *res = op->w.res;
+
+	memset(res, 0, sizeof *res);
+	res->n_keys = req_of(op)->n_keys;
+	res->outcome = plan->outcome;
+	res->loc = kvb_arena_calloc(op->w.arena, 1, sizeof *res->loc);
+	return res->loc ? specs_names(plan->inst, plan->specs, op->w.arena, &res->specs, &res->n_specs)
+			: KVB_E_NOMEM;
+}
+
+/* ---- linking ---------------------------------------------------------------------------------- */
+
+static void give_slot(struct part *p, struct session *s, struct block *b, uint32_t spec, const struct grant *g)
+{
+	struct instance *inst = s->inst;
+	struct slot *slot = &b->slot[spec];
+
+	assert(slot->state == SLOT_ABSENT);
+	slot->space = g->space;
+	slot->slab = g->slab;
+	slot->index = g->index;
+	slot->state = SLOT_WRITING;
+	kvb_pool_set_owner(p->space[g->space].pool, g->slab, g->index, b->id);
+	inst->used_bytes += inst->spec.specs[spec].size;
+	inst->group->used_bytes += inst->spec.specs[spec].size;
+}
+
+/* The entry of key i, made (and hung below its predecessor) if it is new. */
+static struct block *entry_for(struct part *p, struct session *s, uint32_t i, struct block *before)
+{
+	struct block *b = index_find(p, s->inst, s->keys[i]);
+
+	if (!b) {
+		b = block_make(p, s->inst, s->keys[i]);
+		if (!b)
+			return NULL;
+		b->created_ms = s->created_ms;
+	}
+	/* An entry with children may be an ancestor of `before`: never close a circle. */
+	if (before && b != before && b->parent == NO_BLOCK && b->children == 0)
+		block_set_parent(p, b, before);
+	return b;
+}
+
+static struct block *parent_entry(struct part *p, const struct session *s)
+{
+	struct block *b = index_find(p, s->inst, s->parent);
+
+	return b ? b : block_make(p, s->inst, s->parent);
+}
+
+void grants_free(struct part *p, struct grants *g)
+{
+	for (uint32_t s = 0; s < KVB_MAX_SPECS; s++)
+		for (uint32_t i = 0; i < g->n[s]; i++)
+			kvb_pool_free(p->space[g->v[s][i].space].pool,
+				      (struct kvb_run){ g->v[s][i].slab, g->v[s][i].index, 1 });
+	memset(g, 0, sizeof *g);
+}
+
+int start_link(struct part *p, struct session *s, struct grants *g)
+{
+	uint32_t used[KVB_MAX_SPECS] = { 0 };
+	uint32_t done = 0, n_write = s->n_write;
+	struct block *before = NULL;
+
+	if (s->has_parent && !(before = parent_entry(p, s)))
+		n_write = UINT32_MAX; /* nothing is linked, everything given back */
+	for (uint32_t i = 0; i < s->n_keys && n_write != UINT32_MAX; i++) {
+		struct session_write *w = &s->write[done];
+		struct block *b;
+
+		if (s->outcome[i] != KVB_START_WRITE) {
+			b = index_find(p, s->inst, s->keys[i]);
+			before = b ? b : before;
+			continue;
+		}
+		b = entry_for(p, s, i, before);
+		if (!b)
+			break;
+		block_touch(p, b);
+		if (!block_has_committed(s->inst, b) && !b->live)
+			b->created_ms = s->created_ms;
+		w->block = b->id;
+		for (uint32_t spec = 0; w->specs >> spec; spec++) {
+			if (!(w->specs >> spec & 1))
+				continue;
+			give_slot(p, s, b, spec, &g->v[spec][used[spec]++]);
+			b->slot[spec].generation = s->generation + done;
+		}
+		b->stamp++; /* not evictable while it is written */
+		block_update_live(p, b);
+		before = b;
+		done++;
+	}
+	if (done == n_write)
+		return KVB_OK;
+	for (uint32_t spec = 0; spec < KVB_MAX_SPECS; spec++) {
+		if (g->n[spec])
+			g->v[spec] += used[spec];
+		g->n[spec] -= used[spec];
+	}
+	grants_free(p, g);
+	s->n_write = done;
+	start_unlink(p, s);
+	return KVB_E_NOMEM;
+}
+
+void start_unlink(struct part *p, struct session *s)
+{
+	for (uint32_t i = s->n_write; i-- > 0;)
+		session_release(p, s, i, 0);
+	if (s->has_parent) {
+		struct block *b = index_find(p, s->inst, s->parent);
+
+		if (b)
+			block_maybe_free(p, b);
+	}
+}
+
+/* ---- room ------------------------------------------------------------------------------------- */
+
+static int take_spec(struct part *p, struct plan *plan, uint32_t space, uint32_t spec, struct kvb_arena *a)
+{
+	uint32_t n = plan->need[spec], n_runs = 0, at = 0, class_id;
+	struct kvb_run *runs = kvb_arena_alloc(a, n * sizeof *runs);
+	struct grant *g = kvb_arena_alloc(a, n * sizeof *g);
+	int rc = space_class(p, plan->inst, spec, space, &class_id);
+
+	if (rc != KVB_OK)
+		return rc;
+	if (!runs || !g)
+		return KVB_E_NOMEM;
+	p->space[space].class[class_id].wanted_ms = kvb_now_ms(p->core->clock);
+	rc = kvb_pool_alloc(p->space[space].pool, class_id, n, runs, &n_runs);
+	if (rc != KVB_OK)
+		return rc;
+	for (uint32_t r = 0; r < n_runs; r++)
+		for (uint32_t i = 0; i < runs[r].count; i++)
+			g[at++] = (struct grant){ (uint8_t)space, runs[r].slab, runs[r].first + i };
+	plan->grants.v[spec] = g;
+	plan->grants.n[spec] = n;
+	return KVB_OK;
+}
+
+/* Queues what makes room for `spec`: removal of blocks of its class, or of whole slabs of others.
+ * True when something is on its way. Called with the slots of earlier specs taken. */
+static bool make_room(struct part *p, const struct plan *plan, uint32_t space, uint32_t spec)
+{
+	struct space *s = &p->space[space];
+	uint32_t class_id, need = plan->need[spec];
+	uint64_t coming, have, got;
+
+	if (space_class(p, plan->inst, spec, space, &class_id) != KVB_OK)
+		return false;
+	have = kvb_pool_available(s->pool, class_id);
+	coming = s->class[class_id].removing;
+	if (have + coming >= need && coming > 0)
+		return true;
+	/* `have` may be shared with other classes: if it did not serve, do not count on it. */
+	need = have + coming >= need ? need : (uint32_t)(need - have - coming);
+	got = evict_slots(p, space, class_id, need);
+	if (got >= need)
+		return true;
+	return evict_steal(p, space, class_id) || got > 0 || coming > 0;
+}
+
+/* Takes the plan's slots in one space. On failure nothing is taken; *coming tells whether waiting
+ * helps. */
+static int take_in_space(struct part *p, struct plan *plan, uint32_t space, struct kvb_arena *a, bool evict,
+			 bool *coming)
+{
+	if (evict_reserve(p, plan->inst, space) != KVB_OK)
+		return KVB_E_NOMEM;
+	for (uint32_t s = 0; s < plan->inst->spec.n_specs; s++) {
+		int rc = plan->need[s] ? take_spec(p, plan, space, s, a) : KVB_OK;
+
+		if (rc == KVB_OK)
+			continue;
+		if (rc == KVB_E_NO_SPACE && evict)
+			*coming |= make_room(p, plan, space, s);
+		grants_free(p, &plan->grants);
+		return rc;
+	}
+	return KVB_OK;
+}
+
+static bool grow_somewhere(struct part *p, const struct group *g)
+{
+	for (uint32_t i = 0; i < g->spec.n_storages; i++) {
+		int at = space_find(p, g->spec.storages[i]);
+
+		if (at < 0 || !space_usable(&p->space[at]))
+			continue;
+		if (p->space[at].growing)
+			return true;
+		if (space_can_grow(p, &p->space[at])) {
+			space_ask_growth(p, &p->space[at]);
+			return true;
+		}
+	}
+	return false;
+}
+
+static int take_slots(struct part *p, struct plan *plan, struct start_op *op)
+{
+	const struct group *g = plan->inst->group;
+	bool usable = false, coming = false;
+
+	for (int evict = 0; evict <= 1; evict++) {
+		for (uint32_t i = 0; i < g->spec.n_storages; i++) {
+			int at = space_find(p, g->spec.storages[i]);
+			int rc;
+
+			if (at < 0 || !space_usable(&p->space[at]))
+				continue;
+			usable = true;
+			rc = take_in_space(p, plan, (uint32_t)at, op->w.arena, evict, &coming);
+			if (rc != KVB_E_NO_SPACE)
+				return rc;
+			if (coming)
+				return TRY_WAIT;
+		}
+		if (!usable)
+			return kvb_fail(op->w.err, KVB_E_UNAVAILABLE, NULL,
+					"no storage of group '%s' is healthy and enabled", g->spec.name);
+		if (!evict && grow_somewhere(p, g))
+			return TRY_WAIT;
+	}
+	return kvb_fail(op->w.err, KVB_E_NO_SPACE, NULL,
+			"no room for %u blocks: what is there is leased, being written, or in its grace time",
+			plan->n_write);
+}
+
+static uint64_t group_room(const struct part *p, const struct group *g)
+{
+	uint64_t sum = 0;
+
+	for (uint32_t i = 0; i < g->spec.n_storages; i++) {
+		int at = space_find(p, g->spec.storages[i]);
+
+		sum += at < 0 ? 0 : p->space[at].capacity;
+	}
+	return g->spec.capacity && g->spec.capacity < sum ? g->spec.capacity : sum;
+}
+
+static int check_quota(struct part *p, const struct plan *plan, struct start_op *op)
+{
+	struct group *g = plan->inst->group;
+	uint64_t room = group_room(p, g);
+	uint64_t may_open = room / 100 * p->core->o.open_percent;
+	uint64_t staying = g->used_bytes - g->removing_bytes;
+
+	if (plan->bytes > may_open)
+		return kvb_fail(op->w.err, KVB_E_TOO_LARGE, "keys",
+				"%llu bytes in one session; this group allows %llu at a time: write fewer blocks",
+				(unsigned long long)plan->bytes, (unsigned long long)may_open);
+	if (plan->inst->open_bytes + plan->bytes > may_open)
+		return kvb_fail(op->w.err, KVB_E_TOO_MANY, NULL,
+				"open sessions of this instance hold %llu of %llu bytes: finish some first",
+				(unsigned long long)plan->inst->open_bytes, (unsigned long long)may_open);
+	if (!g->spec.capacity || g->used_bytes + plan->bytes <= g->spec.capacity)
+		return KVB_OK;
+	if (staying + plan->bytes > g->spec.capacity)
+		evict_group_bytes(p, g, staying + plan->bytes - g->spec.capacity);
+	if (g->used_bytes - g->removing_bytes + plan->bytes > g->spec.capacity)
+		return kvb_fail(op->w.err, KVB_E_QUOTA, NULL,
+				"group '%s' is at its capacity of %llu bytes and nothing more may be evicted",
+				g->spec.name, (unsigned long long)g->spec.capacity);
+	return TRY_WAIT;
+}
+
+/* ---- one try ----------------------------------------------------------------------------------- */
+
+static int classify(struct part *p, struct start_op *op, struct plan *plan)
+{
+	const struct kvb_start_req *req = req_of(op);
+
+	plan->outcome = kvb_arena_calloc(op->w.arena, req->n_keys, 1);
+	plan->missing = kvb_arena_calloc(op->w.arena, req->n_keys, sizeof *plan->missing);
+	if (!plan->outcome || !plan->missing)
+		return KVB_E_NOMEM;
+	for (uint32_t i = 0; i < req->n_keys; i++) {
+		const struct block *b = index_find(p, plan->inst, req->keys[i]);
+		uint32_t missing = plan->specs;
+		bool busy = false;
+
+		for (uint32_t s = 0; b && s < plan->inst->spec.n_specs; s++) {
+			if (!(plan->specs >> s & 1) || b->slot[s].state == SLOT_ABSENT)
+				continue;
+			missing &= ~(1u << s);
+			busy |= b->slot[s].state != SLOT_COMMITTED;
+		}
+		plan->missing[i] = busy ? 0 : missing;
+		plan->outcome[i] = busy ? KVB_START_BUSY : missing ? KVB_START_WRITE : KVB_START_EXISTS;
+		if (plan->outcome[i] != KVB_START_WRITE)
+			continue;
+		plan->n_write++;
+		for (uint32_t s = 0; s < plan->inst->spec.n_specs; s++) {
+			if (!(missing >> s & 1))
+				continue;
+			plan->need[s]++;
+			plan->bytes += plan->inst->spec.specs[s].size;
+		}
+	}
+	return KVB_OK;
+}
+
+static struct session *session_of_plan(struct part *p, const struct start_op *op, const struct plan *plan)
+{
+	const struct kvb_start_req *req = req_of(op);
+	const struct kvb_core_options *o = &p->core->o;
+	struct session *s = session_make(req->n_keys, plan->n_write);
+	uint32_t write = 0;
+
+	if (!s)
+		return NULL;
+	kvb_random(&s->id, sizeof s->id);
+	s->tenant = tenant_hash(req->tenant);
+	s->request = op->request;
+	s->body = op->body;
+	s->inst = plan->inst;
+	s->state = KVB_SESSION_OPEN;
+	s->starting = true;
+	s->deadline_ms = req->deadline_ms ? req->deadline_ms : o->session_default_ms;
+	if (s->deadline_ms > o->session_max_ms)
+		s->deadline_ms = o->session_max_ms;
+	s->deadline_at = kvb_now_ms(p->core->clock) + s->deadline_ms;
+	s->created_ms = kvb_wall_ms(p->core->clock);
+	s->generation = p->next_generation;
+	s->specs = plan->specs;
+	s->bytes = plan->bytes;
+	s->has_parent = req->has_parent;
+	s->parent = req->parent;
+	memcpy(s->keys, req->keys, req->n_keys * sizeof *s->keys);
+	memcpy(s->outcome, plan->outcome, req->n_keys);
+	for (uint32_t i = 0; i < req->n_keys; i++)
+		if (plan->outcome[i] == KVB_START_WRITE)
+			s->write[write++].specs = plan->missing[i];
+	return s;
+}
+
+/* Slots are taken: session, entries, record. Undoes everything on failure. */
+static int open_session(struct part *p, struct start_op *op, struct plan *plan)
+{
+	struct session *s = session_of_plan(p, op, plan);
+	struct txn *t = txn_make(TXN_START);
+
+	if (!s || !t)
+		grants_free(p, &plan->grants);
+	if (!s || !t || start_link(p, s, &plan->grants) != KVB_OK) {
+		session_free(s);
+		txn_destroy(t);
+		return KVB_E_NOMEM;
+	}
+	record_start(&t->rec, p, s);
+	if (t->rec.failed || session_add(p, s) != KVB_OK) {
+		start_unlink(p, s);
+		session_free(s);
+		txn_destroy(t);
+		return KVB_E_NOMEM;
+	}
+	p->next_generation += s->n_write;
+	t->session = s;
+	s->pending = t;
+	op->w.fill = fill_start;
+	txn_wait(t, &op->w);
+	commit_queue(p, t);
+	return KVB_PENDING;
+}
+
+static int start_try(struct part *p, struct start_op *op, bool first_in_line)
+{
+	const struct kvb_start_req *req = req_of(op);
+	struct plan plan = { 0 };
+	int rc = instance_need(p, req->tenant, req->instance, "instance", &plan.inst, op->w.err);
+
+	if (rc == KVB_OK)
+		rc = specs_resolve(plan.inst, req->specs, req->n_specs, &plan.specs, op->w.err);
+	if (rc == KVB_OK)
+		rc = classify(p, op, &plan);
+	if (rc != KVB_OK)
+		return rc;
+	if (plan.n_write == 0)
+		return fill_nothing_to_write(op, &plan);
+	rc = check_quota(p, &plan, op);
+	if (rc == KVB_OK && !first_in_line)
+		return TRY_WAIT;
+	if (rc == KVB_OK)
+		rc = take_slots(p, &plan, op);
+	if (rc == KVB_OK)
+		rc = open_session(p, op, &plan);
+	if (rc == TRY_WAIT && (op->rounds++ > MAX_ROUNDS ||
+			       kvb_now_ms(p->core->clock) - op->since > MAX_WAIT_MS))
+		return kvb_fail(op->w.err, KVB_E_NO_SPACE, NULL, "room that was being made did not come free in time");
+	if (rc == KVB_OK)
+		assert(!"open_session answers later");
+	return rc;
+}
+
+/* ---- waiting ----------------------------------------------------------------------------------- */
+
+static void wait_in_line(struct part *p, struct start_op *op)
+{
+	op->next = NULL;
+	if (p->wait_tail)
+		p->wait_tail->next = op;
+	else
+		p->wait_head = op;
+	p->wait_tail = op;
+	COUNT(p->core, start_waits, 1);
+}
+
+static struct start_op *leave_line(struct part *p)
+{
+	struct start_op *op = p->wait_head;
+
+	p->wait_head = op->next;
+	if (!p->wait_head)
+		p->wait_tail = NULL;
+	return op;
+}
+
+void start_serve_waiters(struct part *p)
+{
+	while (p->wait_head) {
+		struct start_op *op = p->wait_head;
+		int rc = start_try(p, op, true);
+
+		if (rc == TRY_WAIT)
+			break;
+		leave_line(p);
+		if (rc != KVB_PENDING)
+			core_complete(p->core, &op->w, rc);
+	}
+}
+
+void start_fail_waiters(struct part *p, int status, const char *text)
+{
+	while (p->wait_head) {
+		struct start_op *op = leave_line(p);
+
+		core_complete(p->core, &op->w, kvb_fail(op->w.err, status, NULL, "%s", text));
+	}
+}
+
+/* ---- late half ----------------------------------------------------------------------------------- */
+
+void start_apply(struct part *p, struct txn *t)
+{
+	t->session->starting = false;
+	t->session->pending = NULL;
+	COUNT(p->core, start_writes, t->session->n_write);
+}
+
+void start_undo(struct part *p, struct txn *t)
+{
+	struct session *s = t->session;
+
+	start_unlink(p, s);
+	session_destroy(p, s);
+}
+
+/* ---- entry ---------------------------------------------------------------------------------------- */
+
+static int find_duplicate(const struct kvb_start_req *req, struct kvb_arena *a, struct kvb_error *err)
+{
+	uint32_t cap = 16;
+	uint32_t *seen;
+
+	while (cap < req->n_keys * 2)
+		cap *= 2;
+	seen = kvb_arena_calloc(a, cap, sizeof *seen);
+	if (!seen)
+		return KVB_E_NOMEM;
+	for (uint32_t i = 0; i < req->n_keys; i++) {
+		uint32_t at = (uint32_t)kvb_key_mix(req->keys[i], 0) & (cap - 1);
+
+		for (; seen[at]; at = (at + 1) & (cap - 1)) {
+			char field[KVB_FIELD_MAX];
+
+			if (!kvb_key_equal(req->keys[seen[at] - 1], req->keys[i]))
+				continue;
+			snprintf(field, sizeof field, "keys[%u]", i);
+			return kvb_fail(err, KVB_E_INVALID, field, "the same key as keys[%u]", seen[at] - 1);
+		}
+		seen[at] = i + 1;
+	}
+	return KVB_OK;
+}
+
+static void hash_request(struct start_op *op)
+{
+	const struct kvb_start_req *req = req_of(op);
+	struct kvb_buf b = { 0 };
+
+	kvb_put_string(&b, req->tenant, strlen(req->tenant));
+	kvb_put_string(&b, req->instance, strlen(req->instance));
+	kvb_put_string(&b, req->request_id, strlen(req->request_id));
+	if (req->request_id[0] && !b.failed)
+		op->request = kvb_hash128(b.data, b.len);
+	kvb_put_varint(&b, req->deadline_ms);
+	kvb_put_u8(&b, req->has_parent);
+	kvb_put_bytes(&b, &req->parent, sizeof req->parent);
+	for (uint32_t i = 0; i < req->n_specs; i++)
+		kvb_put_string(&b, req->specs[i], strlen(req->specs[i]));
+	kvb_put_bytes(&b, req->keys, req->n_keys * sizeof *req->keys);
+	if (!b.failed)
+		op->body = kvb_hash128(b.data, b.len);
+	else
+		op->request = (struct kvb_key){ 0, 0 };
+	kvb_buf_destroy(&b);
+}
+
+/* A request id seen before: the same answer, or what became of it. */
+static int repeat(struct part *p, struct start_op *op, struct session *s)
+{
+	if (!kvb_key_equal(s->body, op->body))
+		return kvb_fail(op->w.err, KVB_E_CONFLICT, "request_id", "used before with another body");
+	if (s->starting) {
+		op->w.fill = fill_start;
+		txn_wait(s->pending, &op->w);
+		return KVB_PENDING;
+	}
+	return fill_from_session(&op->w, p, s);
+}
+
+static int admit(struct part *p, struct start_op *op)
+{
+	const struct kvb_core_options *o = &p->core->o;
+	struct session *s = NULL;
+
+	if (op->request.hi || op->request.lo)
+		s = session_by_request(p, op->request);
+	if (s)
+		return repeat(p, op, s);
+	if (p->open_sessions >= o->max_sessions)
+		return kvb_fail(op->w.err, KVB_E_TOO_MANY, NULL, "%u sessions are open, the most there may be",
+				o->max_sessions);
+	if (p->journal_bytes >= o->journal_limit)
+		return kvb_fail(op->w.err, KVB_E_JOURNAL_FULL, NULL,
+				"the journal is at its bound; a checkpoint must finish first");
+	if (p->store_full_until > kvb_now_ms(p->core->clock))
+		return kvb_fail(op->w.err, KVB_E_STORE_FULL, NULL,
+				"the disk of the metadata store is full; lookups and deletes go on");
+	return start_try(p, op, p->wait_head == NULL);
+}
+
+static void count_outcome(struct kvb_core *c, const struct kvb_start_req *req, const struct kvb_start_res *res)
+{
+	COUNT(c, start_keys, req->n_keys);
+	for (uint32_t i = 0; i < res->n_keys; i++) {
+		if (res->outcome[i] == KVB_START_EXISTS)
+			COUNT(c, start_exists, 1);
+		else if (res->outcome[i] == KVB_START_BUSY)
+			COUNT(c, start_busy, 1);
+	}
+}
+
+int kvb_core_start(struct kvb_core *c, const struct kvb_start_req *req, struct kvb_start_res *res,
+		   struct kvb_arena *a, struct kvb_error *err, const struct kvb_done *done)
+{
+	struct start_op *op = kvb_arena_calloc(a, 1, sizeof *op);
+	int rc = core_gate(c, err);
+
+	if (rc != KVB_OK)
+		return rc;
+	if (!op)
+		return KVB_E_NOMEM;
+	if (req->n_keys == 0 || req->n_keys > KVB_MAX_KEYS)
+		return kvb_fail(err, KVB_E_INVALID, "keys", "1..%u keys, not %u", KVB_MAX_KEYS, req->n_keys);
+	rc = find_duplicate(req, a, err);
+	if (rc != KVB_OK)
+		return rc;
+	op->w = (struct waiter){ .done = *done, .req = req, .res = res, .arena = a, .err = err };
+	op->since = kvb_now_ms(c->clock);
+	hash_request(op);
+	core_lock(c);
+	rc = c->part ? admit(c->part, op) : kvb_fail(err, KVB_E_NOT_READY, NULL, "recovering");
+	if (rc == TRY_WAIT) {
+		wait_in_line(c->part, op);
+		rc = KVB_PENDING;
+	}
+	if (rc == KVB_OK)
+		count_outcome(c, req, res);
+	else if (rc == KVB_PENDING)
+		COUNT(c, start_keys, req->n_keys);
+	core_unlock(c);
+	return rc;
+}

@@ -1,0 +1,212 @@
+/*
+ * stats.c - views of storages, groups and instances, and the totals, copied out under the read lock.
+ */
+#include "internal.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static char *dup_text(struct kvb_arena *a, const char *s) { return kvb_arena_strndup(a, s, strlen(s)); }
+
+static int view_storage(struct space *s, struct kvb_arena *a, struct kvb_storage_view *v)
+{
+	struct device *d = s->dev;
+	struct kvb_pool_stats st;
+
+	memset(v, 0, sizeof *v);
+	kvb_pool_stats(s->pool, &st);
+	v->spec = (struct kvb_storage_spec){ .name = dup_text(a, d->name), .type = dup_text(a, d->type),
+					     .root = dup_text(a, d->root), .capacity = s->capacity,
+					     .file_size = d->file_size, .unit = d->unit, .enabled = s->enabled };
+	kvb_uuid_to_text(d->uuid, v->uuid);
+	v->healthy = device_healthy(d);
+	v->problem = "";
+	if (!v->healthy)
+		/* The device's own sentence names paths: the log has it. */
+		v->problem = atomic_load(&d->healthy) ? "the file system does not answer"
+						      : "not usable now; the manager's log says why";
+	v->files = s->files;
+	v->file_bytes = st.file_bytes;
+	v->assigned_bytes = st.assigned_bytes;
+	v->used_bytes = st.used_bytes;
+	v->quarantined_bytes = st.held_bytes;
+	v->free_bytes = s->capacity > st.assigned_bytes ? s->capacity - st.assigned_bytes : 0;
+	return v->spec.name && v->spec.type && v->spec.root ? KVB_OK : KVB_E_NOMEM;
+}
+
+static int view_group(const struct group *g, struct kvb_arena *a, struct kvb_group_view *v)
+{
+	const char **names = kvb_arena_alloc(a, (g->spec.n_storages + 1) * sizeof *names);
+
+	memset(v, 0, sizeof *v);
+	v->spec = (struct kvb_group_spec){ .name = dup_text(a, g->spec.name), .capacity = g->spec.capacity,
+					   .storages = names, .n_storages = g->spec.n_storages };
+	for (uint32_t i = 0; names && i < g->spec.n_storages; i++) {
+		names[i] = dup_text(a, g->spec.storages[i]);
+		if (!names[i])
+			return KVB_E_NOMEM;
+	}
+	v->used_bytes = g->used_bytes;
+	v->blocks = g->blocks;
+	return names && v->spec.name ? KVB_OK : KVB_E_NOMEM;
+}
+
+static int view_instance(const struct part *p, struct instance *inst, struct kvb_arena *a,
+			 struct kvb_instance_view *v)
+{
+	struct kvb_spec *specs = kvb_arena_alloc(a, inst->spec.n_specs * sizeof *specs);
+	uint64_t no = kvb_now_ms(p->core->clock) / p->core->o.lease_max_ms;
+
+	memset(v, 0, sizeof *v);
+	v->spec = inst->spec;
+	v->spec.tenant = dup_text(a, inst->spec.tenant);
+	v->spec.id = dup_text(a, inst->spec.id);
+	v->spec.group = dup_text(a, inst->spec.group);
+	v->spec.extra = dup_text(a, inst->spec.extra);
+	v->spec.specs = specs;
+	for (uint32_t s = 0; specs && s < inst->spec.n_specs; s++) {
+		specs[s] = (struct kvb_spec){ dup_text(a, inst->spec.specs[s].name), inst->spec.specs[s].size };
+		if (!specs[s].name)
+			return KVB_E_NOMEM;
+	}
+	v->blocks = inst->blocks;
+	v->used_bytes = inst->used_bytes;
+	v->open_sessions = inst->open_sessions;
+	v->open_bytes = inst->open_bytes;
+	if (atomic_load(&inst->lease_window_no) + 1 >= no)
+		v->leased_bytes = atomic_load(&inst->lease_window[no % 4]) + atomic_load(&inst->lease_window[(no + 1) % 4]);
+	return specs && v->spec.tenant && v->spec.id && v->spec.group && v->spec.extra ? KVB_OK : KVB_E_NOMEM;
+}
+
+static int storages_locked(struct part *p, const char *name, struct kvb_arena *a, struct kvb_storage_view **out,
+			   uint32_t *n)
+{
+	struct kvb_storage_view *v = kvb_arena_alloc(a, (p->n_space + 1) * sizeof *v);
+	int rc = v ? KVB_OK : KVB_E_NOMEM;
+
+	*n = 0;
+	for (uint32_t i = 0; rc == KVB_OK && i < p->n_space; i++)
+		if (p->space[i].pool && (!name || strcmp(p->space[i].dev->name, name) == 0))
+			rc = view_storage(&p->space[i], a, &v[(*n)++]);
+	*out = v;
+	return rc;
+}
+
+static int groups_locked(struct part *p, const char *name, struct kvb_arena *a, struct kvb_group_view **out,
+			 uint32_t *n)
+{
+	struct kvb_group_view *v = kvb_arena_alloc(a, (p->n_group + 1) * sizeof *v);
+	int rc = v ? KVB_OK : KVB_E_NOMEM;
+
+	*n = 0;
+	for (size_t i = 0; rc == KVB_OK && i < p->n_group; i++)
+		if (!name || strcmp(p->group[i]->spec.name, name) == 0)
+			rc = view_group(p->group[i], a, &v[(*n)++]);
+	*out = v;
+	return rc;
+}
+
+/* tenant NULL = of all tenants (totals). */
+static int instances_locked(struct part *p, const char *tenant, const char *id, struct kvb_arena *a,
+			    struct kvb_instance_view **out, uint32_t *n)
+{
+	struct kvb_instance_view *v = kvb_arena_alloc(a, (p->n_inst + 1) * sizeof *v);
+	int rc = v ? KVB_OK : KVB_E_NOMEM;
+
+	*n = 0;
+	for (size_t i = 0; rc == KVB_OK && i < p->n_inst; i++) {
+		struct instance *inst = p->inst[i];
+
+		if (!inst->deleting && (!tenant || strcmp(inst->spec.tenant, tenant) == 0) &&
+		    (!id || strcmp(inst->spec.id, id) == 0))
+			rc = view_instance(p, inst, a, &v[(*n)++]);
+	}
+	*out = v;
+	return rc;
+}
+
+static int missing(struct kvb_error *err, const char *kind, const char *field, const char *name)
+{
+	return kvb_fail(err, KVB_E_NOT_FOUND, field, "no %s '%s'", kind, name);
+}
+
+int kvb_core_storages(struct kvb_core *c, const char *name, struct kvb_arena *a, struct kvb_storage_view **out,
+		      uint32_t *n, struct kvb_error *err)
+{
+	int rc = core_gate(c, err);
+
+	if (rc != KVB_OK)
+		return rc;
+	kvb_rwlock_read(&c->lock);
+	rc = c->part ? storages_locked(c->part, name, a, out, n) : kvb_fail(err, KVB_E_NOT_READY, NULL, "recovering");
+	kvb_rwlock_read_unlock(&c->lock);
+	return rc == KVB_OK && name && *n == 0 ? missing(err, "storage", "name", name) : rc;
+}
+
+int kvb_core_groups(struct kvb_core *c, const char *name, struct kvb_arena *a, struct kvb_group_view **out,
+		    uint32_t *n, struct kvb_error *err)
+{
+	int rc = core_gate(c, err);
+
+	if (rc != KVB_OK)
+		return rc;
+	kvb_rwlock_read(&c->lock);
+	rc = c->part ? groups_locked(c->part, name, a, out, n) : kvb_fail(err, KVB_E_NOT_READY, NULL, "recovering");
+	kvb_rwlock_read_unlock(&c->lock);
+	return rc == KVB_OK && name && *n == 0 ? missing(err, "group", "name", name) : rc;
+}
+
+int kvb_core_instances(struct kvb_core *c, const char *tenant, const char *id, struct kvb_arena *a,
+		       struct kvb_instance_view **out, uint32_t *n, struct kvb_error *err)
+{
+	int rc = core_gate(c, err);
+
+	if (rc != KVB_OK)
+		return rc;
+	kvb_rwlock_read(&c->lock);
+	rc = c->part ? instances_locked(c->part, tenant, id, a, out, n)
+		     : kvb_fail(err, KVB_E_NOT_READY, NULL, "recovering");
+	kvb_rwlock_read_unlock(&c->lock);
+	return rc == KVB_OK && id && *n == 0 ? missing(err, "instance", "id", id) : rc;
+}
+
+static const char *state_name(int state)
+{
+	static const char *const names[] = { "standby", "recovering", "ready", "stopped" };
+
+	return names[state];
+}
+
+static int totals(struct part *p, struct kvb_arena *a, struct kvb_stats *out)
+{
+	int rc = storages_locked(p, NULL, a, &out->storages, &out->n_storages);
+
+	if (rc == KVB_OK)
+		rc = groups_locked(p, NULL, a, &out->groups, &out->n_groups);
+	if (rc == KVB_OK)
+		rc = instances_locked(p, NULL, NULL, a, &out->instances, &out->n_instances);
+	out->blocks = p->blocks;
+	out->sessions = p->open_sessions;
+	out->journal_bytes = p->journal_bytes;
+	return rc;
+}
+
+int kvb_core_stats(struct kvb_core *c, struct kvb_arena *a, struct kvb_stats *out, struct kvb_error *err)
+{
+	int rc = KVB_OK;
+
+	(void)err;
+	memset(out, 0, sizeof *out);
+	snprintf(out->version, sizeof out->version, "%s", KVB_VERSION);
+	snprintf(out->owner, sizeof out->owner, "%.63s", c->owner);
+	out->state = state_name(atomic_load(&c->state));
+	out->uptime_ms = kvb_now_ms(c->clock) - c->started_ms;
+	out->journal_limit = c->o.journal_limit;
+	out->evicted_blocks = atomic_load(&c->count.evicted_blocks);
+	out->expired_sessions = atomic_load(&c->count.expired_sessions);
+	kvb_rwlock_read(&c->lock);
+	if (c->part)
+		rc = totals(c->part, a, out);
+	kvb_rwlock_read_unlock(&c->lock);
+	return rc;
+}

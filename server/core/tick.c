@@ -1,0 +1,79 @@
+/*
+ * tick.c - what time makes due: expiry, holds, eviction ahead of need, the lease horizon, checkpoints.
+ *
+ * The ticker thread runs it every TICK_MS; in manual mode the test does. Short pieces under the write
+ * lock, nothing that blocks.
+ */
+#include "internal.h"
+
+uint32_t horizon_span(const struct kvb_core *c) { return 2 * c->o.lease_max_ms; }
+
+int horizon_extend(struct part *p, uint64_t now, struct txn **out)
+{
+	struct txn *t = p->horizon_txn;
+
+	if (!t) {
+		t = txn_make(TXN_HORIZON);
+		if (!t)
+			return KVB_E_NOMEM;
+		t->urgent = true;
+		t->horizon = now + horizon_span(p->core);
+		record_horizon(&t->rec, p->core->boot_id, t->horizon, horizon_span(p->core), false);
+		if (t->rec.failed) {
+			txn_destroy(t);
+			return KVB_E_NOMEM;
+		}
+		p->horizon_txn = t;
+		commit_queue(p, t);
+	}
+	if (out)
+		*out = t;
+	return KVB_OK;
+}
+
+/* Ahead of need, as long as somebody leases: so that a lookup hardly ever waits for it. */
+static void keep_horizon(struct part *p, uint64_t now)
+{
+	uint64_t enough = now + p->core->o.lease_max_ms + p->core->o.lease_max_ms / 2;
+
+	if (p->horizon_durable >= enough || p->store_full_until > now)
+		return;
+	if (atomic_exchange(&p->horizon_used, false))
+		horizon_extend(p, now, NULL);
+}
+
+static void ask_checkpoint(struct kvb_core *c)
+{
+	kvb_mutex_lock(&c->turn_lock);
+	c->checkpoint_asked = true;
+	kvb_cond_broadcast(&c->turn_wake);
+	kvb_mutex_unlock(&c->turn_lock);
+}
+
+static void tick_part(struct part *p)
+{
+	struct kvb_core *c = p->core;
+	uint64_t now = kvb_now_ms(c->clock), released = 0;
+
+	session_expire_due(p, now);
+	session_forget_due(p, now);
+	for (uint32_t i = 0; i < p->n_space; i++)
+		if (p->space[i].pool)
+			released += kvb_pool_release_due(p->space[i].pool, now);
+	evict_ahead(p);
+	keep_horizon(p, now);
+	start_serve_waiters(p);
+	if (p->journal_bytes > c->o.journal_limit / 4 && !p->snap.active)
+		ask_checkpoint(c);
+}
+
+void tick_once(struct kvb_core *c)
+{
+	owner_load(c);
+	if (atomic_load(&c->state) != KVB_CORE_READY || !owner_valid(c))
+		return;
+	core_lock(c);
+	if (c->part)
+		tick_part(c->part);
+	core_unlock(c);
+}
