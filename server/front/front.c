@@ -1,0 +1,210 @@
+/*
+ * front.c - life of the HTTP front: options, the daemon of libmicrohttpd, drain, end.
+ *
+ * Owns everything in struct kvb_front. Threads: libmicrohttpd's pool (request.c runs on it), four
+ * workers for blocking calls, one watch for deadlines. create, start, drain and destroy are called by
+ * one thread of main; reload by any. It never calls the core itself: the operations do.
+ */
+#include "internal.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <kvb/clock.h>
+#include <kvb/hash.h>
+#include <kvb/log.h>
+#include <kvb/mem.h>
+
+void kvb_front_options_init(struct kvb_front_options *o)
+{
+	*o = (struct kvb_front_options){
+		.listen = "127.0.0.1",
+		.port = 7333,
+		.tokens_file = "",
+		.body_max = KVB_MAX_BODY,
+		.body_total_max = 16ull * KVB_MAX_BODY,
+		.max_connections = 4096,
+		.idle_timeout_ms = 60000,
+		.slow_ms = 200,
+	};
+}
+
+/* Paths stay as they came: routes.c splits at '/' before it decodes. */
+static size_t keep_escapes(void *cls, struct MHD_Connection *mhd, char *s)
+{
+	(void)cls;
+	(void)mhd;
+	return strlen(s);
+}
+
+static void log_mhd(void *cls, const char *fmt, va_list ap) __attribute__((format(printf, 2, 0)));
+static void log_mhd(void *cls, const char *fmt, va_list ap)
+{
+	char text[256];
+
+	(void)cls;
+	if (!kvb_log_enabled(KVB_LOG_DEBUG))
+		return;
+	vsnprintf(text, sizeof text, fmt, ap);
+	text[strcspn(text, "\n")] = '\0';
+	kvb_log(KVB_LOG_DEBUG, "http", "%s", text);
+}
+
+static void on_watch(void *ctx, uint64_t now_ms, uint32_t dropped)
+{
+	struct kvb_front *f = ctx;
+
+	kvb_metrics_add(&f->metrics, METRIC_http_connections_dropped, dropped);
+	if (now_ms > QUEUE_WAIT_MS)
+		kvb_workers_expire(&f->workers, now_ms - QUEUE_WAIT_MS);
+}
+
+static int copy_options(struct kvb_front *f, const struct kvb_front_options *o, struct kvb_error *err)
+{
+	f->o = *o;
+	f->o.listen = kvb_strdup(o->listen);
+	f->o.tokens_file = NULL; /* auth keeps its own */
+	return f->o.listen ? KVB_OK : kvb_fail(err, KVB_E_NOMEM, NULL, "out of memory");
+}
+
+static void release(struct kvb_front *f)
+{
+	if (f->listen_fd >= 0)
+		close(f->listen_fd);
+	kvb_auth_destroy(&f->auth);
+	kvb_free((char *)f->o.listen);
+	kvb_free(f);
+}
+
+int kvb_front_create(const struct kvb_front_options *o, struct kvb_front **out, struct kvb_error *err)
+{
+	struct kvb_front *f = kvb_calloc(1, sizeof *f);
+	int rc;
+
+	if (!f)
+		return kvb_fail(err, KVB_E_NOMEM, NULL, "out of memory");
+	f->listen_fd = -1;
+	kvb_random(&f->id_prefix, sizeof f->id_prefix);
+	rc = kvb_auth_init(&f->auth, o->tokens_file, err);
+	if (rc != KVB_OK) {
+		kvb_free(f);
+		return rc;
+	}
+	rc = copy_options(f, o, err);
+	if (rc == KVB_OK)
+		rc = kvb_front_bind(f, err);
+	if (rc != KVB_OK) {
+		release(f);
+		return rc;
+	}
+	*out = f;
+	return KVB_OK;
+}
+
+static unsigned thread_count(const struct kvb_front *f)
+{
+	long cores = f->o.threads ? (long)f->o.threads : sysconf(_SC_NPROCESSORS_ONLN);
+
+	if (cores < 1)
+		cores = 1;
+	/* Each thread gets its part of the connections, at least one. */
+	return cores < (long)f->o.max_connections ? (unsigned)cores : f->o.max_connections;
+}
+
+static int start_daemon(struct kvb_front *f, struct kvb_error *err)
+{
+	unsigned flags = MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG;
+	unsigned threads = thread_count(f);
+
+	if (f->family == AF_INET6)
+		flags |= MHD_USE_IPv6;
+	f->daemon = MHD_start_daemon(
+		flags, 0, NULL, NULL, kvb_request_serve, f, MHD_OPTION_EXTERNAL_LOGGER, log_mhd, NULL,
+		MHD_OPTION_LISTEN_SOCKET, f->listen_fd, MHD_OPTION_THREAD_POOL_SIZE,
+		threads > 1 ? threads : 0u, MHD_OPTION_CONNECTION_LIMIT, (unsigned)f->o.max_connections,
+		MHD_OPTION_PER_IP_CONNECTION_LIMIT, (unsigned)f->o.max_connections_per_ip,
+		MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)CONNECTION_POOL, MHD_OPTION_CONNECTION_TIMEOUT,
+		0u, MHD_OPTION_UNESCAPE_CALLBACK, keep_escapes, NULL, MHD_OPTION_NOTIFY_COMPLETED,
+		kvb_request_completed, f, MHD_OPTION_NOTIFY_CONNECTION, kvb_conn_notify, f, MHD_OPTION_END);
+	if (!f->daemon)
+		return kvb_fail(err, KVB_E_IO, NULL, "the HTTP server could not start");
+	f->listen_fd = -1; /* the daemon's until quiesced */
+	return KVB_OK;
+}
+
+int kvb_front_start(struct kvb_front *f, struct kvb_core *core, struct kvb_error *err)
+{
+	uint32_t interval = f->o.idle_timeout_ms / 4;
+	int rc;
+
+	assert(!f->daemon);
+	f->core = core;
+	rc = kvb_workers_start(&f->workers, err);
+	if (rc != KVB_OK)
+		return rc;
+	rc = kvb_watch_start(&f->watch, interval < 10 ? 10 : interval > 1000 ? 1000 : interval, on_watch, f,
+			     err);
+	if (rc != KVB_OK) {
+		kvb_workers_stop(&f->workers);
+		return rc;
+	}
+	rc = start_daemon(f, err);
+	if (rc != KVB_OK) {
+		kvb_watch_stop(&f->watch);
+		kvb_workers_stop(&f->workers);
+	}
+	return rc;
+}
+
+void kvb_front_store(struct kvb_front *f, const struct kvb_store *store) { f->store = store; }
+
+uint16_t kvb_front_port(const struct kvb_front *f) { return f->port; }
+
+const char *kvb_front_url(const struct kvb_front *f) { return f->url; }
+
+int kvb_front_reload(struct kvb_front *f, struct kvb_error *err) { return kvb_auth_reload(&f->auth, err); }
+
+/* Looks every few milliseconds: it happens once in a process's life, and whoever ends a request must
+ * not have to touch the front afterwards. */
+static uint32_t await_zero(const atomic_uint_fast32_t *count, uint32_t timeout_ms)
+{
+	const struct timespec pause = { 0, 5 * 1000 * 1000 };
+	uint64_t end = kvb_now_ms(&kvb_clock_system) + timeout_ms;
+
+	while (atomic_load(count) > 0 && kvb_now_ms(&kvb_clock_system) < end)
+		nanosleep(&pause, NULL);
+	return (uint32_t)atomic_load(count);
+}
+
+uint32_t kvb_front_drain(struct kvb_front *f, uint32_t timeout_ms)
+{
+	if (!atomic_exchange(&f->draining, true) && f->daemon)
+		f->listen_fd = MHD_quiesce_daemon(f->daemon);
+	if (f->listen_fd >= 0)
+		close(f->listen_fd);
+	f->listen_fd = -1;
+	return await_zero(&f->in_flight, timeout_ms);
+}
+
+bool kvb_front_quiet(struct kvb_front *f, uint32_t timeout_ms)
+{
+	return await_zero(&f->parked, timeout_ms) == 0;
+}
+
+void kvb_front_destroy(struct kvb_front *f)
+{
+	if (!f)
+		return;
+	if (f->daemon) {
+		kvb_front_drain(f, 0);
+		kvb_workers_stop(&f->workers);
+		MHD_stop_daemon(f->daemon);
+		kvb_watch_stop(&f->watch);
+	}
+	release(f);
+}

@@ -1,0 +1,79 @@
+/*
+ * metrics_table.h - what /metrics shows besides requests and the core's own counters, one row each.
+ *
+ * Prometheus names: counters kvblock_<name>_total, gauges kvblock_<name>. In the gauge tables the last
+ * column is the C expression of the value over the struct named in the comment.
+ */
+#ifndef KVB_METRICS_TABLE_H
+#define KVB_METRICS_TABLE_H
+
+/* Counted by the front itself: kvb_metrics_add(m, METRIC_<name>, n). */
+#define KVB_FRONT_COUNTERS(X)                                                                      \
+	X(http_connections, "connections accepted")                                                \
+	X(http_connections_dropped, "connections closed because they were idle or too slow")      \
+	X(http_request_bytes, "bytes of request bodies")                                           \
+	X(http_response_bytes, "bytes of response bodies")                                         \
+	X(http_unauthenticated, "requests without a valid token")                                  \
+	X(http_aborted, "requests whose connection ended before the answer")                       \
+	X(http_slow, "requests that took at least slow_ms")                                        \
+	X(http_admin_refused, "blocking calls refused or expired because the workers were busy")
+
+/* Over `const struct kvb_front *f`. */
+#define KVB_FRONT_GAUGES(X)                                                                        \
+	X(http_open_connections, "connections open", atomic_load(&f->watch.open))                  \
+	X(http_in_flight, "requests being served", atomic_load(&f->in_flight))                     \
+	X(http_parked, "requests waiting for the core or a worker", atomic_load(&f->parked))       \
+	X(http_body_held_bytes, "bytes of request bodies in memory", atomic_load(&f->body_held))
+
+/* Over `const struct kvb_stats *s`. */
+#define KVB_STATS_GAUGES(X)                                                                        \
+	X(uptime_ms, "milliseconds since this manager started", s->uptime_ms)                      \
+	X(blocks, "committed blocks", s->blocks)                                                   \
+	X(sessions, "open sessions", s->sessions)                                                  \
+	X(journal_bytes, "bytes of the journal since the last checkpoint", s->journal_bytes)       \
+	X(journal_limit_bytes, "bound of the journal", s->journal_limit)
+
+/* Over `const struct kvb_storage_view *v`, label storage. */
+#define KVB_STORAGE_GAUGES(X)                                                                      \
+	X(storage_healthy, "1 if the storage can be used", v->healthy)                             \
+	X(storage_capacity_bytes, "most bytes of slab files", v->spec.capacity)                    \
+	X(storage_file_bytes, "bytes of slab files made so far", v->file_bytes)                    \
+	X(storage_assigned_bytes, "bytes in slabs", v->assigned_bytes)                             \
+	X(storage_used_bytes, "bytes in slots of blocks, open sessions included", v->used_bytes)   \
+	X(storage_quarantined_bytes, "bytes waiting for a lease or a grace to end",                \
+	  v->quarantined_bytes)                                                                    \
+	X(storage_free_bytes, "bytes not assigned", v->free_bytes)
+
+/* Over `const struct kvb_group_view *v`, label group. */
+#define KVB_GROUP_GAUGES(X)                                                                        \
+	X(group_used_bytes, "bytes of block data of the group", v->used_bytes)                     \
+	X(group_blocks, "blocks of the group", v->blocks)
+
+/* Over `const struct kvb_store_counters *c`. */
+#define KVB_STORE_COUNTERS(X)                                                                      \
+	X(store_calls, "calls of the metadata store", c->calls)                                    \
+	X(store_errors, "calls of the metadata store that failed", c->errors)                      \
+	X(store_appends, "journal appends to the metadata store", c->appends)                      \
+	X(store_append_bytes, "bytes appended", c->append_bytes)                                   \
+	X(store_append_us, "microseconds spent in appends", c->append_us)
+
+/* Upper bounds of the latency histogram: microseconds, and the same in seconds as text. */
+#define KVB_LATENCY_BUCKETS(X)                                                                     \
+	X(50, "0.00005")                                                                           \
+	X(100, "0.0001")                                                                           \
+	X(250, "0.00025")                                                                          \
+	X(500, "0.0005")                                                                           \
+	X(1000, "0.001")                                                                           \
+	X(2500, "0.0025")                                                                          \
+	X(5000, "0.005")                                                                           \
+	X(10000, "0.01")                                                                           \
+	X(25000, "0.025")                                                                          \
+	X(50000, "0.05")                                                                           \
+	X(100000, "0.1")                                                                           \
+	X(250000, "0.25")                                                                          \
+	X(500000, "0.5")                                                                           \
+	X(1000000, "1")                                                                            \
+	X(2500000, "2.5")                                                                          \
+	X(10000000, "10")
+
+#endif

@@ -1,0 +1,171 @@
+/*
+ * op_blocks.c - the block operations: match, lookup, start, finish, abort, delete, one block.
+ *
+ * Each run function decodes into the request's struct and calls the core with the request's own
+ * completion; each write function encodes the result. Nothing here waits, allocates outside the
+ * request, or keeps state.
+ */
+#include "internal.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+int kvb_op_match_run(struct kvb_request *r)
+{
+	struct kvb_v1_in in = kvb_request_input(r);
+	int rc = kvb_v1_read_match_req(&in, kvb_request_body(r), r->body.len, &r->u.match.req, &r->err);
+
+	if (rc != KVB_OK)
+		return rc;
+	r->u.match.req.tenant = r->caller.tenant;
+	return kvb_core_match(r->f->core, &r->u.match.req, &r->u.match.res, &r->arena, &r->err);
+}
+void kvb_op_match_write(struct kvb_request *r) { kvb_v1_write_match_res(&r->out, &r->u.match.res); }
+
+int kvb_op_lookup_run(struct kvb_request *r)
+{
+	struct kvb_v1_in in = kvb_request_input(r);
+	struct kvb_lookup_req *req = &r->u.lookup.req;
+	int rc = kvb_v1_read_lookup_req(&in, kvb_request_body(r), r->body.len, req, &r->err);
+
+	if (rc != KVB_OK)
+		return rc;
+	req->tenant = r->caller.tenant;
+	req->instance = r->param[0].value;
+	return kvb_core_lookup(r->f->core, req, &r->u.lookup.res, &r->arena, &r->err, &r->done);
+}
+void kvb_op_lookup_write(struct kvb_request *r) { kvb_v1_write_lookup_res(&r->out, &r->u.lookup.res); }
+
+int kvb_op_start_run(struct kvb_request *r)
+{
+	struct kvb_v1_in in = kvb_request_input(r);
+	struct kvb_start_req *req = &r->u.start.req;
+	int rc = kvb_v1_read_start_req(&in, kvb_request_body(r), r->body.len, req, &r->err);
+
+	if (rc != KVB_OK)
+		return rc;
+	req->tenant = r->caller.tenant;
+	req->instance = r->param[0].value;
+	return kvb_core_start(r->f->core, req, &r->u.start.res, &r->arena, &r->err, &r->done);
+}
+void kvb_op_start_write(struct kvb_request *r) { kvb_v1_write_start_res(&r->out, &r->u.start.res); }
+
+int kvb_op_delete_run(struct kvb_request *r)
+{
+	struct kvb_v1_in in = kvb_request_input(r);
+	struct kvb_delete_req *req = &r->u.del.req;
+	int rc = kvb_v1_read_delete_req(&in, kvb_request_body(r), r->body.len, req, &r->err);
+
+	if (rc != KVB_OK)
+		return rc;
+	req->tenant = r->caller.tenant;
+	req->instance = r->param[0].value;
+	return kvb_core_delete(r->f->core, req, &r->u.del.res, &r->arena, &r->err, &r->done);
+}
+void kvb_op_delete_write(struct kvb_request *r) { kvb_v1_write_delete_res(&r->out, &r->u.del.res); }
+
+/* ---- sessions --------------------------------------------------------------------------------- */
+
+static int check_session(struct kvb_request *r)
+{
+	struct kvb_key ignored;
+
+	if (kvb_key_from_hex(r->param[0].value, strlen(r->param[0].value), &ignored))
+		return KVB_OK;
+	return kvb_fail(&r->err, KVB_E_INVALID, "session", "a session id has %d hex digits",
+			KVB_SESSION_ID_HEX);
+}
+
+int kvb_op_finish_run(struct kvb_request *r)
+{
+	struct kvb_v1_in in = kvb_request_input(r);
+	struct kvb_finish_req *req = &r->u.finish.req;
+	int rc = check_session(r);
+
+	if (rc == KVB_OK)
+		rc = kvb_v1_read_finish_req(&in, kvb_request_body(r), r->body.len, req, &r->err);
+	if (rc != KVB_OK)
+		return rc;
+	req->tenant = r->caller.tenant;
+	req->session = r->param[0].value;
+	return kvb_core_finish(r->f->core, req, &r->u.finish.res, &r->arena, &r->err, &r->done);
+}
+void kvb_op_finish_write(struct kvb_request *r) { kvb_v1_write_finish_res(&r->out, &r->u.finish.res); }
+
+int kvb_op_abort_run(struct kvb_request *r)
+{
+	struct kvb_v1_in in = kvb_request_input(r);
+	struct kvb_abort_req *req = &r->u.finish.abort;
+	int rc = check_session(r);
+
+	if (rc == KVB_OK)
+		rc = kvb_v1_read_abort_req(&in, kvb_request_body(r), r->body.len, req, &r->err);
+	if (rc != KVB_OK)
+		return rc;
+	req->tenant = r->caller.tenant;
+	req->session = r->param[0].value;
+	return kvb_core_abort(r->f->core, req, &r->u.finish.res, &r->arena, &r->err, &r->done);
+}
+void kvb_op_abort_write(struct kvb_request *r) { kvb_v1_write_finish_res(&r->out, &r->u.finish.res); }
+
+/* ---- one block, for a person ------------------------------------------------------------------ */
+
+static int get_block(struct kvb_request *r, struct kvb_key key)
+{
+	return kvb_core_block(r->f->core, r->caller.tenant, r->param[0].value, key, &r->u.block, &r->arena,
+			      &r->err);
+}
+
+int kvb_op_block_get_run(struct kvb_request *r)
+{
+	struct kvb_key key;
+
+	if (!kvb_key_from_hex(r->param[1].value, strlen(r->param[1].value), &key))
+		return kvb_fail(&r->err, KVB_E_INVALID, "key",
+				"a key in the path has %d hex digits; use ?key= or ?key_int= for others",
+				KVB_KEY_HEX);
+	return get_block(r, key);
+}
+void kvb_op_block_get_write(struct kvb_request *r) { kvb_v1_write_block_view(&r->out, &r->u.block); }
+
+static const char *query(struct kvb_request *r, const char *name)
+{
+	return MHD_lookup_connection_value(r->mhd, MHD_GET_ARGUMENT_KIND, name);
+}
+
+static int key_from_text(struct kvb_request *r, const char *raw, struct kvb_key *out)
+{
+	char text[KVB_MAX_KEY_STRING + 1];
+
+	if (!kvb_percent_decode(raw, strlen(raw), text, sizeof text) || !*text)
+		return kvb_fail(&r->err, KVB_E_INVALID, "key", "a key has 1..%u bytes, percent-encoded",
+				KVB_MAX_KEY_STRING);
+	*out = kvb_key_from_string(kvb_core_secret(r->f->core), text, strlen(text));
+	return KVB_OK;
+}
+
+static int key_from_int(struct kvb_request *r, const char *text, struct kvb_key *out)
+{
+	char *end = NULL;
+
+	errno = 0;
+	*out = (struct kvb_key){ 0, strtoull(text, &end, 10) };
+	if (*text < '0' || *text > '9' || *end || errno)
+		return kvb_fail(&r->err, KVB_E_INVALID, "key_int", "a decimal number below 2^64 is expected");
+	return KVB_OK;
+}
+
+int kvb_op_block_find_run(struct kvb_request *r)
+{
+	const char *text = query(r, "key");
+	const char *number = query(r, "key_int");
+	struct kvb_key key;
+	int rc;
+
+	if (!text == !number)
+		return kvb_fail(&r->err, KVB_E_INVALID, "key", "give either ?key=TEXT or ?key_int=NUMBER");
+	rc = text ? key_from_text(r, text, &key) : key_from_int(r, number, &key);
+	return rc == KVB_OK ? get_block(r, key) : rc;
+}
+void kvb_op_block_find_write(struct kvb_request *r) { kvb_op_block_get_write(r); }

@@ -1,0 +1,103 @@
+/*
+ * op_metrics.c - GET /metrics: the front's counters, the core's, the store's, and gauges.
+ *
+ * Everything comes from the tables in metrics_table.h and KVB_CORE_COUNTERS. A standby or recovering
+ * manager has no statistics: its gauges are left out, the rest is shown. No state.
+ */
+#include "internal.h"
+
+#include <inttypes.h>
+
+#include <kvb/store.h>
+
+static void gauge(struct kvb_buf *out, const char *name, const char *help, uint64_t value)
+{
+	kvb_metrics_head(out, name, "", "gauge", help);
+	kvb_buf_printf(out, "kvblock_%s %" PRIu64 "\n", name, value);
+}
+
+static void counter(struct kvb_buf *out, const char *name, const char *help, uint64_t value)
+{
+	kvb_metrics_head(out, name, "_total", "counter", help);
+	kvb_buf_printf(out, "kvblock_%s_total %" PRIu64 "\n", name, value);
+}
+
+static void write_front(const struct kvb_front *f, struct kvb_buf *out)
+{
+	kvb_metrics_write(&f->metrics, out);
+#define WRITE_GAUGE(name, help, value) gauge(out, #name, help, value);
+	KVB_FRONT_GAUGES(WRITE_GAUGE)
+#undef WRITE_GAUGE
+}
+
+static void write_core(const struct kvb_core *core, struct kvb_buf *out)
+{
+	static const char *const states[] = { "standby", "recovering", "ready", "stopped" };
+	struct kvb_core_counters c;
+
+	kvb_core_counters_get(core, &c);
+#define WRITE_COUNTER(name, help) counter(out, #name, help, c.name);
+	KVB_CORE_COUNTERS(WRITE_COUNTER)
+#undef WRITE_COUNTER
+	kvb_metrics_head(out, "state", "", "gauge", "1 for the state this manager is in");
+	for (unsigned i = 0; i < sizeof states / sizeof states[0]; i++)
+		kvb_buf_printf(out, "kvblock_state{state=\"%s\"} %d\n", states[i],
+			       kvb_core_state_get(core) == (enum kvb_core_state)i);
+}
+
+static void write_store(const struct kvb_store *store, struct kvb_buf *out)
+{
+	struct kvb_store_counters got;
+	const struct kvb_store_counters *c = &got;
+
+	kvb_store_counters_get(store, &got);
+#define WRITE_COUNTER(name, help, value) counter(out, #name, help, value);
+	KVB_STORE_COUNTERS(WRITE_COUNTER)
+#undef WRITE_COUNTER
+	gauge(out, "store_append_max_us", "microseconds of the slowest append", c->append_max_us);
+}
+
+static void write_stats(const struct kvb_stats *s, struct kvb_buf *out)
+{
+#define WRITE_GAUGE(name, help, value) gauge(out, #name, help, value);
+	KVB_STATS_GAUGES(WRITE_GAUGE)
+#undef WRITE_GAUGE
+#define WRITE_STORAGES(metric, help, value)                                                          \
+	kvb_metrics_head(out, #metric, "", "gauge", help);                                           \
+	for (uint32_t i = 0; i < s->n_storages; i++) {                                             \
+		const struct kvb_storage_view *v = &s->storages[i];                                \
+		kvb_buf_printf(out, "kvblock_" #metric "{storage=\"%s\"} %" PRIu64 "\n",             \
+			       v->spec.name, (uint64_t)(value));                                   \
+	}
+	KVB_STORAGE_GAUGES(WRITE_STORAGES)
+#undef WRITE_STORAGES
+#define WRITE_GROUPS(metric, help, value)                                                            \
+	kvb_metrics_head(out, #metric, "", "gauge", help);                                           \
+	for (uint32_t i = 0; i < s->n_groups; i++) {                                               \
+		const struct kvb_group_view *v = &s->groups[i];                                    \
+		kvb_buf_printf(out, "kvblock_" #metric "{group=\"%s\"} %" PRIu64 "\n", v->spec.name, \
+			       (uint64_t)(value));                                                 \
+	}
+	KVB_GROUP_GAUGES(WRITE_GROUPS)
+#undef WRITE_GROUPS
+}
+
+/* Nothing is decided here, so that a standby is scraped like any other. */
+int kvb_op_metrics_run(struct kvb_request *r)
+{
+	(void)r;
+	return KVB_OK;
+}
+
+void kvb_op_metrics_write(struct kvb_request *r)
+{
+	struct kvb_error ignored;
+
+	r->type = "text/plain; version=0.0.4; charset=utf-8";
+	write_front(r->f, &r->out);
+	write_core(r->f->core, &r->out);
+	if (r->f->store)
+		write_store(r->f->store, &r->out);
+	if (kvb_core_stats(r->f->core, &r->arena, &r->u.stats, &ignored) == KVB_OK)
+		write_stats(&r->u.stats, &r->out);
+}

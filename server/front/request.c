@@ -1,0 +1,319 @@
+/*
+ * request.c - one request from its header to its end, as libmicrohttpd's callbacks.
+ *
+ * Header: admit.c decides (route, caller, length). Body: gathered within its bounds, or thrown away
+ * when the request is refused already. Then the operation runs: on this thread, on a worker if it
+ * blocks, or it returns KVB_PENDING and the core calls back. While it waits the connection is
+ * suspended; whoever completes it only stores the status and resumes: the answer is always encoded on
+ * a thread of libmicrohttpd. A connection has one request at a time, kept inside struct conn.
+ * No locks; the hand-over between the two threads is the atomic `parking`.
+ */
+#include "internal.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <kvb/clock.h>
+#include <kvb/mem.h>
+
+void kvb_conn_deadline(struct kvb_request *r, uint64_t bytes)
+{
+	atomic_store(&r->conn->watched.deadline_ms, kvb_now_ms(&kvb_clock_system) + r->f->o.idle_timeout_ms +
+							    bytes / SLOW_BYTES_PER_MS);
+}
+
+static void no_deadline(struct kvb_request *r) { atomic_store(&r->conn->watched.deadline_ms, 0); }
+
+/* ---- connections ------------------------------------------------------------------------------ */
+
+static struct conn *conn_create(struct kvb_front *f, struct MHD_Connection *mhd)
+{
+	const union MHD_ConnectionInfo *info = MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_CONNECTION_FD);
+	struct conn *c = info ? kvb_calloc(1, sizeof *c) : NULL;
+
+	if (!c)
+		return NULL; /* serve() closes a connection without one */
+	c->watched.fd = info->connect_fd;
+	c->r.f = f;
+	c->r.conn = c;
+	kvb_arena_init(&c->r.arena);
+	kvb_buf_init(&c->r.body);
+	kvb_buf_init(&c->r.out);
+	kvb_conn_deadline(&c->r, 0);
+	kvb_watch_add(&f->watch, &c->watched);
+	kvb_metrics_add(&f->metrics, METRIC_http_connections, 1);
+	return c;
+}
+
+static void conn_destroy(struct kvb_front *f, struct conn *c)
+{
+	assert(!c->r.mhd);
+	kvb_watch_remove(&f->watch, &c->watched);
+	kvb_buf_destroy(&c->r.body);
+	kvb_buf_destroy(&c->r.out);
+	kvb_arena_destroy(&c->r.arena);
+	kvb_free(c);
+}
+
+void kvb_conn_notify(void *cls, struct MHD_Connection *mhd, void **state,
+		     enum MHD_ConnectionNotificationCode what)
+{
+	struct kvb_front *f = cls;
+
+	if (what == MHD_CONNECTION_NOTIFY_STARTED) {
+		*state = conn_create(f, mhd);
+	} else if (*state) {
+		conn_destroy(f, *state);
+		*state = NULL;
+	}
+}
+
+/* ---- begin and end of a request --------------------------------------------------------------- */
+
+static struct kvb_request *request_begin(struct kvb_front *f, struct MHD_Connection *mhd,
+					 const char *path, const char *method)
+{
+	const union MHD_ConnectionInfo *info =
+		MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
+	struct conn *c = info ? info->socket_context : NULL;
+	struct kvb_request *r;
+
+	if (!c)
+		return NULL;
+	r = &c->r;
+	assert(!r->mhd);
+	atomic_fetch_add(&f->in_flight, 1);
+	r->mhd = mhd;
+	r->path = path;
+	r->method = method;
+	r->begin_us = kvb_now_us();
+	kvb_conn_deadline(r, 0);
+	return r;
+}
+
+static void drop_body(struct kvb_request *r)
+{
+	atomic_fetch_sub(&r->f->body_held, r->held);
+	r->held = 0;
+	if (r->body.cap > KEEP_BODY)
+		kvb_buf_destroy(&r->body);
+	kvb_buf_clear(&r->body);
+}
+
+void kvb_request_completed(void *cls, struct MHD_Connection *mhd, void **state,
+			   enum MHD_RequestTerminationCode why)
+{
+	struct kvb_front *f = cls;
+	struct kvb_request *r = *state;
+	struct conn *c;
+
+	(void)mhd;
+	(void)why;
+	if (!r)
+		return;
+	c = r->conn;
+	if (!r->answered)
+		kvb_metrics_add(&f->metrics, METRIC_http_aborted, 1);
+	drop_body(r);
+	kvb_buf_clear(&r->out);
+	kvb_arena_reset(&r->arena);
+	/* Buffers and arena stay with the connection, everything else begins anew. */
+	*r = (struct kvb_request){
+		.f = f, .conn = c, .body = r->body, .out = r->out, .arena = r->arena,
+	};
+	*state = NULL;
+	kvb_conn_deadline(r, 0);
+	atomic_fetch_sub(&f->in_flight, 1);
+}
+
+/* ---- waiting ---------------------------------------------------------------------------------- */
+
+/* Called once by the core or a worker when a handed-over request is complete. */
+static void complete(void *ctx, int status)
+{
+	struct kvb_request *r = ctx;
+	struct MHD_Connection *mhd = r->mhd;
+	struct kvb_front *f = r->f;
+
+	r->status = status;
+	if (atomic_exchange(&r->parking, PARK_DONE) != PARK_PARKED)
+		return; /* its thread has not suspended it yet, and goes on by itself */
+	MHD_resume_connection(mhd);
+	atomic_fetch_sub(&f->parked, 1); /* last touch: after it the front may be destroyed */
+}
+
+/* Suspends the connection until complete() has been called. */
+static enum MHD_Result park(struct kvb_request *r)
+{
+	enum parking expected = PARK_RUNNING;
+
+	if (atomic_load(&r->parking) == PARK_DONE)
+		return kvb_answer_send(r);
+	atomic_fetch_add(&r->f->parked, 1);
+	MHD_suspend_connection(r->mhd);
+	if (!atomic_compare_exchange_strong(&r->parking, &expected, PARK_PARKED)) {
+		MHD_resume_connection(r->mhd);
+		atomic_fetch_sub(&r->f->parked, 1);
+	}
+	return MHD_YES;
+}
+
+static void run_job(struct job *job, bool expired)
+{
+	struct kvb_request *r = (struct kvb_request *)((char *)job - offsetof(struct kvb_request, job));
+	int rc;
+
+	if (expired) {
+		kvb_metrics_add(&r->f->metrics, METRIC_http_admin_refused, 1);
+		rc = kvb_fail(&r->err, KVB_E_TIMEOUT, NULL,
+			      "earlier administration calls hang; it was not begun");
+	} else {
+		rc = r->route->run(r);
+	}
+	assert(rc != KVB_PENDING);
+	complete(r, rc);
+}
+
+static int hand_to_worker(struct kvb_request *r)
+{
+	r->job.run = run_job;
+	if (kvb_workers_submit(&r->f->workers, &r->job, kvb_now_ms(&kvb_clock_system)))
+		return KVB_PENDING;
+	kvb_metrics_add(&r->f->metrics, METRIC_http_admin_refused, 1);
+	return kvb_fail(&r->err, KVB_E_TOO_MANY, NULL, "too many administration calls are waiting");
+}
+
+/* ---- running ---------------------------------------------------------------------------------- */
+
+/* Before a core is ready there is no secret for string keys, so nothing is decoded either. */
+static int check_core(struct kvb_request *r)
+{
+	switch (kvb_core_state_get(r->f->core)) {
+	case KVB_CORE_READY:
+		return KVB_OK;
+	case KVB_CORE_STANDBY:
+		return kvb_fail(&r->err, KVB_E_NOT_OWNER, NULL,
+				"this manager is a standby: ask the owner, or retry");
+	case KVB_CORE_RECOVERING:
+		return kvb_fail(&r->err, KVB_E_NOT_READY, NULL, "this manager is recovering: retry");
+	case KVB_CORE_STOPPED:
+		break;
+	}
+	return kvb_fail(&r->err, KVB_E_NOT_READY, NULL, "this manager is shutting down");
+}
+
+static enum MHD_Result dispatch(struct kvb_request *r)
+{
+	int rc = KVB_OK;
+
+	no_deadline(r);
+	if (r->refused)
+		return kvb_answer_send(r);
+	r->dispatched = true;
+	r->done = (struct kvb_done){ complete, r };
+	atomic_store(&r->parking, PARK_RUNNING);
+	if (r->route->flags & ROUTE_CORE)
+		rc = check_core(r);
+	if (rc == KVB_OK)
+		rc = r->route->flags & ROUTE_BLOCKS ? hand_to_worker(r) : r->route->run(r);
+	if (rc == KVB_PENDING)
+		return park(r);
+	r->status = rc;
+	return kvb_answer_send(r);
+}
+
+/* ---- the body --------------------------------------------------------------------------------- */
+
+static void refuse(struct kvb_request *r, int status)
+{
+	r->refused = true;
+	r->status = status;
+	drop_body(r);
+}
+
+/* A body nobody wants is read and forgotten, so that the connection lives on, but not without end. */
+static enum MHD_Result throw_away(struct kvb_request *r, size_t n)
+{
+	r->dropped += n;
+	return r->dropped <= r->f->o.body_max + DRAIN_NOW ? MHD_YES : MHD_NO;
+}
+
+static enum MHD_Result take(struct kvb_request *r, const char *data, size_t n)
+{
+	struct kvb_front *f = r->f;
+	uint64_t held;
+
+	kvb_metrics_add(&f->metrics, METRIC_http_request_bytes, n);
+	kvb_conn_deadline(r, r->body.len + r->dropped + n);
+	if (r->refused || !(r->route->flags & ROUTE_BODY))
+		return throw_away(r, n);
+	if (r->body.len + n > f->o.body_max) {
+		refuse(r, kvb_fail(&r->err, KVB_E_TOO_LARGE, NULL, "the body is over %llu bytes",
+				   (unsigned long long)f->o.body_max));
+		return throw_away(r, n);
+	}
+	held = atomic_fetch_add(&f->body_held, n) + n;
+	r->held += n;
+	if (held > f->o.body_total_max) {
+		refuse(r, kvb_fail(&r->err, KVB_E_TOO_MANY, NULL, "too many large bodies at a time"));
+		return throw_away(r, n);
+	}
+	kvb_put_bytes(&r->body, data, n);
+	if (r->body.failed)
+		refuse(r, kvb_fail(&r->err, KVB_E_NOMEM, NULL, "out of memory"));
+	return MHD_YES;
+}
+
+/* Declared bytes of the body; UINT64_MAX when it does not say (chunked). */
+static uint64_t declared_length(struct kvb_request *r)
+{
+	const char *length = MHD_lookup_connection_value(r->mhd, MHD_HEADER_KIND, "Content-Length");
+
+	if (MHD_lookup_connection_value(r->mhd, MHD_HEADER_KIND, "Transfer-Encoding"))
+		return UINT64_MAX;
+	return length ? strtoull(length, NULL, 10) : 0;
+}
+
+/* Header complete. Refused requests with a short body wait for it, so that the connection can go on;
+ * the others are answered at once, which ends the connection. */
+static enum MHD_Result head(struct kvb_request *r)
+{
+	int rc = kvb_request_admit(r);
+	uint64_t length = declared_length(r);
+
+	if (rc == KVB_OK && r->route && (r->route->flags & ROUTE_BODY) && length != UINT64_MAX &&
+	    length > r->f->o.body_max)
+		rc = kvb_fail(&r->err, KVB_E_TOO_LARGE, NULL, "the body is over %llu bytes",
+			      (unsigned long long)r->f->o.body_max);
+	if (rc == KVB_OK && r->route)
+		return MHD_YES;
+	r->refused = true; /* or OPTIONS, which has no operation */
+	r->status = rc;
+	if (length == 0 || (length <= DRAIN_NOW && !MHD_lookup_connection_value(r->mhd, MHD_HEADER_KIND,
+										"Expect")))
+		return MHD_YES;
+	no_deadline(r);
+	return kvb_answer_send(r);
+}
+
+enum MHD_Result kvb_request_serve(void *cls, struct MHD_Connection *mhd, const char *path,
+				  const char *method, const char *version, const char *data,
+				  size_t *size, void **state)
+{
+	struct kvb_request *r = *state;
+	size_t n = *size;
+
+	(void)version;
+	if (!r) {
+		r = request_begin(cls, mhd, path, method);
+		*state = r;
+		return r ? head(r) : MHD_NO;
+	}
+	*size = 0;
+	if (n > 0)
+		return take(r, data, n);
+	if (r->dispatched)
+		return kvb_answer_send(r); /* resumed */
+	return dispatch(r);
+}

@@ -1,0 +1,44 @@
+/*
+ * watch.h - the open connections and their deadlines.
+ */
+#ifndef KVB_FRONT_WATCH_H
+#define KVB_FRONT_WATCH_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <kvb/lock.h>
+#include <kvb/status.h>
+
+/* One connection as the watch sees it; part of struct conn. */
+struct watched {
+	struct watched *prev; /* both protected by watch.lock */
+	struct watched *next;
+	int fd; /* valid while linked */
+	atomic_uint_fast64_t deadline_ms; /* 0 = none: the request is with the core or a worker */
+};
+
+struct watch {
+	struct kvb_mutex lock;
+	struct kvb_cond wake;
+	struct watched head; /* ring, protected by lock */
+	bool stopping;       /* protected by lock */
+	atomic_uint_fast64_t open;
+	uint32_t interval_ms;
+	void (*tick)(void *ctx, uint64_t now_ms, uint32_t dropped); /* after each round, without lock */
+	void *ctx;
+	pthread_t thread;
+};
+
+/* Starts the thread: every interval_ms it shuts down connections that are past their deadline. */
+int kvb_watch_start(struct watch *w, uint32_t interval_ms,
+		    void (*tick)(void *ctx, uint64_t now_ms, uint32_t dropped), void *ctx,
+		    struct kvb_error *err);
+void kvb_watch_stop(struct watch *w); /* joins; no connection may be left */
+void kvb_watch_add(struct watch *w, struct watched *c);
+/* Must return before the connection's descriptor is closed. */
+void kvb_watch_remove(struct watch *w, struct watched *c);
+
+#endif

@@ -1,0 +1,105 @@
+/*
+ * workers.c - worker threads for blocking administration calls.
+ *
+ * A dead mount can hold a call for ever; these threads take it, so that the threads that serve HTTP
+ * never do. Owns the queue (intrusive list, oldest first) and the threads. One lock, held only to
+ * link and unlink jobs, never while a job runs. A job that waited too long because all workers hang
+ * is ended by kvb_workers_expire, called from the front's watch thread.
+ */
+#include "workers.h"
+
+#include <string.h>
+
+/* Unlinks the oldest job if it was queued before `since_ms` (UINT64_MAX: any). */
+static struct job *pop_locked(struct workers *w, uint64_t since_ms)
+{
+	struct job *job = w->head;
+
+	if (!job || job->queued_ms > since_ms)
+		return NULL;
+	w->head = job->next;
+	if (!w->head)
+		w->tail = &w->head;
+	w->queued--;
+	return job;
+}
+
+static void *work(void *arg)
+{
+	struct workers *w = arg;
+
+	kvb_mutex_lock(&w->lock);
+	while (!w->stopping) {
+		struct job *job = pop_locked(w, UINT64_MAX);
+
+		if (!job) {
+			kvb_cond_wait(&w->wake, &w->lock);
+			continue;
+		}
+		kvb_mutex_unlock(&w->lock);
+		job->run(job, false);
+		kvb_mutex_lock(&w->lock);
+	}
+	kvb_mutex_unlock(&w->lock);
+	return NULL;
+}
+
+int kvb_workers_start(struct workers *w, struct kvb_error *err)
+{
+	memset(w, 0, sizeof *w);
+	kvb_mutex_init(&w->lock);
+	kvb_cond_init(&w->wake);
+	w->tail = &w->head;
+	for (; w->n_threads < WORKERS; w->n_threads++) {
+		if (pthread_create(&w->threads[w->n_threads], NULL, work, w) != 0) {
+			kvb_workers_stop(w);
+			return kvb_fail(err, KVB_E_NOMEM, NULL, "cannot start a thread");
+		}
+	}
+	return KVB_OK;
+}
+
+bool kvb_workers_submit(struct workers *w, struct job *job, uint64_t now_ms)
+{
+	bool room;
+
+	kvb_mutex_lock(&w->lock);
+	room = w->queued < WORKERS_QUEUE && !w->stopping;
+	if (room) {
+		job->next = NULL;
+		job->queued_ms = now_ms;
+		*w->tail = job;
+		w->tail = &job->next;
+		w->queued++;
+		kvb_cond_signal(&w->wake);
+	}
+	kvb_mutex_unlock(&w->lock);
+	return room;
+}
+
+void kvb_workers_expire(struct workers *w, uint64_t since_ms)
+{
+	for (;;) {
+		struct job *job;
+
+		kvb_mutex_lock(&w->lock);
+		job = pop_locked(w, since_ms);
+		kvb_mutex_unlock(&w->lock);
+		if (!job)
+			return;
+		job->run(job, true);
+	}
+}
+
+void kvb_workers_stop(struct workers *w)
+{
+	kvb_mutex_lock(&w->lock);
+	w->stopping = true;
+	kvb_cond_broadcast(&w->wake);
+	kvb_mutex_unlock(&w->lock);
+	for (uint32_t i = 0; i < w->n_threads; i++)
+		pthread_join(w->threads[i], NULL);
+	kvb_workers_expire(w, UINT64_MAX);
+	kvb_cond_destroy(&w->wake);
+	kvb_mutex_destroy(&w->lock);
+}

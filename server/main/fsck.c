@@ -1,0 +1,140 @@
+/*
+ * fsck.c - `kvblockd fsck`: checks a store that no manager runs on.
+ *
+ * Reads only; the work is done by kvb_core_fsck. Text goes to standard output, one line a problem and a
+ * summary; with --json one object. Exit status 0 clean, 1 problems, 2 could not check.
+ */
+#include "main.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <jansson.h>
+
+#include <kvb/store.h>
+
+enum { FSCK_CLEAN = 0, FSCK_PROBLEMS = 1, FSCK_UNCHECKED = 2 };
+
+struct fsck {
+	const char *store;
+	bool files;
+	bool json;
+	json_t *problems; /* with json: array of texts */
+};
+
+static const char usage[] = "Usage: kvblockd fsck [--files] [--json] [--store PATH]\n"
+			    "Checks the metadata store PATH (default ./kvblock.db) while no manager runs on it.\n"
+			    "  --files  check the slab files too\n"
+			    "  --json   one JSON object instead of text\n"
+			    "Exit status: 0 clean, 1 problems found, 2 could not check.\n";
+
+static void say(void *ctx, const char *text)
+{
+	struct fsck *f = ctx;
+
+	if (f->json)
+		json_array_append_new(f->problems, json_string(text));
+	else
+		printf("problem: %s\n", text);
+}
+
+/* -1: go on; else the exit status. */
+static int parse(struct fsck *f, int argc, char **argv)
+{
+	for (int i = 1; i < argc; i++) {
+		if (strcmp(argv[i], "--files") == 0) {
+			f->files = true;
+		} else if (strcmp(argv[i], "--json") == 0) {
+			f->json = true;
+		} else if (strncmp(argv[i], "--store=", 8) == 0) {
+			f->store = argv[i] + 8;
+		} else if (strcmp(argv[i], "--store") == 0 && i + 1 < argc) {
+			f->store = argv[++i];
+		} else if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0) {
+			fputs(usage, stdout);
+			return FSCK_CLEAN;
+		} else {
+			fprintf(stderr, "kvblockd fsck: argument '%s' is not known\n%s", argv[i], usage);
+			return FSCK_UNCHECKED;
+		}
+	}
+	return -1;
+}
+
+/* Without this a missing store would be made, and found clean. */
+static int open_store(const struct fsck *f, struct kvb_store **out, struct kvb_error *err)
+{
+	const struct kvb_store_options o = { .path = f->store, .durability = KVB_DURABILITY_FULL };
+
+	if (access(f->store, R_OK) != 0)
+		return kvb_fail(err, KVB_E_NOT_FOUND, "store", "cannot read the store %.200s: %s", f->store,
+				strerror(errno));
+	return kvb_store_open(&kvb_store_sqlite, &o, out, err);
+}
+
+static void print_report(const struct fsck *f, const struct kvb_fsck_report *r)
+{
+	json_t *o;
+
+	if (!f->json) {
+		printf("%s: %" PRIu64 " blocks, %" PRIu64 " open sessions, %" PRIu64 " slots used, %" PRIu64
+		       " held: %s",
+		       f->store, r->blocks, r->sessions, r->used_slots, r->held_slots,
+		       r->problems ? "" : "clean\n");
+		if (r->problems)
+			printf("%" PRIu64 " problems\n", r->problems);
+		return;
+	}
+	o = json_pack("{s:s, s:I, s:I, s:I, s:I, s:I, s:O}", "store", f->store, "blocks",
+		      (json_int_t)r->blocks, "sessions", (json_int_t)r->sessions, "used_slots",
+		      (json_int_t)r->used_slots, "held_slots", (json_int_t)r->held_slots, "problems",
+		      (json_int_t)r->problems, "texts", f->problems);
+	if (o)
+		json_dumpf(o, stdout, JSON_COMPACT);
+	putchar('\n');
+	json_decref(o);
+}
+
+static void print_failure(const struct fsck *f, const struct kvb_error *err)
+{
+	json_t *o;
+
+	if (!f->json) {
+		fprintf(stderr, "kvblockd fsck: could not check: %s\n", err->message);
+		return;
+	}
+	o = json_pack("{s:s, s:{s:s, s:s}}", "store", f->store, "error", "code",
+		      kvb_status_name(err->status), "message", err->message);
+	if (o)
+		json_dumpf(o, stdout, JSON_COMPACT);
+	putchar('\n');
+	json_decref(o);
+}
+
+int kvb_fsck_main(int argc, char **argv)
+{
+	struct fsck f = { .store = "./kvblock.db" };
+	struct kvb_fsck_report report = { 0 };
+	struct kvb_store *store = NULL;
+	struct kvb_error err = { 0 };
+	int rc = parse(&f, argc, argv);
+
+	if (rc >= 0)
+		return rc;
+	f.problems = json_array();
+	rc = open_store(&f, &store, &err);
+	if (rc == KVB_OK)
+		rc = kvb_core_fsck(store, f.files, say, &f, &report, &err);
+	if (rc == KVB_OK)
+		print_report(&f, &report);
+	else
+		print_failure(&f, &err);
+	if (store)
+		kvb_store_close(store);
+	json_decref(f.problems);
+	if (rc != KVB_OK)
+		return FSCK_UNCHECKED;
+	return report.problems ? FSCK_PROBLEMS : FSCK_CLEAN;
+}

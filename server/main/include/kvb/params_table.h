@@ -1,0 +1,86 @@
+/*
+ * params_table.h - every parameter of kvblockd, one row each.
+ *
+ * The struct, the parsers (file, environment, command line), --help, --dump-config and the manual
+ * all come from these rows. Columns:
+ *   name     as in the file; KVBLOCKD_<NAME> in the environment; --<name> (or --na-me) on the command line
+ *   type     TEXT, CHOICE, FLAG, NUMBER, BYTES (with K, M, G, T as powers of 1024)
+ *   default  as text, read by the same parser as any other source
+ *   min, max of the value; of the length for TEXT
+ *   unit     of the value; the allowed words, separated by '|', for CHOICE
+ *   help     one sentence or two
+ */
+#ifndef KVB_PARAMS_TABLE_H
+#define KVB_PARAMS_TABLE_H
+
+#include <kvb/limits.h>
+
+#define KVB_PARAMS(X)                                                                              \
+	X(config, TEXT, "", 0, 4095, "", "File with parameters; empty = none.")                    \
+	X(http_listen, TEXT, "127.0.0.1", 1, 255, "",                                              \
+	  "Address or host name that the HTTP port is bound to. Anything but loopback needs "      \
+	  "tokens_file.")                                                                          \
+	X(http_port, NUMBER, "7333", 0, 65535, "",                                                 \
+	  "HTTP port; 0 = any free one, which is then printed and written to port_file.")          \
+	X(http_threads, NUMBER, "0", 0, 256, "", "Threads that serve HTTP; 0 = one per core.")     \
+	X(port_file, TEXT, "", 0, 4095, "",                                                        \
+	  "File that gets the bound port as a decimal number; empty = none.")                      \
+	X(store, TEXT, "./kvblock.db", 1, 4095, "",                                                \
+	  "Metadata store: an SQLite file on a local file system, made if absent.")                \
+	X(durability, CHOICE, "full", 0, 0, "full|normal",                                         \
+	  "full: an answer survives power loss. normal: it survives kill -9, and power loss after "\
+	  "the next sync.")                                                                        \
+	X(store_reserve, BYTES, "16M", 0, 1ull << 40, "bytes",                                     \
+	  "Disk space kept aside so that deletes still work when the store's disk is full.")       \
+	X(storage_root, TEXT, "./kvblock-data", 1, KVB_MAX_ROOT, "",                               \
+	  "Directory of the storage 'default', which is made at the first start.")                 \
+	X(storage_capacity, BYTES, "4G", 4096, 1ull << 60, "bytes",                                \
+	  "Most bytes that the storage 'default' may take. Set it higher later to let it grow.")   \
+	X(storage_file_size, BYTES, "0", 0, 1ull << 50, "bytes",                                   \
+	  "Length of one slab file of the storage 'default'; 0 = 1G, or the capacity if smaller.") \
+	X(storage_unit, BYTES, "64M", 4096, 1ull << 40, "bytes",                                   \
+	  "Smallest region that is given to one block size; a power of two.")                      \
+	X(default_group, TEXT, "default", 1, KVB_MAX_NAME, "",                                     \
+	  "Name of the group that is made at the first start, on the storage 'default'.")          \
+	X(tokens_file, TEXT, "", 0, 4095, "",                                                      \
+	  "File with one 'role tenant token' a line, role read, write or admin. Empty: every "     \
+	  "caller is admin, and only loopback may be bound. SIGHUP reads it again.")               \
+	X(owner_lease_ms, NUMBER, "5000", 1000, 60000, "ms",                                       \
+	  "How long this manager owns the store without renewing: a standby takes over after it.") \
+	X(lease_default_ms, NUMBER, "10000", 1, KVB_MAX_LEASE_MS, "ms",                            \
+	  "Lease of a lookup that names none.")                                                    \
+	X(lease_max_ms, NUMBER, "60000", 1, KVB_MAX_LEASE_MS, "ms", "Longest lease of a lookup.")  \
+	X(session_default_ms, NUMBER, "30000", 1, KVB_MAX_SESSION_MS, "ms",                        \
+	  "Time to write for a start that names none.")                                            \
+	X(session_max_ms, NUMBER, "600000", 1, KVB_MAX_SESSION_MS, "ms",                           \
+	  "Longest time to write of a session.")                                                   \
+	X(grace_ms, NUMBER, "2000", 0, 600000, "ms",                                               \
+	  "How long slots of a failed session rest after its deadline; 60000 on 3FS.")             \
+	X(max_sessions, NUMBER, "65536", 1, 16777216, "", "Sessions open at a time.")              \
+	X(leased_percent, NUMBER, "50", 1, 100, "percent",                                         \
+	  "Part of an instance's share that may be leased at a time.")                             \
+	X(open_percent, NUMBER, "50", 1, 100, "percent",                                           \
+	  "Part of the storages that open sessions may hold.")                                     \
+	X(free_percent, NUMBER, "2", 0, 50, "percent", "Eviction runs ahead to keep this free.")   \
+	X(journal_limit, BYTES, "256M", 1 << 20, 1ull << 36, "bytes",                              \
+	  "Bound of the journal; a quarter of it triggers a checkpoint.")                          \
+	X(body_max, BYTES, "32M", 1024, 1ull << 30, "bytes", "Longest request body.")              \
+	X(body_total_max, BYTES, "512M", 1024, 1ull << 40, "bytes",                                \
+	  "Bytes of request bodies held at a time, all connections together.")                     \
+	X(max_connections, NUMBER, "4096", 1, 1000000, "", "HTTP connections at a time.")          \
+	X(max_connections_per_ip, NUMBER, "0", 0, 1000000, "",                                     \
+	  "HTTP connections at a time from one address; 0 = no bound of its own.")                 \
+	X(idle_timeout_s, NUMBER, "60", 1, 3600, "s",                                              \
+	  "A connection that is idle, or too slow in sending its request or reading the answer, "  \
+	  "is closed after this.")                                                                 \
+	X(slow_ms, NUMBER, "200", 0, 3600000, "ms",                                                \
+	  "Requests that take at least this long are logged; 0 = none are.")                       \
+	X(log_level, CHOICE, "info", 0, 0, "error|warn|info|debug", "How much is logged.")         \
+	X(log_format, CHOICE, "text", 0, 0, "text|json", "Form of a log line.")                    \
+	X(log_file, TEXT, "", 0, 4095, "",                                                         \
+	  "Log file, appended to and opened again on SIGHUP; empty = standard error.")             \
+	X(log_refused, FLAG, "false", 0, 0, "",                                                    \
+	  "Log requests answered with 4xx at level info instead of debug.")                        \
+	X(metrics_open, FLAG, "false", 0, 0, "", "/metrics needs no token even where others do.")
+
+#endif

@@ -1,0 +1,29 @@
+/* main.h - the steps of the kvblockd program. */
+#ifndef KVB_MAIN_H
+#define KVB_MAIN_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+
+#include <kvb/core.h>
+#include <kvb/params.h>
+
+enum { EXIT_PROBLEM = 1, EXIT_USAGE = 2 };
+
+/* Sends the log where the parameters say; *fd is -1 or the log file's descriptor. */
+int kvb_sink_open(const struct kvb_params *p, int *fd, struct kvb_error *err);
+/* Opens the log file again under the same descriptor, after somebody moved it away. */
+void kvb_sink_reopen(const struct kvb_params *p, int fd);
+
+/* Serves until SIGTERM or SIGINT; returns the exit status. */
+int kvb_serve(const struct kvb_params *p);
+
+/* Makes the storage `default` and the group p->default_group where they are absent, and lets the
+ * storage grow when the parameters ask for it. Blocks. KVB_E_NOT_READY, KVB_E_NOT_OWNER: try again when
+ * the core is ready; other errors name the remedy. */
+int kvb_defaults_make(const struct kvb_params *p, struct kvb_core *core, struct kvb_error *err);
+
+/* `kvblockd fsck ...`: argv[0] is "fsck". 0 clean, 1 problems, 2 could not check. */
+int kvb_fsck_main(int argc, char **argv);
+
+#endif

@@ -1,0 +1,146 @@
+/*
+ * params_print.c - writes the parameter table for people: --help, --dump-config, --man.
+ *
+ * Reads the table and, for the dump, the values; owns nothing. One thread.
+ */
+#include "params_internal.h"
+
+#include <ctype.h>
+#include <string.h>
+
+/* Prints `text` in lines of at most `width`, each after `indent`. */
+static void wrap(FILE *out, const char *indent, size_t width, const char *text)
+{
+	size_t column = 0;
+
+	while (*text) {
+		size_t n = strcspn(text, " ");
+
+		if (column > 0 && column + 1 + n > width) {
+			fputc('\n', out);
+			column = 0;
+		}
+		fputs(column == 0 ? indent : " ", out);
+		column += n + (column > 0);
+		fprintf(out, "%.*s", (int)n, text);
+		text += n + (text[n] == ' ');
+	}
+	fputc('\n', out);
+}
+
+static void dashed(const char *name, char out[64])
+{
+	size_t i = 0;
+
+	for (; name[i] && i < 63; i++)
+		out[i] = name[i] == '_' ? '-' : name[i];
+	out[i] = '\0';
+}
+
+void kvb_params_help(FILE *out)
+{
+	fputs("Usage: kvblockd [--name value | --name=value]...\n"
+	      "       kvblockd fsck [--files] [--json] [--store PATH]\n\n"
+	      "The manager of KV-cache blocks. Needs no arguments: it listens on 127.0.0.1:7333 and keeps\n"
+	      "its state in ./kvblock.db and its blocks below ./kvblock-data.\n\n"
+	      "  --help, -h       this text\n"
+	      "  --version, -V    the version\n"
+	      "  --dump-config    the parameters in force, as a file for --config\n"
+	      "  --man            the manual page, as roff\n\n"
+	      "Parameters, from the file named by --config ('name = value' lines), the environment\n"
+	      "(KVBLOCKD_NAME) and the command line; later ones win:\n",
+	      out);
+	for (size_t i = 0; i < KVB_PARAM_COUNT; i++) {
+		const struct param *row = &kvb_param_rows[i];
+		char range[128], name[64];
+
+		kvb_param_range(row, range);
+		dashed(row->name, name);
+		fprintf(out, "\n  --%s (%s; default %s)\n", name, range, *row->initial ? row->initial : "none");
+		wrap(out, "      ", 88, row->help);
+	}
+}
+
+void kvb_params_dump(const struct kvb_params *p, FILE *out)
+{
+	static const char *const from[] = { "", ", from a file", ", from the environment",
+					    ", from the command line" };
+
+	fputs("# Parameters of kvblockd. Lines are 'name = value'; # begins a comment line.\n", out);
+	for (size_t i = 0; i < KVB_PARAM_COUNT; i++) {
+		const struct param *row = &kvb_param_rows[i];
+		char range[128], value[PARAM_VALUE_MAX];
+
+		if (i == KVB_PARAM_config)
+			continue; /* a file cannot name another */
+		kvb_param_range(row, range);
+		kvb_param_render(p, (enum kvb_param)i, value);
+		fputc('\n', out);
+		wrap(out, "# ", 90, row->help);
+		fprintf(out, "# %s; default %s%s\n", range, *row->initial ? row->initial : "none",
+			from[p->source[i]]);
+		fprintf(out, "%s =%s%s\n", row->name, *value ? " " : "", value);
+	}
+}
+
+/* Text for roff: '-' must stay a minus, a backslash a backslash, a leading dot no request. */
+static void roff(FILE *out, const char *s)
+{
+	if (*s == '.' || *s == '\'')
+		fputs("\\&", out);
+	for (; *s; s++) {
+		if (*s == '-')
+			fputs("\\-", out);
+		else if (*s == '\\')
+			fputs("\\e", out);
+		else
+			fputc(*s, out);
+	}
+}
+
+static void man_head(FILE *out)
+{
+	fputs(".TH KVBLOCKD 8 \"\" \"kvblockd " KVB_VERSION "\" \"System Administration\"\n"
+	      ".SH NAME\nkvblockd \\- manager of KV\\-cache blocks\n"
+	      ".SH SYNOPSIS\n.B kvblockd\n[\\fB\\-\\-\\fIname value\\fR]...\n.br\n"
+	      ".B kvblockd fsck\n[\\fB\\-\\-files\\fR] [\\fB\\-\\-json\\fR] "
+	      "[\\fB\\-\\-store\\fR \\fIpath\\fR]\n"
+	      ".SH DESCRIPTION\n"
+	      "Knows where every KV\\-cache block of a fleet of language\\-model servers lies inside a few\n"
+	      "slab files. Clients ask it over HTTP and move the bytes themselves. A second kvblockd on the\n"
+	      "same store waits as standby and takes over when the first one dies.\n.PP\n"
+	      ".B kvblockd fsck\n"
+	      "checks a store that no manager runs on: exit status 0 when clean, 1 with problems, 2 when it\n"
+	      "could not check. \\fB\\-\\-files\\fR checks the slab files too.\n"
+	      ".SH OPTIONS\n"
+	      "Each parameter may stand in the file named by \\fB\\-\\-config\\fR as \\fIname\\fR = "
+	      "\\fIvalue\\fR, in\nthe environment as \\fBKVBLOCKD_\\fINAME\\fR, or on the command line; "
+	      "later ones win.\n",
+	      out);
+}
+
+void kvb_params_man(FILE *out)
+{
+	man_head(out);
+	for (size_t i = 0; i < KVB_PARAM_COUNT; i++) {
+		const struct param *row = &kvb_param_rows[i];
+		char range[128], name[64];
+
+		kvb_param_range(row, range);
+		dashed(row->name, name);
+		fputs(".TP\n\\fB\\-\\-", out);
+		roff(out, name);
+		fputs("\\fR (", out);
+		roff(out, range);
+		fputs("; default ", out);
+		roff(out, *row->initial ? row->initial : "none");
+		fputs(")\n", out);
+		roff(out, row->help);
+		fputc('\n', out);
+	}
+	fputs(".SH SIGNALS\n.TP\n.B SIGTERM, SIGINT\nRunning requests end, the state is checkpointed, exit "
+	      "status 0. A second one exits at once.\n.TP\n.B SIGHUP\nReads tokens_file again and opens "
+	      "log_file again.\n"
+	      ".SH SEE ALSO\n.BR kvblock (1)\n",
+	      out);
+}

@@ -1,0 +1,330 @@
+/*
+ * serve.c - the running manager: start in order, wait for signals, end in order.
+ *
+ * Start: log, port (so that a taken one is told before anything is touched), store, core, HTTP. The
+ * HTTP port answers at once: /healthz, and /readyz says why if it is not ready yet. A thread of its own
+ * waits for the core to own its partition and makes the default objects; main's thread only waits for
+ * signals, so that SIGTERM is heard whatever hangs. End: requests drain, the core checkpoints, all is
+ * released; if something hangs on a dead mount the process leaves without it, its state being durable.
+ */
+#include "main.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <pthread.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <kvb/front.h>
+#include <kvb/log.h>
+#include <kvb/store.h>
+
+#define DRAIN_MS 10000
+#define POLL_MS 200
+
+struct service {
+	const struct kvb_params *p;
+	int log_fd;
+	struct kvb_store *store;
+	struct kvb_core *core;
+	struct kvb_front *front;
+	pthread_t defaults; /* makes the default objects, then ends */
+	bool has_defaults;
+	bool has_port_file;
+	atomic_bool stopping;
+	atomic_int exit_status;
+};
+
+/* ---- start ------------------------------------------------------------------------------------ */
+
+static struct kvb_front_options front_options(const struct kvb_params *p)
+{
+	struct kvb_front_options o;
+
+	kvb_front_options_init(&o);
+	o.listen = p->http_listen;
+	o.port = (uint16_t)p->http_port;
+	o.threads = (uint32_t)p->http_threads;
+	o.tokens_file = p->tokens_file;
+	o.body_max = p->body_max;
+	o.body_total_max = p->body_total_max;
+	o.max_connections = (uint32_t)p->max_connections;
+	o.max_connections_per_ip = (uint32_t)p->max_connections_per_ip;
+	o.idle_timeout_ms = (uint32_t)p->idle_timeout_s * 1000;
+	o.slow_ms = (uint32_t)p->slow_ms;
+	o.log_refused = p->log_refused;
+	o.metrics_open = p->metrics_open;
+	return o;
+}
+
+static struct kvb_core_options core_options(const struct kvb_params *p, struct kvb_store *store)
+{
+	struct kvb_core_options o;
+
+	kvb_core_options_init(&o);
+	o.store = store;
+	o.owner_lease_ms = (uint32_t)p->owner_lease_ms;
+	o.lease_default_ms = (uint32_t)p->lease_default_ms;
+	o.lease_max_ms = (uint32_t)p->lease_max_ms;
+	o.session_default_ms = (uint32_t)p->session_default_ms;
+	o.session_max_ms = (uint32_t)p->session_max_ms;
+	o.grace_ms = (uint32_t)p->grace_ms;
+	o.max_sessions = (uint32_t)p->max_sessions;
+	o.leased_percent = (uint32_t)p->leased_percent;
+	o.open_percent = (uint32_t)p->open_percent;
+	o.free_percent = (uint32_t)p->free_percent;
+	o.journal_limit = p->journal_limit;
+	return o;
+}
+
+static int open_store(struct service *s, struct kvb_error *err)
+{
+	const struct kvb_store_options o = {
+		.path = s->p->store,
+		.durability = strcmp(s->p->durability, "full") == 0 ? KVB_DURABILITY_FULL
+								      : KVB_DURABILITY_NORMAL,
+		.reserve_bytes = s->p->store_reserve,
+	};
+	struct kvb_error cause;
+	int rc = kvb_store_open(&kvb_store_sqlite, &o, &s->store, &cause);
+
+	if (rc == KVB_OK)
+		return KVB_OK;
+	return kvb_fail(err, rc, "store",
+			"cannot open the store %.120s: %.160s (--store names it; it must be a writable file on "
+			"a local file system)",
+			s->p->store, cause.message);
+}
+
+/* Complete or not there: whoever waits for the file reads the whole number. */
+static int write_port_file(struct service *s, struct kvb_error *err)
+{
+	const char *path = s->p->port_file;
+	char temporary[4200];
+	FILE *f;
+	bool good;
+
+	if (!*path)
+		return KVB_OK;
+	snprintf(temporary, sizeof temporary, "%s.new", path);
+	f = fopen(temporary, "we");
+	good = f && fprintf(f, "%u\n", kvb_front_port(s->front)) > 0;
+	if (f && fclose(f) != 0)
+		good = false;
+	if (!good || rename(temporary, path) != 0)
+		return kvb_fail(err, KVB_E_IO, "port_file", "cannot write port_file %.200s: %s", path,
+				strerror(errno));
+	s->has_port_file = true;
+	return KVB_OK;
+}
+
+/* Connections need descriptors: take what the administrator allows. */
+static void raise_file_limit(const struct kvb_params *p)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) != 0)
+		return;
+	limit.rlim_cur = limit.rlim_max;
+	setrlimit(RLIMIT_NOFILE, &limit);
+	if (limit.rlim_cur != RLIM_INFINITY && limit.rlim_cur < p->max_connections + 64)
+		kvb_log(KVB_LOG_WARN, "main",
+			"max_connections is %" PRIu64 " but the process may open only %ju files: raise 'ulimit -n'",
+			p->max_connections, (uintmax_t)limit.rlim_cur);
+}
+
+static int start(struct service *s, struct kvb_error *err)
+{
+	struct kvb_front_options fo = front_options(s->p);
+	struct kvb_core_options co;
+	int rc = kvb_front_create(&fo, &s->front, err);
+
+	if (rc == KVB_OK)
+		rc = open_store(s, err);
+	if (rc != KVB_OK)
+		return rc;
+	kvb_front_store(s->front, s->store);
+	co = core_options(s->p, s->store);
+	rc = kvb_core_create(&co, &s->core, err);
+	if (rc == KVB_OK)
+		rc = kvb_front_start(s->front, s->core, err);
+	if (rc == KVB_OK)
+		rc = write_port_file(s, err);
+	if (rc == KVB_OK)
+		kvb_log(KVB_LOG_INFO, "main", "listening on %s", kvb_front_url(s->front));
+	return rc;
+}
+
+/* ---- default objects -------------------------------------------------------------------------- */
+
+/* The one line on standard output that tells people and scripts that work can begin. */
+static void say_ready(struct service *s)
+{
+	struct kvb_storage_view *v = NULL;
+	struct kvb_arena a;
+	struct kvb_error err;
+	uint32_t n = 0;
+
+	kvb_arena_init(&a);
+	if (kvb_core_storages(s->core, NULL, &a, &v, &n, &err) != KVB_OK)
+		n = 0;
+	printf("kvblockd " KVB_VERSION " ready: %s, store %s (%s), storages", kvb_front_url(s->front),
+	       s->p->store, s->p->durability);
+	for (uint32_t i = 0; i < n; i++)
+		printf("%s %s (%s%s%s, %" PRIu64 " MiB%s)", i ? "," : "", v[i].spec.name, v[i].spec.type,
+		       *v[i].spec.root ? " " : "", v[i].spec.root, v[i].spec.capacity >> 20,
+		       v[i].healthy ? "" : ", not usable now");
+	printf("\n");
+	fflush(stdout);
+	kvb_arena_destroy(&a);
+}
+
+static void *make_defaults(void *arg)
+{
+	struct service *s = arg;
+	bool told = false;
+	struct kvb_error err;
+	int rc = KVB_E_NOT_READY;
+
+	while (!atomic_load(&s->stopping) && (rc == KVB_E_NOT_READY || rc == KVB_E_NOT_OWNER)) {
+		if (kvb_core_wait_ready(s->core, POLL_MS) == KVB_OK)
+			rc = kvb_defaults_make(s->p, s->core, &err);
+		else if (!told && kvb_core_state_get(s->core) == KVB_CORE_STANDBY) {
+			kvb_log(KVB_LOG_INFO, "main", "standby: another manager owns the store %s",
+				s->p->store);
+			told = true;
+		}
+	}
+	if (rc == KVB_OK) {
+		say_ready(s);
+	} else if (!atomic_load(&s->stopping)) {
+		kvb_log(KVB_LOG_ERROR, "main", "%s", err.message);
+		atomic_store(&s->exit_status, EXIT_PROBLEM);
+		kill(getpid(), SIGTERM); /* main's thread ends everything in order */
+	}
+	return NULL;
+}
+
+/* ---- signals ---------------------------------------------------------------------------------- */
+
+static void leave_at_once(int number)
+{
+	(void)number;
+	_exit(EXIT_PROBLEM);
+}
+
+static void reload(struct service *s)
+{
+	struct kvb_error err;
+
+	kvb_sink_reopen(s->p, s->log_fd);
+	if (kvb_front_reload(s->front, &err) == KVB_OK)
+		kvb_log(KVB_LOG_INFO, "main", "SIGHUP: tokens and log file opened again");
+	else
+		kvb_log(KVB_LOG_ERROR, "main", "SIGHUP: the old tokens stay in force: %s", err.message);
+}
+
+static void wait_for_end(struct service *s, const sigset_t *signals)
+{
+	for (;;) {
+		int number = sigwaitinfo(signals, NULL);
+
+		if (number == SIGHUP)
+			reload(s);
+		else if (number == SIGTERM || number == SIGINT)
+			return;
+	}
+}
+
+/* From here on a second SIGTERM or SIGINT ends the process at once. */
+static void arm_second_signal(const sigset_t *signals)
+{
+	struct sigaction action = { .sa_handler = leave_at_once };
+
+	sigaction(SIGTERM, &action, NULL);
+	sigaction(SIGINT, &action, NULL);
+	pthread_sigmask(SIG_UNBLOCK, signals, NULL);
+}
+
+/* ---- end -------------------------------------------------------------------------------------- */
+
+static bool join_defaults(struct service *s)
+{
+	struct timespec end;
+
+	if (!s->has_defaults)
+		return true;
+	clock_gettime(CLOCK_REALTIME, &end);
+	end.tv_sec += 2;
+	return pthread_timedjoin_np(s->defaults, NULL, &end) == 0;
+}
+
+static void release(struct service *s)
+{
+	kvb_front_destroy(s->front);
+	if (s->core)
+		kvb_core_destroy(s->core);
+	if (s->store)
+		kvb_store_close(s->store);
+	if (s->log_fd >= 0) {
+		kvb_log_setup(STDERR_FILENO, false, KVB_LOG_INFO);
+		close(s->log_fd);
+	}
+}
+
+static void stop(struct service *s)
+{
+	uint32_t left;
+
+	kvb_log(KVB_LOG_INFO, "main", "stopping: running requests may end");
+	atomic_store(&s->stopping, true);
+	if (s->has_port_file)
+		unlink(s->p->port_file);
+	left = kvb_front_drain(s->front, DRAIN_MS);
+	if (left > 0)
+		kvb_log(KVB_LOG_WARN, "main", "%" PRIu32 " requests did not end in %d s", left, DRAIN_MS / 1000);
+	kvb_core_shutdown(s->core);
+	if (!join_defaults(s) || !kvb_front_quiet(s->front, 1000)) {
+		kvb_log(KVB_LOG_WARN, "main", "leaving calls behind that hang in a file system");
+		_exit(atomic_load(&s->exit_status));
+	}
+	release(s);
+	kvb_log(KVB_LOG_INFO, "main", "stopped");
+}
+
+int kvb_serve(const struct kvb_params *p)
+{
+	struct service s = { .p = p, .log_fd = -1 };
+	struct kvb_error err;
+	sigset_t signals;
+
+	/* Blocked in every thread; main's takes them with sigwaitinfo. */
+	sigemptyset(&signals);
+	sigaddset(&signals, SIGTERM);
+	sigaddset(&signals, SIGINT);
+	sigaddset(&signals, SIGHUP);
+	pthread_sigmask(SIG_BLOCK, &signals, NULL);
+	if (kvb_sink_open(p, &s.log_fd, &err) != KVB_OK) {
+		fprintf(stderr, "kvblockd: %s\n", err.message);
+		return EXIT_PROBLEM;
+	}
+	raise_file_limit(p);
+	if (start(&s, &err) != KVB_OK) {
+		kvb_log(KVB_LOG_ERROR, "main", "cannot start: %s", err.message);
+		if (s.core)
+			kvb_core_shutdown(s.core);
+		release(&s);
+		return EXIT_PROBLEM;
+	}
+	s.has_defaults = pthread_create(&s.defaults, NULL, make_defaults, &s) == 0;
+	if (s.has_defaults)
+		wait_for_end(&s, &signals);
+	else
+		atomic_store(&s.exit_status, EXIT_PROBLEM);
+	arm_second_signal(&signals);
+	stop(&s);
+	return atomic_load(&s.exit_status);
+}
