@@ -71,7 +71,8 @@ static uint32_t hold_new(struct kvb_pool *p, uint32_t slab, uint32_t first, uint
 }
 
 /* The hold for a range of slots: the newest one if the range continues it, as when the blocks of a
- * session are held one after another, else a new one. */
+ * session are held one after another, else a new one. A newest one that has ended matches no slab;
+ * one without live slots may be extended like any other. */
 static uint32_t hold_for(struct kvb_pool *p, const struct slab *s, uint32_t first, uint32_t count,
 			 uint64_t until)
 {
@@ -174,7 +175,6 @@ void kvb_hold_drop(struct kvb_pool *p, struct slab *s, uint32_t first, uint32_t 
 	for (uint32_t at = first; (n = next_held(s, at, end, &run)) > 0; at = run + n) {
 		unmark(p, s, (struct kvb_run){ s->handle, run, n }, s->owner[run]);
 	}
-	p->last_hold = NO_HOLD; /* its slab may be about to close */
 }
 
 /* Frees the slots of the range that hold `id` still has; the slab may close. Returns how many. */
@@ -217,8 +217,6 @@ static uint64_t release_hold(struct kvb_pool *p, uint32_t id)
 	assert(h->live == 0);
 	*h = (struct hold){ .slab = NO_SLAB, .first = p->spare_hold };
 	p->spare_hold = id;
-	if (p->last_hold == id)
-		p->last_hold = NO_HOLD;
 	return freed;
 }
 
