@@ -73,4 +73,13 @@ int kvb_storage_remove_file(struct kvb_storage *s, uint32_t file, struct kvb_err
 /* Health: the root is there, ours, writable. */
 int kvb_storage_probe(struct kvb_storage *s, struct kvb_storage_health *out, struct kvb_error *err);
 
+/* What the wrapper counted since open (the open itself is not counted). */
+struct kvb_storage_counters {
+	uint64_t calls;
+	uint64_t errors;
+	uint64_t busy_us; /* summed over calls */
+	uint64_t max_us;  /* the slowest call */
+};
+void kvb_storage_counters_get(const struct kvb_storage *s, struct kvb_storage_counters *out);
+
 #endif

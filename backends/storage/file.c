@@ -1,0 +1,190 @@
+/*
+ * file.c - the `file` storage: slab files in one directory of any POSIX mount.
+ *
+ * Owns the opened storage (struct file_storage); the directory is root.c's subject, the files in it
+ * slab.c's. Every member enters the root anew, so that each answer is about the file system that is
+ * mounted now. Called from any thread, blocks with the file system; takes the storage's lock only
+ * inside root.c, never across I/O. It never reads or writes block bytes.
+ *
+ * A full file system is not a failure here: slab files are allocated in advance, so blocks in them
+ * stay good and writable. The probe then reports no free bytes, and no new file is made.
+ */
+#include "file.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include "fs.h"
+#include <kvb/mem.h>
+
+#define SLACK_MIN ((uint64_t)64 << 20)
+
+static void file_close(void *self)
+{
+	struct file_storage *s = self;
+
+	kvb_mutex_destroy(&s->lock);
+	kvb_free(s->name);
+	kvb_free(s->root);
+	kvb_free(s);
+}
+
+static struct file_storage *make(const struct kvb_storage_config *c)
+{
+	struct file_storage *s = kvb_calloc(1, sizeof *s);
+
+	if (!s)
+		return NULL;
+	kvb_mutex_init(&s->lock);
+	s->name = kvb_strdup(c->name);
+	s->root = kvb_strdup(c->root);
+	s->unit = c->unit;
+	memcpy(s->uuid, c->uuid, sizeof s->uuid);
+	if (s->name && s->root)
+		return s;
+	file_close(s);
+	return NULL;
+}
+
+/* Is it there, ours, and writable (or merely full)? */
+static int prove(struct file_storage *s, bool may_create, struct kvb_error *err)
+{
+	int dir, rc;
+
+	rc = may_create ? kvb_root_claim(s, err) : KVB_OK;
+	if (rc == KVB_OK)
+		rc = kvb_root_enter(s, &dir, err);
+	if (rc != KVB_OK)
+		return rc;
+	rc = kvb_root_try_write(s, dir, err);
+	if (rc == KVB_E_NO_SPACE)
+		rc = KVB_OK;
+	if (rc == KVB_OK)
+		kvb_fs_sweep(dir);
+	close(dir);
+	return rc;
+}
+
+static int file_open(const struct kvb_storage_config *c, void **self, struct kvb_error *err)
+{
+	struct file_storage *s;
+	int rc;
+
+	if (!c->root || c->root[0] != '/')
+		return kvb_fail(err, KVB_E_INVALID, "root", "the root must be an absolute path");
+	s = make(c);
+	if (!s)
+		return kvb_fail(err, KVB_E_NOMEM, NULL, "out of memory");
+	rc = prove(s, c->may_create, err);
+	if (rc != KVB_OK) {
+		file_close(s);
+		return rc;
+	}
+	kvb_error_clear(err);
+	*self = s;
+	return KVB_OK;
+}
+
+static int file_create(void *self, uint32_t file, uint64_t length, struct kvb_error *err)
+{
+	int dir;
+	int rc = kvb_root_enter(self, &dir, err);
+
+	if (rc != KVB_OK)
+		return rc;
+	rc = kvb_slab_create(self, dir, file, length, err);
+	close(dir);
+	return rc;
+}
+
+static int file_check(void *self, uint32_t file, uint64_t length, struct kvb_error *err)
+{
+	int dir;
+	int rc = kvb_root_enter(self, &dir, err);
+
+	if (rc != KVB_OK)
+		return rc;
+	rc = kvb_slab_check(self, dir, file, length, err);
+	close(dir);
+	return rc;
+}
+
+static int file_remove(void *self, uint32_t file, struct kvb_error *err)
+{
+	int dir;
+	int rc = kvb_root_enter(self, &dir, err);
+
+	if (rc != KVB_OK)
+		return rc;
+	rc = kvb_slab_remove(self, dir, file, err);
+	close(dir);
+	return rc;
+}
+
+static uint64_t blocks_to_bytes(uint64_t blocks, uint64_t size)
+{
+	return size && blocks > UINT64_MAX / size ? UINT64_MAX : blocks * size;
+}
+
+/* The last bytes of a file system are slow to get and shared with others: we leave 1 %, at least
+ * 64 MiB, but never more than a sixteenth, so that tiny ones stay usable. */
+static uint64_t slack_of(uint64_t total)
+{
+	uint64_t slack = total / 100 > SLACK_MIN ? total / 100 : SLACK_MIN;
+
+	return slack < total / 16 ? slack : total / 16;
+}
+
+static int measure(const struct file_storage *s, int dir, bool full, struct kvb_storage_health *out,
+		   struct kvb_error *err)
+{
+	struct statvfs v;
+	uint64_t free_bytes, slack;
+
+	if (fstatvfs(dir, &v) != 0)
+		return kvb_fs_fail(err, errno, "cannot ask for the free space of the file system", s->root);
+	if (v.f_blocks == 0) { /* file systems without a bound, such as ramfs */
+		*out = (struct kvb_storage_health){ full ? 0 : UINT64_MAX, UINT64_MAX };
+		return KVB_OK;
+	}
+	out->total_bytes = blocks_to_bytes(v.f_blocks, v.f_frsize);
+	free_bytes = full ? 0 : blocks_to_bytes(v.f_bavail, v.f_frsize);
+	slack = slack_of(out->total_bytes);
+	out->free_bytes = free_bytes > slack ? free_bytes - slack : 0;
+	return KVB_OK;
+}
+
+static int file_probe(void *self, struct kvb_storage_health *out, struct kvb_error *err)
+{
+	struct file_storage *s = self;
+	struct kvb_storage_health health;
+	int dir;
+	int rc = kvb_root_enter(s, &dir, err);
+
+	if (rc != KVB_OK)
+		return rc;
+	rc = kvb_root_try_write(s, dir, err);
+	if (rc == KVB_OK || rc == KVB_E_NO_SPACE)
+		rc = measure(s, dir, rc == KVB_E_NO_SPACE, &health, err);
+	close(dir);
+	if (rc != KVB_OK)
+		return rc;
+	kvb_error_clear(err);
+	*out = health;
+	return KVB_OK;
+}
+
+const struct kvb_storage_ops kvb_storage_file = {
+	.size = sizeof(struct kvb_storage_ops),
+	.type = "file",
+	.header = FILE_HEADER,
+	.trailer = FILE_TRAILER,
+	.open = file_open,
+	.close = file_close,
+	.create_file = file_create,
+	.check_file = file_check,
+	.remove_file = file_remove,
+	.probe = file_probe,
+};

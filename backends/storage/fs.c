@@ -1,0 +1,226 @@
+/*
+ * fs.c - file system steps for the `file` storage: complete reads and writes, real allocation, and
+ * files that appear under their name only when they are complete and on stable media.
+ *
+ * No state and no locks of its own. Called from whatever thread called the storage; every function
+ * can block for as long as the file system does.
+ *
+ * Never here: a name with a slash, a followed symbolic link, posix_fallocate. Its emulation writes
+ * a byte per block where fallocate(2) is missing, which on file systems with large chunks means a read
+ * and a rewrite of a chunk each time; plain zeros, written in order, are honest and faster.
+ */
+#include "fs.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <kvb/mem.h>
+
+#define TEMP_PREFIX ".kvblock-tmp-"
+#define TEMP_NAME_MAX 128
+#define ZEROS ((size_t)1 << 20)
+
+int kvb_fs_status(int error)
+{
+	switch (error) {
+	case ENOSPC:
+	case EDQUOT:
+		return KVB_E_NO_SPACE;
+	case ENOMEM:
+		return KVB_E_NOMEM;
+	case ELOOP:
+	case EISDIR:
+		return KVB_E_FOREIGN;
+	case EFBIG:
+	case ENAMETOOLONG:
+		return KVB_E_INVALID;
+	case EACCES:
+	case EPERM:
+	case EROFS:
+	case ENOENT:
+	case ENOTDIR:
+	case ENODEV:
+	case ENXIO:
+	case ESTALE:
+	case ENOTCONN:
+	case ETIMEDOUT:
+	case EHOSTDOWN:
+		return KVB_E_UNAVAILABLE;
+	default:
+		return KVB_E_IO;
+	}
+}
+
+int kvb_fs_fail(struct kvb_error *err, int error, const char *what, const char *path)
+{
+	char text[128];
+
+	return kvb_fail(err, kvb_fs_status(error), NULL, "%s: %s (%s)", what,
+			strerror_r(error, text, sizeof text), path);
+}
+
+int kvb_fs_open(int dir, const char *name, int *fd)
+{
+	*fd = openat(dir, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	return *fd < 0 ? errno : 0;
+}
+
+int kvb_fs_read(int fd, uint64_t at, void *out, size_t n, size_t *got)
+{
+	*got = 0;
+	while (*got < n) {
+		ssize_t k = pread(fd, (char *)out + *got, n - *got, (off_t)(at + *got));
+
+		if (k < 0 && errno == EINTR)
+			continue;
+		if (k < 0)
+			return errno;
+		if (k == 0)
+			break;
+		*got += (size_t)k;
+	}
+	return 0;
+}
+
+int kvb_fs_write(int fd, uint64_t at, const void *p, size_t n)
+{
+	for (size_t done = 0; done < n;) {
+		ssize_t k = pwrite(fd, (const char *)p + done, n - done, (off_t)(at + done));
+
+		if (k < 0 && errno == EINTR)
+			continue;
+		if (k < 0)
+			return errno;
+		if (k == 0)
+			return EIO;
+		done += (size_t)k;
+	}
+	return 0;
+}
+
+static int write_zeros(int fd, uint64_t length)
+{
+	void *zeros = kvb_calloc(1, ZEROS);
+	int error = zeros ? 0 : ENOMEM;
+
+	for (uint64_t at = 0; error == 0 && at < length; at += ZEROS)
+		error = kvb_fs_write(fd, at, zeros, length - at < ZEROS ? (size_t)(length - at) : ZEROS);
+	kvb_free(zeros);
+	return error;
+}
+
+int kvb_fs_allocate(int fd, uint64_t length)
+{
+	int error;
+
+	do
+		error = fallocate(fd, 0, 0, (off_t)length) == 0 ? 0 : errno;
+	while (error == EINTR);
+	return error == EOPNOTSUPP || error == ENOSYS ? write_zeros(fd, length) : error;
+}
+
+static void temp_name(const char *name, char out[TEMP_NAME_MAX])
+{
+	snprintf(out, TEMP_NAME_MAX, "%s%s", TEMP_PREFIX, name);
+}
+
+bool kvb_fs_is_temp(const char *name)
+{
+	return strncmp(name, TEMP_PREFIX, sizeof TEMP_PREFIX - 1) == 0;
+}
+
+/* File systems without flock(2) answer with other errors than this one: there we go on without. */
+static bool held_by_another(int fd)
+{
+	return flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+}
+
+/* The umask decides who else may use the file: clients often run as another user. */
+int kvb_fs_temp_open(int dir, const char *name, int *fd)
+{
+	char temp[TEMP_NAME_MAX];
+
+	temp_name(name, temp);
+	*fd = openat(dir, temp, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
+	if (*fd < 0)
+		return errno;
+	if (held_by_another(*fd)) {
+		/* A sweep came between our two calls; it removes the file that nobody needs now. */
+		close(*fd);
+		return EEXIST;
+	}
+	return 0;
+}
+
+/* rename(2) that never replaces. Where the file system cannot do that in one step, the check before
+ * it is enough: one manager owns a storage, and a second one would bring another temporary name. */
+static int rename_new(int dir, const char *from, const char *to)
+{
+	if (renameat2(dir, from, dir, to, RENAME_NOREPLACE) == 0)
+		return 0;
+	if (errno != EINVAL && errno != ENOSYS)
+		return errno;
+	if (faccessat(dir, to, F_OK, AT_SYMLINK_NOFOLLOW) == 0)
+		return EEXIST;
+	return renameat(dir, from, dir, to) == 0 ? 0 : errno;
+}
+
+int kvb_fs_temp_publish(int dir, const char *name, int fd)
+{
+	char temp[TEMP_NAME_MAX];
+	int error = fsync(fd) == 0 ? 0 : errno;
+
+	temp_name(name, temp);
+	if (error == 0)
+		error = rename_new(dir, temp, name);
+	if (error != 0) {
+		kvb_fs_temp_drop(dir, name, fd);
+		return error;
+	}
+	close(fd);
+	return fsync(dir) == 0 ? 0 : errno;
+}
+
+void kvb_fs_temp_drop(int dir, const char *name, int fd)
+{
+	char temp[TEMP_NAME_MAX];
+
+	temp_name(name, temp);
+	unlinkat(dir, temp, 0);
+	close(fd);
+}
+
+static void sweep_one(int dir, const char *name)
+{
+	struct stat st;
+	int fd;
+
+	if (kvb_fs_open(dir, name, &fd) != 0)
+		return;
+	if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && !held_by_another(fd))
+		unlinkat(dir, name, 0);
+	close(fd);
+}
+
+void kvb_fs_sweep(int dir)
+{
+	int fd = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *d = fd < 0 ? NULL : fdopendir(fd);
+	struct dirent *e;
+
+	if (!d) {
+		if (fd >= 0)
+			close(fd);
+		return;
+	}
+	while ((e = readdir(d)) != NULL)
+		if (kvb_fs_is_temp(e->d_name))
+			sweep_one(dir, e->d_name);
+	closedir(d);
+}

@@ -1,0 +1,47 @@
+/*
+ * fs.h - the few file system steps that the `file` storage is made of.
+ *
+ * Every name is one component, relative to an open directory, and never a symbolic link that is
+ * followed: nothing here can leave the directory. Private to the component. Any thread.
+ *
+ * A file is made under a temporary name, locked with flock(2) while its maker lives, and moved to its
+ * real name when it is complete and synced. The kernel drops the lock with the process, so an
+ * unlocked temporary file is the leftover of a crash and may be swept away.
+ */
+#ifndef KVB_STORAGE_FS_H
+#define KVB_STORAGE_FS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <kvb/status.h>
+
+/* Status for an errno: no space, not reachable, foreign (a link where a file belongs), else I/O. */
+int kvb_fs_status(int error);
+/* Sets *err to "<what>: <text of error> (<path>)" with the status for `error`, and returns that. */
+int kvb_fs_fail(struct kvb_error *err, int error, const char *what, const char *path);
+
+/* Opens an existing file for reading. 0 or an errno (ELOOP: it is a symbolic link). Never waits for
+ * the other end of a FIFO. */
+int kvb_fs_open(int dir, const char *name, int *fd);
+/* Reads up to `n` bytes at `at`; *got is less than `n` only at the end of the file. 0 or an errno. */
+int kvb_fs_read(int fd, uint64_t at, void *out, size_t n, size_t *got);
+/* Writes all `n` bytes at `at`. 0 or an errno. */
+int kvb_fs_write(int fd, uint64_t at, const void *p, size_t n);
+/* Really allocates bytes 0..length-1, which read as zeros then. 0 or an errno. */
+int kvb_fs_allocate(int fd, uint64_t length);
+
+/* True for a name that kvb_fs_temp_open gives to an unfinished file. */
+bool kvb_fs_is_temp(const char *name);
+/* Makes and locks the temporary file of `name`. EEXIST: a living process is making the same file. */
+int kvb_fs_temp_open(int dir, const char *name, int *fd);
+/* Syncs the temporary file of `name`, moves it to `name` and syncs the directory. EEXIST when `name`
+ * is taken: neither is changed. Closes `fd` in every case. */
+int kvb_fs_temp_publish(int dir, const char *name, int fd);
+/* Removes the temporary file of `name` and closes `fd`. */
+void kvb_fs_temp_drop(int dir, const char *name, int fd);
+/* Removes temporary files whose makers are dead. What cannot be removed stays for the next sweep. */
+void kvb_fs_sweep(int dir);
+
+#endif

@@ -1,0 +1,301 @@
+/*
+ * root.c - the root directory of a `file` storage and its marker.
+ *
+ * The marker `kvblock-storage` is what separates our directory from everybody else's. A directory
+ * that holds anything without it is never touched; a directory whose marker names another storage is
+ * refused; a directory that the registry knows but that has no marker is most likely an empty mount
+ * point, and is refused too rather than formatted under blocks that exist elsewhere.
+ *
+ * Owns no state but dev and ino of the storage (under its lock). Called from any thread, blocks with
+ * the file system. It never removes anything but leftovers of its own crashes.
+ */
+#include "file.h"
+#include "fs.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <kvb/clock.h>
+#include <kvb/log.h>
+#include <kvb/mem.h>
+
+#define PROBE_FILE ".kvblock-probe"
+
+static int open_root(const struct file_storage *s, int *dir)
+{
+	*dir = open(s->root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	return *dir < 0 ? errno : 0;
+}
+
+static int fail_root(const struct file_storage *s, int error, struct kvb_error *err)
+{
+	switch (error) {
+	case ENOENT:
+		return kvb_fail(err, KVB_E_UNAVAILABLE, "root",
+				"the directory of storage '%s' does not exist: is the file system "
+				"mounted? (%s)",
+				s->name, s->root);
+	case ENOTDIR:
+		return kvb_fail(err, KVB_E_FOREIGN, "root", "the root is not a directory (%s)", s->root);
+	default:
+		return kvb_fs_fail(err, error, "cannot open the root directory", s->root);
+	}
+}
+
+int kvb_superblock_read(int fd, uint64_t at, const char *name, uint8_t raw[KVB_SUPERBLOCK_SIZE],
+			struct kvb_superblock *out, struct kvb_error *err)
+{
+	struct kvb_error why = { 0 };
+	size_t got;
+	int error = kvb_fs_read(fd, at, raw, KVB_SUPERBLOCK_SIZE, &got);
+	int rc;
+
+	if (error != 0)
+		return kvb_fs_fail(err, error, "cannot read the superblock", name);
+	if (got != KVB_SUPERBLOCK_SIZE)
+		return kvb_fail(err, KVB_E_CORRUPT, NULL, "too short for a superblock: it was cut off (%s)",
+				name);
+	rc = kvb_superblock_decode(raw, out, &why);
+	return rc == KVB_OK ? rc : kvb_fail(err, rc, NULL, "%s (%s)", why.message, name);
+}
+
+/* ---- making a root ---------------------------------------------------------------------------- */
+
+/* Only the last component is made: a missing parent is more likely a missing mount than a wish. */
+static int make_root(const struct file_storage *s, struct kvb_error *err)
+{
+	char *parent;
+	int fd;
+
+	if (mkdir(s->root, 0777) != 0) {
+		if (errno == EEXIST)
+			return KVB_OK;
+		if (errno == ENOENT)
+			return kvb_fail(err, KVB_E_UNAVAILABLE, "root",
+					"the parent of the root directory does not exist: is the file "
+					"system mounted? (%s)",
+					s->root);
+		return kvb_fs_fail(err, errno, "cannot make the root directory", s->root);
+	}
+	parent = kvb_strdup(s->root);
+	if (!parent)
+		return kvb_fail(err, KVB_E_NOMEM, NULL, "out of memory");
+	for (size_t n = strlen(parent); n > 1 && parent[n - 1] == '/'; n--)
+		parent[n - 1] = '\0';
+	*(strrchr(parent, '/') + 1) = '\0';
+	fd = open(parent, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	kvb_free(parent);
+	if (fd < 0 || fsync(fd) != 0) {
+		int error = errno;
+
+		if (fd >= 0)
+			close(fd);
+		return kvb_fs_fail(err, error, "cannot sync the parent of the root directory", s->root);
+	}
+	close(fd);
+	return KVB_OK;
+}
+
+static bool may_be_there(const char *name)
+{
+	return strcmp(name, ".") == 0 || strcmp(name, "..") == 0 || strcmp(name, "lost+found") == 0 ||
+	       kvb_fs_is_temp(name);
+}
+
+/* KVB_E_FOREIGN when the directory, which has no marker, holds anything. */
+static int check_empty(const struct file_storage *s, int dir, struct kvb_error *err)
+{
+	int fd = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *d = fd < 0 ? NULL : fdopendir(fd);
+	struct dirent *e;
+	int rc = KVB_OK;
+
+	if (!d) {
+		rc = kvb_fs_fail(err, errno, "cannot list the root directory", s->root);
+		if (fd >= 0)
+			close(fd);
+		return rc;
+	}
+	errno = 0;
+	while (rc == KVB_OK && (e = readdir(d)) != NULL)
+		if (!may_be_there(e->d_name))
+			rc = kvb_fail(err, KVB_E_FOREIGN, "root",
+				      "the directory is not empty (it holds '%.64s') and has no marker of "
+				      "kvblockd: choose an empty one (%s)",
+				      e->d_name, s->root);
+	if (rc == KVB_OK && errno != 0)
+		rc = kvb_fs_fail(err, errno, "cannot list the root directory", s->root);
+	closedir(d);
+	return rc;
+}
+
+static int write_marker(const struct file_storage *s, int dir, struct kvb_error *err)
+{
+	struct kvb_superblock sb = { .file = KVB_NO_FILE,
+				     .unit = s->unit,
+				     .header = FILE_HEADER,
+				     .trailer = FILE_TRAILER,
+				     .created_ms = kvb_wall_ms(&kvb_clock_system) };
+	uint8_t raw[KVB_SUPERBLOCK_SIZE];
+	int error, fd;
+
+	memcpy(sb.uuid, s->uuid, sizeof sb.uuid);
+	kvb_superblock_encode(&sb, raw);
+	kvb_fs_sweep(dir);
+	error = kvb_fs_temp_open(dir, KVB_STORAGE_MARKER, &fd);
+	if (error == 0) {
+		error = kvb_fs_write(fd, 0, raw, sizeof raw);
+		if (error == 0)
+			error = kvb_fs_temp_publish(dir, KVB_STORAGE_MARKER, fd);
+		else
+			kvb_fs_temp_drop(dir, KVB_STORAGE_MARKER, fd);
+	}
+	/* EEXIST: another manager was faster; whose marker it is, kvb_root_enter tells. */
+	if (error != 0 && error != EEXIST)
+		return kvb_fs_fail(err, error, "cannot write the marker into the root directory", s->root);
+	return KVB_OK;
+}
+
+int kvb_root_claim(struct file_storage *s, struct kvb_error *err)
+{
+	struct stat st;
+	int dir, rc;
+	int error = open_root(s, &dir);
+
+	if (error == ENOENT) {
+		rc = make_root(s, err);
+		if (rc != KVB_OK)
+			return rc;
+		error = open_root(s, &dir);
+	}
+	if (error != 0)
+		return fail_root(s, error, err);
+	if (fstatat(dir, KVB_STORAGE_MARKER, &st, AT_SYMLINK_NOFOLLOW) == 0) {
+		rc = KVB_OK;
+	} else if (errno != ENOENT) {
+		rc = kvb_fs_fail(err, errno, "cannot look for the marker in the root directory", s->root);
+	} else {
+		rc = check_empty(s, dir, err);
+		if (rc == KVB_OK)
+			rc = write_marker(s, dir, err);
+	}
+	close(dir);
+	return rc;
+}
+
+/* ---- entering it ------------------------------------------------------------------------------ */
+
+static int judge_marker(const struct file_storage *s, const struct kvb_superblock *sb,
+			struct kvb_error *err)
+{
+	char theirs[37], ours[37];
+
+	if (sb->file != KVB_NO_FILE)
+		return kvb_fail(err, KVB_E_FOREIGN, "root",
+				"the marker of the root is the superblock of slab file %u: somebody copied "
+				"it there (%s)",
+				sb->file, s->root);
+	if (memcmp(sb->uuid, s->uuid, sizeof sb->uuid) != 0) {
+		kvb_uuid_to_text(sb->uuid, theirs);
+		kvb_uuid_to_text(s->uuid, ours);
+		return kvb_fail(err, KVB_E_FOREIGN, "root",
+				"the root belongs to storage %s, this one is %s: wrong mount, or a "
+				"directory of another database (%s)",
+				theirs, ours, s->root);
+	}
+	if (sb->unit != s->unit || sb->header != FILE_HEADER || sb->trailer != FILE_TRAILER)
+		return kvb_fail(err, KVB_E_CORRUPT, "root",
+				"the marker tells another geometry (unit %llu) than the registry (unit "
+				"%llu) (%s)",
+				(unsigned long long)sb->unit, (unsigned long long)s->unit, s->root);
+	return KVB_OK;
+}
+
+static int check_marker(const struct file_storage *s, int dir, struct kvb_error *err)
+{
+	uint8_t raw[KVB_SUPERBLOCK_SIZE];
+	struct kvb_superblock sb;
+	struct stat st;
+	int fd, rc;
+	int error = kvb_fs_open(dir, KVB_STORAGE_MARKER, &fd);
+
+	if (error == ENOENT)
+		return kvb_fail(err, KVB_E_UNAVAILABLE, "root",
+				"the directory of storage '%s' has lost its marker '%s': is the file "
+				"system mounted? (%s)",
+				s->name, KVB_STORAGE_MARKER, s->root);
+	if (error == ELOOP)
+		return kvb_fail(err, KVB_E_FOREIGN, "root",
+				"the marker '%s' is a symbolic link: refused (%s)", KVB_STORAGE_MARKER, s->root);
+	if (error != 0)
+		return kvb_fs_fail(err, error, "cannot open the marker of the root directory", s->root);
+	if (fstat(fd, &st) != 0)
+		rc = kvb_fs_fail(err, errno, "cannot stat the marker of the root directory", s->root);
+	else if (!S_ISREG(st.st_mode))
+		rc = kvb_fail(err, KVB_E_FOREIGN, "root", "the marker '%s' is not a regular file (%s)",
+			      KVB_STORAGE_MARKER, s->root);
+	else
+		rc = kvb_superblock_read(fd, 0, KVB_STORAGE_MARKER, raw, &sb, err);
+	close(fd);
+	return rc == KVB_OK ? judge_marker(s, &sb, err) : rc;
+}
+
+/* A root with the right marker in another place is a new mount of the same file system, or a copy of
+ * it. We cannot tell which, so we go on (a remounted FUSE file system must come back by itself) and
+ * tell the operator. A stale copy costs misses, not wrong bytes: checksums decide. */
+static int note_identity(struct file_storage *s, int dir, struct kvb_error *err)
+{
+	struct stat st;
+	bool moved;
+
+	if (fstat(dir, &st) != 0)
+		return kvb_fs_fail(err, errno, "cannot stat the root directory", s->root);
+	kvb_mutex_lock(&s->lock);
+	moved = s->ino != 0 && (s->dev != st.st_dev || s->ino != st.st_ino);
+	s->dev = st.st_dev;
+	s->ino = st.st_ino;
+	kvb_mutex_unlock(&s->lock);
+	if (moved)
+		kvb_log(KVB_LOG_WARN, "storage",
+			"%s: the root was mounted anew or replaced; its marker is the right one, so it is "
+			"used (%s)",
+			s->name, s->root);
+	return KVB_OK;
+}
+
+int kvb_root_enter(struct file_storage *s, int *dir, struct kvb_error *err)
+{
+	int error = open_root(s, dir);
+	int rc;
+
+	if (error != 0)
+		return fail_root(s, error, err);
+	rc = check_marker(s, *dir, err);
+	if (rc == KVB_OK)
+		rc = note_identity(s, *dir, err);
+	if (rc != KVB_OK)
+		close(*dir);
+	return rc;
+}
+
+int kvb_root_try_write(const struct file_storage *s, int dir, struct kvb_error *err)
+{
+	uint64_t now = kvb_wall_ms(&kvb_clock_system);
+	char text[32];
+	int n = snprintf(text, sizeof text, "%020llu\n", (unsigned long long)now);
+	int fd = openat(dir, PROBE_FILE, O_WRONLY | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0666);
+	int error = fd < 0 ? errno : kvb_fs_write(fd, 0, text, (size_t)n);
+
+	if (error == 0 && fsync(fd) != 0)
+		error = errno;
+	if (fd >= 0)
+		close(fd);
+	if (error != 0)
+		return kvb_fs_fail(err, error, "cannot write into the root directory", s->root);
+	return KVB_OK;
+}

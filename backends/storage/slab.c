@@ -1,0 +1,215 @@
+/*
+ * slab.c - slab files of a `file` storage: make, verify, remove.
+ *
+ * A slab file is a superblock (first 4096 bytes), room for slots, and a trailer with the superblock's
+ * bytes again (last 4096 bytes). It appears under its name only when all of its space is allocated and
+ * both records are on stable media: a crash at any point leaves a temporary file at most.
+ *
+ * No state, no locks. Called from any thread with the entered root; blocks with the file system, for
+ * long where space must be written instead of reserved. It never opens a slab file for writing
+ * once it has its name, and never removes or replaces a file whose superblock is not ours.
+ */
+#include "file.h"
+#include "fs.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <kvb/clock.h>
+
+static int fail_not_a_file(struct kvb_error *err, const char *what, const char *name)
+{
+	return kvb_fail(err, KVB_E_FOREIGN, NULL, "%s where a slab file belongs: refused (%s)", what, name);
+}
+
+/* Opens an existing slab file and reads its superblock. KVB_E_NOT_FOUND. The caller closes *fd. */
+static int open_slab(int dir, const char *name, int *fd, struct stat *st,
+		     uint8_t raw[KVB_SUPERBLOCK_SIZE], struct kvb_superblock *sb, struct kvb_error *err)
+{
+	int error = kvb_fs_open(dir, name, fd);
+	int rc;
+
+	if (error == ENOENT)
+		return kvb_fail(err, KVB_E_NOT_FOUND, NULL, "the slab file is missing (%s)", name);
+	if (error == ELOOP)
+		return fail_not_a_file(err, "a symbolic link", name);
+	if (error != 0)
+		return kvb_fs_fail(err, error, "cannot open the slab file", name);
+	if (fstat(*fd, st) != 0)
+		rc = kvb_fs_fail(err, errno, "cannot stat the slab file", name);
+	else if (!S_ISREG(st->st_mode))
+		rc = fail_not_a_file(err, "something else than a regular file", name);
+	else
+		rc = kvb_superblock_read(*fd, 0, name, raw, sb, err);
+	if (rc != KVB_OK)
+		close(*fd);
+	return rc;
+}
+
+/* Is it the file of that number of this very storage? */
+static int judge_owner(const struct file_storage *s, const struct kvb_superblock *sb, uint32_t file,
+		       const char *name, struct kvb_error *err)
+{
+	char theirs[37];
+
+	if (memcmp(sb->uuid, s->uuid, sizeof sb->uuid) != 0) {
+		kvb_uuid_to_text(sb->uuid, theirs);
+		return kvb_fail(err, KVB_E_FOREIGN, NULL, "the slab file belongs to storage %s (%s)", theirs,
+				name);
+	}
+	if (sb->file != file)
+		return kvb_fail(err, KVB_E_FOREIGN, NULL,
+				"its superblock says that it is slab file %u: renamed or swapped (%s)",
+				sb->file, name);
+	return KVB_OK;
+}
+
+static int judge_geometry(const struct file_storage *s, const struct kvb_superblock *sb, uint64_t length,
+			  uint64_t size, const char *name, struct kvb_error *err)
+{
+	if (sb->length != length)
+		return kvb_fail(err, KVB_E_CORRUPT, NULL,
+				"its superblock says %llu bytes, the registry %llu (%s)",
+				(unsigned long long)sb->length, (unsigned long long)length, name);
+	if (size != length)
+		return kvb_fail(err, KVB_E_CORRUPT, NULL, "it has %llu bytes instead of %llu: %s (%s)",
+				(unsigned long long)size, (unsigned long long)length,
+				size < length ? "it was cut off" : "something was appended", name);
+	if (sb->unit != s->unit || sb->header != FILE_HEADER || sb->trailer != FILE_TRAILER)
+		return kvb_fail(err, KVB_E_CORRUPT, NULL,
+				"its superblock tells another geometry than the registry (%s)", name);
+	return KVB_OK;
+}
+
+static int judge_trailer(int fd, uint64_t length, const uint8_t head[KVB_SUPERBLOCK_SIZE],
+			 const char *name, struct kvb_error *err)
+{
+	uint8_t tail[KVB_SUPERBLOCK_SIZE];
+	size_t got;
+	int error = kvb_fs_read(fd, length - FILE_TRAILER, tail, sizeof tail, &got);
+
+	if (error != 0)
+		return kvb_fs_fail(err, error, "cannot read the slab file's trailer", name);
+	if (got != sizeof tail || memcmp(head, tail, sizeof tail) != 0)
+		return kvb_fail(err, KVB_E_CORRUPT, NULL,
+				"its trailer does not repeat its superblock: cut off or overwritten (%s)", name);
+	return KVB_OK;
+}
+
+int kvb_slab_check(const struct file_storage *s, int dir, uint32_t file, uint64_t length,
+		   struct kvb_error *err)
+{
+	uint8_t raw[KVB_SUPERBLOCK_SIZE];
+	char name[KVB_SLAB_PATH_MAX];
+	struct kvb_superblock sb;
+	struct stat st;
+	int fd, rc;
+
+	kvb_slab_path(file, name);
+	rc = open_slab(dir, name, &fd, &st, raw, &sb, err);
+	if (rc != KVB_OK)
+		return rc;
+	rc = judge_owner(s, &sb, file, name, err);
+	if (rc == KVB_OK)
+		rc = judge_geometry(s, &sb, length, (uint64_t)st.st_size, name, err);
+	if (rc == KVB_OK)
+		rc = judge_trailer(fd, length, raw, name, err);
+	close(fd);
+	return rc;
+}
+
+static int fill(const struct file_storage *s, int fd, uint32_t file, uint64_t length)
+{
+	struct kvb_superblock sb = { .file = file,
+				     .length = length,
+				     .unit = s->unit,
+				     .header = FILE_HEADER,
+				     .trailer = FILE_TRAILER,
+				     .created_ms = kvb_wall_ms(&kvb_clock_system) };
+	uint8_t raw[KVB_SUPERBLOCK_SIZE];
+	int error;
+
+	memcpy(sb.uuid, s->uuid, sizeof sb.uuid);
+	kvb_superblock_encode(&sb, raw);
+	error = kvb_fs_allocate(fd, length);
+	if (error == 0)
+		error = kvb_fs_write(fd, 0, raw, sizeof raw);
+	if (error == 0)
+		error = kvb_fs_write(fd, length - FILE_TRAILER, raw, sizeof raw);
+	return error;
+}
+
+static int make_slab(const struct file_storage *s, int dir, uint32_t file, uint64_t length,
+		     const char *name, struct kvb_error *err)
+{
+	int fd, error;
+
+	kvb_fs_sweep(dir);
+	error = kvb_fs_temp_open(dir, name, &fd);
+	if (error == 0) {
+		error = fill(s, fd, file, length);
+		if (error == 0)
+			error = kvb_fs_temp_publish(dir, name, fd);
+		else
+			kvb_fs_temp_drop(dir, name, fd);
+	}
+	if (error == EEXIST)
+		return kvb_fail(err, KVB_E_IN_USE, NULL, "another process is making this slab file (%s)", name);
+	if (kvb_fs_status(error) == KVB_E_NO_SPACE)
+		return kvb_fail(err, KVB_E_NO_SPACE, NULL, "no room for a slab file of %llu bytes (%s)",
+				(unsigned long long)length, s->root);
+	if (error != 0)
+		return kvb_fs_fail(err, error, "cannot make the slab file", name);
+	return KVB_OK;
+}
+
+int kvb_slab_create(const struct file_storage *s, int dir, uint32_t file, uint64_t length,
+		    struct kvb_error *err)
+{
+	struct kvb_error why = { 0 };
+	char name[KVB_SLAB_PATH_MAX];
+
+	kvb_slab_path(file, name);
+	switch (kvb_slab_check(s, dir, file, length, &why)) {
+	case KVB_E_NOT_FOUND:
+		return make_slab(s, dir, file, length, name, err);
+	case KVB_OK:
+		/* An earlier call may have failed in its last step, the sync of the directory. */
+		if (fsync(dir) != 0)
+			return kvb_fs_fail(err, errno, "cannot sync the root directory", s->root);
+		return KVB_OK;
+	case KVB_E_FOREIGN:
+	case KVB_E_CORRUPT:
+	case KVB_E_UNSUPPORTED:
+		return kvb_fail(err, KVB_E_FOREIGN, NULL, "another file has this name and stays as it is: %s",
+				why.message);
+	default:
+		return kvb_fail(err, why.status, NULL, "%s", why.message);
+	}
+}
+
+int kvb_slab_remove(const struct file_storage *s, int dir, uint32_t file, struct kvb_error *err)
+{
+	uint8_t raw[KVB_SUPERBLOCK_SIZE];
+	char name[KVB_SLAB_PATH_MAX];
+	struct kvb_superblock sb;
+	struct stat st;
+	int fd, rc;
+
+	kvb_slab_path(file, name);
+	rc = open_slab(dir, name, &fd, &st, raw, &sb, err);
+	if (rc == KVB_OK) {
+		rc = judge_owner(s, &sb, file, name, err);
+		close(fd);
+		if (rc == KVB_OK && unlinkat(dir, name, 0) != 0 && errno != ENOENT)
+			rc = kvb_fs_fail(err, errno, "cannot remove the slab file", name);
+	}
+	if (rc != KVB_OK && rc != KVB_E_NOT_FOUND)
+		return rc;
+	if (fsync(dir) != 0)
+		return kvb_fs_fail(err, errno, "cannot sync the root directory", s->root);
+	kvb_error_clear(err);
+	return KVB_OK;
+}

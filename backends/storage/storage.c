@@ -1,0 +1,215 @@
+/*
+ * storage.c - the guarded wrapper around a storage backend, and the list of backends.
+ *
+ * Owns the opened handle and its counters. Every call of every backend passes here: arguments are
+ * checked once, the call is counted and timed, a failure always comes with a sentence, and one debug
+ * line tells what was asked and answered. Backends stay small for it.
+ *
+ * Called from any thread; counters are relaxed atomics, there is no lock. A call blocks as long as the
+ * backend does. Nothing is retried here: the caller knows what a repetition would mean.
+ */
+#include <kvb/storage.h>
+
+#include <stdatomic.h>
+#include <string.h>
+
+#include <kvb/clock.h>
+#include <kvb/log.h>
+#include <kvb/mem.h>
+#include <kvb/superblock.h>
+
+struct kvb_storage {
+	const struct kvb_storage_ops *ops;
+	void *self;
+	char *name;
+	_Atomic uint64_t calls;
+	_Atomic uint64_t errors;
+	_Atomic uint64_t busy_us;
+	_Atomic uint64_t max_us;
+};
+
+static const struct kvb_storage_ops *const known[] = { &kvb_storage_file, &kvb_storage_null };
+
+const struct kvb_storage_ops *kvb_storage_find(const char *type)
+{
+	for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
+		if (strcmp(type, known[i]->type) == 0)
+			return known[i];
+	return NULL;
+}
+
+static bool is_complete(const struct kvb_storage_ops *ops)
+{
+	return ops->size >= sizeof *ops && ops->type && ops->open && ops->close && ops->create_file &&
+	       ops->check_file && ops->remove_file && ops->probe;
+}
+
+/* One call in progress. `err` is never NULL inside: the backend may always explain itself. */
+struct call {
+	const char *what;
+	const char *name; /* of the storage */
+	uint64_t begin_us;
+	struct kvb_error *err;
+	struct kvb_error unasked;
+};
+
+static void call_begin(struct call *c, const char *name, const char *what, struct kvb_error *err)
+{
+	c->what = what;
+	c->name = name;
+	c->begin_us = kvb_now_us();
+	c->err = err ? err : &c->unasked;
+	kvb_error_clear(c->err);
+}
+
+/* Ends the call: makes sure that a failure is a known status with a sentence, and logs. */
+static int call_end(struct call *c, int rc, uint64_t *us)
+{
+	*us = kvb_now_us() - c->begin_us;
+	if (rc > 0 || (rc < 0 && kvb_status_from_name(kvb_status_name(rc)) != rc))
+		rc = kvb_fail(c->err, KVB_E_INTERNAL, NULL, "%s: the backend answered %d", c->what, rc);
+	else if (rc != KVB_OK && c->err->message[0] == '\0')
+		kvb_fail(c->err, rc, NULL, "%s: %s", c->what, kvb_status_text(rc));
+	kvb_log(KVB_LOG_DEBUG, "storage", "%s: %s: %s, %llu us%s%s", c->name, c->what, kvb_status_name(rc),
+		(unsigned long long)*us, rc == KVB_OK ? "" : ": ", rc == KVB_OK ? "" : c->err->message);
+	return rc;
+}
+
+static int finish(struct kvb_storage *s, struct call *c, int rc)
+{
+	uint64_t us, max;
+
+	rc = call_end(c, rc, &us);
+	atomic_fetch_add_explicit(&s->calls, 1, memory_order_relaxed);
+	if (rc != KVB_OK)
+		atomic_fetch_add_explicit(&s->errors, 1, memory_order_relaxed);
+	atomic_fetch_add_explicit(&s->busy_us, us, memory_order_relaxed);
+	max = atomic_load_explicit(&s->max_us, memory_order_relaxed);
+	while (us > max && !atomic_compare_exchange_weak_explicit(&s->max_us, &max, us, memory_order_relaxed,
+								   memory_order_relaxed))
+		;
+	return rc;
+}
+
+static int check_config(const struct kvb_storage_ops *ops, const struct kvb_storage_config *c,
+			struct kvb_error *err)
+{
+	static const uint8_t zero[sizeof c->uuid];
+
+	if (!is_complete(ops))
+		return kvb_fail(err, KVB_E_UNSUPPORTED, NULL, "the storage backend lacks a function");
+	if (!c->name || c->name[0] == '\0')
+		return kvb_fail(err, KVB_E_INVALID, "name", "a storage needs a name");
+	if (memcmp(c->uuid, zero, sizeof zero) == 0)
+		return kvb_fail(err, KVB_E_INVALID, "uuid", "a storage needs a uuid");
+	if (c->unit == 0 || (c->unit & (c->unit - 1)) != 0)
+		return kvb_fail(err, KVB_E_INVALID, "unit", "the unit must be a power of two");
+	return KVB_OK;
+}
+
+int kvb_storage_open(const struct kvb_storage_ops *ops, const struct kvb_storage_config *c,
+		     struct kvb_storage **out, struct kvb_error *err)
+{
+	struct kvb_storage *s = NULL;
+	struct call call;
+	uint64_t us;
+	int rc;
+
+	call_begin(&call, c->name ? c->name : "?", "open", err);
+	rc = check_config(ops, c, call.err);
+	if (rc == KVB_OK) {
+		s = kvb_calloc(1, sizeof *s);
+		if (s)
+			s->name = kvb_strdup(c->name);
+		if (!s || !s->name)
+			rc = kvb_fail(call.err, KVB_E_NOMEM, NULL, "out of memory");
+	}
+	if (rc == KVB_OK) {
+		s->ops = ops;
+		rc = ops->open(c, &s->self, call.err);
+	}
+	rc = call_end(&call, rc, &us);
+	if (rc == KVB_OK) {
+		*out = s;
+		return KVB_OK;
+	}
+	if (s)
+		kvb_free(s->name);
+	kvb_free(s);
+	return rc;
+}
+
+void kvb_storage_close(struct kvb_storage *s)
+{
+	if (!s)
+		return;
+	s->ops->close(s->self);
+	kvb_free(s->name);
+	kvb_free(s);
+}
+
+const struct kvb_storage_ops *kvb_storage_ops_of(const struct kvb_storage *s) { return s->ops; }
+
+static int check_file(const struct kvb_storage *s, uint32_t file, uint64_t length, struct kvb_error *err)
+{
+	if (file == KVB_NO_FILE)
+		return kvb_fail(err, KVB_E_INVALID, NULL, "%u is not the number of a slab file", file);
+	if (length <= s->ops->header + s->ops->trailer || length > INT64_MAX)
+		return kvb_fail(err, KVB_E_INVALID, "file_size", "a slab file cannot have %llu bytes",
+				(unsigned long long)length);
+	return KVB_OK;
+}
+
+int kvb_storage_create_file(struct kvb_storage *s, uint32_t file, uint64_t length, struct kvb_error *err)
+{
+	struct call call;
+	int rc;
+
+	call_begin(&call, s->name, "create_file", err);
+	rc = check_file(s, file, length, call.err);
+	if (rc == KVB_OK)
+		rc = s->ops->create_file(s->self, file, length, call.err);
+	return finish(s, &call, rc);
+}
+
+int kvb_storage_check_file(struct kvb_storage *s, uint32_t file, uint64_t length, struct kvb_error *err)
+{
+	struct call call;
+	int rc;
+
+	call_begin(&call, s->name, "check_file", err);
+	rc = check_file(s, file, length, call.err);
+	if (rc == KVB_OK)
+		rc = s->ops->check_file(s->self, file, length, call.err);
+	return finish(s, &call, rc);
+}
+
+int kvb_storage_remove_file(struct kvb_storage *s, uint32_t file, struct kvb_error *err)
+{
+	struct call call;
+	int rc;
+
+	call_begin(&call, s->name, "remove_file", err);
+	rc = check_file(s, file, INT64_MAX, call.err);
+	if (rc == KVB_OK)
+		rc = s->ops->remove_file(s->self, file, call.err);
+	return finish(s, &call, rc);
+}
+
+int kvb_storage_probe(struct kvb_storage *s, struct kvb_storage_health *out, struct kvb_error *err)
+{
+	struct call call;
+
+	call_begin(&call, s->name, "probe", err);
+	return finish(s, &call, s->ops->probe(s->self, out, call.err));
+}
+
+void kvb_storage_counters_get(const struct kvb_storage *s, struct kvb_storage_counters *out)
+{
+	*out = (struct kvb_storage_counters){
+		.calls = atomic_load_explicit(&s->calls, memory_order_relaxed),
+		.errors = atomic_load_explicit(&s->errors, memory_order_relaxed),
+		.busy_us = atomic_load_explicit(&s->busy_us, memory_order_relaxed),
+		.max_us = atomic_load_explicit(&s->max_us, memory_order_relaxed),
+	};
+}

@@ -1,0 +1,270 @@
+/*
+ * test_faults.c - every system call of open, create, remove and probe fails once, and the process
+ * dies at every one of them. Afterwards nothing half is under a real name, nothing is left over, and
+ * the same call simply works. Also: every allocation of memory fails once.
+ */
+#include "bench_dir.h"
+#include "steps.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <kvb/mem.h>
+
+#define MANY 200 /* more steps than any call has */
+
+/* The whole life of a storage: open, make a file, check it, remove another, probe. */
+static int scenario(struct bench *b)
+{
+	struct kvb_storage_health h;
+	struct kvb_storage *s = NULL;
+	int rc = kvb_storage_open(&kvb_storage_file, &b->config, &s, &b->err);
+
+	if (rc != KVB_OK)
+		return rc;
+	rc = kvb_storage_create_file(s, 0, LENGTH, &b->err);
+	if (rc == KVB_OK)
+		rc = kvb_storage_check_file(s, 0, LENGTH, &b->err);
+	if (rc == KVB_OK)
+		rc = kvb_storage_create_file(s, 1, LENGTH, &b->err);
+	if (rc == KVB_OK)
+		rc = kvb_storage_remove_file(s, 1, &b->err);
+	if (rc == KVB_OK)
+		rc = kvb_storage_probe(s, &h, &b->err);
+	kvb_storage_close(s);
+	return rc;
+}
+
+/* Whatever has a real name is complete: half files exist under temporary names only. */
+static void nothing_half(struct bench *b)
+{
+	struct kvb_storage *s;
+
+	if (!bench_has(b, KVB_STORAGE_MARKER))
+		return;
+	s = bench_open(b);
+	for (uint32_t i = 0; i < 2; i++) {
+		int rc = kvb_storage_check_file(s, i, LENGTH, &b->err);
+
+		assert_true(rc == KVB_OK || rc == KVB_E_NOT_FOUND);
+	}
+	kvb_storage_close(s);
+}
+
+/* The same scenario works now, and leaves exactly marker, probe file and one slab file. */
+static void all_well(struct bench *b)
+{
+	if (scenario(b) != KVB_OK)
+		fail_msg("afterwards: %s", b->err.message);
+	assert_int_equal(bench_entries(b), 3);
+}
+
+static void every_step_fails(struct bench *b, int error)
+{
+	unsigned n = 1;
+
+	for (; n < MANY; n++) {
+		int rc;
+
+		steps_fail_at(n, error);
+		rc = scenario(b);
+		if (steps_stop() < n)
+			break;
+		if (rc != KVB_OK) {
+			assert_int_equal(b->err.status, rc);
+			assert_string_not_equal(b->err.message, "");
+		}
+		nothing_half(b);
+		all_well(b);
+		assert_int_equal(unlink(bench_path(b, "slab-00000000.kvs")), 0);
+		assert_int_equal(unlink(bench_path(b, KVB_STORAGE_MARKER)), 0);
+		assert_int_equal(unlink(bench_path(b, ".kvblock-probe")), 0);
+	}
+	assert_true(n > 20 && n < MANY);
+	print_message("failed at each of %u steps with %s\n", n - 1, strerror(error));
+}
+
+static void survives_an_error_at_every_step(void **state) { every_step_fails(*state, EIO); }
+static void survives_enospc_at_every_step(void **state) { every_step_fails(*state, ENOSPC); }
+
+static void interrupted_calls_are_repeated(void **state)
+{
+	struct bench *b = *state;
+
+	/* EINTR can come from reads, writes and allocation; those are repeated without a word. */
+	for (unsigned n = 1; n < MANY; n++) {
+		steps_fail_at(n, EINTR);
+		(void)scenario(b);
+		if (steps_stop() < n)
+			break;
+		all_well(b);
+	}
+}
+
+/* Runs the scenario in a child that dies at step n. False when it got through. */
+static bool dies_at(struct bench *b, unsigned n)
+{
+	pid_t pid = fork();
+	int status;
+
+	assert_true(pid >= 0);
+	if (pid == 0) {
+		steps_fail_at(n, 0);
+		_exit(scenario(b) == KVB_OK ? 0 : 1);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_true(WIFEXITED(status));
+	assert_true(WEXITSTATUS(status) == 0 || WEXITSTATUS(status) == 99);
+	return WEXITSTATUS(status) == 99;
+}
+
+static void survives_death_at_every_step(void **state)
+{
+	struct bench *b = *state;
+	unsigned n = 1;
+
+	for (; n < MANY && dies_at(b, n); n++) {
+		nothing_half(b);
+		all_well(b);
+		assert_int_equal(unlink(bench_path(b, "slab-00000000.kvs")), 0);
+		assert_int_equal(unlink(bench_path(b, KVB_STORAGE_MARKER)), 0);
+		assert_int_equal(unlink(bench_path(b, ".kvblock-probe")), 0);
+	}
+	assert_true(n > 20 && n < MANY);
+	print_message("died at each of %u steps\n", n - 1);
+}
+
+static void survives_every_failed_allocation(void **state)
+{
+	struct bench *b = *state;
+	unsigned n = 1;
+
+	steps_no_fallocate(EOPNOTSUPP); /* so that the buffer of zeros is one of them */
+	for (; n < MANY; n++) {
+		int rc;
+
+		kvb_mem_fail_at(n);
+		rc = scenario(b);
+		if (kvb_mem_count() < n)
+			break;
+		kvb_mem_fail_at(0);
+		assert_int_equal(rc, KVB_E_NOMEM);
+		all_well(b);
+		assert_int_equal(unlink(bench_path(b, "slab-00000000.kvs")), 0);
+	}
+	kvb_mem_fail_at(0);
+	steps_no_fallocate(0);
+	assert_true(n > 3 && n < MANY);
+}
+
+static void zeros_are_written_where_fallocate_is_missing(void **state)
+{
+	struct bench *b = *state;
+	struct kvb_storage *s = bench_open(b);
+	const uint64_t odd = 3 * (1 << 20) + 4096 + 17; /* more than one buffer, and a rest */
+	const int missing[] = { EOPNOTSUPP, ENOSYS };
+	struct stat st;
+
+	for (uint32_t i = 0; i < 2; i++) {
+		steps_no_fallocate(missing[i]);
+		assert_int_equal(kvb_storage_create_file(s, i, odd, &b->err), KVB_OK);
+		assert_int_equal(kvb_storage_check_file(s, i, odd, &b->err), KVB_OK);
+	}
+	steps_no_fallocate(0);
+	assert_int_equal(stat(bench_path(b, "slab-00000001.kvs"), &st), 0);
+	assert_true((uint64_t)st.st_blocks * 512 >= odd);
+	kvb_storage_close(s);
+}
+
+static void allocation_errors_leave_nothing(void **state)
+{
+	static const struct {
+		int error, status;
+		const char *words;
+	} row[] = {
+		{ ENOSPC, KVB_E_NO_SPACE, "no room for a slab file of 262144 bytes" },
+		{ EDQUOT, KVB_E_NO_SPACE, "no room for a slab file" },
+		{ EFBIG, KVB_E_INVALID, "cannot make the slab file: File too large" },
+		{ EIO, KVB_E_IO, "cannot make the slab file: Input/output error" },
+		{ ESTALE, KVB_E_UNAVAILABLE, "cannot make the slab file" },
+	};
+	struct bench *b = *state;
+	struct kvb_storage *s = bench_open(b);
+
+	for (size_t i = 0; i < sizeof row / sizeof row[0]; i++) {
+		steps_no_fallocate(row[i].error);
+		assert_int_equal(kvb_storage_create_file(s, 0, LENGTH, &b->err), row[i].status);
+		bench_says(b, row[i].words);
+		assert_int_equal(bench_entries(b), 2);
+	}
+	steps_no_fallocate(0);
+	assert_int_equal(kvb_storage_create_file(s, 0, LENGTH, &b->err), KVB_OK);
+	kvb_storage_close(s);
+}
+
+/* File systems that cannot rename without replacing, or have no flock. */
+static void poorer_file_systems_work(void **state)
+{
+	struct bench *b = *state;
+	const int poor[] = { EINVAL, ENOSYS };
+
+	kvb_storage_close(bench_open(b));
+	for (size_t i = 0; i < 2; i++) {
+		for (unsigned n = 1; n < MANY; n++) {
+			steps_fail_at(n, poor[i]);
+			(void)scenario(b);
+			if (steps_stop() < n)
+				break;
+			nothing_half(b);
+			all_well(b);
+		}
+	}
+}
+
+/* Durable before told: the file is synced before it gets its name, the directory after. */
+static void the_order_of_steps_is_durable(void **state)
+{
+	struct bench *b = *state;
+	struct kvb_storage *s;
+
+	steps_fail_at(0, 0);
+	s = bench_open(b);
+	/* Parent synced; marker: looked for, written, synced, named, directory synced; then the probe. */
+	assert_non_null(strstr(steps_trace(), "d"));
+	assert_non_null(strstr(steps_trace(), "wsrd"));
+	steps_fail_at(0, 0);
+	assert_int_equal(kvb_storage_create_file(s, 0, LENGTH, &b->err), KVB_OK);
+	assert_non_null(strstr(steps_trace(), "olawwsrd"));
+	assert_string_equal(strstr(steps_trace(), "olawwsrd"), "olawwsrd");
+	steps_fail_at(0, 0);
+	assert_int_equal(kvb_storage_create_file(s, 0, LENGTH, &b->err), KVB_OK);
+	assert_non_null(strchr(steps_trace(), 'd')); /* the first call may have failed right before */
+	assert_null(strchr(steps_trace(), 'w'));
+	steps_fail_at(0, 0);
+	assert_int_equal(kvb_storage_remove_file(s, 0, &b->err), KVB_OK);
+	assert_int_equal(steps_trace()[strlen(steps_trace()) - 1], 'd');
+	kvb_storage_close(s);
+}
+
+int main(void)
+{
+#define T(f) cmocka_unit_test_setup_teardown(f, bench_setup, bench_teardown)
+	const struct CMUnitTest tests[] = {
+		T(survives_an_error_at_every_step),
+		T(survives_enospc_at_every_step),
+		T(interrupted_calls_are_repeated),
+		T(survives_death_at_every_step),
+		T(survives_every_failed_allocation),
+		T(zeros_are_written_where_fallocate_is_missing),
+		T(allocation_errors_leave_nothing),
+		T(poorer_file_systems_work),
+		T(the_order_of_steps_is_durable),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,217 @@
+/*
+ * test_wrapper.c - the guarded wrapper and the `null` storage: arguments are checked before a backend
+ * sees them, odd answers of a backend become a status with a sentence, and calls are counted.
+ */
+#include "bench_dir.h"
+
+#include <string.h>
+
+#include <kvb/mem.h>
+
+static struct kvb_storage_config config(void)
+{
+	return (struct kvb_storage_config){ .name = "n", .root = "", .uuid = { 1 }, .unit = UNIT };
+}
+
+static void types_are_found_by_name(void **state)
+{
+	(void)state;
+	assert_ptr_equal(kvb_storage_find("file"), &kvb_storage_file);
+	assert_ptr_equal(kvb_storage_find("null"), &kvb_storage_null);
+	assert_null(kvb_storage_find("hf3fs"));
+	assert_null(kvb_storage_find(""));
+}
+
+static void null_has_everything_and_nothing(void **state)
+{
+	struct kvb_storage_config c = config();
+	struct kvb_storage_health h;
+	struct kvb_error err;
+	struct kvb_storage *s;
+
+	(void)state;
+	assert_int_equal(kvb_storage_open(&kvb_storage_null, &c, &s, &err), KVB_OK);
+	assert_ptr_equal(kvb_storage_ops_of(s), &kvb_storage_null);
+	assert_int_equal(kvb_storage_create_file(s, 5, LENGTH, &err), KVB_OK);
+	assert_int_equal(kvb_storage_check_file(s, 6, LENGTH, NULL), KVB_OK);
+	assert_int_equal(kvb_storage_remove_file(s, 5, &err), KVB_OK);
+	assert_int_equal(kvb_storage_probe(s, &h, &err), KVB_OK);
+	assert_true(h.free_bytes == UINT64_MAX);
+	kvb_storage_close(s);
+	/* The same requests get the same offsets on both. */
+	assert_int_equal(kvb_storage_null.header, kvb_storage_file.header);
+	assert_int_equal(kvb_storage_null.trailer, kvb_storage_file.trailer);
+}
+
+static void bad_configurations_are_refused(void **state)
+{
+	struct kvb_storage_config c;
+	struct kvb_error err;
+	struct kvb_storage *s = NULL;
+
+	(void)state;
+	c = config();
+	c.name = "";
+	assert_int_equal(kvb_storage_open(&kvb_storage_null, &c, &s, &err), KVB_E_INVALID);
+	assert_string_equal(err.field, "name");
+	c.name = NULL;
+	assert_int_equal(kvb_storage_open(&kvb_storage_null, &c, &s, &err), KVB_E_INVALID);
+	c = config();
+	c.uuid[0] = 0;
+	assert_int_equal(kvb_storage_open(&kvb_storage_null, &c, &s, &err), KVB_E_INVALID);
+	assert_string_equal(err.field, "uuid");
+	c = config();
+	c.unit = 0;
+	assert_int_equal(kvb_storage_open(&kvb_storage_null, &c, &s, &err), KVB_E_INVALID);
+	c.unit = 3 * UNIT;
+	assert_int_equal(kvb_storage_open(&kvb_storage_null, &c, &s, &err), KVB_E_INVALID);
+	assert_string_equal(err.field, "unit");
+	assert_null(s);
+	kvb_storage_close(NULL);
+}
+
+/* A backend that answers what the test says. */
+static int answer;
+static int odd_open(const struct kvb_storage_config *c, void **self, struct kvb_error *err)
+{
+	(void)c;
+	(void)err;
+	*self = &answer;
+	return answer;
+}
+static void odd_close(void *self) { assert_ptr_equal(self, &answer); }
+static int odd_file(void *self, uint32_t file, uint64_t length, struct kvb_error *err)
+{
+	(void)file;
+	(void)length;
+	assert_non_null(err); /* also when the caller gave none */
+	return *(int *)self;
+}
+static int odd_remove(void *self, uint32_t file, struct kvb_error *err) { return odd_file(self, file, 0, err); }
+static int odd_probe(void *self, struct kvb_storage_health *out, struct kvb_error *err)
+{
+	(void)out;
+	return odd_file(self, 0, 0, err);
+}
+static const struct kvb_storage_ops odd = {
+	sizeof odd, "odd", 4096, 4096, odd_open, odd_close, odd_file, odd_file, odd_remove, odd_probe,
+};
+
+static void every_failure_has_a_sentence(void **state)
+{
+	struct kvb_storage_config c = config();
+	struct kvb_storage_health h;
+	struct kvb_error err;
+	struct kvb_storage *s = NULL;
+
+	(void)state;
+	answer = KVB_E_IO;
+	assert_int_equal(kvb_storage_open(&odd, &c, &s, &err), KVB_E_IO);
+	assert_string_equal(err.message, "open: an input/output error");
+	answer = KVB_OK;
+	assert_int_equal(kvb_storage_open(&odd, &c, &s, &err), KVB_OK);
+	answer = KVB_E_CORRUPT;
+	assert_int_equal(kvb_storage_create_file(s, 0, LENGTH, &err), KVB_E_CORRUPT);
+	assert_int_equal(err.status, KVB_E_CORRUPT);
+	assert_int_equal(strncmp(err.message, "create_file: ", 13), 0);
+	assert_int_equal(kvb_storage_check_file(s, 0, LENGTH, NULL), KVB_E_CORRUPT);
+	for (answer = 1; answer != 0; answer = answer == 1 ? -5000 : 0) { /* not in our list */
+		assert_int_equal(kvb_storage_probe(s, &h, &err), KVB_E_INTERNAL);
+		assert_int_equal(kvb_storage_remove_file(s, 0, &err), KVB_E_INTERNAL);
+		assert_non_null(strstr(err.message, "the backend answered"));
+	}
+	kvb_storage_close(s);
+}
+
+static void incomplete_backends_are_refused(void **state)
+{
+	struct kvb_storage_config c = config();
+	struct kvb_storage_ops less = odd;
+	struct kvb_error err;
+	struct kvb_storage *s = NULL;
+
+	(void)state;
+	answer = KVB_OK;
+	less.probe = NULL;
+	assert_int_equal(kvb_storage_open(&less, &c, &s, &err), KVB_E_UNSUPPORTED);
+	less = odd;
+	less.size = sizeof less - 8; /* compiled against an older table */
+	assert_int_equal(kvb_storage_open(&less, &c, &s, &err), KVB_E_UNSUPPORTED);
+	assert_null(s);
+}
+
+static void bad_arguments_never_reach_the_backend(void **state)
+{
+	struct kvb_storage_config c = config();
+	struct kvb_error err;
+	struct kvb_storage *s = NULL;
+
+	(void)state;
+	answer = KVB_OK;
+	assert_int_equal(kvb_storage_open(&odd, &c, &s, &err), KVB_OK);
+	answer = KVB_E_IO;
+	assert_int_equal(kvb_storage_create_file(s, KVB_NO_FILE, LENGTH, &err), KVB_E_INVALID);
+	assert_int_equal(kvb_storage_remove_file(s, KVB_NO_FILE, &err), KVB_E_INVALID);
+	assert_int_equal(kvb_storage_create_file(s, 0, 0, &err), KVB_E_INVALID);
+	assert_int_equal(kvb_storage_create_file(s, 0, 8192, &err), KVB_E_INVALID); /* only header, trailer */
+	assert_string_equal(err.field, "file_size");
+	assert_int_equal(kvb_storage_check_file(s, 0, (uint64_t)INT64_MAX + 1, &err), KVB_E_INVALID);
+	kvb_storage_close(s);
+}
+
+static void calls_are_counted(void **state)
+{
+	struct kvb_storage_config c = config();
+	struct kvb_storage_counters n;
+	struct kvb_storage *s = NULL;
+
+	(void)state;
+	answer = KVB_OK;
+	assert_int_equal(kvb_storage_open(&odd, &c, &s, NULL), KVB_OK);
+	assert_int_equal(kvb_storage_create_file(s, 0, LENGTH, NULL), KVB_OK);
+	answer = KVB_E_IO;
+	assert_int_equal(kvb_storage_create_file(s, 0, LENGTH, NULL), KVB_E_IO);
+	assert_int_equal(kvb_storage_create_file(s, 0, 0, NULL), KVB_E_INVALID);
+	kvb_storage_counters_get(s, &n);
+	assert_int_equal(n.calls, 3);
+	assert_int_equal(n.errors, 2);
+	assert_true(n.max_us <= n.busy_us);
+	kvb_storage_close(s);
+}
+
+static void open_survives_every_failed_allocation(void **state)
+{
+	struct kvb_storage_config c = config();
+	struct kvb_storage *s = NULL;
+
+	(void)state;
+	answer = KVB_OK;
+	for (unsigned n = 1;; n++) {
+		int rc;
+
+		kvb_mem_fail_at(n);
+		rc = kvb_storage_open(&odd, &c, &s, NULL);
+		if (kvb_mem_count() < n)
+			break;
+		assert_int_equal(rc, KVB_E_NOMEM);
+		assert_null(s);
+	}
+	kvb_mem_fail_at(0);
+	kvb_storage_close(s);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(types_are_found_by_name),
+		cmocka_unit_test(null_has_everything_and_nothing),
+		cmocka_unit_test(bad_configurations_are_refused),
+		cmocka_unit_test(every_failure_has_a_sentence),
+		cmocka_unit_test(incomplete_backends_are_refused),
+		cmocka_unit_test(bad_arguments_never_reach_the_backend),
+		cmocka_unit_test(calls_are_counted),
+		cmocka_unit_test(open_survives_every_failed_allocation),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
