@@ -106,7 +106,10 @@ static uint32_t place_long(struct pool_class *c, uint32_t *count, struct kvb_run
 	uint32_t first;
 	uint32_t n;
 
-	for (uint32_t at = 0; *count && (n = kvb_slab_next_free(s, at, &first)) > 0; at = first + n) {
+	for (uint32_t at = 0; *count > 0; at = first + n) {
+		n = kvb_slab_next_free(s, at, &first);
+		if (n == 0)
+			break;
 		if (n < least)
 			continue;
 		if (n > *count)

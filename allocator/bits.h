@@ -12,7 +12,10 @@
 
 static inline size_t kvb_bits_words(uint32_t n) { return ((size_t)n + 63) / 64; }
 
-static inline bool kvb_bits_test(const uint64_t *w, uint32_t i) { return w[i / 64] >> (i % 64) & 1; }
+static inline bool kvb_bits_test(const uint64_t *w, uint32_t i)
+{
+	return w[i / 64] >> (i % 64) & 1;
+}
 
 /* Sets (value true) or clears `count` bits from `first`. */
 void kvb_bits_fill(uint64_t *w, uint32_t first, uint32_t count, bool value);

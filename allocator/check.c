@@ -1,9 +1,9 @@
 /*
  * check.c - verifies every invariant of a pool. Used by tests after each step and by fsck.
  *
- * Recounts from the lowest level up: units against slabs, free blocks against units, bitmaps against
- * counts, lists against slabs, holds against held slots. Needs no memory and changes nothing. The
- * caller serialises calls.
+ * Recounts from the lowest level up: units against slabs, free blocks against units, bitmaps
+ * against counts, lists against slabs, holds against held slots. Needs no memory and changes
+ * nothing. The caller serialises calls.
  */
 #include "internal.h"
 
@@ -25,13 +25,15 @@ static int check_units(const struct kvb_pool *p, const struct pool_file *f, uint
 			uint32_t len = u->order < ORDERS ? UINT32_C(1) << u->order : 0;
 
 			if (i < block_end || len == 0 || i % len != 0 || len > f->n_units - i)
-				return WRONG(err, "file %u unit %u: misplaced free block", f->id, i);
+				return WRONG(err, "file %u unit %u: misplaced free block", f->id,
+					     i);
 			if ((i ^ len) < f->n_units && f->units[i ^ len].order == u->order)
-				return WRONG(err, "file %u unit %u: buddies are not merged", f->id, i);
+				return WRONG(err, "file %u unit %u: buddies are not merged", f->id,
+					     i);
 			block_end = i + len;
 		}
 		if (in_slab + u->frozen + (i < block_end) != 1)
-			return WRONG(err, "file %u unit %u: in a slab %d, frozen %d, free %d", f->id, i,
+			return WRONG(err, "file %u unit %u: slab %d, frozen %d, free %d", f->id, i,
 				     in_slab, u->frozen, i < block_end);
 		if (in_slab && (u->slab >= p->n_slabs || !p->slabs[u->slab]))
 			return WRONG(err, "file %u unit %u: its slab is not open", f->id, i);
@@ -74,8 +76,8 @@ static int check_files(const struct kvb_pool *p, struct kvb_error *err)
 			return KVB_E_CORRUPT;
 	}
 	if (frozen != p->frozen_units)
-		return WRONG(err, "%llu units are frozen, %llu are counted", (unsigned long long)frozen,
-			     (unsigned long long)p->frozen_units);
+		return WRONG(err, "%llu units are frozen, %llu are counted",
+			     (unsigned long long)frozen, (unsigned long long)p->frozen_units);
 	return check_free_lists(p, err);
 }
 
@@ -117,8 +119,8 @@ static int check_slab(const struct kvb_pool *p, const struct slab *s, struct kvb
 	    end > (s->at.first + (uint64_t)s->at.units) * o->unit)
 		return WRONG(err, "slab %u: slots reach out of it", s->handle);
 	if (s->longest < kvb_slab_longest(s))
-		return WRONG(err, "slab %u: longest run %u, bound %u", s->handle, kvb_slab_longest(s),
-			     s->longest);
+		return WRONG(err, "slab %u: longest run %u, bound %u", s->handle,
+			     kvb_slab_longest(s), s->longest);
 	if (s->listed != (slab_free(s) > 0 && !s->draining))
 		return WRONG(err, "slab %u: listed %d with %u free slots, draining %d", s->handle,
 			     s->listed, slab_free(s), s->draining);
@@ -165,7 +167,8 @@ static int check_class(const struct kvb_pool *p, const struct pool_class *c, str
 			const struct slab *prev = NULL;
 
 			if ((c->lists[r][b] != NULL) != (c->fill_mask[r] >> b & 1))
-				return WRONG(err, "class %u: fill mask is wrong at %u,%u", c->id, r, b);
+				return WRONG(err, "class %u: fill mask is wrong at %u,%u", c->id, r,
+					     b);
 			for (const struct slab *s = c->lists[r][b]; s; prev = s, s = s->next) {
 				if (s->class != c || s->prev != prev || !s->listed ||
 				    log2_floor(s->longest) != r || kvb_slab_fill_bucket(s) != b)
@@ -214,7 +217,8 @@ static int check_holds(const struct kvb_pool *p, struct kvb_error *err)
 		id = p->holds[id].first;
 	}
 	if (spare + p->n_heap != p->n_holds)
-		return WRONG(err, "%zu holds, %zu unused, %zu in the heap", p->n_holds, spare, p->n_heap);
+		return WRONG(err, "%zu holds, %zu unused, %zu in the heap", p->n_holds, spare,
+			     p->n_heap);
 	for (size_t i = 1; i < p->n_heap; i++)
 		if (p->holds[p->heap[i]].until < p->holds[p->heap[(i - 1) / 2]].until)
 			return WRONG(err, "heap of holds is out of order at %zu", i);

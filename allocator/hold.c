@@ -65,7 +65,7 @@ static uint32_t hold_new(struct kvb_pool *p, uint32_t slab, uint32_t first, uint
 	} else {
 		p->spare_hold = p->holds[id].first;
 	}
-	p->holds[id] = (struct hold){ .until = until, .slab = slab, .first = first, .count = count };
+	p->holds[id] = (struct hold){ until, slab, first, count, .live = 0 };
 	heap_push(p, id);
 	return id;
 }
@@ -87,7 +87,8 @@ static uint32_t hold_for(struct kvb_pool *p, const struct slab *s, uint32_t firs
 }
 
 /* Busy slots become those of hold `id`. The caller keeps the count of used ones. */
-static void mark(struct kvb_pool *p, struct slab *s, struct kvb_run run, uint32_t id, uint64_t until)
+static void mark(struct kvb_pool *p, struct slab *s, struct kvb_run run, uint32_t id,
+		 uint64_t until)
 {
 	kvb_bits_fill(s->held_bits, run.first, run.count, true);
 	for (uint32_t i = run.first; i < run.first + run.count; i++)
@@ -154,8 +155,8 @@ void kvb_pool_freeze_free(struct kvb_pool *p, uint64_t until_ms)
 	kvb_units_freeze(p, until_ms);
 }
 
-/* The next run at or after `from` and before `end` of held slots with one owner: sets *first, returns
- * its length, 0 if there is none. */
+/* The next run at or after `from` and before `end` of held slots with one owner: sets *first,
+ * returns its length, 0 if there is none. */
 static uint32_t next_held(const struct slab *s, uint32_t from, uint32_t end, uint32_t *first)
 {
 	uint32_t i = kvb_bits_next(s->held_bits, from, end, true);
@@ -246,19 +247,24 @@ uint64_t kvb_pool_next_due(const struct kvb_pool *p)
 	return due;
 }
 
+static void each_hold_of(const struct kvb_pool *p, const struct slab *s,
+			 void (*fn)(void *ctx, struct kvb_run run, uint64_t until_ms), void *ctx)
+{
+	uint32_t first;
+	uint32_t n;
+
+	for (uint32_t at = 0; (n = next_held(s, at, s->slots, &first)) > 0; at = first + n) {
+		uint32_t id = s->owner[first];
+		uint64_t until = id == NO_HOLD ? p->overflow_until : p->holds[id].until;
+
+		fn(ctx, (struct kvb_run){ s->handle, first, n }, until);
+	}
+}
+
 void kvb_pool_each_hold(const struct kvb_pool *p,
 			void (*fn)(void *ctx, struct kvb_run run, uint64_t until_ms), void *ctx)
 {
-	for (size_t i = 0; i < p->n_slabs; i++) {
-		const struct slab *s = p->slabs[i];
-		uint32_t first;
-		uint32_t n;
-
-		for (uint32_t at = 0; s && (n = next_held(s, at, s->slots, &first)) > 0; at = first + n) {
-			uint32_t id = s->owner[first];
-
-			fn(ctx, (struct kvb_run){ s->handle, first, n },
-			   id == NO_HOLD ? p->overflow_until : p->holds[id].until);
-		}
-	}
+	for (size_t i = 0; i < p->n_slabs; i++)
+		if (p->slabs[i])
+			each_hold_of(p, p->slabs[i], fn, ctx);
 }

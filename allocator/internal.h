@@ -84,8 +84,8 @@ struct slab {
 };
 
 /* Slots held together. Those of first..first+count-1 are meant that are held and still carry this
- * hold's index as owner: a slot that kvb_pool_take gave away drops out by losing it. An unused entry
- * has slab NO_SLAB and its successor in the list of unused ones in `first`. */
+ * hold's index as owner: a slot that kvb_pool_take gave away drops out by losing it. An unused
+ * entry has slab NO_SLAB and its successor in the list of unused ones in `first`. */
 struct hold {
 	uint64_t until;
 	uint32_t slab;
@@ -131,7 +131,7 @@ static inline uint64_t u64_min(uint64_t a, uint64_t b) { return a < b ? a : b; }
 static inline uint64_t u64_max(uint64_t a, uint64_t b) { return a > b ? a : b; }
 static inline uint32_t log2_floor(uint32_t v) { return 31 - (uint32_t)__builtin_clz(v); }
 
-/* ---- units.c ---------------------------------------------------------------------------------- */
+/* ---- units.c --------------------------------------------------------------------------------- */
 
 struct pool_file *kvb_file_find(const struct kvb_pool *p, uint32_t id);
 int kvb_file_add(struct kvb_pool *p, uint32_t id, uint64_t length);
@@ -157,7 +157,7 @@ void kvb_units_freeze(struct kvb_pool *p, uint64_t until);
 uint64_t kvb_units_thaw(struct kvb_pool *p, struct window w);
 uint64_t kvb_units_thaw_all(struct kvb_pool *p);
 
-/* ---- slab.c ----------------------------------------------------------------------------------- */
+/* ---- slab.c ---------------------------------------------------------------------------------- */
 
 /* Asserts that the handle names an open slab. */
 struct slab *kvb_slab_get(const struct kvb_pool *p, uint32_t handle);
@@ -182,7 +182,7 @@ void kvb_slab_unuse(struct slab *s, uint32_t first, uint32_t count, bool held);
 uint32_t kvb_slab_next_free(const struct slab *s, uint32_t from, uint32_t *first);
 uint32_t kvb_slab_longest(const struct slab *s); /* exact */
 
-/* ---- hold.c ----------------------------------------------------------------------------------- */
+/* ---- hold.c ---------------------------------------------------------------------------------- */
 
 /* Held slots of the range become free, before their time. Does not close the slab. */
 void kvb_hold_drop(struct kvb_pool *p, struct slab *s, uint32_t first, uint32_t count);

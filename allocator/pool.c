@@ -70,8 +70,8 @@ int kvb_pool_add_file(struct kvb_pool *p, uint32_t file, uint64_t length)
  * The preferred slab length as an order: the smallest window of which at most 1 % is no slot,
  * wherever in the file it lies. A slab begins at a multiple of its length L, so the way to the next
  * multiple of `align` is a multiple of gcd(align, L): at worst align - gcd. Header and trailer are
- * the file's cost, not the length's, and do not count here. When even 2^31 units do not suffice, the
- * longest that can be computed stands; files cap it anyway.
+ * the file's cost, not the length's, and do not count here. When even 2^31 units do not suffice,
+ * the longest that can be computed stands; files cap it anyway.
  */
 static uint32_t preferred_order(const struct kvb_pool *p, uint64_t stride, uint64_t align)
 {
@@ -127,7 +127,8 @@ uint64_t kvb_pool_slots_in_file(const struct kvb_pool *p, uint32_t class_id, uin
 	uint32_t first = 0;
 
 	assert(class_id < p->n_classes);
-	if (length > MAX_BYTES || length <= p->options.header + p->options.trailer || units >= NO_SLAB)
+	if (length > MAX_BYTES || units >= NO_SLAB ||
+	    length <= p->options.header + p->options.trailer)
 		return 0;
 	/* The file's maximal aligned blocks, from the longest: the binary digits of its units. */
 	for (uint32_t order = ORDERS; order-- > 0;) {

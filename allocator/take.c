@@ -5,7 +5,8 @@
  * there (its holds were restarted with their full duration) gives way, whole slabs included. What
  * is used never gives way: two records that claim one slot mean a corrupt journal.
  *
- * The caller serialises calls. Everything is checked, and all memory taken, before anything changes.
+ * The caller serialises calls. Everything is checked, and all memory taken, before anything
+ * changes.
  */
 #include "internal.h"
 
@@ -21,15 +22,15 @@ static bool place_fits(const struct pool_file *f, struct kvb_slab_place place)
 
 /* The slab that has the slots already. One that was opened when the file was shorter may lack the
  * last of them; then it is not this one but one that has to give way. */
-static struct slab *slab_there(const struct kvb_pool *p, const struct pool_class *c, struct window w,
-			       uint64_t end)
+static struct slab *slab_there(const struct kvb_pool *p, const struct pool_class *c,
+			       struct window w, uint64_t end)
 {
 	uint32_t handle = w.file->units[w.first].slab;
 	struct slab *s = handle == NO_SLAB ? NULL : p->slabs[handle];
 
-	if (!s || s->class != c || s->at.first != w.first || s->at.units != w.units || end > s->slots)
+	if (!s || s->class != c || end > s->slots)
 		return NULL;
-	return s;
+	return s->at.first == w.first && s->at.units == w.units ? s : NULL;
 }
 
 static bool window_is_unused(const struct kvb_pool *p, struct window w)
@@ -87,8 +88,8 @@ static bool range_is_unused(const struct slab *s, uint32_t first, uint32_t count
 	return true;
 }
 
-int kvb_pool_take(struct kvb_pool *p, uint32_t class_id, struct kvb_slab_place place, uint32_t first,
-		  uint32_t count, struct kvb_run *run)
+int kvb_pool_take(struct kvb_pool *p, uint32_t class_id, struct kvb_slab_place place,
+		  uint32_t first, uint32_t count, struct kvb_run *run)
 {
 	struct pool_file *f = kvb_file_find(p, place.file);
 	uint64_t end = (uint64_t)first + count;

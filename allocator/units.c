@@ -189,8 +189,8 @@ uint64_t kvb_block_slots(const struct kvb_pool *p, const struct pool_class *c, u
 	return slots;
 }
 
-/* First window of `units` units with a slot in a free block of 2^order units. Only windows at an end
- * of the file, or of about one slot, can have none. */
+/* First window of `units` units with a slot in a free block of 2^order units. Only windows at an
+ * end of the file, or of about one slot, can have none. */
 static bool find_in_block(const struct kvb_pool *p, const struct pool_class *c,
 			  const struct pool_unit *block, uint32_t units, struct window *out)
 {
@@ -233,8 +233,8 @@ void kvb_units_claim(struct kvb_pool *p, struct window w, uint32_t slab)
 	uint32_t want = log2_floor(w.units);
 	uint32_t order = want;
 
-	/* The one free block that contains the window begins at the window's first unit, rounded down
-	 * to the block's length. */
+	/* The one free block that contains the window begins at the window's first unit, rounded
+	 * down to the block's length. */
 	while (units[w.first >> order << order].order != order) {
 		order++;
 		assert(order < ORDERS);

@@ -105,7 +105,8 @@ static bool all_may_empty(const struct search *f, struct window w,
 	return true;
 }
 
-static int answer(const struct search *f, const struct candidate *c, uint32_t **slabs, size_t *n_slabs)
+static int answer(const struct search *f, const struct candidate *c, uint32_t **slabs,
+		  size_t *n_slabs)
 {
 	uint32_t *v = kvb_malloc(c->slabs * sizeof *v);
 	struct slab *s;

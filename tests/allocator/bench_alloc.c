@@ -5,14 +5,16 @@
  *
  * Space: a pool of 64 files of 1 GiB, 64 MiB units, 4096 bytes of header and trailer.
  *   fill   one class until the pool is full: slot bytes / assigned slab bytes.      Bar: 0.99.
- *   churn  64 KiB, 1 MiB and 4,497,408 B blocks, a third of the bytes each, at 95 % of capacity. Each
- *          step puts one block (its class drawn at random) and removes random blocks until the bytes
- *          are at the target again. A put that finds no room empties the slabs that
+ *   churn  64 KiB, 1 MiB and 4,497,408 B blocks, a third of the bytes each, at 95 % of capacity.
+ *          Each step puts one block, its class drawn at random, and removes random blocks until the
+ *          bytes are at the target again. A put that finds no room empties the slabs that
  *          kvb_pool_find_victims names, as the core does. Live bytes / assigned bytes, sampled
  *          while the pool turns over several times.                                 Bar: 0.95.
- *   shift  the same, but the classes take turns in getting 80 % of the bytes put, so that space must
- *          move between them all the time. No bar: evicting whole slabs is the price, and shown.
- * Time: nanoseconds for each call, single slots and runs.
+ *   shift  the same, but the classes take turns in getting 80 % of the bytes put, so that space
+ *          must move between them all the time. No bar: nearly every unit is assigned then, and the
+ *          price is the share of bytes that had to leave with a victim slab.
+ * Time and memory: nanoseconds for each pair of calls and bytes for each slot, of a million slots
+ * in files and of ten million that are only counted.
  *
  * Exit code 1 when a bar is missed, 2 when something failed.
  */
@@ -20,7 +22,8 @@
 #include <kvb/mem.h>
 #include <kvb/pool.h>
 
-#include <inttypes.h>
+#include <malloc.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -92,7 +95,7 @@ static uint32_t make_class(struct kvb_pool *p, uint64_t stride, uint64_t align)
 	return id;
 }
 
-/* ---- fill ------------------------------------------------------------------------------------- */
+/* ---- fill ------------------------------------------------------------------------------------ */
 
 static void fill(const char *name, uint64_t stride, uint64_t align)
 {
@@ -109,7 +112,7 @@ static void fill(const char *name, uint64_t stride, uint64_t align)
 	kvb_pool_destroy(p);
 }
 
-/* ---- churn ------------------------------------------------------------------------------------ */
+/* ---- churn ----------------------------------------------------------------------------------- */
 
 struct block {
 	uint32_t class;
@@ -271,16 +274,23 @@ static void churn(const char *name, uint64_t align_of_big, bool shift)
 	kvb_pool_destroy(x.p);
 }
 
-/* ---- time ------------------------------------------------------------------------------------- */
+/* ---- time ------------------------------------------------------------------------------------ */
 
-/* Keeps the pool about 95 % full of runs of `count` slots, freeing one at random for each alloc. */
-static void speed(const char *name, uint32_t count, uint32_t calls)
+static uint64_t heap_bytes(void)
 {
-	struct kvb_pool *p = make_pool();
-	uint32_t c = make_class(p, 65536, 4096);
+	struct mallinfo2 m = mallinfo2();
+
+	return m.uordblks + m.hblkhd;
+}
+
+/* Fills a pool to 95 % with runs of `count` slots, then frees one at random for each alloc. Ends
+ * the pool. */
+static void speed(const char *name, struct kvb_pool *p, uint32_t c, uint32_t count, uint32_t calls)
+{
 	uint32_t n = (uint32_t)(kvb_pool_available(p, c) / 100 * 95 / count);
 	struct kvb_run *runs = kvb_malloc((size_t)n * count * sizeof *runs);
 	uint32_t *n_runs = kvb_malloc(n * sizeof *n_runs);
+	uint64_t before = heap_bytes();
 	uint64_t pieces = 0;
 	uint64_t began;
 	char label[64];
@@ -290,6 +300,8 @@ static void speed(const char *name, uint32_t count, uint32_t calls)
 	for (uint32_t i = 0; i < n; i++)
 		if (kvb_pool_alloc(p, c, count, runs + (size_t)i * count, &n_runs[i]))
 			die("no room");
+	snprintf(label, sizeof label, "%s: memory of each slot", name);
+	report(label, (double)(heap_bytes() - before) / ((double)n * count), "bytes", 0);
 	began = kvb_now_us();
 	for (uint32_t i = 0; i < calls; i++) {
 		uint32_t at = (uint32_t)(rnd() % n);
@@ -301,16 +313,35 @@ static void speed(const char *name, uint32_t count, uint32_t calls)
 			die("no room");
 		pieces += n_runs[at];
 	}
-	snprintf(label, sizeof label, "time %s: free + alloc", name);
+	snprintf(label, sizeof label, "%s: free + alloc", name);
 	report(label, (double)(kvb_now_us() - began) * 1000 / calls, "ns", 0);
-	snprintf(label, sizeof label, "time %s: runs of each alloc", name);
+	snprintf(label, sizeof label, "%s: runs of each alloc", name);
 	report(label, (double)pieces / calls, "runs", 0);
 	kvb_free(runs);
 	kvb_free(n_runs);
 	kvb_pool_destroy(p);
 }
 
-/* ---- output ----------------------------------------------------------------------------------- */
+/* 64 KiB slots in files: a million of them. */
+static void speed_of_runs(const char *name, uint32_t count, uint32_t calls)
+{
+	struct kvb_pool *p = make_pool();
+
+	speed(name, p, make_class(p, 65536, 4096), count, calls);
+}
+
+/* Slots of unknown size, only counted: ten million. */
+static void speed_of_counting(uint32_t calls)
+{
+	struct kvb_pool_options o = { .unit = 4096 };
+	struct kvb_pool *p = kvb_pool_create(&o);
+
+	if (!p || kvb_pool_add_file(p, 0, 10 * 1000 * 1000))
+		die("no pool");
+	speed("10 million counted slots", p, make_class(p, 1, 1), 1, calls);
+}
+
+/* ---- output ---------------------------------------------------------------------------------- */
 
 static int print(bool json)
 {
@@ -323,10 +354,12 @@ static int print(bool json)
 
 		missed += r->bar != 0 && r->value < r->bar;
 		if (json)
-			printf("%s\n  {\"name\": \"%s\", \"value\": %.6g, \"unit\": \"%s\", \"bar\": %g}",
+			printf("%s\n  {\"name\": \"%s\", \"value\": %.6g, \"unit\": \"%s\", "
+			       "\"bar\": %g}",
 			       i ? "," : "", r->name, r->value, r->unit, r->bar);
 		else if (r->bar != 0)
-			printf("%-48s %12.4f  %-6s >= %.2f %s\n", r->name, r->value, r->unit, r->bar, verdict);
+			printf("%-48s %12.4f  %-6s >= %.2f %s\n", r->name, r->value,
+			       r->unit, r->bar, verdict);
 		else
 			printf("%-48s %12.4g  %-6s\n", r->name, r->value, r->unit);
 	}
@@ -357,8 +390,9 @@ int main(int argc, char **argv)
 	churn("churn, multiples", BLOCK, false);
 	churn("shift, pages", 4096, true);
 	churn("shift, multiples", BLOCK, true);
-	speed("1 slot", 1, 2000000);
-	speed("16 slots", 16, 500000);
-	speed("128 slots", 128, 100000);
+	speed_of_runs("1 slot of a million", 1, 2000000);
+	speed_of_runs("16 slots of a million", 16, 500000);
+	speed_of_runs("128 slots of a million", 128, 100000);
+	speed_of_counting(2000000);
 	return print(json);
 }

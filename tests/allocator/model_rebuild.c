@@ -11,7 +11,8 @@ static void take_run(struct rebuild *r, struct kvb_run run, bool held, uint64_t 
 	struct kvb_slab_info info = slab_info(r->m->p, run.slab);
 	struct kvb_run out;
 
-	assert_int_equal(kvb_pool_take(r->p, info.class_id, info.place, run.first, run.count, &out), KVB_OK);
+	assert_int_equal(kvb_pool_take(r->p, info.class_id, info.place, run.first, run.count, &out),
+			 KVB_OK);
 	if (held)
 		kvb_pool_hold(r->p, out, until);
 }
@@ -52,7 +53,8 @@ static void compare_slab(void *ctx, uint32_t slab)
 		assert_int_equal(b.used, a.used);
 		assert_int_equal(b.held, a.held);
 		for (uint32_t s = 0; s < a.slots; s++)
-			assert_int_equal(kvb_pool_is_used(r->p, l.v[i], s), kvb_pool_is_used(r->m->p, slab, s));
+			assert_int_equal(kvb_pool_is_used(r->p, l.v[i], s),
+					 kvb_pool_is_used(r->m->p, slab, s));
 	}
 	assert_int_equal(same, 1);
 }

@@ -176,12 +176,29 @@ static void test_damage_is_found(void **state)
 		void (*damage)(struct kvb_pool *p, struct slab *s);
 	} rows[] = {
 #define ROW(f) { #f, f }
-		ROW(unset_used_bit), ROW(hold_a_free_slot), ROW(lose_a_unit), ROW(give_a_unit_to_another),
-		ROW(freeze_a_slab), ROW(miscount_frozen), ROW(overlap_free_blocks), ROW(drop_a_free_block),
-		ROW(split_a_buddy), ROW(bound_too_low), ROW(wrong_list), ROW(forget_in_lists),
-		ROW(miscount_free), ROW(clear_a_mask), ROW(slots_beyond_the_window), ROW(strange_hold),
-		ROW(hold_of_another), ROW(miscount_live), ROW(hold_for_the_overflow), ROW(disorder_the_heap),
-		ROW(lose_a_hold), ROW(lose_a_handle), ROW(disorder_files),
+		ROW(unset_used_bit),
+		ROW(hold_a_free_slot),
+		ROW(lose_a_unit),
+		ROW(give_a_unit_to_another),
+		ROW(freeze_a_slab),
+		ROW(miscount_frozen),
+		ROW(overlap_free_blocks),
+		ROW(drop_a_free_block),
+		ROW(split_a_buddy),
+		ROW(bound_too_low),
+		ROW(wrong_list),
+		ROW(forget_in_lists),
+		ROW(miscount_free),
+		ROW(clear_a_mask),
+		ROW(slots_beyond_the_window),
+		ROW(strange_hold),
+		ROW(hold_of_another),
+		ROW(miscount_live),
+		ROW(hold_for_the_overflow),
+		ROW(disorder_the_heap),
+		ROW(lose_a_hold),
+		ROW(lose_a_handle),
+		ROW(disorder_files),
 #undef ROW
 	};
 

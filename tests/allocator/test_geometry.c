@@ -39,12 +39,13 @@ static void test_numbers_of_real_blocks(void **state)
 	assert_int_equal(fill_file(BLOCK, 4096, &units, &share), 2 * 119);
 	assert_int_equal(units, 8);
 	assert_true(share >= 0.99);
-	/* At multiples of its own size 512 MiB may hold only 118: 1.15 % wasted, so 1 GiB it is. Slot 0
-	 * is lost to the header. */
+	/* At multiples of its own size 512 MiB may hold only 118: 1.15 % wasted, so 1 GiB it is.
+	 * Slot 0 is lost to the header. */
 	assert_int_equal(fill_file(BLOCK, BLOCK, &units, &share), 237);
 	assert_int_equal(units, 16);
 	assert_true(share >= 0.99);
-	/* A unit holds 64 of 1 MiB; the file's first loses one to the header, the last to the trailer. */
+	/* A unit holds 64 of 1 MiB; the file's first loses one to the header, the last to the
+	 * trailer. */
 	assert_int_equal(fill_file(MIB(1), 4096, &units, &share), 1022);
 	assert_int_equal(units, 1);
 	assert_true(share >= 0.99);
@@ -196,7 +197,8 @@ static void test_bad_arguments(void **state)
 	assert_int_equal(kvb_pool_add_file(p, 1, UINT64_C(4096) << 33), KVB_E_INVALID);
 	assert_int_equal(kvb_pool_class(p, 0, 1, &id), KVB_E_INVALID);
 	assert_int_equal(kvb_pool_class(p, 1, 0, &id), KVB_E_INVALID);
-	assert_int_equal(kvb_pool_class(p, 100, 64, &id), KVB_E_INVALID); /* slot 1 would not be aligned */
+	/* Slot 1 would not be aligned. */
+	assert_int_equal(kvb_pool_class(p, 100, 64, &id), KVB_E_INVALID);
 	assert_int_equal(kvb_pool_class(p, UINT64_MAX, 1, &id), KVB_E_INVALID);
 	assert_int_equal(pool_stats(p).files, 0);
 	/* Never fits any file, yet is a class: files may come. */

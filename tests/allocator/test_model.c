@@ -22,7 +22,8 @@ static const struct geometry geometries[] = {
 	{ "counting", 64, 0, 0, { 1000, 333 }, { 0, 400 }, { 1, 3 }, { 1, 1 } },
 	{ "slots longer than units", 1024, 1024, 512, { 32 * 1024, 700 + 17 * 1024, 2048 },
 	  { 0 }, { 3000, 1500, 700 }, { 8, 1500, 100 } },
-	{ "one file", 256, 1, 1, { 64 * 256 }, { 64 * 256 + 10 }, { 256, 16, 5000 }, { 256, 16, 1000 } },
+	{ "one file", 256, 1, 1, { 64 * 256 }, { 64 * 256 + 10 }, { 256, 16, 5000 },
+	  { 256, 16, 1000 } },
 	{ "four files, one from half-way on", 512, 512, 512, { 9 * 512, 8 * 512, 1, 20 * 512 },
 	  { 11 * 512, 0, 33 * 512 }, { 512, 48, 100 }, { 512, 16, 10 } },
 };
@@ -93,11 +94,13 @@ static void paint(struct model *m, const struct item *it, uint32_t old, uint32_t
 }
 
 /* A slot that the pool gave out (or froze): a new item. */
-static void item_new(struct model *m, uint32_t class, uint32_t slab, uint32_t slot, enum state state,
+static void item_new(struct model *m, uint32_t class, struct kvb_run at, enum state state,
 		     uint64_t until)
 {
-	struct kvb_slab_info info = slab_info(m->p, slab);
+	struct kvb_slab_info info = slab_info(m->p, at.slab);
 	const struct geometry *g = m->g;
+	uint32_t slab = at.slab;
+	uint32_t slot = at.first;
 	struct item it = { .state = state, .class = class, .file = info.place.file, .slab = slab,
 			   .slot = slot, .until = until };
 	uint64_t end;
@@ -113,7 +116,8 @@ static void item_new(struct model *m, uint32_t class, uint32_t slab, uint32_t sl
 	assert_true(end <= (info.place.unit + (uint64_t)info.place.units) * g->unit);
 	for (uint32_t u = 0; u < info.place.units; u++)
 		assert_false(m->frozen[it.file][info.place.unit + u]);
-	assert_int_equal(kvb_grow((void **)&m->items, &m->cap_items, m->n_items + 1, sizeof it), KVB_OK);
+	assert_int_equal(kvb_grow((void **)&m->items, &m->cap_items, m->n_items + 1, sizeof it),
+			 KVB_OK);
 	m->items[m->n_items] = it;
 	paint(m, &it, 0, m->n_items + 1);
 	if (state == USED)
@@ -168,7 +172,7 @@ static void step_alloc(struct model *m)
 		assert_true(runs[i].count > 0);
 		assert_false(slab_info(m->p, runs[i].slab).draining);
 		for (uint32_t k = 0; k < runs[i].count; k++)
-			item_new(m, class, runs[i].slab, runs[i].first + k, USED, 0);
+			item_new(m, class, sub_run(runs[i], k, 1), USED, 0);
 		sum += runs[i].count;
 	}
 	assert_int_equal(sum, count);
@@ -260,7 +264,8 @@ static void step_freeze(struct model *m)
 			for (uint32_t i = 0; i < l.n; i++) {
 				struct kvb_slab_place at = slab_info(m->p, l.v[i]).place;
 
-				in_slab |= at.file == f && u >= at.unit && u < at.unit + (uint64_t)at.units;
+				in_slab |= at.file == f && u >= at.unit &&
+					   u < at.unit + (uint64_t)at.units;
 			}
 			if (!in_slab)
 				any = m->frozen[f][u] = true;
@@ -276,7 +281,7 @@ static void step_freeze(struct model *m)
 			class++;
 		for (uint32_t s = 0; s < info.slots; s++)
 			if (m->bytes[info.place.file][info.first_offset + s * info.stride] == 0)
-				item_new(m, class, l.v[i], s, HELD, until);
+				item_new(m, class, (struct kvb_run){ l.v[i], s, 1 }, HELD, until);
 	}
 	for (uint32_t c = 0; c < m->n_classes; c++)
 		assert_int_equal(kvb_pool_available(m->p, m->ids[c]), 0);
@@ -378,9 +383,12 @@ static void step(struct model *m)
 static void give_back(struct model *m)
 {
 	compact(m);
-	for (uint32_t i = 0; i < m->n_items; i++)
-		if (m->items[i].state == USED)
-			kvb_pool_free(m->p, (struct kvb_run){ m->items[i].slab, m->items[i].slot, 1 });
+	for (uint32_t i = 0; i < m->n_items; i++) {
+		struct item it = m->items[i];
+
+		if (it.state == USED)
+			kvb_pool_free(m->p, (struct kvb_run){ it.slab, it.slot, 1 });
+	}
 	kvb_pool_release_due(m->p, UINT64_MAX - 1);
 	check(m->p);
 	assert_int_equal(pool_stats(m->p).slabs, 0);

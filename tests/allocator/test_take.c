@@ -14,8 +14,8 @@ static struct kvb_pool *plain_pool(uint32_t units)
 	return p;
 }
 
-static struct kvb_run take(struct kvb_pool *p, uint32_t c, struct kvb_slab_place place, uint32_t first,
-			   uint32_t count)
+static struct kvb_run take(struct kvb_pool *p, uint32_t c, struct kvb_slab_place place,
+			   uint32_t first, uint32_t count)
 {
 	struct kvb_run run;
 

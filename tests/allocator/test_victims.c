@@ -22,7 +22,8 @@ static void fill(struct fixture *f)
 	f->big = make_class(f->p, 4096 * 4, 4096);
 	assert_int_equal(kvb_pool_add_file(f->p, 1, 4096 * 8), KVB_OK);
 	for (place.unit = 0; place.unit < 8; place.unit++)
-		assert_int_equal(kvb_pool_take(f->p, f->small, place, 0, 64, &f->runs[place.unit]), KVB_OK);
+		assert_int_equal(kvb_pool_take(f->p, f->small, place, 0, 64, &f->runs[place.unit]),
+				 KVB_OK);
 }
 
 static bool may_empty(void *ctx, uint32_t slab)

@@ -3,21 +3,32 @@
  *
  * Pure: no I/O, no clock, no lock, no threads; the caller serialises calls and passes the time.
  *
- * A *file* is a byte range [0, length) cut into *units* (unit u begins at u * unit; the last one may
- * be short). A *slab* is an aligned power-of-two number of units given to one *class*; its slots of
- * `stride` bytes begin at multiples of `align` and keep clear of the file's header and trailer:
+ * A *file* is a byte range [0, length) cut into *units* (unit u begins at u * unit; the last one
+ * may be short). A *slab* is an aligned power-of-two number of units given to one *class*; its
+ * slots of `stride` bytes begin at multiples of `align` and keep clear of the file's header and
+ * trailer:
  *
  *     first = round_up(max(slab begin, header), align)
  *     slots = (min(slab end, length - trailer) - first) / stride
  *
  * With align = stride a slot's number in the file is offset / stride (what KVCM clients need). A
- * storage whose slot size nobody knows (`external`) uses stride = align = unit-size 1 and counts
- * slots. The slab length of a class is the smallest power of two that wastes at most 1 % (as far as
- * the file is long enough).
+ * storage whose slot size nobody knows (`external`) uses stride = align = 1, no header or trailer,
+ * and a small unit such as 4096: its "bytes" are then slots, which are merely counted.
+ *
+ * The slab length of a class is the smallest power of two of units that wastes at most 1 %,
+ * wherever in a file the slab may lie (header and trailer not counted). Example, units of 64 MiB:
+ * slots of 4,497,408 B at multiples of 4096 get slabs of 512 MiB (119 slots), at multiples of their
+ * own size slabs of 1 GiB. When no window of that length is free, and no slab of the class has
+ * room, the longest shorter window with a slot becomes the slab: progress beats waste. That also is
+ * how a file shorter than the slab length serves the class.
  *
  * A slot is free, used, or held (quarantined until a time, then free). Each used slot carries a
- * 32-bit `owner` that the caller chooses: the way back from a slot to its block. A slab whose last slot
- * becomes free goes back to the common units at once, so space moves between classes.
+ * 32-bit `owner` that the caller chooses: the way back from a slot to its block. A slab whose last
+ * slot becomes free goes back to the common units at once, so space moves between classes.
+ *
+ * Handles, class ids, runs and slots given to these functions must be valid; a wrong one is a bug
+ * of the caller and aborts. kvb_pool_take alone is fed from durable records and checks what it
+ * gets.
  *
  * Sizes in bytes, times in milliseconds of the caller's clock.
  */
@@ -57,71 +68,86 @@ struct kvb_slab_info {
 	struct kvb_slab_place place;
 	uint32_t class_id;
 	uint64_t stride;
-	uint64_t first_offset; /* byte offset of slot 0 in the file; slot i at first_offset + i * stride */
+	uint64_t first_offset; /* of slot 0 in the file; slot i is at first_offset + i * stride */
 	uint32_t slots;
 	uint32_t used;
 	uint32_t held;
 	bool draining;
 };
 
-/* NULL when out of memory or options are invalid. */
+/* NULL when out of memory or options are invalid (`unit` no power of two, a size above 2^60). */
 struct kvb_pool *kvb_pool_create(const struct kvb_pool_options *options);
 void kvb_pool_destroy(struct kvb_pool *p);
 
-/* Adds (or, longer, grows) a file. KVB_E_INVALID if it is too short for one slot's unit or shrinks. */
+/* Adds (or, longer, grows) a file; the same length again changes nothing. KVB_E_INVALID if nothing
+ * is left between header and trailer, if it shrinks, or has 2^32 - 1 units or more; KVB_E_NOMEM.
+ * Slabs that are open keep their slots when the file grows. */
 int kvb_pool_add_file(struct kvb_pool *p, uint32_t file, uint64_t length);
-/* Finds or makes the class for exact (stride, align). KVB_E_INVALID for zero values. */
+/* Finds or makes the class for exact (stride, align). KVB_E_INVALID for zero values, a stride that
+ * is no multiple of align (its second slot would not be aligned: round the stride up), or more than
+ * 2^30 slots in a slab; KVB_E_NOMEM. Classes live as long as the pool. */
 int kvb_pool_class(struct kvb_pool *p, uint64_t stride, uint64_t align, uint32_t *class_id);
 /* Slots that a slab of this class has in an empty file of `length` bytes, all slabs together: tells
  * whether a file is long enough for the class (0 = not one slot). */
 uint64_t kvb_pool_slots_in_file(const struct kvb_pool *p, uint32_t class_id, uint64_t length);
 
-/* Takes `count` free slots. runs[] must hold `count` entries (the worst case); *n_runs is set. Prefers
- * one run, then few, in the fullest slabs; opens new slabs last. All or nothing:
- * KVB_E_NO_SPACE, KVB_E_NOMEM change nothing. Owners are 0 until set. */
+/* Takes `count` free slots. runs[] must hold `count` entries (the worst case); *n_runs is set.
+ * Prefers one run, then few, in the fullest slabs; opens new slabs last, only as many as are
+ * missing. All or nothing: KVB_E_NO_SPACE, KVB_E_NOMEM change nothing. Owners are 0 until set.
+ * count 0 gives no run. */
 int kvb_pool_alloc(struct kvb_pool *p, uint32_t class_id, uint32_t count, struct kvb_run *runs,
 		   uint32_t *n_runs);
-/* How many slots kvb_pool_alloc could hand out now (free units counted). */
+/* How many slots kvb_pool_alloc could hand out now: free slots, except in draining slabs, and those
+ * that slabs in the free units would have. Exact. Costs O(free blocks of units). */
 uint64_t kvb_pool_available(const struct kvb_pool *p, uint32_t class_id);
 
 /* Takes exactly these slots, for recovery: opens the slab if need be. Held slots among them (and
  * slabs of other classes in which every slot is held or free) give way: that the journal hands them
- * out proves that their hold had ended. KVB_E_CORRUPT when a slot is used, or when the place does
- * not fit the file. *run is set. */
-int kvb_pool_take(struct kvb_pool *p, uint32_t class_id, struct kvb_slab_place place, uint32_t first,
-		  uint32_t count, struct kvb_run *run);
+ * out proves that their hold had ended. Frozen units give way too, but only these slots: the others
+ * of the slab stay held as long as the freeze lasts. KVB_E_CORRUPT when a slot is used, when a slab
+ * with used slots is in the way, or when the place does not fit the file; KVB_E_NOMEM. Either
+ * changes nothing. *run is set. Owners are 0 until set. */
+int kvb_pool_take(struct kvb_pool *p, uint32_t class_id, struct kvb_slab_place place,
+		  uint32_t first, uint32_t count, struct kvb_run *run);
 
 /* Used slots become free. Never fails; freeing a slot that is not used aborts (a bug). */
 void kvb_pool_free(struct kvb_pool *p, struct kvb_run run);
 /* Used slots become held until `until_ms`. Never fails (out of memory only makes it coarser: held
- * no shorter). */
+ * no shorter: as long as the longest of all holds made without memory). */
 void kvb_pool_hold(struct kvb_pool *p, struct kvb_run run, uint64_t until_ms);
-/* Held slots whose time has come become free. Returns how many. */
+/* Held slots whose time has come become free, and so do frozen units. Returns how many, a unit
+ * counted as one: more than 0 tells that an allocation may succeed now. */
 uint64_t kvb_pool_release_due(struct kvb_pool *p, uint64_t now_ms);
-/* Time of the next due hold, UINT64_MAX if none. */
+/* Time of the next due hold or freeze, UINT64_MAX if none. It may be early for a hold that
+ * kvb_pool_take has emptied. */
 uint64_t kvb_pool_next_due(const struct kvb_pool *p);
 /* Unclean boot: nothing that is free now is handed out before `until_ms` (whole pool). Slots freed
- * later are not concerned. */
+ * and files added later are not concerned. Never fails. Free slots become held ones; free units are
+ * frozen, which kvb_pool_each_hold does not report: after a restart, freeze again. */
 void kvb_pool_freeze_free(struct kvb_pool *p, uint64_t until_ms);
 
+/* Owner of a used slot. */
 void kvb_pool_set_owner(struct kvb_pool *p, uint32_t slab, uint32_t slot, uint32_t owner);
 uint32_t kvb_pool_owner(const struct kvb_pool *p, uint32_t slab, uint32_t slot);
+/* False also for a slab or slot that is not there. */
 bool kvb_pool_is_used(const struct kvb_pool *p, uint32_t slab, uint32_t slot);
 /* False when the handle names no open slab. */
 bool kvb_pool_slab(const struct kvb_pool *p, uint32_t slab, struct kvb_slab_info *out);
-/* Calls fn for every open slab, in no order. */
+/* Calls fn for every open slab, in no order. fn must not change the pool. */
 void kvb_pool_each_slab(const struct kvb_pool *p, void (*fn)(void *ctx, uint32_t slab), void *ctx);
-/* Calls fn for every held run with its time (for checkpoints). */
+/* Calls fn for every held run with its time (for checkpoints). fn must not change the pool. */
 void kvb_pool_each_hold(const struct kvb_pool *p,
 			void (*fn)(void *ctx, struct kvb_run run, uint64_t until_ms), void *ctx);
 
-/* No new slots from this slab while set; it closes when empty. */
+/* No new slots from this slab while set; it closes when empty. kvb_pool_take still takes. */
 void kvb_pool_drain(struct kvb_pool *p, uint32_t slab, bool on);
 
 /* Which slabs of other classes to empty so that one slab of `class_id` can be opened. Asks
  * may_empty(ctx, slab) (true: everything in it may be evicted now; slabs with held slots are not
- * asked) over aligned windows of units, fewest used slots first. Sets slabs[] (malloc'd with
- * kvb_malloc, caller frees) and returns KVB_OK, KVB_E_NO_SPACE, or KVB_E_NOMEM. */
+ * asked) over aligned windows of units, fewest used slots first; windows of the class's slab length
+ * before shorter ones. Windows that are free already are no answer, so at least one slab is named.
+ * Sets slabs[] (malloc'd with kvb_malloc, caller frees) and returns KVB_OK, KVB_E_NO_SPACE, or
+ * KVB_E_NOMEM. Costs O(units): for when an allocation has failed. */
 int kvb_pool_find_victims(const struct kvb_pool *p, uint32_t class_id,
 			  bool (*may_empty)(void *ctx, uint32_t slab), void *ctx, uint32_t **slabs,
 			  size_t *n_slabs);
@@ -133,13 +159,15 @@ struct kvb_pool_stats {
 	uint64_t slot_bytes;     /* slots of open slabs * stride */
 	uint64_t used_bytes;
 	uint64_t held_bytes;
-	uint64_t free_unit_bytes; /* in no slab */
+	uint64_t free_unit_bytes; /* in no slab; frozen ones included */
 	uint32_t slabs;
-	uint64_t largest_free_run; /* slots, over all classes */
+	uint64_t largest_free_run; /* slots, in open slabs of all classes */
 };
+/* Costs O(slabs), and a look into those with the longest runs. */
 void kvb_pool_stats(const struct kvb_pool *p, struct kvb_pool_stats *out);
 
-/* Verifies every invariant (bitmaps, counts, lists, no overlap). KVB_OK or KVB_E_CORRUPT with a text. */
+/* Verifies every invariant (bitmaps, counts, lists, no overlap). KVB_OK or KVB_E_CORRUPT with a
+ * text. Needs no memory; costs O(units + slots). */
 int kvb_pool_check(const struct kvb_pool *p, struct kvb_error *err);
 
 #endif
