@@ -1,0 +1,139 @@
+"""layers.py - dependencies point one way: checked in the #include lines and in the compiled objects.
+
+The build enforces most of it (a component finds only the headers that it names); this finds what a
+hand-written declaration, a relative include or a widened include path would let through. Objects are
+taken from the build folder, whatever libraries they end up in, so that executables and shared
+libraries are checked as well.
+"""
+
+import os
+import re
+import shutil
+import subprocess
+
+import tree
+
+# Folder: (symbols it must not need, headers it must not include). The longest folder wins. Symbols are
+# regular expressions for whole names; what a component defines itself it may of course need.
+SQL = r"sqlite3_\w+"
+WEB = r"MHD_\w+"
+NET = r"curl_\w+"
+JSON = r"json_\w+|jansson_\w+"
+POOL = r"kvb_pool_\w+"
+STORE = r"kvb_(fault_|memory_)?store_\w+"
+STORAGE = r"kvb_storage_\w+"
+CORE = r"kvb_core_\w+"
+FRONT = r"kvb_front_\w+"
+CLIENT = r"kvblock_\w+"
+IO = r"open(at)?(64)?|f?read|f?write|fopen(64)?|p(read|write)v?(64)?|socket|clock_gettime|time|pthread_\w+"
+
+LAYERS = {
+    "api/base": ([r"kvb_\w+", CLIENT, SQL, WEB, NET, JSON],
+                 ["sqlite3.h", "microhttpd.h", "curl/", "jansson.h", "kvblock.h"]),
+    "api": ([POOL, STORE, STORAGE, CORE, FRONT, CLIENT, SQL, WEB, NET],
+            ["kvb/pool.h", "kvb/store.h", "kvb/storage.h", "kvb/core.h", "kvb/front.h", "kvblock.h",
+             "sqlite3.h", "microhttpd.h", "curl/"]),
+    "allocator": ([STORE, STORAGE, CORE, FRONT, CLIENT, SQL, WEB, NET, JSON, IO, r"kvb_(now|log|mutex|rwlock)\w*"],
+                  ["kvb/store.h", "kvb/storage.h", "kvb/core.h", "kvb/front.h", "kvb/ops.h", "kvb/log.h",
+                   "kvb/clock.h", "kvb/lock.h", "kvblock.h", "sqlite3.h", "microhttpd.h", "curl/", "jansson.h",
+                   "pthread.h", "fcntl.h", "unistd.h", "stdio.h"]),
+    "backends": ([POOL, STORAGE, CORE, FRONT, CLIENT, WEB, NET, JSON],
+                 ["kvb/pool.h", "kvb/storage.h", "kvb/core.h", "kvb/front.h", "kvb/ops.h", "kvblock.h",
+                  "microhttpd.h", "curl/", "jansson.h"]),
+    "backends/storage": ([POOL, STORE, CORE, FRONT, CLIENT, SQL, WEB, NET, JSON],
+                         ["kvb/pool.h", "kvb/store.h", "kvb/core.h", "kvb/front.h", "kvb/ops.h", "kvblock.h",
+                          "sqlite3.h", "microhttpd.h", "curl/", "jansson.h"]),
+    "server/core": ([FRONT, CLIENT, SQL, WEB, NET, JSON],
+                    ["kvb/front.h", "kvb/v1_json.h", "kvblock.h", "sqlite3.h", "microhttpd.h", "curl/",
+                     "jansson.h"]),
+    "server/front": ([POOL, STORE, STORAGE, CLIENT, SQL, NET],
+                     ["kvb/pool.h", "kvb/storage.h", "kvblock.h", "sqlite3.h", "curl/"]),
+    "server/main": ([POOL, CLIENT, SQL, NET], ["kvb/pool.h", "kvblock.h", "sqlite3.h", "curl/"]),
+    "client": ([POOL, STORE, STORAGE, CORE, FRONT, SQL, WEB],
+               ["kvb/pool.h", "kvb/store.h", "kvb/storage.h", "kvb/core.h", "kvb/front.h", "sqlite3.h",
+                "microhttpd.h"]),
+}
+
+
+def layer_of(path):
+    """The longest folder of LAYERS that holds the path, or None."""
+    best = None
+    for folder in LAYERS:
+        if path.startswith(folder + "/") and (best is None or len(folder) > len(best)):
+            best = folder
+    return best
+
+
+def check_includes(source, breaches):
+    looked_at = 0
+    for path in tree.files(source, ".c", ".h", under=tree.COMPONENTS):
+        layer = layer_of(path)
+        if layer is None:
+            continue
+        looked_at += 1
+        for number, name in tree.includes(tree.text(source, path)):
+            if any(name == h or (h.endswith("/") and name.startswith(h)) for h in LAYERS[layer][1]):
+                breaches.append(f"{path}:{number}: {layer} must not include <{name}>")
+            elif name.startswith("../"):
+                breaches.append(f"{path}:{number}: '{name}' goes round the include path of the component")
+    return looked_at
+
+
+def objects(build):
+    """{folder of LAYERS: [object files]} of a CMake build; tests are nobody's layer."""
+    found = {}
+    for folder, _, names in os.walk(build):
+        relative = os.path.relpath(folder, build)
+        for name in names:
+            path = os.path.join(relative, name)
+            layer = layer_of(path) if name.endswith(".o") else None
+            if layer is not None:
+                found.setdefault(layer, []).append(os.path.join(folder, name))
+    return found
+
+
+def symbols(paths):
+    """(defined, {needed: an object that needs it})."""
+    defined, needed = set(), {}
+    run = subprocess.run(["nm", "-A", "-P", *paths], capture_output=True, text=True, check=True)
+    for line in run.stdout.split("\n"):
+        # "<file>: <symbol> <type> ..."
+        m = re.match(r"(.*?): (\S+) (\S)", line)
+        if m and m.group(3) in "Uw":
+            needed[m.group(2)] = os.path.basename(m.group(1))
+        elif m:
+            defined.add(m.group(2))
+    return defined, needed
+
+
+def has_sources(source, layer):
+    """Does the layer have .c files of its own that its CMakeLists.txt builds?"""
+    return any(layer_of(p) == layer for p in tree.files(source, ".c", under=tree.COMPONENTS))
+
+
+def rule_layers(args):
+    """Dependencies point one way: server -> api, allocator, backends -> api/base; client -> api."""
+    breaches = []
+    files = check_includes(args.source, breaches)
+    if not shutil.which("nm"):
+        breaches.append("nm: not installed (package binutils), the objects were not checked")
+        built = {}
+    else:
+        built = objects(args.build)
+    for layer, (forbidden, _) in sorted(LAYERS.items()):
+        if layer not in built:
+            if has_sources(args.source, layer):
+                breaches.append(f"{layer}:0: has sources, but {args.build} has no objects of it: build all of it")
+            else:
+                print(f"{layer}: no sources yet")
+            continue
+        defined, needed = symbols(built[layer])
+        pattern = re.compile("(?:" + "|".join(forbidden) + ")")
+        for name in sorted(set(needed) - defined):
+            if pattern.fullmatch(name):
+                breaches.append(f"{layer}/{needed[name]}:0: needs {name}, which is not below it")
+        print(f"{layer}: {len(built[layer])} objects need {len(set(needed) - defined)} symbols of others")
+    for b in breaches:
+        print(b)
+    print(f"looked at {files} C files and {sum(map(len, built.values()))} objects: {len(breaches)} breaches")
+    return 1 if breaches else 0

@@ -1,0 +1,180 @@
+#!/usr/bin/env python3
+"""selftest.py - breaks each rule on purpose, in a small tree of its own, and expects to be told.
+
+A rule that cannot fail is worse than none. Each case is a tree that is clean for every rule, with one
+file changed or added.
+"""
+
+import contextlib
+import io
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+import rules
+import tree
+
+CLEAN = {
+    "CMakeLists.txt": "project(x C)\n",
+    "README.md": "A tree for tests.\n",
+    "api/base/mem.c": "/* mem.c - memory. */\n#include <stdlib.h>\n\nvoid *kvb_malloc(size_t n);\n"
+    "void *kvb_malloc(size_t n)\n{\n\treturn malloc(n);\n}\n",
+    "allocator/pool.c": "/* pool.c - slots. */\nint kvb_pool_size(void);\n\nint kvb_pool_size(void)\n{\n\treturn 1;\n}\n",
+    "allocator/include/kvb/pool.h": "/* pool.h - slots. */\n#ifndef P\n#define P\n\n/* How many. */\n"
+    "int kvb_pool_size(void);\n\n#endif\n",
+    "tests/pool/test_pool.c": "/* Tests of the pool. */\nint main(void)\n{\n\treturn 0;\n}\n",
+    "tests/pool/run.sh": '#!/bin/sh\necho "$1"\n',
+    "deploy/kvblockd.service": "[Unit]\n# What it is.\nDescription=a test\n\n[Service]\n# How it starts.\n"
+    "Type=exec\nExecStart=/usr/sbin/kvblockd\n",
+}
+
+
+class Rules(unittest.TestCase):
+    def setUp(self):
+        self.root = tempfile.mkdtemp(prefix="kvb-rules-")
+        self.addCleanup(shutil.rmtree, self.root)
+        for path, text in CLEAN.items():
+            self.write(path, text)
+
+    def write(self, path, text):
+        path = os.path.join(self.root, path)
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        with open(path, "w", encoding="utf-8") as f:
+            f.write(text)
+
+    def compile(self, path):
+        obj = os.path.join(self.root, "build", path + ".o")
+        os.makedirs(os.path.dirname(obj), exist_ok=True)
+        subprocess.run(["cc", "-c", os.path.join(self.root, path), "-o", obj], check=True)
+
+    def run_rule(self, rule):
+        said = io.StringIO()
+        with contextlib.redirect_stdout(said):
+            code = rules.main([rule, "--source", self.root, "--build", os.path.join(self.root, "build")])
+        return code, said.getvalue()
+
+    def clean(self, rule):
+        code, said = self.run_rule(rule)
+        if code == rules.SKIPPED:
+            self.skipTest(said)
+        self.assertEqual(code, 0, said)
+
+    def breaks(self, rule, path, text, words):
+        """The tree is clean for the rule, and no longer when `path` holds `text`."""
+        self.clean(rule)
+        self.write(path, text)
+        if rule == "layers" and path.endswith(".c"):
+            self.compile(path)
+        code, said = self.run_rule(rule)
+        self.assertEqual(code, 1, said)
+        self.assertIn(words, said)
+
+    def test_header_that_needs_another(self):
+        self.breaks("headers", "api/include/kvb/x.h", "/* x.h - x. */\nint kvb_x(uint32_t n);\n", "with gcc")
+
+    def test_header_without_guard(self):
+        self.breaks("headers", "api/include/kvb/x.h", "/* x.h - x. */\nstruct x { int n; };\n", "alone")
+
+    def compile_all(self):
+        for path in CLEAN:
+            if path.endswith(".c"):
+                self.compile(path)
+
+    def test_layer_by_symbol(self):
+        self.compile_all()
+        self.breaks(
+            "layers", "allocator/pool.c",
+            "/* pool.c - slots. */\nint sqlite3_open(void);\nint f(void);\nint f(void)\n{\n\treturn sqlite3_open();\n}\n",
+            "needs sqlite3_open",
+        )
+
+    def test_layer_by_include(self):
+        self.compile_all()
+        self.breaks("layers", "allocator/pool.h", "/* pool.h - x. */\n#include <kvb/store.h>\n", "must not include")
+
+    def test_layer_round_the_path(self):
+        self.compile_all()
+        self.breaks("layers", "allocator/pool.h", '/* pool.h - x. */\n#include "../api/x.h"\n', "goes round")
+
+    def test_layer_that_is_not_built(self):
+        self.compile_all()
+        self.clean("layers")
+        self.write("server/core/core.c", "/* core.c - x. */\n")
+        code, said = self.run_rule("layers")
+        self.assertEqual(code, 1)
+        self.assertIn("server/core:0: has sources", said)
+
+    def test_forbidden(self):
+        body = "/* pool.c - slots. */\nvoid f(char *s)\n{\n\t%s;\n}\n"
+        for call in ("strcpy(s, s)", "sprintf(s, s)", "system (s)", "rand()", "s = malloc(3)", "s = strdup(s)"):
+            self.write("allocator/pool.c", CLEAN["allocator/pool.c"])
+            self.breaks("forbidden", "allocator/pool.c", body % call, "pool.c:4")
+        for fine in ("/* strcpy(s, s) */", 'f("system(1)")', "kvb_malloc(3)", "p->malloc(3)", "int operand(3)"):
+            self.write("allocator/pool.c", body % fine)
+            self.clean("forbidden")
+
+    def test_sleeping_test(self):
+        body = "/* Tests. */\nint main(void)\n{\n\tusleep(5);\n}\n"
+        self.breaks("forbidden", "tests/pool/test_pool.c", body, "usleep")
+
+    def test_long_function(self):
+        body = "/* pool.c - slots. */\nint f(int n)\n{\n" + "\tn++;\n" * 89 + "}\n"
+        self.breaks("lengths", "allocator/pool.c", body, "f has 91 lines")
+
+    def test_long_file(self):
+        self.breaks("lengths", "allocator/pool.c", "/* pool.c - slots. */\n" + "\n" * 700, "701 lines")
+
+    def test_brace_that_hides_a_function(self):
+        self.breaks("lengths", "allocator/pool.c", "/* pool.c - x. */\nint f(int n) {\n\treturn n;\n}\n", "pool.c:2")
+
+    def test_opening(self):
+        self.breaks("openings", "allocator/pool.c", "#include <x.h>\n", "does not begin with a comment")
+        self.write("allocator/pool.c", CLEAN["allocator/pool.c"])
+        self.breaks("openings", "allocator/pool.c", "/* slots */\n", "pool.c - what it is")
+        self.write("allocator/pool.c", CLEAN["allocator/pool.c"])
+        self.breaks("openings", "allocator/pool.c", "/* old.c - slots. */\n", "calls itself old.c")
+
+    def test_mark(self):
+        self.breaks("marks", "README.md", "TO" + "DO: write it\n", "README.md:1")
+
+    def test_top_level(self):
+        self.breaks("toplevel", "src/x.c", "/* x.c - x. */\n", "src:0")
+
+    def test_public(self):
+        head = "/* pool.h - slots. */\n\n"
+        self.breaks("public", "allocator/include/kvb/pool.h", head + "/* x. */\nint size(void);\n", "without the prefix")
+        self.write("allocator/include/kvb/pool.h", CLEAN["allocator/include/kvb/pool.h"])
+        self.breaks("public", "allocator/include/kvb/pool.h", head + "int kvb_size(void);\n", "not documented")
+
+    def test_shell(self):
+        self.breaks("shell", "tests/pool/run.sh", "#!/bin/sh\nrm -rf $1/x\n", "SC2086")
+
+    def test_python(self):
+        self.breaks("python", "tests/pool/x.py", "import requests\n", "imports requests")
+        self.write("tests/pool/x.py", "import os\n")
+        self.breaks("python", "tests/pool/x.py", "def f(:\n", "x.py:1")
+
+    def test_unit_without_words(self):
+        text = CLEAN["deploy/kvblockd.service"] + "\nNoNewPrivileges=yes\n"
+        self.breaks("unit", "deploy/kvblockd.service", text, "NoNewPrivileges stands in a paragraph")
+
+    def test_unit_that_systemd_does_not_know(self):
+        text = CLEAN["deploy/kvblockd.service"] + "\n# Safe.\nNoNewPrivilegs=yes\n"
+        self.breaks("unit", "deploy/kvblockd.service", text, "NoNewPrivilegs")
+
+    def test_code_keeps_lines(self):
+        self.assertEqual(tree.code('a /* b\n c */ "d\\"/*" // e\nf'), 'a  \n ""  \nf')
+
+    def test_left_by_runs(self):
+        for name in ("build", "build-asan/x.c", "kvblock-data"):
+            self.write(name + "/CMakeLists.c", "int x;\n")
+        self.clean("toplevel")
+        self.clean("openings")
+
+
+if __name__ == "__main__":
+    sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+    unittest.main()
