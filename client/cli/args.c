@@ -1,0 +1,138 @@
+/* args.c - parses values of options. Strict: a value is taken whole or refused. No state. */
+#include "args.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <kvb/mem.h>
+
+bool kvb_args_number(const char *text, uint64_t min, uint64_t max, uint64_t *out)
+{
+	unsigned long long v;
+	char *end;
+
+	if (text[0] < '0' || text[0] > '9')
+		return false;
+	errno = 0;
+	v = strtoull(text, &end, 10);
+	if (errno || *end || v < min || v > max)
+		return false;
+	*out = v;
+	return true;
+}
+
+bool kvb_args_size(const char *text, uint64_t *out)
+{
+	static const char units[] = "KMGT";
+	char digits[24];
+	size_t n = strspn(text, "0123456789");
+	const char *unit = text[n] ? strchr(units, text[n]) : NULL;
+	unsigned shift = unit ? 10 * (unsigned)(unit - units + 1) : 0;
+	uint64_t v;
+
+	if (n == 0 || n >= sizeof digits || (text[n] && (!unit || text[n + 1])))
+		return false;
+	memcpy(digits, text, n);
+	digits[n] = '\0';
+	if (!kvb_args_number(digits, 0, UINT64_MAX >> shift, &v))
+		return false;
+	*out = v << shift;
+	return true;
+}
+
+bool kvb_args_factor(const char *text, double *out)
+{
+	char *end;
+	double v;
+
+	if (text[strspn(text, "0123456789.")] || !text[0])
+		return false;
+	v = strtod(text, &end);
+	if (*end || !(v > 0) || v > 1e9)
+		return false;
+	*out = v;
+	return true;
+}
+
+bool kvb_args_key_form(const char *text, enum kvblock_key_form *out)
+{
+	static const char *const names[] = { "string", "int", "hex" };
+
+	for (int i = 0; i < 3; i++) {
+		if (strcmp(text, names[i]) == 0) {
+			*out = (enum kvblock_key_form)i;
+			return true;
+		}
+	}
+	return false;
+}
+
+static bool parse_hex(const char *text, struct kvblock_key *out)
+{
+	char half[17];
+
+	if (strlen(text) != 32 || text[strspn(text, "0123456789abcdefABCDEF")])
+		return false;
+	memcpy(half, text, 16);
+	half[16] = '\0';
+	out->hi = strtoull(half, NULL, 16);
+	out->lo = strtoull(text + 16, NULL, 16);
+	return true;
+}
+
+const char *kvb_args_keys_parse(struct kvb_args_keys *k, enum kvblock_key_form form,
+				const char *const *texts, uint32_t n)
+{
+	*k = (struct kvb_args_keys){ .form = form, .n = n };
+	if (n < 1 || n > KVBLOCK_MAX_KEYS)
+		return "1..16384 keys";
+	k->strings = kvb_calloc(n, sizeof *k->strings);
+	k->ints = kvb_calloc(n, sizeof *k->ints);
+	k->wide = kvb_calloc(n, sizeof *k->wide);
+	if (!k->strings || !k->ints || !k->wide)
+		return "out of memory";
+	for (uint32_t i = 0; i < n; i++) {
+		k->strings[i] = texts[i];
+		if (form == KVBLOCK_KEYS_INT && !kvb_args_number(texts[i], 0, UINT64_MAX, &k->ints[i]))
+			return "a key of form int is a decimal number";
+		if (form == KVBLOCK_KEYS_WIDE && !parse_hex(texts[i], &k->wide[i]))
+			return "a key of form hex has 32 hex digits";
+	}
+	return NULL;
+}
+
+void kvb_args_keys_free(struct kvb_args_keys *k)
+{
+	kvb_free(k->strings);
+	kvb_free(k->ints);
+	kvb_free(k->wide);
+	*k = (struct kvb_args_keys){ 0 };
+}
+
+struct kvblock_keys kvb_args_keys_of(const struct kvb_args_keys *k)
+{
+	if (k->form == KVBLOCK_KEYS_INT)
+		return kvblock_keys_ints(k->ints, k->n);
+	if (k->form == KVBLOCK_KEYS_WIDE)
+		return kvblock_keys_wide(k->wide, k->n);
+	return kvblock_keys_strings(k->strings, k->n);
+}
+
+void kvb_args_print_size(uint64_t bytes, char out[24])
+{
+	static const char *const units[] = { "B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB" };
+	double v = (double)bytes;
+	int i = 0;
+
+	while (v >= 1024 && i < 6) {
+		v /= 1024;
+		i++;
+	}
+	if (i == 0)
+		snprintf(out, 24, "%" PRIu64 " B", bytes);
+	else
+		snprintf(out, 24, "%.*f %s", v < 10 ? 2 : v < 100 ? 1 : 0, v, units[i]);
+}

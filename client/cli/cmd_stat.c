@@ -1,0 +1,99 @@
+/* cmd_stat.c - kvblock stat: the manager's numbers, or one block, for a person or as JSON. No state. */
+#include "cli.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+static void print_size(const char *what, uint64_t bytes)
+{
+	char text[24];
+
+	kvb_args_print_size(bytes, text);
+	printf("  %-14s %s\n", what, text);
+}
+
+static void print_stats(const json_t *s)
+{
+	static const char *const sizes[] = { "capacity", "file_bytes", "assigned_bytes", "used_bytes",
+					     "quarantined_bytes", "free_bytes" };
+	const json_t *one;
+	size_t i;
+
+	printf("kvblockd %s, %s, up %" PRIu64 " s\n", kvb_cli_text(s, "version"), kvb_cli_text(s, "state"),
+	       kvb_cli_u64(s, "uptime_ms") / 1000);
+	printf("%" PRIu64 " blocks, %" PRIu64 " open sessions, %" PRIu64 " evicted, %" PRIu64
+	       " sessions expired, journal %" PRIu64 " of %" PRIu64 " bytes\n",
+	       kvb_cli_u64(s, "blocks"), kvb_cli_u64(s, "sessions"), kvb_cli_u64(s, "evicted_blocks"),
+	       kvb_cli_u64(s, "expired_sessions"), kvb_cli_u64(s, "journal_bytes"),
+	       kvb_cli_u64(s, "journal_limit"));
+	json_array_foreach(json_object_get(s, "storages"), i, one) {
+		const char *problem = kvb_cli_text(one, "problem");
+
+		printf("storage %s (%s): %s%s%s\n", kvb_cli_text(one, "name"), kvb_cli_text(one, "type"),
+		       json_is_true(json_object_get(one, "healthy")) ? "healthy" : "NOT healthy",
+		       problem[0] ? ": " : "", problem);
+		for (size_t k = 0; k < sizeof sizes / sizeof sizes[0]; k++)
+			print_size(sizes[k], kvb_cli_u64(one, sizes[k]));
+	}
+	json_array_foreach(json_object_get(s, "groups"), i, one) {
+		printf("group %s: %" PRIu64 " blocks\n", kvb_cli_text(one, "name"), kvb_cli_u64(one, "blocks"));
+		print_size("used_bytes", kvb_cli_u64(one, "used_bytes"));
+	}
+	json_array_foreach(json_object_get(s, "instances"), i, one) {
+		printf("instance %s: %" PRIu64 " blocks, %" PRIu64 " open sessions\n", kvb_cli_text(one, "id"),
+		       kvb_cli_u64(one, "blocks"), kvb_cli_u64(one, "open_sessions"));
+		print_size("used_bytes", kvb_cli_u64(one, "used_bytes"));
+	}
+}
+
+static int stat_manager(struct kvb_cli *cli, struct kvblock *kv)
+{
+	json_t *s;
+	int rc = kvb_cli_stats(cli, kv, &s);
+
+	if (rc != KVB_EXIT_OK)
+		return rc;
+	if (cli->json)
+		return kvb_cli_print_json(s);
+	print_stats(s);
+	json_decref(s);
+	return KVB_EXIT_OK;
+}
+
+/* The manager's own JSON is readable as it is. */
+static int stat_block(struct kvb_cli *cli, struct kvblock *kv, const struct kvb_cli_target *t)
+{
+	struct kvblock_keys key = kvb_args_keys_of(&t->keys);
+	struct kvblock_error err;
+	json_error_t e;
+	const char *text;
+	json_t *doc;
+
+	if (kvblock_block_info(kv, t->instance, &key, &text, &err) != KVBLOCK_OK)
+		return kvb_cli_fail(cli, &err);
+	doc = json_loads(text, 0, &e);
+	kvblock_free(text);
+	return kvb_cli_print_json(doc);
+}
+
+int kvb_cmd_stat(struct kvb_cli *cli, int argc, char **argv)
+{
+	static const struct option options[] = { KVB_CLI_TARGET_OPTIONS, KVB_CLI_GLOBAL_OPTIONS };
+	struct kvb_cli_target t;
+	struct kvblock *kv;
+	int opt, rc = KVB_EXIT_OK;
+
+	kvb_cli_target_init(&t);
+	while (rc == KVB_EXIT_OK && (opt = getopt_long(argc, argv, "", options, NULL)) != -1)
+		rc = kvb_cli_target_option(cli, &t, opt, optarg);
+	if (rc == KVB_EXIT_OK && (t.n || optind < argc))
+		rc = kvb_cli_target_keys(cli, &t, argc, argv, optind);
+	if (rc == KVB_EXIT_OK)
+		rc = kvb_cli_open(cli, NULL, &kv);
+	if (rc == KVB_EXIT_OK) {
+		rc = t.n ? stat_block(cli, kv, &t) : stat_manager(cli, kv);
+		kvblock_close(kv);
+	}
+	kvb_cli_target_free(&t);
+	return rc;
+}

@@ -1,0 +1,63 @@
+/* histogram.c - see histogram.h. Buckets 0..63 hold single values; then 64 per octave, of which the
+ * lower 32 are never used twice: value v with top bit b >= 6 goes to octave b - 5, linear within. */
+#include "histogram.h"
+
+#define SUB 64u
+
+static uint32_t index_of(uint64_t v)
+{
+	uint32_t octave;
+
+	if (v < SUB)
+		return (uint32_t)v;
+	octave = 63u - (uint32_t)__builtin_clzll(v) - 5u; /* 1 for 64..127 */
+	if (octave > KVB_HISTOGRAM_BUCKETS / SUB - 1)
+		return KVB_HISTOGRAM_BUCKETS - 1;
+	return octave * SUB + (uint32_t)((v >> (octave - 1)) - SUB);
+}
+
+/* Largest value of a bucket. */
+static uint64_t upper(uint32_t index)
+{
+	uint32_t octave = index / SUB;
+
+	if (octave == 0)
+		return index;
+	return ((uint64_t)(index % SUB + SUB + 1) << (octave - 1)) - 1;
+}
+
+void kvb_histogram_add(struct kvb_histogram *h, uint64_t us)
+{
+	h->count++;
+	h->sum += us;
+	if (us > h->max)
+		h->max = us;
+	h->bucket[index_of(us)]++;
+}
+
+void kvb_histogram_merge(struct kvb_histogram *into, const struct kvb_histogram *from)
+{
+	into->count += from->count;
+	into->sum += from->sum;
+	if (from->max > into->max)
+		into->max = from->max;
+	for (uint32_t i = 0; i < KVB_HISTOGRAM_BUCKETS; i++)
+		into->bucket[i] += from->bucket[i];
+}
+
+uint64_t kvb_histogram_quantile(const struct kvb_histogram *h, double q)
+{
+	uint64_t want = (uint64_t)(q * (double)h->count);
+	uint64_t seen = 0;
+
+	if (h->count == 0)
+		return 0;
+	if (want >= h->count)
+		want = h->count - 1;
+	for (uint32_t i = 0; i < KVB_HISTOGRAM_BUCKETS; i++) {
+		seen += h->bucket[i];
+		if (seen > want)
+			return upper(i) < h->max ? upper(i) : h->max;
+	}
+	return h->max;
+}

@@ -1,0 +1,238 @@
+/*
+ * main.c - entry of `kvblock`: global options, the table of commands, their help.
+ *
+ * Each command is one row here and one file cmd_NAME.c (replay, bench and doctor have their own).
+ */
+#include "cli.h"
+
+#include <signal.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <kvb/mem.h>
+
+struct command {
+	const char *name;
+	kvb_command_fn run;
+	const char *args;
+	const char *what;
+	const char *options; /* lines of help */
+};
+
+#define TARGET_HELP                                                                                \
+	"  --instance ID         instance (default: default)\n"                                        \
+	"  --key KEY             a key; may be repeated, or given as argument\n"                       \
+	"  --key-form FORM       string (default), int, hex\n"
+
+static const struct command commands[] = {
+	{ "put", kvb_cmd_put, "--key KEY [options] [FILE|-]", "write a file or stdin as block(s)",
+	  TARGET_HELP
+	  "  --spec NAME=FILE      bytes of one spec; may be repeated (FILE alone: spec kv)\n"
+	  "  --block-bytes SIZE    cut FILE into chained blocks KEY/0, KEY/1, ... of SIZE bytes;\n"
+	  "                        the last one is filled with zeros\n"
+	  "  --group NAME          group of a new instance (default: default)\n"
+	  "  --storage NAME        storage of a new group (default: default)\n" },
+	{ "get", kvb_cmd_get, "--key KEY [options] [FILE|-]", "read block(s) into a file or stdout",
+	  TARGET_HELP
+	  "  --spec NAME           which spec (default: all, one after the other)\n"
+	  "  --block-bytes SIZE    read the chain KEY/0, KEY/1, ... that put --block-bytes wrote\n"
+	  "  --length SIZE         stop after so many bytes (the file's own length)\n" },
+	{ "lookup", kvb_cmd_lookup, "[options] KEY...", "where blocks lie", TARGET_HELP
+	  "  --batch               every key on its own (default: prefix, stop at the first miss)\n"
+	  "  --lease MS            lease (default: the manager's; 0 = none)\n" },
+	{ "match", kvb_cmd_match, "--instance ID... [options] KEY...",
+	  "how many leading keys each instance has", TARGET_HELP },
+	{ "delete", kvb_cmd_delete, "[options] KEY...", "delete blocks, or with --object a registered object",
+	  TARGET_HELP
+	  "  --object KIND         instance, group or storage; the arguments are names\n" },
+	{ "stat", kvb_cmd_stat, "[options]", "the manager's numbers; with --key, one block",
+	  TARGET_HELP },
+	{ "top", kvb_cmd_top, "[options]", "storages, groups and instances, refreshed",
+	  "  --interval SECONDS    between refreshes (default: 2)\n"
+	  "  --once                print once and end\n" },
+	{ "replay", kvb_cmd_replay, "[options] TRACE|-", "replay a trace of requests, verifying every byte",
+	  "  --block-bytes SIZE    bytes of a block (default: 64K)\n"
+	  "  --spec-count N        parts of a block (default: 1)\n"
+	  "  --clients N           threads (default: 4)\n"
+	  "  --requests N          stop after so many requests (default: all)\n"
+	  "  --speed FACTOR        keep the trace's own times, FACTOR times as fast\n"
+	  "                        (default: as fast as possible)\n"
+	  "  --instance ID         (default: replay-BYTESxSPECS)\n"
+	  "  --group NAME          (default: default)\n"
+	  "  --storage NAME        storage of a new group (default: default)\n"
+	  "  --no-checksum         write without checksums; the contents are checked all the same\n" },
+	{ "bench", kvb_cmd_bench, "[options]", "metadata operations: calls/s, latency, manager CPU",
+	  "  --keys N              keys of a large call (default: 512)\n"
+	  "  --clients N           threads (default: 4)\n"
+	  "  --seconds N           for each operation (default: 5)\n"
+	  "  --manager-pid PID     measure the CPU time of this process\n"
+	  "  --max-blocks N        end start+finish after so many blocks (default: 1000000)\n" },
+	{ "doctor", kvb_cmd_doctor, "[options]", "check manager, mounts and this machine; say what to do",
+	  "  --no-write            leave out the write and read probe\n" },
+	{ "gen-trace", kvb_cmd_gen_trace, "[options]", "make a trace of multi-turn conversations",
+	  "  --conversations N     (default: 100)\n"
+	  "  --turns N             at most, per conversation (default: 8)\n"
+	  "  --systems N           different system prompts (default: 4)\n"
+	  "  --system-tokens N     of a system prompt, on average (default: 2048)\n"
+	  "  --input-tokens N      of a question, on average (default: 1024)\n"
+	  "  --output-tokens N     of an answer, on average (default: 512)\n"
+	  "  --gap-ms N            between conversations, on average (default: 400)\n"
+	  "  --think-ms N          between turns, on average (default: 10000)\n"
+	  "  --seed N              the same seed gives the same trace (default: 1)\n"
+	  "  --out FILE            (default: stdout)\n" },
+};
+
+#define N_COMMANDS (sizeof commands / sizeof commands[0])
+
+static const char global_help[] =
+	"Global options (before or after the command):\n"
+	"  --url URL             manager; may be repeated (default: $KVBLOCK_URL, http://127.0.0.1:7333)\n"
+	"  --token TOKEN         bearer token (default: $KVBLOCK_TOKEN)\n"
+	"  --token-file FILE     read it from the first line of FILE\n"
+	"  --mount DIR           where a storage is mounted here; may be repeated\n"
+	"  --timeout MS          for one call to the manager (default: 10000)\n"
+	"  --json                output for programs\n"
+	"  --help, --version\n"
+	"\n"
+	"Exit status: 0 done, 1 miss or not found, 2 usage, 3 no manager reached,\n"
+	"4 refused by the manager, 5 bytes differ from what was written.\n";
+
+static const struct command *find_command(const char *name)
+{
+	for (size_t i = 0; i < N_COMMANDS; i++)
+		if (strcmp(commands[i].name, name) == 0)
+			return &commands[i];
+	return NULL;
+}
+
+void kvb_cli_help(const char *command)
+{
+	const struct command *c = command ? find_command(command) : NULL;
+
+	if (c) {
+		printf("kvblock %s %s\n\n%s.\n\n%s\n%s", c->name, c->args, c->what, c->options, global_help);
+		return;
+	}
+	printf("kvblock [options] COMMAND [options]\n\nStores and finds KV-cache blocks through kvblockd.\n\n");
+	for (size_t i = 0; i < N_COMMANDS; i++)
+		printf("  %-10s %s\n", commands[i].name, commands[i].what);
+	printf("\nkvblock COMMAND --help tells more.\n\n%s", global_help);
+}
+
+int kvb_cli_usage(const struct kvb_cli *cli, const char *fmt, ...)
+{
+	va_list ap;
+
+	fprintf(stderr, "kvblock%s%s: ", cli->command ? " " : "", cli->command ? cli->command : "");
+	va_start(ap, fmt);
+	vfprintf(stderr, fmt, ap);
+	va_end(ap);
+	fprintf(stderr, "\nTry: kvblock%s%s --help\n", cli->command ? " " : "",
+		cli->command ? cli->command : "");
+	return KVB_EXIT_USAGE;
+}
+
+static int set_token(struct kvb_cli *cli, const char *value)
+{
+	kvb_free(cli->token);
+	cli->token = kvb_strdup(value);
+	return cli->token ? KVB_EXIT_OK : kvb_cli_usage(cli, "out of memory");
+}
+
+static int read_token(struct kvb_cli *cli, const char *path)
+{
+	char line[4200];
+	FILE *f = fopen(path, "re");
+	bool ok = f && fgets(line, sizeof line, f);
+
+	if (f)
+		fclose(f);
+	if (!ok)
+		return kvb_cli_usage(cli, "--token-file: cannot read %s", path);
+	line[strcspn(line, "\r\n")] = '\0';
+	return line[0] ? set_token(cli, line) : kvb_cli_usage(cli, "--token-file: %s is empty", path);
+}
+
+int kvb_cli_global_option(struct kvb_cli *cli, int opt, const char *value)
+{
+	uint64_t n;
+
+	switch (opt) {
+	case KVB_OPT_URL:
+		if (cli->n_urls == sizeof cli->urls / sizeof cli->urls[0])
+			return kvb_cli_usage(cli, "--url: at most 16");
+		cli->urls[cli->n_urls++] = value;
+		return KVB_EXIT_OK;
+	case KVB_OPT_MOUNT:
+		if (cli->n_mounts == KVB_CLI_LIST_MAX)
+			return kvb_cli_usage(cli, "--mount: at most %d", KVB_CLI_LIST_MAX);
+		cli->mounts[cli->n_mounts++] = value;
+		return KVB_EXIT_OK;
+	case KVB_OPT_TOKEN:
+		return set_token(cli, value);
+	case KVB_OPT_TOKEN_FILE:
+		return read_token(cli, value);
+	case KVB_OPT_TIMEOUT:
+		if (!kvb_args_number(value, 1, 3600000, &n))
+			return kvb_cli_usage(cli, "--timeout: milliseconds, 1..3600000");
+		cli->timeout_ms = (uint32_t)n;
+		return KVB_EXIT_OK;
+	case KVB_OPT_JSON:
+		cli->json = true;
+		return KVB_EXIT_OK;
+	case KVB_OPT_HELP:
+		kvb_cli_help(cli->command);
+		return -1;
+	default: /* getopt has printed what is wrong */
+		return kvb_cli_usage(cli, "see its options");
+	}
+}
+
+static int run(struct kvb_cli *cli, int argc, char **argv)
+{
+	static const struct option options[] = { { "version", no_argument, NULL, 'V' },
+						 KVB_CLI_GLOBAL_OPTIONS };
+	const struct command *c;
+	int opt, rc;
+
+	while ((opt = getopt_long(argc, argv, "+h", options, NULL)) != -1) {
+		if (opt == 'V') {
+			printf("kvblock %s\n", kvblock_version());
+			return KVB_EXIT_OK;
+		}
+		rc = kvb_cli_global_option(cli, opt == 'h' ? KVB_OPT_HELP : opt, optarg);
+		if (rc != KVB_EXIT_OK)
+			return rc < 0 ? KVB_EXIT_OK : rc;
+	}
+	if (optind >= argc)
+		return kvb_cli_usage(cli, "no command given");
+	c = find_command(argv[optind]);
+	if (!c)
+		return kvb_cli_usage(cli, "there is no command '%s'", argv[optind]);
+	cli->command = c->name;
+	argc -= optind;
+	argv += optind;
+	optind = 0; /* GNU getopt: begin anew */
+	rc = c->run(cli, argc, argv);
+	return rc < 0 ? KVB_EXIT_OK : rc;
+}
+
+int main(int argc, char **argv)
+{
+	struct kvb_cli cli = { .timeout_ms = 10000 };
+	const char *token = getenv("KVBLOCK_TOKEN");
+	int rc = KVB_EXIT_OK;
+
+	signal(SIGPIPE, SIG_IGN);
+	if (token && token[0])
+		rc = set_token(&cli, token);
+	if (rc == KVB_EXIT_OK)
+		rc = run(&cli, argc, argv);
+	kvb_free(cli.token);
+	if (fflush(stdout) != 0 && rc == KVB_EXIT_OK) {
+		fprintf(stderr, "kvblock: stdout cannot be written\n");
+		rc = KVB_EXIT_USAGE;
+	}
+	return rc;
+}

@@ -1,0 +1,91 @@
+/* replay.h - what the three files of `kvblock replay` share. */
+#ifndef KVB_CLI_REPLAY_H
+#define KVB_CLI_REPLAY_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include <kvb/lock.h>
+
+#include "cli.h"
+#include "histogram.h"
+#include "trace.h"
+
+/* Sums; each thread has its own, merged at the end. */
+struct kvb_replay_counts {
+	uint64_t requests;
+	uint64_t blocks;      /* references in the trace */
+	uint64_t prefix_hits; /* leading blocks that lookup named */
+	uint64_t exists;      /* behind the first miss, there all the same */
+	uint64_t verified;    /* blocks read of which every byte was right */
+	uint64_t read_misses; /* named by lookup, but gone or late when read */
+	uint64_t read_errors;
+	uint64_t mismatches;
+	uint64_t written;
+	uint64_t busy;   /* another client was writing them: skipped */
+	uint64_t failed; /* not stored: no space, I/O */
+	uint64_t bytes_read;
+	uint64_t bytes_written;
+	uint64_t ios;
+};
+
+struct kvb_replay {
+	struct kvb_cli *cli;
+	struct kvblock *kv;
+	struct kvb_trace trace;
+	/* options */
+	const char *instance;
+	const char *group;
+	const char *storage;
+	uint64_t block_bytes;
+	uint32_t n_specs;
+	uint32_t n_clients;
+	uint64_t requests;
+	double speed; /* 0 = as fast as possible */
+	bool no_checksum;
+	/* progress; any thread */
+	atomic_size_t next; /* request to take */
+	atomic_size_t done;
+	atomic_ullong bytes;
+	atomic_bool stop;
+	uint64_t begin_us;
+	uint64_t wall_us;
+	struct kvb_mutex lock; /* protects running, error */
+	struct kvb_cond ended;
+	uint32_t running;
+	struct kvblock_error error; /* the first one that ended the replay or made a block fail */
+	bool fatal;
+	/* results, after the threads have ended */
+	struct kvb_replay_counts sum;
+	struct kvb_histogram lookup, start, finish;
+};
+
+struct kvb_replay_worker {
+	struct kvb_replay *r;
+	pthread_t thread;
+	struct kvb_replay_counts counts;
+	struct kvb_histogram lookup, start, finish;
+	/* room for `window` blocks */
+	uint32_t window;
+	uint8_t *memory;
+	struct kvblock_buf *bufs;     /* [window * n_specs] */
+	struct kvblock_block *blocks; /* [window] */
+};
+
+#define KVB_REPLAY_MEMORY (256ull << 20) /* of one thread, at least one block */
+
+/* Blocks that a thread handles in one call: the longest request, as far as memory goes. */
+uint32_t kvb_replay_window(const struct kvb_replay *r);
+bool kvb_replay_worker_init(struct kvb_replay_worker *w, struct kvb_replay *r);
+void kvb_replay_worker_free(struct kvb_replay_worker *w);
+/* Thread function: takes requests until there is none or the replay stops. */
+void *kvb_replay_work(void *worker);
+/* kvblock_options.on_call: sorts durations into the histograms of the calling thread. */
+void kvb_replay_on_call(void *ctx, const char *op, uint64_t us, int status);
+
+/* Prints the table or JSON. 0 or an exit code. */
+int kvb_replay_report(struct kvb_replay *r);
+/* One progress line on stderr. */
+void kvb_replay_progress(const struct kvb_replay *r);
+
+#endif

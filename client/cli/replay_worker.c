@@ -1,0 +1,258 @@
+/*
+ * replay_worker.c - what one replaying thread does with a request: look up and read the prefix, check
+ * every byte against the pattern, write what is missing.
+ *
+ * Owns the thread's buffers and counters. Shared: the handle (thread-safe) and the atomics of
+ * struct kvb_replay. A call that fails for want of room is counted and the replay goes on; one that
+ * cannot get better (no manager, no permission) stops it.
+ */
+#include "replay.h"
+
+#include <string.h>
+#include <time.h>
+
+#include <kvb/clock.h>
+#include <kvb/mem.h>
+
+#include "pattern.h"
+
+static _Thread_local struct kvb_replay_worker *self;
+
+void kvb_replay_on_call(void *ctx, const char *op, uint64_t us, int status)
+{
+	(void)ctx;
+	if (!self || status != KVBLOCK_OK)
+		return;
+	if (strcmp(op, "lookup") == 0)
+		kvb_histogram_add(&self->lookup, us);
+	else if (strcmp(op, "start") == 0)
+		kvb_histogram_add(&self->start, us);
+	else if (strcmp(op, "finish") == 0)
+		kvb_histogram_add(&self->finish, us);
+}
+
+uint32_t kvb_replay_window(const struct kvb_replay *r)
+{
+	uint64_t room = KVB_REPLAY_MEMORY / r->block_bytes;
+	uint64_t longest = 1;
+
+	for (size_t i = 0; i < r->trace.n; i++)
+		if (r->trace.v[i].n_ids > longest)
+			longest = r->trace.v[i].n_ids;
+	if (room < 1)
+		room = 1;
+	return (uint32_t)(longest < room ? longest : room);
+}
+
+bool kvb_replay_worker_init(struct kvb_replay_worker *w, struct kvb_replay *r)
+{
+	uint64_t spec_bytes = r->block_bytes / r->n_specs;
+
+	w->r = r;
+	w->window = kvb_replay_window(r);
+	w->memory = kvb_malloc(w->window * r->block_bytes);
+	w->bufs = kvb_calloc((size_t)w->window * r->n_specs, sizeof *w->bufs);
+	w->blocks = kvb_calloc(w->window, sizeof *w->blocks);
+	if (!w->memory || !w->bufs || !w->blocks)
+		return false;
+	for (uint32_t i = 0; i < w->window * r->n_specs; i++)
+		w->bufs[i] = (struct kvblock_buf){ w->memory + i * spec_bytes, spec_bytes };
+	for (uint32_t b = 0; b < w->window; b++) {
+		w->blocks[b].bufs = &w->bufs[(size_t)b * r->n_specs];
+		w->blocks[b].n_bufs = r->n_specs;
+	}
+	return true;
+}
+
+void kvb_replay_worker_free(struct kvb_replay_worker *w)
+{
+	kvb_free(w->memory);
+	kvb_free(w->bufs);
+	kvb_free(w->blocks);
+}
+
+static void remember(struct kvb_replay *r, const struct kvblock_error *err, bool fatal)
+{
+	kvb_mutex_lock(&r->lock);
+	if (!r->error.code || (fatal && !r->fatal))
+		r->error = *err;
+	r->fatal |= fatal;
+	kvb_mutex_unlock(&r->lock);
+	if (fatal)
+		atomic_store(&r->stop, true);
+}
+
+/* Does trying the next request make sense after this? */
+static bool passing(int status)
+{
+	switch (status) {
+	case KVBLOCK_E_NO_SPACE:
+	case KVBLOCK_E_QUOTA:
+	case KVBLOCK_E_TOO_MANY:
+	case KVBLOCK_E_UNAVAILABLE:
+	case KVBLOCK_E_JOURNAL_FULL:
+	case KVBLOCK_E_STORE_FULL:
+	case KVBLOCK_E_STORE_IO:
+	case KVBLOCK_E_SESSION_EXPIRED:
+		return true;
+	default:
+		return false;
+	}
+}
+
+/* All bytes of block `b` as the pattern of `key` has them. */
+static bool right(const struct kvb_replay_worker *w, uint32_t b, uint64_t key)
+{
+	for (uint32_t s = 0; s < w->r->n_specs; s++) {
+		const struct kvblock_buf *buf = &w->blocks[b].bufs[s];
+
+		if (!kvb_pattern_check(buf->data, buf->size, kvb_pattern_seed(w->r->instance, s, key)))
+			return false;
+	}
+	return true;
+}
+
+static void judge(struct kvb_replay_worker *w, const uint64_t *ids, uint32_t matched)
+{
+	struct kvb_replay_counts *c = &w->counts;
+
+	for (uint32_t b = 0; b < matched; b++) {
+		switch (w->blocks[b].result) {
+		case KVBLOCK_HIT:
+			if (right(w, b, ids[b])) {
+				c->verified++;
+				c->bytes_read += w->r->block_bytes;
+			} else {
+				c->mismatches++;
+			}
+			break;
+		case KVBLOCK_MISMATCH:
+			c->mismatches++;
+			break;
+		case KVBLOCK_ERROR:
+			c->read_errors++;
+			break;
+		default:
+			c->read_misses++;
+			break;
+		}
+	}
+	atomic_fetch_add_explicit(&w->r->bytes, matched * w->r->block_bytes, memory_order_relaxed);
+}
+
+/* Reads the prefix. *hits: how long it is. */
+static bool read_prefix(struct kvb_replay_worker *w, const struct kvb_trace_request *q, uint32_t *hits)
+{
+	uint32_t n = 0;
+
+	for (*hits = 0; *hits < q->n_ids; *hits += n) {
+		struct kvblock_keys keys;
+		struct kvblock_error err;
+		struct kvblock_io io;
+
+		n = q->n_ids - *hits < w->window ? q->n_ids - *hits : w->window;
+		keys = kvblock_keys_ints(q->ids + *hits, n);
+		if (kvblock_get(w->r->kv, w->r->instance, &keys, NULL, w->blocks, &io, &err) != KVBLOCK_OK) {
+			remember(w->r, &err, true);
+			return false;
+		}
+		if (io.failed)
+			remember(w->r, &err, false);
+		w->counts.ios += io.ios;
+		judge(w, q->ids + *hits, io.matched);
+		if (io.matched < n) {
+			*hits += io.matched;
+			break;
+		}
+	}
+	w->counts.prefix_hits += *hits;
+	return true;
+}
+
+/* Writes ids[first..first+n-1]. */
+static bool write_window(struct kvb_replay_worker *w, const struct kvb_trace_request *q, uint32_t first,
+			 uint32_t n)
+{
+	struct kvblock_keys keys = kvblock_keys_ints(q->ids + first, n);
+	struct kvblock_keys parent = kvblock_keys_ints(q->ids + first - (first > 0), 1);
+	struct kvblock_put_options o = { .parent = first > 0 ? &parent : NULL };
+	struct kvblock_error err;
+	struct kvblock_io io;
+	int rc;
+
+	for (uint32_t b = 0; b < n; b++)
+		for (uint32_t s = 0; s < w->r->n_specs; s++)
+			kvb_pattern_fill(w->blocks[b].bufs[s].data, w->blocks[b].bufs[s].size,
+					 kvb_pattern_seed(w->r->instance, s, q->ids[first + b]));
+	rc = kvblock_put(w->r->kv, w->r->instance, &keys, &o, w->blocks, &io, &err);
+	w->counts.written += io.done;
+	w->counts.bytes_written += io.bytes;
+	w->counts.exists += io.exists;
+	w->counts.busy += io.busy;
+	w->counts.ios += io.ios;
+	w->counts.failed += rc == KVBLOCK_OK ? io.failed : n - io.exists - io.busy;
+	atomic_fetch_add_explicit(&w->r->bytes, io.bytes, memory_order_relaxed);
+	if (rc != KVBLOCK_OK || io.failed)
+		remember(w->r, &err, rc != KVBLOCK_OK && !passing(rc));
+	return rc == KVBLOCK_OK || passing(rc);
+}
+
+static bool handle(struct kvb_replay_worker *w, const struct kvb_trace_request *q)
+{
+	uint32_t hits;
+
+	if (!read_prefix(w, q, &hits))
+		return false;
+	for (uint32_t first = hits; first < q->n_ids; first += w->window) {
+		uint32_t n = q->n_ids - first < w->window ? q->n_ids - first : w->window;
+
+		if (!write_window(w, q, first, n))
+			return false;
+	}
+	w->counts.requests++;
+	w->counts.blocks += q->n_ids;
+	return true;
+}
+
+/* --speed: waits until the request's own time has come. */
+static void wait_for_turn(const struct kvb_replay *r, const struct kvb_trace_request *q)
+{
+	uint64_t base = r->trace.v[0].timestamp_ms;
+	uint64_t after = q->timestamp_ms > base ? q->timestamp_ms - base : 0;
+	uint64_t at = r->begin_us + (uint64_t)((double)after * 1000 / r->speed);
+
+	while (!atomic_load(&r->stop)) {
+		uint64_t now = kvb_now_us();
+		uint64_t left = now < at ? at - now : 0;
+		struct timespec t = { .tv_nsec = (long)(left < 100000 ? left : 100000) * 1000 };
+
+		if (left == 0)
+			return;
+		nanosleep(&t, NULL);
+	}
+}
+
+void *kvb_replay_work(void *worker)
+{
+	struct kvb_replay_worker *w = worker;
+	struct kvb_replay *r = w->r;
+
+	self = w;
+	while (!atomic_load(&r->stop)) {
+		size_t i = atomic_fetch_add(&r->next, 1);
+
+		if (i >= r->trace.n)
+			break;
+		if (r->speed > 0)
+			wait_for_turn(r, &r->trace.v[i]);
+		if (!handle(w, &r->trace.v[i]))
+			break;
+		atomic_fetch_add(&r->done, 1);
+	}
+	self = NULL;
+	kvb_mutex_lock(&r->lock);
+	r->running--;
+	kvb_cond_signal(&r->ended);
+	kvb_mutex_unlock(&r->lock);
+	return NULL;
+}

@@ -1,0 +1,502 @@
+/*
+ * kvblock.h - C client of kvblockd, the manager of KV-cache blocks.
+ *
+ * The manager knows where every block lies; it never sees a byte of one. This library asks it over
+ * HTTP, then moves the bytes itself between the caller's buffers and the slab files on a mount of
+ * this machine:
+ *
+ *	kvblock_put   start (slots are handed out), write, sync, finish
+ *	kvblock_get   lookup (locations under a lease), read, verify the checksum
+ *
+ * What kvblock_get calls a hit are the bytes that were put, or it is not called a hit: a flipped
+ * byte, a short file, a wrong mount, a lease that ran out all read as a miss. Nothing waits longer
+ * than the caller's timeout on the manager; reads and writes wait as long as the file system does.
+ *
+ * Threads: a `struct kvblock *` may be used by any number of threads at a time; calls are
+ * synchronous, each uses its own connection. kvblock_close must be the last use. Everything else
+ * (options, results, buffers) belongs to one call at a time.
+ *
+ * Errors: functions return KVBLOCK_OK or a negative KVBLOCK_E_*; `err` (may be NULL) then holds the
+ * sentence. Outputs are set only on KVBLOCK_OK unless said otherwise. Results that are returned
+ * through a pointer to pointer are read-only and released with kvblock_free.
+ *
+ * Units: bytes and milliseconds. Strings are NUL-terminated UTF-8 and borrowed for the call. Names of
+ * storages, groups, instances and specs: 1..127 of [A-Za-z0-9._-], not starting with '.' or '-'.
+ *
+ * After fork the child must not use a handle of its parent.
+ */
+#ifndef KVBLOCK_H
+#define KVBLOCK_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define KVBLOCK_API __attribute__((visibility("default")))
+
+/* Version of this header; kvblock_version() is that of the loaded library. */
+#define KVBLOCK_VERSION "0.1.0"
+KVBLOCK_API const char *kvblock_version(void);
+
+#define KVBLOCK_MAX_KEYS 16384u /* keys in one call */
+#define KVBLOCK_MAX_SPECS 32u   /* specs of one instance */
+
+/* ---- errors ------------------------------------------------------------------------------------ */
+
+/* The manager's answers and the library's own. kvblock_code gives the code as it stands on the wire. */
+enum kvblock_status {
+	KVBLOCK_OK = 0,
+	KVBLOCK_E_INVALID = -1,         /* an argument is not valid; err.field names it */
+	KVBLOCK_E_UNAUTHENTICATED = -2, /* no valid token */
+	KVBLOCK_E_FORBIDDEN = -3,       /* the token's role does not allow it */
+	KVBLOCK_E_NOT_FOUND = -4,
+	KVBLOCK_E_METHOD = -5,
+	KVBLOCK_E_CONFLICT = -6, /* the object exists with other content */
+	KVBLOCK_E_IN_USE = -7,
+	KVBLOCK_E_SESSION_EXPIRED = -8, /* the deadline has passed: nothing was committed */
+	KVBLOCK_E_SESSION_ENDED = -9,
+	KVBLOCK_E_TOO_LARGE = -10, /* over a limit, e.g. KVBLOCK_MAX_KEYS */
+	KVBLOCK_E_TOO_MANY = -11,
+	KVBLOCK_E_INTERNAL = -12,
+	KVBLOCK_E_UNSUPPORTED = -13,
+	KVBLOCK_E_NOT_READY = -14,
+	KVBLOCK_E_NOT_OWNER = -15,
+	KVBLOCK_E_JOURNAL_FULL = -16,
+	KVBLOCK_E_STORE_FULL = -17,
+	KVBLOCK_E_STORE_IO = -18,
+	KVBLOCK_E_UNKNOWN_OUTCOME = -19, /* it may or may not have happened */
+	KVBLOCK_E_UNAVAILABLE = -20,     /* no healthy storage; or no mount of it on this machine */
+	KVBLOCK_E_NO_SPACE = -21,
+	KVBLOCK_E_QUOTA = -22,
+	KVBLOCK_E_NOMEM = -23,   /* here or at the manager */
+	KVBLOCK_E_CORRUPT = -24, /* a superblock is damaged */
+	KVBLOCK_E_FOREIGN = -25, /* the directory or file is not that storage's */
+	KVBLOCK_E_IO = -26,
+	KVBLOCK_E_TIMEOUT = -27,
+	KVBLOCK_E_FENCED = -28,
+	KVBLOCK_E_NETWORK = -29, /* no manager could be reached */
+	KVBLOCK_E_MISMATCH = -30,
+};
+
+/* What went wrong, for a person. */
+struct kvblock_error {
+	int code;          /* enum kvblock_status */
+	char field[96];    /* the field of the request that is meant, or "" */
+	char message[320]; /* a sentence; "" with KVBLOCK_OK */
+};
+
+/* Short stable name of a status ("not_found"). Static, never NULL. */
+KVBLOCK_API const char *kvblock_code(int status);
+/* One sentence about a status. Static, never NULL. */
+KVBLOCK_API const char *kvblock_text(int status);
+
+/* ---- handle ------------------------------------------------------------------------------------ */
+
+/* A handle: connections, mounts and open slab files. */
+struct kvblock;
+
+/* Bytes that were read do not have the checksum of the bytes that were written. */
+struct kvblock_mismatch {
+	const char *instance;
+	uint32_t key;     /* index into the call's keys */
+	const char *spec; /* name */
+	const char *storage;
+	const char *path; /* of the slab file, relative to the storage's root */
+	uint64_t offset;
+	uint64_t length;
+	uint64_t generation;
+};
+
+/* How to reach the managers and the storages. Start from kvblock_options_init. All strings are copied
+ * by kvblock_open; the callbacks and their contexts must live as long as the handle. */
+struct kvblock_options {
+	size_t size; /* sizeof of this struct as the caller was built (set by kvblock_options_init) */
+	/* Managers, "http://host:port". The next is tried when one cannot be reached, is not ready or does
+	 * not own the partition. NULL and 0: http://127.0.0.1:7333. At most 16. */
+	const char *const *urls;
+	uint32_t n_urls;
+	const char *token; /* bearer token, or NULL */
+	/* For one call to a manager, retries included. Default 10000. */
+	uint32_t timeout_ms;
+	/* Rounds over all managers before a call gives up, also when time is left. Default 12. Waits
+	 * between rounds: 50 ms, doubling up to 1 s. */
+	uint32_t rounds;
+	/* Directories where storages are mounted on this machine; each is recognised by the marker
+	 * `kvblock-storage` in it. NULL and 0: the root that the manager names is tried, and used only
+	 * if its marker proves that it is the same storage. At most 64. */
+	const char *const *mounts;
+	uint32_t n_mounts;
+	bool verify;        /* compare checksums of what is read. Default true */
+	bool checksum;      /* give checksums with what is written. Default true */
+	const char *engine; /* how bytes are moved: "posix" (default, also NULL) */
+	/* Called at the end of every call to a manager, on the caller's thread: `op` ("lookup", "start",
+	 * "finish", "match", ...; static), its duration with all retries in microseconds, its result. */
+	void (*on_call)(void *ctx, const char *op, uint64_t us, int status);
+	void *on_call_ctx;
+	/* Called for every mismatch, on the caller's thread, before the call returns. */
+	void (*on_mismatch)(void *ctx, const struct kvblock_mismatch *m);
+	void *on_mismatch_ctx;
+};
+
+/* Fills *o with the defaults. */
+KVBLOCK_API void kvblock_options_init(struct kvblock_options *o);
+
+/* Makes a handle. Contacts nobody: a manager that is down is found at the first call.
+ * KVBLOCK_E_INVALID (field names the option), KVBLOCK_E_NOMEM. */
+KVBLOCK_API int kvblock_open(const struct kvblock_options *o, struct kvblock **out,
+			     struct kvblock_error *err);
+/* Releases a handle. NULL is allowed. No call may be running. */
+KVBLOCK_API void kvblock_close(struct kvblock *kv);
+
+/* Releases any result of this library (whatever was returned through a pointer to pointer). NULL is
+ * allowed. Any thread; results may outlive the handle. */
+KVBLOCK_API void kvblock_free(const void *result);
+
+/* ---- objects that are registered once ---------------------------------------------------------- */
+
+/* A place for blocks. Everything but `capacity` (may grow) and `enabled` is fixed once made. */
+struct kvblock_storage {
+	const char *name;
+	const char *type;   /* "file" (slab files below root), "null" (addresses only, for benchmarks) */
+	const char *root;   /* absolute directory on the manager's machine; "" for "null" */
+	uint64_t capacity;  /* bytes of slab files at most; a multiple of the unit */
+	uint64_t file_size; /* bytes of one slab file; 0 = the manager's default */
+	uint64_t unit;      /* slab unit, power of two; 0 = the manager's default (64 MiB) */
+	bool enabled;       /* false: takes no new blocks */
+};
+
+/* A storage as the manager sees it now. */
+struct kvblock_storage_info {
+	struct kvblock_storage spec;
+	char uuid[37];
+	bool healthy;
+	const char *problem; /* sentence, "" when healthy */
+	uint32_t files;
+	uint64_t file_bytes;        /* of slab files made so far */
+	uint64_t assigned_bytes;    /* in slabs */
+	uint64_t used_bytes;        /* slots of live blocks, open sessions included */
+	uint64_t quarantined_bytes; /* slots waiting for a lease or a grace to end */
+	uint64_t free_bytes;        /* file_bytes and room to grow, less assigned */
+};
+
+/* Quota and placement for several instances. */
+struct kvblock_group {
+	const char *name;
+	uint64_t capacity;           /* bytes of blocks at most; 0 = only the storages limit */
+	const char *const *storages; /* names, preferred first; at least one */
+	uint32_t n_storages;
+};
+
+struct kvblock_group_info {
+	struct kvblock_group spec;
+	uint64_t used_bytes;
+	uint64_t blocks;
+};
+
+/* One part of a block. */
+struct kvblock_spec {
+	const char *name;
+	uint64_t size; /* exact bytes, 1 .. 4 GiB */
+};
+
+/* One model deployment: the layout of its blocks. Everything but `extra` is fixed once registered. */
+struct kvblock_instance {
+	const char *id;
+	const char *group;
+	uint32_t block_tokens;            /* tokens in a block, for people; 0 = not told */
+	const struct kvblock_spec *specs; /* parts of a block, in the order of buffers */
+	uint32_t n_specs;                 /* 1..KVBLOCK_MAX_SPECS */
+	const char *extra;                /* opaque text, at most 4096 bytes; NULL or "" = none */
+};
+
+struct kvblock_instance_info {
+	struct kvblock_instance spec;
+	uint64_t blocks;
+	uint64_t used_bytes;
+	uint64_t open_sessions;
+	uint64_t open_bytes;   /* of open sessions */
+	uint64_t leased_bytes; /* estimate */
+};
+
+/* Registers or updates. The same again is KVBLOCK_OK. KVBLOCK_E_CONFLICT names the field that may not
+ * change. Retried: harmless to repeat. */
+KVBLOCK_API int kvblock_storage_put(struct kvblock *kv, const struct kvblock_storage *s,
+				    struct kvblock_error *err);
+KVBLOCK_API int kvblock_group_put(struct kvblock *kv, const struct kvblock_group *g,
+				  struct kvblock_error *err);
+KVBLOCK_API int kvblock_instance_put(struct kvblock *kv, const struct kvblock_instance *i,
+				     struct kvblock_error *err);
+
+/* Reads one back. KVBLOCK_E_NOT_FOUND. Release *out with kvblock_free. */
+KVBLOCK_API int kvblock_storage_get(struct kvblock *kv, const char *name,
+				    const struct kvblock_storage_info **out, struct kvblock_error *err);
+KVBLOCK_API int kvblock_group_get(struct kvblock *kv, const char *name,
+				  const struct kvblock_group_info **out, struct kvblock_error *err);
+KVBLOCK_API int kvblock_instance_get(struct kvblock *kv, const char *id,
+				     const struct kvblock_instance_info **out, struct kvblock_error *err);
+
+/* Removes one. An instance goes with all its blocks; a storage or group that is used is
+ * KVBLOCK_E_IN_USE. One that is not there is KVBLOCK_OK (so that a repeated call is harmless). */
+KVBLOCK_API int kvblock_storage_delete(struct kvblock *kv, const char *name, struct kvblock_error *err);
+KVBLOCK_API int kvblock_group_delete(struct kvblock *kv, const char *name, struct kvblock_error *err);
+KVBLOCK_API int kvblock_instance_delete(struct kvblock *kv, const char *id, struct kvblock_error *err);
+
+/* ---- keys -------------------------------------------------------------------------------------- */
+
+/* A 128-bit key. The integer n is the key {0, n}. */
+struct kvblock_key {
+	uint64_t hi;
+	uint64_t lo;
+};
+
+enum kvblock_key_form {
+	KVBLOCK_KEYS_STRING, /* any text, 1..1024 bytes; the manager hashes it with a secret of the store */
+	KVBLOCK_KEYS_INT,    /* 64-bit numbers, e.g. block hashes of an engine */
+	KVBLOCK_KEYS_WIDE,   /* 128-bit */
+};
+
+/* The keys of one call, all in one form; no key twice. Use the constructors below. */
+struct kvblock_keys {
+	enum kvblock_key_form form;
+	uint32_t n; /* 1..KVBLOCK_MAX_KEYS */
+	union {
+		const char *const *strings;
+		const uint64_t *ints;
+		const struct kvblock_key *wide;
+	} v;
+};
+
+/* Borrow the array; nothing is copied. */
+static inline struct kvblock_keys kvblock_keys_strings(const char *const *v, uint32_t n)
+{
+	struct kvblock_keys k = { KVBLOCK_KEYS_STRING, n, { 0 } };
+
+	k.v.strings = v;
+	return k;
+}
+static inline struct kvblock_keys kvblock_keys_ints(const uint64_t *v, uint32_t n)
+{
+	struct kvblock_keys k = { KVBLOCK_KEYS_INT, n, { 0 } };
+
+	k.v.ints = v;
+	return k;
+}
+static inline struct kvblock_keys kvblock_keys_wide(const struct kvblock_key *v, uint32_t n)
+{
+	struct kvblock_keys k = { KVBLOCK_KEYS_WIDE, n, { 0 } };
+
+	k.v.wide = v;
+	return k;
+}
+
+/* ---- blocks: the calls that most programs need -------------------------------------------------- */
+
+/* Memory of one spec of one block. The caller's, untouched after the call returns. */
+struct kvblock_buf {
+	void *data;    /* put only reads it */
+	uint64_t size; /* put: exactly the spec's size; get: at least */
+};
+
+enum kvblock_result {
+	/* kvblock_get */
+	KVBLOCK_HIT,      /* the bytes that were put are in the buffers */
+	KVBLOCK_MISS,     /* not there; buffers hold nothing of use */
+	KVBLOCK_MISMATCH, /* a miss because a checksum differed, under a running lease: damage */
+	KVBLOCK_ERROR,    /* a miss because the bytes could not be read (`why` tells) */
+	/* kvblock_put */
+	KVBLOCK_WRITTEN, /* committed by this call */
+	KVBLOCK_EXISTS,  /* was there already */
+	KVBLOCK_BUSY,    /* another writer is at it; nothing done */
+	KVBLOCK_FAILED,  /* not stored (`why` tells) */
+};
+
+/* One block of a call: buffers in, the rest out. */
+struct kvblock_block {
+	const struct kvblock_buf *bufs; /* one for each spec of the call, in its order */
+	uint32_t n_bufs;
+	enum kvblock_result result;
+	int why; /* KVBLOCK_OK, or the KVBLOCK_E_* behind KVBLOCK_ERROR and KVBLOCK_FAILED */
+};
+
+/* What a get or put did. */
+struct kvblock_io {
+	uint32_t done;       /* hits; blocks written */
+	uint32_t matched;    /* get: hits that the manager named, before reading */
+	uint32_t mismatches; /* get: blocks with a wrong checksum under a running lease */
+	uint32_t failed;     /* get: KVBLOCK_ERROR; put: KVBLOCK_FAILED */
+	uint32_t exists;     /* put */
+	uint32_t busy;       /* put */
+	uint32_t ios;        /* requests to the file system: neighbouring slots go as one */
+	uint64_t bytes;      /* of the hits, of the blocks written */
+};
+
+#define KVBLOCK_LEASE_DEFAULT UINT32_MAX
+
+enum kvblock_mode {
+	KVBLOCK_PREFIX, /* stop at the first key that is not there */
+	KVBLOCK_BATCH,  /* every key on its own */
+};
+
+struct kvblock_lookup_options {
+	enum kvblock_mode mode;
+	const char *const *specs; /* which specs, NULL and 0 = all of the instance */
+	uint32_t n_specs;
+	uint32_t lease_ms; /* how long locations stay valid; 0 = none, KVBLOCK_LEASE_DEFAULT = manager's */
+};
+
+/* Reads blocks. `blocks` has keys->n elements. `o` NULL: prefix, all specs, default lease. `io` may be
+ * NULL. KVBLOCK_OK whenever the manager answered, also when all are misses; *err then tells about the
+ * first block with KVBLOCK_ERROR, if there is one. Otherwise every block is KVBLOCK_MISS.
+ * KVBLOCK_E_NOT_FOUND: no such instance. */
+KVBLOCK_API int kvblock_get(struct kvblock *kv, const char *instance, const struct kvblock_keys *keys,
+			    const struct kvblock_lookup_options *o, struct kvblock_block *blocks,
+			    struct kvblock_io *io, struct kvblock_error *err);
+
+struct kvblock_put_options {
+	/* The block before keys[0] in its chain: one key (n = 1), or NULL = keys[0] begins a chain. */
+	const struct kvblock_keys *parent;
+	const char *const *specs; /* which specs this writer brings, NULL and 0 = all */
+	uint32_t n_specs;
+	uint32_t deadline_ms; /* time for the whole put; 0 = the manager's default */
+};
+
+/* Writes blocks, keys as one chain, head first. `blocks` has keys->n elements. `o` and `io` may be
+ * NULL. What this returns as KVBLOCK_WRITTEN is durable and can be found by everyone. KVBLOCK_OK
+ * whenever the session was brought to its end, also if blocks failed; *err then tells about the first
+ * that did. On an error no block is
+ * KVBLOCK_WRITTEN (after KVBLOCK_E_NETWORK or _TIMEOUT at the end of the session it may be stored all
+ * the same, and is then complete). */
+KVBLOCK_API int kvblock_put(struct kvblock *kv, const char *instance, const struct kvblock_keys *keys,
+			    const struct kvblock_put_options *o, struct kvblock_block *blocks,
+			    struct kvblock_io *io, struct kvblock_error *err);
+
+/* How many leading keys each of several instances has, with all specs. No lease, no effect on
+ * eviction: for schedulers. matched[n_instances] is filled. At most 64 instances. */
+KVBLOCK_API int kvblock_match(struct kvblock *kv, const char *const *instances, uint32_t n_instances,
+			      const struct kvblock_keys *keys, uint32_t *matched,
+			      struct kvblock_error *err);
+
+/* Makes blocks unfindable at once; their space comes back when no lease runs on it. *deleted (may be
+ * NULL): how many were there (in the last try, if it was retried). */
+KVBLOCK_API int kvblock_delete(struct kvblock *kv, const char *instance, const struct kvblock_keys *keys,
+			       uint32_t *deleted, struct kvblock_error *err);
+
+/* ---- blocks: for programs that move the bytes themselves ----------------------------------------- */
+
+/* A slab file that locations refer to. Open it only after its superblock proved to be the storage's. */
+struct kvblock_file {
+	const char *storage;
+	const char *type;
+	char uuid[37];
+	char path[64]; /* relative to the storage's root */
+};
+
+/* Where one spec of one block lies. */
+struct kvblock_location {
+	uint32_t file; /* index into files */
+	bool has_checksum;
+	uint64_t offset;
+	uint64_t length;     /* 0 = nothing here */
+	uint64_t generation; /* of the slot; never repeated */
+	uint64_t checksum;   /* XXH3-64 of the bytes */
+};
+
+/* Result of kvblock_lookup. */
+struct kvblock_locations {
+	uint32_t n_keys;
+	uint32_t matched; /* PREFIX: leading hits; BATCH: all hits */
+	uint32_t n_specs;
+	const char *const *specs;           /* names of the columns */
+	const bool *hit;                    /* [n_keys] */
+	const struct kvblock_location *loc; /* [n_keys * n_specs], valid where hit */
+	uint32_t n_files;
+	const struct kvblock_file *files;
+	uint32_t lease_ms; /* granted, counted from before the request was sent */
+	uint64_t valid_until_ms; /* the same as a time of CLOCK_BOOTTIME: then slots may be reused */
+};
+
+/* Locations without reading. `o` NULL as in kvblock_get. Release *out with kvblock_free. */
+KVBLOCK_API int kvblock_lookup(struct kvblock *kv, const char *instance, const struct kvblock_keys *keys,
+			       const struct kvblock_lookup_options *o,
+			       const struct kvblock_locations **out, struct kvblock_error *err);
+
+enum kvblock_outcome {
+	KVBLOCK_START_WRITE,  /* write the locations with length > 0, then finish */
+	KVBLOCK_START_EXISTS, /* committed already */
+	KVBLOCK_START_BUSY,   /* another open session writes it */
+};
+
+/* Result of kvblock_start. */
+struct kvblock_session {
+	char id[33]; /* "" when nothing is to be written: no finish needed */
+	uint32_t n_keys;
+	uint32_t n_specs;
+	const char *const *specs;
+	const uint8_t *outcome;             /* [n_keys] enum kvblock_outcome */
+	const struct kvblock_location *loc; /* [n_keys * n_specs], length 0 = do not write this one */
+	uint32_t n_write;                   /* keys with KVBLOCK_START_WRITE */
+	uint32_t n_files;
+	const struct kvblock_file *files;
+	uint32_t deadline_ms;     /* counted from before the request was sent */
+	uint64_t submit_until_ms; /* the same as a time of CLOCK_BOOTTIME: submit no write after it */
+};
+
+/* Opens a write session. `request_id` (at most 127 characters; NULL = a random one) makes a repetition
+ * of the same call get the same answer. `o` may be NULL. KVBLOCK_E_SESSION_ENDED or _EXPIRED: the id
+ * was used by a session that is over. Release *out with kvblock_free (which does not end the session). */
+KVBLOCK_API int kvblock_start(struct kvblock *kv, const char *instance, const struct kvblock_keys *keys,
+			      const struct kvblock_put_options *o, const char *request_id,
+			      const struct kvblock_session **out, struct kvblock_error *err);
+
+struct kvblock_finish_options {
+	/* Which of the session's n_write blocks were written, in request order; NULL and 0 = all. */
+	const bool *mask;
+	uint32_t n_mask;
+	/* XXH3-64 of the bytes, a row of n_specs for each of the n_write blocks; NULL and 0 = none. */
+	const uint64_t *checksums;
+	uint32_t n_checksums;
+	bool quiesced; /* every write that was submitted has completed: failed slots need no grace */
+};
+
+/* Counts of a session that is over. */
+struct kvblock_finished {
+	uint32_t committed;
+	uint32_t failed;
+};
+
+/* Ends a session: what the mask names can be found from now on. Sync local files before. `res` may be
+ * NULL. A repetition gives the same numbers. */
+KVBLOCK_API int kvblock_finish(struct kvblock *kv, const char *session,
+			       const struct kvblock_finish_options *o, struct kvblock_finished *res,
+			       struct kvblock_error *err);
+/* Ends a session without committing anything. */
+KVBLOCK_API int kvblock_abort(struct kvblock *kv, const char *session, bool quiesced,
+			      struct kvblock_error *err);
+
+/* XXH3-64, the checksum of locations. */
+KVBLOCK_API uint64_t kvblock_checksum(const void *data, size_t size);
+
+/* ---- the manager and the mounts ------------------------------------------------------------------ */
+
+/* The manager's numbers as JSON text (GET /v1/stats). Release with kvblock_free. */
+KVBLOCK_API int kvblock_stats(struct kvblock *kv, const char **json, struct kvblock_error *err);
+/* What the manager knows of one block (keys->n is 1), for a person, as JSON text. Release with
+ * kvblock_free. KVBLOCK_E_NOT_FOUND. No effect on lease or eviction. */
+KVBLOCK_API int kvblock_block_info(struct kvblock *kv, const char *instance, const struct kvblock_keys *keys,
+				   const char **json, struct kvblock_error *err);
+/* KVBLOCK_OK when a manager is reached and ready to answer (GET /readyz). One try, no waiting. */
+KVBLOCK_API int kvblock_ready(struct kvblock *kv, struct kvblock_error *err);
+/* Where storage `name` is mounted on this machine, proved by its marker: *path, released with
+ * kvblock_free. KVBLOCK_E_UNAVAILABLE or KVBLOCK_E_FOREIGN with the reason. */
+KVBLOCK_API int kvblock_mount_find(struct kvblock *kv, const char *name, const char **path,
+				   struct kvblock_error *err);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,160 @@
+/*
+ * call.c - one operation, sent to the managers until one answers it.
+ *
+ * The URL that answered last is tried first. A manager that cannot be reached, is not ready or does
+ * not own the partition costs one try; then the next. After a round over all of them the call waits
+ * (50 ms doubling to 1 s, with jitter so that many clients do not come back at once). Bounded by the
+ * handle's rounds and timeout. Everything sent here may be repeated harmlessly: the manager's
+ * operations are idempotent, start by its request id.
+ *
+ * State: kv->current only. Any thread. Sleeps between rounds, holds no lock.
+ */
+#include "client.h"
+
+#include <assert.h>
+#include <string.h>
+#include <time.h>
+
+#include <kvb/hash.h>
+#include <kvb/mem.h>
+
+#define FIRST_WAIT_MS 50u
+#define LAST_WAIT_MS 1000u
+
+/* Can another manager, or the same one a little later, give a better answer? */
+static bool worth_retry(int status)
+{
+	switch (status) {
+	case KVB_E_NETWORK:
+	case KVB_E_TIMEOUT:
+	case KVB_E_NOT_READY:
+	case KVB_E_NOT_OWNER:
+	case KVB_E_FENCED:
+	case KVB_E_UNKNOWN_OUTCOME:
+		return true;
+	default:
+		return false;
+	}
+}
+
+/* The answer's own error, if its HTTP status says that it is one. */
+static int read_status(long http_status, const struct kvb_buf *body, struct kvb_error *err)
+{
+	struct kvb_error told;
+	struct kvb_arena arena;
+	struct kvb_v1_in in = { .arena = &arena };
+	int rc;
+
+	if (http_status >= 200 && http_status < 300)
+		return KVB_OK;
+	kvb_error_clear(&told);
+	kvb_arena_init(&arena);
+	rc = kvb_v1_read_error(&in, (const char *)body->data, body->len, &told);
+	kvb_arena_destroy(&arena);
+	if (rc != KVB_OK && told.status == rc) {
+		if (err)
+			*err = told;
+		return rc;
+	}
+	if (http_status == 404)
+		return kvb_fail(err, KVB_E_UNSUPPORTED, NULL, "the server has no such path: no kvblockd?");
+	if (http_status == 503 || http_status == 502 || http_status == 504)
+		return kvb_fail(err, KVB_E_NOT_READY, NULL, "HTTP status %ld", http_status);
+	return kvb_fail(err, KVB_E_INTERNAL, NULL, "HTTP status %ld without an error that we understand",
+			http_status);
+}
+
+static int try_one(struct kvblock *kv, const struct kvb_call *c, const char *base, uint64_t timeout_ms,
+		   struct kvb_answer *a, struct kvb_error *err)
+{
+	struct kvb_http_request r = { .method = c->method, .timeout_ms = timeout_ms };
+	struct kvb_buf url = { 0 };
+	long http_status = 0;
+	int rc;
+
+	kvb_put_bytes(&url, base, strlen(base));
+	kvb_put_bytes(&url, c->path, strlen(c->path) + 1);
+	if (url.failed) {
+		kvb_buf_destroy(&url);
+		return kvb_fail(err, KVB_E_NOMEM, NULL, "out of memory");
+	}
+	r.url = (const char *)url.data;
+	if (c->body) {
+		r.body = c->body->data;
+		r.body_len = c->body->len;
+	}
+	kvb_buf_clear(&a->body);
+	a->sent_ms = kvb_now_ms(kv->clock);
+	rc = kvb_http_do(kv->http, &r, &a->body, &http_status, err);
+	if (rc == KVB_OK)
+		rc = read_status(http_status, &a->body, err);
+	kvb_buf_destroy(&url);
+	return rc;
+}
+
+static void sleep_ms(uint64_t ms)
+{
+	struct timespec t = { .tv_sec = (time_t)(ms / 1000), .tv_nsec = (long)(ms % 1000) * 1000000 };
+
+	nanosleep(&t, NULL);
+}
+
+/* Half of the wait is random. */
+static uint64_t wait_of(uint32_t round)
+{
+	uint64_t wait = round < 5 ? (uint64_t)FIRST_WAIT_MS << round : LAST_WAIT_MS;
+	uint32_t dice;
+
+	kvb_random(&dice, sizeof dice);
+	return wait / 2 + dice % (wait / 2 + 1);
+}
+
+/* One try at each manager, the one that answered last first. */
+static int round_of(struct kvblock *kv, const struct kvb_call *c, uint64_t end_us, struct kvb_answer *a,
+		    struct kvb_error *err)
+{
+	uint32_t first = atomic_load_explicit(&kv->current, memory_order_relaxed);
+	int rc = KVB_E_TIMEOUT;
+
+	for (uint32_t i = 0; i < kv->n_urls; i++) {
+		uint32_t at = (first + i) % kv->n_urls;
+		uint64_t now = kvb_now_us();
+		uint64_t left_ms = now < end_us ? (end_us - now) / 1000 : 0;
+
+		if (left_ms == 0)
+			return rc;
+		/* A manager that hangs must leave time for the others. */
+		rc = try_one(kv, c, kv->urls[at], left_ms / (kv->n_urls - i) + 1, a, err);
+		if (!worth_retry(rc)) {
+			atomic_store_explicit(&kv->current, at, memory_order_relaxed);
+			return rc;
+		}
+	}
+	return rc;
+}
+
+int kvb_call_do(struct kvblock *kv, const struct kvb_call *c, struct kvb_answer *a, struct kvb_error *err)
+{
+	uint32_t rounds = c->rounds ? c->rounds : kv->rounds;
+	uint64_t begin_us = kvb_now_us();
+	uint64_t end_us = begin_us + (uint64_t)kv->timeout_ms * 1000;
+	int rc;
+
+	kvb_buf_init(&a->body);
+	if (c->body && c->body->failed)
+		return kvb_fail(err, KVB_E_NOMEM, NULL, "out of memory");
+	kvb_fail(err, KVB_E_TIMEOUT, NULL, "%s: no time left", c->op);
+	for (uint32_t round = 0;; round++) {
+		uint64_t wait_us = wait_of(round) * 1000;
+
+		rc = round_of(kv, c, end_us, a, err);
+		if (!worth_retry(rc) || round + 1 >= rounds || kvb_now_us() + wait_us >= end_us)
+			break;
+		sleep_ms(wait_us / 1000);
+	}
+	if (rc == KVB_OK)
+		kvb_error_clear(err);
+	if (kv->on_call)
+		kv->on_call(kv->on_call_ctx, c->op, kvb_now_us() - begin_us, rc);
+	return rc;
+}

@@ -1,0 +1,86 @@
+/*
+ * engine.c - the table of engines and the guarded wrappers around their calls.
+ *
+ * Owns nothing. Any thread. The wrappers are where a result that cannot be true (more bytes than
+ * asked for, a write that ends short without a reason) becomes an error instead of a wrong "done".
+ */
+#include "engine.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <string.h>
+
+static const struct kvb_engine_ops *const engines[] = { &kvb_engine_posix };
+
+const struct kvb_engine_ops *kvb_engine_find(const char *name)
+{
+	if (!name)
+		return engines[0];
+	for (size_t i = 0; i < sizeof engines / sizeof engines[0]; i++)
+		if (strcmp(engines[i]->name, name) == 0)
+			return engines[i];
+	return NULL;
+}
+
+int kvb_engine_status(int error)
+{
+	return error == ENOSPC || error == EDQUOT ? KVB_E_NO_SPACE : KVB_E_IO;
+}
+
+int kvb_engine_open(struct kvb_engine *e, int dirfd, const char *path, bool write,
+		    struct kvb_engine_file **out, struct kvb_error *err)
+{
+	assert(path[0] && !strchr(path, '/'));
+	return e->ops->open(e, dirfd, path, write, out, err);
+}
+
+void kvb_engine_close(struct kvb_engine *e, struct kvb_engine_file *f)
+{
+	if (f)
+		e->ops->close(e, f);
+}
+
+static void prepare(struct kvb_io_run *runs, uint32_t n)
+{
+	for (uint32_t i = 0; i < n; i++) {
+		assert(runs[i].n_iov > 0 && runs[i].n_iov <= KVB_RUN_IOV);
+		runs[i].done = 0;
+		runs[i].status = KVB_OK;
+		runs[i].ended_ms = UINT64_MAX;
+	}
+}
+
+static void distrust(struct kvb_io_run *runs, uint32_t n, bool short_ok)
+{
+	for (uint32_t i = 0; i < n; i++) {
+		struct kvb_io_run *r = &runs[i];
+
+		if (r->done > r->length || r->status > 0) {
+			r->done = 0;
+			r->status = KVB_E_INTERNAL;
+		} else if (r->status == KVB_OK && r->done < r->length && !short_ok) {
+			r->status = KVB_E_IO;
+		}
+	}
+}
+
+void kvb_engine_read(struct kvb_engine *e, struct kvb_io_run *runs, uint32_t n,
+		     const struct kvb_deadline *by)
+{
+	prepare(runs, n);
+	e->ops->read(e, runs, n, by);
+	distrust(runs, n, true);
+}
+
+void kvb_engine_write(struct kvb_engine *e, struct kvb_io_run *runs, uint32_t n,
+		      const struct kvb_deadline *by)
+{
+	prepare(runs, n);
+	e->ops->write(e, runs, n, by);
+	distrust(runs, n, false);
+}
+
+int kvb_engine_sync(struct kvb_engine *e, struct kvb_engine_file *f)
+{
+	return e->ops->sync(e, f);
+}

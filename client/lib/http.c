@@ -1,0 +1,182 @@
+/*
+ * http.c - pool of libcurl handles (see http.h).
+ *
+ * Owns the idle handles; a call takes one (or makes one) and gives it back, so that as many
+ * connections stay alive as calls have ever run at a time. libcurl's own memory does not go through
+ * kvb/mem.h: what it cannot allocate comes back as CURLE_OUT_OF_MEMORY.
+ */
+#include "http.h"
+
+#include <curl/curl.h>
+#include <pthread.h>
+#include <string.h>
+
+#include <kvb/lock.h>
+#include <kvb/mem.h>
+
+struct connection {
+	CURL *curl;
+	struct connection *next;
+};
+
+struct kvb_http {
+	struct curl_slist *headers; /* fixed */
+	struct kvb_mutex lock;      /* protects idle */
+	struct connection *idle;
+};
+
+struct answer {
+	struct kvb_buf *body;
+	size_t first; /* length of body before */
+	bool too_large;
+};
+
+static pthread_once_t curl_once = PTHREAD_ONCE_INIT;
+
+static void init_curl(void) { curl_global_init(CURL_GLOBAL_DEFAULT); }
+
+static bool add_header(struct kvb_http *h, const char *line)
+{
+	struct curl_slist *more = curl_slist_append(h->headers, line);
+
+	if (more)
+		h->headers = more;
+	return more != NULL;
+}
+
+int kvb_http_create(const char *token, struct kvb_http **out, struct kvb_error *err)
+{
+	struct kvb_http *h = kvb_calloc(1, sizeof *h);
+	struct kvb_buf auth = { 0 };
+	bool ok;
+
+	if (!h)
+		return kvb_fail(err, KVB_E_NOMEM, NULL, "out of memory");
+	pthread_once(&curl_once, init_curl);
+	kvb_mutex_init(&h->lock);
+	/* No "Expect: 100-continue": it costs a round trip for each large request. */
+	ok = add_header(h, "Content-Type: application/json") && add_header(h, "Expect:");
+	if (ok && token) {
+		kvb_buf_printf(&auth, "Authorization: Bearer %s", token);
+		kvb_put_u8(&auth, 0);
+		ok = !auth.failed && add_header(h, (const char *)auth.data);
+	}
+	kvb_buf_destroy(&auth);
+	if (!ok) {
+		kvb_http_destroy(h);
+		return kvb_fail(err, KVB_E_NOMEM, NULL, "out of memory");
+	}
+	*out = h;
+	return KVB_OK;
+}
+
+void kvb_http_destroy(struct kvb_http *h)
+{
+	if (!h)
+		return;
+	while (h->idle) {
+		struct connection *c = h->idle;
+
+		h->idle = c->next;
+		curl_easy_cleanup(c->curl);
+		kvb_free(c);
+	}
+	curl_slist_free_all(h->headers);
+	kvb_mutex_destroy(&h->lock);
+	kvb_free(h);
+}
+
+static struct connection *take(struct kvb_http *h)
+{
+	struct connection *c;
+
+	kvb_mutex_lock(&h->lock);
+	c = h->idle;
+	if (c)
+		h->idle = c->next;
+	kvb_mutex_unlock(&h->lock);
+	if (c)
+		return c;
+	c = kvb_calloc(1, sizeof *c);
+	if (c)
+		c->curl = curl_easy_init();
+	if (c && !c->curl) {
+		kvb_free(c);
+		c = NULL;
+	}
+	return c;
+}
+
+static void give(struct kvb_http *h, struct connection *c)
+{
+	kvb_mutex_lock(&h->lock);
+	c->next = h->idle;
+	h->idle = c;
+	kvb_mutex_unlock(&h->lock);
+}
+
+static size_t on_body(char *data, size_t one, size_t n, void *ctx)
+{
+	struct answer *a = ctx;
+
+	(void)one;
+	if (a->body->len - a->first + n > KVB_HTTP_ANSWER_MAX) {
+		a->too_large = true;
+		return 0;
+	}
+	kvb_put_bytes(a->body, data, n);
+	return a->body->failed ? 0 : n;
+}
+
+static void set_options(CURL *curl, const struct kvb_http *h, const struct kvb_http_request *r,
+			struct answer *a)
+{
+	static const char none[] = "";
+	long ms = r->timeout_ms < 1 ? 1 : r->timeout_ms > 86400000 ? 86400000 : (long)r->timeout_ms;
+
+	curl_easy_reset(curl); /* options only: the connection stays */
+	curl_easy_setopt(curl, CURLOPT_URL, r->url);
+	curl_easy_setopt(curl, CURLOPT_PROTOCOLS_STR, "http,https");
+	curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
+	curl_easy_setopt(curl, CURLOPT_NOPROXY, "*");
+	curl_easy_setopt(curl, CURLOPT_HTTPHEADER, h->headers);
+	curl_easy_setopt(curl, CURLOPT_TIMEOUT_MS, ms);
+	curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, on_body);
+	curl_easy_setopt(curl, CURLOPT_WRITEDATA, a);
+	if (strcmp(r->method, "GET") == 0)
+		return;
+	curl_easy_setopt(curl, CURLOPT_POST, 1L);
+	curl_easy_setopt(curl, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)r->body_len);
+	curl_easy_setopt(curl, CURLOPT_POSTFIELDS, r->body ? r->body : none);
+	curl_easy_setopt(curl, CURLOPT_CUSTOMREQUEST, r->method);
+}
+
+static int explain(CURLcode code, const struct answer *a, const char *url, struct kvb_error *err)
+{
+	if (code == CURLE_OPERATION_TIMEDOUT)
+		return kvb_fail(err, KVB_E_TIMEOUT, NULL, "%s: no answer in time", url);
+	if (code == CURLE_URL_MALFORMAT || code == CURLE_UNSUPPORTED_PROTOCOL)
+		return kvb_fail(err, KVB_E_INVALID, "urls", "%s is no http URL", url);
+	if (a->too_large)
+		return kvb_fail(err, KVB_E_TOO_LARGE, NULL, "%s: the answer is too large", url);
+	if (code == CURLE_OUT_OF_MEMORY || a->body->failed)
+		return kvb_fail(err, KVB_E_NOMEM, NULL, "out of memory");
+	return kvb_fail(err, KVB_E_NETWORK, NULL, "%s: %s", url, curl_easy_strerror(code));
+}
+
+int kvb_http_do(struct kvb_http *h, const struct kvb_http_request *r, struct kvb_buf *body,
+		long *http_status, struct kvb_error *err)
+{
+	struct answer a = { .body = body, .first = body->len };
+	struct connection *c = take(h);
+	CURLcode code;
+
+	if (!c)
+		return kvb_fail(err, KVB_E_NOMEM, NULL, "out of memory");
+	set_options(c->curl, h, r, &a);
+	code = curl_easy_perform(c->curl);
+	if (code == CURLE_OK)
+		curl_easy_getinfo(c->curl, CURLINFO_RESPONSE_CODE, http_status);
+	give(h, c);
+	return code == CURLE_OK ? KVB_OK : explain(code, &a, r->url, err);
+}

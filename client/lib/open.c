@@ -1,0 +1,143 @@
+/*
+ * open.c - makes and releases the handle. Checks the options; owns what they become. Contacts nobody.
+ */
+#include "client.h"
+
+#include <string.h>
+
+#include <kvb/mem.h>
+
+void kvblock_options_init(struct kvblock_options *o)
+{
+	*o = (struct kvblock_options){
+		.size = sizeof *o,
+		.timeout_ms = 10000,
+		.rounds = 12,
+		.verify = true,
+		.checksum = true,
+	};
+}
+
+static int check_url(const char *url, struct kvb_error *err)
+{
+	if (url && (strncmp(url, "http://", 7) == 0 || strncmp(url, "https://", 8) == 0) &&
+	    strlen(url) < 1024)
+		return KVB_OK;
+	return kvb_fail(err, KVB_E_INVALID, "urls", "a manager is named as http://host:port");
+}
+
+static int check(const struct kvblock_options *o, struct kvb_error *err)
+{
+	int rc = KVB_OK;
+
+	/* The first form of the struct is the smallest that exists; later forms only grow. */
+	if (!o || o->size < sizeof *o)
+		return kvb_fail(err, KVB_E_INVALID, "size", "options must come from kvblock_options_init");
+	if (o->n_urls > KVB_MAX_URLS || (o->n_urls && !o->urls))
+		return kvb_fail(err, KVB_E_INVALID, "urls", "at most %u managers", KVB_MAX_URLS);
+	if (o->n_mounts > KVB_MAX_MOUNTS || (o->n_mounts && !o->mounts))
+		return kvb_fail(err, KVB_E_INVALID, "mounts", "at most %u mounts", KVB_MAX_MOUNTS);
+	if (o->timeout_ms < 1 || o->rounds < 1)
+		return kvb_fail(err, KVB_E_INVALID, o->rounds ? "timeout_ms" : "rounds", "at least 1");
+	if (o->token && (strpbrk(o->token, "\r\n") || strlen(o->token) > 4096))
+		return kvb_fail(err, KVB_E_INVALID, "token", "one line of at most 4096 characters");
+	for (uint32_t i = 0; i < o->n_urls && rc == KVB_OK; i++)
+		rc = check_url(o->urls[i], err);
+	for (uint32_t i = 0; i < o->n_mounts && rc == KVB_OK; i++)
+		if (!o->mounts[i] || !o->mounts[i][0])
+			rc = kvb_fail(err, KVB_E_INVALID, "mounts", "an empty path");
+	return rc;
+}
+
+static int copy_urls(struct kvblock *kv, const struct kvblock_options *o)
+{
+	static const char *const local = KVB_DEFAULT_URL;
+	const char *const *from = o->n_urls ? o->urls : &local;
+	uint32_t n = o->n_urls ? o->n_urls : 1;
+
+	kv->urls = kvb_calloc(n, sizeof *kv->urls);
+	if (!kv->urls)
+		return KVB_E_NOMEM;
+	for (; kv->n_urls < n; kv->n_urls++) {
+		char *url = kvb_strdup(from[kv->n_urls]);
+		size_t len = url ? strlen(url) : 0;
+
+		if (!url)
+			return KVB_E_NOMEM;
+		while (len > 0 && url[len - 1] == '/')
+			url[--len] = '\0';
+		kv->urls[kv->n_urls] = url;
+	}
+	return KVB_OK;
+}
+
+static int build(struct kvblock *kv, const struct kvblock_options *o, const struct kvb_engine_ops *engine,
+		 struct kvb_error *err)
+{
+	int rc = copy_urls(kv, o);
+
+	if (rc != KVB_OK)
+		return kvb_fail(err, rc, NULL, "out of memory");
+	rc = kvb_http_create(o->token, &kv->http, err);
+	if (rc == KVB_OK)
+		rc = engine->create(&kv->engine, err);
+	if (rc == KVB_OK)
+		rc = kvb_mounts_create(o->mounts, o->n_mounts, &kv->mounts, err);
+	if (rc == KVB_OK)
+		rc = kvb_files_create(kv->engine, kv->mounts, &kv->files, err);
+	return rc;
+}
+
+int kvb_client_open(const struct kvblock_options *o, const struct kvb_clock *clock,
+		    const struct kvb_engine_ops *engine, struct kvblock **out, struct kvb_error *err)
+{
+	struct kvblock *kv;
+	int rc = check(o, err);
+
+	if (rc != KVB_OK)
+		return rc;
+	if (!engine)
+		engine = kvb_engine_find(o->engine);
+	if (!engine)
+		return kvb_fail(err, KVB_E_INVALID, "engine", "there is no engine of that name");
+	kv = kvb_calloc(1, sizeof *kv);
+	if (!kv)
+		return kvb_fail(err, KVB_E_NOMEM, NULL, "out of memory");
+	kv->clock = clock ? clock : &kvb_clock_system;
+	kv->timeout_ms = o->timeout_ms;
+	kv->rounds = o->rounds;
+	kv->verify = o->verify;
+	kv->checksum = o->checksum;
+	kv->on_call = o->on_call;
+	kv->on_call_ctx = o->on_call_ctx;
+	kv->on_mismatch = o->on_mismatch;
+	kv->on_mismatch_ctx = o->on_mismatch_ctx;
+	rc = build(kv, o, engine, err);
+	if (rc == KVB_OK)
+		*out = kv;
+	else
+		kvblock_close(kv);
+	return rc;
+}
+
+int kvblock_open(const struct kvblock_options *o, struct kvblock **out, struct kvblock_error *err)
+{
+	struct kvb_error e = { 0 };
+
+	return kvb_result_fail(err, &e, kvb_client_open(o, NULL, NULL, out, &e));
+}
+
+void kvblock_close(struct kvblock *kv)
+{
+	if (!kv)
+		return;
+	kvb_files_destroy(kv->files);
+	kvb_mounts_destroy(kv->mounts);
+	if (kv->engine)
+		kv->engine->ops->destroy(kv->engine);
+	kvb_http_destroy(kv->http);
+	for (uint32_t i = 0; i < kv->n_urls; i++)
+		kvb_free(kv->urls[i]);
+	kvb_free(kv->urls);
+	kvb_free(kv);
+}

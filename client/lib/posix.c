@@ -1,0 +1,136 @@
+/*
+ * posix.c - the engine "posix": preadv and pwritev on the calling thread, fdatasync.
+ *
+ * Works on every mount. Owns no state beside the open files. Since each call is synchronous, nothing
+ * is in flight when read and write return. It opens with O_NOFOLLOW and never creates, truncates or
+ * extends a file.
+ */
+#include "engine.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <kvb/mem.h>
+
+typedef ssize_t (*vector_fn)(int fd, const struct iovec *iov, int n, off_t offset);
+
+static int create(struct kvb_engine **out, struct kvb_error *err)
+{
+	struct kvb_engine *e = kvb_calloc(1, sizeof *e);
+
+	if (!e)
+		return kvb_fail(err, KVB_E_NOMEM, NULL, "out of memory");
+	e->ops = &kvb_engine_posix;
+	*out = e;
+	return KVB_OK;
+}
+
+static void destroy(struct kvb_engine *e) { kvb_free(e); }
+
+static int open_file(struct kvb_engine *e, int dirfd, const char *path, bool write,
+		     struct kvb_engine_file **out, struct kvb_error *err)
+{
+	struct kvb_engine_file *f = kvb_calloc(1, sizeof *f);
+	int error;
+
+	(void)e;
+	if (!f)
+		return kvb_fail(err, KVB_E_NOMEM, NULL, "out of memory");
+	f->fd = openat(dirfd, path, (write ? O_RDWR : O_RDONLY) | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
+	if (f->fd >= 0) {
+		*out = f;
+		return KVB_OK;
+	}
+	error = errno;
+	kvb_free(f);
+	if (error == ELOOP)
+		return kvb_fail(err, KVB_E_FOREIGN, NULL, "slab file %s is a symbolic link", path);
+	if (error == ENOENT || error == ENOTDIR)
+		return kvb_fail(err, KVB_E_UNAVAILABLE, NULL, "slab file %s is not there", path);
+	return kvb_fail(err, KVB_E_IO, NULL, "slab file %s: %s", path, strerror(error));
+}
+
+static void close_file(struct kvb_engine *e, struct kvb_engine_file *f)
+{
+	(void)e;
+	close(f->fd);
+	kvb_free(f);
+}
+
+/* Drops the first `n` bytes from the vector. */
+static void advance(struct iovec **iov, int *n_iov, uint64_t n)
+{
+	while (*n_iov > 0 && n >= (*iov)->iov_len) {
+		n -= (*iov)->iov_len;
+		(*iov)++;
+		(*n_iov)--;
+	}
+	if (n > 0) {
+		(*iov)->iov_base = (char *)(*iov)->iov_base + n;
+		(*iov)->iov_len -= n;
+	}
+}
+
+static void move(struct kvb_io_run *r, vector_fn fn, const struct kvb_deadline *by)
+{
+	struct iovec *iov = r->iov;
+	int n_iov = r->n_iov;
+
+	while (r->done < r->length) {
+		ssize_t n;
+
+		if (kvb_deadline_passed(by)) {
+			r->status = KVB_E_TIMEOUT;
+			return;
+		}
+		n = fn(r->file->fd, iov, n_iov, (off_t)(r->offset + r->done));
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			r->status = kvb_engine_status(errno);
+		if (n <= 0)
+			break;
+		r->done += (uint64_t)n;
+		advance(&iov, &n_iov, (uint64_t)n);
+	}
+	r->ended_ms = kvb_now_ms(by->clock);
+}
+
+static void read_runs(struct kvb_engine *e, struct kvb_io_run *runs, uint32_t n,
+		      const struct kvb_deadline *by)
+{
+	(void)e;
+	for (uint32_t i = 0; i < n; i++)
+		move(&runs[i], preadv, by);
+}
+
+static void write_runs(struct kvb_engine *e, struct kvb_io_run *runs, uint32_t n,
+		       const struct kvb_deadline *by)
+{
+	(void)e;
+	for (uint32_t i = 0; i < n; i++)
+		move(&runs[i], pwritev, by);
+}
+
+static int sync_file(struct kvb_engine *e, struct kvb_engine_file *f)
+{
+	(void)e;
+	while (fdatasync(f->fd) != 0)
+		if (errno != EINTR)
+			return kvb_engine_status(errno);
+	return KVB_OK;
+}
+
+const struct kvb_engine_ops kvb_engine_posix = {
+	.size = sizeof kvb_engine_posix,
+	.name = "posix",
+	.create = create,
+	.destroy = destroy,
+	.open = open_file,
+	.close = close_file,
+	.read = read_runs,
+	.write = write_runs,
+	.sync = sync_file,
+};

@@ -1,0 +1,209 @@
+/*
+ * put.c - kvblock_put: start, checksum, write, sync, finish. No state; any thread.
+ *
+ * Law: nothing is submitted after the session's deadline (the engine checks before each submission),
+ * and finish names exactly the blocks whose every byte was written and synced. Since the engine
+ * returns only when all it submitted has completed, finish may say `quiesced`: slots that failed can be
+ * used again at once.
+ */
+#include "client.h"
+
+#include <string.h>
+
+#include <kvb/hash.h>
+
+struct put {
+	struct kvblock *kv;
+	struct kvblock_block *blocks;
+	struct kvblock_io *io;
+	struct kvb_start_answer answer;
+	struct kvb_transfer t;
+	bool *mask;          /* [n_write] */
+	uint64_t *checksums; /* [n_write * n_specs] or NULL */
+	uint32_t *row;       /* [n_keys]: which of the n_write rows is this block's */
+};
+
+static const struct kvb_location *location(const struct put *p, uint32_t block, uint32_t spec)
+{
+	return &p->answer.res.loc[(size_t)block * p->answer.res.n_specs + spec];
+}
+
+static int allocate(struct put *p, struct kvb_arena *a, uint64_t *pieces)
+{
+	const struct kvb_start_res *res = &p->answer.res;
+
+	*pieces = (uint64_t)res->n_write * res->n_specs;
+	p->mask = kvb_arena_calloc(a, res->n_write, sizeof *p->mask);
+	p->row = kvb_arena_calloc(a, res->n_keys, sizeof *p->row);
+	if (!p->mask || !p->row)
+		return KVB_E_NOMEM;
+	if (!p->kv->checksum)
+		return KVB_OK;
+	p->checksums = kvb_arena_calloc(a, *pieces, sizeof *p->checksums);
+	return p->checksums ? KVB_OK : KVB_E_NOMEM;
+}
+
+/* Pieces of the blocks that are ours to write. */
+static void add_pieces(struct put *p)
+{
+	const struct kvb_start_res *res = &p->answer.res;
+	uint32_t row = 0;
+
+	for (uint32_t b = 0; b < res->n_keys; b++) {
+		if (res->outcome[b] != KVB_START_WRITE)
+			continue;
+		p->row[b] = row;
+		p->mask[row++] = true;
+		for (uint32_t s = 0; s < res->n_specs; s++)
+			if (location(p, b, s)->length > 0)
+				kvb_transfer_add(&p->t, b, s, location(p, b, s), &p->blocks[b], true);
+	}
+}
+
+static void add_checksums(struct put *p)
+{
+	for (uint32_t i = 0; p->checksums && i < p->t.n_pieces; i++) {
+		const struct kvb_piece *piece = &p->t.pieces[i];
+
+		if (piece->status == KVB_OK)
+			p->checksums[(size_t)p->row[piece->block] * p->answer.res.n_specs + piece->spec] =
+				kvb_checksum(piece->data, piece->length);
+	}
+}
+
+/* After the I/O: which blocks are whole. */
+static uint32_t settle_pieces(struct put *p)
+{
+	uint32_t whole = 0;
+
+	for (uint32_t i = 0; i < p->t.n_pieces; i++) {
+		const struct kvb_piece *piece = &p->t.pieces[i];
+
+		if (piece->status == KVB_OK && piece->done == piece->length)
+			continue;
+		p->mask[p->row[piece->block]] = false;
+		p->blocks[piece->block].why = piece->status ? piece->status : KVB_E_IO;
+	}
+	for (uint32_t i = 0; i < p->answer.res.n_write; i++)
+		whole += p->mask[i];
+	return whole;
+}
+
+static int finish(struct put *p, uint32_t whole, struct kvb_error *err)
+{
+	const struct kvb_start_res *res = &p->answer.res;
+	struct kvb_finish_req req = {
+		.tenant = "",
+		.session = res->session,
+		.mask_kind = whole == res->n_write ? KVB_MASK_ALL : KVB_MASK_BITS,
+		.mask_count = whole == res->n_write ? 0 : res->n_write,
+		.mask = p->mask,
+		.checksums = p->checksums,
+		.n_checksums = p->checksums ? res->n_write * res->n_specs : 0,
+		.quiesced = true,
+	};
+	struct kvb_finish_res done = { 0 };
+	int rc = kvb_session_finish(p->kv, &req, &done, err);
+
+	if (rc == KVB_OK && done.committed != whole)
+		rc = kvb_fail(err, KVB_E_INTERNAL, NULL, "finish: %u of %u blocks were committed",
+			      done.committed, whole);
+	return rc;
+}
+
+/* Results of all blocks; `rc` is how the session ended. */
+static void settle_blocks(struct put *p, int rc)
+{
+	const struct kvb_start_res *res = &p->answer.res;
+
+	for (uint32_t b = 0; b < res->n_keys; b++) {
+		struct kvblock_block *block = &p->blocks[b];
+
+		if (res->outcome[b] == KVB_START_EXISTS) {
+			block->result = KVBLOCK_EXISTS;
+			p->io->exists++;
+		} else if (res->outcome[b] == KVB_START_BUSY) {
+			block->result = KVBLOCK_BUSY;
+			p->io->busy++;
+		} else if (rc == KVB_OK && p->mask[p->row[b]]) {
+			block->result = KVBLOCK_WRITTEN;
+			p->io->done++;
+			for (uint32_t s = 0; s < res->n_specs; s++)
+				p->io->bytes += location(p, b, s)->length;
+		} else {
+			block->result = KVBLOCK_FAILED;
+			block->why = block->why ? block->why : rc;
+			p->io->failed++;
+		}
+	}
+	p->io->ios = p->t.plan.n_runs;
+}
+
+/* Everything between start and the end of the session. */
+static int write_session(struct put *p, struct kvb_arena *a, struct kvb_error *err)
+{
+	struct kvb_deadline by = { p->kv->clock, p->answer.submit_until_ms };
+	uint64_t pieces;
+	uint32_t whole;
+	int rc = allocate(p, a, &pieces);
+
+	if (rc == KVB_OK)
+		rc = kvb_transfer_begin(&p->t, p->kv, a, &p->answer.res.files, pieces);
+	if (rc == KVB_OK) {
+		add_pieces(p);
+		rc = kvb_transfer_plan(&p->t, true);
+	}
+	if (rc != KVB_OK)
+		return kvb_fail(err, rc, NULL, "out of memory");
+	add_checksums(p);
+	kvb_transfer_run(&p->t, true, &by);
+	kvb_transfer_sync(&p->t);
+	whole = settle_pieces(p);
+	*err = p->t.first;
+	if (whole == 0)
+		return kvb_session_abort(p->kv, p->answer.res.session, true, NULL);
+	return finish(p, whole, err);
+}
+
+static int put_blocks(struct put *p, const char *instance, const struct kvblock_keys *keys,
+		      const struct kvblock_put_options *o, struct kvb_arena *a, struct kvb_error *err)
+{
+	int rc = kvb_session_start(p->kv, instance, keys, o, NULL, a, &p->answer, err);
+
+	if (rc != KVB_OK)
+		return rc;
+	if (p->answer.res.n_write == 0) {
+		settle_blocks(p, KVB_OK);
+		return KVB_OK;
+	}
+	rc = write_session(p, a, err);
+	if (rc == KVB_E_NOMEM) /* nothing is in flight: give the slots back now, not at the deadline */
+		(void)kvb_session_abort(p->kv, p->answer.res.session, true, NULL);
+	settle_blocks(p, rc);
+	kvb_transfer_end(&p->t);
+	return rc;
+}
+
+int kvblock_put(struct kvblock *kv, const char *instance, const struct kvblock_keys *keys,
+		const struct kvblock_put_options *o, struct kvblock_block *blocks, struct kvblock_io *io,
+		struct kvblock_error *err)
+{
+	struct kvblock_io unused;
+	struct put p = { .kv = kv, .blocks = blocks, .io = io ? io : &unused };
+	struct kvb_error e = { 0 };
+	struct kvb_arena a;
+	int rc;
+
+	memset(p.io, 0, sizeof *p.io);
+	for (uint32_t b = 0; keys && b < keys->n; b++) {
+		blocks[b].result = KVBLOCK_FAILED;
+		blocks[b].why = KVBLOCK_OK;
+	}
+	kvb_arena_init(&a);
+	rc = put_blocks(&p, instance, keys, o, &a, &e);
+	kvb_arena_destroy(&a);
+	for (uint32_t b = 0; rc != KVB_OK && keys && b < keys->n; b++)
+		if (blocks[b].result == KVBLOCK_FAILED && !blocks[b].why)
+			blocks[b].why = rc;
+	return kvb_result_finish(err, &e, rc);
+}
