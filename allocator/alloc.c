@@ -163,7 +163,7 @@ int kvb_pool_alloc(struct kvb_pool *p, uint32_t class_id, uint32_t count, struct
 
 	assert(class_id < p->n_classes);
 	c = p->classes[class_id];
-	if (c->free < count && kvb_pool_available(p, class_id) < count)
+	if (c->free < count && kvb_units_slots(p, c, count - c->free) < count - c->free)
 		return KVB_E_NO_SPACE;
 	while (c->free < count && status == KVB_OK)
 		status = open_one(p, c, &opened);

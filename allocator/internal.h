@@ -144,8 +144,9 @@ uint64_t kvb_window_slots(const struct kvb_pool *p, const struct pool_class *c, 
  * one, so that long blocks survive. */
 bool kvb_units_find(const struct kvb_pool *p, const struct pool_class *c, uint32_t order,
 		    struct window *out);
-/* All slots that slabs of the class would have in the free blocks. */
-uint64_t kvb_units_slots(const struct kvb_pool *p, const struct pool_class *c);
+/* All slots that slabs of the class would have in the free blocks; no more are counted once
+ * there are `enough`. */
+uint64_t kvb_units_slots(const struct kvb_pool *p, const struct pool_class *c, uint64_t enough);
 /* The same for an aligned block of 2^order units, cut into windows of the class's length. */
 uint64_t kvb_block_slots(const struct kvb_pool *p, const struct pool_class *c, uint64_t length,
 			 uint32_t first, uint32_t order);

@@ -143,5 +143,5 @@ uint64_t kvb_pool_slots_in_file(const struct kvb_pool *p, uint32_t class_id, uin
 uint64_t kvb_pool_available(const struct kvb_pool *p, uint32_t class_id)
 {
 	assert(class_id < p->n_classes);
-	return p->classes[class_id]->free + kvb_units_slots(p, p->classes[class_id]);
+	return p->classes[class_id]->free + kvb_units_slots(p, p->classes[class_id], UINT64_MAX);
 }

@@ -180,12 +180,23 @@ uint64_t kvb_window_slots(const struct kvb_pool *p, const struct pool_class *c, 
 uint64_t kvb_block_slots(const struct kvb_pool *p, const struct pool_class *c, uint64_t length,
 			 uint32_t first, uint32_t order)
 {
+	const struct kvb_pool_options *o = &p->options;
 	uint32_t units = UINT32_C(1) << (order < c->order ? order : c->order);
+	uint64_t bytes = units * o->unit;
 	uint64_t end = first + (UINT64_C(1) << order);
 	uint64_t slots = 0;
 
-	for (uint64_t at = first; at < end; at += units)
+	for (uint64_t at = first; at < end; at += units) {
+		uint64_t clear = u64_min(end, (length - o->trailer) / bytes * units);
+
 		slots += kvb_window_slots(p, c, length, (uint32_t)at, units, NULL);
+		/* Windows that begin at multiples of `align`, clear of header and trailer, are
+		 * alike: count them at once. */
+		if (bytes % c->align != 0 || at * o->unit < o->header || at + units >= clear)
+			continue;
+		slots += (clear - at - units) / units * (bytes / c->stride);
+		at = clear - units;
+	}
 	return slots;
 }
 
@@ -217,12 +228,13 @@ bool kvb_units_find(const struct kvb_pool *p, const struct pool_class *c, uint32
 	return false;
 }
 
-uint64_t kvb_units_slots(const struct kvb_pool *p, const struct pool_class *c)
+uint64_t kvb_units_slots(const struct kvb_pool *p, const struct pool_class *c, uint64_t enough)
 {
+	const struct pool_unit *u;
 	uint64_t slots = 0;
 
-	for (uint32_t o = 0; o < ORDERS; o++)
-		for (const struct pool_unit *u = p->free_blocks[o]; u; u = u->next)
+	for (uint32_t o = ORDERS; o-- > 0;)
+		for (u = p->free_blocks[o]; u && slots < enough; u = u->next)
 			slots += kvb_block_slots(p, c, u->file->length, index_of(u), o);
 	return slots;
 }
