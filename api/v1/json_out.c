@@ -1,0 +1,184 @@
+/*
+ * json_out.c - JSON writer over struct kvb_buf. No state, no tree, no allocation but the buffer's.
+ *
+ * Any thread, one at a time per buffer. It never checks that the caller's brackets match: the round
+ * trip tests do.
+ */
+#include "json_out.h"
+
+#include <string.h>
+
+/* A comma, unless this is the first thing after a bracket or the value of a field. */
+static void separate(struct kvb_buf *b)
+{
+	uint8_t last = b->len ? b->data[b->len - 1] : '[';
+
+	if (last != '{' && last != '[' && last != ':')
+		kvb_put_u8(b, ',');
+}
+
+void kvb_jout_begin(struct kvb_buf *b) { kvb_put_u8(b, '{'); }
+
+void kvb_jout_open(struct kvb_buf *b, char bracket)
+{
+	separate(b);
+	kvb_put_u8(b, (uint8_t)bracket);
+}
+
+void kvb_jout_close(struct kvb_buf *b, char bracket) { kvb_put_u8(b, (uint8_t)bracket); }
+
+void kvb_jout_name(struct kvb_buf *b, const char *name)
+{
+	separate(b);
+	kvb_put_u8(b, '"');
+	kvb_put_bytes(b, name, strlen(name));
+	kvb_put_bytes(b, "\":", 2);
+}
+
+static void value(struct kvb_buf *b, const char *s, size_t n)
+{
+	separate(b);
+	kvb_put_bytes(b, s, n);
+}
+
+void kvb_jout_null(struct kvb_buf *b) { value(b, "null", 4); }
+
+void kvb_jout_bool(struct kvb_buf *b, bool v)
+{
+	if (v)
+		value(b, "true", 4);
+	else
+		value(b, "false", 5);
+}
+
+/* Decimal with or without quotes. */
+static void decimal(struct kvb_buf *b, uint64_t v, bool quoted)
+{
+	char text[24];
+	size_t at = sizeof text;
+
+	if (quoted)
+		text[--at] = '"';
+	do {
+		text[--at] = (char)('0' + v % 10);
+		v /= 10;
+	} while (v);
+	if (quoted)
+		text[--at] = '"';
+	value(b, text + at, sizeof text - at);
+}
+
+void kvb_jout_u64(struct kvb_buf *b, uint64_t v) { decimal(b, v, v > INT64_MAX); }
+
+void kvb_jout_u64_string(struct kvb_buf *b, uint64_t v) { decimal(b, v, true); }
+
+void kvb_jout_key(struct kvb_buf *b, struct kvb_key key)
+{
+	char text[KVB_KEY_HEX + 3];
+
+	kvb_key_to_hex(key, text + 1);
+	text[0] = '"';
+	text[KVB_KEY_HEX + 1] = '"';
+	value(b, text, KVB_KEY_HEX + 2);
+}
+
+void kvb_jout_hex64(struct kvb_buf *b, uint64_t v)
+{
+	char text[KVB_KEY_HEX + 3];
+
+	kvb_key_to_hex((struct kvb_key){ .lo = v }, text + 1);
+	text[16] = '"'; /* the low half is the second one */
+	text[KVB_KEY_HEX + 1] = '"';
+	value(b, text + 16, 18);
+}
+
+/* Length of the UTF-8 character at `s` (RFC 3629: shortest form, no surrogates); 0 if malformed. */
+static size_t utf8_length(const uint8_t *s)
+{
+	static const uint32_t least[] = { 0, 0, 0x80, 0x800, 0x10000 };
+	size_t n = s[0] < 0x80 ? 1 : s[0] >> 5 == 6 ? 2 : s[0] >> 4 == 14 ? 3 : s[0] >> 3 == 30 ? 4 : 0;
+	uint32_t c = n ? s[0] & (0xffu >> (n > 1 ? n + 1 : 1)) : 0;
+
+	for (size_t i = 1; i < n; i++) {
+		if (s[i] >> 6 != 2)
+			return 0;
+		c = c << 6 | (s[i] & 0x3f);
+	}
+	return n && c >= least[n] && c <= 0x10ffff && !(c >= 0xd800 && c <= 0xdfff) ? n : 0;
+}
+
+static void escape(struct kvb_buf *b, uint8_t c)
+{
+	static const char digits[] = "0123456789abcdef";
+	char text[6] = { '\\', 'u', '0', '0', digits[c >> 4], digits[c & 15] };
+
+	if (c == '"' || c == '\\') {
+		text[1] = (char)c;
+		kvb_put_bytes(b, text, 2);
+	} else if (c == '\n') {
+		kvb_put_bytes(b, "\\n", 2);
+	} else {
+		kvb_put_bytes(b, text, 6);
+	}
+}
+
+static void quote(struct kvb_buf *b, const char *text, bool mend)
+{
+	const uint8_t *s = (const uint8_t *)text;
+	const uint8_t *plain = s;
+
+	separate(b);
+	kvb_put_u8(b, '"');
+	while (*s) {
+		size_t n = mend ? utf8_length(s) : 1;
+
+		if (n && *s >= 0x20 && *s != '"' && *s != '\\') {
+			s += n;
+			continue;
+		}
+		kvb_put_bytes(b, plain, (size_t)(s - plain));
+		if (n)
+			escape(b, *s);
+		else
+			kvb_put_u8(b, '?');
+		plain = ++s;
+	}
+	kvb_put_bytes(b, plain, (size_t)(s - plain));
+	kvb_put_u8(b, '"');
+}
+
+void kvb_jout_string(struct kvb_buf *b, const char *s) { quote(b, s, false); }
+void kvb_jout_text(struct kvb_buf *b, const char *s) { quote(b, s, true); }
+
+void kvb_jout_field_bool(struct kvb_buf *b, const char *name, bool v)
+{
+	kvb_jout_name(b, name);
+	kvb_jout_bool(b, v);
+}
+
+void kvb_jout_field_u64(struct kvb_buf *b, const char *name, uint64_t v)
+{
+	kvb_jout_name(b, name);
+	kvb_jout_u64(b, v);
+}
+
+void kvb_jout_field_string(struct kvb_buf *b, const char *name, const char *s)
+{
+	kvb_jout_name(b, name);
+	kvb_jout_string(b, s);
+}
+
+void kvb_jout_field_text(struct kvb_buf *b, const char *name, const char *s)
+{
+	kvb_jout_name(b, name);
+	kvb_jout_text(b, s);
+}
+
+void kvb_jout_field_strings(struct kvb_buf *b, const char *name, const char *const *v, uint32_t n)
+{
+	kvb_jout_name(b, name);
+	kvb_jout_open(b, '[');
+	for (uint32_t i = 0; i < n; i++)
+		kvb_jout_string(b, v[i]);
+	kvb_jout_close(b, ']');
+}

@@ -1,0 +1,209 @@
+/*
+ * objects.c - bodies of PUT for storages, groups and instances, and their fields inside views.
+ *
+ * Written by people, so defaults are kind (type "file", group "default") and sizes may be "64M". What
+ * can be judged from the body alone is judged here; what needs the registry is the core's.
+ * `name` and `id` come from the path, never from the body.
+ *
+ * No state; any thread.
+ */
+#include "parts.h"
+
+#include <string.h>
+
+/* A storage that has no directory: addresses only. */
+#define TYPE_WITHOUT_ROOT "null"
+
+static void read_root(struct kvb_jdoc *d, const struct kvb_jat *at, struct kvb_storage_spec *out)
+{
+	struct kvb_jat root = kvb_jat_get(at, "root");
+	bool none = strcmp(out->type, TYPE_WITHOUT_ROOT) == 0;
+
+	out->root = "";
+	if (root.v || !none)
+		out->root = kvb_jat_string(d, &root, none ? 0 : 1, KVB_MAX_ROOT);
+	if (kvb_jdoc_ok(d) && out->root[0] && out->root[0] != '/')
+		kvb_jdoc_fail(d, &root, KVB_E_INVALID, "must be an absolute directory, like /data/kv");
+}
+
+static void read_sizes(struct kvb_jdoc *d, const struct kvb_jat *at, struct kvb_storage_spec *out)
+{
+	struct kvb_jat capacity = kvb_jat_get(at, "capacity"), file_size = kvb_jat_get(at, "file_size"),
+		       unit = kvb_jat_get(at, "unit");
+
+	out->capacity = kvb_jat_size(d, &capacity, 1, UINT64_MAX);
+	if (file_size.v)
+		out->file_size = kvb_jat_size(d, &file_size, 0, UINT64_MAX);
+	if (unit.v)
+		out->unit = kvb_jat_size(d, &unit, 0, UINT64_MAX);
+	if (out->unit & (out->unit - 1))
+		kvb_jdoc_fail(d, &unit, KVB_E_INVALID, "must be a power of two");
+	else if (out->unit && out->capacity % out->unit)
+		kvb_jdoc_fail(d, &capacity, KVB_E_INVALID, "must be a multiple of the unit, %llu",
+			      (unsigned long long)out->unit);
+}
+
+void kvb_jat_storage(struct kvb_jdoc *d, const struct kvb_jat *at, struct kvb_storage_spec *out)
+{
+	struct kvb_jat type = kvb_jat_get(at, "type"), enabled = kvb_jat_get(at, "enabled");
+
+	out->name = NULL;
+	out->type = type.v ? kvb_jat_name(d, &type) : "file";
+	read_root(d, at, out);
+	read_sizes(d, at, out);
+	out->enabled = enabled.v ? kvb_jat_bool(d, &enabled) : true;
+}
+
+void kvb_jout_storage_fields(struct kvb_buf *b, const struct kvb_storage_spec *s)
+{
+	kvb_jout_field_string(b, "type", s->type);
+	kvb_jout_field_string(b, "root", s->root);
+	kvb_jout_field_u64(b, "capacity", s->capacity);
+	kvb_jout_field_u64(b, "file_size", s->file_size);
+	kvb_jout_field_u64(b, "unit", s->unit);
+	kvb_jout_field_bool(b, "enabled", s->enabled);
+}
+
+void kvb_jat_group(struct kvb_jdoc *d, const struct kvb_jat *at, struct kvb_group_spec *out)
+{
+	struct kvb_jat capacity = kvb_jat_get(at, "capacity"), storages = kvb_jat_get(at, "storages");
+
+	out->name = NULL;
+	if (capacity.v)
+		out->capacity = kvb_jat_size(d, &capacity, 0, UINT64_MAX);
+	out->storages = kvb_jat_names(d, &storages, 1, KVB_JSON_VALUES_OBJECT, &out->n_storages);
+}
+
+void kvb_jout_group_fields(struct kvb_buf *b, const struct kvb_group_spec *g)
+{
+	kvb_jout_field_u64(b, "capacity", g->capacity);
+	kvb_jout_field_strings(b, "storages", g->storages, g->n_storages);
+}
+
+static void read_spec(struct kvb_jdoc *d, const struct kvb_jat *at, struct kvb_spec *out)
+{
+	static const char *const fields[] = { "name", "size", NULL };
+	struct kvb_jat name = kvb_jat_get(at, "name"), size = kvb_jat_get(at, "size");
+
+	kvb_jat_object(d, at, fields);
+	out->name = kvb_jat_name(d, &name);
+	out->size = kvb_jat_size(d, &size, KVB_MIN_SPEC_SIZE, KVB_MAX_SPEC_SIZE);
+}
+
+static void read_specs(struct kvb_jdoc *d, const struct kvb_jat *at, struct kvb_instance_spec *out)
+{
+	uint32_t n = kvb_jat_array(d, at, 1, KVB_MAX_SPECS);
+	struct kvb_spec *specs = kvb_jdoc_alloc(d, n, sizeof *specs);
+
+	for (uint32_t i = 0; specs && i < n; i++) {
+		struct kvb_jat item = kvb_jat_item(at, i);
+		struct kvb_jat name = kvb_jat_get(&item, "name");
+
+		read_spec(d, &item, &specs[i]);
+		for (uint32_t j = 0; j < i && kvb_jdoc_ok(d); j++)
+			if (strcmp(specs[i].name, specs[j].name) == 0)
+				kvb_jdoc_fail(d, &name, KVB_E_INVALID, "'%s' is named twice",
+					      specs[i].name);
+	}
+	out->specs = specs;
+	out->n_specs = n;
+}
+
+void kvb_jat_instance(struct kvb_jdoc *d, const struct kvb_jat *at, struct kvb_instance_spec *out)
+{
+	struct kvb_jat group = kvb_jat_get(at, "group"), tokens = kvb_jat_get(at, "block_tokens"),
+		       specs = kvb_jat_get(at, "specs"), extra = kvb_jat_get(at, "extra");
+
+	out->tenant = d->in->tenant;
+	out->id = NULL;
+	out->group = group.v ? kvb_jat_name(d, &group) : "default";
+	if (tokens.v)
+		out->block_tokens = kvb_jat_u32(d, &tokens, 0, UINT32_MAX);
+	read_specs(d, &specs, out);
+	out->extra = extra.v ? kvb_jat_string(d, &extra, 0, KVB_MAX_EXTRA) : "";
+}
+
+void kvb_jout_instance_fields(struct kvb_buf *b, const struct kvb_instance_spec *i)
+{
+	kvb_jout_field_string(b, "group", i->group);
+	kvb_jout_field_u64(b, "block_tokens", i->block_tokens);
+	kvb_jout_name(b, "specs");
+	kvb_jout_open(b, '[');
+	for (uint32_t s = 0; s < i->n_specs; s++) {
+		kvb_jout_open(b, '{');
+		kvb_jout_field_string(b, "name", i->specs[s].name);
+		kvb_jout_field_u64(b, "size", i->specs[s].size);
+		kvb_jout_close(b, '}');
+	}
+	kvb_jout_close(b, ']');
+	kvb_jout_field_string(b, "extra", i->extra);
+}
+
+/* ---- the bodies --------------------------------------------------------------------------------- */
+
+int kvb_v1_read_storage(const struct kvb_v1_in *in, const char *text, size_t n,
+			struct kvb_storage_spec *out, struct kvb_error *err)
+{
+	static const char *const fields[] = { "type",	   "root", "capacity",
+					      "file_size", "unit", "enabled", NULL };
+	struct kvb_storage_spec s = { .name = NULL };
+	struct kvb_jdoc d;
+	struct kvb_jat top = kvb_jdoc_open(&d, in, text, n, KVB_JSON_REQUEST, KVB_JSON_VALUES_OBJECT, err);
+
+	kvb_jat_object(&d, &top, fields);
+	kvb_jat_storage(&d, &top, &s);
+	if (kvb_jdoc_ok(&d))
+		*out = s;
+	return kvb_jdoc_close(&d);
+}
+
+int kvb_v1_read_group(const struct kvb_v1_in *in, const char *text, size_t n, struct kvb_group_spec *out,
+		      struct kvb_error *err)
+{
+	static const char *const fields[] = { "capacity", "storages", NULL };
+	struct kvb_group_spec g = { .name = NULL };
+	struct kvb_jdoc d;
+	struct kvb_jat top = kvb_jdoc_open(&d, in, text, n, KVB_JSON_REQUEST, KVB_JSON_VALUES_OBJECT, err);
+
+	kvb_jat_object(&d, &top, fields);
+	kvb_jat_group(&d, &top, &g);
+	if (kvb_jdoc_ok(&d))
+		*out = g;
+	return kvb_jdoc_close(&d);
+}
+
+int kvb_v1_read_instance(const struct kvb_v1_in *in, const char *text, size_t n,
+			 struct kvb_instance_spec *out, struct kvb_error *err)
+{
+	static const char *const fields[] = { "group", "block_tokens", "specs", "extra", NULL };
+	struct kvb_instance_spec i = { .id = NULL };
+	struct kvb_jdoc d;
+	struct kvb_jat top = kvb_jdoc_open(&d, in, text, n, KVB_JSON_REQUEST, KVB_JSON_VALUES_OBJECT, err);
+
+	kvb_jat_object(&d, &top, fields);
+	kvb_jat_instance(&d, &top, &i);
+	if (kvb_jdoc_ok(&d))
+		*out = i;
+	return kvb_jdoc_close(&d);
+}
+
+void kvb_v1_write_storage(struct kvb_buf *out, const struct kvb_storage_spec *s)
+{
+	kvb_jout_begin(out);
+	kvb_jout_storage_fields(out, s);
+	kvb_jout_close(out, '}');
+}
+
+void kvb_v1_write_group(struct kvb_buf *out, const struct kvb_group_spec *g)
+{
+	kvb_jout_begin(out);
+	kvb_jout_group_fields(out, g);
+	kvb_jout_close(out, '}');
+}
+
+void kvb_v1_write_instance(struct kvb_buf *out, const struct kvb_instance_spec *i)
+{
+	kvb_jout_begin(out);
+	kvb_jout_instance_fields(out, i);
+	kvb_jout_close(out, '}');
+}

@@ -1,0 +1,116 @@
+/*
+ * messages.c - the table of messages.h. Requests come back with their keys as keys_hex, since that is
+ * what they are once read. No state.
+ */
+#include "messages.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+const struct kvb_secret test_secret = { .bytes = { 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16 } };
+
+#define ECHO(message, type, write_it)                                                                \
+	static int echo_##message(const struct kvb_v1_in *in, const char *text, size_t n,            \
+				  struct kvb_buf *out, struct kvb_error *err)                        \
+	{                                                                                            \
+		struct type m;                                                                       \
+		int status = kvb_v1_read_##message(in, text, n, &m, err);                            \
+                                                                                                     \
+		if (status == KVB_OK)                                                                \
+			write_it;                                                                    \
+		return status;                                                                       \
+	}
+#define ECHO_SIMPLE(message, type) ECHO(message, type, kvb_v1_write_##message(out, &m))
+#define HEX(array, count) &(struct kvb_key_input){ .form = KVB_KEYS_HEX, .n = (count), .keys = (array) }
+#define ECHO_KEYS(message, type) ECHO(message, type, kvb_v1_write_##message(out, &m, HEX(m.keys, m.n_keys)))
+
+ECHO_SIMPLE(storage, kvb_storage_spec)
+ECHO_SIMPLE(group, kvb_group_spec)
+ECHO_SIMPLE(instance, kvb_instance_spec)
+ECHO_SIMPLE(storage_view, kvb_storage_view)
+ECHO_SIMPLE(group_view, kvb_group_view)
+ECHO_SIMPLE(instance_view, kvb_instance_view)
+ECHO_KEYS(match_req, kvb_match_req)
+ECHO_KEYS(lookup_req, kvb_lookup_req)
+ECHO_KEYS(delete_req, kvb_delete_req)
+ECHO(start_req, kvb_start_req,
+     kvb_v1_write_start_req(out, &m, HEX(m.keys, m.n_keys), m.has_parent ? HEX(&m.parent, 1) : NULL))
+ECHO_SIMPLE(finish_req, kvb_finish_req)
+ECHO_SIMPLE(abort_req, kvb_abort_req)
+ECHO_SIMPLE(match_res, kvb_match_res)
+ECHO_SIMPLE(lookup_res, kvb_lookup_res)
+ECHO_SIMPLE(start_res, kvb_start_res)
+ECHO_SIMPLE(finish_res, kvb_finish_res)
+ECHO_SIMPLE(delete_res, kvb_delete_res)
+
+/* The odd one: its reader returns the status that it read. */
+static int echo_error(const struct kvb_v1_in *in, const char *text, size_t n, struct kvb_buf *out,
+		      struct kvb_error *err)
+{
+	struct kvb_error e;
+	int status = kvb_v1_read_error(in, text, n, &e);
+
+	kvb_v1_write_error(out, &e, "r-1");
+	if (err)
+		*err = e;
+	return status;
+}
+
+#define UUID "\"00112233-4455-6677-8899-aabbccddeeff\""
+#define K1 "\"00000000000000000000000000000001\""
+#define K2 "\"ffffffffffffffffffffffffffffffff\""
+#define FILES "\"files\":[{\"type\":\"file\",\"storage\":\"default\",\"uuid\":" UUID ",\"path\":\"slab-00000000.kvs\"}]"
+#define LOC "{\"file\":0,\"offset\":4096,\"length\":1048576,\"generation\":\"18446744073709551615\",\"checksum\":\"0123456789abcdef\"}"
+#define STORAGE_FIELDS "\"type\":\"file\",\"root\":\"/data/kv\",\"capacity\":\"4T\",\"file_size\":\"1G\",\"unit\":67108864,\"enabled\":false"
+#define GROUP_FIELDS "\"capacity\":\"18446744073709551615\",\"storages\":[\"a\",\"b\"]"
+#define INSTANCE_FIELDS "\"group\":\"g\",\"block_tokens\":512,\"specs\":[{\"name\":\"tp0\",\"size\":\"4K\"},{\"name\":\"tp1\",\"size\":4497408}],\"extra\":\"\\u00e9 \\\"x\\\"\\n\""
+
+const struct message messages[] = {
+	{ "storage", echo_storage, "{" STORAGE_FIELDS "}" },
+	{ "group", echo_group, "{" GROUP_FIELDS "}" },
+	{ "instance", echo_instance, "{" INSTANCE_FIELDS "}" },
+	{ "storage_view", echo_storage_view,
+	  "{\"name\":\"default\"," STORAGE_FIELDS ",\"uuid\":" UUID ",\"healthy\":true,\"problem\":\"none\","
+	  "\"files\":3,\"file_bytes\":4,\"assigned_bytes\":5,\"used_bytes\":6,\"quarantined_bytes\":7,"
+	  "\"free_bytes\":8,\"later\":{\"x\":[1]}}" },
+	{ "group_view", echo_group_view,
+	  "{\"name\":\"g\"," GROUP_FIELDS ",\"blocks\":1,\"used_bytes\":2}" },
+	{ "instance_view", echo_instance_view,
+	  "{\"id\":\"m\",\"tenant\":\"default\"," INSTANCE_FIELDS ",\"blocks\":1,\"used_bytes\":2,"
+	  "\"open_sessions\":3,\"open_bytes\":4,\"leased_bytes\":5}" },
+	{ "match_req", echo_match_req, "{\"instances\":[\"m\",\"n\"],\"keys\":[\"a\",\"b\"]}" },
+	{ "lookup_req", echo_lookup_req,
+	  "{\"keys_int\":[0,1,9223372036854775807,\"18446744073709551615\"],\"mode\":\"batch\","
+	  "\"specs\":[\"tp0\"],\"lease_ms\":0}" },
+	{ "start_req", echo_start_req,
+	  "{\"request_id\":\"r\",\"keys_hex\":[" K1 "," K2 "],\"parent\":\"p\",\"specs\":[\"tp0\",\"tp1\"],"
+	  "\"deadline_ms\":1000}" },
+	{ "finish_req", echo_finish_req,
+	  "{\"success\":{\"mask\":[true,false]},\"checksums\":[\"0123456789abcdef\",null],\"quiesced\":true}" },
+	{ "abort_req", echo_abort_req, "{\"quiesced\":true}" },
+	{ "delete_req", echo_delete_req, "{\"keys_hex\":[" K1 "," K2 "]}" },
+	{ "match_res", echo_match_res,
+	  "{\"results\":[{\"instance\":\"m\",\"matched\":7},{\"instance\":\"n\",\"matched\":0}]}" },
+	{ "lookup_res", echo_lookup_res,
+	  "{\"n_keys\":3,\"matched\":1,\"lease_ms\":10000,\"specs\":[\"tp0\"]," FILES
+	  ",\"blocks\":[{\"index\":1,\"locations\":[" LOC "]}]}" },
+	{ "start_res", echo_start_res,
+	  "{\"session\":" K2 ",\"state\":\"open\",\"deadline_ms\":30000,\"n_keys\":3,\"n_write\":1,"
+	  "\"specs\":[\"tp0\",\"tp1\"]," FILES ",\"blocks\":[{\"index\":0,\"outcome\":\"exists\"},"
+	  "{\"index\":1,\"outcome\":\"write\",\"locations\":[" LOC ",null]},"
+	  "{\"index\":2,\"outcome\":\"busy\"}]}" },
+	{ "finish_res", echo_finish_res, "{\"state\":\"finished\",\"committed\":2,\"failed\":1}" },
+	{ "delete_res", echo_delete_res, "{\"deleted\":5}" },
+	{ "error", echo_error,
+	  "{\"error\":{\"code\":\"no_space\",\"message\":\"no room\",\"detail\":{\"field\":\"keys\"}},"
+	  "\"request_id\":\"r-1\"}" },
+};
+const size_t n_messages = sizeof messages / sizeof messages[0];
+
+const struct message *message_find(const char *name)
+{
+	for (size_t i = 0; i < n_messages; i++)
+		if (strcmp(messages[i].name, name) == 0)
+			return &messages[i];
+	abort();
+}

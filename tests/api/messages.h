@@ -1,0 +1,26 @@
+/*
+ * messages.h - every message of the native API under one signature, for the tests that treat all of
+ * them alike (bad input, allocation failure, fuzzing).
+ */
+#ifndef TESTS_API_MESSAGES_H
+#define TESTS_API_MESSAGES_H
+
+#include <kvb/v1_json.h>
+
+struct message {
+	const char *name;
+	/* Reads `text`; when that is KVB_OK writes what was read to `out`. Returns the read's status. */
+	int (*echo)(const struct kvb_v1_in *in, const char *text, size_t n, struct kvb_buf *out,
+		    struct kvb_error *err);
+	const char *sample; /* a valid document that uses every field */
+};
+
+extern const struct message messages[];
+extern const size_t n_messages;
+
+/* Aborts the test when there is none. */
+const struct message *message_find(const char *name);
+
+extern const struct kvb_secret test_secret;
+
+#endif

@@ -1,0 +1,467 @@
+/*
+ * test_v1_bad.c - bad input: every wrong document gets the right status and the name of the field.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <kvb/mem.h>
+
+#include "messages.h"
+
+struct bad {
+	const char *message;
+	const char *text;
+	int status;
+	const char *field;
+};
+
+#define H1 "00000000000000000000000000000001"
+#define I KVB_E_INVALID
+
+static const struct bad documents[] = {
+	/* not JSON at all; the field is where it stopped being so */
+	{ "delete_req", "", I, "" },
+	{ "delete_req", "   ", I, "" },
+	{ "delete_req", "nonsense", I, "" },
+	{ "delete_req", "[]", I, "" },
+	{ "delete_req", "[{\"keys\":[\"a\"]}]", I, "" },
+	{ "delete_req", "\"keys\"", I, "" },
+	{ "delete_req", "7", I, "" },
+	{ "delete_req", "null", I, "" },
+	{ "delete_req", "{", I, "" },
+	{ "delete_req", "{\"keys\":[\"a\"]", I, "keys" },
+	{ "delete_req", "{\"keys\":[\"a\",", I, "keys[1]" },
+	{ "delete_req", "{\"keys\":[\"a\"]} x", I, "" },
+	{ "delete_req", "{\"keys\":[\"a\"]}{}", I, "" },
+	{ "delete_req", "{'keys':['a']}", I, "" },
+	{ "delete_req", "{\"keys\":[\"a\",]}", I, "keys" },
+	{ "delete_req", "{\"keys\":[\"a\" \"b\"]}", I, "keys[0]" },
+	{ "delete_req", "{\"keys_int\":[01]}", I, "keys_int[0]" },
+	{ "delete_req", "{\"keys_int\":[+1]}", I, "keys_int[0]" },
+	{ "delete_req", "{\"keys_int\":[NaN]}", I, "keys_int[0]" },
+	{ "delete_req", "{\"keys\":[\"a\xff\"]}", I, "keys[0]" },
+	{ "delete_req", "{\"keys\":[\"ok\",\"\xc0\xaf\"]}", I, "keys[1]" },
+	{ "delete_req", "{\"keys\":[\"\xed\xa0\x80\"]}", I, "keys[0]" },
+	{ "delete_req", "{\"keys\":[\"\\ud800\"]}", I, "keys[0]" },
+	{ "delete_req", "{\"keys\":[\"a\\u0000b\"]}", I, "keys[0]" },
+	{ "delete_req", "{\"keys\":[\"a\nb\"]}", I, "keys[0]" },
+	{ "delete_req", "{\"keys\":[\"a\"],\"keys\":[\"b\"]}", I, "keys" },
+	{ "instance", "{\"specs\":[{\"name\":\"a\",\"size\":1},{\"name\":\"b\",\"size\":1,\"size\":2}]}", I,
+	  "specs[1].size" },
+	{ "delete_req", "{\"a\":{\"a\":{\"a\":{\"a\":{\"a\":{\"a\":{\"a\":{\"a\":{\"a\":{\"a\":{\"a\":{\"a\":"
+			"{\"a\":{\"a\":{\"a\":{\"a\":1}}}}}}}}}}}}}}}}", I, "a" },
+	{ "delete_req", "{\"keys\":[[[[[[[[[[[[[[[[1]]]]]]]]]]]]]]]]}", I, "keys[0][0][0][0][0][0][0][0][0][0][0][0][0][0][0]" },
+
+	/* keys */
+	{ "delete_req", "{}", I, "keys" },
+	{ "delete_req", "{\"keys\":null}", I, "keys" },
+	{ "delete_req", "{\"keys\":\"a\"}", I, "keys" },
+	{ "delete_req", "{\"keys\":{}}", I, "keys" },
+	{ "delete_req", "{\"keys\":[]}", I, "keys" },
+	{ "delete_req", "{\"keys\":[\"a\",\"\"]}", I, "keys[1]" },
+	{ "delete_req", "{\"keys\":[1]}", I, "keys[0]" },
+	{ "delete_req", "{\"keys\":[null]}", I, "keys[0]" },
+	{ "delete_req", "{\"keys\":[[\"a\"]]}", I, "keys[0]" },
+	{ "delete_req", "{\"keys\":[\"a\",\"b\",\"c\",\"b\"]}", I, "keys[3]" },
+	{ "delete_req", "{\"keys\":[\"a\"],\"keys_int\":[1]}", I, "keys_int" },
+	{ "delete_req", "{\"keys_hex\":[\"" H1 "\"],\"keys_int\":[1]}", I, "keys_hex" },
+	{ "delete_req", "{\"keys\":[\"a\"],\"keys_hex\":null}", I, "keys_hex" },
+	{ "delete_req", "{\"keys\":[\"a\"],\"Keys\":[\"a\"]}", I, "Keys" },
+	{ "delete_req", "{\"keys_int\":[-1]}", I, "keys_int[0]" },
+	{ "delete_req", "{\"keys_int\":[1,2,1]}", I, "keys_int[2]" },
+	{ "delete_req", "{\"keys_int\":[1,\"1\"]}", I, "keys_int[1]" },
+	{ "delete_req", "{\"keys_int\":[1.0]}", I, "keys_int[0]" },
+	{ "delete_req", "{\"keys_int\":[1e3]}", I, "keys_int[0]" },
+	{ "delete_req", "{\"keys_int\":[1e999]}", I, "keys_int[0]" },
+	{ "delete_req", "{\"keys_int\":[true]}", I, "keys_int[0]" },
+	{ "delete_req", "{\"keys_int\":[7,9223372036854775808]}", I, "keys_int[1]" },
+	{ "delete_req", "{\"keys_int\":[-9223372036854775809]}", I, "keys_int[0]" },
+	{ "delete_req", "{\"keys_int\":[\"18446744073709551616\"]}", I, "keys_int[0]" },
+	{ "delete_req", "{\"keys_int\":[\"99999999999999999999\"]}", I, "keys_int[0]" },
+	{ "delete_req", "{\"keys_int\":[\"\"]}", I, "keys_int[0]" },
+	{ "delete_req", "{\"keys_int\":[\" 1\"]}", I, "keys_int[0]" },
+	{ "delete_req", "{\"keys_int\":[\"0x10\"]}", I, "keys_int[0]" },
+	{ "delete_req", "{\"keys_int\":[\"1K\"]}", I, "keys_int[0]" },
+	{ "delete_req", "{\"keys_int\":[\"-1\"]}", I, "keys_int[0]" },
+	{ "delete_req", "{\"keys_hex\":[\"" H1 "0\"]}", I, "keys_hex[0]" },
+	{ "delete_req", "{\"keys_hex\":[\"" H1 "\",\"0000000000000000000000000000001\"]}", I, "keys_hex[1]" },
+	{ "delete_req", "{\"keys_hex\":[\"0000000000000000000000000000000g\"]}", I, "keys_hex[0]" },
+	{ "delete_req", "{\"keys_hex\":[\"0x000000000000000000000000000001\"]}", I, "keys_hex[0]" },
+	{ "delete_req", "{\"keys_hex\":[\"\"]}", I, "keys_hex[0]" },
+	{ "delete_req", "{\"keys_hex\":[1]}", I, "keys_hex[0]" },
+	{ "delete_req", "{\"keys_hex\":[\"abcdefabcdefabcdefabcdefabcdefab\",\"ABCDEFABCDEFABCDEFABCDEFABCDEFAB\"]}",
+	  I, "keys_hex[1]" },
+
+	/* match */
+	{ "match_req", "{\"keys\":[\"a\"]}", I, "instances" },
+	{ "match_req", "{\"instances\":[],\"keys\":[\"a\"]}", I, "instances" },
+	{ "match_req", "{\"instances\":\"m\",\"keys\":[\"a\"]}", I, "instances" },
+	{ "match_req", "{\"instances\":[\"m\",\"m\"],\"keys\":[\"a\"]}", I, "instances[1]" },
+	{ "match_req", "{\"instances\":[\"../m\"],\"keys\":[\"a\"]}", I, "instances[0]" },
+	{ "match_req", "{\"instances\":[\"m\"],\"keys\":[\"a\"],\"lease_ms\":1}", I, "lease_ms" },
+	{ "match_req", "{\"instances\":[\"m\"]}", I, "keys" },
+
+	/* lookup */
+	{ "lookup_req", "{\"keys\":[\"a\"],\"mode\":\"all\"}", I, "mode" },
+	{ "lookup_req", "{\"keys\":[\"a\"],\"mode\":1}", I, "mode" },
+	{ "lookup_req", "{\"keys\":[\"a\"],\"mode\":null}", I, "mode" },
+	{ "lookup_req", "{\"keys\":[\"a\"],\"specs\":[]}", I, "specs" },
+	{ "lookup_req", "{\"keys\":[\"a\"],\"specs\":[\"s\",\"s\"]}", I, "specs[1]" },
+	{ "lookup_req", "{\"keys\":[\"a\"],\"specs\":[\"\"]}", I, "specs[0]" },
+	{ "lookup_req", "{\"keys\":[\"a\"],\"lease_ms\":-1}", I, "lease_ms" },
+	{ "lookup_req", "{\"keys\":[\"a\"],\"lease_ms\":4294967295}", I, "lease_ms" },
+	{ "lookup_req", "{\"keys\":[\"a\"],\"lease_ms\":0.5}", I, "lease_ms" },
+	{ "lookup_req", "{\"keys\":[\"a\"],\"lease_ms\":\"10s\"}", I, "lease_ms" },
+	{ "lookup_req", "{\"keys\":[\"a\"],\"instance\":\"m\"}", I, "instance" },
+
+	/* start */
+	{ "start_req", "{\"keys\":[\"a\"],\"request_id\":\"\"}", I, "request_id" },
+	{ "start_req", "{\"keys\":[\"a\"],\"request_id\":7}", I, "request_id" },
+	{ "start_req", "{\"keys\":[\"a\"],\"parent\":1}", I, "parent" },
+	{ "start_req", "{\"keys\":[\"a\"],\"parent\":null}", I, "parent" },
+	{ "start_req", "{\"keys\":[\"a\"],\"parent\":\"\"}", I, "parent" },
+	{ "start_req", "{\"keys\":[\"a\"],\"parent\":[\"b\"]}", I, "parent" },
+	{ "start_req", "{\"keys\":[\"a\"],\"parent_int\":-1}", I, "parent_int" },
+	{ "start_req", "{\"keys\":[\"a\"],\"parent_hex\":\"12\"}", I, "parent_hex" },
+	{ "start_req", "{\"keys\":[\"a\"],\"parent\":\"b\",\"parent_hex\":\"" H1 "\"}", I, "parent_hex" },
+	{ "start_req", "{\"keys\":[\"a\"],\"deadline_ms\":4294967296}", I, "deadline_ms" },
+	{ "start_req", "{\"keys\":[\"a\"],\"deadline_ms\":[]}", I, "deadline_ms" },
+	{ "start_req", "{\"keys\":[\"a\"],\"specs\":[1]}", I, "specs[0]" },
+
+	/* finish, abort */
+	{ "finish_req", "{}", I, "success" },
+	{ "finish_req", "{\"success\":null}", I, "success" },
+	{ "finish_req", "{\"success\":false}", I, "success" },
+	{ "finish_req", "{\"success\":\"true\"}", I, "success" },
+	{ "finish_req", "{\"success\":1}", I, "success" },
+	{ "finish_req", "{\"success\":{}}", I, "success" },
+	{ "finish_req", "{\"success\":{\"count\":1,\"mask\":[]}}", I, "success" },
+	{ "finish_req", "{\"success\":{\"count\":-1}}", I, "success.count" },
+	{ "finish_req", "{\"success\":{\"count\":16385}}", I, "success.count" },
+	{ "finish_req", "{\"success\":{\"mask\":1}}", I, "success.mask" },
+	{ "finish_req", "{\"success\":{\"mask\":[true,0]}}", I, "success.mask[1]" },
+	{ "finish_req", "{\"success\":{\"mask\":[null]}}", I, "success.mask[0]" },
+	{ "finish_req", "{\"success\":{\"bits\":1}}", I, "success.bits" },
+	{ "finish_req", "{\"success\":true,\"checksums\":\"0123456789abcdef\"}", I, "checksums" },
+	{ "finish_req", "{\"success\":true,\"checksums\":[\"0123456789abcde\"]}", I, "checksums[0]" },
+	{ "finish_req", "{\"success\":true,\"checksums\":[null,\"0123456789abcdefg\"]}", I, "checksums[1]" },
+	{ "finish_req", "{\"success\":true,\"checksums\":[\"0123456789abcdeg\"]}", I, "checksums[0]" },
+	{ "finish_req", "{\"success\":true,\"checksums\":[12]}", I, "checksums[0]" },
+	{ "finish_req", "{\"success\":true,\"quiesced\":1}", I, "quiesced" },
+	{ "finish_req", "{\"success\":true,\"session\":\"x\"}", I, "session" },
+	{ "abort_req", "{\"quiesced\":\"yes\"}", I, "quiesced" },
+	{ "abort_req", "{\"force\":true}", I, "force" },
+	{ "abort_req", "[]", I, "" },
+
+	/* objects */
+	{ "storage", "{}", I, "root" },
+	{ "storage", "{\"root\":\"/a\"}", I, "capacity" },
+	{ "storage", "{\"root\":\"a/b\",\"capacity\":1}", I, "root" },
+	{ "storage", "{\"root\":\"\",\"capacity\":1}", I, "root" },
+	{ "storage", "{\"root\":7,\"capacity\":1}", I, "root" },
+	{ "storage", "{\"root\":\"/a\",\"capacity\":0}", I, "capacity" },
+	{ "storage", "{\"root\":\"/a\",\"capacity\":-1}", I, "capacity" },
+	{ "storage", "{\"root\":\"/a\",\"capacity\":1.5}", I, "capacity" },
+	{ "storage", "{\"root\":\"/a\",\"capacity\":\"K\"}", I, "capacity" },
+	{ "storage", "{\"root\":\"/a\",\"capacity\":\"1.5G\"}", I, "capacity" },
+	{ "storage", "{\"root\":\"/a\",\"capacity\":\"1P\"}", I, "capacity" },
+	{ "storage", "{\"root\":\"/a\",\"capacity\":\"1GB\"}", I, "capacity" },
+	{ "storage", "{\"root\":\"/a\",\"capacity\":\"16777216T\"}", I, "capacity" },
+	{ "storage", "{\"root\":\"/a\",\"capacity\":\"1M\",\"unit\":\"3K\"}", I, "unit" },
+	{ "storage", "{\"root\":\"/a\",\"capacity\":\"100K\",\"unit\":\"64K\"}", I, "capacity" },
+	{ "storage", "{\"root\":\"/a\",\"capacity\":1,\"file_size\":true}", I, "file_size" },
+	{ "storage", "{\"root\":\"/a\",\"capacity\":1,\"enabled\":1}", I, "enabled" },
+	{ "storage", "{\"root\":\"/a\",\"capacity\":1,\"type\":\"a/b\"}", I, "type" },
+	{ "storage", "{\"root\":\"/a\",\"capacity\":1,\"name\":\"x\"}", I, "name" },
+	{ "storage", "{\"type\":\"null\",\"root\":\"x\",\"capacity\":1}", I, "root" },
+	{ "group", "{}", I, "storages" },
+	{ "group", "{\"storages\":[]}", I, "storages" },
+	{ "group", "{\"storages\":[\"..\"]}", I, "storages[0]" },
+	{ "group", "{\"storages\":[\"a\",\"b/c\"]}", I, "storages[1]" },
+	{ "group", "{\"storages\":[\"a\",\"a\"]}", I, "storages[1]" },
+	{ "group", "{\"storages\":[\"a\"],\"capacity\":\"x\"}", I, "capacity" },
+	{ "instance", "{}", I, "specs" },
+	{ "instance", "{\"specs\":[]}", I, "specs" },
+	{ "instance", "{\"specs\":{}}", I, "specs" },
+	{ "instance", "{\"specs\":[1]}", I, "specs[0]" },
+	{ "instance", "{\"specs\":[{}]}", I, "specs[0].name" },
+	{ "instance", "{\"specs\":[{\"name\":\"kv\"}]}", I, "specs[0].size" },
+	{ "instance", "{\"specs\":[{\"name\":\"kv\",\"size\":0}]}", I, "specs[0].size" },
+	{ "instance", "{\"specs\":[{\"name\":\"kv\",\"size\":\"5G\"}]}", I, "specs[0].size" },
+	{ "instance", "{\"specs\":[{\"name\":\"kv\",\"size\":99999999999999999999}]}", I, "specs[0].size" },
+	{ "instance", "{\"specs\":[{\"name\":\"-kv\",\"size\":1}]}", I, "specs[0].name" },
+	{ "instance", "{\"specs\":[{\"name\":\"k v\",\"size\":1}]}", I, "specs[0].name" },
+	{ "instance", "{\"specs\":[{\"name\":\"kv\",\"size\":1,\"kind\":1}]}", I, "specs[0].kind" },
+	{ "instance", "{\"specs\":[{\"name\":\"a\",\"size\":1},{\"name\":\"a\",\"size\":2}]}", I, "specs[1].name" },
+	{ "instance", "{\"specs\":[{\"name\":\"a\",\"size\":1}],\"group\":\"a/b\"}", I, "group" },
+	{ "instance", "{\"specs\":[{\"name\":\"a\",\"size\":1}],\"block_tokens\":-5}", I, "block_tokens" },
+	{ "instance", "{\"specs\":[{\"name\":\"a\",\"size\":1}],\"extra\":{}}", I, "extra" },
+
+	/* answers: a client must not follow what is not sound */
+	{ "match_res", "{}", I, "results" },
+	{ "match_res", "{\"results\":[{\"instance\":\"m\"}]}", I, "results[0].matched" },
+	{ "match_res", "{\"results\":[{\"instance\":\"m\",\"matched\":16385}]}", I, "results[0].matched" },
+	{ "finish_res", "{\"state\":\"done\",\"committed\":1,\"failed\":0}", I, "state" },
+	{ "finish_res", "{\"state\":\"open\",\"failed\":0}", I, "committed" },
+	{ "delete_res", "{\"deleted\":-1}", I, "deleted" },
+	{ "error", "<html>502 Bad Gateway</html>", I, "" },
+	{ "error", "{}", I, "" },
+	{ "error", "{\"error\":\"no\"}", I, "" },
+	{ "error", "{\"error\":{\"code\":\"ok\",\"message\":\"x\"}}", KVB_E_INTERNAL, "" },
+	{ "error", "{\"error\":{\"code\":\"from_the_future\",\"message\":\"x\"}}", KVB_E_INTERNAL, "" },
+};
+
+/* Reads `text` as `m` and expects this failure. The output must stay untouched. */
+static void expect(const struct message *m, const char *text, size_t n, int status, const char *field)
+{
+	struct kvb_arena arena;
+	struct kvb_v1_in in = { .arena = &arena, .secret = &test_secret, .tenant = "default" };
+	struct kvb_error err;
+	struct kvb_buf out;
+	int got;
+
+	kvb_arena_init(&arena);
+	kvb_buf_init(&out);
+	kvb_error_clear(&err);
+	got = m->echo(&in, text, n, &out, &err);
+	if (got != status || err.status != status || strcmp(err.field, field) != 0)
+		fail_msg("%s %.200s\n  wanted %s at '%s', got %s at '%s': %s", m->name, text,
+			 kvb_status_name(status), field, kvb_status_name(got), err.field, err.message);
+	assert_true(err.message[0] != '\0');
+	got = m->echo(&in, text, n, &out, NULL); /* nobody wants to know why */
+	kvb_buf_destroy(&out);
+	kvb_arena_destroy(&arena);
+	assert_int_equal(got, status);
+}
+
+static void test_documents(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < sizeof documents / sizeof documents[0]; i++) {
+		const struct bad *b = &documents[i];
+		char *exact = malloc(strlen(b->text) + 1); /* no byte more: ASan sees an overrun */
+
+		assert_non_null(exact);
+		memcpy(exact, b->text, strlen(b->text) + 1);
+		expect(message_find(b->message), exact, strlen(b->text), b->status, b->field);
+		free(exact);
+	}
+}
+
+/* Every sample, with a field that nobody knows: refused in requests, skipped in answers. */
+static void test_unknown_field(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < n_messages; i++) {
+		const struct message *m = &messages[i];
+		bool answer = strstr(m->name, "_res") || strstr(m->name, "_view") || !strcmp(m->name, "error");
+		char text[4096];
+		int n = snprintf(text, sizeof text, "{\"zz\":[{\"x\":null}],%s", m->sample + 1);
+		struct kvb_arena arena;
+		struct kvb_v1_in in = { .arena = &arena, .secret = &test_secret, .tenant = "default" };
+		struct kvb_buf out, plain;
+		struct kvb_error err;
+
+		assert_true(n > 0 && (size_t)n < sizeof text);
+		if (!answer) {
+			expect(m, text, (size_t)n, KVB_E_INVALID, "zz");
+			continue;
+		}
+		kvb_arena_init(&arena);
+		kvb_buf_init(&out);
+		kvb_buf_init(&plain);
+		m->echo(&in, text, (size_t)n, &out, &err);
+		m->echo(&in, m->sample, strlen(m->sample), &plain, &err);
+		assert_true(out.len > 0 && out.len == plain.len);
+		assert_memory_equal(out.data, plain.data, out.len);
+		kvb_buf_destroy(&out);
+		kvb_buf_destroy(&plain);
+		kvb_arena_destroy(&arena);
+	}
+}
+
+/* `head`, then `n` copies of a numbered item with commas, then `tail`. */
+static struct kvb_buf many(const char *head, const char *format, unsigned n, const char *tail)
+{
+	struct kvb_buf b;
+
+	kvb_buf_init(&b);
+	kvb_put_bytes(&b, head, strlen(head));
+	for (unsigned i = 0; i < n; i++) {
+		char item[64];
+		int len = snprintf(item, sizeof item, format, i);
+
+		if (i)
+			kvb_put_u8(&b, ',');
+		kvb_put_bytes(&b, item, (size_t)len);
+	}
+	kvb_put_bytes(&b, tail, strlen(tail));
+	assert_false(b.failed);
+	return b;
+}
+
+static void expect_many(const char *message, const char *head, const char *format, unsigned n,
+			const char *tail, int status, const char *field)
+{
+	struct kvb_buf b = many(head, format, n, tail);
+
+	expect(message_find(message), (const char *)b.data, b.len, status, field);
+	kvb_buf_destroy(&b);
+}
+
+static void test_too_many(void **state)
+{
+	const int large = KVB_E_TOO_LARGE;
+
+	(void)state;
+	expect_many("delete_req", "{\"keys_int\":[", "%u", KVB_MAX_KEYS + 1, "]}", large, "keys_int");
+	expect_many("lookup_req", "{\"keys\":[", "\"k%u\"", KVB_MAX_KEYS + 1, "]}", large, "keys");
+	expect_many("match_req", "{\"instances\":[\"m\"],\"keys_hex\":[", "\"%032x\"", KVB_MAX_KEYS + 1, "]}",
+		    large, "keys_hex");
+	expect_many("match_req", "{\"keys\":[\"a\"],\"instances\":[", "\"m%u\"",
+		    KVB_MAX_INSTANCES_PER_MATCH + 1, "]}", large, "instances");
+	expect_many("start_req", "{\"keys\":[\"a\"],\"specs\":[", "\"s%u\"", KVB_MAX_SPECS + 1, "]}", large,
+		    "specs");
+	expect_many("instance", "{\"specs\":[", "{\"name\":\"s%u\",\"size\":1}", KVB_MAX_SPECS + 1, "]}", large,
+		    "specs");
+	expect_many("finish_req", "{\"success\":{\"mask\":[", "true", KVB_MAX_KEYS + 1, "]}}", large,
+		    "success.mask");
+	expect_many("finish_req", "{\"success\":true,\"checksums\":[", "null",
+		    KVB_MAX_KEYS * KVB_MAX_SPECS + 1, "]}", large, "checksums");
+	/* Refused before a tree is built of them. */
+	expect_many("delete_req", "{\"keys_int\":[", "%u", 10000000, "]}", large, "keys_int");
+	expect_many("delete_req", "{\"x\":[", "[]", 1000000, "]}", large, "x[16383]");
+	expect_many("group", "{\"storages\":[", "\"s%u\"", 100000, "]}", large, "storages");
+	expect_many("abort_req", "{\"x\":", "{\"y\":1}", 100000, "}", large, "x");
+}
+
+/* Ten million keys cost one pass over the text, not a gigabyte. */
+static void test_ten_million_keys_cost_nothing(void **state)
+{
+	struct kvb_buf b = many("{\"keys_int\":[", "%u", 10000000, "]}");
+
+	(void)state;
+	kvb_mem_fail_at(1000000); /* only counts */
+	expect(message_find("delete_req"), (const char *)b.data, b.len, KVB_E_TOO_LARGE, "keys_int");
+	assert_true(kvb_mem_count() < 10);
+	kvb_mem_fail_at(0);
+	kvb_buf_destroy(&b);
+}
+
+static void test_long_texts(void **state)
+{
+	(void)state;
+	expect_many("delete_req", "{\"keys\":[\"", "aaaaaaaaaaaaaaa", 65, "\"]}", KVB_E_INVALID, "keys[0]");
+	expect_many("start_req", "{\"keys\":[\"a\"],\"request_id\":\"", "bbbbbbb", 17, "\"}", KVB_E_INVALID,
+		    "request_id");
+	expect_many("instance", "{\"specs\":[{\"name\":\"", "ccccccc", 17, "\",\"size\":1}]}", KVB_E_INVALID,
+		    "specs[0].name");
+	expect_many("instance", "{\"specs\":[{\"name\":\"a\",\"size\":1}],\"extra\":\"", "ddddddd", 513, "\"}",
+		    KVB_E_INVALID, "extra");
+	expect_many("storage", "{\"capacity\":1,\"root\":\"/", "eeeeeee", 129, "\"}", KVB_E_INVALID, "root");
+}
+
+/* A field name of any length is cut, wherever it is reported from. */
+static void test_long_field_name(void **state)
+{
+	struct kvb_buf b = many("{\"", "nnnnnnn", 200, "\":1}");
+	struct kvb_arena arena;
+	struct kvb_v1_in in = { .arena = &arena, .tenant = "default" };
+	struct kvb_error err;
+	struct kvb_abort_req r;
+
+	(void)state;
+	kvb_arena_init(&arena);
+	assert_int_equal(kvb_v1_read_abort_req(&in, (char *)b.data, b.len, &r, &err), KVB_E_INVALID);
+	assert_int_equal(strlen(err.field), KVB_FIELD_MAX - 1);
+	b.data[b.len - 2] = '!'; /* now it is the parser that complains */
+	assert_int_equal(kvb_v1_read_abort_req(&in, (char *)b.data, b.len, &r, &err), KVB_E_INVALID);
+	assert_int_equal(strlen(err.field), KVB_FIELD_MAX - 1);
+	kvb_arena_destroy(&arena);
+	kvb_buf_destroy(&b);
+}
+
+/* A manager without the store's secret (or a client) cannot hash and must not guess. */
+static void test_no_secret(void **state)
+{
+	struct kvb_arena arena;
+	struct kvb_v1_in in = { .arena = &arena, .tenant = "default" };
+	struct kvb_error err;
+	struct kvb_delete_req r;
+	static const char text[] = "{\"keys\":[\"a\"]}";
+
+	(void)state;
+	kvb_arena_init(&arena);
+	assert_int_equal(kvb_v1_read_delete_req(&in, text, strlen(text), &r, &err), KVB_E_INVALID);
+	assert_string_equal(err.field, "keys[0]");
+	kvb_arena_destroy(&arena);
+}
+
+#define UUID "00112233-4455-6677-8899-aabbccddeeff"
+#define FILE_OF(path) "\"files\":[{\"type\":\"file\",\"storage\":\"s\",\"uuid\":\"" UUID "\",\"path\":\"" path "\"}]"
+#define LOOKUP(files, blocks) "{\"n_keys\":2,\"matched\":1,\"lease_ms\":1,\"specs\":[\"a\"]," files ",\"blocks\":[" blocks "]}"
+#define HIT(index, file, offset, length) "{\"index\":" index ",\"locations\":[{\"file\":" file ",\"offset\":" offset \
+	",\"length\":" length ",\"generation\":\"1\"}]}"
+#define START(state, n, n_write, blocks) "{\"session\":\"" H1 "\",\"state\":\"" state "\",\"deadline_ms\":1,\"n_keys\":" n \
+	",\"n_write\":" n_write ",\"specs\":[\"a\"]," FILE_OF("p") ",\"blocks\":[" blocks "]}"
+#define SOUND FILE_OF("slab")
+
+static const struct bad answers[] = {
+	{ "lookup_res", LOOKUP(FILE_OF("../up"), HIT("0", "0", "0", "1")), I, "files[0].path" },
+	{ "lookup_res", LOOKUP(FILE_OF("/etc/passwd"), HIT("0", "0", "0", "1")), I, "files[0].path" },
+	{ "lookup_res", LOOKUP(FILE_OF("a/../b"), HIT("0", "0", "0", "1")), I, "files[0].path" },
+	{ "lookup_res", LOOKUP(FILE_OF("a//b"), HIT("0", "0", "0", "1")), I, "files[0].path" },
+	{ "lookup_res", LOOKUP(FILE_OF("a/"), HIT("0", "0", "0", "1")), I, "files[0].path" },
+	{ "lookup_res", LOOKUP("\"files\":1", HIT("0", "0", "0", "1")), I, "files" },
+	{ "lookup_res", LOOKUP("\"files\":[7]", HIT("0", "0", "0", "1")), I, "files[0]" },
+	{ "lookup_res", LOOKUP(SOUND, HIT("2", "0", "0", "1")), I, "blocks[0].index" },
+	{ "lookup_res", LOOKUP(SOUND, HIT("-1", "0", "0", "1")), I, "blocks[0].index" },
+	{ "lookup_res", LOOKUP(SOUND, HIT("1", "0", "0", "1") "," HIT("1", "0", "0", "1")), I, "blocks[1].index" },
+	{ "lookup_res", LOOKUP(SOUND, HIT("0", "1", "0", "1")), I, "blocks[0].locations[0].file" },
+	{ "lookup_res", LOOKUP("\"files\":[]", HIT("0", "0", "0", "1")), I, "blocks[0].locations[0].file" },
+	{ "lookup_res", LOOKUP(SOUND, HIT("0", "0", "0", "0")), I, "blocks[0].locations[0].length" },
+	{ "lookup_res", LOOKUP(SOUND, HIT("0", "0", "9223372036854775807", "1")), I, "blocks[0].locations[0].offset" },
+	{ "lookup_res", LOOKUP(SOUND, "{\"index\":0,\"locations\":[null]}"), I, "blocks[0]" },
+	{ "lookup_res", LOOKUP(SOUND, "{\"index\":0,\"locations\":[]}"), I, "blocks[0].locations" },
+	{ "lookup_res", LOOKUP(SOUND, "{\"index\":0,\"locations\":[1]}"), I, "blocks[0].locations[0]" },
+	{ "lookup_res", LOOKUP(SOUND, "{\"index\":0,\"locations\":[{},{}]}"), KVB_E_TOO_LARGE, "blocks[0].locations" },
+	{ "lookup_res", LOOKUP(SOUND, ""), I, "matched" },
+	{ "lookup_res", LOOKUP(SOUND, "{},{},{}"), KVB_E_TOO_LARGE, "blocks" },
+	{ "start_res", START("ajar", "1", "0", ""), I, "state" },
+	{ "start_res", START("open", "1", "0", ""), I, "blocks" },
+	{ "start_res", START("open", "1", "1", "{\"index\":0,\"outcome\":\"busy\"}"), I, "n_write" },
+	{ "start_res", START("open", "1", "0", "{\"index\":1,\"outcome\":\"busy\"}"), I, "blocks[0].index" },
+	{ "start_res", START("open", "1", "0", "{\"index\":0,\"outcome\":\"new\"}"), I, "blocks[0].outcome" },
+	{ "start_res", START("open", "1", "1", "{\"index\":0,\"outcome\":\"write\"}"), I, "blocks[0].locations" },
+	{ "start_res", START("open", "16385", "0", ""), I, "n_keys" },
+	{ "start_res", "{\"session\":\"abc\",\"state\":\"open\"}", I, "session" },
+};
+
+static void test_answers(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < sizeof answers / sizeof answers[0]; i++)
+		expect(message_find(answers[i].message), answers[i].text, strlen(answers[i].text),
+		       answers[i].status, answers[i].field);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_documents),
+		cmocka_unit_test(test_unknown_field),
+		cmocka_unit_test(test_too_many),
+		cmocka_unit_test(test_ten_million_keys_cost_nothing),
+		cmocka_unit_test(test_long_texts),
+		cmocka_unit_test(test_long_field_name),
+		cmocka_unit_test(test_no_secret),
+		cmocka_unit_test(test_answers),
+	};
+
+	return cmocka_run_group_tests_name("v1_bad", tests, NULL, NULL);
+}

@@ -1,0 +1,484 @@
+/*
+ * test_v1_blocks.c - match, lookup, start, finish, abort, delete: every message, both directions, with
+ * random contents, all forms of keys and the largest sizes.
+ */
+#include "trip.h"
+
+/* ---- keys --------------------------------------------------------------------------------------- */
+
+/* `n` different keys of a form; also what they must be once read. */
+static struct kvb_key_input any_keys(struct trip *t, enum kvb_key_form form, uint32_t n,
+				     struct kvb_key **expected)
+{
+	const char **strings = made(t, n, sizeof *strings);
+	struct kvb_key *keys = made(t, n, sizeof *keys);
+	uint64_t base = any64(t);
+
+	*expected = made(t, n, sizeof **expected);
+	for (uint32_t i = 0; i < n; i++) {
+		char *s = made(t, 1, 80);
+
+		snprintf(s, 80, "%u %s", i, any_text(t, 40));
+		strings[i] = s;
+		/* base + i never repeats and runs over the edges */
+		keys[i] = (struct kvb_key){ .hi = form == KVB_KEYS_HEX ? any64(t) : 0, .lo = base + i };
+		(*expected)[i] = form == KVB_KEYS_STRING ? kvb_key_from_string(&t->secret, s, strlen(s)) : keys[i];
+	}
+	return (struct kvb_key_input){ .form = form, .n = n, .strings = strings, .keys = keys };
+}
+
+static void same_keys(const struct kvb_key *a, uint32_t na, const struct kvb_key *b, uint32_t nb)
+{
+	assert_int_equal(na, nb);
+	for (uint32_t i = 0; i < na; i++)
+		assert_true(kvb_key_equal(a[i], b[i]));
+}
+
+static uint32_t any_count(struct trip *t, uint32_t max) { return below(t, 40) ? 1 + below(t, 8) : max; }
+
+static void test_match_req(void **state)
+{
+	(void)state;
+	for (uint64_t round = 0; round < ROUNDS; round++) {
+		struct kvb_match_req r = { .n_instances = 0 }, got;
+		struct kvb_key_input keys;
+		struct kvb_key *expected;
+		struct trip t;
+
+		trip_begin(&t, round);
+		r.n_instances = any_count(&t, KVB_MAX_INSTANCES_PER_MATCH);
+		r.instances = any_names(&t, r.n_instances);
+		keys = any_keys(&t, round % 3, any_count(&t, KVB_MAX_KEYS), &expected);
+		kvb_v1_write_match_req(&t.text, &r, &keys);
+		read_back(&t, kvb_v1_read_match_req, &got);
+		assert_string_equal(got.tenant, "default");
+		same_names(r.instances, r.n_instances, got.instances, got.n_instances);
+		same_keys(expected, keys.n, got.keys, got.n_keys);
+		trip_end(&t);
+	}
+}
+
+static void test_lookup_req(void **state)
+{
+	(void)state;
+	for (uint64_t round = 0; round < ROUNDS; round++) {
+		struct kvb_lookup_req r = { .n_keys = 0 }, got;
+		struct kvb_key_input keys;
+		struct kvb_key *expected;
+		struct trip t;
+
+		trip_begin(&t, round);
+		r.mode = below(&t, 2) ? KVB_LOOKUP_BATCH : KVB_LOOKUP_PREFIX;
+		r.n_specs = below(&t, 3) ? 0 : any_count(&t, KVB_MAX_SPECS);
+		r.specs = any_names(&t, r.n_specs);
+		r.lease_ms = any32(&t); /* UINT32_MAX is KVB_LEASE_DEFAULT */
+		keys = any_keys(&t, round % 3, any_count(&t, KVB_MAX_KEYS), &expected);
+		kvb_v1_write_lookup_req(&t.text, &r, &keys);
+		read_back(&t, kvb_v1_read_lookup_req, &got);
+		assert_string_equal(got.tenant, "default");
+		assert_null(got.instance);
+		same(r.mode, got.mode);
+		same(r.lease_ms, got.lease_ms);
+		same_names(r.specs, r.n_specs, got.specs, got.n_specs);
+		same_keys(expected, keys.n, got.keys, got.n_keys);
+		trip_end(&t);
+	}
+}
+
+static void test_start_req(void **state)
+{
+	(void)state;
+	for (uint64_t round = 0; round < ROUNDS; round++) {
+		struct kvb_start_req r = { .n_keys = 0 }, got;
+		struct kvb_key_input keys, parent;
+		struct kvb_key *expected, *expected_parent;
+		struct trip t;
+
+		trip_begin(&t, round);
+		r.request_id = below(&t, 2) ? "" : any_text(&t, KVB_MAX_REQUEST_ID);
+		r.n_specs = below(&t, 3) ? 0 : any_count(&t, KVB_MAX_SPECS);
+		r.specs = any_names(&t, r.n_specs);
+		r.deadline_ms = any32(&t);
+		r.has_parent = below(&t, 2);
+		keys = any_keys(&t, round % 3, any_count(&t, KVB_MAX_KEYS), &expected);
+		parent = any_keys(&t, round % 3, 1, &expected_parent);
+		kvb_v1_write_start_req(&t.text, &r, &keys, r.has_parent ? &parent : NULL);
+		read_back(&t, kvb_v1_read_start_req, &got);
+		assert_string_equal(got.tenant, "default");
+		assert_string_equal(r.request_id, got.request_id);
+		same(r.deadline_ms, got.deadline_ms);
+		same(r.has_parent, got.has_parent);
+		if (r.has_parent)
+			same_keys(expected_parent, 1, &got.parent, 1);
+		same_names(r.specs, r.n_specs, got.specs, got.n_specs);
+		same_keys(expected, keys.n, got.keys, got.n_keys);
+		trip_end(&t);
+	}
+}
+
+static void test_finish_req(void **state)
+{
+	(void)state;
+	for (uint64_t round = 0; round < ROUNDS; round++) {
+		struct kvb_finish_req r = { .session = NULL }, got;
+		uint64_t *sums;
+		bool *mask;
+		struct trip t;
+
+		trip_begin(&t, round);
+		r.mask_kind = (enum kvb_mask_kind)(round % 3);
+		r.mask_count = r.mask_kind == KVB_MASK_ALL ? 0 : below(&t, 30) ? below(&t, 9) : KVB_MAX_KEYS;
+		r.mask = mask = made(&t, KVB_MAX_KEYS, sizeof *mask);
+		for (uint32_t i = 0; i < r.mask_count; i++)
+			mask[i] = below(&t, 2);
+		r.n_checksums = below(&t, 100) ? below(&t, 9) : KVB_MAX_KEYS * KVB_MAX_SPECS;
+		r.checksums = sums = made(&t, (size_t)r.n_checksums + 1, sizeof *sums);
+		for (uint32_t i = 0; i < r.n_checksums; i++)
+			sums[i] = any64(&t);
+		r.quiesced = below(&t, 2);
+		kvb_v1_write_finish_req(&t.text, &r);
+		read_back(&t, kvb_v1_read_finish_req, &got);
+		same(r.mask_kind, got.mask_kind);
+		same(r.mask_count, got.mask_count);
+		if (r.mask_kind == KVB_MASK_BITS)
+			assert_memory_equal(r.mask, got.mask, r.mask_count * sizeof *r.mask);
+		same(r.n_checksums, got.n_checksums);
+		assert_memory_equal(r.checksums, got.checksums, r.n_checksums * sizeof *sums);
+		same(r.quiesced, got.quiesced);
+		trip_end(&t);
+	}
+}
+
+static void test_abort_and_delete_req(void **state)
+{
+	(void)state;
+	for (uint64_t round = 0; round < ROUNDS; round++) {
+		struct kvb_abort_req a = { .quiesced = round & 1 }, aborted;
+		struct kvb_delete_req d = { .n_keys = 0 }, deleted;
+		struct kvb_key_input keys;
+		struct kvb_key *expected;
+		struct trip t;
+
+		trip_begin(&t, round);
+		kvb_v1_write_abort_req(&t.text, &a);
+		read_back(&t, kvb_v1_read_abort_req, &aborted);
+		same(a.quiesced, aborted.quiesced);
+		assert_string_equal(aborted.tenant, "default");
+		assert_int_equal(kvb_v1_read_abort_req(&t.in, NULL, 0, &aborted, &t.err), KVB_OK);
+		assert_false(aborted.quiesced);
+
+		kvb_buf_clear(&t.text);
+		keys = any_keys(&t, round % 3, any_count(&t, KVB_MAX_KEYS), &expected);
+		kvb_v1_write_delete_req(&t.text, &d, &keys);
+		read_back(&t, kvb_v1_read_delete_req, &deleted);
+		assert_string_equal(deleted.tenant, "default");
+		same_keys(expected, keys.n, deleted.keys, deleted.n_keys);
+		trip_end(&t);
+	}
+}
+
+/* The number 1, the string "1" and the hex 1 are what the documents say, and numbers are exact. */
+static void test_key_forms(void **state)
+{
+	static const char *const texts[] = {
+		"{\"keys_int\":[1]}", "{\"keys_int\":[\"1\"]}", "{\"keys_int\":[\"0001\"]}",
+		"{\"keys_hex\":[\"00000000000000000000000000000001\"]}" };
+	struct kvb_delete_req r;
+	struct trip t;
+
+	(void)state;
+	trip_begin(&t, 0);
+	for (size_t i = 0; i < 4; i++) {
+		assert_int_equal(kvb_v1_read_delete_req(&t.in, texts[i], strlen(texts[i]), &r, &t.err), KVB_OK);
+		assert_true(r.n_keys == 1 && r.keys[0].hi == 0 && r.keys[0].lo == 1);
+	}
+	kvb_put_bytes(&t.text, "{\"keys\":[\"1\"]}", 14);
+	read_back(&t, kvb_v1_read_delete_req, &r);
+	assert_true(kvb_key_equal(r.keys[0], kvb_key_from_string(&t.secret, "1", 1)));
+	kvb_buf_clear(&t.text);
+	kvb_buf_printf(&t.text, "{\"keys_int\":[9007199254740993,9223372036854775807,\"18446744073709551615\"]}");
+	read_back(&t, kvb_v1_read_delete_req, &r);
+	same(r.keys[0].lo, 9007199254740993u); /* not a double's 2^53 + 1 */
+	same(r.keys[1].lo, INT64_MAX);
+	same(r.keys[2].lo, UINT64_MAX);
+	trip_end(&t);
+}
+
+/* ---- answers ------------------------------------------------------------------------------------ */
+
+static struct kvb_files any_files(struct trip *t)
+{
+	struct kvb_files f = { .n = 1 + below(t, 5) };
+
+	f.v = made(t, f.n, sizeof *f.v);
+	for (uint32_t i = 0; i < f.n; i++) {
+		f.v[i].storage = any_name(t, i);
+		f.v[i].type = "file";
+		any_uuid(t, f.v[i].uuid);
+		snprintf(f.v[i].path, sizeof f.v[i].path, "%s%08u.kvs", below(t, 2) ? "slab-" : "a/b/..x/", i);
+	}
+	return f;
+}
+
+static struct kvb_location any_location(struct trip *t, uint32_t n_files)
+{
+	struct kvb_location l = { .file = below(t, n_files), .generation = any64(t), .has_checksum = below(t, 2) };
+
+	l.length = below(t, 2) ? KVB_MAX_SPEC_SIZE : 1 + any32(t);
+	l.length = l.length ? l.length : 1;
+	l.offset = below(t, 2) ? (uint64_t)INT64_MAX - l.length : any64(t) >> 2;
+	l.checksum = l.has_checksum ? any64(t) : 0;
+	if (l.offset > INT64_MAX - l.length)
+		l.offset = 0;
+	return l;
+}
+
+static void same_location(const struct kvb_location *a, const struct kvb_location *b)
+{
+	same(a->length, b->length);
+	if (a->length == 0)
+		return;
+	same(a->file, b->file);
+	same(a->offset, b->offset);
+	same(a->generation, b->generation);
+	same(a->has_checksum, b->has_checksum);
+	same(a->checksum, b->checksum);
+}
+
+static void same_files(const struct kvb_files *a, const struct kvb_files *b)
+{
+	assert_int_equal(a->n, b->n);
+	for (uint32_t i = 0; i < a->n; i++) {
+		assert_string_equal(a->v[i].storage, b->v[i].storage);
+		assert_string_equal(a->v[i].type, b->v[i].type);
+		assert_string_equal(a->v[i].uuid, b->v[i].uuid);
+		assert_string_equal(a->v[i].path, b->v[i].path);
+	}
+}
+
+static void test_match_res(void **state)
+{
+	(void)state;
+	for (uint64_t round = 0; round < ROUNDS; round++) {
+		struct kvb_match_res r = { .n_instances = 0 }, got;
+		struct trip t;
+
+		trip_begin(&t, round);
+		r.n_instances = below(&t, KVB_MAX_INSTANCES_PER_MATCH + 1);
+		r.instances = any_names(&t, r.n_instances);
+		r.matched = made(&t, r.n_instances + 1, sizeof *r.matched);
+		for (uint32_t i = 0; i < r.n_instances; i++)
+			r.matched[i] = below(&t, KVB_MAX_KEYS + 1);
+		kvb_v1_write_match_res(&t.text, &r);
+		read_back(&t, kvb_v1_read_match_res, &got);
+		same_names(r.instances, r.n_instances, got.instances, got.n_instances);
+		assert_memory_equal(r.matched, got.matched, r.n_instances * sizeof *r.matched);
+		trip_end(&t);
+	}
+}
+
+static struct kvb_lookup_res any_lookup(struct trip *t, uint32_t n_keys, uint32_t n_specs)
+{
+	struct kvb_lookup_res r = { .n_keys = n_keys, .n_specs = n_specs, .lease_ms = any32(t),
+				    .files = any_files(t) };
+	uint32_t chance = below(t, 5);
+
+	r.specs = any_names(t, n_specs);
+	r.hit = made(t, n_keys + 1, sizeof *r.hit);
+	r.loc = made(t, (size_t)n_keys * n_specs + 1, sizeof *r.loc);
+	for (uint32_t i = 0; i < n_keys; i++) {
+		r.hit[i] = below(t, 4) < chance;
+		r.matched += r.hit[i];
+		for (uint32_t s = 0; s < n_specs; s++) /* also where no hit: not to be written */
+			r.loc[(size_t)i * n_specs + s] = any_location(t, r.files.n);
+	}
+	return r;
+}
+
+static void check_lookup_res(struct trip *t, const struct kvb_lookup_res *r)
+{
+	struct kvb_lookup_res got;
+
+	kvb_v1_write_lookup_res(&t->text, r);
+	read_back(t, kvb_v1_read_lookup_res, &got);
+	same(r->n_keys, got.n_keys);
+	same(r->matched, got.matched);
+	same(r->lease_ms, got.lease_ms);
+	same_names(r->specs, r->n_specs, got.specs, got.n_specs);
+	same_files(&r->files, &got.files);
+	for (uint32_t i = 0; i < r->n_keys; i++) {
+		same(r->hit[i], got.hit[i]);
+		for (uint32_t s = 0; r->hit[i] && s < r->n_specs; s++)
+			same_location(&r->loc[(size_t)i * r->n_specs + s], &got.loc[(size_t)i * r->n_specs + s]);
+	}
+}
+
+static void test_lookup_res(void **state)
+{
+	(void)state;
+	for (uint64_t round = 0; round < ROUNDS; round++) {
+		struct kvb_lookup_res r;
+		struct trip t;
+
+		trip_begin(&t, round);
+		r = any_lookup(&t, below(&t, 30), 1 + below(&t, 3));
+		check_lookup_res(&t, &r);
+		trip_end(&t);
+	}
+}
+
+static struct kvb_start_res any_start(struct trip *t, uint32_t n_keys, uint32_t n_specs)
+{
+	struct kvb_start_res r = { .n_keys = n_keys, .n_specs = n_specs, .deadline_ms = any32(t),
+				   .files = any_files(t) };
+
+	r.specs = any_names(t, n_specs);
+	r.outcome = made(t, n_keys + 1, sizeof *r.outcome);
+	r.loc = made(t, (size_t)n_keys * n_specs + 1, sizeof *r.loc);
+	for (uint32_t i = 0; i < n_keys; i++) {
+		r.outcome[i] = (uint8_t)below(t, 3);
+		r.n_write += r.outcome[i] == KVB_START_WRITE;
+		for (uint32_t s = 0; r.outcome[i] == KVB_START_WRITE && s < n_specs; s++)
+			if (below(t, 4))
+				r.loc[(size_t)i * n_specs + s] = any_location(t, r.files.n);
+	}
+	if (r.n_write)
+		kvb_key_to_hex((struct kvb_key){ rnd(t), rnd(t) }, r.session);
+	return r;
+}
+
+static void check_start_res(struct trip *t, const struct kvb_start_res *r)
+{
+	struct kvb_start_res got;
+
+	kvb_v1_write_start_res(&t->text, r);
+	read_back(t, kvb_v1_read_start_res, &got);
+	assert_string_equal(r->session, got.session);
+	same(r->state, got.state);
+	same(r->deadline_ms, got.deadline_ms);
+	same(r->n_keys, got.n_keys);
+	same(r->n_write, got.n_write);
+	same_names(r->specs, r->n_specs, got.specs, got.n_specs);
+	same_files(&r->files, &got.files);
+	for (uint32_t i = 0; i < r->n_keys; i++) {
+		bool open = r->state == KVB_SESSION_OPEN;
+
+		same(open ? r->outcome[i] : KVB_START_BUSY, got.outcome[i]);
+		for (uint32_t s = 0; s < r->n_specs; s++) {
+			const struct kvb_location *l = &got.loc[(size_t)i * r->n_specs + s];
+
+			if (open)
+				same_location(&r->loc[(size_t)i * r->n_specs + s], l);
+			else
+				same(l->length, 0);
+		}
+	}
+}
+
+static void test_start_res(void **state)
+{
+	(void)state;
+	for (uint64_t round = 0; round < ROUNDS; round++) {
+		struct kvb_start_res r;
+		struct trip t;
+
+		trip_begin(&t, round);
+		r = any_start(&t, below(&t, 30), 1 + below(&t, 3));
+		check_start_res(&t, &r);
+		trip_end(&t);
+	}
+}
+
+/* A repeated id whose session is over: the core gives no outcomes and no locations, NULL even. */
+static void test_start_res_ended(void **state)
+{
+	(void)state;
+	for (int s = KVB_SESSION_FINISHED; s <= KVB_SESSION_EXPIRED; s++) {
+		struct kvb_start_res r = { .session = "00000000000000000000000000000001", .n_keys = 3, .n_write = 2,
+					   .n_specs = 1, .specs = (const char *const[]){ "kv" },
+					   .state = (enum kvb_session_state)s };
+		struct trip t;
+
+		trip_begin(&t, 0);
+		check_start_res(&t, &r);
+		kvb_buf_clear(&t.text);
+		r.n_keys = r.n_specs = 0; /* nor how many keys it had */
+		check_start_res(&t, &r);
+		trip_end(&t);
+	}
+}
+
+/* The largest answers that limits.h allows. */
+static void test_largest(void **state)
+{
+	struct kvb_lookup_res l;
+	struct kvb_start_res s;
+	struct trip t;
+
+	(void)state;
+	trip_begin(&t, 4);
+	l = any_lookup(&t, KVB_MAX_KEYS, 4);
+	check_lookup_res(&t, &l);
+	kvb_buf_clear(&t.text);
+	s = any_start(&t, KVB_MAX_KEYS, 4);
+	check_start_res(&t, &s);
+	kvb_buf_clear(&t.text);
+	l = any_lookup(&t, 1024, KVB_MAX_SPECS);
+	check_lookup_res(&t, &l);
+	trip_end(&t);
+}
+
+static void test_small_answers(void **state)
+{
+	(void)state;
+	for (uint64_t round = 0; round < ROUNDS; round++) {
+		struct kvb_finish_res f, finished;
+		struct kvb_delete_res d, deleted;
+		struct trip t;
+
+		trip_begin(&t, round);
+		f = (struct kvb_finish_res){ (enum kvb_session_state)below(&t, 4), any32(&t), any32(&t) };
+		kvb_v1_write_finish_res(&t.text, &f);
+		read_back(&t, kvb_v1_read_finish_res, &finished);
+		same(f.state, finished.state);
+		same(f.committed, finished.committed);
+		same(f.failed, finished.failed);
+
+		kvb_buf_clear(&t.text);
+		d.deleted = any32(&t);
+		kvb_v1_write_delete_res(&t.text, &d);
+		read_back(&t, kvb_v1_read_delete_res, &deleted);
+		same(d.deleted, deleted.deleted);
+		trip_end(&t);
+	}
+}
+
+/* A writer appends: what the buffer held before stays, and no comma is smuggled in. */
+static void test_append(void **state)
+{
+	struct trip t;
+
+	(void)state;
+	trip_begin(&t, 0);
+	kvb_put_bytes(&t.text, "x", 1);
+	kvb_v1_write_delete_res(&t.text, &(struct kvb_delete_res){ 3 });
+	kvb_v1_write_delete_res(&t.text, &(struct kvb_delete_res){ 4 });
+	assert_int_equal(t.text.len, 27);
+	assert_memory_equal(t.text.data, "x{\"deleted\":3}{\"deleted\":4}", 27);
+	trip_end(&t);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_match_req),	    cmocka_unit_test(test_lookup_req),
+		cmocka_unit_test(test_start_req),	    cmocka_unit_test(test_finish_req),
+		cmocka_unit_test(test_abort_and_delete_req), cmocka_unit_test(test_key_forms),
+		cmocka_unit_test(test_match_res),	    cmocka_unit_test(test_lookup_res),
+		cmocka_unit_test(test_start_res),	    cmocka_unit_test(test_start_res_ended),
+		cmocka_unit_test(test_largest),	    cmocka_unit_test(test_small_answers),
+		cmocka_unit_test(test_append),
+	};
+
+	return cmocka_run_group_tests_name("v1_blocks", tests, NULL, NULL);
+}

@@ -1,0 +1,424 @@
+/*
+ * test_v1_docs.c - what is told about the API is true: the OpenAPI document is sound and complete, the
+ * tables of docs/PROTOCOL.md agree with kvb/status.h and kvb/limits.h, its JSON examples are readable.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <kvb/v1_json.h>
+
+struct operation {
+	const char *method;
+	const char *path;
+};
+
+/* Every operation of the native API. */
+static const struct operation operations[] = {
+	{ "get", "/" },
+	{ "get", "/healthz" },
+	{ "get", "/readyz" },
+	{ "get", "/openapi.json" },
+	{ "get", "/metrics" },
+	{ "get", "/v1/stats" },
+	{ "get", "/v1/storages" },
+	{ "get", "/v1/storages/{name}" },
+	{ "put", "/v1/storages/{name}" },
+	{ "delete", "/v1/storages/{name}" },
+	{ "get", "/v1/groups" },
+	{ "get", "/v1/groups/{name}" },
+	{ "put", "/v1/groups/{name}" },
+	{ "delete", "/v1/groups/{name}" },
+	{ "get", "/v1/instances" },
+	{ "get", "/v1/instances/{id}" },
+	{ "put", "/v1/instances/{id}" },
+	{ "delete", "/v1/instances/{id}" },
+	{ "post", "/v1/match" },
+	{ "post", "/v1/instances/{id}/lookup" },
+	{ "post", "/v1/instances/{id}/start" },
+	{ "post", "/v1/instances/{id}/delete" },
+	{ "post", "/v1/sessions/{session}/finish" },
+	{ "post", "/v1/sessions/{session}/abort" },
+	{ "get", "/v1/instances/{id}/blocks" },
+	{ "get", "/v1/instances/{id}/blocks/{key}" },
+};
+#define N_OPERATIONS (sizeof operations / sizeof operations[0])
+
+static char *protocol; /* the text of docs/PROTOCOL.md */
+static json_t *openapi;
+
+static int setup(void **state)
+{
+	FILE *f = fopen(PROTOCOL_MD, "r");
+	size_t cap = 1 << 20, n;
+	json_error_t e;
+
+	(void)state;
+	protocol = malloc(cap);
+	if (!f || !protocol)
+		return -1;
+	n = fread(protocol, 1, cap - 1, f);
+	protocol[n] = '\0';
+	fclose(f);
+	openapi = json_loads(kvb_v1_openapi(), JSON_REJECT_DUPLICATES, &e);
+	if (!openapi)
+		fprintf(stderr, "openapi.json, line %d: %s\n", e.line, e.text);
+	return openapi && n < cap - 1 ? 0 : -1;
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	free(protocol);
+	json_decref(openapi);
+	return 0;
+}
+
+static json_t *at(json_t *o, const char *name)
+{
+	json_t *v = json_object_get(o, name);
+
+	if (!v)
+		fail_msg("openapi: no '%s'", name);
+	return v;
+}
+
+static void test_openapi_names_every_operation(void **state)
+{
+	json_t *paths = at(openapi, "paths"), *methods;
+	size_t n = 0;
+	const char *path;
+
+	(void)state;
+	assert_string_equal(json_string_value(at(openapi, "openapi")), "3.0.3");
+	for (size_t i = 0; i < N_OPERATIONS; i++) {
+		json_t *op = at(at(paths, operations[i].path), operations[i].method);
+
+		assert_non_null(json_string_value(at(op, "operationId")));
+		assert_non_null(json_string_value(at(op, "summary")));
+		at(at(op, "responses"), "default");
+		if (strcmp(operations[i].method, "put") == 0)
+			at(op, "requestBody");
+	}
+	json_object_foreach(paths, path, methods)
+		n += json_object_size(methods);
+	assert_int_equal(n, N_OPERATIONS); /* and no other */
+}
+
+/* Follows "#/a/b/c". */
+static json_t *resolve(const char *ref)
+{
+	char part[64];
+	json_t *v = openapi;
+
+	assert_int_equal(strncmp(ref, "#/", 2), 0);
+	for (ref += 2; v && *ref; ref += strspn(ref, "/")) {
+		size_t n = strcspn(ref, "/");
+
+		assert_true(n < sizeof part);
+		snprintf(part, sizeof part, "%.*s", (int)n, ref);
+		v = json_object_get(v, part);
+		ref += n;
+	}
+	return v;
+}
+
+static unsigned check_references(json_t *v)
+{
+	unsigned n = 0;
+	const char *name;
+	json_t *child;
+	size_t i;
+
+	if (json_is_object(v))
+		json_object_foreach(v, name, child) {
+			if (strcmp(name, "$ref") == 0) {
+				if (!resolve(json_string_value(child)))
+					fail_msg("openapi: nothing at %s", json_string_value(child));
+				n++;
+			}
+			n += check_references(child);
+		}
+	json_array_foreach(v, i, child)
+		n += check_references(child);
+	return n;
+}
+
+static void test_openapi_references(void **state)
+{
+	(void)state;
+	assert_true(check_references(openapi) > 100);
+	/* The document is embedded byte by byte: ASCII, so that every compiler agrees. */
+	for (const char *p = kvb_v1_openapi(); *p; p++)
+		assert_true((unsigned char)*p < 0x80);
+}
+
+/* All fields of what a writer wrote stand in the schema, and what the schema requires was written. */
+static void check_schema(const char *schema, const struct kvb_buf *text)
+{
+	json_t *s = at(at(at(openapi, "components"), "schemas"), schema), *part, *value;
+	json_t *doc = json_loadb((const char *)text->data, text->len, JSON_REJECT_DUPLICATES, NULL);
+	json_t *parts = json_object_get(s, "allOf");
+	const char *name;
+	size_t i;
+
+	assert_non_null(doc);
+	parts = parts ? json_incref(parts) : json_pack("[O]", s);
+	json_object_foreach(doc, name, value) {
+		bool known = false;
+
+		json_array_foreach(parts, i, part)
+			known |= json_object_get(at(part, "properties"), name) != NULL;
+		if (!known)
+			fail_msg("openapi: %s has no '%s'", schema, name);
+	}
+	json_array_foreach(parts, i, part) {
+		json_t *required = json_object_get(part, "required");
+		size_t k;
+
+		json_array_foreach(required, k, value)
+			if (!json_object_get(doc, json_string_value(value)))
+				fail_msg("openapi: %s requires '%s', which is not written", schema,
+					 json_string_value(value));
+	}
+	json_decref(parts);
+	json_decref(doc);
+}
+
+#define CHECK_SCHEMA(schema, call)                                                                   \
+	do {                                                                                         \
+		struct kvb_buf b_ = { 0 }, *b = &b_;                                                 \
+                                                                                                     \
+		call;                                                                                \
+		check_schema(schema, b);                                                             \
+		kvb_buf_destroy(b);                                                                  \
+	} while (0)
+
+static void test_openapi_schemas(void **state)
+{
+	struct kvb_storage_view storage = { .spec = { "s", "file", "/r", 1, 2, 4, true }, .problem = "" };
+	struct kvb_group_view group = { .spec = { .name = "g" } };
+	struct kvb_instance_view instance = { .spec = { .tenant = "t", .id = "i", .group = "g", .extra = "" } };
+	struct kvb_match_res match = { 0 };
+	struct kvb_lookup_res lookup = { 0 };
+	struct kvb_start_res start = { .session = "" };
+	struct kvb_finish_res finish = { 0 };
+	struct kvb_delete_res deleted = { 0 };
+	struct kvb_block_view block = { .children = 0 };
+	struct kvb_stats stats = { .state = "ready" };
+	struct kvb_error error = { .status = KVB_E_INVALID };
+	struct kvb_key key = { 0, 1 };
+	struct kvb_key_input keys = { .form = KVB_KEYS_INT, .n = 1, .keys = &key };
+	const char *const names[] = { "a" };
+	uint64_t sum = 1;
+
+	(void)state;
+	CHECK_SCHEMA("StorageSpec", kvb_v1_write_storage(b, &storage.spec));
+	CHECK_SCHEMA("GroupSpec", kvb_v1_write_group(b, &group.spec));
+	CHECK_SCHEMA("InstanceSpec", kvb_v1_write_instance(b, &instance.spec));
+	CHECK_SCHEMA("StorageView", kvb_v1_write_storage_view(b, &storage));
+	CHECK_SCHEMA("GroupView", kvb_v1_write_group_view(b, &group));
+	CHECK_SCHEMA("InstanceView", kvb_v1_write_instance_view(b, &instance));
+	CHECK_SCHEMA("StorageList", kvb_v1_write_storage_list(b, &storage, 1));
+	CHECK_SCHEMA("GroupList", kvb_v1_write_group_list(b, &group, 1));
+	CHECK_SCHEMA("InstanceList", kvb_v1_write_instance_list(b, &instance, 1));
+	CHECK_SCHEMA("MatchRequest", kvb_v1_write_match_req(
+		b, &(struct kvb_match_req){ .instances = names, .n_instances = 1 }, &keys));
+	CHECK_SCHEMA("LookupRequest", kvb_v1_write_lookup_req(
+		b, &(struct kvb_lookup_req){ .specs = names, .n_specs = 1 }, &keys));
+	CHECK_SCHEMA("StartRequest", kvb_v1_write_start_req(
+		b, &(struct kvb_start_req){ .request_id = "r", .specs = names, .n_specs = 1, .deadline_ms = 1 },
+		&keys, &keys));
+	CHECK_SCHEMA("FinishRequest", kvb_v1_write_finish_req(
+		b, &(struct kvb_finish_req){ .n_checksums = 1, .checksums = &sum }));
+	CHECK_SCHEMA("AbortRequest", kvb_v1_write_abort_req(b, &(struct kvb_abort_req){ .quiesced = true }));
+	CHECK_SCHEMA("DeleteRequest", kvb_v1_write_delete_req(b, NULL, &keys));
+	CHECK_SCHEMA("MatchResult", kvb_v1_write_match_res(b, &match));
+	CHECK_SCHEMA("LookupResult", kvb_v1_write_lookup_res(b, &lookup));
+	CHECK_SCHEMA("StartResult", kvb_v1_write_start_res(b, &start));
+	CHECK_SCHEMA("FinishResult", kvb_v1_write_finish_res(b, &finish));
+	CHECK_SCHEMA("DeleteResult", kvb_v1_write_delete_res(b, &deleted));
+	CHECK_SCHEMA("Block", kvb_v1_write_block_view(b, &block));
+	CHECK_SCHEMA("Stats", kvb_v1_write_stats(b, &stats));
+	CHECK_SCHEMA("Error", kvb_v1_write_error(b, &error, "r"));
+}
+
+static void need(const char *text)
+{
+	if (!strstr(protocol, text))
+		fail_msg("docs/PROTOCOL.md does not have: %s", text);
+}
+
+static unsigned count(const char *haystack, const char *needle)
+{
+	unsigned n = 0;
+
+	for (const char *p = haystack; (p = strstr(p, needle)); p += strlen(needle))
+		n++;
+	return n;
+}
+
+static void test_error_table(void **state)
+{
+	json_t *codes = resolve("#/components/schemas/Error/properties/error/properties/code/enum");
+	unsigned n = 0;
+	char row[256];
+
+	(void)state;
+#define ROW(name, number, code, http, grpc, text)                                                    \
+	if ((number) != 0) {                                                                         \
+		snprintf(row, sizeof row, "\n| `%s` | %d | %d | %s |\n", code, http, grpc, text);    \
+		need(row);                                                                           \
+		assert_string_equal(json_string_value(json_array_get(codes, n)), code);              \
+		n++;                                                                                 \
+	}
+	KVB_STATUS_MAP(ROW)
+#undef ROW
+	assert_int_equal(json_array_size(codes), n);
+	/* No row more than that: the table's rows are the only ones with HTTP and gRPC numbers. */
+	for (const char *p = protocol; (p = strstr(p, "\n| `")); p++) {
+		int http, grpc;
+
+		if (sscanf(p, "\n| `%*[a-z_]` | %d | %d |", &http, &grpc) == 2)
+			n--;
+	}
+	assert_int_equal(n, 0);
+}
+
+static void test_limits(void **state)
+{
+	char row[128];
+
+	(void)state;
+#define LIMIT(text, value)                                                                           \
+	snprintf(row, sizeof row, "\n| " text, (unsigned long long)(value));                         \
+	need(row)
+	LIMIT("keys in one request | %llu |", KVB_MAX_KEYS);
+	LIMIT("bytes of a string key | %llu |", KVB_MAX_KEY_STRING);
+	LIMIT("instances in one match | %llu |", KVB_MAX_INSTANCES_PER_MATCH);
+	LIMIT("specs of an instance | %llu |", KVB_MAX_SPECS);
+	LIMIT("bytes of one spec | 1 to %llu |", KVB_MAX_SPEC_SIZE);
+	LIMIT("characters of a name | %llu |", KVB_MAX_NAME);
+	LIMIT("bytes of a `request_id` | %llu |", KVB_MAX_REQUEST_ID);
+	LIMIT("bytes of `root` | %llu |", KVB_MAX_ROOT);
+	LIMIT("bytes of `extra` | %llu |", KVB_MAX_EXTRA);
+	LIMIT("bytes of a body | %llu (", KVB_MAX_BODY);
+	LIMIT("lease | parameter `lease_max_ms`, never over %llu |", KVB_MAX_LEASE_MS);
+	LIMIT("deadline of a session | parameter `session_max_ms`, never over %llu |", KVB_MAX_SESSION_MS);
+#undef LIMIT
+}
+
+/* What a curl line of the document asks for: method and path, with names put back to {parameters}. */
+static bool asks(const char *line, const struct operation *op)
+{
+	const char *url = strstr(line, "$KVB"), *p = op->path;
+	const char *method = strstr(line, "-X PUT") ? "put" : strstr(line, "-X DELETE") ? "delete"
+			     : strstr(line, " -d '") ? "post" : "get";
+
+	if (!url || strcmp(method, op->method) != 0)
+		return false;
+	for (url += 4; *p; p++) {
+		if (*p == '{') {
+			url += strcspn(url, "/ \"?\n)");
+			p = strchr(p, '}');
+		} else if (*url++ != *p) {
+			return false;
+		}
+	}
+	return strchr(" \"?\n)", *url) != NULL;
+}
+
+/* Every operation has a line in an ```sh block; running them is the end-to-end test's part. */
+static void test_curl_lines(void **state)
+{
+	bool seen[N_OPERATIONS] = { false };
+	char *copy = strdup(protocol), *rest = copy, *line;
+	bool inside = false;
+
+	(void)state;
+	while ((line = strsep(&rest, "\n"))) {
+		if (strncmp(line, "```", 3) == 0)
+			inside = strcmp(line, "```sh") == 0;
+		for (size_t i = 0; inside && strstr(line, "curl ") && i < N_OPERATIONS; i++)
+			seen[i] |= asks(line, &operations[i]);
+		if (inside && strstr(line, "curl "))
+			assert_non_null(strstr(line, "curl -sS --fail-with-body ")); /* failures must show */
+	}
+	free(copy);
+	for (size_t i = 0; i < N_OPERATIONS; i++)
+		if (!seen[i])
+			fail_msg("docs/PROTOCOL.md has no curl line for %s %s", operations[i].method,
+				 operations[i].path);
+}
+
+static void test_examples(void **state)
+{
+	static const char zeros[4096];
+	struct kvb_arena arena;
+	struct kvb_v1_in in = { .arena = &arena };
+	unsigned n = 0;
+	char sum[32];
+
+	(void)state;
+	kvb_arena_init(&arena);
+	for (const char *p = protocol; (p = strstr(p, "```json\n"));) {
+		const char *end = strstr(p += 8, "\n```");
+		json_error_t e;
+		json_t *v;
+		size_t len;
+
+		assert_non_null(end);
+		len = (size_t)(end - p);
+		v = json_loadb(p, len, JSON_REJECT_DUPLICATES, &e);
+		if (!v)
+			fail_msg("example %u: line %d: %s", n, e.line, e.text);
+		n++;
+		if (json_object_get(v, "session")) {
+			struct kvb_start_res r;
+
+			assert_int_equal(kvb_v1_read_start_res(&in, p, len, &r, NULL), KVB_OK);
+		} else if (json_object_get(v, "matched")) {
+			struct kvb_lookup_res r;
+
+			assert_int_equal(kvb_v1_read_lookup_res(&in, p, len, &r, NULL), KVB_OK);
+		} else if (json_object_get(v, "results")) {
+			struct kvb_match_res r;
+
+			assert_int_equal(kvb_v1_read_match_res(&in, p, len, &r, NULL), KVB_OK);
+		} else if (json_object_get(v, "committed")) {
+			struct kvb_finish_res r;
+
+			assert_int_equal(kvb_v1_read_finish_res(&in, p, len, &r, NULL), KVB_OK);
+		} else {
+			struct kvb_error r;
+
+			assert_int_equal(kvb_v1_read_error(&in, p, len, &r), KVB_E_INVALID);
+			assert_string_equal(r.field, "specs[0].size");
+		}
+		json_decref(v);
+	}
+	assert_int_equal(n, 5);
+	snprintf(sum, sizeof sum, "\"%016llx\"", (unsigned long long)kvb_checksum(zeros, sizeof zeros));
+	assert_int_equal(count(protocol, sum), 4);
+	kvb_arena_destroy(&arena);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_openapi_names_every_operation),
+		cmocka_unit_test(test_openapi_references),
+		cmocka_unit_test(test_openapi_schemas),
+		cmocka_unit_test(test_error_table),
+		cmocka_unit_test(test_limits),
+		cmocka_unit_test(test_curl_lines),
+		cmocka_unit_test(test_examples),
+	};
+
+	return cmocka_run_group_tests_name("v1_docs", tests, setup, teardown);
+}

@@ -1,0 +1,110 @@
+/*
+ * test_v1_nomem.c - the n-th allocation fails, for n = 1, 2, ... until none does: reading and writing
+ * any message gives KVB_E_NOMEM, a failed buffer, or exactly what it gives without the failure.
+ *
+ * jansson's own allocations are not among them (see api/v1/json_in.c); asking for their sum beforehand is.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <kvb/mem.h>
+
+#include "messages.h"
+
+struct result {
+	int status;
+	bool failed; /* the output buffer */
+	char *text;
+};
+
+/* Echo with the `n`-th allocation failing; the caller frees .text. */
+static struct result echo(const struct message *m, const char *text, unsigned long n, unsigned long *asked)
+{
+	struct kvb_arena arena;
+	struct kvb_v1_in in = { .arena = &arena, .secret = &test_secret, .tenant = "default" };
+	struct kvb_error err;
+	struct kvb_buf out;
+	struct result r;
+
+	kvb_arena_init(&arena);
+	kvb_buf_init(&out);
+	kvb_error_clear(&err);
+	kvb_mem_fail_at(n);
+	r.status = m->echo(&in, text, strlen(text), &out, &err);
+	*asked = kvb_mem_count();
+	kvb_mem_fail_at(0);
+	assert_int_equal(r.status, err.status);
+	r.failed = out.failed;
+	r.text = strndup(out.data ? (char *)out.data : "", out.len);
+	kvb_buf_destroy(&out);
+	kvb_arena_destroy(&arena);
+	return r;
+}
+
+static void every_allocation_of(const struct message *m, const char *text)
+{
+	unsigned long n = 0, asked, failures = 0;
+	struct result good = echo(m, text, 0, &asked);
+
+	do {
+		struct result r = echo(m, text, ++n, &asked);
+
+		if (r.status == KVB_E_NOMEM || r.failed) {
+			failures++;
+		} else {
+			assert_int_equal(r.status, good.status);
+			assert_string_equal(r.text, good.text);
+		}
+		free(r.text);
+	} while (asked >= n);
+	assert_true(failures > 0);
+	free(good.text);
+}
+
+static void test_samples(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < n_messages; i++)
+		every_allocation_of(&messages[i], messages[i].sample);
+}
+
+/* Answers that only people read have no reader: their writers alone. */
+static void test_writers(void **state)
+{
+	struct kvb_storage_view storage = { .spec = { .name = "s", .type = "file", .root = "/r" }, .problem = "" };
+	struct kvb_group_view group = { .spec = { .name = "g" } };
+	struct kvb_instance_view instance = {
+		.spec = { .tenant = "t", .id = "i", .group = "g", .extra = "" } };
+	struct kvb_stats stats = { .state = "ready", .storages = &storage, .n_storages = 1,
+				   .groups = &group, .n_groups = 1, .instances = &instance, .n_instances = 1 };
+	unsigned long n = 0, asked;
+
+	(void)state;
+	do {
+		struct kvb_buf out;
+
+		kvb_buf_init(&out);
+		kvb_mem_fail_at(++n);
+		kvb_v1_write_stats(&out, &stats);
+		asked = kvb_mem_count();
+		kvb_mem_fail_at(0);
+		assert_int_equal(out.failed, asked >= n);
+		kvb_buf_destroy(&out);
+	} while (asked >= n);
+	assert_true(n > 3);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_samples),
+		cmocka_unit_test(test_writers),
+	};
+
+	return cmocka_run_group_tests_name("v1_nomem", tests, NULL, NULL);
+}

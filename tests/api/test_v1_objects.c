@@ -1,0 +1,345 @@
+/*
+ * test_v1_objects.c - storages, groups, instances and errors: what is written is read back the same,
+ * defaults are as documented, and the views for people are JSON with the right fields.
+ */
+#include "trip.h"
+
+static struct kvb_storage_spec any_storage(struct trip *t)
+{
+	struct kvb_storage_spec s = { .name = any_name(t, 0), .type = below(t, 2) ? "file" : "null",
+				      .root = "", .enabled = below(t, 2) };
+	char *root = made(t, 1, KVB_MAX_ROOT + 1);
+
+	root[0] = '/';
+	strcpy(root + 1, any_text(t, below(t, 2) ? 40 : KVB_MAX_ROOT - 1));
+	if (strcmp(s.type, "file") == 0 || below(t, 2))
+		s.root = root;
+	s.unit = below(t, 2) ? 0 : 1ull << below(t, 64);
+	s.capacity = s.unit ? s.unit * (1 + below(t, 2)) : any64(t);
+	if (s.capacity == 0) /* also 2^63 twice */
+		s.capacity = s.unit ? s.unit : 1;
+	s.file_size = any64(t);
+	return s;
+}
+
+static void same_storage(const struct kvb_storage_spec *a, const struct kvb_storage_spec *b)
+{
+	assert_string_equal(a->type, b->type);
+	assert_string_equal(a->root, b->root);
+	same(a->capacity, b->capacity);
+	same(a->file_size, b->file_size);
+	same(a->unit, b->unit);
+	same(a->enabled, b->enabled);
+}
+
+static void test_storage(void **state)
+{
+	(void)state;
+	for (uint64_t round = 0; round < ROUNDS; round++) {
+		struct kvb_storage_spec s, got;
+		struct trip t;
+
+		trip_begin(&t, round);
+		s = any_storage(&t);
+		kvb_v1_write_storage(&t.text, &s);
+		read_back(&t, kvb_v1_read_storage, &got);
+		same_storage(&s, &got);
+		assert_null(got.name);
+		trip_end(&t);
+	}
+}
+
+static void test_storage_view(void **state)
+{
+	(void)state;
+	for (uint64_t round = 0; round < ROUNDS; round++) {
+		struct kvb_storage_view v = { .problem = "" }, got;
+		struct trip t;
+
+		trip_begin(&t, round);
+		v.spec = any_storage(&t);
+		any_uuid(&t, v.uuid);
+		v.healthy = below(&t, 2);
+		v.problem = any_text(&t, 200);
+		v.files = any32(&t);
+		v.file_bytes = any64(&t);
+		v.assigned_bytes = any64(&t);
+		v.used_bytes = any64(&t);
+		v.quarantined_bytes = any64(&t);
+		v.free_bytes = any64(&t);
+		kvb_v1_write_storage_view(&t.text, &v);
+		read_back(&t, kvb_v1_read_storage_view, &got);
+		same_storage(&v.spec, &got.spec);
+		assert_string_equal(v.spec.name, got.spec.name);
+		assert_string_equal(v.uuid, got.uuid);
+		same(v.healthy, got.healthy);
+		assert_string_equal(v.problem, got.problem);
+		same(v.files, got.files);
+		same(v.file_bytes, got.file_bytes);
+		same(v.assigned_bytes, got.assigned_bytes);
+		same(v.used_bytes, got.used_bytes);
+		same(v.quarantined_bytes, got.quarantined_bytes);
+		same(v.free_bytes, got.free_bytes);
+		trip_end(&t);
+	}
+}
+
+static void test_group(void **state)
+{
+	(void)state;
+	for (uint64_t round = 0; round < ROUNDS; round++) {
+		struct kvb_group_spec got;
+		struct kvb_group_view v, seen;
+		struct trip t;
+
+		trip_begin(&t, round);
+		v.spec = (struct kvb_group_spec){ .name = any_name(&t, 0), .capacity = any64(&t),
+						  .n_storages = 1 + below(&t, 9) };
+		v.spec.storages = any_names(&t, v.spec.n_storages);
+		v.used_bytes = any64(&t);
+		v.blocks = any64(&t);
+		kvb_v1_write_group(&t.text, &v.spec);
+		read_back(&t, kvb_v1_read_group, &got);
+		assert_null(got.name);
+		same(v.spec.capacity, got.capacity);
+		same_names(v.spec.storages, v.spec.n_storages, got.storages, got.n_storages);
+
+		kvb_buf_clear(&t.text);
+		kvb_v1_write_group_view(&t.text, &v);
+		read_back(&t, kvb_v1_read_group_view, &seen);
+		assert_string_equal(v.spec.name, seen.spec.name);
+		same(v.spec.capacity, seen.spec.capacity);
+		same_names(v.spec.storages, v.spec.n_storages, seen.spec.storages, seen.spec.n_storages);
+		same(v.used_bytes, seen.used_bytes);
+		same(v.blocks, seen.blocks);
+		trip_end(&t);
+	}
+}
+
+static struct kvb_instance_spec any_instance(struct trip *t)
+{
+	uint32_t n = below(t, 4) ? 1 + below(t, 3) : KVB_MAX_SPECS;
+	struct kvb_spec *specs = made(t, n, sizeof *specs);
+
+	for (uint32_t i = 0; i < n; i++) {
+		specs[i].name = any_name(t, i);
+		specs[i].size = below(t, 2) ? 1 + any32(t) : below(t, 2) ? KVB_MIN_SPEC_SIZE : KVB_MAX_SPEC_SIZE;
+		if (specs[i].size == 0)
+			specs[i].size = 1;
+	}
+	return (struct kvb_instance_spec){ .tenant = "default", .id = any_name(t, 0), .group = any_name(t, 1),
+					   .block_tokens = any32(t), .specs = specs, .n_specs = n,
+					   .extra = any_text(t, below(t, 2) ? 0 : KVB_MAX_EXTRA) };
+}
+
+static void same_instance(const struct kvb_instance_spec *a, const struct kvb_instance_spec *b)
+{
+	assert_string_equal(a->tenant, b->tenant);
+	assert_string_equal(a->group, b->group);
+	assert_string_equal(a->extra, b->extra);
+	same(a->block_tokens, b->block_tokens);
+	assert_int_equal(a->n_specs, b->n_specs);
+	for (uint32_t i = 0; i < a->n_specs; i++) {
+		assert_string_equal(a->specs[i].name, b->specs[i].name);
+		same(a->specs[i].size, b->specs[i].size);
+	}
+}
+
+static void test_instance(void **state)
+{
+	(void)state;
+	for (uint64_t round = 0; round < ROUNDS; round++) {
+		struct kvb_instance_view v, seen;
+		struct kvb_instance_spec got;
+		struct trip t;
+
+		trip_begin(&t, round);
+		v = (struct kvb_instance_view){ any_instance(&t), any64(&t), any64(&t), any64(&t), any64(&t), any64(&t) };
+		kvb_v1_write_instance(&t.text, &v.spec);
+		read_back(&t, kvb_v1_read_instance, &got);
+		same_instance(&v.spec, &got);
+		assert_null(got.id);
+
+		kvb_buf_clear(&t.text);
+		kvb_v1_write_instance_view(&t.text, &v);
+		read_back(&t, kvb_v1_read_instance_view, &seen);
+		same_instance(&v.spec, &seen.spec);
+		assert_string_equal(v.spec.id, seen.spec.id);
+		same(v.blocks, seen.blocks);
+		same(v.used_bytes, seen.used_bytes);
+		same(v.open_sessions, seen.open_sessions);
+		same(v.open_bytes, seen.open_bytes);
+		same(v.leased_bytes, seen.leased_bytes);
+		trip_end(&t);
+	}
+}
+
+static void test_error(void **state)
+{
+	(void)state;
+#define STATUS(name, number, code, http, grpc, text) KVB_##name,
+	static const int all[] = { KVB_STATUS_MAP(STATUS) };
+#undef STATUS
+	for (uint64_t round = 0; round < ROUNDS; round++) {
+		struct kvb_error e, got;
+		struct trip t;
+
+		trip_begin(&t, round);
+		e.status = all[1 + below(&t, sizeof all / sizeof all[0] - 1)];
+		snprintf(e.field, sizeof e.field, "%s", any_text(&t, 40));
+		snprintf(e.message, sizeof e.message, "%s.", any_text(&t, 200));
+		kvb_v1_write_error(&t.text, &e, "req-1");
+		assert_int_equal(kvb_v1_read_error(&t.in, trip_text(&t), t.text.len, &got), e.status);
+		assert_int_equal(got.status, e.status);
+		assert_string_equal(got.field, e.field);
+		assert_string_equal(got.message, e.message);
+		trip_end(&t);
+	}
+}
+
+/* A message that was cut inside a character, or that quotes a stranger's bytes, is still UTF-8. */
+static void test_error_mends_text(void **state)
+{
+	static const char *const broken[] = { "cut \xe6\xbc", "\xff\xfe", "\xc0\xaf", "\xed\xa0\x80", "\xf5\x80\x80\x80",
+					      "a\xe2\x28\xa1z", "\x80" };
+	static const char *const mended[] = { "cut ??", "??", "??", "???", "????", "a?(?z", "?" };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof broken / sizeof broken[0]; i++) {
+		struct kvb_error e = { .status = KVB_E_INVALID }, got;
+		struct trip t;
+
+		trip_begin(&t, 1);
+		snprintf(e.message, sizeof e.message, "%s", broken[i]);
+		snprintf(e.field, sizeof e.field, "%s", broken[i]);
+		kvb_v1_write_error(&t.text, &e, broken[i]);
+		kvb_v1_read_error(&t.in, trip_text(&t), t.text.len, &got);
+		assert_string_equal(got.message, mended[i]);
+		assert_string_equal(got.field, mended[i]);
+		trip_end(&t);
+	}
+}
+
+static void expect_text(struct trip *t, const char *text)
+{
+	kvb_put_u8(&t->text, 0);
+	assert_string_equal(trip_text(t), text);
+	kvb_buf_clear(&t->text);
+}
+
+/* The shapes of docs/PROTOCOL.md, to the byte. */
+static void test_shapes(void **state)
+{
+	struct kvb_error e = { .status = KVB_E_NOT_FOUND, .field = "instance", .message = "no instance 'x'" };
+	struct kvb_stats stats = { .version = "1", .owner = "o", .state = "ready", .uptime_ms = 1, .blocks = 2,
+				   .sessions = 3, .journal_bytes = 4, .journal_limit = 5, .evicted_blocks = 6,
+				   .expired_sessions = 7 };
+	struct kvb_group_view group = { .spec = { .name = "g", .capacity = 9, .storages = (const char *const[]){ "s" },
+						  .n_storages = 1 }, .used_bytes = 8, .blocks = 7 };
+	struct trip t;
+
+	(void)state;
+	trip_begin(&t, 0);
+	kvb_v1_write_error(&t.text, &e, "7-1");
+	expect_text(&t, "{\"error\":{\"code\":\"not_found\",\"message\":\"no instance 'x'\","
+			"\"detail\":{\"field\":\"instance\"}},\"request_id\":\"7-1\"}");
+	kvb_v1_write_error(&t.text, &(struct kvb_error){ .status = KVB_E_NO_SPACE }, NULL);
+	expect_text(&t, "{\"error\":{\"code\":\"no_space\",\"message\":\"no room, and nothing that may be evicted\","
+			"\"detail\":{}},\"request_id\":\"\"}");
+	kvb_v1_write_storage_list(&t.text, NULL, 0);
+	expect_text(&t, "{\"storages\":[]}");
+	kvb_v1_write_instance_list(&t.text, NULL, 0);
+	expect_text(&t, "{\"instances\":[]}");
+	kvb_v1_write_group_list(&t.text, (struct kvb_group_view[]){ group, group }, 2);
+#define GROUP "{\"name\":\"g\",\"capacity\":9,\"storages\":[\"s\"],\"blocks\":7,\"used_bytes\":8}"
+	expect_text(&t, "{\"groups\":[" GROUP "," GROUP "]}");
+	stats.groups = &group;
+	stats.n_groups = 1;
+	kvb_v1_write_stats(&t.text, &stats);
+	expect_text(&t, "{\"version\":\"1\",\"state\":\"ready\",\"owner\":\"o\",\"uptime_ms\":1,\"blocks\":2,\"sessions\":3,"
+			"\"journal_bytes\":4,\"journal_limit\":5,\"evicted_blocks\":6,\"expired_sessions\":7,"
+			"\"storages\":[],\"groups\":[" GROUP "],\"instances\":[]}");
+	trip_end(&t);
+}
+
+static void test_block_view(void **state)
+{
+	const char *states[] = { "committed", "absent" };
+	struct kvb_location loc[2] = { { .length = 5, .offset = 4096, .generation = UINT64_MAX, .has_checksum = true,
+					 .checksum = 0xabc } };
+	struct kvb_block_view v = { .key = { 0, 1 }, .has_parent = true, .parent = { 1, 0 }, .children = 2,
+				    .created_ms = 3, .idle_ms = 4, .lease_ms = 5, .n_specs = 2,
+				    .specs = (const char *const[]){ "a", "b" }, .state = states, .loc = loc };
+	struct trip t;
+
+	(void)state;
+	trip_begin(&t, 0);
+	kvb_v1_write_block_view(&t.text, &v);
+	expect_text(&t, "{\"key\":\"00000000000000000000000000000001\",\"parent\":\"00000000000000010000000000000000\","
+			"\"children\":2,\"created_ms\":3,\"idle_ms\":4,\"lease_ms\":5,\"specs\":["
+			"{\"name\":\"a\",\"state\":\"committed\",\"location\":{\"file\":0,\"offset\":4096,\"length\":5,"
+			"\"generation\":\"18446744073709551615\",\"checksum\":\"0000000000000abc\"}},"
+			"{\"name\":\"b\",\"state\":\"absent\",\"location\":null}],\"files\":[]}");
+	v.has_parent = false;
+	v.n_specs = 0;
+	kvb_v1_write_block_view(&t.text, &v);
+	expect_text(&t, "{\"key\":\"00000000000000000000000000000001\",\"parent\":null,\"children\":2,\"created_ms\":3,"
+			"\"idle_ms\":4,\"lease_ms\":5,\"specs\":[],\"files\":[]}");
+	trip_end(&t);
+}
+
+static void read_text(struct trip *t, const char *text)
+{
+	kvb_buf_clear(&t->text);
+	kvb_put_bytes(&t->text, text, strlen(text));
+}
+
+static void test_defaults(void **state)
+{
+	struct kvb_storage_spec s;
+	struct kvb_group_spec g;
+	struct kvb_instance_spec i;
+	struct trip t;
+
+	(void)state;
+	trip_begin(&t, 0);
+	read_text(&t, "{\"root\":\"/data\",\"capacity\":\"100G\"}");
+	read_back(&t, kvb_v1_read_storage, &s);
+	assert_string_equal(s.type, "file");
+	same(s.capacity, 100ull << 30);
+	same(s.file_size, 0);
+	same(s.unit, 0);
+	assert_true(s.enabled);
+	read_text(&t, "{\"type\":\"null\",\"capacity\":\"3K\",\"file_size\":\"2M\",\"unit\":\"1\"}");
+	read_back(&t, kvb_v1_read_storage, &s);
+	assert_string_equal(s.root, "");
+	same(s.capacity, 3072);
+	same(s.file_size, 2 << 20);
+	same(s.unit, 1);
+	read_text(&t, "{\"root\":\"/\",\"capacity\":\"16777215T\"}");
+	read_back(&t, kvb_v1_read_storage, &s);
+	same(s.capacity, 16777215ull << 40);
+	read_text(&t, "{\"storages\":[\"default\"]}");
+	read_back(&t, kvb_v1_read_group, &g);
+	same(g.capacity, 0);
+	read_text(&t, "{\"specs\":[{\"name\":\"kv\",\"size\":\"4G\"}]}");
+	read_back(&t, kvb_v1_read_instance, &i);
+	assert_string_equal(i.group, "default");
+	assert_string_equal(i.extra, "");
+	same(i.block_tokens, 0);
+	same(i.specs[0].size, KVB_MAX_SPEC_SIZE);
+	trip_end(&t);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_storage),	   cmocka_unit_test(test_storage_view),
+		cmocka_unit_test(test_group),	   cmocka_unit_test(test_instance),
+		cmocka_unit_test(test_error),	   cmocka_unit_test(test_error_mends_text),
+		cmocka_unit_test(test_shapes),	   cmocka_unit_test(test_block_view),
+		cmocka_unit_test(test_defaults),
+	};
+
+	return cmocka_run_group_tests_name("v1_objects", tests, NULL, NULL);
+}
