@@ -487,6 +487,7 @@ bool block_evictable(const struct part *p, const struct instance *inst, const st
 int remove_mark(struct part *p, struct picks *k, struct block *b);
 void blocks_count(struct part *p, struct instance *inst, int by); /* blocks with a committed slot */
 int remove_queue(struct part *p, struct picks *k, struct txn **out);
+void remove_cancel(struct part *p, struct picks *k);
 void remove_apply(struct part *p, struct txn *t);
 void remove_undo(struct part *p, struct txn *t);
 void drop_apply(struct part *p, struct txn *t);

@@ -91,6 +91,13 @@ static void unmark(struct part *p, const struct removal *v, size_t n)
 	}
 }
 
+void remove_cancel(struct part *p, struct picks *k)
+{
+	unmark(p, k->v, k->n);
+	kvb_free(k->v);
+	*k = (struct picks){ 0 };
+}
+
 int remove_queue(struct part *p, struct picks *k, struct txn **out)
 {
 	struct txn *t = txn_make(TXN_REMOVE);
@@ -104,11 +111,10 @@ int remove_queue(struct part *p, struct picks *k, struct txn **out)
 			i += record_remove(&t->rec, p, k->v + i, k->n - i, now);
 	}
 	if (!t || t->rec.failed) {
-		unmark(p, k->v, k->n);
-		if (!t)
-			kvb_free(k->v);
+		if (t)
+			t->removal = NULL;
 		txn_destroy(t);
-		*k = (struct picks){ 0 };
+		remove_cancel(p, k);
 		return KVB_E_NOMEM;
 	}
 	*k = (struct picks){ 0 };
@@ -195,8 +201,10 @@ static int delete_locked(struct part *p, const struct kvb_delete_req *req, struc
 	for (uint32_t i = 0; i < req->n_keys; i++) {
 		struct block *b = index_find(p, inst, req->keys[i]);
 
-		if (b && block_has_committed(inst, b) && remove_mark(p, &k, b) != KVB_OK)
-			break;
+		if (b && block_has_committed(inst, b) && remove_mark(p, &k, b) != KVB_OK) {
+			remove_cancel(p, &k);
+			return KVB_E_NOMEM;
+		}
 	}
 	if (k.n == 0) {
 		kvb_free(k.v);

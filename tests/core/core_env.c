@@ -1,0 +1,282 @@
+/* core_env.c - see core_env.h. One thread; the only state is in struct env, and a counter of names. */
+#include "core_env.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+void env_quiet(void)
+{
+	int fd = getenv("KVB_TEST_LOG") ? STDERR_FILENO : open("/dev/null", O_WRONLY | O_CLOEXEC);
+
+	kvb_log_setup(fd, false, KVB_LOG_INFO);
+}
+
+void env_init(struct env *e)
+{
+	static char names[64][48];
+	static unsigned n;
+	char *name = names[n % 64];
+
+	memset(e, 0, sizeof *e);
+	snprintf(name, sizeof names[0], "core-test-%d-%u", (int)getpid(), n++);
+	kvb_fake_clock_init(&e->clock, 1000000);
+	kvb_arena_init(&e->arena);
+	e->ops = &kvb_store_memory;
+	e->store_options = (struct kvb_store_options){ .path = name };
+	kvb_core_options_init(&e->o);
+	e->o.clock = &e->clock.clock;
+	e->o.manual = true;
+	e->o.owner_lease_ms = 1; /* a crashed owner of this process is over at once */
+	e->o.grace_ms = 1000;
+	e->o.lease_default_ms = 2000;
+	e->o.lease_max_ms = 10000;
+	e->o.session_default_ms = 5000;
+	e->o.session_max_ms = 20000;
+	e->o.leased_percent = 100;
+	e->o.open_percent = 100;
+	e->o.free_percent = 0;
+}
+
+void env_open(struct env *e)
+{
+	struct kvb_store *below;
+
+	assert_int_equal(kvb_store_open(e->ops, &e->store_options, &below, &e->err), KVB_OK);
+	e->store = below;
+	if (e->faulty)
+		assert_int_equal(kvb_fault_store_open(below, &e->store, &e->err), KVB_OK);
+	e->o.store = e->store;
+	assert_int_equal(kvb_core_create(&e->o, &e->core, &e->err), KVB_OK);
+	assert_int_equal(kvb_core_wait_ready(e->core, 10000), KVB_OK);
+	kvb_core_tick(e->core); /* storages are opened */
+}
+
+void env_crash(struct env *e)
+{
+	kvb_core_destroy(e->core);
+	kvb_store_close(e->store);
+	e->core = NULL;
+	e->store = NULL;
+}
+
+void env_shutdown(struct env *e)
+{
+	kvb_core_shutdown(e->core);
+	env_crash(e);
+}
+
+void env_destroy(struct env *e)
+{
+	if (e->core)
+		env_crash(e);
+	kvb_arena_destroy(&e->arena);
+}
+
+void env_advance(struct env *e, uint64_t ms)
+{
+	kvb_fake_clock_advance(&e->clock, ms);
+	kvb_core_tick(e->core);
+}
+
+int env_storage(struct env *e, const char *name, uint64_t capacity, uint64_t unit)
+{
+	struct kvb_storage_spec s = { .name = name, .type = "null", .root = "", .capacity = capacity, .unit = unit,
+				      .file_size = unit * 16, .enabled = true };
+
+	return kvb_core_storage_put(e->core, &s, NULL, &e->err);
+}
+
+int env_group(struct env *e, const char *name, uint64_t capacity, const char *storage)
+{
+	struct kvb_group_spec g = { .name = name, .capacity = capacity, .storages = &storage, .n_storages = 1 };
+
+	return kvb_core_group_put(e->core, &g, NULL, &e->err);
+}
+
+int env_instance(struct env *e, const char *id, const char *group, const struct kvb_spec *specs, uint32_t n)
+{
+	struct kvb_instance_spec i = { .tenant = "t", .id = id, .group = group, .specs = specs, .n_specs = n, .extra = "" };
+
+	return kvb_core_instance_put(e->core, &i, NULL, &e->err);
+}
+
+void env_make(struct env *e, uint64_t capacity, uint64_t unit, uint64_t block)
+{
+	struct kvb_spec spec = { "kv", block };
+
+	assert_int_equal(env_storage(e, "s", capacity, unit), KVB_OK);
+	assert_int_equal(env_group(e, "g", 0, "s"), KVB_OK);
+	assert_int_equal(env_instance(e, "i", "g", &spec, 1), KVB_OK);
+}
+
+struct answer {
+	bool over;
+	int status;
+};
+
+static void on_done(void *ctx, int status)
+{
+	struct answer *a = ctx;
+
+	a->over = true;
+	a->status = status;
+}
+
+/* Ticks until the answer is there; the clock goes on a little, as it would. */
+static int settle(struct env *e, struct answer *a, int rc)
+{
+	if (rc != KVB_PENDING)
+		return rc;
+	for (int i = 0; i < 2000 && !a->over; i++) {
+		kvb_core_tick(e->core);
+		if (!a->over && i > 2)
+			kvb_fake_clock_advance(&e->clock, 20);
+	}
+	assert_true(a->over);
+	return a->status;
+}
+
+static void begin(struct env *e)
+{
+	kvb_arena_reset(&e->arena);
+	kvb_error_clear(&e->err);
+}
+
+int env_start(struct env *e, const struct env_start *s, struct kvb_start_res *res)
+{
+	struct answer a = { 0 };
+	struct kvb_done done = { on_done, &a };
+	struct kvb_start_req req = {
+		.tenant = "t", .instance = s->instance ? s->instance : "i",
+		.request_id = s->request_id ? s->request_id : "", .keys = s->keys, .n_keys = s->n,
+		.specs = s->specs, .n_specs = s->n_specs, .deadline_ms = s->deadline_ms,
+		.has_parent = s->parent != NULL,
+	};
+
+	if (s->parent)
+		req.parent = *s->parent;
+	begin(e);
+	memset(res, 0, sizeof *res);
+	return settle(e, &a, kvb_core_start(e->core, &req, res, &e->arena, &e->err, &done));
+}
+
+static int finish(struct env *e, const struct kvb_finish_req *req, struct kvb_finish_res *res)
+{
+	struct answer a = { 0 };
+	struct kvb_done done = { on_done, &a };
+
+	begin(e);
+	memset(res, 0, sizeof *res);
+	return settle(e, &a, kvb_core_finish(e->core, req, res, &e->arena, &e->err, &done));
+}
+
+int env_finish(struct env *e, const char *session, const uint64_t *sums, uint32_t n_sums, struct kvb_finish_res *res)
+{
+	struct kvb_finish_req req = { .tenant = "t", .session = session, .mask_kind = KVB_MASK_ALL, .checksums = sums,
+				      .n_checksums = n_sums };
+
+	return finish(e, &req, res);
+}
+
+int env_finish_mask(struct env *e, const char *session, const bool *mask, uint32_t n, bool quiesced,
+		    struct kvb_finish_res *res)
+{
+	struct kvb_finish_req req = { .tenant = "t", .session = session, .mask_kind = KVB_MASK_BITS, .mask = mask,
+				      .mask_count = n, .quiesced = quiesced };
+
+	return finish(e, &req, res);
+}
+
+int env_abort(struct env *e, const char *session, bool quiesced)
+{
+	struct answer a = { 0 };
+	struct kvb_done done = { on_done, &a };
+	struct kvb_abort_req req = { .tenant = "t", .session = session, .quiesced = quiesced };
+	struct kvb_finish_res res;
+
+	begin(e);
+	return settle(e, &a, kvb_core_abort(e->core, &req, &res, &e->arena, &e->err, &done));
+}
+
+int env_lookup(struct env *e, const struct kvb_key *keys, uint32_t n, enum kvb_lookup_mode mode, uint32_t lease_ms,
+	       struct kvb_lookup_res *res)
+{
+	struct answer a = { 0 };
+	struct kvb_done done = { on_done, &a };
+	struct kvb_lookup_req req = { .tenant = "t", .instance = "i", .mode = mode, .keys = keys, .n_keys = n,
+				      .lease_ms = lease_ms };
+
+	begin(e);
+	memset(res, 0, sizeof *res);
+	return settle(e, &a, kvb_core_lookup(e->core, &req, res, &e->arena, &e->err, &done));
+}
+
+int env_delete(struct env *e, const struct kvb_key *keys, uint32_t n, uint32_t *deleted)
+{
+	struct answer a = { 0 };
+	struct kvb_done done = { on_done, &a };
+	struct kvb_delete_req req = { .tenant = "t", .instance = "i", .keys = keys, .n_keys = n };
+	struct kvb_delete_res res = { 0 };
+	int rc;
+
+	begin(e);
+	rc = settle(e, &a, kvb_core_delete(e->core, &req, &res, &e->arena, &e->err, &done));
+	*deleted = res.deleted;
+	return rc;
+}
+
+uint32_t env_match(struct env *e, const struct kvb_key *keys, uint32_t n)
+{
+	const char *id = "i";
+	struct kvb_match_req req = { .tenant = "t", .instances = &id, .n_instances = 1, .keys = keys, .n_keys = n };
+	struct kvb_match_res res;
+
+	begin(e);
+	assert_int_equal(kvb_core_match(e->core, &req, &res, &e->arena, &e->err), KVB_OK);
+	return res.matched[0];
+}
+
+uint32_t env_put(struct env *e, const struct kvb_key *keys, uint32_t n)
+{
+	struct kvb_start_res s;
+	struct kvb_finish_res f;
+	char session[KVB_SESSION_ID_HEX + 1];
+	uint32_t n_write;
+	int rc = env_start(e, &(struct env_start){ .keys = keys, .n = n }, &s);
+
+	if (rc != KVB_OK)
+		print_error("start: %s %s\n", kvb_status_name(rc), e->err.message);
+	assert_int_equal(rc, KVB_OK);
+	n_write = s.n_write;
+	if (n_write == 0)
+		return 0;
+	memcpy(session, s.session, sizeof session);
+	assert_int_equal(env_finish(e, session, NULL, 0, &f), KVB_OK);
+	assert_int_equal(f.committed, n_write);
+	return n_write;
+}
+
+void env_stats(struct env *e, struct kvb_stats *out)
+{
+	begin(e);
+	assert_int_equal(kvb_core_stats(e->core, &e->arena, out, &e->err), KVB_OK);
+}
+
+void env_keys(struct kvb_key *keys, uint32_t n, uint64_t hi, uint64_t first)
+{
+	for (uint32_t i = 0; i < n; i++)
+		keys[i] = (struct kvb_key){ hi, first + i };
+}
+
+void env_check(struct env *e)
+{
+	struct kvb_error err = { 0 };
+	int rc = kvb_core_check(e->core, &err);
+
+	if (rc != KVB_OK)
+		print_error("check: %s\n", err.message);
+	assert_int_equal(rc, KVB_OK);
+}

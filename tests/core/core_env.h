@@ -1,0 +1,78 @@
+/*
+ * core_env.h - a core without threads on a store and a clock that the test controls.
+ *
+ * The core runs in manual mode: every call here that must wait ticks it until the answer is there.
+ * Storages are of type "null" (addresses only). env_crash + env_open is a kill -9 and a restart.
+ */
+#ifndef KVB_TESTS_CORE_ENV_H
+#define KVB_TESTS_CORE_ENV_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <kvb/core.h>
+#include <kvb/log.h>
+#include <kvb/store.h>
+
+struct env {
+	struct kvb_fake_clock clock;
+	const struct kvb_store_ops *ops;
+	struct kvb_store_options store_options;
+	struct kvb_store *store;
+	struct kvb_core *core;
+	struct kvb_core_options o;
+	struct kvb_arena arena; /* of the newest call's answer */
+	struct kvb_error err;
+	bool faulty; /* put the fault backend on top */
+};
+
+/* No log unless KVB_TEST_LOG is set: these tests provoke what it would tell. */
+void env_quiet(void);
+/* Defaults: a fresh named memory store, grace 1000 ms, leases 10 s at most. Nothing is opened. */
+void env_init(struct env *e);
+/* Opens store and core and ticks until ready. */
+void env_open(struct env *e);
+/* Store and core go as in a kill -9. */
+void env_crash(struct env *e);
+/* Orderly end. */
+void env_shutdown(struct env *e);
+void env_destroy(struct env *e);
+void env_advance(struct env *e, uint64_t ms); /* then ticks */
+
+/* A "null" storage, group "g" on it and instance "i" with one spec of `block` bytes. */
+void env_make(struct env *e, uint64_t capacity, uint64_t unit, uint64_t block);
+int env_storage(struct env *e, const char *name, uint64_t capacity, uint64_t unit);
+int env_group(struct env *e, const char *name, uint64_t capacity, const char *storage);
+int env_instance(struct env *e, const char *id, const char *group, const struct kvb_spec *specs, uint32_t n);
+
+/* Calls that wait. Results are valid until the next call. Statuses as the core's. */
+struct env_start {
+	const char *instance;   /* "i" */
+	const char *request_id; /* "" */
+	const struct kvb_key *keys;
+	uint32_t n;
+	const char *const *specs;
+	uint32_t n_specs;
+	uint32_t deadline_ms;
+	const struct kvb_key *parent;
+};
+int env_start(struct env *e, const struct env_start *s, struct kvb_start_res *res);
+int env_finish(struct env *e, const char *session, const uint64_t *sums, uint32_t n_sums, struct kvb_finish_res *res);
+int env_finish_mask(struct env *e, const char *session, const bool *mask, uint32_t n, bool quiesced,
+		    struct kvb_finish_res *res);
+int env_abort(struct env *e, const char *session, bool quiesced);
+int env_lookup(struct env *e, const struct kvb_key *keys, uint32_t n, enum kvb_lookup_mode mode, uint32_t lease_ms,
+	       struct kvb_lookup_res *res);
+int env_delete(struct env *e, const struct kvb_key *keys, uint32_t n, uint32_t *deleted);
+uint32_t env_match(struct env *e, const struct kvb_key *keys, uint32_t n);
+/* start + finish of n blocks of "i", all committed; returns how many were written. */
+uint32_t env_put(struct env *e, const struct kvb_key *keys, uint32_t n);
+void env_stats(struct env *e, struct kvb_stats *out);
+/* Keys {hi, first}, {hi, first + 1}... */
+void env_keys(struct kvb_key *keys, uint32_t n, uint64_t hi, uint64_t first);
+void env_check(struct env *e);
+
+#endif

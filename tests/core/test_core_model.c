@@ -1,0 +1,444 @@
+/*
+ * test_core_model.c - random calls against a model that only believes what it was answered.
+ *
+ * The model keeps, for each slot a client was ever told of, who may be touching it: an open session,
+ * a committed block, a lease or a grace that still runs. Whenever a start names a slot, nobody may.
+ * The core is killed and reopened at random, its store fails at random, its allocations fail at random.
+ */
+#include "core_env.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <kvb/mem.h>
+
+#define BLOCK 4096u
+#define SLOTS 8192u
+#define KEYS 600u
+#define SESSIONS 12u
+
+enum use { NOBODY, OPEN, COMMITTED };
+
+struct mslot {
+	enum use use;
+	uint32_t key;
+	uint64_t generation;
+	uint64_t until; /* a lease or a grace runs until then */
+};
+
+struct msession {
+	bool open;
+	char id[33];
+	char request[24];
+	uint32_t n_keys, n_write;
+	struct kvb_key keys[32];
+	uint32_t key_no[32]; /* of the written ones */
+	uint32_t slot[32];
+	uint64_t generation[32];
+	uint64_t deadline;
+};
+
+struct model {
+	struct env e;
+	unsigned seed;
+	struct mslot slot[SLOTS];
+	int64_t at[KEYS]; /* slot of a committed key, -1 = none that we know of */
+	struct msession s[SESSIONS];
+	uint64_t requests;
+	bool nothing_evicted; /* the storage is large enough for all */
+	unsigned fault_percent, nomem_percent;
+	uint64_t newest_generation;
+	uint64_t counts[8];
+};
+
+static uint32_t rnd(struct model *m, uint32_t n) { return (uint32_t)rand_r(&m->seed) % n; }
+static uint64_t now(const struct model *m) { return kvb_now_ms(m->e.o.clock); }
+static struct kvb_key key_of(uint32_t no) { return (struct kvb_key){ no / 40, no }; }
+
+static uint32_t slot_of(const struct kvb_files *files, const struct kvb_location *loc)
+{
+	uint32_t file = (uint32_t)strtoul(files->v[loc->file].path + 5, NULL, 10);
+	uint32_t slot = (uint32_t)(file * (16 * 65536 / BLOCK) + loc->offset / BLOCK);
+
+	assert_int_equal(loc->offset % BLOCK, 0);
+	assert_true(slot < SLOTS);
+	return slot;
+}
+
+/* Before each call: maybe the store or the memory fails under it. */
+static void disturb(struct model *m)
+{
+	static const int statuses[] = { KVB_E_STORE_IO, KVB_E_STORE_FULL };
+	struct kvb_fault f = { .call = "append", .at = 1 + rnd(m, 3), .times = 1 };
+
+	if (rnd(m, 100) < m->nomem_percent)
+		kvb_mem_fail_at(1 + rnd(m, 40));
+	if (!m->e.faulty)
+		return;
+	if (rnd(m, 100) < m->fault_percent) {
+		f.kind = (enum kvb_fault_kind[]){ KVB_FAULT_ERROR, KVB_FAULT_UNKNOWN_BEFORE,
+						  KVB_FAULT_UNKNOWN_AFTER }[rnd(m, 3)];
+		f.status = statuses[rnd(m, 2)];
+	}
+	kvb_fault_store_set(m->e.store, &f);
+}
+
+static void calm(struct model *m)
+{
+	struct kvb_fault none = { .kind = KVB_FAULT_NONE };
+
+	kvb_mem_fail_at(0);
+	if (m->e.faulty)
+		kvb_fault_store_set(m->e.store, &none);
+}
+
+/* Errors of a disturbed store or memory: the caller may try again. */
+static bool transient(int rc)
+{
+	switch (rc) {
+	case KVB_E_STORE_IO: case KVB_E_STORE_FULL: case KVB_E_UNKNOWN_OUTCOME: case KVB_E_NOT_READY:
+	case KVB_E_NOT_OWNER: case KVB_E_NOMEM: return true;
+	default: return false;
+	}
+}
+
+/* A start names a slot to a client that may write until `until`. */
+static void told(struct model *m, uint32_t slot, uint32_t key, uint64_t generation, uint64_t until)
+{
+	struct mslot *s = &m->slot[slot];
+
+	if (s->until > now(m))
+		fail_msg("slot %u is handed out %llu ms before its %s ends", slot,
+			 (unsigned long long)(s->until - now(m)),
+			 s->use == OPEN ? "session" : "lease or grace");
+	if (generation <= s->generation)
+		fail_msg("slot %u: generation %llu after %llu", slot, (unsigned long long)generation,
+			 (unsigned long long)s->generation);
+	if (s->use == COMMITTED) {
+		assert_false(m->nothing_evicted);
+		if (m->at[s->key] == slot)
+			m->at[s->key] = -1; /* evicted, and not written again since */
+	}
+	*s = (struct mslot){ .use = OPEN, .key = key, .generation = generation, .until = until };
+}
+
+static void remember_session(struct model *m, struct msession *s, const struct kvb_start_res *r, uint64_t sent)
+{
+	s->open = true;
+	memcpy(s->id, r->session, sizeof s->id);
+	s->n_write = 0;
+	s->deadline = sent + r->deadline_ms;
+	for (uint32_t i = 0; i < r->n_keys; i++) {
+		if (r->outcome[i] != KVB_START_WRITE)
+			continue;
+		s->key_no[s->n_write] = (uint32_t)s->keys[i].lo;
+		s->slot[s->n_write] = slot_of(&r->files, &r->loc[i]);
+		s->generation[s->n_write] = r->loc[i].generation;
+		told(m, s->slot[s->n_write], s->key_no[s->n_write], r->loc[i].generation,
+		     s->deadline + m->e.o.grace_ms);
+		s->n_write++;
+	}
+	assert_int_equal(s->n_write, r->n_write);
+}
+
+static int start_once(struct model *m, struct msession *s, struct kvb_start_res *r)
+{
+	struct env_start es = { .request_id = s->request, .keys = s->keys, .n = s->n_keys, .deadline_ms = 5000 };
+
+	return env_start(&m->e, &es, r);
+}
+
+static void do_start(struct model *m)
+{
+	struct msession *s = &m->s[rnd(m, SESSIONS)];
+	uint32_t first = rnd(m, KEYS), n = 1 + rnd(m, 31);
+	struct kvb_start_res r;
+	uint64_t sent = now(m);
+	int rc, tries = 0;
+
+	if (s->open)
+		return;
+	s->n_keys = 0;
+	for (uint32_t i = first; i < first + n && i < KEYS; i++)
+		s->keys[s->n_keys++] = key_of(i);
+	snprintf(s->request, sizeof s->request, "r%llu", (unsigned long long)m->requests++);
+	disturb(m);
+	rc = start_once(m, s, &r);
+	calm(m);
+	while (transient(rc) && tries++ < 20) {
+		env_advance(&m->e, 300);
+		sent = now(m);
+		rc = start_once(m, s, &r);
+	}
+	if (rc == KVB_E_NO_SPACE && !m->nothing_evicted)
+		return;
+	if (rc != KVB_OK)
+		fail_msg("start: %s: %s", kvb_status_name(rc), m->e.err.message);
+	if (r.n_write == 0)
+		return;
+	if (r.state != KVB_SESSION_OPEN)
+		return; /* it ended while we retried */
+	remember_session(m, s, &r, sent);
+	m->counts[0]++;
+}
+
+static void end_slots(struct model *m, struct msession *s, const bool *ok, bool quiesced)
+{
+	for (uint32_t i = 0; i < s->n_write; i++) {
+		struct mslot *slot = &m->slot[s->slot[i]];
+
+		if (slot->generation != s->generation[i]) {
+			assert_null(ok); /* expired long ago, and the slot is somebody else's by now */
+			continue;
+		}
+		if (ok && ok[i]) {
+			slot->use = COMMITTED;
+			slot->until = 0;
+			m->at[s->key_no[i]] = s->slot[i];
+		} else {
+			slot->use = NOBODY;
+			slot->until = quiesced ? 0 : s->deadline + m->e.o.grace_ms;
+		}
+	}
+	s->open = false;
+}
+
+static void do_finish(struct model *m)
+{
+	struct msession *s = &m->s[rnd(m, SESSIONS)];
+	struct kvb_finish_res f;
+	bool ok[32], quiesced = rnd(m, 2);
+	int rc, tries = 0;
+
+	if (!s->open)
+		return;
+	for (uint32_t i = 0; i < s->n_write; i++)
+		ok[i] = rnd(m, 10) != 0;
+	disturb(m);
+	rc = env_finish_mask(&m->e, s->id, ok, s->n_write, quiesced, &f);
+	calm(m);
+	while (transient(rc) && tries++ < 20) {
+		env_advance(&m->e, 300);
+		rc = env_finish_mask(&m->e, s->id, ok, s->n_write, quiesced, &f);
+	}
+	if (rc == KVB_E_SESSION_EXPIRED) {
+		assert_true(now(m) >= s->deadline);
+		end_slots(m, s, NULL, false);
+		return;
+	}
+	if (rc != KVB_OK)
+		fail_msg("finish: %s: %s", kvb_status_name(rc), m->e.err.message);
+	end_slots(m, s, ok, quiesced);
+	m->counts[1]++;
+}
+
+static void do_abort(struct model *m)
+{
+	struct msession *s = &m->s[rnd(m, SESSIONS)];
+	bool quiesced = rnd(m, 2);
+	int rc;
+
+	if (!s->open)
+		return;
+	rc = env_abort(&m->e, s->id, quiesced);
+	if (rc != KVB_OK && rc != KVB_E_SESSION_EXPIRED)
+		fail_msg("abort: %s", kvb_status_name(rc));
+	end_slots(m, s, NULL, quiesced && rc == KVB_OK);
+}
+
+static void seen(struct model *m, uint32_t key, const struct kvb_files *files, const struct kvb_location *loc,
+		 uint64_t lease_end)
+{
+	uint32_t at = slot_of(files, loc);
+	struct mslot *s = &m->slot[at];
+
+	if (s->use != COMMITTED || s->key != key || s->generation != loc->generation)
+		fail_msg("key %u is said to lie in slot %u, which is not its", key, at);
+	if (m->at[key] != at)
+		fail_msg("key %u was committed in slot %lld, found in %u", key, (long long)m->at[key], at);
+	if (lease_end > s->until)
+		s->until = lease_end;
+}
+
+static void do_lookup(struct model *m)
+{
+	uint32_t first = rnd(m, KEYS), n = 1 + rnd(m, 60);
+	struct kvb_key keys[64];
+	struct kvb_lookup_res r;
+	uint64_t sent = now(m);
+	int rc;
+
+	if (first + n > KEYS)
+		n = KEYS - first;
+	for (uint32_t i = 0; i < n; i++)
+		keys[i] = key_of(first + i);
+	disturb(m);
+	rc = env_lookup(&m->e, keys, n, rnd(m, 2) ? KVB_LOOKUP_BATCH : KVB_LOOKUP_PREFIX, rnd(m, 2) ? 3000 : 0, &r);
+	calm(m);
+	if (transient(rc))
+		return;
+	assert_int_equal(rc, KVB_OK);
+	for (uint32_t i = 0; i < n; i++) {
+		if (r.hit[i])
+			seen(m, first + i, &r.files, &r.loc[i], r.lease_ms ? sent + r.lease_ms : 0);
+		m->counts[2] += r.hit[i];
+	}
+}
+
+/* Without eviction every block that was acknowledged must be there, whatever happened since. */
+static void check_all_found(struct model *m)
+{
+	struct kvb_key keys[KEYS];
+	struct kvb_lookup_res r;
+
+	for (uint32_t i = 0; i < KEYS; i++)
+		keys[i] = key_of(i);
+	assert_int_equal(env_lookup(&m->e, keys, KEYS, KVB_LOOKUP_BATCH, 0, &r), KVB_OK);
+	for (uint32_t i = 0; i < KEYS; i++) {
+		if (r.hit[i])
+			seen(m, i, &r.files, &r.loc[i], 0);
+		else if (m->at[i] >= 0 && m->nothing_evicted)
+			fail_msg("acknowledged key %u is lost", i);
+	}
+}
+
+static void do_delete(struct model *m)
+{
+	uint32_t no = rnd(m, KEYS), n;
+	struct kvb_key key = key_of(no);
+	int rc, tries = 0;
+
+	disturb(m);
+	rc = env_delete(&m->e, &key, 1, &n);
+	calm(m);
+	while (transient(rc) && tries++ < 20) {
+		env_advance(&m->e, 300);
+		rc = env_delete(&m->e, &key, 1, &n);
+	}
+	assert_int_equal(rc, KVB_OK);
+	if (m->at[no] >= 0) {
+		m->slot[m->at[no]].use = NOBODY; /* its lease, if one runs, stays in `until` */
+		m->at[no] = -1;
+	}
+	m->counts[3]++;
+}
+
+static void do_restart(struct model *m, bool clean)
+{
+	if (clean)
+		env_shutdown(&m->e);
+	else
+		env_crash(&m->e);
+	env_open(&m->e);
+	env_check(&m->e);
+	check_all_found(m);
+	m->counts[4]++;
+}
+
+static void step(struct model *m)
+{
+	uint32_t dice = rnd(m, 1000);
+
+	if (dice < 300)
+		do_start(m);
+	else if (dice < 550)
+		do_finish(m);
+	else if (dice < 600)
+		do_abort(m);
+	else if (dice < 850)
+		do_lookup(m);
+	else if (dice < 930)
+		do_delete(m);
+	else if (dice < 980)
+		env_advance(&m->e, rnd(m, 1500));
+	else if (dice < 984)
+		do_restart(m, dice == 983);
+}
+
+static void run(unsigned seed, uint64_t capacity, unsigned faults, unsigned nomem, enum kvb_durability durability,
+		int steps)
+{
+	struct model *m = calloc(1, sizeof *m);
+
+	assert_non_null(m);
+	m->seed = seed;
+	m->fault_percent = faults;
+	m->nomem_percent = nomem;
+	m->nothing_evicted = capacity > KEYS * 4 * BLOCK;
+	memset(m->at, 0xff, sizeof m->at);
+	env_init(&m->e);
+	m->e.faulty = faults > 0;
+	m->e.o.journal_limit = 256 * 1024; /* checkpoints come often */
+	m->e.store_options.durability = durability;
+	env_open(&m->e);
+	env_make(&m->e, capacity, 65536, BLOCK);
+	for (int i = 0; i < steps; i++) {
+		step(m);
+		if (i % 50 == 0)
+			env_check(&m->e);
+	}
+	calm(m);
+	check_all_found(m);
+	env_check(&m->e);
+	env_advance(&m->e, 60000); /* nothing leaks: all sessions and holds are over */
+	env_advance(&m->e, 60000);
+	{
+		struct kvb_stats st;
+
+		env_stats(&m->e, &st);
+		assert_int_equal(st.sessions, 0);
+		assert_int_equal(st.storages[0].quarantined_bytes, 0);
+		assert_int_equal(st.storages[0].used_bytes, st.blocks * BLOCK);
+	}
+	print_message("seed %u: %llu starts, %llu finishes, %llu hits, %llu deletes, %llu restarts\n", seed,
+		      (unsigned long long)m->counts[0], (unsigned long long)m->counts[1],
+		      (unsigned long long)m->counts[2], (unsigned long long)m->counts[3],
+		      (unsigned long long)m->counts[4]);
+	env_destroy(&m->e);
+	free(m);
+}
+
+#define LARGE (32ull << 20)
+#define SMALL (1ull << 20) /* 256 slots for 600 keys */
+
+static void random_calls_with_room(void **state)
+{
+	(void)state;
+	for (unsigned seed = 1; seed <= 6; seed++)
+		run(seed, LARGE, 0, 0, seed % 2 ? KVB_DURABILITY_FULL : KVB_DURABILITY_NORMAL, 3000);
+}
+
+static void random_calls_with_eviction(void **state)
+{
+	(void)state;
+	for (unsigned seed = 11; seed <= 16; seed++)
+		run(seed, SMALL, 0, 0, seed % 2 ? KVB_DURABILITY_FULL : KVB_DURABILITY_NORMAL, 3000);
+}
+
+static void random_calls_with_a_failing_store(void **state)
+{
+	(void)state;
+	for (unsigned seed = 21; seed <= 26; seed++)
+		run(seed, seed % 2 ? LARGE : SMALL, 20, 0, seed % 3 ? KVB_DURABILITY_FULL : KVB_DURABILITY_NORMAL, 3000);
+}
+
+static void random_calls_with_failing_allocations(void **state)
+{
+	(void)state;
+	for (unsigned seed = 31; seed <= 36; seed++)
+		run(seed, seed % 2 ? LARGE : SMALL, seed % 3 ? 0 : 10, 30, KVB_DURABILITY_FULL, 3000);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(random_calls_with_room),
+		cmocka_unit_test(random_calls_with_eviction),
+		cmocka_unit_test(random_calls_with_a_failing_store),
+		cmocka_unit_test(random_calls_with_failing_allocations),
+	};
+
+	env_quiet();
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
