@@ -17,7 +17,7 @@
 #include <kvb/mem.h>
 
 static const char no_memory[] =
-	"{\"error\":{\"code\":\"out_of_memory\",\"message\":\"out of memory\",\"detail\":\"\"},"
+	"{\"error\":{\"code\":\"out_of_memory\",\"message\":\"out of memory\",\"detail\":{}},"
 	"\"request_id\":\"\"}";
 
 void kvb_answer_scrub(char *message)

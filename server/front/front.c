@@ -202,9 +202,10 @@ void kvb_front_destroy(struct kvb_front *f)
 		return;
 	if (f->daemon) {
 		kvb_front_drain(f, 0);
-		kvb_workers_stop(&f->workers);
+		assert(atomic_load(&f->parked) == 0); /* so no worker has a job either */
 		MHD_stop_daemon(f->daemon);
-		kvb_watch_stop(&f->watch);
+		kvb_watch_stop(&f->watch); /* it uses the workers */
+		kvb_workers_stop(&f->workers);
 	}
 	release(f);
 }

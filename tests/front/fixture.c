@@ -1,0 +1,80 @@
+/* fixture.c - see fixture.h. */
+#include "fixture.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include <kvb/log.h>
+
+int fixture_setup(void **state)
+{
+	struct fixture *x = calloc(1, sizeof *x);
+
+	assert_non_null(x);
+	kvb_log_setup(STDERR_FILENO, false, KVB_LOG_ERROR);
+	kvb_front_options_init(&x->o);
+	x->o.port = 0;
+	x->o.threads = 2;
+	x->core = fake_core_create();
+	snprintf(x->dir, sizeof x->dir, "/tmp/kvb-front-XXXXXX");
+	assert_non_null(mkdtemp(x->dir));
+	snprintf(x->tokens, sizeof x->tokens, "%s/tokens", x->dir);
+	*state = x;
+	return 0;
+}
+
+int fixture_teardown(void **state)
+{
+	struct fixture *x = *state;
+
+	fake_core_hang(x->core, false);
+	fake_core_mode(x->core, FAKE_NOW);
+	fake_core_release(x->core);
+	if (x->front) {
+		kvb_front_drain(x->front, 0);
+		assert_true(kvb_front_quiet(x->front, HTTP_WAIT_MS));
+		kvb_front_destroy(x->front);
+	}
+	fake_core_destroy(x->core);
+	unlink(x->tokens);
+	rmdir(x->dir);
+	free(x);
+	return 0;
+}
+
+void fixture_tokens(struct fixture *x, const char *text)
+{
+	FILE *f = fopen(x->tokens, "w");
+
+	assert_non_null(f);
+	fputs(text, f);
+	fclose(f);
+	assert_int_equal(chmod(x->tokens, 0600), 0);
+	x->o.tokens_file = x->tokens;
+}
+
+void fixture_three_tokens(struct fixture *x)
+{
+	fixture_tokens(x, "# role tenant token\n"
+			  "read t-read " TOKEN_READ "\n"
+			  "\n"
+			  "write t-write " TOKEN_WRITE "\n"
+			  "admin t-admin " TOKEN_ADMIN "\n");
+}
+
+void fixture_start(struct fixture *x)
+{
+	struct kvb_error err;
+
+	if (kvb_front_create(&x->o, &x->front, &err) != KVB_OK ||
+	    kvb_front_start(x->front, x->core, &err) != KVB_OK)
+		fail_msg("%s", err.message);
+	x->port = kvb_front_port(x->front);
+}

@@ -1,0 +1,33 @@
+/* fixture.h - a front over a fake core on a free port, for one test. */
+#ifndef TESTS_FRONT_FIXTURE_H
+#define TESTS_FRONT_FIXTURE_H
+
+#include <kvb/front.h>
+
+#include "fake_core.h"
+#include "http.h"
+
+struct fixture {
+	struct kvb_front_options o; /* change before fixture_start */
+	struct kvb_core *core;
+	struct kvb_front *front;
+	uint16_t port;
+	char dir[64]; /* temporary, removed at the end */
+	char tokens[96];
+};
+
+#define TOKEN_READ "read-token-0123456789"
+#define TOKEN_WRITE "write-token-0123456789"
+#define TOKEN_ADMIN "admin-token-0123456789"
+#define BEARER(token) "Authorization: Bearer " token "\r\n"
+
+/* cmocka setup and teardown: the front is not started yet. */
+int fixture_setup(void **state);
+int fixture_teardown(void **state);
+/* Writes the tokens file (mode 0600) and names it in the options. */
+void fixture_tokens(struct fixture *x, const char *text);
+/* The three TOKEN_* above, tenants t-read, t-write, t-admin. */
+void fixture_three_tokens(struct fixture *x);
+void fixture_start(struct fixture *x);
+
+#endif

@@ -1,0 +1,187 @@
+/* test_front_routes.c - the route table, the matcher and percent-decoding, without any server. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "routes.h"
+
+static int find(const char *method, const char *path, const char **name, struct route_param *params)
+{
+	const struct route *route = NULL;
+	struct kvb_error err;
+	int rc = kvb_route_find(method, path, &route, params, &err);
+
+	*name = route ? route->name : "";
+	return rc;
+}
+
+static void assert_route(const char *method, const char *path, const char *name, const char *first,
+			 const char *second)
+{
+	struct route_param params[ROUTE_PARAMS] = { 0 };
+	const char *found;
+
+	assert_int_equal(find(method, path, &found, params), KVB_OK);
+	assert_string_equal(found, name);
+	assert_string_equal(params[0].value, first);
+	assert_string_equal(params[1].value, second);
+}
+
+static void test_every_row_is_found(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < ROUTE_COUNT; i++) {
+		const struct route *r = &kvb_routes[i];
+		char path[128] = "";
+		const char *found;
+		struct route_param params[ROUTE_PARAMS];
+
+		assert_int_equal(r->id, i);
+		for (const char *p = r->pattern; *p;) {
+			if (*p == '{') {
+				strcat(path, "x1");
+				p += strcspn(p, "}") + 1;
+			} else {
+				strncat(path, p++, 1);
+			}
+		}
+		assert_int_equal(find(r->method, path, &found, params), KVB_OK);
+		assert_string_equal(found, r->name);
+		/* Whoever changes something needs a role for it. */
+		if (strcmp(r->method, "GET") != 0 && strcmp(r->name, "match") != 0 &&
+		    strcmp(r->name, "lookup") != 0)
+			assert_true(r->role >= ROLE_WRITE);
+		assert_true((r->flags & ROUTE_BODY) == 0 || strcmp(r->method, "GET") != 0);
+	}
+}
+
+static void test_parameters(void **state)
+{
+	(void)state;
+	assert_route("GET", "/", "index", "", "");
+	assert_route("GET", "/v1/storages", "storage_list", "", "");
+	assert_route("GET", "/v1/storages/a.b_c-1", "storage_get", "a.b_c-1", "");
+	assert_route("HEAD", "/v1/storages/a", "storage_get", "a", "");
+	assert_route("PUT", "/v1/storages/%61%5F%2d", "storage_put", "a_-", "");
+	assert_route("POST", "/v1/instances/m/lookup", "lookup", "m", "");
+	assert_route("GET", "/v1/instances/m/blocks/00ff", "block_get", "m", "00ff");
+	assert_route("GET", "/v1/instances/m/blocks", "block_find", "m", "");
+	assert_route("GET", "/v1/instances/lookup", "instance_get", "lookup", "");
+}
+
+static void test_names_that_are_refused(void **state)
+{
+	static const char *const bad[] = {
+		"%2e%2e",   "..",	 ".",	    "-x",	".hidden", "a%2Fb",    "a%2fb", "a%5Cb", "a%00b",
+		"a%00",	    "%",	 "%4",	    "a%",	"a%4",	   "%zz",      "a%0ab", "a b",	 "a+b",
+		"a%20b",    "%C3%BC",	 "a:b",	    "%25%32%65", "",	   "a%ff",     "~",	"a;b",	 "%2",
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+		struct route_param params[ROUTE_PARAMS];
+		const char *found;
+		char path[128];
+
+		snprintf(path, sizeof path, "/v1/storages/%s", bad[i]);
+		if (find("GET", path, &found, params) != KVB_E_INVALID)
+			fail_msg("'%s' was let through", bad[i]);
+	}
+}
+
+static void test_long_names(void **state)
+{
+	char path[600] = "/v1/storages/";
+	struct route_param params[ROUTE_PARAMS];
+	const char *found;
+
+	(void)state;
+	memset(path + 13, 'a', KVB_MAX_NAME);
+	assert_int_equal(find("GET", path, &found, params), KVB_OK);
+	assert_int_equal(strlen(params[0].value), KVB_MAX_NAME);
+	memset(path + 13, 'a', KVB_MAX_NAME + 1);
+	assert_int_equal(find("GET", path, &found, params), KVB_E_INVALID);
+	/* The limit is on the decoded name. */
+	for (unsigned i = 0; i < KVB_MAX_NAME; i++)
+		memcpy(path + 13 + i * 3, "%61", 3);
+	assert_int_equal(find("GET", path, &found, params), KVB_OK);
+	assert_int_equal(strlen(params[0].value), KVB_MAX_NAME);
+}
+
+static void test_paths_that_do_not_exist(void **state)
+{
+	static const char *const none[] = {
+		"",	       "v1",		 "*",		"//",		   "/v1",      "/v1/",
+		"/V1/stats",   "/v1//stats",	 "/v1/stats/",	"//v1/stats",	   "/v1/%73tats",
+		"/v1/../healthz", "/healthz/..", "/v1/storages/a/b", "/v1/instances/m/blocks/k/x",
+		"/v1/instances/m/Lookup", "http://localhost/v1/stats",
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof none / sizeof none[0]; i++) {
+		struct route_param params[ROUTE_PARAMS];
+		const char *found;
+
+		if (find("GET", none[i], &found, params) != KVB_E_NOT_FOUND)
+			fail_msg("'%s' was found", none[i]);
+	}
+}
+
+static void test_methods(void **state)
+{
+	struct route_param params[ROUTE_PARAMS];
+	const char *found;
+	char allow[128];
+
+	(void)state;
+	assert_int_equal(find("POST", "/v1/storages/a", &found, params), KVB_E_METHOD);
+	assert_int_equal(find("get", "/healthz", &found, params), KVB_E_METHOD);
+	assert_int_equal(find("GET", "/v1/match", &found, params), KVB_E_METHOD);
+	assert_int_equal(find("HEAD", "/v1/match", &found, params), KVB_E_METHOD);
+	assert_true(kvb_route_allow("/v1/storages/a", allow, sizeof allow));
+	assert_string_equal(allow, "GET, HEAD, PUT, DELETE, OPTIONS");
+	assert_true(kvb_route_allow("/v1/match", allow, sizeof allow));
+	assert_string_equal(allow, "POST, OPTIONS");
+	assert_false(kvb_route_allow("/nowhere", allow, sizeof allow));
+}
+
+static void test_percent_decode(void **state)
+{
+	char out[8];
+
+	(void)state;
+	assert_true(kvb_percent_decode("", 0, out, sizeof out));
+	assert_string_equal(out, "");
+	assert_true(kvb_percent_decode("%41", 3, out, sizeof out));
+	assert_string_equal(out, "A");
+	assert_true(kvb_percent_decode("%2525", 5, out, sizeof out));
+	assert_string_equal(out, "%25");
+	assert_true(kvb_percent_decode("1234567", 7, out, sizeof out));
+	assert_false(kvb_percent_decode("12345678", 8, out, sizeof out));
+	assert_false(kvb_percent_decode("%41", 2, out, sizeof out));
+	assert_false(kvb_percent_decode("%", 1, out, sizeof out));
+	assert_false(kvb_percent_decode("%0", 2, out, sizeof out));
+	assert_false(kvb_percent_decode("%00", 3, out, sizeof out));
+	assert_false(kvb_percent_decode("%g1", 3, out, sizeof out));
+	assert_false(kvb_percent_decode("a", 1, out, 0));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_every_row_is_found),
+		cmocka_unit_test(test_parameters),
+		cmocka_unit_test(test_names_that_are_refused),
+		cmocka_unit_test(test_long_names),
+		cmocka_unit_test(test_paths_that_do_not_exist),
+		cmocka_unit_test(test_methods),
+		cmocka_unit_test(test_percent_decode),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
