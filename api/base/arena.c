@@ -1,4 +1,12 @@
-/* arena.c - chunked request memory. Owns the chunks; called by one thread at a time. */
+/*
+ * arena.c - chunked request memory.
+ *
+ * Owns the chunks of each arena; an arena belongs to one thread at a time and there is no lock. Pieces
+ * are cut from 16 KiB chunks; a larger piece gets a chunk of its own. Reset keeps one ordinary chunk,
+ * so that a connection that serves small requests allocates nothing after the first.
+ *
+ * Under AddressSanitizer every piece is a chunk: overruns and uses after reset are then found.
+ */
 #include <kvb/arena.h>
 #include <kvb/mem.h>
 
@@ -73,7 +81,7 @@ void *kvb_arena_calloc(struct kvb_arena *a, size_t n, size_t size)
 
 char *kvb_arena_strndup(struct kvb_arena *a, const char *s, size_t n)
 {
-	char *p = kvb_arena_alloc(a, n + 1);
+	char *p = n < SIZE_MAX ? kvb_arena_alloc(a, n + 1) : NULL;
 
 	if (!p)
 		return NULL;

@@ -1,4 +1,10 @@
-/* bytes.c - little-endian writer and reader. No state of its own. */
+/*
+ * bytes.c - little-endian writer and reader for durable formats and wire codecs.
+ *
+ * No state of its own and no locks: a buffer or reader belongs to one thread at a time. Both remember
+ * the first failure, so that a codec writes or reads straight on and asks once at the end. The
+ * reader trusts nothing: every length is compared with what is left before it is used.
+ */
 #include <kvb/bytes.h>
 #include <kvb/mem.h>
 #include <kvb/status.h>
@@ -93,7 +99,9 @@ void kvb_buf_printf(struct kvb_buf *b, const char *fmt, ...)
 	va_copy(again, ap);
 	n = vsnprintf(NULL, 0, fmt, ap);
 	va_end(ap);
-	if (n >= 0 && kvb_buf_reserve(b, (size_t)n + 1)) {
+	if (n < 0) {
+		b->failed = true;
+	} else if (kvb_buf_reserve(b, (size_t)n + 1)) {
 		vsnprintf((char *)b->data + b->len, (size_t)n + 1, fmt, again);
 		b->len += (size_t)n;
 	}
@@ -115,7 +123,8 @@ const uint8_t *kvb_get_bytes(struct kvb_rd *r, size_t n)
 		r->failed = true;
 		return NULL;
 	}
-	r->p += n;
+	if (n) /* an empty reader may hold NULL, and NULL + 0 is undefined */
+		r->p += n;
 	return p;
 }
 

@@ -1,4 +1,10 @@
-/* clock.c - system clocks and a clock for tests. */
+/*
+ * clock.c - system clocks, the identity of this boot, and a clock that tests turn by hand.
+ *
+ * No state but that of a test's own clock, which is one atomic number. Any thread, no locks. Durations
+ * come from CLOCK_BOOTTIME, which goes on while the machine is suspended: a lease that ended while we
+ * slept has ended.
+ */
 #include <kvb/clock.h>
 
 #include <stdatomic.h>

@@ -1,8 +1,16 @@
-/* hash.c - thin layer over libxxhash and libsodium. No state. */
+/*
+ * hash.c - checksums, key hashes, hexadecimal and random bytes: a thin layer over libxxhash and
+ * libsodium, so that the choice of each function is made in one place.
+ *
+ * No state of its own beside libsodium's one-time set-up, which random numbers need before several
+ * threads ask for them. Any thread, no locks. XXH3 is used for bytes, never against an attacker;
+ * SipHash with the store's secret is used where somebody could choose the input.
+ */
 #include <kvb/hash.h>
 
+#include <pthread.h>
 #include <sodium.h>
-#include <stdio.h>
+#include <stdlib.h>
 #include <xxhash.h>
 
 uint64_t kvb_checksum(const void *p, size_t n) { return XXH3_64bits(p, n); }
@@ -77,6 +85,18 @@ bool kvb_key_from_hex(const char *s, size_t n, struct kvb_key *out)
 	return true;
 }
 
-void kvb_random(void *p, size_t n) { randombytes_buf(p, n); }
+static void set_up_sodium(void)
+{
+	if (sodium_init() < 0)
+		abort(); /* only when the kernel has no random numbers at all */
+}
+
+void kvb_random(void *p, size_t n)
+{
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+	pthread_once(&once, set_up_sodium);
+	randombytes_buf(p, n);
+}
 
 bool kvb_equal_secret(const void *a, const void *b, size_t n) { return sodium_memcmp(a, b, n) == 0; }

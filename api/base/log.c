@@ -1,6 +1,17 @@
-/* log.c - writes one line per call with a single write(2). State: sink settings, set before threads. */
+/*
+ * log.c - one line per call, written with a single write(2), so that lines of several threads do not
+ * mix.
+ *
+ * Owns the sink's settings, set once before threads start and only read afterwards; no lock. Any
+ * thread. Texts may hold anything that came from outside: control characters (also those of two
+ * bytes, and the line separators of Unicode) never reach the sink, so nobody can forge a line or
+ * steer a terminal, and a JSON line is valid UTF-8 whatever the text was. Component, field names and
+ * formats are our own. A line that cannot be written is lost: there is nowhere left to say so.
+ */
 #include <kvb/bytes.h>
 #include <kvb/log.h>
+
+#include "utf8.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -36,30 +47,61 @@ bool kvb_log_level_parse(const char *s, enum kvb_log_level *out)
 	return false;
 }
 
+/* Characters that could end a line or steer a terminal. */
+static bool is_control(uint32_t c)
+{
+	return c < 0x20 || (c >= 0x7f && c < 0xa0) || c == 0x2028 || c == 0x2029;
+}
+
 static void put_json_string(struct kvb_buf *b, const char *s)
 {
-	kvb_put_u8(b, '"');
-	for (; *s; s++) {
-		unsigned char c = (unsigned char)*s;
+	size_t left = strlen(s);
 
-		if (c == '"' || c == '\\')
-			kvb_buf_printf(b, "\\%c", c);
-		else if (c < 0x20 || c >= 0x7f)
+	kvb_put_u8(b, '"');
+	while (left > 0) {
+		uint32_t c;
+		size_t n = kvb_utf8_next(s, left, &c);
+
+		if (n == 0) {
+			kvb_buf_printf(b, "\\ufffd"); /* a byte that is no character */
+			n = 1;
+		} else if (is_control(c)) {
 			kvb_buf_printf(b, "\\u%04x", c);
-		else
-			kvb_put_u8(b, c);
+		} else {
+			if (c == '"' || c == '\\')
+				kvb_put_u8(b, '\\');
+			kvb_put_bytes(b, s, n);
+		}
+		s += n;
+		left -= n;
 	}
 	kvb_put_u8(b, '"');
 }
 
-/* Values from outside must not be able to forge a line: control characters become '?'. */
-static void put_text(struct kvb_buf *b, const char *s, bool quote)
+/* Text form: what is no printable character becomes '?'. A value is quoted when a reader could not
+ * tell where it ends, and then escapes its own quotes. */
+static void put_text(struct kvb_buf *b, const char *s, bool value)
 {
-	quote = quote && (*s == '\0' || strpbrk(s, " \"=") != NULL);
+	bool quote = value && (*s == '\0' || strpbrk(s, " \"=") != NULL);
+	size_t left = strlen(s);
+
 	if (quote)
 		kvb_put_u8(b, '"');
-	for (; *s; s++)
-		kvb_put_u8(b, (unsigned char)*s < 0x20 || *s == 0x7f ? '?' : (uint8_t)*s);
+	while (left > 0) {
+		uint32_t c;
+		size_t n = kvb_utf8_next(s, left, &c);
+
+		if (n == 0 || is_control(c)) {
+			kvb_put_u8(b, '?');
+			n = n ? n : 1;
+		} else {
+			if (quote && (c == '"' || c == '\\'))
+				kvb_put_u8(b, '\\');
+			kvb_put_bytes(b, s, n);
+		}
+		s += n;
+		left -= n;
+	}
 	if (quote)
 		kvb_put_u8(b, '"');
 }

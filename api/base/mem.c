@@ -1,4 +1,10 @@
-/* mem.c - malloc with a fault point. State: two atomic counters, used by tests only. */
+/*
+ * mem.c - malloc with a fault point.
+ *
+ * State: two atomic counters, used by tests only; switched off, the cost is one relaxed load. Any
+ * thread, no locks. Size 0 yields a pointer that can be freed, so that NULL always means "out of
+ * memory". This is the only file of the product that calls malloc itself (tests/rules checks).
+ */
 #include <kvb/mem.h>
 #include <kvb/status.h>
 

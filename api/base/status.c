@@ -1,5 +1,12 @@
-/* status.c - texts and codes of the one result list. No state. */
+/*
+ * status.c - texts and codes of the one result list, and the way to explain a failure.
+ *
+ * No state, no locks, any thread, no allocation: a failure can be explained when memory is gone. The
+ * table comes from KVB_STATUS_MAP; nothing else in the product maps a status to HTTP or gRPC.
+ */
 #include <kvb/status.h>
+
+#include "utf8.h"
 
 #include <stdarg.h>
 #include <stddef.h>
@@ -41,17 +48,30 @@ int kvb_status_from_name(const char *name)
 	return KVB_E_INTERNAL;
 }
 
+/* `text` may overlap `out`. */
+static void copy_cut(char *out, size_t size, const char *text)
+{
+	size_t n = strlen(text);
+
+	n = kvb_utf8_cut(text, n, size - 1);
+	memmove(out, text, n);
+	out[n] = '\0';
+}
+
 int kvb_fail(struct kvb_error *err, int status, const char *field, const char *fmt, ...)
 {
+	char message[KVB_MESSAGE_MAX + 4]; /* more than fits, so that the cut sees what follows */
 	va_list ap;
 
 	if (!err)
 		return status;
-	err->status = status;
-	snprintf(err->field, sizeof err->field, "%s", field ? field : "");
 	va_start(ap, fmt);
-	vsnprintf(err->message, sizeof err->message, fmt, ap);
+	if (vsnprintf(message, sizeof message, fmt, ap) < 0)
+		message[0] = '\0';
 	va_end(ap);
+	err->status = status;
+	copy_cut(err->field, sizeof err->field, field ? field : "");
+	copy_cut(err->message, sizeof err->message, message);
 	return status;
 }
 

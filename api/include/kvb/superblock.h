@@ -33,7 +33,7 @@ void kvb_superblock_encode(const struct kvb_superblock *sb, uint8_t out[KVB_SUPE
 int kvb_superblock_decode(const uint8_t in[KVB_SUPERBLOCK_SIZE], struct kvb_superblock *out,
 			  struct kvb_error *err);
 
-/* Text form 8-4-4-4-12 of 16 bytes and back; false if malformed. */
+/* Text form 8-4-4-4-12 of 16 bytes and back; KVB_E_INVALID if malformed. */
 void kvb_uuid_to_text(const uint8_t uuid[16], char out[37]);
 int kvb_uuid_from_text(const char *text, uint8_t uuid[16]);
 

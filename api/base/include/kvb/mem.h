@@ -10,6 +10,7 @@
 
 #include <stddef.h>
 
+/* As in the C library, but NULL means out of memory only: size 0 yields a pointer to nothing. */
 void *kvb_malloc(size_t size);
 void *kvb_calloc(size_t n, size_t size);
 void *kvb_realloc(void *p, size_t size);
@@ -22,7 +23,8 @@ int kvb_grow(void **array, size_t *cap, size_t need, size_t size);
 
 /* Test hook: the n-th allocation from now on fails (n = 1 is the next), once; 0 switches it off. */
 void kvb_mem_fail_at(unsigned long n);
-/* How many allocations have been asked for since the last kvb_mem_fail_at. */
+/* How many allocations have been asked for since the last kvb_mem_fail_at(n > 0). To count without a
+ * failure, ask for one that never comes: kvb_mem_fail_at(ULONG_MAX). */
 unsigned long kvb_mem_count(void);
 
 #endif

@@ -72,7 +72,8 @@ int kvb_status_grpc(int status);
 /* Wire code back to a status; E_INTERNAL for a code that is not in the list. */
 int kvb_status_from_name(const char *name);
 
-/* Sets *err (when not NULL) and returns `status`. `field` may be NULL. The text is cut to fit. */
+/* Sets *err (when not NULL) and returns `status`. `field` may be NULL. Texts are cut to fit, never
+ * inside a UTF-8 character. `field` and arguments may point into *err, to add to what it says. */
 int kvb_fail(struct kvb_error *err, int status, const char *field, const char *fmt, ...)
 	__attribute__((format(printf, 4, 5)));
 
