@@ -248,9 +248,10 @@ static int storage_idle(const struct part *p, int at, struct kvb_error *err)
 			if (strcmp(p->group[g]->spec.storages[i], p->space[at].dev->name) == 0)
 				return kvb_fail(err, KVB_E_IN_USE, "name", "group '%s' names it", p->group[g]->spec.name);
 	kvb_pool_stats(p->space[at].pool, &st);
-	if (st.used_bytes || st.held_bytes || p->space[at].growing)
+	/* Held slots do not matter: the files go, so nobody can be handed what a late writer touches. */
+	if (st.used_bytes || p->space[at].growing)
 		return kvb_fail(err, KVB_E_IN_USE, "name", "%llu bytes of blocks are in it",
-				(unsigned long long)(st.used_bytes + st.held_bytes));
+				(unsigned long long)st.used_bytes);
 	return KVB_OK;
 }
 
