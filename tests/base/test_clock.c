@@ -1,0 +1,82 @@
+/* test_clock.c - clocks go forward, the boot has a name, the tests' clock moves only when told. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <ctype.h>
+#include <string.h>
+
+#include <kvb/clock.h>
+
+static void system_clocks_go_forward(void **state)
+{
+	uint64_t ms = kvb_now_ms(&kvb_clock_system);
+	uint64_t us = kvb_now_us();
+
+	(void)state;
+	assert_true(ms > 0 && us > 0);
+	for (int i = 0; i < 1000; i++) {
+		uint64_t m = kvb_now_ms(&kvb_clock_system), u = kvb_now_us();
+
+		assert_true(m >= ms && u >= us);
+		ms = m;
+		us = u;
+	}
+	/* 2023-11-14 .. 2128: milliseconds, not seconds or microseconds. */
+	assert_in_range(kvb_wall_ms(&kvb_clock_system), 1700000000000, 5000000000000);
+}
+
+static void a_boot_has_one_name(void **state)
+{
+	char a[37], b[37];
+
+	(void)state;
+	memset(a, 'x', sizeof a);
+	kvb_boot_id(a);
+	kvb_boot_id(b);
+	assert_string_equal(a, b);
+	assert_int_equal(strlen(a), 36);
+	for (int i = 0; i < 36; i++)
+		assert_true(isxdigit((unsigned char)a[i]) || a[i] == '-');
+}
+
+static void the_tests_clock_moves_when_told(void **state)
+{
+	struct kvb_fake_clock f;
+
+	(void)state;
+	kvb_fake_clock_init(&f, 1000);
+	assert_int_equal(kvb_now_ms(&f.clock), 1000);
+	assert_int_equal(kvb_now_ms(&f.clock), 1000);
+	kvb_fake_clock_advance(&f, 250);
+	kvb_fake_clock_advance(&f, 0);
+	assert_int_equal(kvb_now_ms(&f.clock), 1250);
+	assert_int_equal(kvb_wall_ms(&f.clock), 1250);
+}
+
+static void two_clocks_are_two(void **state)
+{
+	struct kvb_fake_clock f, g;
+
+	(void)state;
+	kvb_fake_clock_init(&f, 1);
+	kvb_fake_clock_init(&g, 2);
+	kvb_fake_clock_advance(&f, 10);
+	assert_int_equal(kvb_now_ms(&f.clock), 11);
+	assert_int_equal(kvb_now_ms(&g.clock), 2);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(system_clocks_go_forward),
+		cmocka_unit_test(a_boot_has_one_name),
+		cmocka_unit_test(the_tests_clock_moves_when_told),
+		cmocka_unit_test(two_clocks_are_two),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,276 @@
+/*
+ * test_lock.c - locks exclude, know their owner, and abort on misuse (tried in a child process).
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <kvb/clock.h>
+#include <kvb/lock.h>
+
+enum { THREADS = 4, ROUNDS = 20000 };
+
+struct shared {
+	struct kvb_mutex m;
+	struct kvb_rwlock l;
+	struct kvb_cond c;
+	long count; /* protected by m or l, as the test has it */
+	int turn;   /* protected by m */
+};
+
+static void setup(struct shared *s)
+{
+	kvb_mutex_init(&s->m);
+	kvb_rwlock_init(&s->l);
+	kvb_cond_init(&s->c);
+	s->count = 0;
+	s->turn = 0;
+}
+
+static void teardown(struct shared *s)
+{
+	kvb_cond_destroy(&s->c);
+	kvb_rwlock_destroy(&s->l);
+	kvb_mutex_destroy(&s->m);
+}
+
+static void run(void *(*fn)(void *), struct shared *s)
+{
+	pthread_t t[THREADS];
+
+	for (int i = 0; i < THREADS; i++)
+		assert_int_equal(pthread_create(&t[i], NULL, fn, s), 0);
+	for (int i = 0; i < THREADS; i++)
+		pthread_join(t[i], NULL);
+}
+
+static void *add_under_mutex(void *p)
+{
+	struct shared *s = p;
+
+	for (int i = 0; i < ROUNDS; i++) {
+		kvb_mutex_lock(&s->m);
+		s->count++;
+		kvb_mutex_unlock(&s->m);
+	}
+	return NULL;
+}
+
+static void *add_under_rwlock(void *p)
+{
+	struct shared *s = p;
+	long seen = 0;
+
+	for (int i = 0; i < ROUNDS; i++) {
+		if (i % 4 == 0) {
+			kvb_rwlock_write(&s->l);
+			s->count += 4;
+			kvb_rwlock_write_unlock(&s->l);
+		} else {
+			kvb_rwlock_read(&s->l);
+			seen |= s->count; /* a sum of fours: never with a half one in it */
+			kvb_rwlock_read_unlock(&s->l);
+		}
+	}
+	return (void *)(seen & 3);
+}
+
+static void a_mutex_excludes(void **state)
+{
+	struct shared s;
+
+	(void)state;
+	setup(&s);
+	run(add_under_mutex, &s);
+	assert_int_equal(s.count, (long)THREADS * ROUNDS);
+	teardown(&s);
+}
+
+static void a_write_lock_excludes(void **state)
+{
+	struct shared s;
+
+	(void)state;
+	setup(&s);
+	run(add_under_rwlock, &s);
+	assert_int_equal(s.count, (long)THREADS * ROUNDS);
+	teardown(&s);
+}
+
+static void *ask(void *p)
+{
+	struct shared *s = p;
+
+	return (void *)(uintptr_t)(kvb_mutex_held(&s->m) || kvb_rwlock_write_held(&s->l));
+}
+
+static void owners_are_known(void **state)
+{
+	struct shared s;
+	pthread_t t;
+	void *held;
+
+	(void)state;
+	setup(&s);
+	assert_false(kvb_mutex_held(&s.m));
+	assert_false(kvb_rwlock_write_held(&s.l));
+	kvb_mutex_lock(&s.m);
+	kvb_rwlock_write(&s.l);
+	assert_true(kvb_mutex_held(&s.m));
+	assert_true(kvb_rwlock_write_held(&s.l));
+	assert_int_equal(pthread_create(&t, NULL, ask, &s), 0);
+	pthread_join(t, &held);
+	assert_null(held); /* held, but not by the one who asked */
+	kvb_rwlock_write_unlock(&s.l);
+	kvb_mutex_unlock(&s.m);
+	assert_false(kvb_mutex_held(&s.m));
+	assert_false(kvb_rwlock_write_held(&s.l));
+	kvb_rwlock_read(&s.l);
+	assert_false(kvb_rwlock_write_held(&s.l));
+	kvb_rwlock_read_unlock(&s.l);
+	teardown(&s);
+}
+
+/* Two threads pass a turn to and fro. */
+static void *even(void *p)
+{
+	struct shared *s = p;
+
+	for (int i = 0; i < 1000; i++) {
+		kvb_mutex_lock(&s->m);
+		while (s->turn % 2 != 0)
+			kvb_cond_wait(&s->c, &s->m);
+		s->turn++;
+		kvb_cond_broadcast(&s->c);
+		kvb_mutex_unlock(&s->m);
+	}
+	return NULL;
+}
+
+static void waiting_gives_the_lock_away_and_back(void **state)
+{
+	struct shared s;
+	pthread_t t;
+
+	(void)state;
+	setup(&s);
+	assert_int_equal(pthread_create(&t, NULL, even, &s), 0);
+	for (int i = 0; i < 1000; i++) {
+		kvb_mutex_lock(&s.m);
+		while (s.turn % 2 != 1)
+			assert_true(kvb_cond_wait_ms(&s.c, &s.m, 60000));
+		assert_true(kvb_mutex_held(&s.m));
+		s.turn++;
+		kvb_cond_signal(&s.c);
+		kvb_mutex_unlock(&s.m);
+	}
+	pthread_join(t, NULL);
+	assert_int_equal(s.turn, 2000);
+	teardown(&s);
+}
+
+static void waiting_ends_in_time(void **state)
+{
+	struct shared s;
+	uint64_t begin = kvb_now_us();
+
+	(void)state;
+	setup(&s);
+	kvb_mutex_lock(&s.m);
+	while (kvb_cond_wait_ms(&s.c, &s.m, 30))
+		; /* woken for no reason */
+	assert_true(kvb_mutex_held(&s.m));
+	assert_true(kvb_now_us() - begin >= 30000);
+	(void)kvb_cond_wait_ms(&s.c, &s.m, 0);
+	kvb_mutex_unlock(&s.m);
+	teardown(&s);
+}
+
+static bool aborts(void (*fn)(struct shared *))
+{
+	pid_t pid = fork();
+	struct shared s;
+	int status;
+
+	assert_true(pid >= 0);
+	if (pid == 0) {
+		int nowhere = open("/dev/null", O_WRONLY);
+
+		signal(SIGABRT, SIG_DFL);
+		dup2(nowhere, STDERR_FILENO);
+		setup(&s);
+		fn(&s);
+		_exit(0);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	return WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT;
+}
+
+static void nothing_wrong(struct shared *s)
+{
+	kvb_mutex_lock(&s->m);
+	kvb_mutex_unlock(&s->m);
+}
+static void lock_twice(struct shared *s)
+{
+	kvb_mutex_lock(&s->m);
+	kvb_mutex_lock(&s->m);
+}
+static void unlock_free(struct shared *s) { kvb_mutex_unlock(&s->m); }
+static void *stranger(void *p)
+{
+	kvb_mutex_unlock(&((struct shared *)p)->m);
+	return NULL;
+}
+static void unlock_as_a_stranger(struct shared *s)
+{
+	pthread_t t;
+
+	kvb_mutex_lock(&s->m);
+	if (pthread_create(&t, NULL, stranger, s) == 0)
+		pthread_join(t, NULL);
+}
+static void write_twice(struct shared *s)
+{
+	kvb_rwlock_write(&s->l);
+	kvb_rwlock_write(&s->l);
+}
+static void write_unlock_free(struct shared *s) { kvb_rwlock_write_unlock(&s->l); }
+static void wait_without_lock(struct shared *s) { kvb_cond_wait(&s->c, &s->m); }
+static void timed_wait_without_lock(struct shared *s) { (void)kvb_cond_wait_ms(&s->c, &s->m, 1); }
+
+static void misuse_aborts(void **state)
+{
+	(void)state;
+	assert_false(aborts(nothing_wrong));
+	assert_true(aborts(lock_twice));
+	assert_true(aborts(unlock_free));
+	assert_true(aborts(unlock_as_a_stranger));
+	assert_true(aborts(write_twice));
+	assert_true(aborts(write_unlock_free));
+	assert_true(aborts(wait_without_lock));
+	assert_true(aborts(timed_wait_without_lock));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_mutex_excludes),
+		cmocka_unit_test(a_write_lock_excludes),
+		cmocka_unit_test(owners_are_known),
+		cmocka_unit_test(waiting_gives_the_lock_away_and_back),
+		cmocka_unit_test(waiting_ends_in_time),
+		cmocka_unit_test(misuse_aborts),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

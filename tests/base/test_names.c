@@ -1,0 +1,75 @@
+/* test_names.c - names from outside are safe in URLs, paths and logs, or refused. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <string.h>
+
+#include <kvb/limits.h>
+#include <kvb/ops.h>
+
+static bool valid(const char *s) { return kvb_name_valid(s, strlen(s)); }
+
+static void good_names(void **state)
+{
+	(void)state;
+	assert_true(valid("a"));
+	assert_true(valid("default"));
+	assert_true(valid("Qwen3-8B_tp8.v2"));
+	assert_true(valid("0"));
+	assert_true(valid("_x"));
+	assert_true(valid("a..b")); /* one path component, whatever is inside */
+	assert_true(valid("a-"));
+}
+
+static void bad_names(void **state)
+{
+	static const char *const bad[] = {
+		"", ".", "..", ".hidden", "-rf", "a/b", "../x", "a b", "a\n", "a%2f", "a\\b", "\xc3\xa4", "a:b", "a?", "a#",
+		"a\"", "a'", "a$", "a;", "a,b", "a{", "~", "a*", "a\x7f",
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
+		if (valid(bad[i]))
+			fail_msg("'%s' is accepted", bad[i]);
+	assert_false(kvb_name_valid("a\0b", 3));
+}
+
+static void every_character(void **state)
+{
+	static const char fine[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-";
+
+	(void)state;
+	for (int c = 0; c < 256; c++) {
+		const char s[2] = { 'x', (char)c };
+
+		assert_int_equal(kvb_name_valid(s, 2), c != 0 && strchr(fine, c) != NULL);
+	}
+}
+
+static void the_longest_name(void **state)
+{
+	char s[KVB_MAX_NAME + 1];
+
+	(void)state;
+	memset(s, 'n', sizeof s);
+	assert_true(kvb_name_valid(s, KVB_MAX_NAME));
+	assert_false(kvb_name_valid(s, KVB_MAX_NAME + 1));
+	assert_false(kvb_name_valid(s, SIZE_MAX));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(good_names),
+		cmocka_unit_test(bad_names),
+		cmocka_unit_test(every_character),
+		cmocka_unit_test(the_longest_name),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
