@@ -10,11 +10,13 @@
 
 void kvb_v1_write_error(struct kvb_buf *out, const struct kvb_error *err, const char *request_id)
 {
+	const char *message = err->message[0] ? err->message : kvb_status_text(err->status);
+
 	kvb_jout_begin(out);
 	kvb_jout_name(out, "error");
 	kvb_jout_open(out, '{');
 	kvb_jout_field_string(out, "code", kvb_status_name(err->status));
-	kvb_jout_field_text(out, "message", err->message[0] ? err->message : kvb_status_text(err->status));
+	kvb_jout_field_text(out, "message", message);
 	kvb_jout_name(out, "detail");
 	kvb_jout_open(out, '{');
 	if (err->field[0])
@@ -28,7 +30,7 @@ void kvb_v1_write_error(struct kvb_buf *out, const struct kvb_error *err, const 
 int kvb_v1_read_error(const struct kvb_v1_in *in, const char *text, size_t n, struct kvb_error *out)
 {
 	struct kvb_jdoc d;
-	struct kvb_jat top = kvb_jdoc_open(&d, in, text, n, KVB_JSON_ANSWER, KVB_JSON_VALUES_OBJECT, NULL);
+	struct kvb_jat top = kvb_jdoc_open(&d, in, text, n, KVB_JANSWER, KVB_JMAX_OBJECT, NULL);
 	struct kvb_jat error = kvb_jat_get(&top, "error");
 	struct kvb_jat code = kvb_jat_get(&error, "code"), message = kvb_jat_get(&error, "message"),
 		       detail = kvb_jat_get(&error, "detail");

@@ -69,7 +69,7 @@ int kvb_v1_read_finish_req(const struct kvb_v1_in *in, const char *text, size_t 
 	static const char *const fields[] = { "success", "checksums", "quiesced", NULL };
 	struct kvb_finish_req r = { .tenant = in->tenant };
 	struct kvb_jdoc d;
-	struct kvb_jat top = kvb_jdoc_open(&d, in, text, n, KVB_JSON_REQUEST, KVB_JSON_VALUES_FINISH, err);
+	struct kvb_jat top = kvb_jdoc_open(&d, in, text, n, KVB_JREQUEST, KVB_JMAX_FINISH, err);
 	struct kvb_jat success = kvb_jat_get(&top, "success"), sums = kvb_jat_get(&top, "checksums"),
 		       quiesced = kvb_jat_get(&top, "quiesced");
 
@@ -134,7 +134,7 @@ int kvb_v1_read_finish_res(const struct kvb_v1_in *in, const char *text, size_t 
 {
 	struct kvb_finish_res r;
 	struct kvb_jdoc d;
-	struct kvb_jat top = kvb_jdoc_open(&d, in, text, n, KVB_JSON_ANSWER, KVB_JSON_VALUES_OBJECT, err);
+	struct kvb_jat top = kvb_jdoc_open(&d, in, text, n, KVB_JANSWER, KVB_JMAX_OBJECT, err);
 	struct kvb_jat state = kvb_jat_get(&top, "state"), committed = kvb_jat_get(&top, "committed"),
 		       failed = kvb_jat_get(&top, "failed");
 
@@ -160,7 +160,7 @@ int kvb_v1_read_abort_req(const struct kvb_v1_in *in, const char *text, size_t n
 		text = "{}";
 		n = 2;
 	}
-	top = kvb_jdoc_open(&d, in, text, n, KVB_JSON_REQUEST, KVB_JSON_VALUES_OBJECT, err);
+	top = kvb_jdoc_open(&d, in, text, n, KVB_JREQUEST, KVB_JMAX_OBJECT, err);
 	quiesced = kvb_jat_get(&top, "quiesced");
 	kvb_jat_object(&d, &top, fields);
 	if (quiesced.v)
@@ -185,7 +185,7 @@ int kvb_v1_read_delete_req(const struct kvb_v1_in *in, const char *text, size_t 
 	static const char *const fields[] = { "keys", "keys_int", "keys_hex", NULL };
 	struct kvb_delete_req r = { .tenant = in->tenant };
 	struct kvb_jdoc d;
-	struct kvb_jat top = kvb_jdoc_open(&d, in, text, n, KVB_JSON_REQUEST, KVB_JSON_VALUES_KEYS, err);
+	struct kvb_jat top = kvb_jdoc_open(&d, in, text, n, KVB_JREQUEST, KVB_JMAX_KEYS, err);
 
 	kvb_jat_object(&d, &top, fields);
 	r.keys = kvb_jat_keys(&d, &top, &r.n_keys);
@@ -215,7 +215,7 @@ int kvb_v1_read_delete_res(const struct kvb_v1_in *in, const char *text, size_t 
 {
 	struct kvb_delete_res r;
 	struct kvb_jdoc d;
-	struct kvb_jat top = kvb_jdoc_open(&d, in, text, n, KVB_JSON_ANSWER, KVB_JSON_VALUES_OBJECT, err);
+	struct kvb_jat top = kvb_jdoc_open(&d, in, text, n, KVB_JANSWER, KVB_JMAX_OBJECT, err);
 	struct kvb_jat deleted = kvb_jat_get(&top, "deleted");
 
 	r.deleted = kvb_jat_u32(&d, &deleted, 0, UINT32_MAX);

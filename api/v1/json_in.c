@@ -101,7 +101,7 @@ static void fail_parse(struct kvb_jdoc *d, const char *text, size_t n, const jso
 /* True if jansson will find the memory for a tree of this text. */
 static bool memory_for(size_t n, size_t values)
 {
-	/* The text as strings, once in its buffer of doubling size; a node and its slot for each value. */
+	/* The text as strings, and once in a buffer of doubling size; a node and its slot per value. */
 	void *room = kvb_malloc(4 * n + 128 * values);
 
 	kvb_free(room);
@@ -143,7 +143,7 @@ struct kvb_jat kvb_jdoc_open(struct kvb_jdoc *d, const struct kvb_v1_in *in, con
 	memset(d, 0, sizeof *d);
 	d->in = in;
 	d->err = err;
-	d->lenient = dir == KVB_JSON_ANSWER;
+	d->lenient = dir == KVB_JANSWER;
 	if (n == 0)
 		d->status = kvb_fail(err, KVB_E_INVALID, NULL, "the body is empty, not a JSON object");
 	else
@@ -217,7 +217,8 @@ uint32_t kvb_jat_array(struct kvb_jdoc *d, const struct kvb_jat *at, uint32_t mi
 		return 0;
 	n = json_array_size(at->v);
 	if (n > max)
-		kvb_jdoc_fail(d, at, KVB_E_TOO_LARGE, "has %zu elements, at most %u are allowed", n, max);
+		kvb_jdoc_fail(d, at, KVB_E_TOO_LARGE, "has %zu elements, at most %u may be", n,
+			      max);
 	else if (n < min)
 		kvb_jdoc_fail(d, at, KVB_E_INVALID, "has %zu elements, at least %u are needed", n, min);
 	return kvb_jdoc_ok(d) ? (uint32_t)n : 0;

@@ -22,10 +22,10 @@
 #define KVB_JSON_DEPTH 16u /* nesting that any message may have */
 
 /* How many JSON values a document may hold, checked before any memory is spent on them. */
-#define KVB_JSON_VALUES_OBJECT 4096u
-#define KVB_JSON_VALUES_KEYS (2 * KVB_MAX_KEYS)
-#define KVB_JSON_VALUES_FINISH ((KVB_MAX_SPECS + 2) * KVB_MAX_KEYS)
-#define KVB_JSON_VALUES_ANSWER (8u * KVB_MAX_SPECS * KVB_MAX_KEYS + (4u << 20))
+#define KVB_JMAX_OBJECT 4096u
+#define KVB_JMAX_KEYS (2 * KVB_MAX_KEYS)
+#define KVB_JMAX_FINISH ((KVB_MAX_SPECS + 2) * KVB_MAX_KEYS)
+#define KVB_JMAX_ANSWER (8u * KVB_MAX_SPECS * KVB_MAX_KEYS + (4u << 20))
 
 struct kvb_jdoc {
 	const struct kvb_v1_in *in;
@@ -42,7 +42,7 @@ struct kvb_jat {
 	json_t *v; /* NULL: absent */
 };
 
-enum kvb_jdir { KVB_JSON_REQUEST, KVB_JSON_ANSWER };
+enum kvb_jdir { KVB_JREQUEST, KVB_JANSWER };
 
 /* Parses the text, which must be one JSON object. Returns the place of that object; after a failure
  * its value is NULL and everything read from it is absent, silently. Pair with kvb_jdoc_close. */
@@ -92,8 +92,8 @@ uint32_t kvb_jat_word(struct kvb_jdoc *d, const struct kvb_jat *at, const char *
 
 enum kvb_jscan { KVB_JSCAN_END, KVB_JSCAN_DEEP, KVB_JSCAN_MANY };
 /* Walks JSON text without allocating, no further than byte `n`, until deeper than KVB_JSON_DEPTH or
- * over *values values; then *values is how many it saw. `field` gets the JSON path of where it stopped (cut to fit). The text need
- * not be valid: the walk only ever goes forward. */
+ * over *values values; then *values is how many it saw. `field` gets the JSON path of where it stopped
+ * (cut to fit). The text need not be valid: the walk only ever goes forward. */
 enum kvb_jscan kvb_json_scan(const char *text, size_t n, size_t *values, char field[KVB_FIELD_MAX]);
 
 #endif

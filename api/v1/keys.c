@@ -84,7 +84,8 @@ static void refuse_twice(struct kvb_jdoc *d, const struct kvb_jat *array, const 
 		if (slots[at]) {
 			struct kvb_jat item = kvb_jat_item(array, i);
 
-			kvb_jdoc_fail(d, &item, KVB_E_INVALID, "the same key as element %u", slots[at] - 1);
+			kvb_jdoc_fail(d, &item, KVB_E_INVALID, "the same key as element %u",
+				      slots[at] - 1);
 			return;
 		}
 		slots[at] = i + 1;

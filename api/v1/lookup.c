@@ -18,7 +18,7 @@ int kvb_v1_read_match_req(const struct kvb_v1_in *in, const char *text, size_t n
 	static const char *const fields[] = { "instances", "keys", "keys_int", "keys_hex", NULL };
 	struct kvb_match_req r = { .tenant = in->tenant };
 	struct kvb_jdoc d;
-	struct kvb_jat top = kvb_jdoc_open(&d, in, text, n, KVB_JSON_REQUEST, KVB_JSON_VALUES_KEYS, err);
+	struct kvb_jat top = kvb_jdoc_open(&d, in, text, n, KVB_JREQUEST, KVB_JMAX_KEYS, err);
 	struct kvb_jat instances = kvb_jat_get(&top, "instances");
 
 	kvb_jat_object(&d, &top, fields);
@@ -57,7 +57,7 @@ int kvb_v1_read_match_res(const struct kvb_v1_in *in, const char *text, size_t n
 			  struct kvb_match_res *out, struct kvb_error *err)
 {
 	struct kvb_jdoc d;
-	struct kvb_jat top = kvb_jdoc_open(&d, in, text, n, KVB_JSON_ANSWER, KVB_JSON_VALUES_OBJECT, err);
+	struct kvb_jat top = kvb_jdoc_open(&d, in, text, n, KVB_JANSWER, KVB_JMAX_OBJECT, err);
 	struct kvb_jat results = kvb_jat_get(&top, "results");
 	uint32_t count = kvb_jat_array(&d, &results, 0, KVB_MAX_INSTANCES_PER_MATCH);
 	const char **instances = kvb_jdoc_alloc(&d, count, sizeof *instances);
@@ -85,7 +85,7 @@ int kvb_v1_read_lookup_req(const struct kvb_v1_in *in, const char *text, size_t 
 					      "specs", "lease_ms", NULL };
 	struct kvb_lookup_req r = { .tenant = in->tenant, .lease_ms = KVB_LEASE_DEFAULT };
 	struct kvb_jdoc d;
-	struct kvb_jat top = kvb_jdoc_open(&d, in, text, n, KVB_JSON_REQUEST, KVB_JSON_VALUES_KEYS, err);
+	struct kvb_jat top = kvb_jdoc_open(&d, in, text, n, KVB_JREQUEST, KVB_JMAX_KEYS, err);
 	struct kvb_jat mode = kvb_jat_get(&top, "mode"), specs = kvb_jat_get(&top, "specs"),
 		       lease = kvb_jat_get(&top, "lease_ms");
 
@@ -160,7 +160,7 @@ int kvb_v1_read_lookup_res(const struct kvb_v1_in *in, const char *text, size_t 
 {
 	struct kvb_lookup_res r = { .n_keys = 0 };
 	struct kvb_jdoc d;
-	struct kvb_jat top = kvb_jdoc_open(&d, in, text, n, KVB_JSON_ANSWER, KVB_JSON_VALUES_ANSWER, err);
+	struct kvb_jat top = kvb_jdoc_open(&d, in, text, n, KVB_JANSWER, KVB_JMAX_ANSWER, err);
 	struct kvb_jat n_keys = kvb_jat_get(&top, "n_keys"), matched = kvb_jat_get(&top, "matched"),
 		       lease = kvb_jat_get(&top, "lease_ms"), specs = kvb_jat_get(&top, "specs"),
 		       blocks = kvb_jat_get(&top, "blocks");

@@ -71,7 +71,7 @@ void kvb_jat_group(struct kvb_jdoc *d, const struct kvb_jat *at, struct kvb_grou
 	out->name = NULL;
 	if (capacity.v)
 		out->capacity = kvb_jat_size(d, &capacity, 0, UINT64_MAX);
-	out->storages = kvb_jat_names(d, &storages, 1, KVB_JSON_VALUES_OBJECT, &out->n_storages);
+	out->storages = kvb_jat_names(d, &storages, 1, KVB_JMAX_OBJECT, &out->n_storages);
 }
 
 void kvb_jout_group_fields(struct kvb_buf *b, const struct kvb_group_spec *g)
@@ -148,7 +148,7 @@ int kvb_v1_read_storage(const struct kvb_v1_in *in, const char *text, size_t n,
 					      "file_size", "unit", "enabled", NULL };
 	struct kvb_storage_spec s = { .name = NULL };
 	struct kvb_jdoc d;
-	struct kvb_jat top = kvb_jdoc_open(&d, in, text, n, KVB_JSON_REQUEST, KVB_JSON_VALUES_OBJECT, err);
+	struct kvb_jat top = kvb_jdoc_open(&d, in, text, n, KVB_JREQUEST, KVB_JMAX_OBJECT, err);
 
 	kvb_jat_object(&d, &top, fields);
 	kvb_jat_storage(&d, &top, &s);
@@ -163,7 +163,7 @@ int kvb_v1_read_group(const struct kvb_v1_in *in, const char *text, size_t n, st
 	static const char *const fields[] = { "capacity", "storages", NULL };
 	struct kvb_group_spec g = { .name = NULL };
 	struct kvb_jdoc d;
-	struct kvb_jat top = kvb_jdoc_open(&d, in, text, n, KVB_JSON_REQUEST, KVB_JSON_VALUES_OBJECT, err);
+	struct kvb_jat top = kvb_jdoc_open(&d, in, text, n, KVB_JREQUEST, KVB_JMAX_OBJECT, err);
 
 	kvb_jat_object(&d, &top, fields);
 	kvb_jat_group(&d, &top, &g);
@@ -178,7 +178,7 @@ int kvb_v1_read_instance(const struct kvb_v1_in *in, const char *text, size_t n,
 	static const char *const fields[] = { "group", "block_tokens", "specs", "extra", NULL };
 	struct kvb_instance_spec i = { .id = NULL };
 	struct kvb_jdoc d;
-	struct kvb_jat top = kvb_jdoc_open(&d, in, text, n, KVB_JSON_REQUEST, KVB_JSON_VALUES_OBJECT, err);
+	struct kvb_jat top = kvb_jdoc_open(&d, in, text, n, KVB_JREQUEST, KVB_JMAX_OBJECT, err);
 
 	kvb_jat_object(&d, &top, fields);
 	kvb_jat_instance(&d, &top, &i);

@@ -21,7 +21,7 @@ int kvb_v1_read_start_req(const struct kvb_v1_in *in, const char *text, size_t n
 					      "deadline_ms", NULL };
 	struct kvb_start_req r = { .tenant = in->tenant, .request_id = "" };
 	struct kvb_jdoc d;
-	struct kvb_jat top = kvb_jdoc_open(&d, in, text, n, KVB_JSON_REQUEST, KVB_JSON_VALUES_KEYS, err);
+	struct kvb_jat top = kvb_jdoc_open(&d, in, text, n, KVB_JREQUEST, KVB_JMAX_KEYS, err);
 	struct kvb_jat id = kvb_jat_get(&top, "request_id"), specs = kvb_jat_get(&top, "specs"),
 		       deadline = kvb_jat_get(&top, "deadline_ms");
 
@@ -137,7 +137,7 @@ int kvb_v1_read_start_res(const struct kvb_v1_in *in, const char *text, size_t n
 {
 	struct kvb_start_res r = { .session = "" };
 	struct kvb_jdoc d;
-	struct kvb_jat top = kvb_jdoc_open(&d, in, text, n, KVB_JSON_ANSWER, KVB_JSON_VALUES_ANSWER, err);
+	struct kvb_jat top = kvb_jdoc_open(&d, in, text, n, KVB_JANSWER, KVB_JMAX_ANSWER, err);
 	struct kvb_jat session = kvb_jat_get(&top, "session"), state = kvb_jat_get(&top, "state"),
 		       deadline = kvb_jat_get(&top, "deadline_ms"), n_keys = kvb_jat_get(&top, "n_keys"),
 		       specs = kvb_jat_get(&top, "specs");

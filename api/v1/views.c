@@ -166,7 +166,7 @@ int kvb_v1_read_storage_view(const struct kvb_v1_in *in, const char *text, size_
 {
 	struct kvb_storage_view v = { .problem = "" };
 	struct kvb_jdoc d;
-	struct kvb_jat top = kvb_jdoc_open(&d, in, text, n, KVB_JSON_ANSWER, KVB_JSON_VALUES_OBJECT, err);
+	struct kvb_jat top = kvb_jdoc_open(&d, in, text, n, KVB_JANSWER, KVB_JMAX_OBJECT, err);
 
 	kvb_jat_storage(&d, &top, &v.spec);
 	v.spec.name = name_of(&d, &top, "name");
@@ -181,7 +181,7 @@ int kvb_v1_read_group_view(const struct kvb_v1_in *in, const char *text, size_t 
 {
 	struct kvb_group_view v = { .blocks = 0 };
 	struct kvb_jdoc d;
-	struct kvb_jat top = kvb_jdoc_open(&d, in, text, n, KVB_JSON_ANSWER, KVB_JSON_VALUES_OBJECT, err);
+	struct kvb_jat top = kvb_jdoc_open(&d, in, text, n, KVB_JANSWER, KVB_JMAX_OBJECT, err);
 
 	kvb_jat_group(&d, &top, &v.spec);
 	v.spec.name = name_of(&d, &top, "name");
@@ -197,7 +197,7 @@ int kvb_v1_read_instance_view(const struct kvb_v1_in *in, const char *text, size
 {
 	struct kvb_instance_view v = { .blocks = 0 };
 	struct kvb_jdoc d;
-	struct kvb_jat top = kvb_jdoc_open(&d, in, text, n, KVB_JSON_ANSWER, KVB_JSON_VALUES_OBJECT, err);
+	struct kvb_jat top = kvb_jdoc_open(&d, in, text, n, KVB_JANSWER, KVB_JMAX_OBJECT, err);
 
 	kvb_jat_instance(&d, &top, &v.spec);
 	v.spec.id = name_of(&d, &top, "id");
