@@ -252,7 +252,7 @@ def rule_python(args):
 def rule_unit(args):
     """The systemd unit is one that systemd understands, and every paragraph of it is explained."""
     report = Report()
-    unit = os.path.join("deploy", "kvblockd.service")
+    unit = os.path.join("deploy", "kvblockd.service.in")
     source = tree.text(args.source, unit)
     line = 1
     for paragraph in re.split(r"(?<=\n)\n", source):

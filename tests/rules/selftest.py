@@ -27,7 +27,7 @@ CLEAN = {
     "int kvb_pool_size(void);\n\n#endif\n",
     "tests/pool/test_pool.c": "/* Tests of the pool. */\nint main(void)\n{\n\treturn 0;\n}\n",
     "tests/pool/run.sh": '#!/bin/sh\necho "$1"\n',
-    "deploy/kvblockd.service": "[Unit]\n# What it is.\nDescription=a test\n\n[Service]\n# How it starts.\n"
+    "deploy/kvblockd.service.in": "[Unit]\n# What it is.\nDescription=a test\n\n[Service]\n# How it starts.\n"
     "Type=exec\nExecStart=/usr/sbin/kvblockd\n",
 }
 
@@ -158,12 +158,12 @@ class Rules(unittest.TestCase):
         self.breaks("python", "tests/pool/x.py", "def f(:\n", "x.py:1")
 
     def test_unit_without_words(self):
-        text = CLEAN["deploy/kvblockd.service"] + "\nNoNewPrivileges=yes\n"
-        self.breaks("unit", "deploy/kvblockd.service", text, "NoNewPrivileges stands in a paragraph")
+        text = CLEAN["deploy/kvblockd.service.in"] + "\nNoNewPrivileges=yes\n"
+        self.breaks("unit", "deploy/kvblockd.service.in", text, "NoNewPrivileges stands in a paragraph")
 
     def test_unit_that_systemd_does_not_know(self):
-        text = CLEAN["deploy/kvblockd.service"] + "\n# Safe.\nNoNewPrivilegs=yes\n"
-        self.breaks("unit", "deploy/kvblockd.service", text, "NoNewPrivilegs")
+        text = CLEAN["deploy/kvblockd.service.in"] + "\n# Safe.\nNoNewPrivilegs=yes\n"
+        self.breaks("unit", "deploy/kvblockd.service.in", text, "NoNewPrivilegs")
 
     def test_code_keeps_lines(self):
         self.assertEqual(tree.code('a /* b\n c */ "d\\"/*" // e\nf'), 'a  \n ""  \nf')
