@@ -14,6 +14,7 @@
 #include <cmocka.h>
 
 #include <kvb/core.h>
+#include <kvb/lock.h>
 #include <kvb/log.h>
 #include <kvb/store.h>
 
