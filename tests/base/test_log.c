@@ -133,7 +133,7 @@ static void levels_are_kept(void **state)
 /* Everything that could begin a line of its own for some reader. */
 static const char *const breaks[] = {
 	"a\nb", "a\rb", "a\r\n2024-01-01T00:00:00.000Z error main: forged", "a\vb", "a\fb", "a\x1b[2Jb", "a\x7f",
-	"a\x01", "a\xc2\x85z" /* NEL */, "a\xc2\x9b" "31m" /* CSI */, "a\xe2\x80\xa8z" /* line separator */,
+	"a\x01", "a\xc2\x85z" /* NEL */, "a\xc2\x9b[31m" /* CSI */, "a\xe2\x80\xa8z" /* line separator */,
 	"a\xe2\x80\xa9z" /* paragraph separator */,
 };
 
