@@ -17,6 +17,8 @@
 static unsigned at, seen;
 static int with, fallocate_error;
 static char trace[256];
+static void (*before_rename)(void *ctx);
+static void *before_rename_ctx;
 
 int __real_openat(int dir, const char *name, int flags, mode_t mode);
 int __real_fallocate(int fd, int mode, off_t offset, off_t length);
@@ -41,6 +43,12 @@ void steps_fail_at(unsigned n, int error)
 }
 
 void steps_no_fallocate(int error) { fallocate_error = error; }
+
+void steps_before_rename(void (*fn)(void *ctx), void *ctx)
+{
+	before_rename = fn;
+	before_rename_ctx = ctx;
+}
 
 unsigned steps_stop(void)
 {
@@ -102,6 +110,11 @@ int __wrap_fsync(int fd)
 
 int __wrap_renameat2(int d1, const char *from, int d2, const char *to, unsigned flags)
 {
+	void (*fn)(void *ctx) = before_rename;
+
+	before_rename = NULL;
+	if (fn)
+		fn(before_rename_ctx);
 	return fails('r') ? -1 : __real_renameat2(d1, from, d2, to, flags);
 }
 

@@ -9,6 +9,8 @@
 void steps_fail_at(unsigned n, int error);
 /* Every call of fallocate fails with this from now on; 0 = none. */
 void steps_no_fallocate(int error);
+/* Called right before the next rename, once: what another process does at that moment. */
+void steps_before_rename(void (*fn)(void *ctx), void *ctx);
 /* Steps since the last steps_fail_at, which is switched off. */
 unsigned steps_stop(void);
 /* The steps since the last steps_fail_at, a letter each: o openat, a fallocate, w pwrite, s fsync of

@@ -96,13 +96,22 @@ static void interrupted_calls_are_repeated(void **state)
 {
 	struct bench *b = *state;
 
-	/* EINTR can come from reads, writes and allocation; those are repeated without a word. */
+	/* EINTR can come from writes and allocation; those are repeated without a word. */
 	for (unsigned n = 1; n < MANY; n++) {
+		char step;
+		int rc;
+
 		steps_fail_at(n, EINTR);
-		(void)scenario(b);
+		rc = scenario(b);
 		if (steps_stop() < n)
 			break;
+		step = steps_trace()[n - 1];
+		if (step == 'w' || step == 'a')
+			assert_int_equal(rc, KVB_OK);
 		all_well(b);
+		assert_int_equal(unlink(bench_path(b, "slab-00000000.kvs")), 0);
+		assert_int_equal(unlink(bench_path(b, KVB_STORAGE_MARKER)), 0);
+		assert_int_equal(unlink(bench_path(b, ".kvblock-probe")), 0);
 	}
 }
 
@@ -226,6 +235,54 @@ static void poorer_file_systems_work(void **state)
 	}
 }
 
+static void write_mine(void *b) { bench_write(b, "slab-00000000.kvs", "mine", 4); }
+
+/* Somebody puts a file under the name between our check and our rename: it stays. */
+static void a_rename_never_replaces(void **state)
+{
+	struct bench *b = *state;
+	struct kvb_storage *s = bench_open(b);
+	struct stat st;
+	unsigned at;
+
+	steps_fail_at(0, 0);
+	assert_int_equal(kvb_storage_create_file(s, 5, LENGTH, &b->err), KVB_OK);
+	at = (unsigned)(strchr(steps_trace(), 'r') - steps_trace()) + 1;
+	assert_int_equal(kvb_storage_remove_file(s, 5, &b->err), KVB_OK);
+	for (int poor = 0; poor < 2; poor++) {
+		steps_before_rename(write_mine, b);
+		/* The second time the file system cannot rename without replacing. */
+		steps_fail_at(poor ? at : 0, EINVAL);
+		assert_int_equal(kvb_storage_create_file(s, 0, LENGTH, &b->err), KVB_E_IN_USE);
+		(void)steps_stop();
+		assert_int_equal(stat(bench_path(b, "slab-00000000.kvs"), &st), 0);
+		assert_int_equal(st.st_size, 4);
+		assert_int_equal(bench_entries(b), 3); /* and nothing is left of ours */
+		assert_int_equal(unlink(bench_path(b, "slab-00000000.kvs")), 0);
+	}
+	kvb_storage_close(s);
+}
+
+/* Over quota the file system still tells of free space; we cannot have it. */
+static void over_quota_means_full(void **state)
+{
+	struct bench *b = *state;
+	struct kvb_storage *s = bench_open(b);
+	struct kvb_storage_health h;
+	unsigned n;
+
+	steps_fail_at(0, 0);
+	assert_int_equal(kvb_storage_probe(s, &h, &b->err), KVB_OK);
+	assert_true(h.free_bytes > 0);
+	n = (unsigned)(strchr(steps_trace(), 'w') - steps_trace()) + 1;
+	steps_fail_at(n, EDQUOT);
+	assert_int_equal(kvb_storage_probe(s, &h, &b->err), KVB_OK);
+	assert_int_equal(h.free_bytes, 0);
+	assert_int_equal(b->err.status, KVB_OK);
+	(void)steps_stop();
+	kvb_storage_close(s);
+}
+
 /* Durable before told: the file is synced before it gets its name, the directory after. */
 static void the_order_of_steps_is_durable(void **state)
 {
@@ -263,6 +320,8 @@ int main(void)
 		T(zeros_are_written_where_fallocate_is_missing),
 		T(allocation_errors_leave_nothing),
 		T(poorer_file_systems_work),
+		T(a_rename_never_replaces),
+		T(over_quota_means_full),
 		T(the_order_of_steps_is_durable),
 	};
 
