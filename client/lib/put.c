@@ -103,11 +103,13 @@ static int finish(struct put *p, uint32_t whole, struct kvb_error *err)
 		.quiesced = true,
 	};
 	struct kvb_finish_res done = { 0 };
-	int rc = kvb_session_finish(p->kv, &req, &done, err);
+	struct kvb_error e = { 0 };
+	int rc = kvb_session_finish(p->kv, &req, &done, &e);
 
 	if (rc == KVB_OK && done.committed != whole)
-		rc = kvb_fail(err, KVB_E_INTERNAL, NULL, "finish: %u of %u blocks were committed",
+		rc = kvb_fail(&e, KVB_E_INTERNAL, NULL, "finish: %u of %u blocks were committed",
 			      done.committed, whole);
+	*err = rc == KVB_OK ? p->t.first : e; /* single blocks that failed are told, too */
 	return rc;
 }
 
@@ -159,10 +161,10 @@ static int write_session(struct put *p, struct kvb_arena *a, struct kvb_error *e
 	kvb_transfer_run(&p->t, true, &by);
 	kvb_transfer_sync(&p->t);
 	whole = settle_pieces(p);
+	if (whole > 0)
+		return finish(p, whole, err);
 	*err = p->t.first;
-	if (whole == 0)
-		return kvb_session_abort(p->kv, p->answer.res.session, true, NULL);
-	return finish(p, whole, err);
+	return kvb_session_abort(p->kv, p->answer.res.session, true, NULL);
 }
 
 static int put_blocks(struct put *p, const char *instance, const struct kvblock_keys *keys,

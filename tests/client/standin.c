@@ -1,0 +1,584 @@
+/* standin.c - see standin.h. One thread of libmicrohttpd answers; all state is under one mutex. */
+#include "standin.h"
+
+#include <arpa/inet.h>
+#include <assert.h>
+#include <fcntl.h>
+#include <microhttpd.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <kvb/arena.h>
+#include <kvb/bytes.h>
+#include <kvb/v1_json.h>
+
+/* One request while it is answered. */
+struct exchange {
+	struct kvb_buf in, out;
+	struct kvb_arena arena;
+	struct kvb_error err;
+	const char *op;
+};
+
+static const struct kvb_secret secret = { "standin secret!" };
+
+void standin_path(const struct standin *s, uint32_t file, char out[160])
+{
+	char name[KVB_SLAB_PATH_MAX];
+
+	kvb_slab_path(file, name);
+	snprintf(out, 160, "%s/%s", s->root, name);
+}
+
+static struct standin_instance *instance_of(struct standin *s, const char *id)
+{
+	for (uint32_t i = 0; i < s->n_instances; i++)
+		if (strcmp(s->instances[i].id, id) == 0)
+			return &s->instances[i];
+	return NULL;
+}
+
+static struct standin_block *block_of(struct standin *s, const char *instance, struct kvb_key key)
+{
+	for (uint32_t i = 0; i < s->n_blocks; i++)
+		if (s->blocks[i].state != STANDIN_FREE && kvb_key_equal(s->blocks[i].key, key) &&
+		    strcmp(s->blocks[i].instance, instance) == 0)
+			return &s->blocks[i];
+	return NULL;
+}
+
+const struct kvb_location *standin_find(struct standin *s, const char *instance, uint64_t key)
+{
+	struct standin_block *b = block_of(s, instance, (struct kvb_key){ 0, key });
+
+	return b && b->state == STANDIN_COMMITTED ? b->loc : NULL;
+}
+
+/* ---- answers ------------------------------------------------------------------------------------------ */
+
+static void files(struct standin *s, struct exchange *x, struct kvb_files *out)
+{
+	out->n = STANDIN_FILES;
+	out->v = kvb_arena_calloc(&x->arena, out->n, sizeof *out->v);
+	for (uint32_t i = 0; i < out->n; i++) {
+		out->v[i].storage = "default";
+		out->v[i].type = "file";
+		kvb_uuid_to_text(s->uuid, out->v[i].uuid);
+		kvb_slab_path(i, out->v[i].path);
+		if (s->bad_path)
+			snprintf(out->v[i].path, sizeof out->v[i].path, "%s", s->bad_path);
+	}
+}
+
+static const char **spec_names(struct exchange *x, const struct standin_instance *in)
+{
+	const char **names = kvb_arena_calloc(&x->arena, in->n_specs, sizeof *names);
+
+	for (uint32_t i = 0; i < in->n_specs; i++)
+		names[i] = in->names[i];
+	return names;
+}
+
+static int match(struct standin *s, struct exchange *x, const struct kvb_v1_in *in)
+{
+	struct kvb_match_req req;
+	struct kvb_match_res res = { 0 };
+	int rc = kvb_v1_read_match_req(in, (char *)x->in.data, x->in.len, &req, &x->err);
+
+	if (rc != KVB_OK)
+		return rc;
+	res.n_instances = req.n_instances;
+	res.instances = req.instances;
+	res.matched = kvb_arena_calloc(&x->arena, req.n_instances, sizeof *res.matched);
+	for (uint32_t i = 0; i < req.n_instances; i++) {
+		if (!instance_of(s, req.instances[i]))
+			return kvb_fail(&x->err, KVB_E_NOT_FOUND, "instances[0]", "no such instance");
+		for (uint32_t k = 0; k < req.n_keys; k++) {
+			struct standin_block *b = block_of(s, req.instances[i], req.keys[k]);
+
+			if (!b || b->state != STANDIN_COMMITTED)
+				break;
+			res.matched[i]++;
+		}
+	}
+	kvb_v1_write_match_res(&x->out, &res);
+	return KVB_OK;
+}
+
+static int lookup(struct standin *s, struct exchange *x, const struct kvb_v1_in *in, const char *id)
+{
+	struct standin_instance *inst = instance_of(s, id);
+	struct kvb_lookup_req req;
+	struct kvb_lookup_res res = { 0 };
+	int rc = kvb_v1_read_lookup_req(in, (char *)x->in.data, x->in.len, &req, &x->err);
+
+	s->lookups++;
+	if (rc != KVB_OK)
+		return rc;
+	if (!inst)
+		return kvb_fail(&x->err, KVB_E_NOT_FOUND, "instance", "no such instance");
+	res.n_keys = req.n_keys;
+	res.n_specs = inst->n_specs;
+	res.specs = spec_names(x, inst);
+	res.hit = kvb_arena_calloc(&x->arena, req.n_keys, sizeof *res.hit);
+	res.loc = kvb_arena_calloc(&x->arena, (size_t)req.n_keys * res.n_specs, sizeof *res.loc);
+	res.lease_ms = req.lease_ms < s->lease_ms ? req.lease_ms : s->lease_ms;
+	files(s, x, &res.files);
+	for (uint32_t k = 0; k < req.n_keys; k++) {
+		struct standin_block *b = block_of(s, id, req.keys[k]);
+
+		if (!b || b->state != STANDIN_COMMITTED) {
+			if (req.mode == KVB_LOOKUP_PREFIX)
+				break;
+			continue;
+		}
+		res.hit[k] = true;
+		res.matched++;
+		for (uint32_t i = 0; i < res.n_specs; i++) {
+			struct kvb_location *loc = &res.loc[(size_t)k * res.n_specs + i];
+
+			*loc = b->loc[i];
+			if (s->bad_offset)
+				loc->offset = s->bad_offset;
+		}
+	}
+	kvb_v1_write_lookup_res(&x->out, &res);
+	return KVB_OK;
+}
+
+static void place(struct standin *s, struct standin_block *b, const struct standin_instance *inst)
+{
+	static uint64_t generation = 1;
+
+	for (uint32_t i = 0; i < inst->n_specs; i++) {
+		uint64_t size = inst->specs[i].size;
+
+		if (s->next_offset + size > s->file_length - STANDIN_TRAILER) {
+			s->next_file++;
+			s->next_offset = STANDIN_HEADER;
+		}
+		assert(s->next_file < STANDIN_FILES);
+		b->loc[i] = (struct kvb_location){ .file = s->next_file, .offset = s->next_offset,
+						   .length = size, .generation = generation++ };
+		if (s->bad_offset)
+			b->loc[i].offset = s->bad_offset;
+		s->next_offset += size + s->gap;
+	}
+}
+
+static uint32_t open_session(struct standin *s, const char *request_id)
+{
+	uint32_t n = s->n_sessions++;
+	struct standin_session *session = &s->sessions[n];
+
+	assert(n < STANDIN_SESSIONS);
+	session->open = true;
+	snprintf(session->id, sizeof session->id, "%032x", n + 1);
+	snprintf(session->request_id, sizeof session->request_id, "%s", request_id);
+	return n;
+}
+
+/* The session of a repeated request id, else a new one. */
+static uint32_t session_for(struct standin *s, const char *request_id, bool *repeated)
+{
+	for (uint32_t i = 0; i < s->n_sessions; i++) {
+		if (request_id[0] && strcmp(s->sessions[i].request_id, request_id) == 0) {
+			*repeated = true;
+			return i;
+		}
+	}
+	*repeated = false;
+	return open_session(s, request_id);
+}
+
+static int start(struct standin *s, struct exchange *x, const struct kvb_v1_in *in, const char *id)
+{
+	struct standin_instance *inst = instance_of(s, id);
+	struct kvb_start_req req;
+	struct kvb_start_res res = { .state = KVB_SESSION_OPEN, .deadline_ms = s->deadline_ms };
+	bool repeated;
+	uint32_t session;
+	int rc = kvb_v1_read_start_req(in, (char *)x->in.data, x->in.len, &req, &x->err);
+
+	s->starts++;
+	if (rc != KVB_OK)
+		return rc;
+	if (!inst)
+		return kvb_fail(&x->err, KVB_E_NOT_FOUND, "instance", "no such instance");
+	session = session_for(s, req.request_id, &repeated);
+	if (repeated && !s->sessions[session].open)
+		res.state = KVB_SESSION_FINISHED;
+	res.n_keys = req.n_keys;
+	res.n_specs = inst->n_specs;
+	res.specs = spec_names(x, inst);
+	res.outcome = kvb_arena_calloc(&x->arena, req.n_keys, 1);
+	res.loc = kvb_arena_calloc(&x->arena, (size_t)req.n_keys * res.n_specs, sizeof *res.loc);
+	files(s, x, &res.files);
+	for (uint32_t k = 0; k < req.n_keys; k++) {
+		struct standin_block *b = block_of(s, id, req.keys[k]);
+
+		if (!b) {
+			assert(s->n_blocks < STANDIN_BLOCKS);
+			b = &s->blocks[s->n_blocks++];
+			*b = (struct standin_block){ .state = STANDIN_WRITING, .key = req.keys[k],
+						     .session = session };
+			snprintf(b->instance, sizeof b->instance, "%.31s", id);
+			place(s, b, inst);
+		}
+		if (b->state == STANDIN_COMMITTED) {
+			res.outcome[k] = KVB_START_EXISTS;
+		} else if (b->session != session) {
+			res.outcome[k] = KVB_START_BUSY;
+		} else {
+			res.outcome[k] = KVB_START_WRITE;
+			res.n_write++;
+			memcpy(&res.loc[(size_t)k * res.n_specs], b->loc, res.n_specs * sizeof *b->loc);
+		}
+	}
+	if (res.n_write)
+		memcpy(res.session, s->sessions[session].id, sizeof res.session);
+	kvb_v1_write_start_res(&x->out, &res);
+	return KVB_OK;
+}
+
+static struct standin_session *session_of(struct standin *s, const char *id, uint32_t *number)
+{
+	for (*number = 0; *number < s->n_sessions; ++*number)
+		if (strcmp(s->sessions[*number].id, id) == 0)
+			return &s->sessions[*number];
+	return NULL;
+}
+
+static bool succeeded(const struct kvb_finish_req *req, uint32_t row)
+{
+	if (req->mask_kind == KVB_MASK_ALL)
+		return true;
+	return req->mask_kind == KVB_MASK_COUNT ? row < req->mask_count : req->mask[row];
+}
+
+static void commit(struct standin *s, const struct kvb_finish_req *req, uint32_t number,
+		   struct standin_session *session)
+{
+	uint32_t row = 0;
+
+	for (uint32_t i = 0; i < s->n_blocks; i++) {
+		struct standin_block *b = &s->blocks[i];
+		const struct standin_instance *inst = instance_of(s, b->instance);
+
+		if (b->state != STANDIN_WRITING || b->session != number)
+			continue;
+		b->state = succeeded(req, row) ? STANDIN_COMMITTED : STANDIN_FREE;
+		session->res.committed += b->state == STANDIN_COMMITTED;
+		session->res.failed += b->state == STANDIN_FREE;
+		for (uint32_t k = 0; k < inst->n_specs && req->n_checksums && !s->drop_checksums; k++) {
+			b->loc[k].has_checksum = true;
+			b->loc[k].checksum = req->checksums[row * inst->n_specs + k];
+		}
+		row++;
+	}
+}
+
+static int end(struct standin *s, struct exchange *x, const struct kvb_v1_in *in, const char *id, bool abort)
+{
+	static const bool none[STANDIN_BLOCKS];
+	struct kvb_finish_req req = { .mask_kind = KVB_MASK_BITS, .mask = none };
+	struct kvb_abort_req abort_req;
+	struct standin_session *session;
+	uint32_t number;
+	int rc;
+
+	if (abort)
+		rc = kvb_v1_read_abort_req(in, (char *)x->in.data, x->in.len, &abort_req, &x->err);
+	else
+		rc = kvb_v1_read_finish_req(in, (char *)x->in.data, x->in.len, &req, &x->err);
+	s->finishes += !abort;
+	s->aborts += abort;
+	if (!abort)
+		s->last_finish = req;
+	if (rc != KVB_OK)
+		return rc;
+	session = session_of(s, id, &number);
+	if (!session)
+		return kvb_fail(&x->err, KVB_E_NOT_FOUND, "session", "no such session");
+	if (session->open) {
+		session->res.state = abort ? KVB_SESSION_ABORTED : KVB_SESSION_FINISHED;
+		commit(s, &req, number, session);
+		session->open = false;
+	}
+	kvb_v1_write_finish_res(&x->out, &session->res);
+	return KVB_OK;
+}
+
+static int delete_blocks(struct standin *s, struct exchange *x, const struct kvb_v1_in *in, const char *id)
+{
+	struct kvb_delete_req req;
+	struct kvb_delete_res res = { 0 };
+	int rc = kvb_v1_read_delete_req(in, (char *)x->in.data, x->in.len, &req, &x->err);
+
+	for (uint32_t k = 0; rc == KVB_OK && k < req.n_keys; k++) {
+		struct standin_block *b = block_of(s, id, req.keys[k]);
+
+		if (b && b->state == STANDIN_COMMITTED) {
+			b->state = STANDIN_FREE;
+			res.deleted++;
+		}
+	}
+	kvb_v1_write_delete_res(&x->out, &res);
+	return rc;
+}
+
+/* ---- objects ------------------------------------------------------------------------------------------ */
+
+static int put_instance(struct standin *s, struct exchange *x, const struct kvb_v1_in *in, const char *id)
+{
+	struct kvb_instance_spec spec;
+	struct standin_instance *inst = instance_of(s, id);
+	int rc = kvb_v1_read_instance(in, (char *)x->in.data, x->in.len, &spec, &x->err);
+
+	if (rc != KVB_OK)
+		return rc;
+	if (inst && inst->specs[0].size != spec.specs[0].size)
+		return kvb_fail(&x->err, KVB_E_CONFLICT, "specs[0].size", "may not change");
+	if (!inst) {
+		assert(s->n_instances < 8 && spec.n_specs <= 4);
+		inst = &s->instances[s->n_instances++];
+	}
+	snprintf(inst->id, sizeof inst->id, "%.31s", id);
+	snprintf(inst->group, sizeof inst->group, "%.31s", spec.group);
+	inst->n_specs = spec.n_specs;
+	for (uint32_t i = 0; i < spec.n_specs; i++) {
+		snprintf(inst->names[i], sizeof inst->names[i], "%.15s", spec.specs[i].name);
+		inst->specs[i] = (struct kvb_spec){ inst->names[i], spec.specs[i].size };
+	}
+	kvb_buf_printf(&x->out, "{}");
+	return KVB_OK;
+}
+
+static int get_instance(struct standin *s, struct exchange *x, const char *id)
+{
+	struct standin_instance *inst = instance_of(s, id);
+	struct kvb_instance_view v = { 0 };
+
+	if (!inst)
+		return kvb_fail(&x->err, KVB_E_NOT_FOUND, "instance", "no such instance");
+	v.spec = (struct kvb_instance_spec){ .tenant = "default", .id = inst->id, .group = inst->group,
+					     .specs = inst->specs, .n_specs = inst->n_specs, .extra = "" };
+	kvb_v1_write_instance_view(&x->out, &v);
+	return KVB_OK;
+}
+
+static int get_storage(struct standin *s, struct exchange *x)
+{
+	struct kvb_storage_view v = { .healthy = true, .problem = "", .files = STANDIN_FILES };
+
+	s->storage_gets++;
+	v.spec = (struct kvb_storage_spec){ .name = "default", .type = "file",
+					    .root = s->hide_root ? "/nonexistent" : s->root,
+					    .capacity = STANDIN_FILES * s->file_length,
+					    .file_size = s->file_length, .unit = 65536, .enabled = true };
+	kvb_uuid_to_text(s->uuid, v.uuid);
+	kvb_v1_write_storage_view(&x->out, &v);
+	return KVB_OK;
+}
+
+/* ---- HTTP --------------------------------------------------------------------------------------------- */
+
+/* Splits "/v1/KIND/ID[/VERB]". */
+static bool split(const char *url, char kind[32], char id[128], char verb[32])
+{
+	verb[0] = '\0';
+	return sscanf(url, "/v1/%31[^/]/%127[^/]/%31[^/]", kind, id, verb) >= 2;
+}
+
+static int dispatch(struct standin *s, struct exchange *x, const char *method, const char *url)
+{
+	const struct kvb_v1_in in = { .arena = &x->arena, .secret = &secret, .tenant = "default" };
+	char kind[32], id[128], verb[32];
+
+	x->op = "other";
+	if (strcmp(url, "/v1/match") == 0)
+		return x->op = "match", match(s, x, &in);
+	if (strcmp(url, "/readyz") == 0 || strcmp(url, "/v1/stats") == 0)
+		return kvb_buf_printf(&x->out, "{\"state\":\"ready\"}"), KVB_OK;
+	if (!split(url, kind, id, verb))
+		return kvb_fail(&x->err, KVB_E_NOT_FOUND, NULL, "no such path");
+	x->op = verb;
+	if (strcmp(verb, "lookup") == 0)
+		return x->op = "lookup", lookup(s, x, &in, id);
+	if (strcmp(verb, "start") == 0)
+		return x->op = "start", start(s, x, &in, id);
+	if (strcmp(verb, "delete") == 0)
+		return x->op = "delete", delete_blocks(s, x, &in, id);
+	if (strcmp(verb, "finish") == 0)
+		return x->op = "finish", end(s, x, &in, id, false);
+	if (strcmp(verb, "abort") == 0)
+		return x->op = "abort", end(s, x, &in, id, true);
+	x->op = "object";
+	if (strcmp(kind, "storages") == 0 && strcmp(method, "GET") == 0)
+		return get_storage(s, x);
+	if (strcmp(kind, "instances") == 0 && strcmp(method, "PUT") == 0)
+		return put_instance(s, x, &in, id);
+	if (strcmp(kind, "instances") == 0 && strcmp(method, "GET") == 0)
+		return get_instance(s, x, id);
+	return kvb_fail(&x->err, KVB_E_NOT_FOUND, "name", "no such object");
+}
+
+/* Which operation a URL is, for the fail knob. */
+static bool is_op(const char *url, const char *op)
+{
+	const char *last = strrchr(url, '/');
+
+	return strcmp(op, "*") == 0 || (last && strcmp(last + 1, op) == 0);
+}
+
+static int answer(struct standin *s, struct exchange *x, const char *method, const char *url, bool *cut)
+{
+	bool fails = s->fail_count > 0 && s->fail_op && is_op(url, s->fail_op);
+
+	*cut = false;
+	if (fails) {
+		s->fail_count--;
+		*cut = s->fail_status == KVB_OK;
+		if (!*cut)
+			return kvb_fail(&x->err, s->fail_status, "knob", "told to fail");
+	}
+	return dispatch(s, x, method, url);
+}
+
+static enum MHD_Result on_request(void *ctx, struct MHD_Connection *c, const char *url, const char *method,
+				  const char *version, const char *data, size_t *size, void **state)
+{
+	struct standin *s = ctx;
+	struct exchange *x = *state;
+	struct MHD_Response *r;
+	enum MHD_Result result;
+	bool cut;
+	int rc;
+
+	(void)version;
+	if (!x) {
+		*state = calloc(1, sizeof *x);
+		return *state ? MHD_YES : MHD_NO;
+	}
+	if (*size) {
+		kvb_put_bytes(&x->in, data, *size);
+		*size = 0;
+		return MHD_YES;
+	}
+	kvb_arena_init(&x->arena);
+	pthread_mutex_lock(&s->lock);
+	rc = answer(s, x, method, url, &cut);
+	pthread_mutex_unlock(&s->lock);
+	if (cut)
+		return MHD_NO;
+	if (rc != KVB_OK) {
+		kvb_buf_clear(&x->out);
+		kvb_v1_write_error(&x->out, &x->err, "r1");
+	}
+	r = MHD_create_response_from_buffer(x->out.len, x->out.data ? (void *)x->out.data : "",
+					    MHD_RESPMEM_MUST_COPY);
+	result = MHD_queue_response(c, (unsigned)kvb_status_http(rc), r);
+	MHD_destroy_response(r);
+	return result;
+}
+
+static void on_completed(void *ctx, struct MHD_Connection *c, void **state, enum MHD_RequestTerminationCode t)
+{
+	struct exchange *x = *state;
+
+	(void)ctx;
+	(void)c;
+	(void)t;
+	if (!x)
+		return;
+	kvb_buf_destroy(&x->in);
+	kvb_buf_destroy(&x->out);
+	kvb_arena_destroy(&x->arena);
+	free(x);
+	*state = NULL;
+}
+
+/* ---- files and life ------------------------------------------------------------------------------------- */
+
+static void write_superblock(const struct standin *s, const char *path, uint32_t file, uint64_t length)
+{
+	struct kvb_superblock sb = { .file = file, .length = length, .unit = 65536,
+				     .header = STANDIN_HEADER, .trailer = STANDIN_TRAILER, .created_ms = 1 };
+	uint8_t raw[KVB_SUPERBLOCK_SIZE];
+	int fd = open(path, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0600);
+
+	memcpy(sb.uuid, s->uuid, 16);
+	kvb_superblock_encode(&sb, raw);
+	assert(fd >= 0);
+	assert(pwrite(fd, raw, sizeof raw, 0) == (ssize_t)sizeof raw);
+	assert(length == 0 || ftruncate(fd, (off_t)length) == 0);
+	close(fd);
+}
+
+static void make_files(struct standin *s)
+{
+	char path[160];
+
+	snprintf(s->root, sizeof s->root, "/tmp/kvb-client-XXXXXX");
+	assert(mkdtemp(s->root));
+	kvb_random(s->uuid, sizeof s->uuid);
+	snprintf(path, sizeof path, "%s/%s", s->root, KVB_STORAGE_MARKER);
+	write_superblock(s, path, KVB_NO_FILE, 0);
+	s->file_length = 4u << 20;
+	for (uint32_t i = 0; i < STANDIN_FILES; i++) {
+		standin_path(s, i, path);
+		write_superblock(s, path, i, s->file_length);
+	}
+}
+
+static void listen_on(struct standin *s)
+{
+	struct sockaddr_in at = { .sin_family = AF_INET };
+
+	at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	pthread_mutex_init(&s->lock, NULL);
+	s->daemon = MHD_start_daemon(MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_EPOLL, 0, NULL, NULL, on_request,
+				     s, MHD_OPTION_SOCK_ADDR, &at, MHD_OPTION_NOTIFY_COMPLETED, on_completed,
+				     NULL, MHD_OPTION_CONNECTION_LIMIT, 256u, MHD_OPTION_END);
+	assert(s->daemon);
+	s->port = MHD_get_daemon_info(s->daemon, MHD_DAEMON_INFO_BIND_PORT)->port;
+	snprintf(s->url, sizeof s->url, "http://127.0.0.1:%u", s->port);
+}
+
+void standin_start(struct standin *s)
+{
+	memset(s, 0, sizeof *s);
+	s->blocks = calloc(STANDIN_BLOCKS, sizeof *s->blocks);
+	s->sessions = calloc(STANDIN_SESSIONS, sizeof *s->sessions);
+	assert(s->blocks && s->sessions);
+	s->lease_ms = 10000;
+	s->deadline_ms = 30000;
+	s->next_offset = STANDIN_HEADER;
+	make_files(s);
+	listen_on(s);
+}
+
+void standin_start_failing(struct standin *s, int status)
+{
+	memset(s, 0, sizeof *s);
+	s->fail_op = "*";
+	s->fail_status = status;
+	s->fail_count = UINT32_MAX;
+	listen_on(s);
+}
+
+void standin_stop(struct standin *s)
+{
+	char command[192];
+
+	MHD_stop_daemon(s->daemon);
+	pthread_mutex_destroy(&s->lock);
+	free(s->blocks);
+	free(s->sessions);
+	if (s->root[0]) {
+		snprintf(command, sizeof command, "rm -rf '%s' '%s.away'", s->root, s->root);
+		assert(system(command) == 0);
+	}
+}

@@ -1,0 +1,329 @@
+/* test_calls.c - options, failover, retries, idempotence, errors as they reach the caller. */
+#include "fixture.h"
+
+#include <arpa/inet.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+static int open_with(const struct kvblock_options *o, struct kvblock_error *err)
+{
+	struct kvblock *kv = NULL;
+	int rc = kvblock_open(o, &kv, err);
+
+	kvblock_close(kv);
+	return rc;
+}
+
+static void options_are_checked(void **state)
+{
+	const char *url = "ftp://x", *empty = "";
+	struct kvblock_options o;
+	struct kvblock_error err;
+
+	(void)state;
+	kvblock_options_init(&o);
+	assert_int_equal(open_with(&o, &err), KVBLOCK_OK);
+	o.size = 8;
+	assert_int_equal(open_with(&o, &err), KVBLOCK_E_INVALID);
+	kvblock_options_init(&o);
+	o.urls = &url;
+	o.n_urls = 1;
+	assert_int_equal(open_with(&o, &err), KVBLOCK_E_INVALID);
+	assert_string_equal(err.field, "urls");
+	kvblock_options_init(&o);
+	o.mounts = &empty;
+	o.n_mounts = 1;
+	assert_int_equal(open_with(&o, &err), KVBLOCK_E_INVALID);
+	assert_string_equal(err.field, "mounts");
+	kvblock_options_init(&o);
+	o.engine = "warp";
+	assert_int_equal(open_with(&o, &err), KVBLOCK_E_INVALID);
+	assert_string_equal(err.field, "engine");
+	kvblock_options_init(&o);
+	o.token = "two\r\nlines";
+	assert_int_equal(open_with(&o, &err), KVBLOCK_E_INVALID);
+	kvblock_options_init(&o);
+	o.timeout_ms = 0;
+	assert_int_equal(open_with(&o, &err), KVBLOCK_E_INVALID);
+	assert_string_equal(err.field, "timeout_ms");
+	kvblock_close(NULL);
+	kvblock_free(NULL);
+}
+
+static void names_are_checked_before_they_stand_in_a_path(void **state)
+{
+	static const char *const bad[] = { "", "a/b", "..", "a b", "-x", "a?b", NULL };
+	struct fixture *f = *state;
+	struct kvblock_error err;
+	struct set b;
+
+	set_init(&b, 1, 1);
+	for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+		assert_int_equal(kvblock_lookup(f->kv, bad[i], &b.keys, NULL, NULL, &err), KVBLOCK_E_INVALID);
+		assert_string_equal(err.field, "instance");
+		assert_int_equal(kvblock_delete(f->kv, bad[i], &b.keys, NULL, &err), KVBLOCK_E_INVALID);
+		assert_int_equal(kvblock_instance_delete(f->kv, bad[i], &err), KVBLOCK_E_INVALID);
+		assert_int_equal(kvblock_group_get(f->kv, bad[i], NULL, &err), KVBLOCK_E_INVALID);
+	}
+	assert_int_equal(kvblock_finish(f->kv, "../x", NULL, NULL, &err), KVBLOCK_E_INVALID);
+	assert_string_equal(err.field, "session");
+	set_free(&b);
+}
+
+/* A port where nobody listens. */
+static uint16_t closed_port(void)
+{
+	struct sockaddr_in at = { .sin_family = AF_INET };
+	socklen_t n = sizeof at;
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	assert_int_equal(bind(fd, (struct sockaddr *)&at, sizeof at), 0);
+	assert_int_equal(getsockname(fd, (struct sockaddr *)&at, &n), 0);
+	close(fd);
+	return ntohs(at.sin_port);
+}
+
+static void the_next_manager_is_tried(void **state)
+{
+	struct fixture *f = *state;
+	struct standin standby;
+	char dead[64];
+
+	standin_start_failing(&standby, KVB_E_NOT_OWNER);
+	snprintf(dead, sizeof dead, "http://127.0.0.1:%u/", closed_port());
+	f->urls[0] = dead;
+	f->urls[1] = standby.url;
+	f->urls[2] = f->s.url;
+	f->o.n_urls = 3;
+	f->o.rounds = 1; /* one round over all three is enough */
+	fixture_reopen(f, NULL, NULL);
+	put_all(f, 1, 2);
+	assert_int_equal(f->kv->current, 2); /* remembered */
+	standin_stop(&standby);
+	put_all(f, 3, 2);
+}
+
+static void nobody_answers(void **state)
+{
+	struct fixture *f = *state;
+	struct kvblock_error err;
+	struct set b;
+	char dead[64];
+
+	snprintf(dead, sizeof dead, "http://127.0.0.1:%u", closed_port());
+	f->urls[0] = dead;
+	f->o.rounds = 2;
+	fixture_reopen(f, NULL, NULL);
+	set_init(&b, 1, 2);
+	assert_int_equal(set_get(f, &b, KVBLOCK_PREFIX), KVBLOCK_E_NETWORK);
+	assert_int_equal(b.blocks[1].result, KVBLOCK_MISS);
+	assert_int_equal(set_put(f, &b), KVBLOCK_E_NETWORK);
+	assert_int_equal(b.blocks[1].result, KVBLOCK_FAILED);
+	assert_int_equal(b.blocks[1].why, KVBLOCK_E_NETWORK);
+	assert_int_equal(kvblock_ready(f->kv, &err), KVBLOCK_E_NETWORK);
+	assert_non_null(strstr(err.message, dead));
+	set_free(&b);
+}
+
+/* A manager that accepts and says nothing: the call ends by its own timeout. */
+static void a_silent_manager_is_not_waited_for(void **state)
+{
+	struct fixture *f = *state;
+	struct sockaddr_in at = { .sin_family = AF_INET };
+	socklen_t n = sizeof at;
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	char url[64];
+
+	at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	assert_int_equal(bind(fd, (struct sockaddr *)&at, sizeof at), 0);
+	assert_int_equal(listen(fd, 8), 0);
+	assert_int_equal(getsockname(fd, (struct sockaddr *)&at, &n), 0);
+	snprintf(url, sizeof url, "http://127.0.0.1:%u", ntohs(at.sin_port));
+	f->urls[0] = url;
+	f->o.timeout_ms = 200;
+	fixture_reopen(f, NULL, NULL);
+	assert_int_equal(kvblock_ready(f->kv, NULL), KVBLOCK_E_TIMEOUT);
+	/* with a second manager there is time left for it */
+	f->urls[1] = f->s.url;
+	f->o.n_urls = 2;
+	f->o.timeout_ms = 2000;
+	fixture_reopen(f, NULL, NULL);
+	assert_int_equal(kvblock_ready(f->kv, NULL), KVBLOCK_OK);
+	close(fd);
+}
+
+static void passing_failures_are_retried(void **state)
+{
+	static const int passing[] = { KVB_E_NOT_READY, KVB_E_NOT_OWNER, KVB_E_UNKNOWN_OUTCOME, KVB_OK };
+	static const char *const ops[] = { "start", "finish", "lookup" };
+	struct fixture *f = *state;
+	uint64_t key = 1;
+
+	for (size_t i = 0; i < sizeof passing / sizeof passing[0]; i++) {
+		for (size_t k = 0; k < 3; k++) {
+			struct set b;
+
+			f->s.fail_op = ops[k];
+			f->s.fail_status = passing[i];
+			f->s.fail_count = 2;
+			set_init(&b, key++, 1);
+			assert_int_equal(set_put(f, &b), KVBLOCK_OK);
+			assert_int_equal(b.blocks[0].result, KVBLOCK_WRITTEN);
+			assert_int_equal(set_get(f, &b, KVBLOCK_PREFIX), KVBLOCK_OK);
+			assert_int_equal(b.blocks[0].result, KVBLOCK_HIT);
+			assert_int_equal(f->s.fail_count, 0);
+			set_free(&b);
+		}
+	}
+}
+
+/* The answer to start was lost after the manager had opened the session. */
+static void a_repeated_start_finds_its_session(void **state)
+{
+	struct fixture *f = *state;
+	struct set b;
+
+	f->s.fail_op = "start";
+	f->s.fail_status = KVB_OK;
+	f->s.fail_count = 1;
+	set_init(&b, 1, 3);
+	assert_int_equal(set_put(f, &b), KVBLOCK_OK);
+	assert_int_equal(b.io.done, 3); /* not busy by its own first try */
+	assert_int_equal(f->s.n_sessions, 1);
+	assert_int_equal(f->s.starts, 2);
+	set_free(&b);
+}
+
+static void lasting_refusals_are_told_at_once(void **state)
+{
+	struct fixture *f = *state;
+	struct set b;
+
+	f->s.fail_op = "start";
+	f->s.fail_status = KVB_E_NO_SPACE;
+	f->s.fail_count = 5;
+	set_init(&b, 1, 1);
+	assert_int_equal(set_put(f, &b), KVBLOCK_E_NO_SPACE);
+	assert_int_equal(f->s.fail_count, 4);
+	assert_int_equal(b.err.code, KVBLOCK_E_NO_SPACE);
+	assert_string_equal(b.err.message, "told to fail");
+	assert_string_equal(b.err.field, "knob");
+	f->s.fail_op = "finish";
+	f->s.fail_status = KVB_E_SESSION_EXPIRED;
+	f->s.fail_count = 1;
+	assert_int_equal(set_put(f, &b), KVBLOCK_E_SESSION_EXPIRED);
+	assert_int_equal(b.blocks[0].result, KVBLOCK_FAILED);
+	assert_int_equal(b.blocks[0].why, KVBLOCK_E_SESSION_EXPIRED);
+	set_free(&b);
+}
+
+static void an_id_that_is_over_starts_nothing(void **state)
+{
+	struct fixture *f = *state;
+	const struct kvblock_session *s;
+	struct kvblock_finished done;
+	struct kvblock_error err;
+	struct set b;
+
+	set_init(&b, 1, 2);
+	assert_int_equal(kvblock_start(f->kv, "m", &b.keys, NULL, "again", &s, &err), KVBLOCK_OK);
+	assert_int_equal(s->n_write, 2);
+	assert_int_equal(s->outcome[0], KVBLOCK_START_WRITE);
+	assert_int_equal(kvblock_finish(f->kv, s->id, NULL, &done, &err), KVBLOCK_OK);
+	assert_int_equal(done.committed, 2);
+	assert_int_equal(kvblock_finish(f->kv, s->id, NULL, &done, &err), KVBLOCK_OK);
+	assert_int_equal(done.committed, 2);
+	kvblock_free(s);
+	assert_int_equal(kvblock_start(f->kv, "m", &b.keys, NULL, "again", &s, &err), KVBLOCK_E_SESSION_ENDED);
+	set_free(&b);
+}
+
+static void unknown_things_are_not_found(void **state)
+{
+	struct fixture *f = *state;
+	const struct kvblock_instance_info *info;
+	const char *const unknown = "unknown";
+	struct kvblock_error err;
+	uint32_t matched;
+	struct set b;
+
+	set_init(&b, 1, 1);
+	assert_int_equal(kvblock_get(f->kv, "unknown", &b.keys, NULL, b.blocks, NULL, &err), KVBLOCK_E_NOT_FOUND);
+	assert_string_equal(err.field, "instance");
+	assert_int_equal(kvblock_match(f->kv, &unknown, 1, &b.keys, &matched, &err), KVBLOCK_E_NOT_FOUND);
+	assert_int_equal(kvblock_match(f->kv, &unknown, 0, &b.keys, &matched, &err), KVBLOCK_E_INVALID);
+	assert_int_equal(kvblock_instance_get(f->kv, "unknown", &info, &err), KVBLOCK_E_NOT_FOUND);
+	assert_int_equal(kvblock_instance_delete(f->kv, "unknown", &err), KVBLOCK_OK);
+	assert_int_equal(kvblock_instance_get(f->kv, "m", &info, &err), KVBLOCK_OK);
+	assert_string_equal(info->spec.id, "m");
+	assert_string_equal(info->spec.group, "g");
+	assert_int_equal(info->spec.specs[0].size, FIX_BYTES);
+	kvblock_free(info);
+	set_free(&b);
+}
+
+static void on_call(void *ctx, const char *op, uint64_t us, int status)
+{
+	char *log = ctx;
+
+	(void)us;
+	assert_int_equal(status, KVBLOCK_OK);
+	strcat(strcat(log, op), " ");
+}
+
+static void every_call_is_reported(void **state)
+{
+	struct fixture *f = *state;
+	char log[256] = "";
+	struct set b;
+
+	f->o.on_call = on_call;
+	f->o.on_call_ctx = log;
+	fixture_reopen(f, NULL, NULL);
+	put_all(f, 1, 1);
+	set_init(&b, 1, 1);
+	assert_int_equal(set_get(f, &b, KVBLOCK_PREFIX), KVBLOCK_OK);
+	assert_string_equal(log, "start storage_get finish lookup ");
+	set_free(&b);
+}
+
+static void texts_are_handed_on(void **state)
+{
+	struct fixture *f = *state;
+	struct kvblock_error err;
+	const char *json;
+
+	assert_int_equal(kvblock_stats(f->kv, &json, &err), KVBLOCK_OK);
+	assert_string_equal(json, "{\"state\":\"ready\"}");
+	kvblock_free(json);
+	assert_int_equal(err.code, KVBLOCK_OK);
+	assert_string_equal(kvblock_code(KVBLOCK_E_NO_SPACE), "no_space");
+	assert_true(strlen(kvblock_text(KVBLOCK_E_TIMEOUT)) > 0);
+	assert_string_equal(kvblock_version(), KVBLOCK_VERSION);
+	assert_int_equal(kvblock_checksum("abc", 3), kvb_checksum("abc", 3));
+}
+
+int main(void)
+{
+#define T(fn) cmocka_unit_test_setup_teardown(fn, fixture_setup, fixture_teardown)
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(options_are_checked),
+		T(names_are_checked_before_they_stand_in_a_path),
+		T(the_next_manager_is_tried),
+		T(nobody_answers),
+		T(a_silent_manager_is_not_waited_for),
+		T(passing_failures_are_retried),
+		T(a_repeated_start_finds_its_session),
+		T(lasting_refusals_are_told_at_once),
+		T(an_id_that_is_over_starts_nothing),
+		T(unknown_things_are_not_found),
+		T(every_call_is_reported),
+		T(texts_are_handed_on),
+	};
+#undef T
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

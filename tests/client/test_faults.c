@@ -1,0 +1,465 @@
+/*
+ * test_faults.c - right bytes or a miss: damaged bytes, swapped slots, short files, storages that go
+ * away, leases and deadlines that run out, managers that tell nonsense. Never wrong bytes, never a hang.
+ */
+#include "fixture.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* ---- damage on the storage ------------------------------------------------------------------------------ */
+
+static int open_slab(struct fixture *f, const struct kvb_location *loc)
+{
+	char path[160];
+	int fd;
+
+	standin_path(&f->s, loc->file, path);
+	fd = open(path, O_RDWR | O_CLOEXEC);
+	assert_true(fd >= 0);
+	return fd;
+}
+
+static void flip(struct fixture *f, uint64_t key, uint64_t at)
+{
+	const struct kvb_location *loc = standin_find(&f->s, "m", key);
+	int fd = open_slab(f, loc);
+	uint8_t byte;
+
+	assert_int_equal(pread(fd, &byte, 1, (off_t)(loc->offset + at)), 1);
+	byte ^= 1;
+	assert_int_equal(pwrite(fd, &byte, 1, (off_t)(loc->offset + at)), 1);
+	close(fd);
+}
+
+static void a_flipped_byte_is_a_mismatch(void **state)
+{
+	struct fixture *f = *state;
+	struct set b;
+
+	put_all(f, 1, 3);
+	flip(f, 2, FIX_BYTES - 1);
+	set_init(&b, 1, 3);
+	assert_int_equal(set_get(f, &b, KVBLOCK_PREFIX), KVBLOCK_OK);
+	assert_int_equal(b.blocks[0].result, KVBLOCK_HIT);
+	assert_int_equal(b.blocks[1].result, KVBLOCK_MISMATCH);
+	assert_int_equal(b.blocks[2].result, KVBLOCK_HIT);
+	assert_int_equal(b.io.mismatches, 1);
+	assert_int_equal(b.io.done, 2);
+	assert_int_equal(f->mismatches, 1);
+	assert_int_equal(f->last.key, 1);
+	assert_int_equal(f->last.offset, standin_find(&f->s, "m", 2)->offset);
+	set_free(&b);
+}
+
+static void swapped_slots_are_mismatches(void **state)
+{
+	struct fixture *f = *state;
+	const struct kvb_location *one, *two;
+	uint8_t a[FIX_BYTES], z[FIX_BYTES];
+	struct set b;
+	int fd;
+
+	put_all(f, 1, 2);
+	one = standin_find(&f->s, "m", 1);
+	two = standin_find(&f->s, "m", 2);
+	fd = open_slab(f, one);
+	assert_int_equal(pread(fd, a, sizeof a, (off_t)one->offset), sizeof a);
+	assert_int_equal(pread(fd, z, sizeof z, (off_t)two->offset), sizeof z);
+	assert_int_equal(pwrite(fd, z, sizeof z, (off_t)one->offset), sizeof z);
+	assert_int_equal(pwrite(fd, a, sizeof a, (off_t)two->offset), sizeof a);
+	close(fd);
+	set_init(&b, 1, 2);
+	assert_int_equal(set_get(f, &b, KVBLOCK_PREFIX), KVBLOCK_OK);
+	assert_int_equal(b.io.mismatches, 2);
+	set_free(&b);
+}
+
+static void verification_can_be_switched_off(void **state)
+{
+	struct fixture *f = *state;
+	struct set b;
+
+	put_all(f, 1, 1);
+	flip(f, 1, 0);
+	f->o.verify = false;
+	fixture_reopen(f, NULL, NULL);
+	set_init(&b, 1, 1);
+	assert_int_equal(set_get(f, &b, KVBLOCK_PREFIX), KVBLOCK_OK);
+	assert_int_equal(b.blocks[0].result, KVBLOCK_HIT); /* as asked for */
+	set_free(&b);
+}
+
+static void a_truncated_file_is_a_miss(void **state)
+{
+	struct fixture *f = *state;
+	char path[160];
+	struct set b;
+
+	put_all(f, 1, 4);
+	set_init(&b, 1, 4);
+	assert_int_equal(set_get(f, &b, KVBLOCK_PREFIX), KVBLOCK_OK); /* the file is open now */
+	standin_path(&f->s, 0, path);
+	assert_int_equal(truncate(path, STANDIN_HEADER + 2 * FIX_BYTES + 100), 0);
+	assert_int_equal(set_get(f, &b, KVBLOCK_PREFIX), KVBLOCK_OK);
+	assert_int_equal(b.blocks[1].result, KVBLOCK_HIT);
+	assert_int_equal(b.blocks[2].result, KVBLOCK_MISS);
+	assert_int_equal(b.blocks[3].result, KVBLOCK_MISS);
+	/* it was forgotten: the next call proves it anew and finds it too short */
+	assert_int_equal(set_get(f, &b, KVBLOCK_PREFIX), KVBLOCK_OK);
+	assert_int_equal(b.blocks[0].result, KVBLOCK_ERROR);
+	assert_int_equal(b.blocks[0].why, KVBLOCK_E_CORRUPT);
+	assert_int_equal(f->mismatches, 0);
+	set_free(&b);
+}
+
+static void a_vanished_root_is_an_error_of_the_blocks(void **state)
+{
+	struct fixture *f = *state;
+	char away[80], path[160];
+	struct set b;
+
+	put_all(f, 1, 2);
+	snprintf(away, sizeof away, "%s.away", f->s.root);
+	assert_int_equal(rename(f->s.root, away), 0);
+	fixture_reopen(f, NULL, NULL);
+	set_init(&b, 1, 2);
+	assert_int_equal(set_get(f, &b, KVBLOCK_PREFIX), KVBLOCK_OK);
+	assert_int_equal(b.io.matched, 2);
+	assert_int_equal(b.io.failed, 2);
+	assert_int_equal(b.blocks[0].why, KVBLOCK_E_UNAVAILABLE);
+	set_free(&b);
+	set_init(&b, 10, 2);
+	assert_int_equal(set_put(f, &b), KVBLOCK_OK);
+	assert_int_equal(b.io.failed, 2);
+	assert_int_equal(b.err.code, KVBLOCK_E_UNAVAILABLE);
+	assert_int_equal(f->s.aborts, 1); /* the slots go back at once */
+	/* it comes back by itself */
+	assert_int_equal(rename(away, f->s.root), 0);
+	assert_int_equal(set_put(f, &b), KVBLOCK_OK);
+	assert_int_equal(b.io.done, 2);
+	/* files that vanish while they are open for writing are not written to */
+	standin_path(&f->s, 0, path);
+	assert_int_equal(unlink(path), 0);
+	set_free(&b);
+	set_init(&b, 20, 1);
+	assert_int_equal(set_put(f, &b), KVBLOCK_OK);
+	assert_int_equal(b.blocks[0].result, KVBLOCK_FAILED);
+	set_free(&b);
+}
+
+static void the_wrong_mount_is_not_used(void **state)
+{
+	struct fixture *f = *state;
+	struct standin other;
+	const char *mount;
+	struct set b;
+
+	put_all(f, 1, 1);
+	standin_start(&other);
+	mount = other.root;
+	f->o.mounts = &mount;
+	f->o.n_mounts = 1;
+	f->s.storage_gets = 0;
+	fixture_reopen(f, NULL, NULL);
+	set_init(&b, 1, 1);
+	assert_int_equal(set_get(f, &b, KVBLOCK_PREFIX), KVBLOCK_OK);
+	assert_int_equal(b.blocks[0].result, KVBLOCK_ERROR);
+	assert_int_equal(b.blocks[0].why, KVBLOCK_E_FOREIGN);
+	assert_int_equal(f->s.storage_gets, 0); /* mounts are named: the manager's root is not tried */
+	mount = f->s.root;
+	fixture_reopen(f, NULL, NULL);
+	f->s.hide_root = true; /* named mounts need no root from the manager */
+	assert_int_equal(set_get(f, &b, KVBLOCK_PREFIX), KVBLOCK_OK);
+	assert_int_equal(b.blocks[0].result, KVBLOCK_HIT);
+	set_free(&b);
+	standin_stop(&other);
+}
+
+static void mounts_are_found_for_people(void **state)
+{
+	struct fixture *f = *state;
+	struct kvblock_error err;
+	const char *path;
+
+	assert_int_equal(kvblock_mount_find(f->kv, "default", &path, &err), KVBLOCK_OK);
+	assert_string_equal(path, f->s.root);
+	kvblock_free(path);
+	f->s.hide_root = true;
+	fixture_reopen(f, NULL, NULL);
+	assert_int_equal(kvblock_mount_find(f->kv, "default", &path, &err), KVBLOCK_E_UNAVAILABLE);
+	assert_int_equal(kvblock_mount_find(f->kv, "../x", &path, &err), KVBLOCK_E_INVALID);
+}
+
+/* ---- leases --------------------------------------------------------------------------------------------- */
+
+/* A clock that stands until the data path reads, and an engine that turns it. */
+static struct kvb_fake_clock fake;
+static uint64_t read_takes_ms;
+static uint64_t write_takes_ms;
+
+static void slow_read(struct kvb_engine *e, struct kvb_io_run *runs, uint32_t n, const struct kvb_deadline *by)
+{
+	for (uint32_t i = 0; i < n; i++) {
+		bool submitted = !kvb_deadline_passed(by);
+
+		kvb_fake_clock_advance(&fake, submitted ? read_takes_ms : 0);
+		if (submitted) {
+			struct kvb_deadline open = { by->clock, UINT64_MAX };
+
+			kvb_engine_posix.read(e, &runs[i], 1, &open);
+		} else {
+			runs[i].status = KVB_E_TIMEOUT;
+		}
+	}
+}
+
+static void slow_write(struct kvb_engine *e, struct kvb_io_run *runs, uint32_t n, const struct kvb_deadline *by)
+{
+	for (uint32_t i = 0; i < n; i++) {
+		kvb_engine_posix.write(e, &runs[i], 1, by);
+		kvb_fake_clock_advance(&fake, write_takes_ms);
+	}
+}
+
+static struct kvb_engine_ops slow;
+
+static int slow_create(struct kvb_engine **out, struct kvb_error *err)
+{
+	int rc = kvb_engine_posix.create(out, err);
+
+	if (rc == KVB_OK)
+		(*out)->ops = &slow;
+	return rc;
+}
+
+static void use_slow_engine(struct fixture *f)
+{
+	slow = kvb_engine_posix;
+	slow.create = slow_create;
+	slow.read = slow_read;
+	slow.write = slow_write;
+	read_takes_ms = write_takes_ms = 0;
+	kvb_fake_clock_init(&fake, 1000);
+	fixture_reopen(f, &fake.clock, &slow);
+}
+
+static void late_bytes_count_only_with_a_checksum(void **state)
+{
+	struct fixture *f = *state;
+	struct set b;
+
+	put_all(f, 1, 2);
+	use_slow_engine(f);
+	read_takes_ms = 10001; /* the lease is 10000 */
+	set_init(&b, 1, 2);
+	assert_int_equal(set_get(f, &b, KVBLOCK_PREFIX), KVBLOCK_OK);
+	assert_int_equal(b.io.done, 2); /* proved by their checksums */
+	f->o.verify = false;
+	use_slow_engine(f);
+	read_takes_ms = 10001;
+	assert_int_equal(set_get(f, &b, KVBLOCK_PREFIX), KVBLOCK_OK);
+	assert_int_equal(b.io.done, 0);
+	assert_int_equal(b.blocks[0].result, KVBLOCK_MISS);
+	read_takes_ms = 9999;
+	assert_int_equal(set_get(f, &b, KVBLOCK_PREFIX), KVBLOCK_OK);
+	assert_int_equal(b.io.done, 2);
+	set_free(&b);
+}
+
+static void without_checksum_or_lease_nothing_can_be_trusted(void **state)
+{
+	struct fixture *f = *state;
+	const struct kvblock_lookup_options o = { .mode = KVBLOCK_PREFIX, .lease_ms = 0 };
+	struct set b;
+
+	f->s.drop_checksums = true;
+	put_all(f, 1, 1);
+	set_init(&b, 1, 1);
+	assert_int_equal(set_get(f, &b, KVBLOCK_PREFIX), KVBLOCK_OK);
+	assert_int_equal(b.blocks[0].result, KVBLOCK_HIT); /* inside the lease */
+	assert_int_equal(kvblock_get(f->kv, "m", &b.keys, &o, b.blocks, NULL, NULL), KVBLOCK_OK);
+	assert_int_equal(b.blocks[0].result, KVBLOCK_MISS);
+	set_free(&b);
+}
+
+static void a_mismatch_after_the_lease_is_a_miss(void **state)
+{
+	struct fixture *f = *state;
+	struct set b;
+
+	put_all(f, 1, 1);
+	flip(f, 1, 5);
+	use_slow_engine(f);
+	read_takes_ms = 10001;
+	set_init(&b, 1, 1);
+	assert_int_equal(set_get(f, &b, KVBLOCK_PREFIX), KVBLOCK_OK);
+	assert_int_equal(b.blocks[0].result, KVBLOCK_MISS); /* the slot may have been reused */
+	assert_int_equal(f->mismatches, 0);
+	set_free(&b);
+}
+
+/* ---- deadlines, partial writes -------------------------------------------------------------------------- */
+
+static void nothing_is_written_after_the_deadline(void **state)
+{
+	struct fixture *f = *state;
+	struct set b;
+
+	use_slow_engine(f);
+	f->s.gap = 512; /* one run for each block */
+	write_takes_ms = 20000; /* the deadline is 30000 */
+	set_init(&b, 1, 4);
+	assert_int_equal(set_put(f, &b), KVBLOCK_OK);
+	assert_int_equal(b.blocks[0].result, KVBLOCK_WRITTEN);
+	assert_int_equal(b.blocks[1].result, KVBLOCK_WRITTEN); /* submitted at 20000 */
+	assert_int_equal(b.blocks[2].result, KVBLOCK_FAILED);
+	assert_int_equal(b.blocks[2].why, KVBLOCK_E_TIMEOUT);
+	assert_int_equal(f->s.last_finish.mask_kind, KVB_MASK_BITS);
+	assert_true(f->s.last_finish.quiesced);
+	assert_null(standin_find(&f->s, "m", 3));
+	set_free(&b);
+}
+
+/* An engine whose writes or syncs fail for one file offset or always. */
+static uint64_t fail_from = UINT64_MAX;
+static int sync_result;
+
+static void failing_write(struct kvb_engine *e, struct kvb_io_run *runs, uint32_t n,
+			  const struct kvb_deadline *by)
+{
+	for (uint32_t i = 0; i < n; i++) {
+		if (runs[i].offset >= fail_from)
+			runs[i].status = KVB_E_NO_SPACE;
+		else
+			kvb_engine_posix.write(e, &runs[i], 1, by);
+	}
+}
+
+static int failing_sync(struct kvb_engine *e, struct kvb_engine_file *file)
+{
+	(void)e;
+	(void)file;
+	return sync_result;
+}
+
+static void what_could_not_be_written_is_not_committed(void **state)
+{
+	struct fixture *f = *state;
+	struct set b;
+
+	use_slow_engine(f);
+	slow.write = failing_write;
+	f->s.gap = 512;
+	fail_from = STANDIN_HEADER + FIX_BYTES + 512;
+	set_init(&b, 1, 3);
+	assert_int_equal(set_put(f, &b), KVBLOCK_OK);
+	assert_int_equal(b.io.done, 1);
+	assert_int_equal(b.io.failed, 2);
+	assert_int_equal(b.blocks[1].why, KVBLOCK_E_NO_SPACE);
+	assert_int_equal(b.err.code, KVBLOCK_E_NO_SPACE);
+	fail_from = UINT64_MAX;
+	assert_int_equal(set_get(f, &b, KVBLOCK_PREFIX), KVBLOCK_OK);
+	assert_int_equal(b.io.done, 1);
+	set_free(&b);
+}
+
+static void what_could_not_be_synced_is_not_committed(void **state)
+{
+	struct fixture *f = *state;
+	struct set b;
+
+	use_slow_engine(f);
+	slow.sync = failing_sync;
+	sync_result = KVB_E_IO;
+	set_init(&b, 1, 3);
+	assert_int_equal(set_put(f, &b), KVBLOCK_OK);
+	assert_int_equal(b.io.failed, 3);
+	assert_int_equal(f->s.finishes, 0);
+	assert_int_equal(f->s.aborts, 1);
+	assert_null(standin_find(&f->s, "m", 1));
+	set_free(&b);
+}
+
+/* ---- managers that tell nonsense ------------------------------------------------------------------------- */
+
+static void places_outside_of_a_file_are_refused(void **state)
+{
+	struct fixture *f = *state;
+	const uint64_t bad[] = { 1, STANDIN_HEADER - 1, (4u << 20) - STANDIN_TRAILER - FIX_BYTES + 1,
+				 1ull << 62 };
+	struct set b;
+
+	put_all(f, 1, 1);
+	for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+		f->s.bad_offset = bad[i];
+		set_init(&b, 1, 1);
+		assert_int_equal(set_get(f, &b, KVBLOCK_PREFIX), KVBLOCK_OK);
+		assert_int_equal(b.blocks[0].result, KVBLOCK_ERROR);
+		set_free(&b);
+		set_init(&b, 100 + i, 1); /* above all nothing may be written there */
+		assert_int_equal(set_put(f, &b), KVBLOCK_OK);
+		assert_int_equal(b.blocks[0].result, KVBLOCK_FAILED);
+		assert_int_equal(b.blocks[0].why, KVBLOCK_E_CORRUPT);
+		set_free(&b);
+	}
+}
+
+static void paths_that_lead_elsewhere_are_refused(void **state)
+{
+	static const char *const bad[] = { "../../etc/passwd", "/etc/passwd", "kvblock-storage" };
+	struct fixture *f = *state;
+	struct set b;
+
+	put_all(f, 1, 1);
+	fixture_reopen(f, NULL, NULL);
+	set_init(&b, 1, 1);
+	for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+		f->s.bad_path = bad[i];
+		(void)set_get(f, &b, KVBLOCK_PREFIX);
+		assert_int_not_equal(b.blocks[0].result, KVBLOCK_HIT);
+	}
+	set_free(&b);
+}
+
+static void two_blocks_at_one_place_are_refused(void **state)
+{
+	struct fixture *f = *state;
+	struct set b;
+
+	f->s.bad_offset = STANDIN_HEADER; /* the same for every block */
+	set_init(&b, 1, 2);
+	assert_int_equal(set_put(f, &b), KVBLOCK_OK);
+	assert_int_equal(b.io.done, 1);
+	assert_int_equal(b.io.failed, 1);
+	set_free(&b);
+}
+
+int main(void)
+{
+#define T(fn) cmocka_unit_test_setup_teardown(fn, fixture_setup, fixture_teardown)
+	const struct CMUnitTest tests[] = {
+		T(a_flipped_byte_is_a_mismatch),
+		T(swapped_slots_are_mismatches),
+		T(verification_can_be_switched_off),
+		T(a_truncated_file_is_a_miss),
+		T(a_vanished_root_is_an_error_of_the_blocks),
+		T(the_wrong_mount_is_not_used),
+		T(mounts_are_found_for_people),
+		T(late_bytes_count_only_with_a_checksum),
+		T(without_checksum_or_lease_nothing_can_be_trusted),
+		T(a_mismatch_after_the_lease_is_a_miss),
+		T(nothing_is_written_after_the_deadline),
+		T(what_could_not_be_written_is_not_committed),
+		T(what_could_not_be_synced_is_not_committed),
+		T(places_outside_of_a_file_are_refused),
+		T(paths_that_lead_elsewhere_are_refused),
+		T(two_blocks_at_one_place_are_refused),
+	};
+#undef T
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

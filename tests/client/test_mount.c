@@ -1,0 +1,195 @@
+/* test_mount.c - which directory is which storage, and which file is which: wrong uuid, links, short
+ * files, foreign files, files that change below us. No HTTP here. */
+#include "fixture.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+struct bench {
+	struct fixture *f;
+	struct kvb_mounts *mounts;
+	struct kvb_files_cache *files;
+	struct kvb_mount *mount;
+};
+
+static int setup(void **state)
+{
+	struct bench *b = calloc(1, sizeof *b);
+	const char *dir;
+
+	assert_non_null(b);
+	fixture_setup((void **)&b->f);
+	dir = b->f->s.root;
+	assert_int_equal(kvb_mounts_create(&dir, 1, &b->mounts, NULL), KVB_OK);
+	assert_int_equal(kvb_files_create(b->f->kv->engine, b->mounts, &b->files, NULL), KVB_OK);
+	assert_int_equal(kvb_mount_acquire(b->mounts, b->f->s.uuid, NULL, &b->mount, NULL), KVB_OK);
+	*state = b;
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	struct bench *b = *state;
+
+	if (b->mount)
+		kvb_mount_release(b->mounts, b->mount);
+	kvb_files_destroy(b->files);
+	kvb_mounts_destroy(b->mounts);
+	fixture_teardown((void **)&b->f);
+	free(b);
+	return 0;
+}
+
+static void the_marker_decides(void **state)
+{
+	struct bench *b = *state;
+	struct kvb_mount *m;
+	struct kvb_error err;
+	uint8_t other[16] = { 1 };
+
+	assert_string_equal(b->mount->path, b->f->s.root);
+	assert_int_equal(kvb_mount_acquire(b->mounts, other, NULL, &m, &err), KVB_E_FOREIGN);
+	assert_non_null(strstr(err.message, "another storage"));
+	assert_int_equal(kvb_mount_acquire(b->mounts, other, "/nonexistent", &m, &err), KVB_E_UNAVAILABLE);
+	/* a second acquire is the same mount */
+	assert_int_equal(kvb_mount_acquire(b->mounts, b->f->s.uuid, NULL, &m, &err), KVB_OK);
+	assert_ptr_equal(m, b->mount);
+	kvb_mount_release(b->mounts, m);
+}
+
+static void damaged_markers_are_refused(void **state)
+{
+	struct bench *b = *state;
+	struct kvb_mount *m;
+	struct kvb_error err;
+	char path[200], away[200];
+	int fd;
+
+	kvb_mount_forget(b->mounts, b->mount);
+	snprintf(path, sizeof path, "%s/%s", b->f->s.root, KVB_STORAGE_MARKER);
+	snprintf(away, sizeof away, "%s/real", b->f->s.root);
+	fd = open(path, O_WRONLY | O_CLOEXEC);
+	assert_int_equal(pwrite(fd, "x", 1, 100), 1);
+	close(fd);
+	assert_int_equal(kvb_mount_acquire(b->mounts, b->f->s.uuid, NULL, &m, &err), KVB_E_CORRUPT);
+	assert_int_equal(truncate(path, 100), 0);
+	assert_int_equal(kvb_mount_acquire(b->mounts, b->f->s.uuid, NULL, &m, &err), KVB_E_CORRUPT);
+	assert_int_equal(rename(path, away), 0);
+	assert_int_equal(kvb_mount_acquire(b->mounts, b->f->s.uuid, NULL, &m, &err), KVB_E_FOREIGN);
+	assert_int_equal(symlink("real", path), 0);
+	assert_int_not_equal(kvb_mount_acquire(b->mounts, b->f->s.uuid, NULL, &m, &err), KVB_OK);
+}
+
+static int open_path(struct bench *b, const char *path, bool write, struct kvb_slab_file **out)
+{
+	struct kvb_error err;
+
+	return kvb_files_open(b->files, b->mount, path, write, out, &err);
+}
+
+static void only_names_of_slab_files_are_opened(void **state)
+{
+	static const char *const bad[] = {
+		"",	       "kvblock-storage",	"../slab-00000000.kvs", "slab-00000000.kvs/x", "slab-0.kvs",
+		"slab-+0000000.kvs", "slab- 0000000.kvs", "/etc/passwd",	"slab-00000000.kvsx",  "slab-0x000000.kvs",
+		"slab-4294967295.kvs",
+	};
+	struct bench *b = *state;
+	struct kvb_slab_file *f;
+
+	for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
+		assert_int_equal(open_path(b, bad[i], false, &f), KVB_E_INVALID);
+	assert_int_equal(open_path(b, "slab-00000007.kvs", false, &f), KVB_E_UNAVAILABLE);
+}
+
+static void superblocks_prove_files(void **state)
+{
+	struct bench *b = *state;
+	struct kvb_slab_file *f;
+	char zero[160], one[160];
+
+	standin_path(&b->f->s, 0, zero);
+	standin_path(&b->f->s, 1, one);
+	assert_int_equal(open_path(b, "slab-00000000.kvs", false, &f), KVB_OK);
+	assert_int_equal(f->sb.length, b->f->s.file_length);
+	assert_true(kvb_files_in_bounds(f, STANDIN_HEADER, 1));
+	assert_false(kvb_files_in_bounds(f, STANDIN_HEADER - 1, 1));
+	assert_true(kvb_files_in_bounds(f, f->sb.length - STANDIN_TRAILER - 1, 1));
+	assert_false(kvb_files_in_bounds(f, f->sb.length - STANDIN_TRAILER - 1, 2));
+	assert_false(kvb_files_in_bounds(f, UINT64_MAX, UINT64_MAX));
+	kvb_files_release(b->files, f);
+	/* the other file under this name */
+	assert_int_equal(rename(zero, one), 0);
+	assert_int_equal(open_path(b, "slab-00000001.kvs", false, &f), KVB_E_FOREIGN);
+	assert_int_equal(symlink("slab-00000001.kvs", zero), 0);
+	assert_int_equal(open_path(b, "slab-00000000.kvs", false, &f), KVB_E_FOREIGN);
+}
+
+static void short_and_empty_files_are_refused(void **state)
+{
+	struct bench *b = *state;
+	struct kvb_slab_file *f;
+	char path[160];
+
+	standin_path(&b->f->s, 0, path);
+	assert_int_equal(truncate(path, 8192), 0);
+	assert_int_equal(open_path(b, "slab-00000000.kvs", false, &f), KVB_E_CORRUPT);
+	assert_int_equal(truncate(path, 10), 0);
+	assert_int_equal(open_path(b, "slab-00000000.kvs", false, &f), KVB_E_CORRUPT);
+	assert_int_equal(unlink(path), 0);
+	assert_int_equal(mkdir(path, 0700), 0);
+	assert_int_not_equal(open_path(b, "slab-00000000.kvs", false, &f), KVB_OK);
+}
+
+static void files_stay_open_and_are_checked_for_writing(void **state)
+{
+	struct bench *b = *state;
+	struct kvb_slab_file *f, *again;
+	char path[160];
+
+	standin_path(&b->f->s, 0, path);
+	assert_null(kvb_files_find(b->files, b->f->s.uuid, "slab-00000000.kvs", true));
+	assert_int_equal(open_path(b, "slab-00000000.kvs", true, &f), KVB_OK);
+	again = kvb_files_find(b->files, b->f->s.uuid, "slab-00000000.kvs", true);
+	assert_ptr_equal(f, again);
+	kvb_files_release(b->files, again);
+	/* reading and writing are different descriptors */
+	assert_null(kvb_files_find(b->files, b->f->s.uuid, "slab-00000000.kvs", false));
+	/* a deleted file is not written to */
+	assert_int_equal(unlink(path), 0);
+	assert_null(kvb_files_find(b->files, b->f->s.uuid, "slab-00000000.kvs", true));
+	kvb_files_release(b->files, f);
+}
+
+static void forgotten_files_live_until_released(void **state)
+{
+	struct bench *b = *state;
+	struct kvb_slab_file *f;
+	char byte;
+
+	assert_int_equal(open_path(b, "slab-00000000.kvs", false, &f), KVB_OK);
+	kvb_files_forget(b->files, f);
+	kvb_files_forget(b->files, f);
+	assert_null(kvb_files_find(b->files, b->f->s.uuid, "slab-00000000.kvs", false));
+	assert_int_equal(pread(f->file->fd, &byte, 1, 0), 1);
+	kvb_files_release(b->files, f);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(the_marker_decides, setup, teardown),
+		cmocka_unit_test_setup_teardown(damaged_markers_are_refused, setup, teardown),
+		cmocka_unit_test_setup_teardown(only_names_of_slab_files_are_opened, setup, teardown),
+		cmocka_unit_test_setup_teardown(superblocks_prove_files, setup, teardown),
+		cmocka_unit_test_setup_teardown(short_and_empty_files_are_refused, setup, teardown),
+		cmocka_unit_test_setup_teardown(files_stay_open_and_are_checked_for_writing, setup, teardown),
+		cmocka_unit_test_setup_teardown(forgotten_files_live_until_released, setup, teardown),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
