@@ -219,6 +219,7 @@ enum MHD_Result kvb_answer_send(struct kvb_request *r)
 	if (!response)
 		return MHD_NO;
 	add_headers(r, response, http);
+	kvb_conn_phase(r);
 	kvb_conn_deadline(r, bytes);
 	queued = MHD_queue_response(r->mhd, http, response);
 	MHD_destroy_response(response);

@@ -133,6 +133,7 @@ struct kvb_request {
 /* One connection; it has at most one request at a time. */
 struct conn {
 	struct watched watched;
+	uint64_t phase_ms; /* when the phase of the connection began, see kvb_conn_phase */
 	struct kvb_request r;
 };
 
@@ -150,7 +151,9 @@ void kvb_request_completed(void *cls, struct MHD_Connection *mhd, void **state,
 			   enum MHD_RequestTerminationCode why);
 void kvb_conn_notify(void *cls, struct MHD_Connection *mhd, void **state,
 		     enum MHD_ConnectionNotificationCode what);
-/* Gives the connection `timeout` (idle_timeout_ms) and the time to move `bytes`. */
+/* A phase of the connection begins: waiting, sending a request, or taking the answer. */
+void kvb_conn_phase(struct kvb_request *r);
+/* The phase may last idle_timeout_ms and the time that moving `bytes` takes. */
 void kvb_conn_deadline(struct kvb_request *r, uint64_t bytes);
 
 /* ---- admit.c: what is decided from the header alone ------------------------------------------- */

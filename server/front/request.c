@@ -17,10 +17,12 @@
 #include <kvb/clock.h>
 #include <kvb/mem.h>
 
+void kvb_conn_phase(struct kvb_request *r) { r->conn->phase_ms = kvb_now_ms(&kvb_clock_system); }
+
 void kvb_conn_deadline(struct kvb_request *r, uint64_t bytes)
 {
-	atomic_store(&r->conn->watched.deadline_ms, kvb_now_ms(&kvb_clock_system) + r->f->o.idle_timeout_ms +
-							    bytes / SLOW_BYTES_PER_MS);
+	atomic_store(&r->conn->watched.deadline_ms,
+		     r->conn->phase_ms + r->f->o.idle_timeout_ms + bytes / SLOW_BYTES_PER_MS);
 }
 
 static void no_deadline(struct kvb_request *r) { atomic_store(&r->conn->watched.deadline_ms, 0); }
@@ -40,6 +42,7 @@ static struct conn *conn_create(struct kvb_front *f, struct MHD_Connection *mhd)
 	kvb_arena_init(&c->r.arena);
 	kvb_buf_init(&c->r.body);
 	kvb_buf_init(&c->r.out);
+	kvb_conn_phase(&c->r);
 	kvb_conn_deadline(&c->r, 0);
 	kvb_watch_add(&f->watch, &c->watched);
 	kvb_metrics_add(&f->metrics, METRIC_http_connections, 1);
@@ -88,6 +91,7 @@ static struct kvb_request *request_begin(struct kvb_front *f, struct MHD_Connect
 	r->path = path;
 	r->method = method;
 	r->begin_us = kvb_now_us();
+	kvb_conn_phase(r);
 	kvb_conn_deadline(r, 0);
 	return r;
 }
@@ -123,6 +127,7 @@ void kvb_request_completed(void *cls, struct MHD_Connection *mhd, void **state,
 		.f = f, .conn = c, .body = r->body, .out = r->out, .arena = r->arena,
 	};
 	*state = NULL;
+	kvb_conn_phase(r);
 	kvb_conn_deadline(r, 0);
 	atomic_fetch_sub(&f->in_flight, 1);
 }

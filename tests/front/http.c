@@ -152,7 +152,7 @@ struct answer http_call(uint16_t port, const char *method, const char *path, con
 
 const char *answer_header(const struct answer *a, const char *name)
 {
-	static char value[512];
+	static _Thread_local char value[512];
 	size_t n = strlen(name);
 
 	for (const char *line = a->head; (line = strstr(line, "\r\n")) != NULL;) {

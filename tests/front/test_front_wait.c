@@ -1,1 +1,301 @@
-int main(void){return 0;}
+/* test_front_wait.c - requests that wait: suspend and resume, hanging workers, drain. */
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include <kvb/clock.h>
+
+#include "fixture.h"
+#include "workers.h"
+
+#define START "/v1/instances/m/start"
+#define KEYS "{\"keys_int\":[1,2,3]}"
+#define STORAGE "{\"type\":\"file\",\"root\":\"/data\",\"capacity\":1073741824}"
+
+static void assert_ok(struct http *h)
+{
+	struct answer a = http_read(h, false);
+
+	if (a.status / 100 != 2)
+		fail_msg("%d %s", a.status, a.body ? a.body : "(no answer)");
+	answer_free(&a);
+}
+
+/* Far more requests wait than there are threads, and others are served meanwhile. */
+static void test_many_waiting(void **state)
+{
+	enum { N = 200 };
+	struct fixture *x = *state;
+	struct http h[N];
+
+	fixture_start(x);
+	fake_core_mode(x->core, FAKE_HOLD);
+	for (int i = 0; i < N; i++) {
+		http_open(&h[i], x->port);
+		http_request(&h[i], "POST", START, NULL, KEYS);
+	}
+	fake_core_await_held(x->core, N);
+	for (int i = 0; i < 20; i++) {
+		struct answer a = http_call(x->port, "GET", "/v1/instances", NULL, NULL);
+
+		assert_int_equal(a.status, 200);
+		answer_free(&a);
+	}
+	fake_core_release(x->core);
+	for (int i = 0; i < N; i++) {
+		assert_ok(&h[i]);
+		http_close(&h[i]);
+	}
+}
+
+struct client {
+	pthread_t thread;
+	uint16_t port;
+	int good;
+};
+
+static void *hammer(void *arg)
+{
+	struct client *c = arg;
+	struct http h;
+
+	http_open(&h, c->port);
+	for (int i = 0; i < 300; i++) {
+		struct answer a;
+
+		http_request(&h, "POST", START, NULL, KEYS);
+		a = http_read(&h, false);
+		c->good += a.status == 200;
+		answer_free(&a);
+	}
+	http_close(&h);
+	return NULL;
+}
+
+/* The completion races with the suspension: both orders happen in here. */
+static void test_completion_races_with_suspension(void **state)
+{
+	struct fixture *x = *state;
+	struct client c[6] = { 0 };
+
+	x->o.threads = 4;
+	fixture_start(x);
+	fake_core_mode(x->core, FAKE_THREAD);
+	for (int i = 0; i < 6; i++) {
+		c[i].port = x->port;
+		assert_int_equal(pthread_create(&c[i].thread, NULL, hammer, &c[i]), 0);
+	}
+	for (int i = 0; i < 6; i++) {
+		pthread_join(c[i].thread, NULL);
+		assert_int_equal(c[i].good, 300);
+	}
+}
+
+/* Deadlines of connections do not run while the core has the request. */
+static void test_waiting_is_not_idle(void **state)
+{
+	struct fixture *x = *state;
+	struct http waiting, idle;
+
+	x->o.idle_timeout_ms = 50;
+	fixture_start(x);
+	fake_core_mode(x->core, FAKE_HOLD);
+	http_open(&waiting, x->port);
+	http_request(&waiting, "POST", START, NULL, KEYS);
+	fake_core_await_held(x->core, 1);
+	for (int i = 0; i < 3; i++) { /* three idle timeouts pass */
+		http_open(&idle, x->port);
+		assert_true(http_ended(&idle));
+		http_close(&idle);
+	}
+	fake_core_release(x->core);
+	assert_ok(&waiting);
+	http_close(&waiting);
+}
+
+static void test_client_leaves_while_it_waits(void **state)
+{
+	struct fixture *x = *state;
+
+	fixture_start(x);
+	fake_core_mode(x->core, FAKE_HOLD);
+	for (int i = 0; i < 20; i++) {
+		struct http h;
+
+		http_open(&h, x->port);
+		http_request(&h, "POST", START, NULL, KEYS);
+		fake_core_await_held(x->core, (unsigned)i + 1);
+		http_close(&h);
+	}
+	fake_core_release(x->core);
+	assert_int_equal(kvb_front_drain(x->front, HTTP_WAIT_MS), 0);
+}
+
+/* ---- blocking calls --------------------------------------------------------------------------- */
+
+static void test_hanging_administration(void **state)
+{
+	enum { ALL = WORKERS + WORKERS_QUEUE };
+	struct fixture *x = *state;
+	struct http h[ALL];
+	struct answer a;
+
+	fixture_start(x);
+	fake_core_hang(x->core, true);
+	for (int i = 0; i < WORKERS; i++) {
+		http_open(&h[i], x->port);
+		http_request(&h[i], "PUT", "/v1/storages/s", NULL, STORAGE);
+	}
+	fake_core_await_hanging(x->core, WORKERS);
+	/* Everybody else is served. */
+	a = http_call(x->port, "POST", START, NULL, KEYS);
+	assert_int_equal(a.status, 200);
+	answer_free(&a);
+	/* The queue is bounded. Its requests race in, so the first refusals tell when it is full. */
+	for (int i = WORKERS; i < ALL; i++) {
+		http_open(&h[i], x->port);
+		http_request(&h[i], "DELETE", "/v1/groups/g", NULL, NULL);
+	}
+	for (;;) {
+		struct http extra;
+
+		a = http_call(x->port, "GET", "/metrics", NULL, NULL);
+		if (strstr(a.body, "kvblock_http_parked 68\n")) {
+			answer_free(&a);
+			http_open(&extra, x->port);
+			http_request(&extra, "PUT", "/v1/storages/s", NULL, STORAGE);
+			a = http_read(&extra, false);
+			http_close(&extra);
+			break;
+		}
+		answer_free(&a);
+	}
+	assert_error(&a, 429, "too_many");
+	answer_free(&a);
+	fake_core_hang(x->core, false);
+	for (int i = 0; i < ALL; i++) {
+		assert_ok(&h[i]);
+		http_close(&h[i]);
+	}
+}
+
+struct counted {
+	struct job job;
+	struct kvb_mutex *lock;
+	struct kvb_cond *changed;
+	bool *hold;
+	int ran;
+	int expired;
+};
+
+static void count(struct job *job, bool expired)
+{
+	struct counted *c = (struct counted *)job;
+
+	kvb_mutex_lock(c->lock);
+	*(expired ? &c->expired : &c->ran) += 1;
+	kvb_cond_broadcast(c->changed);
+	while (!expired && *c->hold)
+		kvb_cond_wait(c->changed, c->lock);
+	kvb_mutex_unlock(c->lock);
+}
+
+/* With all workers hanging, old jobs are given up, young ones stay; stop ends the rest. */
+static void test_workers_expire(void **state)
+{
+	struct kvb_mutex lock;
+	struct kvb_cond changed;
+	bool hold = true;
+	struct counted c[WORKERS + 3];
+	struct kvb_error err;
+	struct workers w;
+
+	(void)state;
+	kvb_mutex_init(&lock);
+	kvb_cond_init(&changed);
+	assert_int_equal(kvb_workers_start(&w, &err), KVB_OK);
+	for (int i = 0; i < WORKERS + 3; i++) {
+		c[i] = (struct counted){ { count, NULL, 0 }, &lock, &changed, &hold, 0, 0 };
+		assert_true(kvb_workers_submit(&w, &c[i].job, 100 + (uint64_t)i));
+		kvb_mutex_lock(&lock);
+		while (i < WORKERS && c[i].ran == 0)
+			kvb_cond_wait(&changed, &lock);
+		kvb_mutex_unlock(&lock);
+	}
+	kvb_workers_expire(&w, 100 + WORKERS + 1);
+	assert_int_equal(c[WORKERS].expired, 1);
+	assert_int_equal(c[WORKERS + 1].expired, 1);
+	assert_int_equal(c[WORKERS + 2].expired, 0);
+	kvb_mutex_lock(&lock);
+	hold = false;
+	kvb_cond_broadcast(&changed);
+	kvb_mutex_unlock(&lock);
+	kvb_workers_stop(&w);
+	assert_int_equal(c[WORKERS + 2].expired + c[WORKERS + 2].ran, 1);
+	kvb_cond_destroy(&changed);
+	kvb_mutex_destroy(&lock);
+}
+
+/* ---- drain ------------------------------------------------------------------------------------ */
+
+static void *drain(void *arg)
+{
+	return (void *)(uintptr_t)kvb_front_drain(arg, HTTP_WAIT_MS);
+}
+
+static void test_drain(void **state)
+{
+	struct fixture *x = *state;
+	struct http waiting, kept;
+	struct answer a;
+	pthread_t thread;
+	void *left;
+
+	fixture_start(x);
+	http_open(&kept, x->port);
+	http_request(&kept, "GET", "/healthz", NULL, NULL);
+	assert_ok(&kept);
+	fake_core_mode(x->core, FAKE_HOLD);
+	http_open(&waiting, x->port);
+	http_request(&waiting, "POST", START, NULL, KEYS);
+	fake_core_await_held(x->core, 1);
+	assert_int_equal(kvb_front_drain(x->front, 0), 1);
+	assert_int_equal(pthread_create(&thread, NULL, drain, x->front), 0);
+	/* A kept connection is told to go elsewhere, and closed. */
+	http_request(&kept, "GET", "/v1/stats", NULL, NULL);
+	a = http_read(&kept, false);
+	assert_error(&a, 503, "not_ready");
+	assert_string_equal(answer_header(&a, "Connection"), "close");
+	answer_free(&a);
+	assert_true(http_ended(&kept));
+	http_close(&kept);
+	/* The running request ends as if nothing were. */
+	fake_core_release(x->core);
+	assert_ok(&waiting);
+	http_close(&waiting);
+	pthread_join(thread, &left);
+	assert_int_equal((uintptr_t)left, 0);
+}
+
+#define T(f) cmocka_unit_test_setup_teardown(f, fixture_setup, fixture_teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		T(test_many_waiting),
+		T(test_completion_races_with_suspension),
+		T(test_waiting_is_not_idle),
+		T(test_client_leaves_while_it_waits),
+		T(test_hanging_administration),
+		cmocka_unit_test(test_workers_expire),
+		T(test_drain),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
