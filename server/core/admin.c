@@ -43,6 +43,20 @@ static int leave(struct kvb_core *c, int rc)
 	return rc;
 }
 
+/* The registry has (or may have) changed and the part could not follow: what is in memory is not the
+ * truth any more, so the partition is loaded again. Returns rc. */
+static int out_of_step(struct kvb_core *c, int rc)
+{
+	int ready = KVB_CORE_READY;
+
+	atomic_store(&c->reload_asked, true);
+	atomic_compare_exchange_strong(&c->state, &ready, KVB_CORE_RECOVERING);
+	return rc;
+}
+
+/* Result of a write to the registry: not knowing it means loading again. */
+static int written(struct kvb_core *c, int rc) { return rc == KVB_E_UNKNOWN_OUTCOME ? out_of_step(c, rc) : rc; }
+
 /* The part under the write lock, or the reason why not. */
 static struct part *lock_part(struct kvb_core *c, int *rc, struct kvb_error *err)
 {
@@ -114,7 +128,7 @@ static int put_storage_doc(struct kvb_core *c, const struct storage_doc *d, uint
 
 	registry_put_storage(&b, d);
 	snprintf(key, sizeof key, "storage/%s", d->spec.name);
-	rc = b.failed ? KVB_E_NOMEM : kvb_store_put(c->store, key, expect, b.data, b.len, version, err);
+	rc = b.failed ? KVB_E_NOMEM : written(c, kvb_store_put(c->store, key, expect, b.data, b.len, version, err));
 	kvb_buf_destroy(&b);
 	return rc;
 }
@@ -215,7 +229,7 @@ static int create_storage(struct kvb_core *c, const struct kvb_storage_spec *s, 
 	if (rc == KVB_OK)
 		return device_start(dev);
 	device_destroy(dev);
-	return rc;
+	return version ? out_of_step(c, rc) : rc;
 }
 
 int kvb_core_storage_put(struct kvb_core *c, const struct kvb_storage_spec *spec, bool *created, struct kvb_error *err)
@@ -279,7 +293,7 @@ int kvb_core_storage_delete(struct kvb_core *c, const char *name, struct kvb_err
 	if (rc != KVB_OK)
 		return leave(c, rc);
 	snprintf(key, sizeof key, "storage/%s", name);
-	rc = kvb_store_del(c->store, key, KVB_VERSION_ANY, err);
+	rc = written(c, kvb_store_del(c->store, key, KVB_VERSION_ANY, err));
 	for (uint32_t f = 0; rc == KVB_OK && f < files; f++) {
 		char file_key[64];
 
@@ -343,7 +357,7 @@ static int adopt_group(struct kvb_core *c, const struct kvb_group_spec *g, uint6
 		}
 	}
 	core_unlock(c);
-	return rc;
+	return rc == KVB_OK ? rc : out_of_step(c, rc);
 }
 
 int kvb_core_group_put(struct kvb_core *c, const struct kvb_group_spec *g, bool *created, struct kvb_error *err)
@@ -373,7 +387,7 @@ int kvb_core_group_put(struct kvb_core *c, const struct kvb_group_spec *g, bool 
 		return leave(c, rc);
 	registry_put_group(&b, g);
 	snprintf(key, sizeof key, "group/%s", g->name);
-	rc = b.failed ? KVB_E_NOMEM : kvb_store_put(c->store, key, version, b.data, b.len, &version, err);
+	rc = b.failed ? KVB_E_NOMEM : written(c, kvb_store_put(c->store, key, version, b.data, b.len, &version, err));
 	kvb_buf_destroy(&b);
 	if (rc == KVB_OK)
 		rc = adopt_group(c, g, version, err);
@@ -400,7 +414,7 @@ int kvb_core_group_delete(struct kvb_core *c, const char *name, struct kvb_error
 	core_unlock(c);
 	snprintf(key, sizeof key, "group/%s", name);
 	if (rc == KVB_OK)
-		rc = kvb_store_del(c->store, key, KVB_VERSION_ANY, err);
+		rc = written(c, kvb_store_del(c->store, key, KVB_VERSION_ANY, err));
 	if (rc != KVB_OK || !(p = lock_part(c, &rc, err)))
 		return leave(c, rc);
 	for (size_t i = 0; i < p->n_group; i++) {
@@ -496,7 +510,7 @@ static int put_instance_doc(struct kvb_core *c, const struct kvb_instance_spec *
 
 	registry_put_instance(&b, i, id);
 	instance_key(key, i->tenant, i->id);
-	rc = b.failed ? KVB_E_NOMEM : kvb_store_put(c->store, key, expect, b.data, b.len, NULL, err);
+	rc = b.failed ? KVB_E_NOMEM : written(c, kvb_store_put(c->store, key, expect, b.data, b.len, NULL, err));
 	kvb_buf_destroy(&b);
 	return rc;
 }
@@ -534,7 +548,7 @@ static int create_instance(struct kvb_core *c, const struct kvb_instance_spec *i
 		return rc;
 	rc = part_add_instance(p, i, id);
 	core_unlock(c);
-	return rc;
+	return rc == KVB_OK ? rc : out_of_step(c, rc);
 }
 
 int kvb_core_instance_put(struct kvb_core *c, const struct kvb_instance_spec *i, bool *created, struct kvb_error *err)
@@ -647,7 +661,7 @@ int kvb_core_instance_delete(struct kvb_core *c, const char *tenant, const char 
 	kvb_cond_destroy(&latch.cond);
 	instance_key(key, tenant, id);
 	if (rc == KVB_OK)
-		rc = kvb_store_del(c->store, key, KVB_VERSION_ANY, err);
+		rc = written(c, kvb_store_del(c->store, key, KVB_VERSION_ANY, err));
 	if (rc == KVB_OK && (p = lock_part(c, &rc, err)) != NULL) {
 		inst = instance_find(p, tenant, id);
 		if (inst)

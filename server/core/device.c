@@ -12,6 +12,8 @@
 
 #define PROBE_MS 1000u
 #define HANG_MS 5000u
+#define GROW_FULL_MS 5000u /* until a full file system is tried again */
+#define GROW_RETRY_MS 200u
 
 bool device_healthy(const struct device *d)
 {
@@ -295,7 +297,8 @@ static void grow_over(struct device *d, uint32_t file, uint64_t length, int rc, 
 		if (rc == KVB_OK)
 			rc = part_add_file(c->part, d->id, file, length);
 		s->growing = false;
-		s->grow_failed_at = rc == KVB_OK ? 0 : kvb_now_ms(c->clock);
+		s->grow_full = rc == KVB_E_NO_SPACE;
+		s->grow_again_at = rc == KVB_OK ? 0 : kvb_now_ms(c->clock) + (s->grow_full ? GROW_FULL_MS : GROW_RETRY_MS);
 		start_serve_waiters(c->part);
 	}
 	core_unlock(c);

@@ -179,7 +179,8 @@ struct space {
 	uint32_t files; /* numbers 0..files-1 exist */
 	uint64_t file_bytes;
 	bool growing;
-	uint64_t grow_failed_at; /* 0 = not */
+	uint64_t grow_again_at; /* after a failure: not before this time */
+	bool grow_full;         /* it failed because the file system is full */
 	struct space_class *class; /* by class id of the pool */
 	size_t n_class, cap_class;
 };
@@ -450,6 +451,7 @@ int space_class(struct part *p, struct instance *inst, uint32_t spec, uint32_t s
 void slot_release(struct part *p, struct block *b, uint32_t spec, uint64_t hold_until);
 /* Bytes that this space can hand out now without eviction, for one spec. */
 bool space_usable(const struct space *s);
+bool space_has_room(const struct space *s); /* the capacity allows another file */
 bool space_can_grow(const struct part *p, const struct space *s);
 void space_ask_growth(struct part *p, struct space *s);
 /* Fills a location from a slot. */

@@ -60,13 +60,11 @@ bool space_usable(const struct space *s)
 	return s->enabled && device_healthy(s->dev);
 }
 
+bool space_has_room(const struct space *s) { return s->file_bytes + s->dev->unit <= s->capacity; }
+
 bool space_can_grow(const struct part *p, const struct space *s)
 {
-	uint64_t retry = s->grow_failed_at + 5000;
-
-	if (s->file_bytes + s->dev->unit > s->capacity)
-		return false;
-	return s->grow_failed_at == 0 || kvb_now_ms(p->core->clock) >= retry;
+	return space_has_room(s) && kvb_now_ms(p->core->clock) >= s->grow_again_at;
 }
 
 void space_ask_growth(struct part *p, struct space *s)

@@ -287,19 +287,20 @@ static int take_in_space(struct part *p, struct plan *plan, uint32_t space, stru
 	return KVB_OK;
 }
 
+/* True when a new slab file is on its way, or will be tried again soon: a full file system is an
+ * answer, any other trouble (the registry, say) passes. */
 static bool grow_somewhere(struct part *p, const struct group *g)
 {
 	for (uint32_t i = 0; i < g->spec.n_storages; i++) {
 		int at = space_find(p, g->spec.storages[i]);
+		struct space *s = at < 0 ? NULL : &p->space[at];
 
-		if (at < 0 || !space_usable(&p->space[at]))
+		if (!s || !space_usable(s))
 			continue;
-		if (p->space[at].growing)
+		if (!s->growing && space_can_grow(p, s))
+			space_ask_growth(p, s);
+		if (s->growing || (space_has_room(s) && !s->grow_full))
 			return true;
-		if (space_can_grow(p, &p->space[at])) {
-			space_ask_growth(p, &p->space[at]);
-			return true;
-		}
 	}
 	return false;
 }

@@ -40,6 +40,17 @@ void env_init(struct env *e)
 	e->o.free_percent = 0;
 }
 
+void env_arm(struct env *e)
+{
+	struct kvb_fault rule;
+
+	if (!e->faulty || !e->rule || e->seen >= e->rule->at)
+		return;
+	rule = *e->rule;
+	rule.at -= e->seen;
+	kvb_fault_store_set(e->store, &rule);
+}
+
 void env_open(struct env *e)
 {
 	struct kvb_store *below;
@@ -48,6 +59,7 @@ void env_open(struct env *e)
 	e->store = below;
 	if (e->faulty)
 		assert_int_equal(kvb_fault_store_open(below, &e->store, &e->err), KVB_OK);
+	env_arm(e);
 	e->o.store = e->store;
 	assert_int_equal(kvb_core_create(&e->o, &e->core, &e->err), KVB_OK);
 	assert_int_equal(kvb_core_wait_ready(e->core, 10000), KVB_OK);
@@ -57,6 +69,8 @@ void env_open(struct env *e)
 void env_crash(struct env *e)
 {
 	kvb_core_destroy(e->core);
+	if (e->faulty)
+		e->seen += kvb_fault_store_seen(e->store);
 	kvb_store_close(e->store);
 	e->core = NULL;
 	e->store = NULL;

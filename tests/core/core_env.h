@@ -28,12 +28,16 @@ struct env {
 	struct kvb_arena arena; /* of the newest call's answer */
 	struct kvb_error err;
 	bool faulty; /* put the fault backend on top */
+	const struct kvb_fault *rule; /* set on it; its `at` counts on over reopenings */
+	uint64_t seen;                /* matching calls of stores that are closed by now */
 };
 
 /* No log unless KVB_TEST_LOG is set: these tests provoke what it would tell. */
 void env_quiet(void);
 /* Defaults: a fresh named memory store, grace 1000 ms, leases 10 s at most. Nothing is opened. */
 void env_init(struct env *e);
+/* Sets e->rule on a store that was just opened. */
+void env_arm(struct env *e);
 /* Opens store and core and ticks until ready. */
 void env_open(struct env *e);
 /* Store and core go as in a kill -9. */

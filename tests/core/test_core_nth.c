@@ -1,0 +1,255 @@
+/*
+ * test_core_nth.c - one scenario, run again and again with the n-th store call or the n-th allocation
+ * failing, for n = 1, 2, 3... until nothing fails any more. Whatever fails, the client asks again as
+ * ours does; at the end everything that was acknowledged must be there and everything must add up.
+ */
+#include "core_env.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include <kvb/mem.h>
+
+#define CHAIN 12u
+#define TRIES 12
+
+static bool transient(int rc)
+{
+	return rc == KVB_E_STORE_IO || rc == KVB_E_STORE_FULL || rc == KVB_E_UNKNOWN_OUTCOME || rc == KVB_E_NOT_READY ||
+	       rc == KVB_E_NOT_OWNER || rc == KVB_E_NOMEM || rc == KVB_E_JOURNAL_FULL || rc == KVB_E_UNAVAILABLE;
+}
+
+/* A manager that cannot start is started again. */
+static void open_again(struct env *e)
+{
+	for (int i = 0; i < TRIES; i++) {
+		struct kvb_store *below = NULL;
+		int rc = kvb_store_open(e->ops, &e->store_options, &below, &e->err);
+
+		e->store = below;
+		if (rc == KVB_OK && e->faulty) {
+			rc = kvb_fault_store_open(below, &e->store, &e->err);
+			if (rc != KVB_OK)
+				kvb_store_close(below);
+		}
+		if (rc != KVB_OK)
+			continue;
+		env_arm(e);
+		e->o.store = e->store;
+		rc = kvb_core_create(&e->o, &e->core, &e->err);
+		if (rc == KVB_OK && kvb_core_wait_ready(e->core, 5000) == KVB_OK) {
+			kvb_core_tick(e->core);
+			return;
+		}
+		if (rc == KVB_OK)
+			env_crash(e);
+		else
+			kvb_store_close(e->store);
+	}
+	fail_msg("the manager does not start: %s", e->err.message);
+}
+
+#define INSIST(e, rc, call)                                                                        \
+	do {                                                                                       \
+		for (int insist_i = 0; insist_i < TRIES; insist_i++) {                             \
+			(rc) = (call);                                                             \
+			if (!transient(rc))                                                        \
+				break;                                                             \
+			env_advance(e, 700);                                                       \
+		}                                                                                  \
+	} while (0)
+
+static void register_all(struct env *e)
+{
+	struct kvb_spec specs[2] = { { "a", 4096 }, { "b", 12288 } };
+	int rc;
+
+	INSIST(e, rc, env_storage(e, "s", 4 << 20, 65536));
+	assert_int_equal(rc, KVB_OK);
+	INSIST(e, rc, env_group(e, "g", 0, "s"));
+	assert_int_equal(rc, KVB_OK);
+	INSIST(e, rc, env_instance(e, "i", "g", specs, 2));
+	assert_int_equal(rc, KVB_OK);
+}
+
+static void start(struct env *e, const struct kvb_key *keys, const char *id, char session[33], bool *written)
+{
+	struct kvb_start_res r;
+	int rc;
+
+	INSIST(e, rc, env_start(e, &(struct env_start){ .request_id = id, .keys = keys, .n = CHAIN }, &r));
+	if (rc != KVB_OK)
+		fail_msg("start %s: %s %s", id, kvb_status_name(rc), e->err.message);
+	*written = r.n_write > 0 && r.state == KVB_SESSION_OPEN;
+	memcpy(session, r.session, 33);
+}
+
+/* True when acknowledged. */
+static bool finish(struct env *e, const char *session)
+{
+	struct kvb_finish_res f;
+	int rc;
+
+	INSIST(e, rc, env_finish(e, session, NULL, 0, &f));
+	if (rc == KVB_E_SESSION_EXPIRED)
+		return false;
+	if (rc != KVB_OK)
+		fail_msg("finish: %s %s", kvb_status_name(rc), e->err.message);
+	return f.committed > 0;
+}
+
+static uint32_t found(struct env *e, const struct kvb_key *keys)
+{
+	struct kvb_lookup_res r;
+	int rc;
+
+	INSIST(e, rc, env_lookup(e, keys, CHAIN, KVB_LOOKUP_BATCH, 100, &r));
+	assert_int_equal(rc, KVB_OK);
+	return r.matched;
+}
+
+static void drop(struct env *e, const struct kvb_key *keys)
+{
+	uint32_t n;
+	int rc;
+
+	INSIST(e, rc, env_delete(e, keys, CHAIN, &n));
+	assert_int_equal(rc, KVB_OK);
+	assert_int_equal(found(e, keys), 0);
+}
+
+static void scenario(struct env *e)
+{
+	struct kvb_key k[6][CHAIN];
+	char session[6][33], id[8];
+	bool acknowledged[6] = { false }, open[6];
+
+	open_again(e);
+	register_all(e);
+	for (uint32_t c = 0; c < 6; c++) {
+		env_keys(k[c], CHAIN, c + 1, 1);
+		snprintf(id, sizeof id, "r%u", c);
+		start(e, k[c], id, session[c], &open[c]);
+		if (c < 4 && open[c])
+			acknowledged[c] = finish(e, session[c]);
+	}
+	drop(e, k[1]);
+	acknowledged[1] = false;
+	kvb_core_tick(e->core);
+	env_crash(e);
+	open_again(e);
+	if (open[4])
+		acknowledged[4] = finish(e, session[4]);
+	env_shutdown(e);
+	open_again(e);
+	if (open[5])
+		acknowledged[5] = finish(e, session[5]);
+	for (uint32_t c = 0; c < 6; c++)
+		if (acknowledged[c] && found(e, k[c]) != CHAIN)
+			fail_msg("acknowledged chain %u is lost", c);
+	assert_int_equal(found(e, k[1]), 0);
+}
+
+static void leaks_nothing(struct env *e)
+{
+	struct kvb_stats st;
+
+	env_check(e);
+	env_advance(e, 60000);
+	env_advance(e, 60000);
+	env_check(e);
+	env_stats(e, &st);
+	assert_int_equal(st.sessions, 0);
+	assert_int_equal(st.storages[0].quarantined_bytes, 0);
+	assert_int_equal(st.storages[0].used_bytes, st.blocks * (4096 + 12288));
+}
+
+static uint64_t nth_store_call(enum kvb_durability durability, enum kvb_fault_kind kind, int status, uint64_t n)
+{
+	struct kvb_fault rule = { .kind = kind, .at = n, .times = 1, .status = status };
+	struct env e;
+	uint64_t seen;
+
+	env_init(&e);
+	e.faulty = true;
+	e.store_options.durability = durability;
+	e.o.journal_limit = 16384; /* a checkpoint happens on the way */
+	e.rule = &rule;
+	scenario(&e);
+	seen = e.seen + kvb_fault_store_seen(e.store);
+	leaks_nothing(&e);
+	env_destroy(&e);
+	return seen;
+}
+
+static void sweep_store(enum kvb_durability durability)
+{
+	static const struct {
+		enum kvb_fault_kind kind;
+		int status;
+		const char *name;
+	} faults[] = {
+		{ KVB_FAULT_ERROR, KVB_E_STORE_IO, "failing" },
+		{ KVB_FAULT_ERROR, KVB_E_STORE_FULL, "full" },
+		{ KVB_FAULT_UNKNOWN_BEFORE, 0, "unknown, not done" },
+		{ KVB_FAULT_UNKNOWN_AFTER, 0, "unknown, done" },
+	};
+
+	for (size_t f = 0; f < 4; f++) {
+		uint64_t n = 1;
+
+		while (nth_store_call(durability, faults[f].kind, faults[f].status, n) >= n)
+			n++;
+		print_message("%s, store call %s: survived at each of %llu calls\n",
+			      durability == KVB_DURABILITY_FULL ? "full" : "normal", faults[f].name,
+			      (unsigned long long)n - 1);
+		assert_true(n > 20);
+	}
+}
+
+static void every_store_call_full(void **state)
+{
+	(void)state;
+	sweep_store(KVB_DURABILITY_FULL);
+}
+
+static void every_store_call_normal(void **state)
+{
+	(void)state;
+	sweep_store(KVB_DURABILITY_NORMAL);
+}
+
+static void every_allocation(void **state)
+{
+	unsigned long n = 1;
+	bool reached = true;
+
+	(void)state;
+	for (; reached; n++) {
+		struct env e;
+
+		env_init(&e);
+		e.store_options.durability = n % 2 ? KVB_DURABILITY_FULL : KVB_DURABILITY_NORMAL;
+		e.o.journal_limit = 16384;
+		kvb_mem_fail_at(n);
+		scenario(&e);
+		reached = kvb_mem_count() >= n;
+		kvb_mem_fail_at(0);
+		leaks_nothing(&e);
+		env_destroy(&e);
+	}
+	print_message("survived each of %lu allocations failing\n", n - 2);
+	assert_true(n > 100);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(every_store_call_full),
+		cmocka_unit_test(every_store_call_normal),
+		cmocka_unit_test(every_allocation),
+	};
+
+	env_quiet();
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
