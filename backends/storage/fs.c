@@ -20,10 +20,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <kvb/hash.h>
 #include <kvb/mem.h>
 
 #define TEMP_PREFIX ".kvblock-tmp-"
-#define TEMP_NAME_MAX 128
+#define TEMP_TRIES 100
 #define ZEROS ((size_t)1 << 20)
 
 int kvb_fs_status(int error)
@@ -125,11 +126,6 @@ int kvb_fs_allocate(int fd, uint64_t length)
 	return error == EOPNOTSUPP || error == ENOSYS ? write_zeros(fd, length) : error;
 }
 
-static void temp_name(const char *name, char out[TEMP_NAME_MAX])
-{
-	snprintf(out, TEMP_NAME_MAX, "%s%s", TEMP_PREFIX, name);
-}
-
 bool kvb_fs_is_temp(const char *name)
 {
 	return strncmp(name, TEMP_PREFIX, sizeof TEMP_PREFIX - 1) == 0;
@@ -141,25 +137,37 @@ static bool held_by_another(int fd)
 	return flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
 }
 
-/* The umask decides who else may use the file: clients often run as another user. */
-int kvb_fs_temp_open(int dir, const char *name, int *fd)
+static bool still_has_its_name(int dir, const struct kvb_fs_temp *t)
 {
-	char temp[TEMP_NAME_MAX];
+	struct stat there, ours;
 
-	temp_name(name, temp);
-	*fd = openat(dir, temp, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
-	if (*fd < 0)
-		return errno;
-	if (held_by_another(*fd)) {
-		/* A sweep came between our two calls; it removes the file that nobody needs now. */
-		close(*fd);
-		return EEXIST;
+	return fstatat(dir, t->name, &there, AT_SYMLINK_NOFOLLOW) == 0 && fstat(t->fd, &ours) == 0 &&
+	       there.st_dev == ours.st_dev && there.st_ino == ours.st_ino;
+}
+
+/* Between making and locking a file, a sweep may take it for a leftover. Then we make another one: waiting
+ * for the sweeper instead could be for ever, should it have been stopped.
+ * The umask decides who else may use the file: clients often run as another user. */
+int kvb_fs_temp_open(int dir, struct kvb_fs_temp *t)
+{
+	for (int i = 0; i < TEMP_TRIES; i++) {
+		uint64_t number;
+
+		kvb_random(&number, sizeof number);
+		snprintf(t->name, sizeof t->name, "%s%016llx", TEMP_PREFIX, (unsigned long long)number);
+		t->fd = openat(dir, t->name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
+		if (t->fd < 0 && errno != EEXIST)
+			return errno;
+		if (t->fd >= 0 && !held_by_another(t->fd) && still_has_its_name(dir, t))
+			return 0;
+		if (t->fd >= 0)
+			close(t->fd);
 	}
-	return 0;
+	return EBUSY;
 }
 
 /* rename(2) that never replaces. Where the file system cannot do that in one step, the check before
- * it is enough: one manager owns a storage, and a second one would bring another temporary name. */
+ * it is enough: one manager owns a storage. */
 static int rename_new(int dir, const char *from, const char *to)
 {
 	if (renameat2(dir, from, dir, to, RENAME_NOREPLACE) == 0)
@@ -171,29 +179,24 @@ static int rename_new(int dir, const char *from, const char *to)
 	return renameat(dir, from, dir, to) == 0 ? 0 : errno;
 }
 
-int kvb_fs_temp_publish(int dir, const char *name, int fd)
+int kvb_fs_temp_publish(int dir, struct kvb_fs_temp *t, const char *name)
 {
-	char temp[TEMP_NAME_MAX];
-	int error = fsync(fd) == 0 ? 0 : errno;
+	int error = fsync(t->fd) == 0 ? 0 : errno;
 
-	temp_name(name, temp);
 	if (error == 0)
-		error = rename_new(dir, temp, name);
+		error = rename_new(dir, t->name, name);
 	if (error != 0) {
-		kvb_fs_temp_drop(dir, name, fd);
+		kvb_fs_temp_drop(dir, t);
 		return error;
 	}
-	close(fd);
+	close(t->fd);
 	return fsync(dir) == 0 ? 0 : errno;
 }
 
-void kvb_fs_temp_drop(int dir, const char *name, int fd)
+void kvb_fs_temp_drop(int dir, struct kvb_fs_temp *t)
 {
-	char temp[TEMP_NAME_MAX];
-
-	temp_name(name, temp);
-	unlinkat(dir, temp, 0);
-	close(fd);
+	unlinkat(dir, t->name, 0);
+	close(t->fd);
 }
 
 static void sweep_one(int dir, const char *name)

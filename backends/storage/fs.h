@@ -32,15 +32,21 @@ int kvb_fs_write(int fd, uint64_t at, const void *p, size_t n);
 /* Really allocates bytes 0..length-1, which read as zeros then. 0 or an errno. */
 int kvb_fs_allocate(int fd, uint64_t length);
 
-/* True for a name that kvb_fs_temp_open gives to an unfinished file. */
+/* An unfinished file: open for writing, locked, under a name that nobody else uses. */
+struct kvb_fs_temp {
+	int fd;
+	char name[64];
+};
+
+/* True for names of unfinished files. */
 bool kvb_fs_is_temp(const char *name);
-/* Makes and locks the temporary file of `name`. EEXIST: a living process is making the same file. */
-int kvb_fs_temp_open(int dir, const char *name, int *fd);
-/* Syncs the temporary file of `name`, moves it to `name` and syncs the directory. EEXIST when `name`
- * is taken: neither is changed. Closes `fd` in every case. */
-int kvb_fs_temp_publish(int dir, const char *name, int fd);
-/* Removes the temporary file of `name` and closes `fd`. */
-void kvb_fs_temp_drop(int dir, const char *name, int fd);
+/* Makes an unfinished file. 0 or an errno. */
+int kvb_fs_temp_open(int dir, struct kvb_fs_temp *t);
+/* Syncs the file, moves it to `name` and syncs the directory. EEXIST when `name` is taken: it stays as
+ * it is. On any failure before the move the file is removed. Closes t->fd in every case. */
+int kvb_fs_temp_publish(int dir, struct kvb_fs_temp *t, const char *name);
+/* Removes the file and closes t->fd. */
+void kvb_fs_temp_drop(int dir, struct kvb_fs_temp *t);
 /* Removes temporary files whose makers are dead. What cannot be removed stays for the next sweep. */
 void kvb_fs_sweep(int dir);
 

@@ -142,18 +142,19 @@ static int write_marker(const struct file_storage *s, int dir, struct kvb_error 
 				     .trailer = FILE_TRAILER,
 				     .created_ms = kvb_wall_ms(&kvb_clock_system) };
 	uint8_t raw[KVB_SUPERBLOCK_SIZE];
-	int error, fd;
+	struct kvb_fs_temp temp;
+	int error;
 
 	memcpy(sb.uuid, s->uuid, sizeof sb.uuid);
 	kvb_superblock_encode(&sb, raw);
 	kvb_fs_sweep(dir);
-	error = kvb_fs_temp_open(dir, KVB_STORAGE_MARKER, &fd);
+	error = kvb_fs_temp_open(dir, &temp);
 	if (error == 0) {
-		error = kvb_fs_write(fd, 0, raw, sizeof raw);
+		error = kvb_fs_write(temp.fd, 0, raw, sizeof raw);
 		if (error == 0)
-			error = kvb_fs_temp_publish(dir, KVB_STORAGE_MARKER, fd);
+			error = kvb_fs_temp_publish(dir, &temp, KVB_STORAGE_MARKER);
 		else
-			kvb_fs_temp_drop(dir, KVB_STORAGE_MARKER, fd);
+			kvb_fs_temp_drop(dir, &temp);
 	}
 	/* EEXIST: another manager was faster; whose marker it is, kvb_root_enter tells. */
 	if (error != 0 && error != EEXIST)

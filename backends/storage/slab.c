@@ -144,19 +144,20 @@ static int fill(const struct file_storage *s, int fd, uint32_t file, uint64_t le
 static int make_slab(const struct file_storage *s, int dir, uint32_t file, uint64_t length,
 		     const char *name, struct kvb_error *err)
 {
-	int fd, error;
+	struct kvb_fs_temp temp;
+	int error;
 
 	kvb_fs_sweep(dir);
-	error = kvb_fs_temp_open(dir, name, &fd);
+	error = kvb_fs_temp_open(dir, &temp);
 	if (error == 0) {
-		error = fill(s, fd, file, length);
+		error = fill(s, temp.fd, file, length);
 		if (error == 0)
-			error = kvb_fs_temp_publish(dir, name, fd);
+			error = kvb_fs_temp_publish(dir, &temp, name);
 		else
-			kvb_fs_temp_drop(dir, name, fd);
+			kvb_fs_temp_drop(dir, &temp);
 	}
 	if (error == EEXIST)
-		return kvb_fail(err, KVB_E_IN_USE, NULL, "another process is making this slab file (%s)", name);
+		return kvb_fail(err, KVB_E_IN_USE, NULL, "somebody else made this file meanwhile (%s)", name);
 	if (kvb_fs_status(error) == KVB_E_NO_SPACE)
 		return kvb_fail(err, KVB_E_NO_SPACE, NULL, "no room for a slab file of %llu bytes (%s)",
 				(unsigned long long)length, s->root);
