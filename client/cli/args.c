@@ -96,7 +96,8 @@ const char *kvb_args_keys_parse(struct kvb_args_keys *k, enum kvblock_key_form f
 		return "out of memory";
 	for (uint32_t i = 0; i < n; i++) {
 		k->strings[i] = texts[i];
-		if (form == KVBLOCK_KEYS_INT && !kvb_args_number(texts[i], 0, UINT64_MAX, &k->ints[i]))
+		if (form == KVBLOCK_KEYS_INT &&
+		    !kvb_args_number(texts[i], 0, UINT64_MAX, &k->ints[i]))
 			return "a key of form int is a decimal number";
 		if (form == KVBLOCK_KEYS_WIDE && !parse_hex(texts[i], &k->wide[i]))
 			return "a key of form hex has 32 hex digits";

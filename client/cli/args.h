@@ -25,8 +25,8 @@ struct kvb_args_keys {
 
 /* "string" | "int" | "hex". */
 bool kvb_args_key_form(const char *text, enum kvblock_key_form *out);
-/* Parses `n` texts (at most KVBLOCK_MAX_KEYS). NULL when fine, else a sentence (static). Release with
- * kvb_args_keys_free, also after a failure. */
+/* Parses `n` texts (at most KVBLOCK_MAX_KEYS). NULL when fine, else a sentence (static). Release
+ * with kvb_args_keys_free, also after a failure. */
 const char *kvb_args_keys_parse(struct kvb_args_keys *k, enum kvblock_key_form form,
 				const char *const *texts, uint32_t n);
 void kvb_args_keys_free(struct kvb_args_keys *k);

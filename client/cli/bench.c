@@ -1,9 +1,9 @@
 /*
  * bench.c - kvblock bench: how many metadata calls a manager answers, how fast, at what CPU cost.
  *
- * Threads share one handle and repeat one operation for some seconds; each has its own histogram. The
- * manager's CPU time is read from /proc when its process is named and on this machine; the client's
- * own work competes with it there, which the printed number of cores puts into proportion.
+ * Threads share one handle and repeat one operation for some seconds; each has its own histogram.
+ * The manager's CPU time is read from /proc when its process is named and on this machine; the
+ * client's own work competes with it there, which the printed number of cores puts into proportion.
  */
 #include "bench.h"
 
@@ -53,11 +53,14 @@ static void *work(void *ctx)
 	return NULL;
 }
 
-static uint64_t cpu(const struct kvb_bench *b) { return b->manager_pid ? kvb_machine_cpu_ns(b->manager_pid) : 0; }
+static uint64_t cpu(const struct kvb_bench *b)
+{
+	return b->manager_pid ? kvb_machine_cpu_ns(b->manager_pid) : 0;
+}
 
 /* Runs one operation on all threads. */
-static int measure(struct kvb_bench *b, const struct kvb_bench_op *op, struct worker *w, struct outcome *out,
-		   struct kvblock_error *err)
+static int measure(struct kvb_bench *b, const struct kvb_bench_op *op, struct worker *w,
+		   struct outcome *out, struct kvblock_error *err)
 {
 	uint64_t begin = kvb_now_us(), cpu_begin = cpu(b);
 	uint32_t started;
@@ -98,32 +101,37 @@ static double cpu_us(const struct outcome *o, uint64_t n)
 	return n ? (double)o->cpu_ns / 1000 / (double)n : 0;
 }
 
-static void print_row(const struct kvb_bench *b, const struct kvb_bench_op *op, const struct outcome *o)
+static void print_row(const struct kvb_bench *b, const struct kvb_bench_op *op,
+		      const struct outcome *o)
 {
 	uint64_t keys = op->single ? 1 : b->keys;
 
-	printf("%-20s %6" PRIu64 " %10.0f %12.0f %8" PRIu64 " %8" PRIu64 " %8" PRIu64, op->name, keys,
-	       rate(o, o->calls), rate(o, o->calls * keys), kvb_histogram_quantile(&o->latency, 0.5),
-	       kvb_histogram_quantile(&o->latency, 0.99), kvb_histogram_quantile(&o->latency, 0.999));
+	printf("%-20s %6" PRIu64 " %10.0f %12.0f %8" PRIu64 " %8" PRIu64 " %8" PRIu64, op->name,
+	       keys, rate(o, o->calls), rate(o, o->calls * keys),
+	       kvb_histogram_quantile(&o->latency, 0.5), kvb_histogram_quantile(&o->latency, 0.99),
+	       kvb_histogram_quantile(&o->latency, 0.999));
 	if (b->manager_pid)
 		printf(" %10.1f %10.3f", cpu_us(o, o->calls), cpu_us(o, o->calls * keys));
 	putchar('\n');
 	fflush(stdout);
 }
 
-static json_t *row_json(const struct kvb_bench *b, const struct kvb_bench_op *op, const struct outcome *o)
+static json_t *row_json(const struct kvb_bench *b, const struct kvb_bench_op *op,
+			const struct outcome *o)
 {
 	uint64_t keys = op->single ? 1 : b->keys;
-	json_t *row = json_pack("{ss sI sI sI sf sf sI sI sI}", "operation", op->name, "keys", (json_int_t)keys,
-				"calls", (json_int_t)o->calls, "wall_us", (json_int_t)o->wall_us,
-				"calls_per_s", rate(o, o->calls), "keys_per_s", rate(o, o->calls * keys), "p50_us",
+	json_t *row = json_pack("{ss sI sI sI sf sf sI sI sI}", "operation", op->name, "keys",
+				(json_int_t)keys, "calls", (json_int_t)o->calls, "wall_us",
+				(json_int_t)o->wall_us, "calls_per_s", rate(o, o->calls),
+				"keys_per_s", rate(o, o->calls * keys), "p50_us",
 				(json_int_t)kvb_histogram_quantile(&o->latency, 0.5), "p99_us",
 				(json_int_t)kvb_histogram_quantile(&o->latency, 0.99), "p999_us",
 				(json_int_t)kvb_histogram_quantile(&o->latency, 0.999));
 
 	if (row && b->manager_pid) {
 		json_object_set_new(row, "manager_cpu_us_per_call", json_real(cpu_us(o, o->calls)));
-		json_object_set_new(row, "manager_cpu_us_per_key", json_real(cpu_us(o, o->calls * keys)));
+		json_object_set_new(row, "manager_cpu_us_per_key",
+				    json_real(cpu_us(o, o->calls * keys)));
 	}
 	return row;
 }
@@ -134,8 +142,9 @@ static int bench_all(struct kvb_bench *b, struct worker *w, json_t *rows)
 	struct kvblock_error err;
 
 	if (!b->cli->json)
-		printf("%-20s %6s %10s %12s %8s %8s %8s%s\n", "operation", "keys", "calls/s", "keys/s", "p50 us",
-		       "p99 us", "p999 us", b->manager_pid ? "   CPU/call    CPU/key (us)" : "");
+		printf("%-20s %6s %10s %12s %8s %8s %8s%s\n", "operation", "keys", "calls/s",
+		       "keys/s", "p50 us", "p99 us", "p999 us",
+		       b->manager_pid ? "   CPU/call    CPU/key (us)" : "");
 	for (size_t i = 0; i < kvb_bench_n_ops; i++) {
 		if (measure(b, &kvb_bench_ops[i], w, &o, &err) != KVBLOCK_OK)
 			return kvb_cli_fail(b->cli, &err);
@@ -156,17 +165,17 @@ static int report(struct kvb_bench *b, struct worker *w)
 
 	kvb_machine_read(&m);
 	if (!b->cli->json)
-		printf("kvblock %s, %u clients, %u s each, on %s, %ld cores, %s\n", kvblock_version(),
-		       b->n_clients, b->seconds, m.cpu, m.cores, m.kernel);
+		printf("kvblock %s, %u clients, %u s each, on %s, %ld cores, %s\n",
+		       kvblock_version(), b->n_clients, b->seconds, m.cpu, m.cores, m.kernel);
 	rc = bench_all(b, w, rows);
 	if (rc != KVB_EXIT_OK || !b->cli->json) {
 		json_decref(rows);
 		return rc;
 	}
-	return kvb_cli_print_json(json_pack("{ss ss sI ss sI sI so}", "version", kvblock_version(), "cpu", m.cpu,
-					    "cores", (json_int_t)m.cores, "kernel", m.kernel, "clients",
-					    (json_int_t)b->n_clients, "seconds", (json_int_t)b->seconds,
-					    "operations", rows));
+	return kvb_cli_print_json(json_pack("{ss ss sI ss sI sI so}", "version", kvblock_version(),
+					    "cpu", m.cpu, "cores", (json_int_t)m.cores, "kernel",
+					    m.kernel, "clients", (json_int_t)b->n_clients,
+					    "seconds", (json_int_t)b->seconds, "operations", rows));
 }
 
 static int bench(struct kvb_bench *b)
@@ -183,7 +192,8 @@ static int bench(struct kvb_bench *b)
 	if (!ok) {
 		rc = kvb_cli_usage(b->cli, "out of memory");
 	} else {
-		rc = kvb_bench_prepare(b, &err) == KVBLOCK_OK ? KVB_EXIT_OK : kvb_cli_fail(b->cli, &err);
+		rc = kvb_bench_prepare(b, &err) == KVBLOCK_OK ? KVB_EXIT_OK
+							      : kvb_cli_fail(b->cli, &err);
 		if (rc == KVB_EXIT_OK)
 			rc = report(b, w);
 		if (rc != KVB_EXIT_UNREACHABLE)
@@ -212,11 +222,12 @@ static int set_option(struct kvb_bench *b, int opt, const char *value)
 	else
 		return kvb_cli_global_option(b->cli, opt, value);
 	if (!ok)
-		return kvb_cli_usage(b->cli, "%s", opt == 'k'	? "--keys: 1..16384" :
-						   opt == 'c' ? "--clients: 1..1024" :
-						   opt == 's' ? "--seconds: 1..86400" :
-						   opt == 'p' ? "--manager-pid: no such process here" :
-								"--max-blocks: a number");
+		return kvb_cli_usage(b->cli, "%s",
+				     opt == 'k'	  ? "--keys: 1..16384"
+				     : opt == 'c' ? "--clients: 1..1024"
+				     : opt == 's' ? "--seconds: 1..86400"
+				     : opt == 'p' ? "--manager-pid: no such process here"
+						  : "--max-blocks: a number");
 	if (opt == 'k')
 		b->keys = (uint32_t)v;
 	else if (opt == 'c')
@@ -233,11 +244,16 @@ static int set_option(struct kvb_bench *b, int opt, const char *value)
 int kvb_cmd_bench(struct kvb_cli *cli, int argc, char **argv)
 {
 	static const struct option options[] = {
-		{ "keys", required_argument, NULL, 'k' },	 { "clients", required_argument, NULL, 'c' },
-		{ "seconds", required_argument, NULL, 's' },	 { "manager-pid", required_argument, NULL, 'p' },
-		{ "max-blocks", required_argument, NULL, 'm' }, KVB_CLI_GLOBAL_OPTIONS,
+		{ "keys", required_argument, NULL, 'k' },
+		{ "clients", required_argument, NULL, 'c' },
+		{ "seconds", required_argument, NULL, 's' },
+		{ "manager-pid", required_argument, NULL, 'p' },
+		{ "max-blocks", required_argument, NULL, 'm' },
+		KVB_CLI_GLOBAL_OPTIONS,
 	};
-	struct kvb_bench b = { .cli = cli, .keys = 512, .n_clients = 4, .seconds = 5, .max_blocks = 1000000 };
+	struct kvb_bench b = {
+		.cli = cli, .keys = 512, .n_clients = 4, .seconds = 5, .max_blocks = 1000000
+	};
 	int opt, rc = KVB_EXIT_OK;
 
 	while (rc == KVB_EXIT_OK && (opt = getopt_long(argc, argv, "", options, NULL)) != -1)

@@ -25,15 +25,16 @@ struct kvb_bench {
 struct kvb_bench_op {
 	const char *name;
 	bool single; /* one key instead of bench->keys */
-	/* One call (or the pair start and finish). `fresh`: room for bench->keys; `turn`: a number that no
-	 * other call of the run has. KVBLOCK_OK or the error. */
+	/* One call (or the pair start and finish). `fresh`: room for bench->keys; `turn`: a number
+	 * that no other call of the run has. KVBLOCK_OK or the error. */
 	int (*call)(struct kvb_bench *b, uint64_t *fresh, uint64_t turn, struct kvblock_error *err);
 };
 
 extern const struct kvb_bench_op kvb_bench_ops[];
 extern const size_t kvb_bench_n_ops;
 
-/* Storage of type null, group, instance, and the hot keys; all of it is removed again by _remove. */
+/* Storage of type null, group, instance, and the hot keys; all of it is removed again by
+ * _remove. */
 int kvb_bench_prepare(struct kvb_bench *b, struct kvblock_error *err);
 void kvb_bench_remove(struct kvb_bench *b);
 

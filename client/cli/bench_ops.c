@@ -15,7 +15,8 @@
 #define CAPACITY (16ull << 40)
 #define FILE_SIZE (1ull << 40)
 
-static int start_finish(struct kvb_bench *b, const uint64_t *ids, uint32_t n, struct kvblock_error *err)
+static int start_finish(struct kvb_bench *b, const uint64_t *ids, uint32_t n,
+			struct kvblock_error *err)
 {
 	const struct kvblock_keys keys = kvblock_keys_ints(ids, n);
 	const struct kvblock_finish_options done = { .quiesced = true };
@@ -26,13 +27,15 @@ static int start_finish(struct kvb_bench *b, const uint64_t *ids, uint32_t n, st
 		return rc;
 	if (s->n_write > 0)
 		rc = kvblock_finish(b->kv, s->id, &done, NULL, err);
-	if (rc == KVBLOCK_OK && atomic_fetch_add(&b->made, s->n_write) + s->n_write >= b->max_blocks)
+	if (rc == KVBLOCK_OK &&
+	    atomic_fetch_add(&b->made, s->n_write) + s->n_write >= b->max_blocks)
 		atomic_store(&b->stop, true);
 	kvblock_free(s);
 	return rc;
 }
 
-static int call_start(struct kvb_bench *b, uint64_t *fresh, uint64_t turn, struct kvblock_error *err)
+static int call_start(struct kvb_bench *b, uint64_t *fresh, uint64_t turn,
+		      struct kvblock_error *err)
 {
 	for (uint32_t i = 0; i < b->keys; i++)
 		fresh[i] = (1ull << 40) + turn * b->keys + i;
@@ -50,26 +53,30 @@ static int lookup(struct kvb_bench *b, const uint64_t *ids, uint32_t n, struct k
 	if (l->matched != n) {
 		memset(err, 0, sizeof *err);
 		err->code = rc = KVBLOCK_E_INTERNAL;
-		snprintf(err->message, sizeof err->message, "%u of %u keys were found: evicted?", l->matched, n);
+		snprintf(err->message, sizeof err->message, "%u of %u keys were found: evicted?",
+			 l->matched, n);
 	}
 	kvblock_free(l);
 	return rc;
 }
 
-static int call_lookup(struct kvb_bench *b, uint64_t *fresh, uint64_t turn, struct kvblock_error *err)
+static int call_lookup(struct kvb_bench *b, uint64_t *fresh, uint64_t turn,
+		       struct kvblock_error *err)
 {
 	(void)fresh;
 	(void)turn;
 	return lookup(b, b->hot, b->keys, err);
 }
 
-static int call_lookup_one(struct kvb_bench *b, uint64_t *fresh, uint64_t turn, struct kvblock_error *err)
+static int call_lookup_one(struct kvb_bench *b, uint64_t *fresh, uint64_t turn,
+			   struct kvblock_error *err)
 {
 	(void)fresh;
 	return lookup(b, &b->hot[turn % b->keys], 1, err);
 }
 
-static int call_match(struct kvb_bench *b, uint64_t *fresh, uint64_t turn, struct kvblock_error *err)
+static int call_match(struct kvb_bench *b, uint64_t *fresh, uint64_t turn,
+		      struct kvblock_error *err)
 {
 	const struct kvblock_keys keys = kvblock_keys_ints(b->hot, b->keys);
 	const char *instance = b->name;
@@ -96,7 +103,9 @@ int kvb_bench_prepare(struct kvb_bench *b, struct kvblock_error *err)
 						 .enabled = true };
 	const struct kvblock_group group = { .name = name, .storages = &name, .n_storages = 1 };
 	const struct kvblock_spec spec = { "kv", SLOT_BYTES };
-	const struct kvblock_instance instance = { .id = name, .group = name, .specs = &spec, .n_specs = 1 };
+	const struct kvblock_instance instance = {
+		.id = name, .group = name, .specs = &spec, .n_specs = 1
+	};
 	uint64_t all = b->max_blocks, dice;
 	int rc = KVBLOCK_OK;
 
@@ -124,5 +133,6 @@ void kvb_bench_remove(struct kvb_bench *b)
 	if (kvblock_instance_delete(b->kv, b->name, &err) != KVBLOCK_OK ||
 	    kvblock_group_delete(b->kv, b->name, &err) != KVBLOCK_OK ||
 	    kvblock_storage_delete(b->kv, b->name, &err) != KVBLOCK_OK)
-		fprintf(stderr, "kvblock bench: %s is left at the manager: %s\n", b->name, err.message);
+		fprintf(stderr, "kvblock bench: %s is left at the manager: %s\n", b->name,
+			err.message);
 }

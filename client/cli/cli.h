@@ -54,14 +54,22 @@ int kvb_cmd_bench(struct kvb_cli *cli, int argc, char **argv);
 int kvb_cmd_doctor(struct kvb_cli *cli, int argc, char **argv);
 int kvb_cmd_gen_trace(struct kvb_cli *cli, int argc, char **argv);
 
-/* ---- options ------------------------------------------------------------------------------------- */
+/* ---- options --------------------------------------------------------------------------------- */
 
-/* Global options that may also stand after the command: --url, --token, --token-file, --json, --mount,
- * --timeout, --help. Put KVB_CLI_GLOBAL_OPTIONS into the command's table of long options, and pass what
- * getopt_long returned if the command does not know it: KVB_EXIT_OK when it was one of them, -1 when
- * --help was printed (end with KVB_EXIT_OK), else KVB_EXIT_USAGE (a message has been printed). */
-enum { KVB_OPT_URL = 1000, KVB_OPT_TOKEN, KVB_OPT_TOKEN_FILE, KVB_OPT_JSON, KVB_OPT_MOUNT, KVB_OPT_TIMEOUT,
-       KVB_OPT_HELP };
+/* Global options that may also stand after the command: --url, --token, --token-file, --json,
+ * --mount, --timeout, --help. Put KVB_CLI_GLOBAL_OPTIONS into the command's table of long options,
+ * and pass what getopt_long returned if the command does not know it: KVB_EXIT_OK when it was one
+ * of them, -1 when --help was printed (end with KVB_EXIT_OK), else KVB_EXIT_USAGE (a message has
+ * been printed). */
+enum {
+	KVB_OPT_URL = 1000,
+	KVB_OPT_TOKEN,
+	KVB_OPT_TOKEN_FILE,
+	KVB_OPT_JSON,
+	KVB_OPT_MOUNT,
+	KVB_OPT_TIMEOUT,
+	KVB_OPT_HELP
+};
 #define KVB_CLI_GLOBAL_OPTIONS                                                                     \
 	{ "url", required_argument, NULL, KVB_OPT_URL },                                           \
 	{ "token", required_argument, NULL, KVB_OPT_TOKEN },                                       \
@@ -73,7 +81,8 @@ enum { KVB_OPT_URL = 1000, KVB_OPT_TOKEN, KVB_OPT_TOKEN_FILE, KVB_OPT_JSON, KVB_
 
 int kvb_cli_global_option(struct kvb_cli *cli, int opt, const char *value);
 /* KVB_EXIT_USAGE after printing "kvblock COMMAND: ..." and where to find help. */
-int kvb_cli_usage(const struct kvb_cli *cli, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+int kvb_cli_usage(const struct kvb_cli *cli, const char *fmt, ...)
+	__attribute__((format(printf, 2, 3)));
 /* Texts of a command's help (main.c). */
 void kvb_cli_help(const char *command);
 
@@ -94,34 +103,38 @@ enum { KVB_OPT_INSTANCE = 1100, KVB_OPT_KEY, KVB_OPT_KEY_FORM };
 void kvb_cli_target_init(struct kvb_cli_target *t);
 void kvb_cli_target_free(struct kvb_cli_target *t);
 /* As kvb_cli_global_option, which it falls back to. */
-int kvb_cli_target_option(struct kvb_cli *cli, struct kvb_cli_target *t, int opt, const char *value);
+int kvb_cli_target_option(struct kvb_cli *cli, struct kvb_cli_target *t, int opt,
+			  const char *value);
 /* Adds the rest of argv as keys and parses all. 0 or KVB_EXIT_USAGE. */
-int kvb_cli_target_keys(struct kvb_cli *cli, struct kvb_cli_target *t, int argc, char **argv, int first);
+int kvb_cli_target_keys(struct kvb_cli *cli, struct kvb_cli_target *t, int argc, char **argv,
+			int first);
 
-/* ---- the manager ----------------------------------------------------------------------------------- */
+/* ---- the manager ----------------------------------------------------------------------------- */
 
-/* Options of the library as the command line has them; the caller may change them before opening. */
+/* Options of the library as the command line has them; the caller may change them before
+ * opening. */
 void kvb_cli_options(const struct kvb_cli *cli, struct kvblock_options *o);
 /* Opens a handle; NULL o = kvb_cli_options. 0, or an exit code after printing why. */
 int kvb_cli_open(const struct kvb_cli *cli, const struct kvblock_options *o, struct kvblock **out);
-/* Prints an error of the library (to stderr, with a remedy where there is one) and gives its exit code. */
+/* Prints an error of the library (to stderr, with a remedy where there is one) and gives its exit
+ * code. */
 int kvb_cli_fail(const struct kvb_cli *cli, const struct kvblock_error *err);
 int kvb_cli_exit_of(int status);
 /* The stats as parsed JSON (release with json_decref). 0 or an exit code after printing why. */
 int kvb_cli_stats(const struct kvb_cli *cli, struct kvblock *kv, json_t **out);
-/* Makes instance `i` and, if it is absent, its group with the one storage `storage`; an instance that
- * is there already must have the same specs. */
+/* Makes instance `i` and, if it is absent, its group with the one storage `storage`; an instance
+ * that is there already must have the same specs. */
 int kvb_cli_make_instance(struct kvblock *kv, const struct kvblock_instance *i, const char *storage,
 			  struct kvblock_error *err);
 
-/* ---- output ------------------------------------------------------------------------------------------ */
+/* ---- output ---------------------------------------------------------------------------------- */
 
 /* Prints one JSON document and a newline to stdout; takes the reference. */
 int kvb_cli_print_json(json_t *doc);
 uint64_t kvb_cli_u64(const json_t *object, const char *name);
 const char *kvb_cli_text(const json_t *object, const char *name);
 
-/* ---- the machine, for numbers that mean something only with it ------------------------------------------ */
+/* ---- the machine, for numbers that mean something only with it ------------------------------- */
 
 struct kvb_machine {
 	char cpu[128];
@@ -129,7 +142,8 @@ struct kvb_machine {
 	char kernel[128];
 };
 void kvb_machine_read(struct kvb_machine *m);
-/* CPU time that process `pid` has used, in nanoseconds, as finely as the kernel tells; 0 = unknown. */
+/* CPU time that process `pid` has used, in nanoseconds, as finely as the kernel tells; 0 =
+ * unknown. */
 uint64_t kvb_machine_cpu_ns(long pid);
 
 #endif

@@ -44,7 +44,8 @@ int kvb_cli_target_option(struct kvb_cli *cli, struct kvb_cli_target *t, int opt
 	}
 }
 
-int kvb_cli_target_keys(struct kvb_cli *cli, struct kvb_cli_target *t, int argc, char **argv, int first)
+int kvb_cli_target_keys(struct kvb_cli *cli, struct kvb_cli_target *t, int argc, char **argv,
+			int first)
 {
 	const char *wrong;
 	int rc = KVB_EXIT_OK;

@@ -1,5 +1,6 @@
 /*
- * cmd_get.c - kvblock get: one block, or the chain that `put --block-bytes` wrote, to a file or stdout.
+ * cmd_get.c - kvblock get: one block, or the chain that `put --block-bytes` wrote, to a file or
+ * stdout.
  *
  * Bytes leave only after the block that holds them proved to be a hit. A mismatch ends with its own
  * exit status and writes nothing of that block.
@@ -53,8 +54,10 @@ static int emit(const struct kvb_cli *cli, struct get *g, const void *data, uint
 static int get_single(struct kvb_cli *cli, struct kvblock *kv, struct get *g)
 {
 	struct kvblock_keys key = kvb_args_keys_of(&g->target.keys);
-	struct kvblock_lookup_options o = { .mode = KVBLOCK_PREFIX, .lease_ms = KVBLOCK_LEASE_DEFAULT,
-					    .specs = g->spec ? &g->spec : NULL, .n_specs = g->spec != NULL };
+	struct kvblock_lookup_options o = { .mode = KVBLOCK_PREFIX,
+					    .lease_ms = KVBLOCK_LEASE_DEFAULT,
+					    .specs = g->spec ? &g->spec : NULL,
+					    .n_specs = g->spec != NULL };
 	struct kvblock_buf bufs[KVBLOCK_MAX_SPECS] = { 0 };
 	struct kvblock_block block = { .bufs = bufs };
 	const struct kvblock_instance_info *info;
@@ -70,10 +73,12 @@ static int get_single(struct kvb_cli *cli, struct kvblock *kv, struct get *g)
 			continue;
 		bufs[block.n_bufs] = (struct kvblock_buf){ kvb_malloc(s->size), s->size };
 		if (!bufs[block.n_bufs++].data)
-			rc = kvb_cli_usage(cli, "%" PRIu64 " bytes do not fit into memory", s->size);
+			rc = kvb_cli_usage(cli, "%" PRIu64 " bytes do not fit into memory",
+					   s->size);
 	}
 	kvblock_free(info);
-	if (rc == KVB_EXIT_OK && kvblock_get(kv, g->target.instance, &key, &o, &block, NULL, &err) != KVBLOCK_OK)
+	if (rc == KVB_EXIT_OK &&
+	    kvblock_get(kv, g->target.instance, &key, &o, &block, NULL, &err) != KVBLOCK_OK)
 		rc = kvb_cli_fail(cli, &err);
 	else if (rc == KVB_EXIT_OK && block.result != KVBLOCK_HIT)
 		rc = explain(cli, &block, g->target.texts[0], &err);
@@ -87,7 +92,8 @@ static int get_single(struct kvb_cli *cli, struct kvblock *kv, struct get *g)
 }
 
 /* One batch of the chain. *end: the chain (or the length) ended in it. */
-static int get_batch(struct kvb_cli *cli, struct kvblock *kv, struct get *g, uint8_t *memory, bool *end)
+static int get_batch(struct kvb_cli *cli, struct kvblock *kv, struct get *g, uint8_t *memory,
+		     bool *end)
 {
 	static char text[BATCH][1100];
 	const char *names[BATCH];
@@ -98,7 +104,8 @@ static int get_batch(struct kvb_cli *cli, struct kvblock *kv, struct get *g, uin
 	int rc = KVB_EXIT_OK;
 
 	for (uint32_t i = 0; i < BATCH; i++) {
-		snprintf(text[i], sizeof text[i], "%.1000s/%" PRIu64, g->target.texts[0], g->blocks + i);
+		snprintf(text[i], sizeof text[i], "%.1000s/%" PRIu64, g->target.texts[0],
+			 g->blocks + i);
 		names[i] = text[i];
 		bufs[i] = (struct kvblock_buf){ memory + i * g->block_bytes, g->block_bytes };
 		blocks[i] = (struct kvblock_block){ .bufs = &bufs[i], .n_bufs = 1 };
@@ -112,7 +119,8 @@ static int get_batch(struct kvb_cli *cli, struct kvblock *kv, struct get *g, uin
 		if (blocks[i].result == KVBLOCK_HIT) {
 			rc = emit(cli, g, bufs[i].data, bufs[i].size);
 			g->blocks++;
-		} else if (blocks[i].result == KVBLOCK_MISS && g->blocks > 0 && g->length == UINT64_MAX) {
+		} else if (blocks[i].result == KVBLOCK_MISS && g->blocks > 0 &&
+			   g->length == UINT64_MAX) {
 			*end = true;
 		} else {
 			rc = explain(cli, &blocks[i], text[i], &err);
@@ -123,7 +131,8 @@ static int get_batch(struct kvb_cli *cli, struct kvblock *kv, struct get *g, uin
 
 static int get_chain(struct kvb_cli *cli, struct kvblock *kv, struct get *g)
 {
-	uint8_t *memory = g->block_bytes < SIZE_MAX / BATCH ? kvb_malloc(BATCH * g->block_bytes) : NULL;
+	uint8_t *memory =
+		g->block_bytes < SIZE_MAX / BATCH ? kvb_malloc(BATCH * g->block_bytes) : NULL;
 	bool end = false;
 	int rc = memory ? KVB_EXIT_OK : kvb_cli_usage(cli, "out of memory");
 
@@ -153,16 +162,18 @@ static int do_get(struct kvb_cli *cli, struct get *g)
 		rc = kvb_cli_usage(cli, "%s: %s", g->path, strerror(errno));
 	kvblock_close(kv);
 	if (rc == KVB_EXIT_OK && cli->json)
-		rc = kvb_cli_print_json(json_pack("{sI sI}", "blocks", (json_int_t)g->blocks, "bytes",
-						  (json_int_t)g->bytes));
+		rc = kvb_cli_print_json(json_pack("{sI sI}", "blocks", (json_int_t)g->blocks,
+						  "bytes", (json_int_t)g->bytes));
 	return rc;
 }
 
 static int parse(struct kvb_cli *cli, struct get *g, int argc, char **argv)
 {
 	static const struct option options[] = {
-		{ "spec", required_argument, NULL, 's' },   { "block-bytes", required_argument, NULL, 'b' },
-		{ "length", required_argument, NULL, 'n' }, KVB_CLI_TARGET_OPTIONS,
+		{ "spec", required_argument, NULL, 's' },
+		{ "block-bytes", required_argument, NULL, 'b' },
+		{ "length", required_argument, NULL, 'n' },
+		KVB_CLI_TARGET_OPTIONS,
 		KVB_CLI_GLOBAL_OPTIONS,
 	};
 	int opt, rc = KVB_EXIT_OK;

@@ -42,7 +42,8 @@ static int read_input(const struct kvb_cli *cli, struct input *in)
 	if (!f)
 		return kvb_cli_usage(cli, "%s: %s", in->path, strerror(errno));
 	while (rc == KVB_EXIT_OK && n > 0) {
-		if (in->len > MAX_FILE || kvb_grow((void **)&in->data, &in->cap, in->len + (1u << 16), 1) != 0) {
+		if (in->len > MAX_FILE ||
+		    kvb_grow((void **)&in->data, &in->cap, in->len + (1u << 16), 1) != 0) {
 			rc = kvb_cli_usage(cli, "%s: does not fit into memory", in->path);
 			break;
 		}
@@ -104,7 +105,8 @@ static int put_single(struct kvb_cli *cli, struct kvblock *kv, struct put *p)
 }
 
 /* Blocks first..first+n-1 of the chain in one session. */
-static int put_batch(struct kvb_cli *cli, struct kvblock *kv, struct put *p, uint64_t first, uint32_t n)
+static int put_batch(struct kvb_cli *cli, struct kvblock *kv, struct put *p, uint64_t first,
+		     uint32_t n)
 {
 	struct kvblock_block *blocks = kvb_calloc(n, sizeof *blocks);
 	struct kvblock_buf *bufs = kvb_calloc(n, sizeof *bufs);
@@ -122,12 +124,13 @@ static int put_batch(struct kvb_cli *cli, struct kvblock *kv, struct put *p, uin
 		/* names[0] is the block before. */
 		for (uint32_t i = 0; i <= n; i++) {
 			names[i] = text + (size_t)i * 1100;
-			snprintf(text + (size_t)i * 1100, 1100, "%.1000s/%" PRIu64, p->target.texts[0],
-				 first + i - 1);
+			snprintf(text + (size_t)i * 1100, 1100, "%.1000s/%" PRIu64,
+				 p->target.texts[0], first + i - 1);
 		}
 		for (uint32_t i = 0; i < n; i++) {
-			bufs[i] = (struct kvblock_buf){ p->in[0].data + (first + i) * p->block_bytes,
-							p->block_bytes };
+			bufs[i] =
+				(struct kvblock_buf){ p->in[0].data + (first + i) * p->block_bytes,
+						      p->block_bytes };
 			blocks[i] = (struct kvblock_block){ .bufs = &bufs[i], .n_bufs = 1 };
 		}
 		keys = kvblock_keys_strings(names + 1, n);
@@ -170,8 +173,9 @@ static int put_chain(struct kvb_cli *cli, struct kvblock *kv, struct put *p)
 static int do_put(struct kvb_cli *cli, struct put *p)
 {
 	struct kvblock_spec specs[KVBLOCK_MAX_SPECS];
-	struct kvblock_instance instance = { .id = p->target.instance, .group = p->group, .specs = specs,
-					     .n_specs = p->n_in };
+	struct kvblock_instance instance = {
+		.id = p->target.instance, .group = p->group, .specs = specs, .n_specs = p->n_in
+	};
 	struct kvblock_error err;
 	struct kvblock *kv;
 	int rc = KVB_EXIT_OK;
@@ -199,12 +203,14 @@ static int report(const struct kvb_cli *cli, const struct put *p)
 		return kvb_cli_print_json(json_pack(
 			"{ss sI sI sI sI sI sI}", "instance", p->target.instance, "written",
 			(json_int_t)p->written, "exists", (json_int_t)p->exists, "busy",
-			(json_int_t)p->busy, "failed", (json_int_t)p->failed, "bytes", (json_int_t)p->bytes,
-			"padded_bytes", (json_int_t)p->padded));
-	printf("%" PRIu64 " written, %" PRIu64 " there already, %" PRIu64 " busy, %" PRIu64 " bytes\n",
+			(json_int_t)p->busy, "failed", (json_int_t)p->failed, "bytes",
+			(json_int_t)p->bytes, "padded_bytes", (json_int_t)p->padded));
+	printf("%" PRIu64 " written, %" PRIu64 " there already, %" PRIu64 " busy, %" PRIu64
+	       " bytes\n",
 	       p->written, p->exists, p->busy, p->bytes);
 	if (p->padded)
-		printf("the last block ends with %" PRIu64 " zero bytes: read back with get --length\n",
+		printf("the last block ends with %" PRIu64
+		       " zero bytes: read back with get --length\n",
 		       p->padded);
 	return KVB_EXIT_OK;
 }
@@ -223,9 +229,12 @@ static int check(struct kvb_cli *cli, struct put *p)
 static int parse(struct kvb_cli *cli, struct put *p, int argc, char **argv)
 {
 	static const struct option options[] = {
-		{ "spec", required_argument, NULL, 's' },	 { "block-bytes", required_argument, NULL, 'b' },
-		{ "group", required_argument, NULL, 'g' },	 { "storage", required_argument, NULL, 'r' },
-		KVB_CLI_TARGET_OPTIONS, KVB_CLI_GLOBAL_OPTIONS,
+		{ "spec", required_argument, NULL, 's' },
+		{ "block-bytes", required_argument, NULL, 'b' },
+		{ "group", required_argument, NULL, 'g' },
+		{ "storage", required_argument, NULL, 'r' },
+		KVB_CLI_TARGET_OPTIONS,
+		KVB_CLI_GLOBAL_OPTIONS,
 	};
 	int opt, rc = KVB_EXIT_OK;
 

@@ -4,7 +4,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-/* ---- lookup ------------------------------------------------------------------------------------------ */
+/* ---- lookup ---------------------------------------------------------------------------------- */
 
 static json_t *location_json(const struct kvblock_locations *r, uint32_t key, uint32_t spec)
 {
@@ -15,9 +15,10 @@ static json_t *location_json(const struct kvblock_locations *r, uint32_t key, ui
 	if (l->has_checksum)
 		snprintf(checksum, sizeof checksum, "%016" PRIx64, l->checksum);
 	snprintf(generation, sizeof generation, "%" PRIu64, l->generation);
-	return json_pack("{ss ss ss ss sI sI ss ss}", "spec", r->specs[spec], "storage", f->storage, "uuid",
-			 f->uuid, "path", f->path, "offset", (json_int_t)l->offset, "length",
-			 (json_int_t)l->length, "generation", generation, "checksum", checksum);
+	return json_pack("{ss ss ss ss sI sI ss ss}", "spec", r->specs[spec], "storage", f->storage,
+			 "uuid", f->uuid, "path", f->path, "offset", (json_int_t)l->offset,
+			 "length", (json_int_t)l->length, "generation", generation, "checksum",
+			 checksum);
 }
 
 static int print_lookup_json(const struct kvb_cli_target *t, const struct kvblock_locations *r)
@@ -32,8 +33,8 @@ static int print_lookup_json(const struct kvb_cli_target *t, const struct kvbloc
 		json_array_append_new(blocks, json_pack("{ss sb so}", "key", t->texts[k], "hit",
 							(int)r->hit[k], "locations", specs));
 	}
-	return kvb_cli_print_json(json_pack("{sI sI so}", "matched", (json_int_t)r->matched, "lease_ms",
-					    (json_int_t)r->lease_ms, "blocks", blocks));
+	return kvb_cli_print_json(json_pack("{sI sI so}", "matched", (json_int_t)r->matched,
+					    "lease_ms", (json_int_t)r->lease_ms, "blocks", blocks));
 }
 
 static void print_lookup(const struct kvb_cli_target *t, const struct kvblock_locations *r)
@@ -48,8 +49,8 @@ static void print_lookup(const struct kvb_cli_target *t, const struct kvblock_lo
 			const struct kvblock_location *l = &r->loc[(size_t)k * r->n_specs + s];
 			const struct kvblock_file *f = &r->files[l->file];
 
-			printf("%s  %s  %s/%s  offset %" PRIu64 "  length %" PRIu64 "\n", t->texts[k],
-			       r->specs[s], f->storage, f->path, l->offset, l->length);
+			printf("%s  %s  %s/%s  offset %" PRIu64 "  length %" PRIu64 "\n",
+			       t->texts[k], r->specs[s], f->storage, f->path, l->offset, l->length);
 		}
 	}
 }
@@ -85,7 +86,8 @@ int kvb_cmd_lookup(struct kvb_cli *cli, int argc, char **argv)
 	static const struct option options[] = { { "batch", no_argument, NULL, 'b' },
 						 { "lease", required_argument, NULL, 'l' },
 						 KVB_CLI_TARGET_OPTIONS, KVB_CLI_GLOBAL_OPTIONS };
-	struct kvblock_lookup_options o = { .mode = KVBLOCK_PREFIX, .lease_ms = KVBLOCK_LEASE_DEFAULT };
+	struct kvblock_lookup_options o = { .mode = KVBLOCK_PREFIX,
+					    .lease_ms = KVBLOCK_LEASE_DEFAULT };
 	struct kvb_cli_target t;
 	uint64_t n;
 	int opt, rc = KVB_EXIT_OK;
@@ -109,10 +111,10 @@ int kvb_cmd_lookup(struct kvb_cli *cli, int argc, char **argv)
 	return rc;
 }
 
-/* ---- match ------------------------------------------------------------------------------------------- */
+/* ---- match ----------------------------------------------------------------------------------- */
 
-static int do_match(struct kvb_cli *cli, const struct kvb_cli_target *t, const char *const *instances,
-		    uint32_t n)
+static int do_match(struct kvb_cli *cli, const struct kvb_cli_target *t,
+		    const char *const *instances, uint32_t n)
 {
 	struct kvblock_keys keys = kvb_args_keys_of(&t->keys);
 	uint32_t matched[KVB_CLI_LIST_MAX];
@@ -170,9 +172,10 @@ int kvb_cmd_match(struct kvb_cli *cli, int argc, char **argv)
 	return rc;
 }
 
-/* ---- delete ------------------------------------------------------------------------------------------ */
+/* ---- delete ---------------------------------------------------------------------------------- */
 
-static int delete_object(struct kvblock *kv, const char *kind, const char *name, struct kvblock_error *err)
+static int delete_object(struct kvblock *kv, const char *kind, const char *name,
+			 struct kvblock_error *err)
 {
 	if (strcmp(kind, "instance") == 0)
 		return kvblock_instance_delete(kv, name, err);
@@ -223,8 +226,8 @@ int kvb_cmd_delete(struct kvb_cli *cli, int argc, char **argv)
 		else
 			rc = kvb_cli_target_option(cli, &t, opt, optarg);
 	}
-	if (rc == KVB_EXIT_OK && object && strcmp(object, "instance") != 0 && strcmp(object, "group") != 0 &&
-	    strcmp(object, "storage") != 0)
+	if (rc == KVB_EXIT_OK && object && strcmp(object, "instance") != 0 &&
+	    strcmp(object, "group") != 0 && strcmp(object, "storage") != 0)
 		rc = kvb_cli_usage(cli, "--object: instance, group or storage");
 	if (rc == KVB_EXIT_OK)
 		rc = kvb_cli_target_keys(cli, &t, argc, argv, optind);

@@ -1,4 +1,5 @@
-/* cmd_stat.c - kvblock stat: the manager's numbers, or one block, for a person or as JSON. No state. */
+/* cmd_stat.c - kvblock stat: the manager's numbers, or one block, for a person or as JSON. No
+ * state. */
 #include "cli.h"
 
 #include <inttypes.h>
@@ -14,34 +15,37 @@ static void print_size(const char *what, uint64_t bytes)
 
 static void print_stats(const json_t *s)
 {
-	static const char *const sizes[] = { "capacity", "file_bytes", "assigned_bytes", "used_bytes",
-					     "quarantined_bytes", "free_bytes" };
+	static const char *const sizes[] = { "capacity",   "file_bytes",	"assigned_bytes",
+					     "used_bytes", "quarantined_bytes", "free_bytes" };
 	const json_t *one;
 	size_t i;
 
-	printf("kvblockd %s, %s, up %" PRIu64 " s\n", kvb_cli_text(s, "version"), kvb_cli_text(s, "state"),
-	       kvb_cli_u64(s, "uptime_ms") / 1000);
+	printf("kvblockd %s, %s, up %" PRIu64 " s\n", kvb_cli_text(s, "version"),
+	       kvb_cli_text(s, "state"), kvb_cli_u64(s, "uptime_ms") / 1000);
 	printf("%" PRIu64 " blocks, %" PRIu64 " open sessions, %" PRIu64 " evicted, %" PRIu64
 	       " sessions expired, journal %" PRIu64 " of %" PRIu64 " bytes\n",
-	       kvb_cli_u64(s, "blocks"), kvb_cli_u64(s, "sessions"), kvb_cli_u64(s, "evicted_blocks"),
-	       kvb_cli_u64(s, "expired_sessions"), kvb_cli_u64(s, "journal_bytes"),
-	       kvb_cli_u64(s, "journal_limit"));
+	       kvb_cli_u64(s, "blocks"), kvb_cli_u64(s, "sessions"),
+	       kvb_cli_u64(s, "evicted_blocks"), kvb_cli_u64(s, "expired_sessions"),
+	       kvb_cli_u64(s, "journal_bytes"), kvb_cli_u64(s, "journal_limit"));
 	json_array_foreach(json_object_get(s, "storages"), i, one) {
 		const char *problem = kvb_cli_text(one, "problem");
 
-		printf("storage %s (%s): %s%s%s\n", kvb_cli_text(one, "name"), kvb_cli_text(one, "type"),
+		printf("storage %s (%s): %s%s%s\n", kvb_cli_text(one, "name"),
+		       kvb_cli_text(one, "type"),
 		       json_is_true(json_object_get(one, "healthy")) ? "healthy" : "NOT healthy",
 		       problem[0] ? ": " : "", problem);
 		for (size_t k = 0; k < sizeof sizes / sizeof sizes[0]; k++)
 			print_size(sizes[k], kvb_cli_u64(one, sizes[k]));
 	}
 	json_array_foreach(json_object_get(s, "groups"), i, one) {
-		printf("group %s: %" PRIu64 " blocks\n", kvb_cli_text(one, "name"), kvb_cli_u64(one, "blocks"));
+		printf("group %s: %" PRIu64 " blocks\n", kvb_cli_text(one, "name"),
+		       kvb_cli_u64(one, "blocks"));
 		print_size("used_bytes", kvb_cli_u64(one, "used_bytes"));
 	}
 	json_array_foreach(json_object_get(s, "instances"), i, one) {
-		printf("instance %s: %" PRIu64 " blocks, %" PRIu64 " open sessions\n", kvb_cli_text(one, "id"),
-		       kvb_cli_u64(one, "blocks"), kvb_cli_u64(one, "open_sessions"));
+		printf("instance %s: %" PRIu64 " blocks, %" PRIu64 " open sessions\n",
+		       kvb_cli_text(one, "id"), kvb_cli_u64(one, "blocks"),
+		       kvb_cli_u64(one, "open_sessions"));
 		print_size("used_bytes", kvb_cli_u64(one, "used_bytes"));
 	}
 }

@@ -1,5 +1,6 @@
-/* cmd_top.c - kvblock top: storages, groups and instances in one table, refreshed until interrupted.
- * No state; one thread. On a terminal the screen is redrawn in place, else tables follow each other. */
+/* cmd_top.c - kvblock top: storages, groups and instances in one table, refreshed until
+ * interrupted. No state; one thread. On a terminal the screen is redrawn in place, else tables
+ * follow each other. */
 #include "cli.h"
 
 #include <inttypes.h>
@@ -18,14 +19,16 @@ static void print_storages(const json_t *list)
 	const json_t *s;
 	size_t i;
 
-	printf("\n%-24s %-8s %12s %12s %12s %12s\n", "STORAGE", "STATE", "CAPACITY", "USED", "QUARANTINE", "FREE");
+	printf("\n%-24s %-8s %12s %12s %12s %12s\n", "STORAGE", "STATE", "CAPACITY", "USED",
+	       "QUARANTINE", "FREE");
 	json_array_foreach(list, i, s) {
 		size_of(s, "capacity", capacity);
 		size_of(s, "used_bytes", used);
 		size_of(s, "quarantined_bytes", held);
 		size_of(s, "free_bytes", room);
 		printf("%-24.24s %-8s %12s %12s %12s %12s\n", kvb_cli_text(s, "name"),
-		       json_is_true(json_object_get(s, "healthy")) ? "ok" : "BAD", capacity, used, held, room);
+		       json_is_true(json_object_get(s, "healthy")) ? "ok" : "BAD", capacity, used,
+		       held, room);
 	}
 }
 
@@ -36,13 +39,15 @@ static void print_table(const json_t *stats)
 	size_t i;
 
 	printf("kvblockd %s  %s  %" PRIu64 " blocks  %" PRIu64 " sessions  %" PRIu64 " evicted\n",
-	       kvb_cli_text(stats, "version"), kvb_cli_text(stats, "state"), kvb_cli_u64(stats, "blocks"),
-	       kvb_cli_u64(stats, "sessions"), kvb_cli_u64(stats, "evicted_blocks"));
+	       kvb_cli_text(stats, "version"), kvb_cli_text(stats, "state"),
+	       kvb_cli_u64(stats, "blocks"), kvb_cli_u64(stats, "sessions"),
+	       kvb_cli_u64(stats, "evicted_blocks"));
 	print_storages(json_object_get(stats, "storages"));
 	printf("\n%-24s %12s %12s\n", "GROUP", "BLOCKS", "USED");
 	json_array_foreach(json_object_get(stats, "groups"), i, o) {
 		size_of(o, "used_bytes", used);
-		printf("%-24.24s %12" PRIu64 " %12s\n", kvb_cli_text(o, "name"), kvb_cli_u64(o, "blocks"), used);
+		printf("%-24.24s %12" PRIu64 " %12s\n", kvb_cli_text(o, "name"),
+		       kvb_cli_u64(o, "blocks"), used);
 	}
 	printf("\n%-24s %12s %12s %12s %10s\n", "INSTANCE", "BLOCKS", "USED", "LEASED", "SESSIONS");
 	json_array_foreach(json_object_get(stats, "instances"), i, o) {

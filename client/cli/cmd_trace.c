@@ -12,8 +12,9 @@ struct number {
 };
 
 static const struct number numbers[] = {
-	{ "conversations", 1, 10000000 }, { "turns", 1, 10000 },	  { "systems", 1, 100000 },
-	{ "system-tokens", 1, 1000000 },  { "input-tokens", 1, 1000000 }, { "output-tokens", 1, 1000000 },
+	{ "conversations", 1, 10000000 }, { "turns", 1, 10000 },
+	{ "systems", 1, 100000 },	  { "system-tokens", 1, 1000000 },
+	{ "input-tokens", 1, 1000000 },	  { "output-tokens", 1, 1000000 },
 	{ "gap-ms", 0, 3600000 },	  { "think-ms", 0, 86400000 },
 };
 
@@ -25,7 +26,8 @@ static int write_trace(struct kvb_cli *cli, const struct kvb_gen_options *o, con
 	if (!f)
 		return kvb_cli_usage(cli, "%s: %s", path, strerror(errno));
 	if (kvb_gen_write(o, f) != 0)
-		rc = kvb_cli_usage(cli, "%s: cannot be written, or out of memory", path ? path : "stdout");
+		rc = kvb_cli_usage(cli, "%s: cannot be written, or out of memory",
+				   path ? path : "stdout");
 	if (path && fclose(f) != 0 && rc == KVB_EXIT_OK)
 		rc = kvb_cli_usage(cli, "%s: %s", path, strerror(errno));
 	return rc;
@@ -34,16 +36,22 @@ static int write_trace(struct kvb_cli *cli, const struct kvb_gen_options *o, con
 int kvb_cmd_gen_trace(struct kvb_cli *cli, int argc, char **argv)
 {
 	static const struct option options[] = {
-		{ "conversations", required_argument, NULL, 0 }, { "turns", required_argument, NULL, 1 },
-		{ "systems", required_argument, NULL, 2 },	 { "system-tokens", required_argument, NULL, 3 },
-		{ "input-tokens", required_argument, NULL, 4 },	 { "output-tokens", required_argument, NULL, 5 },
-		{ "gap-ms", required_argument, NULL, 6 },	 { "think-ms", required_argument, NULL, 7 },
-		{ "seed", required_argument, NULL, 's' },	 { "out", required_argument, NULL, 'o' },
+		{ "conversations", required_argument, NULL, 0 },
+		{ "turns", required_argument, NULL, 1 },
+		{ "systems", required_argument, NULL, 2 },
+		{ "system-tokens", required_argument, NULL, 3 },
+		{ "input-tokens", required_argument, NULL, 4 },
+		{ "output-tokens", required_argument, NULL, 5 },
+		{ "gap-ms", required_argument, NULL, 6 },
+		{ "think-ms", required_argument, NULL, 7 },
+		{ "seed", required_argument, NULL, 's' },
+		{ "out", required_argument, NULL, 'o' },
 		KVB_CLI_GLOBAL_OPTIONS,
 	};
 	struct kvb_gen_options o;
-	uint32_t *const fields[] = { &o.conversations, &o.turns,	 &o.systems, &o.system_tokens,
-				     &o.input_tokens,  &o.output_tokens, &o.gap_ms,  &o.think_ms };
+	uint32_t *const fields[] = { &o.conversations, &o.turns,	&o.systems,
+				     &o.system_tokens, &o.input_tokens, &o.output_tokens,
+				     &o.gap_ms,	       &o.think_ms };
 	const char *path = NULL;
 	uint64_t v;
 	int opt, rc = KVB_EXIT_OK;

@@ -1,8 +1,9 @@
 /*
- * doctor.c - kvblock doctor: what can be wrong between a worker, its manager and its mounts, checked one
- * after the other, each with what to do about it.
+ * doctor.c - kvblock doctor: what can be wrong between a worker, its manager and its mounts,
+ * checked one after the other, each with what to do about it.
  *
- * One thread. Changes nothing but one small block of the instance `kvblock-doctor`, which it deletes.
+ * One thread. Changes nothing but one small block of the instance `kvblock-doctor`, which it
+ * deletes.
  */
 #include "cli.h"
 
@@ -29,10 +30,11 @@ struct doctor {
 	bool unreachable;
 };
 
-static void say(struct doctor *d, enum verdict v, const char *check, const char *remedy, const char *fmt, ...)
-	__attribute__((format(printf, 5, 6)));
+static void say(struct doctor *d, enum verdict v, const char *check, const char *remedy,
+		const char *fmt, ...) __attribute__((format(printf, 5, 6)));
 
-static void say(struct doctor *d, enum verdict v, const char *check, const char *remedy, const char *fmt, ...)
+static void say(struct doctor *d, enum verdict v, const char *check, const char *remedy,
+		const char *fmt, ...)
 {
 	static const char *const words[] = { "ok", "warning", "bad" };
 	char text[512];
@@ -45,8 +47,8 @@ static void say(struct doctor *d, enum verdict v, const char *check, const char 
 	d->bad += v == BAD;
 	if (v == GOOD)
 		remedy = "";
-	json_array_append_new(d->list, json_pack("{ss ss ss ss}", "check", check, "result", words[v], "detail",
-						 text, "remedy", remedy));
+	json_array_append_new(d->list, json_pack("{ss ss ss ss}", "check", check, "result",
+						 words[v], "detail", text, "remedy", remedy));
 	if (d->cli->json)
 		return;
 	printf("%-8s %-12s %s\n", words[v], check, text);
@@ -54,7 +56,7 @@ static void say(struct doctor *d, enum verdict v, const char *check, const char 
 		printf("%21s -> %s\n", "", remedy);
 }
 
-/* ---- the manager ------------------------------------------------------------------------------------- */
+/* ---- the manager ----------------------------------------------------------------------------- */
 
 static bool check_manager(struct doctor *d)
 {
@@ -67,9 +69,11 @@ static bool check_manager(struct doctor *d)
 	}
 	d->unreachable = kvb_cli_exit_of(rc) == KVB_EXIT_UNREACHABLE;
 	if (rc == KVBLOCK_E_NETWORK || rc == KVBLOCK_E_TIMEOUT)
-		say(d, BAD, "manager", "start kvblockd, or name it with --url or KVBLOCK_URL", "%s", err.message);
+		say(d, BAD, "manager", "start kvblockd, or name it with --url or KVBLOCK_URL", "%s",
+		    err.message);
 	else
-		say(d, BAD, "manager", "wait until it has recovered or owns the partition; see its log", "%s",
+		say(d, BAD, "manager",
+		    "wait until it has recovered or owns the partition; see its log", "%s",
 		    err.message);
 	return rc != KVBLOCK_E_NETWORK && rc != KVBLOCK_E_TIMEOUT;
 }
@@ -95,7 +99,8 @@ static void check_storage(struct doctor *d, const json_t *s)
 
 	kvb_args_print_size(kvb_cli_u64(s, "free_bytes"), room);
 	if (!json_is_true(json_object_get(s, "healthy")))
-		say(d, BAD, "storage", "look at the manager's log: is its directory mounted, writable, not full?",
+		say(d, BAD, "storage",
+		    "look at the manager's log: is its directory mounted, writable, not full?",
 		    "%s: %s", name, kvb_cli_text(s, "problem"));
 	else if (!json_is_true(json_object_get(s, "enabled")))
 		say(d, WARNING, "storage", "enable it to take new blocks", "%s is disabled", name);
@@ -116,8 +121,9 @@ static void check_storages(struct doctor *d)
 
 	if (kvblock_stats(d->kv, &text, &err) != KVBLOCK_OK) {
 		say(d, BAD, "stats",
-		    err.code == KVBLOCK_E_UNAUTHENTICATED ? "give a token with --token-file" : "see its log", "%s",
-		    err.message);
+		    err.code == KVBLOCK_E_UNAUTHENTICATED ? "give a token with --token-file"
+							  : "see its log",
+		    "%s", err.message);
 		return;
 	}
 	stats = json_loads(text, 0, &e);
@@ -125,23 +131,26 @@ static void check_storages(struct doctor *d)
 	if (strcmp(kvb_cli_text(stats, "version"), kvblock_version()) == 0)
 		say(d, GOOD, "version", "", "manager and library are %s", kvblock_version());
 	else
-		say(d, WARNING, "version", "use the same release on both sides", "manager %s, library %s",
-		    kvb_cli_text(stats, "version"), kvblock_version());
+		say(d, WARNING, "version", "use the same release on both sides",
+		    "manager %s, library %s", kvb_cli_text(stats, "version"), kvblock_version());
 	if (json_array_size(json_object_get(stats, "storages")) == 0)
-		say(d, BAD, "storage", "register one: PUT /v1/storages/NAME", "the manager has no storage");
+		say(d, BAD, "storage", "register one: PUT /v1/storages/NAME",
+		    "the manager has no storage");
 	json_array_foreach(json_object_get(stats, "storages"), i, s)
 		check_storage(d, s);
 	json_decref(stats);
 }
 
-/* ---- one block there and back -------------------------------------------------------------------------- */
+/* ---- one block there and back ---------------------------------------------------------------- */
 
 static void probe_block(struct doctor *d, const char *instance)
 {
 	static uint8_t out[4096], in[4096];
 	struct kvblock_buf put_buf = { out, sizeof out }, get_buf = { in, sizeof in };
-	struct kvblock_block put = { .bufs = &put_buf, .n_bufs = 1 }, get = { .bufs = &get_buf, .n_bufs = 1 };
-	static const char remedy[] = "see the checks of storage and mount above; may this user write there?";
+	struct kvblock_block put = { .bufs = &put_buf, .n_bufs = 1 },
+			     get = { .bufs = &get_buf, .n_bufs = 1 };
+	static const char remedy[] =
+		"see the checks of storage and mount above; may this user write there?";
 	struct kvblock_key key;
 	struct kvblock_keys keys = kvblock_keys_wide(&key, 1);
 	struct kvblock_error err;
@@ -154,7 +163,8 @@ static void probe_block(struct doctor *d, const char *instance)
 		return;
 	}
 	say(d, GOOD, "write", "", "a block was written and committed");
-	if (kvblock_get(d->kv, instance, &keys, NULL, &get, NULL, &err) != KVBLOCK_OK || get.result != KVBLOCK_HIT)
+	if (kvblock_get(d->kv, instance, &keys, NULL, &get, NULL, &err) != KVBLOCK_OK ||
+	    get.result != KVBLOCK_HIT)
 		say(d, BAD, "read", remedy, "the block was not read back: %s",
 		    get.result == KVBLOCK_MISMATCH ? "its bytes differ" : err.message);
 	else if (memcmp(in, out, sizeof in) != 0)
@@ -168,22 +178,25 @@ static void probe_block(struct doctor *d, const char *instance)
 static void check_probe(struct doctor *d)
 {
 	const struct kvblock_spec spec = { "kv", 4096 };
-	const struct kvblock_instance instance = { .id = "kvblock-doctor", .group = "default", .specs = &spec,
-						   .n_specs = 1 };
+	const struct kvblock_instance instance = {
+		.id = "kvblock-doctor", .group = "default", .specs = &spec, .n_specs = 1
+	};
 	struct kvblock_error err;
 
 	if (!d->write)
 		return;
 	if (kvb_cli_make_instance(d->kv, &instance, "default", &err) != KVBLOCK_OK)
 		say(d, err.code == KVBLOCK_E_FORBIDDEN ? WARNING : BAD, "write",
-		    "use a token with the role write, or --no-write", "no probe instance: %s", err.message);
+		    "use a token with the role write, or --no-write", "no probe instance: %s",
+		    err.message);
 	else
 		probe_block(d, instance.id);
 }
 
-/* ---- this machine -------------------------------------------------------------------------------------- */
+/* ---- this machine ---------------------------------------------------------------------------- */
 
-static void check_limit(struct doctor *d, const char *what, int resource, uint64_t want, const char *remedy)
+static void check_limit(struct doctor *d, const char *what, int resource, uint64_t want,
+			const char *remedy)
 {
 	struct rlimit l = { 0, 0 };
 
@@ -191,8 +204,8 @@ static void check_limit(struct doctor *d, const char *what, int resource, uint64
 	if (l.rlim_cur == RLIM_INFINITY)
 		say(d, GOOD, "limits", "", "%s is unlimited", what);
 	else if (l.rlim_cur < want)
-		say(d, WARNING, "limits", remedy, "%s is %" PRIu64 ", better %" PRIu64 " or more", what,
-		    (uint64_t)l.rlim_cur, want);
+		say(d, WARNING, "limits", remedy, "%s is %" PRIu64 ", better %" PRIu64 " or more",
+		    what, (uint64_t)l.rlim_cur, want);
 	else
 		say(d, GOOD, "limits", "", "%s is %" PRIu64, what, (uint64_t)l.rlim_cur);
 }
@@ -204,8 +217,8 @@ static void check_machine(struct doctor *d)
 	char size[24];
 
 	if (statvfs("/dev/shm", &shm) != 0) {
-		say(d, WARNING, "/dev/shm", "mount a tmpfs there; in a container use --shm-size", "%s",
-		    strerror(errno));
+		say(d, WARNING, "/dev/shm", "mount a tmpfs there; in a container use --shm-size",
+		    "%s", strerror(errno));
 	} else {
 		kvb_args_print_size((uint64_t)shm.f_bavail * shm.f_frsize, size);
 		if ((uint64_t)shm.f_bavail * shm.f_frsize < 64u << 20)
@@ -214,9 +227,11 @@ static void check_machine(struct doctor *d)
 		else
 			say(d, GOOD, "/dev/shm", "", "%s free", size);
 	}
-	check_limit(d, "open files", RLIMIT_NOFILE, 1024, "raise it: ulimit -n, or LimitNOFILE= of the unit");
+	check_limit(d, "open files", RLIMIT_NOFILE, 1024,
+		    "raise it: ulimit -n, or LimitNOFILE= of the unit");
 	check_limit(d, "locked memory", RLIMIT_MEMLOCK, 64u << 20,
-		    "raise it for RDMA and registered buffers: ulimit -l, or LimitMEMLOCK= of the unit");
+		    "raise it for RDMA and registered buffers: ulimit -l, or LimitMEMLOCK= of the "
+		    "unit");
 	if (clock_gettime(CLOCK_BOOTTIME, &boot) != 0 || boot.tv_sec < 0)
 		say(d, BAD, "clock", "use a kernel with CLOCK_BOOTTIME", "leases cannot be timed");
 	else if (clock_gettime(CLOCK_REALTIME, &wall) != 0 || wall.tv_sec < 1704067200)

@@ -1,9 +1,9 @@
 /*
- * gen.c - makes conversations that look like those of a chat service: a few system prompts shared by
- * many conversations, each turn's input being everything said before plus a new question.
+ * gen.c - makes conversations that look like those of a chat service: a few system prompts shared
+ * by many conversations, each turn's input being everything said before plus a new question.
  *
- * A whole 512-token block keeps its id for ever; the last, partly filled block of an input gets a new
- * one each time, since its content changes with the next turn. No state beside one generation.
+ * A whole 512-token block keeps its id for ever; the last, partly filled block of an input gets a
+ * new one each time, since its content changes with the next turn. No state beside one generation.
  */
 #include "gen.h"
 
@@ -159,7 +159,8 @@ static int make_all(struct gen *g)
 	/* A system prompt ends at a block's end, so that all its blocks are shared. */
 	for (uint32_t i = 0; rc == 0 && i < g->o->systems; i++)
 		rc = grow(g, &systems[i],
-			  (about(g, g->o->system_tokens) + BLOCK_TOKENS - 1) / BLOCK_TOKENS * BLOCK_TOKENS);
+			  (about(g, g->o->system_tokens) + BLOCK_TOKENS - 1) / BLOCK_TOKENS *
+				  BLOCK_TOKENS);
 	for (uint32_t i = 0; rc == 0 && i < g->o->conversations; i++) {
 		rc = converse(g, &systems[roll(g) % g->o->systems], at);
 		at += about(g, g->o->gap_ms);

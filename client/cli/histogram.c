@@ -1,5 +1,6 @@
 /* histogram.c - see histogram.h. Buckets 0..63 hold single values; then 64 per octave, of which the
- * lower 32 are never used twice: value v with top bit b >= 6 goes to octave b - 5, linear within. */
+ * lower 32 are never used twice: value v with top bit b >= 6 goes to octave b - 5, linear
+ * within. */
 #include "histogram.h"
 
 #define SUB 64u

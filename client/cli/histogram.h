@@ -1,7 +1,7 @@
 /*
- * histogram.h - latencies in microseconds, log-linear: 64 buckets for each power of two, so a quantile is
- * at most 1.6 % above the true one. Shared by replay and bench. One thread at a time: give each its own
- * and merge.
+ * histogram.h - latencies in microseconds, log-linear: 64 buckets for each power of two, so a
+ * quantile is at most 1.6 % above the true one. Shared by replay and bench. One thread at a time:
+ * give each its own and merge.
  */
 #ifndef KVB_CLI_HISTOGRAM_H
 #define KVB_CLI_HISTOGRAM_H

@@ -81,7 +81,8 @@ static uint64_t from_stat(long pid)
 		fclose(f);
 	text[n] = '\0';
 	at = strrchr(text, ')'); /* the name may hold spaces */
-	if (!at || sscanf(at + 2, "%*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %llu %llu", &user, &system) != 2)
+	if (!at || sscanf(at + 2, "%*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %llu %llu", &user,
+			  &system) != 2)
 		return 0;
 	return (user + system) * (1000000000ull / (unsigned long long)sysconf(_SC_CLK_TCK));
 }

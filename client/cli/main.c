@@ -21,8 +21,8 @@ struct command {
 };
 
 #define TARGET_HELP                                                                                \
-	"  --instance ID         instance (default: default)\n"                                        \
-	"  --key KEY             a key; may be repeated, or given as argument\n"                       \
+	"  --instance ID         instance (default: default)\n"                                    \
+	"  --key KEY             a key; may be repeated, or given as argument\n"                   \
 	"  --key-form FORM       string (default), int, hex\n"
 
 static const struct command commands[] = {
@@ -38,12 +38,14 @@ static const struct command commands[] = {
 	  "  --spec NAME           which spec (default: all, one after the other)\n"
 	  "  --block-bytes SIZE    read the chain KEY/0, KEY/1, ... that put --block-bytes wrote\n"
 	  "  --length SIZE         stop after so many bytes (the file's own length)\n" },
-	{ "lookup", kvb_cmd_lookup, "[options] KEY...", "where blocks lie", TARGET_HELP
+	{ "lookup", kvb_cmd_lookup, "[options] KEY...", "where blocks lie",
+	  TARGET_HELP
 	  "  --batch               every key on its own (default: prefix, stop at the first miss)\n"
 	  "  --lease MS            lease (default: the manager's; 0 = none)\n" },
 	{ "match", kvb_cmd_match, "--instance ID... [options] KEY...",
 	  "how many leading keys each instance has", TARGET_HELP },
-	{ "delete", kvb_cmd_delete, "[options] KEY...", "delete blocks, or with --object a registered object",
+	{ "delete", kvb_cmd_delete, "[options] KEY...",
+	  "delete blocks, or with --object a registered object",
 	  TARGET_HELP
 	  "  --object KIND         instance, group or storage; the arguments are names\n" },
 	{ "stat", kvb_cmd_stat, "[options]", "the manager's numbers; with --key, one block",
@@ -51,7 +53,8 @@ static const struct command commands[] = {
 	{ "top", kvb_cmd_top, "[options]", "storages, groups and instances, refreshed",
 	  "  --interval SECONDS    between refreshes (default: 2)\n"
 	  "  --once                print once and end\n" },
-	{ "replay", kvb_cmd_replay, "[options] TRACE|-", "replay a trace of requests, verifying every byte",
+	{ "replay", kvb_cmd_replay, "[options] TRACE|-",
+	  "replay a trace of requests, verifying every byte",
 	  "  --block-bytes SIZE    bytes of a block (default: 64K)\n"
 	  "  --spec-count N        parts of a block (default: 1)\n"
 	  "  --clients N           threads (default: 4)\n"
@@ -61,14 +64,16 @@ static const struct command commands[] = {
 	  "  --instance ID         (default: replay-BYTESxSPECS)\n"
 	  "  --group NAME          (default: default)\n"
 	  "  --storage NAME        storage of a new group (default: default)\n"
-	  "  --no-checksum         write without checksums; the contents are checked all the same\n" },
+	  "  --no-checksum         write without checksums; the contents are checked all the "
+	  "same\n" },
 	{ "bench", kvb_cmd_bench, "[options]", "metadata operations: calls/s, latency, manager CPU",
 	  "  --keys N              keys of a large call (default: 512)\n"
 	  "  --clients N           threads (default: 4)\n"
 	  "  --seconds N           for each operation (default: 5)\n"
 	  "  --manager-pid PID     measure the CPU time of this process\n"
 	  "  --max-blocks N        end start+finish after so many blocks (default: 1000000)\n" },
-	{ "doctor", kvb_cmd_doctor, "[options]", "check manager, mounts and this machine; say what to do",
+	{ "doctor", kvb_cmd_doctor, "[options]",
+	  "check manager, mounts and this machine; say what to do",
 	  "  --no-write            leave out the write and read probe\n" },
 	{ "gen-trace", kvb_cmd_gen_trace, "[options]", "make a trace of multi-turn conversations",
 	  "  --conversations N     (default: 100)\n"
@@ -87,7 +92,8 @@ static const struct command commands[] = {
 
 static const char global_help[] =
 	"Global options (before or after the command):\n"
-	"  --url URL             manager; may be repeated (default: $KVBLOCK_URL, http://127.0.0.1:7333)\n"
+	"  --url URL             manager; may be repeated (default: $KVBLOCK_URL, "
+	"http://127.0.0.1:7333)\n"
 	"  --token TOKEN         bearer token (default: $KVBLOCK_TOKEN)\n"
 	"  --token-file FILE     read it from the first line of FILE\n"
 	"  --mount DIR           where a storage is mounted here; may be repeated\n"
@@ -111,10 +117,12 @@ void kvb_cli_help(const char *command)
 	const struct command *c = command ? find_command(command) : NULL;
 
 	if (c) {
-		printf("kvblock %s %s\n\n%s.\n\n%s\n%s", c->name, c->args, c->what, c->options, global_help);
+		printf("kvblock %s %s\n\n%s.\n\n%s\n%s", c->name, c->args, c->what, c->options,
+		       global_help);
 		return;
 	}
-	printf("kvblock [options] COMMAND [options]\n\nStores and finds KV-cache blocks through kvblockd.\n\n");
+	printf("kvblock [options] COMMAND [options]\n\nStores and finds KV-cache blocks through "
+	       "kvblockd.\n\n");
 	for (size_t i = 0; i < N_COMMANDS; i++)
 		printf("  %-10s %s\n", commands[i].name, commands[i].what);
 	printf("\nkvblock COMMAND --help tells more.\n\n%s", global_help);
@@ -151,7 +159,8 @@ static int read_token(struct kvb_cli *cli, const char *path)
 	if (!ok)
 		return kvb_cli_usage(cli, "--token-file: cannot read %s", path);
 	line[strcspn(line, "\r\n")] = '\0';
-	return line[0] ? set_token(cli, line) : kvb_cli_usage(cli, "--token-file: %s is empty", path);
+	return line[0] ? set_token(cli, line)
+		       : kvb_cli_usage(cli, "--token-file: %s is empty", path);
 }
 
 int kvb_cli_global_option(struct kvb_cli *cli, int opt, const char *value)

@@ -70,10 +70,12 @@ static const char *remedy(int status)
 		return "give a token with --token-file or KVBLOCK_TOKEN";
 	case KVBLOCK_E_UNAVAILABLE:
 	case KVBLOCK_E_FOREIGN:
-		return "name the directory where the storage is mounted here with --mount; see kvblock doctor";
+		return "name the directory where the storage is mounted here with --mount; see "
+		       "kvblock doctor";
 	case KVBLOCK_E_NOT_READY:
 	case KVBLOCK_E_NOT_OWNER:
-		return "the manager is starting or a standby; try again, or name the others with --url";
+		return "the manager is starting or a standby; try again, or name the others with "
+		       "--url";
 	default:
 		return NULL;
 	}
@@ -83,8 +85,9 @@ int kvb_cli_fail(const struct kvb_cli *cli, const struct kvblock_error *err)
 {
 	const char *help = remedy(err->code);
 
-	fprintf(stderr, "kvblock %s: %s%s%s%s\n", cli->command, err->field, err->field[0] ? ": " : "",
-		err->message, err->message[0] ? "" : kvblock_text(err->code));
+	fprintf(stderr, "kvblock %s: %s%s%s%s\n", cli->command, err->field,
+		err->field[0] ? ": " : "", err->message,
+		err->message[0] ? "" : kvblock_text(err->code));
 	if (help)
 		fprintf(stderr, "  (%s)\n", help);
 	return kvb_cli_exit_of(err->code);
@@ -124,7 +127,8 @@ uint64_t kvb_cli_u64(const json_t *object, const char *name)
 {
 	const json_t *v = json_object_get(object, name);
 
-	return json_is_integer(v) && json_integer_value(v) > 0 ? (uint64_t)json_integer_value(v) : 0;
+	return json_is_integer(v) && json_integer_value(v) > 0 ? (uint64_t)json_integer_value(v)
+							       : 0;
 }
 
 const char *kvb_cli_text(const json_t *object, const char *name)
@@ -148,7 +152,8 @@ static int same_specs(const struct kvblock_instance *want, const struct kvblock_
 	err->code = KVBLOCK_E_CONFLICT;
 	snprintf(err->field, sizeof err->field, "specs");
 	snprintf(err->message, sizeof err->message,
-		 "instance %s has blocks of another layout (spec %s of %llu bytes): use another --instance",
+		 "instance %s has blocks of another layout (spec %s of %llu bytes): use another "
+		 "--instance",
 		 have->id, have->specs[0].name, (unsigned long long)have->specs[0].size);
 	return err->code;
 }
@@ -158,7 +163,9 @@ int kvb_cli_make_instance(struct kvblock *kv, const struct kvblock_instance *i, 
 {
 	const struct kvblock_instance_info *have;
 	const struct kvblock_group_info *group;
-	const struct kvblock_group fresh = { .name = i->group, .storages = &storage, .n_storages = 1 };
+	const struct kvblock_group fresh = { .name = i->group,
+					     .storages = &storage,
+					     .n_storages = 1 };
 	int rc = kvblock_instance_get(kv, i->id, &have, err);
 
 	if (rc == KVBLOCK_OK) {

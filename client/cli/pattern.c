@@ -1,5 +1,5 @@
-/* pattern.c - a counter through a mixing function (splitmix64): word i depends on the seed and i, so that
- * a shifted, swapped or partly stale block never matches. */
+/* pattern.c - a counter through a mixing function (splitmix64): word i depends on the seed and i,
+ * so that a shifted, swapped or partly stale block never matches. */
 #include "pattern.h"
 
 #include <string.h>

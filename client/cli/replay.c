@@ -1,9 +1,10 @@
 /*
  * replay.c - kvblock replay: a trace of requests against a running manager, every byte verified.
  *
- * The main thread reads the trace, makes the instance, starts the client threads (replay_worker.c) and
- * shows progress; they share one handle. The contents of a block are a pure function of instance, spec
- * and key (pattern.h), so what is read is checked byte by byte, besides the checksum.
+ * The main thread reads the trace, makes the instance, starts the client threads (replay_worker.c)
+ * and shows progress; they share one handle. The contents of a block are a pure function of
+ * instance, spec and key (pattern.h), so what is read is checked byte by byte, besides the
+ * checksum.
  */
 #include "replay.h"
 
@@ -85,7 +86,8 @@ static int run_workers(struct kvb_replay *r, struct kvb_replay_worker *w)
 	for (uint32_t i = 0; i < r->n_clients && ok; i++)
 		ok = kvb_replay_worker_init(&w[i], r);
 	if (!ok)
-		return kvb_cli_usage(r->cli, "out of memory: use fewer --clients or smaller --block-bytes");
+		return kvb_cli_usage(r->cli,
+				     "out of memory: use fewer --clients or smaller --block-bytes");
 	r->begin_us = kvb_now_us();
 	r->running = r->n_clients;
 	for (; started < r->n_clients; started++)
@@ -108,8 +110,8 @@ static int run_workers(struct kvb_replay *r, struct kvb_replay_worker *w)
 static int verdict(struct kvb_replay *r)
 {
 	if (r->error.code)
-		fprintf(stderr, "kvblock replay: %s%s\n", r->fatal ? "stopped: " : "first failure: ",
-			r->error.message);
+		fprintf(stderr, "kvblock replay: %s%s\n",
+			r->fatal ? "stopped: " : "first failure: ", r->error.message);
 	if (r->sum.mismatches > 0)
 		return KVB_EXIT_MISMATCH;
 	if (r->fatal) {
@@ -147,7 +149,8 @@ static int open_and_replay(struct kvb_replay *r)
 	/* A manager that restarts in the middle is waited for. */
 	o.rounds = 1000;
 	if (!r->instance) {
-		snprintf(name, sizeof name, "replay-%llux%u", (unsigned long long)r->block_bytes, r->n_specs);
+		snprintf(name, sizeof name, "replay-%llux%u", (unsigned long long)r->block_bytes,
+			 r->n_specs);
 		r->instance = name;
 	}
 	rc = kvb_cli_open(r->cli, &o, &r->kv);
@@ -225,7 +228,8 @@ int kvb_cmd_replay(struct kvb_cli *cli, int argc, char **argv)
 	while (rc == KVB_EXIT_OK && (opt = getopt_long(argc, argv, "", options, NULL)) != -1)
 		rc = set_option(&r, opt, optarg);
 	if (rc == KVB_EXIT_OK && argc - optind != 1)
-		rc = kvb_cli_usage(cli, "name one trace, or - for stdin (kvblock gen-trace makes one)");
+		rc = kvb_cli_usage(cli,
+				   "name one trace, or - for stdin (kvblock gen-trace makes one)");
 	if (rc == KVB_EXIT_OK && r.block_bytes % r.n_specs != 0)
 		rc = kvb_cli_usage(cli, "--block-bytes must be a multiple of --spec-count");
 	if (rc == KVB_EXIT_OK)

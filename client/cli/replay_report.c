@@ -6,7 +6,10 @@
 
 #include <kvb/clock.h>
 
-static double ratio(uint64_t part, uint64_t whole) { return whole ? (double)part / (double)whole : 0; }
+static double ratio(uint64_t part, uint64_t whole)
+{
+	return whole ? (double)part / (double)whole : 0;
+}
 
 static double per_second(uint64_t n, uint64_t us) { return us ? (double)n * 1e6 / (double)us : 0; }
 
@@ -51,23 +54,24 @@ static int report_json(struct kvb_replay *r, uint64_t storages, uint64_t instanc
 {
 	const struct kvb_replay_counts *c = &r->sum;
 	json_t *doc = json_pack(
-		"{ss sI sI si sI sI sI sI sI sI sI sI sI sI sI sI}", "instance", r->instance, "block_bytes",
-		(json_int_t)r->block_bytes, "specs", (json_int_t)r->n_specs, "clients", (int)r->n_clients,
-		"requests", (json_int_t)c->requests, "blocks", (json_int_t)c->blocks, "prefix_hits",
-		(json_int_t)c->prefix_hits, "block_hits", (json_int_t)(c->prefix_hits + c->exists), "verified",
-		(json_int_t)c->verified, "read_misses", (json_int_t)c->read_misses, "read_errors",
+		"{ss sI sI si sI sI sI sI sI sI sI sI sI sI sI sI}", "instance", r->instance,
+		"block_bytes", (json_int_t)r->block_bytes, "specs", (json_int_t)r->n_specs,
+		"clients", (int)r->n_clients, "requests", (json_int_t)c->requests, "blocks",
+		(json_int_t)c->blocks, "prefix_hits", (json_int_t)c->prefix_hits, "block_hits",
+		(json_int_t)(c->prefix_hits + c->exists), "verified", (json_int_t)c->verified,
+		"read_misses", (json_int_t)c->read_misses, "read_errors",
 		(json_int_t)c->read_errors, "mismatches", (json_int_t)c->mismatches, "written",
-		(json_int_t)c->written, "busy", (json_int_t)c->busy, "failed", (json_int_t)c->failed, "ios",
-		(json_int_t)c->ios);
+		(json_int_t)c->written, "busy", (json_int_t)c->busy, "failed",
+		(json_int_t)c->failed, "ios", (json_int_t)c->ios);
 	json_t *more = json_pack(
 		"{sf sf sI sI sI sf sI sI so so so}", "block_hit_rate",
 		ratio(c->prefix_hits + c->exists, c->blocks), "prefix_hit_rate",
 		ratio(c->prefix_hits, c->blocks), "bytes_written", (json_int_t)c->bytes_written,
-		"bytes_verified", (json_int_t)c->bytes_read, "wall_us", (json_int_t)r->wall_us, "mb_per_s",
-		per_second(c->bytes_written + c->bytes_read, r->wall_us) / 1e6, "storage_used_bytes",
-		(json_int_t)storages, "instance_used_bytes", (json_int_t)instance, "lookup",
-		latency_json(&r->lookup), "start", latency_json(&r->start), "finish",
-		latency_json(&r->finish));
+		"bytes_verified", (json_int_t)c->bytes_read, "wall_us", (json_int_t)r->wall_us,
+		"mb_per_s", per_second(c->bytes_written + c->bytes_read, r->wall_us) / 1e6,
+		"storage_used_bytes", (json_int_t)storages, "instance_used_bytes",
+		(json_int_t)instance, "lookup", latency_json(&r->lookup), "start",
+		latency_json(&r->start), "finish", latency_json(&r->finish));
 
 	if (doc && more)
 		json_object_update(doc, more);
@@ -91,20 +95,21 @@ static void report_table(const struct kvb_replay *r, uint64_t storages, uint64_t
 	kvb_args_print_size(storages, all);
 	kvb_args_print_size(instance, mine);
 	printf("%-24s %" PRIu64 "\n", "requests", c->requests);
-	printf("%-24s %" PRIu64 " of %" PRIu64 " bytes in %u part(s)\n", "blocks", c->blocks, r->block_bytes,
-	       r->n_specs);
-	printf("%-24s block %.4f, prefix %.4f\n", "hit rate", ratio(c->prefix_hits + c->exists, c->blocks),
-	       ratio(c->prefix_hits, c->blocks));
-	printf("%-24s %.3f GB (%" PRIu64 " blocks)\n", "written", (double)c->bytes_written / 1e9, c->written);
-	printf("%-24s %.3f GB (%" PRIu64 " blocks)\n", "read and verified", (double)c->bytes_read / 1e9,
-	       c->verified);
+	printf("%-24s %" PRIu64 " of %" PRIu64 " bytes in %u part(s)\n", "blocks", c->blocks,
+	       r->block_bytes, r->n_specs);
+	printf("%-24s block %.4f, prefix %.4f\n", "hit rate",
+	       ratio(c->prefix_hits + c->exists, c->blocks), ratio(c->prefix_hits, c->blocks));
+	printf("%-24s %.3f GB (%" PRIu64 " blocks)\n", "written", (double)c->bytes_written / 1e9,
+	       c->written);
+	printf("%-24s %.3f GB (%" PRIu64 " blocks)\n", "read and verified",
+	       (double)c->bytes_read / 1e9, c->verified);
 	printf("%-24s %" PRIu64 "\n", "mismatches", c->mismatches);
 	printf("%-24s %" PRIu64 " busy, %" PRIu64 " failed, %" PRIu64 " gone before read, %" PRIu64
 	       " read errors\n",
 	       "not done", c->busy, c->failed, c->read_misses, c->read_errors);
 	printf("%-24s %.1f MB/s over %.1f s, %.1f blocks per I/O\n", "throughput",
-	       per_second(c->bytes_written + c->bytes_read, r->wall_us) / 1e6, (double)r->wall_us / 1e6,
-	       ratio(c->written + c->verified, c->ios));
+	       per_second(c->bytes_written + c->bytes_read, r->wall_us) / 1e6,
+	       (double)r->wall_us / 1e6, ratio(c->written + c->verified, c->ios));
 	latency_line("lookup", &r->lookup);
 	latency_line("start", &r->start);
 	latency_line("finish", &r->finish);

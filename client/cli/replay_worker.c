@@ -1,6 +1,6 @@
 /*
- * replay_worker.c - what one replaying thread does with a request: look up and read the prefix, check
- * every byte against the pattern, write what is missing.
+ * replay_worker.c - what one replaying thread does with a request: look up and read the prefix,
+ * check every byte against the pattern, write what is missing.
  *
  * Owns the thread's buffers and counters. Shared: the handle (thread-safe) and the atomics of
  * struct kvb_replay. A call that fails for want of room is counted and the replay goes on; one that
@@ -106,7 +106,8 @@ static bool right(const struct kvb_replay_worker *w, uint32_t b, uint64_t key)
 	for (uint32_t s = 0; s < w->r->n_specs; s++) {
 		const struct kvblock_buf *buf = &w->blocks[b].bufs[s];
 
-		if (!kvb_pattern_check(buf->data, buf->size, kvb_pattern_seed(w->r->instance, s, key)))
+		if (!kvb_pattern_check(buf->data, buf->size,
+				       kvb_pattern_seed(w->r->instance, s, key)))
 			return false;
 	}
 	return true;
@@ -141,7 +142,8 @@ static void judge(struct kvb_replay_worker *w, const uint64_t *ids, uint32_t mat
 }
 
 /* Reads the prefix. *hits: how long it is. */
-static bool read_prefix(struct kvb_replay_worker *w, const struct kvb_trace_request *q, uint32_t *hits)
+static bool read_prefix(struct kvb_replay_worker *w, const struct kvb_trace_request *q,
+			uint32_t *hits)
 {
 	uint32_t n = 0;
 
@@ -152,7 +154,8 @@ static bool read_prefix(struct kvb_replay_worker *w, const struct kvb_trace_requ
 
 		n = q->n_ids - *hits < w->window ? q->n_ids - *hits : w->window;
 		keys = kvblock_keys_ints(q->ids + *hits, n);
-		if (kvblock_get(w->r->kv, w->r->instance, &keys, NULL, w->blocks, &io, &err) != KVBLOCK_OK) {
+		if (kvblock_get(w->r->kv, w->r->instance, &keys, NULL, w->blocks, &io, &err) !=
+		    KVBLOCK_OK) {
 			remember(w->r, &err, true);
 			return false;
 		}
@@ -170,8 +173,8 @@ static bool read_prefix(struct kvb_replay_worker *w, const struct kvb_trace_requ
 }
 
 /* Writes ids[first..first+n-1]. */
-static bool write_window(struct kvb_replay_worker *w, const struct kvb_trace_request *q, uint32_t first,
-			 uint32_t n)
+static bool write_window(struct kvb_replay_worker *w, const struct kvb_trace_request *q,
+			 uint32_t first, uint32_t n)
 {
 	struct kvblock_keys keys = kvblock_keys_ints(q->ids + first, n);
 	struct kvblock_keys parent = kvblock_keys_ints(q->ids + first - (first > 0), 1);

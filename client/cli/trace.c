@@ -1,5 +1,6 @@
-/* trace.c - reads trace files strictly: a line that is not a request is an error with its number, never
- * skipped, since a replay of half a trace would print numbers that mean something else. No state. */
+/* trace.c - reads trace files strictly: a line that is not a request is an error with its number,
+ * never skipped, since a replay of half a trace would print numbers that mean something else. No
+ * state. */
 #include "trace.h"
 
 #include <errno.h>
@@ -65,7 +66,8 @@ static const char *read_ids(const json_t *line, struct kvb_trace_request *r, con
 	return has_twins(r->ids, r->ids + n, r->n_ids) ? "holds an id twice" : NULL;
 }
 
-static int read_request(const char *text, size_t n, size_t number, struct kvb_trace_request *r, char *why)
+static int read_request(const char *text, size_t n, size_t number, struct kvb_trace_request *r,
+			char *why)
 {
 	json_error_t e;
 	json_t *line = json_loadb(text, n, JSON_REJECT_DUPLICATES, &e);

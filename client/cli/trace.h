@@ -22,8 +22,8 @@ struct kvb_trace {
 	size_t cap;
 };
 
-/* Reads at most `limit` requests (0 = all) from `in`. 0, or -1 with a sentence that names the line in
- * `why` (at least 256 bytes); the trace is then empty. Release with kvb_trace_free. */
+/* Reads at most `limit` requests (0 = all) from `in`. 0, or -1 with a sentence that names the line
+ * in `why` (at least 256 bytes); the trace is then empty. Release with kvb_trace_free. */
 int kvb_trace_read(FILE *in, size_t limit, struct kvb_trace *out, char *why);
 void kvb_trace_free(struct kvb_trace *t);
 

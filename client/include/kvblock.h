@@ -20,8 +20,8 @@
  * sentence. Outputs are set only on KVBLOCK_OK unless said otherwise. Results that are returned
  * through a pointer to pointer are read-only and released with kvblock_free.
  *
- * Units: bytes and milliseconds. Strings are NUL-terminated UTF-8 and borrowed for the call. Names of
- * storages, groups, instances and specs: 1..127 of [A-Za-z0-9._-], not starting with '.' or '-'.
+ * Units: bytes and milliseconds. Strings are NUL-terminated UTF-8 and borrowed for the call. Names
+ * of storages, groups, instances and specs: 1..127 of [A-Za-z0-9._-], not starting with '.' or '-'.
  *
  * After fork the child must not use a handle of its parent.
  */
@@ -45,9 +45,10 @@ KVBLOCK_API const char *kvblock_version(void);
 #define KVBLOCK_MAX_KEYS 16384u /* keys in one call */
 #define KVBLOCK_MAX_SPECS 32u   /* specs of one instance */
 
-/* ---- errors ------------------------------------------------------------------------------------ */
+/* ---- errors ---------------------------------------------------------------------------------- */
 
-/* The manager's answers and the library's own. kvblock_code gives the code as it stands on the wire. */
+/* The manager's answers and the library's own. kvblock_code gives the code as it stands on the
+ * wire. */
 enum kvblock_status {
 	KVBLOCK_OK = 0,
 	KVBLOCK_E_INVALID = -1,         /* an argument is not valid; err.field names it */
@@ -94,7 +95,7 @@ KVBLOCK_API const char *kvblock_code(int status);
 /* One sentence about a status. Static, never NULL. */
 KVBLOCK_API const char *kvblock_text(int status);
 
-/* ---- handle ------------------------------------------------------------------------------------ */
+/* ---- handle ---------------------------------------------------------------------------------- */
 
 /* A handle: connections, mounts and open slab files. */
 struct kvblock;
@@ -111,30 +112,31 @@ struct kvblock_mismatch {
 	uint64_t generation;
 };
 
-/* How to reach the managers and the storages. Start from kvblock_options_init. All strings are copied
- * by kvblock_open; the callbacks and their contexts must live as long as the handle. */
+/* How to reach the managers and the storages. Start from kvblock_options_init. All strings are
+ * copied by kvblock_open; the callbacks and their contexts must live as long as the handle. */
 struct kvblock_options {
-	size_t size; /* sizeof of this struct as the caller was built (set by kvblock_options_init) */
-	/* Managers, "http://host:port". The next is tried when one cannot be reached, is not ready or does
-	 * not own the partition. NULL and 0: http://127.0.0.1:7333. At most 16. */
+	size_t size; /* of this struct as the caller was built; set by kvblock_options_init */
+	/* Managers, "http://host:port". The next is tried when one cannot be reached, is not ready
+	 * or does not own the partition. NULL and 0: http://127.0.0.1:7333. At most 16. */
 	const char *const *urls;
 	uint32_t n_urls;
 	const char *token; /* bearer token, or NULL */
 	/* For one call to a manager, retries included. Default 10000. */
 	uint32_t timeout_ms;
-	/* Rounds over all managers before a call gives up, also when time is left. Default 12. Waits
-	 * between rounds: 50 ms, doubling up to 1 s. */
+	/* Rounds over all managers before a call gives up, also when time is left. Default 12.
+	 * Waits between rounds: 50 ms, doubling up to 1 s. */
 	uint32_t rounds;
 	/* Directories where storages are mounted on this machine; each is recognised by the marker
-	 * `kvblock-storage` in it. NULL and 0: the root that the manager names is tried, and used only
-	 * if its marker proves that it is the same storage. At most 64. */
+	 * `kvblock-storage` in it. NULL and 0: the root that the manager names is tried, and used
+	 * only if its marker proves that it is the same storage. At most 64. */
 	const char *const *mounts;
 	uint32_t n_mounts;
 	bool verify;        /* compare checksums of what is read. Default true */
 	bool checksum;      /* give checksums with what is written. Default true */
 	const char *engine; /* how bytes are moved: "posix" (default, also NULL) */
-	/* Called at the end of every call to a manager, on the caller's thread: `op` ("lookup", "start",
-	 * "finish", "match", ...; static), its duration with all retries in microseconds, its result. */
+	/* Called at the end of every call to a manager, on the caller's thread: `op` ("lookup",
+	 * "start", "finish", "match", ...; static), its duration with all retries in microseconds,
+	 * its result. */
 	void (*on_call)(void *ctx, const char *op, uint64_t us, int status);
 	void *on_call_ctx;
 	/* Called for every mismatch, on the caller's thread, before the call returns. */
@@ -156,12 +158,12 @@ KVBLOCK_API void kvblock_close(struct kvblock *kv);
  * allowed. Any thread; results may outlive the handle. */
 KVBLOCK_API void kvblock_free(const void *result);
 
-/* ---- objects that are registered once ---------------------------------------------------------- */
+/* ---- objects that are registered once -------------------------------------------------------- */
 
 /* A place for blocks. Everything but `capacity` (may grow) and `enabled` is fixed once made. */
 struct kvblock_storage {
 	const char *name;
-	const char *type;   /* "file" (slab files below root), "null" (addresses only, for benchmarks) */
+	const char *type;   /* "file" (slab files below root), "null" (addresses without bytes) */
 	const char *root;   /* absolute directory on the manager's machine; "" for "null" */
 	uint64_t capacity;  /* bytes of slab files at most; a multiple of the unit */
 	uint64_t file_size; /* bytes of one slab file; 0 = the manager's default */
@@ -203,7 +205,8 @@ struct kvblock_spec {
 	uint64_t size; /* exact bytes, 1 .. 4 GiB */
 };
 
-/* One model deployment: the layout of its blocks. Everything but `extra` is fixed once registered. */
+/* One model deployment: the layout of its blocks. Everything but `extra` is fixed once
+ * registered. */
 struct kvblock_instance {
 	const char *id;
 	const char *group;
@@ -222,8 +225,8 @@ struct kvblock_instance_info {
 	uint64_t leased_bytes; /* estimate */
 };
 
-/* Registers or updates. The same again is KVBLOCK_OK. KVBLOCK_E_CONFLICT names the field that may not
- * change. Retried: harmless to repeat. */
+/* Registers or updates. The same again is KVBLOCK_OK. KVBLOCK_E_CONFLICT names the field that may
+ * not change. Retried: harmless to repeat. */
 KVBLOCK_API int kvblock_storage_put(struct kvblock *kv, const struct kvblock_storage *s,
 				    struct kvblock_error *err);
 KVBLOCK_API int kvblock_group_put(struct kvblock *kv, const struct kvblock_group *g,
@@ -233,19 +236,24 @@ KVBLOCK_API int kvblock_instance_put(struct kvblock *kv, const struct kvblock_in
 
 /* Reads one back. KVBLOCK_E_NOT_FOUND. Release *out with kvblock_free. */
 KVBLOCK_API int kvblock_storage_get(struct kvblock *kv, const char *name,
-				    const struct kvblock_storage_info **out, struct kvblock_error *err);
+				    const struct kvblock_storage_info **out,
+				    struct kvblock_error *err);
 KVBLOCK_API int kvblock_group_get(struct kvblock *kv, const char *name,
 				  const struct kvblock_group_info **out, struct kvblock_error *err);
 KVBLOCK_API int kvblock_instance_get(struct kvblock *kv, const char *id,
-				     const struct kvblock_instance_info **out, struct kvblock_error *err);
+				     const struct kvblock_instance_info **out,
+				     struct kvblock_error *err);
 
 /* Removes one. An instance goes with all its blocks; a storage or group that is used is
  * KVBLOCK_E_IN_USE. One that is not there is KVBLOCK_OK (so that a repeated call is harmless). */
-KVBLOCK_API int kvblock_storage_delete(struct kvblock *kv, const char *name, struct kvblock_error *err);
-KVBLOCK_API int kvblock_group_delete(struct kvblock *kv, const char *name, struct kvblock_error *err);
-KVBLOCK_API int kvblock_instance_delete(struct kvblock *kv, const char *id, struct kvblock_error *err);
+KVBLOCK_API int kvblock_storage_delete(struct kvblock *kv, const char *name,
+				       struct kvblock_error *err);
+KVBLOCK_API int kvblock_group_delete(struct kvblock *kv, const char *name,
+				     struct kvblock_error *err);
+KVBLOCK_API int kvblock_instance_delete(struct kvblock *kv, const char *id,
+					struct kvblock_error *err);
 
-/* ---- keys -------------------------------------------------------------------------------------- */
+/* ---- keys ------------------------------------------------------------------------------------ */
 
 /* A 128-bit key. The integer n is the key {0, n}. */
 struct kvblock_key {
@@ -254,7 +262,7 @@ struct kvblock_key {
 };
 
 enum kvblock_key_form {
-	KVBLOCK_KEYS_STRING, /* any text, 1..1024 bytes; the manager hashes it with a secret of the store */
+	KVBLOCK_KEYS_STRING, /* any text, 1..1024 bytes; the manager hashes it with its secret */
 	KVBLOCK_KEYS_INT,    /* 64-bit numbers, e.g. block hashes of an engine */
 	KVBLOCK_KEYS_WIDE,   /* 128-bit */
 };
@@ -293,7 +301,7 @@ static inline struct kvblock_keys kvblock_keys_wide(const struct kvblock_key *v,
 	return k;
 }
 
-/* ---- blocks: the calls that most programs need -------------------------------------------------- */
+/* ---- blocks: the calls that most programs need ----------------------------------------------- */
 
 /* Memory of one spec of one block. The caller's, untouched after the call returns. */
 struct kvblock_buf {
@@ -345,19 +353,21 @@ struct kvblock_lookup_options {
 	enum kvblock_mode mode;
 	const char *const *specs; /* which specs, NULL and 0 = all of the instance */
 	uint32_t n_specs;
-	uint32_t lease_ms; /* how long locations stay valid; 0 = none, KVBLOCK_LEASE_DEFAULT = manager's */
+	uint32_t lease_ms; /* how long locations stay valid; 0 = none, or KVBLOCK_LEASE_DEFAULT */
 };
 
-/* Reads blocks. `blocks` has keys->n elements. `o` NULL: prefix, all specs, default lease. `io` may be
- * NULL. KVBLOCK_OK whenever the manager answered, also when all are misses; *err then tells about the
- * first block with KVBLOCK_ERROR, if there is one. Otherwise every block is KVBLOCK_MISS.
+/* Reads blocks. `blocks` has keys->n elements. `o` NULL: prefix, all specs, default lease. `io` may
+ * be NULL. KVBLOCK_OK whenever the manager answered, also when all are misses; *err then tells
+ * about the first block with KVBLOCK_ERROR, if there is one. Otherwise every block is KVBLOCK_MISS.
  * KVBLOCK_E_NOT_FOUND: no such instance. */
-KVBLOCK_API int kvblock_get(struct kvblock *kv, const char *instance, const struct kvblock_keys *keys,
-			    const struct kvblock_lookup_options *o, struct kvblock_block *blocks,
-			    struct kvblock_io *io, struct kvblock_error *err);
+KVBLOCK_API int kvblock_get(struct kvblock *kv, const char *instance,
+			    const struct kvblock_keys *keys, const struct kvblock_lookup_options *o,
+			    struct kvblock_block *blocks, struct kvblock_io *io,
+			    struct kvblock_error *err);
 
 struct kvblock_put_options {
-	/* The block before keys[0] in its chain: one key (n = 1), or NULL = keys[0] begins a chain. */
+	/* The block before keys[0] in its chain: one key (n = 1), or NULL = keys[0] begins a
+	 * chain. */
 	const struct kvblock_keys *parent;
 	const char *const *specs; /* which specs this writer brings, NULL and 0 = all */
 	uint32_t n_specs;
@@ -366,28 +376,30 @@ struct kvblock_put_options {
 
 /* Writes blocks, keys as one chain, head first. `blocks` has keys->n elements. `o` and `io` may be
  * NULL. What this returns as KVBLOCK_WRITTEN is durable and can be found by everyone. KVBLOCK_OK
- * whenever the session was brought to its end, also if blocks failed; *err then tells about the first
- * that did. On an error no block is
- * KVBLOCK_WRITTEN (after KVBLOCK_E_NETWORK or _TIMEOUT at the end of the session it may be stored all
- * the same, and is then complete). */
-KVBLOCK_API int kvblock_put(struct kvblock *kv, const char *instance, const struct kvblock_keys *keys,
-			    const struct kvblock_put_options *o, struct kvblock_block *blocks,
-			    struct kvblock_io *io, struct kvblock_error *err);
+ * whenever the session was brought to its end, also if blocks failed; *err then tells about the
+ * first that did. On an error no block is KVBLOCK_WRITTEN (after KVBLOCK_E_NETWORK or _TIMEOUT at
+ * the end of the session it may be stored all the same, and is then complete). */
+KVBLOCK_API int kvblock_put(struct kvblock *kv, const char *instance,
+			    const struct kvblock_keys *keys, const struct kvblock_put_options *o,
+			    struct kvblock_block *blocks, struct kvblock_io *io,
+			    struct kvblock_error *err);
 
 /* How many leading keys each of several instances has, with all specs. No lease, no effect on
  * eviction: for schedulers. matched[n_instances] is filled. At most 64 instances. */
-KVBLOCK_API int kvblock_match(struct kvblock *kv, const char *const *instances, uint32_t n_instances,
-			      const struct kvblock_keys *keys, uint32_t *matched,
-			      struct kvblock_error *err);
+KVBLOCK_API int kvblock_match(struct kvblock *kv, const char *const *instances,
+			      uint32_t n_instances, const struct kvblock_keys *keys,
+			      uint32_t *matched, struct kvblock_error *err);
 
-/* Makes blocks unfindable at once; their space comes back when no lease runs on it. *deleted (may be
- * NULL): how many were there (in the last try, if it was retried). */
-KVBLOCK_API int kvblock_delete(struct kvblock *kv, const char *instance, const struct kvblock_keys *keys,
-			       uint32_t *deleted, struct kvblock_error *err);
+/* Makes blocks unfindable at once; their space comes back when no lease runs on it. *deleted (may
+ * be NULL): how many were there (in the last try, if it was retried). */
+KVBLOCK_API int kvblock_delete(struct kvblock *kv, const char *instance,
+			       const struct kvblock_keys *keys, uint32_t *deleted,
+			       struct kvblock_error *err);
 
-/* ---- blocks: for programs that move the bytes themselves ----------------------------------------- */
+/* ---- blocks: for programs that move the bytes themselves ------------------------------------- */
 
-/* A slab file that locations refer to. Open it only after its superblock proved to be the storage's. */
+/* A slab file that locations refer to. Open it only after its superblock proved to be the
+ * storage's. */
 struct kvblock_file {
 	const char *storage;
 	const char *type;
@@ -416,11 +428,12 @@ struct kvblock_locations {
 	uint32_t n_files;
 	const struct kvblock_file *files;
 	uint32_t lease_ms; /* granted, counted from before the request was sent */
-	uint64_t valid_until_ms; /* the same as a time of CLOCK_BOOTTIME: then slots may be reused */
+	uint64_t valid_until_ms; /* the same as a time of CLOCK_BOOTTIME: slots may be reused */
 };
 
 /* Locations without reading. `o` NULL as in kvblock_get. Release *out with kvblock_free. */
-KVBLOCK_API int kvblock_lookup(struct kvblock *kv, const char *instance, const struct kvblock_keys *keys,
+KVBLOCK_API int kvblock_lookup(struct kvblock *kv, const char *instance,
+			       const struct kvblock_keys *keys,
 			       const struct kvblock_lookup_options *o,
 			       const struct kvblock_locations **out, struct kvblock_error *err);
 
@@ -437,29 +450,32 @@ struct kvblock_session {
 	uint32_t n_specs;
 	const char *const *specs;
 	const uint8_t *outcome;             /* [n_keys] enum kvblock_outcome */
-	const struct kvblock_location *loc; /* [n_keys * n_specs], length 0 = do not write this one */
+	const struct kvblock_location *loc; /* [n_keys * n_specs], length 0 = do not write it */
 	uint32_t n_write;                   /* keys with KVBLOCK_START_WRITE */
 	uint32_t n_files;
 	const struct kvblock_file *files;
 	uint32_t deadline_ms;     /* counted from before the request was sent */
-	uint64_t submit_until_ms; /* the same as a time of CLOCK_BOOTTIME: submit no write after it */
+	uint64_t submit_until_ms; /* the same as a time of CLOCK_BOOTTIME: submit nothing later */
 };
 
-/* Opens a write session. `request_id` (at most 127 characters; NULL = a random one) makes a repetition
- * of the same call get the same answer. `o` may be NULL. KVBLOCK_E_SESSION_ENDED or _EXPIRED: the id
- * was used by a session that is over. Release *out with kvblock_free (which does not end the session). */
-KVBLOCK_API int kvblock_start(struct kvblock *kv, const char *instance, const struct kvblock_keys *keys,
-			      const struct kvblock_put_options *o, const char *request_id,
-			      const struct kvblock_session **out, struct kvblock_error *err);
+/* Opens a write session. `request_id` (at most 127 characters; NULL = a random one) makes a
+ * repetition of the same call get the same answer. `o` may be NULL. KVBLOCK_E_SESSION_ENDED or
+ * _EXPIRED: the id was used by a session that is over. Release *out with kvblock_free (which does
+ * not end the session). */
+KVBLOCK_API int kvblock_start(struct kvblock *kv, const char *instance,
+			      const struct kvblock_keys *keys, const struct kvblock_put_options *o,
+			      const char *request_id, const struct kvblock_session **out,
+			      struct kvblock_error *err);
 
 struct kvblock_finish_options {
-	/* Which of the session's n_write blocks were written, in request order; NULL and 0 = all. */
+	/* Which of the session's n_write blocks were written, in request order; NULL and 0 =
+	 * all. */
 	const bool *mask;
 	uint32_t n_mask;
-	/* XXH3-64 of the bytes, a row of n_specs for each of the n_write blocks; NULL and 0 = none. */
+	/* XXH3-64 of the bytes, a row of n_specs for each of the n_write blocks; NULL and 0: none */
 	const uint64_t *checksums;
 	uint32_t n_checksums;
-	bool quiesced; /* every write that was submitted has completed: failed slots need no grace */
+	bool quiesced; /* every submitted write has completed: failed slots need no grace */
 };
 
 /* Counts of a session that is over. */
@@ -468,8 +484,8 @@ struct kvblock_finished {
 	uint32_t failed;
 };
 
-/* Ends a session: what the mask names can be found from now on. Sync local files before. `res` may be
- * NULL. A repetition gives the same numbers. */
+/* Ends a session: what the mask names can be found from now on. Sync local files before. `res` may
+ * be NULL. A repetition gives the same numbers. */
 KVBLOCK_API int kvblock_finish(struct kvblock *kv, const char *session,
 			       const struct kvblock_finish_options *o, struct kvblock_finished *res,
 			       struct kvblock_error *err);
@@ -480,14 +496,15 @@ KVBLOCK_API int kvblock_abort(struct kvblock *kv, const char *session, bool quie
 /* XXH3-64, the checksum of locations. */
 KVBLOCK_API uint64_t kvblock_checksum(const void *data, size_t size);
 
-/* ---- the manager and the mounts ------------------------------------------------------------------ */
+/* ---- the manager and the mounts -------------------------------------------------------------- */
 
 /* The manager's numbers as JSON text (GET /v1/stats). Release with kvblock_free. */
 KVBLOCK_API int kvblock_stats(struct kvblock *kv, const char **json, struct kvblock_error *err);
 /* What the manager knows of one block (keys->n is 1), for a person, as JSON text. Release with
  * kvblock_free. KVBLOCK_E_NOT_FOUND. No effect on lease or eviction. */
-KVBLOCK_API int kvblock_block_info(struct kvblock *kv, const char *instance, const struct kvblock_keys *keys,
-				   const char **json, struct kvblock_error *err);
+KVBLOCK_API int kvblock_block_info(struct kvblock *kv, const char *instance,
+				   const struct kvblock_keys *keys, const char **json,
+				   struct kvblock_error *err);
 /* KVBLOCK_OK when a manager is reached and ready to answer (GET /readyz). One try, no waiting. */
 KVBLOCK_API int kvblock_ready(struct kvblock *kv, struct kvblock_error *err);
 /* Where storage `name` is mounted on this machine, proved by its marker: *path, released with

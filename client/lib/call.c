@@ -3,8 +3,8 @@
  *
  * The URL that answered last is tried first. A manager that cannot be reached, is not ready or does
  * not own the partition costs one try; then the next. After a round over all of them the call waits
- * (50 ms doubling to 1 s, with jitter so that many clients do not come back at once). Bounded by the
- * handle's rounds and timeout. Everything sent here may be repeated harmlessly: the manager's
+ * (50 ms doubling to 1 s, with jitter so that many clients do not come back at once). Bounded by
+ * the handle's rounds and timeout. Everything sent here may be repeated harmlessly: the manager's
  * operations are idempotent, start by its request id.
  *
  * State: kv->current only. Any thread. Sleeps between rounds, holds no lock.
@@ -57,15 +57,16 @@ static int read_status(long http_status, const struct kvb_buf *body, struct kvb_
 		return rc;
 	}
 	if (http_status == 404)
-		return kvb_fail(err, KVB_E_UNSUPPORTED, NULL, "the server has no such path: no kvblockd?");
+		return kvb_fail(err, KVB_E_UNSUPPORTED, NULL,
+				"the server has no such path: no kvblockd?");
 	if (http_status == 503 || http_status == 502 || http_status == 504)
 		return kvb_fail(err, KVB_E_NOT_READY, NULL, "HTTP status %ld", http_status);
-	return kvb_fail(err, KVB_E_INTERNAL, NULL, "HTTP status %ld without an error that we understand",
-			http_status);
+	return kvb_fail(err, KVB_E_INTERNAL, NULL,
+			"HTTP status %ld without an error that we understand", http_status);
 }
 
-static int try_one(struct kvblock *kv, const struct kvb_call *c, const char *base, uint64_t timeout_ms,
-		   struct kvb_answer *a, struct kvb_error *err)
+static int try_one(struct kvblock *kv, const struct kvb_call *c, const char *base,
+		   uint64_t timeout_ms, struct kvb_answer *a, struct kvb_error *err)
 {
 	struct kvb_http_request r = { .method = c->method, .timeout_ms = timeout_ms };
 	struct kvb_buf url = { 0 };
@@ -94,7 +95,8 @@ static int try_one(struct kvblock *kv, const struct kvb_call *c, const char *bas
 
 static void sleep_ms(uint64_t ms)
 {
-	struct timespec t = { .tv_sec = (time_t)(ms / 1000), .tv_nsec = (long)(ms % 1000) * 1000000 };
+	struct timespec t = { .tv_sec = (time_t)(ms / 1000),
+			      .tv_nsec = (long)(ms % 1000) * 1000000 };
 
 	nanosleep(&t, NULL);
 }
@@ -110,8 +112,8 @@ static uint64_t wait_of(uint32_t round)
 }
 
 /* One try at each manager, the one that answered last first. */
-static int round_of(struct kvblock *kv, const struct kvb_call *c, uint64_t end_us, struct kvb_answer *a,
-		    struct kvb_error *err)
+static int round_of(struct kvblock *kv, const struct kvb_call *c, uint64_t end_us,
+		    struct kvb_answer *a, struct kvb_error *err)
 {
 	uint32_t first = atomic_load_explicit(&kv->current, memory_order_relaxed);
 	int rc = KVB_E_TIMEOUT;
@@ -133,7 +135,8 @@ static int round_of(struct kvblock *kv, const struct kvb_call *c, uint64_t end_u
 	return rc;
 }
 
-int kvb_call_do(struct kvblock *kv, const struct kvb_call *c, struct kvb_answer *a, struct kvb_error *err)
+int kvb_call_do(struct kvblock *kv, const struct kvb_call *c, struct kvb_answer *a,
+		struct kvb_error *err)
 {
 	uint32_t rounds = c->rounds ? c->rounds : kv->rounds;
 	uint64_t begin_us = kvb_now_us();

@@ -50,9 +50,10 @@ struct kvblock {
 
 /* kvblock_open with the two things that tests replace. NULL = system clock, the engine of `o`. */
 int kvb_client_open(const struct kvblock_options *o, const struct kvb_clock *clock,
-		    const struct kvb_engine_ops *engine, struct kvblock **out, struct kvb_error *err);
+		    const struct kvb_engine_ops *engine, struct kvblock **out,
+		    struct kvb_error *err);
 
-/* ---- call.c: one operation at whichever manager answers ----------------------------------------- */
+/* ---- call.c: one operation at whichever manager answers -------------------------------------- */
 
 struct kvb_call {
 	const char *op;     /* for on_call and messages; static */
@@ -68,9 +69,10 @@ struct kvb_answer {
 };
 
 /* Repeats as long as that can help (so only idempotent operations come here), within timeout_ms. */
-int kvb_call_do(struct kvblock *kv, const struct kvb_call *c, struct kvb_answer *a, struct kvb_error *err);
+int kvb_call_do(struct kvblock *kv, const struct kvb_call *c, struct kvb_answer *a,
+		struct kvb_error *err);
 
-/* ---- result.c: results that the caller frees, and the edge -------------------------------------- */
+/* ---- result.c: results that the caller frees, and the edge ----------------------------------- */
 
 /* Zeroed memory that kvblock_free releases, together with its arena. NULL when out of memory. */
 void *kvb_result_new(size_t size);
@@ -80,7 +82,7 @@ int kvb_result_fail(struct kvblock_error *out, const struct kvb_error *err, int 
 /* The same for get and put, which keep what went wrong with single blocks although they succeed. */
 int kvb_result_finish(struct kvblock_error *out, const struct kvb_error *err, int status);
 
-/* ---- keys.c ------------------------------------------------------------------------------------- */
+/* ---- keys.c ---------------------------------------------------------------------------------- */
 
 /* Checks `keys` and puts them into the form that travels. `field` names them in errors. */
 int kvb_keys_input(const struct kvblock_keys *keys, const char *field, struct kvb_arena *a,
@@ -88,7 +90,7 @@ int kvb_keys_input(const struct kvblock_keys *keys, const char *field, struct kv
 /* KVB_E_INVALID naming `field` unless `name` may stand in a path. */
 int kvb_name_check(const char *name, const char *field, struct kvb_error *err);
 
-/* ---- query.c, session.c: operations as the data path uses them ------------------------------------ */
+/* ---- query.c, session.c: operations as the data path uses them ------------------------------- */
 
 struct kvb_lookup_answer {
 	struct kvb_lookup_res res; /* in the arena */
@@ -103,17 +105,18 @@ struct kvb_start_answer {
 	uint64_t submit_until_ms;
 };
 int kvb_session_start(struct kvblock *kv, const char *instance, const struct kvblock_keys *keys,
-		      const struct kvblock_put_options *o, const char *request_id, struct kvb_arena *a,
-		      struct kvb_start_answer *out, struct kvb_error *err);
-int kvb_session_finish(struct kvblock *kv, const struct kvb_finish_req *req, struct kvb_finish_res *res,
-		       struct kvb_error *err);
-int kvb_session_abort(struct kvblock *kv, const char *session, bool quiesced, struct kvb_error *err);
+		      const struct kvblock_put_options *o, const char *request_id,
+		      struct kvb_arena *a, struct kvb_start_answer *out, struct kvb_error *err);
+int kvb_session_finish(struct kvblock *kv, const struct kvb_finish_req *req,
+		       struct kvb_finish_res *res, struct kvb_error *err);
+int kvb_session_abort(struct kvblock *kv, const char *session, bool quiesced,
+		      struct kvb_error *err);
 
 /* The storage as the manager tells it; result of kvb_result_new. */
 int kvb_object_storage(struct kvblock *kv, const char *name, struct kvblock_storage_info **out,
 		       struct kvb_error *err);
 
-/* ---- transfer.c: pieces of a get or put --------------------------------------------------------- */
+/* ---- transfer.c: pieces of a get or put ------------------------------------------------------ */
 
 struct kvb_transfer {
 	struct kvblock *kv;

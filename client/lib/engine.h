@@ -5,13 +5,14 @@
  * An engine moves *runs*: a byte range of one file against a list of buffers. It
  * - checks the deadline immediately before it submits anything to the kernel, and submits nothing
  *   after it (a run that was not submitted, or not wholly, ends with KVB_E_TIMEOUT);
- * - returns from read and write only when every submitted request has completed, so that buffers and
+ * - returns from read and write only when every submitted request has completed, so that buffers
+ * and
  *   slots are quiet when it is back;
  * - reports what it moved (`done`), never more than that.
  *
- * Callers use the guarded wrappers kvb_engine_*, never the table: they check what an engine says and
- * turn nonsense into errors. Threads: any number of threads use one engine at a time; one file is
- * read and written by several threads at a time (always at different offsets).
+ * Callers use the guarded wrappers kvb_engine_*, never the table: they check what an engine says
+ * and turn nonsense into errors. Threads: any number of threads use one engine at a time; one file
+ * is read and written by several threads at a time (always at different offsets).
  */
 #ifndef KVB_CLIENT_ENGINE_H
 #define KVB_CLIENT_ENGINE_H

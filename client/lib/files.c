@@ -3,8 +3,8 @@
  *
  * Owns the list of open files; most recently used first, so that the ones dropped beyond
  * KVB_FILES_KEPT are the ones nobody uses. A file that is open for writing is checked at every use
- * to be still the one that its name leads to: bytes written into a deleted or replaced file would be
- * lost at the next open. Readers need no such check: stale bytes fail their checksum.
+ * to be still the one that its name leads to: bytes written into a deleted or replaced file would
+ * be lost at the next open. Readers need no such check: stale bytes fail their checksum.
  */
 #include "files.h"
 
@@ -26,8 +26,8 @@ struct kvb_files_cache {
 	uint32_t n;
 };
 
-int kvb_files_create(struct kvb_engine *engine, struct kvb_mounts *mounts, struct kvb_files_cache **out,
-		     struct kvb_error *err)
+int kvb_files_create(struct kvb_engine *engine, struct kvb_mounts *mounts,
+		     struct kvb_files_cache **out, struct kvb_error *err)
 {
 	struct kvb_files_cache *c = kvb_calloc(1, sizeof *c);
 
@@ -85,14 +85,15 @@ static void push_locked(struct kvb_files_cache *c, struct kvb_slab_file *f)
 
 /* Known file with a reference, moved to the front; `fresh` (may be NULL) becomes known if there is
  * none, else it is closed. */
-static struct kvb_slab_file *take(struct kvb_files_cache *c, const uint8_t uuid[16], const char *path,
-				  bool write, struct kvb_slab_file *fresh)
+static struct kvb_slab_file *take(struct kvb_files_cache *c, const uint8_t uuid[16],
+				  const char *path, bool write, struct kvb_slab_file *fresh)
 {
 	struct kvb_slab_file *f;
 
 	kvb_mutex_lock(&c->lock);
 	for (f = c->list; f; f = f->next)
-		if (f->write == write && memcmp(f->uuid, uuid, 16) == 0 && strcmp(f->path, path) == 0)
+		if (f->write == write && memcmp(f->uuid, uuid, 16) == 0 &&
+		    strcmp(f->path, path) == 0)
 			break;
 	if (f) {
 		unlink_locked(c, f);
@@ -115,11 +116,12 @@ static bool still_there(const struct kvb_slab_file *f)
 {
 	struct stat st;
 
-	return fstat(f->file->fd, &st) == 0 && st.st_nlink > 0 && (uint64_t)st.st_size == f->sb.length;
+	return fstat(f->file->fd, &st) == 0 && st.st_nlink > 0 &&
+	       (uint64_t)st.st_size == f->sb.length;
 }
 
-struct kvb_slab_file *kvb_files_find(struct kvb_files_cache *c, const uint8_t uuid[16], const char *path,
-				     bool write)
+struct kvb_slab_file *kvb_files_find(struct kvb_files_cache *c, const uint8_t uuid[16],
+				     const char *path, bool write)
 {
 	struct kvb_slab_file *f = take(c, uuid, path, write, NULL);
 
@@ -147,7 +149,8 @@ static int parse_path(const char *path, uint32_t *file, struct kvb_error *err)
 			}
 		}
 	}
-	return kvb_fail(err, KVB_E_INVALID, "files", "the manager named a path that is no slab file");
+	return kvb_fail(err, KVB_E_INVALID, "files",
+			"the manager named a path that is no slab file");
 }
 
 /* Reads and checks the superblock of an open file. */
@@ -161,18 +164,21 @@ static int prove(struct kvb_slab_file *f, uint32_t number, struct kvb_error *err
 	if (n < 0 || fstat(f->file->fd, &st) != 0)
 		return kvb_fail(err, KVB_E_IO, NULL, "slab file %s: %s", f->path, strerror(errno));
 	if (!S_ISREG(st.st_mode))
-		return kvb_fail(err, KVB_E_FOREIGN, NULL, "slab file %s is no regular file", f->path);
+		return kvb_fail(err, KVB_E_FOREIGN, NULL, "slab file %s is no regular file",
+				f->path);
 	if ((size_t)n < sizeof raw)
-		return kvb_fail(err, KVB_E_CORRUPT, NULL, "slab file %s has no whole superblock", f->path);
+		return kvb_fail(err, KVB_E_CORRUPT, NULL, "slab file %s has no whole superblock",
+				f->path);
 	rc = kvb_superblock_decode(raw, &f->sb, err);
 	if (rc != KVB_OK)
 		return rc;
 	if (memcmp(f->sb.uuid, f->uuid, 16) != 0 || f->sb.file != number)
-		return kvb_fail(err, KVB_E_FOREIGN, NULL, "slab file %s is another file by its superblock",
-				f->path);
+		return kvb_fail(err, KVB_E_FOREIGN, NULL,
+				"slab file %s is another file by its superblock", f->path);
 	if ((uint64_t)st.st_size != f->sb.length)
-		return kvb_fail(err, KVB_E_CORRUPT, NULL, "slab file %s has %llu bytes instead of %llu",
-				f->path, (unsigned long long)st.st_size, (unsigned long long)f->sb.length);
+		return kvb_fail(err, KVB_E_CORRUPT, NULL,
+				"slab file %s has %llu bytes instead of %llu", f->path,
+				(unsigned long long)st.st_size, (unsigned long long)f->sb.length);
 	return KVB_OK;
 }
 

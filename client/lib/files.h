@@ -1,9 +1,10 @@
 /*
  * files.h - open slab files, proved by their superblock, kept for the next call.
  *
- * A file name that the manager tells is used only if it is exactly the name of a slab file; the file
- * is opened below the mount's directory without following links, and its superblock must name this
- * storage, this file and this length. Any thread; one mutex inside, never held across file I/O.
+ * A file name that the manager tells is used only if it is exactly the name of a slab file; the
+ * file is opened below the mount's directory without following links, and its superblock must name
+ * this storage, this file and this length. Any thread; one mutex inside, never held across file
+ * I/O.
  */
 #ifndef KVB_CLIENT_FILES_H
 #define KVB_CLIENT_FILES_H
@@ -30,15 +31,15 @@ struct kvb_slab_file {
 struct kvb_files_cache;
 
 /* `engine` and `mounts` stay the caller's. */
-int kvb_files_create(struct kvb_engine *engine, struct kvb_mounts *mounts, struct kvb_files_cache **out,
-		     struct kvb_error *err);
+int kvb_files_create(struct kvb_engine *engine, struct kvb_mounts *mounts,
+		     struct kvb_files_cache **out, struct kvb_error *err);
 void kvb_files_destroy(struct kvb_files_cache *c);
 
 /* Already open and still good? With a reference, else NULL. */
-struct kvb_slab_file *kvb_files_find(struct kvb_files_cache *c, const uint8_t uuid[16], const char *path,
-				     bool write);
-/* Opens and proves `path` below `mount`. KVB_E_INVALID (not the name of a slab file), KVB_E_FOREIGN,
- * KVB_E_CORRUPT, KVB_E_UNAVAILABLE, KVB_E_IO, KVB_E_NOMEM. */
+struct kvb_slab_file *kvb_files_find(struct kvb_files_cache *c, const uint8_t uuid[16],
+				     const char *path, bool write);
+/* Opens and proves `path` below `mount`. KVB_E_INVALID (not the name of a slab file),
+ * KVB_E_FOREIGN, KVB_E_CORRUPT, KVB_E_UNAVAILABLE, KVB_E_IO, KVB_E_NOMEM. */
 int kvb_files_open(struct kvb_files_cache *c, struct kvb_mount *mount, const char *path, bool write,
 		   struct kvb_slab_file **out, struct kvb_error *err);
 void kvb_files_release(struct kvb_files_cache *c, struct kvb_slab_file *f);

@@ -26,8 +26,9 @@ struct kvb_http_request {
 int kvb_http_create(const char *token, struct kvb_http **out, struct kvb_error *err);
 void kvb_http_destroy(struct kvb_http *h);
 
-/* Does one request. KVB_OK with any HTTP status in *http_status and the answer in `body` (appended);
- * KVB_E_NETWORK (not reached, or broken off), KVB_E_TIMEOUT, KVB_E_TOO_LARGE, KVB_E_NOMEM. */
+/* Does one request. KVB_OK with any HTTP status in *http_status and the answer in `body`
+ * (appended); KVB_E_NETWORK (not reached, or broken off), KVB_E_TIMEOUT, KVB_E_TOO_LARGE,
+ * KVB_E_NOMEM. */
 int kvb_http_do(struct kvb_http *h, const struct kvb_http_request *r, struct kvb_buf *body,
 		long *http_status, struct kvb_error *err);
 

@@ -1,4 +1,5 @@
-/* keys.c - the caller's keys in the form that travels, and names that may stand in a path. No state. */
+/* keys.c - the caller's keys in the form that travels, and names that may stand in a path. No
+ * state. */
 #include "client.h"
 
 #include <string.h>
@@ -7,8 +8,8 @@ int kvb_name_check(const char *name, const char *field, struct kvb_error *err)
 {
 	if (name && kvb_name_valid(name, strlen(name)))
 		return KVB_OK;
-	return kvb_fail(err, KVB_E_INVALID, field, "1..%u of [A-Za-z0-9._-], not starting with '.' or '-'",
-			KVB_MAX_NAME);
+	return kvb_fail(err, KVB_E_INVALID, field,
+			"1..%u of [A-Za-z0-9._-], not starting with '.' or '-'", KVB_MAX_NAME);
 }
 
 /* JSON numbers end at 2^63 - 1; above, n travels as what it means: the 128-bit key {0, n}. */
@@ -27,8 +28,8 @@ static int check_strings(const struct kvblock_keys *keys, const char *field, str
 		size_t n = s ? strnlen(s, KVB_MAX_KEY_STRING + 1) : 0;
 
 		if (n < 1 || n > KVB_MAX_KEY_STRING)
-			return kvb_fail(err, KVB_E_INVALID, field, "key %u: a string of 1..%u bytes", i,
-					KVB_MAX_KEY_STRING);
+			return kvb_fail(err, KVB_E_INVALID, field,
+					"key %u: a string of 1..%u bytes", i, KVB_MAX_KEY_STRING);
 	}
 	return KVB_OK;
 }
@@ -41,7 +42,8 @@ int kvb_keys_input(const struct kvblock_keys *keys, const char *field, struct kv
 	if (!keys || keys->n == 0 || !keys->v.strings)
 		return kvb_fail(err, KVB_E_INVALID, field, "at least one key");
 	if (keys->n > KVB_MAX_KEYS)
-		return kvb_fail(err, KVB_E_TOO_LARGE, field, "at most %u keys in a call", KVB_MAX_KEYS);
+		return kvb_fail(err, KVB_E_TOO_LARGE, field, "at most %u keys in a call",
+				KVB_MAX_KEYS);
 	*out = (struct kvb_key_input){ .n = keys->n };
 	if (keys->form == KVBLOCK_KEYS_STRING) {
 		out->form = KVB_KEYS_STRING;
@@ -60,6 +62,7 @@ int kvb_keys_input(const struct kvblock_keys *keys, const char *field, struct kv
 			wide[i] = (struct kvb_key){ keys->v.wide[i].hi, keys->v.wide[i].lo };
 	}
 	out->keys = wide;
-	out->form = keys->form == KVBLOCK_KEYS_WIDE ? KVB_KEYS_HEX : form_of_ints(keys->v.ints, keys->n);
+	out->form = keys->form == KVBLOCK_KEYS_WIDE ? KVB_KEYS_HEX
+						    : form_of_ints(keys->v.ints, keys->n);
 	return KVB_OK;
 }

@@ -1,6 +1,6 @@
 /*
- * locate.c - kvblock_lookup and kvblock_start: locations for programs that move the bytes themselves.
- * Turns the inner answers into public results. No state; any thread.
+ * locate.c - kvblock_lookup and kvblock_start: locations for programs that move the bytes
+ * themselves. Turns the inner answers into public results. No state; any thread.
  */
 #include "client.h"
 
@@ -46,7 +46,8 @@ static int lookup(struct kvblock *kv, const char *instance, const struct kvblock
 	int rc = kvb_query_lookup(kv, instance, keys, o, a, &answer, err);
 
 	if (rc == KVB_OK)
-		rc = copy_places(a, res->loc, (size_t)res->n_keys * res->n_specs, &res->files, &places);
+		rc = copy_places(a, res->loc, (size_t)res->n_keys * res->n_specs, &res->files,
+				 &places);
 	if (rc != KVB_OK)
 		return rc;
 	*out = (struct kvblock_locations){
@@ -80,8 +81,8 @@ int kvblock_lookup(struct kvblock *kv, const char *instance, const struct kvbloc
 }
 
 static int start(struct kvblock *kv, const char *instance, const struct kvblock_keys *keys,
-		 const struct kvblock_put_options *o, const char *request_id, struct kvblock_session *out,
-		 struct kvb_error *err)
+		 const struct kvblock_put_options *o, const char *request_id,
+		 struct kvblock_session *out, struct kvb_error *err)
 {
 	struct kvb_arena *a = kvb_result_arena(out);
 	struct kvb_start_answer answer;

@@ -24,7 +24,8 @@ struct kvb_mounts {
 	struct kvb_mount *list;
 };
 
-int kvb_mounts_create(const char *const *dirs, uint32_t n, struct kvb_mounts **out, struct kvb_error *err)
+int kvb_mounts_create(const char *const *dirs, uint32_t n, struct kvb_mounts **out,
+		      struct kvb_error *err)
 {
 	struct kvb_mounts *m = kvb_calloc(1, sizeof *m);
 

@@ -26,14 +26,15 @@ struct kvb_mount {
 };
 
 /* `dirs` (may be none) is copied. */
-int kvb_mounts_create(const char *const *dirs, uint32_t n, struct kvb_mounts **out, struct kvb_error *err);
+int kvb_mounts_create(const char *const *dirs, uint32_t n, struct kvb_mounts **out,
+		      struct kvb_error *err);
 void kvb_mounts_destroy(struct kvb_mounts *m); /* no mount may be in use */
 /* True when the caller named directories: then no other place is tried. */
 bool kvb_mounts_named(const struct kvb_mounts *m);
 
-/* The mount of storage `uuid`: one that is known, else one of the named directories, else `root` when
- * not NULL. Release with kvb_mount_release. KVB_E_UNAVAILABLE: none is there; KVB_E_FOREIGN: `root` is
- * another storage or not ours; messages say which directories were looked at. */
+/* The mount of storage `uuid`: one that is known, else one of the named directories, else `root`
+ * when not NULL. Release with kvb_mount_release. KVB_E_UNAVAILABLE: none is there; KVB_E_FOREIGN:
+ * `root` is another storage or not ours; messages say which directories were looked at. */
 int kvb_mount_acquire(struct kvb_mounts *m, const uint8_t uuid[16], const char *root,
 		      struct kvb_mount **out, struct kvb_error *err);
 void kvb_mount_release(struct kvb_mounts *m, struct kvb_mount *mount);

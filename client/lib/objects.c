@@ -66,9 +66,10 @@ int kvblock_instance_delete(struct kvblock *kv, const char *id, struct kvblock_e
 	return delete(kv, "instance_delete", KVB_PATH_INSTANCE, id, err);
 }
 
-/* ---- storages ----------------------------------------------------------------------------------- */
+/* ---- storages -------------------------------------------------------------------------------- */
 
-int kvblock_storage_put(struct kvblock *kv, const struct kvblock_storage *s, struct kvblock_error *err)
+int kvblock_storage_put(struct kvblock *kv, const struct kvblock_storage *s,
+			struct kvblock_error *err)
 {
 	struct kvb_storage_spec spec = { .name = s->name,
 					 .type = s->type ? s->type : "file",
@@ -87,8 +88,8 @@ int kvblock_storage_put(struct kvblock *kv, const struct kvblock_storage *s, str
 	return put(kv, "storage_put", KVB_PATH_STORAGE, s->name, &body, err);
 }
 
-static int read_storage(struct kvblock_storage_info *info, const struct kvb_buf *text, const char *name,
-			struct kvb_error *err)
+static int read_storage(struct kvblock_storage_info *info, const struct kvb_buf *text,
+			const char *name, struct kvb_error *err)
 {
 	struct kvb_v1_in in = { .arena = kvb_result_arena(info) };
 	struct kvb_storage_view v = { 0 };
@@ -138,8 +139,8 @@ int kvb_object_storage(struct kvblock *kv, const char *name, struct kvblock_stor
 	return rc;
 }
 
-int kvblock_storage_get(struct kvblock *kv, const char *name, const struct kvblock_storage_info **out,
-			struct kvblock_error *err)
+int kvblock_storage_get(struct kvblock *kv, const char *name,
+			const struct kvblock_storage_info **out, struct kvblock_error *err)
 {
 	struct kvblock_storage_info *info;
 	struct kvb_error e = { 0 };
@@ -150,7 +151,7 @@ int kvblock_storage_get(struct kvblock *kv, const char *name, const struct kvblo
 	return kvb_result_fail(err, &e, rc);
 }
 
-/* ---- groups --------------------------------------------------------------------------------------- */
+/* ---- groups ---------------------------------------------------------------------------------- */
 
 int kvblock_group_put(struct kvblock *kv, const struct kvblock_group *g, struct kvblock_error *err)
 {
@@ -180,7 +181,9 @@ static int read_group(struct kvblock_group_info *info, const struct kvb_buf *tex
 	if (rc != KVB_OK)
 		return rc;
 	*info = (struct kvblock_group_info){
-		.spec = { .name = v.spec.name, .capacity = v.spec.capacity, .storages = v.spec.storages,
+		.spec = { .name = v.spec.name,
+			  .capacity = v.spec.capacity,
+			  .storages = v.spec.storages,
 			  .n_storages = v.spec.n_storages },
 		.used_bytes = v.used_bytes,
 		.blocks = v.blocks,
@@ -211,7 +214,7 @@ int kvblock_group_get(struct kvblock *kv, const char *name, const struct kvblock
 	return kvb_result_fail(err, &e, rc);
 }
 
-/* ---- instances ------------------------------------------------------------------------------------ */
+/* ---- instances ------------------------------------------------------------------------------- */
 
 static int check_instance(const struct kvblock_instance *i, struct kvb_error *err)
 {
@@ -226,7 +229,8 @@ static int check_instance(const struct kvblock_instance *i, struct kvb_error *er
 	return rc;
 }
 
-int kvblock_instance_put(struct kvblock *kv, const struct kvblock_instance *i, struct kvblock_error *err)
+int kvblock_instance_put(struct kvblock *kv, const struct kvblock_instance *i,
+			 struct kvblock_error *err)
 {
 	struct kvb_spec specs[KVB_MAX_SPECS];
 	struct kvb_instance_spec spec = { .tenant = "",
@@ -248,8 +252,8 @@ int kvblock_instance_put(struct kvblock *kv, const struct kvblock_instance *i, s
 	return put(kv, "instance_put", KVB_PATH_INSTANCE, i->id, &body, err);
 }
 
-static int read_instance(struct kvblock_instance_info *info, const struct kvb_buf *text, const char *id,
-			 struct kvb_error *err)
+static int read_instance(struct kvblock_instance_info *info, const struct kvb_buf *text,
+			 const char *id, struct kvb_error *err)
 {
 	struct kvb_v1_in in = { .arena = kvb_result_arena(info) };
 	struct kvb_instance_view v = { 0 };
@@ -264,8 +268,12 @@ static int read_instance(struct kvblock_instance_info *info, const struct kvb_bu
 	for (uint32_t s = 0; s < v.spec.n_specs; s++)
 		specs[s] = (struct kvblock_spec){ v.spec.specs[s].name, v.spec.specs[s].size };
 	*info = (struct kvblock_instance_info){
-		.spec = { .id = v.spec.id, .group = v.spec.group, .block_tokens = v.spec.block_tokens,
-			  .specs = specs, .n_specs = v.spec.n_specs, .extra = v.spec.extra },
+		.spec = { .id = v.spec.id,
+			  .group = v.spec.group,
+			  .block_tokens = v.spec.block_tokens,
+			  .specs = specs,
+			  .n_specs = v.spec.n_specs,
+			  .extra = v.spec.extra },
 		.blocks = v.blocks,
 		.used_bytes = v.used_bytes,
 		.open_sessions = v.open_sessions,
@@ -277,8 +285,8 @@ static int read_instance(struct kvblock_instance_info *info, const struct kvb_bu
 	return info->spec.id ? KVB_OK : KVB_E_NOMEM;
 }
 
-int kvblock_instance_get(struct kvblock *kv, const char *id, const struct kvblock_instance_info **out,
-			 struct kvblock_error *err)
+int kvblock_instance_get(struct kvblock *kv, const char *id,
+			 const struct kvblock_instance_info **out, struct kvblock_error *err)
 {
 	struct kvblock_instance_info *info = kvb_result_new(sizeof *info);
 	struct kvb_answer a = { 0 };

@@ -1,5 +1,6 @@
 /*
- * open.c - makes and releases the handle. Checks the options; owns what they become. Contacts nobody.
+ * open.c - makes and releases the handle. Checks the options; owns what they become. Contacts
+ * nobody.
  */
 #include "client.h"
 
@@ -32,13 +33,15 @@ static int check(const struct kvblock_options *o, struct kvb_error *err)
 
 	/* The first form of the struct is the smallest that exists; later forms only grow. */
 	if (!o || o->size < sizeof *o)
-		return kvb_fail(err, KVB_E_INVALID, "size", "options must come from kvblock_options_init");
+		return kvb_fail(err, KVB_E_INVALID, "size",
+				"options must come from kvblock_options_init");
 	if (o->n_urls > KVB_MAX_URLS || (o->n_urls && !o->urls))
 		return kvb_fail(err, KVB_E_INVALID, "urls", "at most %u managers", KVB_MAX_URLS);
 	if (o->n_mounts > KVB_MAX_MOUNTS || (o->n_mounts && !o->mounts))
 		return kvb_fail(err, KVB_E_INVALID, "mounts", "at most %u mounts", KVB_MAX_MOUNTS);
 	if (o->timeout_ms < 1 || o->rounds < 1)
-		return kvb_fail(err, KVB_E_INVALID, o->rounds ? "timeout_ms" : "rounds", "at least 1");
+		return kvb_fail(err, KVB_E_INVALID, o->rounds ? "timeout_ms" : "rounds",
+				"at least 1");
 	if (o->token && (strpbrk(o->token, "\r\n") || strlen(o->token) > 4096))
 		return kvb_fail(err, KVB_E_INVALID, "token", "one line of at most 4096 characters");
 	for (uint32_t i = 0; i < o->n_urls && rc == KVB_OK; i++)
@@ -71,8 +74,8 @@ static int copy_urls(struct kvblock *kv, const struct kvblock_options *o)
 	return KVB_OK;
 }
 
-static int build(struct kvblock *kv, const struct kvblock_options *o, const struct kvb_engine_ops *engine,
-		 struct kvb_error *err)
+static int build(struct kvblock *kv, const struct kvblock_options *o,
+		 const struct kvb_engine_ops *engine, struct kvb_error *err)
 {
 	int rc = copy_urls(kv, o);
 
@@ -89,7 +92,8 @@ static int build(struct kvblock *kv, const struct kvblock_options *o, const stru
 }
 
 int kvb_client_open(const struct kvblock_options *o, const struct kvb_clock *clock,
-		    const struct kvb_engine_ops *engine, struct kvblock **out, struct kvb_error *err)
+		    const struct kvb_engine_ops *engine, struct kvblock **out,
+		    struct kvb_error *err)
 {
 	struct kvblock *kv;
 	int rc = check(o, err);

@@ -1,6 +1,6 @@
 /*
- * people.c - what the manager tells people: its numbers, one block, readiness, and where a storage is
- * mounted here. Texts are handed on as they come. No state; any thread.
+ * people.c - what the manager tells people: its numbers, one block, readiness, and where a storage
+ * is mounted here. Texts are handed on as they come. No state; any thread.
  */
 #include "client.h"
 #include "paths.h"
@@ -88,7 +88,8 @@ int kvblock_ready(struct kvblock *kv, struct kvblock_error *err)
 	return kvb_result_fail(err, &e, rc);
 }
 
-static int find_mount(struct kvblock *kv, const char *name, const char **path, struct kvb_error *err)
+static int find_mount(struct kvblock *kv, const char *name, const char **path,
+		      struct kvb_error *err)
 {
 	struct kvblock_storage_info *info = NULL;
 	struct kvb_mount *mount;
@@ -99,7 +100,8 @@ static int find_mount(struct kvblock *kv, const char *name, const char **path, s
 	if (rc != KVB_OK)
 		return rc;
 	if (kvb_uuid_from_text(info->uuid, uuid) != KVB_OK)
-		rc = kvb_fail(err, KVB_E_INTERNAL, "uuid", "the manager named a storage without a uuid");
+		rc = kvb_fail(err, KVB_E_INTERNAL, "uuid",
+			      "the manager named a storage without a uuid");
 	kvblock_free(info);
 	if (rc == KVB_OK)
 		rc = kvb_transfer_mount(kv, name, uuid, &mount, err);
@@ -113,7 +115,8 @@ static int find_mount(struct kvblock *kv, const char *name, const char **path, s
 	return copy ? KVB_OK : kvb_fail(err, KVB_E_NOMEM, NULL, "out of memory");
 }
 
-int kvblock_mount_find(struct kvblock *kv, const char *name, const char **path, struct kvblock_error *err)
+int kvblock_mount_find(struct kvblock *kv, const char *name, const char **path,
+		       struct kvblock_error *err)
 {
 	struct kvb_error e = { 0 };
 

@@ -34,10 +34,11 @@ struct kvb_plan {
 };
 
 /* Builds the runs. Pieces whose status is not KVB_OK stay out; of two pieces that share a byte the
- * later one is refused (KVB_E_CORRUPT): a manager that says so is not to be believed. Memory from `a`.
- * KVB_E_NOMEM. */
+ * later one is refused (KVB_E_CORRUPT): a manager that says so is not to be believed. Memory from
+ * `a`. KVB_E_NOMEM. */
 int kvb_plan_make(struct kvb_piece *pieces, uint32_t n, struct kvb_arena *a, struct kvb_plan *out);
-/* After the I/O: gives each piece its share of its run's result. A piece is whole when done == length. */
+/* After the I/O: gives each piece its share of its run's result. A piece is whole when done ==
+ * length. */
 void kvb_plan_settle(const struct kvb_plan *plan);
 
 #endif

@@ -1,9 +1,9 @@
 /*
  * posix.c - the engine "posix": preadv and pwritev on the calling thread, fdatasync.
  *
- * Works on every mount. Owns no state beside the open files. Since each call is synchronous, nothing
- * is in flight when read and write return. It opens with O_NOFOLLOW and never creates, truncates or
- * extends a file.
+ * Works on every mount. Owns no state beside the open files. Since each call is synchronous,
+ * nothing is in flight when read and write return. It opens with O_NOFOLLOW and never creates,
+ * truncates or extends a file.
  */
 #include "engine.h"
 
@@ -38,7 +38,8 @@ static int open_file(struct kvb_engine *e, int dirfd, const char *path, bool wri
 	(void)e;
 	if (!f)
 		return kvb_fail(err, KVB_E_NOMEM, NULL, "out of memory");
-	f->fd = openat(dirfd, path, (write ? O_RDWR : O_RDONLY) | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
+	f->fd = openat(dirfd, path,
+		       (write ? O_RDWR : O_RDONLY) | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
 	if (f->fd >= 0) {
 		*out = f;
 		return KVB_OK;

@@ -1,10 +1,10 @@
 /*
  * put.c - kvblock_put: start, checksum, write, sync, finish. No state; any thread.
  *
- * Law: nothing is submitted after the session's deadline (the engine checks before each submission),
- * and finish names exactly the blocks whose every byte was written and synced. Since the engine
- * returns only when all it submitted has completed, finish may say `quiesced`: slots that failed can be
- * used again at once.
+ * Law: nothing is submitted after the session's deadline (the engine checks before each
+ * submission), and finish names exactly the blocks whose every byte was written and synced. Since
+ * the engine returns only when all it submitted has completed, finish may say `quiesced`: slots
+ * that failed can be used again at once.
  */
 #include "client.h"
 
@@ -56,7 +56,8 @@ static void add_pieces(struct put *p)
 		p->mask[row++] = true;
 		for (uint32_t s = 0; s < res->n_specs; s++)
 			if (location(p, b, s)->length > 0)
-				kvb_transfer_add(&p->t, b, s, location(p, b, s), &p->blocks[b], true);
+				kvb_transfer_add(&p->t, b, s, location(p, b, s), &p->blocks[b],
+						 true);
 	}
 }
 
@@ -66,8 +67,8 @@ static void add_checksums(struct put *p)
 		const struct kvb_piece *piece = &p->t.pieces[i];
 
 		if (piece->status == KVB_OK)
-			p->checksums[(size_t)p->row[piece->block] * p->answer.res.n_specs + piece->spec] =
-				kvb_checksum(piece->data, piece->length);
+			p->checksums[(size_t)p->row[piece->block] * p->answer.res.n_specs +
+				     piece->spec] = kvb_checksum(piece->data, piece->length);
 	}
 }
 
@@ -168,7 +169,8 @@ static int write_session(struct put *p, struct kvb_arena *a, struct kvb_error *e
 }
 
 static int put_blocks(struct put *p, const char *instance, const struct kvblock_keys *keys,
-		      const struct kvblock_put_options *o, struct kvb_arena *a, struct kvb_error *err)
+		      const struct kvblock_put_options *o, struct kvb_arena *a,
+		      struct kvb_error *err)
 {
 	int rc = kvb_session_start(p->kv, instance, keys, o, NULL, a, &p->answer, err);
 
@@ -179,7 +181,8 @@ static int put_blocks(struct put *p, const char *instance, const struct kvblock_
 		return KVB_OK;
 	}
 	rc = write_session(p, a, err);
-	if (rc == KVB_E_NOMEM) /* nothing is in flight: give the slots back now, not at the deadline */
+	if (rc ==
+	    KVB_E_NOMEM) /* nothing is in flight: give the slots back now, not at the deadline */
 		(void)kvb_session_abort(p->kv, p->answer.res.session, true, NULL);
 	settle_blocks(p, rc);
 	kvb_transfer_end(&p->t);
@@ -187,8 +190,8 @@ static int put_blocks(struct put *p, const char *instance, const struct kvblock_
 }
 
 int kvblock_put(struct kvblock *kv, const char *instance, const struct kvblock_keys *keys,
-		const struct kvblock_put_options *o, struct kvblock_block *blocks, struct kvblock_io *io,
-		struct kvblock_error *err)
+		const struct kvblock_put_options *o, struct kvblock_block *blocks,
+		struct kvblock_io *io, struct kvblock_error *err)
 {
 	struct kvblock_io unused;
 	struct put p = { .kv = kv, .blocks = blocks, .io = io ? io : &unused };

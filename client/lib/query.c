@@ -1,8 +1,8 @@
 /*
  * query.c - match, lookup, delete. No state; any thread.
  *
- * An answer is believed only as far as it fits the question: counts and indices are checked here, so
- * that nothing behind it has to.
+ * An answer is believed only as far as it fits the question: counts and indices are checked here,
+ * so that nothing behind it has to.
  */
 #include "client.h"
 #include "paths.h"
@@ -12,20 +12,24 @@
 
 static int bad_answer(struct kvb_error *err, const char *op)
 {
-	return kvb_fail(err, KVB_E_INTERNAL, NULL, "%s: the manager's answer does not fit the question", op);
+	return kvb_fail(err, KVB_E_INTERNAL, NULL,
+			"%s: the manager's answer does not fit the question", op);
 }
 
-/* ---- match ------------------------------------------------------------------------------------------ */
+/* ---- match ----------------------------------------------------------------------------------- */
 
-static int match(struct kvblock *kv, const struct kvb_match_req *req, const struct kvblock_keys *keys,
-		 uint32_t *matched, struct kvb_arena *a, struct kvb_error *err)
+static int match(struct kvblock *kv, const struct kvb_match_req *req,
+		 const struct kvblock_keys *keys, uint32_t *matched, struct kvb_arena *a,
+		 struct kvb_error *err)
 {
 	struct kvb_v1_in in = { .arena = a };
 	struct kvb_key_input input;
 	struct kvb_match_res res = { 0 };
 	struct kvb_buf body = { 0 };
 	struct kvb_answer answer = { 0 };
-	struct kvb_call c = { .op = "match", .method = "POST", .path = KVB_PATH_MATCH, .body = &body };
+	struct kvb_call c = {
+		.op = "match", .method = "POST", .path = KVB_PATH_MATCH, .body = &body
+	};
 	int rc = kvb_keys_input(keys, "keys", a, &input, err);
 
 	if (rc != KVB_OK)
@@ -33,7 +37,8 @@ static int match(struct kvblock *kv, const struct kvb_match_req *req, const stru
 	kvb_v1_write_match_req(&body, req, &input);
 	rc = kvb_call_do(kv, &c, &answer, err);
 	if (rc == KVB_OK)
-		rc = kvb_v1_read_match_res(&in, (const char *)answer.body.data, answer.body.len, &res, err);
+		rc = kvb_v1_read_match_res(&in, (const char *)answer.body.data, answer.body.len,
+					   &res, err);
 	if (rc == KVB_OK && res.n_instances != req->n_instances)
 		rc = bad_answer(err, c.op);
 	for (uint32_t i = 0; rc == KVB_OK && i < res.n_instances; i++) {
@@ -49,7 +54,9 @@ static int match(struct kvblock *kv, const struct kvb_match_req *req, const stru
 int kvblock_match(struct kvblock *kv, const char *const *instances, uint32_t n_instances,
 		  const struct kvblock_keys *keys, uint32_t *matched, struct kvblock_error *err)
 {
-	struct kvb_match_req req = { .tenant = "", .instances = instances, .n_instances = n_instances };
+	struct kvb_match_req req = { .tenant = "",
+				     .instances = instances,
+				     .n_instances = n_instances };
 	struct kvb_error e = { 0 };
 	struct kvb_arena a;
 	int rc = KVB_OK;
@@ -67,9 +74,10 @@ int kvblock_match(struct kvblock *kv, const char *const *instances, uint32_t n_i
 	return kvb_result_fail(err, &e, rc);
 }
 
-/* ---- lookup ----------------------------------------------------------------------------------------- */
+/* ---- lookup ---------------------------------------------------------------------------------- */
 
-static bool lookup_fits(const struct kvb_lookup_res *res, const struct kvb_lookup_req *req, uint32_t n_keys)
+static bool lookup_fits(const struct kvb_lookup_res *res, const struct kvb_lookup_req *req,
+			uint32_t n_keys)
 {
 	if (res->n_keys != n_keys || res->matched > n_keys || res->n_specs < 1 ||
 	    res->n_specs > KVB_MAX_SPECS || (req->n_specs && res->n_specs != req->n_specs))
@@ -84,8 +92,9 @@ static bool lookup_fits(const struct kvb_lookup_res *res, const struct kvb_looku
 	return true;
 }
 
-static int lookup_call(struct kvblock *kv, const struct kvb_lookup_req *req, const struct kvb_key_input *keys,
-		       struct kvb_arena *a, struct kvb_lookup_answer *out, struct kvb_error *err)
+static int lookup_call(struct kvblock *kv, const struct kvb_lookup_req *req,
+		       const struct kvb_key_input *keys, struct kvb_arena *a,
+		       struct kvb_lookup_answer *out, struct kvb_error *err)
 {
 	struct kvb_v1_in in = { .arena = a };
 	char path[KVB_PATH_MAX];
@@ -98,8 +107,8 @@ static int lookup_call(struct kvblock *kv, const struct kvb_lookup_req *req, con
 	kvb_v1_write_lookup_req(&body, req, keys);
 	rc = kvb_call_do(kv, &c, &answer, err);
 	if (rc == KVB_OK)
-		rc = kvb_v1_read_lookup_res(&in, (const char *)answer.body.data, answer.body.len, &out->res,
-					    err);
+		rc = kvb_v1_read_lookup_res(&in, (const char *)answer.body.data, answer.body.len,
+					    &out->res, err);
 	if (rc == KVB_OK && !lookup_fits(&out->res, req, keys->n))
 		rc = bad_answer(err, c.op);
 	out->valid_until_ms = answer.sent_ms + out->res.lease_ms;
@@ -131,7 +140,7 @@ int kvb_query_lookup(struct kvblock *kv, const char *instance, const struct kvbl
 	return rc == KVB_OK ? lookup_call(kv, &req, &input, a, out, err) : rc;
 }
 
-/* ---- delete ------------------------------------------------------------------------------------------- */
+/* ---- delete ---------------------------------------------------------------------------------- */
 
 static int delete_blocks(struct kvblock *kv, const char *instance, const struct kvblock_keys *keys,
 			 struct kvb_arena *a, struct kvb_delete_res *res, struct kvb_error *err)
@@ -153,7 +162,8 @@ static int delete_blocks(struct kvblock *kv, const char *instance, const struct 
 	kvb_v1_write_delete_req(&body, &req, &input);
 	rc = kvb_call_do(kv, &c, &answer, err);
 	if (rc == KVB_OK)
-		rc = kvb_v1_read_delete_res(&in, (const char *)answer.body.data, answer.body.len, res, err);
+		rc = kvb_v1_read_delete_res(&in, (const char *)answer.body.data, answer.body.len,
+					    res, err);
 	kvb_buf_destroy(&answer.body);
 	kvb_buf_destroy(&body);
 	return rc;

@@ -21,7 +21,8 @@ struct holder {
 	_Static_assert((int)KVBLOCK_##name == (int)KVB_##name, "status " #name);
 KVB_STATUS_MAP(SAME)
 #undef SAME
-_Static_assert(sizeof(struct kvblock_error) == sizeof(struct kvb_error), "error texts have one size");
+_Static_assert(sizeof(struct kvblock_error) == sizeof(struct kvb_error),
+	       "error texts have one size");
 _Static_assert(KVBLOCK_MAX_KEYS == KVB_MAX_KEYS && KVBLOCK_MAX_SPECS == KVB_MAX_SPECS, "limits");
 
 void *kvb_result_new(size_t size)

@@ -2,8 +2,8 @@
  * session.c - start, finish, abort: the two-phase write as the manager knows it. No state here; the
  * session lives at the manager. Any thread.
  *
- * A start without a request id gets a random one, so that a retry after a lost answer finds the same
- * session instead of colliding with it.
+ * A start without a request id gets a random one, so that a retry after a lost answer finds the
+ * same session instead of colliding with it.
  */
 #include "client.h"
 #include "paths.h"
@@ -13,7 +13,8 @@
 
 static int bad_answer(struct kvb_error *err, const char *op)
 {
-	return kvb_fail(err, KVB_E_INTERNAL, NULL, "%s: the manager's answer does not fit the question", op);
+	return kvb_fail(err, KVB_E_INTERNAL, NULL,
+			"%s: the manager's answer does not fit the question", op);
 }
 
 /* Session ids come back from callers: they must be safe in a path. */
@@ -27,7 +28,8 @@ static int check_session(const char *id, struct kvb_error *err)
 }
 
 /* Does the answer fit the question, and is every index inside it? */
-static bool start_fits(const struct kvb_start_res *res, const struct kvb_start_req *req, uint32_t n_keys)
+static bool start_fits(const struct kvb_start_res *res, const struct kvb_start_req *req,
+		       uint32_t n_keys)
 {
 	struct kvb_key k;
 	uint32_t n_write = 0;
@@ -52,13 +54,14 @@ static bool start_fits(const struct kvb_start_res *res, const struct kvb_start_r
 static int session_over(enum kvb_session_state state, struct kvb_error *err)
 {
 	if (state == KVB_SESSION_EXPIRED)
-		return kvb_fail(err, KVB_E_SESSION_EXPIRED, "request_id", "this session has expired");
+		return kvb_fail(err, KVB_E_SESSION_EXPIRED, "request_id",
+				"this session has expired");
 	return kvb_fail(err, KVB_E_SESSION_ENDED, "request_id", "this session has ended");
 }
 
-static int start_call(struct kvblock *kv, const struct kvb_start_req *req, const struct kvb_key_input *keys,
-		      const struct kvb_key_input *parent, struct kvb_arena *a,
-		      struct kvb_start_answer *out, struct kvb_error *err)
+static int start_call(struct kvblock *kv, const struct kvb_start_req *req,
+		      const struct kvb_key_input *keys, const struct kvb_key_input *parent,
+		      struct kvb_arena *a, struct kvb_start_answer *out, struct kvb_error *err)
 {
 	struct kvb_v1_in in = { .arena = a };
 	char path[KVB_PATH_MAX];
@@ -71,8 +74,8 @@ static int start_call(struct kvblock *kv, const struct kvb_start_req *req, const
 	kvb_v1_write_start_req(&body, req, keys, parent);
 	rc = kvb_call_do(kv, &c, &answer, err);
 	if (rc == KVB_OK)
-		rc = kvb_v1_read_start_res(&in, (const char *)answer.body.data, answer.body.len, &out->res,
-					   err);
+		rc = kvb_v1_read_start_res(&in, (const char *)answer.body.data, answer.body.len,
+					   &out->res, err);
 	if (rc == KVB_OK && out->res.state != KVB_SESSION_OPEN)
 		rc = session_over(out->res.state, err);
 	if (rc == KVB_OK && !start_fits(&out->res, req, keys->n))
@@ -91,8 +94,8 @@ static void same_form(struct kvb_key_input *keys, struct kvb_key_input *parent)
 }
 
 int kvb_session_start(struct kvblock *kv, const char *instance, const struct kvblock_keys *keys,
-		      const struct kvblock_put_options *o, const char *request_id, struct kvb_arena *a,
-		      struct kvb_start_answer *out, struct kvb_error *err)
+		      const struct kvblock_put_options *o, const char *request_id,
+		      struct kvb_arena *a, struct kvb_start_answer *out, struct kvb_error *err)
 {
 	static const struct kvblock_put_options none;
 	struct kvb_start_req req = { .tenant = "", .instance = instance, .request_id = request_id };
@@ -141,15 +144,16 @@ static int end_call(struct kvblock *kv, const char *op, const char *path, struct
 	kvb_arena_init(&a);
 	in = (struct kvb_v1_in){ .arena = &a };
 	if (rc == KVB_OK)
-		rc = kvb_v1_read_finish_res(&in, (const char *)answer.body.data, answer.body.len, res, err);
+		rc = kvb_v1_read_finish_res(&in, (const char *)answer.body.data, answer.body.len,
+					    res, err);
 	kvb_arena_destroy(&a);
 	kvb_buf_destroy(&answer.body);
 	kvb_buf_destroy(body);
 	return rc;
 }
 
-int kvb_session_finish(struct kvblock *kv, const struct kvb_finish_req *req, struct kvb_finish_res *res,
-		       struct kvb_error *err)
+int kvb_session_finish(struct kvblock *kv, const struct kvb_finish_req *req,
+		       struct kvb_finish_res *res, struct kvb_error *err)
 {
 	char path[KVB_PATH_MAX];
 	struct kvb_buf body = { 0 };

@@ -1,9 +1,9 @@
 /*
  * transfer.c - the bytes of one get or put: opens the files, merges the pieces, moves them, syncs.
  *
- * A `struct kvb_transfer` belongs to one call on one thread; what is shared (mounts, open files) has
- * its own locks. Nothing here fails the whole call but lack of memory: a file that is not there, a
- * location outside of it or an I/O error becomes the status of the pieces concerned.
+ * A `struct kvb_transfer` belongs to one call on one thread; what is shared (mounts, open files)
+ * has its own locks. Nothing here fails the whole call but lack of memory: a file that is not
+ * there, a location outside of it or an I/O error becomes the status of the pieces concerned.
  */
 #include "client.h"
 
@@ -44,8 +44,9 @@ void kvb_transfer_add(struct kvb_transfer *t, uint32_t block, uint32_t spec,
 				 .length = loc->length,
 				 .data = buf->data };
 	if (!buf->data || buf->size < loc->length || (exact && buf->size != loc->length)) {
-		kvb_fail(&e, KVB_E_INVALID, "bufs", "block %u, spec %u: a buffer of %llu bytes, not %llu",
-			 block, spec, (unsigned long long)loc->length,
+		kvb_fail(&e, KVB_E_INVALID, "bufs",
+			 "block %u, spec %u: a buffer of %llu bytes, not %llu", block, spec,
+			 (unsigned long long)loc->length,
 			 buf->data ? (unsigned long long)buf->size : 0ull);
 		p->status = note(t, &e, KVB_E_INVALID);
 	} else if (loc->length == 0) {
@@ -112,8 +113,8 @@ static void resolve(struct kvb_transfer *t, struct kvb_piece *p)
 	if (!f) {
 		p->status = t->why[p->file_index];
 	} else if (!kvb_files_in_bounds(f, p->offset, p->length)) {
-		kvb_fail(&e, KVB_E_CORRUPT, "offset", "the manager named a place outside of slab file %s",
-			 f->path);
+		kvb_fail(&e, KVB_E_CORRUPT, "offset",
+			 "the manager named a place outside of slab file %s", f->path);
 		p->status = note(t, &e, KVB_E_CORRUPT);
 	} else {
 		p->file = f->file;
@@ -155,9 +156,9 @@ void kvb_transfer_run(struct kvb_transfer *t, bool write, const struct kvb_deadl
 		/* Short or failed: prove the file anew before it is used again. */
 		kvb_files_forget(t->kv->files, t->open[p->file_index]);
 		if (p->status != KVB_OK && t->first.status == KVB_OK) {
-			kvb_fail(&e, p->status, NULL, "%s %s at %llu: %s", write ? "writing" : "reading",
-				 t->open[p->file_index]->path, (unsigned long long)p->offset,
-				 kvb_status_text(p->status));
+			kvb_fail(&e, p->status, NULL, "%s %s at %llu: %s",
+				 write ? "writing" : "reading", t->open[p->file_index]->path,
+				 (unsigned long long)p->offset, kvb_status_text(p->status));
 			note(t, &e, p->status);
 		}
 	}

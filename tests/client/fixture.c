@@ -12,7 +12,8 @@ static void on_mismatch(void *ctx, const struct kvblock_mismatch *m)
 	f->last = *m;
 }
 
-void fixture_reopen(struct fixture *f, const struct kvb_clock *clock, const struct kvb_engine_ops *engine)
+void fixture_reopen(struct fixture *f, const struct kvb_clock *clock,
+		    const struct kvb_engine_ops *engine)
 {
 	struct kvb_error err;
 
@@ -78,7 +79,10 @@ void set_free(struct set *b)
 	free(b->blocks);
 }
 
-static uint8_t byte_of(uint64_t key, uint32_t at) { return (uint8_t)(key * 31 + at * 7 + (at >> 8) + 1); }
+static uint8_t byte_of(uint64_t key, uint32_t at)
+{
+	return (uint8_t)(key * 31 + at * 7 + (at >> 8) + 1);
+}
 
 void set_fill(struct set *b)
 {

@@ -27,7 +27,8 @@ struct fixture {
 int fixture_setup(void **state);
 int fixture_teardown(void **state);
 /* Opens the handle anew with f->o, a clock and an engine (NULL = defaults). */
-void fixture_reopen(struct fixture *f, const struct kvb_clock *clock, const struct kvb_engine_ops *engine);
+void fixture_reopen(struct fixture *f, const struct kvb_clock *clock,
+		    const struct kvb_engine_ops *engine);
 
 /* `n` blocks with keys first.. and one buffer each; contents differ per key. Free with set_free. */
 struct set {

@@ -56,7 +56,7 @@ const struct kvb_location *standin_find(struct standin *s, const char *instance,
 	return b && b->state == STANDIN_COMMITTED ? b->loc : NULL;
 }
 
-/* ---- answers ------------------------------------------------------------------------------------------ */
+/* ---- answers --------------------------------------------------------------------------------- */
 
 static void files(struct standin *s, struct exchange *x, struct kvb_files *out)
 {
@@ -94,7 +94,8 @@ static int match(struct standin *s, struct exchange *x, const struct kvb_v1_in *
 	res.matched = kvb_arena_calloc(&x->arena, req.n_instances, sizeof *res.matched);
 	for (uint32_t i = 0; i < req.n_instances; i++) {
 		if (!instance_of(s, req.instances[i]))
-			return kvb_fail(&x->err, KVB_E_NOT_FOUND, "instances[0]", "no such instance");
+			return kvb_fail(&x->err, KVB_E_NOT_FOUND, "instances[0]",
+					"no such instance");
 		for (uint32_t k = 0; k < req.n_keys; k++) {
 			struct standin_block *b = block_of(s, req.instances[i], req.keys[k]);
 
@@ -234,7 +235,8 @@ static int start(struct standin *s, struct exchange *x, const struct kvb_v1_in *
 		} else {
 			res.outcome[k] = KVB_START_WRITE;
 			res.n_write++;
-			memcpy(&res.loc[(size_t)k * res.n_specs], b->loc, res.n_specs * sizeof *b->loc);
+			memcpy(&res.loc[(size_t)k * res.n_specs], b->loc,
+			       res.n_specs * sizeof *b->loc);
 		}
 	}
 	if (res.n_write)
@@ -272,7 +274,8 @@ static void commit(struct standin *s, const struct kvb_finish_req *req, uint32_t
 		b->state = succeeded(req, row) ? STANDIN_COMMITTED : STANDIN_FREE;
 		session->res.committed += b->state == STANDIN_COMMITTED;
 		session->res.failed += b->state == STANDIN_FREE;
-		for (uint32_t k = 0; k < inst->n_specs && req->n_checksums && !s->drop_checksums; k++) {
+		for (uint32_t k = 0; k < inst->n_specs && req->n_checksums && !s->drop_checksums;
+		     k++) {
 			b->loc[k].has_checksum = true;
 			b->loc[k].checksum = req->checksums[row * inst->n_specs + k];
 		}
@@ -280,7 +283,8 @@ static void commit(struct standin *s, const struct kvb_finish_req *req, uint32_t
 	}
 }
 
-static int end(struct standin *s, struct exchange *x, const struct kvb_v1_in *in, const char *id, bool abort)
+static int end(struct standin *s, struct exchange *x, const struct kvb_v1_in *in, const char *id,
+	       bool abort)
 {
 	static const bool none[STANDIN_BLOCKS];
 	struct kvb_finish_req req = { .mask_kind = KVB_MASK_BITS, .mask = none };
@@ -311,7 +315,8 @@ static int end(struct standin *s, struct exchange *x, const struct kvb_v1_in *in
 	return KVB_OK;
 }
 
-static int delete_blocks(struct standin *s, struct exchange *x, const struct kvb_v1_in *in, const char *id)
+static int delete_blocks(struct standin *s, struct exchange *x, const struct kvb_v1_in *in,
+			 const char *id)
 {
 	struct kvb_delete_req req;
 	struct kvb_delete_res res = { 0 };
@@ -329,9 +334,10 @@ static int delete_blocks(struct standin *s, struct exchange *x, const struct kvb
 	return rc;
 }
 
-/* ---- objects ------------------------------------------------------------------------------------------ */
+/* ---- objects --------------------------------------------------------------------------------- */
 
-static int put_instance(struct standin *s, struct exchange *x, const struct kvb_v1_in *in, const char *id)
+static int put_instance(struct standin *s, struct exchange *x, const struct kvb_v1_in *in,
+			const char *id)
 {
 	struct kvb_instance_spec spec;
 	struct standin_instance *inst = instance_of(s, id);
@@ -363,8 +369,12 @@ static int get_instance(struct standin *s, struct exchange *x, const char *id)
 
 	if (!inst)
 		return kvb_fail(&x->err, KVB_E_NOT_FOUND, "instance", "no such instance");
-	v.spec = (struct kvb_instance_spec){ .tenant = "default", .id = inst->id, .group = inst->group,
-					     .specs = inst->specs, .n_specs = inst->n_specs, .extra = "" };
+	v.spec = (struct kvb_instance_spec){ .tenant = "default",
+					     .id = inst->id,
+					     .group = inst->group,
+					     .specs = inst->specs,
+					     .n_specs = inst->n_specs,
+					     .extra = "" };
 	kvb_v1_write_instance_view(&x->out, &v);
 	return KVB_OK;
 }
@@ -374,16 +384,19 @@ static int get_storage(struct standin *s, struct exchange *x)
 	struct kvb_storage_view v = { .healthy = true, .problem = "", .files = STANDIN_FILES };
 
 	s->storage_gets++;
-	v.spec = (struct kvb_storage_spec){ .name = "default", .type = "file",
+	v.spec = (struct kvb_storage_spec){ .name = "default",
+					    .type = "file",
 					    .root = s->hide_root ? "/nonexistent" : s->root,
 					    .capacity = STANDIN_FILES * s->file_length,
-					    .file_size = s->file_length, .unit = 65536, .enabled = true };
+					    .file_size = s->file_length,
+					    .unit = 65536,
+					    .enabled = true };
 	kvb_uuid_to_text(s->uuid, v.uuid);
 	kvb_v1_write_storage_view(&x->out, &v);
 	return KVB_OK;
 }
 
-/* ---- HTTP --------------------------------------------------------------------------------------------- */
+/* ---- HTTP ------------------------------------------------------------------------------------ */
 
 /* Splits "/v1/KIND/ID[/VERB]". */
 static bool split(const char *url, char kind[32], char id[128], char verb[32])
@@ -433,7 +446,8 @@ static bool is_op(const char *url, const char *op)
 	return strcmp(op, "*") == 0 || (last && strcmp(last + 1, op) == 0);
 }
 
-static int answer(struct standin *s, struct exchange *x, const char *method, const char *url, bool *cut)
+static int answer(struct standin *s, struct exchange *x, const char *method, const char *url,
+		  bool *cut)
 {
 	bool fails = s->fail_count > 0 && s->fail_op && is_op(url, s->fail_op);
 
@@ -447,8 +461,9 @@ static int answer(struct standin *s, struct exchange *x, const char *method, con
 	return dispatch(s, x, method, url);
 }
 
-static enum MHD_Result on_request(void *ctx, struct MHD_Connection *c, const char *url, const char *method,
-				  const char *version, const char *data, size_t *size, void **state)
+static enum MHD_Result on_request(void *ctx, struct MHD_Connection *c, const char *url,
+				  const char *method, const char *version, const char *data,
+				  size_t *size, void **state)
 {
 	struct standin *s = ctx;
 	struct exchange *x = *state;
@@ -484,7 +499,8 @@ static enum MHD_Result on_request(void *ctx, struct MHD_Connection *c, const cha
 	return result;
 }
 
-static void on_completed(void *ctx, struct MHD_Connection *c, void **state, enum MHD_RequestTerminationCode t)
+static void on_completed(void *ctx, struct MHD_Connection *c, void **state,
+			 enum MHD_RequestTerminationCode t)
 {
 	struct exchange *x = *state;
 
@@ -500,12 +516,17 @@ static void on_completed(void *ctx, struct MHD_Connection *c, void **state, enum
 	*state = NULL;
 }
 
-/* ---- files and life ------------------------------------------------------------------------------------- */
+/* ---- files and life -------------------------------------------------------------------------- */
 
-static void write_superblock(const struct standin *s, const char *path, uint32_t file, uint64_t length)
+static void write_superblock(const struct standin *s, const char *path, uint32_t file,
+			     uint64_t length)
 {
-	struct kvb_superblock sb = { .file = file, .length = length, .unit = 65536,
-				     .header = STANDIN_HEADER, .trailer = STANDIN_TRAILER, .created_ms = 1 };
+	struct kvb_superblock sb = { .file = file,
+				     .length = length,
+				     .unit = 65536,
+				     .header = STANDIN_HEADER,
+				     .trailer = STANDIN_TRAILER,
+				     .created_ms = 1 };
 	uint8_t raw[KVB_SUPERBLOCK_SIZE];
 	int fd = open(path, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0600);
 
@@ -539,9 +560,10 @@ static void listen_on(struct standin *s)
 
 	at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
 	pthread_mutex_init(&s->lock, NULL);
-	s->daemon = MHD_start_daemon(MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_EPOLL, 0, NULL, NULL, on_request,
-				     s, MHD_OPTION_SOCK_ADDR, &at, MHD_OPTION_NOTIFY_COMPLETED, on_completed,
-				     NULL, MHD_OPTION_CONNECTION_LIMIT, 256u, MHD_OPTION_END);
+	s->daemon = MHD_start_daemon(MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_EPOLL, 0, NULL, NULL,
+				     on_request, s, MHD_OPTION_SOCK_ADDR, &at,
+				     MHD_OPTION_NOTIFY_COMPLETED, on_completed, NULL,
+				     MHD_OPTION_CONNECTION_LIMIT, 256u, MHD_OPTION_END);
 	assert(s->daemon);
 	s->port = MHD_get_daemon_info(s->daemon, MHD_DAEMON_INFO_BIND_PORT)->port;
 	snprintf(s->url, sizeof s->url, "http://127.0.0.1:%u", s->port);

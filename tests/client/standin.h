@@ -1,10 +1,10 @@
 /*
- * standin.h - a stand-in for kvblockd, in this process: just enough of the native API to test the client
- * library against, with knobs for answers that a real manager gives rarely or never.
+ * standin.h - a stand-in for kvblockd, in this process: just enough of the native API to test the
+ * client library against, with knobs for answers that a real manager gives rarely or never.
  *
- * It allocates slots one after the other in real slab files below a temporary directory, keeps blocks in a
- * plain array, has no eviction, no durability, no time. It is not a model of the manager: what the
- * manager does is tested in tests/core and, with this library, in test_real.c.
+ * It allocates slots one after the other in real slab files below a temporary directory, keeps
+ * blocks in a plain array, has no eviction, no durability, no time. It is not a model of the
+ * manager: what the manager does is tested in tests/core and, with this library, in test_real.c.
  */
 #ifndef KVB_TEST_STANDIN_H
 #define KVB_TEST_STANDIN_H

@@ -1,4 +1,5 @@
-/* test_blocks.c - put, get, lookup, match, delete against the stand-in, where nothing goes wrong. */
+/* test_blocks.c - put, get, lookup, match, delete against the stand-in, where nothing goes
+ * wrong. */
 #include "fixture.h"
 
 #include <pthread.h>
@@ -70,7 +71,8 @@ static void what_is_there_is_not_written_again(void **state)
 	struct set b;
 
 	put_all(f, 1, 2);
-	assert_int_equal(kvblock_start(f->kv, "m", &busy_key, NULL, NULL, &other, NULL), KVBLOCK_OK);
+	assert_int_equal(kvblock_start(f->kv, "m", &busy_key, NULL, NULL, &other, NULL),
+			 KVBLOCK_OK);
 	set_init(&b, 1, 4);
 	assert_int_equal(set_put(f, &b), KVBLOCK_OK);
 	assert_int_equal(b.blocks[0].result, KVBLOCK_EXISTS);
@@ -95,7 +97,9 @@ static void several_specs_keep_their_order(void **state)
 {
 	struct fixture *f = *state;
 	static const struct kvblock_spec specs[] = { { "tp0", 1000 }, { "tp1", 3000 } };
-	static const struct kvblock_instance two = { .id = "two", .group = "g", .specs = specs, .n_specs = 2 };
+	static const struct kvblock_instance two = {
+		.id = "two", .group = "g", .specs = specs, .n_specs = 2
+	};
 	char a[1000], b[3000];
 	struct kvblock_buf bufs[2] = { { a, sizeof a }, { b, sizeof b } };
 	struct kvblock_block block = { .bufs = bufs, .n_bufs = 2 };
@@ -132,18 +136,21 @@ static void keys_have_three_forms(void **state)
 	static const char *const names[] = { "a/0", "a/1", "\xc3\xa4" };
 	const uint64_t ints[] = { 5, UINT64_MAX, 1ull << 63 };
 	const struct kvblock_key wide[] = { { 0, 5 }, { 0, UINT64_MAX }, { 0, 1ull << 63 } };
-	const struct kvblock_keys forms[] = { kvblock_keys_strings(names, 3), kvblock_keys_ints(ints, 3),
+	const struct kvblock_keys forms[] = { kvblock_keys_strings(names, 3),
+					      kvblock_keys_ints(ints, 3),
 					      kvblock_keys_wide(wide, 3) };
 	struct set b;
 
 	set_init(&b, 0, 3);
 	set_fill(&b);
 	for (int i = 0; i < 2; i++) {
-		assert_int_equal(kvblock_put(f->kv, "m", &forms[i], NULL, b.blocks, &b.io, NULL), KVBLOCK_OK);
+		assert_int_equal(kvblock_put(f->kv, "m", &forms[i], NULL, b.blocks, &b.io, NULL),
+				 KVBLOCK_OK);
 		assert_int_equal(b.io.done, 3);
 	}
 	/* an integer is the same key as {0, n} */
-	assert_int_equal(kvblock_get(f->kv, "m", &forms[2], NULL, b.blocks, &b.io, NULL), KVBLOCK_OK);
+	assert_int_equal(kvblock_get(f->kv, "m", &forms[2], NULL, b.blocks, &b.io, NULL),
+			 KVBLOCK_OK);
 	assert_int_equal(b.io.done, 3);
 	set_free(&b);
 }
@@ -163,7 +170,8 @@ static void parents_travel(void **state)
 	assert_int_equal(kvblock_put(f->kv, "m", &b.keys, &o, b.blocks, &b.io, &b.err), KVBLOCK_OK);
 	assert_int_equal(b.io.done, 2);
 	o.parent = &text;
-	assert_int_equal(kvblock_put(f->kv, "m", &b.keys, &o, b.blocks, &b.io, &b.err), KVBLOCK_E_INVALID);
+	assert_int_equal(kvblock_put(f->kv, "m", &b.keys, &o, b.blocks, &b.io, &b.err),
+			 KVBLOCK_E_INVALID);
 	assert_string_equal(b.err.field, "parent");
 	assert_int_equal(b.blocks[0].result, KVBLOCK_FAILED);
 	set_free(&b);
@@ -173,7 +181,9 @@ static void match_and_delete(void **state)
 {
 	struct fixture *f = *state;
 	static const struct kvblock_spec spec = { "kv", FIX_BYTES };
-	static const struct kvblock_instance empty = { .id = "n", .group = "g", .specs = &spec, .n_specs = 1 };
+	static const struct kvblock_instance empty = {
+		.id = "n", .group = "g", .specs = &spec, .n_specs = 1
+	};
 	const char *const instances[] = { "n", "m" };
 	uint32_t matched[2], deleted;
 	struct set b;
@@ -231,16 +241,20 @@ static void the_longest_call(void **state)
 	set_fill(&b);
 	for (uint32_t i = 0; i < b.n; i++)
 		b.bufs[i].size = 16;
-	assert_int_equal(kvblock_put(f->kv, "small", &b.keys, NULL, b.blocks, &b.io, &err), KVBLOCK_OK);
+	assert_int_equal(kvblock_put(f->kv, "small", &b.keys, NULL, b.blocks, &b.io, &err),
+			 KVBLOCK_OK);
 	assert_int_equal(b.io.done, KVBLOCK_MAX_KEYS);
 	set_clear(&b);
-	assert_int_equal(kvblock_get(f->kv, "small", &b.keys, NULL, b.blocks, &b.io, &err), KVBLOCK_OK);
+	assert_int_equal(kvblock_get(f->kv, "small", &b.keys, NULL, b.blocks, &b.io, &err),
+			 KVBLOCK_OK);
 	assert_int_equal(b.io.done, KVBLOCK_MAX_KEYS);
 	assert_int_equal(b.io.ios, KVBLOCK_MAX_KEYS / KVB_RUN_IOV);
 	b.keys.n = KVBLOCK_MAX_KEYS + 1;
-	assert_int_equal(kvblock_lookup(f->kv, "small", &b.keys, NULL, NULL, &err), KVBLOCK_E_TOO_LARGE);
+	assert_int_equal(kvblock_lookup(f->kv, "small", &b.keys, NULL, NULL, &err),
+			 KVBLOCK_E_TOO_LARGE);
 	b.keys.n = 0;
-	assert_int_equal(kvblock_lookup(f->kv, "small", &b.keys, NULL, NULL, &err), KVBLOCK_E_INVALID);
+	assert_int_equal(kvblock_lookup(f->kv, "small", &b.keys, NULL, NULL, &err),
+			 KVBLOCK_E_INVALID);
 	assert_string_equal(err.field, "keys");
 	set_free(&b);
 }

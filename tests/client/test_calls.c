@@ -61,9 +61,11 @@ static void names_are_checked_before_they_stand_in_a_path(void **state)
 
 	set_init(&b, 1, 1);
 	for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
-		assert_int_equal(kvblock_lookup(f->kv, bad[i], &b.keys, NULL, NULL, &err), KVBLOCK_E_INVALID);
+		assert_int_equal(kvblock_lookup(f->kv, bad[i], &b.keys, NULL, NULL, &err),
+				 KVBLOCK_E_INVALID);
 		assert_string_equal(err.field, "instance");
-		assert_int_equal(kvblock_delete(f->kv, bad[i], &b.keys, NULL, &err), KVBLOCK_E_INVALID);
+		assert_int_equal(kvblock_delete(f->kv, bad[i], &b.keys, NULL, &err),
+				 KVBLOCK_E_INVALID);
 		assert_int_equal(kvblock_instance_delete(f->kv, bad[i], &err), KVBLOCK_E_INVALID);
 		assert_int_equal(kvblock_group_get(f->kv, bad[i], NULL, &err), KVBLOCK_E_INVALID);
 	}
@@ -157,7 +159,8 @@ static void a_silent_manager_is_not_waited_for(void **state)
 
 static void passing_failures_are_retried(void **state)
 {
-	static const int passing[] = { KVB_E_NOT_READY, KVB_E_NOT_OWNER, KVB_E_UNKNOWN_OUTCOME, KVB_OK };
+	static const int passing[] = { KVB_E_NOT_READY, KVB_E_NOT_OWNER, KVB_E_UNKNOWN_OUTCOME,
+				       KVB_OK };
 	static const char *const ops[] = { "start", "finish", "lookup" };
 	struct fixture *f = *state;
 	uint64_t key = 1;
@@ -237,7 +240,8 @@ static void an_id_that_is_over_starts_nothing(void **state)
 	assert_int_equal(kvblock_finish(f->kv, s->id, NULL, &done, &err), KVBLOCK_OK);
 	assert_int_equal(done.committed, 2);
 	kvblock_free(s);
-	assert_int_equal(kvblock_start(f->kv, "m", &b.keys, NULL, "again", &s, &err), KVBLOCK_E_SESSION_ENDED);
+	assert_int_equal(kvblock_start(f->kv, "m", &b.keys, NULL, "again", &s, &err),
+			 KVBLOCK_E_SESSION_ENDED);
 	set_free(&b);
 }
 
@@ -251,10 +255,13 @@ static void unknown_things_are_not_found(void **state)
 	struct set b;
 
 	set_init(&b, 1, 1);
-	assert_int_equal(kvblock_get(f->kv, "unknown", &b.keys, NULL, b.blocks, NULL, &err), KVBLOCK_E_NOT_FOUND);
+	assert_int_equal(kvblock_get(f->kv, "unknown", &b.keys, NULL, b.blocks, NULL, &err),
+			 KVBLOCK_E_NOT_FOUND);
 	assert_string_equal(err.field, "instance");
-	assert_int_equal(kvblock_match(f->kv, &unknown, 1, &b.keys, &matched, &err), KVBLOCK_E_NOT_FOUND);
-	assert_int_equal(kvblock_match(f->kv, &unknown, 0, &b.keys, &matched, &err), KVBLOCK_E_INVALID);
+	assert_int_equal(kvblock_match(f->kv, &unknown, 1, &b.keys, &matched, &err),
+			 KVBLOCK_E_NOT_FOUND);
+	assert_int_equal(kvblock_match(f->kv, &unknown, 0, &b.keys, &matched, &err),
+			 KVBLOCK_E_INVALID);
 	assert_int_equal(kvblock_instance_get(f->kv, "unknown", &info, &err), KVBLOCK_E_NOT_FOUND);
 	assert_int_equal(kvblock_instance_delete(f->kv, "unknown", &err), KVBLOCK_OK);
 	assert_int_equal(kvblock_instance_get(f->kv, "m", &info, &err), KVBLOCK_OK);

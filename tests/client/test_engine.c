@@ -1,5 +1,5 @@
-/* test_engine.c - the posix engine on a real file, its deadlines under a turned clock, and the guard that
- * every engine runs behind. */
+/* test_engine.c - the posix engine on a real file, its deadlines under a turned clock, and the
+ * guard that every engine runs behind. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -59,7 +59,10 @@ static struct kvb_engine_file *make_file(struct place *p, size_t bytes)
 	return f;
 }
 
-static struct kvb_deadline never(void) { return (struct kvb_deadline){ &kvb_clock_system, UINT64_MAX }; }
+static struct kvb_deadline never(void)
+{
+	return (struct kvb_deadline){ &kvb_clock_system, UINT64_MAX };
+}
 
 static void vectors_come_back_as_written(void **state)
 {
@@ -130,8 +133,10 @@ static void nothing_is_submitted_after_the_deadline(void **state)
 	struct kvb_deadline by = { &clock, 2 };
 	char one[] = "1", two[] = "2", back[2];
 	struct iovec iov[2] = { { one, 1 }, { two, 1 } };
-	struct kvb_io_run w[2] = { { .file = f, .offset = 0, .iov = &iov[0], .n_iov = 1, .length = 1 },
-				   { .file = f, .offset = 1, .iov = &iov[1], .n_iov = 1, .length = 1 } };
+	struct kvb_io_run w[2] = {
+		{ .file = f, .offset = 0, .iov = &iov[0], .n_iov = 1, .length = 1 },
+		{ .file = f, .offset = 1, .iov = &iov[1], .n_iov = 1, .length = 1 }
+	};
 
 	kvb_engine_write(p->engine, w, 2, &by);
 	assert_int_equal(w[0].status, KVB_OK);
@@ -152,12 +157,14 @@ static void links_are_not_followed(void **state)
 	kvb_engine_close(p->engine, f);
 	assert_int_equal(symlinkat("f", p->dirfd, "l"), 0);
 	assert_int_equal(kvb_engine_open(p->engine, p->dirfd, "l", false, &f, &err), KVB_E_FOREIGN);
-	assert_int_equal(kvb_engine_open(p->engine, p->dirfd, "none", false, &f, &err), KVB_E_UNAVAILABLE);
+	assert_int_equal(kvb_engine_open(p->engine, p->dirfd, "none", false, &f, &err),
+			 KVB_E_UNAVAILABLE);
 }
 
 /* An engine that lies: what the guard makes of it. */
 static uint64_t lie;
-static void lying(struct kvb_engine *e, struct kvb_io_run *runs, uint32_t n, const struct kvb_deadline *by)
+static void lying(struct kvb_engine *e, struct kvb_io_run *runs, uint32_t n,
+		  const struct kvb_deadline *by)
 {
 	(void)e;
 	(void)by;
@@ -167,8 +174,9 @@ static void lying(struct kvb_engine *e, struct kvb_io_run *runs, uint32_t n, con
 
 static void an_engine_is_not_believed_blindly(void **state)
 {
-	static const struct kvb_engine_ops ops = { .size = sizeof ops, .name = "liar", .read = lying,
-						   .write = lying };
+	static const struct kvb_engine_ops ops = {
+		.size = sizeof ops, .name = "liar", .read = lying, .write = lying
+	};
 	struct kvb_engine e = { &ops };
 	char x[8];
 	struct iovec iov = { x, 8 };
@@ -201,7 +209,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(vectors_come_back_as_written, setup, teardown),
 		cmocka_unit_test_setup_teardown(end_of_file_is_a_short_read, setup, teardown),
 		cmocka_unit_test_setup_teardown(errors_stop_one_run_only, setup, teardown),
-		cmocka_unit_test_setup_teardown(nothing_is_submitted_after_the_deadline, setup, teardown),
+		cmocka_unit_test_setup_teardown(nothing_is_submitted_after_the_deadline, setup,
+						teardown),
 		cmocka_unit_test_setup_teardown(links_are_not_followed, setup, teardown),
 		cmocka_unit_test(an_engine_is_not_believed_blindly),
 		cmocka_unit_test(engines_are_found_by_name),

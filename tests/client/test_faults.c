@@ -1,6 +1,7 @@
 /*
- * test_faults.c - right bytes or a miss: damaged bytes, swapped slots, short files, storages that go
- * away, leases and deadlines that run out, managers that tell nonsense. Never wrong bytes, never a hang.
+ * test_faults.c - right bytes or a miss: damaged bytes, swapped slots, short files, storages that
+ * go away, leases and deadlines that run out, managers that tell nonsense. Never wrong bytes, never
+ * a hang.
  */
 #include "fixture.h"
 
@@ -10,7 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* ---- damage on the storage ------------------------------------------------------------------------------ */
+/* ---- damage on the storage ------------------------------------------------------------------- */
 
 static int open_slab(struct fixture *f, const struct kvb_location *loc)
 {
@@ -169,7 +170,8 @@ static void the_wrong_mount_is_not_used(void **state)
 	assert_int_equal(set_get(f, &b, KVBLOCK_PREFIX), KVBLOCK_OK);
 	assert_int_equal(b.blocks[0].result, KVBLOCK_ERROR);
 	assert_int_equal(b.blocks[0].why, KVBLOCK_E_FOREIGN);
-	assert_int_equal(f->s.storage_gets, 0); /* mounts are named: the manager's root is not tried */
+	assert_int_equal(f->s.storage_gets,
+			 0); /* mounts are named: the manager's root is not tried */
 	mount = f->s.root;
 	fixture_reopen(f, NULL, NULL);
 	f->s.hide_root = true; /* named mounts need no root from the manager */
@@ -194,14 +196,15 @@ static void mounts_are_found_for_people(void **state)
 	assert_int_equal(kvblock_mount_find(f->kv, "../x", &path, &err), KVBLOCK_E_INVALID);
 }
 
-/* ---- leases --------------------------------------------------------------------------------------------- */
+/* ---- leases ---------------------------------------------------------------------------------- */
 
 /* A clock that stands until the data path reads, and an engine that turns it. */
 static struct kvb_fake_clock fake;
 static uint64_t read_takes_ms;
 static uint64_t write_takes_ms;
 
-static void slow_read(struct kvb_engine *e, struct kvb_io_run *runs, uint32_t n, const struct kvb_deadline *by)
+static void slow_read(struct kvb_engine *e, struct kvb_io_run *runs, uint32_t n,
+		      const struct kvb_deadline *by)
 {
 	for (uint32_t i = 0; i < n; i++) {
 		bool submitted = !kvb_deadline_passed(by);
@@ -217,7 +220,8 @@ static void slow_read(struct kvb_engine *e, struct kvb_io_run *runs, uint32_t n,
 	}
 }
 
-static void slow_write(struct kvb_engine *e, struct kvb_io_run *runs, uint32_t n, const struct kvb_deadline *by)
+static void slow_write(struct kvb_engine *e, struct kvb_io_run *runs, uint32_t n,
+		       const struct kvb_deadline *by)
 {
 	for (uint32_t i = 0; i < n; i++) {
 		kvb_engine_posix.write(e, &runs[i], 1, by);
@@ -302,7 +306,7 @@ static void a_mismatch_after_the_lease_is_a_miss(void **state)
 	set_free(&b);
 }
 
-/* ---- deadlines, partial writes -------------------------------------------------------------------------- */
+/* ---- deadlines, partial writes --------------------------------------------------------------- */
 
 static void nothing_is_written_after_the_deadline(void **state)
 {
@@ -384,13 +388,13 @@ static void what_could_not_be_synced_is_not_committed(void **state)
 	set_free(&b);
 }
 
-/* ---- managers that tell nonsense ------------------------------------------------------------------------- */
+/* ---- managers that tell nonsense ------------------------------------------------------------- */
 
 static void places_outside_of_a_file_are_refused(void **state)
 {
 	struct fixture *f = *state;
-	const uint64_t bad[] = { 1, STANDIN_HEADER - 1, (4u << 20) - STANDIN_TRAILER - FIX_BYTES + 1,
-				 1ull << 62 };
+	const uint64_t bad[] = { 1, STANDIN_HEADER - 1,
+				 (4u << 20) - STANDIN_TRAILER - FIX_BYTES + 1, 1ull << 62 };
 	struct set b;
 
 	put_all(f, 1, 1);

@@ -1,5 +1,5 @@
-/* test_mount.c - which directory is which storage, and which file is which: wrong uuid, links, short
- * files, foreign files, files that change below us. No HTTP here. */
+/* test_mount.c - which directory is which storage, and which file is which: wrong uuid, links,
+ * short files, foreign files, files that change below us. No HTTP here. */
 #include "fixture.h"
 
 #include <fcntl.h>
@@ -54,7 +54,8 @@ static void the_marker_decides(void **state)
 	assert_string_equal(b->mount->path, b->f->s.root);
 	assert_int_equal(kvb_mount_acquire(b->mounts, other, NULL, &m, &err), KVB_E_FOREIGN);
 	assert_non_null(strstr(err.message, "another storage"));
-	assert_int_equal(kvb_mount_acquire(b->mounts, other, "/nonexistent", &m, &err), KVB_E_UNAVAILABLE);
+	assert_int_equal(kvb_mount_acquire(b->mounts, other, "/nonexistent", &m, &err),
+			 KVB_E_UNAVAILABLE);
 	/* a second acquire is the same mount */
 	assert_int_equal(kvb_mount_acquire(b->mounts, b->f->s.uuid, NULL, &m, &err), KVB_OK);
 	assert_ptr_equal(m, b->mount);
@@ -94,8 +95,16 @@ static int open_path(struct bench *b, const char *path, bool write, struct kvb_s
 static void only_names_of_slab_files_are_opened(void **state)
 {
 	static const char *const bad[] = {
-		"",	       "kvblock-storage",	"../slab-00000000.kvs", "slab-00000000.kvs/x", "slab-0.kvs",
-		"slab-+0000000.kvs", "slab- 0000000.kvs", "/etc/passwd",	"slab-00000000.kvsx",  "slab-0x000000.kvs",
+		"",
+		"kvblock-storage",
+		"../slab-00000000.kvs",
+		"slab-00000000.kvs/x",
+		"slab-0.kvs",
+		"slab-+0000000.kvs",
+		"slab- 0000000.kvs",
+		"/etc/passwd",
+		"slab-00000000.kvsx",
+		"slab-0x000000.kvs",
 		"slab-4294967295.kvs",
 	};
 	struct bench *b = *state;
@@ -184,11 +193,14 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(the_marker_decides, setup, teardown),
 		cmocka_unit_test_setup_teardown(damaged_markers_are_refused, setup, teardown),
-		cmocka_unit_test_setup_teardown(only_names_of_slab_files_are_opened, setup, teardown),
+		cmocka_unit_test_setup_teardown(only_names_of_slab_files_are_opened, setup,
+						teardown),
 		cmocka_unit_test_setup_teardown(superblocks_prove_files, setup, teardown),
 		cmocka_unit_test_setup_teardown(short_and_empty_files_are_refused, setup, teardown),
-		cmocka_unit_test_setup_teardown(files_stay_open_and_are_checked_for_writing, setup, teardown),
-		cmocka_unit_test_setup_teardown(forgotten_files_live_until_released, setup, teardown),
+		cmocka_unit_test_setup_teardown(files_stay_open_and_are_checked_for_writing, setup,
+						teardown),
+		cmocka_unit_test_setup_teardown(forgotten_files_live_until_released, setup,
+						teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

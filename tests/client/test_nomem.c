@@ -115,7 +115,8 @@ static void play(struct scene *s)
 	for (uint32_t i = 0; i < s->b.n; i++)
 		if (s->b.blocks[i].result == KVBLOCK_HIT)
 			assert_true(set_right(&s->b, i));
-	if (s->b.io.done != s->b.n || !fine(kvblock_match(s->kv, &instance, 1, &s->b.keys, &matched, NULL)))
+	if (s->b.io.done != s->b.n ||
+	    !fine(kvblock_match(s->kv, &instance, 1, &s->b.keys, &matched, NULL)))
 		return;
 	if (!fine(kvblock_stats(s->kv, &text, NULL)))
 		return;
@@ -145,8 +146,9 @@ static void each_allocation_may_fail(void **state)
 			assert_int_equal(kvblock_instance_put(s.kv, &m, NULL), KVBLOCK_OK);
 			assert_int_equal(kvblock_delete(s.kv, "m", &keys, NULL, NULL), KVBLOCK_OK);
 			set_fill(&s.b);
-			assert_int_equal(kvblock_put(s.kv, "m", &keys, NULL, s.b.blocks, &s.b.io, NULL),
-					 KVBLOCK_OK);
+			assert_int_equal(
+				kvblock_put(s.kv, "m", &keys, NULL, s.b.blocks, &s.b.io, NULL),
+				KVBLOCK_OK);
 			/* a session that could not be ended may still hold them */
 			assert_int_equal(s.b.io.failed, 0);
 		}

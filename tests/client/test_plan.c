@@ -14,7 +14,9 @@ static struct kvb_engine_file file_a, file_b;
 
 static struct kvb_piece piece(uint32_t file, uint64_t offset, uint64_t length)
 {
-	return (struct kvb_piece){ .file_index = file, .file = file ? &file_b : &file_a, .offset = offset,
+	return (struct kvb_piece){ .file_index = file,
+				   .file = file ? &file_b : &file_a,
+				   .offset = offset,
 				   .length = length };
 }
 
@@ -38,7 +40,8 @@ static void neighbours_become_one_run(void **state)
 
 static void gaps_and_files_separate(void **state)
 {
-	struct kvb_piece p[] = { piece(0, 0, 100), piece(0, 101, 100), piece(1, 201, 100), piece(1, 301, 5) };
+	struct kvb_piece p[] = { piece(0, 0, 100), piece(0, 101, 100), piece(1, 201, 100),
+				 piece(1, 301, 5) };
 	struct kvb_arena a;
 	struct kvb_plan plan;
 
@@ -73,7 +76,8 @@ static void runs_end_at_the_iov_limit(void **state)
 
 static void overlaps_are_refused(void **state)
 {
-	struct kvb_piece p[] = { piece(0, 0, 100), piece(0, 50, 100), piece(0, 100, 10), piece(0, 100, 10) };
+	struct kvb_piece p[] = { piece(0, 0, 100), piece(0, 50, 100), piece(0, 100, 10),
+				 piece(0, 100, 10) };
 	struct kvb_arena a;
 	struct kvb_plan plan;
 
@@ -156,10 +160,14 @@ static void memory_may_run_out(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(neighbours_become_one_run),	  cmocka_unit_test(gaps_and_files_separate),
-		cmocka_unit_test(runs_end_at_the_iov_limit),	  cmocka_unit_test(overlaps_are_refused),
-		cmocka_unit_test(pieces_with_an_error_stay_out), cmocka_unit_test(short_runs_are_shared_out),
-		cmocka_unit_test(nothing_to_do_is_fine),	  cmocka_unit_test(memory_may_run_out),
+		cmocka_unit_test(neighbours_become_one_run),
+		cmocka_unit_test(gaps_and_files_separate),
+		cmocka_unit_test(runs_end_at_the_iov_limit),
+		cmocka_unit_test(overlaps_are_refused),
+		cmocka_unit_test(pieces_with_an_error_stay_out),
+		cmocka_unit_test(short_runs_are_shared_out),
+		cmocka_unit_test(nothing_to_do_is_fine),
+		cmocka_unit_test(memory_may_run_out),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

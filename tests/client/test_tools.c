@@ -1,4 +1,5 @@
-/* test_tools.c - what the command is made of: sizes and keys, histogram, pattern, traces, generator. */
+/* test_tools.c - what the command is made of: sizes and keys, histogram, pattern, traces,
+ * generator. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -18,8 +19,17 @@
 
 static void sizes_are_taken_whole_or_refused(void **state)
 {
-	static const char *const bad[] = { "", "K", "1KB", "1k", "-1", "1.5M", " 1", "1 ", "18446744073709551616",
-					   "99999999999T", "0x10" };
+	static const char *const bad[] = { "",
+					   "K",
+					   "1KB",
+					   "1k",
+					   "-1",
+					   "1.5M",
+					   " 1",
+					   "1 ",
+					   "18446744073709551616",
+					   "99999999999T",
+					   "0x10" };
 	char text[24];
 	uint64_t v;
 
@@ -92,7 +102,8 @@ static void quantiles_are_close(void **state)
 	assert_int_equal(h[0].max, 100000);
 	for (int i = 1; i < 100; i++) {
 		q = kvb_histogram_quantile(&h[0], i / 100.0);
-		assert_true(q >= (uint64_t)i * 1000 && q <= (uint64_t)i * 1000 + (uint64_t)i * 1000 / 60 + 2);
+		assert_true(q >= (uint64_t)i * 1000 &&
+			    q <= (uint64_t)i * 1000 + (uint64_t)i * 1000 / 60 + 2);
 	}
 	assert_int_equal(kvb_histogram_quantile(&h[0], 1), 100000);
 	kvb_histogram_add(&h[0], UINT64_MAX); /* beyond the last bucket: counted there */
@@ -137,7 +148,7 @@ static void patterns_tell_every_byte(void **state)
 	}
 }
 
-/* ---- traces ------------------------------------------------------------------------------------------------ */
+/* ---- traces ---------------------------------------------------------------------------------- */
 
 static int read_text(const char *text, size_t limit, struct kvb_trace *t, char *why)
 {
@@ -150,7 +161,8 @@ static int read_text(const char *text, size_t limit, struct kvb_trace *t, char *
 	return rc;
 }
 
-#define LINE(ids) "{\"timestamp\": 5, \"input_length\": 600, \"output_length\": 7, \"hash_ids\": " ids "}\n"
+#define LINE(ids)                                                                                  \
+	"{\"timestamp\": 5, \"input_length\": 600, \"output_length\": 7, \"hash_ids\": " ids "}\n"
 
 static void traces_are_read(void **state)
 {
@@ -158,7 +170,8 @@ static void traces_are_read(void **state)
 	char why[256];
 
 	(void)state;
-	assert_int_equal(read_text(LINE("[0, 1]") LINE("[]") LINE("[9223372036854775807]"), 0, &t, why), 0);
+	assert_int_equal(
+		read_text(LINE("[0, 1]") LINE("[]") LINE("[9223372036854775807]"), 0, &t, why), 0);
 	assert_int_equal(t.n, 3);
 	assert_int_equal(t.v[0].timestamp_ms, 5);
 	assert_int_equal(t.v[0].input_length, 600);
@@ -189,8 +202,11 @@ static void bad_lines_are_named(void **state)
 		{ LINE("7"), "hash_ids is missing or not a list" },
 		{ LINE("[18446744073709551616]"), "line 1" },
 		{ "{\"input_length\": 1, \"output_length\": 1, \"hash_ids\": []}", "timestamp" },
-		{ "{\"timestamp\": -1, \"input_length\": 1, \"output_length\": 1, \"hash_ids\": []}", "timestamp" },
-		{ "{\"timestamp\": 1, \"input_length\": \"x\", \"output_length\": 1, \"hash_ids\": []}",
+		{ "{\"timestamp\": -1, \"input_length\": 1, \"output_length\": 1, \"hash_ids\": "
+		  "[]}",
+		  "timestamp" },
+		{ "{\"timestamp\": 1, \"input_length\": \"x\", \"output_length\": 1, \"hash_ids\": "
+		  "[]}",
 		  "input_length" },
 		{ "{\"timestamp\": 1, \"input_length\": 1, \"hash_ids\": []}", "output_length" },
 		{ "{\"timestamp\": 1, \"timestamp\": 1}", "line 1" },
@@ -217,7 +233,8 @@ static void too_many_ids_are_refused(void **state)
 
 	(void)state;
 	assert_non_null(text);
-	at += sprintf(at, "{\"timestamp\":0,\"input_length\":0,\"output_length\":0,\"hash_ids\":[0");
+	at += sprintf(at,
+		      "{\"timestamp\":0,\"input_length\":0,\"output_length\":0,\"hash_ids\":[0");
 	for (size_t i = 1; i < n; i++)
 		at += sprintf(at, ",%zu", i);
 	strcpy(at, "]}");
@@ -243,7 +260,7 @@ static void traces_survive_lack_of_memory(void **state)
 	kvb_trace_free(&t);
 }
 
-/* ---- generator ----------------------------------------------------------------------------------------------- */
+/* ---- generator ------------------------------------------------------------------------------- */
 
 static char *generate(const struct kvb_gen_options *o, size_t *n)
 {
