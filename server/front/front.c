@@ -133,7 +133,7 @@ static int start_daemon(struct kvb_front *f, struct kvb_error *err)
 		kvb_request_completed, f, MHD_OPTION_NOTIFY_CONNECTION, kvb_conn_notify, f, MHD_OPTION_END);
 	if (!f->daemon)
 		return kvb_fail(err, KVB_E_IO, NULL, "the HTTP server could not start");
-	f->listen_fd = -1; /* the daemon's until quiesced */
+	f->listen_fd = -1; /* the daemon's until it is quiesced */
 	return KVB_OK;
 }
 
@@ -183,11 +183,11 @@ static uint32_t await_zero(const atomic_uint_fast32_t *count, uint32_t timeout_m
 
 uint32_t kvb_front_drain(struct kvb_front *f, uint32_t timeout_ms)
 {
-	if (!atomic_exchange(&f->draining, true) && f->daemon)
+	if (!atomic_exchange(&f->draining, true) && f->daemon) {
+		/* Shut now, closed at the end: a thread of the daemon may still be looking at it. */
 		f->listen_fd = MHD_quiesce_daemon(f->daemon);
-	if (f->listen_fd >= 0)
-		close(f->listen_fd);
-	f->listen_fd = -1;
+		shutdown(f->listen_fd, SHUT_RDWR);
+	}
 	return await_zero(&f->in_flight, timeout_ms);
 }
 

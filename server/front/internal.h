@@ -40,7 +40,7 @@ struct kvb_front {
 	struct watch watch;
 	struct workers workers;
 	struct MHD_Daemon *daemon;
-	int listen_fd; /* -1 once it is the daemon's or closed */
+	int listen_fd; /* -1 while it is the daemon's */
 	int family;
 	bool loopback;
 	uint16_t port;

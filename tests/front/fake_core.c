@@ -246,15 +246,22 @@ int kvb_core_instance_delete(struct kvb_core *c, const char *tenant, const char 
 	return administer(c, id, NULL, err);
 }
 
+static const char *copy(struct kvb_arena *a, const char *s)
+{
+	char *p = kvb_arena_strndup(a, s, strlen(s));
+
+	return p ? p : "nomem";
+}
+
 int kvb_core_storages(struct kvb_core *c, const char *name, struct kvb_arena *a,
 		      struct kvb_storage_view **out, uint32_t *n, struct kvb_error *err)
 {
 	struct kvb_storage_view *v = kvb_arena_calloc(a, 1, sizeof *v);
-	int rc = note(c, "", name ? name : "", NULL, err);
+	int rc = v ? note(c, "", name ? name : "", NULL, err) : KVB_E_NOMEM;
 
 	if (rc != KVB_OK)
 		return rc;
-	v->spec = (struct kvb_storage_spec){ name ? kvb_arena_strndup(a, name, strlen(name)) : "default",
+	v->spec = (struct kvb_storage_spec){ name ? copy(a, name) : "default",
 					     "file", "/data", 1 << 30, 1 << 30, 1 << 26, true };
 	snprintf(v->uuid, sizeof v->uuid, "00000000-0000-0000-0000-000000000001");
 	v->healthy = true;
@@ -269,11 +276,11 @@ int kvb_core_groups(struct kvb_core *c, const char *name, struct kvb_arena *a, s
 {
 	static const char *const storages[] = { "default" };
 	struct kvb_group_view *v = kvb_arena_calloc(a, 1, sizeof *v);
-	int rc = note(c, "", name ? name : "", NULL, err);
+	int rc = v ? note(c, "", name ? name : "", NULL, err) : KVB_E_NOMEM;
 
 	if (rc != KVB_OK)
 		return rc;
-	v->spec = (struct kvb_group_spec){ name ? kvb_arena_strndup(a, name, strlen(name)) : "default", 0,
+	v->spec = (struct kvb_group_spec){ name ? copy(a, name) : "default", 0,
 					   storages, 1 };
 	*out = v;
 	*n = 1;
@@ -285,11 +292,11 @@ int kvb_core_instances(struct kvb_core *c, const char *tenant, const char *id, s
 {
 	static const struct kvb_spec specs[] = { { "tp0", 4096 } };
 	struct kvb_instance_view *v = kvb_arena_calloc(a, 1, sizeof *v);
-	int rc = note(c, tenant, id ? id : "", NULL, err);
+	int rc = v ? note(c, tenant, id ? id : "", NULL, err) : KVB_E_NOMEM;
 
 	if (rc != KVB_OK)
 		return rc;
-	v->spec = (struct kvb_instance_spec){ "default", id ? kvb_arena_strndup(a, id, strlen(id)) : "m",
+	v->spec = (struct kvb_instance_spec){ "default", id ? copy(a, id) : "m",
 					      "default", 16, specs, 1, "" };
 	*out = v;
 	*n = 1;
@@ -302,6 +309,8 @@ static struct kvb_files one_file(struct kvb_arena *a)
 {
 	struct kvb_file_ref *f = kvb_arena_calloc(a, 1, sizeof *f);
 
+	if (!f)
+		return (struct kvb_files){ NULL, 0 };
 	f->storage = "default";
 	f->type = "file";
 	snprintf(f->uuid, sizeof f->uuid, "00000000-0000-0000-0000-000000000001");
@@ -313,7 +322,7 @@ static struct kvb_location *locations(struct kvb_arena *a, uint32_t n)
 {
 	struct kvb_location *loc = kvb_arena_calloc(a, n, sizeof *loc);
 
-	for (uint32_t i = 0; i < n; i++)
+	for (uint32_t i = 0; loc && i < n; i++)
 		loc[i] = (struct kvb_location){ 0, (uint64_t)i * 4096, 4096, i + 1, 0, false };
 	return loc;
 }
@@ -326,9 +335,9 @@ int kvb_core_match(struct kvb_core *c, const struct kvb_match_req *req, struct k
 	res->n_instances = req->n_instances;
 	res->instances = req->instances;
 	res->matched = kvb_arena_calloc(a, req->n_instances, sizeof *res->matched);
-	for (uint32_t i = 0; i < req->n_instances; i++)
+	for (uint32_t i = 0; res->matched && i < req->n_instances; i++)
 		res->matched[i] = req->n_keys;
-	return rc;
+	return res->matched ? rc : KVB_E_NOMEM;
 }
 
 int kvb_core_lookup(struct kvb_core *c, const struct kvb_lookup_req *req, struct kvb_lookup_res *res,
@@ -339,11 +348,11 @@ int kvb_core_lookup(struct kvb_core *c, const struct kvb_lookup_req *req, struct
 	*res = (struct kvb_lookup_res){ .n_keys = req->n_keys, .matched = req->n_keys, .n_specs = 1,
 					.specs = spec_names, .lease_ms = 1000 };
 	res->hit = kvb_arena_calloc(a, req->n_keys, sizeof *res->hit);
-	for (uint32_t i = 0; i < req->n_keys; i++)
+	for (uint32_t i = 0; res->hit && i < req->n_keys; i++)
 		res->hit[i] = true;
 	res->loc = locations(a, req->n_keys);
 	res->files = one_file(a);
-	return end(c, rc, done);
+	return end(c, res->hit && res->loc && res->files.v ? rc : KVB_E_NOMEM, done);
 }
 
 int kvb_core_start(struct kvb_core *c, const struct kvb_start_req *req, struct kvb_start_res *res,
@@ -358,7 +367,7 @@ int kvb_core_start(struct kvb_core *c, const struct kvb_start_req *req, struct k
 	res->outcome = kvb_arena_calloc(a, req->n_keys, 1);
 	res->loc = locations(a, req->n_keys);
 	res->files = one_file(a);
-	return end(c, rc, done);
+	return end(c, res->outcome && res->loc && res->files.v ? rc : KVB_E_NOMEM, done);
 }
 
 int kvb_core_finish(struct kvb_core *c, const struct kvb_finish_req *req, struct kvb_finish_res *res,
@@ -398,9 +407,11 @@ int kvb_core_block(struct kvb_core *c, const char *tenant, const char *instance,
 
 	*out = (struct kvb_block_view){ .key = key, .n_specs = 1, .specs = spec_names };
 	out->state = kvb_arena_calloc(a, 1, sizeof *out->state);
-	out->state[0] = "committed";
 	out->loc = locations(a, 1);
 	out->files = one_file(a);
+	if (!out->state || !out->loc || !out->files.v)
+		return KVB_E_NOMEM;
+	out->state[0] = "committed";
 	return rc;
 }
 

@@ -3,6 +3,7 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <netinet/tcp.h>
 #include <poll.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -17,6 +18,7 @@
 
 void http_open(struct http *h, uint16_t port)
 {
+	int one = 1;
 	struct sockaddr_in to = { .sin_family = AF_INET, .sin_port = htons(port) };
 
 	memset(h, 0, sizeof *h);
@@ -24,6 +26,7 @@ void http_open(struct http *h, uint16_t port)
 	h->fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	assert_true(h->fd >= 0);
 	assert_int_equal(connect(h->fd, (struct sockaddr *)&to, sizeof to), 0);
+	setsockopt(h->fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
 }
 
 void http_close(struct http *h)

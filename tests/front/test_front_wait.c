@@ -1,4 +1,5 @@
 /* test_front_wait.c - requests that wait: suspend and resume, hanging workers, drain. */
+#include <arpa/inet.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -6,10 +7,12 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
-#include <kvb/clock.h>
+#include <kvb/mem.h>
 
 #include "fixture.h"
 #include "workers.h"
@@ -137,6 +140,45 @@ static void test_client_leaves_while_it_waits(void **state)
 	assert_int_equal(kvb_front_drain(x->front, HTTP_WAIT_MS), 0);
 }
 
+/* Out of memory at any point of a request: an honest error or a closed connection, nothing lost. */
+static void out_of_memory(struct fixture *x, const char *method, const char *path, const char *body)
+{
+	int status = 0;
+
+	for (unsigned long n = 1; status / 100 != 2; n++) {
+		struct http h;
+		struct answer a;
+
+		assert_true(n < 1000);
+		kvb_mem_fail_at(n);
+		http_open(&h, x->port);
+		http_request(&h, method, path, NULL, body);
+		a = http_read(&h, false);
+		kvb_mem_fail_at(0);
+		status = a.status;
+		if (status / 100 != 2 && status != 0 && status != 503)
+			fail_msg("%s with allocation %lu failing: %d %s", path, n, status, a.body);
+		answer_free(&a);
+		http_close(&h);
+	}
+}
+
+static void test_every_allocation_failing(void **state)
+{
+	struct fixture *x = *state;
+
+	fixture_start(x);
+	for (int round = 0; round < 2; round++) {
+		out_of_memory(x, "POST", START, KEYS);
+		out_of_memory(x, "POST", "/v1/instances/m/lookup", KEYS);
+		out_of_memory(x, "POST", "/v1/match", "{\"instances\":[\"m\"],\"keys_int\":[1]}");
+		out_of_memory(x, "PUT", "/v1/storages/s", STORAGE);
+		out_of_memory(x, "GET", "/v1/instances/m/blocks?key=a", NULL);
+		out_of_memory(x, "GET", "/", NULL);
+		fake_core_mode(x->core, FAKE_THREAD);
+	}
+}
+
 /* ---- blocking calls --------------------------------------------------------------------------- */
 
 static void test_hanging_administration(void **state)
@@ -249,6 +291,18 @@ static void *drain(void *arg)
 	return (void *)(uintptr_t)kvb_front_drain(arg, HTTP_WAIT_MS);
 }
 
+static bool can_connect(uint16_t port)
+{
+	struct sockaddr_in to = { .sin_family = AF_INET, .sin_port = htons(port) };
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	bool can;
+
+	to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	can = connect(fd, (struct sockaddr *)&to, sizeof to) == 0;
+	close(fd);
+	return can;
+}
+
 static void test_drain(void **state)
 {
 	struct fixture *x = *state;
@@ -267,6 +321,7 @@ static void test_drain(void **state)
 	fake_core_await_held(x->core, 1);
 	assert_int_equal(kvb_front_drain(x->front, 0), 1);
 	assert_int_equal(pthread_create(&thread, NULL, drain, x->front), 0);
+	assert_false(can_connect(x->port));
 	/* A kept connection is told to go elsewhere, and closed. */
 	http_request(&kept, "GET", "/v1/stats", NULL, NULL);
 	a = http_read(&kept, false);
@@ -292,6 +347,7 @@ int main(void)
 		T(test_completion_races_with_suspension),
 		T(test_waiting_is_not_idle),
 		T(test_client_leaves_while_it_waits),
+		T(test_every_allocation_failing),
 		T(test_hanging_administration),
 		cmocka_unit_test(test_workers_expire),
 		T(test_drain),
