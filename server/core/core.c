@@ -6,6 +6,7 @@
  */
 #include "internal.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #define TICK_MS 20u
@@ -171,7 +172,10 @@ int kvb_core_create(const struct kvb_core_options *o, struct kvb_core **out, str
 	c->clock = o->clock ? o->clock : &kvb_clock_system;
 	c->started_ms = kvb_now_ms(c->clock);
 	kvb_owner_name(c->owner);
-	kvb_boot_id(c->boot_id);
+	if (o->boot_id)
+		snprintf(c->boot_id, sizeof c->boot_id, "%s", o->boot_id);
+	else
+		kvb_boot_id(c->boot_id);
 	kvb_rwlock_init(&c->lock);
 	kvb_mutex_init(&c->turn_lock);
 	kvb_cond_init(&c->turn_wake);

@@ -40,6 +40,7 @@ struct kvb_core_options {
 	uint32_t free_percent;          /* evict ahead of need down to this much free; default 2 */
 	uint64_t journal_limit;         /* bytes; default 256 MiB. A quarter of it triggers a checkpoint */
 	bool manual;                    /* tests: no threads for time; the test calls kvb_core_tick */
+	const char *boot_id;            /* tests: 36 characters instead of this boot's id; NULL = its own */
 };
 
 /* Fills *o with the defaults above (store stays NULL). */

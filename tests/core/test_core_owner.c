@@ -1,0 +1,248 @@
+/*
+ * test_core_owner.c - who may answer, and what a machine that went down without a clean stop means.
+ */
+#include "core_env.h"
+
+#include <dirent.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define KB 1024ull
+#define BOOT_A "aaaaaaaa-0000-4000-8000-000000000001"
+#define BOOT_B "bbbbbbbb-0000-4000-8000-000000000002"
+
+/* A second manager on the same store, with a clock of its own reading. */
+static void second(struct env *a, struct env *b)
+{
+	env_init(b);
+	b->store_options = a->store_options;
+	kvb_fake_clock_advance(&b->clock, kvb_now_ms(&a->clock.clock) - kvb_now_ms(&b->clock.clock));
+	assert_int_equal(kvb_store_open(b->ops, &b->store_options, &b->store, &b->err), KVB_OK);
+	b->o.store = b->store;
+	assert_int_equal(kvb_core_create(&b->o, &b->core, &b->err), KVB_OK);
+}
+
+static void the_stopped_owner_neither_answers_nor_appends(void **state)
+{
+	struct env a, b;
+	struct kvb_key k[4];
+	struct kvb_lookup_res r;
+	struct kvb_start_res s;
+	struct kvb_finish_res f;
+	char session[33];
+
+	(void)state;
+	env_init(&a);
+	env_open(&a);
+	env_make(&a, 4096 * KB, 64 * KB, 4 * KB);
+	env_keys(k, 4, 1, 1);
+	env_put(&a, k, 2);
+	assert_int_equal(env_start(&a, &(struct env_start){ .keys = k + 2, .n = 2 }, &s), KVB_OK);
+	memcpy(session, s.session, sizeof session);
+
+	second(&a, &b); /* and `a` is stopped: nobody ticks it */
+	kvb_fake_clock_advance(&b.clock, 100);
+	assert_int_equal(kvb_core_wait_ready(b.core, 10000), KVB_OK);
+	kvb_core_tick(b.core);
+	assert_int_equal(env_match(&b, k, 4), 2);
+	assert_int_equal(env_finish(&b, session, NULL, 0, &f), KVB_OK); /* its session goes on here */
+
+	kvb_fake_clock_advance(&a.clock, 100); /* `a` wakes up */
+	assert_int_equal(kvb_core_may_answer(a.core), KVB_E_NOT_OWNER);
+	assert_int_equal(env_lookup(&a, k, 2, KVB_LOOKUP_PREFIX, 0, &r), KVB_E_NOT_OWNER);
+	assert_int_equal(env_start(&a, &(struct env_start){ .keys = k, .n = 2 }, &s), KVB_E_NOT_OWNER);
+	kvb_core_tick(a.core); /* it finds out that it was fenced */
+	kvb_core_tick(a.core);
+	assert_int_not_equal(kvb_core_state_get(a.core), KVB_CORE_STOPPED);
+	env_crash(&a);
+
+	env_crash(&b);
+	env_open(&b);
+	assert_int_equal(env_match(&b, k, 4), 4);
+	env_check(&b);
+	env_destroy(&b);
+	env_destroy(&a);
+}
+
+/* The owner's clock says that its lease still runs, but the store knows better. */
+static void a_fenced_append_makes_a_standby(void **state)
+{
+	struct env a;
+	struct kvb_key k[2];
+	struct kvb_start_res s;
+	int rc;
+
+	(void)state;
+	env_init(&a);
+	a.o.owner_lease_ms = 60000;
+	a.faulty = true;
+	env_open(&a);
+	env_make(&a, 4096 * KB, 64 * KB, 4 * KB);
+	env_keys(k, 2, 1, 1);
+	env_put(&a, k, 1);
+	{
+		struct kvb_fault rule = { .kind = KVB_FAULT_ERROR, .call = "append", .at = 1, .times = 1,
+					  .status = KVB_E_FENCED };
+
+		kvb_fault_store_set(a.store, &rule);
+	}
+	rc = env_start(&a, &(struct env_start){ .keys = k + 1, .n = 1 }, &s);
+	assert_int_equal(rc, KVB_E_NOT_OWNER);
+	assert_int_equal(kvb_core_wait_ready(a.core, 10000), KVB_OK); /* it acquires again: nobody else did */
+	kvb_core_tick(a.core);
+	assert_int_equal(env_match(&a, k, 2), 1);
+	env_check(&a);
+	env_destroy(&a);
+}
+
+struct machine {
+	struct env e;
+	char root[64];
+};
+
+/* A machine with a real directory as storage. */
+static void boot(struct machine *m, enum kvb_durability durability)
+{
+	struct kvb_storage_spec st = { .name = "s", .type = "file", .root = m->root, .capacity = 1024 * KB,
+				       .unit = 64 * KB, .file_size = 1024 * KB, .enabled = true };
+	struct kvb_spec spec = { "kv", 4 * KB };
+
+	snprintf(m->root, sizeof m->root, "/tmp/kvb-owner-XXXXXX");
+	assert_non_null(mkdtemp(m->root));
+	env_init(&m->e);
+	m->e.o.boot_id = BOOT_A;
+	m->e.store_options.durability = durability;
+	env_open(&m->e);
+	assert_int_equal(kvb_core_storage_put(m->e.core, &st, NULL, &m->e.err), KVB_OK);
+	assert_int_equal(env_group(&m->e, "g", 0, "s"), KVB_OK);
+	assert_int_equal(env_instance(&m->e, "i", "g", &spec, 1), KVB_OK);
+}
+
+static void power_off(struct machine *m)
+{
+	DIR *d = opendir(m->root);
+	struct dirent *f;
+	char path[400];
+
+	env_destroy(&m->e);
+	while (d && (f = readdir(d)) != NULL) {
+		snprintf(path, sizeof path, "%s/%s", m->root, f->d_name);
+		unlink(path);
+	}
+	closedir(d);
+	rmdir(m->root);
+}
+
+static void put_summed(struct env *e, const struct kvb_key *k)
+{
+	struct kvb_start_res s;
+	struct kvb_finish_res f;
+	uint64_t sum = 7;
+	char session[33];
+
+	assert_int_equal(env_start(e, &(struct env_start){ .keys = k, .n = 1 }, &s), KVB_OK);
+	memcpy(session, s.session, sizeof session);
+	assert_int_equal(env_finish(e, session, &sum, 1, &f), KVB_OK);
+}
+
+static void power_loss_drops_blocks_without_checksum(void **state)
+{
+	struct machine m;
+	struct kvb_key k[2];
+	struct kvb_lookup_res r;
+
+	(void)state;
+	boot(&m, KVB_DURABILITY_FULL);
+	env_keys(k, 2, 1, 1);
+	put_summed(&m.e, &k[0]);
+	env_put(&m.e, &k[1], 1);
+	env_crash(&m.e); /* of the process: nothing is lost */
+	env_open(&m.e);
+	assert_int_equal(env_match(&m.e, k, 2), 2);
+	env_crash(&m.e); /* of the machine */
+	m.e.o.boot_id = BOOT_B;
+	env_open(&m.e);
+	assert_int_equal(env_lookup(&m.e, k, 2, KVB_LOOKUP_BATCH, 0, &r), KVB_OK);
+	assert_true(r.hit[0] && !r.hit[1]);
+	env_check(&m.e);
+	env_shutdown(&m.e); /* a clean stop, then a boot: nothing is dropped */
+	m.e.o.boot_id = BOOT_A;
+	env_open(&m.e);
+	assert_int_equal(env_match(&m.e, k, 1), 1);
+	power_off(&m);
+}
+
+/* FULL: what a client was told is in the journal, so free slots are free. NORMAL: the journal may end
+ * early, and a writer that we forgot may still write into a slot that looks free. */
+static void power_loss_in_normal_freezes_free_slots(void **state)
+{
+	struct kvb_key k[2];
+	struct kvb_start_res s;
+
+	(void)state;
+	for (int normal = 0; normal <= 1; normal++) {
+		struct machine m;
+		int rc;
+
+		boot(&m, normal ? KVB_DURABILITY_NORMAL : KVB_DURABILITY_FULL);
+		env_keys(k, 2, 1, 1);
+		put_summed(&m.e, &k[0]);
+		env_crash(&m.e);
+		m.e.o.boot_id = BOOT_B;
+		env_open(&m.e);
+		rc = env_start(&m.e, &(struct env_start){ .keys = k + 1, .n = 1 }, &s);
+		if (normal)
+			assert_int_equal(rc, KVB_E_NO_SPACE);
+		else
+			assert_int_equal(rc, KVB_OK);
+		env_advance(&m.e, m.e.o.session_max_ms + m.e.o.grace_ms + 1);
+		if (normal)
+			assert_int_equal(env_start(&m.e, &(struct env_start){ .keys = k + 1, .n = 1 }, &s), KVB_OK);
+		power_off(&m);
+	}
+}
+
+/* Another boot's clock says nothing: the whole horizon counts again. */
+static void leases_outlive_a_reboot(void **state)
+{
+	struct machine m;
+	struct kvb_key k[240], more;
+	struct kvb_lookup_res r;
+	struct kvb_start_res s;
+
+	(void)state;
+	boot(&m, KVB_DURABILITY_FULL);
+	env_keys(k, 240, 1, 1);
+	for (int i = 0; i < 240; i++)
+		put_summed(&m.e, &k[i]);
+	assert_int_equal(env_lookup(&m.e, k, 240, KVB_LOOKUP_PREFIX, 10000, &r), KVB_OK);
+	env_crash(&m.e);
+	m.e.o.boot_id = BOOT_B;
+	env_open(&m.e);
+	for (int i = 0; i < 20; i++) { /* what was free is soon gone; what was leased is not given */
+		more = (struct kvb_key){ 9, 100 + (uint64_t)i };
+		if (env_start(&m.e, &(struct env_start){ .keys = &more, .n = 1 }, &s) != KVB_OK)
+			break;
+	}
+	assert_int_equal(env_match(&m.e, k, 240), 240);
+	env_advance(&m.e, 21000);
+	more = (struct kvb_key){ 9, 200 };
+	assert_int_equal(env_start(&m.e, &(struct env_start){ .keys = &more, .n = 1 }, &s), KVB_OK);
+	power_off(&m);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(the_stopped_owner_neither_answers_nor_appends),
+		cmocka_unit_test(a_fenced_append_makes_a_standby),
+		cmocka_unit_test(power_loss_drops_blocks_without_checksum),
+		cmocka_unit_test(power_loss_in_normal_freezes_free_slots),
+		cmocka_unit_test(leases_outlive_a_reboot),
+	};
+
+	env_quiet();
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
