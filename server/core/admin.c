@@ -196,6 +196,20 @@ static int root_refused(const struct kvb_storage_spec *s, int rc, const struct k
 			kvb_status_text(rc));
 }
 
+/* Always the same for a name in this store: the marker in the root is written before the registry
+ * document, and a crash between the two must not make the directory foreign to the next try. */
+static void derive_uuid(const struct kvb_core *c, const char *name, uint8_t uuid[16])
+{
+	char text[KVB_MAX_NAME + 16];
+	int n = snprintf(text, sizeof text, "storage/%s", name);
+	struct kvb_key k = kvb_key_from_string(&c->secret, text, (size_t)n);
+
+	for (int i = 0; i < 8; i++) {
+		uuid[i] = (uint8_t)(k.hi >> (56 - 8 * i));
+		uuid[8 + i] = (uint8_t)(k.lo >> (56 - 8 * i));
+	}
+}
+
 static int create_storage(struct kvb_core *c, const struct kvb_storage_spec *s, struct kvb_error *err)
 {
 	struct storage_doc d = { .spec = *s };
@@ -207,7 +221,7 @@ static int create_storage(struct kvb_core *c, const struct kvb_storage_spec *s, 
 
 	if (rc == KVB_OK)
 		rc = registry_next_id(c, &d.id, err);
-	kvb_random(d.uuid, sizeof d.uuid);
+	derive_uuid(c, s->name, d.uuid);
 	if (rc == KVB_OK)
 		rc = device_make(c, s, d.id, d.uuid, &dev);
 	if (rc != KVB_OK)

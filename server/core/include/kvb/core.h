@@ -151,6 +151,7 @@ struct kvb_core_counters {
 	KVB_CORE_COUNTERS(KVB_CORE_COUNTER_FIELD)
 #undef KVB_CORE_COUNTER_FIELD
 };
+/* What was counted since kvb_core_create. Any thread. */
 void kvb_core_counters_get(const struct kvb_core *c, struct kvb_core_counters *out);
 
 /* ---- offline check (kvblockd fsck): the store must have no running owner ---------------------- */
