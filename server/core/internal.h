@@ -538,6 +538,8 @@ void grants_free(struct part *p, struct grants *g); /* the slots, not the arrays
 /* Makes the session's entries and gives them their slots. On KVB_E_NOMEM all slots granted are free
  * again and nothing is linked. Used by start and by replay. */
 int start_link(struct part *p, struct session *s, struct grants *g);
+/* KVB_E_CONFLICT: keys[*at] is the same as keys[*first]. KVB_E_NOMEM. */
+int keys_duplicate(const struct kvb_key *keys, uint32_t n, uint32_t *at, uint32_t *first);
 /* The reverse, for a start that never became durable: slots are free at once. */
 void start_unlink(struct part *p, struct session *s);
 void finish_apply(struct part *p, struct txn *t);

@@ -26,6 +26,16 @@ static int corrupt(struct kvb_error *err, const char *what)
 	return kvb_fail(err, KVB_E_CORRUPT, NULL, "stored record: %s", what);
 }
 
+/* Generations first..first+n-1 were given out: none of them may be given again. */
+static bool given(struct replay *r, uint64_t first, uint64_t n)
+{
+	if (first == 0 || first > UINT64_MAX / 4)
+		return false;
+	if (r->p->next_generation < first + n)
+		r->p->next_generation = first + n;
+	return true;
+}
+
 static struct instance *instance_by_id(const struct part *p, uint32_t id)
 {
 	for (size_t i = 0; i < p->n_inst; i++)
@@ -152,8 +162,8 @@ static int get_session_head(struct replay *r, struct kvb_rd *in, struct session 
 	}
 	if (session_find(r->p, id))
 		return KVB_OK;
-	if (specs == 0 || (uint64_t)specs >> inst->spec.n_specs)
-		return corrupt(err, "start: specs");
+	if (specs == 0 || (uint64_t)specs >> inst->spec.n_specs || !given(r, generation, n_write))
+		return corrupt(err, "start: specs or generation");
 	s = session_make((uint32_t)n_keys, (uint32_t)n_write);
 	if (!s)
 		return KVB_E_NOMEM;
@@ -195,12 +205,15 @@ static int replay_start(struct replay *r, struct kvb_rd *in, struct kvb_error *e
 {
 	struct session *s = NULL;
 	struct grants g = { 0 }, arrays;
+	uint32_t at, first;
 	int rc = get_session_head(r, in, &s, err);
 
 	if (rc != KVB_OK || !s)
 		return rc;
 	rc = get_lists(in, s, err);
-	if (rc == KVB_OK && !keys_are_free(r->p, s))
+	if (rc == KVB_OK)
+		rc = keys_duplicate(s->keys, s->n_keys, &at, &first);
+	if (rc == KVB_E_CONFLICT || (rc == KVB_OK && !keys_are_free(r->p, s)))
 		rc = corrupt(err, "start: a block has two writers");
 	for (uint32_t spec = 0; rc == KVB_OK && s->specs >> spec; spec++)
 		if (s->specs >> spec & 1)
@@ -216,8 +229,6 @@ static int replay_start(struct replay *r, struct kvb_rd *in, struct kvb_error *e
 		session_free(s);
 		return rc; /* the whole part is thrown away */
 	}
-	if (r->p->next_generation < s->generation + s->n_write)
-		r->p->next_generation = s->generation + s->n_write;
 	return KVB_OK;
 }
 
@@ -359,7 +370,7 @@ static int replay_slot(struct replay *r, struct kvb_rd *in, struct block *b, uin
 	bool has_sum = kvb_get_u8(in) != 0;
 	uint64_t sum = has_sum ? kvb_get_u64(in) : 0;
 
-	if (rc == KVB_OK && (in->failed || index > UINT32_MAX || s->state != SLOT_ABSENT))
+	if (rc == KVB_OK && (in->failed || index > UINT32_MAX || s->state != SLOT_ABSENT || !given(r, generation, 1)))
 		rc = corrupt(err, "block: malformed slot");
 	if (rc != KVB_OK)
 		return rc;
@@ -453,8 +464,8 @@ static int replay_hold(struct replay *r, struct kvb_rd *in, struct kvb_error *er
 	rc = kvb_pool_class(pool, stride, slot_align(stride), &class_id);
 	if (rc == KVB_OK)
 		rc = kvb_pool_take(pool, class_id, pl.slab, (uint32_t)first, (uint32_t)count, &run);
-	if (rc == KVB_E_CORRUPT)
-		return corrupt(err, "hold: the slots are taken");
+	if (rc == KVB_E_CORRUPT || rc == KVB_E_INVALID)
+		return corrupt(err, "hold: the slots are taken, or lie outside their file");
 	if (rc == KVB_OK)
 		kvb_pool_hold(pool, run, r->now + left);
 	return rc;
@@ -496,10 +507,8 @@ static int replay_counters(struct replay *r, struct kvb_rd *in, struct kvb_error
 {
 	uint64_t generation = kvb_get_u64(in);
 
-	if (in->failed)
-		return corrupt(err, "counters: too short");
-	if (r->p->next_generation < generation)
-		r->p->next_generation = generation;
+	if (in->failed || !given(r, generation, 0))
+		return corrupt(err, "counters: malformed");
 	return KVB_OK;
 }
 

@@ -566,30 +566,43 @@ void start_undo(struct part *p, struct txn *t)
 
 /* ---- entry ---------------------------------------------------------------------------------------- */
 
-static int find_duplicate(const struct kvb_start_req *req, struct kvb_arena *a, struct kvb_error *err)
+int keys_duplicate(const struct kvb_key *keys, uint32_t n, uint32_t *at, uint32_t *first)
 {
 	uint32_t cap = 16;
 	uint32_t *seen;
+	int rc = KVB_OK;
 
-	while (cap < req->n_keys * 2)
+	while (cap < n * 2)
 		cap *= 2;
-	seen = kvb_arena_calloc(a, cap, sizeof *seen);
+	seen = kvb_calloc(cap, sizeof *seen);
 	if (!seen)
 		return KVB_E_NOMEM;
-	for (uint32_t i = 0; i < req->n_keys; i++) {
-		uint32_t at = (uint32_t)kvb_key_mix(req->keys[i], 0) & (cap - 1);
+	for (uint32_t i = 0; i < n && rc == KVB_OK; i++) {
+		uint32_t cell = (uint32_t)kvb_key_mix(keys[i], 0) & (cap - 1);
 
-		for (; seen[at]; at = (at + 1) & (cap - 1)) {
-			char field[KVB_FIELD_MAX];
-
-			if (!kvb_key_equal(req->keys[seen[at] - 1], req->keys[i]))
-				continue;
-			snprintf(field, sizeof field, "keys[%u]", i);
-			return kvb_fail(err, KVB_E_INVALID, field, "the same key as keys[%u]", seen[at] - 1);
+		while (seen[cell] && !kvb_key_equal(keys[seen[cell] - 1], keys[i]))
+			cell = (cell + 1) & (cap - 1);
+		if (seen[cell]) {
+			*at = i;
+			*first = seen[cell] - 1;
+			rc = KVB_E_CONFLICT;
 		}
-		seen[at] = i + 1;
+		seen[cell] = i + 1;
 	}
-	return KVB_OK;
+	kvb_free(seen);
+	return rc;
+}
+
+static int refuse_duplicate(const struct kvb_start_req *req, struct kvb_error *err)
+{
+	uint32_t at = 0, first = 0;
+	char field[KVB_FIELD_MAX];
+	int rc = keys_duplicate(req->keys, req->n_keys, &at, &first);
+
+	if (rc != KVB_E_CONFLICT)
+		return rc;
+	snprintf(field, sizeof field, "keys[%u]", at);
+	return kvb_fail(err, KVB_E_INVALID, field, "the same key as keys[%u]", first);
 }
 
 static void hash_request(struct start_op *op)
@@ -672,7 +685,7 @@ int kvb_core_start(struct kvb_core *c, const struct kvb_start_req *req, struct k
 		return KVB_E_NOMEM;
 	if (req->n_keys == 0 || req->n_keys > KVB_MAX_KEYS)
 		return kvb_fail(err, KVB_E_INVALID, "keys", "1..%u keys, not %u", KVB_MAX_KEYS, req->n_keys);
-	rc = find_duplicate(req, a, err);
+	rc = refuse_duplicate(req, err);
 	if (rc != KVB_OK)
 		return rc;
 	op->w = (struct waiter){ .done = *done, .req = req, .res = res, .arena = a, .err = err };

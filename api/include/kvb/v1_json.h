@@ -76,6 +76,7 @@ int kvb_v1_read_abort_req(const struct kvb_v1_in *in, const char *text, size_t n
 int kvb_v1_read_delete_req(const struct kvb_v1_in *in, const char *text, size_t n,
 			   struct kvb_delete_req *out, struct kvb_error *err);
 
+/* Answers of the server. */
 void kvb_v1_write_match_res(struct kvb_buf *out, const struct kvb_match_res *r);
 void kvb_v1_write_lookup_res(struct kvb_buf *out, const struct kvb_lookup_res *r);
 void kvb_v1_write_start_res(struct kvb_buf *out, const struct kvb_start_res *r);
