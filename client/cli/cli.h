@@ -23,7 +23,7 @@ enum kvb_exit {
 	KVB_EXIT_MISS = 1,        /* not there: a miss, an unknown object; doctor: a check failed */
 	KVB_EXIT_USAGE = 2,       /* wrong options, or a local file that cannot be used */
 	KVB_EXIT_UNREACHABLE = 3, /* no manager answered */
-	KVB_EXIT_REFUSED = 4,     /* the manager said no */
+	KVB_EXIT_REFUSED = 4,     /* the manager said no, or the storage cannot be used here */
 	KVB_EXIT_MISMATCH = 5,    /* bytes differ from what was written */
 };
 

@@ -191,6 +191,8 @@ static void check_probe(struct doctor *d)
 		    err.message);
 	else
 		probe_block(d, instance.id);
+	/* Tidy up; a token that may only write leaves the empty instance behind. */
+	(void)kvblock_instance_delete(d->kv, instance.id, &err);
 }
 
 /* ---- this machine ---------------------------------------------------------------------------- */

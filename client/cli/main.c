@@ -102,7 +102,8 @@ static const char global_help[] =
 	"  --help, --version\n"
 	"\n"
 	"Exit status: 0 done, 1 miss or not found, 2 usage, 3 no manager reached,\n"
-	"4 refused by the manager, 5 bytes differ from what was written.\n";
+	"4 refused by the manager or storage not usable here, 5 bytes differ from what was "
+	"written.\n";
 
 static const struct command *find_command(const char *name)
 {

@@ -1,0 +1,133 @@
+#!/bin/bash
+# The command kvblock against a real kvblockd: every subcommand, its exit status, its output.
+# usage: cli.sh KVBLOCKD KVBLOCK
+set -u
+kvblockd=$1
+kvblock=$2
+unset KVBLOCK_URL KVBLOCK_TOKEN
+dir=$(mktemp -d /tmp/kvb-cli-XXXXXX)
+pid=
+trap 'test -n "$pid" && kill -9 $pid 2>/dev/null; wait 2>/dev/null; rm -rf "$dir"' EXIT
+cd "$dir" || exit 1
+
+fail() { echo "FAILED: $*" >&2; echo "--- output:" >&2; cat out err >&2; echo "--- log:" >&2; tail -20 log >&2; exit 1; }
+# run EXIT ARGS...: runs kvblock, wants that exit status, leaves out and err.
+run() {
+	local want=$1 got
+	shift
+	"$kvblock" "$@" >out 2>err </dev/null
+	got=$?
+	[ $got = $want ] || fail "kvblock $* ended with $got instead of $want"
+}
+says() { grep -q -- "$1" out || fail "no '$1' in the output"; }
+complains() { grep -q -- "$1" err || fail "no '$1' among the errors"; }
+
+touch log out err
+"$kvblockd" --http-port 0 --port-file port --store s.db --storage-root "$dir/data" \
+	--storage-capacity 64M --storage-unit 1M >log 2>&1 &
+pid=$!
+for i in $(seq 200); do
+	if [ -s port ] && "$kvblock" --url "http://127.0.0.1:$(cat port)" stat >out 2>err &&
+		grep -q ' ready,' out; then break; fi
+	kill -0 $pid 2>/dev/null || fail "kvblockd ended"
+	sleep 0.05
+done
+export KVBLOCK_URL=http://127.0.0.1:$(cat port)
+
+# help, version, usage
+run 0 --version; says 'kvblock [0-9]'
+run 0 --help; says 'gen-trace'
+for c in put get lookup match delete stat top replay bench doctor gen-trace; do
+	run 0 $c --help
+	says "kvblock $c"
+	run 2 $c --no-such-option
+	complains "kvblock $c --help"
+done
+run 2; complains 'no command'
+run 2 fly; complains "no command 'fly'"
+run 2 get; complains 'exactly one --key'
+run 2 lookup --key-form int abc; complains 'decimal'
+run 2 put --key a /nonexistent; complains '/nonexistent'
+run 2 put --key a /dev/null; complains 'empty'
+run 2 --token-file /nonexistent stat; complains 'cannot read'
+run 3 --url http://127.0.0.1:1 stat; complains 'kvblockd running'
+run 4 --url ftp://x stat
+
+# a block there and back
+head -c 100000 /dev/urandom >a
+run 0 put --key a a; says '1 written'
+run 0 put --key a a; says '1 there already'
+run 0 get --key a b; cmp a b || fail 'other bytes'
+"$kvblock" get --key a | cmp - a || fail 'other bytes on stdout'
+run 1 get --key b; complains 'not there'
+run 1 get --instance other --key a
+run 4 put --key c log; complains 'another layout'
+run 0 --json lookup a; says '"matched": 1'; says 'slab-'
+run 1 lookup a b; says '1 of 2'
+run 0 match a b; says '1 of 2'
+run 1 match b
+run 0 --json stat; says '"storages"'
+run 0 stat --key a; says '"committed"'
+run 1 stat --key b
+run 0 top --once; says 'STORAGE'; says 'INSTANCE'
+run 0 delete a; says '1 of 1 deleted'
+run 1 delete a
+run 1 get --key a
+
+# several specs, other key forms
+head -c 1000 a >p0; head -c 3000 a >p1
+run 0 put --instance two --key-form int --key 7 --spec tp0=p0 --spec tp1=p1
+cat p0 p1 >both
+run 0 get --instance two --key-form hex --key 00000000000000000000000000000007 b; cmp both b || fail 'specs'
+run 0 get --instance two --key-form int --key 7 --spec tp1 b; cmp p1 b || fail 'one spec'
+
+# a chain, whose last block is filled up
+run 0 put --instance chain --key doc --block-bytes 8K a; says '13 written'; says '6496 zero bytes'
+run 0 get --instance chain --key doc --block-bytes 8K --length 100000 b; cmp a b || fail 'chain'
+run 0 --json get --instance chain --key doc --block-bytes 8K b; says '"blocks": 13'
+run 0 match --instance chain doc/0 doc/1 doc/2; says '3 of 3'
+
+# replay: everything verified; a second time everything is a hit
+run 0 gen-trace --conversations 20 --turns 4 --seed 5 --out t.jsonl
+run 0 --json replay --block-bytes 16K --clients 3 --spec-count 2 t.jsonl
+says '"mismatches": 0'; says '"failed": 0'
+run 0 --json replay --block-bytes 16K --clients 3 --spec-count 2 t.jsonl
+says '"prefix_hit_rate": 1.0'; says '"written": 0'
+run 0 replay --block-bytes 16K --requests 5 --speed 1000 t.jsonl; says 'read and verified'
+"$kvblock" gen-trace --conversations 3 | "$kvblock" replay --block-bytes 4K - >out 2>err || fail 'from stdin'
+echo rubbish >>t.jsonl
+run 2 replay t.jsonl; complains 'line [0-9]*:'
+run 2 replay --block-bytes 5 --spec-count 2 t.jsonl; complains 'multiple'
+run 2 replay /dev/null; complains 'no request'
+
+# a flipped byte is found, told and has its own exit status
+head -1 t.jsonl >one.jsonl
+run 0 replay --instance flip --block-bytes 4K one.jsonl
+offset=$("$kvblock" --json lookup --instance flip --key-form int \
+	"$(sed 's/.*\[\([0-9]*\).*/\1/' one.jsonl)" | sed -n 's/.*"offset": \([0-9]*\).*/\1/p')
+printf '\xff\x00\xff\x00' | dd of=data/slab-00000000.kvs bs=1 seek=$((offset + 100)) conv=notrunc 2>/dev/null
+run 5 replay --instance flip --block-bytes 4K one.jsonl; says 'mismatches *1'
+
+# bench and doctor
+run 0 bench --seconds 1 --clients 2 --keys 32 --manager-pid $pid; says 'start+finish'
+run 0 --json bench --seconds 1 --clients 1 --keys 8; says '"p999_us"'
+run 0 stat; ! grep -q 'bench-' out || fail 'bench left its objects'
+run 2 bench --manager-pid 999999999
+run 0 doctor; says '^ok *read'
+run 0 --json doctor --no-write; says '"bad": 0'
+run 3 --url http://127.0.0.1:1 doctor; says '^bad *manager'
+mkdir empty
+run 1 --mount "$dir/empty" doctor; says '^bad *mount'; says '-> mount the storage'
+run 0 --mount "$dir/data" doctor
+run 4 --mount "$dir/empty" get --instance two --key-form int --key 7 b; complains "--mount"
+
+# objects go away
+run 0 delete --object instance two
+run 1 get --instance two --key-form int --key 7
+run 2 delete --object house x
+
+kill -TERM $pid
+wait $pid || fail "kvblockd ended with $?"
+pid=
+grep -E ' error ' log >out && fail 'the manager logged an error'
+echo 'all as it should be'

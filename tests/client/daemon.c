@@ -1,0 +1,119 @@
+/* daemon.c - see daemon.h. The path of kvblockd comes from the build (KVBLOCKD). */
+#include "daemon.h"
+
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+static void nap(void)
+{
+	const struct timespec t = { .tv_nsec = 20000000 };
+
+	nanosleep(&t, NULL);
+}
+
+static void launch(struct daemon *d, const char *port)
+{
+	char log[128];
+
+	d->pid = fork();
+	assert_true(d->pid >= 0);
+	if (d->pid > 0)
+		return;
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	snprintf(log, sizeof log, "%s/log", d->dir);
+	if (chdir(d->dir) != 0 || !freopen(log, "a", stderr) || !freopen(log, "a", stdout))
+		_exit(126);
+	execl(KVBLOCKD, "kvblockd", "--http-port", port, "--port-file", "port", "--store", "s.db",
+	      "--storage-root", d->root, "--storage-capacity", "64M", "--storage-unit", "1M",
+	      "--owner-lease-ms", "1000", (char *)NULL);
+	_exit(127);
+}
+
+/* The port that the manager wrote down. */
+static int read_port(const struct daemon *d)
+{
+	char path[128];
+	int port = 0;
+	FILE *f;
+
+	snprintf(path, sizeof path, "%s/port", d->dir);
+	f = fopen(path, "re");
+	if (f && fscanf(f, "%d", &port) != 1)
+		port = 0;
+	if (f)
+		fclose(f);
+	return port;
+}
+
+void daemon_wait(struct kvblock *kv)
+{
+	int rc = KVBLOCK_E_NOT_READY;
+
+	for (int i = 0; i < 1500 && rc != KVBLOCK_OK; i++) {
+		rc = kvblock_ready(kv, NULL);
+		if (rc != KVBLOCK_OK)
+			nap();
+	}
+	assert_int_equal(rc, KVBLOCK_OK);
+}
+
+void daemon_start(struct daemon *d)
+{
+	struct kvblock_options o;
+	struct kvblock *kv;
+	const char *url = d->url;
+	int port = 0;
+
+	snprintf(d->dir, sizeof d->dir, "/tmp/kvb-real-XXXXXX");
+	assert_non_null(mkdtemp(d->dir));
+	snprintf(d->root, sizeof d->root, "%s/data", d->dir);
+	launch(d, "0");
+	for (int i = 0; i < 1500 && port == 0; i++) {
+		port = read_port(d);
+		if (port == 0)
+			nap();
+	}
+	assert_true(port > 0);
+	snprintf(d->url, sizeof d->url, "http://127.0.0.1:%d", port);
+	kvblock_options_init(&o);
+	o.urls = &url;
+	o.n_urls = 1;
+	assert_int_equal(kvblock_open(&o, &kv, NULL), KVBLOCK_OK);
+	daemon_wait(kv);
+	kvblock_close(kv);
+}
+
+void daemon_kill(struct daemon *d)
+{
+	assert_int_equal(kill(d->pid, SIGKILL), 0);
+	assert_int_equal(waitpid(d->pid, NULL, 0), d->pid);
+	d->pid = 0;
+}
+
+void daemon_again(struct daemon *d) { launch(d, strrchr(d->url, ':') + 1); }
+
+void daemon_remove(struct daemon *d)
+{
+	char command[128];
+	int status = 0;
+
+	if (d->pid) {
+		assert_int_equal(kill(d->pid, SIGTERM), 0);
+		assert_int_equal(waitpid(d->pid, &status, 0), d->pid);
+	}
+	snprintf(command, sizeof command, "rm -rf '%s'", d->dir);
+	assert_int_equal(system(command), 0);
+	assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+}

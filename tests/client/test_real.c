@@ -1,0 +1,354 @@
+/*
+ * test_real.c - the library with the real manager in a process of its own: the same bytes come
+ * back, also over kill -9 between any two steps of a write, over eviction, and with damaged slab
+ * files.
+ */
+#include "fixture.h"
+
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "daemon.h"
+
+/* The fixture's helpers work on f->kv; the stand-in inside stays unused. */
+struct real {
+	struct fixture f;
+	struct daemon d;
+};
+
+static void on_mismatch(void *ctx, const struct kvblock_mismatch *m)
+{
+	struct fixture *f = ctx;
+
+	f->mismatches++;
+	f->last = *m;
+}
+
+static int setup(void **state)
+{
+	static const struct kvblock_spec spec = { "kv", FIX_BYTES };
+	static const struct kvblock_instance m = {
+		.id = "m", .group = "default", .specs = &spec, .n_specs = 1
+	};
+	struct real *r = calloc(1, sizeof *r);
+
+	assert_non_null(r);
+	daemon_start(&r->d);
+	kvblock_options_init(&r->f.o);
+	r->f.urls[0] = r->d.url;
+	r->f.o.urls = r->f.urls;
+	r->f.o.n_urls = 1;
+	r->f.o.timeout_ms = 20000; /* a restarting manager is waited for */
+	r->f.o.rounds = 1000;
+	r->f.o.on_mismatch = on_mismatch;
+	r->f.o.on_mismatch_ctx = &r->f;
+	fixture_reopen(&r->f, NULL, NULL);
+	assert_int_equal(kvblock_instance_put(r->f.kv, &m, NULL), KVBLOCK_OK);
+	*state = r;
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	struct real *r = *state;
+
+	kvblock_close(r->f.kv);
+	daemon_remove(&r->d);
+	free(r);
+	return 0;
+}
+
+static void restart(struct real *r)
+{
+	daemon_kill(&r->d);
+	daemon_again(&r->d);
+}
+
+static void blocks_come_back(void **state)
+{
+	struct real *r = *state;
+	struct set b;
+
+	set_init(&b, 1, 300);
+	assert_int_equal(set_put(&r->f, &b), KVBLOCK_OK);
+	assert_int_equal(b.io.done, 300);
+	assert_true(b.io.ios < 10); /* runs of neighbouring slots */
+	assert_int_equal(set_get(&r->f, &b, KVBLOCK_PREFIX), KVBLOCK_OK);
+	assert_int_equal(b.io.done, 300);
+	for (uint32_t i = 0; i < b.n; i++)
+		assert_true(set_right(&b, i));
+	assert_int_equal(set_put(&r->f, &b), KVBLOCK_OK);
+	assert_int_equal(b.io.exists, 300);
+	set_free(&b);
+}
+
+static void objects_come_back(void **state)
+{
+	struct real *r = *state;
+	static const struct kvblock_spec specs[] = { { "tp0", 64 }, { "tp1", 128 } };
+	const char *storages[] = { "default" };
+	const struct kvblock_group g = {
+		.name = "g", .capacity = 1 << 20, .storages = storages, .n_storages = 1
+	};
+	struct kvblock_instance i = { .id = "two",
+				      .group = "g",
+				      .block_tokens = 16,
+				      .specs = specs,
+				      .n_specs = 2,
+				      .extra = "x\"y" };
+	const struct kvblock_storage_info *s;
+	const struct kvblock_group_info *gi;
+	const struct kvblock_instance_info *ii;
+	struct kvblock_error err;
+	const char *path;
+
+	assert_int_equal(kvblock_group_put(r->f.kv, &g, &err), KVBLOCK_OK);
+	assert_int_equal(kvblock_instance_put(r->f.kv, &i, &err), KVBLOCK_OK);
+	assert_int_equal(kvblock_instance_put(r->f.kv, &i, &err), KVBLOCK_OK);
+	i.block_tokens = 32;
+	assert_int_equal(kvblock_instance_put(r->f.kv, &i, &err), KVBLOCK_E_CONFLICT);
+	assert_string_equal(err.field, "block_tokens");
+	assert_int_equal(kvblock_storage_get(r->f.kv, "default", &s, &err), KVBLOCK_OK);
+	assert_true(s->healthy && s->spec.enabled);
+	assert_string_equal(s->spec.root, r->d.root);
+	assert_int_equal(s->spec.capacity, 64 << 20);
+	kvblock_free(s);
+	assert_int_equal(kvblock_group_get(r->f.kv, "g", &gi, &err), KVBLOCK_OK);
+	assert_int_equal(gi->spec.capacity, 1 << 20);
+	assert_string_equal(gi->spec.storages[0], "default");
+	kvblock_free(gi);
+	assert_int_equal(kvblock_instance_get(r->f.kv, "two", &ii, &err), KVBLOCK_OK);
+	assert_int_equal(ii->spec.n_specs, 2);
+	assert_string_equal(ii->spec.specs[1].name, "tp1");
+	assert_string_equal(ii->spec.extra, "x\"y");
+	assert_int_equal(ii->spec.block_tokens, 16);
+	kvblock_free(ii);
+	assert_int_equal(kvblock_group_delete(r->f.kv, "g", &err), KVBLOCK_E_IN_USE);
+	assert_int_equal(kvblock_instance_delete(r->f.kv, "two", &err), KVBLOCK_OK);
+	assert_int_equal(kvblock_group_delete(r->f.kv, "g", &err), KVBLOCK_OK);
+	assert_int_equal(kvblock_group_delete(r->f.kv, "g", &err), KVBLOCK_OK);
+	assert_int_equal(kvblock_mount_find(r->f.kv, "default", &path, &err), KVBLOCK_OK);
+	assert_string_equal(path, r->d.root);
+	kvblock_free(path);
+}
+
+static void one_spec_after_the_other(void **state)
+{
+	struct real *r = *state;
+	static const struct kvblock_spec specs[] = { { "a", 100 }, { "b", 200 } };
+	static const struct kvblock_instance i = {
+		.id = "ab", .group = "default", .specs = specs, .n_specs = 2
+	};
+	const char *name[] = { "a", "b" };
+	char data[2][200], back[2][200];
+	const uint64_t id = 1;
+	struct kvblock_keys keys = kvblock_keys_ints(&id, 1);
+	struct kvblock_buf bufs[2] = { { data[0], 100 }, { data[1], 200 } };
+	struct kvblock_block block = { .n_bufs = 1 };
+
+	memset(data[0], 'a', 200);
+	memset(data[1], 'b', 200);
+	assert_int_equal(kvblock_instance_put(r->f.kv, &i, NULL), KVBLOCK_OK);
+	for (int s = 0; s < 2; s++) {
+		const struct kvblock_put_options o = { .specs = &name[s], .n_specs = 1 };
+
+		block.bufs = &bufs[s];
+		assert_int_equal(kvblock_put(r->f.kv, "ab", &keys, &o, &block, NULL, NULL),
+				 KVBLOCK_OK);
+		assert_int_equal(block.result, KVBLOCK_WRITTEN);
+	}
+	bufs[0].data = back[0];
+	bufs[1].data = back[1];
+	block = (struct kvblock_block){ .bufs = bufs, .n_bufs = 2 };
+	assert_int_equal(kvblock_get(r->f.kv, "ab", &keys, NULL, &block, NULL, NULL), KVBLOCK_OK);
+	assert_int_equal(block.result, KVBLOCK_HIT);
+	assert_memory_equal(back[0], data[0], 100);
+	assert_memory_equal(back[1], data[1], 200);
+}
+
+static void acknowledged_blocks_survive_kill_9(void **state)
+{
+	struct real *r = *state;
+	struct set b;
+
+	for (uint32_t round = 0; round < 3; round++) {
+		put_all(&r->f, 1 + 10 * round, 10);
+		restart(r);
+		set_init(&b, 1, 10 * (round + 1));
+		assert_int_equal(set_get(&r->f, &b, KVBLOCK_PREFIX), KVBLOCK_OK); /* waits for it */
+		assert_int_equal(b.io.done, b.n);
+		for (uint32_t i = 0; i < b.n; i++)
+			assert_true(set_right(&b, i));
+		set_free(&b);
+	}
+}
+
+static void open_sessions_survive_kill_9(void **state)
+{
+	struct real *r = *state;
+	const struct kvblock_session *s, *same;
+	struct kvblock_finished done;
+	struct kvblock_error err;
+	struct set b;
+
+	set_init(&b, 1, 5);
+	assert_int_equal(kvblock_start(r->f.kv, "m", &b.keys, NULL, "once", &s, &err), KVBLOCK_OK);
+	assert_int_equal(s->n_write, 5);
+	restart(r);
+	/* the same request finds the same session with the same places */
+	assert_int_equal(kvblock_start(r->f.kv, "m", &b.keys, NULL, "once", &same, &err),
+			 KVBLOCK_OK);
+	assert_string_equal(same->id, s->id);
+	assert_int_equal(same->loc[4].offset, s->loc[4].offset);
+	assert_int_equal(same->loc[4].generation, s->loc[4].generation);
+	kvblock_free(same);
+	assert_int_equal(kvblock_finish(r->f.kv, s->id, NULL, &done, &err), KVBLOCK_OK);
+	assert_int_equal(done.committed, 5);
+	restart(r);
+	assert_int_equal(kvblock_finish(r->f.kv, s->id, NULL, &done, &err), KVBLOCK_OK);
+	assert_int_equal(done.committed, 5);
+	kvblock_free(s);
+	set_free(&b);
+}
+
+static void damage_is_found(void **state)
+{
+	struct real *r = *state;
+	const struct kvblock_locations *l;
+	char path[256];
+	struct set b;
+	int fd;
+
+	put_all(&r->f, 1, 3);
+	set_init(&b, 1, 3);
+	assert_int_equal(kvblock_lookup(r->f.kv, "m", &b.keys, NULL, &l, NULL), KVBLOCK_OK);
+	snprintf(path, sizeof path, "%s/%s", r->d.root, l->files[l->loc[1].file].path);
+	fd = open(path, O_WRONLY | O_CLOEXEC);
+	assert_int_equal(pwrite(fd, "\0\0\0\0", 4, (off_t)l->loc[1].offset + 1), 4);
+	close(fd);
+	kvblock_free(l);
+	assert_int_equal(set_get(&r->f, &b, KVBLOCK_PREFIX), KVBLOCK_OK);
+	assert_int_equal(b.blocks[0].result, KVBLOCK_HIT);
+	assert_int_equal(b.blocks[1].result, KVBLOCK_MISMATCH);
+	assert_int_equal(b.blocks[2].result, KVBLOCK_HIT);
+	assert_int_equal(r->f.mismatches, 1);
+	set_free(&b);
+}
+
+struct load {
+	struct real *r;
+	pthread_t thread;
+	uint64_t first;
+	uint64_t written, hits, wrong, mismatches;
+};
+
+/* Writes more than fits and reads back what is still there. */
+static void *load_thread(void *ctx)
+{
+	struct load *l = ctx;
+	struct set b;
+
+	set_init(&b, l->first, 64);
+	for (uint32_t round = 0; round < 100; round++) {
+		for (uint32_t i = 0; i < b.n; i++)
+			b.ids[i] = l->first + (uint64_t)round * 64 + i;
+		if (set_put(&l->r->f, &b) == KVBLOCK_OK)
+			l->written += b.io.done;
+		for (uint32_t i = 0; i < b.n; i++)
+			b.ids[i] = l->first + (uint64_t)(round / 2) * 64 + i;
+		if (set_get(&l->r->f, &b, KVBLOCK_BATCH) != KVBLOCK_OK)
+			continue;
+		l->mismatches += b.io.mismatches;
+		for (uint32_t i = 0; i < b.n; i++) {
+			l->hits += b.blocks[i].result == KVBLOCK_HIT;
+			l->wrong += b.blocks[i].result == KVBLOCK_HIT && !set_right(&b, i);
+		}
+	}
+	set_free(&b);
+	return NULL;
+}
+
+static void eviction_never_gives_wrong_bytes(void **state)
+{
+	struct real *r = *state;
+	struct load l[3];
+	uint64_t written = 0, hits = 0;
+
+	for (uint64_t i = 0; i < 3; i++) {
+		l[i] = (struct load){ .r = r, .first = (i + 1) << 32 };
+		assert_int_equal(pthread_create(&l[i].thread, NULL, load_thread, &l[i]), 0);
+	}
+	for (int i = 0; i < 3; i++) {
+		pthread_join(l[i].thread, NULL);
+		assert_int_equal(l[i].wrong, 0);
+		assert_int_equal(l[i].mismatches, 0);
+		written += l[i].written;
+		hits += l[i].hits;
+	}
+	assert_true(written > 16384); /* more than the 64 MiB hold */
+	assert_true(hits > 0);
+}
+
+static void the_manager_tells_people(void **state)
+{
+	struct real *r = *state;
+	const char *name = "some/key with spaces \xc3\xa4";
+	struct kvblock_keys key = kvblock_keys_strings(&name, 1);
+	struct kvblock_error err;
+	const char *text;
+	struct set b;
+
+	set_init(&b, 1, 1);
+	set_fill(&b);
+	assert_int_equal(kvblock_put(r->f.kv, "m", &key, NULL, b.blocks, &b.io, &err), KVBLOCK_OK);
+	assert_int_equal(b.io.done, 1);
+	assert_int_equal(kvblock_block_info(r->f.kv, "m", &key, &text, &err), KVBLOCK_OK);
+	assert_non_null(strstr(text, "\"committed\""));
+	kvblock_free(text);
+	assert_int_equal(kvblock_block_info(r->f.kv, "m", &b.keys, &text, &err),
+			 KVBLOCK_E_NOT_FOUND);
+	assert_int_equal(kvblock_stats(r->f.kv, &text, &err), KVBLOCK_OK);
+	assert_non_null(strstr(text, "\"storages\""));
+	kvblock_free(text);
+	set_free(&b);
+}
+
+static void refusals_name_the_field(void **state)
+{
+	struct real *r = *state;
+	const uint64_t twice[] = { 1, 1 };
+	struct kvblock_keys keys = kvblock_keys_ints(twice, 2);
+	const struct kvblock_locations *l;
+	struct kvblock_error err;
+
+	assert_int_equal(kvblock_lookup(r->f.kv, "m", &keys, NULL, &l, &err), KVBLOCK_E_INVALID);
+	assert_non_null(strstr(err.field, "[1]"));
+	assert_int_equal(
+		kvblock_finish(r->f.kv, "00000000000000000000000000000000", NULL, NULL, &err),
+		KVBLOCK_E_NOT_FOUND);
+	assert_string_equal(err.field, "session");
+}
+
+int main(void)
+{
+#define T(fn) cmocka_unit_test_setup_teardown(fn, setup, teardown)
+	const struct CMUnitTest tests[] = {
+		T(blocks_come_back),
+		T(objects_come_back),
+		T(one_spec_after_the_other),
+		T(acknowledged_blocks_survive_kill_9),
+		T(open_sessions_survive_kill_9),
+		T(damage_is_found),
+		T(eviction_never_gives_wrong_bytes),
+		T(the_manager_tells_people),
+		T(refusals_name_the_field),
+	};
+#undef T
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
