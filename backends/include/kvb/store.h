@@ -20,6 +20,7 @@
 #include <stdint.h>
 
 #include <kvb/bytes.h>
+#include <kvb/clock.h>
 #include <kvb/status.h>
 
 enum kvb_durability {
@@ -31,7 +32,18 @@ struct kvb_store_options {
 	const char *path; /* sqlite: database file; memory: name of a shared store, "" = private */
 	enum kvb_durability durability;
 	uint64_t reserve_bytes; /* space kept aside for KVB_APPEND_URGENT when the disk is full */
+	const char *vfs; /* sqlite: name of a registered SQLite VFS to go through; NULL = the default */
+	const struct kvb_clock *clock; /* runs ownership leases; NULL = kvb_clock_system */
 };
+
+/* Limits, checked by the wrappers (KVB_E_INVALID, KVB_E_TOO_LARGE). */
+#define KVB_STORE_KEY_MAX 1024u              /* bytes of a registry key, without the NUL */
+#define KVB_STORE_VALUE_MAX (1u << 20)       /* bytes of a registry document */
+#define KVB_STORE_BATCH_MAX (64u << 20)      /* bytes of one append */
+#define KVB_STORE_SLICE_MAX (4u << 20)       /* bytes of one checkpoint slice */
+#define KVB_STORE_SLICES_MAX (1u << 20)      /* slices of one checkpoint */
+#define KVB_STORE_PARTITION_MAX 65535u       /* largest partition number */
+#define KVB_STORE_SEQ_MAX ((1ull << 47) - 1) /* largest seq: 400 years at 10,000 appends a second */
 
 /* Versions begin at 1. As expected version: KVB_VERSION_NONE = must not exist, KVB_VERSION_ANY = as it is. */
 #define KVB_VERSION_NONE 0ull
@@ -111,21 +123,25 @@ int kvb_store_get(struct kvb_store *s, const char *key, struct kvb_buf *value, u
 int kvb_store_put(struct kvb_store *s, const char *key, uint64_t expect, const void *bytes, size_t n,
 		  uint64_t *version, struct kvb_error *err);
 int kvb_store_del(struct kvb_store *s, const char *key, uint64_t expect, struct kvb_error *err);
-/* In key order. `fn` returns KVB_OK to go on. */
+/* In key order. `fn` returns KVB_OK to go on; another value ends the call with it. It sees one moment's
+ * state and may call the store itself. */
 int kvb_store_list(struct kvb_store *s, const char *prefix, kvb_registry_fn fn, void *ctx,
 		   struct kvb_error *err);
 
-/* Ownership of a partition for ttl_ms from the call's begin. `fence` grows with every change of
- * owner. KVB_E_NOT_OWNER while another owner's lease runs; `holder` (may be NULL) then gets its name.
+/* Ownership of a partition for ttl_ms from the call's begin. `fence` grows with every acquire and
+ * release, so that whatever the one before still has in flight is fenced. KVB_E_NOT_OWNER while another owner's lease runs; `holder` (may be NULL) then gets its name.
  * A lease ends early when its process is provably dead on this boot of this host (the owner text is
- * "<host>:<pid>:<start time>:<boot id>:<random>", see kvb_owner_name). */
+ * "<host>:<pid>:<start time>:<boot id>:<random>", see kvb_owner_name), or when the same host name has
+ * booted since. After another host's boot its clock cannot be compared: the lease then ends when it
+ * stood unchanged for its full length under the eyes of the store that wants it. */
 int kvb_store_acquire(struct kvb_store *s, uint32_t partition, const char *owner, uint32_t ttl_ms,
 		      uint64_t *fence, char *holder, size_t holder_size, struct kvb_error *err);
-/* KVB_E_FENCED when somebody else has it. */
+/* KVB_E_FENCED when somebody else has, or had, it. A lease that ran out unseen can be renewed. */
 int kvb_store_renew(struct kvb_store *s, uint32_t partition, uint64_t fence, uint32_t ttl_ms,
 		    struct kvb_error *err);
 int kvb_store_release(struct kvb_store *s, uint32_t partition, uint64_t fence, struct kvb_error *err);
-/* Name of this process as owner. `out` holds 192 bytes. */
+/* A name for this process as owner, another one at each call. `out` holds 192 bytes. The random part is
+ * preceded by the number of the pid namespace and a dot: a pid means nothing in another one. */
 void kvb_owner_name(char out[192]);
 /* True only when the owner named is provably gone: same boot, no such process. */
 bool kvb_owner_is_dead(const char *owner);
@@ -134,12 +150,17 @@ bool kvb_owner_is_dead(const char *owner);
  * transaction that also checks the fence. Durability as opened. <= 64 MiB a batch. */
 int kvb_store_append(struct kvb_store *s, uint32_t partition, uint64_t fence, uint64_t seq,
 		     const void *bytes, size_t n, unsigned flags, struct kvb_error *err);
-/* NORMAL: everything appended before the call is on stable media. FULL: nothing to do. */
+/* NORMAL: everything appended before the call is on stable media. FULL: nothing to do. Once it has
+ * failed it keeps failing until the store is opened anew: the kernel reports a lost write only once,
+ * so a later success would prove nothing. */
 int kvb_store_sync(struct kvb_store *s, struct kvb_error *err);
 
 /* Checkpoint: slices (<= 4 MiB each, numbered from 0) written in transactions of their own; commit
  * makes them the state at `upto_seq` and truncates the journal up to it, atomically. Old slices and
- * rows are removed in small steps afterwards. An unfinished checkpoint leaves nothing behind. */
+ * rows are removed in small steps afterwards. An unfinished checkpoint leaves nothing behind: it ends
+ * with abort, with the next begin, and with the next acquire. A slice may be written again. Slice and
+ * commit: KVB_E_CONFLICT when `id` is not the checkpoint begun last, when slices are missing, or when
+ * upto_seq is not between the last checkpoint's and the last record's. */
 int kvb_store_checkpoint_begin(struct kvb_store *s, uint32_t partition, uint64_t fence, uint64_t *id,
 			       struct kvb_error *err);
 int kvb_store_checkpoint_slice(struct kvb_store *s, uint32_t partition, uint64_t fence, uint64_t id,
@@ -155,6 +176,9 @@ int kvb_store_load(struct kvb_store *s, uint32_t partition, uint64_t *base_seq,
 		   const struct kvb_load_sink *sink, struct kvb_error *err);
 int kvb_store_stats_get(struct kvb_store *s, uint32_t partition, struct kvb_store_stats *out,
 			struct kvb_error *err);
+
+/* memory: drops the shared store of that name; who has it open keeps it until close. */
+void kvb_memory_store_forget(const char *name);
 
 /* What the wrapper counted since open. */
 struct kvb_store_counters {

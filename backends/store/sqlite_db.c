@@ -1,0 +1,286 @@
+/*
+ * sqlite_db.c - connections, prepared statements and transactions of the SQLite store.
+ *
+ * Owns the meaning of SQLite's errors. A transaction that fails before COMMIT is rolled back: nothing was
+ * changed. COMMIT itself failing on a full disk changed nothing either, because the frame that makes a
+ * transaction valid is written last and was cut short. Any other failure of COMMIT leaves the outcome
+ * open: the frames may be whole in the log although nobody sees them now, and a recovery after a crash
+ * would bring them back. Such a file is `unsettled`: before its next transaction or read, a small commit
+ * is written, which lands on top of those frames and so makes "not committed" the truth for good.
+ *
+ * Called with the locks that sqlite_store.h describes. Never retries what a caller asked for.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "sqlite_store.h"
+
+/* How long a write waits for another process's transaction. */
+#define BUSY_MS 2000
+
+#define COMMON_PRAGMAS                                                                             \
+	"PRAGMA wal_autocheckpoint = 0;"                                                           \
+	"PRAGMA journal_size_limit = 67108864;"                                                    \
+	"PRAGMA secure_delete = OFF;"                                                              \
+	"PRAGMA cache_size = -8192;"
+
+static const char *const sql_text[SQL_COUNT] = {
+#define SQL_TEXT(name, text) [SQL_##name] = text,
+	SQL_MAP(SQL_TEXT)
+#undef SQL_TEXT
+};
+
+void db_init(struct db *d, struct file *f, bool full)
+{
+	memset(d, 0, sizeof *d);
+	d->file = f;
+	d->full = full;
+	kvb_mutex_init(&d->lock);
+}
+
+void db_drop(struct db *d)
+{
+	for (int i = 0; i < SQL_COUNT; i++) {
+		sqlite3_finalize(d->stmt[i]);
+		d->stmt[i] = NULL;
+	}
+	sqlite3_close(d->handle);
+	d->handle = NULL;
+}
+
+void db_destroy(struct db *d)
+{
+	db_drop(d);
+	kvb_mutex_destroy(&d->lock);
+}
+
+/* ---- errors ----------------------------------------------------------------------------------------- */
+
+static int status_of(sqlite3 *handle)
+{
+	int code = handle ? sqlite3_extended_errcode(handle) : SQLITE_NOMEM;
+	int system = handle ? sqlite3_system_errno(handle) : 0;
+
+	switch (code & 0xff) {
+	case SQLITE_FULL:
+		return KVB_E_STORE_FULL;
+	case SQLITE_NOMEM:
+		return KVB_E_NOMEM;
+	case SQLITE_CORRUPT:
+	case SQLITE_NOTADB:
+		return KVB_E_CORRUPT;
+	case SQLITE_IOERR:
+		if (code == SQLITE_IOERR_NOMEM)
+			return KVB_E_NOMEM;
+		if (code == SQLITE_IOERR_WRITE && (system == ENOSPC || system == EDQUOT))
+			return KVB_E_STORE_FULL;
+		return KVB_E_STORE_IO;
+	default:
+		return KVB_E_STORE_IO;
+	}
+}
+
+int db_fail(struct db *d, struct kvb_error *err, const char *what)
+{
+	int status = status_of(d->handle);
+
+	return kvb_fail(err, status, NULL, "%s: %s (%d)", what,
+			d->handle ? sqlite3_errmsg(d->handle) : "out of memory",
+			d->handle ? sqlite3_extended_errcode(d->handle) : 0);
+}
+
+/* ---- connections ------------------------------------------------------------------------------------ */
+
+static int on_commit(void *ctx, sqlite3 *handle, const char *schema, int frames)
+{
+	struct file *f = ctx;
+
+	(void)handle;
+	(void)schema;
+	atomic_store_explicit(&f->wal_frames, frames, memory_order_relaxed);
+	if (frames >= KEEP_WAL_FRAMES)
+		keep_kick(f->store);
+	return SQLITE_OK;
+}
+
+int db_exec(struct db *d, const char *text, struct kvb_error *err)
+{
+	if (sqlite3_exec(d->handle, text, NULL, NULL, NULL) != SQLITE_OK)
+		return db_fail(d, err, "database");
+	return KVB_OK;
+}
+
+int db_ready(struct db *d, struct kvb_error *err)
+{
+	const int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE;
+	int rc = KVB_OK;
+
+	if (d->handle)
+		return KVB_OK;
+	if (sqlite3_open_v2(d->file->path, &d->handle, flags, d->file->store->vfs) != SQLITE_OK)
+		rc = db_fail(d, err, "cannot open the database");
+	if (rc == KVB_OK) {
+		sqlite3_busy_timeout(d->handle, BUSY_MS);
+		rc = db_exec(d, d->full ? COMMON_PRAGMAS "PRAGMA synchronous = FULL"
+					: COMMON_PRAGMAS "PRAGMA synchronous = NORMAL", err);
+	}
+	if (rc == KVB_OK)
+		sqlite3_wal_hook(d->handle, on_commit, d->file);
+	else
+		db_drop(d);
+	return rc;
+}
+
+sqlite3_stmt *db_stmt(struct db *d, enum sql which)
+{
+	sqlite3_stmt **st = &d->stmt[which];
+
+	if (*st) {
+		sqlite3_reset(*st);
+		sqlite3_clear_bindings(*st);
+	} else if (sqlite3_prepare_v3(d->handle, sql_text[which], -1, SQLITE_PREPARE_PERSISTENT, st, NULL) !=
+		   SQLITE_OK) {
+		*st = NULL;
+	}
+	return *st;
+}
+
+int db_done(sqlite3_stmt *st)
+{
+	int rc = sqlite3_step(st);
+
+	/* After an error this gives the same one again and keeps its message. */
+	sqlite3_reset(st);
+	return rc;
+}
+
+int db_run(struct db *d, enum sql which)
+{
+	sqlite3_stmt *st = db_stmt(d, which);
+
+	return st ? db_done(st) : sqlite3_extended_errcode(d->handle);
+}
+
+/* ---- transactions ----------------------------------------------------------------------------------- */
+
+static void rollback(struct db *d)
+{
+	if (d->handle && !sqlite3_get_autocommit(d->handle))
+		db_run(d, SQL_ROLLBACK);
+	/* Should even that fail, a closed connection has no open transaction. */
+	if (d->handle && !sqlite3_get_autocommit(d->handle))
+		db_drop(d);
+}
+
+static int commit(struct db *d, struct kvb_error *err)
+{
+	int status, code = db_run(d, SQL_COMMIT);
+
+	if (code == SQLITE_DONE)
+		return KVB_OK;
+	status = db_fail(d, err, "commit");
+	rollback(d);
+	if (status == KVB_E_STORE_FULL || (code & 0xff) == SQLITE_BUSY)
+		return status;
+	atomic_store(&d->file->unsettled, true);
+	db_drop(d);
+	if (err)
+		err->status = KVB_E_UNKNOWN_OUTCOME;
+	return KVB_E_UNKNOWN_OUTCOME;
+}
+
+/* One small transaction on top of whatever a failed commit left, synced on any connection. Caller holds
+ * lock and turn. */
+static int settle_once(struct db *d, struct kvb_error *err)
+{
+	int rc = db_ready(d, err);
+
+	if (rc == KVB_OK && !d->full)
+		rc = db_exec(d, "PRAGMA synchronous = FULL", err);
+	if (rc != KVB_OK)
+		return rc;
+	if (db_run(d, SQL_BEGIN_WRITE) != SQLITE_DONE)
+		return db_fail(d, err, "begin");
+	if (db_run(d, SQL_SETTLE) != SQLITE_DONE) {
+		rc = db_fail(d, err, "settle");
+		rollback(d);
+		return rc;
+	}
+	rc = commit(d, err);
+	if (rc == KVB_OK)
+		atomic_store(&d->file->unsettled, false);
+	if (rc == KVB_OK && !d->full)
+		db_drop(d); /* opens again as it was */
+	/* What was asked for has not begun, so nothing of it was changed. */
+	if (rc == KVB_E_UNKNOWN_OUTCOME)
+		rc = kvb_fail(err, KVB_E_STORE_IO, NULL, "the database cannot be written");
+	return rc;
+}
+
+static int settle(struct db *d, struct kvb_error *err)
+{
+	int rc;
+
+	if (!atomic_load(&d->file->unsettled))
+		return KVB_OK;
+	rc = settle_once(d, err);
+	if (rc == KVB_E_STORE_FULL && reserve_release(d->file->store))
+		rc = settle_once(d, err);
+	return rc;
+}
+
+int tx_begin(struct db *d, struct kvb_error *err)
+{
+	int rc;
+
+	kvb_mutex_lock(&d->lock);
+	kvb_mutex_lock(&d->file->turn);
+	rc = settle(d, err);
+	if (rc == KVB_OK)
+		rc = db_ready(d, err);
+	if (rc == KVB_OK && db_run(d, SQL_BEGIN_WRITE) != SQLITE_DONE)
+		rc = db_fail(d, err, "begin");
+	if (rc != KVB_OK) {
+		kvb_mutex_unlock(&d->file->turn);
+		kvb_mutex_unlock(&d->lock);
+	}
+	return rc;
+}
+
+int tx_end(struct db *d, int rc, struct kvb_error *err)
+{
+	if (rc == KVB_OK)
+		rc = commit(d, err);
+	else
+		rollback(d);
+	kvb_mutex_unlock(&d->file->turn);
+	kvb_mutex_unlock(&d->lock);
+	return rc;
+}
+
+int read_begin(struct db *d, struct kvb_error *err)
+{
+	int rc;
+
+	kvb_mutex_lock(&d->lock);
+	if (atomic_load(&d->file->unsettled)) {
+		kvb_mutex_lock(&d->file->turn);
+		rc = settle(d, err);
+		kvb_mutex_unlock(&d->file->turn);
+	} else {
+		rc = KVB_OK;
+	}
+	if (rc == KVB_OK)
+		rc = db_ready(d, err);
+	if (rc == KVB_OK && db_run(d, SQL_BEGIN) != SQLITE_DONE)
+		rc = db_fail(d, err, "begin");
+	if (rc != KVB_OK)
+		kvb_mutex_unlock(&d->lock);
+	return rc;
+}
+
+void read_end(struct db *d)
+{
+	rollback(d);
+	kvb_mutex_unlock(&d->lock);
+}

@@ -1,0 +1,348 @@
+/*
+ * sqlite_open.c - opening and closing the SQLite store: whose file is it, which schema, make it new.
+ *
+ * Owns the schema. A file is ours by SQLite's application id; one that is not ours is never written, and
+ * neither is one of a newer schema. A new store is made in one transaction, so a crash leaves either an
+ * empty database, which the next open takes for new, or a whole one.
+ *
+ * One thread: nobody else knows the store yet, or any more.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include <kvb/hash.h>
+#include <kvb/log.h>
+#include <kvb/mem.h>
+
+#include "sqlite_store.h"
+
+#define HEADER 100 /* bytes of SQLite's file header; fileformat2.html, section 1.3 */
+#define USER_VERSION_AT 60
+#define APPLICATION_ID_AT 68
+
+static const char main_schema[] =
+	"CREATE TABLE store(id INTEGER NOT NULL, settled INTEGER NOT NULL) STRICT;"
+	"CREATE TABLE registry(key TEXT PRIMARY KEY, version INTEGER NOT NULL, value BLOB NOT NULL) STRICT;"
+	"CREATE TABLE owner(partition INTEGER PRIMARY KEY, owner TEXT NOT NULL, fence INTEGER NOT NULL,"
+	" expires_boottime_ms INTEGER NOT NULL, ttl_ms INTEGER NOT NULL, boot_id TEXT NOT NULL) STRICT;"
+	/* id = partition * 2^47 + seq; total = bytes ever appended to the partition, with this row */
+	"CREATE TABLE journal(id INTEGER PRIMARY KEY, total INTEGER NOT NULL, sum INTEGER NOT NULL,"
+	" bytes BLOB NOT NULL) STRICT;"
+	/* id = 0: none yet; building = the one being written, 0: none; last_id: the newest ever begun */
+	"CREATE TABLE checkpoint(partition INTEGER PRIMARY KEY, id INTEGER NOT NULL DEFAULT 0,"
+	" slices INTEGER NOT NULL DEFAULT 0, upto_seq INTEGER NOT NULL DEFAULT 0,"
+	" upto_total INTEGER NOT NULL DEFAULT 0, building INTEGER NOT NULL DEFAULT 0,"
+	" last_id INTEGER NOT NULL DEFAULT 0) STRICT;";
+
+static const char checkpoint_schema[] =
+	"CREATE TABLE store(id INTEGER NOT NULL, settled INTEGER NOT NULL) STRICT;"
+	"CREATE TABLE slice(partition INTEGER NOT NULL, checkpoint INTEGER NOT NULL, number INTEGER NOT NULL,"
+	" sum INTEGER NOT NULL, bytes BLOB NOT NULL, UNIQUE(partition, checkpoint, number)) STRICT;";
+
+struct kind {
+	uint32_t application_id;
+	const char *schema;
+};
+
+static const struct kind main_kind = { MAIN_APPLICATION_ID, main_schema };
+static const struct kind checkpoint_kind = { CHECKPOINT_APPLICATION_ID, checkpoint_schema };
+
+/* ---- whose file is it ------------------------------------------------------------------------------- */
+
+static int foreign(const struct file *f, struct kvb_error *err)
+{
+	return kvb_fail(err, KVB_E_FOREIGN, NULL, "%s is not a store of kvblockd; it stays untouched", f->path);
+}
+
+static int check_id(const struct file *f, uint32_t is, uint32_t version, uint32_t wanted, struct kvb_error *err)
+{
+	if (is != wanted)
+		return foreign(f, err);
+	if (version > SCHEMA_VERSION)
+		return kvb_fail(err, KVB_E_UNSUPPORTED, NULL,
+				"%s has schema %u, this version knows %d: use the version of kvblockd that wrote it, or "
+				"a newer one",
+				f->path, version, SCHEMA_VERSION);
+	return KVB_OK;
+}
+
+static uint32_t big_endian(const uint8_t *p)
+{
+	return (uint32_t)p[0] << 24 | (uint32_t)p[1] << 16 | (uint32_t)p[2] << 8 | p[3];
+}
+
+/* One number from a statement; -1 when it gives none. */
+static int64_t ask_number(sqlite3 *handle, const char *text)
+{
+	sqlite3_stmt *st;
+	int64_t n = -1;
+
+	if (sqlite3_prepare_v2(handle, text, -1, &st, NULL) != SQLITE_OK)
+		return -1;
+	if (sqlite3_step(st) == SQLITE_ROW)
+		n = sqlite3_column_int64(st, 0);
+	sqlite3_finalize(st);
+	return n;
+}
+
+/* The header has no application id: a new file of ours whose log holds it, an empty one, or somebody's
+ * database. When it cannot be read without writing (a crash left it half made), the caller goes on:
+ * make_or_check asks again, inside its transaction. */
+static int look_inside(sqlite3 *handle, const struct file *f, uint32_t wanted, struct kvb_error *err)
+{
+	int64_t tables = ask_number(handle, "SELECT count(*) FROM sqlite_schema");
+
+	if (tables <= 0)
+		return (sqlite3_errcode(handle) & 0xff) == SQLITE_NOTADB ? foreign(f, err) : KVB_OK;
+	return check_id(f, (uint32_t)ask_number(handle, "PRAGMA application_id"),
+			(uint32_t)ask_number(handle, "PRAGMA user_version"), wanted, err);
+}
+
+static int check_header(sqlite3 *handle, const struct file *f, uint32_t wanted, struct kvb_error *err)
+{
+	static const uint8_t zeros[HEADER];
+	uint8_t header[HEADER] = { 0 };
+	sqlite3_file *raw = NULL;
+	sqlite3_int64 size = 0;
+
+	if (sqlite3_file_control(handle, "main", SQLITE_FCNTL_FILE_POINTER, &raw) != SQLITE_OK || !raw ||
+	    !raw->pMethods || raw->pMethods->xFileSize(raw, &size) != SQLITE_OK)
+		return kvb_fail(err, KVB_E_STORE_IO, NULL, "cannot read %s", f->path);
+	if (size == 0)
+		return KVB_OK;
+	if (size < HEADER)
+		return foreign(f, err);
+	if (raw->pMethods->xRead(raw, header, HEADER, 0) != SQLITE_OK)
+		return kvb_fail(err, KVB_E_STORE_IO, NULL, "cannot read %s", f->path);
+	/* Zeros: power may have been lost while the first page was written; SQLite's journal will tell. */
+	if (memcmp(header, "SQLite format 3", 16) != 0 && memcmp(header, zeros, HEADER) != 0)
+		return foreign(f, err);
+	if (big_endian(header + APPLICATION_ID_AT) != 0)
+		return check_id(f, big_endian(header + APPLICATION_ID_AT), big_endian(header + USER_VERSION_AT),
+				wanted, err);
+	return look_inside(handle, f, wanted, err);
+}
+
+/* Looks without writing, through SQLite: see sqlite_files.c about opening the file ourselves. */
+static int check_ours(const struct file *f, const struct kind *kind, struct kvb_error *err)
+{
+	const int flags = SQLITE_OPEN_READONLY | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE;
+	sqlite3 *handle;
+	int rc;
+
+	if (sqlite3_open_v2(f->path, &handle, flags, f->store->vfs) == SQLITE_OK)
+		rc = check_header(handle, f, kind->application_id, err);
+	else
+		rc = kvb_fail(err, KVB_E_STORE_IO, NULL, "cannot open %s: %s", f->path,
+			      handle ? sqlite3_errmsg(handle) : "out of memory");
+	sqlite3_close(handle);
+	return rc;
+}
+
+/* ---- make it new ------------------------------------------------------------------------------------ */
+
+static int use_wal(struct db *d, struct kvb_error *err)
+{
+	sqlite3_stmt *st = NULL;
+	const char *mode = NULL;
+	int rc = KVB_OK;
+
+	if (sqlite3_prepare_v2(d->handle, "PRAGMA journal_mode = WAL", -1, &st, NULL) != SQLITE_OK ||
+	    sqlite3_step(st) != SQLITE_ROW)
+		rc = db_fail(d, err, "cannot turn on the write-ahead log");
+	else
+		mode = (const char *)sqlite3_column_text(st, 0);
+	if (rc == KVB_OK && (!mode || strcmp(mode, "wal") != 0))
+		rc = kvb_fail(err, KVB_E_UNSUPPORTED, NULL, "%s: a write-ahead log is not possible here", d->file->path);
+	sqlite3_finalize(st);
+	return rc;
+}
+
+static int make_schema(struct db *d, const struct kind *kind, uint64_t id, struct kvb_error *err)
+{
+	char text[192];
+	int rc = db_exec(d, kind->schema, err);
+
+	snprintf(text, sizeof text,
+		 "INSERT INTO store(id, settled) VALUES(%lld, 0); PRAGMA application_id = %u; PRAGMA user_version = %d",
+		 (long long)id, kind->application_id, SCHEMA_VERSION);
+	return rc == KVB_OK ? db_exec(d, text, err) : rc;
+}
+
+/* Inside a transaction, so that two that open a new file at once do it one after the other. */
+static int make_or_check(struct db *d, const struct kind *kind, uint64_t id, bool *made, struct kvb_error *err)
+{
+	int64_t tables = ask_number(d->handle, "SELECT count(*) FROM sqlite_schema");
+	int64_t is = ask_number(d->handle, "PRAGMA application_id");
+
+	if (tables < 0 || is < 0)
+		return db_fail(d, err, "database");
+	*made = tables == 0 && is == 0;
+	if (*made)
+		return make_schema(d, kind, id, err);
+	return check_id(d->file, (uint32_t)is, (uint32_t)ask_number(d->handle, "PRAGMA user_version"),
+			kind->application_id, err);
+}
+
+static int open_database(struct db *d, const struct kind *kind, uint64_t id, struct kvb_error *err)
+{
+	bool made = false;
+	int rc = db_ready(d, err);
+
+	if (rc == KVB_OK)
+		rc = use_wal(d, err);
+	if (rc == KVB_OK)
+		rc = tx_begin(d, err);
+	if (rc == KVB_OK)
+		rc = tx_end(d, make_or_check(d, kind, id, &made, err), err);
+	/* The header then tells whose it is without the log. It is only a convenience: errors do not matter. */
+	if (rc == KVB_OK && made)
+		sqlite3_wal_checkpoint_v2(d->handle, NULL, SQLITE_CHECKPOINT_PASSIVE, NULL, NULL);
+	return rc;
+}
+
+static int read_id(struct db *d, uint64_t *id, struct kvb_error *err)
+{
+	sqlite3_stmt *st;
+	int rc = read_begin(d, err);
+
+	if (rc != KVB_OK)
+		return rc;
+	st = db_stmt(d, SQL_STORE_ID);
+	if (st && sqlite3_step(st) == SQLITE_ROW)
+		*id = (uint64_t)sqlite3_column_int64(st, 0);
+	else
+		rc = db_fail(d, err, "database");
+	if (st)
+		sqlite3_reset(st);
+	read_end(d);
+	return rc;
+}
+
+static int open_files(struct sqlite_store *s, struct kvb_error *err)
+{
+	uint64_t fresh, id, other = 0;
+	int rc = files_make(s->main.path, err);
+
+	kvb_random(&fresh, sizeof fresh);
+	if (rc == KVB_OK)
+		rc = check_ours(&s->main, &main_kind, err);
+	if (rc == KVB_OK)
+		rc = open_database(&s->admin, &main_kind, fresh >> 1, err);
+	if (rc == KVB_OK)
+		rc = read_id(&s->admin, &id, err);
+	if (rc == KVB_OK)
+		rc = files_make(s->slices.path, err);
+	if (rc == KVB_OK)
+		rc = check_ours(&s->slices, &checkpoint_kind, err);
+	if (rc == KVB_OK)
+		rc = open_database(&s->slice, &checkpoint_kind, id, err);
+	if (rc == KVB_OK)
+		rc = read_id(&s->slice, &other, err);
+	if (rc == KVB_OK && id != other)
+		rc = kvb_fail(err, KVB_E_FOREIGN, NULL, "%s belongs to another store than %s", s->slices.path,
+			      s->main.path);
+	return rc == KVB_E_UNKNOWN_OUTCOME ? kvb_fail(err, KVB_E_STORE_IO, NULL, "cannot write %s", s->main.path) : rc;
+}
+
+/* ---- open and close --------------------------------------------------------------------------------- */
+
+static void init_parts(struct sqlite_store *s, const struct kvb_store_options *o)
+{
+	s->durability = o->durability;
+	s->clock = o->clock ? o->clock : &kvb_clock_system;
+	s->reserve_bytes = o->reserve_bytes;
+	kvb_boot_id(s->boot_id);
+	s->main.store = s->slices.store = s;
+	kvb_mutex_init(&s->main.turn);
+	kvb_mutex_init(&s->slices.turn);
+	db_init(&s->append, &s->main, o->durability == KVB_DURABILITY_FULL);
+	db_init(&s->sync, &s->main, true);
+	db_init(&s->admin, &s->main, true);
+	db_init(&s->head, &s->main, true);
+	db_init(&s->slice, &s->slices, true);
+	/* What housekeeping deletes is dead either way: its commits need no sync. */
+	db_init(&s->keep_main, &s->main, false);
+	db_init(&s->keep_slices, &s->slices, false);
+	kvb_mutex_init(&s->keep.lock);
+	kvb_cond_init(&s->keep.wake);
+}
+
+/* `path` with a tail; not taken for a URI, whatever it begins with. */
+static char *path_with(const char *path, const char *tail)
+{
+	const char *here = *path == '/' ? "" : "./";
+	size_t n = strlen(here) + strlen(path) + strlen(tail) + 1;
+	char *out = kvb_malloc(n);
+
+	if (out)
+		snprintf(out, n, "%s%s%s", here, path, tail);
+	return out;
+}
+
+static int init_paths(struct sqlite_store *s, const struct kvb_store_options *o, struct kvb_error *err)
+{
+	s->main.path = path_with(o->path, "");
+	s->slices.path = path_with(o->path, "-checkpoint");
+	s->reserve_path = path_with(o->path, "-reserve");
+	s->vfs = o->vfs ? kvb_strdup(o->vfs) : NULL;
+	if (!s->main.path || !s->slices.path || !s->reserve_path || (o->vfs && !s->vfs))
+		return kvb_fail(err, KVB_E_NOMEM, NULL, "out of memory");
+	return KVB_OK;
+}
+
+/* A connection that is open and has read has its log open too, which sync needs. */
+static int open_sync(struct sqlite_store *s, struct kvb_error *err)
+{
+	uint64_t id;
+
+	return read_id(&s->sync, &id, err);
+}
+
+int sqlite_store_open(const struct kvb_store_options *o, void **self, struct kvb_error *err)
+{
+	struct sqlite_store *s;
+	int rc;
+
+	if (*o->path == '\0')
+		return kvb_fail(err, KVB_E_INVALID, "path", "the path of the database is empty");
+	s = kvb_calloc(1, sizeof *s);
+	if (!s)
+		return kvb_fail(err, KVB_E_NOMEM, NULL, "out of memory");
+	init_parts(s, o);
+	rc = init_paths(s, o, err);
+	if (rc == KVB_OK)
+		rc = files_check_local(s->main.path, err);
+	if (rc == KVB_OK)
+		rc = open_files(s, err);
+	if (rc == KVB_OK)
+		rc = open_sync(s, err);
+	if (rc == KVB_OK)
+		rc = keep_start(s, err);
+	if (rc != KVB_OK) {
+		sqlite_store_close(s);
+		return rc;
+	}
+	reserve_make(s);
+	*self = s;
+	return KVB_OK;
+}
+
+void sqlite_store_close(void *self)
+{
+	struct sqlite_store *s = self;
+	struct db *all[] = { &s->append, &s->sync, &s->admin, &s->head, &s->slice, &s->keep_main, &s->keep_slices };
+
+	keep_stop(s);
+	for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
+		db_destroy(all[i]);
+	kvb_mutex_destroy(&s->main.turn);
+	kvb_mutex_destroy(&s->slices.turn);
+	kvb_cond_destroy(&s->keep.wake);
+	kvb_mutex_destroy(&s->keep.lock);
+	kvb_free(s->main.path);
+	kvb_free(s->slices.path);
+	kvb_free(s->reserve_path);
+	kvb_free(s->vfs);
+	kvb_free(s);
+}

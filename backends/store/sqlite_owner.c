@@ -1,0 +1,227 @@
+/*
+ * sqlite_owner.c - ownership leases of the SQLite store.
+ *
+ * Owns the rows of table `owner` and the memory of other hosts' leases (`sightings`, under the admin
+ * connection's lock). A lease runs on CLOCK_BOOTTIME of the boot that wrote it; both processes read the
+ * same clock, since the database is on a local disk. It has ended when
+ *   - its time has passed on this boot, or
+ *   - its process is provably dead, or
+ *   - it was written before the last boot of a host of this name: that process cannot live, or
+ *   - it comes from another host's boot (a disk that was moved, a clone) and stood unchanged for its
+ *     whole length while this store looked on.
+ *
+ * Any thread, by the admin connection. A standby that asks again and again only reads.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "sqlite_store.h"
+
+struct lease {
+	char owner[192]; /* "" = nobody */
+	char boot_id[37];
+	uint64_t fence;
+	uint64_t expires_ms;
+	uint64_t ttl_ms;
+};
+
+static void copy_text(char *out, size_t size, sqlite3_stmt *st, int column)
+{
+	const char *text = (const char *)sqlite3_column_text(st, column);
+
+	snprintf(out, size, "%s", text ? text : "");
+}
+
+static int read_lease(struct db *d, uint32_t partition, struct lease *out, struct kvb_error *err)
+{
+	sqlite3_stmt *st = db_stmt(d, SQL_OWNER);
+	int code, rc = KVB_OK;
+
+	memset(out, 0, sizeof *out);
+	if (!st)
+		return db_fail(d, err, "owner");
+	sqlite3_bind_int64(st, 1, partition);
+	code = sqlite3_step(st);
+	if (code == SQLITE_ROW) {
+		copy_text(out->owner, sizeof out->owner, st, 0);
+		out->fence = (uint64_t)sqlite3_column_int64(st, 1);
+		out->expires_ms = (uint64_t)sqlite3_column_int64(st, 2);
+		out->ttl_ms = (uint64_t)sqlite3_column_int64(st, 3);
+		copy_text(out->boot_id, sizeof out->boot_id, st, 4);
+	} else if (code != SQLITE_DONE) {
+		rc = db_fail(d, err, "owner");
+	}
+	sqlite3_reset(st);
+	return rc;
+}
+
+int check_fence(struct db *d, uint32_t partition, uint64_t fence, struct kvb_error *err)
+{
+	sqlite3_stmt *st = db_stmt(d, SQL_FENCE);
+	int code, rc = KVB_OK;
+
+	if (!st)
+		return db_fail(d, err, "owner");
+	sqlite3_bind_int64(st, 1, partition);
+	code = sqlite3_step(st);
+	if (code != SQLITE_ROW && code != SQLITE_DONE)
+		rc = db_fail(d, err, "owner");
+	else if (code == SQLITE_DONE || (uint64_t)sqlite3_column_int64(st, 0) != fence)
+		rc = kvb_fail(err, KVB_E_FENCED, NULL, "partition %u has a newer owner", partition);
+	sqlite3_reset(st);
+	return rc;
+}
+
+/* True once the foreign lease has been seen unchanged for its whole length. */
+static bool waited_out(struct sqlite_store *s, uint32_t partition, const struct lease *l, uint64_t now)
+{
+	const size_t n = sizeof s->sightings / sizeof s->sightings[0];
+	struct sighting *at = &s->sightings[partition % n];
+
+	if (!at->used || at->partition != partition || at->fence != l->fence || at->expires_ms != l->expires_ms)
+		*at = (struct sighting){ partition, l->fence, l->expires_ms, now, true };
+	return now - at->seen_ms >= l->ttl_ms;
+}
+
+static bool same_host(const char *a, const char *b)
+{
+	size_t n = owner_host(a);
+
+	return n > 0 && n == owner_host(b) && strncmp(a, b, n) == 0;
+}
+
+static bool may_take(struct sqlite_store *s, uint32_t partition, const char *owner, const struct lease *l,
+		     uint64_t now)
+{
+	if (l->owner[0] == '\0' || strcmp(l->owner, owner) == 0)
+		return true;
+	if (strcmp(l->boot_id, s->boot_id) == 0)
+		return now >= l->expires_ms || kvb_owner_is_dead(l->owner);
+	return same_host(l->owner, owner) || waited_out(s, partition, l, now);
+}
+
+struct wish {
+	uint32_t partition;
+	const char *owner;
+	uint32_t ttl_ms;
+	uint64_t now;
+};
+
+static int check_free(struct sqlite_store *s, const struct wish *w, struct lease *l, struct kvb_error *err)
+{
+	int rc = read_lease(&s->admin, w->partition, l, err);
+
+	if (rc == KVB_OK && !may_take(s, w->partition, w->owner, l, w->now))
+		rc = kvb_fail(err, KVB_E_NOT_OWNER, NULL, "partition %u belongs to %s", w->partition, l->owner);
+	return rc;
+}
+
+/* A new owner also ends the checkpoint that the last one may have left unfinished. */
+static int write_lease(struct sqlite_store *s, const struct wish *w, uint64_t fence, struct kvb_error *err)
+{
+	sqlite3_stmt *st = db_stmt(&s->admin, SQL_OWN);
+
+	if (!st)
+		return db_fail(&s->admin, err, "owner");
+	sqlite3_bind_int64(st, 1, w->partition);
+	sqlite3_bind_text(st, 2, w->owner, -1, SQLITE_STATIC);
+	sqlite3_bind_int64(st, 3, (sqlite3_int64)fence);
+	sqlite3_bind_int64(st, 4, (sqlite3_int64)(w->now + w->ttl_ms));
+	sqlite3_bind_int64(st, 5, w->ttl_ms);
+	sqlite3_bind_text(st, 6, s->boot_id, -1, SQLITE_STATIC);
+	if (db_done(st) != SQLITE_DONE)
+		return db_fail(&s->admin, err, "owner");
+	st = db_stmt(&s->admin, SQL_UNBUILD);
+	if (!st)
+		return db_fail(&s->admin, err, "checkpoint");
+	sqlite3_bind_int64(st, 1, w->partition);
+	sqlite3_bind_int64(st, 2, 0);
+	return db_done(st) == SQLITE_DONE ? KVB_OK : db_fail(&s->admin, err, "checkpoint");
+}
+
+static int take(struct sqlite_store *s, const struct wish *w, struct lease *l, struct kvb_error *err)
+{
+	int rc = tx_begin(&s->admin, err);
+
+	if (rc != KVB_OK)
+		return rc;
+	rc = check_free(s, w, l, err);
+	if (rc == KVB_OK)
+		rc = write_lease(s, w, l->fence + 1, err);
+	return tx_end(&s->admin, rc, err);
+}
+
+int sqlite_acquire(void *self, uint32_t partition, const char *owner, uint32_t ttl_ms, uint64_t *fence,
+		   char *holder, size_t holder_size, struct kvb_error *err)
+{
+	struct sqlite_store *s = self;
+	const struct wish w = { partition, owner, ttl_ms, kvb_now_ms(s->clock) };
+	struct lease l = { 0 };
+	int rc = read_begin(&s->admin, err);
+
+	if (rc == KVB_OK) {
+		rc = check_free(s, &w, &l, err);
+		read_end(&s->admin);
+	}
+	if (rc == KVB_OK)
+		rc = take(s, &w, &l, err);
+	if (rc == KVB_E_NOT_OWNER)
+		snprintf(holder, holder_size, "%s", l.owner);
+	if (rc != KVB_OK)
+		return rc;
+	*fence = l.fence + 1;
+	atomic_store(&s->owned, true);
+	keep_kick(s);
+	return KVB_OK;
+}
+
+/* Inside a transaction: the statement is bound; it must have found its row. */
+static int change_lease(struct db *d, sqlite3_stmt *st, uint32_t partition, struct kvb_error *err)
+{
+	if (db_done(st) != SQLITE_DONE)
+		return db_fail(d, err, "owner");
+	if (sqlite3_changes(d->handle) == 0)
+		return kvb_fail(err, KVB_E_FENCED, NULL, "partition %u has a newer owner", partition);
+	return KVB_OK;
+}
+
+int sqlite_renew(void *self, uint32_t partition, uint64_t fence, uint32_t ttl_ms, struct kvb_error *err)
+{
+	struct sqlite_store *s = self;
+	uint64_t now = kvb_now_ms(s->clock);
+	sqlite3_stmt *st;
+	int rc = tx_begin(&s->admin, err);
+
+	if (rc != KVB_OK)
+		return rc;
+	st = db_stmt(&s->admin, SQL_RENEW);
+	if (st) {
+		sqlite3_bind_int64(st, 1, partition);
+		sqlite3_bind_int64(st, 2, (sqlite3_int64)fence);
+		sqlite3_bind_int64(st, 3, (sqlite3_int64)(now + ttl_ms));
+		sqlite3_bind_int64(st, 4, ttl_ms);
+		rc = change_lease(&s->admin, st, partition, err);
+	} else {
+		rc = db_fail(&s->admin, err, "owner");
+	}
+	return tx_end(&s->admin, rc, err);
+}
+
+int sqlite_release(void *self, uint32_t partition, uint64_t fence, struct kvb_error *err)
+{
+	struct sqlite_store *s = self;
+	sqlite3_stmt *st;
+	int rc = tx_begin(&s->admin, err);
+
+	if (rc != KVB_OK)
+		return rc;
+	st = db_stmt(&s->admin, SQL_RELEASE);
+	if (st) {
+		sqlite3_bind_int64(st, 1, partition);
+		sqlite3_bind_int64(st, 2, (sqlite3_int64)fence);
+		rc = change_lease(&s->admin, st, partition, err);
+	} else {
+		rc = db_fail(&s->admin, err, "owner");
+	}
+	return tx_end(&s->admin, rc, err);
+}

@@ -1,0 +1,248 @@
+/*
+ * sqlite_store.h - inside of the SQLite store: its two files, its connections, its transactions.
+ *
+ * Locks, in the order in which they may be taken:
+ *   db.lock    one thread at a time on a connection (connections are opened without SQLite's own mutex)
+ *   file.turn  one write transaction at a time in this process on a file. SQLite would also keep writers
+ *              apart, but by polling; here the next one starts at once.
+ *   keep.lock  the housekeeping thread's sleep
+ * The first two are held across disk I/O: that is what they are for, and they are private to the store.
+ */
+#ifndef KVB_STORE_SQLITE_STORE_H
+#define KVB_STORE_SQLITE_STORE_H
+
+#include <stdatomic.h>
+
+#include <sqlite3.h>
+
+#include <kvb/lock.h>
+
+#include "internal.h"
+
+#define SCHEMA_VERSION 1
+#define MAIN_APPLICATION_ID 0x4b56426d       /* "KVBm" */
+#define CHECKPOINT_APPLICATION_ID 0x4b564263 /* "KVBc" */
+
+/* Every statement. A connection prepares those that it uses, once. */
+#define SQL_MAP(X)                                                                                 \
+	X(BEGIN, "BEGIN")                                                                          \
+	X(BEGIN_WRITE, "BEGIN IMMEDIATE")                                                          \
+	X(COMMIT, "COMMIT")                                                                        \
+	X(ROLLBACK, "ROLLBACK")                                                                    \
+	X(SETTLE, "UPDATE store SET settled = settled + 1")                                        \
+	X(STORE_ID, "SELECT id FROM store")                                                        \
+	X(GET, "SELECT value, version FROM registry WHERE key = ?1")                               \
+	X(PUT, "INSERT INTO registry(key, version, value) VALUES(?1, ?2, ?3)"                      \
+	       " ON CONFLICT(key) DO UPDATE SET version = ?2, value = ?3")                         \
+	X(DEL, "DELETE FROM registry WHERE key = ?1")                                              \
+	X(LIST, "SELECT key, value, version FROM registry WHERE key >= ?1 ORDER BY key")           \
+	X(OWNER, "SELECT owner, fence, expires_boottime_ms, ttl_ms, boot_id FROM owner"            \
+		 " WHERE partition = ?1")                                                          \
+	X(FENCE, "SELECT fence FROM owner WHERE partition = ?1 AND owner <> ''")                   \
+	X(OWN, "INSERT INTO owner(partition, owner, fence, expires_boottime_ms, ttl_ms, boot_id)"  \
+	       " VALUES(?1, ?2, ?3, ?4, ?5, ?6) ON CONFLICT(partition) DO UPDATE SET"              \
+	       " owner = ?2, fence = ?3, expires_boottime_ms = ?4, ttl_ms = ?5, boot_id = ?6")     \
+	X(RENEW, "UPDATE owner SET expires_boottime_ms = ?3, ttl_ms = ?4"                          \
+		 " WHERE partition = ?1 AND fence = ?2 AND owner <> ''")                           \
+	X(RELEASE, "UPDATE owner SET owner = '', fence = fence + 1"                                \
+		   " WHERE partition = ?1 AND fence = ?2 AND owner <> ''")                         \
+	X(APPEND, "INSERT INTO journal(id, total, sum, bytes) VALUES(?1, ?2, ?3, ?4)")             \
+	X(TAIL, "SELECT id, total FROM journal WHERE id BETWEEN ?1 AND ?2 ORDER BY id DESC LIMIT 1") \
+	X(TOTAL, "SELECT total FROM journal WHERE id = ?1")                                        \
+	X(RECORDS, "SELECT id, total, sum, bytes FROM journal WHERE id BETWEEN ?1 AND ?2 ORDER BY id") \
+	X(OLD_ROWS, "SELECT id, length(bytes) FROM journal WHERE id BETWEEN ?1 AND ?2"             \
+		    " ORDER BY id LIMIT ?3")                                                       \
+	X(DROP_ROWS, "DELETE FROM journal WHERE id BETWEEN ?1 AND ?2")                             \
+	X(HEAD, "SELECT id, slices, upto_seq, upto_total, building, last_id FROM checkpoint"       \
+		" WHERE partition = ?1")                                                           \
+	X(NEXT_HEAD, "SELECT partition FROM checkpoint WHERE partition >= ?1"                      \
+		     " ORDER BY partition LIMIT 1")                                                \
+	X(BUILD, "INSERT INTO checkpoint(partition, building, last_id) VALUES(?1, ?2, ?2)"         \
+		 " ON CONFLICT(partition) DO UPDATE SET building = ?2, last_id = ?2")              \
+	X(UNBUILD, "UPDATE checkpoint SET building = 0 WHERE partition = ?1 AND building <> 0"     \
+		   " AND (?2 = 0 OR building = ?2)")                                               \
+	X(FLIP, "UPDATE checkpoint SET id = ?2, slices = ?3, upto_seq = ?4, upto_total = ?5,"      \
+		" building = 0 WHERE partition = ?1")                                              \
+	X(SLICE, "INSERT INTO slice(partition, checkpoint, number, sum, bytes)"                    \
+		 " VALUES(?1, ?2, ?3, ?4, ?5) ON CONFLICT(partition, checkpoint, number)"          \
+		 " DO UPDATE SET sum = ?4, bytes = ?5")                                            \
+	X(COUNT_SLICES, "SELECT count(*) FROM slice WHERE partition = ?1 AND checkpoint = ?2"      \
+			" AND number < ?3")                                                        \
+	X(SLICES, "SELECT number, sum, bytes FROM slice WHERE partition = ?1 AND checkpoint = ?2"  \
+		  " AND number < ?3 ORDER BY number")                                              \
+	X(OLD_SLICE, "SELECT rowid FROM slice WHERE partition = ?1 AND checkpoint <= ?2"           \
+		     " AND checkpoint <> ?3 AND checkpoint <> ?4 LIMIT 1")                         \
+	X(DROP_SLICE, "DELETE FROM slice WHERE rowid = ?1")
+
+enum sql {
+#define SQL_ENUM(name, text) SQL_##name,
+	SQL_MAP(SQL_ENUM)
+#undef SQL_ENUM
+	SQL_COUNT
+};
+
+struct sqlite_store;
+
+/* One database file with its write-ahead log. */
+struct file {
+	struct sqlite_store *store;
+	char *path;
+	struct kvb_mutex turn;
+	/* A commit failed in a way that may have left its frames in the log: dead for whoever has the
+	 * database open, but a recovery would find them. The next transaction writes over them first. */
+	_Atomic bool unsettled;
+	_Atomic int wal_frames; /* in the log at the newest commit of this process */
+};
+
+/* One connection. */
+struct db {
+	struct file *file;
+	bool full; /* a commit syncs the log */
+	struct kvb_mutex lock;
+	sqlite3 *handle; /* lock; NULL until used, and after an unknown outcome */
+	sqlite3_stmt *stmt[SQL_COUNT]; /* lock */
+};
+
+/* Another host's lease as this store saw it first; guarded by admin.lock. */
+struct sighting {
+	uint32_t partition;
+	uint64_t fence, expires_ms;
+	uint64_t seen_ms;
+	bool used;
+};
+
+struct keep {
+	pthread_t thread;
+	bool running;
+	struct kvb_mutex lock;
+	struct kvb_cond wake;
+	bool stop;   /* lock */
+	bool kicked; /* lock */
+	int said;    /* the last failure that was logged; the thread's own */
+};
+
+struct sqlite_store {
+	struct file main, slices;
+	struct db append;      /* the committer: durability as opened */
+	struct db sync;        /* never writes; its handle of the log is what kvb_store_sync syncs */
+	struct db admin;       /* registry and ownership */
+	struct db head;        /* checkpoint heads, in the main file */
+	struct db slice;       /* checkpoint slices, in the second file */
+	struct db keep_main;   /* housekeeping */
+	struct db keep_slices;
+	enum kvb_durability durability;
+	const struct kvb_clock *clock;
+	char *vfs; /* NULL = SQLite's default */
+	char boot_id[37];
+	char *reserve_path;
+	uint64_t reserve_bytes;
+	_Atomic bool sync_lost; /* a sync failed: what it should have covered may be gone */
+	_Atomic bool owned;     /* this object acquired a partition: it keeps the house */
+	struct sighting sightings[8];
+	struct keep keep;
+};
+
+/* ---- sqlite_db.c: connections, statements, transactions ---------------------------------------------- */
+
+void db_init(struct db *d, struct file *f, bool full);
+/* Closes the connection if it is open; it opens again when it is next used. */
+void db_drop(struct db *d);
+void db_destroy(struct db *d);
+/* Opens when it is not open. Caller holds d->lock, or nobody else knows `d` yet. */
+int db_ready(struct db *d, struct kvb_error *err);
+/* Runs SQL text (schema, pragmas). */
+int db_exec(struct db *d, const char *text, struct kvb_error *err);
+/* The statement, reset and without bindings; NULL when it cannot be prepared (see db_fail). */
+sqlite3_stmt *db_stmt(struct db *d, enum sql which);
+/* Runs a bound statement that gives no rows, and resets it. SQLITE_DONE or SQLite's error. */
+int db_done(sqlite3_stmt *st);
+/* The same for a statement without bindings. */
+int db_run(struct db *d, enum sql which);
+/* Reports what SQLite last said on this connection. Never KVB_OK. */
+int db_fail(struct db *d, struct kvb_error *err, const char *what);
+
+/* A write transaction: takes lock and turn. After KVB_OK, tx_end must follow. */
+int tx_begin(struct db *d, struct kvb_error *err);
+/* Commits when `rc` is KVB_OK, else rolls back; gives both locks back. The result of the whole. */
+int tx_end(struct db *d, int rc, struct kvb_error *err);
+/* A moment's state: takes the lock. After KVB_OK, read_end must follow. */
+int read_begin(struct db *d, struct kvb_error *err);
+void read_end(struct db *d);
+
+/* ---- sqlite_open.c ----------------------------------------------------------------------------------- */
+
+int sqlite_store_open(const struct kvb_store_options *o, void **self, struct kvb_error *err);
+void sqlite_store_close(void *self);
+
+/* ---- sqlite_files.c: what lies around the databases -------------------------------------------------- */
+
+/* KVB_E_UNSUPPORTED when the path lies on a file system that several machines share. */
+int files_check_local(const char *path, struct kvb_error *err);
+bool files_type_is_shared(unsigned long type); /* statfs(2) f_type */
+/* Makes the file, empty, mode 0600, if there is none. */
+int files_make(const char *path, struct kvb_error *err);
+uint64_t files_free_bytes(const char *path); /* UINT64_MAX if unknown */
+/* Reserves the space if that leaves as much again; quietly does nothing otherwise. */
+void reserve_make(struct sqlite_store *s);
+/* Gives the space back to the disk. False when there was none. */
+bool reserve_release(struct sqlite_store *s);
+
+/* ---- the calls, by subject ---------------------------------------------------------------------------- */
+
+int sqlite_get(void *self, const char *key, struct kvb_buf *value, uint64_t *version, struct kvb_error *err);
+int sqlite_put(void *self, const char *key, uint64_t expect, const void *bytes, size_t n, uint64_t *version,
+	       struct kvb_error *err);
+int sqlite_del(void *self, const char *key, uint64_t expect, struct kvb_error *err);
+int sqlite_list(void *self, const char *prefix, kvb_registry_fn fn, void *ctx, struct kvb_error *err);
+
+int sqlite_acquire(void *self, uint32_t partition, const char *owner, uint32_t ttl_ms, uint64_t *fence,
+		   char *holder, size_t holder_size, struct kvb_error *err);
+int sqlite_renew(void *self, uint32_t partition, uint64_t fence, uint32_t ttl_ms, struct kvb_error *err);
+int sqlite_release(void *self, uint32_t partition, uint64_t fence, struct kvb_error *err);
+/* Inside a transaction or a read: KVB_E_FENCED unless `fence` is the newest. */
+int check_fence(struct db *d, uint32_t partition, uint64_t fence, struct kvb_error *err);
+
+/* The newest committed checkpoint of a partition; zeros when there is none. */
+struct head {
+	uint64_t id, upto_seq, upto_total, building, last_id;
+	uint32_t slices;
+};
+int read_head(struct db *d, uint32_t partition, struct head *out, struct kvb_error *err);
+
+/* The newest journal record, or the checkpoint's end when there is none after it. */
+struct tail {
+	uint64_t seq;
+	uint64_t total; /* bytes ever appended to the partition, up to and with it */
+};
+int read_tail(struct db *d, uint32_t partition, const struct head *h, struct tail *out, struct kvb_error *err);
+
+/* A journal row's id and a row's checksum, which covers where it belongs as well. */
+int64_t journal_id(uint32_t partition, uint64_t seq);
+uint64_t journal_seq(int64_t id);
+uint64_t journal_sum(int64_t id, uint64_t total, const void *bytes, size_t n);
+uint64_t slice_sum(uint32_t partition, uint64_t checkpoint, uint32_t number, const void *bytes, size_t n);
+
+int sqlite_append(void *self, uint32_t partition, uint64_t fence, uint64_t seq, const void *bytes, size_t n,
+		  unsigned flags, struct kvb_error *err);
+int sqlite_sync(void *self, struct kvb_error *err);
+
+int sqlite_checkpoint_begin(void *self, uint32_t partition, uint64_t fence, uint64_t *id, struct kvb_error *err);
+int sqlite_checkpoint_slice(void *self, uint32_t partition, uint64_t fence, uint64_t id, uint32_t number,
+			    const void *bytes, size_t n, struct kvb_error *err);
+int sqlite_checkpoint_commit(void *self, uint32_t partition, uint64_t fence, uint64_t id, uint32_t slices,
+			     uint64_t upto_seq, struct kvb_error *err);
+int sqlite_checkpoint_abort(void *self, uint32_t partition, uint64_t id);
+
+int sqlite_load(void *self, uint32_t partition, uint64_t *base_seq, const struct kvb_load_sink *sink,
+		struct kvb_error *err);
+int sqlite_stats(void *self, uint32_t partition, struct kvb_store_stats *out, struct kvb_error *err);
+
+/* ---- sqlite_keep.c: the housekeeping thread ----------------------------------------------------------- */
+
+int keep_start(struct sqlite_store *s, struct kvb_error *err);
+void keep_stop(struct sqlite_store *s);
+void keep_kick(struct sqlite_store *s);
+/* Frames in a log from which the thread is woken. */
+#define KEEP_WAL_FRAMES 1024 /* 4 MiB */
+
+#endif
