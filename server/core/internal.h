@@ -378,6 +378,7 @@ struct kvb_core {
 	bool checkpoint_asked;
 	bool admin_busy;
 	bool standby_told; /* keeper only */
+	uint64_t load_again_at; /* ticker only: after a load that failed */
 	pthread_t keeper, ticker, checkpointer;
 	uint32_t n_threads;
 	bool threads;

@@ -113,7 +113,7 @@ int kvb_core_match(struct kvb_core *c, const struct kvb_match_req *req, struct k
 	if (!c->part)
 		rc = kvb_fail(err, KVB_E_NOT_READY, NULL, "recovering");
 	for (uint32_t i = 0; rc == KVB_OK && i < req->n_instances; i++) {
-		struct instance *inst;
+		struct instance *inst = NULL;
 		char field[KVB_FIELD_MAX];
 
 		snprintf(field, sizeof field, "instances[%u]", i);
@@ -379,7 +379,7 @@ static int view_block(struct part *p, const struct instance *inst, const struct 
 int kvb_core_block(struct kvb_core *c, const char *tenant, const char *instance, struct kvb_key key,
 		   struct kvb_block_view *out, struct kvb_arena *a, struct kvb_error *err)
 {
-	struct instance *inst;
+	struct instance *inst = NULL;
 	const struct block *b = NULL;
 	int rc = core_gate(c, err);
 

@@ -9,6 +9,8 @@
 
 #include <string.h>
 
+#define LOAD_RETRY_MS 500u
+
 static void set_owned(struct kvb_core *c, uint64_t until) { atomic_store(&c->owned_until, until); }
 
 bool owner_valid(const struct kvb_core *c)
@@ -145,7 +147,7 @@ void owner_load(struct kvb_core *c)
 		atomic_store(&c->reload_asked, false);
 		COUNT(c, reloads, 1);
 	}
-	if (atomic_load(&c->state) != KVB_CORE_RECOVERING || atomic_load(&c->fenced))
+	if (atomic_load(&c->state) != KVB_CORE_RECOVERING || atomic_load(&c->fenced) || t0 < c->load_again_at)
 		return;
 	rc = registry_secret(c, &err);
 	if (rc == KVB_OK)
@@ -158,7 +160,8 @@ void owner_load(struct kvb_core *c)
 		kvb_log(KVB_LOG_ERROR, "core", "cannot load the partition: %s",
 			err.message[0] ? err.message : kvb_status_text(rc));
 		part_destroy(p);
-		return; /* the ticker tries again */
+		c->load_again_at = kvb_now_ms(c->clock) + LOAD_RETRY_MS;
+		return;
 	}
 	kvb_log(KVB_LOG_INFO, "core", "recovered %llu blocks and %llu open sessions in %llu ms",
 		(unsigned long long)p->blocks, (unsigned long long)p->open_sessions,
