@@ -182,25 +182,51 @@ static void say_ready(struct service *s)
 	kvb_arena_destroy(&a);
 }
 
-static void *make_defaults(void *arg)
+/* Until the default objects are made, whoever owns the store meanwhile. */
+static int await_defaults(struct service *s, struct kvb_error *err)
 {
-	struct service *s = arg;
-	bool told = false;
-	struct kvb_error err;
 	int rc = KVB_E_NOT_READY;
+	bool told = false;
 
 	while (!atomic_load(&s->stopping) && (rc == KVB_E_NOT_READY || rc == KVB_E_NOT_OWNER)) {
-		if (kvb_core_wait_ready(s->core, POLL_MS) == KVB_OK)
-			rc = kvb_defaults_make(s->p, s->core, &err);
-		else if (!told && kvb_core_state_get(s->core) == KVB_CORE_STANDBY) {
+		if (kvb_core_wait_ready(s->core, POLL_MS) == KVB_OK) {
+			rc = kvb_defaults_make(s->p, s->core, err);
+		} else if (!told && kvb_core_state_get(s->core) == KVB_CORE_STANDBY) {
 			kvb_log(KVB_LOG_INFO, "main", "standby: another manager owns the store %s",
 				s->p->store);
 			told = true;
 		}
 	}
+	return rc;
+}
+
+/* Until a storage can be used: after a start each one is checked first. */
+static void await_storage(struct service *s)
+{
+	const struct timespec pause = { 0, 20 * 1000 * 1000 };
+	unsigned rounds = 0;
+	struct kvb_error err;
+
+	while (!atomic_load(&s->stopping) && kvb_core_ready(s->core, &err) != KVB_OK) {
+		if (++rounds == 100)
+			kvb_log(KVB_LOG_WARN, "main", "not ready yet: %s", err.message);
+		nanosleep(&pause, NULL);
+	}
+}
+
+static void *make_defaults(void *arg)
+{
+	struct service *s = arg;
+	struct kvb_error err;
+	int rc = await_defaults(s, &err);
+
+	if (rc == KVB_OK)
+		await_storage(s);
+	if (atomic_load(&s->stopping))
+		return NULL;
 	if (rc == KVB_OK) {
 		say_ready(s);
-	} else if (!atomic_load(&s->stopping)) {
+	} else {
 		kvb_log(KVB_LOG_ERROR, "main", "%s", err.message);
 		atomic_store(&s->exit_status, EXIT_PROBLEM);
 		kill(getpid(), SIGTERM); /* main's thread ends everything in order */

@@ -176,9 +176,11 @@ static int note(struct kvb_core *c, const char *tenant, const char *name, const 
 
 static int end(struct kvb_core *c, int rc, const struct kvb_done *done)
 {
-	if (!done || c->mode == FAKE_NOW)
-		return rc;
 	kvb_mutex_lock(&c->lock);
+	if (!done || c->mode == FAKE_NOW) {
+		kvb_mutex_unlock(&c->lock);
+		return rc;
+	}
 	assert(c->n_held < HELD_MAX);
 	c->held[c->n_held].done = *done;
 	c->held[c->n_held].status = rc;
