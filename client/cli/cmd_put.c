@@ -268,6 +268,9 @@ int kvb_cmd_put(struct kvb_cli *cli, int argc, char **argv)
 		rc = do_put(cli, &p);
 	if (rc == KVB_EXIT_OK)
 		rc = report(cli, &p);
+	if (rc == KVB_EXIT_OK && p.busy)
+		rc = KVB_EXIT_REFUSED; /* not stored by us, perhaps not by the other writer either
+					*/
 	for (uint32_t i = 0; i < p.n_in; i++)
 		kvb_free(p.in[i].data);
 	kvb_cli_target_free(&p.target);

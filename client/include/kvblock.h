@@ -472,7 +472,8 @@ struct kvblock_finish_options {
 	 * all. */
 	const bool *mask;
 	uint32_t n_mask;
-	/* XXH3-64 of the bytes, a row of n_specs for each of the n_write blocks; NULL and 0: none */
+	/* XXH3-64 of the bytes, a row of n_specs for each of the n_write blocks; NULL and 0:
+	 * none */
 	const uint64_t *checksums;
 	uint32_t n_checksums;
 	bool quiesced; /* every submitted write has completed: failed slots need no grace */

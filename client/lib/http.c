@@ -138,7 +138,7 @@ static void set_options(CURL *curl, const struct kvb_http *h, const struct kvb_h
 	curl_easy_setopt(curl, CURLOPT_URL, r->url);
 	curl_easy_setopt(curl, CURLOPT_PROTOCOLS_STR, "http,https");
 	curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
-	curl_easy_setopt(curl, CURLOPT_NOPROXY, "*");
+	curl_easy_setopt(curl, CURLOPT_NOPROXY, "*"); /* managers are named directly */
 	curl_easy_setopt(curl, CURLOPT_HTTPHEADER, h->headers);
 	curl_easy_setopt(curl, CURLOPT_TIMEOUT_MS, ms);
 	curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, on_body);
