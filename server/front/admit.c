@@ -46,8 +46,8 @@ static bool is_local_name(const char *host, size_t n)
 	return *host == '[' || strspn(host, "0123456789.") >= n;
 }
 
-/* Without tokens every process of this host is trusted, but a web page in a browser is not: it sends
- * an Origin of its own, or a host name that was pointed at loopback. */
+/* Without tokens every process of this host is trusted, but a web page in a browser is not: it
+ * sends an Origin of its own, or a host name that was pointed at loopback. */
 static int check_browser(struct kvb_request *r)
 {
 	const char *origin = header(r, "Origin");
@@ -58,7 +58,8 @@ static int check_browser(struct kvb_request *r)
 		return KVB_OK;
 	if (host && !is_local_name(host, host_length(host)))
 		return kvb_fail(&r->err, KVB_E_FORBIDDEN, NULL,
-				"without tokens only the host name localhost or an address is answered");
+				"without tokens only the host name localhost or an address is "
+				"answered");
 	if (origin && (!from || !host || strcasecmp(from + 3, host) != 0))
 		return kvb_fail(&r->err, KVB_E_FORBIDDEN, NULL,
 				"without tokens requests from web pages elsewhere are refused");
@@ -103,7 +104,8 @@ int kvb_request_admit(struct kvb_request *r)
 		return kvb_fail(&r->err, KVB_E_NOT_READY, NULL, "this manager is shutting down");
 	if (info && info->header_size > HEADER_MAX) {
 		r->http = 431;
-		return kvb_fail(&r->err, KVB_E_TOO_LARGE, NULL, "the header is over %u bytes", HEADER_MAX);
+		return kvb_fail(&r->err, KVB_E_TOO_LARGE, NULL, "the header is over %u bytes",
+				HEADER_MAX);
 	}
 	rc = check_browser(r);
 	if (rc != KVB_OK)

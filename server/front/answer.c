@@ -1,9 +1,9 @@
 /*
  * answer.c - the answer of a request: status, body, headers, the log line, the counters.
  *
- * Always runs on a thread of libmicrohttpd. The only place where errors get their JSON shape and where
- * a request is logged. What a backend says about this host's files goes to the log; the client gets the
- * sentence without the paths. No state, no locks.
+ * Always runs on a thread of libmicrohttpd. The only place where errors get their JSON shape and
+ * where a request is logged. What a backend says about this host's files goes to the log; the
+ * client gets the sentence without the paths. No state, no locks.
  */
 #include "internal.h"
 
@@ -68,7 +68,7 @@ static unsigned retry_after(int status)
 	}
 }
 
-/* ---- log -------------------------------------------------------------------------------------- */
+/* ---- log ------------------------------------------------------------------------------------- */
 
 static void client_address(struct kvb_request *r, char *out, size_t size)
 {
@@ -112,7 +112,7 @@ static void log_answer(struct kvb_request *r, unsigned http, uint64_t us, const 
 		       sizeof fields / sizeof fields[0] - (http >= 400 ? 0 : 2));
 }
 
-/* ---- body ------------------------------------------------------------------------------------- */
+/* ---- body ------------------------------------------------------------------------------------ */
 
 /* A manager that lost its ownership meanwhile (it was stopped, say) must not tell what it knew. */
 static void check_ownership(struct kvb_request *r)
@@ -164,7 +164,7 @@ static unsigned http_status(const struct kvb_request *r)
 	return r->created ? MHD_HTTP_CREATED : MHD_HTTP_OK;
 }
 
-/* ---- response --------------------------------------------------------------------------------- */
+/* ---- response -------------------------------------------------------------------------------- */
 
 /* Takes the bytes of r->out: libmicrohttpd releases them when they are sent. */
 static struct MHD_Response *make_response(struct kvb_request *r, uint64_t *bytes)
@@ -175,10 +175,12 @@ static struct MHD_Response *make_response(struct kvb_request *r, uint64_t *bytes
 		const char *text = r->fixed ? r->fixed : "";
 
 		*bytes = strlen(text);
-		return MHD_create_response_from_buffer(*bytes, (void *)text, MHD_RESPMEM_PERSISTENT);
+		return MHD_create_response_from_buffer(*bytes, (void *)text,
+						       MHD_RESPMEM_PERSISTENT);
 	}
 	*bytes = r->out.len;
-	response = MHD_create_response_from_buffer_with_free_callback(r->out.len, r->out.data, kvb_free);
+	response = MHD_create_response_from_buffer_with_free_callback(r->out.len, r->out.data,
+								      kvb_free);
 	if (response)
 		kvb_buf_init(&r->out);
 	return response;

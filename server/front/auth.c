@@ -2,9 +2,10 @@
  * auth.c - reads the tokens file and compares bearer tokens.
  *
  * Owns the table of digests; the tokens' texts are wiped after reading. A presented token is hashed
- * under a random key of this process and compared with every digest in constant time, so neither its
- * length nor a matching beginning shows in the time taken. Any thread checks (read lock); a reload
- * builds a new table first and swaps it under the write lock. No lock is held across file I/O.
+ * under a random key of this process and compared with every digest in constant time, so neither
+ * its length nor a matching beginning shows in the time taken. Any thread checks (read lock); a
+ * reload builds a new table first and swaps it under the write lock. No lock is held across file
+ * I/O.
  */
 #include "auth.h"
 
@@ -77,19 +78,19 @@ static int read_line(const struct auth *a, char *line, unsigned number, struct t
 	for (int i = 1; i < 4; i++)
 		word[i] = strtok_r(NULL, " \t\r\n", &rest);
 	if (!word[2] || word[3])
-		return kvb_fail(err, KVB_E_INVALID, "tokens_file", "%s:%u: expected 'role tenant token'",
-				a->path, number);
+		return kvb_fail(err, KVB_E_INVALID, "tokens_file",
+				"%s:%u: expected 'role tenant token'", a->path, number);
 	if (kvb_grow(&grown, &t->cap, t->n + 1, sizeof *t->v) != KVB_OK)
 		return kvb_fail(err, KVB_E_NOMEM, NULL, "out of memory");
 	t->v = grown;
 	token = &t->v[t->n];
 	if (!parse_role(word[0], &token->role))
-		return kvb_fail(err, KVB_E_INVALID, "tokens_file", "%s:%u: the role must be read, write or admin",
-				a->path, number);
+		return kvb_fail(err, KVB_E_INVALID, "tokens_file",
+				"%s:%u: the role must be read, write or admin", a->path, number);
 	if (!kvb_name_valid(word[1], strlen(word[1])))
 		return kvb_fail(err, KVB_E_INVALID, "tokens_file",
-				"%s:%u: the tenant must be 1..%u of A-Z a-z 0-9 . _ - (usually: default)",
-				a->path, number, KVB_MAX_NAME);
+				"%s:%u: the tenant must be 1..%u of A-Z a-z 0-9 . _ - (usually: "
+				"default)", a->path, number, KVB_MAX_NAME);
 	if (!token_valid(word[2]))
 		return kvb_fail(err, KVB_E_INVALID, "tokens_file",
 				"%s:%u: a token has %d..%d visible ASCII characters; make one with "
@@ -106,11 +107,12 @@ static int check_mode(const struct auth *a, FILE *f, struct kvb_error *err)
 	struct stat st;
 
 	if (fstat(fileno(f), &st) != 0 || !S_ISREG(st.st_mode))
-		return kvb_fail(err, KVB_E_INVALID, "tokens_file", "%s is not a regular file", a->path);
+		return kvb_fail(err, KVB_E_INVALID, "tokens_file", "%s is not a regular file",
+				a->path);
 	if (st.st_mode & (S_IROTH | S_IWOTH | S_IWGRP))
 		return kvb_fail(err, KVB_E_INVALID, "tokens_file",
-				"%s is readable by everybody or writable by others: run 'chmod 600 %s', and "
-				"replace the tokens if others have used this machine",
+				"%s is readable by everybody or writable by others: run 'chmod "
+				"600 %s', and replace the tokens if others have used this machine",
 				a->path, a->path);
 	return KVB_OK;
 }

@@ -2,8 +2,8 @@
  * front.c - life of the HTTP front: options, the daemon of libmicrohttpd, drain, end.
  *
  * Owns everything in struct kvb_front. Threads: libmicrohttpd's pool (request.c runs on it), four
- * workers for blocking calls, one watch for deadlines. create, start, drain and destroy are called by
- * one thread of main; reload by any. It never calls the core itself: the operations do.
+ * workers for blocking calls, one watch for deadlines. create, start, drain and destroy are called
+ * by one thread of main; reload by any. It never calls the core itself: the operations do.
  */
 #include "internal.h"
 
@@ -64,7 +64,8 @@ static void on_watch(void *ctx, uint64_t now_ms, uint32_t dropped)
 		kvb_workers_expire(&f->workers, now_ms - QUEUE_WAIT_MS);
 }
 
-static int copy_options(struct kvb_front *f, const struct kvb_front_options *o, struct kvb_error *err)
+static int copy_options(struct kvb_front *f, const struct kvb_front_options *o,
+			struct kvb_error *err)
 {
 	f->o = *o;
 	f->o.listen = kvb_strdup(o->listen);
@@ -81,7 +82,8 @@ static void release(struct kvb_front *f)
 	kvb_free(f);
 }
 
-int kvb_front_create(const struct kvb_front_options *o, struct kvb_front **out, struct kvb_error *err)
+int kvb_front_create(const struct kvb_front_options *o, struct kvb_front **out,
+		     struct kvb_error *err)
 {
 	struct kvb_front *f = kvb_calloc(1, sizeof *f);
 	int rc;
@@ -118,19 +120,27 @@ static unsigned thread_count(const struct kvb_front *f)
 
 static int start_daemon(struct kvb_front *f, struct kvb_error *err)
 {
-	unsigned flags = MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG;
+	unsigned flags =
+		MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG;
 	unsigned threads = thread_count(f);
+	const struct MHD_OptionItem options[] = {
+		{ MHD_OPTION_LISTEN_SOCKET, f->listen_fd, NULL },
+		{ MHD_OPTION_THREAD_POOL_SIZE, threads > 1 ? threads : 0, NULL },
+		{ MHD_OPTION_CONNECTION_LIMIT, f->o.max_connections, NULL },
+		{ MHD_OPTION_PER_IP_CONNECTION_LIMIT, f->o.max_connections_per_ip, NULL },
+		{ MHD_OPTION_CONNECTION_MEMORY_LIMIT, CONNECTION_POOL, NULL },
+		{ MHD_OPTION_CONNECTION_TIMEOUT, 0, NULL }, /* ours: watch.c */
+		{ MHD_OPTION_UNESCAPE_CALLBACK, (intptr_t)keep_escapes, NULL },
+		{ MHD_OPTION_NOTIFY_COMPLETED, (intptr_t)kvb_request_completed, f },
+		{ MHD_OPTION_NOTIFY_CONNECTION, (intptr_t)kvb_conn_notify, f },
+		{ MHD_OPTION_END, 0, NULL },
+	};
 
 	if (f->family == AF_INET6)
 		flags |= MHD_USE_IPv6;
-	f->daemon = MHD_start_daemon(
-		flags, 0, NULL, NULL, kvb_request_serve, f, MHD_OPTION_EXTERNAL_LOGGER, log_mhd, NULL,
-		MHD_OPTION_LISTEN_SOCKET, f->listen_fd, MHD_OPTION_THREAD_POOL_SIZE,
-		threads > 1 ? threads : 0u, MHD_OPTION_CONNECTION_LIMIT, (unsigned)f->o.max_connections,
-		MHD_OPTION_PER_IP_CONNECTION_LIMIT, (unsigned)f->o.max_connections_per_ip,
-		MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)CONNECTION_POOL, MHD_OPTION_CONNECTION_TIMEOUT,
-		0u, MHD_OPTION_UNESCAPE_CALLBACK, keep_escapes, NULL, MHD_OPTION_NOTIFY_COMPLETED,
-		kvb_request_completed, f, MHD_OPTION_NOTIFY_CONNECTION, kvb_conn_notify, f, MHD_OPTION_END);
+	f->daemon = MHD_start_daemon(flags, 0, NULL, NULL, kvb_request_serve, f,
+				     MHD_OPTION_EXTERNAL_LOGGER, log_mhd, NULL, MHD_OPTION_ARRAY,
+				     options, MHD_OPTION_END);
 	if (!f->daemon)
 		return kvb_fail(err, KVB_E_IO, NULL, "the HTTP server could not start");
 	f->listen_fd = -1; /* the daemon's until it is quiesced */
@@ -147,8 +157,8 @@ int kvb_front_start(struct kvb_front *f, struct kvb_core *core, struct kvb_error
 	rc = kvb_workers_start(&f->workers, err);
 	if (rc != KVB_OK)
 		return rc;
-	rc = kvb_watch_start(&f->watch, interval < 10 ? 10 : interval > 1000 ? 1000 : interval, on_watch, f,
-			     err);
+	rc = kvb_watch_start(&f->watch, interval < 10 ? 10 : interval > 1000 ? 1000 : interval,
+			     on_watch, f, err);
 	if (rc != KVB_OK) {
 		kvb_workers_stop(&f->workers);
 		return rc;
@@ -167,10 +177,13 @@ uint16_t kvb_front_port(const struct kvb_front *f) { return f->port; }
 
 const char *kvb_front_url(const struct kvb_front *f) { return f->url; }
 
-int kvb_front_reload(struct kvb_front *f, struct kvb_error *err) { return kvb_auth_reload(&f->auth, err); }
+int kvb_front_reload(struct kvb_front *f, struct kvb_error *err)
+{
+	return kvb_auth_reload(&f->auth, err);
+}
 
-/* Looks every few milliseconds: it happens once in a process's life, and whoever ends a request must
- * not have to touch the front afterwards. */
+/* Looks every few milliseconds: it happens once in a process's life, and whoever ends a request
+ * must not have to touch the front afterwards. */
 static uint32_t await_zero(const atomic_uint_fast32_t *count, uint32_t timeout_ms)
 {
 	const struct timespec pause = { 0, 5 * 1000 * 1000 };
@@ -184,7 +197,7 @@ static uint32_t await_zero(const atomic_uint_fast32_t *count, uint32_t timeout_m
 uint32_t kvb_front_drain(struct kvb_front *f, uint32_t timeout_ms)
 {
 	if (!atomic_exchange(&f->draining, true) && f->daemon) {
-		/* Shut now, closed at the end: a thread of the daemon may still be looking at it. */
+		/* Shut now, closed at the end: a thread of the daemon may still look at it. */
 		f->listen_fd = MHD_quiesce_daemon(f->daemon);
 		shutdown(f->listen_fd, SHUT_RDWR);
 	}

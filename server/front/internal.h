@@ -24,7 +24,7 @@
 #include "workers.h"
 
 #define HEADER_MAX (16u * 1024)     /* bytes of a request's header: 431 above it */
-#define CONNECTION_POOL (64u * 1024) /* libmicrohttpd's memory per connection; its own 431 above it */
+#define CONNECTION_POOL (64u * 1024) /* libmicrohttpd's memory per connection: its own 431 */
 #define DRAIN_NOW (1u << 20)        /* longer bodies of refused requests are not waited for */
 #define KEEP_BODY (64u * 1024)      /* a body buffer up to this is kept for the next request */
 #define SLOW_BYTES_PER_MS 64u       /* each so many bytes moved buy a connection 1 ms more */
@@ -137,12 +137,12 @@ struct conn {
 	struct kvb_request r;
 };
 
-/* ---- listen.c --------------------------------------------------------------------------------- */
+/* ---- listen.c -------------------------------------------------------------------------------- */
 
 /* Binds o.listen:o.port into f->listen_fd, port, url, loopback. */
 int kvb_front_bind(struct kvb_front *f, struct kvb_error *err);
 
-/* ---- request.c: callbacks of libmicrohttpd, cls = struct kvb_front ---------------------------- */
+/* ---- request.c: callbacks of libmicrohttpd, cls = struct kvb_front --------------------------- */
 
 enum MHD_Result kvb_request_serve(void *cls, struct MHD_Connection *mhd, const char *path,
 				  const char *method, const char *version, const char *data,
@@ -156,19 +156,19 @@ void kvb_conn_phase(struct kvb_request *r);
 /* The phase may last idle_timeout_ms and the time that moving `bytes` takes. */
 void kvb_conn_deadline(struct kvb_request *r, uint64_t bytes);
 
-/* ---- admit.c: what is decided from the header alone ------------------------------------------- */
+/* ---- admit.c: what is decided from the header alone ------------------------------------------ */
 
 /* Finds id, route and caller. KVB_OK, or the refusal in r->err (and r->http). */
 int kvb_request_admit(struct kvb_request *r);
 
-/* ---- answer.c --------------------------------------------------------------------------------- */
+/* ---- answer.c -------------------------------------------------------------------------------- */
 
 /* Encodes r->status and the result, queues the answer, counts and logs it. */
 enum MHD_Result kvb_answer_send(struct kvb_request *r);
 /* Replaces words that look like paths of this host by "(path)". */
 void kvb_answer_scrub(char *message);
 
-/* ---- helpers of the operations ---------------------------------------------------------------- */
+/* ---- helpers of the operations --------------------------------------------------------------- */
 
 /* What the JSON decoders need to know; the core must have been ready. */
 struct kvb_v1_in kvb_request_input(struct kvb_request *r);

@@ -26,14 +26,16 @@ static bool is_loopback(const struct sockaddr *sa)
 	if (sa->sa_family == AF_INET6) {
 		const struct in6_addr *a = &((const struct sockaddr_in6 *)sa)->sin6_addr;
 
-		return IN6_IS_ADDR_LOOPBACK(a) || (IN6_IS_ADDR_V4MAPPED(a) && a->s6_addr[12] == 127);
+		return IN6_IS_ADDR_LOOPBACK(a) ||
+			(IN6_IS_ADDR_V4MAPPED(a) && a->s6_addr[12] == 127);
 	}
 	return false;
 }
 
 static int resolve(const struct kvb_front *f, struct addrinfo **out, struct kvb_error *err)
 {
-	struct addrinfo hints = { .ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE | AI_NUMERICSERV };
+	struct addrinfo hints = { .ai_socktype = SOCK_STREAM,
+				 .ai_flags = AI_PASSIVE | AI_NUMERICSERV };
 	char port[8];
 	int rc;
 
@@ -41,18 +43,20 @@ static int resolve(const struct kvb_front *f, struct addrinfo **out, struct kvb_
 	rc = getaddrinfo(f->o.listen, port, &hints, out);
 	if (rc != 0)
 		return kvb_fail(err, KVB_E_INVALID, "http_listen",
-				"http_listen: cannot resolve '%.100s': %s; give an address of this host",
-				f->o.listen, gai_strerror(rc));
+				"http_listen: cannot resolve '%.100s': %s; give an address of "
+				"this host", f->o.listen, gai_strerror(rc));
 	return KVB_OK;
 }
 
-static int open_socket(const struct addrinfo *ai, const struct kvb_front *f, int *out, struct kvb_error *err)
+static int open_socket(const struct addrinfo *ai, const struct kvb_front *f, int *out,
+		       struct kvb_error *err)
 {
 	int fd = socket(ai->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	int one = 1;
 
 	if (fd < 0)
-		return kvb_fail(err, KVB_E_IO, "http_listen", "cannot make a socket: %s", strerror(errno));
+		return kvb_fail(err, KVB_E_IO, "http_listen", "cannot make a socket: %s",
+				strerror(errno));
 	setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
 	if (bind(fd, ai->ai_addr, ai->ai_addrlen) == 0 && listen(fd, BACKLOG) == 0) {
 		*out = fd;
@@ -60,16 +64,16 @@ static int open_socket(const struct addrinfo *ai, const struct kvb_front *f, int
 	}
 	if (errno == EADDRINUSE)
 		kvb_fail(err, KVB_E_IN_USE, "http_port",
-			 "port %u on %.100s is taken: another kvblockd? Choose another one with --http-port "
-			 "(0 = any free one)",
-			 f->o.port, f->o.listen);
+			 "port %u on %.100s is taken: another kvblockd? Choose another one with "
+			 "--http-port (0 = any free one)", f->o.port, f->o.listen);
 	else if (errno == EACCES)
 		kvb_fail(err, KVB_E_FORBIDDEN, "http_port",
-			 "port %u needs privileges: choose one above 1023 with --http-port", f->o.port);
+			 "port %u needs privileges: choose one above 1023 with --http-port",
+			 f->o.port);
 	else
 		kvb_fail(err, KVB_E_INVALID, "http_listen",
-			 "cannot bind %.100s port %u: %s; give an address of this host with --http-listen",
-			 f->o.listen, f->o.port, strerror(errno));
+			 "cannot bind %.100s port %u: %s; give an address of this host with "
+			 "--http-listen", f->o.listen, f->o.port, strerror(errno));
 	close(fd);
 	return err->status;
 }
@@ -88,7 +92,8 @@ static void note_address(struct kvb_front *f, int fd)
 	f->port = ntohs(f->family == AF_INET6 ? ((struct sockaddr_in6 *)&bound)->sin6_port
 					      : ((struct sockaddr_in *)&bound)->sin_port);
 	f->loopback = is_loopback((struct sockaddr *)&bound);
-	snprintf(f->url, sizeof f->url, f->family == AF_INET6 ? "http://[%s]:%s" : "http://%s:%s", host, port);
+	snprintf(f->url, sizeof f->url, f->family == AF_INET6 ? "http://[%s]:%s" : "http://%s:%s",
+		 host, port);
 }
 
 int kvb_front_bind(struct kvb_front *f, struct kvb_error *err)
@@ -104,10 +109,9 @@ int kvb_front_bind(struct kvb_front *f, struct kvb_error *err)
 		return rc;
 	if (!f->auth.path && !is_loopback(ai->ai_addr))
 		rc = kvb_fail(err, KVB_E_INVALID, "http_listen",
-			      "http_listen %.100s is not loopback, and without tokens everybody who reaches "
-			      "it would be admin: name a tokens_file with lines 'role tenant token', or listen "
-			      "on 127.0.0.1",
-			      f->o.listen);
+			      "http_listen %.100s is not loopback, and without tokens everybody "
+			      "who reaches it would be admin: name a tokens_file with lines 'role "
+			      "tenant token', or listen on 127.0.0.1", f->o.listen);
 	else
 		rc = open_socket(ai, f, &f->listen_fd, err);
 	freeaddrinfo(ai);

@@ -3,7 +3,8 @@
  *
  * Each thread adds to one of a few shards with relaxed atomics (no lock, no shared cache line while
  * threads are few); a reader sums the shards. Sums are not one instant's picture, but every counter
- * only grows, and a histogram's count is taken from its own buckets, so each is consistent in itself.
+ * only grows, and a histogram's count is taken from its own buckets, so each is consistent in
+ * itself.
  */
 #include "metrics.h"
 
@@ -70,8 +71,8 @@ uint64_t kvb_metrics_get(const struct metrics *m, enum metric which)
 void kvb_metrics_head(struct kvb_buf *out, const char *name, const char *suffix, const char *type,
 		      const char *help)
 {
-	kvb_buf_printf(out, "# HELP kvblock_%s%s %s\n# TYPE kvblock_%s%s %s\n", name, suffix, help, name,
-		       suffix, type);
+	kvb_buf_printf(out, "# HELP kvblock_%s%s %s\n# TYPE kvblock_%s%s %s\n", name, suffix, help,
+		       name, suffix, type);
 }
 
 static const char *op_name(unsigned op)
@@ -81,7 +82,8 @@ static const char *op_name(unsigned op)
 
 static void write_requests(const struct metrics *m, struct kvb_buf *out)
 {
-	kvb_metrics_head(out, "http_requests", "_total", "counter", "requests by operation and status class");
+	kvb_metrics_head(out, "http_requests", "_total", "counter",
+			 "requests by operation and status class");
 	for (unsigned op = 0; op < METRIC_OPS; op++) {
 		for (unsigned class = 2; class < METRIC_CLASSES; class++) {
 			uint64_t sum = 0;
@@ -90,7 +92,9 @@ static void write_requests(const struct metrics *m, struct kvb_buf *out)
 				continue; /* never answered */
 			for (unsigned i = 0; i < METRIC_SHARDS; i++)
 				sum += get(&m->shards[i].requests[op][class]);
-			kvb_buf_printf(out, "kvblock_http_requests_total{op=\"%s\",status=\"%uxx\"} %" PRIu64 "\n",
+			kvb_buf_printf(out,
+				       "kvblock_http_requests_total{op=\"%s\",status=\"%uxx\"} "
+				       "%" PRIu64 "\n",
 				       op_name(op), class, sum);
 		}
 	}
@@ -110,7 +114,8 @@ static void write_histogram(const struct metrics *m, unsigned op, struct kvb_buf
 		for (unsigned i = 0; i < METRIC_SHARDS; i++)
 			count += get(&m->shards[i].buckets[op][b]);
 		kvb_buf_printf(out,
-			       "kvblock_http_request_seconds_bucket{op=\"%s\",le=\"%s\"} %" PRIu64 "\n",
+			       "kvblock_http_request_seconds_bucket{op=\"%s\",le=\"%s\"} "
+			       "%" PRIu64 "\n",
 			       op_name(op), bounds[b], count);
 	}
 	for (unsigned i = 0; i < METRIC_SHARDS; i++)
@@ -125,7 +130,8 @@ void kvb_metrics_write(const struct metrics *m, struct kvb_buf *out)
 {
 #define WRITE_COUNTER(name, help)                                                                  \
 	kvb_metrics_head(out, #name, "_total", "counter", help);                                   \
-	kvb_buf_printf(out, "kvblock_" #name "_total %" PRIu64 "\n", kvb_metrics_get(m, METRIC_##name));
+	kvb_buf_printf(out, "kvblock_" #name "_total %" PRIu64 "\n",                               \
+		       kvb_metrics_get(m, METRIC_##name));
 	KVB_FRONT_COUNTERS(WRITE_COUNTER)
 #undef WRITE_COUNTER
 	write_requests(m, out);

@@ -1,8 +1,8 @@
 /*
  * metrics_table.h - what /metrics shows besides requests and the core's own counters, one row each.
  *
- * Prometheus names: counters kvblock_<name>_total, gauges kvblock_<name>. In the gauge tables the last
- * column is the C expression of the value over the struct named in the comment.
+ * Prometheus names: counters kvblock_<name>_total, gauges kvblock_<name>. In the gauge tables the
+ * last column is the C expression of the value over the struct named in the comment.
  */
 #ifndef KVB_METRICS_TABLE_H
 #define KVB_METRICS_TABLE_H

@@ -20,11 +20,12 @@ const char *kvb_request_body(const struct kvb_request *r)
 	return r->body.len ? (const char *)r->body.data : "";
 }
 
-/* ---- storages --------------------------------------------------------------------------------- */
+/* ---- storages -------------------------------------------------------------------------------- */
 
 static int get_storages(struct kvb_request *r, const char *name)
 {
-	return kvb_core_storages(r->f->core, name, &r->arena, &r->u.storages.v, &r->u.storages.n, &r->err);
+	return kvb_core_storages(r->f->core, name, &r->arena, &r->u.storages.v, &r->u.storages.n,
+				 &r->err);
 }
 
 int kvb_op_storage_list_run(struct kvb_request *r) { return get_storages(r, NULL); }
@@ -59,11 +60,12 @@ int kvb_op_storage_delete_run(struct kvb_request *r)
 }
 void kvb_op_storage_delete_write(struct kvb_request *r) { (void)r; } /* 204 */
 
-/* ---- groups ----------------------------------------------------------------------------------- */
+/* ---- groups ---------------------------------------------------------------------------------- */
 
 static int get_groups(struct kvb_request *r, const char *name)
 {
-	return kvb_core_groups(r->f->core, name, &r->arena, &r->u.groups.v, &r->u.groups.n, &r->err);
+	return kvb_core_groups(r->f->core, name, &r->arena, &r->u.groups.v, &r->u.groups.n,
+			       &r->err);
 }
 
 int kvb_op_group_list_run(struct kvb_request *r) { return get_groups(r, NULL); }
@@ -73,7 +75,10 @@ void kvb_op_group_list_write(struct kvb_request *r)
 }
 
 int kvb_op_group_get_run(struct kvb_request *r) { return get_groups(r, r->param[0].value); }
-void kvb_op_group_get_write(struct kvb_request *r) { kvb_v1_write_group_view(&r->out, &r->u.groups.v[0]); }
+void kvb_op_group_get_write(struct kvb_request *r)
+{
+	kvb_v1_write_group_view(&r->out, &r->u.groups.v[0]);
+}
 
 int kvb_op_group_put_run(struct kvb_request *r)
 {
@@ -95,7 +100,7 @@ int kvb_op_group_delete_run(struct kvb_request *r)
 }
 void kvb_op_group_delete_write(struct kvb_request *r) { (void)r; } /* 204 */
 
-/* ---- instances -------------------------------------------------------------------------------- */
+/* ---- instances ------------------------------------------------------------------------------- */
 
 static int get_instances(struct kvb_request *r, const char *id)
 {

@@ -14,7 +14,8 @@
 int kvb_op_match_run(struct kvb_request *r)
 {
 	struct kvb_v1_in in = kvb_request_input(r);
-	int rc = kvb_v1_read_match_req(&in, kvb_request_body(r), r->body.len, &r->u.match.req, &r->err);
+	int rc = kvb_v1_read_match_req(&in, kvb_request_body(r), r->body.len, &r->u.match.req,
+				       &r->err);
 
 	if (rc != KVB_OK)
 		return rc;
@@ -35,7 +36,10 @@ int kvb_op_lookup_run(struct kvb_request *r)
 	req->instance = r->param[0].value;
 	return kvb_core_lookup(r->f->core, req, &r->u.lookup.res, &r->arena, &r->err, &r->done);
 }
-void kvb_op_lookup_write(struct kvb_request *r) { kvb_v1_write_lookup_res(&r->out, &r->u.lookup.res); }
+void kvb_op_lookup_write(struct kvb_request *r)
+{
+	kvb_v1_write_lookup_res(&r->out, &r->u.lookup.res);
+}
 
 int kvb_op_start_run(struct kvb_request *r)
 {
@@ -65,7 +69,7 @@ int kvb_op_delete_run(struct kvb_request *r)
 }
 void kvb_op_delete_write(struct kvb_request *r) { kvb_v1_write_delete_res(&r->out, &r->u.del.res); }
 
-/* ---- sessions --------------------------------------------------------------------------------- */
+/* ---- sessions -------------------------------------------------------------------------------- */
 
 static int check_session(struct kvb_request *r)
 {
@@ -91,7 +95,10 @@ int kvb_op_finish_run(struct kvb_request *r)
 	req->session = r->param[0].value;
 	return kvb_core_finish(r->f->core, req, &r->u.finish.res, &r->arena, &r->err, &r->done);
 }
-void kvb_op_finish_write(struct kvb_request *r) { kvb_v1_write_finish_res(&r->out, &r->u.finish.res); }
+void kvb_op_finish_write(struct kvb_request *r)
+{
+	kvb_v1_write_finish_res(&r->out, &r->u.finish.res);
+}
 
 int kvb_op_abort_run(struct kvb_request *r)
 {
@@ -107,14 +114,17 @@ int kvb_op_abort_run(struct kvb_request *r)
 	req->session = r->param[0].value;
 	return kvb_core_abort(r->f->core, req, &r->u.finish.res, &r->arena, &r->err, &r->done);
 }
-void kvb_op_abort_write(struct kvb_request *r) { kvb_v1_write_finish_res(&r->out, &r->u.finish.res); }
+void kvb_op_abort_write(struct kvb_request *r)
+{
+	kvb_v1_write_finish_res(&r->out, &r->u.finish.res);
+}
 
-/* ---- one block, for a person ------------------------------------------------------------------ */
+/* ---- one block, for a person ----------------------------------------------------------------- */
 
 static int get_block(struct kvb_request *r, struct kvb_key key)
 {
-	return kvb_core_block(r->f->core, r->caller.tenant, r->param[0].value, key, &r->u.block, &r->arena,
-			      &r->err);
+	return kvb_core_block(r->f->core, r->caller.tenant, r->param[0].value, key, &r->u.block,
+			      &r->arena, &r->err);
 }
 
 int kvb_op_block_get_run(struct kvb_request *r)
@@ -123,11 +133,14 @@ int kvb_op_block_get_run(struct kvb_request *r)
 
 	if (!kvb_key_from_hex(r->param[1].value, strlen(r->param[1].value), &key))
 		return kvb_fail(&r->err, KVB_E_INVALID, "key",
-				"a key in the path has %d hex digits; use ?key= or ?key_int= for others",
-				KVB_KEY_HEX);
+				"a key in the path has %d hex digits; use ?key= or ?key_int= for "
+				"others", KVB_KEY_HEX);
 	return get_block(r, key);
 }
-void kvb_op_block_get_write(struct kvb_request *r) { kvb_v1_write_block_view(&r->out, &r->u.block); }
+void kvb_op_block_get_write(struct kvb_request *r)
+{
+	kvb_v1_write_block_view(&r->out, &r->u.block);
+}
 
 static const char *query(struct kvb_request *r, const char *name)
 {
@@ -139,8 +152,8 @@ static int key_from_text(struct kvb_request *r, const char *raw, struct kvb_key 
 	char text[KVB_MAX_KEY_STRING + 1];
 
 	if (!kvb_percent_decode(raw, strlen(raw), text, sizeof text) || !*text)
-		return kvb_fail(&r->err, KVB_E_INVALID, "key", "a key has 1..%u bytes, percent-encoded",
-				KVB_MAX_KEY_STRING);
+		return kvb_fail(&r->err, KVB_E_INVALID, "key",
+				"a key has 1..%u bytes, percent-encoded", KVB_MAX_KEY_STRING);
 	*out = kvb_key_from_string(kvb_core_secret(r->f->core), text, strlen(text));
 	return KVB_OK;
 }
@@ -152,7 +165,8 @@ static int key_from_int(struct kvb_request *r, const char *text, struct kvb_key 
 	errno = 0;
 	*out = (struct kvb_key){ 0, strtoull(text, &end, 10) };
 	if (*text < '0' || *text > '9' || *end || errno)
-		return kvb_fail(&r->err, KVB_E_INVALID, "key_int", "a decimal number below 2^64 is expected");
+		return kvb_fail(&r->err, KVB_E_INVALID, "key_int",
+				"a decimal number below 2^64 is expected");
 	return KVB_OK;
 }
 
@@ -164,7 +178,8 @@ int kvb_op_block_find_run(struct kvb_request *r)
 	int rc;
 
 	if (!text == !number)
-		return kvb_fail(&r->err, KVB_E_INVALID, "key", "give either ?key=TEXT or ?key_int=NUMBER");
+		return kvb_fail(&r->err, KVB_E_INVALID, "key",
+				"give either ?key=TEXT or ?key_int=NUMBER");
 	rc = text ? key_from_text(r, text, &key) : key_from_int(r, number, &key);
 	return rc == KVB_OK ? get_block(r, key) : rc;
 }

@@ -1,8 +1,8 @@
 /*
  * op_metrics.c - GET /metrics: the front's counters, the core's, the store's, and gauges.
  *
- * Everything comes from the tables in metrics_table.h and KVB_CORE_COUNTERS. A standby or recovering
- * manager has no statistics: its gauges are left out, the rest is shown. No state.
+ * Everything comes from the tables in metrics_table.h and KVB_CORE_COUNTERS. A standby or
+ * recovering manager has no statistics: its gauges are left out, the rest is shown. No state.
  */
 #include "internal.h"
 
@@ -62,21 +62,21 @@ static void write_stats(const struct kvb_stats *s, struct kvb_buf *out)
 #define WRITE_GAUGE(name, help, value) gauge(out, #name, help, value);
 	KVB_STATS_GAUGES(WRITE_GAUGE)
 #undef WRITE_GAUGE
-#define WRITE_STORAGES(metric, help, value)                                                          \
-	kvb_metrics_head(out, #metric, "", "gauge", help);                                           \
-	for (uint32_t i = 0; i < s->n_storages; i++) {                                             \
-		const struct kvb_storage_view *v = &s->storages[i];                                \
-		kvb_buf_printf(out, "kvblock_" #metric "{storage=\"%s\"} %" PRIu64 "\n",             \
-			       v->spec.name, (uint64_t)(value));                                   \
+#define WRITE_STORAGES(metric, help, value)							\
+	kvb_metrics_head(out, #metric, "", "gauge", help);					\
+	for (uint32_t i = 0; i < s->n_storages; i++) {						\
+		const struct kvb_storage_view *v = &s->storages[i];				\
+		kvb_buf_printf(out, "kvblock_" #metric "{storage=\"%s\"} %" PRIu64 "\n",	\
+			       v->spec.name, (uint64_t)(value));				\
 	}
 	KVB_STORAGE_GAUGES(WRITE_STORAGES)
 #undef WRITE_STORAGES
-#define WRITE_GROUPS(metric, help, value)                                                            \
-	kvb_metrics_head(out, #metric, "", "gauge", help);                                           \
-	for (uint32_t i = 0; i < s->n_groups; i++) {                                               \
-		const struct kvb_group_view *v = &s->groups[i];                                    \
-		kvb_buf_printf(out, "kvblock_" #metric "{group=\"%s\"} %" PRIu64 "\n", v->spec.name, \
-			       (uint64_t)(value));                                                 \
+#define WRITE_GROUPS(metric, help, value)							\
+	kvb_metrics_head(out, #metric, "", "gauge", help);					\
+	for (uint32_t i = 0; i < s->n_groups; i++) {						\
+		const struct kvb_group_view *v = &s->groups[i];					\
+		kvb_buf_printf(out, "kvblock_" #metric "{group=\"%s\"} %" PRIu64 "\n",		\
+			       v->spec.name, (uint64_t)(value));				\
 	}
 	KVB_GROUP_GAUGES(WRITE_GROUPS)
 #undef WRITE_GROUPS

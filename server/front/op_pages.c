@@ -16,7 +16,8 @@ void kvb_op_index_write(struct kvb_request *r)
 	kvb_buf_printf(&r->out, "kvblockd %s: where every KV-cache block lies.\n\n", KVB_VERSION);
 	for (size_t i = 0; i < ROUTE_COUNT; i++)
 		kvb_buf_printf(&r->out, "%-6s %s\n", kvb_routes[i].method, kvb_routes[i].pattern);
-	kvb_buf_printf(&r->out, "\nMessages: GET /openapi.json. Try: curl -s %s/v1/stats\n", r->f->url);
+	kvb_buf_printf(&r->out, "\nMessages: GET /openapi.json. Try: curl -s %s/v1/stats\n",
+		       r->f->url);
 }
 
 int kvb_op_healthz_run(struct kvb_request *r)

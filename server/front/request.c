@@ -4,8 +4,8 @@
  * Header: admit.c decides (route, caller, length). Body: gathered within its bounds, or thrown away
  * when the request is refused already. Then the operation runs: on this thread, on a worker if it
  * blocks, or it returns KVB_PENDING and the core calls back. While it waits the connection is
- * suspended; whoever completes it only stores the status and resumes: the answer is always encoded on
- * a thread of libmicrohttpd. A connection has one request at a time, kept inside struct conn.
+ * suspended; whoever completes it only stores the status and resumes: the answer is always encoded
+ * on a thread of libmicrohttpd. A connection has one request at a time, kept inside struct conn.
  * No locks; the hand-over between the two threads is the atomic `parking`.
  */
 #include "internal.h"
@@ -27,11 +27,12 @@ void kvb_conn_deadline(struct kvb_request *r, uint64_t bytes)
 
 static void no_deadline(struct kvb_request *r) { atomic_store(&r->conn->watched.deadline_ms, 0); }
 
-/* ---- connections ------------------------------------------------------------------------------ */
+/* ---- connections ----------------------------------------------------------------------------- */
 
 static struct conn *conn_create(struct kvb_front *f, struct MHD_Connection *mhd)
 {
-	const union MHD_ConnectionInfo *info = MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_CONNECTION_FD);
+	const union MHD_ConnectionInfo *info =
+		MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_CONNECTION_FD);
 	struct conn *c = info ? kvb_calloc(1, sizeof *c) : NULL;
 
 	if (!c)
@@ -72,7 +73,7 @@ void kvb_conn_notify(void *cls, struct MHD_Connection *mhd, void **state,
 	}
 }
 
-/* ---- begin and end of a request --------------------------------------------------------------- */
+/* ---- begin and end of a request -------------------------------------------------------------- */
 
 static struct kvb_request *request_begin(struct kvb_front *f, struct MHD_Connection *mhd,
 					 const char *path, const char *method)
@@ -132,7 +133,7 @@ void kvb_request_completed(void *cls, struct MHD_Connection *mhd, void **state,
 	atomic_fetch_sub(&f->in_flight, 1);
 }
 
-/* ---- waiting ---------------------------------------------------------------------------------- */
+/* ---- waiting --------------------------------------------------------------------------------- */
 
 /* Called once by the core or a worker when a handed-over request is complete. */
 static void complete(void *ctx, int status)
@@ -166,7 +167,8 @@ static enum MHD_Result park(struct kvb_request *r)
 
 static void run_job(struct job *job, bool expired)
 {
-	struct kvb_request *r = (struct kvb_request *)((char *)job - offsetof(struct kvb_request, job));
+	char *at = (char *)job - offsetof(struct kvb_request, job);
+	struct kvb_request *r = (struct kvb_request *)at;
 	int rc;
 
 	if (expired) {
@@ -189,7 +191,7 @@ static int hand_to_worker(struct kvb_request *r)
 	return kvb_fail(&r->err, KVB_E_TOO_MANY, NULL, "too many administration calls are waiting");
 }
 
-/* ---- running ---------------------------------------------------------------------------------- */
+/* ---- running --------------------------------------------------------------------------------- */
 
 /* Before a core is ready there is no secret for string keys, so nothing is decoded either. */
 static int check_core(struct kvb_request *r)
@@ -201,7 +203,8 @@ static int check_core(struct kvb_request *r)
 		return kvb_fail(&r->err, KVB_E_NOT_OWNER, NULL,
 				"this manager is a standby: ask the owner, or retry");
 	case KVB_CORE_RECOVERING:
-		return kvb_fail(&r->err, KVB_E_NOT_READY, NULL, "this manager is recovering: retry");
+		return kvb_fail(&r->err, KVB_E_NOT_READY, NULL,
+				"this manager is recovering: retry");
 	case KVB_CORE_STOPPED:
 		break;
 	}
@@ -228,7 +231,7 @@ static enum MHD_Result dispatch(struct kvb_request *r)
 	return kvb_answer_send(r);
 }
 
-/* ---- the body --------------------------------------------------------------------------------- */
+/* ---- the body -------------------------------------------------------------------------------- */
 
 static void refuse(struct kvb_request *r, int status)
 {
@@ -237,7 +240,8 @@ static void refuse(struct kvb_request *r, int status)
 	drop_body(r);
 }
 
-/* A body nobody wants is read and forgotten, so that the connection lives on, but not without end. */
+/* A body nobody wants is read and forgotten, so that the connection lives on, but not without
+ * end. */
 static enum MHD_Result throw_away(struct kvb_request *r, size_t n)
 {
 	r->dropped += n;
@@ -261,7 +265,8 @@ static enum MHD_Result take(struct kvb_request *r, const char *data, size_t n)
 	held = atomic_fetch_add(&f->body_held, n) + n;
 	r->held += n;
 	if (held > f->o.body_total_max) {
-		refuse(r, kvb_fail(&r->err, KVB_E_TOO_MANY, NULL, "too many large bodies at a time"));
+		refuse(r,
+		       kvb_fail(&r->err, KVB_E_TOO_MANY, NULL, "too many large bodies at a time"));
 		return throw_away(r, n);
 	}
 	kvb_put_bytes(&r->body, data, n);
@@ -280,8 +285,8 @@ static uint64_t declared_length(struct kvb_request *r)
 	return length ? strtoull(length, NULL, 10) : 0;
 }
 
-/* Header complete. Refused requests with a short body wait for it, so that the connection can go on;
- * the others are answered at once, which ends the connection. */
+/* Header complete. Refused requests with a short body wait for it, so that the connection can go
+ * on; the others are answered at once, which ends the connection. */
 static enum MHD_Result head(struct kvb_request *r)
 {
 	int rc = kvb_request_admit(r);
@@ -295,7 +300,8 @@ static enum MHD_Result head(struct kvb_request *r)
 		return MHD_YES;
 	r->refused = true; /* or OPTIONS, which has no operation */
 	r->status = rc;
-	if (length == 0 || (length <= DRAIN_NOW && !MHD_lookup_connection_value(r->mhd, MHD_HEADER_KIND,
+	if (length == 0 ||
+	    (length <= DRAIN_NOW && !MHD_lookup_connection_value(r->mhd, MHD_HEADER_KIND,
 										"Expect")))
 		return MHD_YES;
 	no_deadline(r);

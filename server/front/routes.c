@@ -94,18 +94,19 @@ static bool method_is(const struct route *route, const char *method)
 	return strcmp(route->method, strcmp(method, "HEAD") == 0 ? "GET" : method) == 0;
 }
 
-static int decode_params(const struct raw *raw, int n, struct route_param *params, struct kvb_error *err)
+static int decode_params(const struct raw *raw, int n, struct route_param *params,
+			 struct kvb_error *err)
 {
 	for (int i = 0; i < n; i++) {
 		struct route_param *p = &params[i];
 
 		snprintf(p->name, sizeof p->name, "%.*s", (int)raw[i].name_len, raw[i].name);
-		if (!kvb_percent_decode(raw[i].value, raw[i].value_len, p->value, sizeof p->value) ||
+		if (!kvb_percent_decode(raw[i].value, raw[i].value_len, p->value,
+					sizeof p->value) ||
 		    !kvb_name_valid(p->value, strlen(p->value)))
 			return kvb_fail(err, KVB_E_INVALID, p->name,
-					"%s in the path must be 1..%u of A-Z a-z 0-9 . _ - and must not "
-					"begin with . or -",
-					p->name, KVB_MAX_NAME);
+					"%s in the path must be 1..%u of A-Z a-z 0-9 . _ - and "
+					"must not begin with . or -", p->name, KVB_MAX_NAME);
 	}
 	return KVB_OK;
 }

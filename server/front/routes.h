@@ -52,7 +52,8 @@ int kvb_route_find(const char *method, const char *path, const struct route **ou
 /* "GET, HEAD, PUT, OPTIONS": the methods of `path`; false when there is no such path. */
 bool kvb_route_allow(const char *path, char *out, size_t size);
 
-/* Decodes %XX of s[0..n) into out (NUL-terminated). False: a broken escape, a NUL byte, or no room. */
+/* Decodes %XX of s[0..n) into out (NUL-terminated). False: a broken escape, a NUL byte, or no
+ * room. */
 bool kvb_percent_decode(const char *s, size_t n, char *out, size_t size);
 
 /* The functions of the rows. */

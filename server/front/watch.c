@@ -1,11 +1,12 @@
 /*
  * watch.c - closes connections that are idle or too slow.
  *
- * libmicrohttpd's own timeout restarts with every byte, so a client that drips one byte a second would
- * stay for ever. Here each phase of a connection (waiting, sending the request, taking the answer) has
- * one deadline, set by request.c; past it the socket is shut down, which the thread that serves it
- * sees as the end of the stream. Owns the ring of connections and one thread. The lock is held over
- * shutdown(2), which does not block, so that the descriptor cannot be closed and reused meanwhile.
+ * libmicrohttpd's own timeout restarts with every byte, so a client that drips one byte a second
+ * would stay for ever. Here each phase of a connection (waiting, sending the request, taking the
+ * answer) has one deadline, set by request.c; past it the socket is shut down, which the thread
+ * that serves it sees as the end of the stream. Owns the ring of connections and one thread. The
+ * lock is held over shutdown(2), which does not block, so that the descriptor cannot be closed and
+ * reused meanwhile.
  */
 #include "watch.h"
 

@@ -27,7 +27,8 @@ struct watch {
 	bool stopping;       /* protected by lock */
 	atomic_uint_fast64_t open;
 	uint32_t interval_ms;
-	void (*tick)(void *ctx, uint64_t now_ms, uint32_t dropped); /* after each round, without lock */
+	void (*tick)(void *ctx, uint64_t now_ms,
+		     uint32_t dropped); /* after each round, without lock */
 	void *ctx;
 	pthread_t thread;
 };

@@ -14,7 +14,8 @@
 #define WORKERS 4
 #define WORKERS_QUEUE 64
 
-/* One call, part of the request that it serves. `expired`: it waited too long and must not be made. */
+/* One call, part of the request that it serves. `expired`: it waited too long and must not be
+ * made. */
 struct job {
 	void (*run)(struct job *job, bool expired);
 	struct job *next;

@@ -1,8 +1,8 @@
 /*
  * defaults.c - the storage `default` and the default group, made at the first start.
  *
- * Runs on a thread of its own (serve.c) because opening a directory may block. What exists stays as it
- * is, except that the storage's capacity grows when the parameters name a higher one. No state.
+ * Runs on a thread of its own (serve.c) because opening a directory may block. What exists stays as
+ * it is, except that the storage's capacity grows when the parameters name a higher one. No state.
  */
 #include "main.h"
 
@@ -20,7 +20,8 @@ static bool is_given(const struct kvb_params *p, enum kvb_param i)
 }
 
 /* The registry keeps an absolute path: the next start may have another working directory. */
-static int absolute_root(const struct kvb_params *p, char out[KVB_MAX_ROOT + 1], struct kvb_error *err)
+static int absolute_root(const struct kvb_params *p, char out[KVB_MAX_ROOT + 1],
+			 struct kvb_error *err)
 {
 	const char *root = p->storage_root;
 	char cwd[KVB_MAX_ROOT + 1] = "";
@@ -28,12 +29,15 @@ static int absolute_root(const struct kvb_params *p, char out[KVB_MAX_ROOT + 1],
 
 	if (*root != '/' && !getcwd(cwd, sizeof cwd))
 		return kvb_fail(err, KVB_E_INVALID, "storage_root",
-				"cannot make %.100s an absolute path: %s; name one with --storage-root", root,
+				"cannot make %.100s an absolute path: %s; name one with "
+				"--storage-root", root,
 				strerror(errno));
 	while (strncmp(root, "./", 2) == 0)
 		root += 2;
-	n = *root == '/' ? snprintf(out, KVB_MAX_ROOT + 1, "%s", root)
-			 : snprintf(out, KVB_MAX_ROOT + 1, "%s/%s", strcmp(cwd, "/") == 0 ? "" : cwd, root);
+	if (*root == '/' || strcmp(cwd, "/") == 0)
+		n = snprintf(out, KVB_MAX_ROOT + 1, "%s%s", *root == '/' ? "" : "/", root);
+	else
+		n = snprintf(out, KVB_MAX_ROOT + 1, "%s/%s", cwd, root);
 	if (n < 0 || n > (int)KVB_MAX_ROOT)
 		return kvb_fail(err, KVB_E_INVALID, "storage_root",
 				"the path of storage_root is over %u characters", KVB_MAX_ROOT);
@@ -61,8 +65,8 @@ static int create_storage(const struct kvb_params *p, struct kvb_core *core, str
 	if (rc == KVB_OK || rc == KVB_E_NOT_READY || rc == KVB_E_NOT_OWNER)
 		return rc;
 	return kvb_fail(err, rc, "storage_root",
-			"cannot make the storage '" DEFAULT_STORAGE "': %.200s; choose another directory with "
-			"--storage-root, or mend this one",
+			"cannot make the storage '" DEFAULT_STORAGE "': %.200s; choose another "
+			"directory with --storage-root, or mend this one",
 			cause.message);
 }
 
@@ -76,8 +80,8 @@ static int grow_storage(const struct kvb_params *p, struct kvb_core *core,
 	if (is_given(p, KVB_PARAM_storage_root) && absolute_root(p, root, err) == KVB_OK &&
 	    strcmp(root, spec.root) != 0)
 		kvb_log(KVB_LOG_WARN, "main",
-			"storage_root is %s, but the storage '" DEFAULT_STORAGE "' of this store lies in %s and "
-			"stays there",
+			"storage_root is %s, but the storage '" DEFAULT_STORAGE "' of this store "
+			"lies in %s and stays there",
 			root, spec.root);
 	spec.capacity = p->storage_capacity - p->storage_capacity % unit;
 	if (!is_given(p, KVB_PARAM_storage_capacity) || spec.capacity <= have->spec.capacity)
@@ -101,7 +105,8 @@ static int make_group(const struct kvb_params *p, struct kvb_core *core, struct 
 		      struct kvb_error *err)
 {
 	const char *const storages[] = { DEFAULT_STORAGE };
-	struct kvb_group_spec spec = { .name = p->default_group, .storages = storages, .n_storages = 1 };
+	struct kvb_group_spec spec = { .name = p->default_group, .storages = storages,
+				      .n_storages = 1 };
 	struct kvb_group_view *v;
 	uint32_t n;
 	int rc = kvb_core_groups(core, p->default_group, a, &v, &n, err);

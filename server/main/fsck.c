@@ -1,8 +1,8 @@
 /*
  * fsck.c - `kvblockd fsck`: checks a store that no manager runs on.
  *
- * Reads only; the work is done by kvb_core_fsck. Text goes to standard output, one line a problem and a
- * summary; with --json one object. Exit status 0 clean, 1 problems, 2 could not check.
+ * Reads only; the work is done by kvb_core_fsck. Text goes to standard output, one line a problem
+ * and a summary; with --json one object. Exit status 0 clean, 1 problems, 2 could not check.
  */
 #include "main.h"
 
@@ -25,7 +25,8 @@ struct fsck {
 };
 
 static const char usage[] = "Usage: kvblockd fsck [--files] [--json] [--store PATH]\n"
-			    "Checks the metadata store PATH (default ./kvblock.db) while no manager runs on it.\n"
+			    "Checks the metadata store PATH (default ./kvblock.db) while no\n"
+			    "manager runs on it.\n"
 			    "  --files  check the slab files too\n"
 			    "  --json   one JSON object instead of text\n"
 			    "Exit status: 0 clean, 1 problems found, 2 could not check.\n";
@@ -56,7 +57,8 @@ static int parse(struct fsck *f, int argc, char **argv)
 			fputs(usage, stdout);
 			return FSCK_CLEAN;
 		} else {
-			fprintf(stderr, "kvblockd fsck: argument '%s' is not known\n%s", argv[i], usage);
+			fprintf(stderr, "kvblockd fsck: argument '%s' is not known\n%s", argv[i],
+				usage);
 			return FSCK_UNCHECKED;
 		}
 	}
@@ -69,8 +71,8 @@ static int open_store(const struct fsck *f, struct kvb_store **out, struct kvb_e
 	const struct kvb_store_options o = { .path = f->store, .durability = KVB_DURABILITY_FULL };
 
 	if (access(f->store, R_OK) != 0)
-		return kvb_fail(err, KVB_E_NOT_FOUND, "store", "cannot read the store %.200s: %s", f->store,
-				strerror(errno));
+		return kvb_fail(err, KVB_E_NOT_FOUND, "store", "cannot read the store %.200s: %s",
+				f->store, strerror(errno));
 	return kvb_store_open(&kvb_store_sqlite, &o, out, err);
 }
 
@@ -79,8 +81,8 @@ static void print_report(const struct fsck *f, const struct kvb_fsck_report *r)
 	json_t *o;
 
 	if (!f->json) {
-		printf("%s: %" PRIu64 " blocks, %" PRIu64 " open sessions, %" PRIu64 " slots used, %" PRIu64
-		       " held: %s",
+		printf("%s: %" PRIu64 " blocks, %" PRIu64 " open sessions, %" PRIu64
+		       " slots used, %" PRIu64 " held: %s",
 		       f->store, r->blocks, r->sessions, r->used_slots, r->held_slots,
 		       r->problems ? "" : "clean\n");
 		if (r->problems)
@@ -89,8 +91,8 @@ static void print_report(const struct fsck *f, const struct kvb_fsck_report *r)
 	}
 	o = json_pack("{s:s, s:I, s:I, s:I, s:I, s:I, s:O}", "store", f->store, "blocks",
 		      (json_int_t)r->blocks, "sessions", (json_int_t)r->sessions, "used_slots",
-		      (json_int_t)r->used_slots, "held_slots", (json_int_t)r->held_slots, "problems",
-		      (json_int_t)r->problems, "texts", f->problems);
+		      (json_int_t)r->used_slots, "held_slots", (json_int_t)r->held_slots,
+		      "problems", (json_int_t)r->problems, "texts", f->problems);
 	if (o)
 		json_dumpf(o, stdout, JSON_COMPACT);
 	putchar('\n');

@@ -19,8 +19,8 @@ void kvb_sink_reopen(const struct kvb_params *p, int fd);
 int kvb_serve(const struct kvb_params *p);
 
 /* Makes the storage `default` and the group p->default_group where they are absent, and lets the
- * storage grow when the parameters ask for it. Blocks. KVB_E_NOT_READY, KVB_E_NOT_OWNER: try again when
- * the core is ready; other errors name the remedy. */
+ * storage grow when the parameters ask for it. Blocks. KVB_E_NOT_READY, KVB_E_NOT_OWNER: try again
+ * when the core is ready; other errors name the remedy. */
 int kvb_defaults_make(const struct kvb_params *p, struct kvb_core *core, struct kvb_error *err);
 
 /* `kvblockd fsck ...`: argv[0] is "fsck". 0 clean, 1 problems, 2 could not check. */

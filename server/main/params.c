@@ -60,7 +60,8 @@ void kvb_param_render(const struct kvb_params *p, enum kvb_param i, char *out)
 		break;
 	case PARAM_NUMBER:
 	case PARAM_BYTES:
-		render_number(*(const uint64_t *)at, row->type == PARAM_BYTES, out, PARAM_VALUE_MAX);
+		render_number(*(const uint64_t *)at, row->type == PARAM_BYTES, out,
+			      PARAM_VALUE_MAX);
 		break;
 	}
 }
@@ -208,8 +209,8 @@ int kvb_param_set(struct kvb_params *p, enum kvb_param i, const char *text,
 	}
 	if (!good) {
 		kvb_param_range(row, range);
-		return kvb_fail(err, KVB_E_INVALID, row->name, "%s: %s: '%.64s' is not in %s", where,
-				row->name, text, range);
+		return kvb_fail(err, KVB_E_INVALID, row->name, "%s: %s: '%.64s' is not in %s",
+				where, row->name, text, range);
 	}
 	if (rc == KVB_OK)
 		p->source[i] = source;

@@ -41,14 +41,14 @@ void kvb_params_help(FILE *out)
 {
 	fputs("Usage: kvblockd [--name value | --name=value]...\n"
 	      "       kvblockd fsck [--files] [--json] [--store PATH]\n\n"
-	      "The manager of KV-cache blocks. Needs no arguments: it listens on 127.0.0.1:7333 and keeps\n"
-	      "its state in ./kvblock.db and its blocks below ./kvblock-data.\n\n"
+	      "The manager of KV-cache blocks. Needs no arguments: it listens on 127.0.0.1:7333\n"
+	      "and keeps its state in ./kvblock.db and its blocks below ./kvblock-data.\n\n"
 	      "  --help, -h       this text\n"
 	      "  --version, -V    the version\n"
 	      "  --dump-config    the parameters in force, as a file for --config\n"
 	      "  --man            the manual page, as roff\n\n"
-	      "Parameters, from the file named by --config ('name = value' lines), the environment\n"
-	      "(KVBLOCKD_NAME) and the command line; later ones win:\n",
+	      "Parameters, from the file named by --config ('name = value' lines), the\n"
+	      "environment (KVBLOCKD_NAME) and the command line; later ones win:\n",
 	      out);
 	for (size_t i = 0; i < KVB_PARAM_COUNT; i++) {
 		const struct param *row = &kvb_param_rows[i];
@@ -56,7 +56,8 @@ void kvb_params_help(FILE *out)
 
 		kvb_param_range(row, range);
 		dashed(row->name, name);
-		fprintf(out, "\n  --%s (%s; default %s)\n", name, range, *row->initial ? row->initial : "none");
+		fprintf(out, "\n  --%s (%s; default %s)\n", name, range,
+			*row->initial ? row->initial : "none");
 		wrap(out, "      ", 88, row->help);
 	}
 }
@@ -66,7 +67,8 @@ void kvb_params_dump(const struct kvb_params *p, FILE *out)
 	static const char *const from[] = { "", ", from a file", ", from the environment",
 					    ", from the command line" };
 
-	fputs("# Parameters of kvblockd. Lines are 'name = value'; # begins a comment line.\n", out);
+	fputs("# Parameters of kvblockd. Lines are 'name = value'; # begins a comment line.\n",
+	      out);
 	for (size_t i = 0; i < KVB_PARAM_COUNT; i++) {
 		const struct param *row = &kvb_param_rows[i];
 		char range[128], value[PARAM_VALUE_MAX];
@@ -106,17 +108,17 @@ static void man_head(FILE *out)
 	      ".B kvblockd fsck\n[\\fB\\-\\-files\\fR] [\\fB\\-\\-json\\fR] "
 	      "[\\fB\\-\\-store\\fR \\fIpath\\fR]\n"
 	      ".SH DESCRIPTION\n"
-	      "Knows where every KV\\-cache block of a fleet of language\\-model servers lies inside a few\n"
-	      "slab files. Clients ask it over HTTP and move the bytes themselves. A second kvblockd on the\n"
-	      "same store waits as standby and takes over when the first one dies.\n.PP\n"
+	      "Knows where every KV\\-cache block of a fleet of language\\-model servers lies\n"
+	      "inside a few slab files. Clients ask it over HTTP and move the bytes themselves.\n"
+	      "A second kvblockd on the same store waits as standby and takes over when the\n"
+	      "first one dies.\n.PP\n"
 	      ".B kvblockd fsck\n"
-	      "checks a store that no manager runs on: exit status 0 when clean, 1 with problems, 2 when it\n"
-	      "could not check. \\fB\\-\\-files\\fR checks the slab files too.\n"
+	      "checks a store that no manager runs on: exit status 0 when clean, 1 with problems,\n"
+	      "2 when it could not check. \\fB\\-\\-files\\fR checks the slab files too.\n"
 	      ".SH OPTIONS\n"
-	      "Each parameter may stand in the file named by \\fB\\-\\-config\\fR as \\fIname\\fR = "
-	      "\\fIvalue\\fR, in\nthe environment as \\fBKVBLOCKD_\\fINAME\\fR, or on the command line; "
-	      "later ones win.\n",
-	      out);
+	      "Each parameter may stand in the file named by \\fB\\-\\-config\\fR as \\fIname\\fR "
+	      "= \\fIvalue\\fR, in\nthe environment as \\fBKVBLOCKD_\\fINAME\\fR, or on the "
+	      "command line; later ones win.\n", out);
 }
 
 void kvb_params_man(FILE *out)
@@ -138,9 +140,9 @@ void kvb_params_man(FILE *out)
 		roff(out, row->help);
 		fputc('\n', out);
 	}
-	fputs(".SH SIGNALS\n.TP\n.B SIGTERM, SIGINT\nRunning requests end, the state is checkpointed, exit "
-	      "status 0. A second one exits at once.\n.TP\n.B SIGHUP\nReads tokens_file again and opens "
-	      "log_file again.\n"
+	fputs(".SH SIGNALS\n.TP\n.B SIGTERM, SIGINT\nRunning requests end, the state is "
+	      "checkpointed, exit status 0. A second one exits at once.\n.TP\n.B SIGHUP\nReads "
+	      "tokens_file again and opens log_file again.\n"
 	      ".SH SEE ALSO\n.BR kvblock (1)\n",
 	      out);
 }

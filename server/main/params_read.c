@@ -2,8 +2,9 @@
  * params_read.c - finds parameters in the file, the environment and the command line.
  *
  * Precedence is the order of reading: defaults, file, environment, command line; each later one
- * overwrites. The name of the file itself may come from the environment or the command line, so those
- * two are searched for it first. One thread, at start. It knows no parameter by name but `config`.
+ * overwrites. The name of the file itself may come from the environment or the command line, so
+ * those two are searched for it first. One thread, at start. It knows no parameter by name but
+ * `config`.
  */
 #include "params_internal.h"
 
@@ -16,7 +17,8 @@
 
 #define ENV_PREFIX "KVBLOCKD_"
 
-/* Row whose name is s[0..n), '-' counting as '_'; KVB_PARAM_COUNT if none. `upper`: NAME in capitals. */
+/* Row whose name is s[0..n), '-' counting as '_'; KVB_PARAM_COUNT if none. `upper`: NAME in
+ * capitals. */
 static enum kvb_param find_row(const char *s, size_t n, bool upper)
 {
 	for (size_t i = 0; i < KVB_PARAM_COUNT; i++) {
@@ -64,9 +66,11 @@ static int read_line(struct kvb_params *p, char *line, const char *where, struct
 	i = find_row(text, strlen(text), false);
 	if (i == KVB_PARAM_COUNT)
 		return kvb_fail(err, KVB_E_INVALID, NULL,
-				"%s: there is no parameter '%.64s'; --help lists them", where, text);
+				"%s: there is no parameter '%.64s'; --help lists them", where, "
+				"text);
 	if (i == KVB_PARAM_config)
-		return kvb_fail(err, KVB_E_INVALID, "config", "%s: a file cannot name another file", where);
+		return kvb_fail(err, KVB_E_INVALID, "config", "%s: a file cannot name another file",
+				where);
 	return kvb_param_set(p, i, trim(equals + 1), KVB_FROM_FILE, where, err);
 }
 
@@ -79,8 +83,8 @@ static int read_file(struct kvb_params *p, const char *path, struct kvb_error *e
 	int rc = KVB_OK;
 
 	if (!f)
-		return kvb_fail(err, KVB_E_IO, "config", "cannot read the parameter file %s: %s", path,
-				strerror(errno));
+		return kvb_fail(err, KVB_E_IO, "config", "cannot read the parameter file %s: %s",
+				path, strerror(errno));
 	while (rc == KVB_OK && getline(&line, &size, f) >= 0) {
 		char where[200];
 
@@ -88,21 +92,23 @@ static int read_file(struct kvb_params *p, const char *path, struct kvb_error *e
 		rc = read_line(p, line, where, err);
 	}
 	if (rc == KVB_OK && ferror(f))
-		rc = kvb_fail(err, KVB_E_IO, "config", "cannot read the parameter file %s: %s", path,
-			      strerror(errno));
+		rc = kvb_fail(err, KVB_E_IO, "config", "cannot read the parameter file %s: %s",
+			      path, strerror(errno));
 	free(line); /* getline's own */
 	fclose(f);
 	return rc;
 }
 
-/* Kubernetes sets KVBLOCKD_PORT and KVBLOCKD_SERVICE_* by itself when a service is named kvblockd. */
+/* Kubernetes sets KVBLOCKD_PORT and KVBLOCKD_SERVICE_* by itself when a service is named
+ * kvblockd. */
 static bool is_foreign_env(const char *name)
 {
 	return strncmp(name, "PORT", 4) == 0 || strncmp(name, "SERVICE_", 8) == 0;
 }
 
 /* only: KVB_PARAM_COUNT = all rows; else just that one, and nothing is complained about. */
-static int read_env(struct kvb_params *p, char *const *envp, enum kvb_param only, struct kvb_error *err)
+static int read_env(struct kvb_params *p, char *const *envp, enum kvb_param only,
+		    struct kvb_error *err)
 {
 	int rc = KVB_OK;
 
@@ -168,8 +174,8 @@ static int read_args(struct kvb_params *p, int argc, char *const *argv, enum kvb
 		i = find_row(arg + 2, n, false);
 		if (i == KVB_PARAM_COUNT)
 			return kvb_fail(err, KVB_E_INVALID, NULL,
-					"argument --%.*s: there is no such parameter; --help lists them",
-					(int)(n < 64 ? n : 64), arg + 2);
+					"argument --%.*s: there is no such parameter; --help "
+					"lists them", (int)(n < 64 ? n : 64), arg + 2);
 		if (arg[2 + n] == '=')
 			value = arg + 2 + n + 1;
 		else if (kvb_param_rows[i].type == PARAM_FLAG)
@@ -178,7 +184,8 @@ static int read_args(struct kvb_params *p, int argc, char *const *argv, enum kvb
 			value = argv[++k];
 		else
 			return kvb_fail(err, KVB_E_INVALID, kvb_param_rows[i].name,
-					"argument --%s: a value is missing", kvb_param_rows[i].name);
+					"argument --%s: a value is missing", "
+					"kvb_param_rows[i].name);
 		if (only == KVB_PARAM_COUNT || only == i)
 			rc = kvb_param_set(p, i, value, KVB_FROM_ARGUMENT, "command line", err);
 	}
@@ -190,13 +197,14 @@ static int check_order(uint64_t low, uint64_t high, const char *low_name, const 
 {
 	if (low <= high)
 		return KVB_OK;
-	return kvb_fail(err, KVB_E_INVALID, low_name, "%s is above %s: lower it, or raise %s", low_name,
-			high_name, high_name);
+	return kvb_fail(err, KVB_E_INVALID, low_name, "%s is above %s: lower it, or raise %s",
+			low_name, high_name, high_name);
 }
 
 static int check_together(const struct kvb_params *p, struct kvb_error *err)
 {
-	int rc = check_order(p->lease_default_ms, p->lease_max_ms, "lease_default_ms", "lease_max_ms", err);
+	int rc = check_order(p->lease_default_ms, p->lease_max_ms, "lease_default_ms",
+			     "lease_max_ms", err);
 
 	if (rc == KVB_OK)
 		rc = check_order(p->session_default_ms, p->session_max_ms, "session_default_ms",
@@ -213,7 +221,8 @@ int kvb_params_load(struct kvb_params *p, int argc, char *const *argv, char *con
 
 	memset(p, 0, sizeof *p);
 	for (size_t i = 0; rc == KVB_OK && i < KVB_PARAM_COUNT; i++)
-		rc = kvb_param_set(p, (enum kvb_param)i, kvb_param_rows[i].initial, KVB_FROM_DEFAULT,
+		rc = kvb_param_set(p, (enum kvb_param)i, kvb_param_rows[i].initial,
+				   KVB_FROM_DEFAULT,
 				   "default", err);
 	if (rc == KVB_OK)
 		rc = read_env(p, envp, KVB_PARAM_config, err);

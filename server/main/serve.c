@@ -2,10 +2,11 @@
  * serve.c - the running manager: start in order, wait for signals, end in order.
  *
  * Start: log, port (so that a taken one is told before anything is touched), store, core, HTTP. The
- * HTTP port answers at once: /healthz, and /readyz says why if it is not ready yet. A thread of its own
- * waits for the core to own its partition and makes the default objects; main's thread only waits for
- * signals, so that SIGTERM is heard whatever hangs. End: requests drain, the core checkpoints, all is
- * released; if something hangs on a dead mount the process leaves without it, its state being durable.
+ * HTTP port answers at once: /healthz, and /readyz says why if it is not ready yet. A thread of its
+ * own waits for the core to own its partition and makes the default objects; main's thread only
+ * waits for signals, so that SIGTERM is heard whatever hangs. End: requests drain, the core
+ * checkpoints, all is released; if something hangs on a dead mount the process leaves without it,
+ * its state being durable.
  */
 #include "main.h"
 
@@ -38,7 +39,7 @@ struct service {
 	atomic_int exit_status;
 };
 
-/* ---- start ------------------------------------------------------------------------------------ */
+/* ---- start ----------------------------------------------------------------------------------- */
 
 static struct kvb_front_options front_options(const struct kvb_params *p)
 {
@@ -94,9 +95,8 @@ static int open_store(struct service *s, struct kvb_error *err)
 	if (rc == KVB_OK)
 		return KVB_OK;
 	return kvb_fail(err, rc, "store",
-			"cannot open the store %.120s: %.160s (--store names it; it must be a writable file on "
-			"a local file system)",
-			s->p->store, cause.message);
+			"cannot open the store %.120s: %.160s (--store names it; it must be a "
+			"writable file on a local file system)", s->p->store, cause.message);
 }
 
 /* Complete or not there: whoever waits for the file reads the whole number. */
@@ -115,8 +115,8 @@ static int write_port_file(struct service *s, struct kvb_error *err)
 	if (f && fclose(f) != 0)
 		good = false;
 	if (!good || rename(temporary, path) != 0)
-		return kvb_fail(err, KVB_E_IO, "port_file", "cannot write port_file %.200s: %s", path,
-				strerror(errno));
+		return kvb_fail(err, KVB_E_IO, "port_file", "cannot write port_file %.200s: %s",
+				path, strerror(errno));
 	s->has_port_file = true;
 	return KVB_OK;
 }
@@ -132,7 +132,8 @@ static void raise_file_limit(const struct kvb_params *p)
 	setrlimit(RLIMIT_NOFILE, &limit);
 	if (limit.rlim_cur != RLIM_INFINITY && limit.rlim_cur < p->max_connections + 64)
 		kvb_log(KVB_LOG_WARN, "main",
-			"max_connections is %" PRIu64 " but the process may open only %ju files: raise 'ulimit -n'",
+			"max_connections is %" PRIu64 " but the process may open only %ju files: "
+			"raise 'ulimit -n'",
 			p->max_connections, (uintmax_t)limit.rlim_cur);
 }
 
@@ -158,7 +159,7 @@ static int start(struct service *s, struct kvb_error *err)
 	return rc;
 }
 
-/* ---- default objects -------------------------------------------------------------------------- */
+/* ---- default objects ------------------------------------------------------------------------- */
 
 /* The one line on standard output that tells people and scripts that work can begin. */
 static void say_ready(struct service *s)
@@ -171,10 +172,11 @@ static void say_ready(struct service *s)
 	kvb_arena_init(&a);
 	if (kvb_core_storages(s->core, NULL, &a, &v, &n, &err) != KVB_OK)
 		n = 0;
-	printf("kvblockd " KVB_VERSION " ready: %s, store %s (%s), storages", kvb_front_url(s->front),
-	       s->p->store, s->p->durability);
+	printf("kvblockd " KVB_VERSION " ready: %s, store %s (%s), storages",
+	       kvb_front_url(s->front), s->p->store, s->p->durability);
 	for (uint32_t i = 0; i < n; i++)
-		printf("%s %s (%s%s%s, %" PRIu64 " MiB%s)", i ? "," : "", v[i].spec.name, v[i].spec.type,
+		printf("%s %s (%s%s%s, %" PRIu64 " MiB%s)", i ? "," : "", v[i].spec.name,
+		       v[i].spec.type,
 		       *v[i].spec.root ? " " : "", v[i].spec.root, v[i].spec.capacity >> 20,
 		       v[i].healthy ? "" : ", not usable now");
 	printf("\n");
@@ -234,7 +236,7 @@ static void *make_defaults(void *arg)
 	return NULL;
 }
 
-/* ---- signals ---------------------------------------------------------------------------------- */
+/* ---- signals --------------------------------------------------------------------------------- */
 
 static void leave_at_once(int number)
 {
@@ -250,7 +252,8 @@ static void reload(struct service *s)
 	if (kvb_front_reload(s->front, &err) == KVB_OK)
 		kvb_log(KVB_LOG_INFO, "main", "SIGHUP: tokens and log file opened again");
 	else
-		kvb_log(KVB_LOG_ERROR, "main", "SIGHUP: the old tokens stay in force: %s", err.message);
+		kvb_log(KVB_LOG_ERROR, "main", "SIGHUP: the old tokens stay in force: %s",
+			err.message);
 }
 
 static void wait_for_end(struct service *s, const sigset_t *signals)
@@ -275,7 +278,7 @@ static void arm_second_signal(const sigset_t *signals)
 	pthread_sigmask(SIG_UNBLOCK, signals, NULL);
 }
 
-/* ---- end -------------------------------------------------------------------------------------- */
+/* ---- end ------------------------------------------------------------------------------------- */
 
 static bool join_defaults(struct service *s)
 {
@@ -311,7 +314,8 @@ static void stop(struct service *s)
 		unlink(s->p->port_file);
 	left = kvb_front_drain(s->front, DRAIN_MS);
 	if (left > 0)
-		kvb_log(KVB_LOG_WARN, "main", "%" PRIu32 " requests did not end in %d s", left, DRAIN_MS / 1000);
+		kvb_log(KVB_LOG_WARN, "main", "%" PRIu32 " requests did not end in %d s", left,
+			DRAIN_MS / 1000);
 	kvb_core_shutdown(s->core);
 	if (!join_defaults(s) || !kvb_front_quiet(s->front, 1000)) {
 		kvb_log(KVB_LOG_WARN, "main", "leaving calls behind that hang in a file system");

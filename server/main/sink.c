@@ -27,7 +27,8 @@ int kvb_sink_open(const struct kvb_params *p, int *fd, struct kvb_error *err)
 	if (*p->log_file) {
 		*fd = open_file(p);
 		if (*fd < 0)
-			return kvb_fail(err, KVB_E_IO, "log_file", "cannot open the log file %s: %s",
+			return kvb_fail(err, KVB_E_IO, "log_file",
+					"cannot open the log file %s: %s",
 					p->log_file, strerror(errno));
 	}
 	kvb_log_setup(*fd >= 0 ? *fd : STDERR_FILENO, strcmp(p->log_format, "json") == 0, level);

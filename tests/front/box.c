@@ -24,7 +24,7 @@
 
 #define BLOCK 4096
 
-/* ---- processes -------------------------------------------------------------------------------- */
+/* ---- processes ------------------------------------------------------------------------------- */
 
 int box_setup(void **state)
 {
@@ -98,7 +98,8 @@ void box_spawn(struct box *b, int which, const char *const *args)
 {
 	struct manager *m = &b->m[which];
 	char port_file[128], store[128], root[128];
-	const char *argv[32] = { KVBLOCKD, "--http_port=0", "--storage_capacity=8M", "--storage_unit=1M",
+	const char *argv[32] = { KVBLOCKD, "--http_port=0", "--storage_capacity=8M",
+				"--storage_unit=1M",
 				 "--owner_lease_ms=1000", port_file, store, root };
 	char *const envp[] = { "PATH=/usr/bin:/bin", NULL };
 	int n = 8;
@@ -220,20 +221,22 @@ void assert_run(struct box *b, const char *command, int status, const char *word
 	int got = run_once(b, command, &said);
 
 	if (got != status || !strstr(said, words))
-		fail_msg("kvblockd %s: status %d, not %d, or no '%s' in: %s", command, got, status, words, said);
+		fail_msg("kvblockd %s: status %d, not %d, or no '%s' in: "
+			 "%s", command, got, status, words, said);
 	free(said);
 }
 
-/* ---- calls ------------------------------------------------------------------------------------ */
+/* ---- calls ----------------------------------------------------------------------------------- */
 
-json_t *manager_call(struct manager *m, const char *method, const char *path, const char *body, int status)
+json_t *manager_call(struct manager *m, const char *method, const char *path, const char *body,
+		     int status)
 {
 	struct answer a = http_call(m->port, method, path, NULL, body);
 	json_t *j;
 
 	if (a.status != status)
-		fail_msg("%s %s: %d, not %d: %s; log: %s", method, path, a.status, status, a.body ? a.body : "",
-			 slurp(m->log));
+		fail_msg("%s %s: %d, not %d: %s; log: %s", method, path, a.status, status,
+			 a.body ? a.body : "", slurp(m->log));
 	j = a.body_len ? answer_json(&a) : NULL;
 	answer_free(&a);
 	return j;
@@ -258,7 +261,8 @@ static const char *string(const json_t *j, const char *name)
 void put_instance(struct manager *m)
 {
 	json_decref(manager_call(m, "PUT", "/v1/instances/model",
-			 "{\"group\":\"default\",\"specs\":[{\"name\":\"kv\",\"size\":4096}]}", 201));
+			 "{\"group\":\"default\",\"specs\":[{\"name\":\"kv\",\"size\":4096}]}",
+			 201));
 }
 
 /* The first location of block `i` of an answer. */
@@ -274,7 +278,8 @@ static const json_t *location(const json_t *answer, size_t i)
 
 static int open_slab(struct box *b, const json_t *answer, const json_t *loc)
 {
-	const json_t *file = json_array_get(json_object_get(answer, "files"), (size_t)json_number(loc, "file"));
+	const json_t *file = json_array_get(json_object_get(answer, "files"),
+					    (size_t)json_number(loc, "file"));
 	char path[512];
 	int fd;
 

@@ -50,7 +50,8 @@ char *slurp(const char *path);
 void pause_10_ms(void); /* between two looks at something that is awaited with a deadline */
 
 /* One call that must end with `status`; NULL for an empty body. */
-json_t *manager_call(struct manager *m, const char *method, const char *path, const char *body, int status);
+json_t *manager_call(struct manager *m, const char *method, const char *path, const char *body,
+		     int status);
 json_int_t json_number(const json_t *j, const char *name);
 /* Instance "model" with one spec of 4096 bytes. */
 void put_instance(struct manager *m);

@@ -95,7 +95,7 @@ void fake_core_destroy(struct kvb_core *c)
 	free(c);
 }
 
-/* ---- turning it ------------------------------------------------------------------------------- */
+/* ---- turning it ------------------------------------------------------------------------------ */
 
 void fake_core_state(struct kvb_core *c, enum kvb_core_state state) { c->state = state; }
 void fake_core_may_answer(struct kvb_core *c, int rc) { c->may_answer = rc; }
@@ -153,10 +153,10 @@ const char *fake_core_tenant(const struct kvb_core *c) { return c->tenant; }
 const char *fake_core_name(const struct kvb_core *c) { return c->name; }
 struct kvb_key fake_core_key(const struct kvb_core *c) { return c->key; }
 
-/* ---- what every call does --------------------------------------------------------------------- */
+/* ---- what every call does -------------------------------------------------------------------- */
 
-static int note(struct kvb_core *c, const char *tenant, const char *name, const struct kvb_key *keys,
-		struct kvb_error *err)
+static int note(struct kvb_core *c, const char *tenant, const char *name,
+		const struct kvb_key *keys, struct kvb_error *err)
 {
 	int rc = KVB_OK;
 
@@ -206,7 +206,7 @@ static int administer(struct kvb_core *c, const char *name, bool *created, struc
 	return rc;
 }
 
-/* ---- the core's functions --------------------------------------------------------------------- */
+/* ---- the core's functions -------------------------------------------------------------------- */
 
 enum kvb_core_state kvb_core_state_get(const struct kvb_core *c) { return c->state; }
 int kvb_core_may_answer(const struct kvb_core *c) { return c->may_answer; }
@@ -242,7 +242,8 @@ int kvb_core_group_delete(struct kvb_core *c, const char *name, struct kvb_error
 {
 	return administer(c, name, NULL, err);
 }
-int kvb_core_instance_delete(struct kvb_core *c, const char *tenant, const char *id, struct kvb_error *err)
+int kvb_core_instance_delete(struct kvb_core *c, const char *tenant, const char *id,
+			     struct kvb_error *err)
 {
 	(void)tenant;
 	return administer(c, id, NULL, err);
@@ -273,8 +274,8 @@ int kvb_core_storages(struct kvb_core *c, const char *name, struct kvb_arena *a,
 	return KVB_OK;
 }
 
-int kvb_core_groups(struct kvb_core *c, const char *name, struct kvb_arena *a, struct kvb_group_view **out,
-		    uint32_t *n, struct kvb_error *err)
+int kvb_core_groups(struct kvb_core *c, const char *name, struct kvb_arena *a,
+		    struct kvb_group_view **out, uint32_t *n, struct kvb_error *err)
 {
 	static const char *const storages[] = { "default" };
 	struct kvb_group_view *v = kvb_arena_calloc(a, 1, sizeof *v);
@@ -342,7 +343,8 @@ int kvb_core_match(struct kvb_core *c, const struct kvb_match_req *req, struct k
 	return res->matched ? rc : KVB_E_NOMEM;
 }
 
-int kvb_core_lookup(struct kvb_core *c, const struct kvb_lookup_req *req, struct kvb_lookup_res *res,
+int kvb_core_lookup(struct kvb_core *c, const struct kvb_lookup_req *req,
+		    struct kvb_lookup_res *res,
 		    struct kvb_arena *a, struct kvb_error *err, const struct kvb_done *done)
 {
 	int rc = note(c, req->tenant, req->instance, req->keys, err);
@@ -372,7 +374,8 @@ int kvb_core_start(struct kvb_core *c, const struct kvb_start_req *req, struct k
 	return end(c, res->outcome && res->loc && res->files.v ? rc : KVB_E_NOMEM, done);
 }
 
-int kvb_core_finish(struct kvb_core *c, const struct kvb_finish_req *req, struct kvb_finish_res *res,
+int kvb_core_finish(struct kvb_core *c, const struct kvb_finish_req *req,
+		    struct kvb_finish_res *res,
 		    struct kvb_arena *a, struct kvb_error *err, const struct kvb_done *done)
 {
 	int rc = note(c, req->tenant, req->session, NULL, err);
@@ -392,7 +395,8 @@ int kvb_core_abort(struct kvb_core *c, const struct kvb_abort_req *req, struct k
 	return end(c, rc, done);
 }
 
-int kvb_core_delete(struct kvb_core *c, const struct kvb_delete_req *req, struct kvb_delete_res *res,
+int kvb_core_delete(struct kvb_core *c, const struct kvb_delete_req *req,
+		    struct kvb_delete_res *res,
 		    struct kvb_arena *a, struct kvb_error *err, const struct kvb_done *done)
 {
 	int rc = note(c, req->tenant, req->instance, req->keys, err);
@@ -417,7 +421,8 @@ int kvb_core_block(struct kvb_core *c, const char *tenant, const char *instance,
 	return rc;
 }
 
-int kvb_core_stats(struct kvb_core *c, struct kvb_arena *a, struct kvb_stats *out, struct kvb_error *err)
+int kvb_core_stats(struct kvb_core *c, struct kvb_arena *a, struct kvb_stats *out,
+		   struct kvb_error *err)
 {
 	int rc = note(c, "", "", NULL, err);
 

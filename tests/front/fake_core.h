@@ -1,5 +1,6 @@
 /*
- * fake_core.h - stands in for kvb_core when the front is tested alone: same symbols, turned by hand.
+ * fake_core.h - stands in for kvb_core when the front is tested alone: same symbols, turned by
+ * hand.
  */
 #ifndef TESTS_FRONT_FAKE_CORE_H
 #define TESTS_FRONT_FAKE_CORE_H

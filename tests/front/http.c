@@ -161,7 +161,8 @@ const char *answer_header(const struct answer *a, const char *name)
 	for (const char *line = a->head; (line = strstr(line, "\r\n")) != NULL;) {
 		line += 2;
 		if (strncasecmp(line, name, n) == 0 && line[n] == ':') {
-			snprintf(value, sizeof value, "%.*s", (int)strcspn(line + n + 2, "\r"), line + n + 2);
+			snprintf(value, sizeof value, "%.*s", (int)strcspn(line + n + 2, "\r"),
+				 line + n + 2);
 			return value;
 		}
 	}
@@ -183,7 +184,8 @@ void assert_error(const struct answer *a, int status, const char *code)
 	json_t *j, *e;
 
 	if (a->status != status)
-		fail_msg("status %d, not %d: %s", a->status, status, a->body ? a->body : "(no answer)");
+		fail_msg("status %d, not %d: %s", a->status, status,
+			 a->body ? a->body : "(no answer)");
 	assert_string_equal(answer_header(a, "Content-Type"), "application/json");
 	j = answer_json(a);
 	e = json_object_get(j, "error");

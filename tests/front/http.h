@@ -1,5 +1,6 @@
 /*
- * http.h - a raw HTTP/1.1 client for tests: sends exactly the given bytes, reads one answer at a time.
+ * http.h - a raw HTTP/1.1 client for tests: sends exactly the given bytes, reads one answer at a
+ * time.
  */
 #ifndef TESTS_FRONT_HTTP_H
 #define TESTS_FRONT_HTTP_H

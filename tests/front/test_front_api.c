@@ -1,4 +1,5 @@
-/* test_front_api.c - each operation's way through the front: what reaches the core, what comes back. */
+/* test_front_api.c - each operation's way through the front: what reaches the core, what comes
+ * back. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -15,13 +16,15 @@
 #define SESSION "000102030405060708090a0b0c0d0e0f"
 #define STORAGE "{\"type\":\"file\",\"root\":\"/data\",\"capacity\":1073741824}"
 
-static json_t *call(struct fixture *x, const char *method, const char *path, const char *body, int status)
+static json_t *call(struct fixture *x, const char *method, const char *path, const char *body,
+		    int status)
 {
 	struct answer a = http_call(x->port, method, path, NULL, body);
 	json_t *j;
 
 	if (a.status != status)
-		fail_msg("%s %s: %d, not %d: %s", method, path, a.status, status, a.body ? a.body : "");
+		fail_msg("%s %s: %d, not %d: %s", method, path, a.status, status,
+			 a.body ? a.body : "");
 	j = a.body_len ? answer_json(&a) : NULL;
 	answer_free(&a);
 	return j;
@@ -64,7 +67,8 @@ static void test_objects(void **state)
 	json_decref(call(x, "GET", "/v1/instances/m", NULL, 200));
 	json_decref(call(x, "GET", "/v1/instances", NULL, 200));
 	assert_null(call(x, "DELETE", "/v1/instances/m", NULL, 204));
-	assert_call_error(x->port, "PUT", "/v1/storages/s", NULL, "{\"type\":7}", 400, "invalid_argument");
+	assert_call_error(x->port, "PUT", "/v1/storages/s", NULL, "{\"type\":7}", 400,
+			  "invalid_argument");
 	assert_call_error(x->port, "PUT", "/v1/groups/g", NULL, "[]", 400, "invalid_argument");
 	assert_call_error(x->port, "GET", "/v1/instances/gone", NULL, NULL, 404, "not_found");
 	assert_call_error(x->port, "DELETE", "/v1/instances/gone", NULL, NULL, 404, "not_found");
@@ -72,7 +76,8 @@ static void test_objects(void **state)
 
 static void blocks_once(struct fixture *x)
 {
-	json_t *j = call(x, "POST", "/v1/match", "{\"instances\":[\"a\",\"b\"],\"keys_int\":[1,2]}", 200);
+	json_t *j = call(x, "POST", "/v1/match", "{\"instances\":[\"a\",\"b\"],\"keys_int\":[1,2]}",
+			 200);
 
 	assert_string_equal(fake_core_name(x->core), "a");
 	json_decref(j);
@@ -110,10 +115,13 @@ static void test_block_operations(void **state)
 static void test_one_block(void **state)
 {
 	static const char *const bad[] = {
-		"/v1/instances/m/blocks", "/v1/instances/m/blocks?key=", "/v1/instances/m/blocks?key_int=",
+		"/v1/instances/m/blocks", "/v1/instances/m/blocks?key=",
+			"/v1/instances/m/blocks?key_int=",
 		"/v1/instances/m/blocks?key_int=-1", "/v1/instances/m/blocks?key_int=1x",
-		"/v1/instances/m/blocks?key_int=18446744073709551616", "/v1/instances/m/blocks?key=a&key_int=1",
-		"/v1/instances/m/blocks?key=a%00b", "/v1/instances/m/blocks?key=%4", "/v1/instances/m/blocks/12",
+		"/v1/instances/m/blocks?key_int=18446744073709551616",
+		"/v1/instances/m/blocks?key=a&key_int=1",
+		"/v1/instances/m/blocks?key=a%00b", "/v1/instances/m/blocks?key=%4",
+		"/v1/instances/m/blocks/12",
 		"/v1/instances/m/blocks/0123456789abcdef0123456789abcdeg",
 	};
 	struct fixture *x = *state;
@@ -121,9 +129,12 @@ static void test_one_block(void **state)
 	struct kvb_key key;
 
 	fixture_start(x);
-	json_decref(call(x, "GET", "/v1/instances/m/blocks/0123456789ABCDEF0000000000000001", NULL, 200));
-	assert_true(fake_core_key(x->core).hi == 0x0123456789abcdef && fake_core_key(x->core).lo == 1);
-	json_decref(call(x, "GET", "/v1/instances/m/blocks?key_int=18446744073709551615", NULL, 200));
+	json_decref(call(x, "GET", "/v1/instances/m/blocks/0123456789ABCDEF0000000000000001", NULL,
+			 200));
+	assert_true(fake_core_key(x->core).hi == 0x0123456789abcdef &&
+		    fake_core_key(x->core).lo == 1);
+	json_decref(call(x, "GET", "/v1/instances/m/blocks?key_int=18446744073709551615", NULL,
+			 200));
 	assert_true(fake_core_key(x->core).hi == 0 && fake_core_key(x->core).lo == UINT64_MAX);
 	json_decref(call(x, "GET", "/v1/instances/m/blocks?key=a%20%2F%C3%BC%26b%25", NULL, 200));
 	memset(&secret, 7, sizeof secret);
@@ -181,7 +192,7 @@ static void test_openapi_names_every_route(void **state)
 	json_decref(j);
 }
 
-/* ---- states of the core ----------------------------------------------------------------------- */
+/* ---- states of the core ---------------------------------------------------------------------- */
 
 static void test_before_it_is_ready(void **state)
 {
@@ -212,18 +223,21 @@ static void test_ownership_is_checked_before_the_answer(void **state)
 
 	fixture_start(x);
 	fake_core_may_answer(x->core, KVB_E_NOT_OWNER);
-	assert_call_error(x->port, "POST", "/v1/match", NULL, "{\"instances\":[\"a\"],\"keys_int\":[1]}", 503,
+	assert_call_error(x->port, "POST", "/v1/match", NULL,
+			  "{\"instances\":[\"a\"],\"keys_int\":[1]}", 503,
 			  "not_owner");
-	assert_call_error(x->port, "POST", "/v1/instances/gone/lookup", NULL, "{\"keys_int\":[1]}", 503,
+	assert_call_error(x->port, "POST", "/v1/instances/gone/lookup", NULL, "{\"keys_int\":[1]}",
+			  503,
 			  "not_owner");
 	fake_core_mode(x->core, FAKE_THREAD);
-	assert_call_error(x->port, "POST", "/v1/instances/m/start", NULL, "{\"keys_int\":[1]}", 503, "not_owner");
+	assert_call_error(x->port, "POST", "/v1/instances/m/start", NULL, "{\"keys_int\":[1]}", 503,
+			  "not_owner");
 	assert_call_error(x->port, "PUT", "/v1/storages/s", NULL, STORAGE, 503, "not_owner");
 	json_decref(call(x, "GET", "/healthz", NULL, 200));
 	json_decref(call(x, "GET", "/v1/stats", NULL, 200));
 }
 
-/* ---- errors of the core ----------------------------------------------------------------------- */
+/* ---- errors of the core ---------------------------------------------------------------------- */
 
 static void test_every_status(void **state)
 {
@@ -259,7 +273,8 @@ static void test_paths_stay_inside(void **state)
 	struct answer a;
 
 	fixture_start(x);
-	fake_core_fail(x->core, KVB_E_UNAVAILABLE, "cannot open '/srv/kv/slab-1.kvs': read-only, see ./x.db (/y)");
+	fake_core_fail(x->core, KVB_E_UNAVAILABLE,
+		       "cannot open '/srv/kv/slab-1.kvs': read-only, see ./x.db (/y)");
 	a = http_call(x->port, "PUT", "/v1/storages/s", NULL, STORAGE);
 	assert_error(&a, 503, "unavailable");
 	assert_non_null(strstr(a.body, "cannot open '(path)': read-only, see (path) ((path))"));

@@ -12,7 +12,7 @@
 #include "auth.h"
 #include "fixture.h"
 
-/* ---- the file --------------------------------------------------------------------------------- */
+/* ---- the file -------------------------------------------------------------------------------- */
 
 static void assert_file_refused(struct fixture *x, const char *text, const char *word)
 {
@@ -65,8 +65,10 @@ static void test_file_modes(void **state)
 static void test_headers(void **state)
 {
 	static const char *const bad[] = {
-		NULL, "", "Bearer", "Bearer ", "Basic " TOKEN_ADMIN, TOKEN_ADMIN, "Bearer" TOKEN_ADMIN,
-		"Bearer " TOKEN_ADMIN "x", "Bearer " TOKEN_ADMIN " ", "Bearer admin-token-012345678",
+		NULL, "", "Bearer", "Bearer ", "Basic " TOKEN_ADMIN, TOKEN_ADMIN,
+			"Bearer" TOKEN_ADMIN,
+		"Bearer " TOKEN_ADMIN "x", "Bearer " TOKEN_ADMIN " ",
+		"Bearer admin-token-012345678",
 		"Bearer ADMIN-token-0123456789", "Token " TOKEN_ADMIN,
 	};
 	struct fixture *x = *state;
@@ -90,7 +92,7 @@ static void test_headers(void **state)
 	kvb_auth_destroy(&auth);
 }
 
-/* ---- roles ------------------------------------------------------------------------------------ */
+/* ---- roles ----------------------------------------------------------------------------------- */
 
 static const char *body_of(const char *name)
 {
@@ -150,11 +152,13 @@ static void test_matrix(void **state)
 		for (size_t c = 0; c < sizeof callers / sizeof callers[0]; c++) {
 			unsigned before = fake_core_calls(x->core);
 			struct answer a = http_call(x->port, r->method, path, callers[c].header,
-						    r->flags & ROUTE_BODY ? body_of(r->name) : NULL);
+						    r->flags & ROUTE_BODY ? body_of(r->name)
+						    : NULL);
 
 			if (callers[c].role >= r->role) {
 				if (a.status / 100 != 2)
-					fail_msg("%s as role %d: %d %s", r->name, callers[c].role, a.status, a.body);
+					fail_msg("%s as role %d: %d "
+						 "%s", r->name, callers[c].role, a.status, a.body);
 			} else if (callers[c].role == ROLE_OPEN) {
 				assert_error(&a, 401, "unauthenticated");
 				assert_string_equal(answer_header(&a, "WWW-Authenticate"),
@@ -176,11 +180,13 @@ static void test_tenant_comes_from_the_token(void **state)
 
 	fixture_three_tokens(x);
 	fixture_start(x);
-	a = http_call(x->port, "POST", "/v1/instances/m/lookup", BEARER(TOKEN_READ), "{\"keys_int\":[1]}");
+	a = http_call(x->port, "POST", "/v1/instances/m/lookup", BEARER(TOKEN_READ),
+		      "{\"keys_int\":[1]}");
 	assert_int_equal(a.status, 200);
 	assert_string_equal(fake_core_tenant(x->core), "t-read");
 	answer_free(&a);
-	a = http_call(x->port, "POST", "/v1/instances/m/start", BEARER(TOKEN_WRITE), "{\"keys_int\":[1]}");
+	a = http_call(x->port, "POST", "/v1/instances/m/start", BEARER(TOKEN_WRITE),
+		      "{\"keys_int\":[1]}");
 	assert_int_equal(a.status, 200);
 	assert_string_equal(fake_core_tenant(x->core), "t-write");
 	answer_free(&a);
@@ -210,7 +216,8 @@ static void test_reload(void **state)
 	fixture_start(x);
 	fixture_tokens(x, "read other fresh-token-0123456789\n");
 	assert_int_equal(kvb_front_reload(x->front, &err), KVB_OK);
-	assert_call_error(x->port, "GET", "/v1/stats", BEARER(TOKEN_ADMIN), NULL, 401, "unauthenticated");
+	assert_call_error(x->port, "GET", "/v1/stats", BEARER(TOKEN_ADMIN), NULL, 401,
+			  "unauthenticated");
 	a = http_call(x->port, "GET", "/v1/stats", BEARER("fresh-token-0123456789"), NULL);
 	assert_int_equal(a.status, 200);
 	answer_free(&a);
@@ -222,7 +229,7 @@ static void test_reload(void **state)
 	answer_free(&a);
 }
 
-/* ---- without tokens --------------------------------------------------------------------------- */
+/* ---- without tokens -------------------------------------------------------------------------- */
 
 static void test_only_loopback_without_tokens(void **state)
 {
@@ -270,7 +277,8 @@ static void test_web_pages_are_refused(void **state)
 	struct answer a;
 
 	fixture_start(x);
-	assert_call_error(x->port, "GET", "/v1/stats", "Origin: http://evil.example\r\n", NULL, 403, "forbidden");
+	assert_call_error(x->port, "GET", "/v1/stats", "Origin: http://evil.example\r\n", NULL, 403,
+			  "forbidden");
 	assert_call_error(x->port, "POST", "/v1/match", "Origin: null\r\n", "{}", 403, "forbidden");
 	a = http_call(x->port, "GET", "/v1/stats", "Origin: http://localhost\r\n", NULL);
 	assert_int_equal(a.status, 200);

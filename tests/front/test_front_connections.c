@@ -16,10 +16,11 @@
 
 static void test_keep_alive_and_pipelining(void **state)
 {
-	static const char two[] = "GET /healthz HTTP/1.1\r\nHost: localhost\r\nX-Request-Id: one\r\n\r\n"
-				  "POST " LOOKUP " HTTP/1.1\r\nHost: localhost\r\nX-Request-Id: two\r\n"
-				  "Content-Length: 20\r\n\r\n" KEYS
-				  "GET /nowhere HTTP/1.1\r\nHost: localhost\r\nX-Request-Id: three\r\n\r\n";
+	static const char all[] =
+		"GET /healthz HTTP/1.1\r\nHost: localhost\r\nX-Request-Id: one\r\n\r\n"
+		"POST " LOOKUP " HTTP/1.1\r\nHost: localhost\r\nX-Request-Id: two\r\n"
+		"Content-Length: 20\r\n\r\n" KEYS
+		"GET /nowhere HTTP/1.1\r\nHost: localhost\r\nX-Request-Id: three\r\n\r\n";
 	static const int status[] = { 200, 200, 404 };
 	static const char *const id[] = { "one", "two", "three" };
 	struct fixture *x = *state;
@@ -29,7 +30,7 @@ static void test_keep_alive_and_pipelining(void **state)
 	fake_core_mode(x->core, FAKE_THREAD);
 	http_open(&h, x->port);
 	for (int round = 0; round < 50; round++) {
-		assert_true(http_send(&h, two, sizeof two - 1));
+		assert_true(http_send(&h, all, sizeof all - 1));
 		for (int i = 0; i < 3; i++) {
 			struct answer a = http_read(&h, false);
 
@@ -193,7 +194,8 @@ static void test_not_http(void **state)
 		"GET\r\n\r\n",
 		"GET /healthz HTTP/9.9\r\n\r\n",
 		"GET /healthz HTTP/1.1\r\nContent-Length: -1\r\n\r\n",
-		"POST " LOOKUP " HTTP/1.1\r\nHost: a\r\nContent-Length: 99999999999999999999999\r\n\r\n",
+		"POST " LOOKUP " HTTP/1.1\r\nHost: a\r\nContent-Length: "
+		"99999999999999999999999\r\n\r\n",
 		"\r\n\r\n\r\n\r\n",
 	};
 	struct fixture *x = *state;

@@ -32,11 +32,14 @@ static void test_errors_have_one_shape(void **state)
 	fixture_start(x);
 	assert_call_error(x->port, "GET", "/nowhere", NULL, NULL, 404, "not_found");
 	assert_call_error(x->port, "GET", "/v1/storages/..", NULL, NULL, 400, "invalid_argument");
-	assert_call_error(x->port, "GET", "/v1/storages/a%2f..%2fb", NULL, NULL, 400, "invalid_argument");
+	assert_call_error(x->port, "GET", "/v1/storages/a%2f..%2fb", NULL, NULL, 400,
+			  "invalid_argument");
 	assert_call_error(x->port, "POST", LOOKUP, NULL, "not json", 400, "invalid_argument");
 	assert_call_error(x->port, "POST", LOOKUP, NULL, NULL, 400, "invalid_argument");
-	assert_call_error(x->port, "POST", "/v1/instances/gone/lookup", NULL, KEYS, 404, "not_found");
-	assert_call_error(x->port, "POST", "/v1/sessions/xyz/finish", NULL, "{}", 400, "invalid_argument");
+	assert_call_error(x->port, "POST", "/v1/instances/gone/lookup", NULL, KEYS, 404,
+			  "not_found");
+	assert_call_error(x->port, "POST", "/v1/sessions/xyz/finish", NULL, "{}", 400,
+			  "invalid_argument");
 	assert_call_error(x->port, "BREW", "/v1/match", NULL, NULL, 405, "method_not_allowed");
 	a = http_call(x->port, "DELETE", "/v1/match", NULL, NULL);
 	assert_error(&a, 405, "method_not_allowed");
@@ -97,7 +100,7 @@ static void test_request_ids(void **state)
 	answer_free(&b);
 }
 
-/* ---- bodies ----------------------------------------------------------------------------------- */
+/* ---- bodies ---------------------------------------------------------------------------------- */
 
 static void test_declared_body_over_the_limit(void **state)
 {

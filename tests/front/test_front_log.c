@@ -116,7 +116,8 @@ static void refused_requests(struct fixture *x, bool at_info, size_t expected)
 	x->o.log_refused = at_info;
 	fixture_start(x);
 	assert_call_error(x->port, "GET", "/nowhere", NULL, NULL, 404, "not_found");
-	assert_call_error(x->port, "POST", START, NULL, "{\"keys_int\":[-1]}", 400, "invalid_argument");
+	assert_call_error(x->port, "POST", START, NULL, "{\"keys_int\":[-1]}", 400,
+			  "invalid_argument");
 	/* A failure comes last, so that nothing can still be on its way. */
 	fake_core_fail(x->core, KVB_E_INTERNAL, "x");
 	assert_call_error(x->port, "POST", START, NULL, KEYS, 500, "internal");
@@ -169,7 +170,8 @@ static void test_no_forged_lines(void **state)
 	json_t *all;
 
 	fixture_start(x);
-	assert_call_error(x->port, "GET", "/a%0a{\"level\":\"error\"}%22,\"", NULL, NULL, 404, "not_found");
+	assert_call_error(x->port, "GET", "/a%0a{\"level\":\"error\"}%22,\"", NULL, NULL, 404,
+			  "not_found");
 	all = await_lines(fd, 1);
 	assert_true(json_array_size(all) >= 1);
 	for (size_t i = 0; i < json_array_size(all); i++)

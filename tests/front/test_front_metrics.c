@@ -15,7 +15,7 @@
 #include "fixture.h"
 #include "metrics.h"
 
-/* ---- a small checker of the text format 0.0.4 ------------------------------------------------- */
+/* ---- a small checker of the text format 0.0.4 ------------------------------------------------ */
 
 struct checker {
 	char family[128]; /* of the last TYPE line */
@@ -43,7 +43,8 @@ static void check_type(struct checker *c, const char *line)
 	assert_false(c->in_buckets); /* a histogram ended with its count */
 	assert_int_equal(sscanf(line, "# TYPE %127s %15s", c->family, c->type), 2);
 	assert_true(is_name(c->family, strlen(c->family)));
-	assert_true(!strcmp(c->type, "counter") || !strcmp(c->type, "gauge") || !strcmp(c->type, "histogram"));
+	assert_true(!strcmp(c->type, "counter") || !strcmp(c->type, "gauge") ||
+		    !strcmp(c->type, "histogram"));
 	snprintf(needle, sizeof needle, "\n%s\n", c->family);
 	if (strstr(c->seen, needle))
 		fail_msg("%s comes twice", c->family);
@@ -60,7 +61,8 @@ static void check_bucket(struct checker *c, const char *line, uint64_t value)
 	char labels[256];
 
 	assert_non_null(le);
-	snprintf(labels, sizeof labels, "%.*s", (int)(le - strchr(line, '{') - 1), strchr(line, '{') + 1);
+	snprintf(labels, sizeof labels, "%.*s", (int)(le - strchr(line, '{') - 1),
+		 strchr(line, '{') + 1);
 	bound = strncmp(le + 5, "+Inf", 4) == 0 ? 1e300 : strtod(le + 5, NULL);
 	if (c->in_buckets) {
 		assert_string_equal(labels, c->labels);
@@ -126,7 +128,7 @@ static void check_text(const char *text)
 	free(copy);
 }
 
-/* ---- tests ------------------------------------------------------------------------------------ */
+/* ---- tests ----------------------------------------------------------------------------------- */
 
 static char *scrape(struct fixture *x)
 {
@@ -134,7 +136,8 @@ static char *scrape(struct fixture *x)
 	char *text;
 
 	assert_int_equal(a.status, 200);
-	assert_string_equal(answer_header(&a, "Content-Type"), "text/plain; version=0.0.4; charset=utf-8");
+	assert_string_equal(answer_header(&a, "Content-Type"),
+			    "text/plain; version=0.0.4; charset=utf-8");
 	text = strdup(a.body);
 	answer_free(&a);
 	return text;
@@ -183,21 +186,27 @@ static void test_requests_are_counted(void **state)
 
 	fixture_start(x);
 	for (int i = 0; i < 7; i++) {
-		struct answer a = http_call(x->port, "POST", "/v1/instances/m/lookup", NULL, "{\"keys_int\":[1]}");
+		struct answer a = http_call(x->port, "POST", "/v1/instances/m/lookup", NULL,
+					    "{\"keys_int\":[1]}");
 
 		assert_int_equal(a.status, 200);
 		answer_free(&a);
 	}
 	for (int i = 0; i < 3; i++)
-		assert_call_error(x->port, "POST", "/v1/instances/m/lookup", NULL, "{}", 400, "invalid_argument");
+		assert_call_error(x->port, "POST", "/v1/instances/m/lookup", NULL, "{}", 400,
+				  "invalid_argument");
 	assert_call_error(x->port, "GET", "/nowhere", NULL, NULL, 404, "not_found");
 	fake_core_fail(x->core, KVB_E_STORE_IO, "x");
-	assert_call_error(x->port, "POST", "/v1/instances/m/start", NULL, "{\"keys_int\":[1]}", 503, "store_io");
+	assert_call_error(x->port, "POST", "/v1/instances/m/start", NULL, "{\"keys_int\":[1]}", 503,
+			  "store_io");
 	text = scrape(x);
-	assert_int_equal(value(text, "kvblock_http_requests_total{op=\"lookup\",status=\"2xx\"}"), 7);
-	assert_int_equal(value(text, "kvblock_http_requests_total{op=\"lookup\",status=\"4xx\"}"), 3);
+	assert_int_equal(value(text, "kvblock_http_requests_total{op=\"lookup\",status=\"2xx\"}"),
+			 7);
+	assert_int_equal(value(text, "kvblock_http_requests_total{op=\"lookup\",status=\"4xx\"}"),
+			 3);
 	assert_int_equal(value(text, "kvblock_http_requests_total{op=\"none\",status=\"4xx\"}"), 1);
-	assert_int_equal(value(text, "kvblock_http_requests_total{op=\"start\",status=\"5xx\"}"), 1);
+	assert_int_equal(value(text, "kvblock_http_requests_total{op=\"start\",status=\"5xx\"}"),
+			 1);
 	assert_int_equal(value(text, "kvblock_http_request_seconds_count{op=\"lookup\"}"), 10);
 	assert_int_equal(value(text, "kvblock_http_request_bytes_total"), 16 * 7 + 2 * 3 + 16);
 	assert_int_equal(value(text, "kvblock_http_connections_total"), 13);

@@ -179,7 +179,7 @@ static void test_every_allocation_failing(void **state)
 	}
 }
 
-/* ---- blocking calls --------------------------------------------------------------------------- */
+/* ---- blocking calls -------------------------------------------------------------------------- */
 
 static void test_hanging_administration(void **state)
 {
@@ -199,7 +199,8 @@ static void test_hanging_administration(void **state)
 	a = http_call(x->port, "POST", START, NULL, KEYS);
 	assert_int_equal(a.status, 200);
 	answer_free(&a);
-	/* The queue is bounded. Its requests race in, so the first refusals tell when it is full. */
+	/* The queue is bounded. Its requests race in, so the first refusals tell when it is
+	 * full. */
 	for (int i = WORKERS; i < ALL; i++) {
 		http_open(&h[i], x->port);
 		http_request(&h[i], "DELETE", "/v1/groups/g", NULL, NULL);
@@ -284,7 +285,7 @@ static void test_workers_expire(void **state)
 	kvb_mutex_destroy(&lock);
 }
 
-/* ---- drain ------------------------------------------------------------------------------------ */
+/* ---- drain ----------------------------------------------------------------------------------- */
 
 static void *drain(void *arg)
 {

@@ -146,7 +146,8 @@ static void test_tokens_and_hangup(void **state)
 	write_file(tokens, "read default other-token-0123456789\n");
 	m = box_start(b, 0, LIST(argument, log_argument));
 	assert_call_error(m->port, "GET", "/v1/groups", NULL, NULL, 401, "unauthenticated");
-	assert_call_error(m->port, "GET", "/v1/groups", "Authorization: Bearer " TOKEN "\r\n", NULL, 401,
+	assert_call_error(m->port, "GET", "/v1/groups", "Authorization: Bearer " TOKEN "\r\n", NULL,
+			  401,
 			  "unauthenticated");
 	write_file(tokens, "admin default " TOKEN "\n");
 	assert_int_equal(unlink(log), 0);
@@ -163,7 +164,7 @@ static void test_tokens_and_hangup(void **state)
 	assert_int_equal(access(log, F_OK), 0); /* made again by SIGHUP */
 }
 
-/* ---- refusals, each with its remedy ----------------------------------------------------------- */
+/* ---- refusals, each with its remedy ---------------------------------------------------------- */
 
 static void test_refused_starts(void **state)
 {
@@ -222,7 +223,9 @@ static void test_fsck_without_store(void **state)
 	snprintf(path, sizeof path, "%s/nowhere.db", b->dir);
 	assert_int_not_equal(access(path, F_OK), 0);
 	snprintf(path, sizeof path, "%s/text.db", b->dir);
-	write_file(path, "this is not a database, but it is long enough to look like one at first sight\n");
+	write_file(path,
+		   "this is not a database, but it is long enough to look like one at first "
+		   "sight\n");
 	assert_run(b, "fsck --store text.db", 2, "could not check");
 }
 

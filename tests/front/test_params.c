@@ -49,7 +49,8 @@ static void write_conf(const struct files *f, const char *text)
 }
 
 /* `args` and `env` end with NULL. */
-static int load(struct kvb_params *p, const char *const *args, const char *const *env, struct kvb_error *err)
+static int load(struct kvb_params *p, const char *const *args, const char *const *env,
+		struct kvb_error *err)
 {
 	char *argv[16] = { "kvblockd" };
 	int argc = 1;
@@ -68,7 +69,8 @@ static void assert_load(struct kvb_params *p, const char *const *args, const cha
 }
 
 /* The message must have each of the NULL-terminated words. */
-static void assert_refused(const char *const *args, const char *const *env, const char *const *words)
+static void assert_refused(const char *const *args, const char *const *env,
+			   const char *const *words)
 {
 	struct kvb_params p;
 	struct kvb_error err;
@@ -127,7 +129,8 @@ static void test_command_line_forms(void **state)
 
 	(void)state;
 	assert_load(&p,
-		    LIST("--http_port=0", "--storage-capacity", "1536M", "--metrics-open", "--log-refused=no",
+		    LIST("--http_port=0", "--storage-capacity", "1536M", "--metrics-open",
+			 "--log-refused=no",
 			 "--store=/x=y #z"),
 		    NULL);
 	assert_int_equal(p.http_port, 0);
@@ -147,7 +150,8 @@ static void test_bytes(void **state)
 		     { "4KiB", 4096 },	   { "8192B", 8192 },	   { "1MB", 1 << 20 },
 		     { "3G", 3ull << 30 }, { "2TiB", 2ull << 40 }, { "1P", 1ull << 50 } };
 	static const char *const bad[] = { "",	 "K",  "-1",   "1.5G", "4X",  "4 K",
-					   "4KK", "0x1", "+4096", "17179869184G", "99999999999999999999" };
+					   "4KK", "0x1", "+4096", "17179869184G",
+					   "99999999999999999999" };
 	char arg[64];
 	struct kvb_params p;
 
@@ -171,14 +175,16 @@ static void test_errors_name_the_place(void **state)
 
 	snprintf(config, sizeof config, "--config=%s", f->conf);
 	write_conf(f, "\n\nhttp_port = 70000\n");
-	assert_refused(LIST(config), NULL, LIST("kvblockd.conf:3", "http_port", "70000", "0..65535"));
+	assert_refused(LIST(config), NULL,
+		       LIST("kvblockd.conf:3", "http_port", "70000", "0..65535"));
 	write_conf(f, "nonsense = 1\n");
 	assert_refused(LIST(config), NULL, LIST("kvblockd.conf:1", "nonsense", "--help"));
 	write_conf(f, "http_port 1\n");
 	assert_refused(LIST(config), NULL, LIST("kvblockd.conf:1", "name = value"));
 	write_conf(f, "config = /etc/x\n");
 	assert_refused(LIST(config), NULL, LIST("kvblockd.conf:1", "another file"));
-	assert_refused(LIST("--config", "/nonexistent/x"), NULL, LIST("/nonexistent/x", "No such file"));
+	assert_refused(LIST("--config", "/nonexistent/x"), NULL,
+		       LIST("/nonexistent/x", "No such file"));
 	assert_refused(NULL, LIST("KVBLOCKD_DURABILITY=maybe"),
 		       LIST("environment KVBLOCKD_DURABILITY", "maybe", "full|normal"));
 	assert_refused(NULL, LIST("KVBLOCKD_NONSENSE=1"), LIST("environment KVBLOCKD_NONSENSE"));

@@ -39,7 +39,8 @@ void kvb_front_options_init(struct kvb_front_options *o);
 /* Reads the tokens and binds the address; nobody is answered yet. `o`'s strings are copied.
  * KVB_E_INVALID: tokens file unreadable or open to everybody, address not resolvable, address not
  * loopback without tokens; KVB_E_IN_USE: port taken. Each message tells the remedy. */
-int kvb_front_create(const struct kvb_front_options *o, struct kvb_front **out, struct kvb_error *err);
+int kvb_front_create(const struct kvb_front_options *o, struct kvb_front **out,
+		     struct kvb_error *err);
 /* Shows the store's counters in /metrics. Before start; the store must outlive the front. */
 void kvb_front_store(struct kvb_front *f, const struct kvb_store *store);
 /* Begins to serve. The core may still be recovering or a standby. */

@@ -29,7 +29,8 @@ enum kvb_param {
 enum kvb_param_source { KVB_FROM_DEFAULT, KVB_FROM_FILE, KVB_FROM_ENVIRONMENT, KVB_FROM_ARGUMENT };
 
 /* What the command line asks for besides values. */
-enum kvb_action { KVB_ACTION_RUN, KVB_ACTION_HELP, KVB_ACTION_VERSION, KVB_ACTION_DUMP, KVB_ACTION_MAN };
+enum kvb_action { KVB_ACTION_RUN, KVB_ACTION_HELP, KVB_ACTION_VERSION, KVB_ACTION_DUMP,
+		 KVB_ACTION_MAN };
 
 struct kvb_params {
 #define KVB_PARAM_FIELD(name, type, ...) KVB_PARAM_CTYPE_##type name;
@@ -40,8 +41,9 @@ struct kvb_params {
 };
 
 /* Reads all sources. argv[0] is skipped; `envp` as of main (may be NULL). On failure *p is released
- * and *err names the source (file:line, environment variable, argument), the parameter and its range:
- * KVB_E_INVALID, KVB_E_IO (file unreadable), KVB_E_NOMEM. Release with kvb_params_destroy. */
+ * and *err names the source (file:line, environment variable, argument), the parameter and its
+ * range: KVB_E_INVALID, KVB_E_IO (file unreadable), KVB_E_NOMEM. Release with
+ * kvb_params_destroy. */
 int kvb_params_load(struct kvb_params *p, int argc, char *const *argv, char *const *envp,
 		    struct kvb_error *err);
 void kvb_params_destroy(struct kvb_params *p);

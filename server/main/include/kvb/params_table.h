@@ -3,7 +3,8 @@
  *
  * The struct, the parsers (file, environment, command line), --help, --dump-config and the manual
  * all come from these rows. Columns:
- *   name     as in the file; KVBLOCKD_<NAME> in the environment; --<name> (or --na-me) on the command line
+ *   name     as in the file; KVBLOCKD_<NAME> in the environment; --<name> (or --na-me) on the
+ * command line
  *   type     TEXT, CHOICE, FLAG, NUMBER, BYTES (with K, M, G, T as powers of 1024)
  *   default  as text, read by the same parser as any other source
  *   min, max of the value; of the length for TEXT
