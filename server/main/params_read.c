@@ -66,8 +66,8 @@ static int read_line(struct kvb_params *p, char *line, const char *where, struct
 	i = find_row(text, strlen(text), false);
 	if (i == KVB_PARAM_COUNT)
 		return kvb_fail(err, KVB_E_INVALID, NULL,
-				"%s: there is no parameter '%.64s'; --help lists them", where, "
-				"text);
+				"%s: there is no parameter '%.64s'; --help lists them", where,
+				text);
 	if (i == KVB_PARAM_config)
 		return kvb_fail(err, KVB_E_INVALID, "config", "%s: a file cannot name another file",
 				where);
@@ -184,8 +184,8 @@ static int read_args(struct kvb_params *p, int argc, char *const *argv, enum kvb
 			value = argv[++k];
 		else
 			return kvb_fail(err, KVB_E_INVALID, kvb_param_rows[i].name,
-					"argument --%s: a value is missing", "
-					"kvb_param_rows[i].name);
+					"argument --%s: a value is missing",
+					kvb_param_rows[i].name);
 		if (only == KVB_PARAM_COUNT || only == i)
 			rc = kvb_param_set(p, i, value, KVB_FROM_ARGUMENT, "command line", err);
 	}
