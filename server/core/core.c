@@ -9,8 +9,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#define TICK_MS 20u
-
 void kvb_core_options_init(struct kvb_core_options *o)
 {
 	*o = (struct kvb_core_options){
@@ -76,6 +74,15 @@ static bool pause_ms(struct kvb_core *c, uint32_t ms, const bool *wake)
 	return go_on;
 }
 
+bool core_pause(struct kvb_core *c, uint32_t ms)
+{
+	if (c->threads)
+		return pause_ms(c, ms, NULL);
+	for (uint32_t i = 0; i < c->n_device; i++)
+		device_step(c->device[i]);
+	return true;
+}
+
 static void *keeper(void *arg)
 {
 	struct kvb_core *c = arg;
@@ -91,10 +98,11 @@ static void *keeper(void *arg)
 static void *ticker(void *arg)
 {
 	struct kvb_core *c = arg;
+	uint32_t ms;
 
 	do
-		tick_once(c);
-	while (pause_ms(c, TICK_MS, NULL));
+		ms = tick_once(c);
+	while (pause_ms(c, ms, NULL));
 	return NULL;
 }
 

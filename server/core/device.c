@@ -337,10 +337,13 @@ void device_step(struct device *d)
 	bool asked;
 	int rc;
 
-	if (!k.loaded)
+	if (!k.loaded) {
+		atomic_store(&d->probed, false);
 		return; /* a standby leaves the files alone */
+	}
 	rc = probe(d, &k, &err);
 	set_health(d, rc == KVB_OK, rc == KVB_OK ? "" : err.message[0] ? err.message : kvb_status_text(rc));
+	atomic_store(&d->probed, true);
 	kvb_mutex_lock(&d->lock);
 	asked = d->grow_asked;
 	d->grow_asked = false;
@@ -361,7 +364,7 @@ static void *device_thread(void *arg)
 		device_step(d);
 		kvb_mutex_lock(&d->lock);
 		if (!d->stop && !d->grow_asked)
-			kvb_cond_wait_ms(&d->wake, &d->lock, d->storage ? PROBE_MS : 100);
+			kvb_cond_wait_ms(&d->wake, &d->lock, atomic_load(&d->probed) && d->storage ? PROBE_MS : 20);
 	}
 	kvb_mutex_unlock(&d->lock);
 	return NULL;

@@ -157,6 +157,7 @@ struct device {
 	struct kvb_storage *storage; /* NULL until it could be opened; used by the thread only */
 	bool files_checked;          /* since the last open */
 	_Atomic bool healthy;
+	_Atomic bool probed; /* since the part was loaded */
 	_Atomic uint64_t busy_since; /* boot time ms of a running call into the file system, 0 = none */
 	_Atomic uint64_t fs_free;
 	char problem[KVB_MESSAGE_MAX];
@@ -378,7 +379,6 @@ struct kvb_core {
 	bool checkpoint_asked;
 	bool admin_busy;
 	bool standby_told; /* keeper only */
-	uint64_t load_again_at; /* ticker only: after a load that failed */
 	pthread_t keeper, ticker, checkpointer;
 	uint32_t n_threads;
 	bool threads;
@@ -405,6 +405,9 @@ void core_lock(struct kvb_core *c);
 void core_unlock(struct kvb_core *c);
 /* Under the write lock: the waiter's done is called with w->status after the unlock. */
 void core_complete(struct kvb_core *c, struct waiter *w, int status);
+
+/* Sleeps until ms have passed or somebody wakes all (manual mode: steps the storages). False = stop. */
+bool core_pause(struct kvb_core *c, uint32_t ms);
 
 /* ---- table.c: entries -------------------------------------------------------------------------- */
 
@@ -558,6 +561,29 @@ int specs_names(const struct instance *inst, uint32_t mask, struct kvb_arena *a,
 struct group *group_find(const struct part *p, const char *name);
 int space_find(const struct part *p, const char *name); /* index or -1 */
 
+/* ---- room.c ------------------------------------------------------------------------------------------- */
+
+enum { TRY_WAIT = 2 }; /* not now; something is on its way */
+
+/* What one try finds out. */
+struct plan {
+	struct instance *inst;
+	uint32_t specs;                      /* asked for */
+	uint8_t *outcome;                    /* [n_keys] */
+	uint32_t *missing;                   /* [n_keys] specs to write */
+	uint32_t n_write;
+	uint32_t need[KVB_MAX_SPECS];        /* slots per spec */
+	uint64_t bytes;
+	struct grants grants;
+};
+
+/* May the plan's bytes be taken, by quota and by what open sessions may hold? KVB_OK, TRY_WAIT (eviction
+ * within the group was queued), KVB_E_QUOTA, KVB_E_TOO_LARGE, KVB_E_TOO_MANY. */
+int room_allowed(struct part *p, const struct plan *plan, struct kvb_error *err);
+/* Takes the plan's slots, all in one storage. KVB_OK, TRY_WAIT, KVB_E_NO_SPACE, KVB_E_UNAVAILABLE,
+ * KVB_E_NOMEM. */
+int room_take(struct part *p, struct plan *plan, struct kvb_arena *a, struct kvb_error *err);
+
 /* ---- record.c: durable records ---------------------------------------------------------------------- */
 
 void record_start(struct kvb_buf *out, const struct part *p, const struct session *s);
@@ -633,8 +659,8 @@ uint64_t part_check(struct part *p, void (*say)(void *ctx, const char *text), vo
 
 /* Ownership: acquire, renew, give up. Called again and again by the keeper; returns ms to wait. */
 uint32_t owner_step(struct kvb_core *c);
-/* The part is owned but not loaded: load it and go READY. Called by the ticker. */
-void owner_load(struct kvb_core *c);
+/* The part is owned but not loaded: load it and go READY. Called by the ticker. False = try later. */
+bool owner_load(struct kvb_core *c);
 /* Forgets the part: everything waiting fails with `status`. */
 void owner_drop(struct kvb_core *c, int status, enum kvb_core_state next);
 bool owner_valid(const struct kvb_core *c);
@@ -677,7 +703,8 @@ void part_remove_instance(struct part *p, struct instance *inst);
 void group_spec_free(struct kvb_group_spec *g);
 int group_spec_copy(struct kvb_group_spec *out, const struct kvb_group_spec *g);
 
-void tick_once(struct kvb_core *c);
+/* Whatever time has made due. Returns ms to wait until the next one. */
+uint32_t tick_once(struct kvb_core *c);
 /* Queues a longer lease horizon, or finds the one on its way. */
 int horizon_extend(struct part *p, uint64_t now, struct txn **out);
 uint32_t horizon_span(const struct kvb_core *c);

@@ -9,7 +9,7 @@
 
 #include <string.h>
 
-#define LOAD_RETRY_MS 500u
+#define PROBE_WAIT_MS 2000u
 
 static void set_owned(struct kvb_core *c, uint64_t until) { atomic_store(&c->owned_until, until); }
 
@@ -135,7 +135,25 @@ static int begin_reign(struct kvb_core *c, struct part *p, struct kvb_error *err
 	return rc;
 }
 
-void owner_load(struct kvb_core *c)
+/* Lets each storage's thread look at it once; one that hangs is not waited for long. */
+static void first_probes(struct kvb_core *c)
+{
+	uint64_t until = kvb_now_us() + PROBE_WAIT_MS * 1000u;
+	uint32_t probed = 0, all = 1;
+
+	while (probed < all && kvb_now_us() < until) {
+		probed = 0;
+		core_lock(c);
+		all = c->n_device;
+		for (uint32_t i = 0; i < all; i++)
+			probed += atomic_load(&c->device[i]->probed);
+		core_unlock(c);
+		if (probed < all && !core_pause(c, 2))
+			return;
+	}
+}
+
+bool owner_load(struct kvb_core *c)
 {
 	struct part *p = NULL;
 	struct kvb_error err = { 0 };
@@ -147,8 +165,8 @@ void owner_load(struct kvb_core *c)
 		atomic_store(&c->reload_asked, false);
 		COUNT(c, reloads, 1);
 	}
-	if (atomic_load(&c->state) != KVB_CORE_RECOVERING || atomic_load(&c->fenced) || t0 < c->load_again_at)
-		return;
+	if (atomic_load(&c->state) != KVB_CORE_RECOVERING || atomic_load(&c->fenced))
+		return true;
 	rc = registry_secret(c, &err);
 	if (rc == KVB_OK)
 		rc = part_load(c, atomic_load(&c->fence), &p, &err);
@@ -160,16 +178,19 @@ void owner_load(struct kvb_core *c)
 		kvb_log(KVB_LOG_ERROR, "core", "cannot load the partition: %s",
 			err.message[0] ? err.message : kvb_status_text(rc));
 		part_destroy(p);
-		c->load_again_at = kvb_now_ms(c->clock) + LOAD_RETRY_MS;
-		return;
+		return false;
 	}
 	kvb_log(KVB_LOG_INFO, "core", "recovered %llu blocks and %llu open sessions in %llu ms",
 		(unsigned long long)p->blocks, (unsigned long long)p->open_sessions,
 		(unsigned long long)(kvb_now_ms(c->clock) - t0));
 	core_lock(c);
 	c->part = p;
+	core_unlock(c);
+	first_probes(c); /* until then every block of theirs would be a miss */
+	core_lock(c);
 	if (p->lost.n)
 		remove_queue(p, &p->lost, NULL);
 	atomic_store_explicit(&c->state, KVB_CORE_READY, memory_order_release);
 	core_unlock(c);
+	return true;
 }

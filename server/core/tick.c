@@ -6,6 +6,9 @@
  */
 #include "internal.h"
 
+#define TICK_MS 20u
+#define LOAD_RETRY_MS 500u
+
 uint32_t horizon_span(const struct kvb_core *c) { return 2 * c->o.lease_max_ms; }
 
 int horizon_extend(struct part *p, uint64_t now, struct txn **out)
@@ -67,13 +70,15 @@ static void tick_part(struct part *p)
 		ask_checkpoint(c);
 }
 
-void tick_once(struct kvb_core *c)
+uint32_t tick_once(struct kvb_core *c)
 {
-	owner_load(c);
+	if (!owner_load(c))
+		return LOAD_RETRY_MS;
 	if (atomic_load(&c->state) != KVB_CORE_READY || !owner_valid(c))
-		return;
+		return TICK_MS;
 	core_lock(c);
 	if (c->part)
 		tick_part(c->part);
 	core_unlock(c);
+	return TICK_MS;
 }

@@ -1,0 +1,171 @@
+/*
+ * room.c - finds slots for a start: takes free ones, lets a storage grow, evicts, empties other slabs.
+ *
+ * In this order: slots that are free in a storage of the group (in order of preference), a new slab file,
+ * eviction of blocks of the same size class, whole slabs of other classes. Nothing here waits: what is on
+ * its way is reported as TRY_WAIT. All calls under the write lock.
+ */
+#include "internal.h"
+
+#include <string.h>
+
+void grants_free(struct part *p, struct grants *g)
+{
+	for (uint32_t s = 0; s < KVB_MAX_SPECS; s++)
+		for (uint32_t i = 0; i < g->n[s]; i++)
+			kvb_pool_free(p->space[g->v[s][i].space].pool,
+				      (struct kvb_run){ g->v[s][i].slab, g->v[s][i].index, 1 });
+	memset(g, 0, sizeof *g);
+}
+
+static int take_spec(struct part *p, struct plan *plan, uint32_t space, uint32_t spec, struct kvb_arena *a)
+{
+	uint32_t n = plan->need[spec], n_runs = 0, at = 0, class_id;
+	struct kvb_run *runs = kvb_arena_alloc(a, n * sizeof *runs);
+	struct grant *g = kvb_arena_alloc(a, n * sizeof *g);
+	int rc = space_class(p, plan->inst, spec, space, &class_id);
+
+	if (rc != KVB_OK)
+		return rc;
+	if (!runs || !g)
+		return KVB_E_NOMEM;
+	p->space[space].class[class_id].wanted_ms = kvb_now_ms(p->core->clock);
+	rc = kvb_pool_alloc(p->space[space].pool, class_id, n, runs, &n_runs);
+	if (rc != KVB_OK)
+		return rc;
+	for (uint32_t r = 0; r < n_runs; r++)
+		for (uint32_t i = 0; i < runs[r].count; i++)
+			g[at++] = (struct grant){ (uint8_t)space, runs[r].slab, runs[r].first + i };
+	plan->grants.v[spec] = g;
+	plan->grants.n[spec] = n;
+	return KVB_OK;
+}
+
+/* Queues what makes room for `spec`: removal of blocks of its class, or of whole slabs of others.
+ * True when something is on its way. Called with the slots of earlier specs taken. */
+static bool make_room(struct part *p, const struct plan *plan, uint32_t space, uint32_t spec)
+{
+	struct space *s = &p->space[space];
+	uint32_t class_id, need = plan->need[spec];
+	uint64_t coming, have, got;
+
+	if (space_class(p, plan->inst, spec, space, &class_id) != KVB_OK)
+		return false;
+	have = kvb_pool_available(s->pool, class_id);
+	coming = s->class[class_id].removing;
+	if (have + coming >= need && coming > 0)
+		return true;
+	/* `have` may be shared with other classes: if it did not serve, do not count on it. */
+	need = have + coming >= need ? need : (uint32_t)(need - have - coming);
+	got = evict_slots(p, space, class_id, need);
+	if (got >= need)
+		return true;
+	return evict_steal(p, space, class_id) || got > 0 || coming > 0;
+}
+
+/* Takes the plan's slots in one space. On failure nothing is taken; *coming tells whether waiting
+ * helps. */
+static int take_in_space(struct part *p, struct plan *plan, uint32_t space, struct kvb_arena *a, bool evict,
+			 bool *coming)
+{
+	if (evict_reserve(p, plan->inst, space) != KVB_OK)
+		return KVB_E_NOMEM;
+	for (uint32_t s = 0; s < plan->inst->spec.n_specs; s++) {
+		int rc = plan->need[s] ? take_spec(p, plan, space, s, a) : KVB_OK;
+
+		if (rc == KVB_OK)
+			continue;
+		if (rc == KVB_E_NO_SPACE && evict)
+			*coming |= make_room(p, plan, space, s);
+		grants_free(p, &plan->grants);
+		return rc;
+	}
+	return KVB_OK;
+}
+
+/* True when a new slab file is on its way, or will be tried again soon: a full file system is an
+ * answer, any other trouble (the registry, say) passes. */
+static bool grow_somewhere(struct part *p, const struct group *g)
+{
+	for (uint32_t i = 0; i < g->spec.n_storages; i++) {
+		int at = space_find(p, g->spec.storages[i]);
+		struct space *s = at < 0 ? NULL : &p->space[at];
+
+		if (!s || !space_usable(s))
+			continue;
+		if (!s->growing && space_can_grow(p, s))
+			space_ask_growth(p, s);
+		if (s->growing || (space_has_room(s) && !s->grow_full))
+			return true;
+	}
+	return false;
+}
+
+int room_take(struct part *p, struct plan *plan, struct kvb_arena *a, struct kvb_error *err)
+{
+	const struct group *g = plan->inst->group;
+	bool usable = false, coming = false;
+
+	for (int evict = 0; evict <= 1; evict++) {
+		for (uint32_t i = 0; i < g->spec.n_storages; i++) {
+			int at = space_find(p, g->spec.storages[i]);
+			int rc;
+
+			if (at < 0 || !space_usable(&p->space[at]))
+				continue;
+			usable = true;
+			rc = take_in_space(p, plan, (uint32_t)at, a, evict, &coming);
+			if (rc != KVB_E_NO_SPACE)
+				return rc;
+			if (coming)
+				return TRY_WAIT;
+		}
+		if (!usable)
+			return kvb_fail(err, KVB_E_UNAVAILABLE, NULL,
+					"no storage of group '%s' is healthy and enabled", g->spec.name);
+		if (!evict && grow_somewhere(p, g))
+			return TRY_WAIT;
+	}
+	return kvb_fail(err, KVB_E_NO_SPACE, NULL,
+			"no room for %u blocks: what is there is leased, being written, or in its grace time",
+			plan->n_write);
+}
+
+static uint64_t group_room(const struct part *p, const struct group *g)
+{
+	uint64_t sum = 0;
+
+	for (uint32_t i = 0; i < g->spec.n_storages; i++) {
+		int at = space_find(p, g->spec.storages[i]);
+
+		sum += at < 0 ? 0 : p->space[at].capacity;
+	}
+	return g->spec.capacity && g->spec.capacity < sum ? g->spec.capacity : sum;
+}
+
+int room_allowed(struct part *p, const struct plan *plan, struct kvb_error *err)
+{
+	struct group *g = plan->inst->group;
+	uint64_t room = group_room(p, g);
+	uint64_t may_open = room / 100 * p->core->o.open_percent;
+	uint64_t staying = g->used_bytes - g->removing_bytes;
+
+	if (plan->bytes > may_open)
+		return kvb_fail(err, KVB_E_TOO_LARGE, "keys",
+				"%llu bytes in one session; this group allows %llu at a time: write fewer blocks",
+				(unsigned long long)plan->bytes, (unsigned long long)may_open);
+	if (plan->inst->open_bytes + plan->bytes > may_open)
+		return kvb_fail(err, KVB_E_TOO_MANY, NULL,
+				"open sessions of this instance hold %llu of %llu bytes: finish some first",
+				(unsigned long long)plan->inst->open_bytes, (unsigned long long)may_open);
+	if (!g->spec.capacity || g->used_bytes + plan->bytes <= g->spec.capacity)
+		return KVB_OK;
+	if (staying + plan->bytes > g->spec.capacity)
+		evict_group_bytes(p, g, staying + plan->bytes - g->spec.capacity);
+	if (g->used_bytes - g->removing_bytes + plan->bytes > g->spec.capacity)
+		return kvb_fail(err, KVB_E_QUOTA, NULL,
+				"group '%s' is at its capacity of %llu bytes and nothing more may be evicted",
+				g->spec.name, (unsigned long long)g->spec.capacity);
+	return TRY_WAIT;
+}
+
