@@ -259,7 +259,7 @@ static void stop_part(struct kvb_core *c, struct txn *batch, int status)
 		atomic_store(&c->reload_asked, true);
 	atomic_store(&c->state, fenced ? KVB_CORE_STANDBY : KVB_CORE_RECOVERING);
 	kvb_log(KVB_LOG_ERROR, "core", "%s: the partition stops and is loaded again",
-		fenced ? "another manager has taken over" : "an append has an unknown outcome");
+		fenced ? "another manager has taken over" : "the outcome of a write to the store is unknown");
 	status = fenced ? KVB_E_NOT_OWNER : KVB_E_UNKNOWN_OUTCOME;
 	for (struct txn *next; batch; batch = next) {
 		next = batch->next;
@@ -299,6 +299,20 @@ static bool sync_is_due(const struct kvb_core *c, bool hurry)
 	return false;
 }
 
+void commit_forget_unsynced(struct kvb_core *c, int status)
+{
+	struct txn *t = c->commit.unsynced_head;
+
+	c->commit.unsynced_head = c->commit.unsynced_tail = NULL;
+	while (t) {
+		struct txn *next = t->next;
+
+		complete_waiters(c, t, status, false);
+		txn_destroy(t);
+		t = next;
+	}
+}
+
 static bool sync_and_apply(struct kvb_core *c)
 {
 	struct kvb_error err = { 0 };
@@ -308,8 +322,11 @@ static bool sync_and_apply(struct kvb_core *c)
 	core_lock(c);
 	t = c->commit.unsynced_head;
 	if (rc != KVB_OK) {
-		kvb_log(KVB_LOG_WARN, "core", "sync of the metadata store failed: %s", err.message);
-		c->commit.unsynced_since = kvb_now_ms(c->clock);
+		/* After a failed sync nobody knows what the disk holds, and the next sync may not tell. */
+		kvb_log(KVB_LOG_ERROR, "core", "sync of the metadata store failed: %s", err.message);
+		if (c->part)
+			stop_part(c, NULL, KVB_E_UNKNOWN_OUTCOME);
+		commit_forget_unsynced(c, KVB_E_UNKNOWN_OUTCOME);
 		core_unlock(c);
 		return false;
 	}
@@ -324,20 +341,6 @@ static bool sync_and_apply(struct kvb_core *c)
 		start_serve_waiters(c->part);
 	core_unlock(c);
 	return true;
-}
-
-void commit_forget_unsynced(struct kvb_core *c, int status)
-{
-	struct txn *t = c->commit.unsynced_head;
-
-	c->commit.unsynced_head = c->commit.unsynced_tail = NULL;
-	while (t) {
-		struct txn *next = t->next;
-
-		complete_waiters(c, t, status, false);
-		txn_destroy(t);
-		t = next;
-	}
 }
 
 /* ---- a round ------------------------------------------------------------------------------------------ */

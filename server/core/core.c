@@ -321,3 +321,12 @@ void kvb_core_counters_get(const struct kvb_core *c, struct kvb_core_counters *o
 	KVB_CORE_COUNTERS(READ)
 #undef READ
 }
+
+void kvb_core_store_counters_get(const struct kvb_core *c, struct kvb_core_store_counters *out)
+{
+	struct kvb_store_counters s;
+
+	kvb_store_counters_get(c->store, &s);
+	*out = (struct kvb_core_store_counters){ s.calls, s.errors, s.appends, s.append_bytes, s.append_us,
+						 s.append_max_us };
+}

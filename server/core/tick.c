@@ -56,13 +56,13 @@ static void ask_checkpoint(struct kvb_core *c)
 static void tick_part(struct part *p)
 {
 	struct kvb_core *c = p->core;
-	uint64_t now = kvb_now_ms(c->clock), released = 0;
+	uint64_t now = kvb_now_ms(c->clock);
 
 	session_expire_due(p, now);
 	session_forget_due(p, now);
 	for (uint32_t i = 0; i < p->n_space; i++)
 		if (p->space[i].pool)
-			released += kvb_pool_release_due(p->space[i].pool, now);
+			kvb_pool_release_due(p->space[i].pool, now);
 	evict_ahead(p);
 	keep_horizon(p, now);
 	start_serve_waiters(p);
@@ -74,11 +74,13 @@ uint32_t tick_once(struct kvb_core *c)
 {
 	if (!owner_load(c))
 		return LOAD_RETRY_MS;
-	if (atomic_load(&c->state) != KVB_CORE_READY || !owner_valid(c))
+	if (atomic_load(&c->state) != KVB_CORE_READY)
 		return TICK_MS;
 	core_lock(c);
-	if (c->part)
+	if (c->part && owner_valid(c))
 		tick_part(c->part);
+	else if (c->part) /* the store cannot be reached: nobody waits for what may never come */
+		start_fail_waiters(c->part, KVB_E_NOT_OWNER, "the ownership could not be renewed");
 	core_unlock(c);
 	return TICK_MS;
 }

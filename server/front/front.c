@@ -171,8 +171,6 @@ int kvb_front_start(struct kvb_front *f, struct kvb_core *core, struct kvb_error
 	return rc;
 }
 
-void kvb_front_store(struct kvb_front *f, const struct kvb_store *store) { f->store = store; }
-
 uint16_t kvb_front_port(const struct kvb_front *f) { return f->port; }
 
 const char *kvb_front_url(const struct kvb_front *f) { return f->url; }

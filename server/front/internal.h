@@ -34,7 +34,6 @@
 struct kvb_front {
 	struct kvb_front_options o; /* strings owned */
 	struct kvb_core *core;
-	const struct kvb_store *store; /* may be NULL */
 	struct auth auth;
 	struct metrics metrics;
 	struct watch watch;

@@ -49,7 +49,7 @@
 	X(group_used_bytes, "bytes of block data of the group", v->used_bytes)                     \
 	X(group_blocks, "blocks of the group", v->blocks)
 
-/* Over `const struct kvb_store_counters *c`. */
+/* Over `const struct kvb_core_store_counters *c`. */
 #define KVB_STORE_COUNTERS(X)                                                                      \
 	X(store_calls, "calls of the metadata store", c->calls)                                    \
 	X(store_errors, "calls of the metadata store that failed", c->errors)                      \

@@ -8,8 +8,6 @@
 
 #include <inttypes.h>
 
-#include <kvb/store.h>
-
 static void gauge(struct kvb_buf *out, const char *name, const char *help, uint64_t value)
 {
 	kvb_metrics_head(out, name, "", "gauge", help);
@@ -45,12 +43,12 @@ static void write_core(const struct kvb_core *core, struct kvb_buf *out)
 			       kvb_core_state_get(core) == (enum kvb_core_state)i);
 }
 
-static void write_store(const struct kvb_store *store, struct kvb_buf *out)
+static void write_store(const struct kvb_core *core, struct kvb_buf *out)
 {
-	struct kvb_store_counters got;
-	const struct kvb_store_counters *c = &got;
+	struct kvb_core_store_counters got;
+	const struct kvb_core_store_counters *c = &got;
 
-	kvb_store_counters_get(store, &got);
+	kvb_core_store_counters_get(core, &got);
 #define WRITE_COUNTER(name, help, value) counter(out, #name, help, value);
 	KVB_STORE_COUNTERS(WRITE_COUNTER)
 #undef WRITE_COUNTER
@@ -96,8 +94,7 @@ void kvb_op_metrics_write(struct kvb_request *r)
 	r->type = "text/plain; version=0.0.4; charset=utf-8";
 	write_front(r->f, &r->out);
 	write_core(r->f->core, &r->out);
-	if (r->f->store)
-		write_store(r->f->store, &r->out);
+	write_store(r->f->core, &r->out);
 	if (kvb_core_stats(r->f->core, &r->arena, &r->u.stats, &ignored) == KVB_OK)
 		write_stats(&r->u.stats, &r->out);
 }

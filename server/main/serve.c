@@ -147,7 +147,6 @@ static int start(struct service *s, struct kvb_error *err)
 		rc = open_store(s, err);
 	if (rc != KVB_OK)
 		return rc;
-	kvb_front_store(s->front, s->store);
 	co = core_options(s->p, s->store);
 	rc = kvb_core_create(&co, &s->core, err);
 	if (rc == KVB_OK)

@@ -14,7 +14,7 @@
 #include <string.h>
 
 #include <kvb/lock.h>
-#include <kvb/store.h>
+
 
 #define HELD_MAX 4096
 
@@ -446,8 +446,8 @@ void kvb_core_counters_get(const struct kvb_core *c, struct kvb_core_counters *o
 	out->lookup_keys = 42;
 }
 
-void kvb_store_counters_get(const struct kvb_store *s, struct kvb_store_counters *out)
+void kvb_core_store_counters_get(const struct kvb_core *s, struct kvb_core_store_counters *out)
 {
 	(void)s;
-	*out = (struct kvb_store_counters){ 5, 1, 3, 100, 70, 50 };
+	*out = (struct kvb_core_store_counters){ 5, 1, 3, 100, 70, 50 };
 }

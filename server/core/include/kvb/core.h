@@ -154,6 +154,17 @@ struct kvb_core_counters {
 /* What was counted since kvb_core_create. Any thread. */
 void kvb_core_counters_get(const struct kvb_core *c, struct kvb_core_counters *out);
 
+/* What the core's metadata store counted since it was opened (kvb/store.h). Any thread. */
+struct kvb_core_store_counters {
+	uint64_t calls;
+	uint64_t errors;
+	uint64_t appends;
+	uint64_t append_bytes;
+	uint64_t append_us; /* summed */
+	uint64_t append_max_us;
+};
+void kvb_core_store_counters_get(const struct kvb_core *c, struct kvb_core_store_counters *out);
+
 /* ---- offline check (kvblockd fsck): the store must have no running owner ---------------------- */
 
 struct kvb_fsck_report {

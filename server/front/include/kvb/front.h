@@ -15,7 +15,6 @@
 #include <kvb/status.h>
 
 struct kvb_core;
-struct kvb_store;
 struct kvb_front;
 
 struct kvb_front_options {
@@ -41,8 +40,6 @@ void kvb_front_options_init(struct kvb_front_options *o);
  * loopback without tokens; KVB_E_IN_USE: port taken. Each message tells the remedy. */
 int kvb_front_create(const struct kvb_front_options *o, struct kvb_front **out,
 		     struct kvb_error *err);
-/* Shows the store's counters in /metrics. Before start; the store must outlive the front. */
-void kvb_front_store(struct kvb_front *f, const struct kvb_store *store);
 /* Begins to serve. The core may still be recovering or a standby. */
 int kvb_front_start(struct kvb_front *f, struct kvb_core *core, struct kvb_error *err);
 /* The bound port. */

@@ -1,0 +1,275 @@
+/*
+ * test_core_powerloss.c - the core on SQLite on a disk that loses what was not synced. The power is cut
+ * at the n-th write or sync of a scenario that writes, deletes, reuses slots and takes checkpoints; then
+ * the machine boots again (another boot id) on what the disk held, for n = 1, 2, 3... until the scenario
+ * survives whole.
+ *
+ *   FULL    every acknowledged block is found
+ *   both    what is found was never overwritten by a writer that was told of its slot later, and no slot
+ *           that a writer may still be at is handed out before its deadline and grace are over
+ *
+ * With the argument "all" every n is tried (label long), else every few.
+ */
+#include "core_env.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "powerloss_vfs.h"
+
+#define BOOT_A "aaaaaaaa-0000-4000-8000-000000000001"
+#define BOOT_B "bbbbbbbb-0000-4000-8000-000000000002"
+#define SLOTS 4096u
+#define CHAIN 16u
+#define CHAINS 24u
+
+static bool all;
+
+/* What clients know. */
+struct world {
+	struct env e;
+	char dir[64], db[96];
+	uint64_t newest[SLOTS]; /* generation that was last told for a slot */
+	uint64_t until[SLOTS];  /* until then that writer may be at it */
+	bool acknowledged[CHAINS]; /* committed, and not deleted since */
+	bool unsure[CHAINS];       /* a delete was asked for whose answer never came */
+};
+
+static uint32_t slot_of(const struct kvb_files *files, const struct kvb_location *loc)
+{
+	uint32_t slot = (uint32_t)strtoul(files->v[loc->file].path + 5, NULL, 10) * 256 + (uint32_t)(loc->offset / 4096);
+
+	assert_true(slot < SLOTS);
+	return slot;
+}
+
+static void world_open(struct world *w, enum kvb_durability durability)
+{
+	memset(w, 0, sizeof *w);
+	snprintf(w->dir, sizeof w->dir, "/tmp/kvb-power-XXXXXX");
+	assert_non_null(mkdtemp(w->dir));
+	snprintf(w->db, sizeof w->db, "%s/db", w->dir);
+	env_init(&w->e);
+	w->e.ops = &kvb_store_sqlite;
+	w->e.store_options = (struct kvb_store_options){ .path = w->db, .durability = durability, .vfs = POWERLOSS_VFS };
+	w->e.o.boot_id = BOOT_A;
+	w->e.o.journal_limit = 32768;
+}
+
+static void world_close(struct world *w)
+{
+	static const char *const names[] = { "db", "db-wal", "db-shm", "db-reserve", "db-checkpoint", "db-checkpoint-wal",
+					     "db-checkpoint-shm", "db-journal", "db-checkpoint-journal" };
+	char path[160];
+
+	env_destroy(&w->e);
+	for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+		snprintf(path, sizeof path, "%s/%s", w->dir, names[i]);
+		unlink(path);
+	}
+	rmdir(w->dir);
+}
+
+/* Opens store and core if the power lets it. */
+static bool boot(struct world *w)
+{
+	struct env *e = &w->e;
+
+	if (kvb_store_open(e->ops, &e->store_options, &e->store, &e->err) != KVB_OK)
+		return false;
+	e->o.store = e->store;
+	assert_int_equal(kvb_core_create(&e->o, &e->core, &e->err), KVB_OK);
+	for (int i = 0; i < 200 && kvb_core_state_get(e->core) != KVB_CORE_READY && !powerloss_is_cut(); i++)
+		kvb_core_tick(e->core);
+	kvb_core_tick(e->core);
+	return kvb_core_state_get(e->core) == KVB_CORE_READY;
+}
+
+static bool registered(struct world *w)
+{
+	struct kvb_spec spec = { "kv", 4096 };
+
+	return env_storage(&w->e, "s", 1 << 20, 65536) == KVB_OK && env_group(&w->e, "g", 0, "s") == KVB_OK &&
+	       env_instance(&w->e, "i", "g", &spec, 1) == KVB_OK;
+}
+
+static bool put_chain(struct world *w, uint32_t no)
+{
+	struct kvb_key k[CHAIN];
+	struct kvb_start_res s;
+	struct kvb_finish_res f;
+	uint64_t now = kvb_now_ms(w->e.o.clock);
+	char session[33];
+
+	env_keys(k, CHAIN, no + 1, 1);
+	if (env_start(&w->e, &(struct env_start){ .keys = k, .n = CHAIN }, &s) != KVB_OK)
+		return false;
+	for (uint32_t i = 0; i < CHAIN; i++) {
+		uint32_t slot;
+
+		if (s.outcome[i] != KVB_START_WRITE)
+			continue;
+		slot = slot_of(&s.files, &s.loc[i]);
+		if (w->until[slot] > now)
+			fail_msg("slot %u is handed out while a writer may be at it", slot);
+		w->newest[slot] = s.loc[i].generation;
+		w->until[slot] = now + s.deadline_ms + w->e.o.grace_ms;
+	}
+	memcpy(session, s.session, sizeof session);
+	if (env_finish(&w->e, session, NULL, 0, &f) != KVB_OK)
+		return false;
+	for (uint32_t i = 0; i < SLOTS; i++)
+		if (w->until[i] >= now + 1) /* that writer is through */
+			w->until[i] = 0;
+	w->acknowledged[no] = true;
+	return true;
+}
+
+static bool delete_chain(struct world *w, uint32_t no)
+{
+	struct kvb_key k[CHAIN];
+	uint32_t n;
+
+	env_keys(k, CHAIN, no + 1, 1);
+	w->unsure[no] = true;
+	if (env_delete(&w->e, k, CHAIN, &n) != KVB_OK)
+		return false;
+	w->acknowledged[no] = false;
+	return true;
+}
+
+/* 12 chains fit; each new one is preceded by a deletion, so slots are reused all the time. */
+static bool scenario(struct world *w)
+{
+	if (!boot(w) || !registered(w))
+		return false;
+	for (uint32_t c = 0; c < CHAINS; c++) {
+		if (c >= 10 && !delete_chain(w, c - 10))
+			return false;
+		if (!put_chain(w, c))
+			return false;
+		kvb_core_tick(w->e.core);
+	}
+	return !powerloss_is_cut();
+}
+
+static void check_found(struct world *w, uint32_t no, bool full)
+{
+	struct kvb_key k[CHAIN];
+	struct kvb_lookup_res r;
+
+	env_keys(k, CHAIN, no + 1, 1);
+	assert_int_equal(env_lookup(&w->e, k, CHAIN, KVB_LOOKUP_BATCH, 0, &r), KVB_OK);
+	if (full && w->acknowledged[no] && !w->unsure[no] && r.matched != CHAIN)
+		fail_msg("acknowledged chain %u is lost", no);
+	for (uint32_t i = 0; i < CHAIN; i++) {
+		uint32_t slot;
+
+		if (!r.hit[i])
+			continue;
+		slot = slot_of(&r.files, &r.loc[i]);
+		if (r.loc[i].generation < w->newest[slot])
+			fail_msg("chain %u block %u is found in slot %u, which was handed to a later writer", no, i, slot);
+	}
+}
+
+static bool knows_instance(struct world *w)
+{
+	struct kvb_instance_view *v;
+	uint32_t n;
+
+	return kvb_core_instances(w->e.core, "t", "i", &w->e.arena, &v, &n, &w->e.err) == KVB_OK;
+}
+
+/* After the boot: what is there is right, and writing goes on without touching what it must not. */
+static void check_after(struct world *w, bool full)
+{
+	struct kvb_key k[CHAIN];
+	struct kvb_start_res s;
+
+	env_check(&w->e);
+	if (!knows_instance(w)) {
+		for (uint32_t c = 0; c < CHAINS; c++)
+			assert_false(full && w->acknowledged[c]);
+		return;
+	}
+	for (uint32_t c = 0; c < CHAINS; c++)
+		check_found(w, c, full);
+	for (uint32_t i = 0; i < 6; i++) {
+		env_keys(k, CHAIN, 1000 + i, 1);
+		if (env_start(&w->e, &(struct env_start){ .keys = k, .n = CHAIN }, &s) != KVB_OK)
+			continue;
+		for (uint32_t j = 0; j < CHAIN; j++) {
+			uint32_t slot = slot_of(&s.files, &s.loc[j]);
+
+			if (w->until[slot] > kvb_now_ms(w->e.o.clock))
+				fail_msg("after the boot slot %u is handed out while a writer may be at it", slot);
+		}
+	}
+	env_check(&w->e);
+}
+
+/* True when the scenario went through without reaching the n-th step. */
+static bool cut_at(enum kvb_durability durability, uint64_t n)
+{
+	struct world w;
+	bool survived;
+
+	powerloss_reset();
+	world_open(&w, durability);
+	powerloss_cut_at(n);
+	survived = scenario(&w) && !powerloss_is_cut();
+	if (w.e.core)
+		kvb_core_destroy(w.e.core);
+	if (w.e.store)
+		kvb_store_close(w.e.store);
+	w.e.core = NULL;
+	w.e.store = NULL;
+	powerloss_apply(n % 2 ? POWERLOSS_DROP_ALL : POWERLOSS_DROP_SOME, n);
+	w.e.o.boot_id = BOOT_B;
+	kvb_arena_reset(&w.e.arena);
+	if (!boot(&w))
+		fail_msg("n = %llu: does not boot: %s", (unsigned long long)n, w.e.err.message);
+	check_after(&w, durability == KVB_DURABILITY_FULL);
+	world_close(&w);
+	return survived;
+}
+
+static void sweep(enum kvb_durability durability, uint64_t stride)
+{
+	uint64_t n = 1, tried = 0;
+
+	for (;; n += all ? 1 : stride, tried++)
+		if (cut_at(durability, n))
+			break;
+	print_message("%s: power cut at %llu of %llu writes and syncs\n",
+		      durability == KVB_DURABILITY_FULL ? "full" : "normal", (unsigned long long)tried,
+		      (unsigned long long)n);
+	assert_true(n > 50);
+}
+
+static void full(void **state)
+{
+	(void)state;
+	sweep(KVB_DURABILITY_FULL, 13);
+}
+
+static void normal(void **state)
+{
+	(void)state;
+	sweep(KVB_DURABILITY_NORMAL, 7);
+}
+
+int main(int argc, char **argv)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(full),
+		cmocka_unit_test(normal),
+	};
+
+	all = argc > 1 && strcmp(argv[1], "all") == 0;
+	env_quiet();
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
