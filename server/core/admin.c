@@ -618,7 +618,7 @@ static void latch_open(void *ctx, int status)
 
 static int latch_wait(struct kvb_core *c, struct latch *l)
 {
-	while (!c->threads && !l->over && commit_round(c))
+	while (c->o.manual && !l->over && commit_round(c))
 		;
 	kvb_mutex_lock(&l->lock);
 	while (!l->over)

@@ -209,11 +209,11 @@ static int wait_barrier(struct writer *w, uint64_t barrier, struct kvb_error *er
 {
 	struct commit *q = &w->c->commit;
 
-	if (!w->c->threads)
+	if (w->c->o.manual)
 		while (commit_appended(w->c) < barrier && commit_round(w->c))
 			;
 	kvb_mutex_lock(&q->lock);
-	while (w->c->threads && q->appended < barrier && !q->stop && atomic_load(&w->c->state) == KVB_CORE_READY)
+	while (!w->c->o.manual && q->appended < barrier && !q->stop && atomic_load(&w->c->state) == KVB_CORE_READY)
 		kvb_cond_wait_ms(&q->idle, &q->lock, 100);
 	kvb_mutex_unlock(&q->lock);
 	return commit_appended(w->c) >= barrier

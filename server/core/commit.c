@@ -561,9 +561,9 @@ void commit_ask_snapshot(struct kvb_core *c)
 	kvb_mutex_lock(&q->lock);
 	q->snapshot_wanted = true;
 	kvb_cond_signal(&q->wake);
-	while (c->threads && q->snapshot_wanted && !q->stop)
+	while (!c->o.manual && q->snapshot_wanted && !q->stop)
 		kvb_cond_wait(&q->idle, &q->lock);
 	kvb_mutex_unlock(&q->lock);
-	if (!c->threads)
+	if (c->o.manual)
 		commit_round(c);
 }

@@ -76,7 +76,7 @@ static bool pause_ms(struct kvb_core *c, uint32_t ms, const bool *wake)
 
 bool core_pause(struct kvb_core *c, uint32_t ms)
 {
-	if (c->threads)
+	if (!c->o.manual)
 		return pause_ms(c, ms, NULL);
 	for (uint32_t i = 0; i < c->n_device; i++)
 		device_step(c->device[i]);
@@ -130,39 +130,29 @@ static void *checkpointer(void *arg)
 
 static int start_threads(struct kvb_core *c)
 {
-	c->threads = true;
-	if (commit_start_thread(c) != KVB_OK) {
-		c->threads = false;
+	static void *(*const run[])(void *) = { keeper, ticker, checkpointer };
+
+	if (commit_start_thread(c) != KVB_OK)
 		return KVB_E_NOMEM;
-	}
-	if (pthread_create(&c->keeper, NULL, keeper, c) != 0)
-		return KVB_E_NOMEM;
-	c->n_threads = 1;
-	if (pthread_create(&c->ticker, NULL, ticker, c) != 0)
-		return KVB_E_NOMEM;
-	c->n_threads = 2;
-	if (pthread_create(&c->checkpointer, NULL, checkpointer, c) != 0)
-		return KVB_E_NOMEM;
-	c->n_threads = 3;
+	c->committing = true;
+	for (; c->n_threads < 3; c->n_threads++)
+		if (pthread_create(&c->thread[c->n_threads], NULL, run[c->n_threads], c) != 0)
+			return KVB_E_NOMEM;
 	return KVB_OK;
 }
 
 static void stop_threads(struct kvb_core *c)
 {
-	pthread_t all[3] = { c->keeper, c->ticker, c->checkpointer };
-
-	if (!c->threads)
-		return;
 	kvb_mutex_lock(&c->turn_lock);
 	c->stop = true;
 	kvb_cond_broadcast(&c->turn_wake);
 	kvb_mutex_unlock(&c->turn_lock);
 	/* The checkpointer may wait for the committer: stop that one last. */
-	for (uint32_t i = 0; i < c->n_threads; i++)
-		pthread_join(all[i], NULL);
-	commit_stop_thread(c);
-	c->threads = false;
-	c->n_threads = 0;
+	while (c->n_threads)
+		pthread_join(c->thread[--c->n_threads], NULL);
+	if (c->committing)
+		commit_stop_thread(c);
+	c->committing = false;
 }
 
 /* ---- life ---------------------------------------------------------------------------------------------- */
@@ -226,7 +216,7 @@ static void drain(struct kvb_core *c)
 	uint64_t until = kvb_now_us() + 5000000;
 
 	while (!drained(c) && kvb_now_us() < until) {
-		if (!c->threads) {
+		if (c->o.manual) {
 			if (!commit_round(c))
 				return;
 			continue;
@@ -305,10 +295,10 @@ int kvb_core_wait_ready(struct kvb_core *c, uint32_t timeout_ms)
 	while (kvb_core_state_get(c) != KVB_CORE_READY) {
 		if (kvb_now_us() >= until)
 			return KVB_E_TIMEOUT;
-		if (c->threads)
-			pause_ms(c, 5, NULL);
-		else
+		if (c->o.manual)
 			kvb_core_tick(c);
+		else if (!pause_ms(c, 5, NULL))
+			return KVB_E_TIMEOUT; /* stopping: it will not get ready any more */
 	}
 	return KVB_OK;
 }

@@ -372,7 +372,7 @@ static void *device_thread(void *arg)
 
 int device_start(struct device *d)
 {
-	if (!d->core->threads)
+	if (d->core->o.manual)
 		return KVB_OK; /* manual: kvb_core_tick steps it */
 	if (pthread_create(&d->thread, NULL, device_thread, d) != 0)
 		return KVB_E_NOMEM;

@@ -379,9 +379,11 @@ struct kvb_core {
 	bool checkpoint_asked;
 	bool admin_busy;
 	bool standby_told; /* keeper only */
-	pthread_t keeper, ticker, checkpointer;
+	/* Keeper, ticker, checkpointer. Started and stopped by whoever creates and ends the core; manual
+	 * mode has none, and no committer. */
+	pthread_t thread[3];
 	uint32_t n_threads;
-	bool threads;
+	bool committing;
 	_Atomic bool closing; /* shutting down: nothing new */
 
 	struct device *device[MAX_STORAGES];
