@@ -1,9 +1,9 @@
 /*
  * fault.c - a store that stands on another one and fails as told.
  *
- * Owns the store below and one rule. Every call asks the rule first: go on, fail, wait, or pretend that
- * the outcome is not known (before or after the store below was asked). For tests, and for operators
- * who rehearse failures.
+ * Owns the store below and one rule. Every call asks the rule first: go on, fail, wait, or pretend
+ * that the outcome is not known (before or after the store below was asked). For tests, and for
+ * operators who rehearse failures.
  *
  * Any thread; `lock` guards the rule and its count and is never held while the store below works.
  * Nothing is invented here: what comes back is the store's below or the rule's.
@@ -58,7 +58,8 @@ static bool stops(const struct plan *p, const char *call, int *rc, struct kvb_er
 		*rc = kvb_fail(err, p->status, NULL, "%s: a rehearsed failure", call);
 		return true;
 	case KVB_FAULT_UNKNOWN_BEFORE:
-		*rc = kvb_fail(err, KVB_E_UNKNOWN_OUTCOME, NULL, "%s: a rehearsed unknown outcome", call);
+		*rc = kvb_fail(err, KVB_E_UNKNOWN_OUTCOME, NULL, "%s: a rehearsed unknown outcome",
+			       call);
 		return true;
 	case KVB_FAULT_DELAY:
 		while (nanosleep(&t, &t) != 0)
@@ -80,7 +81,8 @@ static int no_open(const struct kvb_store_options *o, void **self, struct kvb_er
 {
 	(void)o;
 	(void)self;
-	return kvb_fail(err, KVB_E_UNSUPPORTED, NULL, "a fault store is opened by kvb_fault_store_open");
+	return kvb_fail(err, KVB_E_UNSUPPORTED, NULL,
+			"a fault store is opened by kvb_fault_store_open");
 }
 
 static void fault_close(void *self)
@@ -127,7 +129,8 @@ static int fault_del(void *self, const char *key, uint64_t expect, struct kvb_er
 	return result(&p, "del", kvb_store_del(f->below, key, expect, err), err);
 }
 
-static int fault_list(void *self, const char *prefix, kvb_registry_fn fn, void *ctx, struct kvb_error *err)
+static int fault_list(void *self, const char *prefix, kvb_registry_fn fn, void *ctx,
+		      struct kvb_error *err)
 {
 	struct fault *f = self;
 	struct plan p = plan_for(f, "list");
@@ -138,8 +141,8 @@ static int fault_list(void *self, const char *prefix, kvb_registry_fn fn, void *
 	return result(&p, "list", kvb_store_list(f->below, prefix, fn, ctx, err), err);
 }
 
-static int fault_acquire(void *self, uint32_t partition, const char *owner, uint32_t ttl_ms, uint64_t *fence,
-			 char *holder, size_t holder_size, struct kvb_error *err)
+static int fault_acquire(void *self, uint32_t partition, const char *owner, uint32_t ttl_ms,
+			 uint64_t *fence, char *holder, size_t holder_size, struct kvb_error *err)
 {
 	struct fault *f = self;
 	struct plan p = plan_for(f, "acquire");
@@ -151,7 +154,8 @@ static int fault_acquire(void *self, uint32_t partition, const char *owner, uint
 	return result(&p, "acquire", rc, err);
 }
 
-static int fault_renew(void *self, uint32_t partition, uint64_t fence, uint32_t ttl_ms, struct kvb_error *err)
+static int fault_renew(void *self, uint32_t partition, uint64_t fence, uint32_t ttl_ms,
+		       struct kvb_error *err)
 {
 	struct fault *f = self;
 	struct plan p = plan_for(f, "renew");
@@ -173,8 +177,8 @@ static int fault_release(void *self, uint32_t partition, uint64_t fence, struct 
 	return result(&p, "release", kvb_store_release(f->below, partition, fence, err), err);
 }
 
-static int fault_append(void *self, uint32_t partition, uint64_t fence, uint64_t seq, const void *bytes,
-			size_t n, unsigned flags, struct kvb_error *err)
+static int fault_append(void *self, uint32_t partition, uint64_t fence, uint64_t seq,
+			const void *bytes, size_t n, unsigned flags, struct kvb_error *err)
 {
 	struct fault *f = self;
 	struct plan p = plan_for(f, "append");
@@ -197,7 +201,8 @@ static int fault_sync(void *self, struct kvb_error *err)
 	return result(&p, "sync", kvb_store_sync(f->below, err), err);
 }
 
-static int fault_begin(void *self, uint32_t partition, uint64_t fence, uint64_t *id, struct kvb_error *err)
+static int fault_begin(void *self, uint32_t partition, uint64_t fence, uint64_t *id,
+		       struct kvb_error *err)
 {
 	struct fault *f = self;
 	struct plan p = plan_for(f, "checkpoint_begin");
@@ -222,8 +227,8 @@ static int fault_slice(void *self, uint32_t partition, uint64_t fence, uint64_t 
 	return result(&p, "checkpoint_slice", rc, err);
 }
 
-static int fault_commit(void *self, uint32_t partition, uint64_t fence, uint64_t id, uint32_t slices,
-			uint64_t upto_seq, struct kvb_error *err)
+static int fault_commit(void *self, uint32_t partition, uint64_t fence, uint64_t id,
+			uint32_t slices, uint64_t upto_seq, struct kvb_error *err)
 {
 	struct fault *f = self;
 	struct plan p = plan_for(f, "checkpoint_commit");
@@ -243,11 +248,12 @@ static int fault_abort(void *self, uint32_t partition, uint64_t id)
 
 	if (stops(&p, "checkpoint_abort", &rc, NULL))
 		return rc;
-	return result(&p, "checkpoint_abort", kvb_store_checkpoint_abort(f->below, partition, id), NULL);
+	return result(&p, "checkpoint_abort", kvb_store_checkpoint_abort(f->below, partition, id),
+		      NULL);
 }
 
-static int fault_load(void *self, uint32_t partition, uint64_t *base_seq, const struct kvb_load_sink *sink,
-		      struct kvb_error *err)
+static int fault_load(void *self, uint32_t partition, uint64_t *base_seq,
+		      const struct kvb_load_sink *sink, struct kvb_error *err)
 {
 	struct fault *f = self;
 	struct plan p = plan_for(f, "load");
@@ -258,7 +264,8 @@ static int fault_load(void *self, uint32_t partition, uint64_t *base_seq, const 
 	return result(&p, "load", kvb_store_load(f->below, partition, base_seq, sink, err), err);
 }
 
-static int fault_stats(void *self, uint32_t partition, struct kvb_store_stats *out, struct kvb_error *err)
+static int fault_stats(void *self, uint32_t partition, struct kvb_store_stats *out,
+		       struct kvb_error *err)
 {
 	struct fault *f = self;
 	struct plan p = plan_for(f, "stats");
@@ -308,7 +315,10 @@ int kvb_fault_store_open(struct kvb_store *below, struct kvb_store **out, struct
 	return KVB_OK;
 }
 
-static struct fault *fault_of(const struct kvb_store *s) { return s->ops == &fault_ops ? s->self : NULL; }
+static struct fault *fault_of(const struct kvb_store *s)
+{
+	return s->ops == &fault_ops ? s->self : NULL;
+}
 
 void kvb_fault_store_set(struct kvb_store *s, const struct kvb_fault *rule)
 {

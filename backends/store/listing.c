@@ -32,7 +32,8 @@ int listing_deliver(struct kvb_buf *b, kvb_registry_fn fn, void *ctx, struct kvb
 		const char *bytes = kvb_get_string(&r, &n, KVB_STORE_VALUE_MAX);
 
 		if (r.failed)
-			rc = kvb_fail(err, KVB_E_CORRUPT, NULL, "a registry entry is over its limit");
+			rc = kvb_fail(err, KVB_E_CORRUPT, NULL,
+				      "a registry entry is over its limit");
 		else
 			rc = fn(ctx, key, bytes, n, version);
 	}

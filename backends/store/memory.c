@@ -2,11 +2,11 @@
  * memory.c - a metadata store in this process's memory: named stores, registry, ownership.
  *
  * Owns the list of named stores. One that has a name outlives its handles until it is forgotten, so
- * that a test can "restart" a manager on it; two handles see the same data like two processes on one
- * database. Every call behaves as the SQLite store's would, durability aside.
+ * that a test can "restart" a manager on it; two handles see the same data like two processes on
+ * one database. Every call behaves as the SQLite store's would, durability aside.
  *
- * Any thread. `stores_lock` guards the list, `memory.lock` one store; neither is taken inside the other
- * and both are held for copying only, never while a caller's function runs.
+ * Any thread. `stores_lock` guards the list, `memory.lock` one store; neither is taken inside the
+ * other and both are held for copying only, never while a caller's function runs.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,9 +19,13 @@
 static pthread_mutex_t stores_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct memory *stores; /* stores_lock */
 
-static int no_memory(struct kvb_error *err) { return kvb_fail(err, KVB_E_NOMEM, NULL, "out of memory"); }
+static int no_memory(struct kvb_error *err)
+{
+	return kvb_fail(err, KVB_E_NOMEM, NULL, "out of memory");
+}
 
-/* ---- bytes ------------------------------------------------------------------------------------------ */
+/* ---- bytes
+ * ------------------------------------------------------------------------------------------ */
 
 struct blob *blob_make(const void *bytes, size_t n)
 {
@@ -55,7 +59,8 @@ void blobs_clear(struct blobs *b)
 	*b = (struct blobs){ 0 };
 }
 
-/* ---- stores ----------------------------------------------------------------------------------------- */
+/* ---- stores
+ * ----------------------------------------------------------------------------------------- */
 
 static struct memory *memory_make(const char *name)
 {
@@ -164,7 +169,8 @@ static void memory_close(void *self)
 	kvb_free(h);
 }
 
-/* ---- registry --------------------------------------------------------------------------------------- */
+/* ---- registry
+ * --------------------------------------------------------------------------------------- */
 
 /* Where `key` is or would be. */
 static size_t entry_place_locked(const struct memory *m, const char *key, bool *found)
@@ -187,12 +193,13 @@ static int check_version(bool found, uint64_t is, uint64_t expect, struct kvb_er
 {
 	if (expect == KVB_VERSION_ANY || expect == (found ? is : KVB_VERSION_NONE))
 		return KVB_OK;
-	return kvb_fail(err, KVB_E_CONFLICT, NULL, found ? "the entry has version %llu" : "there is no such entry",
+	return kvb_fail(err, KVB_E_CONFLICT, NULL,
+			found ? "the entry has version %llu" : "there is no such entry",
 			(unsigned long long)is);
 }
 
-static int get_locked(const struct memory *m, const char *key, struct kvb_buf *value, uint64_t *version,
-		      struct kvb_error *err)
+static int get_locked(const struct memory *m, const char *key, struct kvb_buf *value,
+		      uint64_t *version, struct kvb_error *err)
 {
 	bool found;
 	size_t at = entry_place_locked(m, key, &found);
@@ -206,8 +213,8 @@ static int get_locked(const struct memory *m, const char *key, struct kvb_buf *v
 	return KVB_OK;
 }
 
-static int memory_registry_get(void *self, const char *key, struct kvb_buf *value, uint64_t *version,
-			       struct kvb_error *err)
+static int memory_registry_get(void *self, const char *key, struct kvb_buf *value,
+			       uint64_t *version, struct kvb_error *err)
 {
 	struct memory *m = ((struct handle *)self)->memory;
 	int rc;
@@ -223,8 +230,8 @@ static int insert_locked(struct memory *m, size_t at, const char *key, struct bl
 {
 	char *copy = kvb_strdup(key);
 
-	if (!copy ||
-	    kvb_grow((void **)&m->entries, &m->cap_entries, m->n_entries + 1, sizeof m->entries[0]) != KVB_OK) {
+	if (!copy || kvb_grow((void **)&m->entries, &m->cap_entries, m->n_entries + 1,
+			      sizeof m->entries[0]) != KVB_OK) {
 		kvb_free(copy);
 		return no_memory(err);
 	}
@@ -234,8 +241,8 @@ static int insert_locked(struct memory *m, size_t at, const char *key, struct bl
 	return KVB_OK;
 }
 
-static int memory_registry_put(void *self, const char *key, uint64_t expect, const void *bytes, size_t n,
-			       uint64_t *version, struct kvb_error *err)
+static int memory_registry_put(void *self, const char *key, uint64_t expect, const void *bytes,
+			       size_t n, uint64_t *version, struct kvb_error *err)
 {
 	struct memory *m = ((struct handle *)self)->memory;
 	struct blob *value = blob_make(bytes, n), *old = NULL;
@@ -279,7 +286,8 @@ static int memory_registry_del(void *self, const char *key, uint64_t expect, str
 		kvb_free(m->entries[at].key);
 		blob_unref(m->entries[at].value);
 		m->n_entries--;
-		memmove(&m->entries[at], &m->entries[at + 1], (m->n_entries - at) * sizeof m->entries[0]);
+		memmove(&m->entries[at], &m->entries[at + 1],
+			(m->n_entries - at) * sizeof m->entries[0]);
 	}
 	kvb_mutex_unlock(&m->lock);
 	return rc;
@@ -305,7 +313,8 @@ static int memory_registry_list(void *self, const char *prefix, kvb_registry_fn 
 	return listing_deliver(&b, fn, ctx, err);
 }
 
-/* ---- ownership -------------------------------------------------------------------------------------- */
+/* ---- ownership
+ * -------------------------------------------------------------------------------------- */
 
 struct part *part_find_locked(struct memory *m, uint32_t number)
 {
@@ -314,7 +323,8 @@ struct part *part_find_locked(struct memory *m, uint32_t number)
 	for (size_t i = 0; i < m->n_parts; i++)
 		if (m->parts[i]->number == number)
 			return m->parts[i];
-	if (kvb_grow((void **)&m->parts, &m->cap_parts, m->n_parts + 1, sizeof m->parts[0]) != KVB_OK)
+	if (kvb_grow((void **)&m->parts, &m->cap_parts, m->n_parts + 1, sizeof m->parts[0]) !=
+	    KVB_OK)
 		return NULL;
 	p = kvb_calloc(1, sizeof *p);
 	if (!p)
@@ -335,8 +345,8 @@ int part_fenced_locked(struct memory *m, uint32_t number, uint64_t fence, struct
 	return KVB_OK;
 }
 
-static int memory_acquire(void *self, uint32_t partition, const char *owner, uint32_t ttl_ms, uint64_t *fence,
-			  char *holder, size_t holder_size, struct kvb_error *err)
+static int memory_acquire(void *self, uint32_t partition, const char *owner, uint32_t ttl_ms,
+			  uint64_t *fence, char *holder, size_t holder_size, struct kvb_error *err)
 {
 	const struct handle *h = self;
 	struct memory *m = h->memory;
@@ -351,7 +361,8 @@ static int memory_acquire(void *self, uint32_t partition, const char *owner, uin
 	} else if (p->owner[0] && strcmp(p->owner, owner) != 0 && now < p->expires_ms &&
 		   !kvb_owner_is_dead(p->owner)) {
 		snprintf(holder, holder_size, "%s", p->owner);
-		rc = kvb_fail(err, KVB_E_NOT_OWNER, NULL, "partition %u belongs to %s", partition, p->owner);
+		rc = kvb_fail(err, KVB_E_NOT_OWNER, NULL, "partition %u belongs to %s", partition,
+			      p->owner);
 	} else {
 		snprintf(p->owner, sizeof p->owner, "%s", owner);
 		*fence = ++p->fence;
@@ -363,7 +374,8 @@ static int memory_acquire(void *self, uint32_t partition, const char *owner, uin
 	return rc;
 }
 
-static int memory_renew(void *self, uint32_t partition, uint64_t fence, uint32_t ttl_ms, struct kvb_error *err)
+static int memory_renew(void *self, uint32_t partition, uint64_t fence, uint32_t ttl_ms,
+			struct kvb_error *err)
 {
 	const struct handle *h = self;
 	uint64_t now = kvb_now_ms(h->clock);

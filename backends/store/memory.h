@@ -38,13 +38,13 @@ struct part {
 	char owner[192]; /* "" = nobody */
 	uint64_t fence;
 	uint64_t expires_ms;
-	uint64_t last_id;      /* of checkpoints */
-	uint64_t building;     /* the checkpoint being written, 0 = none */
-	uint64_t base_seq;     /* journal.at[i] is record base_seq + 1 + i */
+	uint64_t last_id;  /* of checkpoints */
+	uint64_t building; /* the checkpoint being written, 0 = none */
+	uint64_t base_seq; /* journal.at[i] is record base_seq + 1 + i */
 	uint64_t journal_bytes;
 	struct blobs journal;
-	struct blobs slices;   /* of the newest committed checkpoint */
-	struct blobs draft;    /* of `building` */
+	struct blobs slices; /* of the newest committed checkpoint */
+	struct blobs draft;  /* of `building` */
 };
 
 /* One store, perhaps opened several times. `lock` guards everything but name, refs and next, which
@@ -71,17 +71,18 @@ struct part *part_find_locked(struct memory *m, uint32_t number);
 int part_fenced_locked(struct memory *m, uint32_t number, uint64_t fence, struct part **out,
 		       struct kvb_error *err);
 
-int memory_append(void *self, uint32_t partition, uint64_t fence, uint64_t seq, const void *bytes, size_t n,
-		  unsigned flags, struct kvb_error *err);
+int memory_append(void *self, uint32_t partition, uint64_t fence, uint64_t seq, const void *bytes,
+		  size_t n, unsigned flags, struct kvb_error *err);
 int memory_checkpoint_begin(void *self, uint32_t partition, uint64_t fence, uint64_t *id,
 			    struct kvb_error *err);
-int memory_checkpoint_slice(void *self, uint32_t partition, uint64_t fence, uint64_t id, uint32_t number,
-			    const void *bytes, size_t n, struct kvb_error *err);
-int memory_checkpoint_commit(void *self, uint32_t partition, uint64_t fence, uint64_t id, uint32_t slices,
-			     uint64_t upto_seq, struct kvb_error *err);
+int memory_checkpoint_slice(void *self, uint32_t partition, uint64_t fence, uint64_t id,
+			    uint32_t number, const void *bytes, size_t n, struct kvb_error *err);
+int memory_checkpoint_commit(void *self, uint32_t partition, uint64_t fence, uint64_t id,
+			     uint32_t slices, uint64_t upto_seq, struct kvb_error *err);
 int memory_checkpoint_abort(void *self, uint32_t partition, uint64_t id);
-int memory_load(void *self, uint32_t partition, uint64_t *base_seq, const struct kvb_load_sink *sink,
-		struct kvb_error *err);
-int memory_stats(void *self, uint32_t partition, struct kvb_store_stats *out, struct kvb_error *err);
+int memory_load(void *self, uint32_t partition, uint64_t *base_seq,
+		const struct kvb_load_sink *sink, struct kvb_error *err);
+int memory_stats(void *self, uint32_t partition, struct kvb_store_stats *out,
+		 struct kvb_error *err);
 
 #endif

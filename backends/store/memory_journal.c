@@ -2,8 +2,8 @@
  * memory_journal.c - journal and checkpoints of the memory store.
  *
  * Owns nothing of its own; works on the partitions of memory.c under that store's lock. Bytes are
- * immutable and counted, so load takes references under the lock and delivers without it: a sink may
- * call the store, and an append meanwhile is simply not part of the delivery.
+ * immutable and counted, so load takes references under the lock and delivers without it: a sink
+ * may call the store, and an append meanwhile is simply not part of the delivery.
  *
  * Any thread. Never waits.
  */
@@ -13,25 +13,29 @@
 
 #include "memory.h"
 
-static int no_memory(struct kvb_error *err) { return kvb_fail(err, KVB_E_NOMEM, NULL, "out of memory"); }
+static int no_memory(struct kvb_error *err)
+{
+	return kvb_fail(err, KVB_E_NOMEM, NULL, "out of memory");
+}
 
 static uint64_t last_seq(const struct part *p) { return p->base_seq + p->journal.n; }
 
 static int append_locked(struct part *p, uint64_t seq, struct blob *b, struct kvb_error *err)
 {
 	if (seq != last_seq(p) + 1)
-		return kvb_fail(err, KVB_E_CONFLICT, "seq", "the newest record is %llu, not the one before %llu",
+		return kvb_fail(err, KVB_E_CONFLICT, "seq",
+				"the newest record is %llu, not the one before %llu",
 				(unsigned long long)last_seq(p), (unsigned long long)seq);
-	if (kvb_grow((void **)&p->journal.at, &p->journal.cap, p->journal.n + 1, sizeof p->journal.at[0]) !=
-	    KVB_OK)
+	if (kvb_grow((void **)&p->journal.at, &p->journal.cap, p->journal.n + 1,
+		     sizeof p->journal.at[0]) != KVB_OK)
 		return no_memory(err);
 	p->journal.at[p->journal.n++] = blob_ref(b);
 	p->journal_bytes += b->n;
 	return KVB_OK;
 }
 
-int memory_append(void *self, uint32_t partition, uint64_t fence, uint64_t seq, const void *bytes, size_t n,
-		  unsigned flags, struct kvb_error *err)
+int memory_append(void *self, uint32_t partition, uint64_t fence, uint64_t seq, const void *bytes,
+		  size_t n, unsigned flags, struct kvb_error *err)
 {
 	struct memory *m = ((struct handle *)self)->memory;
 	struct blob *b = blob_make(bytes, n);
@@ -67,20 +71,22 @@ int memory_checkpoint_begin(void *self, uint32_t partition, uint64_t fence, uint
 	return rc;
 }
 
-static int building_locked(struct memory *m, uint32_t partition, uint64_t fence, uint64_t id, struct part **p,
-			   struct kvb_error *err)
+static int building_locked(struct memory *m, uint32_t partition, uint64_t fence, uint64_t id,
+			   struct part **p, struct kvb_error *err)
 {
 	int rc = part_fenced_locked(m, partition, fence, p, err);
 
 	if (rc == KVB_OK && (id == 0 || (*p)->building != id))
-		rc = kvb_fail(err, KVB_E_CONFLICT, "id", "checkpoint %llu is not the one begun last",
-			      (unsigned long long)id);
+		rc = kvb_fail(err, KVB_E_CONFLICT, "id",
+			      "checkpoint %llu is not the one begun last", (unsigned long long)id);
 	return rc;
 }
 
-static int set_slice_locked(struct blobs *draft, uint32_t number, struct blob *b, struct kvb_error *err)
+static int set_slice_locked(struct blobs *draft, uint32_t number, struct blob *b,
+			    struct kvb_error *err)
 {
-	if (kvb_grow((void **)&draft->at, &draft->cap, (size_t)number + 1, sizeof draft->at[0]) != KVB_OK)
+	if (kvb_grow((void **)&draft->at, &draft->cap, (size_t)number + 1, sizeof draft->at[0]) !=
+	    KVB_OK)
 		return no_memory(err);
 	while (draft->n <= number)
 		draft->at[draft->n++] = NULL;
@@ -89,8 +95,8 @@ static int set_slice_locked(struct blobs *draft, uint32_t number, struct blob *b
 	return KVB_OK;
 }
 
-int memory_checkpoint_slice(void *self, uint32_t partition, uint64_t fence, uint64_t id, uint32_t number,
-			    const void *bytes, size_t n, struct kvb_error *err)
+int memory_checkpoint_slice(void *self, uint32_t partition, uint64_t fence, uint64_t id,
+			    uint32_t number, const void *bytes, size_t n, struct kvb_error *err)
 {
 	struct memory *m = ((struct handle *)self)->memory;
 	struct blob *b = blob_make(bytes, n);
@@ -108,13 +114,16 @@ int memory_checkpoint_slice(void *self, uint32_t partition, uint64_t fence, uint
 	return rc;
 }
 
-static int check_draft(const struct part *p, uint32_t slices, uint64_t upto_seq, struct kvb_error *err)
+static int check_draft(const struct part *p, uint32_t slices, uint64_t upto_seq,
+		       struct kvb_error *err)
 {
 	for (uint32_t i = 0; i < slices; i++)
 		if (i >= p->draft.n || !p->draft.at[i])
-			return kvb_fail(err, KVB_E_CONFLICT, "slices", "slice %u of %u is missing", i, slices);
+			return kvb_fail(err, KVB_E_CONFLICT, "slices", "slice %u of %u is missing",
+					i, slices);
 	if (upto_seq < p->base_seq || upto_seq > last_seq(p))
-		return kvb_fail(err, KVB_E_CONFLICT, "upto_seq", "the journal does not reach from %llu to %llu",
+		return kvb_fail(err, KVB_E_CONFLICT, "upto_seq",
+				"the journal does not reach from %llu to %llu",
 				(unsigned long long)p->base_seq, (unsigned long long)upto_seq);
 	return KVB_OK;
 }
@@ -129,12 +138,13 @@ static void truncate_journal(struct part *p, uint64_t upto_seq)
 	}
 	p->journal.n -= gone;
 	if (gone > 0)
-		memmove(p->journal.at, p->journal.at + gone, p->journal.n * sizeof p->journal.at[0]);
+		memmove(p->journal.at, p->journal.at + gone,
+			p->journal.n * sizeof p->journal.at[0]);
 	p->base_seq = upto_seq;
 }
 
-int memory_checkpoint_commit(void *self, uint32_t partition, uint64_t fence, uint64_t id, uint32_t slices,
-			     uint64_t upto_seq, struct kvb_error *err)
+int memory_checkpoint_commit(void *self, uint32_t partition, uint64_t fence, uint64_t id,
+			     uint32_t slices, uint64_t upto_seq, struct kvb_error *err)
 {
 	struct memory *m = ((struct handle *)self)->memory;
 	struct part *p;
@@ -172,7 +182,8 @@ int memory_checkpoint_abort(void *self, uint32_t partition, uint64_t id)
 	return p ? KVB_OK : KVB_E_NOMEM;
 }
 
-/* ---- load ------------------------------------------------------------------------------------------- */
+/* ---- load
+ * ------------------------------------------------------------------------------------------- */
 
 static bool copy_refs(const struct blobs *from, struct blobs *to)
 {
@@ -191,12 +202,13 @@ static int deliver(const struct blobs *slices, const struct blobs *journal, uint
 	for (size_t i = 0; rc == KVB_OK && i < slices->n; i++)
 		rc = sink->slice(sink->ctx, (uint32_t)i, slices->at[i]->bytes, slices->at[i]->n);
 	for (size_t i = 0; rc == KVB_OK && i < journal->n; i++)
-		rc = sink->record(sink->ctx, base_seq + 1 + i, journal->at[i]->bytes, journal->at[i]->n);
+		rc = sink->record(sink->ctx, base_seq + 1 + i, journal->at[i]->bytes,
+				  journal->at[i]->n);
 	return rc;
 }
 
-int memory_load(void *self, uint32_t partition, uint64_t *base_seq, const struct kvb_load_sink *sink,
-		struct kvb_error *err)
+int memory_load(void *self, uint32_t partition, uint64_t *base_seq,
+		const struct kvb_load_sink *sink, struct kvb_error *err)
 {
 	struct memory *m = ((struct handle *)self)->memory;
 	struct blobs slices = { 0 }, journal = { 0 };

@@ -1,10 +1,10 @@
 /*
  * owner.c - names of owners, and the proof that an owner's process is gone.
  *
- * A name is "<host>:<pid>:<start time>:<boot id>:<pid namespace>.<random>". Death counts as proven only
- * on the same boot of the same host and in the same pid namespace: elsewhere a missing pid says nothing.
- * The start time tells a reused pid from the process that was meant. Whatever cannot be read or parsed
- * means "not proven": the lease is then waited out.
+ * A name is "<host>:<pid>:<start time>:<boot id>:<pid namespace>.<random>". Death counts as proven
+ * only on the same boot of the same host and in the same pid namespace: elsewhere a missing pid
+ * says nothing. The start time tells a reused pid from the process that was meant. Whatever cannot
+ * be read or parsed means "not proven": the lease is then waited out.
  *
  * No state; any thread. Reads /proc only.
  */
@@ -67,7 +67,9 @@ static int read_process(long pid, char *state, uint64_t *start_time)
 	p = strrchr(line, ')'); /* the name before it may hold anything */
 	if (!p)
 		return n == 0 ? ESRCH : EIO; /* empty: it ended between open and read */
-	if (sscanf(p + 1, " %c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %" SCNu64,
+	if (sscanf(p + 1,
+		   " %c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d "
+		   "%" SCNu64,
 		   state, start_time) != 2)
 		return EIO;
 	return 0;
@@ -101,8 +103,8 @@ void kvb_owner_name(char out[192])
 	kvb_random(&random, sizeof random);
 	if (read_process((long)getpid(), &state, &start_time) != 0)
 		start_time = 0;
-	snprintf(out, 192, "%s:%ld:%" PRIu64 ":%s:%" PRIu64 ".%016" PRIx64, host, (long)getpid(), start_time,
-		 boot_id, pid_space(), random);
+	snprintf(out, 192, "%s:%ld:%" PRIu64 ":%s:%" PRIu64 ".%016" PRIx64, host, (long)getpid(),
+		 start_time, boot_id, pid_space(), random);
 }
 
 static bool parse_owner(const char *text, struct owner *o)
@@ -136,7 +138,8 @@ bool kvb_owner_is_dead(const char *owner)
 	if (strcmp(o.host, host) != 0 || strcmp(o.boot_id, boot_id) != 0 || boot_id[0] == '\0' ||
 	    strspn(boot_id, "0") == 36 || o.pid_space == 0 || o.pid_space != pid_space())
 		return false;
-	/* Without our own entry /proc is not mounted (or hides), and a missing one proves nothing. */
+	/* Without our own entry /proc is not mounted (or hides), and a missing one proves nothing.
+	 */
 	if (read_process((long)getpid(), &state, &start_time) != 0)
 		return false;
 	error = read_process(o.pid, &state, &start_time);

@@ -7,19 +7,20 @@
  *   <path>-checkpoint  slice: the bytes of checkpoints
  *   <path>-reserve     space given up when an urgent append meets a full disk
  *
- * Slices lie apart so that writing a checkpoint never holds the main file's write lock. A crash between
- * the two is harmless by order: slices are synced before the head row that names them is committed (that
- * commit also makes the journal rows up to it dead), and they are deleted only after a synced head has
- * left them. Slices that no head names are waste, deleted by housekeeping; a checkpoint's id is never
- * used twice, so a late writer that lost its partition can only write waste.
+ * Slices lie apart so that writing a checkpoint never holds the main file's write lock. A crash
+ * between the two is harmless by order: slices are synced before the head row that names them is
+ * committed (that commit also makes the journal rows up to it dead), and they are deleted only
+ * after a synced head has left them. Slices that no head names are waste, deleted by housekeeping;
+ * a checkpoint's id is never used twice, so a late writer that lost its partition can only write
+ * waste.
  *
- * FULL: a commit syncs the WAL before it is seen or acknowledged. NORMAL: appends are written to the WAL
- * without a sync (they survive kill -9), and kvb_store_sync syncs the WAL. Everything else commits with a
- * sync in both modes. A WAL is only reused after its pages are synced in the database file, so the
+ * FULL: a commit syncs the WAL before it is seen or acknowledged. NORMAL: appends are written to
+ * the WAL without a sync (they survive kill -9), and kvb_store_sync syncs the WAL. All else but
+ * housekeeping commits with a sync in both modes. A WAL is only reused after its pages are synced in the database file, so the
  * journal that power loss leaves is always a prefix.
  *
- * What it cannot do: a process that is stopped inside a commit keeps SQLite's write lock until it goes on
- * or dies; others read meanwhile, and their writes fail after BUSY_MS with nothing changed.
+ * What it cannot do: a process that is stopped inside a commit keeps SQLite's write lock until it
+ * goes on or dies; others read meanwhile, and their writes fail after BUSY_MS with nothing changed.
  *
  * Threads and locks: sqlite_store.h.
  */

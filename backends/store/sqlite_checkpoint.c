@@ -1,13 +1,13 @@
 /*
  * sqlite_checkpoint.c - writing checkpoints: begin, slices, commit, abort.
  *
- * Owns the head and the slice connection. `begin` draws an id that was never used before and notes it as
- * the one being built; slices go to the second file, each in a synced transaction of its own; `commit`
- * makes the head row name them and, by that, the journal rows up to upto_seq dead. Only begin, commit
- * and abort write to the main file, a row each.
+ * Owns the head and the slice connection. `begin` draws an id that was never used before and notes
+ * it as the one being built; slices go to the second file, each in a synced transaction of its own;
+ * `commit` makes the head row name them and, by that, the journal rows up to upto_seq dead. Only
+ * begin, commit and abort write to the main file, a row each.
  *
- * Any thread; a partition's checkpoints come from one writer at a time, a late one is fenced or writes
- * waste. Slices and rows that died are deleted by sqlite_keep.c.
+ * Any thread; a partition's checkpoints come from one writer at a time, a late one is fenced or
+ * writes waste. Slices and rows that died are deleted by sqlite_keep.c.
  */
 #include "sqlite_store.h"
 
@@ -36,7 +36,8 @@ int read_head(struct db *d, uint32_t partition, struct head *out, struct kvb_err
 }
 
 /* Runs a statement whose parameters are a partition and an id. */
-static int run_with_id(struct db *d, enum sql which, uint32_t partition, uint64_t id, struct kvb_error *err)
+static int run_with_id(struct db *d, enum sql which, uint32_t partition, uint64_t id,
+		       struct kvb_error *err)
 {
 	sqlite3_stmt *st = db_stmt(d, which);
 
@@ -47,7 +48,8 @@ static int run_with_id(struct db *d, enum sql which, uint32_t partition, uint64_
 	return db_done(st) == SQLITE_DONE ? KVB_OK : db_fail(d, err, "checkpoint");
 }
 
-int sqlite_checkpoint_begin(void *self, uint32_t partition, uint64_t fence, uint64_t *id, struct kvb_error *err)
+int sqlite_checkpoint_begin(void *self, uint32_t partition, uint64_t fence, uint64_t *id,
+			    struct kvb_error *err)
 {
 	struct sqlite_store *s = self;
 	struct head h = { 0 };
@@ -67,16 +69,16 @@ int sqlite_checkpoint_begin(void *self, uint32_t partition, uint64_t fence, uint
 }
 
 /* Inside a transaction or a read of the main file. */
-static int check_building(struct db *d, uint32_t partition, uint64_t fence, uint64_t id, struct head *h,
-			  struct kvb_error *err)
+static int check_building(struct db *d, uint32_t partition, uint64_t fence, uint64_t id,
+			  struct head *h, struct kvb_error *err)
 {
 	int rc = check_fence(d, partition, fence, err);
 
 	if (rc == KVB_OK)
 		rc = read_head(d, partition, h, err);
 	if (rc == KVB_OK && (id == 0 || h->building != id))
-		rc = kvb_fail(err, KVB_E_CONFLICT, "id", "checkpoint %llu is not the one begun last",
-			      (unsigned long long)id);
+		rc = kvb_fail(err, KVB_E_CONFLICT, "id",
+			      "checkpoint %llu is not the one begun last", (unsigned long long)id);
 	return rc;
 }
 
@@ -123,8 +125,8 @@ static int ask_building(struct sqlite_store *s, uint32_t partition, uint64_t fen
 	return rc;
 }
 
-int sqlite_checkpoint_slice(void *self, uint32_t partition, uint64_t fence, uint64_t id, uint32_t number,
-			    const void *bytes, size_t n, struct kvb_error *err)
+int sqlite_checkpoint_slice(void *self, uint32_t partition, uint64_t fence, uint64_t id,
+			    uint32_t number, const void *bytes, size_t n, struct kvb_error *err)
 {
 	struct sqlite_store *s = self;
 	const struct slice p = { partition, number, id, bytes, n };
@@ -133,7 +135,8 @@ int sqlite_checkpoint_slice(void *self, uint32_t partition, uint64_t fence, uint
 	return rc == KVB_OK ? write_slice(&s->slice, &p, err) : rc;
 }
 
-static int check_slices(struct db *d, uint32_t partition, uint64_t id, uint32_t slices, struct kvb_error *err)
+static int check_slices(struct db *d, uint32_t partition, uint64_t id, uint32_t slices,
+			struct kvb_error *err)
 {
 	uint32_t found = 0;
 	sqlite3_stmt *st;
@@ -155,13 +158,14 @@ static int check_slices(struct db *d, uint32_t partition, uint64_t id, uint32_t 
 		sqlite3_reset(st);
 	read_end(d);
 	if (rc == KVB_OK && found != slices)
-		rc = kvb_fail(err, KVB_E_CONFLICT, "slices", "%u of %u slices are there", found, slices);
+		rc = kvb_fail(err, KVB_E_CONFLICT, "slices", "%u of %u slices are there", found,
+			      slices);
 	return rc;
 }
 
 /* Bytes appended up to and with `seq`. */
-static int read_total(struct db *d, uint32_t partition, const struct head *h, uint64_t seq, uint64_t *total,
-		      struct kvb_error *err)
+static int read_total(struct db *d, uint32_t partition, const struct head *h, uint64_t seq,
+		      uint64_t *total, struct kvb_error *err)
 {
 	sqlite3_stmt *st;
 	int code, rc = KVB_OK;
@@ -177,7 +181,8 @@ static int read_total(struct db *d, uint32_t partition, const struct head *h, ui
 	if (code == SQLITE_ROW)
 		*total = (uint64_t)sqlite3_column_int64(st, 0);
 	else if (code == SQLITE_DONE)
-		rc = kvb_fail(err, KVB_E_CONFLICT, "upto_seq", "the journal does not reach from %llu to %llu",
+		rc = kvb_fail(err, KVB_E_CONFLICT, "upto_seq",
+			      "the journal does not reach from %llu to %llu",
 			      (unsigned long long)h->upto_seq, (unsigned long long)seq);
 	else
 		rc = db_fail(d, err, "journal");
@@ -199,8 +204,8 @@ static int flip(struct db *d, uint32_t partition, const struct head *h, struct k
 	return db_done(st) == SQLITE_DONE ? KVB_OK : db_fail(d, err, "checkpoint");
 }
 
-static int commit_head(struct sqlite_store *s, uint32_t partition, uint64_t fence, struct head *next,
-		       struct kvb_error *err)
+static int commit_head(struct sqlite_store *s, uint32_t partition, uint64_t fence,
+		       struct head *next, struct kvb_error *err)
 {
 	struct head h;
 	int rc = tx_begin(&s->head, err);
@@ -215,8 +220,8 @@ static int commit_head(struct sqlite_store *s, uint32_t partition, uint64_t fenc
 	return tx_end(&s->head, rc, err);
 }
 
-int sqlite_checkpoint_commit(void *self, uint32_t partition, uint64_t fence, uint64_t id, uint32_t slices,
-			     uint64_t upto_seq, struct kvb_error *err)
+int sqlite_checkpoint_commit(void *self, uint32_t partition, uint64_t fence, uint64_t id,
+			     uint32_t slices, uint64_t upto_seq, struct kvb_error *err)
 {
 	struct sqlite_store *s = self;
 	struct head next = { .id = id, .upto_seq = upto_seq, .slices = slices };

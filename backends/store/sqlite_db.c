@@ -1,12 +1,13 @@
 /*
  * sqlite_db.c - connections, prepared statements and transactions of the SQLite store.
  *
- * Owns the meaning of SQLite's errors. A transaction that fails before COMMIT is rolled back: nothing was
- * changed. COMMIT itself failing on a full disk changed nothing either, because the frame that makes a
- * transaction valid is written last and was cut short. Any other failure of COMMIT leaves the outcome
- * open: the frames may be whole in the log although nobody sees them now, and a recovery after a crash
- * would bring them back. Such a file is `unsettled`: before its next transaction or read, a small commit
- * is written, which lands on top of those frames and so makes "not committed" the truth for good.
+ * Owns the meaning of SQLite's errors. A transaction that fails before COMMIT is rolled back:
+ * nothing was changed. COMMIT itself failing on a full disk changed nothing either, because the
+ * frame that makes a transaction valid is written last and was cut short. Any other failure of
+ * COMMIT leaves the outcome open: the frames may be whole in the log although nobody sees them now,
+ * and a recovery after a crash would bring them back. Such a file is `unsettled`: before its next
+ * transaction or read, a small commit is written, which lands on top of those frames and so makes
+ * "not committed" the truth for good.
  *
  * Called with the locks that sqlite_store.h describes. Never retries what a caller asked for.
  */
@@ -14,9 +15,6 @@
 #include <string.h>
 
 #include "sqlite_store.h"
-
-/* How long a write waits for another process's transaction. */
-#define BUSY_MS 2000
 
 #define COMMON_PRAGMAS                                                                             \
 	"PRAGMA wal_autocheckpoint = 0;"                                                           \
@@ -54,7 +52,8 @@ void db_destroy(struct db *d)
 	kvb_mutex_destroy(&d->lock);
 }
 
-/* ---- errors ----------------------------------------------------------------------------------------- */
+/* ---- errors
+ * ----------------------------------------------------------------------------------------- */
 
 static int status_of(sqlite3 *handle)
 {
@@ -89,7 +88,8 @@ int db_fail(struct db *d, struct kvb_error *err, const char *what)
 			d->handle ? sqlite3_extended_errcode(d->handle) : 0);
 }
 
-/* ---- connections ------------------------------------------------------------------------------------ */
+/* ---- connections
+ * ------------------------------------------------------------------------------------ */
 
 static int on_commit(void *ctx, sqlite3 *handle, const char *schema, int frames)
 {
@@ -121,8 +121,10 @@ int db_ready(struct db *d, struct kvb_error *err)
 		rc = db_fail(d, err, "cannot open the database");
 	if (rc == KVB_OK) {
 		sqlite3_busy_timeout(d->handle, BUSY_MS);
-		rc = db_exec(d, d->full ? COMMON_PRAGMAS "PRAGMA synchronous = FULL"
-					: COMMON_PRAGMAS "PRAGMA synchronous = NORMAL", err);
+		rc = db_exec(d,
+			     d->full ? COMMON_PRAGMAS "PRAGMA synchronous = FULL"
+				     : COMMON_PRAGMAS "PRAGMA synchronous = NORMAL",
+			     err);
 	}
 	if (rc == KVB_OK)
 		sqlite3_wal_hook(d->handle, on_commit, d->file);
@@ -138,8 +140,8 @@ sqlite3_stmt *db_stmt(struct db *d, enum sql which)
 	if (*st) {
 		sqlite3_reset(*st);
 		sqlite3_clear_bindings(*st);
-	} else if (sqlite3_prepare_v3(d->handle, sql_text[which], -1, SQLITE_PREPARE_PERSISTENT, st, NULL) !=
-		   SQLITE_OK) {
+	} else if (sqlite3_prepare_v3(d->handle, sql_text[which], -1, SQLITE_PREPARE_PERSISTENT, st,
+				      NULL) != SQLITE_OK) {
 		*st = NULL;
 	}
 	return *st;
@@ -161,7 +163,8 @@ int db_run(struct db *d, enum sql which)
 	return st ? db_done(st) : sqlite3_extended_errcode(d->handle);
 }
 
-/* ---- transactions ----------------------------------------------------------------------------------- */
+/* ---- transactions
+ * ----------------------------------------------------------------------------------- */
 
 static void rollback(struct db *d)
 {
@@ -189,8 +192,8 @@ static int commit(struct db *d, struct kvb_error *err)
 	return KVB_E_UNKNOWN_OUTCOME;
 }
 
-/* One small transaction on top of whatever a failed commit left, synced on any connection. Caller holds
- * lock and turn. */
+/* One small transaction on top of whatever a failed commit left, synced on any connection. Caller
+ * holds lock and turn. */
 static int settle_once(struct db *d, struct kvb_error *err)
 {
 	int rc = db_ready(d, err);

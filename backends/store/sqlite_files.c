@@ -1,10 +1,10 @@
 /*
- * sqlite_files.c - what lies around the databases: the file system under them, their creation, and the
- * reserved space.
+ * sqlite_files.c - what lies around the databases: the file system under them, their creation, and
+ * the reserved space.
  *
- * Owns the file <path>-reserve. Any thread; no locks: truncating or filling the reserve twice does no
- * harm. Never opens a database file that exists: closing any descriptor of it would drop the POSIX locks
- * that SQLite holds on it in this process.
+ * Owns the file <path>-reserve. Any thread; no locks: truncating or filling the reserve twice does
+ * no harm. Never opens a database file that exists: closing any descriptor of it would drop the
+ * POSIX locks that SQLite holds on it in this process.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -25,7 +25,8 @@ static int fail(struct kvb_error *err, int status, const char *what, const char 
 {
 	char text[128];
 
-	return kvb_fail(err, status, NULL, "%s: %s (%s)", what, strerror_r(errno, text, sizeof text), path);
+	return kvb_fail(err, status, NULL, "%s: %s (%s)", what,
+			strerror_r(errno, text, sizeof text), path);
 }
 
 /* The folder that holds `path`, to be freed. */
@@ -87,7 +88,8 @@ int files_check_local(const char *path, struct kvb_error *err)
 		rc = fail(err, KVB_E_STORE_IO, "cannot reach the folder of the database", folder);
 	else if (files_type_is_shared((unsigned long)fs.f_type))
 		rc = kvb_fail(err, KVB_E_UNSUPPORTED, NULL,
-			      "%s lies on a network or shared file system (type 0x%lx), where the database's locks and "
+			      "%s lies on a network or shared file system (type 0x%lx), where the "
+			      "database's locks and "
 			      "shared memory do not work: put the store on a local disk",
 			      folder, (unsigned long)fs.f_type & 0xffffffff);
 	kvb_free(folder);
@@ -113,7 +115,8 @@ int files_make(const char *path, struct kvb_error *err)
 	if (fd < 0 && errno == EEXIST)
 		return KVB_OK;
 	if (fd < 0)
-		return fail(err, errno == ENOSPC || errno == EDQUOT ? KVB_E_STORE_FULL : KVB_E_STORE_IO,
+		return fail(err,
+			    errno == ENOSPC || errno == EDQUOT ? KVB_E_STORE_FULL : KVB_E_STORE_IO,
 			    "cannot make the database file", path);
 	close(fd);
 	sync_folder(path);
@@ -129,7 +132,8 @@ uint64_t files_free_bytes(const char *path)
 	return (uint64_t)fs.f_bavail * fs.f_frsize;
 }
 
-/* ---- the reserve ------------------------------------------------------------------------------------ */
+/* ---- the reserve
+ * ------------------------------------------------------------------------------------ */
 
 static bool write_zeros(int fd, uint64_t length)
 {
@@ -170,7 +174,8 @@ void reserve_make(struct sqlite_store *s)
 		return;
 	if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && (uint64_t)st.st_size < s->reserve_bytes) {
 		missing = s->reserve_bytes - (uint64_t)st.st_size;
-		/* Half of what is free at most: the space was given up for somebody who needs it. */
+		/* Half of what is free at most: the space was given up for somebody who needs it.
+		 */
 		if (files_free_bytes(s->main.path) / 2 >= missing && !fill(fd, s->reserve_bytes) &&
 		    ftruncate(fd, 0) != 0)
 			kvb_log(KVB_LOG_WARN, "store", "cannot reserve space for urgent writes");

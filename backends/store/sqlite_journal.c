@@ -1,13 +1,13 @@
 /*
  * sqlite_journal.c - append and sync: the committer's path of the SQLite store.
  *
- * Owns the append connection and the sync connection. An append is one transaction: check the fence,
- * check that seq follows, insert one row. A row's id is partition * 2^47 + seq, so that the newest row of
- * a partition is one step in one tree, and appends touch its right edge only. `total` counts the bytes
- * ever appended; the journal's size is a difference of two of them, never a scan.
+ * Owns the append connection and the sync connection. An append is one transaction: check the
+ * fence, check that seq follows, insert one row. A row's id is partition * 2^47 + seq, so that the
+ * newest row of a partition is one step in one tree, and appends touch its right edge only. `total`
+ * counts the bytes ever appended; the journal's size is a difference of two of them, never a scan.
  *
- * Any thread; appends go one at a time. Sync has a connection of its own and takes no part in the write
- * turn: it neither waits for an append nor holds one up.
+ * Any thread; appends go one at a time. Sync has a connection of its own and takes no part in the
+ * write turn: it neither waits for an append nor holds one up.
  */
 #include <assert.h>
 
@@ -18,7 +18,8 @@
 #define SEQ_BITS 47
 
 static_assert(KVB_STORE_SEQ_MAX == (1ull << SEQ_BITS) - 1, "seq fills the low bits of a row's id");
-static_assert(KVB_STORE_PARTITION_MAX == (1u << (63 - SEQ_BITS)) - 1, "partition fills the high bits");
+static_assert(KVB_STORE_PARTITION_MAX == (1u << (63 - SEQ_BITS)) - 1,
+	      "partition fills the high bits");
 
 int64_t journal_id(uint32_t partition, uint64_t seq)
 {
@@ -43,12 +44,14 @@ uint64_t journal_sum(int64_t id, uint64_t total, const void *bytes, size_t n)
 	return sum_of((uint64_t[]){ (uint64_t)id, total, n, kvb_checksum(bytes, n) }, 4);
 }
 
-uint64_t slice_sum(uint32_t partition, uint64_t checkpoint, uint32_t number, const void *bytes, size_t n)
+uint64_t slice_sum(uint32_t partition, uint64_t checkpoint, uint32_t number, const void *bytes,
+		   size_t n)
 {
 	return sum_of((uint64_t[]){ partition, checkpoint, number, n, kvb_checksum(bytes, n) }, 5);
 }
 
-int read_tail(struct db *d, uint32_t partition, const struct head *h, struct tail *out, struct kvb_error *err)
+int read_tail(struct db *d, uint32_t partition, const struct head *h, struct tail *out,
+	      struct kvb_error *err)
 {
 	sqlite3_stmt *st = db_stmt(d, SQL_TAIL);
 	int code, rc = KVB_OK;
@@ -92,7 +95,8 @@ static int check_batch(struct db *d, const struct batch *b, uint64_t *total, str
 	if (rc != KVB_OK)
 		return rc;
 	if (b->seq != t.seq + 1)
-		return kvb_fail(err, KVB_E_CONFLICT, "seq", "the newest record is %llu, not the one before %llu",
+		return kvb_fail(err, KVB_E_CONFLICT, "seq",
+				"the newest record is %llu, not the one before %llu",
 				(unsigned long long)t.seq, (unsigned long long)b->seq);
 	*total = t.total + b->n;
 	return KVB_OK;
@@ -126,8 +130,8 @@ static int append_once(struct sqlite_store *s, const struct batch *b, struct kvb
 	return tx_end(d, rc, err);
 }
 
-int sqlite_append(void *self, uint32_t partition, uint64_t fence, uint64_t seq, const void *bytes, size_t n,
-		  unsigned flags, struct kvb_error *err)
+int sqlite_append(void *self, uint32_t partition, uint64_t fence, uint64_t seq, const void *bytes,
+		  size_t n, unsigned flags, struct kvb_error *err)
 {
 	struct sqlite_store *s = self;
 	const struct batch b = { partition, fence, seq, bytes, n };
@@ -142,18 +146,21 @@ int sqlite_append(void *self, uint32_t partition, uint64_t fence, uint64_t seq, 
 	return append_once(s, &b, err);
 }
 
-/* SQLite gives out its handle of the log, so this goes through the VFS like every sync of its own. Frames
- * that a checkpoint has moved into the database file meanwhile were synced by it on both sides. */
+/* SQLite gives out its handle of the log, so this goes through the VFS like every sync of its own.
+ * Frames that a checkpoint has moved into the database file meanwhile were synced by it on both
+ * sides. */
 static int sync_log(struct db *d, struct kvb_error *err)
 {
 	sqlite3_file *log = NULL;
 	int code = sqlite3_file_control(d->handle, "main", SQLITE_FCNTL_JOURNAL_POINTER, &log);
 
 	if (code != SQLITE_OK || !log || !log->pMethods)
-		return kvb_fail(err, KVB_E_STORE_IO, NULL, "the database's log is not open (%d)", code);
+		return kvb_fail(err, KVB_E_STORE_IO, NULL, "the database's log is not open (%d)",
+				code);
 	code = log->pMethods->xSync(log, SQLITE_SYNC_NORMAL);
 	if (code != SQLITE_OK)
-		return kvb_fail(err, KVB_E_STORE_IO, NULL, "the database's log cannot be synced (%d)", code);
+		return kvb_fail(err, KVB_E_STORE_IO, NULL,
+				"the database's log cannot be synced (%d)", code);
 	return KVB_OK;
 }
 
@@ -167,7 +174,8 @@ int sqlite_sync(void *self, struct kvb_error *err)
 	kvb_mutex_lock(&s->sync.lock);
 	if (atomic_load(&s->sync_lost)) {
 		rc = kvb_fail(err, KVB_E_STORE_IO, NULL,
-			      "an earlier sync of the database failed: what it should have saved cannot be told; "
+			      "an earlier sync of the database failed: what it should have saved "
+			      "cannot be told; "
 			      "restart the manager");
 	} else {
 		rc = sync_log(&s->sync, err);

@@ -1,20 +1,25 @@
 /*
  * sqlite_keep.c - housekeeping of the SQLite store, on a thread of its own.
  *
- * Owns the thread and two connections. It copies the logs into the database files (a PASSIVE checkpoint,
- * which keeps nobody out), has a log begin anew when it has grown too long all the same, deletes journal
- * rows and slices that a checkpoint made dead, and re-makes the reserve. Each step is one small
- * transaction, and between two of them it sleeps for a moment: whoever waits for the write turn gets it.
+ * Owns the thread and two connections. It copies the logs into the database files (a PASSIVE
+ * checkpoint, which keeps nobody out), has a log begin anew when it has grown too long all the
+ * same, deletes journal rows and slices that a checkpoint made dead, and re-makes the reserve. Each
+ * step is one small transaction, and between two of them it sleeps for a moment: whoever waits for
+ * the write turn gets it.
  *
- * It works only in a process that has owned a partition: a standby leaves the owner's files alone. What
- * it does can be repeated or left undone at any point; failures are logged once and tried again later.
+ * It works only in a process that has owned a partition: a standby leaves the owner's files alone.
+ * What it does can be repeated or left undone at any point; failures are logged once and tried
+ * again later.
  */
 #include <kvb/log.h>
 
 #include "sqlite_store.h"
 
 #define ROUND_MS 1000
-#define WAL_FRAMES_MAX 4096 /* 16 MiB; then the log is made to begin anew */
+#define WAL_FRAMES_LONG 4096 /* 16 MiB: the log should begin anew when that costs little */
+#define WAL_FRAMES_MAX 16384 /* 64 MiB: it must, whatever it costs */
+#define WAL_FRAMES_SMALL 256 /* 1 MiB: copied in about the time of one commit */
+#define COPIES 4             /* tries to get that close behind a busy writer */
 #define STEP_ROWS 64
 #define STEP_BYTES (1 << 20)
 
@@ -43,45 +48,65 @@ void keep_kick(struct sqlite_store *s)
 	kvb_mutex_unlock(&k->lock);
 }
 
-/* ---- write-ahead logs ------------------------------------------------------------------------------- */
+/* ---- write-ahead logs
+ * ------------------------------------------------------------------------------- */
 
-/* Keeps writers out for the few frames that are new since the PASSIVE one. A reader that still needs the
- * old log makes it fail at once; the next round tries again. */
+static int frames_of(const struct file *f)
+{
+	return atomic_load_explicit(&f->wal_frames, memory_order_relaxed);
+}
+
+/* Copies what is in the log into the database file; *left gets the frames that were appended
+ * meanwhile. */
+static int copy_log(struct db *d, int *left, struct kvb_error *err)
+{
+	int in_log = 0, copied = 0;
+	int code = sqlite3_wal_checkpoint_v2(d->handle, NULL, SQLITE_CHECKPOINT_PASSIVE, &in_log,
+					     &copied);
+
+	*left = frames_of(d->file) - copied;
+	/* Busy: another process is at it. */
+	return code == SQLITE_OK || (code & 0xff) == SQLITE_BUSY ? KVB_OK : db_fail(d, err, "log");
+}
+
+/* Keeps writers out while the last frames are copied; the next commit then begins the log anew. A
+ * reader that still needs the old one makes this fail at once, and the next round tries again. */
 static void restart_log(struct db *d)
 {
 	kvb_mutex_lock(&d->file->turn);
 	sqlite3_busy_timeout(d->handle, 0);
-	if (sqlite3_wal_checkpoint_v2(d->handle, NULL, SQLITE_CHECKPOINT_RESTART, NULL, NULL) == SQLITE_OK)
+	if (sqlite3_wal_checkpoint_v2(d->handle, NULL, SQLITE_CHECKPOINT_RESTART, NULL, NULL) ==
+	    SQLITE_OK)
 		atomic_store_explicit(&d->file->wal_frames, 0, memory_order_relaxed);
-	sqlite3_busy_timeout(d->handle, 1000);
+	sqlite3_busy_timeout(d->handle, BUSY_MS);
 	kvb_mutex_unlock(&d->file->turn);
 }
 
 static int keep_log(struct db *d, struct kvb_error *err)
 {
-	int frames = atomic_load_explicit(&d->file->wal_frames, memory_order_relaxed);
-	int code, rc;
+	int left = 0, rc;
 
-	if (frames < KEEP_WAL_FRAMES)
+	if (frames_of(d->file) < KEEP_WAL_FRAMES)
 		return KVB_OK;
 	kvb_mutex_lock(&d->lock);
 	rc = db_ready(d, err);
-	if (rc == KVB_OK) {
-		code = sqlite3_wal_checkpoint_v2(d->handle, NULL, SQLITE_CHECKPOINT_PASSIVE, NULL, NULL);
-		if (code != SQLITE_OK && (code & 0xff) != SQLITE_BUSY)
-			rc = db_fail(d, err, "log");
-		else if (frames >= WAL_FRAMES_MAX)
-			restart_log(d);
-	}
+	if (rc == KVB_OK)
+		rc = copy_log(d, &left, err);
+	for (int i = 1; rc == KVB_OK && i < COPIES && left > WAL_FRAMES_SMALL; i++)
+		rc = copy_log(d, &left, err);
+	if (rc == KVB_OK && ((frames_of(d->file) >= WAL_FRAMES_LONG && left <= WAL_FRAMES_SMALL) ||
+			     frames_of(d->file) >= WAL_FRAMES_MAX))
+		restart_log(d);
 	kvb_mutex_unlock(&d->lock);
 	return rc;
 }
 
-/* ---- dead rows -------------------------------------------------------------------------------------- */
+/* ---- dead rows
+ * -------------------------------------------------------------------------------------- */
 
 /* The end of the next step: dead rows up to *last, none when *last stays 0. */
-static int plan_step(struct db *d, uint32_t partition, uint64_t upto_seq, int64_t *first, int64_t *last,
-		     struct kvb_error *err)
+static int plan_step(struct db *d, uint32_t partition, uint64_t upto_seq, int64_t *first,
+		     int64_t *last, struct kvb_error *err)
 {
 	sqlite3_stmt *st = db_stmt(d, SQL_OLD_ROWS);
 	int64_t bytes = 0;
@@ -114,9 +139,10 @@ static int drop_range(struct db *d, int64_t first, int64_t last, struct kvb_erro
 	return db_done(st) == SQLITE_DONE ? KVB_OK : db_fail(d, err, "journal");
 }
 
-/* Deletes one step's rows; *more tells whether there were any. A row that is dead stays dead, so planning
- * and deleting need not be one transaction. */
-static int drop_rows(struct db *d, uint32_t partition, uint64_t upto_seq, bool *more, struct kvb_error *err)
+/* Deletes one step's rows; *more tells whether there were any. A row that is dead stays dead, so
+ * planning and deleting need not be one transaction. */
+static int drop_rows(struct db *d, uint32_t partition, uint64_t upto_seq, bool *more,
+		     struct kvb_error *err)
 {
 	int64_t first = 0, last = 0;
 	int rc = read_begin(d, err);
@@ -134,10 +160,11 @@ static int drop_rows(struct db *d, uint32_t partition, uint64_t upto_seq, bool *
 	return tx_end(d, drop_range(d, first, last, err), err);
 }
 
-/* ---- dead slices ------------------------------------------------------------------------------------ */
+/* ---- dead slices
+ * ------------------------------------------------------------------------------------ */
 
-/* A slice is dead when its checkpoint was begun before `h` was read and is neither the head's nor the
- * one being built. */
+/* A slice is dead when its checkpoint was begun before `h` was read and is neither the head's nor
+ * the one being built. */
 static int find_dead_slice(struct db *d, uint32_t partition, const struct head *h, int64_t *row,
 			   struct kvb_error *err)
 {
@@ -155,7 +182,8 @@ static int find_dead_slice(struct db *d, uint32_t partition, const struct head *
 	if (code == SQLITE_ROW)
 		*row = sqlite3_column_int64(st, 0);
 	sqlite3_reset(st);
-	return code == SQLITE_ROW || code == SQLITE_DONE ? KVB_OK : db_fail(d, err, "checkpoint slices");
+	return code == SQLITE_ROW || code == SQLITE_DONE ? KVB_OK
+							 : db_fail(d, err, "checkpoint slices");
 }
 
 static int drop_row(struct db *d, int64_t row, struct kvb_error *err)
@@ -168,7 +196,8 @@ static int drop_row(struct db *d, int64_t row, struct kvb_error *err)
 	return db_done(st) == SQLITE_DONE ? KVB_OK : db_fail(d, err, "checkpoint slices");
 }
 
-static int drop_slice(struct db *d, uint32_t partition, const struct head *h, bool *more, struct kvb_error *err)
+static int drop_slice(struct db *d, uint32_t partition, const struct head *h, bool *more,
+		      struct kvb_error *err)
 {
 	int64_t row = 0;
 	int rc = read_begin(d, err);
@@ -186,10 +215,12 @@ static int drop_slice(struct db *d, uint32_t partition, const struct head *h, bo
 	return tx_end(d, drop_row(d, row, err), err);
 }
 
-/* ---- rounds ----------------------------------------------------------------------------------------- */
+/* ---- rounds
+ * ----------------------------------------------------------------------------------------- */
 
 /* The next partition with a checkpoint row, from `partition` on. KVB_E_NOT_FOUND at the end. */
-static int next_head(struct db *d, uint32_t partition, uint32_t *found, struct head *h, struct kvb_error *err)
+static int next_head(struct db *d, uint32_t partition, uint32_t *found, struct head *h,
+		     struct kvb_error *err)
 {
 	sqlite3_stmt *st;
 	int code, rc = read_begin(d, err);

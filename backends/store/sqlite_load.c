@@ -1,9 +1,9 @@
 /*
  * sqlite_load.c - reading a partition back: load, and the journal's size.
  *
- * Load opens connections of its own and gives them back at its end, so it waits for nobody, keeps no
- * cache, and its sink may call the store. It trusts nothing: every slice and row must carry the sum of
- * its bytes and its place, numbers must follow each other, totals must add up.
+ * Load opens connections of its own and gives them back at its end, so it waits for nobody, keeps
+ * no cache, and its sink may call the store. It trusts nothing: every slice and row must carry the
+ * sum of its bytes and its place, numbers must follow each other, totals must add up.
  *
  * Any thread. Holds only the locks of its own connections.
  */
@@ -55,10 +55,10 @@ static int read_main_begin(struct load *l)
 }
 
 /*
- * Views of both files that fit together. Slices are written before a head names them and deleted after
- * it has left them, so a view of the slices is right for a head that was there before it and is there
- * after it. Two reads of the main file around it tell; they differ only if a checkpoint was committed
- * just then.
+ * Views of both files that fit together. Slices are written before a head names them and deleted
+ * after it has left them, so a view of the slices is right for a head that was there before it and
+ * is there after it. Two reads of the main file around it tell; they differ only if a checkpoint
+ * was committed just then.
  */
 static int views_begin(struct load *l)
 {
@@ -118,15 +118,20 @@ static int deliver_slice(struct load *l, sqlite3_stmt *st, uint32_t number)
 	size_t n;
 	int rc = next_row(&l->slices, st, l->err);
 
-	if (rc == KVB_E_NOT_FOUND || (rc == KVB_OK && (uint32_t)sqlite3_column_int64(st, 0) != number))
-		return kvb_fail(l->err, KVB_E_CORRUPT, NULL, "checkpoint %llu: slice %u of %u is missing (file %s)",
-				(unsigned long long)l->head.id, number, l->head.slices, l->slices.file->path);
+	if (rc == KVB_E_NOT_FOUND ||
+	    (rc == KVB_OK && (uint32_t)sqlite3_column_int64(st, 0) != number))
+		return kvb_fail(l->err, KVB_E_CORRUPT, NULL,
+				"checkpoint %llu: slice %u of %u is missing (file %s)",
+				(unsigned long long)l->head.id, number, l->head.slices,
+				l->slices.file->path);
 	if (rc == KVB_OK)
 		rc = row_bytes(&l->slices, st, 2, &bytes, &n, l->err);
 	if (rc != KVB_OK)
 		return rc;
-	if ((uint64_t)sqlite3_column_int64(st, 1) != slice_sum(l->partition, l->head.id, number, bytes, n))
-		return kvb_fail(l->err, KVB_E_CORRUPT, NULL, "checkpoint %llu: slice %u does not match its checksum",
+	if ((uint64_t)sqlite3_column_int64(st, 1) !=
+	    slice_sum(l->partition, l->head.id, number, bytes, n))
+		return kvb_fail(l->err, KVB_E_CORRUPT, NULL,
+				"checkpoint %llu: slice %u does not match its checksum",
 				(unsigned long long)l->head.id, number);
 	return l->sink->slice(l->sink->ctx, number, bytes, n);
 }
@@ -160,8 +165,10 @@ static int deliver_record(struct load *l, sqlite3_stmt *st, struct tail *last)
 	if (journal_seq(id) != last->seq + 1)
 		return kvb_fail(l->err, KVB_E_CORRUPT, NULL, "journal: record %llu is missing",
 				(unsigned long long)last->seq + 1);
-	if ((uint64_t)sqlite3_column_int64(st, 2) != journal_sum(id, total, bytes, n) || total != last->total + n)
-		return kvb_fail(l->err, KVB_E_CORRUPT, NULL, "journal: record %llu does not match its checksum",
+	if ((uint64_t)sqlite3_column_int64(st, 2) != journal_sum(id, total, bytes, n) ||
+	    total != last->total + n)
+		return kvb_fail(l->err, KVB_E_CORRUPT, NULL,
+				"journal: record %llu does not match its checksum",
 				(unsigned long long)journal_seq(id));
 	*last = (struct tail){ journal_seq(id), total };
 	return l->sink->record(l->sink->ctx, last->seq, bytes, n);
@@ -188,8 +195,8 @@ static int deliver_records(struct load *l)
 	return at_end ? KVB_OK : rc;
 }
 
-int sqlite_load(void *self, uint32_t partition, uint64_t *base_seq, const struct kvb_load_sink *sink,
-		struct kvb_error *err)
+int sqlite_load(void *self, uint32_t partition, uint64_t *base_seq,
+		const struct kvb_load_sink *sink, struct kvb_error *err)
 {
 	struct sqlite_store *s = self;
 	struct load l = { .partition = partition, .sink = sink, .err = err };

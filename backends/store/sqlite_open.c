@@ -1,14 +1,16 @@
 /*
- * sqlite_open.c - opening and closing the SQLite store: whose file is it, which schema, make it new.
+ * sqlite_open.c - opening and closing the SQLite store: whose file is it, which schema, make it
+ * new.
  *
- * Owns the schema. A file is ours by SQLite's application id; one that is not ours is never written, and
- * neither is one of a newer schema. A new store is made in one transaction, so a crash leaves either an
- * empty database, which the next open takes for new, or a whole one.
+ * Owns the schema. A file is ours by SQLite's application id; one that is not ours is never
+ * written, and neither is one of a newer schema. A new store is made in one transaction, so a crash
+ * leaves either an empty database, which the next open takes for new, or a whole one.
  *
  * One thread: nobody else knows the store yet, or any more.
  */
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 #include <kvb/hash.h>
 #include <kvb/log.h>
@@ -19,16 +21,22 @@
 #define HEADER 100 /* bytes of SQLite's file header; fileformat2.html, section 1.3 */
 #define USER_VERSION_AT 60
 #define APPLICATION_ID_AT 68
+#define WAL_TRIES_US 2000000 /* how long to try to turn on the log of a new file */
 
 static const char main_schema[] =
 	"CREATE TABLE store(id INTEGER NOT NULL, settled INTEGER NOT NULL) STRICT;"
-	"CREATE TABLE registry(key TEXT PRIMARY KEY, version INTEGER NOT NULL, value BLOB NOT NULL) STRICT;"
-	"CREATE TABLE owner(partition INTEGER PRIMARY KEY, owner TEXT NOT NULL, fence INTEGER NOT NULL,"
-	" expires_boottime_ms INTEGER NOT NULL, ttl_ms INTEGER NOT NULL, boot_id TEXT NOT NULL) STRICT;"
-	/* id = partition * 2^47 + seq; total = bytes ever appended to the partition, with this row */
+	"CREATE TABLE registry(key TEXT PRIMARY KEY, version INTEGER NOT NULL, value BLOB NOT "
+	"NULL) STRICT;"
+	"CREATE TABLE owner(partition INTEGER PRIMARY KEY, owner TEXT NOT NULL, fence INTEGER NOT "
+	"NULL,"
+	" expires_boottime_ms INTEGER NOT NULL, ttl_ms INTEGER NOT NULL, boot_id TEXT NOT NULL) "
+	"STRICT;"
+	/* id = partition * 2^47 + seq; total = bytes ever appended to the partition, with this row
+	 */
 	"CREATE TABLE journal(id INTEGER PRIMARY KEY, total INTEGER NOT NULL, sum INTEGER NOT NULL,"
 	" bytes BLOB NOT NULL) STRICT;"
-	/* id = 0: none yet; building = the one being written, 0: none; last_id: the newest ever begun */
+	/* id = 0: none yet; building = the one being written, 0: none; last_id: the newest ever
+	   begun */
 	"CREATE TABLE checkpoint(partition INTEGER PRIMARY KEY, id INTEGER NOT NULL DEFAULT 0,"
 	" slices INTEGER NOT NULL DEFAULT 0, upto_seq INTEGER NOT NULL DEFAULT 0,"
 	" upto_total INTEGER NOT NULL DEFAULT 0, building INTEGER NOT NULL DEFAULT 0,"
@@ -36,8 +44,10 @@ static const char main_schema[] =
 
 static const char checkpoint_schema[] =
 	"CREATE TABLE store(id INTEGER NOT NULL, settled INTEGER NOT NULL) STRICT;"
-	"CREATE TABLE slice(partition INTEGER NOT NULL, checkpoint INTEGER NOT NULL, number INTEGER NOT NULL,"
-	" sum INTEGER NOT NULL, bytes BLOB NOT NULL, UNIQUE(partition, checkpoint, number)) STRICT;";
+	"CREATE TABLE slice(partition INTEGER NOT NULL, checkpoint INTEGER NOT NULL, number "
+	"INTEGER NOT NULL,"
+	" sum INTEGER NOT NULL, bytes BLOB NOT NULL, UNIQUE(partition, checkpoint, number)) "
+	"STRICT;";
 
 struct kind {
 	uint32_t application_id;
@@ -47,20 +57,24 @@ struct kind {
 static const struct kind main_kind = { MAIN_APPLICATION_ID, main_schema };
 static const struct kind checkpoint_kind = { CHECKPOINT_APPLICATION_ID, checkpoint_schema };
 
-/* ---- whose file is it ------------------------------------------------------------------------------- */
+/* ---- whose file is it
+ * ------------------------------------------------------------------------------- */
 
 static int foreign(const struct file *f, struct kvb_error *err)
 {
-	return kvb_fail(err, KVB_E_FOREIGN, NULL, "%s is not a store of kvblockd; it stays untouched", f->path);
+	return kvb_fail(err, KVB_E_FOREIGN, NULL,
+			"%s is not a store of kvblockd; it stays untouched", f->path);
 }
 
-static int check_id(const struct file *f, uint32_t is, uint32_t version, uint32_t wanted, struct kvb_error *err)
+static int check_id(const struct file *f, uint32_t is, uint32_t version, uint32_t wanted,
+		    struct kvb_error *err)
 {
 	if (is != wanted)
 		return foreign(f, err);
 	if (version > SCHEMA_VERSION)
 		return kvb_fail(err, KVB_E_UNSUPPORTED, NULL,
-				"%s has schema %u, this version knows %d: use the version of kvblockd that wrote it, or "
+				"%s has schema %u, this version knows %d: use the version of "
+				"kvblockd that wrote it, or "
 				"a newer one",
 				f->path, version, SCHEMA_VERSION);
 	return KVB_OK;
@@ -85,10 +99,11 @@ static int64_t ask_number(sqlite3 *handle, const char *text)
 	return n;
 }
 
-/* The header has no application id: a new file of ours whose log holds it, an empty one, or somebody's
- * database. When it cannot be read without writing (a crash left it half made), the caller goes on:
- * make_or_check asks again, inside its transaction. */
-static int look_inside(sqlite3 *handle, const struct file *f, uint32_t wanted, struct kvb_error *err)
+/* The header has no application id: a new file of ours whose log holds it, an empty one, or
+ * somebody's database. When it cannot be read without writing (a crash left it half made), the
+ * caller goes on: make_or_check asks again, inside its transaction. */
+static int look_inside(sqlite3 *handle, const struct file *f, uint32_t wanted,
+		       struct kvb_error *err)
 {
 	int64_t tables = ask_number(handle, "SELECT count(*) FROM sqlite_schema");
 
@@ -98,15 +113,16 @@ static int look_inside(sqlite3 *handle, const struct file *f, uint32_t wanted, s
 			(uint32_t)ask_number(handle, "PRAGMA user_version"), wanted, err);
 }
 
-static int check_header(sqlite3 *handle, const struct file *f, uint32_t wanted, struct kvb_error *err)
+static int check_header(sqlite3 *handle, const struct file *f, uint32_t wanted,
+			struct kvb_error *err)
 {
 	static const uint8_t zeros[HEADER];
 	uint8_t header[HEADER] = { 0 };
 	sqlite3_file *raw = NULL;
 	sqlite3_int64 size = 0;
 
-	if (sqlite3_file_control(handle, "main", SQLITE_FCNTL_FILE_POINTER, &raw) != SQLITE_OK || !raw ||
-	    !raw->pMethods || raw->pMethods->xFileSize(raw, &size) != SQLITE_OK)
+	if (sqlite3_file_control(handle, "main", SQLITE_FCNTL_FILE_POINTER, &raw) != SQLITE_OK ||
+	    !raw || !raw->pMethods || raw->pMethods->xFileSize(raw, &size) != SQLITE_OK)
 		return kvb_fail(err, KVB_E_STORE_IO, NULL, "cannot read %s", f->path);
 	if (size == 0)
 		return KVB_OK;
@@ -114,12 +130,13 @@ static int check_header(sqlite3 *handle, const struct file *f, uint32_t wanted, 
 		return foreign(f, err);
 	if (raw->pMethods->xRead(raw, header, HEADER, 0) != SQLITE_OK)
 		return kvb_fail(err, KVB_E_STORE_IO, NULL, "cannot read %s", f->path);
-	/* Zeros: power may have been lost while the first page was written; SQLite's journal will tell. */
+	/* Zeros: power may have been lost while the first page was written; SQLite's journal will
+	 * tell. */
 	if (memcmp(header, "SQLite format 3", 16) != 0 && memcmp(header, zeros, HEADER) != 0)
 		return foreign(f, err);
 	if (big_endian(header + APPLICATION_ID_AT) != 0)
-		return check_id(f, big_endian(header + APPLICATION_ID_AT), big_endian(header + USER_VERSION_AT),
-				wanted, err);
+		return check_id(f, big_endian(header + APPLICATION_ID_AT),
+				big_endian(header + USER_VERSION_AT), wanted, err);
 	return look_inside(handle, f, wanted, err);
 }
 
@@ -139,23 +156,45 @@ static int check_ours(const struct file *f, const struct kind *kind, struct kvb_
 	return rc;
 }
 
-/* ---- make it new ------------------------------------------------------------------------------------ */
+/* ---- make it new
+ * ------------------------------------------------------------------------------------ */
 
-static int use_wal(struct db *d, struct kvb_error *err)
+static int use_wal_once(struct db *d, bool *busy, struct kvb_error *err)
 {
 	sqlite3_stmt *st = NULL;
 	const char *mode = NULL;
 	int rc = KVB_OK;
 
-	if (sqlite3_prepare_v2(d->handle, "PRAGMA journal_mode = WAL", -1, &st, NULL) != SQLITE_OK ||
-	    sqlite3_step(st) != SQLITE_ROW)
+	if (sqlite3_prepare_v2(d->handle, "PRAGMA journal_mode = WAL", -1, &st, NULL) !=
+		    SQLITE_OK ||
+	    sqlite3_step(st) != SQLITE_ROW) {
+		*busy = (sqlite3_errcode(d->handle) & 0xff) == SQLITE_BUSY;
 		rc = db_fail(d, err, "cannot turn on the write-ahead log");
-	else
+	} else {
 		mode = (const char *)sqlite3_column_text(st, 0);
+	}
 	if (rc == KVB_OK && (!mode || strcmp(mode, "wal") != 0))
-		rc = kvb_fail(err, KVB_E_UNSUPPORTED, NULL, "%s: a write-ahead log is not possible here", d->file->path);
+		rc = kvb_fail(err, KVB_E_UNSUPPORTED, NULL,
+			      "%s: a write-ahead log is not possible here", d->file->path);
 	sqlite3_finalize(st);
 	return rc;
+}
+
+/* Of several that turn a new file's log on at once, SQLite sends all but one away without waiting.
+ */
+static int use_wal(struct db *d, struct kvb_error *err)
+{
+	const struct timespec moment = { 0, 5000000 };
+	uint64_t deadline = kvb_now_us() + WAL_TRIES_US;
+
+	for (;;) {
+		bool busy = false;
+		int rc = use_wal_once(d, &busy, err);
+
+		if (!busy || kvb_now_us() >= deadline)
+			return rc;
+		nanosleep(&moment, NULL);
+	}
 }
 
 static int make_schema(struct db *d, const struct kind *kind, uint64_t id, struct kvb_error *err)
@@ -164,13 +203,15 @@ static int make_schema(struct db *d, const struct kind *kind, uint64_t id, struc
 	int rc = db_exec(d, kind->schema, err);
 
 	snprintf(text, sizeof text,
-		 "INSERT INTO store(id, settled) VALUES(%lld, 0); PRAGMA application_id = %u; PRAGMA user_version = %d",
+		 "INSERT INTO store(id, settled) VALUES(%lld, 0); PRAGMA application_id = %u; "
+		 "PRAGMA user_version = %d",
 		 (long long)id, kind->application_id, SCHEMA_VERSION);
 	return rc == KVB_OK ? db_exec(d, text, err) : rc;
 }
 
 /* Inside a transaction, so that two that open a new file at once do it one after the other. */
-static int make_or_check(struct db *d, const struct kind *kind, uint64_t id, bool *made, struct kvb_error *err)
+static int make_or_check(struct db *d, const struct kind *kind, uint64_t id, bool *made,
+			 struct kvb_error *err)
 {
 	int64_t tables = ask_number(d->handle, "SELECT count(*) FROM sqlite_schema");
 	int64_t is = ask_number(d->handle, "PRAGMA application_id");
@@ -180,7 +221,8 @@ static int make_or_check(struct db *d, const struct kind *kind, uint64_t id, boo
 	*made = tables == 0 && is == 0;
 	if (*made)
 		return make_schema(d, kind, id, err);
-	return check_id(d->file, (uint32_t)is, (uint32_t)ask_number(d->handle, "PRAGMA user_version"),
+	return check_id(d->file, (uint32_t)is,
+			(uint32_t)ask_number(d->handle, "PRAGMA user_version"),
 			kind->application_id, err);
 }
 
@@ -195,7 +237,8 @@ static int open_database(struct db *d, const struct kind *kind, uint64_t id, str
 		rc = tx_begin(d, err);
 	if (rc == KVB_OK)
 		rc = tx_end(d, make_or_check(d, kind, id, &made, err), err);
-	/* The header then tells whose it is without the log. It is only a convenience: errors do not matter. */
+	/* The header then tells whose it is without the log. It is only a convenience: errors do
+	 * not matter. */
 	if (rc == KVB_OK && made)
 		sqlite3_wal_checkpoint_v2(d->handle, NULL, SQLITE_CHECKPOINT_PASSIVE, NULL, NULL);
 	return rc;
@@ -240,12 +283,15 @@ static int open_files(struct sqlite_store *s, struct kvb_error *err)
 	if (rc == KVB_OK)
 		rc = read_id(&s->slice, &other, err);
 	if (rc == KVB_OK && id != other)
-		rc = kvb_fail(err, KVB_E_FOREIGN, NULL, "%s belongs to another store than %s", s->slices.path,
-			      s->main.path);
-	return rc == KVB_E_UNKNOWN_OUTCOME ? kvb_fail(err, KVB_E_STORE_IO, NULL, "cannot write %s", s->main.path) : rc;
+		rc = kvb_fail(err, KVB_E_FOREIGN, NULL, "%s belongs to another store than %s",
+			      s->slices.path, s->main.path);
+	return rc == KVB_E_UNKNOWN_OUTCOME
+		       ? kvb_fail(err, KVB_E_STORE_IO, NULL, "cannot write %s", s->main.path)
+		       : rc;
 }
 
-/* ---- open and close --------------------------------------------------------------------------------- */
+/* ---- open and close
+ * --------------------------------------------------------------------------------- */
 
 static void init_parts(struct sqlite_store *s, const struct kvb_store_options *o)
 {
@@ -280,7 +326,8 @@ static char *path_with(const char *path, const char *tail)
 	return out;
 }
 
-static int init_paths(struct sqlite_store *s, const struct kvb_store_options *o, struct kvb_error *err)
+static int init_paths(struct sqlite_store *s, const struct kvb_store_options *o,
+		      struct kvb_error *err)
 {
 	s->main.path = path_with(o->path, "");
 	s->slices.path = path_with(o->path, "-checkpoint");
@@ -331,7 +378,8 @@ int sqlite_store_open(const struct kvb_store_options *o, void **self, struct kvb
 void sqlite_store_close(void *self)
 {
 	struct sqlite_store *s = self;
-	struct db *all[] = { &s->append, &s->sync, &s->admin, &s->head, &s->slice, &s->keep_main, &s->keep_slices };
+	struct db *all[] = { &s->append, &s->sync,      &s->admin,      &s->head,
+			     &s->slice,  &s->keep_main, &s->keep_slices };
 
 	keep_stop(s);
 	for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)

@@ -1,14 +1,14 @@
 /*
  * sqlite_owner.c - ownership leases of the SQLite store.
  *
- * Owns the rows of table `owner` and the memory of other hosts' leases (`sightings`, under the admin
- * connection's lock). A lease runs on CLOCK_BOOTTIME of the boot that wrote it; both processes read the
- * same clock, since the database is on a local disk. It has ended when
+ * Owns the rows of table `owner` and the memory of other hosts' leases (`sightings`, under the
+ * admin connection's lock). A lease runs on CLOCK_BOOTTIME of the boot that wrote it; both
+ * processes read the same clock, since the database is on a local disk. It has ended when
  *   - its time has passed on this boot, or
  *   - its process is provably dead, or
  *   - it was written before the last boot of a host of this name: that process cannot live, or
- *   - it comes from another host's boot (a disk that was moved, a clone) and stood unchanged for its
- *     whole length while this store looked on.
+ *   - it comes from another host's boot (a disk that was moved, a clone) and stood unchanged for
+ *     its whole length while this store looked on.
  *
  * Any thread, by the admin connection. A standby that asks again and again only reads.
  */
@@ -73,12 +73,14 @@ int check_fence(struct db *d, uint32_t partition, uint64_t fence, struct kvb_err
 }
 
 /* True once the foreign lease has been seen unchanged for its whole length. */
-static bool waited_out(struct sqlite_store *s, uint32_t partition, const struct lease *l, uint64_t now)
+static bool waited_out(struct sqlite_store *s, uint32_t partition, const struct lease *l,
+		       uint64_t now)
 {
 	const size_t n = sizeof s->sightings / sizeof s->sightings[0];
 	struct sighting *at = &s->sightings[partition % n];
 
-	if (!at->used || at->partition != partition || at->fence != l->fence || at->expires_ms != l->expires_ms)
+	if (!at->used || at->partition != partition || at->fence != l->fence ||
+	    at->expires_ms != l->expires_ms)
 		*at = (struct sighting){ partition, l->fence, l->expires_ms, now, true };
 	return now - at->seen_ms >= l->ttl_ms;
 }
@@ -90,8 +92,8 @@ static bool same_host(const char *a, const char *b)
 	return n > 0 && n == owner_host(b) && strncmp(a, b, n) == 0;
 }
 
-static bool may_take(struct sqlite_store *s, uint32_t partition, const char *owner, const struct lease *l,
-		     uint64_t now)
+static bool may_take(struct sqlite_store *s, uint32_t partition, const char *owner,
+		     const struct lease *l, uint64_t now)
 {
 	if (l->owner[0] == '\0' || strcmp(l->owner, owner) == 0)
 		return true;
@@ -107,17 +109,20 @@ struct wish {
 	uint64_t now;
 };
 
-static int check_free(struct sqlite_store *s, const struct wish *w, struct lease *l, struct kvb_error *err)
+static int check_free(struct sqlite_store *s, const struct wish *w, struct lease *l,
+		      struct kvb_error *err)
 {
 	int rc = read_lease(&s->admin, w->partition, l, err);
 
 	if (rc == KVB_OK && !may_take(s, w->partition, w->owner, l, w->now))
-		rc = kvb_fail(err, KVB_E_NOT_OWNER, NULL, "partition %u belongs to %s", w->partition, l->owner);
+		rc = kvb_fail(err, KVB_E_NOT_OWNER, NULL, "partition %u belongs to %s",
+			      w->partition, l->owner);
 	return rc;
 }
 
 /* A new owner also ends the checkpoint that the last one may have left unfinished. */
-static int write_lease(struct sqlite_store *s, const struct wish *w, uint64_t fence, struct kvb_error *err)
+static int write_lease(struct sqlite_store *s, const struct wish *w, uint64_t fence,
+		       struct kvb_error *err)
 {
 	sqlite3_stmt *st = db_stmt(&s->admin, SQL_OWN);
 
@@ -139,7 +144,8 @@ static int write_lease(struct sqlite_store *s, const struct wish *w, uint64_t fe
 	return db_done(st) == SQLITE_DONE ? KVB_OK : db_fail(&s->admin, err, "checkpoint");
 }
 
-static int take(struct sqlite_store *s, const struct wish *w, struct lease *l, struct kvb_error *err)
+static int take(struct sqlite_store *s, const struct wish *w, struct lease *l,
+		struct kvb_error *err)
 {
 	int rc = tx_begin(&s->admin, err);
 
@@ -151,8 +157,8 @@ static int take(struct sqlite_store *s, const struct wish *w, struct lease *l, s
 	return tx_end(&s->admin, rc, err);
 }
 
-int sqlite_acquire(void *self, uint32_t partition, const char *owner, uint32_t ttl_ms, uint64_t *fence,
-		   char *holder, size_t holder_size, struct kvb_error *err)
+int sqlite_acquire(void *self, uint32_t partition, const char *owner, uint32_t ttl_ms,
+		   uint64_t *fence, char *holder, size_t holder_size, struct kvb_error *err)
 {
 	struct sqlite_store *s = self;
 	const struct wish w = { partition, owner, ttl_ms, kvb_now_ms(s->clock) };
@@ -181,11 +187,13 @@ static int change_lease(struct db *d, sqlite3_stmt *st, uint32_t partition, stru
 	if (db_done(st) != SQLITE_DONE)
 		return db_fail(d, err, "owner");
 	if (sqlite3_changes(d->handle) == 0)
-		return kvb_fail(err, KVB_E_FENCED, NULL, "partition %u has a newer owner", partition);
+		return kvb_fail(err, KVB_E_FENCED, NULL, "partition %u has a newer owner",
+				partition);
 	return KVB_OK;
 }
 
-int sqlite_renew(void *self, uint32_t partition, uint64_t fence, uint32_t ttl_ms, struct kvb_error *err)
+int sqlite_renew(void *self, uint32_t partition, uint64_t fence, uint32_t ttl_ms,
+		 struct kvb_error *err)
 {
 	struct sqlite_store *s = self;
 	uint64_t now = kvb_now_ms(s->clock);

@@ -8,7 +8,10 @@
 
 #include "sqlite_store.h"
 
-static int no_memory(struct kvb_error *err) { return kvb_fail(err, KVB_E_NOMEM, NULL, "out of memory"); }
+static int no_memory(struct kvb_error *err)
+{
+	return kvb_fail(err, KVB_E_NOMEM, NULL, "out of memory");
+}
 
 /* value may be NULL. KVB_E_NOT_FOUND without a sentence of its own when there is no such row. */
 static int read_row(struct db *d, const char *key, struct kvb_buf *value, uint64_t *version,
@@ -23,7 +26,8 @@ static int read_row(struct db *d, const char *key, struct kvb_buf *value, uint64
 	code = sqlite3_step(st);
 	if (code == SQLITE_ROW) {
 		if (value)
-			kvb_put_bytes(value, sqlite3_column_blob(st, 0), (size_t)sqlite3_column_bytes(st, 0));
+			kvb_put_bytes(value, sqlite3_column_blob(st, 0),
+				      (size_t)sqlite3_column_bytes(st, 0));
 		*version = (uint64_t)sqlite3_column_int64(st, 1);
 		if (value && value->failed)
 			rc = no_memory(err);
@@ -34,7 +38,8 @@ static int read_row(struct db *d, const char *key, struct kvb_buf *value, uint64
 	return rc;
 }
 
-int sqlite_get(void *self, const char *key, struct kvb_buf *value, uint64_t *version, struct kvb_error *err)
+int sqlite_get(void *self, const char *key, struct kvb_buf *value, uint64_t *version,
+	       struct kvb_error *err)
 {
 	struct db *d = &((struct sqlite_store *)self)->admin;
 	uint64_t got;
@@ -61,7 +66,8 @@ static int check_version(struct db *d, const char *key, uint64_t expect, uint64_
 		return rc;
 	if (expect == KVB_VERSION_ANY || expect == *version)
 		return KVB_OK;
-	return kvb_fail(err, KVB_E_CONFLICT, NULL, *version ? "the entry has version %llu" : "there is no such entry",
+	return kvb_fail(err, KVB_E_CONFLICT, NULL,
+			*version ? "the entry has version %llu" : "there is no such entry",
 			(unsigned long long)*version);
 }
 
@@ -78,8 +84,8 @@ static int write_row(struct db *d, const char *key, uint64_t version, const void
 	return db_done(st) == SQLITE_DONE ? KVB_OK : db_fail(d, err, "registry");
 }
 
-int sqlite_put(void *self, const char *key, uint64_t expect, const void *bytes, size_t n, uint64_t *version,
-	       struct kvb_error *err)
+int sqlite_put(void *self, const char *key, uint64_t expect, const void *bytes, size_t n,
+	       uint64_t *version, struct kvb_error *err)
 {
 	struct db *d = &((struct sqlite_store *)self)->admin;
 	uint64_t is = 0;
@@ -148,7 +154,8 @@ static int collect(struct db *d, const char *prefix, struct kvb_buf *b, struct k
 	return KVB_OK;
 }
 
-int sqlite_list(void *self, const char *prefix, kvb_registry_fn fn, void *ctx, struct kvb_error *err)
+int sqlite_list(void *self, const char *prefix, kvb_registry_fn fn, void *ctx,
+		struct kvb_error *err)
 {
 	struct db *d = &((struct sqlite_store *)self)->admin;
 	struct kvb_buf b;

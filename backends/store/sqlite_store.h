@@ -2,11 +2,12 @@
  * sqlite_store.h - inside of the SQLite store: its two files, its connections, its transactions.
  *
  * Locks, in the order in which they may be taken:
- *   db.lock    one thread at a time on a connection (connections are opened without SQLite's own mutex)
- *   file.turn  one write transaction at a time in this process on a file. SQLite would also keep writers
- *              apart, but by polling; here the next one starts at once.
+ *   db.lock    one thread at a time on a connection (they are opened without SQLite's own mutex)
+ *   file.turn  one write transaction at a time in this process on a file; SQLite would also keep
+ *              writers apart, but by polling; here the next one starts at once
  *   keep.lock  the housekeeping thread's sleep
- * The first two are held across disk I/O: that is what they are for, and they are private to the store.
+ * The first two are held across disk I/O: that is what they are for, and they are private to the
+ * store.
  */
 #ifndef KVB_STORE_SQLITE_STORE_H
 #define KVB_STORE_SQLITE_STORE_H
@@ -20,6 +21,7 @@
 #include "internal.h"
 
 #define SCHEMA_VERSION 1
+#define BUSY_MS 2000 /* how long a write waits for another process's transaction */
 #define MAIN_APPLICATION_ID 0x4b56426d       /* "KVBm" */
 #define CHECKPOINT_APPLICATION_ID 0x4b564263 /* "KVBc" */
 
@@ -47,9 +49,11 @@
 	X(RELEASE, "UPDATE owner SET owner = '', fence = fence + 1"                                \
 		   " WHERE partition = ?1 AND fence = ?2 AND owner <> ''")                         \
 	X(APPEND, "INSERT INTO journal(id, total, sum, bytes) VALUES(?1, ?2, ?3, ?4)")             \
-	X(TAIL, "SELECT id, total FROM journal WHERE id BETWEEN ?1 AND ?2 ORDER BY id DESC LIMIT 1") \
+	X(TAIL,                                                                                    \
+	  "SELECT id, total FROM journal WHERE id BETWEEN ?1 AND ?2 ORDER BY id DESC LIMIT 1")     \
 	X(TOTAL, "SELECT total FROM journal WHERE id = ?1")                                        \
-	X(RECORDS, "SELECT id, total, sum, bytes FROM journal WHERE id BETWEEN ?1 AND ?2 ORDER BY id") \
+	X(RECORDS,                                                                                 \
+	  "SELECT id, total, sum, bytes FROM journal WHERE id BETWEEN ?1 AND ?2 ORDER BY id")      \
 	X(OLD_ROWS, "SELECT id, length(bytes) FROM journal WHERE id BETWEEN ?1 AND ?2"             \
 		    " ORDER BY id LIMIT ?3")                                                       \
 	X(DROP_ROWS, "DELETE FROM journal WHERE id BETWEEN ?1 AND ?2")                             \
@@ -88,8 +92,9 @@ struct file {
 	struct sqlite_store *store;
 	char *path;
 	struct kvb_mutex turn;
-	/* A commit failed in a way that may have left its frames in the log: dead for whoever has the
-	 * database open, but a recovery would find them. The next transaction writes over them first. */
+	/* A commit failed in a way that may have left its frames in the log: dead for whoever has
+	 * the database open, but a recovery would find them. The next transaction writes over them
+	 * first. */
 	_Atomic bool unsettled;
 	_Atomic int wal_frames; /* in the log at the newest commit of this process */
 };
@@ -99,7 +104,7 @@ struct db {
 	struct file *file;
 	bool full; /* a commit syncs the log */
 	struct kvb_mutex lock;
-	sqlite3 *handle; /* lock; NULL until used, and after an unknown outcome */
+	sqlite3 *handle;               /* lock; NULL until used, and after an unknown outcome */
 	sqlite3_stmt *stmt[SQL_COUNT]; /* lock */
 };
 
@@ -123,12 +128,12 @@ struct keep {
 
 struct sqlite_store {
 	struct file main, slices;
-	struct db append;      /* the committer: durability as opened */
-	struct db sync;        /* never writes; its handle of the log is what kvb_store_sync syncs */
-	struct db admin;       /* registry and ownership */
-	struct db head;        /* checkpoint heads, in the main file */
-	struct db slice;       /* checkpoint slices, in the second file */
-	struct db keep_main;   /* housekeeping */
+	struct db append;    /* the committer: durability as opened */
+	struct db sync;      /* never writes; its handle of the log is what kvb_store_sync syncs */
+	struct db admin;     /* registry and ownership */
+	struct db head;      /* checkpoint heads, in the main file */
+	struct db slice;     /* checkpoint slices, in the second file */
+	struct db keep_main; /* housekeeping */
 	struct db keep_slices;
 	enum kvb_durability durability;
 	const struct kvb_clock *clock;
@@ -142,7 +147,8 @@ struct sqlite_store {
 	struct keep keep;
 };
 
-/* ---- sqlite_db.c: connections, statements, transactions ---------------------------------------------- */
+/* ---- sqlite_db.c: connections, statements, transactions
+ * ---------------------------------------------- */
 
 void db_init(struct db *d, struct file *f, bool full);
 /* Closes the connection if it is open; it opens again when it is next used. */
@@ -169,12 +175,14 @@ int tx_end(struct db *d, int rc, struct kvb_error *err);
 int read_begin(struct db *d, struct kvb_error *err);
 void read_end(struct db *d);
 
-/* ---- sqlite_open.c ----------------------------------------------------------------------------------- */
+/* ---- sqlite_open.c
+ * ----------------------------------------------------------------------------------- */
 
 int sqlite_store_open(const struct kvb_store_options *o, void **self, struct kvb_error *err);
 void sqlite_store_close(void *self);
 
-/* ---- sqlite_files.c: what lies around the databases -------------------------------------------------- */
+/* ---- sqlite_files.c: what lies around the databases
+ * -------------------------------------------------- */
 
 /* KVB_E_UNSUPPORTED when the path lies on a file system that several machines share. */
 int files_check_local(const char *path, struct kvb_error *err);
@@ -187,17 +195,21 @@ void reserve_make(struct sqlite_store *s);
 /* Gives the space back to the disk. False when there was none. */
 bool reserve_release(struct sqlite_store *s);
 
-/* ---- the calls, by subject ---------------------------------------------------------------------------- */
+/* ---- the calls, by subject
+ * ---------------------------------------------------------------------------- */
 
-int sqlite_get(void *self, const char *key, struct kvb_buf *value, uint64_t *version, struct kvb_error *err);
-int sqlite_put(void *self, const char *key, uint64_t expect, const void *bytes, size_t n, uint64_t *version,
+int sqlite_get(void *self, const char *key, struct kvb_buf *value, uint64_t *version,
 	       struct kvb_error *err);
+int sqlite_put(void *self, const char *key, uint64_t expect, const void *bytes, size_t n,
+	       uint64_t *version, struct kvb_error *err);
 int sqlite_del(void *self, const char *key, uint64_t expect, struct kvb_error *err);
-int sqlite_list(void *self, const char *prefix, kvb_registry_fn fn, void *ctx, struct kvb_error *err);
+int sqlite_list(void *self, const char *prefix, kvb_registry_fn fn, void *ctx,
+		struct kvb_error *err);
 
-int sqlite_acquire(void *self, uint32_t partition, const char *owner, uint32_t ttl_ms, uint64_t *fence,
-		   char *holder, size_t holder_size, struct kvb_error *err);
-int sqlite_renew(void *self, uint32_t partition, uint64_t fence, uint32_t ttl_ms, struct kvb_error *err);
+int sqlite_acquire(void *self, uint32_t partition, const char *owner, uint32_t ttl_ms,
+		   uint64_t *fence, char *holder, size_t holder_size, struct kvb_error *err);
+int sqlite_renew(void *self, uint32_t partition, uint64_t fence, uint32_t ttl_ms,
+		 struct kvb_error *err);
 int sqlite_release(void *self, uint32_t partition, uint64_t fence, struct kvb_error *err);
 /* Inside a transaction or a read: KVB_E_FENCED unless `fence` is the newest. */
 int check_fence(struct db *d, uint32_t partition, uint64_t fence, struct kvb_error *err);
@@ -214,30 +226,35 @@ struct tail {
 	uint64_t seq;
 	uint64_t total; /* bytes ever appended to the partition, up to and with it */
 };
-int read_tail(struct db *d, uint32_t partition, const struct head *h, struct tail *out, struct kvb_error *err);
+int read_tail(struct db *d, uint32_t partition, const struct head *h, struct tail *out,
+	      struct kvb_error *err);
 
 /* A journal row's id and a row's checksum, which covers where it belongs as well. */
 int64_t journal_id(uint32_t partition, uint64_t seq);
 uint64_t journal_seq(int64_t id);
 uint64_t journal_sum(int64_t id, uint64_t total, const void *bytes, size_t n);
-uint64_t slice_sum(uint32_t partition, uint64_t checkpoint, uint32_t number, const void *bytes, size_t n);
+uint64_t slice_sum(uint32_t partition, uint64_t checkpoint, uint32_t number, const void *bytes,
+		   size_t n);
 
-int sqlite_append(void *self, uint32_t partition, uint64_t fence, uint64_t seq, const void *bytes, size_t n,
-		  unsigned flags, struct kvb_error *err);
+int sqlite_append(void *self, uint32_t partition, uint64_t fence, uint64_t seq, const void *bytes,
+		  size_t n, unsigned flags, struct kvb_error *err);
 int sqlite_sync(void *self, struct kvb_error *err);
 
-int sqlite_checkpoint_begin(void *self, uint32_t partition, uint64_t fence, uint64_t *id, struct kvb_error *err);
-int sqlite_checkpoint_slice(void *self, uint32_t partition, uint64_t fence, uint64_t id, uint32_t number,
-			    const void *bytes, size_t n, struct kvb_error *err);
-int sqlite_checkpoint_commit(void *self, uint32_t partition, uint64_t fence, uint64_t id, uint32_t slices,
-			     uint64_t upto_seq, struct kvb_error *err);
+int sqlite_checkpoint_begin(void *self, uint32_t partition, uint64_t fence, uint64_t *id,
+			    struct kvb_error *err);
+int sqlite_checkpoint_slice(void *self, uint32_t partition, uint64_t fence, uint64_t id,
+			    uint32_t number, const void *bytes, size_t n, struct kvb_error *err);
+int sqlite_checkpoint_commit(void *self, uint32_t partition, uint64_t fence, uint64_t id,
+			     uint32_t slices, uint64_t upto_seq, struct kvb_error *err);
 int sqlite_checkpoint_abort(void *self, uint32_t partition, uint64_t id);
 
-int sqlite_load(void *self, uint32_t partition, uint64_t *base_seq, const struct kvb_load_sink *sink,
-		struct kvb_error *err);
-int sqlite_stats(void *self, uint32_t partition, struct kvb_store_stats *out, struct kvb_error *err);
+int sqlite_load(void *self, uint32_t partition, uint64_t *base_seq,
+		const struct kvb_load_sink *sink, struct kvb_error *err);
+int sqlite_stats(void *self, uint32_t partition, struct kvb_store_stats *out,
+		 struct kvb_error *err);
 
-/* ---- sqlite_keep.c: the housekeeping thread ----------------------------------------------------------- */
+/* ---- sqlite_keep.c: the housekeeping thread
+ * ----------------------------------------------------------- */
 
 int keep_start(struct sqlite_store *s, struct kvb_error *err);
 void keep_stop(struct sqlite_store *s);

@@ -1,13 +1,13 @@
 /*
  * store.c - the guarded wrapper around a metadata store backend.
  *
- * Owns the opened handle and its counters. Every call of every backend passes here: arguments and sizes
- * are checked once, the call is counted and timed, a failure always comes with a sentence, and a debug
- * line tells what was asked and answered (formatted only when the level is on). Backends stay small for
- * it, and the fault backend stacks by calling these same functions.
+ * Owns the opened handle and its counters. Every call of every backend passes here: arguments and
+ * sizes are checked once, the call is counted and timed, a failure always comes with a sentence,
+ * and a debug line tells what was asked and answered (formatted only when the level is on).
+ * Backends stay small for it, and the fault backend stacks by calling these same functions.
  *
- * Called from any thread; counters are relaxed atomics, there is no lock. A call blocks as long as the
- * backend does. Nothing is retried here: the caller knows what a repetition would mean.
+ * Called from any thread; counters are relaxed atomics, there is no lock. A call blocks as long as
+ * the backend does. Nothing is retried here: the caller knows what a repetition would mean.
  */
 #include <assert.h>
 #include <stdatomic.h>
@@ -34,15 +34,18 @@ static void call_begin(struct call *c, const char *what, struct kvb_error *err)
 	kvb_error_clear(c->err);
 }
 
-/* Makes sure that a failure comes with a sentence, and logs. */
+/* Makes sure that a failure comes with a sentence and a success without one, and logs. */
 static int call_end(const struct call *c, const char *name, int rc, uint64_t *us)
 {
 	*us = kvb_now_us() - c->begin_us;
 	if (rc != KVB_OK && c->err->message[0] == '\0')
 		kvb_fail(c->err, rc, NULL, "%s: %s", c->what, kvb_status_text(rc));
+	else if (rc == KVB_OK && c->err->status != KVB_OK)
+		kvb_error_clear(c->err); /* of a try that was repeated inside */
 	if (kvb_log_enabled(KVB_LOG_DEBUG))
-		kvb_log(KVB_LOG_DEBUG, "store", "%s: %s: %s, %llu us%s%s", name, c->what, kvb_status_name(rc),
-			(unsigned long long)*us, rc == KVB_OK ? "" : ": ", rc == KVB_OK ? "" : c->err->message);
+		kvb_log(KVB_LOG_DEBUG, "store", "%s: %s: %s, %llu us%s%s", name, c->what,
+			kvb_status_name(rc), (unsigned long long)*us, rc == KVB_OK ? "" : ": ",
+			rc == KVB_OK ? "" : c->err->message);
 	return rc;
 }
 
@@ -55,8 +58,8 @@ static void count_max(_Atomic uint64_t *counter, uint64_t n)
 {
 	uint64_t max = atomic_load_explicit(counter, memory_order_relaxed);
 
-	while (n > max && !atomic_compare_exchange_weak_explicit(counter, &max, n, memory_order_relaxed,
-								  memory_order_relaxed))
+	while (n > max && !atomic_compare_exchange_weak_explicit(
+				  counter, &max, n, memory_order_relaxed, memory_order_relaxed))
 		;
 }
 
@@ -75,18 +78,20 @@ static int finish_any(struct kvb_store *s, const struct call *c, int rc)
 static int finish(struct kvb_store *s, const struct call *c, int rc)
 {
 	if (rc > 0 || (rc < 0 && kvb_status_from_name(kvb_status_name(rc)) != rc))
-		rc = kvb_fail(c->err, KVB_E_INTERNAL, NULL, "%s: the backend answered %d", c->what, rc);
+		rc = kvb_fail(c->err, KVB_E_INTERNAL, NULL, "%s: the backend answered %d", c->what,
+			      rc);
 	return finish_any(s, c, rc);
 }
 
-/* ---- open and close --------------------------------------------------------------------------------- */
+/* ---- open and close
+ * --------------------------------------------------------------------------------- */
 
 static bool is_complete(const struct kvb_store_ops *o)
 {
-	return o->size >= sizeof *o && o->name && o->open && o->close && o->get && o->put && o->del &&
-	       o->list && o->acquire && o->renew && o->release && o->append && o->sync &&
-	       o->checkpoint_begin && o->checkpoint_slice && o->checkpoint_commit && o->checkpoint_abort &&
-	       o->load && o->stats;
+	return o->size >= sizeof *o && o->name && o->open && o->close && o->get && o->put &&
+	       o->del && o->list && o->acquire && o->renew && o->release && o->append && o->sync &&
+	       o->checkpoint_begin && o->checkpoint_slice && o->checkpoint_commit &&
+	       o->checkpoint_abort && o->load && o->stats;
 }
 
 int store_wrap(const struct kvb_store_ops *ops, void *self, enum kvb_durability durability,
@@ -114,7 +119,8 @@ static int open_backend(const struct kvb_store_ops *ops, const struct kvb_store_
 	if (!o->path)
 		return kvb_fail(err, KVB_E_INVALID, "path", "a store needs a path");
 	if (o->durability != KVB_DURABILITY_FULL && o->durability != KVB_DURABILITY_NORMAL)
-		return kvb_fail(err, KVB_E_INVALID, "durability", "the durability must be full or normal");
+		return kvb_fail(err, KVB_E_INVALID, "durability",
+				"the durability must be full or normal");
 	rc = ops->open(o, &self, err);
 	if (rc != KVB_OK)
 		return rc;
@@ -146,7 +152,8 @@ const char *kvb_store_name(const struct kvb_store *s) { return s->ops->name; }
 
 enum kvb_durability kvb_store_durability(const struct kvb_store *s) { return s->durability; }
 
-/* ---- registry --------------------------------------------------------------------------------------- */
+/* ---- registry
+ * --------------------------------------------------------------------------------------- */
 
 static int check_key(const char *key, bool may_be_empty, struct kvb_error *err)
 {
@@ -163,8 +170,8 @@ static int check_key(const char *key, bool may_be_empty, struct kvb_error *err)
 static int check_size(size_t n, size_t max, const char *what, struct kvb_error *err)
 {
 	if (n > max)
-		return kvb_fail(err, KVB_E_TOO_LARGE, NULL, "%s of %zu bytes is over the limit of %zu", what, n,
-				max);
+		return kvb_fail(err, KVB_E_TOO_LARGE, NULL,
+				"%s of %zu bytes is over the limit of %zu", what, n, max);
 	return KVB_OK;
 }
 
@@ -182,8 +189,8 @@ int kvb_store_get(struct kvb_store *s, const char *key, struct kvb_buf *value, u
 	return finish(s, &c, rc);
 }
 
-int kvb_store_put(struct kvb_store *s, const char *key, uint64_t expect, const void *bytes, size_t n,
-		  uint64_t *version, struct kvb_error *err)
+int kvb_store_put(struct kvb_store *s, const char *key, uint64_t expect, const void *bytes,
+		  size_t n, uint64_t *version, struct kvb_error *err)
 {
 	struct call c;
 	uint64_t unasked;
@@ -194,7 +201,8 @@ int kvb_store_put(struct kvb_store *s, const char *key, uint64_t expect, const v
 	if (rc == KVB_OK)
 		rc = check_size(n, KVB_STORE_VALUE_MAX, "a registry document", c.err);
 	if (rc == KVB_OK)
-		rc = s->ops->put(s->self, key, expect, n ? bytes : "", n, version ? version : &unasked, c.err);
+		rc = s->ops->put(s->self, key, expect, n ? bytes : "", n,
+				 version ? version : &unasked, c.err);
 	return finish(s, &c, rc);
 }
 
@@ -206,7 +214,8 @@ int kvb_store_del(struct kvb_store *s, const char *key, uint64_t expect, struct 
 	call_begin(&c, "del", err);
 	rc = check_key(key, false, c.err);
 	if (rc == KVB_OK && expect == KVB_VERSION_NONE)
-		rc = kvb_fail(c.err, KVB_E_INVALID, "expect", "what does not exist cannot be deleted");
+		rc = kvb_fail(c.err, KVB_E_INVALID, "expect",
+			      "what does not exist cannot be deleted");
 	if (rc == KVB_OK)
 		rc = s->ops->del(s->self, key, expect, c.err);
 	return finish(s, &c, rc);
@@ -226,13 +235,14 @@ int kvb_store_list(struct kvb_store *s, const char *prefix, kvb_registry_fn fn, 
 	return finish_any(s, &c, rc);
 }
 
-/* ---- ownership -------------------------------------------------------------------------------------- */
+/* ---- ownership
+ * -------------------------------------------------------------------------------------- */
 
 static int check_partition(uint32_t partition, struct kvb_error *err)
 {
 	if (partition > KVB_STORE_PARTITION_MAX)
-		return kvb_fail(err, KVB_E_INVALID, "partition", "partition %u is over %u", partition,
-				KVB_STORE_PARTITION_MAX);
+		return kvb_fail(err, KVB_E_INVALID, "partition", "partition %u is over %u",
+				partition, KVB_STORE_PARTITION_MAX);
 	return KVB_OK;
 }
 
@@ -261,7 +271,8 @@ int kvb_store_acquire(struct kvb_store *s, uint32_t partition, const char *owner
 		holder_size = sizeof unasked;
 	}
 	if (rc == KVB_OK)
-		rc = s->ops->acquire(s->self, partition, owner, ttl_ms, fence, holder, holder_size, c.err);
+		rc = s->ops->acquire(s->self, partition, owner, ttl_ms, fence, holder, holder_size,
+				     c.err);
 	return finish(s, &c, rc);
 }
 
@@ -278,7 +289,8 @@ int kvb_store_renew(struct kvb_store *s, uint32_t partition, uint64_t fence, uin
 	return finish(s, &c, rc);
 }
 
-int kvb_store_release(struct kvb_store *s, uint32_t partition, uint64_t fence, struct kvb_error *err)
+int kvb_store_release(struct kvb_store *s, uint32_t partition, uint64_t fence,
+		      struct kvb_error *err)
 {
 	struct call c;
 	int rc;
@@ -290,7 +302,8 @@ int kvb_store_release(struct kvb_store *s, uint32_t partition, uint64_t fence, s
 	return finish(s, &c, rc);
 }
 
-/* ---- journal ---------------------------------------------------------------------------------------- */
+/* ---- journal
+ * ---------------------------------------------------------------------------------------- */
 
 int kvb_store_append(struct kvb_store *s, uint32_t partition, uint64_t fence, uint64_t seq,
 		     const void *bytes, size_t n, unsigned flags, struct kvb_error *err)
@@ -301,11 +314,13 @@ int kvb_store_append(struct kvb_store *s, uint32_t partition, uint64_t fence, ui
 	call_begin(&c, "append", err);
 	rc = check_partition(partition, c.err);
 	if (rc == KVB_OK && (seq == 0 || seq > KVB_STORE_SEQ_MAX))
-		rc = kvb_fail(c.err, KVB_E_INVALID, "seq", "%llu is no sequence number", (unsigned long long)seq);
+		rc = kvb_fail(c.err, KVB_E_INVALID, "seq", "%llu is no sequence number",
+			      (unsigned long long)seq);
 	if (rc == KVB_OK)
 		rc = check_size(n, KVB_STORE_BATCH_MAX, "a batch", c.err);
 	if (rc == KVB_OK)
-		rc = s->ops->append(s->self, partition, fence, seq, n ? bytes : "", n, flags, c.err);
+		rc = s->ops->append(s->self, partition, fence, seq, n ? bytes : "", n, flags,
+				    c.err);
 	if (rc == KVB_OK) {
 		uint64_t us = kvb_now_us() - c.begin_us;
 
@@ -325,10 +340,11 @@ int kvb_store_sync(struct kvb_store *s, struct kvb_error *err)
 	return finish(s, &c, s->ops->sync(s->self, c.err));
 }
 
-/* ---- checkpoints and load --------------------------------------------------------------------------- */
+/* ---- checkpoints and load
+ * --------------------------------------------------------------------------- */
 
-int kvb_store_checkpoint_begin(struct kvb_store *s, uint32_t partition, uint64_t fence, uint64_t *id,
-			       struct kvb_error *err)
+int kvb_store_checkpoint_begin(struct kvb_store *s, uint32_t partition, uint64_t fence,
+			       uint64_t *id, struct kvb_error *err)
 {
 	struct call c;
 	int rc;
@@ -352,15 +368,17 @@ int kvb_store_checkpoint_slice(struct kvb_store *s, uint32_t partition, uint64_t
 	if (rc == KVB_OK)
 		rc = check_size(n, KVB_STORE_SLICE_MAX, "a slice", c.err);
 	if (rc == KVB_OK && number >= KVB_STORE_SLICES_MAX)
-		rc = kvb_fail(c.err, KVB_E_TOO_LARGE, "number", "a checkpoint has at most %u slices",
-			      KVB_STORE_SLICES_MAX);
+		rc = kvb_fail(c.err, KVB_E_TOO_LARGE, "number",
+			      "a checkpoint has at most %u slices", KVB_STORE_SLICES_MAX);
 	if (rc == KVB_OK)
-		rc = s->ops->checkpoint_slice(s->self, partition, fence, id, number, n ? bytes : "", n, c.err);
+		rc = s->ops->checkpoint_slice(s->self, partition, fence, id, number, n ? bytes : "",
+					      n, c.err);
 	return finish(s, &c, rc);
 }
 
-int kvb_store_checkpoint_commit(struct kvb_store *s, uint32_t partition, uint64_t fence, uint64_t id,
-				uint32_t slices, uint64_t upto_seq, struct kvb_error *err)
+int kvb_store_checkpoint_commit(struct kvb_store *s, uint32_t partition, uint64_t fence,
+				uint64_t id, uint32_t slices, uint64_t upto_seq,
+				struct kvb_error *err)
 {
 	struct call c;
 	int rc;
@@ -371,7 +389,8 @@ int kvb_store_checkpoint_commit(struct kvb_store *s, uint32_t partition, uint64_
 		rc = kvb_fail(c.err, KVB_E_INVALID, "upto_seq", "%llu is no sequence number",
 			      (unsigned long long)upto_seq);
 	if (rc == KVB_OK)
-		rc = s->ops->checkpoint_commit(s->self, partition, fence, id, slices, upto_seq, c.err);
+		rc = s->ops->checkpoint_commit(s->self, partition, fence, id, slices, upto_seq,
+					       c.err);
 	return finish(s, &c, rc);
 }
 

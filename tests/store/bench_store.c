@@ -18,13 +18,14 @@ const struct bench_kind bench_kinds[4] = {
 	{ "fault over sqlite", &kvb_store_sqlite, KVB_DURABILITY_FULL, true },
 };
 const struct bench_kind *bench_kind = &bench_kinds[1];
+const char *bench_base = "/tmp";
 
 int bench_setup(void **state)
 {
 	struct bench *b = calloc(1, sizeof *b);
 
 	assert_non_null(b);
-	strcpy(b->dir, "/tmp/kvb-store-XXXXXX");
+	snprintf(b->dir, sizeof b->dir, "%s/kvb-store-XXXXXX", bench_base);
 	assert_non_null(mkdtemp(b->dir));
 	snprintf(b->path, sizeof b->path, "%s/store.db", b->dir);
 	kvb_fake_clock_init(&b->clock, 1000000);
@@ -125,7 +126,8 @@ uint64_t bench_acquire(struct bench *b, struct kvb_store *s, const char *owner, 
 	return fence;
 }
 
-void bench_append(struct bench *b, struct kvb_store *s, uint64_t fence, uint64_t seq, const char *text)
+void bench_append(struct bench *b, struct kvb_store *s, uint64_t fence, uint64_t seq,
+		  const char *text)
 {
 	bench_ok(b, kvb_store_append(s, 0, fence, seq, text, strlen(text), 0, &b->err));
 }
@@ -142,7 +144,8 @@ void bench_fill(uint64_t seq, uint8_t *bytes, size_t n)
 	}
 }
 
-/* ---- load as text ----------------------------------------------------------------------------------- */
+/* ---- load as text
+ * ----------------------------------------------------------------------------------- */
 
 struct text {
 	struct kvb_buf buf;

@@ -1,6 +1,6 @@
 /*
- * bench_store.h - a work bench for store tests: a temporary directory, kinds of stores to run a test
- * against, and short ways to use and look at a store.
+ * bench_store.h - a work bench for store tests: a temporary directory, kinds of stores to run a
+ * test against, and short ways to use and look at a store.
  */
 #ifndef BENCH_STORE_H
 #define BENCH_STORE_H
@@ -26,10 +26,12 @@ struct bench_kind {
 extern const struct bench_kind bench_kinds[4];
 /* The kind that bench_open opens; set by the test program before it runs a group. */
 extern const struct bench_kind *bench_kind;
+/* Where temporary directories are made; "/tmp" unless the test program says otherwise. */
+extern const char *bench_base;
 
 struct bench {
-	char dir[64];       /* removed at the end */
-	char path[96];      /* of the database in it; the name of a memory store */
+	char dir[64];  /* removed at the end */
+	char path[96]; /* of the database in it; the name of a memory store */
 	struct kvb_error err;
 	struct kvb_fake_clock clock;
 	struct kvb_store_options options; /* what bench_open uses; a test may change it */
@@ -46,7 +48,8 @@ int64_t bench_ask(struct bench *b, const char *tail, const char *text);
 
 /* Succeed, or the test fails with the store's sentence. */
 uint64_t bench_acquire(struct bench *b, struct kvb_store *s, const char *owner, uint32_t ttl_ms);
-void bench_append(struct bench *b, struct kvb_store *s, uint64_t fence, uint64_t seq, const char *text);
+void bench_append(struct bench *b, struct kvb_store *s, uint64_t fence, uint64_t seq,
+		  const char *text);
 void bench_ok(const struct bench *b, int rc);
 /* Batch bytes that depend on seq alone. */
 void bench_fill(uint64_t seq, uint8_t *bytes, size_t n);

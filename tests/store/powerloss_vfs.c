@@ -1,9 +1,9 @@
 /*
  * powerloss_vfs.c - see powerloss_vfs.h.
  *
- * Owns one `struct tracked` for each path that was opened: the synced image, and which ranges of the
- * file were written since. One lock guards the world and is held during each call, so a sync saves
- * exactly the writes that came back before it.
+ * Owns one `struct tracked` for each path that was opened: the synced image, and which ranges of
+ * the file were written since. One lock guards the world and is held during each call, so a sync
+ * saves exactly the writes that came back before it.
  */
 #include "powerloss_vfs.h"
 
@@ -64,7 +64,8 @@ static bool step(void)
 
 static sqlite3_file *real_of(sqlite3_file *f) { return ((struct shim *)f)->real; }
 
-/* ---- images ----------------------------------------------------------------------------------------- */
+/* ---- images
+ * ----------------------------------------------------------------------------------------- */
 
 static void mark_dirty(struct tracked *t, int64_t at, int64_t end)
 {
@@ -103,7 +104,8 @@ static int save(struct tracked *t, sqlite3_file *real)
 		int64_t n = end - t->dirty[i].at;
 
 		if (n > 0)
-			rc = real->pMethods->xRead(real, t->image + t->dirty[i].at, (int)n, t->dirty[i].at);
+			rc = real->pMethods->xRead(real, t->image + t->dirty[i].at, (int)n,
+						   t->dirty[i].at);
 		if (rc != SQLITE_OK)
 			return rc;
 	}
@@ -142,7 +144,8 @@ static void forget(struct tracked **at)
 	free(t);
 }
 
-/* ---- file methods ----------------------------------------------------------------------------------- */
+/* ---- file methods
+ * ----------------------------------------------------------------------------------- */
 
 static int shim_close(sqlite3_file *f)
 {
@@ -214,8 +217,14 @@ static int shim_size(sqlite3_file *f, sqlite3_int64 *size)
 	return real_of(f)->pMethods->xFileSize(real_of(f), size);
 }
 
-static int shim_lock(sqlite3_file *f, int level) { return real_of(f)->pMethods->xLock(real_of(f), level); }
-static int shim_unlock(sqlite3_file *f, int level) { return real_of(f)->pMethods->xUnlock(real_of(f), level); }
+static int shim_lock(sqlite3_file *f, int level)
+{
+	return real_of(f)->pMethods->xLock(real_of(f), level);
+}
+static int shim_unlock(sqlite3_file *f, int level)
+{
+	return real_of(f)->pMethods->xUnlock(real_of(f), level);
+}
 
 static int shim_reserved(sqlite3_file *f, int *out)
 {
@@ -229,8 +238,8 @@ static int shim_control(sqlite3_file *f, int op, void *arg)
 
 static int shim_sector(sqlite3_file *f) { return real_of(f)->pMethods->xSectorSize(real_of(f)); }
 
-/* Sectors may be torn here, so the promises of the real one do not hold but this: a write leaves the
- * bytes around it alone. */
+/* Sectors may be torn here, so the promises of the real one do not hold but this: a write leaves
+ * the bytes around it alone. */
 static int shim_device(sqlite3_file *f)
 {
 	(void)f;
@@ -248,7 +257,10 @@ static int shim_shm_lock(sqlite3_file *f, int at, int n, int flags)
 }
 
 static void shim_shm_barrier(sqlite3_file *f) { real_of(f)->pMethods->xShmBarrier(real_of(f)); }
-static int shim_shm_unmap(sqlite3_file *f, int d) { return real_of(f)->pMethods->xShmUnmap(real_of(f), d); }
+static int shim_shm_unmap(sqlite3_file *f, int d)
+{
+	return real_of(f)->pMethods->xShmUnmap(real_of(f), d);
+}
 
 static const sqlite3_io_methods methods = {
 	.iVersion = 2,
@@ -270,7 +282,8 @@ static const sqlite3_io_methods methods = {
 	.xShmUnmap = shim_shm_unmap,
 };
 
-/* ---- VFS methods ------------------------------------------------------------------------------------ */
+/* ---- VFS methods
+ * ------------------------------------------------------------------------------------ */
 
 static int vfs_open(sqlite3_vfs *v, const char *path, sqlite3_file *f, int flags, int *out)
 {
@@ -331,7 +344,8 @@ static void register_vfs(void)
 		abort();
 }
 
-/* ---- direction -------------------------------------------------------------------------------------- */
+/* ---- direction
+ * -------------------------------------------------------------------------------------- */
 
 void powerloss_reset(void)
 {
@@ -396,7 +410,8 @@ static void tear(struct tracked *t, FILE *f, uint64_t *seed)
 	fseek(f, 0, SEEK_END);
 	size = ftell(f);
 	for (size_t i = 0; i < t->n_dirty; i++) {
-		for (int64_t at = t->dirty[i].at / SECTOR * SECTOR; at < t->dirty[i].end && at < size; at += SECTOR) {
+		for (int64_t at = t->dirty[i].at / SECTOR * SECTOR;
+		     at < t->dirty[i].end && at < size; at += SECTOR) {
 			int64_t n = size - at < SECTOR ? size - at : SECTOR;
 
 			if (next_random(seed) & 1)
@@ -422,8 +437,8 @@ static void apply_one(struct tracked *t, enum powerloss_kind kind, uint64_t *see
 	if (kind == POWERLOSS_DROP_SOME)
 		tear(t, f, seed);
 	rewind(f);
-	if (fwrite(t->image, 1, (size_t)t->image_size, f) != (size_t)t->image_size || fflush(f) != 0 ||
-	    ftruncate(fileno(f), t->image_size) != 0)
+	if (fwrite(t->image, 1, (size_t)t->image_size, f) != (size_t)t->image_size ||
+	    fflush(f) != 0 || ftruncate(fileno(f), t->image_size) != 0)
 		abort();
 	fclose(f);
 }

@@ -1,7 +1,7 @@
 /*
- * test_diskfull.c - the disk of the store is full: a small tmpfs in a mount namespace of this process,
- * which vanishes with it. Needs root (CAP_SYS_ADMIN); without it every test is skipped and the reason
- * printed.
+ * test_diskfull.c - the disk of the store is full: a small tmpfs in a mount namespace of this
+ * process, which vanishes with it. Needs root (CAP_SYS_ADMIN); without it every test is skipped and
+ * the reason printed.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -60,7 +60,8 @@ static void fill_up(struct bench *b)
 	close(fd);
 }
 
-static int append(struct bench *b, struct kvb_store *s, uint64_t fence, uint64_t seq, unsigned flags)
+static int append(struct bench *b, struct kvb_store *s, uint64_t fence, uint64_t seq,
+		  unsigned flags)
 {
 	uint8_t bytes[BATCH];
 
@@ -69,7 +70,8 @@ static int append(struct bench *b, struct kvb_store *s, uint64_t fence, uint64_t
 }
 
 /* Appends until the disk is full; returns the last seq that was taken. */
-static uint64_t append_until_full(struct bench *b, struct kvb_store *s, uint64_t fence, uint64_t seq)
+static uint64_t append_until_full(struct bench *b, struct kvb_store *s, uint64_t fence,
+				  uint64_t seq)
 {
 	int rc;
 
@@ -207,7 +209,8 @@ static void no_room_for_a_new_store(void **state)
 
 	mount_or_skip(b);
 	fill_up(b);
-	assert_int_equal(kvb_store_open(&kvb_store_sqlite, &b->options, &s, &b->err), KVB_E_STORE_FULL);
+	assert_int_equal(kvb_store_open(&kvb_store_sqlite, &b->options, &s, &b->err),
+			 KVB_E_STORE_FULL);
 	assert_int_equal(unlink(bench_file(b, "-filler")), 0);
 	s = bench_open(b);
 	bench_acquire(b, s, "me", 1000);
@@ -228,7 +231,8 @@ int main(void)
 
 	for (int i = 1; i <= 2; i++) {
 		bench_kind = &bench_kinds[i];
-		failed += cmocka_run_group_tests_name(bench_kind->name, cases, enter_namespace, NULL);
+		failed += cmocka_run_group_tests_name(bench_kind->name, cases, enter_namespace,
+						      NULL);
 	}
 	return failed != 0;
 }

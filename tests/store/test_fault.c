@@ -1,4 +1,5 @@
-/* test_fault.c - the fault store: each kind of rule, its counting, and that outcomes are what they say. */
+/* test_fault.c - the fault store: each kind of rule, its counting, and that outcomes are what they
+ * say. */
 #include <string.h>
 
 #include "bench_store.h"
@@ -17,7 +18,10 @@ static void an_error_comes_without_asking(void **state)
 {
 	struct bench *b = *state;
 	struct kvb_store *side, *s = open_faulty(b, &side);
-	const struct kvb_fault rule = { .kind = KVB_FAULT_ERROR, .call = "append", .at = 2, .times = 2,
+	const struct kvb_fault rule = { .kind = KVB_FAULT_ERROR,
+					.call = "append",
+					.at = 2,
+					.times = 2,
 					.status = KVB_E_STORE_FULL };
 	uint64_t fence = bench_acquire(b, s, "me", 1000);
 
@@ -25,7 +29,8 @@ static void an_error_comes_without_asking(void **state)
 	bench_append(b, s, fence, 1, "one");
 	assert_int_equal(kvb_store_append(s, 0, fence, 2, "x", 1, 0, &b->err), KVB_E_STORE_FULL);
 	assert_string_equal(b->err.message, "append: a rehearsed failure");
-	bench_ok(b, kvb_store_put(s, "k", KVB_VERSION_ANY, "v", 1, NULL, &b->err)); /* another call */
+	bench_ok(b,
+		 kvb_store_put(s, "k", KVB_VERSION_ANY, "v", 1, NULL, &b->err)); /* another call */
 	assert_int_equal(kvb_store_append(s, 0, fence, 2, "x", 1, 0, &b->err), KVB_E_STORE_FULL);
 	bench_append(b, s, fence, 2, "two");
 	assert_int_equal(kvb_fault_store_seen(s), 4);
@@ -38,15 +43,19 @@ static void unknown_outcomes_are_before_or_after(void **state)
 {
 	struct bench *b = *state;
 	struct kvb_store *side, *s = open_faulty(b, &side);
-	struct kvb_fault rule = { .kind = KVB_FAULT_UNKNOWN_BEFORE, .call = "append", .at = 1, .times = 1 };
+	struct kvb_fault rule = {
+		.kind = KVB_FAULT_UNKNOWN_BEFORE, .call = "append", .at = 1, .times = 1
+	};
 	uint64_t fence = bench_acquire(b, s, "me", 1000);
 
 	kvb_fault_store_set(s, &rule);
-	assert_int_equal(kvb_store_append(s, 0, fence, 1, "a", 1, 0, &b->err), KVB_E_UNKNOWN_OUTCOME);
+	assert_int_equal(kvb_store_append(s, 0, fence, 1, "a", 1, 0, &b->err),
+			 KVB_E_UNKNOWN_OUTCOME);
 	bench_holds(b, side, 0, "0||");
 	rule.kind = KVB_FAULT_UNKNOWN_AFTER;
 	kvb_fault_store_set(s, &rule);
-	assert_int_equal(kvb_store_append(s, 0, fence, 1, "b", 1, 0, &b->err), KVB_E_UNKNOWN_OUTCOME);
+	assert_int_equal(kvb_store_append(s, 0, fence, 1, "b", 1, 0, &b->err),
+			 KVB_E_UNKNOWN_OUTCOME);
 	bench_holds(b, side, 0, "0||1:b");
 	bench_append(b, s, fence, 2, "c");
 	kvb_store_close(side);
@@ -81,7 +90,8 @@ static void a_rule_without_numbers_holds_for_ever(void **state)
 
 	kvb_fault_store_set(s, &rule);
 	assert_int_equal(kvb_store_get(s, "k", &v, NULL, NULL), KVB_E_STORE_IO);
-	assert_int_equal(kvb_store_put(s, "k", KVB_VERSION_ANY, "v", 1, NULL, NULL), KVB_E_STORE_IO);
+	assert_int_equal(kvb_store_put(s, "k", KVB_VERSION_ANY, "v", 1, NULL, NULL),
+			 KVB_E_STORE_IO);
 	assert_int_equal(kvb_store_del(s, "k", KVB_VERSION_ANY, NULL), KVB_E_STORE_IO);
 	assert_int_equal(kvb_store_acquire(s, 0, "me", 1, &n, NULL, 0, NULL), KVB_E_STORE_IO);
 	assert_int_equal(kvb_store_renew(s, 0, 1, 1, NULL), KVB_E_STORE_IO);

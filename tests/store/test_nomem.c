@@ -1,6 +1,7 @@
 /*
- * test_nomem.c - every allocation of our own code fails once, at each place of a scenario, until the
- * scenario passes: an error that says so, nothing half done, and the same call succeeds afterwards.
+ * test_nomem.c - every allocation of our own code fails once, at each place of a scenario, until
+ * the scenario passes: an error that says so, nothing half done, and the same call succeeds
+ * afterwards.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -35,7 +36,8 @@ static int take_record(void *ctx, uint64_t seq, const void *bytes, size_t n)
 	return KVB_OK;
 }
 
-/* Calls until it works; only "out of memory" may come between, and only once: one allocation fails. */
+/* Calls until it works; only "out of memory" may come between, and only once: one allocation fails.
+ */
 #define INSIST(call)                                                                               \
 	do {                                                                                       \
 		int rc_ = (call);                                                                  \

@@ -1,7 +1,9 @@
 /*
- * test_owner.c - names of owners, and when a lease ends early: its process died, its machine booted.
+ * test_owner.c - names of owners, and when a lease ends early: its process died, its machine
+ * booted.
  *
- * Processes are children of the test; leases of other boots and hosts are written into the database.
+ * Processes are children of the test; leases of other boots and hosts are written into the
+ * database.
  */
 #include <signal.h>
 #include <stdio.h>
@@ -27,16 +29,16 @@ static struct name own_name(void)
 	struct name n;
 
 	kvb_owner_name(text);
-	assert_int_equal(sscanf(text, "%64[^:]:%ld:%llu:%36[^:]:%llu.%19s", n.host, &n.pid, &n.start_time, n.boot_id,
-				&n.pid_space, n.random),
+	assert_int_equal(sscanf(text, "%64[^:]:%ld:%llu:%36[^:]:%llu.%19s", n.host, &n.pid,
+				&n.start_time, n.boot_id, &n.pid_space, n.random),
 			 6);
 	return n;
 }
 
 static void write_name(const struct name *n, char out[192])
 {
-	snprintf(out, 192, "%s:%ld:%llu:%s:%llu.%s", n->host, n->pid, n->start_time, n->boot_id, n->pid_space,
-		 n->random);
+	snprintf(out, 192, "%s:%ld:%llu:%s:%llu.%s", n->host, n->pid, n->start_time, n->boot_id,
+		 n->pid_space, n->random);
 }
 
 static bool is_dead(struct name n)
@@ -136,8 +138,9 @@ static void a_dead_owners_lease_is_free(void **state)
 	pid_t pid = make_child(name);
 	uint64_t old = bench_acquire(b, s, name, 60000), now;
 
-	assert_int_equal(kvb_store_acquire(s, 0, "next", 1000, &now, holder, sizeof holder, &b->err),
-			 KVB_E_NOT_OWNER);
+	assert_int_equal(
+		kvb_store_acquire(s, 0, "next", 1000, &now, holder, sizeof holder, &b->err),
+		KVB_E_NOT_OWNER);
 	assert_string_equal(holder, name);
 	kill(pid, SIGKILL);
 	assert_int_equal(waitpid(pid, NULL, 0), pid);
@@ -193,13 +196,16 @@ static void a_lease_of_another_host_is_waited_out(void **state)
 	kvb_owner_name(me);
 	other_boot(b, stranger);
 	kvb_fake_clock_advance(&b->clock, 1000000);
-	assert_int_equal(kvb_store_acquire(s, 0, me, 1000, &fence, NULL, 0, &b->err), KVB_E_NOT_OWNER);
+	assert_int_equal(kvb_store_acquire(s, 0, me, 1000, &fence, NULL, 0, &b->err),
+			 KVB_E_NOT_OWNER);
 	kvb_fake_clock_advance(&b->clock, 4999);
-	assert_int_equal(kvb_store_acquire(s, 0, me, 1000, &fence, NULL, 0, &b->err), KVB_E_NOT_OWNER);
+	assert_int_equal(kvb_store_acquire(s, 0, me, 1000, &fence, NULL, 0, &b->err),
+			 KVB_E_NOT_OWNER);
 	/* It moved: it lives. */
 	bench_sql(b, "", "UPDATE owner SET expires_boottime_ms = expires_boottime_ms + 1");
 	kvb_fake_clock_advance(&b->clock, 1);
-	assert_int_equal(kvb_store_acquire(s, 0, me, 1000, &fence, NULL, 0, &b->err), KVB_E_NOT_OWNER);
+	assert_int_equal(kvb_store_acquire(s, 0, me, 1000, &fence, NULL, 0, &b->err),
+			 KVB_E_NOT_OWNER);
 	kvb_fake_clock_advance(&b->clock, 5000);
 	bench_ok(b, kvb_store_acquire(s, 0, me, 1000, &fence, NULL, 0, &b->err));
 	kvb_store_close(s);

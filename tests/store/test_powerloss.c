@@ -1,14 +1,15 @@
 /*
- * test_powerloss.c - a scenario whose power is cut at the n-th write or sync, for n = 1, 2, 3... until it
- * survives; then the files are what a disk would have, and the store must open and hold:
+ * test_powerloss.c - a scenario whose power is cut at the n-th write or sync, for n = 1, 2, 3...
+ * until it survives; then the files are what a disk would have, and the store must open and hold:
  *   FULL    everything that was acknowledged
  *   NORMAL  everything that a sync covered
- *   both    a journal without gaps, right bytes, registry entries that were acknowledged, checkpoints
- *           that were acknowledged, a sound database, and room for the next append
+ *   both    a journal without gaps, right bytes, registry entries and checkpoints that were
+ *           acknowledged, a sound database, and room for the next append
  * Each n is tried with all unsynced writes dropped and with random sectors of them left.
  *
- * The short scenario is tried at every n. The long one writes enough for housekeeping to move the log into
- * the database meanwhile; it is tried at some n here and at many with the argument "all" (label long).
+ * The short scenario is tried at every n. The long one writes enough for housekeeping to move the
+ * log into the database meanwhile; it is tried at some n here and at many with the argument "all"
+ * (label long).
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -69,8 +70,8 @@ static int put_one(struct kvb_store *s, struct ledger *l)
 	return rc;
 }
 
-static int checkpoint_one(struct kvb_store *s, uint64_t fence, const struct script *p, struct ledger *l,
-			  uint8_t *bytes)
+static int checkpoint_one(struct kvb_store *s, uint64_t fence, const struct script *p,
+			  struct ledger *l, uint8_t *bytes)
 {
 	uint64_t id;
 	int rc = kvb_store_checkpoint_begin(s, 0, fence, &id, NULL);
@@ -114,7 +115,8 @@ static int play(struct kvb_store *s, const struct script *p, struct ledger *l, u
 	return rc;
 }
 
-/* ---- afterwards ------------------------------------------------------------------------------------- */
+/* ---- afterwards
+ * ------------------------------------------------------------------------------------- */
 
 struct found {
 	const struct script *p;
@@ -152,7 +154,8 @@ static void check_sound(struct bench *b, const char *tail)
 	sqlite3 *db;
 
 	assert_int_equal(sqlite3_open(bench_file(b, tail), &db), SQLITE_OK);
-	assert_int_equal(sqlite3_prepare_v2(db, "PRAGMA integrity_check", -1, &st, NULL), SQLITE_OK);
+	assert_int_equal(sqlite3_prepare_v2(db, "PRAGMA integrity_check", -1, &st, NULL),
+			 SQLITE_OK);
 	assert_int_equal(sqlite3_step(st), SQLITE_ROW);
 	assert_string_equal((const char *)sqlite3_column_text(st, 0), "ok");
 	sqlite3_finalize(st);
@@ -175,7 +178,8 @@ static void check_registry(struct kvb_store *s, const struct ledger *l)
 	kvb_buf_destroy(&v);
 }
 
-static void check_after(struct bench *b, const struct script *p, const struct ledger *l, uint8_t *bytes)
+static void check_after(struct bench *b, const struct script *p, const struct ledger *l,
+			uint8_t *bytes)
 {
 	struct kvb_store *s = bench_open(b);
 	struct found f = { .p = p, .want = bytes };
@@ -188,8 +192,9 @@ static void check_after(struct bench *b, const struct script *p, const struct le
 	assert_true(f.base >= l->told_upto && f.base <= l->tried_upto);
 	last = f.last ? f.last : f.base;
 	if (last < l->synced_seq || last > l->tried_seq)
-		fail_msg("the journal ends at %llu; saved %llu, asked %llu", (unsigned long long)last,
-			 (unsigned long long)l->synced_seq, (unsigned long long)l->tried_seq);
+		fail_msg("the journal ends at %llu; saved %llu, asked %llu",
+			 (unsigned long long)last, (unsigned long long)l->synced_seq,
+			 (unsigned long long)l->tried_seq);
 	kvb_fake_clock_advance(&b->clock, 60000);
 	fence = bench_acquire(b, s, "next", 60000);
 	bench_fill(last + 1, bytes, p->batch);
@@ -199,12 +204,19 @@ static void check_after(struct bench *b, const struct script *p, const struct le
 	check_sound(b, "-checkpoint");
 }
 
-/* ---- loops ------------------------------------------------------------------------------------------ */
+/* ---- loops
+ * ------------------------------------------------------------------------------------------ */
 
 static void fresh_files(struct bench *b)
 {
-	static const char *const tails[] = { "", "-wal", "-shm", "-journal", "-checkpoint", "-checkpoint-wal",
-					     "-checkpoint-shm", "-checkpoint-journal" };
+	static const char *const tails[] = { "",
+					     "-wal",
+					     "-shm",
+					     "-journal",
+					     "-checkpoint",
+					     "-checkpoint-wal",
+					     "-checkpoint-shm",
+					     "-checkpoint-journal" };
 
 	for (size_t i = 0; i < sizeof tails / sizeof tails[0]; i++)
 		remove(bench_file(b, tails[i]));
@@ -249,13 +261,16 @@ static void cut_everywhere(struct bench *b, const struct script *p, uint64_t ste
 	for (int kind = POWERLOSS_DROP_ALL; kind <= POWERLOSS_DROP_SOME; kind++)
 		for (n = 1; cut_once(b, p, n, kind, bytes); n += step + n * percent / 100)
 			runs++;
-	print_message("%s: power cut %llu times, up to step %llu\n", bench_kind->name, (unsigned long long)runs,
-		      (unsigned long long)n);
+	print_message("%s: power cut %llu times, up to step %llu\n", bench_kind->name,
+		      (unsigned long long)runs, (unsigned long long)n);
 	assert_true(runs > 40);
 	free(bytes);
 }
 
-static void power_is_cut_at_every_step(void **state) { cut_everywhere(*state, &short_script, 1, 0); }
+static void power_is_cut_at_every_step(void **state)
+{
+	cut_everywhere(*state, &short_script, 1, 0);
+}
 
 static void power_is_cut_while_the_log_is_moved(void **state)
 {
@@ -304,6 +319,8 @@ int main(int argc, char **argv)
 	int failed = 0;
 
 	kvb_log_setup(2, false, KVB_LOG_ERROR); /* housekeeping warns of each cut */
+	bench_base = "/dev/shm"; /* what a disk keeps is the shim's business here, so a fast one
+				    will do */
 	all = argc > 1 && strcmp(argv[1], "all") == 0;
 	for (int i = 1; i <= 2; i++) {
 		bench_kind = &bench_kinds[i];

@@ -1,8 +1,8 @@
 /*
  * test_sqlite_crash.c - the SQLite store after kill -9, and after commits and syncs that failed.
  *
- * "A kill -9 now" is shown by copying the files while the store is open: a process that dies leaves just
- * what was written. Real kills are tried too.
+ * "A kill -9 now" is shown by copying the files while the store is open: a process that dies leaves
+ * just what was written. Real kills are tried too.
  */
 #include <signal.h>
 #include <stdio.h>
@@ -56,24 +56,34 @@ static void open_on_shim(struct bench *b)
 	b->options.vfs = POWERLOSS_VFS;
 }
 
+/* Acquires through a store that is closed again: one that never acquired does no housekeeping,
+ * whose own transactions would take part in the counting of syncs and settle things before the test
+ * looks. */
+static uint64_t acquire_aside(struct bench *b)
+{
+	struct kvb_store *s = bench_open(b);
+	uint64_t fence = bench_acquire(b, s, "me", 1000);
+
+	kvb_store_close(s);
+	return fence;
+}
+
 /* The sync inside COMMIT fails: the batch is whole in the log, and nobody sees it. */
 static void an_unknown_outcome_is_settled_before_it_is_asked(void **state)
 {
 	struct bench *b = *state;
-	struct kvb_store *s, *other;
+	struct kvb_store *s;
 	uint64_t fence;
 
 	if (bench_kind->durability != KVB_DURABILITY_FULL)
 		return;
 	open_on_shim(b);
-	/* Who has not acquired does no housekeeping, which would settle it before we look. */
-	other = bench_open(b);
-	fence = bench_acquire(b, other, "me", 1000);
-	kvb_store_close(other);
+	fence = acquire_aside(b);
 	s = bench_open(b);
 	bench_append(b, s, fence, 1, "one");
 	powerloss_fail_sync_at(1);
-	assert_int_equal(kvb_store_append(s, 0, fence, 2, "ghost", 5, 0, &b->err), KVB_E_UNKNOWN_OUTCOME);
+	assert_int_equal(kvb_store_append(s, 0, fence, 2, "ghost", 5, 0, &b->err),
+			 KVB_E_UNKNOWN_OUTCOME);
 	assert_int_equal(b->err.status, KVB_E_UNKNOWN_OUTCOME);
 	/* The danger that this test is about is real: */
 	would_hold(b, "0||1:one,2:ghost");
@@ -93,8 +103,8 @@ static void an_unknown_outcome_of_a_put_is_settled_too(void **state)
 	uint64_t version = 0, fence;
 
 	open_on_shim(b);
+	fence = acquire_aside(b);
 	s = bench_open(b);
-	fence = bench_acquire(b, s, "me", 1000);
 	bench_ok(b, kvb_store_put(s, "k", KVB_VERSION_NONE, "old", 3, NULL, &b->err));
 	powerloss_fail_sync_at(1);
 	assert_int_equal(kvb_store_put(s, "k", 1, "new", 3, NULL, &b->err), KVB_E_UNKNOWN_OUTCOME);
@@ -118,10 +128,11 @@ static void an_unknown_outcome_that_cannot_be_settled(void **state)
 	uint64_t fence;
 
 	open_on_shim(b);
+	fence = acquire_aside(b);
 	s = bench_open(b);
-	fence = bench_acquire(b, s, "me", 1000);
 	powerloss_fail_sync_at(1);
-	assert_int_equal(kvb_store_put(s, "k", KVB_VERSION_NONE, "x", 1, NULL, &b->err), KVB_E_UNKNOWN_OUTCOME);
+	assert_int_equal(kvb_store_put(s, "k", KVB_VERSION_NONE, "x", 1, NULL, &b->err),
+			 KVB_E_UNKNOWN_OUTCOME);
 	powerloss_fail_sync_at(1);
 	assert_int_equal(kvb_store_append(s, 0, fence, 1, "one", 3, 0, &b->err), KVB_E_STORE_IO);
 	powerloss_fail_sync_at(1);
@@ -140,8 +151,8 @@ static void a_failed_sync_is_not_forgotten(void **state)
 	if (bench_kind->durability != KVB_DURABILITY_NORMAL)
 		return;
 	open_on_shim(b);
+	fence = acquire_aside(b);
 	s = bench_open(b);
-	fence = bench_acquire(b, s, "me", 1000);
 	bench_append(b, s, fence, 1, "one");
 	powerloss_fail_sync_at(1);
 	assert_int_equal(kvb_store_sync(s, &b->err), KVB_E_STORE_IO);
@@ -162,14 +173,16 @@ static void a_failed_slice_fails_its_checkpoint_only(void **state)
 	uint64_t fence, id;
 
 	open_on_shim(b);
+	fence = acquire_aside(b);
 	s = bench_open(b);
-	fence = bench_acquire(b, s, "me", 1000);
 	bench_append(b, s, fence, 1, "one");
 	bench_ok(b, kvb_store_checkpoint_begin(s, 0, fence, &id, &b->err));
 	powerloss_fail_sync_at(1);
-	assert_int_not_equal(kvb_store_checkpoint_slice(s, 0, fence, id, 0, "x", 1, &b->err), KVB_OK);
+	assert_int_not_equal(kvb_store_checkpoint_slice(s, 0, fence, id, 0, "x", 1, &b->err),
+			     KVB_OK);
 	bench_append(b, s, fence, 2, "two");
-	assert_int_equal(kvb_store_checkpoint_commit(s, 0, fence, id, 1, 2, &b->err), KVB_E_CONFLICT);
+	assert_int_equal(kvb_store_checkpoint_commit(s, 0, fence, id, 1, 2, &b->err),
+			 KVB_E_CONFLICT);
 	bench_ok(b, kvb_store_checkpoint_slice(s, 0, fence, id, 0, "slice", 5, &b->err));
 	bench_ok(b, kvb_store_checkpoint_commit(s, 0, fence, id, 1, 2, &b->err));
 	bench_holds(b, s, 0, "2|slice|");
@@ -196,12 +209,14 @@ static void kill_9_loses_nothing(void **state)
 			int rc = kvb_store_open(bench_kind->ops, &b->options, &s, &b->err);
 
 			if (rc == KVB_OK)
-				rc = kvb_store_acquire(s, 0, "child", 1000, &fence, NULL, 0, &b->err);
+				rc = kvb_store_acquire(s, 0, "child", 1000, &fence, NULL, 0,
+						       &b->err);
 			if (rc == KVB_OK)
 				rc = kvb_store_stats_get(s, 0, &st, &b->err);
 			for (seq = st.last_seq + 1; rc == KVB_OK; seq++) {
 				rc = kvb_store_append(s, 0, fence, seq, "child", 5, 0, &b->err);
-				if (rc == KVB_OK && write(p[1], &seq, sizeof seq) != (ssize_t)sizeof seq)
+				if (rc == KVB_OK &&
+				    write(p[1], &seq, sizeof seq) != (ssize_t)sizeof seq)
 					rc = KVB_E_IO;
 			}
 			_exit(1);

@@ -1,6 +1,6 @@
 /*
- * test_sqlite_files.c - the SQLite store's files: whose they are, what is refused and left alone, what
- * damage is noticed, what housekeeping removes.
+ * test_sqlite_files.c - the SQLite store's files: whose they are, what is refused and left alone,
+ * what damage is noticed, what housekeeping removes.
  *
  * statfs(2) is wrapped by the linker, so that a folder can claim to lie on a network.
  */
@@ -55,7 +55,10 @@ static char *read_file(struct bench *b, const char *tail, size_t *n)
 	return out;
 }
 
-static bool exists(struct bench *b, const char *tail) { return access(bench_file(b, tail), F_OK) == 0; }
+static bool exists(struct bench *b, const char *tail)
+{
+	return access(bench_file(b, tail), F_OK) == 0;
+}
 
 /* Opening fails with `status` and these words, and leaves `tail` as it is, to the byte. */
 static void refused(struct bench *b, const char *tail, int status, const char *words)
@@ -74,11 +77,14 @@ static void refused(struct bench *b, const char *tail, int status, const char *w
 	free(after);
 }
 
-/* ---- whose file ------------------------------------------------------------------------------------- */
+/* ---- whose file
+ * ------------------------------------------------------------------------------------- */
 
 static void files_are_private(void **state)
 {
-	static const char *const tails[] = { "", "-wal", "-shm", "-checkpoint", "-checkpoint-wal", "-reserve" };
+	static const char *const tails[] = {
+		"", "-wal", "-shm", "-checkpoint", "-checkpoint-wal", "-reserve"
+	};
 	struct bench *b = *state;
 	struct kvb_store *s;
 	struct stat st;
@@ -96,8 +102,9 @@ static void files_are_private(void **state)
 
 static void a_foreign_file_is_left_alone(void **state)
 {
-	static const char text[] = "These are my notes. They are longer than a hundred bytes, so that nobody can say "
-				   "they were too short to tell.\n";
+	static const char text[] =
+		"These are my notes. They are longer than a hundred bytes, so that nobody can say "
+		"they were too short to tell.\n";
 	struct bench *b = *state;
 
 	write_file(b, "", text, sizeof text);
@@ -129,7 +136,8 @@ static void a_newer_schema_is_left_alone(void **state)
 
 	kvb_store_close(bench_open(b));
 	bench_sql(b, "", "PRAGMA user_version = 2; PRAGMA wal_checkpoint(TRUNCATE)");
-	refused(b, "", KVB_E_UNSUPPORTED, "has schema 2, this version knows 1: use the version of kvblockd");
+	refused(b, "", KVB_E_UNSUPPORTED,
+		"has schema 2, this version knows 1: use the version of kvblockd");
 	bench_sql(b, "", "PRAGMA user_version = 1");
 	bench_sql(b, "-checkpoint", "PRAGMA user_version = 9");
 	refused(b, "-checkpoint", KVB_E_UNSUPPORTED, "has schema 9");
@@ -184,29 +192,34 @@ static void paths_are_only_paths(void **state)
 	assert_int_equal(access("file:x?mode=memory-checkpoint", F_OK), 0);
 	assert_int_equal(chdir(here), 0);
 	b->options.path = "";
-	assert_int_equal(kvb_store_open(&kvb_store_sqlite, &b->options, &s, &b->err), KVB_E_INVALID);
+	assert_int_equal(kvb_store_open(&kvb_store_sqlite, &b->options, &s, &b->err),
+			 KVB_E_INVALID);
 	b->options.path = "/nowhere/at/all/store.db";
-	assert_int_equal(kvb_store_open(&kvb_store_sqlite, &b->options, &s, &b->err), KVB_E_STORE_IO);
+	assert_int_equal(kvb_store_open(&kvb_store_sqlite, &b->options, &s, &b->err),
+			 KVB_E_STORE_IO);
 	assert_non_null(strstr(b->err.message, "/nowhere/at/all"));
 	b->options.path = b->dir;
 	assert_int_not_equal(kvb_store_open(&kvb_store_sqlite, &b->options, &s, &b->err), KVB_OK);
 	b->options.path = b->path;
 	b->options.vfs = "no such vfs";
-	assert_int_equal(kvb_store_open(&kvb_store_sqlite, &b->options, &s, &b->err), KVB_E_STORE_IO);
+	assert_int_equal(kvb_store_open(&kvb_store_sqlite, &b->options, &s, &b->err),
+			 KVB_E_STORE_IO);
 }
 
 static void a_network_file_system_is_refused(void **state)
 {
-	static const long shared[] = { 0x6969, 0x517b, (long)0xff534d42, (long)0xfe534d42, 0x65735546, 0x01021997,
-				       0x0bd00bd0, 0x00c36400, 0x01161970, 0x7461636f };
-	static const long local[] = { 0xef53 /* ext4 */, 0x58465342 /* XFS */, (long)0x9123683e /* btrfs */,
-				      0x01021994 /* tmpfs */ };
+	static const long shared[] = { 0x6969,     0x517b,     (long)0xff534d42, (long)0xfe534d42,
+				       0x65735546, 0x01021997, 0x0bd00bd0,       0x00c36400,
+				       0x01161970, 0x7461636f };
+	static const long local[] = { 0xef53 /* ext4 */, 0x58465342 /* XFS */,
+				      (long)0x9123683e /* btrfs */, 0x01021994 /* tmpfs */ };
 	struct bench *b = *state;
 	struct kvb_store *s;
 
 	for (size_t i = 0; i < sizeof shared / sizeof shared[0]; i++) {
 		claimed_type = shared[i];
-		assert_int_equal(kvb_store_open(&kvb_store_sqlite, &b->options, &s, &b->err), KVB_E_UNSUPPORTED);
+		assert_int_equal(kvb_store_open(&kvb_store_sqlite, &b->options, &s, &b->err),
+				 KVB_E_UNSUPPORTED);
 		assert_non_null(strstr(b->err.message, "put the store on a local disk"));
 		assert_false(exists(b, ""));
 	}
@@ -247,7 +260,8 @@ static void a_crowd_of_processes_makes_one_store(void **state)
 	assert_int_equal(bench_ask(b, "", "SELECT count(*) FROM store"), 1);
 }
 
-/* ---- damage ----------------------------------------------------------------------------------------- */
+/* ---- damage
+ * ----------------------------------------------------------------------------------------- */
 
 static int any_slice(void *ctx, uint32_t number, const void *bytes, size_t n)
 {
@@ -290,7 +304,8 @@ static void make_state(struct bench *b)
 		bench_append(b, s, fence, seq, "same bytes");
 	bench_ok(b, kvb_store_checkpoint_begin(s, 0, fence, &id, &b->err));
 	for (uint32_t i = 0; i < 3; i++)
-		bench_ok(b, kvb_store_checkpoint_slice(s, 0, fence, id, i, "same bytes", 10, &b->err));
+		bench_ok(b,
+			 kvb_store_checkpoint_slice(s, 0, fence, id, i, "same bytes", 10, &b->err));
 	bench_ok(b, kvb_store_checkpoint_commit(s, 0, fence, id, 3, 2, &b->err));
 	kvb_store_close(s);
 	bench_sql(b, "", "CREATE TABLE saved AS SELECT * FROM journal WHERE id > 2");
@@ -308,23 +323,28 @@ static void damaged_rows_are_corrupt(void **state)
 	static const struct {
 		const char *tail, *sql, *words;
 	} damages[] = {
-		{ "", "UPDATE journal SET bytes = CAST('Same bytes' AS BLOB) WHERE id = 4", "record 4 does not match" },
+		{ "", "UPDATE journal SET bytes = CAST('Same bytes' AS BLOB) WHERE id = 4",
+		  "record 4 does not match" },
 		{ "", "UPDATE journal SET sum = sum + 1 WHERE id = 3", "record 3 does not match" },
-		{ "", "UPDATE journal SET total = total + 1 WHERE id = 6", "record 6 does not match" },
+		{ "", "UPDATE journal SET total = total + 1 WHERE id = 6",
+		  "record 6 does not match" },
 		{ "", "DELETE FROM journal WHERE id = 3", "record 3 is missing" },
 		{ "", "DELETE FROM journal WHERE id = 5", "record 5 is missing" },
 		{ "", "UPDATE journal SET id = 7 WHERE id = 6", "record 6 is missing" },
 		/* Right bytes and sum, in the wrong place. */
-		{ "", "DELETE FROM journal WHERE id = 6; UPDATE journal SET id = 6 WHERE id = 5;"
-		      " INSERT INTO journal SELECT 5, total, sum, bytes FROM saved WHERE id = 6",
+		{ "",
+		  "DELETE FROM journal WHERE id = 6; UPDATE journal SET id = 6 WHERE id = 5;"
+		  " INSERT INTO journal SELECT 5, total, sum, bytes FROM saved WHERE id = 6",
 		  "record 5 does not match" },
-		{ "-checkpoint", "UPDATE slice SET bytes = CAST('Same bytes' AS BLOB) WHERE number = 1",
+		{ "-checkpoint",
+		  "UPDATE slice SET bytes = CAST('Same bytes' AS BLOB) WHERE number = 1",
 		  "slice 1 does not match" },
 		{ "-checkpoint", "DELETE FROM slice WHERE number = 0", "slice 0 of 3 is missing" },
 		{ "-checkpoint", "DELETE FROM slice WHERE number = 2", "slice 2 of 3 is missing" },
-		{ "-checkpoint", "UPDATE slice SET number = 9 WHERE number = 0;"
-				 " UPDATE slice SET number = 0 WHERE number = 1;"
-				 " UPDATE slice SET number = 1 WHERE number = 9",
+		{ "-checkpoint",
+		  "UPDATE slice SET number = 9 WHERE number = 0;"
+		  " UPDATE slice SET number = 0 WHERE number = 1;"
+		  " UPDATE slice SET number = 1 WHERE number = 9",
 		  "slice 0 does not match" },
 	};
 	struct bench *b = *state;
@@ -336,7 +356,9 @@ static void damaged_rows_are_corrupt(void **state)
 		repair(b);
 	}
 	s = bench_open(b);
-	bench_holds(b, s, 0, "2|same bytes,same bytes,same bytes|3:same bytes,4:same bytes,5:same bytes,6:same bytes");
+	bench_holds(b, s, 0,
+		    "2|same bytes,same bytes,same bytes|3:same bytes,4:same bytes,5:same "
+		    "bytes,6:same bytes");
 	kvb_store_close(s);
 	/* The second file is gone: it is made anew, and the checkpoint is missed. */
 	unlink(bench_file(b, "-checkpoint"));
@@ -365,7 +387,8 @@ static void damaged_pages_are_corrupt(void **state)
 	kvb_store_close(s);
 }
 
-/* ---- housekeeping ----------------------------------------------------------------------------------- */
+/* ---- housekeeping
+ * ----------------------------------------------------------------------------------- */
 
 static void wait_for(struct bench *b, const char *tail, const char *sql, int64_t want)
 {

@@ -129,7 +129,8 @@ int kvb_store_list(struct kvb_store *s, const char *prefix, kvb_registry_fn fn, 
 		   struct kvb_error *err);
 
 /* Ownership of a partition for ttl_ms from the call's begin. `fence` grows with every acquire and
- * release, so that whatever the one before still has in flight is fenced. KVB_E_NOT_OWNER while another owner's lease runs; `holder` (may be NULL) then gets its name.
+ * release, so that whatever the one before still has in flight is fenced. KVB_E_NOT_OWNER while
+ * another owner's lease runs; `holder` (may be NULL) then gets its name.
  * A lease ends early when its process is provably dead on this boot of this host (the owner text is
  * "<host>:<pid>:<start time>:<boot id>:<random>", see kvb_owner_name), or when the same host name has
  * booted since. After another host's boot its clock cannot be compared: the lease then ends when it
