@@ -112,26 +112,21 @@ uint32_t owner_step(struct kvb_core *c)
 	return renew(c);
 }
 
-/* The first record of a reign: a new horizon, and the mark that the last stop is not clean any more.
- * Durable before anything is answered, in NORMAL too. */
+/* The first record of a reign: the old horizon again (nothing is leased yet in this one), and the mark
+ * that the last stop is not clean any more. Durable before anything is answered, in NORMAL too. */
 static int begin_reign(struct kvb_core *c, struct part *p, struct kvb_error *err)
 {
 	struct kvb_buf b = { 0 };
-	uint64_t until = kvb_now_ms(c->clock) + horizon_span(c);
 	int rc = KVB_E_NOMEM;
 
-	if (until < p->horizon_durable)
-		until = p->horizon_durable;
-	record_horizon(&b, c->boot_id, until, horizon_span(c), false);
+	record_horizon(&b, c->boot_id, p->horizon_durable, horizon_span(c), false);
 	if (!b.failed)
 		rc = kvb_store_append(c->store, 0, p->fence, p->seq + 1, b.data, b.len, KVB_APPEND_URGENT, err);
 	if (rc == KVB_OK)
 		rc = kvb_store_sync(c->store, err);
 	kvb_buf_destroy(&b);
-	if (rc == KVB_OK) {
+	if (rc == KVB_OK)
 		p->seq++;
-		p->horizon_durable = until;
-	}
 	return rc;
 }
 
