@@ -1,0 +1,64 @@
+# shellcheck shell=bash disable=SC2154
+# lib.sh - for scripts that run real managers: a directory that goes away, processes that go with it.
+# usage: kvblockd=... kvblock=...; . lib.sh; the script's directory of work is then the current one.
+
+dir=$(mktemp -d /tmp/kvb-kill-XXXXXX)
+pids=()
+mounts=()
+cleanup() {
+	for p in "${pids[@]}"; do
+		kill -CONT "$p" 2>/dev/null || true
+		kill -KILL "$p" 2>/dev/null || true
+		wait "$p" 2>/dev/null || true
+	done
+	for m in "${mounts[@]}"; do
+		umount "$m" || true
+	done
+	cd /
+	rm -rf "$dir"
+}
+trap cleanup EXIT
+cd "$dir" || exit 1
+
+fail() {
+	echo "FAILED: $*" >&2
+	for l in "$dir"/*.log; do
+		echo "--- $l" >&2
+		tail -n 15 "$l" >&2
+	done
+	exit 1
+}
+
+# until_true SECONDS COMMAND...: polls; fails when the time is over
+until_true() {
+	local end=$((SECONDS + $1))
+	shift
+	until "$@" >/dev/null 2>&1; do
+		[ $SECONDS -lt $end ] || return 1
+		read -r -t 0.05 <> <(:) || true
+	done
+}
+
+# manager NAME ARGUMENTS...: starts one; its port is in NAME.port, its pid in $last
+manager() {
+	local name=$1
+	shift
+	rm -f "$name.port"
+	"$kvblockd" --http-port 0 --port-file "$name.port" --owner-lease-ms 1500 --grace-ms 300 \
+		--storage-capacity 64M --storage-unit 1M --storage-file-size 8M "$@" >>"$name.log" 2>&1 &
+	last=$!
+	pids+=("$last")
+	until_true 20 test -s "$name.port" || fail "$name did not start"
+}
+url() { echo "http://127.0.0.1:$(cat "$1.port")"; }
+ready() { curl -sf -m 2 "$(url "$1")/readyz"; }
+
+# call NAME PATH [BODY]: prints the status, then the answer
+call() {
+	if [ $# -gt 2 ]; then
+		curl -s -m 5 -o answer -w '%{http_code} ' "$(url "$1")$2" -d "$3" || true
+	else
+		curl -s -m 5 -o answer -w '%{http_code} ' "$(url "$1")$2" || true
+	fi
+	cat answer 2>/dev/null || true
+}
