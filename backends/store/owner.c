@@ -35,7 +35,7 @@ struct owner {
 static void host_name(char out[HOST_MAX + 1])
 {
 	if (gethostname(out, HOST_MAX + 1) != 0)
-		strcpy(out, "localhost");
+		snprintf(out, HOST_MAX + 1, "localhost");
 	out[HOST_MAX] = '\0';
 	for (char *p = out; *p; p++)
 		if (*p == ':' || isspace((unsigned char)*p))

@@ -8,18 +8,18 @@ _kvblock()
 		case " $commands " in *" $word "*) command=$word; break ;; esac
 	done
 	case $prev in
-	--key-form) COMPREPLY=($(compgen -W 'string int hex' -- "$cur")); return ;;
-	--object) COMPREPLY=($(compgen -W 'instance group storage' -- "$cur")); return ;;
-	--mount) COMPREPLY=($(compgen -d -- "$cur")); return ;;
-	--token-file|--out) COMPREPLY=($(compgen -f -- "$cur")); return ;;
+	--key-form) mapfile -t COMPREPLY < <(compgen -W 'string int hex' -- "$cur"); return ;;
+	--object) mapfile -t COMPREPLY < <(compgen -W 'instance group storage' -- "$cur"); return ;;
+	--mount) mapfile -t COMPREPLY < <(compgen -d -- "$cur"); return ;;
+	--token-file|--out) mapfile -t COMPREPLY < <(compgen -f -- "$cur"); return ;;
 	esac
 	if [[ $cur == -* ]]; then
-		COMPREPLY=($(compgen -W "$("${COMP_WORDS[0]}" $command --help 2>/dev/null |
-			grep -o -- '--[a-z][a-z-]*' | sort -u)" -- "$cur"))
+		mapfile -t COMPREPLY < <(compgen -W "$("${COMP_WORDS[0]}" ${command:+"$command"} --help 2>/dev/null |
+			grep -o -- '--[a-z][a-z-]*' | sort -u)" -- "$cur")
 	elif [[ -z $command ]]; then
-		COMPREPLY=($(compgen -W "$commands" -- "$cur"))
+		mapfile -t COMPREPLY < <(compgen -W "$commands" -- "$cur")
 	else
-		COMPREPLY=($(compgen -f -- "$cur"))
+		mapfile -t COMPREPLY < <(compgen -f -- "$cur")
 	fi
 }
 complete -o filenames -F _kvblock kvblock

@@ -11,7 +11,7 @@ static struct kvb_storage_spec any_storage(struct trip *t)
 	char *root = made(t, 1, KVB_MAX_ROOT + 1);
 
 	root[0] = '/';
-	strcpy(root + 1, any_text(t, below(t, 2) ? 40 : KVB_MAX_ROOT - 1));
+	snprintf(root + 1, KVB_MAX_ROOT, "%s", any_text(t, below(t, 2) ? 40 : KVB_MAX_ROOT - 1));
 	if (strcmp(s.type, "file") == 0 || below(t, 2))
 		s.root = root;
 	s.unit = below(t, 2) ? 0 : 1ull << below(t, 64);

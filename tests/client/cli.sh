@@ -17,7 +17,7 @@ run() {
 	shift
 	"$kvblock" "$@" >out 2>err </dev/null
 	got=$?
-	[ $got = $want ] || fail "kvblock $* ended with $got instead of $want"
+	[ "$got" = "$want" ] || fail "kvblock $* ended with $got instead of $want"
 }
 says() { grep -q -- "$1" out || fail "no '$1' in the output"; }
 complains() { grep -q -- "$1" err || fail "no '$1' among the errors"; }
@@ -26,13 +26,14 @@ touch log out err
 "$kvblockd" --http-port 0 --port-file port --store s.db --storage-root "$dir/data" \
 	--storage-capacity 64M --storage-unit 1M >log 2>&1 &
 pid=$!
-for i in $(seq 200); do
+for _ in $(seq 200); do
 	if [ -s port ] && "$kvblock" --url "http://127.0.0.1:$(cat port)" stat >out 2>err &&
 		grep -q ' ready,' out; then break; fi
 	kill -0 $pid 2>/dev/null || fail "kvblockd ended"
 	sleep 0.05
 done
-export KVBLOCK_URL=http://127.0.0.1:$(cat port)
+KVBLOCK_URL=http://127.0.0.1:$(cat port)
+export KVBLOCK_URL
 
 # help, version, usage
 run 0 --version; says 'kvblock [0-9]'

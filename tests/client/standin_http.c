@@ -12,6 +12,8 @@
 
 #include <kvb/v1_json.h>
 
+#include "shell.h"
+
 void standin_path(const struct standin *s, uint32_t file, char out[160])
 {
 	char name[KVB_SLAB_PATH_MAX];
@@ -183,6 +185,6 @@ void standin_stop(struct standin *s)
 	free(s->sessions);
 	if (s->root[0]) {
 		snprintf(command, sizeof command, "rm -rf '%s' '%s.away'", s->root, s->root);
-		assert(system(command) == 0);
+		assert(test_shell(command) == 0);
 	}
 }

@@ -272,19 +272,21 @@ static void unknown_things_are_not_found(void **state)
 	set_free(&b);
 }
 
+#define LOG_MAX 256u
+
 static void on_call(void *ctx, const char *op, uint64_t us, int status)
 {
 	char *log = ctx;
 
 	(void)us;
 	assert_int_equal(status, KVBLOCK_OK);
-	strcat(strcat(log, op), " ");
+	snprintf(log + strlen(log), LOG_MAX - strlen(log), "%s ", op);
 }
 
 static void every_call_is_reported(void **state)
 {
 	struct fixture *f = *state;
-	char log[256] = "";
+	char log[LOG_MAX] = "";
 	struct set b;
 
 	f->o.on_call = on_call;

@@ -25,7 +25,7 @@ static int setup(void **state)
 	struct place *p = calloc(1, sizeof *p);
 
 	assert_non_null(p);
-	strcpy(p->dir, "/tmp/kvb-engine-XXXXXX");
+	snprintf(p->dir, sizeof p->dir, "/tmp/kvb-engine-XXXXXX");
 	assert_non_null(mkdtemp(p->dir));
 	p->dirfd = open(p->dir, O_DIRECTORY | O_CLOEXEC);
 	assert_true(p->dirfd >= 0);

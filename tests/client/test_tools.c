@@ -233,11 +233,11 @@ static void too_many_ids_are_refused(void **state)
 
 	(void)state;
 	assert_non_null(text);
-	at += sprintf(at,
-		      "{\"timestamp\":0,\"input_length\":0,\"output_length\":0,\"hash_ids\":[0");
+	at += snprintf(at, 200,
+		       "{\"timestamp\":0,\"input_length\":0,\"output_length\":0,\"hash_ids\":[0");
 	for (size_t i = 1; i < n; i++)
-		at += sprintf(at, ",%zu", i);
-	strcpy(at, "]}");
+		at += snprintf(at, 9, ",%zu", i);
+	snprintf(at, 3, "]}");
 	assert_int_equal(read_text(text, 0, &t, why), -1);
 	assert_non_null(strstr(why, "16384"));
 	free(text);

@@ -118,7 +118,7 @@ static void path_of(const struct route *r, char out[160])
 
 	while (*p) {
 		if (*p == '{') {
-			k += (size_t)sprintf(out + k, "0123456789abcdef0123456789abcdef");
+			k += (size_t)snprintf(out + k, 160 - k, "0123456789abcdef0123456789abcdef");
 			p += strcspn(p, "}") + 1;
 		} else {
 			out[k++] = *p++;
@@ -126,7 +126,7 @@ static void path_of(const struct route *r, char out[160])
 	}
 	out[k] = '\0';
 	if (r->id == ROUTE_ID_block_find)
-		strcat(out, "?key_int=1");
+		snprintf(out + k, 160 - k, "?key_int=1");
 }
 
 /* Every operation with every token: let in from its own role upwards, told 401 or 403 below. */

@@ -237,13 +237,13 @@ static void test_long_headers(void **state)
 
 	fixture_start(x);
 	for (int i = 0; i < 40; i++)
-		n += (size_t)sprintf(headers + n, "X-%d: %0500d\r\n", i, i);
+		n += (size_t)snprintf(headers + n, 100000 - n, "X-%d: %0500d\r\n", i, i);
 	a = http_call(x->port, "GET", "/healthz", headers, NULL);
 	assert_error(&a, 431, "too_large");
 	answer_free(&a);
 	/* Beyond the connection's memory libmicrohttpd itself refuses. */
 	for (int i = 40; i < 160; i++)
-		n += (size_t)sprintf(headers + n, "X-%d: %0500d\r\n", i, i);
+		n += (size_t)snprintf(headers + n, 100000 - n, "X-%d: %0500d\r\n", i, i);
 	a = http_call(x->port, "GET", "/healthz", headers, NULL);
 	assert_true(a.status == 431 || a.status == 413 || a.status == 0);
 	answer_free(&a);

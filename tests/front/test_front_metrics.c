@@ -49,7 +49,7 @@ static void check_type(struct checker *c, const char *line)
 	if (strstr(c->seen, needle))
 		fail_msg("%s comes twice", c->family);
 	c->seen = realloc(c->seen, len + strlen(needle) + 1);
-	strcpy(c->seen + len, needle);
+	memcpy(c->seen + len, needle, strlen(needle) + 1);
 	if (strcmp(c->type, "counter") == 0)
 		assert_string_equal(c->family + strlen(c->family) - 6, "_total");
 }

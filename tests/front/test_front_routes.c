@@ -44,7 +44,7 @@ static void test_every_row_is_found(void **state)
 		assert_int_equal(r->id, i);
 		for (const char *p = r->pattern; *p;) {
 			if (*p == '{') {
-				strcat(path, "x1");
+				snprintf(path + strlen(path), sizeof path - strlen(path), "x1");
 				p += strcspn(p, "}") + 1;
 			} else {
 				strncat(path, p++, 1);

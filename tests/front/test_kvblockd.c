@@ -52,7 +52,7 @@ static void test_put_stop_start_get(void **state)
 	box_start(b, 0, NULL);
 	assert_found(b, m, "[\"a\",\"b\"]", 2);
 	manager_stop(m);
-	strcat(fsck, " --json");
+	snprintf(fsck, sizeof fsck, "fsck --json --files --store %s/kvblock.db", b->dir);
 	assert_run(b, fsck, 0, "\"blocks\":2");
 }
 
@@ -205,7 +205,7 @@ static void test_foreign_directory(void **state)
 
 	snprintf(path, sizeof path, "%s/kvblock-data", b->dir);
 	assert_int_equal(mkdir(path, 0755), 0);
-	strcat(path, "/thesis.tex");
+	snprintf(path, sizeof path, "%s/kvblock-data/thesis.tex", b->dir);
 	write_file(path, "years of work\n");
 	assert_run(b, "--http-port 0 --storage-capacity 8M --storage-unit 1M", 1, "--storage-root");
 	assert_int_equal(access(path, F_OK), 0);

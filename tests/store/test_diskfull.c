@@ -5,6 +5,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -197,7 +198,7 @@ static void the_reserve_comes_back(void **state)
 	deadline = kvb_now_us() + 20000000;
 	do
 		assert_int_equal(stat(bench_file(b, "-reserve"), &st), 0);
-	while ((uint64_t)st.st_size != RESERVE && kvb_now_us() < deadline && usleep(10000) == 0);
+	while ((uint64_t)st.st_size != RESERVE && kvb_now_us() < deadline && poll(NULL, 0, 10) == 0);
 	assert_int_equal(st.st_size, RESERVE);
 	kvb_store_close(s);
 }

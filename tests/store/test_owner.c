@@ -97,7 +97,7 @@ static void only_a_proven_death_counts(void **state)
 	other = me;
 	other.pid = 0x7ffffff0;
 	assert_true(is_dead(other));
-	strcat(other.host, "x");
+	snprintf(other.host, sizeof other.host, "another-host");
 	assert_false(is_dead(other));
 	other = me;
 	other.pid = 0x7ffffff0;
@@ -155,7 +155,7 @@ static void other_boot(struct bench *b, struct name n)
 {
 	char sql[512], name[192];
 
-	strcpy(n.boot_id, "01234567-0123-0123-0123-0123456789ab");
+	snprintf(n.boot_id, sizeof n.boot_id, "01234567-0123-0123-0123-0123456789ab");
 	write_name(&n, name);
 	snprintf(sql, sizeof sql, "UPDATE owner SET boot_id = '%s', owner = '%s'", n.boot_id, name);
 	bench_sql(b, "", sql);
@@ -192,7 +192,7 @@ static void a_lease_of_another_host_is_waited_out(void **state)
 		kvb_store_close(s);
 		return;
 	}
-	strcpy(stranger.host, "elsewhere");
+	snprintf(stranger.host, sizeof stranger.host, "elsewhere");
 	kvb_owner_name(me);
 	other_boot(b, stranger);
 	kvb_fake_clock_advance(&b->clock, 1000000);
