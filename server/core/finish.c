@@ -64,6 +64,7 @@ void finish_apply(struct part *p, struct txn *t)
 	struct session *s = t->session;
 	uint64_t stamp = use_stamp(p, kvb_now_ms(p->core->clock));
 
+	s->pending = NULL;
 	if (!s->inst)
 		return; /* its instance was dropped first */
 	for (uint32_t i = s->n_write; i-- > 0;) {

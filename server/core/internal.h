@@ -268,7 +268,7 @@ struct part {
 	size_t n_inst, cap_inst;
 
 	struct chunk *chunk; /* [1..n_chunk-1]; 0 is never used, so that id 0 means none */
-	size_t n_chunk, cap_chunk;
+	size_t n_chunk, cap_chunk, n_dropped_chunk; /* dropped ones are used again */
 	uint64_t blocks;
 
 	struct session **session; /* by number, NULL = free */
@@ -506,7 +506,8 @@ struct session *session_find(const struct part *p, struct kvb_key id);
 struct session *session_by_request(const struct part *p, struct kvb_key request);
 int session_add(struct part *p, struct session *s); /* takes ownership on success */
 void session_destroy(struct part *p, struct session *s); /* forgets it altogether */
-/* Ends it: releases the lists, keeps id and outcome until forget_at. */
+/* Ends it: releases the lists, keeps id and outcome until forget_at (longer while a transaction still
+ * names it: one that was queued before its instance was dropped). */
 void session_end(struct part *p, struct session *s, enum kvb_session_state state);
 void session_forget_due(struct part *p, uint64_t now);
 void session_expire_due(struct part *p, uint64_t now);

@@ -178,7 +178,6 @@ void session_end(struct part *p, struct session *s, enum kvb_session_state state
 	if (s->inst)
 		leave_open(p, s);
 	s->state = state;
-	s->pending = NULL;
 	s->stamp = 0;
 	s->forget_at = s->deadline_at + REMEMBER_MS;
 	s->queue_next = NULL;
@@ -188,13 +187,13 @@ void session_end(struct part *p, struct session *s, enum kvb_session_state state
 	else
 		p->ended_head = s;
 	p->ended_tail = s;
-	if (++p->ended_sessions > p->core->o.max_remembered)
+	if (++p->ended_sessions > p->core->o.max_remembered && !p->ended_head->pending)
 		forget_oldest(p);
 }
 
 void session_forget_due(struct part *p, uint64_t now)
 {
-	while (p->ended_head && p->ended_head->forget_at <= now)
+	while (p->ended_head && p->ended_head->forget_at <= now && !p->ended_head->pending)
 		forget_oldest(p);
 }
 
@@ -234,6 +233,7 @@ void end_apply(struct part *p, struct txn *t)
 {
 	struct session *s = t->session;
 
+	s->pending = NULL;
 	if (!s->inst)
 		return; /* its instance was dropped first */
 	for (uint32_t i = s->n_write; i-- > 0;)

@@ -38,6 +38,18 @@ static int queues_reserve(struct instance *inst)
 	return KVB_OK;
 }
 
+static uint32_t take_chunk_number(struct part *p)
+{
+	uint32_t no = 1;
+
+	if (p->n_dropped_chunk == 0)
+		return (uint32_t)p->n_chunk++;
+	while (p->chunk[no].entries)
+		no++;
+	p->n_dropped_chunk--;
+	return no;
+}
+
 static int chunk_add(struct part *p, struct instance *inst)
 {
 	size_t stride = sizeof(struct block) + inst->spec.n_specs * sizeof(struct slot);
@@ -55,7 +67,7 @@ static int chunk_add(struct part *p, struct instance *inst)
 	entries = kvb_calloc(CHUNK_BLOCKS, stride);
 	if (!entries)
 		return KVB_E_NOMEM;
-	no = (uint32_t)p->n_chunk++;
+	no = take_chunk_number(p);
 	/* Younger than a running snapshot: nothing in it belongs there. */
 	p->chunk[no] = (struct chunk){ .inst = inst, .snapshot = p->snap.number, .stride = stride, .entries = entries };
 	for (uint32_t i = CHUNK_BLOCKS; i-- > 0;) {
@@ -204,6 +216,7 @@ void table_drop(struct part *p, struct instance *inst)
 		if (p->chunk[no].inst == inst) {
 			kvb_free(p->chunk[no].entries);
 			p->chunk[no] = (struct chunk){ 0 };
+			p->n_dropped_chunk++;
 		}
 	}
 	inst->free_block = NO_BLOCK;
