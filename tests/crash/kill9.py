@@ -18,21 +18,26 @@ SLOT_BYTES = {"small": 4096, "large": 12288}
 
 
 def tell(load, word):
-    try:
-        load.stdin.write(word + "\n")
-        load.stdin.flush()
-    except BrokenPipeError:
-        pass
-    check(load.poll() is None or word == "check", "the load ended with status", load.poll())
+    check(load.poll() is None, "the load ended with status", load.poll())
+    load.stdin.write(word + "\n")
+    load.stdin.flush()
+
+
+def puts(load):
+    tell(load, "puts")
+    return int(load.stdout.readline() or 0)
 
 
 def kill_once(m, load, rng):
-    """Returns the number of kills that it took."""
-    kills = 1
-    pause(rng.uniform(0.02, 0.2))
+    """Waits until some more was put. Returns the kills that were made, and the blocks evicted before."""
+    enough = puts(load) + rng.randrange(50, 600)
+    until(60, lambda: puts(load) >= enough, "the load goes on")
+    evicted = m.stats()["evicted_blocks"]
+    pause(rng.uniform(0, 0.05))
     m.kill()
     tell(load, "killed")
     m.fsck()
+    kills = 1
     while rng.random() < 0.25:  # in the middle of its recovery
         m.launch()
         pause(rng.uniform(0, 0.06))
@@ -40,27 +45,37 @@ def kill_once(m, load, rng):
         kills += 1
         m.fsck()
     m.start()
-    return kills
+    return kills, evicted
 
 
-def phase(directory, kvblockd, slots, durability, kills, evict):
+def under_load(m, slots, kills, evict):
+    """The counts of the load, after `kills` kills or one more."""
     rng = random.Random(kills + evict)
-    m = Manager(directory, kvblockd, "--durability", durability, "--journal-limit", "1M",
-                "--storage-capacity", "16M" if evict else "128M")
-    m.start()
-    m.must("PUT", "/v1/instances/small", {"specs": [{"name": "kv", "size": 4096}]})
-    m.must("PUT", "/v1/instances/large", {"specs": [{"name": "k", "size": 8192}, {"name": "v", "size": 4096}]})
     with subprocess.Popen([slots, f"http://127.0.0.1:{m.port}", m.root, "evict" if evict else "room"], text=True,
                           stdin=subprocess.PIPE, stdout=subprocess.PIPE, preexec_fn=die_with_parent) as load:
         try:
-            done = 0
+            if evict:
+                until(60, lambda: m.stats()["evicted_blocks"] > 100, "the storage is full and blocks are evicted")
+            done = evicted = 0
             while done < kills:
-                done += kill_once(m, load, rng)
+                k, e = kill_once(m, load, rng)
+                done += k
+                evicted += e
             tell(load, "check")
             answer = load.stdout.read()
             check(load.wait() == 0, "the load ended with status", load.returncode)
         finally:
             load.kill()
+    return {"kills": done, "fsck clean": done, **json.loads(answer), "blocks evicted": evicted}
+
+
+def phase(directory, kvblockd, slots, durability, kills, evict):
+    m = Manager(directory, kvblockd, "--durability", durability, "--journal-limit", "1M",
+                "--storage-capacity", "16M" if evict else "128M")
+    m.start()
+    m.must("PUT", "/v1/instances/small", {"specs": [{"name": "kv", "size": 4096}]})
+    m.must("PUT", "/v1/instances/large", {"specs": [{"name": "k", "size": 8192}, {"name": "v", "size": 4096}]})
+    counts = under_load(m, slots, kills, evict)
     until(20, lambda: settled(m, SLOT_BYTES), "everything settled")
     blocks = m.stats()["blocks"]
     m.stop()
@@ -68,11 +83,12 @@ def phase(directory, kvblockd, slots, durability, kills, evict):
     m.start()
     check(m.stats()["blocks"] == blocks, "an orderly restart changes the number of blocks")
     m.stop()
-    counts = json.loads(answer)
-    for name in ("blocks put", "blocks read", "sessions finished after a kill", "acknowledged blocks found at the end"):
-        check(counts[name] > 0, "nothing was tested:", counts)
-    print(f"{durability}, {'with eviction' if evict else 'with room'}: {done} kills, fsck clean after each; "
-          + ", ".join(f"{v} {k}" for k, v in counts.items()) + f"; {blocks} blocks left, nothing else in use", flush=True)
+    for name in ("blocks put", "blocks read", "blocks deleted", "sessions finished after a kill",
+                 "acknowledged blocks found at the end"):
+        check(counts[name] > 0, "this was not tested:", name)
+    check((counts["blocks evicted"] > 0) == evict, counts["blocks evicted"], "blocks evicted")
+    print(f"{durability}, {'with eviction' if evict else 'with room'}:",
+          ", ".join(f"{v} {k}" for k, v in counts.items()), f"- {blocks} blocks left, nothing else in use", flush=True)
 
 
 def main():

@@ -203,7 +203,7 @@ static void wait_for_kill(const struct load *l, const struct chain *c, unsigned 
 static void put_chain(struct writer *w, struct chain *c)
 {
 	bool survivor = w->no == WRITERS - 1;
-	unsigned luck = rand_r(&w->seed) % 32, epoch;
+	unsigned luck = rand_r(&w->seed) % 64, epoch;
 	uint64_t sums[CHAIN * MAX_SPECS];
 	bool written;
 
@@ -246,8 +246,8 @@ static void delete_chain(struct writer *w, struct chain *c)
 	}
 }
 
-/* Even turns put into the next place of the memory; odd ones delete what is half a round old, so that half
- * of the places hold what is there and half what must not come back. */
+/* Puts into the next place and deletes what is half a round old, so that half of the places hold what is there
+ * and half what must not come back. */
 static void *write_on(void *arg)
 {
 	struct writer *w = arg;

@@ -6,6 +6,7 @@
  *
  * It starts no process: crash.py kills and restarts the manager and tells so on standard input.
  *	killed	the manager was killed once more
+ *	puts	prints how many blocks were put so far
  *	check	the manager is up: end the load, look up everything; one JSON object is printed
  * The instances `small` (4 KiB) and `large` (8 + 4 KiB) exist already. End of input without check: status 3.
  */
@@ -93,6 +94,10 @@ int main(int argc, char **argv)
 	while (fgets(line, sizeof line, stdin)) {
 		if (strcmp(line, "killed\n") == 0)
 			atomic_fetch_add(&l.epoch, 1);
+		if (strcmp(line, "puts\n") == 0) {
+			printf("%llu\n", (unsigned long long)l.n.puts);
+			fflush(stdout);
+		}
 		if (strcmp(line, "check\n") == 0) {
 			load_stop(&l);
 			print_counts(&l, load_check(&l));

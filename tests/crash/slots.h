@@ -17,7 +17,7 @@
 #define MAX_BLOCK (3u * UNIT)
 #define WRITERS 5u	/* the last one is the survivor */
 #define READERS 2u
-#define WINDOW 200u /* chains that a writer remembers */
+#define WINDOW 60u  /* chains that a writer remembers */
 
 /* Says what is wrong and ends the program with status 1. */
 #define MUST(cond, ...)                                                                            \
