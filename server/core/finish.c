@@ -217,28 +217,43 @@ static struct waiter *make_waiter(struct kvb_finish_res *res, struct kvb_arena *
 	return w;
 }
 
-int kvb_core_finish(struct kvb_core *c, const struct kvb_finish_req *req, struct kvb_finish_res *res,
-		    struct kvb_arena *a, struct kvb_error *err, const struct kvb_done *done)
+/* KVB_OK with the lock held and *s set: an open session that nothing is on its way for. Otherwise the
+ * call is answered (or waits), the lock is free, and *s is NULL. */
+static int begin_ending(struct kvb_core *c, const char *tenant, const char *hex, struct waiter *w,
+			struct session **s, struct kvb_error *err)
 {
-	struct waiter *w = make_waiter(res, a, err, done);
-	struct session *s = NULL;
 	bool settled = false;
 	int rc = core_gate(c, err);
 
+	*s = NULL;
 	if (rc != KVB_OK)
 		return rc;
 	if (!w)
 		return KVB_E_NOMEM;
 	core_lock(c);
-	rc = c->part ? find(c->part, req->tenant, req->session, &s, err)
-		     : kvb_fail(err, KVB_E_NOT_READY, NULL, "recovering");
+	rc = c->part ? find(c->part, tenant, hex, s, err) : kvb_fail(err, KVB_E_NOT_READY, NULL, "recovering");
 	if (rc == KVB_OK)
-		rc = settle(c->part, s, w, &settled);
-	if (rc == KVB_OK && settled && res->state == KVB_SESSION_ABORTED)
-		rc = kvb_fail(err, KVB_E_SESSION_ENDED, "session", "it was aborted");
+		rc = settle(c->part, *s, w, &settled);
 	if (rc == KVB_OK && !settled)
-		rc = queue_finish(c->part, s, req, w);
+		return KVB_OK;
+	*s = NULL;
 	core_unlock(c);
+	return rc;
+}
+
+int kvb_core_finish(struct kvb_core *c, const struct kvb_finish_req *req, struct kvb_finish_res *res,
+		    struct kvb_arena *a, struct kvb_error *err, const struct kvb_done *done)
+{
+	struct waiter *w = make_waiter(res, a, err, done);
+	struct session *s;
+	int rc = begin_ending(c, req->tenant, req->session, w, &s, err);
+
+	if (s) {
+		rc = queue_finish(c->part, s, req, w);
+		core_unlock(c);
+	} else if (rc == KVB_OK && res->state == KVB_SESSION_ABORTED) {
+		rc = kvb_fail(err, KVB_E_SESSION_ENDED, "session", "it was aborted");
+	}
 	return rc;
 }
 
@@ -256,21 +271,12 @@ int kvb_core_abort(struct kvb_core *c, const struct kvb_abort_req *req, struct k
 		   struct kvb_arena *a, struct kvb_error *err, const struct kvb_done *done)
 {
 	struct waiter *w = make_waiter(res, a, err, done);
-	struct session *s = NULL;
-	bool settled = false;
-	int rc = core_gate(c, err);
+	struct session *s;
+	int rc = begin_ending(c, req->tenant, req->session, w, &s, err);
 
-	if (rc != KVB_OK)
-		return rc;
-	if (!w)
-		return KVB_E_NOMEM;
-	core_lock(c);
-	rc = c->part ? find(c->part, req->tenant, req->session, &s, err)
-		     : kvb_fail(err, KVB_E_NOT_READY, NULL, "recovering");
-	if (rc == KVB_OK)
-		rc = settle(c->part, s, w, &settled);
-	if (rc == KVB_OK && !settled)
+	if (s) {
 		rc = queue_abort(c->part, s, req->quiesced, w);
-	core_unlock(c);
+		core_unlock(c);
+	}
 	return rc;
 }
