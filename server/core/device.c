@@ -146,20 +146,24 @@ static void note_use(void *ctx, uint32_t slab)
 		u->used = true;
 }
 
+static bool has_slabs(const struct space *s, uint32_t file)
+{
+	struct usage u = { .pool = s->pool, .file = file };
+
+	kvb_pool_each_slab(s->pool, note_use, &u);
+	return u.used;
+}
+
 static bool file_in_use(struct device *d, uint32_t file)
 {
-	struct usage u = { .file = file, .used = true };
 	const struct space *s;
+	bool used;
 
 	kvb_rwlock_read(&d->core->lock);
 	s = space_of(d->core->part, d);
-	if (s) {
-		u.pool = s->pool;
-		u.used = false;
-		kvb_pool_each_slab(s->pool, note_use, &u);
-	}
+	used = !s || has_slabs(s, file);
 	kvb_rwlock_read_unlock(&d->core->lock);
-	return u.used;
+	return used;
 }
 
 static int file_length(struct device *d, uint32_t file, uint64_t *length, struct kvb_error *err)
@@ -180,13 +184,10 @@ static int file_length(struct device *d, uint32_t file, uint64_t *length, struct
 
 /* A file that is registered but missing was claimed by a manager that died before making it, if no
  * slab of it was ever used; otherwise it is a loss that only a person can judge. */
-static int check_one(struct device *d, uint32_t file, struct kvb_error *err)
+static int check_one(struct device *d, uint32_t file, uint64_t length, struct kvb_error *err)
 {
-	uint64_t length;
-	int rc = file_length(d, file, &length, err);
+	int rc;
 
-	if (rc != KVB_OK)
-		return rc;
 	enter(d);
 	rc = kvb_storage_check_file(d->storage, file, length, err);
 	leave(d);
@@ -201,12 +202,27 @@ static int check_one(struct device *d, uint32_t file, struct kvb_error *err)
 static int check_files(struct device *d, const struct look *k, struct kvb_error *err)
 {
 	for (uint32_t f = 0; f < k->files; f++) {
-		int rc = check_one(d, f, err);
+		uint64_t length;
+		int rc = file_length(d, f, &length, err);
 
+		if (rc == KVB_OK)
+			rc = check_one(d, f, length, err);
 		if (rc != KVB_OK)
 			return rc;
 	}
 	return KVB_OK;
+}
+
+/* One file at each probe, in turn, so that a file which is cut or lost while we run is noticed. A store
+ * that cannot be read is no fault of the storage. */
+static int check_next(struct device *d, const struct look *k, struct kvb_error *err)
+{
+	uint64_t length;
+
+	if (k->files == 0)
+		return KVB_OK;
+	d->last_check = (d->last_check + 1) % k->files;
+	return file_length(d, d->last_check, &length, NULL) == KVB_OK ? check_one(d, d->last_check, length, err) : KVB_OK;
 }
 
 int device_check_files(struct device *d, const struct space *s, struct kvb_error *err)
@@ -217,9 +233,10 @@ int device_check_files(struct device *d, const struct space *s, struct kvb_error
 
 		if (rc == KVB_OK)
 			rc = kvb_storage_check_file(d->storage, f, length, err);
-		if (rc != KVB_OK)
+		if (rc != KVB_OK && !(rc == KVB_E_NOT_FOUND && !has_slabs(s, f)))
 			return rc;
 	}
+	kvb_error_clear(err); /* a file that was claimed and not made, as in check_one, is no damage */
 	return KVB_OK;
 }
 
@@ -235,7 +252,9 @@ static int probe(struct device *d, const struct look *k, struct kvb_error *err)
 	enter(d);
 	rc = kvb_storage_probe(d->storage, &h, err);
 	leave(d);
-	if (rc == KVB_OK && !d->files_checked) {
+	if (rc == KVB_OK && d->files_checked) {
+		rc = check_next(d, k, err);
+	} else if (rc == KVB_OK) {
 		rc = check_files(d, k, err);
 		d->files_checked = rc == KVB_OK;
 	}

@@ -156,6 +156,7 @@ struct device {
 	bool grow_asked;
 	struct kvb_storage *storage; /* NULL until it could be opened; used by the thread only */
 	bool files_checked;          /* since the last open */
+	uint32_t last_check;         /* file that was looked at last while running; by the thread only */
 	_Atomic bool healthy;
 	_Atomic bool probed; /* since the part was loaded */
 	_Atomic uint64_t busy_since; /* boot time ms of a running call into the file system, 0 = none */
@@ -677,7 +678,8 @@ void device_step(struct device *d);
 /* Opens the root for the first time, so that a bad one is refused at once. */
 int device_open(struct device *d, bool may_create, struct kvb_error *err);
 bool device_healthy(const struct device *d);
-/* Only looks (fsck): each registered file of the space is there and ours. */
+/* Only looks (fsck): each registered file of the space is there and ours, but for one that was claimed and
+ * never made. */
 int device_check_files(struct device *d, const struct space *s, struct kvb_error *err);
 struct device *device_find(const struct kvb_core *c, uint32_t id);
 int device_add(struct kvb_core *c, struct device *d); /* under the write lock */
