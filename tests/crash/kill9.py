@@ -5,6 +5,9 @@ usage: kill9.py KVBLOCKD SLOTS full|normal KILLS
 The load (slots.c) finds blocks that are lost, come back, or share bytes. One kill in four comes while the
 manager starts and recovers. At the end, when every deadline and grace is over, nothing may be left in use
 but the blocks. Two phases: with room for everything, and in a storage that is too small.
+
+Each recovery begins holds (deadlines, graces, leases) anew, so kills without a pause would fill any storage
+with held slots: in the first phase a kill waits while these are too many, which also shows that they end.
 """
 
 import json
@@ -13,6 +16,8 @@ import subprocess
 import sys
 
 from manager import Failed, Manager, check, die_with_parent, pause, scratch, settled, until
+
+HELD_MAX = 48 << 20  # of 128 MiB
 
 SLOT_BYTES = {"small": 4096, "large": 12288}
 
@@ -28,11 +33,14 @@ def puts(load):
     return int(load.stdout.readline() or 0)
 
 
-def kill_once(m, load, rng):
+def kill_once(m, load, rng, evict):
     """Waits until some more was put. Returns the kills that were made, and the blocks evicted before."""
+    if not evict:
+        until(60, lambda: m.storage()["quarantined_bytes"] < HELD_MAX, "held slots become free")
     enough = puts(load) + rng.randrange(50, 600)
     until(60, lambda: puts(load) >= enough, "the load goes on")
     evicted = m.stats()["evicted_blocks"]
+    check(evict or evicted == 0, evicted, "blocks evicted, though there is room")
     pause(rng.uniform(0, 0.05))
     m.kill()
     tell(load, "killed")
@@ -58,7 +66,7 @@ def under_load(m, slots, kills, evict):
                 until(60, lambda: m.stats()["evicted_blocks"] > 100, "the storage is full and blocks are evicted")
             done = evicted = 0
             while done < kills:
-                k, e = kill_once(m, load, rng)
+                k, e = kill_once(m, load, rng, evict)
                 done += k
                 evicted += e
             tell(load, "check")

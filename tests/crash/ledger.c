@@ -61,8 +61,10 @@ static void judge(const struct unit *u, uint64_t key, uint64_t now)
 	MUST(u->state != CLAIM_OPEN || now >= u->until,
 	     "two owners: given to key %llu %llu ms before the open session of key %llu may end",
 	     (unsigned long long)key, (unsigned long long)(u->until - now), (unsigned long long)u->key);
-	MUST(u->state != CLAIM_COMMITTED || ledger.evicts, "two owners: given to key %llu, acknowledged to key %llu",
-	     (unsigned long long)key, (unsigned long long)u->key);
+	MUST(u->state != CLAIM_COMMITTED || ledger.evicts,
+	     "two owners: given to key %llu, acknowledged to key %llu (generation %llu, given %llu ms ago)",
+	     (unsigned long long)key, (unsigned long long)u->key, (unsigned long long)u->generation,
+	     (unsigned long long)(now - u->received));
 	MUST(now >= u->lease_until, "reused under a lease: given to key %llu %llu ms too early, leased for key %llu",
 	     (unsigned long long)key, (unsigned long long)(u->lease_until - now), (unsigned long long)u->key);
 }
