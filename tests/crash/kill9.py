@@ -6,44 +6,36 @@ The load (slots.c) finds blocks that are lost, come back, or share bytes. One ki
 manager starts and recovers. At the end, when every deadline and grace is over, nothing may be left in use
 but the blocks. Two phases: with room for everything, and in a storage that is too small.
 
-Each recovery begins holds (deadlines, graces, leases) anew, so kills without a pause would fill any storage
-with held slots: in the first phase a kill waits while these are too many, which also shows that they end.
+Each recovery begins deadlines, graces and holds anew, so kills without a pause would fill any storage with
+sessions and slots that nobody comes back for, and blocks would rightly be evicted. In the first phase a kill
+waits while these take too much, which also shows that they end.
 """
 
-import json
 import random
-import subprocess
 import sys
 
-from manager import Failed, Manager, check, die_with_parent, pause, scratch, settled, until
+from load import SLOT_BYTES, Load
+from manager import Failed, Manager, check, pause, scratch, settled, until
 
-HELD_MAX = 48 << 20  # of 128 MiB
-
-SLOT_BYTES = {"small": 4096, "large": 12288}
-
-
-def tell(load, word):
-    check(load.poll() is None, "the load ended with status", load.poll())
-    load.stdin.write(word + "\n")
-    load.stdin.flush()
+TAKEN_MAX = 64 << 20  # of 256 MiB
 
 
-def puts(load):
-    tell(load, "puts")
-    return int(load.stdout.readline() or 0)
+def taken(m):
+    st = m.storage()
+    return st["used_bytes"] + st["quarantined_bytes"]
 
 
 def kill_once(m, load, rng, evict):
     """Waits until some more was put. Returns the kills that were made, and the blocks evicted before."""
     if not evict:
-        until(60, lambda: m.storage()["quarantined_bytes"] < HELD_MAX, "held slots become free")
-    enough = puts(load) + rng.randrange(50, 600)
-    until(60, lambda: puts(load) >= enough, "the load goes on")
+        until(60, lambda: taken(m) < TAKEN_MAX, "what nobody comes back for becomes free")
+    enough = load.puts() + rng.randrange(50, 600)
+    until(60, lambda: load.puts() >= enough, "the load goes on")
     evicted = m.stats()["evicted_blocks"]
     check(evict or evicted == 0, evicted, "blocks evicted, though there is room")
     pause(rng.uniform(0, 0.05))
     m.kill()
-    tell(load, "killed")
+    load.killed()
     m.fsck()
     kills = 1
     while rng.random() < 0.25:  # in the middle of its recovery
@@ -56,34 +48,25 @@ def kill_once(m, load, rng, evict):
     return kills, evicted
 
 
-def under_load(m, slots, kills, evict):
-    """The counts of the load, after `kills` kills or one more."""
+def kill_often(m, load, kills, evict):
     rng = random.Random(kills + evict)
-    with subprocess.Popen([slots, f"http://127.0.0.1:{m.port}", m.root, "evict" if evict else "room"], text=True,
-                          stdin=subprocess.PIPE, stdout=subprocess.PIPE, preexec_fn=die_with_parent) as load:
-        try:
-            if evict:
-                until(60, lambda: m.stats()["evicted_blocks"] > 100, "the storage is full and blocks are evicted")
-            done = evicted = 0
-            while done < kills:
-                k, e = kill_once(m, load, rng, evict)
-                done += k
-                evicted += e
-            tell(load, "check")
-            answer = load.stdout.read()
-            check(load.wait() == 0, "the load ended with status", load.returncode)
-        finally:
-            load.kill()
-    return {"kills": done, "fsck clean": done, **json.loads(answer), "blocks evicted": evicted}
+    if evict:
+        until(60, lambda: m.stats()["evicted_blocks"] > 100, "the storage is full and blocks are evicted")
+    done = evicted = 0
+    while done < kills:
+        k, e = kill_once(m, load, rng, evict)
+        done += k
+        evicted += e
+    return {"kills": done, "fsck clean": done, "blocks evicted": evicted}
 
 
 def phase(directory, kvblockd, slots, durability, kills, evict):
     m = Manager(directory, kvblockd, "--durability", durability, "--journal-limit", "1M",
-                "--storage-capacity", "16M" if evict else "128M")
+                "--storage-capacity", "16M" if evict else "256M")
     m.start()
-    m.must("PUT", "/v1/instances/small", {"specs": [{"name": "kv", "size": 4096}]})
-    m.must("PUT", "/v1/instances/large", {"specs": [{"name": "k", "size": 8192}, {"name": "v", "size": 4096}]})
-    counts = under_load(m, slots, kills, evict)
+    with Load(slots, [m], evict) as load:
+        counts = kill_often(m, load, kills, evict)
+        counts.update(load.check())
     until(20, lambda: settled(m, SLOT_BYTES), "everything settled")
     blocks = m.stats()["blocks"]
     m.stop()

@@ -172,6 +172,18 @@ class Manager:
         check(200 <= status < 300, method, path, "gave", status, answer)
         return answer
 
+    def freeze(self):
+        """SIGSTOP; returns when every thread of it stands still."""
+        self.process.send_signal(signal.SIGSTOP)
+        until(10, lambda: self.state() == "T", f"{self.name} stopped")
+
+    def state(self):
+        with open(f"/proc/{self.process.pid}/stat") as f:
+            return f.read().rpartition(")")[2].split()[0]
+
+    def thaw(self):
+        self.process.send_signal(signal.SIGCONT)
+
     def stats(self):
         return self.must("GET", "/v1/stats")
 
