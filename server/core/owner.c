@@ -183,9 +183,11 @@ bool owner_load(struct kvb_core *c)
 	core_unlock(c);
 	first_probes(c); /* until then every block of theirs would be a miss */
 	core_lock(c);
-	if (p->lost.n)
-		remove_queue(p, &p->lost, NULL);
-	atomic_store_explicit(&c->state, KVB_CORE_READY, memory_order_release);
+	if (c->part == p && !atomic_load(&c->fenced)) { /* else the ownership was lost meanwhile */
+		if (p->lost.n)
+			remove_queue(p, &p->lost, NULL);
+		atomic_store_explicit(&c->state, KVB_CORE_READY, memory_order_release);
+	}
 	core_unlock(c);
 	return true;
 }

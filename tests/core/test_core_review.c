@@ -1,0 +1,1121 @@
+/*
+ * test_core_review.c - scenes in which the core breaks one of its laws. Each says which.
+ *
+ * A store that calls back in the middle of a call (hook) makes the interleavings of threads happen in one
+ * thread: the core holds no lock while it calls the store.
+ */
+#include "core_env.h"
+
+#include <dirent.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define KB 1024ull
+#define MB (1024 * KB)
+#define BOOT_A "aaaaaaaa-0000-4000-8000-000000000001"
+#define BOOT_B "bbbbbbbb-0000-4000-8000-000000000002"
+
+/* ---- the store with hooks ------------------------------------------------------------------------- */
+
+static struct kvb_store_ops hooked;
+static struct hooks {
+	int (*append)(unsigned n); /* KVB_OK = go on; else the call's result */
+	void (*slice)(void);
+	int (*put)(const char *key, bool after);
+	int (*del)(const char *key);
+	void (*get)(const char *key);
+	unsigned appends;
+	bool inside;
+} hook;
+
+static int hook_append(void *self, uint32_t partition, uint64_t fence, uint64_t seq, const void *bytes, size_t n,
+		       unsigned flags, struct kvb_error *err)
+{
+	if (hook.append && !hook.inside) {
+		int rc;
+
+		hook.inside = true;
+		rc = hook.append(++hook.appends);
+		hook.inside = false;
+		if (rc != KVB_OK)
+			return kvb_fail(err, rc, NULL, "hook");
+	}
+	return kvb_store_memory.append(self, partition, fence, seq, bytes, n, flags, err);
+}
+
+static int hook_slice(void *self, uint32_t partition, uint64_t fence, uint64_t id, uint32_t number, const void *bytes,
+		      size_t n, struct kvb_error *err)
+{
+	if (hook.slice && !hook.inside) {
+		hook.inside = true;
+		hook.slice();
+		hook.inside = false;
+	}
+	return kvb_store_memory.checkpoint_slice(self, partition, fence, id, number, bytes, n, err);
+}
+
+static int hook_put(void *self, const char *key, uint64_t expect, const void *bytes, size_t n, uint64_t *version,
+		    struct kvb_error *err)
+{
+	bool mine = hook.put && !hook.inside;
+	int rc = KVB_OK;
+
+	if (mine) {
+		hook.inside = true;
+		rc = hook.put(key, false);
+		hook.inside = false;
+		if (rc != KVB_OK)
+			return kvb_fail(err, rc, NULL, "hook");
+	}
+	rc = kvb_store_memory.put(self, key, expect, bytes, n, version, err);
+	if (mine && rc == KVB_OK) {
+		hook.inside = true;
+		hook.put(key, true);
+		hook.inside = false;
+	}
+	return rc;
+}
+
+static int hook_del(void *self, const char *key, uint64_t expect, struct kvb_error *err)
+{
+	int rc = hook.del ? hook.del(key) : KVB_OK;
+
+	return rc != KVB_OK ? kvb_fail(err, rc, NULL, "hook") : kvb_store_memory.del(self, key, expect, err);
+}
+
+static int hook_get(void *self, const char *key, struct kvb_buf *value, uint64_t *version, struct kvb_error *err)
+{
+	if (hook.get && !hook.inside) {
+		hook.inside = true;
+		hook.get(key);
+		hook.inside = false;
+	}
+	return kvb_store_memory.get(self, key, value, version, err);
+}
+
+static struct env *E; /* of the running test, for hooks */
+
+static struct env *begin(void)
+{
+	static struct env e;
+
+	memset(&hook, 0, sizeof hook);
+	hooked = kvb_store_memory;
+	hooked.append = hook_append;
+	hooked.checkpoint_slice = hook_slice;
+	hooked.put = hook_put;
+	hooked.del = hook_del;
+	hooked.get = hook_get;
+	env_init(&e);
+	e.ops = &hooked;
+	E = &e;
+	return &e;
+}
+
+static void reopen(struct env *e)
+{
+	env_crash(e);
+	env_open(e);
+}
+
+/* Runs fn in a child: what kills it fails the test, not the program. */
+static void survives(void (*fn)(void))
+{
+	int status = 0;
+	pid_t pid = fork();
+
+	assert_true(pid >= 0);
+	if (pid == 0) {
+		fn();
+		_exit(0);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_true(WIFEXITED(status));
+	assert_int_equal(WEXITSTATUS(status), 0);
+}
+
+/* Calls that do not wait. */
+struct call {
+	struct kvb_arena arena;
+	struct kvb_error err;
+	bool over;
+	int status;
+	struct kvb_done done;
+	struct kvb_start_req start;
+	struct kvb_start_res started;
+	struct kvb_finish_res finished;
+	struct kvb_delete_res deleted;
+	struct kvb_lookup_res found;
+};
+
+static void call_done(void *ctx, int status)
+{
+	struct call *k = ctx;
+
+	k->over = true;
+	k->status = status;
+}
+
+static void call_init(struct call *k)
+{
+	memset(k, 0, sizeof *k);
+	kvb_arena_init(&k->arena);
+	k->done = (struct kvb_done){ call_done, k };
+}
+
+static void call_over(struct call *k, int rc)
+{
+	if (rc == KVB_PENDING)
+		return;
+	k->over = true;
+	k->status = rc;
+}
+
+static void async_start(struct env *e, struct call *k, const char *request_id, const struct kvb_key *keys, uint32_t n)
+{
+	call_init(k);
+	k->start = (struct kvb_start_req){ .tenant = "t", .instance = "i", .request_id = request_id, .keys = keys,
+					   .n_keys = n };
+	call_over(k, kvb_core_start(e->core, &k->start, &k->started, &k->arena, &k->err, &k->done));
+}
+
+static void async_delete(struct env *e, struct call *k, const struct kvb_key *keys, uint32_t n)
+{
+	static struct kvb_delete_req req;
+
+	call_init(k);
+	req = (struct kvb_delete_req){ .tenant = "t", .instance = "i", .keys = keys, .n_keys = n };
+	call_over(k, kvb_core_delete(e->core, &req, &k->deleted, &k->arena, &k->err, &k->done));
+}
+
+static void async_finish(struct env *e, struct call *k, const char *session)
+{
+	static struct kvb_finish_req req;
+
+	call_init(k);
+	req = (struct kvb_finish_req){ .tenant = "t", .session = session, .mask_kind = KVB_MASK_ALL };
+	call_over(k, kvb_core_finish(e->core, &req, &k->finished, &k->arena, &k->err, &k->done));
+}
+
+static void ticks(struct env *e, int n, uint64_t ms)
+{
+	for (int i = 0; i < n; i++)
+		env_advance(e, ms);
+}
+
+/* Fills storage "s" with blocks of "i"; returns how many there are. */
+static uint32_t fill(struct env *e, struct kvb_key *k, uint32_t max)
+{
+	uint32_t n = 0;
+	struct kvb_stats st;
+
+	(void)st;
+	while (n < max) {
+		struct kvb_start_res s;
+		struct kvb_finish_res f;
+		char session[KVB_SESSION_ID_HEX + 1];
+		struct kvb_core_counters before, after;
+
+		kvb_core_counters_get(e->core, &before);
+		env_keys(&k[n], 1, 9, n + 1);
+		assert_int_equal(env_start(e, &(struct env_start){ .keys = &k[n], .n = 1 }, &s), KVB_OK);
+		memcpy(session, s.session, sizeof session);
+		assert_int_equal(env_finish(e, session, NULL, 0, &f), KVB_OK);
+		kvb_core_counters_get(e->core, &after);
+		n++;
+		if (after.evicted_blocks > before.evicted_blocks)
+			break;
+	}
+	return n;
+}
+
+/* ---- 1: a storage that was used, emptied and deleted ------------------------------------------------ */
+
+/* Law 3: the journal still has starts in the deleted storage. */
+static void a_deleted_storage_does_not_stop_the_next_manager(void **state)
+{
+	struct env *e = begin();
+	struct kvb_key k[4];
+	uint32_t n;
+	const char *s2 = "s2";
+	struct kvb_group_spec g = { .name = "g", .storages = &s2, .n_storages = 1 };
+	struct kvb_store *below;
+	int rc;
+
+	(void)state;
+	env_open(e);
+	env_make(e, 1 * MB, 64 * KB, 4 * KB);
+	env_keys(k, 4, 1, 1);
+	assert_int_equal(env_put(e, k, 4), 4);
+	assert_int_equal(env_delete(e, k, 4, &n), KVB_OK);
+	assert_int_equal(env_storage(e, "s2", 1 * MB, 64 * KB), KVB_OK);
+	assert_int_equal(kvb_core_group_put(e->core, &g, NULL, &e->err), KVB_OK);
+	assert_int_equal(kvb_core_storage_delete(e->core, "s", &e->err), KVB_OK);
+	assert_int_equal(env_put(e, k, 4), 4);
+	env_crash(e);
+	assert_int_equal(kvb_store_open(e->ops, &e->store_options, &below, &e->err), KVB_OK);
+	e->store = below;
+	e->o.store = below;
+	assert_int_equal(kvb_core_create(&e->o, &e->core, &e->err), KVB_OK);
+	rc = KVB_E_TIMEOUT;
+	for (int i = 0; i < 20 && rc != KVB_OK; i++) {
+		kvb_core_tick(e->core);
+		rc = kvb_core_state_get(e->core) == KVB_CORE_READY ? KVB_OK : KVB_E_TIMEOUT;
+		kvb_fake_clock_advance(&e->clock, 500);
+	}
+	env_crash(e);
+	env_destroy(e);
+	assert_int_equal(rc, KVB_OK);
+}
+
+/* ---- 2: NORMAL, unclean boot, a second restart ------------------------------------------------------- */
+
+/* Law 2: after an unclean boot every free slot waits maximum deadline + grace, a restart in between or not. */
+static void free_slots_wait_over_a_second_restart(void **state)
+{
+	struct env *e = begin();
+	struct kvb_key k[4];
+	struct kvb_start_res r;
+	int first, second;
+
+	(void)state;
+	e->store_options.durability = KVB_DURABILITY_NORMAL;
+	e->o.boot_id = BOOT_A;
+	env_open(e);
+	env_make(e, 1 * MB, 64 * KB, 4 * KB);
+	env_keys(k, 4, 1, 1);
+	assert_int_equal(env_put(e, k, 1), 1); /* the file is there */
+	env_crash(e);
+	e->o.boot_id = BOOT_B;
+	env_open(e);
+	e->o.boot_id = BOOT_B;
+	reopen(e); /* kill -9 a moment after the boot */
+	second = env_start(e, &(struct env_start){ .keys = &k[2], .n = 1 }, &r);
+	env_destroy(e);
+
+	e = begin(); /* the same with one start only: it waits, as it should */
+	e->store_options.durability = KVB_DURABILITY_NORMAL;
+	e->o.boot_id = BOOT_A;
+	env_open(e);
+	env_make(e, 1 * MB, 64 * KB, 4 * KB);
+	assert_int_equal(env_put(e, k, 1), 1);
+	env_crash(e);
+	e->o.boot_id = BOOT_B;
+	env_open(e);
+	first = kvb_core_state_get(e->core) == KVB_CORE_READY ? env_start(e, &(struct env_start){ .keys = &k[1], .n = 1 }, &r) : 0;
+	env_destroy(e);
+	print_message("one start: %s, restarted: %s\n", kvb_status_name(first), kvb_status_name(second));
+	assert_int_equal(first, KVB_E_NO_SPACE);
+	assert_int_equal(second, KVB_E_NO_SPACE);
+}
+
+/* ---- 3: blocks without checksum after a power loss ---------------------------------------------------- */
+
+static char root[64];
+
+static void file_storage(struct env *e)
+{
+	struct kvb_storage_spec s = { .name = "s", .type = "file", .root = root, .capacity = 256 * KB,
+				      .unit = 64 * KB, .file_size = 256 * KB, .enabled = true };
+	struct kvb_spec spec = { "kv", 4 * KB };
+
+	snprintf(root, sizeof root, "/tmp/kvb-review-XXXXXX");
+	assert_non_null(mkdtemp(root));
+	assert_int_equal(kvb_core_storage_put(e->core, &s, NULL, &e->err), KVB_OK);
+	assert_int_equal(env_group(e, "g", 0, "s"), KVB_OK);
+	assert_int_equal(env_instance(e, "i", "g", &spec, 1), KVB_OK);
+}
+
+static void remove_root(void)
+{
+	DIR *d = opendir(root);
+	struct dirent *f;
+	char path[400];
+
+	while (d && (f = readdir(d))) {
+		snprintf(path, sizeof path, "%s/%s", root, f->d_name);
+		unlink(path);
+	}
+	if (d)
+		closedir(d);
+	rmdir(root);
+}
+
+static int fail_second(unsigned n) { return n == 1 ? KVB_OK : n == 2 ? KVB_E_STORE_IO : KVB_OK; }
+static int unknown_second(unsigned n) { return n == 2 ? KVB_E_UNKNOWN_OUTCOME : KVB_OK; }
+
+static uint32_t after_power_loss(int (*append)(unsigned n))
+{
+	struct env *e = begin();
+	struct kvb_key k[4];
+	uint32_t seen;
+
+	e->o.boot_id = BOOT_A;
+	env_open(e);
+	file_storage(e);
+	env_keys(k, 4, 1, 1);
+	assert_int_equal(env_put(e, k, 4), 4); /* no checksums */
+	env_crash(e);
+	e->o.boot_id = BOOT_B;
+	hook.append = append;
+	env_open(e);
+	ticks(e, 40, 100);
+	seen = env_match(e, k, 4);
+	env_destroy(e);
+	remove_root();
+	return seen;
+}
+
+/* Law 2: dropped whatever happens to the record that tells so. */
+static void unsummed_blocks_stay_dropped_when_the_append_fails(void **state)
+{
+	(void)state;
+	assert_int_equal(after_power_loss(NULL), 0);
+	assert_int_equal(after_power_loss(fail_second), 0);
+}
+
+static void unsummed_blocks_stay_dropped_over_a_reload(void **state)
+{
+	(void)state;
+	assert_int_equal(after_power_loss(unknown_second), 0);
+}
+
+/* Laws 1 and 3: a reader on another host holds a lease on such a block; its slot waits for the horizon. */
+static void the_slot_of_a_dropped_block_waits_for_the_horizon(void **state)
+{
+	struct env *e = begin();
+	struct kvb_key k[100], x[1];
+	struct kvb_lookup_res l;
+	struct kvb_start_res r;
+	uint32_t n;
+	uint64_t offset, t0;
+	int rc;
+
+	(void)state;
+	e->o.boot_id = BOOT_A;
+	env_open(e);
+	file_storage(e);
+	n = fill(e, k, 100);
+	n--;
+	assert_int_equal(env_lookup(e, &k[n], 1, KVB_LOOKUP_BATCH, 10000, &l), KVB_OK);
+	assert_int_equal(l.lease_ms, 10000);
+	offset = l.loc[0].offset;
+	env_crash(e);
+	e->o.boot_id = BOOT_B;
+	t0 = kvb_now_ms(&e->clock.clock);
+	env_open(e);
+	kvb_core_tick(e->core);
+	bool reused = false;
+	for (uint32_t i = 0; i < n && !reused; i++) {
+		env_keys(x, 1, 77, i + 1);
+		rc = env_start(e, &(struct env_start){ .keys = x, .n = 1 }, &r);
+		if (rc != KVB_OK)
+			break;
+		reused = r.loc[0].offset == offset && kvb_now_ms(&e->clock.clock) < t0 + 9000;
+	}
+	env_destroy(e);
+	remove_root();
+	assert_false(reused);
+}
+
+/* ---- 4: one request id, twice in line ------------------------------------------------------------------ */
+
+/* Law 4: the same start gets the same answer, also when the first one waits for room. */
+static void a_start_repeated_in_line_gets_the_same_answer(void **state)
+{
+	struct env *e = begin();
+	struct kvb_key k[2];
+	struct call a, b;
+
+	(void)state;
+	env_open(e);
+	env_make(e, 1 * MB, 64 * KB, 4 * KB);
+	env_keys(k, 2, 1, 1);
+	async_start(e, &a, "same", k, 2); /* waits for the first slab file */
+	async_start(e, &b, "same", k, 2);
+	assert_false(a.over || b.over);
+	ticks(e, 10, 1);
+	assert_true(a.over && b.over);
+	assert_int_equal(a.status, KVB_OK);
+	assert_int_equal(b.status, KVB_OK);
+	print_message("first: %u to write, second: %u to write\n", a.started.n_write, b.started.n_write);
+	assert_string_equal(a.started.session, b.started.session);
+	env_destroy(e);
+}
+
+static void a_request_id_with_another_body_in_line_is_a_conflict(void **state)
+{
+	struct env *e = begin();
+	struct kvb_key k[2];
+	struct call a, b;
+
+	(void)state;
+	env_open(e);
+	env_make(e, 1 * MB, 64 * KB, 4 * KB);
+	env_keys(k, 2, 1, 1);
+	async_start(e, &a, "same", k, 1);
+	async_start(e, &b, "same", k + 1, 1);
+	ticks(e, 10, 1);
+	assert_int_equal(a.status, KVB_OK);
+	assert_int_equal(b.status, KVB_E_CONFLICT);
+	env_destroy(e);
+}
+
+/* ---- 5: finish behind an abort ---------------------------------------------------------------------------- */
+
+static void a_finish_behind_an_abort_is_refused(void **state)
+{
+	struct env *e = begin();
+	struct kvb_key k[1];
+	struct kvb_start_res s;
+	struct call f, a;
+	struct kvb_abort_req req = { .tenant = "t" };
+	char session[KVB_SESSION_ID_HEX + 1];
+
+	(void)state;
+	env_open(e);
+	env_make(e, 1 * MB, 64 * KB, 4 * KB);
+	env_keys(k, 1, 1, 1);
+	assert_int_equal(env_start(e, &(struct env_start){ .keys = k, .n = 1 }, &s), KVB_OK);
+	memcpy(session, s.session, sizeof session);
+	req.session = session;
+	call_init(&a);
+	call_over(&a, kvb_core_abort(e->core, &req, &a.finished, &a.arena, &a.err, &a.done));
+	async_finish(e, &f, session);
+	ticks(e, 3, 1);
+	assert_true(a.over && f.over);
+	print_message("finish: %s\n", kvb_status_name(f.status));
+	assert_int_equal(f.status, KVB_E_SESSION_ENDED);
+	env_destroy(e);
+}
+
+/* ---- 6: two removals of one block ------------------------------------------------------------------------- */
+
+static struct call del1, del2;
+static struct kvb_key the_key;
+static int step;
+
+static int two_removals(unsigned n)
+{
+	static struct kvb_lookup_req req;
+	static const char *b = "b";
+	static struct call l;
+
+	(void)n;
+	if (++step == 1) /* the finish of spec b is being appended */
+		async_delete(E, &del1, &the_key, 1);
+	else if (step == 2) { /* the first delete is */
+		call_init(&l);
+		req = (struct kvb_lookup_req){ .tenant = "t", .instance = "i", .mode = KVB_LOOKUP_BATCH,
+					       .keys = &the_key, .n_keys = 1, .specs = &b, .n_specs = 1 };
+		call_over(&l, kvb_core_lookup(E->core, &req, &l.found, &l.arena, &l.err, &l.done));
+		assert_int_equal(l.found.matched, 1);
+		async_delete(E, &del2, &the_key, 1);
+	}
+	return KVB_OK;
+}
+
+static void two_removals_scene(void)
+{
+	struct env *e = begin();
+	struct kvb_spec specs[] = { { "a", 4 * KB }, { "b", 4 * KB } };
+	const char *a = "a", *b = "b";
+	struct kvb_start_res s;
+	struct kvb_finish_res f;
+	struct call fin;
+	char session[KVB_SESSION_ID_HEX + 1];
+
+	env_open(e);
+	assert_int_equal(env_storage(e, "s", 1 * MB, 64 * KB), KVB_OK);
+	assert_int_equal(env_group(e, "g", 0, "s"), KVB_OK);
+	assert_int_equal(env_instance(e, "i", "g", specs, 2), KVB_OK);
+	env_keys(&the_key, 1, 1, 1);
+	assert_int_equal(env_start(e, &(struct env_start){ .keys = &the_key, .n = 1, .specs = &a, .n_specs = 1 }, &s), KVB_OK);
+	memcpy(session, s.session, sizeof session);
+	assert_int_equal(env_finish(e, session, NULL, 0, &f), KVB_OK);
+	assert_int_equal(env_start(e, &(struct env_start){ .keys = &the_key, .n = 1, .specs = &b, .n_specs = 1 }, &s), KVB_OK);
+	memcpy(session, s.session, sizeof session);
+	step = 0;
+	async_finish(e, &fin, session);
+	hook.append = two_removals;
+	ticks(e, 5, 1);
+	hook.append = NULL;
+	assert_true(del1.over && del2.over);
+	env_check(e);
+}
+
+static void two_removals_of_one_block(void **state)
+{
+	(void)state;
+	survives(two_removals_scene);
+}
+
+/* ---- 7: lost ownership while loading ------------------------------------------------------------------------ */
+
+static void lose_ownership(const char *key)
+{
+	uint64_t fence;
+	char holder[192];
+	struct kvb_error err = { 0 };
+
+	if (strncmp(key, "file/", 5) != 0)
+		return;
+	hook.get = NULL;
+	usleep(5000); /* the store's own clock: the lease of 1 ms is over */
+	assert_int_equal(kvb_store_acquire(E->store, 0, "other", 100000, &fence, holder, sizeof holder, &err), KVB_OK);
+	kvb_core_tick(E->core); /* the keeper: renewal is fenced */
+	kvb_core_tick(E->core); /* and drops the part */
+}
+
+static void lost_while_loading_scene(void)
+{
+	struct env *e = begin();
+	struct kvb_key k[2];
+
+	env_open(e);
+	env_make(e, 1 * MB, 64 * KB, 4 * KB);
+	env_keys(k, 2, 1, 1);
+	env_put(e, k, 2);
+	env_crash(e);
+	assert_int_equal(kvb_store_open(e->ops, &e->store_options, &e->store, &e->err), KVB_OK);
+	e->o.store = e->store;
+	assert_int_equal(kvb_core_create(&e->o, &e->core, &e->err), KVB_OK);
+	hook.get = lose_ownership;
+	ticks(e, 3, 10);
+	assert_null(hook.get); /* it happened */
+	assert_int_equal(kvb_core_state_get(e->core), KVB_CORE_STANDBY);
+	env_crash(e);
+}
+
+static void ownership_lost_while_loading(void **state)
+{
+	(void)state;
+	survives(lost_while_loading_scene);
+}
+
+/* ---- 8: eviction ---------------------------------------------------------------------------------------------- */
+
+static uint32_t put_spec(struct env *e, const struct kvb_key *k, const char *spec)
+{
+	struct kvb_start_res s;
+	struct kvb_finish_res f;
+	char session[KVB_SESSION_ID_HEX + 1];
+	int rc = env_start(e, &(struct env_start){ .keys = k, .n = 1, .specs = &spec, .n_specs = 1 }, &s);
+
+	if (rc != KVB_OK)
+		return (uint32_t)rc;
+	memcpy(session, s.session, sizeof session);
+	return (uint32_t)env_finish(e, session, NULL, 0, &f);
+}
+
+/* Law 6: blocks whose first spec lies in another storage are evictable too. */
+static void a_second_storage_evicts_what_it_holds(void **state)
+{
+	struct env *e = begin();
+	struct kvb_spec specs[] = { { "a", 4 * KB }, { "b", 4 * KB } };
+	const char *both[] = { "s1", "s2" };
+	struct kvb_group_spec g = { .name = "g", .storages = both, .n_storages = 2 };
+	struct kvb_storage_spec s1 = { .name = "s1", .type = "null", .root = "", .capacity = 1 * MB, .unit = 64 * KB,
+				       .file_size = 1 * MB, .enabled = false };
+	struct kvb_key k;
+	uint32_t n = 0;
+	int rc;
+
+	(void)state;
+	env_open(e);
+	assert_int_equal(env_storage(e, "s1", 1 * MB, 64 * KB), KVB_OK);
+	assert_int_equal(env_storage(e, "s2", 256 * KB, 64 * KB), KVB_OK);
+	assert_int_equal(kvb_core_group_put(e->core, &g, NULL, &e->err), KVB_OK);
+	assert_int_equal(env_instance(e, "i", "g", specs, 2), KVB_OK);
+	for (n = 0; n < 80; n++) {
+		env_keys(&k, 1, 1, n + 1);
+		assert_int_equal(put_spec(e, &k, "a"), KVB_OK);
+	}
+	assert_int_equal(kvb_core_storage_put(e->core, &s1, NULL, &e->err), KVB_OK);
+	for (n = 0; n < 80; n++) {
+		env_keys(&k, 1, 1, n + 1);
+		rc = (int)put_spec(e, &k, "b");
+		if (rc != KVB_OK)
+			break;
+	}
+	print_message("%u blocks have spec b, then: %s: %s\n", n, kvb_status_name(rc), e->err.message);
+	env_destroy(e);
+	assert_int_equal(rc, KVB_OK);
+}
+
+/* By bytes needed: blocks that hold nothing of the class stay. */
+static void eviction_spares_blocks_without_the_class(void **state)
+{
+	struct env *e = begin();
+	struct kvb_spec specs[] = { { "a", 4 * KB }, { "b", 64 * KB } };
+	struct kvb_core_counters c0, c1;
+	struct kvb_key k;
+
+	(void)state;
+	env_open(e);
+	assert_int_equal(env_storage(e, "s", 1 * MB, 64 * KB), KVB_OK);
+	assert_int_equal(env_group(e, "g", 0, "s"), KVB_OK);
+	assert_int_equal(env_instance(e, "i", "g", specs, 2), KVB_OK);
+	for (uint32_t i = 0; i < 60; i++) {
+		env_keys(&k, 1, 1, i + 1);
+		assert_int_equal(put_spec(e, &k, "a"), KVB_OK);
+	}
+	kvb_core_counters_get(e->core, &c0);
+	for (uint32_t i = 0; i < 40; i++) {
+		env_keys(&k, 1, 2, i + 1);
+		assert_int_equal(put_spec(e, &k, "b"), KVB_OK);
+		kvb_core_counters_get(e->core, &c1);
+		if (c1.evicted_blocks > c0.evicted_blocks)
+			break;
+	}
+	print_message("%u blocks evicted for one slot\n", (unsigned)(c1.evicted_blocks - c0.evicted_blocks));
+	env_destroy(e);
+	assert_int_equal(c1.evicted_blocks - c0.evicted_blocks, 1);
+}
+
+static int no_files(const char *key, bool after) { return !after && strncmp(key, "file/", 5) == 0 ? KVB_E_STORE_IO : KVB_OK; }
+
+/* Law 6: a storage that cannot grow (for whatever reason) still evicts. */
+static void a_storage_that_cannot_grow_evicts(void **state)
+{
+	struct env *e = begin();
+	static struct kvb_key k[1000];
+	struct kvb_storage_spec s = { .name = "s", .type = "null", .root = "", .capacity = 512 * KB, .unit = 64 * KB,
+				      .file_size = 256 * KB, .enabled = true };
+	struct kvb_spec spec = { "kv", 4 * KB };
+	struct kvb_start_res r;
+	int rc;
+
+	(void)state;
+	env_open(e);
+	assert_int_equal(kvb_core_storage_put(e->core, &s, NULL, &e->err), KVB_OK);
+	assert_int_equal(env_group(e, "g", 0, "s"), KVB_OK);
+	assert_int_equal(env_instance(e, "i", "g", &spec, 1), KVB_OK);
+	env_keys(k, 40, 1, 1);
+	assert_int_equal(env_put(e, k, 40), 40);
+	hook.put = no_files;
+	env_keys(k, 40, 2, 1);
+	rc = env_start(e, &(struct env_start){ .keys = k, .n = 40 }, &r);
+	print_message("%s: %s\n", kvb_status_name(rc), e->err.message);
+	env_destroy(e);
+	assert_int_equal(rc, KVB_OK);
+}
+
+/* 300 commits of others while a slab file is being made. */
+static int busy_others(const char *key, bool after)
+{
+	struct kvb_spec spec = { "kv", 4 * KB };
+	struct kvb_error err = { 0 };
+	struct kvb_instance_spec j = { .tenant = "t", .id = "j", .group = "g", .specs = &spec, .n_specs = 1, .extra = "" };
+
+	if (after || strncmp(key, "file/", 5) != 0)
+		return KVB_OK;
+	for (int i = 0; i < 300; i++) {
+		assert_int_equal(kvb_core_instance_put(E->core, &j, NULL, &err), KVB_OK);
+		assert_int_equal(kvb_core_instance_delete(E->core, "t", "j", &err), KVB_OK);
+	}
+	return KVB_OK;
+}
+
+static void a_start_outlives_the_commits_of_others(void **state)
+{
+	struct env *e = begin();
+	struct kvb_key k[1];
+	struct kvb_start_res r;
+	int rc;
+
+	(void)state;
+	env_open(e);
+	env_make(e, 1 * MB, 64 * KB, 4 * KB);
+	env_keys(k, 1, 1, 1);
+	hook.put = busy_others;
+	rc = env_start(e, &(struct env_start){ .keys = k, .n = 1 }, &r);
+	print_message("%s: %s\n", kvb_status_name(rc), e->err.message);
+	hook.put = NULL;
+	env_destroy(e);
+	assert_int_equal(rc, KVB_OK);
+}
+
+static int no_files_of_s(const char *key, bool after)
+{
+	return !after && strncmp(key, "file/00000001", 13) == 0 ? KVB_E_STORE_IO : KVB_OK;
+}
+
+/* A start that waits for one storage does not hold up those of another group on another storage. */
+static void a_waiting_start_does_not_block_other_storages(void **state)
+{
+	struct env *e = begin();
+	struct kvb_spec spec = { "kv", 4 * KB };
+	struct kvb_key k[2];
+	struct call a, b;
+	uint64_t t0;
+
+	(void)state;
+	env_open(e);
+	env_make(e, 1 * MB, 64 * KB, 4 * KB); /* "s" is storage 1 */
+	assert_int_equal(env_storage(e, "s2", 1 * MB, 64 * KB), KVB_OK);
+	assert_int_equal(env_group(e, "g2", 0, "s2"), KVB_OK);
+	assert_int_equal(env_instance(e, "i2", "g2", &spec, 1), KVB_OK);
+	env_keys(k, 2, 1, 1);
+	hook.put = no_files_of_s;
+	async_start(e, &a, "", k, 1);
+	call_init(&b);
+	b.start = (struct kvb_start_req){ .tenant = "t", .instance = "i2", .request_id = "", .keys = k, .n_keys = 1 };
+	t0 = kvb_now_ms(&e->clock.clock);
+	call_over(&b, kvb_core_start(e->core, &b.start, &b.started, &b.arena, &b.err, &b.done));
+	for (int i = 0; i < 2000 && !b.over; i++)
+		env_advance(e, 20);
+	print_message("the other one waited %d ms (first is %s)\n", (int)(kvb_now_ms(&e->clock.clock) - t0),
+		      a.over ? "over" : "waiting");
+	t0 = kvb_now_ms(&e->clock.clock) - t0;
+	assert_true(b.over);
+	hook.put = NULL;
+	env_destroy(e);
+	assert_true(t0 < 1000);
+}
+
+static int reload_in_growth(const char *key, bool after)
+{
+	static struct call d;
+	static struct kvb_key k;
+
+	if (!after || strcmp(key, "file/00000001/00000001") != 0)
+		return KVB_OK;
+	hook.put = NULL;
+	env_keys(&k, 1, 9, 1);
+	hook.appends = 1;
+	hook.append = unknown_second;
+	hook.inside = false;
+	async_delete(E, &d, &k, 1);
+	ticks(E, 5, 600);
+	hook.append = NULL;
+	assert_int_equal(kvb_core_state_get(E->core), KVB_CORE_READY);
+	return KVB_OK;
+}
+
+/* A slab file made over a reload counts once. */
+static uint64_t bytes_before_eviction(bool reload)
+{
+	struct env *e = begin();
+	static struct kvb_key k[400];
+	struct kvb_storage_spec s = { .name = "s", .type = "null", .root = "", .capacity = 1024 * KB, .unit = 64 * KB,
+				      .file_size = 256 * KB, .enabled = true };
+	struct kvb_spec spec = { "kv", 4 * KB };
+	struct kvb_storage_view *v;
+	uint32_t n = 0;
+	uint64_t bytes;
+
+	env_open(e);
+	assert_int_equal(kvb_core_storage_put(e->core, &s, NULL, &e->err), KVB_OK);
+	assert_int_equal(env_group(e, "g", 0, "s"), KVB_OK);
+	assert_int_equal(env_instance(e, "i", "g", &spec, 1), KVB_OK);
+	env_keys(k, 1, 8, 1);
+	env_put(e, k, 1);
+	if (reload)
+		hook.put = reload_in_growth;
+	env_keys(k, 100, 3, 1);
+	{
+		struct call a;
+
+		async_start(e, &a, "", k, 100);
+		ticks(e, 5, 20);
+	}
+	assert_null(hook.put);
+	fill(e, k, 400);
+	kvb_arena_reset(&e->arena);
+	assert_int_equal(kvb_core_storages(e->core, "s", &e->arena, &v, &n, &e->err), KVB_OK);
+	bytes = v->file_bytes;
+	env_destroy(e);
+	return bytes;
+}
+
+static void a_file_made_over_a_reload_counts_once(void **state)
+{
+	uint64_t plain = bytes_before_eviction(false), reloaded = bytes_before_eviction(true);
+
+	(void)state;
+	print_message("bytes of files when eviction begins: %u, with a reload %u\n", (unsigned)plain, (unsigned)reloaded);
+	assert_int_equal(reloaded, plain);
+}
+
+/* ---- 9: administration that fails half-way ----------------------------------------------------------------------- */
+
+static int no_del(const char *key) { return key[0] ? KVB_E_STORE_IO : KVB_OK; }
+
+static void a_failed_deletion_leaves_the_storage_usable(void **state)
+{
+	struct env *e = begin();
+	struct kvb_key k[1];
+	struct kvb_start_res r;
+	int rc;
+
+	(void)state;
+	env_open(e);
+	assert_int_equal(env_storage(e, "s", 1 * MB, 64 * KB), KVB_OK);
+	hook.del = no_del;
+	assert_int_equal(kvb_core_storage_delete(e->core, "s", &e->err), KVB_E_STORE_IO);
+	hook.del = NULL;
+	{
+		struct kvb_spec spec = { "kv", 4 * KB };
+
+		assert_int_equal(env_group(e, "g", 0, "s"), KVB_OK);
+		assert_int_equal(env_instance(e, "i", "g", &spec, 1), KVB_OK);
+	}
+	env_keys(k, 1, 1, 1);
+	rc = env_start(e, &(struct env_start){ .keys = k, .n = 1 }, &r);
+	env_destroy(e);
+	assert_int_equal(rc, KVB_OK);
+}
+
+/* Laws 1 and 3: a leased slot of a dropped instance waits for the horizon, also if the manager dies between
+ * the record and the registry. */
+static void a_dropped_instance_s_leases_survive_a_crash(void **state)
+{
+	struct env *e = begin();
+	static struct kvb_key k[400];
+	struct kvb_lookup_res l;
+	struct kvb_start_res r;
+	struct kvb_spec spec = { "kv", 4 * KB };
+	uint32_t n;
+	uint64_t t0;
+	int rc;
+
+	(void)state;
+	env_open(e);
+	env_make(e, 256 * KB, 64 * KB, 4 * KB);
+	n = fill(e, k, 400) - 1;
+	assert_int_equal(env_lookup(e, k, n + 1, KVB_LOOKUP_BATCH, 10000, &l), KVB_OK);
+	assert_true(l.matched == n && l.lease_ms == 10000);
+	t0 = kvb_now_ms(&e->clock.clock);
+	hook.del = no_del;
+	assert_int_equal(kvb_core_instance_delete(e->core, "t", "i", &e->err), KVB_E_STORE_IO);
+	hook.del = NULL;
+	reopen(e);
+	assert_int_equal(env_instance(e, "i", "g", &spec, 1), KVB_OK);
+	env_keys(k, 1, 77, 1);
+	rc = env_start(e, &(struct env_start){ .keys = k, .n = 1 }, &r);
+	print_message("%s after %d ms of the lease\n", kvb_status_name(rc), (int)(kvb_now_ms(&e->clock.clock) - t0));
+	env_destroy(e);
+	assert_int_not_equal(rc, KVB_OK);
+}
+
+/* Law 6: deleting an instance costs the others nothing after a restart. */
+static void free_space_is_usable_after_a_drop_and_a_crash(void **state)
+{
+	struct env *e = begin();
+	struct kvb_spec spec = { "kv", 4 * KB };
+	struct kvb_key k[8];
+	struct kvb_start_res r;
+	int rc;
+
+	(void)state;
+	env_open(e);
+	env_make(e, 1 * MB, 64 * KB, 4 * KB);
+	env_keys(k, 8, 1, 1);
+	assert_int_equal(env_put(e, k, 4), 4);
+	assert_int_equal(kvb_core_instance_delete(e->core, "t", "i", &e->err), KVB_OK);
+	assert_int_equal(env_instance(e, "i", "g", &spec, 1), KVB_OK);
+	ticks(e, 5, 100000); /* whatever somebody knew of it is long over */
+	reopen(e);
+	rc = env_start(e, &(struct env_start){ .keys = k, .n = 1 }, &r);
+	env_destroy(e);
+	print_message("%s\n", kvb_status_name(rc));
+	assert_int_equal(rc, KVB_OK);
+}
+
+static int unknown_once(unsigned n) { return n == 1 ? KVB_E_UNKNOWN_OUTCOME : KVB_OK; }
+
+static int reload_meanwhile(const char *key, bool after)
+{
+	static struct call d;
+	static struct kvb_key k;
+
+	if (!after || strncmp(key, "storage/", 8) != 0)
+		return KVB_OK;
+	hook.put = NULL;
+	env_keys(&k, 1, 1, 1);
+	hook.append = unknown_once;
+	hook.appends = 0;
+	hook.inside = false;
+	async_delete(E, &d, &k, 1);
+	ticks(E, 5, 600);
+	hook.append = NULL;
+	assert_int_equal(kvb_core_state_get(E->core), KVB_CORE_READY);
+	return KVB_OK;
+}
+
+/* Law 1: a storage that is made while the partition is loaded again is there once. */
+static void a_storage_made_over_a_reload_is_there_once(void **state)
+{
+	struct env *e = begin();
+	struct kvb_key k[1];
+	struct kvb_stats st;
+	int rc;
+
+	(void)state;
+	env_open(e);
+	env_make(e, 1 * MB, 64 * KB, 4 * KB);
+	env_keys(k, 1, 1, 1);
+	env_put(e, k, 1);
+	hook.put = reload_meanwhile;
+	rc = env_storage(e, "s2", 1 * MB, 64 * KB);
+	assert_null(hook.put);
+	{
+		struct kvb_storage_view *v;
+		uint32_t n = 0;
+
+		kvb_arena_reset(&e->arena);
+		assert_int_equal(kvb_core_storages(e->core, NULL, &e->arena, &v, &n, &e->err), KVB_OK);
+		print_message("put: %s; %u storages\n", kvb_status_name(rc), n);
+		(void)st;
+		env_destroy(e);
+		assert_int_equal(n, 2);
+	}
+}
+
+static int reload_in_instance_put(const char *key, bool after)
+{
+	return after && strncmp(key, "instance/", 9) == 0 ? reload_meanwhile("storage/", true) : KVB_OK;
+}
+
+static void an_instance_made_over_a_reload_is_there_once(void **state)
+{
+	struct env *e = begin();
+	struct kvb_spec spec = { "kv", 4 * KB };
+	struct kvb_instance_view *v;
+	struct kvb_key k[1];
+	uint32_t n = 0;
+
+	(void)state;
+	env_open(e);
+	env_make(e, 1 * MB, 64 * KB, 4 * KB);
+	env_keys(k, 1, 1, 1);
+	env_put(e, k, 1);
+	hook.put = reload_in_instance_put;
+	env_instance(e, "j", "g", &spec, 1);
+	assert_null(hook.put);
+	kvb_arena_reset(&e->arena);
+	assert_int_equal(kvb_core_instances(e->core, NULL, NULL, &e->arena, &v, &n, &e->err), KVB_OK);
+	env_destroy(e);
+	assert_int_equal(n, 2);
+}
+
+/* Law 8: a manager died between the claim to a new slab file and making it, and the disk is full now. What
+ * is in the other files stays readable. */
+static void a_claimed_file_that_cannot_be_made_hides_no_blocks(void **state)
+{
+	struct env *e = begin();
+	struct kvb_key k[4];
+	struct kvb_buf doc = { 0 };
+	struct rlimit was;
+	uint32_t seen;
+
+	(void)state;
+	env_open(e);
+	file_storage(e);
+	env_keys(k, 4, 1, 1);
+	assert_int_equal(env_put(e, k, 4), 4);
+	kvb_put_u8(&doc, 1);
+	kvb_put_u64(&doc, 256 * KB);
+	assert_int_equal(kvb_store_put(e->store, "file/00000001/00000001", KVB_VERSION_NONE, doc.data, doc.len, NULL,
+				       &e->err), KVB_OK);
+	kvb_buf_destroy(&doc);
+	signal(SIGXFSZ, SIG_IGN);
+	getrlimit(RLIMIT_FSIZE, &was);
+	setrlimit(RLIMIT_FSIZE, &(struct rlimit){ 16 * KB, was.rlim_max });
+	reopen(e);
+	ticks(e, 5, 1000);
+	seen = env_match(e, k, 4);
+	setrlimit(RLIMIT_FSIZE, &was);
+	env_destroy(e);
+	remove_root();
+	assert_int_equal(seen, 4);
+}
+
+/* ---- 10: end ---------------------------------------------------------------------------------------------------- */
+
+static void shut_down(void)
+{
+	hook.slice = NULL;
+	kvb_core_shutdown(E->core); /* from the main thread, while the checkpointer writes */
+}
+
+static void shutdown_in_checkpoint_scene(void)
+{
+	struct env *e = begin();
+	struct kvb_key k[64];
+
+	e->o.journal_limit = 4096;
+	env_open(e);
+	env_make(e, 1 * MB, 64 * KB, 4 * KB);
+	hook.slice = shut_down;
+	env_keys(k, 64, 1, 1);
+	env_put(e, k, 32);
+	env_put(e, k + 32, 32);
+	ticks(e, 3, 20);
+	assert_null(hook.slice);
+	env_crash(e);
+}
+
+static void shutdown_during_a_checkpoint(void **state)
+{
+	(void)state;
+	survives(shutdown_in_checkpoint_scene);
+}
+
+static void nothing_remembered_scene(void)
+{
+	struct env *e = begin();
+	struct kvb_key k[2];
+
+	e->o.max_remembered = 0;
+	env_open(e);
+	env_make(e, 1 * MB, 64 * KB, 4 * KB);
+	env_keys(k, 2, 1, 1);
+	env_put(e, k, 2);
+	env_crash(e);
+}
+
+static void no_session_need_be_remembered(void **state)
+{
+	(void)state;
+	survives(nothing_remembered_scene);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_deleted_storage_does_not_stop_the_next_manager),
+		cmocka_unit_test(free_slots_wait_over_a_second_restart),
+		cmocka_unit_test(unsummed_blocks_stay_dropped_when_the_append_fails),
+		cmocka_unit_test(unsummed_blocks_stay_dropped_over_a_reload),
+		cmocka_unit_test(the_slot_of_a_dropped_block_waits_for_the_horizon),
+		cmocka_unit_test(a_start_repeated_in_line_gets_the_same_answer),
+		cmocka_unit_test(a_request_id_with_another_body_in_line_is_a_conflict),
+		cmocka_unit_test(a_finish_behind_an_abort_is_refused),
+		cmocka_unit_test(two_removals_of_one_block),
+		cmocka_unit_test(ownership_lost_while_loading),
+		cmocka_unit_test(a_second_storage_evicts_what_it_holds),
+		cmocka_unit_test(eviction_spares_blocks_without_the_class),
+		cmocka_unit_test(a_storage_that_cannot_grow_evicts),
+		cmocka_unit_test(a_start_outlives_the_commits_of_others),
+		cmocka_unit_test(a_waiting_start_does_not_block_other_storages),
+		cmocka_unit_test(a_file_made_over_a_reload_counts_once),
+		cmocka_unit_test(a_failed_deletion_leaves_the_storage_usable),
+		cmocka_unit_test(a_dropped_instance_s_leases_survive_a_crash),
+		cmocka_unit_test(free_space_is_usable_after_a_drop_and_a_crash),
+		cmocka_unit_test(a_storage_made_over_a_reload_is_there_once),
+		cmocka_unit_test(an_instance_made_over_a_reload_is_there_once),
+		cmocka_unit_test(a_claimed_file_that_cannot_be_made_hides_no_blocks),
+		cmocka_unit_test(shutdown_during_a_checkpoint),
+		cmocka_unit_test(no_session_need_be_remembered),
+	};
+
+	env_quiet();
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
