@@ -166,6 +166,8 @@ int kvb_core_create(const struct kvb_core_options *o, struct kvb_core **out, str
 	c->o = *o;
 	if (c->o.lease_max_ms == 0)
 		c->o.lease_max_ms = 1;
+	if (c->o.max_remembered == 0)
+		c->o.max_remembered = 1;
 	c->store = o->store;
 	c->clock = o->clock ? o->clock : &kvb_clock_system;
 	c->started_ms = kvb_now_ms(c->clock);

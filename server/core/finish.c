@@ -99,8 +99,8 @@ static int fill_finish(struct waiter *w, struct part *p, const struct txn *t, in
 	(void)p;
 	if (status != KVB_OK)
 		return status;
-	if (t->kind == TXN_FINISH && s->state != KVB_SESSION_FINISHED)
-		return kvb_fail(w->err, KVB_E_SESSION_ENDED, "session", "its instance was deleted");
+	if ((t->kind == TXN_FINISH || w->req) && s->state == KVB_SESSION_ABORTED)
+		return kvb_fail(w->err, KVB_E_SESSION_ENDED, "session", "it was aborted, or its instance deleted");
 	return answer_ended(s, w->res, w->err);
 }
 
@@ -246,8 +246,11 @@ int kvb_core_finish(struct kvb_core *c, const struct kvb_finish_req *req, struct
 {
 	struct waiter *w = make_waiter(res, a, err, done);
 	struct session *s;
-	int rc = begin_ending(c, req->tenant, req->session, w, &s, err);
+	int rc;
 
+	if (w)
+		w->req = req; /* tells a finish from an abort */
+	rc = begin_ending(c, req->tenant, req->session, w, &s, err);
 	if (s) {
 		rc = queue_finish(c->part, s, req, w);
 		core_unlock(c);

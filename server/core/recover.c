@@ -102,10 +102,10 @@ static void finish_block(void *ctx, struct part *p, struct block *b)
 
 	if (!block_has_committed(inst, b))
 		return;
-	if (lost_bytes(f, inst, b))
-		remove_mark(p, &f->unsummed, b); /* queued once the part is running */
 	atomic_store(&b->lease_until, f->leased_until);
 	evict_consider(p, b);
+	if (lost_bytes(f, inst, b))
+		remove_mark(p, &f->unsummed, b); /* queued once the part is running */
 }
 
 static void restore_time(struct part *p, const struct replay *r)

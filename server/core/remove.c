@@ -33,7 +33,7 @@ void blocks_count(struct part *p, struct instance *inst, int by)
 }
 
 /* COMMITTED <-> REMOVING, with the counts that hang on it. */
-static void set_removing(struct part *p, struct block *b, bool on)
+static void set_removing(struct part *p, struct block *b, uint32_t specs, bool on)
 {
 	struct instance *inst = block_instance(p, b->id);
 	uint8_t from = on ? SLOT_COMMITTED : SLOT_REMOVING;
@@ -41,7 +41,7 @@ static void set_removing(struct part *p, struct block *b, bool on)
 
 	block_touch(p, b);
 	for (uint32_t s = 0; s < inst->spec.n_specs; s++) {
-		if (b->slot[s].state != from)
+		if (!(specs >> s & 1) || b->slot[s].state != from)
 			continue;
 		b->slot[s].state = on ? SLOT_REMOVING : SLOT_COMMITTED;
 		count_removing(p, inst, &b->slot[s], s, on ? 1 : -1);
@@ -73,7 +73,7 @@ int remove_mark(struct part *p, struct picks *k, struct block *b)
 					   .specs = committed_specs(block_instance(p, b->id), b),
 					   .hold_until = lease > now ? lease : 0 };
 	b->stamp++; /* out of the eviction queues */
-	set_removing(p, b, true);
+	set_removing(p, b, k->v[k->n - 1].specs, true);
 	return KVB_OK;
 }
 
@@ -84,9 +84,9 @@ static void unmark(struct part *p, const struct removal *v, size_t n)
 		const struct instance *inst = block_instance(p, b->id);
 
 		for (uint32_t s = 0; s < inst->spec.n_specs; s++)
-			if (b->slot[s].state == SLOT_REMOVING)
+			if (v[i].specs >> s & 1)
 				kvb_pool_drain(p->space[b->slot[s].space].pool, b->slot[s].slab, false);
-		set_removing(p, b, false);
+		set_removing(p, b, v[i].specs, false);
 		evict_consider(p, b);
 	}
 }
@@ -131,8 +131,9 @@ void remove_apply(struct part *p, struct txn *t)
 		const struct instance *inst = block_instance(p, b->id);
 
 		for (uint32_t s = 0; s < inst->spec.n_specs; s++) {
-			if (b->slot[s].state != SLOT_REMOVING)
-				continue;
+			if (!(t->removal[i].specs >> s & 1))
+				continue; /* another removal's, or written since */
+			assert(b->slot[s].state == SLOT_REMOVING);
 			count_removing(p, inst, &b->slot[s], s, -1);
 			slot_release(p, b, s, t->removal[i].hold_until);
 		}

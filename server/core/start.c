@@ -172,8 +172,11 @@ int start_link(struct part *p, struct session *s, struct grants *g)
 		before = b;
 		done++;
 	}
-	if (done == n_write)
+	if (done == n_write) {
+		if (s->has_parent)
+			block_maybe_free(p, index_find(p, s->inst, s->parent));
 		return KVB_OK;
+	}
 	for (uint32_t spec = 0; spec < KVB_MAX_SPECS; spec++) {
 		if (g->n[spec])
 			g->v[spec] += used[spec];
