@@ -143,7 +143,7 @@ static int start_daemon(struct kvb_front *f, struct kvb_error *err)
 				     options, MHD_OPTION_END);
 	if (!f->daemon)
 		return kvb_fail(err, KVB_E_IO, NULL, "the HTTP server could not start");
-	f->listen_fd = -1; /* the daemon's until it is quiesced */
+	f->listen_fd = -1; /* the daemon closes it */
 	return KVB_OK;
 }
 
@@ -194,11 +194,9 @@ static uint32_t await_zero(const atomic_uint_fast32_t *count, uint32_t timeout_m
 
 uint32_t kvb_front_drain(struct kvb_front *f, uint32_t timeout_ms)
 {
-	if (!atomic_exchange(&f->draining, true) && f->daemon) {
-		/* Shut now, closed at the end: a thread of the daemon may still look at it. */
-		f->listen_fd = MHD_quiesce_daemon(f->daemon);
-		shutdown(f->listen_fd, SHUT_RDWR);
-	}
+	/* Not MHD_quiesce_daemon: with epoll and a pool of threads it races with them for the listening
+	 * socket and aborts (libmicrohttpd 0.9.75). */
+	atomic_store(&f->draining, true);
 	return await_zero(&f->in_flight, timeout_ms);
 }
 

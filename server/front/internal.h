@@ -39,7 +39,7 @@ struct kvb_front {
 	struct watch watch;
 	struct workers workers;
 	struct MHD_Daemon *daemon;
-	int listen_fd; /* -1 while it is the daemon's */
+	int listen_fd; /* -1 once it is the daemon's */
 	int family;
 	bool loopback;
 	uint16_t port;

@@ -48,8 +48,8 @@ uint16_t kvb_front_port(const struct kvb_front *f);
 const char *kvb_front_url(const struct kvb_front *f);
 /* Reads the tokens file again; on failure the old tokens stay in force. Any thread. */
 int kvb_front_reload(struct kvb_front *f, struct kvb_error *err);
-/* Stops listening, refuses new requests (503) and waits until the running ones have
- * ended, at most `timeout_ms`. Returns how many still run. */
+/* From now on new requests are answered 503 not_ready and their connections closed; waits until the
+ * running ones have ended, at most `timeout_ms`. Returns how many still run. */
 uint32_t kvb_front_drain(struct kvb_front *f, uint32_t timeout_ms);
 /* Waits at most `timeout_ms` until no request is parked on the core or a worker; true if so. Only
  * then may kvb_front_destroy be called. */
