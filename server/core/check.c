@@ -271,7 +271,7 @@ static void fsck_files(struct check *k, struct kvb_core *c)
 		int rc = device_open(c->device[i], false, &err);
 
 		if (rc == KVB_OK)
-			rc = device_check_files(c->device[i], &k->p->space[i], &err);
+			rc = device_check_files(c->device[i], k->p->space[i].files, &err);
 		if (rc != KVB_OK)
 			problem(k, "storage %s: %s", c->device[i]->name, err.message[0] ? err.message : kvb_status_text(rc));
 	}

@@ -53,6 +53,20 @@ static void put_hold(void *ctx, struct kvb_run run, uint64_t until)
 	record_hold(w->out, w->space, run, until > w->now ? until - w->now : 0);
 }
 
+/* Deleted instances: one whose registration still stands must stay deleted; of one whose registration has
+ * moved, this snapshot says nothing any more. */
+static void put_drops(struct part *p, struct kvb_buf *out)
+{
+	for (size_t i = 0; i < p->n_inst; i++) {
+		struct instance *inst = p->inst[i];
+
+		if (inst->dropped)
+			inst->dropped_before = p->snap.number;
+		else if (inst->deleting && inst->entries_made == 0)
+			record_drop(out, inst);
+	}
+}
+
 static void put_sessions(struct part *p, struct kvb_buf *out, uint64_t now)
 {
 	for (const struct session *s = p->ended_head; s; s = s->queue_next)
@@ -86,7 +100,8 @@ void snapshot_begin(struct part *p, uint64_t barrier)
 			kvb_pool_each_hold(p->space[i].pool, put_hold, &w);
 	}
 	put_sessions(p, &s->tail, now);
-	record_horizon(&s->tail, p->core->boot_id, p->horizon_durable, horizon_span(p->core), false);
+	put_drops(p, &s->tail);
+	record_horizon(&s->tail, p, p->horizon_durable, false);
 	if (s->tail.failed)
 		s->failed = true;
 }
@@ -193,7 +208,7 @@ static int write_tail(struct writer *w, bool clean, struct kvb_error *err)
 		tail = w->p->snap.tail;
 		kvb_buf_init(&w->p->snap.tail);
 		if (clean)
-			record_horizon(&tail, w->c->boot_id, w->p->horizon_durable, horizon_span(w->c), true);
+			record_horizon(&tail, w->p, w->p->horizon_durable, true);
 	}
 	core_unlock(w->c);
 	if (tail.failed || !tail.data)
@@ -251,34 +266,117 @@ static int write_all(struct writer *w, bool clean, struct kvb_error *err)
 	return rc;
 }
 
-int checkpoint_run(struct kvb_core *c, bool clean, struct kvb_error *err)
-{
-	struct writer w = { .c = c };
-	int rc = KVB_E_NOT_READY;
+/* ---- turns ------------------------------------------------------------------------------------------ */
 
+void checkpoint_ask(struct kvb_core *c)
+{
+	kvb_mutex_lock(&c->turn_lock);
+	c->checkpoint_asked = true;
+	kvb_cond_broadcast(&c->turn_wake);
+	kvb_mutex_unlock(&c->turn_lock);
+}
+
+/* One at a time: the checkpointer, an administrator's call, shutdown. */
+static int take_turn(struct kvb_core *c, struct kvb_error *err)
+{
+	int rc = KVB_OK;
+
+	kvb_mutex_lock(&c->turn_lock);
+	while (c->checkpointing && !c->o.manual)
+		kvb_cond_wait(&c->turn_wake, &c->turn_lock);
+	if (c->checkpointing)
+		rc = kvb_fail(err, KVB_E_IN_USE, NULL, "a checkpoint is being written");
+	c->checkpointing = true;
+	kvb_mutex_unlock(&c->turn_lock);
+	return rc;
+}
+
+static void give_turn(struct kvb_core *c)
+{
+	kvb_mutex_lock(&c->turn_lock);
+	c->checkpointing = false;
+	kvb_cond_broadcast(&c->turn_wake);
+	kvb_mutex_unlock(&c->turn_lock);
+}
+
+static struct part *begin(struct writer *w)
+{
+	struct kvb_core *c = w->c;
+
+	core_lock(c);
+	if (c->part && c->part->snap.active)
+		snapshot_end(c->part); /* nobody writes it: whoever asked for it could not wait */
+	core_unlock(c);
 	commit_ask_snapshot(c);
 	core_lock(c);
 	if (c->part && c->part->snap.active) {
-		w.p = c->part;
-		w.number = w.p->snap.number;
-		rc = KVB_OK;
+		w->p = c->part;
+		w->number = w->p->snap.number;
 	}
 	core_unlock(c);
-	if (rc != KVB_OK)
-		return kvb_fail(err, rc, NULL, "no snapshot could be begun");
-	rc = kvb_store_checkpoint_begin(c->store, 0, atomic_load(&c->fence), &w.id, err);
+	return w->p;
+}
+
+/* The newest instance that was dropped before the snapshot began, or 0. */
+static uint32_t next_dropped(struct writer *w)
+{
+	uint32_t id = 0;
+
+	core_lock(w->c);
+	for (size_t i = 0; w->c->part == w->p && i < w->p->n_inst; i++)
+		if (w->p->inst[i]->dropped_before == w->number)
+			id = w->p->inst[i]->id;
+	core_unlock(w->c);
+	return id;
+}
+
+/* The journal has no record of them any more. */
+static void forget_dropped(struct writer *w)
+{
+	uint32_t id;
+
+	while ((id = next_dropped(w)) != 0 && registry_forget_dropped(w->c, id, NULL) == KVB_OK) {
+		core_lock(w->c);
+		if (w->c->part == w->p)
+			part_remove_instance(w->p, instance_by_id(w->p, id));
+		core_unlock(w->c);
+	}
+}
+
+static int write_one(struct writer *w, bool clean, struct kvb_error *err)
+{
+	struct kvb_core *c = w->c;
+	int rc;
+
+	if (!begin(w))
+		return kvb_fail(err, KVB_E_NOT_READY, NULL, "no snapshot could be begun");
+	rc = kvb_store_checkpoint_begin(c->store, 0, atomic_load(&c->fence), &w->id, err);
 	if (rc == KVB_OK) {
-		rc = write_all(&w, clean, err);
+		rc = write_all(w, clean, err);
 		if (rc != KVB_OK && rc != KVB_E_UNKNOWN_OUTCOME)
-			kvb_store_checkpoint_abort(c->store, 0, w.id);
+			kvb_store_checkpoint_abort(c->store, 0, w->id);
 	}
 	core_lock(c);
-	if (c->part == w.p) {
+	if (c->part == w->p) {
 		if (rc == KVB_OK)
-			w.p->journal_bytes -= w.p->snap.journal_bytes;
-		snapshot_end(w.p);
+			w->p->journal_bytes -= w->p->snap.journal_bytes;
+		snapshot_end(w->p);
 	}
 	core_unlock(c);
+	if (rc == KVB_OK)
+		forget_dropped(w);
+	return rc;
+}
+
+int checkpoint_run(struct kvb_core *c, bool clean, struct kvb_error *err)
+{
+	struct writer w = { .c = c };
+	int rc = take_turn(c, err);
+
+	if (rc != KVB_OK)
+		return rc;
+	rc = write_one(&w, clean, err);
+	give_turn(c);
 	if (rc == KVB_OK)
 		COUNT(c, checkpoints, 1);
 	else

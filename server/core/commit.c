@@ -251,13 +251,14 @@ void commit_drain(struct kvb_core *c, int status)
 static void stop_part(struct kvb_core *c, struct txn *batch, int status)
 {
 	bool fenced = status == KVB_E_FENCED;
+	int ready = KVB_CORE_READY;
 
 	snapshot_abort(c->part);
 	if (fenced)
 		atomic_store(&c->fenced, true);
 	else
 		atomic_store(&c->reload_asked, true);
-	atomic_store(&c->state, fenced ? KVB_CORE_STANDBY : KVB_CORE_RECOVERING);
+	atomic_compare_exchange_strong(&c->state, &ready, fenced ? KVB_CORE_STANDBY : KVB_CORE_RECOVERING);
 	kvb_log(KVB_LOG_ERROR, "core", "%s: the partition stops and is loaded again",
 		fenced ? "another manager has taken over" : "the outcome of a write to the store is unknown");
 	status = fenced ? KVB_E_NOT_OWNER : KVB_E_UNKNOWN_OUTCOME;
@@ -468,7 +469,7 @@ bool commit_round(struct kvb_core *c)
 	kvb_rwlock_read(&c->lock);
 	ready = c->part && atomic_load(&c->state) == KVB_CORE_READY;
 	if (ready)
-		hurry = c->part->wait_head != NULL;
+		hurry = c->part->n_waiting > 0;
 	kvb_rwlock_read_unlock(&c->lock);
 	if (!ready) {
 		core_lock(c);

@@ -15,14 +15,16 @@
 #define GROW_FULL_MS 5000u /* until a full file system is tried again */
 #define GROW_RETRY_MS 200u
 
+bool device_hangs(const struct device *d)
+{
+	uint64_t busy = atomic_load_explicit(&d->busy_since, memory_order_relaxed);
+
+	return busy != 0 && kvb_now_ms(d->core->clock) - busy >= HANG_MS;
+}
+
 bool device_healthy(const struct device *d)
 {
-	uint64_t busy;
-
-	if (!atomic_load_explicit(&d->healthy, memory_order_relaxed))
-		return false;
-	busy = atomic_load_explicit(&d->busy_since, memory_order_relaxed);
-	return busy == 0 || kvb_now_ms(d->core->clock) - busy < HANG_MS;
+	return atomic_load_explicit(&d->healthy, memory_order_relaxed) && !device_hangs(d);
 }
 
 struct device *device_find(const struct kvb_core *c, uint32_t id)
@@ -131,41 +133,6 @@ static struct look look(struct device *d)
 	return k;
 }
 
-struct usage {
-	const struct kvb_pool *pool;
-	uint32_t file;
-	bool used;
-};
-
-static void note_use(void *ctx, uint32_t slab)
-{
-	struct usage *u = ctx;
-	struct kvb_slab_info info;
-
-	if (kvb_pool_slab(u->pool, slab, &info) && info.place.file == u->file)
-		u->used = true;
-}
-
-static bool has_slabs(const struct space *s, uint32_t file)
-{
-	struct usage u = { .pool = s->pool, .file = file };
-
-	kvb_pool_each_slab(s->pool, note_use, &u);
-	return u.used;
-}
-
-static bool file_in_use(struct device *d, uint32_t file)
-{
-	const struct space *s;
-	bool used;
-
-	kvb_rwlock_read(&d->core->lock);
-	s = space_of(d->core->part, d);
-	used = !s || has_slabs(s, file);
-	kvb_rwlock_read_unlock(&d->core->lock);
-	return used;
-}
-
 static int file_length(struct device *d, uint32_t file, uint64_t *length, struct kvb_error *err)
 {
 	struct kvb_buf b = { 0 };
@@ -182,19 +149,12 @@ static int file_length(struct device *d, uint32_t file, uint64_t *length, struct
 	return rc == KVB_OK && in.failed ? kvb_fail(err, KVB_E_CORRUPT, NULL, "registry: %s", key) : rc;
 }
 
-/* A file that is registered but missing was claimed by a manager that died before making it, if no
- * slab of it was ever used; otherwise it is a loss that only a person can judge. */
 static int check_one(struct device *d, uint32_t file, uint64_t length, struct kvb_error *err)
 {
 	int rc;
 
 	enter(d);
 	rc = kvb_storage_check_file(d->storage, file, length, err);
-	leave(d);
-	if (rc != KVB_E_NOT_FOUND || file_in_use(d, file))
-		return rc;
-	enter(d);
-	rc = kvb_storage_create_file(d->storage, file, length, err);
 	leave(d);
 	return rc;
 }
@@ -225,19 +185,11 @@ static int check_next(struct device *d, const struct look *k, struct kvb_error *
 	return file_length(d, d->last_check, &length, NULL) == KVB_OK ? check_one(d, d->last_check, length, err) : KVB_OK;
 }
 
-int device_check_files(struct device *d, const struct space *s, struct kvb_error *err)
+int device_check_files(struct device *d, uint32_t files, struct kvb_error *err)
 {
-	for (uint32_t f = 0; f < s->files; f++) {
-		uint64_t length;
-		int rc = file_length(d, f, &length, err);
+	struct look k = { .files = files };
 
-		if (rc == KVB_OK)
-			rc = kvb_storage_check_file(d->storage, f, length, err);
-		if (rc != KVB_OK && !(rc == KVB_E_NOT_FOUND && !has_slabs(s, f)))
-			return rc;
-	}
-	kvb_error_clear(err); /* a file that was claimed and not made, as in check_one, is no damage */
-	return KVB_OK;
+	return check_files(d, &k, err);
 }
 
 static int probe(struct device *d, const struct look *k, struct kvb_error *err)
@@ -308,16 +260,18 @@ static int make_file(struct device *d, uint32_t file, uint64_t length, struct kv
 static void grow_over(struct device *d, uint32_t file, uint64_t length, int rc, const char *why)
 {
 	struct kvb_core *c = d->core;
+	uint64_t now = kvb_now_ms(c->clock);
 	struct space *s;
 
 	core_lock(c);
 	s = space_of(c->part, d);
 	if (s) {
 		if (rc == KVB_OK)
-			rc = part_add_file(c->part, d->id, file, length);
+			rc = part_add_file(s, file, length);
 		s->growing = false;
 		s->grow_full = rc == KVB_E_NO_SPACE;
-		s->grow_again_at = rc == KVB_OK ? 0 : kvb_now_ms(c->clock) + (s->grow_full ? GROW_FULL_MS : GROW_RETRY_MS);
+		s->grow_again_at = rc == KVB_OK ? 0 : now + (s->grow_full ? GROW_FULL_MS : GROW_RETRY_MS);
+		s->grow_failing_since = rc == KVB_OK ? 0 : s->grow_failing_since ? s->grow_failing_since : now;
 		start_serve_waiters(c->part);
 	}
 	core_unlock(c);
@@ -416,36 +370,34 @@ static void forget_space(struct part *p, uint32_t at)
 {
 	for (size_t i = 0; i < p->n_inst; i++) {
 		struct instance *inst = p->inst[i];
-		struct evict_queue *q = inst->queue[at];
-
 		memset(&inst->class_of[(size_t)at * inst->spec.n_specs], 0xff,
 		       inst->spec.n_specs * sizeof *inst->class_of);
-		if (q) /* nothing of it is current any more */
-			q->leaf.n = q->inner.n = q->leased.n = 0;
+		evict_forget_space(inst, at);
 	}
 	kvb_pool_destroy(p->space[at].pool);
 	kvb_free(p->space[at].class);
 	p->space[at] = (struct space){ 0 };
 }
 
-int device_retire(struct kvb_core *c, struct device *d, uint32_t files)
+void device_remove(struct kvb_core *c, struct device *d)
 {
-	struct kvb_error err = { 0 };
-
-	core_lock(c);
 	for (uint32_t i = 0; c->part && i < c->part->n_space; i++)
 		if (c->part->space[i].dev == d)
 			forget_space(c->part, i);
 	for (uint32_t i = 0; i < c->n_device; i++)
 		if (c->device[i] == d)
 			c->device[i] = c->device[--c->n_device];
-	core_unlock(c);
+}
+
+void device_retire(struct device *d, uint32_t files)
+{
+	struct kvb_error err = { 0 };
+
 	stop_thread(d);
 	for (uint32_t f = 0; d->storage && f < files; f++)
 		if (kvb_storage_remove_file(d->storage, f, &err) != KVB_OK)
 			kvb_log(KVB_LOG_WARN, "storage", "'%s': slab file %u stays behind: %s", d->name, f, err.message);
 	device_destroy(d);
-	return KVB_OK;
 }
 
 void device_destroy(struct device *d)

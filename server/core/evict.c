@@ -1,13 +1,14 @@
 /*
  * evict.c - which committed blocks go when room is needed: least recently used, tails first.
  *
- * Each instance has, per space, three heaps: `leaf` (no live children) and `inner` (with live
- * children) ordered by last use, `leased` by the end of the lease. A hit only writes the block's
- * marks; the heaps learn of it when the entry comes to the top: an entry whose key is out of date is
- * pushed again with the right one. Only an entry with the block's newest stamp counts, so moving a
- * block means pushing it and forgetting the old entry. A prefix head is an inner block until its last
- * live child is gone, so chains lose their tails first; inner blocks are taken only when no leaf is
- * left, so that nothing ever stops while something may be evicted.
+ * Each instance has a queue for each size class in each storage that it has blocks in; a block is in the
+ * queue of each class of which it holds committed slots, so a search for slots of a class finds only blocks
+ * that have some. A queue is a pair of heaps: the candidates, by last use (blocks without live
+ * children before those with), and the leased, by the end of the lease. A hit only writes the block's marks;
+ * the heaps learn of it when the block comes to the top with a key that is out of date: it is queued again
+ * with the right one. A prefix head has live children until its last tail is gone, so chains lose their tails
+ * first; inner blocks are taken only when no leaf is left, so that nothing ever stops while something may
+ * be evicted.
  *
  * All calls under the write lock. Victims are marked and journaled here (remove.c); their slots become
  * free when the record is durable.
@@ -15,6 +16,11 @@
 #include "internal.h"
 
 #include <string.h>
+
+enum { CANDIDATES, LEASED };
+
+#define INNER (1ull << 63)  /* in a candidate's key: it has live children */
+#define MAX_PICKS 16384u    /* in one call: it holds the lock, and a record has bounds */
 
 bool block_evictable(const struct part *p, const struct instance *inst, const struct block *b, uint64_t now)
 {
@@ -24,225 +30,230 @@ bool block_evictable(const struct part *p, const struct instance *inst, const st
 	return block_has_committed(inst, b) && !block_has_writing(inst, b);
 }
 
-static uint64_t last_use(const struct block *b)
+static uint64_t candidate_key(const struct block *b)
 {
-	return atomic_load_explicit(&b->last_use, memory_order_relaxed);
+	return (b->live_children ? INNER : 0) | atomic_load_explicit(&b->last_use, memory_order_relaxed);
 }
 
-int evict_reserve(struct part *p, struct instance *inst, uint32_t space)
-{
-	struct evict_queue *q = inst->queue[space];
-	size_t n = 2 * (inst->entries_made + CHUNK_BLOCKS);
+/* ---- queues ----------------------------------------------------------------------------------------- */
 
-	(void)p;
-	if (!q) {
-		q = kvb_calloc(1, sizeof *q);
-		if (!q)
-			return KVB_E_NOMEM;
-		inst->queue[space] = q;
-	}
-	if (heap_reserve(&q->leaf, n) != KVB_OK || heap_reserve(&q->inner, n) != KVB_OK ||
-	    heap_reserve(&q->leased, n) != KVB_OK)
-		return KVB_E_NOMEM;
-	return KVB_OK;
+static uint32_t class_of(const struct instance *inst, uint32_t space, uint32_t spec)
+{
+	return inst->class_of[(size_t)space * inst->spec.n_specs + spec];
 }
 
-void evict_queue_destroy(struct instance *inst)
+static struct evict_queue *queue_find(const struct instance *inst, uint32_t space, uint32_t class_id)
 {
-	for (uint32_t i = 0; i < MAX_STORAGES; i++) {
-		if (!inst->queue[i])
+	for (size_t i = 0; i < inst->n_queue; i++)
+		if (inst->queue[i]->space == space && inst->queue[i]->class_id == class_id)
+			return inst->queue[i];
+	return NULL;
+}
+
+/* A block's place in this queue is kept in one of the slots that bring it there. */
+static uint32_t *place_in_queue(void *ctx, uint32_t id)
+{
+	const struct evict_queue *q = ctx;
+	struct block *b = block_get(q->part, id);
+
+	for (uint32_t s = 0; s < q->inst->spec.n_specs; s++)
+		if (b->slot[s].queued && b->slot[s].space == q->space &&
+		    class_of(q->inst, q->space, s) == q->class_id)
+			return &b->slot[s].queued;
+	assert(!"the block is not in this queue");
+	return NULL;
+}
+
+static struct evict_queue *queue_make(struct part *p, struct instance *inst, uint32_t space, uint32_t class_id)
+{
+	void *v = inst->queue;
+	struct evict_queue *q;
+
+	if (kvb_grow(&v, &inst->cap_queue, inst->n_queue + 1, sizeof *inst->queue) != KVB_OK)
+		return NULL;
+	inst->queue = v;
+	q = kvb_calloc(1, sizeof *q);
+	if (!q)
+		return NULL;
+	*q = (struct evict_queue){ .part = p, .inst = inst, .space = space, .class_id = class_id };
+	heap_pair_init(&q->heaps, place_in_queue, q);
+	inst->queue[inst->n_queue++] = q;
+	return q;
+}
+
+int evict_reserve(struct part *p, struct instance *inst, uint32_t space, uint32_t class_id)
+{
+	struct evict_queue *q = queue_find(inst, space, class_id);
+
+	if (!q)
+		q = queue_make(p, inst, space, class_id);
+	return q ? heap_pair_reserve(&q->heaps, inst->entries_made) : KVB_E_NOMEM;
+}
+
+int evict_reserve_all(struct instance *inst, uint64_t entries)
+{
+	int rc = KVB_OK;
+
+	for (size_t i = 0; rc == KVB_OK && i < inst->n_queue; i++)
+		rc = heap_pair_reserve(&inst->queue[i]->heaps, entries);
+	return rc;
+}
+
+static void queue_free(struct evict_queue *q)
+{
+	heap_pair_destroy(&q->heaps);
+	kvb_free(q);
+}
+
+void evict_forget_space(struct instance *inst, uint32_t space)
+{
+	for (size_t i = inst->n_queue; i-- > 0;) {
+		if (inst->queue[i]->space != space)
 			continue;
-		heap_destroy(&inst->queue[i]->leaf);
-		heap_destroy(&inst->queue[i]->inner);
-		heap_destroy(&inst->queue[i]->leased);
-		kvb_free(inst->queue[i]);
-		inst->queue[i] = NULL;
+		queue_free(inst->queue[i]);
+		inst->queue[i] = inst->queue[--inst->n_queue];
 	}
 }
 
-static bool is_current(void *ctx, const struct heap_entry *e)
+void evict_destroy_queues(struct instance *inst)
 {
-	const struct block *b = block_get(ctx, e->id);
-
-	return b->id != NO_BLOCK && b->stamp == e->stamp;
+	for (size_t i = 0; i < inst->n_queue; i++)
+		queue_free(inst->queue[i]);
+	kvb_free(inst->queue);
+	inst->queue = NULL;
+	inst->n_queue = inst->cap_queue = 0;
 }
 
-/* Room is reserved for twice the entries there can be, so dropping stale ones always makes some. */
-static void push(struct part *p, struct heap *h, uint64_t key, struct block *b)
+void evict_forget(struct part *p, struct block *b)
 {
-	struct heap_entry e = { .key = key, .id = b->id, .stamp = ++b->stamp };
+	const struct instance *inst = block_instance(p, b->id);
 
-	if (heap_push(h, e))
-		return;
-	heap_filter(h, is_current, p);
-	if (!heap_push(h, e))
-		assert(!"the eviction queue was not reserved");
-}
-
-/* A block lives in the queue of the space that holds its first committed spec. */
-static int queue_space(const struct instance *inst, const struct block *b)
-{
 	for (uint32_t s = 0; s < inst->spec.n_specs; s++)
-		if (b->slot[s].state == SLOT_COMMITTED)
-			return b->slot[s].space;
-	return -1;
+		if (b->slot[s].queued)
+			heap_remove(&queue_find(inst, b->slot[s].space, class_of(inst, b->slot[s].space, s))->heaps, b->id);
+}
+
+/* An earlier spec of the block has brought it into the same queue. */
+static bool queued_before(const struct instance *inst, const struct block *b, uint32_t spec)
+{
+	uint32_t space = b->slot[spec].space, class_id = class_of(inst, space, spec);
+
+	for (uint32_t s = 0; s < spec; s++)
+		if (b->slot[s].queued && b->slot[s].space == space && class_of(inst, space, s) == class_id)
+			return true;
+	return false;
 }
 
 void evict_consider(struct part *p, struct block *b)
 {
 	struct instance *inst = block_instance(p, b->id);
-	int space = queue_space(inst, b);
 	uint64_t lease = atomic_load_explicit(&b->lease_until, memory_order_relaxed);
-	struct evict_queue *q;
+	bool leased = lease > kvb_now_ms(p->core->clock);
 
-	if (space < 0 || block_has_writing(inst, b) || inst->deleting)
+	if (p->loading)
 		return;
-	q = inst->queue[space];
-	if (lease > kvb_now_ms(p->core->clock))
-		push(p, &q->leased, lease, b);
-	else
-		push(p, b->live_children ? &q->inner : &q->leaf, last_use(b), b);
-}
+	evict_forget(p, b);
+	if (inst->deleting || block_has_writing(inst, b))
+		return;
+	for (uint32_t s = 0; s < inst->spec.n_specs; s++) {
+		struct slot *slot = &b->slot[s];
 
-static void settle_leases(struct part *p, struct evict_queue *q, uint64_t now)
-{
-	struct heap_entry e;
-
-	while (q->leased.n && q->leased.v[0].key <= now) {
-		heap_pop(&q->leased, &e);
-		COUNT(p->core, evict_examined, 1);
-		if (is_current(p, &e))
-			evict_consider(p, block_get(p, e.id));
-	}
-}
-
-/* Brings a victim to the top of the heap, or empties it. NULL when it is empty. */
-static struct block *settle_top(struct part *p, struct heap *h, bool leaf, uint64_t now)
-{
-	struct heap_entry e;
-
-	while (h->n) {
-		struct block *b = block_get(p, h->v[0].id);
-
-		COUNT(p->core, evict_examined, 1);
-		if (is_current(p, &h->v[0])) {
-			const struct instance *inst = block_instance(p, b->id);
-
-			if (block_evictable(p, inst, b, now) && h->v[0].key == last_use(b) &&
-			    (b->live_children == 0) == leaf)
-				return b;
-			heap_pop(h, &e);
-			evict_consider(p, b); /* where it belongs now; nowhere if it is not committed */
+		if (slot->state != SLOT_COMMITTED || queued_before(inst, b, s))
 			continue;
-		}
-		heap_pop(h, &e);
+		slot->queued = 1; /* from here on this slot keeps the place */
+		heap_push(&queue_find(inst, slot->space, class_of(inst, slot->space, s))->heaps,
+			  leased ? LEASED : CANDIDATES, leased ? lease : candidate_key(b), b->id);
 	}
-	return NULL;
 }
 
-/* The scope of one search: instances of one group, or all with a spec of one class in one space. */
+/* Brings a victim to the top of the candidates; false when there is none. */
+static bool settle(struct part *p, struct evict_queue *q, uint64_t now, uint64_t *key, uint32_t *id)
+{
+	while (heap_top(&q->heaps, LEASED, key, id) && *key <= now) {
+		COUNT(p->core, evict_examined, 1);
+		evict_consider(p, block_get(p, *id));
+	}
+	while (heap_top(&q->heaps, CANDIDATES, key, id)) {
+		struct block *b = block_get(p, *id);
+
+		COUNT(p->core, evict_examined, 1);
+		if (block_evictable(p, q->inst, b, now) && *key == candidate_key(b))
+			return true;
+		evict_consider(p, b); /* where it belongs now */
+	}
+	return false;
+}
+
+/* The scope of one search: blocks of one group, or all with slots of one class in one storage. */
 struct scope {
-	struct group *group; /* or NULL */
+	const struct group *group; /* or NULL */
 	uint32_t space;
 	uint32_t class_id;
 };
 
-static bool in_scope(const struct scope *c, const struct instance *inst, uint32_t space)
+static bool in_scope(const struct scope *c, const struct evict_queue *q)
 {
-	if (!inst->queue[space] || inst->deleting)
+	if (q->inst->deleting)
 		return false;
-	if (c->group)
-		return inst->group == c->group;
-	if (space != c->space)
-		return false;
-	for (uint32_t s = 0; s < inst->spec.n_specs; s++)
-		if (inst->class_of[space * inst->spec.n_specs + s] == c->class_id)
-			return true;
-	return false;
-}
-
-static struct heap *oldest_of(struct part *p, const struct scope *c, bool leaf, uint64_t now)
-{
-	struct heap *best = NULL;
-
-	for (size_t i = 0; i < p->n_inst; i++) {
-		struct instance *inst = p->inst[i];
-
-		for (uint32_t s = 0; s < p->n_space; s++) {
-			struct heap *h;
-
-			if (!in_scope(c, inst, s))
-				continue;
-			settle_leases(p, inst->queue[s], now);
-			h = leaf ? &inst->queue[s]->leaf : &inst->queue[s]->inner;
-			if (settle_top(p, h, leaf, now) && (!best || h->v[0].key < best->v[0].key))
-				best = h;
-		}
-	}
-	return best;
+	return c->group ? q->inst->group == c->group : q->space == c->space && q->class_id == c->class_id;
 }
 
 static struct block *pick(struct part *p, const struct scope *c)
 {
-	uint64_t now = kvb_now_ms(p->core->clock);
-	struct heap *h = oldest_of(p, c, true, now);
-	struct heap_entry e;
+	uint64_t now = kvb_now_ms(p->core->clock), key, best_key = UINT64_MAX;
+	uint32_t id, best = NO_BLOCK;
 
-	if (!h) {
-		h = oldest_of(p, c, false, now);
-		/* Looking at inner ones may have found blocks that are leaves by now. */
-		if (h && oldest_of(p, c, true, now))
-			h = oldest_of(p, c, true, now);
+	for (size_t i = 0; i < p->n_inst; i++) {
+		const struct instance *inst = p->inst[i];
+
+		for (size_t k = 0; k < inst->n_queue; k++) {
+			if (!in_scope(c, inst->queue[k]) || !settle(p, inst->queue[k], now, &key, &id) || key >= best_key)
+				continue;
+			best_key = key;
+			best = id;
+		}
 	}
-	if (!h)
-		return NULL;
-	heap_pop(h, &e);
-	return block_get(p, e.id);
+	return best == NO_BLOCK ? NULL : block_get(p, best);
 }
 
-static uint64_t slots_in_class(const struct instance *inst, const struct block *b, const struct scope *c)
+/* Slots of the class, or bytes, that come free with the block. */
+static uint64_t gain(const struct instance *inst, const struct block *b, const struct scope *c)
 {
 	uint64_t n = 0;
 
-	for (uint32_t s = 0; s < inst->spec.n_specs; s++)
-		n += b->slot[s].state != SLOT_ABSENT && b->slot[s].space == c->space &&
-		     inst->class_of[c->space * inst->spec.n_specs + s] == c->class_id;
-	return n;
-}
-
-static uint64_t bytes_of(const struct instance *inst, const struct block *b)
-{
-	uint64_t n = 0;
-
-	for (uint32_t s = 0; s < inst->spec.n_specs; s++)
-		if (b->slot[s].state != SLOT_ABSENT)
+	for (uint32_t s = 0; s < inst->spec.n_specs; s++) {
+		if (b->slot[s].state != SLOT_COMMITTED)
+			continue;
+		if (c->group)
 			n += inst->spec.specs[s].size;
+		else
+			n += b->slot[s].space == c->space && class_of(inst, c->space, s) == c->class_id;
+	}
 	return n;
 }
 
-/* Picks until `need` (slots of the class, or bytes of the group) is reached or nothing is left. */
+/* Picks until `need` (slots of the class, or bytes of the group) is reached, nothing is left, or it is
+ * enough for one call. Returns what will come free. */
 static uint64_t evict(struct part *p, const struct scope *c, uint64_t need)
 {
 	struct picks k = { 0 };
 	uint64_t got = 0;
 
-	while (got < need) {
+	while (got < need && k.n < MAX_PICKS) {
 		struct block *b = pick(p, c);
-		const struct instance *inst;
-		uint64_t gain;
+		uint64_t n;
 
 		if (!b)
 			break;
-		inst = block_instance(p, b->id);
-		gain = c->group ? bytes_of(inst, b) : slots_in_class(inst, b, c);
-		if (remove_mark(p, &k, b) != KVB_OK) {
-			evict_consider(p, b);
+		n = gain(block_instance(p, b->id), b, c);
+		if (remove_mark(p, &k, b) != KVB_OK)
 			break;
-		}
-		got += gain;
+		got += n;
 	}
-	if (k.n == 0)
+	if (k.n == 0) {
+		kvb_free(k.v);
 		return 0;
+	}
 	COUNT(p->core, evicted_blocks, k.n);
 	return remove_queue(p, &k, NULL) == KVB_OK ? got : 0;
 }

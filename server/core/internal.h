@@ -43,8 +43,9 @@ struct slot {
 	uint32_t index;
 	uint64_t checksum;
 	uint64_t generation;
-	uint8_t space; /* index into part->space */
-	uint8_t state; /* enum slot_state */
+	uint32_t queued; /* place in the eviction queue of its class (heap.c); 0 = none, or another slot has it */
+	uint8_t space;   /* index into part->space */
+	uint8_t state;   /* enum slot_state */
 	bool has_checksum;
 };
 
@@ -56,7 +57,6 @@ struct block {
 	uint32_t parent;   /* id; while free: next free entry */
 	uint32_t children; /* entries whose parent this is */
 	uint32_t live_children; /* of them: those with a slot that is WRITING or COMMITTED */
-	uint32_t stamp;    /* validity of queue entries: only the newest push counts */
 	bool live;         /* counted in the parent's live_children */
 	uint64_t created_ms;
 	_Atomic uint64_t last_use; /* ms << 16 | sequence: order of use */
@@ -82,30 +82,41 @@ struct segment {
 	uint32_t count;
 };
 
-/* Binary min-heap of (key, id, stamp). Entries whose stamp is stale are skipped when popped. */
-struct heap_entry {
-	uint64_t key;
-	uint32_t id;
-	uint32_t stamp;
-};
+/* Two min-heaps of (key, id) that share memory: an id is in one of them or in none (heap.c). */
+struct heap_chunk;
 struct heap {
-	struct heap_entry *v;
-	size_t n;
+	struct heap_chunk **v;
 	size_t cap;
+	uint32_t chunks;
+	uint32_t n;
+};
+struct heap_pair {
+	struct heap heap[2];
+	struct heap_chunk *spare;
+	size_t chunks; /* in both heaps and spare */
+	/* Where the place of an id is kept: 0 = in no heap. Never NULL for an id that is in one, or is being
+	 * pushed. */
+	uint32_t *(*place)(void *ctx, uint32_t id);
+	void *ctx;
 };
 
-/* Eviction order of one instance's blocks in one space (evict.c). */
+/* Eviction order of one instance's blocks with slots of one class in one space (evict.c). */
 struct evict_queue {
-	struct heap leaf;   /* committed, no children; by last use */
-	struct heap inner;  /* committed, with children: only when no leaf is left */
-	struct heap leased; /* leased when last looked at; by end of lease */
+	struct part *part;
+	struct instance *inst;
+	uint32_t space;
+	uint32_t class_id;
+	struct heap_pair heaps;
 };
 
 struct instance {
 	struct kvb_instance_spec spec; /* strings owned */
 	uint32_t id;                   /* durable number, never reused */
 	struct group *group;
-	bool deleting;
+	bool deleting;   /* a record that drops it is queued or durable: nobody uses it any more */
+	bool registered; /* while loading: "instance/..." names it */
+	bool dropped;    /* "dropped/..." names it: only for records that the journal may still have */
+	uint64_t dropped_before; /* newest snapshot that began after that */
 	uint64_t block_bytes; /* all specs */
 	/* class of each spec in each space, found when first used (UINT32_MAX = not yet) */
 	uint32_t *class_of; /* [MAX_STORAGES * n_specs] */
@@ -118,7 +129,8 @@ struct instance {
 	uint64_t used_bytes;
 	uint64_t open_bytes;
 	uint64_t open_sessions;
-	struct evict_queue *queue[MAX_STORAGES];
+	struct evict_queue **queue;
+	size_t n_queue, cap_queue;
 	/* Upper bound of leased bytes: windows of lease_max_ms, see lookup.c */
 	_Atomic uint64_t lease_window[4];
 	_Atomic uint64_t lease_window_no;
@@ -131,6 +143,8 @@ struct group {
 	uint64_t removing_bytes;
 	uint64_t blocks;
 	uint32_t n_instances;
+	struct start_op *wait_head, *wait_tail; /* starts waiting for space, first come first served */
+	uint64_t turn; /* newest round of start_serve_waiters that has looked at the line */
 };
 
 /* ---- storages --------------------------------------------------------------------------------- */
@@ -180,9 +194,12 @@ struct space {
 	struct kvb_pool *pool;
 	uint32_t files; /* numbers 0..files-1 exist */
 	uint64_t file_bytes;
+	uint32_t claimed; /* while loading: a registered file that may not have been made, */
+	uint64_t claimed_length; /* 0 = none */
 	bool growing;
 	uint64_t grow_again_at; /* after a failure: not before this time */
 	bool grow_full;         /* it failed because the file system is full */
+	uint64_t grow_failing_since; /* 0 = the newest growth was well */
 	struct space_class *class; /* by class id of the pool */
 	size_t n_class, cap_class;
 };
@@ -203,7 +220,7 @@ struct session {
 	struct session *request_next; /* chain in part->session_by_request */
 	struct session *queue_next;   /* ended ones, oldest first */
 	uint32_t number;              /* index in part->session */
-	uint32_t stamp;
+	uint32_t due;                 /* place in part->deadlines, 0 = not in it */
 	struct instance *inst; /* NULL once ended */
 	enum kvb_session_state state;
 	struct txn *pending; /* start, finish, abort or expiry on its way to the journal */
@@ -267,6 +284,7 @@ struct part {
 	size_t n_group, cap_group;
 	struct instance **inst;
 	size_t n_inst, cap_inst;
+	struct group limbo; /* of dropped instances */
 
 	struct chunk *chunk; /* [1..n_chunk-1]; 0 is never used, so that id 0 means none */
 	size_t n_chunk, cap_chunk, n_dropped_chunk; /* dropped ones are used again */
@@ -280,7 +298,7 @@ struct part {
 	struct session *session_by_request[SESSION_BUCKETS];
 	struct session *ended_head, *ended_tail;
 	uint64_t open_sessions, ended_sessions;
-	struct heap deadlines;
+	struct heap_pair deadlines; /* open sessions, by deadline; only the first heap */
 
 	uint64_t next_generation;
 	uint64_t use_base; /* added to the clock for last_use, so that it goes on where it was before a boot */
@@ -291,11 +309,15 @@ struct part {
 	struct txn *horizon_txn; /* on its way */
 	_Atomic bool horizon_used; /* a lease was granted since it was last extended */
 
-	struct start_op *wait_head, *wait_tail; /* starts waiting for space, first come first served */
+	uint64_t n_waiting;   /* starts in the lines of all groups */
+	uint64_t wait_turn;   /* rounds of start_serve_waiters */
+	uint64_t wait_spaces; /* bit per space that the first of some line waits for */
 	uint64_t store_full_until;
 	bool unclean; /* the machine rebooted without a clean shutdown */
+	uint64_t freeze_until; /* NORMAL, after an unclean boot: what was free then waits until here */
+	bool loading; /* nothing is queued for eviction yet */
 	struct snapshot snap;
-	struct picks lost; /* marked while loading: bytes that a power loss may have taken */
+	struct picks lost; /* marked while loading: bytes that a power loss may have taken; gone before READY */
 };
 
 /* ---- journal ---------------------------------------------------------------------------------- */
@@ -378,8 +400,10 @@ struct kvb_core {
 	struct kvb_cond turn_wake;
 	bool stop;
 	bool checkpoint_asked;
+	bool checkpointing; /* somebody has the turn to write one */
 	bool admin_busy;
 	bool standby_told; /* keeper only */
+	_Atomic uint32_t failed_loads; /* in a row */
 	/* Keeper, ticker, checkpointer. Started and stopped by whoever creates and ends the core; manual
 	 * mode has none, and no committer. */
 	pthread_t thread[3];
@@ -443,13 +467,16 @@ void index_destroy(struct instance *inst);
 
 /* ---- heap.c ------------------------------------------------------------------------------------- */
 
-int heap_reserve(struct heap *h, size_t n);
-/* False when full: reserve first. */
-bool heap_push(struct heap *h, struct heap_entry e);
-bool heap_pop(struct heap *h, struct heap_entry *out);
-/* Keeps the entries for which keep() holds. */
-void heap_filter(struct heap *h, bool (*keep)(void *ctx, const struct heap_entry *e), void *ctx);
-void heap_destroy(struct heap *h);
+void heap_pair_init(struct heap_pair *hp, uint32_t *(*place)(void *ctx, uint32_t id), void *ctx);
+void heap_pair_destroy(struct heap_pair *hp);
+/* Room for n ids in both heaps together. KVB_E_NOMEM changes nothing. */
+int heap_pair_reserve(struct heap_pair *hp, size_t n);
+/* Into heap `which` (0 or 1); the id is in none. Room must be reserved. */
+void heap_push(struct heap_pair *hp, unsigned which, uint64_t key, uint32_t id);
+/* Out of whichever heap it is in. */
+void heap_remove(struct heap_pair *hp, uint32_t id);
+/* The least key; false when empty. */
+bool heap_top(const struct heap_pair *hp, unsigned which, uint64_t *key, uint32_t *id);
 
 /* ---- space.c: slots ------------------------------------------------------------------------------ */
 
@@ -477,18 +504,24 @@ int location_fill(struct file_table *t, const struct part *p, const struct insta
 
 /* ---- evict.c ------------------------------------------------------------------------------------- */
 
-/* Queues the block where it may be found by eviction; call whenever it may have become evictable. */
+/* Queues the block where eviction may find it, or nowhere; call whenever it may have become evictable. */
 void evict_consider(struct part *p, struct block *b);
-int evict_reserve(struct part *p, struct instance *inst, uint32_t space);
+/* Out of all queues: it is written, removed, or gone. */
+void evict_forget(struct part *p, struct block *b);
+/* Room for all entries of the instance in the queue of this class; before slots of the class are taken. */
+int evict_reserve(struct part *p, struct instance *inst, uint32_t space, uint32_t class_id);
+/* The same in all its queues, before there are more entries. */
+int evict_reserve_all(struct instance *inst, uint64_t entries);
 /* Queues the removal of blocks so that `slots` of (space, class) become free; returns how many slots
- * are on their way because of this call. */
+ * are on their way because of this call (it bounds the blocks of one call: fewer is no end). */
 uint64_t evict_slots(struct part *p, uint32_t space, uint32_t class_id, uint64_t slots);
 /* Same for a group, by bytes. */
 uint64_t evict_group_bytes(struct part *p, struct group *g, uint64_t bytes);
 /* Empties slabs of other classes for `class_id`. True when something is on its way. */
 bool evict_steal(struct part *p, uint32_t space, uint32_t class_id);
 void evict_ahead(struct part *p);
-void evict_queue_destroy(struct instance *inst);
+void evict_forget_space(struct instance *inst, uint32_t space); /* no block of it has slots there any more */
+void evict_destroy_queues(struct instance *inst);
 bool block_evictable(const struct part *p, const struct instance *inst, const struct block *b, uint64_t now);
 
 /* ---- remove.c ------------------------------------------------------------------------------------- */
@@ -505,6 +538,7 @@ void drop_apply(struct part *p, struct txn *t);
 
 struct session *session_find(const struct part *p, struct kvb_key id);
 struct session *session_by_request(const struct part *p, struct kvb_key request);
+uint32_t *session_due_place(void *ctx, uint32_t number); /* of part->deadlines */
 int session_add(struct part *p, struct session *s); /* takes ownership on success */
 void session_destroy(struct part *p, struct session *s); /* forgets it altogether */
 /* Ends it: releases the lists, keeps id and outcome until forget_at (longer while a transaction still
@@ -528,8 +562,9 @@ void end_apply(struct part *p, struct txn *t);
 
 void start_undo(struct part *p, struct txn *t);
 void start_apply(struct part *p, struct txn *t);
-/* Serves waiting starts from the head as far as space goes. */
+/* Serves the lines of waiting starts as far as space goes. */
 void start_serve_waiters(struct part *p);
+void start_fail_line(struct part *p, struct group *g, int status, const char *text);
 void start_fail_waiters(struct part *p, int status, const char *text);
 /* One slot handed to a session's block. */
 struct grant {
@@ -567,7 +602,7 @@ int space_find(const struct part *p, const char *name); /* index or -1 */
 
 /* ---- room.c ------------------------------------------------------------------------------------------- */
 
-enum { TRY_WAIT = 2 }; /* not now; something is on its way */
+enum { TRY_WAIT = 2, TRY_WAIT_QUOTA }; /* not now: slots are on their way, or room in the group's quota */
 
 /* What one try finds out. */
 struct plan {
@@ -581,12 +616,15 @@ struct plan {
 	struct grants grants;
 };
 
-/* May the plan's bytes be taken, by quota and by what open sessions may hold? KVB_OK, TRY_WAIT (eviction
- * within the group was queued), KVB_E_QUOTA, KVB_E_TOO_LARGE, KVB_E_TOO_MANY. */
-int room_allowed(struct part *p, const struct plan *plan, struct kvb_error *err);
+/* What open sessions may hold: KVB_OK, KVB_E_TOO_LARGE, KVB_E_TOO_MANY. */
+int room_limits(const struct part *p, const struct plan *plan, struct kvb_error *err);
+/* The group's quota: KVB_OK, TRY_WAIT_QUOTA (eviction within the group is on its way), KVB_E_QUOTA. */
+int room_quota(struct part *p, const struct plan *plan, struct kvb_error *err);
 /* Takes the plan's slots, all in one storage. KVB_OK, TRY_WAIT, KVB_E_NO_SPACE, KVB_E_UNAVAILABLE,
  * KVB_E_NOMEM. */
 int room_take(struct part *p, struct plan *plan, struct kvb_arena *a, struct kvb_error *err);
+/* Bit per space that the group takes slots from. */
+uint64_t group_spaces(const struct part *p, const struct group *g);
 
 /* ---- record.c: durable records ---------------------------------------------------------------------- */
 
@@ -596,7 +634,8 @@ void record_end(struct kvb_buf *out, const struct session *s, const struct txn *
 /* As many of the n removals as belong to the first one's instance; returns how many. */
 size_t record_remove(struct kvb_buf *out, const struct part *p, const struct removal *r, size_t n,
 		     uint64_t now);
-void record_horizon(struct kvb_buf *out, const char *boot_id, uint64_t until, uint32_t span, bool clean);
+/* `clean`: an orderly shutdown follows. */
+void record_horizon(struct kvb_buf *out, const struct part *p, uint64_t until, bool clean);
 void record_drop(struct kvb_buf *out, const struct instance *inst);
 /* Pieces of a checkpoint. */
 void record_chunk(struct kvb_buf *out, const struct part *p, const struct chunk *c);
@@ -617,6 +656,7 @@ struct replay {
 	char boot_id[37]; /* of that record, "" = none seen */
 	uint64_t horizon_until;
 	uint32_t horizon_span;
+	uint64_t freeze_ms; /* what is left of a freeze, by that record */
 	uint64_t newest_use;
 };
 /* Applies a sequence of records (a journal batch or a checkpoint slice). */
@@ -678,13 +718,16 @@ void device_step(struct device *d);
 /* Opens the root for the first time, so that a bad one is refused at once. */
 int device_open(struct device *d, bool may_create, struct kvb_error *err);
 bool device_healthy(const struct device *d);
-/* Only looks (fsck): each registered file of the space is there and ours, but for one that was claimed and
- * never made. */
-int device_check_files(struct device *d, const struct space *s, struct kvb_error *err);
+/* Looks whether files 0..files-1 are there and ours (fsck). */
+int device_check_files(struct device *d, uint32_t files, struct kvb_error *err);
 struct device *device_find(const struct kvb_core *c, uint32_t id);
 int device_add(struct kvb_core *c, struct device *d); /* under the write lock */
-/* The registration is gone: forgets the space, removes the files, ends the thread. */
-int device_retire(struct kvb_core *c, struct device *d, uint32_t files);
+/* A call into its file system has not come back for long. */
+bool device_hangs(const struct device *d);
+/* Under the write lock: the core and its part forget the device and its (empty) space. */
+void device_remove(struct kvb_core *c, struct device *d);
+/* Ends its thread, removes its files, destroys it. */
+void device_retire(struct device *d, uint32_t files);
 
 /* Registry documents (registry.c), used by recovery and administration. */
 struct storage_doc {
@@ -699,11 +742,24 @@ void registry_put_instance(struct kvb_buf *out, const struct kvb_instance_spec *
 int registry_next_id(struct kvb_core *c, uint32_t *id, struct kvb_error *err);
 int registry_secret(struct kvb_core *c, struct kvb_error *err);
 void registry_file_key(char out[64], uint32_t storage_id, uint32_t file);
+void registry_instance_key(char out[300], const char *tenant, const char *id);
+/* The second half of an instance's deletion, after its record; may be repeated. `doc`: its document. */
+int registry_move_to_dropped(struct kvb_core *c, const char *instance_key, uint32_t id, const struct kvb_buf *doc,
+			     struct kvb_error *err);
+/* The same for all instances of a part that was just loaded and is nobody else's yet. */
+int registry_finish_drops(struct part *p, struct kvb_error *err);
+int registry_forget_dropped(struct kvb_core *c, uint32_t id, struct kvb_error *err);
 /* Adds to the part; strings are copied. */
 int part_add_space(struct part *p, struct device *d, const struct kvb_storage_spec *s, uint64_t version);
 int part_add_group(struct part *p, const struct kvb_group_spec *g, uint64_t version);
 int part_add_instance(struct part *p, const struct kvb_instance_spec *i, uint32_t id);
-int part_add_file(struct part *p, uint32_t storage_id, uint32_t file, uint64_t length);
+/* A file that is there already is no error: nothing changes. */
+int part_add_file(struct space *s, uint32_t file, uint64_t length);
+int part_add_claimed(struct space *s);
+void part_remove_group(struct part *p, const char *name);
+struct instance *instance_by_id(const struct part *p, uint32_t id); /* dropped ones too */
+/* Its registration has moved to "dropped/...": only replay of older records may still need it. */
+void part_set_dropped(struct part *p, uint32_t id);
 void part_remove_instance(struct part *p, struct instance *inst);
 void group_spec_free(struct kvb_group_spec *g);
 int group_spec_copy(struct kvb_group_spec *out, const struct kvb_group_spec *g);
@@ -713,6 +769,9 @@ uint32_t tick_once(struct kvb_core *c);
 /* Queues a longer lease horizon, or finds the one on its way. */
 int horizon_extend(struct part *p, uint64_t now, struct txn **out);
 uint32_t horizon_span(const struct kvb_core *c);
+
+/* Has the checkpointer write a checkpoint soon. */
+void checkpoint_ask(struct kvb_core *c);
 
 /* Common gate of all block calls: state and ownership. */
 int core_gate(const struct kvb_core *c, struct kvb_error *err);

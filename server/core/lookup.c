@@ -18,7 +18,8 @@
 struct instance *instance_find(const struct part *p, const char *tenant, const char *id)
 {
 	for (size_t i = 0; i < p->n_inst; i++)
-		if (strcmp(p->inst[i]->spec.id, id) == 0 && strcmp(p->inst[i]->spec.tenant, tenant) == 0)
+		if (!p->inst[i]->dropped && strcmp(p->inst[i]->spec.id, id) == 0 &&
+		    strcmp(p->inst[i]->spec.tenant, tenant) == 0)
 			return p->inst[i];
 	return NULL;
 }

@@ -10,6 +10,8 @@
 #include <string.h>
 
 #define PROBE_WAIT_MS 2000u
+#define LOST_AT_A_TIME 65536u /* removals in one batch */
+#define GIVE_WAY_LOADS 10u    /* failed ones, before another manager may try */
 
 static void set_owned(struct kvb_core *c, uint64_t until) { atomic_store(&c->owned_until, until); }
 
@@ -95,6 +97,19 @@ static uint32_t renew(struct kvb_core *c)
 	return 200;
 }
 
+/* What we own cannot be loaded: perhaps another manager can. */
+static uint32_t give_way(struct kvb_core *c)
+{
+	kvb_log(KVB_LOG_ERROR, "core", "the partition could not be loaded %u times: giving the ownership back",
+		GIVE_WAY_LOADS);
+	set_owned(c, 0);
+	owner_drop(c, KVB_E_NOT_OWNER, KVB_CORE_STANDBY);
+	kvb_store_release(c->store, 0, atomic_load(&c->fence), NULL);
+	atomic_store(&c->failed_loads, 0);
+	c->standby_told = false;
+	return 2 * c->o.owner_lease_ms;
+}
+
 uint32_t owner_step(struct kvb_core *c)
 {
 	if (atomic_load(&c->state) == KVB_CORE_STOPPED)
@@ -109,7 +124,46 @@ uint32_t owner_step(struct kvb_core *c)
 	}
 	if (atomic_load(&c->state) == KVB_CORE_STANDBY)
 		return try_acquire(c);
+	if (atomic_load(&c->failed_loads) >= GIVE_WAY_LOADS)
+		return give_way(c);
 	return renew(c);
+}
+
+static int append(struct kvb_core *c, struct part *p, struct kvb_buf *b, struct kvb_error *err)
+{
+	int rc = KVB_E_NOMEM;
+
+	if (!b->failed)
+		rc = kvb_store_append(c->store, 0, p->fence, p->seq + 1, b->data, b->len, KVB_APPEND_URGENT, err);
+	if (rc == KVB_OK) {
+		p->seq++;
+		p->journal_bytes += b->len;
+	}
+	kvb_buf_destroy(b);
+	return rc;
+}
+
+/* Blocks whose bytes a power loss may have taken. Until the reign's own record every load finds them
+ * again, so they are gone before it, and before anything is answered. */
+static int remove_lost(struct kvb_core *c, struct part *p, struct kvb_error *err)
+{
+	struct txn t = { .kind = TXN_REMOVE, .removal = p->lost.v, .n_removal = p->lost.n };
+	uint64_t now = kvb_now_ms(c->clock);
+	int rc = KVB_OK;
+
+	for (size_t i = 0; rc == KVB_OK && i < t.n_removal;) {
+		struct kvb_buf b = { 0 };
+
+		for (size_t end = i + LOST_AT_A_TIME; i < t.n_removal && i < end;) {
+			size_t n = t.n_removal < end ? t.n_removal - i : end - i;
+
+			i += record_remove(&b, p, t.removal + i, n, now);
+		}
+		rc = append(c, p, &b, err);
+	}
+	if (rc == KVB_OK)
+		remove_apply(p, &t);
+	return rc;
 }
 
 /* The first record of a reign: the old horizon again (nothing is leased yet in this one), and the mark
@@ -117,16 +171,16 @@ uint32_t owner_step(struct kvb_core *c)
 static int begin_reign(struct kvb_core *c, struct part *p, struct kvb_error *err)
 {
 	struct kvb_buf b = { 0 };
-	int rc = KVB_E_NOMEM;
+	int rc = remove_lost(c, p, err);
 
-	record_horizon(&b, c->boot_id, p->horizon_durable, horizon_span(c), false);
-	if (!b.failed)
-		rc = kvb_store_append(c->store, 0, p->fence, p->seq + 1, b.data, b.len, KVB_APPEND_URGENT, err);
+	if (rc == KVB_OK) {
+		record_horizon(&b, p, p->horizon_durable, false);
+		rc = append(c, p, &b, err);
+	}
 	if (rc == KVB_OK)
 		rc = kvb_store_sync(c->store, err);
-	kvb_buf_destroy(&b);
 	if (rc == KVB_OK)
-		p->seq++;
+		rc = registry_finish_drops(p, err);
 	return rc;
 }
 
@@ -148,46 +202,76 @@ static void first_probes(struct kvb_core *c)
 	}
 }
 
+/* Under the write lock: the reign that p was loaded for goes on. The keeper changes these without it, but
+ * takes the lock to drop the part afterwards. */
+static bool still_ours(const struct kvb_core *c, const struct part *p)
+{
+	return atomic_load(&c->state) == KVB_CORE_RECOVERING && !atomic_load(&c->fenced) &&
+	       atomic_load(&c->fence) == p->fence;
+}
+
+static int load(struct kvb_core *c, struct part **out, struct kvb_error *err)
+{
+	int rc = registry_secret(c, err);
+
+	if (rc == KVB_OK)
+		rc = part_load(c, atomic_load(&c->fence), out, err);
+	if (rc == KVB_OK)
+		rc = begin_reign(c, *out, err);
+	if (rc == KVB_E_FENCED)
+		atomic_store(&c->fenced, true);
+	if (rc == KVB_OK)
+		return rc;
+	part_destroy(*out);
+	kvb_log(KVB_LOG_ERROR, "core", "cannot load the partition: %s",
+		err->message[0] ? err->message : kvb_status_text(rc));
+	return rc;
+}
+
+/* READY, unless the ownership was lost meanwhile. */
+static void open_up(struct kvb_core *c, struct part *p)
+{
+	bool ours;
+
+	core_lock(c);
+	ours = still_ours(c, p);
+	if (ours)
+		c->part = p;
+	core_unlock(c);
+	if (!ours) {
+		part_destroy(p);
+		return;
+	}
+	first_probes(c); /* until then every block of theirs would be a miss */
+	core_lock(c);
+	if (c->part == p && still_ours(c, p)) {
+		int recovering = KVB_CORE_RECOVERING;
+
+		atomic_compare_exchange_strong(&c->state, &recovering, KVB_CORE_READY);
+	}
+	core_unlock(c);
+}
+
 bool owner_load(struct kvb_core *c)
 {
 	struct part *p = NULL;
 	struct kvb_error err = { 0 };
 	uint64_t t0 = kvb_now_ms(c->clock);
-	int rc;
 
-	if (atomic_load(&c->reload_asked)) {
+	if (atomic_exchange(&c->reload_asked, false) && atomic_load(&c->state) != KVB_CORE_STANDBY) {
 		owner_drop(c, KVB_E_UNKNOWN_OUTCOME, KVB_CORE_RECOVERING);
-		atomic_store(&c->reload_asked, false);
 		COUNT(c, reloads, 1);
 	}
 	if (atomic_load(&c->state) != KVB_CORE_RECOVERING || atomic_load(&c->fenced))
 		return true;
-	rc = registry_secret(c, &err);
-	if (rc == KVB_OK)
-		rc = part_load(c, atomic_load(&c->fence), &p, &err);
-	if (rc == KVB_OK)
-		rc = begin_reign(c, p, &err);
-	if (rc == KVB_E_FENCED)
-		atomic_store(&c->fenced, true);
-	if (rc != KVB_OK) {
-		kvb_log(KVB_LOG_ERROR, "core", "cannot load the partition: %s",
-			err.message[0] ? err.message : kvb_status_text(rc));
-		part_destroy(p);
+	if (load(c, &p, &err) != KVB_OK) {
+		atomic_fetch_add(&c->failed_loads, 1);
 		return false;
 	}
+	atomic_store(&c->failed_loads, 0);
 	kvb_log(KVB_LOG_INFO, "core", "recovered %llu blocks and %llu open sessions in %llu ms",
 		(unsigned long long)p->blocks, (unsigned long long)p->open_sessions,
 		(unsigned long long)(kvb_now_ms(c->clock) - t0));
-	core_lock(c);
-	c->part = p;
-	core_unlock(c);
-	first_probes(c); /* until then every block of theirs would be a miss */
-	core_lock(c);
-	if (c->part == p && !atomic_load(&c->fenced)) { /* else the ownership was lost meanwhile */
-		if (p->lost.n)
-			remove_queue(p, &p->lost, NULL);
-		atomic_store_explicit(&c->state, KVB_CORE_READY, memory_order_release);
-	}
-	core_unlock(c);
+	open_up(c, p);
 	return true;
 }

@@ -181,14 +181,15 @@ size_t record_remove(struct kvb_buf *out, const struct part *p, const struct rem
 	return same;
 }
 
-void record_horizon(struct kvb_buf *out, const char *boot_id, uint64_t until, uint32_t span, bool clean)
+void record_horizon(struct kvb_buf *out, const struct part *p, uint64_t until, bool clean)
 {
 	size_t at = begin(out, RECORD_HORIZON);
 
-	kvb_put_bytes(out, boot_id, 36);
+	kvb_put_bytes(out, p->core->boot_id, 36);
 	kvb_put_u64(out, until);
-	kvb_put_u32(out, span);
+	kvb_put_u32(out, horizon_span(p->core));
 	kvb_put_u8(out, clean);
+	kvb_put_varint(out, left(p->freeze_until, kvb_now_ms(p->core->clock)));
 	end(out, at);
 }
 

@@ -21,7 +21,9 @@ struct part *part_make(struct kvb_core *c)
 		return NULL;
 	p->core = c;
 	p->n_chunk = 1;
+	p->loading = true;
 	p->next_generation = 1;
+	heap_pair_init(&p->deadlines, session_due_place, p);
 	kvb_random(&p->mix_seed, sizeof p->mix_seed);
 	return p;
 }
@@ -34,7 +36,7 @@ void part_destroy(struct part *p)
 		session_free(p->session[i]);
 	kvb_free(p->session);
 	kvb_free(p->session_free);
-	heap_destroy(&p->deadlines);
+	heap_pair_destroy(&p->deadlines);
 	for (size_t i = 1; i < p->n_chunk; i++)
 		kvb_free(p->chunk[i].entries);
 	kvb_free(p->chunk);
@@ -83,7 +85,7 @@ struct finish {
 	struct part *p;
 	uint64_t leased_until;
 	bool drop_unsummed;
-	struct picks unsummed;
+	int rc;
 };
 
 static bool lost_bytes(const struct finish *f, const struct instance *inst, const struct block *b)
@@ -104,8 +106,8 @@ static void finish_block(void *ctx, struct part *p, struct block *b)
 		return;
 	atomic_store(&b->lease_until, f->leased_until);
 	evict_consider(p, b);
-	if (lost_bytes(f, inst, b))
-		remove_mark(p, &f->unsummed, b); /* queued once the part is running */
+	if (lost_bytes(f, inst, b) && remove_mark(p, &p->lost, b) != KVB_OK)
+		f->rc = KVB_E_NOMEM;
 }
 
 static void restore_time(struct part *p, const struct replay *r)
@@ -118,38 +120,42 @@ static void restore_time(struct part *p, const struct replay *r)
 	p->unclean = r->boot_id[0] && !same_boot && !r->clean;
 }
 
-static void finish_load(struct part *p, const struct replay *r)
+/* Nothing that is free now is handed out before `until`. A claimed file may have been made and used by
+ * sessions that nobody knows any more, so growth leaves it alone as long. */
+static void freeze(struct part *p, uint64_t until)
+{
+	p->freeze_until = until;
+	for (uint32_t i = 0; i < p->n_space; i++) {
+		struct space *s = &p->space[i];
+
+		kvb_pool_freeze_free(s->pool, until);
+		if (s->claimed_length)
+			s->grow_again_at = until;
+	}
+}
+
+static int finish_load(struct part *p, const struct replay *r)
 {
 	const struct kvb_core_options *o = &p->core->o;
 	bool normal = kvb_store_durability(p->core->store) == KVB_DURABILITY_NORMAL;
 	struct finish f = { .p = p };
+	uint64_t frozen = r->freeze_ms;
 
 	restore_time(p, r);
 	f.leased_until = p->horizon_durable;
 	f.drop_unsummed = p->unclean;
+	p->loading = false;
 	block_each(p, NULL, finish_block, &f);
-	p->lost = f.unsummed;
-	for (uint32_t i = 0; i < p->n_space; i++)
-		if ((p->unclean && normal) || r->orphans)
-			kvb_pool_freeze_free(p->space[i].pool, r->now + o->session_max_ms + o->grace_ms);
+	if (f.rc != KVB_OK)
+		return f.rc;
+	if ((p->unclean && normal) || r->orphans)
+		frozen = o->session_max_ms + o->grace_ms;
+	if (frozen)
+		freeze(p, r->now + frozen);
 	if (p->unclean)
 		kvb_log(KVB_LOG_WARN, "core", "the machine went down without a clean stop: %zu blocks without "
 			"checksum are dropped%s", p->lost.n, normal ? ", free slots wait for old writers" : "");
-}
-
-/* Instances whose drop is journaled but whose registration was still there. */
-static void forget_dropped(struct part *p)
-{
-	for (size_t i = p->n_inst; i-- > 0;) {
-		struct instance *inst = p->inst[i];
-		char key[300];
-
-		if (!inst->deleting)
-			continue;
-		snprintf(key, sizeof key, "instance/%s/%s", inst->spec.tenant, inst->spec.id);
-		kvb_store_del(p->core->store, key, KVB_VERSION_ANY, NULL);
-		part_remove_instance(p, inst);
-	}
+	return KVB_OK;
 }
 
 int part_load(struct kvb_core *c, uint64_t fence, struct part **out, struct kvb_error *err)
@@ -167,14 +173,13 @@ int part_load(struct kvb_core *c, uint64_t fence, struct part **out, struct kvb_
 	rc = registry_load(p, err);
 	if (rc == KVB_OK)
 		rc = kvb_store_load(c->store, 0, &base, &sink, err);
-	if (rc != KVB_OK) {
-		part_destroy(p);
-		return rc;
-	}
 	if (p->seq < base)
 		p->seq = base;
-	forget_dropped(p);
-	finish_load(p, &l.r);
-	*out = p;
-	return KVB_OK;
+	if (rc == KVB_OK)
+		rc = finish_load(p, &l.r);
+	if (rc != KVB_OK)
+		part_destroy(p);
+	else
+		*out = p;
+	return rc;
 }

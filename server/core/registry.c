@@ -1,8 +1,9 @@
 /*
  * registry.c - documents of the metadata store's registry, and the objects of a part made from them.
  *
- * Keys: "secret", "next-id", "storage/<name>", "group/<name>", "instance/<tenant>/<id>" and
- * "file/<storage id>/<file>" (both 8 hex digits; made before the slab file itself: the claim to it).
+ * Keys: "secret", "next-id", "storage/<name>", "group/<name>", "instance/<tenant>/<id>",
+ * "file/<storage id>/<file>" (both 8 hex digits; made before the slab file itself: the claim to it) and
+ * "dropped/<instance id>" (8 hex digits; a deleted instance's document, while the journal may name it).
  * A document begins with u8 version. Strings are varint length + bytes. docs/ON_DISK.md has the tables.
  */
 #include "internal.h"
@@ -158,23 +159,34 @@ int part_add_space(struct part *p, struct device *d, const struct kvb_storage_sp
 	return KVB_OK;
 }
 
-int part_add_file(struct part *p, uint32_t storage_id, uint32_t file, uint64_t length)
+static struct space *space_by_id(struct part *p, uint32_t storage_id)
 {
-	for (uint32_t i = 0; i < p->n_space; i++) {
-		struct space *s = &p->space[i];
-		int rc;
+	for (uint32_t i = 0; i < p->n_space; i++)
+		if (p->space[i].pool && p->space[i].dev->id == storage_id)
+			return &p->space[i];
+	return NULL;
+}
 
-		if (!s->pool || s->dev->id != storage_id)
-			continue;
-		rc = kvb_pool_add_file(s->pool, file, length);
-		if (rc != KVB_OK)
-			return rc;
-		s->file_bytes += length;
-		if (s->files <= file)
-			s->files = file + 1;
-		return KVB_OK;
-	}
-	return KVB_E_NOT_FOUND;
+int part_add_file(struct space *s, uint32_t file, uint64_t length)
+{
+	int rc;
+
+	if (file < s->files)
+		return KVB_OK; /* made while the partition was loaded again: it was in the registry */
+	rc = kvb_pool_add_file(s->pool, file, length);
+	if (rc != KVB_OK)
+		return rc;
+	s->file_bytes += length;
+	s->files = file + 1;
+	return KVB_OK;
+}
+
+int part_add_claimed(struct space *s)
+{
+	uint64_t length = s->claimed_length;
+
+	s->claimed_length = 0;
+	return length ? part_add_file(s, s->claimed, length) : KVB_OK;
 }
 
 void group_spec_free(struct kvb_group_spec *g)
@@ -220,6 +232,21 @@ int part_add_group(struct part *p, const struct kvb_group_spec *g, uint64_t vers
 	return KVB_OK;
 }
 
+void part_remove_group(struct part *p, const char *name)
+{
+	for (size_t i = 0; i < p->n_group; i++) {
+		struct group *g = p->group[i];
+
+		if (strcmp(g->spec.name, name) != 0)
+			continue;
+		start_fail_line(p, g, KVB_E_NOT_FOUND, "its group was deleted");
+		p->group[i] = p->group[--p->n_group];
+		group_spec_free(&g->spec);
+		kvb_free(g);
+		return;
+	}
+}
+
 static void instance_free(struct instance *inst)
 {
 	struct kvb_instance_spec *s = &inst->spec;
@@ -233,7 +260,7 @@ static void instance_free(struct instance *inst)
 	kvb_free((char *)s->extra);
 	kvb_free(inst->class_of);
 	index_destroy(inst);
-	evict_queue_destroy(inst);
+	evict_destroy_queues(inst);
 	kvb_free(inst);
 }
 
@@ -259,7 +286,7 @@ static int instance_copy(struct instance *inst, const struct kvb_instance_spec *
 	return KVB_OK;
 }
 
-int part_add_instance(struct part *p, const struct kvb_instance_spec *i, uint32_t id)
+static int add_instance(struct part *p, const struct kvb_instance_spec *i, uint32_t id, struct group *g)
 {
 	struct instance *inst = kvb_calloc(1, sizeof *inst);
 	void *v = p->inst;
@@ -272,14 +299,37 @@ int part_add_instance(struct part *p, const struct kvb_instance_spec *i, uint32_
 	}
 	p->inst = v;
 	inst->id = id;
-	inst->group = group_find(p, i->group);
-	if (!inst->group) {
-		instance_free(inst);
-		return KVB_E_CORRUPT;
-	}
-	inst->group->n_instances++;
+	inst->group = g;
+	g->n_instances++;
 	p->inst[p->n_inst++] = inst;
 	return KVB_OK;
+}
+
+int part_add_instance(struct part *p, const struct kvb_instance_spec *i, uint32_t id)
+{
+	struct group *g = group_find(p, i->group);
+
+	return g ? add_instance(p, i, id, g) : KVB_E_CORRUPT;
+}
+
+struct instance *instance_by_id(const struct part *p, uint32_t id)
+{
+	for (size_t i = 0; i < p->n_inst; i++)
+		if (p->inst[i]->id == id)
+			return p->inst[i];
+	return NULL;
+}
+
+void part_set_dropped(struct part *p, uint32_t id)
+{
+	struct instance *inst = instance_by_id(p, id);
+
+	if (!inst || inst->dropped)
+		return;
+	inst->deleting = inst->dropped = true;
+	inst->group->n_instances--;
+	inst->group = &p->limbo;
+	p->limbo.n_instances++;
 }
 
 void part_remove_instance(struct part *p, struct instance *inst)
@@ -407,9 +457,8 @@ static int load_group(void *ctx, const char *key, const void *bytes, size_t n, u
 	return rc;
 }
 
-static int load_instance(void *ctx, const char *key, const void *bytes, size_t n, uint64_t version)
+static int instance_document(struct loader *l, const char *key, const void *bytes, size_t n, bool dropped)
 {
-	struct loader *l = ctx;
 	struct kvb_rd in = kvb_rd_make(bytes, n);
 	struct kvb_spec specs[KVB_MAX_SPECS] = { { 0 } };
 	struct kvb_instance_spec i = { .specs = specs };
@@ -417,7 +466,6 @@ static int load_instance(void *ctx, const char *key, const void *bytes, size_t n
 	uint32_t id;
 	int rc;
 
-	(void)version;
 	if (!version_is_known(&in))
 		return bad_document(l->err, key);
 	id = kvb_get_u32(&in);
@@ -436,8 +484,17 @@ static int load_instance(void *ctx, const char *key, const void *bytes, size_t n
 		else if (!specs[i.n_specs].name)
 			rc = KVB_E_NOMEM;
 	}
-	if (rc == KVB_OK)
-		rc = i.tenant && i.id && i.group && i.extra ? part_add_instance(l->p, &i, id) : KVB_E_NOMEM;
+	if (rc == KVB_OK && (!i.tenant || !i.id || !i.group || !i.extra))
+		rc = KVB_E_NOMEM;
+	if (rc == KVB_OK && !dropped) {
+		rc = part_add_instance(l->p, &i, id);
+		if (rc == KVB_OK)
+			l->p->inst[l->p->n_inst - 1]->registered = true;
+	}
+	if (rc == KVB_OK && dropped && !instance_by_id(l->p, id)) /* else its registration has not gone yet */
+		rc = add_instance(l->p, &i, id, &l->p->limbo);
+	if (rc == KVB_OK && dropped)
+		part_set_dropped(l->p, id);
 	if (rc == KVB_E_CORRUPT)
 		bad_document(l->err, key);
 	kvb_free((char *)i.tenant);
@@ -449,20 +506,42 @@ static int load_instance(void *ctx, const char *key, const void *bytes, size_t n
 	return rc;
 }
 
+static int load_instance(void *ctx, const char *key, const void *bytes, size_t n, uint64_t version)
+{
+	(void)version;
+	return instance_document(ctx, key, bytes, n, false);
+}
+
+static int load_dropped(void *ctx, const char *key, const void *bytes, size_t n, uint64_t version)
+{
+	(void)version;
+	return instance_document(ctx, key, bytes, n, true);
+}
+
+/* Files come in order of their numbers. The last one of a storage may have been claimed by a manager that died
+ * before making it: it counts once something in the journal names it, or growth has made it. */
 static int load_file(void *ctx, const char *key, const void *bytes, size_t n, uint64_t version)
 {
 	struct loader *l = ctx;
 	struct kvb_rd in = kvb_rd_make(bytes, n);
 	unsigned storage, file;
+	struct space *s;
+	uint64_t length;
 	int rc;
 
 	(void)version;
 	if (!version_is_known(&in) || sscanf(key, "file/%8x/%8x", &storage, &file) != 2)
 		return bad_document(l->err, key);
-	rc = part_add_file(l->p, storage, file, kvb_get_u64(&in));
-	if (rc == KVB_E_NOT_FOUND)
-		return KVB_OK; /* its storage was deleted; the key follows */
-	return in.failed || rc == KVB_E_INVALID ? bad_document(l->err, key) : rc;
+	length = kvb_get_u64(&in);
+	if (in.failed || length == 0)
+		return bad_document(l->err, key);
+	s = space_by_id(l->p, storage);
+	if (!s)
+		return KVB_OK; /* its storage was deleted */
+	rc = part_add_claimed(s);
+	s->claimed = file;
+	s->claimed_length = length;
+	return rc == KVB_E_INVALID ? bad_document(l->err, key) : rc;
 }
 
 int registry_load(struct part *p, struct kvb_error *err)
@@ -476,6 +555,67 @@ int registry_load(struct part *p, struct kvb_error *err)
 	if (rc == KVB_OK)
 		rc = kvb_store_list(s, "instance/", load_instance, &l, err);
 	if (rc == KVB_OK)
+		rc = kvb_store_list(s, "dropped/", load_dropped, &l, err);
+	if (rc == KVB_OK)
 		rc = kvb_store_list(s, "file/", load_file, &l, err);
+	return rc;
+}
+
+/* ---- deleted instances --------------------------------------------------------------------------------- */
+
+void registry_instance_key(char out[300], const char *tenant, const char *id)
+{
+	snprintf(out, 300, "instance/%s/%s", tenant, id);
+}
+
+static void dropped_key(char out[64], uint32_t id) { snprintf(out, 64, "dropped/%08x", id); }
+
+static int gone(struct kvb_error *err, int rc)
+{
+	if (rc != KVB_E_NOT_FOUND)
+		return rc;
+	kvb_error_clear(err);
+	return KVB_OK;
+}
+
+int registry_move_to_dropped(struct kvb_core *c, const char *instance_key, uint32_t id, const struct kvb_buf *doc,
+			     struct kvb_error *err)
+{
+	char key[64];
+	int rc;
+
+	dropped_key(key, id);
+	rc = kvb_store_put(c->store, key, KVB_VERSION_ANY, doc->data, doc->len, NULL, err);
+	return rc == KVB_OK ? gone(err, kvb_store_del(c->store, instance_key, KVB_VERSION_ANY, err)) : rc;
+}
+
+int registry_forget_dropped(struct kvb_core *c, uint32_t id, struct kvb_error *err)
+{
+	char key[64];
+
+	dropped_key(key, id);
+	return gone(err, kvb_store_del(c->store, key, KVB_VERSION_ANY, err));
+}
+
+/* A manager died between the record and the registry. */
+int registry_finish_drops(struct part *p, struct kvb_error *err)
+{
+	int rc = KVB_OK;
+
+	for (size_t i = 0; rc == KVB_OK && i < p->n_inst; i++) {
+		struct instance *inst = p->inst[i];
+		struct kvb_buf doc = { 0 };
+		char key[300];
+
+		if (!inst->deleting || !inst->registered)
+			continue;
+		registry_instance_key(key, inst->spec.tenant, inst->spec.id);
+		registry_put_instance(&doc, &inst->spec, inst->id);
+		rc = doc.failed ? KVB_E_NOMEM : registry_move_to_dropped(p->core, key, inst->id, &doc, err);
+		kvb_buf_destroy(&doc);
+		inst->registered = rc != KVB_OK;
+		if (rc == KVB_OK)
+			part_set_dropped(p, inst->id);
+	}
 	return rc;
 }

@@ -72,7 +72,7 @@ int remove_mark(struct part *p, struct picks *k, struct block *b)
 	k->v[k->n++] = (struct removal){ .block = b->id,
 					   .specs = committed_specs(block_instance(p, b->id), b),
 					   .hold_until = lease > now ? lease : 0 };
-	b->stamp++; /* out of the eviction queues */
+	evict_forget(p, b);
 	set_removing(p, b, k->v[k->n - 1].specs, true);
 	return KVB_OK;
 }
@@ -155,6 +155,7 @@ static void release_all(void *ctx, struct part *p, struct block *b)
 
 		if (b->slot[s].state == SLOT_REMOVING)
 			count_removing(p, inst, &b->slot[s], s, -1);
+		b->slot[s].queued = 0; /* the queues go next, as a whole */
 		if (b->slot[s].state != SLOT_ABSENT)
 			slot_release(p, b, s, writing ? hold : lease);
 	}
@@ -175,7 +176,7 @@ void drop_apply(struct part *p, struct txn *t)
 	block_each(p, inst, release_all, &hold);
 	blocks_count(p, inst, -(int)inst->blocks);
 	index_destroy(inst);
-	evict_queue_destroy(inst);
+	evict_destroy_queues(inst);
 	table_drop(p, inst);
 }
 

@@ -6,8 +6,8 @@
  * not fit is KVB_E_CORRUPT with its type; nothing aborts.
  *
  * Records may repeat what a checkpoint already holds (a start queued while the snapshot was taken), so
- * a known session's start is skipped. Records of an instance that is no longer registered are skipped
- * too: deleting an instance drops its blocks in the journal before its registration goes.
+ * a known session's start is skipped. Records of an instance that nobody knows are skipped too; that does not
+ * happen as long as registrations outlive the records (registry.c), and recover.c distrusts all free slots then.
  */
 #include "internal.h"
 #include "format.h"
@@ -36,14 +36,6 @@ static bool given(struct replay *r, uint64_t first, uint64_t n)
 	return true;
 }
 
-static struct instance *instance_by_id(const struct part *p, uint32_t id)
-{
-	for (size_t i = 0; i < p->n_inst; i++)
-		if (p->inst[i]->id == id)
-			return p->inst[i];
-	return NULL;
-}
-
 /* ---- places ------------------------------------------------------------------------------------- */
 
 struct place {
@@ -62,9 +54,19 @@ static int get_place(struct replay *r, struct kvb_rd *in, struct place *out, str
 		if (r->p->space[out->space].dev->id == storage)
 			break;
 	if (out->space == r->p->n_space)
-		return corrupt(err, "unknown storage");
+		return KVB_E_NOT_FOUND;
+	if (file == r->p->space[out->space].claimed && part_add_claimed(&r->p->space[out->space]) != KVB_OK)
+		return corrupt(err, "a file that cannot be");
 	out->slab = (struct kvb_slab_place){ (uint32_t)file, (uint32_t)unit, 1u << log2 };
 	return KVB_OK;
+}
+
+/* Slots that are in use lie in a registered storage. */
+static int need_place(struct replay *r, struct kvb_rd *in, struct place *out, struct kvb_error *err)
+{
+	int rc = get_place(r, in, out, err);
+
+	return rc == KVB_E_NOT_FOUND ? corrupt(err, "unknown storage") : rc;
 }
 
 static int take(struct replay *r, struct instance *inst, uint32_t spec, const struct place *pl,
@@ -74,7 +76,7 @@ static int take(struct replay *r, struct instance *inst, uint32_t spec, const st
 	int rc = space_class(r->p, inst, spec, pl->space, &class_id);
 
 	if (rc == KVB_OK)
-		rc = evict_reserve(r->p, inst, pl->space);
+		rc = evict_reserve(r->p, inst, pl->space, class_id);
 	if (rc == KVB_OK)
 		rc = kvb_pool_take(r->p->space[pl->space].pool, class_id, pl->slab, first, count, run);
 	if (rc == KVB_E_CORRUPT || rc == KVB_E_INVALID)
@@ -97,7 +99,7 @@ static int get_runs(struct replay *r, struct kvb_rd *in, struct session *s, uint
 	while (g->n[spec] < need) {
 		struct place pl;
 		struct kvb_run run;
-		int rc = get_place(r, in, &pl, err);
+		int rc = need_place(r, in, &pl, err);
 		uint64_t first = kvb_get_varint(in), count = kvb_get_varint(in);
 
 		if (rc != KVB_OK)
@@ -365,7 +367,7 @@ static int replay_slot(struct replay *r, struct kvb_rd *in, struct block *b, uin
 	struct slot *s = &b->slot[spec];
 	struct place pl;
 	struct kvb_run run = { .count = 1 };
-	int rc = get_place(r, in, &pl, err);
+	int rc = need_place(r, in, &pl, err);
 	uint64_t index = kvb_get_varint(in), generation = kvb_get_varint(in);
 	bool has_sum = kvb_get_u8(in) != 0;
 	uint64_t sum = has_sum ? kvb_get_u64(in) : 0;
@@ -456,6 +458,8 @@ static int replay_hold(struct replay *r, struct kvb_rd *in, struct kvb_error *er
 	uint64_t left = kvb_get_varint(in);
 	struct kvb_pool *pool;
 
+	if (rc == KVB_E_NOT_FOUND)
+		return KVB_OK; /* the storage was deleted, and the files with it */
 	if (rc == KVB_OK && (in->failed || first > UINT32_MAX || count > UINT32_MAX || stride == 0))
 		rc = corrupt(err, "hold: malformed");
 	if (rc != KVB_OK)
@@ -477,6 +481,7 @@ static int replay_horizon(struct replay *r, struct kvb_rd *in, struct kvb_error 
 	uint64_t until = kvb_get_u64(in);
 	uint32_t span = kvb_get_u32(in);
 	uint8_t clean = kvb_get_u8(in);
+	uint64_t freeze = kvb_get_varint(in);
 
 	if (in->failed)
 		return corrupt(err, "horizon: too short");
@@ -485,7 +490,17 @@ static int replay_horizon(struct replay *r, struct kvb_rd *in, struct kvb_error 
 	r->horizon_until = until;
 	r->horizon_span = span;
 	r->clean = clean != 0;
+	r->freeze_ms = freeze > KVB_MAX_SESSION_MS * 2ull ? KVB_MAX_SESSION_MS * 2ull : freeze;
 	return KVB_OK;
+}
+
+/* Nobody knows yet how long the leases run: the newest horizon may come later in the journal. */
+static void lease_to_the_end(void *ctx, struct part *p, struct block *b)
+{
+	const struct replay *r = ctx;
+	uint32_t span = horizon_span(p->core);
+
+	atomic_store(&b->lease_until, r->now + (span > r->horizon_span ? span : r->horizon_span));
 }
 
 static int replay_drop(struct replay *r, struct kvb_rd *in, struct kvb_error *err)
@@ -498,7 +513,8 @@ static int replay_drop(struct replay *r, struct kvb_rd *in, struct kvb_error *er
 		r->orphans = true;
 		return KVB_OK;
 	}
-	t.inst->deleting = true; /* its registration goes next; see recover.c */
+	t.inst->deleting = true; /* its registration goes next: registry_finish_drops */
+	block_each(r->p, t.inst, lease_to_the_end, r);
 	drop_apply(r->p, &t);
 	return KVB_OK;
 }

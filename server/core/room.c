@@ -9,6 +9,8 @@
 
 #include <string.h>
 
+#define GROW_PATIENCE_MS 1000u /* a storage that fails to grow for so long evicts instead */
+
 void grants_free(struct part *p, struct grants *g)
 {
 	for (uint32_t s = 0; s < KVB_MAX_SPECS; s++)
@@ -25,6 +27,8 @@ static int take_spec(struct part *p, struct plan *plan, uint32_t space, uint32_t
 	struct grant *g = kvb_arena_alloc(a, n * sizeof *g);
 	int rc = space_class(p, plan->inst, spec, space, &class_id);
 
+	if (rc == KVB_OK)
+		rc = evict_reserve(p, plan->inst, space, class_id);
 	if (rc != KVB_OK)
 		return rc;
 	if (!runs || !g)
@@ -68,8 +72,6 @@ static bool make_room(struct part *p, const struct plan *plan, uint32_t space, u
 static int take_in_space(struct part *p, struct plan *plan, uint32_t space, struct kvb_arena *a, bool evict,
 			 bool *coming)
 {
-	if (evict_reserve(p, plan->inst, space) != KVB_OK)
-		return KVB_E_NOMEM;
 	for (uint32_t s = 0; s < plan->inst->spec.n_specs; s++) {
 		int rc = plan->need[s] ? take_spec(p, plan, space, s, a) : KVB_OK;
 
@@ -83,10 +85,15 @@ static int take_in_space(struct part *p, struct plan *plan, uint32_t space, stru
 	return KVB_OK;
 }
 
-/* True when a new slab file is on its way, or will be tried again soon: a full file system is an
- * answer, any other trouble (the registry, say) passes. */
+/* A growth that failed is tried again soon. A full file system is an answer; any other trouble (the registry,
+ * say) passes. */
+static bool may_grow_later(const struct space *s) { return space_has_room(s) && !s->grow_full; }
+
+/* True when a new slab file is on its way, or its last failure is so young that nothing is evicted yet. */
 static bool grow_somewhere(struct part *p, const struct group *g)
 {
+	uint64_t now = kvb_now_ms(p->core->clock);
+
 	for (uint32_t i = 0; i < g->spec.n_storages; i++) {
 		int at = space_find(p, g->spec.storages[i]);
 		struct space *s = at < 0 ? NULL : &p->space[at];
@@ -95,10 +102,33 @@ static bool grow_somewhere(struct part *p, const struct group *g)
 			continue;
 		if (!s->growing && space_can_grow(p, s))
 			space_ask_growth(p, s);
-		if (s->growing || (space_has_room(s) && !s->grow_full))
+		if (s->growing || (s->grow_failing_since && may_grow_later(s) && now - s->grow_failing_since < GROW_PATIENCE_MS))
 			return true;
 	}
 	return false;
+}
+
+static bool grows_later(const struct part *p, const struct group *g)
+{
+	for (uint32_t i = 0; i < g->spec.n_storages; i++) {
+		int at = space_find(p, g->spec.storages[i]);
+
+		if (at >= 0 && space_usable(&p->space[at]) && may_grow_later(&p->space[at]))
+			return true;
+	}
+	return false;
+}
+
+uint64_t group_spaces(const struct part *p, const struct group *g)
+{
+	uint64_t bits = 0;
+
+	for (uint32_t i = 0; i < g->spec.n_storages; i++) {
+		int at = space_find(p, g->spec.storages[i]);
+
+		bits |= at < 0 ? 0 : 1ull << at;
+	}
+	return bits;
 }
 
 int room_take(struct part *p, struct plan *plan, struct kvb_arena *a, struct kvb_error *err)
@@ -126,6 +156,8 @@ int room_take(struct part *p, struct plan *plan, struct kvb_arena *a, struct kvb
 		if (!evict && grow_somewhere(p, g))
 			return TRY_WAIT;
 	}
+	if (grows_later(p, g))
+		return TRY_WAIT;
 	return kvb_fail(err, KVB_E_NO_SPACE, NULL,
 			"no room for %u blocks: what is there is leased, being written, or in its grace time",
 			plan->n_write);
@@ -143,12 +175,9 @@ static uint64_t group_room(const struct part *p, const struct group *g)
 	return g->spec.capacity && g->spec.capacity < sum ? g->spec.capacity : sum;
 }
 
-int room_allowed(struct part *p, const struct plan *plan, struct kvb_error *err)
+int room_limits(const struct part *p, const struct plan *plan, struct kvb_error *err)
 {
-	struct group *g = plan->inst->group;
-	uint64_t room = group_room(p, g);
-	uint64_t may_open = room / 100 * p->core->o.open_percent;
-	uint64_t staying = g->used_bytes - g->removing_bytes;
+	uint64_t may_open = group_room(p, plan->inst->group) / 100 * p->core->o.open_percent;
 
 	if (plan->bytes > may_open)
 		return kvb_fail(err, KVB_E_TOO_LARGE, "keys",
@@ -158,14 +187,20 @@ int room_allowed(struct part *p, const struct plan *plan, struct kvb_error *err)
 		return kvb_fail(err, KVB_E_TOO_MANY, NULL,
 				"open sessions of this instance hold %llu of %llu bytes: finish some first",
 				(unsigned long long)plan->inst->open_bytes, (unsigned long long)may_open);
+	return KVB_OK;
+}
+
+int room_quota(struct part *p, const struct plan *plan, struct kvb_error *err)
+{
+	struct group *g = plan->inst->group;
+	uint64_t staying = g->used_bytes - g->removing_bytes;
+
 	if (!g->spec.capacity || g->used_bytes + plan->bytes <= g->spec.capacity)
 		return KVB_OK;
-	if (staying + plan->bytes > g->spec.capacity)
-		evict_group_bytes(p, g, staying + plan->bytes - g->spec.capacity);
-	if (g->used_bytes - g->removing_bytes + plan->bytes > g->spec.capacity)
+	if (staying + plan->bytes > g->spec.capacity &&
+	    evict_group_bytes(p, g, staying + plan->bytes - g->spec.capacity) == 0 && g->removing_bytes == 0)
 		return kvb_fail(err, KVB_E_QUOTA, NULL,
 				"group '%s' is at its capacity of %llu bytes and nothing more may be evicted",
 				g->spec.name, (unsigned long long)g->spec.capacity);
-	return TRY_WAIT;
+	return TRY_WAIT_QUOTA;
 }
-

@@ -85,7 +85,7 @@ static int reserve_number(struct part *p, uint32_t *number)
 		rc = kvb_grow(&f, &p->cap_session_free, p->n_session + 1, sizeof *p->session_free);
 	p->session_free = f;
 	if (rc == KVB_OK)
-		rc = heap_reserve(&p->deadlines, 2 * p->n_session + 16);
+		rc = heap_pair_reserve(&p->deadlines, p->n_session + 1);
 	if (rc != KVB_OK)
 		return rc;
 	if (p->n_session_free)
@@ -95,25 +95,29 @@ static int reserve_number(struct part *p, uint32_t *number)
 	return KVB_OK;
 }
 
-static bool deadline_current(void *ctx, const struct heap_entry *e)
+uint32_t *session_due_place(void *ctx, uint32_t number)
 {
 	const struct part *p = ctx;
-	const struct session *s = p->session[e->id];
 
-	return s && s->stamp == e->stamp && s->state == KVB_SESSION_OPEN;
+	return &p->session[number]->due;
+}
+
+/* Looks at the session again at `at`. */
+static void set_due(struct part *p, struct session *s, uint64_t at)
+{
+	if (s->due)
+		heap_remove(&p->deadlines, s->number);
+	heap_push(&p->deadlines, 0, at, s->number);
 }
 
 int session_add(struct part *p, struct session *s)
 {
 	struct session **by_id = &p->session_by_id[bucket(s->id)];
 	struct session **by_request = &p->session_by_request[bucket(s->request)];
-	static _Atomic uint32_t stamps;
-	struct heap_entry e;
 	int rc = reserve_number(p, &s->number);
 
 	if (rc != KVB_OK)
 		return rc;
-	s->stamp = atomic_fetch_add(&stamps, 1) + 1;
 	p->session[s->number] = s;
 	s->id_next = *by_id;
 	*by_id = s;
@@ -126,11 +130,7 @@ int session_add(struct part *p, struct session *s)
 	p->open_sessions++;
 	s->inst->open_sessions++;
 	s->inst->open_bytes += s->bytes;
-	e = (struct heap_entry){ .key = s->deadline_at, .id = s->number, .stamp = s->stamp };
-	if (!heap_push(&p->deadlines, e)) {
-		heap_filter(&p->deadlines, deadline_current, p);
-		heap_push(&p->deadlines, e);
-	}
+	set_due(p, s, s->deadline_at);
 	return KVB_OK;
 }
 
@@ -144,6 +144,8 @@ static void unchain(struct session **head, struct session *s, bool by_id)
 
 static void leave_open(struct part *p, struct session *s)
 {
+	if (s->due)
+		heap_remove(&p->deadlines, s->number);
 	p->open_sessions--;
 	s->inst->open_sessions--;
 	s->inst->open_bytes -= s->bytes;
@@ -178,7 +180,6 @@ void session_end(struct part *p, struct session *s, enum kvb_session_state state
 	if (s->inst)
 		leave_open(p, s);
 	s->state = state;
-	s->stamp = 0;
 	s->forget_at = s->deadline_at + REMEMBER_MS;
 	s->queue_next = NULL;
 	free_lists(s);
@@ -247,32 +248,23 @@ void end_apply(struct part *p, struct txn *t)
 
 void session_retry_expiry(struct part *p, struct session *s)
 {
-	struct heap_entry e = { .key = kvb_now_ms(p->core->clock) + 1000, .id = s->number, .stamp = s->stamp };
-
-	if (s->deadline_at > e.key)
-		return; /* an abort that failed: the deadline is still queued */
-	if (!heap_push(&p->deadlines, e)) {
-		heap_filter(&p->deadlines, deadline_current, p);
-		heap_push(&p->deadlines, e);
-	}
+	/* Not if its instance was dropped meanwhile, or it was an abort and the deadline is still to come. */
+	if (s->state == KVB_SESSION_OPEN && !s->due)
+		set_due(p, s, kvb_now_ms(p->core->clock) + 1000);
 }
 
 /* Sessions whose deadline has passed: one record each, as long as memory lasts. */
 void session_expire_due(struct part *p, uint64_t now)
 {
-	struct heap_entry e;
+	uint64_t key;
+	uint32_t number;
 
-	while (p->deadlines.n && p->deadlines.v[0].key <= now) {
-		struct session *s;
+	while (heap_top(&p->deadlines, 0, &key, &number) && key <= now) {
+		struct session *s = p->session[number];
 
-		heap_pop(&p->deadlines, &e);
-		if (!deadline_current(p, &e))
-			continue;
-		s = p->session[e.id];
-		if (s->pending || !session_queue_end(p, s, KVB_SESSION_EXPIRED, false)) {
-			/* A finish is on its way, or no memory: look again a little later. */
-			e.key = now + 100;
-			heap_push(&p->deadlines, e);
-		}
+		if (s->pending || !session_queue_end(p, s, KVB_SESSION_EXPIRED, false))
+			set_due(p, s, now + 100); /* a finish is on its way, or no memory: look again a little later */
+		else
+			heap_remove(&p->deadlines, number);
 	}
 }

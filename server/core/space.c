@@ -44,7 +44,7 @@ void slot_release(struct part *p, struct block *b, uint32_t spec, uint64_t hold_
 	struct kvb_pool *pool = p->space[s->space].pool;
 	uint64_t size = inst->spec.specs[spec].size;
 
-	assert(s->state != SLOT_ABSENT);
+	assert(s->state != SLOT_ABSENT && !s->queued);
 	block_touch(p, b);
 	if (hold_until > kvb_now_ms(p->core->clock))
 		kvb_pool_hold(pool, run, hold_until);

@@ -3,16 +3,17 @@
  *
  * A start classifies its keys, takes slots, makes the blocks' entries and queues its journal record;
  * slots are named to the client when the record is durable. When there is no room, it queues the
- * removal of enough blocks (or the making of a slab file) and waits in line until slots come free:
- * first come, first served. All work under the write lock; no I/O here.
+ * removal of enough blocks (or the making of a slab file) and waits in its group's line until slots come
+ * free: first come, first served, also between groups that share a storage; groups that do not share one
+ * do not wait for each other. All work under the write lock; no I/O here.
  */
 #include "internal.h"
 
 #include <stdio.h>
 #include <string.h>
 
-#define MAX_ROUNDS 256u    /* tries of one start before it gives up */
-#define MAX_WAIT_MS 15000u /* and the time */
+#define MAX_WAIT_MS 15000u  /* before a start that waits for room gives up */
+#define MAX_SLOTS 131072u   /* of one session: bounds its record */
 
 struct start_op {
 	struct waiter w; /* req, res, arena, err, done */
@@ -20,7 +21,6 @@ struct start_op {
 	struct kvb_key request;
 	struct kvb_key body;
 	uint64_t since;
-	uint32_t rounds;
 };
 
 static const struct kvb_start_req *req_of(const struct start_op *op) { return op->w.req; }
@@ -167,7 +167,7 @@ int start_link(struct part *p, struct session *s, struct grants *g)
 			give_slot(p, s, b, spec, &g->v[spec][used[spec]++]);
 			b->slot[spec].generation = s->generation + done;
 		}
-		b->stamp++; /* not evictable while it is written */
+		evict_forget(p, b); /* not while it is written */
 		block_update_live(p, b);
 		before = b;
 		done++;
@@ -299,7 +299,30 @@ static int open_session(struct part *p, struct start_op *op, struct plan *plan)
 	return KVB_PENDING;
 }
 
-static int start_try(struct part *p, struct start_op *op, bool first_in_line)
+static int check_size(const struct plan *plan, struct kvb_error *err)
+{
+	uint64_t slots = 0;
+
+	for (uint32_t s = 0; s < plan->inst->spec.n_specs; s++)
+		slots += plan->need[s];
+	if (slots <= MAX_SLOTS)
+		return KVB_OK;
+	return kvb_fail(err, KVB_E_TOO_LARGE, "keys", "%llu slots in one session, %u at most: write fewer blocks",
+			(unsigned long long)slots, MAX_SLOTS);
+}
+
+static bool too_late(const struct part *p, const struct start_op *op)
+{
+	return kvb_now_ms(p->core->clock) - op->since > MAX_WAIT_MS;
+}
+
+static int give_up(struct start_op *op)
+{
+	return kvb_fail(op->w.err, KVB_E_NO_SPACE, NULL, "room that was being made did not come free in time");
+}
+
+/* TRY_WAIT, TRY_WAIT_QUOTA: not now. KVB_PENDING: the record is queued. */
+static int start_try(struct part *p, struct start_op *op, bool may_take)
 {
 	const struct kvb_start_req *req = req_of(op);
 	struct plan plan = { 0 };
@@ -309,69 +332,140 @@ static int start_try(struct part *p, struct start_op *op, bool first_in_line)
 		rc = specs_resolve(plan.inst, req->specs, req->n_specs, &plan.specs, op->w.err);
 	if (rc == KVB_OK)
 		rc = classify(p, op, &plan);
+	if (rc == KVB_OK)
+		rc = check_size(&plan, op->w.err);
 	if (rc != KVB_OK)
 		return rc;
 	if (plan.n_write == 0)
 		return fill_nothing_to_write(op, &plan);
-	rc = room_allowed(p, &plan, op->w.err);
-	if (rc == KVB_OK && !first_in_line)
+	rc = room_limits(p, &plan, op->w.err);
+	if (rc == KVB_OK && !may_take)
 		return TRY_WAIT;
+	if (rc == KVB_OK)
+		rc = room_quota(p, &plan, op->w.err);
 	if (rc == KVB_OK)
 		rc = room_take(p, &plan, op->w.arena, op->w.err);
 	if (rc == KVB_OK)
 		rc = open_session(p, op, &plan);
-	if (rc == TRY_WAIT && (op->rounds++ > MAX_ROUNDS ||
-			       kvb_now_ms(p->core->clock) - op->since > MAX_WAIT_MS))
-		return kvb_fail(op->w.err, KVB_E_NO_SPACE, NULL, "room that was being made did not come free in time");
-	if (rc == KVB_OK)
-		assert(!"open_session answers later");
+	if ((rc == TRY_WAIT || rc == TRY_WAIT_QUOTA) && too_late(p, op))
+		return give_up(op);
+	assert(rc != KVB_OK); /* open_session answers later */
 	return rc;
 }
 
 /* ---- waiting ----------------------------------------------------------------------------------- */
 
-static void wait_in_line(struct part *p, struct start_op *op)
+static void wait_in_line(struct part *p, struct group *g, struct start_op *op)
 {
 	op->next = NULL;
-	if (p->wait_tail)
-		p->wait_tail->next = op;
+	if (g->wait_tail)
+		g->wait_tail->next = op;
 	else
-		p->wait_head = op;
-	p->wait_tail = op;
+		g->wait_head = op;
+	g->wait_tail = op;
+	p->n_waiting++;
 	COUNT(p->core, start_waits, 1);
 }
 
-static struct start_op *leave_line(struct part *p)
+static struct start_op *leave_line(struct part *p, struct group *g)
 {
-	struct start_op *op = p->wait_head;
+	struct start_op *op = g->wait_head;
 
-	p->wait_head = op->next;
-	if (!p->wait_head)
-		p->wait_tail = NULL;
+	g->wait_head = op->next;
+	if (!g->wait_head)
+		g->wait_tail = NULL;
+	p->n_waiting--;
 	return op;
+}
+
+/* A request id seen before: the same answer, or what became of it. */
+static int repeat(struct part *p, struct start_op *op, struct session *s)
+{
+	if (!kvb_key_equal(s->body, op->body))
+		return kvb_fail(op->w.err, KVB_E_CONFLICT, "request_id", "used before with another body");
+	if (s->starting) {
+		op->w.fill = fill_start;
+		txn_wait(s->pending, &op->w);
+		return KVB_PENDING;
+	}
+	return fill_from_session(&op->w, p, s);
+}
+
+static struct session *seen_before(const struct part *p, const struct start_op *op)
+{
+	return op->request.hi || op->request.lo ? session_by_request(p, op->request) : NULL;
+}
+
+/* Serves a line until its first one must go on waiting: TRY_WAIT (for slots), TRY_WAIT_QUOTA, or KVB_OK. */
+static int serve_line(struct part *p, struct group *g)
+{
+	while (g->wait_head) {
+		struct start_op *op = g->wait_head;
+		struct session *s = seen_before(p, op); /* by one that stood before it in line */
+		int rc = s ? repeat(p, op, s) : start_try(p, op, true);
+
+		if (rc == TRY_WAIT || rc == TRY_WAIT_QUOTA)
+			return rc;
+		leave_line(p, g);
+		if (rc != KVB_PENDING)
+			core_complete(p->core, &op->w, rc);
+	}
+	return KVB_OK;
+}
+
+/* The line whose first one came first, of those not looked at in this round. */
+static struct group *next_line(const struct part *p)
+{
+	struct group *best = NULL;
+
+	for (size_t i = 0; i < p->n_group; i++) {
+		struct group *g = p->group[i];
+
+		if (g->wait_head && g->turn != p->wait_turn && (!best || g->wait_head->since < best->wait_head->since))
+			best = g;
+	}
+	return best;
+}
+
+static void expire_line(struct part *p, struct group *g)
+{
+	while (g->wait_head && too_late(p, g->wait_head)) {
+		struct start_op *op = leave_line(p, g);
+
+		core_complete(p->core, &op->w, give_up(op));
+	}
 }
 
 void start_serve_waiters(struct part *p)
 {
-	while (p->wait_head) {
-		struct start_op *op = p->wait_head;
-		int rc = start_try(p, op, true);
+	struct group *g;
 
-		if (rc == TRY_WAIT)
-			break;
-		leave_line(p);
-		if (rc != KVB_PENDING)
-			core_complete(p->core, &op->w, rc);
+	p->wait_turn++;
+	p->wait_spaces = 0;
+	while (p->n_waiting && (g = next_line(p)) != NULL) {
+		uint64_t spaces = group_spaces(p, g);
+
+		g->turn = p->wait_turn;
+		if (p->wait_spaces & spaces) /* the first of an older line waits for slots there */
+			expire_line(p, g);
+		else if (serve_line(p, g) == TRY_WAIT)
+			p->wait_spaces |= spaces;
+	}
+}
+
+void start_fail_line(struct part *p, struct group *g, int status, const char *text)
+{
+	while (g->wait_head) {
+		struct start_op *op = leave_line(p, g);
+
+		core_complete(p->core, &op->w, kvb_fail(op->w.err, status, NULL, "%s", text));
 	}
 }
 
 void start_fail_waiters(struct part *p, int status, const char *text)
 {
-	while (p->wait_head) {
-		struct start_op *op = leave_line(p);
-
-		core_complete(p->core, &op->w, kvb_fail(op->w.err, status, NULL, "%s", text));
-	}
+	for (size_t i = 0; i < p->n_group; i++)
+		start_fail_line(p, p->group[i], status, text);
 }
 
 /* ---- late half ----------------------------------------------------------------------------------- */
@@ -455,26 +549,15 @@ static void hash_request(struct start_op *op)
 	kvb_buf_destroy(&b);
 }
 
-/* A request id seen before: the same answer, or what became of it. */
-static int repeat(struct part *p, struct start_op *op, struct session *s)
-{
-	if (!kvb_key_equal(s->body, op->body))
-		return kvb_fail(op->w.err, KVB_E_CONFLICT, "request_id", "used before with another body");
-	if (s->starting) {
-		op->w.fill = fill_start;
-		txn_wait(s->pending, &op->w);
-		return KVB_PENDING;
-	}
-	return fill_from_session(&op->w, p, s);
-}
-
 static int admit(struct part *p, struct start_op *op)
 {
 	const struct kvb_core_options *o = &p->core->o;
-	struct session *s = NULL;
+	const struct kvb_start_req *req = req_of(op);
+	struct session *s = seen_before(p, op);
+	struct instance *inst;
+	struct group *g;
+	int rc;
 
-	if (op->request.hi || op->request.lo)
-		s = session_by_request(p, op->request);
 	if (s)
 		return repeat(p, op, s);
 	if (p->open_sessions >= o->max_sessions)
@@ -486,7 +569,17 @@ static int admit(struct part *p, struct start_op *op)
 	if (p->store_full_until > kvb_now_ms(p->core->clock))
 		return kvb_fail(op->w.err, KVB_E_STORE_FULL, NULL,
 				"the disk of the metadata store is full; lookups and deletes go on");
-	return start_try(p, op, p->wait_head == NULL);
+	rc = instance_need(p, req->tenant, req->instance, "instance", &inst, op->w.err);
+	if (rc != KVB_OK)
+		return rc;
+	g = inst->group;
+	rc = start_try(p, op, !g->wait_head && !(p->wait_spaces & group_spaces(p, g)));
+	if (rc != TRY_WAIT && rc != TRY_WAIT_QUOTA)
+		return rc;
+	if (rc == TRY_WAIT)
+		p->wait_spaces |= group_spaces(p, g);
+	wait_in_line(p, g, op);
+	return KVB_PENDING;
 }
 
 static void count_outcome(struct kvb_core *c, const struct kvb_start_req *req, const struct kvb_start_res *res)
@@ -520,10 +613,6 @@ int kvb_core_start(struct kvb_core *c, const struct kvb_start_req *req, struct k
 	hash_request(op);
 	core_lock(c);
 	rc = c->part ? admit(c->part, op) : kvb_fail(err, KVB_E_NOT_READY, NULL, "recovering");
-	if (rc == TRY_WAIT) {
-		wait_in_line(c->part, op);
-		rc = KVB_PENDING;
-	}
 	if (rc == KVB_OK)
 		count_outcome(c, req, res);
 	else if (rc == KVB_PENDING)

@@ -25,19 +25,6 @@ void block_touch(struct part *p, const struct block *b)
 		snapshot_touch_chunk(p, b->id >> CHUNK_SHIFT);
 }
 
-static int queues_reserve(struct instance *inst)
-{
-	for (uint32_t i = 0; i < MAX_STORAGES; i++) {
-		struct evict_queue *q = inst->queue[i];
-		size_t n = 2 * (inst->entries_made + CHUNK_BLOCKS);
-
-		if (q && (heap_reserve(&q->leaf, n) != KVB_OK || heap_reserve(&q->inner, n) != KVB_OK ||
-			  heap_reserve(&q->leased, n) != KVB_OK))
-			return KVB_E_NOMEM;
-	}
-	return KVB_OK;
-}
-
 static uint32_t take_chunk_number(struct part *p)
 {
 	uint32_t no = 1;
@@ -59,7 +46,7 @@ static int chunk_add(struct part *p, struct instance *inst)
 
 	if (p->n_chunk == 0)
 		p->n_chunk = 1; /* chunk 0 stays empty: id 0 is "none" */
-	if (p->n_chunk >= UINT32_MAX >> CHUNK_SHIFT || queues_reserve(inst) != KVB_OK)
+	if (p->n_chunk >= UINT32_MAX >> CHUNK_SHIFT || evict_reserve_all(inst, inst->entries_made + CHUNK_BLOCKS) != KVB_OK)
 		return KVB_E_NOMEM;
 	if (kvb_grow(&chunks, &p->cap_chunk, p->n_chunk + 1, sizeof *p->chunk) != KVB_OK)
 		return KVB_E_NOMEM;
@@ -147,7 +134,6 @@ void block_maybe_free(struct part *p, struct block *b)
 
 		block_touch(p, b);
 		index_remove(p, inst, b);
-		b->stamp++; /* whatever queues still hold is stale now */
 		b->id = NO_BLOCK;
 		b->parent = inst->free_block;
 		inst->free_block = id;

@@ -8,6 +8,7 @@
 
 #define TICK_MS 20u
 #define LOAD_RETRY_MS 500u
+#define MAX_LIMBO 64u /* dropped instances before a checkpoint is written for their sake */
 
 uint32_t horizon_span(const struct kvb_core *c) { return 2 * c->o.lease_max_ms; }
 
@@ -21,7 +22,7 @@ int horizon_extend(struct part *p, uint64_t now, struct txn **out)
 			return KVB_E_NOMEM;
 		t->urgent = true;
 		t->horizon = now + horizon_span(p->core);
-		record_horizon(&t->rec, p->core->boot_id, t->horizon, horizon_span(p->core), false);
+		record_horizon(&t->rec, p, t->horizon, false);
 		if (t->rec.failed) {
 			txn_destroy(t);
 			return KVB_E_NOMEM;
@@ -45,14 +46,6 @@ static void keep_horizon(struct part *p, uint64_t now)
 		horizon_extend(p, now, NULL);
 }
 
-static void ask_checkpoint(struct kvb_core *c)
-{
-	kvb_mutex_lock(&c->turn_lock);
-	c->checkpoint_asked = true;
-	kvb_cond_broadcast(&c->turn_wake);
-	kvb_mutex_unlock(&c->turn_lock);
-}
-
 static void tick_part(struct part *p)
 {
 	struct kvb_core *c = p->core;
@@ -66,16 +59,16 @@ static void tick_part(struct part *p)
 	evict_ahead(p);
 	keep_horizon(p, now);
 	start_serve_waiters(p);
-	if (p->journal_bytes > c->o.journal_limit / 4 && !p->snap.active)
-		ask_checkpoint(c);
+	if ((p->journal_bytes > c->o.journal_limit / 4 || p->limbo.n_instances > MAX_LIMBO) && !p->snap.active)
+		checkpoint_ask(c);
 }
 
 uint32_t tick_once(struct kvb_core *c)
 {
 	if (!owner_load(c))
 		return LOAD_RETRY_MS;
-	if (atomic_load(&c->state) != KVB_CORE_READY)
-		return TICK_MS;
+	if (atomic_load(&c->state) != KVB_CORE_READY || atomic_load(&c->closing))
+		return TICK_MS; /* closing: nothing may follow the clean checkpoint */
 	core_lock(c);
 	if (c->part && owner_valid(c))
 		tick_part(c->part);

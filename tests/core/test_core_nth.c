@@ -118,6 +118,40 @@ static void drop(struct env *e, const struct kvb_key *keys)
 	assert_int_equal(found(e, keys), 0);
 }
 
+#define WELL_OR_GONE(e, call)                                                                     \
+	do {                                                                                       \
+		int well_rc;                                                                       \
+		INSIST(e, well_rc, call);                                                          \
+		if (well_rc != KVB_OK && well_rc != KVB_E_NOT_FOUND) /* gone: by a try whose answer was lost */ \
+			fail_msg("%s: %s %s", #call, kvb_status_name(well_rc), (e)->err.message);  \
+	} while (0)
+
+/* A storage, a group and an instance that are used and then deleted. */
+static void come_and_go(struct env *e)
+{
+	struct kvb_spec spec = { "c", 8192 };
+	struct kvb_key k[CHAIN];
+	struct kvb_start_res r;
+	struct kvb_finish_res f;
+	char session[33];
+	int rc;
+
+	INSIST(e, rc, env_storage(e, "s2", 1 << 20, 65536));
+	assert_int_equal(rc, KVB_OK);
+	INSIST(e, rc, env_group(e, "g2", 0, "s2"));
+	assert_int_equal(rc, KVB_OK);
+	INSIST(e, rc, env_instance(e, "j", "g2", &spec, 1));
+	assert_int_equal(rc, KVB_OK);
+	env_keys(k, CHAIN, 77, 1);
+	INSIST(e, rc, env_start(e, &(struct env_start){ .instance = "j", .request_id = "j", .keys = k, .n = CHAIN }, &r));
+	assert_int_equal(rc, KVB_OK);
+	memcpy(session, r.session, 33);
+	INSIST(e, rc, env_finish(e, session, NULL, 0, &f));
+	WELL_OR_GONE(e, kvb_core_instance_delete(e->core, "t", "j", &e->err));
+	WELL_OR_GONE(e, kvb_core_group_delete(e->core, "g2", &e->err));
+	WELL_OR_GONE(e, kvb_core_storage_delete(e->core, "s2", &e->err));
+}
+
 static void scenario(struct env *e)
 {
 	struct kvb_key k[6][CHAIN];
@@ -133,6 +167,7 @@ static void scenario(struct env *e)
 		if (c < 4 && open[c])
 			acknowledged[c] = finish(e, session[c]);
 	}
+	come_and_go(e);
 	drop(e, k[1]);
 	acknowledged[1] = false;
 	kvb_core_tick(e->core);

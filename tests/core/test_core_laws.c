@@ -1,5 +1,5 @@
 /*
- * test_core_review.c - scenes in which the core breaks one of its laws. Each says which.
+ * test_core_laws.c - scenes in which the core once broke one of its laws. Each says which.
  *
  * A store that calls back in the middle of a call (hook) makes the interleavings of threads happen in one
  * thread: the core holds no lock while it calls the store.
@@ -99,6 +99,13 @@ static int hook_get(void *self, const char *key, struct kvb_buf *value, uint64_t
 	return kvb_store_memory.get(self, key, value, version, err);
 }
 
+static bool no_list;
+
+static int hook_list(void *self, const char *prefix, kvb_registry_fn fn, void *ctx, struct kvb_error *err)
+{
+	return no_list ? kvb_fail(err, KVB_E_STORE_IO, NULL, "hook") : kvb_store_memory.list(self, prefix, fn, ctx, err);
+}
+
 static struct env *E; /* of the running test, for hooks */
 
 static struct env *begin(void)
@@ -112,6 +119,8 @@ static struct env *begin(void)
 	hooked.put = hook_put;
 	hooked.del = hook_del;
 	hooked.get = hook_get;
+	hooked.list = hook_list;
+	no_list = false;
 	env_init(&e);
 	e.ops = &hooked;
 	E = &e;
@@ -123,6 +132,9 @@ static void reopen(struct env *e)
 	env_crash(e);
 	env_open(e);
 }
+
+/* The ownership of a core that is gone: 1 ms of the store's own clock, which is the real one. */
+static void lease_ends(void) { poll(NULL, 0, 5); }
 
 /* Runs fn in a child: what kills it fails the test, not the program. */
 static void survives(void (*fn)(void))
@@ -140,9 +152,19 @@ static void survives(void (*fn)(void))
 	assert_int_equal(WEXITSTATUS(status), 0);
 }
 
-/* Calls that do not wait. */
+/* Calls that do not wait. Their memory goes with the test. */
+static struct kvb_arena arenas[64];
+static unsigned n_arenas;
+
+static void end(struct env *e)
+{
+	env_destroy(e);
+	while (n_arenas)
+		kvb_arena_destroy(&arenas[--n_arenas]);
+}
+
 struct call {
-	struct kvb_arena arena;
+	struct kvb_arena *arena;
 	struct kvb_error err;
 	bool over;
 	int status;
@@ -165,7 +187,9 @@ static void call_done(void *ctx, int status)
 static void call_init(struct call *k)
 {
 	memset(k, 0, sizeof *k);
-	kvb_arena_init(&k->arena);
+	assert_true(n_arenas < sizeof arenas / sizeof *arenas);
+	k->arena = &arenas[n_arenas++];
+	kvb_arena_init(k->arena);
 	k->done = (struct kvb_done){ call_done, k };
 }
 
@@ -182,7 +206,7 @@ static void async_start(struct env *e, struct call *k, const char *request_id, c
 	call_init(k);
 	k->start = (struct kvb_start_req){ .tenant = "t", .instance = "i", .request_id = request_id, .keys = keys,
 					   .n_keys = n };
-	call_over(k, kvb_core_start(e->core, &k->start, &k->started, &k->arena, &k->err, &k->done));
+	call_over(k, kvb_core_start(e->core, &k->start, &k->started, k->arena, &k->err, &k->done));
 }
 
 static void async_delete(struct env *e, struct call *k, const struct kvb_key *keys, uint32_t n)
@@ -191,7 +215,7 @@ static void async_delete(struct env *e, struct call *k, const struct kvb_key *ke
 
 	call_init(k);
 	req = (struct kvb_delete_req){ .tenant = "t", .instance = "i", .keys = keys, .n_keys = n };
-	call_over(k, kvb_core_delete(e->core, &req, &k->deleted, &k->arena, &k->err, &k->done));
+	call_over(k, kvb_core_delete(e->core, &req, &k->deleted, k->arena, &k->err, &k->done));
 }
 
 static void async_finish(struct env *e, struct call *k, const char *session)
@@ -200,7 +224,7 @@ static void async_finish(struct env *e, struct call *k, const char *session)
 
 	call_init(k);
 	req = (struct kvb_finish_req){ .tenant = "t", .session = session, .mask_kind = KVB_MASK_ALL };
-	call_over(k, kvb_core_finish(e->core, &req, &k->finished, &k->arena, &k->err, &k->done));
+	call_over(k, kvb_core_finish(e->core, &req, &k->finished, k->arena, &k->err, &k->done));
 }
 
 static void ticks(struct env *e, int n, uint64_t ms)
@@ -259,6 +283,7 @@ static void a_deleted_storage_does_not_stop_the_next_manager(void **state)
 	assert_int_equal(kvb_core_storage_delete(e->core, "s", &e->err), KVB_OK);
 	assert_int_equal(env_put(e, k, 4), 4);
 	env_crash(e);
+	lease_ends();
 	assert_int_equal(kvb_store_open(e->ops, &e->store_options, &below, &e->err), KVB_OK);
 	e->store = below;
 	e->o.store = below;
@@ -270,7 +295,7 @@ static void a_deleted_storage_does_not_stop_the_next_manager(void **state)
 		kvb_fake_clock_advance(&e->clock, 500);
 	}
 	env_crash(e);
-	env_destroy(e);
+	end(e);
 	assert_int_equal(rc, KVB_OK);
 }
 
@@ -297,7 +322,7 @@ static void free_slots_wait_over_a_second_restart(void **state)
 	e->o.boot_id = BOOT_B;
 	reopen(e); /* kill -9 a moment after the boot */
 	second = env_start(e, &(struct env_start){ .keys = &k[2], .n = 1 }, &r);
-	env_destroy(e);
+	end(e);
 
 	e = begin(); /* the same with one start only: it waits, as it should */
 	e->store_options.durability = KVB_DURABILITY_NORMAL;
@@ -309,7 +334,7 @@ static void free_slots_wait_over_a_second_restart(void **state)
 	e->o.boot_id = BOOT_B;
 	env_open(e);
 	first = kvb_core_state_get(e->core) == KVB_CORE_READY ? env_start(e, &(struct env_start){ .keys = &k[1], .n = 1 }, &r) : 0;
-	env_destroy(e);
+	end(e);
 	print_message("one start: %s, restarted: %s\n", kvb_status_name(first), kvb_status_name(second));
 	assert_int_equal(first, KVB_E_NO_SPACE);
 	assert_int_equal(second, KVB_E_NO_SPACE);
@@ -325,7 +350,7 @@ static void file_storage(struct env *e)
 				      .unit = 64 * KB, .file_size = 256 * KB, .enabled = true };
 	struct kvb_spec spec = { "kv", 4 * KB };
 
-	snprintf(root, sizeof root, "/tmp/kvb-review-XXXXXX");
+	snprintf(root, sizeof root, "/tmp/kvb-laws-XXXXXX");
 	assert_non_null(mkdtemp(root));
 	assert_int_equal(kvb_core_storage_put(e->core, &s, NULL, &e->err), KVB_OK);
 	assert_int_equal(env_group(e, "g", 0, "s"), KVB_OK);
@@ -367,7 +392,7 @@ static uint32_t after_power_loss(int (*append)(unsigned n))
 	env_open(e);
 	ticks(e, 40, 100);
 	seen = env_match(e, k, 4);
-	env_destroy(e);
+	end(e);
 	remove_root();
 	return seen;
 }
@@ -419,7 +444,7 @@ static void the_slot_of_a_dropped_block_waits_for_the_horizon(void **state)
 			break;
 		reused = r.loc[0].offset == offset && kvb_now_ms(&e->clock.clock) < t0 + 9000;
 	}
-	env_destroy(e);
+	end(e);
 	remove_root();
 	assert_false(reused);
 }
@@ -446,7 +471,7 @@ static void a_start_repeated_in_line_gets_the_same_answer(void **state)
 	assert_int_equal(b.status, KVB_OK);
 	print_message("first: %u to write, second: %u to write\n", a.started.n_write, b.started.n_write);
 	assert_string_equal(a.started.session, b.started.session);
-	env_destroy(e);
+	end(e);
 }
 
 static void a_request_id_with_another_body_in_line_is_a_conflict(void **state)
@@ -464,7 +489,7 @@ static void a_request_id_with_another_body_in_line_is_a_conflict(void **state)
 	ticks(e, 10, 1);
 	assert_int_equal(a.status, KVB_OK);
 	assert_int_equal(b.status, KVB_E_CONFLICT);
-	env_destroy(e);
+	end(e);
 }
 
 /* ---- 5: finish behind an abort ---------------------------------------------------------------------------- */
@@ -486,13 +511,13 @@ static void a_finish_behind_an_abort_is_refused(void **state)
 	memcpy(session, s.session, sizeof session);
 	req.session = session;
 	call_init(&a);
-	call_over(&a, kvb_core_abort(e->core, &req, &a.finished, &a.arena, &a.err, &a.done));
+	call_over(&a, kvb_core_abort(e->core, &req, &a.finished, a.arena, &a.err, &a.done));
 	async_finish(e, &f, session);
 	ticks(e, 3, 1);
 	assert_true(a.over && f.over);
 	print_message("finish: %s\n", kvb_status_name(f.status));
 	assert_int_equal(f.status, KVB_E_SESSION_ENDED);
-	env_destroy(e);
+	end(e);
 }
 
 /* ---- 6: two removals of one block ------------------------------------------------------------------------- */
@@ -514,7 +539,7 @@ static int two_removals(unsigned n)
 		call_init(&l);
 		req = (struct kvb_lookup_req){ .tenant = "t", .instance = "i", .mode = KVB_LOOKUP_BATCH,
 					       .keys = &the_key, .n_keys = 1, .specs = &b, .n_specs = 1 };
-		call_over(&l, kvb_core_lookup(E->core, &req, &l.found, &l.arena, &l.err, &l.done));
+		call_over(&l, kvb_core_lookup(E->core, &req, &l.found, l.arena, &l.err, &l.done));
 		assert_int_equal(l.found.matched, 1);
 		async_delete(E, &del2, &the_key, 1);
 	}
@@ -567,7 +592,7 @@ static void lose_ownership(const char *key)
 	if (strncmp(key, "file/", 5) != 0)
 		return;
 	hook.get = NULL;
-	poll(NULL, 0, 5000 / 1000); /* the store's own clock: the lease of 1 ms is over */
+	lease_ends();
 	assert_int_equal(kvb_store_acquire(E->store, 0, "other", 100000, &fence, holder, sizeof holder, &err), KVB_OK);
 	kvb_core_tick(E->core); /* the keeper: renewal is fenced */
 	kvb_core_tick(E->core); /* and drops the part */
@@ -583,6 +608,7 @@ static void lost_while_loading_scene(void)
 	env_keys(k, 2, 1, 1);
 	env_put(e, k, 2);
 	env_crash(e);
+	lease_ends();
 	assert_int_equal(kvb_store_open(e->ops, &e->store_options, &e->store, &e->err), KVB_OK);
 	e->o.store = e->store;
 	assert_int_equal(kvb_core_create(&e->o, &e->core, &e->err), KVB_OK);
@@ -645,7 +671,7 @@ static void a_second_storage_evicts_what_it_holds(void **state)
 			break;
 	}
 	print_message("%u blocks have spec b, then: %s: %s\n", n, kvb_status_name(rc), e->err.message);
-	env_destroy(e);
+	end(e);
 	assert_int_equal(rc, KVB_OK);
 }
 
@@ -675,7 +701,7 @@ static void eviction_spares_blocks_without_the_class(void **state)
 			break;
 	}
 	print_message("%u blocks evicted for one slot\n", (unsigned)(c1.evicted_blocks - c0.evicted_blocks));
-	env_destroy(e);
+	end(e);
 	assert_int_equal(c1.evicted_blocks - c0.evicted_blocks, 1);
 }
 
@@ -703,7 +729,7 @@ static void a_storage_that_cannot_grow_evicts(void **state)
 	env_keys(k, 40, 2, 1);
 	rc = env_start(e, &(struct env_start){ .keys = k, .n = 40 }, &r);
 	print_message("%s: %s\n", kvb_status_name(rc), e->err.message);
-	env_destroy(e);
+	end(e);
 	assert_int_equal(rc, KVB_OK);
 }
 
@@ -738,7 +764,7 @@ static void a_start_outlives_the_commits_of_others(void **state)
 	rc = env_start(e, &(struct env_start){ .keys = k, .n = 1 }, &r);
 	print_message("%s: %s\n", kvb_status_name(rc), e->err.message);
 	hook.put = NULL;
-	env_destroy(e);
+	end(e);
 	assert_int_equal(rc, KVB_OK);
 }
 
@@ -768,7 +794,7 @@ static void a_waiting_start_does_not_block_other_storages(void **state)
 	call_init(&b);
 	b.start = (struct kvb_start_req){ .tenant = "t", .instance = "i2", .request_id = "", .keys = k, .n_keys = 1 };
 	t0 = kvb_now_ms(&e->clock.clock);
-	call_over(&b, kvb_core_start(e->core, &b.start, &b.started, &b.arena, &b.err, &b.done));
+	call_over(&b, kvb_core_start(e->core, &b.start, &b.started, b.arena, &b.err, &b.done));
 	for (int i = 0; i < 2000 && !b.over; i++)
 		env_advance(e, 20);
 	print_message("the other one waited %d ms (first is %s)\n", (int)(kvb_now_ms(&e->clock.clock) - t0),
@@ -776,7 +802,7 @@ static void a_waiting_start_does_not_block_other_storages(void **state)
 	t0 = kvb_now_ms(&e->clock.clock) - t0;
 	assert_true(b.over);
 	hook.put = NULL;
-	env_destroy(e);
+	end(e);
 	assert_true(t0 < 1000);
 }
 
@@ -831,7 +857,7 @@ static uint64_t bytes_before_eviction(bool reload)
 	kvb_arena_reset(&e->arena);
 	assert_int_equal(kvb_core_storages(e->core, "s", &e->arena, &v, &n, &e->err), KVB_OK);
 	bytes = v->file_bytes;
-	env_destroy(e);
+	end(e);
 	return bytes;
 }
 
@@ -869,7 +895,7 @@ static void a_failed_deletion_leaves_the_storage_usable(void **state)
 	}
 	env_keys(k, 1, 1, 1);
 	rc = env_start(e, &(struct env_start){ .keys = k, .n = 1 }, &r);
-	env_destroy(e);
+	end(e);
 	assert_int_equal(rc, KVB_OK);
 }
 
@@ -901,7 +927,7 @@ static void a_dropped_instance_s_leases_survive_a_crash(void **state)
 	env_keys(k, 1, 77, 1);
 	rc = env_start(e, &(struct env_start){ .keys = k, .n = 1 }, &r);
 	print_message("%s after %d ms of the lease\n", kvb_status_name(rc), (int)(kvb_now_ms(&e->clock.clock) - t0));
-	env_destroy(e);
+	end(e);
 	assert_int_not_equal(rc, KVB_OK);
 }
 
@@ -924,7 +950,7 @@ static void free_space_is_usable_after_a_drop_and_a_crash(void **state)
 	ticks(e, 5, 100000); /* whatever somebody knew of it is long over */
 	reopen(e);
 	rc = env_start(e, &(struct env_start){ .keys = k, .n = 1 }, &r);
-	env_destroy(e);
+	end(e);
 	print_message("%s\n", kvb_status_name(rc));
 	assert_int_equal(rc, KVB_OK);
 }
@@ -974,7 +1000,7 @@ static void a_storage_made_over_a_reload_is_there_once(void **state)
 		assert_int_equal(kvb_core_storages(e->core, NULL, &e->arena, &v, &n, &e->err), KVB_OK);
 		print_message("put: %s; %u storages\n", kvb_status_name(rc), n);
 		(void)st;
-		env_destroy(e);
+		end(e);
 		assert_int_equal(n, 2);
 	}
 }
@@ -1002,7 +1028,7 @@ static void an_instance_made_over_a_reload_is_there_once(void **state)
 	assert_null(hook.put);
 	kvb_arena_reset(&e->arena);
 	assert_int_equal(kvb_core_instances(e->core, NULL, NULL, &e->arena, &v, &n, &e->err), KVB_OK);
-	env_destroy(e);
+	end(e);
 	assert_int_equal(n, 2);
 }
 
@@ -1033,12 +1059,90 @@ static void a_claimed_file_that_cannot_be_made_hides_no_blocks(void **state)
 	ticks(e, 5, 1000);
 	seen = env_match(e, k, 4);
 	setrlimit(RLIMIT_FSIZE, &was);
-	env_destroy(e);
+	end(e);
 	remove_root();
 	assert_int_equal(seen, 4);
 }
 
 /* ---- 10: end ---------------------------------------------------------------------------------------------------- */
+
+/* A manager that cannot load what it owns lets another one try. */
+static void who_cannot_load_gives_way(void **state)
+{
+	struct env *e = begin();
+	struct kvb_store *other = NULL;
+	struct kvb_error err = { 0 };
+	char holder[192];
+	uint64_t fence;
+	int rc;
+
+	(void)state;
+	env_open(e);
+	env_make(e, 1 * MB, 64 * KB, 4 * KB);
+	env_crash(e);
+	lease_ends();
+	e->o.owner_lease_ms = 60000;
+	no_list = true;
+	assert_int_equal(kvb_store_open(e->ops, &e->store_options, &e->store, &e->err), KVB_OK);
+	e->o.store = e->store;
+	assert_int_equal(kvb_core_create(&e->o, &e->core, &e->err), KVB_OK);
+	assert_int_equal(kvb_store_open(e->ops, &e->store_options, &other, &err), KVB_OK);
+	ticks(e, 5, 500);
+	assert_int_equal(kvb_store_acquire(other, 0, "other", 1, &fence, holder, sizeof holder, &err), KVB_E_NOT_OWNER);
+	for (int i = 0; i < 20 && kvb_core_state_get(e->core) == KVB_CORE_RECOVERING; i++)
+		kvb_core_tick(e->core);
+	rc = kvb_store_acquire(other, 0, "other", 60000, &fence, holder, sizeof holder, &err);
+	kvb_store_close(other);
+	end(e);
+	assert_int_equal(rc, KVB_OK);
+}
+
+static int count_one(void *ctx, const char *key, const void *bytes, size_t n, uint64_t version)
+{
+	(void)key;
+	(void)bytes;
+	(void)n;
+	(void)version;
+	++*(int *)ctx;
+	return KVB_OK;
+}
+
+static int count_dropped(struct env *e)
+{
+	int n = 0;
+
+	assert_int_equal(kvb_store_list(e->store, "dropped/", count_one, &n, &e->err), KVB_OK);
+	return n;
+}
+
+/* What is kept of a deleted instance goes with the next checkpoint, and its name is free at once. */
+static void a_checkpoint_forgets_dropped_instances(void **state)
+{
+	struct env *e = begin();
+	struct kvb_spec spec = { "kv", 4 * KB };
+	struct kvb_key k[4];
+
+	(void)state;
+	env_open(e);
+	env_make(e, 1 * MB, 64 * KB, 4 * KB);
+	env_keys(k, 4, 1, 1);
+	for (int i = 0; i < 3; i++) {
+		assert_int_equal(env_put(e, k, 4), 4);
+		assert_int_equal(kvb_core_instance_delete(e->core, "t", "i", &e->err), KVB_OK);
+		assert_int_equal(env_instance(e, "i", "g", &spec, 1), KVB_OK);
+		assert_int_equal(env_match(e, k, 4), 0);
+	}
+	assert_int_equal(count_dropped(e), 3);
+	reopen(e);
+	assert_int_equal(count_dropped(e), 3);
+	assert_int_equal(env_put(e, k, 4), 4);
+	env_shutdown(e);
+	env_open(e);
+	assert_int_equal(count_dropped(e), 0);
+	assert_int_equal(env_match(e, k, 4), 4);
+	env_check(e);
+	end(e);
+}
 
 static void shut_down(void)
 {
@@ -1113,6 +1217,8 @@ int main(void)
 		cmocka_unit_test(a_storage_made_over_a_reload_is_there_once),
 		cmocka_unit_test(an_instance_made_over_a_reload_is_there_once),
 		cmocka_unit_test(a_claimed_file_that_cannot_be_made_hides_no_blocks),
+		cmocka_unit_test(who_cannot_load_gives_way),
+		cmocka_unit_test(a_checkpoint_forgets_dropped_instances),
 		cmocka_unit_test(shutdown_during_a_checkpoint),
 		cmocka_unit_test(no_session_need_be_remembered),
 	};

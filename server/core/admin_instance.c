@@ -1,0 +1,262 @@
+/*
+ * admin_instance.c - instances: registered, changed and deleted by an administrator.
+ *
+ * Deleting one is a journal record (its blocks go), then its registration moves from "instance/..." to
+ * "dropped/<id>": the journal still has records of it, and until a checkpoint has replaced them a load must
+ * know what they are about. The name is free at once.
+ */
+#include "admin.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static int conflict(struct kvb_error *err, const char *field, const char *id)
+{
+	return kvb_fail(err, KVB_E_CONFLICT, field, "instance '%s' is registered with another %s", id, field);
+}
+
+static int compare_instance(const struct instance *have, const struct kvb_instance_spec *i, struct kvb_error *err)
+{
+	if (strcmp(have->spec.group, i->group) != 0)
+		return conflict(err, "group", i->id);
+	if (have->spec.block_tokens != i->block_tokens)
+		return conflict(err, "block_tokens", i->id);
+	if (have->spec.n_specs != i->n_specs)
+		return conflict(err, "specs", i->id);
+	for (uint32_t s = 0; s < i->n_specs; s++)
+		if (have->spec.specs[s].size != i->specs[s].size ||
+		    strcmp(have->spec.specs[s].name, i->specs[s].name) != 0)
+			return conflict(err, "specs", i->id);
+	return KVB_OK;
+}
+
+/* Each spec must fit into one slab file of some storage of the group. */
+static int check_fit(const struct part *p, const struct group *g, const struct kvb_instance_spec *i,
+		     struct kvb_error *err)
+{
+	for (uint32_t s = 0; s < i->n_specs; s++) {
+		bool fits = false;
+		char field[KVB_FIELD_MAX];
+
+		for (uint32_t k = 0; k < g->spec.n_storages; k++) {
+			int at = space_find(p, g->spec.storages[k]);
+			const struct space *sp = at < 0 ? NULL : &p->space[at];
+			uint64_t file = sp ? (sp->dev->file_size < sp->capacity ? sp->dev->file_size : sp->capacity) : 0;
+
+			if (sp && file > sp->dev->ops->header + sp->dev->ops->trailer + slot_align(i->specs[s].size) &&
+			    i->specs[s].size <= file - sp->dev->ops->header - sp->dev->ops->trailer -
+							slot_align(i->specs[s].size))
+				fits = true;
+		}
+		snprintf(field, sizeof field, "specs[%u].size", s);
+		if (!fits)
+			return kvb_fail(err, KVB_E_INVALID, field,
+					"%llu bytes do not fit into a slab file of any storage of group '%s'",
+					(unsigned long long)i->specs[s].size, g->spec.name);
+	}
+	return KVB_OK;
+}
+
+static int check_instance(const struct part *p, const struct kvb_instance_spec *i, struct kvb_error *err)
+{
+	const struct group *g = group_find(p, i->group);
+	char field[KVB_FIELD_MAX];
+
+	if (!g)
+		return kvb_fail(err, KVB_E_NOT_FOUND, "group", "no group '%s': make it first", i->group);
+	if (i->n_specs == 0 || i->n_specs > KVB_MAX_SPECS)
+		return kvb_fail(err, KVB_E_INVALID, "specs", "name 1..%u specs", KVB_MAX_SPECS);
+	for (uint32_t s = 0; s < i->n_specs; s++) {
+		snprintf(field, sizeof field, "specs[%u].name", s);
+		for (uint32_t j = 0; j < s; j++)
+			if (strcmp(i->specs[j].name, i->specs[s].name) == 0)
+				return kvb_fail(err, KVB_E_INVALID, field, "'%s' is named twice", i->specs[s].name);
+	}
+	return check_fit(p, g, i, err);
+}
+
+static int put_instance_doc(struct kvb_core *c, const struct kvb_instance_spec *i, uint32_t id, uint64_t expect,
+			    struct kvb_error *err)
+{
+	struct kvb_buf b = { 0 };
+	char key[300];
+	int rc;
+
+	registry_put_instance(&b, i, id);
+	registry_instance_key(key, i->tenant, i->id);
+	rc = b.failed ? KVB_E_NOMEM : admin_written(c, kvb_store_put(c->store, key, expect, b.data, b.len, NULL, err));
+	kvb_buf_destroy(&b);
+	return rc;
+}
+
+static int update_extra(struct kvb_core *c, const struct kvb_instance_spec *i, uint32_t id, struct kvb_error *err)
+{
+	struct instance *have;
+	struct part *p;
+	char *extra;
+	int rc = put_instance_doc(c, i, id, KVB_VERSION_ANY, err);
+
+	if (rc != KVB_OK || !(p = admin_follow(c)))
+		return rc;
+	have = instance_find(p, i->tenant, i->id);
+	extra = kvb_strdup(i->extra);
+	if (have && extra) {
+		kvb_free((char *)have->spec.extra);
+		have->spec.extra = extra;
+	} else {
+		kvb_free(extra);
+	}
+	core_unlock(c);
+	return KVB_OK;
+}
+
+static int create_instance(struct kvb_core *c, const struct kvb_instance_spec *i, struct kvb_error *err)
+{
+	struct part *p;
+	uint32_t id = 0;
+	int rc = registry_next_id(c, &id, err);
+
+	if (rc == KVB_OK)
+		rc = put_instance_doc(c, i, id, KVB_VERSION_NONE, err);
+	if (rc != KVB_OK || !(p = admin_follow(c)))
+		return rc;
+	if (!instance_find(p, i->tenant, i->id)) /* else it was loaded meanwhile */
+		rc = part_add_instance(p, i, id);
+	core_unlock(c);
+	return rc == KVB_OK ? rc : admin_out_of_step(c, rc);
+}
+
+int kvb_core_instance_put(struct kvb_core *c, const struct kvb_instance_spec *i, bool *created, struct kvb_error *err)
+{
+	const struct instance *have;
+	struct part *p;
+	bool new_extra = false;
+	uint32_t id = 0;
+	int rc = admin_enter(c, err);
+
+	if (rc != KVB_OK)
+		return rc;
+	p = admin_lock(c, &rc, err);
+	if (!p)
+		return admin_leave(c, rc);
+	have = instance_find(p, i->tenant, i->id);
+	if (have && have->deleting)
+		rc = kvb_fail(err, KVB_E_IN_USE, "id", "it is being deleted");
+	else
+		rc = have ? compare_instance(have, i, err) : check_instance(p, i, err);
+	if (have) {
+		id = have->id;
+		new_extra = strcmp(have->spec.extra, i->extra) != 0;
+	}
+	core_unlock(c);
+	if (rc == KVB_OK && !have)
+		rc = create_instance(c, i, err);
+	else if (rc == KVB_OK && new_extra)
+		rc = update_extra(c, i, id, err);
+	if (created)
+		*created = rc == KVB_OK && !have;
+	return admin_leave(c, rc);
+}
+
+/* Waits for a journaled transaction, on a thread that may block. */
+struct latch {
+	struct kvb_mutex lock;
+	struct kvb_cond cond;
+	bool over;
+	int status;
+};
+
+static void latch_open(void *ctx, int status)
+{
+	struct latch *l = ctx;
+
+	kvb_mutex_lock(&l->lock);
+	l->over = true;
+	l->status = status;
+	kvb_cond_signal(&l->cond);
+	kvb_mutex_unlock(&l->lock);
+}
+
+static int latch_wait(struct kvb_core *c, struct latch *l)
+{
+	while (c->o.manual && !l->over && commit_round(c))
+		;
+	kvb_mutex_lock(&l->lock);
+	while (!l->over)
+		kvb_cond_wait(&l->cond, &l->lock);
+	kvb_mutex_unlock(&l->lock);
+	return l->status;
+}
+
+static int queue_drop(struct part *p, struct instance *inst, struct waiter *w)
+{
+	struct txn *t = txn_make(TXN_DROP);
+
+	if (t)
+		record_drop(&t->rec, inst);
+	if (!t || t->rec.failed) {
+		txn_destroy(t);
+		return KVB_E_NOMEM;
+	}
+	t->inst = inst;
+	t->urgent = true;
+	inst->deleting = true;
+	txn_wait(t, w);
+	commit_queue(p, t);
+	return KVB_PENDING;
+}
+
+/* Journals that its blocks go, and waits for it. *id and *doc are the registration's. */
+static int drop(struct kvb_core *c, const char *tenant, const char *name, uint32_t *id, struct kvb_buf *doc,
+		struct kvb_error *err)
+{
+	struct latch latch = { .over = false };
+	struct waiter w = { .done = { latch_open, &latch }, .err = err };
+	struct instance *inst;
+	int rc = KVB_OK;
+	struct part *p = admin_lock(c, &rc, err);
+
+	if (!p)
+		return rc;
+	kvb_mutex_init(&latch.lock);
+	kvb_cond_init(&latch.cond);
+	inst = instance_find(p, tenant, name);
+	if (!inst) {
+		rc = kvb_fail(err, KVB_E_NOT_FOUND, "id", "no instance '%s'", name);
+	} else {
+		*id = inst->id;
+		registry_put_instance(doc, &inst->spec, inst->id);
+		if (doc->failed)
+			rc = KVB_E_NOMEM;
+		else if (!inst->deleting) /* else journaled by an earlier call that failed later on */
+			rc = queue_drop(p, inst, &w);
+	}
+	core_unlock(c);
+	if (rc == KVB_PENDING)
+		rc = latch_wait(c, &latch);
+	kvb_mutex_destroy(&latch.lock);
+	kvb_cond_destroy(&latch.cond);
+	return rc;
+}
+
+int kvb_core_instance_delete(struct kvb_core *c, const char *tenant, const char *id, struct kvb_error *err)
+{
+	struct kvb_buf doc = { 0 };
+	uint32_t number = 0;
+	struct part *p;
+	char key[300];
+	int rc = admin_enter(c, err);
+
+	if (rc != KVB_OK)
+		return rc;
+	rc = drop(c, tenant, id, &number, &doc, err);
+	registry_instance_key(key, tenant, id);
+	if (rc == KVB_OK)
+		rc = admin_written(c, registry_move_to_dropped(c, key, number, &doc, err));
+	kvb_buf_destroy(&doc);
+	if (rc == KVB_OK && (p = admin_follow(c)) != NULL) {
+		part_set_dropped(p, number);
+		core_unlock(c);
+	}
+	return admin_leave(c, rc);
+}

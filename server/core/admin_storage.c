@@ -1,0 +1,358 @@
+/*
+ * admin_storage.c - storages: made, changed and deleted by an administrator.
+ *
+ * Deleting one takes three steps, because the journal still names it: it is disabled in the registry, so that
+ * nobody takes slots there, a reload in between or not; a checkpoint without it replaces the journal; then its
+ * documents go, and its files. A failure on the way enables it again.
+ */
+#include "admin.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define DEFAULT_UNIT (64ull << 20)
+#define DEFAULT_FILE (1ull << 30) /* KVCM's local SDK maps whole files */
+
+static int check_storage(struct kvb_storage_spec *s, struct kvb_error *err)
+{
+	const struct kvb_storage_ops *ops = kvb_storage_find(s->type);
+	bool addresses_only = ops && strcmp(s->type, "null") == 0;
+
+	if (!ops)
+		return kvb_fail(err, KVB_E_INVALID, "type", "'%s' is not a storage type: use file or null", s->type);
+	if (!addresses_only && (s->root[0] != '/' || strlen(s->root) > KVB_MAX_ROOT))
+		return kvb_fail(err, KVB_E_INVALID, "root", "an absolute directory is needed");
+	if (s->unit == 0)
+		s->unit = DEFAULT_UNIT;
+	if (s->unit < 4096 || (s->unit & (s->unit - 1)) || s->unit > (1ull << 40))
+		return kvb_fail(err, KVB_E_INVALID, "unit", "a power of two from 4096 on");
+	if (s->capacity < s->unit || s->capacity > (1ull << 60))
+		return kvb_fail(err, KVB_E_INVALID, "capacity", "at least one slab unit (%llu bytes)",
+				(unsigned long long)s->unit);
+	s->capacity -= s->capacity % s->unit;
+	if (s->file_size == 0)
+		s->file_size = s->unit > DEFAULT_FILE ? s->unit : DEFAULT_FILE;
+	if (s->file_size < s->unit || s->file_size % s->unit || s->file_size > (1ull << 46))
+		return kvb_fail(err, KVB_E_INVALID, "file_size", "a multiple of the slab unit (%llu bytes)",
+				(unsigned long long)s->unit);
+	if (s->capacity / s->file_size > 100000)
+		return kvb_fail(err, KVB_E_INVALID, "file_size", "would make more than 100000 files: larger files");
+	return KVB_OK;
+}
+
+static int fixed_field(struct kvb_error *err, const char *field)
+{
+	return kvb_fail(err, KVB_E_CONFLICT, field, "cannot change once the storage exists");
+}
+
+static int compare_storage(const struct space *s, const struct kvb_storage_spec *n, struct kvb_error *err)
+{
+	if (strcmp(s->dev->type, n->type) != 0)
+		return fixed_field(err, "type");
+	if (strcmp(s->dev->root, n->root) != 0)
+		return fixed_field(err, "root");
+	if (s->dev->unit != n->unit)
+		return fixed_field(err, "unit");
+	if (s->dev->file_size != n->file_size)
+		return fixed_field(err, "file_size");
+	if (n->capacity < s->capacity)
+		return kvb_fail(err, KVB_E_CONFLICT, "capacity", "cannot shrink below %llu",
+				(unsigned long long)s->capacity);
+	return KVB_OK;
+}
+
+static int put_storage_doc(struct kvb_core *c, const struct storage_doc *d, uint64_t expect, uint64_t *version,
+			   struct kvb_error *err)
+{
+	struct kvb_buf b = { 0 };
+	char key[160];
+	int rc;
+
+	registry_put_storage(&b, d);
+	snprintf(key, sizeof key, "storage/%s", d->spec.name);
+	rc = b.failed ? KVB_E_NOMEM : admin_written(c, kvb_store_put(c->store, key, expect, b.data, b.len, version, err));
+	kvb_buf_destroy(&b);
+	return rc;
+}
+
+static void adopt_storage(struct kvb_core *c, const struct kvb_storage_spec *s, uint64_t version)
+{
+	struct part *p = admin_follow(c);
+	int at = p ? space_find(p, s->name) : -1;
+
+	if (at >= 0) {
+		p->space[at].version = version;
+		p->space[at].capacity = s->capacity;
+		p->space[at].enabled = s->enabled;
+	}
+	if (p)
+		core_unlock(c);
+}
+
+static int update_storage(struct kvb_core *c, const struct kvb_storage_spec *s, struct kvb_error *err)
+{
+	struct storage_doc d = { .spec = *s };
+	uint64_t version = 0;
+	bool same = false;
+	int at, rc = KVB_OK;
+	struct part *p = admin_lock(c, &rc, err);
+
+	if (!p)
+		return rc;
+	at = space_find(p, s->name);
+	if (at < 0) {
+		core_unlock(c);
+		return KVB_E_NOT_FOUND;
+	}
+	rc = compare_storage(&p->space[at], s, err);
+	version = p->space[at].version;
+	d.id = p->space[at].dev->id;
+	memcpy(d.uuid, p->space[at].dev->uuid, 16);
+	same = p->space[at].capacity == s->capacity && p->space[at].enabled == s->enabled;
+	core_unlock(c);
+	if (rc != KVB_OK || same)
+		return rc;
+	rc = put_storage_doc(c, &d, version, &version, err);
+	if (rc == KVB_OK)
+		adopt_storage(c, s, version);
+	return rc;
+}
+
+static int same_root(struct kvb_core *c, const struct kvb_storage_spec *s, struct kvb_error *err)
+{
+	int rc = KVB_OK;
+	struct part *p = admin_lock(c, &rc, err);
+
+	if (!p)
+		return rc;
+	if (p->n_space == MAX_STORAGES)
+		rc = kvb_fail(err, KVB_E_TOO_MANY, NULL, "%u storages at most", MAX_STORAGES);
+	for (uint32_t i = 0; rc == KVB_OK && i < p->n_space; i++)
+		if (s->root[0] && p->space[i].pool && strcmp(p->space[i].dev->root, s->root) == 0)
+			rc = kvb_fail(err, KVB_E_CONFLICT, "root", "storage '%s' has this directory already",
+				      p->space[i].dev->name);
+	core_unlock(c);
+	return rc;
+}
+
+/* Reasons of the file system name paths: they go to the log; the caller learns the kind of fault. */
+static int root_refused(const struct kvb_storage_spec *s, int rc, const struct kvb_error *why, struct kvb_error *err)
+{
+	kvb_log(KVB_LOG_ERROR, "storage", "'%s' cannot be made: %s", s->name, why->message);
+	if (rc == KVB_E_FOREIGN)
+		return kvb_fail(err, rc, "root", "the directory holds somebody else's files or another storage");
+	return kvb_fail(err, rc, "root", "the directory cannot be used (%s); the manager's log says why",
+			kvb_status_text(rc));
+}
+
+/* Always the same for a name in this store: the marker in the root is written before the registry
+ * document, and a crash between the two must not make the directory foreign to the next try. */
+static void derive_uuid(const struct kvb_core *c, const char *name, uint8_t uuid[16])
+{
+	char text[KVB_MAX_NAME + 16];
+	int n = snprintf(text, sizeof text, "storage/%s", name);
+	struct kvb_key k = kvb_key_from_string(&c->secret, text, (size_t)n);
+
+	for (int i = 0; i < 8; i++) {
+		uuid[i] = (uint8_t)(k.hi >> (56 - 8 * i));
+		uuid[8 + i] = (uint8_t)(k.lo >> (56 - 8 * i));
+	}
+}
+
+/* The part takes the new storage; *dev is NULL once the core has it. If the partition was loaded in
+ * between, it has made a device of its own from the registry. */
+static int add_storage(struct kvb_core *c, const struct kvb_storage_spec *s, uint64_t version, struct device **dev)
+{
+	struct part *p = admin_follow(c);
+	struct device *d = *dev;
+	int rc = KVB_OK;
+
+	if (!p)
+		return KVB_OK;
+	if (space_find(p, s->name) < 0) {
+		rc = part_add_space(p, d, s, version);
+		if (rc == KVB_OK)
+			rc = device_add(c, d);
+		if (rc == KVB_OK) {
+			atomic_store(&d->healthy, true);
+			atomic_store(&d->fs_free, UINT64_MAX);
+			d->problem[0] = '\0';
+			*dev = NULL;
+		}
+	}
+	core_unlock(c);
+	if (rc != KVB_OK)
+		return admin_out_of_step(c, rc);
+	return *dev ? KVB_OK : device_start(d);
+}
+
+static int create_storage(struct kvb_core *c, const struct kvb_storage_spec *s, struct kvb_error *err)
+{
+	struct storage_doc d = { .spec = *s };
+	struct device *dev = NULL;
+	struct kvb_error why = { 0 };
+	uint64_t version = 0;
+	int rc = same_root(c, s, err);
+
+	if (rc == KVB_OK)
+		rc = registry_next_id(c, &d.id, err);
+	derive_uuid(c, s->name, d.uuid);
+	if (rc == KVB_OK)
+		rc = device_make(c, s, d.id, d.uuid, &dev);
+	if (rc != KVB_OK)
+		return rc;
+	rc = device_open(dev, true, &why);
+	if (rc != KVB_OK)
+		rc = root_refused(s, rc, &why, err);
+	if (rc == KVB_OK)
+		rc = put_storage_doc(c, &d, KVB_VERSION_NONE, &version, err);
+	if (rc == KVB_OK)
+		rc = add_storage(c, s, version, &dev);
+	if (dev)
+		device_destroy(dev);
+	return rc;
+}
+
+int kvb_core_storage_put(struct kvb_core *c, const struct kvb_storage_spec *spec, bool *created, struct kvb_error *err)
+{
+	struct kvb_storage_spec s = *spec;
+	int rc = admin_enter(c, err);
+
+	if (rc != KVB_OK)
+		return rc;
+	if (created)
+		*created = false;
+	rc = check_storage(&s, err);
+	if (rc == KVB_OK)
+		rc = update_storage(c, &s, err);
+	if (rc == KVB_E_NOT_FOUND) {
+		kvb_error_clear(err);
+		rc = create_storage(c, &s, err);
+		if (created)
+			*created = rc == KVB_OK;
+	}
+	return admin_leave(c, rc);
+}
+
+static int storage_idle(const struct part *p, int at, struct kvb_error *err)
+{
+	const struct space *s = &p->space[at];
+	struct kvb_pool_stats st;
+
+	for (size_t g = 0; g < p->n_group; g++)
+		for (uint32_t i = 0; i < p->group[g]->spec.n_storages; i++)
+			if (strcmp(p->group[g]->spec.storages[i], s->dev->name) == 0)
+				return kvb_fail(err, KVB_E_IN_USE, "name", "group '%s' names it", p->group[g]->spec.name);
+	kvb_pool_stats(s->pool, &st);
+	/* Held slots do not matter: the files go, so nobody can be handed what a late writer touches. */
+	if (st.used_bytes || s->growing)
+		return kvb_fail(err, KVB_E_IN_USE, "name", "%llu bytes of blocks are in it",
+				(unsigned long long)st.used_bytes);
+	if (device_hangs(s->dev))
+		return kvb_fail(err, KVB_E_UNAVAILABLE, "name", "its file system does not answer: try again when it does");
+	return KVB_OK;
+}
+
+/* Finds it idle and copies its document out (strings are the device's: valid while we have the turn, as only
+ * administrators end devices). */
+static int look_at(struct kvb_core *c, const char *name, struct storage_doc *d, uint64_t *version, struct kvb_error *err)
+{
+	int at, rc = KVB_OK;
+	struct part *p = admin_lock(c, &rc, err);
+
+	if (!p)
+		return rc;
+	at = space_find(p, name);
+	rc = at < 0 ? kvb_fail(err, KVB_E_NOT_FOUND, "name", "no storage '%s'", name) : storage_idle(p, at, err);
+	if (rc == KVB_OK) {
+		const struct space *s = &p->space[at];
+
+		*version = s->version;
+		d->id = s->dev->id;
+		memcpy(d->uuid, s->dev->uuid, 16);
+		d->spec = (struct kvb_storage_spec){ .name = s->dev->name, .type = s->dev->type, .root = s->dev->root,
+						     .capacity = s->capacity, .file_size = s->dev->file_size,
+						     .unit = s->dev->unit, .enabled = s->enabled };
+	}
+	core_unlock(c);
+	return rc;
+}
+
+static int set_enabled(struct kvb_core *c, struct storage_doc *d, bool on, uint64_t *version, struct kvb_error *err)
+{
+	int rc;
+
+	if (d->spec.enabled == on)
+		return KVB_OK;
+	d->spec.enabled = on;
+	rc = put_storage_doc(c, d, *version, version, err);
+	if (rc == KVB_OK)
+		adopt_storage(c, &d->spec, *version);
+	return rc;
+}
+
+/* The part forgets the space; the device is the caller's then, and so are its files. */
+static struct device *take_device(struct kvb_core *c, const char *name, uint32_t *files)
+{
+	struct part *p = admin_follow(c);
+	struct device *d = NULL;
+	int at = p ? space_find(p, name) : -1;
+
+	if (at >= 0) {
+		d = p->space[at].dev;
+		*files = p->space[at].files;
+		device_remove(c, d);
+	}
+	if (p)
+		core_unlock(c);
+	return d;
+}
+
+static int forget_storage(struct kvb_core *c, const char *name, uint32_t id, uint64_t version, struct kvb_error *err)
+{
+	struct device *d;
+	uint32_t files = 0;
+	char key[160];
+	int rc;
+
+	snprintf(key, sizeof key, "storage/%s", name);
+	rc = admin_written(c, kvb_store_del(c->store, key, version, err));
+	if (rc != KVB_OK)
+		return rc;
+	d = take_device(c, name, &files);
+	for (uint32_t f = 0; f < files; f++) { /* one that stays behind belongs to no storage: loading skips it */
+		char file_key[64];
+
+		registry_file_key(file_key, id, f);
+		kvb_store_del(c->store, file_key, KVB_VERSION_ANY, NULL);
+	}
+	if (d)
+		device_retire(d, files);
+	return KVB_OK;
+}
+
+int kvb_core_storage_delete(struct kvb_core *c, const char *name, struct kvb_error *err)
+{
+	struct storage_doc d = { 0 }, again = { 0 };
+	uint64_t version = 0;
+	bool enabled;
+	int rc = admin_enter(c, err);
+
+	if (rc != KVB_OK)
+		return rc;
+	rc = look_at(c, name, &d, &version, err);
+	if (rc != KVB_OK)
+		return admin_leave(c, rc);
+	enabled = d.spec.enabled;
+	rc = set_enabled(c, &d, false, &version, err);
+	if (rc == KVB_OK) /* a start may have come in before it was disabled */
+		rc = look_at(c, name, &again, &version, err);
+	if (rc == KVB_OK)
+		rc = checkpoint_run(c, false, err);
+	if (rc == KVB_OK)
+		rc = forget_storage(c, name, d.id, version, err);
+	if (rc != KVB_OK && rc != KVB_E_UNKNOWN_OUTCOME && enabled &&
+	    set_enabled(c, &d, true, &version, NULL) != KVB_OK)
+		kvb_log(KVB_LOG_WARN, "core", "storage '%s' was not deleted and stays disabled: enable it again", name);
+	return admin_leave(c, rc);
+}
