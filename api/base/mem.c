@@ -1,5 +1,5 @@
 /*
- * mem.c - malloc with a fault point.
+ * mem.c - malloc, and large regions from mmap, with a fault point.
  *
  * State: two atomic counters, used by tests only; switched off, the cost is one relaxed load. Any
  * thread, no locks. Size 0 yields a pointer that can be freed, so that NULL always means "out of
@@ -13,6 +13,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 static atomic_ulong fail_at;
 static atomic_ulong counted;
@@ -48,6 +49,31 @@ char *kvb_strdup(const char *s)
 	char *p = kvb_malloc(n);
 
 	return p ? memcpy(p, s, n) : NULL;
+}
+
+void *kvb_region_alloc(bool huge)
+{
+	const size_t n = KVB_REGION_BYTES;
+	char *p, *at;
+
+	if (fails())
+		return NULL;
+	p = mmap(NULL, 2 * n, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (p == MAP_FAILED)
+		return NULL;
+	at = (char *)(((uintptr_t)p + n - 1) & ~(uintptr_t)(n - 1));
+	if (at > p)
+		munmap(p, (size_t)(at - p));
+	munmap(at + n, (size_t)(p + n - at));
+	if (huge)
+		madvise(at, n, MADV_HUGEPAGE); /* a wish */
+	return at;
+}
+
+void kvb_region_free(void *p)
+{
+	if (p)
+		munmap(p, KVB_REGION_BYTES);
 }
 
 int kvb_grow(void **array, size_t *cap, size_t need, size_t size)

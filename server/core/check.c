@@ -47,7 +47,7 @@ static void check_slot(struct check *k, const struct block *b, uint32_t spec)
 	k->slots[s->space]++;
 	if (!kvb_pool_is_used(k->p->space[s->space].pool, s->slab, s->index))
 		problem(k, "block %s: its slot %u of slab %u is not in use", hex, s->index, s->slab);
-	else if (kvb_pool_owner(k->p->space[s->space].pool, s->slab, s->index) != b->id)
+	else if (kvb_pool_owner(k->p->space[s->space].pool, s->slab, s->index) != block_id(b))
 		problem(k, "block %s: its slot %u of slab %u has another owner", hex, s->index, s->slab);
 	if (s->generation == 0 || s->generation >= k->p->next_generation)
 		problem(k, "block %s: generation %llu was never given", hex, (unsigned long long)s->generation);
@@ -56,7 +56,7 @@ static void check_slot(struct check *k, const struct block *b, uint32_t spec)
 static void check_block(void *ctx, struct part *p, struct block *b)
 {
 	struct check *k = ctx;
-	const struct instance *inst = block_instance(p, b->id);
+	const struct instance *inst = block_instance(b);
 	char hex[KVB_KEY_HEX + 1];
 
 	kvb_key_to_hex(b->key, hex);
@@ -73,9 +73,9 @@ static void check_block(void *ctx, struct part *p, struct block *b)
 		problem(k, "block %s is not found by its key", hex);
 	if (b->live != (block_has_committed(inst, b) || block_has_writing(inst, b)))
 		problem(k, "block %s: liveness is wrong", hex);
-	if (b->parent != NO_BLOCK && block_get(p, b->parent)->id == NO_BLOCK)
+	if (b->parent != NO_BLOCK && !block_get(p, b->parent)->used)
 		problem(k, "block %s: its parent is gone", hex);
-	if (b->parent != NO_BLOCK && block_instance(p, b->parent) != inst)
+	if (b->parent != NO_BLOCK && block_instance(block_get(p, b->parent)) != inst)
 		problem(k, "block %s: its parent belongs to another instance", hex);
 	if (b->live_children > b->children)
 		problem(k, "block %s: more live children than children", hex);
@@ -124,11 +124,11 @@ static void compare_links(void *ctx, struct part *p, struct block *b)
 	char hex[KVB_KEY_HEX + 1];
 
 	(void)p;
-	if (c->l->children[b->id] == b->children && c->l->live[b->id] == b->live_children)
+	if (c->l->children[block_id(b)] == b->children && c->l->live[block_id(b)] == b->live_children)
 		return;
 	kvb_key_to_hex(b->key, hex);
 	problem(c->k, "block %s: %u children (%u live), counted %u (%u)", hex, b->children, b->live_children,
-		c->l->children[b->id], c->l->live[b->id]);
+		c->l->children[block_id(b)], c->l->live[block_id(b)]);
 }
 
 static void check_links(struct check *k)

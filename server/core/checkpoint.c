@@ -18,10 +18,10 @@
 
 static void copy_chunk(struct part *p, uint32_t no)
 {
-	struct chunk *c = &p->chunk[no];
+	struct chunk *c = p->chunk[no];
 
 	c->snapshot = p->snap.number;
-	if (!c->entries || p->snap.failed)
+	if (!c->inst || p->snap.failed)
 		return;
 	record_chunk(&p->snap.out, p, c);
 	if (p->snap.out.failed)
@@ -30,7 +30,7 @@ static void copy_chunk(struct part *p, uint32_t no)
 
 void snapshot_touch_chunk(struct part *p, uint32_t no)
 {
-	if (p->snap.active && p->chunk[no].snapshot != p->snap.number)
+	if (p->snap.active && p->chunk[no]->snapshot != p->snap.number)
 		copy_chunk(p, no);
 }
 
@@ -93,6 +93,7 @@ void snapshot_begin(struct part *p, uint64_t barrier)
 	kvb_buf_clear(&s->out);
 	kvb_buf_clear(&s->tail);
 	record_counters(&s->tail, p);
+	record_eras(&s->tail, p);
 	for (uint32_t i = 0; i < p->n_space; i++) {
 		struct hold_writer w = { &s->tail, &p->space[i], now };
 

@@ -14,6 +14,7 @@
  * free when the record is durable.
  */
 #include "internal.h"
+#include "mark.h"
 
 #include <string.h>
 
@@ -24,15 +25,14 @@ enum { CANDIDATES, LEASED };
 
 bool block_evictable(const struct part *p, const struct instance *inst, const struct block *b, uint64_t now)
 {
-	(void)p;
-	if (inst->deleting || atomic_load_explicit(&b->lease_until, memory_order_relaxed) > now)
+	if (inst->deleting || block_lease(p, inst, b) > now)
 		return false;
 	return block_has_committed(inst, b) && !block_has_writing(inst, b);
 }
 
 static uint64_t candidate_key(const struct block *b)
 {
-	return (b->live_children ? INNER : 0) | atomic_load_explicit(&b->last_use, memory_order_relaxed);
+	return (b->live_children ? INNER : 0) | mark_use(atomic_load_explicit(&b->mark, memory_order_relaxed));
 }
 
 /* ---- queues ----------------------------------------------------------------------------------------- */
@@ -124,13 +124,13 @@ void evict_destroy_queues(struct instance *inst)
 	inst->n_queue = inst->cap_queue = 0;
 }
 
-void evict_forget(struct part *p, struct block *b)
+void evict_forget(struct block *b)
 {
-	const struct instance *inst = block_instance(p, b->id);
+	const struct instance *inst = block_instance(b);
 
 	for (uint32_t s = 0; s < inst->spec.n_specs; s++)
 		if (b->slot[s].queued)
-			heap_remove(&queue_find(inst, b->slot[s].space, class_of(inst, b->slot[s].space, s))->heaps, b->id);
+			heap_remove(&queue_find(inst, b->slot[s].space, class_of(inst, b->slot[s].space, s))->heaps, block_id(b));
 }
 
 /* An earlier spec of the block has brought it into the same queue. */
@@ -146,13 +146,13 @@ static bool queued_before(const struct instance *inst, const struct block *b, ui
 
 void evict_consider(struct part *p, struct block *b)
 {
-	struct instance *inst = block_instance(p, b->id);
-	uint64_t lease = atomic_load_explicit(&b->lease_until, memory_order_relaxed);
+	struct instance *inst = block_instance(b);
+	uint64_t lease = block_lease(p, inst, b);
 	bool leased = lease > kvb_now_ms(p->core->clock);
 
 	if (p->loading)
 		return;
-	evict_forget(p, b);
+	evict_forget(b);
 	if (inst->deleting || block_has_writing(inst, b))
 		return;
 	for (uint32_t s = 0; s < inst->spec.n_specs; s++) {
@@ -162,7 +162,7 @@ void evict_consider(struct part *p, struct block *b)
 			continue;
 		slot->queued = 1; /* from here on this slot keeps the place */
 		heap_push(&queue_find(inst, slot->space, class_of(inst, slot->space, s))->heaps,
-			  leased ? LEASED : CANDIDATES, leased ? lease : candidate_key(b), b->id);
+			  leased ? LEASED : CANDIDATES, leased ? lease : candidate_key(b), block_id(b));
 	}
 }
 
@@ -245,7 +245,7 @@ static uint64_t evict(struct part *p, const struct scope *c, uint64_t need)
 
 		if (!b)
 			break;
-		n = gain(block_instance(p, b->id), b, c);
+		n = gain(block_instance(b), b, c);
 		if (remove_mark(p, &k, b) != KVB_OK)
 			break;
 		got += n;
@@ -295,7 +295,7 @@ static bool slab_may_go(void *ctx, uint32_t slab)
 		if (!kvb_pool_is_used(pool, slab, i))
 			continue;
 		b = block_get(p, kvb_pool_owner(pool, slab, i));
-		inst = block_instance(p, b->id);
+		inst = block_instance(b);
 		for (uint32_t s = 0; s < inst->spec.n_specs; s++)
 			going |= b->slot[s].state == SLOT_REMOVING;
 		if (!going && !block_evictable(p, inst, b, st->now))
@@ -317,7 +317,7 @@ static void mark_slab(struct part *p, uint32_t space, uint32_t slab, struct pick
 		if (!kvb_pool_is_used(pool, slab, i))
 			continue;
 		b = block_get(p, kvb_pool_owner(pool, slab, i));
-		if (block_has_committed(block_instance(p, b->id), b) && remove_mark(p, k, b) != KVB_OK)
+		if (block_has_committed(block_instance(b), b) && remove_mark(p, k, b) != KVB_OK)
 			return;
 	}
 }

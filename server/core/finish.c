@@ -6,6 +6,7 @@
  * repeats one on its way waits for the same record; one that repeats an ended session gets its outcome.
  */
 #include "internal.h"
+#include "mark.h"
 
 #include <string.h>
 
@@ -16,16 +17,14 @@ static uint64_t failed_hold(const struct part *p, const struct session *s, bool 
 
 /* ---- late half ----------------------------------------------------------------------------------- */
 
-uint64_t use_stamp(struct part *p, uint64_t now)
+uint64_t use_now(struct part *p, uint64_t now)
 {
-	uint64_t n = atomic_fetch_add_explicit(&p->use_sequence, 1, memory_order_relaxed);
-
-	return (now + p->use_base) << 16 | (n & 0xffff);
+	return use_make(now + p->use_base, atomic_fetch_add_explicit(&p->use_sequence, 1, memory_order_relaxed));
 }
 
 void commit_slot(struct part *p, struct block *b, uint32_t spec, const uint64_t *sum)
 {
-	struct instance *inst = block_instance(p, b->id);
+	struct instance *inst = block_instance(b);
 	struct slot *s = &b->slot[spec];
 
 	assert(s->state == SLOT_WRITING);
@@ -37,6 +36,14 @@ void commit_slot(struct part *p, struct block *b, uint32_t spec, const uint64_t 
 	s->checksum = sum ? *sum : 0;
 }
 
+/* A use without a lease; one that runs (on another spec of the block) goes on. */
+static void mark_use_at(struct block *b, uint64_t use)
+{
+	uint64_t end = mark_lease_end(atomic_load_explicit(&b->mark, memory_order_relaxed));
+
+	atomic_store_explicit(&b->mark, mark_make(use, end > use_ms(use) ? end - use_ms(use) : 0), memory_order_relaxed);
+}
+
 /* The checksum of column `spec` in row i of the finish, or NULL. Columns are the session's specs. */
 static const uint64_t *sum_of(const struct session *s, const struct txn *t, uint32_t i, uint32_t spec)
 {
@@ -46,7 +53,7 @@ static const uint64_t *sum_of(const struct session *s, const struct txn *t, uint
 	return t->sums ? &t->sums[(size_t)i * columns + column] : NULL;
 }
 
-static void commit_block(struct part *p, const struct txn *t, uint32_t i, uint64_t stamp)
+static void commit_block(struct part *p, const struct txn *t, uint32_t i, uint64_t use)
 {
 	const struct session_write *w = &t->session->write[i];
 	struct block *b = block_get(p, w->block);
@@ -54,7 +61,7 @@ static void commit_block(struct part *p, const struct txn *t, uint32_t i, uint64
 	for (uint32_t spec = 0; w->specs >> spec; spec++)
 		if (w->specs >> spec & 1)
 			commit_slot(p, b, spec, sum_of(t->session, t, i, spec));
-	atomic_store_explicit(&b->last_use, stamp, memory_order_relaxed);
+	mark_use_at(b, use);
 	block_update_live(p, b);
 	evict_consider(p, b);
 }
@@ -62,14 +69,14 @@ static void commit_block(struct part *p, const struct txn *t, uint32_t i, uint64
 void finish_apply(struct part *p, struct txn *t)
 {
 	struct session *s = t->session;
-	uint64_t stamp = use_stamp(p, kvb_now_ms(p->core->clock));
+	uint64_t use = use_now(p, kvb_now_ms(p->core->clock));
 
 	s->pending = NULL;
 	if (!s->inst)
 		return; /* its instance was dropped first */
 	for (uint32_t i = s->n_write; i-- > 0;) {
 		if (t->success[i]) {
-			commit_block(p, t, i, stamp);
+			commit_block(p, t, i, use);
 			s->committed++;
 		} else {
 			session_release(p, s, i, t->hold_until);

@@ -17,6 +17,7 @@ enum record_type {
 	RECORD_ENDED = 17,
 	RECORD_HOLD = 18,
 	RECORD_COUNTERS = 19,
+	RECORD_ERAS = 20,
 };
 
 #endif

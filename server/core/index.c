@@ -1,14 +1,18 @@
 /*
  * index.c - key -> block entry of one instance.
  *
- * INDEX_SEGMENTS open-addressing tables per instance, chosen by the hash's top bits, each growing on
- * its own, so that growth never stalls the partition for long. A cell is (32-bit tag, 32-bit id): the
- * tag gives the home cell, so growing and removing touch no entry. Removal shifts back; there are no
- * tombstones. Readers hold the partition's lock for reading, writers for writing.
+ * INDEX_SEGMENTS open-addressing tables per instance, chosen by the hash's top bits, each growing on its
+ * own and by an eighth, so that growth neither stalls the partition nor doubles its memory. A cell is
+ * (32-bit tag, 32-bit id). A tag's home is its proportional place in the table, and cells stand in order
+ * of their tags: so a miss ends at the first larger tag, growing is one pass in order that touches no entry,
+ * and tables may be nine tenths full. Removal shifts back; there are no tombstones. Readers hold the
+ * partition's lock for reading, writers for writing.
  */
 #include "internal.h"
 
 #include <string.h>
+
+#define SLACK 64u /* cells behind the last home, so that no run wraps around */
 
 static uint64_t hash_of(const struct part *p, struct kvb_key key) { return kvb_key_mix(key, p->mix_seed); }
 
@@ -19,6 +23,7 @@ static struct segment *segment_of(const struct instance *inst, uint64_t h)
 
 static uint32_t cell_tag(uint64_t cell) { return (uint32_t)(cell >> 32); }
 static uint32_t cell_id(uint64_t cell) { return (uint32_t)cell; }
+static uint32_t home(const struct segment *s, uint32_t tag) { return (uint32_t)((uint64_t)tag * s->homes >> 32); }
 
 struct block *index_find(const struct part *p, const struct instance *inst, struct kvb_key key)
 {
@@ -28,7 +33,7 @@ struct block *index_find(const struct part *p, const struct instance *inst, stru
 
 	if (!s->cells)
 		return NULL;
-	for (uint32_t i = tag & s->mask; s->cells[i]; i = (i + 1) & s->mask) {
+	for (uint32_t i = home(s, tag); s->cells[i] && cell_tag(s->cells[i]) <= tag; i++) {
 		if (cell_tag(s->cells[i]) == tag) {
 			struct block *b = block_get(p, cell_id(s->cells[i]));
 
@@ -45,78 +50,95 @@ void index_prefetch(const struct part *p, const struct instance *inst, struct kv
 	const struct segment *s = segment_of(inst, h);
 
 	if (s->cells)
-		__builtin_prefetch(&s->cells[(uint32_t)h & s->mask]);
+		__builtin_prefetch(&s->cells[home(s, (uint32_t)h)]);
 }
 
-static void place(struct segment *s, uint64_t cell)
-{
-	uint32_t i = cell_tag(cell) & s->mask;
+/* The last cell stays empty: it ends every run. */
+static uint32_t n_cells(const struct segment *s) { return s->homes + SLACK; }
 
-	while (s->cells[i])
-		i = (i + 1) & s->mask;
-	s->cells[i] = cell;
+/* All cells, which are in order, into a table of more homes. False when the slack does not do. */
+static bool copy(struct segment *to, const struct segment *from)
+{
+	uint32_t at = 0;
+
+	for (uint32_t i = 0; from->cells && i < n_cells(from); i++) {
+		uint32_t h;
+
+		if (!from->cells[i])
+			continue;
+		h = home(to, cell_tag(from->cells[i]));
+		at = at > h ? at : h;
+		if (at + 1 >= n_cells(to))
+			return false;
+		to->cells[at++] = from->cells[i];
+	}
+	return true;
 }
 
 static int grow(struct segment *s)
 {
-	uint32_t n = s->cells ? (s->mask + 1) * 2 : 8;
-	struct segment next = { .cells = kvb_calloc(n, sizeof(uint64_t)), .mask = n - 1, .count = s->count };
+	struct segment next = { .homes = s->homes, .count = s->count };
 
-	if (!next.cells)
-		return KVB_E_NOMEM;
-	for (uint32_t i = 0; s->cells && i <= s->mask; i++)
-		if (s->cells[i])
-			place(&next, s->cells[i]);
+	do {
+		next.homes += next.homes / 8 + 8;
+		kvb_free(next.cells);
+		next.cells = kvb_calloc(n_cells(&next), sizeof(uint64_t));
+		if (!next.cells)
+			return KVB_E_NOMEM;
+	} while (!copy(&next, s));
 	kvb_free(s->cells);
 	*s = next;
 	return KVB_OK;
+}
+
+/* False when the run that the cell belongs to reaches the end of the table. */
+static bool place(struct segment *s, uint64_t cell)
+{
+	uint32_t i = home(s, cell_tag(cell)), end;
+
+	while (s->cells[i] && cell_tag(s->cells[i]) <= cell_tag(cell))
+		i++;
+	for (end = i; s->cells[end]; end++)
+		;
+	if (end + 1 >= n_cells(s))
+		return false;
+	memmove(&s->cells[i + 1], &s->cells[i], (end - i) * sizeof(uint64_t));
+	s->cells[i] = cell;
+	return true;
 }
 
 int index_insert(struct part *p, struct instance *inst, const struct block *b)
 {
 	uint64_t h = hash_of(p, b->key);
 	struct segment *s = segment_of(inst, h);
+	uint64_t cell = (uint64_t)(uint32_t)h << 32 | block_id(b);
 
-	if (!s->cells || s->count + 1 > (uint64_t)(s->mask + 1) * 4 / 5)
+	if (!s->cells || s->count + 1 > (uint64_t)s->homes * 9 / 10)
 		if (grow(s) != KVB_OK)
 			return KVB_E_NOMEM;
-	place(s, (uint64_t)(uint32_t)h << 32 | b->id);
+	while (!place(s, cell))
+		if (grow(s) != KVB_OK)
+			return KVB_E_NOMEM;
 	s->count++;
 	return KVB_OK;
-}
-
-/* Fills the hole at `i` with later cells of the same run that may move up. */
-static void shift_back(struct segment *s, uint32_t i)
-{
-	uint32_t j = i;
-
-	for (;;) {
-		uint32_t home;
-
-		j = (j + 1) & s->mask;
-		if (!s->cells[j])
-			break;
-		home = cell_tag(s->cells[j]) & s->mask;
-		if (((j - home) & s->mask) < ((j - i) & s->mask))
-			continue;
-		s->cells[i] = s->cells[j];
-		i = j;
-	}
-	s->cells[i] = 0;
 }
 
 void index_remove(struct part *p, struct instance *inst, const struct block *b)
 {
 	uint64_t h = hash_of(p, b->key);
 	struct segment *s = segment_of(inst, h);
-	uint64_t cell = (uint64_t)(uint32_t)h << 32 | b->id;
-	uint32_t i = (uint32_t)h & s->mask;
+	uint64_t cell = (uint64_t)(uint32_t)h << 32 | block_id(b);
+	uint32_t i = home(s, (uint32_t)h), end;
 
 	while (s->cells[i] != cell) {
 		assert(s->cells[i] != 0); /* every entry in use is indexed */
-		i = (i + 1) & s->mask;
+		i++;
 	}
-	shift_back(s, i);
+	/* Later cells of the run that are not at home move up. */
+	for (end = i + 1; s->cells[end] && home(s, cell_tag(s->cells[end])) < end; end++)
+		;
+	memmove(&s->cells[i], &s->cells[i + 1], (end - i - 1) * sizeof(uint64_t));
+	s->cells[end - 1] = 0;
 	s->count--;
 }
 

@@ -37,48 +37,55 @@
 
 enum slot_state { SLOT_ABSENT, SLOT_WRITING, SLOT_COMMITTED, SLOT_REMOVING };
 
-/* One spec of one block. */
+/* One spec of one block: 28 bytes, so that a block of one spec fills a cache line. */
 struct slot {
+	uint64_t checksum;
+	uint64_t generation : 48; /* MAX_GENERATION */
+	uint64_t space : 8;       /* index into part->space */
+	uint64_t state : 2;       /* enum slot_state */
+	uint64_t has_checksum : 1;
 	uint32_t slab; /* handle in the space's pool */
 	uint32_t index;
-	uint64_t checksum;
-	uint64_t generation;
 	uint32_t queued; /* place in the eviction queue of its class (heap.c); 0 = none, or another slot has it */
-	uint8_t space;   /* index into part->space */
-	uint8_t state;   /* enum slot_state */
-	bool has_checksum;
-};
+} __attribute__((packed, aligned(4)));
+
+#define MAX_GENERATION (1ull << 47) /* at a million blocks a second, four years */
 
 /* A block's entry stays while any of its slots is not ABSENT or another block names it as parent
  * (then it is a miss for everybody, but keeps the chain linked). */
 struct block {
 	struct kvb_key key;
-	uint32_t id;       /* NO_BLOCK while the entry is free */
-	uint32_t parent;   /* id; while free: next free entry */
-	uint32_t children; /* entries whose parent this is */
-	uint32_t live_children; /* of them: those with a slot that is WRITING or COMMITTED */
-	bool live;         /* counted in the parent's live_children */
-	uint64_t created_ms;
-	_Atomic uint64_t last_use; /* ms << 16 | sequence: order of use */
-	_Atomic uint64_t lease_until;
-	struct slot slot[]; /* one per spec of the instance */
+	_Atomic uint64_t mark; /* last use and end of lease (mark.h); the only thing that readers write */
+	uint32_t parent;       /* id; while free: next free entry */
+	uint32_t children : 31; /* entries whose parent this is */
+	uint32_t used : 1;      /* 0 = the entry is free */
+	uint32_t live_children : 31; /* of the children: those with a slot that is WRITING or COMMITTED */
+	uint32_t live : 1;           /* counted in the parent's live_children */
+	struct slot slot[];          /* one per spec of the instance */
 };
 
+/* Entries come in aligned chunks, so that a pointer to one leads to its id and instance (table.c). An id is
+ * chunk number << CHUNK_SHIFT | place. */
 #define CHUNK_SHIFT 8u
-#define CHUNK_BLOCKS (1u << CHUNK_SHIFT)
+#define CHUNK_PLACES (1u << CHUNK_SHIFT)
+#define CHUNK_BYTES 16384u
+#define CHUNK_HEAD 64u
 
 struct chunk {
 	struct instance *inst;
-	uint64_t snapshot; /* number of the newest snapshot that has this chunk already */
-	size_t stride;     /* bytes of one entry */
-	uint8_t *entries;
+	struct chunk *next; /* while in no instance: next such one */
+	uint64_t snapshot;  /* number of the newest snapshot that has this chunk already */
+	uint32_t number;
+	uint32_t stride; /* bytes of one entry */
+	uint32_t places; /* entries that fit */
+	uint32_t fresh;  /* places from here on were never used */
 };
 
 /* Key -> block id, open addressing in independently growing segments (index.c). */
 #define INDEX_SEGMENTS 64u
 struct segment {
-	uint64_t *cells; /* tag << 32 | id, 0 = empty */
-	uint32_t mask;   /* cells - 1; cells is 0 when NULL */
+	uint64_t *cells; /* tag << 32 | id, 0 = empty; in order of tags */
+	uint32_t homes;  /* places that tags are spread over; a few cells more */
 	uint32_t count;
 };
 
@@ -122,7 +129,8 @@ struct instance {
 	uint32_t *class_of; /* [MAX_STORAGES * n_specs] */
 
 	struct segment index[INDEX_SEGMENTS];
-	uint32_t free_block; /* list of free entries */
+	uint32_t free_block;  /* list of entries that were used and are free */
+	struct chunk *newest; /* its fresh places come next */
 	uint64_t entries;    /* in use, linked ones without slots included */
 	uint64_t entries_made;
 	uint64_t blocks; /* with all specs committed or some committed: at least one slot COMMITTED */
@@ -145,6 +153,12 @@ struct group {
 	uint32_t n_instances;
 	struct start_op *wait_head, *wait_tail; /* starts waiting for space, first come first served */
 	uint64_t turn; /* newest round of start_serve_waiters that has looked at the line */
+};
+
+/* From this generation on blocks were started at this time or later. */
+struct era {
+	uint64_t generation;
+	uint64_t wall_ms;
 };
 
 /* ---- storages --------------------------------------------------------------------------------- */
@@ -286,8 +300,12 @@ struct part {
 	size_t n_inst, cap_inst;
 	struct group limbo; /* of dropped instances */
 
-	struct chunk *chunk; /* [1..n_chunk-1]; 0 is never used, so that id 0 means none */
-	size_t n_chunk, cap_chunk, n_dropped_chunk; /* dropped ones are used again */
+	struct chunk **chunk; /* [1..n_chunk-1]; 0 is never used, so that id 0 means none */
+	size_t n_chunk, cap_chunk;
+	struct chunk *spare_chunk; /* of dropped instances: to be used again */
+	void **region;             /* memory of the chunks */
+	size_t n_region, cap_region;
+	uint32_t region_left; /* chunks of the newest region that are not in use yet */
 	uint64_t blocks;
 
 	struct session **session; /* by number, NULL = free */
@@ -301,8 +319,12 @@ struct part {
 	struct heap_pair deadlines; /* open sessions, by deadline; only the first heap */
 
 	uint64_t next_generation;
-	uint64_t use_base; /* added to the clock for last_use, so that it goes on where it was before a boot */
+	struct era *era; /* when generations were given out, oldest first (era.c) */
+	size_t n_era, cap_era;
+	uint64_t use_base; /* added to the clock for uses, so that they go on where they were before a boot */
 	_Atomic uint64_t use_sequence;
+	uint64_t reign_generation; /* blocks below it were there when the part was loaded: */
+	uint64_t reign_lease;      /* each counts as leased until here */
 	uint64_t mix_seed;
 
 	uint64_t horizon_durable; /* no lease ends later than this (boot time ms) */
@@ -350,7 +372,7 @@ struct txn {
 	/* FINISH */
 	uint8_t *success; /* bytes, one per written block */
 	uint64_t *sums;   /* [n_write * n_specs], or NULL */
-	uint64_t hold_until; /* FINISH, END: of the slots that fail */
+	uint64_t hold_until; /* FINISH, END: of the slots that fail; DROP: at least so long, of all */
 	enum kvb_session_state end_state;
 	/* REMOVE */
 	struct removal *removal;
@@ -438,8 +460,26 @@ bool core_pause(struct kvb_core *c, uint32_t ms);
 
 /* ---- table.c: entries -------------------------------------------------------------------------- */
 
+static inline struct chunk *block_chunk(const struct block *b)
+{
+	return (struct chunk *)((uintptr_t)b & ~(uintptr_t)(CHUNK_BYTES - 1));
+}
+
+static inline struct block *chunk_place(const struct chunk *c, uint32_t place)
+{
+	return (struct block *)((char *)c + CHUNK_HEAD + (size_t)c->stride * place);
+}
+
+static inline struct instance *block_instance(const struct block *b) { return block_chunk(b)->inst; }
+
+static inline uint32_t block_id(const struct block *b)
+{
+	const struct chunk *c = block_chunk(b);
+
+	return c->number << CHUNK_SHIFT | (uint32_t)((uintptr_t)b - (uintptr_t)c - CHUNK_HEAD) / c->stride;
+}
+
 struct block *block_get(const struct part *p, uint32_t id);
-struct instance *block_instance(const struct part *p, uint32_t id);
 /* A fresh, indexed entry without slots, or NULL (out of memory). Room in the eviction queues is
  * reserved, so that queueing it later cannot fail. */
 struct block *block_make(struct part *p, struct instance *inst, struct kvb_key key);
@@ -455,11 +495,24 @@ bool block_has_writing(const struct instance *inst, const struct block *b);
 /* Calls fn for each entry in use. */
 void block_each(const struct part *p, const struct instance *only,
 		void (*fn)(void *ctx, struct part *p, struct block *b), void *ctx);
-void table_drop(struct part *p, struct instance *inst); /* frees all chunks of the instance */
+void table_drop(struct part *p, struct instance *inst); /* all chunks of the instance are spare */
+void table_destroy(struct part *p);
+/* End of its lease (boot time ms), 0 or in the past if none runs. */
+uint64_t block_lease(const struct part *p, const struct instance *inst, const struct block *b);
+/* The least generation of its slots, 0 if it has none. */
+uint64_t block_generation(const struct instance *inst, const struct block *b);
+
+/* ---- era.c: when a block was made ------------------------------------------------------------------- */
+
+/* Generations from `generation` on are given out from `wall_ms` on. Forgets detail when short of memory. */
+void era_note(struct part *p, uint64_t generation, uint64_t wall_ms);
+/* About when this generation was given out; 0 if nobody knows. */
+uint64_t era_of(const struct part *p, uint64_t generation);
 
 /* ---- index.c ------------------------------------------------------------------------------------ */
 
 struct block *index_find(const struct part *p, const struct instance *inst, struct kvb_key key);
+/* For a batch: fetches the key's cell into the cache. */
 void index_prefetch(const struct part *p, const struct instance *inst, struct kvb_key key);
 int index_insert(struct part *p, struct instance *inst, const struct block *b);
 void index_remove(struct part *p, struct instance *inst, const struct block *b);
@@ -507,7 +560,7 @@ int location_fill(struct file_table *t, const struct part *p, const struct insta
 /* Queues the block where eviction may find it, or nowhere; call whenever it may have become evictable. */
 void evict_consider(struct part *p, struct block *b);
 /* Out of all queues: it is written, removed, or gone. */
-void evict_forget(struct part *p, struct block *b);
+void evict_forget(struct block *b);
 /* Room for all entries of the instance in the queue of this class; before slots of the class are taken. */
 int evict_reserve(struct part *p, struct instance *inst, uint32_t space, uint32_t class_id);
 /* The same in all its queues, before there are more entries. */
@@ -587,7 +640,8 @@ int keys_duplicate(const struct kvb_key *keys, uint32_t n, uint32_t *at, uint32_
 void start_unlink(struct part *p, struct session *s);
 void finish_apply(struct part *p, struct txn *t);
 void commit_slot(struct part *p, struct block *b, uint32_t spec, const uint64_t *sum);
-uint64_t use_stamp(struct part *p, uint64_t now);
+/* The use of a block now: grows with each call. */
+uint64_t use_now(struct part *p, uint64_t now);
 /* Looks an instance up; fails with KVB_E_NOT_FOUND naming `field`. */
 struct instance *instance_find(const struct part *p, const char *tenant, const char *id);
 int instance_need(const struct part *p, const char *tenant, const char *id, const char *field,
@@ -642,6 +696,7 @@ void record_chunk(struct kvb_buf *out, const struct part *p, const struct chunk 
 void record_ended(struct kvb_buf *out, const struct session *s, uint64_t now);
 void record_hold(struct kvb_buf *out, const struct space *space, struct kvb_run run, uint64_t left_ms);
 void record_counters(struct kvb_buf *out, const struct part *p);
+void record_eras(struct kvb_buf *out, const struct part *p);
 /* Length in bytes of the record at the begin of n bytes, 0 if there is none. */
 size_t record_length(const void *bytes, size_t n);
 /* Start of a class's slots: whole pages begin at page boundaries (O_DIRECT, 3FS chunks). */

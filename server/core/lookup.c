@@ -9,6 +9,7 @@
  * pass the horizon, the lookup waits for a longer one to be journaled (rare: tick.c extends ahead).
  */
 #include "internal.h"
+#include "mark.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -169,21 +170,31 @@ static uint64_t lease_cap(const struct part *p, const struct instance *inst)
 	return sum / 100 * p->core->o.leased_percent;
 }
 
-static void mark(struct part *p, struct instance *inst, struct block *b, uint64_t stamp, uint64_t until)
+/* End of the lease that lookups of this reign gave. */
+static uint64_t given_until(const struct part *p, const struct block *b)
 {
-	uint64_t width = p->core->o.lease_max_ms;
-	uint64_t old = atomic_load_explicit(&b->lease_until, memory_order_relaxed);
+	uint64_t end = mark_lease_end(atomic_load_explicit(&b->mark, memory_order_relaxed));
 
-	atomic_store_explicit(&b->last_use, stamp, memory_order_relaxed);
-	while (old < until) {
-		if (!atomic_compare_exchange_weak_explicit(&b->lease_until, &old, until, memory_order_relaxed,
-							   memory_order_relaxed))
-			continue;
-		if (old / width < until / width)
-			atomic_fetch_add_explicit(&inst->lease_window[until / width % 4], inst->block_bytes,
-						  memory_order_relaxed);
-		break;
-	}
+	return end > p->use_base ? end - p->use_base : 0;
+}
+
+/* Readers race for the mark: none takes a lease or a later use away from another. */
+static void mark(struct part *p, struct instance *inst, struct block *b, uint64_t use, uint64_t until)
+{
+	uint64_t width = p->core->o.lease_max_ms, end = until ? until + p->use_base : 0;
+	uint64_t old = atomic_load_explicit(&b->mark, memory_order_relaxed), before, next;
+
+	do {
+		uint64_t use2 = mark_use(old) > use ? mark_use(old) : use, end2;
+
+		before = mark_lease_end(old);
+		end2 = before > end ? before : end;
+		next = mark_make(use2, end2 > use_ms(use2) ? end2 - use_ms(use2) : 0);
+	} while (!atomic_compare_exchange_weak_explicit(&b->mark, &old, next, memory_order_relaxed,
+							memory_order_relaxed));
+	before = before > p->use_base ? before - p->use_base : 0;
+	if (before < until && before / width < until / width)
+		atomic_fetch_add_explicit(&inst->lease_window[until / width % 4], inst->block_bytes, memory_order_relaxed);
 }
 
 /* ---- lookup ------------------------------------------------------------------------------------------- */
@@ -222,8 +233,7 @@ static void decide_lease(struct part *p, const struct kvb_lookup_req *req, struc
 		return;
 	s->lease_until = now + ms;
 	for (uint32_t i = 0; i < s->n_seen; i++)
-		if (s->hit[i] && atomic_load_explicit(&s->hit[i]->lease_until, memory_order_relaxed) / o->lease_max_ms <
-					 s->lease_until / o->lease_max_ms)
+		if (s->hit[i] && given_until(p, s->hit[i]) / o->lease_max_ms < s->lease_until / o->lease_max_ms)
 			bytes += s->inst->block_bytes;
 	if (bytes && leased_bytes(s->inst, now, o->lease_max_ms) + bytes > lease_cap(p, s->inst)) {
 		COUNT(p->core, lease_denied, 1);
@@ -270,7 +280,7 @@ static int lookup_locked(struct part *p, const struct kvb_lookup_req *req, struc
 			 struct kvb_arena *a, struct kvb_error *err, bool may_wait)
 {
 	struct search s = { 0 };
-	uint64_t now = kvb_now_ms(p->core->clock), stamp;
+	uint64_t now = kvb_now_ms(p->core->clock), use;
 	int rc = instance_need(p, req->tenant, req->instance, "instance", &s.inst, err);
 
 	if (rc == KVB_OK)
@@ -290,10 +300,10 @@ static int lookup_locked(struct part *p, const struct kvb_lookup_req *req, struc
 	if (s.lease_until && !atomic_load_explicit(&p->horizon_used, memory_order_relaxed))
 		atomic_store_explicit(&p->horizon_used, true, memory_order_relaxed);
 	res->lease_ms = s.lease_until ? (uint32_t)(s.lease_until - now) : 0;
-	stamp = use_stamp(p, now);
+	use = use_now(p, now);
 	for (uint32_t i = 0; i < s.n_seen; i++)
 		if (s.hit[i])
-			mark(p, s.inst, s.hit[i], stamp, s.lease_until);
+			mark(p, s.inst, s.hit[i], use, s.lease_until);
 	return fill_lookup(p, req, res, a, &s);
 }
 
@@ -353,7 +363,7 @@ static int view_block(struct part *p, const struct instance *inst, const struct 
 	static const char *const states[] = { "absent", "writing", "committed", "deleting" };
 	struct file_table files = { .arena = a, .files = &out->files };
 	uint64_t now = kvb_now_ms(p->core->clock);
-	uint64_t lease = atomic_load(&b->lease_until), use = atomic_load(&b->last_use) >> 16;
+	uint64_t lease = block_lease(p, inst, b), use = use_ms(mark_use(atomic_load(&b->mark)));
 	uint64_t use_now = now + p->use_base;
 	int rc = specs_names(inst, UINT32_MAX, a, &out->specs, &out->n_specs);
 
@@ -365,7 +375,7 @@ static int view_block(struct part *p, const struct instance *inst, const struct 
 	out->has_parent = b->parent != NO_BLOCK;
 	out->parent = out->has_parent ? block_get(p, b->parent)->key : (struct kvb_key){ 0, 0 };
 	out->children = b->children;
-	out->created_ms = b->created_ms;
+	out->created_ms = era_of(p, block_generation(inst, b));
 	out->idle_ms = use && use < use_now ? use_now - use : 0;
 	out->lease_ms = lease > now ? (uint32_t)(lease - now) : 0;
 	for (uint32_t s = 0; s < inst->spec.n_specs; s++) {

@@ -6,6 +6,7 @@
  * replay.c decodes. No state; the caller holds the partition's lock. Failures stick in out->failed.
  */
 #include "internal.h"
+#include "mark.h"
 #include "format.h"
 
 #include <string.h>
@@ -165,10 +166,10 @@ void record_end(struct kvb_buf *out, const struct session *s, const struct txn *
 
 size_t record_remove(struct kvb_buf *out, const struct part *p, const struct removal *r, size_t n, uint64_t now)
 {
-	const struct instance *inst = block_instance(p, r[0].block);
+	const struct instance *inst = block_instance(block_get(p, r[0].block));
 	size_t same = 1, at = begin(out, RECORD_REMOVE);
 
-	while (same < n && block_instance(p, r[same].block) == inst)
+	while (same < n && block_instance(block_get(p, r[same].block)) == inst)
 		same++;
 	kvb_put_u32(out, inst->id);
 	kvb_put_varint(out, same);
@@ -210,8 +211,7 @@ static void put_block(struct kvb_buf *out, const struct part *p, const struct in
 	kvb_put_u8(out, b->parent != NO_BLOCK);
 	if (b->parent != NO_BLOCK)
 		put_key(out, block_get(p, b->parent)->key);
-	kvb_put_varint(out, b->created_ms);
-	kvb_put_u64(out, atomic_load_explicit(&b->last_use, memory_order_relaxed));
+	kvb_put_u64(out, mark_use(atomic_load_explicit(&b->mark, memory_order_relaxed)));
 	kvb_put_varint(out, mask);
 	for (uint32_t s = 0; s < inst->spec.n_specs; s++) {
 		if (!(mask >> s & 1))
@@ -233,11 +233,11 @@ void record_chunk(struct kvb_buf *out, const struct part *p, const struct chunk 
 
 	kvb_put_u32(out, c->inst->id);
 	kvb_put_u32(out, 0);
-	for (uint32_t i = 0; i < CHUNK_BLOCKS; i++) {
-		const struct block *b = (const struct block *)(c->entries + c->stride * i);
+	for (uint32_t i = 0; i < c->fresh; i++) {
+		const struct block *b = chunk_place(c, i);
 		uint32_t mask = 0;
 
-		for (uint32_t s = 0; b->id != NO_BLOCK && s < c->inst->spec.n_specs; s++)
+		for (uint32_t s = 0; b->used && s < c->inst->spec.n_specs; s++)
 			mask |= stored(&b->slot[s]) ? 1u << s : 0;
 		if (!mask)
 			continue;
@@ -275,6 +275,18 @@ void record_hold(struct kvb_buf *out, const struct space *space, struct kvb_run 
 	kvb_put_varint(out, run.first);
 	kvb_put_varint(out, run.count);
 	kvb_put_varint(out, left_ms);
+	end(out, at);
+}
+
+void record_eras(struct kvb_buf *out, const struct part *p)
+{
+	size_t at = begin(out, RECORD_ERAS);
+
+	kvb_put_varint(out, p->n_era);
+	for (size_t i = 0; i < p->n_era; i++) {
+		kvb_put_varint(out, p->era[i].generation);
+		kvb_put_varint(out, p->era[i].wall_ms);
+	}
 	end(out, at);
 }
 

@@ -9,6 +9,7 @@
  * - after a power loss a block without checksum may have lost its bytes in a page cache: dropped.
  */
 #include "internal.h"
+#include "mark.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -20,7 +21,7 @@ struct part *part_make(struct kvb_core *c)
 	if (!p)
 		return NULL;
 	p->core = c;
-	p->n_chunk = 1;
+	p->n_chunk = 1; /* so that id 0 is none */
 	p->loading = true;
 	p->next_generation = 1;
 	heap_pair_init(&p->deadlines, session_due_place, p);
@@ -37,9 +38,8 @@ void part_destroy(struct part *p)
 	kvb_free(p->session);
 	kvb_free(p->session_free);
 	heap_pair_destroy(&p->deadlines);
-	for (size_t i = 1; i < p->n_chunk; i++)
-		kvb_free(p->chunk[i].entries);
-	kvb_free(p->chunk);
+	table_destroy(p);
+	kvb_free(p->era);
 	while (p->n_inst)
 		part_remove_instance(p, p->inst[p->n_inst - 1]);
 	kvb_free(p->inst);
@@ -83,7 +83,7 @@ static int on_record(void *ctx, uint64_t seq, const void *bytes, size_t n)
 
 struct finish {
 	struct part *p;
-	uint64_t leased_until;
+	uint64_t older_by; /* to take from all uses, so that they never run out of bits */
 	bool drop_unsummed;
 	int rc;
 };
@@ -97,14 +97,22 @@ static bool lost_bytes(const struct finish *f, const struct instance *inst, cons
 	return false;
 }
 
+static void make_younger(struct block *b, uint64_t ms)
+{
+	uint64_t use = mark_use(atomic_load(&b->mark));
+
+	atomic_store(&b->mark, mark_make(use_ms(use) > ms ? use_make(use_ms(use) - ms, use) : 0, 0));
+}
+
 static void finish_block(void *ctx, struct part *p, struct block *b)
 {
 	struct finish *f = ctx;
-	const struct instance *inst = block_instance(p, b->id);
+	const struct instance *inst = block_instance(b);
 
 	if (!block_has_committed(inst, b))
 		return;
-	atomic_store(&b->lease_until, f->leased_until);
+	if (f->older_by)
+		make_younger(b, f->older_by);
 	evict_consider(p, b);
 	if (lost_bytes(f, inst, b) && remove_mark(p, &p->lost, b) != KVB_OK)
 		f->rc = KVB_E_NOMEM;
@@ -113,10 +121,12 @@ static void finish_block(void *ctx, struct part *p, struct block *b)
 static void restore_time(struct part *p, const struct replay *r)
 {
 	bool same_boot = strcmp(r->boot_id, p->core->boot_id) == 0;
+	uint64_t newest;
 
 	if (r->boot_id[0])
 		p->horizon_durable = same_boot ? r->horizon_until : r->now + r->horizon_span;
-	p->use_base = r->newest_use > r->now ? r->newest_use - r->now : 0;
+	newest = r->newest_use > USE_MS_MAX / 2 ? USE_MS_MAX / 4 : r->newest_use;
+	p->use_base = newest > r->now ? newest - r->now : 0;
 	p->unclean = r->boot_id[0] && !same_boot && !r->clean;
 }
 
@@ -142,7 +152,9 @@ static int finish_load(struct part *p, const struct replay *r)
 	uint64_t frozen = r->freeze_ms;
 
 	restore_time(p, r);
-	f.leased_until = p->horizon_durable;
+	p->reign_lease = p->horizon_durable;
+	p->reign_generation = p->next_generation;
+	f.older_by = r->newest_use > USE_MS_MAX / 2 ? r->newest_use - USE_MS_MAX / 4 : 0;
 	f.drop_unsummed = p->unclean;
 	p->loading = false;
 	block_each(p, NULL, finish_block, &f);

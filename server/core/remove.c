@@ -35,7 +35,7 @@ void blocks_count(struct part *p, struct instance *inst, int by)
 /* COMMITTED <-> REMOVING, with the counts that hang on it. */
 static void set_removing(struct part *p, struct block *b, uint32_t specs, bool on)
 {
-	struct instance *inst = block_instance(p, b->id);
+	struct instance *inst = block_instance(b);
 	uint8_t from = on ? SLOT_COMMITTED : SLOT_REMOVING;
 	bool had = block_has_committed(inst, b);
 
@@ -64,15 +64,16 @@ int remove_mark(struct part *p, struct picks *k, struct block *b)
 {
 	void *v = k->v;
 	uint64_t now = kvb_now_ms(p->core->clock);
-	uint64_t lease = atomic_load_explicit(&b->lease_until, memory_order_relaxed);
+	const struct instance *inst = block_instance(b);
+	uint64_t lease = block_lease(p, inst, b);
 
 	if (kvb_grow(&v, &k->cap, k->n + 1, sizeof *k->v) != KVB_OK)
 		return KVB_E_NOMEM;
 	k->v = v;
-	k->v[k->n++] = (struct removal){ .block = b->id,
-					   .specs = committed_specs(block_instance(p, b->id), b),
+	k->v[k->n++] = (struct removal){ .block = block_id(b),
+					   .specs = committed_specs(inst, b),
 					   .hold_until = lease > now ? lease : 0 };
-	evict_forget(p, b);
+	evict_forget(b);
 	set_removing(p, b, k->v[k->n - 1].specs, true);
 	return KVB_OK;
 }
@@ -81,7 +82,7 @@ static void unmark(struct part *p, const struct removal *v, size_t n)
 {
 	for (size_t i = n; i-- > 0;) {
 		struct block *b = block_get(p, v[i].block);
-		const struct instance *inst = block_instance(p, b->id);
+		const struct instance *inst = block_instance(b);
 
 		for (uint32_t s = 0; s < inst->spec.n_specs; s++)
 			if (v[i].specs >> s & 1)
@@ -128,7 +129,7 @@ void remove_apply(struct part *p, struct txn *t)
 {
 	for (size_t i = 0; i < t->n_removal; i++) {
 		struct block *b = block_get(p, t->removal[i].block);
-		const struct instance *inst = block_instance(p, b->id);
+		const struct instance *inst = block_instance(b);
 
 		for (uint32_t s = 0; s < inst->spec.n_specs; s++) {
 			if (!(t->removal[i].specs >> s & 1))
@@ -144,12 +145,18 @@ void remove_apply(struct part *p, struct txn *t)
 
 void remove_undo(struct part *p, struct txn *t) { unmark(p, t->removal, t->n_removal); }
 
+struct drop {
+	uint64_t writing_until; /* what open sessions write */
+	uint64_t leased_until;  /* at least */
+};
+
 static void release_all(void *ctx, struct part *p, struct block *b)
 {
-	const struct instance *inst = block_instance(p, b->id);
-	uint64_t hold = *(const uint64_t *)ctx;
-	uint64_t lease = atomic_load_explicit(&b->lease_until, memory_order_relaxed);
+	const struct instance *inst = block_instance(b);
+	const struct drop *d = ctx;
+	uint64_t lease = block_lease(p, inst, b);
 
+	lease = lease > d->leased_until ? lease : d->leased_until;
 	for (uint32_t s = 0; s < inst->spec.n_specs; s++) {
 		bool writing = b->slot[s].state == SLOT_WRITING;
 
@@ -157,7 +164,7 @@ static void release_all(void *ctx, struct part *p, struct block *b)
 			count_removing(p, inst, &b->slot[s], s, -1);
 		b->slot[s].queued = 0; /* the queues go next, as a whole */
 		if (b->slot[s].state != SLOT_ABSENT)
-			slot_release(p, b, s, writing ? hold : lease);
+			slot_release(p, b, s, writing ? d->writing_until : lease);
 	}
 }
 
@@ -167,13 +174,14 @@ void drop_apply(struct part *p, struct txn *t)
 {
 	struct instance *inst = t->inst;
 	const struct kvb_core_options *o = &p->core->o;
-	uint64_t hold = kvb_now_ms(p->core->clock) + o->session_max_ms + o->grace_ms;
+	struct drop d = { .writing_until = kvb_now_ms(p->core->clock) + o->session_max_ms + o->grace_ms,
+			  .leased_until = t->hold_until };
 
 	snapshot_abort(p);
 	for (size_t i = 0; i < p->n_session; i++)
 		if (p->session[i] && p->session[i]->inst == inst)
 			session_end(p, p->session[i], KVB_SESSION_ABORTED);
-	block_each(p, inst, release_all, &hold);
+	block_each(p, inst, release_all, &d);
 	blocks_count(p, inst, -(int)inst->blocks);
 	index_destroy(inst);
 	evict_destroy_queues(inst);

@@ -10,6 +10,7 @@
  * happen as long as registrations outlive the records (registry.c), and recover.c distrusts all free slots then.
  */
 #include "internal.h"
+#include "mark.h"
 #include "format.h"
 
 #include <string.h>
@@ -29,7 +30,7 @@ static int corrupt(struct kvb_error *err, const char *what)
 /* Generations first..first+n-1 were given out: none of them may be given again. */
 static bool given(struct replay *r, uint64_t first, uint64_t n)
 {
-	if (first == 0 || first > UINT64_MAX / 4)
+	if (first == 0 || first + n > MAX_GENERATION)
 		return false;
 	if (r->p->next_generation < first + n)
 		r->p->next_generation = first + n;
@@ -178,6 +179,7 @@ static int get_session_head(struct replay *r, struct kvb_rd *in, struct session 
 	s->deadline_ms = deadline_ms;
 	s->deadline_at = r->now + deadline_ms; /* the full duration again */
 	s->created_ms = created;
+	era_note(r->p, generation, created);
 	s->generation = generation;
 	s->has_parent = has_parent;
 	s->parent = parent;
@@ -363,7 +365,7 @@ static int replay_remove(struct replay *r, struct kvb_rd *in, struct kvb_error *
 
 static int replay_slot(struct replay *r, struct kvb_rd *in, struct block *b, uint32_t spec, struct kvb_error *err)
 {
-	struct instance *inst = block_instance(r->p, b->id);
+	struct instance *inst = block_instance(b);
 	struct slot *s = &b->slot[spec];
 	struct place pl;
 	struct kvb_run run = { .count = 1 };
@@ -382,7 +384,7 @@ static int replay_slot(struct replay *r, struct kvb_rd *in, struct block *b, uin
 		return rc;
 	*s = (struct slot){ .slab = run.slab, .index = run.first, .space = (uint8_t)pl.space,
 			    .state = SLOT_WRITING, .generation = generation };
-	kvb_pool_set_owner(r->p->space[pl.space].pool, run.slab, run.first, b->id);
+	kvb_pool_set_owner(r->p->space[pl.space].pool, run.slab, run.first, block_id(b));
 	inst->used_bytes += inst->spec.specs[spec].size;
 	inst->group->used_bytes += inst->spec.specs[spec].size;
 	commit_slot(r->p, b, spec, has_sum ? &sum : NULL);
@@ -401,10 +403,10 @@ static int replay_block(struct replay *r, struct kvb_rd *in, struct instance *in
 	struct kvb_key key = get_key(in);
 	bool has_parent = kvb_get_u8(in) != 0;
 	struct kvb_key parent_key = has_parent ? get_key(in) : (struct kvb_key){ 0, 0 };
-	uint64_t created = kvb_get_varint(in), use = kvb_get_u64(in), mask = kvb_get_varint(in);
+	uint64_t use = kvb_get_u64(in), mask = kvb_get_varint(in);
 	struct block *b, *parent = NULL;
 
-	if (in->failed || mask == 0 || mask >> inst->spec.n_specs ||
+	if (in->failed || mask == 0 || mask >> inst->spec.n_specs || use_ms(use) > USE_MS_MAX ||
 	    (has_parent && kvb_key_equal(key, parent_key)))
 		return corrupt(err, "block: malformed");
 	b = find_or_make(r->p, inst, key);
@@ -412,10 +414,9 @@ static int replay_block(struct replay *r, struct kvb_rd *in, struct instance *in
 		parent = find_or_make(r->p, inst, parent_key);
 	if (!b || (has_parent && !parent))
 		return KVB_E_NOMEM;
-	b->created_ms = created;
-	atomic_store(&b->last_use, use);
-	if (use >> 16 > r->newest_use)
-		r->newest_use = use >> 16;
+	atomic_store(&b->mark, mark_make(use, 0));
+	if (use_ms(use) > r->newest_use)
+		r->newest_use = use_ms(use);
 	for (uint32_t s = 0; s < inst->spec.n_specs; s++) {
 		int rc = mask >> s & 1 ? replay_slot(r, in, b, s, err) : KVB_OK;
 
@@ -494,18 +495,10 @@ static int replay_horizon(struct replay *r, struct kvb_rd *in, struct kvb_error 
 	return KVB_OK;
 }
 
-/* Nobody knows yet how long the leases run: the newest horizon may come later in the journal. */
-static void lease_to_the_end(void *ctx, struct part *p, struct block *b)
-{
-	const struct replay *r = ctx;
-	uint32_t span = horizon_span(p->core);
-
-	atomic_store(&b->lease_until, r->now + (span > r->horizon_span ? span : r->horizon_span));
-}
-
 static int replay_drop(struct replay *r, struct kvb_rd *in, struct kvb_error *err)
 {
 	struct txn t = { .kind = TXN_DROP, .inst = instance_by_id(r->p, kvb_get_u32(in)) };
+	uint32_t span = horizon_span(r->p->core);
 
 	if (in->failed)
 		return corrupt(err, "drop: too short");
@@ -514,7 +507,8 @@ static int replay_drop(struct replay *r, struct kvb_rd *in, struct kvb_error *er
 		return KVB_OK;
 	}
 	t.inst->deleting = true; /* its registration goes next: registry_finish_drops */
-	block_each(r->p, t.inst, lease_to_the_end, r);
+	/* Nobody knows yet how long leases run: the newest horizon may come later in the journal. */
+	t.hold_until = r->now + (span > r->horizon_span ? span : r->horizon_span);
 	drop_apply(r->p, &t);
 	return KVB_OK;
 }
@@ -526,6 +520,19 @@ static int replay_counters(struct replay *r, struct kvb_rd *in, struct kvb_error
 	if (in->failed || !given(r, generation, 0))
 		return corrupt(err, "counters: malformed");
 	return KVB_OK;
+}
+
+static int replay_eras(struct replay *r, struct kvb_rd *in, struct kvb_error *err)
+{
+	uint64_t n = kvb_get_varint(in);
+
+	for (uint64_t i = 0; i < n && !in->failed; i++) {
+		uint64_t generation = kvb_get_varint(in), wall_ms = kvb_get_varint(in);
+
+		if (!in->failed)
+			era_note(r->p, generation, wall_ms);
+	}
+	return in->failed ? corrupt(err, "eras: too short") : KVB_OK;
 }
 
 static int replay_one(struct replay *r, uint8_t type, struct kvb_rd *in, struct kvb_error *err)
@@ -541,6 +548,7 @@ static int replay_one(struct replay *r, uint8_t type, struct kvb_rd *in, struct 
 	case RECORD_ENDED: return replay_ended(r, in, err);
 	case RECORD_HOLD: return replay_hold(r, in, err);
 	case RECORD_COUNTERS: return replay_counters(r, in, err);
+	case RECORD_ERAS: return replay_eras(r, in, err);
 	default: return corrupt(err, "unknown type: written by a newer version?");
 	}
 }

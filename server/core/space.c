@@ -38,7 +38,7 @@ int space_class(struct part *p, struct instance *inst, uint32_t spec, uint32_t s
 
 void slot_release(struct part *p, struct block *b, uint32_t spec, uint64_t hold_until)
 {
-	struct instance *inst = block_instance(p, b->id);
+	struct instance *inst = block_instance(b);
 	struct slot *s = &b->slot[spec];
 	struct kvb_run run = { s->slab, s->index, 1 };
 	struct kvb_pool *pool = p->space[s->space].pool;

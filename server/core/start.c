@@ -108,7 +108,7 @@ static void give_slot(struct part *p, struct session *s, struct block *b, uint32
 	slot->slab = g->slab;
 	slot->index = g->index;
 	slot->state = SLOT_WRITING;
-	kvb_pool_set_owner(p->space[g->space].pool, g->slab, g->index, b->id);
+	kvb_pool_set_owner(p->space[g->space].pool, g->slab, g->index, block_id(b));
 	inst->used_bytes += inst->spec.specs[spec].size;
 	inst->group->used_bytes += inst->spec.specs[spec].size;
 }
@@ -118,12 +118,10 @@ static struct block *entry_for(struct part *p, struct session *s, uint32_t i, st
 {
 	struct block *b = index_find(p, s->inst, s->keys[i]);
 
-	if (!b) {
+	if (!b)
 		b = block_make(p, s->inst, s->keys[i]);
-		if (!b)
-			return NULL;
-		b->created_ms = s->created_ms;
-	}
+	if (!b)
+		return NULL;
 	/* An entry with children may be an ancestor of `before`: never close a circle. */
 	if (before && b != before && b->parent == NO_BLOCK && b->children == 0)
 		block_set_parent(p, b, before);
@@ -158,16 +156,14 @@ int start_link(struct part *p, struct session *s, struct grants *g)
 		if (!b)
 			break;
 		block_touch(p, b);
-		if (!block_has_committed(s->inst, b) && !b->live)
-			b->created_ms = s->created_ms;
-		w->block = b->id;
+		w->block = block_id(b);
 		for (uint32_t spec = 0; w->specs >> spec; spec++) {
 			if (!(w->specs >> spec & 1))
 				continue;
 			give_slot(p, s, b, spec, &g->v[spec][used[spec]++]);
 			b->slot[spec].generation = s->generation + done;
 		}
-		evict_forget(p, b); /* not while it is written */
+		evict_forget(b); /* not while it is written */
 		block_update_live(p, b);
 		before = b;
 		done++;
@@ -290,6 +286,7 @@ static int open_session(struct part *p, struct start_op *op, struct plan *plan)
 		txn_destroy(t);
 		return KVB_E_NOMEM;
 	}
+	era_note(p, s->generation, s->created_ms);
 	p->next_generation += s->n_write;
 	t->session = s;
 	s->pending = t;
@@ -299,9 +296,12 @@ static int open_session(struct part *p, struct start_op *op, struct plan *plan)
 	return KVB_PENDING;
 }
 
-static int check_size(const struct plan *plan, struct kvb_error *err)
+static int check_size(const struct part *p, const struct plan *plan, struct kvb_error *err)
 {
 	uint64_t slots = 0;
+
+	if (p->next_generation + plan->n_write > MAX_GENERATION)
+		return kvb_fail(err, KVB_E_TOO_MANY, NULL, "all generation numbers are used up: begin with a new store");
 
 	for (uint32_t s = 0; s < plan->inst->spec.n_specs; s++)
 		slots += plan->need[s];
@@ -333,7 +333,7 @@ static int start_try(struct part *p, struct start_op *op, bool may_take)
 	if (rc == KVB_OK)
 		rc = classify(p, op, &plan);
 	if (rc == KVB_OK)
-		rc = check_size(&plan, op->w.err);
+		rc = check_size(p, &plan, op->w.err);
 	if (rc != KVB_OK)
 		return rc;
 	if (plan.n_write == 0)

@@ -1,98 +1,151 @@
 /*
- * table.c - the entries of blocks: chunks of 256, each belonging to one instance.
+ * table.c - the entries of blocks: chunks of 16 KiB, each belonging to one instance.
  *
- * An id is chunk << 8 | place, so one 32-bit number leads from a slot or a queue to the entry and its
- * instance. Chunks never move; entries are reused through a free list per instance. All calls under
- * the partition's write lock, reads of entries under the read lock.
+ * An id is chunk number << 8 | place, so one 32-bit number leads from a slot or a queue to the entry. A chunk is
+ * aligned to its size and begins with a header, so a pointer to an entry leads back to id and instance.
+ * Chunks are cut from regions of 2 MiB and never move; entries are reused through a free list per instance, chunks
+ * of dropped instances by the next ones. All calls under the partition's write lock, reads of entries under
+ * the read lock.
  */
 #include "internal.h"
+#include "mark.h"
 
+#include <stddef.h>
 #include <string.h>
+
+#define REGION_CHUNKS (KVB_REGION_BYTES / CHUNK_BYTES)
+
+_Static_assert(sizeof(struct chunk) <= CHUNK_HEAD, "a chunk's header");
+_Static_assert(offsetof(struct block, slot) + sizeof(struct slot) == 64, "a block of one spec fills a cache line");
+_Static_assert((CHUNK_BYTES - CHUNK_HEAD) / 64 <= CHUNK_PLACES, "places of a chunk");
 
 struct block *block_get(const struct part *p, uint32_t id)
 {
-	const struct chunk *c = &p->chunk[id >> CHUNK_SHIFT];
-
-	assert(id >> CHUNK_SHIFT > 0 && id >> CHUNK_SHIFT < p->n_chunk && c->entries);
-	return (struct block *)(c->entries + c->stride * (id & (CHUNK_BLOCKS - 1)));
+	assert(id >> CHUNK_SHIFT > 0 && id >> CHUNK_SHIFT < p->n_chunk && p->chunk[id >> CHUNK_SHIFT]);
+	return chunk_place(p->chunk[id >> CHUNK_SHIFT], id & (CHUNK_PLACES - 1));
 }
-
-struct instance *block_instance(const struct part *p, uint32_t id) { return p->chunk[id >> CHUNK_SHIFT].inst; }
 
 void block_touch(struct part *p, const struct block *b)
 {
 	if (p->snap.active)
-		snapshot_touch_chunk(p, b->id >> CHUNK_SHIFT);
+		snapshot_touch_chunk(p, block_chunk(b)->number);
 }
 
-static uint32_t take_chunk_number(struct part *p)
-{
-	uint32_t no = 1;
+/* ---- chunks ---------------------------------------------------------------------------------------- */
 
-	if (p->n_dropped_chunk == 0)
-		return (uint32_t)p->n_chunk++;
-	while (p->chunk[no].entries)
-		no++;
-	p->n_dropped_chunk--;
-	return no;
+static int region_add(struct part *p)
+{
+	void *v = p->region;
+
+	if (kvb_grow(&v, &p->cap_region, p->n_region + 1, sizeof *p->region) != KVB_OK)
+		return KVB_E_NOMEM;
+	p->region = v;
+	p->region[p->n_region] = kvb_region_alloc(p->n_region > 0); /* a small one need not have huge pages */
+	if (!p->region[p->n_region])
+		return KVB_E_NOMEM;
+	p->n_region++;
+	p->region_left = REGION_CHUNKS;
+	return KVB_OK;
+}
+
+/* A chunk with a number of its own; only `number` of it is set. */
+static struct chunk *chunk_new(struct part *p)
+{
+	void *v = p->chunk;
+	struct chunk *c;
+
+	if (p->n_chunk >= UINT32_MAX >> CHUNK_SHIFT ||
+	    kvb_grow(&v, &p->cap_chunk, p->n_chunk + 1, sizeof *p->chunk) != KVB_OK)
+		return NULL;
+	p->chunk = v;
+	if (p->region_left == 0 && region_add(p) != KVB_OK)
+		return NULL;
+	c = (struct chunk *)((char *)p->region[p->n_region - 1] + (size_t)(REGION_CHUNKS - p->region_left) * CHUNK_BYTES);
+	p->region_left--;
+	c->number = (uint32_t)p->n_chunk;
+	p->chunk[p->n_chunk++] = c;
+	return c;
 }
 
 static int chunk_add(struct part *p, struct instance *inst)
 {
-	size_t stride = sizeof(struct block) + inst->spec.n_specs * sizeof(struct slot);
-	void *chunks = p->chunk;
-	uint8_t *entries;
-	uint32_t no;
+	uint32_t stride = (uint32_t)(offsetof(struct block, slot) + inst->spec.n_specs * sizeof(struct slot) + 7) & ~7u;
+	uint32_t places = (CHUNK_BYTES - CHUNK_HEAD) / stride, number;
+	struct chunk *c = p->spare_chunk;
 
-	if (p->n_chunk == 0)
-		p->n_chunk = 1; /* chunk 0 stays empty: id 0 is "none" */
-	if (p->n_chunk >= UINT32_MAX >> CHUNK_SHIFT || evict_reserve_all(inst, inst->entries_made + CHUNK_BLOCKS) != KVB_OK)
+	if (evict_reserve_all(inst, inst->entries_made + places) != KVB_OK)
 		return KVB_E_NOMEM;
-	if (kvb_grow(&chunks, &p->cap_chunk, p->n_chunk + 1, sizeof *p->chunk) != KVB_OK)
+	if (c)
+		p->spare_chunk = c->next;
+	else if (!(c = chunk_new(p)))
 		return KVB_E_NOMEM;
-	p->chunk = chunks;
-	entries = kvb_calloc(CHUNK_BLOCKS, stride);
-	if (!entries)
-		return KVB_E_NOMEM;
-	no = take_chunk_number(p);
+	number = c->number;
 	/* Younger than a running snapshot: nothing in it belongs there. */
-	p->chunk[no] = (struct chunk){ .inst = inst, .snapshot = p->snap.number, .stride = stride, .entries = entries };
-	for (uint32_t i = CHUNK_BLOCKS; i-- > 0;) {
-		struct block *b = (struct block *)(entries + stride * i);
-
-		b->parent = inst->free_block;
-		inst->free_block = no << CHUNK_SHIFT | i;
-	}
-	inst->entries_made += CHUNK_BLOCKS;
+	*c = (struct chunk){ .inst = inst, .snapshot = p->snap.number, .number = number, .stride = stride,
+			     .places = places };
+	inst->newest = c;
+	inst->entries_made += places;
 	return KVB_OK;
+}
+
+void table_drop(struct part *p, struct instance *inst)
+{
+	for (uint32_t no = 1; no < p->n_chunk; no++) {
+		struct chunk *c = p->chunk[no];
+
+		if (c->inst != inst)
+			continue;
+		*c = (struct chunk){ .number = no, .next = p->spare_chunk };
+		p->spare_chunk = c;
+	}
+	inst->free_block = NO_BLOCK;
+	inst->newest = NULL;
+	inst->entries = inst->entries_made = 0;
+}
+
+void table_destroy(struct part *p)
+{
+	for (size_t i = 0; i < p->n_region; i++)
+		kvb_region_free(p->region[i]);
+	kvb_free(p->region);
+	kvb_free(p->chunk);
+}
+
+/* ---- entries --------------------------------------------------------------------------------------- */
+
+/* A free entry, not yet taken from where it is. */
+static struct block *next_free(struct part *p, struct instance *inst)
+{
+	if (inst->free_block != NO_BLOCK)
+		return block_get(p, inst->free_block);
+	if ((!inst->newest || inst->newest->fresh == inst->newest->places) && chunk_add(p, inst) != KVB_OK)
+		return NULL;
+	return chunk_place(inst->newest, inst->newest->fresh);
 }
 
 struct block *block_make(struct part *p, struct instance *inst, struct kvb_key key)
 {
-	struct block *b;
-	uint32_t id;
+	struct block *b = next_free(p, inst);
+	uint32_t next;
 
-	if (inst->free_block == NO_BLOCK && chunk_add(p, inst) != KVB_OK)
+	if (!b)
 		return NULL;
-	id = inst->free_block;
-	b = block_get(p, id);
-	if (p->snap.active)
-		snapshot_touch_chunk(p, id >> CHUNK_SHIFT);
-	b->id = id;
+	block_touch(p, b);
+	next = b->parent;
 	b->key = key;
-	if (index_insert(p, inst, b) != KVB_OK) {
-		b->id = NO_BLOCK;
+	if (index_insert(p, inst, b) != KVB_OK)
 		return NULL;
-	}
-	inst->free_block = b->parent;
+	if (inst->free_block != NO_BLOCK)
+		inst->free_block = next;
+	else
+		inst->newest->fresh++;
 	inst->entries++;
 	b->parent = NO_BLOCK;
 	b->children = 0;
+	b->used = 1;
 	b->live_children = 0;
-	b->live = false;
-	b->created_ms = 0;
-	atomic_init(&b->last_use, 0);
-	atomic_init(&b->lease_until, 0);
+	b->live = 0;
+	atomic_init(&b->mark, 0);
 	memset(b->slot, 0, inst->spec.n_specs * sizeof b->slot[0]);
 	return b;
 }
@@ -113,6 +166,26 @@ bool block_has_writing(const struct instance *inst, const struct block *b)
 	return false;
 }
 
+uint64_t block_generation(const struct instance *inst, const struct block *b)
+{
+	uint64_t least = 0;
+
+	for (uint32_t s = 0; s < inst->spec.n_specs; s++)
+		if (b->slot[s].state != SLOT_ABSENT && (!least || b->slot[s].generation < least))
+			least = b->slot[s].generation;
+	return least;
+}
+
+uint64_t block_lease(const struct part *p, const struct instance *inst, const struct block *b)
+{
+	uint64_t end = mark_lease_end(atomic_load_explicit(&b->mark, memory_order_relaxed));
+	uint64_t until = end > p->use_base ? end - p->use_base : 0;
+
+	if (until < p->reign_lease && block_generation(inst, b) < p->reign_generation)
+		return p->reign_lease;
+	return until;
+}
+
 static bool needed(const struct instance *inst, const struct block *b)
 {
 	if (b->children)
@@ -125,18 +198,17 @@ static bool needed(const struct instance *inst, const struct block *b)
 
 void block_maybe_free(struct part *p, struct block *b)
 {
-	struct instance *inst = block_instance(p, b->id);
+	struct instance *inst = block_instance(b);
 
 	while (b && !needed(inst, b)) {
-		assert(!b->live);
 		struct block *parent = b->parent == NO_BLOCK ? NULL : block_get(p, b->parent);
-		uint32_t id = b->id;
 
+		assert(b->used && !b->live);
 		block_touch(p, b);
 		index_remove(p, inst, b);
-		b->id = NO_BLOCK;
+		b->used = 0;
 		b->parent = inst->free_block;
-		inst->free_block = id;
+		inst->free_block = block_id(b);
 		inst->entries--;
 		if (parent) {
 			block_touch(p, parent);
@@ -152,7 +224,7 @@ void block_set_parent(struct part *p, struct block *b, struct block *parent)
 	assert(b->parent == NO_BLOCK && b != parent);
 	block_touch(p, b);
 	block_touch(p, parent);
-	b->parent = parent->id;
+	b->parent = block_id(parent);
 	parent->children++;
 	if (b->live)
 		parent->live_children++;
@@ -160,7 +232,7 @@ void block_set_parent(struct part *p, struct block *b, struct block *parent)
 
 void block_update_live(struct part *p, struct block *b)
 {
-	const struct instance *inst = block_instance(p, b->id);
+	const struct instance *inst = block_instance(b);
 	bool live = block_has_committed(inst, b) || block_has_writing(inst, b);
 	struct block *parent;
 
@@ -183,28 +255,10 @@ void block_each(const struct part *p, const struct instance *only,
 		void (*fn)(void *ctx, struct part *p, struct block *b), void *ctx)
 {
 	for (uint32_t no = 1; no < p->n_chunk; no++) {
-		const struct chunk *c = &p->chunk[no];
+		const struct chunk *c = p->chunk[no];
 
-		if (!c->entries || (only && c->inst != only))
-			continue;
-		for (uint32_t i = 0; i < CHUNK_BLOCKS; i++) {
-			struct block *b = (struct block *)(c->entries + c->stride * i);
-
-			if (b->id != NO_BLOCK)
-				fn(ctx, (struct part *)p, b);
-		}
+		for (uint32_t i = 0; (!only || c->inst == only) && i < c->fresh; i++)
+			if (chunk_place(c, i)->used)
+				fn(ctx, (struct part *)p, chunk_place(c, i));
 	}
-}
-
-void table_drop(struct part *p, struct instance *inst)
-{
-	for (uint32_t no = 1; no < p->n_chunk; no++) {
-		if (p->chunk[no].inst == inst) {
-			kvb_free(p->chunk[no].entries);
-			p->chunk[no] = (struct chunk){ 0 };
-			p->n_dropped_chunk++;
-		}
-	}
-	inst->free_block = NO_BLOCK;
-	inst->entries = inst->entries_made = 0;
 }

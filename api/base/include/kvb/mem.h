@@ -8,6 +8,7 @@
 #ifndef KVB_MEM_H
 #define KVB_MEM_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 /* As in the C library, but NULL means out of memory only: size 0 yields a pointer to nothing. */
@@ -16,6 +17,12 @@ void *kvb_calloc(size_t n, size_t size);
 void *kvb_realloc(void *p, size_t size);
 char *kvb_strdup(const char *s);
 void kvb_free(void *p);
+
+/* KVB_REGION_BYTES of zeroed memory, aligned to that size; NULL when there is none. `huge`: in huge pages where
+ * the system gives them (a wish: fewer TLB misses in random access). Freed by kvb_region_free (NULL allowed). */
+#define KVB_REGION_BYTES ((size_t)2 << 20)
+void *kvb_region_alloc(bool huge);
+void kvb_region_free(void *p);
 
 /* Grows *array (elements of `size` bytes) so that it has room for `need` elements; *cap is the
  * current and then the new capacity. The old array stays valid and unchanged on KVB_E_NOMEM. */

@@ -1,0 +1,142 @@
+/*
+ * bench_core.c - the core alone, in one thread, over SQLite: memory for each block, lookups, writes, restart.
+ *
+ *	bench_core [BLOCKS [DIRECTORY]]	(default: 1000000 /tmp)
+ *
+ * No part of the tests: it judges nothing. Numbers are of CPU and wall time of this process; the fake clock of the
+ * test environment stands still, so nothing expires meanwhile.
+ */
+#include "core_env.h"
+
+#include <malloc.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#define BATCH 512u
+#define LEASE_MS 5000u /* of the ownership; a killed owner's is waited for, outside of the time that is told */
+
+static double seconds(clockid_t clock)
+{
+	struct timespec t;
+
+	clock_gettime(clock, &t);
+	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+}
+
+static double resident(void)
+{
+	unsigned long pages = 0;
+	FILE *f = fopen("/proc/self/statm", "r");
+
+	if (f && fscanf(f, "%*s %lu", &pages) != 1)
+		pages = 0;
+	if (f)
+		fclose(f);
+	return (double)pages * (double)sysconf(_SC_PAGESIZE);
+}
+
+/* Keys as engines make them: hashes. */
+static void make_keys(struct kvb_key *k, uint64_t first)
+{
+	for (uint64_t i = 0; i < BATCH; i++) {
+		uint64_t n = first + i;
+
+		k[i] = kvb_hash128(&n, sizeof n);
+	}
+}
+
+static void fill(struct env *e, uint64_t blocks)
+{
+	struct kvb_key k[BATCH];
+	double empty = resident(), wall = seconds(CLOCK_MONOTONIC), cpu = seconds(CLOCK_PROCESS_CPUTIME_ID), worst = 0;
+
+	for (uint64_t n = 0; n < blocks; n += BATCH) {
+		make_keys(k, n);
+		assert_int_equal(env_put(e, k, BATCH), BATCH);
+		if (n / BATCH % 1024 == 1023) {
+			double each = (resident() - empty) / (double)(n + BATCH);
+
+			worst = each > worst && n > blocks / 2 ? each : worst;
+			printf("\r%llu blocks, %.1f bytes each ", (unsigned long long)n, each);
+			fflush(stdout);
+		}
+	}
+	wall = seconds(CLOCK_MONOTONIC) - wall;
+	cpu = seconds(CLOCK_PROCESS_CPUTIME_ID) - cpu;
+	malloc_trim(0);
+	printf("\rmemory: %.1f bytes a block, at most %.1f in the second half\n", (resident() - empty) / (double)blocks,
+	       worst);
+	printf("start + finish: %.0f blocks/s, %.2f us CPU a block\n", (double)blocks / wall, cpu * 1e6 / (double)blocks);
+}
+
+static void lookups(struct env *e, uint64_t blocks, enum kvb_lookup_mode mode, const char *what)
+{
+	uint64_t calls = 0, seed = 12345;
+	struct kvb_key k[BATCH];
+	double begin = seconds(CLOCK_PROCESS_CPUTIME_ID), spent = 0;
+
+	while (spent < 2) {
+		struct kvb_lookup_res r;
+		double t;
+
+		seed = seed * 6364136223846793005ull + 1442695040888963407ull;
+		make_keys(k, (seed >> 20) % (blocks / BATCH) * BATCH + (mode == KVB_LOOKUP_BATCH ? blocks * 2 : 0));
+		t = seconds(CLOCK_PROCESS_CPUTIME_ID);
+		assert_int_equal(env_lookup(e, k, BATCH, mode, 1000, &r), KVB_OK);
+		spent += seconds(CLOCK_PROCESS_CPUTIME_ID) - t;
+		calls++;
+	}
+	(void)begin;
+	printf("lookup of %u, %s: %.1f us CPU a call\n", BATCH, what, spent * 1e6 / (double)calls);
+}
+
+static void restart(struct env *e, bool clean)
+{
+	double wall = seconds(CLOCK_MONOTONIC);
+
+	if (clean)
+		env_shutdown(e);
+	else
+		env_crash(e);
+	printf("%s: %.2f s; ", clean ? "clean stop" : "kill", seconds(CLOCK_MONOTONIC) - wall);
+	if (!clean)
+		poll(NULL, 0, LEASE_MS + 100);
+	wall = seconds(CLOCK_MONOTONIC);
+	env_open(e);
+	printf("ready again after %.2f s\n", seconds(CLOCK_MONOTONIC) - wall);
+}
+
+int main(int argc, char **argv)
+{
+	uint64_t blocks = argc > 1 ? strtoull(argv[1], NULL, 10) : 1000000;
+	char dir[200], path[256];
+	struct env e;
+
+	blocks -= blocks % BATCH;
+	if (blocks == 0)
+		return 2;
+	snprintf(dir, sizeof dir, "%s/kvb-bench-XXXXXX", argc > 2 ? argv[2] : "/tmp");
+	if (!mkdtemp(dir))
+		return 2;
+	snprintf(path, sizeof path, "%s/kvblock.db", dir);
+	env_quiet();
+	env_init(&e);
+	e.ops = &kvb_store_sqlite;
+	e.store_options = (struct kvb_store_options){ .path = path, .durability = KVB_DURABILITY_NORMAL };
+	e.o.owner_lease_ms = LEASE_MS;
+	env_open(&e);
+	env_make(&e, (blocks + blocks / 8 + 65536) * 4096, 64 << 20, 4096);
+	fill(&e, blocks);
+	lookups(&e, blocks, KVB_LOOKUP_PREFIX, "all hits");
+	lookups(&e, blocks, KVB_LOOKUP_BATCH, "all misses");
+	restart(&e, false);
+	restart(&e, true);
+	restart(&e, false);
+	env_destroy(&e);
+	printf("%s stays behind: remove it\n", dir);
+	return 0;
+}
