@@ -340,6 +340,19 @@ bool evict_steal(struct part *p, uint32_t space, uint32_t class_id)
 	return remove_queue(p, &k, NULL) == KVB_OK;
 }
 
+uint64_t evict_next_lease(const struct part *p, uint32_t space)
+{
+	uint64_t next = UINT64_MAX, key;
+	uint32_t id;
+
+	for (size_t i = 0; i < p->n_inst; i++)
+		for (size_t k = 0; k < p->inst[i]->n_queue; k++)
+			if (p->inst[i]->queue[k]->space == space &&
+			    heap_top(&p->inst[i]->queue[k]->heaps, LEASED, &key, &id) && key < next)
+				next = key;
+	return next;
+}
+
 /* Keeps a little free in every class that somebody used lately, so that starts rarely wait, and so
  * that a start just after a recovery finds slots that no lease horizon covers. */
 void evict_ahead(struct part *p)

@@ -573,6 +573,8 @@ uint64_t evict_group_bytes(struct part *p, struct group *g, uint64_t bytes);
 /* Empties slabs of other classes for `class_id`. True when something is on its way. */
 bool evict_steal(struct part *p, uint32_t space, uint32_t class_id);
 void evict_ahead(struct part *p);
+/* When the next lease on blocks in this space ends, by what their queues know; UINT64_MAX = none runs. */
+uint64_t evict_next_lease(const struct part *p, uint32_t space);
 void evict_forget_space(struct instance *inst, uint32_t space); /* no block of it has slots there any more */
 void evict_destroy_queues(struct instance *inst);
 bool block_evictable(const struct part *p, const struct instance *inst, const struct block *b, uint64_t now);
@@ -667,6 +669,7 @@ struct plan {
 	uint32_t n_write;
 	uint32_t need[KVB_MAX_SPECS];        /* slots per spec */
 	uint64_t bytes;
+	uint64_t since; /* when the start came (boot time ms) */
 	struct grants grants;
 };
 

@@ -9,6 +9,7 @@
 
 #include <string.h>
 
+#define SOON_MS 1000u          /* a start waits so long for leases and grace times to end */
 #define GROW_PATIENCE_MS 1000u /* a storage that fails to grow for so long evicts instead */
 
 void grants_free(struct part *p, struct grants *g)
@@ -131,9 +132,22 @@ uint64_t group_spaces(const struct part *p, const struct group *g)
 	return bits;
 }
 
+/* A lease or a hold in one of the group's storages ends by then. */
+static bool frees_soon(const struct part *p, const struct group *g, uint64_t by)
+{
+	uint64_t spaces = group_spaces(p, g);
+
+	for (uint32_t i = 0; i < p->n_space; i++)
+		if ((spaces >> i & 1) && space_usable(&p->space[i]) &&
+		    (kvb_pool_next_due(p->space[i].pool) <= by || evict_next_lease(p, i) <= by))
+			return true;
+	return false;
+}
+
 int room_take(struct part *p, struct plan *plan, struct kvb_arena *a, struct kvb_error *err)
 {
 	const struct group *g = plan->inst->group;
+	uint64_t now = kvb_now_ms(p->core->clock);
 	bool usable = false, coming = false;
 
 	for (int evict = 0; evict <= 1; evict++) {
@@ -156,7 +170,7 @@ int room_take(struct part *p, struct plan *plan, struct kvb_arena *a, struct kvb
 		if (!evict && grow_somewhere(p, g))
 			return TRY_WAIT;
 	}
-	if (grows_later(p, g))
+	if (grows_later(p, g) || (now - plan->since < SOON_MS && frees_soon(p, g, now + SOON_MS)))
 		return TRY_WAIT;
 	return kvb_fail(err, KVB_E_NO_SPACE, NULL,
 			"no room for %u blocks: what is there is leased, being written, or in its grace time",

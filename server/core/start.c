@@ -325,7 +325,7 @@ static int give_up(struct start_op *op)
 static int start_try(struct part *p, struct start_op *op, bool may_take)
 {
 	const struct kvb_start_req *req = req_of(op);
-	struct plan plan = { 0 };
+	struct plan plan = { .since = op->since };
 	int rc = instance_need(p, req->tenant, req->instance, "instance", &plan.inst, op->w.err);
 
 	if (rc == KVB_OK)

@@ -768,6 +768,35 @@ static void a_start_outlives_the_commits_of_others(void **state)
 	assert_int_equal(rc, KVB_OK);
 }
 
+/* A lease that ends within a second is waited for; one that does not is an answer. */
+static int start_beside_leases(uint32_t lease_ms)
+{
+	struct env *e = begin();
+	static struct kvb_key k[400];
+	struct kvb_lookup_res l;
+	struct kvb_start_res r;
+	uint32_t n;
+	int rc;
+
+	env_open(e);
+	env_make(e, 256 * KB, 64 * KB, 4 * KB);
+	n = fill(e, k, 400);
+	env_advance(e, 20000); /* what the deletions held is free */
+	assert_int_equal(env_lookup(e, k, n, KVB_LOOKUP_BATCH, lease_ms, &l), KVB_OK);
+	assert_int_equal(l.lease_ms, lease_ms);
+	env_keys(k, 8, 77, 1);
+	rc = env_start(e, &(struct env_start){ .keys = k, .n = 8 }, &r);
+	end(e);
+	return rc;
+}
+
+static void a_start_waits_for_a_lease_that_ends_soon(void **state)
+{
+	(void)state;
+	assert_int_equal(start_beside_leases(500), KVB_OK);
+	assert_int_equal(start_beside_leases(9000), KVB_E_NO_SPACE);
+}
+
 static int no_files_of_s(const char *key, bool after)
 {
 	return !after && strncmp(key, "file/00000001", 13) == 0 ? KVB_E_STORE_IO : KVB_OK;
@@ -1209,6 +1238,7 @@ int main(void)
 		cmocka_unit_test(eviction_spares_blocks_without_the_class),
 		cmocka_unit_test(a_storage_that_cannot_grow_evicts),
 		cmocka_unit_test(a_start_outlives_the_commits_of_others),
+		cmocka_unit_test(a_start_waits_for_a_lease_that_ends_soon),
 		cmocka_unit_test(a_waiting_start_does_not_block_other_storages),
 		cmocka_unit_test(a_file_made_over_a_reload_counts_once),
 		cmocka_unit_test(a_failed_deletion_leaves_the_storage_usable),
