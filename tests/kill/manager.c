@@ -1,7 +1,7 @@
 /*
  * manager.c - starts, kills, stops and checks a real kvblockd on a directory of its own.
  */
-#include "kill9.h"
+#include "manager.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -9,6 +9,8 @@
 #include <poll.h>
 #include <signal.h>
 #include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
@@ -34,13 +36,22 @@ void give_up(const char *file, int line, const char *what, const char *fmt, ...)
 	_exit(1);
 }
 
+void manager_skip(void)
+{
+	if (running && running->pid > 0)
+		kill(running->pid, SIGKILL);
+	if (running)
+		manager_remove(running);
+	_exit(77);
+}
+
 void manager_init(struct manager *m, const char *program, const char *durability, const char *capacity)
 {
 	memset(m, 0, sizeof *m);
 	m->program = program;
 	m->durability = durability;
 	snprintf(m->port, sizeof m->port, "0");
-	snprintf(m->dir, sizeof m->dir, "/tmp/kvb-kill9-XXXXXX");
+	snprintf(m->dir, sizeof m->dir, "/tmp/kvb-kill-XXXXXX");
 	MUST(mkdtemp(m->dir), "%s", strerror(errno));
 	setenv("KVBLOCKD_STORAGE_CAPACITY", capacity, 1);
 	running = m;
@@ -92,25 +103,41 @@ static bool is_ready(struct manager *m)
 	return ready;
 }
 
-void manager_start(struct manager *m)
+void manager_launch(struct manager *m)
 {
-	char *const argv[] = {
-		(char *)m->program, "--http-port", m->port, "--port-file", "port",
-		"--durability", (char *)m->durability,
+	const char *argv[64] = {
+		m->program, "--http-port", m->port, "--port-file", "port", "--durability", m->durability,
 		"--storage-unit", "1M", "--storage-file-size", "8M", "--owner-lease-ms", "2000", "--grace-ms", "300",
 		"--session-default-ms", "4000", "--session-max-ms", "8000", "--lease-default-ms", "100",
-		"--lease-max-ms", "200", "--journal-limit", "2M", NULL,
+		"--lease-max-ms", "200", "--journal-limit", "2M",
 	};
+	size_t n = 0;
 
+	while (argv[n])
+		n++;
+	for (const char *const *more = m->more; more && *more; more++) {
+		MUST(n < sizeof argv / sizeof argv[0] - 1, "too many parameters");
+		argv[n++] = *more;
+	}
 	m->pid = fork();
 	MUST(m->pid >= 0, "%s", strerror(errno));
 	if (m->pid == 0)
-		run(m, argv);
-	for (int i = 0; i < 3000 && !is_ready(m); i++) {
+		run(m, (char *const *)argv);
+}
+
+void manager_await(struct manager *m)
+{
+	for (int i = 0; i < 12000 && !is_ready(m); i++) {
 		MUST(waitpid(m->pid, NULL, WNOHANG) == 0, "the manager ended; see %s/log", m->dir);
 		poll(NULL, 0, 5);
 	}
 	MUST(is_ready(m), "not ready in time");
+}
+
+void manager_start(struct manager *m)
+{
+	manager_launch(m);
+	manager_await(m);
 }
 
 void manager_kill(struct manager *m)
@@ -171,8 +198,8 @@ struct kvblock *manager_connect(const struct manager *m)
 	kvblock_options_init(&o);
 	o.urls = urls;
 	o.n_urls = 1;
-	o.timeout_ms = 20000;
-	o.rounds = 60;
+	o.timeout_ms = 60000; /* restarts are slow under the sanitizers */
+	o.rounds = 200;
 	MUST(kvblock_open(&o, &kv, &err) == KVBLOCK_OK, "%s", err.message);
 	return kv;
 }
