@@ -25,11 +25,12 @@
 #define TAKEN_MAX (64u << 20) /* of 256 MiB */
 #define PATIENCE_MS 100000u   /* for whatever must happen; not a measure of anything */
 
-/* Polls until it holds. */
+/* Polls until it holds, or the manager of `r` is gone. */
 #define UNTIL(cond, ...)                                                                           \
 	do {                                                                                       \
 		uint64_t end_ = now_ms() + PATIENCE_MS;                                            \
 		while (!(cond)) {                                                                  \
+			manager_alive(&r->m);                                                      \
 			MUST(now_ms() < end_, __VA_ARGS__);                                        \
 			poll(NULL, 0, 5);                                                          \
 		}                                                                                  \
@@ -182,24 +183,25 @@ static void report(const struct run *r, uint64_t found)
 static void phase(const char *program, const char *durability, unsigned kills, bool evicts)
 {
 	static const char *const more[] = { "--session-max-ms", "60000", "--lease-max-ms", "1000", NULL };
-	static struct run r;
+	static struct run one;
+	struct run *r = &one;
 	uint64_t found;
 
-	memset(&r, 0, sizeof r);
-	r.seed = 20261121 + kills + evicts;
-	manager_init(&r.m, program, durability, evicts ? "24M" : "256M");
-	r.m.more = more;
-	begin(&r, evicts);
-	while (r.kills < kills)
-		kill_once(&r);
-	load_stop(&r.load);
-	found = load_check(&r.load);
-	UNTIL(settled(r.kv), "something is still in use beside the blocks");
-	check_restart(&r);
-	kvblock_close(r.kv);
-	manager_remove(&r.m);
-	MUST((found > 0 || evicts) && r.load.n.survived > 0 && r.load.n.bytes > 0, "too little was tested");
-	report(&r, found);
+	memset(r, 0, sizeof *r);
+	r->seed = 20261121 + kills + evicts;
+	manager_init(&r->m, program, durability, evicts ? "24M" : "256M");
+	r->m.more = more;
+	begin(r, evicts);
+	while (r->kills < kills)
+		kill_once(r);
+	load_stop(&r->load);
+	found = load_check(&r->load);
+	UNTIL(settled(r->kv), "something is still in use beside the blocks");
+	check_restart(r);
+	kvblock_close(r->kv);
+	manager_remove(&r->m);
+	MUST((found > 0 || evicts) && r->load.n.survived > 0 && r->load.n.bytes > 0, "too little was tested");
+	report(r, found);
 }
 
 int main(int argc, char **argv)

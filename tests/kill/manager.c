@@ -125,10 +125,18 @@ void manager_launch(struct manager *m)
 		run(m, (char *const *)argv);
 }
 
+void manager_alive(const struct manager *m)
+{
+	siginfo_t info = { 0 };
+
+	MUST(waitid(P_PID, (id_t)m->pid, &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid == 0,
+	     "the manager ended by itself; see %s/log", m->dir);
+}
+
 void manager_await(struct manager *m)
 {
 	for (int i = 0; i < 12000 && !is_ready(m); i++) {
-		MUST(waitpid(m->pid, NULL, WNOHANG) == 0, "the manager ended; see %s/log", m->dir);
+		manager_alive(m);
 		poll(NULL, 0, 5);
 	}
 	MUST(is_ready(m), "not ready in time");

@@ -29,6 +29,7 @@ void manager_init(struct manager *m, const char *program, const char *durability
 void manager_launch(struct manager *m); /* returns at once */
 void manager_await(struct manager *m);  /* returns when it answers /readyz */
 void manager_start(struct manager *m);  /* both */
+void manager_alive(const struct manager *m); /* gives up if it ended by itself */
 void manager_kill(struct manager *m);   /* -9, and reaped */
 void manager_stop(struct manager *m);   /* SIGTERM; must end with 0 */
 void manager_fsck(struct manager *m);   /* must be clean */
