@@ -294,6 +294,8 @@ static bool slab_may_go(void *ctx, uint32_t slab)
 
 		if (!kvb_pool_is_used(pool, slab, i))
 			continue;
+		if (kvb_pool_owner(pool, slab, i) == NO_BLOCK)
+			return false; /* the start that makes room took it for another spec (room.c) */
 		b = block_get(p, kvb_pool_owner(pool, slab, i));
 		inst = block_instance(b);
 		for (uint32_t s = 0; s < inst->spec.n_specs; s++)

@@ -675,6 +675,39 @@ static void a_second_storage_evicts_what_it_holds(void **state)
 	assert_int_equal(rc, KVB_OK);
 }
 
+/* A start that has slots for one spec makes room for the next: its own slots, which nobody owns yet, stay. */
+static void room_for_one_spec_spares_the_slots_of_another(void **state)
+{
+	struct env *e = begin();
+	struct kvb_spec specs[] = { { "a", 4 * KB }, { "b", 64 * KB } };
+	struct kvb_start_res s;
+	struct kvb_stats st;
+	struct kvb_key k[8];
+	uint32_t n = 0;
+
+	(void)state;
+	env_open(e);
+	assert_int_equal(env_storage(e, "s", 1 * MB, 64 * KB), KVB_OK);
+	assert_int_equal(env_group(e, "g", 0, "s"), KVB_OK);
+	assert_int_equal(env_instance(e, "i", "g", specs, 2), KVB_OK);
+	do { /* until all of it is full slabs of class a, and something had to go */
+		env_keys(k, 1, 1, ++n);
+		assert_int_equal(put_spec(e, k, "a"), KVB_OK);
+		env_stats(e, &st);
+	} while (st.evicted_blocks == 0 && n < 1000);
+	assert_true(st.evicted_blocks > 0);
+	/* One slab is emptier than the others: a start takes its slot of a there, and it is the best slab to empty for b. */
+	env_keys(k, 8, 1, 101); /* neighbours */
+	assert_int_equal(env_delete(e, k, 8, &n), KVB_OK);
+	env_advance(e, 20000);
+	for (uint64_t i = 0; i < 20; i++) {
+		env_keys(k, 1, 2, i + 1);
+		assert_int_equal(env_start(e, &(struct env_start){ .keys = k, .n = 1 }, &s), KVB_OK);
+		assert_int_equal(env_abort(e, s.session, true), KVB_OK);
+	}
+	end(e);
+}
+
 /* By bytes needed: blocks that hold nothing of the class stay. */
 static void eviction_spares_blocks_without_the_class(void **state)
 {
@@ -1235,6 +1268,7 @@ int main(void)
 		cmocka_unit_test(two_removals_of_one_block),
 		cmocka_unit_test(ownership_lost_while_loading),
 		cmocka_unit_test(a_second_storage_evicts_what_it_holds),
+		cmocka_unit_test(room_for_one_spec_spares_the_slots_of_another),
 		cmocka_unit_test(eviction_spares_blocks_without_the_class),
 		cmocka_unit_test(a_storage_that_cannot_grow_evicts),
 		cmocka_unit_test(a_start_outlives_the_commits_of_others),
