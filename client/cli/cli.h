@@ -37,6 +37,7 @@ struct kvb_cli {
 	uint32_t n_mounts;
 	char *token; /* kvb_malloc, or NULL */
 	uint32_t timeout_ms;
+	const char *engine; /* NULL: the library's choice */
 	bool json;
 };
 
@@ -57,7 +58,7 @@ int kvb_cmd_gen_trace(struct kvb_cli *cli, int argc, char **argv);
 /* ---- options --------------------------------------------------------------------------------- */
 
 /* Global options that may also stand after the command: --url, --token, --token-file, --json,
- * --mount, --timeout, --help. Put KVB_CLI_GLOBAL_OPTIONS into the command's table of long options,
+ * --mount, --timeout, --engine, --help. Put KVB_CLI_GLOBAL_OPTIONS into the command's table of long options,
  * and pass what getopt_long returned if the command does not know it: KVB_EXIT_OK when it was one
  * of them, -1 when --help was printed (end with KVB_EXIT_OK), else KVB_EXIT_USAGE (a message has
  * been printed). */
@@ -68,6 +69,7 @@ enum {
 	KVB_OPT_JSON,
 	KVB_OPT_MOUNT,
 	KVB_OPT_TIMEOUT,
+	KVB_OPT_ENGINE,
 	KVB_OPT_HELP
 };
 #define KVB_CLI_GLOBAL_OPTIONS                                                                     \
@@ -77,6 +79,7 @@ enum {
 	{ "json", no_argument, NULL, KVB_OPT_JSON },                                               \
 	{ "mount", required_argument, NULL, KVB_OPT_MOUNT },                                       \
 	{ "timeout", required_argument, NULL, KVB_OPT_TIMEOUT },                                   \
+	{ "engine", required_argument, NULL, KVB_OPT_ENGINE },                                     \
 	{ "help", no_argument, NULL, KVB_OPT_HELP }, { NULL, 0, NULL, 0 }
 
 int kvb_cli_global_option(struct kvb_cli *cli, int opt, const char *value);

@@ -216,6 +216,7 @@ static void check_machine(struct doctor *d)
 {
 	struct statvfs shm;
 	struct timespec boot, wall;
+	const char *engine, *why;
 	char size[24];
 
 	if (statvfs("/dev/shm", &shm) != 0) {
@@ -234,6 +235,13 @@ static void check_machine(struct doctor *d)
 	check_limit(d, "locked memory", RLIMIT_MEMLOCK, 64u << 20,
 		    "raise it for RDMA and registered buffers: ulimit -l, or LimitMEMLOCK= of the "
 		    "unit");
+	engine = kvblock_engine(d->kv, &why);
+	if (why[0])
+		say(d, WARNING, "engine",
+		    "allow io_uring (kernel.io_uring_disabled, seccomp), or --engine posix",
+		    "%s, because %s", engine, why);
+	else
+		say(d, GOOD, "engine", "", "%s", engine);
 	if (clock_gettime(CLOCK_BOOTTIME, &boot) != 0 || boot.tv_sec < 0)
 		say(d, BAD, "clock", "use a kernel with CLOCK_BOOTTIME", "leases cannot be timed");
 	else if (clock_gettime(CLOCK_REALTIME, &wall) != 0 || wall.tv_sec < 1704067200)

@@ -98,6 +98,8 @@ static const char global_help[] =
 	"  --token-file FILE     read it from the first line of FILE\n"
 	"  --mount DIR           where a storage is mounted here; may be repeated\n"
 	"  --timeout MS          for one call to the manager (default: 10000)\n"
+	"  --engine NAME         how bytes are moved: auto, posix, uring (default:\n"
+	"                        $KVBLOCK_ENGINE, auto)\n"
 	"  --json                output for programs\n"
 	"  --help, --version\n"
 	"\n"
@@ -187,6 +189,9 @@ int kvb_cli_global_option(struct kvb_cli *cli, int opt, const char *value)
 		if (!kvb_args_number(value, 1, 3600000, &n))
 			return kvb_cli_usage(cli, "--timeout: milliseconds, 1..3600000");
 		cli->timeout_ms = (uint32_t)n;
+		return KVB_EXIT_OK;
+	case KVB_OPT_ENGINE:
+		cli->engine = value; /* the library knows which there are */
 		return KVB_EXIT_OK;
 	case KVB_OPT_JSON:
 		cli->json = true;

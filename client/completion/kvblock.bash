@@ -9,6 +9,7 @@ _kvblock()
 	done
 	case $prev in
 	--key-form) mapfile -t COMPREPLY < <(compgen -W 'string int hex' -- "$cur"); return ;;
+	--engine) mapfile -t COMPREPLY < <(compgen -W 'auto posix uring' -- "$cur"); return ;;
 	--object) mapfile -t COMPREPLY < <(compgen -W 'instance group storage' -- "$cur"); return ;;
 	--mount) mapfile -t COMPREPLY < <(compgen -d -- "$cur"); return ;;
 	--token-file|--out) mapfile -t COMPREPLY < <(compgen -f -- "$cur"); return ;;

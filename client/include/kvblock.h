@@ -133,7 +133,12 @@ struct kvblock_options {
 	uint32_t n_mounts;
 	bool verify;        /* compare checksums of what is read. Default true */
 	bool checksum;      /* give checksums with what is written. Default true */
-	const char *engine; /* how bytes are moved: "posix" (default, also NULL) */
+	/* How bytes are moved. "posix": preadv and pwritev, through the page cache. "uring":
+	 * io_uring, past the page cache (O_DIRECT) where the place in the file and the buffers are
+	 * aligned to pages. "auto": uring where the kernel allows it, else posix. NULL: what the
+	 * environment says in KVBLOCK_ENGINE, else "auto". Where uring cannot work, posix takes its
+	 * place; kvblock_engine tells. */
+	const char *engine;
 	/* Called at the end of every call to a manager, on the caller's thread: `op` ("lookup",
 	 * "start", "finish", "match", ...; static), its duration with all retries in microseconds,
 	 * its result. */
@@ -142,6 +147,8 @@ struct kvblock_options {
 	/* Called for every mismatch, on the caller's thread, before the call returns. */
 	void (*on_mismatch)(void *ctx, const struct kvblock_mismatch *m);
 	void *on_mismatch_ctx;
+	/* Requests that "uring" keeps in flight in one call, at most 1024. 0: 64. */
+	uint32_t depth;
 };
 
 /* Fills *o with the defaults. */
@@ -153,6 +160,10 @@ KVBLOCK_API int kvblock_open(const struct kvblock_options *o, struct kvblock **o
 			     struct kvblock_error *err);
 /* Releases a handle. NULL is allowed. No call may be running. */
 KVBLOCK_API void kvblock_close(struct kvblock *kv);
+
+/* The engine in use: "posix" or "uring". *why (may be NULL): the reason why it is not the one that was
+ * asked for, or "". Both belong to the handle. */
+KVBLOCK_API const char *kvblock_engine(const struct kvblock *kv, const char **why);
 
 /* Releases any result of this library (whatever was returned through a pointer to pointer). NULL is
  * allowed. Any thread; results may outlive the handle. */

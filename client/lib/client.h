@@ -44,6 +44,7 @@ struct kvblock {
 	void *on_mismatch_ctx;
 	struct kvb_http *http;
 	struct kvb_engine *engine;
+	struct kvb_error engine_why; /* why it is not the engine that was asked for */
 	struct kvb_mounts *mounts;
 	struct kvb_files_cache *files;
 };

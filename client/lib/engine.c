@@ -8,18 +8,59 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <string.h>
 
-static const struct kvb_engine_ops *const engines[] = { &kvb_engine_posix };
+#include <kvb/log.h>
+
+static const struct kvb_engine_ops *const engines[] = { &kvb_engine_posix, &kvb_engine_uring };
 
 const struct kvb_engine_ops *kvb_engine_find(const char *name)
 {
-	if (!name)
-		return engines[0];
 	for (size_t i = 0; i < sizeof engines / sizeof engines[0]; i++)
 		if (strcmp(engines[i]->name, name) == 0)
 			return engines[i];
 	return NULL;
+}
+
+int kvb_engine_make(const char *name, const struct kvb_engine_options *o, struct kvb_engine **out,
+		    struct kvb_error *why, struct kvb_error *err)
+{
+	bool any = !name || strcmp(name, "auto") == 0;
+	const struct kvb_engine_ops *ops = any ? &kvb_engine_uring : kvb_engine_find(name);
+	int rc;
+
+	kvb_error_clear(why);
+	if (!ops)
+		return kvb_fail(err, KVB_E_INVALID, "engine",
+				"there is no engine of that name: auto, posix, uring");
+	rc = ops->create(o, out, why);
+	if (rc == KVB_OK || rc != KVB_E_UNSUPPORTED) {
+		if (rc != KVB_OK && err)
+			*err = *why;
+		kvb_error_clear(why);
+		return rc;
+	}
+	/* Who asked for it by name should hear of it; for the others kvblock_engine tells. */
+	kvb_log(any ? KVB_LOG_DEBUG : KVB_LOG_WARN, "client", "engine %s: %s; using posix",
+		ops->name, why->message);
+	return kvb_engine_posix.create(o, out, err);
+}
+
+int kvb_engine_open_fd(int dirfd, const char *path, bool write, int *fd, struct kvb_error *err)
+{
+	int error;
+
+	*fd = openat(dirfd, path,
+		     (write ? O_RDWR : O_RDONLY) | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
+	if (*fd >= 0)
+		return KVB_OK;
+	error = errno;
+	if (error == ELOOP)
+		return kvb_fail(err, KVB_E_FOREIGN, NULL, "slab file %s is a symbolic link", path);
+	if (error == ENOENT || error == ENOTDIR)
+		return kvb_fail(err, KVB_E_UNAVAILABLE, NULL, "slab file %s is not there", path);
+	return kvb_fail(err, KVB_E_IO, NULL, "slab file %s: %s", path, strerror(error));
 }
 
 int kvb_engine_status(int error)
@@ -83,4 +124,15 @@ void kvb_engine_write(struct kvb_engine *e, struct kvb_io_run *runs, uint32_t n,
 int kvb_engine_sync(struct kvb_engine *e, struct kvb_engine_file *f)
 {
 	return e->ops->sync(e, f);
+}
+
+int kvb_engine_map(struct kvb_engine *e, void *base, size_t length, struct kvb_error *err)
+{
+	return e->ops->map ? e->ops->map(e, base, length, err) : KVB_OK;
+}
+
+void kvb_engine_unmap(struct kvb_engine *e, void *base)
+{
+	if (e->ops->unmap)
+		e->ops->unmap(e, base);
 }

@@ -1,6 +1,6 @@
 /*
  * engine.h - how block bytes are moved between buffers and slab files: the one interface that the
- * data path uses, with one file for each implementation ("posix" now; USRBIO, io_uring later).
+ * data path uses, with one file for each implementation: "posix" and "uring" (USRBIO later).
  *
  * An engine moves *runs*: a byte range of one file against a list of buffers. It
  * - checks the deadline immediately before it submits anything to the kernel, and submits nothing
@@ -41,6 +41,10 @@ struct kvb_engine_file {
 	int fd; /* for stat and the superblock; belongs to the engine */
 };
 
+/* Opens a slab file as every engine should: one component below `dirfd`, no link followed, nothing
+ * made. *fd is the caller's. */
+int kvb_engine_open_fd(int dirfd, const char *path, bool write, int *fd, struct kvb_error *err);
+
 /* In: file, offset, iov, length (sum of iov). Out: done, status, ended_ms. */
 struct kvb_io_run {
 	struct kvb_engine_file *file;
@@ -59,11 +63,21 @@ struct kvb_engine {
 	const struct kvb_engine_ops *ops;
 };
 
-/* Required: all. New members go to the end; `size` tells what an engine was built with. */
+/* What an engine is made with. */
+struct kvb_engine_options {
+	uint32_t depth; /* requests in flight in one call, where the engine has such a thing */
+};
+#define KVB_ENGINE_DEPTH 64u
+#define KVB_ENGINE_DEPTH_MAX 1024u
+
+/* Required: all but map and unmap. New members go to the end; `size` tells what an engine was built
+ * with. */
 struct kvb_engine_ops {
 	size_t size;
 	const char *name;
-	int (*create)(struct kvb_engine **out, struct kvb_error *err);
+	/* KVB_E_UNSUPPORTED with the reason when it cannot work in this process. */
+	int (*create)(const struct kvb_engine_options *o, struct kvb_engine **out,
+		      struct kvb_error *err);
 	void (*destroy)(struct kvb_engine *e);
 	/* Opens `path` below `dirfd`: one component, no symbolic link. */
 	int (*open)(struct kvb_engine *e, int dirfd, const char *path, bool write,
@@ -75,12 +89,23 @@ struct kvb_engine_ops {
 		      const struct kvb_deadline *by);
 	/* All completed writes of this file are durable after it. A no-op where they are anyway. */
 	int (*sync)(struct kvb_engine *e, struct kvb_engine_file *f);
+	/* Memory that will be moved from and to again and again: the engine may prepare it. Whether
+	 * it could is told for a person's sake only; I/O works either way. NULL = no use for it. */
+	int (*map)(struct kvb_engine *e, void *base, size_t length, struct kvb_error *err);
+	/* Before the memory goes away. No I/O on it is under way. */
+	void (*unmap)(struct kvb_engine *e, void *base);
 };
 
 extern const struct kvb_engine_ops kvb_engine_posix;
+extern const struct kvb_engine_ops kvb_engine_uring;
 
-/* NULL when there is no engine of that name. NULL as name: the default. */
+/* NULL when there is no engine of that name. */
 const struct kvb_engine_ops *kvb_engine_find(const char *name);
+/* Makes the engine `name`; "auto" or NULL: the fastest that works here. One that cannot work here
+ * is replaced by "posix"; `why` (never NULL) then says why, else it is empty. KVB_E_INVALID (no
+ * such engine), KVB_E_NOMEM. */
+int kvb_engine_make(const char *name, const struct kvb_engine_options *o, struct kvb_engine **out,
+		    struct kvb_error *why, struct kvb_error *err);
 
 int kvb_engine_open(struct kvb_engine *e, int dirfd, const char *path, bool write,
 		    struct kvb_engine_file **out, struct kvb_error *err);
@@ -90,6 +115,10 @@ void kvb_engine_read(struct kvb_engine *e, struct kvb_io_run *runs, uint32_t n,
 void kvb_engine_write(struct kvb_engine *e, struct kvb_io_run *runs, uint32_t n,
 		      const struct kvb_deadline *by);
 int kvb_engine_sync(struct kvb_engine *e, struct kvb_engine_file *f);
+
+/* KVB_OK also for an engine that has no use for it. */
+int kvb_engine_map(struct kvb_engine *e, void *base, size_t length, struct kvb_error *err);
+void kvb_engine_unmap(struct kvb_engine *e, void *base);
 
 /* An errno of file I/O as a status: ENOSPC and EDQUOT are KVB_E_NO_SPACE, the rest KVB_E_IO. */
 int kvb_engine_status(int error);

@@ -4,6 +4,7 @@
  */
 #include "client.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include <kvb/mem.h>
@@ -44,6 +45,8 @@ static int check(const struct kvblock_options *o, struct kvb_error *err)
 				"at least 1");
 	if (o->token && (strpbrk(o->token, "\r\n") || strlen(o->token) > 4096))
 		return kvb_fail(err, KVB_E_INVALID, "token", "one line of at most 4096 characters");
+	if (o->depth > KVB_ENGINE_DEPTH_MAX)
+		return kvb_fail(err, KVB_E_INVALID, "depth", "at most %u", KVB_ENGINE_DEPTH_MAX);
 	for (uint32_t i = 0; i < o->n_urls && rc == KVB_OK; i++)
 		rc = check_url(o->urls[i], err);
 	for (uint32_t i = 0; i < o->n_mounts && rc == KVB_OK; i++)
@@ -74,6 +77,18 @@ static int copy_urls(struct kvblock *kv, const struct kvblock_options *o)
 	return KVB_OK;
 }
 
+static int make_engine(struct kvblock *kv, const struct kvblock_options *o,
+		       const struct kvb_engine_ops *engine, struct kvb_error *err)
+{
+	const struct kvb_engine_options with = { .depth = o->depth ? o->depth : KVB_ENGINE_DEPTH };
+	const char *name = o->engine ? o->engine : getenv("KVBLOCK_ENGINE");
+
+	if (engine)
+		return engine->create(&with, &kv->engine, err);
+	return kvb_engine_make(name && name[0] ? name : NULL, &with, &kv->engine, &kv->engine_why,
+			       err);
+}
+
 static int build(struct kvblock *kv, const struct kvblock_options *o,
 		 const struct kvb_engine_ops *engine, struct kvb_error *err)
 {
@@ -83,7 +98,7 @@ static int build(struct kvblock *kv, const struct kvblock_options *o,
 		return kvb_fail(err, rc, NULL, "out of memory");
 	rc = kvb_http_create(o->token, &kv->http, err);
 	if (rc == KVB_OK)
-		rc = engine->create(&kv->engine, err);
+		rc = make_engine(kv, o, engine, err);
 	if (rc == KVB_OK)
 		rc = kvb_mounts_create(o->mounts, o->n_mounts, &kv->mounts, err);
 	if (rc == KVB_OK)
@@ -100,10 +115,6 @@ int kvb_client_open(const struct kvblock_options *o, const struct kvb_clock *clo
 
 	if (rc != KVB_OK)
 		return rc;
-	if (!engine)
-		engine = kvb_engine_find(o->engine);
-	if (!engine)
-		return kvb_fail(err, KVB_E_INVALID, "engine", "there is no engine of that name");
 	kv = kvb_calloc(1, sizeof *kv);
 	if (!kv)
 		return kvb_fail(err, KVB_E_NOMEM, NULL, "out of memory");
@@ -144,4 +155,11 @@ void kvblock_close(struct kvblock *kv)
 		kvb_free(kv->urls[i]);
 	kvb_free(kv->urls);
 	kvb_free(kv);
+}
+
+const char *kvblock_engine(const struct kvblock *kv, const char **why)
+{
+	if (why)
+		*why = kv->engine_why.message;
+	return kv->engine->ops->name;
 }

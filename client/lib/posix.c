@@ -2,24 +2,24 @@
  * posix.c - the engine "posix": preadv and pwritev on the calling thread, fdatasync.
  *
  * Works on every mount. Owns no state beside the open files. Since each call is synchronous,
- * nothing is in flight when read and write return. It opens with O_NOFOLLOW and never creates,
- * truncates or extends a file.
+ * nothing is in flight when read and write return. It never creates, truncates or extends a
+ * file.
  */
 #include "engine.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <string.h>
 #include <unistd.h>
 
 #include <kvb/mem.h>
 
 typedef ssize_t (*vector_fn)(int fd, const struct iovec *iov, int n, off_t offset);
 
-static int create(struct kvb_engine **out, struct kvb_error *err)
+static int create(const struct kvb_engine_options *o, struct kvb_engine **out,
+		  struct kvb_error *err)
 {
 	struct kvb_engine *e = kvb_calloc(1, sizeof *e);
 
+	(void)o;
 	if (!e)
 		return kvb_fail(err, KVB_E_NOMEM, NULL, "out of memory");
 	e->ops = &kvb_engine_posix;
@@ -33,24 +33,17 @@ static int open_file(struct kvb_engine *e, int dirfd, const char *path, bool wri
 		     struct kvb_engine_file **out, struct kvb_error *err)
 {
 	struct kvb_engine_file *f = kvb_calloc(1, sizeof *f);
-	int error;
+	int rc;
 
 	(void)e;
 	if (!f)
 		return kvb_fail(err, KVB_E_NOMEM, NULL, "out of memory");
-	f->fd = openat(dirfd, path,
-		       (write ? O_RDWR : O_RDONLY) | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
-	if (f->fd >= 0) {
+	rc = kvb_engine_open_fd(dirfd, path, write, &f->fd, err);
+	if (rc == KVB_OK)
 		*out = f;
-		return KVB_OK;
-	}
-	error = errno;
-	kvb_free(f);
-	if (error == ELOOP)
-		return kvb_fail(err, KVB_E_FOREIGN, NULL, "slab file %s is a symbolic link", path);
-	if (error == ENOENT || error == ENOTDIR)
-		return kvb_fail(err, KVB_E_UNAVAILABLE, NULL, "slab file %s is not there", path);
-	return kvb_fail(err, KVB_E_IO, NULL, "slab file %s: %s", path, strerror(error));
+	else
+		kvb_free(f);
+	return rc;
 }
 
 static void close_file(struct kvb_engine *e, struct kvb_engine_file *f)

@@ -29,7 +29,7 @@ static int setup(void **state)
 	assert_non_null(mkdtemp(p->dir));
 	p->dirfd = open(p->dir, O_DIRECTORY | O_CLOEXEC);
 	assert_true(p->dirfd >= 0);
-	assert_int_equal(kvb_engine_posix.create(&p->engine, NULL), KVB_OK);
+	assert_int_equal(kvb_engine_posix.create(NULL, &p->engine, NULL), KVB_OK);
 	*state = p;
 	return 0;
 }
@@ -198,8 +198,8 @@ static void an_engine_is_not_believed_blindly(void **state)
 static void engines_are_found_by_name(void **state)
 {
 	(void)state;
-	assert_ptr_equal(kvb_engine_find(NULL), &kvb_engine_posix);
 	assert_ptr_equal(kvb_engine_find("posix"), &kvb_engine_posix);
+	assert_ptr_equal(kvb_engine_find("uring"), &kvb_engine_uring);
 	assert_null(kvb_engine_find("warp"));
 }
 

@@ -231,9 +231,10 @@ static void slow_write(struct kvb_engine *e, struct kvb_io_run *runs, uint32_t n
 
 static struct kvb_engine_ops slow;
 
-static int slow_create(struct kvb_engine **out, struct kvb_error *err)
+static int slow_create(const struct kvb_engine_options *o, struct kvb_engine **out,
+		       struct kvb_error *err)
 {
-	int rc = kvb_engine_posix.create(out, err);
+	int rc = kvb_engine_posix.create(o, out, err);
 
 	if (rc == KVB_OK)
 		(*out)->ops = &slow;

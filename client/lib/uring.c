@@ -1,0 +1,419 @@
+/*
+ * uring.c - the engine "uring": block bytes through io_uring, past the page cache where buffers and
+ * places are aligned.
+ *
+ * Owns the open files, the rings and the tables that all rings share (registered descriptors and
+ * memory). A call takes a ring for itself, so any number of threads work side by side; more than
+ * KVB_URING_RINGS wait for one another. Registration happens under the lock: it is rare (a file is
+ * opened, a pool is attached, a ring is made), and a table must not change half.
+ *
+ * Lock: kvb_uring.lock. It protects the tables, the lists of rings and their marked fields; it is
+ * never held while bytes are moved.
+ */
+#include "uring.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <kvb/log.h>
+#include <kvb/mem.h>
+
+static struct kvb_uring *uring_of(struct kvb_engine *e) { return (struct kvb_uring *)e; }
+
+/* ---- rings ----------------------------------------------------------------------------------- */
+
+/* Once for an engine: everything works without registration, only slower. */
+static void tell_locked(struct kvb_uring *u, const char *what, int error)
+{
+	if (!u->told)
+		kvb_log(KVB_LOG_WARN, "client", "engine uring: %s cannot be registered: %s%s", what,
+			strerror(error), error == ENOMEM ? " (RLIMIT_MEMLOCK)" : "");
+	u->told = true;
+}
+
+/* Gives a new ring the tables of the others and makes it known. */
+static void adopt_locked(struct kvb_uring *u, struct kvb_uring_ring *r)
+{
+	int error = kvb_uring_ring_files(r, u->fds, 2 * u->max_files);
+
+	if (error)
+		tell_locked(u, "files", error);
+	if (kvb_uring_ring_buffers(r) == 0) {
+		for (uint32_t i = 0; i < KVB_URING_REGIONS; i++) {
+			error = u->regions[i].base ?
+					kvb_uring_ring_set_buffer(r, i, &u->regions[i]) :
+					0;
+			if (error)
+				tell_locked(u, "memory", error);
+		}
+	}
+	r->next = u->all;
+	u->all = r;
+}
+
+static int add_ring(struct kvb_uring *u, struct kvb_uring_ring **out, struct kvb_error *err)
+{
+	int rc = kvb_uring_ring_make(u->depth, out, err);
+
+	kvb_mutex_lock(&u->lock);
+	if (rc == KVB_OK)
+		adopt_locked(u, *out);
+	else
+		u->n_rings--;
+	kvb_mutex_unlock(&u->lock);
+	return rc;
+}
+
+/* A ring for one call; NULL when there is none and none can be made. */
+static struct kvb_uring_ring *take(struct kvb_uring *u)
+{
+	struct kvb_uring_ring *r = NULL;
+	bool make = false, full = false;
+
+	for (;;) {
+		kvb_mutex_lock(&u->lock);
+		while (!u->idle && u->n_rings > 0 && (full || u->n_rings == KVB_URING_RINGS))
+			kvb_cond_wait(&u->returned, &u->lock);
+		r = u->idle;
+		make = !r && !full;
+		if (r)
+			u->idle = r->next_idle;
+		else if (make)
+			u->n_rings++;
+		kvb_mutex_unlock(&u->lock);
+		if (!make || add_ring(u, &r, NULL) == KVB_OK)
+			break;
+		full = true; /* descriptors or memory are short: share the rings that there are */
+	}
+	if (!r)
+		return NULL;
+	kvb_mutex_lock(&u->lock);
+	r->n_view = 0;
+	for (uint32_t i = 0; i < KVB_URING_REGIONS; i++) {
+		r->view[i] = r->table[i];
+		if (r->table[i].base)
+			r->n_view = i + 1;
+	}
+	kvb_mutex_unlock(&u->lock);
+	return r;
+}
+
+static void give(struct kvb_uring *u, struct kvb_uring_ring *r)
+{
+	bool broken = r->broken;
+
+	kvb_mutex_lock(&u->lock);
+	if (broken) {
+		struct kvb_uring_ring **at = &u->all;
+
+		while (*at != r)
+			at = &(*at)->next;
+		*at = r->next;
+		u->n_rings--;
+	} else {
+		r->next_idle = u->idle;
+		u->idle = r;
+	}
+	kvb_cond_signal(&u->returned);
+	kvb_mutex_unlock(&u->lock);
+	if (broken)
+		kvb_uring_ring_free(r);
+}
+
+/* ---- the engine ------------------------------------------------------------------------------ */
+
+static uint32_t max_files(void)
+{
+	struct rlimit l = { 0, 0 };
+
+	/* The kernel wants no table larger than the bound on open files. */
+	if (getrlimit(RLIMIT_NOFILE, &l) != 0 || l.rlim_cur / 2 > KVB_URING_FILES)
+		return KVB_URING_FILES;
+	return (uint32_t)(l.rlim_cur / 2);
+}
+
+static void destroy(struct kvb_engine *e)
+{
+	struct kvb_uring *u = uring_of(e);
+
+	while (u->all) {
+		struct kvb_uring_ring *r = u->all;
+
+		u->all = r->next;
+		kvb_uring_ring_free(r);
+	}
+	kvb_cond_destroy(&u->returned);
+	kvb_mutex_destroy(&u->lock);
+	kvb_free(u);
+}
+
+static int create(const struct kvb_engine_options *o, struct kvb_engine **out,
+		  struct kvb_error *err)
+{
+	struct kvb_uring *u = kvb_calloc(1, sizeof *u);
+	struct kvb_uring_ring *first;
+	int rc;
+
+	if (!u)
+		return kvb_fail(err, KVB_E_NOMEM, NULL, "out of memory");
+	u->base.ops = &kvb_engine_uring;
+	u->depth = o && o->depth ? o->depth : KVB_ENGINE_DEPTH;
+	if (u->depth > KVB_ENGINE_DEPTH_MAX)
+		u->depth = KVB_ENGINE_DEPTH_MAX;
+	u->max_files = max_files();
+	for (uint32_t i = 0; i < 2 * KVB_URING_FILES; i++)
+		u->fds[i] = -1;
+	kvb_mutex_init(&u->lock);
+	kvb_cond_init(&u->returned);
+	u->n_rings = 1;
+	rc = add_ring(u, &first, err); /* shows whether it works here at all */
+	if (rc != KVB_OK) {
+		destroy(&u->base);
+		return rc;
+	}
+	give(u, first);
+	*out = &u->base;
+	return KVB_OK;
+}
+
+/* ---- files ----------------------------------------------------------------------------------- */
+
+/* What O_DIRECT asks for, as far as the kernel tells it; a page where it does not. */
+static void read_alignment(struct kvb_uring_file *f)
+{
+	long page = sysconf(_SC_PAGESIZE);
+
+	f->align = page > 4096 ? (uint32_t)page : 4096;
+	f->memory_align = f->align;
+#ifdef STATX_DIOALIGN
+	struct statx sx;
+
+	if (statx(f->direct, "", AT_EMPTY_PATH, STATX_DIOALIGN, &sx) != 0 ||
+	    !(sx.stx_mask & STATX_DIOALIGN))
+		return;
+	if (sx.stx_dio_offset_align == 0 || sx.stx_dio_mem_align == 0) {
+		close(f->direct);
+		f->direct = -1;
+		return;
+	}
+	/* Never below a page: direct and buffered requests must not share one. */
+	if (sx.stx_dio_offset_align > f->align)
+		f->align = sx.stx_dio_offset_align;
+	f->memory_align = sx.stx_dio_mem_align;
+#endif
+}
+
+/* The same file once more, with O_DIRECT. Without it everything is buffered. */
+static void open_direct(struct kvb_uring_file *f, int dirfd, const char *path, bool write)
+{
+	struct stat a, b;
+
+	f->direct = openat(dirfd, path,
+			   (write ? O_RDWR : O_RDONLY) | O_NOFOLLOW | O_CLOEXEC | O_DIRECT);
+	if (f->direct < 0)
+		return;
+	/* The name may have got another file between the two opens. */
+	if (fstat(f->base.fd, &a) == 0 && fstat(f->direct, &b) == 0 && a.st_dev == b.st_dev &&
+	    a.st_ino == b.st_ino) {
+		read_alignment(f);
+		return;
+	}
+	close(f->direct);
+	f->direct = -1;
+}
+
+/* Puts two descriptors into the table of every ring; all or none. */
+static bool set_everywhere_locked(struct kvb_uring *u, uint32_t index, int fd, int direct)
+{
+	static const int none[2] = { -1, -1 };
+	const int fds[2] = { fd, direct };
+	bool all = true;
+
+	for (struct kvb_uring_ring *r = u->all; r && all; r = r->next) {
+		int error = kvb_uring_ring_set_files(r, 2 * index, fds);
+
+		if (error)
+			tell_locked(u, "a file", error);
+		all = error == 0;
+	}
+	for (struct kvb_uring_ring *r = u->all; r && !all; r = r->next)
+		(void)kvb_uring_ring_set_files(r, 2 * index, none);
+	u->fds[2 * index] = all ? fd : -1;
+	u->fds[2 * index + 1] = all ? direct : -1;
+	return all;
+}
+
+static void register_file(struct kvb_uring *u, struct kvb_uring_file *f)
+{
+	kvb_mutex_lock(&u->lock);
+	for (uint32_t i = 0; i < u->max_files; i++) {
+		if (u->fds[2 * i] >= 0)
+			continue;
+		if (set_everywhere_locked(u, i, f->base.fd, f->direct))
+			f->index = i;
+		break;
+	}
+	kvb_mutex_unlock(&u->lock);
+}
+
+static int open_file(struct kvb_engine *e, int dirfd, const char *path, bool write,
+		     struct kvb_engine_file **out, struct kvb_error *err)
+{
+	struct kvb_uring_file *f = kvb_calloc(1, sizeof *f);
+	struct stat st;
+	int rc;
+
+	if (!f)
+		return kvb_fail(err, KVB_E_NOMEM, NULL, "out of memory");
+	f->index = KVB_URING_NONE;
+	f->direct = -1;
+	rc = kvb_engine_open_fd(dirfd, path, write, &f->base.fd, err);
+	if (rc != KVB_OK) {
+		kvb_free(f);
+		return rc;
+	}
+	/* O_NONBLOCK was for the open alone (a pipe must not hold us up): io_uring would answer
+	 * EAGAIN instead of waiting for the disk. Others than regular files the caller refuses. */
+	(void)fcntl(f->base.fd, F_SETFL, 0);
+	if (fstat(f->base.fd, &st) == 0 && S_ISREG(st.st_mode)) {
+		open_direct(f, dirfd, path, write);
+		register_file(uring_of(e), f);
+	}
+	*out = &f->base;
+	return KVB_OK;
+}
+
+static void close_file(struct kvb_engine *e, struct kvb_engine_file *file)
+{
+	struct kvb_uring_file *f = (struct kvb_uring_file *)file;
+	struct kvb_uring *u = uring_of(e);
+
+	if (f->index != KVB_URING_NONE) {
+		/* A table keeps its files open, and with them the space of deleted ones. */
+		kvb_mutex_lock(&u->lock);
+		(void)set_everywhere_locked(u, f->index, -1, -1);
+		kvb_mutex_unlock(&u->lock);
+	}
+	if (f->direct >= 0)
+		close(f->direct);
+	close(f->base.fd);
+	kvb_free(f);
+}
+
+static int sync_file(struct kvb_engine *e, struct kvb_engine_file *f)
+{
+	return kvb_engine_posix.sync(e, f); /* of the file, however it was written */
+}
+
+/* ---- memory ---------------------------------------------------------------------------------- */
+
+static void unmap_locked(struct kvb_uring *u, void *owner)
+{
+	static const struct kvb_uring_region none;
+
+	for (uint32_t i = 0; i < KVB_URING_REGIONS; i++) {
+		if (!u->regions[i].base || u->regions[i].owner != owner)
+			continue;
+		for (struct kvb_uring_ring *r = u->all; r; r = r->next)
+			(void)kvb_uring_ring_set_buffer(r, i, &none);
+		u->regions[i] = none;
+	}
+}
+
+/* Registers one part with every ring. An errno, or 0. */
+static int map_part_locked(struct kvb_uring *u, const struct kvb_uring_region *part)
+{
+	uint32_t at = 0;
+
+	while (at < KVB_URING_REGIONS && u->regions[at].base)
+		at++;
+	if (at == KVB_URING_REGIONS)
+		return ENOSPC;
+	u->regions[at] = *part;
+	for (struct kvb_uring_ring *r = u->all; r; r = r->next) {
+		int error = r->fixed_buffers ? kvb_uring_ring_set_buffer(r, at, part) : ENOSYS;
+
+		if (error)
+			return error;
+	}
+	return 0;
+}
+
+static int map_memory(struct kvb_engine *e, void *base, size_t length, struct kvb_error *err)
+{
+	struct kvb_uring *u = uring_of(e);
+	int error = 0;
+
+	kvb_mutex_lock(&u->lock);
+	for (size_t at = 0; at < length && error == 0; at += KVB_URING_PART) {
+		struct kvb_uring_region part = { .base = (char *)base + at,
+						 .length = length - at,
+						 .owner = base };
+
+		if (part.length > KVB_URING_PART)
+			part.length = KVB_URING_PART;
+		error = map_part_locked(u, &part);
+	}
+	if (error)
+		unmap_locked(u, base);
+	kvb_mutex_unlock(&u->lock);
+	if (!error)
+		return KVB_OK;
+	return kvb_fail(err, KVB_E_UNSUPPORTED, NULL, "memory cannot be registered: %s%s",
+			strerror(error), error == ENOMEM ? " (RLIMIT_MEMLOCK)" : "");
+}
+
+static void unmap_memory(struct kvb_engine *e, void *base)
+{
+	struct kvb_uring *u = uring_of(e);
+
+	kvb_mutex_lock(&u->lock);
+	unmap_locked(u, base);
+	kvb_mutex_unlock(&u->lock);
+}
+
+/* ---- bytes ----------------------------------------------------------------------------------- */
+
+static void read_runs(struct kvb_engine *e, struct kvb_io_run *runs, uint32_t n,
+		      const struct kvb_deadline *by)
+{
+	struct kvb_uring_ring *r = take(uring_of(e));
+
+	if (!r) {
+		kvb_engine_posix.read(e, runs, n, by); /* works on the same descriptors */
+		return;
+	}
+	kvb_uring_pump(r, false, runs, n, by);
+	give(uring_of(e), r);
+}
+
+static void write_runs(struct kvb_engine *e, struct kvb_io_run *runs, uint32_t n,
+		       const struct kvb_deadline *by)
+{
+	struct kvb_uring_ring *r = take(uring_of(e));
+
+	if (!r) {
+		kvb_engine_posix.write(e, runs, n, by);
+		return;
+	}
+	kvb_uring_pump(r, true, runs, n, by);
+	give(uring_of(e), r);
+}
+
+const struct kvb_engine_ops kvb_engine_uring = {
+	.size = sizeof kvb_engine_uring,
+	.name = "uring",
+	.create = create,
+	.destroy = destroy,
+	.open = open_file,
+	.close = close_file,
+	.read = read_runs,
+	.write = write_runs,
+	.sync = sync_file,
+	.map = map_memory,
+	.unmap = unmap_memory,
+};

@@ -1,0 +1,706 @@
+/*
+ * test_uring.c - the engine "uring" beside "posix": the same runs must have the same results, with
+ * whole and with broken rings, in time and late, on one thread and on more than there are rings.
+ *
+ * io_uring_submit_and_wait is wrapped (ld --wrap), so that a test can let the kernel refuse, or
+ * come back short. Where io_uring is not allowed the tests that need it are skipped with the reason.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include <kvblock.h>
+
+#include "engine.h"
+#include "uring.h"
+
+#define FILE_BYTES (3u << 20) /* and some, so that the end is not aligned */
+#define FILE_TAIL 1234u
+#define MEMORY (6u << 20)
+#define MAX_RUNS 12u
+
+/* ---- faults ---------------------------------------------------------------------------------- */
+
+enum fault { NO_FAULT, REFUSE_SOME, REFUSE_ALL, DIE, SHORTEN, SAY_EINVAL, SAY_EAGAIN, SAY_EIO };
+static _Thread_local enum fault fault;
+static _Thread_local uint32_t calls;
+
+int __real_io_uring_submit_and_wait(struct io_uring *ring, unsigned int n);
+int __wrap_io_uring_submit_and_wait(struct io_uring *ring, unsigned int n);
+
+/* What a completion says instead. Only requests of some bytes come back short: the rest is moved
+ * again, to the same place. */
+static int other_result(int res)
+{
+	switch (fault) {
+	case SHORTEN:
+		if (res > 8192 && calls % 2)
+			return res / 2 / 4096 * 4096; /* goes on aligned */
+		return res > 1 ? res / 2 : res;
+	case SAY_EINVAL:
+		return calls == 1 ? -EINVAL : res;
+	case SAY_EAGAIN:
+		return calls % 2 ? -EAGAIN : res;
+	case SAY_EIO:
+		return -EIO;
+	default:
+		return res;
+	}
+}
+
+int __wrap_io_uring_submit_and_wait(struct io_uring *ring, unsigned int n)
+{
+	struct io_uring_cqe *cqe;
+	unsigned int head;
+	int rc;
+
+	calls++;
+	if ((fault == REFUSE_SOME && calls % 3) || fault == REFUSE_ALL)
+		return -EAGAIN;
+	if (fault == DIE && calls > 1)
+		return -EBADR;
+	rc = __real_io_uring_submit_and_wait(ring, n);
+	if (fault >= SHORTEN)
+		io_uring_for_each_cqe(ring, head, cqe)
+			cqe->res = other_result(cqe->res);
+	return rc;
+}
+
+/* ---- place ----------------------------------------------------------------------------------- */
+
+struct place {
+	char dir[32];
+	int dirfd;
+	struct kvb_engine *uring, *posix;
+	struct kvb_engine_file *u, *p; /* two files with the same contents */
+	char *memory_u, *memory_p;
+	unsigned int seed;
+};
+
+static bool allowed(void)
+{
+	struct kvb_engine *e;
+	struct kvb_error err;
+
+	if (kvb_engine_uring.create(NULL, &e, &err) == KVB_OK) {
+		e->ops->destroy(e);
+		return true;
+	}
+	print_message("skipped: %s\n", err.message);
+	return false;
+}
+
+static void make_file(struct place *p, const char *name, struct kvb_engine *e,
+		      struct kvb_engine_file **out)
+{
+	int fd = openat(p->dirfd, name, O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
+	size_t bytes = FILE_BYTES + FILE_TAIL;
+	uint32_t *text = malloc(bytes + 4);
+
+	assert_true(fd >= 0 && text);
+	for (uint32_t i = 0; i < bytes / 4 + 1; i++)
+		text[i] = i * 2654435761u;
+	assert_int_equal(write(fd, text, bytes), bytes);
+	free(text);
+	close(fd);
+	assert_int_equal(kvb_engine_open(e, p->dirfd, name, true, out, NULL), KVB_OK);
+}
+
+static int setup_with(void **state, uint32_t depth)
+{
+	const struct kvb_engine_options o = { .depth = depth };
+	struct place *p = calloc(1, sizeof *p);
+
+	*state = NULL;
+	assert_non_null(p);
+	if (!allowed()) {
+		free(p);
+		return 0;
+	}
+	snprintf(p->dir, sizeof p->dir, "/tmp/kvb-uring-XXXXXX");
+	assert_non_null(mkdtemp(p->dir));
+	p->dirfd = open(p->dir, O_DIRECTORY | O_CLOEXEC);
+	assert_int_equal(kvb_engine_uring.create(&o, &p->uring, NULL), KVB_OK);
+	assert_int_equal(kvb_engine_posix.create(&o, &p->posix, NULL), KVB_OK);
+	make_file(p, "u", p->uring, &p->u);
+	make_file(p, "p", p->posix, &p->p);
+	assert_int_equal(posix_memalign((void **)&p->memory_u, 4096, MEMORY), 0);
+	assert_int_equal(posix_memalign((void **)&p->memory_p, 4096, MEMORY), 0);
+	p->seed = 1;
+	fault = NO_FAULT;
+	*state = p;
+	return 0;
+}
+
+static int setup(void **state) { return setup_with(state, 0); }
+static int setup_one(void **state) { return setup_with(state, 1); }
+static int setup_three(void **state) { return setup_with(state, 3); }
+
+static int teardown(void **state)
+{
+	struct place *p = *state;
+
+	if (!p)
+		return 0;
+	fault = NO_FAULT;
+	kvb_engine_close(p->uring, p->u);
+	kvb_engine_close(p->posix, p->p);
+	p->uring->ops->destroy(p->uring);
+	p->posix->ops->destroy(p->posix);
+	unlinkat(p->dirfd, "u", 0);
+	unlinkat(p->dirfd, "p", 0);
+	close(p->dirfd);
+	assert_int_equal(rmdir(p->dir), 0);
+	free(p->memory_u);
+	free(p->memory_p);
+	free(p);
+	return 0;
+}
+
+#define NEED_RING(p)                                                                               \
+	do {                                                                                       \
+		if (!(p))                                                                          \
+			skip();                                                                    \
+	} while (0)
+
+static struct kvb_deadline never(void)
+{
+	return (struct kvb_deadline){ &kvb_clock_system, UINT64_MAX };
+}
+
+/* ---- the same as posix ----------------------------------------------------------------------- */
+
+static uint32_t dice(struct place *p, uint32_t n)
+{
+	p->seed = p->seed * 1103515245u + 12345u;
+	return (p->seed >> 8) % n;
+}
+
+struct runs {
+	struct kvb_io_run run[MAX_RUNS];
+	struct iovec iov[MAX_RUNS * KVB_RUN_IOV];
+	struct iovec was[MAX_RUNS * KVB_RUN_IOV]; /* as `iov` before the I/O */
+	uint32_t n;
+	size_t memory; /* used */
+};
+
+/* The same random runs for both: places ascend and do not overlap, as in a plan; some end behind
+ * the end of the file; some are aligned, some not. */
+static void throw_runs(struct place *p, struct runs *u, struct runs *x, bool write)
+{
+	uint64_t at = dice(p, 3) ? 4096 * dice(p, 8) : dice(p, 5000);
+
+	u->n = u->memory = 0;
+	for (uint32_t i = 0; i < 1 + dice(p, MAX_RUNS); i++) {
+		bool aligned = dice(p, 2);
+		uint32_t n_iov = dice(p, 6) ? 1 + dice(p, 6) : 1 + dice(p, 600);
+		uint32_t unit = n_iov > 50 ? (aligned ? 4096 : 700) : 300000;
+		struct kvb_io_run *r = &u->run[u->n];
+		struct iovec *iov = &u->iov[(size_t)u->n * KVB_RUN_IOV];
+
+		at = aligned ? (at + 4095) / 4096 * 4096 : at + dice(p, 3000);
+		u->memory = aligned ? (u->memory + 4095) / 4096 * 4096 : u->memory + dice(p, 9);
+		*r = (struct kvb_io_run){ .file = p->u, .offset = at, .iov = iov };
+		for (uint32_t k = 0; k < n_iov; k++) {
+			size_t len = aligned ? (1 + dice(p, (unit + 4095) / 4096)) * 4096u
+					     : 1 + dice(p, unit);
+
+			if (u->memory + len > MEMORY || (write && at + len > FILE_BYTES))
+				break;
+			iov[k] = (struct iovec){ p->memory_u + u->memory, len };
+			u->memory += len + (dice(p, 4) ? 0 : (aligned ? 4096 : 13));
+			at += len;
+			r->length += len;
+			r->n_iov++;
+		}
+		if (r->n_iov == 0)
+			break;
+		u->n++;
+	}
+	*x = *u;
+	for (uint32_t i = 0; i < x->n; i++) {
+		x->run[i].file = p->p;
+		x->run[i].iov = &x->iov[(size_t)i * KVB_RUN_IOV];
+		for (int k = 0; k < x->run[i].n_iov; k++)
+			x->run[i].iov[k].iov_base =
+				p->memory_p +
+				((char *)x->run[i].iov[k].iov_base - p->memory_u);
+	}
+	memcpy(u->was, u->iov, sizeof u->was);
+	memcpy(x->was, x->iov, sizeof x->was);
+}
+
+static void assert_same_results(const struct runs *u, const struct runs *x)
+{
+	for (uint32_t i = 0; i < u->n; i++) {
+		assert_int_equal(u->run[i].status, x->run[i].status);
+		assert_int_equal(u->run[i].done, x->run[i].done);
+		assert_true((u->run[i].ended_ms == UINT64_MAX) ==
+			    (x->run[i].ended_ms == UINT64_MAX));
+	}
+}
+
+/* What lies behind `done` may be anything: O_DIRECT fills the last page with zeros. */
+static void clear_rest(struct runs *x)
+{
+	for (uint32_t i = 0; i < x->n; i++) {
+		uint64_t done = x->run[i].done;
+
+		/* the engine may have changed the vector of the run, not our copy of it */
+		for (int k = 0; k < x->run[i].n_iov; k++) {
+			const struct iovec *v = &x->was[(size_t)i * KVB_RUN_IOV + (size_t)k];
+			size_t keep = done < v->iov_len ? done : v->iov_len;
+
+			memset((char *)v->iov_base + keep, 0xdd, v->iov_len - keep);
+			done -= keep;
+		}
+	}
+}
+
+static void assert_same_files(struct place *p)
+{
+	char *a = malloc(FILE_BYTES + FILE_TAIL), *b = malloc(FILE_BYTES + FILE_TAIL);
+
+	assert_int_equal(pread(p->u->fd, a, FILE_BYTES + FILE_TAIL, 0), FILE_BYTES + FILE_TAIL);
+	assert_int_equal(pread(p->p->fd, b, FILE_BYTES + FILE_TAIL, 0), FILE_BYTES + FILE_TAIL);
+	assert_memory_equal(a, b, FILE_BYTES + FILE_TAIL);
+	free(a);
+	free(b);
+}
+
+static void compare(struct place *p, uint32_t rounds)
+{
+	struct runs *u = malloc(sizeof *u), *x = malloc(sizeof *x);
+	struct kvb_deadline by = never();
+
+	assert_true(u && x);
+	for (uint32_t round = 0; round < rounds; round++) {
+		throw_runs(p, u, x, false);
+		memset(p->memory_u, 0xee, MEMORY);
+		memset(p->memory_p, 0xee, MEMORY);
+		kvb_engine_read(p->uring, u->run, u->n, &by);
+		kvb_engine_read(p->posix, x->run, x->n, &by);
+		assert_same_results(u, x);
+		clear_rest(u);
+		clear_rest(x);
+		assert_memory_equal(p->memory_u, p->memory_p, MEMORY);
+		throw_runs(p, u, x, true);
+		for (size_t i = 0; i < MEMORY; i++)
+			p->memory_u[i] = p->memory_p[i] = (char)(i * 7 + round + (i >> 12));
+		kvb_engine_write(p->uring, u->run, u->n, &by);
+		kvb_engine_write(p->posix, x->run, x->n, &by);
+		assert_same_results(u, x);
+		assert_same_files(p);
+		assert_int_equal(kvb_engine_sync(p->uring, p->u), KVB_OK);
+	}
+	free(u);
+	free(x);
+}
+
+static void random_runs_end_as_with_posix(void **state)
+{
+	struct place *p = *state;
+
+	NEED_RING(p);
+	print_message("O_DIRECT here: %s\n",
+		      ((struct kvb_uring_file *)p->u)->direct >= 0 ? "yes" : "no");
+	compare(p, 40);
+}
+
+static void registered_memory_changes_nothing(void **state)
+{
+	struct place *p = *state;
+	struct kvb_error err;
+	int rc;
+
+	NEED_RING(p);
+	rc = kvb_engine_map(p->uring, p->memory_u, MEMORY, &err);
+	if (rc != KVB_OK)
+		print_message("not registered: %s\n", err.message);
+	compare(p, 20);
+	kvb_engine_unmap(p->uring, p->memory_u);
+	compare(p, 5);
+}
+
+static void short_and_refused_requests_go_on(void **state)
+{
+	static const enum fault faults[] = { SHORTEN, REFUSE_SOME, SAY_EAGAIN };
+	struct place *p = *state;
+
+	NEED_RING(p);
+	for (size_t i = 0; i < sizeof faults / sizeof faults[0]; i++) {
+		calls = 0;
+		fault = faults[i];
+		compare(p, 5);
+	}
+}
+
+/* A file system that has rules of its own for O_DIRECT is served through the page cache. */
+static void direct_refused_goes_buffered(void **state)
+{
+	struct place *p = *state;
+	struct kvb_deadline by = never();
+	struct iovec iov = { p ? p->memory_u : NULL, 2 << 20 };
+	struct kvb_io_run r = { .iov = &iov, .n_iov = 1, .length = 2 << 20 };
+	struct kvb_uring_file *f;
+
+	NEED_RING(p);
+	f = (struct kvb_uring_file *)p->u;
+	if (f->direct < 0) {
+		print_message("skipped: no O_DIRECT in /tmp\n");
+		skip();
+	}
+	r.file = p->u;
+	calls = 0;
+	fault = SAY_EINVAL;
+	kvb_engine_read(p->uring, &r, 1, &by);
+	fault = NO_FAULT;
+	assert_int_equal(r.status, KVB_OK);
+	assert_int_equal(r.done, 2 << 20);
+	assert_true(f->refused);
+	compare(p, 2);
+}
+
+static void a_ring_that_dies_ends_the_call_and_is_replaced(void **state)
+{
+	static const enum fault faults[] = { REFUSE_ALL, DIE, SAY_EIO };
+	struct place *p = *state;
+	struct kvb_deadline by = never();
+	struct iovec iov[2], again;
+	struct kvb_io_run r[2];
+
+	NEED_RING(p);
+	for (size_t i = 0; i < sizeof faults / sizeof faults[0]; i++) {
+		for (int k = 0; k < 2; k++) {
+			iov[k] = (struct iovec){ p->memory_u + k * (2 << 20), 1 << 20 };
+			r[k] = (struct kvb_io_run){ .file = p->u,
+						    .offset = (uint64_t)k << 20,
+						    .iov = &iov[k],
+						    .n_iov = 1,
+						    .length = 1 << 20 };
+		}
+		calls = 0;
+		fault = faults[i];
+		kvb_engine_read(p->uring, r, 2, &by);
+		assert_int_equal(r[1].status, KVB_E_IO);
+		assert_int_equal(r[1].done, 0);
+		fault = NO_FAULT;
+		again = (struct iovec){ p->memory_u, 1 << 20 };
+		r[0] = (struct kvb_io_run){
+			.file = p->u, .iov = &again, .n_iov = 1, .length = 1 << 20
+		};
+		kvb_engine_read(p->uring, r, 1, &by);
+		assert_int_equal(r[0].status, KVB_OK);
+		assert_int_equal(r[0].done, 1 << 20);
+	}
+}
+
+static void errors_stop_one_run_only(void **state)
+{
+	struct place *p = *state;
+	struct kvb_engine_file *ro;
+	struct kvb_deadline by = never();
+	char x = 'x';
+	struct iovec iov[2] = { { &x, 1 }, { &x, 1 } };
+	struct kvb_io_run w[2];
+
+	NEED_RING(p);
+	assert_int_equal(kvb_engine_open(p->uring, p->dirfd, "u", false, &ro, NULL), KVB_OK);
+	w[0] = (struct kvb_io_run){ .file = ro, .iov = &iov[0], .n_iov = 1, .length = 1 };
+	w[1] = (struct kvb_io_run){ .file = p->u, .iov = &iov[1], .n_iov = 1, .length = 1 };
+	kvb_engine_write(p->uring, w, 2, &by);
+	assert_int_equal(w[0].status, KVB_E_IO);
+	assert_int_equal(w[0].done, 0);
+	assert_int_equal(w[1].status, KVB_OK);
+	assert_int_equal(w[1].done, 1);
+	kvb_engine_close(p->uring, ro);
+}
+
+/* ---- deadlines ------------------------------------------------------------------------------- */
+
+/* A clock that moves on by one millisecond each time it is read. */
+static uint64_t tick(void *self) { return (*(uint64_t *)self)++; }
+
+/* One request at a time: the clock is read before and after each. */
+static void nothing_is_submitted_after_the_deadline(void **state)
+{
+	struct place *p = *state;
+	uint64_t now = 0;
+	const struct kvb_clock clock = { tick, tick, &now };
+	struct kvb_deadline by = { &clock, 2 };
+	struct iovec iov[2];
+	struct kvb_io_run w[2];
+	char before, after;
+
+	NEED_RING(p);
+	for (uint32_t k = 0; k < 2; k++) {
+		iov[k] = (struct iovec){ p->memory_u, 1 };
+		w[k] = (struct kvb_io_run){
+			.file = p->u, .offset = k, .iov = &iov[k], .n_iov = 1, .length = 1
+		};
+	}
+	p->memory_u[0] = 'W';
+	assert_int_equal(pread(p->u->fd, &before, 1, 1), 1);
+	kvb_engine_write(p->uring, w, 2, &by);
+	assert_int_equal(w[0].status, KVB_OK);
+	assert_int_equal(w[0].ended_ms, 1);
+	assert_int_equal(w[1].status, KVB_E_TIMEOUT);
+	assert_int_equal(w[1].done, 0);
+	assert_int_equal(pread(p->u->fd, &after, 1, 1), 1);
+	assert_int_equal(after, before);
+}
+
+/* A run of several requests stops in its middle; a refused submission is not repeated late. */
+static void late_in_the_middle(void **state)
+{
+	struct place *p = *state;
+	uint64_t now = 0;
+	const struct kvb_clock clock = { tick, tick, &now };
+	struct kvb_deadline by = { &clock, 4 };
+	struct iovec iov = { p ? p->memory_u : NULL, FILE_BYTES };
+	struct kvb_io_run r = { .iov = &iov, .n_iov = 1, .length = FILE_BYTES };
+
+	NEED_RING(p);
+	r.file = p->u;
+	kvb_engine_read(p->uring, &r, 1, &by);
+	assert_int_equal(r.status, KVB_E_TIMEOUT);
+	assert_int_equal(r.done, 2 * KVB_URING_CHUNK);
+	now = calls = 0;
+	fault = REFUSE_SOME; /* the first two tries */
+	by.at_ms = 1;
+	kvb_engine_read(p->uring, &r, 1, &by);
+	assert_int_equal(r.status, KVB_E_TIMEOUT);
+	assert_int_equal(r.done, 0);
+	assert_int_equal(calls, 1);
+	fault = NO_FAULT;
+	by = never();
+	kvb_engine_read(p->uring, &r, 1, &by);
+	assert_int_equal(r.done, FILE_BYTES);
+}
+
+/* ---- threads --------------------------------------------------------------------------------- */
+
+struct worker {
+	struct place *p;
+	pthread_t thread;
+	uint32_t number;
+	uint32_t wrong;
+};
+
+/* Each writes and reads its own part, unaligned and aligned, and opens and closes files. */
+static void *work(void *ctx)
+{
+	struct worker *w = ctx;
+	struct kvb_deadline by = never();
+	size_t part = 64 << 10;
+	char *mine = aligned_alloc(4096, part), *back = aligned_alloc(4096, part);
+
+	for (uint32_t round = 0; round < 30; round++) {
+		size_t skew = round % 3 ? 0 : 17, n = part - (round % 3 ? 0 : 100);
+		struct iovec out = { mine, n }, in = { back, n };
+		struct kvb_io_run r = { .file = w->p->u,
+					.offset = w->number * part + skew,
+					.iov = &out,
+					.n_iov = 1,
+					.length = n };
+		struct kvb_engine_file *f;
+
+		memset(mine, (int)(w->number * 31 + round), part);
+		kvb_engine_write(w->p->uring, &r, 1, &by);
+		w->wrong += r.status != KVB_OK;
+		w->wrong += kvb_engine_open(w->p->uring, w->p->dirfd, "u", false, &f, NULL) != KVB_OK;
+		r.iov = &in;
+		r.file = f;
+		kvb_engine_read(w->p->uring, &r, 1, &by);
+		w->wrong += r.done != n || memcmp(mine, back, n) != 0;
+		kvb_engine_close(w->p->uring, f);
+	}
+	free(mine);
+	free(back);
+	return NULL;
+}
+
+static void more_threads_than_rings(void **state)
+{
+	struct place *p = *state;
+	struct worker w[KVB_URING_RINGS + 8];
+	uint32_t n = KVB_URING_RINGS + 8;
+
+	NEED_RING(p);
+	for (uint32_t i = 0; i < n; i++) {
+		w[i] = (struct worker){ .p = p, .number = i };
+		assert_int_equal(pthread_create(&w[i].thread, NULL, work, &w[i]), 0);
+	}
+	for (uint32_t i = 0; i < 20; i++) { /* memory comes and goes meanwhile */
+		(void)kvb_engine_map(p->uring, p->memory_u, 1 << 20, NULL);
+		kvb_engine_unmap(p->uring, p->memory_u);
+	}
+	for (uint32_t i = 0; i < n; i++) {
+		pthread_join(w[i].thread, NULL);
+		assert_int_equal(w[i].wrong, 0);
+	}
+}
+
+/* A closed file is really closed: no table of a ring holds it (it could not be executed then). */
+static void closed_files_are_let_go(void **state)
+{
+	struct place *p = *state;
+	struct kvb_engine_file *f;
+	char path[64];
+	pid_t child;
+	int status, fd;
+
+	NEED_RING(p);
+	snprintf(path, sizeof path, "%s/x", p->dir);
+	fd = open(path, O_CREAT | O_WRONLY | O_CLOEXEC, 0700);
+	assert_int_equal(write(fd, "#!/bin/true\n", 12), 12);
+	close(fd);
+	assert_int_equal(kvb_engine_open(p->uring, p->dirfd, "x", true, &f, NULL), KVB_OK);
+	assert_true(((struct kvb_uring_file *)f)->index != KVB_URING_NONE);
+	kvb_engine_close(p->uring, f);
+	for (int i = 0; i < 200; i++) { /* the kernel lets go a moment later */
+		child = fork();
+		assert_true(child >= 0);
+		if (child == 0) {
+			execl(path, path, (char *)NULL);
+			_exit(errno == ETXTBSY ? 26 : 27);
+		}
+		assert_int_equal(waitpid(child, &status, 0), child);
+		if (WEXITSTATUS(status) != 26)
+			break;
+	}
+	assert_int_equal(WEXITSTATUS(status), 0);
+	unlinkat(p->dirfd, "x", 0);
+}
+
+/* ---- choice ---------------------------------------------------------------------------------- */
+
+/* io_uring_setup answers `error` from now on, in this process. */
+static bool forbid(int error)
+{
+	struct sock_filter code[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, 0), /* seccomp_data.nr */
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, __NR_io_uring_setup, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ((uint32_t)error & SECCOMP_RET_DATA)),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+	struct sock_fprog program = { sizeof code / sizeof code[0], code };
+
+	return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
+	       prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
+}
+
+/* In a child: 0 when `name` gives posix with a reason that has `word` in it. 77: no seccomp. */
+static int fall_back(const char *name, int error, const char *word)
+{
+	pid_t child = fork();
+	int status;
+
+	assert_true(child >= 0);
+	if (child == 0) {
+		struct kvblock_options o;
+		struct kvblock *kv;
+		const char *why;
+		int bad;
+
+		if (!forbid(error))
+			_exit(77);
+		kvblock_options_init(&o);
+		o.engine = name;
+		if (kvblock_open(&o, &kv, NULL) != KVBLOCK_OK)
+			_exit(1);
+		bad = strcmp(kvblock_engine(kv, &why), "posix") != 0 || !strstr(why, word);
+		kvblock_close(kv);
+		_exit(bad ? 2 : 0);
+	}
+	assert_int_equal(waitpid(child, &status, 0), child);
+	return WEXITSTATUS(status);
+}
+
+static void without_io_uring_posix_takes_over(void **state)
+{
+	int first = fall_back("uring", EPERM, "not permitted");
+
+	(void)state;
+	if (first == 77) {
+		print_message("skipped: no seccomp filters here\n");
+		skip();
+	}
+	assert_int_equal(first, 0);
+	assert_int_equal(fall_back("auto", ENOSYS, "kernel"), 0);
+	assert_int_equal(fall_back(NULL, ENOMEM, "RLIMIT_MEMLOCK"), 0);
+	assert_int_equal(fall_back("uring", EMFILE, "Too many open files"), 0);
+}
+
+static void options_choose(void **state)
+{
+	bool can = allowed();
+	struct kvblock_options o;
+	struct kvblock_error err;
+	struct kvblock *kv;
+	const char *why;
+
+	(void)state;
+	kvblock_options_init(&o);
+	unsetenv("KVBLOCK_ENGINE");
+	assert_int_equal(kvblock_open(&o, &kv, NULL), KVBLOCK_OK);
+	assert_string_equal(kvblock_engine(kv, NULL), can ? "uring" : "posix");
+	kvblock_close(kv);
+	setenv("KVBLOCK_ENGINE", "posix", 1);
+	assert_int_equal(kvblock_open(&o, &kv, NULL), KVBLOCK_OK);
+	assert_string_equal(kvblock_engine(kv, &why), "posix");
+	assert_string_equal(why, "");
+	kvblock_close(kv);
+	o.engine = "auto"; /* the option wins */
+	assert_int_equal(kvblock_open(&o, &kv, NULL), KVBLOCK_OK);
+	assert_string_equal(kvblock_engine(kv, NULL), can ? "uring" : "posix");
+	kvblock_close(kv);
+	unsetenv("KVBLOCK_ENGINE");
+	o.engine = "warp";
+	assert_int_equal(kvblock_open(&o, &kv, &err), KVBLOCK_E_INVALID);
+	assert_string_equal(err.field, "engine");
+	o.engine = NULL;
+	o.depth = 1025;
+	assert_int_equal(kvblock_open(&o, &kv, &err), KVBLOCK_E_INVALID);
+	assert_string_equal(err.field, "depth");
+}
+
+int main(void)
+{
+#define T(fn, up) cmocka_unit_test_setup_teardown(fn, up, teardown)
+	const struct CMUnitTest tests[] = {
+		T(random_runs_end_as_with_posix, setup),
+		T(random_runs_end_as_with_posix, setup_three),
+		T(registered_memory_changes_nothing, setup),
+		T(short_and_refused_requests_go_on, setup),
+		T(short_and_refused_requests_go_on, setup_three),
+		T(direct_refused_goes_buffered, setup),
+		T(a_ring_that_dies_ends_the_call_and_is_replaced, setup_one),
+		T(errors_stop_one_run_only, setup),
+		T(nothing_is_submitted_after_the_deadline, setup_one),
+		T(late_in_the_middle, setup_one),
+		T(more_threads_than_rings, setup),
+		T(closed_files_are_let_go, setup),
+		cmocka_unit_test(without_io_uring_posix_takes_over),
+		cmocka_unit_test(options_choose),
+	};
+#undef T
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
