@@ -508,6 +508,89 @@ KVBLOCK_API int kvblock_abort(struct kvblock *kv, const char *session, bool quie
 /* XXH3-64, the checksum of locations. */
 KVBLOCK_API uint64_t kvblock_checksum(const void *data, size_t size);
 
+/* ---- memory ---------------------------------------------------------------------------------- */
+
+/* Any memory will do for the buffers of any call. Memory that the handle has been told of is faster
+ * with the engine "uring" (it is registered with the kernel once, not pinned for each request) and
+ * safer: a buffer of a pool is not handed out again while a call or an asynchronous operation still
+ * uses it, whoever gave it back. */
+
+enum kvblock_memory {
+	KVBLOCK_MEMORY_HOST,   /* pages of this process alone */
+	KVBLOCK_MEMORY_SHARED, /* shared memory: other processes may map the same pages */
+	KVBLOCK_MEMORY_DEVICE, /* memory of an accelerator: KVBLOCK_E_UNSUPPORTED so far */
+};
+
+/* Buffers of one size, all of them taken from the machine when the pool is made. Any thread. */
+struct kvblock_pool;
+
+struct kvblock_pool_options {
+	size_t size;           /* of this struct as the caller was built */
+	uint64_t bytes;        /* of all buffers, at most */
+	uint64_t buffer_bytes; /* of one buffer; in memory rounded up to whole pages */
+	int numa_node;         /* where the memory should be; -1 (default) = anywhere */
+	enum kvblock_memory kind; /* KVBLOCK_MEMORY_HOST (default) or _SHARED */
+	/* SHARED: a name, 1..127 of [A-Za-z0-9._-]. The object in /dev/shm has it together with the
+	 * pid namespace, the pid and the start time of this process: kvblock_pool_info.shm tells.
+	 * What processes that are dead have left is removed when a shared pool is made. */
+	const char *shm_name;
+};
+
+/* Fills *o with the defaults: no bytes, any node, host memory. */
+KVBLOCK_API void kvblock_pool_options_init(struct kvblock_pool_options *o);
+
+/* Makes a pool; every page is there when it returns. KVBLOCK_E_INVALID (field names the option),
+ * KVBLOCK_E_NOMEM, KVBLOCK_E_NO_SPACE (/dev/shm is full), KVBLOCK_E_IN_USE (this process has a pool
+ * of that shm_name), KVBLOCK_E_UNSUPPORTED. */
+KVBLOCK_API int kvblock_pool_create(const struct kvblock_pool_options *o, struct kvblock_pool **out,
+				    struct kvblock_error *err);
+/* Gives the memory back. KVBLOCK_E_IN_USE, and nothing happens, while a buffer is out or a handle has
+ * it attached. NULL is allowed. */
+KVBLOCK_API int kvblock_pool_destroy(struct kvblock_pool *pool);
+
+/* Takes a buffer: buf->data is aligned to pages, buf->size is buffer_bytes. Its contents are
+ * whatever was in it. Waits up to `timeout_ms` for one; KVBLOCK_E_TOO_MANY when there is none. */
+KVBLOCK_API int kvblock_pool_get(struct kvblock_pool *pool, uint32_t timeout_ms,
+				 struct kvblock_buf *buf);
+/* Gives it back, also while operations on it are in flight: then it becomes free when the last of
+ * them is over. KVBLOCK_E_INVALID when `data` is no buffer that is out. */
+KVBLOCK_API int kvblock_pool_put(struct kvblock_pool *pool, void *data);
+
+/* A pool as it is now. */
+struct kvblock_pool_info {
+	void *base; /* of the first buffer; they lie side by side */
+	uint64_t bytes;
+	uint64_t buffer_bytes;
+	uint64_t stride; /* from one buffer to the next */
+	uint32_t n_buffers;
+	uint32_t free;
+	uint32_t leaving; /* given back, but still in use by an operation */
+	int numa_node;    /* -1: anywhere, also when the machine did not allow the choice */
+	enum kvblock_memory kind;
+	char shm[200]; /* SHARED: name for shm_open(3); else "" */
+};
+KVBLOCK_API void kvblock_pool_info(struct kvblock_pool *pool, struct kvblock_pool_info *out);
+
+/* Removes shared memory of pools whose process is dead (pid and start time; never by age). How many.
+ * Objects of other pid namespaces are left alone: whether their process lives cannot be seen. */
+KVBLOCK_API uint32_t kvblock_pool_sweep(void);
+
+/* Tells the handle of a pool. KVBLOCK_OK also when the engine could not register the memory (*err
+ * then tells why): everything works, only slower. A pool may be attached to several handles. */
+KVBLOCK_API int kvblock_pool_attach(struct kvblock *kv, struct kvblock_pool *pool,
+				    struct kvblock_error *err);
+/* KVBLOCK_E_IN_USE while operations of this handle use a buffer of it, KVBLOCK_E_NOT_FOUND.
+ * kvblock_close detaches what is still attached. */
+KVBLOCK_API int kvblock_pool_detach(struct kvblock *kv, struct kvblock_pool *pool);
+
+/* The same for memory that belongs to somebody else: shared memory of another process, later memory
+ * of an accelerator. It must stay mapped until it is unregistered or the handle is closed. Regions
+ * must not overlap (KVBLOCK_E_CONFLICT). KVBLOCK_E_UNSUPPORTED for KVBLOCK_MEMORY_DEVICE. */
+KVBLOCK_API int kvblock_memory_register(struct kvblock *kv, void *base, uint64_t bytes,
+					enum kvblock_memory kind, struct kvblock_error *err);
+/* KVBLOCK_E_IN_USE, KVBLOCK_E_NOT_FOUND. */
+KVBLOCK_API int kvblock_memory_unregister(struct kvblock *kv, void *base);
+
 /* ---- the manager and the mounts -------------------------------------------------------------- */
 
 /* The manager's numbers as JSON text (GET /v1/stats). Release with kvblock_free. */

@@ -21,6 +21,7 @@
 #include "engine.h"
 #include "files.h"
 #include "http.h"
+#include "memory.h"
 #include "mount.h"
 #include "plan.h"
 
@@ -45,6 +46,7 @@ struct kvblock {
 	struct kvb_http *http;
 	struct kvb_engine *engine;
 	struct kvb_error engine_why; /* why it is not the engine that was asked for */
+	struct kvb_memory *memory;
 	struct kvb_mounts *mounts;
 	struct kvb_files_cache *files;
 };

@@ -100,6 +100,8 @@ static int build(struct kvblock *kv, const struct kvblock_options *o,
 	if (rc == KVB_OK)
 		rc = make_engine(kv, o, engine, err);
 	if (rc == KVB_OK)
+		rc = kvb_memory_create(kv->engine, &kv->memory, err);
+	if (rc == KVB_OK)
 		rc = kvb_mounts_create(o->mounts, o->n_mounts, &kv->mounts, err);
 	if (rc == KVB_OK)
 		rc = kvb_files_create(kv->engine, kv->mounts, &kv->files, err);
@@ -148,6 +150,7 @@ void kvblock_close(struct kvblock *kv)
 		return;
 	kvb_files_destroy(kv->files);
 	kvb_mounts_destroy(kv->mounts);
+	kvb_memory_destroy(kv->memory);
 	if (kv->engine)
 		kv->engine->ops->destroy(kv->engine);
 	kvb_http_destroy(kv->http);

@@ -11,6 +11,8 @@
 
 #include "engine.h"
 
+struct kvb_region;
+
 struct kvb_piece {
 	uint32_t block;               /* index into the call's blocks */
 	uint32_t spec;                /* column */
@@ -24,6 +26,7 @@ struct kvb_piece {
 	uint64_t ended_ms; /* out */
 	uint32_t run;      /* which run moves it; set by kvb_plan_make */
 	uint64_t run_at;   /* where in the run it begins */
+	struct kvb_region *pinned; /* transfer.c */
 };
 
 struct kvb_plan {

@@ -137,16 +137,33 @@ int kvb_transfer_plan(struct kvb_transfer *t, bool write)
 	return kvb_plan_make(t->pieces, t->n_pieces, t->arena, &t->plan);
 }
 
+/* Buffers of a pool that somebody gives back meanwhile stay away until the engine is done. */
+static void pin(struct kvb_transfer *t)
+{
+	for (uint32_t i = 0; i < t->n_pieces; i++)
+		t->pieces[i].pinned = kvb_memory_pin(t->kv->memory, t->pieces[i].data,
+						     t->pieces[i].length);
+}
+
+static void unpin(struct kvb_transfer *t)
+{
+	for (uint32_t i = 0; i < t->n_pieces; i++)
+		kvb_memory_unpin(t->kv->memory, t->pieces[i].pinned, t->pieces[i].data,
+				 t->pieces[i].length);
+}
+
 void kvb_transfer_run(struct kvb_transfer *t, bool write, const struct kvb_deadline *by)
 {
 	struct kvb_error e = { 0 };
 
 	if (t->plan.n_runs == 0)
 		return;
+	pin(t);
 	if (write)
 		kvb_engine_write(t->kv->engine, t->plan.runs, t->plan.n_runs, by);
 	else
 		kvb_engine_read(t->kv->engine, t->plan.runs, t->plan.n_runs, by);
+	unpin(t);
 	kvb_plan_settle(&t->plan);
 	for (uint32_t i = 0; i < t->n_pieces; i++) {
 		struct kvb_piece *p = &t->pieces[i];
