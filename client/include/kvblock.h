@@ -13,7 +13,8 @@
  * than the caller's timeout on the manager; reads and writes wait as long as the file system does.
  *
  * Threads: a `struct kvblock *` may be used by any number of threads at a time; calls are
- * synchronous, each uses its own connection. kvblock_close must be the last use. Everything else
+ * synchronous, each uses its own connection. kvblock_async_open gives a queue for operations that
+ * complete later. kvblock_close must be the last use. Everything else
  * (options, results, buffers) belongs to one call at a time.
  *
  * Errors: functions return KVBLOCK_OK or a negative KVBLOCK_E_*; `err` (may be NULL) then holds the
@@ -31,6 +32,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/uio.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -139,7 +141,8 @@ struct kvblock_options {
 	 * environment says in KVBLOCK_ENGINE, else "auto". Where uring cannot work, posix takes its
 	 * place; kvblock_engine tells. */
 	const char *engine;
-	/* Called at the end of every call to a manager, on the caller's thread: `op` ("lookup",
+	/* Called at the end of every call to a manager, on the caller's thread (of an asynchronous
+	 * operation: on a thread of the library, which must not be held up): `op` ("lookup",
 	 * "start", "finish", "match", ...; static), its duration with all retries in microseconds,
 	 * its result. */
 	void (*on_call)(void *ctx, const char *op, uint64_t us, int status);
@@ -158,7 +161,8 @@ KVBLOCK_API void kvblock_options_init(struct kvblock_options *o);
  * KVBLOCK_E_INVALID (field names the option), KVBLOCK_E_NOMEM. */
 KVBLOCK_API int kvblock_open(const struct kvblock_options *o, struct kvblock **out,
 			     struct kvblock_error *err);
-/* Releases a handle. NULL is allowed. No call may be running. */
+/* Releases a handle. NULL is allowed. No call may be running. Asynchronous queues that are still open
+ * are closed first (kvblock_async_close) and must not be used any more. */
 KVBLOCK_API void kvblock_close(struct kvblock *kv);
 
 /* The engine in use: "posix" or "uring". *why (may be NULL): the reason why it is not the one that was
@@ -331,6 +335,9 @@ enum kvblock_result {
 	KVBLOCK_EXISTS,  /* was there already */
 	KVBLOCK_BUSY,    /* another writer is at it; nothing done */
 	KVBLOCK_FAILED,  /* not stored (`why` tells) */
+	/* asynchronous operations only */
+	KVBLOCK_GONE,      /* deleted, or was not there */
+	KVBLOCK_CANCELLED, /* never begun */
 };
 
 /* One block of a call: buffers in, the rest out. */
@@ -507,6 +514,107 @@ KVBLOCK_API int kvblock_abort(struct kvblock *kv, const char *session, bool quie
 
 /* XXH3-64, the checksum of locations. */
 KVBLOCK_API uint64_t kvblock_checksum(const void *data, size_t size);
+
+/* ---- many operations at a time --------------------------------------------------------------- */
+
+/* A queue of operations with one file descriptor that tells when some have completed. Threads of the
+ * library do the work; operations that are queued at the same time share calls to the manager:
+ * gets, exists and deletes of one instance and one form of keys, puts of one chain. There is no
+ * order between operations in flight: wait for a put before the get that wants its bytes.
+ *
+ * Memory: what iov points to must stay as it is until the operation's completion has been drained;
+ * instance, key and iov themselves are copied. Buffers of an attached pool may be given back earlier
+ * (kvblock_pool_put): they become free when nothing uses them any more. When a completion arrives,
+ * also that of a cancelled or failed operation, nobody touches its buffers any more.
+ *
+ * Any thread may submit, drain and cancel. */
+struct kvblock_async;
+
+struct kvblock_async_options {
+	size_t size;            /* of this struct as the caller was built */
+	uint32_t max_in_flight; /* submitted and not drained; default 4096, at most 1048576 */
+	uint32_t threads;       /* that work; default 4, at most 64 */
+	uint32_t batch;         /* operations that one call may carry; default 128, at most 1024 */
+};
+
+/* Fills *o with the defaults. */
+KVBLOCK_API void kvblock_async_options_init(struct kvblock_async_options *o);
+
+/* Makes a queue on the handle; `o` NULL = defaults. KVBLOCK_E_INVALID, KVBLOCK_E_NOMEM,
+ * KVBLOCK_E_UNAVAILABLE (no thread, no descriptor). */
+KVBLOCK_API int kvblock_async_open(struct kvblock *kv, const struct kvblock_async_options *o,
+				   struct kvblock_async **out, struct kvblock_error *err);
+
+/* An eventfd (the library's: never close or read it) that is readable exactly as long as there are
+ * completions to drain: for poll, epoll, an event loop. */
+KVBLOCK_API int kvblock_async_fd(const struct kvblock_async *a);
+
+enum kvblock_op_kind {
+	KVBLOCK_OP_PUT,    /* ends as WRITTEN, EXISTS, BUSY or FAILED */
+	KVBLOCK_OP_GET,    /* HIT, MISS, MISMATCH or ERROR */
+	KVBLOCK_OP_EXISTS, /* HIT, MISS or ERROR */
+	KVBLOCK_OP_DELETE, /* GONE or FAILED */
+};
+
+/* A key in one of the three forms; which one stands beside it. */
+union kvblock_key_value {
+	const char *string;
+	uint64_t number;
+	struct kvblock_key wide;
+};
+
+/* One operation on one block. */
+struct kvblock_op {
+	enum kvblock_op_kind kind;
+	enum kvblock_key_form form;
+	union kvblock_key_value key;
+	const char *instance;
+	/* Put and get: one element for each spec of the instance, in its order; put: exactly of its
+	 * size, get: at least. Else NULL and 0. */
+	const struct iovec *iov;
+	uint32_t n_iov;
+	uint64_t length; /* of all elements together, as a check */
+	/* Put: the operation before this one in the same submit is the put of this block's
+	 * predecessor in its chain. Chains travel together; puts without it begin a chain each. */
+	bool chained;
+	/* Put, not with `chained`: the predecessor's key, in the same form. */
+	bool has_parent;
+	union kvblock_key_value parent;
+	uint64_t tag; /* the caller's; comes back with the completion */
+};
+
+/* How an operation ended. */
+struct kvblock_completion {
+	uint64_t tag;
+	uint64_t batch; /* as kvblock_submit named it */
+	uint32_t index; /* of the operation in that submit */
+	uint32_t left;  /* operations of that submit that have not been drained; 0 = this is the last */
+	enum kvblock_op_kind kind;
+	enum kvblock_result result;
+	int why; /* the KVBLOCK_E_* behind ERROR and FAILED, else KVBLOCK_OK */
+};
+
+/* Submits n operations, all or none; does not wait for anything. *batch (may be NULL) names them.
+ * KVBLOCK_E_TOO_MANY: fewer than n places are free; drain, then try again. KVBLOCK_E_INVALID (field
+ * names the operation), KVBLOCK_E_TOO_LARGE (n over max_in_flight), KVBLOCK_E_NOMEM,
+ * KVBLOCK_E_UNAVAILABLE (stopped). */
+KVBLOCK_API int kvblock_submit(struct kvblock_async *a, const struct kvblock_op *ops, uint32_t n,
+			       uint64_t *batch, struct kvblock_error *err);
+/* Takes up to `max` completions without waiting; how many. */
+KVBLOCK_API uint32_t kvblock_drain(struct kvblock_async *a, struct kvblock_completion *out,
+				   uint32_t max);
+/* Cancels what has not been begun of a batch (0: of all); each such operation completes as
+ * KVBLOCK_CANCELLED, the others as they would. How many were cancelled. */
+KVBLOCK_API uint32_t kvblock_cancel(struct kvblock_async *a, uint64_t batch);
+
+/* Takes no more operations, ends those that are in flight (`cancel`: begins none of them any more)
+ * and returns when all have completed. They can be drained afterwards. What has been begun ends as
+ * slowly as its calls: at worst the handle's timeout_ms for each, and the file system's time. Not
+ * from a callback of the handle. */
+KVBLOCK_API void kvblock_async_stop(struct kvblock_async *a, bool cancel);
+/* kvblock_async_stop with cancel, then releases the queue with all completions that were not
+ * drained. No other call on it may be running. NULL is allowed. */
+KVBLOCK_API void kvblock_async_close(struct kvblock_async *a);
 
 /* ---- memory ---------------------------------------------------------------------------------- */
 

@@ -151,7 +151,8 @@ int kvb_call_do(struct kvblock *kv, const struct kvb_call *c, struct kvb_answer 
 		uint64_t wait_us = wait_of(round) * 1000;
 
 		rc = round_of(kv, c, end_us, a, err);
-		if (!worth_retry(rc) || round + 1 >= rounds || kvb_now_us() + wait_us >= end_us)
+		if (!worth_retry(rc) || round + 1 >= rounds || kvb_now_us() + wait_us >= end_us ||
+		    atomic_load_explicit(&kv->closing, memory_order_relaxed))
 			break;
 		sleep_ms(wait_us / 1000);
 	}

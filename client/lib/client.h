@@ -12,6 +12,7 @@
 #include <kvb/arena.h>
 #include <kvb/bytes.h>
 #include <kvb/clock.h>
+#include <kvb/lock.h>
 #include <kvb/ops.h>
 #include <kvb/status.h>
 #include <kvb/v1_json.h>
@@ -49,6 +50,9 @@ struct kvblock {
 	struct kvb_memory *memory;
 	struct kvb_mounts *mounts;
 	struct kvb_files_cache *files;
+	struct kvb_mutex async_lock;  /* protects async */
+	struct kvblock_async *async;  /* open queues */
+	atomic_bool closing;          /* calls give up instead of trying once more */
 };
 
 /* kvblock_open with the two things that tests replace. NULL = system clock, the engine of `o`. */

@@ -120,6 +120,7 @@ int kvb_client_open(const struct kvblock_options *o, const struct kvb_clock *clo
 	kv = kvb_calloc(1, sizeof *kv);
 	if (!kv)
 		return kvb_fail(err, KVB_E_NOMEM, NULL, "out of memory");
+	kvb_mutex_init(&kv->async_lock);
 	kv->clock = clock ? clock : &kvb_clock_system;
 	kv->timeout_ms = o->timeout_ms;
 	kv->rounds = o->rounds;
@@ -148,6 +149,9 @@ void kvblock_close(struct kvblock *kv)
 {
 	if (!kv)
 		return;
+	atomic_store(&kv->closing, true);
+	while (kv->async)
+		kvblock_async_close(kv->async);
 	kvb_files_destroy(kv->files);
 	kvb_mounts_destroy(kv->mounts);
 	kvb_memory_destroy(kv->memory);
@@ -157,6 +161,7 @@ void kvblock_close(struct kvblock *kv)
 	for (uint32_t i = 0; i < kv->n_urls; i++)
 		kvb_free(kv->urls[i]);
 	kvb_free(kv->urls);
+	kvb_mutex_destroy(&kv->async_lock);
 	kvb_free(kv);
 }
 
