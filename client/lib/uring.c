@@ -14,6 +14,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -126,14 +127,20 @@ static void give(struct kvb_uring *u, struct kvb_uring_ring *r)
 
 /* ---- the engine ------------------------------------------------------------------------------ */
 
-static uint32_t max_files(void)
+/* From the bound on open files: the kernel wants no table larger than it, and second descriptors must
+ * not use up what the first ones need. */
+static void set_bounds(struct kvb_uring *u)
 {
 	struct rlimit l = { 0, 0 };
 
-	/* The kernel wants no table larger than the bound on open files. */
-	if (getrlimit(RLIMIT_NOFILE, &l) != 0 || l.rlim_cur / 2 > KVB_URING_FILES)
-		return KVB_URING_FILES;
-	return (uint32_t)(l.rlim_cur / 2);
+	u->max_files = KVB_URING_FILES;
+	u->max_fd = INT_MAX;
+	if (getrlimit(RLIMIT_NOFILE, &l) != 0)
+		return;
+	if (l.rlim_cur / 2 < u->max_files)
+		u->max_files = (uint32_t)(l.rlim_cur / 2);
+	if (l.rlim_cur / 2 < INT_MAX)
+		u->max_fd = (int)(l.rlim_cur / 2);
 }
 
 static void destroy(struct kvb_engine *e)
@@ -164,7 +171,7 @@ static int create(const struct kvb_engine_options *o, struct kvb_engine **out,
 	u->depth = o && o->depth ? o->depth : KVB_ENGINE_DEPTH;
 	if (u->depth > KVB_ENGINE_DEPTH_MAX)
 		u->depth = KVB_ENGINE_DEPTH_MAX;
-	u->max_files = max_files();
+	set_bounds(u);
 	for (uint32_t i = 0; i < 2 * KVB_URING_FILES; i++)
 		u->fds[i] = -1;
 	kvb_mutex_init(&u->lock);
@@ -280,7 +287,8 @@ static int open_file(struct kvb_engine *e, int dirfd, const char *path, bool wri
 	 * EAGAIN instead of waiting for the disk. Others than regular files the caller refuses. */
 	(void)fcntl(f->base.fd, F_SETFL, 0);
 	if (fstat(f->base.fd, &st) == 0 && S_ISREG(st.st_mode)) {
-		open_direct(f, dirfd, path, write);
+		if (f->base.fd <= uring_of(e)->max_fd)
+			open_direct(f, dirfd, path, write);
 		register_file(uring_of(e), f);
 	}
 	*out = &f->base;

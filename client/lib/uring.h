@@ -74,6 +74,7 @@ struct kvb_uring {
 	struct kvb_engine base;
 	uint32_t depth;
 	uint32_t max_files;
+	int max_fd; /* descriptors above are for files alone, not for O_DIRECT beside them */
 	struct kvb_mutex lock;
 	struct kvb_cond returned; /* a ring is idle, or may be made */
 	struct kvb_uring_ring *idle;

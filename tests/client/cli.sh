@@ -4,7 +4,7 @@
 set -u
 kvblockd=$1
 kvblock=$2
-unset KVBLOCK_URL KVBLOCK_TOKEN
+unset KVBLOCK_URL KVBLOCK_TOKEN KVBLOCK_ENGINE
 dir=$(mktemp -d /tmp/kvb-cli-XXXXXX)
 pid=
 trap 'test -n "$pid" && kill -9 $pid 2>/dev/null; wait 2>/dev/null; rm -rf "$dir"' EXIT
@@ -60,6 +60,11 @@ run 0 put --key a a; says '1 written'
 run 0 put --key a a; says '1 there already'
 run 0 get --key a b; cmp a b || fail 'other bytes'
 "$kvblock" get --key a | cmp - a || fail 'other bytes on stdout'
+for engine in posix auto uring; do # uring: or posix in its place
+	run 0 --engine $engine get --key a b; cmp a b || fail "other bytes with $engine"
+done
+run 4 --engine warp get --key a b; complains 'no engine of that name'
+run 0 --engine posix doctor --no-write; says 'posix'
 run 1 get --key b; complains 'not there'
 run 1 get --instance other --key a
 run 4 put --key c log; complains 'another layout'

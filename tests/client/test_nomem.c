@@ -68,6 +68,7 @@ static int stop_child(void **state)
 
 struct scene {
 	struct kvblock *kv;
+	struct kvblock_pool *pool;
 	struct set b;
 	bool done; /* everything succeeded */
 };
@@ -80,6 +81,56 @@ static bool fine(int rc)
 
 static const struct kvblock_spec spec = { "kv", FIX_BYTES };
 static const struct kvblock_instance m = { .id = "m", .group = "g", .specs = &spec, .n_specs = 1 };
+
+/* A pool, a queue, gets through both. False at the first failure. */
+static bool play_async(struct scene *s)
+{
+	struct kvblock_async_options o;
+	struct kvblock_pool_options po;
+	struct kvblock_completion c[2];
+	struct kvblock_async *a;
+	struct kvblock_buf buf;
+	struct kvblock_op ops[2];
+	struct iovec iov[2];
+	bool hits;
+
+	kvblock_pool_options_init(&po);
+	po.bytes = 2 * FIX_BYTES;
+	po.buffer_bytes = FIX_BYTES;
+	if (!fine(kvblock_pool_create(&po, &s->pool, NULL)) ||
+	    !fine(kvblock_pool_attach(s->kv, s->pool, NULL)))
+		return false;
+	kvblock_async_options_init(&o);
+	o.threads = 1;
+	if (!fine(kvblock_async_open(s->kv, &o, &a, NULL)))
+		return false;
+	for (uint32_t i = 0; i < 2; i++) {
+		assert_int_equal(kvblock_pool_get(s->pool, 0, &buf), KVBLOCK_OK);
+		iov[i] = (struct iovec){ buf.data, buf.size };
+		ops[i] = (struct kvblock_op){ .kind = KVBLOCK_OP_GET,
+					      .form = KVBLOCK_KEYS_INT,
+					      .key.number = s->b.ids[i],
+					      .instance = "m",
+					      .iov = &iov[i],
+					      .n_iov = 1,
+					      .length = FIX_BYTES };
+	}
+	hits = fine(kvblock_submit(a, ops, 2, NULL, NULL));
+	for (uint32_t i = 0; i < 2; i++)
+		assert_int_equal(kvblock_pool_put(s->pool, iov[i].iov_base), KVBLOCK_OK);
+	if (!hits) {
+		kvblock_async_close(a);
+		return false;
+	}
+	kvblock_async_stop(a, false);
+	assert_int_equal(kvblock_drain(a, c, 2), 2);
+	for (int i = 0; i < 2; i++) {
+		assert_true(c[i].result == KVBLOCK_HIT || c[i].why == KVBLOCK_E_NOMEM);
+		hits = hits && c[i].result == KVBLOCK_HIT;
+	}
+	kvblock_async_close(a);
+	return hits;
+}
 
 /* Open, register, put, lookup, get, match, delete. Ends at the first failure. */
 static void play(struct scene *s)
@@ -118,6 +169,8 @@ static void play(struct scene *s)
 	if (s->b.io.done != s->b.n ||
 	    !fine(kvblock_match(s->kv, &instance, 1, &s->b.keys, &matched, NULL)))
 		return;
+	if (!play_async(s))
+		return;
 	if (!fine(kvblock_stats(s->kv, &text, NULL)))
 		return;
 	kvblock_free(text);
@@ -153,6 +206,7 @@ static void each_allocation_may_fail(void **state)
 			assert_int_equal(s.b.io.failed, 0);
 		}
 		kvblock_close(s.kv);
+		assert_int_equal(kvblock_pool_destroy(s.pool), KVBLOCK_OK);
 		set_free(&s.b);
 		if (s.done)
 			break;

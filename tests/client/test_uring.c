@@ -321,6 +321,9 @@ static void random_runs_end_as_with_posix(void **state)
 	NEED_RING(p);
 	print_message("O_DIRECT here: %s\n",
 		      ((struct kvb_uring_file *)p->u)->direct >= 0 ? "yes" : "no");
+	/* below a page, a buffered neighbour could write back old bytes over direct ones */
+	if (((struct kvb_uring_file *)p->u)->direct >= 0)
+		assert_int_equal(((struct kvb_uring_file *)p->u)->align % sysconf(_SC_PAGESIZE), 0);
 	compare(p, 40);
 }
 
@@ -410,6 +413,72 @@ static void a_ring_that_dies_ends_the_call_and_is_replaced(void **state)
 		assert_int_equal(r[0].status, KVB_OK);
 		assert_int_equal(r[0].done, 1 << 20);
 	}
+}
+
+/* No ring is left and none can be made: the calls go on without. */
+static void without_a_ring_posix_moves_the_bytes(void **state)
+{
+	struct place *p = *state;
+	struct kvb_deadline by = never();
+	struct iovec iov = { p ? p->memory_u : NULL, 1 << 20 };
+	struct kvb_io_run r = { .iov = &iov, .n_iov = 1, .length = 1 << 20 };
+	struct rlimit before, none;
+
+	NEED_RING(p);
+	r.file = p->u;
+	calls = 0;
+	fault = REFUSE_ALL;
+	kvb_engine_read(p->uring, &r, 1, &by);
+	fault = NO_FAULT;
+	assert_int_equal(r.status, KVB_E_IO);
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+	none = before;
+	none.rlim_cur = 3;
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+	kvb_engine_read(p->uring, &r, 1, &by);
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+	assert_int_equal(r.status, KVB_OK);
+	assert_int_equal(r.done, 1 << 20);
+	assert_int_equal(((struct kvb_uring *)p->uring)->n_rings, 0);
+	iov = (struct iovec){ p->memory_u, 1 << 20 };
+	kvb_engine_read(p->uring, &r, 1, &by);
+	assert_int_equal(r.done, 1 << 20);
+	assert_int_equal(((struct kvb_uring *)p->uring)->n_rings, 1);
+}
+
+/* In a child without privileges and with little RLIMIT_MEMLOCK: refused in words. */
+static void memory_beyond_the_limit_is_not_registered(void **state)
+{
+	struct place *p = *state;
+	const struct rlimit little = { 1 << 16, 1 << 16 };
+	int status;
+	pid_t child;
+
+	NEED_RING(p);
+	child = fork();
+	assert_true(child >= 0);
+	if (child == 0) {
+		struct kvb_engine *e;
+		struct kvb_error err;
+
+		if (setrlimit(RLIMIT_MEMLOCK, &little) != 0 ||
+		    (getuid() == 0 && setresuid(65534, 65534, 65534) != 0))
+			_exit(77);
+		if (kvb_engine_uring.create(NULL, &e, NULL) != KVB_OK)
+			_exit(77);
+		if (kvb_engine_map(e, p->memory_u, 1 << 20, &err) != KVB_E_UNSUPPORTED ||
+		    !strstr(err.message, "RLIMIT_MEMLOCK"))
+			_exit(1);
+		if (kvb_engine_map(e, p->memory_u, 4096, &err) != KVB_OK)
+			_exit(2);
+		kvb_engine_unmap(e, p->memory_u);
+		e->ops->destroy(e);
+		_exit(0);
+	}
+	assert_int_equal(waitpid(child, &status, 0), child);
+	if (WEXITSTATUS(status) == 77)
+		skip();
+	assert_int_equal(WEXITSTATUS(status), 0);
 }
 
 static void errors_stop_one_run_only(void **state)
@@ -693,6 +762,8 @@ int main(void)
 		T(short_and_refused_requests_go_on, setup_three),
 		T(direct_refused_goes_buffered, setup),
 		T(a_ring_that_dies_ends_the_call_and_is_replaced, setup_one),
+		T(without_a_ring_posix_moves_the_bytes, setup),
+		T(memory_beyond_the_limit_is_not_registered, setup),
 		T(errors_stop_one_run_only, setup),
 		T(nothing_is_submitted_after_the_deadline, setup_one),
 		T(late_in_the_middle, setup_one),
@@ -703,5 +774,6 @@ int main(void)
 	};
 #undef T
 
+	unsetenv("KVBLOCK_ENGINE"); /* some tests choose by name */
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
