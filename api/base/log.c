@@ -11,7 +11,7 @@
 #include <kvb/bytes.h>
 #include <kvb/log.h>
 
-#include "utf8.h"
+#include <kvb/utf8.h>
 
 #include <stdarg.h>
 #include <stdio.h>

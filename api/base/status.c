@@ -6,7 +6,7 @@
  */
 #include <kvb/status.h>
 
-#include "utf8.h"
+#include <kvb/utf8.h>
 
 #include <stdarg.h>
 #include <stddef.h>

@@ -5,7 +5,7 @@
  * parses them (JSON is). Strict by RFC 3629: a form that some decoder might read as another character
  * is no character. No state, no locks, any thread.
  */
-#include "utf8.h"
+#include <kvb/utf8.h>
 
 size_t kvb_utf8_next(const char *s, size_t n, uint32_t *c)
 {

@@ -1,5 +1,5 @@
 /*
- * utf8.h - the little of UTF-8 that texts for people need. Private to api/base. No state, any thread.
+ * utf8.h - the little of UTF-8 that texts for people need. No state, any thread.
  */
 #ifndef KVB_UTF8_H
 #define KVB_UTF8_H

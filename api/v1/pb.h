@@ -1,0 +1,211 @@
+/*
+ * pb.h - reading and writing protobuf by hand, internal to api/v1: what the hot messages of
+ * kvblock.proto are made of, and the prototypes of all.
+ *
+ * A `struct kvb_pbdoc` is a message being read; the first failure sticks to it, later reads return 0
+ * or "" and change nothing. A message is walked field by field (kvb_pb_next); repeated fields are
+ * counted on the first walk and stored on a second, so nothing is allocated that the bytes do not hold.
+ * No state; one thread per document.
+ */
+#ifndef KVB_V1_PB_H
+#define KVB_V1_PB_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <kvb/bytes.h>
+#include <kvb/status.h>
+#include <kvb/v1_codec.h>
+
+enum { PB_VARINT = 0, PB_FIXED64 = 1, PB_BYTES = 2, PB_FIXED32 = 5 }; /* wire types */
+#define PB_NO_INDEX UINT32_MAX
+
+/* A place in the message, for errors: "columns[0].runs[5]". Lives on the reader's stack. */
+struct kvb_pbat {
+	const struct kvb_pbat *up;
+	const char *name;
+	uint32_t index; /* PB_NO_INDEX: no repeated field */
+};
+
+struct kvb_pbdoc {
+	const struct kvb_v1_in *in;
+	struct kvb_error *err;
+	int status;                /* first failure */
+	const struct kvb_pbat *at; /* the submessage that is read; NULL: the message itself */
+};
+
+/* One field as it came. */
+struct kvb_pbf {
+	uint32_t num;
+	unsigned wire;
+	uint64_t v;       /* PB_VARINT, PB_FIXED64, PB_FIXED32 */
+	const uint8_t *p; /* PB_BYTES */
+	size_t n;
+};
+
+/* ---- pb_in.c ------------------------------------------------------------------------------------ */
+
+struct kvb_pbdoc kvb_pb_open(const struct kvb_v1_in *in, struct kvb_error *err);
+static inline bool kvb_pb_ok(const struct kvb_pbdoc *d) { return d->status == KVB_OK; }
+/* Fails the document at field `name` (with PB_NO_INDEX) or element name[index]; NULL: the place d->at. */
+void kvb_pb_fail(struct kvb_pbdoc *d, const char *name, uint32_t index, int status, const char *fmt,
+		 ...) __attribute__((format(printf, 5, 6), cold));
+/* Memory of the arena, zeroed; fails the document when there is none. */
+void *kvb_pb_alloc(struct kvb_pbdoc *d, size_t n, size_t size);
+/* The next field; false at the end or when the bytes are no message (the document has failed). */
+bool kvb_pb_next(struct kvb_pbdoc *d, struct kvb_rd *r, struct kvb_pbf *f);
+/* Fails, and returns false, unless the field has the wire type. */
+bool kvb_pb_wire(struct kvb_pbdoc *d, const struct kvb_pbf *f, const char *name, unsigned wire);
+/* Values. They fail the document when the wire type is another or the value out of range. */
+uint64_t kvb_pb_u64(struct kvb_pbdoc *d, const struct kvb_pbf *f, const char *name, uint64_t max);
+uint32_t kvb_pb_u32(struct kvb_pbdoc *d, const struct kvb_pbf *f, const char *name, uint32_t max);
+/* Text of min..max bytes of UTF-8 without NUL, copied into the arena. "" after a failure. */
+const char *kvb_pb_text(struct kvb_pbdoc *d, const struct kvb_pbf *f, const char *name,
+			uint32_t index, size_t min, size_t max);
+const char *kvb_pb_name(struct kvb_pbdoc *d, const struct kvb_pbf *f, const char *name,
+			uint32_t index);
+/* Fails unless min <= n <= max; above that KVB_E_TOO_LARGE. */
+void kvb_pb_count(struct kvb_pbdoc *d, const char *name, size_t n, uint32_t min, uint32_t max);
+/* Names in field `num` of a message, of which there are n: checked, none twice. */
+const char *const *kvb_pb_names(struct kvb_pbdoc *d, struct kvb_rd message, uint32_t num,
+				const char *name, uint32_t n);
+/* How many numbers a field of a repeated number holds, packed or not; `wire` PB_VARINT or PB_FIXED64. */
+size_t kvb_pb_numbers(struct kvb_pbdoc *d, const struct kvb_pbf *f, const char *name, unsigned wire);
+/* All numbers in field `num` of a message, of which kvb_pb_numbers counted n, in the arena. */
+uint64_t *kvb_pb_all_numbers(struct kvb_pbdoc *d, struct kvb_rd message, uint32_t num,
+			     const char *name, unsigned wire, size_t n);
+/* Is this UTF-8 without NUL? */
+bool kvb_pb_utf8(const uint8_t *s, size_t n);
+
+/* ---- numbers ------------------------------------------------------------------------------------ */
+
+static inline uint64_t kvb_pb_zigzag(uint64_t v) { return v << 1 ^ (uint64_t)-(v >> 63); }
+static inline uint64_t kvb_pb_unzigzag(uint64_t v) { return v >> 1 ^ (uint64_t)-(v & 1); }
+
+static inline uint64_t kvb_pb_load64(const uint8_t *p)
+{
+	uint64_t v;
+
+	memcpy(&v, p, sizeof v);
+#if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
+	v = __builtin_bswap64(v);
+#endif
+	return v;
+}
+
+static inline uint64_t kvb_pb_load64_be(const uint8_t *p)
+{
+	return __builtin_bswap64(kvb_pb_load64(p));
+}
+
+/* ---- writing ------------------------------------------------------------------------------------ */
+
+/* Straight into memory that has been reserved: returns behind what was written. */
+static inline uint8_t *kvb_pb_raw_varint(uint8_t *p, uint64_t v)
+{
+	while (v >= 0x80) {
+		*p++ = (uint8_t)(v | 0x80);
+		v >>= 7;
+	}
+	*p++ = (uint8_t)v;
+	return p;
+}
+
+/* A varint field below number 16, left out when 0, as proto3 has it. */
+static inline uint8_t *kvb_pb_raw_uint(uint8_t *p, uint32_t num, uint64_t v)
+{
+	if (v == 0)
+		return p;
+	*p++ = (uint8_t)(num << 3 | PB_VARINT);
+	return kvb_pb_raw_varint(p, v);
+}
+
+static inline uint8_t *kvb_pb_raw_64(uint8_t *p, uint64_t v)
+{
+#if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
+	v = __builtin_bswap64(v);
+#endif
+	memcpy(p, &v, sizeof v);
+	return p + sizeof v;
+}
+
+/* pb_out.c: fields into a buffer; numbers 0 and empty texts are left out. */
+void kvb_pb_put_uint(struct kvb_buf *b, uint32_t num, uint64_t v);
+/* Also when 0: members of a oneof. */
+void kvb_pb_put_present(struct kvb_buf *b, uint32_t num, uint64_t v);
+void kvb_pb_put_bytes(struct kvb_buf *b, uint32_t num, const void *p, size_t n);
+void kvb_pb_put_text(struct kvb_buf *b, uint32_t num, const char *s);
+void kvb_pb_put_texts(struct kvb_buf *b, uint32_t num, const char *const *v, uint32_t n);
+/* A submessage or packed field of unknown length, up to `max` bytes: room for all of it is reserved.
+ * Returns the position for the end, which takes it. */
+size_t kvb_pb_put_begin(struct kvb_buf *b, uint32_t num, size_t max);
+void kvb_pb_put_end(struct kvb_buf *b, size_t begin);
+
+/* ---- pb_keys.c: fields 1 to 3 of every request with keys ---------------------------------------- */
+
+struct kvb_pbkeys {
+	const uint8_t *raw;
+	size_t raw_len;
+	size_t n_ints;
+	size_t n_strings;
+};
+/* Takes note of the field if it is one of keys. */
+void kvb_pb_keys_field(struct kvb_pbdoc *d, struct kvb_pbkeys *k, const struct kvb_pbf *f);
+/* After the walk: the keys, checked. */
+const struct kvb_key *kvb_pb_keys(struct kvb_pbdoc *d, const struct kvb_pbkeys *k,
+				  struct kvb_rd message, uint32_t *n);
+/* Field 7, 8 or 9 of a StartRequest. */
+struct kvb_key kvb_pb_parent(struct kvb_pbdoc *d, const struct kvb_pbf *f);
+void kvb_pb_put_keys(struct kvb_buf *b, const struct kvb_key_input *keys);
+void kvb_pb_put_parent(struct kvb_buf *b, const struct kvb_key_input *parent);
+
+/* ---- pb_columns.c: files and locations of answers ----------------------------------------------- */
+
+void kvb_pb_put_files(struct kvb_buf *b, uint32_t num, const struct kvb_files *files);
+/* Field `num` of a message, `n` of them. */
+void kvb_pb_files(struct kvb_pbdoc *d, struct kvb_rd message, uint32_t num, uint32_t n,
+		  struct kvb_files *out);
+
+/* The located rows of an answer: loc[row * n_specs + spec] where mark[row] == located. */
+struct kvb_pbrows {
+	const uint8_t *mark; /* [n_rows] */
+	uint8_t located;
+	uint32_t n_rows;
+	uint32_t n_located;
+	uint32_t n_specs;
+};
+/* Field `num`: a column for each spec. */
+void kvb_pb_put_columns(struct kvb_buf *b, uint32_t num, const struct kvb_pbrows *rows,
+			const struct kvb_location *loc);
+/* Reads them; `n` is how many columns came, which must be n_specs. `absent`: a location may be. */
+void kvb_pb_columns(struct kvb_pbdoc *d, struct kvb_rd message, uint32_t num, uint32_t n,
+		    const struct kvb_pbrows *rows, uint32_t n_files, bool absent,
+		    struct kvb_location *loc);
+
+/* ---- the messages ------------------------------------------------------------------------------- */
+
+#define KVB_PB_READ(m, type)                                                                       \
+	int kvb_pb_read_##m(const struct kvb_v1_in *in, const char *text, size_t n,                \
+			    struct type *out, struct kvb_error *err);
+#define KVB_PB_WRITE(m, type) void kvb_pb_write_##m(struct kvb_buf *out, const struct type *v);
+#define KVB_PB_WRITE_KEYS(m, type)                                                                 \
+	void kvb_pb_write_##m(struct kvb_buf *out, const struct type *req,                         \
+			      const struct kvb_key_input *keys);
+#define KVB_PB_WRITE_LIST(m, type)                                                                 \
+	void kvb_pb_write_##m(struct kvb_buf *out, const struct type *v, uint32_t n);
+KVB_V1_READS(KVB_PB_READ)
+KVB_V1_WRITES(KVB_PB_WRITE)
+KVB_V1_WRITES_KEYS(KVB_PB_WRITE_KEYS)
+KVB_V1_WRITES_LIST(KVB_PB_WRITE_LIST)
+#undef KVB_PB_READ
+#undef KVB_PB_WRITE
+#undef KVB_PB_WRITE_KEYS
+#undef KVB_PB_WRITE_LIST
+void kvb_pb_write_start_req(struct kvb_buf *out, const struct kvb_start_req *req,
+			    const struct kvb_key_input *keys, const struct kvb_key_input *parent);
+void kvb_pb_write_error(struct kvb_buf *out, const struct kvb_error *err, const char *request_id);
+int kvb_pb_read_error(const struct kvb_v1_in *in, const char *text, size_t n, struct kvb_error *out);
+
+#endif

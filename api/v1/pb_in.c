@@ -1,0 +1,286 @@
+/*
+ * pb_in.c - typed reading of protobuf by hand: fields, checks, conversion; the first failure sticks.
+ *
+ * Nothing here trusts a length: each is compared with the bytes that are left before it is used.
+ * Owns nothing; any thread.
+ */
+#include "pb.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+#include <kvb/utf8.h>
+
+/* ---- failures ----------------------------------------------------------------------------------- */
+
+static size_t render(const struct kvb_pbat *at, char out[KVB_FIELD_MAX])
+{
+	size_t n = at->up ? render(at->up, out) : 0;
+	int more = snprintf(out + n, KVB_FIELD_MAX - n, "%s%s", n ? "." : "", at->name);
+
+	n += more > 0 ? (size_t)more : 0;
+	if (n < KVB_FIELD_MAX && at->index != PB_NO_INDEX)
+		n += (size_t)snprintf(out + n, KVB_FIELD_MAX - n, "[%u]", at->index);
+	return n < KVB_FIELD_MAX ? n : KVB_FIELD_MAX - 1;
+}
+
+void kvb_pb_fail(struct kvb_pbdoc *d, const char *name, uint32_t index, int status, const char *fmt,
+		 ...)
+{
+	struct kvb_pbat here = { d->at, name, index };
+	const struct kvb_pbat *at = name ? &here : d->at;
+	char field[KVB_FIELD_MAX] = "";
+	char message[KVB_MESSAGE_MAX];
+	va_list ap;
+
+	if (!kvb_pb_ok(d))
+		return;
+	va_start(ap, fmt);
+	vsnprintf(message, sizeof message, fmt, ap);
+	va_end(ap);
+	if (at)
+		render(at, field);
+	d->status = kvb_fail(d->err, status, field, "%s", message);
+}
+
+static void *out_of_memory(struct kvb_pbdoc *d)
+{
+	if (kvb_pb_ok(d))
+		d->status = kvb_fail(d->err, KVB_E_NOMEM, NULL, "out of memory");
+	return NULL;
+}
+
+void *kvb_pb_alloc(struct kvb_pbdoc *d, size_t n, size_t size)
+{
+	void *p = kvb_pb_ok(d) ? kvb_arena_calloc(d->in->arena, n, size) : NULL;
+
+	return p || !kvb_pb_ok(d) ? p : out_of_memory(d);
+}
+
+struct kvb_pbdoc kvb_pb_open(const struct kvb_v1_in *in, struct kvb_error *err)
+{
+	return (struct kvb_pbdoc){ .in = in, .err = err, .status = KVB_OK };
+}
+
+/* ---- fields ------------------------------------------------------------------------------------- */
+
+static inline uint64_t varint(struct kvb_rd *r)
+{
+	if (r->p < r->end && *r->p < 0x80)
+		return *r->p++;
+	return kvb_get_varint(r);
+}
+
+static void bad_bytes(struct kvb_pbdoc *d, const char *what)
+{
+	kvb_pb_fail(d, NULL, 0, KVB_E_INVALID, "not a protobuf message: %s", what);
+}
+
+bool kvb_pb_next(struct kvb_pbdoc *d, struct kvb_rd *r, struct kvb_pbf *f)
+{
+	uint64_t tag, n;
+
+	if (r->p == r->end || !kvb_pb_ok(d))
+		return false;
+	tag = varint(r);
+	*f = (struct kvb_pbf){ .num = (uint32_t)(tag >> 3), .wire = (unsigned)(tag & 7) };
+	if (r->failed || tag > UINT32_MAX || f->num == 0) {
+		bad_bytes(d, "a field without a number");
+		return false;
+	}
+	switch (f->wire) {
+	case PB_VARINT:
+		f->v = varint(r);
+		break;
+	case PB_FIXED64:
+		f->v = kvb_get_u64(r);
+		break;
+	case PB_FIXED32:
+		f->v = kvb_get_u32(r);
+		break;
+	case PB_BYTES:
+		n = varint(r);
+		if (n > kvb_rd_left(r))
+			r->failed = true;
+		f->n = r->failed ? 0 : (size_t)n;
+		f->p = kvb_get_bytes(r, f->n);
+		break;
+	default:
+		bad_bytes(d, "a field of a wire type that is not used here");
+		return false;
+	}
+	if (r->failed)
+		bad_bytes(d, "it ends inside a field");
+	return !r->failed;
+}
+
+bool kvb_pb_wire(struct kvb_pbdoc *d, const struct kvb_pbf *f, const char *name, unsigned wire)
+{
+	if (kvb_pb_ok(d) && f->wire != wire)
+		kvb_pb_fail(d, name, PB_NO_INDEX, KVB_E_INVALID, "is of wire type %u, not %u", f->wire,
+			    wire);
+	return kvb_pb_ok(d);
+}
+
+/* ---- values ------------------------------------------------------------------------------------- */
+
+uint64_t kvb_pb_u64(struct kvb_pbdoc *d, const struct kvb_pbf *f, const char *name, uint64_t max)
+{
+	if (!kvb_pb_wire(d, f, name, PB_VARINT))
+		return 0;
+	if (f->v <= max)
+		return f->v;
+	kvb_pb_fail(d, name, PB_NO_INDEX, KVB_E_INVALID, "must be at most %llu, not %llu",
+		    (unsigned long long)max, (unsigned long long)f->v);
+	return 0;
+}
+
+uint32_t kvb_pb_u32(struct kvb_pbdoc *d, const struct kvb_pbf *f, const char *name, uint32_t max)
+{
+	return (uint32_t)kvb_pb_u64(d, f, name, max);
+}
+
+bool kvb_pb_utf8(const uint8_t *s, size_t n)
+{
+	uint32_t c;
+
+	for (size_t i = 0; i < n;) {
+		size_t k = 1;
+
+		if (s[i] >= 0x80)
+			k = kvb_utf8_next((const char *)s + i, n - i, &c);
+		else if (s[i] == 0)
+			return false;
+		if (k == 0)
+			return false;
+		i += k;
+	}
+	return true;
+}
+
+const char *kvb_pb_text(struct kvb_pbdoc *d, const struct kvb_pbf *f, const char *name,
+			uint32_t index, size_t min, size_t max)
+{
+	const char *copy;
+
+	if (!kvb_pb_wire(d, f, name, PB_BYTES))
+		return "";
+	if (f->n < min || f->n > max) {
+		kvb_pb_fail(d, name, index, KVB_E_INVALID,
+			    "must be a string of %zu to %zu bytes, not %zu", min, max, f->n);
+		return "";
+	}
+	if (!kvb_pb_utf8(f->p, f->n)) {
+		kvb_pb_fail(d, name, index, KVB_E_INVALID, "is not UTF-8 without NUL");
+		return "";
+	}
+	copy = kvb_arena_strndup(d->in->arena, (const char *)f->p, f->n);
+	return copy ? copy : (out_of_memory(d), "");
+}
+
+const char *kvb_pb_name(struct kvb_pbdoc *d, const struct kvb_pbf *f, const char *name,
+			uint32_t index)
+{
+	if (!kvb_pb_wire(d, f, name, PB_BYTES))
+		return "";
+	if (!kvb_name_valid((const char *)f->p, f->n))
+		kvb_pb_fail(d, name, index, KVB_E_INVALID,
+			    "a name is 1 to %u of A-Z a-z 0-9 . _ - and begins with none of . and -",
+			    KVB_MAX_NAME);
+	return kvb_pb_ok(d) ? kvb_pb_text(d, f, name, index, 1, KVB_MAX_NAME) : "";
+}
+
+/* ---- repeated fields ---------------------------------------------------------------------------- */
+
+void kvb_pb_count(struct kvb_pbdoc *d, const char *name, size_t n, uint32_t min, uint32_t max)
+{
+	if (n > max)
+		kvb_pb_fail(d, name, PB_NO_INDEX, KVB_E_TOO_LARGE,
+			    "has %zu elements, at most %u may be", n, max);
+	else if (n < min)
+		kvb_pb_fail(d, name, PB_NO_INDEX, KVB_E_INVALID,
+			    "has %zu elements, at least %u are needed", n, min);
+}
+
+const char *const *kvb_pb_names(struct kvb_pbdoc *d, struct kvb_rd message, uint32_t num,
+				const char *name, uint32_t n)
+{
+	const char **names = kvb_pb_alloc(d, n, sizeof *names);
+	struct kvb_pbf f;
+	uint32_t i = 0;
+
+	while (names && i < n && kvb_pb_next(d, &message, &f)) {
+		if (f.num != num)
+			continue;
+		names[i] = kvb_pb_name(d, &f, name, i);
+		for (uint32_t j = 0; j < i && kvb_pb_ok(d); j++)
+			if (strcmp(names[i], names[j]) == 0)
+				kvb_pb_fail(d, name, i, KVB_E_INVALID, "'%s' is named twice",
+					    names[i]);
+		i++;
+	}
+	return names;
+}
+
+size_t kvb_pb_numbers(struct kvb_pbdoc *d, const struct kvb_pbf *f, const char *name, unsigned wire)
+{
+	size_t n = 0;
+
+	if (f->wire == wire)
+		return 1;
+	if (!kvb_pb_wire(d, f, name, PB_BYTES))
+		return 0;
+	if (wire == PB_FIXED64) {
+		if (f->n % 8)
+			kvb_pb_fail(d, name, PB_NO_INDEX, KVB_E_INVALID,
+				    "packed numbers of 8 bytes have %zu bytes", f->n);
+		return f->n / 8;
+	}
+	for (size_t i = 0; i < f->n; i++)
+		n += f->p[i] < 0x80;
+	if (f->n && f->p[f->n - 1] >= 0x80)
+		kvb_pb_fail(d, name, PB_NO_INDEX, KVB_E_INVALID, "the last number is cut");
+	return n;
+}
+
+/* The numbers of one field, of which there are at most `max`. */
+static size_t take_numbers(struct kvb_pbdoc *d, const struct kvb_pbf *f, const char *name,
+			   unsigned wire, uint64_t *out, size_t max)
+{
+	struct kvb_rd r = kvb_rd_make(f->p, f->n);
+	size_t n = 0;
+
+	if (f->wire == wire) {
+		out[0] = f->v;
+		return 1;
+	}
+	if (wire == PB_FIXED64) {
+		for (n = 0; n < f->n / 8 && n < max; n++)
+			out[n] = kvb_pb_load64(f->p + 8 * n);
+		return n;
+	}
+	while (r.p < r.end && n < max && !r.failed)
+		out[n++] = varint(&r);
+	if (r.failed)
+		kvb_pb_fail(d, name, PB_NO_INDEX, KVB_E_INVALID, "a number of more than 64 bits");
+	return n;
+}
+
+uint64_t *kvb_pb_all_numbers(struct kvb_pbdoc *d, struct kvb_rd message, uint32_t num,
+			     const char *name, unsigned wire, size_t n)
+{
+	uint64_t *all = NULL;
+	struct kvb_pbf f;
+	size_t i = 0;
+
+	if (kvb_pb_ok(d) && n <= SIZE_MAX / 16)
+		all = kvb_arena_alloc(d->in->arena, n * sizeof *all);
+	if (!all)
+		return out_of_memory(d);
+	while (i < n && kvb_pb_next(d, &message, &f))
+		if (f.num == num)
+			i += take_numbers(d, &f, name, wire, all + i, n - i);
+	for (; i < n; i++)
+		all[i] = 0; /* after a failure */
+	return all;
+}
