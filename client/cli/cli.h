@@ -38,6 +38,7 @@ struct kvb_cli {
 	char *token; /* kvb_malloc, or NULL */
 	uint32_t timeout_ms;
 	const char *engine; /* NULL: the library's choice */
+	const char *codec; /* NULL: the library's */
 	bool json;
 };
 
@@ -58,15 +59,16 @@ int kvb_cmd_gen_trace(struct kvb_cli *cli, int argc, char **argv);
 /* ---- options --------------------------------------------------------------------------------- */
 
 /* Global options that may also stand after the command: --url, --token, --token-file, --json,
- * --mount, --timeout, --engine, --help. Put KVB_CLI_GLOBAL_OPTIONS into the command's table of long options,
- * and pass what getopt_long returned if the command does not know it: KVB_EXIT_OK when it was one
- * of them, -1 when --help was printed (end with KVB_EXIT_OK), else KVB_EXIT_USAGE (a message has
+ * --mount, --timeout, --engine, --codec, --help. Put KVB_CLI_GLOBAL_OPTIONS into the command's table
+ * of long options, and pass what getopt_long returned if the command does not know it: KVB_EXIT_OK
+ * when it was one of them, -1 when --help was printed (end with KVB_EXIT_OK), else KVB_EXIT_USAGE (a message has
  * been printed). */
 enum {
 	KVB_OPT_URL = 1000,
 	KVB_OPT_TOKEN,
 	KVB_OPT_TOKEN_FILE,
 	KVB_OPT_JSON,
+	KVB_OPT_CODEC,
 	KVB_OPT_MOUNT,
 	KVB_OPT_TIMEOUT,
 	KVB_OPT_ENGINE,
@@ -77,6 +79,7 @@ enum {
 	{ "token", required_argument, NULL, KVB_OPT_TOKEN },                                       \
 	{ "token-file", required_argument, NULL, KVB_OPT_TOKEN_FILE },                             \
 	{ "json", no_argument, NULL, KVB_OPT_JSON },                                               \
+	{ "codec", required_argument, NULL, KVB_OPT_CODEC },                                       \
 	{ "mount", required_argument, NULL, KVB_OPT_MOUNT },                                       \
 	{ "timeout", required_argument, NULL, KVB_OPT_TIMEOUT },                                   \
 	{ "engine", required_argument, NULL, KVB_OPT_ENGINE },                                     \

@@ -100,6 +100,8 @@ static const char global_help[] =
 	"  --timeout MS          for one call to the manager (default: 10000)\n"
 	"  --engine NAME         how bytes are moved: auto, posix, uring (default:\n"
 	"                        $KVBLOCK_ENGINE, auto)\n"
+	"  --codec CODEC         how requests travel: protobuf (default: $KVBLOCK_CODEC,\n"
+	"                        protobuf) or json\n"
 	"  --json                output for programs\n"
 	"  --help, --version\n"
 	"\n"
@@ -193,6 +195,9 @@ int kvb_cli_global_option(struct kvb_cli *cli, int opt, const char *value)
 	case KVB_OPT_ENGINE:
 		cli->engine = value; /* the library knows which there are */
 		return KVB_EXIT_OK;
+	case KVB_OPT_CODEC:
+		cli->codec = value;
+		return KVB_EXIT_OK;
 	case KVB_OPT_JSON:
 		cli->json = true;
 		return KVB_EXIT_OK;
@@ -236,10 +241,13 @@ static int run(struct kvb_cli *cli, int argc, char **argv)
 int main(int argc, char **argv)
 {
 	struct kvb_cli cli = { .timeout_ms = 10000 };
+	const char *codec = getenv("KVBLOCK_CODEC");
 	const char *token = getenv("KVBLOCK_TOKEN");
 	int rc = KVB_EXIT_OK;
 
 	signal(SIGPIPE, SIG_IGN);
+	if (codec && codec[0])
+		cli.codec = codec;
 	if (token && token[0])
 		rc = set_token(&cli, token);
 	if (rc == KVB_EXIT_OK)

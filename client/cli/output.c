@@ -19,6 +19,7 @@ void kvb_cli_options(const struct kvb_cli *cli, struct kvblock_options *o)
 	o->token = cli->token;
 	o->timeout_ms = cli->timeout_ms;
 	o->engine = cli->engine;
+	o->codec = cli->codec;
 	/* A person does not want to wait long for a manager that is not there. */
 	o->rounds = 4;
 }

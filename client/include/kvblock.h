@@ -152,6 +152,9 @@ struct kvblock_options {
 	void *on_mismatch_ctx;
 	/* Requests that "uring" keeps in flight in one call, at most 1024. 0: 64. */
 	uint32_t depth;
+	/* How requests travel: "protobuf" (default, also NULL) or "json". A manager that does not
+	 * read protobuf is spoken to in JSON from then on. */
+	const char *codec;
 };
 
 /* Fills *o with the defaults. */

@@ -7,7 +7,7 @@
  * the handle's rounds and timeout. Everything sent here may be repeated harmlessly: the manager's
  * operations are idempotent, start by its request id.
  *
- * State: kv->current only. Any thread. Sleeps between rounds, holds no lock.
+ * State: kv->current and kv->codec only. Any thread. Sleeps between rounds, holds no lock.
  */
 #include "client.h"
 
@@ -37,8 +37,21 @@ static bool worth_retry(int status)
 	}
 }
 
+/* What the answer is written in. No protobuf message begins with '{': that would be a group. */
+static const struct kvb_v1_codec *codec_of(const struct kvb_call *c, const struct kvb_buf *body)
+{
+	return !c->codec || (body->len && body->data[0] == '{') ? &kvb_v1_json : c->codec;
+}
+
+/* Would the manager understand JSON? 415 says so; one that knows only JSON says 400, in JSON. */
+static bool is_refused(const struct kvb_call *c, const struct kvb_answer *a, long http_status)
+{
+	return c->body && c->codec && c->codec != &kvb_v1_json &&
+	       (http_status == 415 || (http_status == 400 && a->codec == &kvb_v1_json));
+}
+
 /* The answer's own error, if its HTTP status says that it is one. */
-static int read_status(long http_status, const struct kvb_buf *body, struct kvb_error *err)
+static int read_status(long http_status, const struct kvb_answer *a, struct kvb_error *err)
 {
 	struct kvb_error told;
 	struct kvb_arena arena;
@@ -49,7 +62,7 @@ static int read_status(long http_status, const struct kvb_buf *body, struct kvb_
 		return KVB_OK;
 	kvb_error_clear(&told);
 	kvb_arena_init(&arena);
-	rc = kvb_v1_read_error(&in, (const char *)body->data, body->len, &told);
+	rc = a->codec->read_error(&in, (const char *)a->body.data, a->body.len, &told);
 	kvb_arena_destroy(&arena);
 	if (rc != KVB_OK && told.status == rc) {
 		if (err)
@@ -68,7 +81,9 @@ static int read_status(long http_status, const struct kvb_buf *body, struct kvb_
 static int try_one(struct kvblock *kv, const struct kvb_call *c, const char *base,
 		   uint64_t timeout_ms, struct kvb_answer *a, struct kvb_error *err)
 {
-	struct kvb_http_request r = { .method = c->method, .timeout_ms = timeout_ms };
+	struct kvb_http_request r = { .method = c->method,
+				      .timeout_ms = timeout_ms,
+				      .protobuf = c->codec == &kvb_v1_pb };
 	struct kvb_buf url = { 0 };
 	long http_status = 0;
 	int rc;
@@ -87,8 +102,10 @@ static int try_one(struct kvblock *kv, const struct kvb_call *c, const char *bas
 	kvb_buf_clear(&a->body);
 	a->sent_ms = kvb_now_ms(kv->clock);
 	rc = kvb_http_do(kv->http, &r, &a->body, &http_status, err);
+	a->codec = codec_of(c, &a->body);
+	a->refused = rc == KVB_OK && is_refused(c, a, http_status);
 	if (rc == KVB_OK)
-		rc = read_status(http_status, &a->body, err);
+		rc = read_status(http_status, a, err);
 	kvb_buf_destroy(&url);
 	return rc;
 }
@@ -143,7 +160,7 @@ int kvb_call_do(struct kvblock *kv, const struct kvb_call *c, struct kvb_answer 
 	uint64_t end_us = begin_us + (uint64_t)kv->timeout_ms * 1000;
 	int rc;
 
-	kvb_buf_init(&a->body);
+	*a = (struct kvb_answer){ .codec = &kvb_v1_json };
 	if (c->body && c->body->failed)
 		return kvb_fail(err, KVB_E_NOMEM, NULL, "out of memory");
 	kvb_fail(err, KVB_E_TIMEOUT, NULL, "%s: no time left", c->op);
@@ -161,4 +178,13 @@ int kvb_call_do(struct kvblock *kv, const struct kvb_call *c, struct kvb_answer 
 	if (kv->on_call)
 		kv->on_call(kv->on_call_ctx, c->op, kvb_now_us() - begin_us, rc);
 	return rc;
+}
+
+bool kvb_call_again(struct kvblock *kv, struct kvb_answer *a)
+{
+	if (!a->refused)
+		return false;
+	kv->codec = &kvb_v1_json;
+	kvb_buf_destroy(&a->body);
+	return true;
 }

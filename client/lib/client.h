@@ -15,7 +15,7 @@
 #include <kvb/lock.h>
 #include <kvb/ops.h>
 #include <kvb/status.h>
-#include <kvb/v1_json.h>
+#include <kvb/v1_codec.h>
 
 #include <kvblock.h>
 
@@ -30,12 +30,14 @@
 #define KVB_MAX_MOUNTS 64u
 #define KVB_DEFAULT_URL "http://127.0.0.1:7333"
 
-/* Fixed once open, but `current`. */
+/* Fixed once open, but `current` and `codec`. */
 struct kvblock {
 	const struct kvb_clock *clock;
 	char **urls; /* without trailing '/' */
 	uint32_t n_urls;
 	atomic_uint current; /* the URL that answered last */
+	/* Of requests and answers; JSON from the moment a manager refuses the other. */
+	_Atomic(const struct kvb_v1_codec *) codec;
 	uint32_t timeout_ms;
 	uint32_t rounds;
 	bool verify;
@@ -67,17 +69,23 @@ struct kvb_call {
 	const char *method;
 	const char *path;   /* "/v1/..." */
 	const struct kvb_buf *body; /* may be NULL */
+	const struct kvb_v1_codec *codec; /* of the body and wanted for the answer; NULL: JSON */
 	uint32_t rounds;    /* 0 = the handle's */
 };
 
 struct kvb_answer {
 	struct kvb_buf body; /* release with kvb_buf_destroy, also after an error */
 	uint64_t sent_ms;    /* clock just before the answered request was sent */
+	const struct kvb_v1_codec *codec; /* of body */
+	bool refused; /* the manager does not read call.codec: see kvb_call_again */
 };
 
 /* Repeats as long as that can help (so only idempotent operations come here), within timeout_ms. */
 int kvb_call_do(struct kvblock *kv, const struct kvb_call *c, struct kvb_answer *a,
 		struct kvb_error *err);
+/* After a call whose body was in the handle's codec: true when the manager has refused that codec. The
+ * handle has then gone over to JSON, and the caller encodes and calls once more. */
+bool kvb_call_again(struct kvblock *kv, struct kvb_answer *a);
 
 /* ---- result.c: results that the caller frees, and the edge ----------------------------------- */
 

@@ -20,7 +20,7 @@ struct connection {
 };
 
 struct kvb_http {
-	struct curl_slist *headers; /* fixed */
+	struct curl_slist *headers[2]; /* fixed; [1] for protobuf */
 	struct kvb_mutex lock;      /* protects idle */
 	struct connection *idle;
 };
@@ -35,13 +35,30 @@ static pthread_once_t curl_once = PTHREAD_ONCE_INIT;
 
 static void init_curl(void) { curl_global_init(CURL_GLOBAL_DEFAULT); }
 
-static bool add_header(struct kvb_http *h, const char *line)
+static bool add_header(struct curl_slist **headers, const char *line)
 {
-	struct curl_slist *more = curl_slist_append(h->headers, line);
+	struct curl_slist *more = curl_slist_append(*headers, line);
 
 	if (more)
-		h->headers = more;
+		*headers = more;
 	return more != NULL;
+}
+
+static bool add_headers(struct kvb_http *h, const char *auth)
+{
+	static const char *const types[2][2] = {
+		{ "Content-Type: application/json", "Accept: application/json" },
+		{ "Content-Type: application/x-protobuf", "Accept: application/x-protobuf" },
+	};
+	bool ok = true;
+
+	for (int i = 0; i < 2 && ok; i++)
+		/* No "Expect: 100-continue": it costs a round trip for each large request. */
+		ok = add_header(&h->headers[i], types[i][0]) &&
+		     add_header(&h->headers[i], types[i][1]) &&
+		     add_header(&h->headers[i], "Expect:") &&
+		     (!auth || add_header(&h->headers[i], auth));
+	return ok;
 }
 
 int kvb_http_create(const char *token, struct kvb_http **out, struct kvb_error *err)
@@ -54,13 +71,11 @@ int kvb_http_create(const char *token, struct kvb_http **out, struct kvb_error *
 		return kvb_fail(err, KVB_E_NOMEM, NULL, "out of memory");
 	pthread_once(&curl_once, init_curl);
 	kvb_mutex_init(&h->lock);
-	/* No "Expect: 100-continue": it costs a round trip for each large request. */
-	ok = add_header(h, "Content-Type: application/json") && add_header(h, "Expect:");
-	if (ok && token) {
+	if (token) {
 		kvb_buf_printf(&auth, "Authorization: Bearer %s", token);
 		kvb_put_u8(&auth, 0);
-		ok = !auth.failed && add_header(h, (const char *)auth.data);
 	}
+	ok = !auth.failed && add_headers(h, (const char *)auth.data);
 	kvb_buf_destroy(&auth);
 	if (!ok) {
 		kvb_http_destroy(h);
@@ -81,7 +96,8 @@ void kvb_http_destroy(struct kvb_http *h)
 		curl_easy_cleanup(c->curl);
 		kvb_free(c);
 	}
-	curl_slist_free_all(h->headers);
+	curl_slist_free_all(h->headers[0]);
+	curl_slist_free_all(h->headers[1]);
 	kvb_mutex_destroy(&h->lock);
 	kvb_free(h);
 }
@@ -139,7 +155,7 @@ static void set_options(CURL *curl, const struct kvb_http *h, const struct kvb_h
 	curl_easy_setopt(curl, CURLOPT_PROTOCOLS_STR, "http,https");
 	curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
 	curl_easy_setopt(curl, CURLOPT_NOPROXY, "*"); /* managers are named directly */
-	curl_easy_setopt(curl, CURLOPT_HTTPHEADER, h->headers);
+	curl_easy_setopt(curl, CURLOPT_HTTPHEADER, h->headers[r->protobuf]);
 	curl_easy_setopt(curl, CURLOPT_TIMEOUT_MS, ms);
 	curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, on_body);
 	curl_easy_setopt(curl, CURLOPT_WRITEDATA, a);

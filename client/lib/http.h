@@ -1,10 +1,11 @@
 /*
  * http.h - HTTP/1.1 requests over a pool of connections (libcurl). One request, one answer; knows
- * neither JSON nor retries. Any thread.
+ * neither messages nor retries. Any thread.
  */
 #ifndef KVB_CLIENT_HTTP_H
 #define KVB_CLIENT_HTTP_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include <kvb/bytes.h>
@@ -15,8 +16,9 @@ struct kvb_http;
 struct kvb_http_request {
 	const char *method; /* "GET", "PUT", "POST", "DELETE" */
 	const char *url;
-	const void *body; /* JSON, or NULL */
+	const void *body; /* or NULL */
 	size_t body_len;
+	bool protobuf; /* body and wanted answer; else JSON */
 	uint64_t timeout_ms; /* > 0; connecting included */
 };
 

@@ -9,31 +9,59 @@
 #include <stdio.h>
 #include <string.h>
 
+/* What a PUT carries: one of them. */
+struct body {
+	const struct kvb_storage_spec *storage;
+	const struct kvb_group_spec *group;
+	const struct kvb_instance_spec *instance;
+};
+
 static int object_call(struct kvblock *kv, const char *op, const char *method, const char *format,
-		       const char *name, const struct kvb_buf *body, struct kvb_answer *a,
+		       const char *name, const struct body *body, struct kvb_answer *a,
 		       struct kvb_error *err) __attribute__((format(printf, 4, 0)));
+
+static void write_body(const struct kvb_v1_codec *codec, const struct body *body, struct kvb_buf *out)
+{
+	if (body->storage)
+		codec->write_storage(out, body->storage);
+	else if (body->group)
+		codec->write_group(out, body->group);
+	else
+		codec->write_instance(out, body->instance);
+}
 
 /* The name has been checked. */
 static int object_call(struct kvblock *kv, const char *op, const char *method, const char *format,
-		       const char *name, const struct kvb_buf *body, struct kvb_answer *a,
+		       const char *name, const struct body *body, struct kvb_answer *a,
 		       struct kvb_error *err)
 {
+	struct kvb_buf text = { 0 };
 	char path[KVB_PATH_MAX];
-	struct kvb_call c = { .op = op, .method = method, .path = path, .body = body };
+	struct kvb_call c = {
+		.op = op, .method = method, .path = path, .body = body ? &text : NULL
+	};
+	int rc;
 
 	snprintf(path, sizeof path, format, name);
-	return kvb_call_do(kv, &c, a, err);
+	do {
+		c.codec = kv->codec;
+		kvb_buf_clear(&text);
+		if (body)
+			write_body(c.codec, body, &text);
+		rc = kvb_call_do(kv, &c, a, err);
+	} while (kvb_call_again(kv, a));
+	kvb_buf_destroy(&text);
+	return rc;
 }
 
 static int put(struct kvblock *kv, const char *op, const char *format, const char *name,
-	       struct kvb_buf *body, struct kvblock_error *err)
+	       const struct body *body, struct kvblock_error *err)
 {
 	struct kvb_error e = { 0 };
 	struct kvb_answer a = { 0 };
 	int rc = object_call(kv, op, "PUT", format, name, body, &a, &e);
 
 	kvb_buf_destroy(&a.body);
-	kvb_buf_destroy(body);
 	return kvb_result_fail(err, &e, rc);
 }
 
@@ -78,22 +106,21 @@ int kvblock_storage_put(struct kvblock *kv, const struct kvblock_storage *s,
 					 .file_size = s->file_size,
 					 .unit = s->unit,
 					 .enabled = s->enabled };
-	struct kvb_buf body = { 0 };
 	struct kvb_error e = { 0 };
 	int rc = kvb_name_check(s->name, "name", &e);
 
 	if (rc != KVB_OK)
 		return kvb_result_fail(err, &e, rc);
-	kvb_v1_write_storage(&body, &spec);
-	return put(kv, "storage_put", KVB_PATH_STORAGE, s->name, &body, err);
+	return put(kv, "storage_put", KVB_PATH_STORAGE, s->name, &(struct body){ .storage = &spec },
+		   err);
 }
 
-static int read_storage(struct kvblock_storage_info *info, const struct kvb_buf *text,
+static int read_storage(struct kvblock_storage_info *info, const struct kvb_answer *a,
 			const char *name, struct kvb_error *err)
 {
 	struct kvb_v1_in in = { .arena = kvb_result_arena(info) };
 	struct kvb_storage_view v = { 0 };
-	int rc = kvb_v1_read_storage_view(&in, (const char *)text->data, text->len, &v, err);
+	int rc = a->codec->read_storage_view(&in, (const char *)a->body.data, a->body.len, &v, err);
 
 	if (rc != KVB_OK)
 		return rc;
@@ -130,7 +157,7 @@ int kvb_object_storage(struct kvblock *kv, const char *name, struct kvblock_stor
 		return kvb_fail(err, KVB_E_NOMEM, NULL, "out of memory");
 	rc = object_call(kv, "storage_get", "GET", KVB_PATH_STORAGE, name, NULL, &a, err);
 	if (rc == KVB_OK)
-		rc = read_storage(info, &a.body, name, err);
+		rc = read_storage(info, &a, name, err);
 	kvb_buf_destroy(&a.body);
 	if (rc == KVB_OK)
 		*out = info;
@@ -159,7 +186,6 @@ int kvblock_group_put(struct kvblock *kv, const struct kvblock_group *g, struct 
 				       .capacity = g->capacity,
 				       .storages = g->storages,
 				       .n_storages = g->n_storages };
-	struct kvb_buf body = { 0 };
 	struct kvb_error e = { 0 };
 	int rc = kvb_name_check(g->name, "name", &e);
 
@@ -167,16 +193,17 @@ int kvblock_group_put(struct kvblock *kv, const struct kvblock_group *g, struct 
 		rc = kvb_name_check(g->storages[i], "storages", &e);
 	if (rc != KVB_OK)
 		return kvb_result_fail(err, &e, rc);
-	kvb_v1_write_group(&body, &spec);
-	return put(kv, "group_put", KVB_PATH_GROUP, g->name, &body, err);
+	return put(kv, "group_put", KVB_PATH_GROUP, g->name, &(struct body){ .group = &spec },
+		   err);
 }
 
-static int read_group(struct kvblock_group_info *info, const struct kvb_buf *text, const char *name,
+static int read_group(struct kvblock_group_info *info, const struct kvb_answer *a,
+			const char *name,
 		      struct kvb_error *err)
 {
 	struct kvb_v1_in in = { .arena = kvb_result_arena(info) };
 	struct kvb_group_view v = { 0 };
-	int rc = kvb_v1_read_group_view(&in, (const char *)text->data, text->len, &v, err);
+	int rc = a->codec->read_group_view(&in, (const char *)a->body.data, a->body.len, &v, err);
 
 	if (rc != KVB_OK)
 		return rc;
@@ -204,7 +231,7 @@ int kvblock_group_get(struct kvblock *kv, const char *name, const struct kvblock
 	if (rc == KVB_OK) {
 		rc = object_call(kv, "group_get", "GET", KVB_PATH_GROUP, name, NULL, &a, &e);
 		if (rc == KVB_OK)
-			rc = read_group(info, &a.body, name, &e);
+			rc = read_group(info, &a, name, &e);
 		kvb_buf_destroy(&a.body);
 	}
 	if (rc == KVB_OK)
@@ -240,7 +267,6 @@ int kvblock_instance_put(struct kvblock *kv, const struct kvblock_instance *i,
 					  .specs = specs,
 					  .n_specs = i->n_specs,
 					  .extra = i->extra ? i->extra : "" };
-	struct kvb_buf body = { 0 };
 	struct kvb_error e = { 0 };
 	int rc = check_instance(i, &e);
 
@@ -248,17 +274,17 @@ int kvblock_instance_put(struct kvblock *kv, const struct kvblock_instance *i,
 		return kvb_result_fail(err, &e, rc);
 	for (uint32_t s = 0; s < i->n_specs; s++)
 		specs[s] = (struct kvb_spec){ i->specs[s].name, i->specs[s].size };
-	kvb_v1_write_instance(&body, &spec);
-	return put(kv, "instance_put", KVB_PATH_INSTANCE, i->id, &body, err);
+	return put(kv, "instance_put", KVB_PATH_INSTANCE, i->id, &(struct body){ .instance = &spec },
+		   err);
 }
 
-static int read_instance(struct kvblock_instance_info *info, const struct kvb_buf *text,
-			 const char *id, struct kvb_error *err)
+static int read_instance(struct kvblock_instance_info *info, const struct kvb_answer *a,
+			const char *id, struct kvb_error *err)
 {
 	struct kvb_v1_in in = { .arena = kvb_result_arena(info) };
 	struct kvb_instance_view v = { 0 };
 	struct kvblock_spec *specs;
-	int rc = kvb_v1_read_instance_view(&in, (const char *)text->data, text->len, &v, err);
+	int rc = a->codec->read_instance_view(&in, (const char *)a->body.data, a->body.len, &v, err);
 
 	if (rc != KVB_OK)
 		return rc;
@@ -296,7 +322,7 @@ int kvblock_instance_get(struct kvblock *kv, const char *id,
 	if (rc == KVB_OK) {
 		rc = object_call(kv, "instance_get", "GET", KVB_PATH_INSTANCE, id, NULL, &a, &e);
 		if (rc == KVB_OK)
-			rc = read_instance(info, &a.body, id, &e);
+			rc = read_instance(info, &a, id, &e);
 		kvb_buf_destroy(&a.body);
 	}
 	if (rc == KVB_OK)

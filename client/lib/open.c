@@ -4,6 +4,7 @@
  */
 #include "client.h"
 
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -33,7 +34,7 @@ static int check(const struct kvblock_options *o, struct kvb_error *err)
 	int rc = KVB_OK;
 
 	/* The first form of the struct is the smallest that exists; later forms only grow. */
-	if (!o || o->size < sizeof *o)
+	if (!o || o->size < offsetof(struct kvblock_options, codec))
 		return kvb_fail(err, KVB_E_INVALID, "size",
 				"options must come from kvblock_options_init");
 	if (o->n_urls > KVB_MAX_URLS || (o->n_urls && !o->urls))
@@ -108,18 +109,31 @@ static int build(struct kvblock *kv, const struct kvblock_options *o,
 	return rc;
 }
 
+/* NULL: there is none of that name. */
+static const struct kvb_v1_codec *codec_of(const struct kvblock_options *o)
+{
+	const char *name = o->size > offsetof(struct kvblock_options, codec) ? o->codec : NULL;
+
+	return name ? kvb_v1_codec_named(name) : &kvb_v1_pb;
+}
+
 int kvb_client_open(const struct kvblock_options *o, const struct kvb_clock *clock,
 		    const struct kvb_engine_ops *engine, struct kvblock **out,
 		    struct kvb_error *err)
 {
+	const struct kvb_v1_codec *codec;
 	struct kvblock *kv;
 	int rc = check(o, err);
 
 	if (rc != KVB_OK)
 		return rc;
+	codec = codec_of(o);
+	if (!codec)
+		return kvb_fail(err, KVB_E_INVALID, "codec", "json or protobuf");
 	kv = kvb_calloc(1, sizeof *kv);
 	if (!kv)
 		return kvb_fail(err, KVB_E_NOMEM, NULL, "out of memory");
+	kv->codec = codec;
 	kvb_mutex_init(&kv->async_lock);
 	kv->clock = clock ? clock : &kvb_clock_system;
 	kv->timeout_ms = o->timeout_ms;

@@ -34,11 +34,15 @@ static int match(struct kvblock *kv, const struct kvb_match_req *req,
 
 	if (rc != KVB_OK)
 		return rc;
-	kvb_v1_write_match_req(&body, req, &input);
-	rc = kvb_call_do(kv, &c, &answer, err);
+	do {
+		c.codec = kv->codec;
+		kvb_buf_clear(&body);
+		c.codec->write_match_req(&body, req, &input);
+		rc = kvb_call_do(kv, &c, &answer, err);
+	} while (kvb_call_again(kv, &answer));
 	if (rc == KVB_OK)
-		rc = kvb_v1_read_match_res(&in, (const char *)answer.body.data, answer.body.len,
-					   &res, err);
+		rc = answer.codec->read_match_res(&in, (const char *)answer.body.data,
+						 answer.body.len, &res, err);
 	if (rc == KVB_OK && res.n_instances != req->n_instances)
 		rc = bad_answer(err, c.op);
 	for (uint32_t i = 0; rc == KVB_OK && i < res.n_instances; i++) {
@@ -104,11 +108,15 @@ static int lookup_call(struct kvblock *kv, const struct kvb_lookup_req *req,
 	int rc;
 
 	snprintf(path, sizeof path, KVB_PATH_LOOKUP, req->instance);
-	kvb_v1_write_lookup_req(&body, req, keys);
-	rc = kvb_call_do(kv, &c, &answer, err);
+	do {
+		c.codec = kv->codec;
+		kvb_buf_clear(&body);
+		c.codec->write_lookup_req(&body, req, keys);
+		rc = kvb_call_do(kv, &c, &answer, err);
+	} while (kvb_call_again(kv, &answer));
 	if (rc == KVB_OK)
-		rc = kvb_v1_read_lookup_res(&in, (const char *)answer.body.data, answer.body.len,
-					    &out->res, err);
+		rc = answer.codec->read_lookup_res(&in, (const char *)answer.body.data,
+						 answer.body.len, &out->res, err);
 	if (rc == KVB_OK && !lookup_fits(&out->res, req, keys->n))
 		rc = bad_answer(err, c.op);
 	out->valid_until_ms = answer.sent_ms + out->res.lease_ms;
@@ -159,11 +167,15 @@ static int delete_blocks(struct kvblock *kv, const char *instance, const struct 
 	if (rc != KVB_OK)
 		return rc;
 	snprintf(path, sizeof path, KVB_PATH_DELETE, instance);
-	kvb_v1_write_delete_req(&body, &req, &input);
-	rc = kvb_call_do(kv, &c, &answer, err);
+	do {
+		c.codec = kv->codec;
+		kvb_buf_clear(&body);
+		c.codec->write_delete_req(&body, &req, &input);
+		rc = kvb_call_do(kv, &c, &answer, err);
+	} while (kvb_call_again(kv, &answer));
 	if (rc == KVB_OK)
-		rc = kvb_v1_read_delete_res(&in, (const char *)answer.body.data, answer.body.len,
-					    res, err);
+		rc = answer.codec->read_delete_res(&in, (const char *)answer.body.data,
+						 answer.body.len, res, err);
 	kvb_buf_destroy(&answer.body);
 	kvb_buf_destroy(&body);
 	return rc;

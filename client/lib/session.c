@@ -71,11 +71,15 @@ static int start_call(struct kvblock *kv, const struct kvb_start_req *req,
 	int rc;
 
 	snprintf(path, sizeof path, KVB_PATH_START, req->instance);
-	kvb_v1_write_start_req(&body, req, keys, parent);
-	rc = kvb_call_do(kv, &c, &answer, err);
+	do {
+		c.codec = kv->codec;
+		kvb_buf_clear(&body);
+		c.codec->write_start_req(&body, req, keys, parent);
+		rc = kvb_call_do(kv, &c, &answer, err);
+	} while (kvb_call_again(kv, &answer));
 	if (rc == KVB_OK)
-		rc = kvb_v1_read_start_res(&in, (const char *)answer.body.data, answer.body.len,
-					   &out->res, err);
+		rc = answer.codec->read_start_res(&in, (const char *)answer.body.data,
+						 answer.body.len, &out->res, err);
 	if (rc == KVB_OK && out->res.state != KVB_SESSION_OPEN)
 		rc = session_over(out->res.state, err);
 	if (rc == KVB_OK && !start_fits(&out->res, req, keys->n))
@@ -132,23 +136,36 @@ int kvb_session_start(struct kvblock *kv, const char *instance, const struct kvb
 	return start_call(kv, &req, &input, o->parent ? &parent : NULL, a, out, err);
 }
 
-static int end_call(struct kvblock *kv, const char *op, const char *path, struct kvb_buf *body,
+/* One of req and abort is NULL. */
+static int end_call(struct kvblock *kv, const char *op, const char *path,
+		    const struct kvb_finish_req *req, const struct kvb_abort_req *abort,
 		    struct kvb_finish_res *res, struct kvb_error *err)
 {
-	struct kvb_call c = { .op = op, .method = "POST", .path = path, .body = body };
+	struct kvb_buf body = { 0 };
+	struct kvb_call c = { .op = op, .method = "POST", .path = path, .body = &body };
 	struct kvb_answer answer = { 0 };
 	struct kvb_v1_in in;
 	struct kvb_arena a;
-	int rc = kvb_call_do(kv, &c, &answer, err);
+	int rc;
+
+	do {
+		c.codec = kv->codec;
+		kvb_buf_clear(&body);
+		if (req)
+			c.codec->write_finish_req(&body, req);
+		else
+			c.codec->write_abort_req(&body, abort);
+		rc = kvb_call_do(kv, &c, &answer, err);
+	} while (kvb_call_again(kv, &answer));
 
 	kvb_arena_init(&a);
 	in = (struct kvb_v1_in){ .arena = &a };
 	if (rc == KVB_OK)
-		rc = kvb_v1_read_finish_res(&in, (const char *)answer.body.data, answer.body.len,
-					    res, err);
+		rc = answer.codec->read_finish_res(&in, (const char *)answer.body.data,
+						   answer.body.len, res, err);
 	kvb_arena_destroy(&a);
 	kvb_buf_destroy(&answer.body);
-	kvb_buf_destroy(body);
+	kvb_buf_destroy(&body);
 	return rc;
 }
 
@@ -156,14 +173,12 @@ int kvb_session_finish(struct kvblock *kv, const struct kvb_finish_req *req,
 		       struct kvb_finish_res *res, struct kvb_error *err)
 {
 	char path[KVB_PATH_MAX];
-	struct kvb_buf body = { 0 };
 	int rc = check_session(req->session, err);
 
 	if (rc != KVB_OK)
 		return rc;
 	snprintf(path, sizeof path, KVB_PATH_FINISH, req->session);
-	kvb_v1_write_finish_req(&body, req);
-	return end_call(kv, "finish", path, &body, res, err);
+	return end_call(kv, "finish", path, req, NULL, res, err);
 }
 
 int kvb_session_abort(struct kvblock *kv, const char *session, bool quiesced, struct kvb_error *err)
@@ -171,14 +186,12 @@ int kvb_session_abort(struct kvblock *kv, const char *session, bool quiesced, st
 	struct kvb_abort_req req = { .tenant = "", .session = session, .quiesced = quiesced };
 	struct kvb_finish_res res;
 	char path[KVB_PATH_MAX];
-	struct kvb_buf body = { 0 };
 	int rc = check_session(session, err);
 
 	if (rc != KVB_OK)
 		return rc;
 	snprintf(path, sizeof path, KVB_PATH_ABORT, session);
-	kvb_v1_write_abort_req(&body, &req);
-	return end_call(kv, "abort", path, &body, &res, err);
+	return end_call(kv, "abort", path, NULL, &req, &res, err);
 }
 
 int kvblock_finish(struct kvblock *kv, const char *session, const struct kvblock_finish_options *o,

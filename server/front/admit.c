@@ -32,6 +32,27 @@ static void take_id(struct kvb_request *r)
 			 atomic_fetch_add(&r->f->id_next, 1));
 }
 
+/* The forms of body and answer. A GET has no body and is answered as it accepts; otherwise the body's
+ * type decides, and without one what is accepted. NULL body_codec: a type that nobody reads. */
+static void take_codecs(struct kvb_request *r)
+{
+	bool body = strcmp(r->method, "POST") == 0 || strcmp(r->method, "PUT") == 0;
+	const char *type = body ? header(r, "Content-Type") : NULL;
+	const struct kvb_v1_codec *accepted = kvb_v1_codec_of_accept(header(r, "Accept"));
+
+	r->body_codec = kvb_v1_codec_of_type(type);
+	r->codec = type && r->body_codec ? r->body_codec : accepted ? accepted : &kvb_v1_json;
+}
+
+static int check_type(struct kvb_request *r)
+{
+	if (r->body_codec || !(r->route->flags & ROUTE_BODY))
+		return KVB_OK;
+	r->http = MHD_HTTP_UNSUPPORTED_MEDIA_TYPE;
+	return kvb_fail(&r->err, KVB_E_UNSUPPORTED, "Content-Type", "a body is one of: %s",
+			kvb_v1_codec_types());
+}
+
 /* Host part of "name:port" or "[v6]:port". */
 static size_t host_length(const char *s)
 {
@@ -100,6 +121,7 @@ int kvb_request_admit(struct kvb_request *r)
 	int rc;
 
 	take_id(r);
+	take_codecs(r);
 	if (atomic_load(&r->f->draining))
 		return kvb_fail(&r->err, KVB_E_NOT_READY, NULL, "this manager is shutting down");
 	if (info && info->header_size > HEADER_MAX) {
@@ -113,5 +135,7 @@ int kvb_request_admit(struct kvb_request *r)
 	if (strcmp(r->method, "OPTIONS") == 0)
 		return check_options(r);
 	rc = kvb_route_find(r->method, r->path, &r->route, r->param, &r->err);
-	return rc == KVB_OK ? check_caller(r) : rc;
+	if (rc == KVB_OK)
+		rc = check_caller(r);
+	return rc == KVB_OK ? check_type(r) : rc;
 }

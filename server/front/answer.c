@@ -1,7 +1,7 @@
 /*
  * answer.c - the answer of a request: status, body, headers, the log line, the counters.
  *
- * Always runs on a thread of libmicrohttpd. The only place where errors get their JSON shape and
+ * Always runs on a thread of libmicrohttpd. The only place where errors get their shape and
  * where a request is logged. What a backend says about this host's files goes to the log; the
  * client gets the sentence without the paths. No state, no locks.
  */
@@ -15,10 +15,6 @@
 #include <kvb/clock.h>
 #include <kvb/log.h>
 #include <kvb/mem.h>
-
-static const char no_memory[] =
-	"{\"error\":{\"code\":\"out_of_memory\",\"message\":\"out of memory\",\"detail\":{}},"
-	"\"request_id\":\"\"}";
 
 void kvb_answer_scrub(char *message)
 {
@@ -135,16 +131,15 @@ static void encode_error(struct kvb_request *r, char cause[KVB_MESSAGE_MAX])
 	if (kvb_status_http(r->status) >= 500 || r->status == KVB_E_FOREIGN)
 		kvb_answer_scrub(r->err.message);
 	r->fixed = NULL;
-	r->type = "application/json";
+	r->type = r->codec->content_type;
 	kvb_buf_clear(&r->out);
-	kvb_v1_write_error(&r->out, &r->err, r->id);
+	r->codec->write_error(&r->out, &r->err, r->id);
 	if (r->out.failed)
-		r->fixed = no_memory;
+		r->fixed = r->codec->no_memory;
 }
 
 static void encode(struct kvb_request *r, char cause[KVB_MESSAGE_MAX])
 {
-	r->type = "application/json";
 	check_ownership(r);
 	if (r->status == KVB_OK && r->route) {
 		r->route->write(r);
@@ -153,13 +148,16 @@ static void encode(struct kvb_request *r, char cause[KVB_MESSAGE_MAX])
 	}
 	if (r->status != KVB_OK)
 		encode_error(r, cause);
+	if (!r->type)
+		r->type = r->fixed ? "application/json" : r->codec->content_type;
 }
 
 static unsigned http_status(const struct kvb_request *r)
 {
 	if (r->status != KVB_OK)
 		return r->http ? r->http : (unsigned)kvb_status_http(r->status);
-	if (!r->fixed && r->out.len == 0)
+	/* An answer in protobuf may have no bytes: that is a message. */
+	if (!r->route || strcmp(r->route->method, "DELETE") == 0)
 		return MHD_HTTP_NO_CONTENT;
 	return r->created ? MHD_HTTP_CREATED : MHD_HTTP_OK;
 }

@@ -15,7 +15,7 @@
 #include <kvb/core.h>
 #include <kvb/front.h>
 #include <kvb/ops.h>
-#include <kvb/v1_json.h>
+#include <kvb/v1_codec.h>
 
 #include "auth.h"
 #include "metrics.h"
@@ -68,6 +68,8 @@ struct kvb_request {
 	const struct route *route;  /* NULL: none */
 	struct route_param param[ROUTE_PARAMS];
 	struct caller caller;
+	const struct kvb_v1_codec *body_codec; /* of the body */
+	const struct kvb_v1_codec *codec;      /* of the answer, errors included */
 	char id[REQUEST_ID_MAX + 1];
 	uint64_t begin_us;
 
@@ -88,7 +90,7 @@ struct kvb_request {
 	struct kvb_arena arena;
 	struct kvb_buf out;
 	const char *fixed; /* static answer instead of out */
-	const char *type;  /* content type */
+	const char *type;  /* content type; NULL: the codec's, or JSON when fixed */
 	bool created;      /* a put made a new object: 201 */
 	union {
 		struct {
@@ -169,7 +171,7 @@ void kvb_answer_scrub(char *message);
 
 /* ---- helpers of the operations --------------------------------------------------------------- */
 
-/* What the JSON decoders need to know; the core must have been ready. */
+/* What the decoders need to know; the core must have been ready. */
 struct kvb_v1_in kvb_request_input(struct kvb_request *r);
 /* The body, r->body.len bytes; never NULL. */
 const char *kvb_request_body(const struct kvb_request *r);

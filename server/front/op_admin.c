@@ -31,20 +31,20 @@ static int get_storages(struct kvb_request *r, const char *name)
 int kvb_op_storage_list_run(struct kvb_request *r) { return get_storages(r, NULL); }
 void kvb_op_storage_list_write(struct kvb_request *r)
 {
-	kvb_v1_write_storage_list(&r->out, r->u.storages.v, r->u.storages.n);
+	r->codec->write_storage_list(&r->out, r->u.storages.v, r->u.storages.n);
 }
 
 int kvb_op_storage_get_run(struct kvb_request *r) { return get_storages(r, r->param[0].value); }
 void kvb_op_storage_get_write(struct kvb_request *r)
 {
-	kvb_v1_write_storage_view(&r->out, &r->u.storages.v[0]);
+	r->codec->write_storage_view(&r->out, &r->u.storages.v[0]);
 }
 
 int kvb_op_storage_put_run(struct kvb_request *r)
 {
 	struct kvb_v1_in in = kvb_request_input(r);
 	struct kvb_storage_spec spec = { 0 };
-	int rc = kvb_v1_read_storage(&in, kvb_request_body(r), r->body.len, &spec, &r->err);
+	int rc = r->body_codec->read_storage(&in, kvb_request_body(r), r->body.len, &spec, &r->err);
 
 	if (rc != KVB_OK)
 		return rc;
@@ -71,20 +71,20 @@ static int get_groups(struct kvb_request *r, const char *name)
 int kvb_op_group_list_run(struct kvb_request *r) { return get_groups(r, NULL); }
 void kvb_op_group_list_write(struct kvb_request *r)
 {
-	kvb_v1_write_group_list(&r->out, r->u.groups.v, r->u.groups.n);
+	r->codec->write_group_list(&r->out, r->u.groups.v, r->u.groups.n);
 }
 
 int kvb_op_group_get_run(struct kvb_request *r) { return get_groups(r, r->param[0].value); }
 void kvb_op_group_get_write(struct kvb_request *r)
 {
-	kvb_v1_write_group_view(&r->out, &r->u.groups.v[0]);
+	r->codec->write_group_view(&r->out, &r->u.groups.v[0]);
 }
 
 int kvb_op_group_put_run(struct kvb_request *r)
 {
 	struct kvb_v1_in in = kvb_request_input(r);
 	struct kvb_group_spec spec = { 0 };
-	int rc = kvb_v1_read_group(&in, kvb_request_body(r), r->body.len, &spec, &r->err);
+	int rc = r->body_codec->read_group(&in, kvb_request_body(r), r->body.len, &spec, &r->err);
 
 	if (rc != KVB_OK)
 		return rc;
@@ -111,20 +111,20 @@ static int get_instances(struct kvb_request *r, const char *id)
 int kvb_op_instance_list_run(struct kvb_request *r) { return get_instances(r, NULL); }
 void kvb_op_instance_list_write(struct kvb_request *r)
 {
-	kvb_v1_write_instance_list(&r->out, r->u.instances.v, r->u.instances.n);
+	r->codec->write_instance_list(&r->out, r->u.instances.v, r->u.instances.n);
 }
 
 int kvb_op_instance_get_run(struct kvb_request *r) { return get_instances(r, r->param[0].value); }
 void kvb_op_instance_get_write(struct kvb_request *r)
 {
-	kvb_v1_write_instance_view(&r->out, &r->u.instances.v[0]);
+	r->codec->write_instance_view(&r->out, &r->u.instances.v[0]);
 }
 
 int kvb_op_instance_put_run(struct kvb_request *r)
 {
 	struct kvb_v1_in in = kvb_request_input(r);
 	struct kvb_instance_spec spec = { 0 };
-	int rc = kvb_v1_read_instance(&in, kvb_request_body(r), r->body.len, &spec, &r->err);
+	int rc = r->body_codec->read_instance(&in, kvb_request_body(r), r->body.len, &spec, &r->err);
 
 	if (rc != KVB_OK)
 		return rc;

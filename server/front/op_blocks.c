@@ -14,7 +14,7 @@
 int kvb_op_match_run(struct kvb_request *r)
 {
 	struct kvb_v1_in in = kvb_request_input(r);
-	int rc = kvb_v1_read_match_req(&in, kvb_request_body(r), r->body.len, &r->u.match.req,
+	int rc = r->body_codec->read_match_req(&in, kvb_request_body(r), r->body.len, &r->u.match.req,
 				       &r->err);
 
 	if (rc != KVB_OK)
@@ -22,13 +22,13 @@ int kvb_op_match_run(struct kvb_request *r)
 	r->u.match.req.tenant = r->caller.tenant;
 	return kvb_core_match(r->f->core, &r->u.match.req, &r->u.match.res, &r->arena, &r->err);
 }
-void kvb_op_match_write(struct kvb_request *r) { kvb_v1_write_match_res(&r->out, &r->u.match.res); }
+void kvb_op_match_write(struct kvb_request *r) { r->codec->write_match_res(&r->out, &r->u.match.res); }
 
 int kvb_op_lookup_run(struct kvb_request *r)
 {
 	struct kvb_v1_in in = kvb_request_input(r);
 	struct kvb_lookup_req *req = &r->u.lookup.req;
-	int rc = kvb_v1_read_lookup_req(&in, kvb_request_body(r), r->body.len, req, &r->err);
+	int rc = r->body_codec->read_lookup_req(&in, kvb_request_body(r), r->body.len, req, &r->err);
 
 	if (rc != KVB_OK)
 		return rc;
@@ -38,14 +38,14 @@ int kvb_op_lookup_run(struct kvb_request *r)
 }
 void kvb_op_lookup_write(struct kvb_request *r)
 {
-	kvb_v1_write_lookup_res(&r->out, &r->u.lookup.res);
+	r->codec->write_lookup_res(&r->out, &r->u.lookup.res);
 }
 
 int kvb_op_start_run(struct kvb_request *r)
 {
 	struct kvb_v1_in in = kvb_request_input(r);
 	struct kvb_start_req *req = &r->u.start.req;
-	int rc = kvb_v1_read_start_req(&in, kvb_request_body(r), r->body.len, req, &r->err);
+	int rc = r->body_codec->read_start_req(&in, kvb_request_body(r), r->body.len, req, &r->err);
 
 	if (rc != KVB_OK)
 		return rc;
@@ -53,13 +53,13 @@ int kvb_op_start_run(struct kvb_request *r)
 	req->instance = r->param[0].value;
 	return kvb_core_start(r->f->core, req, &r->u.start.res, &r->arena, &r->err, &r->done);
 }
-void kvb_op_start_write(struct kvb_request *r) { kvb_v1_write_start_res(&r->out, &r->u.start.res); }
+void kvb_op_start_write(struct kvb_request *r) { r->codec->write_start_res(&r->out, &r->u.start.res); }
 
 int kvb_op_delete_run(struct kvb_request *r)
 {
 	struct kvb_v1_in in = kvb_request_input(r);
 	struct kvb_delete_req *req = &r->u.del.req;
-	int rc = kvb_v1_read_delete_req(&in, kvb_request_body(r), r->body.len, req, &r->err);
+	int rc = r->body_codec->read_delete_req(&in, kvb_request_body(r), r->body.len, req, &r->err);
 
 	if (rc != KVB_OK)
 		return rc;
@@ -67,7 +67,7 @@ int kvb_op_delete_run(struct kvb_request *r)
 	req->instance = r->param[0].value;
 	return kvb_core_delete(r->f->core, req, &r->u.del.res, &r->arena, &r->err, &r->done);
 }
-void kvb_op_delete_write(struct kvb_request *r) { kvb_v1_write_delete_res(&r->out, &r->u.del.res); }
+void kvb_op_delete_write(struct kvb_request *r) { r->codec->write_delete_res(&r->out, &r->u.del.res); }
 
 /* ---- sessions -------------------------------------------------------------------------------- */
 
@@ -88,7 +88,7 @@ int kvb_op_finish_run(struct kvb_request *r)
 	int rc = check_session(r);
 
 	if (rc == KVB_OK)
-		rc = kvb_v1_read_finish_req(&in, kvb_request_body(r), r->body.len, req, &r->err);
+		rc = r->body_codec->read_finish_req(&in, kvb_request_body(r), r->body.len, req, &r->err);
 	if (rc != KVB_OK)
 		return rc;
 	req->tenant = r->caller.tenant;
@@ -97,7 +97,7 @@ int kvb_op_finish_run(struct kvb_request *r)
 }
 void kvb_op_finish_write(struct kvb_request *r)
 {
-	kvb_v1_write_finish_res(&r->out, &r->u.finish.res);
+	r->codec->write_finish_res(&r->out, &r->u.finish.res);
 }
 
 int kvb_op_abort_run(struct kvb_request *r)
@@ -107,7 +107,7 @@ int kvb_op_abort_run(struct kvb_request *r)
 	int rc = check_session(r);
 
 	if (rc == KVB_OK)
-		rc = kvb_v1_read_abort_req(&in, kvb_request_body(r), r->body.len, req, &r->err);
+		rc = r->body_codec->read_abort_req(&in, kvb_request_body(r), r->body.len, req, &r->err);
 	if (rc != KVB_OK)
 		return rc;
 	req->tenant = r->caller.tenant;
@@ -116,7 +116,7 @@ int kvb_op_abort_run(struct kvb_request *r)
 }
 void kvb_op_abort_write(struct kvb_request *r)
 {
-	kvb_v1_write_finish_res(&r->out, &r->u.finish.res);
+	r->codec->write_finish_res(&r->out, &r->u.finish.res);
 }
 
 /* ---- one block, for a person ----------------------------------------------------------------- */
@@ -139,7 +139,7 @@ int kvb_op_block_get_run(struct kvb_request *r)
 }
 void kvb_op_block_get_write(struct kvb_request *r)
 {
-	kvb_v1_write_block_view(&r->out, &r->u.block);
+	r->codec->write_block_view(&r->out, &r->u.block);
 }
 
 static const char *query(struct kvb_request *r, const char *name)

@@ -42,4 +42,4 @@ int kvb_op_stats_run(struct kvb_request *r)
 {
 	return kvb_core_stats(r->f->core, &r->arena, &r->u.stats, &r->err);
 }
-void kvb_op_stats_write(struct kvb_request *r) { kvb_v1_write_stats(&r->out, &r->u.stats); }
+void kvb_op_stats_write(struct kvb_request *r) { r->codec->write_stats(&r->out, &r->u.stats); }

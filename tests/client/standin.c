@@ -62,7 +62,7 @@ static int match(struct standin *s, struct exchange *x, const struct kvb_v1_in *
 {
 	struct kvb_match_req req;
 	struct kvb_match_res res = { 0 };
-	int rc = kvb_v1_read_match_req(in, (char *)x->in.data, x->in.len, &req, &x->err);
+	int rc = x->codec->read_match_req(in, (char *)x->in.data, x->in.len, &req, &x->err);
 
 	if (rc != KVB_OK)
 		return rc;
@@ -81,7 +81,7 @@ static int match(struct standin *s, struct exchange *x, const struct kvb_v1_in *
 			res.matched[i]++;
 		}
 	}
-	kvb_v1_write_match_res(&x->out, &res);
+	x->codec->write_match_res(&x->out, &res);
 	return KVB_OK;
 }
 
@@ -90,7 +90,7 @@ static int lookup(struct standin *s, struct exchange *x, const struct kvb_v1_in 
 	struct standin_instance *inst = instance_of(s, id);
 	struct kvb_lookup_req req;
 	struct kvb_lookup_res res = { 0 };
-	int rc = kvb_v1_read_lookup_req(in, (char *)x->in.data, x->in.len, &req, &x->err);
+	int rc = x->codec->read_lookup_req(in, (char *)x->in.data, x->in.len, &req, &x->err);
 
 	s->lookups++;
 	if (rc != KVB_OK)
@@ -122,7 +122,7 @@ static int lookup(struct standin *s, struct exchange *x, const struct kvb_v1_in 
 				loc->offset = s->bad_offset;
 		}
 	}
-	kvb_v1_write_lookup_res(&x->out, &res);
+	x->codec->write_lookup_res(&x->out, &res);
 	return KVB_OK;
 }
 
@@ -178,7 +178,7 @@ static int start(struct standin *s, struct exchange *x, const struct kvb_v1_in *
 	struct kvb_start_res res = { .state = KVB_SESSION_OPEN, .deadline_ms = s->deadline_ms };
 	bool repeated;
 	uint32_t session;
-	int rc = kvb_v1_read_start_req(in, (char *)x->in.data, x->in.len, &req, &x->err);
+	int rc = x->codec->read_start_req(in, (char *)x->in.data, x->in.len, &req, &x->err);
 
 	s->starts++;
 	if (rc != KVB_OK)
@@ -218,7 +218,7 @@ static int start(struct standin *s, struct exchange *x, const struct kvb_v1_in *
 	}
 	if (res.n_write)
 		memcpy(res.session, s->sessions[session].id, sizeof res.session);
-	kvb_v1_write_start_res(&x->out, &res);
+	x->codec->write_start_res(&x->out, &res);
 	return KVB_OK;
 }
 
@@ -271,9 +271,9 @@ static int end(struct standin *s, struct exchange *x, const struct kvb_v1_in *in
 	int rc;
 
 	if (abort)
-		rc = kvb_v1_read_abort_req(in, (char *)x->in.data, x->in.len, &abort_req, &x->err);
+		rc = x->codec->read_abort_req(in, (char *)x->in.data, x->in.len, &abort_req, &x->err);
 	else
-		rc = kvb_v1_read_finish_req(in, (char *)x->in.data, x->in.len, &req, &x->err);
+		rc = x->codec->read_finish_req(in, (char *)x->in.data, x->in.len, &req, &x->err);
 	s->finishes += !abort;
 	s->aborts += abort;
 	if (!abort)
@@ -288,7 +288,7 @@ static int end(struct standin *s, struct exchange *x, const struct kvb_v1_in *in
 		commit(s, &req, number, session);
 		session->open = false;
 	}
-	kvb_v1_write_finish_res(&x->out, &session->res);
+	x->codec->write_finish_res(&x->out, &session->res);
 	return KVB_OK;
 }
 
@@ -297,7 +297,7 @@ static int delete_blocks(struct standin *s, struct exchange *x, const struct kvb
 {
 	struct kvb_delete_req req;
 	struct kvb_delete_res res = { 0 };
-	int rc = kvb_v1_read_delete_req(in, (char *)x->in.data, x->in.len, &req, &x->err);
+	int rc = x->codec->read_delete_req(in, (char *)x->in.data, x->in.len, &req, &x->err);
 
 	for (uint32_t k = 0; rc == KVB_OK && k < req.n_keys; k++) {
 		struct standin_block *b = block_of(s, id, req.keys[k]);
@@ -307,7 +307,7 @@ static int delete_blocks(struct standin *s, struct exchange *x, const struct kvb
 			res.deleted++;
 		}
 	}
-	kvb_v1_write_delete_res(&x->out, &res);
+	x->codec->write_delete_res(&x->out, &res);
 	return rc;
 }
 
@@ -318,7 +318,7 @@ static int put_instance(struct standin *s, struct exchange *x, const struct kvb_
 {
 	struct kvb_instance_spec spec;
 	struct standin_instance *inst = instance_of(s, id);
-	int rc = kvb_v1_read_instance(in, (char *)x->in.data, x->in.len, &spec, &x->err);
+	int rc = x->codec->read_instance(in, (char *)x->in.data, x->in.len, &spec, &x->err);
 
 	if (rc != KVB_OK)
 		return rc;
@@ -352,7 +352,7 @@ static int get_instance(struct standin *s, struct exchange *x, const char *id)
 					     .specs = inst->specs,
 					     .n_specs = inst->n_specs,
 					     .extra = "" };
-	kvb_v1_write_instance_view(&x->out, &v);
+	x->codec->write_instance_view(&x->out, &v);
 	return KVB_OK;
 }
 
@@ -369,7 +369,7 @@ static int get_storage(struct standin *s, struct exchange *x)
 					    .unit = 65536,
 					    .enabled = true };
 	kvb_uuid_to_text(s->uuid, v.uuid);
-	kvb_v1_write_storage_view(&x->out, &v);
+	x->codec->write_storage_view(&x->out, &v);
 	return KVB_OK;
 }
 

@@ -71,6 +71,8 @@ struct standin {
 	bool hide_root;       /* GET storage tells another directory */
 	const char *bad_path; /* instead of the file's own */
 	uint64_t bad_offset;  /* instead of the slot's own, when not 0 */
+	bool only_json;   /* refuses protobuf with 415 */
+	uint32_t refused; /* how often it had protobuf and did not want it */
 	const char *fail_op;  /* "start", "lookup", ...: this operation fails */
 	int fail_status;      /* with this; KVB_OK = does its work, then breaks the connection */
 	uint32_t fail_count;  /* so many times */

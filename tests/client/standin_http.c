@@ -10,8 +10,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include <kvb/v1_json.h>
-
 #include "shell.h"
 
 void standin_path(const struct standin *s, uint32_t file, char out[160])
@@ -45,6 +43,17 @@ static int answer(struct standin *s, struct exchange *x, const char *method, con
 	return standin_dispatch(s, x, method, url);
 }
 
+/* In which form a request is read and answered. */
+static const struct kvb_v1_codec *codec_of(struct MHD_Connection *c, const char *method)
+{
+	bool get = strcmp(method, "GET") == 0;
+	const char *type =
+		MHD_lookup_connection_value(c, MHD_HEADER_KIND, get ? "Accept" : "Content-Type");
+	const struct kvb_v1_codec *codec = kvb_v1_codec_of_type(type);
+
+	return codec ? codec : &kvb_v1_json;
+}
+
 static enum MHD_Result on_request(void *ctx, struct MHD_Connection *c, const char *url,
 				  const char *method, const char *version, const char *data,
 				  size_t *size, void **state)
@@ -53,7 +62,7 @@ static enum MHD_Result on_request(void *ctx, struct MHD_Connection *c, const cha
 	struct exchange *x = *state;
 	struct MHD_Response *r;
 	enum MHD_Result result;
-	bool cut;
+	bool cut, refused;
 	int rc;
 
 	(void)version;
@@ -67,18 +76,27 @@ static enum MHD_Result on_request(void *ctx, struct MHD_Connection *c, const cha
 		return MHD_YES;
 	}
 	kvb_arena_init(&x->arena);
+	x->codec = codec_of(c, method);
 	pthread_mutex_lock(&s->lock);
-	rc = answer(s, x, method, url, &cut);
+	refused = s->only_json && x->codec != &kvb_v1_json;
+	s->refused += refused;
+	if (refused)
+		x->codec = &kvb_v1_json;
+	/* A manager that knows only JSON cannot refuse a GET: it answers it in JSON. */
+	refused = refused && strcmp(method, "GET") != 0;
+	cut = false;
+	rc = refused ? kvb_fail(&x->err, KVB_E_UNSUPPORTED, "Content-Type", "JSON only")
+		     : answer(s, x, method, url, &cut);
 	pthread_mutex_unlock(&s->lock);
 	if (cut)
 		return MHD_NO;
 	if (rc != KVB_OK) {
 		kvb_buf_clear(&x->out);
-		kvb_v1_write_error(&x->out, &x->err, "r1");
+		x->codec->write_error(&x->out, &x->err, "r1");
 	}
 	r = MHD_create_response_from_buffer(x->out.len, x->out.data ? (void *)x->out.data : "",
 					    MHD_RESPMEM_MUST_COPY);
-	result = MHD_queue_response(c, (unsigned)kvb_status_http(rc), r);
+	result = MHD_queue_response(c, refused ? 415 : (unsigned)kvb_status_http(rc), r);
 	MHD_destroy_response(r);
 	return result;
 }

@@ -5,6 +5,7 @@
 #include <kvb/arena.h>
 #include <kvb/bytes.h>
 #include <kvb/status.h>
+#include <kvb/v1_codec.h>
 
 #include "standin.h"
 
@@ -13,6 +14,7 @@ struct exchange {
 	struct kvb_buf in, out;
 	struct kvb_arena arena;
 	struct kvb_error err;
+	const struct kvb_v1_codec *codec; /* of body and answer */
 };
 
 /* Does what `method` and `url` ask; the answer is in x->out, or the error in x->err. The caller
