@@ -259,12 +259,13 @@ static void put_checksum_runs(struct kvb_buf *b, const struct kvb_pbrows *rows,
 			      const struct kvb_location *loc)
 {
 	size_t begin = kvb_pb_put_begin(b, COL_CHECKSUM_RUNS, 4 * (size_t)rows->n_located + 4);
-	uint8_t *p = b->data + begin;
+	uint8_t *p;
 	bool has = false;
 	uint32_t n = 0;
 
 	if (b->failed)
 		return;
+	p = b->data + begin;
 	for (uint32_t r = 0; r < rows->n_rows; r++) {
 		const struct kvb_location *l = loc + (size_t)r * rows->n_specs;
 

@@ -64,11 +64,25 @@ struct kvb_pbdoc kvb_pb_open(const struct kvb_v1_in *in, struct kvb_error *err)
 
 /* ---- fields ------------------------------------------------------------------------------------- */
 
+/* LEB128 of at most 64 bits; 0 and r->failed when it is cut or longer. */
 static inline uint64_t varint(struct kvb_rd *r)
 {
-	if (r->p < r->end && *r->p < 0x80)
-		return *r->p++;
-	return kvb_get_varint(r);
+	const uint8_t *p = r->p;
+	uint64_t v = 0;
+
+	for (unsigned shift = 0; shift < 64 && p < r->end; shift += 7) {
+		uint8_t c = *p++;
+
+		if (shift == 63 && c > 1)
+			break;
+		v |= (uint64_t)(c & 0x7f) << shift;
+		if (c < 0x80) {
+			r->p = p;
+			return v;
+		}
+	}
+	r->failed = true;
+	return 0;
 }
 
 static void bad_bytes(struct kvb_pbdoc *d, const char *what)
@@ -83,7 +97,11 @@ bool kvb_pb_next(struct kvb_pbdoc *d, struct kvb_rd *r, struct kvb_pbf *f)
 	if (r->p == r->end || !kvb_pb_ok(d))
 		return false;
 	tag = varint(r);
-	*f = (struct kvb_pbf){ .num = (uint32_t)(tag >> 3), .wire = (unsigned)(tag & 7) };
+	f->num = (uint32_t)(tag >> 3);
+	f->wire = (unsigned)(tag & 7);
+	f->v = 0;
+	f->p = NULL;
+	f->n = 0;
 	if (r->failed || tag > UINT32_MAX || f->num == 0) {
 		bad_bytes(d, "a field without a number");
 		return false;
@@ -102,8 +120,11 @@ bool kvb_pb_next(struct kvb_pbdoc *d, struct kvb_rd *r, struct kvb_pbf *f)
 		n = varint(r);
 		if (n > kvb_rd_left(r))
 			r->failed = true;
-		f->n = r->failed ? 0 : (size_t)n;
-		f->p = kvb_get_bytes(r, f->n);
+		if (!r->failed) {
+			f->n = (size_t)n;
+			f->p = r->p;
+			r->p += n;
+		}
 		break;
 	default:
 		bad_bytes(d, "a field of a wire type that is not used here");

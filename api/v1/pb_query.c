@@ -137,13 +137,15 @@ void kvb_pb_write_lookup_req(struct kvb_buf *out, const struct kvb_lookup_req *r
 /* Misses, hits, misses, hits ...; returns how many hits there are. */
 static uint32_t put_hits(struct kvb_buf *b, const struct kvb_lookup_res *r)
 {
+	size_t before = b->len;
 	size_t begin = kvb_pb_put_begin(b, FOUND_RUNS, 3 * (size_t)r->n_keys + 5);
-	uint8_t *p = b->data + begin;
+	uint8_t *p;
 	bool hit = false;
 	uint32_t run = 0, hits = 0;
 
 	if (b->failed)
 		return 0;
+	p = b->data + begin;
 	for (uint32_t i = 0; i < r->n_keys; i++) {
 		if (r->hit[i] != hit) {
 			p = kvb_pb_raw_varint(p, run);
@@ -157,6 +159,8 @@ static uint32_t put_hits(struct kvb_buf *b, const struct kvb_lookup_res *r)
 		p = kvb_pb_raw_varint(p, run);
 	b->len = (size_t)(p - b->data);
 	kvb_pb_put_end(b, begin);
+	if (hits == 0)
+		b->len = before; /* an empty packed field is left out */
 	return hits;
 }
 

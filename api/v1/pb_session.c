@@ -73,11 +73,15 @@ void kvb_pb_write_start_req(struct kvb_buf *out, const struct kvb_start_req *req
 
 static void put_outcomes(struct kvb_buf *b, const struct kvb_start_res *r)
 {
-	size_t begin = kvb_pb_put_begin(b, RES_OUTCOMES, 5 * (size_t)r->n_keys);
-	uint8_t *p = b->data + begin;
+	size_t begin;
+	uint8_t *p;
 
+	if (r->n_keys == 0)
+		return; /* an empty packed field is left out */
+	begin = kvb_pb_put_begin(b, RES_OUTCOMES, 5 * (size_t)r->n_keys);
 	if (b->failed)
 		return;
+	p = b->data + begin;
 	for (uint32_t i = 0; i < r->n_keys;) {
 		uint32_t from = i;
 

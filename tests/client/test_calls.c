@@ -315,6 +315,52 @@ static void texts_are_handed_on(void **state)
 	assert_int_equal(kvblock_checksum("abc", 3), kvb_checksum("abc", 3));
 }
 
+/* A manager that knows only JSON costs one call; then the handle speaks JSON. */
+static void json_is_fallen_back_to(void **state)
+{
+	struct fixture *f = *state;
+	const struct kvblock_storage_info *info;
+	struct set b;
+
+	assert_ptr_equal(f->kv->codec, &kvb_v1_pb);
+	f->s.only_json = true;
+	/* A GET is answered in JSON all the same, and read. */
+	assert_int_equal(kvblock_storage_get(f->kv, "default", &info, NULL), KVBLOCK_OK);
+	kvblock_free(info);
+	assert_ptr_equal(f->kv->codec, &kvb_v1_pb);
+	f->s.refused = 0;
+	set_init(&b, 1, 10);
+	assert_int_equal(set_put(f, &b), KVBLOCK_OK);
+	assert_int_equal(set_get(f, &b, KVBLOCK_PREFIX), KVBLOCK_OK);
+	assert_int_equal(b.io.done, 10);
+	assert_int_equal(f->s.refused, 1);
+	assert_ptr_equal(f->kv->codec, &kvb_v1_json);
+	set_free(&b);
+}
+
+static void the_form_may_be_chosen(void **state)
+{
+	struct fixture *f = *state;
+	struct kvblock_error err;
+	struct kvblock *kv;
+	struct set b;
+
+	f->o.codec = "json";
+	fixture_reopen(f, NULL, NULL);
+	f->s.only_json = true;
+	set_init(&b, 1, 10);
+	assert_int_equal(set_put(f, &b), KVBLOCK_OK);
+	assert_int_equal(f->s.refused, 0);
+	set_free(&b);
+	f->o.codec = "xml";
+	assert_int_equal(kvblock_open(&f->o, &kv, &err), KVBLOCK_E_INVALID);
+	assert_string_equal(err.field, "codec");
+	/* Options of a caller who was built before there was a choice. */
+	f->o.size = offsetof(struct kvblock_options, codec);
+	assert_int_equal(kvblock_open(&f->o, &kv, &err), KVBLOCK_OK);
+	kvblock_close(kv);
+}
+
 int main(void)
 {
 #define T(fn) cmocka_unit_test_setup_teardown(fn, fixture_setup, fixture_teardown)
@@ -331,6 +377,8 @@ int main(void)
 		T(unknown_things_are_not_found),
 		T(every_call_is_reported),
 		T(texts_are_handed_on),
+		T(json_is_fallen_back_to),
+		T(the_form_may_be_chosen),
 	};
 #undef T
 

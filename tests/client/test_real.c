@@ -29,6 +29,9 @@ static void on_mismatch(void *ctx, const struct kvblock_mismatch *m)
 	f->last = *m;
 }
 
+/* The tests below run in both forms of requests: the library's default, and JSON. */
+static const char *codec;
+
 static int setup(void **state)
 {
 	static const struct kvblock_spec spec = { "kv", FIX_BYTES };
@@ -40,6 +43,7 @@ static int setup(void **state)
 	assert_non_null(r);
 	daemon_start(&r->d);
 	kvblock_options_init(&r->f.o);
+	r->f.o.codec = codec;
 	r->f.urls[0] = r->d.url;
 	r->f.o.urls = r->f.urls;
 	r->f.o.n_urls = 1;
@@ -85,6 +89,46 @@ static void blocks_come_back(void **state)
 	assert_int_equal(set_put(&r->f, &b), KVBLOCK_OK);
 	assert_int_equal(b.io.exists, 300);
 	set_free(&b);
+}
+
+static void form_is_the_one_asked_for(void **state)
+{
+	struct real *r = *state;
+	struct set b;
+
+	set_init(&b, 1, 20);
+	assert_int_equal(set_put(&r->f, &b), KVBLOCK_OK);
+	assert_int_equal(set_get(&r->f, &b, KVBLOCK_BATCH), KVBLOCK_OK);
+	assert_int_equal(b.io.done, 20);
+	assert_ptr_equal(r->f.kv->codec, codec ? &kvb_v1_json : &kvb_v1_pb);
+	set_free(&b);
+}
+
+static void string_and_wide_keys(void **state)
+{
+	static const char *const texts[] = { "a", "\xc3\xa9", "c" };
+	static const struct kvblock_key wide[] = { { 1, 2 }, { UINT64_MAX, 0 }, { 0, 7 } };
+	const struct kvblock_keys sets[] = { kvblock_keys_strings(texts, 3), kvblock_keys_wide(wide, 3) };
+	const char *const instances[] = { "m" };
+	struct real *r = *state;
+	struct kvblock_error err;
+	uint32_t matched, deleted;
+
+	for (int i = 0; i < 2; i++) {
+		const struct kvblock_session *s;
+		struct kvblock_finished done;
+
+		if (kvblock_start(r->f.kv, "m", &sets[i], NULL, NULL, &s, &err) != KVBLOCK_OK)
+			fail_msg("%s at %s", err.message, err.field);
+		assert_int_equal(s->n_write, 3);
+		assert_int_equal(kvblock_finish(r->f.kv, s->id, NULL, &done, &err), KVBLOCK_OK);
+		assert_int_equal(done.committed, 3);
+		kvblock_free(s);
+		assert_int_equal(kvblock_match(r->f.kv, instances, 1, &sets[i], &matched, &err), KVBLOCK_OK);
+		assert_int_equal(matched, 3);
+		assert_int_equal(kvblock_delete(r->f.kv, "m", &sets[i], &deleted, &err), KVBLOCK_OK);
+		assert_int_equal(deleted, 3);
+	}
 }
 
 static void objects_come_back(void **state)
@@ -339,6 +383,8 @@ int main(void)
 {
 #define T(fn) cmocka_unit_test_setup_teardown(fn, setup, teardown)
 	const struct CMUnitTest tests[] = {
+		T(form_is_the_one_asked_for),
+		T(string_and_wide_keys),
 		T(blocks_come_back),
 		T(objects_come_back),
 		T(one_spec_after_the_other),
@@ -351,5 +397,8 @@ int main(void)
 	};
 #undef T
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	int failed = cmocka_run_group_tests_name("protobuf", tests, NULL, NULL);
+
+	codec = "json";
+	return failed + cmocka_run_group_tests_name("json", tests, NULL, NULL);
 }

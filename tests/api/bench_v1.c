@@ -1,0 +1,116 @@
+/*
+ * bench_v1.c - what a lookup of 512 keys costs each codec: bytes and nanoseconds for the request and the
+ * answer, all hits, in slabs that follow each other and scattered. Not a test: run it by hand.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include <kvb/v1_codec.h>
+
+#define KEYS 512u
+#define ROUNDS 3000u
+
+static uint64_t now_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+static void must(int rc, const struct kvb_error *err)
+{
+	if (rc == KVB_OK)
+		return;
+	fprintf(stderr, "%s at %s\n", err->message, err->field);
+	exit(1);
+}
+
+static struct kvb_key keys[KEYS];
+static bool hit[KEYS];
+static struct kvb_location loc[KEYS];
+static struct kvb_file_ref files[4];
+
+/* Four slabs of 128 neighbours each, or every block elsewhere. */
+static void fill(bool scattered)
+{
+	for (uint32_t f = 0; f < 4; f++) {
+		files[f].storage = "default";
+		files[f].type = "file";
+		snprintf(files[f].uuid, sizeof files[f].uuid, "00112233-4455-6677-8899-aabbccddeeff");
+		snprintf(files[f].path, sizeof files[f].path, "slab-%08x.kvs", f);
+	}
+	for (uint32_t i = 0; i < KEYS; i++) {
+		uint64_t slot = scattered ? i * 7919u % 16384u : i % 128;
+
+		kvb_random(&keys[i], sizeof keys[i]);
+		hit[i] = true;
+		loc[i] = (struct kvb_location){ .file = i / 128, .offset = (64 << 20) + slot * 1310720,
+						.length = 1310720, .generation = 123456 + i,
+						.has_checksum = true };
+		if (scattered)
+			loc[i].generation += slot * slot;
+		kvb_random(&loc[i].checksum, sizeof loc[i].checksum);
+	}
+}
+
+struct numbers {
+	size_t req_bytes, res_bytes;
+	double read_req, write_res, write_req, read_res; /* ns of one message */
+};
+
+static struct numbers measure(const struct kvb_v1_codec *codec)
+{
+	static const char *const specs[] = { "kv" };
+	const struct kvb_key_input input = { .form = KVB_KEYS_HEX, .n = KEYS, .keys = keys };
+	struct kvb_lookup_req req = { .tenant = "default", .lease_ms = KVB_LEASE_DEFAULT }, got;
+	struct kvb_lookup_res res = { .n_keys = KEYS, .matched = KEYS, .n_specs = 1, .specs = specs,
+				      .hit = hit, .loc = loc, .lease_ms = 10000,
+				      .files = { files, 4 } }, got_res;
+	struct kvb_arena arena;
+	struct kvb_v1_in in = { .arena = &arena, .tenant = "default" };
+	struct kvb_buf text = { 0 };
+	struct kvb_error err;
+	struct numbers n;
+	uint64_t begin = 0;
+
+	kvb_arena_init(&arena);
+#define TIME(out, once)                                                                              \
+	for (uint32_t r = 0; r <= ROUNDS; r++) {                                                     \
+		if (r == 1)                                                                          \
+			begin = now_ns(); /* the first one warms up */                               \
+		once;                                                                                \
+		kvb_arena_reset(&arena);                                                             \
+	}                                                                                            \
+	out = (double)(now_ns() - begin) / ROUNDS
+	TIME(n.write_req, (kvb_buf_clear(&text), codec->write_lookup_req(&text, &req, &input)));
+	n.req_bytes = text.len;
+	TIME(n.read_req, must(codec->read_lookup_req(&in, (char *)text.data, text.len, &got, &err), &err));
+	TIME(n.write_res, (kvb_buf_clear(&text), codec->write_lookup_res(&text, &res)));
+	n.res_bytes = text.len;
+	TIME(n.read_res, must(codec->read_lookup_res(&in, (char *)text.data, text.len, &got_res, &err), &err));
+	kvb_buf_destroy(&text);
+	kvb_arena_destroy(&arena);
+	return n;
+}
+
+int main(void)
+{
+	const struct kvb_v1_codec *const codecs[] = { &kvb_v1_json, &kvb_v1_pb };
+
+	printf("%-9s %-10s %9s %9s %12s %12s %12s %12s\n", "blocks", "codec", "request B", "answer B",
+	       "req read ns", "ans write ns", "req write ns", "ans read ns");
+	for (int scattered = 0; scattered < 2; scattered++) {
+		fill(scattered);
+		for (int i = 0; i < 2; i++) {
+			struct numbers n = measure(codecs[i]);
+
+			printf("%-9s %-10s %9zu %9zu %12.0f %12.0f %12.0f %12.0f\n",
+			       scattered ? "scattered" : "in runs", codecs[i]->name, n.req_bytes,
+			       n.res_bytes, n.read_req, n.write_res, n.write_req, n.read_res);
+		}
+	}
+	return 0;
+}
