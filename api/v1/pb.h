@@ -54,13 +54,24 @@ void kvb_pb_fail(struct kvb_pbdoc *d, const char *name, uint32_t index, int stat
 		 ...) __attribute__((format(printf, 5, 6), cold));
 /* Memory of the arena, zeroed; fails the document when there is none. */
 void *kvb_pb_alloc(struct kvb_pbdoc *d, size_t n, size_t size);
-/* The next field; false at the end or when the bytes are no message (the document has failed). */
-bool kvb_pb_next(struct kvb_pbdoc *d, struct kvb_rd *r, struct kvb_pbf *f);
+/* kvb_pb_next, below, for every field that there can be. */
+bool kvb_pb_next_slow(struct kvb_pbdoc *d, struct kvb_rd *r, struct kvb_pbf *f);
 /* Fails, and returns false, unless the field has the wire type. */
 bool kvb_pb_wire(struct kvb_pbdoc *d, const struct kvb_pbf *f, const char *name, unsigned wire);
+/* Fails: the field is no number up to `max`. Returns 0. */
+uint64_t kvb_pb_bad_number(struct kvb_pbdoc *d, const struct kvb_pbf *f, const char *name,
+			   uint64_t max);
 /* Values. They fail the document when the wire type is another or the value out of range. */
-uint64_t kvb_pb_u64(struct kvb_pbdoc *d, const struct kvb_pbf *f, const char *name, uint64_t max);
-uint32_t kvb_pb_u32(struct kvb_pbdoc *d, const struct kvb_pbf *f, const char *name, uint32_t max);
+static inline uint64_t kvb_pb_u64(struct kvb_pbdoc *d, const struct kvb_pbf *f, const char *name,
+				  uint64_t max)
+{
+	return f->wire == PB_VARINT && f->v <= max ? f->v : kvb_pb_bad_number(d, f, name, max);
+}
+static inline uint32_t kvb_pb_u32(struct kvb_pbdoc *d, const struct kvb_pbf *f, const char *name,
+				  uint32_t max)
+{
+	return (uint32_t)kvb_pb_u64(d, f, name, max);
+}
 /* Text of min..max bytes of UTF-8 without NUL, copied into the arena. "" after a failure. */
 const char *kvb_pb_text(struct kvb_pbdoc *d, const struct kvb_pbf *f, const char *name,
 			uint32_t index, size_t min, size_t max);
@@ -83,6 +94,54 @@ bool kvb_pb_utf8(const uint8_t *s, size_t n);
 
 static inline uint64_t kvb_pb_zigzag(uint64_t v) { return v << 1 ^ (uint64_t)-(v >> 63); }
 static inline uint64_t kvb_pb_unzigzag(uint64_t v) { return v >> 1 ^ (uint64_t)-(v & 1); }
+
+/* LEB128 of at most 64 bits; 0 and r->failed when it is cut or longer. */
+static inline uint64_t kvb_pb_varint(struct kvb_rd *r)
+{
+	const uint8_t *p = r->p;
+	uint64_t v = 0;
+
+	for (unsigned shift = 0; shift < 64 && p < r->end; shift += 7) {
+		uint8_t c = *p++;
+
+		if (shift == 63 && c > 1)
+			break;
+		v |= (uint64_t)(c & 0x7f) << shift;
+		if (c < 0x80) {
+			r->p = p;
+			return v;
+		}
+	}
+	r->failed = true;
+	return 0;
+}
+
+/* The next field; false at the end or when the bytes are no message (the document has failed). Short
+ * tags of numbers and short submessages, which are nearly all, are taken here. */
+static inline bool kvb_pb_next(struct kvb_pbdoc *d, struct kvb_rd *r, struct kvb_pbf *f)
+{
+	const uint8_t *p = r->p;
+	size_t left = (size_t)(r->end - p);
+
+	if (left < 2 || !kvb_pb_ok(d) || p[0] < 8 || p[0] >= 0x80 || p[1] >= 0x80)
+		return kvb_pb_next_slow(d, r, f);
+	f->num = p[0] >> 3;
+	f->wire = p[0] & 7;
+	if (f->wire == PB_VARINT) {
+		f->v = p[1];
+		f->p = NULL;
+		f->n = 0;
+		r->p = p + 2;
+		return true;
+	}
+	if (f->wire != PB_BYTES || p[1] > left - 2)
+		return kvb_pb_next_slow(d, r, f);
+	f->v = 0;
+	f->p = p + 2;
+	f->n = p[1];
+	r->p = p + 2 + f->n;
+	return true;
+}
 
 static inline uint64_t kvb_pb_load64(const uint8_t *p)
 {

@@ -318,7 +318,17 @@ struct column {
 	bool absent; /* may be */
 	size_t n_sums;
 	size_t n_sum_runs;
+	struct kvb_rd runs;        /* from the first to the last of them, other fields in between */
+	struct kvb_rd generations; /* likewise */
 };
+
+/* Makes `part` reach from its first field to this one, which begins at `from` and ends at `to`. */
+static inline void reach(struct kvb_rd *part, const uint8_t *from, const uint8_t *to)
+{
+	if (!part->p)
+		part->p = from;
+	part->end = to;
+}
 
 /* Signed file offsets must reach the end of the first and the last location of a run. */
 static bool in_bounds(const struct run *run)
@@ -390,12 +400,13 @@ static uint32_t read_run(struct kvb_pbdoc *d, struct kvb_rd r, struct column *c,
 	return n;
 }
 
-static void read_runs(struct kvb_pbdoc *d, struct kvb_rd message, struct column *c)
+static void read_runs(struct kvb_pbdoc *d, struct column *c)
 {
+	struct kvb_rd r = c->runs;
 	struct kvb_pbf f;
 	uint32_t at = 0, i = 0;
 
-	while (kvb_pb_next(d, &message, &f)) {
+	while (kvb_pb_next(d, &r, &f)) {
 		struct kvb_pbat here = { d->at, "runs", i };
 
 		if (f.num != COL_RUNS || !kvb_pb_wire(d, &f, "runs", PB_BYTES))
@@ -436,12 +447,13 @@ static struct series read_one_series(struct kvb_pbdoc *d, struct kvb_rd r)
 	return s;
 }
 
-static void read_generations(struct kvb_pbdoc *d, struct kvb_rd message, const struct column *c)
+static void read_generations(struct kvb_pbdoc *d, const struct column *c)
 {
+	struct kvb_rd r = c->generations;
 	uint32_t left = c->n_there, at = 0, i = 0;
 	struct kvb_pbf f;
 
-	while (kvb_pb_next(d, &message, &f)) {
+	while (kvb_pb_next(d, &r, &f)) {
 		struct kvb_pbat here = { d->at, "generations", i };
 		struct series s;
 
@@ -516,10 +528,15 @@ static void read_checksums(struct kvb_pbdoc *d, struct kvb_rd message, const str
 static void read_column(struct kvb_pbdoc *d, struct kvb_rd message, struct column *c)
 {
 	struct kvb_rd r = message;
+	const uint8_t *from = r.p;
 	struct kvb_pbf f;
 
-	while (kvb_pb_next(d, &r, &f)) {
-		if (f.num == COL_LENGTH)
+	for (; kvb_pb_next(d, &r, &f); from = r.p) {
+		if (f.num == COL_RUNS)
+			reach(&c->runs, from, r.p);
+		else if (f.num == COL_GENERATIONS)
+			reach(&c->generations, from, r.p);
+		else if (f.num == COL_LENGTH)
 			c->length = kvb_pb_u64(d, &f, "length", UINT64_MAX);
 		else if (f.num == COL_CHECKSUMS)
 			c->n_sums += kvb_pb_numbers(d, &f, "checksums", PB_FIXED64);
@@ -528,8 +545,8 @@ static void read_column(struct kvb_pbdoc *d, struct kvb_rd message, struct colum
 	}
 	kvb_pb_count(d, "checksums", c->n_sums, 0, c->n);
 	kvb_pb_count(d, "checksum_runs", c->n_sum_runs, 0, 2 * c->n + 1);
-	read_runs(d, message, c);
-	read_generations(d, message, c);
+	read_runs(d, c);
+	read_generations(d, c);
 	if (c->n_sums)
 		read_checksums(d, message, c);
 }

@@ -64,39 +64,18 @@ struct kvb_pbdoc kvb_pb_open(const struct kvb_v1_in *in, struct kvb_error *err)
 
 /* ---- fields ------------------------------------------------------------------------------------- */
 
-/* LEB128 of at most 64 bits; 0 and r->failed when it is cut or longer. */
-static inline uint64_t varint(struct kvb_rd *r)
-{
-	const uint8_t *p = r->p;
-	uint64_t v = 0;
-
-	for (unsigned shift = 0; shift < 64 && p < r->end; shift += 7) {
-		uint8_t c = *p++;
-
-		if (shift == 63 && c > 1)
-			break;
-		v |= (uint64_t)(c & 0x7f) << shift;
-		if (c < 0x80) {
-			r->p = p;
-			return v;
-		}
-	}
-	r->failed = true;
-	return 0;
-}
-
 static void bad_bytes(struct kvb_pbdoc *d, const char *what)
 {
 	kvb_pb_fail(d, NULL, 0, KVB_E_INVALID, "not a protobuf message: %s", what);
 }
 
-bool kvb_pb_next(struct kvb_pbdoc *d, struct kvb_rd *r, struct kvb_pbf *f)
+bool kvb_pb_next_slow(struct kvb_pbdoc *d, struct kvb_rd *r, struct kvb_pbf *f)
 {
 	uint64_t tag, n;
 
 	if (r->p == r->end || !kvb_pb_ok(d))
 		return false;
-	tag = varint(r);
+	tag = kvb_pb_varint(r);
 	f->num = (uint32_t)(tag >> 3);
 	f->wire = (unsigned)(tag & 7);
 	f->v = 0;
@@ -108,7 +87,7 @@ bool kvb_pb_next(struct kvb_pbdoc *d, struct kvb_rd *r, struct kvb_pbf *f)
 	}
 	switch (f->wire) {
 	case PB_VARINT:
-		f->v = varint(r);
+		f->v = kvb_pb_varint(r);
 		break;
 	case PB_FIXED64:
 		f->v = kvb_get_u64(r);
@@ -117,7 +96,7 @@ bool kvb_pb_next(struct kvb_pbdoc *d, struct kvb_rd *r, struct kvb_pbf *f)
 		f->v = kvb_get_u32(r);
 		break;
 	case PB_BYTES:
-		n = varint(r);
+		n = kvb_pb_varint(r);
 		if (n > kvb_rd_left(r))
 			r->failed = true;
 		if (!r->failed) {
@@ -145,20 +124,13 @@ bool kvb_pb_wire(struct kvb_pbdoc *d, const struct kvb_pbf *f, const char *name,
 
 /* ---- values ------------------------------------------------------------------------------------- */
 
-uint64_t kvb_pb_u64(struct kvb_pbdoc *d, const struct kvb_pbf *f, const char *name, uint64_t max)
+uint64_t kvb_pb_bad_number(struct kvb_pbdoc *d, const struct kvb_pbf *f, const char *name,
+			   uint64_t max)
 {
-	if (!kvb_pb_wire(d, f, name, PB_VARINT))
-		return 0;
-	if (f->v <= max)
-		return f->v;
-	kvb_pb_fail(d, name, PB_NO_INDEX, KVB_E_INVALID, "must be at most %llu, not %llu",
-		    (unsigned long long)max, (unsigned long long)f->v);
+	if (kvb_pb_wire(d, f, name, PB_VARINT))
+		kvb_pb_fail(d, name, PB_NO_INDEX, KVB_E_INVALID, "must be at most %llu, not %llu",
+			    (unsigned long long)max, (unsigned long long)f->v);
 	return 0;
-}
-
-uint32_t kvb_pb_u32(struct kvb_pbdoc *d, const struct kvb_pbf *f, const char *name, uint32_t max)
-{
-	return (uint32_t)kvb_pb_u64(d, f, name, max);
 }
 
 bool kvb_pb_utf8(const uint8_t *s, size_t n)
@@ -281,7 +253,7 @@ static size_t take_numbers(struct kvb_pbdoc *d, const struct kvb_pbf *f, const c
 		return n;
 	}
 	while (r.p < r.end && n < max && !r.failed)
-		out[n++] = varint(&r);
+		out[n++] = kvb_pb_varint(&r);
 	if (r.failed)
 		kvb_pb_fail(d, name, PB_NO_INDEX, KVB_E_INVALID, "a number of more than 64 bits");
 	return n;
