@@ -19,6 +19,7 @@ SQL = r"sqlite3_\w+"
 WEB = r"MHD_\w+"
 NET = r"curl_\w+"
 JSON = r"json_\w+|jansson_\w+"
+PB = r"protobuf_c_\w+|kvblock__v1__\w+"
 POOL = r"kvb_pool_\w+"
 STORE = r"kvb_(fault_|memory_)?store_\w+"
 STORAGE = r"kvb_storage_\w+"
@@ -28,8 +29,8 @@ CLIENT = r"kvblock_\w+"
 IO = r"open(at)?(64)?|f?read|f?write|fopen(64)?|p(read|write)v?(64)?|socket|clock_gettime|time|pthread_\w+"
 
 LAYERS = {
-    "api/base": ([r"kvb_\w+", CLIENT, SQL, WEB, NET, JSON],
-                 ["sqlite3.h", "microhttpd.h", "curl/", "jansson.h", "kvblock.h"]),
+    "api/base": ([r"kvb_\w+", CLIENT, SQL, WEB, NET, JSON, PB],
+                 ["sqlite3.h", "microhttpd.h", "curl/", "jansson.h", "protobuf-c/", "kvblock.h"]),
     "api": ([POOL, STORE, STORAGE, CORE, FRONT, CLIENT, SQL, WEB, NET],
             ["kvb/pool.h", "kvb/store.h", "kvb/storage.h", "kvb/core.h", "kvb/front.h", "kvblock.h",
              "sqlite3.h", "microhttpd.h", "curl/"]),
@@ -43,13 +44,13 @@ LAYERS = {
     "backends/storage": ([POOL, STORE, CORE, FRONT, CLIENT, SQL, WEB, NET, JSON],
                          ["kvb/pool.h", "kvb/store.h", "kvb/core.h", "kvb/front.h", "kvb/ops.h", "kvblock.h",
                           "sqlite3.h", "microhttpd.h", "curl/", "jansson.h"]),
-    "server/core": ([FRONT, CLIENT, SQL, WEB, NET, JSON],
-                    ["kvb/front.h", "kvb/v1_json.h", "kvblock.h", "sqlite3.h", "microhttpd.h", "curl/",
+    "server/core": ([FRONT, CLIENT, SQL, WEB, NET, JSON, PB],
+                    ["kvb/front.h", "kvb/v1_json.h", "kvb/v1_codec.h", "kvblock.h", "sqlite3.h", "microhttpd.h", "curl/",
                      "jansson.h"]),
-    "server/front": ([POOL, STORE, STORAGE, CLIENT, SQL, NET],
+    "server/front": ([POOL, STORE, STORAGE, CLIENT, SQL, NET, PB],
                      ["kvb/pool.h", "kvb/storage.h", "kvblock.h", "sqlite3.h", "curl/"]),
     "server/main": ([POOL, CLIENT, SQL, NET], ["kvb/pool.h", "kvblock.h", "sqlite3.h", "curl/"]),
-    "client": ([POOL, STORE, STORAGE, CORE, FRONT, SQL, WEB],
+    "client": ([POOL, STORE, STORAGE, CORE, FRONT, SQL, WEB, PB],
                ["kvb/pool.h", "kvb/store.h", "kvb/storage.h", "kvb/core.h", "kvb/front.h", "sqlite3.h",
                 "microhttpd.h"]),
 }
