@@ -91,6 +91,7 @@ int kvb_front_create(const struct kvb_front_options *o, struct kvb_front **out,
 	if (!f)
 		return kvb_fail(err, KVB_E_NOMEM, NULL, "out of memory");
 	f->listen_fd = -1;
+	atomic_init(&f->holding, o->hold_ready);
 	kvb_random(&f->id_prefix, sizeof f->id_prefix);
 	rc = kvb_auth_init(&f->auth, o->tokens_file, err);
 	if (rc != KVB_OK) {
@@ -179,6 +180,8 @@ int kvb_front_reload(struct kvb_front *f, struct kvb_error *err)
 {
 	return kvb_auth_reload(&f->auth, err);
 }
+
+void kvb_front_release_ready(struct kvb_front *f) { atomic_store(&f->holding, false); }
 
 /* Looks every few milliseconds: it happens once in a process's life, and whoever ends a request
  * must not have to touch the front afterwards. */

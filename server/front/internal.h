@@ -50,6 +50,7 @@ struct kvb_front {
 	atomic_uint_fast32_t parked;
 	atomic_uint_fast64_t body_held;
 	atomic_bool draining;
+	atomic_bool holding; /* /readyz */
 };
 
 /* A request that waits: its thread of libmicrohttpd goes on with others meanwhile. */

@@ -28,7 +28,14 @@ int kvb_op_healthz_run(struct kvb_request *r)
 }
 void kvb_op_healthz_write(struct kvb_request *r) { r->fixed = "{\"status\":\"ok\"}"; }
 
-int kvb_op_readyz_run(struct kvb_request *r) { return kvb_core_ready(r->f->core, &r->err); }
+int kvb_op_readyz_run(struct kvb_request *r)
+{
+	int rc = kvb_core_ready(r->f->core, &r->err);
+
+	if (rc == KVB_OK && atomic_load(&r->f->holding))
+		rc = kvb_fail(&r->err, KVB_E_NOT_READY, NULL, "the default objects are not made yet");
+	return rc;
+}
 void kvb_op_readyz_write(struct kvb_request *r) { r->fixed = "{\"status\":\"ready\"}"; }
 
 int kvb_op_openapi_run(struct kvb_request *r)

@@ -55,6 +55,7 @@ static struct kvb_front_options front_options(const struct kvb_params *p)
 	o.max_connections = (uint32_t)p->max_connections;
 	o.max_connections_per_ip = (uint32_t)p->max_connections_per_ip;
 	o.idle_timeout_ms = (uint32_t)p->idle_timeout_s * 1000;
+	o.hold_ready = true;
 	o.slow_ms = (uint32_t)p->slow_ms;
 	o.log_refused = p->log_refused;
 	o.metrics_open = p->metrics_open;
@@ -221,8 +222,10 @@ static void *make_defaults(void *arg)
 	struct kvb_error err;
 	int rc = await_defaults(s, &err);
 
-	if (rc == KVB_OK)
+	if (rc == KVB_OK) {
+		kvb_front_release_ready(s->front);
 		await_storage(s);
+	}
 	if (atomic_load(&s->stopping))
 		return NULL;
 	if (rc == KVB_OK) {

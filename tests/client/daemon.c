@@ -69,21 +69,6 @@ void daemon_wait(struct kvblock *kv)
 	assert_int_equal(rc, KVBLOCK_OK);
 }
 
-/* A manager is ready a moment before it has made its group "default". */
-static void wait_group(struct kvblock *kv)
-{
-	const struct kvblock_group_info *g;
-	int rc = KVBLOCK_E_NOT_FOUND;
-
-	for (int i = 0; i < 1500 && rc == KVBLOCK_E_NOT_FOUND; i++) {
-		rc = kvblock_group_get(kv, "default", &g, NULL);
-		if (rc == KVBLOCK_E_NOT_FOUND)
-			nap();
-	}
-	assert_int_equal(rc, KVBLOCK_OK);
-	kvblock_free(g);
-}
-
 void daemon_start(struct daemon *d)
 {
 	struct kvblock_options o;
@@ -107,7 +92,6 @@ void daemon_start(struct daemon *d)
 	o.n_urls = 1;
 	assert_int_equal(kvblock_open(&o, &kv, NULL), KVBLOCK_OK);
 	daemon_wait(kv);
-	wait_group(kv);
 	kvblock_close(kv);
 }
 

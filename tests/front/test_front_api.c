@@ -194,6 +194,19 @@ static void test_openapi_names_every_route(void **state)
 
 /* ---- states of the core ---------------------------------------------------------------------- */
 
+/* The core is ready, but what the manager must make before others use it is not. */
+static void test_ready_is_held(void **state)
+{
+	struct fixture *x = *state;
+
+	x->o.hold_ready = true;
+	fixture_start(x);
+	assert_call_error(x->port, "GET", "/readyz", NULL, NULL, 503, "not_ready");
+	json_decref(call(x, "GET", "/v1/groups", NULL, 200));
+	kvb_front_release_ready(x->front);
+	json_decref(call(x, "GET", "/readyz", NULL, 200));
+}
+
 static void test_before_it_is_ready(void **state)
 {
 	struct fixture *x = *state;
@@ -321,6 +334,7 @@ int main(void)
 		T(test_one_block),
 		T(test_pages),
 		T(test_openapi_names_every_route),
+		T(test_ready_is_held),
 		T(test_before_it_is_ready),
 		T(test_ownership_is_checked_before_the_answer),
 		T(test_every_status),

@@ -27,6 +27,7 @@ struct kvb_front_options {
 	uint32_t max_connections;
 	uint32_t max_connections_per_ip; /* 0 = no bound of its own */
 	uint32_t idle_timeout_ms;   /* idle or too slow connections are closed after this */
+	bool hold_ready;            /* /readyz is 503 until kvb_front_release_ready */
 	uint32_t slow_ms;           /* requests at least this long are logged; 0 = none */
 	bool log_refused;           /* 4xx at level info, else debug */
 	bool metrics_open;          /* /metrics without token */
@@ -48,6 +49,8 @@ uint16_t kvb_front_port(const struct kvb_front *f);
 const char *kvb_front_url(const struct kvb_front *f);
 /* Reads the tokens file again; on failure the old tokens stay in force. Any thread. */
 int kvb_front_reload(struct kvb_front *f, struct kvb_error *err);
+/* What /readyz was held for (default objects) is done. Any thread. */
+void kvb_front_release_ready(struct kvb_front *f);
 /* From now on new requests are answered 503 not_ready and their connections closed; waits until the
  * running ones have ended, at most `timeout_ms`. Returns how many still run. */
 uint32_t kvb_front_drain(struct kvb_front *f, uint32_t timeout_ms);
