@@ -20,7 +20,8 @@
  * journal that power loss leaves is always a prefix.
  *
  * What it cannot do: a process that is stopped inside a commit keeps SQLite's write lock until it
- * goes on or dies; others read meanwhile, and their writes fail after BUSY_MS with nothing changed.
+ * goes on or dies; others open and read meanwhile, and their writes fail after BUSY_MS with nothing
+ * changed.
  *
  * Threads and locks: sqlite_store.h.
  */

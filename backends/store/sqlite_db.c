@@ -83,6 +83,11 @@ int db_fail(struct db *d, struct kvb_error *err, const char *what)
 {
 	int status = status_of(d->handle);
 
+	if (d->handle && (sqlite3_errcode(d->handle) & 0xff) == SQLITE_BUSY)
+		return kvb_fail(err, status, NULL,
+				"%s: another process keeps the database locked; nothing was "
+				"changed, try again (%d)",
+				what, sqlite3_extended_errcode(d->handle));
 	return kvb_fail(err, status, NULL, "%s: %s (%d)", what,
 			d->handle ? sqlite3_errmsg(d->handle) : "out of memory",
 			d->handle ? sqlite3_extended_errcode(d->handle) : 0);

@@ -209,39 +209,59 @@ static int make_schema(struct db *d, const struct kind *kind, uint64_t id, struc
 	return rc == KVB_OK ? db_exec(d, text, err) : rc;
 }
 
-/* Inside a transaction, so that two that open a new file at once do it one after the other. */
-static int make_or_check(struct db *d, const struct kind *kind, uint64_t id, bool *made,
-			 struct kvb_error *err)
+/* Inside a transaction or a read. *empty tells a database that has no schema yet. */
+static int check_schema(struct db *d, const struct kind *kind, bool *empty, struct kvb_error *err)
 {
 	int64_t tables = ask_number(d->handle, "SELECT count(*) FROM sqlite_schema");
 	int64_t is = ask_number(d->handle, "PRAGMA application_id");
 
 	if (tables < 0 || is < 0)
 		return db_fail(d, err, "database");
-	*made = tables == 0 && is == 0;
-	if (*made)
-		return make_schema(d, kind, id, err);
+	*empty = tables == 0 && is == 0;
+	if (*empty)
+		return KVB_OK;
 	return check_id(d->file, (uint32_t)is,
 			(uint32_t)ask_number(d->handle, "PRAGMA user_version"),
 			kind->application_id, err);
 }
 
+/* Asks again inside the transaction: of two that open a new file at once, the second finds the
+ * first one's schema. */
+static int make_or_check(struct db *d, const struct kind *kind, uint64_t id, struct kvb_error *err)
+{
+	bool empty = false;
+	int rc = tx_begin(d, err);
+
+	if (rc != KVB_OK)
+		return rc;
+	rc = check_schema(d, kind, &empty, err);
+	if (rc == KVB_OK && empty)
+		rc = make_schema(d, kind, id, err);
+	rc = tx_end(d, rc, err);
+	/* The header then tells whose it is without the log. It is only a convenience: errors do
+	 * not matter. */
+	if (rc == KVB_OK && empty)
+		sqlite3_wal_checkpoint_v2(d->handle, NULL, SQLITE_CHECKPOINT_PASSIVE, NULL, NULL);
+	return rc;
+}
+
+/* Writes only when there is no schema: an owner that is busy, or frozen inside a commit, keeps the
+ * write lock, and a standby must start all the same. (Turning on the log where it is on only
+ * reads.) */
 static int open_database(struct db *d, const struct kind *kind, uint64_t id, struct kvb_error *err)
 {
-	bool made = false;
+	bool empty = false;
 	int rc = db_ready(d, err);
 
 	if (rc == KVB_OK)
 		rc = use_wal(d, err);
 	if (rc == KVB_OK)
-		rc = tx_begin(d, err);
-	if (rc == KVB_OK)
-		rc = tx_end(d, make_or_check(d, kind, id, &made, err), err);
-	/* The header then tells whose it is without the log. It is only a convenience: errors do
-	 * not matter. */
-	if (rc == KVB_OK && made)
-		sqlite3_wal_checkpoint_v2(d->handle, NULL, SQLITE_CHECKPOINT_PASSIVE, NULL, NULL);
-	return rc;
+		rc = read_begin(d, err);
+	if (rc != KVB_OK)
+		return rc;
+	rc = check_schema(d, kind, &empty, err);
+	read_end(d);
+	return rc == KVB_OK && empty ? make_or_check(d, kind, id, err) : rc;
 }
 
 static int read_id(struct db *d, uint64_t *id, struct kvb_error *err)

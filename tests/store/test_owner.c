@@ -2,15 +2,19 @@
  * test_owner.c - names of owners, and when a lease ends early: its process died, its machine
  * booted.
  *
- * Processes are children of the test; leases of other boots and hosts are written into the
+ * Also: what a standby can do while another process, frozen inside a transaction, keeps the write
+ * locks. Processes are children of the test; leases of other boots and hosts are written into the
  * database.
  */
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#include <sqlite3.h>
 
 #include "bench_store.h"
 
@@ -211,6 +215,108 @@ static void a_lease_of_another_host_is_waited_out(void **state)
 	kvb_store_close(s);
 }
 
+/* ---- another process is frozen inside a transaction
+ * --------------------------------------------------- */
+
+/* One child's write transaction on one of the store's files; true when it has the lock. */
+static bool lock_file(struct bench *b, const char *tail)
+{
+	sqlite3 *db;
+
+	return sqlite3_open(bench_file(b, tail), &db) == SQLITE_OK &&
+	       sqlite3_exec(db, "BEGIN IMMEDIATE; UPDATE store SET settled = settled + 1", NULL,
+			    NULL, NULL) == SQLITE_OK;
+}
+
+/* A stopped child that keeps the write locks of both files. No store is open here meanwhile: after
+ * fork, SQLite may be used in one of the two processes only. */
+static pid_t freeze_a_writer(struct bench *b)
+{
+	int p[2], status;
+	char told = 0;
+	pid_t pid;
+
+	assert_int_equal(pipe(p), 0);
+	pid = fork();
+	assert_true(pid >= 0);
+	if (pid == 0) {
+		/* A test that fails must not leave it behind. */
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		if (lock_file(b, "") && lock_file(b, "-checkpoint") && write(p[1], "x", 1) == 1)
+			for (;;)
+				pause();
+		_exit(1);
+	}
+	close(p[1]);
+	assert_int_equal(read(p[0], &told, 1), 1);
+	close(p[0]);
+	kill(pid, SIGSTOP);
+	assert_int_equal(waitpid(pid, &status, WUNTRACED), pid);
+	assert_true(WIFSTOPPED(status));
+	return pid;
+}
+
+static void kill_writer(pid_t pid)
+{
+	kill(pid, SIGKILL);
+	assert_int_equal(waitpid(pid, NULL, 0), pid);
+}
+
+static void a_standby_starts_while_the_owner_is_frozen(void **state)
+{
+	struct bench *b = *state;
+	char holder[192] = "";
+	struct kvb_buf v = { 0 };
+	uint64_t fence, begin;
+	struct kvb_store *s = bench_open(b);
+	pid_t pid;
+
+	bench_acquire(b, s, "owner", 60000);
+	bench_ok(b, kvb_store_put(s, "k", KVB_VERSION_NONE, "x", 1, NULL, &b->err));
+	kvb_store_close(s);
+	pid = freeze_a_writer(b);
+	b->options.reserve_bytes = 65536;
+	begin = kvb_now_us();
+	s = bench_open(b);
+	bench_ok(b, kvb_store_get(s, "k", &v, NULL, &b->err));
+	bench_holds(b, s, 0, "0||");
+	assert_int_equal(
+		kvb_store_acquire(s, 0, "next", 1000, &fence, holder, sizeof holder, &b->err),
+		KVB_E_NOT_OWNER);
+	assert_string_equal(holder, "owner");
+	assert_true(kvb_now_us() - begin < 2000000); /* it waited for nobody */
+	kvb_store_close(s);
+	kill_writer(pid);
+	kvb_buf_destroy(&v);
+}
+
+/* The lease is over, but the write lock is not: the standby is told to try again, and can. */
+static void an_acquire_that_finds_the_store_locked(void **state)
+{
+	struct bench *b = *state;
+	struct kvb_store *s = bench_open(b);
+	uint64_t old = bench_acquire(b, s, "owner", 1000), fence = 0, begin;
+	pid_t pid;
+
+	kvb_store_close(s);
+	pid = freeze_a_writer(b);
+	kvb_fake_clock_advance(&b->clock, 1000);
+	s = bench_open(b);
+	for (int i = 0; i < 2; i++) {
+		begin = kvb_now_us();
+		assert_int_equal(kvb_store_acquire(s, 0, "next", 1000, &fence, NULL, 0, &b->err),
+				 KVB_E_STORE_IO);
+		assert_non_null(strstr(b->err.message, "locked; nothing was changed, try again"));
+		assert_true(kvb_now_us() - begin < 10000000);
+	}
+	kill_writer(pid);
+	fence = bench_acquire(b, s, "next", 1000);
+	assert_true(fence > old);
+	bench_append(b, s, fence, 1, "one");
+	bench_holds(b, s, 0, "0||1:one");
+	kvb_store_close(s);
+}
+
 #define CASE(f) cmocka_unit_test_setup_teardown(f, bench_setup, bench_teardown)
 
 int main(void)
@@ -225,11 +331,19 @@ int main(void)
 		CASE(a_lease_of_this_host_ends_with_its_boot),
 		CASE(a_lease_of_another_host_is_waited_out),
 	};
+	const struct CMUnitTest frozen[] = {
+		CASE(a_standby_starts_while_the_owner_is_frozen),
+		CASE(an_acquire_that_finds_the_store_locked),
+	};
 	int failed = cmocka_run_group_tests_name("owner names", names, NULL, NULL);
 
 	for (int i = 0; i < 2; i++) {
 		bench_kind = &bench_kinds[i];
 		failed += cmocka_run_group_tests_name(bench_kind->name, leases, NULL, NULL);
+	}
+	for (int i = 1; i < 3; i++) {
+		bench_kind = &bench_kinds[i];
+		failed += cmocka_run_group_tests_name(bench_kind->name, frozen, NULL, NULL);
 	}
 	return failed != 0;
 }
