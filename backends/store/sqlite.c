@@ -16,8 +16,9 @@
  *
  * FULL: a commit syncs the WAL before it is seen or acknowledged. NORMAL: appends are written to
  * the WAL without a sync (they survive kill -9), and kvb_store_sync syncs the WAL. All else but
- * housekeeping commits with a sync in both modes. A WAL is only reused after its pages are synced in the database file, so the
- * journal that power loss leaves is always a prefix.
+ * housekeeping commits with a sync in both modes. A WAL is only reused after its pages are synced in
+ * the database file, so the journal that power loss leaves is always a prefix; after a sync that
+ * failed it is not reused at all by that process.
  *
  * What it cannot do: a process that is stopped inside a commit keeps SQLite's write lock until it
  * goes on or dies; others open and read meanwhile, and their writes fail after BUSY_MS with nothing

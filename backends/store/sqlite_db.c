@@ -22,6 +22,8 @@
 	"PRAGMA secure_delete = OFF;"                                                              \
 	"PRAGMA cache_size = -8192;"
 
+#define UNSYNCED_MAX (256u << 10) /* bytes that a commit may sync in its turn besides its own */
+
 static const char *const sql_text[SQL_COUNT] = {
 #define SQL_TEXT(name, text) [SQL_##name] = text,
 	SQL_MAP(SQL_TEXT)
@@ -42,6 +44,9 @@ void db_drop(struct db *d)
 		sqlite3_finalize(d->stmt[i]);
 		d->stmt[i] = NULL;
 	}
+	/* The last one to close would copy the log and delete it. */
+	if (d->handle && atomic_load(&d->file->copy_lost))
+		sqlite3_db_config(d->handle, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
 	sqlite3_close(d->handle);
 	d->handle = NULL;
 }
@@ -237,10 +242,23 @@ static int settle(struct db *d, struct kvb_error *err)
 	return rc;
 }
 
+/* A commit that syncs does so in its turn, and in NORMAL it finds whatever was appended since the
+ * last sync. What is there already is synced before the turn; a failure is remembered by the sync
+ * itself. */
+static void sync_ahead(const struct db *d)
+{
+	struct sqlite_store *s = d->file->store;
+
+	if (d->full && s->durability == KVB_DURABILITY_NORMAL &&
+	    atomic_load_explicit(&d->file->unsynced, memory_order_relaxed) >= UNSYNCED_MAX)
+		sqlite_sync(s, NULL);
+}
+
 int tx_begin(struct db *d, struct kvb_error *err)
 {
 	int rc;
 
+	sync_ahead(d);
 	kvb_mutex_lock(&d->lock);
 	kvb_mutex_lock(&d->file->turn);
 	rc = settle(d, err);

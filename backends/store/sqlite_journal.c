@@ -135,8 +135,13 @@ int sqlite_append(void *self, uint32_t partition, uint64_t fence, uint64_t seq, 
 {
 	struct sqlite_store *s = self;
 	const struct batch b = { partition, fence, seq, bytes, n };
-	int rc = append_once(s, &b, err);
+	int rc;
 
+	if ((flags & KVB_APPEND_URGENT) == 0)
+		keep_pace(&s->main);
+	rc = append_once(s, &b, err);
+	if (rc == KVB_OK)
+		atomic_fetch_add_explicit(&s->main.unsynced, n, memory_order_relaxed);
 	if (rc != KVB_E_STORE_FULL)
 		return rc;
 	keep_kick(s); /* a checkpoint of the log or deleted rows may make room */
@@ -178,6 +183,7 @@ int sqlite_sync(void *self, struct kvb_error *err)
 			      "cannot be told; "
 			      "restart the manager");
 	} else {
+		atomic_store_explicit(&s->main.unsynced, 0, memory_order_relaxed);
 		rc = sync_log(&s->sync, err);
 		if (rc != KVB_OK)
 			atomic_store(&s->sync_lost, true);

@@ -2,8 +2,8 @@
  * sqlite_keep.c - housekeeping of the SQLite store, on a thread of its own.
  *
  * Owns the thread and two connections. It copies the logs into the database files (a PASSIVE
- * checkpoint, which keeps nobody out), has a log begin anew when it has grown too long all the
- * same, deletes journal rows and slices that a checkpoint made dead, and re-makes the reserve. Each
+ * checkpoint, which keeps nobody out), has a log begin anew when it has grown long all the same,
+ * deletes journal rows and slices that a checkpoint made dead, and re-makes the reserve. Each
  * step is one small transaction, and between two of them it sleeps for a moment: whoever waits for
  * the write turn gets it.
  *
@@ -11,15 +11,21 @@
  * What it does can be repeated or left undone at any point; failures are logged once and tried
  * again later.
  */
+#include <poll.h>
+
 #include <kvb/log.h>
 
 #include "sqlite_store.h"
 
 #define ROUND_MS 1000
-#define WAL_FRAMES_LONG 4096 /* 16 MiB: the log should begin anew when that costs little */
-#define WAL_FRAMES_MAX 16384 /* 64 MiB: it must, whatever it costs */
-#define WAL_FRAMES_SMALL 256 /* 1 MiB: copied in about the time of one commit */
-#define COPIES 4             /* tries to get that close behind a busy writer */
+#define WAL_FRAMES_LONG 8192 /* 32 MiB: the log should begin anew */
+#define WAL_FRAMES_SMALL 256 /* 1 MiB: copied and synced in about the time of one commit */
+#define COPIES 6             /* tries to get that close behind a busy writer */
+#define HELD_US 1000000      /* between two tries to begin anew a log that somebody reads */
+#define AHEAD_FRAMES 4096    /* 16 MiB not copied: appends begin to wait */
+#define LONG_FRAMES 16384    /* 64 MiB of log: the same */
+#define AHEAD_STEP 512       /* each 2 MiB more: one millisecond longer */
+#define PACE_MAX_MS 20
 #define STEP_ROWS 64
 #define STEP_BYTES (1 << 20)
 
@@ -56,49 +62,131 @@ static int frames_of(const struct file *f)
 	return atomic_load_explicit(&f->wal_frames, memory_order_relaxed);
 }
 
-/* Copies what is in the log into the database file; *left gets the frames that were appended
- * meanwhile. */
-static int copy_log(struct db *d, int *left, struct kvb_error *err)
+/* A sync that failed may have lost pages of the database file for good, and a later one would not
+ * tell. The log still has them all: from here on it only grows, and the next recovery copies it from
+ * its begin. */
+static int copy_lost(struct db *d, struct kvb_error *err)
 {
-	int in_log = 0, copied = 0;
-	int code = sqlite3_wal_checkpoint_v2(d->handle, NULL, SQLITE_CHECKPOINT_PASSIVE, &in_log,
-					     &copied);
-
-	*left = frames_of(d->file) - copied;
-	/* Busy: another process is at it. */
-	return code == SQLITE_OK || (code & 0xff) == SQLITE_BUSY ? KVB_OK : db_fail(d, err, "log");
+	atomic_store(&d->file->copy_lost, true);
+	return kvb_fail(err, KVB_E_STORE_IO, NULL,
+			"%s cannot be synced: its log is kept and grows; restart the manager",
+			d->file->path);
 }
 
-/* Keeps writers out while the last frames are copied; the next commit then begins the log anew. A
- * reader that still needs the old one makes this fail at once, and the next round tries again. */
-static void restart_log(struct db *d)
+/* Copies what is in the log into the database file; *copied gets the frames that are there now. */
+static int copy_log(struct db *d, int *copied, struct kvb_error *err)
 {
-	kvb_mutex_lock(&d->file->turn);
+	struct file *f = d->file;
+	int in_log = 0;
+	int code = sqlite3_wal_checkpoint_v2(d->handle, NULL, SQLITE_CHECKPOINT_PASSIVE, &in_log,
+					     copied);
+
+	if (code == SQLITE_IOERR_FSYNC)
+		return copy_lost(d, err);
+	/* Busy: another process is at it. */
+	if (code != SQLITE_OK && (code & 0xff) != SQLITE_BUSY)
+		return db_fail(d, err, "log");
+	atomic_store_explicit(&f->wal_held, code != SQLITE_OK || *copied < in_log,
+			      memory_order_relaxed);
+	atomic_store_explicit(&f->wal_copied, *copied, memory_order_relaxed);
+	return KVB_OK;
+}
+
+/* SQLite syncs the database file only when a copy has reached the end of the log. Behind a busy
+ * writer that is the last one, which keeps writers out: nothing may be left to sync for it. */
+static int sync_copy(struct db *d, struct kvb_error *err)
+{
+	sqlite3_file *file = NULL;
+
+	if (sqlite3_file_control(d->handle, "main", SQLITE_FCNTL_FILE_POINTER, &file) !=
+		    SQLITE_OK ||
+	    !file || !file->pMethods)
+		return db_fail(d, err, "log");
+	return file->pMethods->xSync(file, SQLITE_SYNC_NORMAL) == SQLITE_OK ? KVB_OK
+									    : copy_lost(d, err);
+}
+
+/* The longer the log, the longer writers may be kept out to begin it anew. */
+static bool little_left(const struct file *f, int copied)
+{
+	return frames_of(f) - copied <= WAL_FRAMES_SMALL + frames_of(f) / 64;
+}
+
+/* Copies the last frames; the next commit then begins the log anew. A reader that still needs the
+ * old one makes this fail at once; it is tried again later. Caller holds the turn. */
+static int copy_last(struct db *d, struct kvb_error *err)
+{
+	struct file *f = d->file;
+	int code;
+
 	sqlite3_busy_timeout(d->handle, 0);
-	if (sqlite3_wal_checkpoint_v2(d->handle, NULL, SQLITE_CHECKPOINT_RESTART, NULL, NULL) ==
-	    SQLITE_OK)
-		atomic_store_explicit(&d->file->wal_frames, 0, memory_order_relaxed);
+	code = sqlite3_wal_checkpoint_v2(d->handle, NULL, SQLITE_CHECKPOINT_RESTART, NULL, NULL);
 	sqlite3_busy_timeout(d->handle, BUSY_MS);
-	kvb_mutex_unlock(&d->file->turn);
+	if (code == SQLITE_IOERR_FSYNC)
+		return copy_lost(d, err);
+	if (code == SQLITE_OK) {
+		atomic_store_explicit(&f->wal_frames, 0, memory_order_relaxed);
+		atomic_store_explicit(&f->wal_copied, 0, memory_order_relaxed);
+	} else {
+		atomic_store_explicit(&f->wal_held, true, memory_order_relaxed);
+		f->held_until_us = kvb_now_us() + HELD_US;
+	}
+	return KVB_OK;
+}
+
+/* Copies and syncs until little is left, and only then keeps writers out. */
+static int begin_anew(struct db *d, struct kvb_error *err)
+{
+	struct file *f = d->file;
+	bool done = false;
+	int copied = 0, rc = KVB_OK;
+
+	for (int i = 0; rc == KVB_OK && !done && i < COPIES; i++) {
+		rc = copy_log(d, &copied, err);
+		if (rc == KVB_OK)
+			rc = sync_copy(d, err);
+		if (rc != KVB_OK || !little_left(f, copied))
+			continue;
+		kvb_mutex_lock(&f->turn);
+		done = little_left(f, copied); /* others may have had the turn first */
+		if (done)
+			rc = copy_last(d, err);
+		kvb_mutex_unlock(&f->turn);
+	}
+	return rc;
 }
 
 static int keep_log(struct db *d, struct kvb_error *err)
 {
-	int left = 0, rc;
+	struct file *f = d->file;
+	int copied = 0, rc;
 
-	if (frames_of(d->file) < KEEP_WAL_FRAMES)
+	if (frames_of(f) < KEEP_WAL_FRAMES || atomic_load(&f->copy_lost))
 		return KVB_OK;
 	kvb_mutex_lock(&d->lock);
 	rc = db_ready(d, err);
-	if (rc == KVB_OK)
-		rc = copy_log(d, &left, err);
-	for (int i = 1; rc == KVB_OK && i < COPIES && left > WAL_FRAMES_SMALL; i++)
-		rc = copy_log(d, &left, err);
-	if (rc == KVB_OK && ((frames_of(d->file) >= WAL_FRAMES_LONG && left <= WAL_FRAMES_SMALL) ||
-			     frames_of(d->file) >= WAL_FRAMES_MAX))
-		restart_log(d);
+	if (rc == KVB_OK && (frames_of(f) < WAL_FRAMES_LONG || kvb_now_us() < f->held_until_us))
+		rc = copy_log(d, &copied, err);
+	else if (rc == KVB_OK)
+		rc = begin_anew(d, err);
 	kvb_mutex_unlock(&d->lock);
 	return rc;
+}
+
+void keep_pace(const struct file *f)
+{
+	int frames = frames_of(f);
+	int ahead = frames - atomic_load_explicit(&f->wal_copied, memory_order_relaxed) - AHEAD_FRAMES;
+	int ms;
+
+	if (frames - LONG_FRAMES > ahead)
+		ahead = frames - LONG_FRAMES;
+	/* Whoever waits for housekeeping must see it get on. */
+	if (ahead <= 0 || atomic_load_explicit(&f->wal_held, memory_order_relaxed) ||
+	    atomic_load(&f->copy_lost))
+		return;
+	ms = 1 + ahead / AHEAD_STEP;
+	poll(NULL, 0, ms < PACE_MAX_MS ? ms : PACE_MAX_MS);
 }
 
 /* ---- dead rows

@@ -97,6 +97,11 @@ struct file {
 	 * first. */
 	_Atomic bool unsettled;
 	_Atomic int wal_frames; /* in the log at the newest commit of this process */
+	_Atomic int wal_copied; /* of them in the database file, as housekeeping last saw it */
+	_Atomic bool wal_held;  /* a reader keeps housekeeping from copying or beginning anew */
+	_Atomic bool copy_lost; /* a sync of the database file failed: the log must stay */
+	_Atomic uint64_t unsynced; /* bytes appended since the newest sync began */
+	uint64_t held_until_us; /* the housekeeping thread's own */
 };
 
 /* One connection. */
@@ -261,5 +266,7 @@ void keep_stop(struct sqlite_store *s);
 void keep_kick(struct sqlite_store *s);
 /* Frames in a log from which the thread is woken. */
 #define KEEP_WAL_FRAMES 1024 /* 4 MiB */
+/* Waits a few milliseconds when appends run away from the thread. */
+void keep_pace(const struct file *f);
 
 #endif

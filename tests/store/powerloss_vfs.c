@@ -26,7 +26,7 @@ struct tracked {
 	struct tracked *next;
 	char *path;
 	uint8_t *image; /* what was synced */
-	int64_t image_size;
+	int64_t image_size, image_cap;
 	struct range *dirty;
 	size_t n_dirty, cap_dirty;
 	bool size_dirty;
@@ -45,6 +45,10 @@ static struct {
 	bool cut;
 } world; /* lock */
 static sqlite3_vfs *unix_vfs;
+static struct {
+	powerloss_sync_fn fn;
+	void *ctx;
+} on_sync; /* set while no store is open */
 
 static void *need(void *p)
 {
@@ -85,7 +89,10 @@ static void mark_dirty(struct tracked *t, int64_t at, int64_t end)
 
 static void resize_image(struct tracked *t, int64_t size)
 {
-	t->image = need(realloc(t->image, size ? (size_t)size : 1));
+	if (!t->image || size > t->image_cap) {
+		t->image_cap = size + size / 2 + 4096;
+		t->image = need(realloc(t->image, (size_t)t->image_cap));
+	}
 	if (size > t->image_size)
 		memset(t->image + t->image_size, 0, (size_t)(size - t->image_size));
 	t->image_size = size;
@@ -195,14 +202,31 @@ static int shim_truncate(sqlite3_file *f, sqlite3_int64 size)
 	return rc;
 }
 
+/* What the test says to a sync of this file. */
+static bool may_sync(const struct tracked *t)
+{
+	int64_t unsynced = 0;
+
+	if (!on_sync.fn || !t)
+		return true;
+	pthread_mutex_lock(&lock);
+	for (size_t i = 0; i < t->n_dirty; i++)
+		unsynced += t->dirty[i].end - t->dirty[i].at;
+	pthread_mutex_unlock(&lock);
+	return on_sync.fn(on_sync.ctx, t->path, unsynced);
+}
+
 static int shim_sync(sqlite3_file *f, int flags)
 {
 	struct shim *s = (struct shim *)f;
 	int rc = SQLITE_IOERR_FSYNC;
+	bool may = may_sync(s->t);
 
 	(void)flags;
 	pthread_mutex_lock(&lock);
-	if (step()) {
+	if (!may) {
+		s->t->n_dirty = 0;
+	} else if (step()) {
 		bool fails = world.fail_sync_at && --world.fail_sync_at == 0;
 
 		if (!fails)
@@ -384,6 +408,12 @@ bool powerloss_is_cut(void)
 	cut = world.cut;
 	pthread_mutex_unlock(&lock);
 	return cut;
+}
+
+void powerloss_on_sync(powerloss_sync_fn fn, void *ctx)
+{
+	on_sync.fn = fn;
+	on_sync.ctx = ctx;
 }
 
 void powerloss_fail_sync_at(uint64_t n)

@@ -10,7 +10,8 @@
  * KVB_E_FENCED = the given fence is not the partition's newest: nothing was changed.
  *
  * Threads: all calls may come from any thread, at the same time; a backend serialises what it must.
- * append/sync never wait for checkpoint_* or housekeeping.
+ * append/sync never wait for checkpoint_*. Housekeeping keeps an append waiting for about one commit's
+ * time now and then, and for up to 20 ms each time while appends outrun it.
  */
 #ifndef KVB_STORE_H
 #define KVB_STORE_H
@@ -148,7 +149,8 @@ void kvb_owner_name(char out[192]);
 bool kvb_owner_is_dead(const char *owner);
 
 /* Journal: appends one batch as `seq`, which must be last_seq + 1 (else KVB_E_CONFLICT), in one
- * transaction that also checks the fence. Durability as opened. <= 64 MiB a batch. */
+ * transaction that also checks the fence. Durability as opened. At most KVB_STORE_BATCH_MAX bytes a batch,
+ * else KVB_E_TOO_LARGE. */
 int kvb_store_append(struct kvb_store *s, uint32_t partition, uint64_t fence, uint64_t seq,
 		     const void *bytes, size_t n, unsigned flags, struct kvb_error *err);
 /* NORMAL: everything appended before the call is on stable media. FULL: nothing to do. Once it has
@@ -156,7 +158,7 @@ int kvb_store_append(struct kvb_store *s, uint32_t partition, uint64_t fence, ui
  * so a later success would prove nothing. */
 int kvb_store_sync(struct kvb_store *s, struct kvb_error *err);
 
-/* Checkpoint: slices (<= 4 MiB each, numbered from 0) written in transactions of their own; commit
+/* Checkpoint: slices (<= KVB_STORE_SLICE_MAX, numbered from 0) written in transactions of their own; commit
  * makes them the state at `upto_seq` and truncates the journal up to it, atomically. Old slices and
  * rows are removed in small steps afterwards. An unfinished checkpoint leaves nothing behind: it ends
  * with abort, with the next begin, and with the next acquire. A slice may be written again. Slice and
