@@ -107,6 +107,10 @@ static uint32_t give_way(struct kvb_core *c)
 	kvb_store_release(c->store, 0, atomic_load(&c->fence), NULL);
 	atomic_store(&c->failed_loads, 0);
 	c->standby_told = false;
+	if (c->o.hopeless) {
+		c->o.hopeless(c->o.hopeless_ctx);
+		c->o.hopeless = NULL;
+	}
 	return 2 * c->o.owner_lease_ms;
 }
 

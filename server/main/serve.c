@@ -138,6 +138,19 @@ static void raise_file_limit(const struct kvb_params *p)
 			p->max_connections, (uintmax_t)limit.rlim_cur);
 }
 
+/* Main's thread ends everything in order; who started us starts us again. */
+static void end_with_problem(struct service *s)
+{
+	atomic_store(&s->exit_status, EXIT_PROBLEM);
+	kill(getpid(), SIGTERM);
+}
+
+static void on_hopeless(void *ctx)
+{
+	kvb_log(KVB_LOG_ERROR, "main", "ending: a new process may load the store, or another manager");
+	end_with_problem(ctx);
+}
+
 static int start(struct service *s, struct kvb_error *err)
 {
 	struct kvb_front_options fo = front_options(s->p);
@@ -149,6 +162,8 @@ static int start(struct service *s, struct kvb_error *err)
 	if (rc != KVB_OK)
 		return rc;
 	co = core_options(s->p, s->store);
+	co.hopeless = on_hopeless;
+	co.hopeless_ctx = s;
 	rc = kvb_core_create(&co, &s->core, err);
 	if (rc == KVB_OK)
 		rc = kvb_front_start(s->front, s->core, err);
@@ -232,8 +247,7 @@ static void *make_defaults(void *arg)
 		say_ready(s);
 	} else {
 		kvb_log(KVB_LOG_ERROR, "main", "%s", err.message);
-		atomic_store(&s->exit_status, EXIT_PROBLEM);
-		kill(getpid(), SIGTERM); /* main's thread ends everything in order */
+		end_with_problem(s);
 	}
 	return NULL;
 }

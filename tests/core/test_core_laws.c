@@ -1128,7 +1128,9 @@ static void a_claimed_file_that_cannot_be_made_hides_no_blocks(void **state)
 
 /* ---- 10: end ---------------------------------------------------------------------------------------------------- */
 
-/* A manager that cannot load what it owns lets another one try. */
+static void count_call(void *ctx) { ++*(int *)ctx; }
+
+/* A manager that cannot load what it owns lets another one try, and says so to whoever runs it. */
 static void who_cannot_load_gives_way(void **state)
 {
 	struct env *e = begin();
@@ -1136,7 +1138,7 @@ static void who_cannot_load_gives_way(void **state)
 	struct kvb_error err = { 0 };
 	char holder[192];
 	uint64_t fence;
-	int rc;
+	int rc, told = 0;
 
 	(void)state;
 	env_open(e);
@@ -1144,6 +1146,8 @@ static void who_cannot_load_gives_way(void **state)
 	env_crash(e);
 	lease_ends();
 	e->o.owner_lease_ms = 60000;
+	e->o.hopeless = count_call;
+	e->o.hopeless_ctx = &told;
 	no_list = true;
 	assert_int_equal(kvb_store_open(e->ops, &e->store_options, &e->store, &e->err), KVB_OK);
 	e->o.store = e->store;
@@ -1157,6 +1161,7 @@ static void who_cannot_load_gives_way(void **state)
 	kvb_store_close(other);
 	end(e);
 	assert_int_equal(rc, KVB_OK);
+	assert_int_equal(told, 1);
 }
 
 static int count_one(void *ctx, const char *key, const void *bytes, size_t n, uint64_t version)

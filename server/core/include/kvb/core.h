@@ -39,6 +39,10 @@ struct kvb_core_options {
 	uint32_t open_percent;          /* of the storages' bytes that open sessions may hold; default 50 */
 	uint32_t free_percent;          /* evict ahead of need down to this much free; default 2 */
 	uint64_t journal_limit;         /* bytes; default 256 MiB. A quarter of it triggers a checkpoint */
+	/* Called once, on a thread of the core, when what this manager owns could not be loaded ten times in a row. It has
+	 * given the ownership back; a new process, with the store opened anew, may do better. NULL = try on. */
+	void (*hopeless)(void *ctx);
+	void *hopeless_ctx;
 	bool manual;                    /* tests: no threads for time; the test calls kvb_core_tick */
 	const char *boot_id;            /* tests: 36 characters instead of this boot's id; NULL = its own */
 };
