@@ -1,0 +1,439 @@
+/*
+ * state.h - the state of a partition and of the core: what the files of the core share. Functions are in internal.h,
+ * with the rules of locking.
+ */
+#ifndef KVB_CORE_STATE_H
+#define KVB_CORE_STATE_H
+
+#include <assert.h>
+#include <stdatomic.h>
+
+#include <kvb/core.h>
+#include <kvb/lock.h>
+#include <kvb/log.h>
+#include <kvb/mem.h>
+#include <kvb/pool.h>
+#include <kvb/storage.h>
+#include <kvb/store.h>
+#include <kvb/superblock.h>
+
+#define NO_BLOCK 0u
+#define MAX_STORAGES 64u
+#define REMEMBER_MS 600000u /* request ids of ended sessions live this long past their deadline */
+#define SLICE_BYTES ((size_t)1 << 20)
+
+/* ---- blocks ----------------------------------------------------------------------------------- */
+
+enum slot_state { SLOT_ABSENT, SLOT_WRITING, SLOT_COMMITTED, SLOT_REMOVING };
+
+/* One spec of one block: 28 bytes, so that a block of one spec fills a cache line. */
+struct slot {
+	uint64_t checksum;
+	uint64_t generation : 48; /* MAX_GENERATION */
+	uint64_t space : 8;       /* index into part->space */
+	uint64_t state : 2;       /* enum slot_state */
+	uint64_t has_checksum : 1;
+	uint32_t slab; /* handle in the space's pool */
+	uint32_t index;
+	uint32_t queued; /* place in the eviction queue of its class (heap.c); 0 = none, or another slot has it */
+} __attribute__((packed, aligned(4)));
+
+#define MAX_GENERATION (1ull << 47) /* at a million blocks a second, four years */
+
+/* A block's entry stays while any of its slots is not ABSENT or another block names it as parent
+ * (then it is a miss for everybody, but keeps the chain linked). */
+struct block {
+	struct kvb_key key;
+	_Atomic uint64_t mark; /* last use and end of lease (mark.h); the only thing that readers write */
+	uint32_t parent;       /* id; while free: next free entry */
+	uint32_t children : 31; /* entries whose parent this is */
+	uint32_t used : 1;      /* 0 = the entry is free */
+	uint32_t live_children : 31; /* of the children: those with a slot that is WRITING or COMMITTED */
+	uint32_t live : 1;           /* counted in the parent's live_children */
+	struct slot slot[];          /* one per spec of the instance */
+};
+
+/* Entries come in aligned chunks, so that a pointer to one leads to its id and instance (table.c). An id is
+ * chunk number << CHUNK_SHIFT | place. */
+#define CHUNK_SHIFT 8u
+#define CHUNK_PLACES (1u << CHUNK_SHIFT)
+#define CHUNK_BYTES 16384u
+#define CHUNK_HEAD 64u
+
+struct chunk {
+	struct instance *inst;
+	struct chunk *next; /* while in no instance: next such one */
+	uint64_t snapshot;  /* number of the newest snapshot that has this chunk already */
+	uint32_t number;
+	uint32_t stride; /* bytes of one entry */
+	uint32_t places; /* entries that fit */
+	uint32_t fresh;  /* places from here on were never used */
+};
+
+/* Key -> block id, open addressing in independently growing segments (index.c). */
+#define INDEX_SEGMENTS 64u
+struct segment {
+	uint64_t *cells; /* tag << 32 | id, 0 = empty; in order of tags */
+	uint32_t homes;  /* places that tags are spread over; a few cells more */
+	uint32_t count;
+};
+
+/* Two min-heaps of (key, id) that share memory: an id is in one of them or in none (heap.c). */
+struct heap_chunk;
+struct heap {
+	struct heap_chunk **v;
+	size_t cap;
+	uint32_t chunks;
+	uint32_t n;
+};
+struct heap_pair {
+	struct heap heap[2];
+	struct heap_chunk *spare;
+	size_t chunks; /* in both heaps and spare */
+	/* Where the place of an id is kept: 0 = in no heap. Never NULL for an id that is in one, or is being
+	 * pushed. */
+	uint32_t *(*place)(void *ctx, uint32_t id);
+	void *ctx;
+};
+
+/* Eviction order of one instance's blocks with slots of one class in one space (evict.c). */
+struct evict_queue {
+	struct part *part;
+	struct instance *inst;
+	uint32_t space;
+	uint32_t class_id;
+	struct heap_pair heaps;
+};
+
+struct instance {
+	struct kvb_instance_spec spec; /* strings owned */
+	uint32_t id;                   /* durable number, never reused */
+	struct group *group;
+	bool deleting;   /* a record that drops it is queued or durable: nobody uses it any more */
+	bool registered; /* while loading: "instance/..." names it */
+	bool dropped;    /* "dropped/..." names it: only for records that the journal may still have */
+	uint64_t dropped_before; /* newest snapshot that began after that */
+	uint64_t block_bytes; /* all specs */
+	/* class of each spec in each space, found when first used (UINT32_MAX = not yet) */
+	uint32_t *class_of; /* [MAX_STORAGES * n_specs] */
+
+	struct segment index[INDEX_SEGMENTS];
+	uint32_t free_block;  /* list of entries that were used and are free */
+	struct chunk *newest; /* its fresh places come next */
+	uint64_t entries;    /* in use, linked ones without slots included */
+	uint64_t entries_made;
+	uint64_t blocks; /* with all specs committed or some committed: at least one slot COMMITTED */
+	uint64_t used_bytes;
+	uint64_t open_bytes;
+	uint64_t open_sessions;
+	struct evict_queue **queue;
+	size_t n_queue, cap_queue;
+	/* Upper bound of leased bytes: windows of lease_max_ms, see lookup.c */
+	_Atomic uint64_t lease_window[4];
+	_Atomic uint64_t lease_window_no;
+};
+
+struct group {
+	struct kvb_group_spec spec; /* strings owned */
+	uint64_t version;
+	uint64_t used_bytes;
+	uint64_t removing_bytes;
+	uint64_t blocks;
+	uint32_t n_instances;
+	struct start_op *wait_head, *wait_tail; /* starts waiting for space, first come first served */
+	uint64_t turn; /* newest round of start_serve_waiters that has looked at the line */
+};
+
+/* From this generation on blocks were started at this time or later. */
+struct era {
+	uint64_t generation;
+	uint64_t wall_ms;
+};
+
+/* ---- storages --------------------------------------------------------------------------------- */
+
+/* One storage as a device: outlives reloads of the partition. Has a thread of its own, because its
+ * file system may hang. */
+struct device {
+	struct kvb_core *core;
+	char *name;
+	char *type;
+	char *root;
+	uint8_t uuid[16];
+	uint32_t id;
+	uint64_t unit;
+	uint64_t file_size;
+	const struct kvb_storage_ops *ops;
+
+	struct kvb_mutex lock; /* below core->lock: protects the rest */
+	struct kvb_cond wake;
+	pthread_t thread;
+	bool running;
+	bool stop;
+	bool grow_asked;
+	struct kvb_storage *storage; /* NULL until it could be opened; used by the thread only */
+	bool files_checked;          /* since the last open */
+	uint32_t last_check;         /* file that was looked at last while running; by the thread only */
+	_Atomic bool healthy;
+	_Atomic bool probed; /* since the part was loaded */
+	_Atomic uint64_t busy_since; /* boot time ms of a running call into the file system, 0 = none */
+	_Atomic uint64_t fs_free;
+	char problem[KVB_MESSAGE_MAX];
+};
+
+/* What the core keeps for each size class of a space. */
+struct space_class {
+	uint64_t stride;
+	uint64_t removing; /* slots that queued removals will free */
+	uint64_t wanted_ms; /* when somebody last asked for slots: keep some free ahead of need */
+};
+
+/* A storage as the partition sees it. */
+struct space {
+	struct device *dev;
+	uint64_t version; /* of the registry document */
+	uint64_t capacity;
+	bool enabled;
+	struct kvb_pool *pool;
+	uint32_t files; /* numbers 0..files-1 exist */
+	uint64_t file_bytes;
+	uint32_t claimed; /* while loading: a registered file that may not have been made, */
+	uint64_t claimed_length; /* 0 = none */
+	bool growing;
+	uint64_t grow_again_at; /* after a failure: not before this time */
+	bool grow_full;         /* it failed because the file system is full */
+	uint64_t grow_failing_since; /* 0 = the newest growth was well */
+	struct space_class *class; /* by class id of the pool */
+	size_t n_class, cap_class;
+};
+
+/* ---- sessions --------------------------------------------------------------------------------- */
+
+struct session_write {
+	uint32_t block;
+	uint32_t specs; /* bit per spec that this session writes */
+};
+
+struct session {
+	struct kvb_key id;
+	struct kvb_key tenant;  /* hash of its name: only it may finish or abort */
+	struct kvb_key request; /* hash of tenant, instance, request id; {0,0} = none */
+	struct kvb_key body;    /* hash of what was asked */
+	struct session *id_next;      /* chain in part->session_by_id */
+	struct session *request_next; /* chain in part->session_by_request */
+	struct session *queue_next;   /* ended ones, oldest first */
+	uint32_t number;              /* index in part->session */
+	uint32_t due;                 /* place in part->deadlines, 0 = not in it */
+	struct instance *inst; /* NULL once ended */
+	enum kvb_session_state state;
+	struct txn *pending; /* start, finish, abort or expiry on its way to the journal */
+	bool starting;
+	uint64_t deadline_at; /* boot time ms */
+	uint32_t deadline_ms; /* full duration */
+	uint64_t created_ms;  /* wall */
+	uint64_t generation;  /* of the first written block; the others follow */
+	uint64_t forget_at;
+	uint32_t specs; /* asked for */
+	uint32_t n_keys;
+	uint32_t n_write;
+	uint64_t bytes;
+	uint8_t *outcome;            /* [n_keys] */
+	struct kvb_key *keys;        /* [n_keys], until ended */
+	bool has_parent;
+	struct kvb_key parent;
+	struct session_write *write; /* [n_write] */
+	uint32_t committed;
+	uint32_t failed;
+};
+
+#define SESSION_BUCKETS 65536u
+
+/* ---- the partition ---------------------------------------------------------------------------- */
+
+struct removal {
+	uint32_t block;
+	uint32_t specs;      /* those that were committed when it was marked */
+	uint64_t hold_until; /* 0 = free at once */
+};
+
+/* Blocks picked for removal. mark() hides the block at once (its committed slots become REMOVING);
+ * queue() puts the record of all of them into the journal, or un-marks them (KVB_E_NOMEM). */
+struct picks {
+	struct removal *v;
+	size_t n;
+	size_t cap;
+};
+struct snapshot {
+	bool active;
+	bool failed;      /* out of memory or an append failed: start again later */
+	uint64_t number;  /* grows; chunks remember the newest they are in */
+	uint64_t seq;     /* state as of this batch */
+	uint64_t barrier; /* last transaction queued when it began: must be durable before it counts */
+	uint64_t journal_bytes; /* before it: what the checkpoint will truncate */
+	uint32_t next_chunk, end_chunk;
+	struct kvb_buf out;      /* blocks copied out, cut into slices by the checkpointer */
+	struct kvb_buf tail;     /* sessions, holds, counters: the last slice */
+};
+
+struct part {
+	struct kvb_core *core;
+	uint64_t fence;
+	uint64_t seq; /* newest durable batch */
+	uint64_t journal_bytes;
+
+	struct space space[MAX_STORAGES];
+	uint32_t n_space;
+	struct group **group;
+	size_t n_group, cap_group;
+	struct instance **inst;
+	size_t n_inst, cap_inst;
+	struct group limbo; /* of dropped instances */
+
+	struct chunk **chunk; /* [1..n_chunk-1]; 0 is never used, so that id 0 means none */
+	size_t n_chunk, cap_chunk;
+	struct chunk *spare_chunk; /* of dropped instances: to be used again */
+	void **region;             /* memory of the chunks */
+	size_t n_region, cap_region;
+	uint32_t region_left; /* chunks of the newest region that are not in use yet */
+	uint64_t blocks;
+
+	struct session **session; /* by number, NULL = free */
+	size_t n_session, cap_session;
+	uint32_t *session_free;
+	size_t n_session_free, cap_session_free;
+	struct session *session_by_id[SESSION_BUCKETS];
+	struct session *session_by_request[SESSION_BUCKETS];
+	struct session *ended_head, *ended_tail;
+	uint64_t open_sessions, ended_sessions;
+	struct heap_pair deadlines; /* open sessions, by deadline; only the first heap */
+
+	uint64_t next_generation;
+	struct era *era; /* when generations were given out, oldest first (era.c) */
+	size_t n_era, cap_era;
+	uint64_t use_base; /* added to the clock for uses, so that they go on where they were before a boot */
+	_Atomic uint64_t use_sequence;
+	uint64_t reign_generation; /* blocks below it were there when the part was loaded: */
+	uint64_t reign_lease;      /* each counts as leased until here */
+	uint64_t mix_seed;
+
+	uint64_t horizon_durable; /* no lease ends later than this (boot time ms) */
+	struct txn *horizon_txn; /* on its way */
+	_Atomic bool horizon_used; /* a lease was granted since it was last extended */
+
+	uint64_t n_waiting;   /* starts in the lines of all groups */
+	uint64_t wait_turn;   /* rounds of start_serve_waiters */
+	uint64_t wait_spaces; /* bit per space that the first of some line waits for */
+	uint64_t store_full_until;
+	bool unclean; /* the machine rebooted without a clean shutdown */
+	uint64_t freeze_until; /* NORMAL, after an unclean boot: what was free then waits until here */
+	bool loading; /* nothing is queued for eviction yet */
+	struct snapshot snap;
+	struct picks lost; /* marked while loading: bytes that a power loss may have taken; gone before READY */
+};
+
+/* ---- journal ---------------------------------------------------------------------------------- */
+
+enum txn_kind { TXN_START, TXN_FINISH, TXN_END, TXN_REMOVE, TXN_HORIZON, TXN_DROP };
+
+/* Someone who waits for a transaction. Lives in the request's arena. */
+struct waiter {
+	struct waiter *next;
+	struct kvb_done done;
+	/* Called under the write lock after the transaction was applied, to fill the answer; may be
+	 * NULL. `status` is the transaction's. Returns the status to report. */
+	int (*fill)(struct waiter *w, struct part *p, const struct txn *t, int status);
+	const void *req;
+	void *res;
+	struct kvb_arena *arena;
+	struct kvb_error *err;
+	int status;
+};
+
+struct txn {
+	struct txn *next;
+	uint64_t number;
+	enum txn_kind kind;
+	bool urgent;
+	struct kvb_buf rec;
+	struct waiter *waiters;
+
+	struct session *session; /* START, FINISH, END */
+	/* FINISH */
+	uint8_t *success; /* bytes, one per written block */
+	uint64_t *sums;   /* [n_write * n_specs], or NULL */
+	uint64_t hold_until; /* FINISH, END: of the slots that fail; DROP: at least so long, of all */
+	enum kvb_session_state end_state;
+	/* REMOVE */
+	struct removal *removal;
+	size_t n_removal;
+	/* HORIZON */
+	uint64_t horizon;
+	/* DROP */
+	struct instance *inst;
+};
+
+struct commit {
+	struct kvb_mutex lock;
+	struct kvb_cond wake; /* the committer: work, a snapshot wanted, or stop */
+	struct kvb_cond idle; /* others: a round is over */
+	struct txn *head, *tail;
+	uint64_t queued;   /* number of the newest queued */
+	uint64_t appended; /* number of the newest durable, or failed */
+	bool busy;         /* a round is running: the part must stay */
+	bool stop;
+	bool snapshot_wanted;
+	/* NORMAL only, used by the committer alone: appended, but their slots may not be reused before a
+	 * sync covers them. */
+	struct txn *unsynced_head, *unsynced_tail;
+	uint64_t unsynced_since;
+	pthread_t thread;
+};
+
+struct kvb_core {
+	struct kvb_core_options o;
+	const struct kvb_clock *clock;
+	struct kvb_store *store;
+	struct kvb_secret secret;
+	char owner[192];
+	char boot_id[37];
+	uint64_t started_ms;
+
+	struct kvb_rwlock lock;
+	struct part *part; /* NULL unless READY (or recovering into it) */
+	_Atomic int state; /* enum kvb_core_state */
+	_Atomic uint64_t owned_until; /* end of the ownership lease, boot time ms */
+	_Atomic uint64_t fence;
+	_Atomic bool reload_asked; /* an append had an unknown outcome */
+	_Atomic bool fenced;       /* the store told that somebody else owns the partition */
+
+	struct commit commit;
+	struct kvb_mutex turn_lock; /* keeper, ticker, checkpointer: stop and wake */
+	struct kvb_cond turn_wake;
+	bool stop;
+	bool checkpoint_asked;
+	bool checkpointing; /* somebody has the turn to write one */
+	bool admin_busy;
+	bool standby_told; /* keeper only */
+	_Atomic uint32_t failed_loads; /* in a row */
+	/* Keeper, ticker, checkpointer. Started and stopped by whoever creates and ends the core; manual
+	 * mode has none, and no committer. */
+	pthread_t thread[3];
+	uint32_t n_threads;
+	bool committing;
+	_Atomic bool closing; /* shutting down: nothing new */
+
+	struct device *device[MAX_STORAGES];
+	uint32_t n_device; /* both guarded by `lock` */
+	struct waiter *completions; /* under `lock`: to be called once it is released */
+
+	struct {
+#define CORE_COUNTER_ATOMIC(name, help) _Atomic uint64_t name;
+		KVB_CORE_COUNTERS(CORE_COUNTER_ATOMIC)
+#undef CORE_COUNTER_ATOMIC
+	} count;
+};
+
+#define COUNT(core, name, by) \
+	atomic_fetch_add_explicit(&(core)->count.name, (uint64_t)(by), memory_order_relaxed)
+
+#endif
