@@ -15,6 +15,7 @@
 #include <errno.h>
 #include <stdatomic.h>
 #include <time.h>
+#include <unistd.h>
 
 /* The expression must yield 0; the text of the failed assert names it. */
 #define MUST(expr) assert((expr) == 0)
@@ -50,24 +51,44 @@ bool kvb_mutex_held(const struct kvb_mutex *m)
 
 void kvb_rwlock_init(struct kvb_rwlock *l)
 {
+	long processors = sysconf(_SC_NPROCESSORS_ONLN);
 	pthread_rwlockattr_t a;
 
+	l->n = processors < 1 ? 1 : processors < (long)KVB_RWLOCK_STRIPES ? (uint32_t)processors : KVB_RWLOCK_STRIPES;
 	MUST(pthread_rwlockattr_init(&a));
 	/* Writers (starts, finishes) must not starve behind a stream of lookups. */
 	MUST(pthread_rwlockattr_setkind_np(&a, PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP));
-	MUST(pthread_rwlock_init(&l->l, &a));
+	for (uint32_t i = 0; i < l->n; i++)
+		MUST(pthread_rwlock_init(&l->stripe[i].l, &a));
 	MUST(pthread_rwlockattr_destroy(&a));
 	atomic_init(&l->writer, 0);
 }
 
-void kvb_rwlock_destroy(struct kvb_rwlock *l) { MUST(pthread_rwlock_destroy(&l->l)); }
-void kvb_rwlock_read(struct kvb_rwlock *l) { MUST(pthread_rwlock_rdlock(&l->l)); }
-void kvb_rwlock_read_unlock(struct kvb_rwlock *l) { MUST(pthread_rwlock_unlock(&l->l)); }
+void kvb_rwlock_destroy(struct kvb_rwlock *l)
+{
+	for (uint32_t i = 0; i < l->n; i++)
+		MUST(pthread_rwlock_destroy(&l->stripe[i].l));
+}
+
+/* Threads are dealt out to stripes in the order in which they first read; each stays with its own. */
+static pthread_rwlock_t *own_stripe(struct kvb_rwlock *l)
+{
+	static _Atomic uint32_t threads;
+	static _Thread_local uint32_t number; /* of this thread, from 1 */
+
+	if (number == 0)
+		number = atomic_fetch_add_explicit(&threads, 1, memory_order_relaxed) % (1u << 30) + 1;
+	return &l->stripe[number % l->n].l;
+}
+
+void kvb_rwlock_read(struct kvb_rwlock *l) { MUST(pthread_rwlock_rdlock(own_stripe(l))); }
+void kvb_rwlock_read_unlock(struct kvb_rwlock *l) { MUST(pthread_rwlock_unlock(own_stripe(l))); }
 
 void kvb_rwlock_write(struct kvb_rwlock *l)
 {
 	MUST(kvb_rwlock_write_held(l));
-	MUST(pthread_rwlock_wrlock(&l->l));
+	for (uint32_t i = 0; i < l->n; i++)
+		MUST(pthread_rwlock_wrlock(&l->stripe[i].l));
 	atomic_store_explicit(&l->writer, self(), memory_order_relaxed);
 }
 
@@ -75,7 +96,8 @@ void kvb_rwlock_write_unlock(struct kvb_rwlock *l)
 {
 	MUST(!kvb_rwlock_write_held(l));
 	atomic_store_explicit(&l->writer, 0, memory_order_relaxed);
-	MUST(pthread_rwlock_unlock(&l->l));
+	for (uint32_t i = l->n; i-- > 0;)
+		MUST(pthread_rwlock_unlock(&l->stripe[i].l));
 }
 
 bool kvb_rwlock_write_held(const struct kvb_rwlock *l)
