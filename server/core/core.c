@@ -250,6 +250,25 @@ void kvb_core_shutdown(struct kvb_core *c)
 	owner_drop(c, KVB_E_NOT_READY, KVB_CORE_STOPPED);
 }
 
+bool kvb_core_quiet(struct kvb_core *c, uint32_t timeout_ms)
+{
+	uint64_t until = kvb_now_us() + (uint64_t)timeout_ms * 1000;
+	uint32_t stopped = 0;
+
+	for (uint32_t i = 0; i < c->n_device; i++)
+		device_ask_stop(c->device[i]);
+	kvb_mutex_lock(&c->turn_lock);
+	for (;;) {
+		for (stopped = 0; stopped < c->n_device && device_stopped(c->device[stopped]); stopped++)
+			;
+		if (stopped == c->n_device || kvb_now_us() >= until)
+			break;
+		kvb_cond_wait_ms(&c->turn_wake, &c->turn_lock, 5);
+	}
+	kvb_mutex_unlock(&c->turn_lock);
+	return stopped == c->n_device;
+}
+
 void kvb_core_destroy(struct kvb_core *c)
 {
 	if (!c)

@@ -340,6 +340,7 @@ static void *device_thread(void *arg)
 			kvb_cond_wait_ms(&d->wake, &d->lock, atomic_load(&d->probed) && d->storage ? PROBE_MS : 20);
 	}
 	kvb_mutex_unlock(&d->lock);
+	atomic_store(&d->ended, true);
 	return NULL;
 }
 
@@ -353,14 +354,21 @@ int device_start(struct device *d)
 	return KVB_OK;
 }
 
-static void stop_thread(struct device *d)
+void device_ask_stop(struct device *d)
 {
-	if (!d->running)
-		return;
 	kvb_mutex_lock(&d->lock);
 	d->stop = true;
 	kvb_cond_signal(&d->wake);
 	kvb_mutex_unlock(&d->lock);
+}
+
+bool device_stopped(const struct device *d) { return !d->running || atomic_load(&d->ended); }
+
+static void stop_thread(struct device *d)
+{
+	if (!d->running)
+		return;
+	device_ask_stop(d);
 	pthread_join(d->thread, NULL);
 	d->running = false;
 }

@@ -351,6 +351,9 @@ bool device_healthy(const struct device *d);
 int device_check_files(struct device *d, uint32_t files, struct kvb_error *err);
 struct device *device_find(const struct kvb_core *c, uint32_t id);
 int device_add(struct kvb_core *c, struct device *d); /* under the write lock */
+/* Its thread ends once it is out of the file system; has it? */
+void device_ask_stop(struct device *d);
+bool device_stopped(const struct device *d);
 /* A call into its file system has not come back for long. */
 bool device_hangs(const struct device *d);
 /* Under the write lock: the core and its part forget the device and its (empty) space. */

@@ -169,6 +169,7 @@ struct device {
 	struct kvb_cond wake;
 	pthread_t thread;
 	bool running;
+	_Atomic bool ended; /* the thread has nothing more to do */
 	bool stop;
 	bool grow_asked;
 	struct kvb_storage *storage; /* NULL until it could be opened; used by the thread only */

@@ -333,7 +333,7 @@ static void stop(struct service *s)
 		kvb_log(KVB_LOG_WARN, "main", "%" PRIu32 " requests did not end in %d s", left,
 			DRAIN_MS / 1000);
 	kvb_core_shutdown(s->core);
-	if (!join_defaults(s) || !kvb_front_quiet(s->front, 1000)) {
+	if (!join_defaults(s) || !kvb_front_quiet(s->front, 1000) || !kvb_core_quiet(s->core, 1000)) {
 		kvb_log(KVB_LOG_WARN, "main", "leaving calls behind that hang in a file system");
 		_exit(atomic_load(&s->exit_status));
 	}

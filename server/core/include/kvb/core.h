@@ -54,6 +54,9 @@ void kvb_core_options_init(struct kvb_core_options *o);
 int kvb_core_create(const struct kvb_core_options *o, struct kvb_core **out, struct kvb_error *err);
 /* Stops taking requests, completes or fails what is pending, checkpoints, gives the ownership back. */
 void kvb_core_shutdown(struct kvb_core *c);
+/* After shutdown: waits until no thread of the core is inside a file system any more. False: one still is after
+ * timeout_ms, and kvb_core_destroy would wait for it; the process should end without. */
+bool kvb_core_quiet(struct kvb_core *c, uint32_t timeout_ms);
 void kvb_core_destroy(struct kvb_core *c); /* after shutdown, or alone: like a crash of the process */
 
 enum kvb_core_state { KVB_CORE_STANDBY, KVB_CORE_RECOVERING, KVB_CORE_READY, KVB_CORE_STOPPED };
