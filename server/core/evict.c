@@ -316,6 +316,8 @@ static void mark_slab(struct part *p, uint32_t space, uint32_t slab, struct pick
 	for (uint32_t i = 0; i < info.slots; i++) {
 		struct block *b;
 
+		if (k->n == MAX_PICKS)
+			return; /* the next call goes on: what is drained stays drained */
 		if (!kvb_pool_is_used(pool, slab, i))
 			continue;
 		b = block_get(p, kvb_pool_owner(pool, slab, i));
