@@ -1,4 +1,4 @@
-/* bench.h - what the two files of `kvblock bench` share. */
+/* bench.h - what the files of `kvblock bench` share: the run, an operation, a worker's call. */
 #ifndef KVB_CLI_BENCH_H
 #define KVB_CLI_BENCH_H
 
@@ -8,34 +8,114 @@
 #include "cli.h"
 #include "histogram.h"
 
+#define KVB_BENCH_SIZES 16 /* most values of --keys, --ops, --data */
+
+struct kvb_bench_op;
+
 struct kvb_bench {
 	struct kvb_cli *cli;
 	struct kvblock *kv;
-	uint32_t keys;
+	/* what was asked for */
+	const struct kvb_bench_op *ops[KVB_BENCH_SIZES];
+	uint32_t n_ops;
+	uint64_t sizes[KVB_BENCH_SIZES]; /* --keys */
+	uint32_t n_sizes;
+	uint64_t data[KVB_BENCH_SIZES]; /* --data: bytes of a block */
+	uint32_t n_data;
 	uint32_t n_clients;
-	uint32_t seconds;
+	double seconds;
+	double hits; /* part of the keys of a lookup that are there */
+	enum kvblock_mode mode;
+	bool full; /* fill the storage before anything is measured */
+	bool keep; /* leave the objects there */
+	uint32_t depth;
+	uint64_t capacity;
+	uint64_t slot_bytes;
+	uint64_t population; /* blocks that lookups and matches find */
 	uint64_t max_blocks;
-	long manager_pid;  /* 0 = not told */
-	char name[64];     /* of storage, group and instance */
-	uint64_t *hot;     /* [keys]: keys that are there */
+	uint64_t data_bytes;
+	const char *storage; /* of --data */
+	long manager_pid;    /* 0 = not told */
+	/* of the run */
+	char name[64];	     /* of storage, group and instance */
+	uint32_t keys;	     /* of the running operation */
+	uint64_t block_bytes; /* of the running data operation */
 	atomic_bool stop;
-	atomic_ullong made; /* blocks that start+finish committed */
+	atomic_ullong next_id; /* the next block that nobody has made */
+	atomic_ullong made;    /* blocks that the running operation made or removed */
+	uint64_t stock;        /* first block of what `delete` may remove, or `get` read */
+	uint64_t stock_end;
+	uint64_t put_from, put_to; /* what `put` has written */
+};
+
+/* One thread's call. The operation fills in the second half. */
+struct kvb_bench_call {
+	struct kvb_bench *b;
+	uint64_t *ids; /* room for the largest --keys */
+	uint8_t *buffers; /* data: room for b->keys blocks */
+	struct kvblock_buf *bufs;
+	struct kvblock_block *blocks;
+	uint64_t turn; /* a number that no other call of the run has */
+	uint64_t first_us, second_us; /* its two halves, if it has any */
+	uint64_t asked, done; /* blocks that should be there or be made; that were */
+	uint64_t bytes, ios;
+	struct kvblock_error err;
 };
 
 struct kvb_bench_op {
-	const char *name;
-	bool single; /* one key instead of bench->keys */
-	/* One call (or the pair start and finish). `fresh`: room for bench->keys; `turn`: a number
-	 * that no other call of the run has. KVBLOCK_OK or the error. */
-	int (*call)(struct kvb_bench *b, uint64_t *fresh, uint64_t turn, struct kvblock_error *err);
+	const char *name; /* in the table */
+	const char *option; /* for --ops */
+	const char *halves[2]; /* names of the two halves, or NULL */
+	bool data; /* moves bytes */
+	/* Makes what the operation needs, unmeasured; or NULL. */
+	int (*prepare)(struct kvb_bench *b, struct kvblock_error *err);
+	/* One call. KVBLOCK_OK or the error, which is then in c->err. */
+	int (*call)(struct kvb_bench_call *c);
 };
 
-extern const struct kvb_bench_op kvb_bench_ops[];
-extern const size_t kvb_bench_n_ops;
+/* What one operation came to. */
+struct kvb_bench_outcome {
+	uint64_t calls;
+	uint64_t refused; /* calls that the manager answered with no room, no time or too many */
+	uint64_t wall_us;
+	uint64_t cpu_ns; /* of the manager; 0 = unknown */
+	uint64_t asked, done, bytes, ios;
+	struct kvb_histogram latency, half[2];
+};
 
-/* Storage of type null, group, instance, and the hot keys; all of it is removed again by
- * _remove. */
+/* ---- bench_ops.c: metadata ------------------------------------------------------------------- */
+
+/* NULL when there is no such operation. */
+const struct kvb_bench_op *kvb_bench_op_find(const char *option);
+
+/* Storage of type null (or, with --data, an existing one), group, instance, the blocks that lookups
+ * find; all of it is removed again by _remove. */
 int kvb_bench_prepare(struct kvb_bench *b, struct kvblock_error *err);
 void kvb_bench_remove(struct kvb_bench *b);
+
+/* ---- bench_data.c: bytes --------------------------------------------------------------------- */
+
+extern const struct kvb_bench_op kvb_bench_put, kvb_bench_get;
+
+/* Instance for blocks of b->block_bytes. */
+int kvb_bench_data_prepare(struct kvb_bench *b, struct kvblock_error *err);
+void kvb_bench_data_remove(struct kvb_bench *b);
+/* Buffers of one thread. False: no memory. */
+bool kvb_bench_data_open(struct kvb_bench_call *c);
+void kvb_bench_data_close(struct kvb_bench_call *c);
+
+/* ---- bench_options.c, bench_report.c --------------------------------------------------------- */
+
+/* KVB_EXIT_OK, KVB_EXIT_USAGE, or -1 after --help. */
+int kvb_bench_options(struct kvb_bench *b, int argc, char **argv);
+/* What requests travel as, as far as it was told; "default". */
+const char *kvb_bench_codec(const struct kvb_bench *b);
+
+void kvb_bench_print_head(const struct kvb_bench *b);
+void kvb_bench_print_row(const struct kvb_bench *b, const struct kvb_bench_op *op,
+			 const struct kvb_bench_outcome *o);
+json_t *kvb_bench_row_json(const struct kvb_bench *b, const struct kvb_bench_op *op,
+			   const struct kvb_bench_outcome *o);
+json_t *kvb_bench_json(const struct kvb_bench *b, json_t *rows);
 
 #endif

@@ -1,128 +1,250 @@
 /*
- * bench_ops.c - the operations that `kvblock bench` measures, and the objects they work on.
+ * bench_ops.c - the metadata operations that `kvblock bench` measures, and the objects they work on.
  *
- * Metadata only: the storage has type "null" (addresses without bytes), so neither the file system
- * nor the data path of the library is in the numbers.
+ * The storage has type "null" (addresses without bytes), so neither the file system nor the data
+ * path of the library is in the numbers. Blocks are numbered: 0..population-1 are there to be found,
+ * higher ones are made as the run goes on, and MISSING ones never are.
  */
 #include "bench.h"
 
 #include <inttypes.h>
 #include <string.h>
 
+#include <kvb/clock.h>
 #include <kvb/hash.h>
+#include <kvb/mem.h>
 
-#define SLOT_BYTES 4096u
-#define CAPACITY (16ull << 40)
-#define FILE_SIZE (1ull << 40)
+#define MISSING (1ull << 62)
+#define FILL_KEYS 4096u /* blocks of one unmeasured call */
 
-static int start_finish(struct kvb_bench *b, const uint64_t *ids, uint32_t n,
-			struct kvblock_error *err)
+static void count(struct kvb_bench_call *c, uint64_t asked, uint64_t done)
 {
-	const struct kvblock_keys keys = kvblock_keys_ints(ids, n);
-	const struct kvblock_finish_options done = { .quiesced = true };
-	const struct kvblock_session *s;
-	int rc = kvblock_start(b->kv, b->name, &keys, NULL, NULL, &s, err);
+	c->asked = asked;
+	c->done = done;
+}
 
+/* ---- start and finish ------------------------------------------------------------------------ */
+
+static int start_finish(struct kvb_bench_call *c, uint32_t n)
+{
+	const struct kvblock_keys keys = kvblock_keys_ints(c->ids, n);
+	const struct kvblock_finish_options done = { .quiesced = true };
+	struct kvblock_finished finished = { 0 };
+	const struct kvblock_session *s;
+	uint64_t begin = kvb_now_us(), middle;
+	int rc;
+
+	count(c, n, 0);
+	rc = kvblock_start(c->b->kv, c->b->name, &keys, NULL, NULL, &s, &c->err);
+	middle = kvb_now_us();
 	if (rc != KVBLOCK_OK)
 		return rc;
 	if (s->n_write > 0)
-		rc = kvblock_finish(b->kv, s->id, &done, NULL, err);
-	if (rc == KVBLOCK_OK &&
-	    atomic_fetch_add(&b->made, s->n_write) + s->n_write >= b->max_blocks)
-		atomic_store(&b->stop, true);
+		rc = kvblock_finish(c->b->kv, s->id, &done, &finished, &c->err);
+	c->first_us = middle - begin;
+	c->second_us = kvb_now_us() - middle;
+	if (rc == KVBLOCK_OK)
+		c->done = finished.committed;
 	kvblock_free(s);
 	return rc;
 }
 
-static int call_start(struct kvb_bench *b, uint64_t *fresh, uint64_t turn,
-		      struct kvblock_error *err)
+static void name_fresh(struct kvb_bench_call *c, uint32_t n)
 {
-	for (uint32_t i = 0; i < b->keys; i++)
-		fresh[i] = (1ull << 40) + turn * b->keys + i;
-	return start_finish(b, fresh, b->keys, err);
+	uint64_t first = atomic_fetch_add(&c->b->next_id, n);
+
+	for (uint32_t i = 0; i < n; i++)
+		c->ids[i] = first + i;
 }
 
-static int lookup(struct kvb_bench *b, const uint64_t *ids, uint32_t n, struct kvblock_error *err)
+static int call_start(struct kvb_bench_call *c)
 {
-	const struct kvblock_keys keys = kvblock_keys_ints(ids, n);
-	const struct kvblock_locations *l;
-	int rc = kvblock_lookup(b->kv, b->name, &keys, NULL, &l, err);
+	int rc;
 
-	if (rc != KVBLOCK_OK)
-		return rc;
-	if (l->matched != n) {
-		memset(err, 0, sizeof *err);
-		err->code = rc = KVBLOCK_E_INTERNAL;
-		snprintf(err->message, sizeof err->message, "%u of %u keys were found: evicted?",
-			 l->matched, n);
-	}
-	kvblock_free(l);
+	name_fresh(c, c->b->keys);
+	rc = start_finish(c, c->b->keys);
+	if (atomic_fetch_add(&c->b->made, c->done) + c->done >= c->b->max_blocks)
+		atomic_store(&c->b->stop, true);
 	return rc;
 }
 
-static int call_lookup(struct kvb_bench *b, uint64_t *fresh, uint64_t turn,
-		       struct kvblock_error *err)
+/* Makes n blocks, unmeasured. */
+static int fill(struct kvb_bench *b, uint64_t n, struct kvblock_error *err)
 {
-	(void)fresh;
-	(void)turn;
-	return lookup(b, b->hot, b->keys, err);
+	struct kvb_bench_call c = { .b = b };
+	int rc = KVBLOCK_OK;
+
+	c.ids = kvb_calloc(FILL_KEYS, sizeof *c.ids);
+	if (!c.ids) {
+		snprintf(err->message, sizeof err->message, "out of memory");
+		return err->code = KVBLOCK_E_NOMEM;
+	}
+	while (n > 0 && rc == KVBLOCK_OK) {
+		uint32_t now = n < FILL_KEYS ? (uint32_t)n : FILL_KEYS;
+
+		name_fresh(&c, now);
+		rc = start_finish(&c, now);
+		n -= now;
+	}
+	*err = c.err;
+	kvb_free(c.ids);
+	return rc;
 }
 
-static int call_lookup_one(struct kvb_bench *b, uint64_t *fresh, uint64_t turn,
-			   struct kvblock_error *err)
+/* ---- lookup and match ------------------------------------------------------------------------ */
+
+/* A range of the population, which differs from call to call. */
+static uint64_t range(const struct kvb_bench_call *c)
 {
-	(void)fresh;
-	return lookup(b, &b->hot[turn % b->keys], 1, err);
+	uint64_t places = c->b->population - c->b->keys + 1;
+
+	return c->turn * c->b->keys % places;
 }
 
-static int call_match(struct kvb_bench *b, uint64_t *fresh, uint64_t turn,
-		      struct kvblock_error *err)
+/* A prefix hits up to a point; in a batch the misses lie between the hits. How many hits there are. */
+static uint32_t name_hits(struct kvb_bench_call *c)
 {
-	const struct kvblock_keys keys = kvblock_keys_ints(b->hot, b->keys);
-	const char *instance = b->name;
-	uint32_t matched;
+	uint32_t n = c->b->keys, hits = 0;
+	uint64_t first = range(c);
 
-	(void)fresh;
-	(void)turn;
-	return kvblock_match(b->kv, &instance, 1, &keys, &matched, err);
+	for (uint32_t i = 0; i < n; i++) {
+		uint32_t upto = (uint32_t)(c->b->hits * (c->b->mode == KVBLOCK_PREFIX ? n : i + 1));
+		bool hit = c->b->mode == KVBLOCK_PREFIX ? i < upto : hits < upto;
+
+		c->ids[i] = first + i + (hit ? 0 : MISSING);
+		hits += hit;
+	}
+	return hits;
 }
 
-const struct kvb_bench_op kvb_bench_ops[] = {
-	{ "lookup, all hits", false, call_lookup },
-	{ "start+finish", false, call_start },
-	{ "lookup of one key", true, call_lookup_one },
-	{ "match", false, call_match },
+static int call_lookup(struct kvb_bench_call *c)
+{
+	const struct kvblock_lookup_options o = { .mode = c->b->mode,
+						  .lease_ms = KVBLOCK_LEASE_DEFAULT };
+	const struct kvblock_keys keys = kvblock_keys_ints(c->ids, c->b->keys);
+	const struct kvblock_locations *l;
+	uint32_t hits = name_hits(c);
+	int rc = kvblock_lookup(c->b->kv, c->b->name, &keys, &o, &l, &c->err);
+
+	count(c, hits, 0);
+	if (rc != KVBLOCK_OK)
+		return rc;
+	count(c, hits ? hits : 1, hits ? l->matched : l->matched == 0);
+	kvblock_free(l);
+	return KVBLOCK_OK;
+}
+
+static int call_match(struct kvb_bench_call *c)
+{
+	const struct kvblock_keys keys = kvblock_keys_ints(c->ids, c->b->keys);
+	const char *instance = c->b->name;
+	uint64_t first = range(c);
+	uint32_t matched = 0;
+	int rc;
+
+	for (uint32_t i = 0; i < c->b->keys; i++)
+		c->ids[i] = first + i;
+	rc = kvblock_match(c->b->kv, &instance, 1, &keys, &matched, &c->err);
+	count(c, c->b->keys, matched);
+	return rc;
+}
+
+/* ---- delete ---------------------------------------------------------------------------------- */
+
+static int prepare_delete(struct kvb_bench *b, struct kvblock_error *err)
+{
+	uint64_t n = (uint64_t)b->keys * 2048, most = b->full ? b->capacity / b->slot_bytes / 2 : n;
+	int rc;
+
+	n = n < 32768 ? 32768 : n > 262144 ? 262144 : n;
+	n = n > most ? most : n;
+	n = n > b->max_blocks ? b->max_blocks : n;
+	b->stock = atomic_load(&b->next_id);
+	rc = fill(b, n - n % b->keys, err);
+	b->stock_end = atomic_load(&b->next_id);
+	return rc;
+}
+
+static int call_delete(struct kvb_bench_call *c)
+{
+	const struct kvblock_keys keys = kvblock_keys_ints(c->ids, c->b->keys);
+	uint64_t first = c->b->stock + atomic_fetch_add(&c->b->made, c->b->keys);
+	uint32_t deleted = 0;
+	int rc;
+
+	if (first + c->b->keys > c->b->stock_end) {
+		atomic_store(&c->b->stop, true);
+		return KVBLOCK_OK;
+	}
+	for (uint32_t i = 0; i < c->b->keys; i++)
+		c->ids[i] = first + i;
+	rc = kvblock_delete(c->b->kv, c->b->name, &keys, &deleted, &c->err);
+	count(c, c->b->keys, deleted);
+	return rc;
+}
+
+static const struct kvb_bench_op ops[] = {
+	{ .name = "lookup", .option = "lookup", .call = call_lookup },
+	{ .name = "match", .option = "match", .call = call_match },
+	{ .name = "start+finish",
+	  .option = "start",
+	  .halves = { "start", "finish" },
+	  .call = call_start },
+	{ .name = "delete", .option = "delete", .prepare = prepare_delete, .call = call_delete },
 };
-const size_t kvb_bench_n_ops = sizeof kvb_bench_ops / sizeof kvb_bench_ops[0];
 
-int kvb_bench_prepare(struct kvb_bench *b, struct kvblock_error *err)
+const struct kvb_bench_op *kvb_bench_op_find(const char *option)
+{
+	for (size_t i = 0; i < sizeof ops / sizeof ops[0]; i++)
+		if (strcmp(ops[i].option, option) == 0)
+			return &ops[i];
+	return NULL;
+}
+
+/* ---- the objects ----------------------------------------------------------------------------- */
+
+static int make_objects(struct kvb_bench *b, struct kvblock_error *err)
 {
 	const char *name = b->name;
-	const struct kvblock_storage storage = { .name = name, .type = "null", .root = "",
-						 .capacity = CAPACITY, .file_size = FILE_SIZE,
-						 .enabled = true };
+	const struct kvblock_storage storage = {
+		.name = name,
+		.type = "null",
+		.root = "",
+		.capacity = b->capacity,
+		.file_size = b->capacity < 1ull << 40 ? b->capacity : 1ull << 40,
+		.enabled = true,
+	};
 	const struct kvblock_group group = { .name = name, .storages = &name, .n_storages = 1 };
-	const struct kvblock_spec spec = { "kv", SLOT_BYTES };
+	const struct kvblock_spec spec = { "kv", b->slot_bytes };
 	const struct kvblock_instance instance = {
 		.id = name, .group = name, .specs = &spec, .n_specs = 1
 	};
-	uint64_t all = b->max_blocks, dice;
-	int rc = KVBLOCK_OK;
+	int rc = kvblock_storage_put(b->kv, &storage, err);
 
-	kvb_random(&dice, sizeof dice);
-	snprintf(b->name, sizeof b->name, "bench-%016" PRIx64, dice);
-	rc = kvblock_storage_put(b->kv, &storage, err);
 	if (rc == KVBLOCK_OK)
 		rc = kvblock_group_put(b->kv, &group, err);
 	if (rc == KVBLOCK_OK)
 		rc = kvblock_instance_put(b->kv, &instance, err);
-	for (uint32_t i = 0; i < b->keys; i++)
-		b->hot[i] = i;
-	b->max_blocks = UINT64_MAX;
-	if (rc == KVBLOCK_OK)
-		rc = start_finish(b, b->hot, b->keys, err);
-	b->max_blocks = all;
-	atomic_store(&b->made, 0);
+	return rc;
+}
+
+int kvb_bench_prepare(struct kvb_bench *b, struct kvblock_error *err)
+{
+	uint64_t dice, fresh, fits = b->capacity / b->slot_bytes;
+	int rc;
+
+	kvb_random(&dice, sizeof dice);
+	snprintf(b->name, sizeof b->name, "bench-%016" PRIx64, dice);
+	if (b->n_data > 0)
+		return KVBLOCK_OK;
+	rc = make_objects(b, err);
+	atomic_store(&b->next_id, b->population);
+	if (rc == KVBLOCK_OK && b->full && fits > b->population)
+		rc = fill(b, fits + fits / 50 - b->population, err);
+	fresh = atomic_exchange(&b->next_id, 0);
+	if (rc == KVBLOCK_OK) /* last, so that it is not what is evicted first */
+		rc = fill(b, b->population, err);
+	atomic_store(&b->next_id, fresh);
 	return rc;
 }
 
@@ -130,6 +252,8 @@ void kvb_bench_remove(struct kvb_bench *b)
 {
 	struct kvblock_error err;
 
+	if (b->n_data > 0)
+		return;
 	if (kvblock_instance_delete(b->kv, b->name, &err) != KVBLOCK_OK ||
 	    kvblock_group_delete(b->kv, b->name, &err) != KVBLOCK_OK ||
 	    kvblock_storage_delete(b->kv, b->name, &err) != KVBLOCK_OK)

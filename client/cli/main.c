@@ -66,12 +66,25 @@ static const struct command commands[] = {
 	  "  --storage NAME        storage of a new group (default: default)\n"
 	  "  --no-checksum         write without checksums; the contents are checked all the "
 	  "same\n" },
-	{ "bench", kvb_cmd_bench, "[options]", "metadata operations: calls/s, latency, manager CPU",
-	  "  --keys N              keys of a large call (default: 512)\n"
+	{ "bench", kvb_cmd_bench, "[options]", "calls/s, latency, manager CPU; or put and get of bytes",
+	  "  --ops LIST            of lookup,match,start,delete (default: all)\n"
+	  "  --keys LIST           keys of a call, 1..16384 (default: 1,512; with --data 16)\n"
 	  "  --clients N           threads (default: 4)\n"
-	  "  --seconds N           for each operation (default: 5)\n"
+	  "  --seconds S           for each operation, e.g. 0.5 (default: 5)\n"
+	  "  --hits RATIO          part of a lookup's keys that are there, 0..1 (default: 1)\n"
+	  "  --batch               look up every key on its own (default: prefix)\n"
+	  "  --population N        blocks that lookups and matches find (default: 65536)\n"
+	  "  --full                fill the storage first, so that every start evicts\n"
+	  "  --capacity SIZE       of its storage (default: 16T; with --full 1G)\n"
+	  "  --slot SIZE           bytes of a block, for --capacity (default: 4K)\n"
+	  "  --max-blocks N        end start after so many blocks (default: 1000000)\n"
 	  "  --manager-pid PID     measure the CPU time of this process\n"
-	  "  --max-blocks N        end start+finish after so many blocks (default: 1000000)\n" },
+	  "  --prepare             make storage (type null), group and instance; always done\n"
+	  "  --keep                do not remove them at the end\n"
+	  "  --data LIST           put and get blocks of these sizes, verified, e.g. 1M,4497408\n"
+	  "  --storage NAME        where, with --data (default: default)\n"
+	  "  --data-bytes SIZE     put so much, with --data (default: 1G)\n"
+	  "  --depth N             requests that the engine keeps in flight\n" },
 	{ "doctor", kvb_cmd_doctor, "[options]",
 	  "check manager, mounts and this machine; say what to do",
 	  "  --no-write            leave out the write and read probe\n" },

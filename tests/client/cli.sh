@@ -115,10 +115,18 @@ printf '\xff\x00\xff\x00' | dd of=data/slab-00000000.kvs bs=1 seek=$((offset + 1
 run 5 replay --instance flip --block-bytes 4K one.jsonl; says 'mismatches *1'
 
 # bench and doctor
-run 0 bench --seconds 1 --clients 2 --keys 32 --manager-pid $pid; says 'start+finish'
-run 0 --json bench --seconds 1 --clients 1 --keys 8; says '"p999_us"'
+run 0 bench --seconds 0.1 --clients 2 --keys 1,32 --manager-pid $pid; says 'start+finish'; says '^delete  *32 '
+run 0 --json bench --prepare --seconds 0.1 --clients 1 --keys 8 --ops lookup,match; says '"p999_us"'; says '"commit"'
+grep -q '"success": 1.0' out || fail 'bench did not find its own blocks'
+run 0 --json bench --seconds 0.1 --keys 16 --ops lookup --batch --hits 0.25; says '"success": 1.0'
+run 0 --json bench --seconds 0.1 --clients 4 --keys 64 --ops start --full --capacity 64M; says '"success": 1.0'
+run 0 --json bench --seconds 0.1 --clients 2 --keys 4 --data 4K,70000 --data-bytes 4M
+says '"operation": "get"'; says '"block_bytes": 70000'; ! grep '"success"' out | grep -qv ': 1.0' || fail 'not all bytes came back'
 run 0 stat; ! grep -q 'bench-' out || fail 'bench left its objects'
 run 2 bench --manager-pid 999999999
+run 2 bench --keys 1,16385; complains '16384'
+run 2 bench --ops lookup,fly; complains 'ops'
+run 2 bench --hits 1.5; complains 'hits'
 run 0 doctor; says '^ok *read'
 run 0 --json doctor --no-write; says '"bad": 0'
 run 3 --url http://127.0.0.1:1 doctor; says '^bad *manager'

@@ -1,0 +1,168 @@
+/*
+ * bench_data.c - `kvblock bench --data`: put and get of real bytes on an existing storage.
+ *
+ * Every page of a block begins with a stamp that tells its block and its place, and the library
+ * compares the checksum of what it reads: what is counted as done has been verified in both ways.
+ * Buffers are aligned to pages, so that an engine may pass the page cache by.
+ */
+#include "bench.h"
+
+#include <inttypes.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include <kvb/mem.h>
+
+#define PAGE 4096u
+
+static uint64_t stride(const struct kvb_bench *b)
+{
+	return (b->block_bytes + PAGE - 1) / PAGE * PAGE;
+}
+
+static uint64_t stamp(uint64_t id, uint64_t at) { return (id + 1) * 0x9e3779b97f4a7c15u ^ at; }
+
+static void fill_block(const struct kvb_bench *b, uint8_t *data, uint64_t id)
+{
+	for (uint64_t at = 0; at + sizeof(uint64_t) <= b->block_bytes; at += PAGE) {
+		uint64_t v = stamp(id, at);
+
+		memcpy(data + at, &v, sizeof v);
+	}
+}
+
+static bool check_block(const struct kvb_bench *b, const uint8_t *data, uint64_t id)
+{
+	for (uint64_t at = 0; at + sizeof(uint64_t) <= b->block_bytes; at += PAGE) {
+		uint64_t v = stamp(id, at);
+
+		if (memcmp(data + at, &v, sizeof v) != 0)
+			return false;
+	}
+	return true;
+}
+
+bool kvb_bench_data_open(struct kvb_bench_call *c)
+{
+	uint64_t bytes = stride(c->b) * c->b->keys;
+
+	c->buffers = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (c->buffers == MAP_FAILED)
+		c->buffers = NULL;
+	c->bufs = kvb_calloc(c->b->keys, sizeof *c->bufs);
+	c->blocks = kvb_calloc(c->b->keys, sizeof *c->blocks);
+	if (!c->buffers || !c->bufs || !c->blocks) {
+		kvb_bench_data_close(c);
+		return false;
+	}
+	memset(c->buffers, 0x5a, bytes);
+	for (uint32_t i = 0; i < c->b->keys; i++) {
+		c->bufs[i] = (struct kvblock_buf){ c->buffers + i * stride(c->b), c->b->block_bytes };
+		c->blocks[i] = (struct kvblock_block){ .bufs = &c->bufs[i], .n_bufs = 1 };
+	}
+	return true;
+}
+
+void kvb_bench_data_close(struct kvb_bench_call *c)
+{
+	if (c->buffers)
+		munmap(c->buffers, stride(c->b) * c->b->keys);
+	kvb_free(c->bufs);
+	kvb_free(c->blocks);
+	c->buffers = NULL;
+	c->bufs = NULL;
+	c->blocks = NULL;
+}
+
+static int prepare_put(struct kvb_bench *b, struct kvblock_error *err)
+{
+	(void)err;
+	b->put_from = atomic_load(&b->next_id);
+	return KVBLOCK_OK;
+}
+
+static int call_put(struct kvb_bench_call *c)
+{
+	const struct kvblock_keys keys = kvblock_keys_ints(c->ids, c->b->keys);
+	uint64_t first = atomic_fetch_add(&c->b->next_id, c->b->keys);
+	struct kvblock_io io = { 0 };
+	int rc;
+
+	for (uint32_t i = 0; i < c->b->keys; i++) {
+		c->ids[i] = first + i;
+		fill_block(c->b, c->bufs[i].data, first + i);
+	}
+	rc = kvblock_put(c->b->kv, c->b->name, &keys, NULL, c->blocks, &io, &c->err);
+	c->asked = c->b->keys;
+	c->done = io.done;
+	c->bytes = io.bytes;
+	c->ios = io.ios;
+	if (atomic_fetch_add(&c->b->made, io.bytes) + io.bytes >= c->b->data_bytes)
+		atomic_store(&c->b->stop, true);
+	return rc;
+}
+
+/* What put has written, in ranges as it was written. */
+static int prepare_get(struct kvb_bench *b, struct kvblock_error *err)
+{
+	b->put_to = atomic_load(&b->next_id);
+	if (b->put_to > b->put_from)
+		return KVBLOCK_OK;
+	snprintf(err->message, sizeof err->message, "nothing was put");
+	return err->code = KVBLOCK_E_INTERNAL;
+}
+
+static int call_get(struct kvb_bench_call *c)
+{
+	const struct kvblock_lookup_options o = { .mode = KVBLOCK_BATCH,
+						  .lease_ms = KVBLOCK_LEASE_DEFAULT };
+	const struct kvblock_keys keys = kvblock_keys_ints(c->ids, c->b->keys);
+	uint64_t ranges = (c->b->put_to - c->b->put_from) / c->b->keys;
+	uint64_t first = c->b->put_from + c->turn * 7919 % ranges * c->b->keys;
+	struct kvblock_io io = { 0 };
+	int rc;
+
+	for (uint32_t i = 0; i < c->b->keys; i++) {
+		c->ids[i] = first + i;
+		memset(c->bufs[i].data, 0, sizeof(uint64_t)); /* the last call's bytes are no hit */
+	}
+	rc = kvblock_get(c->b->kv, c->b->name, &keys, &o, c->blocks, &io, &c->err);
+	c->asked = c->b->keys;
+	c->bytes = io.bytes;
+	c->ios = io.ios;
+	for (uint32_t i = 0; rc == KVBLOCK_OK && i < c->b->keys; i++)
+		c->done += c->blocks[i].result == KVBLOCK_HIT &&
+			   check_block(c->b, c->bufs[i].data, first + i);
+	return rc;
+}
+
+const struct kvb_bench_op kvb_bench_put = {
+	.name = "put", .option = "put", .data = true, .prepare = prepare_put, .call = call_put
+};
+const struct kvb_bench_op kvb_bench_get = {
+	.name = "get", .option = "get", .data = true, .prepare = prepare_get, .call = call_get
+};
+
+int kvb_bench_data_prepare(struct kvb_bench *b, struct kvblock_error *err)
+{
+	const struct kvblock_group group = { .name = b->name,
+					     .storages = &b->storage,
+					     .n_storages = 1 };
+	const struct kvblock_spec spec = { "kv", b->block_bytes };
+	const struct kvblock_instance instance = {
+		.id = b->name, .group = b->name, .specs = &spec, .n_specs = 1
+	};
+	int rc = kvblock_group_put(b->kv, &group, err);
+
+	return rc == KVBLOCK_OK ? kvblock_instance_put(b->kv, &instance, err) : rc;
+}
+
+void kvb_bench_data_remove(struct kvb_bench *b)
+{
+	struct kvblock_error err;
+
+	if (kvblock_instance_delete(b->kv, b->name, &err) != KVBLOCK_OK ||
+	    kvblock_group_delete(b->kv, b->name, &err) != KVBLOCK_OK)
+		fprintf(stderr, "kvblock bench: %s is left at the manager: %s\n", b->name,
+			err.message);
+}

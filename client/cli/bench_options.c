@@ -1,0 +1,276 @@
+/* bench_options.c - the command line of `kvblock bench`. No state. */
+#include "bench.h"
+
+#include <string.h>
+
+enum {
+	OPT_KEYS = 1,
+	OPT_OPS,
+	OPT_DATA,
+	OPT_CLIENTS,
+	OPT_SECONDS,
+	OPT_HITS,
+	OPT_BATCH,
+	OPT_FULL,
+	OPT_KEEP,
+	OPT_PREPARE,
+	OPT_DEPTH,
+	OPT_CAPACITY,
+	OPT_SLOT,
+	OPT_POPULATION,
+	OPT_MAX_BLOCKS,
+	OPT_DATA_BYTES,
+	OPT_STORAGE,
+	OPT_PID,
+	OPT_CODEC,
+};
+
+static const struct option options[] = {
+	{ "keys", required_argument, NULL, OPT_KEYS },
+	{ "ops", required_argument, NULL, OPT_OPS },
+	{ "data", required_argument, NULL, OPT_DATA },
+	{ "clients", required_argument, NULL, OPT_CLIENTS },
+	{ "seconds", required_argument, NULL, OPT_SECONDS },
+	{ "hits", required_argument, NULL, OPT_HITS },
+	{ "batch", no_argument, NULL, OPT_BATCH },
+	{ "full", no_argument, NULL, OPT_FULL },
+	{ "keep", no_argument, NULL, OPT_KEEP },
+	{ "prepare", no_argument, NULL, OPT_PREPARE },
+	{ "depth", required_argument, NULL, OPT_DEPTH },
+	{ "capacity", required_argument, NULL, OPT_CAPACITY },
+	{ "slot", required_argument, NULL, OPT_SLOT },
+	{ "population", required_argument, NULL, OPT_POPULATION },
+	{ "max-blocks", required_argument, NULL, OPT_MAX_BLOCKS },
+	{ "data-bytes", required_argument, NULL, OPT_DATA_BYTES },
+	{ "storage", required_argument, NULL, OPT_STORAGE },
+	{ "manager-pid", required_argument, NULL, OPT_PID },
+#ifndef KVB_HAVE_CODEC /* else it is an option of every command */
+	{ "codec", required_argument, NULL, OPT_CODEC },
+#endif
+	KVB_CLI_GLOBAL_OPTIONS,
+};
+
+const char *kvb_bench_codec(const struct kvb_bench *b)
+{
+#ifdef KVB_HAVE_CODEC
+	return b->cli->codec ? b->cli->codec : "default";
+#else
+	(void)b;
+	return "json";
+#endif
+}
+
+typedef bool (*value_fn)(const char *text, uint64_t *out);
+
+static bool keys_value(const char *text, uint64_t *out)
+{
+	return kvb_args_number(text, 1, KVBLOCK_MAX_KEYS, out);
+}
+
+static bool data_value(const char *text, uint64_t *out)
+{
+	return kvb_args_size(text, out) && *out > 0 && *out <= 1ull << 32;
+}
+
+/* "1,512,16384": each word through fn; false when one is bad or there are too many. */
+static bool read_list(const char *text, value_fn fn, uint64_t *out, uint32_t *n)
+{
+	char word[32];
+
+	for (*n = 0; *n < KVB_BENCH_SIZES; text++) {
+		size_t len = strcspn(text, ",");
+
+		if (len >= sizeof word)
+			return false;
+		memcpy(word, text, len);
+		word[len] = '\0';
+		if (!fn(word, &out[(*n)++]))
+			return false;
+		text += len;
+		if (!*text)
+			return true;
+	}
+	return false;
+}
+
+static bool read_ops(struct kvb_bench *b, const char *text)
+{
+	char word[32];
+
+	for (b->n_ops = 0; b->n_ops < KVB_BENCH_SIZES; text++) {
+		size_t len = strcspn(text, ",");
+
+		if (len >= sizeof word)
+			return false;
+		memcpy(word, text, len);
+		word[len] = '\0';
+		b->ops[b->n_ops] = kvb_bench_op_find(word);
+		if (!b->ops[b->n_ops++])
+			return false;
+		text += len;
+		if (!*text)
+			return true;
+	}
+	return false;
+}
+
+static bool read_ratio(const char *text, double *out)
+{
+	if (strspn(text, "0.") == strlen(text)) { /* kvb_args_factor takes no zero */
+		*out = 0;
+		return text[0] == '0';
+	}
+	return kvb_args_factor(text, out) && *out <= 1;
+}
+
+static bool read_depth(struct kvb_bench *b, const char *text)
+{
+	uint64_t v;
+
+	if (!kvb_args_number(text, 1, 1024, &v))
+		return false;
+	b->depth = (uint32_t)v;
+	return true;
+}
+
+static bool read_pid(struct kvb_bench *b, const char *text)
+{
+	uint64_t v;
+
+	if (!kvb_args_number(text, 1, INT32_MAX, &v) || kvb_machine_cpu_ns((long)v) == 0)
+		return false;
+	b->manager_pid = (long)v;
+	return true;
+}
+
+/* Options whose value may be wrong: NULL when it is fine, else what it must be. */
+static const char *set_value(struct kvb_bench *b, int opt, const char *value)
+{
+	uint64_t v;
+
+	switch (opt) {
+	case OPT_KEYS:
+		return read_list(value, keys_value, b->sizes, &b->n_sizes) ? NULL
+									   : "--keys: 1..16384, "
+									     "or a list of them";
+	case OPT_OPS:
+		return read_ops(b, value) ? NULL : "--ops: a list of lookup,match,start,delete";
+	case OPT_DATA:
+		return read_list(value, data_value, b->data, &b->n_data) ? NULL
+									 : "--data: sizes, e.g. "
+									   "1M,4497408";
+	case OPT_CLIENTS:
+		if (!kvb_args_number(value, 1, 1024, &v))
+			return "--clients: 1..1024";
+		b->n_clients = (uint32_t)v;
+		return NULL;
+	case OPT_SECONDS:
+		return kvb_args_factor(value, &b->seconds) && b->seconds <= 86400
+			       ? NULL
+			       : "--seconds: up to 86400, e.g. 0.5";
+	case OPT_HITS:
+		return read_ratio(value, &b->hits) ? NULL : "--hits: 0..1, e.g. 0.5";
+	case OPT_DEPTH:
+		return read_depth(b, value) ? NULL : "--depth: 1..1024";
+	case OPT_CAPACITY:
+		return kvb_args_size(value, &b->capacity) && b->capacity >= 1u << 26 &&
+				       b->capacity % (1u << 26) == 0
+			       ? NULL
+			       : "--capacity: a multiple of 64M";
+	case OPT_SLOT:
+		return data_value(value, &b->slot_bytes) ? NULL : "--slot: a size";
+	case OPT_POPULATION:
+		return kvb_args_number(value, 1, UINT32_MAX, &b->population)
+			       ? NULL
+			       : "--population: a number";
+	case OPT_MAX_BLOCKS:
+		return kvb_args_number(value, 1, UINT32_MAX, &b->max_blocks)
+			       ? NULL
+			       : "--max-blocks: a number";
+	case OPT_DATA_BYTES:
+		return kvb_args_size(value, &b->data_bytes) && b->data_bytes > 0
+			       ? NULL
+			       : "--data-bytes: a size";
+	default:
+		return read_pid(b, value) ? NULL : "--manager-pid: no such process here";
+	}
+}
+
+static int set_option(struct kvb_bench *b, int opt, const char *value)
+{
+	const char *wrong;
+
+	switch (opt) {
+	case OPT_BATCH:
+		b->mode = KVBLOCK_BATCH;
+		return KVB_EXIT_OK;
+	case OPT_FULL:
+		b->full = true;
+		return KVB_EXIT_OK;
+	case OPT_KEEP:
+		b->keep = true;
+		return KVB_EXIT_OK;
+	case OPT_PREPARE:
+		return KVB_EXIT_OK; /* it always does */
+	case OPT_STORAGE:
+		b->storage = value;
+		return KVB_EXIT_OK;
+	case OPT_CODEC:
+		return strcmp(value, "json") == 0
+			       ? KVB_EXIT_OK
+			       : kvb_cli_usage(b->cli, "--codec: this libkvblock speaks only json");
+	default:
+		if (opt < OPT_KEYS || opt > OPT_PID)
+			return kvb_cli_global_option(b->cli, opt, value);
+		wrong = set_value(b, opt, value);
+		return wrong ? kvb_cli_usage(b->cli, "%s", wrong) : KVB_EXIT_OK;
+	}
+}
+
+/* What is not told. */
+static void set_defaults(struct kvb_bench *b)
+{
+	static const char *const ops[] = { "lookup", "match", "start", "delete" };
+
+	if (b->n_ops == 0)
+		for (; b->n_ops < 4; b->n_ops++)
+			b->ops[b->n_ops] = kvb_bench_op_find(ops[b->n_ops]);
+	if (b->n_sizes == 0 && b->n_data > 0)
+		b->sizes[b->n_sizes++] = 16;
+	if (b->n_sizes == 0) {
+		b->sizes[b->n_sizes++] = 1;
+		b->sizes[b->n_sizes++] = 512;
+	}
+	if (b->capacity == 0)
+		b->capacity = b->full ? 1ull << 30 : 16ull << 40;
+	for (uint32_t i = 0; i < b->n_sizes; i++)
+		if (b->population < b->sizes[i])
+			b->population = b->sizes[i];
+}
+
+int kvb_bench_options(struct kvb_bench *b, int argc, char **argv)
+{
+	int opt, rc = KVB_EXIT_OK;
+
+	b->n_clients = 4;
+	b->seconds = 5;
+	b->hits = 1;
+	b->slot_bytes = 4096;
+	b->population = 65536;
+	b->max_blocks = 1000000;
+	b->data_bytes = 1ull << 30;
+	b->storage = "default";
+	while (rc == KVB_EXIT_OK && (opt = getopt_long(argc, argv, "", options, NULL)) != -1)
+		rc = set_option(b, opt, optarg);
+	if (rc != KVB_EXIT_OK)
+		return rc;
+	if (optind < argc)
+		return kvb_cli_usage(b->cli, "takes no arguments");
+#ifndef KVB_HAVE_DEPTH
+	if (b->depth)
+		return kvb_cli_usage(b->cli, "--depth: this libkvblock has no engine with a depth; "
+					     "use --clients");
+#endif
+	set_defaults(b);
+	return KVB_EXIT_OK;
+}
