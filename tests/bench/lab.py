@@ -1,0 +1,194 @@
+"""lab.py - what the rows of the table share: a manager of their own, the programs, the machine.
+
+Only the Python standard library. Everything lives below one temporary directory, and every process that
+is started here ends with it.
+"""
+
+import json
+import os
+import platform
+import re
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+import urllib.error
+import urllib.request
+
+SOURCE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+
+
+class Missing(Exception):
+    """A row cannot be measured with this build or on this machine; the text says why."""
+
+
+def command(args, **kw):
+    return subprocess.run(args, capture_output=True, text=True, check=False, **kw)
+
+
+def commit():
+    return command(["git", "-C", SOURCE, "describe", "--always", "--dirty", "--exclude=*"]).stdout.strip() or "unknown"
+
+
+def machine():
+    model = "unknown CPU"
+    with open("/proc/cpuinfo", encoding="utf-8") as f:
+        for line in f:
+            if line.startswith("model name"):
+                model = line.split(":", 1)[1].strip()
+                break
+    with open("/proc/meminfo", encoding="utf-8") as f:
+        total = int(f.readline().split()[1]) / (1 << 20)
+    return {"cpu": model, "cores": os.cpu_count(), "memory": f"{total:.0f} GiB",
+            "kernel": platform.system() + " " + platform.release()}
+
+
+def meminfo_available():
+    with open("/proc/meminfo", encoding="utf-8") as f:
+        return int(re.search(r"MemAvailable:\s+(\d+)", f.read()).group(1)) << 10
+
+
+def rss(pid):
+    with open(f"/proc/{pid}/status", encoding="utf-8") as f:
+        text = f.read()
+    return {name: int(re.search(name + r":\s+(\d+)", text).group(1)) << 10 for name in ("VmRSS", "VmHWM")}
+
+
+class Manager:
+    """A kvblockd on a directory of its own, with a storage `default` of files."""
+
+    def __init__(self, lab, name, *args):
+        self.lab = lab
+        self.dir = os.path.join(lab.dir, name)
+        os.makedirs(self.dir, exist_ok=True)
+        self.args = args
+        self.process = None
+        self.url = ""
+        self.start()
+
+    def path(self, *names):
+        return os.path.join(self.dir, *names)
+
+    def start(self):
+        """Starts it; returns the seconds until /readyz says 200."""
+        if os.path.exists(self.path("port")):
+            os.unlink(self.path("port"))
+        begin = time.monotonic()
+        with open(self.path("log"), "ab") as log:
+            self.process = subprocess.Popen(
+                [self.lab.kvblockd, "--http-port", "0", "--port-file", "port", "--grace-ms", "300", *self.args],
+                cwd=self.dir, stdout=log, stderr=log)
+        while not self.is_ready():
+            if self.process.poll() is not None or time.monotonic() - begin > 300:
+                with open(self.path("log"), encoding="utf-8", errors="replace") as f:
+                    raise RuntimeError("kvblockd did not become ready:\n" + f.read()[-2000:])
+            time.sleep(0.01)
+        return time.monotonic() - begin
+
+    def is_ready(self):
+        try:
+            with open(self.path("port"), encoding="ascii") as f:
+                self.url = "http://127.0.0.1:" + f.read().strip()
+            with urllib.request.urlopen(self.url + "/readyz", timeout=5) as answer:
+                return answer.status == 200
+        except (OSError, ValueError, urllib.error.URLError):
+            return False
+
+    def get(self, path):
+        with urllib.request.urlopen(self.url + path, timeout=60) as answer:
+            return answer.read().decode()
+
+    def counters(self):
+        found = {}
+        for line in self.get("/metrics").split("\n"):
+            m = re.match(r"kvblock_(\w+?)(?:_total)? (\d+)$", line)
+            if m:
+                found[m.group(1)] = int(m.group(2))
+        return found
+
+    def blocks(self):
+        return json.loads(self.get("/v1/stats"))["blocks"]
+
+    def bench(self, *args):
+        """The rows of one run of `kvblock bench`, with what the manager counted meanwhile."""
+        before = self.counters()
+        run = command([self.lab.kvblock, "--url", self.url, "--json", "--timeout", "60000", "bench",
+                       "--manager-pid", str(self.process.pid), *map(str, args)], cwd=self.dir)
+        if run.returncode == 2 and ("speaks only json" in run.stderr or "no engine with a depth" in run.stderr):
+            raise Missing(run.stderr.split("\n", 1)[0].split(": ", 1)[1])
+        if run.returncode != 0:
+            raise RuntimeError(f"kvblock bench {' '.join(map(str, args))}: {run.stderr}")
+        after = self.counters()
+        return json.loads(run.stdout)["operations"], {k: after[k] - before.get(k, 0) for k in after}
+
+    def end(self, how=signal.SIGTERM):
+        """Returns the seconds it took."""
+        begin = time.monotonic()
+        if self.process and self.process.poll() is None:
+            self.process.send_signal(how)
+            self.process.wait(timeout=300)
+        return time.monotonic() - begin
+
+    def remove(self):
+        self.end(signal.SIGKILL)
+        shutil.rmtree(self.dir, ignore_errors=True)
+
+
+class Lab:
+    """Folders, programs, how long to measure."""
+
+    def __init__(self, build, folder, quick):
+        self.build = os.path.abspath(build)
+        self.kvblockd = self.program("server/main/kvblockd")
+        self.kvblock = self.program("client/kvblock")
+        self.dir = tempfile.mkdtemp(prefix="kvb-bench-", dir=folder)
+        self.seconds = 1 if quick else 4
+        self.rounds = 1 if quick else 3
+        self.quick = quick
+        self.managers = []
+
+    def program(self, path):
+        found = os.path.join(self.build, path)
+        if not os.access(found, os.X_OK):
+            raise SystemExit(f"tests/bench/run: {found} is not there: build first, or name the folder with --build")
+        return found
+
+    def manager(self, name, *args):
+        m = Manager(self, name, *args)
+        self.managers.append(m)
+        return m
+
+    def floor(self, name, *args):
+        run = command([self.program("tests/bench/bench_" + name), *map(str, args)], cwd=self.dir)
+        if run.returncode != 0:
+            raise RuntimeError(f"{name}: {run.stderr}")
+        return json.loads(run.stdout)
+
+    def fio(self, file, block, mode, depth, size, fresh):
+        """MiB/s of fio with O_DIRECT, and how it was called; without fio, of direct.c."""
+        if fresh and os.path.exists(file):
+            os.unlink(file)
+        if not os.path.exists(file):
+            with open(file, "wb") as f:
+                os.posix_fallocate(f.fileno(), 0, size)
+        if not shutil.which("fio"):
+            print("  fio is not installed: its place is taken by tests/bench/direct.c")
+            kind = "write" if "write" in mode else "read"
+            return self.floor("direct", file, block, depth, self.seconds, kind, size)["mib_per_s"], "direct.c"
+        for engine in ("io_uring", "libaio", "psync"):
+            run = command(["fio", "--name=floor", "--filename=" + file, f"--bs={block}", f"--rw={mode}", "--direct=1",
+                           f"--ioengine={engine}", f"--iodepth={depth}", f"--size={size // block * block}",
+                           "--output-format=json", "--allow_file_create=0", "--fallocate=none", "--overwrite=0",
+                           "--end_fsync=1", *([] if "write" in mode else ["--time_based", f"--runtime={self.seconds}"])],
+                          cwd=self.dir)
+            if run.returncode == 0:
+                job = json.loads(run.stdout[run.stdout.index("{"):])["jobs"][0]
+                side = job["write" if "write" in mode else "read"]
+                return side["io_bytes"] / (1 << 20) / max(job["job_runtime"] / 1000, 1e-9), "fio " + engine
+        raise RuntimeError("fio: " + run.stderr)
+
+    def close(self):
+        for m in self.managers:
+            m.remove()
+        shutil.rmtree(self.dir, ignore_errors=True)
