@@ -26,6 +26,7 @@ struct kvb_bench {
 	double seconds;
 	double hits; /* part of the keys of a lookup that are there */
 	enum kvblock_mode mode;
+	bool scatter; /* a lookup's keys lie all over the population, not side by side */
 	bool full; /* fill the storage before anything is measured */
 	bool keep; /* leave the objects there */
 	uint32_t depth;

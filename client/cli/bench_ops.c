@@ -93,25 +93,42 @@ static int fill(struct kvb_bench *b, uint64_t n, struct kvblock_error *err)
 
 /* ---- lookup and match ------------------------------------------------------------------------ */
 
-/* A range of the population, which differs from call to call. */
-static uint64_t range(const struct kvb_bench_call *c)
+/* A permutation of 0..n-1 without a pattern that a codec could shorten. */
+static uint64_t shuffle(uint64_t x, uint64_t n)
+{
+	unsigned bits = n > 2 ? 64u - (unsigned)__builtin_clzll(n - 1) : 1;
+	uint64_t mask = (1ull << bits) - 1;
+
+	do { /* a permutation of `bits` bits; what is beyond n goes round again */
+		x = x * 0x9e3779b97f4a7c15u & mask;
+		x ^= x >> (bits / 2 + 1);
+		x = x * 0xbf58476d1ce4e5b9u & mask;
+		x ^= x >> (bits / 2 + 1);
+	} while (x >= n);
+	return x;
+}
+
+/* The i-th block that this call asks for: of a range of the population, which differs from call to
+ * call, or, scattered, from anywhere in it. */
+static uint64_t asked_for(const struct kvb_bench_call *c, uint32_t i)
 {
 	uint64_t places = c->b->population - c->b->keys + 1;
 
-	return c->turn * c->b->keys % places;
+	if (c->b->scatter)
+		return shuffle((c->turn * c->b->keys + i) % c->b->population, c->b->population);
+	return c->turn * c->b->keys % places + i;
 }
 
 /* A prefix hits up to a point; in a batch the misses lie between the hits. How many hits there are. */
 static uint32_t name_hits(struct kvb_bench_call *c)
 {
 	uint32_t n = c->b->keys, hits = 0;
-	uint64_t first = range(c);
 
 	for (uint32_t i = 0; i < n; i++) {
 		uint32_t upto = (uint32_t)(c->b->hits * (c->b->mode == KVBLOCK_PREFIX ? n : i + 1));
 		bool hit = c->b->mode == KVBLOCK_PREFIX ? i < upto : hits < upto;
 
-		c->ids[i] = first + i + (hit ? 0 : MISSING);
+		c->ids[i] = asked_for(c, i) + (hit ? 0 : MISSING);
 		hits += hit;
 	}
 	return hits;
@@ -138,12 +155,11 @@ static int call_match(struct kvb_bench_call *c)
 {
 	const struct kvblock_keys keys = kvblock_keys_ints(c->ids, c->b->keys);
 	const char *instance = c->b->name;
-	uint64_t first = range(c);
 	uint32_t matched = 0;
 	int rc;
 
 	for (uint32_t i = 0; i < c->b->keys; i++)
-		c->ids[i] = first + i;
+		c->ids[i] = asked_for(c, i);
 	rc = kvblock_match(c->b->kv, &instance, 1, &keys, &matched, &c->err);
 	count(c, c->b->keys, matched);
 	return rc;

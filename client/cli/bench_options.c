@@ -11,6 +11,7 @@ enum {
 	OPT_SECONDS,
 	OPT_HITS,
 	OPT_BATCH,
+	OPT_SCATTER,
 	OPT_FULL,
 	OPT_KEEP,
 	OPT_PREPARE,
@@ -33,6 +34,7 @@ static const struct option options[] = {
 	{ "seconds", required_argument, NULL, OPT_SECONDS },
 	{ "hits", required_argument, NULL, OPT_HITS },
 	{ "batch", no_argument, NULL, OPT_BATCH },
+	{ "scatter", no_argument, NULL, OPT_SCATTER },
 	{ "full", no_argument, NULL, OPT_FULL },
 	{ "keep", no_argument, NULL, OPT_KEEP },
 	{ "prepare", no_argument, NULL, OPT_PREPARE },
@@ -203,6 +205,9 @@ static int set_option(struct kvb_bench *b, int opt, const char *value)
 	switch (opt) {
 	case OPT_BATCH:
 		b->mode = KVBLOCK_BATCH;
+		return KVB_EXIT_OK;
+	case OPT_SCATTER:
+		b->scatter = true;
 		return KVB_EXIT_OK;
 	case OPT_FULL:
 		b->full = true;

@@ -74,6 +74,7 @@ static const struct command commands[] = {
 	  "  --hits RATIO          part of a lookup's keys that are there, 0..1 (default: 1)\n"
 	  "  --batch               look up every key on its own (default: prefix)\n"
 	  "  --population N        blocks that lookups and matches find (default: 65536)\n"
+	  "  --scatter             their keys lie all over these, not side by side\n"
 	  "  --full                fill the storage first, so that every start evicts\n"
 	  "  --capacity SIZE       of its storage (default: 16T; with --full 1G)\n"
 	  "  --slot SIZE           bytes of a block, for --capacity (default: 4K)\n"

@@ -118,7 +118,7 @@ run 5 replay --instance flip --block-bytes 4K one.jsonl; says 'mismatches *1'
 run 0 bench --seconds 0.1 --clients 2 --keys 1,32 --manager-pid $pid; says 'start+finish'; says '^delete  *32 '
 run 0 --json bench --prepare --seconds 0.1 --clients 1 --keys 8 --ops lookup,match; says '"p999_us"'; says '"commit"'
 grep -q '"success": 1.0' out || fail 'bench did not find its own blocks'
-run 0 --json bench --seconds 0.1 --keys 16 --ops lookup --batch --hits 0.25; says '"success": 1.0'
+run 0 --json bench --seconds 0.1 --keys 16 --ops lookup,match --batch --scatter --hits 0.25; says '"success": 1.0'
 run 0 --json bench --seconds 0.1 --clients 4 --keys 64 --ops start --full --capacity 64M; says '"success": 1.0'
 run 0 --json bench --seconds 0.1 --clients 2 --keys 4 --data 4K,70000 --data-bytes 4M
 says '"operation": "get"'; says '"block_bytes": 70000'; ! grep '"success"' out | grep -qv ': 1.0' || fail 'not all bytes came back'
