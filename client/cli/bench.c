@@ -239,9 +239,7 @@ int kvb_cmd_bench(struct kvb_cli *cli, int argc, char **argv)
 	if (rc != KVB_EXIT_OK)
 		return rc;
 	kvb_cli_options(cli, &o);
-#ifdef KVB_HAVE_DEPTH
 	o.depth = b.depth;
-#endif
 	rc = kvb_cli_open(cli, &o, &b.kv);
 	if (rc == KVB_EXIT_OK) {
 		rc = bench(&b);

@@ -109,9 +109,6 @@ void kvb_bench_data_close(struct kvb_bench_call *c);
 
 /* KVB_EXIT_OK, KVB_EXIT_USAGE, or -1 after --help. */
 int kvb_bench_options(struct kvb_bench *b, int argc, char **argv);
-/* What requests travel as, as far as it was told; "default". */
-const char *kvb_bench_codec(const struct kvb_bench *b);
-
 void kvb_bench_print_head(const struct kvb_bench *b);
 void kvb_bench_print_row(const struct kvb_bench *b, const struct kvb_bench_op *op,
 			 const struct kvb_bench_outcome *o);

@@ -56,6 +56,8 @@ bool kvb_bench_data_open(struct kvb_bench_call *c)
 		return false;
 	}
 	memset(c->buffers, 0x5a, bytes);
+	/* Faster with "uring"; where it cannot be, everything works all the same. */
+	kvblock_memory_register(c->b->kv, c->buffers, bytes, KVBLOCK_MEMORY_HOST, NULL);
 	for (uint32_t i = 0; i < c->b->keys; i++) {
 		c->bufs[i] = (struct kvblock_buf){ c->buffers + i * stride(c->b), c->b->block_bytes };
 		c->blocks[i] = (struct kvblock_block){ .bufs = &c->bufs[i], .n_bufs = 1 };
@@ -65,6 +67,8 @@ bool kvb_bench_data_open(struct kvb_bench_call *c)
 
 void kvb_bench_data_close(struct kvb_bench_call *c)
 {
+	if (c->buffers)
+		kvblock_memory_unregister(c->b->kv, c->buffers);
 	if (c->buffers)
 		munmap(c->buffers, stride(c->b) * c->b->keys);
 	kvb_free(c->bufs);

@@ -23,7 +23,6 @@ enum {
 	OPT_DATA_BYTES,
 	OPT_STORAGE,
 	OPT_PID,
-	OPT_CODEC,
 };
 
 static const struct option options[] = {
@@ -46,21 +45,8 @@ static const struct option options[] = {
 	{ "data-bytes", required_argument, NULL, OPT_DATA_BYTES },
 	{ "storage", required_argument, NULL, OPT_STORAGE },
 	{ "manager-pid", required_argument, NULL, OPT_PID },
-#ifndef KVB_HAVE_CODEC /* else it is an option of every command */
-	{ "codec", required_argument, NULL, OPT_CODEC },
-#endif
 	KVB_CLI_GLOBAL_OPTIONS,
 };
-
-const char *kvb_bench_codec(const struct kvb_bench *b)
-{
-#ifdef KVB_HAVE_CODEC
-	return b->cli->codec ? b->cli->codec : "default";
-#else
-	(void)b;
-	return "json";
-#endif
-}
 
 typedef bool (*value_fn)(const char *text, uint64_t *out);
 
@@ -220,10 +206,6 @@ static int set_option(struct kvb_bench *b, int opt, const char *value)
 	case OPT_STORAGE:
 		b->storage = value;
 		return KVB_EXIT_OK;
-	case OPT_CODEC:
-		return strcmp(value, "json") == 0
-			       ? KVB_EXIT_OK
-			       : kvb_cli_usage(b->cli, "--codec: this libkvblock speaks only json");
 	default:
 		if (opt < OPT_KEYS || opt > OPT_PID)
 			return kvb_cli_global_option(b->cli, opt, value);
@@ -271,11 +253,6 @@ int kvb_bench_options(struct kvb_bench *b, int argc, char **argv)
 		return rc;
 	if (optind < argc)
 		return kvb_cli_usage(b->cli, "takes no arguments");
-#ifndef KVB_HAVE_DEPTH
-	if (b->depth)
-		return kvb_cli_usage(b->cli, "--depth: this libkvblock has no engine with a depth; "
-					     "use --clients");
-#endif
 	set_defaults(b);
 	return KVB_EXIT_OK;
 }

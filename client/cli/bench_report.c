@@ -30,14 +30,20 @@ static double mib_s(const struct kvb_bench_outcome *o)
 	return rate(o, o->bytes) / (1 << 20);
 }
 
+static const char *codec(const struct kvb_bench *b)
+{
+	return b->cli->codec ? b->cli->codec : "protobuf";
+}
+
 void kvb_bench_print_head(const struct kvb_bench *b)
 {
 	struct kvb_machine m;
 
 	kvb_machine_read(&m);
-	printf("kvblock %s (%s), %u clients, %g s each, codec %s, on %s, %ld cores, %s\n",
-	       kvblock_version(), KVB_COMMIT, b->n_clients, b->seconds, kvb_bench_codec(b), m.cpu,
-	       m.cores, m.kernel);
+	printf("kvblock %s (%s), %u clients, %g s each, codec %s, engine %s, on %s, %ld cores, "
+	       "%s\n",
+	       kvblock_version(), KVB_COMMIT, b->n_clients, b->seconds, codec(b),
+	       kvblock_engine(b->kv, NULL), m.cpu, m.cores, m.kernel);
 	printf("%-14s %6s %10s %12s %8s %8s %8s %8s%s%s\n", "operation", "keys", "calls/s", "keys/s",
 	       "p50 us", "p99 us", "p999 us", "success", b->n_data ? "    MiB/s  I/O per block" : "",
 	       b->manager_pid ? "   CPU/call    CPU/key (us)" : "");
@@ -113,8 +119,8 @@ json_t *kvb_bench_json(const struct kvb_bench *b, json_t *rows)
 	struct kvb_machine m;
 
 	kvb_machine_read(&m);
-	return json_pack("{ss ss ss sI ss sI sf ss ss so}", "version", kvblock_version(), "commit",
+	return json_pack("{ss ss ss sI ss sI sf ss ss ss so}", "version", kvblock_version(), "commit",
 			 KVB_COMMIT, "cpu", m.cpu, "cores", (json_int_t)m.cores, "kernel", m.kernel,
 			 "clients", (json_int_t)b->n_clients, "seconds", b->seconds, "codec",
-			 kvb_bench_codec(b), "name", b->name, "operations", rows);
+			 codec(b), "engine", kvblock_engine(b->kv, NULL), "name", b->name, "operations", rows);
 }

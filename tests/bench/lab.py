@@ -64,7 +64,7 @@ class Manager:
         os.makedirs(self.dir, exist_ok=True)
         self.args = args
         self.process = None
-        self.url = ""
+        self.url = self.engine = ""
         self.start()
 
     def path(self, *names):
@@ -111,16 +111,17 @@ class Manager:
         return json.loads(self.get("/v1/stats"))["blocks"]
 
     def bench(self, *args):
-        """The rows of one run of `kvblock bench`, with what the manager counted meanwhile."""
+        """The rows of one run of `kvblock bench`, with what the manager counted meanwhile. The engine of the
+        client's data path is in self.engine afterwards."""
         before = self.counters()
         run = command([self.lab.kvblock, "--url", self.url, "--json", "--timeout", "60000", "bench",
                        "--manager-pid", str(self.process.pid), *map(str, args)], cwd=self.dir)
-        if run.returncode == 2 and ("speaks only json" in run.stderr or "no engine with a depth" in run.stderr):
-            raise Missing(run.stderr.split("\n", 1)[0].split(": ", 1)[1])
         if run.returncode != 0:
             raise RuntimeError(f"kvblock bench {' '.join(map(str, args))}: {run.stderr}")
         after = self.counters()
-        return json.loads(run.stdout)["operations"], {k: after[k] - before.get(k, 0) for k in after}
+        found = json.loads(run.stdout)
+        self.engine = found["engine"]
+        return found["operations"], {k: after[k] - before.get(k, 0) for k in after}
 
     def end(self, how=signal.SIGTERM):
         """Returns the seconds it took."""
