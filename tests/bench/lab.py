@@ -27,8 +27,15 @@ def command(args, **kw):
     return subprocess.run(args, capture_output=True, text=True, check=False, **kw)
 
 
+PRODUCT = ("allocator", "api", "backends", "client", "server", "CMakeLists.txt")
+
+
 def commit():
-    return command(["git", "-C", SOURCE, "describe", "--always", "--dirty", "--exclude=*"]).stdout.strip() or "unknown"
+    """The last commit that changed the product: what the scripts here are does not change a number's owner."""
+    git = ["git", "-C", SOURCE]
+    last = command([*git, "log", "-1", "--format=%h", "--", *PRODUCT]).stdout.strip()
+    dirty = command([*git, "diff", "--quiet", "HEAD", "--", *PRODUCT]).returncode != 0
+    return (last or "unknown") + ("-dirty" if last and dirty else "")
 
 
 def machine():
@@ -109,6 +116,14 @@ class Manager:
 
     def blocks(self):
         return json.loads(self.get("/v1/stats"))["blocks"]
+
+    def wait_free(self):
+        """Until no slot waits for a lease to end, so that the next puts take the same places again."""
+        end = time.monotonic() + 60
+        while any(s["used_bytes"] or s["quarantined_bytes"] for s in json.loads(self.get("/v1/stats"))["storages"]):
+            if time.monotonic() > end:
+                raise RuntimeError("slots did not become free")
+            time.sleep(0.05)
 
     def bench(self, *args):
         """The rows of one run of `kvblock bench`, with what the manager counted meanwhile. The engine of the

@@ -17,6 +17,9 @@ bare libmicrohttpd server with requests and answers of the same length; *hash an
 one random cache line of 512 MiB; *bare SQLite* commits as many bytes as the manager's appends had, one
 after the other, with the same `synchronous`; *fio* does the same I/O with O_DIRECT.
 
+A p99 of milliseconds is also a measure of what else ran on the two cores: client threads, manager and
+neighbours share them. The disk is a virtual one, whose syncs take 0.05 to 3 ms from one minute to the next.
+
 | what | bar | measured | floor | met |
 |---|---|---|---|---|
 """
@@ -34,7 +37,7 @@ Measured by us on two cores of the same kind, with each server's own client, as 
 | put with 4 writers, store full | success 0.29-0.96, p99 11-33x | no eviction |
 | memory of a block | 830-1,000 B | - |
 
-They keep nothing durably in these numbers; the rows above that write do.
+Neither makes anything durable before it answers; the rows above that write do.
 
 ## Again
 

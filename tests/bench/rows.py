@@ -81,16 +81,19 @@ def sqlite_floor(lab, counted, blocks, durability):
 
 
 def start_finish(lab, durability, bar):
+    """Ours and the floor in turns, the best round of each: how long a sync takes changes by the minute."""
     m = lab.manager("start-" + durability, "--durability", durability)
-    best = None
+    best = floor = None
     try:
         for _ in range(lab.rounds):
             ops, counted = m.bench("--ops", "start", "--keys", 512, "--clients", 8, "--seconds", lab.seconds,
                                    "--max-blocks", 100000000, "--population", 1)
             if best is None or ops[0]["keys_per_s"] > best[0]["keys_per_s"]:
                 best = ops[0], counted
-        op, counted = best
-        floor, could, size = sqlite_floor(lab, counted, op["calls"] * 512, durability)
+            now = sqlite_floor(lab, counted, ops[0]["calls"] * 512, durability)
+            if floor is None or now[1] > floor[1]:
+                floor = now
+        op, (floor, could, size) = best[0], floor
     finally:
         m.remove()
     yield line(f"start+finish, 512 blocks, 8 clients, durable, {durability.upper()}", f">= {bar:,} blocks/s",
@@ -113,20 +116,24 @@ def start_calm(lab, m, *args):
 
 
 def eviction(lab):
+    """Stores of 262,144 and of 1,048,576 blocks: a share of the store is evicted ahead of need."""
     for clients in (4, 8):
         m = lab.manager("eviction", "--durability", "normal")
         try:
             empty, _ = start_calm(lab, m, "--clients", clients, "--population", 1)
-            full, success = start_calm(lab, m, "--clients", clients, "--full", "--capacity", "1G")
+            full = {size: start_calm(lab, m, "--clients", clients, "--full", "--capacity", size) for size in ("1G", "4G")}
         finally:
             m.remove()
-        ratio = full["start"]["p99_us"] / max(1, empty["start"]["p99_us"])
-        yield line(f"put under steady eviction, store full, {clients} writers, 128 blocks a call, NORMAL",
-                   "success 1.000; p99 of start <= 3x the empty store's",
-                   f"success {success:.4f}; p99 {full['start']['p99_us'] / 1000:.1f} ms = {ratio:.1f}x; "
-                   f"{full['keys_per_s']:,.0f} blocks/s",
-                   f"empty store: p99 {empty['start']['p99_us'] / 1000:.1f} ms, {empty['keys_per_s']:,.0f} blocks/s",
-                   success == 1 and ratio <= 3)
+        for size, blocks in (("1G", 262144), ("4G", 1048576)):
+            op, success = full[size]
+            ratio = op["start"]["p99_us"] / max(1, empty["start"]["p99_us"])
+            yield line(f"put under steady eviction, {clients} writers, store full with {blocks:,} blocks, 128 a call, NORMAL",
+                       "success 1.000; p99 of start <= 3x the empty store's",
+                       f"success {success:.4f}; p99 {op['start']['p99_us'] / 1000:.1f} ms = {ratio:.1f}x; p50 "
+                       f"{op['start']['p50_us'] / 1000:.2f} ms; {op['keys_per_s']:,.0f} blocks/s",
+                       f"empty store: p99 {empty['start']['p99_us'] / 1000:.1f} ms, p50 "
+                       f"{empty['start']['p50_us'] / 1000:.2f} ms, {empty['keys_per_s']:,.0f} blocks/s",
+                       success == 1 and ratio <= 3)
 
 
 def scaling(lab):
@@ -157,6 +164,7 @@ def ways_to_16(m):
 
 
 def put_get(m, seconds, block, size, how):
+    m.wait_free()
     (put, get), _ = m.bench("--seconds", seconds, "--data", block, "--data-bytes", size, *how)
     if put["success"] != 1 or get["success"] != 1:
         raise RuntimeError(f"blocks did not come back: {put['success']} {get['success']}")
@@ -190,7 +198,8 @@ def data(lab):
     for block in (MIB, 4497408):
         said = []
         while not said or said[0]:  # a manager, and so fresh files, for each way
-            m = lab.manager("data", "--storage-capacity", "4G", "--storage-file-size", "4G", "--durability", "normal")
+            m = lab.manager("data", "--storage-capacity", "4G", "--storage-file-size", "4G", "--durability", "normal",
+                            "--lease-default-ms", "3000")
             try:
                 ways = ways_to_16(m)
                 said = said or [list(ways)]

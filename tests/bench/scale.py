@@ -77,7 +77,7 @@ def rows(lab):
         store = sum(os.path.getsize(m.path(n)) for n in os.listdir(m.dir) if n.startswith("kvblock.db"))
         each = (steady - empty) / have
         yield line(f"memory, {have:,} blocks of one spec, steady", "<= 96 B a block", f"{each:.1f} B",
-                   "key, parent, place, checksum, times, generation: 70 B", each <= 96)
+                   "the fields alone (key, parent, place, generation, checksum, last use): 64 B", each <= 96)
         yield line("memory while the table grows, at most", "<= 120 B a block", f"{worst:.1f} B",
                    f"store on disk {store / have:.0f} B a block", worst <= 120)
         for how, name in ((signal.SIGKILL, "kill -9"), (signal.SIGTERM, "a clean stop")):
