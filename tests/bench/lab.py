@@ -158,7 +158,7 @@ class Lab:
         self.build = os.path.abspath(build)
         self.kvblockd = self.program("server/main/kvblockd")
         self.kvblock = self.program("client/kvblock")
-        self.dir = tempfile.mkdtemp(prefix="kvb-bench-", dir=folder)
+        self.dir = tempfile.mkdtemp(prefix="kvb-bench-", dir=os.path.abspath(folder) if folder else None)
         self.seconds = 1 if quick else 4
         self.rounds = 1 if quick else 3
         self.quick = quick

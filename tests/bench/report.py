@@ -18,7 +18,7 @@ one random cache line of 512 MiB; *bare SQLite* commits as many bytes as the man
 after the other, with the same `synchronous`; *fio* does the same I/O with O_DIRECT.
 
 A p99 of milliseconds is also a measure of what else ran on the two cores: client threads, manager and
-neighbours share them. The disk is a virtual one, whose syncs take 0.05 to 3 ms from one minute to the next.
+neighbours share them. So are the times until ready: recovery works on one core. The disk is a virtual one, whose syncs take 0.05 to 3 ms from one minute to the next.
 
 | what | bar | measured | floor | met |
 |---|---|---|---|---|
@@ -60,10 +60,10 @@ def text(found):
     m = lab.machine()
     commits = sorted({e["commit"] for e in found.values()})
     dates = sorted(e["date"] for e in found.values())
-    loads = [e["load"] for e in found.values()]
     origin = f"Commit {', '.join(commits)}; {dates[0]} to {dates[-1]}. " if found else ""
     if found:
-        origin += f"Load average while it ran: {min(loads):.1f} to {max(loads):.1f}."
+        origin += "Load average when each row began, other work included:\n"
+        origin += ", ".join(f"{name} {e['load']:.1f}" for name, e in found.items()) + "."
     out = HEAD.format(machine=f"{m['cpu']}, {m['cores']} cores, {m['memory']}, {m['kernel']}.", origin=origin)
     for name, entry in found.items():
         short = " (quick)" if entry["quick"] else ""
