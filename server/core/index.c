@@ -25,9 +25,10 @@ static uint32_t cell_tag(uint64_t cell) { return (uint32_t)(cell >> 32); }
 static uint32_t cell_id(uint64_t cell) { return (uint32_t)cell; }
 static uint32_t home(const struct segment *s, uint32_t tag) { return (uint32_t)((uint64_t)tag * s->homes >> 32); }
 
-struct block *index_find(const struct part *p, const struct instance *inst, struct kvb_key key)
+uint64_t index_hash(const struct part *p, struct kvb_key key) { return hash_of(p, key); }
+
+struct block *index_find_hashed(const struct part *p, const struct instance *inst, uint64_t h, struct kvb_key key)
 {
-	uint64_t h = hash_of(p, key);
 	const struct segment *s = segment_of(inst, h);
 	uint32_t tag = (uint32_t)h;
 
@@ -44,13 +45,27 @@ struct block *index_find(const struct part *p, const struct instance *inst, stru
 	return NULL;
 }
 
-void index_prefetch(const struct part *p, const struct instance *inst, struct kvb_key key)
+struct block *index_find(const struct part *p, const struct instance *inst, struct kvb_key key)
 {
-	uint64_t h = hash_of(p, key);
+	return index_find_hashed(p, inst, hash_of(p, key), key);
+}
+
+void index_prefetch(const struct instance *inst, uint64_t h)
+{
 	const struct segment *s = segment_of(inst, h);
 
 	if (s->cells)
 		__builtin_prefetch(&s->cells[home(s, (uint32_t)h)]);
+}
+
+void index_prefetch_entry(const struct part *p, const struct instance *inst, uint64_t h)
+{
+	const struct segment *s = segment_of(inst, h);
+	uint32_t tag = (uint32_t)h;
+
+	for (uint32_t i = s->cells ? home(s, tag) : 0; s->cells && s->cells[i] && cell_tag(s->cells[i]) <= tag; i++)
+		if (cell_tag(s->cells[i]) == tag)
+			__builtin_prefetch(block_get(p, cell_id(s->cells[i])), 1);
 }
 
 /* The last cell stays empty: it ends every run. */

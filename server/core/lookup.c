@@ -88,17 +88,46 @@ static bool has_all(const struct part *p, const struct block *b, uint32_t mask)
 	return true;
 }
 
-#define AHEAD 8u /* keys whose index cells are fetched ahead of use */
+#define AHEAD_CELLS 16u  /* keys whose index cells are fetched ahead of use */
+#define AHEAD_ENTRIES 8u /* and, once the cells are there, their entries */
 
-static const struct block *hit_at(const struct part *p, const struct instance *inst, const struct kvb_key *keys,
-				  uint32_t n, uint32_t i, uint32_t mask)
+/* Looks keys up one after the other. */
+struct probe {
+	const struct part *p;
+	const struct instance *inst;
+	const struct kvb_key *keys;
+	uint32_t n;
+	uint32_t mask;
+	uint64_t hash[32]; /* of keys[i] at i % 32 */
+};
+
+static void probe_ahead(struct probe *pr, uint32_t i)
+{
+	uint64_t h;
+
+	if (i >= pr->n)
+		return;
+	h = index_hash(pr->p, pr->keys[i]);
+	pr->hash[i % 32] = h;
+	index_prefetch(pr->inst, h);
+}
+
+static void probe_begin(struct probe *pr)
+{
+	for (uint32_t i = 0; i < AHEAD_CELLS; i++)
+		probe_ahead(pr, i);
+}
+
+/* The block of keys[i] if it is a hit; to be asked for i = 0, 1, 2... */
+static const struct block *hit_at(struct probe *pr, uint32_t i)
 {
 	const struct block *b;
 
-	if (i + AHEAD < n)
-		index_prefetch(p, inst, keys[i + AHEAD]);
-	b = index_find(p, inst, keys[i]);
-	return b && has_all(p, b, mask) ? b : NULL;
+	probe_ahead(pr, i + AHEAD_CELLS);
+	if (i + AHEAD_ENTRIES < pr->n)
+		index_prefetch_entry(pr->p, pr->inst, pr->hash[(i + AHEAD_ENTRIES) % 32]);
+	b = index_find_hashed(pr->p, pr->inst, pr->hash[i % 32], pr->keys[i]);
+	return b && has_all(pr->p, b, pr->mask) ? b : NULL;
 }
 
 int kvb_core_match(struct kvb_core *c, const struct kvb_match_req *req, struct kvb_match_res *res,
@@ -121,10 +150,11 @@ int kvb_core_match(struct kvb_core *c, const struct kvb_match_req *req, struct k
 		snprintf(field, sizeof field, "instances[%u]", i);
 		rc = instance_need(c->part, req->tenant, req->instances[i], field, &inst, err);
 		if (rc == KVB_OK) {
-			uint32_t all = (uint32_t)((1ull << inst->spec.n_specs) - 1);
+			struct probe pr = { c->part, inst, req->keys, req->n_keys,
+					    (uint32_t)((1ull << inst->spec.n_specs) - 1), { 0 } };
 
-			while (matched[i] < req->n_keys &&
-			       hit_at(c->part, inst, req->keys, req->n_keys, matched[i], all))
+			probe_begin(&pr);
+			while (matched[i] < req->n_keys && hit_at(&pr, matched[i]))
 				matched[i]++;
 		}
 	}
@@ -209,8 +239,11 @@ struct search {
 
 static int find_hits(struct part *p, const struct kvb_lookup_req *req, struct kvb_lookup_res *res, struct search *s)
 {
+	struct probe pr = { p, s->inst, req->keys, req->n_keys, s->mask, { 0 } };
+
+	probe_begin(&pr);
 	for (s->n_seen = 0; s->n_seen < req->n_keys; s->n_seen++) {
-		const struct block *b = hit_at(p, s->inst, req->keys, req->n_keys, s->n_seen, s->mask);
+		const struct block *b = hit_at(&pr, s->n_seen);
 
 		if (!b && req->mode == KVB_LOOKUP_PREFIX)
 			break;

@@ -73,25 +73,32 @@ static void fill(struct env *e, uint64_t blocks)
 	printf("start + finish: %.0f blocks/s, %.2f us CPU a block\n", (double)blocks / wall, cpu * 1e6 / (double)blocks);
 }
 
-static void lookups(struct env *e, uint64_t blocks, enum kvb_lookup_mode mode, const char *what)
+enum kind { HITS, MISSES, SCATTERED };
+
+static void lookups(struct env *e, uint64_t blocks, enum kind kind)
 {
+	static const char *const what[] = { "all hits, one chain", "all misses", "all hits, scattered" };
 	uint64_t calls = 0, seed = 12345;
 	struct kvb_key k[BATCH];
-	double begin = seconds(CLOCK_PROCESS_CPUTIME_ID), spent = 0;
+	double spent = 0;
 
 	while (spent < 2) {
 		struct kvb_lookup_res r;
 		double t;
 
 		seed = seed * 6364136223846793005ull + 1442695040888963407ull;
-		make_keys(k, (seed >> 20) % (blocks / BATCH) * BATCH + (mode == KVB_LOOKUP_BATCH ? blocks * 2 : 0));
+		make_keys(k, (seed >> 20) % (blocks / BATCH) * BATCH + (kind == MISSES ? blocks * 2 : 0));
+		for (uint32_t i = 0; kind == SCATTERED && i < BATCH; i++) {
+			uint64_t n = ((seed >> 20) + i * 7919ull * 104729) % blocks;
+
+			k[i] = kvb_hash128(&n, sizeof n);
+		}
 		t = seconds(CLOCK_PROCESS_CPUTIME_ID);
-		assert_int_equal(env_lookup(e, k, BATCH, mode, 1000, &r), KVB_OK);
+		assert_int_equal(env_lookup(e, k, BATCH, KVB_LOOKUP_BATCH, 1000, &r), KVB_OK);
 		spent += seconds(CLOCK_PROCESS_CPUTIME_ID) - t;
 		calls++;
 	}
-	(void)begin;
-	printf("lookup of %u, %s: %.1f us CPU a call\n", BATCH, what, spent * 1e6 / (double)calls);
+	printf("lookup of %u, %s: %.1f us CPU a call\n", BATCH, what[kind], spent * 1e6 / (double)calls);
 }
 
 static void restart(struct env *e, bool clean)
@@ -131,8 +138,9 @@ int main(int argc, char **argv)
 	env_open(&e);
 	env_make(&e, (blocks + blocks / 8 + 65536) * 4096, 64 << 20, 4096);
 	fill(&e, blocks);
-	lookups(&e, blocks, KVB_LOOKUP_PREFIX, "all hits");
-	lookups(&e, blocks, KVB_LOOKUP_BATCH, "all misses");
+	lookups(&e, blocks, HITS);
+	lookups(&e, blocks, SCATTERED);
+	lookups(&e, blocks, MISSES);
 	restart(&e, false);
 	restart(&e, true);
 	restart(&e, false);
