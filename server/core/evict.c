@@ -21,6 +21,9 @@
 enum { CANDIDATES, LEASED };
 
 #define INNER (1ull << 63)  /* in a candidate's key: it has live children */
+#define MAX_AHEAD_PERCENT 10u /* of a storage, for demand */
+#define DEMAND_MS 20u
+#define AHEAD_PICKS 1024u /* of one class in one call: others wait for the lock */
 #define MAX_PICKS 16384u    /* in one call: it holds the lock, and a record has bounds */
 
 bool block_evictable(const struct part *p, const struct instance *inst, const struct block *b, uint64_t now)
@@ -357,12 +360,42 @@ uint64_t evict_next_lease(const struct part *p, uint32_t space)
 	return next;
 }
 
-/* Keeps a little free in every class that somebody used lately, so that starts rarely wait, and so
- * that a start just after a recovery finds slots that no lease horizon covers. */
-void evict_ahead(struct part *p)
+/* Free slots to keep for a class: a share of the storage, or what was taken lately if that is more (freed slots
+ * come back only with the next commit, or sync). */
+static uint64_t free_target(const struct part *p, const struct space *s, const struct space_class *c)
+{
+	uint64_t slots = s->file_bytes / (c->stride ? c->stride : 1);
+	uint64_t share = slots / 100 * p->core->o.free_percent, most = slots / 100 * MAX_AHEAD_PERCENT;
+
+	if (p->core->o.free_percent == 0)
+		return 0;
+	most = c->demand < most ? c->demand : most;
+	return most > share ? most : share;
+}
+
+/* What was taken since the last time counts for the next eight times or so. */
+static void note_demand(struct part *p, uint64_t now)
+{
+	if (now - p->demand_at < DEMAND_MS)
+		return;
+	p->demand_at = now;
+	for (uint32_t i = 0; i < p->n_space; i++) {
+		for (uint32_t c = 0; c < p->space[i].n_class; c++) {
+			struct space_class *k = &p->space[i].class[c];
+
+			k->demand += k->taken - k->demand / 8;
+			k->taken = 0;
+		}
+	}
+}
+
+bool evict_ahead(struct part *p)
 {
 	uint64_t now = kvb_now_ms(p->core->clock);
 	uint32_t percent = p->core->o.free_percent;
+	bool more = false;
+
+	note_demand(p, now);
 
 	for (uint32_t i = 0; i < p->n_space; i++) {
 		struct space *s = &p->space[i];
@@ -370,11 +403,14 @@ void evict_ahead(struct part *p)
 		if (!s->pool || !space_usable(s) || space_can_grow(p, s))
 			continue;
 		for (uint32_t c = 0; c < s->n_class; c++) {
-			uint64_t target = s->file_bytes / 100 * percent / (s->class[c].stride ? s->class[c].stride : 1);
+			uint64_t target = free_target(p, s, &s->class[c]);
 			uint64_t have = kvb_pool_available(s->pool, c) + s->class[c].removing;
 
-			if (s->class[c].wanted_ms && now - s->class[c].wanted_ms < 60000 && have < target)
-				evict_slots(p, i, c, target - have);
+			uint64_t need = have < target ? target - have : 0;
+
+			if (!need || !s->class[c].wanted_ms || now - s->class[c].wanted_ms >= 60000)
+				continue;
+			more |= evict_slots(p, i, c, need < AHEAD_PICKS ? need : AHEAD_PICKS) >= AHEAD_PICKS;
 		}
 	}
 	for (size_t i = 0; i < p->n_group; i++) {
@@ -384,4 +420,5 @@ void evict_ahead(struct part *p)
 		if (g->spec.capacity && g->used_bytes - g->removing_bytes > line)
 			evict_group_bytes(p, g, g->used_bytes - g->removing_bytes - line);
 	}
+	return more;
 }

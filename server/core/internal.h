@@ -146,7 +146,9 @@ uint64_t evict_slots(struct part *p, uint32_t space, uint32_t class_id, uint64_t
 uint64_t evict_group_bytes(struct part *p, struct group *g, uint64_t bytes);
 /* Empties slabs of other classes for `class_id`. True when something is on its way. */
 bool evict_steal(struct part *p, uint32_t space, uint32_t class_id);
-void evict_ahead(struct part *p);
+/* Keeps a little free in every class that somebody used lately, so that starts rarely wait, and so that a start
+ * just after a recovery finds slots that no lease horizon covers. True when there is more to do at once. */
+bool evict_ahead(struct part *p);
 /* When the next lease on blocks in this space ends, by what their queues know; UINT64_MAX = none runs. */
 uint64_t evict_next_lease(const struct part *p, uint32_t space);
 void evict_forget_space(struct instance *inst, uint32_t space); /* no block of it has slots there any more */

@@ -38,6 +38,7 @@ static int take_spec(struct part *p, struct plan *plan, uint32_t space, uint32_t
 	rc = kvb_pool_alloc(p->space[space].pool, class_id, n, runs, &n_runs);
 	if (rc != KVB_OK)
 		return rc;
+	p->space[space].class[class_id].taken += n;
 	for (uint32_t r = 0; r < n_runs; r++)
 		for (uint32_t i = 0; i < runs[r].count; i++)
 			g[at++] = (struct grant){ (uint8_t)space, runs[r].slab, runs[r].first + i };

@@ -187,6 +187,8 @@ struct space_class {
 	uint64_t stride;
 	uint64_t removing; /* slots that queued removals will free */
 	uint64_t wanted_ms; /* when somebody last asked for slots: keep some free ahead of need */
+	uint64_t taken;     /* slots, since part->demand_at */
+	uint64_t demand;    /* slots taken in the 160 ms before, or so */
 };
 
 /* A storage as the partition sees it. */
@@ -321,6 +323,7 @@ struct part {
 	struct txn *horizon_txn; /* on its way */
 	_Atomic bool horizon_used; /* a lease was granted since it was last extended */
 
+	uint64_t demand_at;   /* when what was taken was last counted (evict.c) */
 	uint64_t n_waiting;   /* starts in the lines of all groups */
 	uint64_t wait_turn;   /* rounds of start_serve_waiters */
 	uint64_t wait_spaces; /* bit per space that the first of some line waits for */

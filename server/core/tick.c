@@ -46,34 +46,39 @@ static void keep_horizon(struct part *p, uint64_t now)
 		horizon_extend(p, now, NULL);
 }
 
-static void tick_part(struct part *p)
+/* Returns ms to wait. */
+static uint32_t tick_part(struct part *p)
 {
 	struct kvb_core *c = p->core;
 	uint64_t now = kvb_now_ms(c->clock);
+	bool more;
 
 	session_expire_due(p, now);
 	session_forget_due(p, now);
 	for (uint32_t i = 0; i < p->n_space; i++)
 		if (p->space[i].pool)
 			kvb_pool_release_due(p->space[i].pool, now);
-	evict_ahead(p);
+	more = evict_ahead(p);
 	keep_horizon(p, now);
 	start_serve_waiters(p);
 	if ((p->journal_bytes > c->o.journal_limit / 4 || p->limbo.n_instances > MAX_LIMBO) && !p->snap.active)
 		checkpoint_ask(c);
+	return more ? 1 : TICK_MS;
 }
 
 uint32_t tick_once(struct kvb_core *c)
 {
+	uint32_t ms = TICK_MS;
+
 	if (!owner_load(c))
 		return LOAD_RETRY_MS;
 	if (atomic_load(&c->state) != KVB_CORE_READY || atomic_load(&c->closing))
 		return TICK_MS; /* closing: nothing may follow the clean checkpoint */
 	core_lock(c);
 	if (c->part && owner_valid(c))
-		tick_part(c->part);
+		ms = tick_part(c->part);
 	else if (c->part) /* the store cannot be reached: nobody waits for what may never come */
 		start_fail_waiters(c->part, KVB_E_NOT_OWNER, "the ownership could not be renewed");
 	core_unlock(c);
-	return TICK_MS;
+	return ms;
 }

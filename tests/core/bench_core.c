@@ -126,7 +126,7 @@ int main(int argc, char **argv)
 	blocks -= blocks % BATCH;
 	if (blocks == 0)
 		return 2;
-	snprintf(dir, sizeof dir, "%s/kvb-bench-XXXXXX", argc > 2 ? argv[2] : "/tmp");
+	snprintf(dir, sizeof dir, "%s/kvb-core-XXXXXX", argc > 2 ? argv[2] : "/tmp");
 	if (!mkdtemp(dir))
 		return 2;
 	snprintf(path, sizeof path, "%s/kvblock.db", dir);
