@@ -12,6 +12,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <malloc.h>
 #include <pthread.h>
 #include <signal.h>
 #include <string.h>
@@ -341,11 +342,17 @@ static void stop(struct service *s)
 	kvb_log(KVB_LOG_INFO, "main", "stopped");
 }
 
+/* Tables that grow are given back to the system when they are replaced, however large: glibc would otherwise keep
+ * them once one of that size was freed (98 bytes a block instead of 95, with ten million). */
+static void return_memory(void) { mallopt(M_MMAP_THRESHOLD, 256 << 10); }
+
 int kvb_serve(const struct kvb_params *p)
 {
 	struct service s = { .p = p, .log_fd = -1 };
 	struct kvb_error err;
 	sigset_t signals;
+
+	return_memory();
 
 	/* Blocked in every thread; main's takes them with sigwaitinfo. */
 	sigemptyset(&signals);
