@@ -57,32 +57,38 @@ void kvb_key_to_hex(struct kvb_key key, char out[KVB_KEY_HEX + 1])
 	out[KVB_KEY_HEX] = '\0';
 }
 
-static int hex_value(char c)
+/* Value of a digit + 1; 0 = no digit. */
+static const uint8_t hex_value[256] = {
+	['0'] = 1,  ['1'] = 2,	['2'] = 3,  ['3'] = 4,	['4'] = 5,  ['5'] = 6,	['6'] = 7,  ['7'] = 8,
+	['8'] = 9,  ['9'] = 10, ['a'] = 11, ['b'] = 12, ['c'] = 13, ['d'] = 14, ['e'] = 15, ['f'] = 16,
+	['A'] = 11, ['B'] = 12, ['C'] = 13, ['D'] = 14, ['E'] = 15, ['F'] = 16,
+};
+
+static uint64_t hex64(const char *s, bool *bad)
 {
-	if (c >= '0' && c <= '9')
-		return c - '0';
-	if (c >= 'a' && c <= 'f')
-		return c - 'a' + 10;
-	if (c >= 'A' && c <= 'F')
-		return c - 'A' + 10;
-	return -1;
+	uint64_t v = 0;
+
+	for (size_t i = 0; i < 16; i++) {
+		unsigned digit = hex_value[(uint8_t)s[i]];
+
+		*bad |= digit == 0;
+		v = v << 4 | ((digit - 1) & 15);
+	}
+	return v;
 }
 
 bool kvb_key_from_hex(const char *s, size_t n, struct kvb_key *out)
 {
-	uint64_t half[2] = { 0, 0 };
+	struct kvb_key key;
+	bool bad = false;
 
 	if (n != KVB_KEY_HEX)
 		return false;
-	for (size_t i = 0; i < n; i++) {
-		int v = hex_value(s[i]);
-
-		if (v < 0)
-			return false;
-		half[i / 16] = half[i / 16] << 4 | (uint64_t)v;
-	}
-	*out = (struct kvb_key){ .hi = half[0], .lo = half[1] };
-	return true;
+	key.hi = hex64(s, &bad);
+	key.lo = hex64(s + 16, &bad);
+	if (!bad)
+		*out = key;
+	return !bad;
 }
 
 static void set_up_sodium(void)

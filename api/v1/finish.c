@@ -14,12 +14,10 @@ static void read_mask(struct kvb_jdoc *d, const struct kvb_jat *at, struct kvb_f
 {
 	uint32_t n = kvb_jat_array(d, at, 0, KVB_MAX_KEYS);
 	bool *mask = kvb_jdoc_alloc(d, n, sizeof *mask);
+	struct kvb_jat item = kvb_jat_first(at);
 
-	for (uint32_t i = 0; mask && i < n; i++) {
-		struct kvb_jat item = kvb_jat_item(at, i);
-
+	for (uint32_t i = 0; mask && i < n; i++, kvb_jat_next(&item))
 		mask[i] = kvb_jat_bool(d, &item);
-	}
 	r->mask_kind = KVB_MASK_BITS;
 	r->mask_count = n;
 	r->mask = mask;
@@ -30,11 +28,11 @@ static void read_success(struct kvb_jdoc *d, const struct kvb_jat *at, struct kv
 	static const char *const fields[] = { "count", "mask", NULL };
 	struct kvb_jat count = kvb_jat_get(at, "count"), mask = kvb_jat_get(at, "mask");
 
-	if (at->v && json_is_true(at->v)) {
+	if (kvb_jat_is(at, KVB_JSON_TRUE)) {
 		r->mask_kind = KVB_MASK_ALL;
 		return;
 	}
-	if (at->v && !json_is_object(at->v))
+	if (at->v && !kvb_jat_is(at, KVB_JSON_OBJECT))
 		kvb_jdoc_fail(d, at, KVB_E_INVALID,
 			      "must be true, {\"count\": n} or {\"mask\": [true, false, ...]}");
 	kvb_jat_object(d, at, fields);
@@ -52,13 +50,11 @@ static void read_checksums(struct kvb_jdoc *d, const struct kvb_jat *at, struct 
 {
 	uint32_t n = kvb_jat_array(d, at, 0, KVB_MAX_KEYS * KVB_MAX_SPECS);
 	uint64_t *sums = kvb_jdoc_alloc(d, n, sizeof *sums);
+	struct kvb_jat item = kvb_jat_first(at);
 
-	for (uint32_t i = 0; sums && i < n; i++) {
-		struct kvb_jat item = kvb_jat_item(at, i);
-
-		if (!json_is_null(item.v))
+	for (uint32_t i = 0; sums && i < n; i++, kvb_jat_next(&item))
+		if (!kvb_jat_is(&item, KVB_JSON_NULL))
 			sums[i] = kvb_jat_hex64(d, &item);
-	}
 	r->n_checksums = n;
 	r->checksums = sums;
 }

@@ -1,16 +1,12 @@
 /*
- * json_in.c - typed reading on top of jansson: parse, find, check, convert; the first failure sticks.
+ * json_in.c - typed reading on top of kvb/json.h: parse, find, check, convert; the first failure sticks.
  *
- * jansson 2.14 cannot stand running out of memory: when its text buffer does not grow it drops the byte,
- * reads on past the string's end, or returns a shorter string: a wrong key. Its allocator is global to
- * the process, so a library leaves it alone; instead the memory that a document can need is asked
- * for, and given back, before jansson sees the document.
+ * Faults of the text come before faults of the fields, and those in the order in which the message's
+ * reader asks, whatever order the fields have in the text: that is why the text is read whole first.
  *
  * Owns nothing; any thread.
  */
 #include "json_in.h"
-
-#include <kvb/mem.h>
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -26,7 +22,8 @@ static size_t render(const struct kvb_jat *at, char out[KVB_FIELD_MAX])
 	if (!at->up)
 		out[0] = '\0';
 	else if (at->name)
-		more = snprintf(out + n, KVB_FIELD_MAX - n, "%s%s", n ? "." : "", at->name);
+		more = snprintf(out + n, KVB_FIELD_MAX - n, "%s%.*s", n ? "." : "",
+				(int)(at->name_n < KVB_FIELD_MAX ? at->name_n : KVB_FIELD_MAX), at->name);
 	else
 		more = snprintf(out + n, KVB_FIELD_MAX - n, "[%zu]", at->index);
 	n += more > 0 ? (size_t)more : 0;
@@ -67,53 +64,14 @@ void *kvb_jdoc_alloc(struct kvb_jdoc *d, size_t n, size_t size)
 
 /* ---- the document ------------------------------------------------------------------------------- */
 
-static void fail_parse(struct kvb_jdoc *d, const char *text, size_t n, const json_error_t *e)
-{
-	char field[KVB_FIELD_MAX];
-	size_t at = e->position > 0 && (size_t)e->position < n ? (size_t)e->position : n;
-	size_t values = SIZE_MAX;
-
-	kvb_json_scan(text, at, &values, field);
-	switch (json_error_code(e)) {
-	case json_error_out_of_memory:
-		out_of_memory(d);
-		break;
-	case json_error_numeric_overflow:
-		d->status = kvb_fail(d->err, KVB_E_INVALID, field,
-				     "a number over 9223372036854775807 is written as a decimal string");
-		break;
-	case json_error_duplicate_key:
-		d->status = kvb_fail(d->err, KVB_E_INVALID, field, "the field is given twice");
-		break;
-	case json_error_invalid_utf8:
-		d->status = kvb_fail(d->err, KVB_E_INVALID, field, "the text is not valid UTF-8");
-		break;
-	case json_error_null_character:
-	case json_error_null_byte_in_key:
-		d->status = kvb_fail(d->err, KVB_E_INVALID, field, "the text holds a NUL character");
-		break;
-	default:
-		d->status = kvb_fail(d->err, KVB_E_INVALID, field, "not JSON at line %d, column %d: %s",
-				     e->line, e->column, e->text);
-	}
-}
-
-/* True if jansson will find the memory for a tree of this text. */
-static bool memory_for(size_t n, size_t values)
-{
-	/* The text as strings, and once in a buffer of doubling size; a node and its slot per value. */
-	void *room = kvb_malloc(4 * n + 128 * values);
-
-	kvb_free(room);
-	return room != NULL;
-}
-
-static void parse(struct kvb_jdoc *d, const char *text, size_t n, size_t max_values)
+static void fail_parse(struct kvb_jdoc *d, const struct kvb_json_doc *j, const char *text, size_t n,
+		       size_t max_values)
 {
 	char field[KVB_FIELD_MAX];
 	size_t values = max_values;
-	json_error_t e;
+	unsigned line, column;
 
+	/* Limits count for the whole text, before anything else that is wrong with it. */
 	switch (kvb_json_scan(text, n, &values, field)) {
 	case KVB_JSCAN_DEEP:
 		d->status = kvb_fail(d->err, KVB_E_INVALID, field, "nested deeper than %u",
@@ -126,117 +84,122 @@ static void parse(struct kvb_jdoc *d, const char *text, size_t n, size_t max_val
 	case KVB_JSCAN_END:
 		break;
 	}
-	if (!memory_for(n, values)) {
+	values = SIZE_MAX;
+	kvb_json_scan(text, j->at > 0 ? j->at : n, &values, field);
+	switch (j->fault) {
+	case KVB_JSON_NOMEM:
 		out_of_memory(d);
-		return;
+		break;
+	case KVB_JSON_NUMBER:
+		d->status = kvb_fail(d->err, KVB_E_INVALID, field,
+				     "a number over 9223372036854775807 is written as a decimal string");
+		break;
+	case KVB_JSON_TWICE:
+		d->status = kvb_fail(d->err, KVB_E_INVALID, field, "the field is given twice");
+		break;
+	case KVB_JSON_UTF8:
+		d->status = kvb_fail(d->err, KVB_E_INVALID, field, "the text is not valid UTF-8");
+		break;
+	case KVB_JSON_NUL:
+		d->status = kvb_fail(d->err, KVB_E_INVALID, field, "the text holds a NUL character");
+		break;
+	case KVB_JSON_LIMIT:
+		d->status = kvb_fail(d->err, KVB_E_TOO_LARGE, NULL, "the text is too long");
+		break;
+	default:
+		kvb_json_line(text, j->at, &line, &column);
+		d->status = kvb_fail(d->err, KVB_E_INVALID, field, "not JSON at line %u, column %u: %s",
+				     line, column, j->what);
 	}
-	d->root = json_loadb(text, n, JSON_REJECT_DUPLICATES, &e);
-	if (!d->root)
-		fail_parse(d, text, n, &e);
-	else if (!json_is_object(d->root))
-		d->status = kvb_fail(d->err, KVB_E_INVALID, NULL, "the body must be a JSON object");
 }
 
 struct kvb_jat kvb_jdoc_open(struct kvb_jdoc *d, const struct kvb_v1_in *in, const char *text, size_t n,
 			     enum kvb_jdir dir, size_t max_values, struct kvb_error *err)
 {
-	memset(d, 0, sizeof *d);
-	d->in = in;
-	d->err = err;
-	d->lenient = dir == KVB_JANSWER;
+	const struct kvb_json_limits limits = { .depth = KVB_JSON_DEPTH, .values = max_values };
+	struct kvb_json_doc j = { .root = NULL };
+
+	*d = (struct kvb_jdoc){ .in = in, .err = err, .lenient = dir == KVB_JANSWER };
 	if (n == 0)
 		d->status = kvb_fail(err, KVB_E_INVALID, NULL, "the body is empty, not a JSON object");
-	else
-		parse(d, text, n, max_values);
-	return (struct kvb_jat){ .v = kvb_jdoc_ok(d) ? d->root : NULL };
-}
-
-int kvb_jdoc_close(struct kvb_jdoc *d)
-{
-	json_decref(d->root);
-	d->root = NULL;
-	return d->status;
+	else if (!kvb_json_parse(&j, in->arena, text, n, &limits))
+		fail_parse(d, &j, text, n, max_values);
+	else if (j.root->type != KVB_JSON_OBJECT)
+		d->status = kvb_fail(err, KVB_E_INVALID, NULL, "the body must be a JSON object");
+	return (struct kvb_jat){ .v = kvb_jdoc_ok(d) ? j.root : NULL };
 }
 
 /* ---- structure ---------------------------------------------------------------------------------- */
 
-static const char *type_name(const json_t *v)
+static const char *type_name(const struct kvb_json_node *v)
 {
 	static const char *const names[] = { "an object", "an array", "a string", "an integer",
 					     "a fraction", "true", "false", "null" };
 
-	return names[json_typeof(v)];
+	return names[v->type];
+}
+
+static bool wrong_type(struct kvb_jdoc *d, const struct kvb_jat *at, const char *wanted)
+{
+	if (!at->v)
+		kvb_jdoc_fail(d, at, KVB_E_INVALID, "the field is required");
+	else
+		kvb_jdoc_fail(d, at, KVB_E_INVALID, "must be %s, not %s", wanted, type_name(at->v));
+	return false;
 }
 
 /* Fails unless the value is there and of the type. */
-static bool is(struct kvb_jdoc *d, const struct kvb_jat *at, json_type type, const char *wanted)
+static inline bool is(struct kvb_jdoc *d, const struct kvb_jat *at, enum kvb_json_type type,
+		      const char *wanted)
 {
-	if (!kvb_jdoc_ok(d))
-		return false;
-	if (!at->v)
-		kvb_jdoc_fail(d, at, KVB_E_INVALID, "the field is required");
-	else if (json_typeof(at->v) != type)
-		kvb_jdoc_fail(d, at, KVB_E_INVALID, "must be %s, not %s", wanted, type_name(at->v));
-	return kvb_jdoc_ok(d);
+	return kvb_jdoc_ok(d) && (kvb_jat_is(at, type) || wrong_type(d, at, wanted));
 }
 
-static bool listed(const char *const *names, const char *name)
+static bool listed(const char *const *names, const struct kvb_json_node *name)
 {
 	for (; *names; names++)
-		if (strcmp(*names, name) == 0)
+		if (kvb_json_is(name, *names, strlen(*names)))
 			return true;
 	return false;
 }
 
 void kvb_jat_object(struct kvb_jdoc *d, const struct kvb_jat *at, const char *const *names)
 {
-	const char *name;
-	json_t *value;
+	const struct kvb_json_node *name;
 
-	if (!is(d, at, JSON_OBJECT, "an object") || d->lenient)
+	if (!is(d, at, KVB_JSON_OBJECT, "an object") || d->lenient)
 		return;
-	json_object_foreach(at->v, name, value) {
-		struct kvb_jat field = { .up = at, .name = name, .v = value };
+	name = kvb_json_first(at->v);
+	for (uint32_t i = 0; i < at->v->n; i++) {
+		struct kvb_jat field = { .up = at, .name = name->s, .name_n = name->n };
 
 		if (!listed(names, name))
 			kvb_jdoc_fail(d, &field, KVB_E_INVALID, "there is no such field here");
+		name = kvb_json_next(name + 1);
 	}
-}
-
-struct kvb_jat kvb_jat_get(const struct kvb_jat *object, const char *name)
-{
-	/* json_object_get of anything but an object is NULL. */
-	return (struct kvb_jat){ .up = object, .name = name, .v = json_object_get(object->v, name) };
 }
 
 uint32_t kvb_jat_array(struct kvb_jdoc *d, const struct kvb_jat *at, uint32_t min, uint32_t max)
 {
-	size_t n;
+	uint32_t n;
 
-	if (!is(d, at, JSON_ARRAY, "an array"))
+	if (!is(d, at, KVB_JSON_ARRAY, "an array"))
 		return 0;
-	n = json_array_size(at->v);
+	n = at->v->n;
 	if (n > max)
-		kvb_jdoc_fail(d, at, KVB_E_TOO_LARGE, "has %zu elements, at most %u may be", n,
-			      max);
+		kvb_jdoc_fail(d, at, KVB_E_TOO_LARGE, "has %u elements, at most %u may be", n, max);
 	else if (n < min)
-		kvb_jdoc_fail(d, at, KVB_E_INVALID, "has %zu elements, at least %u are needed", n, min);
-	return kvb_jdoc_ok(d) ? (uint32_t)n : 0;
-}
-
-struct kvb_jat kvb_jat_item(const struct kvb_jat *array, size_t index)
-{
-	return (struct kvb_jat){ .up = array, .index = index, .v = json_array_get(array->v, index) };
+		kvb_jdoc_fail(d, at, KVB_E_INVALID, "has %u elements, at least %u are needed", n, min);
+	return kvb_jdoc_ok(d) ? n : 0;
 }
 
 /* ---- values ------------------------------------------------------------------------------------- */
 
 bool kvb_jat_bool(struct kvb_jdoc *d, const struct kvb_jat *at)
 {
-	if (kvb_jdoc_ok(d) && at->v && json_is_boolean(at->v))
-		return json_is_true(at->v);
-	is(d, at, JSON_TRUE, "true or false");
-	return false;
+	if (kvb_jat_is(at, KVB_JSON_FALSE))
+		return false;
+	return is(d, at, KVB_JSON_TRUE, "true or false");
 }
 
 /* Decimal digits, the whole text, nothing else; false also above 2^64-1. */
@@ -266,22 +229,18 @@ static unsigned suffix_shift(const char *s, size_t n)
 	return at ? 10 * (unsigned)(at - suffixes + 1) : 0;
 }
 
-static bool parse_number(const json_t *v, bool suffix, uint64_t *out)
+static bool parse_number(const struct kvb_json_node *v, bool suffix, uint64_t *out)
 {
-	const char *s;
-	size_t n;
 	unsigned shift;
 
-	if (json_is_integer(v)) {
-		*out = (uint64_t)json_integer_value(v);
-		return json_integer_value(v) >= 0;
+	if (v->type == KVB_JSON_INTEGER) {
+		*out = v->u;
+		return v->i >= 0;
 	}
-	if (!json_is_string(v))
+	if (v->type != KVB_JSON_STRING)
 		return false;
-	s = json_string_value(v);
-	n = json_string_length(v);
-	shift = suffix ? suffix_shift(s, n) : 0;
-	if (!parse_decimal(s, shift ? n - 1 : n, out) || *out > UINT64_MAX >> shift)
+	shift = suffix ? suffix_shift(v->s, v->n) : 0;
+	if (!parse_decimal(v->s, shift ? v->n - 1 : v->n, out) || *out > UINT64_MAX >> shift)
 		return false;
 	*out <<= shift;
 	return true;
@@ -326,23 +285,23 @@ const char *kvb_jat_string(struct kvb_jdoc *d, const struct kvb_jat *at, size_t 
 	const char *copy;
 	size_t n;
 
-	if (!is(d, at, JSON_STRING, "a string"))
+	if (!is(d, at, KVB_JSON_STRING, "a string"))
 		return "";
-	n = json_string_length(at->v);
+	n = at->v->n;
 	if (n < min || n > max) {
 		kvb_jdoc_fail(d, at, KVB_E_INVALID, "must be a string of %zu to %zu bytes, not %zu", min,
 			      max, n);
 		return "";
 	}
-	copy = kvb_arena_strndup(d->in->arena, json_string_value(at->v), n);
+	copy = kvb_arena_strndup(d->in->arena, at->v->s, n);
 	return copy ? copy : (out_of_memory(d), "");
 }
 
 const char *kvb_jat_name(struct kvb_jdoc *d, const struct kvb_jat *at)
 {
-	if (!is(d, at, JSON_STRING, "a string"))
+	if (!is(d, at, KVB_JSON_STRING, "a string"))
 		return "";
-	if (!kvb_name_valid(json_string_value(at->v), json_string_length(at->v)))
+	if (!kvb_name_valid(at->v->s, at->v->n))
 		kvb_jdoc_fail(d, at, KVB_E_INVALID,
 			      "a name is 1 to %u of A-Z a-z 0-9 . _ - and begins with none of . and -",
 			      KVB_MAX_NAME);
@@ -354,10 +313,9 @@ const char *const *kvb_jat_names(struct kvb_jdoc *d, const struct kvb_jat *at, u
 {
 	uint32_t count = kvb_jat_array(d, at, min, max);
 	const char **names = kvb_jdoc_alloc(d, count, sizeof *names);
+	struct kvb_jat item = kvb_jat_first(at);
 
-	for (uint32_t i = 0; names && i < count; i++) {
-		struct kvb_jat item = kvb_jat_item(at, i);
-
+	for (uint32_t i = 0; names && i < count; i++, kvb_jat_next(&item)) {
 		names[i] = kvb_jat_name(d, &item);
 		for (uint32_t j = 0; j < i && kvb_jdoc_ok(d); j++)
 			if (strcmp(names[i], names[j]) == 0)
@@ -371,8 +329,8 @@ struct kvb_key kvb_jat_key_hex(struct kvb_jdoc *d, const struct kvb_jat *at)
 {
 	struct kvb_key key = { 0, 0 };
 
-	if (is(d, at, JSON_STRING, "a string") &&
-	    !kvb_key_from_hex(json_string_value(at->v), json_string_length(at->v), &key))
+	if (is(d, at, KVB_JSON_STRING, "a string") &&
+	    !kvb_key_from_hex(at->v->s, at->v->n, &key))
 		kvb_jdoc_fail(d, at, KVB_E_INVALID, "must be exactly 32 hex digits");
 	return key;
 }
@@ -382,12 +340,12 @@ uint64_t kvb_jat_hex64(struct kvb_jdoc *d, const struct kvb_jat *at)
 	char both[KVB_KEY_HEX];
 	struct kvb_key key = { 0, 0 };
 
-	if (!is(d, at, JSON_STRING, "a string"))
+	if (!is(d, at, KVB_JSON_STRING, "a string"))
 		return 0;
 	memset(both, '0', sizeof both);
-	if (json_string_length(at->v) == 16)
-		memcpy(both + 16, json_string_value(at->v), 16);
-	if (json_string_length(at->v) != 16 || !kvb_key_from_hex(both, sizeof both, &key))
+	if (at->v->n == 16)
+		memcpy(both + 16, at->v->s, 16);
+	if (at->v->n != 16 || !kvb_key_from_hex(both, sizeof both, &key))
 		kvb_jdoc_fail(d, at, KVB_E_INVALID, "must be exactly 16 hex digits");
 	return key.lo;
 }
@@ -397,10 +355,10 @@ uint32_t kvb_jat_word(struct kvb_jdoc *d, const struct kvb_jat *at, const char *
 	char list[128] = "";
 	size_t n = 0;
 
-	if (!is(d, at, JSON_STRING, "a string"))
+	if (!is(d, at, KVB_JSON_STRING, "a string"))
 		return 0;
 	for (uint32_t i = 0; words[i]; i++) {
-		if (strcmp(words[i], json_string_value(at->v)) == 0)
+		if (kvb_json_is(at->v, words[i], strlen(words[i])))
 			return i;
 		n += (size_t)snprintf(list + n, n < sizeof list ? sizeof list - n : 0, "%s%s",
 				      n ? ", " : "", words[i]);

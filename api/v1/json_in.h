@@ -11,11 +11,12 @@
 #ifndef KVB_V1_JSON_IN_H
 #define KVB_V1_JSON_IN_H
 
-#include <jansson.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
+#include <kvb/json.h>
 #include <kvb/status.h>
 #include <kvb/v1_json.h>
 
@@ -29,7 +30,6 @@
 
 struct kvb_jdoc {
 	const struct kvb_v1_in *in;
-	json_t *root;
 	struct kvb_error *err;
 	int status;   /* first failure */
 	bool lenient; /* an answer: unknown fields are skipped */
@@ -38,8 +38,9 @@ struct kvb_jdoc {
 struct kvb_jat {
 	const struct kvb_jat *up; /* NULL: the document itself */
 	const char *name;         /* field of `up`, or NULL: element `index` of it */
+	size_t name_n;
 	size_t index;
-	json_t *v; /* NULL: absent */
+	const struct kvb_json_node *v; /* NULL: absent */
 };
 
 enum kvb_jdir { KVB_JREQUEST, KVB_JANSWER };
@@ -48,8 +49,8 @@ enum kvb_jdir { KVB_JREQUEST, KVB_JANSWER };
  * its value is NULL and everything read from it is absent, silently. Pair with kvb_jdoc_close. */
 struct kvb_jat kvb_jdoc_open(struct kvb_jdoc *d, const struct kvb_v1_in *in, const char *text, size_t n,
 			     enum kvb_jdir dir, size_t max_values, struct kvb_error *err);
-/* Releases the document; returns KVB_OK or the first failure. What was read stays in the arena. */
-int kvb_jdoc_close(struct kvb_jdoc *d);
+/* KVB_OK or the first failure. */
+static inline int kvb_jdoc_close(const struct kvb_jdoc *d) { return d->status; }
 
 /* Fails the document at a place (unless it has failed already). */
 void kvb_jdoc_fail(struct kvb_jdoc *d, const struct kvb_jat *at, int status, const char *fmt, ...)
@@ -62,10 +63,30 @@ void *kvb_jdoc_alloc(struct kvb_jdoc *d, size_t n, size_t size);
 /* Checks that `at` is an object with no fields but `names` (NULL-terminated); answers may have more. */
 void kvb_jat_object(struct kvb_jdoc *d, const struct kvb_jat *at, const char *const *names);
 /* A field of an object, absent (v NULL) if it is not there. A JSON null is there. */
-struct kvb_jat kvb_jat_get(const struct kvb_jat *object, const char *name);
+static inline struct kvb_jat kvb_jat_get(const struct kvb_jat *object, const char *name)
+{
+	size_t n = strlen(name); /* known to the compiler: names are literals */
+
+	return (struct kvb_jat){
+		.up = object, .name = name, .name_n = n, .v = kvb_json_get(object->v, name, n)
+	};
+}
 /* Length of an array, which must be min..max; above that KVB_E_TOO_LARGE. */
 uint32_t kvb_jat_array(struct kvb_jdoc *d, const struct kvb_jat *at, uint32_t min, uint32_t max);
-struct kvb_jat kvb_jat_item(const struct kvb_jat *array, size_t index);
+/* The first element of an array that has one; kvb_jat_next moves on to the next as long as there is one. */
+static inline struct kvb_jat kvb_jat_first(const struct kvb_jat *array)
+{
+	return (struct kvb_jat){ .up = array, .v = array->v ? kvb_json_first(array->v) : NULL };
+}
+static inline void kvb_jat_next(struct kvb_jat *item)
+{
+	item->v = kvb_json_next(item->v);
+	item->index++;
+}
+static inline bool kvb_jat_is(const struct kvb_jat *at, enum kvb_json_type type)
+{
+	return at->v && at->v->type == type;
+}
 
 /* The typed readers fail the document when the value is absent, of another type or out of range. */
 bool kvb_jat_bool(struct kvb_jdoc *d, const struct kvb_jat *at);
@@ -88,7 +109,7 @@ uint64_t kvb_jat_hex64(struct kvb_jdoc *d, const struct kvb_jat *at);
 /* Index of the text in `words` (NULL-terminated). */
 uint32_t kvb_jat_word(struct kvb_jdoc *d, const struct kvb_jat *at, const char *const *words);
 
-/* ---- scan.c: what jansson does not do ----------------------------------------------------------- */
+/* ---- scan.c: where a fault is --------------------------------------------------------------------- */
 
 enum kvb_jscan { KVB_JSCAN_END, KVB_JSCAN_DEEP, KVB_JSCAN_MANY };
 /* Walks JSON text without allocating, no further than byte `n`, until deeper than KVB_JSON_DEPTH or

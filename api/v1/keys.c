@@ -15,9 +15,9 @@ static const char *const parent_forms[] = { "parent", "parent_int", "parent_hex"
 static struct kvb_key read_string_key(struct kvb_jdoc *d, const struct kvb_jat *at)
 {
 	struct kvb_key none = { 0, 0 };
-	size_t n = json_string_length(at->v);
+	size_t n = at->v->n;
 
-	if (!json_is_string(at->v))
+	if (!kvb_jat_is(at, KVB_JSON_STRING))
 		kvb_jdoc_fail(d, at, KVB_E_INVALID, "must be a string (numbers go into %s)", forms[1]);
 	else if (n == 0 || n > KVB_MAX_KEY_STRING)
 		kvb_jdoc_fail(d, at, KVB_E_INVALID, "a key has 1 to %u bytes, not %zu",
@@ -25,7 +25,7 @@ static struct kvb_key read_string_key(struct kvb_jdoc *d, const struct kvb_jat *
 	else if (!d->in->secret)
 		kvb_jdoc_fail(d, at, KVB_E_INVALID, "string keys cannot be hashed here");
 	else
-		return kvb_key_from_string(d->in->secret, json_string_value(at->v), n);
+		return kvb_key_from_string(d->in->secret, at->v->s, n);
 	return none;
 }
 
@@ -46,7 +46,7 @@ static struct kvb_key read_key(struct kvb_jdoc *d, const struct kvb_jat *at, enu
 static struct kvb_jat one_of(struct kvb_jdoc *d, const struct kvb_jat *object,
 			     const char *const names[3], enum kvb_key_form *form)
 {
-	struct kvb_jat found = { .up = object, .name = names[0] };
+	struct kvb_jat found = { .up = object, .name = names[0], .name_n = strlen(names[0]) };
 
 	for (int i = 0; i < 3; i++) {
 		struct kvb_jat at = kvb_jat_get(object, names[i]);
@@ -82,7 +82,7 @@ static void refuse_twice(struct kvb_jdoc *d, const struct kvb_jat *array, const 
 		while (slots[at] && !kvb_key_equal(keys[slots[at] - 1], keys[i]))
 			at = (at + 1) & (size - 1);
 		if (slots[at]) {
-			struct kvb_jat item = kvb_jat_item(array, i);
+			struct kvb_jat item = { .up = array, .index = i };
 
 			kvb_jdoc_fail(d, &item, KVB_E_INVALID, "the same key as element %u",
 				      slots[at] - 1);
@@ -96,6 +96,7 @@ const struct kvb_key *kvb_jat_keys(struct kvb_jdoc *d, const struct kvb_jat *obj
 {
 	enum kvb_key_form form = KVB_KEYS_STRING;
 	struct kvb_jat array = one_of(d, object, forms, &form);
+	struct kvb_jat item = kvb_jat_first(&array);
 	struct kvb_key *keys;
 	uint32_t count;
 
@@ -105,11 +106,8 @@ const struct kvb_key *kvb_jat_keys(struct kvb_jdoc *d, const struct kvb_jat *obj
 			      forms[1], forms[2]);
 	count = kvb_jat_array(d, &array, 1, KVB_MAX_KEYS);
 	keys = kvb_jdoc_alloc(d, count, sizeof *keys);
-	for (uint32_t i = 0; keys && i < count; i++) {
-		struct kvb_jat item = kvb_jat_item(&array, i);
-
+	for (uint32_t i = 0; keys && i < count; i++, kvb_jat_next(&item))
 		keys[i] = read_key(d, &item, form);
-	}
 	if (count > 1 && kvb_jdoc_ok(d))
 		refuse_twice(d, &array, keys, count);
 	if (kvb_jdoc_ok(d))

@@ -71,12 +71,11 @@ void kvb_jat_files(struct kvb_jdoc *d, const struct kvb_jat *object, struct kvb_
 {
 	struct kvb_jat files = kvb_jat_get(object, "files");
 	uint32_t n = kvb_jat_array(d, &files, 0, MAX_FILES);
+	struct kvb_jat item = kvb_jat_first(&files);
 
 	out->n = 0;
 	out->v = kvb_jdoc_alloc(d, n, sizeof *out->v);
-	for (uint32_t i = 0; out->v && i < n; i++) {
-		struct kvb_jat item = kvb_jat_item(&files, i);
-
+	for (uint32_t i = 0; out->v && i < n; i++, kvb_jat_next(&item)) {
 		kvb_jat_object(d, &item, NULL);
 		read_file(d, &item, &out->v[i]);
 	}
@@ -84,32 +83,44 @@ void kvb_jat_files(struct kvb_jdoc *d, const struct kvb_jat *object, struct kvb_
 		out->n = n;
 }
 
-void kvb_jout_location(struct kvb_buf *b, const struct kvb_location *loc)
+static char *raw_location(char *p, const struct kvb_location *loc)
 {
-	if (loc->length == 0) {
-		kvb_jout_null(b);
-		return;
-	}
-	kvb_jout_open(b, '{');
-	kvb_jout_field_u64(b, "file", loc->file);
-	kvb_jout_field_u64(b, "offset", loc->offset);
-	kvb_jout_field_u64(b, "length", loc->length);
-	kvb_jout_name(b, "generation");
-	kvb_jout_u64_string(b, loc->generation);
+	if (loc->length == 0)
+		return kvb_jraw_text(p, "null");
+	p = kvb_jraw_text(p, "{\"file\":");
+	p = kvb_jraw_digits(p, loc->file);
+	p = kvb_jraw_text(p, ",\"offset\":");
+	p = kvb_jraw_u64(p, loc->offset);
+	p = kvb_jraw_text(p, ",\"length\":");
+	p = kvb_jraw_u64(p, loc->length);
+	p = kvb_jraw_text(p, ",\"generation\":");
+	p = kvb_jraw_u64_string(p, loc->generation);
 	if (loc->has_checksum) {
-		kvb_jout_name(b, "checksum");
-		kvb_jout_hex64(b, loc->checksum);
+		p = kvb_jraw_text(p, ",\"checksum\":");
+		p = kvb_jraw_hex64(p, loc->checksum);
 	}
-	kvb_jout_close(b, '}');
+	*p++ = '}';
+	return p;
 }
 
-void kvb_jout_locations(struct kvb_buf *b, const struct kvb_location *loc, uint32_t n)
+void kvb_jout_location(struct kvb_buf *b, const struct kvb_location *loc)
 {
-	kvb_jout_name(b, "locations");
-	kvb_jout_open(b, '[');
-	for (uint32_t i = 0; i < n; i++)
-		kvb_jout_location(b, &loc[i]);
-	kvb_jout_close(b, ']');
+	char *p = kvb_jraw_begin(b, KVB_JRAW_LOCATION);
+
+	if (p)
+		kvb_jraw_end(b, raw_location(p, loc));
+}
+
+char *kvb_jraw_locations(char *p, const struct kvb_location *loc, uint32_t n)
+{
+	p = kvb_jraw_text(p, ",\"locations\":[");
+	for (uint32_t i = 0; i < n; i++) {
+		if (i > 0)
+			*p++ = ',';
+		p = raw_location(p, &loc[i]);
+	}
+	*p++ = ']';
+	return p;
 }
 
 static void read_location(struct kvb_jdoc *d, const struct kvb_jat *at, uint32_t n_files,
@@ -135,13 +146,10 @@ static void read_location(struct kvb_jdoc *d, const struct kvb_jat *at, uint32_t
 void kvb_jat_locations(struct kvb_jdoc *d, const struct kvb_jat *object, uint32_t n_files,
 		       struct kvb_location *loc, uint32_t n)
 {
-	struct kvb_jat array = kvb_jat_get(object, "locations");
+	struct kvb_jat array = kvb_jat_get(object, "locations"), item = kvb_jat_first(&array);
 
 	kvb_jat_array(d, &array, n, n);
-	for (uint32_t i = 0; kvb_jdoc_ok(d) && i < n; i++) {
-		struct kvb_jat item = kvb_jat_item(&array, i);
-
-		if (!json_is_null(item.v))
+	for (uint32_t i = 0; kvb_jdoc_ok(d) && i < n; i++, kvb_jat_next(&item))
+		if (!kvb_jat_is(&item, KVB_JSON_NULL))
 			read_location(d, &item, n_files, &loc[i]);
-	}
 }

@@ -6,7 +6,7 @@
  */
 #include "parts.h"
 
-#define LOCATION_BYTES 128 /* room for one location as text, to grow the buffer once */
+#define LOCATION_BYTES 160 /* room for one location as text, to grow the buffer once */
 
 static const char *const modes[] = { "prefix", "batch", NULL };
 
@@ -58,13 +58,12 @@ int kvb_v1_read_match_res(const struct kvb_v1_in *in, const char *text, size_t n
 {
 	struct kvb_jdoc d;
 	struct kvb_jat top = kvb_jdoc_open(&d, in, text, n, KVB_JANSWER, KVB_JMAX_OBJECT, err);
-	struct kvb_jat results = kvb_jat_get(&top, "results");
+	struct kvb_jat results = kvb_jat_get(&top, "results"), item = kvb_jat_first(&results);
 	uint32_t count = kvb_jat_array(&d, &results, 0, KVB_MAX_INSTANCES_PER_MATCH);
 	const char **instances = kvb_jdoc_alloc(&d, count, sizeof *instances);
 	uint32_t *matched = kvb_jdoc_alloc(&d, count, sizeof *matched);
 
-	for (uint32_t i = 0; kvb_jdoc_ok(&d) && i < count; i++) {
-		struct kvb_jat item = kvb_jat_item(&results, i);
+	for (uint32_t i = 0; kvb_jdoc_ok(&d) && i < count; i++, kvb_jat_next(&item)) {
 		struct kvb_jat name = kvb_jat_get(&item, "instance");
 		struct kvb_jat length = kvb_jat_get(&item, "matched");
 
@@ -115,8 +114,25 @@ void kvb_v1_write_lookup_req(struct kvb_buf *out, const struct kvb_lookup_req *r
 	kvb_jout_close(out, '}');
 }
 
+static void write_hit(struct kvb_buf *b, const struct kvb_lookup_res *r, uint32_t i, bool first)
+{
+	char *p = kvb_jraw_begin(b, 64 + r->n_specs * KVB_JRAW_LOCATION);
+
+	if (!p)
+		return;
+	if (!first)
+		*p++ = ',';
+	p = kvb_jraw_text(p, "{\"index\":");
+	p = kvb_jraw_digits(p, i);
+	p = kvb_jraw_locations(p, r->loc + (size_t)i * r->n_specs, r->n_specs);
+	*p++ = '}';
+	kvb_jraw_end(b, p);
+}
+
 void kvb_v1_write_lookup_res(struct kvb_buf *out, const struct kvb_lookup_res *r)
 {
+	bool first = true;
+
 	kvb_buf_reserve(out, (size_t)LOCATION_BYTES * (1 + (size_t)r->matched * r->n_specs));
 	kvb_jout_begin(out);
 	kvb_jout_field_u64(out, "n_keys", r->n_keys);
@@ -129,10 +145,8 @@ void kvb_v1_write_lookup_res(struct kvb_buf *out, const struct kvb_lookup_res *r
 	for (uint32_t i = 0; i < r->n_keys; i++) {
 		if (!r->hit[i])
 			continue;
-		kvb_jout_open(out, '{');
-		kvb_jout_field_u64(out, "index", i);
-		kvb_jout_locations(out, r->loc + (size_t)i * r->n_specs, r->n_specs);
-		kvb_jout_close(out, '}');
+		write_hit(out, r, i, first);
+		first = false;
 	}
 	kvb_jout_close(out, ']');
 	kvb_jout_close(out, '}');
@@ -163,7 +177,7 @@ int kvb_v1_read_lookup_res(const struct kvb_v1_in *in, const char *text, size_t 
 	struct kvb_jat top = kvb_jdoc_open(&d, in, text, n, KVB_JANSWER, KVB_JMAX_ANSWER, err);
 	struct kvb_jat n_keys = kvb_jat_get(&top, "n_keys"), matched = kvb_jat_get(&top, "matched"),
 		       lease = kvb_jat_get(&top, "lease_ms"), specs = kvb_jat_get(&top, "specs"),
-		       blocks = kvb_jat_get(&top, "blocks");
+		       blocks = kvb_jat_get(&top, "blocks"), item = kvb_jat_first(&blocks);
 	uint32_t hits, next = 0;
 
 	r.n_keys = kvb_jat_u32(&d, &n_keys, 0, KVB_MAX_KEYS);
@@ -174,11 +188,8 @@ int kvb_v1_read_lookup_res(const struct kvb_v1_in *in, const char *text, size_t 
 	r.matched = kvb_jat_u32(&d, &matched, 0, hits);
 	r.hit = kvb_jdoc_alloc(&d, r.n_keys, sizeof *r.hit);
 	r.loc = kvb_jdoc_alloc(&d, (size_t)r.n_keys * r.n_specs, sizeof *r.loc);
-	for (uint32_t i = 0; kvb_jdoc_ok(&d) && i < hits; i++) {
-		struct kvb_jat item = kvb_jat_item(&blocks, i);
-
+	for (uint32_t i = 0; kvb_jdoc_ok(&d) && i < hits; i++, kvb_jat_next(&item))
 		next = read_hit(&d, &item, &r, next);
-	}
 	if (kvb_jdoc_ok(&d))
 		*out = r;
 	return kvb_jdoc_close(&d);

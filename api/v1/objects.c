@@ -94,9 +94,9 @@ static void read_specs(struct kvb_jdoc *d, const struct kvb_jat *at, struct kvb_
 {
 	uint32_t n = kvb_jat_array(d, at, 1, KVB_MAX_SPECS);
 	struct kvb_spec *specs = kvb_jdoc_alloc(d, n, sizeof *specs);
+	struct kvb_jat item = kvb_jat_first(at);
 
-	for (uint32_t i = 0; specs && i < n; i++) {
-		struct kvb_jat item = kvb_jat_item(at, i);
+	for (uint32_t i = 0; specs && i < n; i++, kvb_jat_next(&item)) {
 		struct kvb_jat name = kvb_jat_get(&item, "name");
 
 		read_spec(d, &item, &specs[i]);

@@ -5,8 +5,9 @@
 #ifndef KVB_V1_PARTS_H
 #define KVB_V1_PARTS_H
 
+#include <kvb/json_out.h>
+
 #include "json_in.h"
-#include "json_out.h"
 
 /* ---- keys.c ------------------------------------------------------------------------------------- */
 
@@ -22,10 +23,13 @@ void kvb_jout_parent(struct kvb_buf *b, const struct kvb_key_input *parent);
 /* Field "files". */
 void kvb_jout_files(struct kvb_buf *b, const struct kvb_files *files);
 void kvb_jat_files(struct kvb_jdoc *d, const struct kvb_jat *object, struct kvb_files *out);
-/* One location as a value; null when its length is 0. */
+/* One location as the value of a field; null when its length is 0. */
 void kvb_jout_location(struct kvb_buf *b, const struct kvb_location *loc);
-/* Field "locations": `n` columns. */
-void kvb_jout_locations(struct kvb_buf *b, const struct kvb_location *loc, uint32_t n);
+/* Most bytes of one location, and of what stands round a column of them. */
+#define KVB_JRAW_LOCATION ((size_t)192)
+/* Field "locations", not the first of its object: `n` columns. `p` has room for them and 64 bytes more,
+ * with what the caller writes besides. */
+char *kvb_jraw_locations(char *p, const struct kvb_location *loc, uint32_t n);
 /* Reads field "locations" of `object` into loc[n]. Its file numbers must be below `n_files`. */
 void kvb_jat_locations(struct kvb_jdoc *d, const struct kvb_jat *object, uint32_t n_files,
 		       struct kvb_location *loc, uint32_t n);

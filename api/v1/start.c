@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-#define LOCATION_BYTES 128 /* room for one location as text, to grow the buffer once */
+#define LOCATION_BYTES 160 /* room for one location as text, to grow the buffer once */
 
 static const char *const outcomes[] = { "write", "exists", "busy", NULL };
 static const char *const states[] = { "open", "finished", "aborted", "expired", NULL };
@@ -56,12 +56,23 @@ void kvb_v1_write_start_req(struct kvb_buf *out, const struct kvb_start_req *req
 
 static void write_outcome(struct kvb_buf *b, const struct kvb_start_res *r, uint32_t i)
 {
-	kvb_jout_open(b, '{');
-	kvb_jout_field_u64(b, "index", i);
-	kvb_jout_field_string(b, "outcome", outcomes[r->outcome[i]]);
-	if (r->outcome[i] == KVB_START_WRITE)
-		kvb_jout_locations(b, r->loc + (size_t)i * r->n_specs, r->n_specs);
-	kvb_jout_close(b, '}');
+	bool write = r->outcome[i] == KVB_START_WRITE;
+	const char *outcome = outcomes[r->outcome[i]];
+	char *p = kvb_jraw_begin(b, 64 + (write ? r->n_specs * KVB_JRAW_LOCATION : 0));
+
+	if (!p)
+		return;
+	if (i > 0)
+		*p++ = ',';
+	p = kvb_jraw_text(p, "{\"index\":");
+	p = kvb_jraw_digits(p, i);
+	p = kvb_jraw_text(p, ",\"outcome\":\"");
+	p = kvb_jraw_bytes(p, outcome, strlen(outcome));
+	*p++ = '"';
+	if (write)
+		p = kvb_jraw_locations(p, r->loc + (size_t)i * r->n_specs, r->n_specs);
+	*p++ = '}';
+	kvb_jraw_end(b, p);
 }
 
 void kvb_v1_write_start_res(struct kvb_buf *out, const struct kvb_start_res *r)
@@ -100,7 +111,8 @@ static void read_outcome(struct kvb_jdoc *d, const struct kvb_jat *at, struct kv
  * nothing is to be written. */
 static void read_outcomes(struct kvb_jdoc *d, const struct kvb_jat *top, struct kvb_start_res *r)
 {
-	struct kvb_jat blocks = kvb_jat_get(top, "blocks"), n_write = kvb_jat_get(top, "n_write");
+	struct kvb_jat blocks = kvb_jat_get(top, "blocks"), item = kvb_jat_first(&blocks);
+	struct kvb_jat n_write = kvb_jat_get(top, "n_write");
 	bool open = r->state == KVB_SESSION_OPEN;
 	uint32_t n = kvb_jat_array(d, &blocks, open ? r->n_keys : 0, r->n_keys), writes = 0;
 
@@ -113,9 +125,7 @@ static void read_outcomes(struct kvb_jdoc *d, const struct kvb_jat *top, struct 
 		memset(r->outcome, KVB_START_BUSY, r->n_keys);
 		return;
 	}
-	for (uint32_t i = 0; kvb_jdoc_ok(d) && i < n; i++) {
-		struct kvb_jat item = kvb_jat_item(&blocks, i);
-
+	for (uint32_t i = 0; kvb_jdoc_ok(d) && i < n; i++, kvb_jat_next(&item)) {
 		read_outcome(d, &item, r, i);
 		writes += r->outcome[i] == KVB_START_WRITE;
 	}
@@ -125,11 +135,11 @@ static void read_outcomes(struct kvb_jdoc *d, const struct kvb_jat *top, struct 
 
 static void read_session(struct kvb_jdoc *d, const struct kvb_jat *at, struct kvb_start_res *r)
 {
-	if (at->v && json_is_string(at->v) && json_string_length(at->v) == 0)
+	if (kvb_jat_is(at, KVB_JSON_STRING) && at->v->n == 0)
 		return;
 	kvb_jat_key_hex(d, at);
 	if (kvb_jdoc_ok(d))
-		memcpy(r->session, json_string_value(at->v), sizeof r->session);
+		memcpy(r->session, at->v->s, KVB_SESSION_ID_HEX);
 }
 
 int kvb_v1_read_start_res(const struct kvb_v1_in *in, const char *text, size_t n,

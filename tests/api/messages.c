@@ -1,28 +1,38 @@
 /*
  * messages.c - the table of messages.h. Requests come back with their keys as keys_hex, since that is
- * what they are once read. No state.
+ * what they are once read. Compiled a second time with KVB_REFERENCE for the reference codec. No state.
  */
 #include "messages.h"
 
 #include <stdlib.h>
 #include <string.h>
 
+#ifdef KVB_REFERENCE
+#include "reference/reference.h"
+#define READ(message) ref_read_##message
+#define WRITE(message) ref_write_##message
+#define messages reference_messages
+#else
+#define READ(message) kvb_v1_read_##message
+#define WRITE(message) kvb_v1_write_##message
+
 const struct kvb_secret test_secret = { .bytes = { 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16 } };
+#endif
 
 #define ECHO(message, type, write_it)                                                                \
 	static int echo_##message(const struct kvb_v1_in *in, const char *text, size_t n,            \
 				  struct kvb_buf *out, struct kvb_error *err)                        \
 	{                                                                                            \
 		struct type m;                                                                       \
-		int status = kvb_v1_read_##message(in, text, n, &m, err);                            \
+		int status = READ(message)(in, text, n, &m, err);                            \
                                                                                                      \
 		if (status == KVB_OK)                                                                \
 			write_it;                                                                    \
 		return status;                                                                       \
 	}
-#define ECHO_SIMPLE(message, type) ECHO(message, type, kvb_v1_write_##message(out, &m))
+#define ECHO_SIMPLE(message, type) ECHO(message, type, WRITE(message)(out, &m))
 #define HEX(array, count) &(struct kvb_key_input){ .form = KVB_KEYS_HEX, .n = (count), .keys = (array) }
-#define ECHO_KEYS(message, type) ECHO(message, type, kvb_v1_write_##message(out, &m, HEX(m.keys, m.n_keys)))
+#define ECHO_KEYS(message, type) ECHO(message, type, WRITE(message)(out, &m, HEX(m.keys, m.n_keys)))
 
 ECHO_SIMPLE(storage, kvb_storage_spec)
 ECHO_SIMPLE(group, kvb_group_spec)
@@ -34,7 +44,7 @@ ECHO_KEYS(match_req, kvb_match_req)
 ECHO_KEYS(lookup_req, kvb_lookup_req)
 ECHO_KEYS(delete_req, kvb_delete_req)
 ECHO(start_req, kvb_start_req,
-     kvb_v1_write_start_req(out, &m, HEX(m.keys, m.n_keys), m.has_parent ? HEX(&m.parent, 1) : NULL))
+     WRITE(start_req)(out, &m, HEX(m.keys, m.n_keys), m.has_parent ? HEX(&m.parent, 1) : NULL))
 ECHO_SIMPLE(finish_req, kvb_finish_req)
 ECHO_SIMPLE(abort_req, kvb_abort_req)
 ECHO_SIMPLE(match_res, kvb_match_res)
@@ -48,9 +58,9 @@ static int echo_error(const struct kvb_v1_in *in, const char *text, size_t n, st
 		      struct kvb_error *err)
 {
 	struct kvb_error e;
-	int status = kvb_v1_read_error(in, text, n, &e);
+	int status = READ(error)(in, text, n, &e);
 
-	kvb_v1_write_error(out, &e, "r-1");
+	WRITE(error)(out, &e, "r-1");
 	if (err)
 		*err = e;
 	return status;
@@ -105,6 +115,7 @@ const struct message messages[] = {
 	  "{\"error\":{\"code\":\"no_space\",\"message\":\"no room\",\"detail\":{\"field\":\"keys\"}},"
 	  "\"request_id\":\"r-1\"}" },
 };
+#ifndef KVB_REFERENCE
 const size_t n_messages = sizeof messages / sizeof messages[0];
 
 const struct message *message_find(const char *name)
@@ -114,3 +125,4 @@ const struct message *message_find(const char *name)
 			return &messages[i];
 	abort();
 }
+#endif

@@ -17,17 +17,17 @@ static void separate(struct kvb_buf *b)
 		kvb_put_u8(b, ',');
 }
 
-void kvb_jout_begin(struct kvb_buf *b) { kvb_put_u8(b, '{'); }
+void ref_jout_begin(struct kvb_buf *b) { kvb_put_u8(b, '{'); }
 
-void kvb_jout_open(struct kvb_buf *b, char bracket)
+void ref_jout_open(struct kvb_buf *b, char bracket)
 {
 	separate(b);
 	kvb_put_u8(b, (uint8_t)bracket);
 }
 
-void kvb_jout_close(struct kvb_buf *b, char bracket) { kvb_put_u8(b, (uint8_t)bracket); }
+void ref_jout_close(struct kvb_buf *b, char bracket) { kvb_put_u8(b, (uint8_t)bracket); }
 
-void kvb_jout_name(struct kvb_buf *b, const char *name)
+void ref_jout_name(struct kvb_buf *b, const char *name)
 {
 	separate(b);
 	kvb_put_u8(b, '"');
@@ -41,9 +41,9 @@ static void value(struct kvb_buf *b, const char *s, size_t n)
 	kvb_put_bytes(b, s, n);
 }
 
-void kvb_jout_null(struct kvb_buf *b) { value(b, "null", 4); }
+void ref_jout_null(struct kvb_buf *b) { value(b, "null", 4); }
 
-void kvb_jout_bool(struct kvb_buf *b, bool v)
+void ref_jout_bool(struct kvb_buf *b, bool v)
 {
 	if (v)
 		value(b, "true", 4);
@@ -68,11 +68,11 @@ static void decimal(struct kvb_buf *b, uint64_t v, bool quoted)
 	value(b, text + at, sizeof text - at);
 }
 
-void kvb_jout_u64(struct kvb_buf *b, uint64_t v) { decimal(b, v, v > INT64_MAX); }
+void ref_jout_u64(struct kvb_buf *b, uint64_t v) { decimal(b, v, v > INT64_MAX); }
 
-void kvb_jout_u64_string(struct kvb_buf *b, uint64_t v) { decimal(b, v, true); }
+void ref_jout_u64_string(struct kvb_buf *b, uint64_t v) { decimal(b, v, true); }
 
-void kvb_jout_key(struct kvb_buf *b, struct kvb_key key)
+void ref_jout_key(struct kvb_buf *b, struct kvb_key key)
 {
 	char text[KVB_KEY_HEX + 3];
 
@@ -82,7 +82,7 @@ void kvb_jout_key(struct kvb_buf *b, struct kvb_key key)
 	value(b, text, KVB_KEY_HEX + 2);
 }
 
-void kvb_jout_hex64(struct kvb_buf *b, uint64_t v)
+void ref_jout_hex64(struct kvb_buf *b, uint64_t v)
 {
 	char text[KVB_KEY_HEX + 3];
 
@@ -147,38 +147,38 @@ static void quote(struct kvb_buf *b, const char *text, bool mend)
 	kvb_put_u8(b, '"');
 }
 
-void kvb_jout_string(struct kvb_buf *b, const char *s) { quote(b, s, false); }
-void kvb_jout_text(struct kvb_buf *b, const char *s) { quote(b, s, true); }
+void ref_jout_string(struct kvb_buf *b, const char *s) { quote(b, s, false); }
+void ref_jout_text(struct kvb_buf *b, const char *s) { quote(b, s, true); }
 
-void kvb_jout_field_bool(struct kvb_buf *b, const char *name, bool v)
+void ref_jout_field_bool(struct kvb_buf *b, const char *name, bool v)
 {
-	kvb_jout_name(b, name);
-	kvb_jout_bool(b, v);
+	ref_jout_name(b, name);
+	ref_jout_bool(b, v);
 }
 
-void kvb_jout_field_u64(struct kvb_buf *b, const char *name, uint64_t v)
+void ref_jout_field_u64(struct kvb_buf *b, const char *name, uint64_t v)
 {
-	kvb_jout_name(b, name);
-	kvb_jout_u64(b, v);
+	ref_jout_name(b, name);
+	ref_jout_u64(b, v);
 }
 
-void kvb_jout_field_string(struct kvb_buf *b, const char *name, const char *s)
+void ref_jout_field_string(struct kvb_buf *b, const char *name, const char *s)
 {
-	kvb_jout_name(b, name);
-	kvb_jout_string(b, s);
+	ref_jout_name(b, name);
+	ref_jout_string(b, s);
 }
 
-void kvb_jout_field_text(struct kvb_buf *b, const char *name, const char *s)
+void ref_jout_field_text(struct kvb_buf *b, const char *name, const char *s)
 {
-	kvb_jout_name(b, name);
-	kvb_jout_text(b, s);
+	ref_jout_name(b, name);
+	ref_jout_text(b, s);
 }
 
-void kvb_jout_field_strings(struct kvb_buf *b, const char *name, const char *const *v, uint32_t n)
+void ref_jout_field_strings(struct kvb_buf *b, const char *name, const char *const *v, uint32_t n)
 {
-	kvb_jout_name(b, name);
-	kvb_jout_open(b, '[');
+	ref_jout_name(b, name);
+	ref_jout_open(b, '[');
 	for (uint32_t i = 0; i < n; i++)
-		kvb_jout_string(b, v[i]);
-	kvb_jout_close(b, ']');
+		ref_jout_string(b, v[i]);
+	ref_jout_close(b, ']');
 }

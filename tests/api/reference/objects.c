@@ -1,0 +1,209 @@
+/*
+ * objects.c - bodies of PUT for storages, groups and instances, and their fields inside views.
+ *
+ * Written by people, so defaults are kind (type "file", group "default") and sizes may be "64M". What
+ * can be judged from the body alone is judged here; what needs the registry is the core's.
+ * `name` and `id` come from the path, never from the body.
+ *
+ * No state; any thread.
+ */
+#include "parts.h"
+
+#include <string.h>
+
+/* A storage that has no directory: addresses only. */
+#define TYPE_WITHOUT_ROOT "null"
+
+static void read_root(struct ref_jdoc *d, const struct ref_jat *at, struct kvb_storage_spec *out)
+{
+	struct ref_jat root = ref_jat_get(at, "root");
+	bool none = strcmp(out->type, TYPE_WITHOUT_ROOT) == 0;
+
+	out->root = "";
+	if (root.v || !none)
+		out->root = ref_jat_string(d, &root, none ? 0 : 1, KVB_MAX_ROOT);
+	if (ref_jdoc_ok(d) && out->root[0] && out->root[0] != '/')
+		ref_jdoc_fail(d, &root, KVB_E_INVALID, "must be an absolute directory, like /data/kv");
+}
+
+static void read_sizes(struct ref_jdoc *d, const struct ref_jat *at, struct kvb_storage_spec *out)
+{
+	struct ref_jat capacity = ref_jat_get(at, "capacity"), file_size = ref_jat_get(at, "file_size"),
+		       unit = ref_jat_get(at, "unit");
+
+	out->capacity = ref_jat_size(d, &capacity, 1, UINT64_MAX);
+	if (file_size.v)
+		out->file_size = ref_jat_size(d, &file_size, 0, UINT64_MAX);
+	if (unit.v)
+		out->unit = ref_jat_size(d, &unit, 0, UINT64_MAX);
+	if (out->unit & (out->unit - 1))
+		ref_jdoc_fail(d, &unit, KVB_E_INVALID, "must be a power of two");
+	else if (out->unit && out->capacity % out->unit)
+		ref_jdoc_fail(d, &capacity, KVB_E_INVALID, "must be a multiple of the unit, %llu",
+			      (unsigned long long)out->unit);
+}
+
+void ref_jat_storage(struct ref_jdoc *d, const struct ref_jat *at, struct kvb_storage_spec *out)
+{
+	struct ref_jat type = ref_jat_get(at, "type"), enabled = ref_jat_get(at, "enabled");
+
+	out->name = NULL;
+	out->type = type.v ? ref_jat_name(d, &type) : "file";
+	read_root(d, at, out);
+	read_sizes(d, at, out);
+	out->enabled = enabled.v ? ref_jat_bool(d, &enabled) : true;
+}
+
+void ref_jout_storage_fields(struct kvb_buf *b, const struct kvb_storage_spec *s)
+{
+	ref_jout_field_string(b, "type", s->type);
+	ref_jout_field_string(b, "root", s->root);
+	ref_jout_field_u64(b, "capacity", s->capacity);
+	ref_jout_field_u64(b, "file_size", s->file_size);
+	ref_jout_field_u64(b, "unit", s->unit);
+	ref_jout_field_bool(b, "enabled", s->enabled);
+}
+
+void ref_jat_group(struct ref_jdoc *d, const struct ref_jat *at, struct kvb_group_spec *out)
+{
+	struct ref_jat capacity = ref_jat_get(at, "capacity"), storages = ref_jat_get(at, "storages");
+
+	out->name = NULL;
+	if (capacity.v)
+		out->capacity = ref_jat_size(d, &capacity, 0, UINT64_MAX);
+	out->storages = ref_jat_names(d, &storages, 1, KVB_JMAX_OBJECT, &out->n_storages);
+}
+
+void ref_jout_group_fields(struct kvb_buf *b, const struct kvb_group_spec *g)
+{
+	ref_jout_field_u64(b, "capacity", g->capacity);
+	ref_jout_field_strings(b, "storages", g->storages, g->n_storages);
+}
+
+static void read_spec(struct ref_jdoc *d, const struct ref_jat *at, struct kvb_spec *out)
+{
+	static const char *const fields[] = { "name", "size", NULL };
+	struct ref_jat name = ref_jat_get(at, "name"), size = ref_jat_get(at, "size");
+
+	ref_jat_object(d, at, fields);
+	out->name = ref_jat_name(d, &name);
+	out->size = ref_jat_size(d, &size, KVB_MIN_SPEC_SIZE, KVB_MAX_SPEC_SIZE);
+}
+
+static void read_specs(struct ref_jdoc *d, const struct ref_jat *at, struct kvb_instance_spec *out)
+{
+	uint32_t n = ref_jat_array(d, at, 1, KVB_MAX_SPECS);
+	struct kvb_spec *specs = ref_jdoc_alloc(d, n, sizeof *specs);
+
+	for (uint32_t i = 0; specs && i < n; i++) {
+		struct ref_jat item = ref_jat_item(at, i);
+		struct ref_jat name = ref_jat_get(&item, "name");
+
+		read_spec(d, &item, &specs[i]);
+		for (uint32_t j = 0; j < i && ref_jdoc_ok(d); j++)
+			if (strcmp(specs[i].name, specs[j].name) == 0)
+				ref_jdoc_fail(d, &name, KVB_E_INVALID, "'%s' is named twice",
+					      specs[i].name);
+	}
+	out->specs = specs;
+	out->n_specs = n;
+}
+
+void ref_jat_instance(struct ref_jdoc *d, const struct ref_jat *at, struct kvb_instance_spec *out)
+{
+	struct ref_jat group = ref_jat_get(at, "group"), tokens = ref_jat_get(at, "block_tokens"),
+		       specs = ref_jat_get(at, "specs"), extra = ref_jat_get(at, "extra");
+
+	out->tenant = d->in->tenant;
+	out->id = NULL;
+	out->group = group.v ? ref_jat_name(d, &group) : "default";
+	if (tokens.v)
+		out->block_tokens = ref_jat_u32(d, &tokens, 0, UINT32_MAX);
+	read_specs(d, &specs, out);
+	out->extra = extra.v ? ref_jat_string(d, &extra, 0, KVB_MAX_EXTRA) : "";
+}
+
+void ref_jout_instance_fields(struct kvb_buf *b, const struct kvb_instance_spec *i)
+{
+	ref_jout_field_string(b, "group", i->group);
+	ref_jout_field_u64(b, "block_tokens", i->block_tokens);
+	ref_jout_name(b, "specs");
+	ref_jout_open(b, '[');
+	for (uint32_t s = 0; s < i->n_specs; s++) {
+		ref_jout_open(b, '{');
+		ref_jout_field_string(b, "name", i->specs[s].name);
+		ref_jout_field_u64(b, "size", i->specs[s].size);
+		ref_jout_close(b, '}');
+	}
+	ref_jout_close(b, ']');
+	ref_jout_field_string(b, "extra", i->extra);
+}
+
+/* ---- the bodies --------------------------------------------------------------------------------- */
+
+int ref_read_storage(const struct kvb_v1_in *in, const char *text, size_t n,
+			struct kvb_storage_spec *out, struct kvb_error *err)
+{
+	static const char *const fields[] = { "type",	   "root", "capacity",
+					      "file_size", "unit", "enabled", NULL };
+	struct kvb_storage_spec s = { .name = NULL };
+	struct ref_jdoc d;
+	struct ref_jat top = ref_jdoc_open(&d, in, text, n, KVB_JREQUEST, KVB_JMAX_OBJECT, err);
+
+	ref_jat_object(&d, &top, fields);
+	ref_jat_storage(&d, &top, &s);
+	if (ref_jdoc_ok(&d))
+		*out = s;
+	return ref_jdoc_close(&d);
+}
+
+int ref_read_group(const struct kvb_v1_in *in, const char *text, size_t n, struct kvb_group_spec *out,
+		      struct kvb_error *err)
+{
+	static const char *const fields[] = { "capacity", "storages", NULL };
+	struct kvb_group_spec g = { .name = NULL };
+	struct ref_jdoc d;
+	struct ref_jat top = ref_jdoc_open(&d, in, text, n, KVB_JREQUEST, KVB_JMAX_OBJECT, err);
+
+	ref_jat_object(&d, &top, fields);
+	ref_jat_group(&d, &top, &g);
+	if (ref_jdoc_ok(&d))
+		*out = g;
+	return ref_jdoc_close(&d);
+}
+
+int ref_read_instance(const struct kvb_v1_in *in, const char *text, size_t n,
+			 struct kvb_instance_spec *out, struct kvb_error *err)
+{
+	static const char *const fields[] = { "group", "block_tokens", "specs", "extra", NULL };
+	struct kvb_instance_spec i = { .id = NULL };
+	struct ref_jdoc d;
+	struct ref_jat top = ref_jdoc_open(&d, in, text, n, KVB_JREQUEST, KVB_JMAX_OBJECT, err);
+
+	ref_jat_object(&d, &top, fields);
+	ref_jat_instance(&d, &top, &i);
+	if (ref_jdoc_ok(&d))
+		*out = i;
+	return ref_jdoc_close(&d);
+}
+
+void ref_write_storage(struct kvb_buf *out, const struct kvb_storage_spec *s)
+{
+	ref_jout_begin(out);
+	ref_jout_storage_fields(out, s);
+	ref_jout_close(out, '}');
+}
+
+void ref_write_group(struct kvb_buf *out, const struct kvb_group_spec *g)
+{
+	ref_jout_begin(out);
+	ref_jout_group_fields(out, g);
+	ref_jout_close(out, '}');
+}
+
+void ref_write_instance(struct kvb_buf *out, const struct kvb_instance_spec *i)
+{
+	ref_jout_begin(out);
+	ref_jout_instance_fields(out, i);
+	ref_jout_close(out, '}');
+}

@@ -1,0 +1,75 @@
+/*
+ * reference.h - the codec of the native API as it was on jansson: what api/v1 must do to the letter.
+ *
+ * Its sources in this folder are frozen; they change only when the messages do. See kvb/v1_json.h for
+ * what each function does. Known to be wrong: jansson takes a raw NUL byte behind a number or word.
+ */
+#ifndef TESTS_API_REFERENCE_H
+#define TESTS_API_REFERENCE_H
+
+#include <kvb/v1_json.h>
+
+int ref_read_storage(const struct kvb_v1_in *in, const char *text, size_t n,
+	struct kvb_storage_spec *out, struct kvb_error *err);
+int ref_read_group(const struct kvb_v1_in *in, const char *text, size_t n, struct kvb_group_spec *out,
+	struct kvb_error *err);
+int ref_read_instance(const struct kvb_v1_in *in, const char *text, size_t n,
+	struct kvb_instance_spec *out, struct kvb_error *err);
+void ref_write_storage(struct kvb_buf *out, const struct kvb_storage_spec *s);
+void ref_write_group(struct kvb_buf *out, const struct kvb_group_spec *g);
+void ref_write_instance(struct kvb_buf *out, const struct kvb_instance_spec *i);
+void ref_write_storage_view(struct kvb_buf *out, const struct kvb_storage_view *v);
+void ref_write_group_view(struct kvb_buf *out, const struct kvb_group_view *v);
+void ref_write_instance_view(struct kvb_buf *out, const struct kvb_instance_view *v);
+void ref_write_storage_list(struct kvb_buf *out, const struct kvb_storage_view *v, uint32_t n);
+void ref_write_group_list(struct kvb_buf *out, const struct kvb_group_view *v, uint32_t n);
+void ref_write_instance_list(struct kvb_buf *out, const struct kvb_instance_view *v, uint32_t n);
+int ref_read_storage_view(const struct kvb_v1_in *in, const char *text, size_t n,
+	struct kvb_storage_view *out, struct kvb_error *err);
+int ref_read_group_view(const struct kvb_v1_in *in, const char *text, size_t n,
+	struct kvb_group_view *out, struct kvb_error *err);
+int ref_read_instance_view(const struct kvb_v1_in *in, const char *text, size_t n,
+	struct kvb_instance_view *out, struct kvb_error *err);
+int ref_read_match_req(const struct kvb_v1_in *in, const char *text, size_t n,
+	struct kvb_match_req *out, struct kvb_error *err);
+int ref_read_lookup_req(const struct kvb_v1_in *in, const char *text, size_t n,
+	struct kvb_lookup_req *out, struct kvb_error *err);
+int ref_read_start_req(const struct kvb_v1_in *in, const char *text, size_t n,
+	struct kvb_start_req *out, struct kvb_error *err);
+int ref_read_finish_req(const struct kvb_v1_in *in, const char *text, size_t n,
+	struct kvb_finish_req *out, struct kvb_error *err);
+int ref_read_abort_req(const struct kvb_v1_in *in, const char *text, size_t n,
+	struct kvb_abort_req *out, struct kvb_error *err);
+int ref_read_delete_req(const struct kvb_v1_in *in, const char *text, size_t n,
+	struct kvb_delete_req *out, struct kvb_error *err);
+void ref_write_match_res(struct kvb_buf *out, const struct kvb_match_res *r);
+void ref_write_lookup_res(struct kvb_buf *out, const struct kvb_lookup_res *r);
+void ref_write_start_res(struct kvb_buf *out, const struct kvb_start_res *r);
+void ref_write_finish_res(struct kvb_buf *out, const struct kvb_finish_res *r);
+void ref_write_delete_res(struct kvb_buf *out, const struct kvb_delete_res *r);
+void ref_write_block_view(struct kvb_buf *out, const struct kvb_block_view *v);
+void ref_write_stats(struct kvb_buf *out, const struct kvb_stats *s);
+void ref_write_error(struct kvb_buf *out, const struct kvb_error *err, const char *request_id);
+void ref_write_match_req(struct kvb_buf *out, const struct kvb_match_req *req,
+	const struct kvb_key_input *keys);
+void ref_write_lookup_req(struct kvb_buf *out, const struct kvb_lookup_req *req,
+	const struct kvb_key_input *keys);
+void ref_write_start_req(struct kvb_buf *out, const struct kvb_start_req *req,
+	const struct kvb_key_input *keys, const struct kvb_key_input *parent);
+void ref_write_finish_req(struct kvb_buf *out, const struct kvb_finish_req *req);
+void ref_write_abort_req(struct kvb_buf *out, const struct kvb_abort_req *req);
+void ref_write_delete_req(struct kvb_buf *out, const struct kvb_delete_req *req,
+	const struct kvb_key_input *keys);
+int ref_read_match_res(const struct kvb_v1_in *in, const char *text, size_t n,
+	struct kvb_match_res *out, struct kvb_error *err);
+int ref_read_lookup_res(const struct kvb_v1_in *in, const char *text, size_t n,
+	struct kvb_lookup_res *out, struct kvb_error *err);
+int ref_read_start_res(const struct kvb_v1_in *in, const char *text, size_t n,
+	struct kvb_start_res *out, struct kvb_error *err);
+int ref_read_finish_res(const struct kvb_v1_in *in, const char *text, size_t n,
+	struct kvb_finish_res *out, struct kvb_error *err);
+int ref_read_delete_res(const struct kvb_v1_in *in, const char *text, size_t n,
+	struct kvb_delete_res *out, struct kvb_error *err);
+int ref_read_error(const struct kvb_v1_in *in, const char *text, size_t n, struct kvb_error *out);
+
+#endif

@@ -1,0 +1,148 @@
+/*
+ * scan.c - one forward walk over JSON text that has not been parsed yet.
+ *
+ * jansson builds a tree before anybody can look at it: ten million keys would cost a gigabyte, and
+ * its errors give a byte but no field. This walk bounds the number of values and the depth first, and
+ * turns a byte position into a JSON path afterwards. It judges nothing else: whether the text is
+ * JSON is jansson's business.
+ *
+ * Owns nothing, allocates nothing; any thread.
+ */
+#include "json_in.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* One open object or array. */
+struct level {
+	bool object;
+	bool value;      /* object: past the colon, so that a string is no field name */
+	const char *key; /* object: the newest field name, as it stands in the text */
+	size_t key_len;
+	size_t index; /* array: of the current element */
+};
+
+struct walk {
+	struct level levels[KVB_JSON_DEPTH];
+	size_t depth;
+	size_t values;
+	bool deep;
+};
+
+/* Adds to the path in `out`; what does not fit is cut. */
+static size_t append(char *out, size_t at, const char *s, size_t n)
+{
+	size_t room = KVB_FIELD_MAX - 1 - at;
+
+	if (n > room)
+		n = room;
+	memcpy(out + at, s, n);
+	out[at + n] = '\0';
+	return at + n;
+}
+
+static void render(const struct walk *w, char out[KVB_FIELD_MAX])
+{
+	size_t at = 0;
+	char index[32];
+
+	out[0] = '\0';
+	for (size_t i = 0; i < w->depth; i++) {
+		const struct level *l = &w->levels[i];
+
+		if (!l->object) {
+			int n = snprintf(index, sizeof index, "[%zu]", l->index);
+
+			at = append(out, at, index, (size_t)n);
+		} else if (l->key) {
+			if (at > 0)
+				at = append(out, at, ".", 1);
+			at = append(out, at, l->key, l->key_len);
+		}
+	}
+}
+
+/* Position after the string that begins at `i`; `n` if it does not end. */
+static size_t skip_string(const char *text, size_t i, size_t n)
+{
+	for (i++; i < n; i++) {
+		if (text[i] == '\\')
+			i++;
+		else if (text[i] == '"')
+			return i + 1;
+	}
+	return n;
+}
+
+static void open_level(struct walk *w, bool object)
+{
+	if (w->depth == KVB_JSON_DEPTH) {
+		w->deep = true;
+		return;
+	}
+	w->levels[w->depth++] = (struct level){ .object = object };
+	w->values++;
+}
+
+static void see(struct walk *w, char c)
+{
+	struct level *top = w->depth ? &w->levels[w->depth - 1] : NULL;
+
+	switch (c) {
+	case '{':
+	case '[':
+		open_level(w, c == '{');
+		break;
+	case '}':
+	case ']':
+		if (top)
+			w->depth--;
+		break;
+	case ',':
+		w->values++;
+		if (top) {
+			top->value = false;
+			top->index++;
+		}
+		break;
+	case ':':
+		if (top)
+			top->value = true;
+		break;
+	default:
+		break;
+	}
+}
+
+enum ref_jscan ref_json_scan(const char *text, size_t n, size_t *values, char field[KVB_FIELD_MAX])
+{
+	const size_t max_values = *values;
+	struct walk w = { .depth = 0 };
+	enum ref_jscan result = KVB_JSCAN_END;
+	size_t i = 0;
+
+	while (i < n && result == KVB_JSCAN_END) {
+		if (text[i] == '"') {
+			size_t end = skip_string(text, i, n);
+			struct level *top = w.depth ? &w.levels[w.depth - 1] : NULL;
+
+			if (top && top->object && !top->value) {
+				top->key = text + i + 1;
+				top->key_len = end - i - (end > i + 1 && text[end - 1] == '"' ? 2 : 1);
+			}
+			i = end;
+			continue;
+		}
+		see(&w, text[i++]);
+		if (w.deep)
+			result = KVB_JSCAN_DEEP;
+		else if (w.values > max_values)
+			result = KVB_JSCAN_MANY;
+	}
+	/* Too many: the array is at fault, not the element that went over. */
+	if (result == KVB_JSCAN_MANY && w.depth > 1 && !w.levels[w.depth - 1].object)
+		w.depth--;
+	render(&w, field);
+	*values = w.values;
+	return result;
+}

@@ -1,0 +1,213 @@
+/*
+ * views.c - what GET tells about storages, groups and instances: one, a list, and read back by clients.
+ *
+ * A view is the object's own fields plus what the manager knows of it now. No state; any thread.
+ */
+#include "parts.h"
+
+#include <kvb/superblock.h>
+
+#include <string.h>
+
+static void storage_fields(struct kvb_buf *b, const struct kvb_storage_view *v)
+{
+	ref_jout_field_string(b, "name", v->spec.name);
+	ref_jout_storage_fields(b, &v->spec);
+	ref_jout_field_string(b, "uuid", v->uuid);
+	ref_jout_field_bool(b, "healthy", v->healthy);
+	ref_jout_field_text(b, "problem", v->problem);
+	ref_jout_field_u64(b, "files", v->files);
+	ref_jout_field_u64(b, "file_bytes", v->file_bytes);
+	ref_jout_field_u64(b, "assigned_bytes", v->assigned_bytes);
+	ref_jout_field_u64(b, "used_bytes", v->used_bytes);
+	ref_jout_field_u64(b, "quarantined_bytes", v->quarantined_bytes);
+	ref_jout_field_u64(b, "free_bytes", v->free_bytes);
+}
+
+static void group_fields(struct kvb_buf *b, const struct kvb_group_view *v)
+{
+	ref_jout_field_string(b, "name", v->spec.name);
+	ref_jout_group_fields(b, &v->spec);
+	ref_jout_field_u64(b, "blocks", v->blocks);
+	ref_jout_field_u64(b, "used_bytes", v->used_bytes);
+}
+
+static void instance_fields(struct kvb_buf *b, const struct kvb_instance_view *v)
+{
+	ref_jout_field_string(b, "id", v->spec.id);
+	ref_jout_field_string(b, "tenant", v->spec.tenant);
+	ref_jout_instance_fields(b, &v->spec);
+	ref_jout_field_u64(b, "blocks", v->blocks);
+	ref_jout_field_u64(b, "used_bytes", v->used_bytes);
+	ref_jout_field_u64(b, "open_sessions", v->open_sessions);
+	ref_jout_field_u64(b, "open_bytes", v->open_bytes);
+	ref_jout_field_u64(b, "leased_bytes", v->leased_bytes);
+}
+
+void ref_write_storage_view(struct kvb_buf *out, const struct kvb_storage_view *v)
+{
+	ref_jout_begin(out);
+	storage_fields(out, v);
+	ref_jout_close(out, '}');
+}
+
+void ref_write_group_view(struct kvb_buf *out, const struct kvb_group_view *v)
+{
+	ref_jout_begin(out);
+	group_fields(out, v);
+	ref_jout_close(out, '}');
+}
+
+void ref_write_instance_view(struct kvb_buf *out, const struct kvb_instance_view *v)
+{
+	ref_jout_begin(out);
+	instance_fields(out, v);
+	ref_jout_close(out, '}');
+}
+
+/* ---- lists -------------------------------------------------------------------------------------- */
+
+void ref_jout_storages(struct kvb_buf *b, const struct kvb_storage_view *v, uint32_t n)
+{
+	ref_jout_name(b, "storages");
+	ref_jout_open(b, '[');
+	for (uint32_t i = 0; i < n; i++) {
+		ref_jout_open(b, '{');
+		storage_fields(b, &v[i]);
+		ref_jout_close(b, '}');
+	}
+	ref_jout_close(b, ']');
+}
+
+void ref_jout_groups(struct kvb_buf *b, const struct kvb_group_view *v, uint32_t n)
+{
+	ref_jout_name(b, "groups");
+	ref_jout_open(b, '[');
+	for (uint32_t i = 0; i < n; i++) {
+		ref_jout_open(b, '{');
+		group_fields(b, &v[i]);
+		ref_jout_close(b, '}');
+	}
+	ref_jout_close(b, ']');
+}
+
+void ref_jout_instances(struct kvb_buf *b, const struct kvb_instance_view *v, uint32_t n)
+{
+	ref_jout_name(b, "instances");
+	ref_jout_open(b, '[');
+	for (uint32_t i = 0; i < n; i++) {
+		ref_jout_open(b, '{');
+		instance_fields(b, &v[i]);
+		ref_jout_close(b, '}');
+	}
+	ref_jout_close(b, ']');
+}
+
+void ref_write_storage_list(struct kvb_buf *out, const struct kvb_storage_view *v, uint32_t n)
+{
+	ref_jout_begin(out);
+	ref_jout_storages(out, v, n);
+	ref_jout_close(out, '}');
+}
+
+void ref_write_group_list(struct kvb_buf *out, const struct kvb_group_view *v, uint32_t n)
+{
+	ref_jout_begin(out);
+	ref_jout_groups(out, v, n);
+	ref_jout_close(out, '}');
+}
+
+void ref_write_instance_list(struct kvb_buf *out, const struct kvb_instance_view *v, uint32_t n)
+{
+	ref_jout_begin(out);
+	ref_jout_instances(out, v, n);
+	ref_jout_close(out, '}');
+}
+
+/* ---- read by clients ---------------------------------------------------------------------------- */
+
+static uint64_t count(struct ref_jdoc *d, const struct ref_jat *object, const char *name)
+{
+	struct ref_jat at = ref_jat_get(object, name);
+
+	return ref_jat_u64(d, &at, 0, UINT64_MAX);
+}
+
+static const char *name_of(struct ref_jdoc *d, const struct ref_jat *object, const char *name)
+{
+	struct ref_jat at = ref_jat_get(object, name);
+
+	return ref_jat_name(d, &at);
+}
+
+static void read_storage_state(struct ref_jdoc *d, const struct ref_jat *top, struct kvb_storage_view *v)
+{
+	struct ref_jat uuid = ref_jat_get(top, "uuid"), healthy = ref_jat_get(top, "healthy"),
+		       problem = ref_jat_get(top, "problem"), files = ref_jat_get(top, "files");
+	const char *text = ref_jat_string(d, &uuid, 36, 36);
+	uint8_t bytes[16];
+
+	if (ref_jdoc_ok(d) && kvb_uuid_from_text(text, bytes) != KVB_OK)
+		ref_jdoc_fail(d, &uuid, KVB_E_INVALID, "is not a UUID");
+	else
+		memcpy(v->uuid, text, strlen(text) + 1);
+	v->healthy = ref_jat_bool(d, &healthy);
+	v->problem = ref_jat_string(d, &problem, 0, 4096);
+	v->files = ref_jat_u32(d, &files, 0, UINT32_MAX);
+	v->file_bytes = count(d, top, "file_bytes");
+	v->assigned_bytes = count(d, top, "assigned_bytes");
+	v->used_bytes = count(d, top, "used_bytes");
+	v->quarantined_bytes = count(d, top, "quarantined_bytes");
+	v->free_bytes = count(d, top, "free_bytes");
+}
+
+int ref_read_storage_view(const struct kvb_v1_in *in, const char *text, size_t n,
+			     struct kvb_storage_view *out, struct kvb_error *err)
+{
+	struct kvb_storage_view v = { .problem = "" };
+	struct ref_jdoc d;
+	struct ref_jat top = ref_jdoc_open(&d, in, text, n, KVB_JANSWER, KVB_JMAX_OBJECT, err);
+
+	ref_jat_storage(&d, &top, &v.spec);
+	v.spec.name = name_of(&d, &top, "name");
+	read_storage_state(&d, &top, &v);
+	if (ref_jdoc_ok(&d))
+		*out = v;
+	return ref_jdoc_close(&d);
+}
+
+int ref_read_group_view(const struct kvb_v1_in *in, const char *text, size_t n,
+			   struct kvb_group_view *out, struct kvb_error *err)
+{
+	struct kvb_group_view v = { .blocks = 0 };
+	struct ref_jdoc d;
+	struct ref_jat top = ref_jdoc_open(&d, in, text, n, KVB_JANSWER, KVB_JMAX_OBJECT, err);
+
+	ref_jat_group(&d, &top, &v.spec);
+	v.spec.name = name_of(&d, &top, "name");
+	v.blocks = count(&d, &top, "blocks");
+	v.used_bytes = count(&d, &top, "used_bytes");
+	if (ref_jdoc_ok(&d))
+		*out = v;
+	return ref_jdoc_close(&d);
+}
+
+int ref_read_instance_view(const struct kvb_v1_in *in, const char *text, size_t n,
+			      struct kvb_instance_view *out, struct kvb_error *err)
+{
+	struct kvb_instance_view v = { .blocks = 0 };
+	struct ref_jdoc d;
+	struct ref_jat top = ref_jdoc_open(&d, in, text, n, KVB_JANSWER, KVB_JMAX_OBJECT, err);
+
+	ref_jat_instance(&d, &top, &v.spec);
+	v.spec.id = name_of(&d, &top, "id");
+	v.spec.tenant = name_of(&d, &top, "tenant");
+	v.blocks = count(&d, &top, "blocks");
+	v.used_bytes = count(&d, &top, "used_bytes");
+	v.open_sessions = count(&d, &top, "open_sessions");
+	v.open_bytes = count(&d, &top, "open_bytes");
+	v.leased_bytes = count(&d, &top, "leased_bytes");
+	if (ref_jdoc_ok(&d))
+		*out = v;
+	return ref_jdoc_close(&d);
+}
