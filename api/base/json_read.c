@@ -5,8 +5,9 @@
  * Names of an object are compared with those before them; past FEW of them through a hash table, keyed
  * at random, so that nobody can send an object that costs the square of its size.
  *
- * The place of a fault is the end of the token at fault, so that kvb_json_scan-like helpers can tell
- * where in the document it is; that is why an unexpected token is read to its end before it is refused.
+ * The place of a fault is the end of the token at fault, so that the text before it tells in which field
+ * it is (api/v1/scan.c); that is why an unexpected token is read to its end before it is refused. Faults
+ * and places are those of jansson 2.14, which this replaced; tests/api/reference holds us to that.
  *
  * Owns nothing: nodes, tables and unescaped strings belong to the arena. No state; any thread.
  */

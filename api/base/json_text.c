@@ -287,8 +287,9 @@ bool kvb_json_number(struct kvb_json_at *a, bool wide, struct kvb_json_node *out
 			return kvb_json_stop(a, p, KVB_JSON_SYNTAX, "a number begins with 0");
 	} else {
 		for (; p < end && is_digit(*p); p++)
-			over |= __builtin_mul_overflow(v, 10u, &v) |
-				__builtin_add_overflow(v, (unsigned)(*p - '0'), &v);
+			if (__builtin_mul_overflow(v, 10u, &v) ||
+			    __builtin_add_overflow(v, (unsigned)(*p - '0'), &v))
+				over = true;
 	}
 	if (p < end && (*p == '.' || *p == 'e' || *p == 'E'))
 		return fraction(a, start, p, out);

@@ -1,10 +1,8 @@
 /*
- * scan.c - one forward walk over JSON text that has not been parsed yet.
+ * scan.c - one forward walk over JSON text of any quality: limits, and in which field a byte stands.
  *
- * jansson builds a tree before anybody can look at it: ten million keys would cost a gigabyte, and
- * its errors give a byte but no field. This walk bounds the number of values and the depth first, and
- * turns a byte position into a JSON path afterwards. It judges nothing else: whether the text is
- * JSON is jansson's business.
+ * Only for texts that were refused: the parser gives a byte but no field, and stops at the first fault, while
+ * a text over the limits is told so wherever its first fault is. The walk judges nothing else.
  *
  * Owns nothing, allocates nothing; any thread.
  */

@@ -13,7 +13,7 @@
 #include "reference/reference.h"
 
 static uint32_t n_keys = 512, rounds = 400;
-static struct kvb_arena arena;
+static struct kvb_arena arena, made; /* of a read; of the messages */
 static struct kvb_v1_in in = { .arena = &arena, .secret = &test_secret, .tenant = "default" };
 static struct kvb_buf text[5], out;
 static struct kvb_lookup_res lookup;
@@ -30,7 +30,7 @@ static double now(void)
 
 static void *zeroed(size_t n, size_t size)
 {
-	void *p = calloc(n, size);
+	void *p = kvb_arena_calloc(&made, n, size);
 
 	if (!p)
 		exit(1);
@@ -145,5 +145,10 @@ int main(int argc, char **argv)
 	printf("%u keys, ns per message   %12s %12s\n", n_keys, "reference", "codec");
 	for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
 		printf("%-25s %12.0f %12.0f\n", rows[i].name, best(rows[i].slow), best(rows[i].fast));
+	for (size_t i = 0; i < sizeof text / sizeof text[0]; i++)
+		kvb_buf_destroy(&text[i]);
+	kvb_buf_destroy(&out);
+	kvb_arena_destroy(&arena);
+	kvb_arena_destroy(&made);
 	return 0;
 }

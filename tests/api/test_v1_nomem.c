@@ -1,8 +1,6 @@
 /*
  * test_v1_nomem.c - the n-th allocation fails, for n = 1, 2, ... until none does: reading and writing
  * any message gives KVB_E_NOMEM, a failed buffer, or exactly what it gives without the failure.
- *
- * jansson's own allocations are not among them (see api/v1/json_in.c); asking for their sum beforehand is.
  */
 #include <setjmp.h>
 #include <stdarg.h>

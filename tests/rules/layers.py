@@ -31,9 +31,9 @@ IO = r"open(at)?(64)?|f?read|f?write|fopen(64)?|p(read|write)v?(64)?|socket|cloc
 LAYERS = {
     "api/base": ([r"kvb_\w+", CLIENT, SQL, WEB, NET, JSON, PB],
                  ["sqlite3.h", "microhttpd.h", "curl/", "jansson.h", "protobuf-c/", "kvblock.h"]),
-    "api": ([POOL, STORE, STORAGE, CORE, FRONT, CLIENT, SQL, WEB, NET],
+    "api": ([POOL, STORE, STORAGE, CORE, FRONT, CLIENT, SQL, WEB, NET, JSON],
             ["kvb/pool.h", "kvb/store.h", "kvb/storage.h", "kvb/core.h", "kvb/front.h", "kvblock.h",
-             "sqlite3.h", "microhttpd.h", "curl/"]),
+             "sqlite3.h", "microhttpd.h", "curl/", "jansson.h"]),
     "allocator": ([STORE, STORAGE, CORE, FRONT, CLIENT, SQL, WEB, NET, JSON, IO, r"kvb_(now|log|mutex|rwlock)\w*"],
                   ["kvb/store.h", "kvb/storage.h", "kvb/core.h", "kvb/front.h", "kvb/ops.h", "kvb/log.h",
                    "kvb/clock.h", "kvb/lock.h", "kvblock.h", "sqlite3.h", "microhttpd.h", "curl/", "jansson.h",
