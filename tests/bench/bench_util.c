@@ -75,6 +75,12 @@ void bench_times_merge(struct bench_times *into, const struct bench_times *from)
 		bench_times_add(into, from->us[i]);
 }
 
+void bench_times_free(struct bench_times *t)
+{
+	free(t->us);
+	*t = (struct bench_times){ 0 };
+}
+
 static int by_value(const void *a, const void *b)
 {
 	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;

@@ -16,11 +16,12 @@ void bench_die(const char *what) __attribute__((noreturn));
 uint64_t bench_now_us(void);
 /* CPU time of a process's live threads, nanoseconds. */
 uint64_t bench_cpu_ns(pid_t pid);
-/* Aligned to pages, filled with a pattern; never NULL. */
+/* Aligned to pages, filled with a pattern; never NULL; the caller frees it. */
 void *bench_memory(size_t n);
 
 void bench_times_add(struct bench_times *t, uint64_t us);
 void bench_times_merge(struct bench_times *into, const struct bench_times *from);
+void bench_times_free(struct bench_times *t);
 /* Sorts. 0 when empty. */
 uint64_t bench_quantile(struct bench_times *t, double q);
 

@@ -128,12 +128,15 @@ static void run(pid_t pid, struct load *loads, uint32_t n)
 		pthread_join(loads[i].thread, NULL);
 	wall = bench_now_us() - begin;
 	cpu = bench_cpu_ns(pid) - cpu;
-	for (uint32_t i = 0; i < n; i++)
+	for (uint32_t i = 0; i < n; i++) {
 		bench_times_merge(&all, &loads[i].times);
+		bench_times_free(&loads[i].times);
+	}
 	printf("{\"calls_per_s\": %.1f, \"cpu_us_per_call\": %.3f, \"p50_us\": %" PRIu64
 	       ", \"p99_us\": %" PRIu64 "}\n",
 	       (double)all.n * 1e6 / (double)wall, (double)cpu / 1e3 / (double)all.n,
 	       bench_quantile(&all, 0.5), bench_quantile(&all, 0.99));
+	bench_times_free(&all);
 }
 
 int main(int argc, char **argv)
@@ -171,5 +174,9 @@ int main(int argc, char **argv)
 	run(pid, loads, clients);
 	close(until[1]);
 	waitpid(pid, NULL, 0);
+	free(loads);
+	free(body);
+	free(answer);
+	curl_global_cleanup();
 	return 0;
 }

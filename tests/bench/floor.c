@@ -43,6 +43,8 @@ static double copy_us(size_t bytes, double seconds)
 		}
 		now = bench_now_us();
 	} while (now - begin < (uint64_t)(seconds * 1e6));
+	free(from);
+	free(to);
 	return (double)(now - begin) / (double)n;
 }
 
@@ -50,6 +52,7 @@ int main(int argc, char **argv)
 {
 	uint64_t bytes, keys;
 	double key, copy, seconds;
+	void *table;
 
 	if (argc < 6)
 		bench_die("usage: floor TABLE_MIB KEYS REQUEST_BYTES ANSWER_BYTES SECONDS");
@@ -58,7 +61,9 @@ int main(int argc, char **argv)
 	seconds = strtod(argv[5], NULL) / 2;
 	if (bytes == 0 || keys == 0)
 		bench_die("a table and keys are needed");
-	key = ns_per_key(bench_memory(bytes), bytes / LINE, seconds);
+	table = bench_memory(bytes);
+	key = ns_per_key(table, bytes / LINE, seconds);
+	free(table);
 	copy = copy_us(strtoull(argv[3], NULL, 10) + strtoull(argv[4], NULL, 10), seconds);
 	printf("{\"ns_per_key\": %.2f, \"copy_us\": %.3f, \"call_us\": %.3f}\n", key, copy,
 	       key * (double)keys / 1e3 + copy);

@@ -61,6 +61,7 @@ int main(int argc, char **argv)
 	struct bench_times times = { 0 };
 	char path[512], pragma[64];
 	sqlite3 *db;
+	void *data;
 	int bytes;
 
 	if (argc < 5 || (strcmp(argv[3], "FULL") != 0 && strcmp(argv[3], "NORMAL") != 0))
@@ -74,8 +75,11 @@ int main(int argc, char **argv)
 	exec(db, "PRAGMA journal_mode = WAL");
 	exec(db, pragma);
 	exec(db, "CREATE TABLE t(id INTEGER PRIMARY KEY, bytes BLOB)");
-	run(db, bench_memory((size_t)bytes), bytes, strtod(argv[4], NULL), &times);
+	data = bench_memory((size_t)bytes);
+	run(db, data, bytes, strtod(argv[4], NULL), &times);
 	sqlite3_close(db);
+	free(data);
+	bench_times_free(&times);
 	remove_files(path);
 	return 0;
 }
