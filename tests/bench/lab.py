@@ -32,6 +32,8 @@ PRODUCT = ("allocator", "api", "backends", "client", "server", "CMakeLists.txt")
 
 def commit():
     """The last commit that changed the product: what the scripts here are does not change a number's owner."""
+    if not shutil.which("git"):
+        return "unknown"
     git = ["git", "-C", SOURCE]
     last = command([*git, "log", "-1", "--format=%h", "--", *PRODUCT]).stdout.strip()
     dirty = command([*git, "diff", "--quiet", "HEAD", "--", *PRODUCT]).returncode != 0
