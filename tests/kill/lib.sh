@@ -29,12 +29,13 @@ fail() {
 	exit 1
 }
 
-# until_true SECONDS COMMAND...: polls; fails when the time is over
+# until_true SECONDS COMMAND...: polls; fails when the time is over. Counts its own pauses: the clock on the wall
+# jumps where a virtual machine was stopped in between.
 until_true() {
-	local end=$((SECONDS + $1))
+	local left=$(($1 * 20))
 	shift
 	until "$@" >/dev/null 2>&1; do
-		[ $SECONDS -lt $end ] || return 1
+		[ $((left--)) -gt 0 ] || return 1
 		read -r -t 0.05 <> <(:) || true
 	done
 }
