@@ -16,7 +16,6 @@
 #include <unistd.h>
 
 #include <kvb/clock.h>
-#include <kvb/hash.h>
 #include <kvb/log.h>
 #include <kvb/mem.h>
 
@@ -59,9 +58,9 @@ static void on_watch(void *ctx, uint64_t now_ms, uint32_t dropped)
 {
 	struct kvb_front *f = ctx;
 
-	kvb_metrics_add(&f->metrics, METRIC_http_connections_dropped, dropped);
-	if (now_ms > QUEUE_WAIT_MS)
-		kvb_workers_expire(&f->workers, now_ms - QUEUE_WAIT_MS);
+	kvb_metrics_add(&f->s.metrics, METRIC_http_connections_dropped, dropped);
+	if (now_ms > KVB_QUEUE_WAIT_MS)
+		kvb_workers_expire(&f->s.workers, now_ms - KVB_QUEUE_WAIT_MS);
 }
 
 static int copy_options(struct kvb_front *f, const struct kvb_front_options *o,
@@ -70,14 +69,34 @@ static int copy_options(struct kvb_front *f, const struct kvb_front_options *o,
 	f->o = *o;
 	f->o.listen = kvb_strdup(o->listen);
 	f->o.tokens_file = NULL; /* auth keeps its own */
+	f->s.body_max = o->body_max;
+	f->s.body_total_max = o->body_total_max;
+	f->s.slow_ms = o->slow_ms;
+	f->s.log_refused = o->log_refused;
+	f->s.metrics_open = o->metrics_open;
 	return f->o.listen ? KVB_OK : kvb_fail(err, KVB_E_NOMEM, NULL, "out of memory");
+}
+
+static int bind_port(struct kvb_front *f, struct kvb_error *err)
+{
+	const struct kvb_listen l = { f->o.listen, f->o.port, "http_listen", "http_port", "--http-port" };
+	struct kvb_bound b;
+	int rc = kvb_listen(&l, f->s.auth.path != NULL, &b, err);
+
+	if (rc != KVB_OK)
+		return rc;
+	f->listen_fd = b.fd;
+	f->family = b.family;
+	f->port = b.port;
+	snprintf(f->s.url, sizeof f->s.url, "http://%s", b.text);
+	return KVB_OK;
 }
 
 static void release(struct kvb_front *f)
 {
 	if (f->listen_fd >= 0)
 		close(f->listen_fd);
-	kvb_auth_destroy(&f->auth);
+	kvb_service_destroy(&f->s);
 	kvb_free((char *)f->o.listen);
 	kvb_free(f);
 }
@@ -91,16 +110,15 @@ int kvb_front_create(const struct kvb_front_options *o, struct kvb_front **out,
 	if (!f)
 		return kvb_fail(err, KVB_E_NOMEM, NULL, "out of memory");
 	f->listen_fd = -1;
-	atomic_init(&f->holding, o->hold_ready);
-	kvb_random(&f->id_prefix, sizeof f->id_prefix);
-	rc = kvb_auth_init(&f->auth, o->tokens_file, err);
+	atomic_init(&f->s.holding, o->hold_ready);
+	rc = kvb_service_init(&f->s, o->tokens_file, err);
 	if (rc != KVB_OK) {
 		kvb_free(f);
 		return rc;
 	}
 	rc = copy_options(f, o, err);
 	if (rc == KVB_OK)
-		rc = kvb_front_bind(f, err);
+		rc = bind_port(f, err);
 	if (rc != KVB_OK) {
 		release(f);
 		return rc;
@@ -154,58 +172,60 @@ int kvb_front_start(struct kvb_front *f, struct kvb_core *core, struct kvb_error
 	int rc;
 
 	assert(!f->daemon);
-	f->core = core;
-	rc = kvb_workers_start(&f->workers, err);
+	f->s.core = core;
+	rc = kvb_workers_start(&f->s.workers, err);
 	if (rc != KVB_OK)
 		return rc;
 	rc = kvb_watch_start(&f->watch, interval < 10 ? 10 : interval > 1000 ? 1000 : interval,
 			     on_watch, f, err);
 	if (rc != KVB_OK) {
-		kvb_workers_stop(&f->workers);
+		kvb_workers_stop(&f->s.workers);
 		return rc;
 	}
 	rc = start_daemon(f, err);
 	if (rc != KVB_OK) {
 		kvb_watch_stop(&f->watch);
-		kvb_workers_stop(&f->workers);
+		kvb_workers_stop(&f->s.workers);
 	}
 	return rc;
 }
 
+struct kvb_service *kvb_front_service(struct kvb_front *f) { return &f->s; }
+
 uint16_t kvb_front_port(const struct kvb_front *f) { return f->port; }
 
-const char *kvb_front_url(const struct kvb_front *f) { return f->url; }
+const char *kvb_front_url(const struct kvb_front *f) { return f->s.url; }
 
 int kvb_front_reload(struct kvb_front *f, struct kvb_error *err)
 {
-	return kvb_auth_reload(&f->auth, err);
+	return kvb_auth_reload(&f->s.auth, err);
 }
 
-void kvb_front_release_ready(struct kvb_front *f) { atomic_store(&f->holding, false); }
+void kvb_front_release_ready(struct kvb_front *f) { atomic_store(&f->s.holding, false); }
 
 /* Looks every few milliseconds: it happens once in a process's life, and whoever ends a request
  * must not have to touch the front afterwards. */
-static uint32_t await_zero(const atomic_uint_fast32_t *count, uint32_t timeout_ms)
+static uint32_t await_zero(const struct kvb_front *f, enum gauge which, uint32_t timeout_ms)
 {
 	const struct timespec pause = { 0, 5 * 1000 * 1000 };
 	uint64_t end = kvb_now_ms(&kvb_clock_system) + timeout_ms;
 
-	while (atomic_load(count) > 0 && kvb_now_ms(&kvb_clock_system) < end)
+	while (kvb_gauge_get(&f->s.metrics, which) > 0 && kvb_now_ms(&kvb_clock_system) < end)
 		nanosleep(&pause, NULL);
-	return (uint32_t)atomic_load(count);
+	return (uint32_t)kvb_gauge_get(&f->s.metrics, which);
 }
 
 uint32_t kvb_front_drain(struct kvb_front *f, uint32_t timeout_ms)
 {
 	/* Not MHD_quiesce_daemon: with epoll and a pool of threads it races with them for the listening
 	 * socket and aborts (libmicrohttpd 0.9.75). */
-	atomic_store(&f->draining, true);
-	return await_zero(&f->in_flight, timeout_ms);
+	atomic_store(&f->s.draining, true);
+	return await_zero(f, GAUGE_http_in_flight, timeout_ms);
 }
 
 bool kvb_front_quiet(struct kvb_front *f, uint32_t timeout_ms)
 {
-	return await_zero(&f->parked, timeout_ms) == 0;
+	return await_zero(f, GAUGE_http_parked, timeout_ms) == 0;
 }
 
 void kvb_front_destroy(struct kvb_front *f)
@@ -214,10 +234,10 @@ void kvb_front_destroy(struct kvb_front *f)
 		return;
 	if (f->daemon) {
 		kvb_front_drain(f, 0);
-		assert(atomic_load(&f->parked) == 0); /* so no worker has a job either */
+		assert(kvb_gauge_get(&f->s.metrics, GAUGE_http_parked) == 0); /* so no worker has a job either */
 		MHD_stop_daemon(f->daemon);
 		kvb_watch_stop(&f->watch); /* it uses the workers */
-		kvb_workers_stop(&f->workers);
+		kvb_workers_stop(&f->s.workers);
 	}
 	release(f);
 }

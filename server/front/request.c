@@ -40,13 +40,13 @@ static struct conn *conn_create(struct kvb_front *f, struct MHD_Connection *mhd)
 	c->watched.fd = info->connect_fd;
 	c->r.f = f;
 	c->r.conn = c;
-	kvb_arena_init(&c->r.arena);
+	kvb_call_init(&c->r.c, &f->s);
 	kvb_buf_init(&c->r.body);
-	kvb_buf_init(&c->r.out);
 	kvb_conn_phase(&c->r);
 	kvb_conn_deadline(&c->r, 0);
 	kvb_watch_add(&f->watch, &c->watched);
-	kvb_metrics_add(&f->metrics, METRIC_http_connections, 1);
+	kvb_metrics_add(&f->s.metrics, METRIC_http_connections, 1);
+	kvb_gauge_move(&f->s.metrics, GAUGE_http_open_connections, 1);
 	return c;
 }
 
@@ -54,9 +54,9 @@ static void conn_destroy(struct kvb_front *f, struct conn *c)
 {
 	assert(!c->r.mhd);
 	kvb_watch_remove(&f->watch, &c->watched);
+	kvb_gauge_move(&f->s.metrics, GAUGE_http_open_connections, -1);
 	kvb_buf_destroy(&c->r.body);
-	kvb_buf_destroy(&c->r.out);
-	kvb_arena_destroy(&c->r.arena);
+	kvb_call_destroy(&c->r.c);
 	kvb_free(c);
 }
 
@@ -87,11 +87,11 @@ static struct kvb_request *request_begin(struct kvb_front *f, struct MHD_Connect
 		return NULL;
 	r = &c->r;
 	assert(!r->mhd);
-	atomic_fetch_add(&f->in_flight, 1);
+	kvb_gauge_move(&f->s.metrics, GAUGE_http_in_flight, 1);
 	r->mhd = mhd;
 	r->path = path;
 	r->method = method;
-	r->begin_us = kvb_now_us();
+	r->c.begin_us = kvb_now_us();
 	kvb_conn_phase(r);
 	kvb_conn_deadline(r, 0);
 	return r;
@@ -99,7 +99,7 @@ static struct kvb_request *request_begin(struct kvb_front *f, struct MHD_Connect
 
 static void drop_body(struct kvb_request *r)
 {
-	atomic_fetch_sub(&r->f->body_held, r->held);
+	atomic_fetch_sub(&r->f->s.body_held, r->held);
 	r->held = 0;
 	if (r->body.cap > KEEP_BODY)
 		kvb_buf_destroy(&r->body);
@@ -119,18 +119,15 @@ void kvb_request_completed(void *cls, struct MHD_Connection *mhd, void **state,
 		return;
 	c = r->conn;
 	if (!r->answered)
-		kvb_metrics_add(&f->metrics, METRIC_http_aborted, 1);
+		kvb_metrics_add(&f->s.metrics, METRIC_http_aborted, 1);
 	drop_body(r);
-	kvb_buf_clear(&r->out);
-	kvb_arena_reset(&r->arena);
-	/* Buffers and arena stay with the connection, everything else begins anew. */
-	*r = (struct kvb_request){
-		.f = f, .conn = c, .body = r->body, .out = r->out, .arena = r->arena,
-	};
+	kvb_call_reset(&r->c);
+	/* The buffers stay with the connection, everything else begins anew. */
+	*r = (struct kvb_request){ .c = r->c, .f = f, .conn = c, .body = r->body };
 	*state = NULL;
 	kvb_conn_phase(r);
 	kvb_conn_deadline(r, 0);
-	atomic_fetch_sub(&f->in_flight, 1);
+	kvb_gauge_move(&f->s.metrics, GAUGE_http_in_flight, -1);
 }
 
 /* ---- waiting --------------------------------------------------------------------------------- */
@@ -142,11 +139,11 @@ static void complete(void *ctx, int status)
 	struct MHD_Connection *mhd = r->mhd;
 	struct kvb_front *f = r->f;
 
-	r->status = status;
+	r->c.status = status;
 	if (atomic_exchange(&r->parking, PARK_DONE) != PARK_PARKED)
 		return; /* its thread has not suspended it yet, and goes on by itself */
 	MHD_resume_connection(mhd);
-	atomic_fetch_sub(&f->parked, 1); /* last touch: after it the front may be destroyed */
+	kvb_gauge_move(&f->s.metrics, GAUGE_http_parked, -1); /* last touch: after it the front may be destroyed */
 }
 
 /* Suspends the connection until complete() has been called. */
@@ -156,78 +153,39 @@ static enum MHD_Result park(struct kvb_request *r)
 
 	if (atomic_load(&r->parking) == PARK_DONE)
 		return kvb_answer_send(r);
-	atomic_fetch_add(&r->f->parked, 1);
+	kvb_gauge_move(&r->f->s.metrics, GAUGE_http_parked, 1);
 	MHD_suspend_connection(r->mhd);
 	if (!atomic_compare_exchange_strong(&r->parking, &expected, PARK_PARKED)) {
 		MHD_resume_connection(r->mhd);
-		atomic_fetch_sub(&r->f->parked, 1);
+		kvb_gauge_move(&r->f->s.metrics, GAUGE_http_parked, -1);
 	}
 	return MHD_YES;
 }
 
-static void run_job(struct job *job, bool expired)
+static const char *query(struct kvb_request *r, const char *name)
 {
-	char *at = (char *)job - offsetof(struct kvb_request, job);
-	struct kvb_request *r = (struct kvb_request *)at;
-	int rc;
-
-	if (expired) {
-		kvb_metrics_add(&r->f->metrics, METRIC_http_admin_refused, 1);
-		rc = kvb_fail(&r->err, KVB_E_TIMEOUT, NULL,
-			      "earlier administration calls hang; it was not begun");
-	} else {
-		rc = r->route->run(r);
-	}
-	assert(rc != KVB_PENDING);
-	complete(r, rc);
-}
-
-static int hand_to_worker(struct kvb_request *r)
-{
-	r->job.run = run_job;
-	if (kvb_workers_submit(&r->f->workers, &r->job, kvb_now_ms(&kvb_clock_system)))
-		return KVB_PENDING;
-	kvb_metrics_add(&r->f->metrics, METRIC_http_admin_refused, 1);
-	return kvb_fail(&r->err, KVB_E_TOO_MANY, NULL, "too many administration calls are waiting");
-}
-
-/* ---- running --------------------------------------------------------------------------------- */
-
-/* Before a core is ready there is no secret for string keys, so nothing is decoded either. */
-static int check_core(struct kvb_request *r)
-{
-	switch (kvb_core_state_get(r->f->core)) {
-	case KVB_CORE_READY:
-		return KVB_OK;
-	case KVB_CORE_STANDBY:
-		return kvb_fail(&r->err, KVB_E_NOT_OWNER, NULL,
-				"this manager is a standby: ask the owner, or retry");
-	case KVB_CORE_RECOVERING:
-		return kvb_fail(&r->err, KVB_E_NOT_READY, NULL,
-				"this manager is recovering: retry");
-	case KVB_CORE_STOPPED:
-		break;
-	}
-	return kvb_fail(&r->err, KVB_E_NOT_READY, NULL, "this manager is shutting down");
+	return MHD_lookup_connection_value(r->mhd, MHD_GET_ARGUMENT_KIND, name);
 }
 
 static enum MHD_Result dispatch(struct kvb_request *r)
 {
-	int rc = KVB_OK;
+	int rc;
 
 	no_deadline(r);
 	if (r->refused)
 		return kvb_answer_send(r);
-	r->dispatched = true;
-	r->done = (struct kvb_done){ complete, r };
+	r->c.done = (struct kvb_done){ complete, r };
+	r->c.body = r->body.len ? (const char *)r->body.data : "";
+	r->c.n_body = r->body.len;
+	if (r->c.route->id == ROUTE_ID_block_find) {
+		r->c.key_text = query(r, "key");
+		r->c.key_number = query(r, "key_int");
+	}
 	atomic_store(&r->parking, PARK_RUNNING);
-	if (r->route->flags & ROUTE_CORE)
-		rc = check_core(r);
-	if (rc == KVB_OK)
-		rc = r->route->flags & ROUTE_BLOCKS ? hand_to_worker(r) : r->route->run(r);
+	rc = kvb_call_run(&r->c);
 	if (rc == KVB_PENDING)
 		return park(r);
-	r->status = rc;
+	r->c.status = rc;
 	return kvb_answer_send(r);
 }
 
@@ -236,7 +194,7 @@ static enum MHD_Result dispatch(struct kvb_request *r)
 static void refuse(struct kvb_request *r, int status)
 {
 	r->refused = true;
-	r->status = status;
+	r->c.status = status;
 	drop_body(r);
 }
 
@@ -253,25 +211,25 @@ static enum MHD_Result take(struct kvb_request *r, const char *data, size_t n)
 	struct kvb_front *f = r->f;
 	uint64_t held;
 
-	kvb_metrics_add(&f->metrics, METRIC_http_request_bytes, n);
+	kvb_metrics_add(&f->s.metrics, METRIC_http_request_bytes, n);
 	kvb_conn_deadline(r, r->body.len + r->dropped + n);
-	if (r->refused || !(r->route->flags & ROUTE_BODY))
+	if (r->refused || !(r->c.route->flags & ROUTE_BODY))
 		return throw_away(r, n);
 	if (r->body.len + n > f->o.body_max) {
-		refuse(r, kvb_fail(&r->err, KVB_E_TOO_LARGE, NULL, "the body is over %llu bytes",
+		refuse(r, kvb_fail(&r->c.err, KVB_E_TOO_LARGE, NULL, "the body is over %llu bytes",
 				   (unsigned long long)f->o.body_max));
 		return throw_away(r, n);
 	}
-	held = atomic_fetch_add(&f->body_held, n) + n;
+	held = atomic_fetch_add(&f->s.body_held, n) + n;
 	r->held += n;
 	if (held > f->o.body_total_max) {
 		refuse(r,
-		       kvb_fail(&r->err, KVB_E_TOO_MANY, NULL, "too many large bodies at a time"));
+		       kvb_fail(&r->c.err, KVB_E_TOO_MANY, NULL, "too many large bodies at a time"));
 		return throw_away(r, n);
 	}
 	kvb_put_bytes(&r->body, data, n);
 	if (r->body.failed)
-		refuse(r, kvb_fail(&r->err, KVB_E_NOMEM, NULL, "out of memory"));
+		refuse(r, kvb_fail(&r->c.err, KVB_E_NOMEM, NULL, "out of memory"));
 	return MHD_YES;
 }
 
@@ -292,14 +250,14 @@ static enum MHD_Result head(struct kvb_request *r)
 	int rc = kvb_request_admit(r);
 	uint64_t length = declared_length(r);
 
-	if (rc == KVB_OK && r->route && (r->route->flags & ROUTE_BODY) && length != UINT64_MAX &&
+	if (rc == KVB_OK && r->c.route && (r->c.route->flags & ROUTE_BODY) && length != UINT64_MAX &&
 	    length > r->f->o.body_max)
-		rc = kvb_fail(&r->err, KVB_E_TOO_LARGE, NULL, "the body is over %llu bytes",
+		rc = kvb_fail(&r->c.err, KVB_E_TOO_LARGE, NULL, "the body is over %llu bytes",
 			      (unsigned long long)r->f->o.body_max);
-	if (rc == KVB_OK && r->route)
+	if (rc == KVB_OK && r->c.route)
 		return MHD_YES;
 	r->refused = true; /* or OPTIONS, which has no operation */
-	r->status = rc;
+	r->c.status = rc;
 	if (length == 0 ||
 	    (length <= DRAIN_NOW && !MHD_lookup_connection_value(r->mhd, MHD_HEADER_KIND,
 										"Expect")))
@@ -324,7 +282,7 @@ enum MHD_Result kvb_request_serve(void *cls, struct MHD_Connection *mhd, const c
 	*size = 0;
 	if (n > 0)
 		return take(r, data, n);
-	if (r->dispatched)
+	if (r->c.dispatched)
 		return kvb_answer_send(r); /* resumed */
 	return dispatch(r);
 }

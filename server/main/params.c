@@ -63,6 +63,12 @@ void kvb_param_render(const struct kvb_params *p, enum kvb_param i, char *out)
 		render_number(*(const uint64_t *)at, row->type == PARAM_BYTES, out,
 			      PARAM_VALUE_MAX);
 		break;
+	case PARAM_PORT:
+		if (*(const uint64_t *)at == KVB_PORT_OFF)
+			snprintf(out, PARAM_VALUE_MAX, "off");
+		else
+			render_number(*(const uint64_t *)at, false, out, PARAM_VALUE_MAX);
+		break;
 	}
 }
 
@@ -85,6 +91,9 @@ void kvb_param_range(const struct param *row, char *out)
 		render_number(row->min, row->type == PARAM_BYTES, lo, sizeof lo);
 		render_number(row->max, row->type == PARAM_BYTES, hi, sizeof hi);
 		snprintf(out, 128, "%s..%s%s%s", lo, hi, *row->unit ? " " : "", row->unit);
+		break;
+	case PARAM_PORT:
+		snprintf(out, 128, "%" PRIu64 "..%" PRIu64 ", off", row->min, row->max);
 		break;
 	}
 }
@@ -205,6 +214,13 @@ int kvb_param_set(struct kvb_params *p, enum kvb_param i, const char *text,
 	case PARAM_NUMBER:
 	case PARAM_BYTES:
 		good = parse_number(row, text, number_of(p, row));
+		break;
+	case PARAM_PORT:
+		good = parse_number(row, text, number_of(p, row));
+		if (!good && strcmp(text, "off") == 0) {
+			*number_of(p, row) = KVB_PORT_OFF;
+			good = true;
+		}
 		break;
 	}
 	if (!good) {

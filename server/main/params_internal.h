@@ -6,7 +6,7 @@
 
 #include <kvb/params.h>
 
-enum param_type { PARAM_TEXT, PARAM_CHOICE, PARAM_FLAG, PARAM_NUMBER, PARAM_BYTES };
+enum param_type { PARAM_TEXT, PARAM_CHOICE, PARAM_FLAG, PARAM_NUMBER, PARAM_BYTES, PARAM_PORT };
 
 struct param {
 	const char *name;

@@ -1,7 +1,7 @@
 /*
  * serve.c - the running manager: start in order, wait for signals, end in order.
  *
- * Start: log, port (so that a taken one is told before anything is touched), store, core, HTTP. The
+ * Start: log, ports (so that a taken one is told before anything is touched), store, core, the fronts. The
  * HTTP port answers at once: /healthz, and /readyz says why if it is not ready yet. A thread of its
  * own waits for the core to own its partition and makes the default objects; main's thread only
  * waits for signals, so that SIGTERM is heard whatever hangs. End: requests drain, the core
@@ -21,6 +21,7 @@
 #include <unistd.h>
 
 #include <kvb/front.h>
+#include <kvb/grpc.h>
 #include <kvb/log.h>
 #include <kvb/store.h>
 
@@ -33,9 +34,11 @@ struct service {
 	struct kvb_store *store;
 	struct kvb_core *core;
 	struct kvb_front *front;
+	struct kvb_grpc *grpc; /* NULL: off */
 	pthread_t defaults; /* makes the default objects, then ends */
 	bool has_defaults;
 	bool has_port_file;
+	bool has_grpc_port_file;
 	atomic_bool stopping;
 	atomic_int exit_status;
 };
@@ -60,6 +63,20 @@ static struct kvb_front_options front_options(const struct kvb_params *p)
 	o.slow_ms = (uint32_t)p->slow_ms;
 	o.log_refused = p->log_refused;
 	o.metrics_open = p->metrics_open;
+	return o;
+}
+
+static struct kvb_grpc_options grpc_options(const struct kvb_params *p)
+{
+	struct kvb_grpc_options o;
+
+	kvb_grpc_options_init(&o);
+	o.listen = *p->grpc_listen ? p->grpc_listen : p->http_listen;
+	o.port = (uint16_t)p->grpc_port;
+	o.threads = (uint32_t)p->grpc_threads;
+	o.max_connections = (uint32_t)p->max_connections;
+	o.max_streams = (uint32_t)p->grpc_max_streams;
+	o.idle_timeout_ms = (uint32_t)p->idle_timeout_s * 1000;
 	return o;
 }
 
@@ -102,9 +119,9 @@ static int open_store(struct service *s, struct kvb_error *err)
 }
 
 /* Complete or not there: whoever waits for the file reads the whole number. */
-static int write_port_file(struct service *s, struct kvb_error *err)
+static int write_port_file(const char *path, unsigned port, const char *param, bool *written,
+			   struct kvb_error *err)
 {
-	const char *path = s->p->port_file;
 	char temporary[4200];
 	FILE *f;
 	bool good;
@@ -113,13 +130,13 @@ static int write_port_file(struct service *s, struct kvb_error *err)
 		return KVB_OK;
 	snprintf(temporary, sizeof temporary, "%s.new", path);
 	f = fopen(temporary, "we");
-	good = f && fprintf(f, "%u\n", kvb_front_port(s->front)) > 0;
+	good = f && fprintf(f, "%u\n", port) > 0;
 	if (f && fclose(f) != 0)
 		good = false;
 	if (!good || rename(temporary, path) != 0)
-		return kvb_fail(err, KVB_E_IO, "port_file", "cannot write port_file %.200s: %s",
-				path, strerror(errno));
-	s->has_port_file = true;
+		return kvb_fail(err, KVB_E_IO, param, "cannot write %s %.200s: %s", param, path,
+				strerror(errno));
+	*written = true;
 	return KVB_OK;
 }
 
@@ -152,11 +169,41 @@ static void on_hopeless(void *ctx)
 	end_with_problem(ctx);
 }
 
-static int start(struct service *s, struct kvb_error *err)
+/* Both ports, before anything else is touched. */
+static int bind_ports(struct service *s, struct kvb_error *err)
 {
 	struct kvb_front_options fo = front_options(s->p);
-	struct kvb_core_options co;
+	struct kvb_grpc_options go = grpc_options(s->p);
 	int rc = kvb_front_create(&fo, &s->front, err);
+
+	if (rc == KVB_OK && s->p->grpc_port != KVB_PORT_OFF)
+		rc = kvb_grpc_create(&go, kvb_front_service(s->front), &s->grpc, err);
+	return rc;
+}
+
+static int start_fronts(struct service *s, struct kvb_error *err)
+{
+	int rc = kvb_front_start(s->front, s->core, err);
+
+	if (rc == KVB_OK && s->grpc)
+		rc = kvb_grpc_start(s->grpc, err);
+	/* gRPC's first: who has read the port of HTTP may ask for the other. */
+	if (rc == KVB_OK && s->grpc)
+		rc = write_port_file(s->p->grpc_port_file, kvb_grpc_port(s->grpc), "grpc_port_file",
+				     &s->has_grpc_port_file, err);
+	if (rc == KVB_OK)
+		rc = write_port_file(s->p->port_file, kvb_front_port(s->front), "port_file",
+				     &s->has_port_file, err);
+	if (rc == KVB_OK)
+		kvb_log(KVB_LOG_INFO, "main", "listening on %s%s%s", kvb_front_url(s->front),
+			s->grpc ? ", grpc " : "", s->grpc ? kvb_grpc_address(s->grpc) : "");
+	return rc;
+}
+
+static int start(struct service *s, struct kvb_error *err)
+{
+	struct kvb_core_options co;
+	int rc = bind_ports(s, err);
 
 	if (rc == KVB_OK)
 		rc = open_store(s, err);
@@ -166,13 +213,7 @@ static int start(struct service *s, struct kvb_error *err)
 	co.hopeless = on_hopeless;
 	co.hopeless_ctx = s;
 	rc = kvb_core_create(&co, &s->core, err);
-	if (rc == KVB_OK)
-		rc = kvb_front_start(s->front, s->core, err);
-	if (rc == KVB_OK)
-		rc = write_port_file(s, err);
-	if (rc == KVB_OK)
-		kvb_log(KVB_LOG_INFO, "main", "listening on %s", kvb_front_url(s->front));
-	return rc;
+	return rc == KVB_OK ? start_fronts(s, err) : rc;
 }
 
 /* ---- default objects ------------------------------------------------------------------------- */
@@ -188,8 +229,9 @@ static void say_ready(struct service *s)
 	kvb_arena_init(&a);
 	if (kvb_core_storages(s->core, NULL, &a, &v, &n, &err) != KVB_OK)
 		n = 0;
-	printf("kvblockd " KVB_VERSION " ready: %s, store %s (%s), storages",
-	       kvb_front_url(s->front), s->p->store, s->p->durability);
+	printf("kvblockd " KVB_VERSION " ready: %s%s%s, store %s (%s), storages",
+	       kvb_front_url(s->front), s->grpc ? ", grpc " : "",
+	       s->grpc ? kvb_grpc_address(s->grpc) : "", s->p->store, s->p->durability);
 	for (uint32_t i = 0; i < n; i++)
 		printf("%s %s (%s%s%s, %" PRIu64 " MiB%s)", i ? "," : "", v[i].spec.name,
 		       v[i].spec.type,
@@ -310,6 +352,7 @@ static bool join_defaults(struct service *s)
 
 static void release(struct service *s)
 {
+	kvb_grpc_destroy(s->grpc); /* it lives on what the HTTP front owns */
 	kvb_front_destroy(s->front);
 	if (s->core)
 		kvb_core_destroy(s->core);
@@ -329,12 +372,19 @@ static void stop(struct service *s)
 	atomic_store(&s->stopping, true);
 	if (s->has_port_file)
 		unlink(s->p->port_file);
+	if (s->has_grpc_port_file)
+		unlink(s->p->grpc_port_file);
+	if (s->grpc)
+		kvb_grpc_drain(s->grpc, 0); /* both begin now, and have the same time */
 	left = kvb_front_drain(s->front, DRAIN_MS);
+	if (s->grpc)
+		left += kvb_grpc_drain(s->grpc, left ? 0 : DRAIN_MS);
 	if (left > 0)
 		kvb_log(KVB_LOG_WARN, "main", "%" PRIu32 " requests did not end in %d s", left,
 			DRAIN_MS / 1000);
 	kvb_core_shutdown(s->core);
-	if (!join_defaults(s) || !kvb_front_quiet(s->front, 1000) || !kvb_core_quiet(s->core, 1000)) {
+	if (!join_defaults(s) || !kvb_front_quiet(s->front, 1000) ||
+	    (s->grpc && !kvb_grpc_quiet(s->grpc, 1000)) || !kvb_core_quiet(s->core, 1000)) {
 		kvb_log(KVB_LOG_WARN, "main", "leaving calls behind that hang in a file system");
 		_exit(atomic_load(&s->exit_status));
 	}

@@ -23,7 +23,7 @@ says() { grep -q -- "$1" out || fail "no '$1' in the output"; }
 complains() { grep -q -- "$1" err || fail "no '$1' among the errors"; }
 
 touch log out err
-"$kvblockd" --http-port 0 --port-file port --store s.db --storage-root "$dir/data" \
+"$kvblockd" --http-port 0 --grpc-port 0 --port-file port --store s.db --storage-root "$dir/data" \
 	--storage-capacity 64M --storage-unit 1M >log 2>&1 &
 pid=$!
 for _ in $(seq 200); do

@@ -98,11 +98,11 @@ void box_spawn(struct box *b, int which, const char *const *args)
 {
 	struct manager *m = &b->m[which];
 	char port_file[128], store[128], root[128];
-	const char *argv[32] = { KVBLOCKD, "--http_port=0", "--storage_capacity=8M",
+	const char *argv[32] = { KVBLOCKD, "--http_port=0", "--grpc_port=0", "--storage_capacity=8M",
 				"--storage_unit=1M",
 				 "--owner_lease_ms=1000", port_file, store, root };
 	char *const envp[] = { "PATH=/usr/bin:/bin", NULL };
-	int n = 8;
+	int n = 9;
 
 	snprintf(port_file, sizeof port_file, "--port_file=%s", m->port_file);
 	snprintf(store, sizeof store, "--store=%s/kvblock.db", b->dir);

@@ -11,7 +11,7 @@
 #include <cmocka.h>
 
 #include "fixture.h"
-#include "internal.h"
+#include <kvb/call.h>
 
 #define SESSION "000102030405060708090a0b0c0d0e0f"
 #define STORAGE "{\"type\":\"file\",\"root\":\"/data\",\"capacity\":1073741824}"
@@ -313,14 +313,14 @@ static void test_scrub(void **state)
 	(void)state;
 	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
 		snprintf(text, sizeof text, "%s", cases[i].in);
-		kvb_answer_scrub(text);
+		kvb_call_scrub(text);
 		assert_string_equal(text, cases[i].out);
 	}
 	/* What grows by it is cut to fit. */
 	for (size_t i = 0; i + 1 < sizeof text; i++)
 		text[i] = i % 2 ? ' ' : '/';
 	text[sizeof text - 1] = '\0';
-	kvb_answer_scrub(text);
+	kvb_call_scrub(text);
 	assert_true(strlen(text) < sizeof text && !strchr(text, '/'));
 }
 

@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "auth.h"
+#include <kvb/auth.h>
 #include "fixture.h"
 
 /* ---- the file -------------------------------------------------------------------------------- */

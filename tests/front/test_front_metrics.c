@@ -13,7 +13,7 @@
 
 
 #include "fixture.h"
-#include "metrics.h"
+#include <kvb/metrics.h>
 
 /* ---- a small checker of the text format 0.0.4 ------------------------------------------------ */
 
@@ -244,7 +244,7 @@ static void test_buckets(void **state)
 		char needle[128], *first;
 
 		memset(m, 0, sizeof *m);
-		kvb_metrics_request(m, ROUTE_ID_match, 200, cases[i].us);
+		kvb_metrics_request(m, WIRE_HTTP, ROUTE_ID_match, 200, cases[i].us);
 		kvb_metrics_write(m, &out);
 		kvb_put_u8(&out, 0);
 		assert_false(out.failed);

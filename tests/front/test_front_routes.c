@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "routes.h"
+#include <kvb/routes.h>
 
 static int find(const char *method, const char *path, const char **name, struct route_param *params)
 {

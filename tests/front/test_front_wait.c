@@ -12,7 +12,7 @@
 #include <kvb/mem.h>
 
 #include "fixture.h"
-#include "workers.h"
+#include <kvb/workers.h>
 
 #define START "/v1/instances/m/start"
 #define KEYS "{\"keys_int\":[1,2,3]}"

@@ -171,18 +171,18 @@ static void test_refused_starts(void **state)
 	struct box *b = *state;
 	char path[96];
 
-	assert_run(b, "--http-listen 0.0.0.0 --http-port 0", 1, "tokens_file");
+	assert_run(b, "--http-listen 0.0.0.0 --http-port 0 --grpc-port 0", 1, "tokens_file");
 	snprintf(path, sizeof path, "%s/kvblock.db", b->dir);
 	assert_int_not_equal(access(path, F_OK), 0); /* nothing was touched */
 	assert_run(b, "--http-port 70000", 2, "0..65535");
 	assert_run(b, "--no-such-thing", 2, "--help");
 	assert_run(b, "--config /nonexistent/kvblockd.conf", 2, "No such file");
-	assert_run(b, "--http-port 0 --store /nonexistent/kvblock.db", 1, "--store");
-	assert_run(b, "--http-port 0 --log-file /nonexistent/log", 1, "/nonexistent/log");
+	assert_run(b, "--http-port 0 --grpc-port 0 --store /nonexistent/kvblock.db", 1, "--store");
+	assert_run(b, "--http-port 0 --grpc-port 0 --log-file /nonexistent/log", 1, "/nonexistent/log");
 	snprintf(path, sizeof path, "%s/tokens", b->dir);
 	write_file(path, "admin default " TOKEN "\n");
 	assert_int_equal(chmod(path, 0644), 0);
-	assert_run(b, "--http-port 0 --tokens-file tokens", 1, "chmod 600");
+	assert_run(b, "--http-port 0 --grpc-port 0 --tokens-file tokens", 1, "chmod 600");
 }
 
 static void test_port_in_use(void **state)
@@ -191,7 +191,7 @@ static void test_port_in_use(void **state)
 	struct manager *m = box_start(b, 0, NULL);
 	char command[160];
 
-	snprintf(command, sizeof command, "--http-port %u --store other.db", m->port);
+	snprintf(command, sizeof command, "--grpc-port off --http-port %u --store other.db", m->port);
 	assert_run(b, command, 1, "--http-port");
 	snprintf(command, sizeof command, "%s/other.db", b->dir);
 	assert_int_not_equal(access(command, F_OK), 0); /* told before anything was touched */
@@ -207,7 +207,7 @@ static void test_foreign_directory(void **state)
 	assert_int_equal(mkdir(path, 0755), 0);
 	snprintf(path, sizeof path, "%s/kvblock-data/thesis.tex", b->dir);
 	write_file(path, "years of work\n");
-	assert_run(b, "--http-port 0 --storage-capacity 8M --storage-unit 1M", 1, "--storage-root");
+	assert_run(b, "--http-port 0 --grpc-port 0 --storage-capacity 8M --storage-unit 1M", 1, "--storage-root");
 	assert_int_equal(access(path, F_OK), 0);
 }
 

@@ -45,7 +45,7 @@ manager() {
 	local name=$1
 	shift
 	rm -f "$name.port"
-	"$kvblockd" --http-port 0 --port-file "$name.port" --owner-lease-ms 1500 --grace-ms 300 \
+	"$kvblockd" --http-port 0 --grpc-port 0 --port-file "$name.port" --owner-lease-ms 1500 --grace-ms 300 \
 		--storage-capacity 64M --storage-unit 1M --storage-file-size 8M "$@" >>"$name.log" 2>&1 &
 	last=$!
 	pids+=("$last")

@@ -106,7 +106,7 @@ static bool is_ready(struct manager *m)
 void manager_launch(struct manager *m)
 {
 	const char *argv[64] = {
-		m->program, "--http-port", m->port, "--port-file", "port", "--durability", m->durability,
+		m->program, "--http-port", m->port, "--grpc-port", "off", "--port-file", "port", "--durability", m->durability,
 		"--storage-unit", "1M", "--storage-file-size", "8M", "--owner-lease-ms", "2000", "--grace-ms", "300",
 		"--session-default-ms", "4000", "--session-max-ms", "8000", "--lease-default-ms", "100",
 		"--lease-max-ms", "200", "--journal-limit", "2M",

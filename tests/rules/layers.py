@@ -24,7 +24,8 @@ POOL = r"kvb_pool_\w+"
 STORE = r"kvb_(fault_|memory_)?store_\w+"
 STORAGE = r"kvb_storage_\w+"
 CORE = r"kvb_core_\w+"
-FRONT = r"kvb_front_\w+"
+FRONT = r"kvb_(front|grpc)_\w+"
+H2 = r"nghttp2_\w+"
 CLIENT = r"kvblock_\w+"
 IO = r"open(at)?(64)?|f?read|f?write|fopen(64)?|p(read|write)v?(64)?|socket|clock_gettime|time|pthread_\w+"
 
@@ -47,6 +48,12 @@ LAYERS = {
     "server/core": ([FRONT, CLIENT, SQL, WEB, NET, JSON, PB],
                     ["kvb/front.h", "kvb/v1_json.h", "kvb/v1_codec.h", "kvblock.h", "sqlite3.h", "microhttpd.h", "curl/",
                      "jansson.h"]),
+    "server/service": ([POOL, STORE, STORAGE, FRONT, CLIENT, SQL, WEB, H2, NET, PB],
+                       ["kvb/pool.h", "kvb/storage.h", "kvb/front.h", "kvb/grpc.h", "kvblock.h", "sqlite3.h",
+                        "microhttpd.h", "nghttp2/", "curl/"]),
+    "server/grpc": ([POOL, STORE, STORAGE, CORE, r"kvb_front_\w+", CLIENT, SQL, WEB, NET, JSON, PB],
+                    ["kvb/pool.h", "kvb/store.h", "kvb/storage.h", "kvb/front.h", "kvblock.h", "sqlite3.h",
+                     "microhttpd.h", "curl/", "jansson.h"]),
     "server/front": ([POOL, STORE, STORAGE, CLIENT, SQL, NET, PB],
                      ["kvb/pool.h", "kvb/storage.h", "kvblock.h", "sqlite3.h", "curl/"]),
     "server/main": ([POOL, CLIENT, SQL, NET], ["kvb/pool.h", "kvblock.h", "sqlite3.h", "curl/"]),

@@ -16,6 +16,7 @@
 
 struct kvb_core;
 struct kvb_front;
+struct kvb_service; /* kvb/service.h */
 
 struct kvb_front_options {
 	const char *listen;         /* address or host name; default "127.0.0.1" */
@@ -43,6 +44,8 @@ int kvb_front_create(const struct kvb_front_options *o, struct kvb_front **out,
 		     struct kvb_error *err);
 /* Begins to serve. The core may still be recovering or a standby. */
 int kvb_front_start(struct kvb_front *f, struct kvb_core *core, struct kvb_error *err);
+/* What other fronts of this manager share with it, from create on. They must be destroyed first. */
+struct kvb_service *kvb_front_service(struct kvb_front *f);
 /* The bound port. */
 uint16_t kvb_front_port(const struct kvb_front *f);
 /* "http://127.0.0.1:7333"; borrowed. */

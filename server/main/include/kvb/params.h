@@ -18,6 +18,9 @@
 #define KVB_PARAM_CTYPE_FLAG bool
 #define KVB_PARAM_CTYPE_NUMBER uint64_t
 #define KVB_PARAM_CTYPE_BYTES uint64_t
+#define KVB_PARAM_CTYPE_PORT uint64_t
+
+#define KVB_PORT_OFF 65536u /* value of a PORT that is "off" */
 
 enum kvb_param {
 #define KVB_PARAM_ENUM(name, ...) KVB_PARAM_##name,

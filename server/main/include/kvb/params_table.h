@@ -5,7 +5,7 @@
  * all come from these rows. Columns:
  *   name     as in the file; KVBLOCKD_<NAME> in the environment; --<name> (or --na-me) on the
  * command line
- *   type     TEXT, CHOICE, FLAG, NUMBER, BYTES (with K, M, G, T as powers of 1024)
+ *   type     TEXT, CHOICE, FLAG, NUMBER, BYTES (with K, M, G, T as powers of 1024), PORT (a number, or "off")
  *   default  as text, read by the same parser as any other source
  *   min, max of the value; of the length for TEXT
  *   unit     of the value; the allowed words, separated by '|', for CHOICE
@@ -26,6 +26,16 @@
 	X(http_threads, NUMBER, "0", 0, 256, "", "Threads that serve HTTP; 0 = one per core.")     \
 	X(port_file, TEXT, "", 0, 4095, "",                                                        \
 	  "File that gets the bound port as a decimal number; empty = none.")                      \
+	X(grpc_listen, TEXT, "", 0, 255, "",                                                       \
+	  "Address or host name that the gRPC port is bound to; empty = that of http_listen.")     \
+	X(grpc_port, PORT, "7334", 0, 65535, "",                                                   \
+	  "gRPC port (HTTP/2 without TLS); 0 = any free one, which is then printed and written to "\
+	  "grpc_port_file; off = no gRPC.")                                                        \
+	X(grpc_port_file, TEXT, "", 0, 4095, "",                                                   \
+	  "File that gets the bound gRPC port as a decimal number; empty = none.")                 \
+	X(grpc_threads, NUMBER, "0", 0, 256, "", "Threads that serve gRPC; 0 = one per core.")     \
+	X(grpc_max_streams, NUMBER, "1024", 1, 65535, "",                                          \
+	  "gRPC calls at a time on one connection.")                                               \
 	X(store, TEXT, "./kvblock.db", 1, 4095, "",                                                \
 	  "Metadata store: an SQLite file on a local file system, made if absent.")                \
 	X(durability, CHOICE, "full", 0, 0, "full|normal",                                         \
@@ -67,8 +77,8 @@
 	  "Bound of the journal; a quarter of it triggers a checkpoint.")                          \
 	X(body_max, BYTES, "32M", 1024, 1ull << 30, "bytes", "Longest request body.")              \
 	X(body_total_max, BYTES, "512M", 1024, 1ull << 40, "bytes",                                \
-	  "Bytes of request bodies held at a time, all connections together.")                     \
-	X(max_connections, NUMBER, "4096", 1, 1000000, "", "HTTP connections at a time.")          \
+	  "Bytes of requests held at a time, all connections of both ports together.")                     \
+	X(max_connections, NUMBER, "4096", 1, 1000000, "", "Connections at a time, of each port.")          \
 	X(max_connections_per_ip, NUMBER, "0", 0, 1000000, "",                                     \
 	  "HTTP connections at a time from one address; 0 = no bound of its own.")                 \
 	X(idle_timeout_s, NUMBER, "60", 1, 3600, "s",                                              \

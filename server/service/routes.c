@@ -5,7 +5,7 @@
  * parameter must be a valid name afterwards (kvb_name_valid): no slash, no dot file, no control
  * character gets further than this. Constant data, no state, no locks, any thread.
  */
-#include "routes.h"
+#include <kvb/routes.h>
 
 #include <stdio.h>
 #include <string.h>
@@ -13,9 +13,9 @@
 #include <kvb/ops.h>
 
 const struct route kvb_routes[ROUTE_COUNT] = {
-#define ROUTE_ROW(op, method, pattern, role, flags)                                                \
-	{ ROUTE_ID_##op,       #op, #method, pattern, ROLE_##role, flags, kvb_op_##op##_run,       \
-	  kvb_op_##op##_write },
+#define ROUTE_ROW(op, method, pattern, role, flags, grpc, target, body)                            \
+	{ ROUTE_ID_##op, #op,    #method, pattern,           ROLE_##role,        flags, grpc,      \
+	  target,        body,   kvb_op_##op##_run, kvb_op_##op##_write },
 	KVB_ROUTES(ROUTE_ROW)
 #undef ROUTE_ROW
 };
@@ -94,6 +94,24 @@ static bool method_is(const struct route *route, const char *method)
 	return strcmp(route->method, strcmp(method, "HEAD") == 0 ? "GET" : method) == 0;
 }
 
+static int bad_param(const char *name, struct kvb_error *err)
+{
+	return kvb_fail(err, KVB_E_INVALID, name,
+			"%s must be 1..%u of A-Z a-z 0-9 . _ - and must not begin with . or -", name,
+			KVB_MAX_NAME);
+}
+
+int kvb_route_param(struct route_param *p, const char *name, const char *value, size_t n,
+		    struct kvb_error *err)
+{
+	snprintf(p->name, sizeof p->name, "%s", name);
+	if (n > KVB_MAX_NAME || !kvb_name_valid(value, n))
+		return bad_param(p->name, err);
+	memcpy(p->value, value, n);
+	p->value[n] = '\0';
+	return KVB_OK;
+}
+
 static int decode_params(const struct raw *raw, int n, struct route_param *params,
 			 struct kvb_error *err)
 {
@@ -104,9 +122,7 @@ static int decode_params(const struct raw *raw, int n, struct route_param *param
 		if (!kvb_percent_decode(raw[i].value, raw[i].value_len, p->value,
 					sizeof p->value) ||
 		    !kvb_name_valid(p->value, strlen(p->value)))
-			return kvb_fail(err, KVB_E_INVALID, p->name,
-					"%s in the path must be 1..%u of A-Z a-z 0-9 . _ - and "
-					"must not begin with . or -", p->name, KVB_MAX_NAME);
+			return bad_param(p->name, err);
 	}
 	return KVB_OK;
 }

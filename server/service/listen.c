@@ -1,10 +1,10 @@
 /*
- * listen.c - binds the HTTP port.
+ * listen.c - binds a port of a front.
  *
  * Done before anything else starts, so that a taken port or a forbidden address is told before the
  * store is touched. Only a loopback address may be bound when there are no tokens. No state.
  */
-#include "internal.h"
+#include <kvb/service.h>
 
 #include <errno.h>
 #include <netdb.h>
@@ -32,30 +32,30 @@ static bool is_loopback(const struct sockaddr *sa)
 	return false;
 }
 
-static int resolve(const struct kvb_front *f, struct addrinfo **out, struct kvb_error *err)
+static int resolve(const struct kvb_listen *l, struct addrinfo **out, struct kvb_error *err)
 {
 	struct addrinfo hints = { .ai_socktype = SOCK_STREAM,
 				 .ai_flags = AI_PASSIVE | AI_NUMERICSERV };
 	char port[8];
 	int rc;
 
-	snprintf(port, sizeof port, "%u", f->o.port);
-	rc = getaddrinfo(f->o.listen, port, &hints, out);
+	snprintf(port, sizeof port, "%u", l->port);
+	rc = getaddrinfo(l->host, port, &hints, out);
 	if (rc != 0)
-		return kvb_fail(err, KVB_E_INVALID, "http_listen",
-				"http_listen: cannot resolve '%.100s': %s; give an address of "
-				"this host", f->o.listen, gai_strerror(rc));
+		return kvb_fail(err, KVB_E_INVALID, l->host_param,
+				"%s: cannot resolve '%.100s': %s; give an address of this host",
+				l->host_param, l->host, gai_strerror(rc));
 	return KVB_OK;
 }
 
-static int open_socket(const struct addrinfo *ai, const struct kvb_front *f, int *out,
+static int open_socket(const struct addrinfo *ai, const struct kvb_listen *l, int *out,
 		       struct kvb_error *err)
 {
 	int fd = socket(ai->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	int one = 1;
 
 	if (fd < 0)
-		return kvb_fail(err, KVB_E_IO, "http_listen", "cannot make a socket: %s",
+		return kvb_fail(err, KVB_E_IO, l->host_param, "cannot make a socket: %s",
 				strerror(errno));
 	setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
 	if (bind(fd, ai->ai_addr, ai->ai_addrlen) == 0 && listen(fd, BACKLOG) == 0) {
@@ -63,40 +63,38 @@ static int open_socket(const struct addrinfo *ai, const struct kvb_front *f, int
 		return KVB_OK;
 	}
 	if (errno == EADDRINUSE)
-		kvb_fail(err, KVB_E_IN_USE, "http_port",
+		kvb_fail(err, KVB_E_IN_USE, l->port_param,
 			 "port %u on %.100s is taken: another kvblockd? Choose another one with "
-			 "--http-port (0 = any free one)", f->o.port, f->o.listen);
+			 "%s (0 = any free one)", l->port, l->host, l->port_option);
 	else if (errno == EACCES)
-		kvb_fail(err, KVB_E_FORBIDDEN, "http_port",
-			 "port %u needs privileges: choose one above 1023 with --http-port",
-			 f->o.port);
+		kvb_fail(err, KVB_E_FORBIDDEN, l->port_param,
+			 "port %u needs privileges: choose one above 1023 with %s", l->port,
+			 l->port_option);
 	else
-		kvb_fail(err, KVB_E_INVALID, "http_listen",
-			 "cannot bind %.100s port %u: %s; give an address of this host with "
-			 "--http-listen", f->o.listen, f->o.port, strerror(errno));
+		kvb_fail(err, KVB_E_INVALID, l->host_param,
+			 "cannot bind %.100s port %u: %s; give an address of this host as %s",
+			 l->host, l->port, strerror(errno), l->host_param);
 	close(fd);
 	return err->status;
 }
 
-static void note_address(struct kvb_front *f, int fd)
+static void note_address(struct kvb_bound *b)
 {
 	struct sockaddr_storage bound;
 	socklen_t len = sizeof bound;
 	char host[200] = "?", port[8] = "0";
 
 	memset(&bound, 0, sizeof bound);
-	getsockname(fd, (struct sockaddr *)&bound, &len);
+	getsockname(b->fd, (struct sockaddr *)&bound, &len);
 	getnameinfo((struct sockaddr *)&bound, len, host, sizeof host, port, sizeof port,
 		    NI_NUMERICHOST | NI_NUMERICSERV);
-	f->family = bound.ss_family;
-	f->port = ntohs(f->family == AF_INET6 ? ((struct sockaddr_in6 *)&bound)->sin6_port
+	b->family = bound.ss_family;
+	b->port = ntohs(b->family == AF_INET6 ? ((struct sockaddr_in6 *)&bound)->sin6_port
 					      : ((struct sockaddr_in *)&bound)->sin_port);
-	f->loopback = is_loopback((struct sockaddr *)&bound);
-	snprintf(f->url, sizeof f->url, f->family == AF_INET6 ? "http://[%s]:%s" : "http://%s:%s",
-		 host, port);
+	snprintf(b->text, sizeof b->text, b->family == AF_INET6 ? "[%s]:%s" : "%s:%s", host, port);
 }
 
-int kvb_front_bind(struct kvb_front *f, struct kvb_error *err)
+int kvb_listen(const struct kvb_listen *l, bool tokens, struct kvb_bound *out, struct kvb_error *err)
 {
 	struct kvb_error local;
 	struct addrinfo *ai = NULL;
@@ -104,18 +102,18 @@ int kvb_front_bind(struct kvb_front *f, struct kvb_error *err)
 
 	if (!err)
 		err = &local;
-	rc = resolve(f, &ai, err);
+	rc = resolve(l, &ai, err);
 	if (rc != KVB_OK)
 		return rc;
-	if (!f->auth.path && !is_loopback(ai->ai_addr))
-		rc = kvb_fail(err, KVB_E_INVALID, "http_listen",
-			      "http_listen %.100s is not loopback, and without tokens everybody "
-			      "who reaches it would be admin: name a tokens_file with lines 'role "
-			      "tenant token', or listen on 127.0.0.1", f->o.listen);
+	if (!tokens && !is_loopback(ai->ai_addr))
+		rc = kvb_fail(err, KVB_E_INVALID, l->host_param,
+			      "%s %.100s is not loopback, and without tokens everybody who reaches it "
+			      "would be admin: name a tokens_file with lines 'role tenant token', or "
+			      "listen on 127.0.0.1", l->host_param, l->host);
 	else
-		rc = open_socket(ai, f, &f->listen_fd, err);
+		rc = open_socket(ai, l, &out->fd, err);
 	freeaddrinfo(ai);
 	if (rc == KVB_OK)
-		note_address(f, f->listen_fd);
+		note_address(out);
 	return rc;
 }

@@ -4,7 +4,7 @@
  * Everything comes from the tables in metrics_table.h and KVB_CORE_COUNTERS. A standby or
  * recovering manager has no statistics: its gauges are left out, the rest is shown. No state.
  */
-#include "internal.h"
+#include <kvb/call.h>
 
 #include <inttypes.h>
 
@@ -20,12 +20,11 @@ static void counter(struct kvb_buf *out, const char *name, const char *help, uin
 	kvb_buf_printf(out, "kvblock_%s_total %" PRIu64 "\n", name, value);
 }
 
-static void write_front(const struct kvb_front *f, struct kvb_buf *out)
+static void write_fronts(const struct kvb_service *s, struct kvb_buf *out)
 {
-	kvb_metrics_write(&f->metrics, out);
-#define WRITE_GAUGE(name, help, value) gauge(out, #name, help, value);
-	KVB_FRONT_GAUGES(WRITE_GAUGE)
-#undef WRITE_GAUGE
+	kvb_metrics_write(&s->metrics, out);
+	gauge(out, "http_body_held_bytes", "bytes of requests in memory, of all fronts",
+	      atomic_load(&s->body_held));
 }
 
 static void write_core(const struct kvb_core *core, struct kvb_buf *out)
@@ -81,20 +80,20 @@ static void write_stats(const struct kvb_stats *s, struct kvb_buf *out)
 }
 
 /* Nothing is decided here, so that a standby is scraped like any other. */
-int kvb_op_metrics_run(struct kvb_request *r)
+int kvb_op_metrics_run(struct kvb_call *r)
 {
 	(void)r;
 	return KVB_OK;
 }
 
-void kvb_op_metrics_write(struct kvb_request *r)
+void kvb_op_metrics_write(struct kvb_call *r)
 {
 	struct kvb_error ignored;
 
 	r->type = "text/plain; version=0.0.4; charset=utf-8";
-	write_front(r->f, &r->out);
-	write_core(r->f->core, &r->out);
-	write_store(r->f->core, &r->out);
-	if (kvb_core_stats(r->f->core, &r->arena, &r->u.stats, &ignored) == KVB_OK)
+	write_fronts(r->s, &r->out);
+	write_core(r->s->core, &r->out);
+	write_store(r->s->core, &r->out);
+	if (kvb_core_stats(r->s->core, &r->arena, &r->u.stats, &ignored) == KVB_OK)
 		write_stats(&r->u.stats, &r->out);
 }

@@ -7,7 +7,7 @@
  * reload builds a new table first and swaps it under the write lock. No lock is held across file
  * I/O.
  */
-#include "auth.h"
+#include <kvb/auth.h>
 
 #include <errno.h>
 #include <stdio.h>

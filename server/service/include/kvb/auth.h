@@ -1,8 +1,8 @@
 /*
  * auth.h - bearer tokens: which role and tenant a caller has.
  */
-#ifndef KVB_FRONT_AUTH_H
-#define KVB_FRONT_AUTH_H
+#ifndef KVB_AUTH_H
+#define KVB_AUTH_H
 
 #include <stdbool.h>
 
@@ -10,7 +10,7 @@
 #include <kvb/lock.h>
 #include <kvb/status.h>
 
-#include "routes.h"
+#include <kvb/routes.h>
 
 #define AUTH_DIGEST 32 /* bytes */
 #define AUTH_KEY 32    /* bytes */

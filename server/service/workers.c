@@ -6,7 +6,7 @@
  * link and unlink jobs, never while a job runs. A job that waited too long because all workers hang
  * is ended by kvb_workers_expire, called from the front's watch thread.
  */
-#include "workers.h"
+#include <kvb/workers.h>
 
 #include <string.h>
 

@@ -1,6 +1,6 @@
-/* routes.h - which operation a method and a path mean. Constant data, any thread. */
-#ifndef KVB_FRONT_ROUTES_H
-#define KVB_FRONT_ROUTES_H
+/* routes.h - every operation: which method and path, or which gRPC method, mean it. Constant data, any thread. */
+#ifndef KVB_ROUTES_H
+#define KVB_ROUTES_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -8,13 +8,14 @@
 #include <kvb/limits.h>
 #include <kvb/status.h>
 
-#include "routes_table.h"
+#include <kvb/routes_table.h>
 
-struct kvb_request;
+struct kvb_call;
 
 enum role { ROLE_OPEN, ROLE_READ, ROLE_WRITE, ROLE_ADMIN };
 
 enum { ROUTE_CORE = 1, ROUTE_BLOCKS = 2, ROUTE_BODY = 4 };
+
 
 enum route_id {
 #define ROUTE_ENUM(name, ...) ROUTE_ID_##name,
@@ -30,10 +31,13 @@ struct route {
 	const char *pattern;
 	enum role role;
 	unsigned flags;
+	const char *grpc;     /* method of kvblock.v1.KVBlock; NULL: none */
+	unsigned char target; /* field of its request message that is param[0]; 0: none */
+	unsigned char body;   /* field of it that the codec reads; 0: the whole message */
 	/* Decodes r and calls the core: KVB_OK, KVB_PENDING, or an error with r->err filled. */
-	int (*run)(struct kvb_request *r);
+	int (*run)(struct kvb_call *r);
 	/* Encodes the result of a successful run into r->out (or r->fixed). */
-	void (*write)(struct kvb_request *r);
+	void (*write)(struct kvb_call *r);
 };
 
 extern const struct route kvb_routes[ROUTE_COUNT];
@@ -50,6 +54,9 @@ struct route_param {
 int kvb_route_find(const char *method, const char *path, const struct route **out,
 		   struct route_param params[ROUTE_PARAMS], struct kvb_error *err);
 /* "GET, HEAD, PUT, OPTIONS": the methods of `path`; false when there is no such path. */
+/* Fills *p; KVB_E_INVALID when value[0..n) is no name. */
+int kvb_route_param(struct route_param *p, const char *name, const char *value, size_t n,
+		    struct kvb_error *err);
 bool kvb_route_allow(const char *path, char *out, size_t size);
 
 /* Decodes %XX of s[0..n) into out (NUL-terminated). False: a broken escape, a NUL byte, or no
@@ -58,8 +65,8 @@ bool kvb_percent_decode(const char *s, size_t n, char *out, size_t size);
 
 /* The functions of the rows. */
 #define ROUTE_PROTOTYPES(name, ...)                                                                \
-	int kvb_op_##name##_run(struct kvb_request *r);                                            \
-	void kvb_op_##name##_write(struct kvb_request *r);
+	int kvb_op_##name##_run(struct kvb_call *r);                                            \
+	void kvb_op_##name##_write(struct kvb_call *r);
 KVB_ROUTES(ROUTE_PROTOTYPES)
 #undef ROUTE_PROTOTYPES
 

@@ -5,73 +5,73 @@
  * completion; each write function encodes the result. Nothing here waits, allocates outside the
  * request, or keeps state.
  */
-#include "internal.h"
+#include <kvb/call.h>
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-int kvb_op_match_run(struct kvb_request *r)
+int kvb_op_match_run(struct kvb_call *r)
 {
-	struct kvb_v1_in in = kvb_request_input(r);
-	int rc = r->body_codec->read_match_req(&in, kvb_request_body(r), r->body.len, &r->u.match.req,
+	struct kvb_v1_in in = kvb_call_input(r);
+	int rc = r->body_codec->read_match_req(&in, r->body, r->n_body, &r->u.match.req,
 				       &r->err);
 
 	if (rc != KVB_OK)
 		return rc;
 	r->u.match.req.tenant = r->caller.tenant;
-	return kvb_core_match(r->f->core, &r->u.match.req, &r->u.match.res, &r->arena, &r->err);
+	return kvb_core_match(r->s->core, &r->u.match.req, &r->u.match.res, &r->arena, &r->err);
 }
-void kvb_op_match_write(struct kvb_request *r) { r->codec->write_match_res(&r->out, &r->u.match.res); }
+void kvb_op_match_write(struct kvb_call *r) { r->codec->write_match_res(&r->out, &r->u.match.res); }
 
-int kvb_op_lookup_run(struct kvb_request *r)
+int kvb_op_lookup_run(struct kvb_call *r)
 {
-	struct kvb_v1_in in = kvb_request_input(r);
+	struct kvb_v1_in in = kvb_call_input(r);
 	struct kvb_lookup_req *req = &r->u.lookup.req;
-	int rc = r->body_codec->read_lookup_req(&in, kvb_request_body(r), r->body.len, req, &r->err);
+	int rc = r->body_codec->read_lookup_req(&in, r->body, r->n_body, req, &r->err);
 
 	if (rc != KVB_OK)
 		return rc;
 	req->tenant = r->caller.tenant;
 	req->instance = r->param[0].value;
-	return kvb_core_lookup(r->f->core, req, &r->u.lookup.res, &r->arena, &r->err, &r->done);
+	return kvb_core_lookup(r->s->core, req, &r->u.lookup.res, &r->arena, &r->err, &r->done);
 }
-void kvb_op_lookup_write(struct kvb_request *r)
+void kvb_op_lookup_write(struct kvb_call *r)
 {
 	r->codec->write_lookup_res(&r->out, &r->u.lookup.res);
 }
 
-int kvb_op_start_run(struct kvb_request *r)
+int kvb_op_start_run(struct kvb_call *r)
 {
-	struct kvb_v1_in in = kvb_request_input(r);
+	struct kvb_v1_in in = kvb_call_input(r);
 	struct kvb_start_req *req = &r->u.start.req;
-	int rc = r->body_codec->read_start_req(&in, kvb_request_body(r), r->body.len, req, &r->err);
+	int rc = r->body_codec->read_start_req(&in, r->body, r->n_body, req, &r->err);
 
 	if (rc != KVB_OK)
 		return rc;
 	req->tenant = r->caller.tenant;
 	req->instance = r->param[0].value;
-	return kvb_core_start(r->f->core, req, &r->u.start.res, &r->arena, &r->err, &r->done);
+	return kvb_core_start(r->s->core, req, &r->u.start.res, &r->arena, &r->err, &r->done);
 }
-void kvb_op_start_write(struct kvb_request *r) { r->codec->write_start_res(&r->out, &r->u.start.res); }
+void kvb_op_start_write(struct kvb_call *r) { r->codec->write_start_res(&r->out, &r->u.start.res); }
 
-int kvb_op_delete_run(struct kvb_request *r)
+int kvb_op_delete_run(struct kvb_call *r)
 {
-	struct kvb_v1_in in = kvb_request_input(r);
+	struct kvb_v1_in in = kvb_call_input(r);
 	struct kvb_delete_req *req = &r->u.del.req;
-	int rc = r->body_codec->read_delete_req(&in, kvb_request_body(r), r->body.len, req, &r->err);
+	int rc = r->body_codec->read_delete_req(&in, r->body, r->n_body, req, &r->err);
 
 	if (rc != KVB_OK)
 		return rc;
 	req->tenant = r->caller.tenant;
 	req->instance = r->param[0].value;
-	return kvb_core_delete(r->f->core, req, &r->u.del.res, &r->arena, &r->err, &r->done);
+	return kvb_core_delete(r->s->core, req, &r->u.del.res, &r->arena, &r->err, &r->done);
 }
-void kvb_op_delete_write(struct kvb_request *r) { r->codec->write_delete_res(&r->out, &r->u.del.res); }
+void kvb_op_delete_write(struct kvb_call *r) { r->codec->write_delete_res(&r->out, &r->u.del.res); }
 
 /* ---- sessions -------------------------------------------------------------------------------- */
 
-static int check_session(struct kvb_request *r)
+static int check_session(struct kvb_call *r)
 {
 	struct kvb_key ignored;
 
@@ -81,53 +81,53 @@ static int check_session(struct kvb_request *r)
 			KVB_SESSION_ID_HEX);
 }
 
-int kvb_op_finish_run(struct kvb_request *r)
+int kvb_op_finish_run(struct kvb_call *r)
 {
-	struct kvb_v1_in in = kvb_request_input(r);
+	struct kvb_v1_in in = kvb_call_input(r);
 	struct kvb_finish_req *req = &r->u.finish.req;
 	int rc = check_session(r);
 
 	if (rc == KVB_OK)
-		rc = r->body_codec->read_finish_req(&in, kvb_request_body(r), r->body.len, req, &r->err);
+		rc = r->body_codec->read_finish_req(&in, r->body, r->n_body, req, &r->err);
 	if (rc != KVB_OK)
 		return rc;
 	req->tenant = r->caller.tenant;
 	req->session = r->param[0].value;
-	return kvb_core_finish(r->f->core, req, &r->u.finish.res, &r->arena, &r->err, &r->done);
+	return kvb_core_finish(r->s->core, req, &r->u.finish.res, &r->arena, &r->err, &r->done);
 }
-void kvb_op_finish_write(struct kvb_request *r)
+void kvb_op_finish_write(struct kvb_call *r)
 {
 	r->codec->write_finish_res(&r->out, &r->u.finish.res);
 }
 
-int kvb_op_abort_run(struct kvb_request *r)
+int kvb_op_abort_run(struct kvb_call *r)
 {
-	struct kvb_v1_in in = kvb_request_input(r);
+	struct kvb_v1_in in = kvb_call_input(r);
 	struct kvb_abort_req *req = &r->u.finish.abort;
 	int rc = check_session(r);
 
 	if (rc == KVB_OK)
-		rc = r->body_codec->read_abort_req(&in, kvb_request_body(r), r->body.len, req, &r->err);
+		rc = r->body_codec->read_abort_req(&in, r->body, r->n_body, req, &r->err);
 	if (rc != KVB_OK)
 		return rc;
 	req->tenant = r->caller.tenant;
 	req->session = r->param[0].value;
-	return kvb_core_abort(r->f->core, req, &r->u.finish.res, &r->arena, &r->err, &r->done);
+	return kvb_core_abort(r->s->core, req, &r->u.finish.res, &r->arena, &r->err, &r->done);
 }
-void kvb_op_abort_write(struct kvb_request *r)
+void kvb_op_abort_write(struct kvb_call *r)
 {
 	r->codec->write_finish_res(&r->out, &r->u.finish.res);
 }
 
 /* ---- one block, for a person ----------------------------------------------------------------- */
 
-static int get_block(struct kvb_request *r, struct kvb_key key)
+static int get_block(struct kvb_call *r, struct kvb_key key)
 {
-	return kvb_core_block(r->f->core, r->caller.tenant, r->param[0].value, key, &r->u.block,
+	return kvb_core_block(r->s->core, r->caller.tenant, r->param[0].value, key, &r->u.block,
 			      &r->arena, &r->err);
 }
 
-int kvb_op_block_get_run(struct kvb_request *r)
+int kvb_op_block_get_run(struct kvb_call *r)
 {
 	struct kvb_key key;
 
@@ -137,28 +137,23 @@ int kvb_op_block_get_run(struct kvb_request *r)
 				"others", KVB_KEY_HEX);
 	return get_block(r, key);
 }
-void kvb_op_block_get_write(struct kvb_request *r)
+void kvb_op_block_get_write(struct kvb_call *r)
 {
 	r->codec->write_block_view(&r->out, &r->u.block);
 }
 
-static const char *query(struct kvb_request *r, const char *name)
-{
-	return MHD_lookup_connection_value(r->mhd, MHD_GET_ARGUMENT_KIND, name);
-}
-
-static int key_from_text(struct kvb_request *r, const char *raw, struct kvb_key *out)
+static int key_from_text(struct kvb_call *r, const char *raw, struct kvb_key *out)
 {
 	char text[KVB_MAX_KEY_STRING + 1];
 
 	if (!kvb_percent_decode(raw, strlen(raw), text, sizeof text) || !*text)
 		return kvb_fail(&r->err, KVB_E_INVALID, "key",
 				"a key has 1..%u bytes, percent-encoded", KVB_MAX_KEY_STRING);
-	*out = kvb_key_from_string(kvb_core_secret(r->f->core), text, strlen(text));
+	*out = kvb_key_from_string(kvb_core_secret(r->s->core), text, strlen(text));
 	return KVB_OK;
 }
 
-static int key_from_int(struct kvb_request *r, const char *text, struct kvb_key *out)
+static int key_from_int(struct kvb_call *r, const char *text, struct kvb_key *out)
 {
 	char *end = NULL;
 
@@ -170,10 +165,10 @@ static int key_from_int(struct kvb_request *r, const char *text, struct kvb_key 
 	return KVB_OK;
 }
 
-int kvb_op_block_find_run(struct kvb_request *r)
+int kvb_op_block_find_run(struct kvb_call *r)
 {
-	const char *text = query(r, "key");
-	const char *number = query(r, "key_int");
+	const char *text = r->key_text;
+	const char *number = r->key_number;
 	struct kvb_key key;
 	int rc;
 
@@ -183,4 +178,4 @@ int kvb_op_block_find_run(struct kvb_request *r)
 	rc = text ? key_from_text(r, text, &key) : key_from_int(r, number, &key);
 	return rc == KVB_OK ? get_block(r, key) : rc;
 }
-void kvb_op_block_find_write(struct kvb_request *r) { kvb_op_block_get_write(r); }
+void kvb_op_block_find_write(struct kvb_call *r) { kvb_op_block_get_write(r); }

@@ -1,5 +1,5 @@
 /*
- * metrics_table.h - what /metrics shows besides requests and the core's own counters, one row each.
+ * metrics_table.h - what /metrics shows besides calls and the core's own counters, one row each.
  *
  * Prometheus names: counters kvblock_<name>_total, gauges kvblock_<name>. In the gauge tables the
  * last column is the C expression of the value over the struct named in the comment.
@@ -16,14 +16,27 @@
 	X(http_unauthenticated, "requests without a valid token")                                  \
 	X(http_aborted, "requests whose connection ended before the answer")                       \
 	X(http_slow, "requests that took at least slow_ms")                                        \
-	X(http_admin_refused, "blocking calls refused or expired because the workers were busy")
+	X(http_admin_refused, "blocking calls refused or expired because the workers were busy")             \
+	X(grpc_connections, "gRPC connections accepted")                                           \
+	X(grpc_connections_refused, "gRPC connections over the limit, closed at once")             \
+	X(grpc_connections_dropped, "gRPC connections closed because they were idle or too slow")  \
+	X(grpc_connections_abused, "gRPC connections closed because they broke HTTP/2 or flooded") \
+	X(grpc_streams_refused, "gRPC calls refused by a limit of the transport")                  \
+	X(grpc_request_bytes, "bytes of gRPC request messages")                                    \
+	X(grpc_response_bytes, "bytes of gRPC response messages")                                  \
+	X(grpc_unauthenticated, "gRPC calls without a valid token")                                \
+	X(grpc_cancelled, "gRPC calls whose client went before the answer")                        \
+	X(grpc_deadlines, "gRPC calls answered DEADLINE_EXCEEDED")                                 \
+	X(grpc_slow, "gRPC calls that took at least slow_ms")
 
-/* Over `const struct kvb_front *f`. */
+/* What goes up and down in the fronts: kvb_gauge_move(m, GAUGE_<name>, +-n). */
 #define KVB_FRONT_GAUGES(X)                                                                        \
-	X(http_open_connections, "connections open", atomic_load(&f->watch.open))                  \
-	X(http_in_flight, "requests being served", atomic_load(&f->in_flight))                     \
-	X(http_parked, "requests waiting for the core or a worker", atomic_load(&f->parked))       \
-	X(http_body_held_bytes, "bytes of request bodies in memory", atomic_load(&f->body_held))
+	X(http_open_connections, "connections open")                                               \
+	X(http_in_flight, "requests being served")                                                 \
+	X(http_parked, "requests waiting for the core or a worker")                                \
+	X(grpc_open_connections, "gRPC connections open")                                          \
+	X(grpc_in_flight, "gRPC calls being served")                                               \
+	X(grpc_parked, "gRPC calls waiting for the core or a worker")
 
 /* Over `const struct kvb_stats *s`. */
 #define KVB_STATS_GAUGES(X)                                                                        \

@@ -1,8 +1,8 @@
 /*
  * workers.h - a few threads for calls that may block, with a bounded queue.
  */
-#ifndef KVB_FRONT_WORKERS_H
-#define KVB_FRONT_WORKERS_H
+#ifndef KVB_WORKERS_H
+#define KVB_WORKERS_H
 
 #include <pthread.h>
 #include <stdbool.h>

@@ -1,0 +1,18 @@
+# cmake -DIN=file -DOUT=file.c -P embed.cmake
+# Turns the descriptors that protoc made into a C function that returns them.
+file(READ ${IN} hex HEX)
+string(REGEX REPLACE "([0-9a-f][0-9a-f])" "0x\\1," bytes "${hex}")
+string(REGEX REPLACE "(................................................................................)" "\\1\n\t" bytes "${bytes}")
+file(WRITE ${OUT} "/* Made from .proto files by embed.cmake; edit those. */
+#include \"internal.h\"
+
+static const uint8_t bytes[] = {
+\t${bytes}
+};
+
+const uint8_t *kvb_grpc_descriptors(size_t *n)
+{
+\t*n = sizeof bytes;
+\treturn bytes;
+}
+")

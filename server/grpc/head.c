@@ -1,0 +1,63 @@
+/*
+ * head.c - values of gRPC's own header fields: grpc-timeout and grpc-message.
+ *
+ * No state; any thread.
+ */
+#include "internal.h"
+
+#include <string.h>
+
+bool kvb_grpc_timeout(const char *s, size_t n, uint64_t *ms)
+{
+	uint64_t v = 0;
+
+	if (n < 2 || n > 9) /* at most 8 digits, so nothing here overflows */
+		return false;
+	for (size_t i = 0; i + 1 < n; i++) {
+		if (s[i] < '0' || s[i] > '9')
+			return false;
+		v = v * 10 + (uint64_t)(s[i] - '0');
+	}
+	switch (s[n - 1]) {
+	case 'H':
+		v *= 3600 * 1000;
+		break;
+	case 'M':
+		v *= 60 * 1000;
+		break;
+	case 'S':
+		v *= 1000;
+		break;
+	case 'm':
+		break;
+	case 'u':
+		v = (v + 999) / 1000;
+		break;
+	case 'n':
+		v = (v + 999999) / 1000000;
+		break;
+	default:
+		return false;
+	}
+	*ms = v;
+	return true;
+}
+
+void kvb_grpc_percent(const char *s, char *out)
+{
+	static const char hex[] = "0123456789ABCDEF";
+	size_t k = 0;
+
+	for (size_t i = 0; s[i] && i < KVB_MESSAGE_MAX; i++) {
+		unsigned char c = (unsigned char)s[i];
+
+		if (c >= 0x20 && c <= 0x7e && c != '%') {
+			out[k++] = (char)c;
+		} else {
+			out[k++] = '%';
+			out[k++] = hex[c >> 4];
+			out[k++] = hex[c & 15];
+		}
+	}
+	out[k] = '\0';
+}

@@ -1,0 +1,246 @@
+/*
+ * internal.h - the gRPC front's objects: the front, its event threads, a connection, a call on it.
+ *
+ * A connection and its streams belong to one thread (struct grpc_loop) and are touched by it alone. The
+ * one exception is a call that waits: until its completion has come through the thread's inbox, its
+ * struct kvb_call belongs to the core or a worker.
+ */
+#ifndef KVB_GRPC_INTERNAL_H
+#define KVB_GRPC_INTERNAL_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <nghttp2/nghttp2.h>
+
+#include <kvb/bytes.h>
+#include <kvb/call.h>
+#include <kvb/grpc.h>
+#include <kvb/lock.h>
+#include <kvb/service.h>
+
+#include "io.h"
+#include "wheel.h"
+
+#define HEADER_LIST_MAX (16u * 1024)   /* announced; a call over it is refused */
+#define HEADER_LIST_CUT (64u * 1024)   /* over it the stream is reset unread */
+#define STREAM_WINDOW (1u << 20)       /* bytes of one request on their way */
+#define CONNECTION_WINDOW (4u << 20)   /* the same of all requests of a connection */
+#define READ_BYTES (64u * 1024)
+#define OUT_BYTES (256u * 1024)        /* frames made ahead of what the socket takes */
+#define KEEP_BYTES (64u * 1024)        /* buffers up to this are kept for the next call */
+#define SLOW_BYTES_PER_MS 64u          /* each so many bytes moved buy a call 1 ms more */
+#define CONTROL_BURST 2000u            /* control frames at once */
+#define CONTROL_PER_S 500u             /* control frames for longer */
+#define WATCH_MS 200u                  /* how often a change of health is looked for */
+#define PREFIX 5                       /* bytes before each gRPC message */
+#define LOOPS_MAX 256
+
+enum grpc_code {
+	GRPC_OK = 0, GRPC_CANCELLED = 1, GRPC_UNKNOWN = 2, GRPC_INVALID_ARGUMENT = 3,
+	GRPC_DEADLINE_EXCEEDED = 4, GRPC_NOT_FOUND = 5, GRPC_RESOURCE_EXHAUSTED = 8,
+	GRPC_UNIMPLEMENTED = 12, GRPC_INTERNAL = 13, GRPC_UNAVAILABLE = 14,
+};
+
+struct grpc_loop;
+struct grpc_conn;
+struct grpc_stream;
+
+/* One method. Either an operation of the routes' table, or a handler of its own that sees each message and
+ * answers with kvb_grpc_send and kvb_grpc_end. */
+struct grpc_method {
+	const char *path;          /* "/kvblock.v1.KVBlock/Lookup" */
+	const struct route *route; /* NULL: the functions */
+	void (*message)(struct grpc_stream *st, const uint8_t *p, size_t n);
+	void (*half_closed)(struct grpc_stream *st); /* the client sends no more; may be NULL */
+	void (*closed)(struct grpc_stream *st);      /* it is over, however it ended; may be NULL */
+};
+
+struct kvb_grpc {
+	struct kvb_grpc_options o; /* strings owned */
+	struct kvb_service *s;
+	struct kvb_bound bound; /* fd -1 once closed */
+	nghttp2_session_callbacks *callbacks;
+	nghttp2_option *option;
+	struct grpc_method *methods;
+	uint32_t n_methods;
+	struct grpc_loop *loops;
+	uint32_t n_loops;
+	uint32_t next_loop; /* loop 0 only: who gets the next connection */
+	atomic_bool draining;
+	atomic_bool stopping;
+};
+
+struct grpc_loop {
+	struct kvb_grpc *g;
+	pthread_t thread;
+	int epoll;
+	int wake; /* eventfd */
+	struct kvb_mutex lock;
+	struct grpc_stream *completed; /* protected by lock, newest first */
+	int *sockets;                  /* protected by lock: accepted, not taken over yet */
+	size_t n_sockets, cap_sockets; /* protected by lock */
+
+	/* The thread's own. */
+	struct wheel wheel;
+	struct grpc_conn *conns;
+	struct grpc_stream *watchers; /* of health, see health.c */
+	struct grpc_stream *spare;    /* streams for the next calls, linked by `next` */
+	uint32_t n_spare;
+	struct timer watch_timer;
+	struct timer accept_timer; /* loop 0: descriptors ran out */
+	uint64_t now_ms;           /* of this round */
+	bool drained;              /* has said GOAWAY */
+	uint8_t *input;            /* READ_BYTES */
+};
+
+struct grpc_conn {
+	struct grpc_loop *loop;
+	struct grpc_conn *prev, *next;
+	struct grpc_io *io;
+	nghttp2_session *h2;
+	struct grpc_stream *streams;
+	uint32_t n_streams;
+	struct kvb_buf out; /* frames; those from out_at on are still to be written */
+	size_t out_at;
+	struct timer timer;
+	uint64_t since_ms;  /* idle, or waiting for the socket, since */
+	uint64_t moved;     /* bytes written since then */
+	uint64_t control_ms; /* of the bucket */
+	uint32_t control;    /* control frames that are still allowed */
+	unsigned events;     /* epoll's */
+	bool broken;         /* to be closed at the end of the round */
+	bool leaving;        /* GOAWAY was said */
+};
+
+struct grpc_stream {
+	struct kvb_call c;
+	struct grpc_loop *loop;
+	struct grpc_conn *conn; /* NULL: the client is gone */
+	struct grpc_stream *prev, *next;
+	struct grpc_stream *completed_next;
+	int32_t id;
+	const struct grpc_method *method;
+	struct timer timer;
+	uint64_t deadline_ms; /* 0: none */
+	uint64_t since_ms;    /* it is the client's turn since */
+
+	/* Header. */
+	uint32_t head_bytes;
+	const char *path, *authorization; /* in the call's arena */
+	uint16_t http;    /* not a gRPC request: answer this HTTP status */
+	uint8_t problem;  /* enum grpc_code found in the header, GRPC_OK = none */
+	const char *problem_text;
+	bool is_post, is_grpc;
+
+	/* Messages. */
+	uint8_t prefix[PREFIX];
+	uint8_t n_prefix;
+	uint32_t want;      /* bytes of the message that comes */
+	struct kvb_buf body;
+	uint64_t held;      /* counted in service.body_held */
+	bool got_message;
+	bool ended_in;      /* the client sends no more */
+
+	/* Answer. */
+	uint8_t head[PREFIX];
+	uint8_t head_at;    /* PREFIX = all sent */
+	const uint8_t *data;
+	size_t n_data, data_at;
+	struct kvb_buf wire; /* framed messages of a method with its own handler */
+	bool begun;         /* response headers are submitted */
+	bool deferred;      /* nothing to send now */
+	bool answered;      /* the status is known, nothing more will be said */
+	uint8_t code;       /* enum grpc_code */
+	const char *trailer_message, *trailer_code, *trailer_field; /* NULL: none; see reply.c */
+	char text[3 * KVB_MESSAGE_MAX + 1];                   /* of trailer_message */
+	char field[KVB_FIELD_MAX];
+
+	bool pending; /* with the core or a worker */
+
+	/* health.c */
+	struct grpc_stream *watch_prev, *watch_next;
+	bool watching;
+	bool watch_known;
+	int watch_last;
+};
+
+/* ---- loop.c: event threads -------------------------------------------------------------------- */
+
+int kvb_grpc_loops_start(struct kvb_grpc *g, struct kvb_error *err);
+void kvb_grpc_loops_stop(struct kvb_grpc *g);
+void kvb_grpc_loop_wake(struct grpc_loop *l);
+/* Called once by the core or a worker: the stream's thread goes on with it. */
+void kvb_grpc_completed(void *ctx, int status);
+
+/* ---- conn.c: HTTP/2 --------------------------------------------------------------------------- */
+
+int kvb_grpc_h2_init(struct kvb_grpc *g, struct kvb_error *err);
+/* Takes over an accepted socket. */
+void kvb_grpc_conn_open(struct grpc_loop *l, int fd);
+void kvb_grpc_conn_close(struct grpc_conn *c);
+/* What epoll said. May close the connection. */
+void kvb_grpc_conn_event(struct grpc_conn *c, unsigned events);
+/* Writes what there is. May close the connection: nobody in a callback of nghttp2 calls it. */
+void kvb_grpc_conn_flush(struct grpc_conn *c);
+void kvb_grpc_conn_leave(struct grpc_conn *c);
+
+/* ---- stream.c: one call ----------------------------------------------------------------------- */
+
+struct grpc_stream *kvb_grpc_stream_begin(struct grpc_conn *c, int32_t id);
+/* The client or we have closed it; it is released when nothing of it waits any more. */
+void kvb_grpc_stream_closed(struct grpc_stream *st);
+void kvb_grpc_stream_free(struct grpc_stream *st);
+/* Something is over: what the client may take its time for begins now. */
+void kvb_grpc_client_turn(struct grpc_stream *st);
+/* One header field; false: the list is far too long. */
+bool kvb_grpc_stream_header(struct grpc_stream *st, const uint8_t *name, size_t n_name,
+			    const uint8_t *value, size_t n_value);
+void kvb_grpc_stream_head(struct grpc_stream *st);
+void kvb_grpc_stream_data(struct grpc_stream *st, const uint8_t *p, size_t n);
+void kvb_grpc_stream_half_closed(struct grpc_stream *st);
+/* The core or a worker is done with it. */
+void kvb_grpc_stream_done(struct grpc_stream *st);
+/* Every WATCH_MS while there are watchers. */
+void kvb_grpc_health_look(struct grpc_loop *l);
+
+/* ---- head.c ----------------------------------------------------------------------------------- */
+
+/* "100m" -> milliseconds, rounded up; false: not a grpc-timeout. */
+bool kvb_grpc_timeout(const char *s, size_t n, uint64_t *ms);
+/* As the value of grpc-message; `out` holds 3 * KVB_MESSAGE_MAX + 1 bytes. */
+void kvb_grpc_percent(const char *s, char *out);
+
+/* ---- reply.c: answers ------------------------------------------------------------------------- */
+
+/* Ends the call with a status that the transport decided. */
+void kvb_grpc_fail(struct grpc_stream *st, enum grpc_code code, int status, const char *message);
+/* Ends the call with c.status: the answer, or the error. */
+void kvb_grpc_reply(struct grpc_stream *st);
+/* One more message of a method with its own handler; copied. */
+void kvb_grpc_send(struct grpc_stream *st, const void *p, size_t n);
+/* The end of such a call. */
+void kvb_grpc_end(struct grpc_stream *st);
+/* Not gRPC at all: an HTTP status without a body. */
+void kvb_grpc_not_grpc(struct grpc_stream *st, unsigned http);
+
+/* ---- methods.c -------------------------------------------------------------------------------- */
+
+int kvb_grpc_methods_init(struct kvb_grpc *g, struct kvb_error *err);
+const struct grpc_method *kvb_grpc_method_find(const struct kvb_grpc *g, const char *path);
+/* Finds name and body of the operation in the message p[0..n), which stays valid until it is complete. */
+int kvb_grpc_take_message(struct kvb_call *c, const uint8_t *p, size_t n);
+
+/* ---- health.c, reflect.c ---------------------------------------------------------------------- */
+
+extern const struct grpc_method kvb_grpc_health_methods[2];
+extern const struct grpc_method kvb_grpc_reflect_method;
+/* The services that are named in the descriptors: for health and reflection. */
+bool kvb_grpc_service_known(const char *name, size_t n);
+/* The FileDescriptorSet of all .proto files, made at build time. */
+const uint8_t *kvb_grpc_descriptors(size_t *n);
+
+#endif

@@ -1,0 +1,228 @@
+/*
+ * reflect.c - grpc.reflection.v1alpha.ServerReflection: which services there are, and their descriptors.
+ *
+ * So that grpcurl and its like need no .proto file. The descriptors are those that protoc made at build
+ * time; they are small, so each question walks them. No state; any thread.
+ */
+#include "internal.h"
+
+#include <string.h>
+
+#include "pb.h"
+
+enum { /* fields of descriptor.proto */
+	SET_FILE = 1, FILE_NAME = 1, FILE_PACKAGE = 2, FILE_MESSAGE = 4, FILE_ENUM = 5, FILE_SERVICE = 6,
+	MESSAGE_NESTED = 3, MESSAGE_ENUM = 4, SERVICE_METHOD = 2, ANY_NAME = 1,
+};
+enum { /* fields of reflection.proto */
+	ASK_HOST = 1, ASK_FILE = 3, ASK_SYMBOL = 4, ASK_EXTENSION = 5, ASK_NUMBERS = 6, ASK_SERVICES = 7,
+	TELL_HOST = 1, TELL_REQUEST = 2, TELL_FILES = 4, TELL_SERVICES = 6, TELL_ERROR = 7,
+};
+
+/* The last field `number` of a message; n 0 if there is none. */
+static struct pb_field get(const uint8_t *p, size_t n, uint32_t number)
+{
+	struct kvb_rd r = kvb_rd_make(p, n);
+	struct pb_field f, found = { 0 };
+
+	while (pb_next(&r, &f))
+		if (f.number == number && f.wire == 2)
+			found = f;
+	return found;
+}
+
+/* Is `name` what `at` and a dot begin? Returns the rest after them, or NULL; *n becomes its length. An empty
+ * `at` (a file without package) is the beginning of everything. */
+static const char *below(const char *name, size_t *n, const struct pb_field *at)
+{
+	if (at->n == 0)
+		return name;
+	if (*n <= at->n || memcmp(name, at->p, at->n) != 0 || name[at->n] != '.')
+		return NULL;
+	*n -= at->n + 1;
+	return name + at->n + 1;
+}
+
+static bool equal(const char *name, size_t n, const struct pb_field *at)
+{
+	return n == at->n && memcmp(name, at->p, n) == 0;
+}
+
+/* Does the message (or service, enum) declare the symbol? Nested ones are asked as deep as the name goes. */
+static bool declares(const struct pb_field *thing, uint32_t nested, uint32_t other, const char *name, size_t n)
+{
+	struct pb_field own = get(thing->p, thing->n, ANY_NAME), f;
+	struct kvb_rd r = kvb_rd_make(thing->p, thing->n);
+	const char *rest;
+
+	if (equal(name, n, &own))
+		return true;
+	rest = below(name, &n, &own);
+	while (rest && pb_next(&r, &f))
+		if (f.wire == 2 && ((nested && f.number == nested &&
+				     declares(&f, MESSAGE_NESTED, MESSAGE_ENUM, rest, n)) ||
+				    (f.number == other && declares(&f, 0, 0, rest, n))))
+			return true;
+	return false;
+}
+
+static bool file_declares(const struct pb_field *file, const char *name, size_t n)
+{
+	struct pb_field package = get(file->p, file->n, FILE_PACKAGE), f;
+	struct kvb_rd r = kvb_rd_make(file->p, file->n);
+	const char *rest = below(name, &n, &package);
+
+	while (rest && pb_next(&r, &f)) {
+		if (f.wire != 2)
+			continue;
+		if (f.number == FILE_MESSAGE && declares(&f, MESSAGE_NESTED, MESSAGE_ENUM, rest, n))
+			return true;
+		if (f.number == FILE_ENUM && declares(&f, 0, 0, rest, n))
+			return true;
+		if (f.number == FILE_SERVICE && declares(&f, 0, SERVICE_METHOD, rest, n))
+			return true;
+	}
+	return false;
+}
+
+/* Calls say() with each service's full name, put together in `name`; ends when it returns true. */
+static bool each_service(bool (*say)(void *ctx, const char *name, size_t n), void *ctx)
+{
+	size_t n_set;
+	const uint8_t *set = kvb_grpc_descriptors(&n_set);
+	struct kvb_rd files = kvb_rd_make(set, n_set);
+	struct pb_field file, f;
+
+	while (pb_next(&files, &file)) {
+		struct pb_field package = get(file.p, file.n, FILE_PACKAGE);
+		struct kvb_rd r = kvb_rd_make(file.p, file.n);
+
+		while (pb_next(&r, &f)) {
+			struct pb_field own = f.number == FILE_SERVICE ? get(f.p, f.n, ANY_NAME)
+									: (struct pb_field){ 0 };
+			char name[256];
+
+			if (own.n == 0 || package.n + own.n + 2 > sizeof name)
+				continue;
+			memcpy(name, package.p, package.n);
+			name[package.n] = '.';
+			memcpy(name + package.n + 1, own.p, own.n);
+			if (say(ctx, name, package.n + 1 + own.n))
+				return true;
+		}
+	}
+	return false;
+}
+
+struct wanted {
+	const char *name;
+	size_t n;
+};
+
+static bool is_wanted(void *ctx, const char *name, size_t n)
+{
+	const struct wanted *w = ctx;
+
+	return w->n == n && memcmp(w->name, name, n) == 0;
+}
+
+bool kvb_grpc_service_known(const char *name, size_t n)
+{
+	struct wanted w = { name, n };
+
+	return each_service(is_wanted, &w);
+}
+
+/* ---- answers --------------------------------------------------------------------------------- */
+
+static bool list_one(void *ctx, const char *name, size_t n)
+{
+	struct kvb_buf one;
+
+	kvb_buf_init(&one);
+	pb_put_bytes(&one, 1, name, n);
+	pb_put_bytes(ctx, 1, one.data, one.len);
+	kvb_buf_destroy(&one);
+	return false;
+}
+
+static void tell_services(struct kvb_buf *out)
+{
+	struct kvb_buf list;
+
+	kvb_buf_init(&list);
+	each_service(list_one, &list);
+	pb_put_bytes(out, TELL_SERVICES, list.data, list.len);
+	kvb_buf_destroy(&list);
+}
+
+static void tell_error(struct kvb_buf *out, enum grpc_code code, const char *message)
+{
+	struct kvb_buf e;
+
+	kvb_buf_init(&e);
+	pb_put_number(&e, 1, code);
+	pb_put_bytes(&e, 2, message, strlen(message));
+	pb_put_bytes(out, TELL_ERROR, e.data, e.len);
+	kvb_buf_destroy(&e);
+}
+
+/* Our files import nothing, so one file is the whole answer. */
+static void tell_file(struct kvb_buf *out, const struct pb_field *asked)
+{
+	size_t n_set;
+	const uint8_t *set = kvb_grpc_descriptors(&n_set);
+	struct kvb_rd files = kvb_rd_make(set, n_set);
+	struct pb_field file;
+	struct kvb_buf answer;
+
+	while (pb_next(&files, &file)) {
+		struct pb_field name = get(file.p, file.n, FILE_NAME);
+
+		if (asked->number == ASK_FILE ? !equal((const char *)asked->p, asked->n, &name)
+					      : !file_declares(&file, (const char *)asked->p, asked->n))
+			continue;
+		kvb_buf_init(&answer);
+		pb_put_bytes(&answer, 1, file.p, file.n);
+		pb_put_bytes(out, TELL_FILES, answer.data, answer.len);
+		kvb_buf_destroy(&answer);
+		return;
+	}
+	tell_error(out, GRPC_NOT_FOUND, asked->number == ASK_FILE ? "no such file" : "no such symbol");
+}
+
+static void on_message(struct grpc_stream *st, const uint8_t *p, size_t n)
+{
+	struct kvb_rd r = kvb_rd_make(p, n);
+	struct pb_field f, asked = { 0 }, host = get(p, n, ASK_HOST);
+	struct kvb_buf out;
+
+	while (pb_next(&r, &f))
+		if (f.number >= ASK_FILE && f.number <= ASK_SERVICES && f.wire == 2)
+			asked = f;
+	if (r.failed) {
+		kvb_grpc_fail(st, GRPC_INVALID_ARGUMENT, KVB_E_INVALID, "the message is not valid protobuf");
+		return;
+	}
+	kvb_buf_init(&out);
+	pb_put_bytes(&out, TELL_HOST, host.p ? (const void *)host.p : "", host.n);
+	pb_put_bytes(&out, TELL_REQUEST, p ? (const void *)p : "", n);
+	if (asked.number == ASK_SERVICES)
+		tell_services(&out);
+	else if (asked.number == ASK_FILE || asked.number == ASK_SYMBOL)
+		tell_file(&out, &asked);
+	else
+		tell_error(&out, asked.number ? GRPC_NOT_FOUND : GRPC_INVALID_ARGUMENT,
+			   asked.number ? "there are no extensions" : "nothing is asked for");
+	if (out.failed)
+		kvb_grpc_fail(st, GRPC_RESOURCE_EXHAUSTED, KVB_E_NOMEM, "out of memory");
+	else
+		kvb_grpc_send(st, out.data, out.len);
+	kvb_buf_destroy(&out);
+}
+
+const struct grpc_method kvb_grpc_reflect_method = {
+	.path = "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo",
+	.message = on_message,
+	.half_closed = kvb_grpc_end,
+};

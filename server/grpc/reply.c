@@ -1,0 +1,279 @@
+/*
+ * reply.c - answers: response headers, framed messages, trailers; and what is counted and logged.
+ *
+ * A successful call is headers, one message, trailers; a failed one trailers only. Beside grpc-status and
+ * grpc-message a failure has our own wire code (kvblock-code, for gRPC's codes are fewer) and the field at
+ * fault. The message's bytes are not copied into the answer: nghttp2 asks for them frame by frame.
+ * Runs on the connection's thread.
+ */
+#include "internal.h"
+
+#include <inttypes.h>
+#include <netdb.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include <kvb/clock.h>
+#include <kvb/log.h>
+
+#define NV_MAX 8
+
+struct headers {
+	nghttp2_nv v[NV_MAX];
+	size_t n;
+};
+
+/* Names are constants; values are copied by nghttp2. */
+static void add(struct headers *h, const char *name, const char *value)
+{
+	h->v[h->n++] = (nghttp2_nv){ (uint8_t *)name, (uint8_t *)value, strlen(name), strlen(value),
+				     NGHTTP2_NV_FLAG_NO_COPY_NAME };
+}
+
+static void add_trailers(struct grpc_stream *st, struct headers *h, char number[4])
+{
+	snprintf(number, 4, "%u", st->code);
+	add(h, "grpc-status", number);
+	if (st->trailer_message)
+		add(h, "grpc-message", st->trailer_message);
+	if (st->trailer_code)
+		add(h, "kvblock-code", st->trailer_code);
+	if (st->trailer_field)
+		add(h, "kvblock-field", st->trailer_field);
+}
+
+static void add_begin(struct grpc_stream *st, struct headers *h)
+{
+	add(h, ":status", "200");
+	add(h, "content-type", "application/grpc");
+	add(h, "x-request-id", st->c.id);
+}
+
+/* ---- bytes of the answer --------------------------------------------------------------------- */
+
+static ssize_t give(nghttp2_session *h2, int32_t id, uint8_t *out, size_t size, uint32_t *flags,
+		    nghttp2_data_source *source, void *ctx)
+{
+	struct grpc_stream *st = source->ptr;
+	size_t n = 0;
+
+	(void)ctx;
+	if (st->head_at < PREFIX) {
+		n = (size_t)(PREFIX - st->head_at) < size ? (size_t)(PREFIX - st->head_at) : size;
+		memcpy(out, st->head + st->head_at, n);
+		st->head_at = (uint8_t)(st->head_at + n);
+	}
+	if (n < size && st->data_at < st->n_data) {
+		size_t k = st->n_data - st->data_at < size - n ? st->n_data - st->data_at : size - n;
+
+		memcpy(out + n, st->data + st->data_at, k);
+		st->data_at += k;
+		n += k;
+	}
+	if (st->data_at < st->n_data || st->head_at < PREFIX)
+		return (ssize_t)n;
+	if (st->answered) {
+		struct headers h = { .n = 0 };
+		char number[4];
+
+		add_trailers(st, &h, number);
+		*flags |= NGHTTP2_DATA_FLAG_EOF | NGHTTP2_DATA_FLAG_NO_END_STREAM;
+		if (nghttp2_submit_trailer(h2, id, h.v, h.n) != 0)
+			return NGHTTP2_ERR_CALLBACK_FAILURE;
+		return (ssize_t)n;
+	}
+	if (n > 0)
+		return (ssize_t)n;
+	st->deferred = true;
+	return NGHTTP2_ERR_DEFERRED;
+}
+
+static void begin_answer(struct grpc_stream *st)
+{
+	struct headers h = { .n = 0 };
+	nghttp2_data_provider provider = { .source.ptr = st, .read_callback = give };
+
+	st->begun = true;
+	add_begin(st, &h);
+	nghttp2_submit_response(st->conn->h2, st->id, h.v, h.n, &provider);
+}
+
+static void trailers_only(struct grpc_stream *st)
+{
+	struct headers h = { .n = 0 };
+	char number[4];
+
+	st->begun = true;
+	add_begin(st, &h);
+	add_trailers(st, &h, number);
+	nghttp2_submit_response(st->conn->h2, st->id, h.v, h.n, NULL);
+}
+
+static void go_on(struct grpc_stream *st)
+{
+	if (!st->deferred)
+		return;
+	st->deferred = false;
+	nghttp2_session_resume_data(st->conn->h2, st->id);
+}
+
+/* ---- log and counters ------------------------------------------------------------------------ */
+
+static void client_address(const struct grpc_stream *st, char *out, size_t size)
+{
+	struct sockaddr_storage sa;
+	socklen_t len = sizeof sa;
+	char port[8];
+
+	if (getpeername(st->conn->io->fd, (struct sockaddr *)&sa, &len) != 0 ||
+	    getnameinfo((struct sockaddr *)&sa, len, out, (socklen_t)size, port, sizeof port,
+			NI_NUMERICHOST | NI_NUMERICSERV) != 0)
+		snprintf(out, size, "?");
+}
+
+/* What the client or its haste is to blame for is no trouble of ours. */
+static enum kvb_log_level level_of(const struct grpc_stream *st, int status, bool slow)
+{
+	int http = kvb_status_http(status);
+
+	if (slow)
+		return KVB_LOG_WARN;
+	if (http < 500 || st->code == GRPC_DEADLINE_EXCEEDED || st->code == GRPC_CANCELLED)
+		return st->loop->g->s->log_refused ? KVB_LOG_INFO : KVB_LOG_DEBUG;
+	return http == 500 ? KVB_LOG_ERROR : KVB_LOG_WARN;
+}
+
+static void note(struct grpc_stream *st, int status, const char *cause)
+{
+	struct kvb_service *s = st->loop->g->s;
+	uint64_t us = kvb_now_us() - st->c.begin_us;
+	bool slow = s->slow_ms && us / 1000 >= s->slow_ms && st->c.route;
+	enum kvb_log_level level = level_of(st, status, slow);
+	char ms[32], number[8], client[64];
+
+	kvb_metrics_request(&s->metrics, WIRE_GRPC, st->c.route ? st->c.route->id : ROUTE_COUNT, st->code, us);
+	if (slow)
+		kvb_metrics_add(&s->metrics, METRIC_grpc_slow, 1);
+	if ((st->code == GRPC_OK && !slow) || !kvb_log_enabled(level))
+		return;
+	snprintf(number, sizeof number, "%u", st->code);
+	snprintf(ms, sizeof ms, "%" PRIu64 ".%03u", us / 1000, (unsigned)(us % 1000));
+	client_address(st, client, sizeof client);
+
+	const struct kvb_log_field fields[] = {
+		{ "id", st->c.id }, { "method", st->path ? st->path : "" },
+		{ "status", number }, { "code", kvb_status_name(status) },
+		{ "ms", ms },	       { "client", client },
+		{ "field", st->field }, { "cause", cause },
+	};
+
+	kvb_log_fields(level, "grpc", st->code != GRPC_OK ? "call failed" : "call was slow", fields,
+		       sizeof fields / sizeof fields[0] - (st->code != GRPC_OK ? 0 : 2));
+}
+
+/* ---- ends ------------------------------------------------------------------------------------ */
+
+static void end_with(struct grpc_stream *st, unsigned code, int status, const char *message,
+		     const char *field, const char *cause)
+{
+	st->answered = true;
+	st->code = (uint8_t)code;
+	if (code != GRPC_OK) {
+		kvb_grpc_percent(message, st->text);
+		st->trailer_message = st->text;
+		st->trailer_code = kvb_status_name(status);
+		snprintf(st->field, sizeof st->field, "%s", field);
+		st->trailer_field = *st->field ? st->field : NULL;
+	}
+	note(st, status, cause);
+	if (st->begun)
+		go_on(st);
+	else if (code == GRPC_OK && st->head_at < PREFIX)
+		begin_answer(st);
+	else
+		trailers_only(st);
+	kvb_grpc_client_turn(st); /* to take it */
+}
+
+void kvb_grpc_fail(struct grpc_stream *st, enum grpc_code code, int status, const char *message)
+{
+	if (!st->answered)
+		end_with(st, code, status, message, "", message);
+}
+
+void kvb_grpc_reply(struct grpc_stream *st)
+{
+	struct kvb_service *s = st->loop->g->s;
+	char cause[KVB_MESSAGE_MAX] = "";
+	size_t n;
+
+	if (kvb_call_finish(&st->c, cause) != KVB_OK) {
+		/* The answer of a failed call is its trailers. */
+		end_with(st, (unsigned)kvb_status_grpc(st->c.status), st->c.status, st->c.err.message,
+			 st->c.err.field, cause);
+		return;
+	}
+	n = st->c.out.len;
+	st->data = st->c.out.data;
+	st->n_data = n;
+	st->head[0] = 0;
+	for (int i = 0; i < 4; i++)
+		st->head[1 + i] = (uint8_t)(n >> (24 - 8 * i));
+	/* Answers count as held too, so that those that nobody takes make new calls be refused. */
+	atomic_fetch_add(&s->body_held, n);
+	st->held += n;
+	kvb_metrics_add(&s->metrics, METRIC_grpc_response_bytes, n);
+	end_with(st, GRPC_OK, KVB_OK, "", "", "");
+}
+
+void kvb_grpc_send(struct grpc_stream *st, const void *p, size_t n)
+{
+	const uint8_t head[PREFIX] = { 0, (uint8_t)(n >> 24), (uint8_t)(n >> 16), (uint8_t)(n >> 8),
+				       (uint8_t)n };
+
+	if (st->answered)
+		return;
+	if (st->data_at == st->n_data) {
+		kvb_buf_clear(&st->wire);
+		st->data_at = 0;
+	}
+	/* A client that asks and never reads ends here. */
+	if (st->wire.len + n > st->loop->g->s->body_max) {
+		kvb_grpc_fail(st, GRPC_RESOURCE_EXHAUSTED, KVB_E_TOO_MANY, "too many answers are not taken");
+		return;
+	}
+	kvb_put_bytes(&st->wire, head, sizeof head);
+	kvb_put_bytes(&st->wire, p, n);
+	if (st->wire.failed) {
+		st->n_data = st->data_at = 0;
+		kvb_grpc_fail(st, GRPC_RESOURCE_EXHAUSTED, KVB_E_NOMEM, "out of memory");
+		return;
+	}
+	st->head_at = PREFIX; /* the messages have theirs */
+	st->data = st->wire.data;
+	st->n_data = st->wire.len;
+	if (st->begun)
+		go_on(st);
+	else
+		begin_answer(st);
+}
+
+void kvb_grpc_end(struct grpc_stream *st)
+{
+	if (st->answered)
+		return;
+	st->head_at = PREFIX;
+	end_with(st, GRPC_OK, KVB_OK, "", "", "");
+}
+
+void kvb_grpc_not_grpc(struct grpc_stream *st, unsigned http)
+{
+	struct headers h = { .n = 0 };
+
+	st->answered = st->begun = true;
+	st->code = GRPC_UNKNOWN;
+	note(st, KVB_E_INVALID, http == 405 ? "the HTTP method is not POST" : "the content type is not gRPC's");
+	add(&h, ":status", http == 405 ? "405" : "415");
+	nghttp2_submit_response(st->conn->h2, st->id, h.v, h.n, NULL);
+}

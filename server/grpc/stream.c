@@ -1,0 +1,413 @@
+/*
+ * stream.c - one gRPC call: header, messages, where it runs, when it is given up.
+ *
+ * The header decides method, caller and deadline; messages are put together within their bounds; when the
+ * client has said all, the operation runs: on this thread, on a worker, or it comes back through
+ * loop.c's inbox. A deadline that passes meanwhile answers the client at once; the operation goes on and
+ * its result is dropped, as it is for a client that went away. Runs on the connection's thread.
+ */
+#include "internal.h"
+
+#include <assert.h>
+#include <string.h>
+#include <strings.h>
+
+#include <kvb/clock.h>
+#include <kvb/mem.h>
+
+#define SPARE_MAX 256u
+#define PATH_MAX_BYTES 255u
+#define PARKED_MAX 65536u /* calls that wait, orphans of reset streams included */
+
+/* ---- time ------------------------------------------------------------------------------------ */
+
+/* The next thing that time does to the call: its deadline, or the client's turn has lasted too long. */
+static void arm(struct grpc_stream *st)
+{
+	uint64_t idle = st->loop->g->o.idle_timeout_ms;
+	uint64_t at = UINT64_MAX;
+
+	if (st->answered)
+		at = st->since_ms + idle + st->n_data / SLOW_BYTES_PER_MS;
+	else if (!st->ended_in)
+		at = st->since_ms + idle + st->body.len / SLOW_BYTES_PER_MS;
+	if (st->deadline_ms && !st->answered && st->deadline_ms < at)
+		at = st->deadline_ms;
+	if (at == UINT64_MAX)
+		kvb_wheel_clear(&st->loop->wheel, &st->timer);
+	else
+		kvb_wheel_set(&st->loop->wheel, &st->timer, at);
+}
+
+void kvb_grpc_client_turn(struct grpc_stream *st)
+{
+	st->since_ms = st->loop->now_ms;
+	arm(st);
+}
+
+static void on_timer(struct timer *t, uint64_t now_ms)
+{
+	struct grpc_stream *st = (struct grpc_stream *)((char *)t - offsetof(struct grpc_stream, timer));
+	struct grpc_conn *c = st->conn;
+	struct metrics *m = &st->loop->g->s->metrics;
+
+	if (st->answered) {
+		kvb_metrics_add(m, METRIC_grpc_streams_refused, 1);
+		nghttp2_submit_rst_stream(c->h2, NGHTTP2_FLAG_NONE, st->id, NGHTTP2_CANCEL);
+	} else if (st->deadline_ms && now_ms >= st->deadline_ms) {
+		kvb_metrics_add(m, METRIC_grpc_deadlines, 1);
+		kvb_grpc_fail(st, GRPC_DEADLINE_EXCEEDED, KVB_E_TIMEOUT, "the call's deadline has passed");
+	} else {
+		kvb_metrics_add(m, METRIC_grpc_streams_refused, 1);
+		kvb_grpc_fail(st, GRPC_CANCELLED, KVB_E_TIMEOUT, "the request came too slowly");
+	}
+	kvb_grpc_conn_flush(c);
+}
+
+/* ---- life ------------------------------------------------------------------------------------ */
+
+struct grpc_stream *kvb_grpc_stream_begin(struct grpc_conn *c, int32_t id)
+{
+	struct grpc_loop *l = c->loop;
+	struct grpc_stream *st = l->spare;
+
+	if (st) {
+		l->spare = st->next;
+		l->n_spare--;
+	} else {
+		st = kvb_calloc(1, sizeof *st);
+		if (!st)
+			return NULL;
+		kvb_call_init(&st->c, l->g->s);
+	}
+	st->loop = l;
+	st->conn = c;
+	st->id = id;
+	st->prev = NULL;
+	st->next = c->streams;
+	if (st->next)
+		st->next->prev = st;
+	c->streams = st;
+	c->n_streams++;
+	st->timer.fire = on_timer;
+	st->since_ms = l->now_ms;
+	st->c.begin_us = kvb_now_us();
+	kvb_gauge_move(&l->g->s->metrics, GAUGE_grpc_in_flight, 1);
+	return st;
+}
+
+static void trim(struct kvb_buf *b)
+{
+	if (b->cap > KEEP_BYTES)
+		kvb_buf_destroy(b);
+	kvb_buf_clear(b);
+}
+
+void kvb_grpc_stream_free(struct grpc_stream *st)
+{
+	struct grpc_loop *l = st->loop;
+
+	kvb_service_let_go(l->g->s, st->held);
+	kvb_gauge_move(&l->g->s->metrics, GAUGE_grpc_in_flight, -1);
+	trim(&st->c.out);
+	trim(&st->body);
+	trim(&st->wire);
+	kvb_call_reset(&st->c);
+	if (l->n_spare >= SPARE_MAX) {
+		kvb_call_destroy(&st->c);
+		kvb_buf_destroy(&st->body);
+		kvb_buf_destroy(&st->wire);
+		kvb_free(st);
+		return;
+	}
+	*st = (struct grpc_stream){ .c = st->c, .body = st->body, .wire = st->wire, .next = l->spare };
+	l->spare = st;
+	l->n_spare++;
+}
+
+void kvb_grpc_stream_closed(struct grpc_stream *st)
+{
+	struct grpc_conn *c = st->conn;
+
+	if (!st->answered)
+		kvb_metrics_add(&st->loop->g->s->metrics, METRIC_grpc_cancelled, 1);
+	if (st->method && st->method->closed)
+		st->method->closed(st);
+	kvb_wheel_clear(&st->loop->wheel, &st->timer);
+	nghttp2_session_set_stream_user_data(c->h2, st->id, NULL);
+	if (st->prev)
+		st->prev->next = st->next;
+	else
+		c->streams = st->next;
+	if (st->next)
+		st->next->prev = st->prev;
+	st->prev = st->next = NULL;
+	st->conn = NULL;
+	if (--c->n_streams == 0) {
+		c->since_ms = c->loop->now_ms;
+		c->moved = 0;
+	}
+	if (!st->pending)
+		kvb_grpc_stream_free(st);
+}
+
+/* ---- header ---------------------------------------------------------------------------------- */
+
+static void set_problem(struct grpc_stream *st, enum grpc_code code, const char *text)
+{
+	if (st->problem != GRPC_OK)
+		return;
+	st->problem = (uint8_t)code;
+	st->problem_text = text;
+}
+
+static bool is(const uint8_t *name, size_t n, const char *word)
+{
+	return n == strlen(word) && memcmp(name, word, n) == 0;
+}
+
+static const char *keep(struct grpc_stream *st, const uint8_t *value, size_t n)
+{
+	const char *copy = kvb_arena_strndup(&st->c.arena, (const char *)value, n);
+
+	if (!copy)
+		set_problem(st, GRPC_RESOURCE_EXHAUSTED, "out of memory");
+	return copy;
+}
+
+/* "application/grpc", then nothing, +proto, or parameters. */
+static bool is_grpc_type(const uint8_t *value, size_t n)
+{
+	static const char type[] = "application/grpc";
+	size_t k = sizeof type - 1;
+
+	if (n < k || strncasecmp((const char *)value, type, k) != 0)
+		return false;
+	if (n - k >= 6 && strncasecmp((const char *)value + k, "+proto", 6) == 0)
+		k += 6;
+	return n == k || value[k] == ';';
+}
+
+bool kvb_grpc_stream_header(struct grpc_stream *st, const uint8_t *name, size_t n_name,
+			    const uint8_t *value, size_t n_value)
+{
+	uint64_t ms;
+
+	st->head_bytes += (uint32_t)(n_name + n_value + 32); /* as SETTINGS_MAX_HEADER_LIST_SIZE counts */
+	if (st->head_bytes > HEADER_LIST_CUT)
+		return false;
+	if (st->head_bytes > HEADER_LIST_MAX) {
+		set_problem(st, GRPC_RESOURCE_EXHAUSTED, "the header is over 16384 bytes");
+		return true;
+	}
+	if (is(name, n_name, ":method")) {
+		st->is_post = is(value, n_value, "POST");
+	} else if (is(name, n_name, ":path")) {
+		if (n_value > PATH_MAX_BYTES)
+			set_problem(st, GRPC_UNIMPLEMENTED, "no such method");
+		else
+			st->path = keep(st, value, n_value);
+	} else if (is(name, n_name, "content-type")) {
+		st->is_grpc = is_grpc_type(value, n_value);
+	} else if (is(name, n_name, "authorization")) {
+		st->authorization = keep(st, value, n_value);
+	} else if (is(name, n_name, "x-request-id")) {
+		kvb_call_take_id(&st->c, (const char *)value, n_value);
+	} else if (is(name, n_name, "grpc-timeout")) {
+		if (kvb_grpc_timeout((const char *)value, n_value, &ms))
+			st->deadline_ms = st->loop->now_ms + ms;
+		else
+			set_problem(st, GRPC_INVALID_ARGUMENT, "grpc-timeout is not a duration");
+	}
+	return true;
+}
+
+static void refuse(struct grpc_stream *st, int status)
+{
+	st->c.status = status;
+	kvb_grpc_reply(st);
+}
+
+static void admit(struct grpc_stream *st)
+{
+	struct kvb_grpc *g = st->loop->g;
+	int rc;
+
+	if (!st->is_post || !st->is_grpc) {
+		kvb_grpc_not_grpc(st, st->is_post ? 415 : 405);
+		return;
+	}
+	if (st->problem != GRPC_OK) {
+		if (st->problem == GRPC_RESOURCE_EXHAUSTED)
+			kvb_metrics_add(&g->s->metrics, METRIC_grpc_streams_refused, 1);
+		kvb_grpc_fail(st, st->problem,
+			      st->problem == GRPC_INVALID_ARGUMENT ? KVB_E_INVALID
+			      : st->problem == GRPC_UNIMPLEMENTED  ? KVB_E_UNSUPPORTED
+								   : KVB_E_TOO_LARGE,
+			      st->problem_text);
+		return;
+	}
+	st->method = kvb_grpc_method_find(g, st->path);
+	if (!st->method) {
+		kvb_grpc_fail(st, GRPC_UNIMPLEMENTED, KVB_E_UNSUPPORTED,
+			      "no such method; reflection lists them");
+		return;
+	}
+	if (atomic_load(&g->draining)) {
+		kvb_grpc_fail(st, GRPC_UNAVAILABLE, KVB_E_NOT_READY, "this manager is shutting down");
+		return;
+	}
+	if (!st->method->route)
+		return;
+	st->c.route = st->method->route;
+	st->c.body_codec = st->c.codec = &kvb_v1_pb;
+	rc = kvb_call_authorize(&st->c, st->authorization);
+	if (rc == KVB_E_UNAUTHENTICATED)
+		kvb_metrics_add(&g->s->metrics, METRIC_grpc_unauthenticated, 1);
+	if (rc != KVB_OK)
+		refuse(st, rc);
+}
+
+void kvb_grpc_stream_head(struct grpc_stream *st)
+{
+	if (!*st->c.id)
+		kvb_call_take_id(&st->c, NULL, 0);
+	admit(st);
+	kvb_grpc_client_turn(st);
+}
+
+/* ---- messages -------------------------------------------------------------------------------- */
+
+/* The five bytes before a message: a flag for compression and the length. */
+static void take_prefix(struct grpc_stream *st)
+{
+	uint64_t max = st->loop->g->s->body_max;
+
+	st->want = (uint32_t)st->prefix[1] << 24 | (uint32_t)st->prefix[2] << 16 |
+		   (uint32_t)st->prefix[3] << 8 | st->prefix[4];
+	if (st->prefix[0] > 1)
+		kvb_grpc_fail(st, GRPC_INTERNAL, KVB_E_INVALID, "this is no gRPC message");
+	else if (st->prefix[0] == 1)
+		kvb_grpc_fail(st, GRPC_UNIMPLEMENTED, KVB_E_UNSUPPORTED,
+			      "compressed messages are not understood: send them as they are");
+	else if (st->got_message)
+		kvb_grpc_fail(st, GRPC_INTERNAL, KVB_E_INVALID, "this method takes one message");
+	else if (st->want > max)
+		kvb_grpc_fail(st, GRPC_RESOURCE_EXHAUSTED, KVB_E_TOO_LARGE, "the message is over body_max bytes");
+}
+
+static void take_body(struct grpc_stream *st, const uint8_t *p, size_t n)
+{
+	struct kvb_service *s = st->loop->g->s;
+
+	if (n > 0 && !kvb_service_hold(s, n)) {
+		kvb_grpc_fail(st, GRPC_RESOURCE_EXHAUSTED, KVB_E_TOO_MANY, "too many large messages at a time");
+		return;
+	}
+	st->held += n;
+	kvb_metrics_add(&s->metrics, METRIC_grpc_request_bytes, n);
+	kvb_put_bytes(&st->body, p, n);
+	if (st->body.failed) {
+		kvb_grpc_fail(st, GRPC_RESOURCE_EXHAUSTED, KVB_E_NOMEM, "out of memory");
+		return;
+	}
+	if (st->body.len < st->want)
+		return;
+	if (st->method->route) {
+		st->got_message = true;
+	} else {
+		st->method->message(st, st->body.data, st->body.len);
+		kvb_service_let_go(s, st->held);
+		st->held = 0;
+		kvb_buf_clear(&st->body);
+	}
+	st->n_prefix = 0;
+	kvb_grpc_client_turn(st);
+}
+
+void kvb_grpc_stream_data(struct grpc_stream *st, const uint8_t *p, size_t n)
+{
+	while (n > 0 && !st->answered) {
+		size_t k;
+
+		if (st->n_prefix < PREFIX) {
+			k = (size_t)(PREFIX - st->n_prefix);
+			k = k < n ? k : n;
+			memcpy(st->prefix + st->n_prefix, p, k);
+			st->n_prefix = (uint8_t)(st->n_prefix + k);
+			if (st->n_prefix == PREFIX)
+				take_prefix(st);
+			if (st->n_prefix == PREFIX && st->want == 0 && !st->answered)
+				take_body(st, NULL, 0);
+		} else {
+			k = st->want - st->body.len < n ? st->want - st->body.len : n;
+			take_body(st, p, k);
+		}
+		p += k;
+		n -= k;
+	}
+}
+
+/* ---- running --------------------------------------------------------------------------------- */
+
+static void run(struct grpc_stream *st)
+{
+	struct metrics *m = &st->loop->g->s->metrics;
+	int rc;
+
+	if (st->deadline_ms && st->loop->now_ms >= st->deadline_ms) {
+		kvb_metrics_add(m, METRIC_grpc_deadlines, 1);
+		kvb_grpc_fail(st, GRPC_DEADLINE_EXCEEDED, KVB_E_TIMEOUT, "the call's deadline has passed");
+		return;
+	}
+	if (kvb_gauge_get(m, GAUGE_grpc_parked) >= PARKED_MAX) {
+		kvb_metrics_add(m, METRIC_grpc_streams_refused, 1);
+		kvb_grpc_fail(st, GRPC_RESOURCE_EXHAUSTED, KVB_E_TOO_MANY, "too many calls are waiting");
+		return;
+	}
+	rc = kvb_grpc_take_message(&st->c, st->body.data, st->body.len);
+	if (rc == KVB_OK) {
+		/* Counted before it may wait: whoever sees none waiting may destroy the front. */
+		st->pending = true;
+		kvb_gauge_move(m, GAUGE_grpc_parked, 1);
+		st->c.done = (struct kvb_done){ kvb_grpc_completed, st };
+		rc = kvb_call_run(&st->c);
+		if (rc == KVB_PENDING)
+			return;
+		st->pending = false;
+		kvb_gauge_move(m, GAUGE_grpc_parked, -1);
+	}
+	st->c.status = rc;
+	kvb_grpc_reply(st);
+}
+
+void kvb_grpc_stream_half_closed(struct grpc_stream *st)
+{
+	st->ended_in = true;
+	if (!st->answered && st->n_prefix > 0)
+		kvb_grpc_fail(st, GRPC_INTERNAL, KVB_E_INVALID, "the message ends too early");
+	else if (!st->answered && st->method->route && !st->got_message)
+		kvb_grpc_fail(st, GRPC_INTERNAL, KVB_E_INVALID, "there is no message");
+	else if (!st->answered && st->method->route)
+		run(st);
+	else if (!st->answered && st->method->half_closed)
+		st->method->half_closed(st);
+	kvb_grpc_client_turn(st); /* it is ours, or the client takes the answer */
+}
+
+void kvb_grpc_stream_done(struct grpc_stream *st)
+{
+	struct grpc_conn *c = st->conn;
+
+	assert(st->pending);
+	st->pending = false;
+	kvb_gauge_move(&st->loop->g->s->metrics, GAUGE_grpc_parked, -1);
+	if (!c) {
+		kvb_grpc_stream_free(st);
+		return;
+	}
+	if (st->answered)
+		return; /* its deadline had passed */
+	kvb_grpc_reply(st);
+	kvb_grpc_conn_flush(c);
+}
