@@ -122,6 +122,9 @@ static int on_frame_send(nghttp2_session *h2, const nghttp2_frame *frame, void *
 	struct grpc_conn *c = ctx;
 	struct grpc_stream *st;
 
+	/* Over max_streams: nghttp2's own answer. */
+	if (frame->hd.type == NGHTTP2_RST_STREAM && frame->rst_stream.error_code == NGHTTP2_REFUSED_STREAM)
+		kvb_metrics_add(&c->loop->g->s->metrics, METRIC_grpc_streams_refused, 1);
 	if (frame->hd.type == NGHTTP2_GOAWAY && frame->goaway.error_code != NGHTTP2_NO_ERROR)
 		kvb_metrics_add(&c->loop->g->s->metrics, METRIC_grpc_connections_abused, 1);
 	if (frame->hd.type != NGHTTP2_HEADERS || !(frame->hd.flags & NGHTTP2_FLAG_END_STREAM))
@@ -272,9 +275,22 @@ void kvb_grpc_conn_leave(struct grpc_conn *c)
 
 /* ---- bytes ----------------------------------------------------------------------------------- */
 
+/* What is written already goes, when that is most of the buffer: it must not grow while the socket lags. */
+static void drop_written(struct grpc_conn *c)
+{
+	size_t left = c->out.len - c->out_at;
+
+	if (c->out_at == 0 || c->out_at < left)
+		return;
+	memmove(c->out.data, c->out.data + c->out_at, left);
+	c->out.len = left;
+	c->out_at = 0;
+}
+
 /* Frames that nghttp2 has to send, up to a bound. */
 static void fill(struct grpc_conn *c)
 {
+	drop_written(c);
 	while (c->out.len - c->out_at < OUT_BYTES) {
 		const uint8_t *p;
 		ssize_t n = nghttp2_session_mem_send(c->h2, &p);
@@ -323,10 +339,6 @@ static void write_out(struct grpc_conn *c)
 		}
 		c->moved += (uint64_t)n;
 		c->out_at += (size_t)n;
-		if (c->out_at == c->out.len) {
-			kvb_buf_clear(&c->out);
-			c->out_at = 0;
-		}
 	}
 	if (is_blocked(c)) {
 		c->since_ms = c->loop->now_ms;

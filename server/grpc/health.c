@@ -1,8 +1,8 @@
 /*
  * health.c - grpc.health.v1.Health: Check, and Watch as a stream of changes.
  *
- * The manager as a whole ("") and kvblock.v1.KVBlock are serving when /readyz says ready; health and
- * reflection themselves always are. A watched service that nobody knows is SERVICE_UNKNOWN, as the
+ * The manager as a whole ("") and its services are serving when /readyz says ready; gRPC's own (health,
+ * reflection) always are. A watched service that nobody knows is SERVICE_UNKNOWN, as the
  * protocol wants it. The watchers of an event thread are looked at a few times a second by that thread.
  */
 #include "internal.h"
@@ -13,16 +13,17 @@
 
 enum { SERVING = 1, NOT_SERVING = 2, SERVICE_UNKNOWN = 3 };
 
+static bool is_always_there(const char *name, size_t n) { return n > 5 && memcmp(name, "grpc.", 5) == 0; }
+
 static int state_of(struct kvb_grpc *g, const char *name, size_t n)
 {
-	static const char own[] = "kvblock.";
 	struct kvb_error ignored;
 
 	if (n > 0 && !kvb_grpc_service_known(name, n))
 		return SERVICE_UNKNOWN;
 	if (atomic_load(&g->draining))
 		return NOT_SERVING;
-	if (n > 0 && strncmp(name, own, sizeof own - 1) != 0)
+	if (is_always_there(name, n))
 		return SERVING;
 	return kvb_service_ready(g->s, &ignored) == KVB_OK ? SERVING : NOT_SERVING;
 }
@@ -85,8 +86,7 @@ static void watch(struct grpc_stream *st, const uint8_t *p, size_t n)
 	st->watching = true;
 	st->watch_last = state_of(l->g, name, n_name);
 	/* The state of one that nobody knows, or that is always there, never changes. */
-	st->watch_known = st->watch_last != SERVICE_UNKNOWN &&
-			  (n_name == 0 || strncmp(name, "kvblock.", 8) == 0);
+	st->watch_known = st->watch_last != SERVICE_UNKNOWN && !is_always_there(name, n_name);
 	send_state(st, st->watch_last);
 	st->watch_next = l->watchers;
 	if (st->watch_next)

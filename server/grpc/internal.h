@@ -32,6 +32,8 @@
 #define READ_BYTES (64u * 1024)
 #define OUT_BYTES (256u * 1024)        /* frames made ahead of what the socket takes */
 #define KEEP_BYTES (64u * 1024)        /* buffers up to this are kept for the next call */
+#define OWN_MESSAGE_MAX (16u * 1024)   /* one question to health or reflection */
+#define OWN_BYTES (256u * 1024)        /* their answers on one connection that the client has not taken */
 #define SLOW_BYTES_PER_MS 64u          /* each so many bytes moved buy a call 1 ms more */
 #define CONTROL_BURST 2000u            /* control frames at once */
 #define CONTROL_PER_S 500u             /* control frames for longer */
@@ -111,6 +113,7 @@ struct grpc_conn {
 	uint64_t moved;     /* bytes written since then */
 	uint64_t control_ms; /* of the bucket */
 	uint32_t control;    /* control frames that are still allowed */
+	size_t own_bytes;    /* in `wire` of its streams */
 	unsigned events;     /* epoll's */
 	bool broken;         /* to be closed at the end of the round */
 	bool leaving;        /* GOAWAY was said */
@@ -135,6 +138,7 @@ struct grpc_stream {
 	uint8_t problem;  /* enum grpc_code found in the header, GRPC_OK = none */
 	const char *problem_text;
 	bool is_post, is_grpc;
+	bool has_head; /* it is complete */
 
 	/* Messages. */
 	uint8_t prefix[PREFIX];

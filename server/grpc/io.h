@@ -16,7 +16,7 @@ enum { IO_END = 0, IO_FAILED = -1, IO_WANTS_READ = -2, IO_WANTS_WRITE = -3 };
 struct grpc_io;
 
 struct grpc_io_ops {
-	/* Bytes moved, or one of the above; they never block. */
+	/* Bytes moved, or one of the above; they never block. A read that gives less than n has nothing left. */
 	ssize_t (*read)(struct grpc_io *io, void *p, size_t n);
 	ssize_t (*write)(struct grpc_io *io, const void *p, size_t n);
 	void (*close)(struct grpc_io *io); /* and releases it */

@@ -101,10 +101,22 @@ static void accept_again(struct timer *t, uint64_t now_ms)
 	listen_events(l, EPOLL_CTL_ADD);
 }
 
+/* A peer that vanished without a word (power, network) is found by the kernel, even while a Watch waits. */
+static void set_socket(const struct kvb_grpc *g, int fd)
+{
+	const int one = 1, probes = 3, interval_s = 10;
+	const int idle_s = g->o.idle_timeout_ms / 1000 ? (int)(g->o.idle_timeout_ms / 1000) : 1;
+
+	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+	setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &one, sizeof one);
+	setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle_s, sizeof idle_s);
+	setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &interval_s, sizeof interval_s);
+	setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &probes, sizeof probes);
+}
+
 static void accept_some(struct grpc_loop *l)
 {
 	struct kvb_grpc *g = l->g;
-	const int one = 1;
 
 	for (int i = 0; i < ACCEPT_ROUND; i++) {
 		int fd = accept4(g->bound.fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
@@ -123,8 +135,7 @@ static void accept_some(struct grpc_loop *l)
 			close(fd);
 			continue;
 		}
-		setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
-		setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &one, sizeof one);
+		set_socket(g, fd);
 		deal(g, fd);
 	}
 }

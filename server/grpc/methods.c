@@ -9,15 +9,21 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <kvb/mem.h>
 
 #include "pb.h"
 
-#define SERVICE "/kvblock.v1.KVBlock/"
-
 enum { KEY_RAW = 2, KEY_INT = 3, KEY_TEXT = 4 }; /* fields of GetBlockRequest */
+
+static int by_path(const void *a, const void *b)
+{
+	const struct grpc_method *x = a, *y = b;
+
+	return strcmp(x->path, y->path);
+}
 
 int kvb_grpc_methods_init(struct kvb_grpc *g, struct kvb_error *err)
 {
@@ -31,21 +37,15 @@ int kvb_grpc_methods_init(struct kvb_grpc *g, struct kvb_error *err)
 	g->methods[g->n_methods++] = kvb_grpc_health_methods[0];
 	g->methods[g->n_methods++] = kvb_grpc_health_methods[1];
 	g->methods[g->n_methods++] = kvb_grpc_reflect_method;
+	qsort(g->methods, g->n_methods, sizeof *g->methods, by_path);
 	return KVB_OK;
 }
 
 const struct grpc_method *kvb_grpc_method_find(const struct kvb_grpc *g, const char *path)
 {
-	size_t n = sizeof SERVICE - 1;
-	bool native = path && strncmp(path, SERVICE, n) == 0;
+	const struct grpc_method wanted = { .path = path };
 
-	for (uint32_t i = 0; path && i < g->n_methods; i++) {
-		const struct grpc_method *m = &g->methods[i];
-
-		if (m->route ? native && strcmp(m->path, path + n) == 0 : strcmp(m->path, path) == 0)
-			return m;
-	}
-	return NULL;
+	return path ? bsearch(&wanted, g->methods, g->n_methods, sizeof wanted, by_path) : NULL;
 }
 
 /* ---- messages -------------------------------------------------------------------------------- */

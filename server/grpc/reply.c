@@ -48,6 +48,7 @@ static void add_begin(struct grpc_stream *st, struct headers *h)
 	add(h, ":status", "200");
 	add(h, "content-type", "application/grpc");
 	add(h, "x-request-id", st->c.id);
+	add(h, "grpc-accept-encoding", "identity"); /* no compression */
 }
 
 /* ---- bytes of the answer --------------------------------------------------------------------- */
@@ -235,16 +236,20 @@ void kvb_grpc_send(struct grpc_stream *st, const void *p, size_t n)
 	if (st->answered)
 		return;
 	if (st->data_at == st->n_data) {
+		st->conn->own_bytes -= st->wire.len;
 		kvb_buf_clear(&st->wire);
-		st->data_at = 0;
+		st->n_data = st->data_at = 0;
 	}
-	/* A client that asks and never reads ends here. */
-	if (st->wire.len + n > st->loop->g->s->body_max) {
+	/* A client that asks and never reads ends here; nobody has asked it for a token. */
+	if (st->conn->own_bytes + n > OWN_BYTES) {
+		kvb_metrics_add(&st->loop->g->s->metrics, METRIC_grpc_streams_refused, 1);
 		kvb_grpc_fail(st, GRPC_RESOURCE_EXHAUSTED, KVB_E_TOO_MANY, "too many answers are not taken");
 		return;
 	}
+	st->conn->own_bytes -= st->wire.len;
 	kvb_put_bytes(&st->wire, head, sizeof head);
 	kvb_put_bytes(&st->wire, p, n);
+	st->conn->own_bytes += st->wire.len;
 	if (st->wire.failed) {
 		st->n_data = st->data_at = 0;
 		kvb_grpc_fail(st, GRPC_RESOURCE_EXHAUSTED, KVB_E_NOMEM, "out of memory");

@@ -31,7 +31,7 @@ static void arm(struct grpc_stream *st)
 		at = st->since_ms + idle + st->n_data / SLOW_BYTES_PER_MS;
 	else if (!st->ended_in)
 		at = st->since_ms + idle + st->body.len / SLOW_BYTES_PER_MS;
-	if (st->deadline_ms && !st->answered && st->deadline_ms < at)
+	if (st->deadline_ms && st->has_head && !st->answered && st->deadline_ms < at)
 		at = st->deadline_ms;
 	if (at == UINT64_MAX)
 		kvb_wheel_clear(&st->loop->wheel, &st->timer);
@@ -51,7 +51,7 @@ static void on_timer(struct timer *t, uint64_t now_ms)
 	struct grpc_conn *c = st->conn;
 	struct metrics *m = &st->loop->g->s->metrics;
 
-	if (st->answered) {
+	if (st->answered || !st->has_head) {
 		kvb_metrics_add(m, METRIC_grpc_streams_refused, 1);
 		nghttp2_submit_rst_stream(c->h2, NGHTTP2_FLAG_NONE, st->id, NGHTTP2_CANCEL);
 	} else if (st->deadline_ms && now_ms >= st->deadline_ms) {
@@ -93,6 +93,7 @@ struct grpc_stream *kvb_grpc_stream_begin(struct grpc_conn *c, int32_t id)
 	st->since_ms = l->now_ms;
 	st->c.begin_us = kvb_now_us();
 	kvb_gauge_move(&l->g->s->metrics, GAUGE_grpc_in_flight, 1);
+	kvb_grpc_client_turn(st); /* to send the rest of its header */
 	return st;
 }
 
@@ -143,6 +144,7 @@ void kvb_grpc_stream_closed(struct grpc_stream *st)
 		st->next->prev = st->prev;
 	st->prev = st->next = NULL;
 	st->conn = NULL;
+	c->own_bytes -= st->wire.len;
 	if (--c->n_streams == 0) {
 		c->since_ms = c->loop->now_ms;
 		c->moved = 0;
@@ -270,6 +272,7 @@ static void admit(struct grpc_stream *st)
 
 void kvb_grpc_stream_head(struct grpc_stream *st)
 {
+	st->has_head = true;
 	if (!*st->c.id)
 		kvb_call_take_id(&st->c, NULL, 0);
 	admit(st);
@@ -281,7 +284,7 @@ void kvb_grpc_stream_head(struct grpc_stream *st)
 /* The five bytes before a message: a flag for compression and the length. */
 static void take_prefix(struct grpc_stream *st)
 {
-	uint64_t max = st->loop->g->s->body_max;
+	uint64_t max = st->method->route ? st->loop->g->s->body_max : OWN_MESSAGE_MAX;
 
 	st->want = (uint32_t)st->prefix[1] << 24 | (uint32_t)st->prefix[2] << 16 |
 		   (uint32_t)st->prefix[3] << 8 | st->prefix[4];
@@ -293,7 +296,7 @@ static void take_prefix(struct grpc_stream *st)
 	else if (st->got_message)
 		kvb_grpc_fail(st, GRPC_INTERNAL, KVB_E_INVALID, "this method takes one message");
 	else if (st->want > max)
-		kvb_grpc_fail(st, GRPC_RESOURCE_EXHAUSTED, KVB_E_TOO_LARGE, "the message is over body_max bytes");
+		kvb_grpc_fail(st, GRPC_RESOURCE_EXHAUSTED, KVB_E_TOO_LARGE, "the message is too long");
 }
 
 static void take_body(struct grpc_stream *st, const uint8_t *p, size_t n)

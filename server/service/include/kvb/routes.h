@@ -16,7 +16,6 @@ enum role { ROLE_OPEN, ROLE_READ, ROLE_WRITE, ROLE_ADMIN };
 
 enum { ROUTE_CORE = 1, ROUTE_BLOCKS = 2, ROUTE_BODY = 4 };
 
-
 enum route_id {
 #define ROUTE_ENUM(name, ...) ROUTE_ID_##name,
 	KVB_ROUTES(ROUTE_ENUM)
@@ -31,7 +30,7 @@ struct route {
 	const char *pattern;
 	enum role role;
 	unsigned flags;
-	const char *grpc;     /* method of kvblock.v1.KVBlock; NULL: none */
+	const char *grpc;     /* path of its gRPC method; NULL: none */
 	unsigned char target; /* field of its request message that is param[0]; 0: none */
 	unsigned char body;   /* field of it that the codec reads; 0: the whole message */
 	/* Decodes r and calls the core: KVB_OK, KVB_PENDING, or an error with r->err filled. */
@@ -53,10 +52,10 @@ struct route_param {
  * path; KVB_E_METHOD: *allow tells the methods it has; KVB_E_INVALID: a parameter is not a name. */
 int kvb_route_find(const char *method, const char *path, const struct route **out,
 		   struct route_param params[ROUTE_PARAMS], struct kvb_error *err);
-/* "GET, HEAD, PUT, OPTIONS": the methods of `path`; false when there is no such path. */
 /* Fills *p; KVB_E_INVALID when value[0..n) is no name. */
 int kvb_route_param(struct route_param *p, const char *name, const char *value, size_t n,
 		    struct kvb_error *err);
+/* "GET, HEAD, PUT, OPTIONS": the methods of `path`; false when there is no such path. */
 bool kvb_route_allow(const char *path, char *out, size_t size);
 
 /* Decodes %XX of s[0..n) into out (NUL-terminated). False: a broken escape, a NUL byte, or no

@@ -8,12 +8,14 @@
  *   flags    CORE: needs a core that is ready, and the answer is given only while it owns its
  *            partition. BLOCKS: run on a worker, because it may wait for a disk or a mount.
  *            BODY: reads a request body.
- *   grpc     method of the service kvblock.v1.KVBlock, or NULL
+ *   grpc     path of its gRPC method: KVB_V1(method of the service kvblock.v1.KVBlock); or NULL
  *   target   field number in its request message of the name that HTTP has in the path; 0 = none
  *   body     field number of what HTTP has as body; 0 = the message itself
  */
 #ifndef KVB_ROUTES_TABLE_H
 #define KVB_ROUTES_TABLE_H
+
+#define KVB_V1(method) "/kvblock.v1.KVBlock/" method
 
 #define KVB_ROUTES(X)                                                                                              \
 	X(index, GET, "/", OPEN, 0, NULL, 0, 0)                                                                    \
@@ -21,26 +23,26 @@
 	X(readyz, GET, "/readyz", OPEN, 0, NULL, 0, 0)                                                             \
 	X(openapi, GET, "/openapi.json", OPEN, 0, NULL, 0, 0)                                                      \
 	X(metrics, GET, "/metrics", READ, 0, NULL, 0, 0)                                                           \
-	X(stats, GET, "/v1/stats", READ, 0, "GetStats", 0, 0)                                                      \
-	X(storage_list, GET, "/v1/storages", READ, ROUTE_CORE, "ListStorages", 0, 0)                               \
-	X(storage_get, GET, "/v1/storages/{name}", READ, ROUTE_CORE, "GetStorage", 1, 0)                           \
-	X(storage_put, PUT, "/v1/storages/{name}", ADMIN, ROUTE_CORE | ROUTE_BLOCKS | ROUTE_BODY, "PutStorage", 1, 2) \
-	X(storage_delete, DELETE, "/v1/storages/{name}", ADMIN, ROUTE_CORE | ROUTE_BLOCKS, "DeleteStorage", 1, 0)  \
-	X(group_list, GET, "/v1/groups", READ, ROUTE_CORE, "ListGroups", 0, 0)                                     \
-	X(group_get, GET, "/v1/groups/{name}", READ, ROUTE_CORE, "GetGroup", 1, 0)                                 \
-	X(group_put, PUT, "/v1/groups/{name}", ADMIN, ROUTE_CORE | ROUTE_BLOCKS | ROUTE_BODY, "PutGroup", 1, 2)    \
-	X(group_delete, DELETE, "/v1/groups/{name}", ADMIN, ROUTE_CORE | ROUTE_BLOCKS, "DeleteGroup", 1, 0)        \
-	X(instance_list, GET, "/v1/instances", READ, ROUTE_CORE, "ListInstances", 0, 0)                            \
-	X(instance_get, GET, "/v1/instances/{id}", READ, ROUTE_CORE, "GetInstance", 1, 0)                          \
-	X(instance_put, PUT, "/v1/instances/{id}", WRITE, ROUTE_CORE | ROUTE_BLOCKS | ROUTE_BODY, "PutInstance", 1, 2) \
-	X(instance_delete, DELETE, "/v1/instances/{id}", ADMIN, ROUTE_CORE | ROUTE_BLOCKS, "DeleteInstance", 1, 0) \
-	X(match, POST, "/v1/match", READ, ROUTE_CORE | ROUTE_BODY, "Match", 0, 0)                                  \
-	X(lookup, POST, "/v1/instances/{id}/lookup", READ, ROUTE_CORE | ROUTE_BODY, "Lookup", 15, 0)               \
-	X(start, POST, "/v1/instances/{id}/start", WRITE, ROUTE_CORE | ROUTE_BODY, "Start", 15, 0)                 \
-	X(delete, POST, "/v1/instances/{id}/delete", WRITE, ROUTE_CORE | ROUTE_BODY, "Delete", 15, 0)              \
-	X(finish, POST, "/v1/sessions/{session}/finish", WRITE, ROUTE_CORE | ROUTE_BODY, "Finish", 15, 0)          \
-	X(abort, POST, "/v1/sessions/{session}/abort", WRITE, ROUTE_CORE | ROUTE_BODY, "Abort", 15, 0)             \
-	X(block_get, GET, "/v1/instances/{id}/blocks/{key}", READ, ROUTE_CORE, "GetBlock", 1, 0)                   \
+	X(stats, GET, "/v1/stats", READ, 0, KVB_V1("GetStats"), 0, 0)                                              \
+	X(storage_list, GET, "/v1/storages", READ, ROUTE_CORE, KVB_V1("ListStorages"), 0, 0)                       \
+	X(storage_get, GET, "/v1/storages/{name}", READ, ROUTE_CORE, KVB_V1("GetStorage"), 1, 0)                   \
+	X(storage_put, PUT, "/v1/storages/{name}", ADMIN, ROUTE_CORE | ROUTE_BLOCKS | ROUTE_BODY, KVB_V1("PutStorage"), 1, 2) \
+	X(storage_delete, DELETE, "/v1/storages/{name}", ADMIN, ROUTE_CORE | ROUTE_BLOCKS, KVB_V1("DeleteStorage"), 1, 0) \
+	X(group_list, GET, "/v1/groups", READ, ROUTE_CORE, KVB_V1("ListGroups"), 0, 0)                             \
+	X(group_get, GET, "/v1/groups/{name}", READ, ROUTE_CORE, KVB_V1("GetGroup"), 1, 0)                         \
+	X(group_put, PUT, "/v1/groups/{name}", ADMIN, ROUTE_CORE | ROUTE_BLOCKS | ROUTE_BODY, KVB_V1("PutGroup"), 1, 2) \
+	X(group_delete, DELETE, "/v1/groups/{name}", ADMIN, ROUTE_CORE | ROUTE_BLOCKS, KVB_V1("DeleteGroup"), 1, 0) \
+	X(instance_list, GET, "/v1/instances", READ, ROUTE_CORE, KVB_V1("ListInstances"), 0, 0)                    \
+	X(instance_get, GET, "/v1/instances/{id}", READ, ROUTE_CORE, KVB_V1("GetInstance"), 1, 0)                  \
+	X(instance_put, PUT, "/v1/instances/{id}", WRITE, ROUTE_CORE | ROUTE_BLOCKS | ROUTE_BODY, KVB_V1("PutInstance"), 1, 2) \
+	X(instance_delete, DELETE, "/v1/instances/{id}", ADMIN, ROUTE_CORE | ROUTE_BLOCKS, KVB_V1("DeleteInstance"), 1, 0) \
+	X(match, POST, "/v1/match", READ, ROUTE_CORE | ROUTE_BODY, KVB_V1("Match"), 0, 0)                          \
+	X(lookup, POST, "/v1/instances/{id}/lookup", READ, ROUTE_CORE | ROUTE_BODY, KVB_V1("Lookup"), 15, 0)       \
+	X(start, POST, "/v1/instances/{id}/start", WRITE, ROUTE_CORE | ROUTE_BODY, KVB_V1("Start"), 15, 0)         \
+	X(delete, POST, "/v1/instances/{id}/delete", WRITE, ROUTE_CORE | ROUTE_BODY, KVB_V1("Delete"), 15, 0)      \
+	X(finish, POST, "/v1/sessions/{session}/finish", WRITE, ROUTE_CORE | ROUTE_BODY, KVB_V1("Finish"), 15, 0)  \
+	X(abort, POST, "/v1/sessions/{session}/abort", WRITE, ROUTE_CORE | ROUTE_BODY, KVB_V1("Abort"), 15, 0)     \
+	X(block_get, GET, "/v1/instances/{id}/blocks/{key}", READ, ROUTE_CORE, KVB_V1("GetBlock"), 1, 0)           \
 	X(block_find, GET, "/v1/instances/{id}/blocks", READ, ROUTE_CORE, NULL, 0, 0)
 
 #endif
