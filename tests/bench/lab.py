@@ -86,7 +86,8 @@ class Manager:
         begin = time.monotonic()
         with open(self.path("log"), "ab") as log:
             self.process = subprocess.Popen(
-                [self.lab.kvblockd, "--http-port", "0", "--port-file", "port", "--grace-ms", "300", *self.args],
+                [self.lab.kvblockd, "--http-port", "0", "--grpc-port", "off", "--port-file", "port", "--grace-ms", "300",
+                 *self.args],
                 cwd=self.dir, stdout=log, stderr=log)
         while not self.is_ready():
             if self.process.poll() is not None or time.monotonic() - begin > 300:
