@@ -103,7 +103,7 @@ static int measure(struct kvb_bench *b, const struct kvb_bench_op *op, struct wo
 	cpu_begin = cpu(b);
 	for (started = 0; started < b->n_clients; started++) {
 		memset(&w[started].o, 0, sizeof w[started].o);
-		w[started].op = op;
+		w[started].op = w[started].call.op = op;
 		w[started].status = KVBLOCK_OK;
 		w[started].call.turn = started;
 		w[started].end_us = begin + (uint64_t)(b->seconds * 1e6);
@@ -224,8 +224,10 @@ static int bench(struct kvb_bench *b)
 		if (rc != KVB_EXIT_UNREACHABLE && !b->keep)
 			kvb_bench_remove(b);
 	}
-	for (uint32_t i = 0; w && i < b->n_clients; i++)
+	for (uint32_t i = 0; w && i < b->n_clients; i++) {
+		kvb_bench_kvcm_close(&w[i].call);
 		kvb_free(w[i].call.ids);
+	}
 	kvb_free(w);
 	return rc;
 }

@@ -7,15 +7,21 @@
 
 #include "cli.h"
 #include "histogram.h"
+#include "wire.h"
 
 #define KVB_BENCH_SIZES 16 /* most values of --keys, --ops, --data */
 
 struct kvb_bench_op;
 
+enum kvb_bench_api { KVB_BENCH_V1, KVB_BENCH_KVCM };
+
 struct kvb_bench {
 	struct kvb_cli *cli;
 	struct kvblock *kv;
 	/* what was asked for */
+	enum kvb_bench_api api;
+	const char *grpc; /* host:port of the manager's gRPC port */
+	const char *op_list; /* --ops, or NULL */
 	const struct kvb_bench_op *ops[KVB_BENCH_SIZES];
 	uint32_t n_ops;
 	uint64_t sizes[KVB_BENCH_SIZES]; /* --keys */
@@ -52,6 +58,8 @@ struct kvb_bench {
 /* One thread's call. The operation fills in the second half. */
 struct kvb_bench_call {
 	struct kvb_bench *b;
+	const struct kvb_bench_op *op;
+	struct kvb_wire *wire[2]; /* of an API that the library does not speak: over JSON, over gRPC */
 	uint64_t *ids; /* room for the largest --keys */
 	uint8_t *buffers; /* data: room for b->keys blocks */
 	struct kvblock_buf *bufs;
@@ -66,6 +74,8 @@ struct kvb_bench_call {
 struct kvb_bench_op {
 	const char *name; /* in the table */
 	const char *option; /* for --ops */
+	enum kvb_bench_api api;
+	bool grpc; /* of an API that the library does not speak */
 	const char *halves[2]; /* names of the two halves, or NULL */
 	bool data; /* moves bytes */
 	/* Makes what the operation needs, unmeasured; or NULL. */
@@ -86,8 +96,13 @@ struct kvb_bench_outcome {
 
 /* ---- bench_ops.c: metadata ------------------------------------------------------------------- */
 
-/* NULL when there is no such operation. */
-const struct kvb_bench_op *kvb_bench_op_find(const char *option);
+/* Adds the operations of b->api with this name to b->ops; all of them if NULL. With --codec only those over that
+ * codec. False when there is none, or no room. */
+bool kvb_bench_op_add(struct kvb_bench *b, const char *option);
+/* Fills c->ids with b->keys blocks that a lookup asks for; how many of them are there. */
+uint32_t kvb_bench_name_hits(struct kvb_bench_call *c);
+/* Fills c->ids with n blocks that nobody has made. */
+void kvb_bench_name_fresh(struct kvb_bench_call *c, uint32_t n);
 
 /* Storage of type null (or, with --data, an existing one), group, instance, the blocks that lookups
  * find; all of it is removed again by _remove. */
@@ -104,6 +119,13 @@ void kvb_bench_data_remove(struct kvb_bench *b);
 /* Buffers of one thread. False: no memory. */
 bool kvb_bench_data_open(struct kvb_bench_call *c);
 void kvb_bench_data_close(struct kvb_bench_call *c);
+
+/* ---- bench_kvcm.c: the calls of KVCM's clients ------------------------------------------------- */
+
+int kvb_bench_kvcm_register(struct kvb_bench *b, struct kvblock_error *err);
+int kvb_bench_kvcm_get(struct kvb_bench_call *c);
+int kvb_bench_kvcm_write(struct kvb_bench_call *c);
+void kvb_bench_kvcm_close(struct kvb_bench_call *c);
 
 /* ---- bench_options.c, bench_report.c --------------------------------------------------------- */
 

@@ -49,7 +49,7 @@ static int start_finish(struct kvb_bench_call *c, uint32_t n)
 	return rc;
 }
 
-static void name_fresh(struct kvb_bench_call *c, uint32_t n)
+void kvb_bench_name_fresh(struct kvb_bench_call *c, uint32_t n)
 {
 	uint64_t first = atomic_fetch_add(&c->b->next_id, n);
 
@@ -61,7 +61,7 @@ static int call_start(struct kvb_bench_call *c)
 {
 	int rc;
 
-	name_fresh(c, c->b->keys);
+	kvb_bench_name_fresh(c, c->b->keys);
 	rc = start_finish(c, c->b->keys);
 	if (atomic_fetch_add(&c->b->made, c->done) + c->done >= c->b->max_blocks)
 		atomic_store(&c->b->stop, true);
@@ -82,7 +82,7 @@ static int fill(struct kvb_bench *b, uint64_t n, struct kvblock_error *err)
 	while (n > 0 && rc == KVBLOCK_OK) {
 		uint32_t now = n < FILL_KEYS ? (uint32_t)n : FILL_KEYS;
 
-		name_fresh(&c, now);
+		kvb_bench_name_fresh(&c, now);
 		rc = start_finish(&c, now);
 		n -= now;
 	}
@@ -120,7 +120,7 @@ static uint64_t asked_for(const struct kvb_bench_call *c, uint32_t i)
 }
 
 /* A prefix hits up to a point; in a batch the misses lie between the hits. How many hits there are. */
-static uint32_t name_hits(struct kvb_bench_call *c)
+uint32_t kvb_bench_name_hits(struct kvb_bench_call *c)
 {
 	uint32_t n = c->b->keys, hits = 0;
 
@@ -140,7 +140,7 @@ static int call_lookup(struct kvb_bench_call *c)
 						  .lease_ms = KVBLOCK_LEASE_DEFAULT };
 	const struct kvblock_keys keys = kvblock_keys_ints(c->ids, c->b->keys);
 	const struct kvblock_locations *l;
-	uint32_t hits = name_hits(c);
+	uint32_t hits = kvb_bench_name_hits(c);
 	int rc = kvblock_lookup(c->b->kv, c->b->name, &keys, &o, &l, &c->err);
 
 	count(c, hits, 0);
@@ -207,14 +207,42 @@ static const struct kvb_bench_op ops[] = {
 	  .halves = { "start", "finish" },
 	  .call = call_start },
 	{ .name = "delete", .option = "delete", .prepare = prepare_delete, .call = call_delete },
+	{ .name = "get json", .option = "get", .api = KVB_BENCH_KVCM, .call = kvb_bench_kvcm_get },
+	{ .name = "get grpc", .option = "get", .api = KVB_BENCH_KVCM, .grpc = true, .call = kvb_bench_kvcm_get },
+	{ .name = "write json",
+	  .option = "write",
+	  .halves = { "start", "finish" },
+	  .api = KVB_BENCH_KVCM,
+	  .call = kvb_bench_kvcm_write },
+	{ .name = "write grpc",
+	  .option = "write",
+	  .halves = { "start", "finish" },
+	  .api = KVB_BENCH_KVCM,
+	  .grpc = true,
+	  .call = kvb_bench_kvcm_write },
 };
 
-const struct kvb_bench_op *kvb_bench_op_find(const char *option)
+static bool wanted(const struct kvb_bench *b, const struct kvb_bench_op *op, const char *option)
 {
-	for (size_t i = 0; i < sizeof ops / sizeof ops[0]; i++)
-		if (strcmp(ops[i].option, option) == 0)
-			return &ops[i];
-	return NULL;
+	const char *codec = b->cli->codec;
+
+	if (op->api != b->api || (option && strcmp(op->option, option) != 0))
+		return false;
+	return b->api == KVB_BENCH_V1 || !codec || op->grpc == (strcmp(codec, "protobuf") == 0);
+}
+
+bool kvb_bench_op_add(struct kvb_bench *b, const char *option)
+{
+	uint32_t before = b->n_ops;
+
+	for (size_t i = 0; i < sizeof ops / sizeof ops[0]; i++) {
+		if (!wanted(b, &ops[i], option))
+			continue;
+		if (b->n_ops == KVB_BENCH_SIZES)
+			return false;
+		b->ops[b->n_ops++] = &ops[i];
+	}
+	return b->n_ops > before;
 }
 
 /* ---- the objects ----------------------------------------------------------------------------- */
@@ -240,7 +268,8 @@ static int make_objects(struct kvb_bench *b, struct kvblock_error *err)
 	if (rc == KVBLOCK_OK)
 		rc = kvblock_group_put(b->kv, &group, err);
 	if (rc == KVBLOCK_OK)
-		rc = kvblock_instance_put(b->kv, &instance, err);
+		rc = b->api == KVB_BENCH_KVCM ? kvb_bench_kvcm_register(b, err)
+					      : kvblock_instance_put(b->kv, &instance, err);
 	return rc;
 }
 

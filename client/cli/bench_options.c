@@ -6,6 +6,8 @@
 enum {
 	OPT_KEYS = 1,
 	OPT_OPS,
+	OPT_API,
+	OPT_GRPC,
 	OPT_DATA,
 	OPT_CLIENTS,
 	OPT_SECONDS,
@@ -28,6 +30,8 @@ enum {
 static const struct option options[] = {
 	{ "keys", required_argument, NULL, OPT_KEYS },
 	{ "ops", required_argument, NULL, OPT_OPS },
+	{ "api", required_argument, NULL, OPT_API },
+	{ "grpc", required_argument, NULL, OPT_GRPC },
 	{ "data", required_argument, NULL, OPT_DATA },
 	{ "clients", required_argument, NULL, OPT_CLIENTS },
 	{ "seconds", required_argument, NULL, OPT_SECONDS },
@@ -85,21 +89,25 @@ static bool read_ops(struct kvb_bench *b, const char *text)
 {
 	char word[32];
 
-	for (b->n_ops = 0; b->n_ops < KVB_BENCH_SIZES; text++) {
+	for (b->n_ops = 0;; text++) {
 		size_t len = strcspn(text, ",");
 
 		if (len >= sizeof word)
 			return false;
 		memcpy(word, text, len);
 		word[len] = '\0';
-		b->ops[b->n_ops] = kvb_bench_op_find(word);
-		if (!b->ops[b->n_ops++])
+		if (!kvb_bench_op_add(b, word))
 			return false;
 		text += len;
 		if (!*text)
 			return true;
 	}
-	return false;
+}
+
+static bool read_api(struct kvb_bench *b, const char *text)
+{
+	b->api = strcmp(text, "kvcm") == 0 ? KVB_BENCH_KVCM : KVB_BENCH_V1;
+	return b->api == KVB_BENCH_KVCM || strcmp(text, "v1") == 0;
 }
 
 static bool read_ratio(const char *text, double *out)
@@ -141,8 +149,8 @@ static const char *set_value(struct kvb_bench *b, int opt, const char *value)
 		return read_list(value, keys_value, b->sizes, &b->n_sizes) ? NULL
 									   : "--keys: 1..16384, "
 									     "or a list of them";
-	case OPT_OPS:
-		return read_ops(b, value) ? NULL : "--ops: a list of lookup,match,start,delete";
+	case OPT_API:
+		return read_api(b, value) ? NULL : "--api: v1 or kvcm";
 	case OPT_DATA:
 		return read_list(value, data_value, b->data, &b->n_data) ? NULL
 									 : "--data: sizes, e.g. "
@@ -206,6 +214,12 @@ static int set_option(struct kvb_bench *b, int opt, const char *value)
 	case OPT_STORAGE:
 		b->storage = value;
 		return KVB_EXIT_OK;
+	case OPT_OPS: /* understood when the API is known */
+		b->op_list = value;
+		return KVB_EXIT_OK;
+	case OPT_GRPC:
+		b->grpc = value;
+		return KVB_EXIT_OK;
 	default:
 		if (opt < OPT_KEYS || opt > OPT_PID)
 			return kvb_cli_global_option(b->cli, opt, value);
@@ -214,19 +228,26 @@ static int set_option(struct kvb_bench *b, int opt, const char *value)
 	}
 }
 
+static int set_ops(struct kvb_bench *b)
+{
+	if (!b->op_list)
+		kvb_bench_op_add(b, NULL);
+	else if (!read_ops(b, b->op_list))
+		return kvb_cli_usage(b->cli, "%s", b->api == KVB_BENCH_KVCM ? "--ops: a list of get,write"
+									    : "--ops: a list of lookup,match,start,delete");
+	if (b->api == KVB_BENCH_KVCM && b->n_data > 0)
+		return kvb_cli_usage(b->cli, "--data goes with --api v1");
+	return KVB_EXIT_OK;
+}
+
 /* What is not told. */
 static void set_defaults(struct kvb_bench *b)
 {
-	static const char *const ops[] = { "lookup", "match", "start", "delete" };
-
-	if (b->n_ops == 0)
-		for (; b->n_ops < 4; b->n_ops++)
-			b->ops[b->n_ops] = kvb_bench_op_find(ops[b->n_ops]);
 	if (b->n_sizes == 0 && b->n_data > 0)
 		b->sizes[b->n_sizes++] = 16;
 	if (b->n_sizes == 0) {
-		b->sizes[b->n_sizes++] = 1;
-		b->sizes[b->n_sizes++] = 512;
+		b->sizes[b->n_sizes++] = b->api == KVB_BENCH_KVCM ? 512 : 1;
+		b->sizes[b->n_sizes++] = b->api == KVB_BENCH_KVCM ? 1000 : 512;
 	}
 	if (b->capacity == 0)
 		b->capacity = b->full ? 1ull << 30 : 16ull << 40;
@@ -247,6 +268,7 @@ int kvb_bench_options(struct kvb_bench *b, int argc, char **argv)
 	b->max_blocks = 1000000;
 	b->data_bytes = 1ull << 30;
 	b->storage = "default";
+	b->grpc = "127.0.0.1:7334";
 	while (rc == KVB_EXIT_OK && (opt = getopt_long(argc, argv, "", options, NULL)) != -1)
 		rc = set_option(b, opt, optarg);
 	if (rc != KVB_EXIT_OK)
@@ -254,5 +276,5 @@ int kvb_bench_options(struct kvb_bench *b, int argc, char **argv)
 	if (optind < argc)
 		return kvb_cli_usage(b->cli, "takes no arguments");
 	set_defaults(b);
-	return KVB_EXIT_OK;
+	return set_ops(b);
 }

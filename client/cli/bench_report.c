@@ -32,17 +32,21 @@ static double mib_s(const struct kvb_bench_outcome *o)
 
 static const char *codec(const struct kvb_bench *b)
 {
+	if (b->api == KVB_BENCH_KVCM)
+		return b->cli->codec ? b->cli->codec : "both";
 	return b->cli->codec ? b->cli->codec : "protobuf";
 }
+
+static const char *api(const struct kvb_bench *b) { return b->api == KVB_BENCH_KVCM ? "kvcm" : "v1"; }
 
 void kvb_bench_print_head(const struct kvb_bench *b)
 {
 	struct kvb_machine m;
 
 	kvb_machine_read(&m);
-	printf("kvblock %s (%s), %u clients, %g s each, codec %s, engine %s, on %s, %ld cores, "
+	printf("kvblock %s (%s), API %s, %u clients, %g s each, codec %s, engine %s, on %s, %ld cores, "
 	       "%s\n",
-	       kvblock_version(), KVB_COMMIT, b->n_clients, b->seconds, codec(b),
+	       kvblock_version(), KVB_COMMIT, api(b), b->n_clients, b->seconds, codec(b),
 	       kvblock_engine(b->kv, NULL), m.cpu, m.cores, m.kernel);
 	printf("%-14s %6s %10s %12s %8s %8s %8s %8s%s%s\n", "operation", "keys", "calls/s", "keys/s",
 	       "p50 us", "p99 us", "p999 us", "success", b->n_data ? "    MiB/s  I/O per block" : "",
@@ -119,8 +123,8 @@ json_t *kvb_bench_json(const struct kvb_bench *b, json_t *rows)
 	struct kvb_machine m;
 
 	kvb_machine_read(&m);
-	return json_pack("{ss ss ss sI ss sI sf ss ss ss so}", "version", kvblock_version(), "commit",
-			 KVB_COMMIT, "cpu", m.cpu, "cores", (json_int_t)m.cores, "kernel", m.kernel,
+	return json_pack("{ss ss ss ss sI ss sI sf ss ss ss so}", "version", kvblock_version(), "commit",
+			 KVB_COMMIT, "api", api(b), "cpu", m.cpu, "cores", (json_int_t)m.cores, "kernel", m.kernel,
 			 "clients", (json_int_t)b->n_clients, "seconds", b->seconds, "codec",
 			 codec(b), "engine", kvblock_engine(b->kv, NULL), "name", b->name, "operations", rows);
 }

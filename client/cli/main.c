@@ -67,7 +67,10 @@ static const struct command commands[] = {
 	  "  --no-checksum         write without checksums; the contents are checked all the "
 	  "same\n" },
 	{ "bench", kvb_cmd_bench, "[options]", "calls/s, latency, manager CPU; or put and get of bytes",
-	  "  --ops LIST            of lookup,match,start,delete (default: all)\n"
+	  "  --api v1|kvcm         the native API, or the calls of KVCM's clients over JSON and\n"
+	  "                        gRPC; --codec json or protobuf measures one of the two\n"
+	  "  --grpc HOST:PORT      the manager's gRPC port (default: 127.0.0.1:7334)\n"
+	  "  --ops LIST            of lookup,match,start,delete; kvcm: get,write (default: all)\n"
 	  "  --keys LIST           keys of a call, 1..16384 (default: 1,512; with --data 16)\n"
 	  "  --clients N           threads (default: 4)\n"
 	  "  --seconds S           for each operation, e.g. 0.5 (default: 5)\n"

@@ -146,7 +146,7 @@ static int read_storage(struct kvblock_storage_info *info, const struct kvb_answ
 int kvb_object_storage(struct kvblock *kv, const char *name, struct kvblock_storage_info **out,
 		       struct kvb_error *err)
 {
-	struct kvblock_storage_info *info;
+	struct kvblock_storage_info *info = NULL;
 	struct kvb_answer a = { 0 };
 	int rc = kvb_name_check(name, "name", err);
 
@@ -169,7 +169,7 @@ int kvb_object_storage(struct kvblock *kv, const char *name, struct kvblock_stor
 int kvblock_storage_get(struct kvblock *kv, const char *name,
 			const struct kvblock_storage_info **out, struct kvblock_error *err)
 {
-	struct kvblock_storage_info *info;
+	struct kvblock_storage_info *info = NULL;
 	struct kvb_error e = { 0 };
 	int rc = kvb_object_storage(kv, name, &info, &e);
 
