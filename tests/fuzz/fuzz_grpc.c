@@ -1,0 +1,214 @@
+/*
+ * fuzz_grpc.c - any bytes into the gRPC port, behind its sockets and threads: HTTP/2, headers, messages.
+ *
+ * First byte 0: the rest comes as it is behind the client's preface. Else it chooses a method, and the rest is
+ * the message of one call of it, properly framed. A core that has no state answers. Afterwards nothing may be
+ * counted as open, running or held.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <kvb/clock.h>
+#include <kvb/log.h>
+#include <kvb/mem.h>
+
+#include "fake_core.h"
+#include "internal.h"
+
+#define PIECE 4096u /* bytes that arrive at a time */
+
+/* And empty SETTINGS: nine bytes, the last one the string's own. */
+static const char preface[] = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\4\0\0\0\0";
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void must(bool ok, const char *what)
+{
+	if (ok)
+		return;
+	fprintf(stderr, "%s\n", what);
+	abort();
+}
+
+/* ---- a front without threads ----------------------------------------------------------------- */
+
+static struct kvb_service service;
+static struct kvb_grpc front;
+static struct grpc_loop loop;
+
+static void look(struct timer *t, uint64_t now_ms)
+{
+	(void)t;
+	(void)now_ms;
+	kvb_grpc_health_look(&loop);
+}
+
+static void prepare(void)
+{
+	struct kvb_error err;
+
+	if (front.s)
+		return;
+	kvb_log_setup(STDERR_FILENO, false, KVB_LOG_ERROR);
+	must(kvb_service_init(&service, NULL, &err) == KVB_OK, "no service");
+	service.core = fake_core_create();
+	service.body_max = 1 << 20;
+	service.body_total_max = 4 << 20;
+	kvb_grpc_options_init(&front.o);
+	front.o.max_streams = 8;
+	front.s = &service;
+	front.loops = &loop;
+	front.n_loops = 1;
+	must(kvb_grpc_methods_init(&front, &err) == KVB_OK && kvb_grpc_h2_init(&front, &err) == KVB_OK, "no front");
+	loop.g = &front;
+	loop.watch_timer.fire = look;
+	kvb_mutex_init(&loop.lock);
+	kvb_mutex_init(&service.workers.lock);
+	kvb_cond_init(&service.workers.wake);
+	service.workers.tail = &service.workers.head;
+	loop.epoll = epoll_create1(EPOLL_CLOEXEC);
+	loop.wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	loop.input = kvb_malloc(READ_BYTES);
+	loop.now_ms = kvb_now_ms(&kvb_clock_system);
+	kvb_wheel_init(&loop.wheel, loop.now_ms);
+	must(loop.epoll >= 0 && loop.wake >= 0 && loop.input, "no loop");
+}
+
+/* What the workers and the loop's inbox would do. */
+static void work_off(void)
+{
+	struct workers *w = &service.workers;
+
+	while (w->head) {
+		struct job *job = w->head;
+
+		w->head = job->next;
+		if (!w->head)
+			w->tail = &w->head;
+		w->queued--;
+		job->run(job, false);
+	}
+	while (loop.completed) {
+		struct grpc_stream *st = loop.completed;
+
+		loop.completed = st->completed_next;
+		kvb_grpc_stream_done(st);
+	}
+}
+
+/* ---- bytes ----------------------------------------------------------------------------------- */
+
+static void put_frame(struct kvb_buf *b, uint8_t type, uint8_t flags, const void *p, size_t n)
+{
+	const uint8_t head[9] = { (uint8_t)(n >> 16), (uint8_t)(n >> 8), (uint8_t)n, type, flags, 0, 0, 0, 1 };
+
+	kvb_put_bytes(b, head, sizeof head);
+	kvb_put_bytes(b, p, n);
+}
+
+/* A literal that enters no table; name and value are short. */
+static void put_field(struct kvb_buf *b, const char *name, const char *value)
+{
+	kvb_put_u8(b, 0);
+	kvb_put_u8(b, (uint8_t)strlen(name));
+	kvb_put_bytes(b, name, strlen(name));
+	kvb_put_u8(b, (uint8_t)strlen(value));
+	kvb_put_bytes(b, value, strlen(value));
+}
+
+static void put_call(struct kvb_buf *b, const struct grpc_method *m, const uint8_t *p, size_t n)
+{
+	struct kvb_buf head, message;
+
+	kvb_buf_init(&head);
+	kvb_buf_init(&message);
+	put_field(&head, ":method", "POST");
+	put_field(&head, ":scheme", "http");
+	put_field(&head, ":path", m->path);
+	put_field(&head, "content-type", "application/grpc");
+	put_frame(b, NGHTTP2_HEADERS, NGHTTP2_FLAG_END_HEADERS, head.data, head.len);
+	kvb_put_u8(&message, 0);
+	for (int shift = 24; shift >= 0; shift -= 8)
+		kvb_put_u8(&message, (uint8_t)(n >> shift));
+	kvb_put_bytes(&message, p, n);
+	for (size_t at = 0; at < message.len; at += 16384) {
+		size_t left = message.len - at;
+
+		put_frame(b, NGHTTP2_DATA, left <= 16384 ? NGHTTP2_FLAG_END_STREAM : 0, message.data + at,
+			  left < 16384 ? left : 16384);
+	}
+	kvb_buf_destroy(&head);
+	kvb_buf_destroy(&message);
+}
+
+static void take_answers(int fd)
+{
+	static char ignored[1 << 16];
+
+	while (recv(fd, ignored, sizeof ignored, MSG_DONTWAIT) > 0)
+		continue;
+}
+
+/* ---- one connection -------------------------------------------------------------------------- */
+
+/* `late`: what waits completes when the client is gone. */
+static void serve(const struct kvb_buf *b, bool late)
+{
+	int fd[2];
+
+	must(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, fd) == 0, "no sockets");
+	kvb_gauge_move(&service.metrics, GAUGE_grpc_open_connections, 1);
+	kvb_grpc_conn_open(&loop, fd[0]);
+	for (size_t at = 0; at < b->len && loop.conns;) {
+		size_t n = b->len - at < PIECE ? b->len - at : PIECE;
+		ssize_t sent = send(fd[1], b->data + at, n, MSG_NOSIGNAL);
+
+		if (sent <= 0)
+			break;
+		at += (size_t)sent;
+		kvb_grpc_conn_event(loop.conns, EPOLLIN);
+		take_answers(fd[1]);
+		if (loop.conns && loop.conns->events & EPOLLOUT)
+			kvb_grpc_conn_event(loop.conns, EPOLLOUT);
+	}
+	if (!late)
+		work_off();
+	/* Time passes: calls that wait for the client are given up. */
+	loop.now_ms += front.o.idle_timeout_ms * 3;
+	kvb_wheel_run(&loop.wheel, loop.now_ms);
+	close(fd[1]);
+	if (loop.conns)
+		kvb_grpc_conn_event(loop.conns, EPOLLIN | EPOLLHUP);
+	if (loop.conns)
+		kvb_grpc_conn_close(loop.conns);
+	work_off();
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct kvb_buf b;
+
+	if (size == 0)
+		return 0;
+	prepare();
+	kvb_buf_init(&b);
+	kvb_put_bytes(&b, preface, sizeof preface);
+	if (data[0] == 0)
+		kvb_put_bytes(&b, data + 1, size - 1);
+	else
+		put_call(&b, &front.methods[data[0] % front.n_methods], data + 1, size - 1);
+	must(!b.failed, "out of memory");
+	serve(&b, size & 1);
+	kvb_buf_destroy(&b);
+	must(!loop.conns && loop.watchers == NULL, "a connection or a watcher is left");
+	must(kvb_gauge_get(&service.metrics, GAUGE_grpc_open_connections) == 0, "an open connection is counted");
+	must(kvb_gauge_get(&service.metrics, GAUGE_grpc_in_flight) == 0, "a running call is counted");
+	must(kvb_gauge_get(&service.metrics, GAUGE_grpc_parked) == 0, "a waiting call is counted");
+	must(atomic_load(&service.body_held) == 0, "held bytes are counted");
+	return 0;
+}
