@@ -142,6 +142,35 @@ void kvb_jout_u64_string(struct kvb_buf *b, uint64_t v)
 		kvb_jraw_end(b, kvb_jraw_u64_string(p, v));
 }
 
+static char *digits(char *p, int64_t v)
+{
+	if (v < 0)
+		*p++ = '-';
+	return kvb_jraw_digits(p, v < 0 ? 0 - (uint64_t)v : (uint64_t)v);
+}
+
+void kvb_jout_i64(struct kvb_buf *b, int64_t v)
+{
+	char *p = begin(b, KVB_JRAW_U64);
+
+	if (p)
+		kvb_jraw_end(b, digits(p, v));
+}
+
+void kvb_jout_i64_string(struct kvb_buf *b, int64_t v)
+{
+	char *p = begin(b, KVB_JRAW_U64);
+
+	if (!p)
+		return;
+	*p++ = '"';
+	p = digits(p, v);
+	*p++ = '"';
+	kvb_jraw_end(b, p);
+}
+
+void kvb_jout_plain(struct kvb_buf *b, const char *s, size_t n) { value(b, s, n); }
+
 void kvb_jout_key(struct kvb_buf *b, struct kvb_key key)
 {
 	char *p = begin(b, KVB_JRAW_KEY);

@@ -32,7 +32,7 @@
 
 #include <kvb/arena.h>
 
-#define KVB_JSON_MAX_DEPTH 64u /* bound of kvb_json_limits.depth */
+#define KVB_JSON_MAX_DEPTH 128u /* bound of kvb_json_limits.depth */
 
 enum kvb_json_type {
 	KVB_JSON_OBJECT,

@@ -32,7 +32,10 @@ void kvb_jout_bool(struct kvb_buf *b, bool v);
 /* JSON integer; above 2^63-1, which many parsers cannot hold, a decimal string. */
 void kvb_jout_u64(struct kvb_buf *b, uint64_t v);
 void kvb_jout_u64_string(struct kvb_buf *b, uint64_t v); /* always a decimal string */
+void kvb_jout_i64(struct kvb_buf *b, int64_t v);
+void kvb_jout_i64_string(struct kvb_buf *b, int64_t v);  /* a decimal string */
 void kvb_jout_hex64(struct kvb_buf *b, uint64_t v);      /* string of 16 hex digits */
+void kvb_jout_plain(struct kvb_buf *b, const char *s, size_t n); /* text that is JSON already, or begins it */
 void kvb_jout_key(struct kvb_buf *b, struct kvb_key key);
 /* Byte for byte (escaped): what is not UTF-8 stays so and is refused by the reader. */
 void kvb_jout_string(struct kvb_buf *b, const char *s);

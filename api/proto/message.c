@@ -1,0 +1,152 @@
+/*
+ * message.c - messages of the arena, their bounds, and where in them something is wrong.
+ */
+#include "message.h"
+
+#include <assert.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+struct kvb_proto_in kvb_proto_open(size_t n, struct kvb_arena *a, struct kvb_error *err)
+{
+	size_t budget = n < (SIZE_MAX >> 8) ? n * KVB_PROTO_EXPAND + KVB_PROTO_SLACK : SIZE_MAX >> 2;
+
+	return (struct kvb_proto_in){ .arena = a, .err = err, .status = KVB_OK, .budget = budget };
+}
+
+/* Writes the path; a long one keeps its end, where the fault is. */
+static size_t render(const struct kvb_proto_at *at, char *out, size_t size)
+{
+	size_t n = at->up ? render(at->up, out, size) : 0;
+	char step[KVB_FIELD_MAX];
+	int more;
+
+	if (at->index == NO_INDEX)
+		more = snprintf(step, sizeof step, "%s%s", n ? "." : "", at->name);
+	else
+		more = snprintf(step, sizeof step, "%s%s[%u]", n ? "." : "", at->name, at->index);
+	if (more < 0 || n + (size_t)more >= size)
+		return n;
+	memcpy(out + n, step, (size_t)more + 1);
+	return n + (size_t)more;
+}
+
+bool kvb_proto_fail(struct kvb_proto_in *in, int status, const char *fmt, ...)
+{
+	char field[KVB_FIELD_MAX] = "";
+	char message[KVB_MESSAGE_MAX];
+	va_list ap;
+
+	if (in->status != KVB_OK)
+		return false;
+	va_start(ap, fmt);
+	vsnprintf(message, sizeof message, fmt, ap);
+	va_end(ap);
+	if (in->at)
+		render(in->at, field, sizeof field);
+	in->status = kvb_fail(in->err, status, field, "%s", message);
+	return false;
+}
+
+static bool charge(struct kvb_proto_in *in, size_t bytes)
+{
+	size_t whole = (bytes + 15) & ~(size_t)15;
+
+	if (whole > in->budget)
+		return kvb_proto_fail(in, KVB_E_TOO_LARGE, "would take far more memory than it has bytes");
+	in->budget -= whole;
+	return true;
+}
+
+void *kvb_proto_alloc(struct kvb_proto_in *in, size_t n, size_t size)
+{
+	void *p = NULL;
+
+	if (n > in->budget / (size ? size : 1)) {
+		charge(in, in->budget + 1);
+		return NULL;
+	}
+	if (charge(in, n * size)) {
+		p = kvb_arena_alloc(in->arena, n * size);
+		if (!p)
+			kvb_proto_fail(in, KVB_E_NOMEM, "out of memory");
+	}
+	return p;
+}
+
+char *kvb_proto_text(struct kvb_proto_in *in, const void *s, size_t n)
+{
+	char *copy = kvb_proto_alloc(in, n + 1, 1);
+
+	if (!copy)
+		return NULL;
+	memcpy(copy, s, n);
+	copy[n] = '\0';
+	return copy;
+}
+
+ProtobufCMessage *kvb_proto_new(struct kvb_proto_in *in, const ProtobufCMessageDescriptor *d)
+{
+	ProtobufCMessage *m = kvb_proto_alloc(in, 1, d->sizeof_message);
+
+	assert(d->n_fields <= KVB_PROTO_FIELDS);
+	if (m)
+		protobuf_c_message_init(d, m);
+	return m;
+}
+
+void *kvb_proto_make(const ProtobufCMessageDescriptor *d, struct kvb_arena *a)
+{
+	void *m = kvb_arena_alloc(a, d->sizeof_message);
+
+	if (m)
+		protobuf_c_message_init(d, m);
+	return m;
+}
+
+size_t kvb_proto_value_size(ProtobufCType type)
+{
+	switch (type) {
+	case PROTOBUF_C_TYPE_INT32:
+	case PROTOBUF_C_TYPE_SINT32:
+	case PROTOBUF_C_TYPE_SFIXED32:
+	case PROTOBUF_C_TYPE_UINT32:
+	case PROTOBUF_C_TYPE_FIXED32:
+	case PROTOBUF_C_TYPE_FLOAT:
+	case PROTOBUF_C_TYPE_ENUM:
+		return 4;
+	case PROTOBUF_C_TYPE_BOOL:
+		return sizeof(protobuf_c_boolean);
+	case PROTOBUF_C_TYPE_BYTES:
+		return sizeof(ProtobufCBinaryData);
+	case PROTOBUF_C_TYPE_STRING:
+	case PROTOBUF_C_TYPE_MESSAGE:
+		return sizeof(void *);
+	default:
+		return 8;
+	}
+}
+
+bool kvb_proto_is_map(const ProtobufCMessageDescriptor *d, const ProtobufCFieldDescriptor *f)
+{
+	const ProtobufCMessageDescriptor *entry = f->descriptor;
+	size_t n = strlen(d->name);
+	bool up = true;
+	const char *s;
+
+	if (f->type != PROTOBUF_C_TYPE_MESSAGE || !kvb_proto_repeated(f) || entry->n_fields != 2 ||
+	    strcmp(entry->fields[0].name, "key") != 0 || strcmp(entry->fields[1].name, "value") != 0 ||
+	    strncmp(entry->name, d->name, n) != 0 || entry->name[n] != '.')
+		return false;
+	s = entry->name + n + 1; /* the field's name in CamelCase, then Entry */
+	for (const char *p = f->name; *p; p++) {
+		if (*p == '_') {
+			up = true;
+			continue;
+		}
+		if (*s++ != (up && *p >= 'a' && *p <= 'z' ? *p - 'a' + 'A' : *p))
+			return false;
+		up = false;
+	}
+	return strcmp(s, "Entry") == 0;
+}
