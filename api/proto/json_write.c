@@ -24,6 +24,10 @@ static void write_real(struct kvb_buf *out, double v, bool single)
 		kvb_jout_string(out, isnan(v) ? "NaN" : v > 0 ? "Infinity" : "-Infinity");
 		return;
 	}
+	if (v == 0 && signbit(v)) { /* -0 alone is the integer 0 */
+		kvb_jout_plain(out, "-0.0", 4);
+		return;
+	}
 	n = snprintf(text, sizeof text, "%.*g", single ? FLT_DIG : DBL_DIG, v);
 	if (single ? strtof(text, NULL) != (float)v : strtod(text, NULL) != v)
 		n = snprintf(text, sizeof text, "%.*g", single ? FLT_DECIMAL_DIG : DBL_DECIMAL_DIG, v);
