@@ -418,6 +418,9 @@ static bool read_message(struct kvb_proto_in *in, struct kvb_rd r, ProtobufCMess
 			ok = store_single(in, field, &f, m, depth);
 		in->at = at.up;
 	}
+	for (unsigned i = 0; ok && i < d->n_fields; i++)
+		if (kvb_proto_is_map(d, &d->fields[i]))
+			ok = kvb_proto_end_map(in, m, &d->fields[i]);
 	return ok;
 }
 

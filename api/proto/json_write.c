@@ -34,12 +34,21 @@ static void write_real(struct kvb_buf *out, double v, bool single)
 	kvb_jout_plain(out, text, (size_t)n);
 }
 
+/* protobuf-c's own search misses the largest number that there is. */
 static void write_enum(struct kvb_buf *out, const ProtobufCEnumDescriptor *d, int32_t v)
 {
-	const ProtobufCEnumValue *value = protobuf_c_enum_descriptor_get_value(d, v);
+	unsigned low = 0, high = d->n_values;
 
-	if (value)
-		kvb_jout_string(out, value->name);
+	while (low < high) {
+		unsigned middle = (low + high) / 2;
+
+		if (d->values[middle].value < v)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	if (low < d->n_values && d->values[low].value == v)
+		kvb_jout_string(out, d->values[low].name);
 	else
 		kvb_jout_i64(out, v);
 }
@@ -93,7 +102,7 @@ static void write_value(struct kvb_buf *out, const ProtobufCFieldDescriptor *f, 
 		break;
 	case PROTOBUF_C_TYPE_MESSAGE:
 		m = *(ProtobufCMessage *const *)v;
-		if (!m) { /* the value of a map's entry that binary left out */
+		if (!m) { /* of a map, made by hand and incomplete */
 			kvb_jout_plain(out, "{}", 2);
 		} else if (kvb_proto_is_wrapper(m->descriptor)) {
 			write_value(out, m->descriptor->fields, kvb_proto_member(m, m->descriptor->fields));

@@ -130,13 +130,15 @@ size_t kvb_proto_value_size(ProtobufCType type)
 bool kvb_proto_is_map(const ProtobufCMessageDescriptor *d, const ProtobufCFieldDescriptor *f)
 {
 	const ProtobufCMessageDescriptor *entry = f->descriptor;
-	size_t n = strlen(d->name);
 	bool up = true;
 	const char *s;
+	size_t n;
 
 	if (f->type != PROTOBUF_C_TYPE_MESSAGE || !kvb_proto_repeated(f) || entry->n_fields != 2 ||
-	    strcmp(entry->fields[0].name, "key") != 0 || strcmp(entry->fields[1].name, "value") != 0 ||
-	    strncmp(entry->name, d->name, n) != 0 || entry->name[n] != '.')
+	    strcmp(entry->fields[0].name, "key") != 0 || strcmp(entry->fields[1].name, "value") != 0)
+		return false;
+	n = strlen(d->name);
+	if (strncmp(entry->name, d->name, n) != 0 || entry->name[n] != '.')
 		return false;
 	s = entry->name + n + 1; /* the field's name in CamelCase, then Entry */
 	for (const char *p = f->name; *p; p++) {

@@ -77,6 +77,11 @@ static inline bool kvb_proto_is_wrapper(const ProtobufCMessageDescriptor *d)
 	       strcmp(d->fields[0].name, "value") == 0;
 }
 
+/* ---- map.c ------------------------------------------------------------------------------------------- */
+
+/* Completes the entries of a map and leaves the last one of each key; false after failing the message. */
+bool kvb_proto_end_map(struct kvb_proto_in *in, ProtobufCMessage *m, const ProtobufCFieldDescriptor *f);
+
 /* ---- json_value.c ------------------------------------------------------------------------------------ */
 
 struct kvb_json_node;

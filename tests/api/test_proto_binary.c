@@ -236,7 +236,11 @@ static void test_bytes(void **state)
 		{ BYTES("\xaa\x02\x04\x7a\x02\xff\xff"), NULL, "many_more[0].text" },
 		/* map entries: key and value left out */
 		{ BYTES("\x92\x03\x00"), "\"text_of_text\":{\"\":\"\"}", NULL },
-		{ BYTES("\x9a\x03\x03\x0a\x01k"), "\"all_of_text\":{\"k\":{}}", NULL },
+		{ BYTES("\x92\x03\x06\x0a\x01k\x12\x01"
+			"a\x92\x03\x03\x0a\x01x\x92\x03\x06\x0a\x01k\x12\x01"
+			"b"),
+		  "\"text_of_text\":{\"x\":\"\",\"k\":\"b\"}", NULL }, /* the last of a key */
+		{ BYTES("\x9a\x03\x03\x0a\x01k"), "\"all_of_text\":{\"k\":{\"i32\":0,", NULL },
 	};
 
 	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {

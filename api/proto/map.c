@@ -1,0 +1,72 @@
+/*
+ * map.c - maps that were read entry by entry: what an entry left out, and keys that come more than once.
+ *
+ * A key counts the last time that it comes. Keys are sorted, not compared each with each: nobody shall send a map
+ * that costs the square of its size. No state; any thread.
+ */
+#include "message.h"
+
+#include <stdlib.h>
+
+struct entry {
+	ProtobufCMessage *m;
+	size_t at; /* where it came */
+};
+
+/* Any order that tells keys apart. */
+static int compare_keys(const struct entry *a, const struct entry *b, const ProtobufCFieldDescriptor *f)
+{
+	const void *of_a = kvb_proto_member(a->m, f), *of_b = kvb_proto_member(b->m, f);
+
+	if (f->type == PROTOBUF_C_TYPE_STRING)
+		return strcmp(*(char *const *)of_a, *(char *const *)of_b);
+	return memcmp(of_a, of_b, kvb_proto_value_size(f->type));
+}
+
+/* `key`: the field. Equal keys are ordered by where they came. */
+static int compare(const void *a, const void *b, void *key)
+{
+	const struct entry *x = a, *y = b;
+	int order = compare_keys(x, y, key);
+
+	return order ? order : x->at < y->at ? -1 : 1;
+}
+
+/* A message that an entry left out is an empty one. */
+static bool complete(struct kvb_proto_in *in, const ProtobufCMessage *entry)
+{
+	const ProtobufCFieldDescriptor *f = &entry->descriptor->fields[1];
+	ProtobufCMessage **value = kvb_proto_member(entry, f);
+
+	if (f->type == PROTOBUF_C_TYPE_MESSAGE && !*value)
+		*value = kvb_proto_new(in, f->descriptor);
+	return in->status == KVB_OK;
+}
+
+bool kvb_proto_end_map(struct kvb_proto_in *in, ProtobufCMessage *m, const ProtobufCFieldDescriptor *f)
+{
+	const ProtobufCFieldDescriptor *key = ((const ProtobufCMessageDescriptor *)f->descriptor)->fields;
+	ProtobufCMessage **all = *(ProtobufCMessage ***)kvb_proto_member(m, f);
+	size_t *count = kvb_proto_count(m, f), n = *count, kept = 0;
+	struct entry *sorted;
+
+	for (size_t i = 0; i < n; i++)
+		if (!complete(in, all[i]))
+			return false;
+	if (n < 2)
+		return true;
+	sorted = kvb_proto_alloc(in, n, sizeof *sorted);
+	if (!sorted)
+		return false;
+	for (size_t i = 0; i < n; i++)
+		sorted[i] = (struct entry){ all[i], i };
+	qsort_r(sorted, n, sizeof *sorted, compare, (void *)(uintptr_t)key);
+	for (size_t i = 0; i + 1 < n; i++)
+		if (compare_keys(&sorted[i], &sorted[i + 1], key) == 0)
+			all[sorted[i].at] = NULL;
+	for (size_t i = 0; i < n; i++)
+		if (all[i])
+			all[kept++] = all[i];
+	*count = kept;
+	return true;
+}
