@@ -19,7 +19,8 @@ SQL = r"sqlite3_\w+"
 WEB = r"MHD_\w+"
 NET = r"curl_\w+"
 JSON = r"json_\w+|jansson_\w+"
-PB = r"protobuf_c_\w+|kvblock__v1__\w+"
+PB = r"protobuf_c_\w+|kvblock__v1__\w+|kvb_proto_\w+|kvcm_\w+"
+V1 = r"kvb_(v1|pb|jin|jat)_\w+|kvblock__v1__\w+"
 POOL = r"kvb_pool_\w+"
 STORE = r"kvb_(fault_|memory_)?store_\w+"
 STORAGE = r"kvb_storage_\w+"
@@ -35,6 +36,11 @@ LAYERS = {
     "api": ([POOL, STORE, STORAGE, CORE, FRONT, CLIENT, SQL, WEB, NET, JSON],
             ["kvb/pool.h", "kvb/store.h", "kvb/storage.h", "kvb/core.h", "kvb/front.h", "kvblock.h",
              "sqlite3.h", "microhttpd.h", "curl/", "jansson.h"]),
+    "api/proto": ([V1, r"kvcm_\w+", POOL, STORE, STORAGE, CORE, FRONT, CLIENT, SQL, WEB, NET, JSON],
+                  ["kvb/ops.h", "kvb/kvcm.h", "kvcm/", "kvb/v1_json.h", "kvb/v1_codec.h", "kvblock.h", "jansson.h"]),
+    "api/kvcm": ([V1, POOL, STORE, STORAGE, CORE, FRONT, CLIENT, SQL, WEB, NET, JSON],
+                 ["kvb/v1_json.h", "kvb/v1_codec.h", "kvb/pool.h", "kvb/store.h", "kvb/storage.h", "kvb/core.h",
+                  "kvb/front.h", "kvblock.h", "sqlite3.h", "microhttpd.h", "curl/", "jansson.h"]),
     "allocator": ([STORE, STORAGE, CORE, FRONT, CLIENT, SQL, WEB, NET, JSON, IO, r"kvb_(now|log|mutex|rwlock)\w*"],
                   ["kvb/store.h", "kvb/storage.h", "kvb/core.h", "kvb/front.h", "kvb/ops.h", "kvb/log.h",
                    "kvb/clock.h", "kvb/lock.h", "kvblock.h", "sqlite3.h", "microhttpd.h", "curl/", "jansson.h",

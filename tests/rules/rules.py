@@ -180,7 +180,7 @@ DECLARATION = re.compile(r"^(?!static|typedef|#)[a-z][\w \t*]*?\*?(\w+)\([^;{]*\
 
 
 def rule_public(args):
-    """Functions of public headers begin with kvb_ or kvblock_, and each paragraph explains itself."""
+    """Functions of public headers begin with kvb_, kvcm_ or kvblock_, and each paragraph explains itself."""
     report = Report()
     headers = public_headers(args.source)
     count = 0
@@ -192,7 +192,7 @@ def rule_public(args):
             if names and "/*" not in paragraph:
                 report.breach(header, line, f"{names[0]} is not documented")
             for name in names:
-                if not name.startswith(("kvb_", "kvblock_")):
+                if not name.startswith(("kvb_", "kvcm_", "kvblock_")):
                     report.breach(header, line, f"{name} is exported without the prefix kvb_")
             line += paragraph.count("\n") + 1
     return report.end(f"{count} declarations in {len(headers)} public headers")
