@@ -102,7 +102,7 @@ struct kvcm_locations {
 	enum kvcm_miss miss;
 
 	const struct kvb_files *files;
-	const char *const *roots; /* [files->n]: the directory of the file's storage as clients see it */
+	const char *const *roots; /* [files->n]: directory of the file's storage as clients see it; NULL: "" */
 
 	uint32_t n_specs;
 	const char *const *specs;
