@@ -53,6 +53,7 @@ bool kvb_pool_slab(const struct kvb_pool *p, uint32_t slab, struct kvb_slab_info
 		.place = { s->at.file->id, s->at.first, s->at.units },
 		.class_id = s->class->id,
 		.stride = s->class->stride,
+		.align = s->class->align,
 		.first_offset = s->first_offset,
 		.slots = s->slots,
 		.used = s->used,

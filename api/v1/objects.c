@@ -14,6 +14,40 @@
 /* A storage that has no directory: addresses only. */
 #define TYPE_WITHOUT_ROOT "null"
 
+/* Fields that need not be there; left out of what is written, too, when they say nothing. */
+static const char *text_or_none(struct kvb_jdoc *d, const struct kvb_jat *object, const char *name, size_t max)
+{
+	struct kvb_jat at = kvb_jat_get(object, name);
+
+	return at.v ? kvb_jat_string(d, &at, 0, max) : "";
+}
+
+static uint64_t size_or_0(struct kvb_jdoc *d, const struct kvb_jat *object, const char *name, uint64_t max)
+{
+	struct kvb_jat at = kvb_jat_get(object, name);
+
+	return at.v ? kvb_jat_size(d, &at, 0, max) : 0;
+}
+
+static bool bool_or_false(struct kvb_jdoc *d, const struct kvb_jat *object, const char *name)
+{
+	struct kvb_jat at = kvb_jat_get(object, name);
+
+	return at.v && kvb_jat_bool(d, &at);
+}
+
+static void write_text(struct kvb_buf *b, const char *name, const char *s)
+{
+	if (s && *s)
+		kvb_jout_field_string(b, name, s);
+}
+
+static void write_number(struct kvb_buf *b, const char *name, uint64_t v)
+{
+	if (v)
+		kvb_jout_field_u64(b, name, v);
+}
+
 static void read_root(struct kvb_jdoc *d, const struct kvb_jat *at, struct kvb_storage_spec *out)
 {
 	struct kvb_jat root = kvb_jat_get(at, "root");
@@ -52,6 +86,9 @@ void kvb_jat_storage(struct kvb_jdoc *d, const struct kvb_jat *at, struct kvb_st
 	read_root(d, at, out);
 	read_sizes(d, at, out);
 	out->enabled = enabled.v ? kvb_jat_bool(d, &enabled) : true;
+	out->client_root = text_or_none(d, at, "client_root", KVB_MAX_ROOT);
+	out->client_mount = text_or_none(d, at, "client_mount", KVB_MAX_ROOT);
+	out->extra = text_or_none(d, at, "extra", KVB_MAX_EXTRA);
 }
 
 void kvb_jout_storage_fields(struct kvb_buf *b, const struct kvb_storage_spec *s)
@@ -62,6 +99,77 @@ void kvb_jout_storage_fields(struct kvb_buf *b, const struct kvb_storage_spec *s
 	kvb_jout_field_u64(b, "file_size", s->file_size);
 	kvb_jout_field_u64(b, "unit", s->unit);
 	kvb_jout_field_bool(b, "enabled", s->enabled);
+	write_text(b, "client_root", s->client_root);
+	write_text(b, "client_mount", s->client_mount);
+	write_text(b, "extra", s->extra);
+}
+
+static const char *const quota_fields[] = { "type", "capacity", "reclaim", NULL };
+
+static void read_quotas(struct kvb_jdoc *d, const struct kvb_jat *at, struct kvb_group_spec *out)
+{
+	uint32_t n = kvb_jat_array(d, at, 0, KVB_MAX_QUOTAS);
+	struct kvb_type_quota *quotas = kvb_jdoc_alloc(d, n + 1, sizeof *quotas);
+	struct kvb_jat item = kvb_jat_first(at);
+
+	for (uint32_t i = 0; quotas && i < n; i++, kvb_jat_next(&item)) {
+		struct kvb_jat type = kvb_jat_get(&item, "type");
+
+		kvb_jat_object(d, &item, quota_fields);
+		quotas[i].type = kvb_jat_name(d, &type);
+		quotas[i].capacity = size_or_0(d, &item, "capacity", UINT64_MAX);
+		quotas[i].reclaim = size_or_0(d, &item, "reclaim", UINT64_MAX);
+	}
+	out->quotas = quotas;
+	out->n_quotas = n;
+}
+
+static void read_limits(struct kvb_jdoc *d, const struct kvb_jat *at, struct kvb_group_spec *out)
+{
+	struct kvb_jat quotas = kvb_jat_get(at, "quotas");
+
+	out->loose_storages = bool_or_false(d, at, "loose_storages");
+	if (quotas.v)
+		read_quotas(d, &quotas, out);
+	out->max_blocks = size_or_0(d, at, "max_blocks", UINT64_MAX);
+	out->max_instances = (uint32_t)size_or_0(d, at, "max_instances", UINT32_MAX);
+	out->reclaim_bytes = size_or_0(d, at, "reclaim_bytes", UINT64_MAX);
+	out->reclaim_blocks = size_or_0(d, at, "reclaim_blocks", UINT64_MAX);
+	out->reclaim_step_bytes = size_or_0(d, at, "reclaim_step_bytes", UINT64_MAX);
+	out->reclaim_step_percent = (uint32_t)size_or_0(d, at, "reclaim_step_percent", 100);
+	out->reclaim_period_ms = (uint32_t)size_or_0(d, at, "reclaim_period_ms", UINT32_MAX);
+	out->max_idle_ms = size_or_0(d, at, "max_idle_ms", UINT64_MAX);
+	out->version = size_or_0(d, at, "version", UINT64_MAX);
+	out->extra = text_or_none(d, at, "extra", KVB_MAX_EXTRA);
+}
+
+static void write_limits(struct kvb_buf *b, const struct kvb_group_spec *g)
+{
+	if (g->loose_storages)
+		kvb_jout_field_bool(b, "loose_storages", true);
+	if (g->n_quotas) {
+		kvb_jout_name(b, "quotas");
+		kvb_jout_open(b, '[');
+	}
+	for (uint32_t i = 0; i < g->n_quotas; i++) {
+		kvb_jout_open(b, '{');
+		kvb_jout_field_string(b, "type", g->quotas[i].type);
+		write_number(b, "capacity", g->quotas[i].capacity);
+		write_number(b, "reclaim", g->quotas[i].reclaim);
+		kvb_jout_close(b, '}');
+	}
+	if (g->n_quotas)
+		kvb_jout_close(b, ']');
+	write_number(b, "max_blocks", g->max_blocks);
+	write_number(b, "max_instances", g->max_instances);
+	write_number(b, "reclaim_bytes", g->reclaim_bytes);
+	write_number(b, "reclaim_blocks", g->reclaim_blocks);
+	write_number(b, "reclaim_step_bytes", g->reclaim_step_bytes);
+	write_number(b, "reclaim_step_percent", g->reclaim_step_percent);
+	write_number(b, "reclaim_period_ms", g->reclaim_period_ms);
+	write_number(b, "max_idle_ms", g->max_idle_ms);
+	write_number(b, "version", g->version);
+	write_text(b, "extra", g->extra);
 }
 
 void kvb_jat_group(struct kvb_jdoc *d, const struct kvb_jat *at, struct kvb_group_spec *out)
@@ -71,13 +179,15 @@ void kvb_jat_group(struct kvb_jdoc *d, const struct kvb_jat *at, struct kvb_grou
 	out->name = NULL;
 	if (capacity.v)
 		out->capacity = kvb_jat_size(d, &capacity, 0, UINT64_MAX);
-	out->storages = kvb_jat_names(d, &storages, 1, KVB_JMAX_OBJECT, &out->n_storages);
+	read_limits(d, at, out);
+	out->storages = kvb_jat_names(d, &storages, out->loose_storages ? 0 : 1, KVB_JMAX_OBJECT, &out->n_storages);
 }
 
 void kvb_jout_group_fields(struct kvb_buf *b, const struct kvb_group_spec *g)
 {
 	kvb_jout_field_u64(b, "capacity", g->capacity);
 	kvb_jout_field_strings(b, "storages", g->storages, g->n_storages);
+	write_limits(b, g);
 }
 
 static void read_spec(struct kvb_jdoc *d, const struct kvb_jat *at, struct kvb_spec *out)
@@ -121,6 +231,7 @@ void kvb_jat_instance(struct kvb_jdoc *d, const struct kvb_jat *at, struct kvb_i
 		out->block_tokens = kvb_jat_u32(d, &tokens, 0, UINT32_MAX);
 	read_specs(d, &specs, out);
 	out->extra = extra.v ? kvb_jat_string(d, &extra, 0, KVB_MAX_EXTRA) : "";
+	out->numbered = bool_or_false(d, at, "numbered");
 }
 
 void kvb_jout_instance_fields(struct kvb_buf *b, const struct kvb_instance_spec *i)
@@ -137,6 +248,8 @@ void kvb_jout_instance_fields(struct kvb_buf *b, const struct kvb_instance_spec 
 	}
 	kvb_jout_close(b, ']');
 	kvb_jout_field_string(b, "extra", i->extra);
+	if (i->numbered)
+		kvb_jout_field_bool(b, "numbered", true);
 }
 
 /* ---- the bodies --------------------------------------------------------------------------------- */
@@ -144,8 +257,8 @@ void kvb_jout_instance_fields(struct kvb_buf *b, const struct kvb_instance_spec 
 int kvb_v1_read_storage(const struct kvb_v1_in *in, const char *text, size_t n,
 			struct kvb_storage_spec *out, struct kvb_error *err)
 {
-	static const char *const fields[] = { "type",	   "root", "capacity",
-					      "file_size", "unit", "enabled", NULL };
+	static const char *const fields[] = { "type", "root", "capacity", "file_size", "unit", "enabled",
+					      "client_root", "client_mount", "extra", NULL };
 	struct kvb_storage_spec s = { .name = NULL };
 	struct kvb_jdoc d;
 	struct kvb_jat top = kvb_jdoc_open(&d, in, text, n, KVB_JREQUEST, KVB_JMAX_OBJECT, err);
@@ -160,7 +273,11 @@ int kvb_v1_read_storage(const struct kvb_v1_in *in, const char *text, size_t n,
 int kvb_v1_read_group(const struct kvb_v1_in *in, const char *text, size_t n, struct kvb_group_spec *out,
 		      struct kvb_error *err)
 {
-	static const char *const fields[] = { "capacity", "storages", NULL };
+	static const char *const fields[] = {
+		"capacity", "storages", "loose_storages", "quotas", "max_blocks", "max_instances", "reclaim_bytes",
+		"reclaim_blocks", "reclaim_step_bytes", "reclaim_step_percent", "reclaim_period_ms", "max_idle_ms",
+		"version", "extra", NULL
+	};
 	struct kvb_group_spec g = { .name = NULL };
 	struct kvb_jdoc d;
 	struct kvb_jat top = kvb_jdoc_open(&d, in, text, n, KVB_JREQUEST, KVB_JMAX_OBJECT, err);
@@ -175,7 +292,7 @@ int kvb_v1_read_group(const struct kvb_v1_in *in, const char *text, size_t n, st
 int kvb_v1_read_instance(const struct kvb_v1_in *in, const char *text, size_t n,
 			 struct kvb_instance_spec *out, struct kvb_error *err)
 {
-	static const char *const fields[] = { "group", "block_tokens", "specs", "extra", NULL };
+	static const char *const fields[] = { "group", "block_tokens", "specs", "extra", "numbered", NULL };
 	struct kvb_instance_spec i = { .id = NULL };
 	struct kvb_jdoc d;
 	struct kvb_jat top = kvb_jdoc_open(&d, in, text, n, KVB_JREQUEST, KVB_JMAX_OBJECT, err);

@@ -35,6 +35,9 @@ static void take_storage(struct kvb_pbdoc *d, const Kvblock__V1__StorageSpec *m,
 				       KVBLOCK__V1__STORAGE_SPEC__PRESENCE_OF_ENABLED_ENABLED
 			       ? m->enabled
 			       : true;
+	out->client_root = kvb_pb_check_text(d, m->client_root, "client_root", KVB_MAX_ROOT);
+	out->client_mount = kvb_pb_check_text(d, m->client_mount, "client_mount", KVB_MAX_ROOT);
+	out->extra = kvb_pb_check_text(d, m->extra, "extra", KVB_MAX_EXTRA);
 	check_root(d, out);
 	if (out->capacity == 0)
 		FAIL(d, "capacity", "the field is required");
@@ -45,11 +48,47 @@ static void take_storage(struct kvb_pbdoc *d, const Kvblock__V1__StorageSpec *m,
 		     (unsigned long long)out->unit);
 }
 
+static void take_quotas(struct kvb_pbdoc *d, const Kvblock__V1__GroupSpec *m, struct kvb_group_spec *out)
+{
+	struct kvb_type_quota *quotas;
+
+	kvb_pb_count(d, "quotas", m->n_quotas, 0, KVB_MAX_QUOTAS);
+	quotas = kvb_pb_alloc(d, m->n_quotas + 1, sizeof *quotas);
+	for (uint32_t i = 0; quotas && i < m->n_quotas && kvb_pb_ok(d); i++) {
+		struct kvb_pbat here = { d->at, "quotas", i };
+
+		d->at = &here;
+		quotas[i].type = kvb_pb_check_name(d, m->quotas[i]->type, "type", PB_NO_INDEX);
+		quotas[i].capacity = m->quotas[i]->capacity;
+		quotas[i].reclaim = m->quotas[i]->reclaim;
+		d->at = here.up;
+	}
+	out->quotas = quotas;
+	out->n_quotas = (uint32_t)m->n_quotas;
+}
+
+static void take_limits(struct kvb_pbdoc *d, const Kvblock__V1__GroupSpec *m, struct kvb_group_spec *out)
+{
+	out->loose_storages = m->loose_storages;
+	take_quotas(d, m, out);
+	out->max_blocks = m->max_blocks;
+	out->max_instances = m->max_instances;
+	out->reclaim_bytes = m->reclaim_bytes;
+	out->reclaim_blocks = m->reclaim_blocks;
+	out->reclaim_step_bytes = m->reclaim_step_bytes;
+	out->reclaim_step_percent = m->reclaim_step_percent;
+	out->reclaim_period_ms = m->reclaim_period_ms;
+	out->max_idle_ms = m->max_idle_ms;
+	out->version = m->version;
+	out->extra = kvb_pb_check_text(d, m->extra, "extra", KVB_MAX_EXTRA);
+}
+
 static void take_group(struct kvb_pbdoc *d, const Kvblock__V1__GroupSpec *m,
 		       struct kvb_group_spec *out)
 {
 	out->capacity = m->capacity;
-	kvb_pb_count(d, "storages", m->n_storages, 1, KVB_PB_FIELDS);
+	take_limits(d, m, out);
+	kvb_pb_count(d, "storages", m->n_storages, out->loose_storages ? 0 : 1, KVB_PB_FIELDS);
 	for (uint32_t i = 0; i < m->n_storages && kvb_pb_ok(d); i++) {
 		kvb_pb_check_name(d, m->storages[i], "storages", i);
 		for (uint32_t j = 0; j < i; j++)
@@ -92,6 +131,7 @@ static void take_instance(struct kvb_pbdoc *d, const Kvblock__V1__InstanceSpec *
 	out->specs = specs;
 	out->n_specs = (uint32_t)m->n_specs;
 	out->extra = kvb_pb_check_text(d, m->extra, "extra", KVB_MAX_EXTRA);
+	out->numbered = m->numbered;
 }
 
 int kvb_pb_read_storage(const struct kvb_v1_in *in, const char *text, size_t n,
@@ -263,7 +303,34 @@ static Kvblock__V1__StorageSpec *make_storage(struct kvb_pbmake *make,
 	m->unit = s->unit;
 	m->presence_of_enabled_case = KVBLOCK__V1__STORAGE_SPEC__PRESENCE_OF_ENABLED_ENABLED;
 	m->enabled = s->enabled;
+	m->client_root = kvb_pb_make_text(make, s->client_root ? s->client_root : "");
+	m->client_mount = kvb_pb_make_text(make, s->client_mount ? s->client_mount : "");
+	m->extra = kvb_pb_make_text(make, s->extra ? s->extra : "");
 	return m;
+}
+
+static void init_quota(void *m) { kvblock__v1__type_quota__init(m); }
+
+static void make_limits(struct kvb_pbmake *make, const struct kvb_group_spec *g, Kvblock__V1__GroupSpec *m)
+{
+	m->loose_storages = g->loose_storages;
+	m->quotas = (void *)kvb_pb_make_messages(make, g->n_quotas, sizeof **m->quotas, init_quota);
+	m->n_quotas = m->quotas ? g->n_quotas : 0;
+	for (uint32_t i = 0; i < m->n_quotas; i++) {
+		m->quotas[i]->type = kvb_pb_make_text(make, g->quotas[i].type);
+		m->quotas[i]->capacity = g->quotas[i].capacity;
+		m->quotas[i]->reclaim = g->quotas[i].reclaim;
+	}
+	m->max_blocks = g->max_blocks;
+	m->max_instances = g->max_instances;
+	m->reclaim_bytes = g->reclaim_bytes;
+	m->reclaim_blocks = g->reclaim_blocks;
+	m->reclaim_step_bytes = g->reclaim_step_bytes;
+	m->reclaim_step_percent = g->reclaim_step_percent;
+	m->reclaim_period_ms = g->reclaim_period_ms;
+	m->max_idle_ms = g->max_idle_ms;
+	m->version = g->version;
+	m->extra = kvb_pb_make_text(make, g->extra ? g->extra : "");
 }
 
 static Kvblock__V1__GroupSpec *make_group(struct kvb_pbmake *make, const struct kvb_group_spec *g)
@@ -276,6 +343,7 @@ static Kvblock__V1__GroupSpec *make_group(struct kvb_pbmake *make, const struct 
 	m->capacity = g->capacity;
 	m->n_storages = g->n_storages;
 	m->storages = make_texts(make, g->storages, g->n_storages);
+	make_limits(make, g, m);
 	return m;
 }
 
@@ -292,6 +360,7 @@ static Kvblock__V1__InstanceSpec *make_instance(struct kvb_pbmake *make,
 	m->group = kvb_pb_make_text(make, i->group);
 	m->block_tokens = i->block_tokens;
 	m->extra = kvb_pb_make_text(make, i->extra);
+	m->numbered = i->numbered;
 	m->specs = (void *)kvb_pb_make_messages(make, i->n_specs, sizeof **m->specs, init_spec);
 	if (!m->specs)
 		return NULL;

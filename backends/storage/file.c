@@ -1,5 +1,6 @@
 /*
- * file.c - the `file` storage: slab files in one directory of any POSIX mount.
+ * file.c - the `file` storage: slab files in one directory of any POSIX mount; and `hf3fs`: the same on a mount of
+ * 3FS, which allocates nothing in advance and needs no sync.
  *
  * Owns the opened storage (struct file_storage); the directory is root.c's subject, the files in it
  * slab.c's. Every member enters the root anew, so that each answer is about the file system that is
@@ -67,7 +68,7 @@ static int prove(struct file_storage *s, bool may_create, struct kvb_error *err)
 	return rc;
 }
 
-static int file_open(const struct kvb_storage_config *c, void **self, struct kvb_error *err)
+static int open_root(const struct kvb_storage_config *c, bool on_3fs, void **self, struct kvb_error *err)
 {
 	struct file_storage *s;
 	int rc;
@@ -77,6 +78,7 @@ static int file_open(const struct kvb_storage_config *c, void **self, struct kvb
 	s = make(c);
 	if (!s)
 		return kvb_fail(err, KVB_E_NOMEM, NULL, "out of memory");
+	s->on_3fs = on_3fs;
 	rc = prove(s, c->may_create, err);
 	if (rc != KVB_OK) {
 		file_close(s);
@@ -85,6 +87,16 @@ static int file_open(const struct kvb_storage_config *c, void **self, struct kvb
 	kvb_error_clear(err);
 	*self = s;
 	return KVB_OK;
+}
+
+static int file_open(const struct kvb_storage_config *c, void **self, struct kvb_error *err)
+{
+	return open_root(c, false, self, err);
+}
+
+static int hf3fs_open(const struct kvb_storage_config *c, void **self, struct kvb_error *err)
+{
+	return open_root(c, true, self, err);
 }
 
 static int file_create(void *self, uint32_t file, uint64_t length, struct kvb_error *err)
@@ -176,15 +188,10 @@ static int file_probe(void *self, struct kvb_storage_health *out, struct kvb_err
 	return KVB_OK;
 }
 
-const struct kvb_storage_ops kvb_storage_file = {
-	.size = sizeof(struct kvb_storage_ops),
-	.type = "file",
-	.header = FILE_HEADER,
-	.trailer = FILE_TRAILER,
-	.open = file_open,
-	.close = file_close,
-	.create_file = file_create,
-	.check_file = file_check,
-	.remove_file = file_remove,
-	.probe = file_probe,
-};
+#define STORAGE(name, open_fn)                                                                     \
+	{ .size = sizeof(struct kvb_storage_ops), .type = name, .header = FILE_HEADER,             \
+	  .trailer = FILE_TRAILER, .open = open_fn, .close = file_close, .create_file = file_create, \
+	  .check_file = file_check, .remove_file = file_remove, .probe = file_probe }
+
+const struct kvb_storage_ops kvb_storage_file = STORAGE("file", file_open);
+const struct kvb_storage_ops kvb_storage_hf3fs = STORAGE("hf3fs", hf3fs_open);

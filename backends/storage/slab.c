@@ -133,7 +133,10 @@ static int fill(const struct file_storage *s, int fd, uint32_t file, uint64_t le
 
 	memcpy(sb.uuid, s->uuid, sizeof sb.uuid);
 	kvb_superblock_encode(&sb, raw);
-	error = kvb_fs_allocate(fd, length);
+	if (s->on_3fs)
+		error = ftruncate(fd, (off_t)length) == 0 ? 0 : errno;
+	else
+		error = kvb_fs_allocate(fd, length);
 	if (error == 0)
 		error = kvb_fs_write(fd, 0, raw, sizeof raw);
 	if (error == 0)

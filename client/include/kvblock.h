@@ -231,7 +231,7 @@ struct kvblock_instance {
 	uint32_t block_tokens;            /* tokens in a block, for people; 0 = not told */
 	const struct kvblock_spec *specs; /* parts of a block, in the order of buffers */
 	uint32_t n_specs;                 /* 1..KVBLOCK_MAX_SPECS */
-	const char *extra;                /* opaque text, at most 4096 bytes; NULL or "" = none */
+	const char *extra;                /* opaque text, at most 16384 bytes; NULL or "" = none */
 };
 
 struct kvblock_instance_info {

@@ -66,31 +66,64 @@ struct part *admin_follow(struct kvb_core *c)
 
 /* ---- groups -------------------------------------------------------------------------------------------- */
 
+static int check_quotas(const struct kvb_group_spec *g, struct kvb_error *err)
+{
+	char field[KVB_FIELD_MAX];
+
+	if (g->n_quotas > KVB_MAX_QUOTAS)
+		return kvb_fail(err, KVB_E_INVALID, "quotas", "%u at most", KVB_MAX_QUOTAS);
+	for (uint32_t i = 0; i < g->n_quotas; i++) {
+		snprintf(field, sizeof field, "quotas[%u].type", i);
+		for (uint32_t j = 0; j < i; j++)
+			if (strcmp(g->quotas[i].type, g->quotas[j].type) == 0)
+				return kvb_fail(err, KVB_E_INVALID, field, "'%s' is named twice", g->quotas[i].type);
+	}
+	return KVB_OK;
+}
+
 static int check_group(const struct part *p, const struct kvb_group_spec *g, struct kvb_error *err)
 {
 	char field[KVB_FIELD_MAX];
 
-	if (g->n_storages == 0 || g->n_storages > MAX_STORAGES)
+	if ((g->n_storages == 0 && !g->loose_storages) || g->n_storages > MAX_STORAGES)
 		return kvb_fail(err, KVB_E_INVALID, "storages", "name 1..%u storages", MAX_STORAGES);
 	for (uint32_t i = 0; i < g->n_storages; i++) {
 		snprintf(field, sizeof field, "storages[%u]", i);
-		if (space_find(p, g->storages[i]) < 0)
+		if (!g->loose_storages && space_find(p, g->storages[i]) < 0)
 			return kvb_fail(err, KVB_E_NOT_FOUND, field, "no storage '%s': make it first", g->storages[i]);
 		for (uint32_t j = 0; j < i; j++)
 			if (strcmp(g->storages[i], g->storages[j]) == 0)
 				return kvb_fail(err, KVB_E_INVALID, field, "'%s' is named twice", g->storages[i]);
 	}
-	return KVB_OK;
+	if (g->reclaim_step_percent > 100)
+		return kvb_fail(err, KVB_E_INVALID, "reclaim_step_percent", "0 to 100");
+	if (strlen(g->extra) > KVB_MAX_EXTRA)
+		return kvb_fail(err, KVB_E_TOO_LARGE, "extra", "%u bytes at most", KVB_MAX_EXTRA);
+	return check_quotas(g, err);
 }
 
+/* By their documents, so that no field is forgotten. */
 static bool same_group(const struct kvb_group_spec *a, const struct kvb_group_spec *b)
 {
-	if (a->capacity != b->capacity || a->n_storages != b->n_storages)
-		return false;
-	for (uint32_t i = 0; i < a->n_storages; i++)
-		if (strcmp(a->storages[i], b->storages[i]) != 0)
-			return false;
-	return true;
+	struct kvb_buf x = { 0 }, y = { 0 };
+	bool same;
+
+	registry_put_group(&x, a);
+	registry_put_group(&y, b);
+	same = !x.failed && !y.failed && x.len == y.len && memcmp(x.data, y.data, x.len) == 0;
+	kvb_buf_destroy(&x);
+	kvb_buf_destroy(&y);
+	return same;
+}
+
+static int check_version(const struct group *have, const uint64_t *expect, struct kvb_error *err)
+{
+	uint64_t is = have ? have->spec.version : 0;
+
+	if (!expect || *expect == is)
+		return KVB_OK;
+	return kvb_fail(err, KVB_E_CONFLICT, "version", "it is %llu, not %llu: somebody else has changed the group",
+			(unsigned long long)is, (unsigned long long)*expect);
 }
 
 static int adopt_group(struct kvb_core *c, const struct kvb_group_spec *g, uint64_t version)
@@ -111,14 +144,17 @@ static int adopt_group(struct kvb_core *c, const struct kvb_group_spec *g, uint6
 			group_spec_free(&have->spec);
 			have->spec = copy;
 			have->version = version;
+			have->reclaim_at = 0;
 		}
 	}
 	core_unlock(c);
 	return rc == KVB_OK ? rc : admin_out_of_step(c, rc);
 }
 
-int kvb_core_group_put(struct kvb_core *c, const struct kvb_group_spec *g, bool *created, struct kvb_error *err)
+int kvb_core_group_put(struct kvb_core *c, const struct kvb_group_spec *spec, const uint64_t *expect, bool *created,
+		       struct kvb_error *err)
 {
+	struct kvb_group_spec copy = *spec, *g = &copy;
 	struct kvb_buf b = { 0 };
 	uint64_t version = KVB_VERSION_NONE;
 	const struct group *have;
@@ -129,11 +165,14 @@ int kvb_core_group_put(struct kvb_core *c, const struct kvb_group_spec *g, bool 
 
 	if (rc != KVB_OK)
 		return rc;
+	g->extra = g->extra ? g->extra : "";
 	p = admin_lock(c, &rc, err);
 	if (!p)
 		return admin_leave(c, rc);
 	have = group_find(p, g->name);
 	rc = check_group(p, g, err);
+	if (rc == KVB_OK)
+		rc = check_version(have, expect, err);
 	same = have && same_group(&have->spec, g);
 	if (have)
 		version = have->version;

@@ -21,6 +21,8 @@ static int compare_instance(const struct instance *have, const struct kvb_instan
 		return conflict(err, "group", i->id);
 	if (have->spec.block_tokens != i->block_tokens)
 		return conflict(err, "block_tokens", i->id);
+	if (have->spec.numbered != i->numbered)
+		return conflict(err, "numbered", i->id);
 	if (have->spec.n_specs != i->n_specs)
 		return conflict(err, "specs", i->id);
 	for (uint32_t s = 0; s < i->n_specs; s++)
@@ -30,26 +32,31 @@ static int compare_instance(const struct instance *have, const struct kvb_instan
 	return KVB_OK;
 }
 
+/* A slot of spec `s` with the space that its alignment may cost. */
+static bool fits(const struct space *sp, const struct kvb_instance_spec *i, uint32_t s)
+{
+	uint64_t file = sp->dev->file_size < sp->capacity ? sp->dev->file_size : sp->capacity;
+	uint64_t other = sp->dev->ops->header + sp->dev->ops->trailer + slot_align(i, s);
+
+	return file > other && i->specs[s].size <= file - other;
+}
+
 /* Each spec must fit into one slab file of some storage of the group. */
 static int check_fit(const struct part *p, const struct group *g, const struct kvb_instance_spec *i,
 		     struct kvb_error *err)
 {
 	for (uint32_t s = 0; s < i->n_specs; s++) {
-		bool fits = false;
+		bool any = false, fit = false;
 		char field[KVB_FIELD_MAX];
 
 		for (uint32_t k = 0; k < g->spec.n_storages; k++) {
 			int at = space_find(p, g->spec.storages[k]);
-			const struct space *sp = at < 0 ? NULL : &p->space[at];
-			uint64_t file = sp ? (sp->dev->file_size < sp->capacity ? sp->dev->file_size : sp->capacity) : 0;
 
-			if (sp && file > sp->dev->ops->header + sp->dev->ops->trailer + slot_align(i->specs[s].size) &&
-			    i->specs[s].size <= file - sp->dev->ops->header - sp->dev->ops->trailer -
-							slot_align(i->specs[s].size))
-				fits = true;
+			any |= at >= 0;
+			fit |= at >= 0 && fits(&p->space[at], i, s);
 		}
 		snprintf(field, sizeof field, "specs[%u].size", s);
-		if (!fits)
+		if (!fit && (any || !g->spec.loose_storages))
 			return kvb_fail(err, KVB_E_INVALID, field,
 					"%llu bytes do not fit into a slab file of any storage of group '%s'",
 					(unsigned long long)i->specs[s].size, g->spec.name);
@@ -72,6 +79,9 @@ static int check_instance(const struct part *p, const struct kvb_instance_spec *
 			if (strcmp(i->specs[j].name, i->specs[s].name) == 0)
 				return kvb_fail(err, KVB_E_INVALID, field, "'%s' is named twice", i->specs[s].name);
 	}
+	if (g->spec.max_instances && g->n_instances >= g->spec.max_instances)
+		return kvb_fail(err, KVB_E_TOO_MANY, "group", "group '%s' has %u instances, as many as its max_instances allow",
+				g->spec.name, g->n_instances);
 	return check_fit(p, g, i, err);
 }
 

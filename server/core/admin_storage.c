@@ -13,15 +13,34 @@
 #define DEFAULT_UNIT (64ull << 20)
 #define DEFAULT_FILE (1ull << 30) /* KVCM's local SDK maps whole files */
 
+/* `mount` may be "": then everything does. */
+static bool lies_below(const char *path, const char *mount)
+{
+	size_t n = strlen(mount);
+
+	while (n > 0 && mount[n - 1] == '/')
+		n--;
+	if (n == 0)
+		return *mount == '\0' || *path == '/';
+	return *mount == '/' && strncmp(path, mount, n) == 0 && (path[n] == '/' || path[n] == '\0');
+}
+
 static int check_storage(struct kvb_storage_spec *s, struct kvb_error *err)
 {
 	const struct kvb_storage_ops *ops = kvb_storage_find(s->type);
 	bool addresses_only = ops && strcmp(s->type, "null") == 0;
 
 	if (!ops)
-		return kvb_fail(err, KVB_E_INVALID, "type", "'%s' is not a storage type: use file or null", s->type);
+		return kvb_fail(err, KVB_E_INVALID, "type", "'%s' is not a storage type: use file, hf3fs or null", s->type);
 	if (!addresses_only && (s->root[0] != '/' || strlen(s->root) > KVB_MAX_ROOT))
 		return kvb_fail(err, KVB_E_INVALID, "root", "an absolute directory is needed");
+	if (s->client_root[0] && (s->client_root[0] != '/' || strlen(s->client_root) > KVB_MAX_ROOT))
+		return kvb_fail(err, KVB_E_INVALID, "client_root", "an absolute directory, or nothing");
+	if (!lies_below(*s->client_root ? s->client_root : s->root, s->client_mount))
+		return kvb_fail(err, KVB_E_INVALID, "client_mount", "%s does not lie below it",
+				*s->client_root ? "client_root" : "root");
+	if (strlen(s->extra) > KVB_MAX_EXTRA)
+		return kvb_fail(err, KVB_E_TOO_LARGE, "extra", "%u bytes at most", KVB_MAX_EXTRA);
 	if (s->unit == 0)
 		s->unit = DEFAULT_UNIT;
 	if (s->unit < 4096 || (s->unit & (s->unit - 1)) || s->unit > (1ull << 40))
@@ -61,6 +80,12 @@ static int compare_storage(const struct space *s, const struct kvb_storage_spec 
 	return KVB_OK;
 }
 
+static bool same_description(const struct device *d, const struct kvb_storage_spec *s)
+{
+	return strcmp(d->client_root, s->client_root) == 0 && strcmp(d->client_mount, s->client_mount) == 0 &&
+	       strcmp(d->extra, s->extra) == 0;
+}
+
 static int put_storage_doc(struct kvb_core *c, const struct storage_doc *d, uint64_t expect, uint64_t *version,
 			   struct kvb_error *err)
 {
@@ -84,6 +109,8 @@ static void adopt_storage(struct kvb_core *c, const struct kvb_storage_spec *s, 
 		p->space[at].version = version;
 		p->space[at].capacity = s->capacity;
 		p->space[at].enabled = s->enabled;
+		if (device_describe(p->space[at].dev, s) != KVB_OK)
+			admin_out_of_step(c, KVB_OK);
 	}
 	if (p)
 		core_unlock(c);
@@ -108,7 +135,8 @@ static int update_storage(struct kvb_core *c, const struct kvb_storage_spec *s, 
 	version = p->space[at].version;
 	d.id = p->space[at].dev->id;
 	memcpy(d.uuid, p->space[at].dev->uuid, 16);
-	same = p->space[at].capacity == s->capacity && p->space[at].enabled == s->enabled;
+	same = p->space[at].capacity == s->capacity && p->space[at].enabled == s->enabled &&
+	       same_description(p->space[at].dev, s);
 	core_unlock(c);
 	if (rc != KVB_OK || same)
 		return rc;
@@ -218,6 +246,10 @@ int kvb_core_storage_put(struct kvb_core *c, const struct kvb_storage_spec *spec
 	struct kvb_storage_spec s = *spec;
 	int rc = admin_enter(c, err);
 
+	s.client_root = s.client_root ? s.client_root : "";
+	s.client_mount = s.client_mount ? s.client_mount : "";
+	s.extra = s.extra ? s.extra : "";
+
 	if (rc != KVB_OK)
 		return rc;
 	if (created)
@@ -241,7 +273,7 @@ static int storage_idle(const struct part *p, int at, struct kvb_error *err)
 
 	for (size_t g = 0; g < p->n_group; g++)
 		for (uint32_t i = 0; i < p->group[g]->spec.n_storages; i++)
-			if (strcmp(p->group[g]->spec.storages[i], s->dev->name) == 0)
+			if (!p->group[g]->spec.loose_storages && strcmp(p->group[g]->spec.storages[i], s->dev->name) == 0)
 				return kvb_fail(err, KVB_E_IN_USE, "name", "group '%s' names it", p->group[g]->spec.name);
 	kvb_pool_stats(s->pool, &st);
 	/* Held slots do not matter: the files go, so nobody can be handed what a late writer touches. */
@@ -271,6 +303,8 @@ static int look_at(struct kvb_core *c, const char *name, struct storage_doc *d, 
 		d->id = s->dev->id;
 		memcpy(d->uuid, s->dev->uuid, 16);
 		d->spec = (struct kvb_storage_spec){ .name = s->dev->name, .type = s->dev->type, .root = s->dev->root,
+						     .client_root = s->dev->client_root,
+						     .client_mount = s->dev->client_mount, .extra = s->dev->extra,
 						     .capacity = s->capacity, .file_size = s->dev->file_size,
 						     .unit = s->dev->unit, .enabled = s->enabled };
 	}

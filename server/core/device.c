@@ -62,13 +62,32 @@ int device_make(struct kvb_core *c, const struct kvb_storage_spec *s, uint32_t i
 	kvb_mutex_init(&d->lock);
 	kvb_cond_init(&d->wake);
 	snprintf(d->problem, sizeof d->problem, "not opened yet");
-	if (d->name && d->type && d->root && d->ops) {
+	if (d->name && d->type && d->root && d->ops && device_describe(d, s) == KVB_OK) {
 		*out = d;
 		return KVB_OK;
 	}
 	id = d->ops ? 1 : 0;
 	device_destroy(d);
 	return id ? KVB_E_NOMEM : KVB_E_UNSUPPORTED;
+}
+
+int device_describe(struct device *d, const struct kvb_storage_spec *s)
+{
+	char *root = kvb_strdup(s->client_root), *mount = kvb_strdup(s->client_mount), *extra = kvb_strdup(s->extra);
+
+	if (!root || !mount || !extra) {
+		kvb_free(root);
+		kvb_free(mount);
+		kvb_free(extra);
+		return KVB_E_NOMEM;
+	}
+	kvb_free(d->client_root);
+	kvb_free(d->client_mount);
+	kvb_free(d->extra);
+	d->client_root = root;
+	d->client_mount = mount;
+	d->extra = extra;
+	return KVB_OK;
 }
 
 /* ---- calls into the file system --------------------------------------------------------------------- */
@@ -418,5 +437,8 @@ void device_destroy(struct device *d)
 	kvb_free(d->name);
 	kvb_free(d->type);
 	kvb_free(d->root);
+	kvb_free(d->client_root);
+	kvb_free(d->client_mount);
+	kvb_free(d->extra);
 	kvb_free(d);
 }

@@ -187,18 +187,24 @@ static bool settle(struct part *p, struct evict_queue *q, uint64_t now, uint64_t
 	return false;
 }
 
-/* The scope of one search: blocks of one group, or all with slots of one class in one storage. */
+/* What one search is about. */
+enum unit { SLOTS, BYTES, BLOCKS }; /* of the class; of the group in `spaces`; of the group */
 struct scope {
-	const struct group *group; /* or NULL */
-	uint32_t space;
+	enum unit unit;
+	const struct group *group; /* BYTES, BLOCKS */
+	uint64_t spaces;           /* BYTES, BLOCKS: a bit for each that counts */
+	uint32_t space;            /* SLOTS */
 	uint32_t class_id;
+	uint64_t idle_since;       /* BLOCKS: only those not used since; UINT64_MAX = all */
 };
 
 static bool in_scope(const struct scope *c, const struct evict_queue *q)
 {
 	if (q->inst->deleting)
 		return false;
-	return c->group ? q->inst->group == c->group : q->space == c->space && q->class_id == c->class_id;
+	if (c->unit == SLOTS)
+		return q->space == c->space && q->class_id == c->class_id;
+	return q->inst->group == c->group && (c->spaces >> q->space & 1);
 }
 
 static struct block *pick(struct part *p, const struct scope *c)
@@ -219,24 +225,30 @@ static struct block *pick(struct part *p, const struct scope *c)
 	return best == NO_BLOCK ? NULL : block_get(p, best);
 }
 
-/* Slots of the class, or bytes, that come free with the block. */
+/* What comes free with the block, in the scope's unit. */
 static uint64_t gain(const struct instance *inst, const struct block *b, const struct scope *c)
 {
 	uint64_t n = 0;
 
+	if (c->unit == BLOCKS)
+		return 1;
 	for (uint32_t s = 0; s < inst->spec.n_specs; s++) {
 		if (b->slot[s].state != SLOT_COMMITTED)
 			continue;
-		if (c->group)
-			n += inst->spec.specs[s].size;
+		if (c->unit == BYTES)
+			n += c->spaces >> b->slot[s].space & 1 ? inst->spec.specs[s].size : 0;
 		else
 			n += b->slot[s].space == c->space && class_of(inst, c->space, s) == c->class_id;
 	}
 	return n;
 }
 
-/* Picks until `need` (slots of the class, or bytes of the group) is reached, nothing is left, or it is
- * enough for one call. Returns what will come free. */
+static bool used_since(const struct block *b, uint64_t since)
+{
+	return use_ms(mark_use(atomic_load_explicit(&b->mark, memory_order_relaxed))) >= since;
+}
+
+/* Picks until `need` is reached, nothing is left, or it is enough for one call. Returns what will come free. */
 static uint64_t evict(struct part *p, const struct scope *c, uint64_t need)
 {
 	struct picks k = { 0 };
@@ -246,7 +258,7 @@ static uint64_t evict(struct part *p, const struct scope *c, uint64_t need)
 		struct block *b = pick(p, c);
 		uint64_t n;
 
-		if (!b)
+		if (!b || (c->idle_since != UINT64_MAX && used_since(b, c->idle_since)))
 			break;
 		n = gain(block_instance(b), b, c);
 		if (remove_mark(p, &k, b) != KVB_OK)
@@ -263,16 +275,23 @@ static uint64_t evict(struct part *p, const struct scope *c, uint64_t need)
 
 uint64_t evict_slots(struct part *p, uint32_t space, uint32_t class_id, uint64_t slots)
 {
-	struct scope c = { .space = space, .class_id = class_id };
+	struct scope c = { .unit = SLOTS, .space = space, .class_id = class_id, .idle_since = UINT64_MAX };
 
 	return evict(p, &c, slots);
 }
 
-uint64_t evict_group_bytes(struct part *p, struct group *g, uint64_t bytes)
+uint64_t evict_group_bytes(struct part *p, struct group *g, uint64_t spaces, uint64_t bytes)
 {
-	struct scope c = { .group = g };
+	struct scope c = { .unit = BYTES, .group = g, .spaces = spaces, .idle_since = UINT64_MAX };
 
 	return evict(p, &c, bytes);
+}
+
+uint64_t evict_group_blocks(struct part *p, struct group *g, uint64_t idle_since, uint64_t blocks)
+{
+	struct scope c = { .unit = BLOCKS, .group = g, .spaces = ALL_SPACES, .idle_since = idle_since };
+
+	return evict(p, &c, blocks);
 }
 
 struct steal {
@@ -392,7 +411,6 @@ static void note_demand(struct part *p, uint64_t now)
 bool evict_ahead(struct part *p)
 {
 	uint64_t now = kvb_now_ms(p->core->clock);
-	uint32_t percent = p->core->o.free_percent;
 	bool more = false;
 
 	note_demand(p, now);
@@ -413,12 +431,7 @@ bool evict_ahead(struct part *p)
 			more |= evict_slots(p, i, c, need < AHEAD_PICKS ? need : AHEAD_PICKS) >= AHEAD_PICKS;
 		}
 	}
-	for (size_t i = 0; i < p->n_group; i++) {
-		struct group *g = p->group[i];
-		uint64_t line = g->spec.capacity - g->spec.capacity / 100 * percent;
-
-		if (g->spec.capacity && g->used_bytes - g->removing_bytes > line)
-			evict_group_bytes(p, g, g->used_bytes - g->removing_bytes - line);
-	}
+	for (size_t i = 0; i < p->n_group; i++)
+		more |= reclaim_group(p, p->group[i]);
 	return more;
 }

@@ -3,6 +3,7 @@
 #define KVB_CORE_FORMAT_H
 
 #define RECORD_VERSION 1u
+#define HOLD_NUMBERED (1ull << 63) /* in a hold's stride: its slots lie at multiples of it */
 
 enum record_type {
 	/* journal */

@@ -142,8 +142,16 @@ int evict_reserve_all(struct instance *inst, uint64_t entries);
 /* Queues the removal of blocks so that `slots` of (space, class) become free; returns how many slots
  * are on their way because of this call (it bounds the blocks of one call: fewer is no end). */
 uint64_t evict_slots(struct part *p, uint32_t space, uint32_t class_id, uint64_t slots);
-/* Same for a group, by bytes. */
-uint64_t evict_group_bytes(struct part *p, struct group *g, uint64_t bytes);
+/* Same for a group, by bytes; in the spaces of `spaces` (bits) only. */
+#define ALL_SPACES UINT64_MAX
+uint64_t evict_group_bytes(struct part *p, struct group *g, uint64_t spaces, uint64_t bytes);
+/* What the background owes the group's lines (reclaim.c). True: there is more to do at once. */
+bool reclaim_group(struct part *p, struct group *g);
+/* Same for a group, by blocks; with `idle_since` (a time as marks have it) only those not used since then. */
+uint64_t evict_group_blocks(struct part *p, struct group *g, uint64_t idle_since, uint64_t blocks);
+/* Bytes of the group on storages of a type, those on their way out not counted (*removing gets them; may be NULL);
+ * *spaces: these storages as bits. */
+uint64_t group_type_bytes(const struct part *p, const struct group *g, const char *type, uint64_t *spaces, uint64_t *removing);
 /* Empties slabs of other classes for `class_id`. True when something is on its way. */
 bool evict_steal(struct part *p, uint32_t space, uint32_t class_id);
 /* Keeps a little free in every class that somebody used lately, so that starts rarely wait, and so that a start
@@ -278,8 +286,13 @@ void record_counters(struct kvb_buf *out, const struct part *p);
 void record_eras(struct kvb_buf *out, const struct part *p);
 /* Length in bytes of the record at the begin of n bytes, 0 if there is none. */
 size_t record_length(const void *bytes, size_t n);
-/* Start of a class's slots: whole pages begin at page boundaries (O_DIRECT, 3FS chunks). */
-uint64_t slot_align(uint64_t size);
+/* What the slots of an instance's spec begin at multiples of: of their size in a numbered one, else whole pages at
+ * page boundaries (O_DIRECT, 3FS chunks). */
+uint64_t slot_align(const struct kvb_instance_spec *i, uint32_t spec);
+/* The same for slots whose instance is not known (holds). */
+uint64_t stride_align(uint64_t stride, bool numbered);
+/* Bytes of a slot that is given (or, negative, released): counted for instance and group. */
+void used_add(struct instance *inst, uint32_t space, int64_t bytes);
 
 /* What replay gathers beside the state itself (replay.c). */
 struct replay {
@@ -345,6 +358,8 @@ bool owner_valid(const struct kvb_core *c);
 
 int device_make(struct kvb_core *c, const struct kvb_storage_spec *s, uint32_t id, const uint8_t uuid[16],
 		struct device **out);
+/* Takes what may change besides capacity and enabled. Under the write lock, or before anybody knows the device. */
+int device_describe(struct device *d, const struct kvb_storage_spec *s);
 int device_start(struct device *d);
 void device_destroy(struct device *d); /* stops its thread first */
 /* One step of its thread: open, probe, check files, grow. */
@@ -390,6 +405,8 @@ int registry_forget_dropped(struct kvb_core *c, uint32_t id, struct kvb_error *e
 int part_add_space(struct part *p, struct device *d, const struct kvb_storage_spec *s, uint64_t version);
 int part_add_group(struct part *p, const struct kvb_group_spec *g, uint64_t version);
 int part_add_instance(struct part *p, const struct kvb_instance_spec *i, uint32_t id);
+int part_add_instance_to(struct part *p, const struct kvb_instance_spec *i, uint32_t id, struct group *g);
+struct space *space_by_id(struct part *p, uint32_t storage_id);
 /* A file that is there already is no error: nothing changes. */
 int part_add_file(struct space *s, uint32_t file, uint64_t length);
 int part_add_claimed(struct space *s);

@@ -271,7 +271,7 @@ void record_hold(struct kvb_buf *out, const struct space *space, struct kvb_run 
 
 	kvb_pool_slab(space->pool, run.slab, &info);
 	put_place(out, space, run.slab);
-	kvb_put_u64(out, info.stride);
+	kvb_put_u64(out, info.stride | (info.align == info.stride ? HOLD_NUMBERED : 0));
 	kvb_put_varint(out, run.first);
 	kvb_put_varint(out, run.count);
 	kvb_put_varint(out, left_ms);

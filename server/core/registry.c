@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define DOC_VERSION 1u
+#define DOC_VERSION 2u /* of what is written; 1 lacks the fields after the last one it had */
 
 static void put_text(struct kvb_buf *out, const char *s) { kvb_put_string(out, s, strlen(s)); }
 
@@ -30,7 +30,13 @@ static char *get_text(struct kvb_rd *in, size_t max)
 	return copy;
 }
 
-static bool version_is_known(struct kvb_rd *in) { return kvb_get_u8(in) == DOC_VERSION && !in->failed; }
+/* The document's version; 0 = not one of ours. */
+static unsigned doc_version(struct kvb_rd *in)
+{
+	unsigned v = kvb_get_u8(in);
+
+	return in->failed || v > DOC_VERSION ? 0 : v;
+}
 
 static int bad_document(struct kvb_error *err, const char *key)
 {
@@ -49,6 +55,9 @@ void registry_put_storage(struct kvb_buf *out, const struct storage_doc *d)
 	kvb_put_u64(out, d->spec.file_size);
 	kvb_put_u64(out, d->spec.unit);
 	kvb_put_u8(out, d->spec.enabled);
+	put_text(out, d->spec.client_root);
+	put_text(out, d->spec.client_mount);
+	put_text(out, d->spec.extra);
 }
 
 void registry_put_group(struct kvb_buf *out, const struct kvb_group_spec *g)
@@ -59,6 +68,23 @@ void registry_put_group(struct kvb_buf *out, const struct kvb_group_spec *g)
 	kvb_put_varint(out, g->n_storages);
 	for (uint32_t i = 0; i < g->n_storages; i++)
 		put_text(out, g->storages[i]);
+	kvb_put_u8(out, g->loose_storages);
+	kvb_put_varint(out, g->n_quotas);
+	for (uint32_t i = 0; i < g->n_quotas; i++) {
+		put_text(out, g->quotas[i].type);
+		kvb_put_u64(out, g->quotas[i].capacity);
+		kvb_put_u64(out, g->quotas[i].reclaim);
+	}
+	kvb_put_u64(out, g->max_blocks);
+	kvb_put_u32(out, g->max_instances);
+	kvb_put_u64(out, g->reclaim_bytes);
+	kvb_put_u64(out, g->reclaim_blocks);
+	kvb_put_u64(out, g->reclaim_step_bytes);
+	kvb_put_u32(out, g->reclaim_step_percent);
+	kvb_put_u32(out, g->reclaim_period_ms);
+	kvb_put_u64(out, g->max_idle_ms);
+	kvb_put_u64(out, g->version);
+	put_text(out, g->extra);
 }
 
 void registry_put_instance(struct kvb_buf *out, const struct kvb_instance_spec *i, uint32_t id)
@@ -75,6 +101,7 @@ void registry_put_instance(struct kvb_buf *out, const struct kvb_instance_spec *
 		put_text(out, i->specs[s].name);
 		kvb_put_u64(out, i->specs[s].size);
 	}
+	kvb_put_u8(out, i->numbered);
 }
 
 void registry_file_key(char out[64], uint32_t storage_id, uint32_t file)
@@ -135,231 +162,6 @@ int registry_secret(struct kvb_core *c, struct kvb_error *err)
 	return rc;
 }
 
-/* ---- objects of a part ---------------------------------------------------------------------------- */
-
-int part_add_space(struct part *p, struct device *d, const struct kvb_storage_spec *s, uint64_t version)
-{
-	struct kvb_pool_options o = { .unit = d->unit, .header = d->ops->header, .trailer = d->ops->trailer };
-	struct space *sp;
-	uint32_t at = 0;
-
-	while (at < p->n_space && p->space[at].pool)
-		at++;
-	if (at == MAX_STORAGES)
-		return KVB_E_TOO_MANY;
-	sp = &p->space[at];
-	*sp = (struct space){ .dev = d, .version = version, .capacity = s->capacity, .enabled = s->enabled };
-	sp->pool = kvb_pool_create(&o);
-	if (!sp->pool) {
-		*sp = (struct space){ 0 };
-		return KVB_E_NOMEM;
-	}
-	if (at == p->n_space)
-		p->n_space++;
-	return KVB_OK;
-}
-
-static struct space *space_by_id(struct part *p, uint32_t storage_id)
-{
-	for (uint32_t i = 0; i < p->n_space; i++)
-		if (p->space[i].pool && p->space[i].dev->id == storage_id)
-			return &p->space[i];
-	return NULL;
-}
-
-int part_add_file(struct space *s, uint32_t file, uint64_t length)
-{
-	int rc;
-
-	if (file < s->files)
-		return KVB_OK; /* made while the partition was loaded again: it was in the registry */
-	rc = kvb_pool_add_file(s->pool, file, length);
-	if (rc != KVB_OK)
-		return rc;
-	s->file_bytes += length;
-	s->files = file + 1;
-	return KVB_OK;
-}
-
-int part_add_claimed(struct space *s)
-{
-	uint64_t length = s->claimed_length;
-
-	s->claimed_length = 0;
-	return length ? part_add_file(s, s->claimed, length) : KVB_OK;
-}
-
-void group_spec_free(struct kvb_group_spec *g)
-{
-	kvb_free((char *)g->name);
-	for (uint32_t i = 0; g->storages && i < g->n_storages; i++)
-		kvb_free((char *)g->storages[i]);
-	kvb_free((void *)g->storages);
-	memset(g, 0, sizeof *g);
-}
-
-int group_spec_copy(struct kvb_group_spec *out, const struct kvb_group_spec *g)
-{
-	const char **names = kvb_calloc(g->n_storages, sizeof *names);
-	bool ok = names != NULL;
-
-	*out = (struct kvb_group_spec){ .name = kvb_strdup(g->name), .capacity = g->capacity, .storages = names,
-					.n_storages = g->n_storages };
-	for (uint32_t i = 0; ok && i < g->n_storages; i++) {
-		names[i] = kvb_strdup(g->storages[i]);
-		ok = names[i] != NULL;
-	}
-	if (ok && out->name)
-		return KVB_OK;
-	group_spec_free(out);
-	return KVB_E_NOMEM;
-}
-
-int part_add_group(struct part *p, const struct kvb_group_spec *g, uint64_t version)
-{
-	struct group *copy = kvb_calloc(1, sizeof *copy);
-	void *v = p->group;
-
-	if (!copy)
-		return KVB_E_NOMEM;
-	if (kvb_grow(&v, &p->cap_group, p->n_group + 1, sizeof *p->group) != KVB_OK ||
-	    ((p->group = v), group_spec_copy(&copy->spec, g)) != KVB_OK) {
-		kvb_free(copy);
-		return KVB_E_NOMEM;
-	}
-	copy->version = version;
-	p->group[p->n_group++] = copy;
-	return KVB_OK;
-}
-
-void part_remove_group(struct part *p, const char *name)
-{
-	for (size_t i = 0; i < p->n_group; i++) {
-		struct group *g = p->group[i];
-
-		if (strcmp(g->spec.name, name) != 0)
-			continue;
-		start_fail_line(p, g, KVB_E_NOT_FOUND, "its group was deleted");
-		p->group[i] = p->group[--p->n_group];
-		group_spec_free(&g->spec);
-		kvb_free(g);
-		return;
-	}
-}
-
-static void instance_free(struct instance *inst)
-{
-	struct kvb_instance_spec *s = &inst->spec;
-
-	for (uint32_t i = 0; s->specs && i < s->n_specs; i++)
-		kvb_free((char *)s->specs[i].name);
-	kvb_free((void *)s->specs);
-	kvb_free((char *)s->tenant);
-	kvb_free((char *)s->id);
-	kvb_free((char *)s->group);
-	kvb_free((char *)s->extra);
-	kvb_free(inst->class_of);
-	index_destroy(inst);
-	evict_destroy_queues(inst);
-	kvb_free(inst);
-}
-
-static int instance_copy(struct instance *inst, const struct kvb_instance_spec *i)
-{
-	struct kvb_spec *specs = kvb_calloc(i->n_specs, sizeof *specs);
-	size_t cells = (size_t)MAX_STORAGES * i->n_specs;
-	bool ok = specs != NULL;
-
-	inst->spec = (struct kvb_instance_spec){
-		.tenant = kvb_strdup(i->tenant), .id = kvb_strdup(i->id), .group = kvb_strdup(i->group),
-		.block_tokens = i->block_tokens, .specs = specs, .n_specs = i->n_specs, .extra = kvb_strdup(i->extra),
-	};
-	inst->class_of = kvb_malloc(cells * sizeof *inst->class_of);
-	for (uint32_t s = 0; ok && s < i->n_specs; s++) {
-		specs[s] = (struct kvb_spec){ kvb_strdup(i->specs[s].name), i->specs[s].size };
-		ok = specs[s].name != NULL;
-		inst->block_bytes += i->specs[s].size;
-	}
-	if (!ok || !inst->class_of || !inst->spec.tenant || !inst->spec.id || !inst->spec.group || !inst->spec.extra)
-		return KVB_E_NOMEM;
-	memset(inst->class_of, 0xff, cells * sizeof *inst->class_of);
-	return KVB_OK;
-}
-
-static int add_instance(struct part *p, const struct kvb_instance_spec *i, uint32_t id, struct group *g)
-{
-	struct instance *inst = kvb_calloc(1, sizeof *inst);
-	void *v = p->inst;
-
-	if (!inst || instance_copy(inst, i) != KVB_OK ||
-	    kvb_grow(&v, &p->cap_inst, p->n_inst + 1, sizeof *p->inst) != KVB_OK) {
-		if (inst)
-			instance_free(inst);
-		return KVB_E_NOMEM;
-	}
-	p->inst = v;
-	inst->id = id;
-	inst->group = g;
-	g->n_instances++;
-	p->inst[p->n_inst++] = inst;
-	return KVB_OK;
-}
-
-int part_add_instance(struct part *p, const struct kvb_instance_spec *i, uint32_t id)
-{
-	struct group *g = group_find(p, i->group);
-
-	return g ? add_instance(p, i, id, g) : KVB_E_CORRUPT;
-}
-
-struct instance *instance_by_id(const struct part *p, uint32_t id)
-{
-	for (size_t i = 0; i < p->n_inst; i++)
-		if (p->inst[i]->id == id)
-			return p->inst[i];
-	return NULL;
-}
-
-void part_set_dropped(struct part *p, uint32_t id)
-{
-	struct instance *inst = instance_by_id(p, id);
-
-	if (!inst || inst->dropped)
-		return;
-	inst->deleting = inst->dropped = true;
-	inst->group->n_instances--;
-	inst->group = &p->limbo;
-	p->limbo.n_instances++;
-}
-
-void part_remove_instance(struct part *p, struct instance *inst)
-{
-	for (size_t i = 0; i < p->n_inst; i++) {
-		if (p->inst[i] != inst)
-			continue;
-		p->inst[i] = p->inst[--p->n_inst];
-		inst->group->n_instances--;
-		instance_free(inst);
-		return;
-	}
-}
-
-struct group *group_find(const struct part *p, const char *name)
-{
-	for (size_t i = 0; i < p->n_group; i++)
-		if (strcmp(p->group[i]->spec.name, name) == 0)
-			return p->group[i];
-	return NULL;
-}
-
-int space_find(const struct part *p, const char *name)
-{
-	for (uint32_t i = 0; i < p->n_space; i++)
-		if (p->space[i].pool && strcmp(p->space[i].dev->name, name) == 0)
-			return (int)i;
-	return -1;
-}
-
 /* ---- loading ----------------------------------------------------------------------------------------- */
 
 struct loader {
@@ -375,9 +177,10 @@ static int use_device(struct part *p, const struct storage_doc *d, struct device
 
 	core_lock(c);
 	*out = device_find(c, d->id);
+	rc = *out ? device_describe(*out, &d->spec) : KVB_OK;
 	core_unlock(c);
 	if (*out)
-		return KVB_OK;
+		return rc;
 	rc = device_make(c, &d->spec, d->id, d->uuid, out);
 	if (rc != KVB_OK)
 		return rc;
@@ -393,66 +196,115 @@ static int load_storage(void *ctx, const char *key, const void *bytes, size_t n,
 {
 	struct loader *l = ctx;
 	struct kvb_rd in = kvb_rd_make(bytes, n);
+	unsigned format = doc_version(&in);
 	struct storage_doc d = { 0 };
+	struct kvb_storage_spec *s = &d.spec;
 	const uint8_t *uuid;
 	struct device *dev;
-	char *name, *type, *root;
 	int rc = KVB_OK;
 
-	if (!version_is_known(&in))
-		return bad_document(l->err, key);
 	d.id = kvb_get_u32(&in);
 	uuid = kvb_get_bytes(&in, 16);
-	if (uuid)
-		memcpy(d.uuid, uuid, 16);
-	name = get_text(&in, KVB_MAX_NAME);
-	type = get_text(&in, KVB_MAX_NAME);
-	root = get_text(&in, KVB_MAX_ROOT);
-	d.spec = (struct kvb_storage_spec){ .name = name, .type = type, .root = root };
-	d.spec.capacity = kvb_get_u64(&in);
-	d.spec.file_size = kvb_get_u64(&in);
-	d.spec.unit = kvb_get_u64(&in);
-	d.spec.enabled = kvb_get_u8(&in) != 0;
-	if (in.failed || !name || !type || !root)
-		rc = in.failed ? bad_document(l->err, key) : KVB_E_NOMEM;
+	if (!format || !uuid)
+		return bad_document(l->err, key);
+	memcpy(d.uuid, uuid, 16);
+	s->name = get_text(&in, KVB_MAX_NAME);
+	s->type = get_text(&in, KVB_MAX_NAME);
+	s->root = get_text(&in, KVB_MAX_ROOT);
+	s->capacity = kvb_get_u64(&in);
+	s->file_size = kvb_get_u64(&in);
+	s->unit = kvb_get_u64(&in);
+	s->enabled = kvb_get_u8(&in) != 0;
+	s->client_root = format > 1 ? get_text(&in, KVB_MAX_ROOT) : kvb_strdup("");
+	s->client_mount = format > 1 ? get_text(&in, KVB_MAX_ROOT) : kvb_strdup("");
+	s->extra = format > 1 ? get_text(&in, KVB_MAX_EXTRA) : kvb_strdup("");
+	if (in.failed)
+		rc = bad_document(l->err, key);
+	else if (!s->name || !s->type || !s->root || !s->client_root || !s->client_mount || !s->extra)
+		rc = KVB_E_NOMEM;
 	if (rc == KVB_OK)
 		rc = use_device(l->p, &d, &dev);
 	if (rc == KVB_OK)
-		rc = part_add_space(l->p, dev, &d.spec, version);
-	kvb_free(name);
-	kvb_free(type);
-	kvb_free(root);
+		rc = part_add_space(l->p, dev, s, version);
+	kvb_free((char *)s->name);
+	kvb_free((char *)s->type);
+	kvb_free((char *)s->root);
+	kvb_free((char *)s->client_root);
+	kvb_free((char *)s->client_mount);
+	kvb_free((char *)s->extra);
 	return rc;
+}
+
+/* What version 2 added. False: out of memory, unless in->failed. */
+static bool get_group_limits(struct kvb_rd *in, struct kvb_group_spec *g)
+{
+	struct kvb_type_quota *quotas;
+	uint64_t count;
+
+	g->loose_storages = kvb_get_u8(in) != 0;
+	count = kvb_get_varint(in);
+	in->failed |= count > KVB_MAX_QUOTAS;
+	if (in->failed)
+		return false;
+	quotas = kvb_calloc(count + 1, sizeof *quotas);
+	g->quotas = quotas;
+	for (; quotas && g->n_quotas < count; g->n_quotas++) {
+		quotas[g->n_quotas].type = get_text(in, KVB_MAX_NAME);
+		quotas[g->n_quotas].capacity = kvb_get_u64(in);
+		quotas[g->n_quotas].reclaim = kvb_get_u64(in);
+		if (!quotas[g->n_quotas].type)
+			return false;
+	}
+	g->max_blocks = kvb_get_u64(in);
+	g->max_instances = kvb_get_u32(in);
+	g->reclaim_bytes = kvb_get_u64(in);
+	g->reclaim_blocks = kvb_get_u64(in);
+	g->reclaim_step_bytes = kvb_get_u64(in);
+	g->reclaim_step_percent = kvb_get_u32(in);
+	g->reclaim_period_ms = kvb_get_u32(in);
+	g->max_idle_ms = kvb_get_u64(in);
+	g->version = kvb_get_u64(in);
+	g->extra = get_text(in, KVB_MAX_EXTRA);
+	return quotas && g->extra;
+}
+
+static bool get_group(struct kvb_rd *in, unsigned format, struct kvb_group_spec *g)
+{
+	const char **names;
+	uint64_t count;
+
+	g->name = get_text(in, KVB_MAX_NAME);
+	g->capacity = kvb_get_u64(in);
+	count = kvb_get_varint(in);
+	in->failed |= count > MAX_STORAGES;
+	if (in->failed)
+		return false;
+	names = kvb_calloc(count + 1, sizeof *names);
+	g->storages = names;
+	for (; names && g->n_storages < count; g->n_storages++) {
+		names[g->n_storages] = get_text(in, KVB_MAX_NAME);
+		if (!names[g->n_storages])
+			return false;
+	}
+	if (format > 1)
+		return g->name && names && get_group_limits(in, g);
+	g->extra = kvb_strdup("");
+	return g->name && names && g->extra;
 }
 
 static int load_group(void *ctx, const char *key, const void *bytes, size_t n, uint64_t version)
 {
 	struct loader *l = ctx;
 	struct kvb_rd in = kvb_rd_make(bytes, n);
+	unsigned format = doc_version(&in);
 	struct kvb_group_spec g = { 0 };
-	const char **names;
-	uint64_t count;
+	bool read = format && get_group(&in, format, &g);
 	int rc;
 
-	if (!version_is_known(&in))
-		return bad_document(l->err, key);
-	g.name = get_text(&in, KVB_MAX_NAME);
-	g.capacity = kvb_get_u64(&in);
-	count = kvb_get_varint(&in);
-	if (in.failed || count > MAX_STORAGES) {
-		kvb_free((char *)g.name);
-		return bad_document(l->err, key);
-	}
-	names = kvb_calloc(count, sizeof *names);
-	g.storages = names;
-	for (g.n_storages = 0; names && g.n_storages < count; g.n_storages++)
-		names[g.n_storages] = get_text(&in, KVB_MAX_NAME);
-	rc = in.failed ? bad_document(l->err, key) : KVB_OK;
-	for (uint32_t i = 0; rc == KVB_OK && i < count; i++)
-		if (!names || !names[i])
-			rc = KVB_E_NOMEM;
-	if (rc == KVB_OK)
-		rc = g.name && names ? part_add_group(l->p, &g, version) : KVB_E_NOMEM;
+	if (!format || in.failed)
+		rc = bad_document(l->err, key);
+	else
+		rc = read ? part_add_group(l->p, &g, version) : KVB_E_NOMEM;
 	group_spec_free(&g);
 	return rc;
 }
@@ -462,11 +314,12 @@ static int instance_document(struct loader *l, const char *key, const void *byte
 	struct kvb_rd in = kvb_rd_make(bytes, n);
 	struct kvb_spec specs[KVB_MAX_SPECS] = { { 0 } };
 	struct kvb_instance_spec i = { .specs = specs };
+	unsigned format = doc_version(&in);
 	uint64_t count;
 	uint32_t id;
 	int rc;
 
-	if (!version_is_known(&in))
+	if (!format)
 		return bad_document(l->err, key);
 	id = kvb_get_u32(&in);
 	i.tenant = get_text(&in, KVB_MAX_NAME);
@@ -484,6 +337,9 @@ static int instance_document(struct loader *l, const char *key, const void *byte
 		else if (!specs[i.n_specs].name)
 			rc = KVB_E_NOMEM;
 	}
+	i.numbered = rc == KVB_OK && format > 1 && kvb_get_u8(&in) != 0;
+	if (rc == KVB_OK && in.failed)
+		rc = bad_document(l->err, key);
 	if (rc == KVB_OK && (!i.tenant || !i.id || !i.group || !i.extra))
 		rc = KVB_E_NOMEM;
 	if (rc == KVB_OK && !dropped) {
@@ -492,7 +348,7 @@ static int instance_document(struct loader *l, const char *key, const void *byte
 			l->p->inst[l->p->n_inst - 1]->registered = true;
 	}
 	if (rc == KVB_OK && dropped && !instance_by_id(l->p, id)) /* else its registration has not gone yet */
-		rc = add_instance(l->p, &i, id, &l->p->limbo);
+		rc = part_add_instance_to(l->p, &i, id, &l->p->limbo);
 	if (rc == KVB_OK && dropped)
 		part_set_dropped(l->p, id);
 	if (rc == KVB_E_CORRUPT)
@@ -530,7 +386,7 @@ static int load_file(void *ctx, const char *key, const void *bytes, size_t n, ui
 	int rc;
 
 	(void)version;
-	if (!version_is_known(&in) || sscanf(key, "file/%8x/%8x", &storage, &file) != 2)
+	if (!doc_version(&in) || sscanf(key, "file/%8x/%8x", &storage, &file) != 2)
 		return bad_document(l->err, key);
 	length = kvb_get_u64(&in);
 	if (in.failed || length == 0)

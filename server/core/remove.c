@@ -19,9 +19,11 @@ static void count_removing(struct part *p, const struct instance *inst, const st
 	if (sign > 0) {
 		space->class[class_id].removing++;
 		inst->group->removing_bytes += size;
+		inst->group->space_removing[s->space] += size;
 	} else {
 		space->class[class_id].removing--;
 		inst->group->removing_bytes -= size;
+		inst->group->space_removing[s->space] -= size;
 	}
 }
 

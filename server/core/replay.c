@@ -385,8 +385,7 @@ static int replay_slot(struct replay *r, struct kvb_rd *in, struct block *b, uin
 	*s = (struct slot){ .slab = run.slab, .index = run.first, .space = (uint8_t)pl.space,
 			    .state = SLOT_WRITING, .generation = generation };
 	kvb_pool_set_owner(r->p->space[pl.space].pool, run.slab, run.first, block_id(b));
-	inst->used_bytes += inst->spec.specs[spec].size;
-	inst->group->used_bytes += inst->spec.specs[spec].size;
+	used_add(inst, s->space, (int64_t)inst->spec.specs[spec].size);
 	commit_slot(r->p, b, spec, has_sum ? &sum : NULL);
 	return KVB_OK;
 }
@@ -461,12 +460,12 @@ static int replay_hold(struct replay *r, struct kvb_rd *in, struct kvb_error *er
 
 	if (rc == KVB_E_NOT_FOUND)
 		return KVB_OK; /* the storage was deleted, and the files with it */
-	if (rc == KVB_OK && (in->failed || first > UINT32_MAX || count > UINT32_MAX || stride == 0))
+	if (rc == KVB_OK && (in->failed || first > UINT32_MAX || count > UINT32_MAX || (stride & ~HOLD_NUMBERED) == 0))
 		rc = corrupt(err, "hold: malformed");
 	if (rc != KVB_OK)
 		return rc;
 	pool = r->p->space[pl.space].pool;
-	rc = kvb_pool_class(pool, stride, slot_align(stride), &class_id);
+	rc = kvb_pool_class(pool, stride & ~HOLD_NUMBERED, stride_align(stride & ~HOLD_NUMBERED, stride & HOLD_NUMBERED), &class_id);
 	if (rc == KVB_OK)
 		rc = kvb_pool_take(pool, class_id, pl.slab, (uint32_t)first, (uint32_t)count, &run);
 	if (rc == KVB_E_CORRUPT || rc == KVB_E_INVALID)

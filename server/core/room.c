@@ -145,6 +145,27 @@ static bool frees_soon(const struct part *p, const struct group *g, uint64_t by)
 	return false;
 }
 
+/* May the plan's bytes go to storages of this type? With `evict`, room is made: *coming tells that some is on its way. */
+static bool type_has_room(struct part *p, const struct plan *plan, const char *type, bool evict, bool *coming)
+{
+	struct group *g = plan->inst->group;
+
+	for (uint32_t i = 0; i < g->spec.n_quotas; i++) {
+		uint64_t capacity = g->spec.quotas[i].capacity, spaces, removing, staying;
+
+		if (!capacity || strcmp(g->spec.quotas[i].type, type) != 0)
+			continue;
+		staying = group_type_bytes(p, g, type, &spaces, &removing);
+		if (staying + removing + plan->bytes <= capacity)
+			continue;
+		if (evict && staying + plan->bytes > capacity && plan->bytes <= capacity)
+			*coming |= evict_group_bytes(p, g, spaces, staying + plan->bytes - capacity) > 0;
+		*coming |= evict && removing > 0;
+		return false;
+	}
+	return true;
+}
+
 int room_take(struct part *p, struct plan *plan, struct kvb_arena *a, struct kvb_error *err)
 {
 	const struct group *g = plan->inst->group;
@@ -159,7 +180,10 @@ int room_take(struct part *p, struct plan *plan, struct kvb_arena *a, struct kvb
 			if (at < 0 || !space_usable(&p->space[at]))
 				continue;
 			usable = true;
-			rc = take_in_space(p, plan, (uint32_t)at, a, evict, &coming);
+			if (type_has_room(p, plan, p->space[at].dev->type, evict, &coming))
+				rc = take_in_space(p, plan, (uint32_t)at, a, evict, &coming);
+			else
+				rc = KVB_E_NO_SPACE;
 			if (rc != KVB_E_NO_SPACE)
 				return rc;
 			if (coming)
@@ -190,10 +214,27 @@ static uint64_t group_room(const struct part *p, const struct group *g)
 	return g->spec.capacity && g->spec.capacity < sum ? g->spec.capacity : sum;
 }
 
+/* What is written counts: else a group would pass its bound by as many as are written at a time. */
+static int check_blocks(const struct plan *plan, struct kvb_error *err)
+{
+	const struct group *g = plan->inst->group;
+	uint64_t have = g->blocks + g->open_blocks;
+
+	if (!g->spec.max_blocks || have + plan->n_write <= g->spec.max_blocks)
+		return KVB_OK;
+	return kvb_fail(err, KVB_E_QUOTA, "max_blocks", "group '%s' has %llu of %llu blocks: delete some, or let them be evicted",
+			g->spec.name, (unsigned long long)have, (unsigned long long)g->spec.max_blocks);
+}
+
 int room_limits(const struct part *p, const struct plan *plan, struct kvb_error *err)
 {
+	int rc = check_blocks(plan, err);
 	uint64_t may_open = group_room(p, plan->inst->group) / 100 * p->core->o.open_percent;
 
+	if (rc != KVB_OK)
+		return rc;
+	if (group_spaces(p, plan->inst->group) == 0)
+		return kvb_fail(err, KVB_E_UNAVAILABLE, NULL, "no storage that group '%s' names exists", plan->inst->group->spec.name);
 	if (plan->bytes > may_open)
 		return kvb_fail(err, KVB_E_TOO_LARGE, "keys",
 				"%llu bytes in one session; this group allows %llu at a time: write fewer blocks",
@@ -213,7 +254,7 @@ int room_quota(struct part *p, const struct plan *plan, struct kvb_error *err)
 	if (!g->spec.capacity || g->used_bytes + plan->bytes <= g->spec.capacity)
 		return KVB_OK;
 	if (staying + plan->bytes > g->spec.capacity &&
-	    evict_group_bytes(p, g, staying + plan->bytes - g->spec.capacity) == 0 && g->removing_bytes == 0)
+	    evict_group_bytes(p, g, ALL_SPACES, staying + plan->bytes - g->spec.capacity) == 0 && g->removing_bytes == 0)
 		return kvb_fail(err, KVB_E_QUOTA, NULL,
 				"group '%s' is at its capacity of %llu bytes and nothing more may be evicted",
 				g->spec.name, (unsigned long long)g->spec.capacity);

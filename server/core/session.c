@@ -130,6 +130,7 @@ int session_add(struct part *p, struct session *s)
 	p->open_sessions++;
 	s->inst->open_sessions++;
 	s->inst->open_bytes += s->bytes;
+	s->inst->group->open_blocks += s->n_write;
 	set_due(p, s, s->deadline_at);
 	return KVB_OK;
 }
@@ -149,6 +150,7 @@ static void leave_open(struct part *p, struct session *s)
 	p->open_sessions--;
 	s->inst->open_sessions--;
 	s->inst->open_bytes -= s->bytes;
+	s->inst->group->open_blocks -= s->n_write;
 	s->inst = NULL;
 }
 

@@ -9,7 +9,22 @@
 #include <stdio.h>
 #include <string.h>
 
-uint64_t slot_align(uint64_t size) { return size % 4096 == 0 ? 4096 : 1; }
+uint64_t stride_align(uint64_t stride, bool numbered)
+{
+	return numbered ? stride : stride % 4096 == 0 ? 4096 : 1;
+}
+
+uint64_t slot_align(const struct kvb_instance_spec *i, uint32_t spec)
+{
+	return stride_align(i->specs[spec].size, i->numbered);
+}
+
+void used_add(struct instance *inst, uint32_t space, int64_t bytes)
+{
+	inst->used_bytes += (uint64_t)bytes;
+	inst->group->used_bytes += (uint64_t)bytes;
+	inst->group->space_used[space] += (uint64_t)bytes;
+}
 
 int space_class(struct part *p, struct instance *inst, uint32_t spec, uint32_t space, uint32_t *class_id)
 {
@@ -20,7 +35,7 @@ int space_class(struct part *p, struct instance *inst, uint32_t spec, uint32_t s
 		struct space *s = &p->space[space];
 		void *v = s->class;
 		uint32_t id;
-		int rc = kvb_pool_class(s->pool, size, slot_align(size), &id);
+		int rc = kvb_pool_class(s->pool, size, slot_align(&inst->spec, spec), &id);
 
 		if (rc == KVB_OK)
 			rc = kvb_grow(&v, &s->cap_class, id + 1, sizeof *s->class);
@@ -50,8 +65,7 @@ void slot_release(struct part *p, struct block *b, uint32_t spec, uint64_t hold_
 		kvb_pool_hold(pool, run, hold_until);
 	else
 		kvb_pool_free(pool, run);
-	inst->used_bytes -= size;
-	inst->group->used_bytes -= size;
+	used_add(inst, s->space, -(int64_t)size);
 	memset(s, 0, sizeof *s);
 }
 
@@ -113,6 +127,13 @@ static int file_table_grow(struct file_table *t)
 	return KVB_OK;
 }
 
+static const char *client_root(const struct device *d, struct kvb_arena *a)
+{
+	const char *root = *d->client_root ? d->client_root : d->root;
+
+	return kvb_arena_strndup(a, root, strlen(root));
+}
+
 int file_table_add(struct file_table *t, const struct part *p, const struct slot *s, uint32_t *index)
 {
 	const struct space *space = &p->space[s->space];
@@ -134,7 +155,8 @@ int file_table_add(struct file_table *t, const struct part *p, const struct slot
 	ref = &t->files->v[t->files->n];
 	ref->storage = kvb_arena_strndup(t->arena, space->dev->name, strlen(space->dev->name));
 	ref->type = space->dev->ops->type;
-	if (!ref->storage)
+	ref->client_root = client_root(space->dev, t->arena);
+	if (!ref->storage || !ref->client_root)
 		return KVB_E_NOMEM;
 	kvb_uuid_to_text(space->dev->uuid, ref->uuid);
 	kvb_slab_path(info.place.file, ref->path);

@@ -109,8 +109,7 @@ static void give_slot(struct part *p, struct session *s, struct block *b, uint32
 	slot->index = g->index;
 	slot->state = SLOT_WRITING;
 	kvb_pool_set_owner(p->space[g->space].pool, g->slab, g->index, block_id(b));
-	inst->used_bytes += inst->spec.specs[spec].size;
-	inst->group->used_bytes += inst->spec.specs[spec].size;
+	used_add(inst, slot->space, (int64_t)inst->spec.specs[spec].size);
 }
 
 /* The entry of key i, made (and hung below its predecessor) if it is new. */

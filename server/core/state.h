@@ -139,6 +139,10 @@ struct group {
 	uint64_t used_bytes;
 	uint64_t removing_bytes;
 	uint64_t blocks;
+	uint64_t open_blocks; /* of open sessions */
+	uint64_t space_used[MAX_STORAGES];     /* used_bytes, and removing_bytes, by space */
+	uint64_t space_removing[MAX_STORAGES];
+	uint64_t reclaim_at; /* the next step of eviction in the background: not before */
 	uint32_t n_instances;
 	struct start_op *wait_head, *wait_tail; /* starts waiting for space, first come first served */
 	uint64_t turn; /* newest round of start_serve_waiters that has looked at the line */
@@ -159,6 +163,10 @@ struct device {
 	char *name;
 	char *type;
 	char *root;
+	/* As the registry has them now; changed under core->lock. */
+	char *client_root;
+	char *client_mount;
+	char *extra;
 	uint8_t uuid[16];
 	uint32_t id;
 	uint64_t unit;

@@ -16,7 +16,10 @@ static int view_storage(struct space *s, struct kvb_arena *a, struct kvb_storage
 	memset(v, 0, sizeof *v);
 	kvb_pool_stats(s->pool, &st);
 	v->spec = (struct kvb_storage_spec){ .name = dup_text(a, d->name), .type = dup_text(a, d->type),
-					     .root = dup_text(a, d->root), .capacity = s->capacity,
+					     .root = dup_text(a, d->root),
+					     .client_root = dup_text(a, d->client_root),
+					     .client_mount = dup_text(a, d->client_mount),
+					     .extra = dup_text(a, d->extra), .capacity = s->capacity,
 					     .file_size = d->file_size, .unit = d->unit, .enabled = s->enabled };
 	kvb_uuid_to_text(d->uuid, v->uuid);
 	v->healthy = device_healthy(d);
@@ -31,24 +34,36 @@ static int view_storage(struct space *s, struct kvb_arena *a, struct kvb_storage
 	v->used_bytes = st.used_bytes;
 	v->quarantined_bytes = st.held_bytes;
 	v->free_bytes = s->capacity > st.assigned_bytes ? s->capacity - st.assigned_bytes : 0;
-	return v->spec.name && v->spec.type && v->spec.root ? KVB_OK : KVB_E_NOMEM;
+	return v->spec.name && v->spec.type && v->spec.root && v->spec.client_root && v->spec.client_mount && v->spec.extra
+		       ? KVB_OK
+		       : KVB_E_NOMEM;
 }
 
 static int view_group(const struct group *g, struct kvb_arena *a, struct kvb_group_view *v)
 {
-	const char **names = kvb_arena_alloc(a, (g->spec.n_storages + 1) * sizeof *names);
+	const struct kvb_group_spec *have = &g->spec;
+	const char **names = kvb_arena_alloc(a, (have->n_storages + 1) * sizeof *names);
+	struct kvb_type_quota *quotas = kvb_arena_alloc(a, (have->n_quotas + 1) * sizeof *quotas);
 
-	memset(v, 0, sizeof *v);
-	v->spec = (struct kvb_group_spec){ .name = dup_text(a, g->spec.name), .capacity = g->spec.capacity,
-					   .storages = names, .n_storages = g->spec.n_storages };
-	for (uint32_t i = 0; names && i < g->spec.n_storages; i++) {
-		names[i] = dup_text(a, g->spec.storages[i]);
+	*v = (struct kvb_group_view){ .spec = *have, .used_bytes = g->used_bytes, .blocks = g->blocks };
+	v->spec.name = dup_text(a, have->name);
+	v->spec.extra = dup_text(a, have->extra);
+	v->spec.storages = names;
+	v->spec.quotas = quotas;
+	if (!names || !quotas || !v->spec.name || !v->spec.extra)
+		return KVB_E_NOMEM;
+	for (uint32_t i = 0; i < have->n_storages; i++) {
+		names[i] = dup_text(a, have->storages[i]);
 		if (!names[i])
 			return KVB_E_NOMEM;
 	}
-	v->used_bytes = g->used_bytes;
-	v->blocks = g->blocks;
-	return names && v->spec.name ? KVB_OK : KVB_E_NOMEM;
+	for (uint32_t i = 0; i < have->n_quotas; i++) {
+		quotas[i] = have->quotas[i];
+		quotas[i].type = dup_text(a, have->quotas[i].type);
+		if (!quotas[i].type)
+			return KVB_E_NOMEM;
+	}
+	return KVB_OK;
 }
 
 static int view_instance(const struct part *p, struct instance *inst, struct kvb_arena *a,

@@ -111,7 +111,7 @@ static int make_group(const struct kvb_params *p, struct kvb_core *core, struct 
 	uint32_t n;
 	int rc = kvb_core_groups(core, p->default_group, a, &v, &n, err);
 
-	return rc == KVB_E_NOT_FOUND ? kvb_core_group_put(core, &spec, NULL, err) : rc;
+	return rc == KVB_E_NOT_FOUND ? kvb_core_group_put(core, &spec, NULL, NULL, err) : rc;
 }
 
 int kvb_defaults_make(const struct kvb_params *p, struct kvb_core *core, struct kvb_error *err)

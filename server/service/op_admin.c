@@ -75,7 +75,7 @@ int kvb_op_group_put_run(struct kvb_call *r)
 	if (rc != KVB_OK)
 		return rc;
 	spec.name = r->param[0].value;
-	rc = kvb_core_group_put(r->s->core, &spec, &r->created, &r->err);
+	rc = kvb_core_group_put(r->s->core, &spec, NULL, &r->created, &r->err);
 	return rc == KVB_OK ? get_groups(r, spec.name) : rc;
 }
 void kvb_op_group_put_write(struct kvb_call *r) { kvb_op_group_get_write(r); }

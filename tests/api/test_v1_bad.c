@@ -361,7 +361,7 @@ static void test_long_texts(void **state)
 		    "request_id");
 	expect_many("instance", "{\"specs\":[{\"name\":\"", "ccccccc", 17, "\",\"size\":1}]}", KVB_E_INVALID,
 		    "specs[0].name");
-	expect_many("instance", "{\"specs\":[{\"name\":\"a\",\"size\":1}],\"extra\":\"", "ddddddd", 513, "\"}",
+	expect_many("instance", "{\"specs\":[{\"name\":\"a\",\"size\":1}],\"extra\":\"", "ddddddd", 2049, "\"}",
 		    KVB_E_INVALID, "extra");
 	expect_many("storage", "{\"capacity\":1,\"root\":\"/", "eeeeeee", 129, "\"}", KVB_E_INVALID, "root");
 }

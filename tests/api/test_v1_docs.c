@@ -201,7 +201,8 @@ static void check_schema(const char *schema, const struct kvb_buf *text)
 
 static void test_openapi_schemas(void **state)
 {
-	struct kvb_storage_view storage = { .spec = { "s", "file", "/r", 1, 2, 4, true }, .problem = "" };
+	struct kvb_storage_view storage = { .spec = { .name = "s", .type = "file", .root = "/r", .capacity = 1, .file_size = 2, .unit = 4, .enabled = true },
+					    .problem = "" };
 	struct kvb_group_view group = { .spec = { .name = "g" } };
 	struct kvb_instance_view instance = { .spec = { .tenant = "t", .id = "i", .group = "g", .extra = "" } };
 	struct kvb_match_res match = { 0 };

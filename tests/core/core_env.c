@@ -107,7 +107,7 @@ int env_group(struct env *e, const char *name, uint64_t capacity, const char *st
 {
 	struct kvb_group_spec g = { .name = name, .capacity = capacity, .storages = &storage, .n_storages = 1 };
 
-	return kvb_core_group_put(e->core, &g, NULL, &e->err);
+	return kvb_core_group_put(e->core, &g, NULL, NULL, &e->err);
 }
 
 int env_instance(struct env *e, const char *id, const char *group, const struct kvb_spec *specs, uint32_t n)

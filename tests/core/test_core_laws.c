@@ -279,7 +279,7 @@ static void a_deleted_storage_does_not_stop_the_next_manager(void **state)
 	assert_int_equal(env_put(e, k, 4), 4);
 	assert_int_equal(env_delete(e, k, 4, &n), KVB_OK);
 	assert_int_equal(env_storage(e, "s2", 1 * MB, 64 * KB), KVB_OK);
-	assert_int_equal(kvb_core_group_put(e->core, &g, NULL, &e->err), KVB_OK);
+	assert_int_equal(kvb_core_group_put(e->core, &g, NULL, NULL, &e->err), KVB_OK);
 	assert_int_equal(kvb_core_storage_delete(e->core, "s", &e->err), KVB_OK);
 	assert_int_equal(env_put(e, k, 4), 4);
 	env_crash(e);
@@ -657,7 +657,7 @@ static void a_second_storage_evicts_what_it_holds(void **state)
 	env_open(e);
 	assert_int_equal(env_storage(e, "s1", 1 * MB, 64 * KB), KVB_OK);
 	assert_int_equal(env_storage(e, "s2", 256 * KB, 64 * KB), KVB_OK);
-	assert_int_equal(kvb_core_group_put(e->core, &g, NULL, &e->err), KVB_OK);
+	assert_int_equal(kvb_core_group_put(e->core, &g, NULL, NULL, &e->err), KVB_OK);
 	assert_int_equal(env_instance(e, "i", "g", specs, 2), KVB_OK);
 	for (n = 0; n < 80; n++) {
 		env_keys(&k, 1, 1, n + 1);

@@ -224,9 +224,10 @@ int kvb_core_storage_put(struct kvb_core *c, const struct kvb_storage_spec *s, b
 {
 	return administer(c, s->name, created, err);
 }
-int kvb_core_group_put(struct kvb_core *c, const struct kvb_group_spec *g, bool *created,
+int kvb_core_group_put(struct kvb_core *c, const struct kvb_group_spec *g, const uint64_t *expect, bool *created,
 		       struct kvb_error *err)
 {
+	(void)expect;
 	return administer(c, g->name, created, err);
 }
 int kvb_core_instance_put(struct kvb_core *c, const struct kvb_instance_spec *i, bool *created,
@@ -264,8 +265,9 @@ int kvb_core_storages(struct kvb_core *c, const char *name, struct kvb_arena *a,
 
 	if (rc != KVB_OK)
 		return rc;
-	v->spec = (struct kvb_storage_spec){ name ? copy(a, name) : "default",
-					     "file", "/data", 1 << 30, 1 << 30, 1 << 26, true };
+	v->spec = (struct kvb_storage_spec){ .name = name ? copy(a, name) : "default",
+					     .type = "file", .root = "/data", .capacity = 1 << 30,
+					     .file_size = 1 << 30, .unit = 1 << 26, .enabled = true };
 	snprintf(v->uuid, sizeof v->uuid, "00000000-0000-0000-0000-000000000001");
 	v->healthy = true;
 	v->problem = "";
@@ -283,8 +285,8 @@ int kvb_core_groups(struct kvb_core *c, const char *name, struct kvb_arena *a,
 
 	if (rc != KVB_OK)
 		return rc;
-	v->spec = (struct kvb_group_spec){ name ? copy(a, name) : "default", 0,
-					   storages, 1 };
+	v->spec = (struct kvb_group_spec){ .name = name ? copy(a, name) : "default",
+					   .storages = storages, .n_storages = 1 };
 	*out = v;
 	*n = 1;
 	return KVB_OK;
@@ -299,8 +301,8 @@ int kvb_core_instances(struct kvb_core *c, const char *tenant, const char *id, s
 
 	if (rc != KVB_OK)
 		return rc;
-	v->spec = (struct kvb_instance_spec){ "default", id ? copy(a, id) : "m",
-					      "default", 16, specs, 1, "" };
+	v->spec = (struct kvb_instance_spec){ .tenant = "default", .id = id ? copy(a, id) : "m", .group = "default",
+					      .block_tokens = 16, .specs = specs, .n_specs = 1, .extra = "" };
 	*out = v;
 	*n = 1;
 	return KVB_OK;

@@ -68,6 +68,7 @@ struct kvb_slab_info {
 	struct kvb_slab_place place;
 	uint32_t class_id;
 	uint64_t stride;
+	uint64_t align;
 	uint64_t first_offset; /* of slot 0 in the file; slot i is at first_offset + i * stride */
 	uint32_t slots;
 	uint32_t used;

@@ -12,7 +12,10 @@
 #define KVB_MAX_SPEC_SIZE (1ull << 32) /* one spec of one block: 4 GiB */
 #define KVB_MIN_SPEC_SIZE 1ull
 #define KVB_MAX_ROOT 1023u            /* path of a storage's root directory */
-#define KVB_MAX_EXTRA 4096u           /* opaque text kept with an instance */
+#define KVB_MAX_EXTRA 16384u          /* opaque text kept with a storage, group or instance */
+#define KVB_MAX_DOC_NAME 255u         /* name of a document of an API */
+#define KVB_MAX_DOC (256u << 10)      /* bytes of its text */
+#define KVB_MAX_QUOTAS 16u            /* quotas by type of storage in one group */
 #define KVB_MAX_LEASE_MS 600000u      /* bound of the manager's own lease_max_ms parameter */
 #define KVB_MAX_SESSION_MS 3600000u   /* bound of the manager's own session_max_ms parameter */
 #define KVB_SESSION_ID_HEX 32         /* digits of a session id */

@@ -22,23 +22,51 @@ bool kvb_name_valid(const char *s, size_t n);
 /* ---- objects that an administrator makes ---------------------------------------------------- */
 
 /* A named place for blocks. `name`, `type`, `root`, `unit`, `file_size` never change; `capacity` may
- * grow, `enabled` may change. */
+ * grow, the rest may change. */
 struct kvb_storage_spec {
 	const char *name;
-	const char *type;   /* "file" (slab files below `root`); "null" (addresses only, for benchmarks) */
+	const char *type;   /* "file" (slab files below `root`), "hf3fs" (the same on a 3FS mount), "null"
+			       (addresses only, for benchmarks) */
 	const char *root;   /* absolute directory on the manager's host; "" for "null" */
+	const char *client_root;  /* `root` as the clients' hosts see it, for APIs that name whole paths; "" = `root` */
+	const char *client_mount; /* the mount point there, which client_root lies below; "" = not told */
 	uint64_t capacity;  /* bytes of slab files at most; a multiple of `unit` */
 	uint64_t file_size; /* bytes of one slab file; 0 = default (1 GiB or the capacity, if smaller) */
 	uint64_t unit;      /* slab unit, a power of two; 0 = default 64 MiB */
 	bool enabled;       /* false: no new blocks go there; those there stay readable */
+	const char *extra;  /* opaque text of the API that made it, at most KVB_MAX_EXTRA bytes; "" if none */
 };
 
-/* Quota and placement for several instances. */
+/* What a group may have on all storages of one type. */
+struct kvb_type_quota {
+	const char *type;
+	uint64_t capacity; /* bytes at most: a storage of that type is passed over when it would be more; 0 = no bound */
+	uint64_t reclaim;  /* evict in the background while more is used; 0 = none */
+};
+
+/* Quota, placement and eviction for several instances. All but the name may change; what changes counts at once. A
+ * bound or line that is 0 does not exist. */
 struct kvb_group_spec {
 	const char *name;
 	uint64_t capacity;           /* bytes of block data at most; 0 = only the storages limit */
-	const char *const *storages; /* candidates in order of preference; at least one */
+	const char *const *storages; /* candidates in order of preference; at least one, unless loose_storages */
 	uint32_t n_storages;
+	bool loose_storages; /* storages that do not exist are passed over until they do, and may be deleted */
+	const struct kvb_type_quota *quotas; /* one for each type at most */
+	uint32_t n_quotas;
+	uint64_t max_blocks;    /* a start that would make more is refused; those being written count */
+	uint32_t max_instances; /* a registration that would make more is refused */
+	/* Eviction in the background: while more than this is used, least recently used first. */
+	uint64_t reclaim_bytes;
+	uint64_t reclaim_blocks;
+	/* At most a step in each period: so many bytes or so many percent of what is used, the larger. 0 and 0: all at
+	 * once. */
+	uint64_t reclaim_step_bytes;
+	uint32_t reclaim_step_percent;
+	uint32_t reclaim_period_ms;
+	uint64_t max_idle_ms; /* blocks that nobody has looked up for so long go */
+	uint64_t version;     /* the caller's own number, see kvb_core_group_put */
+	const char *extra;    /* opaque text of the API that made it, at most KVB_MAX_EXTRA bytes; "" if none */
 };
 
 struct kvb_spec {
@@ -55,6 +83,7 @@ struct kvb_instance_spec {
 	const struct kvb_spec *specs;
 	uint32_t n_specs;  /* 1..KVB_MAX_SPECS */
 	const char *extra; /* opaque text, "" if none */
+	bool numbered; /* slots lie at multiples of their own size, so offset / size is a whole number (KVCM's blkid) */
 };
 
 /* ---- locations -------------------------------------------------------------------------------- */
@@ -63,7 +92,8 @@ struct kvb_instance_spec {
  * (kvb/superblock.h) and open `path` below it. */
 struct kvb_file_ref {
 	const char *storage; /* name */
-	const char *type;    /* "file" */
+	const char *type;    /* "file", "hf3fs" */
+	const char *client_root; /* of the storage, or its root; "" for "null". NULL in what a client has read */
 	char uuid[37];       /* of the storage, text form */
 	char path[64];       /* relative to the storage's root */
 };
@@ -197,6 +227,15 @@ struct kvb_delete_req {
 };
 struct kvb_delete_res {
 	uint32_t deleted; /* blocks that were there */
+};
+
+/* ---- documents of APIs ------------------------------------------------------------------------- */
+
+/* A small text that an API keeps in the store, beside what the core knows of. */
+struct kvb_doc {
+	const char *name;
+	const char *text;
+	uint64_t version; /* grows with each put */
 };
 
 /* ---- views for people ------------------------------------------------------------------------- */

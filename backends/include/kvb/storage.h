@@ -3,7 +3,7 @@
  * or writes block bytes.
  *
  * A backend fills a `struct kvb_storage_ops`; callers use the guarded wrappers kvb_storage_*.
- * Backends: "file" (a directory on any POSIX mount), "null" (addresses only: no directory, no bytes;
+ * Backends: "file" (a directory on any POSIX mount), "hf3fs" (a directory on a mount of 3FS), "null" (addresses only: no directory, no bytes;
  * for metadata benchmarks and tests).
  *
  * Threads: any thread may call; calls can block for as long as the file system does, so nobody calls
@@ -46,6 +46,7 @@ struct kvb_storage_ops {
 };
 
 extern const struct kvb_storage_ops kvb_storage_file;
+extern const struct kvb_storage_ops kvb_storage_hf3fs;
 extern const struct kvb_storage_ops kvb_storage_null;
 
 /* NULL when there is no such type. */

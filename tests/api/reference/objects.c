@@ -14,6 +14,40 @@
 /* A storage that has no directory: addresses only. */
 #define TYPE_WITHOUT_ROOT "null"
 
+/* Fields that need not be there; left out of what is written, too, when they say nothing. */
+static const char *text_or_none(struct ref_jdoc *d, const struct ref_jat *object, const char *name, size_t max)
+{
+	struct ref_jat at = ref_jat_get(object, name);
+
+	return at.v ? ref_jat_string(d, &at, 0, max) : "";
+}
+
+static uint64_t size_or_0(struct ref_jdoc *d, const struct ref_jat *object, const char *name, uint64_t max)
+{
+	struct ref_jat at = ref_jat_get(object, name);
+
+	return at.v ? ref_jat_size(d, &at, 0, max) : 0;
+}
+
+static bool bool_or_false(struct ref_jdoc *d, const struct ref_jat *object, const char *name)
+{
+	struct ref_jat at = ref_jat_get(object, name);
+
+	return at.v && ref_jat_bool(d, &at);
+}
+
+static void write_text(struct kvb_buf *b, const char *name, const char *s)
+{
+	if (s && *s)
+		ref_jout_field_string(b, name, s);
+}
+
+static void write_number(struct kvb_buf *b, const char *name, uint64_t v)
+{
+	if (v)
+		ref_jout_field_u64(b, name, v);
+}
+
 static void read_root(struct ref_jdoc *d, const struct ref_jat *at, struct kvb_storage_spec *out)
 {
 	struct ref_jat root = ref_jat_get(at, "root");
@@ -52,6 +86,9 @@ void ref_jat_storage(struct ref_jdoc *d, const struct ref_jat *at, struct kvb_st
 	read_root(d, at, out);
 	read_sizes(d, at, out);
 	out->enabled = enabled.v ? ref_jat_bool(d, &enabled) : true;
+	out->client_root = text_or_none(d, at, "client_root", KVB_MAX_ROOT);
+	out->client_mount = text_or_none(d, at, "client_mount", KVB_MAX_ROOT);
+	out->extra = text_or_none(d, at, "extra", KVB_MAX_EXTRA);
 }
 
 void ref_jout_storage_fields(struct kvb_buf *b, const struct kvb_storage_spec *s)
@@ -62,6 +99,77 @@ void ref_jout_storage_fields(struct kvb_buf *b, const struct kvb_storage_spec *s
 	ref_jout_field_u64(b, "file_size", s->file_size);
 	ref_jout_field_u64(b, "unit", s->unit);
 	ref_jout_field_bool(b, "enabled", s->enabled);
+	write_text(b, "client_root", s->client_root);
+	write_text(b, "client_mount", s->client_mount);
+	write_text(b, "extra", s->extra);
+}
+
+static const char *const quota_fields[] = { "type", "capacity", "reclaim", NULL };
+
+static void read_quotas(struct ref_jdoc *d, const struct ref_jat *at, struct kvb_group_spec *out)
+{
+	uint32_t n = ref_jat_array(d, at, 0, KVB_MAX_QUOTAS);
+	struct kvb_type_quota *quotas = ref_jdoc_alloc(d, n + 1, sizeof *quotas);
+	
+	for (uint32_t i = 0; quotas && i < n; i++) {
+		struct ref_jat item = ref_jat_item(at, i);
+		struct ref_jat type = ref_jat_get(&item, "type");
+
+		ref_jat_object(d, &item, quota_fields);
+		quotas[i].type = ref_jat_name(d, &type);
+		quotas[i].capacity = size_or_0(d, &item, "capacity", UINT64_MAX);
+		quotas[i].reclaim = size_or_0(d, &item, "reclaim", UINT64_MAX);
+	}
+	out->quotas = quotas;
+	out->n_quotas = n;
+}
+
+static void read_limits(struct ref_jdoc *d, const struct ref_jat *at, struct kvb_group_spec *out)
+{
+	struct ref_jat quotas = ref_jat_get(at, "quotas");
+
+	out->loose_storages = bool_or_false(d, at, "loose_storages");
+	if (quotas.v)
+		read_quotas(d, &quotas, out);
+	out->max_blocks = size_or_0(d, at, "max_blocks", UINT64_MAX);
+	out->max_instances = (uint32_t)size_or_0(d, at, "max_instances", UINT32_MAX);
+	out->reclaim_bytes = size_or_0(d, at, "reclaim_bytes", UINT64_MAX);
+	out->reclaim_blocks = size_or_0(d, at, "reclaim_blocks", UINT64_MAX);
+	out->reclaim_step_bytes = size_or_0(d, at, "reclaim_step_bytes", UINT64_MAX);
+	out->reclaim_step_percent = (uint32_t)size_or_0(d, at, "reclaim_step_percent", 100);
+	out->reclaim_period_ms = (uint32_t)size_or_0(d, at, "reclaim_period_ms", UINT32_MAX);
+	out->max_idle_ms = size_or_0(d, at, "max_idle_ms", UINT64_MAX);
+	out->version = size_or_0(d, at, "version", UINT64_MAX);
+	out->extra = text_or_none(d, at, "extra", KVB_MAX_EXTRA);
+}
+
+static void write_limits(struct kvb_buf *b, const struct kvb_group_spec *g)
+{
+	if (g->loose_storages)
+		ref_jout_field_bool(b, "loose_storages", true);
+	if (g->n_quotas) {
+		ref_jout_name(b, "quotas");
+		ref_jout_open(b, '[');
+	}
+	for (uint32_t i = 0; i < g->n_quotas; i++) {
+		ref_jout_open(b, '{');
+		ref_jout_field_string(b, "type", g->quotas[i].type);
+		write_number(b, "capacity", g->quotas[i].capacity);
+		write_number(b, "reclaim", g->quotas[i].reclaim);
+		ref_jout_close(b, '}');
+	}
+	if (g->n_quotas)
+		ref_jout_close(b, ']');
+	write_number(b, "max_blocks", g->max_blocks);
+	write_number(b, "max_instances", g->max_instances);
+	write_number(b, "reclaim_bytes", g->reclaim_bytes);
+	write_number(b, "reclaim_blocks", g->reclaim_blocks);
+	write_number(b, "reclaim_step_bytes", g->reclaim_step_bytes);
+	write_number(b, "reclaim_step_percent", g->reclaim_step_percent);
+	write_number(b, "reclaim_period_ms", g->reclaim_period_ms);
+	write_number(b, "max_idle_ms", g->max_idle_ms);
+	write_number(b, "version", g->version);
+	write_text(b, "extra", g->extra);
 }
 
 void ref_jat_group(struct ref_jdoc *d, const struct ref_jat *at, struct kvb_group_spec *out)
@@ -71,13 +179,15 @@ void ref_jat_group(struct ref_jdoc *d, const struct ref_jat *at, struct kvb_grou
 	out->name = NULL;
 	if (capacity.v)
 		out->capacity = ref_jat_size(d, &capacity, 0, UINT64_MAX);
-	out->storages = ref_jat_names(d, &storages, 1, KVB_JMAX_OBJECT, &out->n_storages);
+	read_limits(d, at, out);
+	out->storages = ref_jat_names(d, &storages, out->loose_storages ? 0 : 1, KVB_JMAX_OBJECT, &out->n_storages);
 }
 
 void ref_jout_group_fields(struct kvb_buf *b, const struct kvb_group_spec *g)
 {
 	ref_jout_field_u64(b, "capacity", g->capacity);
 	ref_jout_field_strings(b, "storages", g->storages, g->n_storages);
+	write_limits(b, g);
 }
 
 static void read_spec(struct ref_jdoc *d, const struct ref_jat *at, struct kvb_spec *out)
@@ -121,6 +231,7 @@ void ref_jat_instance(struct ref_jdoc *d, const struct ref_jat *at, struct kvb_i
 		out->block_tokens = ref_jat_u32(d, &tokens, 0, UINT32_MAX);
 	read_specs(d, &specs, out);
 	out->extra = extra.v ? ref_jat_string(d, &extra, 0, KVB_MAX_EXTRA) : "";
+	out->numbered = bool_or_false(d, at, "numbered");
 }
 
 void ref_jout_instance_fields(struct kvb_buf *b, const struct kvb_instance_spec *i)
@@ -137,6 +248,8 @@ void ref_jout_instance_fields(struct kvb_buf *b, const struct kvb_instance_spec 
 	}
 	ref_jout_close(b, ']');
 	ref_jout_field_string(b, "extra", i->extra);
+	if (i->numbered)
+		ref_jout_field_bool(b, "numbered", true);
 }
 
 /* ---- the bodies --------------------------------------------------------------------------------- */
@@ -144,8 +257,8 @@ void ref_jout_instance_fields(struct kvb_buf *b, const struct kvb_instance_spec 
 int ref_read_storage(const struct kvb_v1_in *in, const char *text, size_t n,
 			struct kvb_storage_spec *out, struct kvb_error *err)
 {
-	static const char *const fields[] = { "type",	   "root", "capacity",
-					      "file_size", "unit", "enabled", NULL };
+	static const char *const fields[] = { "type", "root", "capacity", "file_size", "unit", "enabled",
+					      "client_root", "client_mount", "extra", NULL };
 	struct kvb_storage_spec s = { .name = NULL };
 	struct ref_jdoc d;
 	struct ref_jat top = ref_jdoc_open(&d, in, text, n, KVB_JREQUEST, KVB_JMAX_OBJECT, err);
@@ -160,7 +273,11 @@ int ref_read_storage(const struct kvb_v1_in *in, const char *text, size_t n,
 int ref_read_group(const struct kvb_v1_in *in, const char *text, size_t n, struct kvb_group_spec *out,
 		      struct kvb_error *err)
 {
-	static const char *const fields[] = { "capacity", "storages", NULL };
+	static const char *const fields[] = {
+		"capacity", "storages", "loose_storages", "quotas", "max_blocks", "max_instances", "reclaim_bytes",
+		"reclaim_blocks", "reclaim_step_bytes", "reclaim_step_percent", "reclaim_period_ms", "max_idle_ms",
+		"version", "extra", NULL
+	};
 	struct kvb_group_spec g = { .name = NULL };
 	struct ref_jdoc d;
 	struct ref_jat top = ref_jdoc_open(&d, in, text, n, KVB_JREQUEST, KVB_JMAX_OBJECT, err);
@@ -175,7 +292,7 @@ int ref_read_group(const struct kvb_v1_in *in, const char *text, size_t n, struc
 int ref_read_instance(const struct kvb_v1_in *in, const char *text, size_t n,
 			 struct kvb_instance_spec *out, struct kvb_error *err)
 {
-	static const char *const fields[] = { "group", "block_tokens", "specs", "extra", NULL };
+	static const char *const fields[] = { "group", "block_tokens", "specs", "extra", "numbered", NULL };
 	struct kvb_instance_spec i = { .id = NULL };
 	struct ref_jdoc d;
 	struct ref_jat top = ref_jdoc_open(&d, in, text, n, KVB_JREQUEST, KVB_JMAX_OBJECT, err);

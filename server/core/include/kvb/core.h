@@ -86,7 +86,8 @@ const struct kvb_secret *kvb_core_secret(const struct kvb_core *c);
  * *created (may be NULL) tells which. The storage's root is opened before anything is registered. */
 int kvb_core_storage_put(struct kvb_core *c, const struct kvb_storage_spec *s, bool *created,
 			 struct kvb_error *err);
-int kvb_core_group_put(struct kvb_core *c, const struct kvb_group_spec *g, bool *created,
+/* `expect` (may be NULL): only if the group's `version` is that; else KVB_E_CONFLICT, field "version". */
+int kvb_core_group_put(struct kvb_core *c, const struct kvb_group_spec *g, const uint64_t *expect, bool *created,
 		       struct kvb_error *err);
 int kvb_core_instance_put(struct kvb_core *c, const struct kvb_instance_spec *i, bool *created,
 			  struct kvb_error *err);
@@ -171,6 +172,20 @@ struct kvb_core_store_counters {
 	uint64_t append_max_us;
 };
 void kvb_core_store_counters_get(const struct kvb_core *c, struct kvb_core_store_counters *out);
+
+/* ---- documents of APIs ------------------------------------------------------------------------------ */
+
+/* Small texts by name (1..KVB_MAX_DOC_NAME printable ASCII characters), in the store at once, readable and
+ * writable on a standby too: for accounts, nodes and the like. They block for the store. Versions begin at 1;
+ * `expect` 0 = must not exist, UINT64_MAX = as it is. KVB_E_NOT_FOUND, KVB_E_CONFLICT, KVB_E_TOO_LARGE. */
+int kvb_core_doc_get(struct kvb_core *c, const char *name, struct kvb_arena *a, struct kvb_doc *out,
+		     struct kvb_error *err);
+int kvb_core_doc_put(struct kvb_core *c, const char *name, uint64_t expect, const char *text, uint64_t *version,
+		     struct kvb_error *err);
+int kvb_core_doc_delete(struct kvb_core *c, const char *name, struct kvb_error *err);
+/* Those whose names begin with `prefix`, in order of their names. */
+int kvb_core_doc_list(struct kvb_core *c, const char *prefix, struct kvb_arena *a, struct kvb_doc **out, uint32_t *n,
+		      struct kvb_error *err);
 
 /* ---- offline check (kvblockd fsck): the store must have no running owner ---------------------- */
 

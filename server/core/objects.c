@@ -1,0 +1,243 @@
+/*
+ * objects.c - storages, groups and instances as a part has them in memory: made, found, removed.
+ *
+ * Owns their strings. Called while loading, when nobody else sees the part, and by administrators under the
+ * write lock. Nothing here touches the store (registry.c does).
+ */
+#include "internal.h"
+
+#include <string.h>
+
+int part_add_space(struct part *p, struct device *d, const struct kvb_storage_spec *s, uint64_t version)
+{
+	struct kvb_pool_options o = { .unit = d->unit, .header = d->ops->header, .trailer = d->ops->trailer };
+	struct space *sp;
+	uint32_t at = 0;
+
+	while (at < p->n_space && p->space[at].pool)
+		at++;
+	if (at == MAX_STORAGES)
+		return KVB_E_TOO_MANY;
+	sp = &p->space[at];
+	*sp = (struct space){ .dev = d, .version = version, .capacity = s->capacity, .enabled = s->enabled };
+	sp->pool = kvb_pool_create(&o);
+	if (!sp->pool) {
+		*sp = (struct space){ 0 };
+		return KVB_E_NOMEM;
+	}
+	if (at == p->n_space)
+		p->n_space++;
+	return KVB_OK;
+}
+
+struct space *space_by_id(struct part *p, uint32_t storage_id)
+{
+	for (uint32_t i = 0; i < p->n_space; i++)
+		if (p->space[i].pool && p->space[i].dev->id == storage_id)
+			return &p->space[i];
+	return NULL;
+}
+
+int part_add_file(struct space *s, uint32_t file, uint64_t length)
+{
+	int rc;
+
+	if (file < s->files)
+		return KVB_OK; /* made while the partition was loaded again: it was in the registry */
+	rc = kvb_pool_add_file(s->pool, file, length);
+	if (rc != KVB_OK)
+		return rc;
+	s->file_bytes += length;
+	s->files = file + 1;
+	return KVB_OK;
+}
+
+int part_add_claimed(struct space *s)
+{
+	uint64_t length = s->claimed_length;
+
+	s->claimed_length = 0;
+	return length ? part_add_file(s, s->claimed, length) : KVB_OK;
+}
+
+void group_spec_free(struct kvb_group_spec *g)
+{
+	kvb_free((char *)g->name);
+	kvb_free((char *)g->extra);
+	for (uint32_t i = 0; g->storages && i < g->n_storages; i++)
+		kvb_free((char *)g->storages[i]);
+	for (uint32_t i = 0; g->quotas && i < g->n_quotas; i++)
+		kvb_free((char *)g->quotas[i].type);
+	kvb_free((void *)g->storages);
+	kvb_free((void *)g->quotas);
+	memset(g, 0, sizeof *g);
+}
+
+int group_spec_copy(struct kvb_group_spec *out, const struct kvb_group_spec *g)
+{
+	const char **names = kvb_calloc(g->n_storages + 1, sizeof *names);
+	struct kvb_type_quota *quotas = kvb_calloc(g->n_quotas + 1, sizeof *quotas);
+	bool ok = names && quotas;
+
+	*out = *g;
+	out->name = kvb_strdup(g->name);
+	out->extra = kvb_strdup(g->extra);
+	out->storages = names;
+	out->quotas = quotas;
+	for (uint32_t i = 0; ok && i < g->n_storages; i++)
+		ok = (names[i] = kvb_strdup(g->storages[i])) != NULL;
+	for (uint32_t i = 0; ok && i < g->n_quotas; i++) {
+		quotas[i] = g->quotas[i];
+		ok = (quotas[i].type = kvb_strdup(g->quotas[i].type)) != NULL;
+	}
+	if (ok && out->name && out->extra)
+		return KVB_OK;
+	group_spec_free(out);
+	return KVB_E_NOMEM;
+}
+
+int part_add_group(struct part *p, const struct kvb_group_spec *g, uint64_t version)
+{
+	struct group *copy = kvb_calloc(1, sizeof *copy);
+	void *v = p->group;
+
+	if (!copy)
+		return KVB_E_NOMEM;
+	if (kvb_grow(&v, &p->cap_group, p->n_group + 1, sizeof *p->group) != KVB_OK ||
+	    ((p->group = v), group_spec_copy(&copy->spec, g)) != KVB_OK) {
+		kvb_free(copy);
+		return KVB_E_NOMEM;
+	}
+	copy->version = version;
+	p->group[p->n_group++] = copy;
+	return KVB_OK;
+}
+
+void part_remove_group(struct part *p, const char *name)
+{
+	for (size_t i = 0; i < p->n_group; i++) {
+		struct group *g = p->group[i];
+
+		if (strcmp(g->spec.name, name) != 0)
+			continue;
+		start_fail_line(p, g, KVB_E_NOT_FOUND, "its group was deleted");
+		p->group[i] = p->group[--p->n_group];
+		group_spec_free(&g->spec);
+		kvb_free(g);
+		return;
+	}
+}
+
+static void instance_free(struct instance *inst)
+{
+	struct kvb_instance_spec *s = &inst->spec;
+
+	for (uint32_t i = 0; s->specs && i < s->n_specs; i++)
+		kvb_free((char *)s->specs[i].name);
+	kvb_free((void *)s->specs);
+	kvb_free((char *)s->tenant);
+	kvb_free((char *)s->id);
+	kvb_free((char *)s->group);
+	kvb_free((char *)s->extra);
+	kvb_free(inst->class_of);
+	index_destroy(inst);
+	evict_destroy_queues(inst);
+	kvb_free(inst);
+}
+
+static int instance_copy(struct instance *inst, const struct kvb_instance_spec *i)
+{
+	struct kvb_spec *specs = kvb_calloc(i->n_specs, sizeof *specs);
+	size_t cells = (size_t)MAX_STORAGES * i->n_specs;
+	bool ok = specs != NULL;
+
+	inst->spec = (struct kvb_instance_spec){
+		.tenant = kvb_strdup(i->tenant), .id = kvb_strdup(i->id), .group = kvb_strdup(i->group),
+		.block_tokens = i->block_tokens, .specs = specs, .n_specs = i->n_specs, .extra = kvb_strdup(i->extra),
+		.numbered = i->numbered,
+	};
+	inst->class_of = kvb_malloc(cells * sizeof *inst->class_of);
+	for (uint32_t s = 0; ok && s < i->n_specs; s++) {
+		specs[s] = (struct kvb_spec){ kvb_strdup(i->specs[s].name), i->specs[s].size };
+		ok = specs[s].name != NULL;
+		inst->block_bytes += i->specs[s].size;
+	}
+	if (!ok || !inst->class_of || !inst->spec.tenant || !inst->spec.id || !inst->spec.group || !inst->spec.extra)
+		return KVB_E_NOMEM;
+	memset(inst->class_of, 0xff, cells * sizeof *inst->class_of);
+	return KVB_OK;
+}
+
+int part_add_instance_to(struct part *p, const struct kvb_instance_spec *i, uint32_t id, struct group *g)
+{
+	struct instance *inst = kvb_calloc(1, sizeof *inst);
+	void *v = p->inst;
+
+	if (!inst || instance_copy(inst, i) != KVB_OK ||
+	    kvb_grow(&v, &p->cap_inst, p->n_inst + 1, sizeof *p->inst) != KVB_OK) {
+		if (inst)
+			instance_free(inst);
+		return KVB_E_NOMEM;
+	}
+	p->inst = v;
+	inst->id = id;
+	inst->group = g;
+	g->n_instances++;
+	p->inst[p->n_inst++] = inst;
+	return KVB_OK;
+}
+
+int part_add_instance(struct part *p, const struct kvb_instance_spec *i, uint32_t id)
+{
+	struct group *g = group_find(p, i->group);
+
+	return g ? part_add_instance_to(p, i, id, g) : KVB_E_CORRUPT;
+}
+
+struct instance *instance_by_id(const struct part *p, uint32_t id)
+{
+	for (size_t i = 0; i < p->n_inst; i++)
+		if (p->inst[i]->id == id)
+			return p->inst[i];
+	return NULL;
+}
+
+void part_set_dropped(struct part *p, uint32_t id)
+{
+	struct instance *inst = instance_by_id(p, id);
+
+	if (!inst || inst->dropped)
+		return;
+	inst->deleting = inst->dropped = true;
+	inst->group->n_instances--;
+	inst->group = &p->limbo;
+	p->limbo.n_instances++;
+}
+
+void part_remove_instance(struct part *p, struct instance *inst)
+{
+	for (size_t i = 0; i < p->n_inst; i++) {
+		if (p->inst[i] != inst)
+			continue;
+		p->inst[i] = p->inst[--p->n_inst];
+		inst->group->n_instances--;
+		instance_free(inst);
+		return;
+	}
+}
+
+struct group *group_find(const struct part *p, const char *name)
+{
+	for (size_t i = 0; i < p->n_group; i++)
+		if (strcmp(p->group[i]->spec.name, name) == 0)
+			return p->group[i];
+	return NULL;
+}
+
+int space_find(const struct part *p, const char *name)
+{
+	for (uint32_t i = 0; i < p->n_space; i++)
+		if (p->space[i].pool && strcmp(p->space[i].dev->name, name) == 0)
+			return (int)i;
+	return -1;
+}
