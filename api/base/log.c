@@ -2,8 +2,8 @@
  * log.c - one line per call, written with a single write(2), so that lines of several threads do not
  * mix.
  *
- * Owns the sink's settings, set once before threads start and only read afterwards; no lock. Any
- * thread. Texts may hold anything that came from outside: control characters (also those of two
+ * Owns the sink's settings, set once before threads start and only read afterwards, but for the level,
+ * an atomic; no lock. Any thread. Texts may hold anything that came from outside: control characters (also those of two
  * bytes, and the line separators of Unicode) never reach the sink, so nobody can forge a line or
  * steer a terminal, and a JSON line is valid UTF-8 whatever the text was. Component, field names and
  * formats are our own. A line that cannot be written is lost: there is nowhere left to say so.
@@ -14,6 +14,7 @@
 #include <kvb/utf8.h>
 
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -22,7 +23,7 @@
 static struct {
 	int fd;
 	bool json;
-	enum kvb_log_level max;
+	atomic_int max;
 } sink = { STDERR_FILENO, false, KVB_LOG_INFO };
 
 static const char *const names[] = { "error", "warn", "info", "debug" };
@@ -31,10 +32,18 @@ void kvb_log_setup(int fd, bool json, enum kvb_log_level max)
 {
 	sink.fd = fd;
 	sink.json = json;
-	sink.max = max;
+	kvb_log_level_set(max);
 }
 
-bool kvb_log_enabled(enum kvb_log_level level) { return level <= sink.max; }
+void kvb_log_level_set(enum kvb_log_level max)
+{
+	atomic_store_explicit(&sink.max, (int)max, memory_order_relaxed);
+}
+
+bool kvb_log_enabled(enum kvb_log_level level)
+{
+	return (int)level <= atomic_load_explicit(&sink.max, memory_order_relaxed);
+}
 
 bool kvb_log_level_parse(const char *s, enum kvb_log_level *out)
 {

@@ -122,6 +122,11 @@ static void levels_are_kept(void **state)
 	kvb_log(KVB_LOG_INFO, "x", "not said");
 	kvb_log_fields(KVB_LOG_DEBUG, "x", "not said", NULL, 0);
 	assert_string_equal(listen_pipe(), "");
+	kvb_log_level_set(KVB_LOG_INFO); /* while it runs */
+	kvb_log(KVB_LOG_INFO, "x", "said");
+	assert_string_equal(text_line(), "info  x: said");
+	kvb_log_level_set(KVB_LOG_ERROR);
+	assert_false(kvb_log_enabled(KVB_LOG_WARN));
 	assert_true(kvb_log_level_parse("debug", &level));
 	assert_int_equal(level, KVB_LOG_DEBUG);
 	assert_true(kvb_log_level_parse("error", &level));

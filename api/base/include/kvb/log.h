@@ -19,6 +19,8 @@ struct kvb_log_field {
 /* Chooses the sink: `fd` stays the caller's; `json` one JSON object a line instead of text. Call
  * once before threads start. Without it: text to stderr at level info. */
 void kvb_log_setup(int fd, bool json, enum kvb_log_level max);
+/* Another level from now on; the rest of the sink stays. Any thread, at any time. */
+void kvb_log_level_set(enum kvb_log_level max);
 bool kvb_log_enabled(enum kvb_log_level level);
 void kvb_log(enum kvb_log_level level, const char *component, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
