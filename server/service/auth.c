@@ -5,7 +5,7 @@
  * under a random key of this process and compared with every digest in constant time, so neither
  * its length nor a matching beginning shows in the time taken. Any thread checks (read lock); a
  * reload builds a new table first and swaps it under the write lock. No lock is held across file
- * I/O.
+ * I/O. Tokens given while it runs are kept the same way, with the fingerprint that people compare.
  */
 #include <kvb/auth.h>
 
@@ -187,39 +187,156 @@ void kvb_auth_destroy(struct auth *a)
 	memset(a, 0, sizeof *a);
 }
 
-static int refuse(struct kvb_error *err)
+static int refuse(struct caller *out, enum credentials why, struct kvb_error *err)
 {
+	out->credentials = why;
 	return kvb_fail(err, KVB_E_UNAUTHENTICATED, NULL,
 			"a valid token is required: send 'Authorization: Bearer TOKEN'");
+}
+
+/* Every entry is compared, so that the time does not tell which one it was. */
+static void find_locked(const struct auth_token *v, size_t n, const uint8_t sum[AUTH_DIGEST], struct caller *out)
+{
+	for (size_t i = 0; i < n; i++) {
+		if (kvb_equal_secret(sum, v[i].digest, AUTH_DIGEST) && out->credentials != CREDENTIALS_GOOD) {
+			out->credentials = CREDENTIALS_GOOD;
+			out->role = v[i].role;
+			memcpy(out->tenant, v[i].tenant, sizeof out->tenant);
+		}
+	}
+}
+
+/* What `header` holds; *token is its token. */
+static enum credentials read_header(const char *header, const char **token)
+{
+	if (!header)
+		return CREDENTIALS_NONE;
+	if (strncasecmp(header, "Bearer", 6) != 0 || (header[6] != ' ' && header[6] != '\t'))
+		return CREDENTIALS_MALFORMED;
+	header += 6 + strspn(header + 6, " \t");
+	if (!*header || strpbrk(header, " \t"))
+		return CREDENTIALS_MALFORMED;
+	*token = header;
+	return strlen(header) <= TOKEN_MAX ? CREDENTIALS_GOOD : CREDENTIALS_UNKNOWN;
 }
 
 int kvb_auth_check(struct auth *a, const char *header, struct caller *out, struct kvb_error *err)
 {
 	uint8_t sum[AUTH_DIGEST];
-	bool found = false;
-	size_t n;
+	const char *token = NULL;
+	enum credentials shown = read_header(header, &token);
+	bool tokens, given;
 
-	if (!a->path) {
-		out->role = ROLE_ADMIN;
-		snprintf(out->tenant, sizeof out->tenant, "default");
-		return KVB_OK;
-	}
-	if (!header || strncasecmp(header, "Bearer ", 7) != 0)
-		return refuse(err);
-	header += 7 + strspn(header + 7, " ");
-	n = strlen(header);
-	if (n > TOKEN_MAX)
-		return refuse(err);
-	digest(a, header, n, sum);
+	if (shown == CREDENTIALS_GOOD)
+		digest(a, token, strlen(token), sum);
+	out->credentials = CREDENTIALS_UNKNOWN;
 	kvb_rwlock_read(&a->lock);
-	for (size_t i = 0; i < a->n; i++) {
-		/* Every entry is compared, so that the time does not tell which one it was. */
-		if (kvb_equal_secret(sum, a->tokens[i].digest, sizeof sum) && !found) {
-			found = true;
-			out->role = a->tokens[i].role;
-			memcpy(out->tenant, a->tokens[i].tenant, sizeof out->tenant);
-		}
+	given = a->n_given > 0;
+	tokens = a->path || given;
+	if (shown == CREDENTIALS_GOOD && tokens) {
+		find_locked(a->tokens, a->n, sum, out);
+		find_locked(a->given, a->n_given, sum, out);
 	}
 	kvb_rwlock_read_unlock(&a->lock);
-	return found ? KVB_OK : refuse(err);
+	if (out->credentials == CREDENTIALS_GOOD)
+		return KVB_OK;
+	if (a->path)
+		return refuse(out, shown == CREDENTIALS_GOOD ? CREDENTIALS_UNKNOWN : shown, err);
+	out->role = given ? ROLE_WRITE : ROLE_ADMIN;
+	out->credentials = given && shown == CREDENTIALS_GOOD ? CREDENTIALS_UNKNOWN : shown;
+	if (!given)
+		out->credentials = CREDENTIALS_GOOD;
+	snprintf(out->tenant, sizeof out->tenant, "default");
+	return KVB_OK;
+}
+
+/* ---- given while it runs --------------------------------------------------------------------- */
+
+/* FNV-1a, 32 bits. */
+static uint32_t fingerprint(const char *s)
+{
+	uint32_t h = 2166136261u;
+
+	for (; *s; s++)
+		h = (h ^ (uint8_t)*s) * 16777619u;
+	return h;
+}
+
+static int make_given(const struct auth *a, const char *tenant, const char *text, const char *field,
+		      struct auth_token *out, struct kvb_error *err)
+{
+	size_t n = strlen(text);
+
+	for (size_t i = 0; i < n; i++)
+		if (text[i] <= ' ' || text[i] >= 0x7f)
+			n = 0;
+	if (n == 0 || n > TOKEN_MAX)
+		return kvb_fail(err, KVB_E_INVALID, field, "a token has 1..%d visible ASCII characters", TOKEN_MAX);
+	*out = (struct auth_token){ .role = ROLE_ADMIN, .fingerprint = fingerprint(text) };
+	snprintf(out->tenant, sizeof out->tenant, "%s", tenant);
+	digest(a, text, n, out->digest);
+	return KVB_OK;
+}
+
+int kvb_auth_give(struct auth *a, const char *tenant, const char *const *tokens, size_t n, struct kvb_error *err)
+{
+	struct auth_token *made;
+	int rc = KVB_OK;
+
+	if (n > AUTH_GIVEN_MAX)
+		return kvb_fail(err, KVB_E_INVALID, "tokens", "%d tokens at most", AUTH_GIVEN_MAX);
+	made = kvb_calloc(AUTH_GIVEN_MAX, sizeof *made);
+	if (!made)
+		return kvb_fail(err, KVB_E_NOMEM, NULL, "out of memory");
+	for (size_t i = 0; i < n && rc == KVB_OK; i++) {
+		char field[32];
+
+		snprintf(field, sizeof field, "tokens[%zu]", i);
+		rc = make_given(a, tenant, tokens[i], field, &made[i], err);
+	}
+	if (rc == KVB_OK) {
+		kvb_rwlock_write(&a->lock);
+		memcpy(a->given, made, AUTH_GIVEN_MAX * sizeof *made);
+		a->n_given = n;
+		kvb_rwlock_write_unlock(&a->lock);
+	}
+	kvb_free(made);
+	return rc;
+}
+
+int kvb_auth_rotate(struct auth *a, const char *old_token, const char *new_token, struct kvb_error *err)
+{
+	uint8_t sum[AUTH_DIGEST];
+	struct auth_token made;
+	bool found = false;
+	int rc = make_given(a, "", new_token, "new_token", &made, err);
+
+	if (rc != KVB_OK)
+		return rc;
+	digest(a, old_token, strlen(old_token), sum);
+	kvb_rwlock_write(&a->lock);
+	for (size_t i = 0; i < a->n_given; i++) {
+		if (kvb_equal_secret(sum, a->given[i].digest, AUTH_DIGEST)) {
+			memcpy(made.tenant, a->given[i].tenant, sizeof made.tenant);
+			a->given[i] = made;
+			found = true;
+		}
+	}
+	kvb_rwlock_write_unlock(&a->lock);
+	return found ? KVB_OK : kvb_fail(err, KVB_E_INVALID, "old_token", "there is no such token");
+}
+
+bool kvb_auth_given(struct auth *a, struct kvb_arena *arena, const uint32_t **fingerprints, size_t *n)
+{
+	uint32_t *out = kvb_arena_calloc(arena, AUTH_GIVEN_MAX, sizeof *out);
+	size_t have;
+
+	kvb_rwlock_read(&a->lock);
+	have = a->n_given;
+	for (size_t i = 0; out && i < have; i++)
+		out[i] = a->given[i].fingerprint;
+	kvb_rwlock_read_unlock(&a->lock);
+	*fingerprints = out;
+	*n = out ? have : 0;
+	return a->path || have > 0;
 }

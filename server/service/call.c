@@ -63,6 +63,9 @@ int kvb_call_authorize(struct kvb_call *c, const char *authorization)
 	rc = kvb_auth_check(&c->s->auth, authorization, &c->caller, &c->err);
 	if (rc != KVB_OK)
 		return rc;
+	if (c->caller.role < need && c->caller.credentials != CREDENTIALS_GOOD)
+		return kvb_fail(&c->err, KVB_E_UNAUTHENTICATED, NULL,
+				"this call needs the role admin: send 'Authorization: Bearer TOKEN'");
 	if (c->caller.role < need)
 		return kvb_fail(&c->err, KVB_E_FORBIDDEN, NULL, "this call needs the role %s",
 				need == ROLE_ADMIN ? "admin" : "write");

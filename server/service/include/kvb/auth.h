@@ -1,11 +1,18 @@
 /*
  * auth.h - bearer tokens: which role and tenant a caller has.
+ *
+ * Two tables: the tokens file, and the tokens that an administrator gives while the manager runs ("given" below:
+ * in memory, of role admin). With neither everybody is admin of "default". With given ones only, whoever shows
+ * none of them may still do all that needs no admin, as the tenant "default".
  */
 #ifndef KVB_AUTH_H
 #define KVB_AUTH_H
 
 #include <stdbool.h>
 
+#include <stdint.h>
+
+#include <kvb/arena.h>
 #include <kvb/limits.h>
 #include <kvb/lock.h>
 #include <kvb/status.h>
@@ -14,11 +21,13 @@
 
 #define AUTH_DIGEST 32 /* bytes */
 #define AUTH_KEY 32    /* bytes */
+#define AUTH_GIVEN_MAX 256
 
 struct auth_token {
 	uint8_t digest[AUTH_DIGEST]; /* of the token's text, under auth.key */
 	enum role role;
 	char tenant[KVB_MAX_NAME + 1];
+	uint32_t fingerprint; /* FNV-1a of the text; of given ones only */
 };
 
 struct auth {
@@ -27,11 +36,22 @@ struct auth {
 	struct kvb_rwlock lock;
 	struct auth_token *tokens; /* protected by lock */
 	size_t n;                  /* protected by lock */
+	struct auth_token given[AUTH_GIVEN_MAX]; /* protected by lock */
+	size_t n_given;                          /* protected by lock */
+};
+
+/* What came as Authorization. */
+enum credentials {
+	CREDENTIALS_NONE,
+	CREDENTIALS_MALFORMED, /* no bearer token */
+	CREDENTIALS_UNKNOWN,   /* one that nobody has been given */
+	CREDENTIALS_GOOD,
 };
 
 /* Who calls. */
 struct caller {
 	enum role role;
+	enum credentials credentials;
 	char tenant[KVB_MAX_NAME + 1];
 };
 
@@ -40,7 +60,14 @@ int kvb_auth_init(struct auth *a, const char *path, struct kvb_error *err);
 void kvb_auth_destroy(struct auth *a);
 /* Reads the file again; on failure the old tokens stay. Any thread. */
 int kvb_auth_reload(struct auth *a, struct kvb_error *err);
-/* `header` is the Authorization header or NULL. KVB_E_UNAUTHENTICATED. Any thread. */
+/* `header` is the Authorization header or NULL. KVB_E_UNAUTHENTICATED, out->credentials then tells why. Any thread. */
 int kvb_auth_check(struct auth *a, const char *header, struct caller *out, struct kvb_error *err);
+
+/* Replaces all given tokens; n 0: none any more. KVB_E_INVALID naming "tokens[i]". Any thread. */
+int kvb_auth_give(struct auth *a, const char *tenant, const char *const *tokens, size_t n, struct kvb_error *err);
+/* Replaces one of them. KVB_E_INVALID: field "old_token" if there is no such one, "new_token". Any thread. */
+int kvb_auth_rotate(struct auth *a, const char *old_token, const char *new_token, struct kvb_error *err);
+/* The given ones' fingerprints, in `arena`. Returns whether any token is asked for at all. Any thread. */
+bool kvb_auth_given(struct auth *a, struct kvb_arena *arena, const uint32_t **fingerprints, size_t *n);
 
 #endif
