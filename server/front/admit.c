@@ -13,25 +13,17 @@ static const char *header(struct kvb_request *r, const char *name)
 	return MHD_lookup_connection_value(r->mhd, MHD_HEADER_KIND, name);
 }
 
-/* The forms of body and answer. A GET has no body and is answered as it accepts; otherwise the body's
- * type decides, and without one what is accepted. NULL body_codec: a type that nobody reads. */
-static void take_codecs(struct kvb_request *r)
+static const char *argument(void *ctx, const char *name)
 {
-	bool body = strcmp(r->method, "POST") == 0 || strcmp(r->method, "PUT") == 0;
-	const char *type = body ? header(r, "Content-Type") : NULL;
-	const struct kvb_v1_codec *accepted = kvb_v1_codec_of_accept(header(r, "Accept"));
-
-	r->c.body_codec = kvb_v1_codec_of_type(type);
-	r->c.codec = type && r->c.body_codec ? r->c.body_codec : accepted ? accepted : &kvb_v1_json;
+	return MHD_lookup_connection_value(ctx, MHD_GET_ARGUMENT_KIND, name);
 }
 
-static int check_type(struct kvb_request *r)
+/* Whose request it is. KVB_OK, or what its API says about the header. */
+static int open_call(struct kvb_request *r, const struct kvb_api *api)
 {
-	if (r->c.body_codec || !(r->c.route->flags & ROUTE_BODY))
-		return KVB_OK;
-	r->http = MHD_HTTP_UNSUPPORTED_MEDIA_TYPE;
-	return kvb_fail(&r->c.err, KVB_E_UNSUPPORTED, "Content-Type", "a body is one of: %s",
-			kvb_v1_codec_types());
+	const struct kvb_head head = { header(r, "Content-Type"), header(r, "Accept"), argument, r->mhd };
+
+	return kvb_call_open(&r->c, api, &head);
 }
 
 /* Host part of "name:port" or "[v6]:port". */
@@ -56,7 +48,7 @@ static int check_browser(struct kvb_request *r)
 	const char *host = header(r, "Host");
 	const char *from = origin ? strstr(origin, "://") : NULL;
 
-	if (r->f->s.auth.path)
+	if (r->f->s->auth.path)
 		return KVB_OK;
 	if (host && !is_local_name(host, host_length(host)))
 		return kvb_fail(&r->c.err, KVB_E_FORBIDDEN, NULL,
@@ -73,7 +65,7 @@ static int check_caller(struct kvb_request *r)
 	int rc = kvb_call_authorize(&r->c, header(r, "Authorization"));
 
 	if (rc == KVB_E_UNAUTHENTICATED)
-		kvb_metrics_add(&r->f->s.metrics, METRIC_http_unauthenticated, 1);
+		kvb_metrics_add(&r->f->s->metrics, METRIC_http_unauthenticated, 1);
 	return rc;
 }
 
@@ -81,34 +73,46 @@ static int check_options(struct kvb_request *r)
 {
 	char allow[128];
 
-	if (strcmp(r->path, "*") == 0 || kvb_route_allow(r->path, allow, sizeof allow))
+	if (strcmp(r->path, "*") == 0 || kvb_route_allow(&r->f->o.apis, r->path, allow, sizeof allow))
 		return KVB_OK;
 	return kvb_fail(&r->c.err, KVB_E_NOT_FOUND, NULL, "no such path; GET / lists them");
 }
 
-int kvb_request_admit(struct kvb_request *r)
+/* What is decided before it matters what the request is for. */
+static int check_request(struct kvb_request *r)
 {
 	const union MHD_ConnectionInfo *info =
 		MHD_get_connection_info(r->mhd, MHD_CONNECTION_INFO_REQUEST_HEADER_SIZE);
-	const char *id = header(r, "X-Request-Id");
-	int rc;
 
-	kvb_call_take_id(&r->c, id, id ? strlen(id) : 0);
-	take_codecs(r);
-	if (atomic_load(&r->f->s.draining))
+	if (atomic_load(&r->f->s->draining))
 		return kvb_fail(&r->c.err, KVB_E_NOT_READY, NULL, "this manager is shutting down");
 	if (info && info->header_size > HEADER_MAX) {
-		r->http = 431;
+		r->c.http = 431;
 		return kvb_fail(&r->c.err, KVB_E_TOO_LARGE, NULL, "the header is over %u bytes",
 				HEADER_MAX);
 	}
-	rc = check_browser(r);
+	return check_browser(r);
+}
+
+int kvb_request_admit(struct kvb_request *r)
+{
+	const char *id = header(r, "X-Request-Id");
+	const struct kvb_api *api;
+	struct kvb_error nowhere;
+	int found, form, rc;
+
+	kvb_call_take_id(&r->c, id, id ? strlen(id) : 0);
+	found = kvb_route_find(&r->f->o.apis, r->method, r->path, &api, &r->c.route, r->c.param, &nowhere);
+	form = open_call(r, api);
+	rc = check_request(r);
 	if (rc != KVB_OK)
 		return rc;
 	if (strcmp(r->method, "OPTIONS") == 0)
 		return check_options(r);
-	rc = kvb_route_find(r->method, r->path, &r->c.route, r->c.param, &r->c.err);
-	if (rc == KVB_OK)
-		rc = check_caller(r);
-	return rc == KVB_OK ? check_type(r) : rc;
+	if (found != KVB_OK) {
+		r->c.err = nowhere;
+		return found;
+	}
+	rc = check_caller(r);
+	return rc == KVB_OK ? form : rc; /* whose message still stands in r->c.err */
 }

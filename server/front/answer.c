@@ -1,8 +1,8 @@
 /*
  * answer.c - the answer of a request: status, body, headers, the log line, the counters.
  *
- * Always runs on a thread of libmicrohttpd. The only place where errors get their shape and
- * where a request is logged. No state, no locks.
+ * Always runs on a thread of libmicrohttpd. The only place where a request is logged; what errors look like is
+ * their API's. No state, no locks.
  */
 #include "internal.h"
 
@@ -33,16 +33,16 @@ static void client_address(struct kvb_request *r, char *out, size_t size)
 
 static void log_answer(struct kvb_request *r, unsigned http, uint64_t us, const char *cause)
 {
-	bool slow = r->f->o.slow_ms && us / 1000 >= r->f->o.slow_ms;
+	bool slow = r->f->s->o.slow_ms && us / 1000 >= r->f->s->o.slow_ms;
 	enum kvb_log_level level = http == 500	     ? KVB_LOG_ERROR
 				   : http > 500 || slow ? KVB_LOG_WARN
-				   : r->f->o.log_refused ? KVB_LOG_INFO
+				   : r->f->s->o.log_refused ? KVB_LOG_INFO
 							 : KVB_LOG_DEBUG;
 	char status[8], ms[32], client[64];
 
 	if (slow)
-		kvb_metrics_add(&r->f->s.metrics, METRIC_http_slow, 1);
-	if ((http < 400 && !slow) || !kvb_log_enabled(level))
+		kvb_metrics_add(&r->f->s->metrics, METRIC_http_slow, 1);
+	if ((!r->c.failed && !slow) || !kvb_log_enabled(level))
 		return;
 	snprintf(status, sizeof status, "%u", http);
 	snprintf(ms, sizeof ms, "%" PRIu64 ".%03u", us / 1000, (unsigned)(us % 1000));
@@ -55,32 +55,16 @@ static void log_answer(struct kvb_request *r, unsigned http, uint64_t us, const 
 		{ "cause", cause },
 	};
 
-	kvb_log_fields(level, "http", http >= 400 ? "request failed" : "request was slow", fields,
-		       sizeof fields / sizeof fields[0] - (http >= 400 ? 0 : 2));
+	kvb_log_fields(level, "http", r->c.failed ? "request failed" : "request was slow", fields,
+		       sizeof fields / sizeof fields[0] - (r->c.failed ? 0 : 2));
 }
 
 /* ---- body ------------------------------------------------------------------------------------ */
 
-static void encode(struct kvb_request *r, char cause[KVB_MESSAGE_MAX])
-{
-	struct kvb_call *c = &r->c;
-
-	if (kvb_call_finish(c, cause) != KVB_OK) {
-		c->fixed = NULL;
-		c->type = c->codec->content_type;
-		kvb_buf_clear(&c->out);
-		c->codec->write_error(&c->out, &c->err, c->id);
-		if (c->out.failed)
-			c->fixed = c->codec->no_memory;
-	}
-	if (!c->type)
-		c->type = c->fixed ? "application/json" : c->codec->content_type;
-}
-
 static unsigned http_status(const struct kvb_request *r)
 {
 	if (r->c.status != KVB_OK)
-		return r->http ? r->http : (unsigned)kvb_status_http(r->c.status);
+		return r->c.answer;
 	/* An answer in protobuf may have no bytes: that is a message. */
 	if (!r->c.route || strcmp(r->c.route->method, "DELETE") == 0)
 		return MHD_HTTP_NO_CONTENT;
@@ -113,20 +97,21 @@ static void add_headers(struct kvb_request *r, struct MHD_Response *response, un
 {
 	char text[128];
 
-	if (http != MHD_HTTP_NO_CONTENT)
+	if (http != MHD_HTTP_NO_CONTENT && r->c.type)
 		MHD_add_response_header(response, "Content-Type", r->c.type);
 	MHD_add_response_header(response, "X-Request-Id", r->c.id);
 	MHD_add_response_header(response, "Cache-Control", "no-store");
-	if (r->c.status == KVB_E_UNAUTHENTICATED)
-		MHD_add_response_header(response, "WWW-Authenticate", "Bearer realm=\"kvblockd\"");
-	if (kvb_call_retry_after(r->c.status)) {
+	if (http == MHD_HTTP_UNAUTHORIZED)
+		MHD_add_response_header(response, "WWW-Authenticate",
+					r->c.challenge ? r->c.challenge : "Bearer realm=\"kvblockd\"");
+	if (http >= 400 && kvb_call_retry_after(r->c.status)) {
 		snprintf(text, sizeof text, "%u", kvb_call_retry_after(r->c.status));
 		MHD_add_response_header(response, "Retry-After", text);
 	}
-	if ((r->c.status == KVB_E_METHOD || strcmp(r->method, "OPTIONS") == 0) &&
-	    kvb_route_allow(r->path, text, sizeof text))
+	if ((http == MHD_HTTP_METHOD_NOT_ALLOWED || strcmp(r->method, "OPTIONS") == 0) &&
+	    kvb_route_allow(&r->f->o.apis, r->path, text, sizeof text))
 		MHD_add_response_header(response, "Allow", text);
-	if (atomic_load(&r->f->s.draining))
+	if (atomic_load(&r->f->s->draining))
 		MHD_add_response_header(response, "Connection", "close");
 }
 
@@ -138,7 +123,7 @@ enum MHD_Result kvb_answer_send(struct kvb_request *r)
 	unsigned http;
 	uint64_t bytes, us;
 
-	encode(r, cause);
+	kvb_call_finish(&r->c, cause);
 	http = http_status(r); /* before make_response takes the bytes */
 	response = make_response(r, &bytes);
 	if (!response)
@@ -149,9 +134,8 @@ enum MHD_Result kvb_answer_send(struct kvb_request *r)
 	queued = MHD_queue_response(r->mhd, http, response);
 	MHD_destroy_response(response);
 	r->answered = queued == MHD_YES;
-	us = kvb_now_us() - r->c.begin_us;
-	kvb_metrics_add(&r->f->s.metrics, METRIC_http_response_bytes, bytes);
-	kvb_metrics_request(&r->f->s.metrics, WIRE_HTTP, r->c.route ? r->c.route->id : ROUTE_COUNT, http, us);
+	us = kvb_call_count(&r->c, http);
+	kvb_metrics_add(&r->f->s->metrics, METRIC_http_response_bytes, bytes);
 	log_answer(r, http, us, cause);
 	return queued;
 }

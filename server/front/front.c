@@ -1,9 +1,8 @@
 /*
  * front.c - life of the HTTP front: options, the daemon of libmicrohttpd, drain, end.
  *
- * Owns everything in struct kvb_front. Threads: libmicrohttpd's pool (request.c runs on it), four
- * workers for blocking calls, one watch for deadlines. create, start, drain and destroy are called
- * by one thread of main; reload by any. It never calls the core itself: the operations do.
+ * Owns everything in struct kvb_front; the service is shared. Threads: libmicrohttpd's pool (request.c runs on
+ * it), one watch for deadlines. Called by one thread of main. It never calls the core itself: the operations do.
  */
 #include "internal.h"
 
@@ -24,12 +23,10 @@ void kvb_front_options_init(struct kvb_front_options *o)
 	*o = (struct kvb_front_options){
 		.listen = "127.0.0.1",
 		.port = 7333,
-		.tokens_file = "",
-		.body_max = KVB_MAX_BODY,
-		.body_total_max = 16ull * KVB_MAX_BODY,
+		.port_param = "http_port",
+		.port_option = "--http-port",
 		.max_connections = 4096,
 		.idle_timeout_ms = 60000,
-		.slow_ms = 200,
 	};
 }
 
@@ -58,37 +55,25 @@ static void on_watch(void *ctx, uint64_t now_ms, uint32_t dropped)
 {
 	struct kvb_front *f = ctx;
 
-	kvb_metrics_add(&f->s.metrics, METRIC_http_connections_dropped, dropped);
+	kvb_metrics_add(&f->s->metrics, METRIC_http_connections_dropped, dropped);
 	if (now_ms > KVB_QUEUE_WAIT_MS)
-		kvb_workers_expire(&f->s.workers, now_ms - KVB_QUEUE_WAIT_MS);
-}
-
-static int copy_options(struct kvb_front *f, const struct kvb_front_options *o,
-			struct kvb_error *err)
-{
-	f->o = *o;
-	f->o.listen = kvb_strdup(o->listen);
-	f->o.tokens_file = NULL; /* auth keeps its own */
-	f->s.body_max = o->body_max;
-	f->s.body_total_max = o->body_total_max;
-	f->s.slow_ms = o->slow_ms;
-	f->s.log_refused = o->log_refused;
-	f->s.metrics_open = o->metrics_open;
-	return f->o.listen ? KVB_OK : kvb_fail(err, KVB_E_NOMEM, NULL, "out of memory");
+		kvb_workers_expire(&f->s->workers, now_ms - KVB_QUEUE_WAIT_MS);
 }
 
 static int bind_port(struct kvb_front *f, struct kvb_error *err)
 {
-	const struct kvb_listen l = { f->o.listen, f->o.port, "http_listen", "http_port", "--http-port" };
+	const struct kvb_listen l = { f->o.listen, f->o.port, "http_listen", f->o.port_param, f->o.port_option };
 	struct kvb_bound b;
-	int rc = kvb_listen(&l, f->s.auth.path != NULL, &b, err);
+	int rc = kvb_listen(&l, f->s->auth.path != NULL, &b, err);
 
 	if (rc != KVB_OK)
 		return rc;
 	f->listen_fd = b.fd;
 	f->family = b.family;
 	f->port = b.port;
-	snprintf(f->s.url, sizeof f->s.url, "http://%s", b.text);
+	snprintf(f->url, sizeof f->url, "http://%s", b.text);
+	if (!*f->s->url)
+		snprintf(f->s->url, sizeof f->s->url, "%s", f->url);
 	return KVB_OK;
 }
 
@@ -96,29 +81,24 @@ static void release(struct kvb_front *f)
 {
 	if (f->listen_fd >= 0)
 		close(f->listen_fd);
-	kvb_service_destroy(&f->s);
 	kvb_free((char *)f->o.listen);
 	kvb_free(f);
 }
 
-int kvb_front_create(const struct kvb_front_options *o, struct kvb_front **out,
+int kvb_front_create(const struct kvb_front_options *o, struct kvb_service *s, struct kvb_front **out,
 		     struct kvb_error *err)
 {
 	struct kvb_front *f = kvb_calloc(1, sizeof *f);
 	int rc;
 
+	assert(o->apis.n > 0);
 	if (!f)
 		return kvb_fail(err, KVB_E_NOMEM, NULL, "out of memory");
 	f->listen_fd = -1;
-	atomic_init(&f->s.holding, o->hold_ready);
-	rc = kvb_service_init(&f->s, o->tokens_file, err);
-	if (rc != KVB_OK) {
-		kvb_free(f);
-		return rc;
-	}
-	rc = copy_options(f, o, err);
-	if (rc == KVB_OK)
-		rc = bind_port(f, err);
+	f->s = s;
+	f->o = *o;
+	f->o.listen = kvb_strdup(o->listen);
+	rc = f->o.listen ? bind_port(f, err) : kvb_fail(err, KVB_E_NOMEM, NULL, "out of memory");
 	if (rc != KVB_OK) {
 		release(f);
 		return rc;
@@ -166,42 +146,25 @@ static int start_daemon(struct kvb_front *f, struct kvb_error *err)
 	return KVB_OK;
 }
 
-int kvb_front_start(struct kvb_front *f, struct kvb_core *core, struct kvb_error *err)
+int kvb_front_start(struct kvb_front *f, struct kvb_error *err)
 {
 	uint32_t interval = f->o.idle_timeout_ms / 4;
 	int rc;
 
-	assert(!f->daemon);
-	f->s.core = core;
-	rc = kvb_workers_start(&f->s.workers, err);
-	if (rc != KVB_OK)
-		return rc;
+	assert(!f->daemon && f->s->started);
 	rc = kvb_watch_start(&f->watch, interval < 10 ? 10 : interval > 1000 ? 1000 : interval,
 			     on_watch, f, err);
-	if (rc != KVB_OK) {
-		kvb_workers_stop(&f->s.workers);
+	if (rc != KVB_OK)
 		return rc;
-	}
 	rc = start_daemon(f, err);
-	if (rc != KVB_OK) {
+	if (rc != KVB_OK)
 		kvb_watch_stop(&f->watch);
-		kvb_workers_stop(&f->s.workers);
-	}
 	return rc;
 }
 
-struct kvb_service *kvb_front_service(struct kvb_front *f) { return &f->s; }
-
 uint16_t kvb_front_port(const struct kvb_front *f) { return f->port; }
 
-const char *kvb_front_url(const struct kvb_front *f) { return f->s.url; }
-
-int kvb_front_reload(struct kvb_front *f, struct kvb_error *err)
-{
-	return kvb_auth_reload(&f->s.auth, err);
-}
-
-void kvb_front_release_ready(struct kvb_front *f) { atomic_store(&f->s.holding, false); }
+const char *kvb_front_url(const struct kvb_front *f) { return f->url; }
 
 /* Looks every few milliseconds: it happens once in a process's life, and whoever ends a request
  * must not have to touch the front afterwards. */
@@ -210,16 +173,16 @@ static uint32_t await_zero(const struct kvb_front *f, enum gauge which, uint32_t
 	const struct timespec pause = { 0, 5 * 1000 * 1000 };
 	uint64_t end = kvb_now_ms(&kvb_clock_system) + timeout_ms;
 
-	while (kvb_gauge_get(&f->s.metrics, which) > 0 && kvb_now_ms(&kvb_clock_system) < end)
+	while (kvb_gauge_get(&f->s->metrics, which) > 0 && kvb_now_ms(&kvb_clock_system) < end)
 		nanosleep(&pause, NULL);
-	return (uint32_t)kvb_gauge_get(&f->s.metrics, which);
+	return (uint32_t)kvb_gauge_get(&f->s->metrics, which);
 }
 
 uint32_t kvb_front_drain(struct kvb_front *f, uint32_t timeout_ms)
 {
 	/* Not MHD_quiesce_daemon: with epoll and a pool of threads it races with them for the listening
 	 * socket and aborts (libmicrohttpd 0.9.75). */
-	atomic_store(&f->s.draining, true);
+	atomic_store(&f->s->draining, true);
 	return await_zero(f, GAUGE_http_in_flight, timeout_ms);
 }
 
@@ -234,10 +197,9 @@ void kvb_front_destroy(struct kvb_front *f)
 		return;
 	if (f->daemon) {
 		kvb_front_drain(f, 0);
-		assert(kvb_gauge_get(&f->s.metrics, GAUGE_http_parked) == 0); /* so no worker has a job either */
+		assert(kvb_gauge_get(&f->s->metrics, GAUGE_http_parked) == 0);
 		MHD_stop_daemon(f->daemon);
-		kvb_watch_stop(&f->watch); /* it uses the workers */
-		kvb_workers_stop(&f->s.workers);
+		kvb_watch_stop(&f->watch);
 	}
 	release(f);
 }

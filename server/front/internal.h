@@ -25,12 +25,13 @@
 
 struct kvb_front {
 	struct kvb_front_options o; /* strings owned */
-	struct kvb_service s; /* shared with other fronts: kvb_front_service */
+	struct kvb_service *s; /* shared with other fronts */
 	struct watch watch;
 	struct MHD_Daemon *daemon;
 	int listen_fd; /* -1 once it is the daemon's */
 	int family;
 	uint16_t port;
+	char url[300];
 };
 
 /* A request that waits: its thread of libmicrohttpd goes on with others meanwhile. */
@@ -54,7 +55,6 @@ struct kvb_request {
 
 	bool refused; /* decided before the core: status and err are set */
 	bool answered;
-	unsigned http; /* HTTP status, 0 = that of c.status */
 	_Atomic enum parking parking;
 };
 
@@ -81,7 +81,7 @@ void kvb_conn_deadline(struct kvb_request *r, uint64_t bytes);
 
 /* ---- admit.c: what is decided from the header alone ------------------------------------------ */
 
-/* Finds id, route and caller. KVB_OK, or the refusal in r->err (and r->http). */
+/* Finds id, API, route and caller. KVB_OK, or the refusal in r->c.err (and r->c.http). */
 int kvb_request_admit(struct kvb_request *r);
 
 /* ---- answer.c -------------------------------------------------------------------------------- */

@@ -40,13 +40,13 @@ static struct conn *conn_create(struct kvb_front *f, struct MHD_Connection *mhd)
 	c->watched.fd = info->connect_fd;
 	c->r.f = f;
 	c->r.conn = c;
-	kvb_call_init(&c->r.c, &f->s);
+	kvb_call_init(&c->r.c, f->s, WIRE_HTTP);
 	kvb_buf_init(&c->r.body);
 	kvb_conn_phase(&c->r);
 	kvb_conn_deadline(&c->r, 0);
 	kvb_watch_add(&f->watch, &c->watched);
-	kvb_metrics_add(&f->s.metrics, METRIC_http_connections, 1);
-	kvb_gauge_move(&f->s.metrics, GAUGE_http_open_connections, 1);
+	kvb_metrics_add(&f->s->metrics, METRIC_http_connections, 1);
+	kvb_gauge_move(&f->s->metrics, GAUGE_http_open_connections, 1);
 	return c;
 }
 
@@ -54,7 +54,7 @@ static void conn_destroy(struct kvb_front *f, struct conn *c)
 {
 	assert(!c->r.mhd);
 	kvb_watch_remove(&f->watch, &c->watched);
-	kvb_gauge_move(&f->s.metrics, GAUGE_http_open_connections, -1);
+	kvb_gauge_move(&f->s->metrics, GAUGE_http_open_connections, -1);
 	kvb_buf_destroy(&c->r.body);
 	kvb_call_destroy(&c->r.c);
 	kvb_free(c);
@@ -87,7 +87,7 @@ static struct kvb_request *request_begin(struct kvb_front *f, struct MHD_Connect
 		return NULL;
 	r = &c->r;
 	assert(!r->mhd);
-	kvb_gauge_move(&f->s.metrics, GAUGE_http_in_flight, 1);
+	kvb_gauge_move(&f->s->metrics, GAUGE_http_in_flight, 1);
 	r->mhd = mhd;
 	r->path = path;
 	r->method = method;
@@ -99,7 +99,7 @@ static struct kvb_request *request_begin(struct kvb_front *f, struct MHD_Connect
 
 static void drop_body(struct kvb_request *r)
 {
-	atomic_fetch_sub(&r->f->s.body_held, r->held);
+	atomic_fetch_sub(&r->f->s->body_held, r->held);
 	r->held = 0;
 	if (r->body.cap > KEEP_BODY)
 		kvb_buf_destroy(&r->body);
@@ -119,7 +119,7 @@ void kvb_request_completed(void *cls, struct MHD_Connection *mhd, void **state,
 		return;
 	c = r->conn;
 	if (!r->answered)
-		kvb_metrics_add(&f->s.metrics, METRIC_http_aborted, 1);
+		kvb_metrics_add(&f->s->metrics, METRIC_http_aborted, 1);
 	drop_body(r);
 	kvb_call_reset(&r->c);
 	/* The buffers stay with the connection, everything else begins anew. */
@@ -127,7 +127,7 @@ void kvb_request_completed(void *cls, struct MHD_Connection *mhd, void **state,
 	*state = NULL;
 	kvb_conn_phase(r);
 	kvb_conn_deadline(r, 0);
-	kvb_gauge_move(&f->s.metrics, GAUGE_http_in_flight, -1);
+	kvb_gauge_move(&f->s->metrics, GAUGE_http_in_flight, -1);
 }
 
 /* ---- waiting --------------------------------------------------------------------------------- */
@@ -143,7 +143,7 @@ static void complete(void *ctx, int status)
 	if (atomic_exchange(&r->parking, PARK_DONE) != PARK_PARKED)
 		return; /* its thread has not suspended it yet, and goes on by itself */
 	MHD_resume_connection(mhd);
-	kvb_gauge_move(&f->s.metrics, GAUGE_http_parked, -1); /* last touch: after it the front may be destroyed */
+	kvb_gauge_move(&f->s->metrics, GAUGE_http_parked, -1); /* last touch: after it the front may be destroyed */
 }
 
 /* Suspends the connection until complete() has been called. */
@@ -153,18 +153,13 @@ static enum MHD_Result park(struct kvb_request *r)
 
 	if (atomic_load(&r->parking) == PARK_DONE)
 		return kvb_answer_send(r);
-	kvb_gauge_move(&r->f->s.metrics, GAUGE_http_parked, 1);
+	kvb_gauge_move(&r->f->s->metrics, GAUGE_http_parked, 1);
 	MHD_suspend_connection(r->mhd);
 	if (!atomic_compare_exchange_strong(&r->parking, &expected, PARK_PARKED)) {
 		MHD_resume_connection(r->mhd);
-		kvb_gauge_move(&r->f->s.metrics, GAUGE_http_parked, -1);
+		kvb_gauge_move(&r->f->s->metrics, GAUGE_http_parked, -1);
 	}
 	return MHD_YES;
-}
-
-static const char *query(struct kvb_request *r, const char *name)
-{
-	return MHD_lookup_connection_value(r->mhd, MHD_GET_ARGUMENT_KIND, name);
 }
 
 static enum MHD_Result dispatch(struct kvb_request *r)
@@ -177,10 +172,6 @@ static enum MHD_Result dispatch(struct kvb_request *r)
 	r->c.done = (struct kvb_done){ complete, r };
 	r->c.body = r->body.len ? (const char *)r->body.data : "";
 	r->c.n_body = r->body.len;
-	if (r->c.route->id == ROUTE_ID_block_find) {
-		r->c.key_text = query(r, "key");
-		r->c.key_number = query(r, "key_int");
-	}
 	atomic_store(&r->parking, PARK_RUNNING);
 	rc = kvb_call_run(&r->c);
 	if (rc == KVB_PENDING)
@@ -203,7 +194,7 @@ static void refuse(struct kvb_request *r, int status)
 static enum MHD_Result throw_away(struct kvb_request *r, size_t n)
 {
 	r->dropped += n;
-	return r->dropped <= r->f->o.body_max + DRAIN_NOW ? MHD_YES : MHD_NO;
+	return r->dropped <= r->f->s->o.body_max + DRAIN_NOW ? MHD_YES : MHD_NO;
 }
 
 static enum MHD_Result take(struct kvb_request *r, const char *data, size_t n)
@@ -211,18 +202,18 @@ static enum MHD_Result take(struct kvb_request *r, const char *data, size_t n)
 	struct kvb_front *f = r->f;
 	uint64_t held;
 
-	kvb_metrics_add(&f->s.metrics, METRIC_http_request_bytes, n);
+	kvb_metrics_add(&f->s->metrics, METRIC_http_request_bytes, n);
 	kvb_conn_deadline(r, r->body.len + r->dropped + n);
 	if (r->refused || !(r->c.route->flags & ROUTE_BODY))
 		return throw_away(r, n);
-	if (r->body.len + n > f->o.body_max) {
+	if (r->body.len + n > f->s->o.body_max) {
 		refuse(r, kvb_fail(&r->c.err, KVB_E_TOO_LARGE, NULL, "the body is over %llu bytes",
-				   (unsigned long long)f->o.body_max));
+				   (unsigned long long)f->s->o.body_max));
 		return throw_away(r, n);
 	}
-	held = atomic_fetch_add(&f->s.body_held, n) + n;
+	held = atomic_fetch_add(&f->s->body_held, n) + n;
 	r->held += n;
-	if (held > f->o.body_total_max) {
+	if (held > f->s->o.body_total_max) {
 		refuse(r,
 		       kvb_fail(&r->c.err, KVB_E_TOO_MANY, NULL, "too many large bodies at a time"));
 		return throw_away(r, n);
@@ -251,9 +242,9 @@ static enum MHD_Result head(struct kvb_request *r)
 	uint64_t length = declared_length(r);
 
 	if (rc == KVB_OK && r->c.route && (r->c.route->flags & ROUTE_BODY) && length != UINT64_MAX &&
-	    length > r->f->o.body_max)
+	    length > r->f->s->o.body_max)
 		rc = kvb_fail(&r->c.err, KVB_E_TOO_LARGE, NULL, "the body is over %llu bytes",
-			      (unsigned long long)r->f->o.body_max);
+			      (unsigned long long)r->f->s->o.body_max);
 	if (rc == KVB_OK && r->c.route)
 		return MHD_YES;
 	r->refused = true; /* or OPTIONS, which has no operation */

@@ -1,7 +1,7 @@
 /*
  * grpc.c - life of the gRPC front: options, port, threads, drain, end.
  *
- * Owns everything in struct kvb_grpc; shares struct kvb_service with the HTTP front. Called by one thread
+ * Owns everything in struct kvb_grpc; shares struct kvb_service with other fronts. Called by one thread
  * of main. It never calls the core itself: the operations do.
  */
 #include "internal.h"
@@ -19,6 +19,8 @@ void kvb_grpc_options_init(struct kvb_grpc_options *o)
 	*o = (struct kvb_grpc_options){
 		.listen = "127.0.0.1",
 		.port = 7334,
+		.port_param = "grpc_port",
+		.port_option = "--grpc-port",
 		.max_connections = 4096,
 		.max_streams = 1024,
 		.idle_timeout_ms = 60000,
@@ -48,7 +50,7 @@ static void release(struct kvb_grpc *g)
 int kvb_grpc_create(const struct kvb_grpc_options *o, struct kvb_service *s, struct kvb_grpc **out,
 		    struct kvb_error *err)
 {
-	const struct kvb_listen l = { o->listen, o->port, "grpc_listen", "grpc_port", "--grpc-port" };
+	const struct kvb_listen l = { o->listen, o->port, "grpc_listen", o->port_param, o->port_option };
 	struct kvb_grpc *g = kvb_calloc(1, sizeof *g);
 	int rc;
 

@@ -9,7 +9,7 @@
 
 #include <string.h>
 
-#include "pb.h"
+#include <kvb/pb.h>
 
 enum { SERVING = 1, NOT_SERVING = 2, SERVICE_UNKNOWN = 3 };
 
@@ -19,7 +19,7 @@ static int state_of(struct kvb_grpc *g, const char *name, size_t n)
 {
 	struct kvb_error ignored;
 
-	if (n > 0 && !kvb_grpc_service_known(name, n))
+	if (n > 0 && !kvb_grpc_service_known(&g->o.apis, name, n))
 		return SERVICE_UNKNOWN;
 	if (atomic_load(&g->draining))
 		return NOT_SERVING;

@@ -51,11 +51,12 @@ struct grpc_loop;
 struct grpc_conn;
 struct grpc_stream;
 
-/* One method. Either an operation of the routes' table, or a handler of its own that sees each message and
+/* One method. Either an operation of an API, or a handler of its own that sees each message and
  * answers with kvb_grpc_send and kvb_grpc_end. */
 struct grpc_method {
-	const char *path;          /* "/kvblock.v1.KVBlock/Lookup" */
-	const struct route *route; /* NULL: the functions */
+	const char *path;              /* "/kvblock.v1.KVBlock/Lookup" */
+	const struct kvb_api *api;     /* of the route */
+	const struct kvb_route *route; /* NULL: the functions */
 	void (*message)(struct grpc_stream *st, const uint8_t *p, size_t n);
 	void (*half_closed)(struct grpc_stream *st); /* the client sends no more; may be NULL */
 	void (*closed)(struct grpc_stream *st);      /* it is over, however it ended; may be NULL */
@@ -235,16 +236,14 @@ void kvb_grpc_not_grpc(struct grpc_stream *st, unsigned http);
 
 int kvb_grpc_methods_init(struct kvb_grpc *g, struct kvb_error *err);
 const struct grpc_method *kvb_grpc_method_find(const struct kvb_grpc *g, const char *path);
-/* Finds name and body of the operation in the message p[0..n), which stays valid until it is complete. */
-int kvb_grpc_take_message(struct kvb_call *c, const uint8_t *p, size_t n);
 
 /* ---- health.c, reflect.c ---------------------------------------------------------------------- */
 
 extern const struct grpc_method kvb_grpc_health_methods[2];
 extern const struct grpc_method kvb_grpc_reflect_method;
 /* The services that are named in the descriptors: for health and reflection. */
-bool kvb_grpc_service_known(const char *name, size_t n);
-/* The FileDescriptorSet of all .proto files, made at build time. */
-const uint8_t *kvb_grpc_descriptors(size_t *n);
+bool kvb_grpc_service_known(const struct kvb_apis *apis, const char *name, size_t n);
+/* The FileDescriptorSet of health and reflection, made at build time. */
+const uint8_t *kvb_grpc_protoset(size_t *n);
 
 #endif

@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-#include "pb.h"
+#include <kvb/pb.h>
 
 enum { /* fields of descriptor.proto */
 	SET_FILE = 1, FILE_NAME = 1, FILE_PACKAGE = 2, FILE_MESSAGE = 4, FILE_ENUM = 5, FILE_SERVICE = 6,
@@ -85,15 +85,45 @@ static bool file_declares(const struct pb_field *file, const char *name, size_t 
 	return false;
 }
 
-/* Calls say() with each service's full name, put together in `name`; ends when it returns true. */
-static bool each_service(bool (*say)(void *ctx, const char *name, size_t n), void *ctx)
-{
-	size_t n_set;
-	const uint8_t *set = kvb_grpc_descriptors(&n_set);
-	struct kvb_rd files = kvb_rd_make(set, n_set);
-	struct pb_field file, f;
+/* All files of a port, one after the other: the transport's own, then those of the APIs. */
+struct walk {
+	const struct kvb_apis *apis;
+	size_t set; /* 0: the transport's */
+	struct kvb_rd files;
+};
 
-	while (pb_next(&files, &file)) {
+static void walk_begin(struct walk *w, const struct kvb_apis *apis)
+{
+	size_t n;
+	const uint8_t *own = kvb_grpc_protoset(&n);
+
+	*w = (struct walk){ .apis = apis, .files = kvb_rd_make(own, n) };
+}
+
+static bool walk_next(struct walk *w, struct pb_field *file)
+{
+	while (!pb_next(&w->files, file)) {
+		const uint8_t *set;
+		size_t n = 0;
+
+		if (w->set == w->apis->n)
+			return false;
+		set = w->apis->v[w->set]->descriptors ? w->apis->v[w->set]->descriptors(&n) : NULL;
+		w->files = kvb_rd_make(set, n);
+		w->set++;
+	}
+	return true;
+}
+
+/* Calls say() with each service's full name, put together in `name`; ends when it returns true. */
+static bool each_service(const struct kvb_apis *apis, bool (*say)(void *ctx, const char *name, size_t n),
+			 void *ctx)
+{
+	struct pb_field file, f;
+	struct walk w;
+
+	walk_begin(&w, apis);
+	while (walk_next(&w, &file)) {
 		struct pb_field package = get(file.p, file.n, FILE_PACKAGE);
 		struct kvb_rd r = kvb_rd_make(file.p, file.n);
 
@@ -126,11 +156,11 @@ static bool is_wanted(void *ctx, const char *name, size_t n)
 	return w->n == n && memcmp(w->name, name, n) == 0;
 }
 
-bool kvb_grpc_service_known(const char *name, size_t n)
+bool kvb_grpc_service_known(const struct kvb_apis *apis, const char *name, size_t n)
 {
 	struct wanted w = { name, n };
 
-	return each_service(is_wanted, &w);
+	return each_service(apis, is_wanted, &w);
 }
 
 /* ---- answers --------------------------------------------------------------------------------- */
@@ -146,12 +176,12 @@ static bool list_one(void *ctx, const char *name, size_t n)
 	return false;
 }
 
-static void tell_services(struct kvb_buf *out)
+static void tell_services(const struct kvb_apis *apis, struct kvb_buf *out)
 {
 	struct kvb_buf list;
 
 	kvb_buf_init(&list);
-	each_service(list_one, &list);
+	each_service(apis, list_one, &list);
 	pb_put_bytes(out, TELL_SERVICES, list.data, list.len);
 	kvb_buf_destroy(&list);
 }
@@ -168,15 +198,14 @@ static void tell_error(struct kvb_buf *out, enum grpc_code code, const char *mes
 }
 
 /* Our files import nothing, so one file is the whole answer. */
-static void tell_file(struct kvb_buf *out, const struct pb_field *asked)
+static void tell_file(const struct kvb_apis *apis, struct kvb_buf *out, const struct pb_field *asked)
 {
-	size_t n_set;
-	const uint8_t *set = kvb_grpc_descriptors(&n_set);
-	struct kvb_rd files = kvb_rd_make(set, n_set);
 	struct pb_field file;
 	struct kvb_buf answer;
+	struct walk w;
 
-	while (pb_next(&files, &file)) {
+	walk_begin(&w, apis);
+	while (walk_next(&w, &file)) {
 		struct pb_field name = get(file.p, file.n, FILE_NAME);
 
 		if (asked->number == ASK_FILE ? !equal((const char *)asked->p, asked->n, &name)
@@ -193,6 +222,7 @@ static void tell_file(struct kvb_buf *out, const struct pb_field *asked)
 
 static void on_message(struct grpc_stream *st, const uint8_t *p, size_t n)
 {
+	const struct kvb_apis *apis = &st->loop->g->o.apis;
 	struct kvb_rd r = kvb_rd_make(p, n);
 	struct pb_field f, asked = { 0 }, host = get(p, n, ASK_HOST);
 	struct kvb_buf out;
@@ -208,9 +238,9 @@ static void on_message(struct grpc_stream *st, const uint8_t *p, size_t n)
 	pb_put_bytes(&out, TELL_HOST, host.p ? (const void *)host.p : "", host.n);
 	pb_put_bytes(&out, TELL_REQUEST, p ? (const void *)p : "", n);
 	if (asked.number == ASK_SERVICES)
-		tell_services(&out);
+		tell_services(apis, &out);
 	else if (asked.number == ASK_FILE || asked.number == ASK_SYMBOL)
-		tell_file(&out, &asked);
+		tell_file(apis, &out, &asked);
 	else
 		tell_error(&out, asked.number ? GRPC_NOT_FOUND : GRPC_INVALID_ARGUMENT,
 			   asked.number ? "there are no extensions" : "nothing is asked for");

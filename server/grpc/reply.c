@@ -141,22 +141,25 @@ static enum kvb_log_level level_of(const struct grpc_stream *st, int status, boo
 	if (slow)
 		return KVB_LOG_WARN;
 	if (http < 500 || st->code == GRPC_DEADLINE_EXCEEDED || st->code == GRPC_CANCELLED)
-		return st->loop->g->s->log_refused ? KVB_LOG_INFO : KVB_LOG_DEBUG;
+		return st->loop->g->s->o.log_refused ? KVB_LOG_INFO : KVB_LOG_DEBUG;
 	return http == 500 ? KVB_LOG_ERROR : KVB_LOG_WARN;
 }
 
 static void note(struct grpc_stream *st, int status, const char *cause)
 {
 	struct kvb_service *s = st->loop->g->s;
-	uint64_t us = kvb_now_us() - st->c.begin_us;
-	bool slow = s->slow_ms && us / 1000 >= s->slow_ms && st->c.route;
-	enum kvb_log_level level = level_of(st, status, slow);
+	bool failed = status != KVB_OK, slow;
+	uint64_t us;
+	enum kvb_log_level level;
 	char ms[32], number[8], client[64];
 
-	kvb_metrics_request(&s->metrics, WIRE_GRPC, st->c.route ? st->c.route->id : ROUTE_COUNT, st->code, us);
+	st->c.failed = failed;
+	us = kvb_call_count(&st->c, st->code);
+	slow = s->o.slow_ms && us / 1000 >= s->o.slow_ms && st->c.route;
+	level = level_of(st, status, slow);
 	if (slow)
 		kvb_metrics_add(&s->metrics, METRIC_grpc_slow, 1);
-	if ((st->code == GRPC_OK && !slow) || !kvb_log_enabled(level))
+	if ((!failed && !slow) || !kvb_log_enabled(level))
 		return;
 	snprintf(number, sizeof number, "%u", st->code);
 	snprintf(ms, sizeof ms, "%" PRIu64 ".%03u", us / 1000, (unsigned)(us % 1000));
@@ -169,8 +172,8 @@ static void note(struct grpc_stream *st, int status, const char *cause)
 		{ "field", st->field }, { "cause", cause },
 	};
 
-	kvb_log_fields(level, "grpc", st->code != GRPC_OK ? "call failed" : "call was slow", fields,
-		       sizeof fields / sizeof fields[0] - (st->code != GRPC_OK ? 0 : 2));
+	kvb_log_fields(level, "grpc", failed ? "call failed" : "call was slow", fields,
+		       sizeof fields / sizeof fields[0] - (failed ? 0 : 2));
 }
 
 /* ---- ends ------------------------------------------------------------------------------------ */
@@ -180,11 +183,11 @@ static void end_with(struct grpc_stream *st, unsigned code, int status, const ch
 {
 	st->answered = true;
 	st->code = (uint8_t)code;
+	snprintf(st->field, sizeof st->field, "%s", field);
 	if (code != GRPC_OK) {
 		kvb_grpc_percent(message, st->text);
 		st->trailer_message = st->text;
 		st->trailer_code = kvb_status_name(status);
-		snprintf(st->field, sizeof st->field, "%s", field);
 		st->trailer_field = *st->field ? st->field : NULL;
 	}
 	note(st, status, cause);
@@ -207,14 +210,16 @@ void kvb_grpc_reply(struct grpc_stream *st)
 {
 	struct kvb_service *s = st->loop->g->s;
 	char cause[KVB_MESSAGE_MAX] = "";
+	int status = kvb_call_finish(&st->c, cause);
 	size_t n;
 
-	if (kvb_call_finish(&st->c, cause) != KVB_OK) {
+	if (status != KVB_OK && st->c.answer != GRPC_OK) {
 		/* The answer of a failed call is its trailers. */
-		end_with(st, (unsigned)kvb_status_grpc(st->c.status), st->c.status, st->c.err.message,
-			 st->c.err.field, cause);
+		end_with(st, st->c.answer, status, st->c.err.message, st->c.err.field, cause);
 		return;
 	}
+	if (st->c.fixed)
+		kvb_put_bytes(&st->c.out, st->c.fixed, strlen(st->c.fixed));
 	n = st->c.out.len;
 	st->data = st->c.out.data;
 	st->n_data = n;
@@ -225,7 +230,8 @@ void kvb_grpc_reply(struct grpc_stream *st)
 	atomic_fetch_add(&s->body_held, n);
 	st->held += n;
 	kvb_metrics_add(&s->metrics, METRIC_grpc_response_bytes, n);
-	end_with(st, GRPC_OK, KVB_OK, "", "", "");
+	/* What failed for its API alone (its code lies in the answer) is an answer like any other here. */
+	end_with(st, GRPC_OK, status, "", status == KVB_OK ? "" : st->c.err.field, cause);
 }
 
 void kvb_grpc_send(struct grpc_stream *st, const void *p, size_t n)

@@ -78,7 +78,7 @@ struct grpc_stream *kvb_grpc_stream_begin(struct grpc_conn *c, int32_t id)
 		st = kvb_calloc(1, sizeof *st);
 		if (!st)
 			return NULL;
-		kvb_call_init(&st->c, l->g->s);
+		kvb_call_init(&st->c, l->g->s, WIRE_GRPC);
 	}
 	st->loop = l;
 	st->conn = c;
@@ -262,8 +262,9 @@ static void admit(struct grpc_stream *st)
 	if (!st->method->route)
 		return;
 	st->c.route = st->method->route;
-	st->c.body_codec = st->c.codec = &kvb_v1_pb;
-	rc = kvb_call_authorize(&st->c, st->authorization);
+	rc = kvb_call_open(&st->c, st->method->api, &(struct kvb_head){ NULL });
+	if (rc == KVB_OK)
+		rc = kvb_call_authorize(&st->c, st->authorization);
 	if (rc == KVB_E_UNAUTHENTICATED)
 		kvb_metrics_add(&g->s->metrics, METRIC_grpc_unauthenticated, 1);
 	if (rc != KVB_OK)
@@ -284,7 +285,7 @@ void kvb_grpc_stream_head(struct grpc_stream *st)
 /* The five bytes before a message: a flag for compression and the length. */
 static void take_prefix(struct grpc_stream *st)
 {
-	uint64_t max = st->method->route ? st->loop->g->s->body_max : OWN_MESSAGE_MAX;
+	uint64_t max = st->method->route ? st->loop->g->s->o.body_max : OWN_MESSAGE_MAX;
 
 	st->want = (uint32_t)st->prefix[1] << 24 | (uint32_t)st->prefix[2] << 16 |
 		   (uint32_t)st->prefix[3] << 8 | st->prefix[4];
@@ -368,7 +369,7 @@ static void run(struct grpc_stream *st)
 		kvb_grpc_fail(st, GRPC_RESOURCE_EXHAUSTED, KVB_E_TOO_MANY, "too many calls are waiting");
 		return;
 	}
-	rc = kvb_grpc_take_message(&st->c, st->body.data, st->body.len);
+	rc = st->c.api->message(&st->c, st->body.data, st->body.len);
 	if (rc == KVB_OK) {
 		/* Counted before it may wait: whoever sees none waiting may destroy the front. */
 		st->pending = true;

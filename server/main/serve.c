@@ -23,6 +23,8 @@
 #include <kvb/front.h>
 #include <kvb/grpc.h>
 #include <kvb/log.h>
+#include <kvb/native_api.h>
+#include <kvb/service.h>
 #include <kvb/store.h>
 
 #define DRAIN_MS 10000
@@ -33,6 +35,7 @@ struct service {
 	int log_fd;
 	struct kvb_store *store;
 	struct kvb_core *core;
+	struct kvb_service *service; /* what the fronts share */
 	struct kvb_front *front;
 	struct kvb_grpc *grpc; /* NULL: off */
 	pthread_t defaults; /* makes the default objects, then ends */
@@ -45,24 +48,41 @@ struct service {
 
 /* ---- start ----------------------------------------------------------------------------------- */
 
+static struct kvb_service_options service_options(const struct kvb_params *p)
+{
+	static struct kvb_api *const apis[] = { &kvb_native_api };
+	struct kvb_service_options o;
+
+	kvb_service_options_init(&o);
+	o.apis = apis;
+	o.n_apis = sizeof apis / sizeof apis[0];
+	o.tokens_file = p->tokens_file;
+	o.body_max = p->body_max;
+	o.body_total_max = p->body_total_max;
+	o.hold_ready = true;
+	o.slow_ms = (uint32_t)p->slow_ms;
+	o.log_refused = p->log_refused;
+	o.metrics_open = p->metrics_open;
+	return o;
+}
+
+static struct kvb_apis native_apis(void)
+{
+	return (struct kvb_apis){ .v = { &kvb_native_api }, .n = 1, .planes = KVB_PLANE_ALL };
+}
+
 static struct kvb_front_options front_options(const struct kvb_params *p)
 {
 	struct kvb_front_options o;
 
 	kvb_front_options_init(&o);
+	o.apis = native_apis();
 	o.listen = p->http_listen;
 	o.port = (uint16_t)p->http_port;
 	o.threads = (uint32_t)p->http_threads;
-	o.tokens_file = p->tokens_file;
-	o.body_max = p->body_max;
-	o.body_total_max = p->body_total_max;
 	o.max_connections = (uint32_t)p->max_connections;
 	o.max_connections_per_ip = (uint32_t)p->max_connections_per_ip;
 	o.idle_timeout_ms = (uint32_t)p->idle_timeout_s * 1000;
-	o.hold_ready = true;
-	o.slow_ms = (uint32_t)p->slow_ms;
-	o.log_refused = p->log_refused;
-	o.metrics_open = p->metrics_open;
 	return o;
 }
 
@@ -71,6 +91,7 @@ static struct kvb_grpc_options grpc_options(const struct kvb_params *p)
 	struct kvb_grpc_options o;
 
 	kvb_grpc_options_init(&o);
+	o.apis = native_apis();
 	o.listen = *p->grpc_listen ? p->grpc_listen : p->http_listen;
 	o.port = (uint16_t)p->grpc_port;
 	o.threads = (uint32_t)p->grpc_threads;
@@ -172,19 +193,24 @@ static void on_hopeless(void *ctx)
 /* Both ports, before anything else is touched. */
 static int bind_ports(struct service *s, struct kvb_error *err)
 {
+	struct kvb_service_options so = service_options(s->p);
 	struct kvb_front_options fo = front_options(s->p);
 	struct kvb_grpc_options go = grpc_options(s->p);
-	int rc = kvb_front_create(&fo, &s->front, err);
+	int rc = kvb_service_create(&so, &s->service, err);
 
+	if (rc == KVB_OK)
+		rc = kvb_front_create(&fo, s->service, &s->front, err);
 	if (rc == KVB_OK && s->p->grpc_port != KVB_PORT_OFF)
-		rc = kvb_grpc_create(&go, kvb_front_service(s->front), &s->grpc, err);
+		rc = kvb_grpc_create(&go, s->service, &s->grpc, err);
 	return rc;
 }
 
 static int start_fronts(struct service *s, struct kvb_error *err)
 {
-	int rc = kvb_front_start(s->front, s->core, err);
+	int rc = kvb_service_start(s->service, s->core, err);
 
+	if (rc == KVB_OK)
+		rc = kvb_front_start(s->front, err);
 	if (rc == KVB_OK && s->grpc)
 		rc = kvb_grpc_start(s->grpc, err);
 	/* gRPC's first: who has read the port of HTTP may ask for the other. */
@@ -281,7 +307,7 @@ static void *make_defaults(void *arg)
 	int rc = await_defaults(s, &err);
 
 	if (rc == KVB_OK) {
-		kvb_front_release_ready(s->front);
+		kvb_service_release_ready(s->service);
 		await_storage(s);
 	}
 	if (atomic_load(&s->stopping))
@@ -308,7 +334,7 @@ static void reload(struct service *s)
 	struct kvb_error err;
 
 	kvb_sink_reopen(s->p, s->log_fd);
-	if (kvb_front_reload(s->front, &err) == KVB_OK)
+	if (kvb_service_reload(s->service, &err) == KVB_OK)
 		kvb_log(KVB_LOG_INFO, "main", "SIGHUP: tokens and log file opened again");
 	else
 		kvb_log(KVB_LOG_ERROR, "main", "SIGHUP: the old tokens stay in force: %s",
@@ -352,8 +378,9 @@ static bool join_defaults(struct service *s)
 
 static void release(struct service *s)
 {
-	kvb_grpc_destroy(s->grpc); /* it lives on what the HTTP front owns */
+	kvb_grpc_destroy(s->grpc);
 	kvb_front_destroy(s->front);
+	kvb_service_destroy(s->service);
 	if (s->core)
 		kvb_core_destroy(s->core);
 	if (s->store)

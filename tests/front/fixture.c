@@ -13,13 +13,19 @@
 
 #include <kvb/log.h>
 
+static struct kvb_api *const apis[] = { &kvb_native_api };
+
 int fixture_setup(void **state)
 {
 	struct fixture *x = calloc(1, sizeof *x);
 
 	assert_non_null(x);
 	kvb_log_setup(STDERR_FILENO, false, KVB_LOG_ERROR);
+	kvb_service_options_init(&x->so);
+	x->so.apis = apis;
+	x->so.n_apis = 1;
 	kvb_front_options_init(&x->o);
+	x->o.apis = (struct kvb_apis){ { &kvb_native_api }, 1, KVB_PLANE_ALL };
 	x->o.port = 0;
 	x->o.threads = 2;
 	x->core = fake_core_create();
@@ -40,8 +46,8 @@ int fixture_teardown(void **state)
 	if (x->front) {
 		kvb_front_drain(x->front, 0);
 		assert_true(kvb_front_quiet(x->front, HTTP_WAIT_MS));
-		kvb_front_destroy(x->front);
 	}
+	fixture_unbind(x);
 	fake_core_destroy(x->core);
 	unlink(x->tokens);
 	rmdir(x->dir);
@@ -57,7 +63,7 @@ void fixture_tokens(struct fixture *x, const char *text)
 	fputs(text, f);
 	fclose(f);
 	assert_int_equal(chmod(x->tokens, 0600), 0);
-	x->o.tokens_file = x->tokens;
+	x->so.tokens_file = x->tokens;
 }
 
 void fixture_three_tokens(struct fixture *x)
@@ -69,12 +75,31 @@ void fixture_three_tokens(struct fixture *x)
 			  "admin t-admin " TOKEN_ADMIN "\n");
 }
 
+int fixture_bind(struct fixture *x, struct kvb_error *err)
+{
+	int rc = kvb_service_create(&x->so, &x->service, err);
+
+	if (rc == KVB_OK)
+		rc = kvb_front_create(&x->o, x->service, &x->front, err);
+	if (rc != KVB_OK)
+		fixture_unbind(x);
+	return rc;
+}
+
+void fixture_unbind(struct fixture *x)
+{
+	kvb_front_destroy(x->front);
+	kvb_service_destroy(x->service);
+	x->front = NULL;
+	x->service = NULL;
+}
+
 void fixture_start(struct fixture *x)
 {
 	struct kvb_error err;
 
-	if (kvb_front_create(&x->o, &x->front, &err) != KVB_OK ||
-	    kvb_front_start(x->front, x->core, &err) != KVB_OK)
+	if (fixture_bind(x, &err) != KVB_OK || kvb_service_start(x->service, x->core, &err) != KVB_OK ||
+	    kvb_front_start(x->front, &err) != KVB_OK)
 		fail_msg("%s", err.message);
 	x->port = kvb_front_port(x->front);
 }

@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include "fixture.h"
+#include "native.h"
 #include <kvb/call.h>
 
 #define SESSION "000102030405060708090a0b0c0d0e0f"
@@ -199,11 +200,11 @@ static void test_ready_is_held(void **state)
 {
 	struct fixture *x = *state;
 
-	x->o.hold_ready = true;
+	x->so.hold_ready = true;
 	fixture_start(x);
 	assert_call_error(x->port, "GET", "/readyz", NULL, NULL, 503, "not_ready");
 	json_decref(call(x, "GET", "/v1/groups", NULL, 200));
-	kvb_front_release_ready(x->front);
+	kvb_service_release_ready(x->service);
 	json_decref(call(x, "GET", "/readyz", NULL, 200));
 }
 

@@ -11,16 +11,16 @@
 
 #include <kvb/auth.h>
 #include "fixture.h"
+#include "native.h"
 
 /* ---- the file -------------------------------------------------------------------------------- */
 
 static void assert_file_refused(struct fixture *x, const char *text, const char *word)
 {
-	struct kvb_front *front = NULL;
 	struct kvb_error err;
 
 	fixture_tokens(x, text);
-	assert_int_equal(kvb_front_create(&x->o, &front, &err), KVB_E_INVALID);
+	assert_int_equal(fixture_bind(x, &err), KVB_E_INVALID);
 	if (!strstr(err.message, word))
 		fail_msg("'%s' is not in: %s", word, err.message);
 	assert_null(strstr(err.message, "secret"));
@@ -44,22 +44,21 @@ static void test_bad_files(void **state)
 static void test_file_modes(void **state)
 {
 	struct fixture *x = *state;
-	struct kvb_front *front = NULL;
 	struct kvb_error err;
 
 	fixture_three_tokens(x);
 	assert_int_equal(chmod(x->tokens, 0644), 0);
-	assert_int_equal(kvb_front_create(&x->o, &front, &err), KVB_E_INVALID);
+	assert_int_equal(fixture_bind(x, &err), KVB_E_INVALID);
 	assert_non_null(strstr(err.message, "chmod 600"));
 	assert_int_equal(chmod(x->tokens, 0660), 0);
-	assert_int_equal(kvb_front_create(&x->o, &front, &err), KVB_E_INVALID);
+	assert_int_equal(fixture_bind(x, &err), KVB_E_INVALID);
 	assert_int_equal(chmod(x->tokens, 0640), 0);
-	assert_int_equal(kvb_front_create(&x->o, &front, &err), KVB_OK);
-	kvb_front_destroy(front);
-	x->o.tokens_file = "/nonexistent/tokens";
-	assert_int_equal(kvb_front_create(&x->o, &front, &err), KVB_E_INVALID);
-	x->o.tokens_file = x->dir;
-	assert_int_equal(kvb_front_create(&x->o, &front, &err), KVB_E_INVALID);
+	assert_int_equal(fixture_bind(x, &err), KVB_OK);
+	fixture_unbind(x);
+	x->so.tokens_file = "/nonexistent/tokens";
+	assert_int_equal(fixture_bind(x, &err), KVB_E_INVALID);
+	x->so.tokens_file = x->dir;
+	assert_int_equal(fixture_bind(x, &err), KVB_E_INVALID);
 }
 
 static void test_headers(void **state)
@@ -111,7 +110,7 @@ static const char *body_of(const char *name)
 	return "{\"keys_int\":[1]}";
 }
 
-static void path_of(const struct route *r, char out[160])
+static void path_of(const struct kvb_route *r, char out[160])
 {
 	const char *p = r->pattern;
 	size_t k = 0;
@@ -125,7 +124,7 @@ static void path_of(const struct route *r, char out[160])
 		}
 	}
 	out[k] = '\0';
-	if (r->id == ROUTE_ID_block_find)
+	if (r == &kvb_routes[ROUTE_ID_block_find])
 		snprintf(out + k, 160 - k, "?key_int=1");
 }
 
@@ -145,7 +144,7 @@ static void test_matrix(void **state)
 	fixture_three_tokens(x);
 	fixture_start(x);
 	for (size_t i = 0; i < ROUTE_COUNT; i++) {
-		const struct route *r = &kvb_routes[i];
+		const struct kvb_route *r = &kvb_routes[i];
 		char path[160];
 
 		path_of(r, path);
@@ -198,7 +197,7 @@ static void test_open_metrics(void **state)
 	struct answer a;
 
 	fixture_three_tokens(x);
-	x->o.metrics_open = true;
+	x->so.metrics_open = true;
 	fixture_start(x);
 	a = http_call(x->port, "GET", "/metrics", NULL, NULL);
 	assert_int_equal(a.status, 200);
@@ -215,7 +214,7 @@ static void test_reload(void **state)
 	fixture_three_tokens(x);
 	fixture_start(x);
 	fixture_tokens(x, "read other fresh-token-0123456789\n");
-	assert_int_equal(kvb_front_reload(x->front, &err), KVB_OK);
+	assert_int_equal(kvb_service_reload(x->service, &err), KVB_OK);
 	assert_call_error(x->port, "GET", "/v1/stats", BEARER(TOKEN_ADMIN), NULL, 401,
 			  "unauthenticated");
 	a = http_call(x->port, "GET", "/v1/stats", BEARER("fresh-token-0123456789"), NULL);
@@ -223,7 +222,7 @@ static void test_reload(void **state)
 	answer_free(&a);
 	/* A broken file changes nothing. */
 	fixture_tokens(x, "read other\n");
-	assert_int_equal(kvb_front_reload(x->front, &err), KVB_E_INVALID);
+	assert_int_equal(kvb_service_reload(x->service, &err), KVB_E_INVALID);
 	a = http_call(x->port, "GET", "/v1/stats", BEARER("fresh-token-0123456789"), NULL);
 	assert_int_equal(a.status, 200);
 	answer_free(&a);
@@ -235,38 +234,37 @@ static void test_only_loopback_without_tokens(void **state)
 {
 	static const char *const open_addresses[] = { "0.0.0.0", "::", "::ffff:0.0.0.0" };
 	struct fixture *x = *state;
-	struct kvb_front *front = NULL;
 	struct kvb_error err;
 
 	for (size_t i = 0; i < sizeof open_addresses / sizeof open_addresses[0]; i++) {
 		x->o.listen = open_addresses[i];
-		assert_int_equal(kvb_front_create(&x->o, &front, &err), KVB_E_INVALID);
+		assert_int_equal(fixture_bind(x, &err), KVB_E_INVALID);
 		assert_non_null(strstr(err.message, "tokens_file"));
 	}
 	x->o.listen = "127.0.0.2";
-	assert_int_equal(kvb_front_create(&x->o, &front, &err), KVB_OK);
-	kvb_front_destroy(front);
+	assert_int_equal(fixture_bind(x, &err), KVB_OK);
+	fixture_unbind(x);
 	fixture_three_tokens(x);
 	x->o.listen = "0.0.0.0";
-	assert_int_equal(kvb_front_create(&x->o, &front, &err), KVB_OK);
-	kvb_front_destroy(front);
+	assert_int_equal(fixture_bind(x, &err), KVB_OK);
+	fixture_unbind(x);
 }
 
 static void test_bad_addresses(void **state)
 {
 	struct fixture *x = *state;
-	struct kvb_front *front = NULL, *second = NULL;
+	struct kvb_front *second = NULL;
 	struct kvb_error err;
 
 	x->o.listen = "no.such.host.invalid";
-	assert_int_equal(kvb_front_create(&x->o, &front, &err), KVB_E_INVALID);
+	assert_int_equal(fixture_bind(x, &err), KVB_E_INVALID);
 	assert_string_equal(err.field, "http_listen");
 	x->o.listen = "127.0.0.1";
-	assert_int_equal(kvb_front_create(&x->o, &front, &err), KVB_OK);
-	x->o.port = kvb_front_port(front);
-	assert_int_equal(kvb_front_create(&x->o, &second, &err), KVB_E_IN_USE);
+	assert_int_equal(fixture_bind(x, &err), KVB_OK);
+	x->o.port = kvb_front_port(x->front);
+	assert_int_equal(kvb_front_create(&x->o, x->service, &second, &err), KVB_E_IN_USE);
 	assert_non_null(strstr(err.message, "--http-port"));
-	kvb_front_destroy(front);
+	fixture_unbind(x);
 }
 
 /* A web page that a user of this host looks at must not reach a manager without tokens. */

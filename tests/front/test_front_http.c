@@ -109,7 +109,7 @@ static void test_declared_body_over_the_limit(void **state)
 	struct answer a;
 	char *body = spaces(5000);
 
-	x->o.body_max = 4096;
+	x->so.body_max = 4096;
 	fixture_start(x);
 	/* Short enough to be read: the connection lives on. */
 	http_open(&h, x->port);
@@ -155,7 +155,7 @@ static void test_chunked_body_over_the_limit(void **state)
 	struct answer a;
 	char *body = spaces(3000);
 
-	x->o.body_max = 4096;
+	x->so.body_max = 4096;
 	fixture_start(x);
 	http_open(&h, x->port);
 	http_request(&h, "POST", LOOKUP, "Transfer-Encoding: chunked\r\n", NULL);
@@ -185,7 +185,7 @@ static void test_endless_body(void **state)
 	char *body = spaces(65536);
 	bool open = true;
 
-	x->o.body_max = 4096;
+	x->so.body_max = 4096;
 	fixture_start(x);
 	http_open(&h, x->port);
 	http_request(&h, "POST", LOOKUP, "Transfer-Encoding: chunked\r\n", NULL);
@@ -203,8 +203,8 @@ static void test_all_bodies_together(void **state)
 	struct http first;
 	struct answer a;
 
-	x->o.body_max = 8192;
-	x->o.body_total_max = 10000;
+	x->so.body_max = 8192;
+	x->so.body_total_max = 10000;
 	fixture_start(x);
 	http_open(&first, x->port);
 	http_request(&first, "POST", LOOKUP, "Content-Length: 6020\r\n", NULL);

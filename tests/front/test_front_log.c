@@ -113,7 +113,7 @@ static void refused_requests(struct fixture *x, bool at_info, size_t expected)
 	int fd = capture(KVB_LOG_INFO);
 	json_t *all;
 
-	x->o.log_refused = at_info;
+	x->so.log_refused = at_info;
 	fixture_start(x);
 	assert_call_error(x->port, "GET", "/nowhere", NULL, NULL, 404, "not_found");
 	assert_call_error(x->port, "POST", START, NULL, "{\"keys_int\":[-1]}", 400,
@@ -139,7 +139,7 @@ static void test_slow_requests(void **state)
 	struct answer a;
 	json_t *all;
 
-	x->o.slow_ms = 20;
+	x->so.slow_ms = 20;
 	fixture_start(x);
 	fake_core_mode(x->core, FAKE_HOLD);
 	http_open(&h, x->port);

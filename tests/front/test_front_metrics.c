@@ -13,6 +13,7 @@
 
 
 #include "fixture.h"
+#include "native.h"
 #include <kvb/metrics.h>
 
 /* ---- a small checker of the text format 0.0.4 ------------------------------------------------ */
@@ -200,14 +201,14 @@ static void test_requests_are_counted(void **state)
 	assert_call_error(x->port, "POST", "/v1/instances/m/start", NULL, "{\"keys_int\":[1]}", 503,
 			  "store_io");
 	text = scrape(x);
-	assert_int_equal(value(text, "kvblock_http_requests_total{op=\"lookup\",status=\"2xx\"}"),
+	assert_int_equal(value(text, "kvblock_http_requests_total{op=\"lookup\",api=\"v1\",status=\"2xx\"}"),
 			 7);
-	assert_int_equal(value(text, "kvblock_http_requests_total{op=\"lookup\",status=\"4xx\"}"),
+	assert_int_equal(value(text, "kvblock_http_requests_total{op=\"lookup\",api=\"v1\",status=\"4xx\"}"),
 			 3);
-	assert_int_equal(value(text, "kvblock_http_requests_total{op=\"none\",status=\"4xx\"}"), 1);
-	assert_int_equal(value(text, "kvblock_http_requests_total{op=\"start\",status=\"5xx\"}"),
+	assert_int_equal(value(text, "kvblock_http_requests_total{op=\"none\",api=\"\",status=\"4xx\"}"), 1);
+	assert_int_equal(value(text, "kvblock_http_requests_total{op=\"start\",api=\"v1\",status=\"5xx\"}"),
 			 1);
-	assert_int_equal(value(text, "kvblock_http_request_seconds_count{op=\"lookup\"}"), 10);
+	assert_int_equal(value(text, "kvblock_http_request_seconds_count{op=\"lookup\",api=\"v1\"}"), 10);
 	assert_int_equal(value(text, "kvblock_http_request_bytes_total"), 16 * 7 + 2 * 3 + 16);
 	assert_int_equal(value(text, "kvblock_http_connections_total"), 13);
 	free(text);
@@ -216,12 +217,9 @@ static void test_requests_are_counted(void **state)
 static void test_store_counters(void **state)
 {
 	struct fixture *x = *state;
-	struct kvb_error err;
 	char *text;
 
-	assert_int_equal(kvb_front_create(&x->o, &x->front, &err), KVB_OK);
-	assert_int_equal(kvb_front_start(x->front, x->core, &err), KVB_OK);
-	x->port = kvb_front_port(x->front);
+	fixture_start(x);
 	text = scrape(x);
 	check_text(text);
 	assert_int_equal(value(text, "kvblock_store_appends_total"), 3);
@@ -240,23 +238,29 @@ static void test_buckets(void **state)
 	(void)state;
 	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
 		struct metrics *m = aligned_alloc(64, sizeof *m);
+		struct metric_request r = { WIRE_HTTP, 0, 200, false, cases[i].us };
+		const struct kvb_api *api = &kvb_native_api;
 		struct kvb_buf out = { 0 };
 		char needle[128], *first;
 
 		memset(m, 0, sizeof *m);
-		kvb_metrics_request(m, WIRE_HTTP, ROUTE_ID_match, 200, cases[i].us);
-		kvb_metrics_write(m, &out);
+		assert_int_equal(kvb_metrics_init(m, 1 + ROUTE_COUNT, NULL), KVB_OK);
+		kvb_native_api.first_op = 1;
+		r.op = 1 + ROUTE_ID_match;
+		kvb_metrics_request(m, &r);
+		kvb_metrics_write(m, &api, 1, &out);
 		kvb_put_u8(&out, 0);
 		assert_false(out.failed);
 		check_text((char *)out.data);
 		/* The first bucket that has it. */
-		first = strstr((char *)out.data, "_bucket{op=\"match\"");
+		first = strstr((char *)out.data, "_bucket{op=\"match\",api=\"v1\"");
 		while (first && strncmp(strchr(first, '}'), "} 1\n", 4) != 0)
-			first = strstr(first + 1, "_bucket{op=\"match\"");
-		snprintf(needle, sizeof needle, "_bucket{op=\"match\",le=\"%s\"} 1\n", cases[i].le);
+			first = strstr(first + 1, "_bucket{op=\"match\",api=\"v1\"");
+		snprintf(needle, sizeof needle, "_bucket{op=\"match\",api=\"v1\",le=\"%s\"} 1\n", cases[i].le);
 		assert_non_null(first);
 		assert_memory_equal(first, needle, strlen(needle));
 		kvb_buf_destroy(&out);
+		kvb_metrics_destroy(m);
 		free(m);
 	}
 }

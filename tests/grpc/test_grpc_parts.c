@@ -9,7 +9,8 @@
 #include <cmocka.h>
 
 #include "internal.h"
-#include "pb.h"
+#include "native.h"
+#include <kvb/pb.h>
 
 static void timeouts(void **state)
 {
@@ -135,7 +136,8 @@ static int take(struct kvb_call *c, enum route_id id, const void *p, size_t n)
 {
 	kvb_call_reset(c);
 	c->route = &kvb_routes[id];
-	return kvb_grpc_take_message(c, p, n);
+	assert_int_equal(kvb_call_open(c, &kvb_native_api, &(struct kvb_head){ NULL }), KVB_OK);
+	return c->api->message(c, p, n);
 }
 
 static void names_and_bodies(void **state)
@@ -144,7 +146,7 @@ static void names_and_bodies(void **state)
 	struct kvb_call c;
 
 	(void)state;
-	kvb_call_init(&c, &s);
+	kvb_call_init(&c, &s, WIRE_GRPC);
 	assert_int_equal(take(&c, ROUTE_ID_lookup, "\x7a\x01m\x08\x01", 5), KVB_OK);
 	assert_string_equal(c.param[0].value, "m");
 	assert_int_equal(c.n_body, 5);
@@ -160,10 +162,10 @@ static void names_and_bodies(void **state)
 	assert_int_equal(take(&c, ROUTE_ID_instance_put, "\x0a\x01m\x12\x01x\x12\x01y", 9), KVB_E_INVALID);
 	assert_int_equal(take(&c, ROUTE_ID_instance_put, "\x0a\x01m\x10\x01", 5), KVB_E_INVALID);
 	assert_int_equal(take(&c, ROUTE_ID_block_get, "\x0a\x01m\x22\x02\x00%", 7), KVB_OK);
-	assert_string_equal(c.key_text, "%00%25");
-	assert_int_equal(c.route->id, ROUTE_ID_block_find);
+	assert_string_equal(native_of(&c)->key_text, "%00%25");
+	assert_ptr_equal(c.route, &kvb_routes[ROUTE_ID_block_find]);
 	assert_int_equal(take(&c, ROUTE_ID_block_get, "\x0a\x01m\x19\x07\0\0\0\0\0\0\0", 12), KVB_OK);
-	assert_string_equal(c.key_number, "7");
+	assert_string_equal(native_of(&c)->key_number, "7");
 	assert_int_equal(take(&c, ROUTE_ID_block_get, "\x0a\x01m\x12\x10" "0123456789abcdef", 21), KVB_OK);
 	assert_string_equal(c.param[1].value, "30313233343536373839616263646566");
 	assert_int_equal(take(&c, ROUTE_ID_block_get, "\x0a\x01m", 3), KVB_E_INVALID);
@@ -173,11 +175,13 @@ static void names_and_bodies(void **state)
 /* Every method of the table is in the descriptors, with the field that the table names. */
 static void services_are_described(void **state)
 {
+	const struct kvb_apis apis = { { &kvb_native_api }, 1, KVB_PLANE_ALL };
+
 	(void)state;
-	assert_true(kvb_grpc_service_known("kvblock.v1.KVBlock", 18));
-	assert_true(kvb_grpc_service_known("grpc.health.v1.Health", 21));
-	assert_false(kvb_grpc_service_known("kvblock.v1.KVBloc", 17));
-	assert_false(kvb_grpc_service_known("KVBlock", 7));
+	assert_true(kvb_grpc_service_known(&apis, "kvblock.v1.KVBlock", 18));
+	assert_true(kvb_grpc_service_known(&apis, "grpc.health.v1.Health", 21));
+	assert_false(kvb_grpc_service_known(&apis, "kvblock.v1.KVBloc", 17));
+	assert_false(kvb_grpc_service_known(&apis, "KVBlock", 7));
 }
 
 int main(void)

@@ -1,9 +1,8 @@
 /*
- * grpc.h - the gRPC front: the operations of the native API, health and reflection over HTTP/2.
+ * grpc.h - the gRPC front: the operations of some APIs, health and reflection over HTTP/2.
  *
- * Life: create (binds) - start (serves) - drain (GOAWAY, lets calls end) - quiet - destroy. It shares
- * tokens, counters and workers with the HTTP front, which must live longer. The core must be shut down
- * before destroy if drain left calls running: their completion comes from it.
+ * Life: create (binds) - start (serves) - drain (GOAWAY, lets calls end) - quiet - destroy. The service is
+ * shared with other fronts and must live longer. The core must be shut down before destroy if drain left calls running: their completion comes from it.
  */
 #ifndef KVB_GRPC_H
 #define KVB_GRPC_H
@@ -13,19 +12,24 @@
 
 #include <kvb/status.h>
 
+#include <kvb/api.h>
+
 struct kvb_grpc;
 struct kvb_service; /* kvb/service.h */
 
 struct kvb_grpc_options {
+	struct kvb_apis apis; /* what it serves; each is one of the service's */
 	const char *listen; /* address or host name */
 	uint16_t port;      /* 0 = any free one */
+	const char *port_param;     /* for messages: "grpc_port", "--grpc-port" */
+	const char *port_option;
 	uint32_t threads;   /* 0 = one per core */
 	uint32_t max_connections;
 	uint32_t max_streams;     /* calls at a time on one connection */
 	uint32_t idle_timeout_ms; /* idle or too slow connections and calls are closed after this */
 };
 
-/* Fills *o with the defaults. */
+/* Fills *o with the defaults; the APIs are the caller's to name. */
 void kvb_grpc_options_init(struct kvb_grpc_options *o);
 
 /* Binds the address; nobody is answered yet. Without tokens only loopback. As kvb_front_create. */

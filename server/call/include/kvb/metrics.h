@@ -5,12 +5,13 @@
 #define KVB_METRICS_H
 
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 #include <kvb/bytes.h>
 
+#include <kvb/api.h>
 #include <kvb/metrics_table.h>
-#include <kvb/routes.h>
 
 enum metric {
 #define METRIC_ENUM(name, ...) METRIC_##name,
@@ -35,31 +36,50 @@ enum {
 };
 
 #define METRIC_SHARDS 16
-#define METRIC_OPS (ROUTE_COUNT + 1) /* the last: no such route */
-#define METRIC_CODES 17              /* HTTP status / 100, or the gRPC status */
+#define METRIC_OP_NONE 0 /* no such route; those of the APIs follow */
+#define METRIC_CODES 17  /* HTTP status / 100, or the gRPC status */
 
 enum metric_wire { WIRE_HTTP, WIRE_GRPC, WIRE_COUNT };
 
-struct metrics_wire {
-	atomic_uint_fast64_t requests[METRIC_OPS][METRIC_CODES];
-	atomic_uint_fast64_t buckets[METRIC_OPS][BUCKETS];
-	atomic_uint_fast64_t sum_us[METRIC_OPS];
+/* Calls of one operation over one wire. */
+struct metrics_op {
+	atomic_uint_fast64_t requests[METRIC_CODES];
+	atomic_uint_fast64_t buckets[BUCKETS];
+	atomic_uint_fast64_t sum_us;
+	atomic_uint_fast64_t failed;
 };
 
 /* Threads share a shard only when there are more than METRIC_SHARDS of them. */
 struct metrics_shard {
 	_Alignas(64) atomic_uint_fast64_t counters[METRIC_COUNT];
-	struct metrics_wire wire[WIRE_COUNT];
+	struct metrics_op *wire[WIRE_COUNT]; /* by operation */
 };
 
 struct metrics {
 	struct metrics_shard shards[METRIC_SHARDS];
 	atomic_uint_fast64_t gauges[GAUGE_COUNT];
+	unsigned n_ops;
+	struct metrics_op *ops; /* of all shards and wires */
 };
 
+/* For operations below `n_ops`. KVB_E_NOMEM. */
+int kvb_metrics_init(struct metrics *m, unsigned n_ops, struct kvb_error *err);
+void kvb_metrics_destroy(struct metrics *m);
 void kvb_metrics_add(struct metrics *m, enum metric which, uint64_t n);
-/* One request of operation `op` (ROUTE_COUNT: none) ended after `us`. `code`: HTTP status or gRPC status. */
-void kvb_metrics_request(struct metrics *m, enum metric_wire wire, unsigned op, unsigned code, uint64_t us);
+struct metric_request {
+	enum metric_wire wire;
+	unsigned op;
+	unsigned code; /* HTTP status or gRPC status */
+	bool failed;   /* whatever the code says */
+	uint64_t us;
+};
+/* One request ended. */
+void kvb_metrics_request(struct metrics *m, const struct metric_request *r);
+struct metric_totals {
+	uint64_t calls, failed, us;
+};
+/* Of one operation over all wires. */
+void kvb_metrics_totals(const struct metrics *m, unsigned op, struct metric_totals *out);
 /* Sum over the shards. */
 uint64_t kvb_metrics_get(const struct metrics *m, enum metric which);
 /* Moves a gauge; returns what it was before. */
@@ -69,7 +89,8 @@ uint64_t kvb_gauge_get(const struct metrics *m, enum gauge which);
 /* "# HELP ...\n# TYPE ...\n" of one metric. */
 void kvb_metrics_head(struct kvb_buf *out, const char *name, const char *suffix, const char *type,
 		      const char *help);
-/* The counters, gauges and histograms above in Prometheus text format 0.0.4. */
-void kvb_metrics_write(const struct metrics *m, struct kvb_buf *out);
+/* The counters, gauges and histograms above in Prometheus text format 0.0.4. Operations that nobody has called
+ * are left out, but for those of the first API. */
+void kvb_metrics_write(const struct metrics *m, const struct kvb_api *const *apis, size_t n, struct kvb_buf *out);
 
 #endif

@@ -5,7 +5,7 @@
  * completion; each write function encodes the result. Nothing here waits, allocates outside the
  * request, or keeps state.
  */
-#include <kvb/call.h>
+#include "native.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -13,61 +13,61 @@
 
 int kvb_op_match_run(struct kvb_call *r)
 {
-	struct kvb_v1_in in = kvb_call_input(r);
-	int rc = r->body_codec->read_match_req(&in, r->body, r->n_body, &r->u.match.req,
+	struct kvb_v1_in in = kvb_native_input(r);
+	int rc = native_of(r)->body_codec->read_match_req(&in, r->body, r->n_body, &native_of(r)->u.match.req,
 				       &r->err);
 
 	if (rc != KVB_OK)
 		return rc;
-	r->u.match.req.tenant = r->caller.tenant;
-	return kvb_core_match(r->s->core, &r->u.match.req, &r->u.match.res, &r->arena, &r->err);
+	native_of(r)->u.match.req.tenant = r->caller.tenant;
+	return kvb_core_match(r->s->core, &native_of(r)->u.match.req, &native_of(r)->u.match.res, &r->arena, &r->err);
 }
-void kvb_op_match_write(struct kvb_call *r) { r->codec->write_match_res(&r->out, &r->u.match.res); }
+void kvb_op_match_write(struct kvb_call *r) { native_of(r)->codec->write_match_res(&r->out, &native_of(r)->u.match.res); }
 
 int kvb_op_lookup_run(struct kvb_call *r)
 {
-	struct kvb_v1_in in = kvb_call_input(r);
-	struct kvb_lookup_req *req = &r->u.lookup.req;
-	int rc = r->body_codec->read_lookup_req(&in, r->body, r->n_body, req, &r->err);
+	struct kvb_v1_in in = kvb_native_input(r);
+	struct kvb_lookup_req *req = &native_of(r)->u.lookup.req;
+	int rc = native_of(r)->body_codec->read_lookup_req(&in, r->body, r->n_body, req, &r->err);
 
 	if (rc != KVB_OK)
 		return rc;
 	req->tenant = r->caller.tenant;
 	req->instance = r->param[0].value;
-	return kvb_core_lookup(r->s->core, req, &r->u.lookup.res, &r->arena, &r->err, &r->done);
+	return kvb_core_lookup(r->s->core, req, &native_of(r)->u.lookup.res, &r->arena, &r->err, &r->done);
 }
 void kvb_op_lookup_write(struct kvb_call *r)
 {
-	r->codec->write_lookup_res(&r->out, &r->u.lookup.res);
+	native_of(r)->codec->write_lookup_res(&r->out, &native_of(r)->u.lookup.res);
 }
 
 int kvb_op_start_run(struct kvb_call *r)
 {
-	struct kvb_v1_in in = kvb_call_input(r);
-	struct kvb_start_req *req = &r->u.start.req;
-	int rc = r->body_codec->read_start_req(&in, r->body, r->n_body, req, &r->err);
+	struct kvb_v1_in in = kvb_native_input(r);
+	struct kvb_start_req *req = &native_of(r)->u.start.req;
+	int rc = native_of(r)->body_codec->read_start_req(&in, r->body, r->n_body, req, &r->err);
 
 	if (rc != KVB_OK)
 		return rc;
 	req->tenant = r->caller.tenant;
 	req->instance = r->param[0].value;
-	return kvb_core_start(r->s->core, req, &r->u.start.res, &r->arena, &r->err, &r->done);
+	return kvb_core_start(r->s->core, req, &native_of(r)->u.start.res, &r->arena, &r->err, &r->done);
 }
-void kvb_op_start_write(struct kvb_call *r) { r->codec->write_start_res(&r->out, &r->u.start.res); }
+void kvb_op_start_write(struct kvb_call *r) { native_of(r)->codec->write_start_res(&r->out, &native_of(r)->u.start.res); }
 
 int kvb_op_delete_run(struct kvb_call *r)
 {
-	struct kvb_v1_in in = kvb_call_input(r);
-	struct kvb_delete_req *req = &r->u.del.req;
-	int rc = r->body_codec->read_delete_req(&in, r->body, r->n_body, req, &r->err);
+	struct kvb_v1_in in = kvb_native_input(r);
+	struct kvb_delete_req *req = &native_of(r)->u.del.req;
+	int rc = native_of(r)->body_codec->read_delete_req(&in, r->body, r->n_body, req, &r->err);
 
 	if (rc != KVB_OK)
 		return rc;
 	req->tenant = r->caller.tenant;
 	req->instance = r->param[0].value;
-	return kvb_core_delete(r->s->core, req, &r->u.del.res, &r->arena, &r->err, &r->done);
+	return kvb_core_delete(r->s->core, req, &native_of(r)->u.del.res, &r->arena, &r->err, &r->done);
 }
-void kvb_op_delete_write(struct kvb_call *r) { r->codec->write_delete_res(&r->out, &r->u.del.res); }
+void kvb_op_delete_write(struct kvb_call *r) { native_of(r)->codec->write_delete_res(&r->out, &native_of(r)->u.del.res); }
 
 /* ---- sessions -------------------------------------------------------------------------------- */
 
@@ -83,47 +83,47 @@ static int check_session(struct kvb_call *r)
 
 int kvb_op_finish_run(struct kvb_call *r)
 {
-	struct kvb_v1_in in = kvb_call_input(r);
-	struct kvb_finish_req *req = &r->u.finish.req;
+	struct kvb_v1_in in = kvb_native_input(r);
+	struct kvb_finish_req *req = &native_of(r)->u.finish.req;
 	int rc = check_session(r);
 
 	if (rc == KVB_OK)
-		rc = r->body_codec->read_finish_req(&in, r->body, r->n_body, req, &r->err);
+		rc = native_of(r)->body_codec->read_finish_req(&in, r->body, r->n_body, req, &r->err);
 	if (rc != KVB_OK)
 		return rc;
 	req->tenant = r->caller.tenant;
 	req->session = r->param[0].value;
-	return kvb_core_finish(r->s->core, req, &r->u.finish.res, &r->arena, &r->err, &r->done);
+	return kvb_core_finish(r->s->core, req, &native_of(r)->u.finish.res, &r->arena, &r->err, &r->done);
 }
 void kvb_op_finish_write(struct kvb_call *r)
 {
-	r->codec->write_finish_res(&r->out, &r->u.finish.res);
+	native_of(r)->codec->write_finish_res(&r->out, &native_of(r)->u.finish.res);
 }
 
 int kvb_op_abort_run(struct kvb_call *r)
 {
-	struct kvb_v1_in in = kvb_call_input(r);
-	struct kvb_abort_req *req = &r->u.finish.abort;
+	struct kvb_v1_in in = kvb_native_input(r);
+	struct kvb_abort_req *req = &native_of(r)->u.finish.abort;
 	int rc = check_session(r);
 
 	if (rc == KVB_OK)
-		rc = r->body_codec->read_abort_req(&in, r->body, r->n_body, req, &r->err);
+		rc = native_of(r)->body_codec->read_abort_req(&in, r->body, r->n_body, req, &r->err);
 	if (rc != KVB_OK)
 		return rc;
 	req->tenant = r->caller.tenant;
 	req->session = r->param[0].value;
-	return kvb_core_abort(r->s->core, req, &r->u.finish.res, &r->arena, &r->err, &r->done);
+	return kvb_core_abort(r->s->core, req, &native_of(r)->u.finish.res, &r->arena, &r->err, &r->done);
 }
 void kvb_op_abort_write(struct kvb_call *r)
 {
-	r->codec->write_finish_res(&r->out, &r->u.finish.res);
+	native_of(r)->codec->write_finish_res(&r->out, &native_of(r)->u.finish.res);
 }
 
 /* ---- one block, for a person ----------------------------------------------------------------- */
 
 static int get_block(struct kvb_call *r, struct kvb_key key)
 {
-	return kvb_core_block(r->s->core, r->caller.tenant, r->param[0].value, key, &r->u.block,
+	return kvb_core_block(r->s->core, r->caller.tenant, r->param[0].value, key, &native_of(r)->u.block,
 			      &r->arena, &r->err);
 }
 
@@ -139,7 +139,7 @@ int kvb_op_block_get_run(struct kvb_call *r)
 }
 void kvb_op_block_get_write(struct kvb_call *r)
 {
-	r->codec->write_block_view(&r->out, &r->u.block);
+	native_of(r)->codec->write_block_view(&r->out, &native_of(r)->u.block);
 }
 
 static int key_from_text(struct kvb_call *r, const char *raw, struct kvb_key *out)
@@ -167,8 +167,8 @@ static int key_from_int(struct kvb_call *r, const char *text, struct kvb_key *ou
 
 int kvb_op_block_find_run(struct kvb_call *r)
 {
-	const char *text = r->key_text;
-	const char *number = r->key_number;
+	const char *text = native_of(r)->key_text;
+	const char *number = native_of(r)->key_number;
 	struct kvb_key key;
 	int rc;
 

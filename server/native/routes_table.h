@@ -5,9 +5,7 @@
  *   name     the operation in /metrics and logs; kvb_op_<name>_run and kvb_op_<name>_write serve it
  *   pattern  segments in braces are parameters, in order kvb_call.param[0], [1]
  *   role     OPEN = no token; READ < WRITE < ADMIN
- *   flags    CORE: needs a core that is ready, and the answer is given only while it owns its
- *            partition. BLOCKS: run on a worker, because it may wait for a disk or a mount.
- *            BODY: reads a request body.
+ *   flags    see kvb/api.h
  *   grpc     path of its gRPC method: KVB_V1(method of the service kvblock.v1.KVBlock); or NULL
  *   target   field number in its request message of the name that HTTP has in the path; 0 = none
  *   body     field number of what HTTP has as body; 0 = the message itself
@@ -22,7 +20,7 @@
 	X(healthz, GET, "/healthz", OPEN, 0, NULL, 0, 0)                                                           \
 	X(readyz, GET, "/readyz", OPEN, 0, NULL, 0, 0)                                                             \
 	X(openapi, GET, "/openapi.json", OPEN, 0, NULL, 0, 0)                                                      \
-	X(metrics, GET, "/metrics", READ, 0, NULL, 0, 0)                                                           \
+	X(metrics, GET, "/metrics", READ, ROUTE_SCRAPE, NULL, 0, 0)                                                      \
 	X(stats, GET, "/v1/stats", READ, 0, KVB_V1("GetStats"), 0, 0)                                              \
 	X(storage_list, GET, "/v1/storages", READ, ROUTE_CORE, KVB_V1("ListStorages"), 0, 0)                       \
 	X(storage_get, GET, "/v1/storages/{name}", READ, ROUTE_CORE, KVB_V1("GetStorage"), 1, 0)                   \

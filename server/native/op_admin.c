@@ -4,33 +4,33 @@
  * Puts and deletes run on a worker (they write the store and open directories), gets on a thread of
  * the front. Everything lives in the request. A put answers with the object as it then is.
  */
-#include <kvb/call.h>
+#include "native.h"
 
 /* ---- storages -------------------------------------------------------------------------------- */
 
 static int get_storages(struct kvb_call *r, const char *name)
 {
-	return kvb_core_storages(r->s->core, name, &r->arena, &r->u.storages.v, &r->u.storages.n,
+	return kvb_core_storages(r->s->core, name, &r->arena, &native_of(r)->u.storages.v, &native_of(r)->u.storages.n,
 				 &r->err);
 }
 
 int kvb_op_storage_list_run(struct kvb_call *r) { return get_storages(r, NULL); }
 void kvb_op_storage_list_write(struct kvb_call *r)
 {
-	r->codec->write_storage_list(&r->out, r->u.storages.v, r->u.storages.n);
+	native_of(r)->codec->write_storage_list(&r->out, native_of(r)->u.storages.v, native_of(r)->u.storages.n);
 }
 
 int kvb_op_storage_get_run(struct kvb_call *r) { return get_storages(r, r->param[0].value); }
 void kvb_op_storage_get_write(struct kvb_call *r)
 {
-	r->codec->write_storage_view(&r->out, &r->u.storages.v[0]);
+	native_of(r)->codec->write_storage_view(&r->out, &native_of(r)->u.storages.v[0]);
 }
 
 int kvb_op_storage_put_run(struct kvb_call *r)
 {
-	struct kvb_v1_in in = kvb_call_input(r);
+	struct kvb_v1_in in = kvb_native_input(r);
 	struct kvb_storage_spec spec = { 0 };
-	int rc = r->body_codec->read_storage(&in, r->body, r->n_body, &spec, &r->err);
+	int rc = native_of(r)->body_codec->read_storage(&in, r->body, r->n_body, &spec, &r->err);
 
 	if (rc != KVB_OK)
 		return rc;
@@ -50,27 +50,27 @@ void kvb_op_storage_delete_write(struct kvb_call *r) { (void)r; } /* 204 */
 
 static int get_groups(struct kvb_call *r, const char *name)
 {
-	return kvb_core_groups(r->s->core, name, &r->arena, &r->u.groups.v, &r->u.groups.n,
+	return kvb_core_groups(r->s->core, name, &r->arena, &native_of(r)->u.groups.v, &native_of(r)->u.groups.n,
 			       &r->err);
 }
 
 int kvb_op_group_list_run(struct kvb_call *r) { return get_groups(r, NULL); }
 void kvb_op_group_list_write(struct kvb_call *r)
 {
-	r->codec->write_group_list(&r->out, r->u.groups.v, r->u.groups.n);
+	native_of(r)->codec->write_group_list(&r->out, native_of(r)->u.groups.v, native_of(r)->u.groups.n);
 }
 
 int kvb_op_group_get_run(struct kvb_call *r) { return get_groups(r, r->param[0].value); }
 void kvb_op_group_get_write(struct kvb_call *r)
 {
-	r->codec->write_group_view(&r->out, &r->u.groups.v[0]);
+	native_of(r)->codec->write_group_view(&r->out, &native_of(r)->u.groups.v[0]);
 }
 
 int kvb_op_group_put_run(struct kvb_call *r)
 {
-	struct kvb_v1_in in = kvb_call_input(r);
+	struct kvb_v1_in in = kvb_native_input(r);
 	struct kvb_group_spec spec = { 0 };
-	int rc = r->body_codec->read_group(&in, r->body, r->n_body, &spec, &r->err);
+	int rc = native_of(r)->body_codec->read_group(&in, r->body, r->n_body, &spec, &r->err);
 
 	if (rc != KVB_OK)
 		return rc;
@@ -90,27 +90,27 @@ void kvb_op_group_delete_write(struct kvb_call *r) { (void)r; } /* 204 */
 
 static int get_instances(struct kvb_call *r, const char *id)
 {
-	return kvb_core_instances(r->s->core, r->caller.tenant, id, &r->arena, &r->u.instances.v,
-				  &r->u.instances.n, &r->err);
+	return kvb_core_instances(r->s->core, r->caller.tenant, id, &r->arena, &native_of(r)->u.instances.v,
+				  &native_of(r)->u.instances.n, &r->err);
 }
 
 int kvb_op_instance_list_run(struct kvb_call *r) { return get_instances(r, NULL); }
 void kvb_op_instance_list_write(struct kvb_call *r)
 {
-	r->codec->write_instance_list(&r->out, r->u.instances.v, r->u.instances.n);
+	native_of(r)->codec->write_instance_list(&r->out, native_of(r)->u.instances.v, native_of(r)->u.instances.n);
 }
 
 int kvb_op_instance_get_run(struct kvb_call *r) { return get_instances(r, r->param[0].value); }
 void kvb_op_instance_get_write(struct kvb_call *r)
 {
-	r->codec->write_instance_view(&r->out, &r->u.instances.v[0]);
+	native_of(r)->codec->write_instance_view(&r->out, &native_of(r)->u.instances.v[0]);
 }
 
 int kvb_op_instance_put_run(struct kvb_call *r)
 {
-	struct kvb_v1_in in = kvb_call_input(r);
+	struct kvb_v1_in in = kvb_native_input(r);
 	struct kvb_instance_spec spec = { 0 };
-	int rc = r->body_codec->read_instance(&in, r->body, r->n_body, &spec, &r->err);
+	int rc = native_of(r)->body_codec->read_instance(&in, r->body, r->n_body, &spec, &r->err);
 
 	if (rc != KVB_OK)
 		return rc;

@@ -1,11 +1,11 @@
 /*
- * pb.h - just enough protobuf for the transport: walking the fields of a message, and writing some.
+ * pb.h - just enough protobuf to walk the fields of a message, and to write some.
  *
- * The messages of the API itself are read and written by api/v1; this finds the name beside them, and
+ * Whole messages are the codecs' (api/v1, api/proto); this finds what a transport needs of one, and
  * serves health and reflection. No state; any thread.
  */
-#ifndef KVB_GRPC_PB_H
-#define KVB_GRPC_PB_H
+#ifndef KVB_PB_H
+#define KVB_PB_H
 
 #include <kvb/bytes.h>
 

@@ -16,10 +16,11 @@
 
 #include <kvb/clock.h>
 
-void kvb_call_init(struct kvb_call *c, struct kvb_service *s)
+void kvb_call_init(struct kvb_call *c, struct kvb_service *s, enum metric_wire wire)
 {
 	memset(c, 0, sizeof *c);
 	c->s = s;
+	c->wire = wire;
 	c->body = "";
 	kvb_arena_init(&c->arena);
 	kvb_buf_init(&c->out);
@@ -29,7 +30,7 @@ void kvb_call_reset(struct kvb_call *c)
 {
 	kvb_buf_clear(&c->out);
 	kvb_arena_reset(&c->arena);
-	*c = (struct kvb_call){ .s = c->s, .body = "", .out = c->out, .arena = c->arena };
+	*c = (struct kvb_call){ .s = c->s, .wire = c->wire, .body = "", .out = c->out, .arena = c->arena };
 }
 
 void kvb_call_destroy(struct kvb_call *c)
@@ -53,12 +54,21 @@ void kvb_call_take_id(struct kvb_call *c, const char *given, size_t n)
 		 atomic_fetch_add(&c->s->id_next, 1));
 }
 
+int kvb_call_open(struct kvb_call *c, const struct kvb_api *api, const struct kvb_head *h)
+{
+	c->api = api;
+	c->state = kvb_arena_calloc(&c->arena, 1, api->state_size);
+	if (!c->state)
+		return kvb_fail(&c->err, KVB_E_NOMEM, NULL, "out of memory");
+	return api->head(c, h);
+}
+
 int kvb_call_authorize(struct kvb_call *c, const char *authorization)
 {
 	enum role need = c->route->role;
 	int rc;
 
-	if (need == ROLE_OPEN || (c->route->id == ROUTE_ID_metrics && c->s->metrics_open))
+	if (need == ROLE_OPEN || (c->route->flags & ROUTE_SCRAPE && c->s->o.metrics_open))
 		return KVB_OK;
 	rc = kvb_auth_check(&c->s->auth, authorization, &c->caller, &c->err);
 	if (rc != KVB_OK)
@@ -206,14 +216,19 @@ int kvb_call_finish(struct kvb_call *c, char cause[KVB_MESSAGE_MAX])
 	memcpy(cause, c->err.message, KVB_MESSAGE_MAX);
 	if (kvb_status_http(c->status) >= 500 || c->status == KVB_E_FOREIGN)
 		kvb_call_scrub(c->err.message);
+	kvb_buf_clear(&c->out);
+	c->fixed = NULL;
+	c->type = NULL;
+	c->failed = true;
+	c->answer = c->api->fail(c);
 	return c->status;
 }
 
-struct kvb_v1_in kvb_call_input(struct kvb_call *c)
+uint64_t kvb_call_count(const struct kvb_call *c, unsigned code)
 {
-	return (struct kvb_v1_in){
-		.arena = &c->arena,
-		.secret = kvb_core_secret(c->s->core),
-		.tenant = c->caller.tenant,
-	};
+	uint64_t us = kvb_now_us() - c->begin_us;
+	unsigned op = c->route ? c->api->first_op + (unsigned)(c->route - c->api->routes) : METRIC_OP_NONE;
+
+	kvb_metrics_request(&c->s->metrics, &(struct metric_request){ c->wire, op, code, c->failed, us });
+	return us;
 }

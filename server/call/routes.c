@@ -1,24 +1,16 @@
 /*
- * routes.c - the route table and its matcher.
+ * routes.c - which route of which API a path means.
  *
  * The path is split at '/' before any decoding, so that %2F never becomes a separator, and each
  * parameter must be a valid name afterwards (kvb_name_valid): no slash, no dot file, no control
  * character gets further than this. Constant data, no state, no locks, any thread.
  */
-#include <kvb/routes.h>
+#include <kvb/api.h>
 
 #include <stdio.h>
 #include <string.h>
 
 #include <kvb/ops.h>
-
-const struct route kvb_routes[ROUTE_COUNT] = {
-#define ROUTE_ROW(op, method, pattern, role, flags, grpc, target, body)                            \
-	{ ROUTE_ID_##op, #op,    #method, pattern,           ROLE_##role,        flags, grpc,      \
-	  target,        body,   kvb_op_##op##_run, kvb_op_##op##_write },
-	KVB_ROUTES(ROUTE_ROW)
-#undef ROUTE_ROW
-};
 
 /* One path parameter, still encoded. */
 struct raw {
@@ -89,9 +81,16 @@ static int match(const char *pattern, const char *path, struct raw raw[ROUTE_PAR
 	}
 }
 
-static bool method_is(const struct route *route, const char *method)
+static bool method_is(const struct kvb_route *route, const char *method)
 {
 	return strcmp(route->method, strcmp(method, "HEAD") == 0 ? "GET" : method) == 0;
+}
+
+/* A route that these fronts serve over HTTP; the number of its parameters, or -1 if it is not `path`. */
+static int match_route(const struct kvb_apis *apis, const struct kvb_route *route, const char *path,
+		       struct raw raw[ROUTE_PARAMS])
+{
+	return route->method && route->planes & apis->planes ? match(route->pattern, path, raw) : -1;
 }
 
 static int bad_param(const char *name, struct kvb_error *err)
@@ -127,39 +126,63 @@ static int decode_params(const struct raw *raw, int n, struct route_param *param
 	return KVB_OK;
 }
 
-int kvb_route_find(const char *method, const char *path, const struct route **out,
-		   struct route_param params[ROUTE_PARAMS], struct kvb_error *err)
+/* Whose a path is that nobody has: the longest prefix tells. */
+static const struct kvb_api *api_of_path(const struct kvb_apis *apis, const char *path)
 {
-	bool path_known = false;
+	const struct kvb_api *best = apis->v[0];
+	size_t length = 0;
 
-	for (size_t i = 0; i < ROUTE_COUNT; i++) {
-		struct raw raw[ROUTE_PARAMS];
-		int n = match(kvb_routes[i].pattern, path, raw);
+	for (size_t i = 0; i < apis->n; i++) {
+		size_t n = strlen(apis->v[i]->prefix);
 
-		if (n < 0)
-			continue;
-		path_known = true;
-		if (!method_is(&kvb_routes[i], method))
-			continue;
-		*out = &kvb_routes[i];
-		return decode_params(raw, n, params, err);
+		if (n > length && strncmp(path, apis->v[i]->prefix, n) == 0) {
+			best = apis->v[i];
+			length = n;
+		}
 	}
-	if (path_known)
+	return best;
+}
+
+int kvb_route_find(const struct kvb_apis *apis, const char *method, const char *path, const struct kvb_api **api,
+		   const struct kvb_route **out, struct route_param params[ROUTE_PARAMS], struct kvb_error *err)
+{
+	const struct kvb_api *known = NULL;
+
+	for (size_t a = 0; a < apis->n; a++) {
+		for (size_t i = 0; i < apis->v[a]->n_routes; i++) {
+			const struct kvb_route *route = &apis->v[a]->routes[i];
+			struct raw raw[ROUTE_PARAMS];
+			int n = match_route(apis, route, path, raw);
+
+			if (n < 0)
+				continue;
+			known = apis->v[a];
+			if (!method_is(route, method))
+				continue;
+			*api = known;
+			*out = route;
+			return decode_params(raw, n, params, err);
+		}
+	}
+	*api = known ? known : api_of_path(apis, path);
+	if (known)
 		return kvb_fail(err, KVB_E_METHOD, NULL, "this path does not have that method");
 	return kvb_fail(err, KVB_E_NOT_FOUND, NULL, "no such path; GET / lists them");
 }
 
-bool kvb_route_allow(const char *path, char *out, size_t size)
+bool kvb_route_allow(const struct kvb_apis *apis, const char *path, char *out, size_t size)
 {
 	struct raw raw[ROUTE_PARAMS];
 	size_t len = 0;
 
-	for (size_t i = 0; i < ROUTE_COUNT; i++) {
-		const char *method = kvb_routes[i].method;
+	for (size_t a = 0; a < apis->n; a++) {
+		for (size_t i = 0; i < apis->v[a]->n_routes; i++) {
+			const struct kvb_route *route = &apis->v[a]->routes[i];
 
-		if (match(kvb_routes[i].pattern, path, raw) >= 0 && len + 32 < size)
-			len += (size_t)snprintf(out + len, size - len, "%s%s, ", method,
-						strcmp(method, "GET") == 0 ? ", HEAD" : "");
+			if (match_route(apis, route, path, raw) >= 0 && len + 32 < size)
+				len += (size_t)snprintf(out + len, size - len, "%s%s, ", route->method,
+							strcmp(route->method, "GET") == 0 ? ", HEAD" : "");
+		}
 	}
 	if (len == 0)
 		return false;

@@ -17,7 +17,7 @@
 #include <kvb/lock.h>
 #include <kvb/status.h>
 
-#include <kvb/routes.h>
+#include <kvb/api.h>
 
 #define AUTH_DIGEST 32 /* bytes */
 #define AUTH_KEY 32    /* bytes */

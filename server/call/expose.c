@@ -1,12 +1,14 @@
 /*
- * op_metrics.c - GET /metrics: the front's counters, the core's, the store's, and gauges.
+ * expose.c - the families of /metrics: the fronts' counters, the core's, the store's, gauges, the APIs' own.
  *
  * Everything comes from the tables in metrics_table.h and KVB_CORE_COUNTERS. A standby or
  * recovering manager has no statistics: its gauges are left out, the rest is shown. No state.
  */
-#include <kvb/call.h>
+#include <kvb/service.h>
 
 #include <inttypes.h>
+
+#include <kvb/core.h>
 
 static void gauge(struct kvb_buf *out, const char *name, const char *help, uint64_t value)
 {
@@ -22,7 +24,7 @@ static void counter(struct kvb_buf *out, const char *name, const char *help, uin
 
 static void write_fronts(const struct kvb_service *s, struct kvb_buf *out)
 {
-	kvb_metrics_write(&s->metrics, out);
+	kvb_metrics_write(&s->metrics, s->apis, s->n_apis, out);
 	gauge(out, "http_body_held_bytes", "bytes of requests in memory, of all fronts",
 	      atomic_load(&s->body_held));
 }
@@ -79,21 +81,17 @@ static void write_stats(const struct kvb_stats *s, struct kvb_buf *out)
 #undef WRITE_GROUPS
 }
 
-/* Nothing is decided here, so that a standby is scraped like any other. */
-int kvb_op_metrics_run(struct kvb_call *r)
+void kvb_service_expose(struct kvb_service *s, struct kvb_arena *a, struct kvb_buf *out)
 {
-	(void)r;
-	return KVB_OK;
-}
-
-void kvb_op_metrics_write(struct kvb_call *r)
-{
+	struct kvb_stats stats;
 	struct kvb_error ignored;
 
-	r->type = "text/plain; version=0.0.4; charset=utf-8";
-	write_fronts(r->s, &r->out);
-	write_core(r->s->core, &r->out);
-	write_store(r->s->core, &r->out);
-	if (kvb_core_stats(r->s->core, &r->arena, &r->u.stats, &ignored) == KVB_OK)
-		write_stats(&r->u.stats, &r->out);
+	write_fronts(s, out);
+	write_core(s->core, out);
+	write_store(s->core, out);
+	if (kvb_core_stats(s->core, a, &stats, &ignored) == KVB_OK)
+		write_stats(&stats, out);
+	for (size_t i = 0; i < s->n_apis; i++)
+		if (s->apis[i]->expose)
+			s->apis[i]->expose(s->apis[i], s, a, out);
 }

@@ -1,0 +1,109 @@
+/*
+ * api.h - an API: its operations, how its messages become calls, how its failures look.
+ *
+ * A front is given the APIs that it serves and a mask of planes; it knows how bytes travel, an API what they mean.
+ * The native API is server/native, the one for clients of KVCM server/kvcm; both are wired by main.
+ */
+#ifndef KVB_API_H
+#define KVB_API_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <kvb/bytes.h>
+#include <kvb/limits.h>
+#include <kvb/status.h>
+
+struct kvb_arena;
+struct kvb_call;
+struct kvb_service;
+
+enum role { ROLE_OPEN, ROLE_READ, ROLE_WRITE, ROLE_ADMIN };
+
+/* CORE: needs a core that is ready, and the answer is given only while it owns its partition. BLOCKS: run on a
+ * worker, because it may wait for a disk or a mount. BODY: reads a request body. SCRAPE: open to everybody when
+ * the service's metrics are. */
+enum { ROUTE_CORE = 1, ROUTE_BLOCKS = 2, ROUTE_BODY = 4, ROUTE_SCRAPE = 8 };
+
+/* Who a route is for: a port may leave planes out. */
+enum { KVB_PLANE_META = 1, KVB_PLANE_ADMIN = 2, KVB_PLANE_DEBUG = 4, KVB_PLANE_ALL = 7 };
+
+struct kvb_route {
+	const char *name;    /* in /metrics and logs */
+	const char *method;  /* of HTTP; NULL: none */
+	const char *pattern; /* segments in braces are parameters, in order kvb_call.param[0], [1] */
+	enum role role;
+	unsigned flags;
+	unsigned planes;
+	const char *grpc; /* path of its gRPC method; NULL: none */
+	const void *own;  /* the API's own row */
+	/* Decodes c and calls the core: KVB_OK, KVB_PENDING, or an error with c->err filled. */
+	int (*run)(struct kvb_call *c);
+	/* Encodes the result of a successful run into c->out (or c->fixed). */
+	void (*write)(struct kvb_call *c);
+};
+
+/* What the header of a request says besides where it goes. gRPC has none of it. */
+struct kvb_head {
+	const char *content_type; /* NULL: none; the same for the next */
+	const char *accept;
+	const char *(*argument)(void *ctx, const char *name); /* of the query; until the call ends; NULL: none */
+	void *ctx;
+};
+
+struct kvb_api {
+	const char *name;   /* label of its metrics: "v1" */
+	const char *prefix; /* paths that begin so and are nobody's are its to refuse */
+	const struct kvb_route *routes;
+	size_t n_routes;
+	size_t state_size; /* bytes of kvb_call.state: zeroed for each call, in its arena */
+	void *ctx;         /* its own; NULL: none */
+
+	/* The header is read. An error is told unless the front finds one that comes first. */
+	int (*head)(struct kvb_call *c, const struct kvb_head *h);
+	/* gRPC: finds in the message p[0..n) what HTTP has as parameters and body. It stays valid until the end. */
+	int (*message)(struct kvb_call *c, const uint8_t *p, size_t n);
+	/* A call that failed with c->status and c->err, which is fit for the client; its route may be NULL. Returns the
+	 * transport's status. HTTP: its status, the body is written to c->out or c->fixed. gRPC: its code; with 0
+	 * c->out is an answer like any other, else it is not looked at. */
+	unsigned (*fail)(struct kvb_call *c);
+	/* Adds its own families to /metrics; NULL: none. */
+	void (*expose)(const struct kvb_api *api, struct kvb_service *s, struct kvb_arena *a, struct kvb_buf *out);
+	/* FileDescriptorSet of its gRPC services, for reflection and health; NULL: none. */
+	const uint8_t *(*descriptors)(size_t *n);
+
+	unsigned first_op; /* number of routes[0] in the service's metrics: kvb_service_add */
+};
+
+#define KVB_APIS_MAX 4
+
+/* What a front serves. */
+struct kvb_apis {
+	const struct kvb_api *v[KVB_APIS_MAX];
+	size_t n;
+	unsigned planes;
+};
+
+#define ROUTE_PARAMS 2
+/* Path parameters after percent-decoding; name and value, both NUL-terminated. */
+struct route_param {
+	char name[16];
+	char value[KVB_MAX_NAME + 1];
+};
+
+/* `path` is as it came over the wire, not decoded. HEAD finds GET's row. *api is set in any case: who answers.
+ * KVB_E_NOT_FOUND: no such path; KVB_E_METHOD: it has other methods; KVB_E_INVALID: a parameter is not a name. */
+int kvb_route_find(const struct kvb_apis *apis, const char *method, const char *path, const struct kvb_api **api,
+		   const struct kvb_route **out, struct route_param params[ROUTE_PARAMS], struct kvb_error *err);
+/* Fills *p; KVB_E_INVALID when value[0..n) is no name. */
+int kvb_route_param(struct route_param *p, const char *name, const char *value, size_t n,
+		    struct kvb_error *err);
+/* "GET, HEAD, PUT, OPTIONS": the methods of `path`; false when there is no such path. */
+bool kvb_route_allow(const struct kvb_apis *apis, const char *path, char *out, size_t size);
+
+/* Decodes %XX of s[0..n) into out (NUL-terminated). False: a broken escape, a NUL byte, or no
+ * room. */
+bool kvb_percent_decode(const char *s, size_t n, char *out, size_t size);
+
+#endif

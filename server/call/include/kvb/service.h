@@ -1,0 +1,94 @@
+/*
+ * service.h - what all fronts of one manager share: core, APIs, tokens, counters, workers, readiness.
+ *
+ * Made by main and lent to every front. Life: create (reads tokens) - fronts are created - start (the core is
+ * there, workers run) - fronts serve, drain and are destroyed - destroy. Fields are set before the fronts serve
+ * and then only read, but for atomics and what has a lock of its own.
+ */
+#ifndef KVB_SERVICE_H
+#define KVB_SERVICE_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <kvb/api.h>
+#include <kvb/auth.h>
+#include <kvb/metrics.h>
+#include <kvb/status.h>
+#include <kvb/workers.h>
+
+struct kvb_core;
+
+#define KVB_QUEUE_WAIT_MS 30000u /* a blocking call that found no worker by then is given up */
+
+struct kvb_service_options {
+	struct kvb_api *const *apis; /* all that any front serves; the first one's pages are the manager's */
+	size_t n_apis;
+	const char *tokens_file; /* "" = no tokens: callers are admin of tenant "default" */
+	uint64_t body_max;       /* bytes of one request */
+	uint64_t body_total_max; /* bytes of all requests held at a time */
+	uint32_t slow_ms;        /* calls at least this long are logged; 0 = none */
+	bool hold_ready;         /* not ready until kvb_service_release_ready */
+	bool log_refused;        /* 4xx at level info, else debug */
+	bool metrics_open;       /* /metrics without token */
+};
+
+struct kvb_service {
+	struct kvb_core *core; /* outlives the fronts; NULL before start */
+	struct auth auth;
+	struct metrics metrics;
+	struct workers workers;
+	struct kvb_service_options o; /* without the strings */
+	const struct kvb_api *apis[KVB_APIS_MAX];
+	size_t n_apis;
+	char url[300];      /* of the first HTTP port */
+	uint32_t id_prefix; /* of generated request ids */
+	atomic_uint_fast32_t id_next;
+	atomic_uint_fast64_t body_held;
+	atomic_bool draining; /* new calls are refused */
+	atomic_bool holding;  /* not ready yet, whatever the core says */
+	bool started;
+};
+
+/* Fills *o with the defaults; the APIs are the caller's to name. */
+void kvb_service_options_init(struct kvb_service_options *o);
+/* Reads the tokens and numbers the operations of the APIs, which outlive it. KVB_E_INVALID with the remedy. */
+int kvb_service_create(const struct kvb_service_options *o, struct kvb_service **out, struct kvb_error *err);
+/* Calls may come from now on. The core may still be recovering or a standby. */
+int kvb_service_start(struct kvb_service *s, struct kvb_core *core, struct kvb_error *err);
+/* Blocks as long as a call on a worker does. The fronts are gone. NULL is allowed. */
+void kvb_service_destroy(struct kvb_service *s);
+/* Reads the tokens file again; on failure the old tokens stay in force. Any thread. */
+int kvb_service_reload(struct kvb_service *s, struct kvb_error *err);
+/* What hold_ready waited for (default objects) is done. Any thread. */
+void kvb_service_release_ready(struct kvb_service *s);
+/* KVB_OK when this manager can do its work now: what /readyz tells. Any thread. */
+int kvb_service_ready(struct kvb_service *s, struct kvb_error *err);
+/* Counts `n` more bytes of requests; false, and nothing counted, if that is over the bound. Any thread. */
+bool kvb_service_hold(struct kvb_service *s, uint64_t n);
+void kvb_service_let_go(struct kvb_service *s, uint64_t n);
+/* All families of /metrics; `a` is the caller's scratch. Any thread. */
+void kvb_service_expose(struct kvb_service *s, struct kvb_arena *a, struct kvb_buf *out);
+
+/* ---- listening ------------------------------------------------------------------------------- */
+
+struct kvb_listen {
+	const char *host;
+	uint16_t port;          /* 0 = any free one */
+	const char *host_param; /* for messages: "http_listen" */
+	const char *port_param; /* "http_port" */
+	const char *port_option; /* "--http-port" */
+};
+
+struct kvb_bound {
+	int fd; /* listening, not blocking, close on exec */
+	int family;
+	uint16_t port;
+	char text[280]; /* "127.0.0.1:7333", "[::1]:7333" */
+};
+
+/* Without `tokens` only loopback is bound. KVB_E_INVALID, KVB_E_IN_USE, ... with the remedy. */
+int kvb_listen(const struct kvb_listen *l, bool tokens, struct kvb_bound *out, struct kvb_error *err);
+
+#endif
