@@ -2,7 +2,7 @@
  * listen.c - binds a port of a front.
  *
  * Done before anything else starts, so that a taken port or a forbidden address is told before the
- * store is touched. Only a loopback address may be bound when there are no tokens. No state.
+ * store is touched. Only a loopback address may be bound unless the caller allows any. No state.
  */
 #include <kvb/service.h>
 
@@ -94,7 +94,7 @@ static void note_address(struct kvb_bound *b)
 	snprintf(b->text, sizeof b->text, b->family == AF_INET6 ? "[%s]:%s" : "%s:%s", host, port);
 }
 
-int kvb_listen(const struct kvb_listen *l, bool tokens, struct kvb_bound *out, struct kvb_error *err)
+int kvb_listen(const struct kvb_listen *l, bool any, struct kvb_bound *out, struct kvb_error *err)
 {
 	struct kvb_error local;
 	struct addrinfo *ai = NULL;
@@ -105,7 +105,7 @@ int kvb_listen(const struct kvb_listen *l, bool tokens, struct kvb_bound *out, s
 	rc = resolve(l, &ai, err);
 	if (rc != KVB_OK)
 		return rc;
-	if (!tokens && !is_loopback(ai->ai_addr))
+	if (!any && !is_loopback(ai->ai_addr))
 		rc = kvb_fail(err, KVB_E_INVALID, l->host_param,
 			      "%s %.100s is not loopback, and without tokens everybody who reaches it "
 			      "would be admin: name a tokens_file with lines 'role tenant token', or "

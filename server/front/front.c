@@ -23,6 +23,7 @@ void kvb_front_options_init(struct kvb_front_options *o)
 	*o = (struct kvb_front_options){
 		.listen = "127.0.0.1",
 		.port = 7333,
+		.host_param = "http_listen",
 		.port_param = "http_port",
 		.port_option = "--http-port",
 		.max_connections = 4096,
@@ -62,9 +63,10 @@ static void on_watch(void *ctx, uint64_t now_ms, uint32_t dropped)
 
 static int bind_port(struct kvb_front *f, struct kvb_error *err)
 {
-	const struct kvb_listen l = { f->o.listen, f->o.port, "http_listen", f->o.port_param, f->o.port_option };
+	const struct kvb_listen l = { f->o.listen, f->o.port, f->o.host_param, f->o.port_param,
+				      f->o.port_option };
 	struct kvb_bound b;
-	int rc = kvb_listen(&l, f->s->auth.path != NULL, &b, err);
+	int rc = kvb_listen(&l, f->o.open || f->s->auth.path, &b, err);
 
 	if (rc != KVB_OK)
 		return rc;

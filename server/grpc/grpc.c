@@ -19,6 +19,7 @@ void kvb_grpc_options_init(struct kvb_grpc_options *o)
 	*o = (struct kvb_grpc_options){
 		.listen = "127.0.0.1",
 		.port = 7334,
+		.host_param = "grpc_listen",
 		.port_param = "grpc_port",
 		.port_option = "--grpc-port",
 		.max_connections = 4096,
@@ -50,7 +51,7 @@ static void release(struct kvb_grpc *g)
 int kvb_grpc_create(const struct kvb_grpc_options *o, struct kvb_service *s, struct kvb_grpc **out,
 		    struct kvb_error *err)
 {
-	const struct kvb_listen l = { o->listen, o->port, "grpc_listen", o->port_param, o->port_option };
+	const struct kvb_listen l = { o->listen, o->port, o->host_param, o->port_param, o->port_option };
 	struct kvb_grpc *g = kvb_calloc(1, sizeof *g);
 	int rc;
 
@@ -65,7 +66,7 @@ int kvb_grpc_create(const struct kvb_grpc_options *o, struct kvb_service *s, str
 	if (rc == KVB_OK)
 		rc = kvb_grpc_h2_init(g, err);
 	if (rc == KVB_OK)
-		rc = kvb_listen(&l, s->auth.path != NULL, &g->bound, err);
+		rc = kvb_listen(&l, o->open || s->auth.path, &g->bound, err);
 	if (rc != KVB_OK) {
 		g->bound.fd = -1;
 		release(g);

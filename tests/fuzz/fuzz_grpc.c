@@ -16,6 +16,7 @@
 #include <kvb/clock.h>
 #include <kvb/log.h>
 #include <kvb/mem.h>
+#include <kvb/native_api.h>
 
 #include "fake_core.h"
 #include "internal.h"
@@ -37,7 +38,7 @@ static void must(bool ok, const char *what)
 
 /* ---- a front without threads ----------------------------------------------------------------- */
 
-static struct kvb_service service;
+static struct kvb_service *service;
 static struct kvb_grpc front;
 static struct grpc_loop loop;
 
@@ -50,27 +51,33 @@ static void look(struct timer *t, uint64_t now_ms)
 
 static void prepare(void)
 {
+	static struct kvb_api *const apis[] = { &kvb_native_api };
+	struct kvb_service_options so;
 	struct kvb_error err;
 
 	if (front.s)
 		return;
 	kvb_log_setup(STDERR_FILENO, false, KVB_LOG_ERROR);
-	must(kvb_service_init(&service, NULL, &err) == KVB_OK, "no service");
-	service.core = fake_core_create();
-	service.body_max = 1 << 20;
-	service.body_total_max = 4 << 20;
+	kvb_service_options_init(&so);
+	so.apis = apis;
+	so.n_apis = 1;
+	so.body_max = 1 << 20;
+	so.body_total_max = 4 << 20;
+	must(kvb_service_create(&so, &service, &err) == KVB_OK, "no service");
+	service->core = fake_core_create();
 	kvb_grpc_options_init(&front.o);
 	front.o.max_streams = 8;
-	front.s = &service;
+	front.o.apis = (struct kvb_apis){ { &kvb_native_api }, 1, KVB_PLANE_ALL };
+	front.s = service;
 	front.loops = &loop;
 	front.n_loops = 1;
 	must(kvb_grpc_methods_init(&front, &err) == KVB_OK && kvb_grpc_h2_init(&front, &err) == KVB_OK, "no front");
 	loop.g = &front;
 	loop.watch_timer.fire = look;
 	kvb_mutex_init(&loop.lock);
-	kvb_mutex_init(&service.workers.lock);
-	kvb_cond_init(&service.workers.wake);
-	service.workers.tail = &service.workers.head;
+	kvb_mutex_init(&service->workers.lock);
+	kvb_cond_init(&service->workers.wake);
+	service->workers.tail = &service->workers.head;
 	loop.epoll = epoll_create1(EPOLL_CLOEXEC);
 	loop.wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	loop.input = kvb_malloc(READ_BYTES);
@@ -82,7 +89,7 @@ static void prepare(void)
 /* What the workers and the loop's inbox would do. */
 static void work_off(void)
 {
-	struct workers *w = &service.workers;
+	struct workers *w = &service->workers;
 
 	while (w->head) {
 		struct job *job = w->head;
@@ -162,7 +169,7 @@ static void serve(const struct kvb_buf *b, bool late)
 	int fd[2];
 
 	must(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, fd) == 0, "no sockets");
-	kvb_gauge_move(&service.metrics, GAUGE_grpc_open_connections, 1);
+	kvb_gauge_move(&service->metrics, GAUGE_grpc_open_connections, 1);
 	kvb_grpc_conn_open(&loop, fd[0]);
 	for (size_t at = 0; at < b->len && loop.conns;) {
 		size_t n = b->len - at < PIECE ? b->len - at : PIECE;
@@ -206,9 +213,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	serve(&b, size & 1);
 	kvb_buf_destroy(&b);
 	must(!loop.conns && loop.watchers == NULL, "a connection or a watcher is left");
-	must(kvb_gauge_get(&service.metrics, GAUGE_grpc_open_connections) == 0, "an open connection is counted");
-	must(kvb_gauge_get(&service.metrics, GAUGE_grpc_in_flight) == 0, "a running call is counted");
-	must(kvb_gauge_get(&service.metrics, GAUGE_grpc_parked) == 0, "a waiting call is counted");
-	must(atomic_load(&service.body_held) == 0, "held bytes are counted");
+	must(kvb_gauge_get(&service->metrics, GAUGE_grpc_open_connections) == 0, "an open connection is counted");
+	must(kvb_gauge_get(&service->metrics, GAUGE_grpc_in_flight) == 0, "a running call is counted");
+	must(kvb_gauge_get(&service->metrics, GAUGE_grpc_parked) == 0, "a waiting call is counted");
+	must(atomic_load(&service->body_held) == 0, "held bytes are counted");
 	return 0;
 }

@@ -88,7 +88,7 @@ struct kvb_bound {
 	char text[280]; /* "127.0.0.1:7333", "[::1]:7333" */
 };
 
-/* Without `tokens` only loopback is bound. KVB_E_INVALID, KVB_E_IN_USE, ... with the remedy. */
-int kvb_listen(const struct kvb_listen *l, bool tokens, struct kvb_bound *out, struct kvb_error *err);
+/* Unless `any` only loopback is bound. KVB_E_INVALID, KVB_E_IN_USE, ... with the remedy. */
+int kvb_listen(const struct kvb_listen *l, bool any, struct kvb_bound *out, struct kvb_error *err);
 
 #endif

@@ -22,8 +22,10 @@ struct kvb_front_options {
 	struct kvb_apis apis;       /* what it serves; each is one of the service's */
 	const char *listen;         /* address or host name; default "127.0.0.1" */
 	uint16_t port;              /* 0 = any free one */
-	const char *port_param;     /* for messages: "http_port", "--http-port" */
-	const char *port_option;
+	bool open;                  /* any address, with tokens or without */
+	const char *host_param;     /* for messages: "http_listen" */
+	const char *port_param;     /* "http_port" */
+	const char *port_option;    /* "--http-port" */
 	uint32_t threads;           /* 0 = one per core */
 	uint32_t max_connections;
 	uint32_t max_connections_per_ip; /* 0 = no bound of its own */

@@ -21,8 +21,10 @@ struct kvb_grpc_options {
 	struct kvb_apis apis; /* what it serves; each is one of the service's */
 	const char *listen; /* address or host name */
 	uint16_t port;      /* 0 = any free one */
-	const char *port_param;     /* for messages: "grpc_port", "--grpc-port" */
-	const char *port_option;
+	bool open;               /* any address, with tokens or without */
+	const char *host_param;  /* for messages: "grpc_listen" */
+	const char *port_param;  /* "grpc_port" */
+	const char *port_option; /* "--grpc-port" */
 	uint32_t threads;   /* 0 = one per core */
 	uint32_t max_connections;
 	uint32_t max_streams;     /* calls at a time on one connection */
