@@ -110,7 +110,7 @@ static int hand_to_worker(struct kvb_call *c)
 }
 
 /* Before a core is ready there is no secret for string keys, so nothing is decoded either. */
-static int check_core(struct kvb_call *c)
+int kvb_call_check_core(struct kvb_call *c)
 {
 	switch (kvb_core_state_get(c->s->core)) {
 	case KVB_CORE_READY:
@@ -132,8 +132,8 @@ int kvb_call_run(struct kvb_call *c)
 	int rc = KVB_OK;
 
 	c->dispatched = true;
-	if (c->route->flags & ROUTE_CORE)
-		rc = check_core(c);
+	if (c->route->flags & ROUTE_READY)
+		rc = kvb_call_check_core(c);
 	if (rc != KVB_OK)
 		return rc;
 	return c->route->flags & ROUTE_BLOCKS ? hand_to_worker(c) : c->route->run(c);
@@ -193,7 +193,7 @@ static void check_ownership(struct kvb_call *c)
 {
 	int rc;
 
-	if (!c->dispatched || !(c->route->flags & ROUTE_CORE) || kvb_status_http(c->status) >= 500)
+	if (!c->dispatched || !(c->route->flags & ROUTE_OWNED) || kvb_status_http(c->status) >= 500)
 		return;
 	rc = kvb_core_may_answer(c->s->core);
 	if (rc != KVB_OK)

@@ -22,6 +22,7 @@
 
 #include <kvb/front.h>
 #include <kvb/grpc.h>
+#include <kvb/kvcm_api.h>
 #include <kvb/log.h>
 #include <kvb/native_api.h>
 #include <kvb/service.h>
@@ -35,6 +36,7 @@ struct service {
 	int log_fd;
 	struct kvb_store *store;
 	struct kvb_core *core;
+	struct kvcm *kvcm; /* the state of KVCM's API */
 	struct kvb_service *service; /* what the fronts share */
 	struct kvb_front *front;
 	struct kvb_grpc *grpc; /* NULL: off */
@@ -50,12 +52,9 @@ struct service {
 
 static struct kvb_service_options service_options(const struct kvb_params *p)
 {
-	static struct kvb_api *const apis[] = { &kvb_native_api };
 	struct kvb_service_options o;
 
 	kvb_service_options_init(&o);
-	o.apis = apis;
-	o.n_apis = sizeof apis / sizeof apis[0];
 	o.tokens_file = p->tokens_file;
 	o.body_max = p->body_max;
 	o.body_total_max = p->body_total_max;
@@ -66,9 +65,14 @@ static struct kvb_service_options service_options(const struct kvb_params *p)
 	return o;
 }
 
-static struct kvb_apis native_apis(void)
+/* What the manager's own ports serve: both APIs, but what is for tests alone. */
+static struct kvb_apis all_apis(const struct service *s)
 {
-	return (struct kvb_apis){ .v = { &kvb_native_api }, .n = 1, .planes = KVB_PLANE_ALL };
+	return (struct kvb_apis){
+		.v = { &kvb_native_api, kvcm_api(s->kvcm) },
+		.n = 2,
+		.planes = KVB_PLANE_META | KVB_PLANE_ADMIN,
+	};
 }
 
 static struct kvb_front_options front_options(const struct kvb_params *p)
@@ -76,7 +80,6 @@ static struct kvb_front_options front_options(const struct kvb_params *p)
 	struct kvb_front_options o;
 
 	kvb_front_options_init(&o);
-	o.apis = native_apis();
 	o.listen = p->http_listen;
 	o.port = (uint16_t)p->http_port;
 	o.threads = (uint32_t)p->http_threads;
@@ -91,7 +94,6 @@ static struct kvb_grpc_options grpc_options(const struct kvb_params *p)
 	struct kvb_grpc_options o;
 
 	kvb_grpc_options_init(&o);
-	o.apis = native_apis();
 	o.listen = *p->grpc_listen ? p->grpc_listen : p->http_listen;
 	o.port = (uint16_t)p->grpc_port;
 	o.threads = (uint32_t)p->grpc_threads;
@@ -196,8 +198,13 @@ static int bind_ports(struct service *s, struct kvb_error *err)
 	struct kvb_service_options so = service_options(s->p);
 	struct kvb_front_options fo = front_options(s->p);
 	struct kvb_grpc_options go = grpc_options(s->p);
-	int rc = kvb_service_create(&so, &s->service, err);
+	struct kvb_api *const apis[] = { &kvb_native_api, kvcm_api(s->kvcm) };
+	int rc;
 
+	so.apis = apis;
+	so.n_apis = sizeof apis / sizeof apis[0];
+	fo.apis = go.apis = all_apis(s);
+	rc = kvb_service_create(&so, &s->service, err);
 	if (rc == KVB_OK)
 		rc = kvb_front_create(&fo, s->service, &s->front, err);
 	if (rc == KVB_OK && s->p->grpc_port != KVB_PORT_OFF)
@@ -229,8 +236,11 @@ static int start_fronts(struct service *s, struct kvb_error *err)
 static int start(struct service *s, struct kvb_error *err)
 {
 	struct kvb_core_options co;
-	int rc = bind_ports(s, err);
+	const struct kvcm_options ko = { .model = NULL };
+	int rc = kvcm_create(&ko, &s->kvcm, err);
 
+	if (rc == KVB_OK)
+		rc = bind_ports(s, err);
 	if (rc == KVB_OK)
 		rc = open_store(s, err);
 	if (rc != KVB_OK)
@@ -381,6 +391,7 @@ static void release(struct service *s)
 	kvb_grpc_destroy(s->grpc);
 	kvb_front_destroy(s->front);
 	kvb_service_destroy(s->service);
+	kvcm_destroy(s->kvcm);
 	if (s->core)
 		kvb_core_destroy(s->core);
 	if (s->store)

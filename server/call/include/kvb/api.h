@@ -21,10 +21,13 @@ struct kvb_service;
 
 enum role { ROLE_OPEN, ROLE_READ, ROLE_WRITE, ROLE_ADMIN };
 
-/* CORE: needs a core that is ready, and the answer is given only while it owns its partition. BLOCKS: run on a
+/* READY: needs a core that is ready. OWNED: the answer is given only while it owns its partition. BLOCKS: run on a
  * worker, because it may wait for a disk or a mount. BODY: reads a request body. SCRAPE: open to everybody when
  * the service's metrics are. */
-enum { ROUTE_CORE = 1, ROUTE_BLOCKS = 2, ROUTE_BODY = 4, ROUTE_SCRAPE = 8 };
+enum {
+	ROUTE_READY = 1, ROUTE_OWNED = 2, ROUTE_CORE = ROUTE_READY | ROUTE_OWNED,
+	ROUTE_BLOCKS = 4, ROUTE_BODY = 8, ROUTE_SCRAPE = 16,
+};
 
 /* Who a route is for: a port may leave planes out. */
 enum { KVB_PLANE_META = 1, KVB_PLANE_ADMIN = 2, KVB_PLANE_DEBUG = 4, KVB_PLANE_ALL = 7 };

@@ -61,6 +61,9 @@ void kvb_call_take_id(struct kvb_call *c, const char *given, size_t n);
 int kvb_call_open(struct kvb_call *c, const struct kvb_api *api, const struct kvb_head *h);
 /* Fills c->caller from the Authorization header (or NULL) and checks the route's role. */
 int kvb_call_authorize(struct kvb_call *c, const char *authorization);
+/* KVB_OK when the core is ready for a call; else c->err tells why. What ROUTE_READY asks for, for those that have to
+ * look at the message first. */
+int kvb_call_check_core(struct kvb_call *c);
 /* Runs the operation here, on a worker, or later in the core: then KVB_PENDING, and c->done is called. */
 int kvb_call_run(struct kvb_call *c);
 /* After the operation, c->status being its result: encodes a successful one into c->out (or c->fixed). A

@@ -1,0 +1,254 @@
+/*
+ * api.c - KVCM's API as the fronts see it: routes, bodies, answers, failures.
+ *
+ * A body is proto3 JSON over HTTP, whatever its content type says, and the binary form over gRPC. What an operation
+ * answers is HTTP 200 or gRPC OK, its error lies in the header of the message. A body that is no message is 400 and
+ * {}, an unknown path 404; what the transport refuses (too large, too many) has the transport's status. No locks.
+ */
+#include "op_list.h"
+
+#include <stdio.h>
+
+#include <kvb/mem.h>
+
+#include "protosets.h"
+
+/* ---- one call ---------------------------------------------------------------------------------- */
+
+static const struct kvb_proto_codec *codec_of(const struct kvb_call *c)
+{
+	return c->wire == WIRE_GRPC ? &kvb_proto_binary : &kvb_proto_json;
+}
+
+static int head(struct kvb_call *c, const struct kvb_head *h)
+{
+	struct kvcm_call *k = c->state;
+
+	(void)h;
+	k->c = c;
+	k->op = c->route ? c->route->own : NULL;
+	k->trace_id = "";
+	return KVB_OK;
+}
+
+/* The whole message is the request. */
+static int message(struct kvb_call *c, const uint8_t *p, size_t n)
+{
+	c->body = n ? (const char *)p : "";
+	c->n_body = n;
+	return KVB_OK;
+}
+
+static int run(struct kvb_call *c)
+{
+	struct kvcm_call *k = c->state;
+	ProtobufCMessage *m;
+	int rc = codec_of(c)->read(k->op->request, c->body, c->n_body, &c->arena, &m, &c->err);
+
+	if (rc != KVB_OK) {
+		k->unread = rc != KVB_E_NOMEM;
+		return rc;
+	}
+	k->req = m;
+	k->trace_id = kvcm_field(k, "trace_id");
+	k->res = kvb_proto_make(k->op->response, &c->arena);
+	return k->res ? kvcm_op_run(k) : kvcm_nomem(k);
+}
+
+static void encode(struct kvcm_call *k)
+{
+	struct kvb_call *c = k->c;
+
+	for (unsigned i = 0; i + 1 < sizeof k->splice / sizeof k->splice[0]; i++)
+		if (k->splice[i + 1].field)
+			k->splice[i].next = &k->splice[i + 1];
+	codec_of(c)->write(k->res, k->splice[0].field ? k->splice : NULL, &c->out);
+	c->type = codec_of(c)->content_type;
+}
+
+static void answer_failure(struct kvcm_call *k, int status)
+{
+	struct kvb_call *c = k->c;
+	int code = kvcm_answer_code(k, status);
+
+	k->res = kvb_proto_make(k->op->response, &c->arena);
+	k->splice[0].field = 0;
+	if (k->res && kvcm_put_header(k, code, kvcm_answer_message(k, status)))
+		encode(k);
+	else
+		c->out.failed = true;
+}
+
+static void write(struct kvb_call *c)
+{
+	struct kvcm_call *k = c->state;
+	int rc = k->op->write ? k->op->write(k) : KVB_OK;
+
+	if (rc == KVB_OK && !kvcm_put_header(k, KVCM_META__ERROR_CODE__OK, kvcm_answer_message(k, KVB_OK)))
+		rc = kvcm_nomem(k);
+	if (rc == KVB_OK) {
+		encode(k);
+	} else {
+		c->failed = true;
+		answer_failure(k, rc);
+	}
+}
+
+/* ---- failures ---------------------------------------------------------------------------------- */
+
+static const char out_of_memory[] =
+	"{\"header\":{\"status\":{\"code\":\"INTERNAL_ERROR\",\"message\":\"out of memory\"},\"request_id\":\"\"}}";
+
+static unsigned fixed(struct kvb_call *c, const char *text, unsigned status)
+{
+	c->fixed = text;
+	c->type = "application/json";
+	return status;
+}
+
+/* 3.12 of the peer: who may not is told in HTTP's terms. */
+static unsigned refuse_caller(struct kvb_call *c)
+{
+	if (c->status == KVB_E_FORBIDDEN)
+		return fixed(c, "{\"error\":\"forbidden\"}", 403);
+	c->challenge = c->caller.credentials == CREDENTIALS_MALFORMED
+			       ? "Bearer realm=\"kvcm\", error=\"invalid_request\""
+		       : c->caller.credentials == CREDENTIALS_UNKNOWN ? "Bearer realm=\"kvcm\", error=\"invalid_token\""
+								      : "Bearer realm=\"kvcm\"";
+	return fixed(c, "{\"error\":\"unauthorized\"}", 401);
+}
+
+/* Nothing of the operation has been done, or there is none. */
+static unsigned fail_outside(struct kvb_call *c)
+{
+	struct kvcm_call *k = c->state;
+
+	if (c->status == KVB_E_UNAUTHENTICATED || c->status == KVB_E_FORBIDDEN)
+		return refuse_caller(c);
+	if (!c->route || !k || !k->op)
+		return fixed(c, "{}", c->http ? c->http : c->status == KVB_E_METHOD ? 404 :
+					      (unsigned)kvb_status_http(c->status));
+	answer_failure(k, c->status);
+	if (c->http)
+		return c->http;
+	/* Draining is the peer's "ask another one", which its clients look for in the header. */
+	return c->status == KVB_E_NOT_READY ? 200 : (unsigned)kvb_status_http(c->status);
+}
+
+static unsigned fail(struct kvb_call *c)
+{
+	struct kvcm_call *k = c->state;
+	unsigned status = 200;
+
+	if (c->wire == WIRE_GRPC && (!c->dispatched || !k || k->unread))
+		return (unsigned)kvb_status_grpc(c->status);
+	if (k && k->unread) {
+		c->fixed = "{}"; /* of no content type, as the peer's */
+		return 400;
+	}
+	if (!c->dispatched || !k || !k->op)
+		status = fail_outside(c);
+	else
+		answer_failure(k, c->status);
+	if (c->out.failed) {
+		kvb_buf_clear(&c->out);
+		if (c->wire == WIRE_GRPC)
+			return (unsigned)kvb_status_grpc(KVB_E_NOMEM);
+		return fixed(c, out_of_memory, 200);
+	}
+	return c->wire == WIRE_GRPC ? 0 : status;
+}
+
+/* ---- the API ----------------------------------------------------------------------------------- */
+
+enum { PLANE_meta = KVB_PLANE_META, PLANE_admin = KVB_PLANE_ADMIN, PLANE_debug = KVB_PLANE_DEBUG };
+
+#define SERVICE_meta "/kv_cache_manager.proto.meta.MetaService/"
+#define SERVICE_admin "/kv_cache_manager.proto.admin.AdminService/"
+#define SERVICE_debug "/kv_cache_manager.proto.debug.DebugService/"
+
+#define ROUTE_FLAGS(flags)                                                                                           \
+	(ROUTE_BODY | ((flags) & KVCM_LEADER ? ROUTE_OWNED : 0) | ((flags) & KVCM_WORKER ? ROUTE_BLOCKS : 0))
+
+static const struct kvcm_op ops[] = {
+#define OP(service, title, path, req, res, role_, flags_, write_, done_, failed_)                                    \
+	{ .name = #title,                                                                                            \
+	  .request = &kvcm_##service##__##req##__descriptor,                                                         \
+	  .response = &kvcm_##service##__##res##__descriptor,                                                        \
+	  .flags = flags_,                                                                                           \
+	  .run = kvcm_run_##service##_##path,                                                                        \
+	  .write = write_,                                                                                           \
+	  .done = done_,                                                                                             \
+	  .failed = failed_ },
+	KVCM_OPS(OP)
+#undef OP
+};
+
+enum op_number {
+#define NUMBER(service, title, ...) NUMBER_##service##_##title,
+	KVCM_OPS(NUMBER)
+#undef NUMBER
+};
+
+static const struct kvb_route routes[] = {
+#define ROUTE(service, title, path, req, res, role_, flags_, ...)                                                    \
+	{ .name = #title,                                                                                            \
+	  .method = "POST",                                                                                          \
+	  .pattern = "/api/" #path,                                                                                  \
+	  .role = ROLE_##role_,                                                                                      \
+	  .flags = ROUTE_FLAGS(flags_),                                                                              \
+	  .planes = PLANE_##service,                                                                                 \
+	  .grpc = SERVICE_##service #title,                                                                          \
+	  .own = &ops[NUMBER_##service##_##title],                                                                   \
+	  .run = run,                                                                                                \
+	  .write = write },
+	KVCM_OPS(ROUTE)
+#undef ROUTE
+#define PAGE(title, path, role_, flags_)                                                                             \
+	{ .name = #title,                                                                                            \
+	  .method = "GET",                                                                                           \
+	  .pattern = path,                                                                                           \
+	  .role = ROLE_##role_,                                                                                      \
+	  .flags = flags_,                                                                                           \
+	  .planes = KVB_PLANE_ADMIN,                                                                                 \
+	  .run = kvcm_page_##title##_run,                                                                            \
+	  .write = kvcm_page_##title##_write },
+	KVCM_PAGES(PAGE)
+#undef PAGE
+};
+
+int kvcm_create(const struct kvcm_options *o, struct kvcm **out, struct kvb_error *err)
+{
+	struct kvcm *m = kvb_calloc(1, sizeof *m);
+
+	if (!m)
+		return kvb_fail(err, KVB_E_NOMEM, NULL, "out of memory");
+	if (o->model)
+		m->model = *o->model;
+	m->own = o->own;
+	kvcm_faults_init(&m->faults);
+	m->api = (struct kvb_api){
+		.name = "kvcm",
+		.prefix = "/api/",
+		.routes = routes,
+		.n_routes = sizeof routes / sizeof routes[0],
+		.state_size = sizeof(struct kvcm_call),
+		.ctx = m,
+		.head = head,
+		.message = message,
+		.fail = fail,
+		.descriptors = kvcm_protoset,
+	};
+	*out = m;
+	return KVB_OK;
+}
+
+struct kvb_api *kvcm_api(struct kvcm *m) { return &m->api; }
+
+void kvcm_destroy(struct kvcm *m)
+{
+	if (!m)
+		return;
+	kvcm_faults_destroy(&m->faults);
+	kvb_free(m);
+}

@@ -1,0 +1,93 @@
+/*
+ * faults.c - the table of ordered failures.
+ *
+ * A handful of entries under a mutex; the count is an atomic, so that calls pass by without it.
+ */
+#include "faults.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+void kvcm_faults_init(struct kvcm_faults *f)
+{
+	memset(f, 0, sizeof *f);
+	kvb_mutex_init(&f->lock);
+}
+
+void kvcm_faults_destroy(struct kvcm_faults *f) { kvb_mutex_destroy(&f->lock); }
+
+static struct kvcm_fault *find_locked(struct kvcm_faults *f, const char *api)
+{
+	for (unsigned i = 0; i < atomic_load(&f->n); i++)
+		if (strcmp(f->v[i].api, api) == 0)
+			return &f->v[i];
+	return NULL;
+}
+
+int kvcm_faults_inject(struct kvcm_faults *f, const struct kvcm_fault *fault, struct kvb_error *err)
+{
+	struct kvcm_fault *at;
+	int rc = KVB_OK;
+
+	if (!*fault->api)
+		return kvb_fail(err, KVB_E_INVALID, "api_name", "the name of an operation is expected");
+	kvb_mutex_lock(&f->lock);
+	at = find_locked(f, fault->api);
+	if (!at && atomic_load(&f->n) < KVCM_FAULTS_MAX)
+		at = &f->v[atomic_fetch_add(&f->n, 1)];
+	if (at)
+		*at = *fault;
+	else
+		rc = kvb_fail(err, KVB_E_TOO_MANY, "api_name", "%d faults at most", KVCM_FAULTS_MAX);
+	kvb_mutex_unlock(&f->lock);
+	return rc;
+}
+
+bool kvcm_faults_remove(struct kvcm_faults *f, const char *api)
+{
+	struct kvcm_fault *at;
+
+	kvb_mutex_lock(&f->lock);
+	at = find_locked(f, api);
+	if (at)
+		*at = f->v[atomic_fetch_sub(&f->n, 1) - 1];
+	kvb_mutex_unlock(&f->lock);
+	return at != NULL;
+}
+
+void kvcm_faults_clear(struct kvcm_faults *f)
+{
+	kvb_mutex_lock(&f->lock);
+	atomic_store(&f->n, 0);
+	kvb_mutex_unlock(&f->lock);
+}
+
+/* The number after the last '_' of the trace id. */
+static bool call_number(const char *trace_id, int64_t *out)
+{
+	const char *tail = strrchr(trace_id, '_');
+	char *end;
+
+	if (!tail || (tail[1] != '-' && (tail[1] < '0' || tail[1] > '9')))
+		return false;
+	errno = 0;
+	*out = strtoll(tail + 1, &end, 10);
+	return errno == 0 && end != tail + 1 && *end == '\0';
+}
+
+bool kvcm_faults_hit(struct kvcm_faults *f, const char *api, const char *trace_id)
+{
+	const struct kvcm_fault *at;
+	int64_t number;
+	bool hit = false;
+
+	if (atomic_load_explicit(&f->n, memory_order_relaxed) == 0)
+		return false;
+	kvb_mutex_lock(&f->lock);
+	at = find_locked(f, api);
+	if (at)
+		hit = !at->once || (call_number(trace_id, &number) && number == at->at);
+	kvb_mutex_unlock(&f->lock);
+	return hit;
+}

@@ -1,0 +1,41 @@
+/*
+ * faults.h - failures that a tester orders for operations, by their names in the peer's API ("StartWriteCache").
+ *
+ * Any thread. While none is ordered, asking costs one load of an atomic.
+ */
+#ifndef KVCM_FAULTS_H
+#define KVCM_FAULTS_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <kvb/lock.h>
+#include <kvb/status.h>
+
+#define KVCM_FAULTS_MAX 64
+#define KVCM_FAULT_NAME 64 /* bytes, NUL included */
+
+struct kvcm_fault {
+	char api[KVCM_FAULT_NAME];
+	bool once;  /* only for the call whose trace id ends in _<at>; else for every call */
+	int32_t at;
+};
+
+struct kvcm_faults {
+	struct kvb_mutex lock;
+	struct kvcm_fault v[KVCM_FAULTS_MAX]; /* protected by lock */
+	atomic_uint n;                        /* changed under lock */
+};
+
+void kvcm_faults_init(struct kvcm_faults *f);
+void kvcm_faults_destroy(struct kvcm_faults *f);
+/* Replaces what was ordered for the same operation. KVB_E_INVALID (field "api_name"), KVB_E_TOO_MANY. */
+int kvcm_faults_inject(struct kvcm_faults *f, const struct kvcm_fault *fault, struct kvb_error *err);
+/* False: none was ordered for it. */
+bool kvcm_faults_remove(struct kvcm_faults *f, const char *api);
+void kvcm_faults_clear(struct kvcm_faults *f);
+/* Must this call fail? */
+bool kvcm_faults_hit(struct kvcm_faults *f, const char *api, const char *trace_id);
+
+#endif

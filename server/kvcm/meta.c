@@ -1,0 +1,73 @@
+/*
+ * meta.c - what the meta operations share. No state.
+ */
+#include "meta.h"
+
+int kvcm_take_instance(struct kvcm_call *k, const char *instance, const struct kvb_instance_spec **out)
+{
+	struct kvb_instance_view *v;
+	uint32_t n;
+	int rc = kvb_core_instances(kvcm_core(k), k->c->caller.tenant, instance, &k->c->arena, &v, &n, &k->c->err);
+
+	if (rc == KVB_OK)
+		*out = &v[0].spec;
+	return rc;
+}
+
+/* Keys of whole blocks; a rest of less than a block has none. */
+static int from_tokens(struct kvcm_call *k, const char *instance, const int64_t *tokens, size_t n,
+		       const int64_t **keys, size_t *n_keys)
+{
+	const struct kvb_instance_spec *spec;
+	int rc = kvcm_take_instance(k, instance, &spec);
+	int64_t *made;
+
+	if (rc != KVB_OK)
+		return rc;
+	if (spec->block_tokens == 0)
+		return kvcm_missing(k, "block_keys"); /* nobody has told how many tokens a block has */
+	*n_keys = n / spec->block_tokens;
+	made = kvb_arena_calloc(&k->c->arena, *n_keys + 1, sizeof *made);
+	if (!made)
+		return kvcm_nomem(k);
+	kvcm_token_keys(tokens, n, spec->block_tokens, made);
+	*keys = made;
+	return KVB_OK;
+}
+
+int kvcm_take_keys(struct kvcm_call *k, const char *instance, const int64_t *block_keys, size_t n_block_keys,
+		   const int64_t *token_ids, size_t n_token_ids, struct kvcm_keys *out)
+{
+	const int64_t *keys = block_keys;
+	size_t n = n_block_keys;
+	int rc = KVB_OK;
+
+	if (n == 0 && n_token_ids == 0)
+		return kvcm_missing(k, "block_keys");
+	if (n == 0)
+		rc = from_tokens(k, instance, token_ids, n_token_ids, &keys, &n);
+	if (rc != KVB_OK)
+		return rc;
+	out->v = kvb_arena_alloc(&k->c->arena, (n + 1) * sizeof *out->v);
+	if (!out->v)
+		return kvcm_nomem(k);
+	for (size_t i = 0; i < n; i++)
+		out->v[i] = kvcm_core_key(keys[i]);
+	out->n = (uint32_t)n; /* a body has less bytes */
+	return KVB_OK;
+}
+
+int kvcm_take_unmasked(struct kvcm_call *k, const ProtobufCMessage *block_mask, struct kvcm_keys *keys)
+{
+	struct kvcm_mask mask = kvcm_mask_of(block_mask);
+	uint32_t n = 0;
+	int rc = kvcm_mask_check(&mask, keys->n, false, &k->c->err);
+
+	if (rc != KVB_OK)
+		return kvcm_missing(k, "block_mask");
+	for (uint32_t i = 0; i < keys->n; i++)
+		if (!kvcm_mask_skips(&mask, i))
+			keys->v[n++] = keys->v[i];
+	keys->n = n;
+	return KVB_OK;
+}

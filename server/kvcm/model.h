@@ -1,0 +1,90 @@
+/*
+ * model.h - the peer's storages, groups and registrations as objects of the core, and back.
+ *
+ * The peer's own message is kept whole, as JSON, in the object's `extra`: what has no meaning here is
+ * given back as it came. What would change what a caller gets and is not there is refused with
+ * KVB_E_UNSUPPORTED, naming the field; docs/KVCM.md has the table. Errors name the field in err->field as
+ * the peer's JSON does ("cache_config.data_storage_strategy").
+ *
+ * No state; any thread. Messages and strings of results live in the arena.
+ */
+#ifndef KVCM_MODEL_H
+#define KVCM_MODEL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <kvb/arena.h>
+#include <kvb/bytes.h>
+#include <kvb/ops.h>
+#include <kvb/status.h>
+
+#include <kvcm/admin.pb-c.h>
+#include <kvcm/meta.pb-c.h>
+
+struct kvb_core;
+
+/* What the parameters say about storages that the peer's API makes; set once by main. */
+struct kvcm_model {
+	uint64_t storage_capacity;  /* bytes of slab files, each storage */
+	uint64_t storage_file_size; /* 0 = default; never above KVCM_MAX_FILE_SIZE */
+	uint64_t storage_unit;
+	const char *mounts;         /* "client path=path here,...": where a client's directory is on this host */
+	/* NULL: directories are called by the store's secret. Else the store ends with this process: they are
+	 * called by `id`, and `owner` (kvb_owner_name) lies beside them, so that another one may sweep. */
+	const char *id;
+	const char *owner;
+};
+
+/* The peer's local SDK maps whole files: they must not be longer. */
+#define KVCM_MAX_FILE_SIZE (1ull << 30)
+
+/* ---- storages -------------------------------------------------------------------------------- */
+
+/* Several managers may use one root: slab files go to the directory <root>/<name>.<id>. KVB_E_INVALID, KVB_E_UNSUPPORTED (a kind of storage we do not have). */
+int kvcm_storage_spec(const KvcmAdmin__StorageConfig *m, const struct kvcm_model *o, const char *id,
+		      struct kvb_arena *a, struct kvb_storage_spec *out, struct kvb_error *err);
+/* Makes the storage, or changes what may change of it (an existing one stays enabled or disabled as it
+ * is), makes the last directory of its root, and gives it its place in the groups that wait for it.
+ * Blocks; from any thread but the core's. */
+int kvcm_storage_put(struct kvb_core *core, const KvcmAdmin__StorageConfig *m, const struct kvcm_model *o,
+		     bool *created, struct kvb_error *err);
+/* As it was given, or made up for a storage that another API made. NULL: out of memory. */
+KvcmAdmin__StorageConfig *kvcm_storage_message(const struct kvb_storage_spec *s, struct kvb_arena *a);
+/* The text `storage_configs` of registerInstance: an array with an entry for each candidate that exists. */
+void kvcm_storage_configs(const KvcmAdmin__InstanceGroup *g, const struct kvb_storage_view *storages,
+			  uint32_t n_storages, struct kvb_arena *a, struct kvb_buf *out);
+
+/* ---- groups ---------------------------------------------------------------------------------- */
+
+/* Path of the first required field that is missing, as the peer's tests name them; NULL when complete. */
+const char *kvcm_group_missing(const KvcmAdmin__InstanceGroup *m);
+/* `storages` are all that exist: a strategy goes by their types. KVB_E_INVALID, KVB_E_UNSUPPORTED. */
+int kvcm_group_spec(const KvcmAdmin__InstanceGroup *m, const struct kvb_storage_view *storages,
+		    uint32_t n_storages, struct kvb_arena *a, struct kvb_group_spec *out,
+		    struct kvb_error *err);
+/* As kvcm_storage_message; `version` is the spec's. */
+KvcmAdmin__InstanceGroup *kvcm_group_message(const struct kvb_group_spec *g, struct kvb_arena *a);
+/* Orders the candidates of all groups anew by the types of the storages that exist now. Blocks. */
+int kvcm_groups_refit(struct kvb_core *core, struct kvb_error *err);
+/* Lease that a lookup must ask for at least, so that bytes stay for as long as the group's
+ * `delay_before_delete_ms` promises; 0 = no promise. */
+uint32_t kvcm_group_lease_ms(const KvcmAdmin__InstanceGroup *m);
+
+/* ---- registrations --------------------------------------------------------------------------- */
+
+/* Checks all but the presence of what the peer calls required. `tenant` is borrowed. */
+int kvcm_instance_spec(const KvcmMeta__RegisterInstanceRequest *m, const char *tenant, struct kvb_arena *a,
+		       struct kvb_instance_spec *out, struct kvb_error *err);
+/* The same request in the admin service's own message: both have the same fields. NULL: out of memory. */
+KvcmMeta__RegisterInstanceRequest *kvcm_register_from_admin(const KvcmAdmin__RegisterInstanceRequest *m,
+							    struct kvb_arena *a);
+/* As it was registered, or made up. NULL: out of memory. */
+KvcmMeta__InstanceInfo *kvcm_instance_message(const struct kvb_instance_spec *s, struct kvb_arena *a);
+KvcmAdmin__InstanceInfo *kvcm_instance_for_admin(const KvcmMeta__InstanceInfo *m, struct kvb_arena *a);
+/* Names of the fields in which a new registration differs from what is there, joined by ", "; "" when a
+ * repeated registration is the same. `user_data` and the order of groups do not count. */
+const char *kvcm_instance_differs(const KvcmMeta__InstanceInfo *have, const KvcmMeta__InstanceInfo *asked,
+				  struct kvb_arena *a);
+
+#endif

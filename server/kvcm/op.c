@@ -1,0 +1,189 @@
+/*
+ * op.c - what all operations of KVCM's API have in common: the order of checks, codes, messages, headers.
+ *
+ * The peer's order: the instance is there, this node leads, no fault is ordered, required fields, the work. Whether
+ * the instance is there is found out by the work itself, and asked for only when something else has failed: then it
+ * decides what is told. Leading goes first here, for a standby knows of no instance. No state.
+ */
+#include "op.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+struct kvcm *kvcm_of(const struct kvcm_call *k) { return k->c->api->ctx; }
+
+struct kvb_core *kvcm_core(const struct kvcm_call *k) { return k->c->s->core; }
+
+/* ---- results ----------------------------------------------------------------------------------- */
+
+char *kvcm_text(struct kvcm_call *k, const char *fmt, ...)
+{
+	static char none[] = "";
+	char small[512], *text;
+	va_list ap;
+	int n;
+
+	va_start(ap, fmt);
+	n = vsnprintf(small, sizeof small, fmt, ap);
+	va_end(ap);
+	text = n < 0 ? NULL : kvb_arena_alloc(&k->c->arena, (size_t)n + 1);
+	if (!text)
+		return none;
+	va_start(ap, fmt);
+	vsnprintf(text, (size_t)n + 1, fmt, ap);
+	va_end(ap);
+	return text;
+}
+
+int kvcm_done(struct kvcm_call *k, int rc, const char *message)
+{
+	if (rc == KVB_OK)
+		k->message = message;
+	return rc;
+}
+
+int kvcm_missing(struct kvcm_call *k, const char *field)
+{
+	k->message = kvcm_text(k, "missing or invalid fields: {%s: {%s}}", k->op->name, field);
+	return kvb_fail(&k->c->err, KVB_E_INVALID, field, "%s is missing or invalid", field);
+}
+
+int kvcm_nomem(struct kvcm_call *k) { return kvb_fail(&k->c->err, KVB_E_NOMEM, NULL, "out of memory"); }
+
+int kvcm_with_code(struct kvcm_call *k, int rc, int code)
+{
+	k->code = code;
+	return rc;
+}
+
+int kvcm_code(int status)
+{
+	switch (status) {
+	case KVB_OK:
+		return KVCM_META__ERROR_CODE__OK;
+	case KVB_E_INVALID:
+	case KVB_E_TOO_LARGE:
+		return KVCM_META__ERROR_CODE__INVALID_ARGUMENT;
+	case KVB_E_UNSUPPORTED:
+		return KVCM_META__ERROR_CODE__UNSUPPORTED;
+	case KVB_E_CONFLICT:
+		return KVCM_META__ERROR_CODE__DUPLICATE_ENTITY;
+	case KVB_E_NOT_FOUND:
+		return KVCM_META__ERROR_CODE__INSTANCE_NOT_EXIST;
+	case KVB_E_TOO_MANY:
+		return KVCM_META__ERROR_CODE__REACH_MAX_ENTITY_CAPACITY;
+	case KVB_E_NOT_OWNER:
+	case KVB_E_NOT_READY:
+	case KVB_E_FENCED:
+		return KVCM_META__ERROR_CODE__SERVER_NOT_LEADER;
+	case KVB_E_IO:
+	case KVB_E_STORE_IO:
+		return KVCM_META__ERROR_CODE__IO_ERROR;
+	default:
+		return KVCM_META__ERROR_CODE__INTERNAL_ERROR;
+	}
+}
+
+/* ---- running ----------------------------------------------------------------------------------- */
+
+const char *kvcm_field(const struct kvcm_call *k, const char *name)
+{
+	const ProtobufCFieldDescriptor *f =
+		k->req ? protobuf_c_message_descriptor_get_field_by_name(k->op->request, name) : NULL;
+	const char *text = NULL;
+
+	if (f && f->type == PROTOBUF_C_TYPE_STRING && f->label != PROTOBUF_C_LABEL_REPEATED)
+		memcpy(&text, (const char *)k->req + f->offset, sizeof text);
+	return text ? text : "";
+}
+
+int kvcm_op_run(struct kvcm_call *k)
+{
+	int rc = k->op->flags & KVCM_LEADER ? kvb_call_check_core(k->c) : KVB_OK;
+
+	if (rc != KVB_OK)
+		return rc;
+	if (k->op->flags & KVCM_FAULTS && kvcm_faults_hit(&kvcm_of(k)->faults, k->op->name, k->trace_id)) {
+		k->message = kvcm_text(k, "%s fail due to fault injection", k->op->name);
+		return kvb_fail(&k->c->err, KVB_E_INTERNAL, NULL, "fault injection");
+	}
+	return k->op->run(k);
+}
+
+/* ---- answers ----------------------------------------------------------------------------------- */
+
+static bool is_registered(const struct kvcm_call *k)
+{
+	const char *id = kvcm_field(k, "instance_id");
+	struct kvb_instance_view *v;
+	struct kvb_error ignored;
+	uint32_t n;
+
+	return *id && kvb_core_instances(kvcm_core(k), k->c->caller.tenant, id, &k->c->arena, &v, &n, &ignored) !=
+			      KVB_E_NOT_FOUND;
+}
+
+int kvcm_answer_code(const struct kvcm_call *k, int status)
+{
+	int code = k->code && status != KVB_OK ? k->code : kvcm_code(status);
+
+	if (!(k->op->flags & KVCM_INSTANCE) || code == KVCM_META__ERROR_CODE__OK ||
+	    code == KVCM_META__ERROR_CODE__SERVER_NOT_LEADER)
+		return code;
+	if (!is_registered(k))
+		return KVCM_META__ERROR_CODE__INSTANCE_NOT_EXIST;
+	/* Something of it was not found. */
+	return code == KVCM_META__ERROR_CODE__INSTANCE_NOT_EXIST ? KVCM_META__ERROR_CODE__INTERNAL_ERROR : code;
+}
+
+const char *kvcm_answer_message(struct kvcm_call *k, int status)
+{
+	if (status == KVB_OK)
+		return k->message ? k->message : k->op->done ? k->op->done : "";
+	if (k->message)
+		return k->message;
+	return kvcm_text(k, "%s%s", k->op->failed ? k->op->failed : "", k->c->err.message);
+}
+
+/* Puts a new message into the field of `m`; NULL: no such field, or no memory. */
+static ProtobufCMessage *make_in(ProtobufCMessage *m, const char *name, struct kvb_arena *a)
+{
+	const ProtobufCFieldDescriptor *f = protobuf_c_message_descriptor_get_field_by_name(m->descriptor, name);
+	ProtobufCMessage *made = f ? kvb_proto_make(f->descriptor, a) : NULL;
+
+	if (made)
+		memcpy((char *)m + f->offset, &made, sizeof made);
+	return made;
+}
+
+static void set(ProtobufCMessage *m, const char *name, const void *value, size_t n)
+{
+	const ProtobufCFieldDescriptor *f = protobuf_c_message_descriptor_get_field_by_name(m->descriptor, name);
+
+	if (f)
+		memcpy((char *)m + f->offset, value, n);
+}
+
+/* The three services' own headers have the same fields, but for what only one of them has. */
+bool kvcm_put_header(struct kvcm_call *k, int code, const char *message)
+{
+	ProtobufCMessage *header = make_in(k->res, "header", &k->c->arena);
+	ProtobufCMessage *status = header ? make_in(header, "status", &k->c->arena) : NULL;
+	bool known = code != KVCM_META__ERROR_CODE__INSTANCE_NOT_EXIST || !(k->op->flags & KVCM_INSTANCE);
+	struct timespec now;
+	const char *id;
+
+	if (!status)
+		return false;
+	clock_gettime(CLOCK_REALTIME, &now);
+	if (code == KVCM_META__ERROR_CODE__SERVER_NOT_LEADER)
+		message = "Server is not leader";
+	if (!known)
+		message = kvcm_text(k, "get %s metrics collector failed", k->op->name);
+	id = known ? kvcm_text(k, "%s_%lld%06ld", k->trace_id, (long long)now.tv_sec, now.tv_nsec / 1000) : "";
+	set(status, "code", &code, sizeof code);
+	set(status, "message", &message, sizeof message);
+	set(header, "request_id", &id, sizeof id);
+	return true;
+}

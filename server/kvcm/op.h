@@ -1,0 +1,96 @@
+/*
+ * op.h - one operation of KVCM's API: what its row says, and what its functions work with.
+ *
+ * A call: the body becomes a message (api.c) -> checks in the peer's order (op.c) -> run -> perhaps the core calls
+ * back -> write -> the answer with its header (api.c). An operation has one row in ops_table.h and one or two
+ * functions; it never sees bytes, wires or headers.
+ */
+#ifndef KVCM_OP_H
+#define KVCM_OP_H
+
+#include <stdatomic.h>
+
+#include <kvb/call.h>
+#include <kvb/core.h>
+#include <kvb/kvcm_api.h>
+#include <kvb/ops.h>
+#include <kvb/proto_codec.h>
+
+#include <kvcm/admin.pb-c.h>
+#include <kvcm/debug.pb-c.h>
+#include <kvcm/meta.pb-c.h>
+
+#include "faults.h"
+#include "model.h"
+
+struct kvcm_call;
+
+/* LEADER: only the owner of the partition answers. INSTANCE: of an instance, which must be there before anything else
+ * counts. FAULTS: fails when a fault is ordered for it. WORKER: it may block. */
+enum { KVCM_LEADER = 1, KVCM_INSTANCE = 2, KVCM_FAULTS = 4, KVCM_WORKER = 8 };
+
+struct kvcm_op {
+	const char *name; /* "GetCacheLocation": in messages, metrics, faults */
+	const ProtobufCMessageDescriptor *request, *response;
+	unsigned flags;
+	/* Checks k->req and does the work: KVB_OK, KVB_PENDING (the core calls k->c->done), or an error with
+	 * k->c->err filled. */
+	int (*run)(struct kvcm_call *k);
+	/* After success: fills k->res. KVB_OK or an error as above. NULL: run has done it. */
+	int (*write)(struct kvcm_call *k);
+	const char *done;   /* message of success; NULL: k->message */
+	const char *failed; /* what goes before the error's text: "Failed to trim cache : "; NULL: nothing */
+};
+
+/* kvb_call.state. */
+struct kvcm_call {
+	struct kvb_call *c;
+	const struct kvcm_op *op;
+	const void *req;     /* message of op->request */
+	void *res;           /* message of op->response; its header is filled at the end */
+	const char *trace_id;
+	int code;            /* ErrorCode to answer instead of the error's own; 0: none */
+	const char *message; /* to answer instead of the row's; NULL: none */
+	bool unread;         /* the body is not a message */
+	void *own;           /* of the operation, between run and write */
+	struct kvb_proto_splice splice[2]; /* fields of res that are written from elsewhere; field 0: unused */
+};
+
+struct kvcm {
+	struct kvb_api api;
+	struct kvcm_model model;
+	const KvcmAdmin__NodeEndpoint *own;
+	struct kvcm_faults faults;
+	atomic_uint campaign_delay_ms;
+};
+
+struct kvcm *kvcm_of(const struct kvcm_call *k);
+struct kvb_core *kvcm_core(const struct kvcm_call *k);
+
+/* ---- answers of an operation ------------------------------------------------------------------- */
+
+/* rc with the message of success. */
+int kvcm_done(struct kvcm_call *k, int rc, const char *message);
+/* A required field is not there, or cannot be: the peer's message for it. */
+int kvcm_missing(struct kvcm_call *k, const char *field);
+int kvcm_nomem(struct kvcm_call *k);
+/* The error that is in k->c->err, but with another ErrorCode. Returns rc. */
+int kvcm_with_code(struct kvcm_call *k, int rc, int code);
+/* In the call's arena; "" when there is no memory. */
+char *kvcm_text(struct kvcm_call *k, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+/* ErrorCode of a status. */
+int kvcm_code(int status);
+
+/* ---- the machine (op.c), for api.c ------------------------------------------------------------- */
+
+/* Checks in the peer's order, then runs. */
+int kvcm_op_run(struct kvcm_call *k);
+/* The text field `name` of the request, "" if it has none. */
+const char *kvcm_field(const struct kvcm_call *k, const char *name);
+/* What the header of the answer says, for the result `status` of the call. */
+int kvcm_answer_code(const struct kvcm_call *k, int status);
+const char *kvcm_answer_message(struct kvcm_call *k, int status);
+/* Fills the header of k->res. False: no memory. */
+bool kvcm_put_header(struct kvcm_call *k, int code, const char *message);
+
+#endif

@@ -1,0 +1,20 @@
+/*
+ * op_list.h - the functions that the rows of ops_table.h name.
+ */
+#ifndef KVCM_OP_LIST_H
+#define KVCM_OP_LIST_H
+
+#include "op.h"
+#include "ops_table.h"
+
+#define RUN_PROTOTYPE(service, name, path, ...) int kvcm_run_##service##_##path(struct kvcm_call *k);
+KVCM_OPS(RUN_PROTOTYPE)
+#undef RUN_PROTOTYPE
+
+#define PAGE_PROTOTYPES(name, path, role, flags)                                                                     \
+	int kvcm_page_##name##_run(struct kvb_call *c);                                                              \
+	void kvcm_page_##name##_write(struct kvb_call *c);
+KVCM_PAGES(PAGE_PROTOTYPES)
+#undef PAGE_PROTOTYPES
+
+#endif

@@ -1,0 +1,24 @@
+/*
+ * pages.c - what the peer has for GET on its admin port: metrics and health.
+ *
+ * On a port that serves the native API as well, its /metrics is the same. No state.
+ */
+#include "op_list.h"
+
+int kvcm_page_metrics_run(struct kvb_call *c)
+{
+	(void)c;
+	return KVB_OK;
+}
+void kvcm_page_metrics_write(struct kvb_call *c)
+{
+	c->type = "text/plain; version=0.0.4; charset=utf-8";
+	kvb_service_expose(c->s, &c->arena, &c->out);
+}
+
+int kvcm_page_healthy_run(struct kvb_call *c) { return kvb_service_ready(c->s, &c->err); }
+void kvcm_page_healthy_write(struct kvb_call *c)
+{
+	c->type = "application/json";
+	c->fixed = "{\"status\":\"OK\"}";
+}
