@@ -115,6 +115,21 @@ static bool walk_next(struct walk *w, struct pb_field *file)
 	return true;
 }
 
+/* Is it one of a method that this port serves? An API's services may be left out by the planes. */
+static bool is_served(const struct walk *w, const char *service, size_t n)
+{
+	const struct kvb_api *api = w->set > 0 ? w->apis->v[w->set - 1] : NULL;
+
+	for (size_t i = 0; api && i < api->n_routes; i++) {
+		const char *path = api->routes[i].grpc;
+
+		if (path && api->routes[i].planes & w->apis->planes && strncmp(path + 1, service, n) == 0 &&
+		    path[1 + n] == '/')
+			return true;
+	}
+	return !api;
+}
+
 /* Calls say() with each service's full name, put together in `name`; ends when it returns true. */
 static bool each_service(const struct kvb_apis *apis, bool (*say)(void *ctx, const char *name, size_t n),
 			 void *ctx)
@@ -137,7 +152,7 @@ static bool each_service(const struct kvb_apis *apis, bool (*say)(void *ctx, con
 			memcpy(name, package.p, package.n);
 			name[package.n] = '.';
 			memcpy(name + package.n + 1, own.p, own.n);
-			if (say(ctx, name, package.n + 1 + own.n))
+			if (is_served(&w, name, package.n + 1 + own.n) && say(ctx, name, package.n + 1 + own.n))
 				return true;
 		}
 	}
@@ -197,7 +212,7 @@ static void tell_error(struct kvb_buf *out, enum grpc_code code, const char *mes
 	kvb_buf_destroy(&e);
 }
 
-/* Our files import nothing, so one file is the whole answer. */
+/* What it imports is asked for next. */
 static void tell_file(const struct kvb_apis *apis, struct kvb_buf *out, const struct pb_field *asked)
 {
 	struct pb_field file;
