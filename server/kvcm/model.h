@@ -16,6 +16,7 @@
 
 #include <kvb/arena.h>
 #include <kvb/bytes.h>
+#include <kvb/kvcm_run.h>
 #include <kvb/ops.h>
 #include <kvb/status.h>
 
@@ -23,21 +24,6 @@
 #include <kvcm/meta.pb-c.h>
 
 struct kvb_core;
-
-/* What the parameters say about storages that the peer's API makes; set once by main. */
-struct kvcm_model {
-	uint64_t storage_capacity;  /* bytes of slab files, each storage */
-	uint64_t storage_file_size; /* 0 = default; never above KVCM_MAX_FILE_SIZE */
-	uint64_t storage_unit;
-	const char *mounts;         /* "client path=path here,...": where a client's directory is on this host */
-	/* NULL: directories are called by the store's secret. Else the store ends with this process: they are
-	 * called by `id`, and `owner` (kvb_owner_name) lies beside them, so that another one may sweep. */
-	const char *id;
-	const char *owner;
-};
-
-/* The peer's local SDK maps whole files: they must not be longer. */
-#define KVCM_MAX_FILE_SIZE (1ull << 30)
 
 /* ---- storages -------------------------------------------------------------------------------- */
 

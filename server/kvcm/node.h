@@ -1,0 +1,33 @@
+/*
+ * node.h - where managers of one store are to be found: what getClusterInfo and getManagerClusterInfo tell.
+ *
+ * Each manager, leader or follower, leaves its endpoint as a document "node/<owner name>" in the store, where the others
+ * read it (kvb/kvcm_run.h). No state; any thread.
+ */
+#ifndef KVCM_NODE_H
+#define KVCM_NODE_H
+
+#include <stdint.h>
+
+#include <kvb/arena.h>
+#include <kvb/status.h>
+
+#include <kvcm/admin.pb-c.h>
+#include <kvcm/meta.pb-c.h>
+
+struct kvb_core;
+
+struct kvcm_cluster {
+	const char *self;   /* node id */
+	const char *leader; /* "" = nobody, or unknown */
+	const KvcmAdmin__NodeEndpoint *endpoint; /* of the leader; NULL = unknown */
+	uint64_t remaining_ms; /* of the leader's lease */
+};
+
+/* Who leads, also on a follower. Strings live in `a`, or as long as `own`. KVB_E_NOMEM only. */
+int kvcm_node_cluster(struct kvb_core *core, const KvcmAdmin__NodeEndpoint *own, struct kvb_arena *a,
+		      struct kvcm_cluster *out, struct kvb_error *err);
+/* The same endpoint in the meta service's words, without the admin ports. NULL: out of memory. */
+KvcmMeta__MetaNodeEndpoint *kvcm_node_for_meta(const KvcmAdmin__NodeEndpoint *e, struct kvb_arena *a);
+
+#endif
