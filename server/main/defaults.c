@@ -12,6 +12,8 @@
 
 #include <kvb/log.h>
 
+#include "compat.h"
+
 #define DEFAULT_STORAGE "default"
 
 static bool is_given(const struct kvb_params *p, enum kvb_param i)
@@ -44,7 +46,8 @@ static int absolute_root(const struct kvb_params *p, char out[KVB_MAX_ROOT + 1],
 	return KVB_OK;
 }
 
-static int create_storage(const struct kvb_params *p, struct kvb_core *core, struct kvb_error *err)
+static int create_storage(const struct kvb_params *p, const struct kvb_compat *compat, struct kvb_core *core,
+			  struct kvb_error *err)
 {
 	char root[KVB_MAX_ROOT + 1];
 	struct kvb_storage_spec spec = {
@@ -59,6 +62,8 @@ static int create_storage(const struct kvb_params *p, struct kvb_core *core, str
 	struct kvb_error cause;
 	int rc = absolute_root(p, root, err);
 
+	if (rc == KVB_OK)
+		rc = kvb_compat_place(compat, root, err);
 	if (rc != KVB_OK)
 		return rc;
 	rc = kvb_core_storage_put(core, &spec, NULL, &cause);
@@ -89,15 +94,15 @@ static int grow_storage(const struct kvb_params *p, struct kvb_core *core,
 	return kvb_core_storage_put(core, &spec, NULL, err);
 }
 
-static int make_storage(const struct kvb_params *p, struct kvb_core *core, struct kvb_arena *a,
-			struct kvb_error *err)
+static int make_storage(const struct kvb_params *p, const struct kvb_compat *compat, struct kvb_core *core,
+			struct kvb_arena *a, struct kvb_error *err)
 {
 	struct kvb_storage_view *v;
 	uint32_t n;
 	int rc = kvb_core_storages(core, DEFAULT_STORAGE, a, &v, &n, err);
 
 	if (rc == KVB_E_NOT_FOUND)
-		return create_storage(p, core, err);
+		return create_storage(p, compat, core, err);
 	return rc == KVB_OK ? grow_storage(p, core, &v[0], err) : rc;
 }
 
@@ -114,13 +119,14 @@ static int make_group(const struct kvb_params *p, struct kvb_core *core, struct 
 	return rc == KVB_E_NOT_FOUND ? kvb_core_group_put(core, &spec, NULL, NULL, err) : rc;
 }
 
-int kvb_defaults_make(const struct kvb_params *p, struct kvb_core *core, struct kvb_error *err)
+int kvb_defaults_make(const struct kvb_params *p, const struct kvb_compat *compat, struct kvb_core *core,
+		      struct kvb_error *err)
 {
 	struct kvb_arena a;
 	int rc;
 
 	kvb_arena_init(&a);
-	rc = make_storage(p, core, &a, err);
+	rc = make_storage(p, compat, core, &a, err);
 	if (rc == KVB_OK)
 		rc = make_group(p, core, &a, err);
 	kvb_arena_destroy(&a);

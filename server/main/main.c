@@ -9,6 +9,15 @@
 #include <stdio.h>
 #include <string.h>
 
+#include <kvb/kvcm_config.h>
+
+static int serve(const struct kvb_params *p)
+{
+	const struct kvb_run run = { .p = p, .ready_fd = -1 };
+
+	return kvb_serve(&run);
+}
+
 int main(int argc, char **argv, char **envp)
 {
 	struct kvb_params p;
@@ -16,6 +25,8 @@ int main(int argc, char **argv, char **envp)
 	int status = 0;
 
 	signal(SIGPIPE, SIG_IGN);
+	if (kvcm_config_is_asked(argv[0]))
+		return kvb_kvcm_main(argc, argv, envp);
 	if (argc > 1 && strcmp(argv[1], "fsck") == 0)
 		return kvb_fsck_main(argc - 1, argv + 1);
 	if (kvb_params_load(&p, argc, argv, envp, &err) != KVB_OK) {
@@ -36,7 +47,7 @@ int main(int argc, char **argv, char **envp)
 		kvb_params_man(stdout);
 		break;
 	case KVB_ACTION_RUN:
-		status = kvb_serve(&p);
+		status = serve(&p);
 		break;
 	}
 	kvb_params_destroy(&p);

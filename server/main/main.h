@@ -8,6 +8,8 @@
 #include <kvb/core.h>
 #include <kvb/params.h>
 
+struct kvb_compat;
+
 enum { EXIT_PROBLEM = 1, EXIT_USAGE = 2 };
 
 /* Sends the log where the parameters say; *fd is -1 or the log file's descriptor. */
@@ -15,13 +17,25 @@ int kvb_sink_open(const struct kvb_params *p, int *fd, struct kvb_error *err);
 /* Opens the log file again under the same descriptor, after somebody moved it away. */
 void kvb_sink_reopen(const struct kvb_params *p, int fd);
 
+/* What a server is started with. */
+struct kvb_run {
+	const struct kvb_params *p;
+	const char *const *notes; /* said as warnings once the log is open */
+	size_t n_notes;
+	int ready_fd; /* of kvb_daemon_begin; -1 = none */
+};
+
 /* Serves until SIGTERM or SIGINT; returns the exit status. */
-int kvb_serve(const struct kvb_params *p);
+int kvb_serve(const struct kvb_run *run);
+
+/* The program under its other name, kv_cache_manager_bin; returns the exit status. */
+int kvb_kvcm_main(int argc, char **argv, char **envp);
 
 /* Makes the storage `default` and the group p->default_group where they are absent, and lets the
  * storage grow when the parameters ask for it. Blocks. KVB_E_NOT_READY, KVB_E_NOT_OWNER: try again
  * when the core is ready; other errors name the remedy. */
-int kvb_defaults_make(const struct kvb_params *p, struct kvb_core *core, struct kvb_error *err);
+int kvb_defaults_make(const struct kvb_params *p, const struct kvb_compat *compat, struct kvb_core *core,
+		      struct kvb_error *err);
 
 /* `kvblockd fsck ...`: argv[0] is "fsck". 0 clean, 1 problems, 2 could not check. */
 int kvb_fsck_main(int argc, char **argv);

@@ -30,5 +30,9 @@ void kvb_param_range(const struct param *row, char *out);
 /* Reads `text` into row `i`. `where` opens the message of an error. */
 int kvb_param_set(struct kvb_params *p, enum kvb_param i, const char *text,
 		  enum kvb_param_source source, const char *where, struct kvb_error *err);
+/* Row of that name, '-' counting as '_'; KVB_PARAM_COUNT if there is none. */
+enum kvb_param kvb_param_find(const char *name);
+/* Values that must fit together. */
+int kvb_params_check(const struct kvb_params *p, struct kvb_error *err);
 
 #endif

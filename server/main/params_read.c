@@ -37,6 +37,11 @@ static enum kvb_param find_row(const char *s, size_t n, bool upper)
 	return KVB_PARAM_COUNT;
 }
 
+enum kvb_param kvb_param_find(const char *name)
+{
+	return find_row(name, strlen(name), false);
+}
+
 static char *trim(char *s)
 {
 	char *end;
@@ -201,7 +206,7 @@ static int check_order(uint64_t low, uint64_t high, const char *low_name, const 
 			low_name, high_name, high_name);
 }
 
-static int check_together(const struct kvb_params *p, struct kvb_error *err)
+int kvb_params_check(const struct kvb_params *p, struct kvb_error *err)
 {
 	int rc = check_order(p->lease_default_ms, p->lease_max_ms, "lease_default_ms",
 			     "lease_max_ms", err);
@@ -237,7 +242,7 @@ int kvb_params_load(struct kvb_params *p, int argc, char *const *argv, char *con
 	if (rc == KVB_OK)
 		rc = read_args(p, argc, argv, KVB_PARAM_COUNT, err);
 	if (rc == KVB_OK)
-		rc = check_together(p, err);
+		rc = kvb_params_check(p, err);
 	if (rc != KVB_OK)
 		kvb_params_destroy(p);
 	return rc;

@@ -22,39 +22,25 @@
 
 #include <kvb/front.h>
 #include <kvb/grpc.h>
-#include <kvb/kvcm_api.h>
 #include <kvb/log.h>
 #include <kvb/native_api.h>
 #include <kvb/service.h>
 #include <kvb/store.h>
 
-#define DRAIN_MS 10000
-#define POLL_MS 200
+#include "compat.h"
+#include "serve.h"
 
-struct service {
-	const struct kvb_params *p;
-	int log_fd;
-	struct kvb_store *store;
-	struct kvb_core *core;
-	struct kvcm *kvcm; /* the state of KVCM's API */
-	struct kvb_service *service; /* what the fronts share */
-	struct kvb_front *front;
-	struct kvb_grpc *grpc; /* NULL: off */
-	pthread_t defaults; /* makes the default objects, then ends */
-	bool has_defaults;
-	bool has_port_file;
-	bool has_grpc_port_file;
-	atomic_bool stopping;
-	atomic_int exit_status;
-};
+#define DRAIN_MS 10000
 
 /* ---- start ----------------------------------------------------------------------------------- */
 
-static struct kvb_service_options service_options(const struct kvb_params *p)
+static struct kvb_service_options service_options(const struct kvb_params *p, struct kvb_api *const *apis, size_t n)
 {
 	struct kvb_service_options o;
 
 	kvb_service_options_init(&o);
+	o.apis = apis;
+	o.n_apis = n;
 	o.tokens_file = p->tokens_file;
 	o.body_max = p->body_max;
 	o.body_total_max = p->body_total_max;
@@ -65,21 +51,23 @@ static struct kvb_service_options service_options(const struct kvb_params *p)
 	return o;
 }
 
-/* What the manager's own ports serve: both APIs, but what is for tests alone. */
+/* Everything is on our own ports; faults only if they are asked for. */
 static struct kvb_apis all_apis(const struct service *s)
 {
 	return (struct kvb_apis){
-		.v = { &kvb_native_api, kvcm_api(s->kvcm) },
+		.v = { &kvb_native_api, kvb_compat_api(s->compat) },
 		.n = 2,
-		.planes = KVB_PLANE_META | KVB_PLANE_ADMIN,
+		.planes = s->p->kvcm_debug ? KVB_PLANE_ALL : KVB_PLANE_ALL & ~KVB_PLANE_DEBUG,
 	};
 }
 
-static struct kvb_front_options front_options(const struct kvb_params *p)
+static struct kvb_front_options front_options(const struct service *s)
 {
+	const struct kvb_params *p = s->p;
 	struct kvb_front_options o;
 
 	kvb_front_options_init(&o);
+	o.apis = all_apis(s);
 	o.listen = p->http_listen;
 	o.port = (uint16_t)p->http_port;
 	o.threads = (uint32_t)p->http_threads;
@@ -89,11 +77,13 @@ static struct kvb_front_options front_options(const struct kvb_params *p)
 	return o;
 }
 
-static struct kvb_grpc_options grpc_options(const struct kvb_params *p)
+static struct kvb_grpc_options grpc_options(const struct service *s)
 {
+	const struct kvb_params *p = s->p;
 	struct kvb_grpc_options o;
 
 	kvb_grpc_options_init(&o);
+	o.apis = all_apis(s);
 	o.listen = *p->grpc_listen ? p->grpc_listen : p->http_listen;
 	o.port = (uint16_t)p->grpc_port;
 	o.threads = (uint32_t)p->grpc_threads;
@@ -125,14 +115,15 @@ static struct kvb_core_options core_options(const struct kvb_params *p, struct k
 
 static int open_store(struct service *s, struct kvb_error *err)
 {
+	const bool in_memory = strcmp(s->p->store, ":memory:") == 0; /* forgotten at the end */
 	const struct kvb_store_options o = {
-		.path = s->p->store,
+		.path = in_memory ? "" : s->p->store,
 		.durability = strcmp(s->p->durability, "full") == 0 ? KVB_DURABILITY_FULL
 								      : KVB_DURABILITY_NORMAL,
 		.reserve_bytes = s->p->store_reserve,
 	};
 	struct kvb_error cause;
-	int rc = kvb_store_open(&kvb_store_sqlite, &o, &s->store, &cause);
+	int rc = kvb_store_open(in_memory ? &kvb_store_memory : &kvb_store_sqlite, &o, &s->store, &cause);
 
 	if (rc == KVB_OK)
 		return KVB_OK;
@@ -179,36 +170,35 @@ static void raise_file_limit(const struct kvb_params *p)
 			p->max_connections, (uintmax_t)limit.rlim_cur);
 }
 
-/* Main's thread ends everything in order; who started us starts us again. */
-static void end_with_problem(struct service *s)
-{
-	atomic_store(&s->exit_status, EXIT_PROBLEM);
-	kill(getpid(), SIGTERM);
-}
-
 static void on_hopeless(void *ctx)
 {
 	kvb_log(KVB_LOG_ERROR, "main", "ending: a new process may load the store, or another manager");
-	end_with_problem(ctx);
+	serve_end_with_problem(ctx);
 }
 
-/* Both ports, before anything else is touched. */
+/* All ports, before anything else is touched. */
 static int bind_ports(struct service *s, struct kvb_error *err)
 {
-	struct kvb_service_options so = service_options(s->p);
-	struct kvb_front_options fo = front_options(s->p);
-	struct kvb_grpc_options go = grpc_options(s->p);
-	struct kvb_api *const apis[] = { &kvb_native_api, kvcm_api(s->kvcm) };
-	int rc;
+	struct kvb_api *apis[2] = { &kvb_native_api };
+	struct kvb_service_options so;
+	struct kvb_front_options fo;
+	struct kvb_grpc_options go;
+	int rc = kvb_compat_create(s->p, &s->compat, err);
 
-	so.apis = apis;
-	so.n_apis = sizeof apis / sizeof apis[0];
-	fo.apis = go.apis = all_apis(s);
+	if (rc != KVB_OK)
+		return rc;
+	apis[1] = kvb_compat_api(s->compat);
+	so = service_options(s->p, apis, 2);
+	fo = front_options(s);
+	go = grpc_options(s);
 	rc = kvb_service_create(&so, &s->service, err);
 	if (rc == KVB_OK)
 		rc = kvb_front_create(&fo, s->service, &s->front, err);
 	if (rc == KVB_OK && s->p->grpc_port != KVB_PORT_OFF)
 		rc = kvb_grpc_create(&go, s->service, &s->grpc, err);
+	if (rc == KVB_OK)
+		rc = kvb_compat_bind(s->compat, s->service, kvb_front_port(s->front),
+				     s->grpc ? kvb_grpc_port(s->grpc) : 0, err);
 	return rc;
 }
 
@@ -236,11 +226,8 @@ static int start_fronts(struct service *s, struct kvb_error *err)
 static int start(struct service *s, struct kvb_error *err)
 {
 	struct kvb_core_options co;
-	const struct kvcm_options ko = { .model = NULL };
-	int rc = kvcm_create(&ko, &s->kvcm, err);
+	int rc = bind_ports(s, err);
 
-	if (rc == KVB_OK)
-		rc = bind_ports(s, err);
 	if (rc == KVB_OK)
 		rc = open_store(s, err);
 	if (rc != KVB_OK)
@@ -250,85 +237,6 @@ static int start(struct service *s, struct kvb_error *err)
 	co.hopeless_ctx = s;
 	rc = kvb_core_create(&co, &s->core, err);
 	return rc == KVB_OK ? start_fronts(s, err) : rc;
-}
-
-/* ---- default objects ------------------------------------------------------------------------- */
-
-/* The one line on standard output that tells people and scripts that work can begin. */
-static void say_ready(struct service *s)
-{
-	struct kvb_storage_view *v = NULL;
-	struct kvb_arena a;
-	struct kvb_error err;
-	uint32_t n = 0;
-
-	kvb_arena_init(&a);
-	if (kvb_core_storages(s->core, NULL, &a, &v, &n, &err) != KVB_OK)
-		n = 0;
-	printf("kvblockd " KVB_VERSION " ready: %s%s%s, store %s (%s), storages",
-	       kvb_front_url(s->front), s->grpc ? ", grpc " : "",
-	       s->grpc ? kvb_grpc_address(s->grpc) : "", s->p->store, s->p->durability);
-	for (uint32_t i = 0; i < n; i++)
-		printf("%s %s (%s%s%s, %" PRIu64 " MiB%s)", i ? "," : "", v[i].spec.name,
-		       v[i].spec.type,
-		       *v[i].spec.root ? " " : "", v[i].spec.root, v[i].spec.capacity >> 20,
-		       v[i].healthy ? "" : ", not usable now");
-	printf("\n");
-	fflush(stdout);
-	kvb_arena_destroy(&a);
-}
-
-/* Until the default objects are made, whoever owns the store meanwhile. */
-static int await_defaults(struct service *s, struct kvb_error *err)
-{
-	int rc = KVB_E_NOT_READY;
-	bool told = false;
-
-	while (!atomic_load(&s->stopping) && (rc == KVB_E_NOT_READY || rc == KVB_E_NOT_OWNER)) {
-		if (kvb_core_wait_ready(s->core, POLL_MS) == KVB_OK) {
-			rc = kvb_defaults_make(s->p, s->core, err);
-		} else if (!told && kvb_core_state_get(s->core) == KVB_CORE_STANDBY) {
-			kvb_log(KVB_LOG_INFO, "main", "standby: another manager owns the store %s",
-				s->p->store);
-			told = true;
-		}
-	}
-	return rc;
-}
-
-/* Until a storage can be used: after a start each one is checked first. */
-static void await_storage(struct service *s)
-{
-	const struct timespec pause = { 0, 20 * 1000 * 1000 };
-	unsigned rounds = 0;
-	struct kvb_error err;
-
-	while (!atomic_load(&s->stopping) && kvb_core_ready(s->core, &err) != KVB_OK) {
-		if (++rounds == 100)
-			kvb_log(KVB_LOG_WARN, "main", "not ready yet: %s", err.message);
-		nanosleep(&pause, NULL);
-	}
-}
-
-static void *make_defaults(void *arg)
-{
-	struct service *s = arg;
-	struct kvb_error err;
-	int rc = await_defaults(s, &err);
-
-	if (rc == KVB_OK) {
-		kvb_service_release_ready(s->service);
-		await_storage(s);
-	}
-	if (atomic_load(&s->stopping))
-		return NULL;
-	if (rc == KVB_OK) {
-		say_ready(s);
-	} else {
-		kvb_log(KVB_LOG_ERROR, "main", "%s", err.message);
-		end_with_problem(s);
-	}
-	return NULL;
 }
 
 /* ---- signals --------------------------------------------------------------------------------- */
@@ -375,27 +283,29 @@ static void arm_second_signal(const sigset_t *signals)
 
 /* ---- end ------------------------------------------------------------------------------------- */
 
-static bool join_defaults(struct service *s)
+static bool join_begin(struct service *s)
 {
 	struct timespec end;
 
-	if (!s->has_defaults)
+	if (!s->has_begin)
 		return true;
 	clock_gettime(CLOCK_REALTIME, &end);
 	end.tv_sec += 2;
-	return pthread_timedjoin_np(s->defaults, NULL, &end) == 0;
+	return pthread_timedjoin_np(s->begin, NULL, &end) == 0;
 }
 
 static void release(struct service *s)
 {
+	if (s->compat)
+		kvb_compat_close(s->compat);
 	kvb_grpc_destroy(s->grpc);
 	kvb_front_destroy(s->front);
 	kvb_service_destroy(s->service);
-	kvcm_destroy(s->kvcm);
 	if (s->core)
 		kvb_core_destroy(s->core);
 	if (s->store)
 		kvb_store_close(s->store);
+	kvb_compat_destroy(s->compat);
 	if (s->log_fd >= 0) {
 		kvb_log_setup(STDERR_FILENO, false, KVB_LOG_INFO);
 		close(s->log_fd);
@@ -412,17 +322,20 @@ static void stop(struct service *s)
 		unlink(s->p->port_file);
 	if (s->has_grpc_port_file)
 		unlink(s->p->grpc_port_file);
+	kvb_compat_retire(s->compat, s->core);
 	if (s->grpc)
-		kvb_grpc_drain(s->grpc, 0); /* both begin now, and have the same time */
+		kvb_grpc_drain(s->grpc, 0); /* all begin now, and have the same time */
+	kvb_compat_drain(s->compat, 0);
 	left = kvb_front_drain(s->front, DRAIN_MS);
 	if (s->grpc)
 		left += kvb_grpc_drain(s->grpc, left ? 0 : DRAIN_MS);
+	left += kvb_compat_drain(s->compat, left ? 0 : DRAIN_MS);
 	if (left > 0)
 		kvb_log(KVB_LOG_WARN, "main", "%" PRIu32 " requests did not end in %d s", left,
 			DRAIN_MS / 1000);
 	kvb_core_shutdown(s->core);
-	if (!join_defaults(s) || !kvb_front_quiet(s->front, 1000) ||
-	    (s->grpc && !kvb_grpc_quiet(s->grpc, 1000)) || !kvb_core_quiet(s->core, 1000)) {
+	if (!join_begin(s) || !kvb_front_quiet(s->front, 1000) ||
+	    (s->grpc && !kvb_grpc_quiet(s->grpc, 1000)) || !kvb_compat_quiet(s->compat, 1000) || !kvb_core_quiet(s->core, 1000)) {
 		kvb_log(KVB_LOG_WARN, "main", "leaving calls behind that hang in a file system");
 		_exit(atomic_load(&s->exit_status));
 	}
@@ -434,9 +347,10 @@ static void stop(struct service *s)
  * them once one of that size was freed (98 bytes a block instead of 95, with ten million). */
 static void return_memory(void) { mallopt(M_MMAP_THRESHOLD, 256 << 10); }
 
-int kvb_serve(const struct kvb_params *p)
+int kvb_serve(const struct kvb_run *run)
 {
-	struct service s = { .p = p, .log_fd = -1 };
+	const struct kvb_params *p = run->p;
+	struct service s = { .p = p, .log_fd = -1, .ready_fd = run->ready_fd };
 	struct kvb_error err;
 	sigset_t signals;
 
@@ -452,16 +366,20 @@ int kvb_serve(const struct kvb_params *p)
 		fprintf(stderr, "kvblockd: %s\n", err.message);
 		return EXIT_PROBLEM;
 	}
+	for (size_t i = 0; i < run->n_notes; i++)
+		kvb_log(KVB_LOG_WARN, "main", "%s", run->notes[i]);
 	raise_file_limit(p);
 	if (start(&s, &err) != KVB_OK) {
 		kvb_log(KVB_LOG_ERROR, "main", "cannot start: %s", err.message);
+		if (s.ready_fd >= 0)
+			fprintf(stderr, "kvblockd: cannot start: %s\n", err.message);
 		if (s.core)
 			kvb_core_shutdown(s.core);
 		release(&s);
 		return EXIT_PROBLEM;
 	}
-	s.has_defaults = pthread_create(&s.defaults, NULL, make_defaults, &s) == 0;
-	if (s.has_defaults)
+	s.has_begin = pthread_create(&s.begin, NULL, serve_begin, &s) == 0;
+	if (s.has_begin)
 		wait_for_end(&s, &signals);
 	else
 		atomic_store(&s.exit_status, EXIT_PROBLEM);

@@ -37,7 +37,8 @@
 	X(grpc_max_streams, NUMBER, "1024", 1, 65535, "",                                          \
 	  "gRPC calls at a time on one connection.")                                               \
 	X(store, TEXT, "./kvblock.db", 1, 4095, "",                                                \
-	  "Metadata store: an SQLite file on a local file system, made if absent.")                \
+	  "Metadata store: an SQLite file on a local file system, made if absent; :memory: = none, "\
+	  "everything is forgotten at the end.")                                                   \
 	X(durability, CHOICE, "full", 0, 0, "full|normal",                                         \
 	  "full: an answer survives power loss. normal: it survives kill -9, and power loss after "\
 	  "the next sync.")                                                                        \
@@ -92,6 +93,45 @@
 	  "Log file, appended to and opened again on SIGHUP; empty = standard error.")             \
 	X(log_refused, FLAG, "false", 0, 0, "",                                                    \
 	  "Log requests answered with 4xx at level info instead of debug.")                        \
-	X(metrics_open, FLAG, "false", 0, 0, "", "/metrics needs no token even where others do.")
+	X(metrics_open, FLAG, "false", 0, 0, "", "/metrics needs no token even where others do.")  \
+	X(compat, CHOICE, "off", 0, 0, "off|kvcm",                                                 \
+	  "kvcm: also opens the four ports of Tair KVCache Manager, and begins with its storage "  \
+	  "nfs_01 and group default. Its API is on the ports above in any case.")                  \
+	X(kvcm_listen, TEXT, "", 0, 255, "",                                                       \
+	  "Address or host name of the kvcm ports; empty = that of http_listen.")                  \
+	X(kvcm_open, FLAG, "false", 0, 0, "",                                                      \
+	  "The kvcm ports may be bound to any address without tokens, as that manager's are: "     \
+	  "whoever reaches them may do everything.")                                               \
+	X(kvcm_meta_rpc_port, PORT, "6381", 0, 65535, "",                                          \
+	  "gRPC port of the meta service; 0 = any free one, off = none.")                          \
+	X(kvcm_meta_http_port, PORT, "6382", 0, 65535, "",                                         \
+	  "HTTP port of the meta service; 0 = any free one, off = none.")                          \
+	X(kvcm_admin_rpc_port, PORT, "6491", 0, 65535, "",                                         \
+	  "gRPC port of the admin service; 0 = any free one, off or the same number = that of "    \
+	  "kvcm_meta_rpc_port.")                                                                   \
+	X(kvcm_admin_http_port, PORT, "6492", 0, 65535, "",                                        \
+	  "HTTP port of the admin service; 0 = any free one, off or the same number = that of "    \
+	  "kvcm_meta_http_port.")                                                                  \
+	X(kvcm_debug, FLAG, "false", 0, 0, "",                                                     \
+	  "Serve fault injection, where the admin service is.")                                    \
+	X(kvcm_debug_http_port, PORT, "off", 0, 65535, "",                                         \
+	  "One more HTTP port for fault injection, as older clients expect it 3000 above that of " \
+	  "the meta service; off = none.")                                                         \
+	X(kvcm_ports_file, TEXT, "", 0, 4095, "",                                                  \
+	  "File that gets a line 'name number' for each kvcm port; empty = none.")                 \
+	X(kvcm_node_id, TEXT, "", 0, 127, "",                                                      \
+	  "Name of this manager in getClusterInfo; empty = host, port and random digits.")         \
+	X(kvcm_advertised_host, TEXT, "", 0, 255, "",                                              \
+	  "Host that clients are told to find this manager at; empty = the address it listens on, "\
+	  "or this host's first one.")                                                             \
+	X(kvcm_custom_info, TEXT, "", 0, 1023, "", "Free text in the endpoint of getClusterInfo.") \
+	X(kvcm_admin_tokens, TEXT, "", 0, 4095, "",                                                \
+	  "Tokens of role admin for the admin service, separated by commas; empty = those of "     \
+	  "tokens_file.")                                                                          \
+	X(kvcm_startup_config, TEXT, "", 0, 4095, "",                                              \
+	  "JSON file with the storages and groups to begin with; empty = nfs_01 in /tmp/nfs/ and " \
+	  "the group default.")                                                                    \
+	X(kvcm_mounts, TEXT, "", 0, 4095, "",                                                      \
+	  "Where directories of clients are on this host, 'theirs=here,...'; others are the same.")
 
 #endif

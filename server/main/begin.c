@@ -1,0 +1,147 @@
+/*
+ * begin.c - what a manager does when it can: its first objects, the peer's ports, where others find it.
+ *
+ * Runs on a thread of its own, because a storage's directory may hang: main's thread goes on hearing signals. Owns
+ * nothing; sets exit_status when it cannot go on.
+ */
+#include "serve.h"
+
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <kvb/front.h>
+#include <kvb/grpc.h>
+#include <kvb/log.h>
+#include <kvb/service.h>
+
+#include "compat.h"
+#include "daemon.h"
+
+#define POLL_MS 200
+
+/* Main's thread ends everything in order; who started us starts us again. */
+void serve_end_with_problem(struct service *s)
+{
+	atomic_store(&s->exit_status, EXIT_PROBLEM);
+	kill(getpid(), SIGTERM);
+}
+
+/* The one line on standard output that tells people and scripts that work can begin. */
+static void say_ready(struct service *s)
+{
+	struct kvb_storage_view *v = NULL;
+	struct kvb_arena a;
+	struct kvb_error err;
+	uint32_t n = 0;
+
+	kvb_arena_init(&a);
+	if (kvb_core_storages(s->core, NULL, &a, &v, &n, &err) != KVB_OK)
+		n = 0;
+	printf("kvblockd " KVB_VERSION " ready: %s%s%s, store %s (%s), storages",
+	       kvb_front_url(s->front), s->grpc ? ", grpc " : "",
+	       s->grpc ? kvb_grpc_address(s->grpc) : "", s->p->store, s->p->durability);
+	for (uint32_t i = 0; i < n; i++)
+		printf("%s %s (%s%s%s, %" PRIu64 " MiB%s)", i ? "," : "", v[i].spec.name,
+		       v[i].spec.type,
+		       *v[i].spec.root ? " " : "", v[i].spec.root, v[i].spec.capacity >> 20,
+		       v[i].healthy ? "" : ", not usable now");
+	printf("\n");
+	fflush(stdout);
+	kvb_arena_destroy(&a);
+}
+
+/* Who started us in the background may go on: we serve, if only to say that another one owns the store. */
+static void release_starter(struct service *s)
+{
+	kvb_daemon_ready(s->ready_fd);
+	s->ready_fd = -1;
+}
+
+/* The peer's clients take an open port for a manager that knows what it is: leader, or follower. */
+static int open_for_business(struct service *s, struct kvb_error *err)
+{
+	int rc = kvb_compat_start(s->compat, err);
+
+	if (rc == KVB_OK)
+		release_starter(s);
+	return rc;
+}
+
+static int make_objects(struct service *s, struct kvb_error *err)
+{
+	return kvb_compat_has_objects(s->compat) ? kvb_compat_make(s->compat, s->core, err)
+						  : kvb_defaults_make(s->p, s->compat, s->core, err);
+}
+
+/* Until the default objects are made, whoever owns the store meanwhile. */
+static int await_defaults(struct service *s, struct kvb_error *err)
+{
+	int rc = KVB_E_NOT_READY;
+	bool told = false;
+
+	while (!atomic_load(&s->stopping) && (rc == KVB_E_NOT_READY || rc == KVB_E_NOT_OWNER)) {
+		if (kvb_core_wait_ready(s->core, POLL_MS) == KVB_OK) {
+			rc = make_objects(s, err);
+		} else if (!told && kvb_core_state_get(s->core) == KVB_CORE_STANDBY) {
+			kvb_log(KVB_LOG_INFO, "main", "standby: another manager owns the store %s",
+				s->p->store);
+			told = true;
+			if (open_for_business(s, err) != KVB_OK)
+				return KVB_E_INTERNAL;
+		}
+	}
+	return rc;
+}
+
+/* Until a storage can be used: after a start each one is checked first. */
+static void await_storage(struct service *s)
+{
+	const struct timespec pause = { 0, 20 * 1000 * 1000 };
+	unsigned rounds = 0;
+	struct kvb_error err;
+
+	while (!atomic_load(&s->stopping) && kvb_core_ready(s->core, &err) != KVB_OK) {
+		if (++rounds == 100)
+			kvb_log(KVB_LOG_WARN, "main", "not ready yet: %s", err.message);
+		if (rounds == 500 && open_for_business(s, &err) != KVB_OK) /* it answers; that may be all for long */
+			kvb_log(KVB_LOG_ERROR, "main", "%s", err.message);
+		nanosleep(&pause, NULL);
+	}
+}
+
+/* The others must learn where this manager is. The store may be busy for long: it is tried again. */
+static void publish(struct service *s)
+{
+	const struct timespec pause = { 0, POLL_MS * 1000 * 1000 };
+	struct kvb_error err;
+
+	while (!atomic_load(&s->stopping) && kvb_compat_publish(s->compat, s->core, &err) != KVB_OK)
+		nanosleep(&pause, NULL);
+}
+
+void *serve_begin(void *arg)
+{
+	struct service *s = arg;
+	struct kvb_error err;
+	int rc;
+
+	publish(s);
+	rc = await_defaults(s, &err);
+	if (rc == KVB_OK) {
+		kvb_service_release_ready(s->service);
+		await_storage(s);
+		rc = open_for_business(s, &err);
+	}
+	if (atomic_load(&s->stopping))
+		return NULL;
+	if (rc == KVB_OK) {
+		say_ready(s);
+	} else {
+		kvb_log(KVB_LOG_ERROR, "main", "%s", err.message);
+		serve_end_with_problem(s);
+	}
+	return NULL;
+}

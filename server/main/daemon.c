@@ -1,0 +1,80 @@
+/*
+ * daemon.c - into the background, as kv_cache_manager_bin -d goes.
+ *
+ * The command line stays that of the process that goes on: rigs find it there. See daemon.h.
+ */
+#include "daemon.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define READY 'r'
+
+/* What the starting process does: waits for the byte, or for the end of the other one. */
+static void wait_and_end(pid_t pid, int fd)
+{
+	char byte = 0;
+	ssize_t n;
+	int status;
+
+	do {
+		n = read(fd, &byte, 1);
+	} while (n < 0 && errno == EINTR);
+	if (n == 1 && byte == READY)
+		_exit(0);
+	while (waitpid(pid, &status, 0) < 0)
+		if (errno != EINTR)
+			_exit(1);
+	_exit(WIFEXITED(status) && WEXITSTATUS(status) != 0 ? WEXITSTATUS(status) : 1);
+}
+
+int kvb_daemon_begin(int *ready_fd, struct kvb_error *err)
+{
+	int pipe_fd[2];
+	pid_t pid;
+
+	if (pipe2(pipe_fd, O_CLOEXEC) != 0)
+		return kvb_fail(err, KVB_E_INTERNAL, NULL, "cannot make a pipe: %s", strerror(errno));
+	fflush(NULL);
+	pid = fork();
+	if (pid < 0) {
+		kvb_fail(err, KVB_E_INTERNAL, NULL, "cannot fork: %s", strerror(errno));
+		close(pipe_fd[0]);
+		close(pipe_fd[1]);
+		return KVB_E_INTERNAL;
+	}
+	if (pid > 0) {
+		close(pipe_fd[1]);
+		wait_and_end(pid, pipe_fd[0]);
+	}
+	close(pipe_fd[0]);
+	setsid();
+	*ready_fd = pipe_fd[1];
+	return KVB_OK;
+}
+
+void kvb_daemon_ready(int ready_fd)
+{
+	const char byte = READY;
+	int null;
+
+	if (ready_fd < 0)
+		return;
+	fflush(stdout);
+	null = open("/dev/null", O_RDWR | O_CLOEXEC);
+	if (null >= 0) {
+		dup2(null, STDIN_FILENO);
+		dup2(null, STDOUT_FILENO);
+		dup2(null, STDERR_FILENO);
+		if (null > STDERR_FILENO)
+			close(null);
+	}
+	if (write(ready_fd, &byte, 1) < 0) {
+		/* Nobody waits any more: nothing is lost. */
+	}
+	close(ready_fd);
+}

@@ -1,0 +1,56 @@
+/*
+ * endpoint.c - under which host other machines find this one.
+ *
+ * No state. Called at start.
+ */
+#include "endpoint.h"
+
+#include <arpa/inet.h>
+#include <ifaddrs.h>
+#include <net/if.h>
+#include <netinet/in.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+
+static bool is_any(const char *listen)
+{
+	return !*listen || strcmp(listen, "0.0.0.0") == 0 || strcmp(listen, "::") == 0;
+}
+
+/* An address of this family that is up and no loopback; link-local ones mean nothing elsewhere. */
+static bool first_address(const struct ifaddrs *list, int family, char *out, size_t n)
+{
+	for (const struct ifaddrs *i = list; i; i = i->ifa_next) {
+		const void *at;
+
+		if (!i->ifa_addr || i->ifa_addr->sa_family != family || !(i->ifa_flags & IFF_UP) ||
+		    (i->ifa_flags & IFF_LOOPBACK))
+			continue;
+		if (family == AF_INET) {
+			at = &((const struct sockaddr_in *)(const void *)i->ifa_addr)->sin_addr;
+		} else {
+			const struct in6_addr *a = &((const struct sockaddr_in6 *)(const void *)i->ifa_addr)->sin6_addr;
+
+			if (IN6_IS_ADDR_LINKLOCAL(a))
+				continue;
+			at = a;
+		}
+		if (inet_ntop(family, at, out, (socklen_t)n))
+			return true;
+	}
+	return false;
+}
+
+void kvb_endpoint_host(const char *listen, char *out, size_t n)
+{
+	struct ifaddrs *list = NULL;
+
+	snprintf(out, n, "%s", is_any(listen) ? "127.0.0.1" : listen);
+	if (!is_any(listen) || getifaddrs(&list) != 0)
+		return;
+	if (!first_address(list, AF_INET, out, n) && !first_address(list, AF_INET6, out, n))
+		snprintf(out, n, "127.0.0.1");
+	freeifaddrs(list);
+}

@@ -1,0 +1,39 @@
+/*
+ * kvcm_config.h - the command line, file and environment of Tair KVCache Manager as parameters of ours.
+ *
+ * The program is called kv_cache_manager_bin then. Its keys (kvcm.*) are translated by one table,
+ * kvcm_keys.h; `kvblockd.NAME` sets the parameter NAME. Later sources win: defaults, KVBLOCKD_NAME in the
+ * environment, -c FILE, -e KEY=VALUE, KEY=VALUE in the environment (dots may be underscores there). One
+ * thread, at start.
+ */
+#ifndef KVB_KVCM_CONFIG_H
+#define KVB_KVCM_CONFIG_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include <kvb/params.h>
+
+/* Things to tell once the log is open: keys that are unknown, or mean nothing here. */
+struct kvcm_notes {
+	char **text;
+	size_t n;
+};
+
+struct kvcm_command {
+	enum kvb_action action; /* RUN, HELP or VERSION */
+	bool daemon;
+	struct kvcm_notes notes;
+};
+
+/* Fills *p as kvb_params_load does and *c; release both. KVB_E_INVALID names key and source;
+ * KVB_E_UNSUPPORTED for a redis:// URI; KVB_E_IO, KVB_E_NOMEM. Makes the directory of a file:// URI. */
+int kvcm_config_load(struct kvb_params *p, struct kvcm_command *c, int argc, char *const *argv,
+		     char *const *envp, struct kvb_error *err);
+void kvcm_command_destroy(struct kvcm_command *c);
+/* Usage and the table of keys. */
+void kvcm_config_help(FILE *out);
+/* True for a command line whose program is called kv_cache_manager_bin. */
+bool kvcm_config_is_asked(const char *argv0);
+
+#endif

@@ -1,0 +1,272 @@
+/*
+ * kvcm_config.c - finds the peer's keys in the file, on the command line and in the environment.
+ *
+ * Precedence is the order of reading. It knows no key: kvcm_keys.c does. One thread, at start.
+ */
+#include "kvcm_internal.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <getopt.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <kvb/mem.h>
+
+#define PROGRAM "kv_cache_manager_bin"
+#define BOOTSTRAP_HINT "is not read: use kvcm.startup_config or the admin service"
+
+bool kvcm_config_is_asked(const char *argv0)
+{
+	const char *slash = argv0 ? strrchr(argv0, '/') : NULL;
+
+	return argv0 && strcmp(slash ? slash + 1 : argv0, PROGRAM) == 0;
+}
+
+void kvcm_command_destroy(struct kvcm_command *c)
+{
+	for (size_t i = 0; i < c->notes.n; i++)
+		kvb_free(c->notes.text[i]);
+	kvb_free(c->notes.text);
+	memset(c, 0, sizeof *c);
+}
+
+static char *trim(char *s)
+{
+	char *end;
+
+	while (isspace((unsigned char)*s))
+		s++;
+	end = s + strlen(s);
+	while (end > s && isspace((unsigned char)end[-1]))
+		end--;
+	*end = '\0';
+	return s;
+}
+
+/* "key = value"; changes `text`. */
+static int set_pair(struct kvcm_reading *r, char *text, enum kvb_param_source source, const char *where,
+		    struct kvb_error *err)
+{
+	char *equals = strchr(text, '=');
+
+	if (!equals)
+		return kvb_fail(err, KVB_E_INVALID, NULL, "%s: expected 'key=value', not '%.64s'", where, text);
+	*equals = '\0';
+	return kvcm_key_set(r, trim(text), trim(equals + 1), source, where, err);
+}
+
+static int read_file(struct kvcm_reading *r, const char *path, struct kvb_error *err)
+{
+	FILE *f = fopen(path, "re");
+	char *line = NULL;
+	size_t size = 0;
+	unsigned number = 0;
+	int rc = KVB_OK;
+
+	if (!f)
+		return kvb_fail(err, KVB_E_IO, NULL, "-c: cannot read %.200s: %s", path, strerror(errno));
+	while (rc == KVB_OK && getline(&line, &size, f) >= 0) {
+		char where[200];
+		char *text;
+
+		snprintf(where, sizeof where, "%.160s:%u", path, ++number);
+		line[strcspn(line, "#")] = '\0';
+		text = trim(line);
+		if (*text)
+			rc = set_pair(r, text, KVB_FROM_FILE, where, err);
+	}
+	if (rc == KVB_OK && ferror(f))
+		rc = kvb_fail(err, KVB_E_IO, NULL, "-c: cannot read %.200s: %s", path, strerror(errno));
+	free(line); /* getline's own */
+	fclose(f);
+	return rc;
+}
+
+/* ---- command line ---------------------------------------------------------------------------- */
+
+struct arguments {
+	const char *file;
+	const char *log_file;
+	const char **env;
+	size_t n_env;
+};
+
+static int read_args(struct kvcm_command *c, struct arguments *a, int argc, char *const *argv,
+		     struct kvb_error *err)
+{
+	static const struct option longs[] = {
+		{ "config_file", required_argument, NULL, 'c' },
+		{ "log_config_file", required_argument, NULL, 'l' },
+		{ "env", required_argument, NULL, 'e' },
+		{ "daemon", no_argument, NULL, 'd' },
+		{ "help", no_argument, NULL, 'h' },
+		{ "version", no_argument, NULL, 'v' },
+		{ NULL, 0, NULL, 0 },
+	};
+	int option;
+
+	optind = 0; /* from the beginning, whoever has called getopt before */
+	opterr = 0;
+	while ((option = getopt_long(argc, argv, "+:c:l:e:dhv", longs, NULL)) >= 0) {
+		switch (option) {
+		case 'c':
+			a->file = optarg;
+			break;
+		case 'l':
+			a->log_file = optarg;
+			break;
+		case 'e':
+			a->env[a->n_env++] = optarg;
+			break;
+		case 'd':
+			c->daemon = true;
+			break;
+		case 'h':
+			c->action = KVB_ACTION_HELP;
+			break;
+		case 'v':
+			c->action = KVB_ACTION_VERSION;
+			break;
+		default:
+			return kvb_fail(err, KVB_E_INVALID, NULL, "argument '%.64s': %s; see -h", argv[optind - 1],
+					option == ':' ? "a value is missing" : "there is no such option");
+		}
+	}
+	if (optind < argc)
+		return kvb_fail(err, KVB_E_INVALID, NULL, "argument '%.64s' is not an option; see -h",
+				argv[optind]);
+	return KVB_OK;
+}
+
+static int apply_args(struct kvcm_reading *r, const struct arguments *a, struct kvb_error *err)
+{
+	int rc = KVB_OK;
+
+	if (a->log_file)
+		rc = kvcm_note(r->notes, err, "-l %.200s: not read; kvcm.logger.log_level, kvblockd.log_file and "
+			       "kvblockd.log_format say how and where is logged", a->log_file);
+	if (rc == KVB_OK && a->file)
+		rc = read_file(r, a->file, err);
+	for (size_t i = 0; rc == KVB_OK && i < a->n_env; i++) {
+		char *pair = kvb_strdup(a->env[i]);
+
+		rc = pair ? set_pair(r, pair, KVB_FROM_ARGUMENT, "-e", err)
+			  : kvb_fail(err, KVB_E_NOMEM, NULL, "out of memory");
+		kvb_free(pair);
+	}
+	return rc;
+}
+
+/* ---- environment ----------------------------------------------------------------------------- */
+
+/* `name`[0..n) is the key, or the key with underscores for dots. */
+static bool is_named(const char *key, const char *name, size_t n)
+{
+	if (strlen(key) != n)
+		return false;
+	for (size_t i = 0; i < n; i++)
+		if (name[i] != key[i] && !(name[i] == '_' && key[i] == '.'))
+			return false;
+	return true;
+}
+
+static int read_variable(struct kvcm_reading *r, const char *variable, struct kvb_error *err)
+{
+	const size_t n = strcspn(variable, "=");
+	char where[160];
+
+	snprintf(where, sizeof where, "environment %.*s", (int)(n < 120 ? n : 120), variable);
+	if (strncmp(variable, "KVCM_L1P5_STORAGE=", 18) == 0 || strncmp(variable, "KVCM_L2P_STORAGE=", 17) == 0 ||
+	    strncmp(variable, "KVCM_PACE_STORAGE=", 18) == 0 || strncmp(variable, "KVCM_INSTANCE_GROUP=", 20) == 0)
+		return kvcm_note(r->notes, err, "%s " BOOTSTRAP_HINT, where);
+	if ((strncmp(variable, "kvcm.", 5) != 0 && strncmp(variable, "kvcm_", 5) != 0) || variable[n] != '=' ||
+	    variable[n + 1] == '\0')
+		return KVB_OK;
+	for (size_t i = 0; kvcm_key_name(i); i++)
+		if (is_named(kvcm_key_name(i), variable, n))
+			return kvcm_key_set(r, kvcm_key_name(i), variable + n + 1, KVB_FROM_ENVIRONMENT,
+					    "environment", err);
+	return kvcm_note(r->notes, err, "%s: no such key; it is ignored", where);
+}
+
+/* ---- together -------------------------------------------------------------------------------- */
+
+static bool is_given(const struct kvb_params *p, enum kvb_param i)
+{
+	return p->source[i] != KVB_FROM_DEFAULT;
+}
+
+static int set_default(struct kvb_params *p, enum kvb_param i, const char *text, struct kvb_error *err)
+{
+	return is_given(p, i) ? KVB_OK : kvb_param_set(p, i, text, KVB_FROM_DEFAULT, "default", err);
+}
+
+/* What the peer's program does unless told otherwise, and ours does not. */
+static int set_defaults(struct kvb_params *p, const struct kvcm_command *c, struct kvb_error *err)
+{
+	bool open;
+	char port[16] = "off";
+	int rc = set_default(p, KVB_PARAM_compat, "kvcm", err);
+
+	if (rc == KVB_OK)
+		rc = set_default(p, KVB_PARAM_kvcm_open, "true", err);
+	open = p->kvcm_open || *p->kvcm_admin_tokens || *p->tokens_file;
+	if (rc == KVB_OK)
+		rc = set_default(p, KVB_PARAM_kvcm_listen, open ? "0.0.0.0" : "127.0.0.1", err);
+	/* Its own ports: several managers on a host must not meet there. */
+	if (rc == KVB_OK)
+		rc = set_default(p, KVB_PARAM_http_port, "0", err);
+	if (rc == KVB_OK)
+		rc = set_default(p, KVB_PARAM_grpc_port, "off", err);
+	if (p->kvcm_debug && p->kvcm_meta_http_port > 0 && p->kvcm_meta_http_port + 3000 < KVB_PORT_OFF)
+		snprintf(port, sizeof port, "%u", (unsigned)p->kvcm_meta_http_port + 3000);
+	if (rc == KVB_OK)
+		rc = set_default(p, KVB_PARAM_kvcm_debug_http_port, port, err);
+	if (rc == KVB_OK && c->daemon)
+		rc = set_default(p, KVB_PARAM_log_file, "logs/kv_cache_manager.log", err);
+	return rc;
+}
+
+static int read_all(struct kvcm_reading *r, const struct kvcm_command *c, const struct arguments *a,
+		    char *const *envp, struct kvb_error *err)
+{
+	int rc = apply_args(r, a, err);
+
+	for (; rc == KVB_OK && envp && *envp; envp++)
+		rc = read_variable(r, *envp, err);
+	if (rc == KVB_OK)
+		rc = kvcm_uris_apply(r->p, &r->uris, r->notes, err);
+	if (rc == KVB_OK)
+		rc = set_defaults(r->p, c, err);
+	return rc == KVB_OK ? kvb_params_check(r->p, err) : rc;
+}
+
+int kvcm_config_load(struct kvb_params *p, struct kvcm_command *c, int argc, char *const *argv,
+		     char *const *envp, struct kvb_error *err)
+{
+	struct kvcm_reading r = { .p = p, .notes = &c->notes };
+	struct arguments a = { 0 };
+	char *own[] = { PROGRAM, NULL };
+	int rc;
+
+	memset(c, 0, sizeof *c);
+	c->action = KVB_ACTION_RUN;
+	rc = kvb_params_load(p, 1, own, envp, err); /* defaults and KVBLOCKD_NAME */
+	if (rc != KVB_OK)
+		return rc;
+	a.env = kvb_calloc((size_t)argc + 1, sizeof *a.env);
+	rc = a.env ? read_args(c, &a, argc, argv, err) : kvb_fail(err, KVB_E_NOMEM, NULL, "out of memory");
+	/* Help must come even where the file is broken. */
+	if (rc == KVB_OK && c->action == KVB_ACTION_RUN)
+		rc = read_all(&r, c, &a, envp, err);
+	kvb_free(a.env);
+	kvb_free(r.uris.coordination);
+	kvb_free(r.uris.lock);
+	kvb_free(r.uris.registry);
+	if (rc != KVB_OK) {
+		kvb_params_destroy(p);
+		kvcm_command_destroy(c);
+	}
+	return rc;
+}

@@ -1,0 +1,69 @@
+/*
+ * kvcm_main.c - the program under the name kv_cache_manager_bin: the peer's flags and keys, then the same server.
+ *
+ * Owns nothing. Exit status as main's.
+ */
+#include "main.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include <kvb/kvcm_config.h>
+
+#include "daemon.h"
+
+/* Whoever names a log file in a directory of its own need not make that first: the peer does not either. */
+static void make_log_directory(const char *log_file)
+{
+	char dir[4096];
+	char *slash;
+
+	snprintf(dir, sizeof dir, "%s", log_file);
+	slash = strrchr(dir, '/');
+	if (!slash || slash == dir)
+		return;
+	*slash = '\0';
+	mkdir(dir, 0755); /* opening the file tells whatever is wrong */
+}
+
+static int run(const struct kvb_params *p, const struct kvcm_command *c)
+{
+	struct kvb_run r = { .p = p, .notes = (const char *const *)c->notes.text, .n_notes = c->notes.n,
+			     .ready_fd = -1 };
+	struct kvb_error err;
+
+	if (c->daemon) {
+		make_log_directory(p->log_file);
+		if (kvb_daemon_begin(&r.ready_fd, &err) != KVB_OK) {
+			fprintf(stderr, "kv_cache_manager_bin: %s\n", err.message);
+			return EXIT_PROBLEM;
+		}
+	}
+	return kvb_serve(&r);
+}
+
+int kvb_kvcm_main(int argc, char **argv, char **envp)
+{
+	struct kvcm_command c;
+	struct kvb_params p;
+	struct kvb_error err;
+	int status = 0;
+
+	if (kvcm_config_load(&p, &c, argc, argv, envp, &err) != KVB_OK) {
+		fprintf(stderr, "kv_cache_manager_bin: %s\n", err.message);
+		return EXIT_USAGE;
+	}
+	if (c.action == KVB_ACTION_HELP)
+		kvcm_config_help(stdout);
+	else if (c.action == KVB_ACTION_VERSION)
+		puts("kv_cache_manager_bin: kvblockd " KVB_VERSION);
+	else
+		status = run(&p, &c);
+	kvb_params_destroy(&p);
+	kvcm_command_destroy(&c);
+	if (fflush(stdout) != 0 && status == 0)
+		status = EXIT_PROBLEM;
+	return status;
+}
