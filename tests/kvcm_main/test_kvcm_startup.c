@@ -1,0 +1,321 @@
+/* test_kvcm_startup.c - the peer's start-up file: what it may hold, and what a core then has. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include <kvb/core.h>
+#include <kvb/kvcm_run.h>
+#include <kvb/store.h>
+
+#include "model.h"
+#include "shell.h"
+
+#define ID "p0123" /* of a process */
+
+struct box {
+	char dir[64];
+	char file[96];
+	struct kvb_arena a;
+	struct kvb_error err;
+	struct kvcm_model model;
+	struct kvcm_startup s;
+	struct kvb_store *store;
+	struct kvb_core *core;
+};
+
+static int setup(void **state)
+{
+	struct box *b = calloc(1, sizeof *b);
+
+	assert_non_null(b);
+	snprintf(b->dir, sizeof b->dir, "/tmp/kvcm-startup-XXXXXX");
+	assert_non_null(mkdtemp(b->dir));
+	snprintf(b->file, sizeof b->file, "%s/start.json", b->dir);
+	kvb_arena_init(&b->a);
+	b->model = (struct kvcm_model){ .storage_capacity = 2 << 20, .storage_unit = 1 << 20, .mounts = "" };
+	*state = b;
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	struct box *b = *state;
+	char command[128];
+
+	if (b->core) {
+		kvb_core_shutdown(b->core);
+		kvb_core_destroy(b->core);
+		kvb_store_close(b->store);
+	}
+	kvb_arena_destroy(&b->a);
+	snprintf(command, sizeof command, "rm -rf %s", b->dir);
+	assert_int_equal(test_shell(command), 0);
+	free(b);
+	return 0;
+}
+
+/* The quotes are single ones: they become double. */
+static int load(struct box *b, const char *json)
+{
+	FILE *f = fopen(b->file, "w");
+
+	assert_non_null(f);
+	for (; *json; json++)
+		fputc(*json == '\'' ? '"' : *json, f);
+	fclose(f);
+	return kvcm_startup_load(b->file, &b->model, &b->a, &b->s, &b->err);
+}
+
+static void test_built_in(void **state)
+{
+	struct box *b = *state;
+	const KvcmAdmin__StorageConfig *s;
+	const KvcmAdmin__InstanceGroup *g;
+
+	assert_int_equal(kvcm_startup_load("", &b->model, &b->a, &b->s, &b->err), KVB_OK);
+	assert_int_equal(b->s.n_storages, 1);
+	assert_int_equal(b->s.n_groups, 1);
+	s = b->s.storages[0].config;
+	g = b->s.groups[0].group;
+	assert_string_equal(s->global_unique_name, "nfs_01");
+	assert_string_equal(s->nfs->root_path, "/tmp/nfs/");
+	assert_int_equal(s->nfs->key_count_per_file, 8);
+	assert_string_equal(g->name, "default");
+	assert_string_equal(g->storage_candidates[0], "nfs_01");
+	assert_string_equal(g->global_quota_group_name, "default_quota_group");
+	assert_int_equal(g->max_instance_count, 100);
+	assert_int_equal(g->quota->capacity, 30000000000);
+	assert_int_equal(g->quota->n_quota_config, 3);
+	assert_int_equal(g->quota->quota_config[0]->storage_type, KVCM_ADMIN__STORAGE_TYPE__ST_NFS);
+	assert_int_equal(g->quota->quota_config[1]->storage_type, KVCM_ADMIN__STORAGE_TYPE__ST_3FS);
+	assert_int_equal(g->quota->quota_config[2]->capacity, 10000000000);
+	assert_int_equal(g->cache_config->data_storage_strategy, KVCM_ADMIN__CACHE_PREFER_STRATEGY__CPS_PREFER_3FS);
+	assert_true(g->cache_config->reclaim_strategy->trigger_strategy->used_percentage == 0.8);
+	assert_int_equal(g->cache_config->reclaim_strategy->delay_before_delete_ms, 1000);
+	assert_int_equal(g->cache_config->meta_indexer_config->max_key_count, 1000000);
+}
+
+#define GROUP(more)                                                                                 \
+	"'instance_group':{'name':'g','storage_candidates':['s'],'global_quota_group_name':'q',"     \
+	"'cache_config':{'cache_prefer_strategy':1,'reclaim_strategy':{'reclaim_policy':1,"          \
+	"'enable_instance_fairness':true}}" more "}"
+
+static void test_names_of_the_file(void **state)
+{
+	struct box *b = *state;
+	const KvcmAdmin__InstanceGroup *g;
+	const KvcmAdmin__StorageConfig *s;
+
+	assert_int_equal(load(b, "{'unknown':[1],'storage_config':{'type':'hf3fs','global_unique_name':'s',"
+				 "'is_available':false,'storage_spec':{'cluster_name':'c','mountpoint':'/3fs',"
+				 "'root_dir':'d','key_count_per_file':2}}," GROUP("") "}"), KVB_OK);
+	s = b->s.storages[0].config;
+	g = b->s.groups[0].group;
+	assert_string_equal(s->threefs->mountpoint, "/3fs");
+	assert_int_equal(s->storage_type, KVCM_ADMIN__STORAGE_TYPE__ST_3FS);
+	assert_false(b->s.storages[0].enabled);
+	assert_int_equal(g->cache_config->data_storage_strategy, KVCM_ADMIN__CACHE_PREFER_STRATEGY__CPS_ALWAYS_3FS);
+	assert_int_equal(load(b, "{'instance_group':[],'storage_config':[{'type':'file','global_unique_name':'a',"
+				 "'storage_spec':{'root_path':'/a'}},{'type':'file','global_unique_name':'b',"
+				 "'storage_spec':{'root_path':'/b'}}]}"), KVB_OK);
+	assert_int_equal(b->s.n_storages, 2);
+	assert_string_equal(b->s.storages[1].name, "b");
+	assert_true(b->s.storages[1].enabled);
+	assert_int_equal(b->s.n_groups, 0);
+	assert_int_equal(load(b, "{}"), KVB_OK);
+	assert_int_equal(b->s.n_storages, 0);
+}
+
+static void test_refused(void **state)
+{
+	static const struct {
+		const char *json;
+		int status;
+		const char *words;
+	} cases[] = {
+		{ "{'storage_config':{'type':'mooncake','global_unique_name':'s','storage_spec':"
+		  "{'master_server_entry':'h:1'}}}", KVB_E_UNSUPPORTED, "mooncake" },
+		{ "{'storage_config':{'type':'pace','global_unique_name':'s','storage_spec':{'domain':'d'}}}",
+		  KVB_E_UNSUPPORTED, "tair_mem_pool" },
+		{ "{'storage_config':{'type':'vcns_hf3fs','global_unique_name':'s','storage_spec':{}}}",
+		  KVB_E_UNSUPPORTED, "vcnsthreefs" },
+		{ "{'storage_config':{'type':'event_report_l2','global_unique_name':'s','storage_spec':{}}}",
+		  KVB_E_UNSUPPORTED, "event_report" },
+		{ "{'storage_config':{'type':'tape','global_unique_name':'s'}}", KVB_E_INVALID, "'tape'" },
+		{ "{'storage_config':{'global_unique_name':'s'}}", KVB_E_INVALID, "storage type" },
+		{ "{'storage_config':{'type':'file','global_unique_name':'s','storage_spec':{'root_path':'x'}}}",
+		  KVB_E_INVALID, "root_path" },
+		{ "{'storage_config':{'type':'file','global_unique_name':7}}", KVB_E_INVALID, "start.json" },
+		{ "{" GROUP(",'event_reporting_storage_candidates':['e']") "}", KVB_E_UNSUPPORTED, "event_report" },
+		{ "{" GROUP(",'quota':{'quota_config':[{'storage_type':'tape'}]}") "}", KVB_E_INVALID, "'tape'" },
+		{ "{\n'storage_config':", KVB_E_INVALID, "line 2" },
+		{ "[]", KVB_E_INVALID, "start.json" },
+	};
+	struct box *b = *state;
+
+	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+		int rc = load(b, cases[i].json);
+
+		if (rc != cases[i].status || !strstr(b->err.message, cases[i].words))
+			fail_msg("case %zu: %s: %s", i, kvb_status_name(rc), b->err.message);
+	}
+	assert_int_equal(kvcm_startup_load("/does/not/exist", &b->model, &b->a, &b->s, &b->err), KVB_E_INVALID);
+	assert_non_null(strstr(b->err.message, "/does/not/exist"));
+}
+
+/* ---- what is made ---------------------------------------------------------------------------- */
+
+static void open_core(struct box *b)
+{
+	const struct kvb_store_options o = { .path = "" };
+	struct kvb_core_options c;
+
+	assert_int_equal(kvb_store_open(&kvb_store_memory, &o, &b->store, &b->err), KVB_OK);
+	kvb_core_options_init(&c);
+	c.store = b->store;
+	assert_int_equal(kvb_core_create(&c, &b->core, &b->err), KVB_OK);
+	assert_int_equal(kvb_core_wait_ready(b->core, 10000), KVB_OK);
+}
+
+static void load_in_dir(struct box *b, const char *capacity)
+{
+	char json[1024];
+
+	snprintf(json, sizeof json,
+		 "{'storage_config':[{'type':'file','global_unique_name':'one','storage_spec':{'root_path':'%s/made/'}},"
+		 "{'type':'file','global_unique_name':'two','is_available':false,'storage_spec':{'root_path':'%s'}}],"
+		 "'instance_group':{'name':'g','storage_candidates':['one','later'],'global_quota_group_name':'q',"
+		 "'quota':{'capacity':%s},'cache_config':{'cache_prefer_strategy':2,'reclaim_strategy':{}}}}",
+		 b->dir, b->dir, capacity);
+	assert_int_equal(load(b, json), KVB_OK);
+}
+
+static struct kvb_storage_spec storage(struct box *b, const char *name)
+{
+	struct kvb_storage_view *v;
+	uint32_t n;
+
+	assert_int_equal(kvb_core_storages(b->core, name, &b->a, &v, &n, &b->err), KVB_OK);
+	return v[0].spec;
+}
+
+static struct kvb_group_spec group(struct box *b)
+{
+	struct kvb_group_view *v;
+	uint32_t n;
+
+	assert_int_equal(kvb_core_groups(b->core, "g", &b->a, &v, &n, &b->err), KVB_OK);
+	return v[0].spec;
+}
+
+static void make(struct box *b)
+{
+	if (kvcm_startup_make(&b->s, &b->model, b->core, &b->err) != KVB_OK)
+		fail_msg("%s", b->err.message);
+}
+
+static void test_made_once(void **state)
+{
+	struct box *b = *state;
+	struct kvb_storage_spec s;
+
+	open_core(b);
+	load_in_dir(b, "1000");
+	make(b);
+	s = storage(b, "one");
+	assert_true(s.enabled);
+	assert_true(strlen(s.root) == strlen(b->dir) + strlen("/made/one.01234567"));
+	assert_int_equal(access(s.root, W_OK), 0); /* the root and its last directory are made */
+	assert_int_equal(s.capacity, 2 << 20);
+	assert_false(storage(b, "two").enabled);
+	assert_int_equal(group(b).capacity, 1000);
+	load_in_dir(b, "5");
+	b->model.storage_capacity = 3 << 20;
+	make(b); /* what is there stays */
+	assert_int_equal(group(b).capacity, 1000);
+	assert_int_equal(storage(b, "one").capacity, 2 << 20);
+}
+
+static void test_storage_grows_and_groups_notice(void **state)
+{
+	struct box *b = *state;
+	char json[256];
+	KvcmAdmin__StorageConfig *later;
+
+	open_core(b);
+	load_in_dir(b, "0");
+	make(b);
+	assert_string_equal(group(b).storages[0], "one");
+	snprintf(json, sizeof json, "{'storage_config':{'type':'hf3fs','global_unique_name':'later','storage_spec':"
+		 "{'mountpoint':'%s','root_dir':'fs'}}}", b->dir);
+	assert_int_equal(load(b, json), KVB_OK);
+	later = (KvcmAdmin__StorageConfig *)b->s.storages[0].config;
+	assert_int_equal(kvcm_storage_put(b->core, later, &b->model, NULL, &b->err), KVB_OK);
+	assert_string_equal(group(b).storages[0], "later"); /* CPS_PREFER_3FS */
+	assert_string_equal(group(b).storages[1], "one");
+	b->model.storage_capacity = 3 << 20;
+	b->model.storage_unit = 64 << 20; /* fixed when it was made */
+	assert_int_equal(kvcm_storage_put(b->core, later, &b->model, NULL, &b->err), KVB_OK);
+	assert_int_equal(storage(b, "later").capacity, 2 << 20);
+	b->model.storage_unit = 1 << 20;
+	assert_int_equal(kvcm_storage_put(b->core, later, &b->model, NULL, &b->err), KVB_OK);
+	assert_int_equal(storage(b, "later").capacity, 3 << 20);
+}
+
+static void test_private_directories(void **state)
+{
+	struct box *b = *state;
+	char owner[192], dead[192], path[160], gone[160];
+	struct kvb_storage_spec s;
+	FILE *f;
+
+	open_core(b);
+	kvb_owner_name(owner);
+	b->model.id = ID;
+	b->model.owner = owner;
+	/* What a process that is dead has left: the owner's text with another process id. */
+	snprintf(gone, sizeof gone, "%s/made/one.pdead", b->dir);
+	snprintf(path, sizeof path, "mkdir -p %s && touch %s/kvblock-storage %s/other", gone, gone, gone);
+	assert_int_equal(test_shell(path), 0);
+	assert_non_null(strchr(owner, ':'));
+	snprintf(dead, sizeof dead, "%.*s:4194303%s", (int)strcspn(owner, ":"), owner,
+		 strchr(strchr(owner, ':') + 1, ':'));
+	assert_true(kvb_owner_is_dead(dead));
+	snprintf(path, sizeof path, "%s/made/.kvcm-pdead", b->dir);
+	f = fopen(path, "w");
+	assert_non_null(f);
+	fputs(dead, f);
+	fclose(f);
+	load_in_dir(b, "0");
+	make(b);
+	assert_int_not_equal(access(gone, F_OK), 0);
+	assert_int_not_equal(access(path, F_OK), 0);
+	s = storage(b, "one");
+	snprintf(path, sizeof path, "%s/made/.kvcm-" ID, b->dir);
+	assert_int_equal(access(path, F_OK), 0);
+	assert_int_equal(access(s.root, F_OK), 0);
+	kvcm_private_remove(s.root, ID);
+	assert_int_not_equal(access(path, F_OK), 0);
+	assert_int_not_equal(access(s.root, F_OK), 0);
+}
+
+int main(void)
+{
+#define CASE(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+	const struct CMUnitTest tests[] = {
+		CASE(test_built_in),
+		CASE(test_names_of_the_file),
+		CASE(test_refused),
+		CASE(test_made_once),
+		CASE(test_storage_grows_and_groups_notice),
+		CASE(test_private_directories),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
