@@ -200,22 +200,51 @@ int kvcm_storage_spec(const config *m, const struct kvcm_model *o, const char *i
 
 /* ---- putting --------------------------------------------------------------------------------- */
 
-/* The core makes the storage's own directory, and only that. */
-static int make_parent(const char *root, struct kvb_error *err)
+/* Makes `path` and at most `levels` - 1 directories above it. */
+static int make_directories(char *path, unsigned levels)
 {
+	char *slash = strrchr(path, '/');
+	int error;
+
+	if (mkdir(path, 0777) == 0 || errno == EEXIST)
+		return 0;
+	if (errno != ENOENT || levels <= 1 || slash == path)
+		return errno;
+	*slash = '\0';
+	error = make_directories(path, levels - 1);
+	*slash = '/';
+	if (error != 0)
+		return error;
+	return mkdir(path, 0777) == 0 || errno == EEXIST ? 0 : errno;
+}
+
+/* The core makes the storage's own directory, and only that. The peer's root is made too, with all above it; but
+ * never a mount point of 3FS, which is missing because nothing is mounted. */
+static int make_parent(const config *m, const char *root, struct kvb_error *err)
+{
+	unsigned levels = KVB_MAX_ROOT;
 	char parent[KVB_MAX_ROOT + 1];
 	char *slash;
+	int error;
 
+	if (m->storage_spec_case == KVCM_ADMIN__STORAGE_CONFIG__STORAGE_SPEC_THREEFS) {
+		levels = 0;
+		for (const char *s = m->threefs->root_dir; *s; s += strcspn(s, "/")) {
+			s += strspn(s, "/");
+			levels += *s != '\0';
+		}
+	}
 	snprintf(parent, sizeof parent, "%s", root);
 	slash = strrchr(parent, '/');
 	if (slash == parent)
 		return KVB_OK;
 	*slash = '\0';
-	if (mkdir(parent, 0777) == 0 || errno == EEXIST)
+	error = make_directories(parent, levels);
+	if (error == 0)
 		return KVB_OK;
 	return kvb_fail(err, KVB_E_UNAVAILABLE, "storage_spec",
 			"the storage's directory does not exist on the manager's host and cannot be made: %s",
-			strerror(errno));
+			strerror(error));
 }
 
 /* Eight digits that are this store's for ever, and tell nothing about its secret. */
@@ -257,7 +286,7 @@ int kvcm_storage_put(struct kvb_core *core, const config *m, const struct kvcm_m
 		if (rc == KVB_OK)
 			keep_fixed(&s, &v[0].spec);
 		else if (rc == KVB_E_NOT_FOUND)
-			rc = *s.root ? make_parent(s.root, err) : KVB_OK;
+			rc = *s.root ? make_parent(m, s.root, err) : KVB_OK;
 	}
 	if (rc == KVB_OK && o->owner && *s.root)
 		rc = kvcm_private_mark(s.root, o->id, o->owner, err);

@@ -188,7 +188,7 @@ static void load_in_dir(struct box *b, const char *capacity)
 	char json[1024];
 
 	snprintf(json, sizeof json,
-		 "{'storage_config':[{'type':'file','global_unique_name':'one','storage_spec':{'root_path':'%s/made/'}},"
+		 "{'storage_config':[{'type':'file','global_unique_name':'one','storage_spec':{'root_path':'%s/up/made/'}},"
 		 "{'type':'file','global_unique_name':'two','is_available':false,'storage_spec':{'root_path':'%s'}}],"
 		 "'instance_group':{'name':'g','storage_candidates':['one','later'],'global_quota_group_name':'q',"
 		 "'quota':{'capacity':%s},'cache_config':{'cache_prefer_strategy':2,'reclaim_strategy':{}}}}",
@@ -230,7 +230,7 @@ static void test_made_once(void **state)
 	make(b);
 	s = storage(b, "one");
 	assert_true(s.enabled);
-	assert_true(strlen(s.root) == strlen(b->dir) + strlen("/made/one.01234567"));
+	assert_true(strlen(s.root) == strlen(b->dir) + strlen("/up/made/one.01234567"));
 	assert_int_equal(access(s.root, W_OK), 0); /* the root and its last directory are made */
 	assert_int_equal(s.capacity, 2 << 20);
 	assert_false(storage(b, "two").enabled);
@@ -280,14 +280,14 @@ static void test_private_directories(void **state)
 	b->model.id = ID;
 	b->model.owner = owner;
 	/* What a process that is dead has left: the owner's text with another process id. */
-	snprintf(gone, sizeof gone, "%s/made/one.pdead", b->dir);
+	snprintf(gone, sizeof gone, "%s/up/made/one.pdead", b->dir);
 	snprintf(path, sizeof path, "mkdir -p %s && touch %s/kvblock-storage %s/other", gone, gone, gone);
 	assert_int_equal(test_shell(path), 0);
 	assert_non_null(strchr(owner, ':'));
 	snprintf(dead, sizeof dead, "%.*s:4194303%s", (int)strcspn(owner, ":"), owner,
 		 strchr(strchr(owner, ':') + 1, ':'));
 	assert_true(kvb_owner_is_dead(dead));
-	snprintf(path, sizeof path, "%s/made/.kvcm-pdead", b->dir);
+	snprintf(path, sizeof path, "%s/up/made/.kvcm-pdead", b->dir);
 	f = fopen(path, "w");
 	assert_non_null(f);
 	fputs(dead, f);
@@ -297,7 +297,7 @@ static void test_private_directories(void **state)
 	assert_int_not_equal(access(gone, F_OK), 0);
 	assert_int_not_equal(access(path, F_OK), 0);
 	s = storage(b, "one");
-	snprintf(path, sizeof path, "%s/made/.kvcm-" ID, b->dir);
+	snprintf(path, sizeof path, "%s/up/made/.kvcm-" ID, b->dir);
 	assert_int_equal(access(path, F_OK), 0);
 	assert_int_equal(access(s.root, F_OK), 0);
 	kvcm_private_remove(s.root, ID);
