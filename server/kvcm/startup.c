@@ -229,7 +229,8 @@ int kvcm_startup_load(const char *path, const struct kvcm_model *model, struct k
 	if (!root)
 		return kvb_fail(err, KVB_E_INVALID, "kvcm_startup_config", "%.120s: line %d: %.150s", file, cause.line,
 				cause.text);
-	rc = read_root(file, root, model, a, out, err);
+	rc = json_is_object(root) ? read_root(file, root, model, a, out, err)
+				  : kvb_fail(err, KVB_E_INVALID, "kvcm_startup_config", "%.120s: an object is expected", file);
 	json_decref(root);
 	return rc;
 }

@@ -133,12 +133,13 @@ void *serve_begin(void *arg)
 	if (rc == KVB_OK) {
 		kvb_service_release_ready(s->service);
 		await_storage(s);
-		rc = open_for_business(s, &err);
+		rc = kvb_compat_start(s->compat, &err);
 	}
 	if (atomic_load(&s->stopping))
 		return NULL;
 	if (rc == KVB_OK) {
 		say_ready(s);
+		release_starter(s);
 	} else {
 		kvb_log(KVB_LOG_ERROR, "main", "%s", err.message);
 		serve_end_with_problem(s);

@@ -271,7 +271,7 @@ static void test_storage_grows_and_groups_notice(void **state)
 static void test_private_directories(void **state)
 {
 	struct box *b = *state;
-	char owner[192], dead[192], path[160], gone[160];
+	char owner[192], dead[192], path[160], gone[128], command[512];
 	struct kvb_storage_spec s;
 	FILE *f;
 
@@ -281,10 +281,10 @@ static void test_private_directories(void **state)
 	b->model.owner = owner;
 	/* What a process that is dead has left: the owner's text with another process id. */
 	snprintf(gone, sizeof gone, "%s/up/made/one.pdead", b->dir);
-	snprintf(path, sizeof path, "mkdir -p %s && touch %s/kvblock-storage %s/other", gone, gone, gone);
-	assert_int_equal(test_shell(path), 0);
+	snprintf(command, sizeof command, "mkdir -p %s && touch %s/kvblock-storage %s/other", gone, gone, gone);
+	assert_int_equal(test_shell(command), 0);
 	assert_non_null(strchr(owner, ':'));
-	snprintf(dead, sizeof dead, "%.*s:4194303%s", (int)strcspn(owner, ":"), owner,
+	snprintf(dead, sizeof dead, "%.*s:4194303%.120s", (int)strcspn(owner, ":"), owner,
 		 strchr(strchr(owner, ':') + 1, ':'));
 	assert_true(kvb_owner_is_dead(dead));
 	snprintf(path, sizeof path, "%s/up/made/.kvcm-pdead", b->dir);
