@@ -363,7 +363,7 @@ static int memory_acquire(void *self, uint32_t partition, const char *owner, uin
 		snprintf(holder, holder_size, "%s", p->owner);
 		rc = kvb_fail(err, KVB_E_NOT_OWNER, NULL, "partition %u belongs to %s", partition,
 			      p->owner);
-	} else {
+	} else if (ttl_ms > 0) {
 		snprintf(p->owner, sizeof p->owner, "%s", owner);
 		*fence = ++p->fence;
 		p->expires_ms = now + ttl_ms;

@@ -169,11 +169,11 @@ int sqlite_acquire(void *self, uint32_t partition, const char *owner, uint32_t t
 		rc = check_free(s, &w, &l, err);
 		read_end(&s->admin);
 	}
-	if (rc == KVB_OK)
+	if (rc == KVB_OK && ttl_ms > 0)
 		rc = take(s, &w, &l, err);
 	if (rc == KVB_E_NOT_OWNER)
 		snprintf(holder, holder_size, "%s", l.owner);
-	if (rc != KVB_OK)
+	if (rc != KVB_OK || ttl_ms == 0)
 		return rc;
 	*fence = l.fence + 1;
 	atomic_store(&s->owned, true);

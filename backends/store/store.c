@@ -262,7 +262,7 @@ int kvb_store_acquire(struct kvb_store *s, uint32_t partition, const char *owner
 
 	assert(fence);
 	call_begin(&c, "acquire", err);
-	rc = check_lease(partition, ttl_ms, c.err);
+	rc = check_partition(partition, c.err);
 	if (rc == KVB_OK && (!owner || !*owner || strlen(owner) >= sizeof unasked))
 		rc = kvb_fail(c.err, KVB_E_INVALID, "owner", "an owner's name has 1 to %zu bytes",
 			      sizeof unasked - 1);

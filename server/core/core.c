@@ -89,7 +89,8 @@ static void *keeper(void *arg)
 	uint64_t next = 0;
 
 	do {
-		if (atomic_load(&c->fenced) || kvb_now_ms(c->clock) >= next)
+		if (atomic_load(&c->fenced) || atomic_load(&c->demote_ms) != DEMOTE_NONE ||
+		    kvb_now_ms(c->clock) >= next)
 			next = kvb_now_ms(c->clock) + owner_step(c);
 	} while (pause_ms(c, 50, NULL));
 	return NULL;
@@ -181,6 +182,7 @@ int kvb_core_create(const struct kvb_core_options *o, struct kvb_core **out, str
 	kvb_cond_init(&c->turn_wake);
 	commit_init(c);
 	atomic_init(&c->state, KVB_CORE_STANDBY);
+	atomic_init(&c->demote_ms, DEMOTE_NONE);
 	if (!o->manual && start_threads(c) != KVB_OK) {
 		kvb_core_destroy(c);
 		return kvb_fail(err, KVB_E_NOMEM, NULL, "cannot start threads");

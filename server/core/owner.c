@@ -7,11 +7,13 @@
  */
 #include "internal.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #define PROBE_WAIT_MS 2000u
 #define LOST_AT_A_TIME 65536u /* removals in one batch */
 #define GIVE_WAY_LOADS 10u    /* failed ones, before another manager may try */
+#define DEMOTE_WAIT_MS 10000u
 
 static void set_owned(struct kvb_core *c, uint64_t until) { atomic_store(&c->owned_until, until); }
 
@@ -55,13 +57,25 @@ void owner_drop(struct kvb_core *c, int status, enum kvb_core_state next)
 	part_destroy(p);
 }
 
+static void set_holder(struct kvb_core *c, const char *holder)
+{
+	kvb_mutex_lock(&c->turn_lock);
+	snprintf(c->holder, sizeof c->holder, "%s", holder);
+	kvb_mutex_unlock(&c->turn_lock);
+}
+
+/* Who stays out still looks who has it. */
 static uint32_t try_acquire(struct kvb_core *c)
 {
 	uint64_t now = kvb_now_ms(c->clock), fence = 0;
+	uint32_t ttl = now < c->out_until ? 0 : c->o.owner_lease_ms;
 	char holder[192] = "";
 	struct kvb_error err = { 0 };
-	int rc = kvb_store_acquire(c->store, 0, c->owner, c->o.owner_lease_ms, &fence, holder, sizeof holder, &err);
+	int rc = kvb_store_acquire(c->store, 0, c->owner, ttl, &fence, holder, sizeof holder, &err);
 
+	set_holder(c, holder);
+	if (rc == KVB_OK && ttl == 0)
+		return 200;
 	if (rc == KVB_OK) {
 		atomic_store(&c->fence, fence);
 		atomic_store(&c->fenced, false);
@@ -114,8 +128,30 @@ static uint32_t give_way(struct kvb_core *c)
 	return 2 * c->o.owner_lease_ms;
 }
 
+/* Somebody asked for it. What is not durable yet fails; whoever takes over finds the rest. */
+static uint32_t step_down(struct kvb_core *c)
+{
+	uint64_t ms = atomic_load(&c->demote_ms);
+
+	if (atomic_load(&c->state) != KVB_CORE_STANDBY) {
+		kvb_log(KVB_LOG_INFO, "core", "giving the ownership back, as asked: staying out for %llu ms",
+			(unsigned long long)ms);
+		set_owned(c, 0);
+		owner_drop(c, KVB_E_NOT_OWNER, KVB_CORE_STANDBY);
+		kvb_store_release(c->store, 0, atomic_load(&c->fence), NULL);
+		c->out_until = kvb_now_ms(c->clock) + ms;
+		c->standby_told = false;
+	}
+	kvb_mutex_lock(&c->turn_lock);
+	atomic_store(&c->demote_ms, DEMOTE_NONE);
+	kvb_cond_broadcast(&c->turn_wake);
+	kvb_mutex_unlock(&c->turn_lock);
+	return 200;
+}
+
 uint32_t owner_step(struct kvb_core *c)
 {
+	atomic_store(&c->seen_ms, kvb_wall_ms(c->clock));
 	if (atomic_load(&c->state) == KVB_CORE_STOPPED)
 		return 1000;
 	if (atomic_load(&c->fenced)) {
@@ -126,6 +162,8 @@ uint32_t owner_step(struct kvb_core *c)
 		c->standby_told = false;
 		return 200;
 	}
+	if (atomic_load(&c->demote_ms) != DEMOTE_NONE)
+		return step_down(c);
 	if (atomic_load(&c->state) == KVB_CORE_STANDBY)
 		return try_acquire(c);
 	if (atomic_load(&c->failed_loads) >= GIVE_WAY_LOADS)
@@ -279,3 +317,41 @@ bool owner_load(struct kvb_core *c)
 	open_up(c, p);
 	return true;
 }
+
+/* ---- for administrators ---------------------------------------------------------------------------------- */
+
+int kvb_core_demote(struct kvb_core *c, uint32_t stay_out_ms, struct kvb_error *err)
+{
+	uint64_t until = kvb_now_us() + DEMOTE_WAIT_MS * 1000u, none = DEMOTE_NONE;
+	bool done;
+
+	if (atomic_load(&c->state) == KVB_CORE_STOPPED || !owner_valid(c))
+		return kvb_fail(err, KVB_E_NOT_OWNER, NULL, "this manager is not the owner");
+	if (!atomic_compare_exchange_strong(&c->demote_ms, &none, stay_out_ms))
+		return kvb_fail(err, KVB_E_NOT_OWNER, NULL, "this manager is giving the ownership back already");
+	if (c->o.manual)
+		owner_step(c);
+	kvb_mutex_lock(&c->turn_lock);
+	while (atomic_load(&c->demote_ms) != DEMOTE_NONE && !c->stop && kvb_now_us() < until)
+		kvb_cond_wait_ms(&c->turn_wake, &c->turn_lock, 50);
+	done = atomic_load(&c->demote_ms) == DEMOTE_NONE;
+	kvb_mutex_unlock(&c->turn_lock);
+	return done ? KVB_OK : kvb_fail(err, KVB_E_TIMEOUT, NULL, "the ownership is not given back yet; it will be");
+}
+
+void kvb_core_leader(struct kvb_core *c, char self[KVB_OWNER_NAME], char leader[KVB_OWNER_NAME], uint64_t *remaining_ms)
+{
+	uint64_t now = kvb_now_ms(c->clock), until = atomic_load(&c->owned_until);
+
+	memcpy(self, c->owner, KVB_OWNER_NAME);
+	*remaining_ms = until > now ? until - now : 0;
+	if (*remaining_ms > 0) {
+		memcpy(leader, c->owner, KVB_OWNER_NAME);
+		return;
+	}
+	kvb_mutex_lock(&c->turn_lock);
+	memcpy(leader, c->holder, KVB_OWNER_NAME);
+	kvb_mutex_unlock(&c->turn_lock);
+}
+
+uint64_t kvb_core_owner_seen_ms(const struct kvb_core *c) { return atomic_load(&c->seen_ms); }

@@ -401,6 +401,8 @@ struct commit {
 	pthread_t thread;
 };
 
+#define DEMOTE_NONE UINT64_MAX
+
 struct kvb_core {
 	struct kvb_core_options o;
 	const struct kvb_clock *clock;
@@ -427,6 +429,10 @@ struct kvb_core {
 	bool admin_busy;
 	bool standby_told; /* keeper only */
 	_Atomic uint32_t failed_loads; /* in a row */
+	_Atomic uint64_t seen_ms;   /* wall time of the keeper's last look at the ownership */
+	_Atomic uint64_t demote_ms; /* asked for: stay out so long; DEMOTE_NONE */
+	uint64_t out_until;         /* keeper only: no claim before, boot time ms */
+	char holder[192];           /* under turn_lock: who else owns the partition; "" unknown, or nobody */
 	/* Keeper, ticker, checkpointer. Started and stopped by whoever creates and ends the core; manual
 	 * mode has none, and no committer. */
 	pthread_t thread[3];

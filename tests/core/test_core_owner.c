@@ -97,6 +97,63 @@ static void a_fenced_append_makes_a_standby(void **state)
 	env_destroy(&a);
 }
 
+/* Asked to step down: the other one leads, sessions and all, and this one stays out as long as it was told to. */
+static void a_demoted_owner_stays_out(void **state)
+{
+	char self[KVB_OWNER_NAME], leader[KVB_OWNER_NAME], other[KVB_OWNER_NAME];
+	struct kvb_start_res s;
+	struct kvb_finish_res f;
+	struct env a, b;
+	struct kvb_key k[2];
+	char session[33];
+	uint64_t left;
+
+	(void)state;
+	env_init(&a);
+	a.o.owner_lease_ms = 2000;
+	env_open(&a);
+	env_make(&a, 4096 * KB, 64 * KB, 4 * KB);
+	env_keys(k, 2, 1, 1);
+	assert_int_equal(env_start(&a, &(struct env_start){ .keys = k, .n = 2 }, &s), KVB_OK);
+	memcpy(session, s.session, sizeof session);
+	second(&a, &b);
+	assert_int_equal(kvb_core_demote(b.core, 1000, &b.err), KVB_E_NOT_OWNER);
+	kvb_core_tick(b.core);
+	kvb_core_leader(b.core, other, leader, &left);
+	assert_int_equal(left, 0);
+	kvb_core_leader(a.core, self, other, &left);
+	assert_string_equal(self, other);
+	assert_string_equal(self, leader);
+	assert_in_range(left, 1, 2000);
+
+	assert_int_equal(kvb_core_demote(a.core, 60000, &a.err), KVB_OK);
+	assert_int_equal(kvb_core_may_answer(a.core), KVB_E_NOT_OWNER);
+	assert_int_equal(kvb_core_demote(a.core, 60000, &a.err), KVB_E_NOT_OWNER);
+	kvb_core_tick(a.core);
+	kvb_core_leader(a.core, self, leader, &left);
+	assert_string_equal(leader, ""); /* nobody yet */
+	assert_int_equal(left, 0);
+	kvb_core_tick(b.core);
+	assert_int_equal(kvb_core_wait_ready(b.core, 10000), KVB_OK);
+	assert_int_equal(env_finish(&b, session, NULL, 0, &f), KVB_OK);
+	kvb_core_tick(a.core);
+	kvb_core_leader(a.core, self, leader, &left);
+	kvb_core_leader(b.core, self, other, &left);
+	assert_string_equal(leader, other);
+
+	env_shutdown(&b); /* nobody leads now, but `a` still stays out */
+	env_destroy(&b);
+	kvb_core_tick(a.core);
+	assert_int_equal(kvb_core_state_get(a.core), KVB_CORE_STANDBY);
+	env_advance(&a, 60000);
+	assert_int_equal(kvb_core_wait_ready(a.core, 10000), KVB_OK);
+	kvb_core_tick(a.core);
+	assert_int_equal(env_match(&a, k, 2), 2);
+	assert_int_equal(kvb_core_owner_seen_ms(a.core), kvb_wall_ms(&a.clock.clock));
+	env_check(&a);
+	env_destroy(&a);
+}
+
 struct machine {
 	struct env e;
 	char root[64];
@@ -238,6 +295,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_stopped_owner_neither_answers_nor_appends),
 		cmocka_unit_test(a_fenced_append_makes_a_standby),
+		cmocka_unit_test(a_demoted_owner_stays_out),
 		cmocka_unit_test(power_loss_drops_blocks_without_checksum),
 		cmocka_unit_test(power_loss_in_normal_freezes_free_slots),
 		cmocka_unit_test(leases_outlive_a_reboot),

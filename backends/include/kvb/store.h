@@ -135,7 +135,8 @@ int kvb_store_list(struct kvb_store *s, const char *prefix, kvb_registry_fn fn, 
  * A lease ends early when its process is provably dead on this boot of this host (the owner text is
  * "<host>:<pid>:<start time>:<boot id>:<random>", see kvb_owner_name), or when the same host name has
  * booted since. After another host's boot its clock cannot be compared: the lease then ends when it
- * stood unchanged for its full length under the eyes of the store that wants it. */
+ * stood unchanged for its full length under the eyes of the store that wants it.
+ * ttl_ms 0 only looks: KVB_OK if it could be had, and nothing is taken. */
 int kvb_store_acquire(struct kvb_store *s, uint32_t partition, const char *owner, uint32_t ttl_ms,
 		      uint64_t *fence, char *holder, size_t holder_size, struct kvb_error *err);
 /* KVB_E_FENCED when somebody else has, or had, it. A lease that ran out unseen can be renewed. */

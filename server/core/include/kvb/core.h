@@ -67,6 +67,16 @@ int kvb_core_ready(struct kvb_core *c, struct kvb_error *err);
 /* KVB_OK while this manager is inside its ownership lease. The front calls it just before an answer
  * leaves, so that a manager that was stopped in between says nothing. */
 int kvb_core_may_answer(const struct kvb_core *c);
+#define KVB_OWNER_NAME 192 /* bytes, NUL included */
+/* Gives the ownership back, and does not ask for it again for so long; another manager of the store may have it
+ * meanwhile. Sessions, leases and blocks are the next owner's. Waits until it is done. KVB_E_NOT_OWNER. Blocks. */
+int kvb_core_demote(struct kvb_core *c, uint32_t stay_out_ms, struct kvb_error *err);
+/* Owner names (kvb_owner_name) of this manager and of the one that owns the partition: "" = nobody, or not known yet; and
+ * how long this one's ownership still runs. On a standby too. */
+void kvb_core_leader(struct kvb_core *c, char self[KVB_OWNER_NAME], char leader[KVB_OWNER_NAME],
+		     uint64_t *remaining_ms);
+/* Wall time, ms, when this manager last looked after the ownership: several times a lease, on a standby too. */
+uint64_t kvb_core_owner_seen_ms(const struct kvb_core *c);
 /* Waits until READY or timeout; KVB_E_TIMEOUT. */
 int kvb_core_wait_ready(struct kvb_core *c, uint32_t timeout_ms);
 /* manual mode: does whatever time has made due (expiry, holds, eviction, renewal, checkpoints). */
