@@ -14,6 +14,7 @@
 #include <kvb/core.h>
 #include <kvb/hash.h>
 #include <kvb/kvcm_api.h>
+#include <kvb/kvcm_config.h>
 #include <kvb/kvcm_run.h>
 #include <kvb/lock.h>
 #include <kvb/log.h>
@@ -71,6 +72,26 @@ static void set_model(struct kvb_compat *c)
 	c->model.owner = c->owner;
 }
 
+static int load_startup(struct kvb_compat *c, struct kvb_error *err)
+{
+	struct kvcm_start_file f;
+	struct kvcm_startup *s = &c->startup;
+	int rc = kvcm_start_file_read(c->p->kvcm_startup_config, &c->arena, &f, err);
+
+	if (rc != KVB_OK)
+		return rc;
+	s->storages = kvb_arena_calloc(&c->arena, f.n_storages + 1, sizeof *s->storages);
+	s->groups = kvb_arena_calloc(&c->arena, f.n_groups + 1, sizeof *s->groups);
+	if (!s->storages || !s->groups)
+		return kvb_fail(err, KVB_E_NOMEM, NULL, "out of memory");
+	for (; rc == KVB_OK && s->n_storages < f.n_storages; s->n_storages++)
+		rc = kvcm_startup_storage(f.name, f.storages[s->n_storages].json, f.storages[s->n_storages].enabled,
+					  &c->model, &c->arena, &s->storages[s->n_storages], err);
+	for (; rc == KVB_OK && s->n_groups < f.n_groups; s->n_groups++)
+		rc = kvcm_startup_group(f.name, f.groups[s->n_groups], &c->arena, &s->groups[s->n_groups], err);
+	return rc;
+}
+
 int kvb_compat_create(const struct kvb_params *p, struct kvb_compat **out, struct kvb_error *err)
 {
 	struct kvb_compat *c = kvb_calloc(1, sizeof *c);
@@ -87,7 +108,7 @@ int kvb_compat_create(const struct kvb_params *p, struct kvb_compat **out, struc
 	kvcm_admin__node_endpoint__init(&c->endpoint);
 	rc = kvcm_create(&(struct kvcm_options){ .model = &c->model, .own = &c->endpoint }, &c->kvcm, err);
 	if (rc == KVB_OK && c->on)
-		rc = kvcm_startup_load(p->kvcm_startup_config, &c->model, &c->arena, &c->startup, err);
+		rc = load_startup(c, err);
 	if (rc != KVB_OK) {
 		kvb_compat_destroy(c);
 		return rc;

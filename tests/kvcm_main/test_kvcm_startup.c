@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include <kvb/core.h>
+#include <kvb/kvcm_config.h>
 #include <kvb/kvcm_run.h>
 #include <kvb/store.h>
 
@@ -60,6 +61,24 @@ static int teardown(void **state)
 	return 0;
 }
 
+/* As main does (compat.c). */
+static int read_objects(struct box *b, const char *path)
+{
+	struct kvcm_start_file f;
+	int rc = kvcm_start_file_read(path, &b->a, &f, &b->err);
+
+	if (rc != KVB_OK)
+		return rc;
+	b->s.storages = kvb_arena_calloc(&b->a, f.n_storages + 1, sizeof *b->s.storages);
+	b->s.groups = kvb_arena_calloc(&b->a, f.n_groups + 1, sizeof *b->s.groups);
+	for (b->s.n_storages = 0; rc == KVB_OK && b->s.n_storages < f.n_storages; b->s.n_storages++)
+		rc = kvcm_startup_storage(f.name, f.storages[b->s.n_storages].json, f.storages[b->s.n_storages].enabled,
+					  &b->model, &b->a, &b->s.storages[b->s.n_storages], &b->err);
+	for (b->s.n_groups = 0; rc == KVB_OK && b->s.n_groups < f.n_groups; b->s.n_groups++)
+		rc = kvcm_startup_group(f.name, f.groups[b->s.n_groups], &b->a, &b->s.groups[b->s.n_groups], &b->err);
+	return rc;
+}
+
 /* The quotes are single ones: they become double. */
 static int load(struct box *b, const char *json)
 {
@@ -69,7 +88,7 @@ static int load(struct box *b, const char *json)
 	for (; *json; json++)
 		fputc(*json == '\'' ? '"' : *json, f);
 	fclose(f);
-	return kvcm_startup_load(b->file, &b->model, &b->a, &b->s, &b->err);
+	return read_objects(b, b->file);
 }
 
 static void test_built_in(void **state)
@@ -78,7 +97,7 @@ static void test_built_in(void **state)
 	const KvcmAdmin__StorageConfig *s;
 	const KvcmAdmin__InstanceGroup *g;
 
-	assert_int_equal(kvcm_startup_load("", &b->model, &b->a, &b->s, &b->err), KVB_OK);
+	assert_int_equal(read_objects(b, ""), KVB_OK);
 	assert_int_equal(b->s.n_storages, 1);
 	assert_int_equal(b->s.n_groups, 1);
 	s = b->s.storages[0].config;
@@ -165,7 +184,7 @@ static void test_refused(void **state)
 		if (rc != cases[i].status || !strstr(b->err.message, cases[i].words))
 			fail_msg("case %zu: %s: %s", i, kvb_status_name(rc), b->err.message);
 	}
-	assert_int_equal(kvcm_startup_load("/does/not/exist", &b->model, &b->a, &b->s, &b->err), KVB_E_INVALID);
+	assert_int_equal(read_objects(b, "/does/not/exist"), KVB_E_INVALID);
 	assert_non_null(strstr(b->err.message, "/does/not/exist"));
 }
 

@@ -1,8 +1,5 @@
 /*
  * kvcm_run.h - what the program that runs KVCM's API does for it: first objects, where it is found, the end.
- *
- * The peer's start-up file names some fields and values otherwise than its admin service does; here they become
- * the messages of that service, and then objects of the core as if it had been called.
  */
 #ifndef KVB_KVCM_RUN_H
 #define KVB_KVCM_RUN_H
@@ -35,24 +32,28 @@ struct kvcm_model {
 #define KVCM_PRIVATE_FIRST 'p'
 
 /* The storages and groups to begin with. */
+struct kvcm_startup_storage {
+	const void *config; /* KvcmAdmin__StorageConfig */
+	const char *name;
+	bool enabled;
+};
+struct kvcm_startup_group {
+	const void *group; /* KvcmAdmin__InstanceGroup */
+	const char *name;
+};
 struct kvcm_startup {
-	struct kvcm_startup_storage {
-		const void *config; /* KvcmAdmin__StorageConfig */
-		const char *name;
-		bool enabled;
-	} *storages;
+	struct kvcm_startup_storage *storages;
 	size_t n_storages;
-	struct kvcm_startup_group {
-		const void *group; /* KvcmAdmin__InstanceGroup */
-		const char *name;
-	} *groups;
+	struct kvcm_startup_group *groups;
 	size_t n_groups;
 };
 
-/* Reads `path`; "" = what the peer has built in: storage nfs_01 in /tmp/nfs/ and group default. The result
- * lies in `a`. KVB_E_IO, KVB_E_INVALID and KVB_E_UNSUPPORTED name file and field. */
-int kvcm_startup_load(const char *path, const struct kvcm_model *model, struct kvb_arena *a,
-		      struct kvcm_startup *out, struct kvb_error *err);
+/* From the JSON of the admin service. `file` is for messages. The result lies in `a`. KVB_E_INVALID,
+ * KVB_E_UNSUPPORTED: they name the field. */
+int kvcm_startup_storage(const char *file, const char *json, bool enabled, const struct kvcm_model *model,
+			 struct kvb_arena *a, struct kvcm_startup_storage *out, struct kvb_error *err);
+int kvcm_startup_group(const char *file, const char *json, struct kvb_arena *a, struct kvcm_startup_group *out,
+		       struct kvb_error *err);
 /* Makes those that are not there; what is there stays as it is. Blocks. KVB_E_NOT_READY, KVB_E_NOT_OWNER: try
  * again when the core is ready. */
 int kvcm_startup_make(const struct kvcm_startup *s, const struct kvcm_model *model, struct kvb_core *core,

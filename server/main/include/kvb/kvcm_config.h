@@ -12,6 +12,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include <kvb/arena.h>
 #include <kvb/params.h>
 
 /* Things to tell once the log is open: keys that are unknown, or mean nothing here. */
@@ -35,5 +36,22 @@ void kvcm_command_destroy(struct kvcm_command *c);
 void kvcm_config_help(FILE *out);
 /* True for a command line whose program is called kv_cache_manager_bin. */
 bool kvcm_config_is_asked(const char *argv0);
+
+/* The peer's start-up file names some fields and values otherwise than its admin service does: here are its objects as
+ * JSON of that service. */
+struct kvcm_start_file {
+	const char *name; /* for messages */
+	struct kvcm_start_storage {
+		const char *json; /* StorageConfig */
+		bool enabled;
+	} *storages;
+	size_t n_storages;
+	const char **groups; /* InstanceGroup */
+	size_t n_groups;
+};
+
+/* Reads `path`; "" = what the peer has built in: storage nfs_01 in /tmp/nfs/ and group default. The result lies in
+ * `a`. KVB_E_INVALID names the file. */
+int kvcm_start_file_read(const char *path, struct kvb_arena *a, struct kvcm_start_file *out, struct kvb_error *err);
 
 #endif

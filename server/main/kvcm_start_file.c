@@ -1,0 +1,183 @@
+/*
+ * kvcm_start_file.c - the peer's start-up file in the words of its admin service.
+ *
+ * Only names and values that differ are changed; the codec of the service reads the rest, so that unknown fields, enums
+ * and numbers are taken as there. No state. One thread, at start.
+ */
+#include <kvb/kvcm_config.h>
+
+#include <stdlib.h>
+#include <string.h>
+
+#include <jansson.h>
+
+#define BUILT_IN "the built-in start-up configuration"
+
+static const char built_in[] =
+	"{\"storage_config\":{\"type\":\"file\",\"global_unique_name\":\"nfs_01\","
+	"\"storage_spec\":{\"root_path\":\"/tmp/nfs/\",\"key_count_per_file\":8}},"
+	"\"instance_group\":{\"name\":\"default\",\"storage_candidates\":[\"nfs_01\"],"
+	"\"global_quota_group_name\":\"default_quota_group\",\"max_instance_count\":100,"
+	"\"quota\":{\"capacity\":30000000000,\"quota_config\":["
+	"{\"storage_type\":\"file\",\"capacity\":10000000000},"
+	"{\"storage_type\":\"hf3fs\",\"capacity\":10000000000},"
+	"{\"storage_type\":\"pace\",\"capacity\":10000000000}]},"
+	"\"cache_config\":{\"cache_prefer_strategy\":2,"
+	"\"reclaim_strategy\":{\"storage_unique_name\":\"nfs_01\",\"reclaim_policy\":1,"
+	"\"trigger_strategy\":{\"used_percentage\":0.8},\"delay_before_delete_ms\":1000},"
+	"\"meta_indexer_config\":{\"max_key_count\":1000000,\"mutex_shard_num\":16,\"batch_key_size\":16,"
+	"\"meta_storage_backend_config\":{\"storage_type\":\"local\",\"storage_uri\":\"\"},"
+	"\"meta_cache_policy_config\":{\"type\":\"LRU\",\"capacity\":10000}}},"
+	"\"version\":1}}";
+
+/* The file's word for a storage's type, the admin service's field, its StorageType. */
+static const struct kind {
+	const char *type;
+	const char *field;
+	int number;
+} kinds[] = {
+	{ "file", "nfs", 4 },
+	{ "hf3fs", "threefs", 1 },
+	{ "vcns_hf3fs", "vcnsthreefs", 5 },
+	{ "mooncake", "mooncake", 2 },
+	{ "pace", "tair_mem_pool", 3 },
+	{ "pace_ssd", "tair_mem_pool", 9 },
+	{ "dummy", "dummy", 6 },
+	{ "event_report_l1p5", "event_report", 7 },
+	{ "event_report_l2", "event_report", 8 },
+};
+
+static const struct kind *find_kind(const json_t *type)
+{
+	for (size_t i = 0; json_is_string(type) && i < sizeof kinds / sizeof kinds[0]; i++)
+		if (strcmp(kinds[i].type, json_string_value(type)) == 0)
+			return &kinds[i];
+	return NULL;
+}
+
+static void rename_member(json_t *object, const char *from, const char *to)
+{
+	json_t *v = json_object_get(object, from);
+
+	if (!v)
+		return;
+	if (!json_object_get(object, to))
+		json_object_set(object, to, v);
+	json_object_del(object, from);
+}
+
+static int unknown_type(const char *file, const json_t *type, struct kvb_error *err)
+{
+	return kvb_fail(err, KVB_E_INVALID, "kvcm_startup_config", "%.160s: there is no storage type '%.32s'", file,
+			json_is_string(type) ? json_string_value(type) : "");
+}
+
+/* ---- names and values that differ ------------------------------------------------------------ */
+
+static int rename_storage(const char *file, json_t *s, struct kvb_error *err)
+{
+	json_t *type = json_object_get(s, "type");
+	const struct kind *kind = find_kind(type);
+
+	if (!kind)
+		return unknown_type(file, type, err);
+	rename_member(s, "storage_spec", kind->field);
+	if (strcmp(kind->type, "mooncake") == 0)
+		rename_member(json_object_get(s, kind->field), "master_server_entry", "master_service_entry");
+	json_object_set_new(s, "storage_type", json_integer(kind->number));
+	return KVB_OK;
+}
+
+static int rename_group(const char *file, json_t *g, struct kvb_error *err)
+{
+	json_t *list = json_object_get(json_object_get(g, "quota"), "quota_config");
+	json_t *quota;
+	size_t i;
+
+	rename_member(json_object_get(g, "cache_config"), "cache_prefer_strategy", "data_storage_strategy");
+	rename_member(g, "event_reporting_storage_candidates", "event_report_storage_candidates");
+	json_array_foreach(list, i, quota) {
+		json_t *type = json_object_get(quota, "storage_type");
+		const struct kind *kind = find_kind(type);
+
+		if (json_is_string(type) && !kind)
+			return unknown_type(file, type, err);
+		if (kind)
+			json_object_set_new(quota, "storage_type", json_integer(kind->number));
+	}
+	return KVB_OK;
+}
+
+/* ---- reading --------------------------------------------------------------------------------- */
+
+/* The member as a list: the file has one object, or several in an array. */
+static json_t *listed(json_t *root, const char *name)
+{
+	json_t *v = json_object_get(root, name);
+	json_t *list;
+
+	if (json_is_array(v))
+		return json_incref(v);
+	list = json_array();
+	if (json_is_object(v))
+		json_array_append(list, v);
+	return list;
+}
+
+static int keep(const json_t *j, struct kvb_arena *a, const char **out, struct kvb_error *err)
+{
+	char *text = json_dumps(j, JSON_COMPACT);
+
+	*out = text ? kvb_arena_strndup(a, text, strlen(text)) : NULL;
+	free(text); /* jansson's own */
+	return *out ? KVB_OK : kvb_fail(err, KVB_E_NOMEM, NULL, "out of memory");
+}
+
+static int read_root(json_t *root, struct kvb_arena *a, struct kvcm_start_file *out, struct kvb_error *err)
+{
+	json_t *storages = listed(root, "storage_config");
+	json_t *groups = listed(root, "instance_group");
+	json_t *j;
+	size_t i;
+	int rc = KVB_OK;
+
+	out->storages = kvb_arena_calloc(a, json_array_size(storages) + 1, sizeof *out->storages);
+	out->groups = kvb_arena_calloc(a, json_array_size(groups) + 1, sizeof *out->groups);
+	if (!out->storages || !out->groups)
+		rc = kvb_fail(err, KVB_E_NOMEM, NULL, "out of memory");
+	json_array_foreach(storages, i, j) {
+		if (rc == KVB_OK)
+			rc = rename_storage(out->name, j, err);
+		if (rc == KVB_OK)
+			rc = keep(j, a, &out->storages[out->n_storages].json, err);
+		if (rc == KVB_OK)
+			out->storages[out->n_storages++].enabled = !json_is_false(json_object_get(j, "is_available"));
+	}
+	json_array_foreach(groups, i, j) {
+		if (rc == KVB_OK)
+			rc = rename_group(out->name, j, err);
+		if (rc == KVB_OK)
+			rc = keep(j, a, &out->groups[out->n_groups++], err);
+	}
+	json_decref(storages);
+	json_decref(groups);
+	return rc;
+}
+
+int kvcm_start_file_read(const char *path, struct kvb_arena *a, struct kvcm_start_file *out, struct kvb_error *err)
+{
+	json_error_t cause;
+	json_t *root = *path ? json_load_file(path, JSON_REJECT_DUPLICATES, &cause)
+			     : json_loads(built_in, JSON_REJECT_DUPLICATES, &cause);
+	int rc;
+
+	*out = (struct kvcm_start_file){ .name = *path ? path : BUILT_IN };
+	if (!root)
+		return kvb_fail(err, KVB_E_INVALID, "kvcm_startup_config", "%.120s: line %d: %.150s", out->name, cause.line,
+				cause.text);
+	rc = json_is_object(root) ? read_root(root, a, out, err)
+				  : kvb_fail(err, KVB_E_INVALID, "kvcm_startup_config", "%.120s: an object is expected",
+					     out->name);
+	json_decref(root);
+	return rc;
+}
