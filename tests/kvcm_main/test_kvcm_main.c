@@ -99,6 +99,39 @@ static void test_tokens(void **state)
 	node_stop(n);
 }
 
+/* Status of a request that calls the manager by a name of other hosts. */
+static int status_for_host(uint16_t port, const char *more)
+{
+	struct answer a;
+	struct http h;
+	char text[256];
+	int status;
+	int n = snprintf(text, sizeof text, "POST /api/checkHealth HTTP/1.1\r\nHost: kvcm-manager:6492\r\n%s"
+			 "Content-Length: 2\r\n\r\n{}", more);
+
+	http_open(&h, port);
+	http_send(&h, text, (size_t)n);
+	a = http_read(&h, false);
+	status = a.status;
+	answer_free(&a);
+	http_close(&h);
+	return status;
+}
+
+static void test_any_host_name_where_it_is_open(void **state)
+{
+	struct nodes *s = *state;
+	struct node *n = node_start(s, 0, NULL);
+
+	assert_int_equal(status_for_host(n->admin_http, ""), 200);
+	assert_int_equal(status_for_host(n->admin_http, "Origin: http://elsewhere.example\r\n"), 403);
+	assert_int_equal(status_for_host(n->native, ""), 403);
+	node_stop(n);
+	n = node_start(s, 0, LIST("-e", "kvblockd.kvcm_open=false"));
+	assert_int_equal(status_for_host(n->admin_http, ""), 403);
+	node_stop(n);
+}
+
 static void test_other_addresses(void **state)
 {
 	struct nodes *s = *state;
@@ -358,6 +391,7 @@ int main(void)
 		CASE(test_debug),
 		CASE(test_shared_ports),
 		CASE(test_tokens),
+		CASE(test_any_host_name_where_it_is_open),
 		CASE(test_other_addresses),
 		CASE(test_default_objects),
 		CASE(test_kept_in_a_registry),

@@ -22,7 +22,7 @@ struct kvb_front_options {
 	struct kvb_apis apis;       /* what it serves; each is one of the service's */
 	const char *listen;         /* address or host name; default "127.0.0.1" */
 	uint16_t port;              /* 0 = any free one */
-	bool open;                  /* any address, with tokens or without */
+	bool open;                  /* any address and any Host, with tokens or without */
 	const char *host_param;     /* for messages: "http_listen" */
 	const char *port_param;     /* "http_port" */
 	const char *port_option;    /* "--http-port" */
