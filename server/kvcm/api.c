@@ -11,6 +11,7 @@
 
 #include <kvb/mem.h>
 
+#include "metrics.h"
 #include "protosets.h"
 
 /* ---- one call ---------------------------------------------------------------------------------- */
@@ -226,6 +227,7 @@ int kvcm_create(const struct kvcm_options *o, struct kvcm **out, struct kvb_erro
 	if (o->model)
 		m->model = *o->model;
 	m->own = o->own;
+	atomic_init(&m->campaign_delay_ms, KVCM_CAMPAIGN_DELAY_MS);
 	kvcm_faults_init(&m->faults);
 	m->api = (struct kvb_api){
 		.name = "kvcm",
@@ -237,6 +239,7 @@ int kvcm_create(const struct kvcm_options *o, struct kvcm **out, struct kvb_erro
 		.head = head,
 		.message = message,
 		.fail = fail,
+		.expose = kvcm_metrics_write,
 		.descriptors = kvcm_protoset,
 	};
 	*out = m;

@@ -56,13 +56,18 @@ struct kvcm_call {
 	struct kvb_proto_splice splice[2]; /* fields of res that are written from elsewhere; field 0: unused */
 };
 
+#define KVCM_CAMPAIGN_DELAY_MS 10000u
+
 struct kvcm {
 	struct kvb_api api;
 	struct kvcm_model model;
 	const KvcmAdmin__NodeEndpoint *own;
 	struct kvcm_faults faults;
-	atomic_uint campaign_delay_ms;
+	atomic_uint campaign_delay_ms; /* how long this manager leaves the lead to others after leaderDemote */
 };
+
+/* What checkHealth and /api/healthy tell: a leader that can do its work, a follower that waits for its turn. */
+bool kvcm_healthy(struct kvb_service *s);
 
 struct kvcm *kvcm_of(const struct kvcm_call *k);
 struct kvb_core *kvcm_core(const struct kvcm_call *k);

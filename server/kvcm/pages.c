@@ -16,7 +16,10 @@ void kvcm_page_metrics_write(struct kvb_call *c)
 	kvb_service_expose(c->s, &c->arena, &c->out);
 }
 
-int kvcm_page_healthy_run(struct kvb_call *c) { return kvb_service_ready(c->s, &c->err); }
+int kvcm_page_healthy_run(struct kvb_call *c)
+{
+	return kvcm_healthy(c->s) ? KVB_OK : kvb_fail(&c->err, KVB_E_NOT_READY, NULL, "not healthy");
+}
 void kvcm_page_healthy_write(struct kvb_call *c)
 {
 	c->type = "application/json";

@@ -17,7 +17,7 @@
 
 #define FORMAT "kvblockd.config"
 #define VERSION 1
-#define MAX_VALUES 4000000u /* of a snapshot's JSON */
+#define MAX_VALUES 1000000u /* of a snapshot's JSON */
 #define MAX_DEPTH 16u
 
 /* ---- taking ------------------------------------------------------------------------------------ */

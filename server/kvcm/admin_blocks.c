@@ -1,0 +1,18 @@
+/*
+ * admin_blocks.c - what the admin service has in common with the meta service: the same calls, in messages of its own.
+ *
+ * The messages have the same fields, so the meta operations work on both: the asserts below say so. No state.
+ */
+#include "op_list.h"
+
+#define SAME(type, field)                                                                                            \
+	_Static_assert(offsetof(KvcmAdmin__##type, field) == offsetof(KvcmMeta__##type, field) &&                    \
+			       sizeof(KvcmAdmin__##type) == sizeof(KvcmMeta__##type),                                \
+		       #type "." #field)
+
+SAME(RemoveCacheRequest, instance_id);
+SAME(RemoveCacheRequest, block_keys);
+SAME(RemoveCacheRequest, token_ids);
+SAME(RemoveCacheRequest, block_mask);
+
+int kvcm_run_admin_removeCache(struct kvcm_call *k) { return kvcm_run_meta_removeCache(k); }

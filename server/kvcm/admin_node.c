@@ -1,0 +1,150 @@
+/*
+ * admin_node.c - this manager among its like: health, who leads, stepping down, the log.
+ *
+ * Served by followers too, but for the stepping down. Owns nothing: the delay lives in struct kvcm.
+ */
+#include "op_list.h"
+
+#include <strings.h>
+
+#include <kvb/clock.h>
+#include <kvb/log.h>
+
+#include "node.h"
+
+#define DELAY_MAX_MS 86400000 /* a day */
+
+/* ---- health ------------------------------------------------------------------------------------ */
+
+bool kvcm_healthy(struct kvb_service *s)
+{
+	struct kvb_error ignored;
+
+	switch (kvb_core_state_get(s->core)) {
+	case KVB_CORE_READY:
+		return kvb_service_ready(s, &ignored) == KVB_OK;
+	case KVB_CORE_STANDBY:
+		return true; /* it waits for its turn, as it should */
+	case KVB_CORE_RECOVERING:
+	case KVB_CORE_STOPPED:
+		break;
+	}
+	return false;
+}
+
+int kvcm_run_admin_checkHealth(struct kvcm_call *k)
+{
+	KvcmAdmin__CheckHealthResponse *res = k->res;
+
+	res->is_leader = kvb_core_may_answer(kvcm_core(k)) == KVB_OK;
+	res->is_health = kvcm_healthy(k->c->s);
+	res->elector_last_loop_time_ms = (int64_t)kvb_core_owner_seen_ms(kvcm_core(k));
+	return KVB_OK;
+}
+
+int kvcm_run_admin_getManagerClusterInfo(struct kvcm_call *k)
+{
+	const int64_t now = (int64_t)kvb_wall_ms(&kvb_clock_system);
+	KvcmAdmin__GetManagerClusterInfoResponse *res = k->res;
+	struct kvcm_cluster c;
+	int rc = kvcm_node_cluster(kvcm_core(k), kvcm_of(k)->own, &k->c->arena, &c, &k->c->err);
+
+	if (rc != KVB_OK)
+		return rc;
+	res->info_updated_time = now;
+	res->self_node_id = (char *)c.self;
+	res->leader_node_id = (char *)c.leader;
+	res->leader_endpoint = (KvcmAdmin__NodeEndpoint *)c.endpoint;
+	if (kvb_core_may_answer(kvcm_core(k)) == KVB_OK)
+		res->self_leader_expiration_time = now + (int64_t)c.remaining_ms;
+	return KVB_OK;
+}
+
+/* ---- stepping down ----------------------------------------------------------------------------- */
+
+int kvcm_run_admin_leaderDemote(struct kvcm_call *k)
+{
+	uint32_t delay = atomic_load(&kvcm_of(k)->campaign_delay_ms);
+
+	return kvb_core_demote(kvcm_core(k), delay, &k->c->err);
+}
+
+int kvcm_run_admin_getLeaderElectorConfig(struct kvcm_call *k)
+{
+	KvcmAdmin__GetLeaderElectorConfigResponse *res = k->res;
+
+	res->campaign_delay_time_ms = atomic_load(&kvcm_of(k)->campaign_delay_ms);
+	return KVB_OK;
+}
+
+int kvcm_run_admin_updateLeaderElectorConfig(struct kvcm_call *k)
+{
+	const KvcmAdmin__UpdateLeaderElectorConfigRequest *req = k->req;
+
+	if (req->campaign_delay_time_ms < 0 || req->campaign_delay_time_ms > DELAY_MAX_MS)
+		return kvb_fail(&k->c->err, KVB_E_INVALID, "campaign_delay_time_ms",
+				"campaign_delay_time_ms: 0 to %d are expected", DELAY_MAX_MS);
+	atomic_store(&kvcm_of(k)->campaign_delay_ms, (uint32_t)req->campaign_delay_time_ms);
+	return KVB_OK;
+}
+
+/* ---- the log ----------------------------------------------------------------------------------- */
+
+int kvcm_run_admin_updateLogger(struct kvcm_call *k)
+{
+	static const struct {
+		const char *name;
+		enum kvb_log_level level;
+	} levels[] = {
+		{ "DEBUG", KVB_LOG_DEBUG }, { "INFO", KVB_LOG_INFO }, { "WARN", KVB_LOG_WARN }, { "ERROR", KVB_LOG_ERROR },
+	};
+	const KvcmAdmin__UpdateLoggerRequest *req = k->req;
+
+	for (size_t i = 0; i < sizeof levels / sizeof levels[0]; i++) {
+		if (strcasecmp(req->log_level, levels[i].name) != 0)
+			continue;
+		kvb_log_level_set(levels[i].level);
+		kvb_log(KVB_LOG_WARN, "kvcm", "an administrator set the log level to %s", levels[i].name);
+		return KVB_OK;
+	}
+	return kvcm_missing(k, "log_level");
+}
+
+/* ---- tokens ------------------------------------------------------------------------------------ */
+
+int kvcm_run_admin_setAdminAuthTokens(struct kvcm_call *k)
+{
+	const KvcmAdmin__SetAdminAuthTokensRequest *req = k->req;
+	int rc = kvb_auth_give(&k->c->s->auth, k->c->caller.tenant, (const char *const *)req->tokens, req->n_tokens,
+			       &k->c->err);
+
+	return rc;
+}
+
+int kvcm_run_admin_rotateAdminAuthToken(struct kvcm_call *k)
+{
+	const KvcmAdmin__RotateAdminAuthTokenRequest *req = k->req;
+
+	if (!*req->old_token)
+		return kvcm_missing(k, "old_token");
+	if (!*req->new_token)
+		return kvcm_missing(k, "new_token");
+	return kvb_auth_rotate(&k->c->s->auth, req->old_token, req->new_token, &k->c->err);
+}
+
+int kvcm_run_admin_listAdminAuthTokens(struct kvcm_call *k)
+{
+	KvcmAdmin__ListAdminAuthTokensResponse *res = k->res;
+	const uint32_t *prints;
+	size_t n;
+
+	res->enforcing = kvb_auth_given(&k->c->s->auth, &k->c->arena, &prints, &n);
+	res->fingerprints = kvb_arena_calloc(&k->c->arena, n + 1, sizeof(char *));
+	for (; res->fingerprints && res->n_fingerprints < n; res->n_fingerprints++) {
+		res->fingerprints[res->n_fingerprints] = kvcm_text(k, "%08x", prints[res->n_fingerprints]);
+		if (!res->fingerprints[res->n_fingerprints])
+			return kvcm_nomem(k);
+	}
+	res->token_count = (int32_t)n;
+	return res->fingerprints ? KVB_OK : kvcm_nomem(k);
+}

@@ -1,0 +1,199 @@
+/*
+ * metrics.c - the numbers of metrics_table.h, one after the other, and their Prometheus text.
+ *
+ * No state; any thread. Names of objects are names (kvb_name_valid), so a label needs no escapes.
+ */
+#include "metrics.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include <kvb/api.h>
+#include <kvb/core.h>
+#include <kvb/service.h>
+
+#include "metrics_table.h"
+
+#define COUNTER true
+#define GAUGE false
+#define INT false
+#define REAL true
+
+struct walk {
+	void (*sink)(void *ctx, const struct kvcm_metric *metric);
+	void *ctx;
+};
+
+static void tell(const struct walk *w, struct kvcm_metric *m, double real, uint64_t whole)
+{
+	m->real = real;
+	m->whole = whole > INT64_MAX ? INT64_MAX : (int64_t)whole;
+	w->sink(w->ctx, m);
+}
+
+/* The form decides which of the two a reader takes. */
+#define TELL(metric, value) tell(w, &(metric), (double)(value), (uint64_t)(value))
+#define METRIC(n, type, form, h) { .name = (n), .help = (h), .counter = (type), .is_real = (form) }
+
+/* Of all routes with the name of route `i`: meta and admin have some in common. False if an earlier one has it. */
+static bool totals_of(const struct kvb_api *api, const struct kvb_service *s, size_t i, struct metric_totals *out)
+{
+	struct metric_totals one;
+
+	*out = (struct metric_totals){ 0 };
+	for (size_t k = 0; k < api->n_routes; k++) {
+		if (strcmp(api->routes[k].name, api->routes[i].name) != 0)
+			continue;
+		if (k < i)
+			return false;
+		kvb_metrics_totals(&s->metrics, api->first_op + (unsigned)k, &one);
+		out->calls += one.calls;
+		out->failed += one.failed;
+		out->us += one.us;
+	}
+	return out->calls > 0;
+}
+
+static void each_op(const struct walk *w, const struct kvb_api *api, const struct kvb_service *s)
+{
+	struct metric_totals totals;
+	const struct metric_totals *t = &totals;
+
+#define EACH(title, kind, form, expr, text)                                                               \
+	for (size_t i = 0; i < api->n_routes; i++) {                                                       \
+		struct kvcm_metric m = METRIC(title, kind, form, text);                                    \
+		m.n_tags = 1;                                                                              \
+		m.tag[0].key = "api_name";                                                                 \
+		m.tag[0].value = api->routes[i].name;                                                      \
+		if (totals_of(api, s, i, &totals))                                                         \
+			TELL(m, expr);                                                                     \
+	}
+	KVCM_OP_METRICS(EACH)
+#undef EACH
+}
+
+static void each_group(const struct walk *w, const struct kvb_stats *s)
+{
+#define EACH(title, kind, form, expr, text)                                                               \
+	for (uint32_t i = 0; i < s->n_groups; i++) {                                                      \
+		const struct kvb_group_view *v = &s->groups[i];                                           \
+		struct kvcm_metric m = METRIC(title, kind, form, text);                                   \
+		m.n_tags = 1;                                                                             \
+		m.tag[0].key = "instance_group";                                                          \
+		m.tag[0].value = v->spec.name;                                                            \
+		TELL(m, expr);                                                                            \
+	}
+	KVCM_GROUP_METRICS(EACH)
+#undef EACH
+}
+
+static void each_instance(const struct walk *w, const struct kvb_stats *s)
+{
+#define EACH(title, kind, form, expr, text)                                                               \
+	for (uint32_t i = 0; i < s->n_instances; i++) {                                                   \
+		const struct kvb_instance_view *v = &s->instances[i];                                     \
+		struct kvcm_metric m = METRIC(title, kind, form, text);                                   \
+		m.n_tags = 2;                                                                             \
+		m.tag[0].key = "instance_group";                                                          \
+		m.tag[0].value = v->spec.group;                                                           \
+		m.tag[1].key = "instance_id";                                                             \
+		m.tag[1].value = v->spec.id;                                                              \
+		m.n_tags += strcmp(v->spec.tenant, "default") != 0;                                       \
+		m.tag[2].key = "tenant";                                                                  \
+		m.tag[2].value = v->spec.tenant;                                                          \
+		TELL(m, expr);                                                                            \
+	}
+	KVCM_INSTANCE_METRICS(EACH)
+#undef EACH
+}
+
+static void each_storage(const struct walk *w, const struct kvb_stats *s)
+{
+#define EACH(title, kind, form, expr, text)                                                               \
+	for (uint32_t i = 0; i < s->n_storages; i++) {                                                    \
+		const struct kvb_storage_view *v = &s->storages[i];                                       \
+		struct kvcm_metric m = METRIC(title, kind, form, text);                                   \
+		m.n_tags = 2;                                                                             \
+		m.tag[0].key = "type";                                                                    \
+		m.tag[0].value = v->spec.type;                                                            \
+		m.tag[1].key = "unique_name";                                                             \
+		m.tag[1].value = v->spec.name;                                                            \
+		TELL(m, expr);                                                                            \
+	}
+	KVCM_STORAGE_METRICS(EACH)
+#undef EACH
+}
+
+static void each_total(const struct walk *w, const struct kvb_core *core, const struct kvb_stats *s)
+{
+	struct kvb_core_counters got;
+	const struct kvb_core_counters *c = &got;
+
+	kvb_core_counters_get(core, &got);
+#define EACH(title, kind, form, expr, text)                                                               \
+	do {                                                                                              \
+		struct kvcm_metric m = METRIC(title, kind, form, text);                                   \
+		TELL(m, expr);                                                                            \
+	} while (0);
+	KVCM_TOTAL_METRICS(EACH)
+#undef EACH
+}
+
+void kvcm_metrics_each(const struct kvb_api *api, struct kvb_service *s, struct kvb_arena *a,
+		       void (*sink)(void *ctx, const struct kvcm_metric *metric), void *ctx)
+{
+	const struct walk w = { sink, ctx };
+	struct kvb_error ignored;
+	struct kvb_stats stats;
+
+	each_op(&w, api, s);
+	if (kvb_core_stats(s->core, a, &stats, &ignored) != KVB_OK)
+		return;
+	each_total(&w, s->core, &stats);
+	each_group(&w, &stats);
+	each_instance(&w, &stats);
+	each_storage(&w, &stats);
+}
+
+/* ---- Prometheus -------------------------------------------------------------------------------- */
+
+struct text {
+	struct kvb_buf *out;
+	const char *family; /* the last name */
+};
+
+static void put_name(struct kvb_buf *out, const char *name)
+{
+	kvb_put_bytes(out, "kvcm_", 5);
+	for (; *name; name++)
+		kvb_put_u8(out, *name == '.' ? '_' : (uint8_t)*name);
+}
+
+static void put_line(void *ctx, const struct kvcm_metric *m)
+{
+	struct text *t = ctx;
+
+	if (t->family != m->name) {
+		kvb_buf_printf(t->out, "# HELP ");
+		put_name(t->out, m->name);
+		kvb_buf_printf(t->out, " %s\n# TYPE ", m->help);
+		put_name(t->out, m->name);
+		kvb_buf_printf(t->out, " %s\n", m->counter ? "counter" : "gauge");
+		t->family = m->name;
+	}
+	put_name(t->out, m->name);
+	for (unsigned i = 0; i < m->n_tags; i++)
+		kvb_buf_printf(t->out, "%s%s=\"%s\"", i ? "," : "{", m->tag[i].key, m->tag[i].value);
+	kvb_buf_printf(t->out, "%s ", m->n_tags ? "}" : "");
+	if (m->is_real)
+		kvb_buf_printf(t->out, "%.6g\n", m->real);
+	else
+		kvb_buf_printf(t->out, "%" PRId64 "\n", m->whole);
+}
+
+void kvcm_metrics_write(const struct kvb_api *api, struct kvb_service *s, struct kvb_arena *a, struct kvb_buf *out)
+{
+	struct text t = { out, NULL };
+
+	kvcm_metrics_each(api, s, a, put_line, &t);
+}
