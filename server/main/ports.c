@@ -78,7 +78,15 @@ static const char *listen_address(const struct kvb_params *p)
 	return *p->kvcm_listen ? p->kvcm_listen : p->http_listen;
 }
 
-/* Whoever asks for no tokens of its own must be told that others may come. */
+/* Few calls come to a port without the meta service: two threads do. */
+static uint32_t threads(uint64_t asked_for, unsigned planes)
+{
+	const uint32_t few = asked_for == 1 ? 1 : 2;
+
+	return planes & KVB_PLANE_META ? (uint32_t)asked_for : few;
+}
+
+/* Tokens of the admin service alone do: the meta service is meant to be open. */
 static bool any_address(const struct kvb_params *p)
 {
 	return p->kvcm_open || *p->kvcm_admin_tokens;
@@ -97,7 +105,7 @@ static int bind_http(struct kvb_ports *ports, const struct kvb_params *p, struct
 	o.host_param = "kvcm_listen";
 	o.port_param = rows[which].param;
 	o.port_option = rows[which].option;
-	o.threads = (uint32_t)p->http_threads;
+	o.threads = threads(p->http_threads, apis->planes);
 	o.max_connections = (uint32_t)p->max_connections;
 	o.max_connections_per_ip = (uint32_t)p->max_connections_per_ip;
 	o.idle_timeout_ms = (uint32_t)p->idle_timeout_s * 1000;
@@ -117,7 +125,7 @@ static int bind_rpc(struct kvb_ports *ports, const struct kvb_params *p, struct 
 	o.host_param = "kvcm_listen";
 	o.port_param = rows[which].param;
 	o.port_option = rows[which].option;
-	o.threads = (uint32_t)p->grpc_threads;
+	o.threads = threads(p->grpc_threads, apis->planes);
 	o.max_connections = (uint32_t)p->max_connections;
 	o.max_streams = (uint32_t)p->grpc_max_streams;
 	o.idle_timeout_ms = (uint32_t)p->idle_timeout_s * 1000;

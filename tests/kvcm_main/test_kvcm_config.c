@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include <kvb/kvcm_config.h>
+#include <kvb/mem.h>
 
 #define LIST(...) ((const char *const[]){ __VA_ARGS__, NULL })
 
@@ -379,6 +380,27 @@ static void test_uris(void **state)
 	refused(b, LIST("-e", "kvcm.distributed_lock.uri=file:///does/not/exist"), KVB_E_IO, "/does/not/exist");
 }
 
+static void test_every_allocation_failing(void **state)
+{
+	struct box *b = *state;
+	const char *const env[] = { "kvcm.nothing=1", "kvcm_service_http_port=7", NULL };
+	unsigned long n = 1;
+	int rc;
+
+	write_conf(b, "kvcm.leader_elector.node_id=a\nkvcm.unknown=1\n");
+	do {
+		kvb_mem_fail_at(n);
+		rc = load(b, LIST("-c", b->conf, "-e", "kvcm.coordination.uri=memory", "-l", "x"), env);
+		kvb_mem_fail_at(0);
+		if (rc != KVB_OK)
+			assert_int_equal(rc, KVB_E_NOMEM);
+		n++;
+	} while (rc != KVB_OK);
+	assert_true(n > 20); /* each parameter that is a text has one */
+	assert_int_equal(b->p.kvcm_meta_http_port, 7);
+	done(b);
+}
+
 static void test_help_names_every_key(void **state)
 {
 	char *text = NULL;
@@ -407,6 +429,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_bad_values, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_lease_is_brought_into_range, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_uris, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_every_allocation_failing, setup, teardown),
 		cmocka_unit_test(test_help_names_every_key),
 	};
 
