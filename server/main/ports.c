@@ -67,8 +67,8 @@ static unsigned planes_of(const struct kvb_params *p, enum kvb_port which)
 {
 	unsigned planes = 0;
 
-	for (int i = 0; i < PORT_COUNT; i++)
-		if (i == (int)which || (is_shared(p, i) && rows[i].shared == which))
+	for (enum kvb_port i = 0; i < PORT_COUNT; i++)
+		if (i == which || (is_shared(p, i) && rows[i].shared == which))
 			planes |= rows[i].planes;
 	return p->kvcm_debug ? planes : planes & ~(unsigned)KVB_PLANE_DEBUG;
 }
@@ -137,7 +137,7 @@ int kvb_ports_bind(struct kvb_ports *ports, const struct kvb_params *p, struct k
 {
 	int rc = KVB_OK;
 
-	for (int i = 0; rc == KVB_OK && i < PORT_COUNT; i++) {
+	for (enum kvb_port i = 0; rc == KVB_OK && i < PORT_COUNT; i++) {
 		const struct kvb_apis apis = { .v = { api }, .n = 1, .planes = planes_of(p, i) };
 
 		if (asked(p, i) == KVB_PORT_OFF || is_shared(p, i))
@@ -172,7 +172,7 @@ static int write_file(struct kvb_ports *ports, const char *path, struct kvb_erro
 	snprintf(temporary, sizeof temporary, "%s.new", path);
 	f = fopen(temporary, "we");
 	good = f != NULL;
-	for (int i = 0; good && i < PORT_COUNT; i++)
+	for (enum kvb_port i = 0; good && i < PORT_COUNT; i++)
 		if (kvb_ports_number(ports, i))
 			good = fprintf(f, "%s %u\n", rows[i].name, kvb_ports_number(ports, i)) > 0;
 	if (f && fclose(f) != 0)
@@ -188,7 +188,7 @@ int kvb_ports_start(struct kvb_ports *ports, const struct kvb_params *p, struct 
 {
 	int rc = KVB_OK;
 
-	for (int i = 0; rc == KVB_OK && i < PORT_COUNT; i++) {
+	for (enum kvb_port i = 0; rc == KVB_OK && i < PORT_COUNT; i++) {
 		if (ports->http[i])
 			rc = kvb_front_start(ports->http[i], err);
 		else if (ports->grpc[i])
@@ -211,7 +211,7 @@ uint32_t kvb_ports_drain(struct kvb_ports *ports, const struct kvb_params *p, ui
 	if (ports->has_file)
 		unlink(p->kvcm_ports_file);
 	ports->has_file = false;
-	for (int i = 0; i < PORT_COUNT; i++) {
+	for (enum kvb_port i = 0; i < PORT_COUNT; i++) {
 		if (ports->http[i])
 			left += kvb_front_drain(ports->http[i], left ? 0 : timeout_ms);
 		else if (ports->grpc[i])
@@ -224,7 +224,7 @@ bool kvb_ports_quiet(struct kvb_ports *ports, uint32_t timeout_ms)
 {
 	bool quiet = true;
 
-	for (int i = 0; i < PORT_COUNT; i++) {
+	for (enum kvb_port i = 0; i < PORT_COUNT; i++) {
 		if (ports->http[i])
 			quiet = kvb_front_quiet(ports->http[i], quiet ? timeout_ms : 0) && quiet;
 		else if (ports->grpc[i])
@@ -235,7 +235,7 @@ bool kvb_ports_quiet(struct kvb_ports *ports, uint32_t timeout_ms)
 
 void kvb_ports_close(struct kvb_ports *ports)
 {
-	for (int i = 0; i < PORT_COUNT; i++) {
+	for (enum kvb_port i = 0; i < PORT_COUNT; i++) {
 		kvb_grpc_destroy(ports->grpc[i]);
 		kvb_front_destroy(ports->http[i]);
 		ports->grpc[i] = NULL;
