@@ -161,7 +161,7 @@ static void check_sessions(struct check *k)
 			const struct block *b = block_get(k->p, s->write[w].block);
 
 			specs += (uint32_t)__builtin_popcount(s->write[w].specs);
-			for (uint32_t spec = 0; s->write[w].specs >> spec; spec++)
+			for (uint32_t spec = 0; specs_left(s->write[w].specs, spec); spec++)
 				if ((s->write[w].specs >> spec & 1) && b->slot[spec].state != SLOT_WRITING)
 					problem(k, "an open session's slot is not being written");
 		}

@@ -58,7 +58,7 @@ static void commit_block(struct part *p, const struct txn *t, uint32_t i, uint64
 	const struct session_write *w = &t->session->write[i];
 	struct block *b = block_get(p, w->block);
 
-	for (uint32_t spec = 0; w->specs >> spec; spec++)
+	for (uint32_t spec = 0; specs_left(w->specs, spec); spec++)
 		if (w->specs >> spec & 1)
 			commit_slot(p, b, spec, sum_of(t->session, t, i, spec));
 	mark_use_at(b, use);
@@ -113,18 +113,32 @@ static int fill_finish(struct waiter *w, struct part *p, const struct txn *t, in
 
 /* ---- entry ---------------------------------------------------------------------------------------- */
 
-/* The session, if it is the tenant's and still known. */
-static int find(const struct part *p, const char *tenant, const char *hex, struct session **out,
-		struct kvb_error *err)
+/* Which session a call means. */
+struct ending {
+	const char *tenant;
+	const char *instance; /* NULL = whichever */
+	const char *session;
+};
+
+/* The session, if it is the tenant's (and the instance's) and still known. */
+static int find(const struct part *p, const struct ending *e, struct session **out, struct kvb_error *err)
 {
+	struct instance *inst = NULL;
 	struct kvb_key id;
 	struct session *s;
+	int rc = KVB_OK;
 
-	if (!session_id_parse(hex, &id))
+	if (!session_id_parse(e->session, &id))
 		return kvb_fail(err, KVB_E_INVALID, "session", "%d hex digits", KVB_SESSION_ID_HEX);
+	if (e->instance)
+		rc = instance_need(p, e->tenant, e->instance, "instance", &inst, err);
+	if (rc != KVB_OK)
+		return rc;
 	s = session_find(p, id);
-	if (!s || s->starting || !kvb_key_equal(s->tenant, tenant_hash(tenant)))
+	if (!s || s->starting || !kvb_key_equal(s->tenant, tenant_hash(e->tenant)))
 		return kvb_fail(err, KVB_E_NOT_FOUND, "session", "no such session (or it ended long ago)");
+	if (inst && s->instance && s->instance != inst->id)
+		return kvb_fail(err, KVB_E_NOT_FOUND, "session", "not a session of instance '%s'", e->instance);
 	*out = s;
 	return KVB_OK;
 }
@@ -226,8 +240,8 @@ static struct waiter *make_waiter(struct kvb_finish_res *res, struct kvb_arena *
 
 /* KVB_OK with the lock held and *s set: an open session that nothing is on its way for. Otherwise the
  * call is answered (or waits), the lock is free, and *s is NULL. */
-static int begin_ending(struct kvb_core *c, const char *tenant, const char *hex, struct waiter *w,
-			struct session **s, struct kvb_error *err)
+static int begin_ending(struct kvb_core *c, const struct ending *e, struct waiter *w, struct session **s,
+			struct kvb_error *err)
 {
 	bool settled = false;
 	int rc = core_gate(c, err);
@@ -238,7 +252,7 @@ static int begin_ending(struct kvb_core *c, const char *tenant, const char *hex,
 	if (!w)
 		return KVB_E_NOMEM;
 	core_lock(c);
-	rc = c->part ? find(c->part, tenant, hex, s, err) : kvb_fail(err, KVB_E_NOT_READY, NULL, "recovering");
+	rc = c->part ? find(c->part, e, s, err) : kvb_fail(err, KVB_E_NOT_READY, NULL, "recovering");
 	if (rc == KVB_OK)
 		rc = settle(c->part, *s, w, &settled);
 	if (rc == KVB_OK && !settled)
@@ -251,13 +265,14 @@ static int begin_ending(struct kvb_core *c, const char *tenant, const char *hex,
 int kvb_core_finish(struct kvb_core *c, const struct kvb_finish_req *req, struct kvb_finish_res *res,
 		    struct kvb_arena *a, struct kvb_error *err, const struct kvb_done *done)
 {
+	struct ending e = { req->tenant, req->instance, req->session };
 	struct waiter *w = make_waiter(res, a, err, done);
 	struct session *s;
 	int rc;
 
 	if (w)
 		w->req = req; /* tells a finish from an abort */
-	rc = begin_ending(c, req->tenant, req->session, w, &s, err);
+	rc = begin_ending(c, &e, w, &s, err);
 	if (s) {
 		rc = queue_finish(c->part, s, req, w);
 		core_unlock(c);
@@ -280,9 +295,10 @@ static int queue_abort(struct part *p, struct session *s, bool quiesced, struct 
 int kvb_core_abort(struct kvb_core *c, const struct kvb_abort_req *req, struct kvb_finish_res *res,
 		   struct kvb_arena *a, struct kvb_error *err, const struct kvb_done *done)
 {
+	struct ending e = { req->tenant, req->instance, req->session };
 	struct waiter *w = make_waiter(res, a, err, done);
 	struct session *s;
-	int rc = begin_ending(c, req->tenant, req->session, w, &s, err);
+	int rc = begin_ending(c, &e, w, &s, err);
 
 	if (s) {
 		rc = queue_abort(c->part, s, req->quiesced, w);

@@ -50,6 +50,9 @@ static inline uint32_t block_id(const struct block *b)
 	return c->number << CHUNK_SHIFT | (uint32_t)((uintptr_t)b - (uintptr_t)c - CHUNK_HEAD) / c->stride;
 }
 
+/* Is any spec of the mask at `spec` or above? For loops over a mask: a mask of 32 cannot be shifted by 32. */
+static inline bool specs_left(uint32_t mask, uint32_t spec) { return spec < KVB_MAX_SPECS && mask >> spec; }
+
 struct block *block_get(const struct part *p, uint32_t id);
 /* A fresh, indexed entry without slots, or NULL (out of memory). Room in the eviction queues is
  * reserved, so that queueing it later cannot fail. */
@@ -197,7 +200,7 @@ struct kvb_key tenant_hash(const char *tenant);
 bool session_id_parse(const char *hex, struct kvb_key *out);
 void end_apply(struct part *p, struct txn *t);
 
-/* ---- start.c, finish.c, lookup.c ------------------------------------------------------------------ */
+/* ---- start.c, finish.c ------------------------------------------------------------------------------- */
 
 void start_undo(struct part *p, struct txn *t);
 void start_apply(struct part *p, struct txn *t);
@@ -228,6 +231,27 @@ void finish_apply(struct part *p, struct txn *t);
 void commit_slot(struct part *p, struct block *b, uint32_t spec, const uint64_t *sum);
 /* The use of a block now: grows with each call. */
 uint64_t use_now(struct part *p, uint64_t now);
+/* ---- search.c, lookup.c ----------------------------------------------------------------------------- */
+
+/* Is the spec committed, in a space that is not gone? */
+static inline bool spec_there(const struct block *b, uint32_t spec, uint64_t gone)
+{
+	return b->slot[spec].state == SLOT_COMMITTED && !(gone >> b->slot[spec].space & 1);
+}
+
+/* What one lookup found. */
+struct search {
+	struct instance *inst;
+	uint32_t mask;      /* specs asked for */
+	uint64_t gone;      /* bit per space that cannot be read, or shall not be */
+	struct block **hit; /* of the first n_seen keys; NULL = miss */
+	uint32_t n_seen;
+	uint32_t matched;
+	uint64_t lease_until; /* lookup.c */
+};
+/* Under the read lock. KVB_E_NOT_FOUND (instance), KVB_E_INVALID, KVB_E_NOMEM. */
+int search_run(struct part *p, const struct kvb_lookup_req *req, struct kvb_arena *a, struct search *s,
+	       struct kvb_error *err);
 /* Looks an instance up; fails with KVB_E_NOT_FOUND naming `field`. */
 struct instance *instance_find(const struct part *p, const char *tenant, const char *id);
 int instance_need(const struct part *p, const char *tenant, const char *id, const char *field,
@@ -247,7 +271,7 @@ enum { TRY_WAIT = 2, TRY_WAIT_QUOTA }; /* not now: slots are on their way, or ro
 /* What one try finds out. */
 struct plan {
 	struct instance *inst;
-	uint32_t specs;                      /* asked for */
+	uint32_t specs;                      /* asked for, of any key */
 	uint8_t *outcome;                    /* [n_keys] */
 	uint32_t *missing;                   /* [n_keys] specs to write */
 	uint32_t n_write;
@@ -257,6 +281,10 @@ struct plan {
 	struct grants grants;
 };
 
+/* plan.c: fills what the request asks of plan->inst and what is left to write. KVB_E_INVALID, KVB_E_TOO_LARGE,
+ * KVB_E_TOO_MANY, KVB_E_NOMEM. */
+int plan_make(const struct part *p, const struct kvb_start_req *req, struct kvb_arena *a, struct plan *plan,
+	      struct kvb_error *err);
 /* What open sessions may hold: KVB_OK, KVB_E_TOO_LARGE, KVB_E_TOO_MANY. */
 int room_limits(const struct part *p, const struct plan *plan, struct kvb_error *err);
 /* The group's quota: KVB_OK, TRY_WAIT_QUOTA (eviction within the group is on its way), KVB_E_QUOTA. */

@@ -1,8 +1,8 @@
 /*
- * lookup.c - the reading side: match, lookup with leases, one block for a person; name resolution.
+ * lookup.c - lookups: what search.c found, leased, marked as used, and told; name resolution.
  *
  * Runs under the read lock. A lookup allocates only its answer and writes only the blocks' atomic
- * marks (last use, end of lease); match writes nothing at all.
+ * marks (last use, end of lease), those of the hits alone; one that peeks writes nothing at all.
  *
  * Leases are not journaled one by one. The partition keeps a durable *horizon*: no lease ends later
  * than it, and after a recovery every committed block counts as leased until it. When a lease would
@@ -76,96 +76,6 @@ int specs_names(const struct instance *inst, uint32_t mask, struct kvb_arena *a,
 	return v ? KVB_OK : KVB_E_NOMEM;
 }
 
-/* ---- hits ------------------------------------------------------------------------------------------ */
-
-/* A spec on a storage that is down is not there: an honest miss. */
-static bool has_all(const struct part *p, const struct block *b, uint32_t mask)
-{
-	for (uint32_t s = 0; mask >> s; s++)
-		if ((mask >> s & 1) && (b->slot[s].state != SLOT_COMMITTED ||
-					!device_healthy(p->space[b->slot[s].space].dev)))
-			return false;
-	return true;
-}
-
-#define AHEAD_CELLS 16u  /* keys whose index cells are fetched ahead of use */
-#define AHEAD_ENTRIES 8u /* and, once the cells are there, their entries */
-
-/* Looks keys up one after the other. */
-struct probe {
-	const struct part *p;
-	const struct instance *inst;
-	const struct kvb_key *keys;
-	uint32_t n;
-	uint32_t mask;
-	uint64_t hash[32]; /* of keys[i] at i % 32 */
-};
-
-static void probe_ahead(struct probe *pr, uint32_t i)
-{
-	uint64_t h;
-
-	if (i >= pr->n)
-		return;
-	h = index_hash(pr->p, pr->keys[i]);
-	pr->hash[i % 32] = h;
-	index_prefetch(pr->inst, h);
-}
-
-static void probe_begin(struct probe *pr)
-{
-	for (uint32_t i = 0; i < AHEAD_CELLS; i++)
-		probe_ahead(pr, i);
-}
-
-/* The block of keys[i] if it is a hit; to be asked for i = 0, 1, 2... */
-static const struct block *hit_at(struct probe *pr, uint32_t i)
-{
-	const struct block *b;
-
-	probe_ahead(pr, i + AHEAD_CELLS);
-	if (i + AHEAD_ENTRIES < pr->n)
-		index_prefetch_entry(pr->p, pr->inst, pr->hash[(i + AHEAD_ENTRIES) % 32]);
-	b = index_find_hashed(pr->p, pr->inst, pr->hash[i % 32], pr->keys[i]);
-	return b && has_all(pr->p, b, pr->mask) ? b : NULL;
-}
-
-int kvb_core_match(struct kvb_core *c, const struct kvb_match_req *req, struct kvb_match_res *res,
-		   struct kvb_arena *a, struct kvb_error *err)
-{
-	uint32_t *matched = kvb_arena_calloc(a, req->n_instances, sizeof *matched);
-	int rc = core_gate(c, err);
-
-	if (rc == KVB_OK && !matched)
-		rc = KVB_E_NOMEM;
-	if (rc != KVB_OK)
-		return rc;
-	kvb_rwlock_read(&c->lock);
-	if (!c->part)
-		rc = kvb_fail(err, KVB_E_NOT_READY, NULL, "recovering");
-	for (uint32_t i = 0; rc == KVB_OK && i < req->n_instances; i++) {
-		struct instance *inst = NULL;
-		char field[KVB_FIELD_MAX];
-
-		snprintf(field, sizeof field, "instances[%u]", i);
-		rc = instance_need(c->part, req->tenant, req->instances[i], field, &inst, err);
-		if (rc == KVB_OK) {
-			struct probe pr = { c->part, inst, req->keys, req->n_keys,
-					    (uint32_t)((1ull << inst->spec.n_specs) - 1), { 0 } };
-
-			probe_begin(&pr);
-			while (matched[i] < req->n_keys && hit_at(&pr, matched[i]))
-				matched[i]++;
-		}
-	}
-	kvb_rwlock_read_unlock(&c->lock);
-	if (rc != KVB_OK)
-		return rc;
-	COUNT(c, match_keys, (uint64_t)req->n_keys * req->n_instances);
-	*res = (struct kvb_match_res){ req->n_instances, req->instances, matched };
-	return KVB_OK;
-}
-
 /* ---- leases ----------------------------------------------------------------------------------------- */
 
 /* Upper bound of what is leased now: a lease counts in the window of lease_max_ms in which it ends, so
@@ -229,40 +139,14 @@ static void mark(struct part *p, struct instance *inst, struct block *b, uint64_
 
 /* ---- lookup ------------------------------------------------------------------------------------------- */
 
-struct search {
-	struct instance *inst;
-	uint32_t mask;
-	struct block **hit; /* [n_keys], NULL = miss */
-	uint32_t n_seen;    /* keys looked at */
-	uint64_t lease_until;
-};
-
-static int find_hits(struct part *p, const struct kvb_lookup_req *req, struct kvb_lookup_res *res, struct search *s)
-{
-	struct probe pr = { p, s->inst, req->keys, req->n_keys, s->mask, { 0 } };
-
-	probe_begin(&pr);
-	for (s->n_seen = 0; s->n_seen < req->n_keys; s->n_seen++) {
-		const struct block *b = hit_at(&pr, s->n_seen);
-
-		if (!b && req->mode == KVB_LOOKUP_PREFIX)
-			break;
-		s->hit[s->n_seen] = (struct block *)b;
-		res->hit[s->n_seen] = b != NULL;
-		res->matched += b != NULL;
-	}
-	return KVB_OK;
-}
-
-static void decide_lease(struct part *p, const struct kvb_lookup_req *req, struct kvb_lookup_res *res,
-			 struct search *s, uint64_t now)
+static void decide_lease(struct part *p, const struct kvb_lookup_req *req, struct search *s, uint64_t now)
 {
 	const struct kvb_core_options *o = &p->core->o;
 	uint32_t ms = req->lease_ms == KVB_LEASE_DEFAULT ? o->lease_default_ms : req->lease_ms;
 	uint64_t bytes = 0;
 
 	ms = ms > o->lease_max_ms ? o->lease_max_ms : ms;
-	if (ms == 0 || res->matched == 0)
+	if (ms == 0 || s->matched == 0 || req->peek)
 		return;
 	s->lease_until = now + ms;
 	for (uint32_t i = 0; i < s->n_seen; i++)
@@ -274,28 +158,42 @@ static void decide_lease(struct part *p, const struct kvb_lookup_req *req, struc
 	}
 }
 
+static int fill_hit(struct part *p, struct kvb_lookup_res *res, struct file_table *files, const struct search *s, uint32_t i)
+{
+	struct kvb_location *loc = &res->loc[(size_t)i * res->n_specs];
+	const struct block *b = s->hit[i];
+
+	res->hit[i] = true;
+	if (res->created_ms)
+		res->created_ms[i] = era_of(p, block_generation(s->inst, b));
+	for (uint32_t spec = 0; spec < s->inst->spec.n_specs; spec++) {
+		if (!(s->mask >> spec & 1))
+			continue;
+		if (!spec_there(b, spec, s->gone))
+			memset(loc, 0, sizeof *loc);
+		else if (location_fill(files, p, s->inst, b, spec, loc) != KVB_OK)
+			return KVB_E_NOMEM;
+		loc++;
+	}
+	return KVB_OK;
+}
+
 static int fill_lookup(struct part *p, const struct kvb_lookup_req *req, struct kvb_lookup_res *res,
 		       struct kvb_arena *a, const struct search *s)
 {
 	struct file_table files = { .arena = a, .files = &res->files };
-	uint32_t columns = res->n_specs;
 
-	for (uint32_t i = 0; i < s->n_seen; i++) {
-		uint32_t column = 0;
-
-		for (uint32_t spec = 0; s->hit[i] && spec < s->inst->spec.n_specs; spec++)
-			if ((s->mask >> spec & 1) &&
-			    location_fill(&files, p, s->inst, s->hit[i], spec,
-					  &res->loc[(size_t)i * columns + column++]) != KVB_OK)
-				return KVB_E_NOMEM;
-	}
+	res->matched = s->matched;
+	for (uint32_t i = 0; i < s->n_seen; i++)
+		if (s->hit[i] && fill_hit(p, res, &files, s, i) != KVB_OK)
+			return KVB_E_NOMEM;
 	COUNT(p->core, lookup_keys, req->n_keys);
 	COUNT(p->core, lookup_hits, res->matched);
 	return KVB_OK;
 }
 
 static int prepare(const struct kvb_lookup_req *req, struct kvb_lookup_res *res, struct kvb_arena *a,
-		   struct search *s)
+		   const struct search *s)
 {
 	memset(res, 0, sizeof *res);
 	res->n_keys = req->n_keys;
@@ -303,8 +201,9 @@ static int prepare(const struct kvb_lookup_req *req, struct kvb_lookup_res *res,
 		return KVB_E_NOMEM;
 	res->hit = kvb_arena_calloc(a, req->n_keys, sizeof *res->hit);
 	res->loc = kvb_arena_alloc(a, (size_t)req->n_keys * res->n_specs * sizeof *res->loc);
-	s->hit = kvb_arena_calloc(a, req->n_keys, sizeof *s->hit);
-	return res->hit && res->loc && s->hit ? KVB_OK : KVB_E_NOMEM;
+	if (req->want_created)
+		res->created_ms = kvb_arena_calloc(a, req->n_keys, sizeof *res->created_ms);
+	return res->hit && res->loc && (res->created_ms || !req->want_created) ? KVB_OK : KVB_E_NOMEM;
 }
 
 /* Under the read lock (or the write lock). KVB_PENDING: the horizon must be extended first, and the
@@ -312,19 +211,15 @@ static int prepare(const struct kvb_lookup_req *req, struct kvb_lookup_res *res,
 static int lookup_locked(struct part *p, const struct kvb_lookup_req *req, struct kvb_lookup_res *res,
 			 struct kvb_arena *a, struct kvb_error *err, bool may_wait)
 {
-	struct search s = { 0 };
+	struct search s;
 	uint64_t now = kvb_now_ms(p->core->clock), use;
-	int rc = instance_need(p, req->tenant, req->instance, "instance", &s.inst, err);
+	int rc = search_run(p, req, a, &s, err);
 
 	if (rc == KVB_OK)
-		rc = specs_resolve(s.inst, req->specs, req->n_specs, &s.mask, err);
-	if (rc == KVB_OK)
 		rc = prepare(req, res, a, &s);
-	if (rc == KVB_OK)
-		rc = find_hits(p, req, res, &s);
 	if (rc != KVB_OK)
 		return rc;
-	decide_lease(p, req, res, &s, now);
+	decide_lease(p, req, &s, now);
 	if (s.lease_until > p->horizon_durable) {
 		if (may_wait)
 			return KVB_PENDING;
@@ -333,8 +228,8 @@ static int lookup_locked(struct part *p, const struct kvb_lookup_req *req, struc
 	if (s.lease_until && !atomic_load_explicit(&p->horizon_used, memory_order_relaxed))
 		atomic_store_explicit(&p->horizon_used, true, memory_order_relaxed);
 	res->lease_ms = s.lease_until ? (uint32_t)(s.lease_until - now) : 0;
-	use = use_now(p, now);
-	for (uint32_t i = 0; i < s.n_seen; i++)
+	use = req->peek ? 0 : use_now(p, now);
+	for (uint32_t i = 0; i < s.n_seen && !req->peek; i++)
 		if (s.hit[i])
 			mark(p, s.inst, s.hit[i], use, s.lease_until);
 	return fill_lookup(p, req, res, a, &s);
@@ -385,60 +280,5 @@ int kvb_core_lookup(struct kvb_core *c, const struct kvb_lookup_req *req, struct
 	core_lock(c);
 	rc = c->part ? wait_for_horizon(c->part, req, res, w) : kvb_fail(err, KVB_E_NOT_READY, NULL, "recovering");
 	core_unlock(c);
-	return rc;
-}
-
-/* ---- one block, for a person --------------------------------------------------------------------------- */
-
-static int view_block(struct part *p, const struct instance *inst, const struct block *b,
-		      struct kvb_block_view *out, struct kvb_arena *a)
-{
-	static const char *const states[] = { "absent", "writing", "committed", "deleting" };
-	struct file_table files = { .arena = a, .files = &out->files };
-	uint64_t now = kvb_now_ms(p->core->clock);
-	uint64_t lease = block_lease(p, inst, b), use = use_ms(mark_use(atomic_load(&b->mark)));
-	uint64_t use_now = now + p->use_base;
-	int rc = specs_names(inst, UINT32_MAX, a, &out->specs, &out->n_specs);
-
-	out->state = kvb_arena_calloc(a, inst->spec.n_specs, sizeof *out->state);
-	out->loc = kvb_arena_calloc(a, inst->spec.n_specs, sizeof *out->loc);
-	if (rc != KVB_OK || !out->state || !out->loc)
-		return KVB_E_NOMEM;
-	out->key = b->key;
-	out->has_parent = b->parent != NO_BLOCK;
-	out->parent = out->has_parent ? block_get(p, b->parent)->key : (struct kvb_key){ 0, 0 };
-	out->children = b->children;
-	out->created_ms = era_of(p, block_generation(inst, b));
-	out->idle_ms = use && use < use_now ? use_now - use : 0;
-	out->lease_ms = lease > now ? (uint32_t)(lease - now) : 0;
-	for (uint32_t s = 0; s < inst->spec.n_specs; s++) {
-		out->state[s] = states[b->slot[s].state];
-		if (b->slot[s].state != SLOT_ABSENT &&
-		    location_fill(&files, p, inst, b, s, &out->loc[s]) != KVB_OK)
-			return KVB_E_NOMEM;
-	}
-	return KVB_OK;
-}
-
-int kvb_core_block(struct kvb_core *c, const char *tenant, const char *instance, struct kvb_key key,
-		   struct kvb_block_view *out, struct kvb_arena *a, struct kvb_error *err)
-{
-	struct instance *inst = NULL;
-	const struct block *b = NULL;
-	int rc = core_gate(c, err);
-
-	if (rc != KVB_OK)
-		return rc;
-	memset(out, 0, sizeof *out);
-	kvb_rwlock_read(&c->lock);
-	rc = c->part ? instance_need(c->part, tenant, instance, "instance", &inst, err)
-		     : kvb_fail(err, KVB_E_NOT_READY, NULL, "recovering");
-	if (rc == KVB_OK)
-		b = index_find(c->part, inst, key);
-	if (rc == KVB_OK && (!b || !b->live))
-		rc = kvb_fail(err, KVB_E_NOT_FOUND, "key", "no such block in instance '%s'", instance);
-	if (rc == KVB_OK)
-		rc = view_block(c->part, inst, b, out, a);
-	kvb_rwlock_read_unlock(&c->lock);
 	return rc;
 }

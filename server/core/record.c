@@ -125,7 +125,7 @@ void record_start(struct kvb_buf *out, const struct part *p, const struct sessio
 	kvb_put_u8(out, uniform);
 	for (uint32_t i = 0; i < s->n_write && !uniform; i++)
 		kvb_put_u32(out, s->write[i].specs);
-	for (uint32_t spec = 0; s->specs >> spec; spec++)
+	for (uint32_t spec = 0; specs_left(s->specs, spec); spec++)
 		if (s->specs >> spec & 1)
 			put_runs(out, p, s, spec);
 	end(out, at);
@@ -261,6 +261,7 @@ void record_ended(struct kvb_buf *out, const struct session *s, uint64_t now)
 	kvb_put_u32(out, s->committed);
 	kvb_put_u32(out, s->failed);
 	kvb_put_varint(out, left(s->forget_at, now));
+	kvb_put_u32(out, s->instance);
 	end(out, at);
 }
 

@@ -138,7 +138,7 @@ static int get_lists(struct kvb_rd *in, struct session *s, struct kvb_error *err
 		s->write[i].specs = uniform ? s->specs : kvb_get_u32(in);
 		if (s->write[i].specs == 0 || (s->write[i].specs & ~s->specs))
 			return corrupt(err, "start: specs");
-		for (uint32_t spec = 0; s->write[i].specs >> spec; spec++)
+		for (uint32_t spec = 0; specs_left(s->write[i].specs, spec); spec++)
 			if (s->write[i].specs >> spec & 1)
 				s->bytes += s->inst->spec.specs[spec].size;
 	}
@@ -175,6 +175,7 @@ static int get_session_head(struct replay *r, struct kvb_rd *in, struct session 
 	s->request = request;
 	s->body = body;
 	s->inst = inst;
+	s->instance = inst->id;
 	s->specs = specs;
 	s->deadline_ms = deadline_ms;
 	s->deadline_at = r->now + deadline_ms; /* the full duration again */
@@ -197,7 +198,7 @@ static int keys_are_free(const struct part *p, const struct session *s)
 		if (s->outcome[i] != KVB_START_WRITE)
 			continue;
 		b = index_find(p, s->inst, s->keys[i]);
-		for (uint32_t spec = 0; b && s->write[w].specs >> spec; spec++)
+		for (uint32_t spec = 0; b && specs_left(s->write[w].specs, spec); spec++)
 			if ((s->write[w].specs >> spec & 1) && b->slot[spec].state != SLOT_ABSENT)
 				return 0;
 		w++;
@@ -219,7 +220,7 @@ static int replay_start(struct replay *r, struct kvb_rd *in, struct kvb_error *e
 		rc = keys_duplicate(s->keys, s->n_keys, &at, &first);
 	if (rc == KVB_E_CONFLICT || (rc == KVB_OK && !keys_are_free(r->p, s)))
 		rc = corrupt(err, "start: a block has two writers");
-	for (uint32_t spec = 0; rc == KVB_OK && s->specs >> spec; spec++)
+	for (uint32_t spec = 0; rc == KVB_OK && specs_left(s->specs, spec); spec++)
 		if (s->specs >> spec & 1)
 			rc = get_runs(r, in, s, spec, &g, err);
 	arrays = g;
@@ -316,6 +317,7 @@ static int replay_ended(struct replay *r, struct kvb_rd *in, struct kvb_error *e
 	s->committed = kvb_get_u32(in);
 	s->failed = kvb_get_u32(in);
 	left = kvb_get_varint(in);
+	s->instance = kvb_rd_left(in) ? kvb_get_u32(in) : 0; /* older versions did not tell */
 	if (left > KVB_MAX_SESSION_MS + REMEMBER_MS)
 		left = KVB_MAX_SESSION_MS + REMEMBER_MS;
 	s->deadline_at = r->now + (left > REMEMBER_MS ? left - REMEMBER_MS : 0);

@@ -204,7 +204,7 @@ void session_release(struct part *p, struct session *s, uint32_t i, uint64_t hol
 {
 	struct block *b = block_get(p, s->write[i].block);
 
-	for (uint32_t spec = 0; s->write[i].specs >> spec; spec++)
+	for (uint32_t spec = 0; specs_left(s->write[i].specs, spec); spec++)
 		if (s->write[i].specs >> spec & 1)
 			slot_release(p, b, spec, hold_until);
 	block_update_live(p, b);

@@ -13,7 +13,6 @@
 #include <string.h>
 
 #define MAX_WAIT_MS 15000u  /* before a start that waits for room gives up */
-#define MAX_SLOTS 131072u   /* of one session: bounds its record */
 
 struct start_op {
 	struct waiter w; /* req, res, arena, err, done */
@@ -156,7 +155,7 @@ int start_link(struct part *p, struct session *s, struct grants *g)
 			break;
 		block_touch(p, b);
 		w->block = block_id(b);
-		for (uint32_t spec = 0; w->specs >> spec; spec++) {
+		for (uint32_t spec = 0; specs_left(w->specs, spec); spec++) {
 			if (!(w->specs >> spec & 1))
 				continue;
 			give_slot(p, s, b, spec, &g->v[spec][used[spec]++]);
@@ -197,40 +196,6 @@ void start_unlink(struct part *p, struct session *s)
 
 /* ---- one try ----------------------------------------------------------------------------------- */
 
-static int classify(struct part *p, struct start_op *op, struct plan *plan)
-{
-	const struct kvb_start_req *req = req_of(op);
-
-	plan->outcome = kvb_arena_calloc(op->w.arena, req->n_keys, 1);
-	plan->missing = kvb_arena_calloc(op->w.arena, req->n_keys, sizeof *plan->missing);
-	if (!plan->outcome || !plan->missing)
-		return KVB_E_NOMEM;
-	for (uint32_t i = 0; i < req->n_keys; i++) {
-		const struct block *b = index_find(p, plan->inst, req->keys[i]);
-		uint32_t missing = plan->specs;
-		bool busy = false;
-
-		for (uint32_t s = 0; b && s < plan->inst->spec.n_specs; s++) {
-			if (!(plan->specs >> s & 1) || b->slot[s].state == SLOT_ABSENT)
-				continue;
-			missing &= ~(1u << s);
-			busy |= b->slot[s].state != SLOT_COMMITTED;
-		}
-		plan->missing[i] = busy ? 0 : missing;
-		plan->outcome[i] = busy ? KVB_START_BUSY : missing ? KVB_START_WRITE : KVB_START_EXISTS;
-		if (plan->outcome[i] != KVB_START_WRITE)
-			continue;
-		plan->n_write++;
-		for (uint32_t s = 0; s < plan->inst->spec.n_specs; s++) {
-			if (!(missing >> s & 1))
-				continue;
-			plan->need[s]++;
-			plan->bytes += plan->inst->spec.specs[s].size;
-		}
-	}
-	return KVB_OK;
-}
-
 static struct session *session_of_plan(struct part *p, const struct start_op *op, const struct plan *plan)
 {
 	const struct kvb_start_req *req = req_of(op);
@@ -245,6 +210,7 @@ static struct session *session_of_plan(struct part *p, const struct start_op *op
 	s->request = op->request;
 	s->body = op->body;
 	s->inst = plan->inst;
+	s->instance = plan->inst->id;
 	s->state = KVB_SESSION_OPEN;
 	s->starting = true;
 	s->deadline_ms = req->deadline_ms ? req->deadline_ms : o->session_default_ms;
@@ -295,21 +261,6 @@ static int open_session(struct part *p, struct start_op *op, struct plan *plan)
 	return KVB_PENDING;
 }
 
-static int check_size(const struct part *p, const struct plan *plan, struct kvb_error *err)
-{
-	uint64_t slots = 0;
-
-	if (p->next_generation + plan->n_write > MAX_GENERATION)
-		return kvb_fail(err, KVB_E_TOO_MANY, NULL, "all generation numbers are used up: begin with a new store");
-
-	for (uint32_t s = 0; s < plan->inst->spec.n_specs; s++)
-		slots += plan->need[s];
-	if (slots <= MAX_SLOTS)
-		return KVB_OK;
-	return kvb_fail(err, KVB_E_TOO_LARGE, "keys", "%llu slots in one session, %u at most: write fewer blocks",
-			(unsigned long long)slots, MAX_SLOTS);
-}
-
 static bool too_late(const struct part *p, const struct start_op *op)
 {
 	return kvb_now_ms(p->core->clock) - op->since > MAX_WAIT_MS;
@@ -328,11 +279,7 @@ static int start_try(struct part *p, struct start_op *op, bool may_take)
 	int rc = instance_need(p, req->tenant, req->instance, "instance", &plan.inst, op->w.err);
 
 	if (rc == KVB_OK)
-		rc = specs_resolve(plan.inst, req->specs, req->n_specs, &plan.specs, op->w.err);
-	if (rc == KVB_OK)
-		rc = classify(p, op, &plan);
-	if (rc == KVB_OK)
-		rc = check_size(p, &plan, op->w.err);
+		rc = plan_make(p, req, op->w.arena, &plan, op->w.err);
 	if (rc != KVB_OK)
 		return rc;
 	if (plan.n_write == 0)
@@ -541,6 +488,8 @@ static void hash_request(struct start_op *op)
 	for (uint32_t i = 0; i < req->n_specs; i++)
 		kvb_put_string(&b, req->specs[i], strlen(req->specs[i]));
 	kvb_put_bytes(&b, req->keys, req->n_keys * sizeof *req->keys);
+	if (req->key_specs) /* else as it was before there were any: hashes outlive an update */
+		kvb_put_bytes(&b, req->key_specs, req->n_keys * sizeof *req->key_specs);
 	if (!b.failed)
 		op->body = kvb_hash128(b.data, b.len);
 	else

@@ -236,6 +236,7 @@ struct session {
 	uint32_t number;              /* index in part->session */
 	uint32_t due;                 /* place in part->deadlines, 0 = not in it */
 	struct instance *inst; /* NULL once ended */
+	uint32_t instance;     /* its durable number, kept; 0 = not known: ended, by an older version */
 	enum kvb_session_state state;
 	struct txn *pending; /* start, finish, abort or expiry on its way to the journal */
 	bool starting;

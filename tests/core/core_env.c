@@ -166,7 +166,7 @@ int env_start(struct env *e, const struct env_start *s, struct kvb_start_res *re
 	struct kvb_start_req req = {
 		.tenant = "t", .instance = s->instance ? s->instance : "i",
 		.request_id = s->request_id ? s->request_id : "", .keys = s->keys, .n_keys = s->n,
-		.specs = s->specs, .n_specs = s->n_specs, .deadline_ms = s->deadline_ms,
+		.specs = s->specs, .n_specs = s->n_specs, .key_specs = s->key_specs, .deadline_ms = s->deadline_ms,
 		.has_parent = s->parent != NULL,
 	};
 
@@ -177,7 +177,7 @@ int env_start(struct env *e, const struct env_start *s, struct kvb_start_res *re
 	return settle(e, &a, kvb_core_start(e->core, &req, res, &e->arena, &e->err, &done));
 }
 
-static int finish(struct env *e, const struct kvb_finish_req *req, struct kvb_finish_res *res)
+int env_finish_req(struct env *e, const struct kvb_finish_req *req, struct kvb_finish_res *res)
 {
 	struct answer a = { 0 };
 	struct kvb_done done = { on_done, &a };
@@ -192,7 +192,7 @@ int env_finish(struct env *e, const char *session, const uint64_t *sums, uint32_
 	struct kvb_finish_req req = { .tenant = "t", .session = session, .mask_kind = KVB_MASK_ALL, .checksums = sums,
 				      .n_checksums = n_sums };
 
-	return finish(e, &req, res);
+	return env_finish_req(e, &req, res);
 }
 
 int env_finish_mask(struct env *e, const char *session, const bool *mask, uint32_t n, bool quiesced,
@@ -201,7 +201,7 @@ int env_finish_mask(struct env *e, const char *session, const bool *mask, uint32
 	struct kvb_finish_req req = { .tenant = "t", .session = session, .mask_kind = KVB_MASK_BITS, .mask = mask,
 				      .mask_count = n, .quiesced = quiesced };
 
-	return finish(e, &req, res);
+	return env_finish_req(e, &req, res);
 }
 
 int env_abort(struct env *e, const char *session, bool quiesced)
@@ -215,17 +215,23 @@ int env_abort(struct env *e, const char *session, bool quiesced)
 	return settle(e, &a, kvb_core_abort(e->core, &req, &res, &e->arena, &e->err, &done));
 }
 
-int env_lookup(struct env *e, const struct kvb_key *keys, uint32_t n, enum kvb_lookup_mode mode, uint32_t lease_ms,
-	       struct kvb_lookup_res *res)
+int env_lookup_req(struct env *e, const struct kvb_lookup_req *req, struct kvb_lookup_res *res)
 {
 	struct answer a = { 0 };
 	struct kvb_done done = { on_done, &a };
-	struct kvb_lookup_req req = { .tenant = "t", .instance = "i", .mode = mode, .keys = keys, .n_keys = n,
-				      .lease_ms = lease_ms };
 
 	begin(e);
 	memset(res, 0, sizeof *res);
-	return settle(e, &a, kvb_core_lookup(e->core, &req, res, &e->arena, &e->err, &done));
+	return settle(e, &a, kvb_core_lookup(e->core, req, res, &e->arena, &e->err, &done));
+}
+
+int env_lookup(struct env *e, const struct kvb_key *keys, uint32_t n, enum kvb_lookup_mode mode, uint32_t lease_ms,
+	       struct kvb_lookup_res *res)
+{
+	struct kvb_lookup_req req = { .tenant = "t", .instance = "i", .mode = mode, .keys = keys, .n_keys = n,
+				      .lease_ms = lease_ms };
+
+	return env_lookup_req(e, &req, res);
 }
 
 int env_delete(struct env *e, const struct kvb_key *keys, uint32_t n, uint32_t *deleted)

@@ -61,6 +61,7 @@ struct env_start {
 	uint32_t n;
 	const char *const *specs;
 	uint32_t n_specs;
+	const uint32_t *key_specs;
 	uint32_t deadline_ms;
 	const struct kvb_key *parent;
 };
@@ -68,7 +69,9 @@ int env_start(struct env *e, const struct env_start *s, struct kvb_start_res *re
 int env_finish(struct env *e, const char *session, const uint64_t *sums, uint32_t n_sums, struct kvb_finish_res *res);
 int env_finish_mask(struct env *e, const char *session, const bool *mask, uint32_t n, bool quiesced,
 		    struct kvb_finish_res *res);
+int env_finish_req(struct env *e, const struct kvb_finish_req *req, struct kvb_finish_res *res);
 int env_abort(struct env *e, const char *session, bool quiesced);
+int env_lookup_req(struct env *e, const struct kvb_lookup_req *req, struct kvb_lookup_res *res);
 int env_lookup(struct env *e, const struct kvb_key *keys, uint32_t n, enum kvb_lookup_mode mode, uint32_t lease_ms,
 	       struct kvb_lookup_res *res);
 int env_delete(struct env *e, const struct kvb_key *keys, uint32_t n, uint32_t *deleted);

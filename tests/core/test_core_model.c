@@ -17,12 +17,14 @@
 #define SLOTS 8192u
 #define KEYS 600u
 #define SESSIONS 12u
+#define SPECS 3u
+#define UNITS (KEYS * SPECS) /* a unit is one spec of one key: what has a slot */
 
 enum use { NOBODY, OPEN, COMMITTED };
 
 struct mslot {
 	enum use use;
-	uint32_t key;
+	uint32_t unit;
 	uint64_t generation;
 	uint64_t until; /* a lease or a grace runs until then */
 };
@@ -32,10 +34,13 @@ struct msession {
 	char id[33];
 	char request[24];
 	uint32_t n_keys, n_write;
+	uint32_t n_slots;
 	struct kvb_key keys[32];
-	uint32_t key_no[32]; /* of the written ones */
-	uint32_t slot[32];
-	uint64_t generation[32];
+	uint32_t want[32];         /* specs asked for of each key */
+	uint32_t row[32 * SPECS];  /* of each slot: which of the written blocks, */
+	uint32_t unit[32 * SPECS]; /* what lies there, */
+	uint32_t slot[32 * SPECS]; /* and where */
+	uint64_t generation[32 * SPECS];
 	uint64_t deadline;
 };
 
@@ -43,7 +48,8 @@ struct model {
 	struct env e;
 	unsigned seed;
 	struct mslot slot[SLOTS];
-	int64_t at[KEYS]; /* slot of a committed key, -1 = none that we know of */
+	uint32_t specs;    /* of the instance: 1, or SPECS with sets of their own for each key */
+	int64_t at[UNITS]; /* slot of a committed unit, -1 = none that we know of */
 	struct msession s[SESSIONS];
 	uint64_t requests;
 	bool nothing_evicted; /* the storage is large enough for all */
@@ -54,6 +60,7 @@ struct model {
 
 static uint32_t rnd(struct model *m, uint32_t n) { return (uint32_t)rand_r(&m->seed) % n; }
 static uint64_t now(const struct model *m) { return kvb_now_ms(m->e.o.clock); }
+static uint32_t unit_of(const struct model *m, uint32_t key, uint32_t spec) { return key * m->specs + spec; }
 static struct kvb_key key_of(uint32_t no) { return (struct kvb_key){ no / 40, no }; }
 
 static uint32_t slot_of(const struct kvb_files *files, const struct kvb_location *loc)
@@ -104,7 +111,7 @@ static bool transient(int rc)
 }
 
 /* A start names a slot to a client that may write until `until`. */
-static void told(struct model *m, uint32_t slot, uint32_t key, uint64_t generation, uint64_t until)
+static void told(struct model *m, uint32_t slot, uint32_t unit, uint64_t generation, uint64_t until)
 {
 	struct mslot *s = &m->slot[slot];
 
@@ -117,26 +124,36 @@ static void told(struct model *m, uint32_t slot, uint32_t key, uint64_t generati
 			 (unsigned long long)s->generation);
 	if (s->use == COMMITTED) {
 		assert_false(m->nothing_evicted);
-		if (m->at[s->key] == slot)
-			m->at[s->key] = -1; /* evicted, and not written again since */
+		if (m->at[s->unit] == slot)
+			m->at[s->unit] = -1; /* evicted, and not written again since */
 	}
-	*s = (struct mslot){ .use = OPEN, .key = key, .generation = generation, .until = until };
+	*s = (struct mslot){ .use = OPEN, .unit = unit, .generation = generation, .until = until };
 }
 
 static void remember_session(struct model *m, struct msession *s, const struct kvb_start_res *r, uint64_t sent)
 {
 	s->open = true;
 	memcpy(s->id, r->session, sizeof s->id);
-	s->n_write = 0;
+	s->n_write = s->n_slots = 0;
 	s->deadline = sent + r->deadline_ms;
 	for (uint32_t i = 0; i < r->n_keys; i++) {
 		if (r->outcome[i] != KVB_START_WRITE)
 			continue;
-		s->key_no[s->n_write] = (uint32_t)s->keys[i].lo;
-		s->slot[s->n_write] = slot_of(&r->files, &r->loc[i]);
-		s->generation[s->n_write] = r->loc[i].generation;
-		told(m, s->slot[s->n_write], s->key_no[s->n_write], r->loc[i].generation,
-		     s->deadline + m->e.o.grace_ms);
+		for (uint32_t c = 0; c < r->n_specs; c++) {
+			const struct kvb_location *loc = &r->loc[i * r->n_specs + c];
+			uint32_t spec = (uint32_t)(r->specs[c][0] - 'a'), n = s->n_slots;
+
+			if (loc->length == 0)
+				continue;
+			assert_true(s->want[i] >> spec & 1);
+			s->row[n] = s->n_write;
+			s->unit[n] = unit_of(m, (uint32_t)s->keys[i].lo, spec);
+			s->slot[n] = slot_of(&r->files, loc);
+			s->generation[n] = loc->generation;
+			told(m, s->slot[n], s->unit[n], loc->generation, s->deadline + m->e.o.grace_ms);
+			s->n_slots++;
+		}
+		assert_true(s->n_slots > 0 && s->row[s->n_slots - 1] == s->n_write);
 		s->n_write++;
 	}
 	assert_int_equal(s->n_write, r->n_write);
@@ -144,7 +161,8 @@ static void remember_session(struct model *m, struct msession *s, const struct k
 
 static int start_once(struct model *m, struct msession *s, struct kvb_start_res *r)
 {
-	struct env_start es = { .request_id = s->request, .keys = s->keys, .n = s->n_keys, .deadline_ms = 5000 };
+	struct env_start es = { .request_id = s->request, .keys = s->keys, .n = s->n_keys,
+				.key_specs = m->specs > 1 ? s->want : NULL, .deadline_ms = 5000 };
 
 	return env_start(&m->e, &es, r);
 }
@@ -160,8 +178,10 @@ static void do_start(struct model *m)
 	if (s->open)
 		return;
 	s->n_keys = 0;
-	for (uint32_t i = first; i < first + n && i < KEYS; i++)
+	for (uint32_t i = first; i < first + n && i < KEYS; i++) {
+		s->want[s->n_keys] = 1 + rnd(m, (1u << m->specs) - 1);
 		s->keys[s->n_keys++] = key_of(i);
+	}
 	snprintf(s->request, sizeof s->request, "r%llu", (unsigned long long)m->requests++);
 	disturb(m);
 	rc = start_once(m, s, &r);
@@ -185,17 +205,17 @@ static void do_start(struct model *m)
 
 static void end_slots(struct model *m, struct msession *s, const bool *ok, bool quiesced)
 {
-	for (uint32_t i = 0; i < s->n_write; i++) {
+	for (uint32_t i = 0; i < s->n_slots; i++) {
 		struct mslot *slot = &m->slot[s->slot[i]];
 
 		if (slot->generation != s->generation[i]) {
 			assert_null(ok); /* expired long ago, and the slot is somebody else's by now */
 			continue;
 		}
-		if (ok && ok[i]) {
+		if (ok && ok[s->row[i]]) {
 			slot->use = COMMITTED;
 			slot->until = 0;
-			m->at[s->key_no[i]] = s->slot[i];
+			m->at[s->unit[i]] = s->slot[i];
 		} else {
 			slot->use = NOBODY;
 			slot->until = quiesced ? 0 : s->deadline + m->e.o.grace_ms;
@@ -247,18 +267,34 @@ static void do_abort(struct model *m)
 	end_slots(m, s, NULL, quiesced && rc == KVB_OK);
 }
 
-static void seen(struct model *m, uint32_t key, const struct kvb_files *files, const struct kvb_location *loc,
+static void seen(struct model *m, uint32_t unit, const struct kvb_files *files, const struct kvb_location *loc,
 		 uint64_t lease_end)
 {
 	uint32_t at = slot_of(files, loc);
 	struct mslot *s = &m->slot[at];
 
-	if (s->use != COMMITTED || s->key != key || s->generation != loc->generation)
-		fail_msg("key %u is said to lie in slot %u, which is not its", key, at);
-	if (m->at[key] != at)
-		fail_msg("key %u was committed in slot %lld, found in %u", key, (long long)m->at[key], at);
+	if (s->use != COMMITTED || s->unit != unit || s->generation != loc->generation)
+		fail_msg("unit %u is said to lie in slot %u, which is not its", unit, at);
+	if (m->at[unit] != at)
+		fail_msg("unit %u was committed in slot %lld, found in %u", unit, (long long)m->at[unit], at);
 	if (lease_end > s->until)
 		s->until = lease_end;
+}
+
+static void seen_key(struct model *m, uint32_t no, const struct kvb_lookup_res *r, uint32_t i, uint64_t lease_end)
+{
+	for (uint32_t c = 0; r->hit[i] && c < r->n_specs; c++)
+		if (r->loc[i * r->n_specs + c].length)
+			seen(m, unit_of(m, no, c), &r->files, &r->loc[i * r->n_specs + c], lease_end);
+}
+
+static int look(struct model *m, const struct kvb_key *keys, uint32_t n, enum kvb_lookup_mode mode, uint32_t lease_ms,
+		struct kvb_lookup_res *r)
+{
+	struct kvb_lookup_req q = { .tenant = "t", .instance = "i", .mode = mode, .keys = keys, .n_keys = n,
+				    .lease_ms = lease_ms, .partial = m->specs > 1 };
+
+	return env_lookup_req(&m->e, &q, r);
 }
 
 static void do_lookup(struct model *m)
@@ -274,14 +310,13 @@ static void do_lookup(struct model *m)
 	for (uint32_t i = 0; i < n; i++)
 		keys[i] = key_of(first + i);
 	disturb(m);
-	rc = env_lookup(&m->e, keys, n, rnd(m, 2) ? KVB_LOOKUP_BATCH : KVB_LOOKUP_PREFIX, rnd(m, 2) ? 3000 : 0, &r);
+	rc = look(m, keys, n, rnd(m, 2) ? KVB_LOOKUP_BATCH : KVB_LOOKUP_PREFIX, rnd(m, 2) ? 3000 : 0, &r);
 	calm(m);
 	if (transient(rc))
 		return;
 	assert_int_equal(rc, KVB_OK);
 	for (uint32_t i = 0; i < n; i++) {
-		if (r.hit[i])
-			seen(m, first + i, &r.files, &r.loc[i], r.lease_ms ? sent + r.lease_ms : 0);
+		seen_key(m, first + i, &r, i, r.lease_ms ? sent + r.lease_ms : 0);
 		m->counts[2] += r.hit[i];
 	}
 }
@@ -294,12 +329,12 @@ static void check_all_found(struct model *m)
 
 	for (uint32_t i = 0; i < KEYS; i++)
 		keys[i] = key_of(i);
-	assert_int_equal(env_lookup(&m->e, keys, KEYS, KVB_LOOKUP_BATCH, 0, &r), KVB_OK);
+	assert_int_equal(look(m, keys, KEYS, KVB_LOOKUP_BATCH, 0, &r), KVB_OK);
 	for (uint32_t i = 0; i < KEYS; i++) {
-		if (r.hit[i])
-			seen(m, i, &r.files, &r.loc[i], 0);
-		else if (m->at[i] >= 0 && m->nothing_evicted)
-			fail_msg("acknowledged key %u is lost", i);
+		seen_key(m, i, &r, i, 0);
+		for (uint32_t c = 0; c < m->specs && m->nothing_evicted; c++)
+			if (m->at[unit_of(m, i, c)] >= 0 && !(r.hit[i] && r.loc[i * r.n_specs + c].length))
+				fail_msg("acknowledged spec %u of key %u is lost", c, i);
 	}
 }
 
@@ -317,9 +352,12 @@ static void do_delete(struct model *m)
 		rc = env_delete(&m->e, &key, 1, &n);
 	}
 	assert_int_equal(rc, KVB_OK);
-	if (m->at[no] >= 0) {
-		m->slot[m->at[no]].use = NOBODY; /* its lease, if one runs, stays in `until` */
-		m->at[no] = -1;
+	for (uint32_t c = 0; c < m->specs; c++) {
+		int64_t *at = &m->at[unit_of(m, no, c)];
+
+		if (*at >= 0)
+			m->slot[*at].use = NOBODY; /* its lease, if one runs, stays in `until` */
+		*at = -1;
 	}
 	m->counts[3]++;
 }
@@ -356,12 +394,39 @@ static void step(struct model *m)
 		do_restart(m, dice == 983);
 }
 
+static void make_instance(struct model *m, uint64_t capacity)
+{
+	static const struct kvb_spec specs[SPECS] = { { "a", BLOCK }, { "b", BLOCK }, { "c", BLOCK } };
+
+	assert_int_equal(env_storage(&m->e, "s", capacity, 65536), KVB_OK);
+	assert_int_equal(env_group(&m->e, "g", 0, "s"), KVB_OK);
+	assert_int_equal(env_instance(&m->e, "i", "g", specs, m->specs), KVB_OK);
+}
+
+static uint64_t units_found(struct model *m)
+{
+	struct kvb_key keys[KEYS];
+	struct kvb_lookup_res r;
+	uint64_t n = 0;
+
+	for (uint32_t i = 0; i < KEYS; i++)
+		keys[i] = key_of(i);
+	assert_int_equal(look(m, keys, KEYS, KVB_LOOKUP_BATCH, 0, &r), KVB_OK);
+	for (uint32_t i = 0; i < KEYS; i++)
+		for (uint32_t c = 0; r.hit[i] && c < r.n_specs; c++)
+			n += r.loc[i * r.n_specs + c].length > 0;
+	return n;
+}
+
+static uint32_t specs = 1; /* of the next runs */
+
 static void run(unsigned seed, uint64_t capacity, unsigned faults, unsigned nomem, enum kvb_durability durability,
 		int steps)
 {
 	struct model *m = calloc(1, sizeof *m);
 
 	assert_non_null(m);
+	m->specs = specs;
 	m->seed = seed;
 	m->fault_percent = faults;
 	m->nomem_percent = nomem;
@@ -372,7 +437,7 @@ static void run(unsigned seed, uint64_t capacity, unsigned faults, unsigned nome
 	m->e.o.journal_limit = 256 * 1024; /* checkpoints come often */
 	m->e.store_options.durability = durability;
 	env_open(&m->e);
-	env_make(&m->e, capacity, 65536, BLOCK);
+	make_instance(m, capacity);
 	for (int i = 0; i < steps; i++) {
 		step(m);
 		if (i % 50 == 0)
@@ -384,14 +449,15 @@ static void run(unsigned seed, uint64_t capacity, unsigned faults, unsigned nome
 	env_advance(&m->e, 60000); /* nothing leaks: all sessions and holds are over */
 	env_advance(&m->e, 60000);
 	{
+		uint64_t units = units_found(m);
 		struct kvb_stats st;
 
 		env_stats(&m->e, &st);
 		assert_int_equal(st.sessions, 0);
 		assert_int_equal(st.storages[0].quarantined_bytes, 0);
-		assert_int_equal(st.storages[0].used_bytes, st.blocks * BLOCK);
+		assert_int_equal(st.storages[0].used_bytes, units * BLOCK);
 	}
-	print_message("seed %u: %llu starts, %llu finishes, %llu hits, %llu deletes, %llu restarts\n", seed,
+	print_message("seed %u, %u specs: %llu starts, %llu finishes, %llu hits, %llu deletes, %llu restarts\n", seed, m->specs,
 		      (unsigned long long)m->counts[0], (unsigned long long)m->counts[1],
 		      (unsigned long long)m->counts[2], (unsigned long long)m->counts[3],
 		      (unsigned long long)m->counts[4]);
@@ -430,6 +496,20 @@ static void random_calls_with_failing_allocations(void **state)
 		run(seed, seed % 2 ? LARGE : SMALL, seed % 3 ? 0 : 10, 30, KVB_DURABILITY_FULL, 3000);
 }
 
+/* The same, with a set of specs for each key, so that blocks have several writers at a time. */
+static void random_specs_for_each_key(void **state)
+{
+	(void)state;
+	specs = SPECS;
+	for (unsigned seed = 41; seed <= 44; seed++)
+		run(seed, seed % 2 ? LARGE : 3 * SMALL, 0, 0, seed % 3 ? KVB_DURABILITY_FULL : KVB_DURABILITY_NORMAL, 2500);
+	for (unsigned seed = 51; seed <= 54; seed++)
+		run(seed, seed % 2 ? LARGE : 3 * SMALL, 20, 0, seed % 3 ? KVB_DURABILITY_FULL : KVB_DURABILITY_NORMAL, 2500);
+	for (unsigned seed = 61; seed <= 64; seed++)
+		run(seed, seed % 2 ? LARGE : 3 * SMALL, 10, 30, KVB_DURABILITY_FULL, 2500);
+	specs = 1;
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -437,6 +517,7 @@ int main(void)
 		cmocka_unit_test(random_calls_with_eviction),
 		cmocka_unit_test(random_calls_with_a_failing_store),
 		cmocka_unit_test(random_calls_with_failing_allocations),
+		cmocka_unit_test(random_specs_for_each_key),
 	};
 
 	env_quiet();

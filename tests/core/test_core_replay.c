@@ -45,6 +45,7 @@ static void make_records(struct env *e, struct saved *journal, struct saved *sli
 	struct kvb_key k[8], parent = { 77, 1 };
 	struct kvb_start_res s;
 	struct kvb_finish_res f;
+	const uint32_t first[4] = { 1, 2, 3, 1 }, second[4] = { 3, 3, 3, 2 };
 	bool mask[8] = { true, false, true, true, true, true, true, true };
 	char session[33];
 	uint64_t base;
@@ -64,6 +65,11 @@ static void make_records(struct env *e, struct saved *journal, struct saved *sli
 	assert_int_equal(env_abort(e, session, false), KVB_OK);
 	env_keys(k, 8, 3, 1);
 	assert_int_equal(env_start(e, &(struct env_start){ .instance = "two", .keys = k, .n = 8 }, &s), KVB_OK);
+	env_keys(k, 8, 4, 1); /* two writers of one chain */
+	assert_int_equal(env_start(e, &(struct env_start){ .instance = "two", .keys = k, .n = 4, .key_specs = first }, &s), KVB_OK);
+	assert_int_equal(env_start(e, &(struct env_start){ .instance = "two", .keys = k, .n = 4, .key_specs = second }, &s), KVB_OK);
+	memcpy(session, s.session, 33);
+	assert_int_equal(env_finish_mask(e, session, mask, s.n_write, true, &f), KVB_OK);
 	assert_int_equal(kvb_store_load(e->store, 0, &base, &sink, &e->err), KVB_OK);
 	assert_int_equal(checkpoint_run(e->core, false, &e->err), KVB_OK);
 	sink.ctx = slices;

@@ -132,6 +132,12 @@ struct kvb_match_res {
 enum kvb_lookup_mode {
 	KVB_LOOKUP_PREFIX, /* stop at the first miss */
 	KVB_LOOKUP_BATCH,  /* every key on its own */
+	/* The last run of `window` consecutive hits is hit, nothing else is (attention over a sliding window). */
+	KVB_LOOKUP_WINDOW,
+	/* Attention layers and layers with a state (Mamba): the longest prefix whose keys all have `full_specs`, less
+	 * `drop` keys; within it the last key that has `state_specs` too. The hits are the keys up to that one;
+	 * without such a key there are none. */
+	KVB_LOOKUP_HYBRID,
 };
 
 #define KVB_LEASE_DEFAULT UINT32_MAX
@@ -146,14 +152,25 @@ struct kvb_lookup_req {
 	const char *const *specs; /* names; n_specs 0 = all of the instance */
 	uint32_t n_specs;
 	uint32_t lease_ms; /* 0 = none, KVB_LEASE_DEFAULT = the manager's; capped by the manager */
+	bool partial;         /* one of the specs is enough for a hit; not in HYBRID */
+	bool skip_disabled;   /* specs on disabled storages are not there */
+	bool peek;            /* no lease, and no use: eviction does not learn of it */
+	bool want_created;    /* fill created_ms */
+	uint32_t window;      /* WINDOW: 1..n_keys */
+	uint32_t full_specs;  /* HYBRID: bit per spec in order of registration; not 0 */
+	uint32_t state_specs; /* HYBRID: the same */
+	uint32_t drop;        /* HYBRID */
 };
+/* Only hits are leased and count as used. */
 struct kvb_lookup_res {
 	uint32_t n_keys;  /* of the request */
-	uint32_t matched; /* PREFIX: leading hits; BATCH: all hits */
+	uint32_t matched; /* hits: PREFIX and HYBRID: leading ones; WINDOW: `window` or 0 */
 	uint32_t n_specs; /* columns of loc */
 	const char *const *specs; /* their names */
 	bool *hit;                /* [n_keys] */
-	struct kvb_location *loc; /* [n_keys * n_specs], valid where hit */
+	/* [n_keys * n_specs], valid where hit; partial and HYBRID: length 0 where the block has no such spec */
+	struct kvb_location *loc;
+	uint64_t *created_ms;     /* [n_keys] wall time, valid where hit, 0 = unknown; NULL unless wanted */
 	uint32_t lease_ms;        /* granted; may be less than asked, 0 = none */
 	struct kvb_files files;
 };
@@ -170,13 +187,18 @@ struct kvb_start_req {
 	struct kvb_key parent;    /* the block before keys[0] */
 	const char *const *specs; /* specs that this writer brings; n_specs 0 = all */
 	uint32_t n_specs;
+	/* [n_keys] specs that this writer brings of each key: bit per spec in order of registration, not 0. NULL = `specs`
+	 * of all; with it n_specs is 0. The session's specs (columns of locations and checksums) are those of any key. */
+	const uint32_t *key_specs;
 	uint32_t deadline_ms; /* 0 = the manager's default; capped by the manager */
 };
 
+/* Each (key, spec) has one writer. A block that was written with some specs gets the others later, also while those
+ * are still being written. */
 enum kvb_start_outcome {
 	KVB_START_WRITE,  /* write the locations with length > 0, then finish */
-	KVB_START_EXISTS, /* committed already: nothing to do */
-	KVB_START_BUSY,   /* another open session writes it */
+	KVB_START_EXISTS, /* all of its specs asked for are committed: nothing to do */
+	KVB_START_BUSY,   /* nothing is left to write, but other sessions are still writing, or it is being removed */
 };
 
 enum kvb_session_state { KVB_SESSION_OPEN, KVB_SESSION_FINISHED, KVB_SESSION_ABORTED, KVB_SESSION_EXPIRED };
@@ -198,7 +220,8 @@ enum kvb_mask_kind { KVB_MASK_ALL, KVB_MASK_COUNT, KVB_MASK_BITS };
 
 struct kvb_finish_req {
 	const char *tenant;
-	const char *session; /* 32 hex digits */
+	const char *instance; /* NULL = not checked; else the session must be this instance's */
+	const char *session;  /* 32 hex digits */
 	/* Which of the session's written blocks (request order, WRITE only) succeeded. */
 	enum kvb_mask_kind mask_kind;
 	uint32_t mask_count;    /* COUNT: the first so many; BITS: length of mask, must equal n_write */
@@ -215,6 +238,7 @@ struct kvb_finish_res {
 
 struct kvb_abort_req {
 	const char *tenant;
+	const char *instance; /* as for finish */
 	const char *session;
 	bool quiesced;
 };

@@ -119,15 +119,19 @@ int kvb_core_instance_delete(struct kvb_core *c, const char *tenant, const char 
 /* KVB_E_NOT_FOUND with field "instances[i]" or "instance" when the instance is unknown (all below). */
 int kvb_core_match(struct kvb_core *c, const struct kvb_match_req *req, struct kvb_match_res *res,
 		   struct kvb_arena *a, struct kvb_error *err);
-/* May be KVB_PENDING: the first lookup after a quiet time waits until the lease horizon is durable. */
+/* May be KVB_PENDING: the first lookup after a quiet time waits until the lease horizon is durable. KVB_E_INVALID
+ * ("specs[i]", "window", "full_specs", "state_specs"). */
 int kvb_core_lookup(struct kvb_core *c, const struct kvb_lookup_req *req, struct kvb_lookup_res *res,
 		    struct kvb_arena *a, struct kvb_error *err, const struct kvb_done *done);
-/* KVB_E_INVALID (duplicate key: field "keys[i]"), KVB_E_CONFLICT (request id with another body),
+/* What res->matched of such a lookup would be; no lease, no use, never KVB_PENDING. */
+int kvb_core_lookup_length(struct kvb_core *c, const struct kvb_lookup_req *req, uint32_t *matched,
+			   struct kvb_arena *a, struct kvb_error *err);
+/* KVB_E_INVALID (duplicate key: field "keys[i]"; "key_specs[i]"), KVB_E_CONFLICT (request id with another body),
  * KVB_E_NO_SPACE, KVB_E_QUOTA, KVB_E_TOO_MANY (sessions), KVB_E_JOURNAL_FULL, KVB_E_STORE_*,
  * KVB_E_UNAVAILABLE (no healthy storage). */
 int kvb_core_start(struct kvb_core *c, const struct kvb_start_req *req, struct kvb_start_res *res,
 		   struct kvb_arena *a, struct kvb_error *err, const struct kvb_done *done);
-/* KVB_E_NOT_FOUND (unknown session), KVB_E_SESSION_EXPIRED, KVB_E_SESSION_ENDED (aborted),
+/* KVB_E_NOT_FOUND (unknown session, or another instance's), KVB_E_SESSION_EXPIRED, KVB_E_SESSION_ENDED (aborted),
  * KVB_E_INVALID (mask or checksum count). A finished session finished again: KVB_OK, same numbers. */
 int kvb_core_finish(struct kvb_core *c, const struct kvb_finish_req *req, struct kvb_finish_res *res,
 		    struct kvb_arena *a, struct kvb_error *err, const struct kvb_done *done);

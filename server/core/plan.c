@@ -1,0 +1,105 @@
+/*
+ * plan.c - what a start asks for, and what of it is left to write: one try's plan before it looks for room.
+ *
+ * Each (key, spec) has a slot with a state of its own, so each has one writer, and a key may have several at a time.
+ * Reads the index only; under the write lock, with what it allocates in the request's arena.
+ */
+#include "internal.h"
+
+#include <stdio.h>
+
+#define MAX_SLOTS 131072u /* of one session: bounds its record */
+
+/* What the request asks of key i. */
+static uint32_t asked_of(const struct kvb_start_req *req, const struct plan *plan, uint32_t i)
+{
+	return req->key_specs ? req->key_specs[i] : plan->specs;
+}
+
+/* The specs that the request asks for, of any key. */
+static int ask(const struct kvb_start_req *req, struct plan *plan, struct kvb_error *err)
+{
+	char field[KVB_FIELD_MAX];
+
+	if (!req->key_specs)
+		return specs_resolve(plan->inst, req->specs, req->n_specs, &plan->specs, err);
+	if (req->n_specs)
+		return kvb_fail(err, KVB_E_INVALID, "specs", "for all keys, or for each key, not both");
+	for (uint32_t i = 0; i < req->n_keys; i++) {
+		snprintf(field, sizeof field, "key_specs[%u]", i);
+		if (req->key_specs[i] == 0 || (uint64_t)req->key_specs[i] >> plan->inst->spec.n_specs)
+			return kvb_fail(err, KVB_E_INVALID, field, "1 or more of the %u specs of instance '%s'",
+					plan->inst->spec.n_specs, plan->inst->spec.id);
+		plan->specs |= req->key_specs[i];
+	}
+	return KVB_OK;
+}
+
+/* Specs that nobody has and nobody writes may be written, whatever happens to the block's others: each has a slot and
+ * a state of its own, and whoever looks for all of them finds them once the last is there. But a block with a spec on
+ * its way out is left alone until that is gone, so that it comes back whole. */
+static uint8_t classify_key(const struct block *b, uint32_t asked, uint32_t *missing)
+{
+	bool writing = false;
+
+	*missing = asked;
+	for (uint32_t s = 0; b && specs_left(asked, s); s++) {
+		if (!(asked >> s & 1) || b->slot[s].state == SLOT_ABSENT)
+			continue;
+		*missing &= ~(1u << s);
+		writing |= b->slot[s].state == SLOT_WRITING;
+		if (b->slot[s].state != SLOT_REMOVING)
+			continue;
+		*missing = 0;
+		return KVB_START_BUSY;
+	}
+	return *missing ? KVB_START_WRITE : writing ? KVB_START_BUSY : KVB_START_EXISTS;
+}
+
+static int classify(const struct part *p, const struct kvb_start_req *req, struct kvb_arena *a, struct plan *plan)
+{
+	plan->outcome = kvb_arena_calloc(a, req->n_keys, 1);
+	plan->missing = kvb_arena_calloc(a, req->n_keys, sizeof *plan->missing);
+	if (!plan->outcome || !plan->missing)
+		return KVB_E_NOMEM;
+	for (uint32_t i = 0; i < req->n_keys; i++) {
+		const struct block *b = index_find(p, plan->inst, req->keys[i]);
+
+		plan->outcome[i] = classify_key(b, asked_of(req, plan, i), &plan->missing[i]);
+		if (plan->outcome[i] != KVB_START_WRITE)
+			continue;
+		plan->n_write++;
+		for (uint32_t s = 0; specs_left(plan->missing[i], s); s++) {
+			if (!(plan->missing[i] >> s & 1))
+				continue;
+			plan->need[s]++;
+			plan->bytes += plan->inst->spec.specs[s].size;
+		}
+	}
+	return KVB_OK;
+}
+
+static int check_size(const struct part *p, const struct plan *plan, struct kvb_error *err)
+{
+	uint64_t slots = 0;
+
+	if (p->next_generation + plan->n_write > MAX_GENERATION)
+		return kvb_fail(err, KVB_E_TOO_MANY, NULL, "all generation numbers are used up: begin with a new store");
+
+	for (uint32_t s = 0; s < plan->inst->spec.n_specs; s++)
+		slots += plan->need[s];
+	if (slots <= MAX_SLOTS)
+		return KVB_OK;
+	return kvb_fail(err, KVB_E_TOO_LARGE, "keys", "%llu slots in one session, %u at most: write fewer blocks",
+			(unsigned long long)slots, MAX_SLOTS);
+}
+
+int plan_make(const struct part *p, const struct kvb_start_req *req, struct kvb_arena *a, struct plan *plan,
+	      struct kvb_error *err)
+{
+	int rc = ask(req, plan, err);
+
+	if (rc == KVB_OK)
+		rc = classify(p, req, a, plan);
+	return rc == KVB_OK ? check_size(p, plan, err) : rc;
+}

@@ -1,0 +1,265 @@
+/*
+ * search.c - which keys of a request are hits: prefixes, batches, windows, hybrids; lengths without locations.
+ *
+ * Runs under the read lock and writes nothing to blocks: leases and uses are lookup.c's. Index cells and entries are
+ * fetched some keys ahead, in the order in which the mode looks at the keys.
+ */
+#include "internal.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* ---- one key after the other ------------------------------------------------------------------------ */
+
+#define AHEAD_CELLS 16u  /* keys whose index cells are fetched ahead of use */
+#define AHEAD_ENTRIES 8u /* and, once the cells are there, their entries */
+
+struct probe {
+	const struct part *p;
+	const struct instance *inst;
+	const struct kvb_key *keys;
+	uint32_t n;
+	uint64_t hash[32]; /* of keys[i] at i % 32 */
+};
+
+static void probe_ahead(struct probe *pr, uint32_t i)
+{
+	uint64_t h;
+
+	if (i >= pr->n)
+		return;
+	h = index_hash(pr->p, pr->keys[i]);
+	pr->hash[i % 32] = h;
+	index_prefetch(pr->inst, h);
+}
+
+static void probe_begin(struct probe *pr, const struct part *p, const struct instance *inst, const struct kvb_key *keys,
+			uint32_t n)
+{
+	pr->p = p;
+	pr->inst = inst;
+	pr->keys = keys;
+	pr->n = n;
+	for (uint32_t i = 0; i < AHEAD_CELLS; i++)
+		probe_ahead(pr, i);
+}
+
+/* The entry of keys[i], or NULL; to be asked for i = 0, 1, 2... */
+static struct block *block_at(struct probe *pr, uint32_t i)
+{
+	probe_ahead(pr, i + AHEAD_CELLS);
+	if (i + AHEAD_ENTRIES < pr->n)
+		index_prefetch_entry(pr->p, pr->inst, pr->hash[(i + AHEAD_ENTRIES) % 32]);
+	return index_find_hashed(pr->p, pr->inst, pr->hash[i % 32], pr->keys[i]);
+}
+
+static bool has_all(const struct block *b, uint32_t mask, uint64_t gone)
+{
+	for (uint32_t s = 0; specs_left(mask, s); s++)
+		if ((mask >> s & 1) && !spec_there(b, s, gone))
+			return false;
+	return true;
+}
+
+static bool has_any(const struct block *b, uint32_t mask, uint64_t gone)
+{
+	for (uint32_t s = 0; specs_left(mask, s); s++)
+		if ((mask >> s & 1) && spec_there(b, s, gone))
+			return true;
+	return false;
+}
+
+/* A spec on a storage that is down is not there: an honest miss. One answer for the whole search. */
+static uint64_t spaces_gone(const struct part *p, bool skip_disabled)
+{
+	uint64_t gone = 0;
+
+	for (uint32_t i = 0; i < p->n_space; i++)
+		if (!p->space[i].pool || !device_healthy(p->space[i].dev) || (skip_disabled && !p->space[i].enabled))
+			gone |= 1ull << i;
+	return gone;
+}
+
+/* ---- modes -------------------------------------------------------------------------------------------- */
+
+static bool is_hit(const struct kvb_lookup_req *req, const struct search *s, const struct block *b)
+{
+	return b && (req->partial ? has_any(b, s->mask, s->gone) : has_all(b, s->mask, s->gone));
+}
+
+static void find_each(struct probe *pr, const struct kvb_lookup_req *req, struct search *s)
+{
+	const bool prefix = req->mode == KVB_LOOKUP_PREFIX;
+	const uint32_t n = req->n_keys;
+	struct block **hit = s->hit;
+	uint32_t i, matched = 0;
+
+	for (i = 0; i < n; i++) {
+		struct block *b = block_at(pr, i);
+
+		if (is_hit(req, s, b)) {
+			hit[i] = b;
+			matched++;
+		} else if (prefix) {
+			break;
+		}
+	}
+	s->n_seen = i;
+	s->matched = matched;
+}
+
+/* Over the keys in reverse: the first run that is long enough. */
+static void find_window(struct probe *pr, const struct kvb_lookup_req *req, struct search *s)
+{
+	uint32_t run = 0, n = req->n_keys;
+
+	s->n_seen = n;
+	for (uint32_t i = 0; i < n && run < req->window; i++) {
+		struct block *b = block_at(pr, i);
+
+		if (is_hit(req, s, b)) {
+			s->hit[n - 1 - i] = b;
+			run++;
+			continue;
+		}
+		memset(&s->hit[n - i], 0, run * sizeof *s->hit);
+		run = 0;
+	}
+	if (run == req->window)
+		s->matched = run;
+	else
+		memset(s->hit, 0, run * sizeof *s->hit); /* a shorter run at the begin */
+}
+
+static void find_hybrid(struct probe *pr, const struct kvb_lookup_req *req, struct search *s)
+{
+	uint32_t n = 0;
+
+	for (; n < req->n_keys; n++) {
+		s->hit[n] = block_at(pr, n);
+		if (!s->hit[n] || !has_all(s->hit[n], req->full_specs, s->gone))
+			break;
+	}
+	n -= req->drop < n ? req->drop : n;
+	while (n && !has_all(s->hit[n - 1], req->state_specs, s->gone))
+		n--;
+	s->n_seen = s->matched = n;
+}
+
+static struct kvb_key *reversed(const struct kvb_key *keys, uint32_t n, struct kvb_arena *a)
+{
+	struct kvb_key *out = kvb_arena_alloc(a, n * sizeof *out);
+
+	for (uint32_t i = 0; out && i < n; i++)
+		out[i] = keys[n - 1 - i];
+	return out;
+}
+
+static int check_mode(const struct kvb_lookup_req *req, const struct instance *inst, struct kvb_error *err)
+{
+	if (req->mode == KVB_LOOKUP_WINDOW && (req->window == 0 || req->window > req->n_keys))
+		return kvb_fail(err, KVB_E_INVALID, "window", "1 to the number of keys (%u), not %u", req->n_keys,
+				req->window);
+	if (req->mode != KVB_LOOKUP_HYBRID)
+		return KVB_OK;
+	if (req->full_specs == 0 || (uint64_t)req->full_specs >> inst->spec.n_specs)
+		return kvb_fail(err, KVB_E_INVALID, "full_specs", "one or more of the instance's %u specs",
+				inst->spec.n_specs);
+	if (req->state_specs == 0 || (uint64_t)req->state_specs >> inst->spec.n_specs)
+		return kvb_fail(err, KVB_E_INVALID, "state_specs", "one or more of the instance's %u specs",
+				inst->spec.n_specs);
+	return KVB_OK;
+}
+
+int search_run(struct part *p, const struct kvb_lookup_req *req, struct kvb_arena *a, struct search *s,
+	       struct kvb_error *err)
+{
+	const struct kvb_key *keys = req->keys;
+	struct probe pr;
+	int rc;
+
+	*s = (struct search){ 0 };
+	rc = instance_need(p, req->tenant, req->instance, "instance", &s->inst, err);
+	if (rc == KVB_OK)
+		rc = specs_resolve(s->inst, req->specs, req->n_specs, &s->mask, err);
+	if (rc == KVB_OK)
+		rc = check_mode(req, s->inst, err);
+	if (rc != KVB_OK)
+		return rc;
+	s->hit = kvb_arena_calloc(a, req->n_keys, sizeof *s->hit);
+	if (!s->hit)
+		return KVB_E_NOMEM;
+	if (req->mode == KVB_LOOKUP_WINDOW && !(keys = reversed(keys, req->n_keys, a)))
+		return KVB_E_NOMEM;
+	s->gone = spaces_gone(p, req->skip_disabled);
+	probe_begin(&pr, p, s->inst, keys, req->n_keys);
+	if (req->mode == KVB_LOOKUP_WINDOW)
+		find_window(&pr, req, s);
+	else if (req->mode == KVB_LOOKUP_HYBRID)
+		find_hybrid(&pr, req, s);
+	else
+		find_each(&pr, req, s);
+	return KVB_OK;
+}
+
+/* ---- lengths ------------------------------------------------------------------------------------------ */
+
+int kvb_core_lookup_length(struct kvb_core *c, const struct kvb_lookup_req *req, uint32_t *matched,
+			   struct kvb_arena *a, struct kvb_error *err)
+{
+	struct search s;
+	int rc = core_gate(c, err);
+
+	if (rc != KVB_OK)
+		return rc;
+	if (req->n_keys > KVB_MAX_KEYS)
+		return kvb_fail(err, KVB_E_TOO_LARGE, "keys", "at most %u keys", KVB_MAX_KEYS);
+	kvb_rwlock_read(&c->lock);
+	rc = c->part ? search_run(c->part, req, a, &s, err) : kvb_fail(err, KVB_E_NOT_READY, NULL, "recovering");
+	kvb_rwlock_read_unlock(&c->lock);
+	if (rc != KVB_OK)
+		return rc;
+	COUNT(c, match_keys, req->n_keys);
+	*matched = s.matched;
+	return KVB_OK;
+}
+
+int kvb_core_match(struct kvb_core *c, const struct kvb_match_req *req, struct kvb_match_res *res,
+		   struct kvb_arena *a, struct kvb_error *err)
+{
+	uint32_t *matched = kvb_arena_calloc(a, req->n_instances, sizeof *matched);
+	uint64_t gone = 0;
+	int rc = core_gate(c, err);
+
+	if (rc == KVB_OK && !matched)
+		rc = KVB_E_NOMEM;
+	if (rc != KVB_OK)
+		return rc;
+	kvb_rwlock_read(&c->lock);
+	if (c->part)
+		gone = spaces_gone(c->part, false);
+	else
+		rc = kvb_fail(err, KVB_E_NOT_READY, NULL, "recovering");
+	for (uint32_t i = 0; rc == KVB_OK && i < req->n_instances; i++) {
+		struct instance *inst = NULL;
+		char field[KVB_FIELD_MAX];
+
+		snprintf(field, sizeof field, "instances[%u]", i);
+		rc = instance_need(c->part, req->tenant, req->instances[i], field, &inst, err);
+		if (rc == KVB_OK) {
+			uint32_t mask = (uint32_t)((1ull << inst->spec.n_specs) - 1);
+			const struct block *b;
+			struct probe pr;
+
+			probe_begin(&pr, c->part, inst, req->keys, req->n_keys);
+			while (matched[i] < req->n_keys && (b = block_at(&pr, matched[i])) && has_all(b, mask, gone))
+				matched[i]++;
+		}
+	}
+	kvb_rwlock_read_unlock(&c->lock);
+	if (rc != KVB_OK)
+		return rc;
+	COUNT(c, match_keys, (uint64_t)req->n_keys * req->n_instances);
+	*res = (struct kvb_match_res){ req->n_instances, req->instances, matched };
+	return KVB_OK;
+}

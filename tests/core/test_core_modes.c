@@ -1,0 +1,384 @@
+/*
+ * test_core_modes.c - the modes of a lookup: windows, hybrids, partial hits, disabled storages, times of creation, and
+ * looking without being noticed. Searches are compared with ones that are written down plainly here.
+ */
+#include "core_env.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define KB 1024ull
+#define N 40u
+
+enum { FULL = 1, STATE = 2, EXTRA = 4 };
+
+static int setup(void **state)
+{
+	static struct env e;
+	static const struct kvb_spec specs[3] = { { "full", 4 * KB }, { "state", 8 * KB }, { "extra", 4 * KB } };
+
+	env_init(&e);
+	env_open(&e);
+	assert_int_equal(env_storage(&e, "s", 8192 * KB, 64 * KB), KVB_OK);
+	assert_int_equal(env_group(&e, "g", 0, "s"), KVB_OK);
+	assert_int_equal(env_instance(&e, "i", "g", specs, 3), KVB_OK);
+	*state = &e;
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	struct env *e = *state;
+
+	env_check(e);
+	env_destroy(e);
+	return 0;
+}
+
+/* Blocks with these specs; 0 = none at all. */
+static void put(struct env *e, const struct kvb_key *keys, const uint32_t *has, uint32_t n)
+{
+	struct kvb_key k[N];
+	uint32_t want[N], m = 0;
+	struct kvb_start_res r;
+	struct kvb_finish_res f;
+	char session[33];
+
+	for (uint32_t i = 0; i < n; i++) {
+		k[m] = keys[i];
+		want[m] = has[i];
+		m += has[i] != 0;
+	}
+	if (m == 0)
+		return;
+	assert_int_equal(env_start(e, &(struct env_start){ .keys = k, .n = m, .key_specs = want }, &r), KVB_OK);
+	assert_int_equal(r.n_write, m);
+	memcpy(session, r.session, 33);
+	assert_int_equal(env_finish(e, session, NULL, 0, &f), KVB_OK);
+}
+
+static struct kvb_lookup_req ask(enum kvb_lookup_mode mode, const struct kvb_key *k, uint32_t n)
+{
+	return (struct kvb_lookup_req){ .tenant = "t", .instance = "i", .mode = mode, .keys = k, .n_keys = n };
+}
+
+/* ---- what is right, plainly --------------------------------------------------------------------------- */
+
+static bool hits(const struct kvb_lookup_req *q, uint32_t mask, uint32_t has)
+{
+	return q->partial ? (has & mask) != 0 : (has & mask) == mask;
+}
+
+static uint32_t expect(const struct kvb_lookup_req *q, uint32_t mask, const uint32_t *has, bool *hit)
+{
+	uint32_t n = q->n_keys, first = 0, count = 0;
+
+	memset(hit, 0, n * sizeof *hit);
+	switch (q->mode) {
+	case KVB_LOOKUP_PREFIX:
+		while (count < n && hits(q, mask, has[count]))
+			count++;
+		break;
+	case KVB_LOOKUP_BATCH:
+		for (uint32_t i = 0; i < n; i++)
+			count += hit[i] = hits(q, mask, has[i]);
+		return count;
+	case KVB_LOOKUP_WINDOW:
+		for (uint32_t at = 0; at + q->window <= n; at++) {
+			uint32_t run = 0;
+
+			while (run < q->window && hits(q, mask, has[at + run]))
+				run++;
+			if (run == q->window) {
+				first = at;
+				count = run;
+			}
+		}
+		break;
+	case KVB_LOOKUP_HYBRID: {
+		uint32_t prefix = 0;
+
+		while (prefix < n && (has[prefix] & q->full_specs) == q->full_specs)
+			prefix++;
+		prefix = q->drop < prefix ? prefix - q->drop : 0;
+		for (uint32_t i = 0; i < prefix; i++)
+			if ((has[i] & q->state_specs) == q->state_specs)
+				count = i + 1;
+		break;
+	}
+	}
+	for (uint32_t i = 0; i < count; i++)
+		hit[first + i] = true;
+	return count;
+}
+
+static void compare(struct env *e, const struct kvb_lookup_req *q, uint32_t mask, const uint32_t *has)
+{
+	bool hit[N];
+	uint32_t want = expect(q, mask, has, hit), length;
+	struct kvb_lookup_res r;
+
+	assert_int_equal(kvb_core_lookup_length(e->core, q, &length, &e->arena, &e->err), KVB_OK);
+	assert_int_equal(length, want);
+	assert_int_equal(env_lookup_req(e, q, &r), KVB_OK);
+	assert_int_equal(r.matched, want);
+	for (uint32_t i = 0; i < q->n_keys; i++) {
+		uint32_t column = 0;
+
+		assert_int_equal(r.hit[i], hit[i]);
+		for (uint32_t s = 0; hit[i] && s < 3; s++) {
+			if (!(mask >> s & 1))
+				continue;
+			assert_int_equal(r.loc[i * r.n_specs + column].length, !(has[i] >> s & 1) ? 0 : s == 1 ? 8 * KB : 4 * KB);
+			column++;
+		}
+	}
+}
+
+static void modes_against_plain_ones(void **state)
+{
+	static const char *const names[3] = { "full", "state", "extra" };
+	struct env *e = *state;
+	unsigned seed = 99;
+
+	for (uint32_t round = 0; round < 120; round++) {
+		struct kvb_key k[N];
+		uint32_t has[N], n = 1 + (uint32_t)rand_r(&seed) % N, gaps = 2 + (uint32_t)rand_r(&seed) % 12;
+
+		env_keys(k, n, 1000 + round, 1);
+		for (uint32_t i = 0; i < n; i++)
+			has[i] = (uint32_t)rand_r(&seed) % gaps == 0 ? (uint32_t)rand_r(&seed) % 8 : (uint32_t)rand_r(&seed) % 2 ? 7 : 5;
+		put(e, k, has, n);
+		for (uint32_t mode = 0; mode < 4; mode++) {
+			struct kvb_lookup_req q = ask(mode, k, n);
+			const char *asked[3];
+			uint32_t mask = (uint32_t)rand_r(&seed) % 8;
+
+			for (uint32_t s = 0; s < 3; s++)
+				if (mask >> s & 1)
+					asked[q.n_specs++] = names[s];
+			q.specs = asked;
+			mask = mask ? mask : 7;
+			q.lease_ms = rand_r(&seed) % 2 ? 100 : 0;
+			q.peek = rand_r(&seed) % 2;
+			q.partial = mode != KVB_LOOKUP_HYBRID && rand_r(&seed) % 2;
+			q.window = 1 + (uint32_t)rand_r(&seed) % n;
+			q.full_specs = rand_r(&seed) % 2 ? FULL : FULL | EXTRA;
+			q.state_specs = STATE;
+			q.drop = (uint32_t)rand_r(&seed) % 3;
+			compare(e, &q, mask, has);
+		}
+	}
+}
+
+/* The example of KVCM: full, full, full and state, a miss. */
+static void hybrid_ends_at_the_checkpoint(void **state)
+{
+	struct env *e = *state;
+	const uint32_t has[4] = { FULL, FULL, FULL | STATE, 0 };
+	struct kvb_key k[4];
+	struct kvb_lookup_req q = ask(KVB_LOOKUP_HYBRID, k, 4);
+	uint32_t n;
+
+	env_keys(k, 4, 1, 1);
+	put(e, k, has, 4);
+	q.full_specs = FULL;
+	q.state_specs = STATE;
+	assert_int_equal(kvb_core_lookup_length(e->core, &q, &n, &e->arena, &e->err), KVB_OK);
+	assert_int_equal(n, 3);
+	q.drop = 1;
+	assert_int_equal(kvb_core_lookup_length(e->core, &q, &n, &e->arena, &e->err), KVB_OK);
+	assert_int_equal(n, 0);
+	q.drop = UINT32_MAX;
+	assert_int_equal(kvb_core_lookup_length(e->core, &q, &n, &e->arena, &e->err), KVB_OK);
+	assert_int_equal(n, 0);
+	q.drop = 0;
+	assert_int_equal(env_delete(e, &k[1], 1, &n), KVB_OK);
+	assert_int_equal(kvb_core_lookup_length(e->core, &q, &n, &e->arena, &e->err), KVB_OK);
+	assert_int_equal(n, 0);
+}
+
+static void bad_modes_are_refused(void **state)
+{
+	struct env *e = *state;
+	struct kvb_key k[4];
+	struct kvb_lookup_req q = ask(KVB_LOOKUP_WINDOW, k, 4);
+	struct kvb_lookup_res r;
+	uint32_t n;
+
+	env_keys(k, 4, 1, 1);
+	assert_int_equal(env_lookup_req(e, &q, &r), KVB_E_INVALID);
+	assert_string_equal(e->err.field, "window");
+	q.window = 5;
+	assert_int_equal(kvb_core_lookup_length(e->core, &q, &n, &e->arena, &e->err), KVB_E_INVALID);
+	q = ask(KVB_LOOKUP_HYBRID, k, 4);
+	assert_int_equal(env_lookup_req(e, &q, &r), KVB_E_INVALID);
+	assert_string_equal(e->err.field, "full_specs");
+	q.full_specs = FULL;
+	q.state_specs = 8;
+	assert_int_equal(env_lookup_req(e, &q, &r), KVB_E_INVALID);
+	assert_string_equal(e->err.field, "state_specs");
+	q.instance = "nobody";
+	assert_int_equal(kvb_core_lookup_length(e->core, &q, &n, &e->arena, &e->err), KVB_E_NOT_FOUND);
+	q = ask(KVB_LOOKUP_PREFIX, k, 0);
+	assert_int_equal(kvb_core_lookup_length(e->core, &q, &n, &e->arena, &e->err), KVB_OK);
+	assert_int_equal(n, 0);
+}
+
+/* ---- who is noticed ---------------------------------------------------------------------------------- */
+
+static uint32_t lease_of(struct env *e, struct kvb_key k, uint64_t *idle)
+{
+	struct kvb_block_view v;
+
+	assert_int_equal(kvb_core_block(e->core, "t", "i", k, &v, &e->arena, &e->err), KVB_OK);
+	*idle = v.idle_ms;
+	return v.lease_ms;
+}
+
+/* Only hits that are returned are leased and count as used. */
+static void only_what_is_returned_is_leased(void **state)
+{
+	struct env *e = *state;
+	uint32_t has[8] = { 7, 7, 7, 5, 7, 7, 7, 7 };
+	struct kvb_key k[8];
+	struct kvb_lookup_req q = ask(KVB_LOOKUP_WINDOW, k, 8);
+	struct kvb_lookup_res r;
+	uint64_t idle;
+
+	env_keys(k, 8, 1, 1);
+	put(e, k, has, 8);
+	env_advance(e, 1000);
+	q.window = 2;
+	q.lease_ms = 3000;
+	assert_int_equal(env_lookup_req(e, &q, &r), KVB_OK);
+	assert_true(r.hit[6] && r.hit[7] && !r.hit[5]);
+	for (uint32_t i = 0; i < 8; i++) {
+		assert_int_equal(lease_of(e, k[i], &idle) > 0, i >= 6);
+		assert_int_equal(idle < 1000, i >= 6);
+	}
+	q = ask(KVB_LOOKUP_HYBRID, k, 8);
+	q.full_specs = FULL;
+	q.state_specs = STATE;
+	q.drop = 4;
+	q.lease_ms = 3000;
+	assert_int_equal(env_lookup_req(e, &q, &r), KVB_OK);
+	assert_int_equal(r.matched, 3);
+	for (uint32_t i = 0; i < 6; i++)
+		assert_int_equal(lease_of(e, k[i], &idle) > 0, i < 3);
+}
+
+static void peeking_is_not_noticed(void **state)
+{
+	struct env *e = *state;
+	uint32_t has[3] = { 7, 7, 7 }, n;
+	struct kvb_key k[3];
+	struct kvb_lookup_req q = ask(KVB_LOOKUP_BATCH, k, 3);
+	struct kvb_lookup_res r;
+	uint64_t idle;
+
+	env_keys(k, 3, 1, 1);
+	put(e, k, has, 3);
+	env_advance(e, 1000);
+	q.peek = true;
+	q.lease_ms = 3000;
+	assert_int_equal(env_lookup_req(e, &q, &r), KVB_OK);
+	assert_int_equal(r.matched, 3);
+	assert_int_equal(r.lease_ms, 0);
+	q.peek = false;
+	assert_int_equal(kvb_core_lookup_length(e->core, &q, &n, &e->arena, &e->err), KVB_OK);
+	assert_int_equal(n, 3);
+	assert_int_equal(lease_of(e, k[0], &idle), 0);
+	assert_true(idle >= 1000);
+}
+
+/* ---- storages and times -------------------------------------------------------------------------------- */
+
+static void set_enabled(struct env *e, const char *name, bool enabled)
+{
+	struct kvb_storage_spec s = { .name = name, .type = "null", .root = "", .capacity = 8192 * KB, .unit = 64 * KB,
+				      .file_size = 64 * KB * 16, .enabled = enabled };
+
+	assert_int_equal(kvb_core_storage_put(e->core, &s, NULL, &e->err), KVB_OK);
+}
+
+static void specs_on_disabled_storages_may_be_skipped(void **state)
+{
+	struct env *e = *state;
+	static const char *const both[2] = { "s", "s2" };
+	struct kvb_group_spec g = { .name = "g", .storages = both, .n_storages = 2 };
+	uint32_t full[2] = { FULL, FULL }, rest[2] = { STATE | EXTRA, STATE | EXTRA }, n;
+	struct kvb_key k[2];
+	struct kvb_lookup_req q = ask(KVB_LOOKUP_PREFIX, k, 2);
+	struct kvb_lookup_res r;
+
+	env_keys(k, 2, 1, 1);
+	put(e, k, full, 2);
+	assert_int_equal(env_storage(e, "s2", 8192 * KB, 64 * KB), KVB_OK);
+	assert_int_equal(kvb_core_group_put(e->core, &g, NULL, NULL, &e->err), KVB_OK);
+	kvb_core_tick(e->core);
+	set_enabled(e, "s", false);
+	put(e, k, rest, 2); /* goes to the other one */
+	assert_int_equal(kvb_core_lookup_length(e->core, &q, &n, &e->arena, &e->err), KVB_OK);
+	assert_int_equal(n, 2); /* what is there stays readable */
+	q.skip_disabled = true;
+	assert_int_equal(kvb_core_lookup_length(e->core, &q, &n, &e->arena, &e->err), KVB_OK);
+	assert_int_equal(n, 0);
+	q.partial = true;
+	assert_int_equal(env_lookup_req(e, &q, &r), KVB_OK);
+	assert_int_equal(r.matched, 2);
+	assert_int_equal(r.loc[0].length, 0);
+	assert_int_equal(r.loc[1].length, 8 * KB);
+	set_enabled(e, "s", true);
+	q.partial = false;
+	assert_int_equal(kvb_core_lookup_length(e->core, &q, &n, &e->arena, &e->err), KVB_OK);
+	assert_int_equal(n, 2);
+}
+
+static void lookups_tell_when_blocks_were_made(void **state)
+{
+	struct env *e = *state;
+	uint32_t has = 7;
+	struct kvb_key k[3];
+	struct kvb_lookup_req q = ask(KVB_LOOKUP_BATCH, k, 3);
+	struct kvb_lookup_res r;
+	uint64_t first = kvb_wall_ms(e->o.clock), second;
+
+	env_keys(k, 3, 1, 1);
+	put(e, &k[0], &has, 1);
+	env_advance(e, 5000);
+	second = kvb_wall_ms(e->o.clock);
+	put(e, &k[2], &has, 1);
+	assert_int_equal(env_lookup_req(e, &q, &r), KVB_OK);
+	assert_null(r.created_ms);
+	q.want_created = true;
+	for (int restart = 0; restart < 3; restart++) {
+		assert_int_equal(env_lookup_req(e, &q, &r), KVB_OK);
+		assert_int_equal(r.created_ms[0], first);
+		assert_int_equal(r.created_ms[1], 0);
+		assert_int_equal(r.created_ms[2], second);
+		if (restart == 0)
+			env_crash(e);
+		else
+			env_shutdown(e);
+		env_open(e);
+	}
+}
+
+int main(void)
+{
+#define SCENE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+	const struct CMUnitTest tests[] = {
+		SCENE(modes_against_plain_ones),
+		SCENE(hybrid_ends_at_the_checkpoint),
+		SCENE(bad_modes_are_refused),
+		SCENE(only_what_is_returned_is_leased),
+		SCENE(peeking_is_not_noticed),
+		SCENE(specs_on_disabled_storages_may_be_skipped),
+		SCENE(lookups_tell_when_blocks_were_made),
+	};
+
+	env_quiet();
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
