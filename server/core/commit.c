@@ -83,6 +83,8 @@ static void complete_waiters(struct kvb_core *c, struct txn *t, int status, bool
 		t->waiters = w->next;
 		if (fill && w->fill)
 			rc = w->fill(w, c->part, t, status);
+		if (rc == KVB_PENDING)
+			continue;
 		if (rc != KVB_OK && w->err && w->err->status == KVB_OK)
 			kvb_fail(w->err, rc, NULL, "%s", kvb_status_text(rc));
 		core_complete(c, w, rc);
@@ -238,6 +240,7 @@ void commit_drain(struct kvb_core *c, int status)
 	struct txn *t = take_queue(c);
 
 	start_fail_waiters(c->part, status, kvb_status_text(status));
+	trim_fail_all(c->part, status, kvb_status_text(status));
 	while (t) {
 		struct txn *next = t->next;
 

@@ -238,8 +238,10 @@ void kvb_core_shutdown(struct kvb_core *c)
 	if (atomic_load(&c->state) == KVB_CORE_READY) {
 		atomic_store(&c->closing, true);
 		core_lock(c);
-		if (c->part)
+		if (c->part) {
 			start_fail_waiters(c->part, KVB_E_NOT_READY, "this manager is shutting down");
+			trim_fail_all(c->part, KVB_E_NOT_READY, "this manager is shutting down");
+		}
 		core_unlock(c);
 		drain(c);
 		if (checkpoint_run(c, true, &err) != KVB_OK)

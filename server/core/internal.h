@@ -176,6 +176,13 @@ void remove_apply(struct part *p, struct txn *t);
 void remove_undo(struct part *p, struct txn *t);
 void drop_apply(struct part *p, struct txn *t);
 
+/* ---- trim.c --------------------------------------------------------------------------------------- */
+
+/* A portion of each trim that waits for no record. True when there is more to do at once. */
+bool trim_go_on(struct part *p);
+/* Those that wait for no record fail; the others with their records. */
+void trim_fail_all(struct part *p, int status, const char *text);
+
 /* ---- session.c ------------------------------------------------------------------------------------ */
 
 struct session *session_find(const struct part *p, struct kvb_key id);

@@ -332,6 +332,9 @@ struct part {
 	struct txn *horizon_txn; /* on its way */
 	_Atomic bool horizon_used; /* a lease was granted since it was last extended */
 
+	struct trim_op *trims; /* those that wait for no record (trim.c) */
+	uint64_t trimmed_at;   /* when the last portion was done; 0 = never */
+
 	uint64_t demand_at;   /* when what was taken was last counted (evict.c) */
 	uint64_t n_waiting;   /* starts in the lines of all groups */
 	uint64_t wait_turn;   /* rounds of start_serve_waiters */
@@ -353,7 +356,7 @@ struct waiter {
 	struct waiter *next;
 	struct kvb_done done;
 	/* Called under the write lock after the transaction was applied, to fill the answer; may be
-	 * NULL. `status` is the transaction's. Returns the status to report. */
+	 * NULL. `status` is the transaction's. Returns the status to report; KVB_PENDING = nothing yet, it goes on. */
 	int (*fill)(struct waiter *w, struct part *p, const struct txn *t, int status);
 	const void *req;
 	void *res;

@@ -63,3 +63,56 @@ int kvb_core_block(struct kvb_core *c, const char *tenant, const char *instance,
 	kvb_rwlock_read_unlock(&c->lock);
 	return rc;
 }
+
+/* ---- the states of many ----------------------------------------------------------------------------------- */
+
+_Static_assert(KVB_SLOT_ABSENT == (int)SLOT_ABSENT && KVB_SLOT_WRITING == (int)SLOT_WRITING &&
+		       KVB_SLOT_COMMITTED == (int)SLOT_COMMITTED && KVB_SLOT_REMOVING == (int)SLOT_REMOVING,
+	       "states are told as they are");
+
+static int fill_states(struct part *p, const struct instance *inst, const struct kvb_states_req *req,
+		       struct kvb_states_res *res, struct kvb_arena *a)
+{
+	struct file_table files = { .arena = a, .files = &res->files };
+	size_t n = (size_t)req->n_keys * inst->spec.n_specs;
+
+	*res = (struct kvb_states_res){ .n_keys = req->n_keys };
+	res->state = kvb_arena_calloc(a, n, sizeof *res->state);
+	res->loc = kvb_arena_calloc(a, n, sizeof *res->loc);
+	res->created_ms = kvb_arena_calloc(a, req->n_keys, sizeof *res->created_ms);
+	if (!res->state || !res->loc || !res->created_ms ||
+	    specs_names(inst, UINT32_MAX, a, &res->specs, &res->n_specs) != KVB_OK)
+		return KVB_E_NOMEM;
+	for (uint32_t i = 0; i < req->n_keys; i++) {
+		const struct block *b = index_find(p, inst, req->keys[i]);
+		size_t row = (size_t)i * res->n_specs;
+
+		for (uint32_t s = 0; b && s < res->n_specs; s++) {
+			res->state[row + s] = b->slot[s].state;
+			if (b->slot[s].state != SLOT_ABSENT &&
+			    location_fill(&files, p, inst, b, s, &res->loc[row + s]) != KVB_OK)
+				return KVB_E_NOMEM;
+		}
+		res->created_ms[i] = b ? era_of(p, block_generation(inst, b)) : 0;
+	}
+	return KVB_OK;
+}
+
+int kvb_core_states(struct kvb_core *c, const struct kvb_states_req *req, struct kvb_states_res *res,
+		    struct kvb_arena *a, struct kvb_error *err)
+{
+	struct instance *inst = NULL;
+	int rc = core_gate(c, err);
+
+	if (rc != KVB_OK)
+		return rc;
+	if (req->n_keys > KVB_MAX_KEYS)
+		return kvb_fail(err, KVB_E_TOO_LARGE, "keys", "at most %u keys", KVB_MAX_KEYS);
+	kvb_rwlock_read(&c->lock);
+	rc = c->part ? instance_need(c->part, req->tenant, req->instance, "instance", &inst, err)
+		     : kvb_fail(err, KVB_E_NOT_READY, NULL, "recovering");
+	if (rc == KVB_OK)
+		rc = fill_states(c->part, inst, req, res, a);
+	kvb_rwlock_read_unlock(&c->lock);
+	return rc;
+}

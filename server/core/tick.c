@@ -59,6 +59,7 @@ static uint32_t tick_part(struct part *p)
 		if (p->space[i].pool)
 			kvb_pool_release_due(p->space[i].pool, now);
 	more = evict_ahead(p);
+	more |= trim_go_on(p);
 	keep_horizon(p, now);
 	start_serve_waiters(p);
 	if ((p->journal_bytes > c->o.journal_limit / 4 || p->limbo.n_instances > MAX_LIMBO) && !p->snap.active)
@@ -77,8 +78,10 @@ uint32_t tick_once(struct kvb_core *c)
 	core_lock(c);
 	if (c->part && owner_valid(c))
 		ms = tick_part(c->part);
-	else if (c->part) /* the store cannot be reached: nobody waits for what may never come */
+	else if (c->part) { /* the store cannot be reached: nobody waits for what may never come */
 		start_fail_waiters(c->part, KVB_E_NOT_OWNER, "the ownership could not be renewed");
+		trim_fail_all(c->part, KVB_E_NOT_OWNER, "the ownership could not be renewed");
+	}
 	core_unlock(c);
 	return ms;
 }

@@ -248,6 +248,20 @@ int env_delete(struct env *e, const struct kvb_key *keys, uint32_t n, uint32_t *
 	return rc;
 }
 
+int env_trim(struct env *e, uint64_t from_ms, uint64_t to_ms, uint64_t *deleted)
+{
+	struct answer a = { 0 };
+	struct kvb_done done = { on_done, &a };
+	struct kvb_trim_req req = { .tenant = "t", .instance = "i", .from_ms = from_ms, .to_ms = to_ms };
+	struct kvb_trim_res res = { 0 };
+	int rc;
+
+	begin(e);
+	rc = settle(e, &a, kvb_core_trim(e->core, &req, &res, &e->arena, &e->err, &done));
+	*deleted = res.deleted;
+	return rc;
+}
+
 uint32_t env_match(struct env *e, const struct kvb_key *keys, uint32_t n)
 {
 	const char *id = "i";

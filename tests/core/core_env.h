@@ -75,6 +75,8 @@ int env_lookup_req(struct env *e, const struct kvb_lookup_req *req, struct kvb_l
 int env_lookup(struct env *e, const struct kvb_key *keys, uint32_t n, enum kvb_lookup_mode mode, uint32_t lease_ms,
 	       struct kvb_lookup_res *res);
 int env_delete(struct env *e, const struct kvb_key *keys, uint32_t n, uint32_t *deleted);
+/* Of instance "i". */
+int env_trim(struct env *e, uint64_t from_ms, uint64_t to_ms, uint64_t *deleted);
 uint32_t env_match(struct env *e, const struct kvb_key *keys, uint32_t n);
 /* start + finish of n blocks of "i", all committed; returns how many were written. */
 uint32_t env_put(struct env *e, const struct kvb_key *keys, uint32_t n);

@@ -126,6 +126,17 @@ static void drop(struct env *e, const struct kvb_key *keys)
 			fail_msg("%s: %s %s", #call, kvb_status_name(well_rc), (e)->err.message);  \
 	} while (0)
 
+/* Everything that was started until then goes. */
+static void trim(struct env *e, uint64_t until)
+{
+	uint64_t n;
+	int rc;
+
+	INSIST(e, rc, env_trim(e, 0, until, &n));
+	if (rc != KVB_OK)
+		fail_msg("trim: %s %s", kvb_status_name(rc), e->err.message);
+}
+
 /* A storage, a group and an instance that are used and then deleted. */
 static void come_and_go(struct env *e)
 {
@@ -154,12 +165,19 @@ static void come_and_go(struct env *e)
 
 static void scenario(struct env *e)
 {
-	struct kvb_key k[6][CHAIN];
+	struct kvb_key k[6][CHAIN], old[CHAIN];
 	char session[6][33], id[8];
 	bool acknowledged[6] = { false }, open[6];
+	uint64_t long_ago;
 
 	open_again(e);
 	register_all(e);
+	env_keys(old, CHAIN, 55, 1);
+	start(e, old, "old", session[0], &open[0]);
+	if (open[0])
+		finish(e, session[0]);
+	long_ago = kvb_wall_ms(e->o.clock);
+	env_advance(e, 10);
 	for (uint32_t c = 0; c < 6; c++) {
 		env_keys(k[c], CHAIN, c + 1, 1);
 		snprintf(id, sizeof id, "r%u", c);
@@ -170,6 +188,7 @@ static void scenario(struct env *e)
 	come_and_go(e);
 	drop(e, k[1]);
 	acknowledged[1] = false;
+	trim(e, long_ago);
 	kvb_core_tick(e->core);
 	env_crash(e);
 	open_again(e);
@@ -183,6 +202,7 @@ static void scenario(struct env *e)
 		if (acknowledged[c] && found(e, k[c]) != CHAIN)
 			fail_msg("acknowledged chain %u is lost", c);
 	assert_int_equal(found(e, k[1]), 0);
+	assert_int_equal(found(e, old), 0);
 }
 
 static void leaks_nothing(struct env *e)

@@ -262,6 +262,38 @@ struct kvb_doc {
 	uint64_t version; /* grows with each put */
 };
 
+/* Deletes blocks by the time when their oldest spec was started: those that had been started before the call. Times are
+ * those that lookups and views tell as created_ms: to the millisecond for young blocks, to a 150th of their age for old
+ * ones. */
+struct kvb_trim_req {
+	const char *tenant;
+	const char *instance;
+	uint64_t from_ms; /* wall time, inclusive */
+	uint64_t to_ms;   /* the same; UINT64_MAX = up to now */
+};
+struct kvb_trim_res {
+	uint64_t deleted; /* blocks that were there */
+};
+
+enum kvb_slot_state { KVB_SLOT_ABSENT, KVB_SLOT_WRITING, KVB_SLOT_COMMITTED, KVB_SLOT_REMOVING };
+
+/* What is known of some keys, spec by spec. */
+struct kvb_states_req {
+	const char *tenant;
+	const char *instance;
+	const struct kvb_key *keys;
+	uint32_t n_keys;
+};
+struct kvb_states_res {
+	uint32_t n_keys;
+	uint32_t n_specs; /* of the instance: columns */
+	const char *const *specs;
+	uint8_t *state;           /* [n_keys * n_specs] enum kvb_slot_state */
+	struct kvb_location *loc; /* the same; length 0 = absent. To be read only where committed, and not without a lease */
+	uint64_t *created_ms;     /* [n_keys] wall time; 0 = nothing there, or not known */
+	struct kvb_files files;
+};
+
 /* ---- views for people ------------------------------------------------------------------------- */
 
 struct kvb_block_view {

@@ -139,6 +139,14 @@ int kvb_core_abort(struct kvb_core *c, const struct kvb_abort_req *req, struct k
 		   struct kvb_arena *a, struct kvb_error *err, const struct kvb_done *done);
 int kvb_core_delete(struct kvb_core *c, const struct kvb_delete_req *req, struct kvb_delete_res *res,
 		    struct kvb_arena *a, struct kvb_error *err, const struct kvb_done *done);
+/* Goes through the instance in portions, others' calls in between; KVB_OK once all of it is durable. Blocks that are
+ * being written stay (of those that have other specs, these go); slots under a lease are held until it ends. After a
+ * failure some are deleted: to be repeated. KVB_E_INVALID ("from_ms"), KVB_E_STORE_*. */
+int kvb_core_trim(struct kvb_core *c, const struct kvb_trim_req *req, struct kvb_trim_res *res, struct kvb_arena *a,
+		  struct kvb_error *err, const struct kvb_done *done);
+/* No lease, no use. KVB_E_TOO_LARGE ("keys"). */
+int kvb_core_states(struct kvb_core *c, const struct kvb_states_req *req, struct kvb_states_res *res,
+		    struct kvb_arena *a, struct kvb_error *err);
 int kvb_core_block(struct kvb_core *c, const char *tenant, const char *instance, struct kvb_key key,
 		   struct kvb_block_view *out, struct kvb_arena *a, struct kvb_error *err);
 int kvb_core_stats(struct kvb_core *c, struct kvb_arena *a, struct kvb_stats *out, struct kvb_error *err);
