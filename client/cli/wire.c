@@ -20,6 +20,7 @@ struct kvb_wire {
 	struct curl_slist *headers;
 	char *base;
 	bool grpc;
+	bool connected; /* of gRPC: the last call went well */
 	uint32_t timeout_ms;
 	int grpc_status; /* -1: none came */
 	struct kvb_buf url, request, framed, answer;
@@ -83,7 +84,6 @@ static void set_options(struct kvb_wire *w)
 	curl_easy_setopt(w->curl, CURLOPT_PROXY, "");
 	if (!w->grpc)
 		return;
-	curl_easy_setopt(w->curl, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_2_PRIOR_KNOWLEDGE);
 	curl_easy_setopt(w->curl, CURLOPT_HEADERFUNCTION, on_header);
 	curl_easy_setopt(w->curl, CURLOPT_HEADERDATA, w);
 }
@@ -179,7 +179,12 @@ int kvb_wire_call(struct kvb_wire *w, const char *method, const char **answer, s
 	curl_easy_setopt(w->curl, CURLOPT_URL, (const char *)w->url.data);
 	curl_easy_setopt(w->curl, CURLOPT_POSTFIELDS, body->data ? (const char *)body->data : "");
 	curl_easy_setopt(w->curl, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)body->len);
+	/* Asked for twice on one connection, libcurl 7.88 (Debian 12) refuses it: "error in the framing layer". */
+	if (w->grpc)
+		curl_easy_setopt(w->curl, CURLOPT_HTTP_VERSION,
+				 (long)(w->connected ? CURL_HTTP_VERSION_NONE : CURL_HTTP_VERSION_2_PRIOR_KNOWLEDGE));
 	rc = curl_easy_perform(w->curl);
+	w->connected = rc == CURLE_OK;
 	if (rc == CURLE_OPERATION_TIMEDOUT)
 		return fail(err, KVBLOCK_E_TIMEOUT, method, "no answer in time");
 	if (rc != CURLE_OK)
