@@ -3,7 +3,7 @@
  *
  * The messages have the same fields, so the meta operations work on both: the asserts below say so. No state.
  */
-#include "op_list.h"
+#include "meta.h"
 
 #define SAME(type, field)                                                                                            \
 	_Static_assert(offsetof(KvcmAdmin__##type, field) == offsetof(KvcmMeta__##type, field) &&                    \
@@ -16,3 +16,18 @@ SAME(RemoveCacheRequest, token_ids);
 SAME(RemoveCacheRequest, block_mask);
 
 int kvcm_run_admin_removeCache(struct kvcm_call *k) { return kvcm_run_meta_removeCache(k); }
+
+SAME(GetCacheMetaRequest, instance_id);
+SAME(GetCacheMetaRequest, block_keys);
+SAME(GetCacheMetaRequest, token_ids);
+SAME(GetCacheMetaRequest, block_mask);
+SAME(GetCacheMetaResponse, metas);
+
+int kvcm_run_admin_getCacheMeta(struct kvcm_call *k) { return kvcm_run_meta_getCacheMeta(k); }
+
+int kvcm_run_admin_registerInstance(struct kvcm_call *k)
+{
+	const KvcmMeta__RegisterInstanceRequest *req = kvcm_register_from_admin(k->req, &k->c->arena);
+
+	return req ? kvcm_register(k, req, NULL) : kvcm_nomem(k);
+}

@@ -1,5 +1,5 @@
 /*
- * meta.c - what the meta operations share. No state.
+ * meta.c - what the meta operations share: keys, the instance, locations. No state.
  */
 #include "meta.h"
 
@@ -13,6 +13,19 @@ int kvcm_take_instance(struct kvcm_call *k, const char *instance, const struct k
 		*out = &v[0].spec;
 	return rc;
 }
+
+int kvcm_take_info(struct kvcm_call *k, const char *instance, const KvcmMeta__InstanceInfo **out)
+{
+	const struct kvb_instance_spec *spec;
+	int rc = kvcm_take_instance(k, instance, &spec);
+
+	if (rc != KVB_OK)
+		return rc;
+	*out = kvcm_instance_message(spec, &k->c->arena);
+	return *out ? KVB_OK : kvcm_nomem(k);
+}
+
+/* ---- keys -------------------------------------------------------------------------------------- */
 
 /* Keys of whole blocks; a rest of less than a block has none. */
 static int from_tokens(struct kvcm_call *k, const char *instance, const int64_t *tokens, size_t n,
@@ -48,12 +61,14 @@ int kvcm_take_keys(struct kvcm_call *k, const char *instance, const int64_t *blo
 		rc = from_tokens(k, instance, token_ids, n_token_ids, &keys, &n);
 	if (rc != KVB_OK)
 		return rc;
+	if (n > KVB_MAX_KEYS)
+		return kvb_fail(&k->c->err, KVB_E_TOO_LARGE, "block_keys", "block_keys: at most %u in a request", KVB_MAX_KEYS);
 	out->v = kvb_arena_alloc(&k->c->arena, (n + 1) * sizeof *out->v);
 	if (!out->v)
 		return kvcm_nomem(k);
 	for (size_t i = 0; i < n; i++)
 		out->v[i] = kvcm_core_key(keys[i]);
-	out->n = (uint32_t)n; /* a body has less bytes */
+	out->n = (uint32_t)n;
 	return KVB_OK;
 }
 
@@ -61,13 +76,28 @@ int kvcm_take_unmasked(struct kvcm_call *k, const ProtobufCMessage *block_mask, 
 {
 	struct kvcm_mask mask = kvcm_mask_of(block_mask);
 	uint32_t n = 0;
-	int rc = kvcm_mask_check(&mask, keys->n, false, &k->c->err);
 
-	if (rc != KVB_OK)
+	if (kvcm_mask_check(&mask, keys->n, false, &k->c->err) != KVB_OK)
 		return kvcm_missing(k, "block_mask");
 	for (uint32_t i = 0; i < keys->n; i++)
 		if (!kvcm_mask_skips(&mask, i))
 			keys->v[n++] = keys->v[i];
 	keys->n = n;
 	return KVB_OK;
+}
+
+/* ---- locations --------------------------------------------------------------------------------- */
+
+const char *const *kvcm_roots(struct kvcm_call *k, const struct kvb_files *files)
+{
+	const char **roots = kvb_arena_alloc(&k->c->arena, (files->n + 1) * sizeof *roots);
+
+	for (uint32_t i = 0; roots && i < files->n; i++)
+		roots[i] = files->v[i].client_root ? files->v[i].client_root : "";
+	return roots;
+}
+
+void kvcm_splice(struct kvcm_call *k, unsigned at, struct kvcm_locations *l)
+{
+	k->splice[at] = (struct kvb_proto_splice){ l->field, kvcm_locations_json, kvcm_locations_binary, l, NULL };
 }

@@ -1,5 +1,5 @@
 /*
- * meta.h - what the meta operations share: keys of a request, what is known of its instance.
+ * meta.h - what the meta operations share: keys of a request, what is known of its instance, locations of answers.
  */
 #ifndef KVCM_META_H
 #define KVCM_META_H
@@ -7,6 +7,8 @@
 #include <kvb/kvcm.h>
 
 #include "op_list.h"
+
+/* ---- meta.c ------------------------------------------------------------------------------------ */
 
 /* The keys that a request means. */
 struct kvcm_keys {
@@ -18,9 +20,51 @@ struct kvcm_keys {
  * both are empty. */
 int kvcm_take_keys(struct kvcm_call *k, const char *instance, const int64_t *block_keys, size_t n_block_keys,
 		   const int64_t *token_ids, size_t n_token_ids, struct kvcm_keys *out);
-/* Those that the mask leaves, in their order. KVB_E_INVALID, KVB_E_NOMEM. */
+/* Those that the mask leaves, in their order. */
 int kvcm_take_unmasked(struct kvcm_call *k, const ProtobufCMessage *block_mask, struct kvcm_keys *keys);
 /* The instance of the request; *out lives in the call's arena. KVB_E_NOT_FOUND. */
 int kvcm_take_instance(struct kvcm_call *k, const char *instance, const struct kvb_instance_spec **out);
+/* As it was registered. KVB_E_NOT_FOUND, KVB_E_NOMEM. */
+int kvcm_take_info(struct kvcm_call *k, const char *instance, const KvcmMeta__InstanceInfo **out);
+
+/* Places of an answer's files as clients see them, for kvcm_locations.roots. NULL: no memory. */
+const char *const *kvcm_roots(struct kvcm_call *k, const struct kvb_files *files);
+/* Lets the answer's field be written from `l`, which stays as it is until then. */
+void kvcm_splice(struct kvcm_call *k, unsigned at, struct kvcm_locations *l);
+
+/* ---- columns.c: specs as bits ------------------------------------------------------------------ */
+
+/* Bits of the specs of a group, in order of registration. */
+uint32_t kvcm_group_columns(const KvcmMeta__InstanceInfo *info, const KvcmMeta__LocationSpecGroup *group);
+/* Bits of the groups whose names begin with "full" or "FULL", and of all others. False unless there is one of
+ * each kind. */
+bool kvcm_hybrid_columns(const KvcmMeta__InstanceInfo *info, uint32_t *full, uint32_t *state);
+
+/* ---- lease.c ----------------------------------------------------------------------------------- */
+
+/* How long what is found must stay where it is: what the instance's group promises, a second at least. Remembered
+ * for a second or two. */
+uint32_t kvcm_lease_ms(struct kvcm_call *k, const char *instance);
+
+/* ---- empty.c: sessions in which there is nothing to write -------------------------------------- */
+
+enum kvcm_empty { KVCM_EMPTY_NONE, KVCM_EMPTY_OPEN, KVCM_EMPTY_OVER };
+
+/* An id that tells by itself whose it is and when it ends: nothing is remembered of it. */
+void kvcm_empty_make(struct kvcm_call *k, const char *instance, char out[KVB_SESSION_ID_HEX + 1]);
+/* Is it one of the instance's? Not NONE: open still, or over. */
+enum kvcm_empty kvcm_empty_check(struct kvcm_call *k, const char *instance, const char *id);
+
+/* ---- chunks.c ---------------------------------------------------------------------------------- */
+
+/* Chunks that a slot of `size` bytes at a multiple of its size lies in, at most. */
+uint64_t kvcm_chunks_touched(uint64_t size, uint64_t chunk);
+/* Warns in the log of sizes that cost more than they hold. Blocks. */
+void kvcm_tell_chunks(struct kvcm_call *k, const struct kvb_instance_spec *instance);
+
+/* ---- the operations ---------------------------------------------------------------------------- */
+
+/* Registers, or finds the same there. *storage_configs (NULL: not wanted) becomes the answer's text. */
+int kvcm_register(struct kvcm_call *k, const KvcmMeta__RegisterInstanceRequest *req, char **storage_configs);
 
 #endif

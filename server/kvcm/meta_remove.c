@@ -1,7 +1,7 @@
 /*
- * meta_remove.c - removeCache.
+ * meta_remove.c - removeCache, trimCache.
  *
- * What the mask leaves out stays, which the peer's own server has yet to learn. No state.
+ * What the mask of a removal leaves out stays, which the peer's own server has yet to learn. No state.
  */
 #include "meta.h"
 
@@ -27,4 +27,37 @@ int kvcm_run_meta_removeCache(struct kvcm_call *k)
 		return rc;
 	r->req = (struct kvb_delete_req){ k->c->caller.tenant, req->instance_id, keys.v, keys.n };
 	return kvb_core_delete(kvcm_core(k), &r->req, &r->res, &k->c->arena, &k->c->err, &k->c->done);
+}
+
+/* ---- trimCache --------------------------------------------------------------------------------- */
+
+struct trim {
+	struct kvb_trim_req req;
+	struct kvb_trim_res res;
+};
+
+int kvcm_run_meta_trimCache(struct kvcm_call *k)
+{
+	const KvcmMeta__TrimCacheRequest *req = k->req;
+	struct trim *own = k->own = kvb_arena_calloc(&k->c->arena, 1, sizeof *own);
+
+	if (!own)
+		return kvcm_nomem(k);
+	own->req = (struct kvb_trim_req){ .tenant = k->c->caller.tenant, .instance = req->instance_id, .to_ms = UINT64_MAX };
+	switch (req->strategy) {
+	case KVCM_META__TRIM_STRATEGY__TS_REMOVE_ALL_CACHE:
+	case KVCM_META__TRIM_STRATEGY__TS_REMOVE_ALL_META: /* here there is no metadata without its cache */
+		break;
+	case KVCM_META__TRIM_STRATEGY__TS_TIMESTAMP:
+		if (req->begin_timestamp < 0)
+			return kvcm_missing(k, "begin_timestamp");
+		if (req->end_timestamp < req->begin_timestamp)
+			return kvcm_missing(k, "end_timestamp");
+		own->req.from_ms = 1000u * (uint64_t)req->begin_timestamp;
+		own->req.to_ms = 1000u * (uint64_t)req->end_timestamp + 999;
+		break;
+	default:
+		return kvcm_missing(k, "strategy");
+	}
+	return kvb_core_trim(kvcm_core(k), &own->req, &own->res, &k->c->arena, &k->c->err, &k->c->done);
 }

@@ -57,6 +57,7 @@ struct kvcm_call {
 };
 
 #define KVCM_CAMPAIGN_DELAY_MS 10000u
+#define KVCM_LEASES 1024
 
 struct kvcm {
 	struct kvb_api api;
@@ -64,6 +65,7 @@ struct kvcm {
 	const KvcmAdmin__NodeEndpoint *own;
 	struct kvcm_faults faults;
 	atomic_uint campaign_delay_ms; /* how long this manager leaves the lead to others after leaderDemote */
+	atomic_uint_fast64_t leases[KVCM_LEASES]; /* lease.c */
 };
 
 /* What checkHealth and /api/healthy tell: a leader that can do its work, a follower that waits for its turn. */

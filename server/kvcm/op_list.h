@@ -11,6 +11,11 @@
 KVCM_OPS(RUN_PROTOTYPE)
 #undef RUN_PROTOTYPE
 
+int kvcm_write_locations(struct kvcm_call *k);
+int kvcm_write_by_backend(struct kvcm_call *k);
+int kvcm_write_cache_meta(struct kvcm_call *k);
+int kvcm_write_start(struct kvcm_call *k);
+
 #define PAGE_PROTOTYPES(name, path, role, flags)                                                                     \
 	int kvcm_page_##name##_run(struct kvb_call *c);                                                              \
 	void kvcm_page_##name##_write(struct kvb_call *c);

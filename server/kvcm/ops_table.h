@@ -17,8 +17,48 @@
 #define KVCM_OPS_TABLE_H
 
 #define KVCM_META_OPS(X)                                                                                              \
+	X(meta, RegisterInstance, registerInstance, register_instance_request, register_instance_response, WRITE,     \
+	  KVCM_LEADER | KVCM_FAULTS | KVCM_WORKER, NULL,                                                              \
+	  "Instance registered successfully", "Failed to register instance : ")                                       \
+	X(meta, GetInstanceInfo, getInstanceInfo, get_instance_info_request, get_instance_info_response, READ,        \
+	  KVCM_LEADER, NULL,                                                                                          \
+	  "", "Failed to get instance info : ")                                                                       \
+	X(meta, GetCacheLocation, getCacheLocation, get_cache_location_request, get_cache_location_response, READ,    \
+	  KVCM_LEADER | KVCM_INSTANCE | KVCM_FAULTS, kvcm_write_locations,                                            \
+	  "Cache locations retrieved successfully", "Failed to get cache locations : ")                               \
+	X(meta, GetCacheLocationLen, getCacheLocationLen, get_cache_location_len_request, get_cache_location_len_response, READ, \
+	  KVCM_LEADER | KVCM_INSTANCE | KVCM_FAULTS, NULL,                                                            \
+	  "Cache location length retrieved successfully", "Failed to get cache location length : ")                   \
+	X(meta, GetCacheLocationsByBackend, getCacheLocationsByBackend, get_cache_locations_by_backend_request, get_cache_locations_by_backend_response, READ, \
+	  KVCM_LEADER | KVCM_INSTANCE, kvcm_write_by_backend,                                                         \
+	  "Cache locations retrieved successfully", "Failed to get cache locations : ")                               \
+	X(meta, GetCacheMeta, getCacheMeta, get_cache_meta_request, get_cache_meta_response, READ,                    \
+	  KVCM_LEADER | KVCM_INSTANCE, kvcm_write_cache_meta,                                                         \
+	  "Cache metadata retrieved successfully", "Failed to get cache metadata : ")                                 \
+	X(meta, StartWriteCache, startWriteCache, start_write_cache_request, start_write_cache_response, WRITE,       \
+	  KVCM_LEADER | KVCM_INSTANCE | KVCM_FAULTS, kvcm_write_start,                                                \
+	  "Write cache session started successfully", "Failed to start write cache : ")                               \
+	X(meta, FinishWriteCache, finishWriteCache, finish_write_cache_request, common_response, WRITE,               \
+	  KVCM_LEADER | KVCM_INSTANCE | KVCM_FAULTS, NULL,                                                            \
+	  "Write cache session finished successfully", "Failed to finish write cache : ")                             \
 	X(meta, RemoveCache, removeCache, remove_cache_request, common_response, WRITE,                               \
-	  KVCM_LEADER | KVCM_INSTANCE, NULL, "Cache removed successfully", "Failed to remove cache : ")
+	  KVCM_LEADER | KVCM_INSTANCE, NULL,                                                                          \
+	  "Cache removed successfully", "Failed to remove cache : ")                                                  \
+	X(meta, TrimCache, trimCache, trim_cache_request, common_response, WRITE,                                     \
+	  KVCM_LEADER | KVCM_INSTANCE, NULL,                                                                          \
+	  "Cache trimmed successfully", "Failed to trim cache : ")                                                    \
+	X(meta, GetClusterInfo, getClusterInfo, get_cluster_info_request, get_cluster_info_response, READ,            \
+	  KVCM_WORKER, NULL,                                                                                          \
+	  "Cluster info retrieved successfully", "Failed to get cluster info : ")                                     \
+	X(meta, ReplicateCache, replicateCache, replicate_cache_request, replicate_cache_response, WRITE,             \
+	  KVCM_LEADER, NULL,                                                                                          \
+	  NULL, NULL)                                                                                                 \
+	X(meta, ReportEvent, reportEvent, report_event_request, report_event_response, WRITE,                         \
+	  KVCM_LEADER, NULL,                                                                                          \
+	  NULL, NULL)                                                                                                 \
+	X(meta, GetHostCacheState, getHostCacheState, get_host_cache_state_request, get_host_cache_state_response, READ, \
+	  KVCM_LEADER, NULL,                                                                                          \
+	  NULL, NULL)
 
 #define KVCM_ADMIN_OPS(X)                                                                                             \
 	X(admin, AddStorage, addStorage, add_storage_request, common_response, ADMIN,                                 \
@@ -44,6 +84,9 @@
 	X(admin, ListInstanceGroup, listInstanceGroup, list_instance_group_request,                                   \
 	  list_instance_group_response, ADMIN,                                                                        \
 	  KVCM_LEADER, NULL, "Instance groups listed successfully", NULL)                                             \
+	X(admin, GetCacheMeta, getCacheMeta, get_cache_meta_request, get_cache_meta_response, ADMIN,                  \
+	  KVCM_LEADER | KVCM_INSTANCE, kvcm_write_cache_meta, "Cache metadata retrieved successfully",                \
+	  "Failed to get cache metadata : ")                                                                          \
 	X(admin, RemoveCache, removeCache, remove_cache_request, common_response, ADMIN,                              \
 	  KVCM_LEADER | KVCM_INSTANCE, NULL, "Cache removed successfully", "Failed to remove cache : ")               \
 	X(admin, MigrateCache, migrateCache, migrate_cache_request, migrate_cache_response, ADMIN,                    \
@@ -54,6 +97,9 @@
 	X(admin, BreakGlassReleaseAsyncCopy, breakGlassReleaseAsyncCopy, break_glass_release_async_copy_request,      \
 	  common_response, ADMIN,                                                                                     \
 	  KVCM_LEADER, NULL, NULL, NULL)                                                                              \
+	X(admin, RegisterInstance, registerInstance, register_instance_request, common_response, ADMIN,               \
+	  KVCM_LEADER | KVCM_FAULTS | KVCM_WORKER, NULL, "Instance registered successfully",                          \
+	  "Failed to register instance : ")                                                                           \
 	X(admin, RemoveInstance, removeInstance, remove_instance_request, common_response, ADMIN,                     \
 	  KVCM_LEADER | KVCM_WORKER, NULL, "Instance removed successfully", NULL)                                     \
 	X(admin, GetInstanceInfo, getInstanceInfo, get_instance_info_request, get_instance_info_response, ADMIN,      \

@@ -1,7 +1,8 @@
 /*
  * unserved.c - what this manager does not have: it says so, and does nothing.
  *
- * Copies between storages, and the quarantine of those that hang. No state.
+ * Copies between storages, and the quarantine of those that hang; replication; and what engines report of their own
+ * caches, which would be a second index of blocks that nothing here could check or evict. No state.
  */
 #include "op_list.h"
 
@@ -15,3 +16,9 @@ int kvcm_run_admin_migrateCache(struct kvcm_call *k) { return refuse(k, "blocks 
 int kvcm_run_admin_listAsyncCopyQuarantine(struct kvcm_call *k) { return refuse(k, "there are no copies"); }
 
 int kvcm_run_admin_breakGlassReleaseAsyncCopy(struct kvcm_call *k) { return refuse(k, "there are no copies"); }
+
+int kvcm_run_meta_replicateCache(struct kvcm_call *k) { return refuse(k, "a block has one place"); }
+
+int kvcm_run_meta_reportEvent(struct kvcm_call *k) { return refuse(k, "caches of engines are not known here"); }
+
+int kvcm_run_meta_getHostCacheState(struct kvcm_call *k) { return refuse(k, "caches of engines are not known here"); }

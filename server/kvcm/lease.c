@@ -1,0 +1,62 @@
+/*
+ * lease.c - how long a lookup's answer must stay true.
+ *
+ * The peer keeps what it deletes for a group's delay_before_delete_ms; here a lookup leases for as long. Reading a
+ * group's document costs more than the lookup, so a table remembers the answer by a hash of tenant and instance:
+ * one word for each entry, replaced by whoever comes, true for a second or two. Any thread, no lock.
+ */
+#include "meta.h"
+
+#include <stdio.h>
+
+#include <kvb/clock.h>
+
+#define LEASE_MIN_MS 1000u
+#define LEASE_BITS 22 /* of a word: milliseconds, an hour at most; then the second it was read; then the hash */
+#define SECOND_BITS 16
+#define LEASE_LIMIT ((1u << LEASE_BITS) - 1)
+
+static uint64_t word_of(uint64_t hash, uint64_t second, uint32_t lease_ms)
+{
+	return hash >> (LEASE_BITS + SECOND_BITS) << (LEASE_BITS + SECOND_BITS) |
+	       (second & ((1u << SECOND_BITS) - 1)) << LEASE_BITS | lease_ms;
+}
+
+static bool is_fresh(uint64_t word, uint64_t hash, uint64_t second)
+{
+	uint64_t age = second - (word >> LEASE_BITS);
+
+	return (word ^ hash) >> (LEASE_BITS + SECOND_BITS) == 0 && (age & ((1u << SECOND_BITS) - 1)) <= 1;
+}
+
+static uint32_t ask(struct kvcm_call *k, const char *instance)
+{
+	const struct kvb_instance_spec *spec;
+	struct kvb_group_view *v;
+	struct kvb_error ignored;
+	KvcmAdmin__InstanceGroup *m;
+	uint32_t n, lease;
+
+	if (kvcm_take_instance(k, instance, &spec) != KVB_OK ||
+	    kvb_core_groups(kvcm_core(k), spec->group, &k->c->arena, &v, &n, &ignored) != KVB_OK)
+		return LEASE_MIN_MS;
+	m = kvcm_group_message(&v[0].spec, &k->c->arena);
+	lease = m ? kvcm_group_lease_ms(m) : 0;
+	return lease < LEASE_MIN_MS ? LEASE_MIN_MS : lease > LEASE_LIMIT ? LEASE_LIMIT : lease;
+}
+
+uint32_t kvcm_lease_ms(struct kvcm_call *k, const char *instance)
+{
+	char name[2 * KVB_MAX_NAME + 2];
+	int n = snprintf(name, sizeof name, "%s/%.*s", k->c->caller.tenant, (int)KVB_MAX_NAME, instance);
+	uint64_t hash = kvb_checksum(name, (size_t)n);
+	uint64_t second = kvb_now_ms(&kvb_clock_system) / 1000;
+	atomic_uint_fast64_t *at = &kvcm_of(k)->leases[hash % KVCM_LEASES];
+	uint64_t word = atomic_load_explicit(at, memory_order_relaxed);
+
+	if (!is_fresh(word, hash, second)) {
+		word = word_of(hash, second, ask(k, instance));
+		atomic_store_explicit(at, word, memory_order_relaxed);
+	}
+	return word & LEASE_LIMIT;
+}

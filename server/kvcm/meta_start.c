@@ -1,0 +1,230 @@
+/*
+ * meta_start.c - startWriteCache.
+ *
+ * The core names one writer for each key and spec; whatever else is there, being written or being removed is
+ * masked. A key that is repeated in one request is masked after the first, for the core takes each once. No state.
+ */
+#include "meta.h"
+
+#include <string.h>
+
+#include <kvb/clock.h>
+
+#define TIMEOUT_MAX_S 1800
+
+struct start {
+	struct kvb_start_req req;
+	struct kvb_start_res res;
+	uint32_t n;           /* keys of the request, repeated ones included */
+	const uint32_t *once; /* [n] which key of req each one is; NULL: none is repeated */
+	const bool *again;    /* [n] repeated */
+	struct kvcm_locations locations;
+};
+
+/* ---- keys -------------------------------------------------------------------------------------- */
+
+/* Takes repeated keys out of `keys`; own->once then tells which one each was. */
+static int take_once(struct kvcm_call *k, struct start *own, struct kvcm_keys *keys)
+{
+	uint32_t size = 16, n = 0;
+	uint32_t *set, *once;
+	bool *again;
+
+	while (size < 2 * keys->n)
+		size *= 2;
+	set = kvb_arena_calloc(&k->c->arena, size, sizeof *set); /* number + 1 of a key that is kept */
+	once = kvb_arena_alloc(&k->c->arena, (keys->n + 1) * sizeof *once);
+	again = kvb_arena_calloc(&k->c->arena, keys->n + 1, sizeof *again);
+	if (!set || !once || !again)
+		return kvcm_nomem(k);
+	for (uint32_t i = 0; i < keys->n; i++) {
+		uint32_t at = (uint32_t)kvb_key_mix(keys->v[i], 0) & (size - 1);
+
+		while (set[at] && !kvb_key_equal(keys->v[set[at] - 1], keys->v[i]))
+			at = (at + 1) & (size - 1);
+		again[i] = set[at] != 0;
+		if (!again[i]) {
+			keys->v[n++] = keys->v[i];
+			set[at] = n;
+		}
+		once[i] = set[at] - 1;
+	}
+	own->n = keys->n;
+	if (n < keys->n) {
+		own->once = once;
+		own->again = again;
+	}
+	keys->n = n;
+	return KVB_OK;
+}
+
+/* ---- groups ------------------------------------------------------------------------------------ */
+
+static const KvcmMeta__LocationSpecGroup *find_group(const KvcmMeta__InstanceInfo *info, const char *name)
+{
+	for (size_t i = 0; i < info->n_location_spec_groups; i++)
+		if (strcmp(info->location_spec_groups[i]->name, name) == 0)
+			return info->location_spec_groups[i];
+	return NULL;
+}
+
+/* Specs of each key that is written; of a repeated one those that it has first. */
+static int take_groups(struct kvcm_call *k, const KvcmMeta__StartWriteCacheRequest *req, struct start *own)
+{
+	const KvcmMeta__LocationSpecGroup *last = NULL;
+	const KvcmMeta__InstanceInfo *info;
+	uint32_t *columns, found = 0;
+	int rc;
+
+	if (req->n_location_spec_group_names == 0)
+		return KVB_OK;
+	if (req->n_location_spec_group_names != own->n)
+		return kvb_fail(&k->c->err, KVB_E_INVALID, "location_spec_group_names",
+				"location_spec_group_names: %zu names for %u blocks", req->n_location_spec_group_names,
+				own->n);
+	rc = kvcm_take_info(k, req->instance_id, &info);
+	if (rc != KVB_OK)
+		return rc;
+	columns = kvb_arena_calloc(&k->c->arena, own->req.n_keys + 1, sizeof *columns);
+	if (!columns)
+		return kvcm_nomem(k);
+	for (uint32_t i = 0; i < own->n; i++) {
+		const char *name = req->location_spec_group_names[i];
+
+		if (!last || strcmp(last->name, name) != 0) {
+			last = find_group(info, name);
+			found = last ? kvcm_group_columns(info, last) : 0;
+		}
+		if (found == 0)
+			return kvb_fail(&k->c->err, KVB_E_INVALID, "location_spec_group_names",
+					"location_spec_group_names: the instance has no group '%.64s'", name);
+		if (!own->again || !own->again[i])
+			columns[own->once ? own->once[i] : i] = found;
+	}
+	own->req.key_specs = columns;
+	return KVB_OK;
+}
+
+/* ---- the operation ----------------------------------------------------------------------------- */
+
+static int check_unserved(struct kvcm_call *k, const KvcmMeta__StartWriteCacheRequest *req)
+{
+	if (req->min_replica_count > 1)
+		return kvb_fail(&k->c->err, KVB_E_UNSUPPORTED, "min_replica_count",
+				"min_replica_count: this server keeps one replica of a block");
+	if (req->min_replica_count < 0)
+		return kvcm_missing(k, "min_replica_count");
+	if (req->is_replication && !*req->replication_target_node_id)
+		return kvcm_missing(k, "replication_target_node_id");
+	if (req->is_replication)
+		return kvb_fail(&k->c->err, KVB_E_UNSUPPORTED, "is_replication",
+				"is_replication: this server does not replicate");
+	return KVB_OK;
+}
+
+/* The peer's 0 and less end at once. */
+static uint32_t deadline_of(int32_t seconds)
+{
+	return seconds <= 0 ? 1 : 1000u * (uint32_t)(seconds < TIMEOUT_MAX_S ? seconds : TIMEOUT_MAX_S);
+}
+
+int kvcm_run_meta_startWriteCache(struct kvcm_call *k)
+{
+	const KvcmMeta__StartWriteCacheRequest *req = k->req;
+	struct start *own = k->own = kvb_arena_calloc(&k->c->arena, 1, sizeof *own);
+	struct kvcm_keys keys;
+	int rc;
+
+	if (!own)
+		return kvcm_nomem(k);
+	rc = kvcm_take_keys(k, req->instance_id, req->block_keys, req->n_block_keys, req->token_ids, req->n_token_ids,
+			    &keys);
+	if (rc == KVB_OK)
+		rc = check_unserved(k, req);
+	if (rc == KVB_OK)
+		rc = take_once(k, own, &keys);
+	if (rc != KVB_OK)
+		return rc;
+	own->req = (struct kvb_start_req){
+		.tenant = k->c->caller.tenant,
+		.instance = req->instance_id,
+		.request_id = "",
+		.keys = keys.v,
+		.n_keys = keys.n,
+		.deadline_ms = deadline_of(req->write_timeout_seconds),
+	};
+	rc = take_groups(k, req, own);
+	if (rc != KVB_OK)
+		return rc;
+	if (keys.n == 0) { /* fewer tokens than a block */
+		const struct kvb_instance_spec *spec;
+
+		return kvcm_take_instance(k, req->instance_id, &spec);
+	}
+	return kvb_core_start(kvcm_core(k), &own->req, &own->res, &k->c->arena, &k->c->err, &k->c->done);
+}
+
+/* What to do with each key of the request. */
+static const uint8_t *outcomes(struct kvcm_call *k, const struct start *own)
+{
+	uint8_t *all;
+
+	if (!own->once)
+		return own->n > 0 ? own->res.outcome : (const uint8_t *)"";
+	all = kvb_arena_alloc(&k->c->arena, own->n);
+	for (uint32_t i = 0; all && i < own->n; i++)
+		all[i] = own->again[i] ? KVB_START_EXISTS : own->res.outcome[own->once[i]];
+	return all;
+}
+
+/* Rows to write, in the order of the request. */
+static bool take_rows(struct kvcm_call *k, struct start *own)
+{
+	uint32_t *rows = kvb_arena_alloc(&k->c->arena, (own->res.n_keys + 1) * sizeof *rows);
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; rows && i < own->res.n_keys; i++)
+		if (own->res.outcome[i] == KVB_START_WRITE)
+			rows[n++] = i;
+	own->locations.rows = rows;
+	own->locations.n = n;
+	return rows != NULL;
+}
+
+int kvcm_write_start(struct kvcm_call *k)
+{
+	const KvcmMeta__StartWriteCacheRequest *req = k->req;
+	KvcmMeta__StartWriteCacheResponse *out = k->res;
+	struct start *own = k->own;
+	const struct kvb_start_res *res = &own->res;
+	char *session = kvb_arena_alloc(&k->c->arena, sizeof res->session);
+	const uint8_t *outcome = outcomes(k, own);
+
+	if (!session || !outcome)
+		return kvcm_nomem(k);
+	memcpy(session, res->session, sizeof res->session);
+	if (!*session)
+		kvcm_empty_make(k, req->instance_id, session);
+	out->write_session_id = session;
+	out->block_mask = kvcm_mask_answer(outcome, own->n, &k->c->arena);
+	if (!out->block_mask)
+		return kvcm_nomem(k);
+	if (res->n_write == 0)
+		return KVB_OK;
+	own->locations = (struct kvcm_locations){
+		.field = 4,
+		.miss = KVCM_MISS_EMPTY,
+		.files = &res->files,
+		.roots = kvcm_roots(k, &res->files),
+		.n_specs = res->n_specs,
+		.specs = res->specs,
+		.loc = res->loc,
+		.columns = KVCM_ALL_COLUMNS,
+		.status = KVCM_WRITING,
+		.created_ms = kvb_wall_ms(&kvb_clock_system),
+	};
+	if (!own->locations.roots || !take_rows(k, own))
+		return kvcm_nomem(k);
+	kvcm_splice(k, 0, &own->locations);
+	return KVB_OK;
+}
