@@ -55,12 +55,6 @@ void kvcm_empty_make(struct kvcm_call *k, const char *instance, char out[KVB_SES
 /* Is it one of the instance's? Not NONE: open still, or over. */
 enum kvcm_empty kvcm_empty_check(struct kvcm_call *k, const char *instance, const char *id);
 
-/* ---- chunks.c ---------------------------------------------------------------------------------- */
-
-/* Chunks that a slot of `size` bytes at a multiple of its size lies in, at most. */
-uint64_t kvcm_chunks_touched(uint64_t size, uint64_t chunk);
-/* Warns in the log of sizes that cost more than they hold. Blocks. */
-void kvcm_tell_chunks(struct kvcm_call *k, const struct kvb_instance_spec *instance);
 
 /* ---- the operations ---------------------------------------------------------------------------- */
 

@@ -288,19 +288,6 @@ static void test_empty_sessions_end(void **state)
 	assert_int_equal(kvcm_empty_check(k, "m", mine), KVCM_EMPTY_NONE);
 }
 
-static void test_chunks(void **state)
-{
-	(void)state;
-	assert_int_equal(kvcm_chunks_touched(65536, 65536), 1);
-	assert_int_equal(kvcm_chunks_touched(131072, 65536), 2);
-	assert_int_equal(kvcm_chunks_touched(32768, 65536), 1); /* two in a chunk, none across */
-	assert_int_equal(kvcm_chunks_touched(98304, 65536), 2);
-	assert_int_equal(kvcm_chunks_touched(65537, 65536), 2);
-	assert_int_equal(kvcm_chunks_touched(131073, 65536), 3);
-	assert_int_equal(kvcm_chunks_touched(1, 65536), 1);
-	assert_int_equal(kvcm_chunks_touched(100, 65536), 2);
-}
-
 /* ---- failures ---------------------------------------------------------------------------------- */
 
 static void test_failures(void **state)
@@ -367,7 +354,6 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		T(test_rows_are_the_services), T(test_life),    T(test_tokens), T(test_groups_of_specs),
-		T(test_empty_sessions),	T(test_empty_sessions_end), T(test_chunks),	T(test_failures), T(test_faults), T(test_binary),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
