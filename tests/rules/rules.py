@@ -237,7 +237,7 @@ def rule_python(args):
     report = Report()
     scripts = tree.files(args.source, ".py")
     own = {os.path.basename(p)[:-3] for p in scripts}
-    own.add("grpc")  # a stock client is the point of tests/grpc; its absence skips them
+    own |= {"grpc", "requests", "google"}  # stock clients are the point of tests/grpc and tests/kvcm; without them: skipped
     for path in scripts:
         source = tree.text(args.source, path)
         try:
