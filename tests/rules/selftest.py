@@ -154,6 +154,7 @@ class Rules(unittest.TestCase):
 
     def test_python(self):
         self.breaks("python", "tests/pool/x.py", "import requests\n", "imports requests")
+        self.write("tests/kvcm/x.py", "import requests\n")  # a stock client may be used where it is the point
         self.write("tests/pool/x.py", "import os\n")
         self.breaks("python", "tests/pool/x.py", "def f(:\n", "x.py:1")
 
