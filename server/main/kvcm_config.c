@@ -202,23 +202,38 @@ static int set_default(struct kvb_params *p, enum kvb_param i, const char *text,
 	return is_given(p, i) ? KVB_OK : kvb_param_set(p, i, text, KVB_FROM_DEFAULT, "default", err);
 }
 
-/* What the peer's program does unless told otherwise, and ours does not. */
+/* What the peer's program does unless told otherwise, and ours does not: ports of its own that several managers on a
+ * host do not meet at, and none of our bounds on clients, whose connectors do not know them. */
+static int set_bounds(struct kvb_params *p, struct kvb_error *err)
+{
+	static const struct {
+		enum kvb_param param;
+		const char *value;
+	} values[] = {
+		{ KVB_PARAM_compat, "kvcm" },
+		{ KVB_PARAM_kvcm_open, "true" },
+		{ KVB_PARAM_http_port, "0" },
+		{ KVB_PARAM_grpc_port, "off" },
+		{ KVB_PARAM_open_percent, "100" },      /* a group may be all blocks that are being written */
+		{ KVB_PARAM_session_max_ms, "1800000" }, /* the peer's own bound of write_timeout_seconds */
+		{ KVB_PARAM_lease_max_ms, "600000" },    /* delay_before_delete_ms is kept as it is given */
+		{ KVB_PARAM_idle_timeout_s, "600" },     /* Python clients keep a connection and come back to it */
+	};
+	int rc = KVB_OK;
+
+	for (size_t i = 0; rc == KVB_OK && i < sizeof values / sizeof values[0]; i++)
+		rc = set_default(p, values[i].param, values[i].value, err);
+	return rc;
+}
+
 static int set_defaults(struct kvb_params *p, const struct kvcm_command *c, struct kvb_error *err)
 {
-	bool open;
 	char port[16] = "off";
-	int rc = set_default(p, KVB_PARAM_compat, "kvcm", err);
+	int rc = set_bounds(p, err);
+	const bool open = p->kvcm_open || *p->kvcm_admin_tokens || *p->tokens_file;
 
 	if (rc == KVB_OK)
-		rc = set_default(p, KVB_PARAM_kvcm_open, "true", err);
-	open = p->kvcm_open || *p->kvcm_admin_tokens || *p->tokens_file;
-	if (rc == KVB_OK)
 		rc = set_default(p, KVB_PARAM_kvcm_listen, open ? "0.0.0.0" : "127.0.0.1", err);
-	/* Its own ports: several managers on a host must not meet there. */
-	if (rc == KVB_OK)
-		rc = set_default(p, KVB_PARAM_http_port, "0", err);
-	if (rc == KVB_OK)
-		rc = set_default(p, KVB_PARAM_grpc_port, "off", err);
 	if (p->kvcm_debug && p->kvcm_meta_http_port > 0 && p->kvcm_meta_http_port + 3000 < KVB_PORT_OFF)
 		snprintf(port, sizeof port, "%u", (unsigned)p->kvcm_meta_http_port + 3000);
 	if (rc == KVB_OK)

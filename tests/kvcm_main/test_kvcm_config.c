@@ -222,6 +222,8 @@ static void test_defaults(void **state)
 	assert_int_equal(b->p.http_port, 0);
 	assert_int_equal(b->p.grpc_port, KVB_PORT_OFF);
 	assert_string_equal(b->p.http_listen, "127.0.0.1");
+	assert_int_equal(b->p.open_percent, 100);
+	assert_int_equal(b->p.session_max_ms, 1800000);
 	assert_string_equal(b->p.log_file, "");
 	assert_int_equal(b->c.notes.n, 0);
 	assert_false(b->c.daemon);
