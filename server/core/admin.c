@@ -173,7 +173,7 @@ int kvb_core_group_put(struct kvb_core *c, const struct kvb_group_spec *spec, co
 	rc = check_group(p, g, err);
 	if (rc == KVB_OK)
 		rc = check_version(have, expect, err);
-	same = have && same_group(&have->spec, g);
+	same = rc == KVB_OK && have && same_group(&have->spec, g);
 	if (have)
 		version = have->version;
 	core_unlock(c);

@@ -8,13 +8,19 @@
 #include <stdio.h>
 #include <string.h>
 
+/* What a group has, counted block by block. */
+struct group_sum {
+	uint64_t used_bytes, blocks;
+	uint64_t used[MAX_STORAGES], removing[MAX_STORAGES];
+};
+
 struct check {
 	struct part *p;
 	void (*say)(void *ctx, const char *text);
 	void *ctx;
 	uint64_t problems;
 	uint64_t slots[MAX_STORAGES]; /* of blocks, per space */
-	const struct instance *inst;
+	struct group_sum sum; /* of the group of the instance that is looked at */
 	uint64_t entries, blocks, used_bytes, writing;
 	struct kvb_fsck_report *report;
 };
@@ -53,6 +59,12 @@ static void check_slot(struct check *k, const struct block *b, uint32_t spec)
 		problem(k, "block %s: generation %llu was never given", hex, (unsigned long long)s->generation);
 }
 
+static void count_space(struct group_sum *sum, const struct slot *s, uint64_t size)
+{
+	sum->used[s->space] += size;
+	sum->removing[s->space] += s->state == SLOT_REMOVING ? size : 0;
+}
+
 static void check_block(void *ctx, struct part *p, struct block *b)
 {
 	struct check *k = ctx;
@@ -67,6 +79,8 @@ static void check_block(void *ctx, struct part *p, struct block *b)
 			continue;
 		check_slot(k, b, s);
 		k->used_bytes += inst->spec.specs[s].size;
+		if (b->slot[s].space < MAX_STORAGES)
+			count_space(&k->sum, &b->slot[s], inst->spec.specs[s].size);
 		k->writing += b->slot[s].state == SLOT_WRITING;
 	}
 	if (index_find(p, inst, b->key) != b)
@@ -83,7 +97,6 @@ static void check_block(void *ctx, struct part *p, struct block *b)
 
 static void check_instance_counts(struct check *k, const struct instance *inst)
 {
-	k->inst = inst;
 	k->entries = k->blocks = k->used_bytes = 0;
 	block_each(k->p, inst, check_block, k);
 	if (k->entries != inst->entries)
@@ -208,25 +221,58 @@ static void check_space(struct check *k, uint32_t i)
 	}
 }
 
+static void check_group(struct check *k, const struct group *g, const struct group_sum *sum)
+{
+	uint64_t open = 0, removing = 0;
+	const char *name = g->spec.name ? g->spec.name : "(deleted instances)";
+
+	for (size_t i = 0; i < k->p->n_session; i++) {
+		const struct session *s = k->p->session[i];
+
+		open += s && s->state == KVB_SESSION_OPEN && s->inst && s->inst->group == g ? s->n_write : 0;
+	}
+	if (sum->used_bytes != g->used_bytes)
+		problem(k, "group %s: %llu bytes, counted %llu", name, (unsigned long long)g->used_bytes,
+			(unsigned long long)sum->used_bytes);
+	if (sum->blocks != g->blocks || open != g->open_blocks)
+		problem(k, "group %s: %llu blocks and %llu being written, counted %llu and %llu", name,
+			(unsigned long long)g->blocks, (unsigned long long)g->open_blocks, (unsigned long long)sum->blocks,
+			(unsigned long long)open);
+	for (uint32_t i = 0; i < MAX_STORAGES; i++) {
+		removing += sum->removing[i];
+		if (sum->used[i] != g->space_used[i] || sum->removing[i] != g->space_removing[i])
+			problem(k, "group %s: %llu bytes (%llu on their way out) in storage %u, counted %llu (%llu)", name,
+				(unsigned long long)g->space_used[i], (unsigned long long)g->space_removing[i], i,
+				(unsigned long long)sum->used[i], (unsigned long long)sum->removing[i]);
+	}
+	if (removing != g->removing_bytes)
+		problem(k, "group %s: %llu bytes on their way out, counted %llu", name,
+			(unsigned long long)g->removing_bytes, (unsigned long long)removing);
+}
+
+/* Returns the blocks of its instances. */
+static uint64_t check_members(struct check *k, const struct group *g)
+{
+	k->sum = (struct group_sum){ 0 };
+	for (size_t i = 0; i < k->p->n_inst; i++) {
+		if (k->p->inst[i]->group != g)
+			continue;
+		check_instance_counts(k, k->p->inst[i]);
+		k->sum.blocks += k->blocks;
+		k->sum.used_bytes += k->used_bytes;
+	}
+	check_group(k, g, &k->sum);
+	return k->sum.blocks;
+}
+
 static uint64_t run_check(struct check *k)
 {
-	uint64_t blocks = 0;
+	uint64_t blocks = check_members(k, &k->p->limbo);
 
-	for (size_t i = 0; i < k->p->n_inst; i++) {
-		check_instance_counts(k, k->p->inst[i]);
-		blocks += k->blocks;
-	}
+	for (size_t g = 0; g < k->p->n_group; g++)
+		blocks += check_members(k, k->p->group[g]);
 	if (blocks != k->p->blocks)
 		problem(k, "%llu blocks, counted %llu", (unsigned long long)k->p->blocks, (unsigned long long)blocks);
-	for (size_t g = 0; g < k->p->n_group; g++) {
-		uint64_t used = 0;
-
-		for (size_t i = 0; i < k->p->n_inst; i++)
-			used += k->p->inst[i]->group == k->p->group[g] ? k->p->inst[i]->used_bytes : 0;
-		if (used != k->p->group[g]->used_bytes)
-			problem(k, "group %s: %llu bytes, counted %llu", k->p->group[g]->spec.name,
-				(unsigned long long)k->p->group[g]->used_bytes, (unsigned long long)used);
-	}
 	check_links(k);
 	check_sessions(k);
 	for (uint32_t i = 0; i < k->p->n_space; i++)

@@ -169,24 +169,6 @@ void evict_consider(struct part *p, struct block *b)
 	}
 }
 
-/* Brings a victim to the top of the candidates; false when there is none. */
-static bool settle(struct part *p, struct evict_queue *q, uint64_t now, uint64_t *key, uint32_t *id)
-{
-	while (heap_top(&q->heaps, LEASED, key, id) && *key <= now) {
-		COUNT(p->core, evict_examined, 1);
-		evict_consider(p, block_get(p, *id));
-	}
-	while (heap_top(&q->heaps, CANDIDATES, key, id)) {
-		struct block *b = block_get(p, *id);
-
-		COUNT(p->core, evict_examined, 1);
-		if (block_evictable(p, q->inst, b, now) && *key == candidate_key(b))
-			return true;
-		evict_consider(p, b); /* where it belongs now */
-	}
-	return false;
-}
-
 /* What one search is about. */
 enum unit { SLOTS, BYTES, BLOCKS }; /* of the class; of the group in `spaces`; of the group */
 struct scope {
@@ -195,7 +177,8 @@ struct scope {
 	uint64_t spaces;           /* BYTES, BLOCKS: a bit for each that counts */
 	uint32_t space;            /* SLOTS */
 	uint32_t class_id;
-	uint64_t idle_since;       /* BLOCKS: only those not used since; UINT64_MAX = all */
+	uint64_t below;            /* candidates' keys: no others are looked at */
+	uint64_t looks;            /* so many entries are queued again at most */
 };
 
 static bool in_scope(const struct scope *c, const struct evict_queue *q)
@@ -207,7 +190,28 @@ static bool in_scope(const struct scope *c, const struct evict_queue *q)
 	return q->inst->group == c->group && (c->spaces >> q->space & 1);
 }
 
-static struct block *pick(struct part *p, const struct scope *c)
+/* Brings a victim to the top of the candidates; false when there is none. A key out of date is never above the right
+ * one, but for a block that has lost its last live child: that is queued again at once. */
+static bool settle(struct part *p, struct evict_queue *q, struct scope *c, uint64_t now, uint64_t *key, uint32_t *id)
+{
+	while (heap_top(&q->heaps, LEASED, key, id) && *key <= now && c->looks) {
+		COUNT(p->core, evict_examined, 1);
+		c->looks--;
+		evict_consider(p, block_get(p, *id));
+	}
+	while (heap_top(&q->heaps, CANDIDATES, key, id) && *key < c->below && c->looks) {
+		struct block *b = block_get(p, *id);
+
+		COUNT(p->core, evict_examined, 1);
+		if (block_evictable(p, q->inst, b, now) && *key == candidate_key(b))
+			return true;
+		evict_consider(p, b); /* where it belongs now */
+		c->looks--;
+	}
+	return false;
+}
+
+static struct block *pick(struct part *p, struct scope *c)
 {
 	uint64_t now = kvb_now_ms(p->core->clock), key, best_key = UINT64_MAX;
 	uint32_t id, best = NO_BLOCK;
@@ -216,7 +220,7 @@ static struct block *pick(struct part *p, const struct scope *c)
 		const struct instance *inst = p->inst[i];
 
 		for (size_t k = 0; k < inst->n_queue; k++) {
-			if (!in_scope(c, inst->queue[k]) || !settle(p, inst->queue[k], now, &key, &id) || key >= best_key)
+			if (!in_scope(c, inst->queue[k]) || !settle(p, inst->queue[k], c, now, &key, &id) || key >= best_key)
 				continue;
 			best_key = key;
 			best = id;
@@ -243,13 +247,8 @@ static uint64_t gain(const struct instance *inst, const struct block *b, const s
 	return n;
 }
 
-static bool used_since(const struct block *b, uint64_t since)
-{
-	return use_ms(mark_use(atomic_load_explicit(&b->mark, memory_order_relaxed))) >= since;
-}
-
 /* Picks until `need` is reached, nothing is left, or it is enough for one call. Returns what will come free. */
-static uint64_t evict(struct part *p, const struct scope *c, uint64_t need)
+static uint64_t evict(struct part *p, struct scope *c, uint64_t need)
 {
 	struct picks k = { 0 };
 	uint64_t got = 0;
@@ -258,7 +257,7 @@ static uint64_t evict(struct part *p, const struct scope *c, uint64_t need)
 		struct block *b = pick(p, c);
 		uint64_t n;
 
-		if (!b || (c->idle_since != UINT64_MAX && used_since(b, c->idle_since)))
+		if (!b)
 			break;
 		n = gain(block_instance(b), b, c);
 		if (remove_mark(p, &k, b) != KVB_OK)
@@ -275,23 +274,31 @@ static uint64_t evict(struct part *p, const struct scope *c, uint64_t need)
 
 uint64_t evict_slots(struct part *p, uint32_t space, uint32_t class_id, uint64_t slots)
 {
-	struct scope c = { .unit = SLOTS, .space = space, .class_id = class_id, .idle_since = UINT64_MAX };
+	struct scope c = { .unit = SLOTS, .space = space, .class_id = class_id, .below = UINT64_MAX, .looks = UINT64_MAX };
 
 	return evict(p, &c, slots);
 }
 
 uint64_t evict_group_bytes(struct part *p, struct group *g, uint64_t spaces, uint64_t bytes)
 {
-	struct scope c = { .unit = BYTES, .group = g, .spaces = spaces, .idle_since = UINT64_MAX };
+	struct scope c = { .unit = BYTES, .group = g, .spaces = spaces, .below = UINT64_MAX, .looks = UINT64_MAX };
 
 	return evict(p, &c, bytes);
 }
 
-uint64_t evict_group_blocks(struct part *p, struct group *g, uint64_t idle_since, uint64_t blocks)
+uint64_t evict_group_blocks(struct part *p, struct group *g, uint64_t blocks)
 {
-	struct scope c = { .unit = BLOCKS, .group = g, .spaces = ALL_SPACES, .idle_since = idle_since };
+	struct scope c = { .unit = BLOCKS, .group = g, .spaces = ALL_SPACES, .below = UINT64_MAX, .looks = UINT64_MAX };
 
 	return evict(p, &c, blocks);
+}
+
+/* Inner blocks stay: whose children are not idle is in use, too. The keys of those begin with INNER, above all uses. */
+bool evict_idle(struct part *p, struct group *g, uint64_t since, uint64_t blocks)
+{
+	struct scope c = { .unit = BLOCKS, .group = g, .spaces = ALL_SPACES, .below = use_make(since, 0), .looks = 4 * blocks };
+
+	return evict(p, &c, blocks) >= blocks || !c.looks;
 }
 
 struct steal {

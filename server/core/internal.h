@@ -150,8 +150,11 @@ uint64_t evict_slots(struct part *p, uint32_t space, uint32_t class_id, uint64_t
 uint64_t evict_group_bytes(struct part *p, struct group *g, uint64_t spaces, uint64_t bytes);
 /* What the background owes the group's lines (reclaim.c). True: there is more to do at once. */
 bool reclaim_group(struct part *p, struct group *g);
-/* Same for a group, by blocks; with `idle_since` (a time as marks have it) only those not used since then. */
-uint64_t evict_group_blocks(struct part *p, struct group *g, uint64_t idle_since, uint64_t blocks);
+/* Same for a group, by blocks. */
+uint64_t evict_group_blocks(struct part *p, struct group *g, uint64_t blocks);
+/* At most so many blocks of the group that were not used since then (a time as marks have it), nor any that hang below
+ * them. True: there may be more. */
+bool evict_idle(struct part *p, struct group *g, uint64_t since, uint64_t blocks);
 /* Bytes of the group on storages of a type, those on their way out not counted (*removing gets them; may be NULL);
  * *spaces: these storages as bits. */
 uint64_t group_type_bytes(const struct part *p, const struct group *g, const char *type, uint64_t *spaces, uint64_t *removing);

@@ -62,19 +62,20 @@ static uint64_t portion_bytes(const struct group *g)
 
 static uint64_t least(uint64_t a, uint64_t b) { return a < b ? a : b; }
 
-static uint64_t evict_idle(struct part *p, struct group *g)
+/* True: there is more to do at once. */
+static bool reclaim_idle(struct part *p, struct group *g)
 {
 	uint64_t now = kvb_now_ms(p->core->clock) + p->use_base;
 
 	if (!g->spec.max_idle_ms || g->spec.max_idle_ms > now)
-		return 0;
-	return evict_group_blocks(p, g, now - g->spec.max_idle_ms, PORTION_BLOCKS);
+		return false;
+	return evict_idle(p, g, now - g->spec.max_idle_ms, PORTION_BLOCKS);
 }
 
 bool reclaim_group(struct part *p, struct group *g)
 {
 	uint64_t now = kvb_now_ms(p->core->clock), spaces, bytes, blocks, step = step_bytes(g), got;
-	bool more = evict_idle(p, g) >= PORTION_BLOCKS;
+	bool more = reclaim_idle(p, g);
 
 	bytes = bytes_owed(p, g, &spaces);
 	blocks = over(g->blocks, g->spec.reclaim_blocks);
@@ -85,13 +86,13 @@ bool reclaim_group(struct part *p, struct group *g)
 		if (bytes)
 			evict_group_bytes(p, g, spaces, least(bytes, step));
 		else
-			evict_group_blocks(p, g, UINT64_MAX, least(blocks, step * g->blocks / (g->used_bytes + 1) + 1));
+			evict_group_blocks(p, g, least(blocks, step * g->blocks / (g->used_bytes + 1) + 1));
 		return more;
 	}
 	if (bytes) {
 		got = evict_group_bytes(p, g, spaces, least(bytes, portion_bytes(g)));
 		return more || (got > 0 && got < bytes);
 	}
-	got = evict_group_blocks(p, g, UINT64_MAX, least(blocks, PORTION_BLOCKS));
+	got = evict_group_blocks(p, g, least(blocks, PORTION_BLOCKS));
 	return more || (got > 0 && got < blocks);
 }

@@ -91,16 +91,16 @@ static int take_in_space(struct part *p, struct plan *plan, uint32_t space, stru
  * say) passes. */
 static bool may_grow_later(const struct space *s) { return space_has_room(s) && !s->grow_full; }
 
-/* True when a new slab file is on its way, or its last failure is so young that nothing is evicted yet. */
-static bool grow_somewhere(struct part *p, const struct group *g)
+/* True when a new slab file is on its way in one of these spaces, or its last failure is so young that nothing is
+ * evicted yet. */
+static bool grow_somewhere(struct part *p, uint64_t spaces)
 {
 	uint64_t now = kvb_now_ms(p->core->clock);
 
-	for (uint32_t i = 0; i < g->spec.n_storages; i++) {
-		int at = space_find(p, g->spec.storages[i]);
-		struct space *s = at < 0 ? NULL : &p->space[at];
+	for (uint32_t i = 0; i < p->n_space; i++) {
+		struct space *s = &p->space[i];
 
-		if (!s || !space_usable(s))
+		if (!(spaces >> i & 1))
 			continue;
 		if (!s->growing && space_can_grow(p, s))
 			space_ask_growth(p, s);
@@ -110,14 +110,11 @@ static bool grow_somewhere(struct part *p, const struct group *g)
 	return false;
 }
 
-static bool grows_later(const struct part *p, const struct group *g)
+static bool grows_later(const struct part *p, uint64_t spaces)
 {
-	for (uint32_t i = 0; i < g->spec.n_storages; i++) {
-		int at = space_find(p, g->spec.storages[i]);
-
-		if (at >= 0 && space_usable(&p->space[at]) && may_grow_later(&p->space[at]))
+	for (uint32_t i = 0; i < p->n_space; i++)
+		if ((spaces >> i & 1) && may_grow_later(&p->space[i]))
 			return true;
-	}
 	return false;
 }
 
@@ -133,14 +130,11 @@ uint64_t group_spaces(const struct part *p, const struct group *g)
 	return bits;
 }
 
-/* A lease or a hold in one of the group's storages ends by then. */
-static bool frees_soon(const struct part *p, const struct group *g, uint64_t by)
+/* A lease or a hold in one of these spaces ends by then. */
+static bool frees_soon(const struct part *p, uint64_t spaces, uint64_t by)
 {
-	uint64_t spaces = group_spaces(p, g);
-
 	for (uint32_t i = 0; i < p->n_space; i++)
-		if ((spaces >> i & 1) && space_usable(&p->space[i]) &&
-		    (kvb_pool_next_due(p->space[i].pool) <= by || evict_next_lease(p, i) <= by))
+		if ((spaces >> i & 1) && (kvb_pool_next_due(p->space[i].pool) <= by || evict_next_lease(p, i) <= by))
 			return true;
 	return false;
 }
@@ -160,42 +154,72 @@ static bool type_has_room(struct part *p, const struct plan *plan, const char *t
 			continue;
 		if (evict && staying + plan->bytes > capacity && plan->bytes <= capacity)
 			*coming |= evict_group_bytes(p, g, spaces, staying + plan->bytes - capacity) > 0;
-		*coming |= evict && removing > 0;
+		*coming |= evict && removing > 0 && plan->bytes <= capacity;
 		return false;
 	}
 	return true;
 }
 
+/* One round over the group's storages in order of preference. KVB_E_NO_SPACE: not there; *within tells the spaces
+ * that are usable and within the quota of their type. */
+static int take_somewhere(struct part *p, struct plan *plan, struct kvb_arena *a, bool evict, uint64_t *within)
+{
+	const struct kvb_group_spec *g = &plan->inst->group->spec;
+	bool coming = false;
+
+	*within = 0;
+	for (uint32_t i = 0; i < g->n_storages; i++) {
+		int at = space_find(p, g->storages[i]);
+		int rc;
+
+		if (at < 0 || !space_usable(&p->space[at]))
+			continue;
+		if (!type_has_room(p, plan, p->space[at].dev->type, evict, &coming)) {
+			if (coming)
+				return TRY_WAIT_QUOTA;
+			continue;
+		}
+		*within |= 1ull << at;
+		rc = take_in_space(p, plan, (uint32_t)at, a, evict, &coming);
+		if (rc != KVB_E_NO_SPACE)
+			return rc;
+		if (coming)
+			return TRY_WAIT;
+	}
+	return KVB_E_NO_SPACE;
+}
+
+static bool any_usable(const struct part *p, const struct group *g)
+{
+	uint64_t spaces = group_spaces(p, g);
+
+	for (uint32_t i = 0; i < p->n_space; i++)
+		if ((spaces >> i & 1) && space_usable(&p->space[i]))
+			return true;
+	return false;
+}
+
 int room_take(struct part *p, struct plan *plan, struct kvb_arena *a, struct kvb_error *err)
 {
 	const struct group *g = plan->inst->group;
-	uint64_t now = kvb_now_ms(p->core->clock);
-	bool usable = false, coming = false;
+	uint64_t now = kvb_now_ms(p->core->clock), within;
+	int rc = take_somewhere(p, plan, a, false, &within);
 
-	for (int evict = 0; evict <= 1; evict++) {
-		for (uint32_t i = 0; i < g->spec.n_storages; i++) {
-			int at = space_find(p, g->spec.storages[i]);
-			int rc;
-
-			if (at < 0 || !space_usable(&p->space[at]))
-				continue;
-			usable = true;
-			if (type_has_room(p, plan, p->space[at].dev->type, evict, &coming))
-				rc = take_in_space(p, plan, (uint32_t)at, a, evict, &coming);
-			else
-				rc = KVB_E_NO_SPACE;
-			if (rc != KVB_E_NO_SPACE)
-				return rc;
-			if (coming)
-				return TRY_WAIT;
-		}
-		if (!usable)
-			return kvb_fail(err, KVB_E_UNAVAILABLE, NULL,
-					"no storage of group '%s' is healthy and enabled", g->spec.name);
-		if (!evict && grow_somewhere(p, g))
-			return TRY_WAIT;
-	}
-	if (grows_later(p, g) || (now - plan->since < SOON_MS && frees_soon(p, g, now + SOON_MS)))
+	if (rc != KVB_E_NO_SPACE)
+		return rc;
+	if (!any_usable(p, g))
+		return kvb_fail(err, KVB_E_UNAVAILABLE, NULL, "no storage of group '%s' is healthy and enabled", g->spec.name);
+	if (grow_somewhere(p, within))
+		return TRY_WAIT;
+	rc = take_somewhere(p, plan, a, true, &within);
+	if (rc != KVB_E_NO_SPACE)
+		return rc;
+	if (!within)
+		return kvb_fail(err, KVB_E_QUOTA, "quotas",
+				"group '%s' is at the capacity of its quota on each type of storage that it has, and nothing "
+				"more may be evicted there",
+				g->spec.name);
+	if (grows_later(p, within) || (now - plan->since < SOON_MS && frees_soon(p, within, now + SOON_MS)))
 		return TRY_WAIT;
 	return kvb_fail(err, KVB_E_NO_SPACE, NULL,
 			"no room for %u blocks: what is there is leased, being written, or in its grace time",

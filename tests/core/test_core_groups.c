@@ -188,7 +188,8 @@ static void test_type_quota(void **state)
 	assert_int_equal(put(0, 8), 8);
 	assert_int_equal(put(100, 4), 4); /* evicts */
 	assert_int_equal(blocks(), 8);
-	assert_int_equal(start(200, 9, &res), KVB_E_NO_SPACE);
+	assert_int_equal(start(200, 9, &res), KVB_E_QUOTA);
+	assert_string_equal(e.err.field, "quotas");
 	g.quotas = &tight;
 	assert_int_equal(put_group(&g), KVB_OK);
 	settle_for(500);

@@ -127,8 +127,8 @@ int kvb_core_lookup(struct kvb_core *c, const struct kvb_lookup_req *req, struct
 int kvb_core_lookup_length(struct kvb_core *c, const struct kvb_lookup_req *req, uint32_t *matched,
 			   struct kvb_arena *a, struct kvb_error *err);
 /* KVB_E_INVALID (duplicate key: field "keys[i]"; "key_specs[i]"), KVB_E_CONFLICT (request id with another body),
- * KVB_E_NO_SPACE, KVB_E_QUOTA, KVB_E_TOO_MANY (sessions), KVB_E_JOURNAL_FULL, KVB_E_STORE_*,
- * KVB_E_UNAVAILABLE (no healthy storage). */
+ * KVB_E_NO_SPACE, KVB_E_QUOTA (of the group; field "max_blocks", "quotas", or none for its capacity), KVB_E_TOO_MANY
+ * (sessions), KVB_E_JOURNAL_FULL, KVB_E_STORE_*, KVB_E_UNAVAILABLE (no healthy storage). */
 int kvb_core_start(struct kvb_core *c, const struct kvb_start_req *req, struct kvb_start_res *res,
 		   struct kvb_arena *a, struct kvb_error *err, const struct kvb_done *done);
 /* KVB_E_NOT_FOUND (unknown session, or another instance's), KVB_E_SESSION_EXPIRED, KVB_E_SESSION_ENDED (aborted),

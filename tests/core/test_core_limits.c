@@ -1,0 +1,496 @@
+/*
+ * test_core_limits.c - the limits of a group where they meet: types of storages side by side, growth, chains that are
+ * idle in part, restarts with sessions open; numbered slots in runs, in fsck and in files too small for them; bad input.
+ */
+#include "core_env.h"
+
+#include <ftw.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <kvb/bytes.h>
+
+#define BLOCK 65536u
+#define UNIT (1ull << 20)
+
+static struct env e;
+static char dir[64];
+
+static int setup(void **state)
+{
+	(void)state;
+	env_quiet();
+	env_init(&e);
+	env_open(&e);
+	snprintf(dir, sizeof dir, "/tmp/kvb-core-XXXXXX");
+	return mkdtemp(dir) ? 0 : -1;
+}
+
+static int remove_one(const char *path, const struct stat *st, int type, struct FTW *where)
+{
+	(void)st;
+	(void)type;
+	(void)where;
+	return remove(path);
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	env_check(&e);
+	env_destroy(&e);
+	return nftw(dir, remove_one, 16, FTW_DEPTH | FTW_PHYS | FTW_MOUNT);
+}
+
+static const char *const two[] = { "s", "files" };
+
+static struct kvb_group_spec group(uint32_t storages)
+{
+	return (struct kvb_group_spec){ .name = "g", .storages = two, .n_storages = storages };
+}
+
+static int put_group(const struct kvb_group_spec *g) { return kvb_core_group_put(e.core, g, NULL, NULL, &e.err); }
+
+static void refused(int rc, int status, const char *field)
+{
+	assert_int_equal(rc, status);
+	assert_string_equal(e.err.field, field);
+	kvb_error_clear(&e.err);
+}
+
+static int put_files(const char *type, uint64_t file_size)
+{
+	struct kvb_storage_spec s = { .name = "files", .type = type, .root = dir, .capacity = 16 * UNIT, .unit = UNIT,
+				      .file_size = file_size, .enabled = true };
+
+	return kvb_core_storage_put(e.core, &s, NULL, &e.err);
+}
+
+static int put_instance(const char *id, uint64_t size, bool numbered)
+{
+	const struct kvb_spec spec = { "kv", size };
+	const struct kvb_instance_spec i = { .tenant = "t", .id = id, .group = "g", .specs = &spec, .n_specs = 1,
+					     .extra = "", .numbered = numbered };
+
+	return kvb_core_instance_put(e.core, &i, NULL, &e.err);
+}
+
+static struct kvb_group_view *view(void)
+{
+	struct kvb_group_view *v;
+	uint32_t n;
+
+	kvb_arena_reset(&e.arena);
+	assert_int_equal(kvb_core_groups(e.core, "g", &e.arena, &v, &n, &e.err), KVB_OK);
+	return v;
+}
+
+static int start(uint64_t first, uint32_t n, const struct kvb_key *parent, struct kvb_start_res *res)
+{
+	static struct kvb_key keys[256];
+
+	env_keys(keys, n, 0, first);
+	return env_start(&e, &(struct env_start){ .keys = keys, .n = n, .parent = parent }, res);
+}
+
+static uint32_t put(uint64_t first, uint32_t n)
+{
+	struct kvb_key keys[256];
+
+	env_keys(keys, n, 0, first);
+	return env_put(&e, keys, n);
+}
+
+static void settle_for(uint64_t ms)
+{
+	for (uint64_t t = 0; t < ms; t += 100)
+		env_advance(&e, 100);
+}
+
+static void lookup(uint64_t first, uint32_t n, uint32_t lease_ms, struct kvb_lookup_res *res)
+{
+	struct kvb_key keys[256];
+
+	env_keys(keys, n, 0, first);
+	assert_int_equal(env_lookup(&e, keys, n, KVB_LOOKUP_BATCH, lease_ms, res), KVB_OK);
+}
+
+/* A storage whose type's quota is reached does not grow for it, and nobody waits for that. */
+static void test_quota_spares_growth(void **state)
+{
+	const struct kvb_type_quota quota = { "null", 8 * BLOCK, 0 };
+	struct kvb_group_spec g = group(1);
+	struct kvb_storage_view *v;
+	struct kvb_start_res res;
+	uint64_t began;
+	uint32_t n;
+
+	(void)state;
+	env_make(&e, 160 * UNIT, UNIT, BLOCK);
+	g.quotas = &quota;
+	g.n_quotas = 1;
+	assert_int_equal(put_group(&g), KVB_OK);
+	for (uint32_t i = 0; i < 50; i++)
+		assert_int_equal(put(4 * i, 4), 4);
+	assert_int_equal(view()->blocks, 8);
+	assert_int_equal(start(1000, 8, NULL, &res), KVB_OK);
+	began = kvb_now_ms(e.o.clock);
+	refused(start(2000, 1, NULL, &res), KVB_E_QUOTA, "quotas");
+	refused(start(2000, 9, NULL, &res), KVB_E_QUOTA, "quotas");
+	assert_true(kvb_now_ms(e.o.clock) - began < 1000);
+	assert_int_equal(kvb_core_storages(e.core, "s", &e.arena, &v, &n, &e.err), KVB_OK);
+	assert_int_equal(v->files, 1);
+}
+
+/* Blocks go to the next type when the first one's quota is reached; nothing is evicted as long as one has room. */
+static void test_types_side_by_side(void **state)
+{
+	const struct kvb_type_quota quotas[] = { { "null", 4 * BLOCK, 0 }, { "hf3fs", 6 * BLOCK, 3 * BLOCK } };
+	struct kvb_group_spec g = group(2);
+	struct kvb_start_res res;
+	struct kvb_lookup_res found;
+
+	(void)state;
+	env_make(&e, 16 * UNIT, UNIT, BLOCK);
+	assert_int_equal(put_files("hf3fs", 4 * UNIT), KVB_OK);
+	env_advance(&e, 100);
+	g.quotas = quotas;
+	g.n_quotas = 1;
+	assert_int_equal(put_group(&g), KVB_OK);
+	assert_int_equal(put(0, 4), 4);
+	assert_int_equal(put(100, 6), 6);
+	lookup(100, 6, 0, &found);
+	assert_int_equal(found.matched, 6);
+	assert_string_equal(found.files.v[found.loc[0].file].type, "hf3fs");
+	assert_string_equal(found.files.v[found.loc[0].file].client_root, dir);
+	lookup(0, 4, 0, &found);
+	assert_string_equal(found.files.v[found.loc[0].file].type, "null");
+	assert_int_equal(view()->blocks, 10);
+	g.n_quotas = 2;
+	assert_int_equal(put_group(&g), KVB_OK);
+	settle_for(500);
+	lookup(100, 6, 0, &found);
+	assert_int_equal(found.matched, 3); /* over the line of its type only */
+	lookup(0, 4, 0, &found);
+	assert_int_equal(found.matched, 4);
+	assert_int_equal(start(200, 3, NULL, &res), KVB_OK);
+	env_crash(&e);
+	env_open(&e);
+	env_check(&e);
+	assert_int_equal(start(300, 7, NULL, &res), KVB_E_QUOTA);
+}
+
+static void test_sessions_count_after_a_restart(void **state)
+{
+	struct kvb_group_spec g = group(1);
+	struct kvb_start_res res;
+	struct kvb_finish_res done;
+	char session[KVB_SESSION_ID_HEX + 1];
+
+	(void)state;
+	env_make(&e, 16 * UNIT, UNIT, BLOCK);
+	g.max_blocks = 10;
+	assert_int_equal(put_group(&g), KVB_OK);
+	assert_int_equal(put(0, 6), 6);
+	assert_int_equal(start(100, 4, NULL, &res), KVB_OK);
+	memcpy(session, res.session, sizeof session);
+	env_crash(&e);
+	env_open(&e);
+	refused(start(200, 1, NULL, &res), KVB_E_QUOTA, "max_blocks");
+	assert_int_equal(env_finish_mask(&e, session, (const bool[]){ true, false, true, false }, 4, true, &done), KVB_OK);
+	refused(start(200, 3, NULL, &res), KVB_E_QUOTA, "max_blocks");
+	assert_int_equal(start(200, 2, NULL, &res), KVB_OK);
+	assert_int_equal(env_abort(&e, res.session, true), KVB_OK);
+	assert_int_equal(put(0, 8), 2); /* those there do not count again */
+}
+
+/* What hangs above a block that is used, leased or written is in use with it. */
+static void test_idle_chains(void **state)
+{
+	struct kvb_group_spec g = group(1);
+	struct kvb_lookup_res found;
+	struct kvb_start_res res;
+
+	(void)state;
+	env_make(&e, 16 * UNIT, UNIT, BLOCK);
+	g.max_idle_ms = 10000;
+	assert_int_equal(put_group(&g), KVB_OK);
+	assert_int_equal(put(0, 10), 10);
+	assert_int_equal(put(100, 10), 10);
+	for (int i = 0; i < 5; i++) {
+		settle_for(4000);
+		lookup(9, 1, 5000, &found);
+		assert_int_equal(found.matched, 1);
+	}
+	assert_int_equal(view()->blocks, 10);
+	settle_for(9000);
+	assert_int_equal(start(10, 2, &(struct kvb_key){ 0, 9 }, &res), KVB_OK);
+	settle_for(4000);
+	assert_int_equal(view()->blocks, 10); /* a child is being written */
+	settle_for(3000);                     /* its session ends */
+	assert_int_equal(view()->blocks, 0);
+}
+
+static void test_idle_over_restarts(void **state)
+{
+	struct kvb_group_spec g = group(1);
+
+	(void)state;
+	env_make(&e, 16 * UNIT, UNIT, BLOCK);
+	g.max_idle_ms = 20000;
+	assert_int_equal(put_group(&g), KVB_OK);
+	assert_int_equal(put(0, 10), 10);
+	settle_for(15000);
+	assert_int_equal(put(100, 5), 5);
+	env_shutdown(&e);
+	env_open(&e);
+	assert_int_equal(view()->blocks, 15);
+	settle_for(6000);
+	assert_int_equal(view()->blocks, 5);
+	settle_for(7000);
+	env_crash(&e);
+	env_open(&e);
+	settle_for(30000); /* a restart's lease on all of them, too */
+	assert_int_equal(view()->blocks, 0);
+}
+
+/* Many blocks that were used since they were queued: looked at in portions, and none of them goes. */
+static void test_idle_in_portions(void **state)
+{
+	struct kvb_group_spec g = group(1);
+	struct kvb_lookup_res found;
+
+	(void)state;
+	env_make(&e, 16 * UNIT, UNIT, 1024);
+	g.max_idle_ms = 10000;
+	assert_int_equal(put_group(&g), KVB_OK);
+	for (uint32_t i = 0; i < 40; i++)
+		assert_int_equal(put(1000 * i, 250), 250);
+	settle_for(8000);
+	for (uint32_t i = 0; i < 20; i++)
+		lookup(2000 * i, 250, 0, &found);
+	settle_for(3000);
+	assert_int_equal(view()->blocks, 5000);
+	settle_for(10000);
+	assert_int_equal(view()->blocks, 0);
+}
+
+static void test_all_of_a_group_is_kept(void **state)
+{
+	const struct kvb_type_quota quotas[] = { { "null", 1ull << 40, 7 }, { "elsewhere", 0, 1ull << 50 } };
+	struct kvb_group_spec g = group(1), is;
+
+	(void)state;
+	env_make(&e, 16 * UNIT, UNIT, BLOCK);
+	g.loose_storages = true;
+	g.n_storages = 2;
+	g.capacity = 1;
+	g.quotas = quotas;
+	g.n_quotas = 2;
+	g.max_blocks = 2;
+	g.max_instances = 3;
+	g.reclaim_bytes = 4;
+	g.reclaim_blocks = 5;
+	g.reclaim_step_bytes = 6;
+	g.reclaim_step_percent = 7;
+	g.reclaim_period_ms = 8;
+	g.max_idle_ms = 9;
+	g.version = UINT64_MAX;
+	g.extra = "{\"a\":1}";
+	assert_int_equal(put_group(&g), KVB_OK);
+	env_crash(&e);
+	env_open(&e);
+	is = view()->spec;
+	assert_int_equal(is.n_quotas, 2);
+	for (int i = 0; i < 2; i++) {
+		assert_string_equal(is.quotas[i].type, quotas[i].type);
+		assert_true(is.quotas[i].capacity == quotas[i].capacity && is.quotas[i].reclaim == quotas[i].reclaim);
+	}
+	assert_int_equal(is.n_storages, 2);
+	assert_string_equal(is.storages[1], "files");
+	assert_string_equal(is.extra, g.extra);
+	assert_true(is.loose_storages && is.capacity == 1 && is.max_blocks == 2 && is.max_instances == 3);
+	assert_true(is.reclaim_bytes == 4 && is.reclaim_blocks == 5 && is.reclaim_step_bytes == 6);
+	assert_true(is.reclaim_step_percent == 7 && is.reclaim_period_ms == 8 && is.max_idle_ms == 9);
+	assert_true(is.version == UINT64_MAX);
+}
+
+static void put_old(const char *key, struct kvb_buf *b)
+{
+	assert_int_equal(kvb_store_put(e.store, key, KVB_VERSION_ANY, b->data, b->len, NULL, &e.err), KVB_OK);
+	kvb_buf_destroy(b);
+}
+
+/* Turns a document of version 2 into one of version 1, which ended `less` bytes earlier. */
+static void make_old(const char *key, size_t less)
+{
+	struct kvb_buf b = { 0 };
+
+	assert_int_equal(kvb_store_get(e.store, key, &b, NULL, &e.err), KVB_OK);
+	assert_int_equal(b.data[0], 2);
+	b.data[0] = 1;
+	b.len -= less;
+	put_old(key, &b);
+}
+
+static void test_old_storage_and_instance(void **state)
+{
+	struct kvb_storage_view *s;
+	struct kvb_instance_view *i;
+	struct kvb_lookup_res found;
+	uint32_t n;
+
+	(void)state;
+	env_make(&e, 16 * UNIT, UNIT, BLOCK);
+	assert_int_equal(put(0, 5), 5);
+	make_old("storage/s", 3);    /* three empty strings */
+	make_old("instance/t/i", 1); /* numbered */
+	env_crash(&e);
+	env_open(&e);
+	assert_int_equal(kvb_core_storages(e.core, "s", &e.arena, &s, &n, &e.err), KVB_OK);
+	assert_true(s->spec.enabled && s->spec.capacity == 16 * UNIT);
+	assert_string_equal(s->spec.client_root, "");
+	assert_string_equal(s->spec.client_mount, "");
+	assert_string_equal(s->spec.extra, "");
+	assert_int_equal(kvb_core_instances(e.core, "t", "i", &e.arena, &i, &n, &e.err), KVB_OK);
+	assert_false(i->spec.numbered);
+	lookup(0, 5, 0, &found);
+	assert_int_equal(found.matched, 5);
+	assert_int_equal(put_instance("i", BLOCK, false), KVB_OK); /* again */
+}
+
+static void test_newer_documents_are_refused(void **state)
+{
+	struct kvb_buf b = { 0 };
+	struct kvb_fsck_report r;
+
+	(void)state;
+	env_make(&e, 16 * UNIT, UNIT, BLOCK);
+	assert_int_equal(kvb_store_get(e.store, "group/g", &b, NULL, &e.err), KVB_OK);
+	b.data[0] = 3;
+	assert_int_equal(kvb_store_put(e.store, "group/g", KVB_VERSION_ANY, b.data, b.len, NULL, &e.err), KVB_OK);
+	env_shutdown(&e);
+	assert_int_equal(kvb_store_open(e.ops, &e.store_options, &e.store, &e.err), KVB_OK);
+	assert_int_equal(kvb_core_fsck(e.store, false, NULL, NULL, &r, &e.err), KVB_OK);
+	assert_int_equal(r.problems, 1);
+	b.data[0] = 2;
+	put_old("group/g", &b);
+	kvb_store_close(e.store);
+	env_open(&e);
+}
+
+/* In a run of free space numbers follow each other; fsck finds nothing wrong, with sessions and holds of both kinds. */
+static void test_numbered_runs(void **state)
+{
+	const uint32_t size = 3 * 4096 + 512;
+	struct kvb_start_res res;
+	struct kvb_fsck_report r;
+	uint32_t breaks = 0;
+
+	(void)state;
+	assert_int_equal(env_storage(&e, "s", 64 * UNIT, UNIT), KVB_OK);
+	assert_int_equal(env_group(&e, "g", 0, "s"), KVB_OK);
+	assert_int_equal(put_instance("i", size, true), KVB_OK);
+	env_advance(&e, 100);
+	assert_int_equal(start(0, 250, NULL, &res), KVB_OK);
+	for (uint32_t i = 0; i < 250; i++) {
+		assert_int_equal(res.loc[i].offset % size, 0);
+		breaks += i > 0 && res.loc[i].offset != res.loc[i - 1].offset + size;
+	}
+	assert_true(breaks <= 4); /* between slabs only */
+	assert_int_equal(put(500, 100), 100);
+	assert_int_equal(env_abort(&e, res.session, false), KVB_OK); /* held for the grace */
+	env_shutdown(&e);
+	assert_int_equal(kvb_store_open(e.ops, &e.store_options, &e.store, &e.err), KVB_OK);
+	assert_int_equal(kvb_core_fsck(e.store, false, NULL, NULL, &r, &e.err), KVB_OK);
+	assert_int_equal(r.problems, 0);
+	assert_int_equal(r.held_slots, 250);
+	kvb_store_close(e.store);
+	env_open(&e);
+	assert_int_equal(start(1000, 250, NULL, &res), KVB_OK);
+}
+
+/* A slot that fits at any place need not fit at a multiple of its size. */
+static void test_fit(void **state)
+{
+	const uint64_t file = 4 * UNIT, most = file - 3 * 4096;
+	struct kvb_start_res res;
+	struct kvb_group_spec g = group(2);
+
+	(void)state;
+	assert_int_equal(put_files("file", file), KVB_OK);
+	g.loose_storages = true;
+	assert_int_equal(put_group(&g), KVB_OK);
+	assert_int_equal(put_instance("i", most, false), KVB_OK);
+	assert_int_equal(kvb_core_instance_delete(e.core, "t", "i", &e.err), KVB_OK);
+	refused(put_instance("i", most, true), KVB_E_INVALID, "specs[0].size");
+	refused(put_instance("i", file / 2, true), KVB_E_INVALID, "specs[0].size");
+	assert_int_equal(put_instance("i", file / 2 - 4096, true), KVB_OK);
+	env_advance(&e, 100);
+	assert_int_equal(start(0, 1, NULL, &res), KVB_OK);
+	assert_int_equal(res.loc[0].offset, file / 2 - 4096);
+	assert_int_equal(env_abort(&e, res.session, true), KVB_OK);
+}
+
+/* One of the group's storages has files too small for the blocks: it is passed over. */
+static void test_too_small_a_storage(void **state)
+{
+	struct kvb_start_res res;
+	struct kvb_group_spec g = group(2);
+
+	(void)state;
+	assert_int_equal(put_files("file", 4 * UNIT), KVB_OK);
+	g.loose_storages = true;
+	assert_int_equal(put_group(&g), KVB_OK);
+	assert_int_equal(put_instance("i", 2 * UNIT - 4096, true), KVB_OK);
+	assert_int_equal(env_storage(&e, "s", UNIT, UNIT), KVB_OK); /* preferred, and one file of one unit */
+	env_advance(&e, 100);
+	assert_int_equal(start(0, 1, NULL, &res), KVB_OK);
+	assert_string_equal(res.files.v[res.loc[0].file].storage, "files");
+}
+
+static void test_bad_groups(void **state)
+{
+	struct kvb_type_quota quotas[KVB_MAX_QUOTAS + 1] = { { "null", 1, 0 }, { "file", 1, 0 }, { "null", 2, 0 } };
+	struct kvb_group_spec g = group(1);
+	char *extra = malloc(KVB_MAX_EXTRA + 2);
+	uint64_t none = 0;
+
+	(void)state;
+	assert_non_null(extra);
+	memset(extra, 'x', KVB_MAX_EXTRA + 1);
+	extra[KVB_MAX_EXTRA + 1] = '\0';
+	env_make(&e, 16 * UNIT, UNIT, BLOCK);
+	g.quotas = quotas;
+	g.n_quotas = 3;
+	refused(put_group(&g), KVB_E_INVALID, "quotas[2].type");
+	g.n_quotas = KVB_MAX_QUOTAS + 1;
+	refused(put_group(&g), KVB_E_INVALID, "quotas");
+	g.n_quotas = 0;
+	g.reclaim_step_percent = 101;
+	refused(put_group(&g), KVB_E_INVALID, "reclaim_step_percent");
+	g.reclaim_step_percent = 100;
+	g.extra = extra;
+	refused(put_group(&g), KVB_E_TOO_LARGE, "extra");
+	extra[KVB_MAX_EXTRA] = '\0';
+	assert_int_equal(put_group(&g), KVB_OK);
+	g.name = "new";
+	assert_int_equal(kvb_core_group_put(e.core, &g, &none, NULL, &e.err), KVB_OK); /* 0: it is not there */
+	free(extra);
+}
+
+#define SCENE(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		SCENE(test_quota_spares_growth), SCENE(test_types_side_by_side), SCENE(test_sessions_count_after_a_restart),
+		SCENE(test_idle_chains),	 SCENE(test_idle_over_restarts), SCENE(test_idle_in_portions),
+		SCENE(test_all_of_a_group_is_kept), SCENE(test_old_storage_and_instance),
+		SCENE(test_newer_documents_are_refused), SCENE(test_numbered_runs), SCENE(test_fit),
+		SCENE(test_too_small_a_storage), SCENE(test_bad_groups),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
