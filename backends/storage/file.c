@@ -1,6 +1,8 @@
 /*
  * file.c - the `file` storage: slab files in one directory of any POSIX mount; and `hf3fs`: the same on a mount of
- * 3FS, which allocates nothing in advance and needs no sync.
+ * 3FS, which allocates nothing in advance. Syncs stay there: the mount's daemon keeps the last MiB that was written to
+ * a file until then. The chunk size is not asked for: header and trailer are 4096 bytes, so only slots of whole chunks
+ * of numbered instances lie on chunks.
  *
  * Owns the opened storage (struct file_storage); the directory is root.c's subject, the files in it
  * slab.c's. Every member enters the root anew, so that each answer is about the file system that is

@@ -24,7 +24,7 @@ struct file_storage {
 	char *root;
 	uint8_t uuid[16];
 	uint64_t unit;
-	bool on_3fs; /* files are given their length only: no allocation there, and a write is durable when it is over */
+	bool on_3fs; /* files are given their length only: there is no allocation in advance */
 	struct kvb_mutex lock; /* protects dev and ino; no I/O under it */
 	dev_t dev;             /* where the root was last seen, to tell of a change; ino 0 = never */
 	ino_t ino;

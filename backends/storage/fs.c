@@ -126,6 +126,16 @@ int kvb_fs_allocate(int fd, uint64_t length)
 	return error == EOPNOTSUPP || error == ENOSYS ? write_zeros(fd, length) : error;
 }
 
+int kvb_fs_set_length(int fd, uint64_t length)
+{
+	int error;
+
+	do
+		error = ftruncate(fd, (off_t)length) == 0 ? 0 : errno;
+	while (error == EINTR);
+	return error;
+}
+
 bool kvb_fs_is_temp(const char *name)
 {
 	return strncmp(name, TEMP_PREFIX, sizeof TEMP_PREFIX - 1) == 0;

@@ -31,6 +31,8 @@ int kvb_fs_read(int fd, uint64_t at, void *out, size_t n, size_t *got);
 int kvb_fs_write(int fd, uint64_t at, const void *p, size_t n);
 /* Really allocates bytes 0..length-1, which read as zeros then. 0 or an errno. */
 int kvb_fs_allocate(int fd, uint64_t length);
+/* Gives the file its length, and allocates nothing. 0 or an errno. */
+int kvb_fs_set_length(int fd, uint64_t length);
 
 /* An unfinished file: open for writing, locked, under a name that nobody else uses. */
 struct kvb_fs_temp {

@@ -2,7 +2,8 @@
  * slab.c - slab files of a `file` storage: make, verify, remove.
  *
  * A slab file is a superblock (first 4096 bytes), room for slots, and a trailer with the superblock's
- * bytes again (last 4096 bytes). It appears under its name only when all of its space is allocated and
+ * bytes again (last 4096 bytes). On 3FS, which allocates nothing in advance, it has its length only: the
+ * trailer in its last chunk keeps it. It appears under its name only when all of its space is allocated and
  * both records are on stable media: a crash at any point leaves a temporary file at most.
  *
  * No state, no locks. Called from any thread with the entered root; blocks with the file system, for
@@ -133,10 +134,7 @@ static int fill(const struct file_storage *s, int fd, uint32_t file, uint64_t le
 
 	memcpy(sb.uuid, s->uuid, sizeof sb.uuid);
 	kvb_superblock_encode(&sb, raw);
-	if (s->on_3fs)
-		error = ftruncate(fd, (off_t)length) == 0 ? 0 : errno;
-	else
-		error = kvb_fs_allocate(fd, length);
+	error = s->on_3fs ? kvb_fs_set_length(fd, length) : kvb_fs_allocate(fd, length);
 	if (error == 0)
 		error = kvb_fs_write(fd, 0, raw, sizeof raw);
 	if (error == 0)

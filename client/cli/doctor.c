@@ -106,7 +106,7 @@ static void check_storage(struct doctor *d, const json_t *s)
 		say(d, WARNING, "storage", "enable it to take new blocks", "%s is disabled", name);
 	else
 		say(d, GOOD, "storage", "", "%s is healthy, %s free", name, room);
-	if (strcmp(kvb_cli_text(s, "type"), "file") == 0)
+	if (strcmp(kvb_cli_text(s, "type"), "null") != 0)
 		check_mount(d, name);
 }
 

@@ -181,7 +181,8 @@ KVBLOCK_API void kvblock_free(const void *result);
 /* A place for blocks. Everything but `capacity` (may grow) and `enabled` is fixed once made. */
 struct kvblock_storage {
 	const char *name;
-	const char *type;   /* "file" (slab files below root), "null" (addresses without bytes) */
+	const char *type;   /* "file" (slab files below root), "hf3fs" (the same on a 3FS mount),
+			       "null" (addresses without bytes) */
 	const char *root;   /* absolute directory on the manager's machine; "" for "null" */
 	uint64_t capacity;  /* bytes of slab files at most; a multiple of the unit */
 	uint64_t file_size; /* bytes of one slab file; 0 = the manager's default */

@@ -91,6 +91,38 @@ static void blocks_come_back(void **state)
 	set_free(&b);
 }
 
+/* On a directory that is no mount of 3FS: what is special there is how files are made. */
+static void blocks_come_back_from_hf3fs(void **state)
+{
+	static const char *const names[] = { "three" };
+	static const struct kvblock_spec spec = { "kv", FIX_BYTES };
+	const struct kvblock_group g = { .name = "g3", .storages = names, .n_storages = 1 };
+	const struct kvblock_instance m = { .id = "m", .group = "g3", .specs = &spec, .n_specs = 1 };
+	struct real *r = *state;
+	struct kvblock_storage s = { .name = "three", .type = "hf3fs", .root = "", .capacity = 8 << 20,
+				     .unit = 1 << 20, .enabled = true };
+	struct kvblock_error err;
+	char root[128];
+	struct set b;
+
+	snprintf(root, sizeof root, "%s/three", r->d.dir);
+	s.root = root;
+	assert_int_equal(kvblock_storage_put(r->f.kv, &s, &err), KVBLOCK_OK);
+	assert_int_equal(kvblock_group_put(r->f.kv, &g, &err), KVBLOCK_OK);
+	assert_int_equal(kvblock_instance_delete(r->f.kv, "m", &err), KVBLOCK_OK);
+	assert_int_equal(kvblock_instance_put(r->f.kv, &m, &err), KVBLOCK_OK);
+	set_init(&b, 1, 100);
+	assert_int_equal(set_put(&r->f, &b), KVBLOCK_OK);
+	assert_int_equal(b.io.done, 100);
+	restart(r);
+	set_clear(&b);
+	assert_int_equal(set_get(&r->f, &b, KVBLOCK_PREFIX), KVBLOCK_OK);
+	assert_int_equal(b.io.done, 100);
+	for (uint32_t i = 0; i < b.n; i++)
+		assert_true(set_right(&b, i));
+	set_free(&b);
+}
+
 static void form_is_the_one_asked_for(void **state)
 {
 	struct real *r = *state;
@@ -392,6 +424,7 @@ int main(void)
 		T(open_sessions_survive_kill_9),
 		T(damage_is_found),
 		T(eviction_never_gives_wrong_bytes),
+		T(blocks_come_back_from_hf3fs),
 		T(the_manager_tells_people),
 		T(refusals_name_the_field),
 	};

@@ -27,8 +27,18 @@ int bench_setup(void **state)
 	b->config = (struct kvb_storage_config){
 		.name = "test", .root = b->root, .uuid = { 1, 2, 3, 4 }, .unit = UNIT, .may_create = true
 	};
+	b->ops = &kvb_storage_file;
 	*state = b;
 	return 0;
+}
+
+int bench_setup_hf3fs(void **state)
+{
+	int rc = bench_setup(state);
+
+	if (rc == 0)
+		((struct bench *)*state)->ops = &kvb_storage_hf3fs;
+	return rc;
 }
 
 static int remove_one(const char *path, const struct stat *st, int type, struct FTW *where)
@@ -101,7 +111,7 @@ void bench_flip(struct bench *b, const char *name, long at)
 struct kvb_storage *bench_open(struct bench *b)
 {
 	struct kvb_storage *s = NULL;
-	int rc = kvb_storage_open(&kvb_storage_file, &b->config, &s, &b->err);
+	int rc = kvb_storage_open(b->ops, &b->config, &s, &b->err);
 
 	if (rc != KVB_OK)
 		print_error("open: %s\n", b->err.message);
@@ -121,7 +131,7 @@ void bench_refused(struct bench *b, int status, const char *words)
 {
 	struct kvb_storage *s = NULL;
 
-	assert_int_equal(kvb_storage_open(&kvb_storage_file, &b->config, &s, &b->err), status);
+	assert_int_equal(kvb_storage_open(b->ops, &b->config, &s, &b->err), status);
 	assert_null(s);
 	assert_int_equal(b->err.status, status);
 	bench_says(b, words);

@@ -20,12 +20,14 @@ struct bench {
 	char top[64];  /* temporary directory, removed at the end */
 	char root[96]; /* below it, does not exist at first */
 	struct kvb_storage_config config;
+	const struct kvb_storage_ops *ops; /* kvb_storage_file, or kvb_storage_hf3fs on a directory like any other */
 	struct kvb_error err;
 	char text[256]; /* of bench_path */
 };
 
 /* cmocka fixtures: *state is a struct bench. */
 int bench_setup(void **state);
+int bench_setup_hf3fs(void **state);
 int bench_teardown(void **state);
 
 /* Path of `name` below the root; valid until the next call. */

@@ -22,6 +22,7 @@ static void *before_rename_ctx;
 
 int __real_openat(int dir, const char *name, int flags, mode_t mode);
 int __real_fallocate(int fd, int mode, off_t offset, off_t length);
+int __real_ftruncate(int fd, off_t length);
 ssize_t __real_pwrite(int fd, const void *p, size_t n, off_t offset);
 int __real_fsync(int fd);
 int __real_renameat2(int d1, const char *from, int d2, const char *to, unsigned flags);
@@ -29,6 +30,7 @@ int __real_flock(int fd, int op);
 
 int __wrap_openat(int dir, const char *name, int flags, ...);
 int __wrap_fallocate(int fd, int mode, off_t offset, off_t length);
+int __wrap_ftruncate(int fd, off_t length);
 ssize_t __wrap_pwrite(int fd, const void *p, size_t n, off_t offset);
 int __wrap_fsync(int fd);
 int __wrap_renameat2(int d1, const char *from, int d2, const char *to, unsigned flags);
@@ -94,6 +96,8 @@ int __wrap_fallocate(int fd, int mode, off_t offset, off_t length)
 	errno = fallocate_error;
 	return -1;
 }
+
+int __wrap_ftruncate(int fd, off_t length) { return fails('t') ? -1 : __real_ftruncate(fd, length); }
 
 ssize_t __wrap_pwrite(int fd, const void *p, size_t n, off_t offset)
 {

@@ -29,8 +29,8 @@ static void makes_root_and_marker(void **state)
 	assert_int_equal(sb.file, KVB_NO_FILE);
 	assert_int_equal(sb.length, 0);
 	assert_int_equal(sb.unit, UNIT);
-	assert_int_equal(sb.header, kvb_storage_file.header);
-	assert_int_equal(sb.trailer, kvb_storage_file.trailer);
+	assert_int_equal(sb.header, b->ops->header);
+	assert_int_equal(sb.trailer, b->ops->trailer);
 	assert_true(sb.created_ms > 0);
 }
 
@@ -319,30 +319,32 @@ static void probe_notices_another_storage_in_its_place(void **state)
 
 int main(void)
 {
+#define ALL(T) \
+		T(makes_root_and_marker), \
+		T(opens_again_without_a_change), \
+		T(accepts_an_empty_directory_and_lost_found), \
+		T(accepts_a_leftover_of_its_own_crash), \
+		T(refuses_foreign_files), \
+		T(refuses_slab_files_without_marker), \
+		T(refuses_another_storages_root), \
+		T(refuses_a_missing_root_that_must_exist), \
+		T(refuses_a_missing_parent), \
+		T(refuses_what_is_no_directory), \
+		T(refuses_odd_paths), \
+		T(accepts_a_trailing_slash), \
+		T(refuses_a_damaged_marker), \
+		T(refuses_a_marker_of_another_program), \
+		T(refuses_a_slab_superblock_as_marker), \
+		T(refuses_another_unit), \
+		T(refuses_a_marker_that_is_no_file), \
+		T(never_writes_through_a_link), \
+		T(a_link_to_the_root_is_the_operators_choice), \
+		T(probe_notices_a_root_that_goes_and_comes), \
+		T(probe_notices_another_storage_in_its_place)
 #define T(f) cmocka_unit_test_setup_teardown(f, bench_setup, bench_teardown)
-	const struct CMUnitTest tests[] = {
-		T(makes_root_and_marker),
-		T(opens_again_without_a_change),
-		T(accepts_an_empty_directory_and_lost_found),
-		T(accepts_a_leftover_of_its_own_crash),
-		T(refuses_foreign_files),
-		T(refuses_slab_files_without_marker),
-		T(refuses_another_storages_root),
-		T(refuses_a_missing_root_that_must_exist),
-		T(refuses_a_missing_parent),
-		T(refuses_what_is_no_directory),
-		T(refuses_odd_paths),
-		T(accepts_a_trailing_slash),
-		T(refuses_a_damaged_marker),
-		T(refuses_a_marker_of_another_program),
-		T(refuses_a_slab_superblock_as_marker),
-		T(refuses_another_unit),
-		T(refuses_a_marker_that_is_no_file),
-		T(never_writes_through_a_link),
-		T(a_link_to_the_root_is_the_operators_choice),
-		T(probe_notices_a_root_that_goes_and_comes),
-		T(probe_notices_another_storage_in_its_place),
-	};
+#define T3FS(f) cmocka_unit_test_setup_teardown(f, bench_setup_hf3fs, bench_teardown)
+	const struct CMUnitTest file[] = { ALL(T) }, hf3fs[] = { ALL(T3FS) };
+	int failed = cmocka_run_group_tests_name("file", file, NULL, NULL);
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return failed + cmocka_run_group_tests_name("hf3fs", hf3fs, NULL, NULL);
 }
