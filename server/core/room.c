@@ -1,8 +1,8 @@
 /*
  * room.c - finds slots for a start: takes free ones, lets a storage grow, evicts, empties other slabs.
  *
- * In this order: slots that are free in a storage of the group (in order of preference), a new slab file,
- * eviction of blocks of the same size class, whole slabs of other classes. Nothing here waits: what is on
+ * In this order: of each storage of the group, in order of preference, slots that are free, then a new slab file; when
+ * none has either, eviction of blocks of the same size class, whole slabs of other classes. Nothing here waits: what is on
  * its way is reported as TRY_WAIT. All calls under the write lock.
  */
 #include "internal.h"
@@ -91,23 +91,14 @@ static int take_in_space(struct part *p, struct plan *plan, uint32_t space, stru
  * say) passes. */
 static bool may_grow_later(const struct space *s) { return space_has_room(s) && !s->grow_full; }
 
-/* True when a new slab file is on its way in one of these spaces, or its last failure is so young that nothing is
- * evicted yet. */
-static bool grow_somewhere(struct part *p, uint64_t spaces)
+/* True when a new slab file of it is on its way, or its last failure is so young that nothing else is done yet. */
+static bool grows(struct part *p, struct space *s)
 {
 	uint64_t now = kvb_now_ms(p->core->clock);
 
-	for (uint32_t i = 0; i < p->n_space; i++) {
-		struct space *s = &p->space[i];
-
-		if (!(spaces >> i & 1))
-			continue;
-		if (!s->growing && space_can_grow(p, s))
-			space_ask_growth(p, s);
-		if (s->growing || (s->grow_failing_since && may_grow_later(s) && now - s->grow_failing_since < GROW_PATIENCE_MS))
-			return true;
-	}
-	return false;
+	if (!s->growing && space_can_grow(p, s))
+		space_ask_growth(p, s);
+	return s->growing || (s->grow_failing_since && may_grow_later(s) && now - s->grow_failing_since < GROW_PATIENCE_MS);
 }
 
 static bool grows_later(const struct part *p, uint64_t spaces)
@@ -160,8 +151,9 @@ static bool type_has_room(struct part *p, const struct plan *plan, const char *t
 	return true;
 }
 
-/* One round over the group's storages in order of preference. KVB_E_NO_SPACE: not there; *within tells the spaces
- * that are usable and within the quota of their type. */
+/* One round over the group's storages in order of preference: of each its free slots, then, without `evict`, a new
+ * slab file, else eviction. KVB_E_NO_SPACE: not there; *within tells the spaces that are usable and within the quota of
+ * their type. */
 static int take_somewhere(struct part *p, struct plan *plan, struct kvb_arena *a, bool evict, uint64_t *within)
 {
 	const struct kvb_group_spec *g = &plan->inst->group->spec;
@@ -183,7 +175,7 @@ static int take_somewhere(struct part *p, struct plan *plan, struct kvb_arena *a
 		rc = take_in_space(p, plan, (uint32_t)at, a, evict, &coming);
 		if (rc != KVB_E_NO_SPACE)
 			return rc;
-		if (coming)
+		if (coming || (!evict && grows(p, &p->space[at])))
 			return TRY_WAIT;
 	}
 	return KVB_E_NO_SPACE;
@@ -209,8 +201,6 @@ int room_take(struct part *p, struct plan *plan, struct kvb_arena *a, struct kvb
 		return rc;
 	if (!any_usable(p, g))
 		return kvb_fail(err, KVB_E_UNAVAILABLE, NULL, "no storage of group '%s' is healthy and enabled", g->spec.name);
-	if (grow_somewhere(p, within))
-		return TRY_WAIT;
 	rc = take_somewhere(p, plan, a, true, &within);
 	if (rc != KVB_E_NO_SPACE)
 		return rc;
@@ -253,7 +243,8 @@ static int check_blocks(const struct plan *plan, struct kvb_error *err)
 int room_limits(const struct part *p, const struct plan *plan, struct kvb_error *err)
 {
 	int rc = check_blocks(plan, err);
-	uint64_t may_open = group_room(p, plan->inst->group) / 100 * p->core->o.open_percent;
+	uint64_t room = group_room(p, plan->inst->group), percent = p->core->o.open_percent;
+	uint64_t may_open = room / 100 * percent + room % 100 * percent / 100;
 
 	if (rc != KVB_OK)
 		return rc;

@@ -354,6 +354,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		T(test_rows_are_the_services), T(test_life),    T(test_tokens), T(test_groups_of_specs),
+		T(test_empty_sessions),	T(test_empty_sessions_end),	T(test_failures), T(test_faults), T(test_binary),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
