@@ -73,7 +73,7 @@ class Manager:
         os.makedirs(self.dir, exist_ok=True)
         self.args = args
         self.process = None
-        self.url = self.engine = ""
+        self.url = self.engine = self.grpc = ""
         self.start()
 
     def path(self, *names):
@@ -81,13 +81,14 @@ class Manager:
 
     def start(self):
         """Starts it; returns the seconds until /readyz says 200."""
-        if os.path.exists(self.path("port")):
-            os.unlink(self.path("port"))
+        for name in ("port", "grpc"):
+            if os.path.exists(self.path(name)):
+                os.unlink(self.path(name))
         begin = time.monotonic()
         with open(self.path("log"), "ab") as log:
             self.process = subprocess.Popen(
-                [self.lab.kvblockd, "--http-port", "0", "--grpc-port", "off", "--port-file", "port", "--grace-ms", "300",
-                 *self.args],
+                [self.lab.kvblockd, "--http-port", "0", "--port-file", "port", "--grpc-port", "0", "--grpc-port-file", "grpc",
+                 "--grace-ms", "300", *self.args],
                 cwd=self.dir, stdout=log, stderr=log)
         while not self.is_ready():
             if self.process.poll() is not None or time.monotonic() - begin > 300:
@@ -100,6 +101,8 @@ class Manager:
         try:
             with open(self.path("port"), encoding="ascii") as f:
                 self.url = "http://127.0.0.1:" + f.read().strip()
+            with open(self.path("grpc"), encoding="ascii") as f:
+                self.grpc = "127.0.0.1:" + f.read().strip()
             with urllib.request.urlopen(self.url + "/readyz", timeout=5) as answer:
                 return answer.status == 200
         except (OSError, ValueError, urllib.error.URLError):

@@ -72,6 +72,49 @@ def lookup_1(lab, codec, bar):
                f"echo {1e6 / echo['cpu_us_per_call']:,.0f} /s; {floor}", per_core >= bar if bar else None)
 
 
+def kvcm_get(lab, codec, bar):
+    """What a connector written for KVCM asks before each prompt."""
+    m = lab.manager("kvcm-get")
+    try:
+        args = ["--api", "kvcm", "--grpc", m.grpc, "--ops", "get", "--keys", 1000, "--codec", codec]
+        op, _ = least_cpu(lab, m, *args)
+        if op["success"] != 1:
+            raise RuntimeError(f"a query missed: success {op['success']}")
+        floor = floors_of_call(lab, m, 1000, 4, *args)[0] if codec == "json" else \
+            f"the same keys over the native API: {native(lab, m):.0f} us"
+    finally:
+        m.remove()
+    cpu = op["manager_cpu_us_per_call"]
+    wire = "HTTP/JSON" if codec == "json" else "gRPC"
+    yield line(f"KVCM getCacheLocation, prefix match of 1,000 keys, all hits, {wire}", f"<= {bar:,} us CPU a call",
+               f"{cpu:.0f} us ({cpu:.0f} ns a key); {op['calls_per_s']:.0f} calls/s, p99 {op['p99_us']} us", floor,
+               cpu <= bar)
+
+
+def native(lab, m):
+    op, _ = least_cpu(lab, m, "--ops", "lookup", "--keys", 1000, "--codec", "protobuf")
+    return op["manager_cpu_us_per_call"]
+
+
+def kvcm_write(lab, codec, bar):
+    m = lab.manager("kvcm-write", "--durability", "full")
+    best = None
+    try:
+        for _ in range(lab.rounds):
+            ops, _ = m.bench("--api", "kvcm", "--grpc", m.grpc, "--ops", "write", "--codec", codec, "--keys", 512,
+                             "--clients", 8, "--seconds", lab.seconds, "--max-blocks", 100000000, "--population", 1)
+            if best is None or ops[0]["keys_per_s"] > best["keys_per_s"]:
+                best = ops[0]
+    finally:
+        m.remove()
+    wire = "HTTP/JSON" if codec == "json" else "gRPC"
+    yield line(f"KVCM startWriteCache+finishWriteCache, 512 blocks, 8 clients, durable (FULL), {wire}",
+               f">= {bar:,} blocks/s" if bar else "-",
+               f"{best['keys_per_s']:,.0f} blocks/s, {best['manager_cpu_us_per_key']:.2f} us CPU a block; p99 of start "
+               f"{best['start']['p99_us'] / 1000:.1f} ms", "the native rows above",
+               best["keys_per_s"] >= bar if bar else None)
+
+
 def sqlite_floor(lab, counted, blocks, durability):
     """Bare commits of as many bytes as the manager's appends had."""
     appends = max(1, counted["store_appends"])
@@ -232,6 +275,10 @@ ROWS = {
     "scaling": scaling,
     "start-normal": lambda lab: start_finish(lab, "normal", 500000),
     "start-full": lambda lab: start_finish(lab, "full", 300000),
+    "kvcm-get-json": lambda lab: kvcm_get(lab, "json", 1500),
+    "kvcm-get-grpc": lambda lab: kvcm_get(lab, "protobuf", 350),
+    "kvcm-write-json": lambda lab: kvcm_write(lab, "json", 100000),
+    "kvcm-write-grpc": lambda lab: kvcm_write(lab, "protobuf", 0),
     "eviction": eviction,
     "data": data,
     "ios": ios,
