@@ -1,16 +1,19 @@
 /* names.c - the one rule for names that come from outside. */
 #include <kvb/ops.h>
 
+#include <string.h>
+
+static bool begins_name(char c)
+{
+	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+}
+
 bool kvb_name_valid(const char *s, size_t n)
 {
-	if (n == 0 || n > KVB_MAX_NAME || s[0] == '.' || s[0] == '-')
+	if (n == 0 || n > KVB_MAX_NAME || !begins_name(s[0]))
 		return false;
-	for (size_t i = 0; i < n; i++) {
-		char c = s[i];
-
-		if (!((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-		      c == '.' || c == '_' || c == '-'))
+	for (size_t i = 1; i < n; i++)
+		if (!begins_name(s[i]) && (s[i] == '\0' || !strchr(".-:=@+,", s[i])))
 			return false;
-	}
 	return true;
 }

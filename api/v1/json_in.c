@@ -303,7 +303,7 @@ const char *kvb_jat_name(struct kvb_jdoc *d, const struct kvb_jat *at)
 		return "";
 	if (!kvb_name_valid(at->v->s, at->v->n))
 		kvb_jdoc_fail(d, at, KVB_E_INVALID,
-			      "a name is 1 to %u of A-Z a-z 0-9 . _ - and begins with none of . and -",
+			      "a name is 1 to %u of A-Z a-z 0-9 . _ - : = @ + , and begins with a letter, digit or _",
 			      KVB_MAX_NAME);
 	return kvb_jat_string(d, at, 1, KVB_MAX_NAME);
 }

@@ -119,7 +119,7 @@ const char *kvb_pb_check_name(struct kvb_pbdoc *d, const char *s, const char *na
 	if (kvb_name_valid(s, strlen(s)))
 		return s;
 	kvb_pb_fail(d, name, index, KVB_E_INVALID,
-		    "a name is 1 to %u of A-Z a-z 0-9 . _ - and begins with none of . and -",
+		    "a name is 1 to %u of A-Z a-z 0-9 . _ - : = @ + , and begins with a letter, digit or _",
 		    KVB_MAX_NAME);
 	return "";
 }

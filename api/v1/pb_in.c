@@ -178,7 +178,7 @@ const char *kvb_pb_name(struct kvb_pbdoc *d, const struct kvb_pbf *f, const char
 		return "";
 	if (!kvb_name_valid((const char *)f->p, f->n))
 		kvb_pb_fail(d, name, index, KVB_E_INVALID,
-			    "a name is 1 to %u of A-Z a-z 0-9 . _ - and begins with none of . and -",
+			    "a name is 1 to %u of A-Z a-z 0-9 . _ - : = @ + , and begins with a letter, digit or _",
 			    KVB_MAX_NAME);
 	return kvb_pb_ok(d) ? kvb_pb_text(d, f, name, index, 1, KVB_MAX_NAME) : "";
 }

@@ -22,7 +22,7 @@
  * through a pointer to pointer are read-only and released with kvblock_free.
  *
  * Units: bytes and milliseconds. Strings are NUL-terminated UTF-8 and borrowed for the call. Names
- * of storages, groups, instances and specs: 1..127 of [A-Za-z0-9._-], not starting with '.' or '-'.
+ * of storages, groups, instances and specs: 1..127 of [A-Za-z0-9._:=@+,-], beginning with a letter, digit or '_'.
  *
  * After fork the child must not use a handle of its parent.
  */
@@ -642,7 +642,7 @@ struct kvblock_pool_options {
 	uint64_t buffer_bytes; /* of one buffer; in memory rounded up to whole pages */
 	int numa_node;         /* where the memory should be; -1 (default) = anywhere */
 	enum kvblock_memory kind; /* KVBLOCK_MEMORY_HOST (default) or _SHARED */
-	/* SHARED: a name, 1..127 of [A-Za-z0-9._-]. The object in /dev/shm has it together with the
+	/* SHARED: a name. The object in /dev/shm has it together with the
 	 * pid namespace, the pid and the start time of this process: kvblock_pool_info.shm tells.
 	 * What processes that are dead have left is removed when a shared pool is made. */
 	const char *shm_name;

@@ -9,7 +9,7 @@ int kvb_name_check(const char *name, const char *field, struct kvb_error *err)
 	if (name && kvb_name_valid(name, strlen(name)))
 		return KVB_OK;
 	return kvb_fail(err, KVB_E_INVALID, field,
-			"1..%u of [A-Za-z0-9._-], not starting with '.' or '-'", KVB_MAX_NAME);
+			"1..%u of [A-Za-z0-9._:=@+,-], beginning with a letter, digit or '_'", KVB_MAX_NAME);
 }
 
 /* JSON numbers end at 2^63 - 1; above, n travels as what it means: the 128-bit key {0, n}. */

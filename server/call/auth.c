@@ -89,7 +89,7 @@ static int read_line(const struct auth *a, char *line, unsigned number, struct t
 				"%s:%u: the role must be read, write or admin", a->path, number);
 	if (!kvb_name_valid(word[1], strlen(word[1])))
 		return kvb_fail(err, KVB_E_INVALID, "tokens_file",
-				"%s:%u: the tenant must be 1..%u of A-Z a-z 0-9 . _ - (usually: "
+				"%s:%u: the tenant must be 1..%u of A-Z a-z 0-9 . _ - : = @ + , (usually: "
 				"default)", a->path, number, KVB_MAX_NAME);
 	if (!token_valid(word[2]))
 		return kvb_fail(err, KVB_E_INVALID, "tokens_file",

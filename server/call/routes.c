@@ -96,7 +96,7 @@ static int match_route(const struct kvb_apis *apis, const struct kvb_route *rout
 static int bad_param(const char *name, struct kvb_error *err)
 {
 	return kvb_fail(err, KVB_E_INVALID, name,
-			"%s must be 1..%u of A-Z a-z 0-9 . _ - and must not begin with . or -", name,
+			"%s must be 1..%u of A-Z a-z 0-9 . _ - : = @ + , and begin with a letter, digit or _", name,
 			KVB_MAX_NAME);
 }
 

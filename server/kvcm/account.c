@@ -26,7 +26,7 @@ static int document_name(const char *name, char out[sizeof PREFIX + KVB_MAX_NAME
 {
 	if (!kvb_name_valid(name, strlen(name)))
 		return kvb_fail(err, KVB_E_INVALID, "user_name",
-				"user_name must be 1..%u of A-Z a-z 0-9 . _ - and must not begin with . or -",
+				"user_name must be 1..%u of A-Z a-z 0-9 . _ - : = @ + , and begin with a letter, digit or _",
 				KVB_MAX_NAME);
 	snprintf(out, sizeof PREFIX + KVB_MAX_NAME, PREFIX "%s", name);
 	return KVB_OK;

@@ -20,7 +20,7 @@ int kvcm_model_name(const char *name, const char *field, struct kvb_error *err)
 	if (kvb_name_valid(name, strlen(name)))
 		return KVB_OK;
 	return kvb_fail(err, KVB_E_INVALID, field,
-			"%s: '%.64s' is not 1 to %u of A-Z a-z 0-9 . _ -, beginning with none of . -", field,
+			"%s: '%.64s' is not 1 to %u of A-Z a-z 0-9 . _ - : = @ + , that begins with a letter, digit or _", field,
 			name, KVB_MAX_NAME);
 }
 

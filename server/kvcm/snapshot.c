@@ -152,7 +152,7 @@ static int read_string(const struct entry *e, const char *name, bool names, cons
 	if (!v || v->type != KVB_JSON_STRING)
 		return bad_field(e, name, "a string is expected");
 	if (names && !kvb_name_valid(v->s, v->n))
-		return bad_field(e, name, "1..127 of A-Z a-z 0-9 . _ - are expected, not beginning with . or -");
+		return bad_field(e, name, "1..127 of A-Z a-z 0-9 . _ - : = @ + , are expected, beginning with a letter, digit or _");
 	*out = kvb_arena_strndup(e->a, v->s, v->n);
 	return *out ? KVB_OK : kvb_fail(e->err, KVB_E_NOMEM, NULL, "out of memory");
 }

@@ -23,13 +23,15 @@ static void good_names(void **state)
 	assert_true(valid("_x"));
 	assert_true(valid("a..b")); /* one path component, whatever is inside */
 	assert_true(valid("a-"));
+	assert_true(valid("full:group=0")); /* as KVCM's clients name specs */
+	assert_true(valid("qwen3@v2+lora,b"));
 }
 
 static void bad_names(void **state)
 {
 	static const char *const bad[] = {
-		"", ".", "..", ".hidden", "-rf", "a/b", "../x", "a b", "a\n", "a%2f", "a\\b", "\xc3\xa4", "a:b", "a?", "a#",
-		"a\"", "a'", "a$", "a;", "a,b", "a{", "~", "a*", "a\x7f",
+		"", ".", "..", ".hidden", "-rf", "a/b", "../x", "a b", "a\n", "a%2f", "a\\b", "\xc3\xa4", ":a", "=", "@a", "+", ",a", "a?", "a#",
+		"a\"", "a'", "a$", "a;", "a{", "~", "a*", "a\x7f",
 	};
 
 	(void)state;
@@ -41,7 +43,7 @@ static void bad_names(void **state)
 
 static void every_character(void **state)
 {
-	static const char fine[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-";
+	static const char fine[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-:=@+,";
 
 	(void)state;
 	for (int c = 0; c < 256; c++) {

@@ -16,7 +16,7 @@
 #include <kvb/hash.h>
 #include <kvb/limits.h>
 
-/* 1..127 of [A-Za-z0-9._-], not starting with '.' or '-': safe in URLs, paths and logs. */
+/* 1..127 of [A-Za-z0-9._:=@+,-], beginning with a letter, digit or '_': safe in URLs, paths and logs. */
 bool kvb_name_valid(const char *s, size_t n);
 
 /* ---- objects that an administrator makes ---------------------------------------------------- */

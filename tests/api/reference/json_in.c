@@ -344,7 +344,7 @@ const char *ref_jat_name(struct ref_jdoc *d, const struct ref_jat *at)
 		return "";
 	if (!kvb_name_valid(json_string_value(at->v), json_string_length(at->v)))
 		ref_jdoc_fail(d, at, KVB_E_INVALID,
-			      "a name is 1 to %u of A-Z a-z 0-9 . _ - and begins with none of . and -",
+			      "a name is 1 to %u of A-Z a-z 0-9 . _ - : = @ + , and begins with a letter, digit or _",
 			      KVB_MAX_NAME);
 	return ref_jat_string(d, at, 1, KVB_MAX_NAME);
 }
