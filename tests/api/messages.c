@@ -71,9 +71,13 @@ static int echo_error(const struct kvb_v1_in *in, const char *text, size_t n, st
 #define K2 "\"ffffffffffffffffffffffffffffffff\""
 #define FILES "\"files\":[{\"type\":\"file\",\"storage\":\"default\",\"uuid\":" UUID ",\"path\":\"slab-00000000.kvs\"}]"
 #define LOC "{\"file\":0,\"offset\":4096,\"length\":1048576,\"generation\":\"18446744073709551615\",\"checksum\":\"0123456789abcdef\"}"
-#define STORAGE_FIELDS "\"type\":\"file\",\"root\":\"/data/kv\",\"capacity\":\"4T\",\"file_size\":\"1G\",\"unit\":67108864,\"enabled\":false"
-#define GROUP_FIELDS "\"capacity\":\"18446744073709551615\",\"storages\":[\"a\",\"b\"]"
-#define INSTANCE_FIELDS "\"group\":\"g\",\"block_tokens\":512,\"specs\":[{\"name\":\"tp0\",\"size\":\"4K\"},{\"name\":\"tp1\",\"size\":4497408}],\"extra\":\"\\u00e9 \\\"x\\\"\\n\""
+#define STORAGE_FIELDS "\"type\":\"file\",\"root\":\"/data/kv\",\"capacity\":\"4T\",\"file_size\":\"1G\",\"unit\":67108864,\"enabled\":false," \
+	"\"client_root\":\"/mnt/3fs/kv\",\"client_mount\":\"/mnt/3fs\",\"extra\":\"{}\""
+#define GROUP_FIELDS "\"capacity\":\"18446744073709551615\",\"storages\":[\"a\",\"b\"],\"loose_storages\":true," \
+	"\"quotas\":[{\"type\":\"file\",\"capacity\":\"64M\",\"reclaim\":9},{\"type\":\"hf3fs\"}],\"max_blocks\":3," \
+	"\"max_instances\":4,\"reclaim_bytes\":5,\"reclaim_blocks\":6,\"reclaim_step_bytes\":7,\"reclaim_step_percent\":100," \
+	"\"reclaim_period_ms\":8,\"max_idle_ms\":\"18446744073709551615\",\"version\":10,\"extra\":\"\\u00e9\""
+#define INSTANCE_FIELDS "\"group\":\"g\",\"block_tokens\":512,\"specs\":[{\"name\":\"tp0\",\"size\":\"4K\"},{\"name\":\"tp1\",\"size\":4497408}],\"extra\":\"\\u00e9 \\\"x\\\"\\n\",\"numbered\":true"
 
 const struct message messages[] = {
 	{ "storage", echo_storage, "{" STORAGE_FIELDS "}" },

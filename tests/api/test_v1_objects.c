@@ -4,6 +4,8 @@
  */
 #include "trip.h"
 
+#include <kvb/v1_codec.h>
+
 static struct kvb_storage_spec any_storage(struct trip *t)
 {
 	struct kvb_storage_spec s = { .name = any_name(t, 0), .type = below(t, 2) ? "file" : "null",
@@ -19,6 +21,9 @@ static struct kvb_storage_spec any_storage(struct trip *t)
 	if (s.capacity == 0) /* also 2^63 twice */
 		s.capacity = s.unit ? s.unit : 1;
 	s.file_size = any64(t);
+	s.client_root = any_text(t, below(t, 2) ? 0 : KVB_MAX_ROOT);
+	s.client_mount = any_text(t, below(t, 2) ? 0 : 40);
+	s.extra = any_text(t, below(t, 2) ? 0 : KVB_MAX_EXTRA);
 	return s;
 }
 
@@ -30,6 +35,9 @@ static void same_storage(const struct kvb_storage_spec *a, const struct kvb_stor
 	same(a->file_size, b->file_size);
 	same(a->unit, b->unit);
 	same(a->enabled, b->enabled);
+	assert_string_equal(a->client_root, b->client_root);
+	assert_string_equal(a->client_mount, b->client_mount);
+	assert_string_equal(a->extra, b->extra);
 }
 
 static void test_storage(void **state)
@@ -84,6 +92,76 @@ static void test_storage_view(void **state)
 	}
 }
 
+static struct kvb_group_spec any_group(struct trip *t)
+{
+	bool loose = below(t, 2);
+	struct kvb_group_spec g = { .name = any_name(t, 0), .capacity = any64(t), .n_storages = !loose + below(t, 9),
+				    .loose_storages = loose, .n_quotas = below(t, KVB_MAX_QUOTAS + 1) };
+	struct kvb_type_quota *quotas = made(t, g.n_quotas + 1, sizeof *quotas);
+
+	g.storages = any_names(t, g.n_storages);
+	for (uint32_t i = 0; i < g.n_quotas; i++)
+		quotas[i] = (struct kvb_type_quota){ any_name(t, i), any64(t), any64(t) };
+	g.quotas = quotas;
+	g.max_blocks = any64(t);
+	g.max_instances = any32(t);
+	g.reclaim_bytes = any64(t);
+	g.reclaim_blocks = any64(t);
+	g.reclaim_step_bytes = any64(t);
+	g.reclaim_step_percent = below(t, 101);
+	g.reclaim_period_ms = any32(t);
+	g.max_idle_ms = any64(t);
+	g.version = any64(t);
+	g.extra = any_text(t, below(t, 2) ? 0 : KVB_MAX_EXTRA);
+	return g;
+}
+
+static void same_group(const struct kvb_group_spec *a, const struct kvb_group_spec *b)
+{
+	same(a->capacity, b->capacity);
+	same_names(a->storages, a->n_storages, b->storages, b->n_storages);
+	same(a->loose_storages, b->loose_storages);
+	same(a->n_quotas, b->n_quotas);
+	for (uint32_t i = 0; i < a->n_quotas; i++) {
+		assert_string_equal(a->quotas[i].type, b->quotas[i].type);
+		same(a->quotas[i].capacity, b->quotas[i].capacity);
+		same(a->quotas[i].reclaim, b->quotas[i].reclaim);
+	}
+	same(a->max_blocks, b->max_blocks);
+	same(a->max_instances, b->max_instances);
+	same(a->reclaim_bytes, b->reclaim_bytes);
+	same(a->reclaim_blocks, b->reclaim_blocks);
+	same(a->reclaim_step_bytes, b->reclaim_step_bytes);
+	same(a->reclaim_step_percent, b->reclaim_step_percent);
+	same(a->reclaim_period_ms, b->reclaim_period_ms);
+	same(a->max_idle_ms, b->max_idle_ms);
+	same(a->version, b->version);
+	assert_string_equal(a->extra, b->extra);
+}
+
+/* Through the codec that is not JSON, too. */
+static void test_objects_in_protobuf(void **state)
+{
+	(void)state;
+	for (uint64_t round = 0; round < ROUNDS; round++) {
+		struct kvb_storage_spec s, got_s;
+		struct kvb_group_spec g, got_g;
+		struct trip t;
+
+		trip_begin(&t, round);
+		s = any_storage(&t);
+		kvb_v1_pb.write_storage(&t.text, &s);
+		read_back(&t, kvb_v1_pb.read_storage, &got_s);
+		same_storage(&s, &got_s);
+		kvb_buf_clear(&t.text);
+		g = any_group(&t);
+		kvb_v1_pb.write_group(&t.text, &g);
+		read_back(&t, kvb_v1_pb.read_group, &got_g);
+		same_group(&g, &got_g);
+		trip_end(&t);
+	}
+}
+
 static void test_group(void **state)
 {
 	(void)state;
@@ -93,23 +171,19 @@ static void test_group(void **state)
 		struct trip t;
 
 		trip_begin(&t, round);
-		v.spec = (struct kvb_group_spec){ .name = any_name(&t, 0), .capacity = any64(&t),
-						  .n_storages = 1 + below(&t, 9) };
-		v.spec.storages = any_names(&t, v.spec.n_storages);
+		v.spec = any_group(&t);
 		v.used_bytes = any64(&t);
 		v.blocks = any64(&t);
 		kvb_v1_write_group(&t.text, &v.spec);
 		read_back(&t, kvb_v1_read_group, &got);
 		assert_null(got.name);
-		same(v.spec.capacity, got.capacity);
-		same_names(v.spec.storages, v.spec.n_storages, got.storages, got.n_storages);
+		same_group(&v.spec, &got);
 
 		kvb_buf_clear(&t.text);
 		kvb_v1_write_group_view(&t.text, &v);
 		read_back(&t, kvb_v1_read_group_view, &seen);
 		assert_string_equal(v.spec.name, seen.spec.name);
-		same(v.spec.capacity, seen.spec.capacity);
-		same_names(v.spec.storages, v.spec.n_storages, seen.spec.storages, seen.spec.n_storages);
+		same_group(&v.spec, &seen.spec);
 		same(v.used_bytes, seen.used_bytes);
 		same(v.blocks, seen.blocks);
 		trip_end(&t);
@@ -129,7 +203,8 @@ static struct kvb_instance_spec any_instance(struct trip *t)
 	}
 	return (struct kvb_instance_spec){ .tenant = "default", .id = any_name(t, 0), .group = any_name(t, 1),
 					   .block_tokens = any32(t), .specs = specs, .n_specs = n,
-					   .extra = any_text(t, below(t, 2) ? 0 : KVB_MAX_EXTRA) };
+					   .extra = any_text(t, below(t, 2) ? 0 : KVB_MAX_EXTRA),
+					   .numbered = below(t, 2) };
 }
 
 static void same_instance(const struct kvb_instance_spec *a, const struct kvb_instance_spec *b)
@@ -138,6 +213,7 @@ static void same_instance(const struct kvb_instance_spec *a, const struct kvb_in
 	assert_string_equal(a->group, b->group);
 	assert_string_equal(a->extra, b->extra);
 	same(a->block_tokens, b->block_tokens);
+	same(a->numbered, b->numbered);
 	assert_int_equal(a->n_specs, b->n_specs);
 	for (uint32_t i = 0; i < a->n_specs; i++) {
 		assert_string_equal(a->specs[i].name, b->specs[i].name);
@@ -321,12 +397,13 @@ static void test_defaults(void **state)
 	same(s.capacity, 16777215ull << 40);
 	read_text(&t, "{\"storages\":[\"default\"]}");
 	read_back(&t, kvb_v1_read_group, &g);
-	same(g.capacity, 0);
+	same_group(&(struct kvb_group_spec){ .storages = (const char *const[]){ "default" }, .n_storages = 1, .extra = "" }, &g);
 	read_text(&t, "{\"specs\":[{\"name\":\"kv\",\"size\":\"4G\"}]}");
 	read_back(&t, kvb_v1_read_instance, &i);
 	assert_string_equal(i.group, "default");
 	assert_string_equal(i.extra, "");
 	same(i.block_tokens, 0);
+	assert_false(i.numbered);
 	same(i.specs[0].size, KVB_MAX_SPEC_SIZE);
 	trip_end(&t);
 }
@@ -336,6 +413,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_storage),	   cmocka_unit_test(test_storage_view),
 		cmocka_unit_test(test_group),	   cmocka_unit_test(test_instance),
+		cmocka_unit_test(test_objects_in_protobuf),
 		cmocka_unit_test(test_error),	   cmocka_unit_test(test_error_mends_text),
 		cmocka_unit_test(test_shapes),	   cmocka_unit_test(test_block_view),
 		cmocka_unit_test(test_defaults),
