@@ -109,7 +109,8 @@ static void adopt_storage(struct kvb_core *c, const struct kvb_storage_spec *s, 
 		p->space[at].version = version;
 		p->space[at].capacity = s->capacity;
 		p->space[at].enabled = s->enabled;
-		if (device_describe(p->space[at].dev, s) != KVB_OK)
+		if (!same_description(p->space[at].dev, s) && /* `s` may be made of the device's own strings */
+		    device_describe(p->space[at].dev, s) != KVB_OK)
 			admin_out_of_step(c, KVB_OK);
 	}
 	if (p)
