@@ -219,3 +219,52 @@ int kvb_v1_read_delete_res(const struct kvb_v1_in *in, const char *text, size_t 
 		*out = r;
 	return kvb_jdoc_close(&d);
 }
+
+/* ---- trim --------------------------------------------------------------------------------------- */
+
+int kvb_v1_read_trim_req(const struct kvb_v1_in *in, const char *text, size_t n,
+			 struct kvb_trim_req *out, struct kvb_error *err)
+{
+	static const char *const fields[] = { "from_ms", "to_ms", NULL };
+	struct kvb_trim_req r = { .tenant = in->tenant };
+	struct kvb_jdoc d;
+	struct kvb_jat top = kvb_jdoc_open(&d, in, text, n, KVB_JREQUEST, KVB_JMAX_OBJECT, err);
+	struct kvb_jat from = kvb_jat_get(&top, "from_ms"), to = kvb_jat_get(&top, "to_ms");
+
+	kvb_jat_object(&d, &top, fields);
+	if (from.v)
+		r.from_ms = kvb_jat_u64(&d, &from, 0, KVB_MAX_WALL_MS);
+	r.to_ms = kvb_jat_u64(&d, &to, 0, KVB_MAX_WALL_MS);
+	if (kvb_jdoc_ok(&d))
+		*out = r;
+	return kvb_jdoc_close(&d);
+}
+
+void kvb_v1_write_trim_req(struct kvb_buf *out, const struct kvb_trim_req *req)
+{
+	kvb_jout_begin(out);
+	kvb_jout_field_u64(out, "from_ms", req->from_ms);
+	kvb_jout_field_u64(out, "to_ms", req->to_ms < KVB_MAX_WALL_MS ? req->to_ms : KVB_MAX_WALL_MS);
+	kvb_jout_close(out, '}');
+}
+
+void kvb_v1_write_trim_res(struct kvb_buf *out, const struct kvb_trim_res *r)
+{
+	kvb_jout_begin(out);
+	kvb_jout_field_u64(out, "deleted", r->deleted);
+	kvb_jout_close(out, '}');
+}
+
+int kvb_v1_read_trim_res(const struct kvb_v1_in *in, const char *text, size_t n,
+			 struct kvb_trim_res *out, struct kvb_error *err)
+{
+	struct kvb_trim_res r;
+	struct kvb_jdoc d;
+	struct kvb_jat top = kvb_jdoc_open(&d, in, text, n, KVB_JANSWER, KVB_JMAX_OBJECT, err);
+	struct kvb_jat deleted = kvb_jat_get(&top, "deleted");
+
+	r.deleted = kvb_jat_u64(&d, &deleted, 0, KVB_MAX_WALL_MS);
+	if (kvb_jdoc_ok(&d))
+		*out = r;
+	return kvb_jdoc_close(&d);
+}

@@ -8,7 +8,7 @@
 
 #define LOCATION_BYTES 160 /* room for one location as text, to grow the buffer once */
 
-static const char *const modes[] = { "prefix", "batch", NULL };
+static const char *const modes[] = { "prefix", "batch", "window", NULL };
 
 /* ---- match -------------------------------------------------------------------------------------- */
 
@@ -81,12 +81,13 @@ int kvb_v1_read_lookup_req(const struct kvb_v1_in *in, const char *text, size_t 
 			   struct kvb_lookup_req *out, struct kvb_error *err)
 {
 	static const char *const fields[] = { "keys",  "keys_int", "keys_hex", "mode",
-					      "specs", "lease_ms", NULL };
+					      "specs", "lease_ms", "partial",  "window", NULL };
 	struct kvb_lookup_req r = { .tenant = in->tenant, .lease_ms = KVB_LEASE_DEFAULT };
 	struct kvb_jdoc d;
 	struct kvb_jat top = kvb_jdoc_open(&d, in, text, n, KVB_JREQUEST, KVB_JMAX_KEYS, err);
 	struct kvb_jat mode = kvb_jat_get(&top, "mode"), specs = kvb_jat_get(&top, "specs"),
-		       lease = kvb_jat_get(&top, "lease_ms");
+		       lease = kvb_jat_get(&top, "lease_ms"),
+		       partial = kvb_jat_get(&top, "partial"), window = kvb_jat_get(&top, "window");
 
 	kvb_jat_object(&d, &top, fields);
 	r.keys = kvb_jat_keys(&d, &top, &r.n_keys);
@@ -96,6 +97,10 @@ int kvb_v1_read_lookup_req(const struct kvb_v1_in *in, const char *text, size_t 
 		r.specs = kvb_jat_names(&d, &specs, 1, KVB_MAX_SPECS, &r.n_specs);
 	if (lease.v)
 		r.lease_ms = kvb_jat_u32(&d, &lease, 0, KVB_LEASE_DEFAULT - 1);
+	if (partial.v)
+		r.partial = kvb_jat_bool(&d, &partial);
+	if (window.v)
+		r.window = kvb_jat_u32(&d, &window, 0, KVB_MAX_KEYS);
 	if (kvb_jdoc_ok(&d))
 		*out = r;
 	return kvb_jdoc_close(&d);
@@ -110,6 +115,10 @@ void kvb_v1_write_lookup_req(struct kvb_buf *out, const struct kvb_lookup_req *r
 		kvb_jout_field_strings(out, "specs", req->specs, req->n_specs);
 	if (req->lease_ms != KVB_LEASE_DEFAULT)
 		kvb_jout_field_u64(out, "lease_ms", req->lease_ms);
+	if (req->partial)
+		kvb_jout_field_bool(out, "partial", true);
+	if (req->window)
+		kvb_jout_field_u64(out, "window", req->window);
 	kvb_jout_keys(out, keys);
 	kvb_jout_close(out, '}');
 }
@@ -159,11 +168,13 @@ static uint32_t read_hit(struct kvb_jdoc *d, const struct kvb_jat *at, struct kv
 	struct kvb_jat index = kvb_jat_get(at, "index");
 	uint32_t i = kvb_jat_u32(d, &index, next, r->n_keys - 1);
 	struct kvb_location *loc = r->loc + (size_t)i * r->n_specs;
+	uint32_t s = 0;
 
 	kvb_jat_locations(d, at, r->files.n, loc, r->n_specs);
-	for (uint32_t s = 0; kvb_jdoc_ok(d) && s < r->n_specs; s++)
-		if (loc[s].length == 0)
-			kvb_jdoc_fail(d, at, KVB_E_INVALID, "a hit without the location of a spec");
+	while (kvb_jdoc_ok(d) && s < r->n_specs && loc[s].length == 0)
+		s++;
+	if (s == r->n_specs)
+		kvb_jdoc_fail(d, at, KVB_E_INVALID, "a hit without any location");
 	if (kvb_jdoc_ok(d))
 		r->hit[i] = true;
 	return i + 1;

@@ -238,9 +238,9 @@ struct kvb_pbrows {
 /* Field `num`: a column for each spec. */
 void kvb_pb_put_columns(struct kvb_buf *b, uint32_t num, const struct kvb_pbrows *rows,
 			const struct kvb_location *loc);
-/* Reads them; `n` is how many columns came, which must be n_specs. `absent`: a location may be. */
+/* Reads them; `n` is how many columns came, which must be n_specs. A location may be absent (length 0). */
 void kvb_pb_columns(struct kvb_pbdoc *d, struct kvb_rd message, uint32_t num, uint32_t n,
-		    const struct kvb_pbrows *rows, uint32_t n_files, bool absent,
+		    const struct kvb_pbrows *rows, uint32_t n_files,
 		    struct kvb_location *loc);
 
 /* ---- the messages ------------------------------------------------------------------------------- */

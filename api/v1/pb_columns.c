@@ -315,7 +315,6 @@ struct column {
 	uint32_t n;       /* rows */
 	uint32_t n_there; /* of them, locations that are there */
 	uint32_t n_files;
-	bool absent; /* may be */
 	size_t n_sums;
 	size_t n_sum_runs;
 	struct kvb_rd runs;        /* from the first to the last of them, other fields in between */
@@ -343,9 +342,6 @@ static bool in_bounds(const struct run *run)
 
 static void check_run(struct kvb_pbdoc *d, const struct column *c, const struct run *run, bool absent)
 {
-	if (absent && !c->absent)
-		kvb_pb_fail(d, "absent", PB_NO_INDEX, KVB_E_INVALID,
-			    "a hit without the location of a spec");
 	if (absent)
 		return;
 	if (run->length == 0)
@@ -563,7 +559,7 @@ static uint32_t *located(struct kvb_pbdoc *d, const struct kvb_pbrows *rows)
 }
 
 void kvb_pb_columns(struct kvb_pbdoc *d, struct kvb_rd message, uint32_t num, uint32_t n,
-		    const struct kvb_pbrows *rows, uint32_t n_files, bool absent,
+		    const struct kvb_pbrows *rows, uint32_t n_files,
 		    struct kvb_location *loc)
 {
 	uint32_t *at = located(d, rows);
@@ -578,7 +574,7 @@ void kvb_pb_columns(struct kvb_pbdoc *d, struct kvb_rd message, uint32_t num, ui
 	while (s < n && kvb_pb_next(d, &message, &f)) {
 		struct kvb_pbat here = { d->at, "columns", s };
 		struct column c = { .loc = loc + s, .rows = at, .n = rows->n_located,
-				    .n_files = n_files, .absent = absent };
+				    .n_files = n_files };
 
 		if (f.num != num || !kvb_pb_wire(d, &f, "columns", PB_BYTES))
 			continue;

@@ -6,7 +6,7 @@
 #include "pb.h"
 
 enum { MATCH_INSTANCES = 4, MATCHED_INSTANCES = 1, MATCHED_COUNTS = 2 };
-enum { LOOKUP_MODE = 4, LOOKUP_SPECS = 5, LOOKUP_LEASE = 6 };
+enum { LOOKUP_MODE = 4, LOOKUP_SPECS = 5, LOOKUP_LEASE = 6, LOOKUP_PARTIAL = 7, LOOKUP_WINDOW = 8 };
 enum {
 	FOUND_N_KEYS = 1,
 	FOUND_MATCHED = 2,
@@ -16,6 +16,8 @@ enum {
 	FOUND_RUNS = 6,
 	FOUND_COLUMNS = 7,
 };
+
+enum { TRIM_FROM = 1, TRIM_TO = 2 };
 
 #define MAX_FILES 65536u /* of one answer, for the reader */
 #define HEAD_MAX 4096u   /* room for all but files and columns, to grow the buffer once */
@@ -107,9 +109,13 @@ int kvb_pb_read_lookup_req(const struct kvb_v1_in *in, const char *text, size_t 
 
 	while (kvb_pb_next(&d, &r, &f)) {
 		if (f.num == LOOKUP_MODE)
-			q.mode = (enum kvb_lookup_mode)kvb_pb_u32(&d, &f, "mode", KVB_LOOKUP_BATCH);
+			q.mode = (enum kvb_lookup_mode)kvb_pb_u32(&d, &f, "mode", KVB_LOOKUP_WINDOW);
 		else if (f.num == LOOKUP_LEASE)
 			q.lease_ms = kvb_pb_u32(&d, &f, "lease_ms", KVB_LEASE_DEFAULT - 1);
+		else if (f.num == LOOKUP_PARTIAL)
+			q.partial = kvb_pb_u64(&d, &f, "partial", UINT64_MAX) != 0;
+		else if (f.num == LOOKUP_WINDOW)
+			q.window = kvb_pb_u32(&d, &f, "window", KVB_MAX_KEYS);
 		else if (f.num == LOOKUP_SPECS)
 			q.n_specs++;
 		else
@@ -132,6 +138,8 @@ void kvb_pb_write_lookup_req(struct kvb_buf *out, const struct kvb_lookup_req *r
 	kvb_pb_put_texts(out, LOOKUP_SPECS, req->specs, req->n_specs);
 	if (req->lease_ms != KVB_LEASE_DEFAULT)
 		kvb_pb_put_present(out, LOOKUP_LEASE, req->lease_ms);
+	kvb_pb_put_uint(out, LOOKUP_PARTIAL, req->partial);
+	kvb_pb_put_uint(out, LOOKUP_WINDOW, req->window);
 }
 
 /* Misses, hits, misses, hits ...; returns how many hits there are. */
@@ -206,6 +214,13 @@ struct found {
 	size_t n_specs, n_files, n_runs, n_columns;
 };
 
+static bool located_anywhere(const struct kvb_location *loc, uint32_t n)
+{
+	while (n && loc[n - 1].length == 0)
+		n--;
+	return n > 0;
+}
+
 static void read_found(struct kvb_pbdoc *d, struct kvb_rd message, struct kvb_lookup_res *r,
 		       const struct found *n)
 {
@@ -229,8 +244,10 @@ static void read_found(struct kvb_pbdoc *d, struct kvb_rd message, struct kvb_lo
 	rows.mark = (const uint8_t *)r->hit;
 	rows.n_specs = r->n_specs;
 	if (kvb_pb_ok(d))
-		kvb_pb_columns(d, message, FOUND_COLUMNS, (uint32_t)n->n_columns, &rows, r->files.n,
-			       false, r->loc);
+		kvb_pb_columns(d, message, FOUND_COLUMNS, (uint32_t)n->n_columns, &rows, r->files.n, r->loc);
+	for (uint32_t i = 0; kvb_pb_ok(d) && i < r->n_keys; i++)
+		if (r->hit[i] && !located_anywhere(&r->loc[(size_t)i * r->n_specs], r->n_specs))
+			kvb_pb_fail(d, "columns", PB_NO_INDEX, KVB_E_INVALID, "a hit without any location");
 }
 
 int kvb_pb_read_lookup_res(const struct kvb_v1_in *in, const char *text, size_t n,
@@ -303,6 +320,55 @@ int kvb_pb_read_delete_res(const struct kvb_v1_in *in, const char *text, size_t 
 	while (kvb_pb_next(&d, &r, &f))
 		if (f.num == 1)
 			a.deleted = kvb_pb_u32(&d, &f, "deleted", UINT32_MAX);
+	if (kvb_pb_ok(&d))
+		*out = a;
+	return d.status;
+}
+
+/* ---- trim --------------------------------------------------------------------------------------- */
+
+int kvb_pb_read_trim_req(const struct kvb_v1_in *in, const char *text, size_t n,
+			 struct kvb_trim_req *out, struct kvb_error *err)
+{
+	struct kvb_trim_req q = { .tenant = in->tenant };
+	struct kvb_pbdoc d = kvb_pb_open(in, err);
+	struct kvb_rd r = kvb_rd_make(text, n);
+	bool to = false;
+	struct kvb_pbf f;
+
+	while (kvb_pb_next(&d, &r, &f)) {
+		if (f.num == TRIM_FROM)
+			q.from_ms = kvb_pb_u64(&d, &f, "from_ms", KVB_MAX_WALL_MS);
+		if (f.num == TRIM_TO)
+			q.to_ms = kvb_pb_u64(&d, &f, "to_ms", KVB_MAX_WALL_MS);
+		to |= f.num == TRIM_TO;
+	}
+	if (kvb_pb_ok(&d) && !to)
+		kvb_pb_fail(&d, "to_ms", PB_NO_INDEX, KVB_E_INVALID, "the field is required");
+	if (kvb_pb_ok(&d))
+		*out = q;
+	return d.status;
+}
+
+void kvb_pb_write_trim_req(struct kvb_buf *out, const struct kvb_trim_req *req)
+{
+	kvb_pb_put_uint(out, TRIM_FROM, req->from_ms);
+	kvb_pb_put_present(out, TRIM_TO, req->to_ms < KVB_MAX_WALL_MS ? req->to_ms : KVB_MAX_WALL_MS);
+}
+
+void kvb_pb_write_trim_res(struct kvb_buf *out, const struct kvb_trim_res *r) { kvb_pb_put_uint(out, 1, r->deleted); }
+
+int kvb_pb_read_trim_res(const struct kvb_v1_in *in, const char *text, size_t n,
+			 struct kvb_trim_res *out, struct kvb_error *err)
+{
+	struct kvb_pbdoc d = kvb_pb_open(in, err);
+	struct kvb_rd r = kvb_rd_make(text, n);
+	struct kvb_trim_res a = { 0 };
+	struct kvb_pbf f;
+
+	while (kvb_pb_next(&d, &r, &f))
+		if (f.num == 1)
+			a.deleted = kvb_pb_u64(&d, &f, "deleted", KVB_MAX_WALL_MS);
 	if (kvb_pb_ok(&d))
 		*out = a;
 	return d.status;

@@ -177,8 +177,7 @@ static void read_blocks(struct kvb_pbdoc *d, struct kvb_rd message, struct kvb_s
 	rows.mark = r->outcome;
 	rows.n_specs = r->n_specs;
 	if (kvb_pb_ok(d))
-		kvb_pb_columns(d, message, RES_COLUMNS, (uint32_t)n->n_columns, &rows, r->files.n,
-			       true, r->loc);
+		kvb_pb_columns(d, message, RES_COLUMNS, (uint32_t)n->n_columns, &rows, r->files.n, r->loc);
 }
 
 static void read_session(struct kvb_pbdoc *d, const struct kvb_pbf *f, struct kvb_start_res *r)

@@ -90,7 +90,8 @@ static bool lookup_fits(const struct kvb_lookup_res *res, const struct kvb_looku
 		if (!res->hit[k])
 			continue;
 		for (uint32_t s = 0; s < res->n_specs; s++)
-			if (res->loc[(size_t)k * res->n_specs + s].file >= res->files.n)
+			if (res->loc[(size_t)k * res->n_specs + s].file >= res->files.n ||
+			    res->loc[(size_t)k * res->n_specs + s].length == 0) /* nobody asked for parts of blocks */
 				return false;
 	}
 	return true;

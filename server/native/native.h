@@ -66,6 +66,10 @@ struct native_call {
 			struct kvb_delete_req req;
 			struct kvb_delete_res res;
 		} del;
+		struct {
+			struct kvb_trim_req req;
+			struct kvb_trim_res res;
+		} trim;
 		struct kvb_block_view block;
 		struct kvb_stats stats;
 	} u;

@@ -1,5 +1,5 @@
 /*
- * op_blocks.c - the block operations: match, lookup, start, finish, abort, delete, one block.
+ * op_blocks.c - the block operations: match, lookup, start, finish, abort, delete, trim, one block.
  *
  * Each run function decodes into the request's struct and calls the core with the request's own
  * completion; each write function encodes the result. Nothing here waits, allocates outside the
@@ -68,6 +68,20 @@ int kvb_op_delete_run(struct kvb_call *r)
 	return kvb_core_delete(r->s->core, req, &native_of(r)->u.del.res, &r->arena, &r->err, &r->done);
 }
 void kvb_op_delete_write(struct kvb_call *r) { native_of(r)->codec->write_delete_res(&r->out, &native_of(r)->u.del.res); }
+
+int kvb_op_trim_run(struct kvb_call *r)
+{
+	struct kvb_v1_in in = kvb_native_input(r);
+	struct kvb_trim_req *req = &native_of(r)->u.trim.req;
+	int rc = native_of(r)->body_codec->read_trim_req(&in, r->body, r->n_body, req, &r->err);
+
+	if (rc != KVB_OK)
+		return rc;
+	req->tenant = r->caller.tenant;
+	req->instance = r->param[0].value;
+	return kvb_core_trim(r->s->core, req, &native_of(r)->u.trim.res, &r->arena, &r->err, &r->done);
+}
+void kvb_op_trim_write(struct kvb_call *r) { native_of(r)->codec->write_trim_res(&r->out, &native_of(r)->u.trim.res); }
 
 /* ---- sessions -------------------------------------------------------------------------------- */
 

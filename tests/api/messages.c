@@ -52,6 +52,8 @@ ECHO_SIMPLE(lookup_res, kvb_lookup_res)
 ECHO_SIMPLE(start_res, kvb_start_res)
 ECHO_SIMPLE(finish_res, kvb_finish_res)
 ECHO_SIMPLE(delete_res, kvb_delete_res)
+ECHO_SIMPLE(trim_req, kvb_trim_req)
+ECHO_SIMPLE(trim_res, kvb_trim_res)
 
 /* The odd one: its reader returns the status that it read. */
 static int echo_error(const struct kvb_v1_in *in, const char *text, size_t n, struct kvb_buf *out,
@@ -95,7 +97,7 @@ const struct message messages[] = {
 	{ "match_req", echo_match_req, "{\"instances\":[\"m\",\"n\"],\"keys\":[\"a\",\"b\"]}" },
 	{ "lookup_req", echo_lookup_req,
 	  "{\"keys_int\":[0,1,9223372036854775807,\"18446744073709551615\"],\"mode\":\"batch\","
-	  "\"specs\":[\"tp0\"],\"lease_ms\":0}" },
+	  "\"specs\":[\"tp0\"],\"lease_ms\":0,\"partial\":true,\"window\":2}" },
 	{ "start_req", echo_start_req,
 	  "{\"request_id\":\"r\",\"keys_hex\":[" K1 "," K2 "],\"parent\":\"p\",\"specs\":[\"tp0\",\"tp1\"],"
 	  "\"deadline_ms\":1000}" },
@@ -115,6 +117,8 @@ const struct message messages[] = {
 	  "{\"index\":2,\"outcome\":\"busy\"}]}" },
 	{ "finish_res", echo_finish_res, "{\"state\":\"finished\",\"committed\":2,\"failed\":1}" },
 	{ "delete_res", echo_delete_res, "{\"deleted\":5}" },
+	{ "trim_req", echo_trim_req, "{\"from_ms\":7,\"to_ms\":1760000000000}" },
+	{ "trim_res", echo_trim_res, "{\"deleted\":5000000000}" },
 	{ "error", echo_error,
 	  "{\"error\":{\"code\":\"no_space\",\"message\":\"no room\",\"detail\":{\"field\":\"keys\"}},"
 	  "\"request_id\":\"r-1\"}" },

@@ -56,6 +56,8 @@ MESSAGE(lookup_res, kvb_lookup_res, PLAIN)
 MESSAGE(start_res, kvb_start_res, PLAIN)
 MESSAGE(finish_res, kvb_finish_res, PLAIN)
 MESSAGE(delete_res, kvb_delete_res, PLAIN)
+MESSAGE(trim_req, kvb_trim_req, PLAIN)
+MESSAGE(trim_res, kvb_trim_res, PLAIN)
 
 /* The reader of errors returns the status that it read. */
 static int echo_error(const struct kvb_v1_in *in, const char *text, size_t n, struct kvb_buf *out,

@@ -151,7 +151,7 @@ static void make(struct text *t, size_t m)
 {
 	const char *name = messages[m].name;
 	const char *head = strcmp(name, "match_req") == 0  ? "{\"instances\":[\"m\",\"n\"]," :
-			   strcmp(name, "lookup_req") == 0 ? "{\"mode\":\"batch\"," :
+			   strcmp(name, "lookup_req") == 0 ? "{\"mode\":\"window\",\"partial\":true,\"window\":3," :
 			   strcmp(name, "start_req") == 0  ? "{\"parent_int\":7," :
 			   strcmp(name, "delete_req") == 0 ? "{" : NULL;
 

@@ -68,7 +68,9 @@ static void test_lookup_req(void **state)
 		struct trip t;
 
 		trip_begin(&t, round);
-		r.mode = below(&t, 2) ? KVB_LOOKUP_BATCH : KVB_LOOKUP_PREFIX;
+		r.mode = (enum kvb_lookup_mode)below(&t, 3);
+		r.partial = below(&t, 2);
+		r.window = below(&t, KVB_MAX_KEYS + 1);
 		r.n_specs = below(&t, 3) ? 0 : any_count(&t, KVB_MAX_SPECS);
 		r.specs = any_names(&t, r.n_specs);
 		r.lease_ms = any32(&t); /* UINT32_MAX is KVB_LEASE_DEFAULT */
@@ -78,9 +80,35 @@ static void test_lookup_req(void **state)
 		assert_string_equal(got.tenant, "default");
 		assert_null(got.instance);
 		same(r.mode, got.mode);
+		same(r.partial, got.partial);
+		same(r.window, got.window);
 		same(r.lease_ms, got.lease_ms);
 		same_names(r.specs, r.n_specs, got.specs, got.n_specs);
 		same_keys(expected, keys.n, got.keys, got.n_keys);
+		trip_end(&t);
+	}
+}
+
+static void test_trim(void **state)
+{
+	(void)state;
+	for (uint64_t round = 0; round < ROUNDS; round++) {
+		struct kvb_trim_req r = { .from_ms = round * 977 }, got;
+		struct kvb_trim_res res = { .deleted = round << 33 }, got_res;
+		struct trip t;
+
+		trip_begin(&t, round);
+		r.to_ms = round % 3 ? any32(&t) : UINT64_MAX;
+		kvb_v1_write_trim_req(&t.text, &r);
+		read_back(&t, kvb_v1_read_trim_req, &got);
+		same(r.from_ms, got.from_ms);
+		same(round % 3 ? r.to_ms : KVB_MAX_WALL_MS, got.to_ms);
+		assert_string_equal(got.tenant, "default");
+		trip_end(&t);
+		trip_begin(&t, round);
+		kvb_v1_write_trim_res(&t.text, &res);
+		read_back(&t, kvb_v1_read_trim_res, &got_res);
+		same(res.deleted, got_res.deleted);
 		trip_end(&t);
 	}
 }
@@ -290,7 +318,8 @@ static struct kvb_lookup_res any_lookup(struct trip *t, uint32_t n_keys, uint32_
 		r.hit[i] = below(t, 4) < chance;
 		r.matched += r.hit[i];
 		for (uint32_t s = 0; s < n_specs; s++) /* also where no hit: not to be written */
-			r.loc[(size_t)i * n_specs + s] = any_location(t, r.files.n);
+			if (s == 0 || below(t, 4)) /* a part of a block, now and then */
+				r.loc[(size_t)i * n_specs + s] = any_location(t, r.files.n);
 	}
 	return r;
 }
@@ -472,7 +501,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_match_req),	    cmocka_unit_test(test_lookup_req),
-		cmocka_unit_test(test_start_req),	    cmocka_unit_test(test_finish_req),
+		cmocka_unit_test(test_trim), cmocka_unit_test(test_start_req),	    cmocka_unit_test(test_finish_req),
 		cmocka_unit_test(test_abort_and_delete_req), cmocka_unit_test(test_key_forms),
 		cmocka_unit_test(test_match_res),	    cmocka_unit_test(test_lookup_res),
 		cmocka_unit_test(test_start_res),	    cmocka_unit_test(test_start_res_ended),

@@ -42,6 +42,7 @@ static const struct operation operations[] = {
 	{ "post", "/v1/instances/{id}/lookup" },
 	{ "post", "/v1/instances/{id}/start" },
 	{ "post", "/v1/instances/{id}/delete" },
+	{ "post", "/v1/instances/{id}/trim" },
 	{ "post", "/v1/sessions/{session}/finish" },
 	{ "post", "/v1/sessions/{session}/abort" },
 	{ "get", "/v1/instances/{id}/blocks" },
@@ -210,6 +211,8 @@ static void test_openapi_schemas(void **state)
 	struct kvb_start_res start = { .session = "" };
 	struct kvb_finish_res finish = { 0 };
 	struct kvb_delete_res deleted = { 0 };
+	struct kvb_trim_req trim = { .to_ms = 1 };
+	struct kvb_trim_res trimmed = { 0 };
 	struct kvb_block_view block = { .children = 0 };
 	struct kvb_stats stats = { .state = "ready" };
 	struct kvb_error error = { .status = KVB_E_INVALID };
@@ -231,7 +234,7 @@ static void test_openapi_schemas(void **state)
 	CHECK_SCHEMA("MatchRequest", kvb_v1_write_match_req(
 		b, &(struct kvb_match_req){ .instances = names, .n_instances = 1 }, &keys));
 	CHECK_SCHEMA("LookupRequest", kvb_v1_write_lookup_req(
-		b, &(struct kvb_lookup_req){ .specs = names, .n_specs = 1 }, &keys));
+		b, &(struct kvb_lookup_req){ .specs = names, .n_specs = 1, .partial = true, .window = 1 }, &keys));
 	CHECK_SCHEMA("StartRequest", kvb_v1_write_start_req(
 		b, &(struct kvb_start_req){ .request_id = "r", .specs = names, .n_specs = 1, .deadline_ms = 1 },
 		&keys, &keys));
@@ -239,11 +242,13 @@ static void test_openapi_schemas(void **state)
 		b, &(struct kvb_finish_req){ .n_checksums = 1, .checksums = &sum }));
 	CHECK_SCHEMA("AbortRequest", kvb_v1_write_abort_req(b, &(struct kvb_abort_req){ .quiesced = true }));
 	CHECK_SCHEMA("DeleteRequest", kvb_v1_write_delete_req(b, NULL, &keys));
+	CHECK_SCHEMA("TrimRequest", kvb_v1_write_trim_req(b, &trim));
 	CHECK_SCHEMA("MatchResult", kvb_v1_write_match_res(b, &match));
 	CHECK_SCHEMA("LookupResult", kvb_v1_write_lookup_res(b, &lookup));
 	CHECK_SCHEMA("StartResult", kvb_v1_write_start_res(b, &start));
 	CHECK_SCHEMA("FinishResult", kvb_v1_write_finish_res(b, &finish));
 	CHECK_SCHEMA("DeleteResult", kvb_v1_write_delete_res(b, &deleted));
+	CHECK_SCHEMA("TrimResult", kvb_v1_write_trim_res(b, &trimmed));
 	CHECK_SCHEMA("Block", kvb_v1_write_block_view(b, &block));
 	CHECK_SCHEMA("Stats", kvb_v1_write_stats(b, &stats));
 	CHECK_SCHEMA("Error", kvb_v1_write_error(b, &error, "r"));
@@ -395,6 +400,10 @@ static void test_examples(void **state)
 			struct kvb_finish_res r;
 
 			assert_int_equal(kvb_v1_read_finish_res(&in, p, len, &r, NULL), KVB_OK);
+		} else if (json_object_get(v, "deleted")) {
+			struct kvb_trim_res r;
+
+			assert_int_equal(kvb_v1_read_trim_res(&in, p, len, &r, NULL), KVB_OK);
 		} else {
 			struct kvb_error r;
 
@@ -403,7 +412,7 @@ static void test_examples(void **state)
 		}
 		json_decref(v);
 	}
-	assert_int_equal(n, 5);
+	assert_int_equal(n, 6);
 	snprintf(sum, sizeof sum, "\"%016llx\"", (unsigned long long)kvb_checksum(zeros, sizeof zeros));
 	assert_int_equal(count(protocol, sum), 4);
 	kvb_arena_destroy(&arena);

@@ -107,7 +107,9 @@ static void random_lookup_requests(void **state)
 		struct trip t;
 
 		trip_begin(&t, round);
-		r.mode = (enum kvb_lookup_mode)below(&t, 2);
+		r.mode = (enum kvb_lookup_mode)below(&t, 3);
+		r.partial = below(&t, 2);
+		r.window = below(&t, KVB_MAX_KEYS + 1);
 		r.n_specs = below(&t, 3) ? 0 : any_count(&t, KVB_MAX_SPECS) % KVB_MAX_SPECS;
 		r.specs = any_names(&t, r.n_specs);
 		r.lease_ms = any32(&t);
@@ -116,6 +118,8 @@ static void random_lookup_requests(void **state)
 		same_keys(json.keys, json.n_keys, pb.keys, pb.n_keys);
 		same_names(json.specs, json.n_specs, pb.specs, pb.n_specs);
 		same(json.mode, pb.mode);
+		same(json.partial, pb.partial);
+		same(json.window, pb.window);
 		same(json.lease_ms, pb.lease_ms);
 		assert_string_equal(json.tenant, pb.tenant);
 		trip_end(&t);

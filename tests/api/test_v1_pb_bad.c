@@ -69,7 +69,10 @@ static const struct bad documents[] = {
 	{ "match_req", B("\x0a\x10" K "\x22\x01" "-"), I, "instances[0]" },
 	{ "match_req", B("\x0a\x10" K "\x22\x01" "a" "\x22\x01" "a"), I, "instances[1]" },
 	{ "match_req", B("\x0a\x10" K "\x20\x01"), I, "instances" },
-	{ "lookup_req", B("\x0a\x10" K "\x20\x02"), I, "mode" },
+	{ "lookup_req", B("\x0a\x10" K "\x20\x03"), I, "mode" },
+	{ "lookup_req", B("\x0a\x10" K "\x40\x81\x80\x01"), I, "window" },
+	{ "trim_req", B("\x08\x01"), I, "to_ms" },
+	{ "trim_req", B("\x10\x80\x80\x80\x80\x80\x80\x80\x10"), I, "to_ms" },
 	{ "lookup_req", B("\x0a\x10" K "\x22\x00"), I, "mode" },
 	{ "lookup_req", B("\x0a\x10" K "\x2a\x01 "), I, "specs[0]" },
 	{ "lookup_req", B("\x0a\x10" K "\x30\xff\xff\xff\xff\x0f"), I, "lease_ms" },
@@ -121,7 +124,7 @@ static const struct bad documents[] = {
 	{ "lookup_res", B(FOUND "\x32\x02\x00\x02\x3a\x08\x08\x08\x12\x04\x08\x01\x10\x01"), I,
 	  "columns[0].runs[0].file" },
 	{ "lookup_res", B(FOUND "\x32\x02\x00\x02\x3a\x08\x08\x08\x12\x04\x08\x01\x30\x01"), I,
-	  "columns[0].runs[0].absent" },
+	  "columns" }, /* a hit without any location */
 	{ "lookup_res", B(FOUND "\x32\x02\x00\x02\x3a\x08\x08\x08\x12\x04\x08\x01\x20\x01"), I,
 	  "columns[0].runs[0].offset" }, /* stride -1 from 0 */
 	{ "lookup_res", B(FOUND "\x32\x02\x00\x02\x3a\x06\x08\x08\x12\x02\x08\x01"), I,

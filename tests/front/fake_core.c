@@ -408,6 +408,16 @@ int kvb_core_delete(struct kvb_core *c, const struct kvb_delete_req *req,
 	return end(c, rc, done);
 }
 
+int kvb_core_trim(struct kvb_core *c, const struct kvb_trim_req *req, struct kvb_trim_res *res, struct kvb_arena *a,
+		  struct kvb_error *err, const struct kvb_done *done)
+{
+	int rc = note(c, req->tenant, req->instance, NULL, err);
+
+	(void)a;
+	res->deleted = req->to_ms - req->from_ms;
+	return end(c, rc, done);
+}
+
 int kvb_core_block(struct kvb_core *c, const char *tenant, const char *instance, struct kvb_key key,
 		   struct kvb_block_view *out, struct kvb_arena *a, struct kvb_error *err)
 {

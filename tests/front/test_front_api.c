@@ -100,6 +100,10 @@ static void blocks_once(struct fixture *x)
 	j = call(x, "POST", "/v1/instances/m/delete", "{\"keys_int\":[1,2,3,4]}", 200);
 	assert_int_equal(integer(j, "deleted"), 4);
 	json_decref(j);
+	j = call(x, "POST", "/v1/instances/m/trim", "{\"from_ms\":1,\"to_ms\":5000000001}", 200);
+	assert_int_equal(integer(j, "deleted"), 5000000000);
+	assert_string_equal(fake_core_name(x->core), "m");
+	json_decref(j);
 }
 
 /* The same answers whether the core is done at once or later. */

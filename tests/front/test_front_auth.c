@@ -105,6 +105,8 @@ static const char *body_of(const char *name)
 		return "{\"instances\":[\"m\"],\"keys_int\":[1]}";
 	if (strcmp(name, "finish") == 0)
 		return "{\"success\":true}";
+	if (strcmp(name, "trim") == 0)
+		return "{\"to_ms\":1}";
 	if (strcmp(name, "abort") == 0)
 		return "{}";
 	return "{\"keys_int\":[1]}";

@@ -27,11 +27,13 @@
 	X(finish_req, kvb_finish_req)                                                              \
 	X(abort_req, kvb_abort_req)                                                                \
 	X(delete_req, kvb_delete_req)                                                              \
+	X(trim_req, kvb_trim_req)                                                                  \
 	X(match_res, kvb_match_res)                                                                \
 	X(lookup_res, kvb_lookup_res)                                                              \
 	X(start_res, kvb_start_res)                                                                \
 	X(finish_res, kvb_finish_res)                                                              \
-	X(delete_res, kvb_delete_res)
+	X(delete_res, kvb_delete_res)                                                              \
+	X(trim_res, kvb_trim_res)
 #define KVB_V1_WRITES(X)                                                                           \
 	X(storage, kvb_storage_spec)                                                               \
 	X(group, kvb_group_spec)                                                                   \
@@ -41,11 +43,13 @@
 	X(instance_view, kvb_instance_view)                                                        \
 	X(finish_req, kvb_finish_req)                                                              \
 	X(abort_req, kvb_abort_req)                                                                \
+	X(trim_req, kvb_trim_req)                                                                  \
 	X(match_res, kvb_match_res)                                                                \
 	X(lookup_res, kvb_lookup_res)                                                              \
 	X(start_res, kvb_start_res)                                                                \
 	X(finish_res, kvb_finish_res)                                                              \
 	X(delete_res, kvb_delete_res)                                                              \
+	X(trim_res, kvb_trim_res)                                                                  \
 	X(block_view, kvb_block_view)                                                              \
 	X(stats, kvb_stats)
 /* Requests with keys: the writer takes them in the caller's form. */

@@ -223,3 +223,52 @@ int ref_read_delete_res(const struct kvb_v1_in *in, const char *text, size_t n,
 		*out = r;
 	return ref_jdoc_close(&d);
 }
+
+/* ---- trim --------------------------------------------------------------------------------------- */
+
+int ref_read_trim_req(const struct kvb_v1_in *in, const char *text, size_t n,
+			 struct kvb_trim_req *out, struct kvb_error *err)
+{
+	static const char *const fields[] = { "from_ms", "to_ms", NULL };
+	struct kvb_trim_req r = { .tenant = in->tenant };
+	struct ref_jdoc d;
+	struct ref_jat top = ref_jdoc_open(&d, in, text, n, KVB_JREQUEST, KVB_JMAX_OBJECT, err);
+	struct ref_jat from = ref_jat_get(&top, "from_ms"), to = ref_jat_get(&top, "to_ms");
+
+	ref_jat_object(&d, &top, fields);
+	if (from.v)
+		r.from_ms = ref_jat_u64(&d, &from, 0, KVB_MAX_WALL_MS);
+	r.to_ms = ref_jat_u64(&d, &to, 0, KVB_MAX_WALL_MS);
+	if (ref_jdoc_ok(&d))
+		*out = r;
+	return ref_jdoc_close(&d);
+}
+
+void ref_write_trim_req(struct kvb_buf *out, const struct kvb_trim_req *req)
+{
+	ref_jout_begin(out);
+	ref_jout_field_u64(out, "from_ms", req->from_ms);
+	ref_jout_field_u64(out, "to_ms", req->to_ms < KVB_MAX_WALL_MS ? req->to_ms : KVB_MAX_WALL_MS);
+	ref_jout_close(out, '}');
+}
+
+void ref_write_trim_res(struct kvb_buf *out, const struct kvb_trim_res *r)
+{
+	ref_jout_begin(out);
+	ref_jout_field_u64(out, "deleted", r->deleted);
+	ref_jout_close(out, '}');
+}
+
+int ref_read_trim_res(const struct kvb_v1_in *in, const char *text, size_t n,
+			 struct kvb_trim_res *out, struct kvb_error *err)
+{
+	struct kvb_trim_res r;
+	struct ref_jdoc d;
+	struct ref_jat top = ref_jdoc_open(&d, in, text, n, KVB_JANSWER, KVB_JMAX_OBJECT, err);
+	struct ref_jat deleted = ref_jat_get(&top, "deleted");
+
+	r.deleted = ref_jat_u64(&d, &deleted, 0, KVB_MAX_WALL_MS);
+	if (ref_jdoc_ok(&d))
+		*out = r;
+	return ref_jdoc_close(&d);
+}

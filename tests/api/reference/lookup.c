@@ -8,7 +8,7 @@
 
 #define LOCATION_BYTES 128 /* room for one location as text, to grow the buffer once */
 
-static const char *const modes[] = { "prefix", "batch", NULL };
+static const char *const modes[] = { "prefix", "batch", "window", NULL };
 
 /* ---- match -------------------------------------------------------------------------------------- */
 
@@ -82,12 +82,13 @@ int ref_read_lookup_req(const struct kvb_v1_in *in, const char *text, size_t n,
 			   struct kvb_lookup_req *out, struct kvb_error *err)
 {
 	static const char *const fields[] = { "keys",  "keys_int", "keys_hex", "mode",
-					      "specs", "lease_ms", NULL };
+					      "specs", "lease_ms", "partial",  "window", NULL };
 	struct kvb_lookup_req r = { .tenant = in->tenant, .lease_ms = KVB_LEASE_DEFAULT };
 	struct ref_jdoc d;
 	struct ref_jat top = ref_jdoc_open(&d, in, text, n, KVB_JREQUEST, KVB_JMAX_KEYS, err);
 	struct ref_jat mode = ref_jat_get(&top, "mode"), specs = ref_jat_get(&top, "specs"),
-		       lease = ref_jat_get(&top, "lease_ms");
+		       lease = ref_jat_get(&top, "lease_ms"),
+		       partial = ref_jat_get(&top, "partial"), window = ref_jat_get(&top, "window");
 
 	ref_jat_object(&d, &top, fields);
 	r.keys = ref_jat_keys(&d, &top, &r.n_keys);
@@ -97,6 +98,10 @@ int ref_read_lookup_req(const struct kvb_v1_in *in, const char *text, size_t n,
 		r.specs = ref_jat_names(&d, &specs, 1, KVB_MAX_SPECS, &r.n_specs);
 	if (lease.v)
 		r.lease_ms = ref_jat_u32(&d, &lease, 0, KVB_LEASE_DEFAULT - 1);
+	if (partial.v)
+		r.partial = ref_jat_bool(&d, &partial);
+	if (window.v)
+		r.window = ref_jat_u32(&d, &window, 0, KVB_MAX_KEYS);
 	if (ref_jdoc_ok(&d))
 		*out = r;
 	return ref_jdoc_close(&d);
@@ -111,6 +116,10 @@ void ref_write_lookup_req(struct kvb_buf *out, const struct kvb_lookup_req *req,
 		ref_jout_field_strings(out, "specs", req->specs, req->n_specs);
 	if (req->lease_ms != KVB_LEASE_DEFAULT)
 		ref_jout_field_u64(out, "lease_ms", req->lease_ms);
+	if (req->partial)
+		ref_jout_field_bool(out, "partial", true);
+	if (req->window)
+		ref_jout_field_u64(out, "window", req->window);
 	ref_jout_keys(out, keys);
 	ref_jout_close(out, '}');
 }
@@ -145,11 +154,13 @@ static uint32_t read_hit(struct ref_jdoc *d, const struct ref_jat *at, struct kv
 	struct ref_jat index = ref_jat_get(at, "index");
 	uint32_t i = ref_jat_u32(d, &index, next, r->n_keys - 1);
 	struct kvb_location *loc = r->loc + (size_t)i * r->n_specs;
+	uint32_t s = 0;
 
 	ref_jat_locations(d, at, r->files.n, loc, r->n_specs);
-	for (uint32_t s = 0; ref_jdoc_ok(d) && s < r->n_specs; s++)
-		if (loc[s].length == 0)
-			ref_jdoc_fail(d, at, KVB_E_INVALID, "a hit without the location of a spec");
+	while (ref_jdoc_ok(d) && s < r->n_specs && loc[s].length == 0)
+		s++;
+	if (s == r->n_specs)
+		ref_jdoc_fail(d, at, KVB_E_INVALID, "a hit without any location");
 	if (ref_jdoc_ok(d))
 		r->hit[i] = true;
 	return i + 1;

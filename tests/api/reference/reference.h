@@ -42,11 +42,14 @@ int ref_read_abort_req(const struct kvb_v1_in *in, const char *text, size_t n,
 	struct kvb_abort_req *out, struct kvb_error *err);
 int ref_read_delete_req(const struct kvb_v1_in *in, const char *text, size_t n,
 	struct kvb_delete_req *out, struct kvb_error *err);
+int ref_read_trim_req(const struct kvb_v1_in *in, const char *text, size_t n,
+	struct kvb_trim_req *out, struct kvb_error *err);
 void ref_write_match_res(struct kvb_buf *out, const struct kvb_match_res *r);
 void ref_write_lookup_res(struct kvb_buf *out, const struct kvb_lookup_res *r);
 void ref_write_start_res(struct kvb_buf *out, const struct kvb_start_res *r);
 void ref_write_finish_res(struct kvb_buf *out, const struct kvb_finish_res *r);
 void ref_write_delete_res(struct kvb_buf *out, const struct kvb_delete_res *r);
+void ref_write_trim_res(struct kvb_buf *out, const struct kvb_trim_res *r);
 void ref_write_block_view(struct kvb_buf *out, const struct kvb_block_view *v);
 void ref_write_stats(struct kvb_buf *out, const struct kvb_stats *s);
 void ref_write_error(struct kvb_buf *out, const struct kvb_error *err, const char *request_id);
@@ -58,6 +61,7 @@ void ref_write_start_req(struct kvb_buf *out, const struct kvb_start_req *req,
 	const struct kvb_key_input *keys, const struct kvb_key_input *parent);
 void ref_write_finish_req(struct kvb_buf *out, const struct kvb_finish_req *req);
 void ref_write_abort_req(struct kvb_buf *out, const struct kvb_abort_req *req);
+void ref_write_trim_req(struct kvb_buf *out, const struct kvb_trim_req *req);
 void ref_write_delete_req(struct kvb_buf *out, const struct kvb_delete_req *req,
 	const struct kvb_key_input *keys);
 int ref_read_match_res(const struct kvb_v1_in *in, const char *text, size_t n,
@@ -70,6 +74,8 @@ int ref_read_finish_res(const struct kvb_v1_in *in, const char *text, size_t n,
 	struct kvb_finish_res *out, struct kvb_error *err);
 int ref_read_delete_res(const struct kvb_v1_in *in, const char *text, size_t n,
 	struct kvb_delete_res *out, struct kvb_error *err);
+int ref_read_trim_res(const struct kvb_v1_in *in, const char *text, size_t n,
+	struct kvb_trim_res *out, struct kvb_error *err);
 int ref_read_error(const struct kvb_v1_in *in, const char *text, size_t n, struct kvb_error *out);
 
 #endif
