@@ -262,7 +262,7 @@ static void admit(struct grpc_stream *st)
 	if (!st->method->route)
 		return;
 	st->c.route = st->method->route;
-	rc = kvb_call_open(&st->c, st->method->api, &(struct kvb_head){ NULL });
+	rc = kvb_call_open(&st->c, st->method->api, &(struct kvb_head){ .content_type = NULL });
 	if (rc == KVB_OK)
 		rc = kvb_call_authorize(&st->c, st->authorization);
 	if (rc == KVB_E_UNAUTHENTICATED)

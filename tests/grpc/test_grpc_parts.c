@@ -136,7 +136,7 @@ static int take(struct kvb_call *c, enum route_id id, const void *p, size_t n)
 {
 	kvb_call_reset(c);
 	c->route = &kvb_routes[id];
-	assert_int_equal(kvb_call_open(c, &kvb_native_api, &(struct kvb_head){ NULL }), KVB_OK);
+	assert_int_equal(kvb_call_open(c, &kvb_native_api, &(struct kvb_head){ .content_type = NULL }), KVB_OK);
 	return c->api->message(c, p, n);
 }
 

@@ -83,7 +83,7 @@ static void run(enum metric_wire wire, const char *name, const void *body, size_
 	kvb_call_destroy(&call);
 	kvb_call_init(&call, service, wire);
 	call.route = route_of(name);
-	assert_int_equal(kvb_call_open(&call, kvcm_api(kvcm), &(struct kvb_head){ NULL }), KVB_OK);
+	assert_int_equal(kvb_call_open(&call, kvcm_api(kvcm), &(struct kvb_head){ .content_type = NULL }), KVB_OK);
 	assert_int_equal(kvb_call_authorize(&call, NULL), KVB_OK);
 	assert_int_equal(call.api->message(&call, body, n), KVB_OK);
 	call.done = (struct kvb_done){ on_done, NULL };
