@@ -128,7 +128,8 @@ static uint32_t give_way(struct kvb_core *c)
 	return 2 * c->o.owner_lease_ms;
 }
 
-/* Somebody asked for it. What is not durable yet fails; whoever takes over finds the rest. */
+/* Somebody asked for it. Answers end first, the lease last: an append that is under way is still inside it. What is
+ * not durable yet fails; whoever takes over finds the rest. */
 static uint32_t step_down(struct kvb_core *c)
 {
 	uint64_t ms = atomic_load(&c->demote_ms);
@@ -136,8 +137,8 @@ static uint32_t step_down(struct kvb_core *c)
 	if (atomic_load(&c->state) != KVB_CORE_STANDBY) {
 		kvb_log(KVB_LOG_INFO, "core", "giving the ownership back, as asked: staying out for %llu ms",
 			(unsigned long long)ms);
-		set_owned(c, 0);
 		owner_drop(c, KVB_E_NOT_OWNER, KVB_CORE_STANDBY);
+		set_owned(c, 0);
 		kvb_store_release(c->store, 0, atomic_load(&c->fence), NULL);
 		c->out_until = kvb_now_ms(c->clock) + ms;
 		c->standby_told = false;
