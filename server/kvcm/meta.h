@@ -55,7 +55,6 @@ void kvcm_empty_make(struct kvcm_call *k, const char *instance, char out[KVB_SES
 /* Is it one of the instance's? Not NONE: open still, or over. */
 enum kvcm_empty kvcm_empty_check(struct kvcm_call *k, const char *instance, const char *id);
 
-
 /* ---- the operations ---------------------------------------------------------------------------- */
 
 /* Registers, or finds the same there. *storage_configs (NULL: not wanted) becomes the answer's text. */

@@ -4,7 +4,6 @@
  * Registering again is a question whether all is the same. No state.
  */
 #include "meta.h"
-#include "model.h"
 
 /* ---- registerInstance -------------------------------------------------------------------------- */
 
