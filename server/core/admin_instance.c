@@ -32,15 +32,6 @@ static int compare_instance(const struct instance *have, const struct kvb_instan
 	return KVB_OK;
 }
 
-/* A slot of spec `s` with the space that its alignment may cost. */
-static bool fits(const struct space *sp, const struct kvb_instance_spec *i, uint32_t s)
-{
-	uint64_t file = sp->dev->file_size < sp->capacity ? sp->dev->file_size : sp->capacity;
-	uint64_t other = sp->dev->ops->header + sp->dev->ops->trailer + slot_align(i, s);
-
-	return file > other && i->specs[s].size <= file - other;
-}
-
 /* Each spec must fit into one slab file of some storage of the group. */
 static int check_fit(const struct part *p, const struct group *g, const struct kvb_instance_spec *i,
 		     struct kvb_error *err)
@@ -53,7 +44,7 @@ static int check_fit(const struct part *p, const struct group *g, const struct k
 			int at = space_find(p, g->spec.storages[k]);
 
 			any |= at >= 0;
-			fit |= at >= 0 && fits(&p->space[at], i, s);
+			fit |= at >= 0 && space_fits(&p->space[at], i, s);
 		}
 		snprintf(field, sizeof field, "specs[%u].size", s);
 		if (!fit && (any || !g->spec.loose_storages))

@@ -329,6 +329,8 @@ size_t record_length(const void *bytes, size_t n);
 uint64_t slot_align(const struct kvb_instance_spec *i, uint32_t spec);
 /* The same for slots whose instance is not known (holds). */
 uint64_t stride_align(uint64_t stride, bool numbered);
+/* Does a slot of the spec fit into the storage's slab files, with what its alignment may cost? */
+bool space_fits(const struct space *sp, const struct kvb_instance_spec *i, uint32_t spec);
 /* Bytes of a slot that is given (or, negative, released): counted for instance and group. */
 void used_add(struct instance *inst, uint32_t space, int64_t bytes);
 

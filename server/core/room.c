@@ -151,9 +151,18 @@ static bool type_has_room(struct part *p, const struct plan *plan, const char *t
 	return true;
 }
 
+/* Files of a storage may be too small for some specs: others of the group are not, then. */
+static bool space_fits_plan(const struct space *s, const struct plan *plan)
+{
+	for (uint32_t i = 0; i < plan->inst->spec.n_specs; i++)
+		if (plan->need[i] && !space_fits(s, &plan->inst->spec, i))
+			return false;
+	return true;
+}
+
 /* One round over the group's storages in order of preference: of each its free slots, then, without `evict`, a new
- * slab file, else eviction. KVB_E_NO_SPACE: not there; *within tells the spaces that are usable and within the quota of
- * their type. */
+ * slab file, else eviction. KVB_E_NO_SPACE: not there; *within tells the spaces that are usable, have files large
+ * enough, and are within the quota of their type. */
 static int take_somewhere(struct part *p, struct plan *plan, struct kvb_arena *a, bool evict, uint64_t *within)
 {
 	const struct kvb_group_spec *g = &plan->inst->group->spec;
@@ -164,7 +173,7 @@ static int take_somewhere(struct part *p, struct plan *plan, struct kvb_arena *a
 		int at = space_find(p, g->storages[i]);
 		int rc;
 
-		if (at < 0 || !space_usable(&p->space[at]))
+		if (at < 0 || !space_usable(&p->space[at]) || !space_fits_plan(&p->space[at], plan))
 			continue;
 		if (!type_has_room(p, plan, p->space[at].dev->type, evict, &coming)) {
 			if (coming)
@@ -181,34 +190,42 @@ static int take_somewhere(struct part *p, struct plan *plan, struct kvb_arena *a
 	return KVB_E_NO_SPACE;
 }
 
-static bool any_usable(const struct part *p, const struct group *g)
+/* Why no storage was within reach. */
+static int none_within(const struct part *p, const struct plan *plan, struct kvb_error *err)
 {
+	const struct group *g = plan->inst->group;
 	uint64_t spaces = group_spaces(p, g);
+	bool usable = false, fits = false;
 
-	for (uint32_t i = 0; i < p->n_space; i++)
-		if ((spaces >> i & 1) && space_usable(&p->space[i]))
-			return true;
-	return false;
+	for (uint32_t i = 0; i < p->n_space; i++) {
+		if (!(spaces >> i & 1) || !space_usable(&p->space[i]))
+			continue;
+		usable = true;
+		fits |= space_fits_plan(&p->space[i], plan);
+	}
+	if (!usable)
+		return kvb_fail(err, KVB_E_UNAVAILABLE, NULL, "no storage of group '%s' is healthy and enabled", g->spec.name);
+	if (!fits)
+		return kvb_fail(err, KVB_E_NO_SPACE, NULL,
+				"no storage of group '%s' that is healthy and enabled has slab files that are large enough",
+				g->spec.name);
+	return kvb_fail(err, KVB_E_QUOTA, "quotas",
+			"group '%s' is at the capacity of its quota on each type of storage that it has, and nothing more may "
+			"be evicted there",
+			g->spec.name);
 }
 
 int room_take(struct part *p, struct plan *plan, struct kvb_arena *a, struct kvb_error *err)
 {
-	const struct group *g = plan->inst->group;
 	uint64_t now = kvb_now_ms(p->core->clock), within;
 	int rc = take_somewhere(p, plan, a, false, &within);
 
-	if (rc != KVB_E_NO_SPACE)
-		return rc;
-	if (!any_usable(p, g))
-		return kvb_fail(err, KVB_E_UNAVAILABLE, NULL, "no storage of group '%s' is healthy and enabled", g->spec.name);
-	rc = take_somewhere(p, plan, a, true, &within);
+	if (rc == KVB_E_NO_SPACE)
+		rc = take_somewhere(p, plan, a, true, &within);
 	if (rc != KVB_E_NO_SPACE)
 		return rc;
 	if (!within)
-		return kvb_fail(err, KVB_E_QUOTA, "quotas",
-				"group '%s' is at the capacity of its quota on each type of storage that it has, and nothing "
-				"more may be evicted there",
-				g->spec.name);
+		return none_within(p, plan, err);
 	if (grows_later(p, within) || (now - plan->since < SOON_MS && frees_soon(p, within, now + SOON_MS)))
 		return TRY_WAIT;
 	return kvb_fail(err, KVB_E_NO_SPACE, NULL,

@@ -19,6 +19,14 @@ uint64_t slot_align(const struct kvb_instance_spec *i, uint32_t spec)
 	return stride_align(i->specs[spec].size, i->numbered);
 }
 
+bool space_fits(const struct space *sp, const struct kvb_instance_spec *i, uint32_t spec)
+{
+	uint64_t file = sp->dev->file_size < sp->capacity ? sp->dev->file_size : sp->capacity;
+	uint64_t other = sp->dev->ops->header + sp->dev->ops->trailer + slot_align(i, spec);
+
+	return file > other && i->specs[spec].size <= file - other;
+}
+
 void used_add(struct instance *inst, uint32_t space, int64_t bytes)
 {
 	inst->used_bytes += (uint64_t)bytes;

@@ -59,10 +59,12 @@ static void refused(int rc, int status, const char *field)
 	kvb_error_clear(&e.err);
 }
 
+/* `file_size` 0: one file that holds all. */
 static int put_files(const char *type, uint64_t file_size)
 {
-	struct kvb_storage_spec s = { .name = "files", .type = type, .root = dir, .capacity = 16 * UNIT, .unit = UNIT,
-				      .file_size = file_size, .enabled = true };
+	uint64_t capacity = file_size ? 16 * UNIT : 64 * UNIT;
+	struct kvb_storage_spec s = { .name = "files", .type = type, .root = dir, .capacity = capacity, .unit = UNIT,
+				      .file_size = file_size ? file_size : capacity, .enabled = true };
 
 	return kvb_core_storage_put(e.core, &s, NULL, &e.err);
 }
@@ -433,21 +435,38 @@ static void test_fit(void **state)
 	assert_int_equal(env_abort(&e, res.session, true), KVB_OK);
 }
 
-/* One of the group's storages has files too small for the blocks: it is passed over. */
+static uint32_t files_of(const char *storage)
+{
+	struct kvb_storage_view *v;
+	uint32_t n;
+
+	kvb_arena_reset(&e.arena);
+	assert_int_equal(kvb_core_storages(e.core, storage, &e.arena, &v, &n, &e.err), KVB_OK);
+	return v->files;
+}
+
+/* A storage has files too small for the blocks: it is passed over, and does not grow for them. */
 static void test_too_small_a_storage(void **state)
 {
 	struct kvb_start_res res;
-	struct kvb_group_spec g = group(2);
+	struct kvb_group_spec g = group(1);
 
 	(void)state;
-	assert_int_equal(put_files("file", 4 * UNIT), KVB_OK);
 	g.loose_storages = true;
 	assert_int_equal(put_group(&g), KVB_OK);
-	assert_int_equal(put_instance("i", 2 * UNIT - 4096, true), KVB_OK);
-	assert_int_equal(env_storage(&e, "s", UNIT, UNIT), KVB_OK); /* preferred, and one file of one unit */
+	assert_int_equal(put_instance("i", 10 * UNIT, true), KVB_OK);
+	assert_int_equal(env_storage(&e, "s", 160 * UNIT, UNIT), KVB_OK); /* files of 16 units */
+	env_advance(&e, 100);
+	assert_int_equal(start(0, 1, NULL, &res), KVB_E_NO_SPACE);
+	assert_int_equal(files_of("s"), 0);
+	g.n_storages = 2;
+	assert_int_equal(put_group(&g), KVB_OK);
+	assert_int_equal(start(0, 1, NULL, &res), KVB_E_NO_SPACE);
+	assert_int_equal(put_files("file", 0), KVB_OK);
 	env_advance(&e, 100);
 	assert_int_equal(start(0, 1, NULL, &res), KVB_OK);
 	assert_string_equal(res.files.v[res.loc[0].file].storage, "files");
+	assert_int_equal(files_of("s"), 0);
 }
 
 static void test_bad_groups(void **state)
@@ -480,6 +499,89 @@ static void test_bad_groups(void **state)
 	free(extra);
 }
 
+/* ---- anything at any time ------------------------------------------------------------------------------ */
+
+static unsigned seed;
+static uint32_t rnd(uint32_t n) { return (uint32_t)rand_r(&seed) % n; }
+
+static void any_limits(struct kvb_group_spec *g, struct kvb_type_quota quotas[2])
+{
+	*g = group(2);
+	g->loose_storages = rnd(2);
+	g->capacity = rnd(2) ? 0 : (1 + rnd(60)) * BLOCK;
+	quotas[0] = (struct kvb_type_quota){ "null", rnd(40) * BLOCK, rnd(40) * BLOCK };
+	quotas[1] = (struct kvb_type_quota){ "file", rnd(40) * BLOCK, rnd(40) * BLOCK };
+	g->quotas = quotas;
+	g->n_quotas = rnd(3);
+	g->max_blocks = rnd(2) ? 0 : 1 + rnd(60);
+	g->reclaim_bytes = rnd(3) ? 0 : (1 + rnd(50)) * BLOCK;
+	g->reclaim_blocks = rnd(3) ? 0 : 1 + rnd(50);
+	g->reclaim_step_bytes = rnd(2) ? 0 : rnd(5) * BLOCK;
+	g->reclaim_step_percent = rnd(2) ? 0 : rnd(101);
+	g->reclaim_period_ms = rnd(2000);
+	g->max_idle_ms = rnd(2) ? 0 : 1 + rnd(20000);
+}
+
+static void any_write(const struct kvb_group_spec *g)
+{
+	struct kvb_start_res res;
+	struct kvb_finish_res done;
+	uint64_t before = view()->blocks;
+	int rc = start(rnd(150), 1 + rnd(10), NULL, &res);
+
+	if (rc != KVB_OK) {
+		assert_true(rc == KVB_E_QUOTA || rc == KVB_E_NO_SPACE || rc == KVB_E_TOO_MANY || rc == KVB_E_TOO_LARGE);
+		return;
+	}
+	if (g->max_blocks && res.n_write && before <= g->max_blocks)
+		assert_true(view()->blocks + res.n_write <= g->max_blocks);
+	if (!res.n_write || rnd(8) == 0)
+		return; /* left open */
+	if (rnd(6) == 0)
+		assert_int_equal(env_abort(&e, res.session, rnd(2)), KVB_OK);
+	else
+		assert_int_equal(env_finish(&e, res.session, NULL, 0, &done), KVB_OK);
+}
+
+static void test_anything(void **state)
+{
+	struct kvb_type_quota quotas[2];
+	struct kvb_lookup_res found;
+	struct kvb_group_spec g;
+	struct kvb_key keys[8];
+	uint32_t deleted;
+
+	(void)state;
+	seed = 1;
+	assert_int_equal(env_storage(&e, "s", 4 * UNIT, UNIT), KVB_OK);
+	assert_int_equal(put_files("file", 2 * UNIT), KVB_OK);
+	any_limits(&g, quotas);
+	assert_int_equal(put_group(&g), KVB_OK);
+	assert_int_equal(put_instance("i", BLOCK - 3, true), KVB_OK);
+	for (int i = 0; i < 1000; i++) {
+		if (i % 40 == 0) {
+			any_limits(&g, quotas);
+			assert_int_equal(put_group(&g), KVB_OK);
+		}
+		any_write(&g);
+		if (rnd(2))
+			lookup(rnd(150), 1 + rnd(10), rnd(2) ? 0 : rnd(3000), &found);
+		env_keys(keys, 8, 0, rnd(150));
+		if (rnd(10) == 0)
+			assert_int_equal(env_delete(&e, keys, 8, &deleted), KVB_OK);
+		if (rnd(60) == 0) {
+			rnd(2) ? env_crash(&e) : env_shutdown(&e);
+			env_open(&e);
+		}
+		env_advance(&e, rnd(500));
+		env_check(&e);
+	}
+	/* Leases, sessions and graces are over: what the lines ask for has been done. */
+	settle_for(60000);
+	assert_true(!g.reclaim_blocks || g.reclaim_step_bytes || g.reclaim_step_percent || view()->blocks <= g.reclaim_blocks);
+	assert_true(!g.max_idle_ms || view()->blocks == 0);
+}
+
 #define SCENE(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 
 int main(void)
@@ -489,7 +591,7 @@ int main(void)
 		SCENE(test_idle_chains),	 SCENE(test_idle_over_restarts), SCENE(test_idle_in_portions),
 		SCENE(test_all_of_a_group_is_kept), SCENE(test_old_storage_and_instance),
 		SCENE(test_newer_documents_are_refused), SCENE(test_numbered_runs), SCENE(test_fit),
-		SCENE(test_too_small_a_storage), SCENE(test_bad_groups),
+		SCENE(test_too_small_a_storage), SCENE(test_bad_groups), SCENE(test_anything),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
