@@ -139,23 +139,71 @@ static void mark(struct part *p, struct instance *inst, struct block *b, uint64_
 
 /* ---- lookup ------------------------------------------------------------------------------------------- */
 
-static void decide_lease(struct part *p, const struct kvb_lookup_req *req, struct search *s, uint64_t now)
+static uint32_t lease_ms_of(const struct part *p, const struct kvb_lookup_req *req)
 {
 	const struct kvb_core_options *o = &p->core->o;
 	uint32_t ms = req->lease_ms == KVB_LEASE_DEFAULT ? o->lease_default_ms : req->lease_ms;
-	uint64_t bytes = 0;
 
-	ms = ms > o->lease_max_ms ? o->lease_max_ms : ms;
-	if (ms == 0 || s->matched == 0 || req->peek)
+	return req->peek ? 0 : ms > o->lease_max_ms ? o->lease_max_ms : ms;
+}
+
+/* Bytes that the lease of hit i adds to what is leased. */
+static uint64_t lease_adds(const struct part *p, const struct search *s, uint32_t i)
+{
+	uint64_t width = p->core->o.lease_max_ms;
+
+	return s->hit[i] && given_until(p, s->hit[i]) / width < s->lease_until / width ? s->inst->block_bytes : 0;
+}
+
+static void forget_hits(struct search *s)
+{
+	s->n_seen = s->matched = 0;
+	s->lease_until = 0;
+}
+
+/* Makes misses of the hits that the cap leaves no room for: of a prefix all from the first such one on, of a window
+ * or a hybrid all. */
+static void keep_leasable(const struct part *p, enum kvb_lookup_mode mode, struct search *s, uint64_t left)
+{
+	for (uint32_t i = 0; i < s->n_seen; i++) {
+		uint64_t adds = lease_adds(p, s, i);
+
+		if (adds <= left) {
+			left -= adds;
+		} else if (mode == KVB_LOOKUP_BATCH) {
+			s->hit[i] = NULL;
+			s->matched--;
+		} else if (mode == KVB_LOOKUP_PREFIX) {
+			s->n_seen = s->matched = i;
+		} else {
+			forget_hits(s);
+		}
+	}
+	if (s->matched == 0)
+		s->lease_until = 0;
+}
+
+static void decide_lease(struct part *p, const struct kvb_lookup_req *req, struct search *s, uint64_t now)
+{
+	uint32_t ms = lease_ms_of(p, req);
+	uint64_t bytes = 0, cap, have;
+
+	if (ms == 0 || s->matched == 0)
 		return;
 	s->lease_until = now + ms;
 	for (uint32_t i = 0; i < s->n_seen; i++)
-		if (s->hit[i] && given_until(p, s->hit[i]) / o->lease_max_ms < s->lease_until / o->lease_max_ms)
-			bytes += s->inst->block_bytes;
-	if (bytes && leased_bytes(s->inst, now, o->lease_max_ms) + bytes > lease_cap(p, s->inst)) {
-		COUNT(p->core, lease_denied, 1);
+		bytes += lease_adds(p, s, i);
+	if (bytes == 0)
+		return;
+	cap = lease_cap(p, s->inst);
+	have = leased_bytes(s->inst, now, p->core->o.lease_max_ms);
+	if (have + bytes <= cap || ms <= SOON_MS)
+		return;
+	COUNT(p->core, lease_denied, 1);
+	if (req->only_leased)
+		keep_leasable(p, req->mode, s, cap > have ? cap - have : 0);
+	else
 		s->lease_until = 0;
-	}
 }
 
 static int fill_hit(struct part *p, struct kvb_lookup_res *res, struct file_table *files, const struct search *s, uint32_t i)
@@ -224,6 +272,8 @@ static int lookup_locked(struct part *p, const struct kvb_lookup_req *req, struc
 		if (may_wait)
 			return KVB_PENDING;
 		s.lease_until = p->horizon_durable > now ? p->horizon_durable : 0;
+		if (req->only_leased && s.lease_until < now + lease_ms_of(p, req))
+			forget_hits(&s);
 	}
 	if (s.lease_until && !atomic_load_explicit(&p->horizon_used, memory_order_relaxed))
 		atomic_store_explicit(&p->horizon_used, true, memory_order_relaxed);

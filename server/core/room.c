@@ -9,7 +9,6 @@
 
 #include <string.h>
 
-#define SOON_MS 1000u          /* a start waits so long for leases and grace times to end */
 #define GROW_PATIENCE_MS 1000u /* a storage that fails to grow for so long evicts instead */
 
 void grants_free(struct part *p, struct grants *g)

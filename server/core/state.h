@@ -20,6 +20,7 @@
 #define NO_BLOCK 0u
 #define MAX_STORAGES 64u
 #define REMEMBER_MS 600000u /* request ids of ended sessions live this long past their deadline */
+#define SOON_MS 1000u /* a start waits so long for leases and grace times to end; leases no longer than this have no cap */
 #define SLICE_BYTES ((size_t)1 << 20)
 
 /* ---- blocks ----------------------------------------------------------------------------------- */

@@ -90,6 +90,7 @@ int kvcm_run_meta_getCacheLocationsByBackend(struct kvcm_call *k)
 		.skip_disabled = true,
 		.want_created = true,
 		.lease_ms = kvcm_lease_ms(k, req->instance_id),
+		.only_leased = true,
 	};
 	return kvb_core_lookup(kvcm_core(k), &own->req, &own->res, &k->c->arena, &k->c->err, &k->c->done);
 }

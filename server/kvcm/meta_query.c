@@ -114,6 +114,7 @@ int kvcm_run_meta_getCacheLocation(struct kvcm_call *k)
 	if (rc != KVB_OK)
 		return rc;
 	own->req.lease_ms = kvcm_lease_ms(k, q.instance);
+	own->req.only_leased = true; /* the answer cannot say that what it names has no lease */
 	return kvb_core_lookup(kvcm_core(k), &own->req, &own->res, &k->c->arena, &k->c->err, &k->c->done);
 }
 

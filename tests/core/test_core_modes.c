@@ -293,6 +293,59 @@ static void peeking_is_not_noticed(void **state)
 	assert_true(idle >= 1000);
 }
 
+/* For answers that cannot say that they are not leased: over the cap hits become misses. */
+static void only_what_can_be_leased_is_returned(void **state)
+{
+	static const char *const one[] = { "s" };
+	struct kvb_group_spec g = { .name = "g", .storages = one, .n_storages = 1 };
+	struct env *e = *state;
+	struct kvb_group_view *v;
+	struct kvb_key k[20];
+	uint32_t has[20], n;
+	struct kvb_lookup_req q = ask(KVB_LOOKUP_PREFIX, k, 20);
+	struct kvb_lookup_res r;
+
+	e->o.leased_percent = 50;
+	env_shutdown(e);
+	env_open(e);
+	for (uint32_t i = 0; i < 20; i++)
+		has[i] = 7;
+	env_keys(k, 20, 1, 1);
+	put(e, k, has, 20);
+	assert_int_equal(kvb_core_groups(e->core, "g", &e->arena, &v, &n, &e->err), KVB_OK);
+	g.capacity = v->used_bytes / 20 * 25; /* of which 12 blocks may be leased */
+	assert_int_equal(kvb_core_group_put(e->core, &g, NULL, NULL, &e->err), KVB_OK);
+	q.lease_ms = 3000;
+	assert_int_equal(env_lookup_req(e, &q, &r), KVB_OK);
+	assert_int_equal(r.matched, 20);
+	assert_int_equal(r.lease_ms, 0);
+	q.only_leased = true;
+	q.mode = KVB_LOOKUP_WINDOW;
+	q.window = 13;
+	assert_int_equal(env_lookup_req(e, &q, &r), KVB_OK);
+	assert_int_equal(r.matched, 0);
+	for (uint32_t i = 0; i < 20; i++)
+		assert_false(r.hit[i]);
+	q.mode = KVB_LOOKUP_PREFIX;
+	assert_int_equal(env_lookup_req(e, &q, &r), KVB_OK);
+	assert_int_equal(r.matched, 12);
+	assert_int_equal(r.lease_ms, 3000);
+	for (uint32_t i = 0; i < 20; i++)
+		assert_int_equal(r.hit[i], i < 12);
+	q.mode = KVB_LOOKUP_BATCH; /* what is leased already needs no more room */
+	assert_int_equal(env_lookup_req(e, &q, &r), KVB_OK);
+	assert_int_equal(r.matched, 12);
+	assert_true(r.hit[11] && !r.hit[12]);
+	q.keys = k + 12;
+	q.n_keys = 8;
+	assert_int_equal(env_lookup_req(e, &q, &r), KVB_OK);
+	assert_int_equal(r.matched, 0);
+	q.lease_ms = 1000; /* a start waits as long for it: no cap */
+	assert_int_equal(env_lookup_req(e, &q, &r), KVB_OK);
+	assert_int_equal(r.matched, 8);
+	assert_int_equal(r.lease_ms, 1000);
+}
+
 /* ---- storages and times -------------------------------------------------------------------------------- */
 
 static void set_enabled(struct env *e, const char *name, bool enabled)
@@ -374,6 +427,7 @@ int main(void)
 		SCENE(hybrid_ends_at_the_checkpoint),
 		SCENE(bad_modes_are_refused),
 		SCENE(only_what_is_returned_is_leased),
+		SCENE(only_what_can_be_leased_is_returned),
 		SCENE(peeking_is_not_noticed),
 		SCENE(specs_on_disabled_storages_may_be_skipped),
 		SCENE(lookups_tell_when_blocks_were_made),

@@ -154,6 +154,7 @@ struct kvb_lookup_req {
 	uint32_t lease_ms; /* 0 = none, KVB_LEASE_DEFAULT = the manager's; capped by the manager */
 	bool partial;         /* one of the specs is enough for a hit; not in HYBRID */
 	bool skip_disabled;   /* specs on disabled storages are not there */
+	bool only_leased;     /* hits that cannot be leased for lease_ms (capped as above) are misses */
 	bool peek;            /* no lease, and no use: eviction does not learn of it */
 	bool want_created;    /* fill created_ms */
 	uint32_t window;      /* WINDOW: 1..n_keys */
