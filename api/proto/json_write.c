@@ -34,6 +34,12 @@ static void write_real(struct kvb_buf *out, double v, bool single)
 	kvb_jout_plain(out, text, (size_t)n);
 }
 
+/* The binary form takes -0.0 of a field without presence for the default and leaves it out, so it is 0 here, too. */
+static double as_kept(const ProtobufCFieldDescriptor *f, double v)
+{
+	return f->label == PROTOBUF_C_LABEL_NONE && !kvb_proto_in_oneof(f) && v == 0 ? 0 : v;
+}
+
 /* protobuf-c's own search misses the largest number that there is. */
 static void write_enum(struct kvb_buf *out, const ProtobufCEnumDescriptor *d, int32_t v)
 {
@@ -83,10 +89,10 @@ static void write_value(struct kvb_buf *out, const ProtobufCFieldDescriptor *f, 
 		kvb_jout_u64_string(out, *(const uint64_t *)v);
 		break;
 	case PROTOBUF_C_TYPE_FLOAT:
-		write_real(out, *(const float *)v, true);
+		write_real(out, as_kept(f, *(const float *)v), true);
 		break;
 	case PROTOBUF_C_TYPE_DOUBLE:
-		write_real(out, *(const double *)v, false);
+		write_real(out, as_kept(f, *(const double *)v), false);
 		break;
 	case PROTOBUF_C_TYPE_BOOL:
 		kvb_jout_bool(out, *(const protobuf_c_boolean *)v);
