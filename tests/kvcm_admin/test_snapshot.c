@@ -140,6 +140,46 @@ static void everything_comes_back(void **state)
 	assert_string_equal(take(), text);
 }
 
+/* Every field of a group, and what only some storages and instances have. */
+static void no_field_is_lost(void **state)
+{
+	static const char *const storages[] = { "s", "not-there-yet" };
+	static const struct kvb_type_quota quotas[] = { { "file", 1000, 800 }, { "null", 65536, 0 } };
+	const struct kvb_group_spec g = {
+		.name = "all", .capacity = 1 << 20, .storages = storages, .n_storages = 2, .loose_storages = true,
+		.quotas = quotas, .n_quotas = 2, .max_blocks = 11, .max_instances = 12, .reclaim_bytes = 13,
+		.reclaim_blocks = 7, .reclaim_step_bytes = 15, .reclaim_step_percent = 16, .reclaim_period_ms = 17,
+		.max_idle_ms = 18, .version = 19, .extra = "{\"name\":\"\xe2\x82\xac \\\"x\\\"\"}",
+	};
+	const struct kvb_storage_spec st = { .name = "n", .type = "null", .root = "", .capacity = 131072, .unit = 65536,
+					     .extra = "other", .client_root = "", .client_mount = "" };
+	const struct kvb_spec spec = { "tp0", 4096 };
+	const struct kvb_instance_spec i = { .tenant = "default", .id = "numbered", .group = "all", .block_tokens = 64,
+					     .specs = &spec, .n_specs = 1, .extra = "{}", .numbered = true };
+	char *text;
+
+	(void)state;
+	assert_int_equal(kvb_core_storage_put(env.core, &st, NULL, &env.err), KVB_OK);
+	assert_int_equal(kvb_core_group_put(env.core, &g, NULL, NULL, &env.err), KVB_OK);
+	assert_int_equal(kvb_core_instance_put(env.core, &i, NULL, &env.err), KVB_OK);
+	text = take();
+	assert_non_null(strstr(text, "not-there-yet"));
+	env_shutdown(&env);
+	env_destroy(&env);
+	env_init(&env);
+	env_open(&env);
+	assert_int_equal(load(text), KVB_OK);
+	assert_string_equal(take(), text);
+	for (uint64_t v = 11; v < 20; v++) { /* each of the numbers above */
+		char number[32];
+
+		snprintf(number, sizeof number, ":%d", v == 14 ? 7 : (int)v);
+		assert_non_null(strstr(text, number));
+	}
+	assert_non_null(strstr(text, "\"enabled\":false"));
+	assert_non_null(strstr(text, "\"numbered\":true"));
+}
+
 static void what_is_there_may_grow_and_not_change(void **state)
 {
 	(void)state;
@@ -173,6 +213,7 @@ int main(void)
 		cmocka_unit_test(what_is_no_snapshot_is_refused),
 		cmocka_unit_test(what_does_not_fit_together_is_refused),
 		cmocka_unit_test(everything_comes_back),
+		cmocka_unit_test(no_field_is_lost),
 		cmocka_unit_test(what_is_there_may_grow_and_not_change),
 		cmocka_unit_test(storages_are_undone),
 	};
