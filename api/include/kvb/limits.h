@@ -4,6 +4,7 @@
 
 #define KVB_MAX_KEYS 16384u           /* keys in one request */
 #define KVB_MAX_KEY_STRING 1024u      /* one string key */
+#define KVB_MAX_BLOCK_NAME 1024u      /* name that is kept with a block */
 #define KVB_MAX_INSTANCES_PER_MATCH 64u
 #define KVB_MAX_SPECS 32u             /* specs of one instance */
 #define KVB_MAX_NAME 127u             /* names of storages, groups, instances, specs, tenants */

@@ -26,7 +26,9 @@ bool kvb_name_valid(const char *s, size_t n);
 struct kvb_storage_spec {
 	const char *name;
 	const char *type;   /* "file" (slab files below `root`), "hf3fs" (the same on a 3FS mount), "null"
-			       (addresses only, for benchmarks) */
+			       (addresses only, for benchmarks), "external" (one file, which clients make
+			       themselves: slots are counted and nothing else is known of it. All its sizes and offsets
+			       are numbers of slots, `capacity` may be any number, `unit` and `file_size` are 0) */
 	const char *root;   /* absolute directory on the manager's host; "" for "null" */
 	const char *client_root;  /* `root` as the clients' hosts see it, for APIs that name whole paths; "" = `root` */
 	const char *client_mount; /* the mount point there, which client_root lies below; "" = not told */
@@ -84,6 +86,13 @@ struct kvb_instance_spec {
 	uint32_t n_specs;  /* 1..KVB_MAX_SPECS */
 	const char *extra; /* opaque text, "" if none */
 	bool numbered; /* slots lie at multiples of their own size, so offset / size is a whole number (KVCM's blkid) */
+	bool named;    /* each block keeps the name that its start gave it, durably, for exports */
+};
+
+/* Bytes that somebody else owns; p is not NULL when n is 0. */
+struct kvb_bytes {
+	const void *p;
+	size_t n;
 };
 
 /* ---- locations -------------------------------------------------------------------------------- */
@@ -192,6 +201,15 @@ struct kvb_start_req {
 	 * of all; with it n_specs is 0. The session's specs (columns of locations and checksums) are those of any key. */
 	const uint32_t *key_specs;
 	uint32_t deadline_ms; /* 0 = the manager's default; capped by the manager */
+	uint32_t grace_ms;    /* of slots that are not committed, after the deadline; the manager's own if that is longer */
+	/* [n_keys] name of each block, 0..KVB_MAX_BLOCK_NAME bytes; NULL unless the instance is `named`. */
+	const struct kvb_bytes *names;
+	/* [n_keys] the slots to take, by offset, in an instance of one spec on one `external` storage; NULL = any. One that is
+	 * not free, or lies outside: outcome NO_ROOM. For imports. */
+	const uint64_t *places;
+	bool fit;           /* where there is no room for all, the first so many are written: the others have the outcome NO_ROOM */
+	bool anonymous;     /* its session is ended by kvb_core_settle or its deadline only, and forgotten then; request_id "" */
+	bool want_existing; /* fill the locations of keys with outcome EXISTS, and count that as a use: no lease */
 };
 
 /* Each (key, spec) has one writer. A block that was written with some specs gets the others later, also while those
@@ -200,6 +218,7 @@ enum kvb_start_outcome {
 	KVB_START_WRITE,  /* write the locations with length > 0, then finish */
 	KVB_START_EXISTS, /* all of its specs asked for are committed: nothing to do */
 	KVB_START_BUSY,   /* nothing is left to write, but other sessions are still writing, or it is being removed */
+	KVB_START_NO_ROOM, /* with `fit` or `places` only: not now */
 };
 
 enum kvb_session_state { KVB_SESSION_OPEN, KVB_SESSION_FINISHED, KVB_SESSION_ABORTED, KVB_SESSION_EXPIRED };
@@ -212,7 +231,7 @@ struct kvb_start_res {
 	uint32_t n_specs;
 	const char *const *specs;
 	uint8_t *outcome;         /* [n_keys] enum kvb_start_outcome */
-	struct kvb_location *loc; /* [n_keys * n_specs], length 0 = do not write this one */
+	struct kvb_location *loc; /* [n_keys * n_specs], length 0 = do not write this one; see want_existing */
 	uint32_t n_write;         /* keys with outcome WRITE */
 	struct kvb_files files;
 };
@@ -242,6 +261,25 @@ struct kvb_abort_req {
 	const char *instance; /* as for finish */
 	const char *session;
 	bool quiesced;
+};
+
+/* Ends writes one by one, by key and place, in an instance of one spec on one `external` storage: for protocols whose
+ * clients know no sessions. What is not as said is ignored and counted: a key that is not being written, or elsewhere; a
+ * slot that nobody is writing. So a repeated call changes nothing. A session ends with its last write. */
+struct kvb_settle_req {
+	const char *tenant;
+	const char *instance;
+	const struct kvb_key *keys; /* [n_commit] written: to be committed */
+	const uint64_t *offsets;    /* [n_commit] where */
+	uint32_t n_commit;          /* 0..KVB_MAX_KEYS */
+	const uint64_t *give_up;    /* [n_give_up] offsets of slots that were not written, or not wholly */
+	uint32_t n_give_up;         /* 0..KVB_MAX_KEYS; such a slot is free after its session's deadline and grace */
+};
+struct kvb_settle_res {
+	uint32_t committed;
+	uint32_t given_up;
+	uint32_t ignored_commits;
+	uint32_t ignored_give_ups;
 };
 
 struct kvb_delete_req {
@@ -274,6 +312,34 @@ struct kvb_trim_req {
 };
 struct kvb_trim_res {
 	uint64_t deleted; /* blocks that were there */
+};
+
+/* Deletes all blocks of an instance at once; its registration stays. What is being written counts as given up. */
+struct kvb_clear_req {
+	const char *tenant;
+	const char *instance;
+};
+struct kvb_clear_res {
+	uint64_t deleted; /* blocks that were there */
+};
+
+/* A portion of an instance's committed blocks, in no order. */
+struct kvb_export_req {
+	const char *tenant;
+	const char *instance;
+	uint64_t cursor; /* 0 = from the begin, else `next` of the portion before */
+	uint32_t max;    /* 1..KVB_MAX_KEYS; a portion may be somewhat smaller, or empty */
+};
+/* Each block that is there all the time is told exactly once. */
+struct kvb_export_res {
+	uint32_t n;
+	uint32_t n_specs;        /* of the instance: columns of loc */
+	struct kvb_key *key;     /* [n] */
+	struct kvb_bytes *name;  /* [n] empty unless the instance is `named` */
+	struct kvb_location *loc; /* [n * n_specs], length 0 = absent */
+	uint64_t *use;           /* [n] a later use is a larger number */
+	uint64_t next;           /* 0 = that was all */
+	struct kvb_files files;
 };
 
 enum kvb_slot_state { KVB_SLOT_ABSENT, KVB_SLOT_WRITING, KVB_SLOT_COMMITTED, KVB_SLOT_REMOVING };

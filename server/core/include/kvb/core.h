@@ -144,6 +144,17 @@ int kvb_core_delete(struct kvb_core *c, const struct kvb_delete_req *req, struct
  * failure some are deleted: to be repeated. KVB_E_INVALID ("from_ms"), KVB_E_STORE_*. */
 int kvb_core_trim(struct kvb_core *c, const struct kvb_trim_req *req, struct kvb_trim_res *res, struct kvb_arena *a,
 		  struct kvb_error *err, const struct kvb_done *done);
+/* KVB_OK whatever was ignored. KVB_E_TOO_LARGE ("keys", "give_up"), KVB_E_UNSUPPORTED (not an instance of one spec on one
+ * `external` storage), KVB_E_STORE_* (then all is as before). */
+int kvb_core_settle(struct kvb_core *c, const struct kvb_settle_req *req, struct kvb_settle_res *res,
+		    struct kvb_arena *a, struct kvb_error *err, const struct kvb_done *done);
+/* The cost of the call does not grow with the number of blocks: they are hidden at once, and their slots come free
+ * behind it, also when somebody needs them; those under a lease when it ends. Waits for the record. KVB_E_STORE_*. */
+int kvb_core_clear(struct kvb_core *c, const struct kvb_clear_req *req, struct kvb_clear_res *res, struct kvb_arena *a,
+		   struct kvb_error *err, const struct kvb_done *done);
+/* No lease, no use. KVB_E_INVALID ("cursor", "max"). */
+int kvb_core_export(struct kvb_core *c, const struct kvb_export_req *req, struct kvb_export_res *res,
+		    struct kvb_arena *a, struct kvb_error *err);
 /* No lease, no use. KVB_E_TOO_LARGE ("keys"). */
 int kvb_core_states(struct kvb_core *c, const struct kvb_states_req *req, struct kvb_states_res *res,
 		    struct kvb_arena *a, struct kvb_error *err);
