@@ -53,4 +53,5 @@ const struct kvb_storage_ops kvb_storage_null = {
 	.check_file = null_file,
 	.remove_file = null_remove,
 	.probe = null_probe,
+	.steady = true,
 };

@@ -149,12 +149,15 @@ static int update_storage(struct kvb_core *c, const struct kvb_storage_spec *s, 
 
 static int same_root(struct kvb_core *c, const struct kvb_storage_spec *s, struct kvb_error *err)
 {
+	uint32_t n = 0;
 	int rc = KVB_OK;
 	struct part *p = admin_lock(c, &rc, err);
 
 	if (!p)
 		return rc;
-	if (p->n_space == MAX_STORAGES)
+	for (uint32_t i = 0; i < p->n_space; i++)
+		n += p->space[i].pool != NULL; /* deleted ones leave gaps */
+	if (n == MAX_STORAGES)
 		rc = kvb_fail(err, KVB_E_TOO_MANY, NULL, "%u storages at most", MAX_STORAGES);
 	for (uint32_t i = 0; rc == KVB_OK && i < p->n_space; i++)
 		if (s->root[0] && p->space[i].pool && strcmp(p->space[i].dev->root, s->root) == 0)

@@ -79,8 +79,7 @@ static void check_block(void *ctx, struct part *p, struct block *b)
 			continue;
 		check_slot(k, b, s);
 		k->used_bytes += inst->spec.specs[s].size;
-		if (b->slot[s].space < MAX_STORAGES)
-			count_space(&k->sum, &b->slot[s], inst->spec.specs[s].size);
+		count_space(&k->sum, &b->slot[s], inst->spec.specs[s].size);
 		k->writing += b->slot[s].state == SLOT_WRITING;
 	}
 	if (index_find(p, inst, b->key) != b)

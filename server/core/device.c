@@ -11,6 +11,8 @@
 #include <string.h>
 
 #define PROBE_MS 1000u
+#define STEADY_MS 60000u
+#define RETRY_MS 20u /* of an open that failed */
 #define HANG_MS 5000u
 #define GROW_FULL_MS 5000u /* until a full file system is tried again */
 #define GROW_RETRY_MS 200u
@@ -324,11 +326,14 @@ static void grow(struct device *d)
 
 void device_step(struct device *d)
 {
-	struct look k = look(d);
 	struct kvb_error err = { 0 };
-	bool asked;
+	struct look k;
 	int rc;
 
+	kvb_mutex_lock(&d->lock);
+	d->asked = false;
+	kvb_mutex_unlock(&d->lock);
+	k = look(d);
 	if (!k.loaded) {
 		atomic_store(&d->probed, false);
 		return; /* a standby leaves the files alone */
@@ -336,15 +341,19 @@ void device_step(struct device *d)
 	rc = probe(d, &k, &err);
 	set_health(d, rc == KVB_OK, rc == KVB_OK ? "" : err.message[0] ? err.message : kvb_status_text(rc));
 	atomic_store(&d->probed, true);
-	kvb_mutex_lock(&d->lock);
-	asked = d->grow_asked;
-	d->grow_asked = false;
-	kvb_mutex_unlock(&d->lock);
-	if (asked || k.growing)
+	if (k.growing)
 		grow(d);
 }
 
 /* ---- thread -------------------------------------------------------------------------------------------- */
+
+/* Until the next step, unless somebody asks: one that no file system is behind is well, and a standby leaves all alone. */
+static uint32_t idle_ms(const struct device *d)
+{
+	if (!atomic_load(&d->probed))
+		return PROBE_MS;
+	return !d->storage ? RETRY_MS : d->ops->steady ? STEADY_MS : PROBE_MS;
+}
 
 static void *device_thread(void *arg)
 {
@@ -355,8 +364,8 @@ static void *device_thread(void *arg)
 		kvb_mutex_unlock(&d->lock);
 		device_step(d);
 		kvb_mutex_lock(&d->lock);
-		if (!d->stop && !d->grow_asked)
-			kvb_cond_wait_ms(&d->wake, &d->lock, atomic_load(&d->probed) && d->storage ? PROBE_MS : 20);
+		if (!d->stop && !d->asked)
+			kvb_cond_wait_ms(&d->wake, &d->lock, idle_ms(d));
 	}
 	kvb_mutex_unlock(&d->lock);
 	atomic_store(&d->ended, true);
@@ -371,6 +380,14 @@ int device_start(struct device *d)
 		return KVB_E_NOMEM;
 	d->running = true;
 	return KVB_OK;
+}
+
+void device_ask(struct device *d)
+{
+	kvb_mutex_lock(&d->lock);
+	d->asked = true;
+	kvb_cond_signal(&d->wake);
+	kvb_mutex_unlock(&d->lock);
 }
 
 void device_ask_stop(struct device *d)
@@ -397,8 +414,10 @@ static void forget_space(struct part *p, uint32_t at)
 {
 	for (size_t i = 0; i < p->n_inst; i++) {
 		struct instance *inst = p->inst[i];
-		memset(&inst->class_of[(size_t)at * inst->spec.n_specs], 0xff,
-		       inst->spec.n_specs * sizeof *inst->class_of);
+		size_t first = (size_t)at * inst->spec.n_specs;
+
+		if (first + inst->spec.n_specs <= inst->cap_class_of)
+			memset(&inst->class_of[first], 0xff, inst->spec.n_specs * sizeof *inst->class_of);
 		evict_forget_space(inst, at);
 	}
 	kvb_pool_destroy(p->space[at].pool);

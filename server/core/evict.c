@@ -81,6 +81,10 @@ static struct evict_queue *queue_make(struct part *p, struct instance *inst, uin
 	*q = (struct evict_queue){ .part = p, .inst = inst, .space = space, .class_id = class_id };
 	heap_pair_init(&q->heaps, place_in_queue, q);
 	inst->queue[inst->n_queue++] = q;
+	q->next = p->space[space].queues;
+	if (q->next)
+		q->next->prev = q;
+	p->space[space].queues = q;
 	return q;
 }
 
@@ -104,6 +108,12 @@ int evict_reserve_all(struct instance *inst, uint64_t entries)
 
 static void queue_free(struct evict_queue *q)
 {
+	if (q->prev)
+		q->prev->next = q->next;
+	else
+		q->part->space[q->space].queues = q->next;
+	if (q->next)
+		q->next->prev = q->prev;
 	heap_pair_destroy(&q->heaps);
 	kvb_free(q);
 }
@@ -174,7 +184,7 @@ enum unit { SLOTS, BYTES, BLOCKS }; /* of the class; of the group in `spaces`; o
 struct scope {
 	enum unit unit;
 	const struct group *group; /* BYTES, BLOCKS */
-	uint64_t spaces;           /* BYTES, BLOCKS: a bit for each that counts */
+	struct space_set spaces;   /* BYTES, BLOCKS: those that count */
 	uint32_t space;            /* SLOTS */
 	uint32_t class_id;
 	uint64_t below;            /* candidates' keys: no others are looked at */
@@ -185,9 +195,7 @@ static bool in_scope(const struct scope *c, const struct evict_queue *q)
 {
 	if (q->inst->deleting)
 		return false;
-	if (c->unit == SLOTS)
-		return q->space == c->space && q->class_id == c->class_id;
-	return q->inst->group == c->group && (c->spaces >> q->space & 1);
+	return c->unit == SLOTS ? q->class_id == c->class_id : q->inst->group == c->group;
 }
 
 /* Brings a victim to the top of the candidates; false when there is none. A key out of date is never above the right
@@ -214,13 +222,14 @@ static bool settle(struct part *p, struct evict_queue *q, struct scope *c, uint6
 static struct block *pick(struct part *p, struct scope *c)
 {
 	uint64_t now = kvb_now_ms(p->core->clock), key, best_key = UINT64_MAX;
+	uint32_t first = c->unit == SLOTS ? c->space : 0, end = c->unit == SLOTS ? first + 1 : p->n_space;
 	uint32_t id, best = NO_BLOCK;
 
-	for (size_t i = 0; i < p->n_inst; i++) {
-		const struct instance *inst = p->inst[i];
-
-		for (size_t k = 0; k < inst->n_queue; k++) {
-			if (!in_scope(c, inst->queue[k]) || !settle(p, inst->queue[k], c, now, &key, &id) || key >= best_key)
+	for (uint32_t i = first; i < end; i++) {
+		if (c->unit != SLOTS && !(c->group->space_used[i] && space_set_has(&c->spaces, i)))
+			continue;
+		for (struct evict_queue *q = p->space[i].queues; q; q = q->next) {
+			if (!in_scope(c, q) || !settle(p, q, c, now, &key, &id) || key >= best_key)
 				continue;
 			best_key = key;
 			best = id;
@@ -240,7 +249,7 @@ static uint64_t gain(const struct instance *inst, const struct block *b, const s
 		if (b->slot[s].state != SLOT_COMMITTED)
 			continue;
 		if (c->unit == BYTES)
-			n += c->spaces >> b->slot[s].space & 1 ? inst->spec.specs[s].size : 0;
+			n += space_set_has(&c->spaces, b->slot[s].space) ? inst->spec.specs[s].size : 0;
 		else
 			n += b->slot[s].space == c->space && class_of(inst, c->space, s) == c->class_id;
 	}
@@ -279,16 +288,17 @@ uint64_t evict_slots(struct part *p, uint32_t space, uint32_t class_id, uint64_t
 	return evict(p, &c, slots);
 }
 
-uint64_t evict_group_bytes(struct part *p, struct group *g, uint64_t spaces, uint64_t bytes)
+uint64_t evict_group_bytes(struct part *p, struct group *g, const struct space_set *spaces, uint64_t bytes)
 {
-	struct scope c = { .unit = BYTES, .group = g, .spaces = spaces, .below = UINT64_MAX, .looks = UINT64_MAX };
+	struct scope c = { .unit = BYTES, .group = g, .spaces = *spaces, .below = UINT64_MAX, .looks = UINT64_MAX };
 
 	return evict(p, &c, bytes);
 }
 
 uint64_t evict_group_blocks(struct part *p, struct group *g, uint64_t blocks)
 {
-	struct scope c = { .unit = BLOCKS, .group = g, .spaces = ALL_SPACES, .below = UINT64_MAX, .looks = UINT64_MAX };
+	struct scope c = { .unit = BLOCKS, .group = g, .spaces = space_set_all(), .below = UINT64_MAX,
+			   .looks = UINT64_MAX };
 
 	return evict(p, &c, blocks);
 }
@@ -296,7 +306,8 @@ uint64_t evict_group_blocks(struct part *p, struct group *g, uint64_t blocks)
 /* Inner blocks stay: whose children are not idle is in use, too. The keys of those begin with INNER, above all uses. */
 bool evict_idle(struct part *p, struct group *g, uint64_t since, uint64_t blocks)
 {
-	struct scope c = { .unit = BLOCKS, .group = g, .spaces = ALL_SPACES, .below = use_make(since, 0), .looks = 4 * blocks };
+	struct scope c = { .unit = BLOCKS, .group = g, .spaces = space_set_all(), .below = use_make(since, 0),
+			   .looks = 4 * blocks };
 
 	return evict(p, &c, blocks) >= blocks || !c.looks;
 }
@@ -378,11 +389,9 @@ uint64_t evict_next_lease(const struct part *p, uint32_t space)
 	uint64_t next = UINT64_MAX, key;
 	uint32_t id;
 
-	for (size_t i = 0; i < p->n_inst; i++)
-		for (size_t k = 0; k < p->inst[i]->n_queue; k++)
-			if (p->inst[i]->queue[k]->space == space &&
-			    heap_top(&p->inst[i]->queue[k]->heaps, LEASED, &key, &id) && key < next)
-				next = key;
+	for (const struct evict_queue *q = p->space[space].queues; q; q = q->next)
+		if (heap_top(&q->heaps, LEASED, &key, &id) && key < next)
+			next = key;
 	return next;
 }
 

@@ -145,9 +145,8 @@ int evict_reserve_all(struct instance *inst, uint64_t entries);
 /* Queues the removal of blocks so that `slots` of (space, class) become free; returns how many slots
  * are on their way because of this call (it bounds the blocks of one call: fewer is no end). */
 uint64_t evict_slots(struct part *p, uint32_t space, uint32_t class_id, uint64_t slots);
-/* Same for a group, by bytes; in the spaces of `spaces` (bits) only. */
-#define ALL_SPACES UINT64_MAX
-uint64_t evict_group_bytes(struct part *p, struct group *g, uint64_t spaces, uint64_t bytes);
+/* Same for a group, by bytes; in these spaces only. */
+uint64_t evict_group_bytes(struct part *p, struct group *g, const struct space_set *spaces, uint64_t bytes);
 /* What the background owes the group's lines (reclaim.c). True: there is more to do at once. */
 bool reclaim_group(struct part *p, struct group *g);
 /* Same for a group, by blocks. */
@@ -156,8 +155,9 @@ uint64_t evict_group_blocks(struct part *p, struct group *g, uint64_t blocks);
  * them. True: there may be more. */
 bool evict_idle(struct part *p, struct group *g, uint64_t since, uint64_t blocks);
 /* Bytes of the group on storages of a type, those on their way out not counted (*removing gets them; may be NULL);
- * *spaces: these storages as bits. */
-uint64_t group_type_bytes(const struct part *p, const struct group *g, const char *type, uint64_t *spaces, uint64_t *removing);
+ * *spaces: these storages. */
+uint64_t group_type_bytes(const struct part *p, const struct group *g, const char *type, struct space_set *spaces,
+			  uint64_t *removing);
 /* Empties slabs of other classes for `class_id`. True when something is on its way. */
 bool evict_steal(struct part *p, uint32_t space, uint32_t class_id);
 /* Keeps a little free in every class that somebody used lately, so that starts rarely wait, and so that a start
@@ -244,16 +244,16 @@ uint64_t use_now(struct part *p, uint64_t now);
 /* ---- search.c, lookup.c ----------------------------------------------------------------------------- */
 
 /* Is the spec committed, in a space that is not gone? */
-static inline bool spec_there(const struct block *b, uint32_t spec, uint64_t gone)
+static inline bool spec_there(const struct block *b, uint32_t spec, const struct space_set *gone)
 {
-	return b->slot[spec].state == SLOT_COMMITTED && !(gone >> b->slot[spec].space & 1);
+	return b->slot[spec].state == SLOT_COMMITTED && !space_set_has(gone, b->slot[spec].space);
 }
 
 /* What one lookup found. */
 struct search {
 	struct instance *inst;
 	uint32_t mask;      /* specs asked for */
-	uint64_t gone;      /* bit per space that cannot be read, or shall not be */
+	struct space_set gone; /* spaces that cannot be read, or shall not be */
 	struct block **hit; /* of the first n_seen keys; NULL = miss */
 	uint32_t n_seen;
 	uint32_t matched;
@@ -271,6 +271,8 @@ int specs_resolve(const struct instance *inst, const char *const *names, uint32_
 /* Names of the specs in `mask`, in the instance's order, copied into the arena. */
 int specs_names(const struct instance *inst, uint32_t mask, struct kvb_arena *a, const char *const **names,
 		uint32_t *n);
+/* Tells names apart before their bytes are compared; `more` may be "". */
+uint32_t name_hash(const char *name, const char *more);
 struct group *group_find(const struct part *p, const char *name);
 int space_find(const struct part *p, const char *name); /* index or -1 */
 
@@ -302,8 +304,8 @@ int room_quota(struct part *p, const struct plan *plan, struct kvb_error *err);
 /* Takes the plan's slots, all in one storage. KVB_OK, TRY_WAIT, KVB_E_NO_SPACE, KVB_E_UNAVAILABLE,
  * KVB_E_NOMEM. */
 int room_take(struct part *p, struct plan *plan, struct kvb_arena *a, struct kvb_error *err);
-/* Bit per space that the group takes slots from. */
-uint64_t group_spaces(const struct part *p, const struct group *g);
+/* Spaces that the group takes slots from. */
+struct space_set group_spaces(const struct part *p, const struct group *g);
 
 /* ---- record.c: durable records ---------------------------------------------------------------------- */
 
@@ -401,6 +403,7 @@ int device_make(struct kvb_core *c, const struct kvb_storage_spec *s, uint32_t i
 /* Takes what may change besides capacity and enabled. Under the write lock, or before anybody knows the device. */
 int device_describe(struct device *d, const struct kvb_storage_spec *s);
 int device_start(struct device *d);
+void device_ask(struct device *d); /* its thread takes a step at once */
 void device_destroy(struct device *d); /* stops its thread first */
 /* One step of its thread: open, probe, check files, grow. */
 void device_step(struct device *d);

@@ -18,8 +18,10 @@
 
 struct instance *instance_find(const struct part *p, const char *tenant, const char *id)
 {
+	uint32_t name = name_hash(tenant, id);
+
 	for (size_t i = 0; i < p->n_inst; i++)
-		if (!p->inst[i]->dropped && strcmp(p->inst[i]->spec.id, id) == 0 &&
+		if (p->inst_name[i] == name && !p->inst[i]->dropped && strcmp(p->inst[i]->spec.id, id) == 0 &&
 		    strcmp(p->inst[i]->spec.tenant, tenant) == 0)
 			return p->inst[i];
 	return NULL;
@@ -217,7 +219,7 @@ static int fill_hit(struct part *p, struct kvb_lookup_res *res, struct file_tabl
 	for (uint32_t spec = 0; spec < s->inst->spec.n_specs; spec++) {
 		if (!(s->mask >> spec & 1))
 			continue;
-		if (!spec_there(b, spec, s->gone))
+		if (!spec_there(b, spec, &s->gone))
 			memset(loc, 0, sizeof *loc);
 		else if (location_fill(files, p, s->inst, b, spec, loc) != KVB_OK)
 			return KVB_E_NOMEM;

@@ -6,6 +6,7 @@
  */
 #include "internal.h"
 
+#include <kvb/hash.h>
 #include <string.h>
 
 int part_add_space(struct part *p, struct device *d, const struct kvb_storage_spec *s, uint64_t version)
@@ -25,6 +26,7 @@ int part_add_space(struct part *p, struct device *d, const struct kvb_storage_sp
 		*sp = (struct space){ 0 };
 		return KVB_E_NOMEM;
 	}
+	p->space_name[at] = name_hash(d->name, "");
 	if (at == p->n_space)
 		p->n_space++;
 	return KVB_OK;
@@ -148,7 +150,6 @@ static void instance_free(struct instance *inst)
 static int instance_copy(struct instance *inst, const struct kvb_instance_spec *i)
 {
 	struct kvb_spec *specs = kvb_calloc(i->n_specs, sizeof *specs);
-	size_t cells = (size_t)MAX_STORAGES * i->n_specs;
 	bool ok = specs != NULL;
 
 	inst->spec = (struct kvb_instance_spec){
@@ -156,33 +157,40 @@ static int instance_copy(struct instance *inst, const struct kvb_instance_spec *
 		.block_tokens = i->block_tokens, .specs = specs, .n_specs = i->n_specs, .extra = kvb_strdup(i->extra),
 		.numbered = i->numbered,
 	};
-	inst->class_of = kvb_malloc(cells * sizeof *inst->class_of);
 	for (uint32_t s = 0; ok && s < i->n_specs; s++) {
 		specs[s] = (struct kvb_spec){ kvb_strdup(i->specs[s].name), i->specs[s].size };
 		ok = specs[s].name != NULL;
 		inst->block_bytes += i->specs[s].size;
 	}
-	if (!ok || !inst->class_of || !inst->spec.tenant || !inst->spec.id || !inst->spec.group || !inst->spec.extra)
-		return KVB_E_NOMEM;
-	memset(inst->class_of, 0xff, cells * sizeof *inst->class_of);
-	return KVB_OK;
+	return ok && inst->spec.tenant && inst->spec.id && inst->spec.group && inst->spec.extra ? KVB_OK : KVB_E_NOMEM;
+}
+
+/* Room for one more. */
+static int instances_reserve(struct part *p)
+{
+	void *inst = p->inst, *name = p->inst_name;
+	int rc = kvb_grow(&inst, &p->cap_inst, p->n_inst + 1, sizeof *p->inst);
+
+	p->inst = inst;
+	if (rc == KVB_OK)
+		rc = kvb_grow(&name, &p->cap_inst_name, p->n_inst + 1, sizeof *p->inst_name);
+	p->inst_name = name;
+	return rc;
 }
 
 int part_add_instance_to(struct part *p, const struct kvb_instance_spec *i, uint32_t id, struct group *g)
 {
 	struct instance *inst = kvb_calloc(1, sizeof *inst);
-	void *v = p->inst;
 
-	if (!inst || instance_copy(inst, i) != KVB_OK ||
-	    kvb_grow(&v, &p->cap_inst, p->n_inst + 1, sizeof *p->inst) != KVB_OK) {
+	if (!inst || instance_copy(inst, i) != KVB_OK || instances_reserve(p) != KVB_OK) {
 		if (inst)
 			instance_free(inst);
 		return KVB_E_NOMEM;
 	}
-	p->inst = v;
 	inst->id = id;
 	inst->group = g;
 	g->n_instances++;
+	p->inst_name[p->n_inst] = name_hash(i->tenant, i->id);
 	p->inst[p->n_inst++] = inst;
 	return KVB_OK;
 }
@@ -220,10 +228,16 @@ void part_remove_instance(struct part *p, struct instance *inst)
 		if (p->inst[i] != inst)
 			continue;
 		p->inst[i] = p->inst[--p->n_inst];
+		p->inst_name[i] = p->inst_name[p->n_inst];
 		inst->group->n_instances--;
 		instance_free(inst);
 		return;
 	}
+}
+
+uint32_t name_hash(const char *name, const char *more)
+{
+	return (uint32_t)(kvb_hash128(name, strlen(name)).lo + 31 * kvb_hash128(more, strlen(more)).lo);
 }
 
 struct group *group_find(const struct part *p, const char *name)
@@ -236,8 +250,10 @@ struct group *group_find(const struct part *p, const char *name)
 
 int space_find(const struct part *p, const char *name)
 {
+	uint32_t hash = name_hash(name, "");
+
 	for (uint32_t i = 0; i < p->n_space; i++)
-		if (p->space[i].pool && strcmp(p->space[i].dev->name, name) == 0)
+		if (p->space_name[i] == hash && p->space[i].pool && strcmp(p->space[i].dev->name, name) == 0)
 			return (int)i;
 	return -1;
 }

@@ -233,6 +233,10 @@ static void first_probes(struct kvb_core *c)
 	uint64_t until = kvb_now_us() + PROBE_WAIT_MS * 1000u;
 	uint32_t probed = 0, all = 1;
 
+	core_lock(c);
+	for (uint32_t i = 0; i < c->n_device; i++)
+		device_ask(c->device[i]);
+	core_unlock(c);
 	while (probed < all && kvb_now_us() < until) {
 		probed = 0;
 		core_lock(c);

@@ -12,15 +12,16 @@
 
 #define PORTION_BLOCKS 1024u /* in one call */
 
-uint64_t group_type_bytes(const struct part *p, const struct group *g, const char *type, uint64_t *spaces, uint64_t *removing)
+uint64_t group_type_bytes(const struct part *p, const struct group *g, const char *type, struct space_set *spaces,
+			  uint64_t *removing)
 {
 	uint64_t used = 0, going = 0;
 
-	*spaces = 0;
+	*spaces = (struct space_set){ 0 };
 	for (uint32_t i = 0; i < p->n_space; i++) {
 		if (!p->space[i].pool || strcmp(p->space[i].dev->type, type) != 0)
 			continue;
-		*spaces |= 1ull << i;
+		space_set_add(spaces, i);
 		used += g->space_used[i];
 		going += g->space_removing[i];
 	}
@@ -32,14 +33,14 @@ uint64_t group_type_bytes(const struct part *p, const struct group *g, const cha
 static uint64_t over(uint64_t have, uint64_t line) { return line && have > line ? have - line : 0; }
 
 /* Bytes that must go, and in which spaces: those over the group's line, else over that of a type. */
-static uint64_t bytes_owed(const struct part *p, const struct group *g, uint64_t *spaces)
+static uint64_t bytes_owed(const struct part *p, const struct group *g, struct space_set *spaces)
 {
 	const struct kvb_group_spec *s = &g->spec;
 	uint64_t have = g->used_bytes - g->removing_bytes;
 	uint64_t owed = over(have, s->capacity - s->capacity / 100 * p->core->o.free_percent);
 	uint64_t line = over(have, s->reclaim_bytes);
 
-	*spaces = ALL_SPACES;
+	*spaces = space_set_all();
 	owed = line > owed ? line : owed;
 	for (uint32_t i = 0; owed == 0 && i < s->n_quotas; i++)
 		owed = over(group_type_bytes(p, g, s->quotas[i].type, spaces, NULL), s->quotas[i].reclaim);
@@ -74,7 +75,8 @@ static bool reclaim_idle(struct part *p, struct group *g)
 
 bool reclaim_group(struct part *p, struct group *g)
 {
-	uint64_t now = kvb_now_ms(p->core->clock), spaces, bytes, blocks, step = step_bytes(g), got;
+	uint64_t now = kvb_now_ms(p->core->clock), bytes, blocks, step = step_bytes(g), got;
+	struct space_set spaces;
 	bool more = reclaim_idle(p, g);
 
 	bytes = bytes_owed(p, g, &spaces);
@@ -84,13 +86,13 @@ bool reclaim_group(struct part *p, struct group *g)
 	if (step) {
 		g->reclaim_at = now + g->spec.reclaim_period_ms;
 		if (bytes)
-			evict_group_bytes(p, g, spaces, least(bytes, step));
+			evict_group_bytes(p, g, &spaces, least(bytes, step));
 		else
 			evict_group_blocks(p, g, least(blocks, step * g->blocks / (g->used_bytes + 1) + 1));
 		return more;
 	}
 	if (bytes) {
-		got = evict_group_bytes(p, g, spaces, least(bytes, portion_bytes(g)));
+		got = evict_group_bytes(p, g, &spaces, least(bytes, portion_bytes(g)));
 		return more || (got > 0 && got < bytes);
 	}
 	got = evict_group_blocks(p, g, least(blocks, PORTION_BLOCKS));

@@ -43,6 +43,7 @@ void part_destroy(struct part *p)
 	while (p->n_inst)
 		part_remove_instance(p, p->inst[p->n_inst - 1]);
 	kvb_free(p->inst);
+	kvb_free(p->inst_name);
 	for (size_t i = 0; i < p->n_group; i++) {
 		group_spec_free(&p->group[i]->spec);
 		kvb_free(p->group[i]);

@@ -100,31 +100,32 @@ static bool grows(struct part *p, struct space *s)
 	return s->growing || (s->grow_failing_since && may_grow_later(s) && now - s->grow_failing_since < GROW_PATIENCE_MS);
 }
 
-static bool grows_later(const struct part *p, uint64_t spaces)
+static bool grows_later(const struct part *p, const struct space_set *spaces)
 {
 	for (uint32_t i = 0; i < p->n_space; i++)
-		if ((spaces >> i & 1) && may_grow_later(&p->space[i]))
+		if (space_set_has(spaces, i) && may_grow_later(&p->space[i]))
 			return true;
 	return false;
 }
 
-uint64_t group_spaces(const struct part *p, const struct group *g)
+struct space_set group_spaces(const struct part *p, const struct group *g)
 {
-	uint64_t bits = 0;
+	struct space_set spaces = { 0 };
 
 	for (uint32_t i = 0; i < g->spec.n_storages; i++) {
 		int at = space_find(p, g->spec.storages[i]);
 
-		bits |= at < 0 ? 0 : 1ull << at;
+		if (at >= 0)
+			space_set_add(&spaces, (uint32_t)at);
 	}
-	return bits;
+	return spaces;
 }
 
 /* A lease or a hold in one of these spaces ends by then. */
-static bool frees_soon(const struct part *p, uint64_t spaces, uint64_t by)
+static bool frees_soon(const struct part *p, const struct space_set *spaces, uint64_t by)
 {
 	for (uint32_t i = 0; i < p->n_space; i++)
-		if ((spaces >> i & 1) && (kvb_pool_next_due(p->space[i].pool) <= by || evict_next_lease(p, i) <= by))
+		if (space_set_has(spaces, i) && (kvb_pool_next_due(p->space[i].pool) <= by || evict_next_lease(p, i) <= by))
 			return true;
 	return false;
 }
@@ -135,7 +136,8 @@ static bool type_has_room(struct part *p, const struct plan *plan, const char *t
 	struct group *g = plan->inst->group;
 
 	for (uint32_t i = 0; i < g->spec.n_quotas; i++) {
-		uint64_t capacity = g->spec.quotas[i].capacity, spaces, removing, staying;
+		uint64_t capacity = g->spec.quotas[i].capacity, removing, staying;
+		struct space_set spaces;
 
 		if (!capacity || strcmp(g->spec.quotas[i].type, type) != 0)
 			continue;
@@ -143,7 +145,7 @@ static bool type_has_room(struct part *p, const struct plan *plan, const char *t
 		if (staying + removing + plan->bytes <= capacity)
 			continue;
 		if (evict && staying + plan->bytes > capacity && plan->bytes <= capacity)
-			*coming |= evict_group_bytes(p, g, spaces, staying + plan->bytes - capacity) > 0;
+			*coming |= evict_group_bytes(p, g, &spaces, staying + plan->bytes - capacity) > 0;
 		*coming |= evict && removing > 0 && plan->bytes <= capacity;
 		return false;
 	}
@@ -162,12 +164,13 @@ static bool space_fits_plan(const struct space *s, const struct plan *plan)
 /* One round over the group's storages in order of preference: of each its free slots, then, without `evict`, a new
  * slab file, else eviction. KVB_E_NO_SPACE: not there; *within tells the spaces that are usable, have files large
  * enough, and are within the quota of their type. */
-static int take_somewhere(struct part *p, struct plan *plan, struct kvb_arena *a, bool evict, uint64_t *within)
+static int take_somewhere(struct part *p, struct plan *plan, struct kvb_arena *a, bool evict,
+			  struct space_set *within)
 {
 	const struct kvb_group_spec *g = &plan->inst->group->spec;
 	bool coming = false;
 
-	*within = 0;
+	*within = (struct space_set){ 0 };
 	for (uint32_t i = 0; i < g->n_storages; i++) {
 		int at = space_find(p, g->storages[i]);
 		int rc;
@@ -179,7 +182,7 @@ static int take_somewhere(struct part *p, struct plan *plan, struct kvb_arena *a
 				return TRY_WAIT_QUOTA;
 			continue;
 		}
-		*within |= 1ull << at;
+		space_set_add(within, (uint32_t)at);
 		rc = take_in_space(p, plan, (uint32_t)at, a, evict, &coming);
 		if (rc != KVB_E_NO_SPACE)
 			return rc;
@@ -193,11 +196,11 @@ static int take_somewhere(struct part *p, struct plan *plan, struct kvb_arena *a
 static int none_within(const struct part *p, const struct plan *plan, struct kvb_error *err)
 {
 	const struct group *g = plan->inst->group;
-	uint64_t spaces = group_spaces(p, g);
+	struct space_set spaces = group_spaces(p, g);
 	bool usable = false, fits = false;
 
 	for (uint32_t i = 0; i < p->n_space; i++) {
-		if (!(spaces >> i & 1) || !space_usable(&p->space[i]))
+		if (!space_set_has(&spaces, i) || !space_usable(&p->space[i]))
 			continue;
 		usable = true;
 		fits |= space_fits_plan(&p->space[i], plan);
@@ -216,16 +219,17 @@ static int none_within(const struct part *p, const struct plan *plan, struct kvb
 
 int room_take(struct part *p, struct plan *plan, struct kvb_arena *a, struct kvb_error *err)
 {
-	uint64_t now = kvb_now_ms(p->core->clock), within;
+	uint64_t now = kvb_now_ms(p->core->clock);
+	struct space_set within;
 	int rc = take_somewhere(p, plan, a, false, &within);
 
 	if (rc == KVB_E_NO_SPACE)
 		rc = take_somewhere(p, plan, a, true, &within);
 	if (rc != KVB_E_NO_SPACE)
 		return rc;
-	if (!within)
+	if (space_set_empty(&within))
 		return none_within(p, plan, err);
-	if (grows_later(p, within) || (now - plan->since < SOON_MS && frees_soon(p, within, now + SOON_MS)))
+	if (grows_later(p, &within) || (now - plan->since < SOON_MS && frees_soon(p, &within, now + SOON_MS)))
 		return TRY_WAIT;
 	return kvb_fail(err, KVB_E_NO_SPACE, NULL,
 			"no room for %u blocks: what is there is leased, being written, or in its grace time",
@@ -261,10 +265,11 @@ int room_limits(const struct part *p, const struct plan *plan, struct kvb_error 
 	int rc = check_blocks(plan, err);
 	uint64_t room = group_room(p, plan->inst->group), percent = p->core->o.open_percent;
 	uint64_t may_open = room / 100 * percent + room % 100 * percent / 100;
+	struct space_set spaces = group_spaces(p, plan->inst->group);
 
 	if (rc != KVB_OK)
 		return rc;
-	if (group_spaces(p, plan->inst->group) == 0)
+	if (space_set_empty(&spaces))
 		return kvb_fail(err, KVB_E_UNAVAILABLE, NULL, "no storage that group '%s' names exists", plan->inst->group->spec.name);
 	if (plan->bytes > may_open)
 		return kvb_fail(err, KVB_E_TOO_LARGE, "keys",
@@ -281,11 +286,12 @@ int room_quota(struct part *p, const struct plan *plan, struct kvb_error *err)
 {
 	struct group *g = plan->inst->group;
 	uint64_t staying = g->used_bytes - g->removing_bytes;
+	struct space_set all = space_set_all();
 
 	if (!g->spec.capacity || g->used_bytes + plan->bytes <= g->spec.capacity)
 		return KVB_OK;
 	if (staying + plan->bytes > g->spec.capacity &&
-	    evict_group_bytes(p, g, ALL_SPACES, staying + plan->bytes - g->spec.capacity) == 0 && g->removing_bytes == 0)
+	    evict_group_bytes(p, g, &all, staying + plan->bytes - g->spec.capacity) == 0 && g->removing_bytes == 0)
 		return kvb_fail(err, KVB_E_QUOTA, NULL,
 				"group '%s' is at its capacity of %llu bytes and nothing more may be evicted",
 				g->spec.name, (unsigned long long)g->spec.capacity);

@@ -53,7 +53,7 @@ static struct block *block_at(struct probe *pr, uint32_t i)
 	return index_find_hashed(pr->p, pr->inst, pr->hash[i % 32], pr->keys[i]);
 }
 
-static bool has_all(const struct block *b, uint32_t mask, uint64_t gone)
+static bool has_all(const struct block *b, uint32_t mask, const struct space_set *gone)
 {
 	for (uint32_t s = 0; specs_left(mask, s); s++)
 		if ((mask >> s & 1) && !spec_there(b, s, gone))
@@ -61,7 +61,7 @@ static bool has_all(const struct block *b, uint32_t mask, uint64_t gone)
 	return true;
 }
 
-static bool has_any(const struct block *b, uint32_t mask, uint64_t gone)
+static bool has_any(const struct block *b, uint32_t mask, const struct space_set *gone)
 {
 	for (uint32_t s = 0; specs_left(mask, s); s++)
 		if ((mask >> s & 1) && spec_there(b, s, gone))
@@ -69,22 +69,24 @@ static bool has_any(const struct block *b, uint32_t mask, uint64_t gone)
 	return false;
 }
 
-/* A spec on a storage that is down is not there: an honest miss. One answer for the whole search. */
-static uint64_t spaces_gone(const struct part *p, bool skip_disabled)
+/* A spec on a storage that is down is not there: an honest miss. One answer for the whole search; of the spaces that the
+ * instance has slots in, there are queues. */
+static void spaces_gone(const struct part *p, const struct instance *inst, bool skip_disabled, struct space_set *gone)
 {
-	uint64_t gone = 0;
+	*gone = (struct space_set){ 0 };
+	for (size_t i = 0; i < inst->n_queue; i++) {
+		const struct space *s = &p->space[inst->queue[i]->space];
 
-	for (uint32_t i = 0; i < p->n_space; i++)
-		if (!p->space[i].pool || !device_healthy(p->space[i].dev) || (skip_disabled && !p->space[i].enabled))
-			gone |= 1ull << i;
-	return gone;
+		if (!device_healthy(s->dev) || (skip_disabled && !s->enabled))
+			space_set_add(gone, inst->queue[i]->space);
+	}
 }
 
 /* ---- modes -------------------------------------------------------------------------------------------- */
 
 static bool is_hit(const struct kvb_lookup_req *req, const struct search *s, const struct block *b)
 {
-	return b && (req->partial ? has_any(b, s->mask, s->gone) : has_all(b, s->mask, s->gone));
+	return b && (req->partial ? has_any(b, s->mask, &s->gone) : has_all(b, s->mask, &s->gone));
 }
 
 static void find_each(struct probe *pr, const struct kvb_lookup_req *req, struct search *s)
@@ -137,11 +139,11 @@ static void find_hybrid(struct probe *pr, const struct kvb_lookup_req *req, stru
 
 	for (; n < req->n_keys; n++) {
 		s->hit[n] = block_at(pr, n);
-		if (!s->hit[n] || !has_all(s->hit[n], req->full_specs, s->gone))
+		if (!s->hit[n] || !has_all(s->hit[n], req->full_specs, &s->gone))
 			break;
 	}
 	n -= req->drop < n ? req->drop : n;
-	while (n && !has_all(s->hit[n - 1], req->state_specs, s->gone))
+	while (n && !has_all(s->hit[n - 1], req->state_specs, &s->gone))
 		n--;
 	s->n_seen = s->matched = n;
 }
@@ -191,7 +193,7 @@ int search_run(struct part *p, const struct kvb_lookup_req *req, struct kvb_aren
 		return KVB_E_NOMEM;
 	if (req->mode == KVB_LOOKUP_WINDOW && !(keys = reversed(keys, req->n_keys, a)))
 		return KVB_E_NOMEM;
-	s->gone = spaces_gone(p, req->skip_disabled);
+	spaces_gone(p, s->inst, req->skip_disabled, &s->gone);
 	probe_begin(&pr, p, s->inst, keys, req->n_keys);
 	if (req->mode == KVB_LOOKUP_WINDOW)
 		find_window(&pr, req, s);
@@ -228,7 +230,6 @@ int kvb_core_match(struct kvb_core *c, const struct kvb_match_req *req, struct k
 		   struct kvb_arena *a, struct kvb_error *err)
 {
 	uint32_t *matched = kvb_arena_calloc(a, req->n_instances, sizeof *matched);
-	uint64_t gone = 0;
 	int rc = core_gate(c, err);
 
 	if (rc == KVB_OK && !matched)
@@ -236,9 +237,7 @@ int kvb_core_match(struct kvb_core *c, const struct kvb_match_req *req, struct k
 	if (rc != KVB_OK)
 		return rc;
 	kvb_rwlock_read(&c->lock);
-	if (c->part)
-		gone = spaces_gone(c->part, false);
-	else
+	if (!c->part)
 		rc = kvb_fail(err, KVB_E_NOT_READY, NULL, "recovering");
 	for (uint32_t i = 0; rc == KVB_OK && i < req->n_instances; i++) {
 		struct instance *inst = NULL;
@@ -249,10 +248,12 @@ int kvb_core_match(struct kvb_core *c, const struct kvb_match_req *req, struct k
 		if (rc == KVB_OK) {
 			uint32_t mask = (uint32_t)((1ull << inst->spec.n_specs) - 1);
 			const struct block *b;
+			struct space_set gone;
 			struct probe pr;
 
+			spaces_gone(c->part, inst, false, &gone);
 			probe_begin(&pr, c->part, inst, req->keys, req->n_keys);
-			while (matched[i] < req->n_keys && (b = block_at(&pr, matched[i])) && has_all(b, mask, gone))
+			while (matched[i] < req->n_keys && (b = block_at(&pr, matched[i])) && has_all(b, mask, &gone))
 				matched[i]++;
 		}
 	}

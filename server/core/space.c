@@ -34,11 +34,27 @@ void used_add(struct instance *inst, uint32_t space, int64_t bytes)
 	inst->group->space_used[space] += (uint64_t)bytes;
 }
 
+/* Room for the instance's classes in this space, and those before it. */
+static int classes_reserve(struct instance *inst, uint32_t space)
+{
+	void *v = inst->class_of;
+	size_t had = inst->cap_class_of;
+	int rc = kvb_grow(&v, &inst->cap_class_of, (size_t)(space + 1) * inst->spec.n_specs, sizeof *inst->class_of);
+
+	inst->class_of = v;
+	if (inst->cap_class_of > had)
+		memset(&inst->class_of[had], 0xff, (inst->cap_class_of - had) * sizeof *inst->class_of);
+	return rc;
+}
+
 int space_class(struct part *p, struct instance *inst, uint32_t spec, uint32_t space, uint32_t *class_id)
 {
-	uint32_t *at = &inst->class_of[space * inst->spec.n_specs + spec];
 	uint64_t size = inst->spec.specs[spec].size;
+	uint32_t *at;
 
+	if (classes_reserve(inst, space) != KVB_OK)
+		return KVB_E_NOMEM;
+	at = &inst->class_of[space * inst->spec.n_specs + spec];
 	if (*at == UINT32_MAX) {
 		struct space *s = &p->space[space];
 		void *v = s->class;
@@ -95,10 +111,7 @@ void space_ask_growth(struct part *p, struct space *s)
 	if (s->growing)
 		return;
 	s->growing = true;
-	kvb_mutex_lock(&s->dev->lock);
-	s->dev->grow_asked = true;
-	kvb_cond_signal(&s->dev->wake);
-	kvb_mutex_unlock(&s->dev->lock);
+	device_ask(s->dev);
 }
 
 void slot_location(const struct part *p, const struct instance *inst, const struct block *b, uint32_t spec,

@@ -387,15 +387,15 @@ void start_serve_waiters(struct part *p)
 	struct group *g;
 
 	p->wait_turn++;
-	p->wait_spaces = 0;
+	p->wait_spaces = (struct space_set){ 0 };
 	while (p->n_waiting && (g = next_line(p)) != NULL) {
-		uint64_t spaces = group_spaces(p, g);
+		struct space_set spaces = group_spaces(p, g);
 
 		g->turn = p->wait_turn;
-		if (p->wait_spaces & spaces) /* the first of an older line waits for slots there */
+		if (space_set_meets(&p->wait_spaces, &spaces)) /* the first of an older line waits for slots there */
 			expire_line(p, g);
 		else if (serve_line(p, g) == TRY_WAIT)
-			p->wait_spaces |= spaces;
+			space_set_join(&p->wait_spaces, &spaces);
 	}
 }
 
@@ -502,6 +502,7 @@ static int admit(struct part *p, struct start_op *op)
 	const struct kvb_core_options *o = &p->core->o;
 	const struct kvb_start_req *req = req_of(op);
 	struct session *s = seen_before(p, op);
+	struct space_set spaces;
 	struct instance *inst;
 	struct group *g;
 	int rc;
@@ -521,11 +522,12 @@ static int admit(struct part *p, struct start_op *op)
 	if (rc != KVB_OK)
 		return rc;
 	g = inst->group;
-	rc = start_try(p, op, !g->wait_head && !(p->wait_spaces & group_spaces(p, g)));
+	spaces = group_spaces(p, g);
+	rc = start_try(p, op, !g->wait_head && !space_set_meets(&p->wait_spaces, &spaces));
 	if (rc != TRY_WAIT && rc != TRY_WAIT_QUOTA)
 		return rc;
 	if (rc == TRY_WAIT)
-		p->wait_spaces |= group_spaces(p, g);
+		space_set_join(&p->wait_spaces, &spaces);
 	wait_in_line(p, g, op);
 	return KVB_PENDING;
 }

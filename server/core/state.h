@@ -17,8 +17,9 @@
 #include <kvb/store.h>
 #include <kvb/superblock.h>
 
+#include "space_set.h"
+
 #define NO_BLOCK 0u
-#define MAX_STORAGES 64u
 #define REMEMBER_MS 600000u /* request ids of ended sessions live this long past their deadline */
 #define SOON_MS 1000u /* a start waits so long for leases and grace times to end; leases no longer than this have no cap */
 #define SLICE_BYTES ((size_t)1 << 20)
@@ -104,6 +105,7 @@ struct evict_queue {
 	uint32_t space;
 	uint32_t class_id;
 	struct heap_pair heaps;
+	struct evict_queue *next, *prev; /* of the same space */
 };
 
 struct instance {
@@ -115,8 +117,9 @@ struct instance {
 	bool dropped;    /* "dropped/..." names it: only for records that the journal may still have */
 	uint64_t dropped_before; /* newest snapshot that began after that */
 	uint64_t block_bytes; /* all specs */
-	/* class of each spec in each space, found when first used (UINT32_MAX = not yet) */
-	uint32_t *class_of; /* [MAX_STORAGES * n_specs] */
+	/* class of each spec in each space, found when first used (UINT32_MAX = not yet): [space * n_specs + spec] */
+	uint32_t *class_of;
+	size_t cap_class_of;
 
 	struct segment index[INDEX_SEGMENTS];
 	uint32_t free_block;  /* list of entries that were used and are free */
@@ -180,7 +183,7 @@ struct device {
 	bool running;
 	_Atomic bool ended; /* the thread has nothing more to do */
 	bool stop;
-	bool grow_asked;
+	bool asked; /* to look at once */
 	struct kvb_storage *storage; /* NULL until it could be opened; used by the thread only */
 	bool files_checked;          /* since the last open */
 	uint32_t last_check;         /* file that was looked at last while running; by the thread only */
@@ -215,6 +218,7 @@ struct space {
 	uint64_t grow_again_at; /* after a failure: not before this time */
 	bool grow_full;         /* it failed because the file system is full */
 	uint64_t grow_failing_since; /* 0 = the newest growth was well */
+	struct evict_queue *queues; /* of all instances */
 	struct space_class *class; /* by class id of the pool */
 	size_t n_class, cap_class;
 };
@@ -295,11 +299,13 @@ struct part {
 	uint64_t journal_bytes;
 
 	struct space space[MAX_STORAGES];
+	uint32_t space_name[MAX_STORAGES]; /* hash of each one's name */
 	uint32_t n_space;
 	struct group **group;
 	size_t n_group, cap_group;
 	struct instance **inst;
-	size_t n_inst, cap_inst;
+	uint32_t *inst_name; /* [n_inst] hash of each one's tenant and id */
+	size_t n_inst, cap_inst, cap_inst_name;
 	struct group limbo; /* of dropped instances */
 
 	struct chunk **chunk; /* [1..n_chunk-1]; 0 is never used, so that id 0 means none */
@@ -339,7 +345,7 @@ struct part {
 	uint64_t demand_at;   /* when what was taken was last counted (evict.c) */
 	uint64_t n_waiting;   /* starts in the lines of all groups */
 	uint64_t wait_turn;   /* rounds of start_serve_waiters */
-	uint64_t wait_spaces; /* bit per space that the first of some line waits for */
+	struct space_set wait_spaces; /* those that the first of some line waits for */
 	uint64_t store_full_until;
 	bool unclean; /* the machine rebooted without a clean shutdown */
 	uint64_t freeze_until; /* NORMAL, after an unclean boot: what was free then waits until here */

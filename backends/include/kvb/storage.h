@@ -43,6 +43,7 @@ struct kvb_storage_ops {
 	int (*check_file)(void *self, uint32_t file, uint64_t length, struct kvb_error *err);
 	int (*remove_file)(void *self, uint32_t file, struct kvb_error *err);
 	int (*probe)(void *self, struct kvb_storage_health *out, struct kvb_error *err);
+	bool steady; /* nothing is behind it that could fail: it is probed now and then only */
 };
 
 extern const struct kvb_storage_ops kvb_storage_file;

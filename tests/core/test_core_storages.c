@@ -1,0 +1,204 @@
+/*
+ * test_core_storages.c - as many storages as there may be: made, used, loaded again, evicted from and deleted one by
+ * one, each with a group and an instance of its own, as page spaces are; and one group over all of them.
+ */
+#include "core_env.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define BLOCK 65536u
+#define UNIT (1ull << 20)
+#define SLOTS 15u /* of a file of one unit */
+#define MANY 200u
+#define MOST 256u
+
+static struct env e;
+
+static int setup(void **state)
+{
+	(void)state;
+	env_quiet();
+	env_init(&e);
+	e.o.free_percent = 0;
+	env_open(&e);
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	env_check(&e);
+	env_destroy(&e);
+	return 0;
+}
+
+static const char *name(uint32_t i)
+{
+	static char text[4][16];
+	static unsigned turn;
+
+	snprintf(text[++turn % 4], 16, "s%u", i);
+	return text[turn % 4];
+}
+
+static void make(uint32_t i)
+{
+	const struct kvb_spec spec = { "page", BLOCK };
+
+	assert_int_equal(env_storage(&e, name(i), UNIT, UNIT), KVB_OK);
+	assert_int_equal(env_group(&e, name(i), 0, name(i)), KVB_OK);
+	assert_int_equal(env_instance(&e, name(i), name(i), &spec, 1), KVB_OK);
+}
+
+static void make_many(void)
+{
+	for (uint32_t i = 0; i < MANY; i++)
+		make(i);
+}
+
+/* n blocks {i, first...} into instance `id`. */
+static void put(const char *id, uint32_t i, uint32_t first, uint32_t n)
+{
+	struct kvb_key keys[SLOTS];
+	struct kvb_start_res s;
+	struct kvb_finish_res f;
+	char session[KVB_SESSION_ID_HEX + 1];
+
+	env_keys(keys, n, i, first);
+	assert_int_equal(env_start(&e, &(struct env_start){ .instance = id, .keys = keys, .n = n }, &s), KVB_OK);
+	assert_int_equal(s.n_write, n);
+	memcpy(session, s.session, sizeof session);
+	assert_int_equal(env_finish(&e, session, NULL, 0, &f), KVB_OK);
+}
+
+static uint32_t found(const char *id, uint32_t i, uint32_t first, uint32_t n, bool skip_disabled, struct kvb_lookup_res *res)
+{
+	struct kvb_key keys[SLOTS];
+	struct kvb_lookup_req req = { .tenant = "t", .instance = id, .mode = KVB_LOOKUP_BATCH, .keys = keys, .n_keys = n,
+				      .skip_disabled = skip_disabled };
+
+	env_keys(keys, n, i, first);
+	assert_int_equal(env_lookup_req(&e, &req, res), KVB_OK);
+	return res->matched;
+}
+
+static void made_used_and_loaded_again(void **state)
+{
+	struct kvb_lookup_res res;
+
+	(void)state;
+	make_many();
+	for (uint32_t i = 0; i < MANY; i++)
+		put(name(i), i, 0, 4);
+	env_crash(&e);
+	env_open(&e);
+	for (uint32_t i = 0; i < MANY; i++) {
+		assert_int_equal(found(name(i), i, 0, 4, false, &res), 4);
+		assert_int_equal(res.files.n, 1);
+		assert_string_equal(res.files.v[0].storage, name(i));
+	}
+	env_shutdown(&e); /* from a checkpoint */
+	env_open(&e);
+	for (uint32_t i = 0; i < MANY; i++)
+		assert_int_equal(found(name(i), i, 0, 4, false, &res), 4);
+}
+
+static void each_evicts_from_its_own(void **state)
+{
+	struct kvb_lookup_res res;
+
+	(void)state;
+	make_many();
+	for (uint32_t i = 0; i < MANY; i++)
+		put(name(i), i, 0, SLOTS);
+	put(name(150), 150, SLOTS, 5);
+	assert_int_equal(found(name(150), 150, 0, SLOTS, false, &res), SLOTS - 5);
+	assert_int_equal(found(name(150), 150, SLOTS, 5, false, &res), 5);
+	for (uint32_t i = 0; i < MANY; i++)
+		if (i != 150)
+			assert_int_equal(found(name(i), i, 0, SLOTS, false, &res), SLOTS);
+}
+
+static void a_disabled_one_is_a_miss_of_its_own(void **state)
+{
+	struct kvb_storage_spec s = { .name = "s170", .type = "null", .root = "", .capacity = UNIT, .unit = UNIT,
+				      .file_size = 16 * UNIT };
+	struct kvb_lookup_res res;
+
+	(void)state;
+	make_many();
+	for (uint32_t i = 0; i < MANY; i++)
+		put(name(i), i, 0, 2);
+	assert_int_equal(kvb_core_storage_put(e.core, &s, NULL, &e.err), KVB_OK);
+	for (uint32_t i = 0; i < MANY; i++)
+		assert_int_equal(found(name(i), i, 0, 2, true, &res), i == 170 ? 0 : 2);
+}
+
+/* A group over all: its line counts what is in any of them, and its starts go on to the next one that has room. */
+static void one_group_over_all(void **state)
+{
+	const struct kvb_spec spec = { "page", BLOCK };
+	const char *names[MANY];
+	char text[MANY][16];
+	struct kvb_group_spec g = { .name = "all", .storages = names, .n_storages = MANY };
+	struct kvb_lookup_res res;
+	uint32_t left = 0;
+
+	(void)state;
+	for (uint32_t i = 0; i < MANY; i++) {
+		assert_int_equal(env_storage(&e, name(i), UNIT, UNIT), KVB_OK);
+		snprintf(text[i], sizeof text[i], "s%u", i);
+		names[i] = text[i];
+	}
+	assert_int_equal(kvb_core_group_put(e.core, &g, NULL, NULL, &e.err), KVB_OK);
+	assert_int_equal(env_instance(&e, "wide", "all", &spec, 1), KVB_OK);
+	for (uint32_t i = 0; i < MANY; i++)
+		put("wide", i, 0, SLOTS);
+	assert_int_equal(found("wide", MANY - 1, 0, 1, false, &res), 1);
+	assert_string_equal(res.files.v[0].storage, name(MANY - 1));
+	g.capacity = (uint64_t)(MANY - 1) * SLOTS * BLOCK; /* the oldest 15 are too many */
+	assert_int_equal(kvb_core_group_put(e.core, &g, NULL, NULL, &e.err), KVB_OK);
+	for (unsigned t = 0; t < 20; t++)
+		env_advance(&e, 20);
+	assert_int_equal(found("wide", 0, 0, SLOTS, false, &res), 0);
+	for (uint32_t i = 1; i < MANY; i++)
+		left += found("wide", i, 0, SLOTS, false, &res);
+	assert_int_equal(left, (MANY - 1) * SLOTS);
+}
+
+static void no_more_than_the_most(void **state)
+{
+	const struct kvb_spec spec = { "page", BLOCK };
+
+	(void)state;
+	for (uint32_t i = 0; i < MOST; i++)
+		assert_int_equal(env_storage(&e, name(i), UNIT, UNIT), KVB_OK);
+	assert_int_equal(env_storage(&e, "more", UNIT, UNIT), KVB_E_TOO_MANY);
+	kvb_error_clear(&e.err);
+	assert_int_equal(kvb_core_storage_delete(e.core, "s255", &e.err), KVB_OK);
+	assert_int_equal(kvb_core_storage_delete(e.core, "s100", &e.err), KVB_OK);
+	assert_int_equal(env_storage(&e, "more", UNIT, UNIT), KVB_OK);
+	assert_int_equal(env_storage(&e, "and-more", UNIT, UNIT), KVB_OK);
+	assert_int_equal(env_storage(&e, "too-many", UNIT, UNIT), KVB_E_TOO_MANY);
+	kvb_error_clear(&e.err);
+	assert_int_equal(env_group(&e, "g", 0, "and-more"), KVB_OK);
+	assert_int_equal(env_instance(&e, "i", "g", &spec, 1), KVB_OK);
+	put("i", 0, 0, SLOTS);
+	env_crash(&e);
+	env_open(&e);
+	put("i", 1, 0, SLOTS);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(made_used_and_loaded_again, setup, teardown),
+		cmocka_unit_test_setup_teardown(each_evicts_from_its_own, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_disabled_one_is_a_miss_of_its_own, setup, teardown),
+		cmocka_unit_test_setup_teardown(one_group_over_all, setup, teardown),
+		cmocka_unit_test_setup_teardown(no_more_than_the_most, setup, teardown),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
