@@ -132,6 +132,7 @@ static void take_instance(struct kvb_pbdoc *d, const Kvblock__V1__InstanceSpec *
 	out->n_specs = (uint32_t)m->n_specs;
 	out->extra = kvb_pb_check_text(d, m->extra, "extra", KVB_MAX_EXTRA);
 	out->numbered = m->numbered;
+	out->named = m->named;
 }
 
 int kvb_pb_read_storage(const struct kvb_v1_in *in, const char *text, size_t n,
@@ -361,6 +362,7 @@ static Kvblock__V1__InstanceSpec *make_instance(struct kvb_pbmake *make,
 	m->block_tokens = i->block_tokens;
 	m->extra = kvb_pb_make_text(make, i->extra);
 	m->numbered = i->numbered;
+	m->named = i->named;
 	m->specs = (void *)kvb_pb_make_messages(make, i->n_specs, sizeof **m->specs, init_spec);
 	if (!m->specs)
 		return NULL;

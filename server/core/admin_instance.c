@@ -23,6 +23,8 @@ static int compare_instance(const struct instance *have, const struct kvb_instan
 		return conflict(err, "block_tokens", i->id);
 	if (have->spec.numbered != i->numbered)
 		return conflict(err, "numbered", i->id);
+	if (have->spec.named != i->named)
+		return conflict(err, "named", i->id);
 	if (have->spec.n_specs != i->n_specs)
 		return conflict(err, "specs", i->id);
 	for (uint32_t s = 0; s < i->n_specs; s++)

@@ -5,6 +5,8 @@
 #define RECORD_VERSION 1u
 #define HOLD_NUMBERED (1ull << 63) /* in a hold's stride: its slots lie at multiples of it */
 
+enum start_flags { START_NAMES = 4 }; /* what follows the runs of a START */
+
 enum record_type {
 	/* journal */
 	RECORD_START = 1,
@@ -19,6 +21,7 @@ enum record_type {
 	RECORD_HOLD = 18,
 	RECORD_COUNTERS = 19,
 	RECORD_ERAS = 20,
+	RECORD_NAMED_BLOCKS = 21,
 };
 
 #endif

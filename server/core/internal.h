@@ -76,6 +76,16 @@ uint64_t block_lease(const struct part *p, const struct instance *inst, const st
 /* The least generation of its slots, 0 if it has none. */
 uint64_t block_generation(const struct instance *inst, const struct block *b);
 
+/* ---- names.c ---------------------------------------------------------------------------------------- */
+
+/* For a chunk of so many places. */
+int names_make(uint32_t places, struct name ***out);
+void names_drop(struct chunk *c);
+/* In place of the one that it has; nothing in an instance that is not `named`. KVB_E_NOMEM: it has none. */
+int block_set_name(struct block *b, struct kvb_bytes name);
+void block_drop_name(struct block *b);
+struct kvb_bytes block_name(const struct block *b);
+
 /* ---- era.c: when a block was made ------------------------------------------------------------------- */
 
 /* Generations from `generation` on are given out from `wall_ms` on. Forgets detail when short of memory. */
@@ -230,9 +240,9 @@ struct grants {
 	uint32_t n[KVB_MAX_SPECS];
 };
 void grants_free(struct part *p, struct grants *g); /* the slots, not the arrays */
-/* Makes the session's entries and gives them their slots. On KVB_E_NOMEM all slots granted are free
- * again and nothing is linked. Used by start and by replay. */
-int start_link(struct part *p, struct session *s, struct grants *g);
+/* Makes the session's entries and gives them their slots, and names[i] to the block of keys[i] (NULL = none). On
+ * KVB_E_NOMEM all slots granted are free again and nothing is linked. Used by start and by replay. */
+int start_link(struct part *p, struct session *s, struct grants *g, const struct kvb_bytes *names);
 /* KVB_E_CONFLICT: keys[*at] is the same as keys[*first]. KVB_E_NOMEM. */
 int keys_duplicate(const struct kvb_key *keys, uint32_t n, uint32_t *at, uint32_t *first);
 /* The reverse, for a start that never became durable: slots are free at once. */

@@ -155,7 +155,7 @@ static int instance_copy(struct instance *inst, const struct kvb_instance_spec *
 	inst->spec = (struct kvb_instance_spec){
 		.tenant = kvb_strdup(i->tenant), .id = kvb_strdup(i->id), .group = kvb_strdup(i->group),
 		.block_tokens = i->block_tokens, .specs = specs, .n_specs = i->n_specs, .extra = kvb_strdup(i->extra),
-		.numbered = i->numbered,
+		.numbered = i->numbered, .named = i->named,
 	};
 	for (uint32_t s = 0; ok && s < i->n_specs; s++) {
 		specs[s] = (struct kvb_spec){ kvb_strdup(i->specs[s].name), i->specs[s].size };

@@ -93,6 +93,25 @@ static void put_runs(struct kvb_buf *out, const struct part *p, const struct ses
 	}
 }
 
+static void put_name(struct kvb_buf *out, const struct block *b)
+{
+	struct kvb_bytes name = block_name(b);
+
+	kvb_put_string(out, name.p, name.n);
+}
+
+/* What not every start has. */
+static void put_start_tail(struct kvb_buf *out, const struct part *p, const struct session *s)
+{
+	uint8_t flags = s->inst->spec.named ? START_NAMES : 0;
+
+	if (!flags)
+		return;
+	kvb_put_u8(out, flags);
+	for (uint32_t i = 0; i < s->n_write && (flags & START_NAMES); i++)
+		put_name(out, block_get(p, s->write[i].block));
+}
+
 void record_start(struct kvb_buf *out, const struct part *p, const struct session *s)
 {
 	size_t at = begin(out, RECORD_START);
@@ -128,6 +147,7 @@ void record_start(struct kvb_buf *out, const struct part *p, const struct sessio
 	for (uint32_t spec = 0; specs_left(s->specs, spec); spec++)
 		if (s->specs >> spec & 1)
 			put_runs(out, p, s, spec);
+	put_start_tail(out, p, s);
 	end(out, at);
 }
 
@@ -223,12 +243,14 @@ static void put_block(struct kvb_buf *out, const struct part *p, const struct in
 		if (b->slot[s].has_checksum)
 			kvb_put_u64(out, b->slot[s].checksum);
 	}
+	if (inst->spec.named)
+		put_name(out, b);
 }
 
 /* Blocks of a chunk that have a committed slot; open sessions bring the others themselves. */
 void record_chunk(struct kvb_buf *out, const struct part *p, const struct chunk *c)
 {
-	size_t at = begin(out, RECORD_BLOCKS), n_at = out->len + 4;
+	size_t at = begin(out, c->inst->spec.named ? RECORD_NAMED_BLOCKS : RECORD_BLOCKS), n_at = out->len + 4;
 	uint32_t n = 0;
 
 	kvb_put_u32(out, c->inst->id);

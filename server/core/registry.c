@@ -13,6 +13,7 @@
 #include <string.h>
 
 #define DOC_VERSION 2u /* of what is written; 1 lacks the fields after the last one it had */
+#define DOC_NAMED 3u   /* of an instance that keeps names, with a field that says so */
 
 static void put_text(struct kvb_buf *out, const char *s) { kvb_put_string(out, s, strlen(s)); }
 
@@ -31,11 +32,11 @@ static char *get_text(struct kvb_rd *in, size_t max)
 }
 
 /* The document's version; 0 = not one of ours. */
-static unsigned doc_version(struct kvb_rd *in)
+static unsigned doc_version(struct kvb_rd *in, unsigned newest)
 {
 	unsigned v = kvb_get_u8(in);
 
-	return in->failed || v > DOC_VERSION ? 0 : v;
+	return in->failed || v > newest ? 0 : v;
 }
 
 static int bad_document(struct kvb_error *err, const char *key)
@@ -89,7 +90,7 @@ void registry_put_group(struct kvb_buf *out, const struct kvb_group_spec *g)
 
 void registry_put_instance(struct kvb_buf *out, const struct kvb_instance_spec *i, uint32_t id)
 {
-	kvb_put_u8(out, DOC_VERSION);
+	kvb_put_u8(out, i->named ? DOC_NAMED : DOC_VERSION);
 	kvb_put_u32(out, id);
 	put_text(out, i->tenant);
 	put_text(out, i->id);
@@ -102,6 +103,8 @@ void registry_put_instance(struct kvb_buf *out, const struct kvb_instance_spec *
 		kvb_put_u64(out, i->specs[s].size);
 	}
 	kvb_put_u8(out, i->numbered);
+	if (i->named)
+		kvb_put_u8(out, 1);
 }
 
 void registry_file_key(char out[64], uint32_t storage_id, uint32_t file)
@@ -196,7 +199,7 @@ static int load_storage(void *ctx, const char *key, const void *bytes, size_t n,
 {
 	struct loader *l = ctx;
 	struct kvb_rd in = kvb_rd_make(bytes, n);
-	unsigned format = doc_version(&in);
+	unsigned format = doc_version(&in, DOC_VERSION);
 	struct storage_doc d = { 0 };
 	struct kvb_storage_spec *s = &d.spec;
 	const uint8_t *uuid;
@@ -296,7 +299,7 @@ static int load_group(void *ctx, const char *key, const void *bytes, size_t n, u
 {
 	struct loader *l = ctx;
 	struct kvb_rd in = kvb_rd_make(bytes, n);
-	unsigned format = doc_version(&in);
+	unsigned format = doc_version(&in, DOC_VERSION);
 	struct kvb_group_spec g = { 0 };
 	bool read = format && get_group(&in, format, &g);
 	int rc;
@@ -314,7 +317,7 @@ static int instance_document(struct loader *l, const char *key, const void *byte
 	struct kvb_rd in = kvb_rd_make(bytes, n);
 	struct kvb_spec specs[KVB_MAX_SPECS] = { { 0 } };
 	struct kvb_instance_spec i = { .specs = specs };
-	unsigned format = doc_version(&in);
+	unsigned format = doc_version(&in, DOC_NAMED);
 	uint64_t count;
 	uint32_t id;
 	int rc;
@@ -338,6 +341,7 @@ static int instance_document(struct loader *l, const char *key, const void *byte
 			rc = KVB_E_NOMEM;
 	}
 	i.numbered = rc == KVB_OK && format > 1 && kvb_get_u8(&in) != 0;
+	i.named = rc == KVB_OK && format >= DOC_NAMED && kvb_get_u8(&in) != 0;
 	if (rc == KVB_OK && in.failed)
 		rc = bad_document(l->err, key);
 	if (rc == KVB_OK && (!i.tenant || !i.id || !i.group || !i.extra))
@@ -386,7 +390,7 @@ static int load_file(void *ctx, const char *key, const void *bytes, size_t n, ui
 	int rc;
 
 	(void)version;
-	if (!doc_version(&in) || sscanf(key, "file/%8x/%8x", &storage, &file) != 2)
+	if (!doc_version(&in, DOC_VERSION) || sscanf(key, "file/%8x/%8x", &storage, &file) != 2)
 		return bad_document(l->err, key);
 	length = kvb_get_u64(&in);
 	if (in.failed || length == 0)

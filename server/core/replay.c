@@ -188,6 +188,30 @@ static int get_session_head(struct replay *r, struct kvb_rd *in, struct session 
 	return KVB_OK;
 }
 
+static bool get_name(struct kvb_rd *in, struct kvb_bytes *name)
+{
+	name->p = kvb_get_string(in, &name->n, KVB_MAX_BLOCK_NAME);
+	return !in->failed;
+}
+
+/* What follows the runs, where there is anything: *names is [n_keys] then, or NULL. */
+static int get_start_tail(struct kvb_rd *in, const struct session *s, struct kvb_bytes **names, struct kvb_error *err)
+{
+	uint8_t flags = kvb_rd_left(in) ? kvb_get_u8(in) : 0;
+
+	if (flags & ~START_NAMES)
+		return corrupt(err, "start: written by a newer version?");
+	if (!(flags & START_NAMES))
+		return KVB_OK;
+	*names = kvb_calloc(s->n_keys, sizeof **names);
+	if (!*names)
+		return KVB_E_NOMEM;
+	for (uint32_t i = 0; i < s->n_keys; i++)
+		if (s->outcome[i] == KVB_START_WRITE && !get_name(in, &(*names)[i]))
+			return corrupt(err, "start: names");
+	return KVB_OK;
+}
+
 static int keys_are_free(const struct part *p, const struct session *s)
 {
 	uint32_t w = 0;
@@ -210,6 +234,7 @@ static int replay_start(struct replay *r, struct kvb_rd *in, struct kvb_error *e
 {
 	struct session *s = NULL;
 	struct grants g = { 0 }, arrays;
+	struct kvb_bytes *names = NULL;
 	uint32_t at, first;
 	int rc = get_session_head(r, in, &s, err);
 
@@ -225,7 +250,10 @@ static int replay_start(struct replay *r, struct kvb_rd *in, struct kvb_error *e
 			rc = get_runs(r, in, s, spec, &g, err);
 	arrays = g;
 	if (rc == KVB_OK)
-		rc = start_link(r->p, s, &g);
+		rc = get_start_tail(in, s, &names, err);
+	if (rc == KVB_OK)
+		rc = start_link(r->p, s, &g, names);
+	kvb_free(names);
 	for (uint32_t spec = 0; spec < KVB_MAX_SPECS; spec++)
 		kvb_free(arrays.v[spec]);
 	if (rc == KVB_OK)
@@ -399,13 +427,14 @@ static struct block *find_or_make(struct part *p, struct instance *inst, struct 
 	return b ? b : block_make(p, inst, key);
 }
 
-static int replay_block(struct replay *r, struct kvb_rd *in, struct instance *inst, struct kvb_error *err)
+static int replay_block(struct replay *r, struct kvb_rd *in, struct instance *inst, bool named, struct kvb_error *err)
 {
 	struct kvb_key key = get_key(in);
 	bool has_parent = kvb_get_u8(in) != 0;
 	struct kvb_key parent_key = has_parent ? get_key(in) : (struct kvb_key){ 0, 0 };
 	uint64_t use = kvb_get_u64(in), mask = kvb_get_varint(in);
 	struct block *b, *parent = NULL;
+	struct kvb_bytes name;
 
 	if (in->failed || mask == 0 || mask >> inst->spec.n_specs || use_ms(use) > USE_MS_MAX ||
 	    (has_parent && kvb_key_equal(key, parent_key)))
@@ -424,13 +453,17 @@ static int replay_block(struct replay *r, struct kvb_rd *in, struct instance *in
 		if (rc != KVB_OK)
 			return rc;
 	}
+	if (named && !get_name(in, &name))
+		return corrupt(err, "block: name");
+	if (named && block_set_name(b, name) != KVB_OK)
+		return KVB_E_NOMEM;
 	block_update_live(r->p, b);
 	if (parent && b->parent == NO_BLOCK)
 		block_set_parent(r->p, b, parent);
 	return KVB_OK;
 }
 
-static int replay_blocks(struct replay *r, struct kvb_rd *in, struct kvb_error *err)
+static int replay_blocks(struct replay *r, struct kvb_rd *in, bool named, struct kvb_error *err)
 {
 	struct instance *inst = instance_by_id(r->p, kvb_get_u32(in));
 	uint32_t n = kvb_get_u32(in);
@@ -440,7 +473,7 @@ static int replay_blocks(struct replay *r, struct kvb_rd *in, struct kvb_error *
 		return KVB_OK;
 	}
 	for (uint32_t i = 0; i < n; i++) {
-		int rc = replay_block(r, in, inst, err);
+		int rc = replay_block(r, in, inst, named, err);
 
 		if (rc != KVB_OK)
 			return rc;
@@ -545,7 +578,8 @@ static int replay_one(struct replay *r, uint8_t type, struct kvb_rd *in, struct 
 	case RECORD_REMOVE: return replay_remove(r, in, err);
 	case RECORD_HORIZON: return replay_horizon(r, in, err);
 	case RECORD_DROP: return replay_drop(r, in, err);
-	case RECORD_BLOCKS: return replay_blocks(r, in, err);
+	case RECORD_BLOCKS: return replay_blocks(r, in, false, err);
+	case RECORD_NAMED_BLOCKS: return replay_blocks(r, in, true, err);
 	case RECORD_ENDED: return replay_ended(r, in, err);
 	case RECORD_HOLD: return replay_hold(r, in, err);
 	case RECORD_COUNTERS: return replay_counters(r, in, err);

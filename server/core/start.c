@@ -133,7 +133,7 @@ static struct block *parent_entry(struct part *p, const struct session *s)
 	return b ? b : block_make(p, s->inst, s->parent);
 }
 
-int start_link(struct part *p, struct session *s, struct grants *g)
+int start_link(struct part *p, struct session *s, struct grants *g, const struct kvb_bytes *names)
 {
 	uint32_t used[KVB_MAX_SPECS] = { 0 };
 	uint32_t done = 0, n_write = s->n_write;
@@ -154,6 +154,10 @@ int start_link(struct part *p, struct session *s, struct grants *g)
 		if (!b)
 			break;
 		block_touch(p, b);
+		if (names && block_generation(s->inst, b) == 0 && block_set_name(b, names[i]) != KVB_OK) {
+			block_maybe_free(p, b);
+			break;
+		}
 		w->block = block_id(b);
 		for (uint32_t spec = 0; specs_left(w->specs, spec); spec++) {
 			if (!(w->specs >> spec & 1))
@@ -239,7 +243,7 @@ static int open_session(struct part *p, struct start_op *op, struct plan *plan)
 
 	if (!s || !t)
 		grants_free(p, &plan->grants);
-	if (!s || !t || start_link(p, s, &plan->grants) != KVB_OK) {
+	if (!s || !t || start_link(p, s, &plan->grants, req_of(op)->names) != KVB_OK) {
 		session_free(s);
 		txn_destroy(t);
 		return KVB_E_NOMEM;
@@ -472,6 +476,19 @@ static int refuse_duplicate(const struct kvb_start_req *req, struct kvb_error *e
 	return kvb_fail(err, KVB_E_INVALID, field, "the same key as keys[%u]", first);
 }
 
+static int refuse_long_name(const struct kvb_start_req *req, struct kvb_error *err)
+{
+	char field[KVB_FIELD_MAX];
+
+	for (uint32_t i = 0; req->names && i < req->n_keys; i++) {
+		if (req->names[i].n <= KVB_MAX_BLOCK_NAME)
+			continue;
+		snprintf(field, sizeof field, "names[%u]", i);
+		return kvb_fail(err, KVB_E_INVALID, field, "%zu bytes, %u at most", req->names[i].n, KVB_MAX_BLOCK_NAME);
+	}
+	return KVB_OK;
+}
+
 static void hash_request(struct start_op *op)
 {
 	const struct kvb_start_req *req = req_of(op);
@@ -490,6 +507,8 @@ static void hash_request(struct start_op *op)
 	kvb_put_bytes(&b, req->keys, req->n_keys * sizeof *req->keys);
 	if (req->key_specs) /* else as it was before there were any: hashes outlive an update */
 		kvb_put_bytes(&b, req->key_specs, req->n_keys * sizeof *req->key_specs);
+	for (uint32_t i = 0; req->names && i < req->n_keys; i++)
+		kvb_put_string(&b, req->names[i].p, req->names[i].n);
 	if (!b.failed)
 		op->body = kvb_hash128(b.data, b.len);
 	else
@@ -521,6 +540,8 @@ static int admit(struct part *p, struct start_op *op)
 	rc = instance_need(p, req->tenant, req->instance, "instance", &inst, op->w.err);
 	if (rc != KVB_OK)
 		return rc;
+	if (req->names && !inst->spec.named)
+		return kvb_fail(op->w.err, KVB_E_INVALID, "names", "instance '%s' keeps none", req->instance);
 	g = inst->group;
 	spaces = group_spaces(p, g);
 	rc = start_try(p, op, !g->wait_head && !space_set_meets(&p->wait_spaces, &spaces));
@@ -556,6 +577,8 @@ int kvb_core_start(struct kvb_core *c, const struct kvb_start_req *req, struct k
 	if (req->n_keys == 0 || req->n_keys > KVB_MAX_KEYS)
 		return kvb_fail(err, KVB_E_INVALID, "keys", "1..%u keys, not %u", KVB_MAX_KEYS, req->n_keys);
 	rc = refuse_duplicate(req, err);
+	if (rc == KVB_OK)
+		rc = refuse_long_name(req, err);
 	if (rc != KVB_OK)
 		return rc;
 	op->w = (struct waiter){ .done = *done, .req = req, .res = res, .arena = a, .err = err };

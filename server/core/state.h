@@ -62,8 +62,10 @@ struct block {
 #define CHUNK_BYTES 16384u
 #define CHUNK_HEAD 64u
 
+struct name;
 struct chunk {
 	struct instance *inst;
+	struct name **names; /* [places] of a `named` instance's blocks, NULL = none, or an empty one (names.c) */
 	struct chunk *next; /* while in no instance: next such one */
 	uint64_t snapshot;  /* number of the newest snapshot that has this chunk already */
 	uint32_t number;

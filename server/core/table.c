@@ -72,17 +72,21 @@ static int chunk_add(struct part *p, struct instance *inst)
 	uint32_t stride = (uint32_t)(offsetof(struct block, slot) + inst->spec.n_specs * sizeof(struct slot) + 7) & ~7u;
 	uint32_t places = (CHUNK_BYTES - CHUNK_HEAD) / stride, number;
 	struct chunk *c = p->spare_chunk;
+	struct name **names = NULL;
 
-	if (evict_reserve_all(inst, inst->entries_made + places) != KVB_OK)
+	if (evict_reserve_all(inst, inst->entries_made + places) != KVB_OK ||
+	    (inst->spec.named && names_make(places, &names) != KVB_OK))
 		return KVB_E_NOMEM;
-	if (c)
+	if (c) {
 		p->spare_chunk = c->next;
-	else if (!(c = chunk_new(p)))
+	} else if (!(c = chunk_new(p))) {
+		kvb_free(names);
 		return KVB_E_NOMEM;
+	}
 	number = c->number;
 	/* Younger than a running snapshot: nothing in it belongs there. */
 	*c = (struct chunk){ .inst = inst, .snapshot = p->snap.number, .number = number, .stride = stride,
-			     .places = places };
+			     .places = places, .names = names };
 	inst->newest = c;
 	inst->entries_made += places;
 	return KVB_OK;
@@ -95,6 +99,7 @@ void table_drop(struct part *p, struct instance *inst)
 
 		if (c->inst != inst)
 			continue;
+		names_drop(c);
 		*c = (struct chunk){ .number = no, .next = p->spare_chunk };
 		p->spare_chunk = c;
 	}
@@ -105,6 +110,8 @@ void table_drop(struct part *p, struct instance *inst)
 
 void table_destroy(struct part *p)
 {
+	for (uint32_t no = 1; no < p->n_chunk; no++)
+		names_drop(p->chunk[no]);
 	for (size_t i = 0; i < p->n_region; i++)
 		kvb_region_free(p->region[i]);
 	kvb_free(p->region);
@@ -206,6 +213,7 @@ void block_maybe_free(struct part *p, struct block *b)
 		assert(b->used && !b->live);
 		block_touch(p, b);
 		index_remove(p, inst, b);
+		block_drop_name(b);
 		b->used = 0;
 		b->parent = inst->free_block;
 		inst->free_block = block_id(b);

@@ -149,6 +149,8 @@ static const char *changed_field(const struct kvb_instance_spec *old, const stru
 		return "spec.block_tokens";
 	if (old->numbered != s->numbered)
 		return "spec.numbered";
+	if (old->named != s->named)
+		return "spec.named";
 	if (old->n_specs != s->n_specs)
 		return "spec.specs";
 	for (uint32_t i = 0; i < s->n_specs; i++)

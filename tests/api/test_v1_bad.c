@@ -212,6 +212,7 @@ static const struct bad documents[] = {
 	{ "storage", "{\"root\":\"/a\",\"capacity\":1,\"client_mount\":[]}", I, "client_mount" },
 	{ "storage", "{\"root\":\"/a\",\"capacity\":1,\"extra\":{}}", I, "extra" },
 	{ "instance", "{\"specs\":[{\"name\":\"a\",\"size\":1}],\"numbered\":1}", I, "numbered" },
+	{ "instance", "{\"specs\":[{\"name\":\"a\",\"size\":1}],\"named\":1}", I, "named" },
 	{ "instance", "{}", I, "specs" },
 	{ "instance", "{\"specs\":[]}", I, "specs" },
 	{ "instance", "{\"specs\":{}}", I, "specs" },

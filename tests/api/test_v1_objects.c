@@ -204,7 +204,7 @@ static struct kvb_instance_spec any_instance(struct trip *t)
 	return (struct kvb_instance_spec){ .tenant = "default", .id = any_name(t, 0), .group = any_name(t, 1),
 					   .block_tokens = any32(t), .specs = specs, .n_specs = n,
 					   .extra = any_text(t, below(t, 2) ? 0 : KVB_MAX_EXTRA),
-					   .numbered = below(t, 2) };
+					   .numbered = below(t, 2), .named = below(t, 2) };
 }
 
 static void same_instance(const struct kvb_instance_spec *a, const struct kvb_instance_spec *b)
@@ -214,6 +214,7 @@ static void same_instance(const struct kvb_instance_spec *a, const struct kvb_in
 	assert_string_equal(a->extra, b->extra);
 	same(a->block_tokens, b->block_tokens);
 	same(a->numbered, b->numbered);
+	same(a->named, b->named);
 	assert_int_equal(a->n_specs, b->n_specs);
 	for (uint32_t i = 0; i < a->n_specs; i++) {
 		assert_string_equal(a->specs[i].name, b->specs[i].name);
@@ -404,6 +405,7 @@ static void test_defaults(void **state)
 	assert_string_equal(i.extra, "");
 	same(i.block_tokens, 0);
 	assert_false(i.numbered);
+	assert_false(i.named);
 	same(i.specs[0].size, KVB_MAX_SPEC_SIZE);
 	trip_end(&t);
 }

@@ -167,7 +167,7 @@ int env_start(struct env *e, const struct env_start *s, struct kvb_start_res *re
 		.tenant = "t", .instance = s->instance ? s->instance : "i",
 		.request_id = s->request_id ? s->request_id : "", .keys = s->keys, .n_keys = s->n,
 		.specs = s->specs, .n_specs = s->n_specs, .key_specs = s->key_specs, .deadline_ms = s->deadline_ms,
-		.has_parent = s->parent != NULL,
+		.has_parent = s->parent != NULL, .names = s->names,
 	};
 
 	if (s->parent)

@@ -64,6 +64,7 @@ struct env_start {
 	const uint32_t *key_specs;
 	uint32_t deadline_ms;
 	const struct kvb_key *parent;
+	const struct kvb_bytes *names;
 };
 int env_start(struct env *e, const struct env_start *s, struct kvb_start_res *res);
 int env_finish(struct env *e, const char *session, const uint64_t *sums, uint32_t n_sums, struct kvb_finish_res *res);

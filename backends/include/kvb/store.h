@@ -41,7 +41,7 @@ struct kvb_store_options {
 #define KVB_STORE_KEY_MAX 1024u              /* bytes of a registry key, without the NUL */
 #define KVB_STORE_VALUE_MAX (1u << 20)       /* bytes of a registry document */
 #define KVB_STORE_BATCH_MAX (64u << 20)      /* bytes of one append */
-#define KVB_STORE_SLICE_MAX (4u << 20)       /* bytes of one checkpoint slice */
+#define KVB_STORE_SLICE_MAX (32u << 20)      /* bytes of one checkpoint slice */
 #define KVB_STORE_SLICES_MAX (1u << 20)      /* slices of one checkpoint */
 #define KVB_STORE_PARTITION_MAX 65535u       /* largest partition number */
 #define KVB_STORE_SEQ_MAX ((1ull << 47) - 1) /* largest seq: 400 years at 10,000 appends a second */

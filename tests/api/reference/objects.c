@@ -232,6 +232,7 @@ void ref_jat_instance(struct ref_jdoc *d, const struct ref_jat *at, struct kvb_i
 	read_specs(d, &specs, out);
 	out->extra = extra.v ? ref_jat_string(d, &extra, 0, KVB_MAX_EXTRA) : "";
 	out->numbered = bool_or_false(d, at, "numbered");
+	out->named = bool_or_false(d, at, "named");
 }
 
 void ref_jout_instance_fields(struct kvb_buf *b, const struct kvb_instance_spec *i)
@@ -250,6 +251,8 @@ void ref_jout_instance_fields(struct kvb_buf *b, const struct kvb_instance_spec 
 	ref_jout_field_string(b, "extra", i->extra);
 	if (i->numbered)
 		ref_jout_field_bool(b, "numbered", true);
+	if (i->named)
+		ref_jout_field_bool(b, "named", true);
 }
 
 /* ---- the bodies --------------------------------------------------------------------------------- */
@@ -292,7 +295,7 @@ int ref_read_group(const struct kvb_v1_in *in, const char *text, size_t n, struc
 int ref_read_instance(const struct kvb_v1_in *in, const char *text, size_t n,
 			 struct kvb_instance_spec *out, struct kvb_error *err)
 {
-	static const char *const fields[] = { "group", "block_tokens", "specs", "extra", "numbered", NULL };
+	static const char *const fields[] = { "group", "block_tokens", "specs", "extra", "numbered", "named", NULL };
 	struct kvb_instance_spec i = { .id = NULL };
 	struct ref_jdoc d;
 	struct ref_jat top = ref_jdoc_open(&d, in, text, n, KVB_JREQUEST, KVB_JMAX_OBJECT, err);
