@@ -14,10 +14,3 @@ int kvb_core_clear(struct kvb_core *c, const struct kvb_clear_req *req, struct k
 	(void)c; (void)req; (void)res; (void)a; (void)done;
 	return kvb_fail(err, KVB_E_UNSUPPORTED, NULL, "not yet");
 }
-
-int kvb_core_export(struct kvb_core *c, const struct kvb_export_req *req, struct kvb_export_res *res,
-		    struct kvb_arena *a, struct kvb_error *err)
-{
-	(void)c; (void)req; (void)res; (void)a;
-	return kvb_fail(err, KVB_E_UNSUPPORTED, NULL, "not yet");
-}

@@ -1,0 +1,129 @@
+/*
+ * export.c - the committed blocks of an instance, told in portions.
+ *
+ * A portion goes through the entries from where the last one ended; entries never move, so a block that stays is told
+ * once. A cursor is the id of the entry that comes next, under a number that is another one after each load: what an
+ * id means then is not known. Runs under the read lock and writes nothing.
+ */
+#include "internal.h"
+#include "mark.h"
+
+#include <string.h>
+
+#define PORTION_ENTRIES 32768u /* looked at in one portion */
+#define OTHER_CHUNK 8u         /* what a chunk of another instance costs, in entries */
+
+struct export {
+	struct part *p;
+	const struct instance *inst;
+	struct kvb_export_res *res;
+	struct kvb_arena *arena;
+	struct file_table files;
+	uint32_t max;
+	uint32_t looked;
+};
+
+static uint64_t cursor_at(const struct part *p, uint32_t id)
+{
+	return kvb_key_mix((struct kvb_key){ 0, 0 }, p->mix_seed) << 32 | id;
+}
+
+static int copy_name(struct export *x, const struct block *b)
+{
+	struct kvb_bytes name = block_name(b);
+	void *copy = kvb_arena_alloc(x->arena, name.n + 1);
+
+	if (!copy)
+		return KVB_E_NOMEM;
+	memcpy(copy, name.p, name.n);
+	x->res->name[x->res->n] = (struct kvb_bytes){ copy, name.n };
+	return KVB_OK;
+}
+
+static int tell(struct export *x, const struct block *b)
+{
+	struct kvb_export_res *res = x->res;
+
+	res->key[res->n] = b->key;
+	res->use[res->n] = mark_use(atomic_load_explicit(&b->mark, memory_order_relaxed));
+	for (uint32_t s = 0; s < res->n_specs; s++)
+		if (b->slot[s].state == SLOT_COMMITTED &&
+		    location_fill(&x->files, x->p, x->inst, b, s, &res->loc[(size_t)res->n * res->n_specs + s]) != KVB_OK)
+			return KVB_E_NOMEM;
+	if (copy_name(x, b) != KVB_OK)
+		return KVB_E_NOMEM;
+	res->n++;
+	return KVB_OK;
+}
+
+/* From this place of the chunk on; *place is where it stopped. */
+static int tell_chunk(struct export *x, const struct chunk *c, uint32_t *place)
+{
+	for (; *place < c->fresh && x->res->n < x->max; ++*place) {
+		const struct block *b = chunk_place(c, *place);
+
+		if (b->used && block_has_committed(x->inst, b) && tell(x, b) != KVB_OK)
+			return KVB_E_NOMEM;
+	}
+	return KVB_OK;
+}
+
+static int tell_portion(struct export *x, uint32_t id)
+{
+	uint32_t no = id >> CHUNK_SHIFT, place = id & (CHUNK_PLACES - 1);
+
+	while (no < x->p->n_chunk && x->res->n < x->max && x->looked < PORTION_ENTRIES) {
+		const struct chunk *c = x->p->chunk[no];
+		bool ours = c->inst == x->inst;
+
+		x->looked += ours ? c->fresh : OTHER_CHUNK;
+		if (ours && tell_chunk(x, c, &place) != KVB_OK)
+			return KVB_E_NOMEM;
+		if (ours && place < c->fresh)
+			break;
+		no++;
+		place = 0;
+	}
+	x->res->next = no < x->p->n_chunk ? cursor_at(x->p, no << CHUNK_SHIFT | place) : 0;
+	return KVB_OK;
+}
+
+static int export_locked(struct part *p, const struct kvb_export_req *req, struct kvb_export_res *res,
+			 struct kvb_arena *a, struct kvb_error *err)
+{
+	struct export x = { .p = p, .res = res, .arena = a, .files = { .arena = a, .files = &res->files }, .max = req->max };
+	uint32_t id = req->cursor ? (uint32_t)req->cursor : 1u << CHUNK_SHIFT;
+	struct instance *inst;
+	int rc = instance_need(p, req->tenant, req->instance, "instance", &inst, err);
+
+	if (rc != KVB_OK)
+		return rc;
+	if (req->cursor && (req->cursor != cursor_at(p, id) || id >> CHUNK_SHIFT == 0))
+		return kvb_fail(err, KVB_E_INVALID, "cursor", "not of an export since the last start: begin again");
+	if (x.max > inst->entries)
+		x.max = inst->entries ? (uint32_t)inst->entries : 1;
+	x.inst = inst;
+	*res = (struct kvb_export_res){ .n_specs = inst->spec.n_specs };
+	res->key = kvb_arena_alloc(a, x.max * sizeof *res->key);
+	res->name = kvb_arena_alloc(a, x.max * sizeof *res->name);
+	res->loc = kvb_arena_calloc(a, (size_t)x.max * res->n_specs, sizeof *res->loc);
+	res->use = kvb_arena_alloc(a, x.max * sizeof *res->use);
+	if (!res->key || !res->name || !res->loc || !res->use)
+		return KVB_E_NOMEM;
+	return tell_portion(&x, id);
+}
+
+int kvb_core_export(struct kvb_core *c, const struct kvb_export_req *req, struct kvb_export_res *res,
+		    struct kvb_arena *a, struct kvb_error *err)
+{
+	int rc = core_gate(c, err);
+
+	if (rc != KVB_OK)
+		return rc;
+	if (req->max == 0 || req->max > KVB_MAX_KEYS)
+		return kvb_fail(err, KVB_E_INVALID, "max", "1..%u", KVB_MAX_KEYS);
+	kvb_rwlock_read(&c->lock);
+	rc = c->part ? export_locked(c->part, req, res, a, err) : kvb_fail(err, KVB_E_NOT_READY, NULL, "recovering");
+	kvb_rwlock_read_unlock(&c->lock);
+	return rc;
+}
