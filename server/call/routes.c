@@ -3,7 +3,8 @@
  *
  * The path is split at '/' before any decoding, so that %2F never becomes a separator, and each
  * parameter must be a valid name afterwards (kvb_name_valid): no slash, no dot file, no control
- * character gets further than this. Constant data, no state, no locks, any thread.
+ * character gets further than this, but to routes that look themselves (ROUTE_RAW). Constant data,
+ * no state, no locks, any thread.
  */
 #include <kvb/api.h>
 
@@ -90,7 +91,12 @@ static bool method_is(const struct kvb_route *route, const char *method)
 static int match_route(const struct kvb_apis *apis, const struct kvb_route *route, const char *path,
 		       struct raw raw[ROUTE_PARAMS])
 {
-	return route->method && route->planes & apis->planes ? match(route->pattern, path, raw) : -1;
+	int n = route->method && route->planes & apis->planes ? match(route->pattern, path, raw) : -1;
+
+	for (int i = 0; i < n && route->flags & ROUTE_RAW; i++)
+		if (raw[i].value_len == 0)
+			return -1;
+	return n;
 }
 
 static int bad_param(const char *name, struct kvb_error *err)
@@ -111,7 +117,7 @@ int kvb_route_param(struct route_param *p, const char *name, const char *value, 
 	return KVB_OK;
 }
 
-static int decode_params(const struct raw *raw, int n, struct route_param *params,
+static int decode_params(const struct kvb_route *route, const struct raw *raw, int n, struct route_param *params,
 			 struct kvb_error *err)
 {
 	for (int i = 0; i < n; i++) {
@@ -120,13 +126,13 @@ static int decode_params(const struct raw *raw, int n, struct route_param *param
 		snprintf(p->name, sizeof p->name, "%.*s", (int)raw[i].name_len, raw[i].name);
 		if (!kvb_percent_decode(raw[i].value, raw[i].value_len, p->value,
 					sizeof p->value) ||
-		    !kvb_name_valid(p->value, strlen(p->value)))
+		    (!(route->flags & ROUTE_RAW) && !kvb_name_valid(p->value, strlen(p->value))))
 			return bad_param(p->name, err);
 	}
 	return KVB_OK;
 }
 
-/* Whose a path is that nobody has: the longest prefix tells. */
+/* Whose a path is that nobody has: the one that says so, else the longest prefix tells. */
 static const struct kvb_api *api_of_path(const struct kvb_apis *apis, const char *path)
 {
 	const struct kvb_api *best = apis->v[0];
@@ -135,6 +141,8 @@ static const struct kvb_api *api_of_path(const struct kvb_apis *apis, const char
 	for (size_t i = 0; i < apis->n; i++) {
 		size_t n = strlen(apis->v[i]->prefix);
 
+		if (apis->v[i]->owns && apis->v[i]->owns(path))
+			return apis->v[i];
 		if (n > length && strncmp(path, apis->v[i]->prefix, n) == 0) {
 			best = apis->v[i];
 			length = n;
@@ -161,13 +169,29 @@ int kvb_route_find(const struct kvb_apis *apis, const char *method, const char *
 				continue;
 			*api = known;
 			*out = route;
-			return decode_params(raw, n, params, err);
+			return decode_params(route, raw, n, params, err);
 		}
 	}
 	*api = known ? known : api_of_path(apis, path);
 	if (known)
 		return kvb_fail(err, KVB_E_METHOD, NULL, "this path does not have that method");
 	return kvb_fail(err, KVB_E_NOT_FOUND, NULL, "no such path; GET / lists them");
+}
+
+bool kvb_route_without_slash(const struct kvb_apis *apis, const char *path, char *out, size_t size)
+{
+	const size_t n = strlen(path);
+	const struct kvb_api *api;
+	const struct kvb_route *route;
+	struct route_param params[ROUTE_PARAMS];
+	struct kvb_error ignored;
+
+	if (n < 2 || n > size || path[n - 1] != '/' || path[1] == '/' || strchr(path, '\\'))
+		return false;
+	memcpy(out, path, n - 1);
+	out[n - 1] = '\0';
+	return kvb_route_find(apis, "POST", out, &api, &route, params, &ignored) != KVB_E_NOT_FOUND &&
+	       api->slash_redirect;
 }
 
 bool kvb_route_allow(const struct kvb_apis *apis, const char *path, char *out, size_t size)

@@ -74,9 +74,22 @@ static int check_options(struct kvb_request *r)
 {
 	char allow[128];
 
-	if (strcmp(r->path, "*") == 0 || kvb_route_allow(&r->f->o.apis, r->path, allow, sizeof allow))
+	if (strcmp(r->c.path, "*") == 0 || kvb_route_allow(&r->f->o.apis, r->c.path, allow, sizeof allow))
 		return KVB_OK;
 	return kvb_fail(&r->c.err, KVB_E_NOT_FOUND, NULL, "no such path; GET / lists them");
+}
+
+/* True: the client is told to go to the path without its trailing slash. */
+static bool redirect(struct kvb_request *r)
+{
+	const size_t n = strlen(r->c.path) + 1;
+	char *to = kvb_arena_alloc(&r->c.arena, n);
+
+	if (!to || !kvb_route_without_slash(&r->f->o.apis, r->c.path, to, n))
+		return false;
+	r->c.http = MHD_HTTP_TEMPORARY_REDIRECT;
+	r->c.location = to;
+	return true;
 }
 
 /* What is decided before it matters what the request is for. */
@@ -103,13 +116,15 @@ int kvb_request_admit(struct kvb_request *r)
 	int found, form, rc;
 
 	kvb_call_take_id(&r->c, id, id ? strlen(id) : 0);
-	found = kvb_route_find(&r->f->o.apis, r->method, r->path, &api, &r->c.route, r->c.param, &nowhere);
+	found = kvb_route_find(&r->f->o.apis, r->method, r->c.path, &api, &r->c.route, r->c.param, &nowhere);
 	form = open_call(r, api);
 	rc = check_request(r);
 	if (rc != KVB_OK)
 		return rc;
 	if (strcmp(r->method, "OPTIONS") == 0)
 		return check_options(r);
+	if (found == KVB_E_NOT_FOUND && redirect(r))
+		return KVB_OK;
 	if (found != KVB_OK) {
 		r->c.err = nowhere;
 		return found;

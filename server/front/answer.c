@@ -49,7 +49,7 @@ static void log_answer(struct kvb_request *r, unsigned http, uint64_t us, const 
 	client_address(r, client, sizeof client);
 
 	const struct kvb_log_field fields[] = {
-		{ "id", r->c.id },	   { "method", r->method }, { "path", r->path },
+		{ "id", r->c.id },	   { "method", r->method }, { "path", r->c.path },
 		{ "status", status },	   { "code", kvb_status_name(r->c.status) },
 		{ "ms", ms },		   { "client", client },    { "field", r->c.err.field },
 		{ "cause", cause },
@@ -65,6 +65,8 @@ static unsigned http_status(const struct kvb_request *r)
 {
 	if (r->c.status != KVB_OK)
 		return r->c.answer;
+	if (r->c.http)
+		return r->c.http;
 	/* An answer in protobuf may have no bytes: that is a message. */
 	if (!r->c.route || strcmp(r->c.route->method, "DELETE") == 0)
 		return MHD_HTTP_NO_CONTENT;
@@ -95,6 +97,7 @@ static struct MHD_Response *make_response(struct kvb_request *r, uint64_t *bytes
 
 static void add_headers(struct kvb_request *r, struct MHD_Response *response, unsigned http)
 {
+	unsigned retry_after = r->c.retry_after ? r->c.retry_after : kvb_call_retry_after(r->c.status);
 	char text[128];
 
 	if (http != MHD_HTTP_NO_CONTENT && r->c.type)
@@ -104,14 +107,16 @@ static void add_headers(struct kvb_request *r, struct MHD_Response *response, un
 	if (http == MHD_HTTP_UNAUTHORIZED)
 		MHD_add_response_header(response, "WWW-Authenticate",
 					r->c.challenge ? r->c.challenge : "Bearer realm=\"kvblockd\"");
-	if (http >= 400 && kvb_call_retry_after(r->c.status)) {
-		snprintf(text, sizeof text, "%u", kvb_call_retry_after(r->c.status));
+	if (r->c.location)
+		MHD_add_response_header(response, "Location", r->c.location);
+	if (http >= 400 && retry_after > 0) {
+		snprintf(text, sizeof text, "%u", retry_after);
 		MHD_add_response_header(response, "Retry-After", text);
 	}
 	if ((http == MHD_HTTP_METHOD_NOT_ALLOWED || strcmp(r->method, "OPTIONS") == 0) &&
-	    kvb_route_allow(&r->f->o.apis, r->path, text, sizeof text))
+	    kvb_route_allow(&r->f->o.apis, r->c.path, text, sizeof text))
 		MHD_add_response_header(response, "Allow", text);
-	if (atomic_load(&r->f->s->draining))
+	if (r->c.close || atomic_load(&r->f->s->draining))
 		MHD_add_response_header(response, "Connection", "close");
 }
 

@@ -46,8 +46,7 @@ struct kvb_request {
 	struct kvb_front *f;
 	struct conn *conn;
 	struct MHD_Connection *mhd; /* NULL between requests */
-	const char *method;         /* these two are libmicrohttpd's, until the request ends */
-	const char *path;           /* as it came, not decoded, without the query */
+	const char *method;         /* libmicrohttpd's, as c.path, until the request ends */
 
 	struct kvb_buf body;
 	uint64_t held;    /* bytes of body counted in service.body_held */

@@ -89,7 +89,7 @@ static struct kvb_request *request_begin(struct kvb_front *f, struct MHD_Connect
 	assert(!r->mhd);
 	kvb_gauge_move(&f->s->metrics, GAUGE_http_in_flight, 1);
 	r->mhd = mhd;
-	r->path = path;
+	r->c.path = path;
 	r->method = method;
 	r->c.begin_us = kvb_now_us();
 	kvb_conn_phase(r);
@@ -247,7 +247,7 @@ static enum MHD_Result head(struct kvb_request *r)
 			      (unsigned long long)r->f->s->o.body_max);
 	if (rc == KVB_OK && r->c.route)
 		return MHD_YES;
-	r->refused = true; /* or OPTIONS, which has no operation */
+	r->refused = true; /* or answered without an operation: OPTIONS, a redirect */
 	r->c.status = rc;
 	if (length == 0 ||
 	    (length <= DRAIN_NOW && !MHD_lookup_connection_value(r->mhd, MHD_HEADER_KIND,

@@ -41,6 +41,8 @@ static unsigned toy_fail(struct kvb_call *c)
 {
 	if (!c->route)
 		return 404;
+	if (c->n_body == 9 && memcmp(c->body, "later 503", 9) == 0)
+		return 503;
 	kvb_buf_printf(&c->out, "toy failed: %s", kvb_status_name(c->status));
 	return c->http ? c->http : 200;
 }
@@ -63,6 +65,23 @@ static void toy_write(struct kvb_call *c)
 	kvb_buf_printf(&c->out, "%s %s %s %d", c->route->name, c->param[0].value, t->q ? t->q : "-", t->runs);
 }
 
+/* The body says what the header of the answer has. */
+static int toy_send_run(struct kvb_call *c)
+{
+	if (strncmp(c->body, "later", 5) == 0) {
+		c->retry_after = 7;
+		return kvb_fail(&c->err, KVB_E_NOT_READY, NULL, "as asked");
+	}
+	c->http = 307;
+	c->location = kvb_arena_strndup(&c->arena, c->body, c->n_body);
+	c->close = true;
+	return KVB_OK;
+}
+
+static void toy_send_write(struct kvb_call *c) { (void)c; }
+
+static bool toy_owns(const char *path) { return path[1] >= '0' && path[1] <= '9'; }
+
 static void toy_expose(const struct kvb_api *api, struct kvb_service *s, struct kvb_arena *a, struct kvb_buf *out)
 {
 	struct metric_totals t;
@@ -78,6 +97,10 @@ static const struct kvb_route toy_routes[] = {
 	  .planes = KVB_PLANE_META, .run = toy_run, .write = toy_write },
 	{ .name = "rule", .method = "POST", .pattern = "/toy/rule", .role = ROLE_ADMIN, .flags = ROUTE_BODY,
 	  .planes = KVB_PLANE_ADMIN, .run = toy_run, .write = toy_write },
+	{ .name = "raw", .method = "POST", .pattern = "/{x}/raw", .role = ROLE_READ, .flags = ROUTE_BODY | ROUTE_RAW,
+	  .planes = KVB_PLANE_META, .run = toy_run, .write = toy_write },
+	{ .name = "send", .method = "POST", .pattern = "/toy/send", .role = ROLE_READ, .flags = ROUTE_BODY,
+	  .planes = KVB_PLANE_META, .run = toy_send_run, .write = toy_send_write },
 	{ .name = "stats", .method = "GET", .pattern = "/v1/stats", .role = ROLE_READ,
 	  .planes = KVB_PLANE_ALL, .run = toy_run, .write = toy_write },
 };
@@ -88,6 +111,8 @@ static struct kvb_api toy = {
 	.routes = toy_routes,
 	.n_routes = sizeof toy_routes / sizeof toy_routes[0],
 	.state_size = sizeof(struct toy_call),
+	.owns = toy_owns,
+	.slash_redirect = true,
 	.head = toy_head,
 	.message = toy_message,
 	.fail = toy_fail,
@@ -143,6 +168,77 @@ static void test_nobodys_paths(void **state)
 	a = http_call(x->port, "GET", "/v1/stats", NULL, NULL);
 	assert_int_equal(a.status, 200);
 	assert_string_equal(answer_header(&a, "Content-Type"), "application/json");
+	answer_free(&a);
+}
+
+static void test_raw_parameters(void **state)
+{
+	struct fixture *x = *state;
+
+	start(x, KVB_PLANE_ALL);
+	expect(x, "POST", "/-1/raw", "", 200, "raw -1 - 1");
+	expect(x, "POST", "/%2e%2E%2f%20/raw", "", 200, "raw ../  - 1");
+	expect(x, "POST", "/a%00b/raw", "", 200, "toy failed: invalid_argument");
+	expect(x, "POST", "/%4/raw", "", 200, "toy failed: invalid_argument");
+	expect(x, "POST", "//raw", "", 404, NULL); /* no empty ones */
+}
+
+static void test_owned_paths(void **state)
+{
+	struct fixture *x = *state;
+	struct answer a;
+
+	start(x, KVB_PLANE_ALL);
+	expect(x, "GET", "/0/none", NULL, 404, "");
+	a = http_call(x->port, "GET", "/a/none", NULL, NULL);
+	assert_error(&a, 404, "not_found");
+	answer_free(&a);
+}
+
+static void expect_to(struct fixture *x, const char *path, const char *body, int status, const char *location)
+{
+	struct answer a = http_call(x->port, "POST", path, NULL, body);
+
+	assert_int_equal(a.status, status);
+	assert_string_equal(answer_header(&a, "Location"), location);
+	answer_free(&a);
+}
+
+static void test_trailing_slash(void **state)
+{
+	struct fixture *x = *state;
+
+	start(x, KVB_PLANE_ALL);
+	expect_to(x, "/0/raw/", "some body", 307, "/0/raw");
+	expect_to(x, "/a%20b/raw/?q=1", "", 307, "/a%20b/raw");
+	expect_to(x, "/v1/lookup/", "", 404, ""); /* the native API does not */
+	expect_to(x, "/0/raw//", "", 404, "");
+	expect_to(x, "/0/none/", "", 404, "");
+	/* Another host to some clients. */
+	expect_to(x, "//raw/", "", 404, "");
+	expect_to(x, "//0/raw/", "", 404, "");
+	expect_to(x, "/\\host/raw/", "", 404, "");
+}
+
+static void test_headers_of_an_answer(void **state)
+{
+	struct fixture *x = *state;
+	struct answer a;
+
+	start(x, KVB_PLANE_ALL);
+	a = http_call(x->port, "POST", "/toy/send", NULL, "http://127.0.0.1:1/there");
+	assert_int_equal(a.status, 307);
+	assert_string_equal(answer_header(&a, "Location"), "http://127.0.0.1:1/there");
+	assert_string_equal(answer_header(&a, "Connection"), "close");
+	answer_free(&a);
+	/* This API's failures are 200: nothing to repeat. */
+	a = http_call(x->port, "POST", "/toy/send", NULL, "later");
+	assert_int_equal(a.status, 200);
+	assert_string_equal(answer_header(&a, "Retry-After"), "");
+	answer_free(&a);
+	a = http_call(x->port, "POST", "/toy/send", NULL, "later 503");
+	assert_int_equal(a.status, 503);
+	assert_string_equal(answer_header(&a, "Retry-After"), "7");
 	answer_free(&a);
 }
 
@@ -204,7 +300,8 @@ static void test_roles(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		T(test_paths_find_their_api), T(test_nobodys_paths), T(test_planes),
+		T(test_paths_find_their_api), T(test_nobodys_paths), T(test_raw_parameters), T(test_owned_paths),
+		T(test_trailing_slash), T(test_headers_of_an_answer), T(test_planes),
 		T(test_failures_are_the_apis), T(test_counters), T(test_roles),
 	};
 

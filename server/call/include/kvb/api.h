@@ -23,10 +23,11 @@ enum role { ROLE_OPEN, ROLE_READ, ROLE_WRITE, ROLE_ADMIN };
 
 /* READY: needs a core that is ready. OWNED: the answer is given only while it owns its partition. BLOCKS: run on a
  * worker, because it may wait for a disk or a mount. BODY: reads a request body. SCRAPE: open to everybody when
- * the service's metrics are. */
+ * the service's metrics are. RAW: parameters are percent-decoded and not empty, the API checks them; without it they
+ * are names. */
 enum {
 	ROUTE_READY = 1, ROUTE_OWNED = 2, ROUTE_CORE = ROUTE_READY | ROUTE_OWNED,
-	ROUTE_BLOCKS = 4, ROUTE_BODY = 8, ROUTE_SCRAPE = 16,
+	ROUTE_BLOCKS = 4, ROUTE_BODY = 8, ROUTE_SCRAPE = 16, ROUTE_RAW = 32,
 };
 
 /* Who a route is for: a port may leave planes out. */
@@ -62,14 +63,18 @@ struct kvb_api {
 	size_t n_routes;
 	size_t state_size; /* bytes of kvb_call.state: zeroed for each call, in its arena */
 	void *ctx;         /* its own; NULL: none */
+	/* Of a path that nobody has: it is this API's to refuse, whatever the prefixes. NULL: by prefix only. */
+	bool (*owns)(const char *path);
+	bool slash_redirect; /* a path of it with '/' behind is answered 307 with the path itself */
 
 	/* The header is read. An error is told unless the front finds one that comes first. */
 	int (*head)(struct kvb_call *c, const struct kvb_head *h);
 	/* gRPC: finds in the message p[0..n) what HTTP has as parameters and body. It stays valid until the end. */
 	int (*message)(struct kvb_call *c, const uint8_t *p, size_t n);
 	/* A call that failed with c->status and c->err, which is fit for the client; its route may be NULL. Returns the
-	 * transport's status. HTTP: its status, the body is written to c->out or c->fixed. gRPC: its code; with 0
-	 * c->out is an answer like any other, else it is not looked at. */
+	 * transport's status. HTTP: its status, the body is written to c->out or c->fixed, headers are c->type,
+	 * c->location, c->retry_after and c->close. gRPC: its code; with 0 c->out is an answer like any other, else it
+	 * is not looked at. */
 	unsigned (*fail)(struct kvb_call *c);
 	/* Adds its own families to /metrics; NULL: none. */
 	void (*expose)(const struct kvb_api *api, struct kvb_service *s, struct kvb_arena *a, struct kvb_buf *out);
@@ -96,7 +101,8 @@ struct route_param {
 };
 
 /* `path` is as it came over the wire, not decoded. HEAD finds GET's row. *api is set in any case: who answers.
- * KVB_E_NOT_FOUND: no such path; KVB_E_METHOD: it has other methods; KVB_E_INVALID: a parameter is not a name. */
+ * KVB_E_NOT_FOUND: no such path; KVB_E_METHOD: it has other methods; KVB_E_INVALID: a parameter is not a name, or
+ * cannot be decoded. */
 int kvb_route_find(const struct kvb_apis *apis, const char *method, const char *path, const struct kvb_api **api,
 		   const struct kvb_route **out, struct route_param params[ROUTE_PARAMS], struct kvb_error *err);
 /* Fills *p; KVB_E_INVALID when value[0..n) is no name. */
@@ -104,6 +110,10 @@ int kvb_route_param(struct route_param *p, const char *name, const char *value, 
 		    struct kvb_error *err);
 /* "GET, HEAD, PUT, OPTIONS": the methods of `path`; false when there is no such path. */
 bool kvb_route_allow(const struct kvb_apis *apis, const char *path, char *out, size_t size);
+
+/* Nobody has `path`, but without its trailing '/' it is one of an API that redirects: true, and that path in `out`.
+ * It never begins with what clients take for the name of a host. */
+bool kvb_route_without_slash(const struct kvb_apis *apis, const char *path, char *out, size_t size);
 
 /* Decodes %XX of s[0..n) into out (NUL-terminated). False: a broken escape, a NUL byte, or no
  * room. */

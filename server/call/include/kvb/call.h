@@ -26,6 +26,7 @@ struct kvb_call {
 	const struct kvb_api *api;     /* NULL: not known yet */
 	const struct kvb_route *route; /* NULL: none */
 	void *state;                   /* the API's, see kvb_api.state_size */
+	const char *path;              /* HTTP: as it came, not decoded, without the query; else NULL */
 	struct route_param param[ROUTE_PARAMS];
 	struct caller caller;
 	char id[REQUEST_ID_MAX + 1];
@@ -45,9 +46,13 @@ struct kvb_call {
 	const char *type;   /* content type */
 	bool created;       /* a put made a new object */
 	bool failed;        /* the answer tells of a failure, though the transport may not */
-	unsigned http;      /* status that goes before that of `status`; 0: none */
+	unsigned http;      /* HTTP status that goes before that of `status`, successful or not; 0: none */
 	unsigned answer;    /* status of the transport after kvb_call_finish; a successful one 0 */
+	/* Headers of an HTTP answer; the strings live as long as the call. */
 	const char *challenge; /* WWW-Authenticate; NULL: the front's own */
+	const char *location;  /* Location; NULL: none */
+	unsigned retry_after;  /* seconds; 0: kvb_call_retry_after of `status` */
+	bool close;            /* the connection ends with the answer */
 };
 
 void kvb_call_init(struct kvb_call *c, struct kvb_service *s, enum metric_wire wire);
