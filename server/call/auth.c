@@ -1,5 +1,5 @@
 /*
- * auth.c - reads the tokens file and compares bearer tokens.
+ * auth.c - reads the tokens file and compares bearer tokens, also those that come as a Basic password.
  *
  * Owns the table of digests; the tokens' texts are wiped after reading. A presented token is hashed
  * under a random key of this process and compared with every digest in constant time, so neither
@@ -24,6 +24,8 @@
 
 #define TOKEN_MIN 16
 #define TOKEN_MAX 512
+#define TOKEN_ROOM (TOKEN_MAX + 1)
+#define BASIC_MAX (TOKEN_MAX + 256) /* with the user's name */
 
 struct table {
 	struct auth_token *v;
@@ -206,25 +208,72 @@ static void find_locked(const struct auth_token *v, size_t n, const uint8_t sum[
 	}
 }
 
-/* What `header` holds; *token is its token. */
-static enum credentials read_header(const char *header, const char **token)
+/* The words behind a scheme; NULL: it is another one, or there is not one word. */
+static const char *after_scheme(const char *header, const char *scheme)
 {
+	const size_t n = strlen(scheme);
+
+	if (strncasecmp(header, scheme, n) != 0 || (header[n] != ' ' && header[n] != '\t'))
+		return NULL;
+	header += n + strspn(header + n, " \t");
+	return *header && !strpbrk(header, " \t") ? header : NULL;
+}
+
+/* The password of base64("user:password"): what clients make of http://user:TOKEN@host. Any user. GOOD or MALFORMED. */
+static enum credentials read_basic(const char *text, char token[TOKEN_ROOM])
+{
+	const size_t n = strlen(text);
+	char plain[BASIC_MAX];
+	enum credentials rc = CREDENTIALS_MALFORMED;
+	size_t len = 0;
+	const char *colon;
+
+	if (n > sodium_base64_ENCODED_LEN(sizeof plain, sodium_base64_VARIANT_ORIGINAL))
+		return CREDENTIALS_MALFORMED;
+	if (sodium_base642bin((unsigned char *)plain, sizeof plain, text, n, NULL, &len, NULL,
+			      sodium_base64_VARIANT_ORIGINAL) != 0)
+		return CREDENTIALS_MALFORMED;
+	colon = memchr(plain, ':', len);
+	if (colon) {
+		const size_t size = len - (size_t)(colon + 1 - plain);
+
+		if (size > 0 && size <= TOKEN_MAX && !memchr(colon, '\0', size + 1)) {
+			memcpy(token, colon + 1, size);
+			token[size] = '\0';
+			rc = CREDENTIALS_GOOD;
+		}
+	}
+	sodium_memzero(plain, sizeof plain);
+	return rc;
+}
+
+/* What `header` holds; GOOD: its token is in `token`, and *otherwise is what to call it if nobody has that. */
+static enum credentials read_header(const char *header, char token[TOKEN_ROOM], enum credentials *otherwise)
+{
+	const char *bearer, *basic;
+
+	*otherwise = CREDENTIALS_UNKNOWN;
 	if (!header)
 		return CREDENTIALS_NONE;
-	if (strncasecmp(header, "Bearer", 6) != 0 || (header[6] != ' ' && header[6] != '\t'))
+	bearer = after_scheme(header, "Bearer");
+	basic = after_scheme(header, "Basic");
+	if (basic) {
+		*otherwise = CREDENTIALS_MALFORMED; /* some other password */
+		return read_basic(basic, token);
+	}
+	if (!bearer)
 		return CREDENTIALS_MALFORMED;
-	header += 6 + strspn(header + 6, " \t");
-	if (!*header || strpbrk(header, " \t"))
-		return CREDENTIALS_MALFORMED;
-	*token = header;
-	return strlen(header) <= TOKEN_MAX ? CREDENTIALS_GOOD : CREDENTIALS_UNKNOWN;
+	if (strlen(bearer) > TOKEN_MAX)
+		return CREDENTIALS_UNKNOWN;
+	memcpy(token, bearer, strlen(bearer) + 1);
+	return CREDENTIALS_GOOD;
 }
 
 int kvb_auth_check(struct auth *a, const char *header, struct caller *out, struct kvb_error *err)
 {
 	uint8_t sum[AUTH_DIGEST];
-	const char *token = NULL;
-	enum credentials shown = read_header(header, &token);
+	char token[TOKEN_ROOM];
+	enum credentials unknown, shown = read_header(header, token, &unknown);
 	bool tokens, given;
 
 	if (shown == CREDENTIALS_GOOD)
@@ -241,9 +290,9 @@ int kvb_auth_check(struct auth *a, const char *header, struct caller *out, struc
 	if (out->credentials == CREDENTIALS_GOOD)
 		return KVB_OK;
 	if (a->path)
-		return refuse(out, shown == CREDENTIALS_GOOD ? CREDENTIALS_UNKNOWN : shown, err);
+		return refuse(out, shown == CREDENTIALS_GOOD ? unknown : shown, err);
 	out->role = given ? ROLE_WRITE : ROLE_ADMIN;
-	out->credentials = given && shown == CREDENTIALS_GOOD ? CREDENTIALS_UNKNOWN : shown;
+	out->credentials = given && shown == CREDENTIALS_GOOD ? unknown : shown;
 	if (!given)
 		out->credentials = CREDENTIALS_GOOD;
 	snprintf(out->tenant, sizeof out->tenant, "default");

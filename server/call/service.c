@@ -55,6 +55,7 @@ int kvb_service_create(const struct kvb_service_options *o, struct kvb_service *
 		kvb_free(s);
 		return rc;
 	}
+	kvb_mutex_init(&s->leader.lock);
 	*out = s;
 	return KVB_OK;
 }
@@ -76,6 +77,7 @@ void kvb_service_destroy(struct kvb_service *s)
 		return;
 	if (s->started)
 		kvb_workers_stop(&s->workers);
+	kvb_mutex_destroy(&s->leader.lock);
 	kvb_auth_destroy(&s->auth);
 	kvb_metrics_destroy(&s->metrics);
 	kvb_free(s);

@@ -31,7 +31,7 @@ struct kvb_front {
 	int listen_fd; /* -1 once it is the daemon's */
 	int family;
 	uint16_t port;
-	char url[300];
+	char url[KVB_URL_MAX];
 };
 
 /* A request that waits: its thread of libmicrohttpd goes on with others meanwhile. */

@@ -15,10 +15,12 @@
 #include <kvb/front.h>
 #include <kvb/grpc.h>
 #include <kvb/log.h>
+#include <kvb/nodes.h>
 #include <kvb/service.h>
 
 #include "compat.h"
 #include "daemon.h"
+#include "endpoint.h"
 
 #define POLL_MS 200
 
@@ -112,13 +114,22 @@ static void await_storage(struct service *s)
 	}
 }
 
+static int publish_all(struct service *s, struct kvb_error *err)
+{
+	char url[KVB_URL_MAX];
+	int rc = kvb_compat_publish(s->compat, s->core, err);
+
+	kvb_endpoint_url(s->p->advertise, s->p->http_listen, kvb_front_port(s->front), url, sizeof url);
+	return rc == KVB_OK ? kvb_node_publish(s->core, KVB_NODE_URL, url, err) : rc;
+}
+
 /* The others must learn where this manager is. The store may be busy for long: it is tried again. */
 static void publish(struct service *s)
 {
 	const struct timespec pause = { 0, POLL_MS * 1000 * 1000 };
 	struct kvb_error err;
 
-	while (!atomic_load(&s->stopping) && kvb_compat_publish(s->compat, s->core, &err) != KVB_OK)
+	while (!atomic_load(&s->stopping) && publish_all(s, &err) != KVB_OK)
 		nanosleep(&pause, NULL);
 }
 

@@ -1,5 +1,5 @@
 /*
- * endpoint.c - under which host other machines find this one.
+ * endpoint.c - under which host and URL other machines find this one.
  *
  * No state. Called at start.
  */
@@ -53,4 +53,16 @@ void kvb_endpoint_host(const char *listen, char *out, size_t n)
 	if (!first_address(list, AF_INET, out, n) && !first_address(list, AF_INET6, out, n))
 		snprintf(out, n, "127.0.0.1");
 	freeifaddrs(list);
+}
+
+void kvb_endpoint_url(const char *advertise, const char *listen, uint16_t port, char *out, size_t n)
+{
+	char host[256];
+
+	if (*advertise) {
+		snprintf(out, n, "%s%s", strstr(advertise, "://") ? "" : "http://", advertise);
+		return;
+	}
+	kvb_endpoint_host(listen, host, sizeof host);
+	snprintf(out, n, strchr(host, ':') ? "http://[%s]:%u" : "http://%s:%u", host, port);
 }

@@ -206,6 +206,18 @@ static int check_order(uint64_t low, uint64_t high, const char *low_name, const 
 			low_name, high_name, high_name);
 }
 
+/* It goes into the header Location, with a path behind it. */
+static int check_advertise(const char *s, struct kvb_error *err)
+{
+	const char *host = strstr(s, "://") ? strstr(s, "://") + 3 : s;
+
+	if (!*s || (strchr(host, ':') && !strpbrk(host, "/?#@ ") &&
+		    (host == s || strncmp(s, "http://", 7) == 0 || strncmp(s, "https://", 8) == 0)))
+		return KVB_OK;
+	return kvb_fail(err, KVB_E_INVALID, "advertise",
+			"advertise: '%.64s' is neither host:port nor http://host:port", s);
+}
+
 int kvb_params_check(const struct kvb_params *p, struct kvb_error *err)
 {
 	int rc = check_order(p->lease_default_ms, p->lease_max_ms, "lease_default_ms",
@@ -216,6 +228,8 @@ int kvb_params_check(const struct kvb_params *p, struct kvb_error *err)
 				 "session_max_ms", err);
 	if (rc == KVB_OK)
 		rc = check_order(p->body_max, p->body_total_max, "body_max", "body_total_max", err);
+	if (rc == KVB_OK)
+		rc = check_advertise(p->advertise, err);
 	return rc;
 }
 

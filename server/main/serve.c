@@ -24,6 +24,7 @@
 #include <kvb/grpc.h>
 #include <kvb/log.h>
 #include <kvb/native_api.h>
+#include <kvb/nodes.h>
 #include <kvb/service.h>
 #include <kvb/store.h>
 
@@ -334,6 +335,7 @@ static void stop(struct service *s)
 		kvb_log(KVB_LOG_WARN, "main", "%" PRIu32 " requests did not end in %d s", left,
 			DRAIN_MS / 1000);
 	kvb_core_shutdown(s->core);
+	kvb_node_retire(s->core, KVB_NODE_URL); /* others tell it as long as this one owns the store */
 	if (!join_begin(s) || !kvb_front_quiet(s->front, 1000) ||
 	    (s->grpc && !kvb_grpc_quiet(s->grpc, 1000)) || !kvb_compat_quiet(s->compat, 1000) || !kvb_core_quiet(s->core, 1000)) {
 		kvb_log(KVB_LOG_WARN, "main", "leaving calls behind that hang in a file system");

@@ -67,7 +67,10 @@ static void test_headers(void **state)
 		NULL, "", "Bearer", "Bearer ", "Basic " TOKEN_ADMIN, TOKEN_ADMIN,
 			"Bearer" TOKEN_ADMIN,
 		"Bearer " TOKEN_ADMIN "x", "Bearer " TOKEN_ADMIN " ",
-		"Bearer admin-token-012345678",
+		"Bearer admin-token-012345678", "Basic", "Basic ", "Basic Og==", "Basic YTo=",
+		"Basic " "dXNlcg==", "Basic dTphZG1pbi10b2tlbi0wMTIzNDU2Nzg=", /* no ':'; not all of the token */
+		"Basic dTphZG1pbi10b2tlbi0wMTIzNDU2Nzg5AA==", /* a NUL behind it */
+		"Basic dTphZG1pbi10b2tlbi0wMTIzNDU2Nzg5 x", "Basic dTphZG1pbi10b2tlbi0wMTIzNDU2Nzg5=",
 		"Bearer ADMIN-token-0123456789", "Token " TOKEN_ADMIN,
 	};
 	struct fixture *x = *state;
@@ -88,6 +91,12 @@ static void test_headers(void **state)
 	assert_int_equal(kvb_auth_check(&auth, "bearer   " TOKEN_WRITE, &caller, &err), KVB_OK);
 	assert_int_equal(caller.role, ROLE_WRITE);
 	assert_string_equal(caller.tenant, "t-write");
+	memcpy(huge, "Basic  ", 7);
+	assert_int_equal(kvb_auth_check(&auth, huge, &caller, &err), KVB_E_UNAUTHENTICATED);
+	assert_int_equal(kvb_auth_check(&auth, "basic dTphZG1pbi10b2tlbi0wMTIzNDU2Nzg5", &caller, &err), KVB_OK);
+	assert_int_equal(caller.role, ROLE_ADMIN);
+	assert_int_equal(kvb_auth_check(&auth, "Basic OndyaXRlLXRva2VuLTAxMjM0NTY3ODk=", &caller, &err), KVB_OK);
+	assert_string_equal(caller.tenant, "t-write"); /* no user at all */
 	kvb_auth_destroy(&auth);
 }
 

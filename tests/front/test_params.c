@@ -208,6 +208,26 @@ static void test_values_that_contradict(void **state)
 }
 
 /* What Kubernetes sets by itself for a service named kvblockd must not stop the start. */
+static void test_advertised_address(void **state)
+{
+	static const char *const bad[] = { "host", "ftp://host:1", "http://host", "http://h:1/", "h:1?x", "u:p@h:1", "h:1 x" };
+	static const char *const good[] = { "host:7333", "[fd00::1]:7333", "http://h:1", "https://h:443" };
+	struct kvb_params p;
+	char option[64];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+		snprintf(option, sizeof option, "--advertise=%s", bad[i]);
+		assert_refused(LIST(option), NULL, LIST("advertise", "host:port"));
+	}
+	for (size_t i = 0; i < sizeof good / sizeof good[0]; i++) {
+		snprintf(option, sizeof option, "--advertise=%s", good[i]);
+		assert_load(&p, LIST(option), NULL);
+		assert_string_equal(p.advertise, good[i]);
+		kvb_params_destroy(&p);
+	}
+}
+
 static void test_kubernetes_environment(void **state)
 {
 	struct kvb_params p;
@@ -361,6 +381,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_bytes, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_errors_name_the_place, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_values_that_contradict, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_advertised_address, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_kubernetes_environment, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_actions, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_dump_round_trips, setup, teardown),

@@ -1,6 +1,9 @@
 /*
  * auth.h - bearer tokens: which role and tenant a caller has.
  *
+ * A token comes as `Bearer TOKEN`, or as the password of `Basic`, whoever the user is: many clients make that of
+ * http://user:TOKEN@host.
+ *
  * Two tables: the tokens file, and the tokens that an administrator gives while the manager runs ("given" below:
  * in memory, of role admin). With neither everybody is admin of "default". With given ones only, whoever shows
  * none of them may still do all that needs no admin, as the tenant "default".
@@ -43,7 +46,7 @@ struct auth {
 /* What came as Authorization. */
 enum credentials {
 	CREDENTIALS_NONE,
-	CREDENTIALS_MALFORMED, /* no bearer token */
+	CREDENTIALS_MALFORMED, /* no token in a known form */
 	CREDENTIALS_UNKNOWN,   /* one that nobody has been given */
 	CREDENTIALS_GOOD,
 };

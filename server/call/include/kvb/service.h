@@ -14,6 +14,7 @@
 
 #include <kvb/api.h>
 #include <kvb/auth.h>
+#include <kvb/leader.h>
 #include <kvb/metrics.h>
 #include <kvb/status.h>
 #include <kvb/workers.h>
@@ -39,10 +40,11 @@ struct kvb_service {
 	struct auth auth;
 	struct metrics metrics;
 	struct workers workers;
+	struct leader leader;
 	struct kvb_service_options o; /* without the strings */
 	const struct kvb_api *apis[KVB_APIS_MAX];
 	size_t n_apis;
-	char url[300];      /* of the first HTTP port */
+	char url[KVB_URL_MAX]; /* of the first HTTP port */
 	uint32_t id_prefix; /* of generated request ids */
 	atomic_uint_fast32_t id_next;
 	atomic_uint_fast64_t body_held;

@@ -23,6 +23,9 @@
 	  "tokens_file.")                                                                          \
 	X(http_port, NUMBER, "7333", 0, 65535, "",                                                 \
 	  "HTTP port; 0 = any free one, which is then printed and written to port_file.")          \
+	X(advertise, TEXT, "", 0, 255, "",                                                         \
+	  "URL or host:port of the HTTP port that other managers of the store send clients to (307), " \
+	  "without a path; empty = http_listen, or this host's first address, and the bound port.") \
 	X(http_threads, NUMBER, "0", 0, 256, "", "Threads that serve HTTP; 0 = one per core.")     \
 	X(port_file, TEXT, "", 0, 4095, "",                                                        \
 	  "File that gets the bound port as a decimal number; empty = none.")                      \
@@ -94,6 +97,23 @@
 	X(log_refused, FLAG, "false", 0, 0, "",                                                    \
 	  "Log requests answered with 4xx at level info instead of debug.")                        \
 	X(metrics_open, FLAG, "false", 0, 0, "", "/metrics needs no token even where others do.")  \
+	X(pages, FLAG, "true", 0, 0, "",                                                           \
+	  "Serve the hf3fs metadata APIs of SGLang and vLLM on the HTTP port.")                     \
+	X(strict_upstream, FLAG, "false", 0, 0, "",                                                \
+	  "These APIs answer like SGLang's own server, 404 and 500 included.")                      \
+	X(pages_partial_get, FLAG, "false", 0, 0, "",                                              \
+	  "get answers null for missing pages only; else for all of its batch if one is missing, "  \
+	  "because SGLang's client fails on a null among pages.")                                   \
+	X(pages_lease_ms, NUMBER, "30000", 0, KVB_MAX_LEASE_MS, "ms",                              \
+	  "How long pages that exists and get told are not given to others; 0 = not at all.")       \
+	X(pages_reserve_ms, NUMBER, "30000", 1, KVB_MAX_SESSION_MS, "ms",                          \
+	  "Time between reserve and confirm of a page.")                                            \
+	X(pages_grace_ms, NUMBER, "60000", 0, 600000, "ms",                                        \
+	  "How long a page that was reserved and not confirmed rests afterwards: 3FS may retry its " \
+	  "write so long.")                                                                         \
+	X(pages_retry_ms, NUMBER, "1500", 0, 600000, "ms",                                         \
+	  "How long these APIs answer 503 with Retry-After while the manager starts or recovers; "  \
+	  "then as if nothing were stored.")                                                        \
 	X(compat, CHOICE, "off", 0, 0, "off|kvcm",                                                 \
 	  "kvcm: also opens the four ports of Tair KVCache Manager, and begins with its storage "  \
 	  "nfs_01 and group default. Its API is on the ports above in any case.")                  \

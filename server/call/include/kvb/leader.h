@@ -1,0 +1,35 @@
+/*
+ * leader.h - where the manager is that owns the partition, when it is another one: for redirects.
+ */
+#ifndef KVB_LEADER_H
+#define KVB_LEADER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <kvb/core.h>
+#include <kvb/lock.h>
+#include <kvb/workers.h>
+
+struct kvb_service;
+
+#define KVB_URL_MAX 300 /* bytes, NUL included */
+
+struct leader {
+	struct kvb_mutex lock; /* of all below; the service makes it */
+	char owner[KVB_OWNER_NAME]; /* whom the rest is about; "" = nobody yet */
+	char url[KVB_URL_MAX];      /* "" = not found yet */
+	uint64_t since_ms;          /* when it was first seen */
+	uint64_t looked_ms;
+	bool looking;
+	struct job job;
+};
+
+/* URL of the HTTP port ("http://10.0.0.7:7333", no slash behind it) of the manager that owns the partition, if that is
+ * another one. KVB_E_NOT_READY: it is being looked up, ask again in a moment. KVB_E_NOT_FOUND: nobody else owns it, or
+ * the owner tells no address. `out` holds KVB_URL_MAX bytes. Any thread; never blocks: a worker reads the store, once
+ * for each owner. */
+int kvb_service_leader_url(struct kvb_service *s, char *out);
+
+#endif
