@@ -1,0 +1,207 @@
+/*
+ * api.c - the pages API as the fronts see it: routes, portions, answers.
+ *
+ * The core takes at most KVB_MAX_KEYS at a time, so a longer request is asked for in portions: each is told when the
+ * next one is asked for, on whatever thread the core calls back, and the last by `write`. No locks.
+ */
+#include "pages.h"
+
+#include <string.h>
+
+#include <kvb/mem.h>
+
+#include "ops_table.h"
+
+/* ---- portions ---------------------------------------------------------------------------------- */
+
+static void begin_answer(struct pages_call *k)
+{
+	struct kvb_buf *out = &k->c->out;
+
+	if (!k->op->list || out->len > 0)
+		return;
+	kvb_jout_begin(out);
+	kvb_jout_name(out, k->op->list);
+	kvb_jout_open(out, '[');
+}
+
+/* Tells the portion that the core has answered. False: nothing is known of the others. */
+static bool tell(struct pages_call *k)
+{
+	bool more;
+
+	begin_answer(k);
+	more = k->op->tell(k);
+	k->at += k->n;
+	k->n = 0;
+	return more;
+}
+
+/* Another portion is to be asked for; the last one stays to be told. */
+static bool goes_on(struct pages_call *k) { return k->n < k->total - k->at && tell(k); }
+
+int pages_go(struct pages_call *k)
+{
+	int rc;
+
+	do {
+		k->n = k->total - k->at < KVB_MAX_KEYS ? k->total - k->at : KVB_MAX_KEYS;
+		rc = k->op->ask(k);
+	} while (rc == KVB_OK && goes_on(k));
+	return rc;
+}
+
+static void on_done(void *ctx, int status)
+{
+	struct pages_call *k = ctx;
+
+	if (status == KVB_OK && goes_on(k))
+		status = pages_go(k);
+	if (status != KVB_PENDING)
+		k->c->done.fn(k->c->done.ctx, status);
+}
+
+/* ---- answers ----------------------------------------------------------------------------------- */
+
+void pages_answer(struct pages_call *k)
+{
+	struct kvb_buf *out = &k->c->out;
+	const size_t n = k->op->none ? strlen(k->op->none) : 0;
+	char *p;
+
+	if (!k->op->list)
+		return;
+	begin_answer(k);
+	p = kvb_jraw_begin(out, (n + 1) * (size_t)(k->total - k->told) + 2);
+	if (!p)
+		return;
+	for (; k->told < k->total; k->told++) {
+		p = kvb_jraw_bytes(p, k->op->none, n);
+		*p++ = ',';
+	}
+	p -= k->total > 0; /* each element has a comma behind it */
+	kvb_jraw_end(out, kvb_jraw_text(p, "]}"));
+	k->c->type = "application/json";
+}
+
+static void write(struct kvb_call *c)
+{
+	struct pages_call *k = c->state;
+
+	pages_is_up(k);
+	if (k->n > 0)
+		tell(k);
+	pages_answer(k);
+	if (!k->op->list)
+		c->http = 204;
+}
+
+/* ---- calls ------------------------------------------------------------------------------------- */
+
+static int head(struct kvb_call *c, const struct kvb_head *h)
+{
+	struct pages_call *k = c->state;
+
+	(void)h;
+	k->c = c;
+	k->op = c->route ? c->route->own : NULL;
+	k->done = (struct kvb_done){ on_done, k };
+	return KVB_OK;
+}
+
+/* There is no gRPC of it. */
+static int message(struct kvb_call *c, const uint8_t *p, size_t n)
+{
+	(void)p;
+	(void)n;
+	return kvb_fail(&c->err, KVB_E_UNSUPPORTED, NULL, "this API has no gRPC methods");
+}
+
+static int run(struct kvb_call *c)
+{
+	struct pages_call *k = c->state;
+	int rc = pages_read(k);
+
+	if (rc == KVB_OK)
+		rc = kvb_call_check_core(c);
+	return rc == KVB_OK ? pages_go(k) : rc;
+}
+
+/* ---- the API ----------------------------------------------------------------------------------- */
+
+static const struct pages_op ops[] = {
+#define OP(name, path, role, flags, ...) { #name, flags, __VA_ARGS__ },
+	KVB_PAGES_OPS(OP)
+#undef OP
+};
+
+enum op_number {
+#define NUMBER(name, ...) NUMBER_##name,
+	KVB_PAGES_OPS(NUMBER)
+#undef NUMBER
+};
+
+#define ROUTE(op, path, role_)                                                                                       \
+	{ .name = #op,                                                                                               \
+	  .method = "POST",                                                                                          \
+	  .pattern = path,                                                                                           \
+	  .role = ROLE_##role_,                                                                                      \
+	  .flags = ROUTE_OWNED | ROUTE_BODY | ROUTE_RAW,                                                             \
+	  .planes = KVB_PLANE_META,                                                                                  \
+	  .own = &ops[NUMBER_##op],                                                                                  \
+	  .run = run,                                                                                                \
+	  .write = write },
+
+/* The first that fits is taken: paths of fixed words go before these. */
+static const struct kvb_route routes[] = {
+#define PLAIN(op, path, role, ...) ROUTE(op, "/{rank}/" path, role)
+	KVB_PAGES_OPS(PLAIN)
+#undef PLAIN
+#define TENANT(op, path, role, ...) ROUTE(op, "/{tenant}/{rank}/" path, role)
+	KVB_PAGES_OPS(TENANT)
+#undef TENANT
+};
+
+/* Ranks, with or without a tenant, and vLLM's paths. */
+static bool owns(const char *path)
+{
+	const char *first = path + (*path == '/'), *second = strchr(first, '/');
+	int64_t rank;
+
+	if (space_rank(first, strcspn(first, "/"), true, &rank))
+		return true;
+	if (strncmp(path, "/keys/", 6) == 0 || strncmp(path, "/rank/", 6) == 0)
+		return true;
+	return second && space_rank(second + 1, strcspn(second + 1, "/"), true, &rank);
+}
+
+int kvb_pages_create(const struct kvb_pages_options *o, struct kvb_api **out, struct kvb_error *err)
+{
+	struct pages *p = kvb_calloc(1, sizeof *p);
+
+	if (!p)
+		return kvb_fail(err, KVB_E_NOMEM, NULL, "out of memory");
+	p->o = *o;
+	p->api = (struct kvb_api){
+		.name = "pages",
+		.prefix = "/rank/",
+		.routes = routes,
+		.n_routes = sizeof routes / sizeof routes[0],
+		.state_size = sizeof(struct pages_call),
+		.ctx = p,
+		.owns = owns,
+		.slash_redirect = true,
+		.head = head,
+		.message = message,
+		.fail = pages_fail,
+		.expose = pages_expose,
+	};
+	*out = &p->api;
+	return KVB_OK;
+}
+
+void kvb_pages_destroy(struct kvb_api *api)
+{
+	if (api)
+		kvb_free(api->ctx);
+}

@@ -1,0 +1,144 @@
+/*
+ * fail.c - what a call is answered that could not be done: the one place that decides it.
+ *
+ * SGLang's clients take any error for the end of their cache, so a well-formed call never gets one: what the store or
+ * the pages are too few for is answered as if nothing was there, and a manager that is not ready asks for patience only
+ * as long as the clients' own retries last. In the mode of upstream what makes its server raise is 500.
+ */
+#include "pages.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <kvb/clock.h>
+
+int pages_nomem(struct pages_call *k) { return kvb_fail(&k->c->err, KVB_E_NOMEM, NULL, "out of memory"); }
+
+int pages_refuse(struct pages_call *k, unsigned http, bool raises, const char *fmt, ...)
+{
+	char text[KVB_MESSAGE_MAX];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof text, fmt, ap);
+	va_end(ap);
+	k->detail = kvb_arena_strndup(&k->c->arena, text, strlen(text));
+	if (!k->detail)
+		return pages_nomem(k);
+	k->c->http = raises && pages_strict(k) ? 500 : http;
+	return kvb_fail(&k->c->err, KVB_E_INVALID, NULL, "%s", text);
+}
+
+void pages_is_up(struct pages_call *k)
+{
+	atomic_uint_fast64_t *since = &pages_of(k)->down_since;
+
+	if (atomic_load_explicit(since, memory_order_relaxed))
+		atomic_store_explicit(since, 0, memory_order_relaxed);
+}
+
+/* ---- errors ------------------------------------------------------------------------------------ */
+
+static unsigned detail(struct kvb_call *c, unsigned http, const char *text)
+{
+	c->type = "application/json";
+	kvb_put_bytes(&c->out, "{\"detail\":", 10);
+	kvb_jout_text(&c->out, text);
+	kvb_put_u8(&c->out, '}');
+	return http;
+}
+
+/* As Starlette answers when a handler raises, and uvicorn then ends the connection. */
+static unsigned raised(struct kvb_call *c)
+{
+	c->type = "text/plain; charset=utf-8";
+	c->fixed = "Internal Server Error";
+	c->close = true;
+	return 500;
+}
+
+static unsigned later(struct kvb_call *c)
+{
+	c->retry_after = 1;
+	return detail(c, 503, c->err.message);
+}
+
+/* Nothing of an operation was done, or there is none. */
+static unsigned refused_outside(struct kvb_call *c)
+{
+	switch (c->status) {
+	case KVB_E_NOT_FOUND:
+		return detail(c, 404, "Not Found");
+	case KVB_E_METHOD:
+		return detail(c, 405, "Method Not Allowed");
+	case KVB_E_NOT_READY:
+		return later(c);
+	default:
+		return detail(c, c->http ? c->http : (unsigned)kvb_status_http(c->status), c->err.message);
+	}
+}
+
+/* ---- nothing ----------------------------------------------------------------------------------- */
+
+static unsigned nothing(struct pages_call *k)
+{
+	kvb_buf_clear(&k->c->out);
+	k->told = 0;
+	pages_answer(k);
+	return k->op->list ? 200 : 204;
+}
+
+static unsigned unknown_space(struct pages_call *k)
+{
+	char text[KVB_MESSAGE_MAX];
+
+	pages_count(k, PAGES_unknown_space, 1);
+	if (!pages_strict(k))
+		return nothing(k);
+	snprintf(text, sizeof text, "Rank %lld namespace '%.*s' not initialized. Please call /%lld/initialize first.",
+		 (long long)k->space.rank, (int)(k->space.n_ns < 200 ? k->space.n_ns : 200), k->space.ns,
+		 (long long)k->space.rank);
+	return detail(k->c, 404, text);
+}
+
+/* Nobody answers for the partition: for how long now? */
+static bool is_down_for_long(struct pages_call *k)
+{
+	atomic_uint_fast64_t *since = &pages_of(k)->down_since;
+	uint64_t now = kvb_now_ms(&kvb_clock_system);
+	uint_fast64_t first = 0;
+
+	if (atomic_compare_exchange_strong(since, &first, now))
+		first = now;
+	return now - first >= pages_of(k)->o.retry_ms;
+}
+
+unsigned pages_fail(struct kvb_call *c)
+{
+	struct pages_call *k = c->state;
+
+	if (!k || !k->op || !c->dispatched)
+		return refused_outside(c);
+	if (k->detail) {
+		pages_count(k, PAGES_malformed, 1);
+		return c->http == 500 ? raised(c) : detail(c, c->http, k->detail);
+	}
+	switch (c->status) {
+	case KVB_E_FORBIDDEN:
+		return detail(c, 403, c->err.message);
+	case KVB_E_NOT_FOUND:
+		return unknown_space(k);
+	case KVB_E_NOT_READY:
+	case KVB_E_NOT_OWNER:
+	case KVB_E_FENCED:
+	case KVB_E_UNKNOWN_OUTCOME:
+		if (!is_down_for_long(k))
+			return later(c);
+		break;
+	default:
+		break;
+	}
+	pages_count(k, k->op->flags & PAGES_LOSES ? PAGES_dropped : PAGES_answered_empty, 1);
+	return nothing(k);
+}

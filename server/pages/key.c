@@ -1,0 +1,156 @@
+/*
+ * key.c - JSON scalars as keys and names. No state.
+ */
+#include "key.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <kvb/json_out.h>
+
+#define DIGEST_HEX 64u /* digits of a SHA-256 */
+#define NUMBER_MAX 400u /* bytes of a fraction that is read as a number */
+
+enum { NAME_STRING, NAME_DIGEST, NAME_JSON };
+
+/* ---- keys -------------------------------------------------------------------------------------- */
+
+/* The text that equal numbers share. */
+static int number_text(const struct kvb_json_node *v, char *out, size_t size)
+{
+	char text[NUMBER_MAX];
+	double d;
+
+	if (v->n >= sizeof text)
+		return snprintf(out, size, "%.*s", (int)v->n, v->s);
+	memcpy(text, v->s, v->n);
+	text[v->n] = '\0';
+	d = strtod(text, NULL);
+	if (d > -0x1p63 && d < 0x1p63 && (double)(int64_t)d == d)
+		return snprintf(out, size, "%" PRId64, (int64_t)d);
+	return snprintf(out, size, "%.17g", d);
+}
+
+static int scalar_text(const struct kvb_json_node *v, char *out, size_t size)
+{
+	switch (v->type) {
+	case KVB_JSON_INTEGER:
+		return snprintf(out, size, "%" PRId64, v->i);
+	case KVB_JSON_UNSIGNED:
+		return snprintf(out, size, "%" PRIu64, v->u);
+	case KVB_JSON_REAL:
+		return number_text(v, out, size);
+	case KVB_JSON_TRUE:
+		return snprintf(out, size, "1");
+	case KVB_JSON_FALSE:
+		return snprintf(out, size, "0");
+	default:
+		return snprintf(out, size, "null");
+	}
+}
+
+bool pages_key(const struct kvb_secret *secret, const struct kvb_json_node *v, struct kvb_key *out)
+{
+	char text[64] = "\xff";
+	int n;
+
+	if (v->type == KVB_JSON_STRING) {
+		*out = kvb_key_from_string(secret, v->s, v->n);
+		return true;
+	}
+	if (v->type == KVB_JSON_ARRAY || v->type == KVB_JSON_OBJECT)
+		return false;
+	n = scalar_text(v, text + 1, sizeof text - 1);
+	*out = kvb_key_from_string(secret, text, 1 + (n < (int)sizeof text - 1 ? (size_t)n : sizeof text - 2));
+	return true;
+}
+
+/* ---- names ------------------------------------------------------------------------------------- */
+
+/* Value of a lower case digit, 0xff for any other character. */
+static uint8_t digit_of(char c)
+{
+	if (c >= '0' && c <= '9')
+		return (uint8_t)(c - '0');
+	return c >= 'a' && c <= 'f' ? (uint8_t)(c - 'a' + 10) : 0xff;
+}
+
+/* False, and some bytes stored, when these are not all digits. */
+static bool pack_digest(const char *s, uint8_t *out)
+{
+	uint8_t bad = 0;
+
+	for (unsigned i = 0; i < DIGEST_HEX / 2; i++) {
+		uint8_t hi = digit_of(s[2 * i]), lo = digit_of(s[2 * i + 1]);
+
+		bad |= hi | lo;
+		out[i] = (uint8_t)(hi << 4 | (lo & 15));
+	}
+	return bad < 16;
+}
+
+static size_t string_name(const struct kvb_json_node *v, uint8_t *out)
+{
+	const size_t packed = DIGEST_HEX / 2;
+
+	if (v->n >= DIGEST_HEX && pack_digest(v->s, out + 1)) {
+		out[0] = NAME_DIGEST;
+		memcpy(out + 1 + packed, v->s + DIGEST_HEX, v->n - DIGEST_HEX);
+		return 1 + v->n - packed;
+	}
+	out[0] = NAME_STRING;
+	memcpy(out + 1, v->s, v->n);
+	return 1 + v->n;
+}
+
+size_t pages_name(const struct kvb_json_node *v, uint8_t *out)
+{
+	char text[24];
+	int n;
+
+	if (v->type == KVB_JSON_STRING)
+		return string_name(v, out);
+	out[0] = NAME_JSON;
+	if (v->type == KVB_JSON_REAL) {
+		memcpy(out + 1, v->s, v->n);
+		return 1 + v->n;
+	}
+	if (v->type == KVB_JSON_TRUE || v->type == KVB_JSON_FALSE)
+		n = snprintf(text, sizeof text, v->type == KVB_JSON_TRUE ? "true" : "false");
+	else
+		n = scalar_text(v, text, sizeof text);
+	memcpy(out + 1, text, (size_t)n);
+	return 1 + (size_t)n;
+}
+
+bool pages_name_put(struct kvb_buf *b, const struct kvb_bytes *name)
+{
+	static const char hex[] = "0123456789abcdef";
+	const uint8_t *p = name->p;
+	char text[DIGEST_HEX + KVB_MAX_BLOCK_NAME + 1];
+	size_t n = 0;
+
+	if (name->n == 0 || name->n > KVB_MAX_BLOCK_NAME || p[0] > NAME_JSON)
+		return false;
+	if (p[0] == NAME_JSON) {
+		kvb_jout_plain(b, (const char *)p + 1, name->n - 1);
+		return name->n > 1;
+	}
+	p++;
+	if (p[-1] == NAME_DIGEST) {
+		if (name->n < 1 + DIGEST_HEX / 2)
+			return false;
+		for (; n < DIGEST_HEX; n += 2, p++) {
+			text[n] = hex[*p >> 4];
+			text[n + 1] = hex[*p & 15];
+		}
+	}
+	const size_t rest = (size_t)((const uint8_t *)name->p + name->n - p);
+
+	memcpy(text + n, p, rest);
+	text[n + rest] = '\0';
+	kvb_jout_string(b, text);
+	return true;
+}

@@ -1,0 +1,32 @@
+/*
+ * key.h - keys of clients: JSON scalars to keys of the core, and to the names that blocks keep for an export.
+ *
+ * A string is hashed as its bytes are. Of the other scalars, which upstream takes as well, those are equal that Python
+ * calls equal (1, 1.0 and true); they are hashed as the byte 0xff and a text, as no UTF-8 string begins.
+ *
+ * A name: byte 0, then the string; byte 1, then 32 bytes that are its first 64 characters, hexadecimal digits in lower
+ * case, then the rest; or byte 2, then the JSON text of another scalar.
+ */
+#ifndef KVB_PAGES_KEY_H
+#define KVB_PAGES_KEY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <kvb/bytes.h>
+#include <kvb/hash.h>
+#include <kvb/json.h>
+#include <kvb/limits.h>
+#include <kvb/ops.h>
+
+#define PAGES_KEY_MAX (KVB_MAX_BLOCK_NAME - 1) /* longer ones are never there */
+
+/* False: it is no scalar. */
+bool pages_key(const struct kvb_secret *secret, const struct kvb_json_node *v, struct kvb_key *out);
+/* Stores the name of a scalar at `out`, which has room for one byte more than its JSON text; returns its length. */
+size_t pages_name(const struct kvb_json_node *v, uint8_t *out);
+/* The scalar of a name, as a JSON value. False: it is no name of ours. */
+bool pages_name_put(struct kvb_buf *b, const struct kvb_bytes *name);
+
+#endif

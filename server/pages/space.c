@@ -1,0 +1,91 @@
+/*
+ * space.c - names of page spaces. No state.
+ */
+#include "space.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <kvb/hash.h>
+
+/* "pages:" tenant ':' rank ':' namespace, the rank having 20 bytes at most. */
+#define TENANT_MAX 40u
+#define NS_MAX (KVB_MAX_NAME - 6 - TENANT_MAX - 1 - 20 - 1)
+
+bool space_rank(const char *s, size_t n, bool sign, int64_t *out)
+{
+	bool minus = sign && n > 0 && *s == '-';
+	int64_t v = 0;
+	size_t digits = 0;
+
+	if (sign && n > 0 && (*s == '-' || *s == '+')) {
+		s++;
+		n--;
+	}
+	if (n == 0)
+		return false;
+	for (size_t i = 0; i < n; i++) {
+		if (s[i] < '0' || s[i] > '9')
+			return false;
+		digits += v != 0 || s[i] != '0';
+		if (digits > 18)
+			return false;
+		v = 10 * v + (s[i] - '0');
+	}
+	*out = minus ? -v : v;
+	return true;
+}
+
+static bool is_plain(char c)
+{
+	return (unsigned char)((c | 0x20) - 'a') < 26 || (unsigned char)(c - '0') < 10 || c == '.' || c == '_' || c == '-';
+}
+
+/* At most `max` bytes, which are 34 at least. */
+static char *put_part(char *p, const char *s, size_t n, size_t max)
+{
+	static const char hex[] = "0123456789ABCDEF";
+	char *begin = p, *end = p + max;
+
+	for (size_t i = 0; i < n; i++) {
+		if ((size_t)(end - p) < (is_plain(s[i]) ? 1u : 3u)) {
+			char digits[KVB_KEY_HEX + 1];
+
+			kvb_key_to_hex(kvb_hash128(s, n), digits);
+			memcpy(begin, "=h", 2);
+			memcpy(begin + 2, digits, KVB_KEY_HEX);
+			return begin + 2 + KVB_KEY_HEX;
+		}
+		if (is_plain(s[i])) {
+			*p++ = s[i];
+		} else {
+			*p++ = '=';
+			*p++ = hex[(unsigned char)s[i] >> 4];
+			*p++ = hex[(unsigned char)s[i] & 15];
+		}
+	}
+	return p;
+}
+
+void space_init(struct space *s, const char *tenant, int64_t rank, const char *ns, size_t n_ns)
+{
+	int n = snprintf(s->id, sizeof s->id, "%s%" PRId64 ":", rank < 0 ? "_" : "", rank);
+
+	s->tenant = tenant;
+	s->rank = rank;
+	s->ns = ns;
+	s->n_ns = n_ns;
+	*put_part(s->id + n, ns, n_ns, NS_MAX) = '\0';
+}
+
+void space_name(const struct space *s, char out[KVB_MAX_NAME + 1])
+{
+	size_t n = strlen(s->id) + 1;
+	char *p = out + sizeof "pages:" - 1;
+
+	memcpy(out, "pages:", sizeof "pages:" - 1);
+	p = put_part(p, s->tenant, strlen(s->tenant), TENANT_MAX);
+	*p++ = ':';
+	memcpy(p, s->id, n);
+}

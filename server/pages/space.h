@@ -1,0 +1,37 @@
+/*
+ * space.h - the one place where a page space gets its names.
+ *
+ * Storage and group: pages:<tenant>:<rank>:<namespace>; instance of that tenant: <rank>:<namespace>. In them every
+ * character outside [A-Za-z0-9._-] is written =XX, a part that would be too long =h and the hash of its bytes, and a
+ * rank below 0 has a _ in front. vLLM's spaces are those of namespace "vllm".
+ */
+#ifndef KVB_PAGES_SPACE_H
+#define KVB_PAGES_SPACE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <kvb/limits.h>
+#include <kvb/ops.h>
+
+struct space {
+	const char *tenant;
+	int64_t rank;
+	const char *ns; /* n_ns bytes, any */
+	size_t n_ns;
+	char id[KVB_MAX_NAME + 1]; /* of the instance */
+};
+
+#define SPACE_NS_DEFAULT "kv"
+#define SPACE_NS_VLLM "vllm"
+#define SPACE_NS_MAX 1024u
+
+/* A rank as it stands in a path or a file: 1..18 digits, leading zeros do not count; with `sign` a + or - before. */
+bool space_rank(const char *s, size_t n, bool sign, int64_t *out);
+/* Fills id. The strings stay the caller's. */
+void space_init(struct space *s, const char *tenant, int64_t rank, const char *ns, size_t n_ns);
+/* Of its storage and group. */
+void space_name(const struct space *s, char out[KVB_MAX_NAME + 1]);
+
+#endif
