@@ -25,6 +25,7 @@
 #include <kvb/log.h>
 #include <kvb/native_api.h>
 #include <kvb/nodes.h>
+#include <kvb/pages_api.h>
 #include <kvb/service.h>
 #include <kvb/store.h>
 
@@ -52,12 +53,24 @@ static struct kvb_service_options service_options(const struct kvb_params *p, st
 	return o;
 }
 
+static struct kvb_pages_options pages_options(const struct kvb_params *p)
+{
+	return (struct kvb_pages_options){
+		.strict_upstream = p->strict_upstream,
+		.partial_get = p->pages_partial_get,
+		.lease_ms = (uint32_t)p->pages_lease_ms,
+		.reserve_ms = (uint32_t)p->pages_reserve_ms,
+		.grace_ms = (uint32_t)p->pages_grace_ms,
+		.retry_ms = (uint32_t)p->pages_retry_ms,
+	};
+}
+
 /* Everything is on our own ports; faults only if they are asked for. */
 static struct kvb_apis all_apis(const struct service *s)
 {
 	return (struct kvb_apis){
-		.v = { &kvb_native_api, kvb_compat_api(s->compat) },
-		.n = 2,
+		.v = { &kvb_native_api, kvb_compat_api(s->compat), s->pages },
+		.n = s->pages ? 3 : 2,
 		.planes = s->p->kvcm_debug ? KVB_PLANE_ALL : KVB_PLANE_ALL & ~KVB_PLANE_DEBUG,
 	};
 }
@@ -180,16 +193,20 @@ static void on_hopeless(void *ctx)
 /* All ports, before anything else is touched. */
 static int bind_ports(struct service *s, struct kvb_error *err)
 {
-	struct kvb_api *apis[2] = { &kvb_native_api };
+	const struct kvb_pages_options po = pages_options(s->p);
+	struct kvb_api *apis[3] = { &kvb_native_api };
 	struct kvb_service_options so;
 	struct kvb_front_options fo;
 	struct kvb_grpc_options go;
 	int rc = kvb_compat_create(s->p, &s->compat, err);
 
+	if (rc == KVB_OK && s->p->pages)
+		rc = kvb_pages_create(&po, &s->pages, err);
 	if (rc != KVB_OK)
 		return rc;
 	apis[1] = kvb_compat_api(s->compat);
-	so = service_options(s->p, apis, 2);
+	apis[2] = s->pages;
+	so = service_options(s->p, apis, s->pages ? 3 : 2);
 	fo = front_options(s);
 	go = grpc_options(s);
 	rc = kvb_service_create(&so, &s->service, err);
@@ -307,6 +324,7 @@ static void release(struct service *s)
 	if (s->store)
 		kvb_store_close(s->store);
 	kvb_compat_destroy(s->compat);
+	kvb_pages_destroy(s->pages);
 	if (s->log_fd >= 0) {
 		kvb_log_setup(STDERR_FILENO, false, KVB_LOG_INFO);
 		close(s->log_fd);

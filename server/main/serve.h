@@ -17,6 +17,7 @@ struct service {
 	struct kvb_front *front;
 	struct kvb_grpc *grpc; /* NULL: off */
 	struct kvb_compat *compat;
+	struct kvb_api *pages; /* NULL: off */
 	pthread_t begin; /* begin.c */
 	bool has_begin;
 	bool has_port_file;
