@@ -4,7 +4,7 @@
  * Three layers, each in one file:
  *   units.c  which units of which file are free: a buddy system over all files of the pool;
  *   slab.c   one slab: bitmaps, owners, and its place in the lists of its class;
- *   alloc.c, hold.c, take.c, victims.c: the operations on slots.
+ *   alloc.c, at.c, hold.c, take.c, victims.c: the operations on slots.
  *
  * No locks anywhere: the caller serialises all calls on one pool.
  */
@@ -67,7 +67,7 @@ struct slab {
 	struct window at;
 	struct slab *prev; /* list of its class, when listed */
 	struct slab *next;
-	struct slab *opened; /* slabs that the running alloc has opened */
+	struct slab *opened; /* slabs that the running call has opened, or made */
 	uint64_t first_offset;
 	uint32_t handle;
 	uint32_t slots;
@@ -165,6 +165,11 @@ struct slab *kvb_slab_get(const struct kvb_pool *p, uint32_t handle);
 static inline uint32_t slab_free(const struct slab *s) { return s->slots - s->used - s->held; }
 /* Memory and a handle for a slab; the window need not be free yet. KVB_E_NOMEM. */
 int kvb_slab_new(struct kvb_pool *p, struct pool_class *c, struct window w, struct slab **out);
+/* What open slabs become when the file grows to this length: those that get more slots, linked by `opened`. Then
+ * either replaces the old ones, which cannot fail, or forgets them. KVB_E_NOMEM. */
+int kvb_slabs_longer(const struct kvb_pool *p, const struct pool_file *f, uint64_t length, struct slab **list);
+void kvb_slabs_replace(struct kvb_pool *p, struct slab *list);
+void kvb_slabs_forget(struct slab *list);
 /* Claims the window and lists the slab. Cannot fail. */
 void kvb_slab_open(struct kvb_pool *p, struct slab *s);
 /* Gives units and memory back; holds in it are the caller's concern. */

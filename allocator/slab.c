@@ -33,20 +33,19 @@ static int reserve_handle(struct kvb_pool *p)
 	return kvb_grow((void **)&p->spare, &p->cap_spare, p->n_slabs + 1, sizeof *p->spare);
 }
 
-int kvb_slab_new(struct kvb_pool *p, struct pool_class *c, struct window w, struct slab **out)
+/* A slab of the window in a file of this length, which nobody knows yet. */
+static struct slab *slab_make(const struct kvb_pool *p, struct pool_class *c, struct window w, uint64_t length)
 {
 	uint64_t offset;
-	uint64_t slots = kvb_window_slots(p, c, w.file->length, w.first, w.units, &offset);
+	uint64_t slots = kvb_window_slots(p, c, length, w.first, w.units, &offset);
 	size_t words = kvb_bits_words((uint32_t)slots);
 	struct slab *s;
 
 	assert(slots > 0 && slots <= MAX_SLAB_SLOTS);
-	if (reserve_handle(p))
-		return KVB_E_NOMEM;
 	/* One piece: the slab, two bitmaps, the owners. */
 	s = kvb_calloc(1, sizeof *s + 2 * words * sizeof(uint64_t) + slots * sizeof(uint32_t));
 	if (!s)
-		return KVB_E_NOMEM;
+		return NULL;
 	s->class = c;
 	s->at = w;
 	s->first_offset = offset;
@@ -55,8 +54,73 @@ int kvb_slab_new(struct kvb_pool *p, struct pool_class *c, struct window w, stru
 	s->busy = (uint64_t *)(s + 1);
 	s->held_bits = s->busy + words;
 	s->owner = (uint32_t *)(s->held_bits + words);
-	*out = s;
+	return s;
+}
+
+int kvb_slab_new(struct kvb_pool *p, struct pool_class *c, struct window w, struct slab **out)
+{
+	struct slab *s = reserve_handle(p) ? NULL : slab_make(p, c, w, w.file->length);
+
+	if (s)
+		*out = s;
+	return s ? KVB_OK : KVB_E_NOMEM;
+}
+
+int kvb_slabs_longer(const struct kvb_pool *p, const struct pool_file *f, uint64_t length, struct slab **list)
+{
+	uint32_t before = NO_SLAB;
+
+	*list = NULL;
+	for (uint64_t u = (f->length - p->options.trailer) / p->options.unit; u < f->n_units; u++) {
+		uint32_t handle = f->units[u].slab;
+		const struct slab *old = handle == NO_SLAB || handle == before ? NULL : p->slabs[handle];
+		struct slab *s;
+
+		before = handle;
+		if (!old || kvb_window_slots(p, old->class, length, old->at.first, old->at.units, NULL) == old->slots)
+			continue;
+		s = slab_make(p, old->class, old->at, length);
+		if (!s) {
+			kvb_slabs_forget(*list);
+			return KVB_E_NOMEM;
+		}
+		s->handle = handle;
+		s->opened = *list;
+		*list = s;
+	}
 	return KVB_OK;
+}
+
+void kvb_slabs_forget(struct slab *list)
+{
+	while (list) {
+		struct slab *next = list->opened;
+
+		kvb_free(list);
+		list = next;
+	}
+}
+
+void kvb_slabs_replace(struct kvb_pool *p, struct slab *list)
+{
+	while (list) {
+		struct slab *s = list, *old = p->slabs[s->handle];
+		size_t words = kvb_bits_words(old->slots);
+
+		list = s->opened;
+		s->opened = NULL;
+		kvb_slab_unlist(old);
+		memcpy(s->busy, old->busy, words * sizeof *s->busy);
+		memcpy(s->held_bits, old->held_bits, words * sizeof *s->held_bits);
+		memcpy(s->owner, old->owner, old->slots * sizeof *s->owner);
+		s->used = old->used;
+		s->held = old->held;
+		s->longest = old->longest + s->slots - old->slots;
+		s->draining = old->draining;
+		p->slabs[s->handle] = s;
+		kvb_slab_list(s);
+		kvb_free(old);
+	}
 }
 
 void kvb_slab_open(struct kvb_pool *p, struct slab *s)

@@ -20,15 +20,13 @@ static bool place_fits(const struct pool_file *f, struct kvb_slab_place place)
 	       place.units <= f->n_units - place.unit;
 }
 
-/* The slab that has the slots already. One that was opened when the file was shorter may lack the
- * last of them; then it is not this one but one that has to give way. */
-static struct slab *slab_there(const struct kvb_pool *p, const struct pool_class *c,
-			       struct window w, uint64_t end)
+/* The slab that has the slots already. */
+static struct slab *slab_there(const struct kvb_pool *p, const struct pool_class *c, struct window w)
 {
 	uint32_t handle = w.file->units[w.first].slab;
 	struct slab *s = handle == NO_SLAB ? NULL : p->slabs[handle];
 
-	if (!s || s->class != c || end > s->slots)
+	if (!s || s->class != c)
 		return NULL;
 	return s->at.first == w.first && s->at.units == w.units ? s : NULL;
 }
@@ -107,7 +105,7 @@ int kvb_pool_take(struct kvb_pool *p, uint32_t class_id, struct kvb_slab_place p
 	slots = kvb_window_slots(p, c, f->length, w.first, w.units, NULL);
 	if (slots > MAX_SLAB_SLOTS || count == 0 || end > slots)
 		return KVB_E_CORRUPT;
-	s = slab_there(p, c, w, end);
+	s = slab_there(p, c, w);
 	if (s && !range_is_unused(s, first, count))
 		return KVB_E_CORRUPT;
 	if (!s) {

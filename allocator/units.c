@@ -91,8 +91,7 @@ void kvb_files_destroy(struct kvb_pool *p)
 }
 
 /* Moves the units to a longer array. The lists hold pointers into the old one, hence the relinking.
- * The last unit, if it was short, counts as whole from now on: slots are computed from the length
- * when a slab is opened. */
+ * The last unit, if it was short, counts as whole from now on. */
 static void move_units(struct kvb_pool *p, struct pool_file *f, struct pool_unit *to, uint32_t n)
 {
 	struct pool_unit *old = f->units;
@@ -140,27 +139,27 @@ int kvb_file_add(struct kvb_pool *p, uint32_t id, uint64_t length)
 	uint64_t unit = p->options.unit;
 	uint32_t n = (uint32_t)(length / unit + (length % unit != 0));
 	struct pool_file *f = kvb_file_find(p, id);
-	struct pool_unit *units;
-	int status;
+	struct pool_unit *units = NULL;
+	struct slab *longer = NULL;
+	int status = KVB_OK;
 
 	if (f && length < f->length)
 		return KVB_E_INVALID;
-	if (f && n == f->n_units) {
-		f->length = length;
-		return KVB_OK;
-	}
-	units = kvb_malloc(n * sizeof *units);
-	if (!units)
-		return KVB_E_NOMEM;
-	if (!f) {
+	if (f)
+		status = kvb_slabs_longer(p, f, length, &longer);
+	if (!status && (!f || n > f->n_units) && !(units = kvb_malloc(n * sizeof *units)))
+		status = KVB_E_NOMEM;
+	if (!status && !f)
 		status = file_insert(p, id, &f);
-		if (status) {
-			kvb_free(units);
-			return status;
-		}
+	if (status) {
+		kvb_free(units);
+		kvb_slabs_forget(longer);
+		return status;
 	}
 	f->length = length;
-	move_units(p, f, units, n);
+	kvb_slabs_replace(p, longer);
+	if (units)
+		move_units(p, f, units, n);
 	return KVB_OK;
 }
 

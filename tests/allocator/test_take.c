@@ -203,7 +203,7 @@ static void test_frozen_units_give_way(void **state)
 	kvb_pool_destroy(p);
 }
 
-/* A slab at the old end of a file has slots that the longer file has more of. */
+/* An open slab at the old end of a file has more slots once the file is longer. */
 static void test_take_after_growth(void **state)
 {
 	struct kvb_pool *p = make_pool(4096, 0, 64);
@@ -214,10 +214,10 @@ static void test_take_after_growth(void **state)
 	assert_int_equal(kvb_pool_add_file(p, 1, 1024), KVB_OK);
 	a = take(p, c, at(1, 0, 1), 0, 15);
 	assert_int_equal(kvb_pool_add_file(p, 1, 8192), KVB_OK);
-	refuse(p, c, at(1, 0, 1), 40, 1);
-	kvb_pool_hold(p, a, 100);
+	refuse(p, c, at(1, 0, 1), 14, 2);
 	take(p, c, at(1, 0, 1), 40, 1);
 	assert_int_equal(slab_info(p, a.slab).slots, 64);
+	assert_int_equal(slab_info(p, a.slab).used, 16);
 	kvb_pool_destroy(p);
 }
 

@@ -82,7 +82,7 @@ void kvb_pool_destroy(struct kvb_pool *p);
 
 /* Adds (or, longer, grows) a file; the same length again changes nothing. KVB_E_INVALID if nothing
  * is left between header and trailer, if it shrinks, or has 2^32 - 1 units or more; KVB_E_NOMEM.
- * Slabs that are open keep their slots when the file grows. */
+ * Open slabs at its old end get the slots that growth makes room for. */
 int kvb_pool_add_file(struct kvb_pool *p, uint32_t file, uint64_t length);
 /* Finds or makes the class for exact (stride, align). KVB_E_INVALID for zero values, a stride that
  * is no multiple of align (its second slot would not be aligned: round the stride up), or more than
@@ -101,6 +101,13 @@ int kvb_pool_alloc(struct kvb_pool *p, uint32_t class_id, uint32_t count, struct
 /* How many slots kvb_pool_alloc could hand out now: free slots, except in draining slabs, and those
  * that slabs in the free units would have. Exact. Costs O(free blocks of units). */
 uint64_t kvb_pool_available(const struct kvb_pool *p, uint32_t class_id);
+
+/* Takes exactly the slot that begins at this offset of the file, if it is free, and opens a slab if need
+ * be. KVB_E_NO_SPACE: it is used, held or frozen, lies in a slab of another class or in a draining one, or no
+ * slot of the class can begin there; KVB_E_NOMEM. Either changes nothing. The owner is 0 until set. */
+int kvb_pool_alloc_at(struct kvb_pool *p, uint32_t class_id, uint32_t file, uint64_t offset, struct kvb_run *run);
+/* Which slot of an open slab begins at this offset of the file? It may be used, held or free. */
+bool kvb_pool_at(const struct kvb_pool *p, uint32_t file, uint64_t offset, uint32_t *slab, uint32_t *slot);
 
 /* Takes exactly these slots, for recovery: opens the slab if need be. Held slots among them (and
  * slabs of other classes in which every slot is held or free) give way: that the journal hands them
