@@ -11,8 +11,8 @@
 
 #include <string.h>
 
-/* A storage that has no directory: addresses only. */
-#define TYPE_WITHOUT_ROOT "null"
+/* Storages that have no directory of ours. */
+static bool without_root(const char *type) { return strcmp(type, "null") == 0 || strcmp(type, "external") == 0; }
 
 /* Fields that need not be there; left out of what is written, too, when they say nothing. */
 static const char *text_or_none(struct kvb_jdoc *d, const struct kvb_jat *object, const char *name, size_t max)
@@ -51,7 +51,7 @@ static void write_number(struct kvb_buf *b, const char *name, uint64_t v)
 static void read_root(struct kvb_jdoc *d, const struct kvb_jat *at, struct kvb_storage_spec *out)
 {
 	struct kvb_jat root = kvb_jat_get(at, "root");
-	bool none = strcmp(out->type, TYPE_WITHOUT_ROOT) == 0;
+	bool none = without_root(out->type);
 
 	out->root = "";
 	if (root.v || !none)

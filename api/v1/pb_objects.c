@@ -8,8 +8,8 @@
 
 #include <kvb/superblock.h>
 
-/* A storage that has no directory: addresses only. */
-#define TYPE_WITHOUT_ROOT "null"
+/* Storages that have no directory of ours. */
+static bool without_root(const char *type) { return strcmp(type, "null") == 0 || strcmp(type, "external") == 0; }
 
 #define FAIL(d, name, ...) kvb_pb_fail(d, name, PB_NO_INDEX, KVB_E_INVALID, __VA_ARGS__)
 
@@ -17,7 +17,7 @@
 
 static void check_root(struct kvb_pbdoc *d, const struct kvb_storage_spec *s)
 {
-	if (!*s->root && strcmp(s->type, TYPE_WITHOUT_ROOT) != 0)
+	if (!*s->root && !without_root(s->type))
 		FAIL(d, "root", "the field is required");
 	else if (*s->root && *s->root != '/')
 		FAIL(d, "root", "must be an absolute directory, like /data/kv");

@@ -28,7 +28,8 @@ struct kvb_storage {
 	_Atomic uint64_t max_us;
 };
 
-static const struct kvb_storage_ops *const known[] = { &kvb_storage_file, &kvb_storage_hf3fs, &kvb_storage_null };
+static const struct kvb_storage_ops *const known[] = { &kvb_storage_file, &kvb_storage_hf3fs, &kvb_storage_null,
+						      &kvb_storage_external };
 
 const struct kvb_storage_ops *kvb_storage_find(const char *type)
 {

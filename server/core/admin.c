@@ -81,6 +81,20 @@ static int check_quotas(const struct kvb_group_spec *g, struct kvb_error *err)
 	return KVB_OK;
 }
 
+/* Does it name storages whose slots are counted beside such as have bytes? */
+static bool counts_and_bytes(const struct part *p, const struct kvb_group_spec *g)
+{
+	bool counted[2] = { false, false };
+
+	for (uint32_t i = 0; i < g->n_storages; i++) {
+		int at = space_find(p, g->storages[i]);
+
+		if (at >= 0)
+			counted[p->space[at].dev->ops->counted] = true;
+	}
+	return counted[0] && counted[1];
+}
+
 static int check_group(const struct part *p, const struct kvb_group_spec *g, struct kvb_error *err)
 {
 	char field[KVB_FIELD_MAX];
@@ -95,6 +109,8 @@ static int check_group(const struct part *p, const struct kvb_group_spec *g, str
 			if (strcmp(g->storages[i], g->storages[j]) == 0)
 				return kvb_fail(err, KVB_E_INVALID, field, "'%s' is named twice", g->storages[i]);
 	}
+	if (counts_and_bytes(p, g))
+		return kvb_fail(err, KVB_E_INVALID, "storages", "storages of type external, or none of them");
 	if (g->reclaim_step_percent > 100)
 		return kvb_fail(err, KVB_E_INVALID, "reclaim_step_percent", "0 to 100");
 	if (strlen(g->extra) > KVB_MAX_EXTRA)

@@ -39,7 +39,7 @@ static int check_fit(const struct part *p, const struct group *g, const struct k
 		     struct kvb_error *err)
 {
 	for (uint32_t s = 0; s < i->n_specs; s++) {
-		bool any = false, fit = false;
+		bool any = false, fit = false, counted = false;
 		char field[KVB_FIELD_MAX];
 
 		for (uint32_t k = 0; k < g->spec.n_storages; k++) {
@@ -47,8 +47,11 @@ static int check_fit(const struct part *p, const struct group *g, const struct k
 
 			any |= at >= 0;
 			fit |= at >= 0 && space_fits(&p->space[at], i, s);
+			counted |= at >= 0 && p->space[at].dev->ops->counted;
 		}
 		snprintf(field, sizeof field, "specs[%u].size", s);
+		if (!fit && counted)
+			return kvb_fail(err, KVB_E_INVALID, field, "1 on storages of type external");
 		if (!fit && (any || !g->spec.loose_storages))
 			return kvb_fail(err, KVB_E_INVALID, field,
 					"%llu bytes do not fit into a slab file of any storage of group '%s'",

@@ -12,6 +12,8 @@
 
 #define DEFAULT_UNIT (64ull << 20)
 #define DEFAULT_FILE (1ull << 30) /* KVCM's local SDK maps whole files */
+#define COUNTED_UNIT 4096u        /* slots */
+#define COUNTED_MAX (1ull << 32)
 
 /* `mount` may be "": then everything does. */
 static bool lies_below(const char *path, const char *mount)
@@ -25,22 +27,8 @@ static bool lies_below(const char *path, const char *mount)
 	return *mount == '/' && strncmp(path, mount, n) == 0 && (path[n] == '/' || path[n] == '\0');
 }
 
-static int check_storage(struct kvb_storage_spec *s, struct kvb_error *err)
+static int check_sizes(struct kvb_storage_spec *s, struct kvb_error *err)
 {
-	const struct kvb_storage_ops *ops = kvb_storage_find(s->type);
-	bool addresses_only = ops && strcmp(s->type, "null") == 0;
-
-	if (!ops)
-		return kvb_fail(err, KVB_E_INVALID, "type", "'%s' is not a storage type: use file, hf3fs or null", s->type);
-	if (!addresses_only && (s->root[0] != '/' || strlen(s->root) > KVB_MAX_ROOT))
-		return kvb_fail(err, KVB_E_INVALID, "root", "an absolute directory is needed");
-	if (s->client_root[0] && (s->client_root[0] != '/' || strlen(s->client_root) > KVB_MAX_ROOT))
-		return kvb_fail(err, KVB_E_INVALID, "client_root", "an absolute directory, or nothing");
-	if (!lies_below(*s->client_root ? s->client_root : s->root, s->client_mount))
-		return kvb_fail(err, KVB_E_INVALID, "client_mount", "%s does not lie below it",
-				*s->client_root ? "client_root" : "root");
-	if (strlen(s->extra) > KVB_MAX_EXTRA)
-		return kvb_fail(err, KVB_E_TOO_LARGE, "extra", "%u bytes at most", KVB_MAX_EXTRA);
 	if (s->unit == 0)
 		s->unit = DEFAULT_UNIT;
 	if (s->unit < 4096 || (s->unit & (s->unit - 1)) || s->unit > (1ull << 40))
@@ -57,6 +45,40 @@ static int check_storage(struct kvb_storage_spec *s, struct kvb_error *err)
 	if (s->capacity / s->file_size > 100000)
 		return kvb_fail(err, KVB_E_INVALID, "file_size", "would make more than 100000 files: larger files");
 	return KVB_OK;
+}
+
+/* Of a storage whose slots are counted; any capacity will do, also none. */
+static int check_count(struct kvb_storage_spec *s, struct kvb_error *err)
+{
+	if (s->unit)
+		return kvb_fail(err, KVB_E_INVALID, "unit", "a storage of type '%s' has none", s->type);
+	if (s->file_size)
+		return kvb_fail(err, KVB_E_INVALID, "file_size", "a storage of type '%s' has none", s->type);
+	if (s->capacity > COUNTED_MAX)
+		return kvb_fail(err, KVB_E_INVALID, "capacity", "%llu slots at most", COUNTED_MAX);
+	s->unit = COUNTED_UNIT;
+	s->file_size = COUNTED_MAX;
+	return KVB_OK;
+}
+
+static int check_storage(struct kvb_storage_spec *s, struct kvb_error *err)
+{
+	const struct kvb_storage_ops *ops = kvb_storage_find(s->type);
+	bool addresses_only = ops && (ops->counted || strcmp(s->type, "null") == 0);
+
+	if (!ops)
+		return kvb_fail(err, KVB_E_INVALID, "type",
+				"'%s' is not a storage type: use file, hf3fs, null or external", s->type);
+	if (!addresses_only && (s->root[0] != '/' || strlen(s->root) > KVB_MAX_ROOT))
+		return kvb_fail(err, KVB_E_INVALID, "root", "an absolute directory is needed");
+	if (s->client_root[0] && (s->client_root[0] != '/' || strlen(s->client_root) > KVB_MAX_ROOT))
+		return kvb_fail(err, KVB_E_INVALID, "client_root", "an absolute directory, or nothing");
+	if (!lies_below(*s->client_root ? s->client_root : s->root, s->client_mount))
+		return kvb_fail(err, KVB_E_INVALID, "client_mount", "%s does not lie below it",
+				*s->client_root ? "client_root" : "root");
+	if (strlen(s->extra) > KVB_MAX_EXTRA)
+		return kvb_fail(err, KVB_E_TOO_LARGE, "extra", "%u bytes at most", KVB_MAX_EXTRA);
+	return ops->counted ? check_count(s, err) : check_sizes(s, err);
 }
 
 static int fixed_field(struct kvb_error *err, const char *field)
@@ -109,6 +131,8 @@ static void adopt_storage(struct kvb_core *c, const struct kvb_storage_spec *s, 
 		p->space[at].version = version;
 		p->space[at].capacity = s->capacity;
 		p->space[at].enabled = s->enabled;
+		if (part_count_slots(&p->space[at]) != KVB_OK)
+			admin_out_of_step(c, KVB_OK);
 		if (!same_description(p->space[at].dev, s) && /* `s` may be made of the device's own strings */
 		    device_describe(p->space[at].dev, s) != KVB_OK)
 			admin_out_of_step(c, KVB_OK);

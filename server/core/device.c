@@ -64,6 +64,10 @@ int device_make(struct kvb_core *c, const struct kvb_storage_spec *s, uint32_t i
 	kvb_mutex_init(&d->lock);
 	kvb_cond_init(&d->wake);
 	snprintf(d->problem, sizeof d->problem, "not opened yet");
+	if (d->ops && d->ops->counted) {
+		atomic_store(&d->healthy, true);
+		atomic_store(&d->probed, true);
+	}
 	if (d->name && d->type && d->root && d->ops && device_describe(d, s) == KVB_OK) {
 		*out = d;
 		return KVB_OK;
@@ -374,8 +378,8 @@ static void *device_thread(void *arg)
 
 int device_start(struct device *d)
 {
-	if (d->core->o.manual)
-		return KVB_OK; /* manual: kvb_core_tick steps it */
+	if (d->core->o.manual || d->ops->counted)
+		return KVB_OK; /* manual: kvb_core_tick steps it; counted: there is nothing to look at */
 	if (pthread_create(&d->thread, NULL, device_thread, d) != 0)
 		return KVB_E_NOMEM;
 	d->running = true;

@@ -128,6 +128,9 @@ bool space_usable(const struct space *s);
 bool space_has_room(const struct space *s); /* the capacity allows another file */
 bool space_can_grow(const struct part *p, const struct space *s);
 void space_ask_growth(struct part *p, struct space *s);
+/* The storage of an instance whose clients name slots by their offsets: of one spec, on one counted storage. -1: it is
+ * no such instance. */
+int space_of_places(const struct part *p, const struct instance *inst);
 /* Fills a location from a slot. */
 void slot_location(const struct part *p, const struct instance *inst, const struct block *b,
 		   uint32_t spec, struct kvb_location *out);
@@ -210,6 +213,11 @@ void session_forget_due(struct part *p, uint64_t now);
 void session_expire_due(struct part *p, uint64_t now);
 /* Its end could not be journaled: look at the deadline again soon. */
 void session_retry_expiry(struct part *p, struct session *s);
+/* When the writers of what it does not commit are through. */
+uint64_t session_grace_end(const struct part *p, const struct session *s);
+/* The i-th write is committed or given up, apart from the others; with the last one the session ends (and is
+ * destroyed, if it is anonymous). */
+void session_settle(struct part *p, struct session *s, uint32_t i, bool success, uint64_t use);
 struct txn *session_queue_end(struct part *p, struct session *s, enum kvb_session_state state, bool quiesced);
 /* The i-th written block's slots of this session are given up; free when hold_until has passed. */
 void session_release(struct part *p, struct session *s, uint32_t i, uint64_t hold_until);
@@ -251,6 +259,13 @@ void finish_apply(struct part *p, struct txn *t);
 void commit_slot(struct part *p, struct block *b, uint32_t spec, const uint64_t *sum);
 /* The use of a block now: grows with each call. */
 uint64_t use_now(struct part *p, uint64_t now);
+/* A use without a lease; one that runs goes on. */
+void block_use(struct block *b, uint64_t use);
+/* ---- settle.c --------------------------------------------------------------------------------------- */
+
+void settle_apply(struct part *p, struct txn *t);
+void settle_undo(struct part *p, struct txn *t);
+
 /* ---- search.c, lookup.c ----------------------------------------------------------------------------- */
 
 /* Is the spec committed, in a space that is not gone? */
@@ -294,12 +309,15 @@ enum { TRY_WAIT = 2, TRY_WAIT_QUOTA }; /* not now: slots are on their way, or ro
 struct plan {
 	struct instance *inst;
 	uint32_t specs;                      /* asked for, of any key */
+	uint32_t n_keys;
+	struct block **have;                 /* [n_keys] entries, NULL = none */
 	uint8_t *outcome;                    /* [n_keys] */
 	uint32_t *missing;                   /* [n_keys] specs to write */
 	uint32_t n_write;
 	uint32_t need[KVB_MAX_SPECS];        /* slots per spec */
 	uint64_t bytes;
 	uint64_t since; /* when the start came (boot time ms) */
+	bool hasty;     /* takes what there is, rather than wait for leases and grace times to end */
 	struct grants grants;
 };
 
@@ -307,6 +325,10 @@ struct plan {
  * KVB_E_TOO_MANY, KVB_E_NOMEM. */
 int plan_make(const struct part *p, const struct kvb_start_req *req, struct kvb_arena *a, struct plan *plan,
 	      struct kvb_error *err);
+/* Leaves the first n writes; the others have no room. */
+void plan_cut(struct plan *plan, uint64_t n);
+/* n_write, need and bytes by the outcomes. */
+void plan_count(struct plan *plan);
 /* What open sessions may hold: KVB_OK, KVB_E_TOO_LARGE, KVB_E_TOO_MANY. */
 int room_limits(const struct part *p, const struct plan *plan, struct kvb_error *err);
 /* The group's quota: KVB_OK, TRY_WAIT_QUOTA (eviction within the group is on its way), KVB_E_QUOTA. */
@@ -314,6 +336,13 @@ int room_quota(struct part *p, const struct plan *plan, struct kvb_error *err);
 /* Takes the plan's slots, all in one storage. KVB_OK, TRY_WAIT, KVB_E_NO_SPACE, KVB_E_UNAVAILABLE,
  * KVB_E_NOMEM. */
 int room_take(struct part *p, struct plan *plan, struct kvb_arena *a, struct kvb_error *err);
+/* The slots that the request names, of those that are free; the other keys have no room. As room_take. */
+int room_take_places(struct part *p, const struct kvb_start_req *req, struct plan *plan, struct kvb_arena *a,
+		     struct kvb_error *err);
+/* For plans of one spec. How many of its blocks the bounds of open sessions and blocks allow: */
+uint64_t room_bound(const struct part *p, const struct plan *plan);
+/* how many could be taken at once, without any eviction. */
+uint64_t room_now(struct part *p, const struct plan *plan);
 /* Spaces that the group takes slots from. */
 struct space_set group_spaces(const struct part *p, const struct group *g);
 
@@ -328,6 +357,7 @@ size_t record_remove(struct kvb_buf *out, const struct part *p, const struct rem
 /* `clean`: an orderly shutdown follows. */
 void record_horizon(struct kvb_buf *out, const struct part *p, uint64_t until, bool clean);
 void record_drop(struct kvb_buf *out, const struct instance *inst);
+void record_settle(struct kvb_buf *out, const struct txn *t);
 /* Pieces of a checkpoint. */
 void record_chunk(struct kvb_buf *out, const struct part *p, const struct chunk *c);
 void record_ended(struct kvb_buf *out, const struct session *s, uint64_t now);
@@ -460,6 +490,8 @@ int part_add_group(struct part *p, const struct kvb_group_spec *g, uint64_t vers
 int part_add_instance(struct part *p, const struct kvb_instance_spec *i, uint32_t id);
 int part_add_instance_to(struct part *p, const struct kvb_instance_spec *i, uint32_t id, struct group *g);
 struct space *space_by_id(struct part *p, uint32_t storage_id);
+/* The slots of a `counted` storage: its only file is as long as the capacity says. */
+int part_count_slots(struct space *s);
 /* A file that is there already is no error: nothing changes. */
 int part_add_file(struct space *s, uint32_t file, uint64_t length);
 int part_add_claimed(struct space *s);

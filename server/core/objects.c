@@ -14,6 +14,7 @@ int part_add_space(struct part *p, struct device *d, const struct kvb_storage_sp
 	struct kvb_pool_options o = { .unit = d->unit, .header = d->ops->header, .trailer = d->ops->trailer };
 	struct space *sp;
 	uint32_t at = 0;
+	int rc;
 
 	while (at < p->n_space && p->space[at].pool)
 		at++;
@@ -26,10 +27,25 @@ int part_add_space(struct part *p, struct device *d, const struct kvb_storage_sp
 		*sp = (struct space){ 0 };
 		return KVB_E_NOMEM;
 	}
+	rc = part_count_slots(sp);
+	if (rc != KVB_OK) {
+		kvb_pool_destroy(sp->pool);
+		*sp = (struct space){ 0 };
+		return rc;
+	}
 	p->space_name[at] = name_hash(d->name, "");
 	if (at == p->n_space)
 		p->n_space++;
 	return KVB_OK;
+}
+
+int part_count_slots(struct space *s)
+{
+	int rc = s->dev->ops->counted && s->capacity ? kvb_pool_add_file(s->pool, 0, s->capacity) : KVB_OK;
+
+	if (rc == KVB_OK && s->dev->ops->counted)
+		s->file_bytes = s->capacity;
+	return rc;
 }
 
 struct space *space_by_id(struct part *p, uint32_t storage_id)

@@ -24,6 +24,8 @@ bool space_fits(const struct space *sp, const struct kvb_instance_spec *i, uint3
 	uint64_t file = sp->dev->file_size < sp->capacity ? sp->dev->file_size : sp->capacity;
 	uint64_t other = sp->dev->ops->header + sp->dev->ops->trailer + slot_align(i, spec);
 
+	if (sp->dev->ops->counted)
+		return i->specs[spec].size == 1;
 	return file > other && i->specs[spec].size <= file - other;
 }
 
@@ -98,7 +100,7 @@ bool space_usable(const struct space *s)
 	return s->enabled && device_healthy(s->dev);
 }
 
-bool space_has_room(const struct space *s) { return s->file_bytes + s->dev->unit <= s->capacity; }
+bool space_has_room(const struct space *s) { return s->file_bytes + s->dev->unit <= s->capacity && !s->dev->ops->counted; }
 
 bool space_can_grow(const struct part *p, const struct space *s)
 {
@@ -114,6 +116,13 @@ void space_ask_growth(struct part *p, struct space *s)
 	device_ask(s->dev);
 }
 
+int space_of_places(const struct part *p, const struct instance *inst)
+{
+	int at = inst->spec.n_specs == 1 && inst->group->spec.n_storages == 1 ? space_find(p, inst->group->spec.storages[0]) : -1;
+
+	return at >= 0 && p->space[at].dev->ops->counted ? at : -1;
+}
+
 void slot_location(const struct part *p, const struct instance *inst, const struct block *b, uint32_t spec,
 		   struct kvb_location *out)
 {
@@ -126,7 +135,7 @@ void slot_location(const struct part *p, const struct instance *inst, const stru
 	out->offset = info.first_offset + info.stride * s->index;
 	out->length = inst->spec.specs[spec].size;
 	out->generation = s->generation;
-	out->checksum = s->checksum;
+	out->checksum = s->has_checksum ? s->checksum : 0;
 	out->has_checksum = s->has_checksum;
 }
 
@@ -180,7 +189,10 @@ int file_table_add(struct file_table *t, const struct part *p, const struct slot
 	if (!ref->storage || !ref->client_root)
 		return KVB_E_NOMEM;
 	kvb_uuid_to_text(space->dev->uuid, ref->uuid);
-	kvb_slab_path(info.place.file, ref->path);
+	if (space->dev->ops->counted)
+		ref->path[0] = '\0';
+	else
+		kvb_slab_path(info.place.file, ref->path);
 	*index = t->files->n++;
 	return KVB_OK;
 }

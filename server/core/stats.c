@@ -21,6 +21,8 @@ static int view_storage(struct space *s, struct kvb_arena *a, struct kvb_storage
 					     .client_mount = dup_text(a, d->client_mount),
 					     .extra = dup_text(a, d->extra), .capacity = s->capacity,
 					     .file_size = d->file_size, .unit = d->unit, .enabled = s->enabled };
+	if (d->ops->counted)
+		v->spec.file_size = v->spec.unit = 0;
 	kvb_uuid_to_text(d->uuid, v->uuid);
 	v->healthy = device_healthy(d);
 	v->problem = "";

@@ -19,6 +19,7 @@ static void types_are_found_by_name(void **state)
 	assert_ptr_equal(kvb_storage_find("file"), &kvb_storage_file);
 	assert_ptr_equal(kvb_storage_find("hf3fs"), &kvb_storage_hf3fs);
 	assert_ptr_equal(kvb_storage_find("null"), &kvb_storage_null);
+	assert_ptr_equal(kvb_storage_find("external"), &kvb_storage_external);
 	assert_null(kvb_storage_find("HF3FS"));
 	assert_null(kvb_storage_find(""));
 }

@@ -4,7 +4,7 @@
  *
  * A backend fills a `struct kvb_storage_ops`; callers use the guarded wrappers kvb_storage_*.
  * Backends: "file" (a directory on any POSIX mount), "hf3fs" (a directory on a mount of 3FS), "null" (addresses only: no directory, no bytes;
- * for metadata benchmarks and tests).
+ * for metadata benchmarks and tests), "external" (slots are counted, the file is the clients').
  *
  * Threads: any thread may call; calls can block for as long as the file system does, so nobody calls
  * them with a lock held or on a request's thread.
@@ -44,11 +44,13 @@ struct kvb_storage_ops {
 	int (*remove_file)(void *self, uint32_t file, struct kvb_error *err);
 	int (*probe)(void *self, struct kvb_storage_health *out, struct kvb_error *err);
 	bool steady; /* nothing is behind it that could fail: it is probed now and then only */
+	bool counted; /* sizes and offsets are numbers of slots; there are no slab files of ours */
 };
 
 extern const struct kvb_storage_ops kvb_storage_file;
 extern const struct kvb_storage_ops kvb_storage_hf3fs;
 extern const struct kvb_storage_ops kvb_storage_null;
+extern const struct kvb_storage_ops kvb_storage_external;
 
 /* NULL when there is no such type. */
 const struct kvb_storage_ops *kvb_storage_find(const char *type);
