@@ -159,9 +159,15 @@ static void check_links(struct check *k)
 	kvb_free(l.live);
 }
 
+static bool is_writer(const struct session *s, const struct slot *slot)
+{
+	return slot->state == SLOT_WRITING && (uint32_t)slot->checksum == (s->anonymous ? s->number + 1 : 0);
+}
+
 static void check_sessions(struct check *k)
 {
 	uint64_t open = 0, specs = 0;
+	uint32_t left;
 
 	for (size_t i = 0; i < k->p->n_session; i++) {
 		const struct session *s = k->p->session[i];
@@ -169,14 +175,21 @@ static void check_sessions(struct check *k)
 		if (!s || s->state != KVB_SESSION_OPEN)
 			continue;
 		open++;
+		left = 0;
 		for (uint32_t w = 0; w < s->n_write; w++) {
-			const struct block *b = block_get(k->p, s->write[w].block);
+			const struct block *b;
 
+			if (!s->write[w].specs)
+				continue;
+			b = block_get(k->p, s->write[w].block);
+			left++;
 			specs += (uint32_t)__builtin_popcount(s->write[w].specs);
 			for (uint32_t spec = 0; specs_left(s->write[w].specs, spec); spec++)
-				if ((s->write[w].specs >> spec & 1) && b->slot[spec].state != SLOT_WRITING)
-					problem(k, "an open session's slot is not being written");
+				if ((s->write[w].specs >> spec & 1) && !is_writer(s, &b->slot[spec]))
+					problem(k, "an open session's slot is not being written, or not by it");
 		}
+		if (left != s->n_left)
+			problem(k, "an open session has %u blocks to write, counted %u", s->n_left, left);
 	}
 	if (open != k->p->open_sessions)
 		problem(k, "%llu open sessions, counted %llu", (unsigned long long)k->p->open_sessions,
@@ -228,7 +241,7 @@ static void check_group(struct check *k, const struct group *g, const struct gro
 	for (size_t i = 0; i < k->p->n_session; i++) {
 		const struct session *s = k->p->session[i];
 
-		open += s && s->state == KVB_SESSION_OPEN && s->inst && s->inst->group == g ? s->n_write : 0;
+		open += s && s->state == KVB_SESSION_OPEN && s->inst && s->inst->group == g ? s->n_left : 0;
 	}
 	if (sum->used_bytes != g->used_bytes)
 		problem(k, "group %s: %llu bytes, counted %llu", name, (unsigned long long)g->used_bytes,

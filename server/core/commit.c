@@ -37,6 +37,7 @@ void txn_destroy(struct txn *t)
 	kvb_free(t->success);
 	kvb_free(t->sums);
 	kvb_free(t->removal);
+	kvb_free(t->settled);
 	kvb_free(t);
 }
 
@@ -101,6 +102,7 @@ static void apply(struct kvb_core *c, struct txn *t)
 	case TXN_END: end_apply(p, t); break;
 	case TXN_REMOVE: remove_apply(p, t); break;
 	case TXN_DROP: drop_apply(p, t); break;
+	case TXN_SETTLE: settle_apply(p, t); break;
 	case TXN_HORIZON:
 		p->horizon_durable = t->horizon;
 		p->horizon_txn = NULL;
@@ -123,6 +125,7 @@ static void undo(struct kvb_core *c, struct txn *t, int status)
 		break;
 	case TXN_REMOVE: remove_undo(p, t); break;
 	case TXN_DROP: t->inst->deleting = false; break;
+	case TXN_SETTLE: settle_undo(p, t); break;
 	case TXN_HORIZON: p->horizon_txn = NULL; break;
 	}
 	complete_waiters(c, t, status, t->kind == TXN_HORIZON);
@@ -131,6 +134,11 @@ static void undo(struct kvb_core *c, struct txn *t, int status)
 
 static bool frees_slots(const struct txn *t)
 {
+	if (t->kind == TXN_SETTLE && t->n_settled == 0)
+		return true; /* it waits for one that may */
+	for (uint32_t i = 0; i < t->n_settled; i++)
+		if (!t->settled[i].success)
+			return true;
 	if (t->kind != TXN_FINISH)
 		return t->kind == TXN_REMOVE || t->kind == TXN_END || t->kind == TXN_DROP;
 	for (uint32_t i = 0; i < t->session->n_write; i++)

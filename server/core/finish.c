@@ -12,7 +12,7 @@
 
 static uint64_t failed_hold(const struct part *p, const struct session *s, bool quiesced)
 {
-	return quiesced ? 0 : s->deadline_at + p->core->o.grace_ms;
+	return quiesced ? 0 : session_grace_end(p, s);
 }
 
 /* ---- late half ----------------------------------------------------------------------------------- */
@@ -36,8 +36,7 @@ void commit_slot(struct part *p, struct block *b, uint32_t spec, const uint64_t 
 	s->checksum = sum ? *sum : 0;
 }
 
-/* A use without a lease; one that runs (on another spec of the block) goes on. */
-static void mark_use_at(struct block *b, uint64_t use)
+void block_use(struct block *b, uint64_t use)
 {
 	uint64_t end = mark_lease_end(atomic_load_explicit(&b->mark, memory_order_relaxed));
 
@@ -61,7 +60,7 @@ static void commit_block(struct part *p, const struct txn *t, uint32_t i, uint64
 	for (uint32_t spec = 0; specs_left(w->specs, spec); spec++)
 		if (w->specs >> spec & 1)
 			commit_slot(p, b, spec, sum_of(t->session, t, i, spec));
-	mark_use_at(b, use);
+	block_use(b, use);
 	block_update_live(p, b);
 	evict_consider(p, b);
 }
@@ -135,7 +134,7 @@ static int find(const struct part *p, const struct ending *e, struct session **o
 	if (rc != KVB_OK)
 		return rc;
 	s = session_find(p, id);
-	if (!s || s->starting || !kvb_key_equal(s->tenant, tenant_hash(e->tenant)))
+	if (!s || s->starting || s->anonymous || !kvb_key_equal(s->tenant, tenant_hash(e->tenant)))
 		return kvb_fail(err, KVB_E_NOT_FOUND, "session", "no such session (or it ended long ago)");
 	if (inst && s->instance && s->instance != inst->id)
 		return kvb_fail(err, KVB_E_NOT_FOUND, "session", "not a session of instance '%s'", e->instance);

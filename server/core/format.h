@@ -5,7 +5,7 @@
 #define RECORD_VERSION 1u
 #define HOLD_NUMBERED (1ull << 63) /* in a hold's stride: its slots lie at multiples of it */
 
-enum start_flags { START_NAMES = 4 }; /* what follows the runs of a START */
+enum start_flags { START_ANONYMOUS = 1, START_GRACE = 2, START_NAMES = 4 }; /* what follows the runs of a START */
 
 enum record_type {
 	/* journal */
@@ -15,6 +15,7 @@ enum record_type {
 	RECORD_REMOVE = 4,
 	RECORD_HORIZON = 5,
 	RECORD_DROP = 6,
+	RECORD_SETTLE = 7,
 	/* checkpoint only */
 	RECORD_BLOCKS = 16,
 	RECORD_ENDED = 17,

@@ -5,8 +5,10 @@
  * Reads the index only; under the write lock, with what it allocates in the request's arena.
  */
 #include "internal.h"
+#include "probe.h"
 
 #include <stdio.h>
+#include <string.h>
 
 #define MAX_SLOTS 131072u /* of one session: bounds its record */
 
@@ -56,16 +58,12 @@ static uint8_t classify_key(const struct block *b, uint32_t asked, uint32_t *mis
 	return *missing ? KVB_START_WRITE : writing ? KVB_START_BUSY : KVB_START_EXISTS;
 }
 
-static int classify(const struct part *p, const struct kvb_start_req *req, struct kvb_arena *a, struct plan *plan)
+void plan_count(struct plan *plan)
 {
-	plan->outcome = kvb_arena_calloc(a, req->n_keys, 1);
-	plan->missing = kvb_arena_calloc(a, req->n_keys, sizeof *plan->missing);
-	if (!plan->outcome || !plan->missing)
-		return KVB_E_NOMEM;
-	for (uint32_t i = 0; i < req->n_keys; i++) {
-		const struct block *b = index_find(p, plan->inst, req->keys[i]);
-
-		plan->outcome[i] = classify_key(b, asked_of(req, plan, i), &plan->missing[i]);
+	plan->n_write = 0;
+	plan->bytes = 0;
+	memset(plan->need, 0, sizeof plan->need);
+	for (uint32_t i = 0; i < plan->n_keys; i++) {
 		if (plan->outcome[i] != KVB_START_WRITE)
 			continue;
 		plan->n_write++;
@@ -76,6 +74,34 @@ static int classify(const struct part *p, const struct kvb_start_req *req, struc
 			plan->bytes += plan->inst->spec.specs[s].size;
 		}
 	}
+}
+
+void plan_cut(struct plan *plan, uint64_t n)
+{
+	if (plan->n_write <= n)
+		return;
+	for (uint32_t i = 0; i < plan->n_keys; i++)
+		if (plan->outcome[i] == KVB_START_WRITE && (n == 0 || n-- == 0))
+			plan->outcome[i] = KVB_START_NO_ROOM;
+	plan_count(plan);
+}
+
+static int classify(const struct part *p, const struct kvb_start_req *req, struct kvb_arena *a, struct plan *plan)
+{
+	struct probe pr;
+
+	plan->n_keys = req->n_keys;
+	plan->have = kvb_arena_alloc(a, req->n_keys * sizeof(struct block *));
+	plan->outcome = kvb_arena_calloc(a, req->n_keys, 1);
+	plan->missing = kvb_arena_calloc(a, req->n_keys, sizeof *plan->missing);
+	if (!plan->have || !plan->outcome || !plan->missing)
+		return KVB_E_NOMEM;
+	probe_begin(&pr, p, plan->inst, req->keys, req->n_keys);
+	for (uint32_t i = 0; i < req->n_keys; i++) {
+		plan->have[i] = probe_block(&pr, i);
+		plan->outcome[i] = classify_key(plan->have[i], asked_of(req, plan, i), &plan->missing[i]);
+	}
+	plan_count(plan);
 	return KVB_OK;
 }
 
@@ -94,11 +120,27 @@ static int check_size(const struct part *p, const struct plan *plan, struct kvb_
 			(unsigned long long)slots, MAX_SLOTS);
 }
 
+/* What not every instance, or not every other form of the request, goes with. */
+static int check_forms(const struct part *p, const struct kvb_start_req *req, const struct instance *inst,
+		       struct kvb_error *err)
+{
+	if (req->fit && inst->spec.n_specs > 1)
+		return kvb_fail(err, KVB_E_UNSUPPORTED, "fit", "instance '%s' has more than one spec", inst->spec.id);
+	if (req->places && space_of_places(p, inst) < 0)
+		return kvb_fail(err, KVB_E_UNSUPPORTED, "places", "instance '%s' does not lie on one external storage",
+				inst->spec.id);
+	if (req->anonymous && *req->request_id)
+		return kvb_fail(err, KVB_E_INVALID, "request_id", "an anonymous session is not remembered: none is allowed");
+	return KVB_OK;
+}
+
 int plan_make(const struct part *p, const struct kvb_start_req *req, struct kvb_arena *a, struct plan *plan,
 	      struct kvb_error *err)
 {
-	int rc = ask(req, plan, err);
+	int rc = check_forms(p, req, plan->inst, err);
 
+	if (rc == KVB_OK)
+		rc = ask(req, plan, err);
 	if (rc == KVB_OK)
 		rc = classify(p, req, a, plan);
 	return rc == KVB_OK ? check_size(p, plan, err) : rc;

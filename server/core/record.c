@@ -93,23 +93,27 @@ static void put_runs(struct kvb_buf *out, const struct part *p, const struct ses
 	}
 }
 
+/* A settled write has none: its block may be gone. */
 static void put_name(struct kvb_buf *out, const struct block *b)
 {
-	struct kvb_bytes name = block_name(b);
+	struct kvb_bytes name = b ? block_name(b) : (struct kvb_bytes){ "", 0 };
 
 	kvb_put_string(out, name.p, name.n);
 }
 
-/* What not every start has. */
+/* What not every session has: left out when there is none of it, as in records of older versions. */
 static void put_start_tail(struct kvb_buf *out, const struct part *p, const struct session *s)
 {
-	uint8_t flags = s->inst->spec.named ? START_NAMES : 0;
+	uint8_t flags = (uint8_t)((s->anonymous ? START_ANONYMOUS : 0) | (s->grace_ms ? START_GRACE : 0) |
+				  (s->inst->spec.named ? START_NAMES : 0));
 
 	if (!flags)
 		return;
 	kvb_put_u8(out, flags);
+	if (flags & START_GRACE)
+		kvb_put_varint(out, s->grace_ms);
 	for (uint32_t i = 0; i < s->n_write && (flags & START_NAMES); i++)
-		put_name(out, block_get(p, s->write[i].block));
+		put_name(out, s->write[i].specs ? block_get(p, s->write[i].block) : NULL);
 }
 
 void record_start(struct kvb_buf *out, const struct part *p, const struct session *s)
@@ -219,6 +223,25 @@ void record_drop(struct kvb_buf *out, const struct instance *inst)
 	size_t at = begin(out, RECORD_DROP);
 
 	kvb_put_u32(out, inst->id);
+	end(out, at);
+}
+
+/* For each session in turn: its id, how many of its writes, and these. */
+void record_settle(struct kvb_buf *out, const struct txn *t)
+{
+	size_t at = begin(out, RECORD_SETTLE);
+
+	for (uint32_t i = 0, end_at = 0; i < t->n_settled; i++) {
+		const struct settled *e = &t->settled[i];
+
+		if (i == end_at) {
+			while (end_at < t->n_settled && t->settled[end_at].session == e->session)
+				end_at++;
+			put_key(out, e->session->id);
+			kvb_put_varint(out, end_at - i);
+		}
+		kvb_put_varint(out, (uint64_t)e->write << 1 | e->success);
+	}
 	end(out, at);
 }
 

@@ -170,6 +170,8 @@ static void release_all(void *ctx, struct part *p, struct block *b)
 	}
 }
 
+static uint64_t later(uint64_t a, uint64_t b) { return a > b ? a : b; }
+
 /* The instance's record is durable: everything in it goes. Open sessions count as if their writers
  * knew nothing of it: their slots wait for the longest deadline and the grace. */
 void drop_apply(struct part *p, struct txn *t)
@@ -181,8 +183,10 @@ void drop_apply(struct part *p, struct txn *t)
 
 	snapshot_abort(p);
 	for (size_t i = 0; i < p->n_session; i++)
-		if (p->session[i] && p->session[i]->inst == inst)
+		if (p->session[i] && p->session[i]->inst == inst) {
+			d.writing_until = later(d.writing_until, session_grace_end(p, p->session[i]));
 			session_end(p, p->session[i], KVB_SESSION_ABORTED);
+		}
 	block_each(p, inst, release_all, &d);
 	blocks_count(p, inst, -(int)inst->blocks);
 	index_destroy(inst);

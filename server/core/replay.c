@@ -136,8 +136,9 @@ static int get_lists(struct kvb_rd *in, struct session *s, struct kvb_error *err
 		return corrupt(err, "start: counts do not match");
 	for (uint32_t i = 0; i < s->n_write; i++) {
 		s->write[i].specs = uniform ? s->specs : kvb_get_u32(in);
-		if (s->write[i].specs == 0 || (s->write[i].specs & ~s->specs))
+		if (s->write[i].specs & ~s->specs)
 			return corrupt(err, "start: specs");
+		s->n_left += s->write[i].specs != 0;
 		for (uint32_t spec = 0; specs_left(s->write[i].specs, spec); spec++)
 			if (s->write[i].specs >> spec & 1)
 				s->bytes += s->inst->spec.specs[spec].size;
@@ -195,12 +196,20 @@ static bool get_name(struct kvb_rd *in, struct kvb_bytes *name)
 }
 
 /* What follows the runs, where there is anything: *names is [n_keys] then, or NULL. */
-static int get_start_tail(struct kvb_rd *in, const struct session *s, struct kvb_bytes **names, struct kvb_error *err)
+static int get_start_tail(struct kvb_rd *in, struct session *s, struct kvb_bytes **names, struct kvb_error *err)
 {
 	uint8_t flags = kvb_rd_left(in) ? kvb_get_u8(in) : 0;
+	uint64_t grace = flags & START_GRACE ? kvb_get_varint(in) : 0;
 
-	if (flags & ~START_NAMES)
+	if (flags & ~(START_ANONYMOUS | START_GRACE | START_NAMES))
 		return corrupt(err, "start: written by a newer version?");
+	if (in->failed || grace > KVB_MAX_SESSION_MS)
+		return corrupt(err, "start: malformed end");
+	s->anonymous = flags & START_ANONYMOUS;
+	s->grace_ms = (uint32_t)grace;
+	/* Only anonymous sessions end write by write, and go with the last. */
+	if (s->n_left == 0 || (s->n_left < s->n_write && !s->anonymous))
+		return corrupt(err, "start: specs");
 	if (!(flags & START_NAMES))
 		return KVB_OK;
 	*names = kvb_calloc(s->n_keys, sizeof **names);
@@ -326,6 +335,46 @@ static int replay_end(struct replay *r, struct kvb_rd *in, struct kvb_error *err
 	t.end_state = state;
 	end_apply(r->p, &t);
 	return KVB_OK;
+}
+
+/* Settles n writes of one session. */
+static int settle_some(struct replay *r, struct session *s, struct kvb_rd *in, uint64_t n, uint64_t use,
+		       struct kvb_error *err)
+{
+	if (!s->anonymous)
+		return corrupt(err, "settle: not such a session");
+	while (n--) {
+		uint64_t what = kvb_get_varint(in);
+		bool last;
+
+		if (in->failed || !s || what >> 1 >= s->n_write || !s->write[what >> 1].specs)
+			return corrupt(err, "settle: no such write");
+		last = s->n_left == 1;
+		session_settle(r->p, s, (uint32_t)(what >> 1), what & 1, use);
+		s = last ? NULL : s;
+	}
+	return KVB_OK;
+}
+
+static int replay_settle(struct replay *r, struct kvb_rd *in, struct kvb_error *err)
+{
+	uint64_t use = use_now(r->p, r->now);
+	int rc = KVB_OK;
+
+	while (rc == KVB_OK && kvb_rd_left(in)) {
+		struct kvb_key id = get_key(in);
+		uint64_t n = kvb_get_varint(in);
+		struct session *s;
+
+		if (in->failed || n > KVB_MAX_KEYS)
+			return corrupt(err, "settle: malformed");
+		rc = known_session(r, id, &s, err);
+		if (rc == KVB_OK && s)
+			rc = settle_some(r, s, in, n, use, err);
+		for (; rc == KVB_OK && !s && n; n--)
+			kvb_get_varint(in);
+	}
+	return rc == KVB_OK && in->failed ? corrupt(err, "settle: too short") : rc;
 }
 
 static int replay_ended(struct replay *r, struct kvb_rd *in, struct kvb_error *err)
@@ -578,6 +627,7 @@ static int replay_one(struct replay *r, uint8_t type, struct kvb_rd *in, struct 
 	case RECORD_REMOVE: return replay_remove(r, in, err);
 	case RECORD_HORIZON: return replay_horizon(r, in, err);
 	case RECORD_DROP: return replay_drop(r, in, err);
+	case RECORD_SETTLE: return replay_settle(r, in, err);
 	case RECORD_BLOCKS: return replay_blocks(r, in, false, err);
 	case RECORD_NAMED_BLOCKS: return replay_blocks(r, in, true, err);
 	case RECORD_ENDED: return replay_ended(r, in, err);

@@ -229,11 +229,46 @@ int room_take(struct part *p, struct plan *plan, struct kvb_arena *a, struct kvb
 		return rc;
 	if (space_set_empty(&within))
 		return none_within(p, plan, err);
-	if (grows_later(p, &within) || (now - plan->since < SOON_MS && frees_soon(p, &within, now + SOON_MS)))
+	if (grows_later(p, &within) || (!plan->hasty && now - plan->since < SOON_MS && frees_soon(p, &within, now + SOON_MS)))
 		return TRY_WAIT;
 	return kvb_fail(err, KVB_E_NO_SPACE, NULL,
 			"no room for %u blocks: what is there is leased, being written, or in its grace time",
 			plan->n_write);
+}
+
+int room_take_places(struct part *p, const struct kvb_start_req *req, struct plan *plan, struct kvb_arena *a,
+		     struct kvb_error *err)
+{
+	int at = space_of_places(p, plan->inst);
+	struct space *s = &p->space[at];
+	struct grant *g = kvb_arena_alloc(a, plan->n_write * sizeof *g);
+	uint32_t n = 0, class_id;
+	int rc = space_class(p, plan->inst, 0, (uint32_t)at, &class_id);
+
+	if (!space_usable(s))
+		return kvb_fail(err, KVB_E_UNAVAILABLE, NULL, "storage '%s' is not enabled", s->dev->name);
+	if (rc == KVB_OK)
+		rc = evict_reserve(p, plan->inst, (uint32_t)at, class_id);
+	if (rc == KVB_OK && !g)
+		rc = KVB_E_NOMEM;
+	plan->grants.v[0] = g;
+	for (uint32_t i = 0; i < req->n_keys && rc == KVB_OK; i++) {
+		struct kvb_run run;
+
+		if (plan->outcome[i] != KVB_START_WRITE)
+			continue;
+		rc = kvb_pool_alloc_at(s->pool, class_id, 0, req->places[i], &run);
+		if (rc == KVB_OK)
+			g[n++] = (struct grant){ (uint8_t)at, run.slab, run.first };
+		else if (rc == KVB_E_NO_SPACE)
+			plan->outcome[i] = KVB_START_NO_ROOM;
+		plan->grants.n[0] = n;
+		rc = rc == KVB_E_NO_SPACE ? KVB_OK : rc;
+	}
+	if (rc != KVB_OK)
+		grants_free(p, &plan->grants);
+	plan_count(plan);
+	return rc;
 }
 
 static uint64_t group_room(const struct part *p, const struct group *g)
@@ -260,25 +295,77 @@ static int check_blocks(const struct plan *plan, struct kvb_error *err)
 			g->spec.name, (unsigned long long)have, (unsigned long long)g->spec.max_blocks);
 }
 
+/* Bytes that the group's open sessions may hold. */
+static uint64_t may_open(const struct part *p, const struct group *g)
+{
+	uint64_t room = group_room(p, g), percent = p->core->o.open_percent;
+
+	return room / 100 * percent + room % 100 * percent / 100;
+}
+
+static uint64_t least(uint64_t a, uint64_t b) { return a < b ? a : b; }
+static uint64_t less(uint64_t a, uint64_t b) { return a > b ? a - b : 0; }
+
+uint64_t room_bound(const struct part *p, const struct plan *plan)
+{
+	const struct group *g = plan->inst->group;
+	uint64_t n = less(may_open(p, g), plan->inst->open_bytes) / plan->inst->block_bytes;
+
+	return g->spec.max_blocks ? least(n, less(g->spec.max_blocks, g->blocks + g->open_blocks)) : n;
+}
+
+/* Bytes that the group's quota on this type of storage leaves. */
+static uint64_t type_left(const struct part *p, const struct group *g, const char *type)
+{
+	uint64_t left = UINT64_MAX, removing, staying;
+	struct space_set spaces;
+
+	for (uint32_t i = 0; i < g->spec.n_quotas; i++) {
+		if (!g->spec.quotas[i].capacity || strcmp(g->spec.quotas[i].type, type) != 0)
+			continue;
+		staying = group_type_bytes(p, g, type, &spaces, &removing);
+		left = least(left, less(g->spec.quotas[i].capacity, staying + removing));
+	}
+	return left;
+}
+
+uint64_t room_now(struct part *p, const struct plan *plan)
+{
+	const struct group *g = plan->inst->group;
+	uint64_t most = 0, size = plan->inst->block_bytes;
+	uint32_t class_id;
+
+	for (uint32_t i = 0; i < g->spec.n_storages; i++) {
+		int at = space_find(p, g->spec.storages[i]);
+		uint64_t n;
+
+		if (at < 0 || !space_usable(&p->space[at]) || !space_fits_plan(&p->space[at], plan) ||
+		    space_class(p, plan->inst, 0, (uint32_t)at, &class_id) != KVB_OK)
+			continue;
+		n = least(kvb_pool_available(p->space[at].pool, class_id), type_left(p, g, p->space[at].dev->type) / size);
+		most = n > most ? n : most;
+	}
+	return g->spec.capacity ? least(most, less(g->spec.capacity, g->used_bytes) / size) : most;
+}
+
 int room_limits(const struct part *p, const struct plan *plan, struct kvb_error *err)
 {
 	int rc = check_blocks(plan, err);
-	uint64_t room = group_room(p, plan->inst->group), percent = p->core->o.open_percent;
-	uint64_t may_open = room / 100 * percent + room % 100 * percent / 100;
 	struct space_set spaces = group_spaces(p, plan->inst->group);
+	uint64_t most = may_open(p, plan->inst->group);
 
 	if (rc != KVB_OK)
 		return rc;
 	if (space_set_empty(&spaces))
 		return kvb_fail(err, KVB_E_UNAVAILABLE, NULL, "no storage that group '%s' names exists", plan->inst->group->spec.name);
-	if (plan->bytes > may_open)
+	if (plan->bytes > most)
 		return kvb_fail(err, KVB_E_TOO_LARGE, "keys",
 				"%llu bytes in one session; this group allows %llu at a time: write fewer blocks",
-				(unsigned long long)plan->bytes, (unsigned long long)may_open);
-	if (plan->inst->open_bytes + plan->bytes > may_open)
+				(unsigned long long)plan->bytes, (unsigned long long)most);
+	if (plan->inst->open_bytes + plan->bytes > most)
 		return kvb_fail(err, KVB_E_TOO_MANY, NULL,
 				"open sessions of this instance hold %llu of %llu bytes: finish some first",
-				(unsigned long long)plan->inst->open_bytes, (unsigned long long)may_open);
+				(unsigned long long)plan->inst->open_bytes, (unsigned long long)most);
 	return KVB_OK;
 }
 

@@ -5,53 +5,10 @@
  * fetched some keys ahead, in the order in which the mode looks at the keys.
  */
 #include "internal.h"
+#include "probe.h"
 
 #include <stdio.h>
 #include <string.h>
-
-/* ---- one key after the other ------------------------------------------------------------------------ */
-
-#define AHEAD_CELLS 16u  /* keys whose index cells are fetched ahead of use */
-#define AHEAD_ENTRIES 8u /* and, once the cells are there, their entries */
-
-struct probe {
-	const struct part *p;
-	const struct instance *inst;
-	const struct kvb_key *keys;
-	uint32_t n;
-	uint64_t hash[32]; /* of keys[i] at i % 32 */
-};
-
-static void probe_ahead(struct probe *pr, uint32_t i)
-{
-	uint64_t h;
-
-	if (i >= pr->n)
-		return;
-	h = index_hash(pr->p, pr->keys[i]);
-	pr->hash[i % 32] = h;
-	index_prefetch(pr->inst, h);
-}
-
-static void probe_begin(struct probe *pr, const struct part *p, const struct instance *inst, const struct kvb_key *keys,
-			uint32_t n)
-{
-	pr->p = p;
-	pr->inst = inst;
-	pr->keys = keys;
-	pr->n = n;
-	for (uint32_t i = 0; i < AHEAD_CELLS; i++)
-		probe_ahead(pr, i);
-}
-
-/* The entry of keys[i], or NULL; to be asked for i = 0, 1, 2... */
-static struct block *block_at(struct probe *pr, uint32_t i)
-{
-	probe_ahead(pr, i + AHEAD_CELLS);
-	if (i + AHEAD_ENTRIES < pr->n)
-		index_prefetch_entry(pr->p, pr->inst, pr->hash[(i + AHEAD_ENTRIES) % 32]);
-	return index_find_hashed(pr->p, pr->inst, pr->hash[i % 32], pr->keys[i]);
-}
 
 static bool has_all(const struct block *b, uint32_t mask, const struct space_set *gone)
 {
@@ -97,7 +54,7 @@ static void find_each(struct probe *pr, const struct kvb_lookup_req *req, struct
 	uint32_t i, matched = 0;
 
 	for (i = 0; i < n; i++) {
-		struct block *b = block_at(pr, i);
+		struct block *b = probe_block(pr, i);
 
 		if (is_hit(req, s, b)) {
 			hit[i] = b;
@@ -117,7 +74,7 @@ static void find_window(struct probe *pr, const struct kvb_lookup_req *req, stru
 
 	s->n_seen = n;
 	for (uint32_t i = 0; i < n && run < req->window; i++) {
-		struct block *b = block_at(pr, i);
+		struct block *b = probe_block(pr, i);
 
 		if (is_hit(req, s, b)) {
 			s->hit[n - 1 - i] = b;
@@ -138,7 +95,7 @@ static void find_hybrid(struct probe *pr, const struct kvb_lookup_req *req, stru
 	uint32_t n = 0;
 
 	for (; n < req->n_keys; n++) {
-		s->hit[n] = block_at(pr, n);
+		s->hit[n] = probe_block(pr, n);
 		if (!s->hit[n] || !has_all(s->hit[n], req->full_specs, &s->gone))
 			break;
 	}
@@ -253,7 +210,7 @@ int kvb_core_match(struct kvb_core *c, const struct kvb_match_req *req, struct k
 
 			spaces_gone(c->part, inst, false, &gone);
 			probe_begin(&pr, c->part, inst, req->keys, req->n_keys);
-			while (matched[i] < req->n_keys && (b = block_at(&pr, matched[i])) && has_all(b, mask, &gone))
+			while (matched[i] < req->n_keys && (b = probe_block(&pr, matched[i])) && has_all(b, mask, &gone))
 				matched[i]++;
 		}
 	}

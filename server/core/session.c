@@ -110,6 +110,18 @@ static void set_due(struct part *p, struct session *s, uint64_t at)
 	heap_push(&p->deadlines, 0, at, s->number);
 }
 
+/* Whoever names one of its slots finds the session. */
+static void sign_slots(struct part *p, const struct session *s)
+{
+	for (uint32_t i = 0; i < s->n_write; i++) {
+		struct slot *slots = s->write[i].specs ? block_get(p, s->write[i].block)->slot : NULL;
+
+		for (uint32_t spec = 0; specs_left(s->write[i].specs, spec); spec++)
+			if (s->write[i].specs >> spec & 1)
+				slots[spec].checksum = s->number + 1;
+	}
+}
+
 int session_add(struct part *p, struct session *s)
 {
 	struct session **by_id = &p->session_by_id[bucket(s->id)];
@@ -130,7 +142,9 @@ int session_add(struct part *p, struct session *s)
 	p->open_sessions++;
 	s->inst->open_sessions++;
 	s->inst->open_bytes += s->bytes;
-	s->inst->group->open_blocks += s->n_write;
+	s->inst->group->open_blocks += s->n_left;
+	if (s->anonymous)
+		sign_slots(p, s);
 	set_due(p, s, s->deadline_at);
 	return KVB_OK;
 }
@@ -150,7 +164,7 @@ static void leave_open(struct part *p, struct session *s)
 	p->open_sessions--;
 	s->inst->open_sessions--;
 	s->inst->open_bytes -= s->bytes;
-	s->inst->group->open_blocks -= s->n_write;
+	s->inst->group->open_blocks -= s->n_left;
 	s->inst = NULL;
 }
 
@@ -165,6 +179,9 @@ void session_destroy(struct part *p, struct session *s)
 	p->session_free[p->n_session_free++] = s->number;
 	session_free(s);
 }
+
+/* A transaction still names it. */
+static bool is_named(const struct session *s) { return s->pending || s->settling; }
 
 static void forget_oldest(struct part *p)
 {
@@ -182,6 +199,10 @@ void session_end(struct part *p, struct session *s, enum kvb_session_state state
 	if (s->inst)
 		leave_open(p, s);
 	s->state = state;
+	if (s->anonymous && !is_named(s)) {
+		session_destroy(p, s);
+		return;
+	}
 	s->forget_at = s->deadline_at + REMEMBER_MS;
 	s->queue_next = NULL;
 	free_lists(s);
@@ -190,26 +211,36 @@ void session_end(struct part *p, struct session *s, enum kvb_session_state state
 	else
 		p->ended_head = s;
 	p->ended_tail = s;
-	if (++p->ended_sessions > p->core->o.max_remembered && !p->ended_head->pending)
+	if (++p->ended_sessions > p->core->o.max_remembered && !is_named(p->ended_head))
 		forget_oldest(p);
 }
 
 void session_forget_due(struct part *p, uint64_t now)
 {
-	while (p->ended_head && p->ended_head->forget_at <= now && !p->ended_head->pending)
+	while (p->ended_head && p->ended_head->forget_at <= now && !is_named(p->ended_head))
 		forget_oldest(p);
 }
 
 void session_release(struct part *p, struct session *s, uint32_t i, uint64_t hold_until)
 {
-	struct block *b = block_get(p, s->write[i].block);
+	struct block *b;
 
+	if (!s->write[i].specs)
+		return;
+	b = block_get(p, s->write[i].block);
 	for (uint32_t spec = 0; specs_left(s->write[i].specs, spec); spec++)
 		if (s->write[i].specs >> spec & 1)
 			slot_release(p, b, spec, hold_until);
 	block_update_live(p, b);
 	evict_consider(p, b); /* its other specs may be committed */
 	block_maybe_free(p, b);
+}
+
+uint64_t session_grace_end(const struct part *p, const struct session *s)
+{
+	uint32_t grace = p->core->o.grace_ms;
+
+	return s->deadline_at + (s->grace_ms > grace ? s->grace_ms : grace);
 }
 
 struct txn *session_queue_end(struct part *p, struct session *s, enum kvb_session_state state, bool quiesced)
@@ -221,7 +252,7 @@ struct txn *session_queue_end(struct part *p, struct session *s, enum kvb_sessio
 	t->session = s;
 	t->urgent = true;
 	t->end_state = state;
-	t->hold_until = quiesced ? 0 : s->deadline_at + p->core->o.grace_ms;
+	t->hold_until = quiesced ? 0 : session_grace_end(p, s);
 	record_end(&t->rec, s, t, kvb_now_ms(p->core->clock));
 	if (t->rec.failed) {
 		txn_destroy(t);
@@ -230,6 +261,33 @@ struct txn *session_queue_end(struct part *p, struct session *s, enum kvb_sessio
 	s->pending = t;
 	commit_queue(p, t);
 	return t;
+}
+
+void session_settle(struct part *p, struct session *s, uint32_t i, bool success, uint64_t use)
+{
+	struct session_write *w = &s->write[i];
+	struct block *b = block_get(p, w->block);
+
+	if (success) {
+		for (uint32_t spec = 0; specs_left(w->specs, spec); spec++)
+			if (w->specs >> spec & 1)
+				commit_slot(p, b, spec, NULL);
+		block_use(b, use);
+		block_update_live(p, b);
+		evict_consider(p, b);
+	} else {
+		session_release(p, s, i, session_grace_end(p, s));
+	}
+	for (uint32_t spec = 0; specs_left(w->specs, spec); spec++) {
+		uint64_t bytes = w->specs >> spec & 1 ? s->inst->spec.specs[spec].size : 0;
+
+		s->bytes -= bytes;
+		s->inst->open_bytes -= bytes;
+	}
+	w->specs = 0;
+	s->inst->group->open_blocks--;
+	if (--s->n_left == 0)
+		session_end(p, s, KVB_SESSION_FINISHED);
 }
 
 void end_apply(struct part *p, struct txn *t)
@@ -241,8 +299,8 @@ void end_apply(struct part *p, struct txn *t)
 		return; /* its instance was dropped first */
 	for (uint32_t i = s->n_write; i-- > 0;)
 		session_release(p, s, i, t->hold_until);
-	s->failed = s->n_write;
-	COUNT(p->core, failed_blocks, s->n_write);
+	s->failed = s->n_left;
+	COUNT(p->core, failed_blocks, s->n_left);
 	if (t->end_state == KVB_SESSION_EXPIRED)
 		COUNT(p->core, expired_sessions, 1);
 	session_end(p, s, t->end_state);
@@ -264,8 +322,9 @@ void session_expire_due(struct part *p, uint64_t now)
 	while (heap_top(&p->deadlines, 0, &key, &number) && key <= now) {
 		struct session *s = p->session[number];
 
-		if (s->pending || !session_queue_end(p, s, KVB_SESSION_EXPIRED, false))
-			set_due(p, s, now + 100); /* a finish is on its way, or no memory: look again a little later */
+		/* A finish is on its way, or the end of the whole instance, or no memory: look again a little later. */
+		if (is_named(s) || s->inst->deleting || !session_queue_end(p, s, KVB_SESSION_EXPIRED, false))
+			set_due(p, s, now + 100);
 		else
 			heap_remove(&p->deadlines, number);
 	}

@@ -26,31 +26,59 @@ static const struct kvb_start_req *req_of(const struct start_op *op) { return op
 
 /* ---- answer ----------------------------------------------------------------------------------- */
 
+/* The locations of `fill`, in the columns of `specs`. */
+static int fill_row(struct file_table *files, const struct part *p, const struct block *b, uint32_t specs, uint32_t fill,
+		    struct kvb_location *loc)
+{
+	const struct instance *inst = block_instance(b);
+	int rc = KVB_OK;
+
+	for (uint32_t spec = 0; rc == KVB_OK && specs_left(specs, spec); spec++) {
+		if (!(specs >> spec & 1))
+			continue;
+		if (fill >> spec & 1)
+			rc = location_fill(files, p, inst, b, spec, loc);
+		loc++;
+	}
+	return rc;
+}
+
+static uint32_t committed_of(const struct block *b, uint32_t specs)
+{
+	uint32_t mask = 0;
+
+	for (uint32_t spec = 0; b && specs_left(specs, spec); spec++)
+		mask |= b->slot[spec].state == SLOT_COMMITTED ? specs & 1u << spec : 0;
+	return mask;
+}
+
 static int fill_locations(struct waiter *w, struct part *p, const struct session *s, struct kvb_start_res *res)
 {
+	bool existing = ((const struct kvb_start_req *)w->req)->want_existing;
 	struct file_table files = { .arena = w->arena, .files = &res->files };
 	uint32_t write = 0;
+	int rc = KVB_OK;
 
-	for (uint32_t i = 0; i < s->n_keys; i++) {
-		const struct session_write *sw;
-		uint32_t column = 0;
+	for (uint32_t i = 0; rc == KVB_OK && i < s->n_keys; i++) {
+		struct kvb_location *loc = &res->loc[(size_t)i * res->n_specs];
 
 		res->outcome[i] = s->outcome[i];
-		if (s->outcome[i] != KVB_START_WRITE)
-			continue;
-		sw = &s->write[write++];
-		for (uint32_t spec = 0; spec < s->inst->spec.n_specs; spec++) {
-			struct kvb_location *loc;
+		if (s->outcome[i] == KVB_START_WRITE) {
+			const struct session_write *sw = &s->write[write++];
 
-			if (!(s->specs >> spec & 1))
-				continue;
-			loc = &res->loc[(size_t)i * res->n_specs + column++];
-			if ((sw->specs >> spec & 1) &&
-			    location_fill(&files, p, s->inst, block_get(p, sw->block), spec, loc) != KVB_OK)
-				return KVB_E_NOMEM;
+			if (sw->specs)
+				rc = fill_row(&files, p, block_get(p, sw->block), s->specs, sw->specs, loc);
+		} else if (s->outcome[i] == KVB_START_EXISTS && existing) {
+			const struct block *b = index_find(p, s->inst, s->keys[i]);
+			uint32_t there = committed_of(b, s->specs);
+
+			if (there)
+				rc = fill_row(&files, p, b, s->specs, there, loc);
+			else
+				res->outcome[i] = KVB_START_BUSY; /* it was evicted while the record was on its way */
 		}
 	}
-	return KVB_OK;
+	return rc;
 }
 
 static int fill_from_session(struct waiter *w, struct part *p, const struct session *s)
@@ -59,7 +87,8 @@ static int fill_from_session(struct waiter *w, struct part *p, const struct sess
 	uint64_t now = kvb_now_ms(p->core->clock);
 
 	memset(res, 0, sizeof *res);
-	session_id_text(s->id, res->session);
+	if (!s->anonymous)
+		session_id_text(s->id, res->session);
 	res->state = s->state;
 	res->n_write = s->n_write;
 	if (s->state != KVB_SESSION_OPEN)
@@ -83,16 +112,27 @@ static int fill_start(struct waiter *w, struct part *p, const struct txn *t, int
 	return fill_from_session(w, p, t->session);
 }
 
-static int fill_nothing_to_write(struct start_op *op, const struct plan *plan)
+static int fill_nothing_to_write(const struct part *p, struct start_op *op, const struct plan *plan)
 {
 	struct kvb_start_res *res = op->w.res;
+	struct file_table files = { .arena = op->w.arena, .files = &res->files };
+	bool existing = req_of(op)->want_existing;
+	int rc;
 
 	memset(res, 0, sizeof *res);
 	res->n_keys = req_of(op)->n_keys;
 	res->outcome = plan->outcome;
-	res->loc = kvb_arena_calloc(op->w.arena, 1, sizeof *res->loc);
-	return res->loc ? specs_names(plan->inst, plan->specs, op->w.arena, &res->specs, &res->n_specs)
-			: KVB_E_NOMEM;
+	rc = specs_names(plan->inst, plan->specs, op->w.arena, &res->specs, &res->n_specs);
+	if (rc != KVB_OK)
+		return rc;
+	res->loc = kvb_arena_calloc(op->w.arena, existing ? (size_t)res->n_keys * res->n_specs : 1, sizeof *res->loc);
+	if (!res->loc)
+		return KVB_E_NOMEM;
+	for (uint32_t i = 0; rc == KVB_OK && existing && i < res->n_keys; i++)
+		if (plan->outcome[i] == KVB_START_EXISTS)
+			rc = fill_row(&files, p, plan->have[i], plan->specs, committed_of(plan->have[i], plan->specs),
+				      &res->loc[(size_t)i * res->n_specs]);
+	return rc;
 }
 
 /* ---- linking ---------------------------------------------------------------------------------- */
@@ -145,9 +185,10 @@ int start_link(struct part *p, struct session *s, struct grants *g, const struct
 		struct session_write *w = &s->write[done];
 		struct block *b;
 
-		if (s->outcome[i] != KVB_START_WRITE) {
+		if (s->outcome[i] != KVB_START_WRITE || !w->specs) {
 			b = index_find(p, s->inst, s->keys[i]);
 			before = b ? b : before;
+			done += s->outcome[i] == KVB_START_WRITE; /* settled: by replay of a checkpoint */
 			continue;
 		}
 		b = entry_for(p, s, i, before);
@@ -200,6 +241,8 @@ void start_unlink(struct part *p, struct session *s)
 
 /* ---- one try ----------------------------------------------------------------------------------- */
 
+static uint32_t least(uint32_t a, uint32_t b) { return a < b ? a : b; }
+
 static struct session *session_of_plan(struct part *p, const struct start_op *op, const struct plan *plan)
 {
 	const struct kvb_start_req *req = req_of(op);
@@ -213,6 +256,7 @@ static struct session *session_of_plan(struct part *p, const struct start_op *op
 	s->tenant = tenant_hash(req->tenant);
 	s->request = op->request;
 	s->body = op->body;
+	s->anonymous = req->anonymous;
 	s->inst = plan->inst;
 	s->instance = plan->inst->id;
 	s->state = KVB_SESSION_OPEN;
@@ -221,7 +265,9 @@ static struct session *session_of_plan(struct part *p, const struct start_op *op
 	if (s->deadline_ms > o->session_max_ms)
 		s->deadline_ms = o->session_max_ms;
 	s->deadline_at = kvb_now_ms(p->core->clock) + s->deadline_ms;
+	s->grace_ms = least(req->grace_ms, o->grace_max_ms);
 	s->created_ms = kvb_wall_ms(p->core->clock);
+	s->n_left = plan->n_write;
 	s->generation = p->next_generation;
 	s->specs = plan->specs;
 	s->bytes = plan->bytes;
@@ -275,6 +321,48 @@ static int give_up(struct start_op *op)
 	return kvb_fail(op->w.err, KVB_E_NO_SPACE, NULL, "room that was being made did not come free in time");
 }
 
+static int find_room(struct part *p, struct start_op *op, struct plan *plan, bool may_take)
+{
+	const struct kvb_start_req *req = req_of(op);
+	int rc = plan->n_write ? room_limits(p, plan, op->w.err) : KVB_OK;
+
+	if (rc != KVB_OK || plan->n_write == 0)
+		return rc;
+	if (!may_take)
+		return TRY_WAIT;
+	rc = room_quota(p, plan, op->w.err);
+	if (rc != KVB_OK)
+		return rc;
+	return req->places ? room_take_places(p, req, plan, op->w.arena, op->w.err)
+			   : room_take(p, plan, op->w.arena, op->w.err);
+}
+
+/* The same for as many blocks as there is room for, be it none. */
+static int find_some_room(struct part *p, struct start_op *op, struct plan *plan, bool may_take)
+{
+	int rc;
+
+	plan->hasty = true;
+	plan_cut(plan, room_bound(p, plan));
+	rc = find_room(p, op, plan, may_take);
+	if (rc == KVB_E_NO_SPACE || rc == KVB_E_QUOTA || ((rc == TRY_WAIT || rc == TRY_WAIT_QUOTA) && too_late(p, op))) {
+		kvb_error_clear(op->w.err);
+		plan_cut(plan, room_now(p, plan));
+		rc = find_room(p, op, plan, true);
+	}
+	return rc;
+}
+
+/* What exists is used by this, so that making room for the others does not take it. */
+static void use_existing(struct part *p, const struct plan *plan)
+{
+	uint64_t use = use_now(p, kvb_now_ms(p->core->clock));
+
+	for (uint32_t i = 0; i < plan->n_keys; i++)
+		if (plan->outcome[i] == KVB_START_EXISTS)
+			block_use(plan->have[i], use);
+}
+
 /* TRY_WAIT, TRY_WAIT_QUOTA: not now. KVB_PENDING: the record is queued. */
 static int start_try(struct part *p, struct start_op *op, bool may_take)
 {
@@ -286,15 +374,11 @@ static int start_try(struct part *p, struct start_op *op, bool may_take)
 		rc = plan_make(p, req, op->w.arena, &plan, op->w.err);
 	if (rc != KVB_OK)
 		return rc;
-	if (plan.n_write == 0)
-		return fill_nothing_to_write(op, &plan);
-	rc = room_limits(p, &plan, op->w.err);
-	if (rc == KVB_OK && !may_take)
-		return TRY_WAIT;
-	if (rc == KVB_OK)
-		rc = room_quota(p, &plan, op->w.err);
-	if (rc == KVB_OK)
-		rc = room_take(p, &plan, op->w.arena, op->w.err);
+	if (req->want_existing)
+		use_existing(p, &plan);
+	rc = req->fit ? find_some_room(p, op, &plan, may_take) : find_room(p, op, &plan, may_take);
+	if (rc == KVB_OK && plan.n_write == 0)
+		return fill_nothing_to_write(p, op, &plan);
 	if (rc == KVB_OK)
 		rc = open_session(p, op, &plan);
 	if ((rc == TRY_WAIT || rc == TRY_WAIT_QUOTA) && too_late(p, op))
@@ -494,10 +578,12 @@ static void hash_request(struct start_op *op)
 	const struct kvb_start_req *req = req_of(op);
 	struct kvb_buf b = { 0 };
 
+	if (!*req->request_id)
+		return;
 	kvb_put_string(&b, req->tenant, strlen(req->tenant));
 	kvb_put_string(&b, req->instance, strlen(req->instance));
 	kvb_put_string(&b, req->request_id, strlen(req->request_id));
-	if (req->request_id[0] && !b.failed)
+	if (!b.failed)
 		op->request = kvb_hash128(b.data, b.len);
 	kvb_put_varint(&b, req->deadline_ms);
 	kvb_put_u8(&b, req->has_parent);
@@ -507,6 +593,12 @@ static void hash_request(struct start_op *op)
 	kvb_put_bytes(&b, req->keys, req->n_keys * sizeof *req->keys);
 	if (req->key_specs) /* else as it was before there were any: hashes outlive an update */
 		kvb_put_bytes(&b, req->key_specs, req->n_keys * sizeof *req->key_specs);
+	if (req->grace_ms || req->fit || req->want_existing) {
+		kvb_put_varint(&b, req->grace_ms);
+		kvb_put_u8(&b, (uint8_t)(req->fit | req->want_existing << 1));
+	}
+	if (req->places)
+		kvb_put_bytes(&b, req->places, req->n_keys * sizeof *req->places);
 	for (uint32_t i = 0; req->names && i < req->n_keys; i++)
 		kvb_put_string(&b, req->names[i].p, req->names[i].n);
 	if (!b.failed)

@@ -30,7 +30,7 @@ enum slot_state { SLOT_ABSENT, SLOT_WRITING, SLOT_COMMITTED, SLOT_REMOVING };
 
 /* One spec of one block: 28 bytes, so that a block of one spec fills a cache line. */
 struct slot {
-	uint64_t checksum;
+	uint64_t checksum; /* while WRITING for an anonymous session: its number + 1, and SETTLING; else 0 */
 	uint64_t generation : 48; /* MAX_GENERATION */
 	uint64_t space : 8;       /* index into part->space */
 	uint64_t state : 2;       /* enum slot_state */
@@ -39,6 +39,8 @@ struct slot {
 	uint32_t index;
 	uint32_t queued; /* place in the eviction queue of its class (heap.c); 0 = none, or another slot has it */
 } __attribute__((packed, aligned(4)));
+
+#define SETTLING (1ull << 32) /* a record is on its way that commits the slot or gives it up */
 
 #define MAX_GENERATION (1ull << 47) /* at a million blocks a second, four years */
 
@@ -229,7 +231,7 @@ struct space {
 
 struct session_write {
 	uint32_t block;
-	uint32_t specs; /* bit per spec that this session writes */
+	uint32_t specs; /* bit per spec that this session writes; 0 = settled */
 };
 
 struct session {
@@ -246,16 +248,20 @@ struct session {
 	uint32_t instance;     /* its durable number, kept; 0 = not known: ended, by an older version */
 	enum kvb_session_state state;
 	struct txn *pending; /* start, finish, abort or expiry on its way to the journal */
+	uint32_t settling;   /* writes that are SETTLING: no expiry meanwhile */
 	bool starting;
+	bool anonymous; /* ends write by write (settle.c), or expires; forgotten then */
 	uint64_t deadline_at; /* boot time ms */
 	uint32_t deadline_ms; /* full duration */
+	uint32_t grace_ms;    /* after it, if longer than the manager's */
 	uint64_t created_ms;  /* wall */
 	uint64_t generation;  /* of the first written block; the others follow */
 	uint64_t forget_at;
 	uint32_t specs; /* asked for */
 	uint32_t n_keys;
 	uint32_t n_write;
-	uint64_t bytes;
+	uint32_t n_left; /* of them: not settled */
+	uint64_t bytes;  /* of these */
 	uint8_t *outcome;            /* [n_keys] */
 	struct kvb_key *keys;        /* [n_keys], until ended */
 	bool has_parent;
@@ -358,7 +364,14 @@ struct part {
 
 /* ---- journal ---------------------------------------------------------------------------------- */
 
-enum txn_kind { TXN_START, TXN_FINISH, TXN_END, TXN_REMOVE, TXN_HORIZON, TXN_DROP };
+enum txn_kind { TXN_START, TXN_FINISH, TXN_END, TXN_REMOVE, TXN_HORIZON, TXN_DROP, TXN_SETTLE };
+
+/* One write that is committed or given up. */
+struct settled {
+	struct session *session;
+	uint32_t write;
+	bool success;
+};
 
 /* Someone who waits for a transaction. Lives in the request's arena. */
 struct waiter {
@@ -391,6 +404,11 @@ struct txn {
 	/* REMOVE */
 	struct removal *removal;
 	size_t n_removal;
+	/* SETTLE */
+	struct settled *settled;
+	uint32_t n_settled;
+	uint32_t committed; /* once it is applied */
+	uint32_t given_up;
 	/* HORIZON */
 	uint64_t horizon;
 	/* DROP */

@@ -126,6 +126,16 @@ void env_make(struct env *e, uint64_t capacity, uint64_t unit, uint64_t block)
 	assert_int_equal(env_instance(e, "i", "g", &spec, 1), KVB_OK);
 }
 
+void env_make_pages(struct env *e, uint64_t pages)
+{
+	struct kvb_storage_spec s = { .name = "s", .type = "external", .root = "", .capacity = pages, .enabled = true };
+	struct kvb_spec spec = { "page", 1 };
+
+	assert_int_equal(kvb_core_storage_put(e->core, &s, NULL, &e->err), KVB_OK);
+	assert_int_equal(env_group(e, "g", 0, "s"), KVB_OK);
+	assert_int_equal(env_instance(e, "i", "g", &spec, 1), KVB_OK);
+}
+
 struct answer {
 	bool over;
 	int status;
@@ -167,7 +177,8 @@ int env_start(struct env *e, const struct env_start *s, struct kvb_start_res *re
 		.tenant = "t", .instance = s->instance ? s->instance : "i",
 		.request_id = s->request_id ? s->request_id : "", .keys = s->keys, .n_keys = s->n,
 		.specs = s->specs, .n_specs = s->n_specs, .key_specs = s->key_specs, .deadline_ms = s->deadline_ms,
-		.has_parent = s->parent != NULL, .names = s->names,
+		.has_parent = s->parent != NULL, .names = s->names, .places = s->places, .grace_ms = s->grace_ms, .fit = s->fit,
+		.anonymous = s->anonymous, .want_existing = s->want_existing,
 	};
 
 	if (s->parent)
@@ -213,6 +224,16 @@ int env_abort(struct env *e, const char *session, bool quiesced)
 
 	begin(e);
 	return settle(e, &a, kvb_core_abort(e->core, &req, &res, &e->arena, &e->err, &done));
+}
+
+int env_settle(struct env *e, const struct kvb_settle_req *req, struct kvb_settle_res *res)
+{
+	struct answer a = { 0 };
+	struct kvb_done done = { on_done, &a };
+
+	begin(e);
+	memset(res, 0, sizeof *res);
+	return settle(e, &a, kvb_core_settle(e->core, req, res, &e->arena, &e->err, &done));
 }
 
 int env_lookup_req(struct env *e, const struct kvb_lookup_req *req, struct kvb_lookup_res *res)

@@ -49,6 +49,8 @@ void env_advance(struct env *e, uint64_t ms); /* then ticks */
 
 /* A "null" storage, group "g" on it and instance "i" with one spec of `block` bytes. */
 void env_make(struct env *e, uint64_t capacity, uint64_t unit, uint64_t block);
+/* An external storage "s" of so many pages, group "g" on it and instance "i", of pages. */
+void env_make_pages(struct env *e, uint64_t pages);
 int env_storage(struct env *e, const char *name, uint64_t capacity, uint64_t unit);
 int env_group(struct env *e, const char *name, uint64_t capacity, const char *storage);
 int env_instance(struct env *e, const char *id, const char *group, const struct kvb_spec *specs, uint32_t n);
@@ -65,6 +67,9 @@ struct env_start {
 	uint32_t deadline_ms;
 	const struct kvb_key *parent;
 	const struct kvb_bytes *names;
+	const uint64_t *places;
+	uint32_t grace_ms;
+	bool fit, anonymous, want_existing;
 };
 int env_start(struct env *e, const struct env_start *s, struct kvb_start_res *res);
 int env_finish(struct env *e, const char *session, const uint64_t *sums, uint32_t n_sums, struct kvb_finish_res *res);
@@ -72,6 +77,7 @@ int env_finish_mask(struct env *e, const char *session, const bool *mask, uint32
 		    struct kvb_finish_res *res);
 int env_finish_req(struct env *e, const struct kvb_finish_req *req, struct kvb_finish_res *res);
 int env_abort(struct env *e, const char *session, bool quiesced);
+int env_settle(struct env *e, const struct kvb_settle_req *req, struct kvb_settle_res *res);
 int env_lookup_req(struct env *e, const struct kvb_lookup_req *req, struct kvb_lookup_res *res);
 int env_lookup(struct env *e, const struct kvb_key *keys, uint32_t n, enum kvb_lookup_mode mode, uint32_t lease_ms,
 	       struct kvb_lookup_res *res);

@@ -96,7 +96,7 @@ static int odd_probe(void *self, struct kvb_storage_health *out, struct kvb_erro
 	return odd_file(self, 0, 0, err);
 }
 static const struct kvb_storage_ops odd = {
-	sizeof odd, "odd", 4096, 4096, odd_open, odd_close, odd_file, odd_file, odd_remove, odd_probe, false,
+	sizeof odd, "odd", 4096, 4096, odd_open, odd_close, odd_file, odd_file, odd_remove, odd_probe, false, false,
 };
 
 static void every_failure_has_a_sentence(void **state)

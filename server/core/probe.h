@@ -1,0 +1,53 @@
+/*
+ * probe.h - the entries of many keys, one after the other: index cells and entries are fetched some keys ahead.
+ *
+ * Under the partition's lock, for reading at least.
+ */
+#ifndef KVB_CORE_PROBE_H
+#define KVB_CORE_PROBE_H
+
+#include "internal.h"
+
+#define AHEAD_CELLS 16u  /* keys whose index cells are fetched ahead of use */
+#define AHEAD_ENTRIES 8u /* and, once the cells are there, their entries */
+
+struct probe {
+	const struct part *p;
+	const struct instance *inst;
+	const struct kvb_key *keys;
+	uint32_t n;
+	uint64_t hash[32]; /* of keys[i] at i % 32 */
+};
+
+static inline void probe_ahead(struct probe *pr, uint32_t i)
+{
+	uint64_t h;
+
+	if (i >= pr->n)
+		return;
+	h = index_hash(pr->p, pr->keys[i]);
+	pr->hash[i % 32] = h;
+	index_prefetch(pr->inst, h);
+}
+
+static inline void probe_begin(struct probe *pr, const struct part *p, const struct instance *inst,
+			       const struct kvb_key *keys, uint32_t n)
+{
+	pr->p = p;
+	pr->inst = inst;
+	pr->keys = keys;
+	pr->n = n;
+	for (uint32_t i = 0; i < AHEAD_CELLS; i++)
+		probe_ahead(pr, i);
+}
+
+/* The entry of keys[i], or NULL; to be asked for i = 0, 1, 2... */
+static inline struct block *probe_block(struct probe *pr, uint32_t i)
+{
+	probe_ahead(pr, i + AHEAD_CELLS);
+	if (i + AHEAD_ENTRIES < pr->n)
+		index_prefetch_entry(pr->p, pr->inst, pr->hash[(i + AHEAD_ENTRIES) % 32]);
+	return index_find_hashed(pr->p, pr->inst, pr->hash[i % 32], pr->keys[i]);
+}
+
+#endif
