@@ -53,7 +53,13 @@ static inline uint32_t block_id(const struct block *b)
 /* Is any spec of the mask at `spec` or above? For loops over a mask: a mask of 32 cannot be shifted by 32. */
 static inline bool specs_left(uint32_t mask, uint32_t spec) { return spec < KVB_MAX_SPECS && mask >> spec; }
 
-struct block *block_get(const struct part *p, uint32_t id);
+static inline struct block *block_get(const struct part *p, uint32_t id)
+{
+	const uint32_t no = id >> CHUNK_SHIFT;
+
+	assert(no > 0 && no < p->n_chunk);
+	return (struct block *)((char *)p->chunk[no] + CHUNK_HEAD + (size_t)p->chunk_stride[no] * (id & (CHUNK_PLACES - 1)));
+}
 /* A fresh, indexed entry without slots, or NULL (out of memory). Room in the eviction queues is
  * reserved, so that queueing it later cannot fail. */
 struct block *block_make(struct part *p, struct instance *inst, struct kvb_key key);

@@ -318,6 +318,8 @@ struct part {
 
 	struct chunk **chunk; /* [1..n_chunk-1]; 0 is never used, so that id 0 means none */
 	size_t n_chunk, cap_chunk;
+	uint16_t *chunk_stride; /* of chunk[i], and there too: but heads of chunks share few sets of a cache */
+	size_t cap_chunk_stride;
 	struct chunk *spare_chunk; /* of dropped instances: to be used again */
 	void **region;             /* memory of the chunks */
 	size_t n_region, cap_region;

@@ -19,12 +19,6 @@ _Static_assert(sizeof(struct chunk) <= CHUNK_HEAD, "a chunk's header");
 _Static_assert(offsetof(struct block, slot) + sizeof(struct slot) == 64, "a block of one spec fills a cache line");
 _Static_assert((CHUNK_BYTES - CHUNK_HEAD) / 64 <= CHUNK_PLACES, "places of a chunk");
 
-struct block *block_get(const struct part *p, uint32_t id)
-{
-	assert(id >> CHUNK_SHIFT > 0 && id >> CHUNK_SHIFT < p->n_chunk && p->chunk[id >> CHUNK_SHIFT]);
-	return chunk_place(p->chunk[id >> CHUNK_SHIFT], id & (CHUNK_PLACES - 1));
-}
-
 void block_touch(struct part *p, const struct block *b)
 {
 	if (p->snap.active)
@@ -51,13 +45,16 @@ static int region_add(struct part *p)
 /* A chunk with a number of its own; only `number` of it is set. */
 static struct chunk *chunk_new(struct part *p)
 {
-	void *v = p->chunk;
+	void *v = p->chunk, *strides = p->chunk_stride;
 	struct chunk *c;
 
 	if (p->n_chunk >= UINT32_MAX >> CHUNK_SHIFT ||
 	    kvb_grow(&v, &p->cap_chunk, p->n_chunk + 1, sizeof *p->chunk) != KVB_OK)
 		return NULL;
 	p->chunk = v;
+	if (kvb_grow(&strides, &p->cap_chunk_stride, p->n_chunk + 1, sizeof *p->chunk_stride) != KVB_OK)
+		return NULL;
+	p->chunk_stride = strides;
 	if (p->region_left == 0 && region_add(p) != KVB_OK)
 		return NULL;
 	c = (struct chunk *)((char *)p->region[p->n_region - 1] + (size_t)(REGION_CHUNKS - p->region_left) * CHUNK_BYTES);
@@ -84,6 +81,7 @@ static int chunk_add(struct part *p, struct instance *inst)
 		return KVB_E_NOMEM;
 	}
 	number = c->number;
+	p->chunk_stride[number] = (uint16_t)stride;
 	/* Younger than a running snapshot: nothing in it belongs there. */
 	*c = (struct chunk){ .inst = inst, .snapshot = p->snap.number, .number = number, .stride = stride,
 			     .places = places, .names = names };
@@ -116,6 +114,7 @@ void table_destroy(struct part *p)
 		kvb_region_free(p->region[i]);
 	kvb_free(p->region);
 	kvb_free(p->chunk);
+	kvb_free(p->chunk_stride);
 }
 
 /* ---- entries --------------------------------------------------------------------------------------- */
