@@ -85,6 +85,30 @@ static void string_keys_are_siphash(void **state)
 	assert_string_not_equal(hex, row[0].hex);
 }
 
+static void a_batch_of_keys_is_its_keys(void **state)
+{
+	static const size_t n[] = { 64, 64, 64, 64, 64, 3, 3, 66, 66, 66, 66, 0, 0, 0, 0, 1, 7, 8, 8, 8, 8, 255, 255, 255, 255 };
+	enum { N = sizeof n / sizeof n[0] };
+	struct kvb_secret secret;
+	char text[N][255];
+	struct kvb_key out[N];
+	struct kvb_key_batch b = { .secret = &secret };
+
+	(void)state;
+	kvb_random(&secret, sizeof secret);
+	kvb_random(text, sizeof text);
+	for (int round = 0; round < 300; round++) {
+		for (int i = 0; i < N; i++)
+			kvb_key_batch_add(&b, text[i], round ? (size_t)round % 255 : n[i], &out[i]);
+		kvb_key_batch_end(&b);
+		for (int i = 0; i < N; i++) {
+			struct kvb_key one = kvb_key_from_string(&secret, text[i], round ? (size_t)round % 255 : n[i]);
+
+			assert_true(kvb_key_equal(out[i], one));
+		}
+	}
+}
+
 static void hex_goes_both_ways(void **state)
 {
 	struct kvb_key key = { 0x0123456789abcdefu, 0xfedcba9876543210u }, back;
@@ -188,6 +212,7 @@ int main(void)
 		cmocka_unit_test(checksum_does_not_care_for_alignment),
 		cmocka_unit_test(content_hash_is_xxh3_128),
 		cmocka_unit_test(string_keys_are_siphash),
+		cmocka_unit_test(a_batch_of_keys_is_its_keys),
 		cmocka_unit_test(hex_goes_both_ways),
 		cmocka_unit_test(other_text_is_no_key),
 		cmocka_unit_test(mixed_keys_spread),

@@ -26,6 +26,26 @@ uint64_t kvb_checksum(const void *p, size_t n);
 /* For in-memory tables only (not a durable format): mixes a key with a per-process seed. */
 uint64_t kvb_key_mix(struct kvb_key key, uint64_t seed);
 struct kvb_key kvb_key_from_string(const struct kvb_secret *secret, const char *s, size_t n);
+/* The same for many strings; neighbours of one length cost a third. `*out` is set by a later add, or by the end; until
+ * then both it and the string stay where they are. */
+#define KVB_KEY_LANES 4
+struct kvb_key_batch {
+	const struct kvb_secret *secret;
+	const char *s[KVB_KEY_LANES];
+	struct kvb_key *out[KVB_KEY_LANES];
+	size_t n; /* length of each */
+	unsigned held;
+};
+void kvb_key_batch_end(struct kvb_key_batch *b);
+static inline void kvb_key_batch_add(struct kvb_key_batch *b, const char *s, size_t n, struct kvb_key *out)
+{
+	if (b->held == KVB_KEY_LANES || n != b->n)
+		kvb_key_batch_end(b);
+	b->s[b->held] = s;
+	b->out[b->held++] = out;
+	b->n = n;
+}
+
 /* 128-bit unkeyed content hash (XXH3-128), e.g. of a request body. */
 struct kvb_key kvb_hash128(const void *p, size_t n);
 
