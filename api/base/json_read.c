@@ -136,7 +136,7 @@ static bool string(struct reader *r)
 			r->a.what = "half a surrogate pair";
 			return fail(r, KVB_JSON_SYNTAX);
 		}
-		if (nul)
+		if (nul && !r->limits.nul)
 			return fail(r, KVB_JSON_NUL);
 		s = copy;
 	}

@@ -202,9 +202,9 @@ static void escape(struct kvb_buf *b, uint8_t c)
 	}
 }
 
-static void quote(struct kvb_buf *b, const char *text, bool mend)
+static void quote(struct kvb_buf *b, const char *text, size_t length, bool mend)
 {
-	const char *s = text, *end = text + strlen(text), *plain = s;
+	const char *s = text, *end = text + length, *plain = s;
 
 	value(b, "\"", 1);
 	while (s < end) {
@@ -226,8 +226,9 @@ static void quote(struct kvb_buf *b, const char *text, bool mend)
 	kvb_put_u8(b, '"');
 }
 
-void kvb_jout_string(struct kvb_buf *b, const char *s) { quote(b, s, false); }
-void kvb_jout_text(struct kvb_buf *b, const char *s) { quote(b, s, true); }
+void kvb_jout_string(struct kvb_buf *b, const char *s) { quote(b, s, strlen(s), false); }
+void kvb_jout_string_n(struct kvb_buf *b, const char *s, size_t n) { quote(b, s, n, false); }
+void kvb_jout_text(struct kvb_buf *b, const char *s) { quote(b, s, strlen(s), true); }
 
 void kvb_jout_field_bool(struct kvb_buf *b, const char *name, bool v)
 {

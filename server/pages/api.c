@@ -31,7 +31,7 @@ static bool tell(struct pages_call *k)
 	bool more;
 
 	begin_answer(k);
-	more = k->op->tell(k);
+	more = !k->op->tell || k->op->tell(k);
 	k->at += k->n;
 	k->n = 0;
 	return more;
@@ -59,6 +59,13 @@ static void on_done(void *ctx, int status)
 		status = pages_go(k);
 	if (status != KVB_PENDING)
 		k->c->done.fn(k->c->done.ctx, status);
+}
+
+void pages_untell(struct pages_call *k)
+{
+	kvb_buf_clear(&k->c->out);
+	k->told = 0;
+	begin_answer(k);
 }
 
 /* ---- answers ----------------------------------------------------------------------------------- */
@@ -91,8 +98,11 @@ static void write(struct kvb_call *c)
 	pages_is_up(k);
 	if (k->n > 0)
 		tell(k);
-	pages_answer(k);
-	if (!k->op->list)
+	if (k->raised)
+		c->http = pages_raise(k);
+	else if (k->op->list)
+		pages_answer(k);
+	else
 		c->http = 204;
 }
 
@@ -117,14 +127,30 @@ static int message(struct kvb_call *c, const uint8_t *p, size_t n)
 	return kvb_fail(&c->err, KVB_E_UNSUPPORTED, NULL, "this API has no gRPC methods");
 }
 
+/* A fault that upstream's server would not have come to, had it not found the space. */
+static int check_late(struct pages_call *k, int rc)
+{
+	if (!k->detail || !k->late || !pages_strict(k) || k->op->flags & PAGES_MAKES || pages_find(k) != KVB_E_NOT_FOUND)
+		return rc;
+	k->detail = NULL;
+	k->c->http = 0;
+	return KVB_E_NOT_FOUND;
+}
+
 static int run(struct kvb_call *c)
 {
 	struct pages_call *k = c->state;
 	int rc = pages_read(k);
 
-	if (rc == KVB_OK)
-		rc = kvb_call_check_core(c);
-	return rc == KVB_OK ? pages_go(k) : rc;
+	if (rc != KVB_OK)
+		return check_late(k, rc);
+	if (k->op->flags & PAGES_MAKES)
+		return pages_make_later(k);
+	rc = kvb_call_check_core(c);
+	if (rc != KVB_OK)
+		return rc;
+	rc = k->total > 0 || k->op->flags & PAGES_WHOLE ? pages_go(k) : pages_find(k);
+	return rc == KVB_E_NOT_FOUND && k->op->flags & PAGES_GRANTS ? pages_make_later(k) : rc;
 }
 
 /* ---- the API ----------------------------------------------------------------------------------- */
@@ -181,6 +207,12 @@ int kvb_pages_create(const struct kvb_pages_options *o, struct kvb_api **out, st
 
 	if (!p)
 		return kvb_fail(err, KVB_E_NOMEM, NULL, "out of memory");
+	p->wishes = kvb_calloc(WISHES_MAX, sizeof *p->wishes);
+	if (!p->wishes) {
+		kvb_free(p);
+		return kvb_fail(err, KVB_E_NOMEM, NULL, "out of memory");
+	}
+	kvb_mutex_init(&p->wish_lock);
 	p->o = *o;
 	p->api = (struct kvb_api){
 		.name = "pages",
@@ -202,6 +234,11 @@ int kvb_pages_create(const struct kvb_pages_options *o, struct kvb_api **out, st
 
 void kvb_pages_destroy(struct kvb_api *api)
 {
-	if (api)
-		kvb_free(api->ctx);
+	struct pages *p = api ? api->ctx : NULL;
+
+	if (!p)
+		return;
+	kvb_mutex_destroy(&p->wish_lock);
+	kvb_free(p->wishes);
+	kvb_free(p);
 }

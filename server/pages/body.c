@@ -6,13 +6,15 @@
  */
 #include "pages.h"
 
+#include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "key.h"
 
 #define VALUES_MAX (2u << 20) /* of a body: keys and pages, brackets and commas counted */
 
-static const struct kvb_json_limits limits = { .depth = 16, .values = VALUES_MAX, .wide = true };
+static const struct kvb_json_limits limits = { .depth = 16, .values = VALUES_MAX, .wide = true, .nul = true };
 
 /* ---- path -------------------------------------------------------------------------------------- */
 
@@ -62,60 +64,299 @@ static int take_rank(struct pages_call *k, int64_t *out)
 
 /* ---- fields ------------------------------------------------------------------------------------ */
 
+/* As Python prints it. NULL: it is no scalar, or there is no memory. */
+static const char *python_text(struct pages_call *k, const struct kvb_json_node *v)
+{
+	char *out = kvb_arena_alloc(&k->c->arena, 24);
+
+	if (!out)
+		return NULL;
+	switch (v->type) {
+	case KVB_JSON_NULL:
+		return "None";
+	case KVB_JSON_TRUE:
+		return "True";
+	case KVB_JSON_FALSE:
+		return "False";
+	case KVB_JSON_INTEGER:
+		snprintf(out, 24, "%" PRId64, v->i);
+		return out;
+	case KVB_JSON_REAL:
+		return kvb_arena_strndup(&k->c->arena, v->s, v->n);
+	default:
+		return NULL;
+	}
+}
+
 static int take_namespace(struct pages_call *k, const struct kvb_json_node *body, const char **ns, size_t *n)
 {
 	const struct kvb_json_node *v = kvb_json_get(body, "namespace", 9);
 
 	*ns = SPACE_NS_DEFAULT;
-	*n = sizeof SPACE_NS_DEFAULT - 1;
-	if (!v)
+	if (v && v->type == KVB_JSON_STRING) {
+		*ns = v->s;
+		*n = v->n;
+	} else {
+		if (v && pages_strict(k))
+			*ns = python_text(k, v);
+		else if (v && v->type != KVB_JSON_NULL)
+			*ns = NULL;
+		*n = *ns ? strlen(*ns) : 0;
+	}
+	if (*ns && *n <= SPACE_NS_MAX)
 		return KVB_OK;
-	if (v->type != KVB_JSON_STRING || v->n > SPACE_NS_MAX)
-		return pages_refuse(k, 422, true, "namespace: must be a string of at most %u bytes", SPACE_NS_MAX);
-	*ns = v->s;
-	*n = v->n;
+	return pages_refuse(k, 422, true, "namespace: must be a string of at most %u bytes", SPACE_NS_MAX);
+}
+
+/* ---- lists ------------------------------------------------------------------------------------- */
+
+/* The elements of a list, one after the other. In the mode of upstream also the characters of a string and the names
+ * of an object, as Python has it. */
+struct items {
+	const struct kvb_json_node *v;
+	uint32_t left;
+	unsigned type;
+	struct kvb_json_node letter; /* the newest, of a string */
+};
+
+static bool items_open(struct items *it, const struct kvb_json_node *v, bool strict)
+{
+	*it = (struct items){ .v = v + 1, .left = v->n, .type = v->type };
+	if (v->type == KVB_JSON_ARRAY || !strict)
+		return v->type == KVB_JSON_ARRAY;
+	if (v->type != KVB_JSON_STRING)
+		return v->type == KVB_JSON_OBJECT;
+	it->letter = (struct kvb_json_node){ .type = KVB_JSON_STRING, .span = 1, .s = v->s };
+	it->left = 0;
+	for (uint32_t i = 0; i < v->n; i++)
+		it->left += ((uint8_t)v->s[i] & 0xc0) != 0x80;
+	return true;
+}
+
+/* Until `left` is 0. Valid until the next call. */
+static const struct kvb_json_node *items_next(struct items *it)
+{
+	const struct kvb_json_node *v = it->v;
+
+	it->left--;
+	if (it->type != KVB_JSON_STRING) {
+		it->v = kvb_json_next(it->type == KVB_JSON_OBJECT ? v + 1 : v);
+		return v;
+	}
+	it->letter.s += it->letter.n;
+	it->letter.n = 1;
+	if (it->letter.s[0] & 0x80)
+		it->letter.n += 1 + ((uint8_t)it->letter.s[0] >= 0xe0) + ((uint8_t)it->letter.s[0] >= 0xf0);
+	return &it->letter;
+}
+
+/* Lists of which the core's calls take a part each: bounded by the nodes that a text may have. */
+static void *make_list(struct pages_call *k, uint32_t n, size_t size)
+{
+	return kvb_arena_alloc(&k->c->arena, ((size_t)n + 1) * size);
+}
+
+/* The list in the field `name`. Without one it is empty, where `optional`. */
+static int take_list(struct pages_call *k, const struct kvb_json_node *body, const char *name, bool optional,
+		     struct items *it)
+{
+	const struct kvb_json_node *v = kvb_json_get(body, name, strlen(name));
+
+	*it = (struct items){ .left = 0 };
+	if (!v && optional)
+		return KVB_OK;
+	if (v && items_open(it, v, pages_strict(k)))
+		return KVB_OK;
+	k->late &= v || !(k->op->flags & PAGES_KEYS_FIRST);
+	return pages_refuse(k, 422, true, "%s: must be a list", name);
+}
+
+static int take_keys_list(struct pages_call *k, const struct kvb_json_node *body, const char *name, bool optional,
+			  struct items *it)
+{
+	int rc = take_list(k, body, name, optional, it);
+
+	if (rc != KVB_OK)
+		return rc;
+	k->n_keys = k->total = it->left;
+	k->keys = make_list(k, k->n_keys, sizeof *k->keys);
+	return k->keys ? KVB_OK : pages_nomem(k);
+}
+
+static int bad_key(struct pages_call *k, const char *list, uint32_t i)
+{
+	return pages_refuse(k, 422, true, "%s[%u]: a key must be a string", list, i);
+}
+
+/* Both elements of what should be a pair. */
+static bool take_pair(struct pages_call *k, const struct kvb_json_node *v, struct kvb_json_node out[2])
+{
+	struct items it;
+
+	if (!items_open(&it, v, pages_strict(k)) || it.left != 2)
+		return false;
+	out[0] = *items_next(&it);
+	out[1] = *items_next(&it);
+	return true;
+}
+
+/* A page that cannot be is UINT64_MAX. False: it is no number. */
+static bool take_page(struct pages_call *k, const struct kvb_json_node *v, uint64_t *out)
+{
+	*out = v->type == KVB_JSON_INTEGER && v->i >= 0 ? (uint64_t)v->i : UINT64_MAX;
+	return pages_strict(k) || v->type == KVB_JSON_INTEGER || v->type == KVB_JSON_UNSIGNED;
+}
+
+/* ---- what operations read ---------------------------------------------------------------------- */
+
+int pages_read_nothing(struct pages_call *k, const struct kvb_json_node *body)
+{
+	(void)k;
+	(void)body;
 	return KVB_OK;
 }
 
 int pages_read_keys(struct pages_call *k, const struct kvb_json_node *body)
 {
 	const struct kvb_secret *secret = kvb_core_secret(pages_core(k));
-	const struct kvb_json_node *list = kvb_json_get(body, "keys", 4), *v;
+	struct items it;
+	int rc = take_keys_list(k, body, "keys", false, &it);
 
-	if (!list || list->type != KVB_JSON_ARRAY)
-		return pages_refuse(k, 422, true, "keys: must be a list");
-	k->total = list->n;
-	k->keys = kvb_arena_alloc(&k->c->arena, (list->n + (size_t)1) * sizeof *k->keys);
-	if (!k->keys)
+	for (uint32_t i = 0; rc == KVB_OK && it.left > 0; i++)
+		if (!pages_key(secret, items_next(&it), &k->keys[i]))
+			rc = bad_key(k, "keys", i);
+	return rc;
+}
+
+/* The first key's prefix_key, if there is one, is the block before it; one of the keys itself cannot be. */
+static void take_parent(struct pages_call *k, const struct kvb_json_node *prefix)
+{
+	k->u.reserve.has_parent = prefix->type != KVB_JSON_NULL && (prefix->type != KVB_JSON_STRING || prefix->n > 0) &&
+				  pages_key(kvb_core_secret(pages_core(k)), prefix, &k->u.reserve.parent);
+}
+
+static void check_parent(struct pages_call *k)
+{
+	for (uint32_t i = 0; k->u.reserve.has_parent && i < k->n_keys; i++)
+		if (kvb_key_equal(k->keys[i], k->u.reserve.parent))
+			k->u.reserve.has_parent = false;
+}
+
+int pages_read_reserve(struct pages_call *k, const struct kvb_json_node *body)
+{
+	const struct kvb_secret *secret = kvb_core_secret(pages_core(k));
+	struct kvb_json_node pair[2];
+	struct kvb_bytes *names;
+	struct items it;
+	uint8_t *text;
+	int rc = take_keys_list(k, body, "keys", false, &it);
+
+	if (rc != KVB_OK)
+		return rc;
+	names = k->u.reserve.names = make_list(k, k->n_keys, sizeof *names);
+	text = kvb_arena_alloc(&k->c->arena, k->c->n_body + k->n_keys); /* of all names, see pages_name */
+	if (!names || !text)
 		return pages_nomem(k);
-	v = kvb_json_first(list);
-	for (uint32_t i = 0; i < list->n; i++, v = kvb_json_next(v))
-		if (!pages_key(secret, v, &k->keys[i]))
-			return pages_refuse(k, 422, true, "keys[%u]: must be a string", i);
+	for (uint32_t i = 0; it.left > 0; i++) {
+		if (!take_pair(k, items_next(&it), pair))
+			return pages_refuse(k, 422, true, "keys[%u]: must be a key and its prefix_key", i);
+		if (!pages_key(secret, &pair[0], &k->keys[i]))
+			return bad_key(k, "keys", i);
+		names[i] = (struct kvb_bytes){ text, 0 };
+		if (pair[0].type != KVB_JSON_STRING || pair[0].n <= PAGES_KEY_MAX)
+			names[i].n = pages_name(&pair[0], text);
+		text += names[i].n;
+		if (i == 0)
+			take_parent(k, &pair[1]);
+	}
+	check_parent(k);
 	return KVB_OK;
 }
 
-int pages_read(struct pages_call *k)
+int pages_read_confirm(struct pages_call *k, const struct kvb_json_node *body)
 {
-	struct kvb_json_doc doc;
-	const char *tenant, *ns;
-	int64_t rank;
-	size_t n_ns;
-	int rc = take_tenant(k, &tenant);
+	static const char written[] = "written_keys_to_confirm", released[] = "pages_to_release";
+	const struct kvb_secret *secret = kvb_core_secret(pages_core(k));
+	struct kvb_json_node pair[2];
+	struct items it;
+	int rc = take_keys_list(k, body, written, true, &it);
 
-	if (rc == KVB_OK)
-		rc = take_rank(k, &rank);
 	if (rc != KVB_OK)
 		return rc;
+	k->u.confirm.pages = make_list(k, k->n_keys, sizeof *k->u.confirm.pages);
+	if (!k->u.confirm.pages)
+		return pages_nomem(k);
+	for (uint32_t i = 0; it.left > 0; i++) {
+		if (!take_pair(k, items_next(&it), pair) || !take_page(k, &pair[1], &k->u.confirm.pages[i]))
+			return pages_refuse(k, 422, true, "%s[%u]: must be a key and its page", written, i);
+		if (!pages_key(secret, &pair[0], &k->keys[i]))
+			return bad_key(k, written, i);
+	}
+	rc = take_list(k, body, released, true, &it);
+	if (rc != KVB_OK)
+		return rc;
+	k->u.confirm.n_released = it.left;
+	if (k->total < it.left)
+		k->total = it.left;
+	k->u.confirm.released = make_list(k, it.left, sizeof *k->u.confirm.released);
+	if (!k->u.confirm.released)
+		return pages_nomem(k);
+	for (uint32_t i = 0; it.left > 0; i++)
+		if (!take_page(k, items_next(&it), &k->u.confirm.released[i]))
+			return pages_refuse(k, 422, true, "%s[%u]: must be the number of a page", released, i);
+	return KVB_OK;
+}
+
+int pages_read_initialize(struct pages_call *k, const struct kvb_json_node *body)
+{
+	const struct kvb_json_node *v = kvb_json_get(body, "num_pages", 9);
+
+	if (v && v->type == KVB_JSON_INTEGER)
+		k->u.num_pages = v->i;
+	else if (v && pages_strict(k) && (v->type == KVB_JSON_TRUE || v->type == KVB_JSON_FALSE))
+		k->u.num_pages = v->type == KVB_JSON_TRUE;
+	else if (!v || !pages_strict(k) || pages_find(k) != KVB_OK) /* upstream does not look at it if there is one */
+		return pages_refuse(k, 422, true, "num_pages: must be a whole number");
+	return KVB_OK;
+}
+
+/* ---- all of it --------------------------------------------------------------------------------- */
+
+/* *body NULL: there is none. */
+static int take_body(struct pages_call *k, const struct kvb_json_node **body)
+{
+	struct kvb_json_doc doc;
+
+	*body = NULL;
+	if (k->c->n_body == 0 && k->op->flags & PAGES_BARE && !pages_strict(k))
+		return KVB_OK;
 	if (!kvb_json_parse(&doc, &k->c->arena, k->c->body, k->c->n_body, &limits))
 		return doc.fault == KVB_JSON_NOMEM ? pages_nomem(k) :
 		       pages_refuse(k, 400, true, "the body is not JSON: %s at byte %zu",
 				    doc.what ? doc.what : "a fault", doc.at);
 	if (doc.root->type != KVB_JSON_OBJECT)
-		return pages_refuse(k, 422, true, "the body must be an object");
-	rc = take_namespace(k, doc.root, &ns, &n_ns);
+		return pages_refuse(k, 400, true, "the body must be an object");
+	*body = doc.root;
+	return KVB_OK;
+}
+
+int pages_read(struct pages_call *k)
+{
+	const struct kvb_json_node *body;
+	const char *tenant, *ns;
+	int64_t rank = 0;
+	size_t n_ns;
+	int rc = take_tenant(k, &tenant);
+
+	if (rc == KVB_OK)
+		rc = take_rank(k, &rank);
+	if (rc == KVB_OK)
+		rc = take_body(k, &body);
+	if (rc == KVB_OK)
+		rc = take_namespace(k, body, &ns, &n_ns);
 	if (rc != KVB_OK)
 		return rc;
 	space_init(&k->space, tenant, rank, ns, n_ns);
-	return k->op->read(k, doc.root);
+	k->late = true;
+	return k->op->read(k, body);
 }

@@ -50,11 +50,15 @@ static unsigned detail(struct kvb_call *c, unsigned http, const char *text)
 }
 
 /* As Starlette answers when a handler raises, and uvicorn then ends the connection. */
-static unsigned raised(struct kvb_call *c)
+unsigned pages_raise(struct pages_call *k)
 {
+	struct kvb_call *c = k->c;
+
+	kvb_buf_clear(&c->out);
 	c->type = "text/plain; charset=utf-8";
 	c->fixed = "Internal Server Error";
 	c->close = true;
+	c->failed = true;
 	return 500;
 }
 
@@ -83,16 +87,27 @@ static unsigned refused_outside(struct kvb_call *c)
 
 static unsigned nothing(struct pages_call *k)
 {
-	kvb_buf_clear(&k->c->out);
-	k->told = 0;
+	if (k->op->flags & PAGES_MAKES)
+		pages_wish_add(k);
+	pages_untell(k);
 	pages_answer(k);
 	return k->op->list ? 200 : 204;
+}
+
+/* There is no page, and none to be had. */
+static unsigned full(struct pages_call *k)
+{
+	pages_count(k, PAGES_refused_full, k->total);
+	return pages_strict(k) ? pages_raise(k) : nothing(k);
 }
 
 static unsigned unknown_space(struct pages_call *k)
 {
 	char text[KVB_MESSAGE_MAX];
+	int64_t num_pages;
 
+	if (pages_strict(k) && pages_wish(k, &num_pages))
+		return k->op->flags & PAGES_GRANTS && k->total > 0 ? full(k) : nothing(k);
 	pages_count(k, PAGES_unknown_space, 1);
 	if (!pages_strict(k))
 		return nothing(k);
@@ -122,18 +137,21 @@ unsigned pages_fail(struct kvb_call *c)
 		return refused_outside(c);
 	if (k->detail) {
 		pages_count(k, PAGES_malformed, 1);
-		return c->http == 500 ? raised(c) : detail(c, c->http, k->detail);
+		return c->http == 500 ? pages_raise(k) : detail(c, c->http, k->detail);
 	}
 	switch (c->status) {
 	case KVB_E_FORBIDDEN:
 		return detail(c, 403, c->err.message);
 	case KVB_E_NOT_FOUND:
 		return unknown_space(k);
+	case KVB_E_NO_SPACE:
+	case KVB_E_QUOTA:
+		return full(k);
 	case KVB_E_NOT_READY:
 	case KVB_E_NOT_OWNER:
 	case KVB_E_FENCED:
 	case KVB_E_UNKNOWN_OUTCOME:
-		if (!is_down_for_long(k))
+		if (!is_down_for_long(k) && !(k->op->flags & PAGES_MAKES)) /* which has waited already */
 			return later(c);
 		break;
 	default:

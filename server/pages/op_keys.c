@@ -1,37 +1,81 @@
 /*
- * op_keys.c - exists, get_page_indices: which keys are there, and on which page.
+ * op_keys.c - exists, get_page_indices, delete_keys.
  *
- * What they tell is leased, so that no page of it is reused before the client has read it: all reads stop at the first
- * miss, so only the keys before that are. No state.
+ * What the first two tell is leased, so that no page of it is reused before the client has read it. Clients read up to
+ * the first miss, so only the keys before that are. An answer of get_page_indices that has one null makes SGLang's data
+ * client close itself, so all are, unless it was asked for otherwise. No state.
  */
 #include "pages.h"
 
-int pages_lookup_ask(struct pages_call *k)
+static int ask(struct pages_call *k, enum kvb_lookup_mode mode)
 {
-	const struct pages *p = pages_of(k);
-
 	k->u.lookup.req = (struct kvb_lookup_req){
 		.tenant = k->space.tenant,
 		.instance = k->space.id,
-		.mode = p->o.strict_upstream ? KVB_LOOKUP_BATCH : KVB_LOOKUP_PREFIX,
+		.mode = mode,
 		.keys = k->keys + k->at,
 		.n_keys = k->n,
-		.lease_ms = p->o.lease_ms,
+		.lease_ms = pages_of(k)->o.lease_ms,
 		.only_leased = true,
 	};
 	return kvb_core_lookup(pages_core(k), &k->u.lookup.req, &k->u.lookup.res, &k->c->arena, &k->c->err, &k->done);
 }
 
-bool pages_exists_tell(struct pages_call *k)
+/* ---- exists ------------------------------------------------------------------------------------ */
+
+int pages_ask_exists(struct pages_call *k) { return ask(k, pages_strict(k) ? KVB_LOOKUP_BATCH : KVB_LOOKUP_PREFIX); }
+
+bool pages_tell_exists(struct pages_call *k)
 {
 	const struct kvb_lookup_res *res = &k->u.lookup.res;
-	char *p = kvb_jraw_begin(&k->c->out, 6 * (size_t)res->n_keys);
+	char *p = kvb_jraw_begin(&k->c->out, 6 * (size_t)k->n);
 
 	if (!p)
 		return false;
-	for (uint32_t i = 0; i < res->n_keys; i++)
+	for (uint32_t i = 0; i < k->n; i++)
 		p = res->hit[i] ? kvb_jraw_text(p, "true,") : kvb_jraw_text(p, "false,");
 	kvb_jraw_end(&k->c->out, p);
-	k->told += res->n_keys;
-	return pages_strict(k) || res->matched == res->n_keys;
+	k->told += k->n;
+	return pages_strict(k) || res->matched == k->n;
+}
+
+/* ---- get_page_indices -------------------------------------------------------------------------- */
+
+static bool is_partial(const struct pages_call *k) { return pages_strict(k) || pages_of(k)->o.partial_get; }
+
+int pages_ask_get(struct pages_call *k) { return ask(k, is_partial(k) ? KVB_LOOKUP_BATCH : KVB_LOOKUP_PREFIX); }
+
+bool pages_tell_get(struct pages_call *k)
+{
+	const struct kvb_lookup_res *res = &k->u.lookup.res;
+	char *p;
+
+	if (!is_partial(k) && res->matched < k->n) {
+		pages_count(k, PAGES_get_all_null, 1);
+		pages_untell(k);
+		return false;
+	}
+	p = kvb_jraw_begin(&k->c->out, (KVB_JRAW_U64 + 1) * (size_t)k->n);
+	if (!p)
+		return false;
+	for (uint32_t i = 0; i < k->n; i++) {
+		p = res->hit[i] ? kvb_jraw_digits(p, res->loc[i].offset) : kvb_jraw_text(p, "null");
+		*p++ = ',';
+	}
+	kvb_jraw_end(&k->c->out, p);
+	k->told += k->n;
+	return true;
+}
+
+/* ---- delete_keys ------------------------------------------------------------------------------- */
+
+int pages_ask_delete(struct pages_call *k)
+{
+	k->u.del.req = (struct kvb_delete_req){
+		.tenant = k->space.tenant,
+		.instance = k->space.id,
+		.keys = k->keys + k->at,
+		.n_keys = k->n,
+	};
+	return kvb_core_delete(pages_core(k), &k->u.del.req, &k->u.del.res, &k->c->arena, &k->c->err, &k->done);
 }

@@ -29,15 +29,31 @@ enum pages_counter {
 	PAGES_COUNTERS
 };
 
+/* A space that could not be made when it was asked for. */
+struct wish {
+	char name[KVB_MAX_NAME + 1]; /* space_name */
+	int64_t num_pages; /* 0 or less: it is one without pages, and never made */
+	uint64_t tried_ms; /* when it was tried last */
+};
+
+#define WISHES_MAX 1024u
+
 struct pages {
 	struct kvb_api api;
 	struct kvb_pages_options o;
 	atomic_uint_fast64_t counters[PAGES_COUNTERS];
+	struct kvb_mutex wish_lock;
+	struct wish *wishes; /* [WISHES_MAX]; these two protected by wish_lock */
+	uint32_t n_wishes;
 	atomic_uint_fast64_t down_since; /* ms, when a call first found nobody answering for the partition; 0: it does */
 };
 
-/* LOSES: when it cannot be done its answer is that it was, and it is counted as dropped. */
-enum { PAGES_LOSES = 1 };
+/* LOSES: when it cannot be done its answer is that it was, and it is counted as dropped. BARE: an empty body is {}.
+ * WHOLE: of the space, whatever keys it names. KEYS_FIRST: upstream looks for the keys before it looks for the space.
+ * MAKES: the space, or else a wish for it. GRANTS: makes good a wish. */
+enum {
+	PAGES_LOSES = 1, PAGES_BARE = 2, PAGES_WHOLE = 4, PAGES_KEYS_FIRST = 8, PAGES_MAKES = 16, PAGES_GRANTS = 32,
+};
 
 struct pages_op {
 	const char *name;
@@ -46,7 +62,8 @@ struct pages_op {
 	int (*read)(struct pages_call *k, const struct kvb_json_node *body);
 	/* Asks the core for the k->n keys from k->at on, with k->done: the core's result. */
 	int (*ask)(struct pages_call *k);
-	/* These are there: counts them, and adds their elements to the answer. False: for the others there is nothing. */
+	/* It has answered: counts, and adds an element for each to the answer. False: for the others there is nothing.
+	 * NULL: there is nothing to do. */
 	bool (*tell)(struct pages_call *k);
 	const char *list; /* name of the answer's list; NULL: the answer is 204 */
 	const char *none; /* its element for a key of which nothing is known */
@@ -58,21 +75,46 @@ struct pages_call {
 	const struct pages_op *op; /* NULL: no operation */
 	struct space space;
 	const char *detail; /* the request is refused with c->http, and why; NULL: it is not */
+	bool late;   /* upstream has looked for the space before it finds that out */
+	bool raised; /* upstream's server raises: 500 */
 	struct kvb_done done;
+	struct job job; /* on a worker */
 
-	uint32_t total; /* keys of the request */
+	uint32_t total; /* keys of the request, or pages if these are more */
 	uint32_t at, n; /* portion that the core was asked for last; n 0: it is told already */
 	uint32_t told;  /* elements in the answer */
 
-	struct kvb_key *keys;    /* [total] */
-	struct kvb_bytes *names; /* [total] of reservations; an empty one: too long a key */
-	bool has_parent;
-	struct kvb_key parent;
+	struct kvb_key *keys; /* [n_keys] */
+	uint32_t n_keys;
 	union {
 		struct {
 			struct kvb_lookup_req req;
 			struct kvb_lookup_res res;
 		} lookup;
+		struct {
+			struct kvb_bytes *names; /* [n_keys] n 0: the key is too long */
+			bool has_parent;
+			struct kvb_key parent; /* of keys[0] */
+			uint32_t *where; /* [n] of the portion: which key of req each one is; NULL: each its own */
+			struct kvb_start_req req;
+			struct kvb_start_res res;
+		} reserve;
+		struct {
+			uint64_t *pages;    /* [n_keys] of the keys */
+			uint64_t *released; /* [n_released] */
+			uint32_t n_released;
+			struct kvb_settle_req req;
+			struct kvb_settle_res res;
+		} confirm;
+		struct {
+			struct kvb_delete_req req;
+			struct kvb_delete_res res;
+		} del;
+		struct {
+			struct kvb_clear_req req;
+			struct kvb_clear_res res;
+		} clear;
+		int64_t num_pages; /* initialize */
 	} u;
 };
 
@@ -91,6 +133,8 @@ static inline void pages_count(const struct pages_call *k, enum pages_counter wh
 int pages_go(struct pages_call *k);
 /* The answer with what was told so far and nothing for the other keys. */
 void pages_answer(struct pages_call *k);
+/* The answer is begun anew, nothing told. */
+void pages_untell(struct pages_call *k);
 
 /* ---- fail.c ------------------------------------------------------------------------------------ */
 
@@ -100,6 +144,8 @@ unsigned pages_fail(struct kvb_call *c);
 int pages_refuse(struct pages_call *k, unsigned http, bool raises, const char *fmt, ...)
 	__attribute__((format(printf, 4, 5)));
 int pages_nomem(struct pages_call *k);
+/* Upstream's server raises here: the answer is 500 and the connection ends. */
+unsigned pages_raise(struct pages_call *k);
 /* The core has answered. */
 void pages_is_up(struct pages_call *k);
 
@@ -107,12 +153,35 @@ void pages_is_up(struct pages_call *k);
 
 /* Fills k->space from the path and the body, then what the operation reads. */
 int pages_read(struct pages_call *k);
+
+/* ---- make.c: spaces ---------------------------------------------------------------------------- */
+
+/* Makes the space, or one that was wished for, on a worker, then asks what the operation has to ask. KVB_PENDING,
+ * KVB_E_NOT_FOUND (there is no such wish, or not now), KVB_E_TOO_MANY. */
+int pages_make_later(struct pages_call *k);
+/* KVB_E_NOT_FOUND: nobody has initialized it. */
+int pages_find(struct pages_call *k);
+/* Somebody wanted it with *num_pages pages. */
+bool pages_wish(struct pages_call *k, int64_t *num_pages);
+void pages_wish_add(struct pages_call *k);
+
+/* ---- operations: the functions of the rows ----------------------------------------------------- */
+
+int pages_read_initialize(struct pages_call *k, const struct kvb_json_node *body);
 int pages_read_keys(struct pages_call *k, const struct kvb_json_node *body);
-
-/* ---- operations -------------------------------------------------------------------------------- */
-
-int pages_lookup_ask(struct pages_call *k);
-bool pages_exists_tell(struct pages_call *k);
+int pages_read_reserve(struct pages_call *k, const struct kvb_json_node *body);
+int pages_read_confirm(struct pages_call *k, const struct kvb_json_node *body);
+int pages_read_nothing(struct pages_call *k, const struct kvb_json_node *body);
+int pages_ask_exists(struct pages_call *k);
+int pages_ask_get(struct pages_call *k);
+int pages_ask_reserve(struct pages_call *k);
+int pages_ask_confirm(struct pages_call *k);
+int pages_ask_delete(struct pages_call *k);
+int pages_ask_clear(struct pages_call *k);
+bool pages_tell_exists(struct pages_call *k);
+bool pages_tell_get(struct pages_call *k);
+bool pages_tell_reserve(struct pages_call *k);
+bool pages_tell_confirm(struct pages_call *k);
 
 /* ---- metrics.c --------------------------------------------------------------------------------- */
 

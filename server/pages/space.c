@@ -8,6 +8,8 @@
 #include <string.h>
 
 #include <kvb/hash.h>
+#include <kvb/json.h>
+#include <kvb/json_out.h>
 
 /* "pages:" tenant ':' rank ':' namespace, the rank having 20 bytes at most. */
 #define TENANT_MAX 40u
@@ -88,4 +90,39 @@ void space_name(const struct space *s, char out[KVB_MAX_NAME + 1])
 	p = put_part(p, s->tenant, strlen(s->tenant), TENANT_MAX);
 	*p++ = ':';
 	memcpy(p, s->id, n);
+}
+
+void space_extra(const struct space *s, struct kvb_buf *out)
+{
+	kvb_jout_begin(out);
+	kvb_jout_name(out, "pages");
+	kvb_jout_open(out, '{');
+	kvb_jout_name(out, "rank");
+	kvb_jout_i64(out, s->rank);
+	kvb_jout_name(out, "namespace");
+	kvb_jout_string_n(out, s->ns, s->n_ns);
+	kvb_jout_close(out, '}');
+	kvb_jout_close(out, '}');
+	kvb_put_u8(out, 0);
+}
+
+bool space_of(const struct kvb_instance_spec *i, struct kvb_arena *a, struct space *out)
+{
+	const struct kvb_json_limits limits = { .depth = 2, .values = 8, .nul = true };
+	const struct kvb_json_node *pages, *rank, *ns;
+	struct kvb_json_doc doc;
+	char *text;
+
+	if (strncmp(i->extra, "{\"pages\":", 9) != 0)
+		return false;
+	text = kvb_arena_strndup(a, i->extra, strlen(i->extra));
+	if (!text || !kvb_json_parse(&doc, a, text, strlen(text), &limits))
+		return false;
+	pages = kvb_json_get(doc.root, "pages", 5);
+	rank = kvb_json_get(pages, "rank", 4);
+	ns = kvb_json_get(pages, "namespace", 9);
+	if (!rank || rank->type != KVB_JSON_INTEGER || !ns || ns->type != KVB_JSON_STRING)
+		return false;
+	space_init(out, i->tenant, rank->i, ns->s, ns->n);
+	return strcmp(out->id, i->id) == 0;
 }

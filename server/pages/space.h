@@ -12,6 +12,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <kvb/arena.h>
+#include <kvb/bytes.h>
 #include <kvb/limits.h>
 #include <kvb/ops.h>
 
@@ -33,5 +35,9 @@ bool space_rank(const char *s, size_t n, bool sign, int64_t *out);
 void space_init(struct space *s, const char *tenant, int64_t rank, const char *ns, size_t n_ns);
 /* Of its storage and group. */
 void space_name(const struct space *s, char out[KVB_MAX_NAME + 1]);
+/* What its instance keeps as `extra`, NUL-terminated: {"pages":{"rank":0,"namespace":"kv"}}. */
+void space_extra(const struct space *s, struct kvb_buf *out);
+/* The space of an instance; its strings live in `a`. False: it is no space. */
+bool space_of(const struct kvb_instance_spec *i, struct kvb_arena *a, struct space *out);
 
 #endif

@@ -13,7 +13,7 @@
  *			...
  *
  * Nodes of strings point into the text, or into the arena where there were escapes: both must
- * live as long as the nodes. Strings have no NUL at their end, and none inside: \u0000 is refused.
+ * live as long as the nodes. Strings have no NUL at their end, and none inside: \u0000 is refused, but with `nul`.
  *
  * What is taken: a document is one object or array with nothing but space round it; no byte order
  * mark, no comments. Integers of -2^63..2^63-1 (with `wide` to 2^64-1) are exact, others are refused, not
@@ -61,13 +61,14 @@ struct kvb_json_limits {
 	unsigned depth; /* open brackets, at most KVB_JSON_MAX_DEPTH */
 	size_t values;  /* opening brackets and commas together */
 	bool wide;
+	bool nul;
 };
 
 enum kvb_json_fault {
 	KVB_JSON_OK,
 	KVB_JSON_SYNTAX,
 	KVB_JSON_UTF8,   /* not UTF-8 */
-	KVB_JSON_NUL,    /* \u0000 */
+	KVB_JSON_NUL,    /* \u0000, without `nul` */
 	KVB_JSON_NUMBER, /* too large a number */
 	KVB_JSON_TWICE,  /* a name given twice */
 	KVB_JSON_LIMIT,  /* one of kvb_json_limits, or 4 GiB of text */

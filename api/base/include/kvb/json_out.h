@@ -39,6 +39,7 @@ void kvb_jout_plain(struct kvb_buf *b, const char *s, size_t n); /* text that is
 void kvb_jout_key(struct kvb_buf *b, struct kvb_key key);
 /* Byte for byte (escaped): what is not UTF-8 stays so and is refused by the reader. */
 void kvb_jout_string(struct kvb_buf *b, const char *s);
+void kvb_jout_string_n(struct kvb_buf *b, const char *s, size_t n); /* the same; NUL bytes may be in it */
 /* For texts to people: bytes that are not UTF-8 (a message cut in mid-character) become '?'. */
 void kvb_jout_text(struct kvb_buf *b, const char *s);
 

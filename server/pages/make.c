@@ -1,0 +1,232 @@
+/*
+ * make.c - spaces: found, made, and wished for while they cannot be made.
+ *
+ * A space is there when its instance is, which is made last, so what a crash has left half made is made whole by the
+ * next one who asks. Runs on workers, for the core's administration blocks. What could not be made is remembered until
+ * the first reservation in it; that is lost with the process, as is a space without pages, of which there is nothing
+ * that the core could hold.
+ */
+#include "pages.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <kvb/clock.h>
+#include <kvb/log.h>
+
+#define READY_WAIT_MS 10000u
+#define WISH_MS 1000u
+
+int pages_find(struct pages_call *k)
+{
+	const char *id = k->space.id;
+	const struct kvb_match_req req = { .tenant = k->space.tenant, .instances = &id, .n_instances = 1 };
+	struct kvb_match_res res;
+
+	return kvb_core_match(pages_core(k), &req, &res, &k->c->arena, &k->c->err);
+}
+
+/* ---- wishes ------------------------------------------------------------------------------------ */
+
+static struct wish *find_locked(struct pages *p, const char *name)
+{
+	for (uint32_t i = 0; i < p->n_wishes; i++)
+		if (strcmp(p->wishes[i].name, name) == 0)
+			return &p->wishes[i];
+	return NULL;
+}
+
+/* A wish is tried once in a second. */
+static bool is_due(struct pages_call *k)
+{
+	struct pages *p = pages_of(k);
+	uint64_t now = kvb_now_ms(&kvb_clock_system);
+	char name[KVB_MAX_NAME + 1];
+	struct wish *w;
+	bool due;
+
+	space_name(&k->space, name);
+	kvb_mutex_lock(&p->wish_lock);
+	w = find_locked(p, name);
+	due = w && w->num_pages > 0 && now - w->tried_ms >= WISH_MS;
+	if (due)
+		w->tried_ms = now;
+	kvb_mutex_unlock(&p->wish_lock);
+	return due;
+}
+
+bool pages_wish(struct pages_call *k, int64_t *num_pages)
+{
+	struct pages *p = pages_of(k);
+	char name[KVB_MAX_NAME + 1];
+	const struct wish *w;
+
+	space_name(&k->space, name);
+	kvb_mutex_lock(&p->wish_lock);
+	w = find_locked(p, name);
+	if (w)
+		*num_pages = w->num_pages;
+	kvb_mutex_unlock(&p->wish_lock);
+	return w != NULL;
+}
+
+void pages_wish_add(struct pages_call *k)
+{
+	struct pages *p = pages_of(k);
+	struct wish made = { .num_pages = k->u.num_pages };
+	struct wish *w;
+
+	space_name(&k->space, made.name);
+	kvb_mutex_lock(&p->wish_lock);
+	w = find_locked(p, made.name);
+	if (!w && p->n_wishes < WISHES_MAX)
+		w = &p->wishes[p->n_wishes++];
+	if (w)
+		*w = made;
+	kvb_mutex_unlock(&p->wish_lock);
+	pages_count(k, PAGES_wishes, 1);
+}
+
+static void remove_wish(struct pages *p, const char *name)
+{
+	struct wish *w;
+
+	kvb_mutex_lock(&p->wish_lock);
+	w = find_locked(p, name);
+	if (w)
+		*w = p->wishes[--p->n_wishes];
+	kvb_mutex_unlock(&p->wish_lock);
+}
+
+/* ---- making ------------------------------------------------------------------------------------ */
+
+/* The size that a space has is never changed from here. */
+static void compare_size(struct pages_call *k, const char *name, int64_t num_pages)
+{
+	struct kvb_storage_view *v;
+	struct kvb_error ignored;
+	uint32_t n;
+
+	if (kvb_core_storages(pages_core(k), name, &k->c->arena, &v, &n, &ignored) == KVB_OK &&
+	    (int64_t)v[0].spec.capacity != num_pages)
+		kvb_log(KVB_LOG_WARN, "pages", "%s has %" PRIu64 " pages; an initialize with %" PRId64 " is ignored", name,
+			v[0].spec.capacity, num_pages);
+}
+
+static int make_storage(struct pages_call *k, const char *name, int64_t num_pages)
+{
+	const struct kvb_storage_spec spec = {
+		.name = name,
+		.type = "external",
+		.root = "",
+		.client_root = "",
+		.client_mount = "",
+		.capacity = (uint64_t)num_pages,
+		.enabled = true,
+		.extra = "",
+	};
+	struct kvb_storage_view *v;
+	uint32_t n;
+	int rc = kvb_core_storages(pages_core(k), name, &k->c->arena, &v, &n, &k->c->err);
+
+	if (rc != KVB_E_NOT_FOUND)
+		return rc;
+	rc = kvb_core_storage_put(pages_core(k), &spec, NULL, &k->c->err);
+	if (rc == KVB_E_INVALID)
+		return pages_refuse(k, 422, true, "num_pages: %s", k->c->err.message);
+	return rc == KVB_E_CONFLICT ? KVB_OK : rc; /* made meanwhile */
+}
+
+static int make_group(struct pages_call *k, const char *name)
+{
+	const struct kvb_group_spec spec = { .name = name, .storages = &name, .n_storages = 1, .extra = "" };
+	struct kvb_group_view *v;
+	uint32_t n;
+	int rc = kvb_core_groups(pages_core(k), name, &k->c->arena, &v, &n, &k->c->err);
+
+	return rc == KVB_E_NOT_FOUND ? kvb_core_group_put(pages_core(k), &spec, NULL, NULL, &k->c->err) : rc;
+}
+
+static int make_instance(struct pages_call *k, const char *name)
+{
+	static const struct kvb_spec page = { "page", 1 };
+	struct kvb_buf extra = { 0 };
+	struct kvb_instance_spec spec = {
+		.tenant = k->space.tenant,
+		.id = k->space.id,
+		.group = name,
+		.specs = &page,
+		.n_specs = 1,
+		.named = true,
+	};
+	int rc;
+
+	space_extra(&k->space, &extra);
+	spec.extra = (const char *)extra.data;
+	rc = extra.failed ? pages_nomem(k) : kvb_core_instance_put(pages_core(k), &spec, NULL, &k->c->err);
+	kvb_buf_destroy(&extra);
+	return rc;
+}
+
+static int make(struct pages_call *k, int64_t num_pages)
+{
+	char name[KVB_MAX_NAME + 1];
+	int rc = pages_find(k);
+
+	space_name(&k->space, name);
+	if (rc == KVB_OK)
+		compare_size(k, name, num_pages);
+	if (rc != KVB_E_NOT_FOUND)
+		return rc;
+	rc = make_storage(k, name, num_pages);
+	if (rc == KVB_OK)
+		rc = make_group(k, name);
+	if (rc == KVB_OK)
+		rc = make_instance(k, name);
+	if (rc != KVB_OK)
+		return rc;
+	kvb_log(KVB_LOG_INFO, "pages", "%s is initialized with %" PRId64 " pages", name, num_pages);
+	remove_wish(pages_of(k), name);
+	return KVB_OK;
+}
+
+/* Its own wish, or the one that a reservation makes good. */
+static int make_and_ask(struct pages_call *k)
+{
+	int64_t num_pages = 0;
+	int rc;
+
+	if (k->op->flags & PAGES_MAKES) {
+		if (kvb_core_wait_ready(pages_core(k), READY_WAIT_MS) != KVB_OK)
+			return kvb_fail(&k->c->err, KVB_E_NOT_READY, NULL, "this manager is not ready");
+		num_pages = k->u.num_pages;
+		if (num_pages <= 0 && pages_find(k) == KVB_E_NOT_FOUND) {
+			pages_wish_add(k);
+			return KVB_OK;
+		}
+	} else if (!pages_wish(k, &num_pages) || num_pages <= 0) {
+		return KVB_E_NOT_FOUND;
+	}
+	rc = make(k, num_pages);
+	return rc == KVB_OK && k->op->ask ? pages_go(k) : rc;
+}
+
+static void on_worker(struct job *job, bool expired)
+{
+	struct pages_call *k = (struct pages_call *)((char *)job - offsetof(struct pages_call, job));
+	int rc = expired ? KVB_E_TIMEOUT : make_and_ask(k);
+
+	if (rc != KVB_PENDING)
+		k->c->done.fn(k->c->done.ctx, rc);
+}
+
+int pages_make_later(struct pages_call *k)
+{
+	if (!(k->op->flags & PAGES_MAKES) && !is_due(k))
+		return KVB_E_NOT_FOUND;
+	k->job.run = on_worker;
+	if (kvb_workers_submit(&k->c->s->workers, &k->job, kvb_now_ms(&kvb_clock_system)))
+		return KVB_PENDING;
+	return kvb_fail(&k->c->err, KVB_E_TOO_MANY, NULL, "too many administration calls are waiting");
+}

@@ -1,0 +1,207 @@
+/*
+ * op_write.c - reserve_and_allocate_page_indices, confirm_write, clear.
+ *
+ * A reservation is a session that only confirm_write or its deadline ends, for its answer is the pages and nothing else.
+ * The core takes each key once: a repeated one, and one too long to be kept, is taken out of what it is asked. No state.
+ */
+#include "pages.h"
+
+#include <string.h>
+
+/* ---- reserve ----------------------------------------------------------------------------------- */
+
+#define NOWHERE UINT32_MAX
+#define AGAIN (1u << 31) /* beside the number: an earlier key of the portion is the same */
+
+/* Position + 1 of keys, 0 = none. */
+struct seen {
+	uint32_t *at;
+	uint32_t mask;
+};
+
+static bool seen_init(struct seen *s, struct kvb_arena *a, uint32_t n)
+{
+	uint32_t size = 8;
+
+	while (size < 2 * n)
+		size *= 2;
+	s->mask = size - 1;
+	s->at = kvb_arena_calloc(a, size, sizeof *s->at);
+	return s->at != NULL;
+}
+
+/* Where the key is known or would be. */
+static uint32_t *seen_find(const struct seen *s, const struct kvb_key *keys, struct kvb_key key)
+{
+	uint32_t i = (uint32_t)kvb_key_mix(key, 0) & s->mask;
+
+	while (s->at[i] && !kvb_key_equal(keys[s->at[i] - 1], key))
+		i = (i + 1) & s->mask;
+	return &s->at[i];
+}
+
+/* Moves those that are to be asked for to the begin of the portion; *out: how many. */
+static bool take_once(struct pages_call *k, uint32_t *out)
+{
+	struct kvb_key *keys = k->keys + k->at;
+	struct kvb_bytes *names = k->u.reserve.names + k->at;
+	uint32_t *where = kvb_arena_alloc(&k->c->arena, k->n * sizeof *where), n = 0;
+	struct seen seen;
+
+	if (!where || !seen_init(&seen, &k->c->arena, k->n))
+		return false;
+	for (uint32_t i = 0; i < k->n; i++) {
+		uint32_t *at;
+
+		where[i] = NOWHERE;
+		if (names[i].n == 0)
+			continue;
+		at = seen_find(&seen, keys, keys[i]);
+		if (*at) {
+			where[i] = (*at - 1) | AGAIN;
+			continue;
+		}
+		where[i] = n;
+		keys[n] = keys[i];
+		names[n] = names[i];
+		*at = ++n;
+	}
+	k->u.reserve.where = n < k->n ? where : NULL;
+	*out = n;
+	return true;
+}
+
+int pages_ask_reserve(struct pages_call *k)
+{
+	const struct pages *p = pages_of(k);
+	uint32_t n;
+
+	if (!take_once(k, &n))
+		return pages_nomem(k);
+	k->u.reserve.req = (struct kvb_start_req){
+		.tenant = k->space.tenant,
+		.instance = k->space.id,
+		.request_id = "",
+		.keys = k->keys + k->at,
+		.n_keys = n,
+		.has_parent = k->u.reserve.has_parent,
+		.parent = k->u.reserve.parent,
+		.names = k->u.reserve.names + k->at,
+		.deadline_ms = p->o.reserve_ms,
+		.grace_ms = p->o.grace_ms,
+		.fit = true,
+		.anonymous = true,
+		.want_existing = true,
+	};
+	if (n == 0)
+		return pages_find(k);
+	k->u.reserve.has_parent = true; /* of the portion behind this one */
+	k->u.reserve.parent = k->keys[k->at + n - 1];
+	return kvb_core_start(pages_core(k), &k->u.reserve.req, &k->u.reserve.res, &k->c->arena, &k->c->err, &k->done);
+}
+
+/* What a key is answered, and how it is counted. */
+static char *put_reserved(struct pages_call *k, char *p, uint32_t i, uint32_t count[PAGES_COUNTERS])
+{
+	const uint32_t where = k->u.reserve.where ? k->u.reserve.where[i] : i;
+	const struct kvb_start_res *res = &k->u.reserve.res;
+	const uint32_t at = where & ~AGAIN;
+	unsigned outcome = where == NOWHERE ? KVB_START_NO_ROOM : res->outcome[at];
+
+	if (outcome == KVB_START_WRITE && where != at)
+		outcome = KVB_START_BUSY;
+	switch (outcome) {
+	case KVB_START_WRITE:
+		count[PAGES_reserved]++;
+		p = kvb_jraw_digits(kvb_jraw_text(p, "[false,"), res->loc[at].offset);
+		return kvb_jraw_text(p, "],");
+	case KVB_START_EXISTS:
+		count[PAGES_reserved_existing]++;
+		p = kvb_jraw_digits(kvb_jraw_text(p, "[true,"), res->loc[at].offset);
+		return kvb_jraw_text(p, "],");
+	case KVB_START_BUSY:
+		count[PAGES_refused_in_flight]++;
+		break;
+	default:
+		count[PAGES_refused_full]++;
+		break;
+	}
+	return kvb_jraw_text(p, "[false,-1],");
+}
+
+/* Upstream's server raises when there is neither a free page nor a key that could go. */
+static bool has_blocks(struct pages_call *k)
+{
+	struct kvb_instance_view *v;
+	struct kvb_error ignored;
+	uint32_t n;
+
+	return kvb_core_instances(pages_core(k), k->space.tenant, k->space.id, &k->c->arena, &v, &n, &ignored) != KVB_OK ||
+	       v[0].used_bytes > v[0].open_bytes;
+}
+
+bool pages_tell_reserve(struct pages_call *k)
+{
+	static const enum pages_counter counters[] = { PAGES_reserved, PAGES_reserved_existing, PAGES_refused_full,
+						       PAGES_refused_in_flight };
+	uint32_t count[PAGES_COUNTERS] = { 0 };
+	char *p = kvb_jraw_begin(&k->c->out, (sizeof "[false,]," + KVB_JRAW_U64) * (size_t)k->n);
+
+	if (!p)
+		return false;
+	for (uint32_t i = 0; i < k->n; i++)
+		p = put_reserved(k, p, i, count);
+	kvb_jraw_end(&k->c->out, p);
+	k->told += k->n;
+	for (size_t i = 0; i < sizeof counters / sizeof counters[0]; i++)
+		if (count[counters[i]])
+			pages_count(k, counters[i], count[counters[i]]);
+	k->raised |= pages_strict(k) && count[PAGES_refused_full] && !has_blocks(k);
+	return true;
+}
+
+/* ---- confirm_write ----------------------------------------------------------------------------- */
+
+/* How much of a list of n is in the portion. */
+static uint32_t part_of(const struct pages_call *k, uint32_t n)
+{
+	return k->at >= n ? 0 : n - k->at < k->n ? n - k->at : k->n;
+}
+
+int pages_ask_confirm(struct pages_call *k)
+{
+	k->u.confirm.req = (struct kvb_settle_req){
+		.tenant = k->space.tenant,
+		.instance = k->space.id,
+		.n_commit = part_of(k, k->n_keys),
+		.n_give_up = part_of(k, k->u.confirm.n_released),
+	};
+	if (k->u.confirm.req.n_commit > 0) {
+		k->u.confirm.req.keys = k->keys + k->at;
+		k->u.confirm.req.offsets = k->u.confirm.pages + k->at;
+	}
+	if (k->u.confirm.req.n_give_up > 0)
+		k->u.confirm.req.give_up = k->u.confirm.released + k->at;
+	return kvb_core_settle(pages_core(k), &k->u.confirm.req, &k->u.confirm.res, &k->c->arena, &k->c->err, &k->done);
+}
+
+bool pages_tell_confirm(struct pages_call *k)
+{
+	const struct kvb_settle_res *res = &k->u.confirm.res;
+
+	pages_count(k, PAGES_confirmed, res->committed);
+	pages_count(k, PAGES_released, res->given_up);
+	if (res->ignored_commits)
+		pages_count(k, PAGES_ignored_confirms, res->ignored_commits);
+	if (res->ignored_give_ups)
+		pages_count(k, PAGES_ignored_releases, res->ignored_give_ups);
+	return true;
+}
+
+/* ---- clear ------------------------------------------------------------------------------------- */
+
+int pages_ask_clear(struct pages_call *k)
+{
+	k->u.clear.req = (struct kvb_clear_req){ k->space.tenant, k->space.id };
+	return kvb_core_clear(pages_core(k), &k->u.clear.req, &k->u.clear.res, &k->c->arena, &k->c->err, &k->done);
+}
