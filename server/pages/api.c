@@ -140,13 +140,14 @@ static int check_late(struct pages_call *k, int rc)
 static int run(struct kvb_call *c)
 {
 	struct pages_call *k = c->state;
+	char url[KVB_URL_MAX];
 	int rc = pages_read(k);
 
 	if (rc != KVB_OK)
 		return check_late(k, rc);
-	if (k->op->flags & PAGES_MAKES)
-		return pages_make_later(k);
 	rc = kvb_call_check_core(c);
+	if (k->op->flags & PAGES_MAKES && (rc != KVB_E_NOT_OWNER || kvb_service_leader_url(c->s, url) == KVB_E_NOT_FOUND))
+		return pages_make_later(k); /* where it waits */
 	if (rc != KVB_OK)
 		return rc;
 	rc = k->total > 0 || k->op->flags & PAGES_WHOLE ? pages_go(k) : pages_find(k);

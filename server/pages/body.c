@@ -59,6 +59,7 @@ static int take_rank(struct pages_call *k, int64_t *out)
 
 	if (rank && space_rank(rank, strlen(rank), pages_strict(k), out))
 		return KVB_OK;
+	k->bad_rank = rank;
 	return pages_refuse(k, 422, false, "rank: must be a number of 1 to 18 digits");
 }
 

@@ -68,6 +68,25 @@ static unsigned later(struct kvb_call *c)
 	return detail(c, 503, c->err.message);
 }
 
+/* Whoever answers for the partition has an address: there, with the same path. False: he has none. */
+static bool elsewhere(struct kvb_call *c, unsigned *http)
+{
+	char url[KVB_URL_MAX], *to;
+	int rc = kvb_service_leader_url(c->s, url);
+
+	if (rc == KVB_E_NOT_READY)
+		*http = later(c);
+	if (rc != KVB_OK)
+		return rc == KVB_E_NOT_READY;
+	to = kvb_arena_alloc(&c->arena, strlen(url) + strlen(c->path) + 1);
+	if (!to)
+		return false;
+	strcpy(stpcpy(to, url), c->path);
+	c->location = to;
+	*http = 307;
+	return true;
+}
+
 /* Nothing of an operation was done, or there is none. */
 static unsigned refused_outside(struct kvb_call *c)
 {
@@ -129,16 +148,36 @@ static bool is_down_for_long(struct pages_call *k)
 	return now - first >= pages_of(k)->o.retry_ms;
 }
 
+/* As pydantic tells it. */
+static unsigned refused_rank(struct pages_call *k)
+{
+	struct kvb_buf *out = &k->c->out;
+
+	k->c->type = "application/json";
+	kvb_buf_printf(out, "{\"detail\":[{\"type\":\"int_parsing\",\"loc\":[\"path\",\"rank\"],\"msg\":"
+			    "\"Input should be a valid integer, unable to parse string as an integer\",\"input\":");
+	kvb_jout_text(out, k->bad_rank);
+	kvb_buf_printf(out, "}]}");
+	return 422;
+}
+
+static unsigned malformed(struct pages_call *k)
+{
+	pages_count(k, PAGES_malformed, 1);
+	if (k->c->http == 500)
+		return pages_raise(k);
+	return pages_strict(k) && k->bad_rank ? refused_rank(k) : detail(k->c, k->c->http, k->detail);
+}
+
 unsigned pages_fail(struct kvb_call *c)
 {
 	struct pages_call *k = c->state;
+	unsigned http;
 
 	if (!k || !k->op || !c->dispatched)
 		return refused_outside(c);
-	if (k->detail) {
-		pages_count(k, PAGES_malformed, 1);
-		return c->http == 500 ? pages_raise(k) : detail(c, c->http, k->detail);
-	}
+	if (k->detail)
+		return malformed(k);
 	switch (c->status) {
 	case KVB_E_FORBIDDEN:
 		return detail(c, 403, c->err.message);
@@ -151,6 +190,8 @@ unsigned pages_fail(struct kvb_call *c)
 	case KVB_E_NOT_OWNER:
 	case KVB_E_FENCED:
 	case KVB_E_UNKNOWN_OUTCOME:
+		if (elsewhere(c, &http))
+			return http;
 		if (!is_down_for_long(k) && !(k->op->flags & PAGES_MAKES)) /* which has waited already */
 			return later(c);
 		break;

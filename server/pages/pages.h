@@ -75,6 +75,7 @@ struct pages_call {
 	const struct pages_op *op; /* NULL: no operation */
 	struct space space;
 	const char *detail; /* the request is refused with c->http, and why; NULL: it is not */
+	const char *bad_rank; /* what stands for a rank, and is none; NULL: it is one */
 	bool late;   /* upstream has looked for the space before it finds that out */
 	bool raised; /* upstream's server raises: 500 */
 	struct kvb_done done;
