@@ -313,7 +313,7 @@ int pages_read_initialize(struct pages_call *k, const struct kvb_json_node *body
 	const struct kvb_json_node *v = kvb_json_get(body, "num_pages", 9);
 
 	if (v && v->type == KVB_JSON_INTEGER)
-		k->u.num_pages = v->i;
+		k->u.num_pages = v->i < 0 ? 0 : (uint64_t)v->i; /* as upstream has it: a space that is always full */
 	else if (v && pages_strict(k) && (v->type == KVB_JSON_TRUE || v->type == KVB_JSON_FALSE))
 		k->u.num_pages = v->type == KVB_JSON_TRUE;
 	else if (!v || !pages_strict(k) || pages_find(k) != KVB_OK) /* upstream does not look at it if there is one */

@@ -123,10 +123,6 @@ static unsigned full(struct pages_call *k)
 static unsigned unknown_space(struct pages_call *k)
 {
 	char text[KVB_MESSAGE_MAX];
-	int64_t num_pages;
-
-	if (pages_strict(k) && pages_wish(k, &num_pages))
-		return k->op->flags & PAGES_GRANTS && k->total > 0 ? full(k) : nothing(k);
 	pages_count(k, PAGES_unknown_space, 1);
 	if (!pages_strict(k))
 		return nothing(k);

@@ -129,7 +129,7 @@ bool pages_name_put(struct kvb_buf *b, const struct kvb_bytes *name)
 {
 	static const char hex[] = "0123456789abcdef";
 	const uint8_t *p = name->p;
-	char text[DIGEST_HEX + KVB_MAX_BLOCK_NAME + 1];
+	char text[DIGEST_HEX + KVB_MAX_BLOCK_NAME];
 	size_t n = 0;
 
 	if (name->n == 0 || name->n > KVB_MAX_BLOCK_NAME || p[0] > NAME_JSON)
@@ -150,7 +150,6 @@ bool pages_name_put(struct kvb_buf *b, const struct kvb_bytes *name)
 	const size_t rest = (size_t)((const uint8_t *)name->p + name->n - p);
 
 	memcpy(text + n, p, rest);
-	text[n + rest] = '\0';
-	kvb_jout_string(b, text);
+	kvb_jout_string_n(b, text, n + rest);
 	return true;
 }

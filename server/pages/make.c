@@ -3,8 +3,7 @@
  *
  * A space is there when its instance is, which is made last, so what a crash has left half made is made whole by the
  * next one who asks. Runs on workers, for the core's administration blocks. What could not be made is remembered until
- * the first reservation in it; that is lost with the process, as is a space without pages, of which there is nothing
- * that the core could hold.
+ * the first reservation in it; that is lost with the process.
  */
 #include "pages.h"
 
@@ -49,14 +48,14 @@ static bool is_due(struct pages_call *k)
 	space_name(&k->space, name);
 	kvb_mutex_lock(&p->wish_lock);
 	w = find_locked(p, name);
-	due = w && w->num_pages > 0 && now - w->tried_ms >= WISH_MS;
+	due = w && now - w->tried_ms >= WISH_MS;
 	if (due)
 		w->tried_ms = now;
 	kvb_mutex_unlock(&p->wish_lock);
 	return due;
 }
 
-bool pages_wish(struct pages_call *k, int64_t *num_pages)
+static bool wish_of(struct pages_call *k, uint64_t *num_pages)
 {
 	struct pages *p = pages_of(k);
 	char name[KVB_MAX_NAME + 1];
@@ -102,19 +101,19 @@ static void remove_wish(struct pages *p, const char *name)
 /* ---- making ------------------------------------------------------------------------------------ */
 
 /* The size that a space has is never changed from here. */
-static void compare_size(struct pages_call *k, const char *name, int64_t num_pages)
+static void compare_size(struct pages_call *k, const char *name, uint64_t num_pages)
 {
 	struct kvb_storage_view *v;
 	struct kvb_error ignored;
 	uint32_t n;
 
 	if (kvb_core_storages(pages_core(k), name, &k->c->arena, &v, &n, &ignored) == KVB_OK &&
-	    (int64_t)v[0].spec.capacity != num_pages)
-		kvb_log(KVB_LOG_WARN, "pages", "%s has %" PRIu64 " pages; an initialize with %" PRId64 " is ignored", name,
+	    v[0].spec.capacity != num_pages)
+		kvb_log(KVB_LOG_WARN, "pages", "%s has %" PRIu64 " pages; an initialize with %" PRIu64 " is ignored", name,
 			v[0].spec.capacity, num_pages);
 }
 
-static int make_storage(struct pages_call *k, const char *name, int64_t num_pages)
+static int make_storage(struct pages_call *k, const char *name, uint64_t num_pages)
 {
 	const struct kvb_storage_spec spec = {
 		.name = name,
@@ -122,7 +121,7 @@ static int make_storage(struct pages_call *k, const char *name, int64_t num_page
 		.root = "",
 		.client_root = "",
 		.client_mount = "",
-		.capacity = (uint64_t)num_pages,
+		.capacity = num_pages,
 		.enabled = true,
 		.extra = "",
 	};
@@ -169,7 +168,7 @@ static int make_instance(struct pages_call *k, const char *name)
 	return rc;
 }
 
-static int make(struct pages_call *k, int64_t num_pages)
+static int make(struct pages_call *k, uint64_t num_pages)
 {
 	char name[KVB_MAX_NAME + 1];
 	int rc = pages_find(k);
@@ -186,7 +185,7 @@ static int make(struct pages_call *k, int64_t num_pages)
 		rc = make_instance(k, name);
 	if (rc != KVB_OK)
 		return rc;
-	kvb_log(KVB_LOG_INFO, "pages", "%s is initialized with %" PRId64 " pages", name, num_pages);
+	kvb_log(KVB_LOG_INFO, "pages", "%s is initialized with %" PRIu64 " pages", name, num_pages);
 	remove_wish(pages_of(k), name);
 	return KVB_OK;
 }
@@ -194,18 +193,14 @@ static int make(struct pages_call *k, int64_t num_pages)
 /* Its own wish, or the one that a reservation makes good. */
 static int make_and_ask(struct pages_call *k)
 {
-	int64_t num_pages = 0;
+	uint64_t num_pages;
 	int rc;
 
 	if (k->op->flags & PAGES_MAKES) {
 		if (kvb_core_wait_ready(pages_core(k), READY_WAIT_MS) != KVB_OK)
 			return kvb_fail(&k->c->err, KVB_E_NOT_READY, NULL, "this manager is not ready");
 		num_pages = k->u.num_pages;
-		if (num_pages <= 0 && pages_find(k) == KVB_E_NOT_FOUND) {
-			pages_wish_add(k);
-			return KVB_OK;
-		}
-	} else if (!pages_wish(k, &num_pages) || num_pages <= 0) {
+	} else if (!wish_of(k, &num_pages)) {
 		return KVB_E_NOT_FOUND;
 	}
 	rc = make(k, num_pages);

@@ -32,7 +32,7 @@ enum pages_counter {
 /* A space that could not be made when it was asked for. */
 struct wish {
 	char name[KVB_MAX_NAME + 1]; /* space_name */
-	int64_t num_pages; /* 0 or less: it is one without pages, and never made */
+	uint64_t num_pages;
 	uint64_t tried_ms; /* when it was tried last */
 };
 
@@ -115,7 +115,7 @@ struct pages_call {
 			struct kvb_clear_req req;
 			struct kvb_clear_res res;
 		} clear;
-		int64_t num_pages; /* initialize */
+		uint64_t num_pages; /* initialize */
 	} u;
 };
 
@@ -162,8 +162,6 @@ int pages_read(struct pages_call *k);
 int pages_make_later(struct pages_call *k);
 /* KVB_E_NOT_FOUND: nobody has initialized it. */
 int pages_find(struct pages_call *k);
-/* Somebody wanted it with *num_pages pages. */
-bool pages_wish(struct pages_call *k, int64_t *num_pages);
 void pages_wish_add(struct pages_call *k);
 
 /* ---- operations: the functions of the rows ----------------------------------------------------- */

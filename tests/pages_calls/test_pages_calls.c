@@ -1,0 +1,714 @@
+/*
+ * test_pages_calls.c - SGLang's operations as calls, without a transport, in both modes: a page's life, spaces made whole,
+ * wishes, failures of all kinds, portions, bad input.
+ *
+ * Jobs of workers run here, by hand.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "core_env.h"
+#include "pages.h"
+
+static struct env env;
+static struct kvb_api *api;
+static struct kvb_service *service;
+static struct kvb_call call;
+static int completed; /* 1: not yet */
+static unsigned status; /* of the newest answer */
+
+static struct kvb_pages_options options(void)
+{
+	return (struct kvb_pages_options){ .lease_ms = 5000, .reserve_ms = 4000, .grace_ms = 2000, .retry_ms = 0 };
+}
+
+static void open_api(const struct kvb_pages_options *o)
+{
+	struct kvb_service_options so;
+
+	assert_int_equal(kvb_pages_create(o, &api, &env.err), KVB_OK);
+	kvb_service_options_init(&so);
+	so.apis = &api;
+	so.n_apis = 1;
+	assert_int_equal(kvb_service_create(&so, &service, &env.err), KVB_OK);
+	service->core = env.core;
+	kvb_mutex_init(&service->workers.lock);
+	kvb_cond_init(&service->workers.wake);
+	service->workers.tail = &service->workers.head;
+}
+
+static void close_api(void)
+{
+	kvb_call_destroy(&call);
+	kvb_cond_destroy(&service->workers.wake);
+	kvb_mutex_destroy(&service->workers.lock);
+	kvb_service_destroy(service);
+	kvb_pages_destroy(api);
+	memset(&call, 0, sizeof call);
+}
+
+static int open_all(void **state)
+{
+	const struct kvb_pages_options o = options();
+
+	(void)state;
+	env_quiet();
+	env_init(&env);
+	env.o.grace_ms = 1000;
+	env_open(&env);
+	open_api(&o);
+	return 0;
+}
+
+static int close_all(void **state)
+{
+	(void)state;
+	close_api();
+	env_shutdown(&env);
+	env_destroy(&env);
+	return 0;
+}
+
+static void change(const struct kvb_pages_options *o)
+{
+	close_api();
+	open_api(o);
+}
+
+static void go_strict(void)
+{
+	struct kvb_pages_options o = options();
+
+	o.strict_upstream = true;
+	change(&o);
+}
+
+/* ---- calls ------------------------------------------------------------------------------------- */
+
+static void on_done(void *ctx, int rc)
+{
+	(void)ctx;
+	completed = rc;
+}
+
+static bool run_job(void)
+{
+	struct workers *w = &service->workers;
+	struct job *job = w->head;
+
+	if (!job)
+		return false;
+	w->head = job->next;
+	w->queued--;
+	if (!w->head)
+		w->tail = &w->head;
+	job->run(job, false);
+	return true;
+}
+
+/* Runs it to its answer, workers included. The text is valid until the next one. */
+static const char *ask_n(const char *path, const char *body, size_t n)
+{
+	const struct kvb_apis apis = { .v = { api }, .n = 1, .planes = KVB_PLANE_ALL };
+	char cause[KVB_MESSAGE_MAX];
+	const struct kvb_api *whose;
+	int rc;
+
+	kvb_call_destroy(&call);
+	kvb_call_init(&call, service, WIRE_HTTP);
+	call.path = path;
+	rc = kvb_route_find(&apis, "POST", path, &whose, &call.route, call.param, &call.err);
+	assert_int_equal(kvb_call_open(&call, whose, &(struct kvb_head){ .content_type = NULL }), KVB_OK);
+	if (rc == KVB_OK)
+		rc = kvb_call_authorize(&call, NULL);
+	call.body = body;
+	call.n_body = n;
+	call.done = (struct kvb_done){ on_done, NULL };
+	completed = 1;
+	if (rc == KVB_OK)
+		rc = kvb_call_run(&call);
+	while (rc == KVB_PENDING && completed == 1)
+		if (!run_job())
+			kvb_core_tick(env.core);
+	call.status = rc == KVB_PENDING ? completed : rc;
+	rc = kvb_call_finish(&call, cause);
+	status = rc != KVB_OK ? call.answer : call.http ? call.http : 200;
+	kvb_put_u8(&call.out, 0);
+	call.out.len--;
+	kvb_call_count(&call, status);
+	return call.fixed ? call.fixed : (const char *)call.out.data;
+}
+
+static const char *ask(const char *path, const char *body) { return ask_n(path, body, strlen(body)); }
+
+static void expect(const char *path, const char *body, unsigned code, const char *answer)
+{
+	const char *got = ask(path, body);
+
+	if (status != code || strcmp(got, answer) != 0)
+		fail_msg("%s %s: %u %s, not %u %s", path, body, status, got, code, answer);
+}
+
+static void expect_in(const char *path, const char *body, unsigned code, const char *part)
+{
+	const char *got = ask(path, body);
+
+	if (status != code || !strstr(got, part))
+		fail_msg("%s %s: %u %s, not %u with %s", path, body, status, got, code, part);
+}
+
+#define RESERVE "/0/reserve_and_allocate_page_indices"
+#define CONFIRM "/0/confirm_write"
+#define EXISTS "/0/exists"
+#define GET "/0/get_page_indices"
+#define DELETE "/0/delete_keys"
+
+static uint64_t counted(enum pages_counter which)
+{
+	return atomic_load(&((struct pages *)api->ctx)->counters[which]);
+}
+
+/* The page that a reservation of one key got, or -1. */
+static long reserve(const char *key)
+{
+	char body[256];
+	const char *got;
+
+	snprintf(body, sizeof body, "{\"keys\":[[\"%s\",\"\"]]}", key);
+	got = ask(RESERVE, body);
+	assert_int_equal(status, 200);
+	if (strncmp(got, "{\"indices\":[[false,", 19) != 0)
+		fail_msg("%s: %s", key, got);
+	return strtol(got + 19, NULL, 10);
+}
+
+static void confirm(const char *key, long page)
+{
+	char body[256];
+
+	snprintf(body, sizeof body, "{\"written_keys_to_confirm\":[[\"%s\",%ld]]}", key, page);
+	expect(CONFIRM, body, 204, "");
+}
+
+static long put(const char *key)
+{
+	long page = reserve(key);
+
+	assert_true(page >= 0);
+	confirm(key, page);
+	return page;
+}
+
+static void initialize(long n)
+{
+	char body[64];
+
+	snprintf(body, sizeof body, "{\"num_pages\":%ld}", n);
+	expect("/0/initialize", body, 204, "");
+}
+
+static void expect_page(const char *key, long page)
+{
+	char body[256], answer[64];
+
+	snprintf(body, sizeof body, "{\"keys\":[\"%s\"]}", key);
+	snprintf(answer, sizeof answer, "{\"indices\":[%ld]}", page);
+	expect(GET, body, 200, page < 0 ? "{\"indices\":[null]}" : answer);
+}
+
+/* ---- a page's life ----------------------------------------------------------------------------- */
+
+static void test_life(void **state)
+{
+	char answer[128];
+	long a, b;
+
+	(void)state;
+	initialize(8);
+	a = reserve("a");
+	assert_true(a >= 0 && a < 8);
+	expect(EXISTS, "{\"keys\":[\"a\"]}", 200, "{\"exists\":[false]}");
+	expect_page("a", -1);
+	assert_int_equal(reserve("a"), -1);
+	assert_int_equal(counted(PAGES_refused_in_flight), 1);
+	confirm("a", a);
+	confirm("a", a);
+	assert_int_equal(counted(PAGES_confirmed), 1);
+	assert_int_equal(counted(PAGES_ignored_confirms), 1);
+	b = put("b");
+	assert_int_not_equal(a, b);
+	snprintf(answer, sizeof answer, "{\"indices\":[%ld,%ld]}", b, a);
+	expect(GET, "{\"keys\":[\"b\",\"a\"]}", 200, answer);
+	snprintf(answer, sizeof answer, "{\"indices\":[[true,%ld],[true,%ld]]}", a, a);
+	expect(RESERVE, "{\"keys\":[[\"a\",\"\"],[\"a\",null]],\"namespace\":\"kv\"}", 200, answer);
+	expect(DELETE, "{\"keys\":[\"a\",\"nothing\",\"a\"]}", 204, "");
+	expect_page("a", -1);
+	expect_page("b", b);
+	expect("/0/clear", "{}", 204, "");
+	expect_page("b", -1);
+	expect("/0/clear", "", 204, "");
+}
+
+static void test_missing_keys(void **state)
+{
+	(void)state;
+	initialize(8);
+	put("a");
+	put("c");
+	expect(EXISTS, "{\"keys\":[\"a\",\"b\",\"c\"]}", 200, "{\"exists\":[true,false,false]}");
+	expect(GET, "{\"keys\":[\"a\",\"b\",\"c\"]}", 200, "{\"indices\":[null,null,null]}");
+	assert_int_equal(counted(PAGES_get_all_null), 1);
+	expect(EXISTS, "{\"keys\":[]}", 200, "{\"exists\":[]}");
+	expect(GET, "{\"keys\":[]}", 200, "{\"indices\":[]}");
+	expect(RESERVE, "{\"keys\":[]}", 200, "{\"indices\":[]}");
+	expect(DELETE, "{\"keys\":[]}", 204, "");
+	expect(CONFIRM, "{}", 204, "");
+}
+
+static void test_partial_get(void **state)
+{
+	struct kvb_pages_options o = options();
+	char answer[64];
+	long a;
+
+	(void)state;
+	initialize(8);
+	a = put("a");
+	o.partial_get = true;
+	change(&o);
+	snprintf(answer, sizeof answer, "{\"indices\":[null,%ld]}", a);
+	expect(GET, "{\"keys\":[\"b\",\"a\"]}", 200, answer);
+}
+
+static void test_repeated_and_long_keys(void **state)
+{
+	char key[KVB_MAX_BLOCK_NAME + 1], body[3 * sizeof key];
+
+	(void)state;
+	initialize(8);
+	memset(key, 'k', sizeof key);
+	key[sizeof key - 1] = '\0';
+	assert_int_equal(PAGES_refused_full < PAGES_COUNTERS, 1);
+	snprintf(body, sizeof body, "{\"keys\":[[\"a\",\"\"],[\"%s\",\"\"],[\"a\",\"\"],[\"b\",\"\"]]}", key);
+	expect_in(RESERVE, body, 200, "],[false,-1],[false,-1],[false,");
+	assert_int_equal(counted(PAGES_reserved), 2);
+	assert_int_equal(counted(PAGES_refused_full), 1);
+	snprintf(body, sizeof body, "{\"keys\":[\"%s\"]}", key);
+	expect(EXISTS, body, 200, "{\"exists\":[false]}");
+	expect(GET, body, 200, "{\"indices\":[null]}");
+	expect(DELETE, body, 204, "");
+	snprintf(body, sizeof body, "{\"keys\":[[\"%s\",\"\"]]}", key);
+	expect(RESERVE, body, 200, "{\"indices\":[[false,-1]]}");
+}
+
+static void test_releases(void **state)
+{
+	char body[128];
+	long a, b;
+
+	(void)state;
+	initialize(2);
+	a = reserve("a");
+	b = reserve("b");
+	assert_int_equal(reserve("c"), -1);
+	snprintf(body, sizeof body, "{\"pages_to_release\":[%ld,777,-1,%ld]}", a, a);
+	expect(CONFIRM, body, 204, "");
+	assert_int_equal(counted(PAGES_released), 1);
+	assert_int_equal(counted(PAGES_ignored_releases), 3);
+	assert_int_equal(reserve("c"), -1); /* its writer may still be at it */
+	confirm("a", a);
+	expect_page("a", -1);
+	env_advance(&env, 7000);
+	assert_int_equal(reserve("c") == a || reserve("d") == a, true);
+	(void)b;
+}
+
+static void test_full(void **state)
+{
+	(void)state;
+	initialize(2);
+	expect_in(RESERVE, "{\"keys\":[[\"a\",\"\"],[\"b\",\"\"],[\"c\",\"\"]]}", 200, "],[false,-1]]}");
+	assert_int_equal(counted(PAGES_refused_full), 1);
+	env_advance(&env, 7000);
+	put("a");
+	put("b");
+	assert_true(put("c") >= 0); /* evicts */
+}
+
+static void test_leases_hold(void **state)
+{
+	(void)state;
+	initialize(2);
+	put("a");
+	put("b");
+	expect(EXISTS, "{\"keys\":[\"a\",\"b\"]}", 200, "{\"exists\":[true,true]}");
+	assert_int_equal(reserve("c"), -1);
+	expect(DELETE, "{\"keys\":[\"a\"]}", 204, "");
+	assert_int_equal(reserve("c"), -1);
+	env_advance(&env, 6000);
+	assert_true(reserve("c") >= 0);
+}
+
+/* ---- spaces ------------------------------------------------------------------------------------ */
+
+static void test_spaces_are_apart(void **state)
+{
+	(void)state;
+	initialize(2);
+	put("a");
+	expect("/007/initialize", "{\"num_pages\":2}", 204, "");
+	expect("/0/initialize", "{\"num_pages\":2,\"namespace\":\"mamba\"}", 204, "");
+	expect("/t/0/initialize", "{\"num_pages\":2}", 204, "");
+	expect("/7/exists", "{\"keys\":[\"a\"]}", 200, "{\"exists\":[false]}");
+	expect(EXISTS, "{\"keys\":[\"a\"],\"namespace\":\"mamba\"}", 200, "{\"exists\":[false]}");
+	expect("/t/0/exists", "{\"keys\":[\"a\"]}", 200, "{\"exists\":[false]}");
+	expect("/default/00/exists", "{\"keys\":[\"a\"],\"namespace\":null}", 200, "{\"exists\":[true]}");
+	assert_int_equal(counted(PAGES_unknown_space), 0);
+	expect("/9/exists", "{\"keys\":[\"a\"]}", 200, "{\"exists\":[false]}");
+	assert_int_equal(counted(PAGES_unknown_space), 1);
+}
+
+static void test_initialize_again(void **state)
+{
+	struct kvb_storage_view *v;
+	uint32_t n;
+
+	(void)state;
+	initialize(2);
+	put("a");
+	initialize(9);
+	expect(EXISTS, "{\"keys\":[\"a\"]}", 200, "{\"exists\":[true]}");
+	assert_int_equal(kvb_core_storages(env.core, "pages:default:0:kv", &env.arena, &v, &n, &env.err), KVB_OK);
+	assert_int_equal(v[0].spec.capacity, 2);
+}
+
+/* What a crash leaves between two of its three objects. */
+static void test_half_made_space(void **state)
+{
+	const struct kvb_storage_spec storage = {
+		.name = "pages:default:0:kv", .type = "external", .root = "", .client_root = "", .client_mount = "",
+		.capacity = 3, .enabled = true, .extra = "",
+	};
+
+	(void)state;
+	assert_int_equal(kvb_core_storage_put(env.core, &storage, NULL, &env.err), KVB_OK);
+	expect(EXISTS, "{\"keys\":[\"a\"]}", 200, "{\"exists\":[false]}");
+	assert_int_equal(reserve("a"), -1);
+	initialize(9);
+	assert_true(reserve("a") >= 0 && reserve("b") >= 0 && reserve("c") >= 0);
+	assert_int_equal(reserve("d"), -1);
+}
+
+static void test_restart(void **state)
+{
+	struct kvb_pages_options o = options();
+	long a;
+
+	(void)state;
+	initialize(4);
+	a = put("a");
+	close_api();
+	env_crash(&env);
+	env_open(&env);
+	open_api(&o);
+	expect_page("a", a);
+}
+
+static void test_no_pages(void **state)
+{
+	(void)state;
+	initialize(0);
+	expect("/1/initialize", "{\"num_pages\":-3}", 204, "");
+	expect(EXISTS, "{\"keys\":[\"a\"]}", 200, "{\"exists\":[false]}");
+	assert_int_equal(reserve("a"), -1);
+	go_strict();
+	initialize(0);
+	expect(EXISTS, "{\"keys\":[\"a\"]}", 200, "{\"exists\":[false]}");
+	expect(RESERVE, "{\"keys\":[[\"a\",\"\"]]}", 500, "Internal Server Error");
+	assert_true(call.close);
+}
+
+/* ---- failures ---------------------------------------------------------------------------------- */
+
+static const struct kvb_fault failing = { .kind = KVB_FAULT_ERROR, .at = 1, .call = "append", .status = KVB_E_STORE_IO };
+
+static void open_faulty(void)
+{
+	const struct kvb_pages_options o = options();
+
+	close_api();
+	env_shutdown(&env);
+	env_destroy(&env);
+	env_init(&env);
+	env.faulty = true;
+	env_open(&env);
+	open_api(&o);
+}
+
+static void test_store_down(void **state)
+{
+	long a;
+
+	(void)state;
+	open_faulty();
+	initialize(4);
+	a = reserve("a");
+	kvb_fault_store_set(env.store, &failing);
+	expect(RESERVE, "{\"keys\":[[\"b\",\"\"]]}", 200, "{\"indices\":[[false,-1]]}");
+	assert_int_equal(counted(PAGES_answered_empty), 1);
+	confirm("a", a);
+	expect(DELETE, "{\"keys\":[\"a\"]}", 204, "");
+	expect("/0/clear", "{}", 204, "");
+	assert_true(counted(PAGES_dropped) >= 2);
+}
+
+static void test_not_ready(void **state)
+{
+	struct kvb_pages_options o = options();
+
+	(void)state;
+	initialize(4);
+	put("a");
+	assert_int_equal(kvb_core_demote(env.core, 600000, &env.err), KVB_OK);
+	expect(EXISTS, "{\"keys\":[\"a\"]}", 200, "{\"exists\":[false]}");
+	expect(GET, "{\"keys\":[\"a\"]}", 200, "{\"indices\":[null]}");
+	expect(RESERVE, "{\"keys\":[[\"a\",\"\"]]}", 200, "{\"indices\":[[false,-1]]}");
+	confirm("a", 0);
+	expect(EXISTS, "{\"keys\":5}", 422, "{\"detail\":\"keys: must be a list\"}");
+	o.retry_ms = 600000;
+	change(&o);
+	expect_in(EXISTS, "{\"keys\":[\"a\"]}", 503, "{\"detail\":");
+	assert_int_equal(call.retry_after, 1);
+}
+
+static void test_wishes(void **state)
+{
+	const struct kvb_fault puts = { .kind = KVB_FAULT_ERROR, .at = 1, .call = "put", .status = KVB_E_STORE_IO };
+	const struct kvb_fault none = { .kind = KVB_FAULT_NONE };
+
+	(void)state;
+	open_faulty();
+	kvb_fault_store_set(env.store, &puts);
+	initialize(4);
+	assert_int_equal(counted(PAGES_wishes), 1);
+	expect(EXISTS, "{\"keys\":[\"a\"]}", 200, "{\"exists\":[false]}");
+	assert_int_equal(reserve("a"), -1);
+	kvb_fault_store_set(env.store, &none);
+	((struct pages *)api->ctx)->wishes[0].tried_ms = 0;
+	assert_true(reserve("a") >= 0);
+	assert_int_equal(((struct pages *)api->ctx)->n_wishes, 0);
+}
+
+/* ---- the mode of upstream ---------------------------------------------------------------------- */
+
+#define UNKNOWN "{\"detail\":\"Rank 5 namespace 'x\\\"y' not initialized. Please call /5/initialize first.\"}"
+#define RAISED 500, "Internal Server Error"
+
+static void test_strict_spaces(void **state)
+{
+	(void)state;
+	go_strict();
+	expect("/5/exists", "{\"keys\":[\"a\"],\"namespace\":\"x\\\"y\"}", 404, UNKNOWN);
+	expect("/5/exists", "{\"namespace\":\"x\\\"y\"}", RAISED);
+	expect("/5/get_page_indices", "{\"namespace\":\"x\\\"y\"}", 404, UNKNOWN);
+	expect("/5/confirm_write", "{\"namespace\":\"x\\\"y\",\"pages_to_release\":5}", 404, UNKNOWN);
+	expect("/5/clear", "{\"namespace\":\"x\\\"y\"}", 404, UNKNOWN);
+	expect_in("/5/clear", "{\"namespace\":null}", 404, "namespace 'None' not");
+	expect_in("/5/clear", "{\"namespace\":7}", 404, "namespace '7' not");
+	expect("/-1/initialize", "{\"num_pages\":3}", 204, "");
+	expect("/-01/exists", "{\"keys\":[\"a\"]}", 200, "{\"exists\":[false]}");
+	expect("/t/0/exists", "{\"keys\":[\"a\"]}", 404, "{\"detail\":\"Not Found\"}");
+	expect("/x/exists", "{\"keys\":[\"a\"]}", 422,
+	       "{\"detail\":[{\"type\":\"int_parsing\",\"loc\":[\"path\",\"rank\"],\"msg\":\"Input should be a valid integer, "
+	       "unable to parse string as an integer\",\"input\":\"x\"}]}");
+}
+
+static void test_strict_lists(void **state)
+{
+	char answer[64];
+	long a;
+
+	(void)state;
+	go_strict();
+	initialize(4);
+	a = put("a");
+	expect(EXISTS, "{\"keys\":\"xa\xc3\xbc\"}", 200, "{\"exists\":[false,true,false]}");
+	expect(EXISTS, "{\"keys\":{\"b\":[1,2],\"a\":1}}", 200, "{\"exists\":[false,true]}");
+	snprintf(answer, sizeof answer, "{\"indices\":[null,%ld]}", a);
+	expect(GET, "{\"keys\":[\"b\",\"a\"]}", 200, answer);
+	snprintf(answer, sizeof answer, "{\"indices\":[[true,%ld],[true,%ld]]}", a, a);
+	expect(RESERVE, "{\"keys\":[\"a1\",[\"a\",{}]]}", 200, answer);
+	expect(RESERVE, "{\"keys\":[[\"a\"]]}", RAISED);
+	expect(RESERVE, "{\"keys\":\"ab\"}", RAISED);
+	expect(RESERVE, "{\"keys\":[[[],\"\"]]}", RAISED);
+	expect(EXISTS, "{\"keys\":[[]]}", RAISED);
+	expect(EXISTS, "{\"keys\":null}", RAISED);
+	expect(EXISTS, "[]", RAISED);
+	expect("/0/clear", "", RAISED);
+	expect(CONFIRM, "{\"pages_to_release\":null}", RAISED);
+	expect(CONFIRM, "{\"written_keys_to_confirm\":[[\"a\",\"x\"]],\"pages_to_release\":[[],1.5]}", 204, "");
+	expect("/0/initialize", "{\"num_pages\":\"4\"}", 204, "");
+	expect("/1/initialize", "{\"num_pages\":\"4\"}", RAISED);
+	expect("/0/initialize", "{}", RAISED);
+	expect("/1/initialize", "{\"num_pages\":true}", 204, "");
+}
+
+static void test_strict_full(void **state)
+{
+	(void)state;
+	go_strict();
+	initialize(1);
+	assert_int_equal(reserve("a"), 0);
+	expect(RESERVE, "{\"keys\":[[\"b\",\"\"]]}", RAISED);
+	confirm("a", 0);
+	expect(EXISTS, "{\"keys\":[\"a\"]}", 200, "{\"exists\":[true]}");
+	assert_int_equal(reserve("b"), -1); /* upstream would take a reader's page */
+}
+
+/* ---- bad input --------------------------------------------------------------------------------- */
+
+static void test_bad_input(void **state)
+{
+	static const struct {
+		const char *path, *body;
+		unsigned code;
+		const char *part;
+	} rows[] = {
+		{ EXISTS, "", 400, "not JSON" },
+		{ EXISTS, "{\"keys\":[\"a\"", 400, "not JSON" },
+		{ EXISTS, "[1]", 400, "must be an object" },
+		{ EXISTS, "{}", 422, "keys: must be a list" },
+		{ EXISTS, "{\"keys\":\"ab\"}", 422, "keys: " },
+		{ EXISTS, "{\"keys\":[\"a\",[]]}", 422, "keys[1]: " },
+		{ EXISTS, "{\"keys\":[\"a\"],\"namespace\":5}", 422, "namespace: " },
+		{ RESERVE, "{\"keys\":[\"a\"]}", 422, "keys[0]: " },
+		{ RESERVE, "{\"keys\":[[\"a\",\"\"],[\"a\",\"\",\"\"]]}", 422, "keys[1]: " },
+		{ CONFIRM, "{\"written_keys_to_confirm\":[[\"a\",1.5]]}", 422, "written_keys_to_confirm[0]: " },
+		{ CONFIRM, "{\"written_keys_to_confirm\":[[{},1]]}", 422, "written_keys_to_confirm[0]: " },
+		{ CONFIRM, "{\"written_keys_to_confirm\":null}", 422, "written_keys_to_confirm: " },
+		{ CONFIRM, "{\"pages_to_release\":[\"1\"]}", 422, "pages_to_release[0]: " },
+		{ "/0/initialize", "{}", 422, "num_pages: " },
+		{ "/0/initialize", "{\"num_pages\":true}", 422, "num_pages: " },
+		{ "/0/initialize", "{\"num_pages\":9223372036854775807}", 422, "num_pages: " },
+		{ "/-1/exists", "{\"keys\":[\"a\"]}", 422, "rank: " },
+		{ "/x/exists", "{\"keys\":[\"a\"]}", 422, "rank: " },
+		{ "/99999999999999999999/exists", "{\"keys\":[\"a\"]}", 422, "rank: " },
+		{ "/v1/0/exists", "{\"keys\":[\"a\"]}", 404, "Not Found" },
+		{ "/7/0/exists", "{\"keys\":[\"a\"]}", 404, "Not Found" },
+		{ "/a%20b/0/exists", "{\"keys\":[\"a\"]}", 404, "Not Found" },
+		{ "/0/nothing", "{}", 404, "{\"detail\":\"Not Found\"}" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
+		expect_in(rows[i].path, rows[i].body, rows[i].code, rows[i].part);
+	initialize(2);
+	for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
+		if (strcmp(rows[i].body, "{\"num_pages\":9223372036854775807}") != 0)
+			expect_in(rows[i].path, rows[i].body, rows[i].code, rows[i].part);
+	assert_true(counted(PAGES_malformed) > 20);
+	assert_true(reserve("a") >= 0 && reserve("b") >= 0); /* nothing has changed */
+	expect(EXISTS, "{\"keys\":[\"\\u0000\",1,1.5,null,true],\"keyz\":{}}", 200,
+	       "{\"exists\":[false,false,false,false,false]}");
+}
+
+/* ---- portions ---------------------------------------------------------------------------------- */
+
+#define MANY (2 * KVB_MAX_KEYS + 7)
+
+/* {"keys":[...]} with `many` elements; format of one, of its number. */
+static void make_keys(struct kvb_buf *b, const char *format, unsigned from, unsigned to)
+{
+	char one[64];
+
+	kvb_buf_printf(b, "{\"keys\":[");
+	for (unsigned i = from; i < to; i++) {
+		int n = snprintf(one, sizeof one, "%s", i > from ? "," : "");
+
+		n += snprintf(one + n, sizeof one - (size_t)n, format, i);
+		kvb_put_bytes(b, one, (size_t)n);
+	}
+	kvb_buf_printf(b, "]}");
+}
+
+static void test_portions(void **state)
+{
+	struct kvb_buf b = { 0 }, c = { 0 };
+	const char *got, *p;
+	unsigned n = 0;
+
+	(void)state;
+	initialize(MANY + 100);
+	make_keys(&b, "[\"k%u\",\"\"]", 0, MANY);
+	got = ask_n(RESERVE, (const char *)b.data, b.len);
+	assert_int_equal(status, 200);
+	kvb_buf_printf(&c, "{\"written_keys_to_confirm\":[");
+	for (p = strstr(got, "[false,"); p; p = strstr(p, "[false,"), n++) {
+		char one[64];
+		int len = snprintf(one, sizeof one, "%s[\"k%u\",%ld]", n ? "," : "", n, strtol(p += 7, NULL, 10));
+
+		kvb_put_bytes(&c, one, (size_t)len);
+	}
+	kvb_buf_printf(&c, "]}");
+	assert_int_equal(n, MANY);
+	ask_n(CONFIRM, (const char *)c.data, c.len);
+	assert_int_equal(status, 204);
+	assert_int_equal(counted(PAGES_confirmed), MANY);
+	kvb_buf_clear(&b);
+	make_keys(&b, "\"k%u\"", 0, MANY);
+	got = ask_n(EXISTS, (const char *)b.data, b.len);
+	assert_int_equal(status, 200);
+	kvb_buf_clear(&b);
+	make_keys(&b, "\"k%u\"", 0, MANY);
+	ask_n(DELETE, (const char *)b.data, b.len);
+	assert_int_equal(status, 204);
+	expect_page("k0", -1);
+	kvb_buf_destroy(&b);
+	kvb_buf_destroy(&c);
+}
+
+/* A miss in the second portion is found, and everything behind it too. */
+static void test_portions_with_a_miss(void **state)
+{
+	struct kvb_pages_options o = options();
+	struct kvb_buf b = { 0 };
+	const char *got;
+
+	(void)state;
+	o.lease_ms = 0;
+	change(&o);
+	initialize(4);
+	put("k0");
+	make_keys(&b, "\"k0\"", 0, KVB_MAX_KEYS + 1);
+	b.len -= 2;
+	kvb_buf_printf(&b, ",\"x\",\"k0\"]}");
+	got = ask_n(EXISTS, (const char *)b.data, b.len);
+	assert_int_equal(status, 200);
+	assert_string_equal(got + strlen(got) - 18, "true,false,false]}");
+	got = ask_n(GET, (const char *)b.data, b.len);
+	assert_int_equal(status, 200);
+	assert_int_equal(strlen(got), strlen("{\"indices\":[]}") + 5 * (KVB_MAX_KEYS + 3) - 1);
+	assert_int_equal(strncmp(got, "{\"indices\":[null,null,", 22), 0);
+	kvb_buf_destroy(&b);
+}
+
+int main(void)
+{
+#define T(name) cmocka_unit_test_setup_teardown(name, open_all, close_all)
+	const struct CMUnitTest tests[] = {
+		T(test_life), T(test_missing_keys), T(test_partial_get), T(test_repeated_and_long_keys), T(test_releases),
+		T(test_full), T(test_leases_hold), T(test_spaces_are_apart), T(test_initialize_again),
+		T(test_half_made_space), T(test_restart), T(test_no_pages), T(test_store_down), T(test_not_ready),
+		T(test_wishes), T(test_strict_spaces), T(test_strict_lists), T(test_strict_full), T(test_bad_input),
+		T(test_portions), T(test_portions_with_a_miss),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
