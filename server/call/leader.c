@@ -83,7 +83,10 @@ int kvb_service_leader_url(struct kvb_service *s, char *out)
 	kvb_mutex_lock(&l->lock);
 	must_look = must_look_locked(l, owner, now);
 	memcpy(out, l->url, sizeof l->url);
-	rc = *out ? KVB_OK : now - l->since_ms < SURELY_MS ? KVB_E_NOT_READY : KVB_E_NOT_FOUND;
+	if (*out && strcmp(out, s->advertised) != 0)
+		rc = KVB_OK;
+	else /* our own: the one before us on the same socket ends right now */
+		rc = *out || now - l->since_ms < SURELY_MS ? KVB_E_NOT_READY : KVB_E_NOT_FOUND;
 	kvb_mutex_unlock(&l->lock);
 	if (must_look && !kvb_workers_submit(&s->workers, &l->job, now)) {
 		kvb_mutex_lock(&l->lock);

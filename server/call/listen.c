@@ -1,8 +1,8 @@
 /*
- * listen.c - binds a port of a front.
+ * listen.c - binds a port of a front, or takes the socket that was handed over for it.
  *
  * Done before anything else starts, so that a taken port or a forbidden address is told before the
- * store is touched. Only a loopback address may be bound unless the caller allows any. No state.
+ * store is touched. Only a loopback address will do unless the caller allows any. No state.
  */
 #include <kvb/service.h>
 
@@ -94,26 +94,57 @@ static void note_address(struct kvb_bound *b)
 	snprintf(b->text, sizeof b->text, b->family == AF_INET6 ? "[%s]:%s" : "%s:%s", host, port);
 }
 
+static int check_address(const struct sockaddr *sa, const struct kvb_listen *l, bool any, struct kvb_error *err)
+{
+	if (any || is_loopback(sa))
+		return KVB_OK;
+	return kvb_fail(err, KVB_E_INVALID, l->host_param,
+			"%s %.100s is not loopback, and without tokens everybody who reaches it would be admin: name a "
+			"tokens_file with lines 'role tenant token', or listen on 127.0.0.1", l->host_param, l->host);
+}
+
+static int bind_new(const struct kvb_listen *l, bool any, int *out, struct kvb_error *err)
+{
+	struct addrinfo *ai = NULL;
+	int rc = resolve(l, &ai, err);
+
+	if (rc != KVB_OK)
+		return rc;
+	rc = check_address(ai->ai_addr, l, any, err);
+	if (rc == KVB_OK)
+		rc = open_socket(ai, l, out, err);
+	freeaddrinfo(ai);
+	return rc;
+}
+
+static int check_inherited(const struct kvb_listen *l, int fd, bool any, struct kvb_error *err)
+{
+	struct kvb_listen given = *l;
+	struct sockaddr_storage at = { 0 };
+	socklen_t n = sizeof at;
+
+	getsockname(fd, (struct sockaddr *)&at, &n);
+	given.host_param = "the socket that was handed over";
+	given.host = l->name;
+	return check_address((const struct sockaddr *)&at, &given, any, err);
+}
+
 int kvb_listen(const struct kvb_listen *l, bool any, struct kvb_bound *out, struct kvb_error *err)
 {
+	int fd = l->inherited ? kvb_inherit_take(l->inherited, l->name, l->port) : -1;
 	struct kvb_error local;
-	struct addrinfo *ai = NULL;
+	bool inherited = fd >= 0;
 	int rc;
 
 	if (!err)
 		err = &local;
-	rc = resolve(l, &ai, err);
-	if (rc != KVB_OK)
+	rc = inherited ? check_inherited(l, fd, any, err) : bind_new(l, any, &fd, err);
+	if (rc != KVB_OK) {
+		if (inherited)
+			close(fd);
 		return rc;
-	if (!any && !is_loopback(ai->ai_addr))
-		rc = kvb_fail(err, KVB_E_INVALID, l->host_param,
-			      "%s %.100s is not loopback, and without tokens everybody who reaches it "
-			      "would be admin: name a tokens_file with lines 'role tenant token', or "
-			      "listen on 127.0.0.1", l->host_param, l->host);
-	else
-		rc = open_socket(ai, l, &out->fd, err);
-	freeaddrinfo(ai);
-	if (rc == KVB_OK)
-		note_address(out);
-	return rc;
+	}
+	*out = (struct kvb_bound){ .fd = fd, .inherited = inherited };
+	note_address(out);
+	return KVB_OK;
 }

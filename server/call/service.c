@@ -77,6 +77,7 @@ void kvb_service_destroy(struct kvb_service *s)
 		return;
 	if (s->started)
 		kvb_workers_stop(&s->workers);
+	kvb_inherit_drop(&s->inherited);
 	kvb_mutex_destroy(&s->leader.lock);
 	kvb_auth_destroy(&s->auth);
 	kvb_metrics_destroy(&s->metrics);

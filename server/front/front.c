@@ -2,7 +2,7 @@
  * front.c - life of the HTTP front: options, the daemon of libmicrohttpd, drain, end.
  *
  * Owns everything in struct kvb_front; the service is shared. Threads: libmicrohttpd's pool (request.c runs on
- * it), one watch for deadlines. Called by one thread of main. It never calls the core itself: the operations do.
+ * it), one that accepts, one watch for deadlines. Called by one thread of main. It never calls the core itself: the operations do.
  */
 #include "internal.h"
 
@@ -26,6 +26,7 @@ void kvb_front_options_init(struct kvb_front_options *o)
 		.host_param = "http_listen",
 		.port_param = "http_port",
 		.port_option = "--http-port",
+		.socket_name = "http",
 		.max_connections = 4096,
 		.idle_timeout_ms = 60000,
 	};
@@ -63,17 +64,13 @@ static void on_watch(void *ctx, uint64_t now_ms, uint32_t dropped)
 
 static int bind_port(struct kvb_front *f, struct kvb_error *err)
 {
-	const struct kvb_listen l = { f->o.listen, f->o.port, f->o.host_param, f->o.port_param,
-				      f->o.port_option };
-	struct kvb_bound b;
-	int rc = kvb_listen(&l, f->o.open || f->s->auth.path, &b, err);
+	const struct kvb_listen l = { f->o.listen, f->o.port, f->o.host_param, f->o.port_param, f->o.port_option,
+				      f->o.socket_name, &f->s->inherited };
+	int rc = kvb_listen(&l, f->o.open || f->s->auth.path, &f->bound, err);
 
 	if (rc != KVB_OK)
 		return rc;
-	f->listen_fd = b.fd;
-	f->family = b.family;
-	f->port = b.port;
-	snprintf(f->url, sizeof f->url, "http://%s", b.text);
+	snprintf(f->url, sizeof f->url, "http://%s", f->bound.text);
 	if (!*f->s->url)
 		snprintf(f->s->url, sizeof f->s->url, "%s", f->url);
 	return KVB_OK;
@@ -81,8 +78,8 @@ static int bind_port(struct kvb_front *f, struct kvb_error *err)
 
 static void release(struct kvb_front *f)
 {
-	if (f->listen_fd >= 0)
-		close(f->listen_fd);
+	if (f->bound.fd >= 0)
+		close(f->bound.fd);
 	kvb_free((char *)f->o.listen);
 	kvb_free(f);
 }
@@ -96,7 +93,7 @@ int kvb_front_create(const struct kvb_front_options *o, struct kvb_service *s, s
 	assert(o->apis.n > 0);
 	if (!f)
 		return kvb_fail(err, KVB_E_NOMEM, NULL, "out of memory");
-	f->listen_fd = -1;
+	f->bound.fd = -1;
 	f->s = s;
 	f->o = *o;
 	f->o.listen = kvb_strdup(o->listen);
@@ -113,21 +110,18 @@ static unsigned thread_count(const struct kvb_front *f)
 {
 	long cores = f->o.threads ? (long)f->o.threads : sysconf(_SC_NPROCESSORS_ONLN);
 
-	if (cores < 1)
-		cores = 1;
-	/* Each thread gets its part of the connections, at least one. */
-	return cores < (long)f->o.max_connections ? (unsigned)cores : f->o.max_connections;
+	return cores < 1 ? 1 : (unsigned)cores;
 }
 
 static int start_daemon(struct kvb_front *f, struct kvb_error *err)
 {
-	unsigned flags =
-		MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG;
-	unsigned threads = thread_count(f);
+	const unsigned flags = MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_NO_LISTEN_SOCKET |
+			       MHD_USE_ERROR_LOG;
+	const unsigned threads = thread_count(f);
 	const struct MHD_OptionItem options[] = {
-		{ MHD_OPTION_LISTEN_SOCKET, f->listen_fd, NULL },
 		{ MHD_OPTION_THREAD_POOL_SIZE, threads > 1 ? threads : 0, NULL },
-		{ MHD_OPTION_CONNECTION_LIMIT, f->o.max_connections, NULL },
+		/* Each thread gets its part, and may get all: accept.c keeps the limit. */
+		{ MHD_OPTION_CONNECTION_LIMIT, (intptr_t)f->o.max_connections * threads, NULL },
 		{ MHD_OPTION_PER_IP_CONNECTION_LIMIT, f->o.max_connections_per_ip, NULL },
 		{ MHD_OPTION_CONNECTION_MEMORY_LIMIT, CONNECTION_POOL, NULL },
 		{ MHD_OPTION_CONNECTION_TIMEOUT, 0, NULL }, /* ours: watch.c */
@@ -137,14 +131,11 @@ static int start_daemon(struct kvb_front *f, struct kvb_error *err)
 		{ MHD_OPTION_END, 0, NULL },
 	};
 
-	if (f->family == AF_INET6)
-		flags |= MHD_USE_IPv6;
 	f->daemon = MHD_start_daemon(flags, 0, NULL, NULL, kvb_request_serve, f,
 				     MHD_OPTION_EXTERNAL_LOGGER, log_mhd, NULL, MHD_OPTION_ARRAY,
 				     options, MHD_OPTION_END);
 	if (!f->daemon)
 		return kvb_fail(err, KVB_E_IO, NULL, "the HTTP server could not start");
-	f->listen_fd = -1; /* the daemon closes it */
 	return KVB_OK;
 }
 
@@ -159,12 +150,18 @@ int kvb_front_start(struct kvb_front *f, struct kvb_error *err)
 	if (rc != KVB_OK)
 		return rc;
 	rc = start_daemon(f, err);
-	if (rc != KVB_OK)
-		kvb_watch_stop(&f->watch);
+	if (rc == KVB_OK)
+		rc = kvb_accept_start(f, err);
+	if (rc == KVB_OK)
+		return KVB_OK;
+	if (f->daemon)
+		MHD_stop_daemon(f->daemon);
+	f->daemon = NULL;
+	kvb_watch_stop(&f->watch);
 	return rc;
 }
 
-uint16_t kvb_front_port(const struct kvb_front *f) { return f->port; }
+uint16_t kvb_front_port(const struct kvb_front *f) { return f->bound.port; }
 
 const char *kvb_front_url(const struct kvb_front *f) { return f->url; }
 
@@ -182,8 +179,10 @@ static uint32_t await_zero(const struct kvb_front *f, enum gauge which, uint32_t
 
 uint32_t kvb_front_drain(struct kvb_front *f, uint32_t timeout_ms)
 {
-	/* Not MHD_quiesce_daemon: with epoll and a pool of threads it races with them for the listening
-	 * socket and aborts (libmicrohttpd 0.9.75). */
+	/* The next process takes who comes now, without an error for anybody. Without one, an answer is better than
+	 * to wait for nothing. */
+	if (f->bound.inherited)
+		kvb_accept_stop(f);
 	atomic_store(&f->s->draining, true);
 	return await_zero(f, GAUGE_http_in_flight, timeout_ms);
 }
@@ -199,6 +198,7 @@ void kvb_front_destroy(struct kvb_front *f)
 		return;
 	if (f->daemon) {
 		kvb_front_drain(f, 0);
+		kvb_accept_stop(f);
 		assert(kvb_gauge_get(&f->s->metrics, GAUGE_http_parked) == 0);
 		MHD_stop_daemon(f->daemon);
 		kvb_watch_stop(&f->watch);

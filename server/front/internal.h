@@ -23,14 +23,21 @@
 #define KEEP_BODY (64u * 1024)      /* a body buffer up to this is kept for the next request */
 #define SLOW_BYTES_PER_MS 64u       /* each so many bytes moved buy a connection 1 ms more */
 
+/* The thread that takes connections from the port. */
+struct acceptor {
+	pthread_t thread;
+	int wake; /* eventfd: it ends */
+	bool running;
+	atomic_uint open; /* connections given to libmicrohttpd and not closed yet */
+};
+
 struct kvb_front {
 	struct kvb_front_options o; /* strings owned */
 	struct kvb_service *s; /* shared with other fronts */
 	struct watch watch;
 	struct MHD_Daemon *daemon;
-	int listen_fd; /* -1 once it is the daemon's */
-	int family;
-	uint16_t port;
+	struct kvb_bound bound; /* fd -1: not bound */
+	struct acceptor acceptor;
 	char url[KVB_URL_MAX];
 };
 
@@ -77,6 +84,15 @@ void kvb_conn_notify(void *cls, struct MHD_Connection *mhd, void **state,
 void kvb_conn_phase(struct kvb_request *r);
 /* The phase may last idle_timeout_ms and the time that moving `bytes` takes. */
 void kvb_conn_deadline(struct kvb_request *r, uint64_t bytes);
+
+/* ---- accept.c -------------------------------------------------------------------------------- */
+
+/* Connections are taken from now on. */
+int kvb_accept_start(struct kvb_front *f, struct kvb_error *err);
+/* None is taken any more; whoever connects waits in the kernel. Again is harmless. */
+void kvb_accept_stop(struct kvb_front *f);
+/* A connection is closed. */
+void kvb_accept_closed(struct kvb_front *f);
 
 /* ---- admit.c: what is decided from the header alone ------------------------------------------ */
 

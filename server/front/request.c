@@ -67,7 +67,10 @@ void kvb_conn_notify(void *cls, struct MHD_Connection *mhd, void **state,
 
 	if (what == MHD_CONNECTION_NOTIFY_STARTED) {
 		*state = conn_create(f, mhd);
-	} else if (*state) {
+		return;
+	}
+	kvb_accept_closed(f);
+	if (*state) {
 		conn_destroy(f, *state);
 		*state = NULL;
 	}

@@ -22,6 +22,7 @@ void kvb_grpc_options_init(struct kvb_grpc_options *o)
 		.host_param = "grpc_listen",
 		.port_param = "grpc_port",
 		.port_option = "--grpc-port",
+		.socket_name = "grpc",
 		.max_connections = 4096,
 		.max_streams = 1024,
 		.idle_timeout_ms = 60000,
@@ -51,7 +52,8 @@ static void release(struct kvb_grpc *g)
 int kvb_grpc_create(const struct kvb_grpc_options *o, struct kvb_service *s, struct kvb_grpc **out,
 		    struct kvb_error *err)
 {
-	const struct kvb_listen l = { o->listen, o->port, o->host_param, o->port_param, o->port_option };
+	const struct kvb_listen l = { o->listen, o->port, o->host_param, o->port_param, o->port_option,
+				      o->socket_name, &s->inherited };
 	struct kvb_grpc *g = kvb_calloc(1, sizeof *g);
 	int rc;
 

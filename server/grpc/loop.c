@@ -192,6 +192,7 @@ static void drain(struct grpc_loop *l)
 	l->drained = true;
 	if (l == &l->g->loops[0]) {
 		kvb_wheel_clear(&l->wheel, &l->accept_timer);
+		listen_events(l, EPOLL_CTL_DEL); /* closing does not, if another process has the socket too */
 		close(l->g->bound.fd);
 		l->g->bound.fd = -1;
 	}

@@ -20,7 +20,6 @@
 
 #include "compat.h"
 #include "daemon.h"
-#include "endpoint.h"
 
 #define POLL_MS 200
 
@@ -116,11 +115,9 @@ static void await_storage(struct service *s)
 
 static int publish_all(struct service *s, struct kvb_error *err)
 {
-	char url[KVB_URL_MAX];
 	int rc = kvb_compat_publish(s->compat, s->core, err);
 
-	kvb_endpoint_url(s->p->advertise, s->p->http_listen, kvb_front_port(s->front), url, sizeof url);
-	return rc == KVB_OK ? kvb_node_publish(s->core, KVB_NODE_URL, url, err) : rc;
+	return rc == KVB_OK ? kvb_node_publish(s->core, KVB_NODE_URL, s->service->advertised, err) : rc;
 }
 
 /* The others must learn where this manager is. The store may be busy for long: it is tried again. */

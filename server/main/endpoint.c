@@ -55,14 +55,20 @@ void kvb_endpoint_host(const char *listen, char *out, size_t n)
 	freeifaddrs(list);
 }
 
-void kvb_endpoint_url(const char *advertise, const char *listen, uint16_t port, char *out, size_t n)
+void kvb_endpoint_url(const char *advertise, const char *bound, char *out, size_t n)
 {
-	char host[256];
+	const char *host = strstr(bound, "://") + 3, *port = strrchr(bound, ':');
+	char any[8], at[256];
 
 	if (*advertise) {
 		snprintf(out, n, "%s%s", strstr(advertise, "://") ? "" : "http://", advertise);
 		return;
 	}
-	kvb_endpoint_host(listen, host, sizeof host);
-	snprintf(out, n, strchr(host, ':') ? "http://[%s]:%u" : "http://%s:%u", host, port);
+	snprintf(any, sizeof any, "%.*s", (int)(port - host), host);
+	if (strcmp(any, "0.0.0.0") != 0 && strcmp(any, "[::]") != 0) {
+		snprintf(out, n, "%s", bound);
+		return;
+	}
+	kvb_endpoint_host("", at, sizeof at);
+	snprintf(out, n, strchr(at, ':') ? "http://[%s]%s" : "http://%s%s", at, port);
 }

@@ -16,7 +16,7 @@
 #include <kvb/log.h>
 
 static const struct row {
-	const char *name; /* in kvcm_ports_file */
+	const char *name; /* in kvcm_ports_file, and of a socket that was handed over */
 	const char *param, *option;
 	bool rpc;
 	enum kvb_port shared; /* which port is used when this one is off; itself = none is */
@@ -105,6 +105,7 @@ static int bind_http(struct kvb_ports *ports, const struct kvb_params *p, struct
 	o.host_param = "kvcm_listen";
 	o.port_param = rows[which].param;
 	o.port_option = rows[which].option;
+	o.socket_name = rows[which].name;
 	o.threads = threads(p->http_threads, apis->planes);
 	o.max_connections = (uint32_t)p->max_connections;
 	o.max_connections_per_ip = (uint32_t)p->max_connections_per_ip;
@@ -125,6 +126,7 @@ static int bind_rpc(struct kvb_ports *ports, const struct kvb_params *p, struct 
 	o.host_param = "kvcm_listen";
 	o.port_param = rows[which].param;
 	o.port_option = rows[which].option;
+	o.socket_name = rows[which].name;
 	o.threads = threads(p->grpc_threads, apis->planes);
 	o.max_connections = (uint32_t)p->max_connections;
 	o.max_streams = (uint32_t)p->grpc_max_streams;

@@ -30,6 +30,7 @@
 #include <kvb/store.h>
 
 #include "compat.h"
+#include "endpoint.h"
 #include "serve.h"
 
 #define DRAIN_MS 10000
@@ -211,12 +212,18 @@ static int bind_ports(struct service *s, struct kvb_error *err)
 	go = grpc_options(s);
 	rc = kvb_service_create(&so, &s->service, err);
 	if (rc == KVB_OK)
+		rc = kvb_inherit(&s->service->inherited, err);
+	if (rc == KVB_OK)
 		rc = kvb_front_create(&fo, s->service, &s->front, err);
+	if (rc == KVB_OK)
+		kvb_endpoint_url(s->p->advertise, kvb_front_url(s->front), s->service->advertised, KVB_URL_MAX);
 	if (rc == KVB_OK && s->p->grpc_port != KVB_PORT_OFF)
 		rc = kvb_grpc_create(&go, s->service, &s->grpc, err);
 	if (rc == KVB_OK)
 		rc = kvb_compat_bind(s->compat, s->service, kvb_front_port(s->front),
 				     s->grpc ? kvb_grpc_port(s->grpc) : 0, err);
+	if (rc == KVB_OK)
+		rc = kvb_inherit_check(&s->service->inherited, err);
 	return rc;
 }
 

@@ -207,6 +207,8 @@ static void test_leader(void **state)
 	lead("b");
 	assert_int_equal(ask(url), KVB_OK);
 	assert_string_equal(url, "http://b:1");
+	snprintf(service->advertised, sizeof service->advertised, "http://b:1");
+	assert_int_equal(kvb_service_leader_url(service, url), KVB_E_NOT_READY); /* b ends, and we have its port */
 }
 
 static void test_leader_that_tells_late(void **state)

@@ -27,7 +27,7 @@ struct leader {
 };
 
 /* URL of the HTTP port ("http://10.0.0.7:7333", no slash behind it) of the manager that owns the partition, if that is
- * another one. KVB_E_NOT_READY: it is being looked up, ask again in a moment. KVB_E_NOT_FOUND: nobody else owns it, or
+ * another one. KVB_E_NOT_READY: it is being looked up, or its place is this one's, ask again in a moment. KVB_E_NOT_FOUND: nobody else owns it, or
  * the owner tells no address. `out` holds KVB_URL_MAX bytes. Any thread; never blocks: a worker reads the store, once
  * for each owner. */
 int kvb_service_leader_url(struct kvb_service *s, char *out);

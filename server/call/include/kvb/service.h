@@ -14,6 +14,7 @@
 
 #include <kvb/api.h>
 #include <kvb/auth.h>
+#include <kvb/inherit.h>
 #include <kvb/leader.h>
 #include <kvb/metrics.h>
 #include <kvb/status.h>
@@ -41,10 +42,12 @@ struct kvb_service {
 	struct metrics metrics;
 	struct workers workers;
 	struct leader leader;
+	struct kvb_inherited inherited; /* sockets that no front has taken yet */
 	struct kvb_service_options o; /* without the strings */
 	const struct kvb_api *apis[KVB_APIS_MAX];
 	size_t n_apis;
 	char url[KVB_URL_MAX]; /* of the first HTTP port */
+	char advertised[KVB_URL_MAX]; /* the same for clients of other managers */
 	uint32_t id_prefix; /* of generated request ids */
 	atomic_uint_fast32_t id_next;
 	atomic_uint_fast64_t body_held;
@@ -81,16 +84,19 @@ struct kvb_listen {
 	const char *host_param; /* for messages: "http_listen" */
 	const char *port_param; /* "http_port" */
 	const char *port_option; /* "--http-port" */
+	const char *name;        /* of a socket that was handed over: "http" */
+	struct kvb_inherited *inherited; /* those; NULL = none */
 };
 
 struct kvb_bound {
 	int fd; /* listening, not blocking, close on exec */
+	bool inherited; /* it outlives the process */
 	int family;
 	uint16_t port;
 	char text[280]; /* "127.0.0.1:7333", "[::1]:7333" */
 };
 
-/* Unless `any` only loopback is bound. KVB_E_INVALID, KVB_E_IN_USE, ... with the remedy. */
+/* Takes the socket that was handed over for this port, or binds one. Unless `any` only loopback will do. KVB_E_INVALID, KVB_E_IN_USE, ... with the remedy. */
 int kvb_listen(const struct kvb_listen *l, bool any, struct kvb_bound *out, struct kvb_error *err);
 
 #endif

@@ -26,6 +26,7 @@ struct kvb_front_options {
 	const char *host_param;     /* for messages: "http_listen" */
 	const char *port_param;     /* "http_port" */
 	const char *port_option;    /* "--http-port" */
+	const char *socket_name;    /* of a socket that may have been handed over: "http" */
 	uint32_t threads;           /* 0 = one per core */
 	uint32_t max_connections;
 	uint32_t max_connections_per_ip; /* 0 = no bound of its own */

@@ -25,6 +25,7 @@ struct kvb_grpc_options {
 	const char *host_param;  /* for messages: "grpc_listen" */
 	const char *port_param;  /* "grpc_port" */
 	const char *port_option; /* "--grpc-port" */
+	const char *socket_name; /* of a socket that may have been handed over: "grpc" */
 	uint32_t threads;   /* 0 = one per core */
 	uint32_t max_connections;
 	uint32_t max_streams;     /* calls at a time on one connection */

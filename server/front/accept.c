@@ -1,0 +1,72 @@
+/*
+ * accept.c - takes connections from the port and gives them to libmicrohttpd's threads.
+ *
+ * libmicrohttpd does not listen itself: it cannot stop that while its threads serve (0.9.75's MHD_quiesce_daemon races
+ * with them for the socket), and a manager whose socket outlives it must leave new connections to the next one as soon
+ * as it ends. Owns one thread and the count of connections. What is over the limit waits in the kernel.
+ */
+#include "internal.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#define PAUSE_MS 20 /* at the limit, or out of descriptors */
+
+/* False: the process is out of something for a while. */
+static bool accept_one(struct kvb_front *f)
+{
+	struct sockaddr_storage from;
+	socklen_t n = sizeof from;
+	int fd = accept4(f->bound.fd, (struct sockaddr *)&from, &n, SOCK_NONBLOCK | SOCK_CLOEXEC);
+
+	if (fd < 0)
+		return errno == EAGAIN || errno == EINTR || errno == ECONNABORTED;
+	atomic_fetch_add(&f->acceptor.open, 1);
+	if (MHD_add_connection(f->daemon, fd, (struct sockaddr *)&from, n) != MHD_YES) /* has closed it */
+		kvb_accept_closed(f);
+	return true;
+}
+
+static void *run(void *arg)
+{
+	struct kvb_front *f = arg;
+	struct pollfd wait[2] = { { .fd = f->acceptor.wake, .events = POLLIN }, { .fd = f->bound.fd, .events = POLLIN } };
+	bool pause = false;
+
+	while (!wait[0].revents) {
+		int n;
+
+		pause = pause || atomic_load(&f->acceptor.open) >= f->o.max_connections;
+		n = poll(wait, pause ? 1 : 2, pause ? PAUSE_MS : -1);
+		pause = !pause && n > 0 && wait[1].revents && !accept_one(f);
+	}
+	return NULL;
+}
+
+int kvb_accept_start(struct kvb_front *f, struct kvb_error *err)
+{
+	struct acceptor *a = &f->acceptor;
+
+	a->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	a->running = a->wake >= 0 && pthread_create(&a->thread, NULL, run, f) == 0;
+	if (a->running)
+		return KVB_OK;
+	if (a->wake >= 0)
+		close(a->wake);
+	return kvb_fail(err, KVB_E_NOMEM, NULL, "cannot start a thread");
+}
+
+void kvb_accept_stop(struct kvb_front *f)
+{
+	if (!f->acceptor.running)
+		return;
+	eventfd_write(f->acceptor.wake, 1);
+	pthread_join(f->acceptor.thread, NULL);
+	close(f->acceptor.wake);
+	f->acceptor.running = false;
+}
+
+void kvb_accept_closed(struct kvb_front *f) { atomic_fetch_sub(&f->acceptor.open, 1); }
