@@ -92,6 +92,14 @@ static const struct command commands[] = {
 	{ "doctor", kvb_cmd_doctor, "[options]",
 	  "check manager, mounts and this machine; say what to do",
 	  "  --no-write            leave out the write and read probe\n" },
+	{ "pages", kvb_cmd_pages, "list|export FILE|import FILE|clear [options]",
+	  "page spaces of SGLang's and vLLM's hf3fs backends",
+	  "  --tenant NAME         (default: default; list: all)\n"
+	  "  --space RANK:NAME     which; may be repeated (RANK alone: namespace kv; default: all,\n"
+	  "                        clear needs one)\n"
+	  "  --portion N           keys of one call of import (default: 1024)\n"
+	  "FILE is upstream's persistence file, - stdin or stdout. import makes spaces that are\n"
+	  "absent and leaves out keys that are there already or whose page is not free.\n" },
 	{ "gen-trace", kvb_cmd_gen_trace, "[options]", "make a trace of multi-turn conversations",
 	  "  --conversations N     (default: 100)\n"
 	  "  --turns N             at most, per conversation (default: 8)\n"

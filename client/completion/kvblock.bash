@@ -2,7 +2,7 @@
 _kvblock()
 {
 	local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]} command='' word
-	local commands='put get lookup match delete stat top replay bench doctor gen-trace'
+	local commands='put get lookup match delete stat top replay bench doctor pages gen-trace'
 
 	for word in "${COMP_WORDS[@]:1:COMP_CWORD-1}"; do
 		case " $commands " in *" $word "*) command=$word; break ;; esac

@@ -707,6 +707,11 @@ KVBLOCK_API int kvblock_memory_unregister(struct kvblock *kv, void *base);
 
 /* The manager's numbers as JSON text (GET /v1/stats). Release with kvblock_free. */
 KVBLOCK_API int kvblock_stats(struct kvblock *kv, const char **json, struct kvblock_error *err);
+/* One call of the manager's HTTP API that has no function here, in JSON (docs/PROTOCOL.md): `method` "GET" or "POST",
+ * `path` "/v1/...", `body` a JSON text, or NULL. It may be sent more than once, like all calls. The answer's text is
+ * released with kvblock_free. */
+KVBLOCK_API int kvblock_call(struct kvblock *kv, const char *method, const char *path, const char *body,
+			     const char **json, struct kvblock_error *err);
 /* What the manager knows of one block (keys->n is 1), for a person, as JSON text. Release with
  * kvblock_free. KVBLOCK_E_NOT_FOUND. No effect on lease or eviction. */
 KVBLOCK_API int kvblock_block_info(struct kvblock *kv, const char *instance,

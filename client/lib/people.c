@@ -10,13 +10,11 @@
 
 #include <kvb/superblock.h>
 
-/* GETs `path`; the answer's text as a result. */
-static int get_text(struct kvblock *kv, const char *op, const char *path, const char **text,
-		    struct kvb_error *err)
+/* The answer's text as a result. */
+static int call_text(struct kvblock *kv, const struct kvb_call *c, const char **text, struct kvb_error *err)
 {
-	struct kvb_call c = { .op = op, .method = "GET", .path = path };
 	struct kvb_answer answer = { 0 };
-	int rc = kvb_call_do(kv, &c, &answer, err);
+	int rc = kvb_call_do(kv, c, &answer, err);
 	char *copy = rc == KVB_OK ? kvb_result_new(answer.body.len + 1) : NULL;
 
 	if (copy) {
@@ -28,6 +26,29 @@ static int get_text(struct kvblock *kv, const char *op, const char *path, const 
 	}
 	kvb_buf_destroy(&answer.body);
 	return rc;
+}
+
+static int get_text(struct kvblock *kv, const char *op, const char *path, const char **text, struct kvb_error *err)
+{
+	return call_text(kv, &(struct kvb_call){ .op = op, .method = "GET", .path = path }, text, err);
+}
+
+int kvblock_call(struct kvblock *kv, const char *method, const char *path, const char *body, const char **json,
+		 struct kvblock_error *err)
+{
+	struct kvb_buf bytes = { 0 };
+	struct kvb_call c = { .op = "call", .method = method, .path = path, .body = body ? &bytes : NULL };
+	struct kvb_error e = { 0 };
+	int rc = KVB_OK;
+
+	if (path[0] != '/')
+		rc = kvb_fail(&e, KVB_E_INVALID, "path", "begins with /");
+	if (body)
+		kvb_put_bytes(&bytes, body, strlen(body));
+	if (rc == KVB_OK)
+		rc = call_text(kv, &c, json, &e);
+	kvb_buf_destroy(&bytes);
+	return kvb_result_fail(err, &e, rc);
 }
 
 int kvblock_stats(struct kvblock *kv, const char **json, struct kvblock_error *err)
