@@ -162,7 +162,7 @@ static int finish_load(struct part *p, const struct replay *r)
 	if (f.rc != KVB_OK)
 		return f.rc;
 	if ((p->unclean && normal) || r->orphans)
-		frozen = o->session_max_ms + o->grace_ms;
+		frozen = o->session_max_ms + (o->grace_max_ms > o->grace_ms ? o->grace_max_ms : o->grace_ms);
 	if (frozen)
 		freeze(p, r->now + frozen);
 	if (p->unclean)

@@ -93,6 +93,7 @@ static uint32_t found(struct env *e, uint64_t hi, uint32_t n)
 static void open_pages(struct env *e, uint64_t pages)
 {
 	env_init(e);
+	e->o.grace_max_ms = 3000;
 	env_open(e);
 	env_make_pages(e, pages);
 }
@@ -200,6 +201,8 @@ static void pages_have_no_bytes(void **state)
 	env_destroy(&e);
 }
 
+static void on_done(void *ctx, int status) { *(int *)ctx = status; }
+
 /* ---- settling -------------------------------------------------------------------------------------- */
 
 static void pages_are_settled_one_by_one(void **state)
@@ -279,6 +282,481 @@ static void what_is_not_as_said_is_ignored(void **state)
 	env_destroy(&e);
 }
 
+/* The second call comes while the record of the first is on its way. */
+static void a_repeat_waits_for_the_first(void **state)
+{
+	struct call {
+		struct kvb_settle_res res;
+		int status;
+	} first, second;
+	struct kvb_done one = { on_done, &first.status }, two = { on_done, &second.status };
+	struct kvb_settle_req q = { .tenant = "t", .instance = "i" };
+	struct kvb_error err = { 0 };
+	struct kvb_arena arena;
+	struct reserved r;
+	struct env e;
+
+	(void)state;
+	open_pages(&e, 100);
+	reserve(&e, 1, 4, &r);
+	kvb_arena_init(&arena);
+	first.status = second.status = 77;
+	q.keys = r.key;
+	q.offsets = r.page;
+	q.n_commit = 2;
+	q.give_up = r.page + 2;
+	q.n_give_up = 1;
+	assert_int_equal(kvb_core_settle(e.core, &q, &first.res, &arena, &err, &one), KVB_PENDING);
+	assert_int_equal(kvb_core_settle(e.core, &q, &second.res, &arena, &err, &two), KVB_PENDING);
+	env_check(&e);
+	assert_int_equal(found(&e, 1, 4), 0); /* nothing is visible before it is durable */
+	while (second.status == 77)
+		kvb_core_tick(e.core);
+	assert_int_equal(first.status, KVB_OK);
+	assert_int_equal(second.status, KVB_OK);
+	assert_int_equal(first.res.committed, 2);
+	assert_int_equal(first.res.given_up, 1);
+	assert_int_equal(second.res.committed + second.res.given_up, 0);
+	assert_int_equal(second.res.ignored_commits, 2);
+	assert_int_equal(second.res.ignored_give_ups, 1);
+	assert_int_equal(found(&e, 1, 4), 2);
+	expect_used(&e, 3, 1, 1);
+	kvb_arena_destroy(&arena);
+	env_destroy(&e);
+}
+
+/* What was not confirmed comes back after deadline and grace, of the two graces the longer. */
+static void a_reservation_expires(void **state)
+{
+	struct reserved r;
+	struct env e;
+
+	(void)state;
+	open_pages(&e, 10);
+	assert_int_equal(reserve_as(&e, 1, 10, (struct env_start){ .deadline_ms = 4000, .grace_ms = 60000 }, &r), KVB_OK);
+	assert_int_equal(settle(&e, &r, 0, 3, 4).given_up, 1);
+	expect_used(&e, 9, 1, 1);
+	env_advance(&e, 3900);
+	expect_used(&e, 9, 1, 1);
+	env_advance(&e, 200);
+	env_advance(&e, 1);
+	expect_used(&e, 3, 7, 0);
+	assert_int_equal(settle(&e, &r, 4, 10, 10).committed, 0); /* too late */
+	env_advance(&e, 2800);
+	expect_used(&e, 3, 7, 0);
+	env_advance(&e, 200); /* grace_max_ms after the deadline */
+	expect_used(&e, 3, 0, 0);
+	assert_int_equal(found(&e, 1, 10), 3);
+	env_destroy(&e);
+}
+
+/* Its settling is on its way when the deadline comes; and a failed one leaves all as it was. */
+static void settling_keeps_from_expiring(void **state)
+{
+	struct kvb_fault fail = { .kind = KVB_FAULT_ERROR, .call = "append", .at = 1, .times = 1, .status = KVB_E_STORE_IO };
+	struct kvb_settle_req q = { .tenant = "t", .instance = "i" };
+	struct kvb_settle_res res;
+	struct reserved r;
+	struct env e;
+
+	(void)state;
+	env_init(&e);
+	e.faulty = true;
+	env_open(&e);
+	env_make_pages(&e, 10);
+	reserve(&e, 1, 4, &r);
+	q.keys = r.key;
+	q.offsets = r.page;
+	q.n_commit = 4;
+	kvb_fault_store_set(e.store, &fail);
+	assert_int_equal(env_settle(&e, &q, &res), KVB_E_STORE_IO);
+	expect_used(&e, 4, 0, 1);
+	kvb_fault_store_set(e.store, &fail);
+	q.n_commit = 0;
+	q.give_up = r.page;
+	q.n_give_up = 4;
+	assert_int_equal(env_settle(&e, &q, &res), KVB_E_STORE_IO);
+	expect_used(&e, 4, 0, 1);
+	assert_int_equal(settle(&e, &r, 0, 4, 4).committed, 4);
+	expect_used(&e, 4, 0, 0);
+	env_destroy(&e);
+}
+
+/* ---- room -------------------------------------------------------------------------------------------- */
+
+static void what_fits_is_taken(void **state)
+{
+	struct reserved r;
+	struct env e;
+
+	(void)state;
+	env_init(&e);
+	e.o.open_percent = 50;
+	env_open(&e);
+	env_make_pages(&e, 40);
+	assert_int_equal(reserve_as(&e, 1, 60, (struct env_start){ 0 }, &r), KVB_E_TOO_LARGE);
+	reserve(&e, 1, 60, &r); /* more than there are at all */
+	assert_int_equal(r.n_write, 20);
+	for (uint32_t i = 0; i < 60; i++)
+		assert_int_equal(r.outcome[i], i < 20 ? KVB_START_WRITE : KVB_START_NO_ROOM);
+	settle(&e, &r, 0, 20, 20);
+	reserve(&e, 1, 60, &r);
+	assert_int_equal(r.n_write, 20);
+	for (uint32_t i = 0; i < 60; i++)
+		assert_int_equal(r.outcome[i], i < 20 ? KVB_START_EXISTS : i < 40 ? KVB_START_WRITE : KVB_START_NO_ROOM);
+	reserve(&e, 2, 1, &r); /* as many are open as may be */
+	assert_int_equal(r.n_write, 0);
+	assert_int_equal(r.outcome[0], KVB_START_NO_ROOM);
+	env_check(&e);
+	env_destroy(&e);
+}
+
+/* Keys of the request itself stay while room is made for the others; leased pages stay anyway. */
+static void a_full_storage_evicts(void **state)
+{
+	struct kvb_lookup_res l;
+	struct reserved r;
+	struct env e;
+	uint64_t now;
+
+	(void)state;
+	open_pages(&e, 30);
+	for (uint64_t hi = 1; hi <= 3; hi++) {
+		assert_int_equal(put(&e, hi, 10), 10);
+		env_advance(&e, 10);
+	}
+	reserve(&e, 1, 20, &r); /* the oldest ten are asked for again */
+	assert_int_equal(r.n_write, 10);
+	assert_int_equal(r.outcome[0], KVB_START_EXISTS);
+	settle(&e, &r, 10, 20, 20);
+	assert_int_equal(found(&e, 1, 20), 20);
+	assert_int_equal(found(&e, 2, 10), 0);
+	assert_int_equal(found(&e, 3, 10), 10);
+	assert_int_equal(env_lookup(&e, r.key, 20, KVB_LOOKUP_PREFIX, 5000, &l), KVB_OK);
+	assert_int_equal(l.matched, 20);
+	now = kvb_now_ms(e.o.clock);
+	reserve(&e, 4, 15, &r);
+	assert_int_equal(r.n_write, 10); /* and nothing was waited for */
+	assert_true(kvb_now_ms(e.o.clock) - now < 200);
+	assert_int_equal(found(&e, 1, 20), 20);
+	reserve(&e, 5, 5, &r);
+	assert_int_equal(r.n_write, 0);
+	assert_true(kvb_now_ms(e.o.clock) - now < 200);
+	expect_used(&e, 30, 0, 1);
+	env_destroy(&e);
+}
+
+static void a_quota_of_pages_binds(void **state)
+{
+	struct kvb_type_quota quota = { "external", 15, 0 };
+	const char *s = "s";
+	struct kvb_group_spec g = { .name = "g", .capacity = 20, .storages = &s, .n_storages = 1 };
+	struct kvb_lookup_res l;
+	struct reserved r;
+	struct env e;
+
+	(void)state;
+	open_pages(&e, 100);
+	assert_int_equal(kvb_core_group_put(e.core, &g, NULL, NULL, &e.err), KVB_OK);
+	reserve(&e, 1, 30, &r);
+	assert_int_equal(r.n_write, 20);
+	settle(&e, &r, 0, 20, 20);
+	assert_int_equal(put(&e, 2, 12), 12); /* evicts */
+	assert_int_equal(env_lookup(&e, r.key, 8, KVB_LOOKUP_BATCH, 5000, &l), KVB_OK);
+	assert_int_equal(l.matched, 8);
+	reserve(&e, 3, 30, &r);
+	assert_int_equal(r.n_write, 12);
+	settle(&e, &r, 0, 0, 12);
+	g.capacity = 0;
+	g.quotas = &quota;
+	g.n_quotas = 1;
+	assert_int_equal(kvb_core_group_put(e.core, &g, NULL, NULL, &e.err), KVB_OK);
+	reserve(&e, 4, 30, &r);
+	assert_int_equal(r.n_write, 7);
+	settle(&e, &r, 0, 7, 7);
+	g.n_quotas = 0;
+	g.max_blocks = 18;
+	assert_int_equal(kvb_core_group_put(e.core, &g, NULL, NULL, &e.err), KVB_OK);
+	reserve(&e, 5, 30, &r);
+	assert_int_equal(r.n_write, 3);
+	env_check(&e);
+	env_destroy(&e);
+}
+
+static void a_disabled_storage_is_an_error(void **state)
+{
+	struct kvb_storage_spec s = { .name = "s", .type = "external", .root = "", .capacity = 10 };
+	struct reserved r;
+	struct env e;
+
+	(void)state;
+	open_pages(&e, 10);
+	assert_int_equal(kvb_core_storage_put(e.core, &s, NULL, &e.err), KVB_OK);
+	assert_int_equal(reserve_as(&e, 1, 4, (struct env_start){ .fit = true }, &r), KVB_E_UNAVAILABLE);
+	env_destroy(&e);
+}
+
+static void places_are_taken_if_they_are_free(void **state)
+{
+	const uint64_t places[] = { 7, 3, 3, 10, 0, UINT64_MAX, 9, 5 };
+	const uint8_t expect[] = { KVB_START_WRITE, KVB_START_WRITE, KVB_START_NO_ROOM, KVB_START_NO_ROOM, KVB_START_WRITE,
+				   KVB_START_NO_ROOM, KVB_START_WRITE, KVB_START_WRITE };
+	struct reserved r;
+	struct env e;
+
+	(void)state;
+	open_pages(&e, 10);
+	assert_int_equal(reserve_as(&e, 1, 8, (struct env_start){ .places = places, .fit = true }, &r), KVB_OK);
+	assert_int_equal(r.n_write, 5);
+	for (uint32_t i = 0; i < 8; i++) {
+		assert_int_equal(r.outcome[i], expect[i]);
+		assert_true(r.page[i] == (expect[i] == KVB_START_WRITE ? places[i] : NONE));
+	}
+	settle(&e, &r, 0, 2, 2);
+	assert_int_equal(settle(&e, &r, 7, 7, 8).given_up, 1); /* 5 is held now: it does not give way */
+	assert_int_equal(reserve_as(&e, 2, 8, (struct env_start){ .places = places }, &r), KVB_OK);
+	assert_int_equal(r.n_write, 0);
+	env_crash(&e);
+	env_open(&e);
+	expect_used(&e, 4, 1, 1);
+	env_advance(&e, 20000);
+	env_advance(&e, 4000);
+	expect_used(&e, 2, 0, 0);
+	env_destroy(&e);
+}
+
+/* ---- recovery ------------------------------------------------------------------------------------------ */
+
+static void restart(struct env *e, bool clean)
+{
+	if (clean)
+		env_shutdown(e);
+	else
+		env_crash(e);
+	env_open(e);
+	env_check(e);
+}
+
+/* Half of it settled, then the manager ends; twice, so that a checkpoint's tail is read and written again. */
+static void half_settled_sessions_survive(void **state)
+{
+	struct reserved r;
+	struct env e;
+
+	(void)state;
+	for (unsigned how = 0; how < 8; how++) {
+		open_pages(&e, 30);
+		assert_int_equal(reserve_as(&e, 1, 12, (struct env_start){ .grace_ms = 2500 }, &r), KVB_OK);
+		restart(&e, how & 1);
+		assert_int_equal(settle(&e, &r, 0, 3, 5).committed, 3);
+		restart(&e, how & 2);
+		expect_used(&e, 10, 2, 1);
+		assert_int_equal(found(&e, 1, 12), 3);
+		assert_int_equal(settle(&e, &r, 0, 3, 5).committed, 0);
+		assert_int_equal(settle(&e, &r, 7, 9, 10).committed, 2);
+		restart(&e, how & 4);
+		expect_used(&e, 9, 3, 1);
+		if (how % 3 == 0) {
+			assert_int_equal(settle(&e, &r, 5, 7, 7).committed, 2);
+			assert_int_equal(settle(&e, &r, 10, 12, 12).committed, 2);
+			expect_used(&e, 9, 3, 0);
+		} else {
+			env_advance(&e, 5001);
+			env_advance(&e, 1);
+			expect_used(&e, 5, 7, 0);
+		}
+		restart(&e, how & 1);
+		env_advance(&e, 2400);
+		env_advance(&e, 5200);
+		expect_used(&e, how % 3 == 0 ? 9 : 5, 0, 0);
+		assert_int_equal(found(&e, 1, 3), 3);
+		env_destroy(&e);
+	}
+}
+
+static void a_checkpoint_between_record_and_answer(void **state)
+{
+	struct kvb_settle_req q = { .tenant = "t", .instance = "i" };
+	struct kvb_settle_res res;
+	struct kvb_error err = { 0 };
+	struct kvb_arena arena;
+	struct reserved r;
+	struct env e;
+	int status = 77;
+	struct kvb_done done = { on_done, &status };
+
+	(void)state;
+	open_pages(&e, 30);
+	reserve(&e, 1, 6, &r);
+	kvb_arena_init(&arena);
+	q.keys = r.key;
+	q.offsets = r.page;
+	q.n_commit = 4;
+	assert_int_equal(kvb_core_settle(e.core, &q, &res, &arena, &err, &done), KVB_PENDING);
+	assert_int_equal(kvb_core_storage_delete(e.core, "s", &err), KVB_E_IN_USE);
+	env_shutdown(&e); /* writes one */
+	env_open(&e);
+	env_check(&e);
+	assert_true(status != 77);
+	assert_int_equal(found(&e, 1, 6), status == KVB_OK ? 4 : 0);
+	kvb_arena_destroy(&arena);
+	env_destroy(&e);
+}
+
+/* The deadline passes between the record of the deletion and its end. */
+static void an_instance_goes_with_its_reservations(void **state)
+{
+	struct reserved r;
+	struct env e;
+
+	(void)state;
+	for (unsigned normal = 0; normal < 2; normal++) {
+		env_init(&e);
+		e.o.grace_max_ms = 3000;
+		e.store_options.durability = normal ? KVB_DURABILITY_NORMAL : KVB_DURABILITY_FULL;
+		env_open(&e);
+		env_make_pages(&e, 30);
+		assert_int_equal(put(&e, 1, 4), 4);
+		assert_int_equal(reserve_as(&e, 2, 8, (struct env_start){ .grace_ms = 3000, .deadline_ms = 20000 }, &r), KVB_OK);
+		settle(&e, &r, 0, 2, 4);
+		assert_int_equal(kvb_core_instance_delete(e.core, "t", "i", &e.err), KVB_OK);
+		expect_used(&e, 0, 6, 0);
+		restart(&e, false);
+		expect_used(&e, 0, 12, 0); /* what lookups may have leased is held, too */
+		env_advance(&e, 22900);
+		env_advance(&e, 200);
+		expect_used(&e, 0, 0, 0);
+		env_destroy(&e);
+	}
+}
+
+/* ---- each store call, each allocation ------------------------------------------------------------------ */
+
+static bool transient(int rc)
+{
+	return rc == KVB_E_STORE_IO || rc == KVB_E_STORE_FULL || rc == KVB_E_UNKNOWN_OUTCOME || rc == KVB_E_NOT_READY ||
+	       rc == KVB_E_NOT_OWNER || rc == KVB_E_NOMEM || rc == KVB_E_UNAVAILABLE;
+}
+
+/* The client asks again as theirs do: what was in flight may have become busy. */
+static uint32_t put_anyhow(struct env *e, uint64_t hi, uint32_t n)
+{
+	struct kvb_settle_req q = { .tenant = "t", .instance = "i" };
+	struct kvb_settle_res res;
+	struct reserved r = { .n = 0 };
+	uint32_t written = 0;
+	int rc = KVB_E_NOMEM;
+
+	for (int i = 0; i < 12 && transient(rc); i++) {
+		rc = reserve_as(e, hi, n, (struct env_start){ .fit = true, .want_existing = true, .grace_ms = 1500 }, &r);
+		if (transient(rc))
+			env_advance(e, 700);
+	}
+	assert_int_equal(rc, KVB_OK);
+	for (uint32_t i = 0; i < n; i++) {
+		if (r.outcome[i] != KVB_START_WRITE)
+			continue;
+		r.key[written] = r.key[i];
+		r.page[written++] = r.page[i];
+	}
+	q.keys = r.key;
+	q.offsets = r.page;
+	q.n_commit = written ? written - 1 : 0;
+	q.give_up = r.page + q.n_commit;
+	q.n_give_up = written ? 1 : 0;
+	rc = KVB_E_NOMEM;
+	for (int i = 0; i < 12 && transient(rc); i++) {
+		rc = env_settle(e, &q, &res);
+		if (transient(rc))
+			env_advance(e, 300);
+	}
+	assert_int_equal(rc, KVB_OK);
+	return q.n_commit;
+}
+
+static void scenario(struct env *e)
+{
+	uint32_t n[3];
+
+	for (uint32_t i = 0; i < 3; i++)
+		n[i] = put_anyhow(e, i + 1, 12);
+	for (uint32_t i = 0; i < 3; i++) {
+		uint32_t there = found(e, i + 1, 12);
+
+		if (there < n[i] && there != 0) /* acknowledged, unless its deadline came first */
+			fail_msg("%u of %u pages are there", there, n[i]);
+	}
+	kvb_core_tick(e->core);
+}
+
+static void leaks_nothing(struct env *e)
+{
+	struct kvb_stats st;
+
+	env_check(e);
+	env_advance(e, 30000);
+	env_advance(e, 30000);
+	env_stats(e, &st);
+	expect_used(e, st.blocks, 0, 0);
+}
+
+static void every_store_call(void **state)
+{
+	static const struct {
+		enum kvb_fault_kind kind;
+		int status;
+	} faults[] = { { KVB_FAULT_ERROR, KVB_E_STORE_IO }, { KVB_FAULT_ERROR, KVB_E_STORE_FULL },
+		       { KVB_FAULT_UNKNOWN_BEFORE, 0 }, { KVB_FAULT_UNKNOWN_AFTER, 0 } };
+
+	(void)state;
+	for (size_t f = 0; f < 8; f++) {
+		uint64_t n = 1, seen;
+
+		do {
+			struct kvb_fault rule = { .kind = faults[f / 2].kind, .at = n, .times = 1, .status = faults[f / 2].status };
+			struct env e;
+
+			env_init(&e);
+			e.faulty = true;
+			e.store_options.durability = f % 2 ? KVB_DURABILITY_NORMAL : KVB_DURABILITY_FULL;
+			e.o.grace_max_ms = 3000;
+			e.o.journal_limit = 4096; /* a checkpoint happens on the way */
+			env_open(&e);
+			env_make_pages(&e, 40);
+			kvb_fault_store_set(e.store, &rule);
+			scenario(&e);
+			seen = kvb_fault_store_seen(e.store);
+			leaks_nothing(&e);
+			restart(&e, n % 2);
+			leaks_nothing(&e);
+			env_destroy(&e);
+		} while (seen >= n++);
+		assert_true(n > 6);
+	}
+}
+
+static void every_allocation(void **state)
+{
+	unsigned long n = 1;
+	bool reached = true;
+
+	(void)state;
+	for (; reached; n++) {
+		struct env e;
+
+		open_pages(&e, 40);
+		kvb_mem_fail_at(n);
+		scenario(&e);
+		reached = kvb_mem_count() >= n;
+		kvb_mem_fail_at(0);
+		leaks_nothing(&e);
+		restart(&e, false);
+		leaks_nothing(&e);
+		env_destroy(&e);
+	}
+	assert_true(n > 50);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -287,6 +765,19 @@ int main(void)
 		cmocka_unit_test(pages_have_no_bytes),
 		cmocka_unit_test(pages_are_settled_one_by_one),
 		cmocka_unit_test(what_is_not_as_said_is_ignored),
+		cmocka_unit_test(a_repeat_waits_for_the_first),
+		cmocka_unit_test(a_reservation_expires),
+		cmocka_unit_test(settling_keeps_from_expiring),
+		cmocka_unit_test(what_fits_is_taken),
+		cmocka_unit_test(a_full_storage_evicts),
+		cmocka_unit_test(a_quota_of_pages_binds),
+		cmocka_unit_test(a_disabled_storage_is_an_error),
+		cmocka_unit_test(places_are_taken_if_they_are_free),
+		cmocka_unit_test(half_settled_sessions_survive),
+		cmocka_unit_test(a_checkpoint_between_record_and_answer),
+		cmocka_unit_test(an_instance_goes_with_its_reservations),
+		cmocka_unit_test(every_store_call),
+		cmocka_unit_test(every_allocation),
 	};
 
 	env_quiet();

@@ -37,6 +37,38 @@ static int keep_slice(void *ctx, uint32_t number, const void *bytes, size_t n)
 	return keep(ctx, number, bytes, n);
 }
 
+/* Pages that are settled in two goes, and some that stay open. */
+static void make_pages(struct env *e)
+{
+	struct kvb_storage_spec st = { .name = "p", .type = "external", .root = "", .capacity = 100, .enabled = true };
+	struct kvb_spec spec = { "page", 1 };
+	struct kvb_key k[8];
+	uint64_t page[8];
+	struct kvb_start_res s;
+	struct kvb_settle_req q = { .tenant = "t", .instance = "pages", .keys = k, .offsets = page };
+	struct kvb_settle_res r;
+
+	assert_int_equal(kvb_core_storage_put(e->core, &st, NULL, &e->err), KVB_OK);
+	assert_int_equal(env_group(e, "p", 0, "p"), KVB_OK);
+	assert_int_equal(env_instance(e, "pages", "p", &spec, 1), KVB_OK);
+	for (uint64_t round = 0; round < 2; round++) {
+		env_keys(k, 8, 5 + round, 1);
+		assert_int_equal(env_start(e, &(struct env_start){ .instance = "pages", .keys = k, .n = 8, .fit = true,
+								   .anonymous = true, .grace_ms = 1500 }, &s), KVB_OK);
+		for (uint32_t i = 0; i < 8; i++)
+			page[i] = s.loc[i].offset;
+		q.n_commit = 3;
+		q.give_up = page + 3;
+		q.n_give_up = 2;
+		assert_int_equal(env_settle(e, &q, &r), KVB_OK);
+		assert_int_equal(r.committed + r.given_up, 5);
+	}
+	q.n_commit = 8;
+	q.n_give_up = 0;
+	assert_int_equal(env_settle(e, &q, &r), KVB_OK);
+	assert_int_equal(r.committed, 3);
+}
+
 /* Every kind of record that there is. */
 static void make_records(struct env *e, struct saved *journal, struct saved *slices)
 {
@@ -70,6 +102,7 @@ static void make_records(struct env *e, struct saved *journal, struct saved *sli
 	assert_int_equal(env_start(e, &(struct env_start){ .instance = "two", .keys = k, .n = 4, .key_specs = second }, &s), KVB_OK);
 	memcpy(session, s.session, 33);
 	assert_int_equal(env_finish_mask(e, session, mask, s.n_write, true, &f), KVB_OK);
+	make_pages(e);
 	assert_int_equal(kvb_store_load(e->store, 0, &base, &sink, &e->err), KVB_OK);
 	assert_int_equal(checkpoint_run(e->core, false, &e->err), KVB_OK);
 	sink.ctx = slices;
@@ -159,6 +192,7 @@ static void damaged_records(void **state)
 
 	(void)state;
 	env_init(&e);
+	e.o.grace_max_ms = 3000;
 	env_open(&e);
 	make_records(&e, &journal, &slices);
 	assert_int_equal(replay(&e, journal.b.data, journal.b.len, &adds_up), KVB_OK);
