@@ -26,6 +26,7 @@
 #define CHAINS 24u
 
 static bool all;
+static bool pages; /* an external storage, whose pages are settled in two goes */
 
 /* What clients know. */
 struct world {
@@ -39,7 +40,7 @@ struct world {
 
 static uint32_t slot_of(const struct kvb_files *files, const struct kvb_location *loc)
 {
-	uint32_t slot = (uint32_t)strtoul(files->v[loc->file].path + 5, NULL, 10) * 256 + (uint32_t)(loc->offset / 4096);
+	uint32_t slot = pages ? (uint32_t)loc->offset : (uint32_t)strtoul(files->v[loc->file].path + 5, NULL, 10) * 256 + (uint32_t)(loc->offset / 4096);
 
 	assert_true(slot < SLOTS);
 	return slot;
@@ -89,10 +90,26 @@ static bool boot(struct world *w)
 
 static bool registered(struct world *w)
 {
-	struct kvb_spec spec = { "kv", 4096 };
+	struct kvb_storage_spec s = { .name = "s", .type = "external", .root = "", .capacity = 256, .enabled = true };
+	struct kvb_spec spec = { "kv", pages ? 1 : 4096 };
 
+	if (pages)
+		return kvb_core_storage_put(w->e.core, &s, NULL, &w->e.err) == KVB_OK && env_group(&w->e, "g", 0, "s") == KVB_OK &&
+		       env_instance(&w->e, "i", "g", &spec, 1) == KVB_OK;
 	return env_storage(&w->e, "s", 1 << 20, 65536) == KVB_OK && env_group(&w->e, "g", 0, "s") == KVB_OK &&
 	       env_instance(&w->e, "i", "g", &spec, 1) == KVB_OK;
+}
+
+/* Half of the chain, by key and place. */
+static bool settle_half(struct world *w, const struct kvb_key *k, const uint64_t *page)
+{
+	struct kvb_settle_req q = { .tenant = "t", .instance = "i", .keys = k, .offsets = page, .n_commit = CHAIN / 2 };
+	struct kvb_settle_res res;
+
+	if (env_settle(&w->e, &q, &res) != KVB_OK)
+		return false;
+	assert_int_equal(res.committed, CHAIN / 2);
+	return true;
 }
 
 static bool put_chain(struct world *w, uint32_t no)
@@ -100,11 +117,12 @@ static bool put_chain(struct world *w, uint32_t no)
 	struct kvb_key k[CHAIN];
 	struct kvb_start_res s;
 	struct kvb_finish_res f;
+	uint64_t page[CHAIN];
 	uint64_t now = kvb_now_ms(w->e.o.clock);
 	char session[33];
 
 	env_keys(k, CHAIN, no + 1, 1);
-	if (env_start(&w->e, &(struct env_start){ .keys = k, .n = CHAIN }, &s) != KVB_OK)
+	if (env_start(&w->e, &(struct env_start){ .keys = k, .n = CHAIN, .anonymous = pages }, &s) != KVB_OK)
 		return false;
 	for (uint32_t i = 0; i < CHAIN; i++) {
 		uint32_t slot;
@@ -112,13 +130,16 @@ static bool put_chain(struct world *w, uint32_t no)
 		if (s.outcome[i] != KVB_START_WRITE)
 			continue;
 		slot = slot_of(&s.files, &s.loc[i]);
+		page[i] = slot;
 		if (w->until[slot] > now)
 			fail_msg("slot %u is handed out while a writer may be at it", slot);
 		w->newest[slot] = s.loc[i].generation;
 		w->until[slot] = now + s.deadline_ms + w->e.o.grace_ms;
 	}
 	memcpy(session, s.session, sizeof session);
-	if (env_finish(&w->e, session, NULL, 0, &f) != KVB_OK)
+	if (pages && !(settle_half(w, k, page) && settle_half(w, k + CHAIN / 2, page + CHAIN / 2)))
+		return false;
+	if (!pages && env_finish(&w->e, session, NULL, 0, &f) != KVB_OK)
 		return false;
 	for (uint32_t i = 0; i < SLOTS; i++)
 		if (w->until[i] >= now + 1) /* that writer is through */
@@ -262,11 +283,29 @@ static void normal(void **state)
 	sweep(KVB_DURABILITY_NORMAL, 7);
 }
 
+static void full_pages(void **state)
+{
+	(void)state;
+	pages = true;
+	sweep(KVB_DURABILITY_FULL, 13);
+	pages = false;
+}
+
+static void normal_pages(void **state)
+{
+	(void)state;
+	pages = true;
+	sweep(KVB_DURABILITY_NORMAL, 7);
+	pages = false;
+}
+
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(full),
 		cmocka_unit_test(normal),
+		cmocka_unit_test(full_pages),
+		cmocka_unit_test(normal_pages),
 	};
 
 	all = argc > 1 && strcmp(argv[1], "all") == 0;
