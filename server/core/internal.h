@@ -137,17 +137,19 @@ void space_ask_growth(struct part *p, struct space *s);
 /* The storage of an instance whose clients name slots by their offsets: of one spec, on one counted storage. -1: it is
  * no such instance. */
 int space_of_places(const struct part *p, const struct instance *inst);
-/* Fills a location from a slot. */
-void slot_location(const struct part *p, const struct instance *inst, const struct block *b,
-		   uint32_t spec, struct kvb_location *out);
-/* Table of files of one answer: adds what locations refer to. */
+/* Table of files of one answer: what its locations refer to. */
 struct file_table {
 	struct kvb_arena *arena;
 	struct kvb_files *files;
 	uint32_t *seen; /* space << 24 | file, per entry */
 	uint32_t cap;
+	/* The slab that the last location was in: the next one mostly is, too. */
+	bool any;
+	uint32_t space, handle;
+	uint32_t file; /* entry of its file */
+	struct kvb_slab_info slab;
 };
-int file_table_add(struct file_table *t, const struct part *p, const struct slot *s, uint32_t *index);
+/* Fills a location from a slot, and adds its file. */
 int location_fill(struct file_table *t, const struct part *p, const struct instance *inst,
 		  const struct block *b, uint32_t spec, struct kvb_location *out);
 
@@ -255,8 +257,10 @@ struct grants {
 };
 void grants_free(struct part *p, struct grants *g); /* the slots, not the arrays */
 /* Makes the session's entries and gives them their slots, and names[i] to the block of keys[i] (NULL = none). On
- * KVB_E_NOMEM all slots granted are free again and nothing is linked. Used by start and by replay. */
-int start_link(struct part *p, struct session *s, struct grants *g, const struct kvb_bytes *names);
+ * KVB_E_NOMEM all slots granted are free again and nothing is linked. Used by start and by replay.
+ * `have`: the entries of all keys, NULL = to be looked for. */
+int start_link(struct part *p, struct session *s, struct grants *g, const struct kvb_bytes *names,
+	       struct block *const *have);
 /* KVB_E_CONFLICT: keys[*at] is the same as keys[*first]. KVB_E_NOMEM. */
 int keys_duplicate(const struct kvb_key *keys, uint32_t n, uint32_t *at, uint32_t *first);
 /* The reverse, for a start that never became durable: slots are free at once. */

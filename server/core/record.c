@@ -9,6 +9,7 @@
 #include "mark.h"
 #include "format.h"
 
+#include <stddef.h>
 #include <string.h>
 
 static size_t begin(struct kvb_buf *out, uint8_t type)
@@ -51,6 +52,17 @@ static void put_key(struct kvb_buf *out, struct kvb_key k)
 {
 	kvb_put_u64(out, k.hi);
 	kvb_put_u64(out, k.lo);
+}
+
+static void put_keys(struct kvb_buf *out, const struct kvb_key *k, uint32_t n)
+{
+	_Static_assert(sizeof *k == 16 && offsetof(struct kvb_key, lo) == 8, "hi, then lo");
+	if (__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__) {
+		kvb_put_bytes(out, k, n * sizeof *k);
+		return;
+	}
+	for (uint32_t i = 0; i < n; i++)
+		put_key(out, k[i]);
 }
 
 static void put_place(struct kvb_buf *out, const struct space *space, uint32_t slab)
@@ -134,8 +146,7 @@ void record_start(struct kvb_buf *out, const struct part *p, const struct sessio
 	put_key(out, s->parent);
 	kvb_put_varint(out, s->n_keys);
 	kvb_put_varint(out, s->n_write);
-	for (uint32_t i = 0; i < s->n_keys; i++)
-		put_key(out, s->keys[i]);
+	put_keys(out, s->keys, s->n_keys);
 	for (uint32_t i = 0; i < s->n_keys; i += 4) {
 		uint8_t four = 0;
 

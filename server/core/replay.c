@@ -261,7 +261,7 @@ static int replay_start(struct replay *r, struct kvb_rd *in, struct kvb_error *e
 	if (rc == KVB_OK)
 		rc = get_start_tail(in, s, &names, err);
 	if (rc == KVB_OK)
-		rc = start_link(r->p, s, &g, names);
+		rc = start_link(r->p, s, &g, names, NULL);
 	kvb_free(names);
 	for (uint32_t spec = 0; spec < KVB_MAX_SPECS; spec++)
 		kvb_free(arrays.v[spec]);

@@ -123,22 +123,6 @@ int space_of_places(const struct part *p, const struct instance *inst)
 	return at >= 0 && p->space[at].dev->ops->counted ? at : -1;
 }
 
-void slot_location(const struct part *p, const struct instance *inst, const struct block *b, uint32_t spec,
-		   struct kvb_location *out)
-{
-	const struct slot *s = &b->slot[spec];
-	struct kvb_slab_info info;
-	bool known = kvb_pool_slab(p->space[s->space].pool, s->slab, &info);
-
-	assert(known);
-	(void)known;
-	out->offset = info.first_offset + info.stride * s->index;
-	out->length = inst->spec.specs[spec].size;
-	out->generation = s->generation;
-	out->checksum = s->has_checksum ? s->checksum : 0;
-	out->has_checksum = s->has_checksum;
-}
-
 static int file_table_grow(struct file_table *t)
 {
 	uint32_t cap = t->cap ? t->cap * 2 : 8;
@@ -164,21 +148,16 @@ static const char *client_root(const struct device *d, struct kvb_arena *a)
 	return kvb_arena_strndup(a, root, strlen(root));
 }
 
-int file_table_add(struct file_table *t, const struct part *p, const struct slot *s, uint32_t *index)
+/* The file of the slab that t->slab is about. */
+static int add_file(struct file_table *t, const struct part *p)
 {
-	const struct space *space = &p->space[s->space];
-	struct kvb_slab_info info;
+	const struct space *space = &p->space[t->space];
+	uint32_t mark = t->space << 24 | t->slab.place.file;
 	struct kvb_file_ref *ref;
-	uint32_t mark;
 
-	kvb_pool_slab(space->pool, s->slab, &info);
-	mark = (uint32_t)s->space << 24 | info.place.file;
-	for (uint32_t i = t->files->n; i-- > 0;) {
-		if (t->seen[i] == mark) {
-			*index = i;
+	for (t->file = t->files->n; t->file-- > 0;)
+		if (t->seen[t->file] == mark)
 			return KVB_OK;
-		}
-	}
 	if (t->files->n == t->cap && file_table_grow(t) != KVB_OK)
 		return KVB_E_NOMEM;
 	t->seen[t->files->n] = mark;
@@ -192,17 +171,37 @@ int file_table_add(struct file_table *t, const struct part *p, const struct slot
 	if (space->dev->ops->counted)
 		ref->path[0] = '\0';
 	else
-		kvb_slab_path(info.place.file, ref->path);
-	*index = t->files->n++;
+		kvb_slab_path(t->slab.place.file, ref->path);
+	t->file = t->files->n++;
 	return KVB_OK;
 }
 
-int location_fill(struct file_table *t, const struct part *p, const struct instance *inst,
-		  const struct block *b, uint32_t spec, struct kvb_location *out)
+static int look_at_slab(struct file_table *t, const struct part *p, const struct slot *s)
 {
-	memset(out, 0, sizeof *out);
-	if (file_table_add(t, p, &b->slot[spec], &out->file) != KVB_OK)
+	bool known = kvb_pool_slab(p->space[s->space].pool, s->slab, &t->slab);
+
+	assert(known);
+	(void)known;
+	t->space = s->space;
+	t->handle = s->slab;
+	t->any = add_file(t, p) == KVB_OK;
+	return t->any ? KVB_OK : KVB_E_NOMEM;
+}
+
+int location_fill(struct file_table *t, const struct part *p, const struct instance *inst, const struct block *b,
+		  uint32_t spec, struct kvb_location *out)
+{
+	const struct slot *s = &b->slot[spec];
+
+	if ((!t->any || t->space != s->space || t->handle != s->slab) && look_at_slab(t, p, s) != KVB_OK)
 		return KVB_E_NOMEM;
-	slot_location(p, inst, b, spec, out);
+	*out = (struct kvb_location){
+		.file = t->file,
+		.offset = t->slab.first_offset + t->slab.stride * s->index,
+		.length = inst->spec.specs[spec].size,
+		.generation = s->generation,
+		.checksum = s->has_checksum ? s->checksum : 0,
+		.has_checksum = s->has_checksum,
+	};
 	return KVB_OK;
 }

@@ -151,11 +151,17 @@ static void give_slot(struct part *p, struct session *s, struct block *b, uint32
 	used_add(inst, slot->space, (int64_t)inst->spec.specs[spec].size);
 }
 
-/* The entry of key i, made (and hung below its predecessor) if it is new. */
-static struct block *entry_for(struct part *p, struct session *s, uint32_t i, struct block *before)
+/* The entry of key i. `have` may tell it, but for one that was made as the parent. */
+static struct block *entry_of(const struct part *p, const struct session *s, uint32_t i, struct block *const *have)
 {
-	struct block *b = index_find(p, s->inst, s->keys[i]);
+	if (have && !(s->has_parent && kvb_key_equal(s->parent, s->keys[i])))
+		return have[i];
+	return index_find(p, s->inst, s->keys[i]);
+}
 
+/* Makes it, and hangs it below its predecessor, if it is new. */
+static struct block *entry_for(struct part *p, struct session *s, uint32_t i, struct block *b, struct block *before)
+{
 	if (!b)
 		b = block_make(p, s->inst, s->keys[i]);
 	if (!b)
@@ -173,7 +179,8 @@ static struct block *parent_entry(struct part *p, const struct session *s)
 	return b ? b : block_make(p, s->inst, s->parent);
 }
 
-int start_link(struct part *p, struct session *s, struct grants *g, const struct kvb_bytes *names)
+int start_link(struct part *p, struct session *s, struct grants *g, const struct kvb_bytes *names,
+	       struct block *const *have)
 {
 	uint32_t used[KVB_MAX_SPECS] = { 0 };
 	uint32_t done = 0, n_write = s->n_write;
@@ -182,16 +189,15 @@ int start_link(struct part *p, struct session *s, struct grants *g, const struct
 	if (s->has_parent && !(before = parent_entry(p, s)))
 		n_write = UINT32_MAX; /* nothing is linked, everything given back */
 	for (uint32_t i = 0; i < s->n_keys && n_write != UINT32_MAX; i++) {
+		struct block *b = entry_of(p, s, i, have);
 		struct session_write *w = &s->write[done];
-		struct block *b;
 
 		if (s->outcome[i] != KVB_START_WRITE || !w->specs) {
-			b = index_find(p, s->inst, s->keys[i]);
 			before = b ? b : before;
 			done += s->outcome[i] == KVB_START_WRITE; /* settled: by replay of a checkpoint */
 			continue;
 		}
-		b = entry_for(p, s, i, before);
+		b = entry_for(p, s, i, b, before);
 		if (!b)
 			break;
 		block_touch(p, b);
@@ -289,7 +295,7 @@ static int open_session(struct part *p, struct start_op *op, struct plan *plan)
 
 	if (!s || !t)
 		grants_free(p, &plan->grants);
-	if (!s || !t || start_link(p, s, &plan->grants, req_of(op)->names) != KVB_OK) {
+	if (!s || !t || start_link(p, s, &plan->grants, req_of(op)->names, plan->have) != KVB_OK) {
 		session_free(s);
 		txn_destroy(t);
 		return KVB_E_NOMEM;
