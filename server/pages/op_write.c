@@ -129,15 +129,19 @@ static char *put_reserved(struct pages_call *k, char *p, uint32_t i, uint32_t co
 	return kvb_jraw_text(p, "[false,-1],");
 }
 
-/* Upstream's server raises when there is neither a free page nor a key that could go. */
-static bool has_blocks(struct pages_call *k)
+/* Upstream's server raises when there is neither a free page nor a key that could go: all are reserved. */
+static bool is_all_reserved(struct pages_call *k)
 {
-	struct kvb_instance_view *v;
+	struct kvb_instance_view *i;
+	struct kvb_storage_view *s;
 	struct kvb_error ignored;
+	char name[KVB_MAX_NAME + 1];
 	uint32_t n;
 
-	return kvb_core_instances(pages_core(k), k->space.tenant, k->space.id, &k->c->arena, &v, &n, &ignored) != KVB_OK ||
-	       v[0].used_bytes > v[0].open_bytes;
+	space_name(&k->space, name);
+	return kvb_core_instances(pages_core(k), k->space.tenant, k->space.id, &k->c->arena, &i, &n, &ignored) == KVB_OK &&
+	       kvb_core_storages(pages_core(k), name, &k->c->arena, &s, &n, &ignored) == KVB_OK &&
+	       i[0].open_bytes >= s[0].spec.capacity;
 }
 
 bool pages_tell_reserve(struct pages_call *k)
@@ -156,7 +160,7 @@ bool pages_tell_reserve(struct pages_call *k)
 	for (size_t i = 0; i < sizeof counters / sizeof counters[0]; i++)
 		if (count[counters[i]])
 			pages_count(k, counters[i], count[counters[i]]);
-	k->raised |= pages_strict(k) && count[PAGES_refused_full] && !has_blocks(k);
+	k->raised |= pages_strict(k) && count[PAGES_refused_full] && is_all_reserved(k);
 	return true;
 }
 
