@@ -1,0 +1,177 @@
+/*
+ * fuzz_pages.c - any bytes as the body of one of SGLang's calls, in both modes, over a real core.
+ *
+ * First byte: the operation, and in its highest bit the mode. The core has a small space with some pages stored, some
+ * reserved, one too many, and time that passes. Every answer must be one that there is, with an element for each key;
+ * from time to time all slots are counted.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core_env.h"
+#include "pages.h"
+
+#define RUNS 2000u /* then all begins anew */
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static struct env env;
+static struct kvb_api *apis[2]; /* by default, strict */
+static struct kvb_service *service;
+static struct kvb_call call;
+static unsigned runs;
+static int completed; /* 1: not yet */
+
+static void must(bool ok, const char *what)
+{
+	if (ok)
+		return;
+	fprintf(stderr, "%s\n", what);
+	abort();
+}
+
+static void on_done(void *ctx, int status)
+{
+	(void)ctx;
+	completed = status;
+}
+
+static bool run_job(void)
+{
+	struct workers *w = &service->workers;
+	struct job *job = w->head;
+
+	if (!job)
+		return false;
+	w->head = NULL;
+	w->tail = &w->head;
+	w->queued = 0;
+	job->run(job, false);
+	return true;
+}
+
+/* Returns the status of the answer. */
+static unsigned run(const struct kvb_api *api, unsigned op, const uint8_t *p, size_t n)
+{
+	char cause[KVB_MESSAGE_MAX];
+	int rc;
+
+	kvb_call_init(&call, service, WIRE_HTTP);
+	call.route = &api->routes[op];
+	call.path = "/0/x";
+	strcpy(call.param[0].name, "rank");
+	strcpy(call.param[0].value, "0");
+	must(kvb_call_open(&call, api, &(struct kvb_head){ .content_type = NULL }) == KVB_OK &&
+		     kvb_call_authorize(&call, NULL) == KVB_OK,
+	     "not let in");
+	call.body = n ? (const char *)p : "";
+	call.n_body = n;
+	call.done = (struct kvb_done){ on_done, NULL };
+	completed = 1;
+	rc = kvb_call_run(&call);
+	for (unsigned i = 0; rc == KVB_PENDING && completed == 1; i++) {
+		must(i < 100000, "it never completes");
+		if (!run_job())
+			env_advance(&env, 10);
+	}
+	call.status = rc == KVB_PENDING ? completed : rc;
+	rc = kvb_call_finish(&call, cause);
+	return rc != KVB_OK ? call.answer : call.http ? call.http : 200;
+}
+
+static void run_text(const char *name, const char *text)
+{
+	unsigned i = 0;
+
+	while (strcmp(apis[0]->routes[i].name, name) != 0)
+		i++;
+	must(run(apis[0], i, (const uint8_t *)text, strlen(text)) < 300, "what all begins with is refused");
+	kvb_call_destroy(&call);
+}
+
+static void begin(void)
+{
+	struct kvb_pages_options po = { .lease_ms = 500, .reserve_ms = 1000, .grace_ms = 500 };
+	struct kvb_service_options o;
+
+	env_quiet();
+	env_init(&env);
+	env_open(&env);
+	must(kvb_pages_create(&po, &apis[0], &env.err) == KVB_OK, "no API");
+	po.strict_upstream = true;
+	must(kvb_pages_create(&po, &apis[1], &env.err) == KVB_OK, "no API");
+	kvb_service_options_init(&o);
+	o.apis = apis;
+	o.n_apis = 2;
+	must(kvb_service_create(&o, &service, &env.err) == KVB_OK, "no service");
+	service->core = env.core;
+	kvb_mutex_init(&service->workers.lock);
+	kvb_cond_init(&service->workers.wake);
+	service->workers.tail = &service->workers.head;
+	run_text("initialize", "{\"num_pages\":6}");
+	run_text("reserve", "{\"keys\":[[\"a\",\"\"],[\"b\",\"\"],[\"c\",null],[1,\"\"]]}");
+	run_text("confirm", "{\"written_keys_to_confirm\":[[\"a\",0],[\"b\",1],[\"c\",2]],\"pages_to_release\":[]}");
+}
+
+static void end(void)
+{
+	env_check(&env);
+	kvb_cond_destroy(&service->workers.wake);
+	kvb_mutex_destroy(&service->workers.lock);
+	kvb_service_destroy(service);
+	kvb_pages_destroy(apis[0]);
+	kvb_pages_destroy(apis[1]);
+	env_shutdown(&env);
+	env_destroy(&env);
+}
+
+/* An element for each key, and nothing of one that is not there. */
+static void check_list(void)
+{
+	const struct pages_call *k = call.state;
+	const struct kvb_json_limits limits = { .depth = 8, .values = 1u << 22 };
+	const struct kvb_json_node *list;
+	struct kvb_json_doc doc;
+
+	must(kvb_json_parse(&doc, &call.arena, (const char *)call.out.data, call.out.len, &limits), "the answer is no JSON");
+	list = kvb_json_get(doc.root, k->op->list, strlen(k->op->list));
+	must(list && list->type == KVB_JSON_ARRAY && list->n == k->total, "another number of elements than of keys");
+}
+
+static void check(unsigned status, bool strict)
+{
+	const struct pages_call *k = call.state;
+
+	if (status == 200) {
+		must(k->op->list != NULL, "200 without a list");
+		check_list();
+	} else if (status == 204) {
+		must(!k->op->list && call.out.len == 0 && !call.fixed, "204 with a body");
+	} else if (status == 500) {
+		must(strict && strcmp(call.fixed, "Internal Server Error") == 0, "500");
+	} else {
+		must((status == 400 || status == 422) ? !strict : strict && status == 404, "another status");
+		must(call.out.len > 12 && memcmp(call.out.data, "{\"detail\":\"", 11) == 0, "no detail");
+	}
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	bool strict;
+	unsigned op;
+
+	if (size == 0)
+		return 0;
+	if (runs++ % RUNS == 0) {
+		if (service)
+			end();
+		begin();
+	}
+	strict = data[0] & 0x80;
+	op = (data[0] & 0x7f) % 7; /* those without a tenant */
+	check(run(apis[strict], op, data + 1, size - 1), strict);
+	kvb_call_destroy(&call);
+	env_advance(&env, 20);
+	return 0;
+}
