@@ -219,13 +219,14 @@ int pages_read_nothing(struct pages_call *k, const struct kvb_json_node *body)
 
 int pages_read_keys(struct pages_call *k, const struct kvb_json_node *body)
 {
-	const struct kvb_secret *secret = kvb_core_secret(pages_core(k));
+	struct kvb_key_batch batch = { .secret = kvb_core_secret(pages_core(k)) };
 	struct items it;
 	int rc = take_keys_list(k, body, "keys", false, &it);
 
 	for (uint32_t i = 0; rc == KVB_OK && it.left > 0; i++)
-		if (!pages_key(secret, items_next(&it), &k->keys[i]))
+		if (!pages_key_add(&batch, items_next(&it), &k->keys[i]))
 			rc = bad_key(k, "keys", i);
+	kvb_key_batch_end(&batch);
 	return rc;
 }
 
@@ -245,7 +246,7 @@ static void check_parent(struct pages_call *k)
 
 int pages_read_reserve(struct pages_call *k, const struct kvb_json_node *body)
 {
-	const struct kvb_secret *secret = kvb_core_secret(pages_core(k));
+	struct kvb_key_batch batch = { .secret = kvb_core_secret(pages_core(k)) };
 	struct kvb_json_node pair[2];
 	struct kvb_bytes *names;
 	struct items it;
@@ -261,7 +262,7 @@ int pages_read_reserve(struct pages_call *k, const struct kvb_json_node *body)
 	for (uint32_t i = 0; it.left > 0; i++) {
 		if (!take_pair(k, items_next(&it), pair))
 			return pages_refuse(k, 422, true, "keys[%u]: must be a key and its prefix_key", i);
-		if (!pages_key(secret, &pair[0], &k->keys[i]))
+		if (!pages_key_add(&batch, &pair[0], &k->keys[i]))
 			return bad_key(k, "keys", i);
 		names[i] = (struct kvb_bytes){ text, 0 };
 		if (pair[0].type != KVB_JSON_STRING || pair[0].n <= PAGES_KEY_MAX)
@@ -270,6 +271,7 @@ int pages_read_reserve(struct pages_call *k, const struct kvb_json_node *body)
 		if (i == 0)
 			take_parent(k, &pair[1]);
 	}
+	kvb_key_batch_end(&batch);
 	check_parent(k);
 	return KVB_OK;
 }
@@ -277,7 +279,7 @@ int pages_read_reserve(struct pages_call *k, const struct kvb_json_node *body)
 int pages_read_confirm(struct pages_call *k, const struct kvb_json_node *body)
 {
 	static const char written[] = "written_keys_to_confirm", released[] = "pages_to_release";
-	const struct kvb_secret *secret = kvb_core_secret(pages_core(k));
+	struct kvb_key_batch batch = { .secret = kvb_core_secret(pages_core(k)) };
 	struct kvb_json_node pair[2];
 	struct items it;
 	int rc = take_keys_list(k, body, written, true, &it);
@@ -290,9 +292,10 @@ int pages_read_confirm(struct pages_call *k, const struct kvb_json_node *body)
 	for (uint32_t i = 0; it.left > 0; i++) {
 		if (!take_pair(k, items_next(&it), pair) || !take_page(k, &pair[1], &k->u.confirm.pages[i]))
 			return pages_refuse(k, 422, true, "%s[%u]: must be a key and its page", written, i);
-		if (!pages_key(secret, &pair[0], &k->keys[i]))
+		if (!pages_key_add(&batch, &pair[0], &k->keys[i]))
 			return bad_key(k, written, i);
 	}
+	kvb_key_batch_end(&batch);
 	rc = take_list(k, body, released, true, &it);
 	if (rc != KVB_OK)
 		return rc;

@@ -24,6 +24,14 @@
 
 /* False: it is no scalar. */
 bool pages_key(const struct kvb_secret *secret, const struct kvb_json_node *v, struct kvb_key *out);
+/* The same for one of many: *out is set when the batch ends. */
+static inline bool pages_key_add(struct kvb_key_batch *b, const struct kvb_json_node *v, struct kvb_key *out)
+{
+	if (v->type != KVB_JSON_STRING)
+		return pages_key(b->secret, v, out);
+	kvb_key_batch_add(b, v->s, v->n, out);
+	return true;
+}
 /* Stores the name of a scalar at `out`, which has room for one byte more than its JSON text; returns its length. */
 size_t pages_name(const struct kvb_json_node *v, uint8_t *out);
 /* The scalar of a name, as a JSON value. False: it is no name of ours. */
