@@ -190,6 +190,28 @@ static void test_names(void **state)
 	kvb_buf_destroy(&b);
 }
 
+/* Each byte in the place of a digit: a digest only if it is one. */
+static void test_digest_digits(void **state)
+{
+	char text[] = HEX64;
+	uint8_t out[80];
+
+	(void)state;
+	for (unsigned at = 0; at < 64; at += 5) {
+		for (unsigned c = 0; c < 256; c++) {
+			const struct kvb_json_node v = { .type = KVB_JSON_STRING, .span = 1, .n = 64, .s = text };
+			bool digit = (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f');
+			char was = text[at];
+
+			text[at] = (char)c;
+			assert_int_equal(pages_name(&v, out), digit ? 33 : 65);
+			if (digit)
+				assert_int_equal(out[1 + at / 2] >> (at % 2 ? 0 : 4) & 15, c <= '9' ? c - '0' : c - 'a' + 10);
+			text[at] = was;
+		}
+	}
+}
+
 static int open_arena(void **state)
 {
 	(void)state;
@@ -209,7 +231,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_space_names), cmocka_unit_test(test_space_of_instance),
 		cmocka_unit_test(test_ranks),	    cmocka_unit_test(test_keys),
-		cmocka_unit_test(test_names),
+		cmocka_unit_test(test_names),	    cmocka_unit_test(test_digest_digits),
 	};
 
 	return cmocka_run_group_tests(tests, open_arena, close_arena);
