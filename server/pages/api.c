@@ -137,21 +137,26 @@ static int check_late(struct pages_call *k, int rc)
 	return KVB_E_NOT_FOUND;
 }
 
-static int run(struct kvb_call *c)
+int pages_begin(struct pages_call *k)
 {
-	struct pages_call *k = c->state;
-	char url[KVB_URL_MAX];
 	int rc = pages_read(k);
 
 	if (rc != KVB_OK)
 		return check_late(k, rc);
-	rc = kvb_call_check_core(c);
-	if (k->op->flags & PAGES_MAKES && (rc != KVB_E_NOT_OWNER || kvb_service_leader_url(c->s, url) == KVB_E_NOT_FOUND))
-		return pages_make_later(k); /* where it waits */
+	rc = kvb_call_check_core(k->c);
 	if (rc != KVB_OK)
 		return rc;
+	if (k->op->flags & PAGES_MAKES)
+		return pages_make_later(k);
 	rc = k->total > 0 || k->op->flags & PAGES_WHOLE ? pages_go(k) : pages_find(k);
 	return rc == KVB_E_NOT_FOUND && k->op->flags & PAGES_GRANTS ? pages_make_later(k) : rc;
+}
+
+static int run(struct kvb_call *c)
+{
+	struct pages_call *k = c->state;
+
+	return pages_wait(k) ? KVB_PENDING : pages_begin(k);
 }
 
 /* ---- the API ----------------------------------------------------------------------------------- */
@@ -213,6 +218,7 @@ int kvb_pages_create(const struct kvb_pages_options *o, struct kvb_api **out, st
 		kvb_free(p);
 		return kvb_fail(err, KVB_E_NOMEM, NULL, "out of memory");
 	}
+	kvb_mutex_init(&p->wait_lock);
 	kvb_mutex_init(&p->wish_lock);
 	p->o = *o;
 	p->api = (struct kvb_api){
@@ -240,6 +246,7 @@ void kvb_pages_destroy(struct kvb_api *api)
 	if (!p)
 		return;
 	kvb_mutex_destroy(&p->wish_lock);
+	kvb_mutex_destroy(&p->wait_lock);
 	kvb_free(p->wishes);
 	kvb_free(p);
 }

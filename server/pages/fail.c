@@ -11,7 +11,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include <kvb/clock.h>
 
 int pages_nomem(struct pages_call *k) { return kvb_fail(&k->c->err, KVB_E_NOMEM, NULL, "out of memory"); }
 
@@ -123,6 +122,7 @@ static unsigned full(struct pages_call *k)
 static unsigned unknown_space(struct pages_call *k)
 {
 	char text[KVB_MESSAGE_MAX];
+
 	pages_count(k, PAGES_unknown_space, 1);
 	if (!pages_strict(k))
 		return nothing(k);
@@ -130,18 +130,6 @@ static unsigned unknown_space(struct pages_call *k)
 		 (long long)k->space.rank, (int)(k->space.n_ns < 200 ? k->space.n_ns : 200), k->space.ns,
 		 (long long)k->space.rank);
 	return detail(k->c, 404, text);
-}
-
-/* Nobody answers for the partition: for how long now? */
-static bool is_down_for_long(struct pages_call *k)
-{
-	atomic_uint_fast64_t *since = &pages_of(k)->down_since;
-	uint64_t now = kvb_now_ms(&kvb_clock_system);
-	uint_fast64_t first = 0;
-
-	if (atomic_compare_exchange_strong(since, &first, now))
-		first = now;
-	return now - first >= pages_of(k)->o.retry_ms;
 }
 
 /* As pydantic tells it. */
@@ -188,7 +176,8 @@ unsigned pages_fail(struct kvb_call *c)
 	case KVB_E_UNKNOWN_OUTCOME:
 		if (elsewhere(c, &http))
 			return http;
-		if (!is_down_for_long(k) && !(k->op->flags & PAGES_MAKES)) /* which has waited already */
+		if (kvb_core_state_get(c->s->core) == KVB_CORE_STOPPED ||
+		    (!(k->op->flags & PAGES_MAKES) && pages_down_ms(k) < pages_of(k)->o.retry_ms))
 			return later(c);
 		break;
 	default:

@@ -14,7 +14,6 @@
 #include <kvb/clock.h>
 #include <kvb/log.h>
 
-#define READY_WAIT_MS 10000u
 #define WISH_MS 1000u
 
 int pages_find(struct pages_call *k)
@@ -197,8 +196,6 @@ static int make_and_ask(struct pages_call *k)
 	int rc;
 
 	if (k->op->flags & PAGES_MAKES) {
-		if (kvb_core_wait_ready(pages_core(k), READY_WAIT_MS) != KVB_OK)
-			return kvb_fail(&k->c->err, KVB_E_NOT_READY, NULL, "this manager is not ready");
 		num_pages = k->u.num_pages;
 	} else if (!wish_of(k, &num_pages)) {
 		return KVB_E_NOT_FOUND;

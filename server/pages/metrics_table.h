@@ -18,6 +18,7 @@
 	X(unknown_space, "calls for a rank and namespace that nobody has initialized")                  \
 	X(malformed, "requests that were refused for what they say")                                    \
 	X(get_all_null, "calls of get_page_indices answered null for all keys because one was missing") \
+	X(held, "calls that waited until this manager was ready")                                        \
 	X(wishes, "initializations that wait for the store")
 
 #endif

@@ -42,6 +42,11 @@ struct pages {
 	struct kvb_api api;
 	struct kvb_pages_options o;
 	atomic_uint_fast64_t counters[PAGES_COUNTERS];
+	struct kvb_mutex wait_lock;
+	struct pages_call *waiting; /* these four protected by wait_lock */
+	bool waking; /* the waker is on its way */
+	struct job waker;
+	struct kvb_core *core; /* of those that wait */
 	struct kvb_mutex wish_lock;
 	struct wish *wishes; /* [WISHES_MAX]; these two protected by wish_lock */
 	uint32_t n_wishes;
@@ -80,6 +85,8 @@ struct pages_call {
 	bool raised; /* upstream's server raises: 500 */
 	struct kvb_done done;
 	struct job job; /* on a worker */
+	struct pages_call *next; /* while it waits */
+	uint64_t wait_until;     /* ms */
 
 	uint32_t total; /* keys of the request, or pages if these are more */
 	uint32_t at, n; /* portion that the core was asked for last; n 0: it is told already */
@@ -130,6 +137,8 @@ static inline void pages_count(const struct pages_call *k, enum pages_counter wh
 
 /* ---- api.c ------------------------------------------------------------------------------------- */
 
+/* What a route's run does once the core is ready, or need not be waited for any more. */
+int pages_begin(struct pages_call *k);
 /* Asks for what is left, portion by portion. Status as of a route's run. */
 int pages_go(struct pages_call *k);
 /* The answer with what was told so far and nothing for the other keys. */
@@ -149,6 +158,13 @@ int pages_nomem(struct pages_call *k);
 unsigned pages_raise(struct pages_call *k);
 /* The core has answered. */
 void pages_is_up(struct pages_call *k);
+
+/* ---- wait.c ------------------------------------------------------------------------------------ */
+
+/* True: pages_begin is called later, and the call completed with its result. False: there is nothing to wait for. */
+bool pages_wait(struct pages_call *k);
+/* How long it has been known that nobody answers for the partition. */
+uint64_t pages_down_ms(struct pages_call *k);
 
 /* ---- body.c ------------------------------------------------------------------------------------ */
 

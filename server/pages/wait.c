@@ -1,0 +1,108 @@
+/*
+ * wait.c - calls that wait until this manager answers for the partition.
+ *
+ * A client that is told to come again does so after a second, but a restart is over sooner: so its call is held, as long
+ * as pages_retry_ms allows. One worker wakes all that wait. Held are only calls whose bodies are there, so they are as
+ * bounded as those. One lock, over the list.
+ */
+#include "pages.h"
+
+#include <kvb/clock.h>
+
+#define SLICE_MS 20u /* between two looks for calls whose time is over */
+#define MAKE_MS 10000u /* an initialize waits so long */
+
+uint64_t pages_down_ms(struct pages_call *k)
+{
+	atomic_uint_fast64_t *since = &pages_of(k)->down_since;
+	uint64_t now = kvb_now_ms(&kvb_clock_system);
+	uint_fast64_t first = 0;
+
+	return atomic_compare_exchange_strong(since, &first, now) ? 0 : now - first;
+}
+
+/* Takes those off the list that need not wait any more. *last: nobody is left. */
+static struct pages_call *take_due(struct pages *p, bool all, bool *last)
+{
+	const uint64_t now = kvb_now_ms(&kvb_clock_system);
+	struct pages_call *due = NULL, **end = &due, **at;
+
+	kvb_mutex_lock(&p->wait_lock);
+	for (at = &p->waiting; *at;) {
+		struct pages_call *k = *at;
+
+		if (!all && k->wait_until > now) {
+			at = &k->next;
+			continue;
+		}
+		*at = k->next;
+		*end = k;
+		end = &k->next;
+	}
+	*end = NULL;
+	*last = !p->waiting;
+	p->waking = !*last;
+	kvb_mutex_unlock(&p->wait_lock);
+	return due;
+}
+
+static void wake(struct job *job, bool expired)
+{
+	struct pages *p = (struct pages *)((char *)job - offsetof(struct pages, waker));
+	struct kvb_core *core = p->core;
+	bool last = false;
+
+	while (!last) {
+		bool ready = kvb_core_wait_ready(core, SLICE_MS) == KVB_OK;
+		bool all = ready || expired || kvb_core_state_get(core) == KVB_CORE_STOPPED;
+		struct pages_call *k = take_due(p, all, &last), *next;
+
+		for (; k; k = next) {
+			int rc;
+
+			if (ready)
+				pages_is_up(k);
+			next = k->next;
+			rc = pages_begin(k);
+			if (rc != KVB_PENDING)
+				k->c->done.fn(k->c->done.ctx, rc);
+		}
+	}
+}
+
+/* How long it may wait from now on. */
+static uint64_t patience_of(struct pages_call *k)
+{
+	const enum kvb_core_state state = kvb_core_state_get(pages_core(k));
+	const uint64_t most = pages_of(k)->o.retry_ms;
+	char url[KVB_URL_MAX];
+	uint64_t down;
+
+	if (state == KVB_CORE_READY || state == KVB_CORE_STOPPED ||
+	    (state == KVB_CORE_STANDBY && kvb_service_leader_url(k->c->s, url) != KVB_E_NOT_FOUND))
+		return 0;
+	down = pages_down_ms(k);
+	return k->op->flags & PAGES_MAKES ? MAKE_MS : down < most ? most - down : 0;
+}
+
+bool pages_wait(struct pages_call *k)
+{
+	struct pages *p = pages_of(k);
+	const uint64_t ms = patience_of(k), now = kvb_now_ms(&kvb_clock_system);
+	bool waits;
+
+	if (ms == 0)
+		return false;
+	k->wait_until = now + ms;
+	kvb_mutex_lock(&p->wait_lock);
+	p->core = pages_core(k);
+	p->waker.run = wake;
+	waits = p->waking = p->waking || kvb_workers_submit(&k->c->s->workers, &p->waker, now);
+	if (waits) {
+		pages_count(k, PAGES_held, 1);
+		k->next = p->waiting;
+		p->waiting = k;
+	}
+	kvb_mutex_unlock(&p->wait_lock);
+	return waits;
+}
