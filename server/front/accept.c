@@ -3,7 +3,8 @@
  *
  * libmicrohttpd does not listen itself: it cannot stop that while its threads serve (0.9.75's MHD_quiesce_daemon races
  * with them for the socket), and a manager whose socket outlives it must leave new connections to the next one as soon
- * as it ends. Owns one thread and the count of connections. What is over the limit waits in the kernel.
+ * as it ends. From such a socket none is taken before there is something to answer, either: clients that wait in the
+ * kernel need not come again. Owns one thread and the count of connections. What is over the limit waits there, too.
  */
 #include "internal.h"
 
@@ -36,11 +37,16 @@ static void *run(void *arg)
 	struct pollfd wait[2] = { { .fd = f->acceptor.wake, .events = POLLIN }, { .fd = f->bound.fd, .events = POLLIN } };
 	bool pause = false;
 
-	while (!wait[0].revents) {
+	if (f->bound.inherited)
+		poll(wait, 1, (int)f->o.hold_ms);
+	while (!atomic_load(&f->acceptor.stopping)) {
+		eventfd_t ignored;
 		int n;
 
 		pause = pause || atomic_load(&f->acceptor.open) >= f->o.max_connections;
 		n = poll(wait, pause ? 1 : 2, pause ? PAUSE_MS : -1);
+		if (n > 0 && wait[0].revents)
+			eventfd_read(f->acceptor.wake, &ignored);
 		pause = !pause && n > 0 && wait[1].revents && !accept_one(f);
 	}
 	return NULL;
@@ -63,10 +69,17 @@ void kvb_accept_stop(struct kvb_front *f)
 {
 	if (!f->acceptor.running)
 		return;
+	atomic_store(&f->acceptor.stopping, true);
 	eventfd_write(f->acceptor.wake, 1);
 	pthread_join(f->acceptor.thread, NULL);
 	close(f->acceptor.wake);
 	f->acceptor.running = false;
+}
+
+void kvb_front_open(struct kvb_front *f)
+{
+	if (f->acceptor.running)
+		eventfd_write(f->acceptor.wake, 1);
 }
 
 void kvb_accept_closed(struct kvb_front *f) { atomic_fetch_sub(&f->acceptor.open, 1); }

@@ -116,7 +116,7 @@ static void add_headers(struct kvb_request *r, struct MHD_Response *response, un
 	if ((http == MHD_HTTP_METHOD_NOT_ALLOWED || strcmp(r->method, "OPTIONS") == 0) &&
 	    kvb_route_allow(&r->f->o.apis, r->c.path, text, sizeof text))
 		MHD_add_response_header(response, "Allow", text);
-	if (r->c.close || atomic_load(&r->f->s->draining))
+	if (r->c.close || atomic_load(&r->f->s->leaving) || atomic_load(&r->f->s->draining))
 		MHD_add_response_header(response, "Connection", "close");
 }
 

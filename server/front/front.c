@@ -177,11 +177,18 @@ static uint32_t await_zero(const struct kvb_front *f, enum gauge which, uint32_t
 	return (uint32_t)kvb_gauge_get(&f->s->metrics, which);
 }
 
+void kvb_front_leave(struct kvb_front *f, uint32_t ms)
+{
+	if (!f->bound.inherited)
+		return;
+	kvb_accept_stop(f);
+	atomic_store(&f->s->leaving, true);
+	await_zero(f, GAUGE_http_open_connections, ms);
+}
+
 uint32_t kvb_front_drain(struct kvb_front *f, uint32_t timeout_ms)
 {
-	/* The next process takes who comes now, without an error for anybody. Without one, an answer is better than
-	 * to wait for nothing. */
-	if (f->bound.inherited)
+	if (f->bound.inherited) /* else an answer is better than to wait for nothing */
 		kvb_accept_stop(f);
 	atomic_store(&f->s->draining, true);
 	return await_zero(f, GAUGE_http_in_flight, timeout_ms);

@@ -26,8 +26,9 @@
 /* The thread that takes connections from the port. */
 struct acceptor {
 	pthread_t thread;
-	int wake; /* eventfd: it ends */
+	int wake; /* eventfd: it need not wait, or must end */
 	bool running;
+	atomic_bool stopping;
 	atomic_uint open; /* connections given to libmicrohttpd and not closed yet */
 };
 

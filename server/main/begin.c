@@ -71,6 +71,14 @@ static int open_for_business(struct service *s, struct kvb_error *err)
 	return rc;
 }
 
+/* Another manager owns the store, and it is known where: clients can be sent there. */
+static bool is_follower(struct service *s)
+{
+	char url[KVB_URL_MAX];
+
+	return kvb_core_state_get(s->core) == KVB_CORE_STANDBY && kvb_service_leader_url(s->service, url) == KVB_OK;
+}
+
 static int make_objects(struct service *s, struct kvb_error *err)
 {
 	return kvb_compat_has_objects(s->compat) ? kvb_compat_make(s->compat, s->core, err)
@@ -93,6 +101,8 @@ static int await_defaults(struct service *s, struct kvb_error *err)
 			if (open_for_business(s, err) != KVB_OK)
 				return KVB_E_INTERNAL;
 		}
+		if (rc != KVB_OK && is_follower(s))
+			kvb_front_open(s->front);
 	}
 	return rc;
 }
@@ -140,6 +150,7 @@ void *serve_begin(void *arg)
 	rc = await_defaults(s, &err);
 	if (rc == KVB_OK) {
 		kvb_service_release_ready(s->service);
+		kvb_front_open(s->front);
 		await_storage(s);
 		rc = kvb_compat_start(s->compat, &err);
 	}

@@ -34,6 +34,8 @@
 #include "serve.h"
 
 #define DRAIN_MS 10000
+#define HOLD_MS 3000 /* clients at a socket that was handed over may wait so long for a manager that is ready */
+#define LEAVE_MS 200 /* their next requests are still answered so long */
 
 /* ---- start ----------------------------------------------------------------------------------- */
 
@@ -89,6 +91,7 @@ static struct kvb_front_options front_options(const struct service *s)
 	o.max_connections = (uint32_t)p->max_connections;
 	o.max_connections_per_ip = (uint32_t)p->max_connections_per_ip;
 	o.idle_timeout_ms = (uint32_t)p->idle_timeout_s * 1000;
+	o.hold_ms = HOLD_MS;
 	return o;
 }
 
@@ -348,6 +351,7 @@ static void stop(struct service *s)
 		unlink(s->p->port_file);
 	if (s->has_grpc_port_file)
 		unlink(s->p->grpc_port_file);
+	kvb_front_leave(s->front, LEAVE_MS);
 	kvb_compat_retire(s->compat, s->core);
 	if (s->grpc)
 		kvb_grpc_drain(s->grpc, 0); /* all begin now, and have the same time */

@@ -51,6 +51,7 @@ struct kvb_service {
 	uint32_t id_prefix; /* of generated request ids */
 	atomic_uint_fast32_t id_next;
 	atomic_uint_fast64_t body_held;
+	atomic_bool leaving;  /* each answer over HTTP ends its connection */
 	atomic_bool draining; /* new calls are refused */
 	atomic_bool holding;  /* not ready yet, whatever the core says */
 	bool started;

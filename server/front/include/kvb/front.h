@@ -30,6 +30,7 @@ struct kvb_front_options {
 	uint32_t threads;           /* 0 = one per core */
 	uint32_t max_connections;
 	uint32_t max_connections_per_ip; /* 0 = no bound of its own */
+	uint32_t hold_ms;           /* a socket that was handed over: until kvb_front_open, but at most so long */
 	uint32_t idle_timeout_ms;   /* idle or too slow connections are closed after this */
 };
 
@@ -42,10 +43,15 @@ int kvb_front_create(const struct kvb_front_options *o, struct kvb_service *s, s
 		     struct kvb_error *err);
 /* Begins to serve; the service is started. */
 int kvb_front_start(struct kvb_front *f, struct kvb_error *err);
+/* Who waits at a socket that was handed over is taken from now on: there is something to answer. Any thread. */
+void kvb_front_open(struct kvb_front *f);
 /* The bound port. */
 uint16_t kvb_front_port(const struct kvb_front *f);
 /* "http://127.0.0.1:7333"; borrowed. */
 const char *kvb_front_url(const struct kvb_front *f);
+/* If the socket was handed over: nobody is taken from it any more, and each answer of an HTTP front ends its connection;
+ * requests are answered for `ms` more. Else nothing. */
+void kvb_front_leave(struct kvb_front *f, uint32_t ms);
 /* From now on new requests of all fronts are refused (not_ready) and their connections closed; waits until the
  * running ones of the HTTP fronts have ended, at most `timeout_ms`. Returns how many still run. */
 uint32_t kvb_front_drain(struct kvb_front *f, uint32_t timeout_ms);
