@@ -123,6 +123,7 @@ static struct kvb_core_options core_options(const struct kvb_params *p, struct k
 	o.session_default_ms = (uint32_t)p->session_default_ms;
 	o.session_max_ms = (uint32_t)p->session_max_ms;
 	o.grace_ms = (uint32_t)p->grace_ms;
+	o.grace_max_ms = (uint32_t)p->pages_grace_ms; /* what calls themselves ask for */
 	o.max_sessions = (uint32_t)p->max_sessions;
 	o.leased_percent = (uint32_t)p->leased_percent;
 	o.open_percent = (uint32_t)p->open_percent;
