@@ -254,29 +254,32 @@ def rule_python(args):
 
 
 def rule_unit(args):
-    """The systemd unit is one that systemd understands, and every paragraph of it is explained."""
+    """The systemd units are ones that systemd understands, and every paragraph of them is explained."""
     report = Report()
-    unit = os.path.join("deploy", "kvblockd.service.in")
-    source = tree.text(args.source, unit)
-    line = 1
-    for paragraph in re.split(r"(?<=\n)\n", source):
-        directives = re.findall(r"^(\w+)=", paragraph, re.M)
-        if directives and not re.search(r"^#", paragraph, re.M):
-            report.breach(unit, line, f"{directives[0]} stands in a paragraph without a comment")
-        line += paragraph.count("\n") + 1
+    units = {os.path.join("deploy", n): n.removesuffix(".in") for n in ("kvblockd.service.in", "kvblockd.socket")}
+    sources = {unit: tree.text(args.source, unit) for unit in units}
+    for unit, source in sources.items():
+        line = 1
+        for paragraph in re.split(r"(?<=\n)\n", source):
+            directives = re.findall(r"^(\w+)=", paragraph, re.M)
+            if directives and not re.search(r"^#", paragraph, re.M):
+                report.breach(unit, line, f"{directives[0]} stands in a paragraph without a comment")
+            line += paragraph.count("\n") + 1
     if not shutil.which("systemd-analyze"):
-        report.end(f"the comments of {unit}")
-        return 1 if report.breaches else skip("systemd-analyze is not installed; the unit was not verified")
+        report.end("the comments of the units")
+        return 1 if report.breaches else skip("systemd-analyze is not installed; the units were not verified")
     with tempfile.TemporaryDirectory() as folder:
         # verify wants the program to exist where the unit says; any program does.
-        copy = os.path.join(folder, "kvblockd.service")
-        with open(copy, "w", encoding="utf-8") as f:
-            f.write(re.sub(r"^(ExecStart=)\S+", r"\1/bin/true", source, flags=re.M))
-        run = subprocess.run(["systemd-analyze", "verify", "--man=no", copy], capture_output=True, text=True)
-    said = [s for s in run.stderr.split("\n") if "kvblockd.service" in s]
-    if run.returncode != 0 or said:
-        report.breach(unit, 1, "systemd-analyze verify:\n" + ("\n".join(said) or run.stderr).strip())
-    return report.end(f"{unit} with systemd-analyze")
+        for unit, name in units.items():
+            with open(os.path.join(folder, name), "w", encoding="utf-8") as f:
+                f.write(re.sub(r"^(ExecStart=)\S+", r"\1/bin/true", sources[unit], flags=re.M))
+        for unit, name in units.items():
+            run = subprocess.run(["systemd-analyze", "verify", "--man=no", os.path.join(folder, name)],
+                                 capture_output=True, text=True)
+            said = [s for s in run.stderr.split("\n") if name in s]
+            if run.returncode != 0 or said:
+                report.breach(unit, 1, "systemd-analyze verify:\n" + ("\n".join(said) or run.stderr).strip())
+    return report.end("units with systemd-analyze")
 
 
 RULES = {
