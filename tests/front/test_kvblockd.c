@@ -241,6 +241,21 @@ static void test_information(void **state)
 	assert_run(b, "--config d --dump-config", 0, "http_port = 7333");
 }
 
+/* Whose a path is shows in the form of its error. */
+static void test_pages_can_be_left_out(void **state)
+{
+	struct box *b = *state;
+	struct manager *m = box_start(b, 0, NULL);
+	json_t *j = manager_call(m, "POST", "/0/nothing", "{}", 404);
+
+	assert_string_equal(json_string_value(json_object_get(j, "detail")), "Not Found");
+	json_decref(j);
+	manager_stop(m);
+	m = box_start(b, 0, LIST("--pages=off"));
+	assert_call_error(m->port, "POST", "/0/exists", NULL, "{\"keys\":[]}", 404, "not_found");
+	manager_stop(m);
+}
+
 static void test_second_signal(void **state)
 {
 	struct box *b = *state;
@@ -284,6 +299,7 @@ int main(void)
 		T(test_foreign_directory),
 		T(test_fsck_without_store),
 		T(test_information),
+		T(test_pages_can_be_left_out),
 		T(test_second_signal),
 	};
 
