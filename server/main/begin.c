@@ -125,9 +125,10 @@ static void await_storage(struct service *s)
 
 static int publish_all(struct service *s, struct kvb_error *err)
 {
+	const char *url = s->service->advertised;
 	int rc = kvb_compat_publish(s->compat, s->core, err);
 
-	return rc == KVB_OK ? kvb_node_publish(s->core, KVB_NODE_URL, s->service->advertised, err) : rc;
+	return rc == KVB_OK && *url ? kvb_node_publish(s->core, KVB_NODE_URL, url, err) : rc;
 }
 
 /* The others must learn where this manager is. The store may be busy for long: it is tried again. */

@@ -219,7 +219,7 @@ static int bind_ports(struct service *s, struct kvb_error *err)
 		rc = kvb_inherit(&s->service->inherited, err);
 	if (rc == KVB_OK)
 		rc = kvb_front_create(&fo, s->service, &s->front, err);
-	if (rc == KVB_OK)
+	if (rc == KVB_OK && (*s->p->advertise || !*s->p->tokens_file))
 		kvb_endpoint_url(s->p->advertise, kvb_front_url(s->front), s->service->advertised, KVB_URL_MAX);
 	if (rc == KVB_OK && s->p->grpc_port != KVB_PORT_OFF)
 		rc = kvb_grpc_create(&go, s->service, &s->grpc, err);

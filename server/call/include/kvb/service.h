@@ -47,7 +47,7 @@ struct kvb_service {
 	const struct kvb_api *apis[KVB_APIS_MAX];
 	size_t n_apis;
 	char url[KVB_URL_MAX]; /* of the first HTTP port */
-	char advertised[KVB_URL_MAX]; /* the same for clients of other managers */
+	char advertised[KVB_URL_MAX]; /* the same for clients of other managers; "" = they are told none */
 	uint32_t id_prefix; /* of generated request ids */
 	atomic_uint_fast32_t id_next;
 	atomic_uint_fast64_t body_held;

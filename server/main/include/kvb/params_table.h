@@ -25,7 +25,8 @@
 	  "HTTP port; 0 = any free one, which is then printed and written to port_file.")          \
 	X(advertise, TEXT, "", 0, 255, "",                                                         \
 	  "URL or host:port of the HTTP port that other managers of the store send clients to (307), " \
-	  "without a path; empty = http_listen, or this host's first address, and the bound port.") \
+	  "without a path. Empty = the bound address, or this host's first one, and the bound port; " \
+	  "with tokens_file, none: clients drop their token when they are sent elsewhere.")        \
 	X(http_threads, NUMBER, "0", 0, 256, "", "Threads that serve HTTP; 0 = one per core.")     \
 	X(port_file, TEXT, "", 0, 4095, "",                                                        \
 	  "File that gets the bound port as a decimal number; empty = none.")                      \
