@@ -5,7 +5,7 @@
 #define RECORD_VERSION 1u
 #define HOLD_NUMBERED (1ull << 63) /* in a hold's stride: its slots lie at multiples of it */
 
-enum start_flags { START_ANONYMOUS = 1, START_GRACE = 2, START_NAMES = 4 }; /* what follows the runs of a START */
+enum start_flags { START_ANONYMOUS = 1, START_GRACE = 2, START_NAMES = 4, START_LOOSE = 8 }; /* behind the runs of a START */
 
 enum record_type {
 	/* journal */

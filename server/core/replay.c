@@ -201,11 +201,12 @@ static int get_start_tail(struct kvb_rd *in, struct session *s, struct kvb_bytes
 	uint8_t flags = kvb_rd_left(in) ? kvb_get_u8(in) : 0;
 	uint64_t grace = flags & START_GRACE ? kvb_get_varint(in) : 0;
 
-	if (flags & ~(START_ANONYMOUS | START_GRACE | START_NAMES))
+	if (flags & ~(START_ANONYMOUS | START_GRACE | START_NAMES | START_LOOSE))
 		return corrupt(err, "start: written by a newer version?");
 	if (in->failed || grace > KVB_MAX_SESSION_MS)
 		return corrupt(err, "start: malformed end");
 	s->anonymous = flags & START_ANONYMOUS;
+	s->loose = flags & START_LOOSE;
 	s->grace_ms = (uint32_t)grace;
 	/* Only anonymous sessions end write by write, and go with the last. */
 	if (s->n_left == 0 || (s->n_left < s->n_write && !s->anonymous))

@@ -197,7 +197,7 @@ int start_link(struct part *p, struct session *s, struct grants *g, const struct
 			done += s->outcome[i] == KVB_START_WRITE; /* settled: by replay of a checkpoint */
 			continue;
 		}
-		b = entry_for(p, s, i, b, before);
+		b = entry_for(p, s, i, b, s->loose ? NULL : before);
 		if (!b)
 			break;
 		block_touch(p, b);
@@ -263,6 +263,7 @@ static struct session *session_of_plan(struct part *p, const struct start_op *op
 	s->request = op->request;
 	s->body = op->body;
 	s->anonymous = req->anonymous;
+	s->loose = req->loose;
 	s->inst = plan->inst;
 	s->instance = plan->inst->id;
 	s->state = KVB_SESSION_OPEN;
@@ -343,17 +344,32 @@ static int find_room(struct part *p, struct start_op *op, struct plan *plan, boo
 			   : room_take(p, plan, op->w.arena, op->w.err);
 }
 
+static bool any_busy(const struct plan *plan)
+{
+	uint32_t i = 0;
+
+	while (i < plan->n_keys && plan->outcome[i] != KVB_START_BUSY)
+		i++;
+	return i < plan->n_keys;
+}
+
+/* To n blocks; `whole`: to none, if that is not all. */
+static void cut(const struct kvb_start_req *req, struct plan *plan, uint64_t n)
+{
+	plan_cut(plan, req->whole && (n < plan->n_write || any_busy(plan)) ? 0 : n);
+}
+
 /* The same for as many blocks as there is room for, be it none. */
 static int find_some_room(struct part *p, struct start_op *op, struct plan *plan, bool may_take)
 {
 	int rc;
 
 	plan->hasty = true;
-	plan_cut(plan, room_bound(p, plan));
+	cut(req_of(op), plan, room_bound(p, plan));
 	rc = find_room(p, op, plan, may_take);
 	if (rc == KVB_E_NO_SPACE || rc == KVB_E_QUOTA || ((rc == TRY_WAIT || rc == TRY_WAIT_QUOTA) && too_late(p, op))) {
 		kvb_error_clear(op->w.err);
-		plan_cut(plan, room_now(p, plan));
+		cut(req_of(op), plan, room_now(p, plan));
 		rc = find_room(p, op, plan, true);
 	}
 	return rc;
@@ -599,9 +615,9 @@ static void hash_request(struct start_op *op)
 	kvb_put_bytes(&b, req->keys, req->n_keys * sizeof *req->keys);
 	if (req->key_specs) /* else as it was before there were any: hashes outlive an update */
 		kvb_put_bytes(&b, req->key_specs, req->n_keys * sizeof *req->key_specs);
-	if (req->grace_ms || req->fit || req->want_existing) {
+	if (req->grace_ms || req->fit || req->want_existing || req->loose) {
 		kvb_put_varint(&b, req->grace_ms);
-		kvb_put_u8(&b, (uint8_t)(req->fit | req->want_existing << 1));
+		kvb_put_u8(&b, (uint8_t)(req->fit | req->want_existing << 1 | req->whole << 2 | req->loose << 3));
 	}
 	if (req->places)
 		kvb_put_bytes(&b, req->places, req->n_keys * sizeof *req->places);

@@ -251,6 +251,7 @@ struct session {
 	uint32_t settling;   /* writes that are SETTLING: no expiry meanwhile */
 	bool starting;
 	bool anonymous; /* ends write by write (settle.c), or expires; forgotten then */
+	bool loose;     /* its keys are no chain */
 	uint64_t deadline_at; /* boot time ms */
 	uint32_t deadline_ms; /* full duration */
 	uint32_t grace_ms;    /* after it, if longer than the manager's */

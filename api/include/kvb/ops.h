@@ -208,6 +208,8 @@ struct kvb_start_req {
 	 * not free, or lies outside: outcome NO_ROOM. For imports. */
 	const uint64_t *places;
 	bool fit;           /* where there is no room for all, the first so many are written: the others have the outcome NO_ROOM */
+	bool whole;         /* with `fit`: all that are not EXISTS are written, or none; none, too, where one is BUSY */
+	bool loose;         /* the keys are no chain: none is the other's parent */
 	bool anonymous;     /* its session is ended by kvb_core_settle or its deadline only, and forgotten then; request_id "" */
 	bool want_existing; /* fill the locations of keys with outcome EXISTS, and count that as a use: no lease */
 };
