@@ -127,10 +127,10 @@ static int read_entry(struct kvb_pages *p, const struct kvb_json_node *name, str
 	e->free = kvb_json_get(v, "free_pages", 10);
 	if (e->free && e->free->type != KVB_JSON_ARRAY)
 		e->free = NULL;
-	if (!n || n->type != KVB_JSON_INTEGER || n->i < 0 || (uint64_t)n->i > PAGES_MAX || !e->pairs ||
+	if (!n || n->type != KVB_JSON_INTEGER || n->i > (int64_t)PAGES_MAX || !e->pairs ||
 	    (e->pairs->type != KVB_JSON_ARRAY && e->pairs->type != KVB_JSON_OBJECT))
 		return kvb_cli_usage(p->cli, "'%s': num_pages and key_to_index are needed", text);
-	e->num_pages = (uint64_t)n->i;
+	e->num_pages = n->i > 0 ? (uint64_t)n->i : 0;
 	return kvb_pages_wanted(p, &e->space) ? mark_pages(p, e) : KVB_EXIT_OK;
 }
 
@@ -259,19 +259,21 @@ static int import_entries(struct kvb_pages *p, const struct kvb_json_node *root,
 	struct entry *v = kvb_arena_calloc(a, root->n + 1, sizeof *v);
 	const struct kvb_json_node *name = kvb_json_first(root);
 	struct kvb_buf body = { 0 };
-	int rc = v ? KVB_EXIT_OK : kvb_cli_usage(p->cli, "out of memory");
+	int told, rc = v ? KVB_EXIT_OK : kvb_cli_usage(p->cli, "out of memory");
+	bool sent = false;
 
 	for (uint32_t i = 0; rc == KVB_EXIT_OK && i < root->n; i++, name = kvb_json_next(kvb_json_next(name)))
 		rc = read_entry(p, name, a, &v[i]);
 	for (uint32_t i = 0; rc == KVB_EXIT_OK && i < root->n; i++)
-		if (kvb_pages_wanted(p, &v[i].space))
+		if (kvb_pages_wanted(p, &v[i].space)) {
+			sent = true;
 			rc = send_entry(p, &v[i], &body);
-	if (rc == KVB_EXIT_OK)
-		rc = report(p, v, root->n);
+		}
+	told = sent || rc == KVB_EXIT_OK ? report(p, v, root->n) : rc; /* also what was done before a failure */
 	for (uint32_t i = 0; v && i < root->n; i++)
 		kvb_free(v[i].page);
 	kvb_buf_destroy(&body);
-	return rc;
+	return rc == KVB_EXIT_OK ? told : rc;
 }
 
 int kvb_pages_import(struct kvb_pages *p, const char *path)

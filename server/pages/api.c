@@ -4,7 +4,7 @@
  * The core takes at most KVB_MAX_KEYS at a time, so a longer request is asked for in portions: each is told when the
  * next one is asked for, on whatever thread the core calls back, and the last by `write`. No locks.
  */
-#include "pages.h"
+#include "body.h"
 
 #include <string.h>
 
@@ -21,6 +21,10 @@ static void begin_answer(struct pages_call *k)
 	if (!k->op->list || out->len > 0)
 		return;
 	kvb_jout_begin(out);
+	if (k->op->flags & PAGES_ECHOES) {
+		kvb_jout_name(out, "rank");
+		kvb_jout_i64(out, k->space.rank);
+	}
 	kvb_jout_name(out, k->op->list);
 	kvb_jout_open(out, '[');
 }
@@ -76,9 +80,13 @@ void pages_answer(struct pages_call *k)
 	const size_t n = k->op->none ? strlen(k->op->none) : 0;
 	char *p;
 
+	if (k->op->say)
+		k->op->say(k);
 	if (!k->op->list)
 		return;
 	begin_answer(k);
+	if (k->op->rest)
+		k->op->rest(k);
 	p = kvb_jraw_begin(out, (n + 1) * (size_t)(k->total - k->told) + 2);
 	if (!p)
 		return;
@@ -100,9 +108,9 @@ static void write(struct kvb_call *c)
 		tell(k);
 	if (k->raised)
 		c->http = pages_raise(k);
-	else if (k->op->list)
-		pages_answer(k);
 	else
+		pages_answer(k);
+	if (!k->raised && !pages_has_answer(k->op))
 		c->http = 204;
 }
 
@@ -130,19 +138,54 @@ static int message(struct kvb_call *c, const uint8_t *p, size_t n)
 /* A fault that upstream's server would not have come to, had it not found the space. */
 static int check_late(struct pages_call *k, int rc)
 {
-	if (!k->detail || !k->late || !pages_strict(k) || k->op->flags & PAGES_MAKES || pages_find(k) != KVB_E_NOT_FOUND)
+	if (!k->detail || !k->late || k->op->flags & PAGES_VLLM || !pages_strict(k) || k->op->flags & PAGES_MAKES || pages_find(k) != KVB_E_NOT_FOUND)
 		return rc;
 	k->detail = NULL;
 	k->c->http = 0;
 	return KVB_E_NOT_FOUND;
 }
 
+/* ---- the API ----------------------------------------------------------------------------------- */
+
+static const struct pages_op ops[] = {
+#define COLUMNS(r, a, t, l, n) .read = r, .ask = a, .tell = t, .list = l, .none = n
+#define OP(op, path, role, f, ...) { .name = #op, .flags = f, COLUMNS(__VA_ARGS__) },
+	KVB_PAGES_OPS(OP)
+#undef OP
+#define OP(op, path, role, f, ...) { .name = #op, .flags = f, __VA_ARGS__ },
+	KVB_VLLM_OPS(OP)
+#undef OP
+};
+
+enum op_number {
+#define NUMBER(name, ...) NUMBER_##name,
+	KVB_PAGES_OPS(NUMBER) KVB_VLLM_OPS(NUMBER)
+#undef NUMBER
+};
+
+/* /{tenant}/clear of vLLM's looks like /{rank}/clear. */
+static void tell_clears_apart(struct pages_call *k)
+{
+	struct route_param *p = &k->c->param[0];
+	int64_t rank;
+
+	if (k->op != &ops[NUMBER_clear] || strcmp(p->name, "rank") != 0 || pages_strict(k) ||
+	    space_rank(p->value, strlen(p->value), true, &rank) || !body_is_tenant(p->value))
+		return;
+	k->op = &ops[NUMBER_vllm_clear];
+	strcpy(p->name, "tenant");
+}
+
 int pages_begin(struct pages_call *k)
 {
-	int rc = pages_read(k);
+	int rc;
 
+	tell_clears_apart(k);
+	rc = pages_read(k);
 	if (rc != KVB_OK)
 		return check_late(k, rc);
+	if (k->op->say && k->u.num_pages == VLLM_SCHEDULER)
+		return KVB_OK;
 	rc = kvb_call_check_core(k->c);
 	if (rc != KVB_OK)
 		return rc;
@@ -159,20 +202,6 @@ static int run(struct kvb_call *c)
 	return pages_wait(k) ? KVB_PENDING : pages_begin(k);
 }
 
-/* ---- the API ----------------------------------------------------------------------------------- */
-
-static const struct pages_op ops[] = {
-#define OP(name, path, role, flags, ...) { #name, flags, __VA_ARGS__ },
-	KVB_PAGES_OPS(OP)
-#undef OP
-};
-
-enum op_number {
-#define NUMBER(name, ...) NUMBER_##name,
-	KVB_PAGES_OPS(NUMBER)
-#undef NUMBER
-};
-
 #define ROUTE(op, path, role_)                                                                                       \
 	{ .name = #op,                                                                                               \
 	  .method = "POST",                                                                                          \
@@ -186,6 +215,23 @@ enum op_number {
 
 /* The first that fits is taken: paths of fixed words go before these. */
 static const struct kvb_route routes[] = {
+#define ADMIN(op, method_, path, f)                                                                                  \
+	{ .name = "pages_" #op,                                                                                      \
+	  .method = #method_,                                                                                        \
+	  .pattern = "/v1/pages" path,                                                                               \
+	  .role = ROLE_ADMIN,                                                                                        \
+	  .flags = ROUTE_CORE | (f),                                                                                 \
+	  .planes = KVB_PLANE_ALL,                                                                                   \
+	  .run = pages_admin_##op,                                                                                   \
+	  .write = pages_admin_##op##_write },
+	KVB_PAGES_ADMIN(ADMIN)
+#undef ADMIN
+#define PLAIN(op, path, role, ...) ROUTE(op, "/" path, role)
+	KVB_VLLM_OPS(PLAIN)
+#undef PLAIN
+#define TENANT(op, path, role, ...) ROUTE(op, "/{tenant}/" path, role)
+	KVB_VLLM_TENANT_OPS(TENANT)
+#undef TENANT
 #define PLAIN(op, path, role, ...) ROUTE(op, "/{rank}/" path, role)
 	KVB_PAGES_OPS(PLAIN)
 #undef PLAIN
@@ -214,7 +260,8 @@ int kvb_pages_create(const struct kvb_pages_options *o, struct kvb_api **out, st
 	if (!p)
 		return kvb_fail(err, KVB_E_NOMEM, NULL, "out of memory");
 	p->wishes = kvb_calloc(WISHES_MAX, sizeof *p->wishes);
-	if (!p->wishes) {
+	if (!p->wishes || pages_ranks_create(&p->ranks) != KVB_OK) {
+		kvb_free(p->wishes);
 		kvb_free(p);
 		return kvb_fail(err, KVB_E_NOMEM, NULL, "out of memory");
 	}
@@ -247,6 +294,7 @@ void kvb_pages_destroy(struct kvb_api *api)
 		return;
 	kvb_mutex_destroy(&p->wish_lock);
 	kvb_mutex_destroy(&p->wait_lock);
+	pages_ranks_destroy(p->ranks);
 	kvb_free(p->wishes);
 	kvb_free(p);
 }

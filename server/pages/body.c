@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "body.h"
 #include "key.h"
 
 #define VALUES_MAX (2u << 20) /* of a body: keys and pages, brackets and commas counted */
@@ -26,8 +27,7 @@ static const char *param_of(const struct kvb_call *c, const char *name)
 	return NULL;
 }
 
-/* First segments of paths that are no tenants. */
-static bool is_tenant(const char *s)
+bool body_is_tenant(const char *s)
 {
 	static const char *const taken[] = { "v1", "api", "keys", "rank", "clear", "metrics" };
 	int64_t number;
@@ -45,7 +45,7 @@ static int take_tenant(struct pages_call *k, const char **out)
 	*out = k->c->caller.tenant;
 	if (!tenant)
 		return KVB_OK;
-	if (pages_strict(k) || !is_tenant(tenant))
+	if (pages_strict(k) || !body_is_tenant(tenant))
 		return pages_refuse(k, 404, false, "Not Found");
 	if (k->c->s->auth.path && strcmp(tenant, *out) != 0)
 		return kvb_fail(&k->c->err, KVB_E_FORBIDDEN, NULL, "this token is not the tenant's");
@@ -53,7 +53,7 @@ static int take_tenant(struct pages_call *k, const char **out)
 	return KVB_OK;
 }
 
-static int take_rank(struct pages_call *k, int64_t *out)
+int body_rank(struct pages_call *k, int64_t *out)
 {
 	const char *rank = param_of(k->c, "rank");
 
@@ -111,16 +111,7 @@ static int take_namespace(struct pages_call *k, const struct kvb_json_node *body
 
 /* ---- lists ------------------------------------------------------------------------------------- */
 
-/* The elements of a list, one after the other. In the mode of upstream also the characters of a string and the names
- * of an object, as Python has it. */
-struct items {
-	const struct kvb_json_node *v;
-	uint32_t left;
-	unsigned type;
-	struct kvb_json_node letter; /* the newest, of a string */
-};
-
-static bool items_open(struct items *it, const struct kvb_json_node *v, bool strict)
+bool items_open(struct items *it, const struct kvb_json_node *v, bool strict)
 {
 	*it = (struct items){ .v = v + 1, .left = v->n, .type = v->type };
 	if (v->type == KVB_JSON_ARRAY || !strict)
@@ -134,8 +125,7 @@ static bool items_open(struct items *it, const struct kvb_json_node *v, bool str
 	return true;
 }
 
-/* Until `left` is 0. Valid until the next call. */
-static const struct kvb_json_node *items_next(struct items *it)
+const struct kvb_json_node *items_next(struct items *it)
 {
 	const struct kvb_json_node *v = it->v;
 
@@ -151,14 +141,12 @@ static const struct kvb_json_node *items_next(struct items *it)
 	return &it->letter;
 }
 
-/* Lists of which the core's calls take a part each: bounded by the nodes that a text may have. */
-static void *make_list(struct pages_call *k, uint32_t n, size_t size)
+void *body_array(struct pages_call *k, uint32_t n, size_t size)
 {
 	return kvb_arena_alloc(&k->c->arena, ((size_t)n + 1) * size);
 }
 
-/* The list in the field `name`. Without one it is empty, where `optional`. */
-static int take_list(struct pages_call *k, const struct kvb_json_node *body, const char *name, bool optional,
+int body_list(struct pages_call *k, const struct kvb_json_node *body, const char *name, bool optional,
 		     struct items *it)
 {
 	const struct kvb_json_node *v = kvb_json_get(body, name, strlen(name));
@@ -172,25 +160,24 @@ static int take_list(struct pages_call *k, const struct kvb_json_node *body, con
 	return pages_refuse(k, 422, true, "%s: must be a list", name);
 }
 
-static int take_keys_list(struct pages_call *k, const struct kvb_json_node *body, const char *name, bool optional,
+int body_keys(struct pages_call *k, const struct kvb_json_node *body, const char *name, bool optional,
 			  struct items *it)
 {
-	int rc = take_list(k, body, name, optional, it);
+	int rc = body_list(k, body, name, optional, it);
 
 	if (rc != KVB_OK)
 		return rc;
 	k->n_keys = k->total = it->left;
-	k->keys = make_list(k, k->n_keys, sizeof *k->keys);
+	k->keys = body_array(k, k->n_keys, sizeof *k->keys);
 	return k->keys ? KVB_OK : pages_nomem(k);
 }
 
-static int bad_key(struct pages_call *k, const char *list, uint32_t i)
+int body_bad_key(struct pages_call *k, const char *list, uint32_t i)
 {
 	return pages_refuse(k, 422, true, "%s[%u]: a key must be a string", list, i);
 }
 
-/* Both elements of what should be a pair. */
-static bool take_pair(struct pages_call *k, const struct kvb_json_node *v, struct kvb_json_node out[2])
+bool body_pair(struct pages_call *k, const struct kvb_json_node *v, struct kvb_json_node out[2])
 {
 	struct items it;
 
@@ -201,8 +188,7 @@ static bool take_pair(struct pages_call *k, const struct kvb_json_node *v, struc
 	return true;
 }
 
-/* A page that cannot be is UINT64_MAX. False: it is no number. */
-static bool take_page(struct pages_call *k, const struct kvb_json_node *v, uint64_t *out)
+bool body_page(struct pages_call *k, const struct kvb_json_node *v, uint64_t *out)
 {
 	*out = v->type == KVB_JSON_INTEGER && v->i >= 0 ? (uint64_t)v->i : UINT64_MAX;
 	return pages_strict(k) || v->type == KVB_JSON_INTEGER || v->type == KVB_JSON_UNSIGNED;
@@ -221,11 +207,11 @@ int pages_read_keys(struct pages_call *k, const struct kvb_json_node *body)
 {
 	struct kvb_key_batch batch = { .secret = kvb_core_secret(pages_core(k)) };
 	struct items it;
-	int rc = take_keys_list(k, body, "keys", false, &it);
+	int rc = body_keys(k, body, "keys", false, &it);
 
 	for (uint32_t i = 0; rc == KVB_OK && it.left > 0; i++)
 		if (!pages_key_add(&batch, items_next(&it), &k->keys[i]))
-			rc = bad_key(k, "keys", i);
+			rc = body_bad_key(k, "keys", i);
 	kvb_key_batch_end(&batch);
 	return rc;
 }
@@ -251,19 +237,19 @@ int pages_read_reserve(struct pages_call *k, const struct kvb_json_node *body)
 	struct kvb_bytes *names;
 	struct items it;
 	uint8_t *text;
-	int rc = take_keys_list(k, body, "keys", false, &it);
+	int rc = body_keys(k, body, "keys", false, &it);
 
 	if (rc != KVB_OK)
 		return rc;
-	names = k->u.reserve.names = make_list(k, k->n_keys, sizeof *names);
+	names = k->u.reserve.names = body_array(k, k->n_keys, sizeof *names);
 	text = kvb_arena_alloc(&k->c->arena, k->c->n_body + k->n_keys); /* of all names, see pages_name */
 	if (!names || !text)
 		return pages_nomem(k);
 	for (uint32_t i = 0; it.left > 0; i++) {
-		if (!take_pair(k, items_next(&it), pair))
+		if (!body_pair(k, items_next(&it), pair))
 			return pages_refuse(k, 422, true, "keys[%u]: must be a key and its prefix_key", i);
 		if (!pages_key_add(&batch, &pair[0], &k->keys[i]))
-			return bad_key(k, "keys", i);
+			return body_bad_key(k, "keys", i);
 		names[i] = (struct kvb_bytes){ text, 0 };
 		if (pair[0].type != KVB_JSON_STRING || pair[0].n <= PAGES_KEY_MAX)
 			names[i].n = pages_name(&pair[0], text);
@@ -276,39 +262,44 @@ int pages_read_reserve(struct pages_call *k, const struct kvb_json_node *body)
 	return KVB_OK;
 }
 
-int pages_read_confirm(struct pages_call *k, const struct kvb_json_node *body)
+int body_confirm(struct pages_call *k, const struct kvb_json_node *body, const char *written)
 {
-	static const char written[] = "written_keys_to_confirm", released[] = "pages_to_release";
+	static const char released[] = "pages_to_release";
 	struct kvb_key_batch batch = { .secret = kvb_core_secret(pages_core(k)) };
 	struct kvb_json_node pair[2];
 	struct items it;
-	int rc = take_keys_list(k, body, written, true, &it);
+	int rc = body_keys(k, body, written, true, &it);
 
 	if (rc != KVB_OK)
 		return rc;
-	k->u.confirm.pages = make_list(k, k->n_keys, sizeof *k->u.confirm.pages);
+	k->u.confirm.pages = body_array(k, k->n_keys, sizeof *k->u.confirm.pages);
 	if (!k->u.confirm.pages)
 		return pages_nomem(k);
 	for (uint32_t i = 0; it.left > 0; i++) {
-		if (!take_pair(k, items_next(&it), pair) || !take_page(k, &pair[1], &k->u.confirm.pages[i]))
+		if (!body_pair(k, items_next(&it), pair) || !body_page(k, &pair[1], &k->u.confirm.pages[i]))
 			return pages_refuse(k, 422, true, "%s[%u]: must be a key and its page", written, i);
 		if (!pages_key_add(&batch, &pair[0], &k->keys[i]))
-			return bad_key(k, written, i);
+			return body_bad_key(k, written, i);
 	}
 	kvb_key_batch_end(&batch);
-	rc = take_list(k, body, released, true, &it);
+	rc = body_list(k, body, released, true, &it);
 	if (rc != KVB_OK)
 		return rc;
 	k->u.confirm.n_released = it.left;
 	if (k->total < it.left)
 		k->total = it.left;
-	k->u.confirm.released = make_list(k, it.left, sizeof *k->u.confirm.released);
+	k->u.confirm.released = body_array(k, it.left, sizeof *k->u.confirm.released);
 	if (!k->u.confirm.released)
 		return pages_nomem(k);
 	for (uint32_t i = 0; it.left > 0; i++)
-		if (!take_page(k, items_next(&it), &k->u.confirm.released[i]))
+		if (!body_page(k, items_next(&it), &k->u.confirm.released[i]))
 			return pages_refuse(k, 422, true, "%s[%u]: must be the number of a page", released, i);
 	return KVB_OK;
+}
+
+int pages_read_confirm(struct pages_call *k, const struct kvb_json_node *body)
+{
+	return body_confirm(k, body, "written_keys_to_confirm");
 }
 
 int pages_read_initialize(struct pages_call *k, const struct kvb_json_node *body)
@@ -326,8 +317,7 @@ int pages_read_initialize(struct pages_call *k, const struct kvb_json_node *body
 
 /* ---- all of it --------------------------------------------------------------------------------- */
 
-/* *body NULL: there is none. */
-static int take_body(struct pages_call *k, const struct kvb_json_node **body)
+int body_object(struct pages_call *k, const struct kvb_json_node **body)
 {
 	struct kvb_json_doc doc;
 
@@ -352,10 +342,12 @@ int pages_read(struct pages_call *k)
 	size_t n_ns;
 	int rc = take_tenant(k, &tenant);
 
+	if (rc == KVB_OK && k->op->flags & PAGES_VLLM)
+		return vllm_read(k, tenant);
 	if (rc == KVB_OK)
-		rc = take_rank(k, &rank);
+		rc = body_rank(k, &rank);
 	if (rc == KVB_OK)
-		rc = take_body(k, &body);
+		rc = body_object(k, &body);
 	if (rc == KVB_OK)
 		rc = take_namespace(k, body, &ns, &n_ns);
 	if (rc != KVB_OK)

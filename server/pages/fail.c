@@ -109,14 +109,27 @@ static unsigned nothing(struct pages_call *k)
 		pages_wish_add(k);
 	pages_untell(k);
 	pages_answer(k);
-	return k->op->list ? 200 : 204;
+	return pages_has_answer(k->op) ? 200 : 204;
 }
 
 /* There is no page, and none to be had. */
 static unsigned full(struct pages_call *k)
 {
 	pages_count(k, PAGES_refused_full, k->total);
-	return pages_strict(k) ? pages_raise(k) : nothing(k);
+	return pages_strict(k) && !(k->op->flags & PAGES_VLLM) ? pages_raise(k) : nothing(k);
+}
+
+/* As vLLM's handlers tell it: keys of ranks that it does not know are no fault of their own. */
+static unsigned unknown_rank(struct pages_call *k)
+{
+	bool confirm = k->op->flags & PAGES_LOSES;
+	char text[128];
+
+	if (!pages_strict(k) || !(k->op->flags & PAGES_RANKED) || (confirm && k->u.confirm.n_released == 0))
+		return nothing(k);
+	snprintf(text, sizeof text, confirm ? "%s: %lld" : "%s: Rank %lld not initialized", k->op->trouble,
+		 (long long)k->space.rank);
+	return detail(k->c, 500, text);
 }
 
 static unsigned unknown_space(struct pages_call *k)
@@ -124,6 +137,8 @@ static unsigned unknown_space(struct pages_call *k)
 	char text[KVB_MESSAGE_MAX];
 
 	pages_count(k, PAGES_unknown_space, 1);
+	if (k->op->flags & PAGES_VLLM)
+		return unknown_rank(k);
 	if (!pages_strict(k))
 		return nothing(k);
 	snprintf(text, sizeof text, "Rank %lld namespace '%.*s' not initialized. Please call /%lld/initialize first.",
@@ -147,7 +162,13 @@ static unsigned refused_rank(struct pages_call *k)
 
 static unsigned malformed(struct pages_call *k)
 {
+	char text[KVB_MESSAGE_MAX + 64];
+
 	pages_count(k, PAGES_malformed, 1);
+	if (k->c->http == 500 && k->caught) {
+		snprintf(text, sizeof text, "%s: %s", k->op->trouble, k->detail);
+		return detail(k->c, 500, text);
+	}
 	if (k->c->http == 500)
 		return pages_raise(k);
 	return pages_strict(k) && k->bad_rank ? refused_rank(k) : detail(k->c, k->c->http, k->detail);
@@ -158,6 +179,8 @@ unsigned pages_fail(struct kvb_call *c)
 	struct pages_call *k = c->state;
 	unsigned http;
 
+	if (c->route && !c->route->own)
+		return pages_admin_fail(c);
 	if (!k || !k->op || !c->dispatched)
 		return refused_outside(c);
 	if (k->detail)

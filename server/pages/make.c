@@ -25,6 +25,14 @@ int pages_find(struct pages_call *k)
 	return kvb_core_match(pages_core(k), &req, &res, &k->c->arena, &k->c->err);
 }
 
+int pages_on_worker(struct pages_call *k, void (*run)(struct job *job, bool expired))
+{
+	k->job.run = run;
+	if (kvb_workers_submit(&k->c->s->workers, &k->job, kvb_now_ms(&kvb_clock_system)))
+		return KVB_PENDING;
+	return kvb_fail(&k->c->err, KVB_E_TOO_MANY, NULL, "too many administration calls are waiting");
+}
+
 /* ---- wishes ------------------------------------------------------------------------------------ */
 
 static struct wish *find_locked(struct pages *p, const char *name)
@@ -167,7 +175,7 @@ static int make_instance(struct pages_call *k, const char *name)
 	return rc;
 }
 
-static int make(struct pages_call *k, uint64_t num_pages)
+int pages_make(struct pages_call *k, uint64_t num_pages)
 {
 	char name[KVB_MAX_NAME + 1];
 	int rc = pages_find(k);
@@ -186,7 +194,26 @@ static int make(struct pages_call *k, uint64_t num_pages)
 		return rc;
 	kvb_log(KVB_LOG_INFO, "pages", "%s is initialized with %" PRIu64 " pages", name, num_pages);
 	remove_wish(pages_of(k), name);
+	pages_ranks_forget(pages_of(k));
 	return KVB_OK;
+}
+
+int pages_drop(struct pages_call *k)
+{
+	struct kvb_storage_view *v;
+	char name[KVB_MAX_NAME + 1];
+	uint32_t n;
+	int rc;
+
+	space_name(&k->space, name);
+	rc = kvb_core_storages(pages_core(k), name, &k->c->arena, &v, &n, &k->c->err);
+	if (rc == KVB_OK) {
+		k->u.num_pages = v[0].spec.capacity;
+		rc = kvb_core_instance_delete(pages_core(k), k->space.tenant, k->space.id, &k->c->err);
+	}
+	if (rc == KVB_OK && !pages_strict(k))
+		pages_wish_add(k);
+	return rc == KVB_E_NOT_FOUND ? KVB_OK : rc;
 }
 
 /* Its own wish, or the one that a reservation makes good. */
@@ -200,7 +227,7 @@ static int make_and_ask(struct pages_call *k)
 	} else if (!wish_of(k, &num_pages)) {
 		return KVB_E_NOT_FOUND;
 	}
-	rc = make(k, num_pages);
+	rc = pages_make(k, num_pages);
 	return rc == KVB_OK && k->op->ask ? pages_go(k) : rc;
 }
 
@@ -217,8 +244,5 @@ int pages_make_later(struct pages_call *k)
 {
 	if (!(k->op->flags & PAGES_MAKES) && !is_due(k))
 		return KVB_E_NOT_FOUND;
-	k->job.run = on_worker;
-	if (kvb_workers_submit(&k->c->s->workers, &k->job, kvb_now_ms(&kvb_clock_system)))
-		return KVB_PENDING;
-	return kvb_fail(&k->c->err, KVB_E_TOO_MANY, NULL, "too many administration calls are waiting");
+	return pages_on_worker(k, on_worker);
 }

@@ -5,6 +5,7 @@
  * The core takes each key once: a repeated one, and one too long to be kept, is taken out of what it is asked. No state.
  */
 #include "pages.h"
+#include "seen.h"
 
 #include <string.h>
 
@@ -12,33 +13,6 @@
 
 #define NOWHERE UINT32_MAX
 #define AGAIN (1u << 31) /* beside the number: an earlier key of the portion is the same */
-
-/* Position + 1 of keys, 0 = none. */
-struct seen {
-	uint32_t *at;
-	uint32_t mask;
-};
-
-static bool seen_init(struct seen *s, struct kvb_arena *a, uint32_t n)
-{
-	uint32_t size = 8;
-
-	while (size < 2 * n)
-		size *= 2;
-	s->mask = size - 1;
-	s->at = kvb_arena_calloc(a, size, sizeof *s->at);
-	return s->at != NULL;
-}
-
-/* Where the key is known or would be. */
-static uint32_t *seen_find(const struct seen *s, const struct kvb_key *keys, struct kvb_key key)
-{
-	uint32_t i = (uint32_t)kvb_key_mix(key, 0) & s->mask;
-
-	while (s->at[i] && !kvb_key_equal(keys[s->at[i] - 1], key))
-		i = (i + 1) & s->mask;
-	return &s->at[i];
-}
 
 /* Moves those that are to be asked for to the begin of the portion; *out: how many. */
 static bool take_once(struct pages_call *k, uint32_t *out)

@@ -19,4 +19,35 @@
 	X(clear, "clear", WRITE, PAGES_LOSES | PAGES_BARE | PAGES_WHOLE, pages_read_nothing, pages_ask_clear, NULL,    \
 	  NULL, NULL)
 
+/*
+ * Those of vLLM's, in tenant's paths too but for clear (api.c). Columns: name, path, role, flags, the rest of struct
+ * pages_op.
+ */
+#define NEED(list) "Invalid request format: need 'rank' and '" list "'"
+#define KVB_VLLM_TENANT_OPS(X)                                                                                         \
+	X(vllm_initialize, "rank/{rank}/initialize", WRITE, PAGES_VLLM | PAGES_MAKES, .read = vllm_read_initialize,    \
+	  .say = vllm_say_initialize)                                                                                  \
+	X(vllm_allocate, "keys/batch_allocate", WRITE, PAGES_VLLM | PAGES_RANKED | PAGES_GRANTS | PAGES_ECHOES,        \
+	  .read = vllm_read_allocate, .ask = vllm_ask_allocate, .tell = vllm_tell_allocate, .list = "results",         \
+	  .rest = vllm_rest_allocate, .need = NEED("keys"), .trouble = "Allocation failed")                            \
+	X(vllm_confirm, "keys/confirm_write", WRITE, PAGES_VLLM | PAGES_RANKED | PAGES_LOSES,                          \
+	  .read = vllm_read_confirm, .ask = pages_ask_confirm, .tell = pages_tell_confirm,                             \
+	  .need = NEED("confirmations"), .trouble = "Confirmation failed")                                             \
+	X(vllm_exists, "keys/batch_exists", READ, PAGES_VLLM, .read = vllm_read_keys, .ask = vllm_ask_exists,          \
+	  .tell = vllm_tell_exists, .list = "exists", .none = "false", .need = "Invalid keys format",                  \
+	  .trouble = "Key existence check failed")                                                                     \
+	X(vllm_locations, "keys/get_locations", READ, PAGES_VLLM | PAGES_RANKED, .read = vllm_read_keys,               \
+	  .ask = vllm_ask_locations, .tell = vllm_tell_locations, .list = "locations", .none = "null",                 \
+	  .need = NEED("keys"), .trouble = "Failed to get key locations")
+#define KVB_VLLM_OPS(X)                                                                                                \
+	KVB_VLLM_TENANT_OPS(X)                                                                                         \
+	X(vllm_clear, "clear", WRITE, PAGES_VLLM | PAGES_LOSES | PAGES_BARE | PAGES_WHOLE,                             \
+	  .read = pages_read_nothing, .ask = vllm_ask_clear)
+
+#define KVB_PAGES_ADMIN(X)                                                                                             \
+	X(list, GET, "", 0)                                                                                            \
+	X(export, POST, "/export", ROUTE_BODY)                                                                         \
+	X(import, POST, "/import", ROUTE_BODY)                                                                         \
+	X(clear, POST, "/clear", ROUTE_BODY)
+
 #endif

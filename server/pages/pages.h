@@ -47,6 +47,7 @@ struct pages {
 	bool waking; /* the waker is on its way */
 	struct job waker;
 	struct kvb_core *core; /* of those that wait */
+	struct pages_ranks *ranks; /* ranks.c */
 	struct kvb_mutex wish_lock;
 	struct wish *wishes; /* [WISHES_MAX]; these two protected by wish_lock */
 	uint32_t n_wishes;
@@ -55,9 +56,11 @@ struct pages {
 
 /* LOSES: when it cannot be done its answer is that it was, and it is counted as dropped. BARE: an empty body is {}.
  * WHOLE: of the space, whatever keys it names. KEYS_FIRST: upstream looks for the keys before it looks for the space.
- * MAKES: the space, or else a wish for it. GRANTS: makes good a wish. */
+ * MAKES: the space, or else a wish for it. GRANTS: makes good a wish. VLLM: of vLLM's client. RANKED: the rank stands
+ * in the body. ECHOES: and in the answer. */
 enum {
 	PAGES_LOSES = 1, PAGES_BARE = 2, PAGES_WHOLE = 4, PAGES_KEYS_FIRST = 8, PAGES_MAKES = 16, PAGES_GRANTS = 32,
+	PAGES_VLLM = 64, PAGES_RANKED = 128, PAGES_ECHOES = 256,
 };
 
 struct pages_op {
@@ -72,7 +75,15 @@ struct pages_op {
 	bool (*tell)(struct pages_call *k);
 	const char *list; /* name of the answer's list; NULL: the answer is 204 */
 	const char *none; /* its element for a key of which nothing is known */
+	/* VLLM only, each may be NULL: */
+	void (*rest)(struct pages_call *k); /* adds the elements for all other keys, instead of `none` */
+	void (*say)(struct pages_call *k);  /* the answer is no list: writes it */
+	const char *need;    /* refuses a body without rank or list: 400 */
+	const char *trouble; /* begins the reason of a 500 that upstream's handler answers */
 };
+
+#define PAGES_RANK_MAX 999999999999999999 /* 18 digits */
+#define VLLM_SCHEDULER UINT64_MAX         /* instead of num_pages: there is nothing to initialize */
 
 /* kvb_call.state. */
 struct pages_call {
@@ -83,6 +94,7 @@ struct pages_call {
 	const char *bad_rank; /* what stands for a rank, and is none; NULL: it is one */
 	bool late;   /* upstream has looked for the space before it finds that out */
 	bool raised; /* upstream's server raises: 500 */
+	bool caught; /* upstream's handler would tell why it fails: op->trouble */
 	struct kvb_done done;
 	struct job job; /* on a worker */
 	struct pages_call *next; /* while it waits */
@@ -123,12 +135,53 @@ struct pages_call {
 			struct kvb_clear_res res;
 		} clear;
 		uint64_t num_pages; /* initialize */
+		struct {
+			struct kvb_json_node *node; /* [n_keys] */
+			bool has_parent;
+			struct kvb_key parent; /* of keys[0] */
+			uint64_t *page;  /* [n_keys] UINT64_MAX: none */
+			uint32_t *where; /* of start_req's keys: which of all each one is */
+			struct kvb_lookup_req find;
+			struct kvb_lookup_res found;
+			struct kvb_start_req start_req;
+			struct kvb_start_res start_res;
+		} allocate;
+		struct {
+			const int64_t *v; /* [n] the tenant's */
+			uint32_t n;
+			uint32_t turn; /* that is asked now */
+			bool prefix;     /* of the keys before the first miss only */
+			bool only_first; /* the first rank's are told: the others' need no lease */
+			uint32_t matched;
+			struct space space;
+			uint64_t *page; /* [k->n] of the first rank; UINT64_MAX: not all have it */
+			struct kvb_lookup_req req;
+			struct kvb_lookup_res res;
+		} ranks;
+		struct {
+			uint64_t num_pages, have;   /* asked for; of the space */
+			uint64_t cursor;
+			uint32_t max;
+			struct kvb_bytes *names;    /* [n_keys] */
+			uint64_t *places;           /* [n_keys] */
+			uint64_t imported, there, taken, outside, unfit;
+			struct kvb_start_req start_req;
+			struct kvb_start_res start_res;
+			struct kvb_settle_req settle_req;
+			struct kvb_settle_res settle_res;
+			struct kvb_clear_req clear_req;
+			struct kvb_clear_res clear_res;
+			struct kvb_export_res export_res;
+		} admin;
 	} u;
 };
 
 static inline struct pages *pages_of(const struct pages_call *k) { return k->c->api->ctx; }
 static inline struct kvb_core *pages_core(const struct pages_call *k) { return k->c->s->core; }
 static inline bool pages_strict(const struct pages_call *k) { return pages_of(k)->o.strict_upstream; }
+
+/* Else it is 204. */
+static inline bool pages_has_answer(const struct pages_op *op) { return op->list || op->say; }
 
 static inline void pages_count(const struct pages_call *k, enum pages_counter which, uint64_t n)
 {
@@ -176,6 +229,12 @@ int pages_read(struct pages_call *k);
 /* Makes the space, or one that was wished for, on a worker, then asks what the operation has to ask. KVB_PENDING,
  * KVB_E_NOT_FOUND (there is no such wish, or not now), KVB_E_TOO_MANY. */
 int pages_make_later(struct pages_call *k);
+/* What pages_make_later has a worker do: KVB_PENDING, or KVB_E_TOO_MANY. */
+int pages_on_worker(struct pages_call *k, void (*run)(struct job *job, bool expired));
+/* On a worker. KVB_OK, too, when it is there. */
+int pages_make(struct pages_call *k, uint64_t num_pages);
+/* On a worker: the space is gone with all its keys; who reserves in it makes it anew, unless upstream is followed. */
+int pages_drop(struct pages_call *k);
 /* KVB_E_NOT_FOUND: nobody has initialized it. */
 int pages_find(struct pages_call *k);
 void pages_wish_add(struct pages_call *k);
@@ -197,6 +256,42 @@ bool pages_tell_exists(struct pages_call *k);
 bool pages_tell_get(struct pages_call *k);
 bool pages_tell_reserve(struct pages_call *k);
 bool pages_tell_confirm(struct pages_call *k);
+
+/* vllm.c, vllm_body.c */
+int vllm_read_initialize(struct pages_call *k, const struct kvb_json_node *body);
+int vllm_read_keys(struct pages_call *k, const struct kvb_json_node *body);
+int vllm_read_allocate(struct pages_call *k, const struct kvb_json_node *body);
+int vllm_read_confirm(struct pages_call *k, const struct kvb_json_node *body);
+int vllm_ask_allocate(struct pages_call *k);
+int vllm_ask_exists(struct pages_call *k);
+int vllm_ask_locations(struct pages_call *k);
+int vllm_ask_clear(struct pages_call *k);
+bool vllm_tell_allocate(struct pages_call *k);
+bool vllm_tell_exists(struct pages_call *k);
+bool vllm_tell_locations(struct pages_call *k);
+void vllm_rest_allocate(struct pages_call *k);
+void vllm_say_initialize(struct pages_call *k);
+
+/* ---- ranks.c: which ranks of a tenant have a space of vLLM's ------------------------------------ */
+
+int pages_ranks_create(struct pages_ranks **out);
+void pages_ranks_destroy(struct pages_ranks *r); /* NULL is allowed */
+/* In *v (in the call's arena); as they were a second ago at most. */
+int pages_ranks(struct pages_call *k, const int64_t **v, uint32_t *n);
+/* Somebody has come or gone. */
+void pages_ranks_forget(struct pages *p);
+
+/* ---- admin.c: kvblock pages -------------------------------------------------------------------- */
+
+int pages_admin_list(struct kvb_call *c);
+int pages_admin_export(struct kvb_call *c);
+int pages_admin_import(struct kvb_call *c);
+int pages_admin_clear(struct kvb_call *c);
+void pages_admin_list_write(struct kvb_call *c);
+void pages_admin_export_write(struct kvb_call *c);
+void pages_admin_import_write(struct kvb_call *c);
+void pages_admin_clear_write(struct kvb_call *c);
+unsigned pages_admin_fail(struct kvb_call *c);
 
 /* ---- metrics.c --------------------------------------------------------------------------------- */
 

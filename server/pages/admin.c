@@ -1,0 +1,433 @@
+/*
+ * admin.c - what `kvblock pages` asks for: spaces listed, exported, imported and cleared.
+ *
+ * For administrators: JSON as that of the native API, whose errors these are too. An import is a start at given places
+ * and then a settle, of so many keys at a time as open sessions may hold; its order is the order of use. No state.
+ */
+#include "body.h"
+#include "key.h"
+#include "seen.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include <kvb/v1_json.h>
+
+#define NOT_TOLD UINT64_MAX
+
+/* ---- requests ---------------------------------------------------------------------------------- */
+
+static int invalid(struct pages_call *k, const char *field, const char *what)
+{
+	return kvb_fail(&k->c->err, KVB_E_INVALID, field, "%s", what);
+}
+
+static int number(struct pages_call *k, const struct kvb_json_node *body, const char *name, uint64_t max, uint64_t *out)
+{
+	const struct kvb_json_node *v = kvb_json_get(body, name, strlen(name));
+
+	if (!v)
+		return KVB_OK;
+	if (v->type != KVB_JSON_INTEGER || v->i < 0 || (uint64_t)v->i > max)
+		return invalid(k, name, "must be a whole number in range");
+	*out = (uint64_t)v->i;
+	return KVB_OK;
+}
+
+static const char *tenant_of(struct pages_call *k, const struct kvb_json_node *v)
+{
+	const char *own = k->c->caller.tenant;
+
+	if (!v)
+		return own;
+	if (v->type != KVB_JSON_STRING || !kvb_name_valid(v->s, v->n))
+		return NULL;
+	return kvb_arena_strndup(&k->c->arena, v->s, v->n);
+}
+
+/* Which space, and the body. */
+static int open_body(struct kvb_call *c, struct pages_call **out, const struct kvb_json_node **body)
+{
+	static const struct kvb_json_limits limits = { .depth = 8, .values = 1u << 20, .wide = true, .nul = true };
+	struct pages_call *k = c->state;
+	const struct kvb_json_node *rank, *ns;
+	struct kvb_json_doc doc;
+	const char *tenant;
+
+	*out = k;
+	if (!kvb_json_parse(&doc, &c->arena, c->body, c->n_body, &limits) || doc.root->type != KVB_JSON_OBJECT)
+		return kvb_fail(&c->err, KVB_E_INVALID, NULL, "the body is no JSON object");
+	*body = doc.root;
+	tenant = tenant_of(k, kvb_json_get(doc.root, "tenant", 6));
+	rank = kvb_json_get(doc.root, "rank", 4);
+	ns = kvb_json_get(doc.root, "namespace", 9);
+	if (!tenant)
+		return invalid(k, "tenant", "must be a name");
+	if (c->s->auth.path && strcmp(tenant, c->caller.tenant) != 0)
+		return kvb_fail(&c->err, KVB_E_FORBIDDEN, "tenant", "this token is not the tenant's");
+	if (!rank || rank->type != KVB_JSON_INTEGER || rank->i < -PAGES_RANK_MAX || rank->i > PAGES_RANK_MAX)
+		return invalid(k, "rank", "must be a number of 1 to 18 digits");
+	if (ns && (ns->type != KVB_JSON_STRING || ns->n > SPACE_NS_MAX))
+		return invalid(k, "namespace", "must be a string");
+	space_init(&k->space, tenant, rank->i, ns ? ns->s : SPACE_NS_DEFAULT, ns ? ns->n : sizeof SPACE_NS_DEFAULT - 1);
+	return KVB_OK;
+}
+
+/* Pages of the space; KVB_E_NOT_FOUND. */
+static int read_size(struct pages_call *k, uint64_t *out)
+{
+	struct kvb_storage_view *v;
+	char name[KVB_MAX_NAME + 1];
+	uint32_t n;
+	int rc;
+
+	space_name(&k->space, name);
+	rc = kvb_core_storages(pages_core(k), name, &k->c->arena, &v, &n, &k->c->err);
+	if (rc == KVB_OK)
+		*out = v[0].spec.capacity;
+	return rc;
+}
+
+static void begin(struct kvb_call *c)
+{
+	c->type = "application/json";
+	kvb_jout_begin(&c->out);
+}
+
+unsigned pages_admin_fail(struct kvb_call *c)
+{
+	c->type = "application/json";
+	kvb_v1_write_error(&c->out, &c->err, c->id);
+	return (unsigned)kvb_status_http(c->status);
+}
+
+/* ---- list -------------------------------------------------------------------------------------- */
+
+static uint64_t pages_in(const struct kvb_storage_view *v, uint32_t n, const char *name)
+{
+	for (uint32_t i = 0; i < n; i++)
+		if (strcmp(v[i].spec.name, name) == 0)
+			return v[i].spec.capacity;
+	return 0;
+}
+
+static void put_space(struct kvb_buf *out, const struct space *s, const struct kvb_instance_view *i, uint64_t num_pages)
+{
+	kvb_jout_open(out, '{');
+	kvb_jout_field_string(out, "tenant", s->tenant);
+	kvb_jout_name(out, "rank");
+	kvb_jout_i64(out, s->rank);
+	kvb_jout_name(out, "namespace");
+	kvb_jout_string_n(out, s->ns, s->n_ns);
+	kvb_jout_field_u64(out, "num_pages", num_pages);
+	kvb_jout_field_u64(out, "used", i->used_bytes); /* of one byte each */
+	kvb_jout_field_u64(out, "keys", i->blocks);
+	kvb_jout_close(out, '}');
+}
+
+int pages_admin_list(struct kvb_call *c)
+{
+	struct kvb_instance_view *v;
+	struct kvb_storage_view *storages;
+	const char *tenant = c->s->auth.path ? c->caller.tenant : NULL;
+	char name[KVB_MAX_NAME + 1];
+	uint32_t n, n_storages;
+	struct space s;
+	int rc = kvb_core_instances(c->s->core, tenant, NULL, &c->arena, &v, &n, &c->err);
+
+	if (rc == KVB_OK)
+		rc = kvb_core_storages(c->s->core, NULL, &c->arena, &storages, &n_storages, &c->err);
+	if (rc != KVB_OK)
+		return rc;
+	begin(c);
+	kvb_jout_name(&c->out, "pages");
+	kvb_jout_open(&c->out, '[');
+	for (uint32_t i = 0; i < n; i++) {
+		if (!space_of(&v[i].spec, &c->arena, &s))
+			continue;
+		space_name(&s, name);
+		put_space(&c->out, &s, &v[i], pages_in(storages, n_storages, name));
+	}
+	kvb_jout_close(&c->out, ']');
+	kvb_jout_close(&c->out, '}');
+	return KVB_OK;
+}
+
+void pages_admin_list_write(struct kvb_call *c) { (void)c; } /* written already */
+
+/* ---- export ------------------------------------------------------------------------------------ */
+
+int pages_admin_export(struct kvb_call *c)
+{
+	const struct kvb_json_node *body;
+	struct kvb_export_req req;
+	struct pages_call *k;
+	uint64_t max = KVB_MAX_KEYS;
+	int rc = open_body(c, &k, &body);
+
+	if (rc == KVB_OK)
+		rc = number(k, body, "cursor", INT64_MAX, &k->u.admin.cursor);
+	if (rc == KVB_OK)
+		rc = number(k, body, "max", KVB_MAX_KEYS, &max);
+	if (rc == KVB_OK)
+		rc = pages_find(k);
+	if (rc == KVB_OK)
+		rc = read_size(k, &k->u.admin.have);
+	if (rc != KVB_OK)
+		return rc;
+	req = (struct kvb_export_req){ k->space.tenant, k->space.id, k->u.admin.cursor, (uint32_t)max };
+	return kvb_core_export(c->s->core, &req, &k->u.admin.export_res, &c->arena, &c->err);
+}
+
+void pages_admin_export_write(struct kvb_call *c)
+{
+	struct pages_call *k = c->state;
+	const struct kvb_export_res *res = &k->u.admin.export_res;
+	struct kvb_buf *out = &c->out;
+
+	begin(c);
+	kvb_jout_field_u64(out, "num_pages", k->u.admin.have);
+	kvb_jout_name(out, "keys");
+	kvb_jout_open(out, '[');
+	for (uint32_t i = 0; i < res->n; i++) {
+		size_t before = out->len;
+
+		kvb_jout_open(out, '[');
+		if (!pages_name_put(out, &res->name[i])) {
+			out->len = before; /* not by this API, or written before names were kept */
+			continue;
+		}
+		kvb_jout_u64(out, res->loc[i].offset);
+		kvb_jout_u64(out, res->use[i]);
+		kvb_jout_close(out, ']');
+	}
+	kvb_jout_close(out, ']');
+	kvb_jout_field_u64(out, "next", res->next);
+	kvb_jout_close(out, '}');
+}
+
+/* ---- import ------------------------------------------------------------------------------------ */
+
+/* One [key, page] of the request, as the i-th that is asked for. False: it is not to be. */
+static bool take(struct pages_call *k, struct seen *seen, struct kvb_json_node pair[2], uint32_t i, uint8_t **text)
+{
+	const struct kvb_secret *secret = kvb_core_secret(pages_core(k));
+	uint32_t *at;
+
+	if ((pair[0].type == KVB_JSON_STRING && pair[0].n > PAGES_KEY_MAX) || !pages_key(secret, &pair[0], &k->keys[i])) {
+		k->u.admin.unfit++;
+		return false;
+	}
+	if (pair[1].type != KVB_JSON_INTEGER || pair[1].i < 0) {
+		k->u.admin.outside++;
+		return false;
+	}
+	at = seen_find(seen, k->keys, k->keys[i]);
+	if (*at) {
+		k->u.admin.there++;
+		return false;
+	}
+	*at = i + 1;
+	k->u.admin.names[i] = (struct kvb_bytes){ *text, pages_name(&pair[0], *text) };
+	k->u.admin.places[i] = (uint64_t)pair[1].i;
+	*text += k->u.admin.names[i].n;
+	return true;
+}
+
+static int read_import(struct pages_call *k, const struct kvb_json_node *body)
+{
+	const struct kvb_json_node *list = kvb_json_get(body, "keys", 4), *v;
+	struct kvb_json_node pair[2];
+	struct seen seen;
+	uint8_t *text = kvb_arena_alloc(&k->c->arena, 2 * k->c->n_body + 1); /* of all names, see pages_name */
+	int rc;
+
+	k->u.admin.num_pages = NOT_TOLD;
+	rc = number(k, body, "num_pages", INT64_MAX, &k->u.admin.num_pages);
+	if (rc != KVB_OK)
+		return rc;
+	if (!list || list->type != KVB_JSON_ARRAY || list->n > KVB_MAX_KEYS)
+		return invalid(k, "keys", "must be a list of pairs, not too long");
+	k->keys = body_array(k, list->n, sizeof *k->keys);
+	k->u.admin.names = body_array(k, list->n, sizeof *k->u.admin.names);
+	k->u.admin.places = body_array(k, list->n, sizeof *k->u.admin.places);
+	if (!text || !k->keys || !k->u.admin.names || !k->u.admin.places || !seen_init(&seen, &k->c->arena, list->n))
+		return pages_nomem(k);
+	v = kvb_json_first(list);
+	for (uint32_t i = 0; i < list->n; i++, v = kvb_json_next(v)) {
+		if (v->type != KVB_JSON_ARRAY || v->n != 2)
+			return invalid(k, "keys", "must be pairs of a key and its page");
+		pair[0] = *kvb_json_first(v);
+		pair[1] = *kvb_json_next(kvb_json_first(v));
+		k->n_keys += take(k, &seen, pair, k->n_keys, &text);
+	}
+	return KVB_OK;
+}
+
+static int import_next(struct pages_call *k);
+
+static void on_settled(struct pages_call *k)
+{
+	k->u.admin.imported += k->u.admin.settle_res.committed;
+	k->u.admin.taken += k->u.admin.settle_res.ignored_commits;
+}
+
+static void on_settle_done(void *ctx, int status)
+{
+	struct pages_call *k = ctx;
+
+	if (status == KVB_OK) {
+		on_settled(k);
+		status = import_next(k);
+	}
+	if (status != KVB_PENDING)
+		k->c->done.fn(k->c->done.ctx, status);
+}
+
+/* Their slots are ours: the keys are there. */
+static int settle(struct pages_call *k)
+{
+	const struct kvb_start_res *res = &k->u.admin.start_res;
+	const struct kvb_done done = { on_settle_done, k };
+	struct kvb_key *keys = k->keys + k->at;
+	uint64_t *places = k->u.admin.places + k->at;
+	uint32_t n = 0;
+	int rc;
+
+	for (uint32_t i = 0; i < res->n_keys; i++) {
+		k->u.admin.there += res->outcome[i] == KVB_START_EXISTS;
+		if (res->outcome[i] == KVB_START_BUSY || res->outcome[i] == KVB_START_NO_ROOM)
+			*(places[i] < k->u.admin.have ? &k->u.admin.taken : &k->u.admin.outside) += 1;
+		if (res->outcome[i] != KVB_START_WRITE)
+			continue;
+		keys[n] = keys[i];
+		places[n++] = places[i];
+	}
+	k->at += k->n;
+	if (n == 0)
+		return KVB_OK;
+	k->u.admin.settle_req = (struct kvb_settle_req){
+		.tenant = k->space.tenant,
+		.instance = k->space.id,
+		.keys = keys,
+		.offsets = places,
+		.n_commit = n,
+	};
+	rc = kvb_core_settle(pages_core(k), &k->u.admin.settle_req, &k->u.admin.settle_res, &k->c->arena, &k->c->err, &done);
+	if (rc == KVB_OK)
+		on_settled(k);
+	return rc;
+}
+
+static void on_start_done(void *ctx, int status)
+{
+	struct pages_call *k = ctx;
+
+	if (status == KVB_OK)
+		status = settle(k);
+	if (status == KVB_OK)
+		status = import_next(k);
+	if (status != KVB_PENDING)
+		k->c->done.fn(k->c->done.ctx, status);
+}
+
+/* Portion by portion: open sessions may hold a part of the space only. */
+static int import_next(struct pages_call *k)
+{
+	const struct kvb_done done = { on_start_done, k };
+	uint64_t most = k->u.admin.have / 4 + 1;
+	int rc = KVB_OK;
+
+	while (rc == KVB_OK && k->at < k->n_keys) {
+		k->n = k->n_keys - k->at < most ? k->n_keys - k->at : (uint32_t)most;
+		k->u.admin.start_req = (struct kvb_start_req){
+			.tenant = k->space.tenant,
+			.instance = k->space.id,
+			.request_id = "",
+			.keys = k->keys + k->at,
+			.n_keys = k->n,
+			.names = k->u.admin.names + k->at,
+			.places = k->u.admin.places + k->at,
+			.deadline_ms = pages_of(k)->o.reserve_ms,
+			.anonymous = true,
+			.loose = true,
+		};
+		rc = kvb_core_start(pages_core(k), &k->u.admin.start_req, &k->u.admin.start_res, &k->c->arena, &k->c->err,
+				    &done);
+		if (rc == KVB_OK)
+			rc = settle(k);
+	}
+	return rc;
+}
+
+static int make_and_import(struct pages_call *k)
+{
+	int rc = pages_find(k);
+
+	if (rc == KVB_E_NOT_FOUND && k->u.admin.num_pages == NOT_TOLD)
+		return invalid(k, "num_pages", "is needed to make the space");
+	if (rc == KVB_E_NOT_FOUND)
+		rc = pages_make(k, k->u.admin.num_pages);
+	if (rc == KVB_OK)
+		rc = read_size(k, &k->u.admin.have);
+	return rc == KVB_OK ? import_next(k) : rc;
+}
+
+static void on_worker(struct job *job, bool expired)
+{
+	struct pages_call *k = (struct pages_call *)((char *)job - offsetof(struct pages_call, job));
+	int rc = expired ? KVB_E_TIMEOUT : make_and_import(k);
+
+	if (rc != KVB_PENDING)
+		k->c->done.fn(k->c->done.ctx, rc);
+}
+
+int pages_admin_import(struct kvb_call *c)
+{
+	const struct kvb_json_node *body;
+	struct pages_call *k;
+	int rc = open_body(c, &k, &body);
+
+	if (rc == KVB_OK)
+		rc = read_import(k, body);
+	return rc == KVB_OK ? pages_on_worker(k, on_worker) : rc;
+}
+
+void pages_admin_import_write(struct kvb_call *c)
+{
+	struct pages_call *k = c->state;
+
+	begin(c);
+	kvb_jout_field_u64(&c->out, "num_pages", k->u.admin.have);
+	kvb_jout_field_u64(&c->out, "imported", k->u.admin.imported);
+	kvb_jout_field_u64(&c->out, "skipped",
+			   k->u.admin.there + k->u.admin.taken + k->u.admin.outside + k->u.admin.unfit);
+	kvb_jout_field_u64(&c->out, "there", k->u.admin.there);
+	kvb_jout_field_u64(&c->out, "taken", k->u.admin.taken);
+	kvb_jout_field_u64(&c->out, "outside", k->u.admin.outside);
+	kvb_jout_field_u64(&c->out, "unfit", k->u.admin.unfit);
+	kvb_jout_close(&c->out, '}');
+}
+
+/* ---- clear ------------------------------------------------------------------------------------- */
+
+int pages_admin_clear(struct kvb_call *c)
+{
+	const struct kvb_json_node *body;
+	struct pages_call *k;
+	int rc = open_body(c, &k, &body);
+
+	if (rc != KVB_OK)
+		return rc;
+	k->u.admin.clear_req = (struct kvb_clear_req){ k->space.tenant, k->space.id };
+	return kvb_core_clear(c->s->core, &k->u.admin.clear_req, &k->u.admin.clear_res, &c->arena, &c->err, &c->done);
+}
+
+void pages_admin_clear_write(struct kvb_call *c)
+{
+	const struct pages_call *k = c->state;
+
+	begin(c);
+	kvb_jout_field_u64(&c->out, "deleted", k->u.admin.clear_res.deleted);
+	kvb_jout_close(&c->out, '}');
+}
