@@ -71,16 +71,18 @@ static unsigned later(struct kvb_call *c)
 static bool elsewhere(struct kvb_call *c, unsigned *http)
 {
 	char url[KVB_URL_MAX], *to;
+	size_t n;
 	int rc = kvb_service_leader_url(c->s, url);
 
 	if (rc == KVB_E_NOT_READY)
 		*http = later(c);
 	if (rc != KVB_OK)
 		return rc == KVB_E_NOT_READY;
-	to = kvb_arena_alloc(&c->arena, strlen(url) + strlen(c->path) + 1);
+	n = strlen(url) + strlen(c->path) + 1;
+	to = kvb_arena_alloc(&c->arena, n);
 	if (!to)
 		return false;
-	strcpy(stpcpy(to, url), c->path);
+	snprintf(to, n, "%s%s", url, c->path);
 	c->location = to;
 	*http = 307;
 	return true;

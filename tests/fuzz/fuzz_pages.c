@@ -64,8 +64,7 @@ static unsigned run(const struct kvb_api *api, unsigned op, const uint8_t *p, si
 	kvb_call_init(&call, service, WIRE_HTTP);
 	call.route = &api->routes[op];
 	call.path = "/0/x";
-	strcpy(call.param[0].name, "rank");
-	strcpy(call.param[0].value, "0");
+	must(kvb_route_param(&call.param[0], "rank", "0", 1, &env.err) == KVB_OK, "no rank");
 	must(kvb_call_open(&call, api, &(struct kvb_head){ .content_type = NULL }) == KVB_OK &&
 		     kvb_call_authorize(&call, NULL) == KVB_OK,
 	     "not let in");

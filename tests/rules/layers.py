@@ -26,7 +26,7 @@ STORE = r"kvb_(fault_|memory_)?store_\w+"
 STORAGE = r"kvb_storage_\w+"
 CORE = r"kvb_core_\w+"
 FRONT = r"kvb_(front|grpc)_\w+"
-API = r"kvb_native_\w+|kvb_op_\w+|kvcm_\w+|kvb_kvcm_\w+"
+API = r"kvb_native_\w+|kvb_op_\w+|kvcm_\w+|kvb_kvcm_\w+|kvb_pages_\w+"
 H2 = r"nghttp2_\w+"
 CLIENT = r"kvblock_\w+"
 IO = r"open(at)?(64)?|f?read|f?write|fopen(64)?|p(read|write)v?(64)?|socket|clock_gettime|time|pthread_\w+"
@@ -59,12 +59,17 @@ LAYERS = {
                     ["kvb/pool.h", "kvb/storage.h", "kvb/front.h", "kvb/grpc.h", "kvb/native_api.h", "kvb/kvcm_api.h",
                      "kvb/v1_json.h", "kvb/v1_codec.h", "kvblock.h", "sqlite3.h", "microhttpd.h", "nghttp2/", "curl/",
                      "jansson.h"]),
-    "server/native": ([POOL, STORE, STORAGE, FRONT, r"kvcm_\w+|kvb_kvcm_\w+", CLIENT, SQL, WEB, H2, NET, JSON, PB],
+    "server/native": ([POOL, STORE, STORAGE, FRONT, r"kvcm_\w+|kvb_kvcm_\w+|kvb_pages_\w+", CLIENT, SQL, WEB, H2, NET, JSON, PB],
                       ["kvb/pool.h", "kvb/storage.h", "kvb/front.h", "kvb/grpc.h", "kvb/kvcm_api.h", "kvblock.h",
                        "sqlite3.h", "microhttpd.h", "nghttp2/", "curl/", "jansson.h"]),
     "server/kvcm": ([POOL, STORE, STORAGE, FRONT, r"kvb_native_\w+|kvb_op_\w+", CLIENT, SQL, WEB, H2, NET, JSON],
                     ["kvb/pool.h", "kvb/storage.h", "kvb/front.h", "kvb/grpc.h", "kvb/native_api.h", "kvblock.h",
                      "sqlite3.h", "microhttpd.h", "nghttp2/", "curl/", "jansson.h"]),
+    "server/pages": ([POOL, STORE, STORAGE, FRONT, r"kvb_native_\w+|kvb_op_\w+|kvcm_\w+|kvb_kvcm_\w+", CLIENT, SQL, WEB, H2,
+                      NET, JSON, PB],
+                     ["kvb/pool.h", "kvb/storage.h", "kvb/front.h", "kvb/grpc.h", "kvb/native_api.h", "kvb/kvcm_api.h",
+                      "kvb/v1_json.h", "kvb/v1_codec.h", "kvblock.h", "sqlite3.h", "microhttpd.h", "nghttp2/", "curl/",
+                      "jansson.h"]),
     "server/grpc": ([POOL, STORE, STORAGE, CORE, API, r"kvb_front_\w+", r"kvb_v1_\w+", CLIENT, SQL, WEB, NET, JSON, PB],
                     ["kvb/pool.h", "kvb/store.h", "kvb/storage.h", "kvb/front.h", "kvb/native_api.h", "kvb/kvcm_api.h",
                      "kvb/v1_codec.h", "kvblock.h", "sqlite3.h", "microhttpd.h", "curl/", "jansson.h"]),
