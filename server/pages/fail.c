@@ -176,7 +176,7 @@ static unsigned malformed(struct pages_call *k)
 	return pages_strict(k) && k->bad_rank ? refused_rank(k) : detail(k->c, k->c->http, k->detail);
 }
 
-unsigned pages_fail(struct kvb_call *c)
+static unsigned answer(struct kvb_call *c)
 {
 	struct pages_call *k = c->state;
 	unsigned http;
@@ -195,6 +195,8 @@ unsigned pages_fail(struct kvb_call *c)
 	case KVB_E_NO_SPACE:
 	case KVB_E_QUOTA:
 		return full(k);
+	case KVB_E_NOMEM: /* it may not even be known how many keys there are */
+		return later(c);
 	case KVB_E_NOT_READY:
 	case KVB_E_NOT_OWNER:
 	case KVB_E_FENCED:
@@ -210,4 +212,17 @@ unsigned pages_fail(struct kvb_call *c)
 	}
 	pages_count(k, k->op->flags & PAGES_LOSES ? PAGES_dropped : PAGES_answered_empty, 1);
 	return nothing(k);
+}
+
+unsigned pages_fail(struct kvb_call *c)
+{
+	unsigned http = answer(c);
+
+	if (!c->out.failed)
+		return http;
+	kvb_buf_clear(&c->out);
+	c->type = "application/json";
+	c->fixed = "{\"detail\":\"out of memory\"}";
+	c->retry_after = 1;
+	return 503;
 }

@@ -11,8 +11,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <cmocka.h>
+
+#include <kvb/mem.h>
 
 #include "core_env.h"
 #include "pages.h"
@@ -23,6 +26,8 @@ static struct kvb_service *service;
 static struct kvb_call call;
 static int completed; /* 1: not yet */
 static unsigned status; /* of the newest answer */
+static const char *tokens = ""; /* file */
+static const char *authorization;
 
 static struct kvb_pages_options options(void)
 {
@@ -37,6 +42,7 @@ static void open_api(const struct kvb_pages_options *o)
 	kvb_service_options_init(&so);
 	so.apis = &api;
 	so.n_apis = 1;
+	so.tokens_file = tokens;
 	assert_int_equal(kvb_service_create(&so, &service, &env.err), KVB_OK);
 	service->core = env.core;
 	kvb_mutex_init(&service->workers.lock);
@@ -125,9 +131,10 @@ static const char *ask_n(const char *path, const char *body, size_t n)
 	kvb_call_init(&call, service, WIRE_HTTP);
 	call.path = path;
 	rc = kvb_route_find(&apis, "POST", path, &whose, &call.route, call.param, &call.err);
-	assert_int_equal(kvb_call_open(&call, whose, &(struct kvb_head){ .content_type = NULL }), KVB_OK);
+	if (kvb_call_open(&call, whose, &(struct kvb_head){ .content_type = NULL }) != KVB_OK)
+		rc = KVB_E_NOMEM;
 	if (rc == KVB_OK)
-		rc = kvb_call_authorize(&call, NULL);
+		rc = kvb_call_authorize(&call, authorization);
 	call.body = body;
 	call.n_body = n;
 	call.done = (struct kvb_done){ on_done, NULL };
@@ -435,6 +442,30 @@ static void test_no_pages(void **state)
 	assert_true(call.close);
 }
 
+static void test_tenants_of_tokens(void **state)
+{
+	struct kvb_pages_options o = options();
+	char path[] = "/tmp/kvb-tokens-XXXXXX";
+	int fd = mkstemp(path);
+	FILE *f = fdopen(fd, "w");
+
+	(void)state;
+	assert_non_null(f);
+	fprintf(f, "write team 0123456789abcdef\n");
+	fclose(f);
+	tokens = path;
+	change(&o);
+	tokens = "";
+	expect_in("/0/initialize", "{\"num_pages\":2}", 401, "{\"detail\":");
+	authorization = "Bearer 0123456789abcdef";
+	initialize(2);
+	put("a");
+	expect("/team/0/exists", "{\"keys\":[\"a\"]}", 200, "{\"exists\":[true]}");
+	expect("/default/0/exists", "{\"keys\":[\"a\"]}", 403, "{\"detail\":\"this token is not the tenant's\"}");
+	authorization = NULL;
+	unlink(path);
+}
+
 /* ---- failures ---------------------------------------------------------------------------------- */
 
 static const struct kvb_fault failing = { .kind = KVB_FAULT_ERROR, .at = 1, .call = "append", .status = KVB_E_STORE_IO };
@@ -529,6 +560,42 @@ static void test_wishes(void **state)
 	((struct pages *)api->ctx)->wishes[0].tried_ms = 0;
 	assert_true(reserve("a") >= 0);
 	assert_int_equal(((struct pages *)api->ctx)->n_wishes, 0);
+}
+
+/* Whatever allocation of a call fails, it has an answer, and the next one finds all as it should be. */
+static void test_no_memory(void **state)
+{
+	static const struct {
+		const char *path, *body;
+	} rows[] = {
+		{ EXISTS, "{\"keys\":[\"a\",\"b\"]}" },
+		{ GET, "{\"keys\":[\"a\",\"b\"]}" },
+		{ RESERVE, "{\"keys\":[[\"a\",\"x\"],[\"c\",\"\"],[\"c\",\"\"]]}" },
+		{ CONFIRM, "{\"written_keys_to_confirm\":[[\"b\",1]],\"pages_to_release\":[5,6]}" },
+		{ DELETE, "{\"keys\":[\"c\"]}" },
+		{ EXISTS, "{\"keys\":[[]]}" },
+		{ "/1/initialize", "{\"num_pages\":4}" },
+	};
+
+	(void)state;
+	initialize(8);
+	put("a");
+	for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+		for (unsigned long n = 1;; n++) {
+			kvb_call_destroy(&call);
+			memset(&call, 0, sizeof call);
+			kvb_mem_fail_at(n);
+			ask(rows[i].path, rows[i].body);
+			if (kvb_mem_count() < n)
+				break;
+			assert_true(status == 200 || status == 204 || status == 422 || status == 503);
+		}
+		kvb_mem_fail_at(0);
+	}
+	env_check(&env);
+	expect(EXISTS, "{\"keys\":[\"a\"]}", 200, "{\"exists\":[true]}");
+	env_advance(&env, 8000);
+	assert_true(put("n") >= 0);
 }
 
 /* ---- the mode of upstream ---------------------------------------------------------------------- */
@@ -730,7 +797,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		T(test_life), T(test_missing_keys), T(test_partial_get), T(test_repeated_and_long_keys), T(test_releases),
 		T(test_full), T(test_leases_hold), T(test_spaces_are_apart), T(test_initialize_again),
-		T(test_half_made_space), T(test_restart), T(test_no_pages), T(test_store_down), T(test_not_ready), T(test_held_call),
+		T(test_half_made_space), T(test_restart), T(test_tenants_of_tokens), T(test_no_memory), T(test_no_pages), T(test_store_down), T(test_not_ready), T(test_held_call),
 		T(test_wishes), T(test_strict_spaces), T(test_strict_lists), T(test_strict_full), T(test_bad_input),
 		T(test_portions), T(test_portions_with_a_miss),
 	};
