@@ -6,6 +6,7 @@
  */
 #include "body.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include <kvb/mem.h>
@@ -138,7 +139,8 @@ static int message(struct kvb_call *c, const uint8_t *p, size_t n)
 /* A fault that upstream's server would not have come to, had it not found the space. */
 static int check_late(struct pages_call *k, int rc)
 {
-	if (!k->detail || !k->late || k->op->flags & PAGES_VLLM || !pages_strict(k) || k->op->flags & PAGES_MAKES || pages_find(k) != KVB_E_NOT_FOUND)
+	if (!k->detail || !k->late || k->op->flags & (PAGES_VLLM | PAGES_MAKES) || !pages_strict(k) ||
+	    pages_find(k) != KVB_E_NOT_FOUND)
 		return rc;
 	k->detail = NULL;
 	k->c->http = 0;
@@ -148,7 +150,7 @@ static int check_late(struct pages_call *k, int rc)
 /* ---- the API ----------------------------------------------------------------------------------- */
 
 static const struct pages_op ops[] = {
-#define COLUMNS(r, a, t, l, n) .read = r, .ask = a, .tell = t, .list = l, .none = n
+#define COLUMNS(u, r, a, t, l, n) .undone = u, .read = r, .ask = a, .tell = t, .list = l, .none = n
 #define OP(op, path, role, f, ...) { .name = #op, .flags = f, COLUMNS(__VA_ARGS__) },
 	KVB_PAGES_OPS(OP)
 #undef OP
@@ -173,7 +175,7 @@ static void tell_clears_apart(struct pages_call *k)
 	    space_rank(p->value, strlen(p->value), true, &rank) || !body_is_tenant(p->value))
 		return;
 	k->op = &ops[NUMBER_vllm_clear];
-	strcpy(p->name, "tenant");
+	snprintf(p->name, sizeof p->name, "tenant");
 }
 
 int pages_begin(struct pages_call *k)

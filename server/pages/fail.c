@@ -124,7 +124,7 @@ static unsigned full(struct pages_call *k)
 /* As vLLM's handlers tell it: keys of ranks that it does not know are no fault of their own. */
 static unsigned unknown_rank(struct pages_call *k)
 {
-	bool confirm = k->op->flags & PAGES_LOSES;
+	bool confirm = k->op->undone == PAGES_dropped_confirm;
 	char text[128];
 
 	if (!pages_strict(k) || !(k->op->flags & PAGES_RANKED) || (confirm && k->u.confirm.n_released == 0))
@@ -210,7 +210,7 @@ static unsigned answer(struct kvb_call *c)
 	default:
 		break;
 	}
-	pages_count(k, k->op->flags & PAGES_LOSES ? PAGES_dropped : PAGES_answered_empty, 1);
+	pages_count(k, k->op->undone, 1);
 	return nothing(k);
 }
 

@@ -91,7 +91,6 @@ void pages_wish_add(struct pages_call *k)
 	if (w)
 		*w = made;
 	kvb_mutex_unlock(&p->wish_lock);
-	pages_count(k, PAGES_wishes, 1);
 }
 
 static void remove_wish(struct pages *p, const char *name)

@@ -4,13 +4,14 @@
 #include "pages.h"
 
 #include <inttypes.h>
+#include <string.h>
 
 void pages_expose(const struct kvb_api *api, struct kvb_service *s, struct kvb_arena *a, struct kvb_buf *out)
 {
 	static const struct {
-		const char *name, *help;
+		const char *name, *labels, *help;
 	} rows[] = {
-#define ROW(name, help) { "pages_" #name, help },
+#define ROW(number, name, labels, help) { "pages_" name, labels, help },
 		KVB_PAGES_COUNTERS(ROW)
 #undef ROW
 	};
@@ -19,7 +20,9 @@ void pages_expose(const struct kvb_api *api, struct kvb_service *s, struct kvb_a
 	(void)s;
 	(void)a;
 	for (unsigned i = 0; i < PAGES_COUNTERS; i++) {
-		kvb_metrics_head(out, rows[i].name, "_total", "counter", rows[i].help);
-		kvb_buf_printf(out, "kvblock_%s_total %" PRIuFAST64 "\n", rows[i].name, atomic_load(&p->counters[i]));
+		if (i == 0 || strcmp(rows[i].name, rows[i - 1].name) != 0)
+			kvb_metrics_head(out, rows[i].name, "_total", "counter", rows[i].help);
+		kvb_buf_printf(out, "kvblock_%s_total%s %" PRIuFAST64 "\n", rows[i].name, rows[i].labels,
+			       atomic_load(&p->counters[i]));
 	}
 }

@@ -1,8 +1,9 @@
 /*
  * op_write.c - reserve_and_allocate_page_indices, confirm_write, clear.
  *
- * A reservation is a session that only confirm_write or its deadline ends, for its answer is the pages and nothing else.
- * The core takes each key once: a repeated one, and one too long to be kept, is taken out of what it is asked. No state.
+ * A reservation is a session that only confirm_write or its deadline ends, for its answer is the pages and nothing
+ * else. The core takes each key once: a repeated one, and one too long to be kept, is taken out of what it is asked.
+ * No state.
  */
 #include "pages.h"
 #include "seen.h"

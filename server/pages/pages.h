@@ -23,7 +23,7 @@
 struct pages_call;
 
 enum pages_counter {
-#define COUNTER_ENUM(name, help) PAGES_##name,
+#define COUNTER_ENUM(number, ...) PAGES_##number,
 	KVB_PAGES_COUNTERS(COUNTER_ENUM)
 #undef COUNTER_ENUM
 	PAGES_COUNTERS
@@ -54,18 +54,18 @@ struct pages {
 	atomic_uint_fast64_t down_since; /* ms, when a call first found nobody answering for the partition; 0: it does */
 };
 
-/* LOSES: when it cannot be done its answer is that it was, and it is counted as dropped. BARE: an empty body is {}.
- * WHOLE: of the space, whatever keys it names. KEYS_FIRST: upstream looks for the keys before it looks for the space.
- * MAKES: the space, or else a wish for it. GRANTS: makes good a wish. VLLM: of vLLM's client. RANKED: the rank stands
- * in the body. ECHOES: and in the answer. */
+/* BARE: an empty body is {}. WHOLE: of the space, whatever keys it names. KEYS_FIRST: upstream looks for the keys
+ * before it looks for the space. MAKES: the space, or else a wish for it. GRANTS: makes good a wish. VLLM: of vLLM's
+ * client. RANKED: the rank stands in the body. ECHOES: and in the answer. */
 enum {
-	PAGES_LOSES = 1, PAGES_BARE = 2, PAGES_WHOLE = 4, PAGES_KEYS_FIRST = 8, PAGES_MAKES = 16, PAGES_GRANTS = 32,
-	PAGES_VLLM = 64, PAGES_RANKED = 128, PAGES_ECHOES = 256,
+	PAGES_BARE = 1, PAGES_WHOLE = 2, PAGES_KEYS_FIRST = 4, PAGES_MAKES = 8, PAGES_GRANTS = 16, PAGES_VLLM = 32,
+	PAGES_RANKED = 64, PAGES_ECHOES = 128,
 };
 
 struct pages_op {
 	const char *name;
 	unsigned flags;
+	enum pages_counter undone; /* counts that it was answered though nobody could do it */
 	/* Takes what it needs from the body, an object; k->total becomes the number of keys. */
 	int (*read)(struct pages_call *k, const struct kvb_json_node *body);
 	/* Asks the core for the k->n keys from k->at on, with k->done: the core's result. */

@@ -1,8 +1,8 @@
 /*
  * wait.c - calls that wait until this manager answers for the partition.
  *
- * A client that is told to come again does so after a second, but a restart is over sooner: so its call is held, as long
- * as pages_retry_ms allows. One worker wakes all that wait. Held are only calls whose bodies are there, so they are as
+ * A client that is told to come again does so after a second, but a restart is over sooner: so its call is held, as
+ * long as pages_retry_ms allows. One worker wakes all that wait. Held are only calls whose bodies are there, so they are as
  * bounded as those. One lock, over the list.
  */
 #include "pages.h"

@@ -485,6 +485,7 @@ static void open_faulty(void)
 
 static void test_store_down(void **state)
 {
+	struct kvb_buf text = { 0 };
 	long a;
 
 	(void)state;
@@ -497,7 +498,13 @@ static void test_store_down(void **state)
 	confirm("a", a);
 	expect(DELETE, "{\"keys\":[\"a\"]}", 204, "");
 	expect("/0/clear", "{}", 204, "");
-	assert_true(counted(PAGES_dropped) >= 2);
+	assert_int_equal(counted(PAGES_dropped_confirm), 1);
+	assert_int_equal(counted(PAGES_dropped_clear), 1);
+	pages_expose(api, service, &env.arena, &text);
+	kvb_put_u8(&text, 0);
+	assert_non_null(strstr((char *)text.data, "\nkvblock_pages_dropped_total{op=\"confirm\"} 1\n"));
+	assert_non_null(strstr((char *)text.data, "\nkvblock_pages_answered_empty_total 1\n"));
+	kvb_buf_destroy(&text);
 }
 
 static void test_not_ready(void **state)
