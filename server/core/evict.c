@@ -404,6 +404,8 @@ static uint64_t free_target(const struct part *p, const struct space *s, const s
 
 	if (p->core->o.free_percent == 0)
 		return 0;
+	if (s->dev->ops->counted)
+		return share; /* that all of it may be full is what its clients reckon with */
 	most = c->demand < most ? c->demand : most;
 	return most > share ? most : share;
 }

@@ -269,8 +269,8 @@ void finish_apply(struct part *p, struct txn *t);
 void commit_slot(struct part *p, struct block *b, uint32_t spec, const uint64_t *sum);
 /* The use of a block now: grows with each call. */
 uint64_t use_now(struct part *p, uint64_t now);
-/* A use without a lease; one that runs goes on. */
-void block_use(struct block *b, uint64_t use);
+/* A use with a lease, of 0 ms if there is none. One that runs longer goes on. */
+void block_use(struct block *b, uint64_t use, uint64_t lease_ms);
 /* ---- settle.c --------------------------------------------------------------------------------------- */
 
 void settle_apply(struct part *p, struct txn *t);

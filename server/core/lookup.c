@@ -109,7 +109,7 @@ static uint64_t lease_cap(const struct part *p, const struct instance *inst)
 	}
 	if (g->spec.capacity && g->spec.capacity < sum)
 		sum = g->spec.capacity;
-	return sum / 100 * p->core->o.leased_percent + sum % 100 * p->core->o.leased_percent / 100;
+	return sum / 100 * p->core->o.leased_percent + (sum % 100 * p->core->o.leased_percent + 99) / 100;
 }
 
 /* End of the lease that lookups of this reign gave. */

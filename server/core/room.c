@@ -300,7 +300,7 @@ static uint64_t may_open(const struct part *p, const struct group *g)
 {
 	uint64_t room = group_room(p, g), percent = p->core->o.open_percent;
 
-	return room / 100 * percent + room % 100 * percent / 100;
+	return room / 100 * percent + (room % 100 * percent + 99) / 100;
 }
 
 static uint64_t least(uint64_t a, uint64_t b) { return a < b ? a : b; }

@@ -446,6 +446,71 @@ static void a_full_storage_evicts(void **state)
 	env_destroy(&e);
 }
 
+/* Its own hits are no room, be they all that there is. */
+static void a_start_keeps_what_it_found(void **state)
+{
+	struct reserved r, other;
+	struct env e;
+
+	(void)state;
+	open_pages(&e, 4);
+	assert_int_equal(put(&e, 1, 2), 2);
+	reserve(&e, 2, 2, &other);
+	assert_int_equal(other.n_write, 2);
+	reserve(&e, 1, 4, &r);
+	assert_int_equal(r.n_write, 0);
+	for (uint32_t i = 0; i < 4; i++)
+		assert_int_equal(r.outcome[i], i < 2 ? KVB_START_EXISTS : KVB_START_NO_ROOM);
+	assert_int_equal(found(&e, 1, 2), 2);
+	env_advance(&e, 2);
+	reserve(&e, 3, 2, &r); /* a moment later they may go */
+	assert_int_equal(r.n_write, 2);
+	env_check(&e);
+	env_destroy(&e);
+}
+
+/* With the manager's own shares of what may be open, and leased. */
+static void the_smallest_storages_work(void **state)
+{
+	struct kvb_lookup_res l;
+	struct reserved r;
+	struct env e;
+
+	(void)state;
+	for (uint64_t pages = 1; pages <= 4; pages++) {
+		env_init(&e);
+		e.o.open_percent = e.o.leased_percent = 50;
+		e.o.free_percent = 2;
+		env_open(&e);
+		env_make_pages(&e, pages);
+		reserve(&e, 1, 4, &r);
+		assert_int_equal(r.n_write, (pages + 1) / 2);
+		settle(&e, &r, 0, r.n_write, r.n_write);
+		assert_int_equal(env_lookup(&e, r.key, 1, KVB_LOOKUP_PREFIX, 5000, &l), KVB_OK);
+		assert_int_equal(l.lease_ms, 5000);
+		env_destroy(&e);
+	}
+}
+
+/* However fast it fills: no more is kept free than free_percent says. */
+static void a_storage_may_be_full(void **state)
+{
+	struct env e;
+
+	(void)state;
+	env_init(&e);
+	e.o.free_percent = 2;
+	env_open(&e);
+	env_make_pages(&e, 1000);
+	for (uint64_t hi = 1; hi <= 19; hi++) {
+		assert_int_equal(put(&e, hi, 50), 50);
+		env_advance(&e, 25);
+	}
+	for (uint64_t hi = 1; hi <= 19; hi++)
+		assert_int_equal(found(&e, hi, 50), 50);
+	env_destroy(&e);
+}
+
 static void a_quota_of_pages_binds(void **state)
 {
 	struct kvb_type_quota quota = { "external", 15, 0 };
@@ -783,6 +848,9 @@ int main(void)
 		cmocka_unit_test(settling_keeps_from_expiring),
 		cmocka_unit_test(what_fits_is_taken),
 		cmocka_unit_test(a_full_storage_evicts),
+		cmocka_unit_test(a_start_keeps_what_it_found),
+		cmocka_unit_test(the_smallest_storages_work),
+		cmocka_unit_test(a_storage_may_be_full),
 		cmocka_unit_test(a_quota_of_pages_binds),
 		cmocka_unit_test(a_disabled_storage_is_an_error),
 		cmocka_unit_test(places_are_taken_if_they_are_free),
