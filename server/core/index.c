@@ -95,7 +95,7 @@ static int grow(struct segment *s)
 	struct segment next = { .homes = s->homes, .count = s->count };
 
 	do {
-		next.homes += next.homes / 8 + 8;
+		next.homes += next.homes / 4 + 8;
 		kvb_free(next.cells);
 		next.cells = kvb_calloc(n_cells(&next), sizeof(uint64_t));
 		if (!next.cells)

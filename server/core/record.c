@@ -133,6 +133,7 @@ void record_start(struct kvb_buf *out, const struct part *p, const struct sessio
 	size_t at = begin(out, RECORD_START);
 	bool uniform = true;
 
+	kvb_buf_reserve(out, 256 + (size_t)s->n_keys * (sizeof *s->keys + 1) + (s->inst->spec.named ? s->n_write * 64u : 0));
 	put_key(out, s->id);
 	put_key(out, s->tenant);
 	put_key(out, s->request);
@@ -237,21 +238,28 @@ void record_drop(struct kvb_buf *out, const struct instance *inst)
 	end(out, at);
 }
 
-/* For each session in turn: its id, how many of its writes, and these. */
+/* Do the writes of two entries follow each other, to the same end? */
+static bool continues(const struct settled *a, const struct settled *b)
+{
+	return b->session == a->session && b->write == a->write + 1 && b->success == a->success;
+}
+
+/* Runs of writes: whose session, from which write on (and whether they are committed), how many. The session is told
+ * where it is not the one before. */
 void record_settle(struct kvb_buf *out, const struct txn *t)
 {
 	size_t at = begin(out, RECORD_SETTLE);
 
-	for (uint32_t i = 0, end_at = 0; i < t->n_settled; i++) {
+	for (uint32_t i = 0, n; i < t->n_settled; i += n) {
 		const struct settled *e = &t->settled[i];
+		bool same = i > 0 && e->session == e[-1].session;
 
-		if (i == end_at) {
-			while (end_at < t->n_settled && t->settled[end_at].session == e->session)
-				end_at++;
+		for (n = 1; i + n < t->n_settled && continues(&e[n - 1], &e[n]); n++)
+			;
+		kvb_put_varint(out, (uint64_t)e->write << 2 | (uint64_t)same << 1 | e->success);
+		kvb_put_varint(out, n);
+		if (!same)
 			put_key(out, e->session->id);
-			kvb_put_varint(out, end_at - i);
-		}
-		kvb_put_varint(out, (uint64_t)e->write << 1 | e->success);
 	}
 	end(out, at);
 }

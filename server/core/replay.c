@@ -338,21 +338,18 @@ static int replay_end(struct replay *r, struct kvb_rd *in, struct kvb_error *err
 	return KVB_OK;
 }
 
-/* Settles n writes of one session. */
-static int settle_some(struct replay *r, struct session *s, struct kvb_rd *in, uint64_t n, uint64_t use,
-		       struct kvb_error *err)
+/* Settles a run of a session's writes; *s is NULL once it has ended. */
+static int settle_run(struct replay *r, struct session **s, uint64_t first, uint64_t n, bool success, uint64_t use,
+		      struct kvb_error *err)
 {
-	if (!s->anonymous)
-		return corrupt(err, "settle: not such a session");
-	while (n--) {
-		uint64_t what = kvb_get_varint(in);
+	for (uint64_t i = first; i < first + n; i++) {
 		bool last;
 
-		if (in->failed || !s || what >> 1 >= s->n_write || !s->write[what >> 1].specs)
+		if (!*s || i >= (*s)->n_write || !(*s)->write[i].specs)
 			return corrupt(err, "settle: no such write");
-		last = s->n_left == 1;
-		session_settle(r->p, s, (uint32_t)(what >> 1), what & 1, use);
-		s = last ? NULL : s;
+		last = (*s)->n_left == 1;
+		session_settle(r->p, *s, (uint32_t)i, success, use);
+		*s = last ? NULL : *s;
 	}
 	return KVB_OK;
 }
@@ -360,22 +357,26 @@ static int settle_some(struct replay *r, struct session *s, struct kvb_rd *in, u
 static int replay_settle(struct replay *r, struct kvb_rd *in, struct kvb_error *err)
 {
 	uint64_t use = use_now(r->p, r->now);
+	bool skip = false;
+	struct session *s = NULL;
 	int rc = KVB_OK;
 
 	while (rc == KVB_OK && kvb_rd_left(in)) {
-		struct kvb_key id = get_key(in);
-		uint64_t n = kvb_get_varint(in);
-		struct session *s;
+		uint64_t what = kvb_get_varint(in), n = kvb_get_varint(in);
+		bool same = what >> 1 & 1;
 
-		if (in->failed || n > KVB_MAX_KEYS)
-			return corrupt(err, "settle: malformed");
-		rc = known_session(r, id, &s, err);
-		if (rc == KVB_OK && s)
-			rc = settle_some(r, s, in, n, use, err);
-		for (; rc == KVB_OK && !s && n; n--)
-			kvb_get_varint(in);
+		if (!same)
+			rc = known_session(r, get_key(in), &s, err);
+		if (rc == KVB_OK && (in->failed || n == 0 || n > KVB_MAX_KEYS || what >> 2 > KVB_MAX_KEYS))
+			rc = corrupt(err, "settle: malformed");
+		if (rc != KVB_OK)
+			return rc;
+		skip = same ? skip : !s; /* of an instance that is not known */
+		if (s && !s->anonymous)
+			return corrupt(err, "settle: not such a session");
+		rc = skip ? KVB_OK : settle_run(r, &s, what >> 2, n, what & 1, use, err);
 	}
-	return rc == KVB_OK && in->failed ? corrupt(err, "settle: too short") : rc;
+	return rc;
 }
 
 static int replay_ended(struct replay *r, struct kvb_rd *in, struct kvb_error *err)
