@@ -238,8 +238,15 @@ void end_apply(struct part *p, struct txn *t);
 
 /* ---- start.c, finish.c ------------------------------------------------------------------------------- */
 
+struct plan;
+
 void start_undo(struct part *p, struct txn *t);
 void start_apply(struct part *p, struct txn *t);
+/* The answer of a session as it is now; of one whose record is durable, as a waiter's `fill`; of a start that has
+ * nothing to write. KVB_E_NOMEM. */
+int start_fill(struct waiter *w, struct part *p, const struct session *s);
+int start_fill_late(struct waiter *w, struct part *p, const struct txn *t, int status);
+int start_fill_none(const struct part *p, struct waiter *w, const struct plan *plan);
 /* Serves the lines of waiting starts as far as space goes. */
 void start_serve_waiters(struct part *p);
 void start_fail_line(struct part *p, struct group *g, int status, const char *text);

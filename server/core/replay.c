@@ -9,40 +9,12 @@
  * a known session's start is skipped. Records of an instance that nobody knows are skipped too; that does not
  * happen as long as registrations outlive the records (registry.c), and recover.c distrusts all free slots then.
  */
-#include "internal.h"
-#include "mark.h"
+#include "replay.h"
 #include "format.h"
 
 #include <string.h>
 
-static struct kvb_key get_key(struct kvb_rd *r)
-{
-	uint64_t hi = kvb_get_u64(r);
-
-	return (struct kvb_key){ .hi = hi, .lo = kvb_get_u64(r) };
-}
-
-static int corrupt(struct kvb_error *err, const char *what)
-{
-	return kvb_fail(err, KVB_E_CORRUPT, NULL, "stored record: %s", what);
-}
-
-/* Generations first..first+n-1 were given out: none of them may be given again. */
-static bool given(struct replay *r, uint64_t first, uint64_t n)
-{
-	if (first == 0 || first + n > MAX_GENERATION)
-		return false;
-	if (r->p->next_generation < first + n)
-		r->p->next_generation = first + n;
-	return true;
-}
-
 /* ---- places ------------------------------------------------------------------------------------- */
-
-struct place {
-	uint32_t space;
-	struct kvb_slab_place slab;
-};
 
 static int get_place(struct replay *r, struct kvb_rd *in, struct place *out, struct kvb_error *err)
 {
@@ -63,15 +35,15 @@ static int get_place(struct replay *r, struct kvb_rd *in, struct place *out, str
 }
 
 /* Slots that are in use lie in a registered storage. */
-static int need_place(struct replay *r, struct kvb_rd *in, struct place *out, struct kvb_error *err)
+int replay_place(struct replay *r, struct kvb_rd *in, struct place *out, struct kvb_error *err)
 {
 	int rc = get_place(r, in, out, err);
 
 	return rc == KVB_E_NOT_FOUND ? corrupt(err, "unknown storage") : rc;
 }
 
-static int take(struct replay *r, struct instance *inst, uint32_t spec, const struct place *pl,
-		struct kvb_run *run, struct kvb_error *err)
+int replay_take(struct replay *r, struct instance *inst, uint32_t spec, const struct place *pl, struct kvb_run *run,
+		struct kvb_error *err)
 {
 	uint32_t class_id, first = run->first, count = run->count;
 	int rc = space_class(r->p, inst, spec, pl->space, &class_id);
@@ -100,7 +72,7 @@ static int get_runs(struct replay *r, struct kvb_rd *in, struct session *s, uint
 	while (g->n[spec] < need) {
 		struct place pl;
 		struct kvb_run run;
-		int rc = need_place(r, in, &pl, err);
+		int rc = replay_place(r, in, &pl, err);
 		uint64_t first = kvb_get_varint(in), count = kvb_get_varint(in);
 
 		if (rc != KVB_OK)
@@ -109,7 +81,7 @@ static int get_runs(struct replay *r, struct kvb_rd *in, struct session *s, uint
 			return corrupt(err, "malformed run");
 		run.first = (uint32_t)first;
 		run.count = (uint32_t)count;
-		rc = take(r, s->inst, spec, &pl, &run, err);
+		rc = replay_take(r, s->inst, spec, &pl, &run, err);
 		if (rc != KVB_OK)
 			return rc;
 		for (uint32_t i = 0; i < run.count; i++)
@@ -187,12 +159,6 @@ static int get_session_head(struct replay *r, struct kvb_rd *in, struct session 
 	s->parent = parent;
 	*out = s;
 	return KVB_OK;
-}
-
-static bool get_name(struct kvb_rd *in, struct kvb_bytes *name)
-{
-	name->p = kvb_get_string(in, &name->n, KVB_MAX_BLOCK_NAME);
-	return !in->failed;
 }
 
 /* What follows the runs, where there is anything: *names is [n_keys] then, or NULL. */
@@ -410,125 +376,6 @@ static int replay_ended(struct replay *r, struct kvb_rd *in, struct kvb_error *e
 		return rc == KVB_E_CORRUPT ? corrupt(err, "ended session: twice") : rc;
 	}
 	session_end(r->p, s, s->state);
-	return KVB_OK;
-}
-
-/* ---- blocks --------------------------------------------------------------------------------------- */
-
-static int replay_remove(struct replay *r, struct kvb_rd *in, struct kvb_error *err)
-{
-	struct instance *inst = instance_by_id(r->p, kvb_get_u32(in));
-	uint64_t n = kvb_get_varint(in);
-
-	if (!inst)
-		r->orphans = true;
-	for (uint64_t i = 0; inst && i < n; i++) {
-		struct kvb_key key = get_key(in);
-		uint64_t specs = kvb_get_varint(in), hold = kvb_get_varint(in);
-		struct block *b = in->failed ? NULL : index_find(r->p, inst, key);
-
-		if (!b || specs >> inst->spec.n_specs)
-			return corrupt(err, "removal of an unknown block");
-		for (uint32_t s = 0; s < inst->spec.n_specs; s++) {
-			if (!(specs >> s & 1))
-				continue;
-			if (b->slot[s].state != SLOT_COMMITTED)
-				return corrupt(err, "removal of a slot that is not committed");
-			slot_release(r->p, b, s, hold ? r->now + hold : 0);
-		}
-		if (!block_has_committed(inst, b))
-			blocks_count(r->p, inst, -1);
-		block_update_live(r->p, b);
-		block_maybe_free(r->p, b);
-	}
-	return KVB_OK;
-}
-
-static int replay_slot(struct replay *r, struct kvb_rd *in, struct block *b, uint32_t spec, struct kvb_error *err)
-{
-	struct instance *inst = block_instance(b);
-	struct slot *s = &b->slot[spec];
-	struct place pl;
-	struct kvb_run run = { .count = 1 };
-	int rc = need_place(r, in, &pl, err);
-	uint64_t index = kvb_get_varint(in), generation = kvb_get_varint(in);
-	bool has_sum = kvb_get_u8(in) != 0;
-	uint64_t sum = has_sum ? kvb_get_u64(in) : 0;
-
-	if (rc == KVB_OK && (in->failed || index > UINT32_MAX || s->state != SLOT_ABSENT || !given(r, generation, 1)))
-		rc = corrupt(err, "block: malformed slot");
-	if (rc != KVB_OK)
-		return rc;
-	run.first = (uint32_t)index;
-	rc = take(r, inst, spec, &pl, &run, err);
-	if (rc != KVB_OK)
-		return rc;
-	*s = (struct slot){ .slab = run.slab, .index = run.first, .space = (uint8_t)pl.space,
-			    .state = SLOT_WRITING, .generation = generation };
-	kvb_pool_set_owner(r->p->space[pl.space].pool, run.slab, run.first, block_id(b));
-	used_add(inst, s->space, (int64_t)inst->spec.specs[spec].size);
-	commit_slot(r->p, b, spec, has_sum ? &sum : NULL);
-	return KVB_OK;
-}
-
-static struct block *find_or_make(struct part *p, struct instance *inst, struct kvb_key key)
-{
-	struct block *b = index_find(p, inst, key);
-
-	return b ? b : block_make(p, inst, key);
-}
-
-static int replay_block(struct replay *r, struct kvb_rd *in, struct instance *inst, bool named, struct kvb_error *err)
-{
-	struct kvb_key key = get_key(in);
-	bool has_parent = kvb_get_u8(in) != 0;
-	struct kvb_key parent_key = has_parent ? get_key(in) : (struct kvb_key){ 0, 0 };
-	uint64_t use = kvb_get_u64(in), mask = kvb_get_varint(in);
-	struct block *b, *parent = NULL;
-	struct kvb_bytes name;
-
-	if (in->failed || mask == 0 || mask >> inst->spec.n_specs || use_ms(use) > USE_MS_MAX ||
-	    (has_parent && kvb_key_equal(key, parent_key)))
-		return corrupt(err, "block: malformed");
-	b = find_or_make(r->p, inst, key);
-	if (b && has_parent)
-		parent = find_or_make(r->p, inst, parent_key);
-	if (!b || (has_parent && !parent))
-		return KVB_E_NOMEM;
-	atomic_store(&b->mark, mark_make(use, 0));
-	if (use_ms(use) > r->newest_use)
-		r->newest_use = use_ms(use);
-	for (uint32_t s = 0; s < inst->spec.n_specs; s++) {
-		int rc = mask >> s & 1 ? replay_slot(r, in, b, s, err) : KVB_OK;
-
-		if (rc != KVB_OK)
-			return rc;
-	}
-	if (named && !get_name(in, &name))
-		return corrupt(err, "block: name");
-	if (named && block_set_name(b, name) != KVB_OK)
-		return KVB_E_NOMEM;
-	block_update_live(r->p, b);
-	if (parent && b->parent == NO_BLOCK)
-		block_set_parent(r->p, b, parent);
-	return KVB_OK;
-}
-
-static int replay_blocks(struct replay *r, struct kvb_rd *in, bool named, struct kvb_error *err)
-{
-	struct instance *inst = instance_by_id(r->p, kvb_get_u32(in));
-	uint32_t n = kvb_get_u32(in);
-
-	if (!inst) {
-		r->orphans = true;
-		return KVB_OK;
-	}
-	for (uint32_t i = 0; i < n; i++) {
-		int rc = replay_block(r, in, inst, named, err);
-
-		if (rc != KVB_OK)
-			return rc;
-	}
 	return KVB_OK;
 }
 
