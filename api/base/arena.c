@@ -2,7 +2,7 @@
  * arena.c - chunked request memory.
  *
  * Owns the chunks of each arena; an arena belongs to one thread at a time and there is no lock. Pieces
- * are cut from 16 KiB chunks; a larger piece gets a chunk of its own. Reset keeps one ordinary chunk,
+ * are cut from 16 KiB chunks; a large piece gets a chunk of its own. Reset keeps one ordinary chunk,
  * so that a connection that serves small requests allocates nothing after the first.
  *
  * Under AddressSanitizer every piece is a chunk: overruns and uses after reset are then found.
@@ -36,18 +36,24 @@ struct kvb_arena_chunk {
 
 void kvb_arena_init(struct kvb_arena *a) { memset(a, 0, sizeof *a); }
 
-static int add_chunk(struct kvb_arena *a, size_t size)
+/* Pieces are cut from the head; a chunk for one piece lies behind it. */
+static struct kvb_arena_chunk *add_chunk(struct kvb_arena *a, size_t size, bool for_one)
 {
 	struct kvb_arena_chunk *c = kvb_malloc(HEADER + size);
 
 	if (!c)
-		return -1;
-	c->next = a->head;
+		return NULL;
 	c->size = size;
-	a->head = c;
-	a->used = 0;
 	a->total += size;
-	return 0;
+	if (for_one && a->head) {
+		c->next = a->head->next;
+		a->head->next = c;
+		return c;
+	}
+	c->next = a->head;
+	a->head = c;
+	a->used = for_one ? size : 0;
+	return c;
 }
 
 void *kvb_arena_alloc(struct kvb_arena *a, size_t size)
@@ -59,10 +65,11 @@ void *kvb_arena_alloc(struct kvb_arena *a, size_t size)
 		return NULL;
 	need = PIECE_PER_CHUNK ? (size ? size : 1) : (size + ALIGN - 1) / ALIGN * ALIGN;
 	if (PIECE_PER_CHUNK || !a->head || a->head->size - a->used < need) {
-		size_t chunk = PIECE_PER_CHUNK || need > CHUNK ? need : CHUNK;
+		bool for_one = PIECE_PER_CHUNK || need > CHUNK / 4;
+		struct kvb_arena_chunk *c = add_chunk(a, for_one ? need : CHUNK, for_one);
 
-		if (add_chunk(a, chunk) != 0)
-			return NULL;
+		if (!c || for_one)
+			return c ? (char *)c + HEADER : NULL;
 	}
 	p = (char *)a->head + HEADER + a->used;
 	a->used += need;

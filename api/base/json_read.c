@@ -334,8 +334,9 @@ bool kvb_json_parse(struct kvb_json_doc *doc, struct kvb_arena *arena, const cha
 	r.limits = *limits;
 	if (r.limits.depth > KVB_JSON_MAX_DEPTH)
 		r.limits.depth = KVB_JSON_MAX_DEPTH;
-	/* What a list of 128-bit keys in hex needs at once; denser texts grow it. */
-	r.cap = 16 + n / 32;
+	/* What a list of 128-bit keys in hex, or of pairs of a 256-bit one and something short, needs at once; denser texts
+	 * grow it. */
+	r.cap = 16 + n / 24;
 	*doc = (struct kvb_json_doc){ .root = NULL };
 	if (n > UINT32_MAX || r.cap > MAX_NODES)
 		fail(&r, KVB_JSON_LIMIT);
