@@ -161,7 +161,7 @@ void evict_consider(struct part *p, struct block *b)
 {
 	struct instance *inst = block_instance(b);
 	uint64_t lease = block_lease(p, inst, b);
-	bool leased = lease > kvb_now_ms(p->core->clock);
+	bool leased = lease > 0 && lease > kvb_now_ms(p->core->clock);
 
 	if (p->loading)
 		return;
