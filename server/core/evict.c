@@ -157,11 +157,12 @@ static bool queued_before(const struct instance *inst, const struct block *b, ui
 	return false;
 }
 
-void evict_consider(struct part *p, struct block *b)
+/* Queues it as it stands at `now`, which is the time of the whole search: a lease that ends during it runs for all of it,
+ * or the block would be a candidate that may not be taken. */
+static void consider_at(struct part *p, struct block *b, uint64_t lease, uint64_t now)
 {
 	struct instance *inst = block_instance(b);
-	uint64_t lease = block_lease(p, inst, b);
-	bool leased = lease > 0 && lease > kvb_now_ms(p->core->clock);
+	bool leased = lease > now;
 
 	if (p->loading)
 		return;
@@ -177,6 +178,13 @@ void evict_consider(struct part *p, struct block *b)
 		heap_push(&queue_find(inst, slot->space, class_of(inst, slot->space, s))->heaps,
 			  leased ? LEASED : CANDIDATES, leased ? lease : candidate_key(b), block_id(b));
 	}
+}
+
+void evict_consider(struct part *p, struct block *b)
+{
+	uint64_t lease = block_lease(p, block_instance(b), b);
+
+	consider_at(p, b, lease, lease ? kvb_now_ms(p->core->clock) : 0);
 }
 
 /* What one search is about. */
@@ -202,18 +210,20 @@ static bool in_scope(const struct scope *c, const struct evict_queue *q)
  * one, but for a block that has lost its last live child: that is queued again at once. */
 static bool settle(struct part *p, struct evict_queue *q, struct scope *c, uint64_t now, uint64_t *key, uint32_t *id)
 {
+	struct block *b;
+
 	while (heap_top(&q->heaps, LEASED, key, id) && *key <= now && c->looks) {
 		COUNT(p->core, evict_examined, 1);
 		c->looks--;
-		evict_consider(p, block_get(p, *id));
+		b = block_get(p, *id);
+		consider_at(p, b, block_lease(p, q->inst, b), now);
 	}
 	while (heap_top(&q->heaps, CANDIDATES, key, id) && *key < c->below && c->looks) {
-		struct block *b = block_get(p, *id);
-
 		COUNT(p->core, evict_examined, 1);
+		b = block_get(p, *id);
 		if (block_evictable(p, q->inst, b, now) && *key == candidate_key(b))
 			return true;
-		evict_consider(p, b); /* where it belongs now */
+		consider_at(p, b, block_lease(p, q->inst, b), now); /* where it belongs */
 		c->looks--;
 	}
 	return false;
