@@ -196,19 +196,12 @@ static int latch_wait(struct kvb_core *c, struct latch *l)
 
 static int queue_drop(struct part *p, struct instance *inst, struct waiter *w)
 {
-	struct txn *t = txn_make(TXN_DROP);
+	struct txn *t;
+	int rc = clear_queue(p, inst, TXN_DROP, &t);
 
-	if (t)
-		record_drop(&t->rec, inst);
-	if (!t || t->rec.failed) {
-		txn_destroy(t);
-		return KVB_E_NOMEM;
-	}
-	t->inst = inst;
-	t->urgent = true;
-	inst->deleting = true;
+	if (rc != KVB_OK)
+		return rc;
 	txn_wait(t, w);
-	commit_queue(p, t);
 	return KVB_PENDING;
 }
 
@@ -240,6 +233,8 @@ static int drop(struct kvb_core *c, const char *tenant, const char *name, uint32
 	core_unlock(c);
 	if (rc == KVB_PENDING)
 		rc = latch_wait(c, &latch);
+	if (rc == KVB_OK)
+		ghosts_finish(c);
 	kvb_mutex_destroy(&latch.lock);
 	kvb_cond_destroy(&latch.cond);
 	return rc;

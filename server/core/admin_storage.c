@@ -402,6 +402,7 @@ int kvb_core_storage_delete(struct kvb_core *c, const char *name, struct kvb_err
 
 	if (rc != KVB_OK)
 		return rc;
+	ghosts_finish(c); /* they may be all that is in it */
 	rc = look_at(c, name, &d, &version, err);
 	if (rc != KVB_OK)
 		return admin_leave(c, rc);

@@ -82,6 +82,8 @@ static void check_block(void *ctx, struct part *p, struct block *b)
 		count_space(&k->sum, &b->slot[s], inst->spec.specs[s].size);
 		k->writing += b->slot[s].state == SLOT_WRITING;
 	}
+	if (inst->cleared)
+		return; /* partly swept: nobody follows its links */
 	if (index_find(p, inst, b->key) != b)
 		problem(k, "block %s is not found by its key", hex);
 	if (b->live != (block_has_committed(inst, b) || block_has_writing(inst, b)))
@@ -119,7 +121,7 @@ static void count_links(void *ctx, struct part *p, struct block *b)
 	struct link_count *l = ctx;
 
 	(void)p;
-	if (b->parent == NO_BLOCK)
+	if (b->parent == NO_BLOCK || block_instance(b)->cleared)
 		return;
 	l->children[b->parent]++;
 	l->live[b->parent] += b->live;
@@ -136,7 +138,8 @@ static void compare_links(void *ctx, struct part *p, struct block *b)
 	char hex[KVB_KEY_HEX + 1];
 
 	(void)p;
-	if (c->l->children[block_id(b)] == b->children && c->l->live[block_id(b)] == b->live_children)
+	if (block_instance(b)->cleared ||
+	    (c->l->children[block_id(b)] == b->children && c->l->live[block_id(b)] == b->live_children))
 		return;
 	kvb_key_to_hex(b->key, hex);
 	problem(c->k, "block %s: %u children (%u live), counted %u (%u)", hex, b->children, b->live_children,
@@ -271,6 +274,12 @@ static uint64_t check_members(struct check *k, const struct group *g)
 			continue;
 		check_instance_counts(k, k->p->inst[i]);
 		k->sum.blocks += k->blocks;
+		k->sum.used_bytes += k->used_bytes;
+	}
+	for (const struct instance *ghost = k->p->ghosts; ghost; ghost = ghost->next_ghost) {
+		if (ghost->group != g)
+			continue;
+		check_instance_counts(k, ghost); /* its blocks count no more */
 		k->sum.used_bytes += k->used_bytes;
 	}
 	check_group(k, g, &k->sum);

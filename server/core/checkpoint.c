@@ -6,9 +6,9 @@
  * (snapshot_touch_chunk), so all of them show the state at the same batch. The checkpointer cuts the
  * copy into slices and writes them outside the lock.
  *
- * Starts that were queued when the snapshot began have their early half in it. The checkpoint
- * counts only when all of them are durable (barrier); if an append fails meanwhile, it is given up.
- * Replay skips the start of a session that the checkpoint already knows.
+ * What was queued when the snapshot began has its early half in it, as links and removals that are none yet; but starts
+ * are left to the journal, for a clear that is queued before them takes nothing of theirs. The checkpoint counts only
+ * when all of that is durable (barrier); if an append fails meanwhile, it is given up.
  */
 #include "internal.h"
 
@@ -23,7 +23,10 @@ static void copy_chunk(struct part *p, uint32_t no)
 	c->snapshot = p->snap.number;
 	if (!c->inst || p->snap.failed)
 		return;
-	record_chunk(&p->snap.out, p, c);
+	if (c->inst->cleared) /* also if the snapshot began before that: chunks that records in between name were copied then */
+		record_chunk_leases(&p->snap.out, p, c, kvb_now_ms(p->core->clock));
+	else
+		record_chunk(&p->snap.out, p, c);
 	if (p->snap.out.failed)
 		p->snap.failed = true;
 }
@@ -55,15 +58,15 @@ static void put_hold(void *ctx, struct kvb_run run, uint64_t until)
 
 /* Deleted instances: one whose registration still stands must stay deleted; of one whose registration has
  * moved, this snapshot says nothing any more. */
-static void put_drops(struct part *p, struct kvb_buf *out)
+static void put_drops(struct part *p, struct kvb_buf *out, uint64_t now)
 {
 	for (size_t i = 0; i < p->n_inst; i++) {
 		struct instance *inst = p->inst[i];
 
 		if (inst->dropped)
 			inst->dropped_before = p->snap.number;
-		else if (inst->deleting && inst->entries_made == 0)
-			record_drop(out, inst);
+		else if (inst->deleting && !inst->clear)
+			record_clear(out, inst, true, now);
 	}
 }
 
@@ -72,7 +75,7 @@ static void put_sessions(struct part *p, struct kvb_buf *out, uint64_t now)
 	for (const struct session *s = p->ended_head; s; s = s->queue_next)
 		record_ended(out, s, now);
 	for (size_t i = 0; i < p->n_session; i++)
-		if (p->session[i] && p->session[i]->state == KVB_SESSION_OPEN)
+		if (p->session[i] && p->session[i]->state == KVB_SESSION_OPEN && !p->session[i]->starting)
 			record_start(out, p, p->session[i]);
 }
 
@@ -101,7 +104,7 @@ void snapshot_begin(struct part *p, uint64_t barrier)
 			kvb_pool_each_hold(p->space[i].pool, put_hold, &w);
 	}
 	put_sessions(p, &s->tail, now);
-	put_drops(p, &s->tail);
+	put_drops(p, &s->tail, now);
 	record_horizon(&s->tail, p, p->horizon_durable, false);
 	if (s->tail.failed)
 		s->failed = true;

@@ -101,7 +101,8 @@ static void apply(struct kvb_core *c, struct txn *t)
 	case TXN_FINISH: finish_apply(p, t); break;
 	case TXN_END: end_apply(p, t); break;
 	case TXN_REMOVE: remove_apply(p, t); break;
-	case TXN_DROP: drop_apply(p, t); break;
+	case TXN_CLEAR:
+	case TXN_DROP: clear_apply(p, t); break;
 	case TXN_SETTLE: settle_apply(p, t); break;
 	case TXN_HORIZON:
 		p->horizon_durable = t->horizon;
@@ -124,7 +125,8 @@ static void undo(struct kvb_core *c, struct txn *t, int status)
 		session_retry_expiry(p, t->session);
 		break;
 	case TXN_REMOVE: remove_undo(p, t); break;
-	case TXN_DROP: t->inst->deleting = false; break;
+	case TXN_CLEAR:
+	case TXN_DROP: clear_undo(p, t); break;
 	case TXN_SETTLE: settle_undo(p, t); break;
 	case TXN_HORIZON: p->horizon_txn = NULL; break;
 	}
@@ -140,7 +142,7 @@ static bool frees_slots(const struct txn *t)
 		if (!t->settled[i].success)
 			return true;
 	if (t->kind != TXN_FINISH)
-		return t->kind == TXN_REMOVE || t->kind == TXN_END || t->kind == TXN_DROP;
+		return t->kind == TXN_REMOVE || t->kind == TXN_END || t->kind == TXN_CLEAR || t->kind == TXN_DROP;
 	for (uint32_t i = 0; i < t->session->n_write; i++)
 		if (!t->success[i])
 			return true;

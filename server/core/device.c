@@ -416,14 +416,10 @@ static void stop_thread(struct device *d)
 /* Slots remember the number of their space, so the gap stays until a new storage takes it. */
 static void forget_space(struct part *p, uint32_t at)
 {
-	for (size_t i = 0; i < p->n_inst; i++) {
-		struct instance *inst = p->inst[i];
-		size_t first = (size_t)at * inst->spec.n_specs;
-
-		if (first + inst->spec.n_specs <= inst->cap_class_of)
-			memset(&inst->class_of[first], 0xff, inst->spec.n_specs * sizeof *inst->class_of);
-		evict_forget_space(inst, at);
-	}
+	for (size_t i = 0; i < p->n_inst; i++)
+		evict_forget_space(p->inst[i], at);
+	for (struct instance *ghost = p->ghosts; ghost; ghost = ghost->next_ghost)
+		evict_forget_space(ghost, at);
 	kvb_pool_destroy(p->space[at].pool);
 	kvb_free(p->space[at].class);
 	p->space[at] = (struct space){ 0 };

@@ -28,7 +28,7 @@ enum { CANDIDATES, LEASED };
 
 bool block_evictable(const struct part *p, const struct instance *inst, const struct block *b, uint64_t now)
 {
-	if (inst->deleting || block_lease(p, inst, b) > now)
+	if (inst->ghost || block_lease(p, inst, b) > now)
 		return false;
 	return block_has_committed(inst, b) && !block_has_writing(inst, b);
 }
@@ -67,6 +67,38 @@ static uint32_t *place_in_queue(void *ctx, uint32_t id)
 	return NULL;
 }
 
+/* Into the list of its space, or out of it. */
+static void queue_link(struct evict_queue *q)
+{
+	struct evict_queue **head = &q->part->space[q->space].queues;
+
+	q->prev = NULL;
+	q->next = *head;
+	if (q->next)
+		q->next->prev = q;
+	*head = q;
+}
+
+static void queue_unlink(struct evict_queue *q)
+{
+	if (q->prev)
+		q->prev->next = q->next;
+	else
+		q->part->space[q->space].queues = q->next;
+	if (q->next)
+		q->next->prev = q->prev;
+}
+
+void evict_hide(struct instance *inst, bool hidden)
+{
+	for (size_t i = 0; i < inst->n_queue; i++) {
+		if (hidden)
+			queue_unlink(inst->queue[i]);
+		else
+			queue_link(inst->queue[i]);
+	}
+}
+
 static struct evict_queue *queue_make(struct part *p, struct instance *inst, uint32_t space, uint32_t class_id)
 {
 	void *v = inst->queue;
@@ -81,10 +113,7 @@ static struct evict_queue *queue_make(struct part *p, struct instance *inst, uin
 	*q = (struct evict_queue){ .part = p, .inst = inst, .space = space, .class_id = class_id };
 	heap_pair_init(&q->heaps, place_in_queue, q);
 	inst->queue[inst->n_queue++] = q;
-	q->next = p->space[space].queues;
-	if (q->next)
-		q->next->prev = q;
-	p->space[space].queues = q;
+	queue_link(q);
 	return q;
 }
 
@@ -108,18 +137,18 @@ int evict_reserve_all(struct instance *inst, uint64_t entries)
 
 static void queue_free(struct evict_queue *q)
 {
-	if (q->prev)
-		q->prev->next = q->next;
-	else
-		q->part->space[q->space].queues = q->next;
-	if (q->next)
-		q->next->prev = q->prev;
+	if (!q->inst->ghost)
+		queue_unlink(q);
 	heap_pair_destroy(&q->heaps);
 	kvb_free(q);
 }
 
 void evict_forget_space(struct instance *inst, uint32_t space)
 {
+	size_t first = (size_t)space * inst->spec.n_specs;
+
+	if (first + inst->spec.n_specs <= inst->cap_class_of)
+		memset(&inst->class_of[first], 0xff, inst->spec.n_specs * sizeof *inst->class_of);
 	for (size_t i = inst->n_queue; i-- > 0;) {
 		if (inst->queue[i]->space != space)
 			continue;
@@ -167,7 +196,7 @@ static void consider_at(struct part *p, struct block *b, uint64_t lease, uint64_
 	if (p->loading)
 		return;
 	evict_forget(b);
-	if (inst->deleting || block_has_writing(inst, b))
+	if (block_has_writing(inst, b))
 		return;
 	for (uint32_t s = 0; s < inst->spec.n_specs; s++) {
 		struct slot *slot = &b->slot[s];
@@ -201,8 +230,6 @@ struct scope {
 
 static bool in_scope(const struct scope *c, const struct evict_queue *q)
 {
-	if (q->inst->deleting)
-		return false;
 	return c->unit == SLOTS ? q->class_id == c->class_id : q->inst->group == c->group;
 }
 
@@ -446,7 +473,7 @@ bool evict_ahead(struct part *p)
 	for (uint32_t i = 0; i < p->n_space; i++) {
 		struct space *s = &p->space[i];
 
-		if (!s->pool || !space_usable(s) || space_can_grow(p, s))
+		if (!s->pool || !space_usable(s) || space_can_grow(p, s) || ghosts_left(p, NULL, i))
 			continue;
 		for (uint32_t c = 0; c < s->n_class; c++) {
 			uint64_t target = free_target(p, s, &s->class[c]);
@@ -460,6 +487,6 @@ bool evict_ahead(struct part *p)
 		}
 	}
 	for (size_t i = 0; i < p->n_group; i++)
-		more |= reclaim_group(p, p->group[i]);
+		more |= !ghosts_left(p, p->group[i], ANY_SPACE) && reclaim_group(p, p->group[i]);
 	return more;
 }

@@ -222,6 +222,8 @@ static int settle(struct part *p, struct session *s, struct waiter *w, bool *set
 		txn_wait(s->pending, w);
 		return KVB_PENDING;
 	}
+	if (s->inst->ghost)
+		return kvb_fail(w->err, KVB_E_SESSION_ENDED, "session", "its instance is being cleared or deleted");
 	if (s->deadline_at <= kvb_now_ms(p->core->clock))
 		return kvb_fail(w->err, KVB_E_SESSION_EXPIRED, "session", "its deadline has just passed");
 	*settled = false;

@@ -16,6 +16,7 @@ enum record_type {
 	RECORD_HORIZON = 5,
 	RECORD_DROP = 6,
 	RECORD_SETTLE = 7,
+	RECORD_CLEAR = 8,
 	/* checkpoint only */
 	RECORD_BLOCKS = 16,
 	RECORD_ENDED = 17,

@@ -76,6 +76,7 @@ bool block_has_writing(const struct instance *inst, const struct block *b);
 void block_each(const struct part *p, const struct instance *only,
 		void (*fn)(void *ctx, struct part *p, struct block *b), void *ctx);
 void table_drop(struct part *p, struct instance *inst); /* all chunks of the instance are spare */
+void table_drop_chunk(struct part *p, struct instance *inst); /* its newest chunk is spare */
 void table_destroy(struct part *p);
 /* End of its lease (boot time ms), 0 or in the past if none runs. */
 uint64_t block_lease(const struct part *p, const struct instance *inst, const struct block *b);
@@ -188,17 +189,41 @@ bool evict_ahead(struct part *p);
 uint64_t evict_next_lease(const struct part *p, uint32_t space);
 void evict_forget_space(struct instance *inst, uint32_t space); /* no block of it has slots there any more */
 void evict_destroy_queues(struct instance *inst);
+/* Evictions do not look into its queues, or do again. */
+void evict_hide(struct instance *inst, bool hidden);
 bool block_evictable(const struct part *p, const struct instance *inst, const struct block *b, uint64_t now);
 
 /* ---- remove.c ------------------------------------------------------------------------------------- */
 
 int remove_mark(struct part *p, struct picks *k, struct block *b);
-void blocks_count(struct part *p, struct instance *inst, int by); /* blocks with a committed slot */
+/* Blocks with a committed slot; those of a ghost are nobody else's. */
+void blocks_count(struct part *p, struct instance *inst, int64_t by);
 int remove_queue(struct part *p, struct picks *k, struct txn **out);
 void remove_cancel(struct part *p, struct picks *k);
 void remove_apply(struct part *p, struct txn *t);
 void remove_undo(struct part *p, struct txn *t);
-void drop_apply(struct part *p, struct txn *t);
+
+/* ---- clear.c -------------------------------------------------------------------------------------- */
+
+/* Queues the record of a CLEAR or a DROP of the instance, which becomes a ghost. KVB_E_NOMEM changes nothing. */
+int clear_queue(struct part *p, struct instance *inst, enum txn_kind kind, struct txn **out);
+void clear_apply(struct part *p, struct txn *t);
+void clear_undo(struct part *p, struct txn *t);
+/* All of it at once; leased are its blocks until hold_until. */
+void clear_replay(struct part *p, struct instance *inst, uint64_t hold_until);
+/* Sweeps about so many blocks of cleared ghosts: of the group's (NULL = all), of those that had slots in the space.
+ * Returns how many. */
+#define ANY_SPACE UINT32_MAX
+uint32_t ghosts_sweep(struct part *p, const struct group *g, uint32_t space, uint32_t blocks);
+/* Are there any that are not swept yet, or whose record is on its way? */
+bool ghosts_left(const struct part *p, const struct group *g, uint32_t space);
+/* A portion. True when there is more to do at once. */
+bool ghosts_go_on(struct part *p);
+/* Those that are swept, for ghosts_free, which needs no lock. */
+struct instance *ghosts_take_swept(struct part *p);
+void ghosts_free(struct instance *ghosts);
+/* Sweeps all whose record is durable, with others' calls in between. No lock. */
+void ghosts_finish(struct kvb_core *c);
 
 /* ---- trim.c --------------------------------------------------------------------------------------- */
 
@@ -373,10 +398,12 @@ size_t record_remove(struct kvb_buf *out, const struct part *p, const struct rem
 		     uint64_t now);
 /* `clean`: an orderly shutdown follows. */
 void record_horizon(struct kvb_buf *out, const struct part *p, uint64_t until, bool clean);
-void record_drop(struct kvb_buf *out, const struct instance *inst);
+void record_clear(struct kvb_buf *out, const struct instance *inst, bool drop, uint64_t now);
 void record_settle(struct kvb_buf *out, const struct txn *t);
 /* Pieces of a checkpoint. */
 void record_chunk(struct kvb_buf *out, const struct part *p, const struct chunk *c);
+/* Its slots that are leased, as holds. */
+void record_chunk_leases(struct kvb_buf *out, const struct part *p, const struct chunk *c, uint64_t now);
 void record_ended(struct kvb_buf *out, const struct session *s, uint64_t now);
 void record_hold(struct kvb_buf *out, const struct space *space, struct kvb_run run, uint64_t left_ms);
 void record_counters(struct kvb_buf *out, const struct part *p);
@@ -517,6 +544,9 @@ struct instance *instance_by_id(const struct part *p, uint32_t id); /* dropped o
 /* Its registration has moved to "dropped/...": only replay of older records may still need it. */
 void part_set_dropped(struct part *p, uint32_t id);
 void part_remove_instance(struct part *p, struct instance *inst);
+/* An empty one of the same registration, in no list; NULL = out of memory. */
+struct instance *instance_again(const struct instance *inst);
+void instance_free(struct instance *inst); /* NULL is allowed */
 void group_spec_free(struct kvb_group_spec *g);
 int group_spec_copy(struct kvb_group_spec *out, const struct kvb_group_spec *g);
 

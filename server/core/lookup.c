@@ -139,6 +139,15 @@ static void mark(struct part *p, struct instance *inst, struct block *b, uint64_
 		atomic_fetch_add_explicit(&inst->lease_window[until / width % 4], inst->block_bytes, memory_order_relaxed);
 }
 
+static void note_lease(struct instance *inst, uint64_t until)
+{
+	uint64_t seen = atomic_load_explicit(&inst->leased_until, memory_order_relaxed);
+
+	while (seen < until && !atomic_compare_exchange_weak_explicit(&inst->leased_until, &seen, until, memory_order_relaxed,
+								      memory_order_relaxed))
+		;
+}
+
 /* ---- lookup ------------------------------------------------------------------------------------------- */
 
 static uint32_t lease_ms_of(const struct part *p, const struct kvb_lookup_req *req)
@@ -280,6 +289,7 @@ static int lookup_locked(struct part *p, const struct kvb_lookup_req *req, struc
 	if (s.lease_until && !atomic_load_explicit(&p->horizon_used, memory_order_relaxed))
 		atomic_store_explicit(&p->horizon_used, true, memory_order_relaxed);
 	res->lease_ms = s.lease_until ? (uint32_t)(s.lease_until - now) : 0;
+	note_lease(s.inst, s.lease_until);
 	use = req->peek ? 0 : use_now(p, now);
 	for (uint32_t i = 0; i < s.n_seen && !req->peek; i++)
 		if (s.hit[i])

@@ -131,6 +131,19 @@ int part_add_group(struct part *p, const struct kvb_group_spec *g, uint64_t vers
 	return KVB_OK;
 }
 
+/* What ghosts still have of it: all that it has, for it has no instances any more. */
+static void leave_to_limbo(struct part *p, const struct group *g)
+{
+	struct group *to = &p->limbo;
+
+	for (struct instance *ghost = p->ghosts; ghost; ghost = ghost->next_ghost)
+		if (ghost->group == g)
+			ghost->group = to;
+	to->used_bytes += g->used_bytes;
+	for (uint32_t i = 0; i < MAX_STORAGES; i++)
+		to->space_used[i] += g->space_used[i];
+}
+
 void part_remove_group(struct part *p, const char *name)
 {
 	for (size_t i = 0; i < p->n_group; i++) {
@@ -139,6 +152,7 @@ void part_remove_group(struct part *p, const char *name)
 		if (strcmp(g->spec.name, name) != 0)
 			continue;
 		start_fail_line(p, g, KVB_E_NOT_FOUND, "its group was deleted");
+		leave_to_limbo(p, g);
 		p->group[i] = p->group[--p->n_group];
 		group_spec_free(&g->spec);
 		kvb_free(g);
@@ -146,10 +160,13 @@ void part_remove_group(struct part *p, const char *name)
 	}
 }
 
-static void instance_free(struct instance *inst)
+void instance_free(struct instance *inst)
 {
-	struct kvb_instance_spec *s = &inst->spec;
+	struct kvb_instance_spec *s;
 
+	if (!inst)
+		return;
+	s = &inst->spec;
 	for (uint32_t i = 0; s->specs && i < s->n_specs; i++)
 		kvb_free((char *)s->specs[i].name);
 	kvb_free((void *)s->specs);
@@ -199,8 +216,7 @@ int part_add_instance_to(struct part *p, const struct kvb_instance_spec *i, uint
 	struct instance *inst = kvb_calloc(1, sizeof *inst);
 
 	if (!inst || instance_copy(inst, i) != KVB_OK || instances_reserve(p) != KVB_OK) {
-		if (inst)
-			instance_free(inst);
+		instance_free(inst);
 		return KVB_E_NOMEM;
 	}
 	inst->id = id;
@@ -216,6 +232,22 @@ int part_add_instance(struct part *p, const struct kvb_instance_spec *i, uint32_
 	struct group *g = group_find(p, i->group);
 
 	return g ? part_add_instance_to(p, i, id, g) : KVB_E_CORRUPT;
+}
+
+struct instance *instance_again(const struct instance *inst)
+{
+	struct instance *fresh = kvb_calloc(1, sizeof *fresh);
+
+	if (!fresh || instance_copy(fresh, &inst->spec) != KVB_OK) {
+		instance_free(fresh);
+		return NULL;
+	}
+	fresh->id = inst->id;
+	fresh->group = inst->group;
+	for (size_t i = 0; i < 4; i++) /* what is leased stays so */
+		atomic_init(&fresh->lease_window[i], atomic_load(&inst->lease_window[i]));
+	atomic_init(&fresh->lease_window_no, atomic_load(&inst->lease_window_no));
+	return fresh;
 }
 
 struct instance *instance_by_id(const struct part *p, uint32_t id)

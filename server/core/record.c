@@ -230,11 +230,14 @@ void record_horizon(struct kvb_buf *out, const struct part *p, uint64_t until, b
 	end(out, at);
 }
 
-void record_drop(struct kvb_buf *out, const struct instance *inst)
+void record_clear(struct kvb_buf *out, const struct instance *inst, bool drop, uint64_t now)
 {
-	size_t at = begin(out, RECORD_DROP);
+	uint64_t until = atomic_load_explicit(&inst->leased_until, memory_order_relaxed);
+	size_t at = begin(out, drop ? RECORD_DROP : RECORD_CLEAR);
 
 	kvb_put_u32(out, inst->id);
+	kvb_put_u64(out, until);
+	kvb_put_varint(out, left(until, now));
 	end(out, at);
 }
 
@@ -341,6 +344,21 @@ void record_hold(struct kvb_buf *out, const struct space *space, struct kvb_run 
 	kvb_put_varint(out, run.count);
 	kvb_put_varint(out, left_ms);
 	end(out, at);
+}
+
+void record_chunk_leases(struct kvb_buf *out, const struct part *p, const struct chunk *c, uint64_t now)
+{
+	for (uint32_t i = 0; i < c->fresh; i++) {
+		const struct block *b = chunk_place(c, i);
+		uint64_t lease = b->used ? left(block_lease(p, c->inst, b), now) : 0;
+
+		for (uint32_t s = 0; lease && s < c->inst->spec.n_specs; s++) {
+			const struct slot *slot = &b->slot[s];
+
+			if (slot->state != SLOT_ABSENT)
+				record_hold(out, &p->space[slot->space], (struct kvb_run){ slot->slab, slot->index, 1 }, lease);
+		}
+	}
 }
 
 void record_eras(struct kvb_buf *out, const struct part *p)

@@ -44,6 +44,7 @@ void part_destroy(struct part *p)
 		part_remove_instance(p, p->inst[p->n_inst - 1]);
 	kvb_free(p->inst);
 	kvb_free(p->inst_name);
+	ghosts_free(p->ghosts);
 	for (size_t i = 0; i < p->n_group; i++) {
 		group_spec_free(&p->group[i]->spec);
 		kvb_free(p->group[i]);
@@ -155,6 +156,8 @@ static int finish_load(struct part *p, const struct replay *r)
 	restore_time(p, r);
 	p->reign_lease = p->horizon_durable;
 	p->reign_generation = p->next_generation;
+	for (size_t i = 0; i < p->n_inst; i++)
+		atomic_store(&p->inst[i]->leased_until, p->reign_lease);
 	f.older_by = r->newest_use > USE_MS_MAX / 2 ? r->newest_use - USE_MS_MAX / 4 : 0;
 	f.drop_unsummed = p->unclean;
 	p->loading = false;

@@ -1,5 +1,5 @@
 /*
- * remove.c - blocks on their way out, by deletion or eviction; instances dropped whole.
+ * remove.c - blocks on their way out, by deletion or eviction.
  *
  * Early half: the block's committed slots become REMOVING, so no lookup sees them. Late half, when the
  * record is durable: slots become free, or are held until the lease that runs on them ends. Undo: they
@@ -27,11 +27,13 @@ static void count_removing(struct part *p, const struct instance *inst, const st
 	}
 }
 
-void blocks_count(struct part *p, struct instance *inst, int by)
+void blocks_count(struct part *p, struct instance *inst, int64_t by)
 {
-	inst->blocks += (uint64_t)(int64_t)by;
-	inst->group->blocks += (uint64_t)(int64_t)by;
-	p->blocks += (uint64_t)(int64_t)by;
+	inst->blocks += (uint64_t)by;
+	if (inst->ghost)
+		return;
+	inst->group->blocks += (uint64_t)by;
+	p->blocks += (uint64_t)by;
 }
 
 /* COMMITTED <-> REMOVING, with the counts that hang on it. */
@@ -146,53 +148,6 @@ void remove_apply(struct part *p, struct txn *t)
 }
 
 void remove_undo(struct part *p, struct txn *t) { unmark(p, t->removal, t->n_removal); }
-
-struct drop {
-	uint64_t writing_until; /* what open sessions write */
-	uint64_t leased_until;  /* at least */
-};
-
-static void release_all(void *ctx, struct part *p, struct block *b)
-{
-	const struct instance *inst = block_instance(b);
-	const struct drop *d = ctx;
-	uint64_t lease = block_lease(p, inst, b);
-
-	lease = lease > d->leased_until ? lease : d->leased_until;
-	for (uint32_t s = 0; s < inst->spec.n_specs; s++) {
-		bool writing = b->slot[s].state == SLOT_WRITING;
-
-		if (b->slot[s].state == SLOT_REMOVING)
-			count_removing(p, inst, &b->slot[s], s, -1);
-		b->slot[s].queued = 0; /* the queues go next, as a whole */
-		if (b->slot[s].state != SLOT_ABSENT)
-			slot_release(p, b, s, writing ? d->writing_until : lease);
-	}
-}
-
-static uint64_t later(uint64_t a, uint64_t b) { return a > b ? a : b; }
-
-/* The instance's record is durable: everything in it goes. Open sessions count as if their writers
- * knew nothing of it: their slots wait for the longest deadline and the grace. */
-void drop_apply(struct part *p, struct txn *t)
-{
-	struct instance *inst = t->inst;
-	const struct kvb_core_options *o = &p->core->o;
-	struct drop d = { .writing_until = kvb_now_ms(p->core->clock) + o->session_max_ms + o->grace_ms,
-			  .leased_until = t->hold_until };
-
-	snapshot_abort(p);
-	for (size_t i = 0; i < p->n_session; i++)
-		if (p->session[i] && p->session[i]->inst == inst) {
-			d.writing_until = later(d.writing_until, session_grace_end(p, p->session[i]));
-			session_end(p, p->session[i], KVB_SESSION_ABORTED);
-		}
-	block_each(p, inst, release_all, &d);
-	blocks_count(p, inst, -(int)inst->blocks);
-	index_destroy(inst);
-	evict_destroy_queues(inst);
-	table_drop(p, inst);
-}
 
 /* ---- deletion by request ---------------------------------------------------------------------------- */
 

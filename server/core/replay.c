@@ -427,21 +427,35 @@ static int replay_horizon(struct replay *r, struct kvb_rd *in, struct kvb_error 
 	return KVB_OK;
 }
 
-static int replay_drop(struct replay *r, struct kvb_rd *in, struct kvb_error *err)
+/* Until when blocks that go with this record may be leased. */
+static uint64_t get_leased_until(const struct replay *r, struct kvb_rd *in)
 {
-	struct txn t = { .kind = TXN_DROP, .inst = instance_by_id(r->p, kvb_get_u32(in)) };
+	bool same_boot = strcmp(r->boot_id, r->p->core->boot_id) == 0;
 	uint32_t span = horizon_span(r->p->core);
+	uint64_t until, left;
+
+	if (!kvb_rd_left(in)) { /* older versions did not tell: as long as any lease may run */
+		left = span > r->horizon_span ? span : r->horizon_span;
+		return same_boot ? r->horizon_until : r->now + left;
+	}
+	until = kvb_get_u64(in);
+	left = kvb_get_varint(in);
+	return same_boot ? until : r->now + left;
+}
+
+static int replay_clear(struct replay *r, struct kvb_rd *in, bool drop, struct kvb_error *err)
+{
+	struct instance *inst = instance_by_id(r->p, kvb_get_u32(in));
+	uint64_t until = get_leased_until(r, in);
 
 	if (in->failed)
-		return corrupt(err, "drop: too short");
-	if (!t.inst) {
+		return corrupt(err, "clear: too short");
+	if (!inst) {
 		r->orphans = true;
 		return KVB_OK;
 	}
-	t.inst->deleting = true; /* its registration goes next: registry_finish_drops */
-	/* Nobody knows yet how long leases run: the newest horizon may come later in the journal. */
-	t.hold_until = r->now + (span > r->horizon_span ? span : r->horizon_span);
-	drop_apply(r->p, &t);
+	inst->deleting |= drop; /* its registration goes next: registry_finish_drops */
+	clear_replay(r->p, inst, until);
 	return KVB_OK;
 }
 
@@ -475,7 +489,8 @@ static int replay_one(struct replay *r, uint8_t type, struct kvb_rd *in, struct 
 	case RECORD_END: return replay_end(r, in, err);
 	case RECORD_REMOVE: return replay_remove(r, in, err);
 	case RECORD_HORIZON: return replay_horizon(r, in, err);
-	case RECORD_DROP: return replay_drop(r, in, err);
+	case RECORD_DROP: return replay_clear(r, in, true, err);
+	case RECORD_CLEAR: return replay_clear(r, in, false, err);
 	case RECORD_SETTLE: return replay_settle(r, in, err);
 	case RECORD_BLOCKS: return replay_blocks(r, in, false, err);
 	case RECORD_NAMED_BLOCKS: return replay_blocks(r, in, true, err);

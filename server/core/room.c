@@ -9,6 +9,7 @@
 
 #include <string.h>
 
+#define MAX_SWEEP 16384u       /* blocks that one try sweeps */
 #define GROW_PATIENCE_MS 1000u /* a storage that fails to grow for so long evicts instead */
 
 void grants_free(struct part *p, struct grants *g)
@@ -18,6 +19,22 @@ void grants_free(struct part *p, struct grants *g)
 			kvb_pool_free(p->space[g->v[s][i].space].pool,
 				      (struct kvb_run){ g->v[s][i].slab, g->v[s][i].index, 1 });
 	memset(g, 0, sizeof *g);
+}
+
+/* What was cleared and has not been swept yet comes before any eviction. */
+static int alloc_slots(struct part *p, uint32_t space, uint32_t class_id, uint32_t n, struct kvb_run *runs,
+		       uint32_t *n_runs)
+{
+	struct kvb_pool *pool = p->space[space].pool;
+	int rc = kvb_pool_alloc(pool, class_id, n, runs, n_runs);
+
+	for (uint32_t swept, all = 0; rc == KVB_E_NO_SPACE && all < MAX_SWEEP; all += swept) {
+		swept = ghosts_sweep(p, NULL, space, n);
+		if (!swept)
+			break;
+		rc = kvb_pool_alloc(pool, class_id, n, runs, n_runs);
+	}
+	return rc;
 }
 
 static int take_spec(struct part *p, struct plan *plan, uint32_t space, uint32_t spec, struct kvb_arena *a)
@@ -34,7 +51,7 @@ static int take_spec(struct part *p, struct plan *plan, uint32_t space, uint32_t
 	if (!runs || !g)
 		return KVB_E_NOMEM;
 	p->space[space].class[class_id].wanted_ms = kvb_now_ms(p->core->clock);
-	rc = kvb_pool_alloc(p->space[space].pool, class_id, n, runs, &n_runs);
+	rc = alloc_slots(p, space, class_id, n, runs, &n_runs);
 	if (rc != KVB_OK)
 		return rc;
 	p->space[space].class[class_id].taken += n;
@@ -78,7 +95,9 @@ static int take_in_space(struct part *p, struct plan *plan, uint32_t space, stru
 
 		if (rc == KVB_OK)
 			continue;
-		if (rc == KVB_E_NO_SPACE && evict)
+		if (rc == KVB_E_NO_SPACE && ghosts_left(p, NULL, space))
+			*coming = true;
+		else if (rc == KVB_E_NO_SPACE && evict)
 			*coming |= make_room(p, plan, space, s);
 		grants_free(p, &plan->grants);
 		return rc;
@@ -144,6 +163,11 @@ static bool type_has_room(struct part *p, const struct plan *plan, const char *t
 		staying = group_type_bytes(p, g, type, &spaces, &removing);
 		if (staying + removing + plan->bytes <= capacity)
 			continue;
+		if (ghosts_left(p, g, ANY_SPACE)) {
+			ghosts_sweep(p, g, ANY_SPACE, plan->n_write);
+			*coming = true;
+			return false;
+		}
 		if (evict && staying + plan->bytes > capacity && plan->bytes <= capacity)
 			*coming |= evict_group_bytes(p, g, &spaces, staying + plan->bytes - capacity) > 0;
 		*coming |= evict && removing > 0 && plan->bytes <= capacity;
@@ -247,6 +271,9 @@ int room_take_places(struct part *p, const struct kvb_start_req *req, struct pla
 
 	if (!space_usable(s))
 		return kvb_fail(err, KVB_E_UNAVAILABLE, NULL, "storage '%s' is not enabled", s->dev->name);
+	ghosts_sweep(p, NULL, (uint32_t)at, MAX_SWEEP);
+	if (ghosts_left(p, NULL, (uint32_t)at))
+		return TRY_WAIT;
 	if (rc == KVB_OK)
 		rc = evict_reserve(p, plan->inst, (uint32_t)at, class_id);
 	if (rc == KVB_OK && !g)
@@ -372,11 +399,18 @@ int room_limits(const struct part *p, const struct plan *plan, struct kvb_error 
 int room_quota(struct part *p, const struct plan *plan, struct kvb_error *err)
 {
 	struct group *g = plan->inst->group;
-	uint64_t staying = g->used_bytes - g->removing_bytes;
+	uint64_t staying;
 	struct space_set all = space_set_all();
 
-	if (!g->spec.capacity || g->used_bytes + plan->bytes <= g->spec.capacity)
+	if (!g->spec.capacity)
 		return KVB_OK;
+	if (g->used_bytes + plan->bytes > g->spec.capacity)
+		ghosts_sweep(p, g, ANY_SPACE, plan->n_write);
+	if (g->used_bytes + plan->bytes <= g->spec.capacity)
+		return KVB_OK;
+	if (ghosts_left(p, g, ANY_SPACE))
+		return TRY_WAIT_QUOTA;
+	staying = g->used_bytes - g->removing_bytes;
 	if (staying + plan->bytes > g->spec.capacity &&
 	    evict_group_bytes(p, g, &all, staying + plan->bytes - g->spec.capacity) == 0 && g->removing_bytes == 0)
 		return kvb_fail(err, KVB_E_QUOTA, NULL,

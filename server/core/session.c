@@ -141,6 +141,10 @@ int session_add(struct part *p, struct session *s)
 		return KVB_OK;
 	p->open_sessions++;
 	s->inst->open_sessions++;
+	s->open_next = s->inst->open;
+	if (s->open_next)
+		s->open_next->open_before = s;
+	s->inst->open = s;
 	s->inst->open_bytes += s->bytes;
 	s->inst->group->open_blocks += s->n_left;
 	if (s->anonymous)
@@ -163,6 +167,9 @@ static void leave_open(struct part *p, struct session *s)
 		heap_remove(&p->deadlines, s->number);
 	p->open_sessions--;
 	s->inst->open_sessions--;
+	*(s->open_before ? &s->open_before->open_next : &s->inst->open) = s->open_next;
+	if (s->open_next)
+		s->open_next->open_before = s->open_before;
 	s->inst->open_bytes -= s->bytes;
 	s->inst->group->open_blocks -= s->n_left;
 	s->inst = NULL;
@@ -322,8 +329,8 @@ void session_expire_due(struct part *p, uint64_t now)
 	while (heap_top(&p->deadlines, 0, &key, &number) && key <= now) {
 		struct session *s = p->session[number];
 
-		/* A finish is on its way, or the end of the whole instance, or no memory: look again a little later. */
-		if (is_named(s) || s->inst->deleting || !session_queue_end(p, s, KVB_SESSION_EXPIRED, false))
+		/* A finish is on its way, or the end of all of its instance, or no memory: look again a little later. */
+		if (is_named(s) || s->inst->ghost || !session_queue_end(p, s, KVB_SESSION_EXPIRED, false))
 			set_due(p, s, now + 100);
 		else
 			heap_remove(&p->deadlines, number);

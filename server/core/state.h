@@ -68,7 +68,7 @@ struct name;
 struct chunk {
 	struct instance *inst;
 	struct name **names; /* [places] of a `named` instance's blocks, NULL = none, or an empty one (names.c) */
-	struct chunk *next; /* while in no instance: next such one */
+	struct chunk *next; /* of the same instance, or of none */
 	uint64_t snapshot;  /* number of the newest snapshot that has this chunk already */
 	uint32_t number;
 	uint32_t stride; /* bytes of one entry */
@@ -117,6 +117,12 @@ struct instance {
 	uint32_t id;                   /* durable number, never reused */
 	struct group *group;
 	bool deleting;   /* a record that drops it is queued or durable: nobody uses it any more */
+	struct txn *clear; /* CLEAR or DROP on its way: it takes the place of what that leaves as a ghost */
+	/* Of a ghost (clear.c): */
+	bool ghost;
+	bool cleared; /* its record is durable: it may be swept */
+	struct instance *next_ghost;
+
 	bool registered; /* while loading: "instance/..." names it */
 	bool dropped;    /* "dropped/..." names it: only for records that the journal may still have */
 	uint64_t dropped_before; /* newest snapshot that began after that */
@@ -127,18 +133,20 @@ struct instance {
 
 	struct segment index[INDEX_SEGMENTS];
 	uint32_t free_block;  /* list of entries that were used and are free */
-	struct chunk *newest; /* its fresh places come next */
+	struct chunk *newest; /* the first of its chunks; its fresh places come next */
 	uint64_t entries;    /* in use, linked ones without slots included */
 	uint64_t entries_made;
 	uint64_t blocks; /* with all specs committed or some committed: at least one slot COMMITTED */
 	uint64_t used_bytes;
 	uint64_t open_bytes;
 	uint64_t open_sessions;
+	struct session *open; /* those sessions */
 	struct evict_queue **queue;
 	size_t n_queue, cap_queue;
 	/* Upper bound of leased bytes: windows of lease_max_ms, see lookup.c */
 	_Atomic uint64_t lease_window[4];
 	_Atomic uint64_t lease_window_no;
+	_Atomic uint64_t leased_until; /* no lease on its blocks ends later (boot time ms) */
 };
 
 struct group {
@@ -245,6 +253,7 @@ struct session {
 	uint32_t number;              /* index in part->session */
 	uint32_t due;                 /* place in part->deadlines, 0 = not in it */
 	struct instance *inst; /* NULL once ended */
+	struct session *open_next, *open_before; /* of the same instance, while open */
 	uint32_t instance;     /* its durable number, kept; 0 = not known: ended, by an older version */
 	enum kvb_session_state state;
 	struct txn *pending; /* start, finish, abort or expiry on its way to the journal */
@@ -316,6 +325,7 @@ struct part {
 	uint32_t *inst_name; /* [n_inst] hash of each one's tenant and id */
 	size_t n_inst, cap_inst, cap_inst_name;
 	struct group limbo; /* of dropped instances */
+	struct instance *ghosts; /* what was cleared or dropped, until it is swept (clear.c) */
 
 	struct chunk **chunk; /* [1..n_chunk-1]; 0 is never used, so that id 0 means none */
 	size_t n_chunk, cap_chunk;
@@ -367,7 +377,7 @@ struct part {
 
 /* ---- journal ---------------------------------------------------------------------------------- */
 
-enum txn_kind { TXN_START, TXN_FINISH, TXN_END, TXN_REMOVE, TXN_HORIZON, TXN_DROP, TXN_SETTLE };
+enum txn_kind { TXN_START, TXN_FINISH, TXN_END, TXN_REMOVE, TXN_HORIZON, TXN_CLEAR, TXN_DROP, TXN_SETTLE };
 
 /* One write that is committed or given up. */
 struct settled {
@@ -402,7 +412,7 @@ struct txn {
 	/* FINISH */
 	uint8_t *success; /* bytes, one per written block */
 	uint64_t *sums;   /* [n_write * n_specs], or NULL */
-	uint64_t hold_until; /* FINISH, END: of the slots that fail; DROP: at least so long, of all */
+	uint64_t hold_until; /* FINISH, END: of the slots that fail */
 	enum kvb_session_state end_state;
 	/* REMOVE */
 	struct removal *removal;
@@ -414,8 +424,8 @@ struct txn {
 	uint32_t given_up;
 	/* HORIZON */
 	uint64_t horizon;
-	/* DROP */
-	struct instance *inst;
+	/* CLEAR, DROP: what takes the place of what */
+	struct instance *inst, *ghost;
 };
 
 struct commit {

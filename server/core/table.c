@@ -83,26 +83,28 @@ static int chunk_add(struct part *p, struct instance *inst)
 	number = c->number;
 	p->chunk_stride[number] = (uint16_t)stride;
 	/* Younger than a running snapshot: nothing in it belongs there. */
-	*c = (struct chunk){ .inst = inst, .snapshot = p->snap.number, .number = number, .stride = stride,
-			     .places = places, .names = names };
+	*c = (struct chunk){ .inst = inst, .next = inst->newest, .snapshot = p->snap.number, .number = number,
+			     .stride = stride, .places = places, .names = names };
 	inst->newest = c;
 	inst->entries_made += places;
 	return KVB_OK;
 }
 
+void table_drop_chunk(struct part *p, struct instance *inst)
+{
+	struct chunk *c = inst->newest;
+
+	inst->newest = c->next;
+	names_drop(c);
+	*c = (struct chunk){ .number = c->number, .next = p->spare_chunk };
+	p->spare_chunk = c;
+}
+
 void table_drop(struct part *p, struct instance *inst)
 {
-	for (uint32_t no = 1; no < p->n_chunk; no++) {
-		struct chunk *c = p->chunk[no];
-
-		if (c->inst != inst)
-			continue;
-		names_drop(c);
-		*c = (struct chunk){ .number = no, .next = p->spare_chunk };
-		p->spare_chunk = c;
-	}
+	while (inst->newest)
+		table_drop_chunk(p, inst);
 	inst->free_block = NO_BLOCK;
-	inst->newest = NULL;
 	inst->entries = inst->entries_made = 0;
 }
 

@@ -58,7 +58,8 @@ static uint32_t tick_part(struct part *p)
 	for (uint32_t i = 0; i < p->n_space; i++)
 		if (p->space[i].pool)
 			kvb_pool_release_due(p->space[i].pool, now);
-	more = evict_ahead(p);
+	more = ghosts_go_on(p);
+	more |= evict_ahead(p);
 	more |= trim_go_on(p);
 	keep_horizon(p, now);
 	start_serve_waiters(p);
@@ -69,6 +70,7 @@ static uint32_t tick_part(struct part *p)
 
 uint32_t tick_once(struct kvb_core *c)
 {
+	struct instance *swept = NULL;
 	uint32_t ms = TICK_MS;
 
 	if (!owner_load(c))
@@ -82,6 +84,9 @@ uint32_t tick_once(struct kvb_core *c)
 		start_fail_waiters(c->part, KVB_E_NOT_OWNER, "the ownership could not be renewed");
 		trim_fail_all(c->part, KVB_E_NOT_OWNER, "the ownership could not be renewed");
 	}
+	if (c->part)
+		swept = ghosts_take_swept(c->part);
 	core_unlock(c);
+	ghosts_free(swept);
 	return ms;
 }

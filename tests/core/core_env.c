@@ -283,6 +283,20 @@ int env_trim(struct env *e, uint64_t from_ms, uint64_t to_ms, uint64_t *deleted)
 	return rc;
 }
 
+int env_clear(struct env *e, const char *instance, uint64_t *deleted)
+{
+	struct answer a = { 0 };
+	struct kvb_done done = { on_done, &a };
+	struct kvb_clear_req req = { .tenant = "t", .instance = instance ? instance : "i" };
+	struct kvb_clear_res res = { 0 };
+	int rc;
+
+	begin(e);
+	rc = settle(e, &a, kvb_core_clear(e->core, &req, &res, &e->arena, &e->err, &done));
+	*deleted = res.deleted;
+	return rc;
+}
+
 uint32_t env_match(struct env *e, const struct kvb_key *keys, uint32_t n)
 {
 	const char *id = "i";

@@ -84,6 +84,8 @@ int env_lookup(struct env *e, const struct kvb_key *keys, uint32_t n, enum kvb_l
 int env_delete(struct env *e, const struct kvb_key *keys, uint32_t n, uint32_t *deleted);
 /* Of instance "i". */
 int env_trim(struct env *e, uint64_t from_ms, uint64_t to_ms, uint64_t *deleted);
+/* instance NULL = "i". */
+int env_clear(struct env *e, const char *instance, uint64_t *deleted);
 uint32_t env_match(struct env *e, const struct kvb_key *keys, uint32_t n);
 /* start + finish of n blocks of "i", all committed; returns how many were written. */
 uint32_t env_put(struct env *e, const struct kvb_key *keys, uint32_t n);

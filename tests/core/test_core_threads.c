@@ -7,6 +7,7 @@
  */
 #include "core_env.h"
 
+#include <poll.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
@@ -15,12 +16,14 @@
 
 #define THREADS 4
 #define ROUNDS 150
-#define SLOTS 4096
+#define SLOTS 16384
 
 struct shared {
 	struct env e;
 	_Atomic int holder[SLOTS]; /* 1 + thread that has an open session on the slot */
 	_Atomic int stop;
+	unsigned chains; /* of 16 keys each */
+	bool slow;
 	_Atomic uint64_t written, hits, refused;
 };
 
@@ -104,10 +107,11 @@ static void put_some(struct caller *c, struct kvb_arena *a)
 	struct kvb_done done = answer_init(&w);
 	int rc;
 
-	env_keys(keys, 16, rand_r(&c->seed) % 60, 1);
+	env_keys(keys, 16, rand_r(&c->seed) % c->s->chains, 1);
 	rc = wait_for(&w, kvb_core_start(c->s->e.core, &req, &res, a, &err, &done));
 	if (rc != KVB_OK) {
 		atomic_fetch_add(&c->s->refused, 1);
+		poll(NULL, 0, 1);
 		return;
 	}
 	if (res.n_write == 0)
@@ -132,7 +136,7 @@ static void look_up(struct caller *c, struct kvb_arena *a)
 	struct answer w;
 	struct kvb_done done = answer_init(&w);
 
-	env_keys(keys, 16, rand_r(&c->seed) % 60, 1);
+	env_keys(keys, 16, rand_r(&c->seed) % c->s->chains, 1);
 	if (wait_for(&w, kvb_core_lookup(c->s->e.core, &req, &res, a, &err, &done)) == KVB_OK)
 		atomic_fetch_add(&c->s->hits, res.matched);
 }
@@ -146,7 +150,7 @@ static void delete_some(struct caller *c, struct kvb_arena *a)
 	struct answer w;
 	struct kvb_done done = answer_init(&w);
 
-	env_keys(&key, 1, rand_r(&c->seed) % 60, 1 + rand_r(&c->seed) % 16);
+	env_keys(&key, 1, rand_r(&c->seed) % c->s->chains, 1 + rand_r(&c->seed) % 16);
 	wait_for(&w, kvb_core_delete(c->s->e.core, &req, &res, a, &err, &done));
 }
 
@@ -170,21 +174,46 @@ static void *call(void *arg)
 	return NULL;
 }
 
-static struct shared *open_all(void)
+/* The store takes its time over a call. */
+static void slow(struct shared *s, const char *call, uint32_t ms)
+{
+	struct kvb_fault rule = { .kind = KVB_FAULT_DELAY, .call = call, .delay_ms = ms };
+
+	assert_int_equal(kvb_fault_store_open(s->e.store, &s->e.store, &s->e.err), KVB_OK);
+	kvb_fault_store_set(s->e.store, &rule);
+}
+
+static void open_core(struct shared *s)
+{
+	assert_int_equal(kvb_store_open(s->e.ops, &s->e.store_options, &s->e.store, &s->e.err), KVB_OK);
+	if (s->slow) { /* much happens while a record, or a checkpoint that has begun, is on its way */
+		slow(s, "append", 2);
+		slow(s, "checkpoint_begin", 30);
+	}
+	s->e.o.store = s->e.store;
+	assert_int_equal(kvb_core_create(&s->e.o, &s->e.core, &s->e.err), KVB_OK);
+	assert_int_equal(kvb_core_wait_ready(s->e.core, 10000), KVB_OK);
+}
+
+static struct shared *open_all(unsigned chains, uint64_t journal, bool slow_store)
 {
 	struct shared *s = calloc(1, sizeof *s);
 
 	assert_non_null(s);
+	s->chains = chains;
+	s->slow = slow_store;
 	env_init(&s->e);
 	s->e.o.manual = false;
 	s->e.o.clock = NULL;
 	s->e.o.owner_lease_ms = 2000;
-	s->e.o.journal_limit = 256 << 10; /* checkpoints run beside */
-	assert_int_equal(kvb_store_open(s->e.ops, &s->e.store_options, &s->e.store, &s->e.err), KVB_OK);
-	s->e.o.store = s->e.store;
-	assert_int_equal(kvb_core_create(&s->e.o, &s->e.core, &s->e.err), KVB_OK);
-	assert_int_equal(kvb_core_wait_ready(s->e.core, 10000), KVB_OK);
-	env_make(&s->e, 2 << 20, 65536, 4096); /* about half of what is put */
+	s->e.o.journal_limit = journal; /* checkpoints run beside */
+	if (slow_store) { /* it is loaded again and again: what is held then comes free soon */
+		s->e.o.lease_max_ms = s->e.o.lease_default_ms = 20;
+		s->e.o.session_default_ms = 200;
+		s->e.o.grace_ms = 10;
+	}
+	open_core(s);
+	env_make(&s->e, (uint64_t)chains * 16 * 4096 / 2, 65536, 4096); /* about half of what is put */
 	return s;
 }
 
@@ -198,7 +227,7 @@ static void start_callers(struct shared *s, struct caller *c, pthread_t *t)
 
 static void many_callers(void **state)
 {
-	struct shared *s = open_all();
+	struct shared *s = open_all(60, 256 << 10, false);
 	struct caller c[THREADS];
 	pthread_t t[THREADS];
 	struct kvb_core_counters n;
@@ -221,7 +250,7 @@ static void many_callers(void **state)
 /* Stopping answers everybody; nobody waits for ever. */
 static void stop_under_load(void **state)
 {
-	struct shared *s = open_all();
+	struct shared *s = open_all(60, 256 << 10, false);
 	struct caller c[THREADS];
 	pthread_t t[THREADS];
 
@@ -238,11 +267,114 @@ static void stop_under_load(void **state)
 	free(s);
 }
 
+/* What is there, slot by slot. */
+static uint64_t *contents(struct shared *s)
+{
+	uint64_t *all = calloc((size_t)s->chains * 16, sizeof *all);
+
+	for (unsigned i = 0; i < s->chains; i++) {
+		struct kvb_key keys[16];
+		struct kvb_lookup_req req = { .tenant = "t", .instance = "i", .mode = KVB_LOOKUP_BATCH, .keys = keys,
+					      .n_keys = 16, .peek = true };
+		struct kvb_lookup_res res;
+
+		env_keys(keys, 16, i, 1);
+		kvb_arena_reset(&s->e.arena);
+		assert_int_equal(kvb_core_lookup(s->e.core, &req, &res, &s->e.arena, &s->e.err, &(struct kvb_done){ 0 }), KVB_OK);
+		for (unsigned j = 0; j < 16; j++)
+			all[i * 16 + j] = res.hit[j] ? res.loc[j].generation : 0;
+	}
+	return all;
+}
+
+static void clear_all(struct shared *s)
+{
+	struct kvb_clear_req req = { .tenant = "t", .instance = "i" };
+	struct kvb_clear_res res;
+	struct answer w;
+	struct kvb_done done = answer_init(&w);
+
+	kvb_arena_reset(&s->e.arena);
+	assert_int_equal(wait_for(&w, kvb_core_clear(s->e.core, &req, &res, &s->e.arena, &s->e.err, &done)), KVB_OK);
+}
+
+static void drop_all(struct shared *s)
+{
+	struct kvb_spec spec = { "kv", 4096 };
+
+	assert_int_equal(kvb_core_instance_delete(s->e.core, "t", "i", &s->e.err), KVB_OK);
+	assert_int_equal(env_instance(&s->e, "i", "g", &spec, 1), KVB_OK);
+}
+
+static uint64_t checkpoints(struct shared *s)
+{
+	struct kvb_core_counters n;
+
+	kvb_core_counters_get(s->e.core, &n);
+	return n.checkpoints;
+}
+
+/* The part goes and is loaded again, from a checkpoint that was just written. */
+static void load_again(struct shared *s)
+{
+	uint64_t n = checkpoints(s);
+
+	for (int i = 0; i < 1000 && checkpoints(s) == n; i++)
+		poll(NULL, 0, 1);
+	assert_int_equal(kvb_core_demote(s->e.core, 1, &s->e.err), KVB_OK);
+	assert_int_equal(kvb_core_wait_ready(s->e.core, 10000), KVB_OK);
+	env_check(&s->e);
+}
+
+/* Clears in the middle of starts, finishes, lookups, evictions and checkpoints: what is loaded is what was there. */
+static void clears(void **state)
+{
+	struct shared *s = open_all(1000, 128 << 10, true);
+	struct caller c[THREADS];
+	pthread_t t[THREADS];
+
+	(void)state;
+	for (unsigned round = 0; round < 2; round++) {
+		uint64_t *before, *after;
+
+		atomic_store(&s->stop, -1);
+		start_callers(s, c, t);
+		for (int i = 0; i < 16; i++) {
+			uint64_t from = atomic_load(&s->written);
+
+			for (int ms = 0; ms < 100 && atomic_load(&s->written) < from + 500; ms++)
+				poll(NULL, 0, 1);
+			if (i % 4 == 3)
+				drop_all(s);
+			else
+				clear_all(s);
+			env_check(&s->e);
+			if (i % 2)
+				load_again(s);
+		}
+		atomic_store(&s->stop, 1);
+		for (int i = 0; i < THREADS; i++)
+			pthread_join(t[i], NULL);
+		before = contents(s);
+		load_again(s);
+		after = contents(s);
+		assert_memory_equal(before, after, s->chains * 16 * sizeof *before);
+		free(before);
+		free(after);
+	}
+	print_message("%llu blocks written, %llu checkpoints\n", (unsigned long long)atomic_load(&s->written),
+		      (unsigned long long)checkpoints(s));
+	assert_true(atomic_load(&s->written) > 1000 && checkpoints(s) > 10);
+	env_destroy(&s->e);
+	free(s);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(many_callers),
 		cmocka_unit_test(stop_under_load),
+		cmocka_unit_test(clears),
 	};
 
 	env_quiet();

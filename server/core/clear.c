@@ -1,0 +1,295 @@
+/*
+ * clear.c - all blocks of an instance go at once: by a clear, or with the instance itself (a drop).
+ *
+ * Early half: an empty instance takes the place of the old one, which becomes a *ghost*: lookups and evictions do not
+ * find it, and no record about it follows the one that is queued. Late half: its open sessions end, their slots wait for
+ * their deadlines and graces. From then on the ghost is swept, chunk by chunk and without records, for the one record
+ * covers it: slots become free, or are held while a lease runs on them. The ticker does so in portions, and so does a
+ * start that finds no room. Undo: the ghost takes its place back.
+ *
+ * A call thus costs as much as its instance has sessions open. In p->ghosts are those not yet swept, and those whose
+ * record is on its way (not `cleared`). All calls under the write lock but where said.
+ */
+#include "internal.h"
+
+#include <string.h>
+
+#define PORTION_BLOCKS 4096u
+
+/* ---- early half, undo ------------------------------------------------------------------------------- */
+
+static void take_place(struct part *p, const struct instance *of, struct instance *inst)
+{
+	for (size_t i = 0; i < p->n_inst; i++)
+		if (p->inst[i] == of)
+			p->inst[i] = inst;
+}
+
+/* Nobody sees its blocks any more, or all do again. */
+static void set_ghost(struct part *p, struct instance *inst, bool on)
+{
+	uint64_t blocks = inst->blocks;
+
+	inst->ghost = false;
+	blocks_count(p, inst, on ? -(int64_t)blocks : (int64_t)blocks);
+	inst->blocks = blocks;
+	inst->ghost = on;
+	evict_hide(inst, on);
+}
+
+int clear_queue(struct part *p, struct instance *inst, enum txn_kind kind, struct txn **out)
+{
+	struct txn *t = txn_make(kind);
+	struct instance *fresh = instance_again(inst);
+
+	if (t)
+		record_clear(&t->rec, inst, kind == TXN_DROP, kvb_now_ms(p->core->clock));
+	if (!t || t->rec.failed || !fresh) {
+		txn_destroy(t);
+		instance_free(fresh);
+		return KVB_E_NOMEM;
+	}
+	t->urgent = true;
+	t->inst = fresh;
+	t->ghost = inst;
+	fresh->clear = t;
+	fresh->deleting = kind == TXN_DROP;
+	take_place(p, inst, fresh);
+	set_ghost(p, inst, true);
+	inst->next_ghost = p->ghosts;
+	p->ghosts = inst;
+	commit_queue(p, t);
+	*out = t;
+	return KVB_OK;
+}
+
+static void leave_ghosts(struct part *p, struct instance *ghost)
+{
+	struct instance **at = &p->ghosts;
+
+	while (*at != ghost)
+		at = &(*at)->next_ghost;
+	*at = ghost->next_ghost;
+}
+
+/* What was queued since is undone already, so the fresh one is empty. */
+void clear_undo(struct part *p, struct txn *t)
+{
+	struct instance *fresh = t->inst, *ghost = t->ghost;
+	struct kvb_instance_spec spec = ghost->spec;
+
+	assert(fresh->entries == 0 && !fresh->open);
+	ghost->spec = fresh->spec; /* with what an administrator has changed since */
+	fresh->spec = spec;
+	leave_ghosts(p, ghost);
+	set_ghost(p, ghost, false);
+	take_place(p, fresh, ghost);
+	table_drop(p, fresh);
+	instance_free(fresh);
+}
+
+/* ---- late half -------------------------------------------------------------------------------------- */
+
+static void end_sessions(struct part *p, struct instance *inst)
+{
+	while (inst->open) {
+		struct session *s = inst->open;
+
+		assert(!s->pending && !s->settling);
+		for (uint32_t i = s->n_write; i-- > 0;)
+			session_release(p, s, i, session_grace_end(p, s));
+		s->failed = s->n_left;
+		COUNT(p->core, failed_blocks, s->n_left);
+		session_end(p, s, KVB_SESSION_ABORTED);
+	}
+}
+
+void clear_apply(struct part *p, struct txn *t)
+{
+	t->inst->clear = NULL;
+	end_sessions(p, t->ghost);
+	t->ghost->cleared = true;
+	COUNT(p->core, deleted_blocks, t->ghost->blocks);
+}
+
+/* ---- the sweep -------------------------------------------------------------------------------------- */
+
+/* The queues go as a whole, so a slot's place there means nothing any more. */
+static void release_block(struct part *p, struct instance *inst, struct block *b, uint64_t hold_until)
+{
+	uint64_t lease = block_lease(p, inst, b);
+
+	for (uint32_t s = 0; s < inst->spec.n_specs; s++) {
+		if (b->slot[s].state == SLOT_ABSENT)
+			continue;
+		assert(b->slot[s].state == SLOT_COMMITTED);
+		b->slot[s].queued = 0;
+		slot_release(p, b, s, lease > hold_until ? lease : hold_until);
+	}
+}
+
+/* Its newest chunk: slots become free, or are held until their lease ends, and no less long than until hold_until.
+ * Returns how many entries it had. */
+static uint32_t sweep_chunk(struct part *p, struct instance *inst, uint64_t hold_until)
+{
+	struct chunk *c = inst->newest;
+	uint32_t n = 0;
+
+	if (p->snap.active)
+		snapshot_touch_chunk(p, c->number);
+	for (uint32_t i = 0; i < c->fresh; i++) {
+		struct block *b = chunk_place(c, i);
+
+		if (!b->used)
+			continue;
+		if (block_has_committed(inst, b))
+			blocks_count(p, inst, -1);
+		release_block(p, inst, b, hold_until);
+		b->used = 0;
+		inst->entries--;
+		n++;
+	}
+	table_drop_chunk(p, inst);
+	return n;
+}
+
+static bool in_space(const struct instance *inst, uint32_t space)
+{
+	size_t first = (size_t)space * inst->spec.n_specs;
+
+	if (space == ANY_SPACE)
+		return true;
+	for (uint32_t s = 0; first + inst->spec.n_specs <= inst->cap_class_of && s < inst->spec.n_specs; s++)
+		if (inst->class_of[first + s] != UINT32_MAX)
+			return true;
+	return false;
+}
+
+static bool matters(const struct instance *ghost, const struct group *g, uint32_t space)
+{
+	return (!ghost->cleared || ghost->newest) && (!g || ghost->group == g) && in_space(ghost, space);
+}
+
+uint32_t ghosts_sweep(struct part *p, const struct group *g, uint32_t space, uint32_t blocks)
+{
+	uint32_t n = 0;
+
+	for (struct instance *ghost = p->ghosts; ghost && n < blocks; ghost = ghost->next_ghost)
+		while (n < blocks && ghost->cleared && ghost->newest && matters(ghost, g, space))
+			n += sweep_chunk(p, ghost, 0) + 1;
+	return n;
+}
+
+bool ghosts_left(const struct part *p, const struct group *g, uint32_t space)
+{
+	for (const struct instance *ghost = p->ghosts; ghost; ghost = ghost->next_ghost)
+		if (matters(ghost, g, space))
+			return true;
+	return false;
+}
+
+bool ghosts_go_on(struct part *p) { return ghosts_sweep(p, NULL, ANY_SPACE, PORTION_BLOCKS) >= PORTION_BLOCKS; }
+
+struct instance *ghosts_take_swept(struct part *p)
+{
+	struct instance **at = &p->ghosts, *swept = NULL;
+
+	while (*at) {
+		struct instance *ghost = *at;
+
+		if (!ghost->cleared || ghost->newest) {
+			at = &ghost->next_ghost;
+			continue;
+		}
+		*at = ghost->next_ghost;
+		ghost->next_ghost = swept;
+		swept = ghost;
+	}
+	return swept;
+}
+
+void ghosts_free(struct instance *ghosts)
+{
+	while (ghosts) {
+		struct instance *next = ghosts->next_ghost;
+
+		instance_free(ghosts);
+		ghosts = next;
+	}
+}
+
+void ghosts_finish(struct kvb_core *c)
+{
+	bool more = true;
+
+	while (more) {
+		struct instance *swept = NULL;
+
+		core_lock(c);
+		more = c->part && ghosts_go_on(c->part);
+		if (c->part)
+			swept = ghosts_take_swept(c->part);
+		core_unlock(c);
+		ghosts_free(swept);
+	}
+}
+
+/* Only sessions and blocks that the journal has had so far are there, and nobody has ghosts yet. */
+void clear_replay(struct part *p, struct instance *inst, uint64_t hold_until)
+{
+	end_sessions(p, inst);
+	while (inst->newest)
+		sweep_chunk(p, inst, hold_until);
+	table_drop(p, inst);
+	index_destroy(inst);
+	evict_destroy_queues(inst);
+}
+
+/* ---- by request ------------------------------------------------------------------------------------- */
+
+static int fill_clear(struct waiter *w, struct part *p, const struct txn *t, int status)
+{
+	(void)p;
+	if (status == KVB_OK)
+		((struct kvb_clear_res *)w->res)->deleted = t->ghost->blocks;
+	return status;
+}
+
+static int clear_locked(struct part *p, const struct kvb_clear_req *req, struct waiter *w)
+{
+	struct instance *inst;
+	struct txn *t;
+	int rc = instance_need(p, req->tenant, req->instance, "instance", &inst, w->err);
+
+	if (rc != KVB_OK)
+		return rc;
+	t = inst->clear; /* if it is empty, that is true once this is durable */
+	if (inst->entries == 0 && !t)
+		return KVB_OK;
+	if (inst->entries > 0) {
+		rc = clear_queue(p, inst, TXN_CLEAR, &t);
+		w->fill = fill_clear;
+	}
+	if (rc != KVB_OK)
+		return rc;
+	txn_wait(t, w);
+	return KVB_PENDING;
+}
+
+int kvb_core_clear(struct kvb_core *c, const struct kvb_clear_req *req, struct kvb_clear_res *res, struct kvb_arena *a,
+		   struct kvb_error *err, const struct kvb_done *done)
+{
+	struct waiter *w = kvb_arena_calloc(a, 1, sizeof *w);
+	int rc = core_gate(c, err);
+
+	if (rc != KVB_OK)
+		return rc;
+	if (!w)
+		return KVB_E_NOMEM;
+	*res = (struct kvb_clear_res){ 0 };
+	*w = (struct waiter){ .done = *done, .res = res, .arena = a, .err = err };
+	core_lock(c);
+	rc = c->part ? clear_locked(c->part, req, w) : kvb_fail(err, KVB_E_NOT_READY, NULL, "recovering");
+	core_unlock(c);
+	return rc;
+}
