@@ -140,6 +140,8 @@ struct block *block_make(struct part *p, struct instance *inst, struct kvb_key k
 		return NULL;
 	block_touch(p, b);
 	next = b->parent;
+	if (inst->free_block != NO_BLOCK && next != NO_BLOCK)
+		__builtin_prefetch(block_get(p, next), 1); /* of the next call: free entries lie anywhere */
 	b->key = key;
 	if (index_insert(p, inst, b) != KVB_OK)
 		return NULL;

@@ -602,6 +602,37 @@ static void restart(struct env *e, bool clean)
 	env_check(e);
 }
 
+/* What fsck says of the store while nobody runs on it. */
+static void check_offline(struct env *e, uint64_t used, uint64_t held, uint64_t sessions)
+{
+	struct kvb_fsck_report r;
+	struct kvb_store *s;
+
+	assert_int_equal(kvb_store_open(e->ops, &e->store_options, &s, &e->err), KVB_OK);
+	assert_int_equal(kvb_core_fsck(s, true, NULL, NULL, &r, &e->err), KVB_OK);
+	assert_int_equal(r.problems, 0);
+	assert_int_equal(r.used_slots, used);
+	assert_int_equal(r.held_slots, held);
+	assert_int_equal(r.sessions, sessions);
+	kvb_store_close(s);
+}
+
+static void fsck_knows_pages(void **state)
+{
+	struct reserved r;
+	struct env e;
+
+	(void)state;
+	open_pages(&e, 30);
+	reserve(&e, 1, 12, &r);
+	settle(&e, &r, 0, 4, 6);
+	env_shutdown(&e);
+	check_offline(&e, 10, 2, 1);
+	env_open(&e);
+	assert_int_equal(settle(&e, &r, 6, 12, 12).committed, 6);
+	env_destroy(&e);
+}
+
 /* Half of it settled, then the manager ends; twice, so that a checkpoint's tail is read and written again. */
 static void half_settled_sessions_survive(void **state)
 {
@@ -854,6 +885,7 @@ int main(void)
 		cmocka_unit_test(a_quota_of_pages_binds),
 		cmocka_unit_test(a_disabled_storage_is_an_error),
 		cmocka_unit_test(places_are_taken_if_they_are_free),
+		cmocka_unit_test(fsck_knows_pages),
 		cmocka_unit_test(half_settled_sessions_survive),
 		cmocka_unit_test(a_checkpoint_between_record_and_answer),
 		cmocka_unit_test(an_instance_goes_with_its_reservations),
