@@ -36,12 +36,11 @@ void commit_slot(struct part *p, struct block *b, uint32_t spec, const uint64_t 
 	s->checksum = sum ? *sum : 0;
 }
 
-void block_use(struct block *b, uint64_t use, uint64_t lease_ms)
+void block_use(struct block *b, uint64_t use)
 {
-	uint64_t before = mark_lease_end(atomic_load_explicit(&b->mark, memory_order_relaxed)), end = use_ms(use) + lease_ms;
+	uint64_t end = mark_lease_end(atomic_load_explicit(&b->mark, memory_order_relaxed));
 
-	end = before > end ? before : end;
-	atomic_store_explicit(&b->mark, mark_make(use, end - use_ms(use)), memory_order_relaxed);
+	atomic_store_explicit(&b->mark, mark_make(use, end > use_ms(use) ? end - use_ms(use) : 0), memory_order_relaxed);
 }
 
 /* The checksum of column `spec` in row i of the finish, or NULL. Columns are the session's specs. */
@@ -61,7 +60,7 @@ static void commit_block(struct part *p, const struct txn *t, uint32_t i, uint64
 	for (uint32_t spec = 0; specs_left(w->specs, spec); spec++)
 		if (w->specs >> spec & 1)
 			commit_slot(p, b, spec, sum_of(t->session, t, i, spec));
-	block_use(b, use, 0);
+	block_use(b, use);
 	block_update_live(p, b);
 	evict_consider(p, b);
 }

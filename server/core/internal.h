@@ -301,8 +301,8 @@ void finish_apply(struct part *p, struct txn *t);
 void commit_slot(struct part *p, struct block *b, uint32_t spec, const uint64_t *sum);
 /* The use of a block now: grows with each call. */
 uint64_t use_now(struct part *p, uint64_t now);
-/* A use with a lease, of 0 ms if there is none. One that runs longer goes on. */
-void block_use(struct block *b, uint64_t use, uint64_t lease_ms);
+/* A use without a lease; one that runs goes on. */
+void block_use(struct block *b, uint64_t use);
 /* ---- settle.c --------------------------------------------------------------------------------------- */
 
 void settle_apply(struct part *p, struct txn *t);
@@ -359,6 +359,7 @@ struct plan {
 	uint32_t need[KVB_MAX_SPECS];        /* slots per spec */
 	uint64_t bytes;
 	uint64_t since; /* when the start came (boot time ms) */
+	bool keeps;     /* what exists already is not evicted for the rest */
 	bool hasty;     /* takes what there is, rather than wait for leases and grace times to end */
 	struct grants grants;
 };

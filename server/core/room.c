@@ -241,14 +241,30 @@ static int none_within(const struct part *p, const struct plan *plan, struct kvb
 			g->spec.name);
 }
 
+/* Takes what the plan has found out of eviction's sight, or (`hidden` false) puts it back. */
+static void hide_existing(struct part *p, const struct plan *plan, bool hidden)
+{
+	for (uint32_t i = 0; plan->keeps && i < plan->n_keys; i++) {
+		if (plan->outcome[i] != KVB_START_EXISTS)
+			continue;
+		if (hidden)
+			evict_forget(plan->have[i]);
+		else
+			evict_consider(p, plan->have[i]);
+	}
+}
+
 int room_take(struct part *p, struct plan *plan, struct kvb_arena *a, struct kvb_error *err)
 {
 	uint64_t now = kvb_now_ms(p->core->clock);
 	struct space_set within;
 	int rc = take_somewhere(p, plan, a, false, &within);
 
-	if (rc == KVB_E_NO_SPACE)
+	if (rc == KVB_E_NO_SPACE) {
+		hide_existing(p, plan, true);
 		rc = take_somewhere(p, plan, a, true, &within);
+		hide_existing(p, plan, false);
+	}
 	if (rc != KVB_E_NO_SPACE)
 		return rc;
 	if (space_set_empty(&within))
@@ -396,11 +412,21 @@ int room_limits(const struct part *p, const struct plan *plan, struct kvb_error 
 	return KVB_OK;
 }
 
+static uint64_t evict_from_group(struct part *p, const struct plan *plan, uint64_t bytes)
+{
+	struct space_set all = space_set_all();
+	uint64_t got;
+
+	hide_existing(p, plan, true);
+	got = evict_group_bytes(p, plan->inst->group, &all, bytes);
+	hide_existing(p, plan, false);
+	return got;
+}
+
 int room_quota(struct part *p, const struct plan *plan, struct kvb_error *err)
 {
 	struct group *g = plan->inst->group;
 	uint64_t staying;
-	struct space_set all = space_set_all();
 
 	if (!g->spec.capacity)
 		return KVB_OK;
@@ -412,7 +438,7 @@ int room_quota(struct part *p, const struct plan *plan, struct kvb_error *err)
 		return TRY_WAIT_QUOTA;
 	staying = g->used_bytes - g->removing_bytes;
 	if (staying + plan->bytes > g->spec.capacity &&
-	    evict_group_bytes(p, g, &all, staying + plan->bytes - g->spec.capacity) == 0 && g->removing_bytes == 0)
+	    evict_from_group(p, plan, staying + plan->bytes - g->spec.capacity) == 0 && g->removing_bytes == 0)
 		return kvb_fail(err, KVB_E_QUOTA, NULL,
 				"group '%s' is at its capacity of %llu bytes and nothing more may be evicted",
 				g->spec.name, (unsigned long long)g->spec.capacity);

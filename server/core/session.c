@@ -279,7 +279,7 @@ void session_settle(struct part *p, struct session *s, uint32_t i, bool success,
 		for (uint32_t spec = 0; specs_left(w->specs, spec); spec++)
 			if (w->specs >> spec & 1)
 				commit_slot(p, b, spec, NULL);
-		block_use(b, use, 0);
+		block_use(b, use);
 		block_update_live(p, b);
 		evict_consider(p, b);
 	} else {

@@ -264,14 +264,15 @@ static int find_some_room(struct part *p, struct start_op *op, struct plan *plan
 	return rc;
 }
 
-/* What exists is used by this, and stays while room is made for the others: leased, for a moment. */
-static void use_existing(struct part *p, const struct plan *plan)
+/* What exists is used by this, and stays while room is made for the others. */
+static void use_existing(struct part *p, struct plan *plan)
 {
 	uint64_t use = use_now(p, kvb_now_ms(p->core->clock));
 
+	plan->keeps = true;
 	for (uint32_t i = 0; i < plan->n_keys; i++)
 		if (plan->outcome[i] == KVB_START_EXISTS)
-			block_use(plan->have[i], use, 1);
+			block_use(plan->have[i], use);
 }
 
 /* TRY_WAIT, TRY_WAIT_QUOTA: not now. KVB_PENDING: the record is queued. */

@@ -462,9 +462,17 @@ static void a_start_keeps_what_it_found(void **state)
 	for (uint32_t i = 0; i < 4; i++)
 		assert_int_equal(r.outcome[i], i < 2 ? KVB_START_EXISTS : KVB_START_NO_ROOM);
 	assert_int_equal(found(&e, 1, 2), 2);
-	env_advance(&e, 2);
-	reserve(&e, 3, 2, &r); /* a moment later they may go */
+	reserve(&e, 3, 2, &r); /* for others they may go */
 	assert_int_equal(r.n_write, 2);
+	env_check(&e);
+	env_destroy(&e);
+	open_pages(&e, 100); /* the same with a quota of the group */
+	assert_int_equal(env_group(&e, "g", 4, "s"), KVB_OK);
+	assert_int_equal(put(&e, 1, 2), 2);
+	reserve(&e, 2, 2, &other);
+	reserve(&e, 1, 4, &r);
+	assert_int_equal(r.n_write, 0);
+	assert_int_equal(r.outcome[1], KVB_START_EXISTS);
 	env_check(&e);
 	env_destroy(&e);
 }
