@@ -38,7 +38,7 @@ struct model {
 	int64_t key_at[PAGES]; /* committed there, -1 = none that we know of */
 	uint64_t at[KEYS];     /* where a key was committed */
 	struct reservation r[RESERVATIONS];
-	uint64_t reserved, committed, given_up, hits, no_room, restarts;
+	uint64_t reserved, committed, given_up, hits, no_room, restarts, clears;
 };
 
 static uint32_t rnd(struct model *m, uint32_t n) { return (uint32_t)rand_r(&m->seed) % n; }
@@ -290,6 +290,27 @@ static void do_delete(struct model *m)
 	forget(m, no);
 }
 
+/* All at once; what is being written is given up with it. */
+static void do_clear(struct model *m)
+{
+	uint64_t n;
+	int rc, tries = 0;
+
+	disturb(m);
+	rc = env_clear(&m->e, "i", &n);
+	calm(m);
+	while (transient(rc) && tries++ < 20) {
+		env_advance(&m->e, 300);
+		rc = env_clear(&m->e, "i", &n);
+	}
+	assert_int_equal(rc, KVB_OK);
+	for (uint32_t no = 0; no < KEYS; no++)
+		forget(m, no);
+	for (uint32_t i = 0; i < RESERVATIONS; i++)
+		m->r[i].open = false;
+	m->clears++;
+}
+
 static uint64_t check_all(struct model *m)
 {
 	uint64_t found = 0;
@@ -338,6 +359,8 @@ static void step(struct model *m)
 		env_advance(&m->e, rnd(m, 1500));
 	else if (dice < 988)
 		do_restart(m);
+	else if (dice < 990)
+		do_clear(m);
 }
 
 static void run(unsigned seed, uint64_t pages, unsigned faults, unsigned nomem)
@@ -377,9 +400,9 @@ static void run(unsigned seed, uint64_t pages, unsigned faults, unsigned nomem)
 	assert_int_equal(st.storages[0].quarantined_bytes, 0);
 	assert_int_equal(st.storages[0].used_bytes, found);
 	print_message("seed %u, %llu pages: %llu reserved, %llu committed, %llu given up, %llu without room, %llu hits, "
-		      "%llu restarts\n", seed, (unsigned long long)pages, (unsigned long long)m->reserved,
+		      "%llu restarts, %llu clears\n", seed, (unsigned long long)pages, (unsigned long long)m->reserved,
 		      (unsigned long long)m->committed, (unsigned long long)m->given_up, (unsigned long long)m->no_room,
-		      (unsigned long long)m->hits, (unsigned long long)m->restarts);
+		      (unsigned long long)m->hits, (unsigned long long)m->restarts, (unsigned long long)m->clears);
 	env_destroy(&m->e);
 	free(m);
 }
