@@ -368,8 +368,8 @@ struct plan {
  * KVB_E_TOO_MANY, KVB_E_NOMEM. */
 int plan_make(const struct part *p, const struct kvb_start_req *req, struct kvb_arena *a, struct plan *plan,
 	      struct kvb_error *err);
-/* Leaves the first n writes; the others have no room. */
-void plan_cut(struct plan *plan, uint64_t n);
+/* Leaves the first n writes; the others have no room. `whole`: n or none, and none where a key is BUSY. */
+void plan_cut(struct plan *plan, uint64_t n, bool whole);
 /* n_write, need and bytes by the outcomes. */
 void plan_count(struct plan *plan);
 /* What open sessions may hold: KVB_OK, KVB_E_TOO_LARGE, KVB_E_TOO_MANY. */

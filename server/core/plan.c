@@ -76,8 +76,19 @@ void plan_count(struct plan *plan)
 	}
 }
 
-void plan_cut(struct plan *plan, uint64_t n)
+static bool any_busy(const struct plan *plan)
 {
+	uint32_t i = 0;
+
+	while (i < plan->n_keys && plan->outcome[i] != KVB_START_BUSY)
+		i++;
+	return i < plan->n_keys;
+}
+
+void plan_cut(struct plan *plan, uint64_t n, bool whole)
+{
+	if (whole && (n < plan->n_write || any_busy(plan)))
+		n = 0;
 	if (plan->n_write <= n)
 		return;
 	for (uint32_t i = 0; i < plan->n_keys; i++)

@@ -233,32 +233,17 @@ static int find_room(struct part *p, struct start_op *op, struct plan *plan, boo
 			   : room_take(p, plan, op->w.arena, op->w.err);
 }
 
-static bool any_busy(const struct plan *plan)
-{
-	uint32_t i = 0;
-
-	while (i < plan->n_keys && plan->outcome[i] != KVB_START_BUSY)
-		i++;
-	return i < plan->n_keys;
-}
-
-/* To n blocks; `whole`: to none, if that is not all. */
-static void cut(const struct kvb_start_req *req, struct plan *plan, uint64_t n)
-{
-	plan_cut(plan, req->whole && (n < plan->n_write || any_busy(plan)) ? 0 : n);
-}
-
 /* The same for as many blocks as there is room for, be it none. */
 static int find_some_room(struct part *p, struct start_op *op, struct plan *plan, bool may_take)
 {
 	int rc;
 
 	plan->hasty = true;
-	cut(req_of(op), plan, room_bound(p, plan));
+	plan_cut(plan, room_bound(p, plan), req_of(op)->whole);
 	rc = find_room(p, op, plan, may_take);
 	if (rc == KVB_E_NO_SPACE || rc == KVB_E_QUOTA || ((rc == TRY_WAIT || rc == TRY_WAIT_QUOTA) && too_late(p, op))) {
 		kvb_error_clear(op->w.err);
-		cut(req_of(op), plan, room_now(p, plan));
+		plan_cut(plan, room_now(p, plan), req_of(op)->whole);
 		rc = find_room(p, op, plan, true);
 	}
 	return rc;
