@@ -411,6 +411,73 @@ static void what_fits_is_taken(void **state)
 	env_destroy(&e);
 }
 
+static void all_is_taken_or_nothing(void **state)
+{
+	const struct env_start whole = { .fit = true, .whole = true, .want_existing = true };
+	struct reserved r;
+	struct env e;
+
+	(void)state;
+	open_pages(&e, 10);
+	put(&e, 1, 2);
+	assert_int_equal(reserve_as(&e, 1, 3, whole, &r), KVB_OK);
+	assert_int_equal(r.n_write, 1);
+	assert_int_equal(reserve_as(&e, 1, 5, whole, &r), KVB_OK); /* the third is being written */
+	assert_int_equal(r.n_write, 0);
+	assert_int_equal(r.outcome[1], KVB_START_EXISTS);
+	assert_int_equal(r.outcome[2], KVB_START_BUSY);
+	assert_int_equal(r.outcome[4], KVB_START_NO_ROOM);
+	assert_int_equal(reserve_as(&e, 2, 10, whole, &r), KVB_OK); /* nine at most could be had */
+	assert_int_equal(r.n_write, 0);
+	for (uint32_t i = 0; i < 10; i++)
+		assert_int_equal(r.outcome[i], KVB_START_NO_ROOM);
+	assert_int_equal(found(&e, 1, 2), 2);
+	expect_used(&e, 3, 0, 1);
+	env_destroy(&e);
+}
+
+/* The same keys as a chain and loose: the last of them is used, and room is made for three. */
+static void loose_keys_go_by_their_own_use(bool loose, bool crash, uint32_t *kept)
+{
+	struct kvb_lookup_res res;
+	struct reserved r;
+	struct kvb_key k[8];
+	struct env e;
+
+	open_pages(&e, 8);
+	assert_int_equal(reserve_as(&e, 1, 8, (struct env_start){ .fit = true, .loose = loose }, &r), KVB_OK);
+	if (crash) {
+		env_crash(&e);
+		env_open(&e);
+	}
+	assert_int_equal(settle(&e, &r, 0, 8, 8).committed, 8);
+	env_keys(k, 8, 1, 1);
+	env_advance(&e, 100);
+	assert_int_equal(env_lookup(&e, k + 7, 1, KVB_LOOKUP_BATCH, 0, &res), KVB_OK);
+	assert_int_equal(res.matched, 1);
+	env_advance(&e, 100);
+	reserve(&e, 2, 3, &r);
+	assert_int_equal(r.n_write, 3);
+	*kept = 0;
+	for (uint32_t i = 0; i < 8; i++)
+		*kept |= env_match(&e, k + i, 1) << i;
+	env_destroy(&e);
+}
+
+static void imported_keys_are_no_chain(void **state)
+{
+	uint32_t kept;
+
+	(void)state;
+	loose_keys_go_by_their_own_use(false, false, &kept);
+	assert_int_equal(kept, 0x1f); /* tails first */
+	for (unsigned crash = 0; crash < 2; crash++) {
+		loose_keys_go_by_their_own_use(true, crash, &kept);
+		assert_true(kept & 0x80);
+		assert_int_equal(__builtin_popcount(kept), 5);
+	}
+}
+
 /* Keys of the request itself stay while room is made for the others; leased pages stay anyway. */
 static void a_full_storage_evicts(void **state)
 {
@@ -886,6 +953,8 @@ int main(void)
 		cmocka_unit_test(a_reservation_expires),
 		cmocka_unit_test(settling_keeps_from_expiring),
 		cmocka_unit_test(what_fits_is_taken),
+		cmocka_unit_test(all_is_taken_or_nothing),
+		cmocka_unit_test(imported_keys_are_no_chain),
 		cmocka_unit_test(a_full_storage_evicts),
 		cmocka_unit_test(a_start_keeps_what_it_found),
 		cmocka_unit_test(the_smallest_storages_work),
