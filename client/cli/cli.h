@@ -140,6 +140,8 @@ int kvb_cli_make_instance(struct kvblock *kv, const struct kvblock_instance *i, 
 int kvb_cli_print_json(json_t *doc);
 uint64_t kvb_cli_u64(const json_t *object, const char *name);
 const char *kvb_cli_text(const json_t *object, const char *name);
+/* A size of a storage, with its unit: of an external one, pages. */
+void kvb_cli_storage_size(const json_t *storage, const char *name, char out[24]);
 
 /* ---- the machine, for numbers that mean something only with it ------------------------------- */
 

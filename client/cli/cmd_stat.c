@@ -18,6 +18,7 @@ static void print_stats(const json_t *s)
 	static const char *const sizes[] = { "capacity",   "file_bytes",	"assigned_bytes",
 					     "used_bytes", "quarantined_bytes", "free_bytes" };
 	const json_t *one;
+	char text[24];
 	size_t i;
 
 	printf("kvblockd %s, %s, up %" PRIu64 " s\n", kvb_cli_text(s, "version"),
@@ -34,8 +35,10 @@ static void print_stats(const json_t *s)
 		       kvb_cli_text(one, "type"),
 		       json_is_true(json_object_get(one, "healthy")) ? "healthy" : "NOT healthy",
 		       problem[0] ? ": " : "", problem);
-		for (size_t k = 0; k < sizeof sizes / sizeof sizes[0]; k++)
-			print_size(sizes[k], kvb_cli_u64(one, sizes[k]));
+		for (size_t k = 0; k < sizeof sizes / sizeof sizes[0]; k++) {
+			kvb_cli_storage_size(one, sizes[k], text);
+			printf("  %-14s %s\n", sizes[k], text);
+		}
 	}
 	json_array_foreach(json_object_get(s, "groups"), i, one) {
 		printf("group %s: %" PRIu64 " blocks\n", kvb_cli_text(one, "name"),

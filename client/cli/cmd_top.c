@@ -22,10 +22,10 @@ static void print_storages(const json_t *list)
 	printf("\n%-24s %-8s %12s %12s %12s %12s\n", "STORAGE", "STATE", "CAPACITY", "USED",
 	       "QUARANTINE", "FREE");
 	json_array_foreach(list, i, s) {
-		size_of(s, "capacity", capacity);
-		size_of(s, "used_bytes", used);
-		size_of(s, "quarantined_bytes", held);
-		size_of(s, "free_bytes", room);
+		kvb_cli_storage_size(s, "capacity", capacity);
+		kvb_cli_storage_size(s, "used_bytes", used);
+		kvb_cli_storage_size(s, "quarantined_bytes", held);
+		kvb_cli_storage_size(s, "free_bytes", room);
 		printf("%-24.24s %-8s %12s %12s %12s %12s\n", kvb_cli_text(s, "name"),
 		       json_is_true(json_object_get(s, "healthy")) ? "ok" : "BAD", capacity, used,
 		       held, room);

@@ -96,9 +96,8 @@ static void check_storage(struct doctor *d, const json_t *s)
 {
 	char room[24];
 	const char *name = kvb_cli_text(s, "name"), *type = kvb_cli_text(s, "type");
-	bool counted = strcmp(type, "external") == 0;
 
-	kvb_args_print_size(kvb_cli_u64(s, "free_bytes"), room);
+	kvb_cli_storage_size(s, "free_bytes", room);
 	if (!json_is_true(json_object_get(s, "healthy")))
 		say(d, BAD, "storage",
 		    "look at the manager's log: is its directory mounted, writable, not full?",
@@ -106,8 +105,8 @@ static void check_storage(struct doctor *d, const json_t *s)
 	else if (!json_is_true(json_object_get(s, "enabled")))
 		say(d, WARNING, "storage", "enable it to take new blocks", "%s is disabled", name);
 	else
-		say(d, GOOD, "storage", "", "%s is healthy, %s%s free", name, room, counted ? " pages" : "");
-	if (strcmp(type, "null") != 0 && !counted)
+		say(d, GOOD, "storage", "", "%s is healthy, %s free", name, room);
+	if (strcmp(type, "file") == 0 || strcmp(type, "hf3fs") == 0)
 		check_mount(d, name);
 }
 

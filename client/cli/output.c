@@ -140,6 +140,16 @@ const char *kvb_cli_text(const json_t *object, const char *name)
 	return s ? s : "";
 }
 
+void kvb_cli_storage_size(const json_t *storage, const char *name, char out[24])
+{
+	uint64_t n = kvb_cli_u64(storage, name);
+
+	if (strcmp(kvb_cli_text(storage, "type"), "external") == 0)
+		snprintf(out, 24, "%llu pages", (unsigned long long)n);
+	else
+		kvb_args_print_size(n, out);
+}
+
 static int same_specs(const struct kvblock_instance *want, const struct kvblock_instance *have,
 		      struct kvblock_error *err)
 {

@@ -9,6 +9,7 @@
 #include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
+#include <string.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -36,7 +37,7 @@ static void say_ready(struct service *s)
 	struct kvb_storage_view *v = NULL;
 	struct kvb_arena a;
 	struct kvb_error err;
-	uint32_t n = 0;
+	uint32_t n = 0, spaces = 0, told = 0;
 
 	kvb_arena_init(&a);
 	if (kvb_core_storages(s->core, NULL, &a, &v, &n, &err) != KVB_OK)
@@ -44,11 +45,18 @@ static void say_ready(struct service *s)
 	printf("kvblockd " KVB_VERSION " ready: %s%s%s, store %s (%s), storages",
 	       kvb_front_url(s->front), s->grpc ? ", grpc " : "",
 	       s->grpc ? kvb_grpc_address(s->grpc) : "", s->p->store, s->p->durability);
-	for (uint32_t i = 0; i < n; i++)
-		printf("%s %s (%s%s%s, %" PRIu64 " MiB%s)", i ? "," : "", v[i].spec.name,
+	for (uint32_t i = 0; i < n; i++) {
+		if (strcmp(v[i].spec.type, "external") == 0) {
+			spaces++;
+			continue;
+		}
+		printf("%s %s (%s%s%s, %" PRIu64 " MiB%s)", told++ ? "," : "", v[i].spec.name,
 		       v[i].spec.type,
 		       *v[i].spec.root ? " " : "", v[i].spec.root, v[i].spec.capacity >> 20,
 		       v[i].healthy ? "" : ", not usable now");
+	}
+	if (spaces)
+		printf("%s %u page spaces", told ? "," : "", spaces);
 	printf("\n");
 	fflush(stdout);
 	kvb_arena_destroy(&a);

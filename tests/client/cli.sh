@@ -38,7 +38,7 @@ export KVBLOCK_URL
 # help, version, usage
 run 0 --version; says 'kvblock [0-9]'
 run 0 --help; says 'gen-trace'
-for c in put get lookup match delete stat top replay bench doctor gen-trace; do
+for c in put get lookup match delete stat top replay bench doctor pages gen-trace; do
 	run 0 $c --help
 	says "kvblock $c"
 	run 2 $c --no-such-option
@@ -134,6 +134,25 @@ mkdir empty
 run 1 --mount "$dir/empty" doctor; says '^bad *mount'; says '-> mount the storage'
 run 0 --mount "$dir/data" doctor
 run 4 --mount "$dir/empty" get --instance two --key-form int --key 7 b; complains "--mount"
+
+# page spaces, to and from upstream's file
+echo '{"0:kv": {"num_pages": 4, "free_pages": [0, 1], "key_to_index": [["a", 3], ["b", 2]]}, "1": {"num_pages": 1,
+ "free_pages": [0], "key_to_index": []}}' >state.json
+run 0 pages import state.json; says '0:kv: 2 imported, 0 skipped'; says '1:kv: 0 imported'
+run 0 pages import state.json; says '2 of them already there'
+run 0 pages list; says '^default  *0 kv  *4  *2  *2$'
+run 0 --json pages list --tenant other; says '"pages": \[\]'
+run 0 pages export out.json; says '0:kv: 2 keys of 4 pages'
+run 0 pages import out.json --tenant other; says '0:kv: 2 imported'
+run 0 pages export - --space 0; grep -q '"b", 2' out || fail 'no key in the export'
+run 0 stat; says 'capacity  *4 pages'
+run 0 top --once; says '4 pages'
+run 0 pages clear --space 0:kv; says '2 keys deleted'
+run 1 pages clear --space 7:kv; complains 'no instance'
+run 2 pages; complains 'list, export, import or clear'
+run 2 pages import; run 2 pages list more; run 2 pages clear
+run 2 pages import t.jsonl; complains 'line'
+run 0 doctor; says '^ok *storage *pages:default:0:kv is healthy'
 
 # objects go away
 run 0 delete --object instance two
