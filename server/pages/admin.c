@@ -34,15 +34,21 @@ static int number(struct pages_call *k, const struct kvb_json_node *body, const 
 	return KVB_OK;
 }
 
-static const char *tenant_of(struct pages_call *k, const struct kvb_json_node *v)
+static int take_tenant(struct pages_call *k, const struct kvb_json_node *v, const char **out)
 {
 	const char *own = k->c->caller.tenant;
 
+	*out = own;
 	if (!v)
-		return own;
+		return KVB_OK;
 	if (v->type != KVB_JSON_STRING || !kvb_name_valid(v->s, v->n))
-		return NULL;
-	return kvb_arena_strndup(&k->c->arena, v->s, v->n);
+		return invalid(k, "tenant", "must be a name");
+	*out = kvb_arena_strndup(&k->c->arena, v->s, v->n);
+	if (!*out)
+		return pages_nomem(k);
+	if (k->c->s->auth.path && strcmp(*out, own) != 0)
+		return kvb_fail(&k->c->err, KVB_E_FORBIDDEN, "tenant", "this token is not the tenant's");
+	return KVB_OK;
 }
 
 /* Which space, and the body. */
@@ -53,18 +59,19 @@ static int open_body(struct kvb_call *c, struct pages_call **out, const struct k
 	const struct kvb_json_node *rank, *ns;
 	struct kvb_json_doc doc;
 	const char *tenant;
+	int rc;
 
 	*out = k;
-	if (!kvb_json_parse(&doc, &c->arena, c->body, c->n_body, &limits) || doc.root->type != KVB_JSON_OBJECT)
+	if (!kvb_json_parse(&doc, &c->arena, c->body, c->n_body, &limits) && doc.fault == KVB_JSON_NOMEM)
+		return pages_nomem(k);
+	if (!doc.root || doc.root->type != KVB_JSON_OBJECT)
 		return kvb_fail(&c->err, KVB_E_INVALID, NULL, "the body is no JSON object");
 	*body = doc.root;
-	tenant = tenant_of(k, kvb_json_get(doc.root, "tenant", 6));
+	rc = take_tenant(k, kvb_json_get(doc.root, "tenant", 6), &tenant);
+	if (rc != KVB_OK)
+		return rc;
 	rank = kvb_json_get(doc.root, "rank", 4);
 	ns = kvb_json_get(doc.root, "namespace", 9);
-	if (!tenant)
-		return invalid(k, "tenant", "must be a name");
-	if (c->s->auth.path && strcmp(tenant, c->caller.tenant) != 0)
-		return kvb_fail(&c->err, KVB_E_FORBIDDEN, "tenant", "this token is not the tenant's");
 	if (!rank || rank->type != KVB_JSON_INTEGER || rank->i < -PAGES_RANK_MAX || rank->i > PAGES_RANK_MAX)
 		return invalid(k, "rank", "must be a number of 1 to 18 digits");
 	if (ns && (ns->type != KVB_JSON_STRING || ns->n > SPACE_NS_MAX))

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <kvb/mem.h>
 
@@ -222,6 +223,37 @@ static void test_there_and_back(void **state)
 	       "{\"num_pages\":8,\"imported\":0,\"skipped\":0,\"there\":0,\"taken\":0,\"outside\":0,\"unfit\":0}");
 }
 
+/* An administrator sees and changes the spaces of his tenant, others none. */
+static void test_roles_and_tenants(void **state)
+{
+	struct kvb_pages_options o = options();
+	char path[] = "/tmp/kvb-tokens-XXXXXX";
+	int fd = mkstemp(path);
+	FILE *f = fdopen(fd, "w");
+
+	(void)state;
+	assert_non_null(f);
+	fprintf(f, "write team 0123456789abcdef\nadmin team fedcba9876543210\nadmin other 00112233445566778899\n");
+	fclose(f);
+	tokens = path;
+	change(&o);
+	tokens = "";
+	expect_in(IMPORT, "{\"rank\":0,\"num_pages\":4,\"keys\":[[\"a\",1]]}", 401, "unauthenticated");
+	authorization = "Bearer 0123456789abcdef";
+	expect_in(IMPORT, "{\"rank\":0,\"num_pages\":4,\"keys\":[[\"a\",1]]}", 403, "forbidden");
+	expect_in("/v1/pages", NULL, 403, "forbidden");
+	authorization = "Bearer fedcba9876543210";
+	expect_in(IMPORT, "{\"rank\":0,\"num_pages\":4,\"keys\":[[\"a\",1]]}", 200, "\"imported\":1");
+	expect_in("/v1/pages", NULL, 200, "\"tenant\":\"team\"");
+	expect_in(EXPORT, "{\"rank\":0,\"tenant\":\"team\"}", 200, "[\"a\",1,");
+	authorization = "Bearer 00112233445566778899";
+	expect("/v1/pages", NULL, 200, "{\"pages\":[]}");
+	expect_in(EXPORT, "{\"rank\":0,\"tenant\":\"team\"}", 403, "forbidden");
+	expect_in(EXPORT, "{\"rank\":0}", 404, "not_found");
+	authorization = NULL;
+	unlink(path);
+}
+
 /* ---- memory ------------------------------------------------------------------------------------ */
 
 /* Whatever allocation of a call fails, it has an answer, and the next one finds all as it should be. */
@@ -268,7 +300,8 @@ int main(void)
 #define T(name) cmocka_unit_test_setup_teardown(name, open_all, close_all)
 	const struct CMUnitTest tests[] = {
 		T(test_all_ranks_or_none), T(test_strict_ranks), T(test_ranks_that_are_dropped), T(test_all_or_nothing),
-		T(test_a_page_that_is_written_again), T(test_bad_input), T(test_there_and_back), T(test_no_memory),
+		T(test_a_page_that_is_written_again), T(test_bad_input), T(test_there_and_back),
+		T(test_roles_and_tenants), T(test_no_memory),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
