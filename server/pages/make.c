@@ -174,27 +174,36 @@ static int make_instance(struct pages_call *k, const char *name)
 	return rc;
 }
 
+static int make_all(struct pages_call *k, const char *name, uint64_t num_pages)
+{
+	int rc = make_storage(k, name, num_pages);
+
+	if (rc == KVB_OK)
+		rc = make_group(k, name);
+	if (rc == KVB_OK)
+		rc = make_instance(k, name);
+	if (rc == KVB_OK) {
+		kvb_log(KVB_LOG_INFO, "pages", "%s is initialized", name);
+		remove_wish(pages_of(k), name);
+		pages_ranks_forget(pages_of(k));
+	} else if (!k->detail) {
+		kvb_log(KVB_LOG_WARN, "pages", "%s cannot be made now: %s", name,
+			k->c->err.status == rc ? k->c->err.message : kvb_status_text(rc));
+	}
+	return rc;
+}
+
 int pages_make(struct pages_call *k, uint64_t num_pages)
 {
 	char name[KVB_MAX_NAME + 1];
 	int rc = pages_find(k);
 
 	space_name(&k->space, name);
+	if (rc == KVB_E_NOT_FOUND)
+		rc = make_all(k, name, num_pages);
 	if (rc == KVB_OK)
 		compare_size(k, name, num_pages);
-	if (rc != KVB_E_NOT_FOUND)
-		return rc;
-	rc = make_storage(k, name, num_pages);
-	if (rc == KVB_OK)
-		rc = make_group(k, name);
-	if (rc == KVB_OK)
-		rc = make_instance(k, name);
-	if (rc != KVB_OK)
-		return rc;
-	kvb_log(KVB_LOG_INFO, "pages", "%s is initialized with %" PRIu64 " pages", name, num_pages);
-	remove_wish(pages_of(k), name);
-	pages_ranks_forget(pages_of(k));
-	return KVB_OK;
+	return rc;
 }
 
 int pages_drop(struct pages_call *k)
