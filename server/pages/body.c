@@ -317,6 +317,21 @@ int pages_read_initialize(struct pages_call *k, const struct kvb_json_node *body
 
 /* ---- all of it --------------------------------------------------------------------------------- */
 
+static int bad_json(struct pages_call *k, const struct kvb_json_doc *doc)
+{
+	static const char *const words[] = {
+		[KVB_JSON_UTF8] = "bytes that are not UTF-8",
+		[KVB_JSON_NUMBER] = "too large a number",
+		[KVB_JSON_TWICE] = "a name given twice",
+		[KVB_JSON_LIMIT] = "too many values, or too deep",
+	};
+
+	if (doc->fault == KVB_JSON_NOMEM)
+		return pages_nomem(k);
+	return pages_refuse(k, 400, true, "the body is not JSON: %s at byte %zu",
+			    doc->fault == KVB_JSON_SYNTAX ? doc->what : words[doc->fault], doc->at);
+}
+
 int body_object(struct pages_call *k, const struct kvb_json_node **body)
 {
 	struct kvb_json_doc doc;
@@ -325,9 +340,7 @@ int body_object(struct pages_call *k, const struct kvb_json_node **body)
 	if (k->c->n_body == 0 && k->op->flags & PAGES_BARE && !pages_strict(k))
 		return KVB_OK;
 	if (!kvb_json_parse(&doc, &k->c->arena, k->c->body, k->c->n_body, &limits))
-		return doc.fault == KVB_JSON_NOMEM ? pages_nomem(k) :
-		       pages_refuse(k, 400, true, "the body is not JSON: %s at byte %zu",
-				    doc.what ? doc.what : "a fault", doc.at);
+		return bad_json(k, &doc);
 	if (doc.root->type != KVB_JSON_OBJECT)
 		return pages_refuse(k, 400, true, "the body must be an object");
 	*body = doc.root;

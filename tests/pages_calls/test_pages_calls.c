@@ -525,6 +525,10 @@ static void test_bad_input(void **state)
 	} rows[] = {
 		{ EXISTS, "", 400, "not JSON" },
 		{ EXISTS, "{\"keys\":[\"a\"", 400, "not JSON" },
+		{ EXISTS, "{\"keys\":[\"\xff\"]}", 400, "not UTF-8 at byte 10" },
+		{ EXISTS, "{\"keys\":[],\"keys\":[]}", 400, "a name given twice" },
+		{ EXISTS, "{\"keys\":[[[[[[[[[[[[[[[[[[]]]]]]]]]]]]]]]]]]}", 400, "too deep" },
+		{ EXISTS, "{\"keys\":[99999999999999999999]}", 400, "too large a number" },
 		{ EXISTS, "[1]", 400, "must be an object" },
 		{ EXISTS, "{}", 422, "keys: must be a list" },
 		{ EXISTS, "{\"keys\":\"ab\"}", 422, "keys: " },
