@@ -46,7 +46,7 @@ struct pages {
 	struct pages_call *waiting; /* these four protected by wait_lock */
 	bool waking; /* the waker is on its way */
 	struct job waker;
-	struct kvb_core *core; /* of those that wait */
+	struct kvb_service *service; /* of those that wait */
 	struct pages_ranks *ranks; /* ranks.c */
 	struct kvb_mutex wish_lock;
 	struct wish *wishes; /* [WISHES_MAX]; these two protected by wish_lock */

@@ -46,16 +46,32 @@ static struct pages_call *take_due(struct pages *p, bool all, bool *last)
 	return due;
 }
 
+/* It is known who answers: this manager, nobody any more, or another one that has an address. */
+static bool is_settled(struct kvb_service *s)
+{
+	char url[KVB_URL_MAX];
+
+	switch (kvb_core_state_get(s->core)) {
+	case KVB_CORE_READY:
+	case KVB_CORE_STOPPED:
+		return true;
+	case KVB_CORE_STANDBY:
+		return kvb_service_leader_url(s, url) == KVB_OK;
+	case KVB_CORE_RECOVERING:
+		break;
+	}
+	return false;
+}
+
 static void wake(struct job *job, bool expired)
 {
 	struct pages *p = (struct pages *)((char *)job - offsetof(struct pages, waker));
-	struct kvb_core *core = p->core;
+	struct kvb_service *s = p->service;
 	bool last = false;
 
 	while (!last) {
-		bool ready = kvb_core_wait_ready(core, SLICE_MS) == KVB_OK;
-		bool all = ready || expired || kvb_core_state_get(core) == KVB_CORE_STOPPED;
-		struct pages_call *k = take_due(p, all, &last), *next;
+		bool ready = kvb_core_wait_ready(s->core, SLICE_MS) == KVB_OK;
+		struct pages_call *k = take_due(p, expired || is_settled(s), &last), *next;
 
 		for (; k; k = next) {
 			int rc;
@@ -73,13 +89,10 @@ static void wake(struct job *job, bool expired)
 /* How long it may wait from now on. */
 static uint64_t patience_of(struct pages_call *k)
 {
-	const enum kvb_core_state state = kvb_core_state_get(pages_core(k));
 	const uint64_t most = pages_of(k)->o.retry_ms;
-	char url[KVB_URL_MAX];
 	uint64_t down;
 
-	if (state == KVB_CORE_READY || state == KVB_CORE_STOPPED ||
-	    (state == KVB_CORE_STANDBY && kvb_service_leader_url(k->c->s, url) != KVB_E_NOT_FOUND))
+	if (is_settled(k->c->s))
 		return 0;
 	down = pages_down_ms(k);
 	return k->op->flags & PAGES_MAKES ? MAKE_MS : down < most ? most - down : 0;
@@ -95,7 +108,7 @@ bool pages_wait(struct pages_call *k)
 		return false;
 	k->wait_until = now + ms;
 	kvb_mutex_lock(&p->wait_lock);
-	p->core = pages_core(k);
+	p->service = k->c->s;
 	p->waker.run = wake;
 	waits = p->waking = p->waking || kvb_workers_submit(&k->c->s->workers, &p->waker, now);
 	if (waits) {
