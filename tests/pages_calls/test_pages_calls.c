@@ -425,6 +425,8 @@ static void test_no_memory(void **state)
 		{ DELETE, "{\"keys\":[\"c\"]}" },
 		{ EXISTS, "{\"keys\":[[]]}" },
 		{ "/1/initialize", "{\"num_pages\":4}" },
+		{ "/1/reserve_and_allocate_page_indices", "{\"keys\":[[\"a\",\"\"]]}" },
+		{ "/1/clear", "{}" },
 	};
 
 	(void)state;
