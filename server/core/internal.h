@@ -324,7 +324,7 @@ struct search {
 	struct block **hit; /* of the first n_seen keys; NULL = miss */
 	uint32_t n_seen;
 	uint32_t matched;
-	uint64_t lease_until; /* lookup.c */
+	uint64_t lease_until, lease_window; /* lookup.c; the window in which the lease ends begins then */
 };
 /* Under the read lock. KVB_E_NOT_FOUND (instance), KVB_E_INVALID, KVB_E_NOMEM. */
 int search_run(struct part *p, const struct kvb_lookup_req *req, struct kvb_arena *a, struct search *s,

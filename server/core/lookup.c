@@ -121,9 +121,9 @@ static uint64_t given_until(const struct part *p, const struct block *b)
 }
 
 /* Readers race for the mark: none takes a lease or a later use away from another. */
-static void mark(struct part *p, struct instance *inst, struct block *b, uint64_t use, uint64_t until)
+static void mark(const struct part *p, const struct search *s, struct block *b, uint64_t use)
 {
-	uint64_t width = p->core->o.lease_max_ms, end = until ? until + p->use_base : 0;
+	const uint64_t width = p->core->o.lease_max_ms, end = s->lease_until ? s->lease_until + p->use_base : 0;
 	uint64_t old = atomic_load_explicit(&b->mark, memory_order_relaxed), before, next;
 
 	do {
@@ -135,8 +135,9 @@ static void mark(struct part *p, struct instance *inst, struct block *b, uint64_
 	} while (!atomic_compare_exchange_weak_explicit(&b->mark, &old, next, memory_order_relaxed,
 							memory_order_relaxed));
 	before = before > p->use_base ? before - p->use_base : 0;
-	if (before < until && before / width < until / width)
-		atomic_fetch_add_explicit(&inst->lease_window[until / width % 4], inst->block_bytes, memory_order_relaxed);
+	if (before < s->lease_window)
+		atomic_fetch_add_explicit(&s->inst->lease_window[s->lease_window / width % 4], s->inst->block_bytes,
+					  memory_order_relaxed);
 }
 
 static void note_lease(struct instance *inst, uint64_t until)
@@ -158,18 +159,22 @@ static uint32_t lease_ms_of(const struct part *p, const struct kvb_lookup_req *r
 	return req->peek ? 0 : ms > o->lease_max_ms ? o->lease_max_ms : ms;
 }
 
-/* Bytes that the lease of hit i adds to what is leased. */
-static uint64_t lease_adds(const struct part *p, const struct search *s, uint32_t i)
+static void set_lease(const struct part *p, struct search *s, uint64_t until)
 {
-	uint64_t width = p->core->o.lease_max_ms;
-
-	return s->hit[i] && given_until(p, s->hit[i]) / width < s->lease_until / width ? s->inst->block_bytes : 0;
+	s->lease_until = until;
+	s->lease_window = until - until % p->core->o.lease_max_ms;
 }
 
-static void forget_hits(struct search *s)
+/* Bytes that the lease of hit i adds to what is leased: it is not in that window yet. */
+static uint64_t lease_adds(const struct part *p, const struct search *s, uint32_t i)
+{
+	return s->hit[i] && given_until(p, s->hit[i]) < s->lease_window ? s->inst->block_bytes : 0;
+}
+
+static void forget_hits(const struct part *p, struct search *s)
 {
 	s->n_seen = s->matched = 0;
-	s->lease_until = 0;
+	set_lease(p, s, 0);
 }
 
 /* Makes misses of the hits that the cap leaves no room for: of a prefix all from the first such one on, of a window
@@ -187,11 +192,11 @@ static void keep_leasable(const struct part *p, enum kvb_lookup_mode mode, struc
 		} else if (mode == KVB_LOOKUP_PREFIX) {
 			s->n_seen = s->matched = i;
 		} else {
-			forget_hits(s);
+			forget_hits(p, s);
 		}
 	}
 	if (s->matched == 0)
-		s->lease_until = 0;
+		set_lease(p, s, 0);
 }
 
 static void decide_lease(struct part *p, const struct kvb_lookup_req *req, struct search *s, uint64_t now)
@@ -201,7 +206,7 @@ static void decide_lease(struct part *p, const struct kvb_lookup_req *req, struc
 
 	if (ms == 0 || s->matched == 0)
 		return;
-	s->lease_until = now + ms;
+	set_lease(p, s, now + ms);
 	for (uint32_t i = 0; i < s->n_seen; i++)
 		bytes += lease_adds(p, s, i);
 	if (bytes == 0)
@@ -214,7 +219,7 @@ static void decide_lease(struct part *p, const struct kvb_lookup_req *req, struc
 	if (req->only_leased)
 		keep_leasable(p, req->mode, s, cap > have ? cap - have : 0);
 	else
-		s->lease_until = 0;
+		set_lease(p, s, 0);
 }
 
 static int fill_hit(struct part *p, struct kvb_lookup_res *res, struct file_table *files, const struct search *s, uint32_t i)
@@ -282,9 +287,9 @@ static int lookup_locked(struct part *p, const struct kvb_lookup_req *req, struc
 	if (s.lease_until > p->horizon_durable) {
 		if (may_wait)
 			return KVB_PENDING;
-		s.lease_until = p->horizon_durable > now ? p->horizon_durable : 0;
+		set_lease(p, &s, p->horizon_durable > now ? p->horizon_durable : 0);
 		if (req->only_leased && s.lease_until < now + lease_ms_of(p, req))
-			forget_hits(&s);
+			forget_hits(p, &s);
 	}
 	if (s.lease_until && !atomic_load_explicit(&p->horizon_used, memory_order_relaxed))
 		atomic_store_explicit(&p->horizon_used, true, memory_order_relaxed);
@@ -293,7 +298,7 @@ static int lookup_locked(struct part *p, const struct kvb_lookup_req *req, struc
 	use = req->peek ? 0 : use_now(p, now);
 	for (uint32_t i = 0; i < s.n_seen && !req->peek; i++)
 		if (s.hit[i])
-			mark(p, s.inst, s.hit[i], use, s.lease_until);
+			mark(p, &s, s.hit[i], use);
 	return fill_lookup(p, req, res, a, &s);
 }
 
