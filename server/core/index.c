@@ -58,14 +58,21 @@ void index_prefetch(const struct instance *inst, uint64_t h)
 		__builtin_prefetch(&s->cells[home(s, (uint32_t)h)]);
 }
 
-void index_prefetch_entry(const struct part *p, const struct instance *inst, uint64_t h)
+struct block *index_fetch_entry(const struct part *p, const struct instance *inst, uint64_t h)
 {
 	const struct segment *s = segment_of(inst, h);
-	uint32_t tag = (uint32_t)h;
+	uint32_t tag = (uint32_t)h, i;
+	struct block *b;
 
-	for (uint32_t i = s->cells ? home(s, tag) : 0; s->cells && s->cells[i] && cell_tag(s->cells[i]) <= tag; i++)
-		if (cell_tag(s->cells[i]) == tag)
-			__builtin_prefetch(block_get(p, cell_id(s->cells[i])), 1);
+	if (!s->cells)
+		return NULL;
+	for (i = home(s, tag); s->cells[i] && cell_tag(s->cells[i]) < tag; i++)
+		;
+	if (cell_tag(s->cells[i]) != tag || !s->cells[i])
+		return NULL;
+	b = block_get(p, cell_id(s->cells[i]));
+	__builtin_prefetch(b, 1);
+	return b;
 }
 
 /* The last cell stays empty: it ends every run. */

@@ -106,7 +106,8 @@ struct block *index_find(const struct part *p, const struct instance *inst, stru
 /* For a batch: the hash once, then the cell into the cache, some keys later the entry, then the answer. */
 uint64_t index_hash(const struct part *p, struct kvb_key key);
 void index_prefetch(const struct instance *inst, uint64_t hash);
-void index_prefetch_entry(const struct part *p, const struct instance *inst, uint64_t hash);
+/* The first entry that the hash fits; NULL: there is none, and so none of the key. */
+struct block *index_fetch_entry(const struct part *p, const struct instance *inst, uint64_t hash);
 struct block *index_find_hashed(const struct part *p, const struct instance *inst, uint64_t hash, struct kvb_key key);
 int index_insert(struct part *p, struct instance *inst, const struct block *b);
 void index_remove(struct part *p, struct instance *inst, const struct block *b);

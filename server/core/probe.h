@@ -1,7 +1,7 @@
 /*
  * probe.h - the entries of many keys, one after the other: index cells and entries are fetched some keys ahead.
  *
- * Under the partition's lock, for reading at least.
+ * Under the partition's lock, for reading at least. The index stays as it is meanwhile.
  */
 #ifndef KVB_CORE_PROBE_H
 #define KVB_CORE_PROBE_H
@@ -17,6 +17,7 @@ struct probe {
 	const struct kvb_key *keys;
 	uint32_t n;
 	uint64_t hash[32]; /* of keys[i] at i % 32 */
+	struct block *near[16]; /* what was fetched for keys[i], at i % 16; NULL: it is nowhere */
 };
 
 static inline void probe_ahead(struct probe *pr, uint32_t i)
@@ -30,6 +31,12 @@ static inline void probe_ahead(struct probe *pr, uint32_t i)
 	index_prefetch(pr->inst, h);
 }
 
+static inline void probe_entry(struct probe *pr, uint32_t i)
+{
+	if (i < pr->n)
+		pr->near[i % 16] = index_fetch_entry(pr->p, pr->inst, pr->hash[i % 32]);
+}
+
 static inline void probe_begin(struct probe *pr, const struct part *p, const struct instance *inst,
 			       const struct kvb_key *keys, uint32_t n)
 {
@@ -39,14 +46,20 @@ static inline void probe_begin(struct probe *pr, const struct part *p, const str
 	pr->n = n;
 	for (uint32_t i = 0; i < AHEAD_CELLS; i++)
 		probe_ahead(pr, i);
+	for (uint32_t i = 0; i < AHEAD_ENTRIES; i++)
+		probe_entry(pr, i);
 }
 
 /* The entry of keys[i], or NULL; to be asked for i = 0, 1, 2... */
 static inline struct block *probe_block(struct probe *pr, uint32_t i)
 {
+	struct block *b;
+
 	probe_ahead(pr, i + AHEAD_CELLS);
-	if (i + AHEAD_ENTRIES < pr->n)
-		index_prefetch_entry(pr->p, pr->inst, pr->hash[(i + AHEAD_ENTRIES) % 32]);
+	probe_entry(pr, i + AHEAD_ENTRIES);
+	b = pr->near[i % 16];
+	if (!b || kvb_key_equal(b->key, pr->keys[i]))
+		return b;
 	return index_find_hashed(pr->p, pr->inst, pr->hash[i % 32], pr->keys[i]);
 }
 
