@@ -105,10 +105,16 @@ static int on_commit(void *ctx, sqlite3 *handle, const char *schema, int frames)
 {
 	struct file *f = ctx;
 
+	int copied = atomic_load_explicit(&f->wal_copied, memory_order_relaxed);
+
 	(void)handle;
 	(void)schema;
+	if (frames < copied) { /* the log began anew */
+		copied = 0;
+		atomic_store_explicit(&f->wal_copied, 0, memory_order_relaxed);
+	}
 	atomic_store_explicit(&f->wal_frames, frames, memory_order_relaxed);
-	if (frames >= KEEP_WAL_FRAMES)
+	if (frames >= KEEP_WAL_FRAMES && frames - copied >= KEEP_COPY_FRAMES)
 		keep_kick(f->store);
 	return SQLITE_OK;
 }

@@ -266,6 +266,7 @@ void keep_stop(struct sqlite_store *s);
 void keep_kick(struct sqlite_store *s);
 /* Frames in a log from which the thread is woken. */
 #define KEEP_WAL_FRAMES 1024 /* 4 MiB */
+#define KEEP_COPY_FRAMES 256 /* and so many of them not copied: SQLite sorts up to 4096 frames for each copy */
 /* Waits a few milliseconds when appends run away from the thread. */
 void keep_pace(const struct file *f);
 
