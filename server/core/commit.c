@@ -14,6 +14,7 @@
  */
 #include "internal.h"
 
+#include <sched.h>
 #include <string.h>
 
 #define BATCH_BYTES ((size_t)8 << 20)
@@ -431,6 +432,9 @@ static bool append_round(struct kvb_core *c)
 	uint64_t last = 0;
 	int rc;
 
+	/* Those who came together come together again. Where they wait for this processor, they queue for the same append. */
+	if (c->commit.several)
+		sched_yield();
 	kvb_mutex_lock(&c->commit.lock);
 	batch = take_batch(c, &urgent, &bytes);
 	kvb_mutex_unlock(&c->commit.lock);
@@ -438,6 +442,7 @@ static bool append_round(struct kvb_core *c)
 		return false;
 	for (const struct txn *t = batch; t; t = t->next)
 		last = t->number;
+	c->commit.several = last != batch->number;
 	rc = append(c, batch, urgent, bytes);
 	core_lock(c);
 	if (rc == KVB_OK)

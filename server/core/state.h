@@ -438,6 +438,7 @@ struct commit {
 	bool busy;         /* a round is running: the part must stay */
 	bool stop;
 	bool snapshot_wanted;
+	bool several; /* the committer's own: the last batch was more than one transaction */
 	/* NORMAL only, used by the committer alone: appended, but their slots may not be reused before a
 	 * sync covers them. */
 	struct txn *unsynced_head, *unsynced_tail;
