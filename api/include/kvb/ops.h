@@ -329,7 +329,7 @@ struct kvb_clear_res {
 struct kvb_export_req {
 	const char *tenant;
 	const char *instance;
-	uint64_t cursor; /* 0 = from the begin, else `next` of the portion before */
+	uint64_t cursor; /* 0 = from the begin, else `next` of the portion before, which is below 2^63 */
 	uint32_t max;    /* 1..KVB_MAX_KEYS; a portion may be somewhat smaller, or empty */
 };
 /* Each block that is there all the time is told exactly once. */
