@@ -14,7 +14,7 @@
 
 #include <string.h>
 
-#define PORTION_BLOCKS 4096u
+#define PORTION_BLOCKS 1024u /* others wait for the lock */
 
 /* ---- early half, undo ------------------------------------------------------------------------------- */
 
@@ -222,7 +222,7 @@ void ghosts_finish(struct kvb_core *c)
 {
 	bool more = true;
 
-	while (more) {
+	while (more && (c->o.manual || core_pause(c, 1))) {
 		struct instance *swept = NULL;
 
 		core_lock(c);

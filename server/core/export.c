@@ -23,10 +23,10 @@ struct export {
 	uint32_t looked;
 };
 
-/* Below 2^63, so that every JSON reader takes it for a number. */
+/* Below 2^53, as numbers in JSON had better be. */
 static uint64_t cursor_at(const struct part *p, uint32_t id)
 {
-	return kvb_key_mix((struct kvb_key){ 0, 0 }, p->mix_seed) << 33 >> 1 | id;
+	return (kvb_key_mix((struct kvb_key){ 0, 0 }, p->mix_seed) & 0x1fffff) << 32 | id;
 }
 
 static int copy_name(struct export *x, const struct block *b)

@@ -1,7 +1,7 @@
 /*
  * bench_core.c - the core alone, in one thread, over SQLite: memory for each block, lookups, writes, restart.
  *
- *	bench_core [BLOCKS [DIRECTORY]]	(default: 1000000 /tmp)
+ *	bench_core [BLOCKS [DIRECTORY [NAME]]]	(default: 1000000 /tmp 0: NAME bytes of name for each block)
  *
  * No part of the tests: it judges nothing. Numbers are of CPU and wall time of this process; the fake clock of the
  * test environment stands still, so nothing expires meanwhile.
@@ -49,14 +49,41 @@ static void make_keys(struct kvb_key *k, uint64_t first)
 	}
 }
 
-static void fill(struct env *e, uint64_t blocks)
+static void make_instance(struct env *e, uint64_t capacity, bool named)
+{
+	const struct kvb_spec spec = { "kv", 4096 };
+	const struct kvb_instance_spec i = { .tenant = "t", .id = "i", .group = "g", .specs = &spec, .n_specs = 1, .extra = "",
+					     .named = named };
+
+	assert_int_equal(env_storage(e, "s", capacity, 64 << 20), KVB_OK);
+	assert_int_equal(env_group(e, "g", 0, "s"), KVB_OK);
+	assert_int_equal(kvb_core_instance_put(e->core, &i, NULL, &e->err), KVB_OK);
+}
+
+static void put(struct env *e, const struct kvb_key *k, size_t name)
+{
+	static uint8_t bytes[KVB_MAX_BLOCK_NAME];
+	struct kvb_bytes names[BATCH];
+	struct kvb_start_res s;
+	struct kvb_finish_res f;
+	char session[KVB_SESSION_ID_HEX + 1];
+
+	for (uint32_t i = 0; i < BATCH; i++)
+		names[i] = (struct kvb_bytes){ bytes, name };
+	assert_int_equal(env_start(e, &(struct env_start){ .keys = k, .n = BATCH, .names = name ? names : NULL }, &s), KVB_OK);
+	memcpy(session, s.session, sizeof session);
+	assert_int_equal(env_finish(e, session, NULL, 0, &f), KVB_OK);
+	assert_int_equal(f.committed, BATCH);
+}
+
+static void fill(struct env *e, uint64_t blocks, size_t name)
 {
 	struct kvb_key k[BATCH];
 	double empty = resident(), wall = seconds(CLOCK_MONOTONIC), cpu = seconds(CLOCK_PROCESS_CPUTIME_ID), worst = 0;
 
 	for (uint64_t n = 0; n < blocks; n += BATCH) {
 		make_keys(k, n);
-		assert_int_equal(env_put(e, k, BATCH), BATCH);
+		put(e, k, name);
 		if (n / BATCH % 1024 == 1023) {
 			double each = (resident() - empty) / (double)(n + BATCH);
 
@@ -117,14 +144,36 @@ static void restart(struct env *e, bool clean)
 	printf("ready again after %.2f s\n", seconds(CLOCK_MONOTONIC) - wall);
 }
 
+/* The call with its record, then the sweep behind it. */
+static void clear(struct env *e)
+{
+	double wall = seconds(CLOCK_MONOTONIC), longest = 0, sweep;
+	struct kvb_stats st;
+	uint64_t n;
+
+	assert_int_equal(env_clear(e, NULL, &n), KVB_OK);
+	wall = seconds(CLOCK_MONOTONIC) - wall;
+	sweep = seconds(CLOCK_MONOTONIC);
+	for (env_stats(e, &st); st.storages[0].used_bytes; env_stats(e, &st)) {
+		double t = seconds(CLOCK_MONOTONIC);
+
+		kvb_core_tick(e->core);
+		t = seconds(CLOCK_MONOTONIC) - t;
+		longest = t > longest ? t : longest;
+	}
+	printf("clear of %llu blocks: %.2f ms, the sweep %.0f ms, at most %.2f ms in one go\n", (unsigned long long)n, wall * 1e3,
+	       (seconds(CLOCK_MONOTONIC) - sweep) * 1e3, longest * 1e3);
+}
+
 int main(int argc, char **argv)
 {
 	uint64_t blocks = argc > 1 ? strtoull(argv[1], NULL, 10) : 1000000;
+	size_t name = argc > 3 ? strtoull(argv[3], NULL, 10) : 0;
 	char dir[200], path[256];
 	struct env e;
 
 	blocks -= blocks % BATCH;
-	if (blocks == 0)
+	if (blocks == 0 || name > KVB_MAX_BLOCK_NAME)
 		return 2;
 	snprintf(dir, sizeof dir, "%s/kvb-core-XXXXXX", argc > 2 ? argv[2] : "/tmp");
 	if (!mkdtemp(dir))
@@ -136,14 +185,15 @@ int main(int argc, char **argv)
 	e.store_options = (struct kvb_store_options){ .path = path, .durability = KVB_DURABILITY_NORMAL };
 	e.o.owner_lease_ms = LEASE_MS;
 	env_open(&e);
-	env_make(&e, (blocks + blocks / 8 + 65536) * 4096, 64 << 20, 4096);
-	fill(&e, blocks);
+	make_instance(&e, (blocks + blocks / 8 + 65536) * 4096, name > 0);
+	fill(&e, blocks, name);
 	lookups(&e, blocks, HITS);
 	lookups(&e, blocks, SCATTERED);
 	lookups(&e, blocks, MISSES);
 	restart(&e, false);
 	restart(&e, true);
 	restart(&e, false);
+	clear(&e);
 	env_destroy(&e);
 	printf("%s stays behind: remove it\n", dir);
 	return 0;

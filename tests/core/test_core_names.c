@@ -110,7 +110,7 @@ static void check_export(struct env *e, uint64_t hi, uint32_t n, uint32_t max)
 			assert_memory_equal(r.name[i].p, want, r.name[i].n);
 			assert_int_equal(r.n_specs, 1);
 			assert_int_equal(r.loc[i].length, 4096);
-			assert_true(r.loc[i].file < r.files.n && r.use[i] > 0);
+			assert_true(r.loc[i].file < r.files.n && r.use[i] > 0 && r.next < 1ull << 53);
 		}
 	} while (r.next);
 	assert_int_equal(told, n);
