@@ -316,9 +316,12 @@ static bool sync_is_due(const struct kvb_core *c, bool hurry)
 
 void commit_forget_unsynced(struct kvb_core *c, int status)
 {
-	struct txn *t = c->commit.unsynced_head;
+	struct txn *t;
 
+	kvb_mutex_lock(&c->commit.lock); /* the committer may be looking whether it has some, before it sleeps */
+	t = c->commit.unsynced_head;
 	c->commit.unsynced_head = c->commit.unsynced_tail = NULL;
+	kvb_mutex_unlock(&c->commit.lock);
 	while (t) {
 		struct txn *next = t->next;
 
