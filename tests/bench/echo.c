@@ -4,7 +4,8 @@
  * connection per thread) puts on it. No codec, no core.
  *
  * Usage: echo REQUEST_BYTES ANSWER_BYTES CLIENTS SECONDS [SERVER_THREADS]. One JSON object on stdout:
- * calls_per_s, cpu_us_per_call (of the server process), p50_us, p99_us. Not a test.
+ * calls_per_s, cpu_us_per_call (of the server process), p50_us, p99_us. With 0 clients the load is somebody
+ * else's: it prints the server's port and process, and ends with stdin. Not a test.
  */
 #include <curl/curl.h>
 #include <inttypes.h>
@@ -162,6 +163,13 @@ int main(int argc, char **argv)
 	close(until[0]);
 	if (read(tell[0], &port, sizeof port) != sizeof port || port == 0)
 		bench_die("the server did not start");
+	if (clients == 0) {
+		printf("%ld %ld\n", port, (long)pid);
+		fflush(stdout);
+		while (getchar() != EOF)
+			;
+		return 0;
+	}
 	curl_global_init(CURL_GLOBAL_DEFAULT);
 	body = bench_memory(strtoul(argv[1], NULL, 10) + 1);
 	loads = calloc(clients, sizeof *loads);

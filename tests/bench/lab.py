@@ -187,6 +187,11 @@ class Lab:
             raise RuntimeError(f"{name}: {run.stderr}")
         return json.loads(run.stdout)
 
+    def serve(self, name, *args):
+        """A floor that somebody else puts load on: it ends with its stdin."""
+        return subprocess.Popen([self.program("tests/bench/bench_" + name), *map(str, args)], cwd=self.dir, text=True,
+                                stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+
     def fio(self, file, block, mode, depth, size, fresh):
         """MiB/s of fio with O_DIRECT, and how it was called; without fio, of direct.c."""
         if fresh and os.path.exists(file):

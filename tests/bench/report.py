@@ -13,8 +13,8 @@ machine in the same run, and says when it falls short.
 
 How to read it: *CPU* is the manager's own time from `/proc`, the least of three rounds, because the load
 runs on the same cores and other work may, too; calls per second are what is left then. Floors: *echo* is a
-bare libmicrohttpd server with requests and answers of the same length; *hash and touch* is XXH3 of a key and
-one random cache line of 512 MiB; *bare SQLite* commits as many bytes as the manager's appends had, one
+bare libmicrohttpd server with requests and answers of the same length, under the same load; *hash and touch* is XXH3 of
+a key and one random cache line of 512 MiB; *bare SQLite* commits as many bytes as the manager's appends had, one
 after the other, with the same `synchronous`; *fio* does the same I/O with O_DIRECT.
 
 A p99 of milliseconds is also a measure of what else ran on the two cores: client threads, manager and

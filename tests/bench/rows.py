@@ -6,6 +6,7 @@ there is nothing to meet. A row that cannot be measured here raises lab.Missing.
 
 import os
 
+import pages
 import scale
 
 MIB = 1 << 20
@@ -282,5 +283,6 @@ ROWS = {
     "eviction": eviction,
     "data": data,
     "ios": ios,
+    **pages.ROWS,
     "scale": scale.rows,
 }
