@@ -17,6 +17,7 @@
 
 #define BATCH (64u << 10)
 #define LARGE (4 << 20) /* unsynced bytes of the database: more than a writer may wait for */
+#define COPY (1 << 20)  /* of them, at the least, when a copy has just been made */
 #define STUCK_MS 5000
 
 struct watch {
@@ -34,7 +35,7 @@ static bool watch_sync(void *ctx, const char *path, int64_t unsynced)
 
 	if (strcmp(path, w->database) != 0)
 		return true;
-	if (unsynced >= LARGE && atomic_exchange(&w->fail_next, false))
+	if (unsynced >= COPY && atomic_exchange(&w->fail_next, false))
 		return false;
 	if (unsynced < LARGE || atomic_load(&w->stuck))
 		return true;
