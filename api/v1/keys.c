@@ -9,6 +9,8 @@
  */
 #include "parts.h"
 
+#include <kvb/key_set.h>
+
 static const char *const forms[] = { "keys", "keys_int", "keys_hex" };
 static const char *const parent_forms[] = { "parent", "parent_int", "parent_hex" };
 
@@ -62,33 +64,25 @@ static struct kvb_jat one_of(struct kvb_jdoc *d, const struct kvb_jat *object,
 	return found;
 }
 
-/* Open addressing over positions; at most half full. The seed keeps strangers from making chains. */
 static void refuse_twice(struct kvb_jdoc *d, const struct kvb_jat *array, const struct kvb_key *keys,
 			 uint32_t n)
 {
-	uint32_t size = 2;
-	uint32_t *slots; /* position + 1, 0 = empty */
-	uint64_t seed;
+	uint32_t *cells = kvb_jdoc_alloc(d, kvb_key_set_cells(n), sizeof *cells);
+	struct kvb_key_set set;
 
-	while (size < 2 * n)
-		size *= 2;
-	slots = kvb_jdoc_alloc(d, size, sizeof *slots);
-	if (!slots)
+	if (!cells)
 		return;
-	kvb_random(&seed, sizeof seed);
+	kvb_key_set_init(&set, cells, n);
 	for (uint32_t i = 0; i < n; i++) {
-		uint32_t at = (uint32_t)kvb_key_mix(keys[i], seed) & (size - 1);
+		uint32_t *at = kvb_key_set_find(&set, keys, keys[i]);
 
-		while (slots[at] && !kvb_key_equal(keys[slots[at] - 1], keys[i]))
-			at = (at + 1) & (size - 1);
-		if (slots[at]) {
+		if (*at) {
 			struct kvb_jat item = { .up = array, .index = i };
 
-			kvb_jdoc_fail(d, &item, KVB_E_INVALID, "the same key as element %u",
-				      slots[at] - 1);
+			kvb_jdoc_fail(d, &item, KVB_E_INVALID, "the same key as element %u", *at - 1);
 			return;
 		}
-		slots[at] = i + 1;
+		*at = i + 1;
 	}
 }
 

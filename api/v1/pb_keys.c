@@ -1,53 +1,32 @@
 /*
  * pb_keys.c - the three forms of keys in protobuf, read and written.
  *
- * keys_raw is the hot one: 16 bytes for each key, no parsing. That no key comes twice is checked with a
- * table of positions; its hash is seeded once for the process, so that strangers cannot make chains.
- * State: the seed. Any thread.
+ * keys_raw is the hot one: 16 bytes for each key, no parsing. No state; any thread.
  */
 #include "pb.h"
 
-#include <pthread.h>
+#include <kvb/key_set.h>
 
 enum { KEYS_RAW = 1, KEYS_INT = 2, KEYS_TEXT = 3, PARENT_RAW = 7, PARENT_INT = 8, PARENT_TEXT = 9 };
 
 static const char *const forms[] = { "keys", "keys_int", "keys_raw" };
 
-static pthread_once_t seeded = PTHREAD_ONCE_INIT;
-static uint64_t seed[2];
-
-static void make_seed(void) { kvb_random(seed, sizeof seed); }
-
-static inline uint32_t mix(struct kvb_key k)
-{
-	unsigned __int128 m = (unsigned __int128)(k.lo ^ seed[0]) * (k.hi ^ seed[1]);
-
-	return (uint32_t)((uint64_t)m ^ (uint64_t)(m >> 64));
-}
-
-/* Open addressing over positions; at most half full. */
 static void refuse_twice(struct kvb_pbdoc *d, const char *name, const struct kvb_key *keys, uint32_t n)
 {
-	uint32_t size = 2;
-	uint16_t *slots; /* position + 1, 0 = empty; KVB_MAX_KEYS fits */
+	uint32_t *cells = kvb_pb_alloc(d, kvb_key_set_cells(n), sizeof *cells);
+	struct kvb_key_set set;
 
-	while (size < 2 * n)
-		size *= 2;
-	slots = kvb_pb_alloc(d, size, sizeof *slots);
-	if (!slots)
+	if (!cells)
 		return;
-	pthread_once(&seeded, make_seed);
+	kvb_key_set_init(&set, cells, n);
 	for (uint32_t i = 0; i < n; i++) {
-		uint32_t at = mix(keys[i]) & (size - 1);
+		uint32_t *at = kvb_key_set_find(&set, keys, keys[i]);
 
-		while (slots[at] && !kvb_key_equal(keys[slots[at] - 1], keys[i]))
-			at = (at + 1) & (size - 1);
-		if (slots[at]) {
-			kvb_pb_fail(d, name, i, KVB_E_INVALID, "the same key as element %u",
-				    slots[at] - 1u);
+		if (*at) {
+			kvb_pb_fail(d, name, i, KVB_E_INVALID, "the same key as element %u", *at - 1);
 			return;
 		}
-		slots[at] = (uint16_t)(i + 1);
+		*at = i + 1;
 	}
 }
 

@@ -12,6 +12,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include <kvb/key_set.h>
+
 #define MAX_WAIT_MS 15000u  /* before a start that waits for room gives up */
 
 struct start_op {
@@ -420,28 +422,24 @@ void start_undo(struct part *p, struct txn *t)
 
 int keys_duplicate(const struct kvb_key *keys, uint32_t n, uint32_t *at, uint32_t *first)
 {
-	uint32_t cap = 16;
-	uint32_t *seen;
+	uint32_t *cells = kvb_calloc(kvb_key_set_cells(n), sizeof *cells);
+	struct kvb_key_set set;
 	int rc = KVB_OK;
 
-	while (cap < n * 2)
-		cap *= 2;
-	seen = kvb_calloc(cap, sizeof *seen);
-	if (!seen)
+	if (!cells)
 		return KVB_E_NOMEM;
+	kvb_key_set_init(&set, cells, n);
 	for (uint32_t i = 0; i < n && rc == KVB_OK; i++) {
-		uint32_t cell = (uint32_t)kvb_key_mix(keys[i], 0) & (cap - 1);
+		uint32_t *cell = kvb_key_set_find(&set, keys, keys[i]);
 
-		while (seen[cell] && !kvb_key_equal(keys[seen[cell] - 1], keys[i]))
-			cell = (cell + 1) & (cap - 1);
-		if (seen[cell]) {
+		if (*cell) {
 			*at = i;
-			*first = seen[cell] - 1;
+			*first = *cell - 1;
 			rc = KVB_E_CONFLICT;
 		}
-		seen[cell] = i + 1;
+		*cell = i + 1;
 	}
-	kvb_free(seen);
+	kvb_free(cells);
 	return rc;
 }
 

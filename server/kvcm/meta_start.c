@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include <kvb/clock.h>
+#include <kvb/key_set.h>
 
 #define TIMEOUT_MAX_S 1800
 
@@ -26,28 +27,24 @@ struct start {
 /* Takes repeated keys out of `keys`; own->once then tells which one each was. */
 static int take_once(struct kvcm_call *k, struct start *own, struct kvcm_keys *keys)
 {
-	uint32_t size = 16, n = 0;
-	uint32_t *set, *once;
-	bool *again;
+	uint32_t n = 0;
+	uint32_t *cells = kvb_arena_calloc(&k->c->arena, kvb_key_set_cells(keys->n), sizeof *cells);
+	uint32_t *once = kvb_arena_alloc(&k->c->arena, (keys->n + 1) * sizeof *once);
+	bool *again = kvb_arena_calloc(&k->c->arena, keys->n + 1, sizeof *again);
+	struct kvb_key_set set;
 
-	while (size < 2 * keys->n)
-		size *= 2;
-	set = kvb_arena_calloc(&k->c->arena, size, sizeof *set); /* number + 1 of a key that is kept */
-	once = kvb_arena_alloc(&k->c->arena, (keys->n + 1) * sizeof *once);
-	again = kvb_arena_calloc(&k->c->arena, keys->n + 1, sizeof *again);
-	if (!set || !once || !again)
+	if (!cells || !once || !again)
 		return kvcm_nomem(k);
+	kvb_key_set_init(&set, cells, keys->n);
 	for (uint32_t i = 0; i < keys->n; i++) {
-		uint32_t at = (uint32_t)kvb_key_mix(keys->v[i], 0) & (size - 1);
+		uint32_t *at = kvb_key_set_find(&set, keys->v, keys->v[i]);
 
-		while (set[at] && !kvb_key_equal(keys->v[set[at] - 1], keys->v[i]))
-			at = (at + 1) & (size - 1);
-		again[i] = set[at] != 0;
+		again[i] = *at != 0;
 		if (!again[i]) {
 			keys->v[n++] = keys->v[i];
-			set[at] = n;
+			*at = n;
 		}
-		once[i] = set[at] - 1;
+		once[i] = *at - 1;
 	}
 	own->n = keys->n;
 	if (n < keys->n) {

@@ -6,7 +6,6 @@
  */
 #include "body.h"
 #include "key.h"
-#include "seen.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -216,7 +215,7 @@ void pages_admin_export_write(struct kvb_call *c)
 /* ---- import ------------------------------------------------------------------------------------ */
 
 /* One [key, page] of the request, as the i-th that is asked for. False: it is not to be. */
-static bool take(struct pages_call *k, struct seen *seen, struct kvb_json_node pair[2], uint32_t i, uint8_t **text)
+static bool take(struct pages_call *k, struct kvb_key_set *set, struct kvb_json_node pair[2], uint32_t i, uint8_t **text)
 {
 	const struct kvb_secret *secret = kvb_core_secret(pages_core(k));
 	uint32_t *at;
@@ -229,7 +228,7 @@ static bool take(struct pages_call *k, struct seen *seen, struct kvb_json_node p
 		k->u.admin.outside++;
 		return false;
 	}
-	at = seen_find(seen, k->keys, k->keys[i]);
+	at = kvb_key_set_find(set, k->keys, k->keys[i]);
 	if (*at) {
 		k->u.admin.there++;
 		return false;
@@ -245,7 +244,7 @@ static int read_import(struct pages_call *k, const struct kvb_json_node *body)
 {
 	const struct kvb_json_node *list = kvb_json_get(body, "keys", 4), *v;
 	struct kvb_json_node pair[2];
-	struct seen seen;
+	struct kvb_key_set set;
 	uint8_t *text = kvb_arena_alloc(&k->c->arena, 2 * k->c->n_body + 1); /* of all names, see pages_name */
 	int rc;
 
@@ -258,7 +257,7 @@ static int read_import(struct pages_call *k, const struct kvb_json_node *body)
 	k->keys = body_array(k, list->n, sizeof *k->keys);
 	k->u.admin.names = body_array(k, list->n, sizeof *k->u.admin.names);
 	k->u.admin.places = body_array(k, list->n, sizeof *k->u.admin.places);
-	if (!text || !k->keys || !k->u.admin.names || !k->u.admin.places || !seen_init(&seen, &k->c->arena, list->n))
+	if (!text || !k->keys || !k->u.admin.names || !k->u.admin.places || !pages_key_set(&set, &k->c->arena, list->n))
 		return pages_nomem(k);
 	v = kvb_json_first(list);
 	for (uint32_t i = 0; i < list->n; i++, v = kvb_json_next(v)) {
@@ -266,7 +265,7 @@ static int read_import(struct pages_call *k, const struct kvb_json_node *body)
 			return invalid(k, "keys", "must be pairs of a key and its page");
 		pair[0] = *kvb_json_first(v);
 		pair[1] = *kvb_json_next(kvb_json_first(v));
-		k->n_keys += take(k, &seen, pair, k->n_keys, &text);
+		k->n_keys += take(k, &set, pair, k->n_keys, &text);
 	}
 	return KVB_OK;
 }

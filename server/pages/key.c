@@ -68,6 +68,15 @@ bool pages_key(const struct kvb_secret *secret, const struct kvb_json_node *v, s
 	return true;
 }
 
+bool pages_key_set(struct kvb_key_set *s, struct kvb_arena *a, uint32_t n)
+{
+	uint32_t *cells = kvb_arena_calloc(a, kvb_key_set_cells(n), sizeof *cells);
+
+	if (cells)
+		kvb_key_set_init(s, cells, n);
+	return cells != NULL;
+}
+
 /* ---- names ------------------------------------------------------------------------------------- */
 
 #define EACH(byte) (0x0101010101010101ull * (byte))

@@ -14,9 +14,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <kvb/arena.h>
 #include <kvb/bytes.h>
 #include <kvb/hash.h>
 #include <kvb/json.h>
+#include <kvb/key_set.h>
 #include <kvb/limits.h>
 #include <kvb/ops.h>
 
@@ -32,6 +34,8 @@ static inline bool pages_key_add(struct kvb_key_batch *b, const struct kvb_json_
 	kvb_key_batch_add(b, v->s, v->n, out);
 	return true;
 }
+/* An empty set for n keys, in the arena. False: out of memory. */
+bool pages_key_set(struct kvb_key_set *s, struct kvb_arena *a, uint32_t n);
 /* Stores the name of a scalar at `out`, which has room for one byte more than its JSON text; returns its length. */
 size_t pages_name(const struct kvb_json_node *v, uint8_t *out);
 /* The scalar of a name, as a JSON value. False: it is no name of ours. */

@@ -5,8 +5,8 @@
  * else. The core takes each key once: a repeated one, and one too long to be kept, is taken out of what it is asked.
  * No state.
  */
+#include "key.h"
 #include "pages.h"
-#include "seen.h"
 
 #include <string.h>
 
@@ -21,9 +21,9 @@ static bool take_once(struct pages_call *k, uint32_t *out)
 	struct kvb_key *keys = k->keys + k->at;
 	struct kvb_bytes *names = k->u.reserve.names + k->at;
 	uint32_t *where = kvb_arena_alloc(&k->c->arena, k->n * sizeof *where), n = 0;
-	struct seen seen;
+	struct kvb_key_set set;
 
-	if (!where || !seen_init(&seen, &k->c->arena, k->n))
+	if (!where || !pages_key_set(&set, &k->c->arena, k->n))
 		return false;
 	for (uint32_t i = 0; i < k->n; i++) {
 		uint32_t *at;
@@ -31,7 +31,7 @@ static bool take_once(struct pages_call *k, uint32_t *out)
 		where[i] = NOWHERE;
 		if (names[i].n == 0)
 			continue;
-		at = seen_find(&seen, keys, keys[i]);
+		at = kvb_key_set_find(&set, keys, keys[i]);
 		if (*at) {
 			where[i] = (*at - 1) | AGAIN;
 			continue;

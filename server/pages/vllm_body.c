@@ -6,7 +6,6 @@
  */
 #include "body.h"
 #include "key.h"
-#include "seen.h"
 
 #include <string.h>
 
@@ -97,7 +96,7 @@ int vllm_read_allocate(struct pages_call *k, const struct kvb_json_node *body)
 	const struct kvb_secret *secret = kvb_core_secret(pages_core(k));
 	struct kvb_json_node pair[2], *node;
 	struct items it;
-	struct seen seen;
+	struct kvb_key_set set;
 	uint32_t n = 0, given;
 	int rc = take_keys(k, body, "keys", &it);
 
@@ -105,7 +104,7 @@ int vllm_read_allocate(struct pages_call *k, const struct kvb_json_node *body)
 		return rc;
 	given = it.left;
 	node = k->u.allocate.node = body_array(k, given, sizeof *node);
-	if (!node || !seen_init(&seen, &k->c->arena, given))
+	if (!node || !pages_key_set(&set, &k->c->arena, given))
 		return pages_nomem(k);
 	for (uint32_t i = 0; i < given; i++) {
 		uint32_t *at;
@@ -114,7 +113,7 @@ int vllm_read_allocate(struct pages_call *k, const struct kvb_json_node *body)
 			return pages_refuse(k, 422, true, "keys[%u]: must be a key and its prefix_key", i);
 		if (!pages_key(secret, &pair[0], &k->keys[n]))
 			return body_bad_key(k, "keys", i);
-		at = seen_find(&seen, k->keys, k->keys[n]);
+		at = kvb_key_set_find(&set, k->keys, k->keys[n]);
 		if (*at)
 			continue;
 		if (i == 0)
@@ -124,7 +123,7 @@ int vllm_read_allocate(struct pages_call *k, const struct kvb_json_node *body)
 		*at = ++n;
 	}
 	k->n_keys = k->total = n;
-	if (k->u.allocate.has_parent && *seen_find(&seen, k->keys, k->u.allocate.parent))
+	if (k->u.allocate.has_parent && *kvb_key_set_find(&set, k->keys, k->u.allocate.parent))
 		k->u.allocate.has_parent = false;
 	return KVB_OK;
 }

@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include <kvb/hash.h>
+#include <kvb/key_set.h>
 
 static void checksum_is_xxh3(void **state)
 {
@@ -205,6 +206,32 @@ static void secrets_compare(void **state)
 	assert_true(kvb_equal_secret("", "x", 0));
 }
 
+static void a_key_set_knows_what_came_before(void **state)
+{
+	enum { N = 1000 };
+	static struct kvb_key keys[N];
+	static uint32_t cells[2048];
+	struct kvb_key_set set;
+
+	(void)state;
+	assert_int_equal(kvb_key_set_cells(0), 2);
+	assert_int_equal(kvb_key_set_cells(N), 2048);
+	kvb_key_set_init(&set, cells, N);
+	for (uint32_t i = 0; i < N; i++) {
+		uint32_t *at;
+
+		keys[i] = (struct kvb_key){ i % 7, i % 300 }; /* alike in a half, never in both */
+		at = kvb_key_set_find(&set, keys, keys[i]);
+		assert_int_equal(*at, 0);
+		*at = i + 1;
+	}
+	for (uint32_t i = 0; i < N; i++)
+		assert_int_equal(*kvb_key_set_find(&set, keys, keys[i]), i + 1);
+	assert_int_equal(*kvb_key_set_find(&set, keys, (struct kvb_key){ 9, 9 }), 0);
+	kvb_key_set_init(&set, memset(cells, 0, sizeof cells), N);
+	assert_int_equal(*kvb_key_set_find(&set, keys, keys[5]), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -219,6 +246,7 @@ int main(void)
 		cmocka_unit_test(random_bytes_differ),
 		cmocka_unit_test(threads_draw_different_numbers),
 		cmocka_unit_test(secrets_compare),
+		cmocka_unit_test(a_key_set_knows_what_came_before),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
