@@ -2,8 +2,8 @@
  * op_keys.c - exists, get_page_indices, delete_keys.
  *
  * What the first two tell is leased, so that no page of it is reused before the client has read it. Clients read up to
- * the first miss, so only the keys before that are. An answer of get_page_indices that has one null makes SGLang's data
- * client close itself, so all are, unless it was asked for otherwise. No state.
+ * the first miss, so exists tells only of the keys before that. An answer of get_page_indices that has one null makes
+ * SGLang's data client close itself, so all are, and nothing is leased for it, unless it was asked for otherwise. No state.
  */
 #include "pages.h"
 
@@ -15,6 +15,7 @@ static int ask(struct pages_call *k, enum kvb_lookup_mode mode)
 		.mode = mode,
 		.keys = k->keys + k->at,
 		.n_keys = k->n,
+		.window = k->n,
 		.lease_ms = pages_of(k)->o.lease_ms,
 		.only_leased = true,
 	};
@@ -43,7 +44,8 @@ bool pages_tell_exists(struct pages_call *k)
 
 static bool is_partial(const struct pages_call *k) { return pages_strict(k) || pages_of(k)->o.partial_get; }
 
-int pages_ask_get(struct pages_call *k) { return ask(k, is_partial(k) ? KVB_LOOKUP_BATCH : KVB_LOOKUP_PREFIX); }
+/* A window of all keys is all or nothing. */
+int pages_ask_get(struct pages_call *k) { return ask(k, is_partial(k) ? KVB_LOOKUP_BATCH : KVB_LOOKUP_WINDOW); }
 
 bool pages_tell_get(struct pages_call *k)
 {

@@ -122,6 +122,18 @@ static void test_missing_keys(void **state)
 	expect(CONFIRM, "{}", 204, "");
 }
 
+/* Readers who got nothing hold nothing up. */
+static void test_nulls_lease_nothing(void **state)
+{
+	(void)state;
+	initialize(2);
+	put("a");
+	put("b");
+	expect(GET, "{\"keys\":[\"a\",\"b\",\"x\"]}", 200, "{\"indices\":[null,null,null]}");
+	assert_true(reserve("c") >= 0);
+	assert_true(reserve("d") >= 0);
+}
+
 static void test_partial_get(void **state)
 {
 	struct kvb_pages_options o = options();
@@ -651,7 +663,7 @@ int main(void)
 {
 #define T(name) cmocka_unit_test_setup_teardown(name, open_all, close_all)
 	const struct CMUnitTest tests[] = {
-		T(test_life), T(test_missing_keys), T(test_partial_get), T(test_repeated_and_long_keys), T(test_releases),
+		T(test_life), T(test_missing_keys), T(test_nulls_lease_nothing), T(test_partial_get), T(test_repeated_and_long_keys), T(test_releases),
 		T(test_full), T(test_leases_hold), T(test_spaces_are_apart), T(test_initialize_again),
 		T(test_half_made_space), T(test_restart), T(test_tenants_of_tokens), T(test_no_memory), T(test_no_pages), T(test_store_down), T(test_not_ready), T(test_held_call),
 		T(test_wishes), T(test_strict_spaces), T(test_strict_lists), T(test_strict_full), T(test_bad_input),
