@@ -9,6 +9,7 @@
 #include "bench.h"
 
 #include <string.h>
+#include <time.h>
 
 #include <kvb/clock.h>
 #include <kvb/mem.h>
@@ -17,7 +18,7 @@ struct worker {
 	struct kvb_bench_call call;
 	const struct kvb_bench_op *op;
 	pthread_t thread;
-	uint64_t end_us;
+	uint64_t begin_us, end_us;
 	int status;
 	struct kvb_bench_outcome o; /* this thread's part */
 };
@@ -44,6 +45,20 @@ static void add_call(struct kvb_bench_outcome *o, const struct kvb_bench_call *c
 	}
 }
 
+/* With --rate: until this thread's part of it may go on. */
+static uint64_t pace(const struct worker *w, uint64_t now)
+{
+	const struct kvb_bench *b = w->call.b;
+	uint64_t due = w->begin_us + (b->rate ? w->o.asked * b->n_clients * 1000000 / b->rate : 0);
+
+	for (due = due < w->end_us ? due : w->end_us; now < due && !atomic_load(&b->stop); now = kvb_now_us()) {
+		uint64_t left = due - now < 10000 ? due - now : 10000;
+
+		nanosleep(&(struct timespec){ .tv_nsec = (long)left * 1000 }, NULL);
+	}
+	return now;
+}
+
 static void *work(void *ctx)
 {
 	struct worker *w = ctx;
@@ -62,6 +77,7 @@ static void *work(void *ctx)
 		w->status = KVBLOCK_OK;
 		if (c->asked > 0) /* else there was nothing left to do */
 			add_call(&w->o, c, now - begin);
+		now = pace(w, now);
 	}
 	if (w->status != KVBLOCK_OK)
 		atomic_store(&c->b->stop, true);
@@ -106,6 +122,7 @@ static int measure(struct kvb_bench *b, const struct kvb_bench_op *op, struct wo
 		w[started].op = w[started].call.op = op;
 		w[started].status = KVBLOCK_OK;
 		w[started].call.turn = started;
+		w[started].begin_us = begin;
 		w[started].end_us = begin + (uint64_t)(b->seconds * 1e6);
 		if (pthread_create(&w[started].thread, NULL, work, &w[started]) != 0)
 			break;

@@ -30,6 +30,7 @@ struct kvb_bench {
 	uint32_t n_data;
 	uint32_t n_clients;
 	double seconds;
+	uint64_t rate; /* blocks a second that all threads ask for together; 0 = as many as they can */
 	double hits; /* part of the keys of a lookup that are there */
 	enum kvblock_mode mode;
 	bool scatter; /* a lookup's keys lie all over the population, not side by side */

@@ -11,6 +11,7 @@ enum {
 	OPT_DATA,
 	OPT_CLIENTS,
 	OPT_SECONDS,
+	OPT_RATE,
 	OPT_HITS,
 	OPT_BATCH,
 	OPT_SCATTER,
@@ -35,6 +36,7 @@ static const struct option options[] = {
 	{ "data", required_argument, NULL, OPT_DATA },
 	{ "clients", required_argument, NULL, OPT_CLIENTS },
 	{ "seconds", required_argument, NULL, OPT_SECONDS },
+	{ "rate", required_argument, NULL, OPT_RATE },
 	{ "hits", required_argument, NULL, OPT_HITS },
 	{ "batch", no_argument, NULL, OPT_BATCH },
 	{ "scatter", no_argument, NULL, OPT_SCATTER },
@@ -164,6 +166,8 @@ static const char *set_value(struct kvb_bench *b, int opt, const char *value)
 		return kvb_args_factor(value, &b->seconds) && b->seconds <= 86400
 			       ? NULL
 			       : "--seconds: up to 86400, e.g. 0.5";
+	case OPT_RATE:
+		return kvb_args_number(value, 1, UINT32_MAX, &b->rate) ? NULL : "--rate: blocks a second, 1 or more";
 	case OPT_HITS:
 		return read_ratio(value, &b->hits) ? NULL : "--hits: 0..1, e.g. 0.5";
 	case OPT_DEPTH:

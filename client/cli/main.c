@@ -74,6 +74,7 @@ static const struct command commands[] = {
 	  "  --keys LIST           keys of a call, 1..16384 (default: 1,512; with --data 16)\n"
 	  "  --clients N           threads (default: 4)\n"
 	  "  --seconds S           for each operation, e.g. 0.5 (default: 5)\n"
+	  "  --rate N              start no more than so many blocks a second (default: no bound)\n"
 	  "  --hits RATIO          part of a lookup's keys that are there, 0..1 (default: 1)\n"
 	  "  --batch               look up every key on its own (default: prefix)\n"
 	  "  --population N        blocks that lookups and matches find (default: 65536)\n"

@@ -6,6 +6,7 @@ there is nothing to meet. A row that cannot be measured here raises lab.Missing.
 
 import os
 
+import capacity
 import pages
 import scale
 
@@ -281,6 +282,7 @@ ROWS = {
     "kvcm-write-json": lambda lab: kvcm_write(lab, "json", 100000),
     "kvcm-write-grpc": lambda lab: kvcm_write(lab, "protobuf", 0),
     "eviction": eviction,
+    **capacity.ROWS,
     "data": data,
     "ios": ios,
     **pages.ROWS,

@@ -1,0 +1,101 @@
+"""capacity.py - what a full store costs: its writers, and the readers beside them.
+
+Blocks are addresses in storages of type null. Empty and full are measured in turns, because other work on the machine
+changes what either can do.
+"""
+
+import subprocess
+
+from lab import Missing, meminfo_available
+
+GIB = 1 << 30
+
+
+def line(what, bar, measured, floor, met):
+    return {"what": what, "bar": bar, "measured": measured, "floor": floor, "met": met}
+
+
+def median(values):
+    return sorted(values)[len(values) // 2]
+
+
+def starts(lab, m, *args):
+    ops, counted = m.bench("--ops", "start", "--keys", 128, "--clients", 8, "--seconds", lab.seconds,
+                           "--max-blocks", 400000000, *args)
+    return ops[0], counted
+
+
+def summary(ops):
+    return (median([op["keys_per_s"] for op in ops]), median([op["start"]["p99_us"] for op in ops]),
+            median([op["start"]["p50_us"] for op in ops]), min(op["success"] for op in ops))
+
+
+def writers(lab):
+    """8 writers on an empty store, then on one that is full."""
+    capacity, blocks = ("4G", 1 << 20) if lab.quick else ("40G", 10 << 20)
+    if meminfo_available() < 2 * GIB + blocks * 400:
+        raise Missing(f"{blocks} blocks want {(2 * GIB + blocks * 400) / GIB:.0f} GiB of memory to be free")
+    empty, full, looked, gone = [], [], 0, 0
+    m = lab.manager("full", "--durability", "normal")
+    try:
+        for _ in range(lab.rounds):
+            empty.append(starts(lab, m, "--population", 1)[0])
+            op, counted = starts(lab, m, "--full", "--capacity", capacity, "--population", 1)
+            full.append(op)
+            looked += counted["evict_examined"]
+            gone += counted["evicted_blocks"]
+    finally:
+        m.remove()
+    rate, p99, p50, success = summary(full)
+    base, base_p99, base_p50, _ = summary(empty)
+    floor = f"empty store: {base:,.0f} blocks/s, p50 {base_p50 / 1000:.2f} ms, p99 {base_p99 / 1000:.1f} ms"
+    what = f"store full with {blocks:,} blocks, 8 writers, 128 a call, NORMAL"
+    yield line(f"{what}: blocks/s", "no start refused; >= 70 % of the empty store's",
+               f"success {success:.4f}; {rate:,.0f} blocks/s = {rate / base:.0%}", floor,
+               success == 1 and rate >= 0.7 * base)
+    yield line(f"{what}: p99 of start", "<= 3x the empty store's",
+               f"{p99 / 1000:.1f} ms = {p99 / max(1, base_p99):.1f}x; p50 {p50 / 1000:.2f} ms", floor, p99 <= 3 * base_p99)
+    yield line(f"{what}: entries examined per block evicted", "< 4 on average", f"{looked / max(1, gone):.2f}",
+               f"{gone:,} evicted", looked < 4 * gone)
+
+
+def lookups_beside(lab, m, rate, *args):
+    """Lookups of two clients while a writer makes `rate` blocks a second."""
+    writer = subprocess.Popen([lab.kvblock, "--url", m.url, "--json", "--timeout", "60000", "bench", "--ops", "start", "--keys",
+                               "128", "--clients", "2", "--rate", str(rate), "--seconds", str(lab.seconds + 4), "--max-blocks",
+                               "400000000", "--population", "1", *args], cwd=m.dir, stdout=subprocess.PIPE, text=True)
+    try:
+        full = "--full" in args
+        before = m.counters()["evicted_blocks"]
+        while full and m.counters()["evicted_blocks"] < before + rate // 4:
+            if writer.poll() is not None:
+                raise RuntimeError("the writer ended before the store was full")
+        ops, counted = m.bench("--ops", "lookup", "--keys", 128, "--clients", 2, "--seconds", lab.seconds)
+        evicted = counted["evicted_blocks"]
+        if full != (evicted > rate * lab.seconds // 4):
+            raise RuntimeError(f"{evicted} blocks were evicted while the store was {'full' if full else 'empty'}")
+    finally:
+        writer.communicate(timeout=120)
+    return ops[0]["calls_per_s"], evicted
+
+
+def readers(lab):
+    """The same lookups and the same writer; in the second half of each turn the writer's store is full."""
+    rate = 100000
+    without, beside, evicted = [], [], 0
+    m = lab.manager("beside", "--durability", "normal")
+    try:
+        for _ in range(lab.rounds):
+            without.append(lookups_beside(lab, m, rate)[0])
+            calls, n = lookups_beside(lab, m, rate, "--full", "--capacity", "1G")
+            beside.append(calls)
+            evicted += n
+    finally:
+        m.remove()
+    a, b = median(without), median(beside)
+    yield line(f"lookups of 128 keys, all hits, 2 clients, beside a writer of {rate:,} blocks/s whose store is full",
+               ">= 85 % of those without eviction", f"{b:,.0f} calls/s = {b / a:.0%}; {evicted:,} blocks evicted meanwhile",
+               f"the same writer, store not full: {a:,.0f} calls/s", b >= 0.85 * a)
+
+
+ROWS = {"full-writers": writers, "full-readers": readers}
