@@ -19,6 +19,7 @@
 
 #define BATCH_BYTES ((size_t)8 << 20)
 #define UNSYNCED_MS 50u
+#define PORTION 512u /* removals applied in one hold of the lock */
 #define STORE_FULL_MS 1000u /* starts are refused this long before one tries again */
 
 struct txn *txn_make(enum txn_kind kind)
@@ -295,16 +296,17 @@ static void defer(struct kvb_core *c, struct txn *t)
 		q->unsynced_tail->next = t;
 	else
 		q->unsynced_head = t;
-	if (!q->unsynced_tail)
+	if (q->n_unsynced == q->n_synced)
 		q->unsynced_since = kvb_now_ms(c->clock);
 	q->unsynced_tail = t;
+	q->n_unsynced++;
 }
 
 static bool sync_is_due(const struct kvb_core *c, bool hurry)
 {
 	const struct commit *q = &c->commit;
 
-	if (!q->unsynced_head)
+	if (q->n_unsynced == q->n_synced)
 		return false;
 	if (hurry || kvb_now_ms(c->clock) - q->unsynced_since >= UNSYNCED_MS)
 		return true;
@@ -321,6 +323,7 @@ void commit_forget_unsynced(struct kvb_core *c, int status)
 	kvb_mutex_lock(&c->commit.lock); /* the committer may be looking whether it has some, before it sleeps */
 	t = c->commit.unsynced_head;
 	c->commit.unsynced_head = c->commit.unsynced_tail = NULL;
+	c->commit.n_unsynced = c->commit.n_synced = 0;
 	kvb_mutex_unlock(&c->commit.lock);
 	while (t) {
 		struct txn *next = t->next;
@@ -331,34 +334,46 @@ void commit_forget_unsynced(struct kvb_core *c, int status)
 	}
 }
 
-static bool sync_and_apply(struct kvb_core *c)
+/* A portion of what a sync covers, or (`all`) all of it: in between others have the lock, and the next batch is appended. */
+static void apply_synced(struct kvb_core *c, bool all)
 {
-	struct kvb_error err = { 0 };
-	int rc = kvb_store_sync(c->store, &err);
-	struct txn *t;
+	struct commit *q = &c->commit;
+	size_t blocks = 0;
 
 	core_lock(c);
-	t = c->commit.unsynced_head;
-	if (rc != KVB_OK) {
-		/* After a failed sync nobody knows what the disk holds, and the next sync may not tell. */
-		kvb_log(KVB_LOG_ERROR, "core", "sync of the metadata store failed: %s", err.message);
-		if (c->part)
-			stop_part(c, NULL, KVB_E_UNKNOWN_OUTCOME);
-		commit_forget_unsynced(c, KVB_E_UNKNOWN_OUTCOME);
-		core_unlock(c);
-		return false;
-	}
-	c->commit.unsynced_head = c->commit.unsynced_tail = NULL;
-	while (t && c->part) {
-		struct txn *next = t->next;
+	while (q->n_synced && c->part && (all || blocks < PORTION)) {
+		struct txn *t = q->unsynced_head;
 
+		q->unsynced_head = t->next;
+		if (!t->next)
+			q->unsynced_tail = NULL;
+		q->n_synced--;
+		q->n_unsynced--;
+		blocks += 1 + t->n_removal;
 		apply(c, t);
-		t = next;
 	}
 	if (c->part)
 		start_serve_waiters(c->part);
 	core_unlock(c);
-	return true;
+}
+
+static bool sync_deferred(struct kvb_core *c)
+{
+	struct kvb_error err = { 0 };
+	int rc = kvb_store_sync(c->store, &err);
+
+	if (rc == KVB_OK) {
+		c->commit.n_synced = c->commit.n_unsynced;
+		return true;
+	}
+	/* After a failed sync nobody knows what the disk holds, and the next sync may not tell. */
+	core_lock(c);
+	kvb_log(KVB_LOG_ERROR, "core", "sync of the metadata store failed: %s", err.message);
+	if (c->part)
+		stop_part(c, NULL, KVB_E_UNKNOWN_OUTCOME);
+	commit_forget_unsynced(c, KVB_E_UNKNOWN_OUTCOME);
+	core_unlock(c);
+	return false;
 }
 
 /* ---- a round ------------------------------------------------------------------------------------------ */
@@ -464,8 +479,10 @@ static bool append_round(struct kvb_core *c)
 
 static void begin_snapshot(struct kvb_core *c)
 {
-	bool synced = !c->commit.unsynced_head || sync_and_apply(c);
+	bool synced = !c->commit.unsynced_head || sync_deferred(c);
 
+	if (synced)
+		apply_synced(c, true); /* what the journal says is in memory */
 	core_lock(c);
 	if (c->part && synced && atomic_load(&c->state) == KVB_CORE_READY) {
 		uint64_t barrier;
@@ -501,7 +518,9 @@ bool commit_round(struct kvb_core *c)
 	} else {
 		did = append_round(c);
 		if (sync_is_due(c, hurry))
-			did |= sync_and_apply(c);
+			did |= sync_deferred(c);
+		if (c->commit.n_synced)
+			apply_synced(c, hurry || c->o.manual);
 		if (snapshot)
 			begin_snapshot(c);
 	}
@@ -524,9 +543,9 @@ static void *committer(void *arg)
 	kvb_mutex_lock(&q->lock);
 	while (!q->stop) {
 		if (!q->head && !q->snapshot_wanted) {
-			if (q->unsynced_head)
+			if (q->n_synced == 0 && q->unsynced_head)
 				kvb_cond_wait_ms(&q->wake, &q->lock, UNSYNCED_MS);
-			else
+			else if (!q->unsynced_head)
 				kvb_cond_wait(&q->wake, &q->lock);
 			if (!q->head && !q->snapshot_wanted && !q->unsynced_head)
 				continue;

@@ -9,6 +9,8 @@
 
 #include <string.h>
 
+#define AHEAD 8u /* turns of a loop between a prefetch and its use */
+
 static void count_removing(struct part *p, const struct instance *inst, const struct slot *s, uint32_t spec,
 			   int sign)
 {
@@ -67,7 +69,6 @@ static uint32_t committed_specs(const struct instance *inst, const struct block 
 int remove_mark(struct part *p, struct picks *k, struct block *b)
 {
 	void *v = k->v;
-	uint64_t now = kvb_now_ms(p->core->clock);
 	const struct instance *inst = block_instance(b);
 	uint64_t lease = block_lease(p, inst, b);
 
@@ -76,7 +77,7 @@ int remove_mark(struct part *p, struct picks *k, struct block *b)
 	k->v = v;
 	k->v[k->n++] = (struct removal){ .block = block_id(b),
 					   .specs = committed_specs(inst, b),
-					   .hold_until = lease > now ? lease : 0 };
+					   .hold_until = lease && lease > kvb_now_ms(p->core->clock) ? lease : 0 };
 	evict_forget(b);
 	set_removing(p, b, k->v[k->n - 1].specs, true);
 	return KVB_OK;
@@ -129,12 +130,25 @@ int remove_queue(struct part *p, struct picks *k, struct txn **out)
 	return KVB_OK;
 }
 
+/* Victims lie anywhere: the entry some turns ahead, then its cell in the index. */
+static void prefetch(const struct part *p, const struct txn *t, size_t i)
+{
+	if (i + 2 * AHEAD < t->n_removal)
+		__builtin_prefetch(block_get(p, t->removal[i + 2 * AHEAD].block), 1);
+	if (i + AHEAD < t->n_removal) {
+		const struct block *b = block_get(p, t->removal[i + AHEAD].block);
+
+		index_prefetch(block_instance(b), index_hash(p, b->key));
+	}
+}
+
 void remove_apply(struct part *p, struct txn *t)
 {
 	for (size_t i = 0; i < t->n_removal; i++) {
 		struct block *b = block_get(p, t->removal[i].block);
 		const struct instance *inst = block_instance(b);
 
+		prefetch(p, t, i);
 		for (uint32_t s = 0; s < inst->spec.n_specs; s++) {
 			if (!(t->removal[i].specs >> s & 1))
 				continue; /* another removal's, or written since */

@@ -87,7 +87,7 @@ void slot_release(struct part *p, struct block *b, uint32_t spec, uint64_t hold_
 
 	assert(s->state != SLOT_ABSENT && !s->queued);
 	block_touch(p, b);
-	if (hold_until > kvb_now_ms(p->core->clock))
+	if (hold_until && hold_until > kvb_now_ms(p->core->clock))
 		kvb_pool_hold(pool, run, hold_until);
 	else
 		kvb_pool_free(pool, run);

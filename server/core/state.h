@@ -442,7 +442,9 @@ struct commit {
 	/* NORMAL only, used by the committer alone: appended, but their slots may not be reused before a
 	 * sync covers them. */
 	struct txn *unsynced_head, *unsynced_tail;
-	uint64_t unsynced_since;
+	uint32_t n_unsynced; /* in that list */
+	uint32_t n_synced;   /* the first so many: a sync covers them */
+	uint64_t unsynced_since; /* the first that none covers */
 	pthread_t thread;
 };
 
