@@ -109,6 +109,7 @@ void clear_apply(struct part *p, struct txn *t)
 	t->inst->clear = NULL;
 	end_sessions(p, t->ghost);
 	t->ghost->cleared = true;
+	evict_hide_for_good(t->ghost);
 	COUNT(p->core, deleted_blocks, t->ghost->blocks);
 }
 

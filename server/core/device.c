@@ -420,6 +420,7 @@ static void forget_space(struct part *p, uint32_t at)
 		evict_forget_space(p->inst[i], at);
 	for (struct instance *ghost = p->ghosts; ghost; ghost = ghost->next_ghost)
 		evict_forget_space(ghost, at);
+	evict_free_sets(p, at, NULL);
 	kvb_pool_destroy(p->space[at].pool);
 	kvb_free(p->space[at].class);
 	p->space[at] = (struct space){ 0 };

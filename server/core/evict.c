@@ -1,26 +1,21 @@
 /*
- * evict.c - which committed blocks go when room is needed: least recently used, tails first.
+ * evict.c - which committed blocks go when room is needed: those that the policy of their group puts first.
  *
- * Each instance has a queue for each size class in each storage that it has blocks in; a block is in the
- * queue of each class of which it holds committed slots, so a search for slots of a class finds only blocks
- * that have some. A queue is a pair of heaps: the candidates, by last use (blocks without live
- * children before those with), and the leased, by the end of the lease. A hit only writes the block's marks;
- * the heaps learn of it when the block comes to the top with a key that is out of date: it is queued again
- * with the right one. A prefix head has live children until its last tail is gone, so chains lose their tails
- * first; inner blocks are taken only when no leaf is left, so that nothing ever stops while something may
- * be evicted.
+ * A search is for slots of a class in a storage, or for bytes or blocks of a group. In each set (queue.c) that it is about,
+ * the policy ranks the tops of its queues as they stand there; the least is looked at. It goes, or it was used, leased or
+ * grew children since it was queued: then it is placed again, and the next is least. Places out of date are never behind
+ * the right ones, so what goes is the least of all. Ranks of different groups cannot be compared: between groups the least
+ * recently used goes. Inner blocks are taken only when no leaf is left (of a policy that cares), so nothing ever stops while
+ * something may be evicted.
  *
- * All calls under the write lock. Victims are marked and journaled here (remove.c); their slots become
- * free when the record is durable.
+ * All calls under the write lock. Victims are marked and journaled here (remove.c); their slots become free when the
+ * record is durable.
  */
 #include "internal.h"
 #include "mark.h"
 
 #include <string.h>
 
-enum { CANDIDATES, LEASED };
-
-#define INNER (1ull << 63)  /* in a candidate's key: it has live children */
 #define MAX_AHEAD_PERCENT 10u /* of a storage, for demand */
 #define DEMAND_MS 20u
 #define AHEAD_PICKS 1024u /* of one class in one call: others wait for the lock */
@@ -33,188 +28,17 @@ bool block_evictable(const struct part *p, const struct instance *inst, const st
 	return block_has_committed(inst, b) && !block_has_writing(inst, b);
 }
 
-static uint64_t candidate_key(const struct block *b)
-{
-	return (b->live_children ? INNER : 0) | mark_use(atomic_load_explicit(&b->mark, memory_order_relaxed));
-}
+/* ---- the search ------------------------------------------------------------------------------------- */
 
-/* ---- queues ----------------------------------------------------------------------------------------- */
-
-static uint32_t class_of(const struct instance *inst, uint32_t space, uint32_t spec)
-{
-	return inst->class_of[(size_t)space * inst->spec.n_specs + spec];
-}
-
-static struct evict_queue *queue_find(const struct instance *inst, uint32_t space, uint32_t class_id)
-{
-	for (size_t i = 0; i < inst->n_queue; i++)
-		if (inst->queue[i]->space == space && inst->queue[i]->class_id == class_id)
-			return inst->queue[i];
-	return NULL;
-}
-
-/* A block's place in this queue is kept in one of the slots that bring it there. */
-static uint32_t *place_in_queue(void *ctx, uint32_t id)
-{
-	const struct evict_queue *q = ctx;
-	struct block *b = block_get(q->part, id);
-
-	for (uint32_t s = 0; s < q->inst->spec.n_specs; s++)
-		if (b->slot[s].queued && b->slot[s].space == q->space &&
-		    class_of(q->inst, q->space, s) == q->class_id)
-			return &b->slot[s].queued;
-	assert(!"the block is not in this queue");
-	return NULL;
-}
-
-/* Into the list of its space, or out of it. */
-static void queue_link(struct evict_queue *q)
-{
-	struct evict_queue **head = &q->part->space[q->space].queues;
-
-	q->prev = NULL;
-	q->next = *head;
-	if (q->next)
-		q->next->prev = q;
-	*head = q;
-}
-
-static void queue_unlink(struct evict_queue *q)
-{
-	if (q->prev)
-		q->prev->next = q->next;
-	else
-		q->part->space[q->space].queues = q->next;
-	if (q->next)
-		q->next->prev = q->prev;
-}
-
-void evict_hide(struct instance *inst, bool hidden)
-{
-	for (size_t i = 0; i < inst->n_queue; i++) {
-		if (hidden)
-			queue_unlink(inst->queue[i]);
-		else
-			queue_link(inst->queue[i]);
-	}
-}
-
-static struct evict_queue *queue_make(struct part *p, struct instance *inst, uint32_t space, uint32_t class_id)
-{
-	void *v = inst->queue;
-	struct evict_queue *q;
-
-	if (kvb_grow(&v, &inst->cap_queue, inst->n_queue + 1, sizeof *inst->queue) != KVB_OK)
-		return NULL;
-	inst->queue = v;
-	q = kvb_calloc(1, sizeof *q);
-	if (!q)
-		return NULL;
-	*q = (struct evict_queue){ .part = p, .inst = inst, .space = space, .class_id = class_id };
-	heap_pair_init(&q->heaps, place_in_queue, q);
-	inst->queue[inst->n_queue++] = q;
-	queue_link(q);
-	return q;
-}
-
-int evict_reserve(struct part *p, struct instance *inst, uint32_t space, uint32_t class_id)
-{
-	struct evict_queue *q = queue_find(inst, space, class_id);
-
-	if (!q)
-		q = queue_make(p, inst, space, class_id);
-	return q ? heap_pair_reserve(&q->heaps, inst->entries_made) : KVB_E_NOMEM;
-}
-
-int evict_reserve_all(struct instance *inst, uint64_t entries)
-{
-	int rc = KVB_OK;
-
-	for (size_t i = 0; rc == KVB_OK && i < inst->n_queue; i++)
-		rc = heap_pair_reserve(&inst->queue[i]->heaps, entries);
-	return rc;
-}
-
-static void queue_free(struct evict_queue *q)
-{
-	if (!q->inst->ghost)
-		queue_unlink(q);
-	heap_pair_destroy(&q->heaps);
-	kvb_free(q);
-}
-
-void evict_forget_space(struct instance *inst, uint32_t space)
-{
-	size_t first = (size_t)space * inst->spec.n_specs;
-
-	if (first + inst->spec.n_specs <= inst->cap_class_of)
-		memset(&inst->class_of[first], 0xff, inst->spec.n_specs * sizeof *inst->class_of);
-	for (size_t i = inst->n_queue; i-- > 0;) {
-		if (inst->queue[i]->space != space)
-			continue;
-		queue_free(inst->queue[i]);
-		inst->queue[i] = inst->queue[--inst->n_queue];
-	}
-}
-
-void evict_destroy_queues(struct instance *inst)
-{
-	for (size_t i = 0; i < inst->n_queue; i++)
-		queue_free(inst->queue[i]);
-	kvb_free(inst->queue);
-	inst->queue = NULL;
-	inst->n_queue = inst->cap_queue = 0;
-}
-
-void evict_forget(struct block *b)
-{
-	const struct instance *inst = block_instance(b);
-
-	for (uint32_t s = 0; s < inst->spec.n_specs; s++)
-		if (b->slot[s].queued)
-			heap_remove(&queue_find(inst, b->slot[s].space, class_of(inst, b->slot[s].space, s))->heaps, block_id(b));
-}
-
-/* An earlier spec of the block has brought it into the same queue. */
-static bool queued_before(const struct instance *inst, const struct block *b, uint32_t spec)
-{
-	uint32_t space = b->slot[spec].space, class_id = class_of(inst, space, spec);
-
-	for (uint32_t s = 0; s < spec; s++)
-		if (b->slot[s].queued && b->slot[s].space == space && class_of(inst, space, s) == class_id)
-			return true;
-	return false;
-}
-
-/* Queues it as it stands at `now`, which is the time of the whole search: a lease that ends during it runs for all of it,
- * or the block would be a candidate that may not be taken. */
-static void consider_at(struct part *p, struct block *b, uint64_t lease, uint64_t now)
-{
-	struct instance *inst = block_instance(b);
-	bool leased = lease > now;
-
-	if (p->loading)
-		return;
-	evict_forget(b);
-	if (block_has_writing(inst, b))
-		return;
-	for (uint32_t s = 0; s < inst->spec.n_specs; s++) {
-		struct slot *slot = &b->slot[s];
-
-		if (slot->state != SLOT_COMMITTED || queued_before(inst, b, s))
-			continue;
-		slot->queued = 1; /* from here on this slot keeps the place */
-		heap_push(&queue_find(inst, slot->space, class_of(inst, slot->space, s))->heaps,
-			  leased ? LEASED : CANDIDATES, leased ? lease : candidate_key(b), block_id(b));
-	}
-}
-
-void evict_consider(struct part *p, struct block *b)
-{
-	uint64_t lease = block_lease(p, block_instance(b), b);
-
-	consider_at(p, b, lease, lease ? kvb_now_ms(p->core->clock) : 0);
-}
+/* The first of a set, as far as its queues know. */
+struct first {
+	struct evict_set *set; /* NULL: there is none */
+	uint32_t which;
+	uint32_t id;
+	uint64_t key; /* with KVB_POLICY_INNER */
+	uint64_t rank;
+	uint64_t use; /* least possible */
+};
 
 /* What one search is about. */
 enum unit { SLOTS, BYTES, BLOCKS }; /* of the class; of the group in `spaces`; of the group */
@@ -224,55 +48,144 @@ struct scope {
 	struct space_set spaces;   /* BYTES, BLOCKS: those that count */
 	uint32_t space;            /* SLOTS */
 	uint32_t class_id;
-	uint64_t below;            /* candidates' keys: no others are looked at */
-	uint64_t looks;            /* so many entries are queued again at most */
+	uint64_t below;            /* keys: no others are looked at */
+	uint64_t looks;            /* so many entries are placed again at most */
+	/* The search goes on in this set while its first is before that of all others. */
+	struct evict_set *set;
+	struct first other;
 };
 
-static bool in_scope(const struct scope *c, const struct evict_queue *q)
+static bool in_scope(const struct scope *c, const struct evict_set *set)
 {
-	return c->unit == SLOTS ? q->class_id == c->class_id : q->inst->group == c->group;
+	return c->unit == SLOTS ? set->class_id == c->class_id : set->group == c->group;
 }
 
-/* Brings a victim to the top of the candidates; false when there is none. A key out of date is never above the right
- * one, but for a block that has lost its last live child: that is queued again at once. */
-static bool settle(struct part *p, struct evict_queue *q, struct scope *c, uint64_t now, uint64_t *key, uint32_t *id)
-{
-	struct block *b;
+static bool is_inner(const struct first *f) { return f->key & KVB_POLICY_INNER; }
 
-	while (heap_top(&q->heaps, LEASED, key, id) && *key <= now && c->looks) {
-		COUNT(p->core, evict_examined, 1);
-		c->looks--;
-		b = block_get(p, *id);
-		consider_at(p, b, block_lease(p, q->inst, b), now);
+static bool before(const struct first *a, const struct first *b)
+{
+	if (!a->set || !b->set)
+		return a->set != NULL;
+	if (is_inner(a) != is_inner(b))
+		return is_inner(b);
+	if (a->set->group == b->set->group && a->rank != b->rank)
+		return a->rank < b->rank;
+	return a->use < b->use;
+}
+
+static struct kvb_policy_place place_of(const struct first *f)
+{
+	return (struct kvb_policy_place){ f->which - 1, f->key & ~KVB_POLICY_INNER };
+}
+
+static struct first first_of(struct part *p, struct evict_set *set, uint64_t below)
+{
+	const struct group *g = set->group;
+	struct first best = { 0 };
+
+	for (uint32_t w = 1; w < set->tops.n_heaps; w++) {
+		struct first f = { .set = set, .which = w };
+
+		if (!evict_set_top(set, w, &f.key, &f.id) || f.key >= below)
+			continue;
+		f.rank = g->policy->rank(g->policy_state, place_of(&f));
+		f.use = g->policy->by_use ? place_of(&f).key
+					  : mark_use(atomic_load_explicit(&block_get(p, f.id)->mark, memory_order_relaxed));
+		if (before(&f, &best))
+			best = f;
 	}
-	while (heap_top(&q->heaps, CANDIDATES, key, id) && *key < c->below && c->looks) {
-		COUNT(p->core, evict_examined, 1);
-		b = block_get(p, *id);
-		if (block_evictable(p, q->inst, b, now) && *key == candidate_key(b))
-			return true;
-		consider_at(p, b, block_lease(p, q->inst, b), now); /* where it belongs */
-		c->looks--;
-	}
+	return best;
+}
+
+/* May it go? If not, it is placed where it belongs. */
+static bool settle(struct part *p, struct scope *c, const struct first *f, uint64_t now)
+{
+	struct block *b = block_get(p, f->id);
+	struct instance *inst = block_instance(b);
+	const struct group *g = f->set->group;
+	struct kvb_policy_block facts = evict_facts(inst, b);
+
+	COUNT(p->core, evict_examined, 1);
+	if (block_evictable(p, inst, b, now) && evict_inner_as(inst, b, f->key) &&
+	    g->policy->look(g->policy_state, &facts, place_of(f)))
+		return true;
+	evict_consider_at(p, b, block_lease(p, inst, b), now);
+	c->looks--;
 	return false;
 }
 
-static struct block *pick(struct part *p, struct scope *c)
+/* Blocks of the set whose leases have ended are candidates again. */
+static void end_leases(struct part *p, struct scope *c, struct evict_set *set, uint64_t now)
 {
-	uint64_t now = kvb_now_ms(p->core->clock), key, best_key = UINT64_MAX;
-	uint32_t first = c->unit == SLOTS ? c->space : 0, end = c->unit == SLOTS ? first + 1 : p->n_space;
-	uint32_t id, best = NO_BLOCK;
+	uint64_t key;
+	uint32_t id;
 
-	for (uint32_t i = first; i < end; i++) {
+	while (c->looks && evict_set_top(set, EVICT_LEASED, &key, &id) && key <= now) {
+		struct block *b = block_get(p, id);
+
+		COUNT(p->core, evict_examined, 1);
+		c->looks--;
+		evict_consider_at(p, b, block_lease(p, block_instance(b), b), now);
+	}
+}
+
+/* What groups are compared by is the last use of what may go: where keys do not bound it, that must be known. */
+static struct first first_sure(struct part *p, struct scope *c, struct evict_set *set, uint64_t now)
+{
+	struct first f = first_of(p, set, c->below);
+
+	while (c->unit == SLOTS && !set->group->policy->by_use && f.set && c->looks && !settle(p, c, &f, now))
+		f = first_of(p, set, c->below);
+	return f;
+}
+
+static void choose_set(struct part *p, struct scope *c, uint64_t now)
+{
+	uint32_t start = c->unit == SLOTS ? c->space : 0, end = c->unit == SLOTS ? start + 1 : p->n_space;
+	struct first best = { 0 };
+
+	c->set = NULL;
+	c->other = (struct first){ 0 };
+	for (uint32_t i = start; i < end; i++) {
 		if (c->unit != SLOTS && !(c->group->space_used[i] && space_set_has(&c->spaces, i)))
 			continue;
-		for (struct evict_queue *q = p->space[i].queues; q; q = q->next) {
-			if (!in_scope(c, q) || !settle(p, q, c, now, &key, &id) || key >= best_key)
+		for (struct evict_set *set = p->space[i].sets; set; set = set->next) {
+			struct first f;
+
+			if (!in_scope(c, set))
 				continue;
-			best_key = key;
-			best = id;
+			end_leases(p, c, set, now);
+			f = first_sure(p, c, set, now);
+			if (before(&f, &best)) {
+				c->other = best;
+				best = f;
+			} else if (before(&f, &c->other)) {
+				c->other = f;
+			}
 		}
 	}
-	return best == NO_BLOCK ? NULL : block_get(p, best);
+	c->set = best.set;
+}
+
+static struct block *pick(struct part *p, struct scope *c, uint64_t now, struct first *out)
+{
+	struct first f = { 0 };
+
+	while (c->looks) {
+		if (c->set)
+			f = first_of(p, c->set, c->below);
+		if (!c->set || !f.set || before(&c->other, &f)) {
+			choose_set(p, c, now);
+			if (!c->set)
+				return NULL;
+			f = first_of(p, c->set, c->below);
+		}
+		if (!f.set || !settle(p, c, &f, now))
+			continue;
+		*out = f;
+		return block_get(p, f.id);
+	}
+	return NULL;
 }
 
 /* What comes free with the block, in the scope's unit. */
@@ -288,25 +201,40 @@ static uint64_t gain(const struct instance *inst, const struct block *b, const s
 		if (c->unit == BYTES)
 			n += space_set_has(&c->spaces, b->slot[s].space) ? inst->spec.specs[s].size : 0;
 		else
-			n += b->slot[s].space == c->space && class_of(inst, c->space, s) == c->class_id;
+			n += b->slot[s].space == c->space &&
+			     inst->class_of[c->space * inst->spec.n_specs + s] == c->class_id;
 	}
 	return n;
+}
+
+/* It is to go, by its group's policy. */
+static int let_go(struct part *p, struct picks *k, struct block *b, const struct first *f)
+{
+	const struct group *g = f->set->group;
+	struct kvb_policy_block facts = evict_facts(block_instance(b), b);
+	struct kvb_policy_place at = place_of(f);
+	int rc = remove_mark(p, k, b);
+
+	if (rc == KVB_OK && g->policy->evicted)
+		g->policy->evicted(g->policy_state, &facts, at);
+	return rc;
 }
 
 /* Picks until `need` is reached, nothing is left, or it is enough for one call. Returns what will come free. */
 static uint64_t evict(struct part *p, struct scope *c, uint64_t need)
 {
+	uint64_t now = kvb_now_ms(p->core->clock), got = 0;
 	struct picks k = { 0 };
-	uint64_t got = 0;
+	struct first f;
 
 	while (got < need && k.n < MAX_PICKS) {
-		struct block *b = pick(p, c);
+		struct block *b = pick(p, c, now, &f);
 		uint64_t n;
 
 		if (!b)
 			break;
 		n = gain(block_instance(b), b, c);
-		if (remove_mark(p, &k, b) != KVB_OK)
+		if (let_go(p, &k, b, &f) != KVB_OK)
 			break;
 		got += n;
 	}
@@ -340,7 +268,7 @@ uint64_t evict_group_blocks(struct part *p, struct group *g, uint64_t blocks)
 	return evict(p, &c, blocks);
 }
 
-/* Inner blocks stay: whose children are not idle is in use, too. The keys of those begin with INNER, above all uses. */
+/* Inner blocks stay: whose children are not idle is in use, too. The keys of those are above all uses. */
 bool evict_idle(struct part *p, struct group *g, uint64_t since, uint64_t blocks)
 {
 	struct scope c = { .unit = BLOCKS, .group = g, .spaces = space_set_all(), .below = use_make(since, 0),
@@ -419,17 +347,6 @@ bool evict_steal(struct part *p, uint32_t space, uint32_t class_id)
 		return n > 0; /* all of it is on its way already */
 	COUNT(p->core, evicted_blocks, k.n);
 	return remove_queue(p, &k, NULL) == KVB_OK;
-}
-
-uint64_t evict_next_lease(const struct part *p, uint32_t space)
-{
-	uint64_t next = UINT64_MAX, key;
-	uint32_t id;
-
-	for (const struct evict_queue *q = p->space[space].queues; q; q = q->next)
-		if (heap_top(&q->heaps, LEASED, &key, &id) && key < next)
-			next = key;
-	return next;
 }
 
 /* Free slots to keep for a class: a share of the storage, or what was taken lately if that is more (freed slots

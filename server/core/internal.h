@@ -113,19 +113,6 @@ int index_insert(struct part *p, struct instance *inst, const struct block *b);
 void index_remove(struct part *p, struct instance *inst, const struct block *b);
 void index_destroy(struct instance *inst);
 
-/* ---- heap.c ------------------------------------------------------------------------------------- */
-
-void heap_pair_init(struct heap_pair *hp, uint32_t *(*place)(void *ctx, uint32_t id), void *ctx);
-void heap_pair_destroy(struct heap_pair *hp);
-/* Room for n ids in both heaps together. KVB_E_NOMEM changes nothing. */
-int heap_pair_reserve(struct heap_pair *hp, size_t n);
-/* Into heap `which` (0 or 1); the id is in none. Room must be reserved. */
-void heap_push(struct heap_pair *hp, unsigned which, uint64_t key, uint32_t id);
-/* Out of whichever heap it is in. */
-void heap_remove(struct heap_pair *hp, uint32_t id);
-/* The least key; false when empty. */
-bool heap_top(const struct heap_pair *hp, unsigned which, uint64_t *key, uint32_t *id);
-
 /* ---- space.c: slots ------------------------------------------------------------------------------ */
 
 int space_class(struct part *p, struct instance *inst, uint32_t spec, uint32_t space, uint32_t *class_id);
@@ -155,16 +142,37 @@ struct file_table {
 int location_fill(struct file_table *t, const struct part *p, const struct instance *inst,
 		  const struct block *b, uint32_t spec, struct kvb_location *out);
 
-/* ---- evict.c ------------------------------------------------------------------------------------- */
+/* ---- queue.c ------------------------------------------------------------------------------------- */
 
 /* Queues the block where eviction may find it, or nowhere; call whenever it may have become evictable. */
 void evict_consider(struct part *p, struct block *b);
+/* As it stands at `now`, which is the time of a whole search: a lease that ends during it runs for all of it, or the
+ * block would be a candidate that may not be taken. */
+void evict_consider_at(struct part *p, struct block *b, uint64_t lease, uint64_t now);
 /* Out of all queues: it is written, removed, or gone. */
 void evict_forget(struct block *b);
+/* What its policy may know of it. */
+struct kvb_policy_block evict_facts(const struct instance *inst, const struct block *b);
+/* Does a candidate's key tell whether it has live children, if the policy cares? */
+bool evict_inner_as(const struct instance *inst, const struct block *b, uint64_t key);
+/* The first of all in this heap of the set's members: the queue that it is in, NULL if there is none; its key and id. */
+struct evict_queue *evict_set_top(const struct evict_set *set, uint32_t which, uint64_t *key, uint32_t *id);
 /* Room for all entries of the instance in the queue of this class; before slots of the class are taken. */
 int evict_reserve(struct part *p, struct instance *inst, uint32_t space, uint32_t class_id);
 /* The same in all its queues, before there are more entries. */
 int evict_reserve_all(struct instance *inst, uint64_t entries);
+/* When the next lease on blocks in this space ends, by what their queues know; UINT64_MAX = none runs. */
+uint64_t evict_next_lease(const struct part *p, uint32_t space);
+void evict_forget_space(struct instance *inst, uint32_t space); /* no block of it has slots there any more */
+void evict_destroy_queues(struct instance *inst);
+/* The sets of the group (NULL = of all) in this space, which have no members any more. */
+void evict_free_sets(struct part *p, uint32_t space, const struct group *g);
+/* Evictions do not look into its queues, or do again; or never will. */
+void evict_hide(struct instance *inst, bool hidden);
+void evict_hide_for_good(struct instance *inst);
+
+/* ---- evict.c ------------------------------------------------------------------------------------- */
+
 /* Queues the removal of blocks so that `slots` of (space, class) become free; returns how many slots
  * are on their way because of this call (it bounds the blocks of one call: fewer is no end). */
 uint64_t evict_slots(struct part *p, uint32_t space, uint32_t class_id, uint64_t slots);
@@ -186,12 +194,6 @@ bool evict_steal(struct part *p, uint32_t space, uint32_t class_id);
 /* Keeps a little free in every class that somebody used lately, so that starts rarely wait, and so that a start
  * just after a recovery finds slots that no lease horizon covers. True when there is more to do at once. */
 bool evict_ahead(struct part *p);
-/* When the next lease on blocks in this space ends, by what their queues know; UINT64_MAX = none runs. */
-uint64_t evict_next_lease(const struct part *p, uint32_t space);
-void evict_forget_space(struct instance *inst, uint32_t space); /* no block of it has slots there any more */
-void evict_destroy_queues(struct instance *inst);
-/* Evictions do not look into its queues, or do again. */
-void evict_hide(struct instance *inst, bool hidden);
 bool block_evictable(const struct part *p, const struct instance *inst, const struct block *b, uint64_t now);
 
 /* ---- remove.c ------------------------------------------------------------------------------------- */
@@ -549,6 +551,7 @@ void part_remove_instance(struct part *p, struct instance *inst);
 /* An empty one of the same registration, in no list; NULL = out of memory. */
 struct instance *instance_again(const struct instance *inst);
 void instance_free(struct instance *inst); /* NULL is allowed */
+void group_free(struct group *g);
 void group_spec_free(struct kvb_group_spec *g);
 int group_spec_copy(struct kvb_group_spec *out, const struct kvb_group_spec *g);
 

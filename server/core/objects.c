@@ -114,6 +114,22 @@ int group_spec_copy(struct kvb_group_spec *out, const struct kvb_group_spec *g)
 	return KVB_E_NOMEM;
 }
 
+void group_free(struct group *g)
+{
+	if (g->policy && g->policy->destroy)
+		g->policy->destroy(g->policy_state);
+	group_spec_free(&g->spec);
+	kvb_free(g);
+}
+
+static int group_set_policy(struct group *g)
+{
+	g->policy = kvb_policy_find("");
+	g->n_queues = g->policy->n_queues;
+	g->policy_state = g->policy->create ? g->policy->create(g->queued) : NULL;
+	return g->policy->create && !g->policy_state ? KVB_E_NOMEM : KVB_OK;
+}
+
 int part_add_group(struct part *p, const struct kvb_group_spec *g, uint64_t version)
 {
 	struct group *copy = kvb_calloc(1, sizeof *copy);
@@ -127,6 +143,10 @@ int part_add_group(struct part *p, const struct kvb_group_spec *g, uint64_t vers
 		return KVB_E_NOMEM;
 	}
 	copy->version = version;
+	if (group_set_policy(copy) != KVB_OK) {
+		group_free(copy);
+		return KVB_E_NOMEM;
+	}
 	p->group[p->n_group++] = copy;
 	return KVB_OK;
 }
@@ -154,8 +174,9 @@ void part_remove_group(struct part *p, const char *name)
 		start_fail_line(p, g, KVB_E_NOT_FOUND, "its group was deleted");
 		leave_to_limbo(p, g);
 		p->group[i] = p->group[--p->n_group];
-		group_spec_free(&g->spec);
-		kvb_free(g);
+		for (uint32_t s = 0; s < p->n_space; s++)
+			evict_free_sets(p, s, g);
+		group_free(g);
 		return;
 	}
 }
@@ -265,6 +286,7 @@ void part_set_dropped(struct part *p, uint32_t id)
 	if (!inst || inst->dropped)
 		return;
 	inst->deleting = inst->dropped = true;
+	evict_destroy_queues(inst); /* it has no entries, and they are its group's */
 	inst->group->n_instances--;
 	inst->group = &p->limbo;
 	p->limbo.n_instances++;

@@ -24,7 +24,9 @@ struct part *part_make(struct kvb_core *c)
 	p->n_chunk = 1; /* so that id 0 is none */
 	p->loading = true;
 	p->next_generation = 1;
-	heap_pair_init(&p->deadlines, session_due_place, p);
+	p->limbo.policy = kvb_policy_find("lru");
+	p->limbo.n_queues = p->limbo.policy->n_queues;
+	kvb_heaps_init(&p->deadlines, 1, session_due_place, p);
 	kvb_random(&p->mix_seed, sizeof p->mix_seed);
 	return p;
 }
@@ -37,7 +39,7 @@ void part_destroy(struct part *p)
 		session_free(p->session[i]);
 	kvb_free(p->session);
 	kvb_free(p->session_free);
-	heap_pair_destroy(&p->deadlines);
+	kvb_heaps_destroy(&p->deadlines);
 	table_destroy(p);
 	kvb_free(p->era);
 	while (p->n_inst)
@@ -45,15 +47,14 @@ void part_destroy(struct part *p)
 	kvb_free(p->inst);
 	kvb_free(p->inst_name);
 	ghosts_free(p->ghosts);
-	for (size_t i = 0; i < p->n_group; i++) {
-		group_spec_free(&p->group[i]->spec);
-		kvb_free(p->group[i]);
-	}
-	kvb_free(p->group);
 	for (uint32_t i = 0; i < p->n_space; i++) {
+		evict_free_sets(p, i, NULL);
 		kvb_pool_destroy(p->space[i].pool);
 		kvb_free(p->space[i].class);
 	}
+	for (size_t i = 0; i < p->n_group; i++)
+		group_free(p->group[i]);
+	kvb_free(p->group);
 	kvb_buf_destroy(&p->snap.out);
 	kvb_buf_destroy(&p->snap.tail);
 	kvb_free(p->lost.v);

@@ -85,7 +85,7 @@ static int reserve_number(struct part *p, uint32_t *number)
 		rc = kvb_grow(&f, &p->cap_session_free, p->n_session + 1, sizeof *p->session_free);
 	p->session_free = f;
 	if (rc == KVB_OK)
-		rc = heap_pair_reserve(&p->deadlines, p->n_session + 1);
+		rc = kvb_heaps_reserve(&p->deadlines, p->n_session + 1);
 	if (rc != KVB_OK)
 		return rc;
 	if (p->n_session_free)
@@ -106,8 +106,8 @@ uint32_t *session_due_place(void *ctx, uint32_t number)
 static void set_due(struct part *p, struct session *s, uint64_t at)
 {
 	if (s->due)
-		heap_remove(&p->deadlines, s->number);
-	heap_push(&p->deadlines, 0, at, s->number);
+		kvb_heap_remove(&p->deadlines, s->number);
+	kvb_heap_push(&p->deadlines, 0, at, s->number);
 }
 
 /* Whoever names one of its slots finds the session. */
@@ -164,7 +164,7 @@ static void unchain(struct session **head, struct session *s, bool by_id)
 static void leave_open(struct part *p, struct session *s)
 {
 	if (s->due)
-		heap_remove(&p->deadlines, s->number);
+		kvb_heap_remove(&p->deadlines, s->number);
 	p->open_sessions--;
 	s->inst->open_sessions--;
 	*(s->open_before ? &s->open_before->open_next : &s->inst->open) = s->open_next;
@@ -326,13 +326,13 @@ void session_expire_due(struct part *p, uint64_t now)
 	uint64_t key;
 	uint32_t number;
 
-	while (heap_top(&p->deadlines, 0, &key, &number) && key <= now) {
+	while (kvb_heap_top(&p->deadlines, 0, &key, &number) && key <= now) {
 		struct session *s = p->session[number];
 
 		/* A finish is on its way, or the end of all of its instance, or no memory: look again a little later. */
 		if (is_named(s) || s->inst->ghost || !session_queue_end(p, s, KVB_SESSION_EXPIRED, false))
 			set_due(p, s, now + 100);
 		else
-			heap_remove(&p->deadlines, number);
+			kvb_heap_remove(&p->deadlines, number);
 	}
 }

@@ -9,9 +9,11 @@
 #include <stdatomic.h>
 
 #include <kvb/core.h>
+#include <kvb/heap.h>
 #include <kvb/lock.h>
 #include <kvb/log.h>
 #include <kvb/mem.h>
+#include <kvb/policy.h>
 #include <kvb/pool.h>
 #include <kvb/storage.h>
 #include <kvb/store.h>
@@ -37,7 +39,7 @@ struct slot {
 	uint64_t has_checksum : 1;
 	uint32_t slab; /* handle in the space's pool */
 	uint32_t index;
-	uint32_t queued; /* place in the eviction queue of its class (heap.c); 0 = none, or another slot has it */
+	uint32_t queued; /* place in the eviction queue of its class (queue.c); 0 = none, or another slot has it */
 } __attribute__((packed, aligned(4)));
 
 #define SETTLING (1ull << 32) /* a record is on its way that commits the slot or gives it up */
@@ -84,32 +86,30 @@ struct segment {
 	uint32_t count;
 };
 
-/* Two min-heaps of (key, id) that share memory: an id is in one of them or in none (heap.c). */
-struct heap_chunk;
-struct heap {
-	struct heap_chunk **v;
-	size_t cap;
-	uint32_t chunks;
-	uint32_t n;
-};
-struct heap_pair {
-	struct heap heap[2];
-	struct heap_chunk *spare;
-	size_t chunks; /* in both heaps and spare */
-	/* Where the place of an id is kept: 0 = in no heap. Never NULL for an id that is in one, or is being
-	 * pushed. */
-	uint32_t *(*place)(void *ctx, uint32_t id);
-	void *ctx;
-};
-
-/* Eviction order of one instance's blocks with slots of one class in one space (evict.c). */
+/* Eviction order of one instance's blocks with slots of one class in one space (queue.c). */
+enum { EVICT_LEASED }; /* the first heap; those of the policy's queues follow */
 struct evict_queue {
 	struct part *part;
 	struct instance *inst;
+	struct evict_set *set; /* NULL: of a ghost that stays one */
+	uint32_t member;       /* of the set; not while the instance is a ghost */
 	uint32_t space;
 	uint32_t class_id;
-	struct heap_pair heaps;
-	struct evict_queue *next, *prev; /* of the same space */
+	uint32_t top[KVB_HEAPS_MAX]; /* places in the set's heaps */
+	struct kvb_heaps heaps;
+};
+
+/* Those of a group's instances for one class in one space, and in the same heaps their tops. */
+struct evict_set {
+	struct group *group;
+	uint32_t space;
+	uint32_t class_id;
+	struct kvb_heaps tops;
+	struct evict_queue **member;
+	size_t cap;
+	uint32_t n;
+	uint32_t hidden; /* of ghosts that may come back */
+	struct evict_set *next; /* of the same space */
 };
 
 struct instance {
@@ -162,6 +162,10 @@ struct group {
 	uint32_t n_instances;
 	struct start_op *wait_head, *wait_tail; /* starts waiting for space, first come first served */
 	uint64_t turn; /* newest round of start_serve_waiters that has looked at the line */
+	const struct kvb_policy_ops *policy;
+	void *policy_state;
+	uint32_t n_queues; /* heaps that its evict_queues have for candidates */
+	uint64_t queued[KVB_POLICY_QUEUES]; /* blocks in them, by queue of the policy */
 };
 
 /* From this generation on blocks were started at this time or later. */
@@ -230,7 +234,7 @@ struct space {
 	uint64_t grow_again_at; /* after a failure: not before this time */
 	bool grow_full;         /* it failed because the file system is full */
 	uint64_t grow_failing_since; /* 0 = the newest growth was well */
-	struct evict_queue *queues; /* of all instances */
+	struct evict_set *sets; /* of all groups */
 	struct space_class *class; /* by class id of the pool */
 	size_t n_class, cap_class;
 };
@@ -345,7 +349,7 @@ struct part {
 	struct session *session_by_request[SESSION_BUCKETS];
 	struct session *ended_head, *ended_tail;
 	uint64_t open_sessions, ended_sessions;
-	struct heap_pair deadlines; /* open sessions, by deadline; only the first heap */
+	struct kvb_heaps deadlines; /* open sessions, by deadline: one heap */
 
 	uint64_t next_generation;
 	struct era *era; /* when generations were given out, oldest first (era.c) */

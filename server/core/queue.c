@@ -1,0 +1,389 @@
+/*
+ * queue.c - where blocks stand until they go: the eviction queues.
+ *
+ * Each instance has an evict_queue for each size class in each storage that it has blocks in: a heap for each queue of
+ * its group's policy (kvb/policy.h), and one for leased blocks, by end of lease. A block is in that of each class of
+ * which it holds committed slots, so a search for slots of a class finds only blocks that have some. The evict_queues of
+ * a group for one class in one storage are a *set*: heaps of their tops, kept up to date, so that the first of a
+ * thousand instances is found at once.
+ *
+ * Hits touch no heap: a block whose place is out of date is placed again when it comes to the top (evict.c).
+ *
+ * All calls under the write lock, but evict_destroy_queues of a ghost that is swept.
+ */
+#include "internal.h"
+#include "mark.h"
+
+#include <string.h>
+
+static uint32_t class_of(const struct instance *inst, uint32_t space, uint32_t spec)
+{
+	return inst->class_of[(size_t)space * inst->spec.n_specs + spec];
+}
+
+static struct evict_queue *queue_find(const struct instance *inst, uint32_t space, uint32_t class_id)
+{
+	for (size_t i = 0; i < inst->n_queue; i++)
+		if (inst->queue[i]->space == space && inst->queue[i]->class_id == class_id)
+			return inst->queue[i];
+	return NULL;
+}
+
+/* A block's place in this queue is kept in one of the slots that bring it there. */
+static uint32_t *place_in_queue(void *ctx, uint32_t id)
+{
+	const struct evict_queue *q = ctx;
+	struct block *b = block_get(q->part, id);
+
+	for (uint32_t s = 0; s < q->inst->spec.n_specs; s++)
+		if (b->slot[s].queued && b->slot[s].space == q->space &&
+		    class_of(q->inst, q->space, s) == q->class_id)
+			return &b->slot[s].queued;
+	assert(!"the block is not in this queue");
+	return NULL;
+}
+
+/* ---- sets ------------------------------------------------------------------------------------------- */
+
+#define WHICH_BITS 5u /* of an id in a set's heaps: which heap; above it which member */
+
+static uint32_t *place_of_top(void *ctx, uint32_t id)
+{
+	const struct evict_set *set = ctx;
+
+	return &set->member[id >> WHICH_BITS]->top[id & ((1u << WHICH_BITS) - 1)];
+}
+
+static uint32_t top_id(const struct evict_queue *q, uint32_t which) { return q->member << WHICH_BITS | which; }
+
+struct evict_queue *evict_set_top(const struct evict_set *set, uint32_t which, uint64_t *key, uint32_t *id)
+{
+	struct evict_queue *q;
+	uint32_t at;
+
+	if (!kvb_heap_top(&set->tops, which, key, &at))
+		return NULL;
+	q = set->member[at >> WHICH_BITS];
+	kvb_heap_top(&q->heaps, which, key, id);
+	return q;
+}
+
+/* After any change of the queue's heap. */
+static void note_top(struct evict_queue *q, uint32_t which)
+{
+	struct kvb_heaps *tops = &q->set->tops;
+	uint32_t place = q->top[which], id;
+	uint64_t key;
+	bool any = kvb_heap_top(&q->heaps, which, &key, &id);
+
+	if (place && any && kvb_heap_key(tops, place) == key)
+		return;
+	if (place)
+		kvb_heap_remove(tops, top_id(q, which));
+	if (any)
+		kvb_heap_push(tops, which, key, top_id(q, which));
+}
+
+static struct evict_set *set_find(const struct part *p, const struct group *g, uint32_t space, uint32_t class_id)
+{
+	struct evict_set *set = p->space[space].sets;
+
+	while (set && (set->group != g || set->class_id != class_id))
+		set = set->next;
+	return set;
+}
+
+static struct evict_set *set_make(struct part *p, struct group *g, uint32_t space, uint32_t class_id)
+{
+	struct evict_set *set = kvb_calloc(1, sizeof *set);
+
+	if (!set)
+		return NULL;
+	*set = (struct evict_set){ .group = g, .space = space, .class_id = class_id, .next = p->space[space].sets };
+	kvb_heaps_init(&set->tops, g->n_queues + 1, place_of_top, set);
+	p->space[space].sets = set;
+	return set;
+}
+
+static void set_free(struct evict_set *set)
+{
+	kvb_heaps_destroy(&set->tops);
+	kvb_free(set->member);
+	kvb_free(set);
+}
+
+void evict_free_sets(struct part *p, uint32_t space, const struct group *g)
+{
+	struct evict_set **at = &p->space[space].sets;
+
+	while (*at) {
+		struct evict_set *set = *at;
+
+		if (g && set->group != g) {
+			at = &set->next;
+			continue;
+		}
+		assert(set->n == 0);
+		*at = set->next;
+		set_free(set);
+	}
+}
+
+/* Room for one more member, and for those that may come back. */
+static int set_reserve(struct evict_set *set)
+{
+	void *v = set->member;
+	int rc = kvb_grow(&v, &set->cap, set->n + set->hidden + 1, sizeof *set->member);
+
+	set->member = v;
+	if (rc == KVB_OK)
+		rc = kvb_heaps_widen(&set->tops, set->group->n_queues + 1);
+	return rc == KVB_OK ? kvb_heaps_reserve(&set->tops, set->cap * KVB_HEAPS_MAX) : rc;
+}
+
+/* Room is reserved. */
+static void join_set(struct evict_queue *q)
+{
+	q->member = q->set->n++;
+	q->set->member[q->member] = q;
+	for (uint32_t w = 0; w < q->heaps.n_heaps; w++) {
+		note_top(q, w);
+		if (w)
+			q->set->group->queued[w - 1] += q->heaps.heap[w].n;
+	}
+}
+
+static void withdraw_tops(struct evict_queue *q)
+{
+	for (uint32_t w = 0; w < q->heaps.n_heaps; w++)
+		if (q->top[w])
+			kvb_heap_remove(&q->set->tops, top_id(q, w));
+}
+
+static void leave_set(struct evict_queue *q)
+{
+	struct evict_queue *last = q->set->member[q->set->n - 1];
+
+	withdraw_tops(q);
+	for (uint32_t w = 1; w < q->heaps.n_heaps; w++)
+		q->set->group->queued[w - 1] -= q->heaps.heap[w].n;
+	q->set->n--;
+	if (last == q)
+		return;
+	withdraw_tops(last);
+	last->member = q->member;
+	q->set->member[q->member] = last;
+	for (uint32_t w = 0; w < last->heaps.n_heaps; w++)
+		note_top(last, w);
+}
+
+void evict_hide(struct instance *inst, bool hidden)
+{
+	for (size_t i = 0; i < inst->n_queue; i++) {
+		struct evict_set *set = inst->queue[i]->set;
+
+		if (hidden) {
+			leave_set(inst->queue[i]);
+			set->hidden++;
+		} else {
+			set->hidden--;
+			join_set(inst->queue[i]);
+		}
+	}
+}
+
+void evict_hide_for_good(struct instance *inst)
+{
+	for (size_t i = 0; i < inst->n_queue; i++) {
+		inst->queue[i]->set->hidden--;
+		inst->queue[i]->set = NULL;
+	}
+}
+
+/* ---- queues ----------------------------------------------------------------------------------------- */
+
+static struct evict_queue *queue_make(struct part *p, struct instance *inst, uint32_t space, uint32_t class_id)
+{
+	struct evict_set *set = set_find(p, inst->group, space, class_id);
+	void *v = inst->queue;
+	struct evict_queue *q;
+
+	if (!set)
+		set = set_make(p, inst->group, space, class_id);
+	if (!set || set_reserve(set) != KVB_OK ||
+	    kvb_grow(&v, &inst->cap_queue, inst->n_queue + 1, sizeof *inst->queue) != KVB_OK)
+		return NULL;
+	inst->queue = v;
+	q = kvb_calloc(1, sizeof *q);
+	if (!q)
+		return NULL;
+	*q = (struct evict_queue){ .part = p, .inst = inst, .set = set, .space = space, .class_id = class_id };
+	kvb_heaps_init(&q->heaps, inst->group->n_queues + 1, place_in_queue, q);
+	inst->queue[inst->n_queue++] = q;
+	join_set(q);
+	return q;
+}
+
+int evict_reserve(struct part *p, struct instance *inst, uint32_t space, uint32_t class_id)
+{
+	struct evict_queue *q = queue_find(inst, space, class_id);
+
+	if (!q)
+		q = queue_make(p, inst, space, class_id);
+	return q ? kvb_heaps_reserve(&q->heaps, inst->entries_made) : KVB_E_NOMEM;
+}
+
+int evict_reserve_all(struct instance *inst, uint64_t entries)
+{
+	int rc = KVB_OK;
+
+	for (size_t i = 0; rc == KVB_OK && i < inst->n_queue; i++)
+		rc = kvb_heaps_reserve(&inst->queue[i]->heaps, entries);
+	return rc;
+}
+
+/* A ghost's are in no set. */
+static void queue_free(struct evict_queue *q)
+{
+	if (!q->inst->ghost)
+		leave_set(q);
+	kvb_heaps_destroy(&q->heaps);
+	kvb_free(q);
+}
+
+void evict_forget_space(struct instance *inst, uint32_t space)
+{
+	size_t first = (size_t)space * inst->spec.n_specs;
+
+	if (first + inst->spec.n_specs <= inst->cap_class_of)
+		memset(&inst->class_of[first], 0xff, inst->spec.n_specs * sizeof *inst->class_of);
+	for (size_t i = inst->n_queue; i-- > 0;) {
+		if (inst->queue[i]->space != space)
+			continue;
+		queue_free(inst->queue[i]);
+		inst->queue[i] = inst->queue[--inst->n_queue];
+	}
+}
+
+void evict_destroy_queues(struct instance *inst)
+{
+	for (size_t i = 0; i < inst->n_queue; i++)
+		queue_free(inst->queue[i]);
+	kvb_free(inst->queue);
+	inst->queue = NULL;
+	inst->n_queue = inst->cap_queue = 0;
+}
+
+/* ---- blocks ----------------------------------------------------------------------------------------- */
+
+struct kvb_policy_block evict_facts(const struct instance *inst, const struct block *b)
+{
+	return (struct kvb_policy_block){
+		.use = mark_use(atomic_load_explicit(&b->mark, memory_order_relaxed)),
+		.born = block_generation(inst, b),
+	};
+}
+
+static void push(struct evict_queue *q, uint32_t which, uint64_t key, uint32_t id)
+{
+	kvb_heap_push(&q->heaps, which, key, id);
+	if (q->inst->ghost)
+		return;
+	if (which)
+		q->set->group->queued[which - 1]++;
+	note_top(q, which);
+}
+
+static void take_out(struct evict_queue *q, const struct slot *slot, uint32_t id)
+{
+	uint32_t which = kvb_heap_which(slot->queued);
+
+	kvb_heap_remove(&q->heaps, id);
+	if (q->inst->ghost)
+		return;
+	if (which)
+		q->set->group->queued[which - 1]--;
+	note_top(q, which);
+}
+
+void evict_forget(struct block *b)
+{
+	const struct instance *inst = block_instance(b);
+
+	for (uint32_t s = 0; s < inst->spec.n_specs; s++)
+		if (b->slot[s].queued)
+			take_out(queue_find(inst, b->slot[s].space, class_of(inst, b->slot[s].space, s)), &b->slot[s], block_id(b));
+}
+
+/* An earlier spec of the block has brought it into the same queue. */
+static bool queued_before(const struct instance *inst, const struct block *b, uint32_t spec)
+{
+	uint32_t space = b->slot[spec].space, class_id = class_of(inst, space, spec);
+
+	for (uint32_t s = 0; s < spec; s++)
+		if (b->slot[s].queued && b->slot[s].space == space && class_of(inst, space, s) == class_id)
+			return true;
+	return false;
+}
+
+static uint64_t inner(const struct kvb_policy_ops *policy, const struct block *b)
+{
+	return policy->leaf_first && b->live_children ? KVB_POLICY_INNER : 0;
+}
+
+bool evict_inner_as(const struct instance *inst, const struct block *b, uint64_t key)
+{
+	return (key & KVB_POLICY_INNER) == inner(inst->group->policy, b);
+}
+
+/* Where it stands among the candidates. */
+static void place(struct instance *inst, struct block *b, uint32_t *which, uint64_t *key)
+{
+	struct group *g = inst->group;
+	struct kvb_policy_block facts = evict_facts(inst, b);
+	struct kvb_policy_place at = g->policy->place(g->policy_state, &facts);
+
+	*which = at.queue + 1;
+	*key = at.key | inner(g->policy, b);
+}
+
+void evict_consider_at(struct part *p, struct block *b, uint64_t lease, uint64_t now)
+{
+	struct instance *inst = block_instance(b);
+	uint32_t which = EVICT_LEASED;
+	uint64_t key = lease;
+
+	if (p->loading)
+		return;
+	evict_forget(b);
+	if (block_has_writing(inst, b) || !block_has_committed(inst, b))
+		return;
+	if (lease <= now)
+		place(inst, b, &which, &key);
+	for (uint32_t s = 0; s < inst->spec.n_specs; s++) {
+		struct slot *slot = &b->slot[s];
+
+		if (slot->state != SLOT_COMMITTED || queued_before(inst, b, s))
+			continue;
+		slot->queued = 1; /* from here on this slot keeps the place */
+		push(queue_find(inst, slot->space, class_of(inst, slot->space, s)), which, key, block_id(b));
+	}
+}
+
+void evict_consider(struct part *p, struct block *b)
+{
+	uint64_t lease = block_lease(p, block_instance(b), b);
+
+	evict_consider_at(p, b, lease, lease ? kvb_now_ms(p->core->clock) : 0);
+}
+
+uint64_t evict_next_lease(const struct part *p, uint32_t space)
+{
+	uint64_t next = UINT64_MAX, key;
+	uint32_t id;
+
+	for (const struct evict_set *set = p->space[space].sets; set; set = set->next)
+		if (kvb_heap_top(&set->tops, EVICT_LEASED, &key, &id) && key < next)
+			next = key;
+	return next;
+}

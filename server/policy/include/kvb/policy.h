@@ -1,0 +1,89 @@
+/*
+ * policy.h - which block goes when room is needed: policies behind one small interface, chosen per group.
+ *
+ * A policy spreads the blocks of a group over a few queues, each in order of a key (least goes first), and ranks the
+ * tops of them. Whoever holds the blocks (the core, the simulator) holds the queues, too, as heaps (kvb/heap.h):
+ *
+ *   birth     born(), then place()
+ *   use       nothing is called: the block's `use` and `freq` change, its place does not
+ *   eviction  of each queue, the top is looked at until look() lets one go; what may stay is placed again, with what
+ *             the policy wrote into it. Of these tops the one of the least rank goes, if it does: evicted().
+ *   removal   nothing is called: it leaves its queue
+ *
+ * So a hit costs two stores and no lock, and an eviction O(blocks that were used since they were queued), each once.
+ * A block may leave its queue and be placed again at any time (it was leased, written to, pinned): place() tells its
+ * place from what the block itself carries and from the state, never from where it stood.
+ *
+ * With `leaf_first`, blocks that others hang below go only when nothing else is left: whoever holds the queues adds
+ * KVB_POLICY_INNER to their keys. Keys are below it.
+ *
+ * The outcome depends on the order of calls and of uses alone: no clock, no chance. A state belongs to one group and is
+ * used by one thread at a time.
+ */
+#ifndef KVB_POLICY_H
+#define KVB_POLICY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define KVB_POLICY_QUEUES 16u /* of one policy, at most */
+#define KVB_POLICY_INNER (1ull << 63)
+#define KVB_POLICY_FREQ 15u /* uses that are counted */
+#define KVB_POLICY_TAGS 32u
+#define KVB_POLICY_DEFAULT "lru"
+
+/* What a policy may know of a block. `freq` and `tag` are kept with the block as the policy leaves them. */
+struct kvb_policy_block {
+	uint64_t hash; /* of its key, well mixed: the same when it comes back */
+	uint64_t use;  /* last use: a stamp below 2^44, never less than an earlier use's; equal for blocks of one call */
+	uint64_t born; /* number of its birth, below 2^47: grows from birth to birth */
+	uint32_t freq; /* uses since birth, 0..KVB_POLICY_FREQ; stays there */
+	uint32_t tag;  /* the policy's own, 0..KVB_POLICY_TAGS - 1; 0 before birth */
+};
+
+/* Of a birth. */
+#define KVB_BORN_LAST 1u  /* the last block of those written together */
+#define KVB_BORN_BELOW 2u /* what is written together continues a chain that was there */
+
+struct kvb_policy_place {
+	uint32_t queue; /* below n_queues */
+	uint64_t key;   /* below KVB_POLICY_INNER */
+};
+
+struct kvb_policy_ops {
+	const char *name;
+	uint32_t n_queues;
+	bool leaf_first;
+	bool by_use;   /* keys are last uses, as far as known */
+	bool by_birth; /* keys are births */
+	/* queued[KVB_POLICY_QUEUES]: how many blocks of the group each queue has; the caller keeps it up to date, as long
+	 * as the state lives. NULL: out of memory. A policy without a state has neither of the two, and NULL as state. */
+	void *(*create)(const uint64_t *queued);
+	void (*destroy)(void *state);
+	/* A block came to be; `how`: KVB_BORN_*. May set freq and tag. NULL: nothing to do. */
+	void (*born)(void *state, struct kvb_policy_block *b, uint32_t how);
+	/* A block that was there before the state: after a restart (`own`: the tag is this policy's), or when the policy
+	 * of the group is changed. Each once, before it is placed. NULL: nothing to do. */
+	void (*adopt)(void *state, struct kvb_policy_block *b, bool own);
+	/* Where it belongs. May set freq and tag. */
+	struct kvb_policy_place (*place)(void *state, struct kvb_policy_block *b);
+	/* It is the top there (key without KVB_POLICY_INNER; queue and key may be another policy's). True: it may go.
+	 * False: it is placed again; freq and tag may have changed. A block that is not used in between comes to the top
+	 * finitely often before it may go. */
+	bool (*look)(void *state, struct kvb_policy_block *b, struct kvb_policy_place at);
+	/* Compares tops of different queues of the group for which look() said true: least goes first; equal: least last
+	 * use. Constant between two calls of the others but place(), look() and evicted(). */
+	uint64_t (*rank)(void *state, struct kvb_policy_place at);
+	/* It goes, chosen by the above, from there. NULL: nothing to do. */
+	void (*evicted)(void *state, const struct kvb_policy_block *b, struct kvb_policy_place at);
+};
+
+/* NULL: there is no such policy. "" = KVB_POLICY_DEFAULT. */
+const struct kvb_policy_ops *kvb_policy_find(const char *name);
+/* All policies, the default first; NULL at the end. */
+const struct kvb_policy_ops *const *kvb_policy_all(void);
+/* "odds, lru, ...": for messages. */
+const char *kvb_policy_names(void);
+
+#endif

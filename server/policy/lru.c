@@ -1,0 +1,31 @@
+/*
+ * lru.c - least recently used, as published (`lru-plain`) and leaves first (`lru`): a chain loses its tail before its
+ * head, for a block is of no use without those before it.
+ */
+#include "policies.h"
+
+static struct kvb_policy_place place(void *state, struct kvb_policy_block *b)
+{
+	(void)state;
+	return (struct kvb_policy_place){ 0, b->use };
+}
+
+static bool look(void *state, struct kvb_policy_block *b, struct kvb_policy_place at)
+{
+	(void)state;
+	return at.queue == 0 && at.key == b->use;
+}
+
+static uint64_t rank(void *state, struct kvb_policy_place at)
+{
+	(void)state;
+	return at.key;
+}
+
+const struct kvb_policy_ops kvb_policy_lru = {
+	.name = "lru", .n_queues = 1, .leaf_first = true, .by_use = true, .place = place, .look = look, .rank = rank,
+};
+
+const struct kvb_policy_ops kvb_policy_lru_plain = {
+	.name = "lru-plain", .n_queues = 1, .by_use = true, .place = place, .look = look, .rank = rank,
+};

@@ -1,0 +1,20 @@
+/* policy.c - the list of policies. */
+#include "policies.h"
+
+#include <string.h>
+
+static const struct kvb_policy_ops *const all[] = { &kvb_policy_lru, &kvb_policy_lru_plain, NULL };
+
+const struct kvb_policy_ops *const *kvb_policy_all(void) { return all; }
+
+const char *kvb_policy_names(void) { return "lru, lru-plain"; }
+
+const struct kvb_policy_ops *kvb_policy_find(const char *name)
+{
+	if (!*name)
+		name = KVB_POLICY_DEFAULT;
+	for (size_t i = 0; all[i]; i++)
+		if (strcmp(all[i]->name, name) == 0)
+			return all[i];
+	return NULL;
+}

@@ -1,0 +1,142 @@
+/* test_heap.c - the heaps behind eviction and deadlines, against a plain array. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <stdlib.h>
+
+#include <kvb/heap.h>
+#include <kvb/mem.h>
+#include <kvb/status.h>
+
+#define IDS 5000u
+#define HEAPS 5u
+
+static struct kvb_heaps hp;
+static uint32_t places[IDS];
+static struct {
+	bool in;
+	unsigned which;
+	uint64_t key;
+} model[IDS];
+
+static uint32_t *place(void *ctx, uint32_t id)
+{
+	(void)ctx;
+	return &places[id];
+}
+
+static void compare_top(unsigned which)
+{
+	uint64_t least = UINT64_MAX, key;
+	uint32_t id;
+	bool any = false;
+
+	for (uint32_t i = 0; i < IDS; i++) {
+		if (!model[i].in || model[i].which != which)
+			continue;
+		any = true;
+		least = model[i].key < least ? model[i].key : least;
+	}
+	assert_int_equal(kvb_heap_top(&hp, which, &key, &id), any);
+	if (any) {
+		assert_true(key == least);
+		assert_true(model[id].in && model[id].which == which && model[id].key == key);
+	}
+}
+
+static void random_steps(void **state)
+{
+	unsigned seed = 7;
+
+	(void)state;
+	kvb_heaps_init(&hp, HEAPS, place, NULL);
+	assert_int_equal(kvb_heaps_reserve(&hp, IDS), KVB_OK);
+	for (uint32_t step = 0; step < 200000; step++) {
+		uint32_t id = (uint32_t)rand_r(&seed) % IDS;
+
+		if (model[id].in) {
+			assert_true(places[id] != 0);
+			kvb_heap_remove(&hp, id);
+			assert_int_equal(places[id], 0);
+			model[id].in = false;
+		} else {
+			model[id].in = true;
+			model[id].which = (unsigned)rand_r(&seed) % 7 % HEAPS;
+			model[id].key = (uint64_t)rand_r(&seed) % 1000;
+			kvb_heap_push(&hp, model[id].which, model[id].key, id);
+			assert_int_equal(kvb_heap_which(places[id]), model[id].which);
+			assert_true(kvb_heap_key(&hp, places[id]) == model[id].key);
+		}
+		if (step % 500 == 0) {
+			for (unsigned w = 0; w < HEAPS; w++)
+				compare_top(w);
+		}
+	}
+	kvb_heaps_destroy(&hp);
+}
+
+/* All ids in one heap, then all in the other: what is reserved is enough for any split. */
+static void any_split_fits(void **state)
+{
+	uint64_t key;
+	uint32_t id;
+
+	(void)state;
+	kvb_heaps_init(&hp, HEAPS, place, NULL);
+	for (uint32_t n = 1; n <= IDS; n += 311) {
+		assert_int_equal(kvb_heaps_reserve(&hp, n), KVB_OK);
+		for (uint32_t i = 0; i < n; i++)
+			kvb_heap_push(&hp, 0, n - i, i);
+		for (uint32_t i = 0; i < n; i++) {
+			assert_true(kvb_heap_top(&hp, 0, &key, &id));
+			assert_true(key == i + 1);
+			kvb_heap_remove(&hp, id);
+			kvb_heap_push(&hp, 1, key, id);
+		}
+		for (uint32_t i = n; i-- > 0;)
+			kvb_heap_remove(&hp, i);
+		assert_false(kvb_heap_top(&hp, 1, &key, &id));
+	}
+	kvb_heaps_destroy(&hp);
+}
+
+/* Without memory there is the room that there was. */
+static void no_memory(void **state)
+{
+	uint64_t key;
+	uint32_t id;
+
+	(void)state;
+	for (unsigned long nth = 1; nth <= 40; nth++) {
+		kvb_heaps_init(&hp, 1, place, NULL);
+		assert_int_equal(kvb_heaps_reserve(&hp, 300), KVB_OK);
+		for (uint32_t i = 0; i < 300; i++)
+			kvb_heap_push(&hp, 0, i, i);
+		kvb_mem_fail_at(nth);
+		if (kvb_heaps_widen(&hp, HEAPS) == KVB_OK)
+			(void)kvb_heaps_reserve(&hp, IDS);
+		kvb_mem_fail_at(0);
+		for (uint32_t i = 0; i < 300; i++) {
+			assert_true(kvb_heap_top(&hp, 0, &key, &id) && key == i);
+			kvb_heap_remove(&hp, id);
+			kvb_heap_push(&hp, hp.n_heaps - 1, key + 1000, id);
+		}
+		for (uint32_t i = 0; i < 300; i++)
+			kvb_heap_remove(&hp, i);
+		kvb_heaps_destroy(&hp);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(random_steps),
+		cmocka_unit_test(any_split_fits),
+		cmocka_unit_test(no_memory),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
