@@ -1,0 +1,31 @@
+/*
+ * fifo.c - first in, first out, by birth: as published (`fifo`), and for blocks that are to go at an age (`ttl`). That
+ * age is known to whoever holds the queues: he removes what was born too long ago, which comes first.
+ */
+#include "policies.h"
+
+static struct kvb_policy_place place(void *state, struct kvb_policy_block *b)
+{
+	(void)state;
+	return (struct kvb_policy_place){ 0, b->born };
+}
+
+static bool look(void *state, struct kvb_policy_block *b, struct kvb_policy_place at)
+{
+	(void)state;
+	return at.queue == 0 && at.key == b->born;
+}
+
+static uint64_t rank(void *state, struct kvb_policy_place at)
+{
+	(void)state;
+	return at.key;
+}
+
+const struct kvb_policy_ops kvb_policy_fifo = {
+	.name = "fifo", .n_queues = 1, .by_birth = true, .place = place, .look = look, .rank = rank,
+};
+
+const struct kvb_policy_ops kvb_policy_ttl = {
+	.name = "ttl", .n_queues = 1, .by_birth = true, .place = place, .look = look, .rank = rank,
+};

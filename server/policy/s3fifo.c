@@ -1,0 +1,105 @@
+/*
+ * s3fifo.c - S3-FIFO (Yang et al., SOSP 2023): newcomers pass a small queue of a tenth of all blocks, by birth; what was
+ * used twice there gets into the main queue, what was not goes, and is remembered as one of as many ghosts as the main
+ * queue is to have. What comes back meanwhile gets into the main queue at once. There what was used goes round again, up to
+ * three times.
+ */
+#include "ghosts.h"
+#include "policies.h"
+
+#include <kvb/mem.h>
+
+enum { SMALL, MAIN }; /* queues, and tags */
+
+#define SMALL_SHARE 10u /* one in so many blocks */
+#define PROMOTE_AT 2u   /* uses */
+#define MOST_ROUNDS 3u
+
+struct s3fifo {
+	const uint64_t *queued;
+	uint64_t entered; /* the main queue */
+	struct ghosts ghosts;
+};
+
+static void *create(const uint64_t *queued)
+{
+	struct s3fifo *s = kvb_calloc(1, sizeof *s);
+
+	if (s)
+		s->queued = queued;
+	return s;
+}
+
+static void destroy(void *state)
+{
+	struct s3fifo *s = state;
+
+	ghosts_destroy(&s->ghosts);
+	kvb_free(s);
+}
+
+static void born(void *state, struct kvb_policy_block *b, uint32_t how)
+{
+	struct s3fifo *s = state;
+	uint32_t class;
+
+	(void)how;
+	b->tag = ghosts_take(&s->ghosts, b->hash, &class) ? MAIN : SMALL;
+
+}
+
+static void adopt(void *state, struct kvb_policy_block *b, bool own)
+{
+	(void)state;
+	if (!own)
+		b->tag = b->freq >= PROMOTE_AT ? MAIN : SMALL;
+}
+
+static struct kvb_policy_place place(void *state, struct kvb_policy_block *b)
+{
+	struct s3fifo *s = state;
+
+	if (b->tag & MAIN)
+		return (struct kvb_policy_place){ MAIN, ++s->entered };
+	return (struct kvb_policy_place){ SMALL, b->born };
+}
+
+static bool look(void *state, struct kvb_policy_block *b, struct kvb_policy_place at)
+{
+	(void)state;
+	if (at.queue != (b->tag & MAIN))
+		return false;
+	if (at.queue == SMALL) {
+		if (b->freq < PROMOTE_AT)
+			return at.key == b->born;
+		b->tag = MAIN;
+		b->freq = 0;
+		return false;
+	}
+	if (b->freq == 0)
+		return true;
+	b->freq = (b->freq < MOST_ROUNDS ? b->freq : MOST_ROUNDS) - 1;
+	return false;
+}
+
+static uint64_t rank(void *state, struct kvb_policy_place at)
+{
+	const struct s3fifo *s = state;
+	bool small_first = s->queued[SMALL] * SMALL_SHARE >= s->queued[SMALL] + s->queued[MAIN];
+
+	return (at.queue == SMALL) != small_first;
+}
+
+static void evicted(void *state, const struct kvb_policy_block *b, struct kvb_policy_place at)
+{
+	struct s3fifo *s = state;
+	uint32_t ended[GHOSTS_LINE];
+
+	if (at.queue == SMALL)
+		(void)ghosts_add(&s->ghosts, b->hash, 0, policy_blocks(s->queued) / SMALL_SHARE * (SMALL_SHARE - 1), ended);
+}
+
+const struct kvb_policy_ops kvb_policy_s3fifo = {
+	.name = "s3fifo", .n_queues = 2, .create = create, .destroy = destroy, .born = born, .adopt = adopt,
+	.place = place, .look = look, .rank = rank, .evicted = evicted,
+};

@@ -1,0 +1,71 @@
+/*
+ * sieve.c - SIEVE (Zhang et al., NSDI 2024): a hand goes from the oldest block to the newest, by birth; a block that was
+ * used since the hand was there loses that mark and stays, the first other one goes.
+ *
+ * Two queues, both by birth: what the hand has before it in this round, and what it has passed. When the first is empty
+ * they change roles. Newcomers are before the hand, as on the published list.
+ */
+#include "policies.h"
+
+#include <kvb/mem.h>
+
+struct sieve {
+	const uint64_t *queued;
+	uint32_t round; /* queue of this round */
+	uint64_t hand;  /* birth of the last block that it was at */
+};
+
+static void *create(const uint64_t *queued)
+{
+	struct sieve *s = kvb_calloc(1, sizeof *s);
+
+	if (s)
+		s->queued = queued;
+	return s;
+}
+
+static struct kvb_policy_place place(void *state, struct kvb_policy_block *b)
+{
+	const struct sieve *s = state;
+
+	return (struct kvb_policy_place){ b->born > s->hand ? s->round : !s->round, b->born };
+}
+
+static bool look(void *state, struct kvb_policy_block *b, struct kvb_policy_place at)
+{
+	struct sieve *s = state;
+
+	if (at.key != b->born || at.queue > 1)
+		return false;
+	s->round = at.queue; /* the other is empty: it was ranked first */
+	s->hand = b->born;
+	if (b->freq == 0)
+		return true;
+	b->freq = 0;
+	return false;
+}
+
+static uint64_t rank(void *state, struct kvb_policy_place at)
+{
+	const struct sieve *s = state;
+
+	return (at.queue == s->round ? 0 : KVB_POLICY_INNER) | at.key;
+}
+
+/* From the newest it goes back to the oldest, before others come. */
+static void evicted(void *state, const struct kvb_policy_block *b, struct kvb_policy_place at)
+{
+	struct sieve *s = state;
+
+	(void)b;
+	(void)at;
+	if (s->queued[s->round])
+		return;
+	s->round = !s->round;
+	s->hand = 0;
+}
+
+const struct kvb_policy_ops kvb_policy_sieve = {
+	.name = "sieve", .n_queues = 2, .create = create, .destroy = kvb_free, .place = place, .look = look, .rank = rank,
+	.evicted = evicted,
+};
