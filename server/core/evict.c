@@ -109,6 +109,7 @@ static bool settle(struct part *p, struct scope *c, const struct first *f, uint6
 	if (block_evictable(p, inst, b, now) && evict_inner_as(inst, b, f->key) &&
 	    g->policy->look(g->policy_state, &facts, place_of(f)))
 		return true;
+	evict_keep(b, &facts);
 	evict_consider_at(p, b, block_lease(p, inst, b), now);
 	c->looks--;
 	return false;

@@ -17,9 +17,19 @@ static uint64_t failed_hold(const struct part *p, const struct session *s, bool 
 
 /* ---- late half ----------------------------------------------------------------------------------- */
 
+/* Never less than before, never ahead of the clock: of one millisecond those past the last order are equal. */
 uint64_t use_now(struct part *p, uint64_t now)
 {
-	return use_make(now + p->use_base, atomic_fetch_add_explicit(&p->use_sequence, 1, memory_order_relaxed));
+	const uint64_t least = use_make(now + p->use_base, 0), most = least | USE_ORDER_MAX;
+	uint64_t last = atomic_load_explicit(&p->last_use, memory_order_relaxed), use;
+
+	do {
+		use = last < least ? least : last + 1;
+		if (use > most)
+			return last;
+	} while (!atomic_compare_exchange_weak_explicit(&p->last_use, &last, use, memory_order_relaxed,
+							memory_order_relaxed));
+	return use;
 }
 
 void commit_slot(struct part *p, struct block *b, uint32_t spec, const uint64_t *sum)
@@ -38,9 +48,9 @@ void commit_slot(struct part *p, struct block *b, uint32_t spec, const uint64_t 
 
 void block_use(struct block *b, uint64_t use)
 {
-	uint64_t end = mark_lease_end(atomic_load_explicit(&b->mark, memory_order_relaxed));
+	uint64_t mark = atomic_load_explicit(&b->mark, memory_order_relaxed);
 
-	atomic_store_explicit(&b->mark, mark_make(use, end > use_ms(use) ? end - use_ms(use) : 0), memory_order_relaxed);
+	atomic_store_explicit(&b->mark, mark_make(use, mark_freq(mark), mark_lease_end(mark)), memory_order_relaxed);
 }
 
 /* The checksum of column `spec` in row i of the finish, or NULL. Columns are the session's specs. */
@@ -56,11 +66,14 @@ static void commit_block(struct part *p, const struct txn *t, uint32_t i, uint64
 {
 	const struct session_write *w = &t->session->write[i];
 	struct block *b = block_get(p, w->block);
+	bool born = !block_has_committed(block_instance(b), b);
 
 	for (uint32_t spec = 0; specs_left(w->specs, spec); spec++)
 		if (w->specs >> spec & 1)
 			commit_slot(p, b, spec, sum_of(t->session, t, i, spec));
 	block_use(b, use);
+	if (born)
+		evict_born(p, b, session_birth(t->session, i));
 	block_update_live(p, b);
 	evict_consider(p, b);
 }

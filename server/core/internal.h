@@ -153,6 +153,12 @@ void evict_consider_at(struct part *p, struct block *b, uint64_t lease, uint64_t
 void evict_forget(struct block *b);
 /* What its policy may know of it. */
 struct kvb_policy_block evict_facts(const struct instance *inst, const struct block *b);
+/* It came to be; `how`: KVB_BORN_*. */
+void evict_born(struct part *p, struct block *b, uint32_t how);
+/* It was there before its policy: after a restart, or (`own` is false) when the policy has changed. */
+void evict_adopt(struct block *b, bool own);
+/* What the policy made of it. */
+void evict_keep(struct block *b, const struct kvb_policy_block *facts);
 /* Does a candidate's key tell whether it has live children, if the policy cares? */
 bool evict_inner_as(const struct instance *inst, const struct block *b, uint64_t key);
 /* The first of all in this heap of the set's members: the queue that it is in, NULL if there is none; its key and id. */
@@ -249,6 +255,8 @@ void session_forget_due(struct part *p, uint64_t now);
 void session_expire_due(struct part *p, uint64_t now);
 /* Its end could not be journaled: look at the deadline again soon. */
 void session_retry_expiry(struct part *p, struct session *s);
+/* How the block of its i-th write is born: KVB_BORN_*. */
+uint32_t session_birth(const struct session *s, uint32_t i);
 /* When the writers of what it does not commit are through. */
 uint64_t session_grace_end(const struct part *p, const struct session *s);
 /* The i-th write is committed or given up, apart from the others; with the last one the session ends (and is
@@ -434,7 +442,6 @@ struct replay {
 	uint64_t horizon_until;
 	uint32_t horizon_span;
 	uint64_t freeze_ms; /* what is left of a freeze, by that record */
-	uint64_t newest_use;
 };
 /* Applies a sequence of records (a journal batch or a checkpoint slice). */
 int replay_records(struct replay *r, const void *bytes, size_t n, struct kvb_error *err);

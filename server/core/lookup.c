@@ -112,12 +112,15 @@ static uint64_t lease_cap(const struct part *p, const struct instance *inst)
 	return sum / 100 * p->core->o.leased_percent + (sum % 100 * p->core->o.leased_percent + 99) / 100;
 }
 
-/* End of the lease that lookups of this reign gave. */
+/* Least possible end of the lease that lookups of this reign gave, by what the mark has, which is rounded up. */
+static uint64_t given_end(const struct part *p, uint64_t end)
+{
+	return end > p->use_base + MARK_LEASE_UNIT - 1 ? end - p->use_base - MARK_LEASE_UNIT + 1 : 0;
+}
+
 static uint64_t given_until(const struct part *p, const struct block *b)
 {
-	uint64_t end = mark_lease_end(atomic_load_explicit(&b->mark, memory_order_relaxed));
-
-	return end > p->use_base ? end - p->use_base : 0;
+	return given_end(p, mark_lease_end(atomic_load_explicit(&b->mark, memory_order_relaxed)));
 }
 
 /* Readers race for the mark: none takes a lease or a later use away from another. */
@@ -127,15 +130,11 @@ static void mark(const struct part *p, const struct search *s, struct block *b, 
 	uint64_t old = atomic_load_explicit(&b->mark, memory_order_relaxed), before, next;
 
 	do {
-		uint64_t use2 = mark_use(old) > use ? mark_use(old) : use, end2;
-
 		before = mark_lease_end(old);
-		end2 = before > end ? before : end;
-		next = mark_make(use2, end2 > use_ms(use2) ? end2 - use_ms(use2) : 0);
+		next = mark_make(mark_use(old) > use ? mark_use(old) : use, mark_freq(old) + 1, before > end ? before : end);
 	} while (!atomic_compare_exchange_weak_explicit(&b->mark, &old, next, memory_order_relaxed,
 							memory_order_relaxed));
-	before = before > p->use_base ? before - p->use_base : 0;
-	if (before < s->lease_window)
+	if (given_end(p, before) < s->lease_window)
 		atomic_fetch_add_explicit(&s->inst->lease_window[s->lease_window / width % 4], s->inst->block_bytes,
 					  memory_order_relaxed);
 }

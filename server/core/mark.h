@@ -1,43 +1,79 @@
 /*
- * mark.h - a block's mark: when it was last used, and how long it is leased, in one atomic word.
+ * mark.h - a block's mark: when it was last used, how often, and how long it is leased, in one atomic word.
  *
- *	63           27 26      20 19                0
- *	| use: ms (37) | order (7) | lease: ms (20) |
+ *	63           27 26      21 20       17 16               0
+ *	| use: ms (37) | order (6) | freq (4) | lease: 8 ms (17) |
  *
  * The use counts milliseconds of the store's life (part->use_base is added to the clock), then an order among the
- * uses of one millisecond. The lease is what was left of it at that use. Pure; no state.
+ * uses of one millisecond. freq counts uses since birth, and stays at its maximum. The lease is what was left of it at
+ * that use, from one multiple of 8 ms to another, rounded up: the same end again is the same end. Pure; no state.
  */
 #ifndef KVB_CORE_MARK_H
 #define KVB_CORE_MARK_H
 
 #include <stdint.h>
 
-#define MARK_LEASE_BITS 20u
-#define MARK_ORDER_BITS 7u
-#define MARK_LEASE_MAX ((1u << MARK_LEASE_BITS) - 1) /* ms; above KVB_MAX_LEASE_MS */
-#define USE_MS_MAX ((1ull << 37) - 1)                /* four years; recover.c begins anew at a half */
+#define MARK_LEASE_BITS 17u
+#define MARK_LEASE_UNIT 8u /* ms */
+#define MARK_FREQ_BITS 4u
+#define MARK_FREQ_MAX ((1u << MARK_FREQ_BITS) - 1)
+#define MARK_ORDER_BITS 6u
+#define MARK_LEASE_MAX ((1ull << MARK_LEASE_BITS) - 1) /* units: 17 minutes; above KVB_MAX_LEASE_MS */
+#define USE_MS_MAX ((1ull << 37) - 1)                  /* four years; recover.c begins anew at a half */
+#define USE_ORDER_MAX ((1u << MARK_ORDER_BITS) - 1)
 
 /* A use, ordered by time: what eviction sorts by and checkpoints store. */
 static inline uint64_t use_make(uint64_t ms, uint64_t order)
 {
-	return (ms < USE_MS_MAX ? ms : USE_MS_MAX) << MARK_ORDER_BITS | (order & ((1u << MARK_ORDER_BITS) - 1));
+	return (ms < USE_MS_MAX ? ms : USE_MS_MAX) << MARK_ORDER_BITS | (order & USE_ORDER_MAX);
 }
 
 static inline uint64_t use_ms(uint64_t use) { return use >> MARK_ORDER_BITS; }
 
-static inline uint64_t mark_make(uint64_t use, uint64_t lease_ms)
-{
-	return use << MARK_LEASE_BITS | (lease_ms < MARK_LEASE_MAX ? lease_ms : MARK_LEASE_MAX);
-}
+static inline uint64_t mark_use(uint64_t mark) { return mark >> (MARK_LEASE_BITS + MARK_FREQ_BITS); }
 
-static inline uint64_t mark_use(uint64_t mark) { return mark >> MARK_LEASE_BITS; }
+static inline uint32_t mark_freq(uint64_t mark) { return mark >> MARK_LEASE_BITS & MARK_FREQ_MAX; }
+
+/* lease_end: in the milliseconds of uses; not after the use = none. */
+static inline uint64_t mark_make(uint64_t use, uint32_t freq, uint64_t lease_end)
+{
+	uint64_t first = use_ms(use) / MARK_LEASE_UNIT, last = (lease_end + MARK_LEASE_UNIT - 1) / MARK_LEASE_UNIT;
+	uint64_t lease = lease_end <= use_ms(use) ? 0 : last - first < MARK_LEASE_MAX ? last - first : MARK_LEASE_MAX;
+
+	return (use << MARK_FREQ_BITS | (freq < MARK_FREQ_MAX ? freq : MARK_FREQ_MAX)) << MARK_LEASE_BITS | lease;
+}
 
 /* End of the lease, in the milliseconds of uses; 0 = none was given at that use. */
 static inline uint64_t mark_lease_end(uint64_t mark)
 {
-	uint64_t ms = mark & MARK_LEASE_MAX;
+	uint64_t lease = mark & MARK_LEASE_MAX;
 
-	return ms ? use_ms(mark_use(mark)) + ms : 0;
+	return lease ? (use_ms(mark_use(mark)) / MARK_LEASE_UNIT + lease) * MARK_LEASE_UNIT : 0;
+}
+
+static inline uint64_t mark_with_freq(uint64_t mark, uint32_t freq)
+{
+	return (mark & ~((uint64_t)MARK_FREQ_MAX << MARK_LEASE_BITS)) | (uint64_t)freq << MARK_LEASE_BITS;
+}
+
+/* As checkpoints store it, with the policy's tag; leases are not. Older versions stored the use alone, with an order of
+ * seven bits. */
+#define STORED_USE_BITS 44u
+#define STORED_TAG_BITS 5u
+
+static inline uint64_t mark_store(uint64_t mark, uint32_t tag)
+{
+	return (uint64_t)tag << (STORED_USE_BITS + MARK_FREQ_BITS) | (uint64_t)mark_freq(mark) << STORED_USE_BITS |
+	       mark_use(mark) << 1;
+}
+
+static inline uint32_t stored_tag(uint64_t stored) { return (uint32_t)(stored >> (STORED_USE_BITS + MARK_FREQ_BITS)); }
+
+static inline uint64_t stored_mark(uint64_t stored)
+{
+	uint64_t use = (stored & ((1ull << STORED_USE_BITS) - 1)) >> 1;
+
+	return mark_make(use, stored >> STORED_USE_BITS & MARK_FREQ_MAX, 0);
 }
 
 #endif

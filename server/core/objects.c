@@ -241,6 +241,7 @@ int part_add_instance_to(struct part *p, const struct kvb_instance_spec *i, uint
 		return KVB_E_NOMEM;
 	}
 	inst->id = id;
+	inst->hash = name_hash(i->tenant, i->id);
 	inst->group = g;
 	g->n_instances++;
 	p->inst_name[p->n_inst] = name_hash(i->tenant, i->id);
@@ -264,6 +265,7 @@ struct instance *instance_again(const struct instance *inst)
 		return NULL;
 	}
 	fresh->id = inst->id;
+	fresh->hash = inst->hash;
 	fresh->group = inst->group;
 	for (size_t i = 0; i < 4; i++) /* what is leased stays so */
 		atomic_init(&fresh->lease_window[i], atomic_load(&inst->lease_window[i]));

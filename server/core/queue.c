@@ -276,12 +276,59 @@ void evict_destroy_queues(struct instance *inst)
 
 /* ---- blocks ----------------------------------------------------------------------------------------- */
 
+static uint64_t mixed(uint64_t x)
+{
+	x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9ull;
+	x = (x ^ x >> 27) * 0x94d049bb133111ebull;
+	return x ^ x >> 31;
+}
+
 struct kvb_policy_block evict_facts(const struct instance *inst, const struct block *b)
 {
+	uint64_t mark = atomic_load_explicit(&b->mark, memory_order_relaxed);
+
 	return (struct kvb_policy_block){
-		.use = mark_use(atomic_load_explicit(&b->mark, memory_order_relaxed)),
+		.hash = mixed(mixed(b->key.hi ^ inst->hash) ^ b->key.lo),
+		.use = mark_use(mark),
 		.born = block_generation(inst, b),
+		.freq = mark_freq(mark),
+		.tag = b->slot[0].tag,
 	};
+}
+
+void evict_keep(struct block *b, const struct kvb_policy_block *facts)
+{
+	uint64_t mark = atomic_load_explicit(&b->mark, memory_order_relaxed);
+
+	b->slot[0].tag = facts->tag;
+	if (mark_freq(mark) != facts->freq)
+		atomic_store_explicit(&b->mark, mark_with_freq(mark, facts->freq), memory_order_relaxed);
+}
+
+void evict_born(struct part *p, struct block *b, uint32_t how)
+{
+	const struct instance *inst = block_instance(b);
+	const struct group *g = inst->group;
+	struct kvb_policy_block facts;
+
+	if (p->loading || inst->ghost || !g->policy->born)
+		return;
+	facts = evict_facts(inst, b);
+	g->policy->born(g->policy_state, &facts, how);
+	evict_keep(b, &facts);
+}
+
+void evict_adopt(struct block *b, bool own)
+{
+	const struct instance *inst = block_instance(b);
+	const struct group *g = inst->group;
+	struct kvb_policy_block facts;
+
+	if (!g->policy->adopt)
+		return;
+	facts = evict_facts(inst, b);
+	g->policy->adopt(g->policy_state, &facts, own);
+	evict_keep(b, &facts);
 }
 
 static void push(struct evict_queue *q, uint32_t which, uint64_t key, uint32_t id)
@@ -343,6 +390,7 @@ static void place(struct instance *inst, struct block *b, uint32_t *which, uint6
 	struct kvb_policy_block facts = evict_facts(inst, b);
 	struct kvb_policy_place at = g->policy->place(g->policy_state, &facts);
 
+	evict_keep(b, &facts);
 	*which = at.queue + 1;
 	*key = at.key | inner(g->policy, b);
 }

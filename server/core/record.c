@@ -276,7 +276,7 @@ static void put_block(struct kvb_buf *out, const struct part *p, const struct in
 	kvb_put_u8(out, b->parent != NO_BLOCK);
 	if (b->parent != NO_BLOCK)
 		put_key(out, block_get(p, b->parent)->key);
-	kvb_put_u64(out, mark_use(atomic_load_explicit(&b->mark, memory_order_relaxed)));
+	kvb_put_u64(out, mark_store(atomic_load_explicit(&b->mark, memory_order_relaxed), b->slot[0].tag));
 	kvb_put_varint(out, mask);
 	for (uint32_t s = 0; s < inst->spec.n_specs; s++) {
 		if (!(mask >> s & 1))

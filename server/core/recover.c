@@ -100,11 +100,13 @@ static bool lost_bytes(const struct finish *f, const struct instance *inst, cons
 	return false;
 }
 
+static uint64_t younger(uint64_t use, uint64_t ms) { return use_ms(use) > ms ? use_make(use_ms(use) - ms, use) : 0; }
+
 static void make_younger(struct block *b, uint64_t ms)
 {
-	uint64_t use = mark_use(atomic_load(&b->mark));
+	uint64_t mark = atomic_load(&b->mark);
 
-	atomic_store(&b->mark, mark_make(use_ms(use) > ms ? use_make(use_ms(use) - ms, use) : 0, 0));
+	atomic_store(&b->mark, mark_make(younger(mark_use(mark), ms), mark_freq(mark), 0));
 }
 
 static void finish_block(void *ctx, struct part *p, struct block *b)
@@ -116,19 +118,19 @@ static void finish_block(void *ctx, struct part *p, struct block *b)
 		return;
 	if (f->older_by)
 		make_younger(b, f->older_by);
+	evict_adopt(b, true);
 	evict_consider(p, b);
 	if (lost_bytes(f, inst, b) && remove_mark(p, &p->lost, b) != KVB_OK)
 		f->rc = KVB_E_NOMEM;
 }
 
-static void restore_time(struct part *p, const struct replay *r)
+/* newest: ms of the newest use */
+static void restore_time(struct part *p, const struct replay *r, uint64_t newest)
 {
 	bool same_boot = strcmp(r->boot_id, p->core->boot_id) == 0;
-	uint64_t newest;
 
 	if (r->boot_id[0])
 		p->horizon_durable = same_boot ? r->horizon_until : r->now + r->horizon_span;
-	newest = r->newest_use > USE_MS_MAX / 2 ? USE_MS_MAX / 4 : r->newest_use;
 	p->use_base = newest > r->now ? newest - r->now : 0;
 	p->unclean = r->boot_id[0] && !same_boot && !r->clean;
 }
@@ -152,14 +154,15 @@ static int finish_load(struct part *p, const struct replay *r)
 	const struct kvb_core_options *o = &p->core->o;
 	bool normal = kvb_store_durability(p->core->store) == KVB_DURABILITY_NORMAL;
 	struct finish f = { .p = p };
-	uint64_t frozen = r->freeze_ms;
+	uint64_t frozen = r->freeze_ms, newest = use_ms(atomic_load(&p->last_use));
 
-	restore_time(p, r);
+	f.older_by = newest > USE_MS_MAX / 2 ? newest - USE_MS_MAX / 4 : 0;
+	atomic_store(&p->last_use, younger(atomic_load(&p->last_use), f.older_by));
+	restore_time(p, r, newest - f.older_by);
 	p->reign_lease = p->horizon_durable;
 	p->reign_generation = p->next_generation;
 	for (size_t i = 0; i < p->n_inst; i++)
 		atomic_store(&p->inst[i]->leased_until, p->reign_lease);
-	f.older_by = r->newest_use > USE_MS_MAX / 2 ? r->newest_use - USE_MS_MAX / 4 : 0;
 	f.drop_unsummed = p->unclean;
 	p->loading = false;
 	block_each(p, NULL, finish_block, &f);

@@ -55,7 +55,7 @@ static int replay_slot(struct replay *r, struct kvb_rd *in, struct block *b, uin
 	if (rc != KVB_OK)
 		return rc;
 	*s = (struct slot){ .slab = run.slab, .index = run.first, .space = (uint8_t)pl.space,
-			    .state = SLOT_WRITING, .generation = generation };
+			    .state = SLOT_WRITING, .generation = generation, .tag = s->tag };
 	kvb_pool_set_owner(r->p->space[pl.space].pool, run.slab, run.first, block_id(b));
 	used_add(inst, s->space, (int64_t)inst->spec.specs[spec].size);
 	commit_slot(r->p, b, spec, has_sum ? &sum : NULL);
@@ -74,11 +74,11 @@ static int replay_block(struct replay *r, struct kvb_rd *in, struct instance *in
 	struct kvb_key key = get_key(in);
 	bool has_parent = kvb_get_u8(in) != 0;
 	struct kvb_key parent_key = has_parent ? get_key(in) : (struct kvb_key){ 0, 0 };
-	uint64_t use = kvb_get_u64(in), mask = kvb_get_varint(in);
+	uint64_t stored = kvb_get_u64(in), mask = kvb_get_varint(in);
 	struct block *b, *parent = NULL;
 	struct kvb_bytes name;
 
-	if (in->failed || mask == 0 || mask >> inst->spec.n_specs || use_ms(use) > USE_MS_MAX ||
+	if (in->failed || mask == 0 || mask >> inst->spec.n_specs || stored_tag(stored) >= KVB_POLICY_TAGS ||
 	    (has_parent && kvb_key_equal(key, parent_key)))
 		return corrupt(err, "block: malformed");
 	b = find_or_make(r->p, inst, key);
@@ -86,9 +86,9 @@ static int replay_block(struct replay *r, struct kvb_rd *in, struct instance *in
 		parent = find_or_make(r->p, inst, parent_key);
 	if (!b || (has_parent && !parent))
 		return KVB_E_NOMEM;
-	atomic_store(&b->mark, mark_make(use, 0));
-	if (use_ms(use) > r->newest_use)
-		r->newest_use = use_ms(use);
+	atomic_store(&b->mark, stored_mark(stored));
+	if (mark_use(stored_mark(stored)) > atomic_load(&r->p->last_use))
+		atomic_store(&r->p->last_use, mark_use(stored_mark(stored)));
 	for (uint32_t s = 0; s < inst->spec.n_specs; s++) {
 		int rc = mask >> s & 1 ? replay_slot(r, in, b, s, err) : KVB_OK;
 
@@ -99,6 +99,7 @@ static int replay_block(struct replay *r, struct kvb_rd *in, struct instance *in
 		return corrupt(err, "block: name");
 	if (named && block_set_name(b, name) != KVB_OK)
 		return KVB_E_NOMEM;
+	b->slot[0].tag = stored_tag(stored);
 	block_update_live(r->p, b);
 	if (parent && b->parent == NO_BLOCK)
 		block_set_parent(r->p, b, parent);

@@ -270,16 +270,27 @@ struct txn *session_queue_end(struct part *p, struct session *s, enum kvb_sessio
 	return t;
 }
 
+uint32_t session_birth(const struct session *s, uint32_t i)
+{
+	bool below = s->has_parent || s->outcome[0] != KVB_START_WRITE;
+
+	return (i + 1 == s->n_write ? KVB_BORN_LAST : 0) | (below ? KVB_BORN_BELOW : 0);
+}
+
 void session_settle(struct part *p, struct session *s, uint32_t i, bool success, uint64_t use)
 {
 	struct session_write *w = &s->write[i];
 	struct block *b = block_get(p, w->block);
 
 	if (success) {
+		bool born = !block_has_committed(s->inst, b);
+
 		for (uint32_t spec = 0; specs_left(w->specs, spec); spec++)
 			if (w->specs >> spec & 1)
 				commit_slot(p, b, spec, NULL);
 		block_use(b, use);
+		if (born)
+			evict_born(p, b, session_birth(s, i));
 		block_update_live(p, b);
 		evict_consider(p, b);
 	} else {

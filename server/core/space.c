@@ -92,7 +92,7 @@ void slot_release(struct part *p, struct block *b, uint32_t spec, uint64_t hold_
 	else
 		kvb_pool_free(pool, run);
 	used_add(inst, s->space, -(int64_t)size);
-	memset(s, 0, sizeof *s);
+	*s = (struct slot){ .tag = s->tag };
 }
 
 bool space_usable(const struct space *s)

@@ -33,10 +33,11 @@ enum slot_state { SLOT_ABSENT, SLOT_WRITING, SLOT_COMMITTED, SLOT_REMOVING };
 /* One spec of one block: 28 bytes, so that a block of one spec fills a cache line. */
 struct slot {
 	uint64_t checksum; /* while WRITING for an anonymous session: its number + 1, and SETTLING; else 0 */
-	uint64_t generation : 48; /* MAX_GENERATION */
+	uint64_t generation : 47; /* MAX_GENERATION */
 	uint64_t space : 8;       /* index into part->space */
 	uint64_t state : 2;       /* enum slot_state */
 	uint64_t has_checksum : 1;
+	uint64_t tag : 5; /* of the first slot, whatever its state: the policy's, of the block (kvb/policy.h) */
 	uint32_t slab; /* handle in the space's pool */
 	uint32_t index;
 	uint32_t queued; /* place in the eviction queue of its class (queue.c); 0 = none, or another slot has it */
@@ -127,6 +128,7 @@ struct instance {
 	bool dropped;    /* "dropped/..." names it: only for records that the journal may still have */
 	uint64_t dropped_before; /* newest snapshot that began after that */
 	uint64_t block_bytes; /* all specs */
+	uint64_t hash;        /* of its name: tells its blocks from others' in what policies remember */
 	/* class of each spec in each space, found when first used (UINT32_MAX = not yet): [space * n_specs + spec] */
 	uint32_t *class_of;
 	size_t cap_class_of;
@@ -355,7 +357,7 @@ struct part {
 	struct era *era; /* when generations were given out, oldest first (era.c) */
 	size_t n_era, cap_era;
 	uint64_t use_base; /* added to the clock for uses, so that they go on where they were before a boot */
-	_Atomic uint64_t use_sequence;
+	_Atomic uint64_t last_use; /* the newest of all, see use_now */
 	uint64_t reign_generation; /* blocks below it were there when the part was loaded: */
 	uint64_t reign_lease;      /* each counts as leased until here */
 	uint64_t mix_seed;
