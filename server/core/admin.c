@@ -64,6 +64,17 @@ struct part *admin_follow(struct kvb_core *c)
 	return NULL;
 }
 
+int admin_check_marks(uint32_t high, uint32_t low, struct kvb_error *err)
+{
+	if (high > 100)
+		return kvb_fail(err, KVB_E_INVALID, "high_percent", "0 to 100, not %u", high);
+	if (high && high < 100 && (low == 0 || low > high))
+		return kvb_fail(err, KVB_E_INVALID, "low_percent", "1 to high_percent (%u), not %u", high, low);
+	if (low && (high == 0 || high == 100))
+		return kvb_fail(err, KVB_E_INVALID, "low_percent", "only with a high_percent of 1 to 99");
+	return KVB_OK;
+}
+
 /* ---- groups -------------------------------------------------------------------------------------------- */
 
 static int check_quotas(const struct kvb_group_spec *g, struct kvb_error *err)
@@ -113,6 +124,10 @@ static int check_group(const struct part *p, const struct kvb_group_spec *g, str
 		return kvb_fail(err, KVB_E_INVALID, "storages", "storages of type external, or none of them");
 	if (g->reclaim_step_percent > 100)
 		return kvb_fail(err, KVB_E_INVALID, "reclaim_step_percent", "0 to 100");
+	if (admin_check_marks(g->high_percent, g->low_percent, err) != KVB_OK)
+		return KVB_E_INVALID;
+	if (g->pin_percent > 100)
+		return kvb_fail(err, KVB_E_INVALID, "pin_percent", "0 to 100, not %u", g->pin_percent);
 	if (strlen(g->extra) > KVB_MAX_EXTRA)
 		return kvb_fail(err, KVB_E_TOO_LARGE, "extra", "%u bytes at most", KVB_MAX_EXTRA);
 	return check_quotas(g, err);

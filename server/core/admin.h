@@ -26,4 +26,7 @@ int admin_out_of_step(struct kvb_core *c, int rc);
 /* Result of a write to the registry: not knowing it means loading again. */
 int admin_written(struct kvb_core *c, int rc);
 
+/* Watermarks of a storage or a group: KVB_OK, KVB_E_INVALID. */
+int admin_check_marks(uint32_t high, uint32_t low, struct kvb_error *err);
+
 #endif

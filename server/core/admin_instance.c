@@ -60,6 +60,16 @@ static int check_fit(const struct part *p, const struct group *g, const struct k
 	return KVB_OK;
 }
 
+static int check_share(const struct kvb_instance_spec *i, struct kvb_error *err)
+{
+	if (i->weight > KVB_MAX_WEIGHT)
+		return kvb_fail(err, KVB_E_INVALID, "weight", "1 to %u (0 = 1), not %u", KVB_MAX_WEIGHT, i->weight);
+	if (i->capacity && i->capacity < spec_block_bytes(i))
+		return kvb_fail(err, KVB_E_INVALID, "capacity", "at least one block: %llu bytes",
+				(unsigned long long)spec_block_bytes(i));
+	return KVB_OK;
+}
+
 static int check_instance(const struct part *p, const struct kvb_instance_spec *i, struct kvb_error *err)
 {
 	const struct group *g = group_find(p, i->group);
@@ -95,7 +105,13 @@ static int put_instance_doc(struct kvb_core *c, const struct kvb_instance_spec *
 	return rc;
 }
 
-static int update_extra(struct kvb_core *c, const struct kvb_instance_spec *i, uint32_t id, struct kvb_error *err)
+/* What may change of one that is registered. */
+static bool same_details(const struct kvb_instance_spec *a, const struct kvb_instance_spec *b)
+{
+	return strcmp(a->extra, b->extra) == 0 && a->weight == b->weight && a->capacity == b->capacity;
+}
+
+static int update_details(struct kvb_core *c, const struct kvb_instance_spec *i, uint32_t id, struct kvb_error *err)
 {
 	struct instance *have;
 	struct part *p;
@@ -109,11 +125,13 @@ static int update_extra(struct kvb_core *c, const struct kvb_instance_spec *i, u
 	if (have && extra) {
 		kvb_free((char *)have->spec.extra);
 		have->spec.extra = extra;
+		share_change(have, i);
 	} else {
 		kvb_free(extra);
+		rc = have ? KVB_E_NOMEM : KVB_OK;
 	}
 	core_unlock(c);
-	return KVB_OK;
+	return rc == KVB_OK ? rc : admin_out_of_step(c, rc);
 }
 
 static int create_instance(struct kvb_core *c, const struct kvb_instance_spec *i, struct kvb_error *err)
@@ -136,7 +154,7 @@ int kvb_core_instance_put(struct kvb_core *c, const struct kvb_instance_spec *i,
 {
 	const struct instance *have;
 	struct part *p;
-	bool new_extra = false;
+	bool changed = false;
 	uint32_t id = 0;
 	int rc = admin_enter(c, err);
 
@@ -150,15 +168,17 @@ int kvb_core_instance_put(struct kvb_core *c, const struct kvb_instance_spec *i,
 		rc = kvb_fail(err, KVB_E_IN_USE, "id", "it is being deleted");
 	else
 		rc = have ? compare_instance(have, i, err) : check_instance(p, i, err);
+	if (rc == KVB_OK)
+		rc = check_share(i, err);
 	if (have) {
 		id = have->id;
-		new_extra = strcmp(have->spec.extra, i->extra) != 0;
+		changed = !same_details(&have->spec, i);
 	}
 	core_unlock(c);
 	if (rc == KVB_OK && !have)
 		rc = create_instance(c, i, err);
-	else if (rc == KVB_OK && new_extra)
-		rc = update_extra(c, i, id, err);
+	else if (rc == KVB_OK && changed)
+		rc = update_details(c, i, id, err);
 	if (created)
 		*created = rc == KVB_OK && !have;
 	return admin_leave(c, rc);

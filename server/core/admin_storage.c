@@ -78,6 +78,8 @@ static int check_storage(struct kvb_storage_spec *s, struct kvb_error *err)
 				*s->client_root ? "client_root" : "root");
 	if (strlen(s->extra) > KVB_MAX_EXTRA)
 		return kvb_fail(err, KVB_E_TOO_LARGE, "extra", "%u bytes at most", KVB_MAX_EXTRA);
+	if (admin_check_marks(s->high_percent, s->low_percent, err) != KVB_OK)
+		return KVB_E_INVALID;
 	return ops->counted ? check_count(s, err) : check_sizes(s, err);
 }
 
@@ -131,6 +133,8 @@ static void adopt_storage(struct kvb_core *c, const struct kvb_storage_spec *s, 
 		p->space[at].version = version;
 		p->space[at].capacity = s->capacity;
 		p->space[at].enabled = s->enabled;
+		p->space[at].high_percent = s->high_percent;
+		p->space[at].low_percent = s->low_percent;
 		if (part_count_slots(&p->space[at]) != KVB_OK)
 			admin_out_of_step(c, KVB_OK);
 		if (!same_description(p->space[at].dev, s) && /* `s` may be made of the device's own strings */
@@ -161,6 +165,7 @@ static int update_storage(struct kvb_core *c, const struct kvb_storage_spec *s, 
 	d.id = p->space[at].dev->id;
 	memcpy(d.uuid, p->space[at].dev->uuid, 16);
 	same = p->space[at].capacity == s->capacity && p->space[at].enabled == s->enabled &&
+	       p->space[at].high_percent == s->high_percent && p->space[at].low_percent == s->low_percent &&
 	       same_description(p->space[at].dev, s);
 	core_unlock(c);
 	if (rc != KVB_OK || same)
@@ -334,7 +339,8 @@ static int look_at(struct kvb_core *c, const char *name, struct storage_doc *d, 
 						     .client_root = s->dev->client_root,
 						     .client_mount = s->dev->client_mount, .extra = s->dev->extra,
 						     .capacity = s->capacity, .file_size = s->dev->file_size,
-						     .unit = s->dev->unit, .enabled = s->enabled };
+						     .unit = s->dev->unit, .enabled = s->enabled,
+						     .high_percent = s->high_percent, .low_percent = s->low_percent };
 	}
 	core_unlock(c);
 	return rc;

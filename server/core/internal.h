@@ -400,6 +400,19 @@ uint64_t room_now(struct part *p, const struct plan *plan);
 /* Spaces that the group takes slots from. */
 struct space_set group_spaces(const struct part *p, const struct group *g);
 
+/* ---- share.c: parts of a group ------------------------------------------------------------------------- */
+
+uint64_t spec_block_bytes(const struct kvb_instance_spec *i); /* all specs */
+void group_join(struct group *g, struct instance *inst);
+void group_leave(struct instance *inst);
+/* Takes weight and capacity of `to`. */
+void share_change(struct instance *inst, const struct kvb_instance_spec *to);
+/* Bytes that the group may have: its capacity, or what its storages have, if that is less. */
+uint64_t group_room(const struct part *p, const struct group *g);
+/* The instance's part of these bytes: of its group's room, or of what is left of it. All of it in a group that has no
+ * parts. */
+uint64_t share_of(const struct instance *inst, uint64_t room);
+
 /* ---- record.c: durable records ---------------------------------------------------------------------- */
 
 void record_start(struct kvb_buf *out, const struct part *p, const struct session *s);

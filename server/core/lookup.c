@@ -99,16 +99,8 @@ static uint64_t leased_bytes(struct instance *inst, uint64_t now, uint64_t width
 
 static uint64_t lease_cap(const struct part *p, const struct instance *inst)
 {
-	const struct group *g = inst->group;
-	uint64_t sum = 0;
+	uint64_t sum = group_room(p, inst->group);
 
-	for (uint32_t i = 0; i < g->spec.n_storages; i++) {
-		int at = space_find(p, g->spec.storages[i]);
-
-		sum += at < 0 ? 0 : p->space[at].capacity;
-	}
-	if (g->spec.capacity && g->spec.capacity < sum)
-		sum = g->spec.capacity;
 	return sum / 100 * p->core->o.leased_percent + (sum % 100 * p->core->o.leased_percent + 99) / 100;
 }
 

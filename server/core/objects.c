@@ -21,7 +21,8 @@ int part_add_space(struct part *p, struct device *d, const struct kvb_storage_sp
 	if (at == MAX_STORAGES)
 		return KVB_E_TOO_MANY;
 	sp = &p->space[at];
-	*sp = (struct space){ .dev = d, .version = version, .capacity = s->capacity, .enabled = s->enabled };
+	*sp = (struct space){ .dev = d, .version = version, .capacity = s->capacity, .enabled = s->enabled,
+			      .high_percent = s->high_percent, .low_percent = s->low_percent };
 	sp->pool = kvb_pool_create(&o);
 	if (!sp->pool) {
 		*sp = (struct space){ 0 };
@@ -209,13 +210,13 @@ static int instance_copy(struct instance *inst, const struct kvb_instance_spec *
 	inst->spec = (struct kvb_instance_spec){
 		.tenant = kvb_strdup(i->tenant), .id = kvb_strdup(i->id), .group = kvb_strdup(i->group),
 		.block_tokens = i->block_tokens, .specs = specs, .n_specs = i->n_specs, .extra = kvb_strdup(i->extra),
-		.numbered = i->numbered, .named = i->named,
+		.numbered = i->numbered, .named = i->named, .weight = i->weight, .capacity = i->capacity,
 	};
 	for (uint32_t s = 0; ok && s < i->n_specs; s++) {
 		specs[s] = (struct kvb_spec){ kvb_strdup(i->specs[s].name), i->specs[s].size };
 		ok = specs[s].name != NULL;
-		inst->block_bytes += i->specs[s].size;
 	}
+	inst->block_bytes = spec_block_bytes(i);
 	return ok && inst->spec.tenant && inst->spec.id && inst->spec.group && inst->spec.extra ? KVB_OK : KVB_E_NOMEM;
 }
 
@@ -242,8 +243,7 @@ int part_add_instance_to(struct part *p, const struct kvb_instance_spec *i, uint
 	}
 	inst->id = id;
 	inst->hash = name_hash(i->tenant, i->id);
-	inst->group = g;
-	g->n_instances++;
+	group_join(g, inst);
 	p->inst_name[p->n_inst] = name_hash(i->tenant, i->id);
 	p->inst[p->n_inst++] = inst;
 	return KVB_OK;
@@ -289,9 +289,8 @@ void part_set_dropped(struct part *p, uint32_t id)
 		return;
 	inst->deleting = inst->dropped = true;
 	evict_destroy_queues(inst); /* it has no entries, and they are its group's */
-	inst->group->n_instances--;
-	inst->group = &p->limbo;
-	p->limbo.n_instances++;
+	group_leave(inst);
+	group_join(&p->limbo, inst);
 }
 
 void part_remove_instance(struct part *p, struct instance *inst)
@@ -301,7 +300,7 @@ void part_remove_instance(struct part *p, struct instance *inst)
 			continue;
 		p->inst[i] = p->inst[--p->n_inst];
 		p->inst_name[i] = p->inst_name[p->n_inst];
-		inst->group->n_instances--;
+		group_leave(inst);
 		instance_free(inst);
 		return;
 	}

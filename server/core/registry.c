@@ -5,6 +5,9 @@
  * "file/<storage id>/<file>" (both 8 hex digits; made before the slab file itself: the claim to it) and
  * "dropped/<instance id>" (8 hex digits; a deleted instance's document, while the journal may name it).
  * A document begins with u8 version. Strings are varint length + bytes. docs/ON_DISK.md has the tables.
+ * What few objects have is a *field* behind all else: a varint tag, and a value in the form that the tag stands for. New
+ * ones need no new version; what says nothing is not written. A document with fields is version 4; one with a tag
+ * that is not known here is refused.
  */
 #include "internal.h"
 
@@ -13,9 +16,49 @@
 #include <string.h>
 
 #define DOC_VERSION 2u /* of what is written; 1 lacks the fields after the last one it had */
-#define DOC_NAMED 3u   /* of an instance that keeps names, with a field that says so */
+#define DOC_NAMED 3u   /* of an instance that keeps names, with a byte that says so */
+#define DOC_FIELDS 4u  /* fields follow */
+
+enum storage_field { STORAGE_HIGH_PERCENT = 1, STORAGE_LOW_PERCENT = 2 };
+enum group_field { GROUP_HIGH_PERCENT = 1, GROUP_LOW_PERCENT = 2, GROUP_PIN_PERCENT = 3, GROUP_SHARE = 4 };
+enum instance_field { INSTANCE_WEIGHT = 1, INSTANCE_CAPACITY = 2 }; /* behind the byte of version 3 */
 
 static void put_text(struct kvb_buf *out, const char *s) { kvb_put_string(out, s, strlen(s)); }
+
+static void put_field(struct kvb_buf *out, unsigned tag, uint64_t value)
+{
+	if (!value)
+		return;
+	kvb_put_varint(out, tag);
+	kvb_put_varint(out, value);
+}
+
+/* The document at `at` is complete; its fields begin at `fields`. */
+static void end_fields(struct kvb_buf *out, size_t at, size_t fields)
+{
+	if (out->len > fields && !out->failed)
+		out->data[at] = DOC_FIELDS;
+}
+
+/* The tag of the next field, 0 = that was all. */
+static uint64_t next_field(struct kvb_rd *in, unsigned format)
+{
+	uint64_t tag = 0;
+
+	if (format < DOC_FIELDS || in->failed || !kvb_rd_left(in))
+		return 0;
+	tag = kvb_get_varint(in);
+	in->failed |= tag == 0;
+	return in->failed ? 0 : tag;
+}
+
+static uint32_t get_small(struct kvb_rd *in, uint32_t max)
+{
+	uint64_t v = kvb_get_varint(in);
+
+	in->failed |= v > max;
+	return in->failed ? 0 : (uint32_t)v;
+}
 
 /* A NUL-terminated copy of a string of the document, NULL on failure. */
 static char *get_text(struct kvb_rd *in, size_t max)
@@ -46,6 +89,8 @@ static int bad_document(struct kvb_error *err, const char *key)
 
 void registry_put_storage(struct kvb_buf *out, const struct storage_doc *d)
 {
+	size_t at = out->len, fields;
+
 	kvb_put_u8(out, DOC_VERSION);
 	kvb_put_u32(out, d->id);
 	kvb_put_bytes(out, d->uuid, 16);
@@ -59,10 +104,16 @@ void registry_put_storage(struct kvb_buf *out, const struct storage_doc *d)
 	put_text(out, d->spec.client_root);
 	put_text(out, d->spec.client_mount);
 	put_text(out, d->spec.extra);
+	fields = out->len;
+	put_field(out, STORAGE_HIGH_PERCENT, d->spec.high_percent);
+	put_field(out, STORAGE_LOW_PERCENT, d->spec.low_percent);
+	end_fields(out, at, fields);
 }
 
 void registry_put_group(struct kvb_buf *out, const struct kvb_group_spec *g)
 {
+	size_t at = out->len, fields;
+
 	kvb_put_u8(out, DOC_VERSION);
 	put_text(out, g->name);
 	kvb_put_u64(out, g->capacity);
@@ -86,10 +137,18 @@ void registry_put_group(struct kvb_buf *out, const struct kvb_group_spec *g)
 	kvb_put_u64(out, g->max_idle_ms);
 	kvb_put_u64(out, g->version);
 	put_text(out, g->extra);
+	fields = out->len;
+	put_field(out, GROUP_HIGH_PERCENT, g->high_percent);
+	put_field(out, GROUP_LOW_PERCENT, g->low_percent);
+	put_field(out, GROUP_PIN_PERCENT, g->pin_percent);
+	put_field(out, GROUP_SHARE, g->share);
+	end_fields(out, at, fields);
 }
 
 void registry_put_instance(struct kvb_buf *out, const struct kvb_instance_spec *i, uint32_t id)
 {
+	size_t at = out->len, fields;
+
 	kvb_put_u8(out, i->named ? DOC_NAMED : DOC_VERSION);
 	kvb_put_u32(out, id);
 	put_text(out, i->tenant);
@@ -103,8 +162,12 @@ void registry_put_instance(struct kvb_buf *out, const struct kvb_instance_spec *
 		kvb_put_u64(out, i->specs[s].size);
 	}
 	kvb_put_u8(out, i->numbered);
-	if (i->named)
-		kvb_put_u8(out, 1);
+	if (i->named || i->weight || i->capacity)
+		kvb_put_u8(out, i->named);
+	fields = out->len;
+	put_field(out, INSTANCE_WEIGHT, i->weight);
+	put_field(out, INSTANCE_CAPACITY, i->capacity);
+	end_fields(out, at, fields);
 }
 
 void registry_file_key(char out[64], uint32_t storage_id, uint32_t file)
@@ -195,11 +258,22 @@ static int use_device(struct part *p, const struct storage_doc *d, struct device
 	return rc;
 }
 
+static void get_storage_fields(struct kvb_rd *in, unsigned format, struct kvb_storage_spec *s)
+{
+	for (uint64_t tag; (tag = next_field(in, format)) != 0;) {
+		switch (tag) {
+		case STORAGE_HIGH_PERCENT: s->high_percent = get_small(in, 100); break;
+		case STORAGE_LOW_PERCENT: s->low_percent = get_small(in, 100); break;
+		default: in->failed = true;
+		}
+	}
+}
+
 static int load_storage(void *ctx, const char *key, const void *bytes, size_t n, uint64_t version)
 {
 	struct loader *l = ctx;
 	struct kvb_rd in = kvb_rd_make(bytes, n);
-	unsigned format = doc_version(&in, DOC_VERSION);
+	unsigned format = doc_version(&in, DOC_FIELDS);
 	struct storage_doc d = { 0 };
 	struct kvb_storage_spec *s = &d.spec;
 	const uint8_t *uuid;
@@ -221,6 +295,7 @@ static int load_storage(void *ctx, const char *key, const void *bytes, size_t n,
 	s->client_root = format > 1 ? get_text(&in, KVB_MAX_ROOT) : kvb_strdup("");
 	s->client_mount = format > 1 ? get_text(&in, KVB_MAX_ROOT) : kvb_strdup("");
 	s->extra = format > 1 ? get_text(&in, KVB_MAX_EXTRA) : kvb_strdup("");
+	get_storage_fields(&in, format, s);
 	if (in.failed)
 		rc = bad_document(l->err, key);
 	else if (!s->name || !s->type || !s->root || !s->client_root || !s->client_mount || !s->extra)
@@ -271,6 +346,19 @@ static bool get_group_limits(struct kvb_rd *in, struct kvb_group_spec *g)
 	return quotas && g->extra;
 }
 
+static void get_group_fields(struct kvb_rd *in, unsigned format, struct kvb_group_spec *g)
+{
+	for (uint64_t tag; (tag = next_field(in, format)) != 0;) {
+		switch (tag) {
+		case GROUP_HIGH_PERCENT: g->high_percent = get_small(in, 100); break;
+		case GROUP_LOW_PERCENT: g->low_percent = get_small(in, 100); break;
+		case GROUP_PIN_PERCENT: g->pin_percent = get_small(in, 100); break;
+		case GROUP_SHARE: g->share = get_small(in, KVB_SHARE_FIXED); break;
+		default: in->failed = true;
+		}
+	}
+}
+
 static bool get_group(struct kvb_rd *in, unsigned format, struct kvb_group_spec *g)
 {
 	const char **names;
@@ -289,8 +377,12 @@ static bool get_group(struct kvb_rd *in, unsigned format, struct kvb_group_spec 
 		if (!names[g->n_storages])
 			return false;
 	}
-	if (format > 1)
-		return g->name && names && get_group_limits(in, g);
+	if (format > 1) {
+		if (!g->name || !names || !get_group_limits(in, g))
+			return false;
+		get_group_fields(in, format, g);
+		return true;
+	}
 	g->extra = kvb_strdup("");
 	return g->name && names && g->extra;
 }
@@ -299,7 +391,7 @@ static int load_group(void *ctx, const char *key, const void *bytes, size_t n, u
 {
 	struct loader *l = ctx;
 	struct kvb_rd in = kvb_rd_make(bytes, n);
-	unsigned format = doc_version(&in, DOC_VERSION);
+	unsigned format = doc_version(&in, DOC_FIELDS);
 	struct kvb_group_spec g = { 0 };
 	bool read = format && get_group(&in, format, &g);
 	int rc;
@@ -312,12 +404,23 @@ static int load_group(void *ctx, const char *key, const void *bytes, size_t n, u
 	return rc;
 }
 
+static void get_instance_fields(struct kvb_rd *in, unsigned format, struct kvb_instance_spec *i)
+{
+	for (uint64_t tag; (tag = next_field(in, format)) != 0;) {
+		switch (tag) {
+		case INSTANCE_WEIGHT: i->weight = get_small(in, KVB_MAX_WEIGHT); break;
+		case INSTANCE_CAPACITY: i->capacity = kvb_get_varint(in); break;
+		default: in->failed = true;
+		}
+	}
+}
+
 static int instance_document(struct loader *l, const char *key, const void *bytes, size_t n, bool dropped)
 {
 	struct kvb_rd in = kvb_rd_make(bytes, n);
 	struct kvb_spec specs[KVB_MAX_SPECS] = { { 0 } };
 	struct kvb_instance_spec i = { .specs = specs };
-	unsigned format = doc_version(&in, DOC_NAMED);
+	unsigned format = doc_version(&in, DOC_FIELDS);
 	uint64_t count;
 	uint32_t id;
 	int rc;
@@ -342,6 +445,8 @@ static int instance_document(struct loader *l, const char *key, const void *byte
 	}
 	i.numbered = rc == KVB_OK && format > 1 && kvb_get_u8(&in) != 0;
 	i.named = rc == KVB_OK && format >= DOC_NAMED && kvb_get_u8(&in) != 0;
+	if (rc == KVB_OK)
+		get_instance_fields(&in, format, &i);
 	if (rc == KVB_OK && in.failed)
 		rc = bad_document(l->err, key);
 	if (rc == KVB_OK && (!i.tenant || !i.id || !i.group || !i.extra))

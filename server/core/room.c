@@ -314,18 +314,6 @@ int room_take_places(struct part *p, const struct kvb_start_req *req, struct pla
 	return rc;
 }
 
-static uint64_t group_room(const struct part *p, const struct group *g)
-{
-	uint64_t sum = 0;
-
-	for (uint32_t i = 0; i < g->spec.n_storages; i++) {
-		int at = space_find(p, g->spec.storages[i]);
-
-		sum += at < 0 ? 0 : p->space[at].capacity;
-	}
-	return g->spec.capacity && g->spec.capacity < sum ? g->spec.capacity : sum;
-}
-
 /* What is written counts: else a group would pass its bound by as many as are written at a time. */
 static int check_blocks(const struct plan *plan, struct kvb_error *err)
 {

@@ -162,6 +162,8 @@ struct group {
 	uint64_t space_removing[MAX_STORAGES];
 	uint64_t reclaim_at; /* the next step of eviction in the background: not before */
 	uint32_t n_instances;
+	uint64_t weights;    /* of its instances that have no capacity of their own (share.c) */
+	uint64_t capacities; /* of the others */
 	struct start_op *wait_head, *wait_tail; /* starts waiting for space, first come first served */
 	uint64_t turn; /* newest round of start_serve_waiters that has looked at the line */
 	const struct kvb_policy_ops *policy;
@@ -227,6 +229,7 @@ struct space {
 	uint64_t version; /* of the registry document */
 	uint64_t capacity;
 	bool enabled;
+	uint32_t high_percent, low_percent;
 	struct kvb_pool *pool;
 	uint32_t files; /* numbers 0..files-1 exist */
 	uint64_t file_bytes;

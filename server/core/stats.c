@@ -20,7 +20,8 @@ static int view_storage(struct space *s, struct kvb_arena *a, struct kvb_storage
 					     .client_root = dup_text(a, d->client_root),
 					     .client_mount = dup_text(a, d->client_mount),
 					     .extra = dup_text(a, d->extra), .capacity = s->capacity,
-					     .file_size = d->file_size, .unit = d->unit, .enabled = s->enabled };
+					     .file_size = d->file_size, .unit = d->unit, .enabled = s->enabled,
+					     .high_percent = s->high_percent, .low_percent = s->low_percent };
 	if (d->ops->counted)
 		v->spec.file_size = v->spec.unit = 0;
 	kvb_uuid_to_text(d->uuid, v->uuid);

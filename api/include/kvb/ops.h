@@ -36,6 +36,10 @@ struct kvb_storage_spec {
 	uint64_t file_size; /* bytes of one slab file; 0 = default (1 GiB or the capacity, if smaller) */
 	uint64_t unit;      /* slab unit, a power of two; 0 = default 64 MiB */
 	bool enabled;       /* false: no new blocks go there; those there stay readable */
+	/* Eviction in the background, of the capacity: begins when blocks use more than `high`, ends at `low`. 0, 0: the
+	 * manager's free_percent, for each size of slots. high 100: none; else 0 < low <= high < 100 */
+	uint32_t high_percent;
+	uint32_t low_percent;
 	const char *extra;  /* opaque text of the API that made it, at most KVB_MAX_EXTRA bytes; "" if none */
 };
 
@@ -44,6 +48,17 @@ struct kvb_type_quota {
 	const char *type;
 	uint64_t capacity; /* bytes at most: a storage of that type is passed over when it would be more; 0 = no bound */
 	uint64_t reclaim;  /* evict in the background while more is used; 0 = none */
+};
+
+/* What the instances of a group may have of its capacity; the least of that and of its storages is shared out.
+ * An instance's *part* is its own `capacity`, else what those leave, divided by weights. */
+enum kvb_share {
+	KVB_SHARE_GROUP, /* no parts: the least valuable blocks of the group go, whoever's they are */
+	/* What others leave may be borrowed. When something must go, it comes from the instance that has most for its part. */
+	KVB_SHARE_PROPORTIONAL,
+	/* No instance has more than its part. Its starts evict its own blocks and nobody else's of the group, but for those of
+	 * an instance that has more than its part (for it was larger). */
+	KVB_SHARE_FIXED,
 };
 
 /* Quota, placement and eviction for several instances. All but the name may change; what changes counts at once. A
@@ -67,6 +82,10 @@ struct kvb_group_spec {
 	uint32_t reclaim_step_percent;
 	uint32_t reclaim_period_ms;
 	uint64_t max_idle_ms; /* blocks that nobody has looked up for so long go */
+	uint32_t high_percent; /* as a storage's, of the group's capacity (or its storages', if that is less) */
+	uint32_t low_percent;
+	uint32_t pin_percent; /* 0..100 of the same may be pinned hard, and of an instance's part in it; 0 = 50 */
+	enum kvb_share share;
 	uint64_t version;     /* the caller's own number, see kvb_core_group_put */
 	const char *extra;    /* opaque text of the API that made it, at most KVB_MAX_EXTRA bytes; "" if none */
 };
@@ -76,7 +95,8 @@ struct kvb_spec {
 	uint64_t size; /* exact bytes, KVB_MIN_SPEC_SIZE..KVB_MAX_SPEC_SIZE */
 };
 
-/* One model deployment: the layout of its blocks. Everything but `extra` is fixed once registered. */
+/* One model deployment: the layout of its blocks. Everything but `extra`, `weight` and `capacity` is fixed once
+ * registered; these count at once. */
 struct kvb_instance_spec {
 	const char *tenant;
 	const char *id;
@@ -87,6 +107,8 @@ struct kvb_instance_spec {
 	const char *extra; /* opaque text, "" if none */
 	bool numbered; /* slots lie at multiples of their own size, so offset / size is a whole number (KVCM's blkid) */
 	bool named;    /* each block keeps the name that its start gave it, durably, for exports */
+	uint32_t weight;   /* in a group that shares: 1..KVB_MAX_WEIGHT, 0 = 1 */
+	uint64_t capacity; /* the same: bytes of its part, 0 = by weight */
 };
 
 /* Bytes that somebody else owns; p is not NULL when n is 0. */

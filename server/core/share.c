@@ -1,0 +1,72 @@
+/*
+ * share.c - what an instance may have of its group's capacity.
+ *
+ * Owns the sums that parts follow from: of weights, and of capacities of instances' own. Parts are told in bytes
+ * and mean something where group->spec.share says so: room.c holds starts to them, evict.c picks victims by them,
+ * reclaim.c brings down what has more than its part for it was larger. All calls under the partition's lock, for
+ * writing where something changes.
+ */
+#include "internal.h"
+
+uint64_t spec_block_bytes(const struct kvb_instance_spec *i)
+{
+	uint64_t sum = 0;
+
+	for (uint32_t s = 0; s < i->n_specs; s++)
+		sum += i->specs[s].size;
+	return sum;
+}
+
+/* What it adds to its group's sums. */
+static void count(struct group *g, const struct kvb_instance_spec *i, int sign)
+{
+	uint64_t weight = i->capacity ? 0 : i->weight ? i->weight : 1;
+
+	g->weights += (uint64_t)sign * weight;
+	g->capacities += (uint64_t)sign * i->capacity;
+}
+
+void group_join(struct group *g, struct instance *inst)
+{
+	inst->group = g;
+	g->n_instances++;
+	count(g, &inst->spec, 1);
+}
+
+void group_leave(struct instance *inst)
+{
+	inst->group->n_instances--;
+	count(inst->group, &inst->spec, -1);
+}
+
+void share_change(struct instance *inst, const struct kvb_instance_spec *to)
+{
+	count(inst->group, &inst->spec, -1);
+	inst->spec.weight = to->weight;
+	inst->spec.capacity = to->capacity;
+	count(inst->group, &inst->spec, 1);
+}
+
+uint64_t group_room(const struct part *p, const struct group *g)
+{
+	uint64_t sum = 0;
+
+	for (uint32_t i = 0; i < g->spec.n_storages; i++) {
+		int at = space_find(p, g->spec.storages[i]);
+
+		sum += at < 0 ? 0 : p->space[at].capacity;
+	}
+	return g->spec.capacity && g->spec.capacity < sum ? g->spec.capacity : sum;
+}
+
+uint64_t share_of(const struct instance *inst, uint64_t room)
+{
+	const struct group *g = inst->group;
+	uint64_t rest = room > g->capacities ? room - g->capacities : 0;
+
+	if (g->spec.share == KVB_SHARE_GROUP)
+		return room;
+	if (inst->spec.capacity)
+		return inst->spec.capacity < room ? inst->spec.capacity : room;
+	return (uint64_t)((unsigned __int128)rest * (inst->spec.weight ? inst->spec.weight : 1) / g->weights);
+}
