@@ -21,7 +21,7 @@ struct check {
 	uint64_t problems;
 	uint64_t slots[MAX_STORAGES]; /* of blocks, per space */
 	struct group_sum sum; /* of the group of the instance that is looked at */
-	uint64_t entries, blocks, used_bytes, writing;
+	uint64_t entries, blocks, used_bytes, writing, pinned;
 	struct kvb_fsck_report *report;
 };
 
@@ -73,6 +73,7 @@ static void check_block(void *ctx, struct part *p, struct block *b)
 
 	kvb_key_to_hex(b->key, hex);
 	k->entries++;
+	k->pinned += b->pinned;
 	k->blocks += block_has_committed(inst, b);
 	for (uint32_t s = 0; s < inst->spec.n_specs; s++) {
 		if (b->slot[s].state == SLOT_ABSENT)
@@ -96,10 +97,37 @@ static void check_block(void *ctx, struct part *p, struct block *b)
 		problem(k, "block %s: more live children than children", hex);
 }
 
+static void check_pins(struct check *k, const struct instance *inst)
+{
+	uint32_t n = 0, hard = 0, timed = 0;
+
+	for (uint32_t i = 0; i < inst->pins.cells; i++) {
+		const struct pin *pin = &inst->pins.cell[i];
+		const struct block *b = pin->block == NO_BLOCK ? NULL : block_get(k->p, pin->block);
+
+		if (!b)
+			continue;
+		n++;
+		hard += pin->kind == KVB_PIN_HARD;
+		timed += pin->until != 0;
+		if (!b->used || !b->pinned || block_instance(b) != inst)
+			problem(k, "instance %s: a pin of a block that is none of its", inst->spec.id);
+		else if (pin_kind(b) != pin->kind)
+			problem(k, "instance %s: a pin is not found", inst->spec.id);
+		for (uint32_t s = 0; pin->kind == KVB_PIN_HARD && s < inst->spec.n_specs; s++)
+			if (b->slot[s].queued)
+				problem(k, "instance %s: eviction sees a block that is pinned hard", inst->spec.id);
+	}
+	if (n != inst->pins.n || n != k->pinned || hard != inst->pins.hard || timed != inst->pins.timed)
+		problem(k, "instance %s: %u pins (%u hard, %u timed), counted %u (%u, %u) and %llu blocks", inst->spec.id,
+			inst->pins.n, inst->pins.hard, inst->pins.timed, n, hard, timed, (unsigned long long)k->pinned);
+}
+
 static void check_instance_counts(struct check *k, const struct instance *inst)
 {
-	k->entries = k->blocks = k->used_bytes = 0;
+	k->entries = k->blocks = k->used_bytes = k->pinned = 0;
 	block_each(k->p, inst, check_block, k);
+	check_pins(k, inst);
 	if (k->entries != inst->entries)
 		problem(k, "instance %s: %llu entries, counted %llu", inst->spec.id, (unsigned long long)inst->entries,
 			(unsigned long long)k->entries);

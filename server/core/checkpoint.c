@@ -70,6 +70,12 @@ static void put_drops(struct part *p, struct kvb_buf *out, uint64_t now)
 	}
 }
 
+static void put_pins(const struct part *p, struct kvb_buf *out, uint64_t now)
+{
+	for (size_t i = 0; i < p->n_inst; i++)
+		record_pins(out, p, p->inst[i], now);
+}
+
 static void put_sessions(struct part *p, struct kvb_buf *out, uint64_t now)
 {
 	for (const struct session *s = p->ended_head; s; s = s->queue_next)
@@ -104,6 +110,7 @@ void snapshot_begin(struct part *p, uint64_t barrier)
 			kvb_pool_each_hold(p->space[i].pool, put_hold, &w);
 	}
 	put_sessions(p, &s->tail, now);
+	put_pins(p, &s->tail, now);
 	put_drops(p, &s->tail, now);
 	record_horizon(&s->tail, p, p->horizon_durable, false);
 	if (s->tail.failed)

@@ -40,6 +40,7 @@ void txn_destroy(struct txn *t)
 	kvb_free(t->sums);
 	kvb_free(t->removal);
 	kvb_free(t->settled);
+	kvb_free(t->repin);
 	kvb_free(t);
 }
 
@@ -106,6 +107,7 @@ static void apply(struct kvb_core *c, struct txn *t)
 	case TXN_CLEAR:
 	case TXN_DROP: clear_apply(p, t); break;
 	case TXN_SETTLE: settle_apply(p, t); break;
+	case TXN_PIN: break; /* all of it was done early */
 	case TXN_HORIZON:
 		p->horizon_durable = t->horizon;
 		p->horizon_txn = NULL;
@@ -130,6 +132,7 @@ static void undo(struct kvb_core *c, struct txn *t, int status)
 	case TXN_CLEAR:
 	case TXN_DROP: clear_undo(p, t); break;
 	case TXN_SETTLE: settle_undo(p, t); break;
+	case TXN_PIN: pin_undo(p, t); break;
 	case TXN_HORIZON: p->horizon_txn = NULL; break;
 	}
 	complete_waiters(c, t, status, t->kind == TXN_HORIZON);

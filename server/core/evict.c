@@ -23,7 +23,7 @@
 
 bool block_evictable(const struct part *p, const struct instance *inst, const struct block *b, uint64_t now)
 {
-	if (inst->ghost || block_lease(p, inst, b) > now)
+	if (inst->ghost || block_lease(p, inst, b) > now || pin_kind(b) == KVB_PIN_HARD)
 		return false;
 	return block_has_committed(inst, b) && !block_has_writing(inst, b);
 }

@@ -17,6 +17,7 @@ enum record_type {
 	RECORD_DROP = 6,
 	RECORD_SETTLE = 7,
 	RECORD_CLEAR = 8,
+	RECORD_PIN = 9, /* in checkpoints, too */
 	/* checkpoint only */
 	RECORD_BLOCKS = 16,
 	RECORD_ENDED = 17,

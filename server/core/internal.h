@@ -202,6 +202,20 @@ bool evict_steal(struct part *p, uint32_t space, uint32_t class_id);
 bool evict_ahead(struct part *p);
 bool block_evictable(const struct part *p, const struct instance *inst, const struct block *b, uint64_t now);
 
+/* ---- pin.c ---------------------------------------------------------------------------------------------- */
+
+enum kvb_pin_kind pin_kind(const struct block *b);
+/* A slot of a pinned block was released: with the last one that was committed the pin goes. */
+void pin_of_slot_gone(struct block *b);
+/* Bytes of blocks that are pinned hard, or (`hard` false) soft. */
+uint64_t pinned_bytes(const struct instance *inst, bool hard);
+void pins_destroy(struct instance *inst);
+/* Ends those whose time is over, a portion of them at a time. True when there is more to do at once. */
+bool pins_expire(struct part *p);
+void pin_undo(struct part *p, struct txn *t);
+/* While loading. A block that is not there is passed over. KVB_E_NOMEM. */
+int pin_replay(struct part *p, struct instance *inst, struct kvb_key key, enum kvb_pin_kind kind, uint64_t until);
+
 /* ---- remove.c ------------------------------------------------------------------------------------- */
 
 int remove_mark(struct part *p, struct picks *k, struct block *b);
@@ -425,6 +439,9 @@ size_t record_remove(struct kvb_buf *out, const struct part *p, const struct rem
 void record_horizon(struct kvb_buf *out, const struct part *p, uint64_t until, bool clean);
 void record_clear(struct kvb_buf *out, const struct instance *inst, bool drop, uint64_t now);
 void record_settle(struct kvb_buf *out, const struct txn *t);
+void record_pin(struct kvb_buf *out, const struct instance *inst, const struct repin *v, uint32_t n, uint64_t now);
+/* All pins of the instance, for a checkpoint. */
+void record_pins(struct kvb_buf *out, const struct part *p, const struct instance *inst, uint64_t now);
 /* Pieces of a checkpoint. */
 void record_chunk(struct kvb_buf *out, const struct part *p, const struct chunk *c);
 /* Its slots that are leased, as holds. */

@@ -199,6 +199,7 @@ void instance_free(struct instance *inst)
 	kvb_free(inst->class_of);
 	index_destroy(inst);
 	evict_destroy_queues(inst);
+	pins_destroy(inst);
 	kvb_free(inst);
 }
 

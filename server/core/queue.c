@@ -404,7 +404,7 @@ void evict_consider_at(struct part *p, struct block *b, uint64_t lease, uint64_t
 	if (p->loading)
 		return;
 	evict_forget(b);
-	if (block_has_writing(inst, b) || !block_has_committed(inst, b))
+	if (block_has_writing(inst, b) || !block_has_committed(inst, b) || pin_kind(b) == KVB_PIN_HARD)
 		return;
 	if (lease <= now)
 		place(inst, b, &which, &key);

@@ -12,6 +12,8 @@
 #include <stddef.h>
 #include <string.h>
 
+#define PINS_PER_RECORD 16384u /* so that slices of a checkpoint stay small */
+
 static size_t begin(struct kvb_buf *out, uint8_t type)
 {
 	size_t at = out->len;
@@ -265,6 +267,39 @@ void record_settle(struct kvb_buf *out, const struct txn *t)
 			put_key(out, e->session->id);
 	}
 	end(out, at);
+}
+
+/* What is set, or (none) ended: each with the time that is left, 0 = until it is unpinned. */
+static void put_pin(struct kvb_buf *out, struct kvb_key key, const struct pin *pin, uint64_t now)
+{
+	uint64_t ms = left(pin->until, now);
+
+	put_key(out, key);
+	kvb_put_u8(out, (uint8_t)pin->kind);
+	kvb_put_varint(out, pin->until && !ms ? 1 : ms);
+}
+
+void record_pin(struct kvb_buf *out, const struct instance *inst, const struct repin *v, uint32_t n, uint64_t now)
+{
+	size_t at = begin(out, RECORD_PIN);
+
+	kvb_put_u32(out, inst->id);
+	for (uint32_t i = 0; i < n; i++)
+		put_pin(out, v[i].key, &v[i].to, now);
+	end(out, at);
+}
+
+void record_pins(struct kvb_buf *out, const struct part *p, const struct instance *inst, uint64_t now)
+{
+	for (uint32_t i = 0; i < inst->pins.cells; i += PINS_PER_RECORD) {
+		size_t at = begin(out, RECORD_PIN);
+
+		kvb_put_u32(out, inst->id);
+		for (uint32_t j = i; j < inst->pins.cells && j < i + PINS_PER_RECORD; j++)
+			if (inst->pins.cell[j].block != NO_BLOCK)
+				put_pin(out, block_get(p, inst->pins.cell[j].block)->key, &inst->pins.cell[j], now);
+		end(out, at);
+	}
 }
 
 static bool stored(const struct slot *s) { return s->state == SLOT_COMMITTED || s->state == SLOT_REMOVING; }

@@ -170,6 +170,8 @@ static int fill_delete(struct waiter *w, struct part *p, const struct txn *t, in
 	(void)p;
 	if (status == KVB_OK)
 		((struct kvb_delete_res *)w->res)->deleted = (uint32_t)t->n_removal;
+	else
+		((struct kvb_delete_res *)w->res)->pinned = 0;
 	return status;
 }
 
@@ -181,19 +183,22 @@ static int delete_locked(struct part *p, const struct kvb_delete_req *req, struc
 	struct txn *t = NULL;
 	int rc = instance_need(p, req->tenant, req->instance, "instance", &inst, w->err);
 
+	*res = (struct kvb_delete_res){ 0 };
 	if (rc != KVB_OK)
 		return rc;
 	for (uint32_t i = 0; i < req->n_keys; i++) {
 		struct block *b = index_find(p, inst, req->keys[i]);
 
-		if (b && block_has_committed(inst, b) && remove_mark(p, &k, b) != KVB_OK) {
+		if (!b || !block_has_committed(inst, b))
+			continue;
+		res->pinned += b->pinned;
+		if (remove_mark(p, &k, b) != KVB_OK) {
 			remove_cancel(p, &k);
 			return KVB_E_NOMEM;
 		}
 	}
 	if (k.n == 0) {
 		kvb_free(k.v);
-		res->deleted = 0;
 		return KVB_OK;
 	}
 	COUNT(p->core, deleted_blocks, k.n);

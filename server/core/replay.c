@@ -459,6 +459,23 @@ static int replay_clear(struct replay *r, struct kvb_rd *in, bool drop, struct k
 	return KVB_OK;
 }
 
+static int replay_pins(struct replay *r, struct kvb_rd *in, struct kvb_error *err)
+{
+	struct instance *inst = instance_by_id(r->p, kvb_get_u32(in));
+	int rc = KVB_OK;
+
+	while (inst && rc == KVB_OK && kvb_rd_left(in)) {
+		struct kvb_key key = get_key(in);
+		uint8_t kind = kvb_get_u8(in);
+		uint64_t left = kvb_get_varint(in);
+
+		if (in->failed || kind > KVB_PIN_HARD || left > KVB_MAX_PIN_MS)
+			return corrupt(err, "pin: malformed");
+		rc = pin_replay(r->p, inst, key, kind, left ? r->now + left : 0);
+	}
+	return in->failed ? corrupt(err, "pin: too short") : rc;
+}
+
 static int replay_counters(struct replay *r, struct kvb_rd *in, struct kvb_error *err)
 {
 	uint64_t generation = kvb_get_u64(in);
@@ -492,6 +509,7 @@ static int replay_one(struct replay *r, uint8_t type, struct kvb_rd *in, struct 
 	case RECORD_DROP: return replay_clear(r, in, true, err);
 	case RECORD_CLEAR: return replay_clear(r, in, false, err);
 	case RECORD_SETTLE: return replay_settle(r, in, err);
+	case RECORD_PIN: return replay_pins(r, in, err);
 	case RECORD_BLOCKS: return replay_blocks(r, in, false, err);
 	case RECORD_NAMED_BLOCKS: return replay_blocks(r, in, true, err);
 	case RECORD_ENDED: return replay_ended(r, in, err);

@@ -272,7 +272,7 @@ int room_take(struct part *p, struct plan *plan, struct kvb_arena *a, struct kvb
 	if (grows_later(p, &within) || (!plan->hasty && now - plan->since < SOON_MS && frees_soon(p, &within, now + SOON_MS)))
 		return TRY_WAIT;
 	return kvb_fail(err, KVB_E_NO_SPACE, NULL,
-			"no room for %u blocks: what is there is leased, being written, or in its grace time",
+			"no room for %u blocks: what is there is pinned, leased, being written, or in its grace time",
 			plan->n_write);
 }
 

@@ -93,6 +93,8 @@ void slot_release(struct part *p, struct block *b, uint32_t spec, uint64_t hold_
 		kvb_pool_free(pool, run);
 	used_add(inst, s->space, -(int64_t)size);
 	*s = (struct slot){ .tag = s->tag };
+	if (b->pinned)
+		pin_of_slot_gone(b);
 }
 
 bool space_usable(const struct space *s)

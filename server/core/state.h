@@ -53,9 +53,10 @@ struct block {
 	struct kvb_key key;
 	_Atomic uint64_t mark; /* last use and end of lease (mark.h); the only thing that readers write */
 	uint32_t parent;       /* id; while free: next free entry */
-	uint32_t children : 31; /* entries whose parent this is */
+	uint32_t children : 30; /* entries whose parent this is */
+	uint32_t pinned : 1;    /* in the instance's pins (pin.c) */
 	uint32_t used : 1;      /* 0 = the entry is free */
-	uint32_t live_children : 31; /* of the children: those with a slot that is WRITING or COMMITTED */
+	uint32_t live_children : 30; /* of the children: those with a slot that is WRITING or COMMITTED */
 	uint32_t live : 1;           /* counted in the parent's live_children */
 	struct slot slot[];          /* one per spec of the instance */
 };
@@ -113,6 +114,23 @@ struct evict_set {
 	struct evict_set *next; /* of the same space */
 };
 
+/* A block that eviction leaves alone (pin.c). */
+struct pin {
+	uint32_t block; /* id; NO_BLOCK = the cell is empty */
+	uint32_t kind;  /* enum kvb_pin_kind */
+	uint64_t until; /* boot time ms; 0 = until it is unpinned */
+};
+
+/* By block id, open addressing. */
+struct pins {
+	struct pin *cell;
+	uint32_t cells; /* a power of two, or 0 */
+	uint32_t n;
+	uint32_t hard;  /* of n */
+	uint32_t timed; /* of n: those that end by themselves */
+	uint32_t looked; /* the cell where the ticker goes on */
+};
+
 struct instance {
 	struct kvb_instance_spec spec; /* strings owned */
 	uint32_t id;                   /* durable number, never reused */
@@ -141,6 +159,7 @@ struct instance {
 	uint64_t blocks; /* with all specs committed or some committed: at least one slot COMMITTED */
 	uint64_t used_bytes;
 	uint64_t open_bytes;
+	struct pins pins;
 	uint64_t open_sessions;
 	struct session *open; /* those sessions */
 	struct evict_queue **queue;
@@ -386,13 +405,19 @@ struct part {
 
 /* ---- journal ---------------------------------------------------------------------------------- */
 
-enum txn_kind { TXN_START, TXN_FINISH, TXN_END, TXN_REMOVE, TXN_HORIZON, TXN_CLEAR, TXN_DROP, TXN_SETTLE };
+enum txn_kind { TXN_START, TXN_FINISH, TXN_END, TXN_REMOVE, TXN_HORIZON, TXN_CLEAR, TXN_DROP, TXN_SETTLE, TXN_PIN };
 
 /* One write that is committed or given up. */
 struct settled {
 	struct session *session;
 	uint32_t write;
 	bool success;
+};
+
+/* A block whose pin is set or, with KVB_PIN_NONE, ended; and what it was before, for the undo. */
+struct repin {
+	struct kvb_key key;
+	struct pin from, to;
 };
 
 /* Someone who waits for a transaction. Lives in the request's arena. */
@@ -433,8 +458,11 @@ struct txn {
 	uint32_t given_up;
 	/* HORIZON */
 	uint64_t horizon;
-	/* CLEAR, DROP: what takes the place of what */
+	/* CLEAR, DROP: what takes the place of what. PIN: inst */
 	struct instance *inst, *ghost;
+	/* PIN */
+	struct repin *repin;
+	uint32_t n_repin;
 };
 
 struct commit {

@@ -152,6 +152,7 @@ struct block *block_make(struct part *p, struct instance *inst, struct kvb_key k
 	inst->entries++;
 	b->parent = NO_BLOCK;
 	b->children = 0;
+	b->pinned = 0;
 	b->used = 1;
 	b->live_children = 0;
 	b->live = 0;
@@ -213,7 +214,7 @@ void block_maybe_free(struct part *p, struct block *b)
 	while (b && !needed(inst, b)) {
 		struct block *parent = b->parent == NO_BLOCK ? NULL : block_get(p, b->parent);
 
-		assert(b->used && !b->live);
+		assert(b->used && !b->live && !b->pinned);
 		block_touch(p, b);
 		index_remove(p, inst, b);
 		block_drop_name(b);
@@ -237,6 +238,7 @@ void block_set_parent(struct part *p, struct block *b, struct block *parent)
 	block_touch(p, parent);
 	b->parent = block_id(parent);
 	parent->children++;
+	assert(parent->children); /* 2^30 of them: 64 GiB of entries */
 	if (b->live)
 		parent->live_children++;
 }

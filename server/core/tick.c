@@ -61,6 +61,7 @@ static uint32_t tick_part(struct part *p)
 	more = ghosts_go_on(p);
 	more |= evict_ahead(p);
 	more |= trim_go_on(p);
+	more |= pins_expire(p);
 	keep_horizon(p, now);
 	start_serve_waiters(p);
 	if ((p->journal_bytes > c->o.journal_limit / 4 || p->limbo.n_instances > MAX_LIMBO) && !p->snap.active)

@@ -297,6 +297,32 @@ int env_clear(struct env *e, const char *instance, uint64_t *deleted)
 	return rc;
 }
 
+int env_pin(struct env *e, const struct kvb_key *keys, uint32_t n, enum kvb_pin_kind kind, uint64_t ttl_ms,
+	    struct kvb_pin_res *res)
+{
+	struct answer a = { 0 };
+	struct kvb_done done = { on_done, &a };
+	struct kvb_pin_req req = { .tenant = "t", .instance = "i", .keys = keys, .n_keys = n, .kind = kind, .ttl_ms = ttl_ms };
+
+	begin(e);
+	memset(res, 0, sizeof *res);
+	return settle(e, &a, kvb_core_pin(e->core, &req, res, &e->arena, &e->err, &done));
+}
+
+int env_unpin(struct env *e, const struct kvb_key *keys, uint32_t n, uint64_t *unpinned)
+{
+	struct answer a = { 0 };
+	struct kvb_done done = { on_done, &a };
+	struct kvb_unpin_req req = { .tenant = "t", .instance = "i", .keys = keys, .n_keys = n };
+	struct kvb_unpin_res res = { 0 };
+	int rc;
+
+	begin(e);
+	rc = settle(e, &a, kvb_core_unpin(e->core, &req, &res, &e->arena, &e->err, &done));
+	*unpinned = res.unpinned;
+	return rc;
+}
+
 uint32_t env_match(struct env *e, const struct kvb_key *keys, uint32_t n)
 {
 	const char *id = "i";

@@ -86,6 +86,11 @@ int env_delete(struct env *e, const struct kvb_key *keys, uint32_t n, uint32_t *
 int env_trim(struct env *e, uint64_t from_ms, uint64_t to_ms, uint64_t *deleted);
 /* instance NULL = "i". */
 int env_clear(struct env *e, const char *instance, uint64_t *deleted);
+/* Of instance "i". *res is valid until the next call. */
+int env_pin(struct env *e, const struct kvb_key *keys, uint32_t n, enum kvb_pin_kind kind, uint64_t ttl_ms,
+	    struct kvb_pin_res *res);
+/* n 0 = all. */
+int env_unpin(struct env *e, const struct kvb_key *keys, uint32_t n, uint64_t *unpinned);
 uint32_t env_match(struct env *e, const struct kvb_key *keys, uint32_t n);
 /* start + finish of n blocks of "i", all committed; returns how many were written. */
 uint32_t env_put(struct env *e, const struct kvb_key *keys, uint32_t n);

@@ -17,6 +17,7 @@
 #define KVB_MAX_DOC_NAME 255u         /* name of a document of an API */
 #define KVB_MAX_DOC (256u << 10)      /* bytes of its text */
 #define KVB_MAX_QUOTAS 16u            /* quotas by type of storage in one group */
+#define KVB_MAX_PIN_MS 2592000000ull  /* a pin that ends by itself: 30 days */
 #define KVB_MAX_WEIGHT 1000u          /* of an instance in its group */
 #define KVB_MAX_LEASE_MS 600000u      /* bound of the manager's own lease_max_ms parameter */
 #define KVB_MAX_WALL_MS ((1ull << 53) - 1) /* a time since 1970; every JSON reader knows such numbers */

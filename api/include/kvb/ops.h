@@ -314,6 +314,7 @@ struct kvb_delete_req {
 };
 struct kvb_delete_res {
 	uint32_t deleted; /* blocks that were there */
+	uint32_t pinned;  /* of them: had a pin, which is gone, too */
 };
 
 /* ---- documents of APIs ------------------------------------------------------------------------- */
@@ -323,6 +324,60 @@ struct kvb_doc {
 	const char *name;
 	const char *text;
 	uint64_t version; /* grows with each put */
+};
+
+/* ---- pins -------------------------------------------------------------------------------------- */
+
+enum kvb_pin_kind {
+	KVB_PIN_NONE,
+	KVB_PIN_SOFT, /* is evicted when nothing else may be */
+	KVB_PIN_HARD, /* is not evicted */
+};
+
+/* Keeps blocks from being evicted: those of the keys that are there now, mostly a prefix. A block has one pin. If it
+ * has one already, the harder kind wins, of equal ones the later end; so the same call again changes nothing but the end. A
+ * pin covers all that is or will be written of its block, and is durable: after a restart what was left of its time
+ * begins anew. A deletion by request, a trim or a clear takes the block all the same, and its pin. */
+struct kvb_pin_req {
+	const char *tenant;
+	const char *instance;
+	const struct kvb_key *keys;
+	uint32_t n_keys;        /* 1..KVB_MAX_KEYS */
+	enum kvb_pin_kind kind; /* not NONE */
+	uint64_t ttl_ms; /* 0 = until it is unpinned, HARD only; else up to KVB_MAX_PIN_MS. It may end two seconds late */
+};
+/* All keys that are there are pinned, or (an error) none. */
+struct kvb_pin_res {
+	uint32_t n_keys;
+	uint32_t pinned;
+	bool *missing; /* [n_keys] not there, or on its way out: not pinned */
+};
+
+/* Ends pins, of either kind. */
+struct kvb_unpin_req {
+	const char *tenant;
+	const char *instance;
+	const struct kvb_key *keys; /* n_keys 0 = all that the instance has */
+	uint32_t n_keys;
+};
+struct kvb_unpin_res {
+	uint64_t unpinned; /* blocks that were pinned */
+};
+
+/* A portion of an instance's pins, in no order. */
+struct kvb_pins_req {
+	const char *tenant;
+	const char *instance;
+	uint64_t cursor; /* 0 = from the begin, else `next` of the portion before */
+	uint32_t max;    /* 1..KVB_MAX_KEYS */
+};
+/* Of pins that come and go between two portions others may be missed, or told twice. */
+struct kvb_pins_res {
+	uint32_t n;
+	struct kvb_key *key; /* [n] */
+	uint8_t *kind;       /* [n] enum kvb_pin_kind */
+	uint64_t *ttl_ms;    /* [n] what is left, at least 1; 0 = until it is unpinned */
+	uint64_t next;       /* 0 = that was all */
 };
 
 /* Deletes blocks by the time when their oldest spec was started: those that had been started before the call. Times are

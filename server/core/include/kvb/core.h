@@ -145,6 +145,17 @@ int kvb_core_delete(struct kvb_core *c, const struct kvb_delete_req *req, struct
  * failure some are deleted: to be repeated. KVB_E_INVALID ("from_ms"), KVB_E_STORE_*. */
 int kvb_core_trim(struct kvb_core *c, const struct kvb_trim_req *req, struct kvb_trim_res *res, struct kvb_arena *a,
 		  struct kvb_error *err, const struct kvb_done *done);
+/* KVB_E_INVALID ("keys", "kind", "ttl_ms"), KVB_E_QUOTA ("pinned_bytes": more would be pinned hard
+ * than pin_percent of the group's room, or of the instance's part, allows; then nothing is pinned), KVB_E_JOURNAL_FULL,
+ * KVB_E_STORE_*. */
+int kvb_core_pin(struct kvb_core *c, const struct kvb_pin_req *req, struct kvb_pin_res *res, struct kvb_arena *a,
+		 struct kvb_error *err, const struct kvb_done *done);
+/* KVB_E_STORE_*: then they are pinned as before. */
+int kvb_core_unpin(struct kvb_core *c, const struct kvb_unpin_req *req, struct kvb_unpin_res *res, struct kvb_arena *a,
+		   struct kvb_error *err, const struct kvb_done *done);
+/* No lease, no use. KVB_E_INVALID ("max", "cursor"). */
+int kvb_core_pins(struct kvb_core *c, const struct kvb_pins_req *req, struct kvb_pins_res *res, struct kvb_arena *a,
+		  struct kvb_error *err);
 /* KVB_OK whatever was ignored. KVB_E_TOO_LARGE ("keys", "give_up"), KVB_E_UNSUPPORTED (not an instance of one spec on one
  * `external` storage), KVB_E_STORE_* (then all is as before). */
 int kvb_core_settle(struct kvb_core *c, const struct kvb_settle_req *req, struct kvb_settle_res *res,
@@ -186,7 +197,8 @@ int kvb_core_stats(struct kvb_core *c, struct kvb_arena *a, struct kvb_stats *ou
 	X(checkpoints, "checkpoints written")                                                      \
 	X(checkpoint_failures, "checkpoints that failed")                                          \
 	X(takeovers, "times this manager became owner")                                            \
-	X(lease_denied, "lookups whose lease was cut by the cap")
+	X(lease_denied, "lookups whose lease was cut by the cap")                                  \
+	X(pinned_blocks, "blocks pinned by request")
 
 struct kvb_core_counters {
 #define KVB_CORE_COUNTER_FIELD(name, help) uint64_t name;

@@ -1,0 +1,439 @@
+/*
+ * pin.c - blocks that eviction leaves alone: pinned, unpinned, listed, and ended in time.
+ *
+ * An instance's pins are a table of their own, by block id; an entry has one bit that tells whether to look there, so
+ * neither lookups nor the eviction of other blocks know of pins. A block that is pinned hard is in no eviction queue, one
+ * that is pinned soft in a queue that is looked at last (evict.c). A pin goes with the last committed slot of its block.
+ *
+ * The early half of a pin or an unpin does all of it, the late half nothing; undo sets what was before. Pins that end
+ * by themselves are found by the ticker, which goes through the tables in portions, and are unpinned by a record, too:
+ * a manager that restarts often would keep them for ever otherwise. All calls under the write lock, but the list (read).
+ */
+#include "internal.h"
+
+#include <string.h>
+
+#define PORTION_PINS 1024u  /* ended in one call, and looked at if there are so many: others wait for the lock */
+#define TURNS 64u           /* in so many ticks all of a table is looked at */
+#define DEFAULT_PERCENT 50u /* of its room that a group may pin hard */
+
+/* ---- the table ------------------------------------------------------------------------------------------ */
+
+static uint32_t home(const struct pins *pins, uint32_t block) { return (block * 2654435761u) & (pins->cells - 1); }
+
+/* Its cell, or the empty one where it would be. There are cells, and an empty one. */
+static struct pin *cell_of(const struct pins *pins, uint32_t block)
+{
+	uint32_t i = home(pins, block);
+
+	while (pins->cell[i].block != NO_BLOCK && pins->cell[i].block != block)
+		i = (i + 1) & (pins->cells - 1);
+	return &pins->cell[i];
+}
+
+static void count(struct pins *pins, const struct pin *pin, int sign)
+{
+	pins->n += (uint32_t)sign;
+	pins->hard += pin->kind == KVB_PIN_HARD ? (uint32_t)sign : 0;
+	pins->timed += pin->until ? (uint32_t)sign : 0;
+}
+
+/* Room for n more. KVB_E_NOMEM changes nothing. */
+static int reserve(struct pins *pins, uint32_t n)
+{
+	struct pins more = { .cells = pins->cells ? pins->cells : 64 };
+
+	while (more.cells / 2 < pins->n + n)
+		more.cells *= 2;
+	if (more.cells == pins->cells)
+		return KVB_OK;
+	more.cell = kvb_calloc(more.cells, sizeof *more.cell);
+	if (!more.cell)
+		return KVB_E_NOMEM;
+	for (uint32_t i = 0; i < pins->cells; i++)
+		if (pins->cell[i].block != NO_BLOCK)
+			*cell_of(&more, pins->cell[i].block) = pins->cell[i];
+	kvb_free(pins->cell);
+	pins->cell = more.cell;
+	pins->cells = more.cells;
+	return KVB_OK;
+}
+
+/* Empties the cell; those behind it move up. */
+static void take_out(struct pins *pins, struct pin *pin)
+{
+	uint32_t mask = pins->cells - 1, hole = (uint32_t)(pin - pins->cell), i = hole;
+
+	count(pins, pin, -1);
+	for (;;) {
+		i = (i + 1) & mask;
+		if (pins->cell[i].block == NO_BLOCK)
+			break;
+		if (((i - home(pins, pins->cell[i].block)) & mask) < ((i - hole) & mask))
+			continue;
+		pins->cell[hole] = pins->cell[i];
+		hole = i;
+	}
+	pins->cell[hole] = (struct pin){ .block = NO_BLOCK };
+}
+
+static struct pin get(const struct block *b)
+{
+	static const struct pin none = { .block = NO_BLOCK };
+
+	return b->pinned ? *cell_of(&block_instance(b)->pins, block_id(b)) : none;
+}
+
+/* Room is reserved. */
+static void set(struct part *p, struct block *b, struct pin to)
+{
+	struct pins *pins = &block_instance(b)->pins;
+	struct pin *cell;
+
+	if (b->pinned)
+		take_out(pins, cell_of(pins, block_id(b)));
+	b->pinned = to.kind != KVB_PIN_NONE;
+	if (b->pinned) {
+		to.block = block_id(b);
+		cell = cell_of(pins, to.block);
+		*cell = to;
+		count(pins, cell, 1);
+	}
+	evict_consider(p, b);
+}
+
+enum kvb_pin_kind pin_kind(const struct block *b) { return get(b).kind; }
+
+/* Has it anything to be pinned, or had, if its removal is undone? */
+static bool keeps_bytes(const struct instance *inst, const struct block *b)
+{
+	for (uint32_t s = 0; s < inst->spec.n_specs; s++)
+		if (b->slot[s].state == SLOT_COMMITTED || b->slot[s].state == SLOT_REMOVING)
+			return true;
+	return false;
+}
+
+void pin_of_slot_gone(struct block *b)
+{
+	struct instance *inst = block_instance(b);
+
+	if (keeps_bytes(inst, b))
+		return;
+	take_out(&inst->pins, cell_of(&inst->pins, block_id(b)));
+	b->pinned = 0;
+}
+
+uint64_t pinned_bytes(const struct instance *inst, bool hard)
+{
+	return (hard ? inst->pins.hard : inst->pins.n - inst->pins.hard) * inst->block_bytes;
+}
+
+void pins_destroy(struct instance *inst)
+{
+	kvb_free(inst->pins.cell);
+	inst->pins = (struct pins){ 0 };
+}
+
+int pin_replay(struct part *p, struct instance *inst, struct kvb_key key, enum kvb_pin_kind kind, uint64_t until)
+{
+	struct block *b = index_find(p, inst, key);
+
+	if (!b || !keeps_bytes(inst, b))
+		return KVB_OK;
+	if (reserve(&inst->pins, 1) != KVB_OK)
+		return KVB_E_NOMEM;
+	set(p, b, (struct pin){ .kind = kind, .until = until });
+	return KVB_OK;
+}
+
+/* ---- a change and its undo ------------------------------------------------------------------------------ */
+
+/* Sets what t->repin says and queues its record. KVB_E_NOMEM changes nothing. Takes t. */
+static int repin(struct part *p, struct instance *inst, struct txn *t)
+{
+	int rc = reserve(&inst->pins, t->n_repin);
+
+	t->inst = inst;
+	if (rc == KVB_OK)
+		record_pin(&t->rec, inst, t->repin, t->n_repin, kvb_now_ms(p->core->clock));
+	if (rc != KVB_OK || t->rec.failed) {
+		txn_destroy(t);
+		return KVB_E_NOMEM;
+	}
+	for (uint32_t i = 0; i < t->n_repin; i++)
+		set(p, index_find(p, inst, t->repin[i].key), t->repin[i].to);
+	commit_queue(p, t);
+	return KVB_OK;
+}
+
+/* By their keys: a block whose removal was queued before may be gone by now. */
+void pin_undo(struct part *p, struct txn *t)
+{
+	for (uint32_t i = t->n_repin; i-- > 0;) {
+		struct block *b = index_find(p, t->inst, t->repin[i].key);
+
+		if (b && keeps_bytes(t->inst, b))
+			set(p, b, t->repin[i].from);
+	}
+}
+
+static struct txn *make(uint32_t n)
+{
+	struct txn *t = txn_make(TXN_PIN);
+
+	if (!t)
+		return NULL;
+	t->repin = kvb_malloc((n + 1) * sizeof *t->repin);
+	if (t->repin)
+		return t;
+	txn_destroy(t);
+	return NULL;
+}
+
+static void add(struct txn *t, const struct block *b, struct pin to)
+{
+	t->repin[t->n_repin++] = (struct repin){ .key = b->key, .from = get(b), .to = to };
+}
+
+/* ---- time ----------------------------------------------------------------------------------------------- */
+
+static bool expired(const struct pin *pin, uint64_t now)
+{
+	return pin->block != NO_BLOCK && pin->until && pin->until <= now;
+}
+
+/* A portion of one table. True when more of it is due than a portion. */
+static bool expire(struct part *p, struct instance *inst, uint64_t now)
+{
+	struct pins *pins = &inst->pins;
+	uint32_t n = pins->cells < PORTION_PINS ? pins->cells : PORTION_PINS, due = 0;
+	struct txn *t = NULL;
+
+	if (pins->cells / TURNS > n)
+		n = pins->cells / TURNS;
+	for (; n > 0 && due < PORTION_PINS; n--) {
+		struct pin *pin = &pins->cell[pins->looked++ & (pins->cells - 1)];
+
+		if (!expired(pin, now) || (!t && !(t = make(PORTION_PINS))))
+			continue;
+		add(t, block_get(p, pin->block), (struct pin){ .kind = KVB_PIN_NONE });
+		due++;
+	}
+	if (!t)
+		return false;
+	t->urgent = true;
+	repin(p, inst, t); /* out of memory: they are found again */
+	return n > 0;
+}
+
+bool pins_expire(struct part *p)
+{
+	uint64_t now = kvb_now_ms(p->core->clock);
+	bool more = false;
+
+	for (size_t i = 0; i < p->n_inst; i++)
+		if (p->inst[i]->pins.timed)
+			more |= expire(p, p->inst[i], now);
+	return more;
+}
+
+/* ---- by request ----------------------------------------------------------------------------------------- */
+
+/* Of what the block has and what is asked the harder one, of equal ones the one that ends later. */
+static struct pin stronger(struct pin have, struct pin want)
+{
+	if (have.kind != want.kind)
+		return have.kind > want.kind ? have : want;
+	return have.until == 0 || (want.until && have.until > want.until) ? have : want;
+}
+
+static uint64_t percent_of(uint64_t bytes, uint32_t percent)
+{
+	return bytes / 100 * percent + bytes % 100 * percent / 100;
+}
+
+/* May so many more blocks of the instance be pinned hard? */
+static int check_room(const struct part *p, const struct instance *inst, uint64_t blocks, struct kvb_error *err)
+{
+	const struct group *g = inst->group;
+	uint32_t percent = g->spec.pin_percent ? g->spec.pin_percent : DEFAULT_PERCENT;
+	uint64_t room = group_room(p, g), more = blocks * inst->block_bytes, all = more;
+
+	if (blocks == 0)
+		return KVB_OK;
+	for (size_t i = 0; i < p->n_inst; i++)
+		all += p->inst[i]->group == g ? pinned_bytes(p->inst[i], true) : 0;
+	if (all > percent_of(room, percent))
+		return kvb_fail(err, KVB_E_QUOTA, "pinned_bytes",
+				"group '%s' would have %llu bytes pinned hard; it may %llu: unpin some, or raise its pin_percent (%u)",
+				g->spec.name, (unsigned long long)all, (unsigned long long)percent_of(room, percent), percent);
+	room = percent_of(share_of(inst, room), percent);
+	more += pinned_bytes(inst, true);
+	if (more > room)
+		return kvb_fail(err, KVB_E_QUOTA, "pinned_bytes",
+				"instance '%s' would have %llu bytes pinned hard; of its part it may %llu: unpin some, or raise its "
+				"capacity or weight, or the group's pin_percent (%u)",
+				inst->spec.id, (unsigned long long)more, (unsigned long long)room, percent);
+	return KVB_OK;
+}
+
+static int pin_locked(struct part *p, const struct kvb_pin_req *req, struct waiter *w)
+{
+	struct kvb_pin_res *res = w->res;
+	struct pin want = { .kind = req->kind };
+	struct instance *inst;
+	struct txn *t = make(req->n_keys);
+	uint64_t hard = 0;
+	int rc = instance_need(p, req->tenant, req->instance, "instance", &inst, w->err);
+
+	if (rc == KVB_OK && p->journal_bytes >= p->core->o.journal_limit)
+		rc = kvb_fail(w->err, KVB_E_JOURNAL_FULL, NULL, "the journal is at its bound; a checkpoint must finish first");
+	if (rc == KVB_OK && !t)
+		rc = KVB_E_NOMEM;
+	want.until = req->ttl_ms ? kvb_now_ms(p->core->clock) + req->ttl_ms : 0;
+	for (uint32_t i = 0; rc == KVB_OK && i < req->n_keys; i++) {
+		const struct block *b = index_find(p, inst, req->keys[i]);
+
+		res->missing[i] = !b || !block_has_committed(inst, b);
+		if (res->missing[i])
+			continue;
+		add(t, b, stronger(get(b), want));
+		hard += want.kind == KVB_PIN_HARD && pin_kind(b) != KVB_PIN_HARD;
+	}
+	if (rc == KVB_OK)
+		rc = check_room(p, inst, hard, w->err);
+	if (rc != KVB_OK) {
+		txn_destroy(t);
+		return rc;
+	}
+	res->n_keys = req->n_keys;
+	res->pinned = t->n_repin;
+	COUNT(p->core, pinned_blocks, t->n_repin);
+	txn_wait(t, w);
+	rc = repin(p, inst, t); /* also of nothing: then an earlier call is durable with it */
+	return rc == KVB_OK ? KVB_PENDING : rc;
+}
+
+static int unpin_locked(struct part *p, const struct kvb_unpin_req *req, struct waiter *w)
+{
+	static const struct pin none = { .kind = KVB_PIN_NONE };
+	struct kvb_unpin_res *res = w->res;
+	struct instance *inst;
+	struct txn *t;
+	int rc = instance_need(p, req->tenant, req->instance, "instance", &inst, w->err);
+
+	if (rc != KVB_OK)
+		return rc;
+	t = make(req->n_keys ? req->n_keys : inst->pins.n);
+	if (!t)
+		return KVB_E_NOMEM;
+	t->urgent = true;
+	for (uint32_t i = 0; i < req->n_keys; i++) {
+		const struct block *b = index_find(p, inst, req->keys[i]);
+
+		if (b && b->pinned)
+			add(t, b, none);
+	}
+	for (uint32_t i = 0; req->n_keys == 0 && i < inst->pins.cells; i++)
+		if (inst->pins.cell[i].block != NO_BLOCK)
+			add(t, block_get(p, inst->pins.cell[i].block), none);
+	res->unpinned = t->n_repin;
+	txn_wait(t, w);
+	rc = repin(p, inst, t);
+	return rc == KVB_OK ? KVB_PENDING : rc;
+}
+
+static int check_pin(const struct kvb_pin_req *req, struct kvb_error *err)
+{
+	if (req->n_keys == 0 || req->n_keys > KVB_MAX_KEYS)
+		return kvb_fail(err, KVB_E_INVALID, "keys", "1..%u keys, not %u", KVB_MAX_KEYS, req->n_keys);
+	if (req->kind != KVB_PIN_SOFT && req->kind != KVB_PIN_HARD)
+		return kvb_fail(err, KVB_E_INVALID, "kind", "soft or hard");
+	if (req->kind == KVB_PIN_SOFT && req->ttl_ms == 0)
+		return kvb_fail(err, KVB_E_INVALID, "ttl_ms", "a soft pin ends by itself: 1..%llu", KVB_MAX_PIN_MS);
+	if (req->ttl_ms > KVB_MAX_PIN_MS)
+		return kvb_fail(err, KVB_E_INVALID, "ttl_ms", "%llu at most", KVB_MAX_PIN_MS);
+	return KVB_OK;
+}
+
+int kvb_core_pin(struct kvb_core *c, const struct kvb_pin_req *req, struct kvb_pin_res *res, struct kvb_arena *a,
+		 struct kvb_error *err, const struct kvb_done *done)
+{
+	struct waiter *w = kvb_arena_calloc(a, 1, sizeof *w);
+	int rc = core_gate(c, err);
+
+	if (rc == KVB_OK)
+		rc = check_pin(req, err);
+	if (rc != KVB_OK)
+		return rc;
+	*res = (struct kvb_pin_res){ .missing = kvb_arena_calloc(a, req->n_keys, sizeof *res->missing) };
+	if (!w || !res->missing)
+		return KVB_E_NOMEM;
+	*w = (struct waiter){ .done = *done, .res = res, .arena = a, .err = err };
+	core_lock(c);
+	rc = c->part ? pin_locked(c->part, req, w) : kvb_fail(err, KVB_E_NOT_READY, NULL, "recovering");
+	core_unlock(c);
+	return rc;
+}
+
+int kvb_core_unpin(struct kvb_core *c, const struct kvb_unpin_req *req, struct kvb_unpin_res *res, struct kvb_arena *a,
+		   struct kvb_error *err, const struct kvb_done *done)
+{
+	struct waiter *w = kvb_arena_calloc(a, 1, sizeof *w);
+	int rc = core_gate(c, err);
+
+	if (rc != KVB_OK)
+		return rc;
+	if (req->n_keys > KVB_MAX_KEYS)
+		return kvb_fail(err, KVB_E_INVALID, "keys", "%u at most", KVB_MAX_KEYS);
+	if (!w)
+		return KVB_E_NOMEM;
+	*w = (struct waiter){ .done = *done, .res = res, .arena = a, .err = err };
+	core_lock(c);
+	rc = c->part ? unpin_locked(c->part, req, w) : kvb_fail(err, KVB_E_NOT_READY, NULL, "recovering");
+	core_unlock(c);
+	return rc;
+}
+
+static void list(const struct part *p, const struct instance *inst, const struct kvb_pins_req *req,
+		 struct kvb_pins_res *res)
+{
+	uint64_t now = kvb_now_ms(p->core->clock), i = req->cursor;
+
+	for (; i < inst->pins.cells && res->n < req->max; i++) {
+		const struct pin *pin = &inst->pins.cell[i];
+
+		if (pin->block == NO_BLOCK)
+			continue;
+		res->key[res->n] = block_get(p, pin->block)->key;
+		res->kind[res->n] = (uint8_t)pin->kind;
+		res->ttl_ms[res->n++] = !pin->until ? 0 : pin->until > now ? pin->until - now : 1;
+	}
+	res->next = i < inst->pins.cells ? i : 0;
+}
+
+int kvb_core_pins(struct kvb_core *c, const struct kvb_pins_req *req, struct kvb_pins_res *res, struct kvb_arena *a,
+		  struct kvb_error *err)
+{
+	struct instance *inst;
+	int rc = core_gate(c, err);
+
+	if (rc != KVB_OK)
+		return rc;
+	if (req->max == 0 || req->max > KVB_MAX_KEYS)
+		return kvb_fail(err, KVB_E_INVALID, "max", "1..%u", KVB_MAX_KEYS);
+	*res = (struct kvb_pins_res){ .key = kvb_arena_alloc(a, req->max * sizeof *res->key),
+				      .kind = kvb_arena_alloc(a, req->max),
+				      .ttl_ms = kvb_arena_alloc(a, req->max * sizeof *res->ttl_ms) };
+	if (!res->key || !res->kind || !res->ttl_ms)
+		return KVB_E_NOMEM;
+	kvb_rwlock_read(&c->lock);
+	if (!c->part)
+		rc = kvb_fail(err, KVB_E_NOT_READY, NULL, "recovering");
+	else
+		rc = instance_need(c->part, req->tenant, req->instance, "instance", &inst, err);
+	if (rc == KVB_OK)
+		list(c->part, inst, req, res);
+	kvb_rwlock_read_unlock(&c->lock);
+	return rc;
+}
