@@ -10,6 +10,9 @@
  *
  * All calls under the write lock. Victims are marked and journaled here (remove.c); their slots become free when the
  * record is durable.
+ *
+ * In a group whose instances have parts (share.c) the instance that has most for its part loses blocks first, whichever they
+ * are, so each is asked for its first. What is pinned soft is looked at only when the caller says so, and goes last.
  */
 #include "internal.h"
 #include "mark.h"
@@ -33,6 +36,7 @@ bool block_evictable(const struct part *p, const struct instance *inst, const st
 /* The first of a set, as far as its queues know. */
 struct first {
 	struct evict_set *set; /* NULL: there is none */
+	uint64_t over; /* what its instance has for its part (share_ratio); 0 where there are no parts */
 	uint32_t which;
 	uint32_t id;
 	uint64_t key; /* with KVB_POLICY_INNER */
@@ -41,13 +45,15 @@ struct first {
 };
 
 /* What one search is about. */
-enum unit { SLOTS, BYTES, BLOCKS }; /* of the class; of the group in `spaces`; of the group */
+enum unit { SLOTS, BYTES, BLOCKS }; /* of the class; of the group (or all) in `spaces`; of the group */
 struct scope {
 	enum unit unit;
-	const struct group *group; /* BYTES, BLOCKS */
+	const struct group *group; /* BYTES, BLOCKS; NULL = any */
 	struct space_set spaces;   /* BYTES, BLOCKS: those that count */
 	uint32_t space;            /* SLOTS */
 	uint32_t class_id;
+	const struct instance *only; /* nobody else's; NULL = anybody's */
+	struct evict_for w;
 	uint64_t below;            /* keys: no others are looked at */
 	uint64_t looks;            /* so many entries are placed again at most */
 	/* The search goes on in this set while its first is before that of all others. */
@@ -57,15 +63,20 @@ struct scope {
 
 static bool in_scope(const struct scope *c, const struct evict_set *set)
 {
-	return c->unit == SLOTS ? set->class_id == c->class_id : set->group == c->group;
+	return c->unit == SLOTS ? set->class_id == c->class_id : !c->group || set->group == c->group;
 }
 
+static bool is_soft(const struct first *f) { return f->which == EVICT_SOFT; }
 static bool is_inner(const struct first *f) { return f->key & KVB_POLICY_INNER; }
 
 static bool before(const struct first *a, const struct first *b)
 {
 	if (!a->set || !b->set)
 		return a->set != NULL;
+	if (is_soft(a) != is_soft(b))
+		return is_soft(b);
+	if (a->set->group == b->set->group && a->over != b->over)
+		return a->over > b->over;
 	if (is_inner(a) != is_inner(b))
 		return is_inner(b);
 	if (a->set->group == b->set->group && a->rank != b->rank)
@@ -75,26 +86,73 @@ static bool before(const struct first *a, const struct first *b)
 
 static struct kvb_policy_place place_of(const struct first *f)
 {
-	return (struct kvb_policy_place){ f->which - 1, f->key & ~KVB_POLICY_INNER };
+	return (struct kvb_policy_place){ f->which - EVICT_FIRST, f->key & ~KVB_POLICY_INNER };
 }
 
-static struct first first_of(struct part *p, struct evict_set *set, uint64_t below)
+static void rank(const struct part *p, struct first *f)
 {
-	const struct group *g = set->group;
+	const struct group *g = f->set->group;
+
+	if (is_soft(f)) {
+		f->rank = f->use = f->key;
+		return;
+	}
+	f->rank = g->policy->rank(g->policy_state, place_of(f));
+	f->use = g->policy->by_use ? place_of(f).key
+				   : mark_use(atomic_load_explicit(&block_get(p, f->id)->mark, memory_order_relaxed));
+}
+
+/* Of one member of the set, or (NULL) of all. */
+static struct first first_in(const struct part *p, const struct scope *c, struct evict_set *set,
+			     const struct evict_queue *q)
+{
+	const struct kvb_heaps *heaps = q ? &q->heaps : &set->tops;
 	struct first best = { 0 };
 
-	for (uint32_t w = 1; w < set->tops.n_heaps; w++) {
-		struct first f = { .set = set, .which = w };
+	for (uint32_t w = c->w.soft ? EVICT_SOFT : EVICT_FIRST; w < heaps->n_heaps; w++) {
+		struct first f = { .set = set, .which = w, .over = q ? share_ratio(q->inst, &c->w) : 0 };
 
-		if (!evict_set_top(set, w, &f.key, &f.id) || f.key >= below)
+		if (!(q ? kvb_heap_top(heaps, w, &f.key, &f.id) : evict_set_top(set, w, &f.key, &f.id) != NULL) ||
+		    f.key >= c->below)
 			continue;
-		f.rank = g->policy->rank(g->policy_state, place_of(&f));
-		f.use = g->policy->by_use ? place_of(&f).key
-					  : mark_use(atomic_load_explicit(&block_get(p, f.id)->mark, memory_order_relaxed));
+		rank(p, &f);
 		if (before(&f, &best))
 			best = f;
 	}
 	return best;
+}
+
+static struct first first_of(const struct part *p, const struct scope *c, struct evict_set *set)
+{
+	struct first best = { 0 };
+
+	if (!c->only && set->group->spec.share == KVB_SHARE_GROUP)
+		return first_in(p, c, set, NULL);
+	for (uint32_t i = 0; i < set->n; i++) {
+		const struct evict_queue *q = set->member[i];
+		struct first f;
+
+		if ((c->only && q->inst != c->only) || !share_allows(&c->w, q->inst))
+			continue;
+		f = first_in(p, c, set, q);
+		if (before(&f, &best))
+			best = f;
+	}
+	return best;
+}
+
+/* Is it what its place says, but for leases? */
+static bool as_placed(const struct instance *inst, struct block *b, const struct first *f)
+{
+	const struct group *g = f->set->group;
+	struct kvb_policy_block facts = evict_facts(inst, b);
+
+	if (is_soft(f))
+		return f->key == evict_soft_key(b);
+	if (evict_inner_as(inst, b, f->key) && g->policy->look(g->policy_state, &facts, place_of(f)))
+		return true;
+	evict_keep(b, &facts);
+	return false;
 }
 
 /* May it go? If not, it is placed where it belongs. */
@@ -102,14 +160,10 @@ static bool settle(struct part *p, struct scope *c, const struct first *f, uint6
 {
 	struct block *b = block_get(p, f->id);
 	struct instance *inst = block_instance(b);
-	const struct group *g = f->set->group;
-	struct kvb_policy_block facts = evict_facts(inst, b);
 
 	COUNT(p->core, evict_examined, 1);
-	if (block_evictable(p, inst, b, now) && evict_inner_as(inst, b, f->key) &&
-	    g->policy->look(g->policy_state, &facts, place_of(f)))
+	if (block_evictable(p, inst, b, now) && as_placed(inst, b, f))
 		return true;
-	evict_keep(b, &facts);
 	evict_consider_at(p, b, block_lease(p, inst, b), now);
 	c->looks--;
 	return false;
@@ -133,10 +187,10 @@ static void end_leases(struct part *p, struct scope *c, struct evict_set *set, u
 /* What groups are compared by is the last use of what may go: where keys do not bound it, that must be known. */
 static struct first first_sure(struct part *p, struct scope *c, struct evict_set *set, uint64_t now)
 {
-	struct first f = first_of(p, set, c->below);
+	struct first f = first_of(p, c, set);
 
-	while (c->unit == SLOTS && !set->group->policy->by_use && f.set && c->looks && !settle(p, c, &f, now))
-		f = first_of(p, set, c->below);
+	while (!c->group && !set->group->policy->by_use && f.set && c->looks && !settle(p, c, &f, now))
+		f = first_of(p, c, set);
 	return f;
 }
 
@@ -148,7 +202,7 @@ static void choose_set(struct part *p, struct scope *c, uint64_t now)
 	c->set = NULL;
 	c->other = (struct first){ 0 };
 	for (uint32_t i = start; i < end; i++) {
-		if (c->unit != SLOTS && !(c->group->space_used[i] && space_set_has(&c->spaces, i)))
+		if (c->unit != SLOTS && !((!c->group || c->group->space_used[i]) && space_set_has(&c->spaces, i)))
 			continue;
 		for (struct evict_set *set = p->space[i].sets; set; set = set->next) {
 			struct first f;
@@ -174,12 +228,12 @@ static struct block *pick(struct part *p, struct scope *c, uint64_t now, struct 
 
 	while (c->looks) {
 		if (c->set)
-			f = first_of(p, c->set, c->below);
+			f = first_of(p, c, c->set);
 		if (!c->set || !f.set || before(&c->other, &f)) {
 			choose_set(p, c, now);
 			if (!c->set)
 				return NULL;
-			f = first_of(p, c->set, c->below);
+			f = first_of(p, c, c->set);
 		}
 		if (!f.set || !settle(p, c, &f, now))
 			continue;
@@ -208,6 +262,13 @@ static uint64_t gain(const struct instance *inst, const struct block *b, const s
 	return n;
 }
 
+static void count_evicted(struct part *p, struct instance *inst)
+{
+	COUNT(p->core, evicted_blocks, 1);
+	inst->evicted++;
+	inst->group->evicted++;
+}
+
 /* It is to go, by its group's policy. */
 static int let_go(struct part *p, struct picks *k, struct block *b, const struct first *f)
 {
@@ -216,7 +277,9 @@ static int let_go(struct part *p, struct picks *k, struct block *b, const struct
 	struct kvb_policy_place at = place_of(f);
 	int rc = remove_mark(p, k, b);
 
-	if (rc == KVB_OK && g->policy->evicted)
+	if (rc == KVB_OK)
+		count_evicted(p, block_instance(b));
+	if (rc == KVB_OK && g->policy->evicted && !is_soft(f))
 		g->policy->evicted(g->policy_state, &facts, at);
 	return rc;
 }
@@ -228,6 +291,7 @@ static uint64_t evict(struct part *p, struct scope *c, uint64_t need)
 	struct picks k = { 0 };
 	struct first f;
 
+	shares_refresh(p);
 	while (got < need && k.n < MAX_PICKS) {
 		struct block *b = pick(p, c, now, &f);
 		uint64_t n;
@@ -243,21 +307,39 @@ static uint64_t evict(struct part *p, struct scope *c, uint64_t need)
 		kvb_free(k.v);
 		return 0;
 	}
-	COUNT(p->core, evicted_blocks, k.n);
 	return remove_queue(p, &k, NULL) == KVB_OK ? got : 0;
 }
 
-uint64_t evict_slots(struct part *p, uint32_t space, uint32_t class_id, uint64_t slots)
+uint64_t evict_slots(struct part *p, uint32_t space, uint32_t class_id, uint64_t slots, const struct evict_for *w)
 {
-	struct scope c = { .unit = SLOTS, .space = space, .class_id = class_id, .below = UINT64_MAX, .looks = UINT64_MAX };
+	struct scope c = { .unit = SLOTS, .space = space, .class_id = class_id, .w = *w,
+			   .below = UINT64_MAX, .looks = UINT64_MAX };
 
 	return evict(p, &c, slots);
 }
 
-uint64_t evict_group_bytes(struct part *p, struct group *g, const struct space_set *spaces, uint64_t bytes)
+uint64_t evict_group_bytes(struct part *p, struct group *g, const struct space_set *spaces, uint64_t bytes,
+			   const struct evict_for *w)
 {
-	struct scope c = { .unit = BYTES, .group = g, .spaces = *spaces, .below = UINT64_MAX, .looks = UINT64_MAX };
+	struct scope c = { .unit = BYTES, .group = g, .spaces = *spaces, .w = *w,
+			   .below = UINT64_MAX, .looks = UINT64_MAX };
 
+	return evict(p, &c, bytes);
+}
+
+uint64_t evict_instance_bytes(struct part *p, struct instance *inst, uint64_t bytes, bool soft)
+{
+	struct scope c = { .unit = BYTES, .group = inst->group, .spaces = space_set_all(), .only = inst,
+			   .w = { .whose = inst, .soft = soft }, .below = UINT64_MAX, .looks = UINT64_MAX };
+
+	return evict(p, &c, bytes);
+}
+
+uint64_t evict_space_bytes(struct part *p, uint32_t space, uint64_t bytes)
+{
+	struct scope c = { .unit = BYTES, .below = UINT64_MAX, .looks = UINT64_MAX };
+
+	space_set_add(&c.spaces, space);
 	return evict(p, &c, bytes);
 }
 
@@ -282,7 +364,16 @@ struct steal {
 	struct part *p;
 	uint32_t space;
 	uint64_t now;
+	const struct evict_for *w;
 };
+
+/* May it go for the sake of another class? */
+static bool may_go_along(const struct steal *st, const struct instance *inst, const struct block *b)
+{
+	if (!block_evictable(st->p, inst, b, st->now) || (b->pinned && !st->w->soft))
+		return false;
+	return st->w->over ? share_ratio(inst, st->w) > SHARE_PART : share_allows(st->w, inst);
+}
 
 static bool slab_may_go(void *ctx, uint32_t slab)
 {
@@ -306,7 +397,7 @@ static bool slab_may_go(void *ctx, uint32_t slab)
 		inst = block_instance(b);
 		for (uint32_t s = 0; s < inst->spec.n_specs; s++)
 			going |= b->slot[s].state == SLOT_REMOVING;
-		if (!going && !block_evictable(p, inst, b, st->now))
+		if (!going && !may_go_along(st, inst, b))
 			return false;
 	}
 	return true;
@@ -327,18 +418,22 @@ static void mark_slab(struct part *p, uint32_t space, uint32_t slab, struct pick
 		if (!kvb_pool_is_used(pool, slab, i))
 			continue;
 		b = block_get(p, kvb_pool_owner(pool, slab, i));
-		if (block_has_committed(block_instance(b), b) && remove_mark(p, k, b) != KVB_OK)
+		if (!block_has_committed(block_instance(b), b))
+			continue;
+		if (remove_mark(p, k, b) != KVB_OK)
 			return;
+		count_evicted(p, block_instance(b));
 	}
 }
 
-bool evict_steal(struct part *p, uint32_t space, uint32_t class_id)
+bool evict_steal(struct part *p, uint32_t space, uint32_t class_id, const struct evict_for *w)
 {
-	struct steal st = { .p = p, .space = space, .now = kvb_now_ms(p->core->clock) };
+	struct steal st = { .p = p, .space = space, .now = kvb_now_ms(p->core->clock), .w = w };
 	struct picks k = { 0 };
 	uint32_t *slabs = NULL;
 	size_t n = 0;
 
+	shares_refresh(p);
 	if (kvb_pool_find_victims(p->space[space].pool, class_id, slab_may_go, &st, &slabs, &n) != KVB_OK)
 		return false;
 	for (size_t i = 0; i < n; i++)
@@ -346,7 +441,6 @@ bool evict_steal(struct part *p, uint32_t space, uint32_t class_id)
 	kvb_free(slabs);
 	if (k.n == 0)
 		return n > 0; /* all of it is on its way already */
-	COUNT(p->core, evicted_blocks, k.n);
 	return remove_queue(p, &k, NULL) == KVB_OK;
 }
 
@@ -357,8 +451,10 @@ static uint64_t free_target(const struct part *p, const struct space *s, const s
 	uint64_t slots = s->file_bytes / (c->stride ? c->stride : 1);
 	uint64_t share = slots / 100 * p->core->o.free_percent, most = slots / 100 * MAX_AHEAD_PERCENT;
 
-	if (p->core->o.free_percent == 0)
+	if (s->high_percent ? s->high_percent == 100 : p->core->o.free_percent == 0)
 		return 0;
+	if (s->high_percent)
+		share = 0; /* watermarks take its place (reclaim.c) */
 	if (s->dev->ops->counted)
 		return share; /* that all of it may be full is what its clients reckon with */
 	most = c->demand < most ? c->demand : most;
@@ -383,11 +479,11 @@ static void note_demand(struct part *p, uint64_t now)
 
 bool evict_ahead(struct part *p)
 {
+	static const struct evict_for nobody = { .whose = NULL };
 	uint64_t now = kvb_now_ms(p->core->clock);
 	bool more = false;
 
 	note_demand(p, now);
-
 	for (uint32_t i = 0; i < p->n_space; i++) {
 		struct space *s = &p->space[i];
 
@@ -401,9 +497,11 @@ bool evict_ahead(struct part *p)
 
 			if (!need || !s->class[c].wanted_ms || now - s->class[c].wanted_ms >= 60000)
 				continue;
-			more |= evict_slots(p, i, c, need < AHEAD_PICKS ? need : AHEAD_PICKS) >= AHEAD_PICKS;
+			more |= evict_slots(p, i, c, need < AHEAD_PICKS ? need : AHEAD_PICKS, &nobody) >= AHEAD_PICKS;
 		}
 	}
+	for (uint32_t i = 0; i < p->n_space; i++)
+		more |= p->space[i].high_percent && !ghosts_left(p, NULL, i) && reclaim_space(p, i);
 	for (size_t i = 0; i < p->n_group; i++)
 		more |= !ghosts_left(p, p->group[i], ANY_SPACE) && reclaim_group(p, p->group[i]);
 	return more;

@@ -161,6 +161,8 @@ void evict_adopt(struct block *b, bool own);
 void evict_keep(struct block *b, const struct kvb_policy_block *facts);
 /* Does a candidate's key tell whether it has live children, if the policy cares? */
 bool evict_inner_as(const struct instance *inst, const struct block *b, uint64_t key);
+/* The key of one that is pinned soft. */
+uint64_t evict_soft_key(const struct block *b);
 /* The first of all in this heap of the set's members: the queue that it is in, NULL if there is none; its key and id. */
 struct evict_queue *evict_set_top(const struct evict_set *set, uint32_t which, uint64_t *key, uint32_t *id);
 /* Room for all entries of the instance in the queue of this class; before slots of the class are taken. */
@@ -179,13 +181,26 @@ void evict_hide_for_good(struct instance *inst);
 
 /* ---- evict.c ------------------------------------------------------------------------------------- */
 
+/* For whom something is evicted. */
+struct evict_for {
+	const struct instance *whose; /* its start asks for it; NULL = nobody's: ahead of need */
+	uint64_t bytes; /* that the start brings: they count for it already */
+	bool soft; /* also what is pinned soft, when nothing else is left */
+	bool over; /* evict_steal only: nothing but of instances that have more than their part */
+};
 /* Queues the removal of blocks so that `slots` of (space, class) become free; returns how many slots
  * are on their way because of this call (it bounds the blocks of one call: fewer is no end). */
-uint64_t evict_slots(struct part *p, uint32_t space, uint32_t class_id, uint64_t slots);
+uint64_t evict_slots(struct part *p, uint32_t space, uint32_t class_id, uint64_t slots, const struct evict_for *w);
 /* Same for a group, by bytes; in these spaces only. */
-uint64_t evict_group_bytes(struct part *p, struct group *g, const struct space_set *spaces, uint64_t bytes);
+uint64_t evict_group_bytes(struct part *p, struct group *g, const struct space_set *spaces, uint64_t bytes,
+			   const struct evict_for *w);
+/* Same of one instance; of a storage, whoever's. */
+uint64_t evict_instance_bytes(struct part *p, struct instance *inst, uint64_t bytes, bool soft);
+uint64_t evict_space_bytes(struct part *p, uint32_t space, uint64_t bytes);
 /* What the background owes the group's lines (reclaim.c). True: there is more to do at once. */
 bool reclaim_group(struct part *p, struct group *g);
+/* The same for the watermarks of a storage. */
+bool reclaim_space(struct part *p, uint32_t space);
 /* Same for a group, by blocks. */
 uint64_t evict_group_blocks(struct part *p, struct group *g, uint64_t blocks);
 /* At most so many blocks of the group that were not used since then (a time as marks have it), nor any that hang below
@@ -196,7 +211,7 @@ bool evict_idle(struct part *p, struct group *g, uint64_t since, uint64_t blocks
 uint64_t group_type_bytes(const struct part *p, const struct group *g, const char *type, struct space_set *spaces,
 			  uint64_t *removing);
 /* Empties slabs of other classes for `class_id`. True when something is on its way. */
-bool evict_steal(struct part *p, uint32_t space, uint32_t class_id);
+bool evict_steal(struct part *p, uint32_t space, uint32_t class_id, const struct evict_for *w);
 /* Keeps a little free in every class that somebody used lately, so that starts rarely wait, and so that a start
  * just after a recovery finds slots that no lease horizon covers. True when there is more to do at once. */
 bool evict_ahead(struct part *p);
@@ -416,6 +431,10 @@ struct space_set group_spaces(const struct part *p, const struct group *g);
 
 /* ---- share.c: parts of a group ------------------------------------------------------------------------- */
 
+static inline uint64_t percent_of(uint64_t bytes, uint32_t percent)
+{
+	return bytes / 100 * percent + bytes % 100 * percent / 100;
+}
 uint64_t spec_block_bytes(const struct kvb_instance_spec *i); /* all specs */
 void group_join(struct group *g, struct instance *inst);
 void group_leave(struct instance *inst);
@@ -426,6 +445,15 @@ uint64_t group_room(const struct part *p, const struct group *g);
 /* The instance's part of these bytes: of its group's room, or of what is left of it. All of it in a group that has no
  * parts. */
 uint64_t share_of(const struct instance *inst, uint64_t room);
+/* Before a search for victims: rooms of groups that have parts, for the two below. */
+void shares_refresh(struct part *p);
+/* What the instance has for its part, in 1/SHARE_PART: above it, it has more. 0 in a group without parts. What is on its
+ * way out does not count, what is asked for does. */
+#define SHARE_PART (1u << 20)
+struct evict_for;
+uint64_t share_ratio(const struct instance *inst, const struct evict_for *w);
+/* May its blocks be evicted for that? */
+bool share_allows(const struct evict_for *w, const struct instance *inst);
 
 /* ---- record.c: durable records ---------------------------------------------------------------------- */
 

@@ -247,11 +247,6 @@ static struct pin stronger(struct pin have, struct pin want)
 	return have.until == 0 || (want.until && have.until > want.until) ? have : want;
 }
 
-static uint64_t percent_of(uint64_t bytes, uint32_t percent)
-{
-	return bytes / 100 * percent + bytes % 100 * percent / 100;
-}
-
 /* May so many more blocks of the instance be pinned hard? */
 static int check_room(const struct part *p, const struct instance *inst, uint64_t blocks, struct kvb_error *err)
 {

@@ -2,7 +2,8 @@
  * queue.c - where blocks stand until they go: the eviction queues.
  *
  * Each instance has an evict_queue for each size class in each storage that it has blocks in: a heap for each queue of
- * its group's policy (kvb/policy.h), and one for leased blocks, by end of lease. A block is in that of each class of
+ * its group's policy (kvb/policy.h), one for leased blocks, by end of lease, and one for those pinned soft, leaves
+ * first and by last use, which go when nothing else may (pinned hard is in none). A block is in that of each class of
  * which it holds committed slots, so a search for slots of a class finds only blocks that have some. The evict_queues of
  * a group for one class in one storage are a *set*: heaps of their tops, kept up to date, so that the first of a
  * thousand instances is found at once.
@@ -100,7 +101,7 @@ static struct evict_set *set_make(struct part *p, struct group *g, uint32_t spac
 	if (!set)
 		return NULL;
 	*set = (struct evict_set){ .group = g, .space = space, .class_id = class_id, .next = p->space[space].sets };
-	kvb_heaps_init(&set->tops, g->n_queues + 1, place_of_top, set);
+	kvb_heaps_init(&set->tops, g->n_queues + EVICT_FIRST, place_of_top, set);
 	p->space[space].sets = set;
 	return set;
 }
@@ -137,7 +138,7 @@ static int set_reserve(struct evict_set *set)
 
 	set->member = v;
 	if (rc == KVB_OK)
-		rc = kvb_heaps_widen(&set->tops, set->group->n_queues + 1);
+		rc = kvb_heaps_widen(&set->tops, set->group->n_queues + EVICT_FIRST);
 	return rc == KVB_OK ? kvb_heaps_reserve(&set->tops, set->cap * KVB_HEAPS_MAX) : rc;
 }
 
@@ -148,8 +149,8 @@ static void join_set(struct evict_queue *q)
 	q->set->member[q->member] = q;
 	for (uint32_t w = 0; w < q->heaps.n_heaps; w++) {
 		note_top(q, w);
-		if (w)
-			q->set->group->queued[w - 1] += q->heaps.heap[w].n;
+		if (w >= EVICT_FIRST)
+			q->set->group->queued[w - EVICT_FIRST] += q->heaps.heap[w].n;
 	}
 }
 
@@ -165,8 +166,8 @@ static void leave_set(struct evict_queue *q)
 	struct evict_queue *last = q->set->member[q->set->n - 1];
 
 	withdraw_tops(q);
-	for (uint32_t w = 1; w < q->heaps.n_heaps; w++)
-		q->set->group->queued[w - 1] -= q->heaps.heap[w].n;
+	for (uint32_t w = EVICT_FIRST; w < q->heaps.n_heaps; w++)
+		q->set->group->queued[w - EVICT_FIRST] -= q->heaps.heap[w].n;
 	q->set->n--;
 	if (last == q)
 		return;
@@ -218,7 +219,7 @@ static struct evict_queue *queue_make(struct part *p, struct instance *inst, uin
 	if (!q)
 		return NULL;
 	*q = (struct evict_queue){ .part = p, .inst = inst, .set = set, .space = space, .class_id = class_id };
-	kvb_heaps_init(&q->heaps, inst->group->n_queues + 1, place_in_queue, q);
+	kvb_heaps_init(&q->heaps, inst->group->n_queues + EVICT_FIRST, place_in_queue, q);
 	inst->queue[inst->n_queue++] = q;
 	join_set(q);
 	return q;
@@ -336,8 +337,8 @@ static void push(struct evict_queue *q, uint32_t which, uint64_t key, uint32_t i
 	kvb_heap_push(&q->heaps, which, key, id);
 	if (q->inst->ghost)
 		return;
-	if (which)
-		q->set->group->queued[which - 1]++;
+	if (which >= EVICT_FIRST)
+		q->set->group->queued[which - EVICT_FIRST]++;
 	note_top(q, which);
 }
 
@@ -348,8 +349,8 @@ static void take_out(struct evict_queue *q, const struct slot *slot, uint32_t id
 	kvb_heap_remove(&q->heaps, id);
 	if (q->inst->ghost)
 		return;
-	if (which)
-		q->set->group->queued[which - 1]--;
+	if (which >= EVICT_FIRST)
+		q->set->group->queued[which - EVICT_FIRST]--;
 	note_top(q, which);
 }
 
@@ -383,6 +384,11 @@ bool evict_inner_as(const struct instance *inst, const struct block *b, uint64_t
 	return (key & KVB_POLICY_INNER) == inner(inst->group->policy, b);
 }
 
+uint64_t evict_soft_key(const struct block *b)
+{
+	return (b->live_children ? KVB_POLICY_INNER : 0) | mark_use(atomic_load_explicit(&b->mark, memory_order_relaxed));
+}
+
 /* Where it stands among the candidates. */
 static void place(struct instance *inst, struct block *b, uint32_t *which, uint64_t *key)
 {
@@ -391,7 +397,7 @@ static void place(struct instance *inst, struct block *b, uint32_t *which, uint6
 	struct kvb_policy_place at = g->policy->place(g->policy_state, &facts);
 
 	evict_keep(b, &facts);
-	*which = at.queue + 1;
+	*which = at.queue + EVICT_FIRST;
 	*key = at.key | inner(g->policy, b);
 }
 
@@ -400,14 +406,19 @@ void evict_consider_at(struct part *p, struct block *b, uint64_t lease, uint64_t
 	struct instance *inst = block_instance(b);
 	uint32_t which = EVICT_LEASED;
 	uint64_t key = lease;
+	enum kvb_pin_kind pin = pin_kind(b);
 
 	if (p->loading)
 		return;
 	evict_forget(b);
-	if (block_has_writing(inst, b) || !block_has_committed(inst, b) || pin_kind(b) == KVB_PIN_HARD)
+	if (block_has_writing(inst, b) || !block_has_committed(inst, b) || pin == KVB_PIN_HARD)
 		return;
-	if (lease <= now)
+	if (lease <= now && pin == KVB_PIN_SOFT) {
+		which = EVICT_SOFT;
+		key = evict_soft_key(b);
+	} else if (lease <= now) {
 		place(inst, b, &which, &key);
+	}
 	for (uint32_t s = 0; s < inst->spec.n_specs; s++) {
 		struct slot *slot = &b->slot[s];
 

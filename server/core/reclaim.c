@@ -3,8 +3,9 @@
  *
  * A line is a number of bytes or blocks that the group should not have more of; its capacity is one too,
  * less the share that is kept free ahead of need. What is on its way out counts as gone. A group with steps
- * evicts one step in each period, others all at once, in portions, for others wait for the lock. All calls under
- * the write lock; evict.c picks the victims.
+ * evicts one step in each period, others all at once, in portions, for others wait for the lock. Watermarks of a group or a
+ * storage take the place of that share: nothing goes up to the high one, and above it all down to the low one. What is
+ * pinned soft stays. All calls under the write lock; evict.c picks the victims.
  */
 #include "internal.h"
 
@@ -30,14 +31,41 @@ uint64_t group_type_bytes(const struct part *p, const struct group *g, const cha
 	return used - going;
 }
 
+static const struct evict_for nobody = { .whose = NULL };
+
+static uint64_t least(uint64_t a, uint64_t b) { return a < b ? a : b; }
+static uint64_t less(uint64_t a, uint64_t b) { return a > b ? a - b : 0; }
+
 static uint64_t over(uint64_t have, uint64_t line) { return line && have > line ? have - line : 0; }
 
-/* Bytes that must go, and in which spaces: those over the group's line, else over that of a type. */
-static uint64_t bytes_owed(const struct part *p, const struct group *g, struct space_set *spaces)
+/* Bytes above the watermarks: nothing below `high`; above it all down to `low`, of which *falling reminds. */
+static uint64_t over_marks(uint64_t have, uint64_t room, uint32_t high, uint32_t low, bool *falling)
+{
+	uint64_t line = percent_of(room, *falling ? low : high);
+
+	if (high == 0 || high == 100 || have <= line) {
+		*falling = false;
+		return 0;
+	}
+	*falling = true;
+	return have - percent_of(room, low);
+}
+
+/* Bytes above what the group may have, less what is kept free ahead of need. */
+static uint64_t over_room(const struct part *p, struct group *g, uint64_t have)
 {
 	const struct kvb_group_spec *s = &g->spec;
-	uint64_t have = g->used_bytes - g->removing_bytes;
-	uint64_t owed = over(have, s->capacity - s->capacity / 100 * p->core->o.free_percent);
+
+	if (s->high_percent)
+		return over_marks(have, group_room(p, g), s->high_percent, s->low_percent, &g->falling);
+	return over(have, s->capacity - s->capacity / 100 * p->core->o.free_percent);
+}
+
+/* Bytes that must go, and in which spaces: those over the group's line, else over that of a type. */
+static uint64_t bytes_owed(const struct part *p, struct group *g, struct space_set *spaces)
+{
+	const struct kvb_group_spec *s = &g->spec;
+	uint64_t have = g->used_bytes - g->removing_bytes, owed = over_room(p, g, have);
 	uint64_t line = over(have, s->reclaim_bytes);
 
 	*spaces = space_set_all();
@@ -61,8 +89,6 @@ static uint64_t portion_bytes(const struct group *g)
 	return g->blocks ? (g->used_bytes / g->blocks + 1) * PORTION_BLOCKS : UINT64_MAX;
 }
 
-static uint64_t least(uint64_t a, uint64_t b) { return a < b ? a : b; }
-
 /* True: there is more to do at once. */
 static bool reclaim_idle(struct part *p, struct group *g)
 {
@@ -73,12 +99,50 @@ static bool reclaim_idle(struct part *p, struct group *g)
 	return evict_idle(p, g, now - g->spec.max_idle_ms, PORTION_BLOCKS);
 }
 
+/* An instance that has more than its fixed part, for that was larger, or nearly as much: as over_room does for groups. */
+static bool reclaim_parts(struct part *p, const struct group *g)
+{
+	uint64_t room = g->spec.share == KVB_SHARE_FIXED ? group_room(p, g) : 0, part, owed;
+	uint32_t keep = g->spec.high_percent ? 0 : p->core->o.free_percent;
+	bool more = false;
+
+	for (size_t i = 0; room && i < p->n_inst; i++) {
+		struct instance *inst = p->inst[i];
+
+		if (inst->group != g)
+			continue;
+		part = share_of(inst, room);
+		owed = less(inst->used_bytes - inst->removing_bytes, part - percent_of(part, keep));
+		if (owed)
+			more |= evict_instance_bytes(p, inst, least(owed, PORTION_BLOCKS * inst->block_bytes), false) >=
+				PORTION_BLOCKS * inst->block_bytes;
+	}
+	return more;
+}
+
+bool reclaim_space(struct part *p, uint32_t space)
+{
+	struct space *s = &p->space[space];
+	uint64_t used = 0, blocks = 0, owed;
+
+	for (size_t i = 0; i < p->n_group; i++) {
+		used += p->group[i]->space_used[space] - p->group[i]->space_removing[space];
+		blocks += p->group[i]->space_used[space] ? p->group[i]->blocks : 0;
+	}
+	owed = over_marks(used, s->capacity, s->high_percent, s->low_percent, &s->falling);
+	if (owed == 0)
+		return false;
+	used = (used / (blocks + 1) + 1) * PORTION_BLOCKS;
+	return evict_space_bytes(p, space, least(owed, used)) >= used;
+}
+
 bool reclaim_group(struct part *p, struct group *g)
 {
 	uint64_t now = kvb_now_ms(p->core->clock), bytes, blocks, step = step_bytes(g), got;
 	struct space_set spaces;
 	bool more = reclaim_idle(p, g);
 
+	more |= reclaim_parts(p, g);
 	bytes = bytes_owed(p, g, &spaces);
 	blocks = over(g->blocks, g->spec.reclaim_blocks);
 	if ((bytes == 0 && blocks == 0) || now < g->reclaim_at)
@@ -86,13 +150,13 @@ bool reclaim_group(struct part *p, struct group *g)
 	if (step) {
 		g->reclaim_at = now + g->spec.reclaim_period_ms;
 		if (bytes)
-			evict_group_bytes(p, g, &spaces, least(bytes, step));
+			evict_group_bytes(p, g, &spaces, least(bytes, step), &nobody);
 		else
 			evict_group_blocks(p, g, least(blocks, step * g->blocks / (g->used_bytes + 1) + 1));
 		return more;
 	}
 	if (bytes) {
-		got = evict_group_bytes(p, g, &spaces, least(bytes, portion_bytes(g)));
+		got = evict_group_bytes(p, g, &spaces, least(bytes, portion_bytes(g)), &nobody);
 		return more || (got > 0 && got < bytes);
 	}
 	got = evict_group_blocks(p, g, least(blocks, PORTION_BLOCKS));

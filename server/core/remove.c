@@ -11,7 +11,7 @@
 
 #define AHEAD 8u /* turns of a loop between a prefetch and its use */
 
-static void count_removing(struct part *p, const struct instance *inst, const struct slot *s, uint32_t spec,
+static void count_removing(struct part *p, struct instance *inst, const struct slot *s, uint32_t spec,
 			   int sign)
 {
 	struct space *space = &p->space[s->space];
@@ -20,10 +20,12 @@ static void count_removing(struct part *p, const struct instance *inst, const st
 
 	if (sign > 0) {
 		space->class[class_id].removing++;
+		inst->removing_bytes += size;
 		inst->group->removing_bytes += size;
 		inst->group->space_removing[s->space] += size;
 	} else {
 		space->class[class_id].removing--;
+		inst->removing_bytes -= size;
 		inst->group->removing_bytes -= size;
 		inst->group->space_removing[s->space] -= size;
 	}
@@ -146,7 +148,7 @@ void remove_apply(struct part *p, struct txn *t)
 {
 	for (size_t i = 0; i < t->n_removal; i++) {
 		struct block *b = block_get(p, t->removal[i].block);
-		const struct instance *inst = block_instance(b);
+		struct instance *inst = block_instance(b);
 
 		prefetch(p, t, i);
 		for (uint32_t s = 0; s < inst->spec.n_specs; s++) {

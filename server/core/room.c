@@ -21,6 +21,9 @@ void grants_free(struct part *p, struct grants *g)
 	memset(g, 0, sizeof *g);
 }
 
+/* How far a try goes: what is free; what eviction can free; also of what is pinned soft. */
+enum effort { FREE, EVICT, EVICT_SOFT_PINS };
+
 /* What was cleared and has not been swept yet comes before any eviction. */
 static int alloc_slots(struct part *p, uint32_t space, uint32_t class_id, uint32_t n, struct kvb_run *runs,
 		       uint32_t *n_runs)
@@ -63,10 +66,20 @@ static int take_spec(struct part *p, struct plan *plan, uint32_t space, uint32_t
 	return KVB_OK;
 }
 
+/* Will it have no more than its part with the plan, so that others give it room of theirs first, whatever their class? */
+static bool below_part(const struct part *p, const struct plan *plan)
+{
+	const struct instance *inst = plan->inst;
+
+	return inst->group->spec.share != KVB_SHARE_GROUP &&
+	       inst->used_bytes - inst->removing_bytes + plan->bytes <= share_of(inst, group_room(p, inst->group));
+}
+
 /* Queues what makes room for `spec`: removal of blocks of its class, or of whole slabs of others.
  * True when something is on its way. Called with the slots of earlier specs taken. */
-static bool make_room(struct part *p, const struct plan *plan, uint32_t space, uint32_t spec)
+static bool make_room(struct part *p, const struct plan *plan, uint32_t space, uint32_t spec, bool soft)
 {
+	const struct evict_for w = { .whose = plan->inst, .bytes = plan->bytes, .soft = soft }, over = { .over = true };
 	struct space *s = &p->space[space];
 	uint32_t class_id, need = plan->need[spec];
 	uint64_t coming, have, got;
@@ -79,15 +92,17 @@ static bool make_room(struct part *p, const struct plan *plan, uint32_t space, u
 		return true;
 	/* `have` may be shared with other classes: if it did not serve, do not count on it. */
 	need = have + coming >= need ? need : (uint32_t)(need - have - coming);
-	got = evict_slots(p, space, class_id, need);
+	if (below_part(p, plan) && evict_steal(p, space, class_id, &over))
+		return true;
+	got = evict_slots(p, space, class_id, need, &w);
 	if (got >= need)
 		return true;
-	return evict_steal(p, space, class_id) || got > 0 || coming > 0;
+	return evict_steal(p, space, class_id, &w) || got > 0 || coming > 0;
 }
 
 /* Takes the plan's slots in one space. On failure nothing is taken; *coming tells whether waiting
  * helps. */
-static int take_in_space(struct part *p, struct plan *plan, uint32_t space, struct kvb_arena *a, bool evict,
+static int take_in_space(struct part *p, struct plan *plan, uint32_t space, struct kvb_arena *a, enum effort effort,
 			 bool *coming)
 {
 	for (uint32_t s = 0; s < plan->inst->spec.n_specs; s++) {
@@ -97,8 +112,8 @@ static int take_in_space(struct part *p, struct plan *plan, uint32_t space, stru
 			continue;
 		if (rc == KVB_E_NO_SPACE && ghosts_left(p, NULL, space))
 			*coming = true;
-		else if (rc == KVB_E_NO_SPACE && evict)
-			*coming |= make_room(p, plan, space, s);
+		else if (rc == KVB_E_NO_SPACE && effort != FREE)
+			*coming |= make_room(p, plan, space, s, effort == EVICT_SOFT_PINS);
 		grants_free(p, &plan->grants);
 		return rc;
 	}
@@ -149,10 +164,12 @@ static bool frees_soon(const struct part *p, const struct space_set *spaces, uin
 	return false;
 }
 
-/* May the plan's bytes go to storages of this type? With `evict`, room is made: *coming tells that some is on its way. */
-static bool type_has_room(struct part *p, const struct plan *plan, const char *type, bool evict, bool *coming)
+/* May the plan's bytes go to storages of this type? If not, room is made: *coming tells that some is on its way. */
+static bool type_has_room(struct part *p, const struct plan *plan, const char *type, enum effort effort, bool *coming)
 {
+	const struct evict_for w = { .whose = plan->inst, .bytes = plan->bytes, .soft = effort == EVICT_SOFT_PINS };
 	struct group *g = plan->inst->group;
+	bool evict = effort != FREE;
 
 	for (uint32_t i = 0; i < g->spec.n_quotas; i++) {
 		uint64_t capacity = g->spec.quotas[i].capacity, removing, staying;
@@ -169,7 +186,7 @@ static bool type_has_room(struct part *p, const struct plan *plan, const char *t
 			return false;
 		}
 		if (evict && staying + plan->bytes > capacity && plan->bytes <= capacity)
-			*coming |= evict_group_bytes(p, g, &spaces, staying + plan->bytes - capacity) > 0;
+			*coming |= evict_group_bytes(p, g, &spaces, staying + plan->bytes - capacity, &w) > 0;
 		*coming |= evict && removing > 0 && plan->bytes <= capacity;
 		return false;
 	}
@@ -185,10 +202,10 @@ static bool space_fits_plan(const struct space *s, const struct plan *plan)
 	return true;
 }
 
-/* One round over the group's storages in order of preference: of each its free slots, then, without `evict`, a new
+/* One round over the group's storages in order of preference: of each its free slots, then, with FREE, a new
  * slab file, else eviction. KVB_E_NO_SPACE: not there; *within tells the spaces that are usable, have files large
  * enough, and are within the quota of their type. */
-static int take_somewhere(struct part *p, struct plan *plan, struct kvb_arena *a, bool evict,
+static int take_somewhere(struct part *p, struct plan *plan, struct kvb_arena *a, enum effort effort,
 			  struct space_set *within)
 {
 	const struct kvb_group_spec *g = &plan->inst->group->spec;
@@ -201,16 +218,16 @@ static int take_somewhere(struct part *p, struct plan *plan, struct kvb_arena *a
 
 		if (at < 0 || !space_usable(&p->space[at]) || !space_fits_plan(&p->space[at], plan))
 			continue;
-		if (!type_has_room(p, plan, p->space[at].dev->type, evict, &coming)) {
+		if (!type_has_room(p, plan, p->space[at].dev->type, effort, &coming)) {
 			if (coming)
 				return TRY_WAIT_QUOTA;
 			continue;
 		}
 		space_set_add(within, (uint32_t)at);
-		rc = take_in_space(p, plan, (uint32_t)at, a, evict, &coming);
+		rc = take_in_space(p, plan, (uint32_t)at, a, effort, &coming);
 		if (rc != KVB_E_NO_SPACE)
 			return rc;
-		if (coming || (!evict && grows(p, &p->space[at])))
+		if (coming || (effort == FREE && grows(p, &p->space[at])))
 			return TRY_WAIT;
 	}
 	return KVB_E_NO_SPACE;
@@ -258,11 +275,12 @@ int room_take(struct part *p, struct plan *plan, struct kvb_arena *a, struct kvb
 {
 	uint64_t now = kvb_now_ms(p->core->clock);
 	struct space_set within;
-	int rc = take_somewhere(p, plan, a, false, &within);
+	int rc = take_somewhere(p, plan, a, FREE, &within);
 
 	if (rc == KVB_E_NO_SPACE) {
 		hide_existing(p, plan, true);
-		rc = take_somewhere(p, plan, a, true, &within);
+		for (enum effort effort = EVICT; rc == KVB_E_NO_SPACE && effort <= EVICT_SOFT_PINS; effort++)
+			rc = take_somewhere(p, plan, a, effort, &within);
 		hide_existing(p, plan, false);
 	}
 	if (rc != KVB_E_NO_SPACE)
@@ -337,11 +355,22 @@ static uint64_t may_open(const struct part *p, const struct group *g)
 static uint64_t least(uint64_t a, uint64_t b) { return a < b ? a : b; }
 static uint64_t less(uint64_t a, uint64_t b) { return a > b ? a - b : 0; }
 
+/* Blocks that a fixed part leaves, `all` of it or what the instance does not have yet. */
+static uint64_t part_left(const struct part *p, const struct instance *inst, bool all)
+{
+	uint64_t part = share_of(inst, group_room(p, inst->group));
+
+	if (inst->group->spec.share != KVB_SHARE_FIXED)
+		return UINT64_MAX;
+	return (all ? part : less(part, inst->used_bytes)) / inst->block_bytes;
+}
+
 uint64_t room_bound(const struct part *p, const struct plan *plan)
 {
 	const struct group *g = plan->inst->group;
 	uint64_t n = less(may_open(p, g), plan->inst->open_bytes) / plan->inst->block_bytes;
 
+	n = least(n, part_left(p, plan->inst, true));
 	return g->spec.max_blocks ? least(n, less(g->spec.max_blocks, g->blocks + g->open_blocks)) : n;
 }
 
@@ -376,6 +405,7 @@ uint64_t room_now(struct part *p, const struct plan *plan)
 		n = least(kvb_pool_available(p->space[at].pool, class_id), type_left(p, g, p->space[at].dev->type) / size);
 		most = n > most ? n : most;
 	}
+	most = least(most, part_left(p, plan->inst, false));
 	return g->spec.capacity ? least(most, less(g->spec.capacity, g->used_bytes) / size) : most;
 }
 
@@ -400,18 +430,52 @@ int room_limits(const struct part *p, const struct plan *plan, struct kvb_error 
 	return KVB_OK;
 }
 
-static uint64_t evict_from_group(struct part *p, const struct plan *plan, uint64_t bytes)
+/* Evicts from the group, or of one instance of it alone; what is pinned soft when there is nothing else. */
+static uint64_t evict_for_quota(struct part *p, const struct plan *plan, bool own, uint64_t bytes)
 {
 	struct space_set all = space_set_all();
-	uint64_t got;
+	uint64_t got = 0;
 
 	hide_existing(p, plan, true);
-	got = evict_group_bytes(p, plan->inst->group, &all, bytes);
+	for (int soft = 0; got == 0 && soft < 2; soft++) {
+		const struct evict_for w = { .whose = plan->inst, .bytes = plan->bytes, .soft = soft };
+
+		got = own ? evict_instance_bytes(p, plan->inst, bytes, soft)
+			  : evict_group_bytes(p, plan->inst->group, &all, bytes, &w);
+	}
 	hide_existing(p, plan, false);
 	return got;
 }
 
-int room_quota(struct part *p, const struct plan *plan, struct kvb_error *err)
+static int no_part(const struct plan *plan, uint64_t part, struct kvb_error *err)
+{
+	const struct kvb_instance_spec *s = &plan->inst->spec;
+
+	return kvb_fail(err, KVB_E_QUOTA, s->capacity ? "capacity" : "weight",
+			"instance '%s' has %llu bytes of the %llu that are its part of group '%s', and nothing more of its own may "
+			"be evicted: it is pinned, leased or being written, or the part is too small",
+			s->id, (unsigned long long)plan->inst->used_bytes, (unsigned long long)part, s->group);
+}
+
+/* A fixed part is a bound; what the instance has makes room itself. */
+static int part_quota(struct part *p, const struct plan *plan, struct kvb_error *err)
+{
+	struct instance *inst = plan->inst;
+	uint64_t part, staying;
+
+	if (inst->group->spec.share != KVB_SHARE_FIXED)
+		return KVB_OK;
+	part = share_of(inst, group_room(p, inst->group));
+	if (inst->used_bytes + plan->bytes <= part)
+		return KVB_OK;
+	staying = inst->used_bytes - inst->removing_bytes;
+	if (staying + plan->bytes > part && (plan->bytes > part || evict_for_quota(p, plan, true, staying + plan->bytes - part) == 0) &&
+	    inst->removing_bytes == 0)
+		return no_part(plan, part, err);
+	return TRY_WAIT_QUOTA;
+}
+
+static int group_quota(struct part *p, const struct plan *plan, struct kvb_error *err)
 {
 	struct group *g = plan->inst->group;
 	uint64_t staying;
@@ -426,9 +490,17 @@ int room_quota(struct part *p, const struct plan *plan, struct kvb_error *err)
 		return TRY_WAIT_QUOTA;
 	staying = g->used_bytes - g->removing_bytes;
 	if (staying + plan->bytes > g->spec.capacity &&
-	    evict_from_group(p, plan, staying + plan->bytes - g->spec.capacity) == 0 && g->removing_bytes == 0)
+	    evict_for_quota(p, plan, false, staying + plan->bytes - g->spec.capacity) == 0 && g->removing_bytes == 0)
 		return kvb_fail(err, KVB_E_QUOTA, NULL,
-				"group '%s' is at its capacity of %llu bytes and nothing more may be evicted",
+				"group '%s' is at its capacity of %llu bytes and nothing more may be evicted: it is pinned, leased or "
+				"being written",
 				g->spec.name, (unsigned long long)g->spec.capacity);
 	return TRY_WAIT_QUOTA;
+}
+
+int room_quota(struct part *p, const struct plan *plan, struct kvb_error *err)
+{
+	int rc = part_quota(p, plan, err);
+
+	return rc == KVB_OK ? group_quota(p, plan, err) : rc;
 }

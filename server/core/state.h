@@ -89,7 +89,7 @@ struct segment {
 };
 
 /* Eviction order of one instance's blocks with slots of one class in one space (queue.c). */
-enum { EVICT_LEASED }; /* the first heap; those of the policy's queues follow */
+enum { EVICT_LEASED, EVICT_SOFT, EVICT_FIRST }; /* heaps: leased; pinned soft; those of the policy's queues follow */
 struct evict_queue {
 	struct part *part;
 	struct instance *inst;
@@ -158,6 +158,8 @@ struct instance {
 	uint64_t entries_made;
 	uint64_t blocks; /* with all specs committed or some committed: at least one slot COMMITTED */
 	uint64_t used_bytes;
+	uint64_t removing_bytes; /* of these, on their way out */
+	uint64_t evicted;        /* blocks, since the part was loaded */
 	uint64_t open_bytes;
 	struct pins pins;
 	uint64_t open_sessions;
@@ -179,10 +181,13 @@ struct group {
 	uint64_t open_blocks; /* of open sessions */
 	uint64_t space_used[MAX_STORAGES];     /* used_bytes, and removing_bytes, by space */
 	uint64_t space_removing[MAX_STORAGES];
+	bool falling;        /* it was above its high watermark, and is not below the low one yet */
 	uint64_t reclaim_at; /* the next step of eviction in the background: not before */
 	uint32_t n_instances;
 	uint64_t weights;    /* of its instances that have no capacity of their own (share.c) */
 	uint64_t capacities; /* of the others */
+	uint64_t room;       /* what parts are taken of, when victims were last looked for */
+	uint64_t evicted;    /* blocks, since the part was loaded */
 	struct start_op *wait_head, *wait_tail; /* starts waiting for space, first come first served */
 	uint64_t turn; /* newest round of start_serve_waiters that has looked at the line */
 	const struct kvb_policy_ops *policy;
@@ -249,6 +254,7 @@ struct space {
 	uint64_t capacity;
 	bool enabled;
 	uint32_t high_percent, low_percent;
+	bool falling; /* as a group's */
 	struct kvb_pool *pool;
 	uint32_t files; /* numbers 0..files-1 exist */
 	uint64_t file_bytes;

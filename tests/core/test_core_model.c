@@ -49,6 +49,8 @@ struct model {
 	unsigned seed;
 	struct mslot slot[SLOTS];
 	uint32_t specs;    /* of the instance: 1, or SPECS with sets of their own for each key */
+	bool pinned[KEYS]; /* hard, until it is unpinned: acknowledged, and nothing since */
+	bool stealing;     /* another instance of the group takes room as well */
 	int64_t at[UNITS]; /* slot of a committed unit, -1 = none that we know of */
 	struct msession s[SESSIONS];
 	uint64_t requests;
@@ -124,6 +126,8 @@ static void told(struct model *m, uint32_t slot, uint32_t unit, uint64_t generat
 			 (unsigned long long)s->generation);
 	if (s->use == COMMITTED) {
 		assert_false(m->nothing_evicted);
+		if (m->pinned[s->unit / m->specs] && m->at[s->unit] == slot)
+			fail_msg("unit %u was evicted, but is pinned", s->unit);
 		if (m->at[s->unit] == slot)
 			m->at[s->unit] = -1; /* evicted, and not written again since */
 	}
@@ -191,7 +195,7 @@ static void do_start(struct model *m)
 		sent = now(m);
 		rc = start_once(m, s, &r);
 	}
-	if (rc == KVB_E_NO_SPACE && !m->nothing_evicted)
+	if ((rc == KVB_E_NO_SPACE && !m->nothing_evicted) || (rc == KVB_E_QUOTA && m->stealing))
 		return;
 	if (rc != KVB_OK)
 		fail_msg("start: %s: %s", kvb_status_name(rc), m->e.err.message);
@@ -332,7 +336,7 @@ static void check_all_found(struct model *m)
 	assert_int_equal(look(m, keys, KEYS, KVB_LOOKUP_BATCH, 0, &r), KVB_OK);
 	for (uint32_t i = 0; i < KEYS; i++) {
 		seen_key(m, i, &r, i, 0);
-		for (uint32_t c = 0; c < m->specs && m->nothing_evicted; c++)
+		for (uint32_t c = 0; c < m->specs && (m->nothing_evicted || m->pinned[i]); c++)
 			if (m->at[unit_of(m, i, c)] >= 0 && !(r.hit[i] && r.loc[i * r.n_specs + c].length))
 				fail_msg("acknowledged spec %u of key %u is lost", c, i);
 	}
@@ -352,6 +356,7 @@ static void do_delete(struct model *m)
 		rc = env_delete(&m->e, &key, 1, &n);
 	}
 	assert_int_equal(rc, KVB_OK);
+	m->pinned[no] = false;
 	for (uint32_t c = 0; c < m->specs; c++) {
 		int64_t *at = &m->at[unit_of(m, no, c)];
 
@@ -360,6 +365,88 @@ static void do_delete(struct model *m)
 		*at = -1;
 	}
 	m->counts[3]++;
+}
+
+/* Repeats it while store or memory are disturbed. A call that failed may have been done all the same. */
+static int pin_or_not(struct model *m, bool on, const struct kvb_key *keys, uint32_t n, enum kvb_pin_kind kind,
+		      struct kvb_pin_res *res)
+{
+	uint64_t ended;
+	int rc = KVB_E_NOMEM;
+
+	for (int tries = 0; transient(rc) && tries < 20; tries++) {
+		disturb(m);
+		rc = on ? env_pin(&m->e, keys, n, kind, kind == KVB_PIN_SOFT || rnd(m, 2) ? 1000000 : 0, res)
+			: env_unpin(&m->e, keys, n, &ended);
+		calm(m);
+		if (transient(rc))
+			env_advance(&m->e, 300);
+	}
+	return rc;
+}
+
+static void do_pin(struct model *m)
+{
+	uint32_t first = rnd(m, KEYS - 4), n = 1 + rnd(m, 4);
+	enum kvb_pin_kind kind = rnd(m, 3) ? KVB_PIN_HARD : KVB_PIN_SOFT;
+	struct kvb_pin_res res = { 0 };
+	struct kvb_key keys[4];
+	bool on = rnd(m, 3) > 0;
+	int rc;
+
+	for (uint32_t i = 0; i < n; i++)
+		keys[i] = key_of(first + i);
+	rc = pin_or_not(m, on, keys, n, kind, &res);
+	if (rc == KVB_E_QUOTA) {
+		assert_string_equal(m->e.err.field, "pinned_bytes");
+		return;
+	}
+	assert_int_equal(rc, KVB_OK);
+	for (uint32_t i = 0; i < n; i++) {
+		if (!on)
+			m->pinned[first + i] = false;
+		else if (kind == KVB_PIN_HARD)
+			m->pinned[first + i] |= !res.missing[i];
+	}
+	m->counts[5] += res.pinned;
+}
+
+static void put_shares(struct model *m)
+{
+	static const char *const one[] = { "s" };
+	static const struct kvb_spec spec = { "a", BLOCK };
+	const struct kvb_group_spec g = { .name = "g", .storages = one, .n_storages = 1, .share = rnd(m, 3) };
+	const struct kvb_instance_spec j = { .tenant = "t", .id = "j", .group = "g", .specs = &spec, .n_specs = 1, .extra = "",
+					     .weight = rnd(m, 4), .capacity = rnd(m, 2) * (1 + rnd(m, 100)) * BLOCK };
+
+	assert_int_equal(kvb_core_group_put(m->e.core, &g, NULL, NULL, &m->e.err), KVB_OK);
+	assert_int_equal(kvb_core_instance_put(m->e.core, &j, NULL, &m->e.err), KVB_OK);
+}
+
+/* Blocks of another instance come, of which the model only knows that they are not ours. */
+static void do_steal(struct model *m)
+{
+	struct kvb_key keys[8];
+	struct kvb_start_res r;
+	struct kvb_finish_res f;
+	char session[33];
+
+	if (!m->stealing)
+		return;
+	if (rnd(m, 20) == 0)
+		put_shares(m);
+	env_keys(keys, 8, 1000, 8 * rnd(m, KEYS));
+	if (env_start(&m->e, &(struct env_start){ .instance = "j", .keys = keys, .n = 1 + rnd(m, 8) }, &r) != KVB_OK || r.n_write == 0)
+		return;
+	for (uint32_t i = 0; i < r.n_keys; i++) {
+		if (r.outcome[i] != KVB_START_WRITE)
+			continue;
+		told(m, slot_of(&r.files, &r.loc[i]), 0, r.loc[i].generation, 0);
+		m->slot[slot_of(&r.files, &r.loc[i])].use = NOBODY;
+	}
+	m->counts[6] += r.n_write;
+	memcpy(session, r.session, sizeof session);
+	assert_int_equal(env_finish(&m->e, session, NULL, 0, &f), KVB_OK);
 }
 
 static void do_restart(struct model *m, bool clean)
@@ -392,6 +479,10 @@ static void step(struct model *m)
 		env_advance(&m->e, rnd(m, 1500));
 	else if (dice < 984)
 		do_restart(m, dice == 983);
+	else if (dice < 994)
+		do_pin(m);
+	else
+		do_steal(m);
 }
 
 static void make_instance(struct model *m, uint64_t capacity)
@@ -419,6 +510,7 @@ static uint64_t units_found(struct model *m)
 }
 
 static uint32_t specs = 1; /* of the next runs */
+static bool stealing;
 
 static void run(unsigned seed, uint64_t capacity, unsigned faults, unsigned nomem, enum kvb_durability durability,
 		int steps)
@@ -427,6 +519,7 @@ static void run(unsigned seed, uint64_t capacity, unsigned faults, unsigned nome
 
 	assert_non_null(m);
 	m->specs = specs;
+	m->stealing = stealing;
 	m->seed = seed;
 	m->fault_percent = faults;
 	m->nomem_percent = nomem;
@@ -438,6 +531,8 @@ static void run(unsigned seed, uint64_t capacity, unsigned faults, unsigned nome
 	m->e.store_options.durability = durability;
 	env_open(&m->e);
 	make_instance(m, capacity);
+	if (stealing)
+		put_shares(m);
 	for (int i = 0; i < steps; i++) {
 		step(m);
 		if (i % 50 == 0)
@@ -455,12 +550,13 @@ static void run(unsigned seed, uint64_t capacity, unsigned faults, unsigned nome
 		env_stats(&m->e, &st);
 		assert_int_equal(st.sessions, 0);
 		assert_int_equal(st.storages[0].quarantined_bytes, 0);
-		assert_int_equal(st.storages[0].used_bytes, units * BLOCK);
+		assert_int_equal(st.instances[0].used_bytes, units * BLOCK);
+		assert_true(m->stealing || st.storages[0].used_bytes == units * BLOCK);
 	}
-	print_message("seed %u, %u specs: %llu starts, %llu finishes, %llu hits, %llu deletes, %llu restarts\n", seed, m->specs,
+	print_message("seed %u, %u specs: %llu starts, %llu finishes, %llu hits, %llu deletes, %llu restarts, %llu pins, %llu stolen\n", seed, m->specs,
 		      (unsigned long long)m->counts[0], (unsigned long long)m->counts[1],
 		      (unsigned long long)m->counts[2], (unsigned long long)m->counts[3],
-		      (unsigned long long)m->counts[4]);
+		      (unsigned long long)m->counts[4], (unsigned long long)m->counts[5], (unsigned long long)m->counts[6]);
 	env_destroy(&m->e);
 	free(m);
 }
@@ -510,6 +606,16 @@ static void random_specs_for_each_key(void **state)
 	specs = 1;
 }
 
+/* Two instances, with parts that change, and pins of one. */
+static void random_shares(void **state)
+{
+	(void)state;
+	stealing = true;
+	for (unsigned seed = 71; seed <= 76; seed++)
+		run(seed, SMALL, seed % 3 ? 0 : 20, seed % 2 ? 0 : 30, seed % 2 ? KVB_DURABILITY_FULL : KVB_DURABILITY_NORMAL, 4000);
+	stealing = false;
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -518,6 +624,7 @@ int main(void)
 		cmocka_unit_test(random_calls_with_a_failing_store),
 		cmocka_unit_test(random_calls_with_failing_allocations),
 		cmocka_unit_test(random_specs_for_each_key),
+		cmocka_unit_test(random_shares),
 	};
 
 	env_quiet();

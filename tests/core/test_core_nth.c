@@ -163,6 +163,39 @@ static void come_and_go(struct env *e)
 	WELL_OR_GONE(e, kvb_core_storage_delete(e->core, "s2", &e->err));
 }
 
+/* Pins of one chain that last, and of another that are taken back. Returns whether all of the first are pinned. */
+static bool pin(struct env *e, const struct kvb_key *lasting, const struct kvb_key *brief)
+{
+	struct kvb_pin_res res;
+	uint32_t pinned;
+	uint64_t n;
+	int rc;
+
+	INSIST(e, rc, env_pin(e, lasting, CHAIN, KVB_PIN_HARD, 0, &res));
+	assert_int_equal(rc, KVB_OK);
+	pinned = res.pinned;
+	INSIST(e, rc, env_pin(e, brief, CHAIN, KVB_PIN_SOFT, 1000000, &res));
+	assert_int_equal(rc, KVB_OK);
+	INSIST(e, rc, env_unpin(e, brief, CHAIN, &n));
+	assert_int_equal(rc, KVB_OK);
+	return pinned == CHAIN;
+}
+
+/* Pins that are told are those of this chain. */
+static void pinned_still(struct env *e, const struct kvb_key *keys, bool all)
+{
+	struct kvb_pins_req req = { .tenant = "t", .instance = "i", .max = 4 * CHAIN };
+	struct kvb_pins_res res;
+	int rc;
+
+	INSIST(e, rc, kvb_core_pins(e->core, &req, &res, &e->arena, &e->err));
+	assert_int_equal(rc, KVB_OK);
+	if (all)
+		assert_int_equal(res.n, CHAIN);
+	for (uint32_t i = 0; i < res.n; i++)
+		assert_true(res.key[i].hi == keys[0].hi && res.kind[i] == KVB_PIN_HARD && res.ttl_ms[i] == 0);
+}
+
 /* Everything goes, also what is being written, and stays away. */
 static void clear(struct env *e, const struct kvb_key *before, const struct kvb_key *after)
 {
@@ -189,7 +222,7 @@ static void scenario(struct env *e)
 {
 	struct kvb_key k[6][CHAIN], old[CHAIN];
 	char session[6][33], id[8];
-	bool acknowledged[6] = { false }, open[6];
+	bool acknowledged[6] = { false }, open[6], pinned;
 	uint64_t long_ago;
 
 	open_again(e);
@@ -207,6 +240,7 @@ static void scenario(struct env *e)
 		if (c < 4 && open[c])
 			acknowledged[c] = finish(e, session[c]);
 	}
+	pinned = pin(e, k[0], k[2]);
 	come_and_go(e);
 	drop(e, k[1]);
 	acknowledged[1] = false;
@@ -225,6 +259,7 @@ static void scenario(struct env *e)
 			fail_msg("acknowledged chain %u is lost", c);
 	assert_int_equal(found(e, k[1]), 0);
 	assert_int_equal(found(e, old), 0);
+	pinned_still(e, k[0], pinned && acknowledged[0]);
 	clear(e, k[0], k[1]);
 }
 

@@ -189,6 +189,55 @@ static void test_cap(void **state)
 	assert_int_equal(pin(2, 5, KVB_PIN_HARD, 0), 5);
 }
 
+/* What is pinned soft goes last, and only when somebody needs it. */
+static void test_soft_goes_last(void **state)
+{
+	struct kvb_pins_res res;
+
+	(void)state;
+	put(1, 8);
+	put(2, 8);
+	pin(1, 8, KVB_PIN_SOFT, 3600000);
+	flood(100);
+	assert_int_equal(there(1, 8), 8);
+	assert_int_equal(there(2, 8), 0);
+	set_percent(100);
+	for (uint64_t i = 200; i < 212; i++) {
+		put(i, 4);
+		pin(i, 4, KVB_PIN_HARD, 0);
+	}
+	assert_in_range(there(1, 8), 4, 8);
+	put(300, 8); /* beside what is pinned hard there is no other room */
+	assert_in_range(there(1, 8), 0, 7);
+	assert_int_equal(there(211, 4), 4);
+	assert_int_equal(listed(&res), 48 + there(1, 8));
+	unpin(200, 4);
+	flood(400);
+	assert_int_equal(there(211, 4), 4);
+}
+
+/* A class of its own is needed: slabs with soft pins are the last that are emptied for it. */
+static void test_soft_and_slabs(void **state)
+{
+	const struct kvb_spec spec = { "kv", 2 * BLOCK };
+	struct kvb_start_res res;
+
+	(void)state;
+	for (uint64_t i = 0; i < 15; i++)
+		put(i, 4);
+	for (uint64_t i = 0; i < 15; i++)
+		pin(i, 4, i % 2 ? KVB_PIN_SOFT : KVB_PIN_HARD, 100000);
+	assert_int_equal(env_instance(&e, "big", "g", &spec, 1), KVB_OK);
+	assert_int_equal(env_start(&e, &(struct env_start){ .instance = "big", .keys = chain(1, 1), .n = 1 }, &res), KVB_E_NO_SPACE);
+	for (uint64_t i = 0; i < 15; i++)
+		assert_int_equal(there(i, 4), 4);
+	for (uint64_t i = 0; i < 15; i += 2)
+		unpin(i, 4);
+	for (uint64_t i = 0; i < 15; i += 2)
+		pin(i, 4, KVB_PIN_SOFT, 100000);
+	assert_int_equal(env_start(&e, &(struct env_start){ .instance = "big", .keys = chain(1, 1), .n = 1 }, &res), KVB_OK);
+}
+
 /* Everything pinned: a clear error, nothing lost, and room as soon as something is unpinned. */
 static void test_everything_pinned(void **state)
 {
@@ -344,6 +393,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_time_ends_it, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_harder_wins, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_cap, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_soft_goes_last, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_soft_and_slabs, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_everything_pinned, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_deleted_all_the_same, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_restart, setup, teardown),

@@ -12,7 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define KVB_HEAPS_MAX 17u     /* heaps of a set */
+#define KVB_HEAPS_MAX 18u     /* heaps of a set */
 #define KVB_HEAP_IDS (1u << 27) /* ids in a heap, less one */
 
 struct kvb_heap_chunk;
