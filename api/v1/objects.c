@@ -139,6 +139,8 @@ static void read_limits(struct kvb_jdoc *d, const struct kvb_jat *at, struct kvb
 	out->reclaim_step_percent = (uint32_t)size_or_0(d, at, "reclaim_step_percent", 100);
 	out->reclaim_period_ms = (uint32_t)size_or_0(d, at, "reclaim_period_ms", UINT32_MAX);
 	out->max_idle_ms = size_or_0(d, at, "max_idle_ms", UINT64_MAX);
+	out->policy = text_or_none(d, at, "policy", KVB_MAX_NAME);
+	out->ttl_ms = size_or_0(d, at, "ttl_ms", UINT64_MAX);
 	out->version = size_or_0(d, at, "version", UINT64_MAX);
 	out->extra = text_or_none(d, at, "extra", KVB_MAX_EXTRA);
 }
@@ -168,6 +170,8 @@ static void write_limits(struct kvb_buf *b, const struct kvb_group_spec *g)
 	write_number(b, "reclaim_step_percent", g->reclaim_step_percent);
 	write_number(b, "reclaim_period_ms", g->reclaim_period_ms);
 	write_number(b, "max_idle_ms", g->max_idle_ms);
+	write_text(b, "policy", g->policy);
+	write_number(b, "ttl_ms", g->ttl_ms);
 	write_number(b, "version", g->version);
 	write_text(b, "extra", g->extra);
 }
@@ -277,7 +281,7 @@ int kvb_v1_read_group(const struct kvb_v1_in *in, const char *text, size_t n, st
 		      struct kvb_error *err)
 {
 	static const char *const fields[] = {
-		"capacity", "storages", "loose_storages", "quotas", "max_blocks", "max_instances", "reclaim_bytes",
+		"capacity", "storages", "policy", "ttl_ms", "loose_storages", "quotas", "max_blocks", "max_instances", "reclaim_bytes",
 		"reclaim_blocks", "reclaim_step_bytes", "reclaim_step_percent", "reclaim_period_ms", "max_idle_ms",
 		"version", "extra", NULL
 	};

@@ -79,6 +79,8 @@ static void take_limits(struct kvb_pbdoc *d, const Kvblock__V1__GroupSpec *m, st
 	out->reclaim_step_percent = m->reclaim_step_percent;
 	out->reclaim_period_ms = m->reclaim_period_ms;
 	out->max_idle_ms = m->max_idle_ms;
+	out->policy = kvb_pb_check_text(d, m->policy, "policy", KVB_MAX_NAME);
+	out->ttl_ms = m->ttl_ms;
 	out->version = m->version;
 	out->extra = kvb_pb_check_text(d, m->extra, "extra", KVB_MAX_EXTRA);
 }
@@ -330,6 +332,8 @@ static void make_limits(struct kvb_pbmake *make, const struct kvb_group_spec *g,
 	m->reclaim_step_percent = g->reclaim_step_percent;
 	m->reclaim_period_ms = g->reclaim_period_ms;
 	m->max_idle_ms = g->max_idle_ms;
+	m->policy = kvb_pb_make_text(make, g->policy ? g->policy : "");
+	m->ttl_ms = g->ttl_ms;
 	m->version = g->version;
 	m->extra = kvb_pb_make_text(make, g->extra ? g->extra : "");
 }

@@ -210,6 +210,8 @@ struct kvblock_group {
 	uint64_t capacity;           /* bytes of blocks at most; 0 = only the storages limit */
 	const char *const *storages; /* names, preferred first; at least one */
 	uint32_t n_storages;
+	const char *policy; /* which blocks go first when room is needed, by name; NULL or "" = the manager's default */
+	uint64_t ttl_ms;    /* of policy "ttl", which needs it, and of no other: blocks written longer ago go */
 };
 
 struct kvblock_group_info {

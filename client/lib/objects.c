@@ -185,7 +185,9 @@ int kvblock_group_put(struct kvblock *kv, const struct kvblock_group *g, struct 
 	struct kvb_group_spec spec = { .name = g->name,
 				       .capacity = g->capacity,
 				       .storages = g->storages,
-				       .n_storages = g->n_storages };
+				       .n_storages = g->n_storages,
+				       .policy = g->policy ? g->policy : "",
+				       .ttl_ms = g->ttl_ms };
 	struct kvb_error e = { 0 };
 	int rc = kvb_name_check(g->name, "name", &e);
 
@@ -211,7 +213,9 @@ static int read_group(struct kvblock_group_info *info, const struct kvb_answer *
 		.spec = { .name = v.spec.name,
 			  .capacity = v.spec.capacity,
 			  .storages = v.spec.storages,
-			  .n_storages = v.spec.n_storages },
+			  .n_storages = v.spec.n_storages,
+			  .policy = v.spec.policy,
+			  .ttl_ms = v.spec.ttl_ms },
 		.used_bytes = v.used_bytes,
 		.blocks = v.blocks,
 	};

@@ -109,6 +109,7 @@ static bool counts_and_bytes(const struct part *p, const struct kvb_group_spec *
 static int check_group(const struct part *p, const struct kvb_group_spec *g, struct kvb_error *err)
 {
 	char field[KVB_FIELD_MAX];
+	int rc;
 
 	if ((g->n_storages == 0 && !g->loose_storages) || g->n_storages > MAX_STORAGES)
 		return kvb_fail(err, KVB_E_INVALID, "storages", "name 1..%u storages", MAX_STORAGES);
@@ -122,6 +123,9 @@ static int check_group(const struct part *p, const struct kvb_group_spec *g, str
 	}
 	if (counts_and_bytes(p, g))
 		return kvb_fail(err, KVB_E_INVALID, "storages", "storages of type external, or none of them");
+	rc = policy_check(g, err);
+	if (rc != KVB_OK)
+		return rc;
 	if (g->reclaim_step_percent > 100)
 		return kvb_fail(err, KVB_E_INVALID, "reclaim_step_percent", "0 to 100");
 	if (admin_check_marks(g->high_percent, g->low_percent, err) != KVB_OK)
@@ -174,6 +178,7 @@ static int adopt_group(struct kvb_core *c, const struct kvb_group_spec *g, uint6
 		if (rc == KVB_OK) {
 			group_spec_free(&have->spec);
 			have->spec = copy;
+			rc = policy_set(p, have);
 			have->version = version;
 			have->reclaim_at = 0;
 		}
@@ -197,6 +202,7 @@ int kvb_core_group_put(struct kvb_core *c, const struct kvb_group_spec *spec, co
 	if (rc != KVB_OK)
 		return rc;
 	g->extra = g->extra ? g->extra : "";
+	g->policy = g->policy ? g->policy : "";
 	p = admin_lock(c, &rc, err);
 	if (!p)
 		return admin_leave(c, rc);

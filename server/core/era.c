@@ -52,6 +52,21 @@ void era_note(struct part *p, uint64_t generation, uint64_t wall_ms)
 	p->era[p->n_era++] = (struct era){ generation, wall_ms };
 }
 
+uint64_t era_after(const struct part *p, uint64_t wall_ms)
+{
+	size_t low = 0, high = p->n_era;
+
+	while (low < high) { /* the first that is later */
+		size_t mid = (low + high) / 2;
+
+		if (p->era[mid].wall_ms <= wall_ms)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	return low < p->n_era ? p->era[low].generation : p->next_generation;
+}
+
 uint64_t era_of(const struct part *p, uint64_t generation)
 {
 	size_t low = 0, high = p->n_era;

@@ -360,6 +360,14 @@ bool evict_idle(struct part *p, struct group *g, uint64_t since, uint64_t blocks
 	return evict(p, &c, blocks) >= blocks || !c.looks;
 }
 
+bool evict_older(struct part *p, struct group *g, uint64_t generation, uint64_t blocks)
+{
+	struct scope c = { .unit = BLOCKS, .group = g, .spaces = space_set_all(), .below = generation,
+			   .looks = 4 * blocks };
+
+	return evict(p, &c, blocks) >= blocks || !c.looks;
+}
+
 struct steal {
 	struct part *p;
 	uint32_t space;

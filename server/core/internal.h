@@ -97,6 +97,8 @@ struct kvb_bytes block_name(const struct block *b);
 
 /* Generations from `generation` on are given out from `wall_ms` on. Forgets detail when short of memory. */
 void era_note(struct part *p, uint64_t generation, uint64_t wall_ms);
+/* The least generation that was given out later than this, as far as anybody knows. */
+uint64_t era_after(const struct part *p, uint64_t wall_ms);
 /* About when this generation was given out; 0 if nobody knows. */
 uint64_t era_of(const struct part *p, uint64_t generation);
 
@@ -169,6 +171,8 @@ struct evict_queue *evict_set_top(const struct evict_set *set, uint32_t which, u
 int evict_reserve(struct part *p, struct instance *inst, uint32_t space, uint32_t class_id);
 /* The same in all its queues, before there are more entries. */
 int evict_reserve_all(struct instance *inst, uint64_t entries);
+/* Heaps for so many queues of a policy in all the group has. */
+int evict_widen(struct part *p, const struct group *g, uint32_t n_queues);
 /* When the next lease on blocks in this space ends, by what their queues know; UINT64_MAX = none runs. */
 uint64_t evict_next_lease(const struct part *p, uint32_t space);
 void evict_forget_space(struct instance *inst, uint32_t space); /* no block of it has slots there any more */
@@ -178,6 +182,17 @@ void evict_free_sets(struct part *p, uint32_t space, const struct group *g);
 /* Evictions do not look into its queues, or do again; or never will. */
 void evict_hide(struct instance *inst, bool hidden);
 void evict_hide_for_good(struct instance *inst);
+
+/* ---- policy.c ------------------------------------------------------------------------------------- */
+
+/* Is there such a policy, and can it do what the group asks of it? KVB_E_INVALID. */
+int policy_check(const struct kvb_group_spec *g, struct kvb_error *err);
+/* The policy that the group's spec names; another one than before queues its blocks again, in portions. KVB_E_NOMEM
+ * changes nothing. */
+int policy_set(struct part *p, struct group *g);
+void policy_unset(struct group *g);
+/* A portion of that. True when there is more to do at once. */
+bool policy_go_on(struct part *p);
 
 /* ---- evict.c ------------------------------------------------------------------------------------- */
 
@@ -206,6 +221,8 @@ uint64_t evict_group_blocks(struct part *p, struct group *g, uint64_t blocks);
 /* At most so many blocks of the group that were not used since then (a time as marks have it), nor any that hang below
  * them. True: there may be more. */
 bool evict_idle(struct part *p, struct group *g, uint64_t since, uint64_t blocks);
+/* The same for blocks whose generation is below this one, of a policy that goes by birth. */
+bool evict_older(struct part *p, struct group *g, uint64_t generation, uint64_t blocks);
 /* Bytes of the group on storages of a type, those on their way out not counted (*removing gets them; may be NULL);
  * *spaces: these storages. */
 uint64_t group_type_bytes(const struct part *p, const struct group *g, const char *type, struct space_set *spaces,

@@ -83,6 +83,7 @@ void group_spec_free(struct kvb_group_spec *g)
 {
 	kvb_free((char *)g->name);
 	kvb_free((char *)g->extra);
+	kvb_free((char *)g->policy);
 	for (uint32_t i = 0; g->storages && i < g->n_storages; i++)
 		kvb_free((char *)g->storages[i]);
 	for (uint32_t i = 0; g->quotas && i < g->n_quotas; i++)
@@ -101,6 +102,7 @@ int group_spec_copy(struct kvb_group_spec *out, const struct kvb_group_spec *g)
 	*out = *g;
 	out->name = kvb_strdup(g->name);
 	out->extra = kvb_strdup(g->extra);
+	out->policy = kvb_strdup(g->policy);
 	out->storages = names;
 	out->quotas = quotas;
 	for (uint32_t i = 0; ok && i < g->n_storages; i++)
@@ -109,7 +111,7 @@ int group_spec_copy(struct kvb_group_spec *out, const struct kvb_group_spec *g)
 		quotas[i] = g->quotas[i];
 		ok = (quotas[i].type = kvb_strdup(g->quotas[i].type)) != NULL;
 	}
-	if (ok && out->name && out->extra)
+	if (ok && out->name && out->extra && out->policy)
 		return KVB_OK;
 	group_spec_free(out);
 	return KVB_E_NOMEM;
@@ -117,18 +119,9 @@ int group_spec_copy(struct kvb_group_spec *out, const struct kvb_group_spec *g)
 
 void group_free(struct group *g)
 {
-	if (g->policy && g->policy->destroy)
-		g->policy->destroy(g->policy_state);
+	policy_unset(g);
 	group_spec_free(&g->spec);
 	kvb_free(g);
-}
-
-static int group_set_policy(struct group *g)
-{
-	g->policy = kvb_policy_find("");
-	g->n_queues = g->policy->n_queues;
-	g->policy_state = g->policy->create ? g->policy->create(g->queued) : NULL;
-	return g->policy->create && !g->policy_state ? KVB_E_NOMEM : KVB_OK;
 }
 
 int part_add_group(struct part *p, const struct kvb_group_spec *g, uint64_t version)
@@ -144,7 +137,7 @@ int part_add_group(struct part *p, const struct kvb_group_spec *g, uint64_t vers
 		return KVB_E_NOMEM;
 	}
 	copy->version = version;
-	if (group_set_policy(copy) != KVB_OK) {
+	if (policy_set(p, copy) != KVB_OK) {
 		group_free(copy);
 		return KVB_E_NOMEM;
 	}

@@ -243,6 +243,32 @@ int evict_reserve_all(struct instance *inst, uint64_t entries)
 	return rc;
 }
 
+static int widen_queues(const struct instance *inst, uint32_t n_queues)
+{
+	int rc = KVB_OK;
+
+	for (size_t i = 0; rc == KVB_OK && i < inst->n_queue; i++)
+		rc = kvb_heaps_widen(&inst->queue[i]->heaps, n_queues + EVICT_FIRST);
+	return rc;
+}
+
+int evict_widen(struct part *p, const struct group *g, uint32_t n_queues)
+{
+	int rc = KVB_OK;
+
+	for (uint32_t i = 0; i < p->n_space; i++)
+		for (struct evict_set *set = p->space[i].sets; set && rc == KVB_OK; set = set->next)
+			if (set->group == g)
+				rc = kvb_heaps_widen(&set->tops, n_queues + EVICT_FIRST);
+	for (size_t i = 0; i < p->n_inst && rc == KVB_OK; i++)
+		if (p->inst[i]->group == g)
+			rc = widen_queues(p->inst[i], n_queues);
+	for (const struct instance *ghost = p->ghosts; ghost && rc == KVB_OK; ghost = ghost->next_ghost)
+		if (ghost->group == g && !ghost->cleared) /* it may come back */
+			rc = widen_queues(ghost, n_queues);
+	return rc;
+}
+
 /* A ghost's are in no set. */
 static void queue_free(struct evict_queue *q)
 {

@@ -136,11 +136,21 @@ bool reclaim_space(struct part *p, uint32_t space)
 	return evict_space_bytes(p, space, least(owed, used)) >= used;
 }
 
+/* The same for what is too old, where that counts. */
+static bool reclaim_old(struct part *p, struct group *g)
+{
+	uint64_t wall = kvb_wall_ms(p->core->clock);
+
+	if (!g->spec.ttl_ms || g->spec.ttl_ms > wall)
+		return false;
+	return evict_older(p, g, era_after(p, wall - g->spec.ttl_ms), PORTION_BLOCKS);
+}
+
 bool reclaim_group(struct part *p, struct group *g)
 {
 	uint64_t now = kvb_now_ms(p->core->clock), bytes, blocks, step = step_bytes(g), got;
 	struct space_set spaces;
-	bool more = reclaim_idle(p, g);
+	bool more = reclaim_idle(p, g) | reclaim_old(p, g);
 
 	more |= reclaim_parts(p, g);
 	bytes = bytes_owed(p, g, &spaces);

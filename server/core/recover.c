@@ -24,7 +24,7 @@ struct part *part_make(struct kvb_core *c)
 	p->n_chunk = 1; /* so that id 0 is none */
 	p->loading = true;
 	p->next_generation = 1;
-	p->limbo.policy = kvb_policy_find("lru");
+	p->limbo.policy = kvb_policy_find("lru"); /* which has no state */
 	p->limbo.n_queues = p->limbo.policy->n_queues;
 	kvb_heaps_init(&p->deadlines, 1, session_due_place, p);
 	kvb_random(&p->mix_seed, sizeof p->mix_seed);

@@ -20,7 +20,8 @@
 #define DOC_FIELDS 4u  /* fields follow */
 
 enum storage_field { STORAGE_HIGH_PERCENT = 1, STORAGE_LOW_PERCENT = 2 };
-enum group_field { GROUP_HIGH_PERCENT = 1, GROUP_LOW_PERCENT = 2, GROUP_PIN_PERCENT = 3, GROUP_SHARE = 4 };
+enum group_field { GROUP_HIGH_PERCENT = 1, GROUP_LOW_PERCENT = 2, GROUP_PIN_PERCENT = 3, GROUP_SHARE = 4,
+		   GROUP_POLICY = 5 /* a text */, GROUP_TTL_MS = 6 };
 enum instance_field { INSTANCE_WEIGHT = 1, INSTANCE_CAPACITY = 2 }; /* behind the byte of version 3 */
 
 static void put_text(struct kvb_buf *out, const char *s) { kvb_put_string(out, s, strlen(s)); }
@@ -142,6 +143,11 @@ void registry_put_group(struct kvb_buf *out, const struct kvb_group_spec *g)
 	put_field(out, GROUP_LOW_PERCENT, g->low_percent);
 	put_field(out, GROUP_PIN_PERCENT, g->pin_percent);
 	put_field(out, GROUP_SHARE, g->share);
+	if (*g->policy) {
+		kvb_put_varint(out, GROUP_POLICY);
+		put_text(out, g->policy);
+	}
+	put_field(out, GROUP_TTL_MS, g->ttl_ms);
 	end_fields(out, at, fields);
 }
 
@@ -353,6 +359,11 @@ static void get_group_fields(struct kvb_rd *in, unsigned format, struct kvb_grou
 		case GROUP_HIGH_PERCENT: g->high_percent = get_small(in, 100); break;
 		case GROUP_LOW_PERCENT: g->low_percent = get_small(in, 100); break;
 		case GROUP_PIN_PERCENT: g->pin_percent = get_small(in, 100); break;
+		case GROUP_POLICY:
+			kvb_free((char *)g->policy);
+			g->policy = get_text(in, KVB_MAX_NAME);
+			break;
+		case GROUP_TTL_MS: g->ttl_ms = kvb_get_varint(in); break;
 		case GROUP_SHARE: g->share = get_small(in, KVB_SHARE_FIXED); break;
 		default: in->failed = true;
 		}
@@ -380,11 +391,13 @@ static bool get_group(struct kvb_rd *in, unsigned format, struct kvb_group_spec 
 	if (format > 1) {
 		if (!g->name || !names || !get_group_limits(in, g))
 			return false;
+		g->policy = kvb_strdup("");
 		get_group_fields(in, format, g);
-		return true;
+		return g->policy != NULL;
 	}
+	g->policy = kvb_strdup("");
 	g->extra = kvb_strdup("");
-	return g->name && names && g->extra;
+	return g->name && names && g->policy && g->extra;
 }
 
 static int load_group(void *ctx, const char *key, const void *bytes, size_t n, uint64_t version)

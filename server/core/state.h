@@ -194,6 +194,7 @@ struct group {
 	void *policy_state;
 	uint32_t n_queues; /* heaps that its evict_queues have for candidates */
 	uint64_t queued[KVB_POLICY_QUEUES]; /* blocks in them, by queue of the policy */
+	uint32_t requeue; /* the policy has changed: chunks from here on are to be queued again; 0 = none */
 };
 
 /* From this generation on blocks were started at this time or later. */

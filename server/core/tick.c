@@ -61,6 +61,7 @@ static uint32_t tick_part(struct part *p)
 	more = ghosts_go_on(p);
 	more |= evict_ahead(p);
 	more |= trim_go_on(p);
+	more |= policy_go_on(p);
 	more |= pins_expire(p);
 	keep_horizon(p, now);
 	start_serve_waiters(p);

@@ -66,8 +66,6 @@ static int check_index(const KvcmAdmin__MetaIndexerConfig *x, struct kvb_error *
 
 static int check_reclaim(const reclaim *r, struct kvb_error *err)
 {
-	if (r->reclaim_policy == KVCM_ADMIN__RECLAIM_POLICY__POLICY_LFU)
-		return unsupported("reclaim_strategy.reclaim_policy", "POLICY_LFU", err);
 	if ((int)r->reclaim_policy < 0 || r->reclaim_policy > KVCM_ADMIN__RECLAIM_POLICY__POLICY_TTL)
 		return invalid("reclaim_strategy.reclaim_policy", "no such policy", err);
 	if (r->reclaim_policy == KVCM_ADMIN__RECLAIM_POLICY__POLICY_TTL && r->trigger_period_seconds == 0)
@@ -224,6 +222,16 @@ static int set_quotas(const KvcmAdmin__InstanceGroupQuota *q, double share, stru
 	return KVB_OK;
 }
 
+/* POLICY_TTL is about use: any that keeps the order of uses will do. */
+static const char *policy_of(const reclaim *r)
+{
+	switch ((int)r->reclaim_policy) {
+	case KVCM_ADMIN__RECLAIM_POLICY__POLICY_LRU: return "lru";
+	case KVCM_ADMIN__RECLAIM_POLICY__POLICY_LFU: return "lfu";
+	default: return "";
+	}
+}
+
 static void set_steps(const reclaim *r, struct kvb_group_spec *s)
 {
 	if (r->reclaim_policy == KVCM_ADMIN__RECLAIM_POLICY__POLICY_TTL) {
@@ -255,6 +263,7 @@ static int set_lines(const group *m, struct kvb_arena *a, struct kvb_group_spec 
 	if (used > 0 && (s->reclaim_bytes == 0 || used < s->reclaim_bytes))
 		s->reclaim_bytes = used;
 	s->reclaim_blocks = line(s->max_blocks, share);
+	s->policy = r ? policy_of(r) : "";
 	if (r)
 		set_steps(r, s);
 	return m->quota ? set_quotas(m->quota, share, a, s, err) : KVB_OK;
@@ -326,7 +335,8 @@ static group *made_up(const struct kvb_group_spec *g, struct kvb_arena *a)
 	c->meta_indexer_config = x;
 	c->data_storage_strategy = KVCM_ADMIN__CACHE_PREFER_STRATEGY__CPS_PREFER_3FS;
 	r->storage_unique_name = g->n_storages ? (char *)g->storages[0] : "";
-	r->reclaim_policy = KVCM_ADMIN__RECLAIM_POLICY__POLICY_LRU;
+	r->reclaim_policy = strcmp(g->policy, "lfu") == 0 ? KVCM_ADMIN__RECLAIM_POLICY__POLICY_LFU
+							  : KVCM_ADMIN__RECLAIM_POLICY__POLICY_LRU;
 	x->max_key_count = whole(g->max_blocks);
 	return m;
 }

@@ -48,8 +48,8 @@ struct odds {
 	uint64_t update_at;
 	struct sample *sample; /* [SAMPLES], by use */
 	uint32_t n_samples;
-	/* Blocks adopted: births before the first sample are taken to be spread evenly over their uses. */
-	uint64_t old_least, old_most, old_births;
+	/* Blocks adopted: so many births before the first, taken to be spread evenly over these uses. */
+	uint64_t old_births, old_least, old_most;
 	struct ghosts ghosts;
 };
 
@@ -127,8 +127,8 @@ static void take_sample(struct odds *o, uint64_t use)
 	o->sample[o->n_samples++] = (struct sample){ use, o->births };
 }
 
-/* Births up to a use. */
-static uint64_t births_at(const struct odds *o, uint64_t use)
+/* Births since a use. */
+static uint64_t age_of(const struct odds *o, uint64_t use)
 {
 	uint32_t low = 0, high = o->n_samples;
 
@@ -141,12 +141,13 @@ static uint64_t births_at(const struct odds *o, uint64_t use)
 			high = mid;
 	}
 	if (low)
-		return o->sample[low - 1].births;
+		return o->births - o->sample[low - 1].births;
 	if (use >= o->old_most)
-		return o->old_births;
+		return o->births;
 	if (use <= o->old_least)
-		return 0;
-	return (uint64_t)((double)o->old_births * (double)(use - o->old_least) / (double)(o->old_most - o->old_least));
+		return o->births + o->old_births;
+	return o->births + (uint64_t)((double)o->old_births * (double)(o->old_most - use) /
+				      (double)(o->old_most - o->old_least));
 }
 
 /* ---- the policy -------------------------------------------------------------------------------------- */
@@ -199,11 +200,11 @@ static void adopt(void *state, struct kvb_policy_block *b, bool own)
 
 	if (!own)
 		b->tag = tag_of(0, most(b->freq, NOTED_MAX));
-	if (o->n_samples)
+	o->old_births++;
+	if (o->n_samples && b->use >= o->sample[0].use)
 		return;
-	o->old_least = o->births == 0 || b->use < o->old_least ? b->use : o->old_least;
+	o->old_least = o->old_most == 0 || b->use < o->old_least ? b->use : o->old_least;
 	o->old_most = b->use > o->old_most ? b->use : o->old_most;
-	o->old_births = ++o->births;
 }
 
 static struct kvb_policy_place place(void *state, struct kvb_policy_block *b)
@@ -221,9 +222,7 @@ static bool look(void *state, struct kvb_policy_block *b, struct kvb_policy_plac
 static uint64_t rank(void *state, struct kvb_policy_place at)
 {
 	const struct odds *o = state;
-	uint64_t age = o->births - births_at(o, at.key) + 1;
-
-	return UINT64_MAX - age * o->cost[at.queue < CLASSES ? at.queue : 0];
+	return UINT64_MAX - (age_of(o, at.key) + 1) * o->cost[at.queue < CLASSES ? at.queue : 0];
 }
 
 static void evicted(void *state, const struct kvb_policy_block *b, struct kvb_policy_place at)

@@ -78,7 +78,7 @@ static int echo_error(const struct kvb_v1_in *in, const char *text, size_t n, st
 #define GROUP_FIELDS "\"capacity\":\"18446744073709551615\",\"storages\":[\"a\",\"b\"],\"loose_storages\":true," \
 	"\"quotas\":[{\"type\":\"file\",\"capacity\":\"64M\",\"reclaim\":9},{\"type\":\"hf3fs\"}],\"max_blocks\":3," \
 	"\"max_instances\":4,\"reclaim_bytes\":5,\"reclaim_blocks\":6,\"reclaim_step_bytes\":7,\"reclaim_step_percent\":100," \
-	"\"reclaim_period_ms\":8,\"max_idle_ms\":\"18446744073709551615\",\"version\":10,\"extra\":\"\\u00e9\""
+	"\"reclaim_period_ms\":8,\"max_idle_ms\":\"18446744073709551615\",\"policy\":\"s3fifo\",\"ttl_ms\":9,\"version\":10,\"extra\":\"\\u00e9\""
 #define INSTANCE_FIELDS "\"group\":\"g\",\"block_tokens\":512,\"specs\":[{\"name\":\"tp0\",\"size\":\"4K\"},{\"name\":\"tp1\",\"size\":4497408}],\"extra\":\"\\u00e9 \\\"x\\\"\\n\",\"numbered\":true,\"named\":true"
 
 const struct message messages[] = {

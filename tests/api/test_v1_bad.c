@@ -205,6 +205,8 @@ static const struct bad documents[] = {
 	{ "group", "{\"storages\":[\"a\"],\"reclaim_step_percent\":101}", I, "reclaim_step_percent" },
 	{ "group", "{\"storages\":[\"a\"],\"reclaim_period_ms\":-5}", I, "reclaim_period_ms" },
 	{ "group", "{\"storages\":[\"a\"],\"max_idle_ms\":\"soon\"}", I, "max_idle_ms" },
+	{ "group", "{\"storages\":[\"a\"],\"policy\":1}", I, "policy" },
+	{ "group", "{\"storages\":[\"a\"],\"ttl_ms\":-1}", I, "ttl_ms" },
 	{ "group", "{\"storages\":[\"a\"],\"version\":null}", I, "version" },
 	{ "group", "{\"storages\":[\"a\"],\"extra\":7}", I, "extra" },
 	{ "group", "{\"storages\":[\"a\"],\"max_keys\":7}", I, "max_keys" },

@@ -111,6 +111,8 @@ static struct kvb_group_spec any_group(struct trip *t)
 	g.reclaim_step_percent = below(t, 101);
 	g.reclaim_period_ms = any32(t);
 	g.max_idle_ms = any64(t);
+	g.policy = below(t, 2) ? "" : any_name(t, 0);
+	g.ttl_ms = any64(t);
 	g.version = any64(t);
 	g.extra = any_text(t, below(t, 2) ? 0 : KVB_MAX_EXTRA);
 	return g;
@@ -135,6 +137,8 @@ static void same_group(const struct kvb_group_spec *a, const struct kvb_group_sp
 	same(a->reclaim_step_percent, b->reclaim_step_percent);
 	same(a->reclaim_period_ms, b->reclaim_period_ms);
 	same(a->max_idle_ms, b->max_idle_ms);
+	assert_string_equal(a->policy, b->policy);
+	same(a->ttl_ms, b->ttl_ms);
 	same(a->version, b->version);
 	assert_string_equal(a->extra, b->extra);
 }
@@ -398,7 +402,8 @@ static void test_defaults(void **state)
 	same(s.capacity, 16777215ull << 40);
 	read_text(&t, "{\"storages\":[\"default\"]}");
 	read_back(&t, kvb_v1_read_group, &g);
-	same_group(&(struct kvb_group_spec){ .storages = (const char *const[]){ "default" }, .n_storages = 1, .extra = "" }, &g);
+	same_group(&(struct kvb_group_spec){ .storages = (const char *const[]){ "default" }, .n_storages = 1, .policy = "",
+					     .extra = "" }, &g);
 	read_text(&t, "{\"specs\":[{\"name\":\"kv\",\"size\":\"4G\"}]}");
 	read_back(&t, kvb_v1_read_instance, &i);
 	assert_string_equal(i.group, "default");

@@ -333,6 +333,13 @@ static void test_steps_and_ttl(void **state)
 					     ""), &s), KVB_OK);
 	assert_int_equal(s.max_idle_ms, 90000);
 	assert_int_equal(s.reclaim_period_ms, 0);
+	assert_string_equal(s.policy, "");
+	assert_int_equal(group(b, group_json(b, "2", ",\"reclaim_policy\":\"POLICY_LFU\"", ""), &s), KVB_OK);
+	assert_string_equal(s.policy, "lfu");
+	assert_int_equal(group(b, group_json(b, "2", ",\"reclaim_policy\":\"POLICY_LRU\"", ""), &s), KVB_OK);
+	assert_string_equal(s.policy, "lru");
+	assert_int_equal(group(b, group_json(b, "2", "", ""), &s), KVB_OK);
+	assert_string_equal(s.policy, "");
 }
 
 static void test_groups_refused(void **state)
@@ -348,7 +355,6 @@ static void test_groups_refused(void **state)
 		{ "5", "", "", KVB_E_UNSUPPORTED, "cache_config.data_storage_strategy" },
 		{ "7", "", "", KVB_E_UNSUPPORTED, "cache_config.data_storage_strategy" },
 		{ "9", "", "", KVB_E_UNSUPPORTED, "cache_config.data_storage_strategy" },
-		{ "2", ",\"reclaim_policy\":2", "", KVB_E_UNSUPPORTED, "reclaim_strategy.reclaim_policy" },
 		{ "2", ",\"reclaim_policy\":9", "", KVB_E_INVALID, "reclaim_strategy.reclaim_policy" },
 		{ "2", ",\"reclaim_policy\":-1", "", KVB_E_INVALID, "reclaim_strategy.reclaim_policy" },
 		{ "2", ",\"reclaim_policy\":3", "", KVB_E_INVALID, "reclaim_strategy.trigger_period_seconds" },

@@ -31,7 +31,7 @@
 #define KVB_POLICY_INNER (1ull << 63)
 #define KVB_POLICY_FREQ 15u /* uses that are counted */
 #define KVB_POLICY_TAGS 32u
-#define KVB_POLICY_DEFAULT "lru"
+#define KVB_POLICY_DEFAULT "odds"
 
 /* What a policy may know of a block. `freq` and `tag` are kept with the block as the policy leaves them. */
 struct kvb_policy_block {

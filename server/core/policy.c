@@ -1,0 +1,100 @@
+/*
+ * policy.c - the policy of a group (kvb/policy.h): checked, set, changed.
+ *
+ * A change counts at once: the new policy has a fresh state, and whatever comes to the top of a queue is placed as it
+ * says. The ticker goes through all blocks of the group in portions and queues them again, so that nothing waits where
+ * the old one left it. All calls under the write lock, but policy_check.
+ */
+#include "internal.h"
+
+#include <string.h>
+
+#define PORTION_BLOCKS 1024u /* others wait for the lock */
+
+int policy_check(const struct kvb_group_spec *g, struct kvb_error *err)
+{
+	const struct kvb_policy_ops *policy = kvb_policy_find(g->policy);
+	bool ttl = policy && strcmp(policy->name, "ttl") == 0;
+
+	if (!policy)
+		return kvb_fail(err, KVB_E_INVALID, "policy", "no policy '%s'; there are %s", g->policy, kvb_policy_names());
+	if (ttl && !g->ttl_ms)
+		return kvb_fail(err, KVB_E_INVALID, "ttl_ms", "policy 'ttl' needs the age at which blocks go");
+	if (!ttl && g->ttl_ms)
+		return kvb_fail(err, KVB_E_INVALID, "ttl_ms", "only policy 'ttl' goes by age, not '%s'", policy->name);
+	if (g->max_idle_ms && !policy->by_use)
+		return kvb_fail(err, KVB_E_INVALID, "max_idle_ms",
+				"policy '%s' does not keep the order of uses; odds, lru, lru-plain and lfu do", policy->name);
+	return KVB_OK;
+}
+
+void policy_unset(struct group *g)
+{
+	if (g->policy && g->policy->destroy)
+		g->policy->destroy(g->policy_state);
+	g->policy = NULL;
+	g->policy_state = NULL;
+}
+
+int policy_set(struct part *p, struct group *g)
+{
+	const struct kvb_policy_ops *to = kvb_policy_find(g->spec.policy);
+	bool change = g->policy != NULL;
+	void *state = NULL;
+
+	if (!to) {
+		kvb_log(KVB_LOG_ERROR, "core", "group '%s': this version has no policy '%s', the default takes its place",
+			g->spec.name, g->spec.policy);
+		to = kvb_policy_find("");
+	}
+	if (g->policy == to)
+		return KVB_OK;
+	if (change && to->n_queues > g->n_queues && evict_widen(p, g, to->n_queues) != KVB_OK)
+		return KVB_E_NOMEM;
+	if (to->create && !(state = to->create(g->queued)))
+		return KVB_E_NOMEM;
+	policy_unset(g);
+	g->policy = to;
+	g->policy_state = state;
+	g->n_queues = to->n_queues > g->n_queues ? to->n_queues : g->n_queues;
+	g->requeue = change ? 1 : 0; /* chunk 0 is never used */
+	return KVB_OK;
+}
+
+/* Returns how many blocks it has looked at. */
+static uint32_t requeue_chunk(struct part *p, const struct group *g, struct chunk *c)
+{
+	if (!c->inst || c->inst->ghost || c->inst->group != g)
+		return 1;
+	for (uint32_t i = 0; i < c->fresh; i++) {
+		struct block *b = chunk_place(c, i);
+
+		if (!b->used || !block_has_committed(c->inst, b))
+			continue;
+		evict_adopt(b, false);
+		evict_consider(p, b);
+	}
+	return c->places;
+}
+
+static bool requeue_portion(struct part *p, struct group *g)
+{
+	uint32_t done = 0;
+
+	while (g->requeue && done < PORTION_BLOCKS) {
+		done += requeue_chunk(p, g, p->chunk[g->requeue]);
+		if (++g->requeue >= p->n_chunk)
+			g->requeue = 0;
+	}
+	return g->requeue != 0;
+}
+
+bool policy_go_on(struct part *p)
+{
+	bool more = false;
+
+	for (size_t i = 0; i < p->n_group; i++)
+		if (p->group[i]->requeue && p->group[i]->requeue < p->n_chunk)
+			more |= requeue_portion(p, p->group[i]);
+	return more;
+}

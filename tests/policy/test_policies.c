@@ -1,0 +1,407 @@
+/*
+ * test_policies.c - each policy against what it is said to be, on random requests: a plain model that searches all blocks
+ * for its victim. And scenes: chains, rounds of SIEVE, the two queues of S3-FIFO.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cache.h"
+
+#define IDS 400u
+
+static struct cache c;
+
+/* ---- models ------------------------------------------------------------------------------------------ */
+
+/* One entry of a list in order of birth, oldest first. */
+struct item {
+	uint32_t id;
+	bool visited;
+	uint32_t freq;
+	uint64_t use;
+	uint32_t parent;
+};
+
+static struct item list[IDS];
+static uint32_t n_list, hand;
+static uint64_t clock_now;
+
+static uint32_t at_of(uint32_t id)
+{
+	for (uint32_t i = 0; i < n_list; i++)
+		if (list[i].id == id)
+			return i;
+	return n_list;
+}
+
+static bool has_kids(uint32_t id)
+{
+	for (uint32_t i = 0; i < n_list; i++)
+		if (list[i].parent == id)
+			return true;
+	return false;
+}
+
+static uint32_t model_take(uint32_t at)
+{
+	uint32_t id = list[at].id;
+
+	memmove(&list[at], &list[at + 1], (n_list - at - 1) * sizeof *list);
+	n_list--;
+	return id;
+}
+
+static bool less(const char *policy, const struct item *a, const struct item *b)
+{
+	if (strcmp(policy, "lfu") == 0 && a->freq != b->freq)
+		return a->freq < b->freq;
+	return a->use < b->use;
+}
+
+/* As published: a list, a hand from its tail to its head, visited marks. */
+static uint32_t sieve_victim(void)
+{
+	uint32_t id;
+
+	if (hand >= n_list)
+		hand = 0;
+	while (list[hand].visited) {
+		list[hand].visited = false;
+		hand = hand + 1 == n_list ? 0 : hand + 1;
+	}
+	id = model_take(hand);
+	if (hand == n_list) /* it was the newest: from the oldest again, whoever comes meanwhile */
+		hand = 0;
+	return id;
+}
+
+static uint32_t model_evict(const char *policy)
+{
+	uint32_t best = n_list;
+
+	if (strcmp(policy, "sieve") == 0)
+		return sieve_victim();
+	if (strcmp(policy, "fifo") == 0 || strcmp(policy, "ttl") == 0)
+		return model_take(0);
+	for (int inner = 0; inner < 2 && best == n_list; inner++)
+		for (uint32_t i = 0; i < n_list; i++)
+			if ((inner || strcmp(policy, "lru") != 0 || !has_kids(list[i].id)) &&
+			    (best == n_list || less(policy, &list[i], &list[best])))
+				best = i;
+	return model_take(best);
+}
+
+static void model_use(uint32_t id)
+{
+	struct item *x = &list[at_of(id)];
+
+	x->visited = true;
+	x->freq += x->freq < KVB_POLICY_FREQ;
+	x->use = ++clock_now;
+}
+
+static void model_insert(uint32_t id, uint32_t parent)
+{
+	list[n_list++] = (struct item){ .id = id, .use = ++clock_now, .parent = parent };
+}
+
+/* Random uses, insertions, removals. With `again`, blocks are placed anew at random, as after leases. */
+static void compare(const char *policy, unsigned seed, bool again)
+{
+	const uint32_t cap = 20 + (uint32_t)rand_r(&seed) % 80;
+
+	cache_make(&c, policy, cap, IDS);
+	c.stamp_step = 1 + (uint64_t)rand_r(&seed) % 1000; /* time is nothing */
+	n_list = hand = 0;
+	clock_now = 0;
+	for (uint32_t step = 0; step < 4000; step++) {
+		uint32_t range = rand_r(&seed) % 3 ? cap + 10 : IDS, id = 1 + (uint32_t)rand_r(&seed) % range;
+
+		if (c.block[id].in) {
+			if (rand_r(&seed) % 100 == 0 && strcmp(policy, "sieve") != 0) {
+				cache_remove(&c, id);
+				model_take(at_of(id));
+			} else {
+				cache_use(&c, id);
+				model_use(id);
+			}
+			if (again && c.block[id].in && rand_r(&seed) % 4 == 0)
+				cache_replace(&c, id);
+			continue;
+		}
+		if (c.n == cap) {
+			uint32_t want = model_evict(policy);
+
+			assert_int_equal(cache_evict(&c), want);
+		}
+		/* Below a smaller one: no circles. */
+		uint32_t parent = id > 1 ? 1 + (uint32_t)rand_r(&seed) % (id - 1) : 0;
+
+		if (parent && !c.block[parent].in)
+			parent = 0;
+		cache_insert(&c, id, parent, 0);
+		model_insert(id, parent);
+	}
+	assert_true(c.evictions > 500);
+	cache_destroy(&c);
+}
+
+static void test_models(void **state)
+{
+	static const char *const policies[] = { "lru", "lru-plain", "lfu", "fifo", "ttl", "sieve" };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof policies / sizeof *policies; i++)
+		for (unsigned seed = 1; seed <= 8; seed++)
+			compare(policies[i], seed, seed % 2 && strcmp(policies[i], "sieve") != 0);
+}
+
+/* ---- scenes ------------------------------------------------------------------------------------------ */
+
+static void insert(uint32_t first, uint32_t last)
+{
+	for (uint32_t id = first; id <= last; id++)
+		cache_insert(&c, id, 0, 0);
+}
+
+static void evicts(uint32_t first, uint32_t last)
+{
+	for (uint32_t id = first; id <= last; id++)
+		assert_int_equal(cache_evict(&c), id);
+}
+
+/* A chain loses its tail before its head, with policies that go for leaves, whatever was used. */
+static void test_suffix_first(void **state)
+{
+	static const char *const policies[] = { "odds", "lru" };
+
+	(void)state;
+	for (size_t i = 0; i < 2; i++) {
+		unsigned seed = 5;
+		uint32_t ids[40], prefix;
+
+		cache_make(&c, policies[i], 200, IDS);
+		for (uint32_t round = 0; round < 2000; round++) {
+			uint32_t chain = (uint32_t)rand_r(&seed) % 10, n = 1 + (uint32_t)rand_r(&seed) % 40;
+
+			for (uint32_t k = 0; k < n; k++)
+				ids[k] = 1 + chain * 40 + k;
+			cache_request(&c, ids, n, &prefix);
+			for (uint32_t k = 0; k < 10; k++) /* no block is there without those before it */
+				for (uint32_t j = 1; j < 40; j++)
+					assert_true(!c.block[1 + k * 40 + j].in || c.block[k * 40 + j].in);
+		}
+		assert_true(c.evictions > 1000);
+		cache_destroy(&c);
+	}
+}
+
+/* Only inner blocks are left: they go all the same. */
+static void test_never_stuck(void **state)
+{
+	const struct kvb_policy_ops *const *p = kvb_policy_all();
+
+	(void)state;
+	for (; *p; p++) {
+		cache_make(&c, (*p)->name, 10, 20);
+		for (uint32_t id = 1; id <= 10; id++)
+			cache_insert(&c, id, id - 1, 0);
+		c.block[10].kids = 1; /* one that is being written hangs below the last */
+		cache_replace(&c, 10);
+		for (uint32_t i = 0; i < 10; i++)
+			assert_true(cache_evict(&c) != 0);
+		assert_int_equal(cache_evict(&c), 0);
+		cache_destroy(&c);
+	}
+}
+
+static void test_sieve(void **state)
+{
+	(void)state;
+	cache_make(&c, "sieve", 10, 100);
+	insert(1, 7);
+	cache_use(&c, 1);
+	cache_use(&c, 3);
+	evicts(2, 2); /* 1 is spared */
+	cache_use(&c, 1); /* behind the hand */
+	evicts(4, 5); /* 3 is spared, too */
+	insert(8, 9);
+	evicts(6, 9); /* those that came are before the hand */
+	assert_int_equal(cache_evict(&c), 3); /* the hand is at the oldest again: 1 was used, 3 not */
+	insert(10, 10);
+	evicts(1, 1); /* 3 was the newest, so it is at the oldest again, whoever came */
+	evicts(10, 10);
+	cache_destroy(&c);
+}
+
+static void test_s3fifo(void **state)
+{
+	(void)state;
+	cache_make(&c, "s3fifo", 100, IDS);
+	insert(1, 100);
+	cache_use(&c, 1);
+	cache_use(&c, 2);
+	cache_use(&c, 2);
+	evicts(1, 1); /* once is not enough */
+	evicts(3, 3); /* 2 is in the main queue */
+	assert_int_equal(c.queued[1], 1);
+	cache_insert(&c, 1, 0, 0); /* a ghost: into the main queue */
+	assert_int_equal(c.queued[1], 2);
+	cache_insert(&c, 200, 0, 0);
+	assert_int_equal(c.queued[1], 2);
+	cache_use(&c, 2);
+	evicts(4, 100); /* while the small queue has a tenth or more */
+	evicts(200, 200);
+	evicts(1, 1); /* 2 is older, but goes round once more, with one use less */
+	assert_int_equal(c.block[2].facts.freq, 0);
+	cache_destroy(&c);
+
+	cache_make(&c, "s3fifo", 100, IDS);
+	insert(1, 100);
+	for (uint32_t id = 1; id <= 95; id++) {
+		cache_use(&c, id);
+		cache_use(&c, id);
+	}
+	evicts(1, 1); /* 9 are left in the small queue: the oldest of the main one goes */
+	assert_int_equal(c.queued[0], 9);
+	cache_destroy(&c);
+}
+
+/* ---- for all ------------------------------------------------------------------------------------------- */
+
+/* What goes depends on the order of calls alone: not on time, not on addresses. */
+static void test_same_order_same_victims(void **state)
+{
+	const struct kvb_policy_ops *const *p = kvb_policy_all();
+	static uint32_t went[2][20000];
+
+	(void)state;
+	for (; *p; p++) {
+		uint64_t n[2];
+
+		for (int run = 0; run < 2; run++) {
+			unsigned seed = 11;
+			uint32_t ids[30], prefix;
+
+			cache_make(&c, (*p)->name, 150, IDS);
+			c.stamp_step = run ? 7919 : 1;
+			for (uint32_t round = 0; round < 1500; round++) {
+				uint32_t chain = (uint32_t)rand_r(&seed) % 13, len = 1 + (uint32_t)rand_r(&seed) % 30;
+
+				for (uint32_t k = 0; k < len; k++)
+					ids[k] = 1 + chain * 30 + k;
+				cache_request(&c, ids, len, &prefix);
+				went[run][round] = c.last_evicted;
+			}
+			n[run] = c.evictions;
+			cache_destroy(&c);
+		}
+		assert_true(n[0] == n[1] && n[0] > 1000);
+		assert_memory_equal(went[0], went[1], 1500 * sizeof went[0][0]);
+	}
+}
+
+/* From any policy to any other, in the middle of it all: whatever tags and counts the old one has left. */
+static void test_change(void **state)
+{
+	const struct kvb_policy_ops *const *from = kvb_policy_all(), *const *to;
+	unsigned seed = 3;
+
+	(void)state;
+	for (; *from; from++) {
+		for (to = kvb_policy_all(); *to; to++) {
+			uint32_t ids[30], prefix;
+
+			cache_make(&c, (*from)->name, 150, IDS);
+			for (uint32_t round = 0; round < 300; round++) {
+				uint32_t chain = (uint32_t)rand_r(&seed) % 13, n = 1 + (uint32_t)rand_r(&seed) % 30;
+
+				for (uint32_t k = 0; k < n; k++)
+					ids[k] = 1 + chain * 30 + k;
+				cache_request(&c, ids, n, &prefix);
+				if (round == 150)
+					cache_change(&c, (*to)->name);
+			}
+			while (c.n)
+				assert_true(cache_evict(&c) != 0);
+			assert_true(c.looks < 4 * c.evictions);
+			cache_destroy(&c);
+		}
+	}
+}
+
+/* A place may be another policy's, a tag may be anything: nothing breaks, and nothing goes round for ever. */
+static void test_foreign_places(void **state)
+{
+	const struct kvb_policy_ops *const *p = kvb_policy_all();
+	unsigned seed = 17;
+
+	(void)state;
+	for (; *p; p++) {
+		uint64_t queued[KVB_POLICY_QUEUES] = { 0 };
+		void *policy = (*p)->create ? (*p)->create(queued) : NULL;
+
+		for (uint32_t i = 0; i < 20000; i++) {
+			struct kvb_policy_block b = { .hash = (uint64_t)rand_r(&seed) * 0x9e3779b97f4a7c15ull,
+						      .use = (uint64_t)rand_r(&seed), .born = 1 + (uint64_t)rand_r(&seed),
+						      .freq = (uint32_t)rand_r(&seed) % 16, .tag = (uint32_t)rand_r(&seed) % 32 };
+			struct kvb_policy_place at = { (uint32_t)rand_r(&seed) % KVB_POLICY_QUEUES, (uint64_t)rand_r(&seed) };
+			uint32_t rounds = 0;
+
+			(void)(*p)->rank(policy, at);
+			while (!(*p)->look(policy, &b, at)) {
+				at = (*p)->place(policy, &b);
+				assert_true(at.queue < (*p)->n_queues && at.key < KVB_POLICY_INNER);
+				assert_true(b.tag < KVB_POLICY_TAGS && b.freq <= KVB_POLICY_FREQ);
+				assert_true(++rounds < 30);
+			}
+			if ((*p)->evicted)
+				(*p)->evicted(policy, &b, at);
+		}
+		if ((*p)->destroy)
+			(*p)->destroy(policy);
+	}
+}
+
+static void test_names(void **state)
+{
+	const struct kvb_policy_ops *const *p = kvb_policy_all();
+	size_t length = 0;
+
+	(void)state;
+	assert_ptr_equal(kvb_policy_find(""), *p);
+	assert_string_equal((*p)->name, KVB_POLICY_DEFAULT);
+	assert_null(kvb_policy_find("lruu"));
+	assert_null(kvb_policy_find("LRU"));
+	for (; *p; p++) {
+		assert_ptr_equal(kvb_policy_find((*p)->name), *p);
+		assert_true((*p)->n_queues >= 1 && (*p)->n_queues <= KVB_POLICY_QUEUES);
+		assert_int_equal(!(*p)->create, !(*p)->destroy);
+		assert_non_null(strstr(kvb_policy_names(), (*p)->name));
+		length += strlen((*p)->name) + 2;
+	}
+	assert_int_equal(strlen(kvb_policy_names()), length - 2);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_models),
+		cmocka_unit_test(test_suffix_first),
+		cmocka_unit_test(test_never_stuck),
+		cmocka_unit_test(test_sieve),
+		cmocka_unit_test(test_s3fifo),
+		cmocka_unit_test(test_same_order_same_victims),
+		cmocka_unit_test(test_change),
+		cmocka_unit_test(test_foreign_places),
+		cmocka_unit_test(test_names),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
