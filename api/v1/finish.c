@@ -203,18 +203,22 @@ void kvb_v1_write_delete_res(struct kvb_buf *out, const struct kvb_delete_res *r
 {
 	kvb_jout_begin(out);
 	kvb_jout_field_u64(out, "deleted", r->deleted);
+	if (r->pinned)
+		kvb_jout_field_u64(out, "pinned", r->pinned);
 	kvb_jout_close(out, '}');
 }
 
 int kvb_v1_read_delete_res(const struct kvb_v1_in *in, const char *text, size_t n,
 			   struct kvb_delete_res *out, struct kvb_error *err)
 {
-	struct kvb_delete_res r;
+	struct kvb_delete_res r = { 0 };
 	struct kvb_jdoc d;
 	struct kvb_jat top = kvb_jdoc_open(&d, in, text, n, KVB_JANSWER, KVB_JMAX_OBJECT, err);
-	struct kvb_jat deleted = kvb_jat_get(&top, "deleted");
+	struct kvb_jat deleted = kvb_jat_get(&top, "deleted"), pinned = kvb_jat_get(&top, "pinned");
 
 	r.deleted = kvb_jat_u32(&d, &deleted, 0, UINT32_MAX);
+	if (pinned.v)
+		r.pinned = kvb_jat_u32(&d, &pinned, 0, UINT32_MAX);
 	if (kvb_jdoc_ok(&d))
 		*out = r;
 	return kvb_jdoc_close(&d);

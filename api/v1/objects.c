@@ -42,6 +42,12 @@ static void write_text(struct kvb_buf *b, const char *name, const char *s)
 		kvb_jout_field_string(b, name, s);
 }
 
+static void read_marks(struct kvb_jdoc *d, const struct kvb_jat *object, uint32_t *high, uint32_t *low)
+{
+	*high = (uint32_t)size_or_0(d, object, "high_percent", 100);
+	*low = (uint32_t)size_or_0(d, object, "low_percent", 100);
+}
+
 static void write_number(struct kvb_buf *b, const char *name, uint64_t v)
 {
 	if (v)
@@ -89,6 +95,7 @@ void kvb_jat_storage(struct kvb_jdoc *d, const struct kvb_jat *at, struct kvb_st
 	out->client_root = text_or_none(d, at, "client_root", KVB_MAX_ROOT);
 	out->client_mount = text_or_none(d, at, "client_mount", KVB_MAX_ROOT);
 	out->extra = text_or_none(d, at, "extra", KVB_MAX_EXTRA);
+	read_marks(d, at, &out->high_percent, &out->low_percent);
 }
 
 void kvb_jout_storage_fields(struct kvb_buf *b, const struct kvb_storage_spec *s)
@@ -102,6 +109,8 @@ void kvb_jout_storage_fields(struct kvb_buf *b, const struct kvb_storage_spec *s
 	write_text(b, "client_root", s->client_root);
 	write_text(b, "client_mount", s->client_mount);
 	write_text(b, "extra", s->extra);
+	write_number(b, "high_percent", s->high_percent);
+	write_number(b, "low_percent", s->low_percent);
 }
 
 static const char *const quota_fields[] = { "type", "capacity", "reclaim", NULL };
@@ -124,9 +133,11 @@ static void read_quotas(struct kvb_jdoc *d, const struct kvb_jat *at, struct kvb
 	out->n_quotas = n;
 }
 
+static const char *const shares[] = { "group", "proportional", "fixed", NULL };
+
 static void read_limits(struct kvb_jdoc *d, const struct kvb_jat *at, struct kvb_group_spec *out)
 {
-	struct kvb_jat quotas = kvb_jat_get(at, "quotas");
+	struct kvb_jat quotas = kvb_jat_get(at, "quotas"), share = kvb_jat_get(at, "share");
 
 	out->loose_storages = bool_or_false(d, at, "loose_storages");
 	if (quotas.v)
@@ -142,6 +153,10 @@ static void read_limits(struct kvb_jdoc *d, const struct kvb_jat *at, struct kvb
 	out->policy = text_or_none(d, at, "policy", KVB_MAX_NAME);
 	out->ttl_ms = size_or_0(d, at, "ttl_ms", UINT64_MAX);
 	out->version = size_or_0(d, at, "version", UINT64_MAX);
+	read_marks(d, at, &out->high_percent, &out->low_percent);
+	out->pin_percent = (uint32_t)size_or_0(d, at, "pin_percent", 100);
+	if (share.v)
+		out->share = kvb_jat_word(d, &share, shares);
 	out->extra = text_or_none(d, at, "extra", KVB_MAX_EXTRA);
 }
 
@@ -173,6 +188,11 @@ static void write_limits(struct kvb_buf *b, const struct kvb_group_spec *g)
 	write_text(b, "policy", g->policy);
 	write_number(b, "ttl_ms", g->ttl_ms);
 	write_number(b, "version", g->version);
+	write_number(b, "high_percent", g->high_percent);
+	write_number(b, "low_percent", g->low_percent);
+	write_number(b, "pin_percent", g->pin_percent);
+	if (g->share != KVB_SHARE_GROUP)
+		kvb_jout_field_string(b, "share", shares[g->share]);
 	write_text(b, "extra", g->extra);
 }
 
@@ -237,6 +257,8 @@ void kvb_jat_instance(struct kvb_jdoc *d, const struct kvb_jat *at, struct kvb_i
 	out->extra = extra.v ? kvb_jat_string(d, &extra, 0, KVB_MAX_EXTRA) : "";
 	out->numbered = bool_or_false(d, at, "numbered");
 	out->named = bool_or_false(d, at, "named");
+	out->weight = (uint32_t)size_or_0(d, at, "weight", KVB_MAX_WEIGHT);
+	out->capacity = size_or_0(d, at, "capacity", UINT64_MAX);
 }
 
 void kvb_jout_instance_fields(struct kvb_buf *b, const struct kvb_instance_spec *i)
@@ -257,6 +279,8 @@ void kvb_jout_instance_fields(struct kvb_buf *b, const struct kvb_instance_spec 
 		kvb_jout_field_bool(b, "numbered", true);
 	if (i->named)
 		kvb_jout_field_bool(b, "named", true);
+	write_number(b, "weight", i->weight);
+	write_number(b, "capacity", i->capacity);
 }
 
 /* ---- the bodies --------------------------------------------------------------------------------- */
@@ -265,7 +289,8 @@ int kvb_v1_read_storage(const struct kvb_v1_in *in, const char *text, size_t n,
 			struct kvb_storage_spec *out, struct kvb_error *err)
 {
 	static const char *const fields[] = { "type", "root", "capacity", "file_size", "unit", "enabled",
-					      "client_root", "client_mount", "extra", NULL };
+					      "client_root", "client_mount", "extra", "high_percent",
+					      "low_percent", NULL };
 	struct kvb_storage_spec s = { .name = NULL };
 	struct kvb_jdoc d;
 	struct kvb_jat top = kvb_jdoc_open(&d, in, text, n, KVB_JREQUEST, KVB_JMAX_OBJECT, err);
@@ -283,7 +308,7 @@ int kvb_v1_read_group(const struct kvb_v1_in *in, const char *text, size_t n, st
 	static const char *const fields[] = {
 		"capacity", "storages", "policy", "ttl_ms", "loose_storages", "quotas", "max_blocks", "max_instances", "reclaim_bytes",
 		"reclaim_blocks", "reclaim_step_bytes", "reclaim_step_percent", "reclaim_period_ms", "max_idle_ms",
-		"version", "extra", NULL
+		"version", "extra", "high_percent", "low_percent", "pin_percent", "share", NULL
 	};
 	struct kvb_group_spec g = { .name = NULL };
 	struct kvb_jdoc d;
@@ -299,7 +324,8 @@ int kvb_v1_read_group(const struct kvb_v1_in *in, const char *text, size_t n, st
 int kvb_v1_read_instance(const struct kvb_v1_in *in, const char *text, size_t n,
 			 struct kvb_instance_spec *out, struct kvb_error *err)
 {
-	static const char *const fields[] = { "group", "block_tokens", "specs", "extra", "numbered", "named", NULL };
+	static const char *const fields[] = { "group", "block_tokens", "specs", "extra", "numbered", "named",
+					      "weight", "capacity", NULL };
 	struct kvb_instance_spec i = { .id = NULL };
 	struct kvb_jdoc d;
 	struct kvb_jat top = kvb_jdoc_open(&d, in, text, n, KVB_JREQUEST, KVB_JMAX_OBJECT, err);

@@ -15,6 +15,18 @@ static bool without_root(const char *type) { return strcmp(type, "null") == 0 ||
 
 /* ---- specs, read -------------------------------------------------------------------------------- */
 
+static void check_percent(struct kvb_pbdoc *d, const char *name, uint32_t percent)
+{
+	if (percent > 100)
+		FAIL(d, name, "must be at most 100, not %u", percent);
+}
+
+static void check_marks(struct kvb_pbdoc *d, uint32_t high, uint32_t low)
+{
+	check_percent(d, "high_percent", high);
+	check_percent(d, "low_percent", low);
+}
+
 static void check_root(struct kvb_pbdoc *d, const struct kvb_storage_spec *s)
 {
 	if (!*s->root && !without_root(s->type))
@@ -38,6 +50,9 @@ static void take_storage(struct kvb_pbdoc *d, const Kvblock__V1__StorageSpec *m,
 	out->client_root = kvb_pb_check_text(d, m->client_root, "client_root", KVB_MAX_ROOT);
 	out->client_mount = kvb_pb_check_text(d, m->client_mount, "client_mount", KVB_MAX_ROOT);
 	out->extra = kvb_pb_check_text(d, m->extra, "extra", KVB_MAX_EXTRA);
+	out->high_percent = m->high_percent;
+	out->low_percent = m->low_percent;
+	check_marks(d, m->high_percent, m->low_percent);
 	check_root(d, out);
 	if (out->capacity == 0)
 		FAIL(d, "capacity", "the field is required");
@@ -83,6 +98,15 @@ static void take_limits(struct kvb_pbdoc *d, const Kvblock__V1__GroupSpec *m, st
 	out->ttl_ms = m->ttl_ms;
 	out->version = m->version;
 	out->extra = kvb_pb_check_text(d, m->extra, "extra", KVB_MAX_EXTRA);
+	out->high_percent = m->high_percent;
+	out->low_percent = m->low_percent;
+	out->pin_percent = m->pin_percent;
+	check_marks(d, m->high_percent, m->low_percent);
+	check_percent(d, "pin_percent", m->pin_percent);
+	if ((unsigned)m->share > KVB_SHARE_FIXED)
+		FAIL(d, "share", "must be at most %d", KVB_SHARE_FIXED);
+	else
+		out->share = (enum kvb_share)m->share;
 }
 
 static void take_group(struct kvb_pbdoc *d, const Kvblock__V1__GroupSpec *m,
@@ -135,6 +159,10 @@ static void take_instance(struct kvb_pbdoc *d, const Kvblock__V1__InstanceSpec *
 	out->extra = kvb_pb_check_text(d, m->extra, "extra", KVB_MAX_EXTRA);
 	out->numbered = m->numbered;
 	out->named = m->named;
+	out->weight = m->weight;
+	out->capacity = m->capacity;
+	if (m->weight > KVB_MAX_WEIGHT)
+		FAIL(d, "weight", "must be at most %u, not %u", KVB_MAX_WEIGHT, m->weight);
 }
 
 int kvb_pb_read_storage(const struct kvb_v1_in *in, const char *text, size_t n,
@@ -249,6 +277,13 @@ int kvb_pb_read_group_view(const struct kvb_v1_in *in, const char *text, size_t 
 		v.spec.name = kvb_pb_check_name(&d, m->name, "name", PB_NO_INDEX);
 		v.blocks = m->blocks;
 		v.used_bytes = m->used_bytes;
+		v.room_bytes = m->room_bytes;
+		v.pinned_bytes = m->pinned_bytes;
+		v.soft_pinned_bytes = m->soft_pinned_bytes;
+		v.leased_bytes = m->leased_bytes;
+		v.open_bytes = m->open_bytes;
+		v.evicted_blocks = m->evicted_blocks;
+		v.hits = m->hits;
 	}
 	if (kvb_pb_ok(&d))
 		*out = v;
@@ -274,6 +309,11 @@ int kvb_pb_read_instance_view(const struct kvb_v1_in *in, const char *text, size
 		v.open_sessions = m->open_sessions;
 		v.open_bytes = m->open_bytes;
 		v.leased_bytes = m->leased_bytes;
+		v.share_bytes = m->share_bytes;
+		v.pinned_bytes = m->pinned_bytes;
+		v.soft_pinned_bytes = m->soft_pinned_bytes;
+		v.evicted_blocks = m->evicted_blocks;
+		v.hits = m->hits;
 	}
 	if (kvb_pb_ok(&d))
 		*out = v;
@@ -309,6 +349,8 @@ static Kvblock__V1__StorageSpec *make_storage(struct kvb_pbmake *make,
 	m->client_root = kvb_pb_make_text(make, s->client_root ? s->client_root : "");
 	m->client_mount = kvb_pb_make_text(make, s->client_mount ? s->client_mount : "");
 	m->extra = kvb_pb_make_text(make, s->extra ? s->extra : "");
+	m->high_percent = s->high_percent;
+	m->low_percent = s->low_percent;
 	return m;
 }
 
@@ -336,6 +378,10 @@ static void make_limits(struct kvb_pbmake *make, const struct kvb_group_spec *g,
 	m->ttl_ms = g->ttl_ms;
 	m->version = g->version;
 	m->extra = kvb_pb_make_text(make, g->extra ? g->extra : "");
+	m->high_percent = g->high_percent;
+	m->low_percent = g->low_percent;
+	m->pin_percent = g->pin_percent;
+	m->share = (Kvblock__V1__Share)g->share;
 }
 
 static Kvblock__V1__GroupSpec *make_group(struct kvb_pbmake *make, const struct kvb_group_spec *g)
@@ -367,6 +413,8 @@ static Kvblock__V1__InstanceSpec *make_instance(struct kvb_pbmake *make,
 	m->extra = kvb_pb_make_text(make, i->extra);
 	m->numbered = i->numbered;
 	m->named = i->named;
+	m->weight = i->weight;
+	m->capacity = i->capacity;
 	m->specs = (void *)kvb_pb_make_messages(make, i->n_specs, sizeof **m->specs, init_spec);
 	if (!m->specs)
 		return NULL;
@@ -427,6 +475,13 @@ static void fill_group(struct kvb_pbmake *make, const struct kvb_group_view *v,
 	m->spec = make_group(make, &v->spec);
 	m->blocks = v->blocks;
 	m->used_bytes = v->used_bytes;
+	m->room_bytes = v->room_bytes;
+	m->pinned_bytes = v->pinned_bytes;
+	m->soft_pinned_bytes = v->soft_pinned_bytes;
+	m->leased_bytes = v->leased_bytes;
+	m->open_bytes = v->open_bytes;
+	m->evicted_blocks = v->evicted_blocks;
+	m->hits = v->hits;
 }
 
 static void fill_instance(struct kvb_pbmake *make, const struct kvb_instance_view *v,
@@ -440,6 +495,11 @@ static void fill_instance(struct kvb_pbmake *make, const struct kvb_instance_vie
 	m->open_sessions = v->open_sessions;
 	m->open_bytes = v->open_bytes;
 	m->leased_bytes = v->leased_bytes;
+	m->share_bytes = v->share_bytes;
+	m->pinned_bytes = v->pinned_bytes;
+	m->soft_pinned_bytes = v->soft_pinned_bytes;
+	m->evicted_blocks = v->evicted_blocks;
+	m->hits = v->hits;
 }
 
 /* For each kind: an array of views, one view written, a list written. */

@@ -307,6 +307,7 @@ void kvb_pb_write_delete_req(struct kvb_buf *out, const struct kvb_delete_req *r
 void kvb_pb_write_delete_res(struct kvb_buf *out, const struct kvb_delete_res *r)
 {
 	kvb_pb_put_uint(out, 1, r->deleted);
+	kvb_pb_put_uint(out, 2, r->pinned);
 }
 
 int kvb_pb_read_delete_res(const struct kvb_v1_in *in, const char *text, size_t n,
@@ -317,9 +318,12 @@ int kvb_pb_read_delete_res(const struct kvb_v1_in *in, const char *text, size_t 
 	struct kvb_delete_res a = { 0 };
 	struct kvb_pbf f;
 
-	while (kvb_pb_next(&d, &r, &f))
+	while (kvb_pb_next(&d, &r, &f)) {
 		if (f.num == 1)
 			a.deleted = kvb_pb_u32(&d, &f, "deleted", UINT32_MAX);
+		else if (f.num == 2)
+			a.pinned = kvb_pb_u32(&d, &f, "pinned", UINT32_MAX);
+	}
 	if (kvb_pb_ok(&d))
 		*out = a;
 	return d.status;

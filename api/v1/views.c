@@ -30,6 +30,13 @@ static void group_fields(struct kvb_buf *b, const struct kvb_group_view *v)
 	kvb_jout_group_fields(b, &v->spec);
 	kvb_jout_field_u64(b, "blocks", v->blocks);
 	kvb_jout_field_u64(b, "used_bytes", v->used_bytes);
+	kvb_jout_field_u64(b, "room_bytes", v->room_bytes);
+	kvb_jout_field_u64(b, "pinned_bytes", v->pinned_bytes);
+	kvb_jout_field_u64(b, "soft_pinned_bytes", v->soft_pinned_bytes);
+	kvb_jout_field_u64(b, "leased_bytes", v->leased_bytes);
+	kvb_jout_field_u64(b, "open_bytes", v->open_bytes);
+	kvb_jout_field_u64(b, "evicted_blocks", v->evicted_blocks);
+	kvb_jout_field_u64(b, "hits", v->hits);
 }
 
 static void instance_fields(struct kvb_buf *b, const struct kvb_instance_view *v)
@@ -42,6 +49,11 @@ static void instance_fields(struct kvb_buf *b, const struct kvb_instance_view *v
 	kvb_jout_field_u64(b, "open_sessions", v->open_sessions);
 	kvb_jout_field_u64(b, "open_bytes", v->open_bytes);
 	kvb_jout_field_u64(b, "leased_bytes", v->leased_bytes);
+	kvb_jout_field_u64(b, "share_bytes", v->share_bytes);
+	kvb_jout_field_u64(b, "pinned_bytes", v->pinned_bytes);
+	kvb_jout_field_u64(b, "soft_pinned_bytes", v->soft_pinned_bytes);
+	kvb_jout_field_u64(b, "evicted_blocks", v->evicted_blocks);
+	kvb_jout_field_u64(b, "hits", v->hits);
 }
 
 void kvb_v1_write_storage_view(struct kvb_buf *out, const struct kvb_storage_view *v)
@@ -133,6 +145,14 @@ static uint64_t count(struct kvb_jdoc *d, const struct kvb_jat *object, const ch
 	return kvb_jat_u64(d, &at, 0, UINT64_MAX);
 }
 
+/* What managers of before did not tell. */
+static uint64_t count_or_0(struct kvb_jdoc *d, const struct kvb_jat *object, const char *name)
+{
+	struct kvb_jat at = kvb_jat_get(object, name);
+
+	return at.v ? kvb_jat_u64(d, &at, 0, UINT64_MAX) : 0;
+}
+
 static const char *name_of(struct kvb_jdoc *d, const struct kvb_jat *object, const char *name)
 {
 	struct kvb_jat at = kvb_jat_get(object, name);
@@ -187,6 +207,13 @@ int kvb_v1_read_group_view(const struct kvb_v1_in *in, const char *text, size_t 
 	v.spec.name = name_of(&d, &top, "name");
 	v.blocks = count(&d, &top, "blocks");
 	v.used_bytes = count(&d, &top, "used_bytes");
+	v.room_bytes = count_or_0(&d, &top, "room_bytes");
+	v.pinned_bytes = count_or_0(&d, &top, "pinned_bytes");
+	v.soft_pinned_bytes = count_or_0(&d, &top, "soft_pinned_bytes");
+	v.leased_bytes = count_or_0(&d, &top, "leased_bytes");
+	v.open_bytes = count_or_0(&d, &top, "open_bytes");
+	v.evicted_blocks = count_or_0(&d, &top, "evicted_blocks");
+	v.hits = count_or_0(&d, &top, "hits");
 	if (kvb_jdoc_ok(&d))
 		*out = v;
 	return kvb_jdoc_close(&d);
@@ -207,6 +234,11 @@ int kvb_v1_read_instance_view(const struct kvb_v1_in *in, const char *text, size
 	v.open_sessions = count(&d, &top, "open_sessions");
 	v.open_bytes = count(&d, &top, "open_bytes");
 	v.leased_bytes = count(&d, &top, "leased_bytes");
+	v.share_bytes = count_or_0(&d, &top, "share_bytes");
+	v.pinned_bytes = count_or_0(&d, &top, "pinned_bytes");
+	v.soft_pinned_bytes = count_or_0(&d, &top, "soft_pinned_bytes");
+	v.evicted_blocks = count_or_0(&d, &top, "evicted_blocks");
+	v.hits = count_or_0(&d, &top, "hits");
 	if (kvb_jdoc_ok(&d))
 		*out = v;
 	return kvb_jdoc_close(&d);

@@ -150,8 +150,9 @@ static int create_instance(struct kvb_core *c, const struct kvb_instance_spec *i
 	return rc == KVB_OK ? rc : admin_out_of_step(c, rc);
 }
 
-int kvb_core_instance_put(struct kvb_core *c, const struct kvb_instance_spec *i, bool *created, struct kvb_error *err)
+int kvb_core_instance_put(struct kvb_core *c, const struct kvb_instance_spec *spec, bool *created, struct kvb_error *err)
 {
+	struct kvb_instance_spec copy = *spec, *i = &copy;
 	const struct instance *have;
 	struct part *p;
 	bool changed = false;
@@ -164,6 +165,10 @@ int kvb_core_instance_put(struct kvb_core *c, const struct kvb_instance_spec *i,
 	if (!p)
 		return admin_leave(c, rc);
 	have = instance_find(p, i->tenant, i->id);
+	if (have && !i->weight && !i->capacity) { /* whoever registers it again knows nothing of them */
+		i->weight = have->spec.weight;
+		i->capacity = have->spec.capacity;
+	}
 	if (have && have->deleting)
 		rc = kvb_fail(err, KVB_E_IN_USE, "id", "it is being deleted");
 	else

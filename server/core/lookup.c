@@ -244,6 +244,8 @@ static int fill_lookup(struct part *p, const struct kvb_lookup_req *req, struct 
 			return KVB_E_NOMEM;
 	COUNT(p->core, lookup_keys, req->n_keys);
 	COUNT(p->core, lookup_hits, res->matched);
+	if (res->matched)
+		atomic_fetch_add_explicit(&s->inst->hits, res->matched, memory_order_relaxed);
 	return KVB_OK;
 }
 

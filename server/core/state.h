@@ -169,6 +169,7 @@ struct instance {
 	/* Upper bound of leased bytes: windows of lease_max_ms, see lookup.c */
 	_Atomic uint64_t lease_window[4];
 	_Atomic uint64_t lease_window_no;
+	_Atomic uint64_t hits; /* keys that lookups found, since the part was loaded */
 	_Atomic uint64_t leased_until; /* no lease on its blocks ends later (boot time ms) */
 };
 

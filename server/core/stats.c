@@ -42,13 +42,41 @@ static int view_storage(struct space *s, struct kvb_arena *a, struct kvb_storage
 		       : KVB_E_NOMEM;
 }
 
-static int view_group(const struct group *g, struct kvb_arena *a, struct kvb_group_view *v)
+static uint64_t leased_bytes(const struct part *p, struct instance *inst)
+{
+	uint64_t no = kvb_now_ms(p->core->clock) / p->core->o.lease_max_ms;
+
+	if (atomic_load(&inst->lease_window_no) + 1 < no)
+		return 0;
+	return atomic_load(&inst->lease_window[no % 4]) + atomic_load(&inst->lease_window[(no + 1) % 4]);
+}
+
+/* What its instances hold. */
+static void sum_group(const struct part *p, const struct group *g, struct kvb_group_view *v)
+{
+	v->room_bytes = group_room(p, g);
+	v->evicted_blocks = g->evicted;
+	for (size_t i = 0; i < p->n_inst; i++) {
+		struct instance *inst = p->inst[i];
+
+		if (inst->group != g)
+			continue;
+		v->pinned_bytes += pinned_bytes(inst, true);
+		v->soft_pinned_bytes += pinned_bytes(inst, false);
+		v->leased_bytes += leased_bytes(p, inst);
+		v->open_bytes += inst->open_bytes;
+		v->hits += atomic_load(&inst->hits);
+	}
+}
+
+static int view_group(const struct part *p, const struct group *g, struct kvb_arena *a, struct kvb_group_view *v)
 {
 	const struct kvb_group_spec *have = &g->spec;
 	const char **names = kvb_arena_alloc(a, (have->n_storages + 1) * sizeof *names);
 	struct kvb_type_quota *quotas = kvb_arena_alloc(a, (have->n_quotas + 1) * sizeof *quotas);
 
 	*v = (struct kvb_group_view){ .spec = *have, .used_bytes = g->used_bytes, .blocks = g->blocks };
+	sum_group(p, g, v);
 	v->spec.name = dup_text(a, have->name);
 	v->spec.extra = dup_text(a, have->extra);
 	v->spec.storages = names;
@@ -73,7 +101,6 @@ static int view_instance(const struct part *p, struct instance *inst, struct kvb
 			 struct kvb_instance_view *v)
 {
 	struct kvb_spec *specs = kvb_arena_alloc(a, inst->spec.n_specs * sizeof *specs);
-	uint64_t no = kvb_now_ms(p->core->clock) / p->core->o.lease_max_ms;
 
 	memset(v, 0, sizeof *v);
 	v->spec = inst->spec;
@@ -91,8 +118,13 @@ static int view_instance(const struct part *p, struct instance *inst, struct kvb
 	v->used_bytes = inst->used_bytes;
 	v->open_sessions = inst->open_sessions;
 	v->open_bytes = inst->open_bytes;
-	if (atomic_load(&inst->lease_window_no) + 1 >= no)
-		v->leased_bytes = atomic_load(&inst->lease_window[no % 4]) + atomic_load(&inst->lease_window[(no + 1) % 4]);
+	v->leased_bytes = leased_bytes(p, inst);
+	if (inst->group->spec.share != KVB_SHARE_GROUP)
+		v->share_bytes = share_of(inst, group_room(p, inst->group));
+	v->pinned_bytes = pinned_bytes(inst, true);
+	v->soft_pinned_bytes = pinned_bytes(inst, false);
+	v->evicted_blocks = inst->evicted;
+	v->hits = atomic_load(&inst->hits);
 	return specs && v->spec.tenant && v->spec.id && v->spec.group && v->spec.extra ? KVB_OK : KVB_E_NOMEM;
 }
 
@@ -119,7 +151,7 @@ static int groups_locked(struct part *p, const char *name, struct kvb_arena *a, 
 	*n = 0;
 	for (size_t i = 0; rc == KVB_OK && i < p->n_group; i++)
 		if (!name || strcmp(p->group[i]->spec.name, name) == 0)
-			rc = view_group(p->group[i], a, &v[(*n)++]);
+			rc = view_group(p, p->group[i], a, &v[(*n)++]);
 	*out = v;
 	return rc;
 }

@@ -53,6 +53,10 @@ static int native_head(struct kvb_call *c, const struct kvb_head *h)
 		n->key_text = h->argument(h->ctx, "key");
 		n->key_number = h->argument(h->ctx, "key_int");
 	}
+	if (c->route == &kvb_routes[ROUTE_ID_pins] && h->argument) {
+		n->cursor = h->argument(h->ctx, "cursor");
+		n->max = h->argument(h->ctx, "max");
+	}
 	if (n->body_codec || !has_body(c))
 		return KVB_OK;
 	return kvb_fail(&c->err, KVB_E_UNSUPPORTED, "Content-Type", "a body is one of: %s", kvb_v1_codec_types());

@@ -32,6 +32,8 @@ struct native_call {
 	const struct kvb_v1_codec *codec;      /* of the answer */
 	const char *key_text;   /* block_find: one of these two, percent-encoded text or decimal digits */
 	const char *key_number;
+	const char *cursor; /* pins: decimal digits, NULL = not told */
+	const char *max;
 	union {
 		struct {
 			struct kvb_storage_view *v;
@@ -70,6 +72,15 @@ struct native_call {
 			struct kvb_trim_req req;
 			struct kvb_trim_res res;
 		} trim;
+		struct {
+			struct kvb_pin_req req;
+			struct kvb_pin_res res;
+		} pin;
+		struct {
+			struct kvb_unpin_req req;
+			struct kvb_unpin_res res;
+		} unpin;
+		struct kvb_pins_res pins;
 		struct kvb_block_view block;
 		struct kvb_stats stats;
 	} u;

@@ -114,6 +114,8 @@ int kvb_op_instance_put_run(struct kvb_call *r)
 
 	if (rc != KVB_OK)
 		return rc;
+	if ((spec.weight || spec.capacity) && r->caller.role < ROLE_ADMIN)
+		return kvb_fail(&r->err, KVB_E_FORBIDDEN, spec.weight ? "weight" : "capacity", "role admin sets it");
 	spec.tenant = r->caller.tenant;
 	spec.id = r->param[0].value;
 	rc = kvb_core_instance_put(r->s->core, &spec, &r->created, &r->err);

@@ -39,6 +39,9 @@
 	X(start, POST, "/v1/instances/{id}/start", WRITE, ROUTE_CORE | ROUTE_BODY, KVB_V1("Start"), 15, 0)         \
 	X(delete, POST, "/v1/instances/{id}/delete", WRITE, ROUTE_CORE | ROUTE_BODY, KVB_V1("Delete"), 15, 0)      \
 	X(trim, POST, "/v1/instances/{id}/trim", WRITE, ROUTE_CORE | ROUTE_BODY, KVB_V1("Trim"), 15, 0)            \
+	X(pin, POST, "/v1/instances/{id}/pin", WRITE, ROUTE_CORE | ROUTE_BODY, KVB_V1("Pin"), 15, 0)               \
+	X(unpin, POST, "/v1/instances/{id}/unpin", WRITE, ROUTE_CORE | ROUTE_BODY, KVB_V1("Unpin"), 15, 0)         \
+	X(pins, GET, "/v1/instances/{id}/pins", READ, ROUTE_CORE, KVB_V1("ListPins"), 15, 0)                       \
 	X(finish, POST, "/v1/sessions/{session}/finish", WRITE, ROUTE_CORE | ROUTE_BODY, KVB_V1("Finish"), 15, 0)  \
 	X(abort, POST, "/v1/sessions/{session}/abort", WRITE, ROUTE_CORE | ROUTE_BODY, KVB_V1("Abort"), 15, 0)     \
 	X(block_get, GET, "/v1/instances/{id}/blocks/{key}", READ, ROUTE_CORE, KVB_V1("GetBlock"), 1, 0)           \

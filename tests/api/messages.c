@@ -43,6 +43,8 @@ ECHO_SIMPLE(instance_view, kvb_instance_view)
 ECHO_KEYS(match_req, kvb_match_req)
 ECHO_KEYS(lookup_req, kvb_lookup_req)
 ECHO_KEYS(delete_req, kvb_delete_req)
+ECHO_KEYS(pin_req, kvb_pin_req)
+ECHO_KEYS(unpin_req, kvb_unpin_req)
 ECHO(start_req, kvb_start_req,
      WRITE(start_req)(out, &m, HEX(m.keys, m.n_keys), m.has_parent ? HEX(&m.parent, 1) : NULL))
 ECHO_SIMPLE(finish_req, kvb_finish_req)
@@ -54,6 +56,9 @@ ECHO_SIMPLE(finish_res, kvb_finish_res)
 ECHO_SIMPLE(delete_res, kvb_delete_res)
 ECHO_SIMPLE(trim_req, kvb_trim_req)
 ECHO_SIMPLE(trim_res, kvb_trim_res)
+ECHO_SIMPLE(pin_res, kvb_pin_res)
+ECHO_SIMPLE(unpin_res, kvb_unpin_res)
+ECHO_SIMPLE(pins_res, kvb_pins_res)
 
 /* The odd one: its reader returns the status that it read. */
 static int echo_error(const struct kvb_v1_in *in, const char *text, size_t n, struct kvb_buf *out,
@@ -74,12 +79,13 @@ static int echo_error(const struct kvb_v1_in *in, const char *text, size_t n, st
 #define FILES "\"files\":[{\"type\":\"file\",\"storage\":\"default\",\"uuid\":" UUID ",\"path\":\"slab-00000000.kvs\"}]"
 #define LOC "{\"file\":0,\"offset\":4096,\"length\":1048576,\"generation\":\"18446744073709551615\",\"checksum\":\"0123456789abcdef\"}"
 #define STORAGE_FIELDS "\"type\":\"file\",\"root\":\"/data/kv\",\"capacity\":\"4T\",\"file_size\":\"1G\",\"unit\":67108864,\"enabled\":false," \
-	"\"client_root\":\"/mnt/3fs/kv\",\"client_mount\":\"/mnt/3fs\",\"extra\":\"{}\""
+	"\"client_root\":\"/mnt/3fs/kv\",\"client_mount\":\"/mnt/3fs\",\"extra\":\"{}\",\"high_percent\":95,\"low_percent\":90"
 #define GROUP_FIELDS "\"capacity\":\"18446744073709551615\",\"storages\":[\"a\",\"b\"],\"loose_storages\":true," \
 	"\"quotas\":[{\"type\":\"file\",\"capacity\":\"64M\",\"reclaim\":9},{\"type\":\"hf3fs\"}],\"max_blocks\":3," \
 	"\"max_instances\":4,\"reclaim_bytes\":5,\"reclaim_blocks\":6,\"reclaim_step_bytes\":7,\"reclaim_step_percent\":100," \
-	"\"reclaim_period_ms\":8,\"max_idle_ms\":\"18446744073709551615\",\"policy\":\"s3fifo\",\"ttl_ms\":9,\"version\":10,\"extra\":\"\\u00e9\""
-#define INSTANCE_FIELDS "\"group\":\"g\",\"block_tokens\":512,\"specs\":[{\"name\":\"tp0\",\"size\":\"4K\"},{\"name\":\"tp1\",\"size\":4497408}],\"extra\":\"\\u00e9 \\\"x\\\"\\n\",\"numbered\":true,\"named\":true"
+	"\"reclaim_period_ms\":8,\"max_idle_ms\":\"18446744073709551615\",\"policy\":\"s3fifo\",\"ttl_ms\":9,\"version\":10,\"extra\":\"\\u00e9\"," \
+	"\"high_percent\":99,\"low_percent\":1,\"pin_percent\":25,\"share\":\"fixed\""
+#define INSTANCE_FIELDS "\"group\":\"g\",\"block_tokens\":512,\"specs\":[{\"name\":\"tp0\",\"size\":\"4K\"},{\"name\":\"tp1\",\"size\":4497408}],\"extra\":\"\\u00e9 \\\"x\\\"\\n\",\"numbered\":true,\"named\":true,\"weight\":7,\"capacity\":\"3G\""
 
 const struct message messages[] = {
 	{ "storage", echo_storage, "{" STORAGE_FIELDS "}" },
@@ -90,10 +96,12 @@ const struct message messages[] = {
 	  "\"files\":3,\"file_bytes\":4,\"assigned_bytes\":5,\"used_bytes\":6,\"quarantined_bytes\":7,"
 	  "\"free_bytes\":8,\"later\":{\"x\":[1]}}" },
 	{ "group_view", echo_group_view,
-	  "{\"name\":\"g\"," GROUP_FIELDS ",\"blocks\":1,\"used_bytes\":2}" },
+	  "{\"name\":\"g\"," GROUP_FIELDS ",\"blocks\":1,\"used_bytes\":2,\"room_bytes\":3,\"pinned_bytes\":4,"
+	  "\"soft_pinned_bytes\":5,\"leased_bytes\":6,\"open_bytes\":7,\"evicted_blocks\":8,\"hits\":9}" },
 	{ "instance_view", echo_instance_view,
 	  "{\"id\":\"m\",\"tenant\":\"default\"," INSTANCE_FIELDS ",\"blocks\":1,\"used_bytes\":2,"
-	  "\"open_sessions\":3,\"open_bytes\":4,\"leased_bytes\":5}" },
+	  "\"open_sessions\":3,\"open_bytes\":4,\"leased_bytes\":5,\"share_bytes\":6,\"pinned_bytes\":7,"
+	  "\"soft_pinned_bytes\":8,\"evicted_blocks\":9,\"hits\":10}" },
 	{ "match_req", echo_match_req, "{\"instances\":[\"m\",\"n\"],\"keys\":[\"a\",\"b\"]}" },
 	{ "lookup_req", echo_lookup_req,
 	  "{\"keys_int\":[0,1,9223372036854775807,\"18446744073709551615\"],\"mode\":\"batch\","
@@ -116,9 +124,16 @@ const struct message messages[] = {
 	  "{\"index\":1,\"outcome\":\"write\",\"locations\":[" LOC ",null]},"
 	  "{\"index\":2,\"outcome\":\"busy\"}]}" },
 	{ "finish_res", echo_finish_res, "{\"state\":\"finished\",\"committed\":2,\"failed\":1}" },
-	{ "delete_res", echo_delete_res, "{\"deleted\":5}" },
+	{ "delete_res", echo_delete_res, "{\"deleted\":5,\"pinned\":2}" },
 	{ "trim_req", echo_trim_req, "{\"from_ms\":7,\"to_ms\":1760000000000}" },
 	{ "trim_res", echo_trim_res, "{\"deleted\":5000000000}" },
+	{ "pin_req", echo_pin_req, "{\"kind\":\"soft\",\"ttl_ms\":60000,\"keys_hex\":[" K1 "," K2 "]}" },
+	{ "pin_res", echo_pin_res, "{\"n_keys\":5,\"pinned\":3,\"missing\":[1,4]}" },
+	{ "unpin_req", echo_unpin_req, "{\"keys_hex\":[" K1 "," K2 "]}" },
+	{ "unpin_res", echo_unpin_res, "{\"unpinned\":5000000000}" },
+	{ "pins_res", echo_pins_res,
+	  "{\"pins\":[{\"key\":" K1 ",\"kind\":\"hard\",\"ttl_ms\":0},{\"key\":" K2 ",\"kind\":\"soft\",\"ttl_ms\":7}],"
+	  "\"next\":16384}" },
 	{ "error", echo_error,
 	  "{\"error\":{\"code\":\"no_space\",\"message\":\"no room\",\"detail\":{\"field\":\"keys\"}},"
 	  "\"request_id\":\"r-1\"}" },

@@ -48,6 +48,8 @@ MESSAGE(instance_view, kvb_instance_view, PLAIN)
 MESSAGE(match_req, kvb_match_req, KEYS)
 MESSAGE(lookup_req, kvb_lookup_req, KEYS)
 MESSAGE(delete_req, kvb_delete_req, KEYS)
+MESSAGE(pin_req, kvb_pin_req, KEYS)
+MESSAGE(unpin_req, kvb_unpin_req, KEYS)
 MESSAGE(start_req, kvb_start_req, START)
 MESSAGE(finish_req, kvb_finish_req, PLAIN)
 MESSAGE(abort_req, kvb_abort_req, PLAIN)
@@ -58,6 +60,9 @@ MESSAGE(finish_res, kvb_finish_res, PLAIN)
 MESSAGE(delete_res, kvb_delete_res, PLAIN)
 MESSAGE(trim_req, kvb_trim_req, PLAIN)
 MESSAGE(trim_res, kvb_trim_res, PLAIN)
+MESSAGE(pin_res, kvb_pin_res, PLAIN)
+MESSAGE(unpin_res, kvb_unpin_res, PLAIN)
+MESSAGE(pins_res, kvb_pins_res, PLAIN)
 
 /* The reader of errors returns the status that it read. */
 static int echo_error(const struct kvb_v1_in *in, const char *text, size_t n, struct kvb_buf *out,

@@ -462,7 +462,7 @@ static void test_small_answers(void **state)
 	(void)state;
 	for (uint64_t round = 0; round < ROUNDS; round++) {
 		struct kvb_finish_res f, finished;
-		struct kvb_delete_res d, deleted;
+		struct kvb_delete_res d = { 0 }, deleted;
 		struct trip t;
 
 		trip_begin(&t, round);
@@ -490,8 +490,8 @@ static void test_append(void **state)
 	(void)state;
 	trip_begin(&t, 0);
 	kvb_put_bytes(&t.text, "x", 1);
-	kvb_v1_write_delete_res(&t.text, &(struct kvb_delete_res){ 3 });
-	kvb_v1_write_delete_res(&t.text, &(struct kvb_delete_res){ 4 });
+	kvb_v1_write_delete_res(&t.text, &(struct kvb_delete_res){ .deleted = 3 });
+	kvb_v1_write_delete_res(&t.text, &(struct kvb_delete_res){ .deleted = 4 });
 	assert_int_equal(t.text.len, 27);
 	assert_memory_equal(t.text.data, "x{\"deleted\":3}{\"deleted\":4}", 27);
 	trip_end(&t);

@@ -43,6 +43,9 @@ static const struct operation operations[] = {
 	{ "post", "/v1/instances/{id}/start" },
 	{ "post", "/v1/instances/{id}/delete" },
 	{ "post", "/v1/instances/{id}/trim" },
+	{ "post", "/v1/instances/{id}/pin" },
+	{ "post", "/v1/instances/{id}/unpin" },
+	{ "get", "/v1/instances/{id}/pins" },
 	{ "post", "/v1/sessions/{session}/finish" },
 	{ "post", "/v1/sessions/{session}/abort" },
 	{ "get", "/v1/instances/{id}/blocks" },
@@ -202,17 +205,23 @@ static void check_schema(const char *schema, const struct kvb_buf *text)
 
 static void test_openapi_schemas(void **state)
 {
-	struct kvb_storage_view storage = { .spec = { .name = "s", .type = "file", .root = "/r", .capacity = 1, .file_size = 2, .unit = 4, .enabled = true },
+	struct kvb_storage_view storage = { .spec = { .name = "s", .type = "file", .root = "/r", .capacity = 1, .file_size = 2, .unit = 4, .enabled = true, .high_percent = 2, .low_percent = 1 },
 					    .problem = "" };
-	struct kvb_group_view group = { .spec = { .name = "g" } };
-	struct kvb_instance_view instance = { .spec = { .tenant = "t", .id = "i", .group = "g", .extra = "" } };
+	struct kvb_group_view group = { .spec = { .name = "g", .share = KVB_SHARE_FIXED, .high_percent = 2, .low_percent = 1,
+						  .pin_percent = 1 } };
+	struct kvb_instance_view instance = { .spec = { .tenant = "t", .id = "i", .group = "g", .extra = "", .weight = 1,
+							.capacity = 1 } };
 	struct kvb_match_res match = { 0 };
 	struct kvb_lookup_res lookup = { 0 };
 	struct kvb_start_res start = { .session = "" };
 	struct kvb_finish_res finish = { 0 };
-	struct kvb_delete_res deleted = { 0 };
+	struct kvb_delete_res deleted = { .pinned = 1 };
 	struct kvb_trim_req trim = { .to_ms = 1 };
 	struct kvb_trim_res trimmed = { 0 };
+	struct kvb_pin_req pin = { .kind = KVB_PIN_SOFT, .ttl_ms = 1 };
+	struct kvb_pin_res pinned = { 0 };
+	struct kvb_unpin_res unpinned = { 0 };
+	struct kvb_pins_res pins = { 0 };
 	struct kvb_block_view block = { .children = 0 };
 	struct kvb_stats stats = { .state = "ready" };
 	struct kvb_error error = { .status = KVB_E_INVALID };
@@ -243,12 +252,18 @@ static void test_openapi_schemas(void **state)
 	CHECK_SCHEMA("AbortRequest", kvb_v1_write_abort_req(b, &(struct kvb_abort_req){ .quiesced = true }));
 	CHECK_SCHEMA("DeleteRequest", kvb_v1_write_delete_req(b, NULL, &keys));
 	CHECK_SCHEMA("TrimRequest", kvb_v1_write_trim_req(b, &trim));
+	CHECK_SCHEMA("PinRequest", kvb_v1_write_pin_req(b, &pin, &keys));
+	CHECK_SCHEMA("UnpinRequest", kvb_v1_write_unpin_req(b, NULL, &keys));
+	CHECK_SCHEMA("UnpinRequest", kvb_v1_write_unpin_req(b, NULL, &(struct kvb_key_input){ .n = 0 }));
 	CHECK_SCHEMA("MatchResult", kvb_v1_write_match_res(b, &match));
 	CHECK_SCHEMA("LookupResult", kvb_v1_write_lookup_res(b, &lookup));
 	CHECK_SCHEMA("StartResult", kvb_v1_write_start_res(b, &start));
 	CHECK_SCHEMA("FinishResult", kvb_v1_write_finish_res(b, &finish));
 	CHECK_SCHEMA("DeleteResult", kvb_v1_write_delete_res(b, &deleted));
 	CHECK_SCHEMA("TrimResult", kvb_v1_write_trim_res(b, &trimmed));
+	CHECK_SCHEMA("PinResult", kvb_v1_write_pin_res(b, &pinned));
+	CHECK_SCHEMA("UnpinResult", kvb_v1_write_unpin_res(b, &unpinned));
+	CHECK_SCHEMA("PinList", kvb_v1_write_pins_res(b, &pins));
 	CHECK_SCHEMA("Block", kvb_v1_write_block_view(b, &block));
 	CHECK_SCHEMA("Stats", kvb_v1_write_stats(b, &stats));
 	CHECK_SCHEMA("Error", kvb_v1_write_error(b, &error, "r"));

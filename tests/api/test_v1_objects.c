@@ -208,7 +208,8 @@ static struct kvb_instance_spec any_instance(struct trip *t)
 	return (struct kvb_instance_spec){ .tenant = "default", .id = any_name(t, 0), .group = any_name(t, 1),
 					   .block_tokens = any32(t), .specs = specs, .n_specs = n,
 					   .extra = any_text(t, below(t, 2) ? 0 : KVB_MAX_EXTRA),
-					   .numbered = below(t, 2), .named = below(t, 2) };
+					   .numbered = below(t, 2), .named = below(t, 2),
+					   .weight = below(t, KVB_MAX_WEIGHT + 1), .capacity = below(t, 2) ? any64(t) : 0 };
 }
 
 static void same_instance(const struct kvb_instance_spec *a, const struct kvb_instance_spec *b)
@@ -219,6 +220,8 @@ static void same_instance(const struct kvb_instance_spec *a, const struct kvb_in
 	same(a->block_tokens, b->block_tokens);
 	same(a->numbered, b->numbered);
 	same(a->named, b->named);
+	same(a->weight, b->weight);
+	same(a->capacity, b->capacity);
 	assert_int_equal(a->n_specs, b->n_specs);
 	for (uint32_t i = 0; i < a->n_specs; i++) {
 		assert_string_equal(a->specs[i].name, b->specs[i].name);
@@ -235,7 +238,8 @@ static void test_instance(void **state)
 		struct trip t;
 
 		trip_begin(&t, round);
-		v = (struct kvb_instance_view){ any_instance(&t), any64(&t), any64(&t), any64(&t), any64(&t), any64(&t) };
+		v = (struct kvb_instance_view){ any_instance(&t), any64(&t), any64(&t), any64(&t), any64(&t), any64(&t), any64(&t),
+						any64(&t), any64(&t), any64(&t), any64(&t) };
 		kvb_v1_write_instance(&t.text, &v.spec);
 		read_back(&t, kvb_v1_read_instance, &got);
 		same_instance(&v.spec, &got);
@@ -251,6 +255,11 @@ static void test_instance(void **state)
 		same(v.open_sessions, seen.open_sessions);
 		same(v.open_bytes, seen.open_bytes);
 		same(v.leased_bytes, seen.leased_bytes);
+		same(v.share_bytes, seen.share_bytes);
+		same(v.pinned_bytes, seen.pinned_bytes);
+		same(v.soft_pinned_bytes, seen.soft_pinned_bytes);
+		same(v.evicted_blocks, seen.evicted_blocks);
+		same(v.hits, seen.hits);
 		trip_end(&t);
 	}
 }
@@ -316,7 +325,9 @@ static void test_shapes(void **state)
 				   .sessions = 3, .journal_bytes = 4, .journal_limit = 5, .evicted_blocks = 6,
 				   .expired_sessions = 7 };
 	struct kvb_group_view group = { .spec = { .name = "g", .capacity = 9, .storages = (const char *const[]){ "s" },
-						  .n_storages = 1 }, .used_bytes = 8, .blocks = 7 };
+						  .n_storages = 1 }, .used_bytes = 8, .blocks = 7, .room_bytes = 9,
+					.pinned_bytes = 1, .soft_pinned_bytes = 2, .leased_bytes = 3, .open_bytes = 4,
+					.evicted_blocks = 5, .hits = 6 };
 	struct trip t;
 
 	(void)state;
@@ -332,7 +343,8 @@ static void test_shapes(void **state)
 	kvb_v1_write_instance_list(&t.text, NULL, 0);
 	expect_text(&t, "{\"instances\":[]}");
 	kvb_v1_write_group_list(&t.text, (struct kvb_group_view[]){ group, group }, 2);
-#define GROUP "{\"name\":\"g\",\"capacity\":9,\"storages\":[\"s\"],\"blocks\":7,\"used_bytes\":8}"
+#define GROUP "{\"name\":\"g\",\"capacity\":9,\"storages\":[\"s\"],\"blocks\":7,\"used_bytes\":8," \
+	      "\"room_bytes\":9,\"pinned_bytes\":1,\"soft_pinned_bytes\":2,\"leased_bytes\":3,\"open_bytes\":4,\"evicted_blocks\":5,\"hits\":6}"
 	expect_text(&t, "{\"groups\":[" GROUP "," GROUP "]}");
 	stats.groups = &group;
 	stats.n_groups = 1;

@@ -80,6 +80,8 @@ static void test_documents(void **state)
 	assert_int_equal(put_instance("i", 7, 0), KVB_OK);
 	assert_int_equal(put_instance("j", 0, 2 * BLOCK), KVB_OK);
 	assert_int_equal(put_instance("j", 0, 3 * BLOCK), KVB_OK); /* may change */
+	assert_int_equal(put_instance("i", 0, 0), KVB_OK); /* registered again: they stay */
+	assert_int_equal(put_instance("j", 0, 0), KVB_OK);
 	for (int round = 0; round < 2; round++) {
 		env_stats(&e, &st);
 		assert_int_equal(st.storages[0].spec.high_percent, 90);

@@ -408,6 +408,41 @@ int kvb_core_delete(struct kvb_core *c, const struct kvb_delete_req *req,
 	return end(c, rc, done);
 }
 
+int kvb_core_pin(struct kvb_core *c, const struct kvb_pin_req *req, struct kvb_pin_res *res, struct kvb_arena *a,
+		 struct kvb_error *err, const struct kvb_done *done)
+{
+	int rc = note(c, req->tenant, req->instance, req->keys, err);
+
+	*res = (struct kvb_pin_res){ .n_keys = req->n_keys, .pinned = req->n_keys - 1,
+				     .missing = kvb_arena_calloc(a, req->n_keys, sizeof(bool)) };
+	res->missing[req->kind == KVB_PIN_HARD ? 0 : req->n_keys - 1] = true;
+	return end(c, rc, done);
+}
+
+int kvb_core_unpin(struct kvb_core *c, const struct kvb_unpin_req *req, struct kvb_unpin_res *res, struct kvb_arena *a,
+		   struct kvb_error *err, const struct kvb_done *done)
+{
+	int rc = note(c, req->tenant, req->instance, req->keys, err);
+
+	(void)a;
+	res->unpinned = req->n_keys ? req->n_keys : 77;
+	return end(c, rc, done);
+}
+
+int kvb_core_pins(struct kvb_core *c, const struct kvb_pins_req *req, struct kvb_pins_res *res, struct kvb_arena *a,
+		  struct kvb_error *err)
+{
+	int rc = note(c, req->tenant, req->instance, NULL, err);
+
+	*res = (struct kvb_pins_res){ .n = 1, .key = kvb_arena_calloc(a, 1, sizeof *res->key),
+				      .kind = kvb_arena_calloc(a, 1, 1), .ttl_ms = kvb_arena_calloc(a, 1, sizeof(uint64_t)),
+				      .next = req->cursor + req->max };
+	res->key[0] = (struct kvb_key){ 1, 2 };
+	res->kind[0] = KVB_PIN_SOFT;
+	res->ttl_ms[0] = 3;
+	return rc;
+}
+
 int kvb_core_trim(struct kvb_core *c, const struct kvb_trim_req *req, struct kvb_trim_res *res, struct kvb_arena *a,
 		  struct kvb_error *err, const struct kvb_done *done)
 {

@@ -100,6 +100,16 @@ static void blocks_once(struct fixture *x)
 	j = call(x, "POST", "/v1/instances/m/delete", "{\"keys_int\":[1,2,3,4]}", 200);
 	assert_int_equal(integer(j, "deleted"), 4);
 	json_decref(j);
+	j = call(x, "POST", "/v1/instances/m/pin", "{\"keys_int\":[1,2,3],\"kind\":\"soft\",\"ttl_ms\":5}", 200);
+	assert_int_equal(integer(j, "pinned"), 2);
+	assert_int_equal(json_integer_value(json_array_get(json_object_get(j, "missing"), 0)), 2);
+	json_decref(j);
+	j = call(x, "POST", "/v1/instances/m/unpin", "{\"all\":true}", 200);
+	assert_int_equal(integer(j, "unpinned"), 77);
+	json_decref(j);
+	j = call(x, "GET", "/v1/instances/m/pins?cursor=4&max=9", NULL, 200);
+	assert_int_equal(integer(j, "next"), 13);
+	json_decref(j);
 	j = call(x, "POST", "/v1/instances/m/trim", "{\"from_ms\":1,\"to_ms\":5000000001}", 200);
 	assert_int_equal(integer(j, "deleted"), 5000000000);
 	assert_string_equal(fake_core_name(x->core), "m");
@@ -115,6 +125,19 @@ static void test_block_operations(void **state)
 	blocks_once(x);
 	fake_core_mode(x->core, FAKE_THREAD);
 	blocks_once(x);
+}
+
+static void test_bad_lists_of_pins(void **state)
+{
+	static const char *const bad[] = { "cursor=", "cursor=-1", "cursor=1x", "max=x", "max=18446744073709551616" };
+	struct fixture *x = *state;
+	char path[80];
+
+	fixture_start(x);
+	for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+		snprintf(path, sizeof path, "/v1/instances/m/pins?%s", bad[i]);
+		assert_call_error(x->port, "GET", path, NULL, NULL, 400, "invalid_argument");
+	}
 }
 
 static void test_one_block(void **state)
@@ -336,6 +359,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		T(test_objects),
 		T(test_block_operations),
+		T(test_bad_lists_of_pins),
 		T(test_one_block),
 		T(test_pages),
 		T(test_openapi_names_every_route),

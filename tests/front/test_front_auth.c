@@ -183,6 +183,23 @@ static void test_matrix(void **state)
 	}
 }
 
+/* Whoever may register an instance may not give it a larger part. */
+static void test_parts_are_admins(void **state)
+{
+	static const char body[] = "{\"specs\":[{\"name\":\"tp0\",\"size\":4096}],\"weight\":9}";
+	struct fixture *x = *state;
+	struct answer a;
+
+	fixture_three_tokens(x);
+	fixture_start(x);
+	a = http_call(x->port, "PUT", "/v1/instances/m", BEARER(TOKEN_WRITE), body);
+	assert_error(&a, 403, "forbidden");
+	answer_free(&a);
+	a = http_call(x->port, "PUT", "/v1/instances/m", BEARER(TOKEN_ADMIN), body);
+	assert_int_equal(a.status / 100, 2);
+	answer_free(&a);
+}
+
 static void test_tenant_comes_from_the_token(void **state)
 {
 	struct fixture *x = *state;
@@ -313,6 +330,7 @@ int main(void)
 		T(test_file_modes),
 		T(test_headers),
 		T(test_matrix),
+		T(test_parts_are_admins),
 		T(test_tenant_comes_from_the_token),
 		T(test_open_metrics),
 		T(test_reload),

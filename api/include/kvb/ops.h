@@ -110,8 +110,9 @@ struct kvb_instance_spec {
 	const char *extra; /* opaque text, "" if none */
 	bool numbered; /* slots lie at multiples of their own size, so offset / size is a whole number (KVCM's blkid) */
 	bool named;    /* each block keeps the name that its start gave it, durably, for exports */
-	uint32_t weight;   /* in a group that shares: 1..KVB_MAX_WEIGHT, 0 = 1 */
-	uint64_t capacity; /* the same: bytes of its part, 0 = by weight */
+	/* In a group that shares; of one that is registered 0 and 0 leave both as they are. */
+	uint32_t weight;   /* 1..KVB_MAX_WEIGHT, 0 = 1 */
+	uint64_t capacity; /* bytes of its part, 0 = by weight */
 };
 
 /* Bytes that somebody else owns; p is not NULL when n is 0. */
@@ -472,10 +473,19 @@ struct kvb_storage_view {
 	uint64_t quarantined_bytes; /* slots waiting for a lease or a grace to end */
 	uint64_t free_bytes;        /* file_bytes and room to grow, less assigned */
 };
+/* What is held counts whole blocks: those pinned hard, soft, leased (an estimate: granted in the current lease window);
+ * what open sessions write counts in bytes. Counters begin when the manager has loaded the partition. */
 struct kvb_group_view {
 	struct kvb_group_spec spec;
 	uint64_t used_bytes;
 	uint64_t blocks;
+	uint64_t room_bytes; /* that it may have: its capacity, or its storages', if that is less */
+	uint64_t pinned_bytes;
+	uint64_t soft_pinned_bytes;
+	uint64_t leased_bytes;
+	uint64_t open_bytes;
+	uint64_t evicted_blocks;
+	uint64_t hits; /* keys that lookups found */
 };
 struct kvb_instance_view {
 	struct kvb_instance_spec spec;
@@ -483,7 +493,12 @@ struct kvb_instance_view {
 	uint64_t used_bytes;
 	uint64_t open_sessions;
 	uint64_t open_bytes;   /* of open sessions */
-	uint64_t leased_bytes; /* estimate: granted in the current lease window */
+	uint64_t leased_bytes; /* as a group's, and so are the others */
+	uint64_t share_bytes;  /* its part, 0 in a group without parts */
+	uint64_t pinned_bytes;
+	uint64_t soft_pinned_bytes;
+	uint64_t evicted_blocks;
+	uint64_t hits;
 };
 
 struct kvb_stats {

@@ -28,12 +28,17 @@
 	X(abort_req, kvb_abort_req)                                                                \
 	X(delete_req, kvb_delete_req)                                                              \
 	X(trim_req, kvb_trim_req)                                                                  \
+	X(pin_req, kvb_pin_req)                                                                    \
+	X(unpin_req, kvb_unpin_req)                                                                \
 	X(match_res, kvb_match_res)                                                                \
 	X(lookup_res, kvb_lookup_res)                                                              \
 	X(start_res, kvb_start_res)                                                                \
 	X(finish_res, kvb_finish_res)                                                              \
 	X(delete_res, kvb_delete_res)                                                              \
-	X(trim_res, kvb_trim_res)
+	X(trim_res, kvb_trim_res)                                                                  \
+	X(pin_res, kvb_pin_res)                                                                    \
+	X(unpin_res, kvb_unpin_res)                                                                \
+	X(pins_res, kvb_pins_res)
 #define KVB_V1_WRITES(X)                                                                           \
 	X(storage, kvb_storage_spec)                                                               \
 	X(group, kvb_group_spec)                                                                   \
@@ -50,13 +55,18 @@
 	X(finish_res, kvb_finish_res)                                                              \
 	X(delete_res, kvb_delete_res)                                                              \
 	X(trim_res, kvb_trim_res)                                                                  \
+	X(pin_res, kvb_pin_res)                                                                    \
+	X(unpin_res, kvb_unpin_res)                                                                \
+	X(pins_res, kvb_pins_res)                                                                  \
 	X(block_view, kvb_block_view)                                                              \
 	X(stats, kvb_stats)
 /* Requests with keys: the writer takes them in the caller's form. */
 #define KVB_V1_WRITES_KEYS(X)                                                                      \
 	X(match_req, kvb_match_req)                                                                \
 	X(lookup_req, kvb_lookup_req)                                                              \
-	X(delete_req, kvb_delete_req)
+	X(delete_req, kvb_delete_req)                                                              \
+	X(pin_req, kvb_pin_req)                                                                    \
+	X(unpin_req, kvb_unpin_req)
 #define KVB_V1_WRITES_LIST(X)                                                                      \
 	X(storage_list, kvb_storage_view)                                                          \
 	X(group_list, kvb_group_view)                                                              \

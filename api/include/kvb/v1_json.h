@@ -77,6 +77,10 @@ int kvb_v1_read_delete_req(const struct kvb_v1_in *in, const char *text, size_t 
 			   struct kvb_delete_req *out, struct kvb_error *err);
 int kvb_v1_read_trim_req(const struct kvb_v1_in *in, const char *text, size_t n,
 			 struct kvb_trim_req *out, struct kvb_error *err);
+int kvb_v1_read_pin_req(const struct kvb_v1_in *in, const char *text, size_t n, struct kvb_pin_req *out,
+			struct kvb_error *err);
+int kvb_v1_read_unpin_req(const struct kvb_v1_in *in, const char *text, size_t n, struct kvb_unpin_req *out,
+			  struct kvb_error *err);
 
 /* Answers of the server. */
 void kvb_v1_write_match_res(struct kvb_buf *out, const struct kvb_match_res *r);
@@ -85,6 +89,9 @@ void kvb_v1_write_start_res(struct kvb_buf *out, const struct kvb_start_res *r);
 void kvb_v1_write_finish_res(struct kvb_buf *out, const struct kvb_finish_res *r);
 void kvb_v1_write_delete_res(struct kvb_buf *out, const struct kvb_delete_res *r);
 void kvb_v1_write_trim_res(struct kvb_buf *out, const struct kvb_trim_res *r);
+void kvb_v1_write_pin_res(struct kvb_buf *out, const struct kvb_pin_res *r);
+void kvb_v1_write_unpin_res(struct kvb_buf *out, const struct kvb_unpin_res *r);
+void kvb_v1_write_pins_res(struct kvb_buf *out, const struct kvb_pins_res *r);
 void kvb_v1_write_block_view(struct kvb_buf *out, const struct kvb_block_view *v);
 void kvb_v1_write_stats(struct kvb_buf *out, const struct kvb_stats *s);
 void kvb_v1_write_error(struct kvb_buf *out, const struct kvb_error *err, const char *request_id);
@@ -102,6 +109,9 @@ void kvb_v1_write_abort_req(struct kvb_buf *out, const struct kvb_abort_req *req
 void kvb_v1_write_trim_req(struct kvb_buf *out, const struct kvb_trim_req *req);
 void kvb_v1_write_delete_req(struct kvb_buf *out, const struct kvb_delete_req *req,
 			     const struct kvb_key_input *keys);
+void kvb_v1_write_pin_req(struct kvb_buf *out, const struct kvb_pin_req *req, const struct kvb_key_input *keys);
+/* keys->n 0 = all. */
+void kvb_v1_write_unpin_req(struct kvb_buf *out, const struct kvb_unpin_req *req, const struct kvb_key_input *keys);
 int kvb_v1_read_match_res(const struct kvb_v1_in *in, const char *text, size_t n,
 			  struct kvb_match_res *out, struct kvb_error *err);
 int kvb_v1_read_lookup_res(const struct kvb_v1_in *in, const char *text, size_t n,
@@ -114,6 +124,12 @@ int kvb_v1_read_delete_res(const struct kvb_v1_in *in, const char *text, size_t 
 			   struct kvb_delete_res *out, struct kvb_error *err);
 int kvb_v1_read_trim_res(const struct kvb_v1_in *in, const char *text, size_t n,
 			 struct kvb_trim_res *out, struct kvb_error *err);
+int kvb_v1_read_pin_res(const struct kvb_v1_in *in, const char *text, size_t n, struct kvb_pin_res *out,
+			struct kvb_error *err);
+int kvb_v1_read_unpin_res(const struct kvb_v1_in *in, const char *text, size_t n, struct kvb_unpin_res *out,
+			  struct kvb_error *err);
+int kvb_v1_read_pins_res(const struct kvb_v1_in *in, const char *text, size_t n, struct kvb_pins_res *out,
+			 struct kvb_error *err);
 /* Fills *out from {error:{code,message,detail},...}; returns out->status, or KVB_E_INVALID. */
 int kvb_v1_read_error(const struct kvb_v1_in *in, const char *text, size_t n, struct kvb_error *out);
 

@@ -207,18 +207,22 @@ void ref_write_delete_res(struct kvb_buf *out, const struct kvb_delete_res *r)
 {
 	ref_jout_begin(out);
 	ref_jout_field_u64(out, "deleted", r->deleted);
+	if (r->pinned)
+		ref_jout_field_u64(out, "pinned", r->pinned);
 	ref_jout_close(out, '}');
 }
 
 int ref_read_delete_res(const struct kvb_v1_in *in, const char *text, size_t n,
 			   struct kvb_delete_res *out, struct kvb_error *err)
 {
-	struct kvb_delete_res r;
+	struct kvb_delete_res r = { 0 };
 	struct ref_jdoc d;
 	struct ref_jat top = ref_jdoc_open(&d, in, text, n, KVB_JANSWER, KVB_JMAX_OBJECT, err);
-	struct ref_jat deleted = ref_jat_get(&top, "deleted");
+	struct ref_jat deleted = ref_jat_get(&top, "deleted"), pinned = ref_jat_get(&top, "pinned");
 
 	r.deleted = ref_jat_u32(&d, &deleted, 0, UINT32_MAX);
+	if (pinned.v)
+		r.pinned = ref_jat_u32(&d, &pinned, 0, UINT32_MAX);
 	if (ref_jdoc_ok(&d))
 		*out = r;
 	return ref_jdoc_close(&d);

@@ -76,6 +76,21 @@ int ref_read_delete_res(const struct kvb_v1_in *in, const char *text, size_t n,
 	struct kvb_delete_res *out, struct kvb_error *err);
 int ref_read_trim_res(const struct kvb_v1_in *in, const char *text, size_t n,
 	struct kvb_trim_res *out, struct kvb_error *err);
+int ref_read_pin_req(const struct kvb_v1_in *in, const char *text, size_t n, struct kvb_pin_req *out,
+	struct kvb_error *err);
+int ref_read_unpin_req(const struct kvb_v1_in *in, const char *text, size_t n, struct kvb_unpin_req *out,
+	struct kvb_error *err);
+int ref_read_pin_res(const struct kvb_v1_in *in, const char *text, size_t n, struct kvb_pin_res *out,
+	struct kvb_error *err);
+int ref_read_unpin_res(const struct kvb_v1_in *in, const char *text, size_t n, struct kvb_unpin_res *out,
+	struct kvb_error *err);
+int ref_read_pins_res(const struct kvb_v1_in *in, const char *text, size_t n, struct kvb_pins_res *out,
+	struct kvb_error *err);
+void ref_write_pin_req(struct kvb_buf *out, const struct kvb_pin_req *req, const struct kvb_key_input *keys);
+void ref_write_unpin_req(struct kvb_buf *out, const struct kvb_unpin_req *req, const struct kvb_key_input *keys);
+void ref_write_pin_res(struct kvb_buf *out, const struct kvb_pin_res *r);
+void ref_write_unpin_res(struct kvb_buf *out, const struct kvb_unpin_res *r);
+void ref_write_pins_res(struct kvb_buf *out, const struct kvb_pins_res *r);
 int ref_read_error(const struct kvb_v1_in *in, const char *text, size_t n, struct kvb_error *out);
 
 #endif
