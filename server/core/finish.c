@@ -65,6 +65,7 @@ static const uint64_t *sum_of(const struct session *s, const struct txn *t, uint
 static void commit_block(struct part *p, const struct txn *t, uint32_t i, uint64_t use)
 {
 	const struct session_write *w = &t->session->write[i];
+	const bool followed = i + 1 < t->session->n_write && t->success[i + 1];
 	struct block *b = block_get(p, w->block);
 	bool born = !block_has_committed(block_instance(b), b);
 
@@ -75,7 +76,7 @@ static void commit_block(struct part *p, const struct txn *t, uint32_t i, uint64
 	if (born)
 		evict_born(p, b, session_birth(t->session, i));
 	block_update_live(p, b);
-	evict_consider(p, b);
+	evict_consider_above(p, b, followed ? block_get(p, t->session->write[i + 1].block) : NULL);
 }
 
 void finish_apply(struct part *p, struct txn *t)

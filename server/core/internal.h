@@ -148,11 +148,18 @@ int location_fill(struct file_table *t, const struct part *p, const struct insta
 
 /* Queues the block where eviction may find it, or nowhere; call whenever it may have become evictable. */
 void evict_consider(struct part *p, struct block *b);
+/* The same for one that was committed just now, after the block below it (NULL: none). While that, its only child, stands
+ * in the same queues, it is held back: the child goes first anyway, so most inner blocks never stand in a queue. */
+void evict_consider_above(struct part *p, struct block *b, const struct block *child);
+bool evict_held_back(const struct block *b);
+bool evict_stands_for(const struct block *child, const struct block *b);
 /* As it stands at `now`, which is the time of a whole search: a lease that ends during it runs for all of it, or the
  * block would be a candidate that may not be taken. */
 void evict_consider_at(struct part *p, struct block *b, uint64_t lease, uint64_t now);
 /* Out of all queues: it is written, removed, or gone. */
 void evict_forget(struct block *b);
+/* The same for one that stays: what it stood for stands itself. */
+void evict_withhold(struct part *p, struct block *b);
 /* What its policy may know of it. */
 struct kvb_policy_block evict_facts(const struct instance *inst, const struct block *b);
 /* It came to be; `how`: KVB_BORN_*. */

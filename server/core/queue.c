@@ -427,18 +427,37 @@ static void place(struct instance *inst, struct block *b, uint32_t *which, uint6
 	*key = at.key | inner(g->policy, b);
 }
 
-void evict_consider_at(struct part *p, struct block *b, uint64_t lease, uint64_t now)
+/* The word that keeps its place in one of its queues; 0 = it is in none. */
+static uint32_t any_place(const struct instance *inst, const struct block *b)
+{
+	for (uint32_t s = 0; s < inst->spec.n_specs; s++)
+		if (b->slot[s].queued)
+			return b->slot[s].queued;
+	return 0;
+}
+
+/* May it stand in a queue at all? */
+static bool may_stand(const struct instance *inst, const struct block *b)
+{
+	return block_has_committed(inst, b) && !block_has_writing(inst, b) && !b->kept && pin_kind(b) != KVB_PIN_HARD;
+}
+
+bool evict_held_back(const struct block *b)
+{
+	return !any_place(block_instance(b), b) && may_stand(block_instance(b), b);
+}
+
+/* Where it belongs, whatever hangs below it. False: not among the candidates. */
+static bool stand(struct block *b, uint64_t lease, uint64_t now)
 {
 	struct instance *inst = block_instance(b);
 	uint32_t which = EVICT_LEASED;
 	uint64_t key = lease;
 	enum kvb_pin_kind pin = pin_kind(b);
 
-	if (p->loading)
-		return;
 	evict_forget(b);
-	if (block_has_writing(inst, b) || !block_has_committed(inst, b) || pin == KVB_PIN_HARD)
-		return;
+	if (!may_stand(inst, b))
+		return false;
 	if (lease <= now && pin == KVB_PIN_SOFT) {
 		which = EVICT_SOFT;
 		key = evict_soft_key(b);
@@ -453,6 +472,64 @@ void evict_consider_at(struct part *p, struct block *b, uint64_t lease, uint64_t
 		slot->queued = 1; /* from here on this slot keeps the place */
 		push(queue_find(inst, slot->space, class_of(inst, slot->space, s)), which, key, block_id(b));
 	}
+	return which >= EVICT_FIRST;
+}
+
+/* It does not stand for what is held back above it any more: that does itself. */
+static void expose(struct part *p, const struct block *b)
+{
+	while (b->parent != NO_BLOCK) {
+		struct block *parent = block_get(p, b->parent);
+		uint64_t lease;
+
+		if (!evict_held_back(parent))
+			return;
+		lease = block_lease(p, block_instance(b), parent);
+		if (stand(parent, lease, lease ? kvb_now_ms(p->core->clock) : 0))
+			return;
+		b = parent;
+	}
+}
+
+void evict_consider_at(struct part *p, struct block *b, uint64_t lease, uint64_t now)
+{
+	if (!p->loading && !stand(b, lease, now))
+		expose(p, b);
+}
+
+void evict_withhold(struct part *p, struct block *b)
+{
+	evict_forget(b);
+	if (!p->loading)
+		expose(p, b);
+}
+
+static bool same_queues(const struct instance *inst, const struct block *a, const struct block *b)
+{
+	for (uint32_t s = 0; s < inst->spec.n_specs; s++)
+		if (a->slot[s].state != b->slot[s].state || a->slot[s].space != b->slot[s].space)
+			return false;
+	return true;
+}
+
+bool evict_stands_for(const struct block *child, const struct block *b)
+{
+	const struct instance *inst = block_instance(b);
+	uint32_t place_word = any_place(inst, child);
+
+	return child->parent == block_id(b) && b->live_children == 1 && same_queues(inst, b, child) &&
+	       may_stand(inst, child) && (!place_word || kvb_heap_which(place_word) >= EVICT_FIRST);
+}
+
+void evict_consider_above(struct part *p, struct block *b, const struct block *child)
+{
+	const struct instance *inst = block_instance(b);
+
+	if (p->loading || !child || !evict_stands_for(child, b) || !inst->group->policy->leaf_first || !may_stand(inst, b) ||
+	    pin_kind(b) != KVB_PIN_NONE || block_lease(p, inst, b))
+		evict_consider(p, b);
+	else
+		evict_forget(b);
 }
 
 void evict_consider(struct part *p, struct block *b)

@@ -264,10 +264,8 @@ static void hide_existing(struct part *p, const struct plan *plan, bool hidden)
 	for (uint32_t i = 0; plan->keeps && i < plan->n_keys; i++) {
 		if (plan->outcome[i] != KVB_START_EXISTS)
 			continue;
-		if (hidden)
-			evict_forget(plan->have[i]);
-		else
-			evict_consider(p, plan->have[i]);
+		plan->have[i]->kept = hidden;
+		evict_consider(p, plan->have[i]);
 	}
 }
 

@@ -103,7 +103,7 @@ int start_link(struct part *p, struct session *s, struct grants *g, const struct
 			give_slot(p, s, b, spec, &g->v[spec][used[spec]++]);
 			b->slot[spec].generation = s->generation + done;
 		}
-		evict_forget(b); /* not while it is written */
+		evict_withhold(p, b); /* not while it is written */
 		block_update_live(p, b);
 		before = b;
 		done++;

@@ -58,6 +58,7 @@ struct block {
 	uint32_t used : 1;      /* 0 = the entry is free */
 	uint32_t live_children : 30; /* of the children: those with a slot that is WRITING or COMMITTED */
 	uint32_t live : 1;           /* counted in the parent's live_children */
+	uint32_t kept : 1;           /* out of eviction's sight while room is made for the rest of its start */
 	struct slot slot[];          /* one per spec of the instance */
 };
 

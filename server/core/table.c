@@ -155,6 +155,7 @@ struct block *block_make(struct part *p, struct instance *inst, struct kvb_key k
 	b->pinned = 0;
 	b->used = 1;
 	b->live_children = 0;
+	b->kept = 0;
 	b->live = 0;
 	atomic_init(&b->mark, 0);
 	memset(b->slot, 0, inst->spec.n_specs * sizeof b->slot[0]);
