@@ -150,7 +150,7 @@ static void join_set(struct evict_queue *q)
 	for (uint32_t w = 0; w < q->heaps.n_heaps; w++) {
 		note_top(q, w);
 		if (w >= EVICT_FIRST)
-			q->set->group->queued[w - EVICT_FIRST] += q->heaps.heap[w].n;
+			q->set->group->queued[w - EVICT_FIRST] += kvb_heap_count(&q->heaps, w);
 	}
 }
 
@@ -167,7 +167,7 @@ static void leave_set(struct evict_queue *q)
 
 	withdraw_tops(q);
 	for (uint32_t w = EVICT_FIRST; w < q->heaps.n_heaps; w++)
-		q->set->group->queued[w - EVICT_FIRST] -= q->heaps.heap[w].n;
+		q->set->group->queued[w - EVICT_FIRST] -= kvb_heap_count(&q->heaps, w);
 	q->set->n--;
 	if (last == q)
 		return;

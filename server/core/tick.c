@@ -67,7 +67,7 @@ static uint32_t tick_part(struct part *p)
 	start_serve_waiters(p);
 	if ((p->journal_bytes > c->o.journal_limit / 4 || p->limbo.n_instances > MAX_LIMBO) && !p->snap.active)
 		checkpoint_ask(c);
-	return more ? 1 : TICK_MS;
+	return more ? 0 : TICK_MS;
 }
 
 uint32_t tick_once(struct kvb_core *c)

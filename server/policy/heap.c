@@ -2,7 +2,8 @@
  * heap.c - sets of min-heaps of (key, id), see kvb/heap.h.
  *
  * Four children to a node: half the depth of a binary heap, so half as many places to write. The arrays are chunks
- * that the heaps of a set pass around.
+ * that the heaps of a set pass around. A root that is taken out leaves a hole, which the next to come falls through: what
+ * follows a victim is mostly its parent, which is as old and stays there.
  */
 #include <kvb/heap.h>
 
@@ -151,11 +152,41 @@ static void sift_down(struct kvb_heaps *hs, uint32_t which, uint32_t i, uint64_t
 	put(hs, which, i, key, id);
 }
 
+/* The last entry, out of its cell. */
+static void take_last(struct kvb_heaps *hs, struct kvb_heap *h, uint64_t *key, uint32_t *id)
+{
+	h->n--;
+	*key = key_at(h, h->n);
+	*id = id_at(h, h->n);
+	if (h->n == (h->chunks - 1) * CHUNK) {
+		struct kvb_heap_chunk *c = h->v[--h->chunks];
+
+		c->next = hs->spare;
+		hs->spare = c;
+	}
+}
+
+static void fill_hole(struct kvb_heaps *hs, uint32_t which)
+{
+	struct kvb_heap *h = &hs->heap[which];
+	uint64_t key;
+	uint32_t id;
+
+	h->hole = false;
+	take_last(hs, h, &key, &id);
+	sift_down(hs, which, 0, key, id);
+}
+
 void kvb_heap_push(struct kvb_heaps *hs, uint32_t which, uint64_t key, uint32_t id)
 {
 	struct kvb_heap *h = &hs->heap[which];
 
 	assert(which < hs->n_heaps);
+	if (h->hole) {
+		h->hole = false;
+		sift_down(hs, which, 0, key, id);
+		return;
+	}
 	if (h->n == h->chunks * CHUNK) {
 		assert(hs->spare && h->chunks < h->cap); /* reserve first */
 		h->v[h->chunks] = hs->spare;
@@ -169,38 +200,45 @@ void kvb_heap_push(struct kvb_heaps *hs, uint32_t which, uint64_t key, uint32_t 
 void kvb_heap_remove(struct kvb_heaps *hs, uint32_t id)
 {
 	uint32_t *place = hs->place(hs->ctx, id);
-	uint32_t which = *place >> INDEX_BITS, i = (*place & INDEX_MASK) - 1;
+	uint32_t which = *place >> INDEX_BITS, i, moved;
 	struct kvb_heap *h = &hs->heap[which];
-	uint32_t last = h->n - 1, moved;
 	uint64_t key;
 
-	assert(*place && i < h->n && id_at(h, i) == id);
-	key = key_at(h, last);
-	moved = id_at(h, last);
+	assert(*place);
+	if (h->hole)
+		fill_hole(hs, which); /* which may move it */
+	i = (*place & INDEX_MASK) - 1;
+	assert(i < h->n && id_at(h, i) == id);
 	*place = 0;
-	h->n--;
-	if (i < last && i > 0 && key < key_at(h, (i - 1) / ARITY))
-		sift_up(hs, which, i, key, moved);
-	else if (i < last)
-		sift_down(hs, which, i, key, moved);
-	if (h->n == (h->chunks - 1) * CHUNK) {
-		struct kvb_heap_chunk *c = h->v[--h->chunks];
-
-		c->next = hs->spare;
-		hs->spare = c;
+	if (i == 0 && h->n > 1) {
+		h->hole = true;
+		return;
 	}
+	take_last(hs, h, &key, &moved);
+	if (i == h->n)
+		return; /* it was the last */
+	if (key < key_at(h, (i - 1) / ARITY))
+		sift_up(hs, which, i, key, moved);
+	else
+		sift_down(hs, which, i, key, moved);
 }
 
 bool kvb_heap_top(const struct kvb_heaps *hs, uint32_t which, uint64_t *key, uint32_t *id)
 {
 	const struct kvb_heap *h = &hs->heap[which];
+	uint32_t least = h->hole;
 
 	if (h->n == 0)
 		return false;
-	*key = key_at(h, 0);
-	*id = id_at(h, 0);
+	for (uint32_t c = least + 1; h->hole && c <= ARITY && c < h->n; c++)
+		if (key_at(h, c) < key_at(h, least))
+			least = c;
+	*key = key_at(h, least);
+	*id = id_at(h, least);
 	return true;
 }
+
+uint32_t kvb_heap_count(const struct kvb_heaps *hs, uint32_t which) { return hs->heap[which].n - hs->heap[which].hole; }
 
 uint32_t kvb_heap_which(uint32_t place) { return place >> INDEX_BITS; }
 

@@ -20,7 +20,8 @@ struct kvb_heap {
 	struct kvb_heap_chunk **v;
 	size_t cap;
 	uint32_t chunks;
-	uint32_t n; /* ids in it */
+	uint32_t n; /* cells in use */
+	bool hole;  /* the first is not: n is 2 or more then */
 };
 
 /* The fields are read by all, changed by the functions below only. */
@@ -51,6 +52,8 @@ void kvb_heap_push(struct kvb_heaps *h, uint32_t which, uint64_t key, uint32_t i
 void kvb_heap_remove(struct kvb_heaps *h, uint32_t id);
 /* The least key and its id; false when the heap is empty. */
 bool kvb_heap_top(const struct kvb_heaps *h, uint32_t which, uint64_t *key, uint32_t *id);
+/* Ids in it. */
+uint32_t kvb_heap_count(const struct kvb_heaps *h, uint32_t which);
 /* Which heap a word of a place (not 0) means, and the key there. */
 uint32_t kvb_heap_which(uint32_t place);
 uint64_t kvb_heap_key(const struct kvb_heaps *h, uint32_t place);
