@@ -75,7 +75,7 @@ int kvb_pool_alloc_at(struct kvb_pool *p, uint32_t class_id, uint32_t file, uint
 	int status;
 
 	assert(class_id < p->n_classes);
-	if (!f || offset >= f->length)
+	if (!f || f->draining || offset >= f->length)
 		return KVB_E_NO_SPACE;
 	if (s && (s->class != p->classes[class_id] || s->draining ||
 		  !slot_at(s->class, s->first_offset, s->slots, offset, &slot) || kvb_bits_test(s->busy, slot)))

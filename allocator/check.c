@@ -42,20 +42,25 @@ static int check_units(const struct kvb_pool *p, const struct pool_file *f, uint
 	return KVB_OK;
 }
 
+static int check_list(const struct pool_unit *u, uint32_t order, bool draining, uint64_t *listed, struct kvb_error *err)
+{
+	for (const struct pool_unit *prev = NULL; u; prev = u, u = u->next) {
+		if (u->order != order || u->prev != prev || u->file->draining != draining)
+			return WRONG(err, "list of free blocks of order %u is damaged", order);
+		++*listed;
+	}
+	return KVB_OK;
+}
+
 static int check_free_lists(const struct kvb_pool *p, struct kvb_error *err)
 {
 	uint64_t listed = 0;
 	uint64_t heads = 0;
 
-	for (uint32_t o = 0; o < ORDERS; o++) {
-		const struct pool_unit *prev = NULL;
-
-		for (const struct pool_unit *u = p->free_blocks[o]; u; prev = u, u = u->next) {
-			if (u->order != o || u->prev != prev)
-				return WRONG(err, "list of free blocks of order %u is damaged", o);
-			listed++;
-		}
-	}
+	for (uint32_t o = 0; o < ORDERS; o++)
+		if (check_list(p->free_blocks[o], o, false, &listed, err) ||
+		    check_list(p->parked_blocks[o], o, true, &listed, err))
+			return KVB_E_CORRUPT;
 	for (size_t i = 0; i < p->n_files; i++)
 		for (uint32_t u = 0; u < p->files[i]->n_units; u++)
 			heads += p->files[i]->units[u].order != NOT_FREE_HEAD;
@@ -121,7 +126,7 @@ static int check_slab(const struct kvb_pool *p, const struct slab *s, struct kvb
 	if (s->longest < kvb_slab_longest(s))
 		return WRONG(err, "slab %u: longest run %u, bound %u", s->handle,
 			     kvb_slab_longest(s), s->longest);
-	if (s->listed != (slab_free(s) > 0 && !s->draining))
+	if (s->listed != (slab_free(s) > 0 && !s->draining && !s->at.file->draining))
 		return WRONG(err, "slab %u: listed %d with %u free slots, draining %d", s->handle,
 			     s->listed, slab_free(s), s->draining);
 	return KVB_OK;

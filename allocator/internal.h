@@ -3,6 +3,7 @@
  *
  * Three layers, each in one file:
  *   units.c  which units of which file are free: a buddy system over all files of the pool;
+ *   files.c  files as a whole: drained, removed, looked at;
  *   slab.c   one slab: bitmaps, owners, and its place in the lists of its class;
  *   alloc.c, at.c, hold.c, take.c, victims.c: the operations on slots.
  *
@@ -38,6 +39,7 @@ struct pool_file {
 	uint32_t id;
 	uint32_t n_units;
 	uint64_t length;
+	bool draining; /* its free blocks are parked, its slabs in no list of their class */
 	struct pool_unit *units;
 };
 
@@ -101,6 +103,7 @@ struct kvb_pool {
 	size_t n_files;
 	size_t cap_files;
 	struct pool_unit *free_blocks[ORDERS];
+	struct pool_unit *parked_blocks[ORDERS]; /* the same of draining files: nothing is cut from them */
 	uint64_t frozen_units;
 	uint64_t frozen_until;
 
@@ -133,13 +136,28 @@ static inline uint32_t log2_floor(uint32_t v) { return 31 - (uint32_t)__builtin_
 
 /* ---- units.c --------------------------------------------------------------------------------- */
 
+/* Place of the first file with this number or a greater one in files[]. */
+size_t kvb_file_position(const struct kvb_pool *p, uint32_t id);
 struct pool_file *kvb_file_find(const struct kvb_pool *p, uint32_t id);
 int kvb_file_add(struct kvb_pool *p, uint32_t id, uint64_t length);
 void kvb_files_destroy(struct kvb_pool *p);
+/* Its free blocks are parked, or (`on` false) among the others again. */
+void kvb_file_park(struct kvb_pool *p, struct pool_file *f, bool on);
+/* Forgets a file all of whose units are free. */
+void kvb_file_forget(struct kvb_pool *p, struct pool_file *f);
+/* The slab of the first unit from *unit on that is in one, and *unit behind it; NULL: none before `end`. */
+struct slab *kvb_file_next_slab(const struct kvb_pool *p, const struct pool_file *f, uint32_t end, uint32_t *unit);
 /* Slots of a class in units first..first+units-1 of a file of `length` bytes; *first_offset (may be
  * NULL) gets the offset of slot 0 and means something only when there is a slot. */
 uint64_t kvb_window_slots(const struct kvb_pool *p, const struct pool_class *c, uint64_t length,
 			  uint32_t first, uint32_t units, uint64_t *first_offset);
+/* Bytes of the window that the file has: its last unit may be short. */
+static inline uint64_t kvb_window_bytes(const struct kvb_pool *p, struct window w)
+{
+	uint64_t begin = w.first * p->options.unit;
+
+	return u64_min(begin + w.units * p->options.unit, w.file->length) - begin;
+}
 /* Free window of 2^order units with a slot for the class, cut from the smallest free block that has
  * one, so that long blocks survive. */
 bool kvb_units_find(const struct kvb_pool *p, const struct pool_class *c, uint32_t order,
@@ -176,7 +194,7 @@ void kvb_slab_open(struct kvb_pool *p, struct slab *s);
 void kvb_slab_close(struct kvb_pool *p, struct slab *s);
 /* Closes it if no slot is used or held. */
 void kvb_slab_settle(struct kvb_pool *p, struct slab *s);
-/* Every change of counts, `longest` or `draining` happens between these two. */
+/* Every change of counts, `longest` or `draining` (its own, its file's) happens between these two. */
 void kvb_slab_unlist(struct slab *s);
 void kvb_slab_list(struct slab *s);
 uint32_t kvb_slab_fill_bucket(const struct slab *s);

@@ -188,7 +188,7 @@ void kvb_slab_list(struct slab *s)
 	assert(!s->listed);
 	if (s->longest > slab_free(s))
 		s->longest = slab_free(s);
-	if (slab_free(s) == 0 || s->draining)
+	if (slab_free(s) == 0 || s->draining || s->at.file->draining)
 		return;
 	s->run_bucket = (uint8_t)log2_floor(s->longest);
 	s->fill_bucket = (uint8_t)kvb_slab_fill_bucket(s);

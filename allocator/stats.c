@@ -70,27 +70,21 @@ void kvb_pool_each_slab(const struct kvb_pool *p, void (*fn)(void *ctx, uint32_t
 			fn(ctx, (uint32_t)i);
 }
 
-/* Bytes of the slab's window that the file has: its last unit may be short. */
-static uint64_t slab_bytes(const struct kvb_pool *p, const struct slab *s)
-{
-	uint64_t begin = s->at.first * p->options.unit;
-
-	return u64_min(begin + s->at.units * p->options.unit, s->at.file->length) - begin;
-}
-
 void kvb_pool_stats(const struct kvb_pool *p, struct kvb_pool_stats *out)
 {
 	struct kvb_pool_stats st = { .files = (uint32_t)p->n_files };
 
-	for (size_t i = 0; i < p->n_files; i++)
+	for (size_t i = 0; i < p->n_files; i++) {
 		st.file_bytes += p->files[i]->length;
+		st.draining_bytes += p->files[i]->draining ? p->files[i]->length : 0;
+	}
 	for (size_t i = 0; i < p->n_slabs; i++) {
 		const struct slab *s = p->slabs[i];
 
 		if (!s)
 			continue;
 		st.slabs++;
-		st.assigned_bytes += slab_bytes(p, s);
+		st.assigned_bytes += kvb_window_bytes(p, s->at);
 		st.slot_bytes += s->slots * s->class->stride;
 		st.used_bytes += s->used * s->class->stride;
 		st.held_bytes += s->held * s->class->stride;

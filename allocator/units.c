@@ -6,7 +6,8 @@
  * long windows are not broken while shorter ones serve; giving a window back merges it with its
  * buddies. Finding, claiming and releasing cost O(orders), however many files there are.
  *
- * Frozen units (kvb_pool_freeze_free) are in no slab and in no list either until they thaw.
+ * Frozen units (kvb_pool_freeze_free) are in no slab and in no list either until they thaw. Free blocks of a
+ * draining file are in lists of their own.
  *
  * The caller serialises calls.
  */
@@ -19,9 +20,14 @@
 
 static uint32_t index_of(const struct pool_unit *u) { return (uint32_t)(u - u->file->units); }
 
+static struct pool_unit **list_of(struct kvb_pool *p, const struct pool_unit *u, uint32_t order)
+{
+	return u->file->draining ? &p->parked_blocks[order] : &p->free_blocks[order];
+}
+
 static void block_link(struct kvb_pool *p, struct pool_unit *u, uint32_t order)
 {
-	struct pool_unit **head = &p->free_blocks[order];
+	struct pool_unit **head = list_of(p, u, order);
 
 	u->order = (uint8_t)order;
 	u->prev = NULL;
@@ -36,7 +42,7 @@ static void block_unlink(struct kvb_pool *p, struct pool_unit *u)
 	if (u->prev)
 		u->prev->next = u->next;
 	else
-		p->free_blocks[u->order] = u->next;
+		*list_of(p, u, u->order) = u->next;
 	if (u->next)
 		u->next->prev = u->prev;
 	u->order = NOT_FREE_HEAD;
@@ -57,8 +63,7 @@ static void block_free(struct kvb_pool *p, struct pool_file *f, uint32_t first, 
 	block_link(p, &f->units[first], order);
 }
 
-/* Position of `id` in files[], or where it would be inserted. */
-static size_t file_position(const struct kvb_pool *p, uint32_t id)
+size_t kvb_file_position(const struct kvb_pool *p, uint32_t id)
 {
 	size_t lo = 0;
 	size_t hi = p->n_files;
@@ -76,7 +81,7 @@ static size_t file_position(const struct kvb_pool *p, uint32_t id)
 
 struct pool_file *kvb_file_find(const struct kvb_pool *p, uint32_t id)
 {
-	size_t i = file_position(p, id);
+	size_t i = kvb_file_position(p, id);
 
 	return i < p->n_files && p->files[i]->id == id ? p->files[i] : NULL;
 }
@@ -88,6 +93,48 @@ void kvb_files_destroy(struct kvb_pool *p)
 		kvb_free(p->files[i]);
 	}
 	kvb_free(p->files);
+}
+
+void kvb_file_park(struct kvb_pool *p, struct pool_file *f, bool on)
+{
+	for (uint32_t i = 0; i < f->n_units; i++) {
+		uint8_t order = f->units[i].order;
+
+		if (order == NOT_FREE_HEAD)
+			continue;
+		f->draining = !on;
+		block_unlink(p, &f->units[i]);
+		f->draining = on;
+		block_link(p, &f->units[i], order);
+	}
+	f->draining = on;
+}
+
+void kvb_file_forget(struct kvb_pool *p, struct pool_file *f)
+{
+	size_t at = kvb_file_position(p, f->id);
+
+	for (uint32_t i = 0; i < f->n_units; i++)
+		if (f->units[i].order != NOT_FREE_HEAD)
+			block_unlink(p, &f->units[i]);
+	p->n_files--;
+	memmove(p->files + at, p->files + at + 1, (p->n_files - at) * sizeof *p->files);
+	kvb_free(f->units);
+	kvb_free(f);
+}
+
+struct slab *kvb_file_next_slab(const struct kvb_pool *p, const struct pool_file *f, uint32_t end, uint32_t *unit)
+{
+	while (*unit < end) {
+		uint32_t handle = f->units[*unit].slab;
+
+		if (handle != NO_SLAB) {
+			*unit = p->slabs[handle]->at.first + p->slabs[handle]->at.units;
+			return p->slabs[handle];
+		}
+		++*unit;
+	}
+	return NULL;
 }
 
 /* Moves the units to a longer array. The lists hold pointers into the old one, hence the relinking.
@@ -118,7 +165,7 @@ static void move_units(struct kvb_pool *p, struct pool_file *f, struct pool_unit
 
 static int file_insert(struct kvb_pool *p, uint32_t id, struct pool_file **out)
 {
-	size_t at = file_position(p, id);
+	size_t at = kvb_file_position(p, id);
 	struct pool_file *f;
 
 	if (kvb_grow((void **)&p->files, &p->cap_files, p->n_files + 1, sizeof *p->files))
@@ -269,9 +316,9 @@ void kvb_units_release(struct kvb_pool *p, struct window w)
 void kvb_units_freeze(struct kvb_pool *p, uint64_t until)
 {
 	for (uint32_t o = 0; o < ORDERS; o++) {
-		while (p->free_blocks[o]) {
-			struct pool_unit *u = p->free_blocks[o];
+		struct pool_unit *u;
 
+		while ((u = p->free_blocks[o] ? p->free_blocks[o] : p->parked_blocks[o]) != NULL) {
 			block_unlink(p, u);
 			for (uint64_t i = 0; i < UINT64_C(1) << o; i++)
 				u[i].frozen = true;

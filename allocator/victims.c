@@ -28,18 +28,7 @@ struct search {
 /* Calls for each slab of the window in turn: start with i = w.first. Returns NULL at the end. */
 static struct slab *next_slab(const struct kvb_pool *p, struct window w, uint32_t *i)
 {
-	while (*i < w.first + w.units) {
-		uint32_t handle = w.file->units[*i].slab;
-
-		if (handle != NO_SLAB) {
-			struct slab *s = p->slabs[handle];
-
-			*i = s->at.first + s->at.units;
-			return s;
-		}
-		++*i;
-	}
-	return NULL;
+	return kvb_file_next_slab(p, w.file, w.first + w.units, i);
 }
 
 /* False when emptying cannot make this window ours: a slab of the class itself, held slots, frozen
@@ -72,7 +61,7 @@ static int collect(struct search *f, uint32_t order)
 	for (size_t i = 0; i < f->p->n_files; i++) {
 		struct pool_file *file = f->p->files[i];
 
-		for (uint64_t at = 0; at + units <= file->n_units; at += units) {
+		for (uint64_t at = 0; !file->draining && at + units <= file->n_units; at += units) {
 			struct window w = { file, (uint32_t)at, units };
 			struct candidate c;
 

@@ -151,6 +151,14 @@ static void compact(struct model *m)
 	m->n_items = n;
 }
 
+static bool file_draining(const struct model *m, uint32_t slab)
+{
+	struct kvb_file_info info;
+
+	assert_true(kvb_pool_file(m->p, slab_info(m->p, slab).place.file, &info));
+	return info.draining;
+}
+
 static void step_alloc(struct model *m)
 {
 	static struct kvb_run runs[MAX_COUNT];
@@ -170,7 +178,7 @@ static void step_alloc(struct model *m)
 	assert_true(count <= had && n <= count);
 	for (uint32_t i = 0; i < n; i++) {
 		assert_true(runs[i].count > 0);
-		assert_false(slab_info(m->p, runs[i].slab).draining);
+		assert_false(slab_info(m->p, runs[i].slab).draining || file_draining(m, runs[i].slab));
 		for (uint32_t k = 0; k < runs[i].count; k++)
 			item_new(m, class, sub_run(runs[i], k, 1), USED, 0);
 		sum += runs[i].count;
@@ -296,6 +304,52 @@ static void step_drain(struct model *m)
 		kvb_pool_drain(m->p, l.v[rnd(m, l.n)], rnd(m, 3) == 0);
 }
 
+/* Is anything of the file used, held or frozen? */
+static bool file_busy(const struct model *m, uint32_t f)
+{
+	for (uint64_t u = 0; u < room(m->g, (int)f) / m->g->unit; u++)
+		if (m->frozen[f][u])
+			return true;
+	for (uint32_t i = 0; i < m->n_items; i++)
+		if (m->items[i].state != GONE && m->items[i].file == f)
+			return true;
+	return false;
+}
+
+static void step_file(struct model *m)
+{
+	uint32_t f = rnd(m, MAX_FILES), next;
+	struct kvb_file_info info;
+	uint64_t used = 0, held = 0;
+
+	if (!m->lengths[f]) {
+		assert_int_equal(kvb_pool_drain_file(m->p, f, true), KVB_E_NOT_FOUND);
+		assert_int_equal(kvb_pool_remove_file(m->p, f), KVB_E_NOT_FOUND);
+		assert_false(kvb_pool_file(m->p, f, &info));
+		if (m->g->lengths[f])
+			add_file(m, f, m->g->lengths[f]);
+		return;
+	}
+	assert_true(kvb_pool_next_file(m->p, f, &next) && next == f);
+	assert_int_equal(kvb_pool_drain_file(m->p, f, rnd(m, 3) != 0), KVB_OK);
+	assert_true(kvb_pool_file(m->p, f, &info));
+	for (uint32_t i = 0; i < m->n_items; i++) {
+		used += m->items[i].file == f && m->items[i].state == USED ? stride_of(m, m->items[i].class) : 0;
+		held += m->items[i].file == f && m->items[i].state == HELD ? stride_of(m, m->items[i].class) : 0;
+	}
+	assert_int_equal(info.length, m->lengths[f]);
+	assert_int_equal(info.used_bytes, used);
+	assert_int_equal(info.held_bytes, held);
+	if (rnd(m, 2) == 0)
+		return;
+	if (file_busy(m, f)) {
+		assert_int_equal(kvb_pool_remove_file(m->p, f), KVB_E_IN_USE);
+	} else {
+		assert_int_equal(kvb_pool_remove_file(m->p, f), KVB_OK);
+		m->lengths[f] = 0;
+	}
+}
+
 static bool may_empty(void *ctx, uint32_t slab)
 {
 	struct model *m = ctx;
@@ -371,8 +425,10 @@ static void step(struct model *m)
 		step_end(m, true);
 	else if (r < 950)
 		step_time(m);
-	else if (r < 980)
+	else if (r < 970)
 		step_drain(m);
+	else if (r < 985)
+		step_file(m);
 	else if (r < 995)
 		step_victims(m);
 	else
@@ -383,6 +439,9 @@ static void step(struct model *m)
 static void give_back(struct model *m)
 {
 	compact(m);
+	for (uint32_t f = 0; f < MAX_FILES; f++)
+		if (m->lengths[f])
+			assert_int_equal(kvb_pool_drain_file(m->p, f, false), KVB_OK);
 	for (uint32_t i = 0; i < m->n_items; i++) {
 		struct item it = m->items[i];
 

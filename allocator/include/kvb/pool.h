@@ -84,6 +84,27 @@ void kvb_pool_destroy(struct kvb_pool *p);
  * is left between header and trailer, if it shrinks, or has 2^32 - 1 units or more; KVB_E_NOMEM.
  * Open slabs at its old end get the slots that growth makes room for. */
 int kvb_pool_add_file(struct kvb_pool *p, uint32_t file, uint64_t length);
+/* Nothing new in the file while set: no slots of its slabs, no slabs in its free units; both count as not
+ * available. kvb_pool_take still takes. What is in it goes on as before. KVB_E_NOT_FOUND. */
+int kvb_pool_drain_file(struct kvb_pool *p, uint32_t file, bool on);
+/* The pool forgets a file in which no slot is used or held and no unit frozen: else KVB_E_IN_USE. KVB_E_NOT_FOUND.
+ * The number may come again. */
+int kvb_pool_remove_file(struct kvb_pool *p, uint32_t file);
+struct kvb_file_info {
+	uint32_t file;
+	bool draining;
+	uint64_t length;
+	uint64_t assigned_bytes; /* in open slabs */
+	uint64_t used_bytes;
+	uint64_t held_bytes;
+	uint64_t frozen_bytes;
+};
+/* False: no such file. Costs O(units of the file). */
+bool kvb_pool_file(const struct kvb_pool *p, uint32_t file, struct kvb_file_info *out);
+/* The first file whose number is `from` or more; false: none. O(log files). */
+bool kvb_pool_next_file(const struct kvb_pool *p, uint32_t from, uint32_t *file);
+/* Calls fn for every open slab of the file, in order of place. fn must not change the pool. */
+void kvb_pool_each_slab_of(const struct kvb_pool *p, uint32_t file, void (*fn)(void *ctx, uint32_t slab), void *ctx);
 /* Finds or makes the class for exact (stride, align). KVB_E_INVALID for zero values, a stride that
  * is no multiple of align (its second slot would not be aligned: round the stride up), or more than
  * 2^30 slots in a slab; KVB_E_NOMEM. Classes live as long as the pool. */
@@ -98,12 +119,12 @@ uint64_t kvb_pool_slots_in_file(const struct kvb_pool *p, uint32_t class_id, uin
  * count 0 gives no run. */
 int kvb_pool_alloc(struct kvb_pool *p, uint32_t class_id, uint32_t count, struct kvb_run *runs,
 		   uint32_t *n_runs);
-/* How many slots kvb_pool_alloc could hand out now: free slots, except in draining slabs, and those
+/* How many slots kvb_pool_alloc could hand out now: free slots, except in draining slabs and files, and those
  * that slabs in the free units would have. Exact. Costs O(free blocks of units). */
 uint64_t kvb_pool_available(const struct kvb_pool *p, uint32_t class_id);
 
 /* Takes exactly the slot that begins at this offset of the file, if it is free, and opens a slab if need
- * be. KVB_E_NO_SPACE: it is used, held or frozen, lies in a slab of another class or in a draining one, or no
+ * be. KVB_E_NO_SPACE: it is used, held or frozen, lies in a slab of another class or in a draining one (or file), or no
  * slot of the class can begin there; KVB_E_NOMEM. Either changes nothing. The owner is 0 until set. */
 int kvb_pool_alloc_at(struct kvb_pool *p, uint32_t class_id, uint32_t file, uint64_t offset, struct kvb_run *run);
 /* Which slot of an open slab begins at this offset of the file? It may be used, held or free. */
@@ -167,7 +188,8 @@ struct kvb_pool_stats {
 	uint64_t slot_bytes;     /* slots of open slabs * stride */
 	uint64_t used_bytes;
 	uint64_t held_bytes;
-	uint64_t free_unit_bytes; /* in no slab; frozen ones included */
+	uint64_t free_unit_bytes; /* in no slab; frozen ones and those of draining files included */
+	uint64_t draining_bytes;  /* lengths of draining files */
 	uint32_t slabs;
 	uint64_t largest_free_run; /* slots, in open slabs of all classes */
 };
