@@ -188,6 +188,7 @@ void kvb_pool_free(struct kvb_pool *p, struct kvb_run run)
 	assert(run.first < s->slots && run.count <= s->slots - run.first);
 	assert(kvb_bits_all(s->busy, run.first, run.count, true));
 	assert(kvb_bits_all(s->held_bits, run.first, run.count, false));
+	assert(!s->dead_bits || kvb_bits_all(s->dead_bits, run.first, run.count, false));
 	kvb_slab_unuse(s, run.first, run.count, false);
 	kvb_slab_settle(p, s);
 }

@@ -13,9 +13,13 @@
 /* Number of the slot that begins at `offset`, of the slots that begin at `first`. */
 static bool slot_at(const struct pool_class *c, uint64_t first, uint64_t slots, uint64_t offset, uint32_t *slot)
 {
-	if (offset < first || (offset - first) % c->stride != 0 || (offset - first) / c->stride >= slots)
+	uint64_t at = offset - first, segment = c->per_segment ? at / c->align : 0, i;
+
+	at -= segment * c->align;
+	i = segment * c->per_segment + at / c->stride;
+	if (offset < first || at % c->stride != 0 || i >= slots || (c->per_segment && at / c->stride >= c->per_segment))
 		return false;
-	*slot = (uint32_t)((offset - first) / c->stride);
+	*slot = (uint32_t)i;
 	return true;
 }
 
@@ -75,7 +79,7 @@ int kvb_pool_alloc_at(struct kvb_pool *p, uint32_t class_id, uint32_t file, uint
 	int status;
 
 	assert(class_id < p->n_classes);
-	if (!f || f->draining || offset >= f->length)
+	if (!f || f->draining || offset >= f->length || p->classes[class_id]->per_segment)
 		return KVB_E_NO_SPACE;
 	if (s && (s->class != p->classes[class_id] || s->draining ||
 		  !slot_at(s->class, s->first_offset, s->slots, offset, &slot) || kvb_bits_test(s->busy, slot)))

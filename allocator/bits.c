@@ -72,12 +72,14 @@ uint32_t kvb_bits_clear_before(const uint64_t *w, uint32_t at)
 	return at;
 }
 
-uint32_t kvb_bits_count(const uint64_t *w, uint32_t n)
-{
-	uint32_t sum = 0;
+uint32_t kvb_bits_count(const uint64_t *w, uint32_t n) { return kvb_bits_count_range(w, 0, n); }
 
-	for (uint32_t at = 0, next; at < n; at = next) {
-		uint64_t m = part(at, n, &next);
+uint32_t kvb_bits_count_range(const uint64_t *w, uint32_t first, uint32_t count)
+{
+	uint32_t sum = 0, end = first + count;
+
+	for (uint32_t at = first, next; at < end; at = next) {
+		uint64_t m = part(at, end, &next);
 
 		sum += (uint32_t)__builtin_popcountll(w[at / 64] & m);
 	}

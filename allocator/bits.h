@@ -26,5 +26,7 @@ uint32_t kvb_bits_next(const uint64_t *w, uint32_t from, uint32_t n, bool value)
 /* How many bits just before `at` are clear. */
 uint32_t kvb_bits_clear_before(const uint64_t *w, uint32_t at);
 uint32_t kvb_bits_count(const uint64_t *w, uint32_t n);
+/* Bits that are set of `count` bits from `first`. */
+uint32_t kvb_bits_count_range(const uint64_t *w, uint32_t first, uint32_t count);
 
 #endif

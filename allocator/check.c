@@ -106,16 +106,45 @@ static int check_held(const struct kvb_pool *p, const struct slab *s, uint64_t *
 	return KVB_OK;
 }
 
+/* In each segment: what is free comes last, and nothing is dead unless something is in use. */
+static int check_segments(const struct slab *s, struct kvb_error *err)
+{
+	uint32_t per = s->class->per_segment, dead = 0;
+
+	if (!per != !s->dead_bits || (per && s->slots % per != 0))
+		return WRONG(err, "slab %u: its segments are wrong", s->handle);
+	for (uint32_t at = 0; per && at < s->slots; at += per) {
+		uint32_t n = kvb_bits_count_range(s->dead_bits, at, per), busy = kvb_bits_count_range(s->busy, at, per);
+
+		if (!kvb_bits_all(s->busy, at, busy, true))
+			return WRONG(err, "slab %u: a segment was not filled in order", s->handle);
+		if (n > 0 && n == busy)
+			return WRONG(err, "slab %u: a segment has dead slots only", s->handle);
+		for (uint32_t i = at; i < at + per; i++)
+			if (slot_dead(s, i) && (!kvb_bits_test(s->busy, i) || kvb_bits_test(s->held_bits, i)))
+				return WRONG(err, "slab %u slot %u: dead, and free or held", s->handle, i);
+		dead += n;
+	}
+	return dead == s->dead ? KVB_OK : WRONG(err, "slab %u: %u dead slots, its bitmap says %u", s->handle, s->dead, dead);
+}
+
+static uint64_t slots_end(const struct slab *s)
+{
+	const struct pool_class *c = s->class;
+
+	return s->first_offset + (c->per_segment ? s->slots / c->per_segment * c->align : s->slots * c->stride);
+}
+
 static int check_slab(const struct kvb_pool *p, const struct slab *s, struct kvb_error *err)
 {
 	uint32_t busy = kvb_bits_count(s->busy, s->slots);
 	uint32_t held = kvb_bits_count(s->held_bits, s->slots);
 	const struct kvb_pool_options *o = &p->options;
-	uint64_t end = s->first_offset + s->slots * s->class->stride;
+	uint64_t end = slots_end(s);
 
-	if (busy != s->used + s->held || held != s->held || busy == 0)
-		return WRONG(err, "slab %u: %u used, %u held; its bitmaps say %u and %u", s->handle,
-			     s->used, s->held, busy - held, held);
+	if (busy != s->used + s->held + s->dead || held != s->held || s->used + s->held == 0)
+		return WRONG(err, "slab %u: %u used, %u held, %u dead; its bitmaps say %u and %u", s->handle,
+			     s->used, s->held, s->dead, busy - held - s->dead, held);
 	for (uint32_t i = s->at.first; i < s->at.first + s->at.units; i++)
 		if (i >= s->at.file->n_units || s->at.file->units[i].slab != s->handle)
 			return WRONG(err, "slab %u: unit %u is not its own", s->handle, i);
@@ -123,6 +152,8 @@ static int check_slab(const struct kvb_pool *p, const struct slab *s, struct kvb
 	    s->first_offset < s->at.first * o->unit || end > s->at.file->length - o->trailer ||
 	    end > (s->at.first + (uint64_t)s->at.units) * o->unit)
 		return WRONG(err, "slab %u: slots reach out of it", s->handle);
+	if (check_segments(s, err))
+		return KVB_E_CORRUPT;
 	if (s->longest < kvb_slab_longest(s))
 		return WRONG(err, "slab %u: longest run %u, bound %u", s->handle,
 			     kvb_slab_longest(s), s->longest);

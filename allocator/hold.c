@@ -122,6 +122,7 @@ void kvb_pool_hold(struct kvb_pool *p, struct kvb_run run, uint64_t until_ms)
 	assert(run.first < s->slots && run.count <= s->slots - run.first);
 	assert(kvb_bits_all(s->busy, run.first, run.count, true));
 	assert(kvb_bits_all(s->held_bits, run.first, run.count, false));
+	assert(!s->dead_bits || kvb_bits_all(s->dead_bits, run.first, run.count, false));
 	if (run.count == 0)
 		return;
 	/* Used to held changes no free slot: the lists stay as they are. */

@@ -54,7 +54,8 @@ struct pool_class {
 	uint32_t id;
 	uint32_t order; /* preferred slab length: 2^order units */
 	uint64_t stride;
-	uint64_t align;
+	uint64_t align;       /* bytes of a segment, if there are any */
+	uint32_t per_segment; /* slots; 0 = none */
 	uint64_t free; /* free slots in listed slabs */
 	/* Slabs with free slots, not draining, by [log2 of `longest`][how full, fullest first]. The
 	 * masks tell which lists have a member. */
@@ -75,13 +76,15 @@ struct slab {
 	uint32_t slots;
 	uint32_t used;
 	uint32_t held;
+	uint32_t dead;
 	uint32_t longest; /* upper bound of the longest free run */
 	uint8_t run_bucket;
 	uint8_t fill_bucket;
 	bool listed;
 	bool draining;
-	uint64_t *busy;      /* slot is used or held */
+	uint64_t *busy;      /* slot is used, held or dead */
 	uint64_t *held_bits; /* slot is held; a subset of busy */
+	uint64_t *dead_bits; /* slot is dead; another one. NULL in a class that is not segmented */
 	uint32_t *owner;     /* used: the caller's; held: index of its hold, or NO_HOLD */
 };
 
@@ -147,6 +150,11 @@ void kvb_file_park(struct kvb_pool *p, struct pool_file *f, bool on);
 void kvb_file_forget(struct kvb_pool *p, struct pool_file *f);
 /* The slab of the first unit from *unit on that is in one, and *unit behind it; NULL: none before `end`. */
 struct slab *kvb_file_next_slab(const struct kvb_pool *p, const struct pool_file *f, uint32_t end, uint32_t *unit);
+/* Slots of a class in so many bytes from an aligned offset on. */
+static inline uint64_t kvb_class_slots(const struct pool_class *c, uint64_t bytes)
+{
+	return c->per_segment ? bytes / c->align * c->per_segment : bytes / c->stride;
+}
 /* Slots of a class in units first..first+units-1 of a file of `length` bytes; *first_offset (may be
  * NULL) gets the offset of slot 0 and means something only when there is a slot. */
 uint64_t kvb_window_slots(const struct kvb_pool *p, const struct pool_class *c, uint64_t length,
@@ -180,7 +188,12 @@ uint64_t kvb_units_thaw_all(struct kvb_pool *p);
 
 /* Asserts that the handle names an open slab. */
 struct slab *kvb_slab_get(const struct kvb_pool *p, uint32_t handle);
-static inline uint32_t slab_free(const struct slab *s) { return s->slots - s->used - s->held; }
+static inline uint32_t slab_free(const struct slab *s) { return s->slots - s->used - s->held - s->dead; }
+static inline bool slot_dead(const struct slab *s, uint32_t i) { return s->dead_bits && kvb_bits_test(s->dead_bits, i); }
+static inline bool slot_used(const struct slab *s, uint32_t i)
+{
+	return kvb_bits_test(s->busy, i) && !kvb_bits_test(s->held_bits, i) && !slot_dead(s, i);
+}
 /* Memory and a handle for a slab; the window need not be free yet. KVB_E_NOMEM. */
 int kvb_slab_new(struct kvb_pool *p, struct pool_class *c, struct window w, struct slab **out);
 /* What open slabs become when the file grows to this length: those that get more slots, linked by `opened`. Then
@@ -200,7 +213,9 @@ void kvb_slab_list(struct slab *s);
 uint32_t kvb_slab_fill_bucket(const struct slab *s);
 /* Free slots become used with owner 0. */
 void kvb_slab_use(struct slab *s, uint32_t first, uint32_t count);
-/* Used (or held: `held` tells) slots become free. Does not close the slab. */
+/* Dead slots of the range become free, and free ones of its first segment below it dead: it is about to be used. */
+void kvb_slab_make_way(struct slab *s, uint32_t first, uint32_t count);
+/* Used (or held: `held` tells) slots become free, or dead. Does not close the slab. */
 void kvb_slab_unuse(struct slab *s, uint32_t first, uint32_t count, bool held);
 /* First free run at or after `from`: sets *first and returns its length, 0 if there is none. */
 uint32_t kvb_slab_next_free(const struct slab *s, uint32_t from, uint32_t *first);

@@ -90,34 +90,50 @@ static uint32_t preferred_order(const struct kvb_pool *p, uint64_t stride, uint6
 	}
 }
 
-int kvb_pool_class(struct kvb_pool *p, uint64_t stride, uint64_t align, uint32_t *class_id)
+static int find_or_make(struct kvb_pool *p, const struct pool_class *want, uint32_t *class_id)
 {
 	struct pool_class *c;
-	uint32_t order;
 
-	if (stride == 0 || align == 0 || stride > MAX_BYTES || stride % align != 0)
-		return KVB_E_INVALID;
 	for (size_t i = 0; i < p->n_classes; i++) {
-		if (p->classes[i]->stride == stride && p->classes[i]->align == align) {
+		c = p->classes[i];
+		if (c->stride == want->stride && c->align == want->align && c->per_segment == want->per_segment) {
 			*class_id = (uint32_t)i;
 			return KVB_OK;
 		}
 	}
-	order = preferred_order(p, stride, align);
-	if ((p->options.unit << order) / stride > MAX_SLAB_SLOTS)
+	if ((p->options.unit << want->order) / want->stride > MAX_SLAB_SLOTS)
 		return KVB_E_INVALID;
 	if (kvb_grow((void **)&p->classes, &p->cap_classes, p->n_classes + 1, sizeof *p->classes))
 		return KVB_E_NOMEM;
-	c = kvb_calloc(1, sizeof *c);
+	c = kvb_malloc(sizeof *c);
 	if (!c)
 		return KVB_E_NOMEM;
+	*c = *want;
 	c->id = (uint32_t)p->n_classes;
-	c->order = order;
-	c->stride = stride;
-	c->align = align;
 	p->classes[p->n_classes++] = c;
 	*class_id = c->id;
 	return KVB_OK;
+}
+
+int kvb_pool_class(struct kvb_pool *p, uint64_t stride, uint64_t align, uint32_t *class_id)
+{
+	struct pool_class want = { .stride = stride, .align = align };
+
+	if (stride == 0 || align == 0 || stride > MAX_BYTES || stride % align != 0)
+		return KVB_E_INVALID;
+	want.order = preferred_order(p, stride, align);
+	return find_or_make(p, &want, class_id);
+}
+
+int kvb_pool_class_segmented(struct kvb_pool *p, uint64_t stride, uint64_t segment, uint32_t *class_id)
+{
+	struct pool_class want = { .stride = stride, .align = segment };
+
+	if (stride == 0 || segment < stride || (segment & (segment - 1)) != 0 || segment > p->options.unit ||
+	    segment / stride > MAX_SLAB_SLOTS)
+		return KVB_E_INVALID;
+	want.per_segment = (uint32_t)(segment / stride);
+	return find_or_make(p, &want, class_id);
 }
 
 uint64_t kvb_pool_slots_in_file(const struct kvb_pool *p, uint32_t class_id, uint64_t length)

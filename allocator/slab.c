@@ -38,12 +38,12 @@ static struct slab *slab_make(const struct kvb_pool *p, struct pool_class *c, st
 {
 	uint64_t offset;
 	uint64_t slots = kvb_window_slots(p, c, length, w.first, w.units, &offset);
-	size_t words = kvb_bits_words((uint32_t)slots);
+	size_t words = kvb_bits_words((uint32_t)slots), maps = c->per_segment ? 3 : 2;
 	struct slab *s;
 
 	assert(slots > 0 && slots <= MAX_SLAB_SLOTS);
-	/* One piece: the slab, two bitmaps, the owners. */
-	s = kvb_calloc(1, sizeof *s + 2 * words * sizeof(uint64_t) + slots * sizeof(uint32_t));
+	/* One piece: the slab, its bitmaps, the owners. */
+	s = kvb_calloc(1, sizeof *s + maps * words * sizeof(uint64_t) + slots * sizeof(uint32_t));
 	if (!s)
 		return NULL;
 	s->class = c;
@@ -53,7 +53,8 @@ static struct slab *slab_make(const struct kvb_pool *p, struct pool_class *c, st
 	s->longest = s->slots;
 	s->busy = (uint64_t *)(s + 1);
 	s->held_bits = s->busy + words;
-	s->owner = (uint32_t *)(s->held_bits + words);
+	s->dead_bits = c->per_segment ? s->held_bits + words : NULL;
+	s->owner = (uint32_t *)(s->busy + maps * words);
 	return s;
 }
 
@@ -113,8 +114,11 @@ void kvb_slabs_replace(struct kvb_pool *p, struct slab *list)
 		memcpy(s->busy, old->busy, words * sizeof *s->busy);
 		memcpy(s->held_bits, old->held_bits, words * sizeof *s->held_bits);
 		memcpy(s->owner, old->owner, old->slots * sizeof *s->owner);
+		if (s->dead_bits)
+			memcpy(s->dead_bits, old->dead_bits, words * sizeof *s->dead_bits);
 		s->used = old->used;
 		s->held = old->held;
+		s->dead = old->dead;
 		s->longest = old->longest + s->slots - old->slots;
 		s->draining = old->draining;
 		p->slabs[s->handle] = s;
@@ -213,24 +217,73 @@ void kvb_slab_use(struct slab *s, uint32_t first, uint32_t count)
 	kvb_slab_list(s);
 }
 
-void kvb_slab_unuse(struct slab *s, uint32_t first, uint32_t count, bool held)
+/* These slots are free from now on; no list has the slab meanwhile. */
+static void set_free(struct slab *s, uint32_t first, uint32_t count)
 {
-	uint32_t end = first + count;
-	uint32_t after;
 	uint32_t run;
 
-	kvb_slab_unlist(s);
 	kvb_bits_fill(s->busy, first, count, false);
+	run = kvb_bits_next(s->busy, first + count, s->slots, true) - first + kvb_bits_clear_before(s->busy, first);
+	if (run > s->longest)
+		s->longest = run;
+}
+
+/* The slots become dead, and each of their segments free if nothing else is left in it. */
+static void bury(struct slab *s, uint32_t first, uint32_t count)
+{
+	uint32_t per = s->class->per_segment;
+
+	kvb_bits_fill(s->dead_bits, first, count, true);
+	s->dead += count;
+	for (uint32_t at = first / per * per; at < first + count; at += per) {
+		uint32_t dead = kvb_bits_count_range(s->dead_bits, at, per);
+
+		if (kvb_bits_count_range(s->busy, at, per) > dead)
+			continue;
+		kvb_bits_fill(s->dead_bits, at, per, false);
+		s->dead -= dead;
+		set_free(s, at, per);
+	}
+}
+
+void kvb_slab_unuse(struct slab *s, uint32_t first, uint32_t count, bool held)
+{
+	kvb_slab_unlist(s);
 	if (held) {
 		kvb_bits_fill(s->held_bits, first, count, false);
 		s->held -= count;
 	} else {
 		s->used -= count;
 	}
-	after = kvb_bits_next(s->busy, end, s->slots, true);
-	run = after - first + kvb_bits_clear_before(s->busy, first);
-	if (run > s->longest)
-		s->longest = run;
+	if (s->dead_bits)
+		bury(s, first, count);
+	else
+		set_free(s, first, count);
+	kvb_slab_list(s);
+}
+
+void kvb_slab_make_way(struct slab *s, uint32_t first, uint32_t count)
+{
+	uint32_t begin;
+
+	if (!s->dead_bits)
+		return;
+	begin = first / s->class->per_segment * s->class->per_segment;
+	kvb_slab_unlist(s);
+	for (uint32_t i = first; i < first + count; i++) {
+		if (!slot_dead(s, i))
+			continue;
+		kvb_bits_fill(s->dead_bits, i, 1, false);
+		s->dead--;
+		set_free(s, i, 1);
+	}
+	for (uint32_t i = begin; i < first; i++) {
+		if (kvb_bits_test(s->busy, i))
+			continue;
+		kvb_bits_fill(s->busy, i, 1, true);
+		kvb_bits_fill(s->dead_bits, i, 1, true);
+		s->dead++;
+	}
 	kvb_slab_list(s);
 }
 

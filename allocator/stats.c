@@ -15,16 +15,11 @@ static struct slab *slab_with(const struct kvb_pool *p, uint32_t handle, uint32_
 	return s;
 }
 
-static bool is_used(const struct slab *s, uint32_t slot)
-{
-	return kvb_bits_test(s->busy, slot) && !kvb_bits_test(s->held_bits, slot);
-}
-
 void kvb_pool_set_owner(struct kvb_pool *p, uint32_t slab, uint32_t slot, uint32_t owner)
 {
 	struct slab *s = slab_with(p, slab, slot);
 
-	assert(is_used(s, slot));
+	assert(slot_used(s, slot));
 	s->owner[slot] = owner;
 }
 
@@ -32,7 +27,7 @@ uint32_t kvb_pool_owner(const struct kvb_pool *p, uint32_t slab, uint32_t slot)
 {
 	struct slab *s = slab_with(p, slab, slot);
 
-	assert(is_used(s, slot));
+	assert(slot_used(s, slot));
 	return s->owner[slot];
 }
 
@@ -40,7 +35,16 @@ bool kvb_pool_is_used(const struct kvb_pool *p, uint32_t slab, uint32_t slot)
 {
 	if (slab >= p->n_slabs || !p->slabs[slab] || slot >= p->slabs[slab]->slots)
 		return false;
-	return is_used(p->slabs[slab], slot);
+	return slot_used(p->slabs[slab], slot);
+}
+
+void kvb_pool_segment(const struct kvb_pool *p, uint32_t slab, uint32_t slot, uint32_t *first, uint32_t *count)
+{
+	const struct slab *s = slab_with(p, slab, slot);
+	uint32_t per = s->class->per_segment ? s->class->per_segment : 1;
+
+	*first = slot / per * per;
+	*count = per;
 }
 
 bool kvb_pool_slab(const struct kvb_pool *p, uint32_t slab, struct kvb_slab_info *out)
@@ -55,9 +59,11 @@ bool kvb_pool_slab(const struct kvb_pool *p, uint32_t slab, struct kvb_slab_info
 		.stride = s->class->stride,
 		.align = s->class->align,
 		.first_offset = s->first_offset,
+		.per_segment = s->class->per_segment,
 		.slots = s->slots,
 		.used = s->used,
 		.held = s->held,
+		.dead = s->dead,
 		.draining = s->draining,
 	};
 	return true;
@@ -88,6 +94,7 @@ void kvb_pool_stats(const struct kvb_pool *p, struct kvb_pool_stats *out)
 		st.slot_bytes += s->slots * s->class->stride;
 		st.used_bytes += s->used * s->class->stride;
 		st.held_bytes += s->held * s->class->stride;
+		st.dead_bytes += s->dead * s->class->stride;
 		/* The bound says which slabs need no look. */
 		if (s->longest > st.largest_free_run)
 			st.largest_free_run = u64_max(st.largest_free_run, kvb_slab_longest(s));

@@ -81,7 +81,7 @@ static int open_there(struct kvb_pool *p, struct pool_class *c, struct window w,
 static bool range_is_unused(const struct slab *s, uint32_t first, uint32_t count)
 {
 	for (uint32_t i = first; i < first + count; i++)
-		if (kvb_bits_test(s->busy, i) && !kvb_bits_test(s->held_bits, i))
+		if (slot_used(s, i))
 			return false;
 	return true;
 }
@@ -114,6 +114,7 @@ int kvb_pool_take(struct kvb_pool *p, uint32_t class_id, struct kvb_slab_place p
 			return status;
 	}
 	kvb_hold_drop(p, s, first, count);
+	kvb_slab_make_way(s, first, count);
 	kvb_slab_use(s, first, count);
 	*run = (struct kvb_run){ s->handle, first, count };
 	return KVB_OK;

@@ -220,7 +220,7 @@ uint64_t kvb_window_slots(const struct kvb_pool *p, const struct pool_class *c, 
 
 	if (first_offset)
 		*first_offset = begin + gap;
-	return begin + gap < end ? (end - begin - gap) / c->stride : 0;
+	return begin + gap < end ? kvb_class_slots(c, end - begin - gap) : 0;
 }
 
 uint64_t kvb_block_slots(const struct kvb_pool *p, const struct pool_class *c, uint64_t length,
@@ -240,7 +240,7 @@ uint64_t kvb_block_slots(const struct kvb_pool *p, const struct pool_class *c, u
 		 * alike: count them at once. */
 		if (bytes % c->align != 0 || at * o->unit < o->header || at + units >= clear)
 			continue;
-		slots += (clear - at - units) / units * (bytes / c->stride);
+		slots += (clear - at - units) / units * kvb_class_slots(c, bytes);
 		at = clear - units;
 	}
 	return slots;

@@ -371,13 +371,22 @@ void record_hold(struct kvb_buf *out, const struct space *space, struct kvb_run 
 {
 	struct kvb_slab_info info;
 	size_t at = begin(out, RECORD_HOLD);
+	uint64_t flag = 0;
 
 	kvb_pool_slab(space->pool, run.slab, &info);
+	if (info.per_segment || (info.align != info.stride && info.align != stride_align(info.stride, false)))
+		flag = HOLD_GEOMETRY;
+	else if (info.align == info.stride)
+		flag = HOLD_NUMBERED;
 	put_place(out, space, run.slab);
-	kvb_put_u64(out, info.stride | (info.align == info.stride ? HOLD_NUMBERED : 0));
+	kvb_put_u64(out, info.stride | flag);
 	kvb_put_varint(out, run.first);
 	kvb_put_varint(out, run.count);
 	kvb_put_varint(out, left_ms);
+	if (flag == HOLD_GEOMETRY) {
+		kvb_put_varint(out, info.align);
+		kvb_put_u8(out, info.per_segment != 0);
+	}
 	end(out, at);
 }
 

@@ -381,6 +381,21 @@ static int replay_ended(struct replay *r, struct kvb_rd *in, struct kvb_error *e
 
 /* ---- the rest -------------------------------------------------------------------------------------- */
 
+/* The class of the slots of a hold, by its stride and what the record ends with. */
+static int hold_class(struct kvb_pool *pool, uint64_t stride, struct kvb_rd *in, uint32_t *class_id, struct kvb_error *err)
+{
+	uint64_t size = stride & ~(HOLD_NUMBERED | HOLD_GEOMETRY), align = stride_align(size, stride & HOLD_NUMBERED);
+	bool segmented = false;
+
+	if (stride & HOLD_GEOMETRY) {
+		align = kvb_get_varint(in);
+		segmented = kvb_get_u8(in) != 0;
+	}
+	if (in->failed || size == 0)
+		return corrupt(err, "hold: malformed");
+	return segmented ? kvb_pool_class_segmented(pool, size, align, class_id) : kvb_pool_class(pool, size, align, class_id);
+}
+
 static int replay_hold(struct replay *r, struct kvb_rd *in, struct kvb_error *err)
 {
 	struct place pl;
@@ -393,12 +408,12 @@ static int replay_hold(struct replay *r, struct kvb_rd *in, struct kvb_error *er
 
 	if (rc == KVB_E_NOT_FOUND)
 		return KVB_OK; /* the storage was deleted, and the files with it */
-	if (rc == KVB_OK && (in->failed || first > UINT32_MAX || count > UINT32_MAX || (stride & ~HOLD_NUMBERED) == 0))
+	if (rc == KVB_OK && (in->failed || first > UINT32_MAX || count > UINT32_MAX))
 		rc = corrupt(err, "hold: malformed");
 	if (rc != KVB_OK)
 		return rc;
 	pool = r->p->space[pl.space].pool;
-	rc = kvb_pool_class(pool, stride & ~HOLD_NUMBERED, stride_align(stride & ~HOLD_NUMBERED, stride & HOLD_NUMBERED), &class_id);
+	rc = hold_class(pool, stride, in, &class_id, err);
 	if (rc == KVB_OK)
 		rc = kvb_pool_take(pool, class_id, pl.slab, (uint32_t)first, (uint32_t)count, &run);
 	if (rc == KVB_E_CORRUPT || rc == KVB_E_INVALID)

@@ -199,7 +199,7 @@ int location_fill(struct file_table *t, const struct part *p, const struct insta
 		return KVB_E_NOMEM;
 	*out = (struct kvb_location){
 		.file = t->file,
-		.offset = t->slab.first_offset + t->slab.stride * s->index,
+		.offset = kvb_slot_offset(&t->slab, s->index),
 		.length = inst->spec.specs[spec].size,
 		.generation = s->generation,
 		.checksum = s->has_checksum ? s->checksum : 0,

@@ -18,6 +18,7 @@ struct geometry {
 	uint64_t grown[MAX_FILES];   /* what each becomes half-way, 0 = stays */
 	uint64_t strides[MAX_CLASSES];
 	uint64_t aligns[MAX_CLASSES];
+	uint64_t segments[MAX_CLASSES]; /* 0 = the class has none */
 };
 
 enum state { GONE, USED, HELD };
@@ -48,6 +49,9 @@ struct model {
 	uint64_t random;
 };
 
+#define DEAD UINT32_MAX /* as the owner of bytes */
+
+uint32_t model_class(const struct model *m, struct kvb_pool *p, uint32_t class);
 /* Rebuilds the pool with kvb_pool_take from what durable records would hold, and compares. */
 void model_rebuild(const struct model *m);
 

@@ -68,7 +68,7 @@ void model_rebuild(const struct model *m)
 		if (m->lengths[f])
 			assert_int_equal(kvb_pool_add_file(r.p, f, m->lengths[f]), KVB_OK);
 	for (uint32_t c = 0; c < m->n_classes; c++)
-		assert_int_equal(make_class(r.p, m->g->strides[c], m->g->aligns[c]), m->ids[c]);
+		assert_int_equal(model_class(m, r.p, c), m->ids[c]);
 	kvb_pool_each_hold(m->p, take_hold, &r);
 	kvb_pool_each_slab(m->p, take_used, &r);
 	check(r.p);

@@ -18,14 +18,16 @@
 
 static const struct geometry geometries[] = {
 	{ "pages", 4096, 256, 128, { 16 * 4096, 10 * 4096 + 2000, 3 * 4096 },
-	  { 0, 12 * 4096 }, { 64, 1000, 1000, 333 }, { 64, 8, 1000, 1 } },
-	{ "counting", 64, 0, 0, { 1000, 333 }, { 0, 400 }, { 1, 3 }, { 1, 1 } },
+	  { 0, 12 * 4096 }, { 64, 1000, 1000, 333 }, { 64, 8, 1000, 1 }, { 0 } },
+	{ "counting", 64, 0, 0, { 1000, 333 }, { 0, 400 }, { 1, 3 }, { 1, 1 }, { 0 } },
 	{ "slots longer than units", 1024, 1024, 512, { 32 * 1024, 700 + 17 * 1024, 2048 },
-	  { 0 }, { 3000, 1500, 700 }, { 8, 1500, 100 } },
+	  { 0 }, { 3000, 1500, 700 }, { 8, 1500, 100 }, { 0 } },
+	{ "segments", 4096, 256, 128, { 16 * 4096, 10 * 4096 + 2000, 3 * 4096 },
+	  { 0, 12 * 4096 }, { 300, 1000, 64, 4096 }, { 0, 0, 64, 0 }, { 1024, 4096, 0, 4096 } },
 	{ "one file", 256, 1, 1, { 64 * 256 }, { 64 * 256 + 10 }, { 256, 16, 5000 },
-	  { 256, 16, 1000 } },
+	  { 256, 16, 1000 }, { 0 } },
 	{ "four files, one from half-way on", 512, 512, 512, { 9 * 512, 8 * 512, 1, 20 * 512 },
-	  { 11 * 512, 0, 33 * 512 }, { 512, 48, 100 }, { 512, 16, 10 } },
+	  { 11 * 512, 0, 33 * 512 }, { 512, 48, 100 }, { 512, 16, 10 }, { 0 } },
 };
 
 static unsigned long seeds = 40;
@@ -58,12 +60,22 @@ static void add_file(struct model *m, uint32_t f, uint64_t length)
 	m->lengths[f] = length;
 }
 
+uint32_t model_class(const struct model *m, struct kvb_pool *p, uint32_t class)
+{
+	uint32_t id = UINT32_MAX;
+
+	if (!m->g->segments[class])
+		return make_class(p, m->g->strides[class], m->g->aligns[class]);
+	assert_int_equal(kvb_pool_class_segmented(p, m->g->strides[class], m->g->segments[class], &id), KVB_OK);
+	return id;
+}
+
 static void model_open(struct model *m, const struct geometry *g, uint64_t seed)
 {
 	*m = (struct model){ .g = g, .random = seed * 0x9e3779b97f4a7c15u + 1, .now = 1000 };
 	m->p = make_pool(g->unit, g->header, g->trailer);
 	for (uint32_t c = 0; c < MAX_CLASSES && g->strides[c]; c++)
-		m->ids[m->n_classes++] = make_class(m->p, g->strides[c], g->aligns[c]);
+		m->ids[m->n_classes++] = model_class(m, m->p, c);
 	for (int f = 0; f < MAX_FILES; f++) {
 		m->bytes[f] = kvb_calloc(room(g, f), sizeof *m->bytes[f]);
 		m->frozen[f] = kvb_calloc(room(g, f) / g->unit, sizeof *m->frozen[f]);
@@ -105,11 +117,14 @@ static void item_new(struct model *m, uint32_t class, struct kvb_run at, enum st
 			   .slot = slot, .until = until };
 	uint64_t end;
 
-	it.offset = info.first_offset + slot * info.stride;
+	it.offset = kvb_slot_offset(&info, slot);
 	end = it.offset + info.stride;
 	assert_int_equal(info.class_id, m->ids[class]);
 	assert_int_equal(info.stride, g->strides[class]);
-	assert_int_equal(it.offset % g->aligns[class], 0);
+	if (g->segments[class])
+		assert_int_equal(it.offset % g->segments[class] % info.stride, 0);
+	else
+		assert_int_equal(it.offset % g->aligns[class], 0);
 	assert_true(slot < info.slots);
 	assert_true(it.offset >= g->header && end <= m->lengths[it.file] - g->trailer);
 	assert_true(it.offset >= info.place.unit * g->unit);
@@ -127,8 +142,17 @@ static void item_new(struct model *m, uint32_t class, struct kvb_run at, enum st
 
 static void item_gone(struct model *m, uint32_t i)
 {
-	paint(m, &m->items[i], i + 1, 0);
+	const struct item *it = &m->items[i];
+	uint64_t segment = m->g->segments[it->class], begin = segment ? it->offset / segment * segment : 0;
+	uint32_t *b = m->bytes[it->file] + begin;
+	bool empty = true;
+
+	paint(m, it, i + 1, segment ? DEAD : 0);
 	m->items[i].state = GONE;
+	for (uint64_t k = 0; k < segment; k++)
+		empty &= b[k] == 0 || b[k] == DEAD;
+	if (segment && empty)
+		memset(b, 0, segment * sizeof *b);
 }
 
 /* Drops GONE items, so that random choice finds live ones. */
@@ -288,7 +312,7 @@ static void step_freeze(struct model *m)
 		while (m->ids[class] != info.class_id)
 			class++;
 		for (uint32_t s = 0; s < info.slots; s++)
-			if (m->bytes[info.place.file][info.first_offset + s * info.stride] == 0)
+			if (m->bytes[info.place.file][kvb_slot_offset(&info, s)] == 0)
 				item_new(m, class, (struct kvb_run){ l.v[i], s, 1 }, HELD, until);
 	}
 	for (uint32_t c = 0; c < m->n_classes; c++)

@@ -22,7 +22,12 @@
  * room, the longest shorter window with a slot becomes the slab: progress beats waste. That also is
  * how a file shorter than the slab length serves the class.
  *
- * A slot is free, used, or held (quarantined until a time, then free). Each used slot carries a
+ * A class may be *segmented*, for file systems on which a slot may be written behind the others of a chunk at no cost, but
+ * writing over it costs a copy of the chunk (3FS). A segment is an aligned power of two of bytes; its slots are packed from
+ * its begin and handed out in order. One that comes free is *dead*, and not handed out again before every slot of its
+ * segment is dead or free; then all of them are free.
+ *
+ * A slot is free, used, dead, or held (quarantined until a time, then free, or dead). Each used slot carries a
  * 32-bit `owner` that the caller chooses: the way back from a slot to its block. A slab whose last
  * slot becomes free goes back to the common units at once, so space moves between classes.
  *
@@ -68,13 +73,23 @@ struct kvb_slab_info {
 	struct kvb_slab_place place;
 	uint32_t class_id;
 	uint64_t stride;
-	uint64_t align;
-	uint64_t first_offset; /* of slot 0 in the file; slot i is at first_offset + i * stride */
+	uint64_t align;        /* of a segmented class: bytes of a segment */
+	uint64_t first_offset; /* of slot 0 in the file; for the others see kvb_slot_offset */
+	uint32_t per_segment;  /* slots; 0 = the class is not segmented */
 	uint32_t slots;
 	uint32_t used;
 	uint32_t held;
+	uint32_t dead;
 	bool draining;
 };
+
+/* Where the slot begins in its file. */
+static inline uint64_t kvb_slot_offset(const struct kvb_slab_info *s, uint32_t slot)
+{
+	if (!s->per_segment)
+		return s->first_offset + slot * s->stride;
+	return s->first_offset + slot / s->per_segment * s->align + slot % s->per_segment * s->stride;
+}
 
 /* NULL when out of memory or options are invalid (`unit` no power of two, a size above 2^60). */
 struct kvb_pool *kvb_pool_create(const struct kvb_pool_options *options);
@@ -109,6 +124,10 @@ void kvb_pool_each_slab_of(const struct kvb_pool *p, uint32_t file, void (*fn)(v
  * is no multiple of align (its second slot would not be aligned: round the stride up), or more than
  * 2^30 slots in a slab; KVB_E_NOMEM. Classes live as long as the pool. */
 int kvb_pool_class(struct kvb_pool *p, uint64_t stride, uint64_t align, uint32_t *class_id);
+/* The segmented class of this stride, with segments of `segment` bytes: a power of two, not above the unit, at least one
+ * stride: else KVB_E_INVALID. What is left behind the last slot of a segment is waste: segment % stride bytes. Its slabs
+ * are single units. */
+int kvb_pool_class_segmented(struct kvb_pool *p, uint64_t stride, uint64_t segment, uint32_t *class_id);
 /* Slots that a slab of this class has in an empty file of `length` bytes, all slabs together: tells
  * whether a file is long enough for the class (0 = not one slot). */
 uint64_t kvb_pool_slots_in_file(const struct kvb_pool *p, uint32_t class_id, uint64_t length);
@@ -124,7 +143,7 @@ int kvb_pool_alloc(struct kvb_pool *p, uint32_t class_id, uint32_t count, struct
 uint64_t kvb_pool_available(const struct kvb_pool *p, uint32_t class_id);
 
 /* Takes exactly the slot that begins at this offset of the file, if it is free, and opens a slab if need
- * be. KVB_E_NO_SPACE: it is used, held or frozen, lies in a slab of another class or in a draining one (or file), or no
+ * be. KVB_E_NO_SPACE: the class is segmented, or it is used, held or frozen, lies in a slab of another class or in a draining one (or file), or no
  * slot of the class can begin there; KVB_E_NOMEM. Either changes nothing. The owner is 0 until set. */
 int kvb_pool_alloc_at(struct kvb_pool *p, uint32_t class_id, uint32_t file, uint64_t offset, struct kvb_run *run);
 /* Which slot of an open slab begins at this offset of the file? It may be used, held or free. */
@@ -133,13 +152,15 @@ bool kvb_pool_at(const struct kvb_pool *p, uint32_t file, uint64_t offset, uint3
 /* Takes exactly these slots, for recovery: opens the slab if need be. Held slots among them (and
  * slabs of other classes in which every slot is held or free) give way: that the journal hands them
  * out proves that their hold had ended. Frozen units give way too, but only these slots: the others
- * of the slab stay held as long as the freeze lasts. KVB_E_CORRUPT when a slot is used, when a slab
+ * of the slab stay held as long as the freeze lasts. Dead slots give way, and free ones of the segment below what is taken
+ * are dead from then on: so what was dead behind the last slot in use is free after a recovery, and costs one more copy of
+ * its chunk. KVB_E_CORRUPT when a slot is used, when a slab
  * with used slots is in the way, or when the place does not fit the file; KVB_E_NOMEM. Either
  * changes nothing. *run is set. Owners are 0 until set. */
 int kvb_pool_take(struct kvb_pool *p, uint32_t class_id, struct kvb_slab_place place,
 		  uint32_t first, uint32_t count, struct kvb_run *run);
 
-/* Used slots become free. Never fails; freeing a slot that is not used aborts (a bug). */
+/* Used slots become free (dead, in a segmented class). Never fails; freeing a slot that is not used aborts (a bug). */
 void kvb_pool_free(struct kvb_pool *p, struct kvb_run run);
 /* Used slots become held until `until_ms`. Never fails (out of memory only makes it coarser: held
  * no shorter: as long as the longest of all holds made without memory). */
@@ -152,7 +173,8 @@ uint64_t kvb_pool_release_due(struct kvb_pool *p, uint64_t now_ms);
 uint64_t kvb_pool_next_due(const struct kvb_pool *p);
 /* Unclean boot: nothing that is free now is handed out before `until_ms` (whole pool). Slots freed
  * and files added later are not concerned. Never fails. Free slots become held ones; free units are
- * frozen, which kvb_pool_each_hold does not report: after a restart, freeze again. */
+ * frozen, which kvb_pool_each_hold does not report: after a restart, freeze again. In a segmented class what was held so is
+ * dead afterwards. */
 void kvb_pool_freeze_free(struct kvb_pool *p, uint64_t until_ms);
 
 /* Owner of a used slot. */
@@ -160,6 +182,8 @@ void kvb_pool_set_owner(struct kvb_pool *p, uint32_t slab, uint32_t slot, uint32
 uint32_t kvb_pool_owner(const struct kvb_pool *p, uint32_t slab, uint32_t slot);
 /* False also for a slab or slot that is not there. */
 bool kvb_pool_is_used(const struct kvb_pool *p, uint32_t slab, uint32_t slot);
+/* The slots that come free together with this one: those of its segment, or it alone. */
+void kvb_pool_segment(const struct kvb_pool *p, uint32_t slab, uint32_t slot, uint32_t *first, uint32_t *count);
 /* False when the handle names no open slab. */
 bool kvb_pool_slab(const struct kvb_pool *p, uint32_t slab, struct kvb_slab_info *out);
 /* Calls fn for every open slab, in no order. fn must not change the pool. */
@@ -188,6 +212,7 @@ struct kvb_pool_stats {
 	uint64_t slot_bytes;     /* slots of open slabs * stride */
 	uint64_t used_bytes;
 	uint64_t held_bytes;
+	uint64_t dead_bytes;
 	uint64_t free_unit_bytes; /* in no slab; frozen ones and those of draining files included */
 	uint64_t draining_bytes;  /* lengths of draining files */
 	uint32_t slabs;
