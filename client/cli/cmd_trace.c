@@ -1,77 +1,109 @@
-/* cmd_trace.c - kvblock gen-trace: options of the generator (gen.h). Contacts nobody. No state. */
+/* cmd_trace.c - kvblock gen-trace: options of the generator (kvb/trace_gen.h). Contacts nobody. No state. */
 #include "cli.h"
 
 #include <errno.h>
+#include <stddef.h>
 #include <string.h>
 
-#include "gen.h"
+#include <kvb/trace_gen.h>
 
-struct number {
+static const struct number {
 	const char *name;
+	size_t field; /* of kvb_gen_options */
 	uint64_t min, max;
+} numbers[] = {
+#define NUMBER(name, field, min, max) { name, offsetof(struct kvb_gen_options, field), min, max }
+	NUMBER("conversations", conversations, 1, 10000000),
+	NUMBER("turns", turns, 1, 10000),
+	NUMBER("systems", systems, 1, 100000),
+	NUMBER("system-tokens", system_tokens, 1, 1000000),
+	NUMBER("input-tokens", input_tokens, 1, 1000000),
+	NUMBER("output-tokens", output_tokens, 1, 1000000),
+	NUMBER("gap-ms", gap_ms, 0, 3600000),
+	NUMBER("think-ms", think_ms, 0, 86400000),
+	NUMBER("documents", documents, 0, 1000000),
+	NUMBER("document-tokens", document_tokens, 1, 1000000),
+	NUMBER("documents-each", documents_each, 1, 1000),
+#undef NUMBER
 };
+#define N_NUMBERS (sizeof numbers / sizeof numbers[0])
 
-static const struct number numbers[] = {
-	{ "conversations", 1, 10000000 }, { "turns", 1, 10000 },
-	{ "systems", 1, 100000 },	  { "system-tokens", 1, 1000000 },
-	{ "input-tokens", 1, 1000000 },	  { "output-tokens", 1, 1000000 },
-	{ "gap-ms", 0, 3600000 },	  { "think-ms", 0, 86400000 },
-};
+enum { NUMBERS = 2000 }; /* what getopt returns for the first of them */
 
 static int write_trace(struct kvb_cli *cli, const struct kvb_gen_options *o, const char *path)
 {
-	FILE *f = path ? fopen(path, "we") : stdout;
+	struct kvb_trace t;
+	FILE *f;
 	int rc = KVB_EXIT_OK;
 
-	if (!f)
-		return kvb_cli_usage(cli, "%s: %s", path, strerror(errno));
-	if (kvb_gen_write(o, f) != 0)
-		rc = kvb_cli_usage(cli, "%s: cannot be written, or out of memory",
-				   path ? path : "stdout");
-	if (path && fclose(f) != 0 && rc == KVB_EXIT_OK)
+	if (kvb_gen_make(o, &t) != 0)
+		return kvb_cli_usage(cli, "out of memory");
+	f = path ? fopen(path, "we") : stdout;
+	if (!f) {
 		rc = kvb_cli_usage(cli, "%s: %s", path, strerror(errno));
+	} else {
+		if (kvb_trace_write(&t, f) != 0)
+			rc = kvb_cli_usage(cli, "%s: cannot be written", path ? path : "stdout");
+		if (path && fclose(f) != 0 && rc == KVB_EXIT_OK)
+			rc = kvb_cli_usage(cli, "%s: %s", path, strerror(errno));
+	}
+	kvb_trace_free(&t);
 	return rc;
+}
+
+/* The kind comes first: the others change what it sets. */
+static int choose_kind(struct kvb_cli *cli, int argc, char **argv, struct kvb_gen_options *o)
+{
+	enum kvb_gen_kind kind = KVB_GEN_CHAT;
+
+	for (int i = 1; i < argc; i++) {
+		const char *value = strncmp(argv[i], "--kind=", 7) == 0 ? argv[i] + 7
+				    : strcmp(argv[i], "--kind") == 0 && i + 1 < argc ? argv[i + 1] : NULL;
+
+		if (value && !kvb_gen_kind_parse(value, &kind))
+			return kvb_cli_usage(cli, "--kind: one of " KVB_GEN_KINDS);
+	}
+	kvb_gen_options_init(o, kind);
+	return KVB_EXIT_OK;
+}
+
+static int set_number(struct kvb_cli *cli, struct kvb_gen_options *o, const struct number *n, const char *value)
+{
+	uint64_t v;
+
+	if (!kvb_args_number(value, n->min, n->max, &v))
+		return kvb_cli_usage(cli, "--%s: %llu..%llu", n->name, (unsigned long long)n->min,
+				     (unsigned long long)n->max);
+	*(uint32_t *)((char *)o + n->field) = (uint32_t)v;
+	return KVB_EXIT_OK;
 }
 
 int kvb_cmd_gen_trace(struct kvb_cli *cli, int argc, char **argv)
 {
-	static const struct option options[] = {
-		{ "conversations", required_argument, NULL, 0 },
-		{ "turns", required_argument, NULL, 1 },
-		{ "systems", required_argument, NULL, 2 },
-		{ "system-tokens", required_argument, NULL, 3 },
-		{ "input-tokens", required_argument, NULL, 4 },
-		{ "output-tokens", required_argument, NULL, 5 },
-		{ "gap-ms", required_argument, NULL, 6 },
-		{ "think-ms", required_argument, NULL, 7 },
+	struct option options[N_NUMBERS + 16] = { { NULL, 0, NULL, 0 } };
+	static const struct option others[] = {
+		{ "kind", required_argument, NULL, 'k' },
 		{ "seed", required_argument, NULL, 's' },
 		{ "out", required_argument, NULL, 'o' },
 		KVB_CLI_GLOBAL_OPTIONS,
 	};
 	struct kvb_gen_options o;
-	uint32_t *const fields[] = { &o.conversations, &o.turns,	&o.systems,
-				     &o.system_tokens, &o.input_tokens, &o.output_tokens,
-				     &o.gap_ms,	       &o.think_ms };
 	const char *path = NULL;
-	uint64_t v;
-	int opt, rc = KVB_EXIT_OK;
+	int opt, rc = choose_kind(cli, argc, argv, &o);
 
-	kvb_gen_options_init(&o);
+	_Static_assert(sizeof others / sizeof others[0] <= 16, "room in options");
+	for (size_t i = 0; i < N_NUMBERS; i++)
+		options[i] = (struct option){ numbers[i].name, required_argument, NULL, NUMBERS + (int)i };
+	memcpy(&options[N_NUMBERS], others, sizeof others);
 	while (rc == KVB_EXIT_OK && (opt = getopt_long(argc, argv, "", options, NULL)) != -1) {
-		if (opt >= 0 && opt < 8) {
-			if (kvb_args_number(optarg, numbers[opt].min, numbers[opt].max, &v))
-				*fields[opt] = (uint32_t)v;
-			else
-				rc = kvb_cli_usage(cli, "--%s: %llu..%llu", numbers[opt].name,
-						   (unsigned long long)numbers[opt].min,
-						   (unsigned long long)numbers[opt].max);
-		} else if (opt == 's' && !kvb_args_number(optarg, 0, UINT64_MAX, &o.seed)) {
+		if (opt >= NUMBERS && opt < NUMBERS + (int)N_NUMBERS)
+			rc = set_number(cli, &o, &numbers[opt - NUMBERS], optarg);
+		else if (opt == 's' && !kvb_args_number(optarg, 0, UINT64_MAX, &o.seed))
 			rc = kvb_cli_usage(cli, "--seed: a number");
-		} else if (opt == 'o') {
+		else if (opt == 'o')
 			path = optarg;
-		} else if (opt != 's') {
+		else if (opt != 's' && opt != 'k')
 			rc = kvb_cli_global_option(cli, opt, optarg);
-		}
 	}
 	if (rc == KVB_EXIT_OK && optind < argc)
 		rc = kvb_cli_usage(cli, "takes no arguments");

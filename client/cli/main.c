@@ -101,15 +101,20 @@ static const struct command commands[] = {
 	  "  --portion N           keys of one call of import (default: 1024)\n"
 	  "FILE is upstream's persistence file, - stdin or stdout. import makes spaces that are\n"
 	  "absent and leaves out keys that are there already or whose page is not free.\n" },
-	{ "gen-trace", kvb_cmd_gen_trace, "[options]", "make a trace of multi-turn conversations",
-	  "  --conversations N     (default: 100)\n"
-	  "  --turns N             at most, per conversation (default: 8)\n"
-	  "  --systems N           different system prompts (default: 4)\n"
-	  "  --system-tokens N     of a system prompt, on average (default: 2048)\n"
-	  "  --input-tokens N      of a question, on average (default: 1024)\n"
-	  "  --output-tokens N     of an answer, on average (default: 512)\n"
-	  "  --gap-ms N            between conversations, on average (default: 400)\n"
-	  "  --think-ms N          between turns, on average (default: 10000)\n"
+	{ "gen-trace", kvb_cmd_gen_trace, "[options]", "make a trace of requests",
+	  "  --kind KIND           chat (default), agents, rag, scan, mix: sets what follows; of mix\n"
+	  "                        --conversations is a percentage of the four others' own\n"
+	  "  --conversations N     (default of chat: 100)\n"
+	  "  --turns N             at most, per conversation (8)\n"
+	  "  --systems N           different system prompts (4)\n"
+	  "  --system-tokens N     of a system prompt, on average (2048)\n"
+	  "  --input-tokens N      of a question, on average (1024)\n"
+	  "  --output-tokens N     of an answer, on average (512)\n"
+	  "  --gap-ms N            between conversations, on average (400)\n"
+	  "  --think-ms N          between turns, on average (10000)\n"
+	  "  --documents N         that turns look up, popular ones oftener; 0 = none (0)\n"
+	  "  --document-tokens N   of a document, on average (rag: 2048)\n"
+	  "  --documents-each N    looked up in a turn (rag: 3)\n"
 	  "  --seed N              the same seed gives the same trace (default: 1)\n"
 	  "  --out FILE            (default: stdout)\n" },
 };

@@ -6,10 +6,10 @@
 #include <stdatomic.h>
 
 #include <kvb/lock.h>
+#include <kvb/trace.h>
 
 #include "cli.h"
 #include "histogram.h"
-#include "trace.h"
 
 /* Sums; each thread has its own, merged at the end. */
 struct kvb_replay_counts {

@@ -9,6 +9,7 @@ _kvblock()
 	done
 	case $prev in
 	--key-form) mapfile -t COMPREPLY < <(compgen -W 'string int hex' -- "$cur"); return ;;
+	--kind) mapfile -t COMPREPLY < <(compgen -W 'chat agents rag scan mix' -- "$cur"); return ;;
 	--engine) mapfile -t COMPREPLY < <(compgen -W 'auto posix uring' -- "$cur"); return ;;
 	--object) mapfile -t COMPREPLY < <(compgen -W 'instance group storage' -- "$cur"); return ;;
 	--mount) mapfile -t COMPREPLY < <(compgen -d -- "$cur"); return ;;

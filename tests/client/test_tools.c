@@ -1,5 +1,4 @@
-/* test_tools.c - what the command is made of: sizes and keys, histogram, pattern, traces,
- * generator. */
+/* test_tools.c - what the command is made of: sizes and keys, histogram, pattern. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -12,10 +11,8 @@
 #include <kvb/mem.h>
 
 #include "args.h"
-#include "gen.h"
 #include "histogram.h"
 #include "pattern.h"
-#include "trace.h"
 
 static void sizes_are_taken_whole_or_refused(void **state)
 {
@@ -148,188 +145,6 @@ static void patterns_tell_every_byte(void **state)
 	}
 }
 
-/* ---- traces ---------------------------------------------------------------------------------- */
-
-static int read_text(const char *text, size_t limit, struct kvb_trace *t, char *why)
-{
-	FILE *f = fmemopen((void *)(uintptr_t)text, strlen(text), "r");
-	int rc;
-
-	assert_non_null(f);
-	rc = kvb_trace_read(f, limit, t, why);
-	fclose(f);
-	return rc;
-}
-
-#define LINE(ids)                                                                                  \
-	"{\"timestamp\": 5, \"input_length\": 600, \"output_length\": 7, \"hash_ids\": " ids "}\n"
-
-static void traces_are_read(void **state)
-{
-	struct kvb_trace t;
-	char why[256];
-
-	(void)state;
-	assert_int_equal(
-		read_text(LINE("[0, 1]") LINE("[]") LINE("[9223372036854775807]"), 0, &t, why), 0);
-	assert_int_equal(t.n, 3);
-	assert_int_equal(t.v[0].timestamp_ms, 5);
-	assert_int_equal(t.v[0].input_length, 600);
-	assert_int_equal(t.v[0].output_length, 7);
-	assert_int_equal(t.v[0].n_ids, 2);
-	assert_int_equal(t.v[0].ids[1], 1);
-	assert_int_equal(t.v[1].n_ids, 0);
-	assert_true(t.v[2].ids[0] == INT64_MAX);
-	kvb_trace_free(&t);
-	assert_int_equal(read_text(LINE("[0]") LINE("[1]") "rubbish", 2, &t, why), 0);
-	assert_int_equal(t.n, 2);
-	kvb_trace_free(&t);
-}
-
-static void bad_lines_are_named(void **state)
-{
-	static const struct {
-		const char *text, *says;
-	} bad[] = {
-		{ LINE("[0]") "rubbish\n", "line 2" },
-		{ LINE("[0]") "\n", "line 2" },
-		{ "[1]\n", "not a JSON object" },
-		{ LINE("[0, 0]"), "hash_ids holds an id twice" },
-		{ LINE("[0, 1, 2, 0]"), "hash_ids holds an id twice" },
-		{ LINE("[-1]"), "hash_ids" },
-		{ LINE("[1.5]"), "hash_ids" },
-		{ LINE("[\"a\"]"), "hash_ids" },
-		{ LINE("7"), "hash_ids is missing or not a list" },
-		{ LINE("[18446744073709551616]"), "line 1" },
-		{ "{\"input_length\": 1, \"output_length\": 1, \"hash_ids\": []}", "timestamp" },
-		{ "{\"timestamp\": -1, \"input_length\": 1, \"output_length\": 1, \"hash_ids\": "
-		  "[]}",
-		  "timestamp" },
-		{ "{\"timestamp\": 1, \"input_length\": \"x\", \"output_length\": 1, \"hash_ids\": "
-		  "[]}",
-		  "input_length" },
-		{ "{\"timestamp\": 1, \"input_length\": 1, \"hash_ids\": []}", "output_length" },
-		{ "{\"timestamp\": 1, \"timestamp\": 1}", "line 1" },
-		{ "{\"timestamp\": 1", "line 1" },
-	};
-	struct kvb_trace t;
-	char why[256];
-
-	(void)state;
-	for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
-		why[0] = '\0';
-		assert_int_equal(read_text(bad[i].text, 0, &t, why), -1);
-		assert_non_null(strstr(why, bad[i].says));
-		assert_int_equal(t.n, 0);
-	}
-}
-
-static void too_many_ids_are_refused(void **state)
-{
-	size_t n = KVBLOCK_MAX_KEYS + 1;
-	char *text = malloc(n * 8 + 200), *at = text;
-	struct kvb_trace t;
-	char why[256];
-
-	(void)state;
-	assert_non_null(text);
-	at += snprintf(at, 200,
-		       "{\"timestamp\":0,\"input_length\":0,\"output_length\":0,\"hash_ids\":[0");
-	for (size_t i = 1; i < n; i++)
-		at += snprintf(at, 9, ",%zu", i);
-	snprintf(at, 3, "]}");
-	assert_int_equal(read_text(text, 0, &t, why), -1);
-	assert_non_null(strstr(why, "16384"));
-	free(text);
-}
-
-static void traces_survive_lack_of_memory(void **state)
-{
-	struct kvb_trace t;
-	char why[256];
-	int rc = -1;
-
-	(void)state;
-	for (unsigned long n = 1; n < 50 && rc != 0; n++) {
-		kvb_mem_fail_at(n);
-		rc = read_text(LINE("[0, 1]") LINE("[2]"), 0, &t, why);
-		kvb_mem_fail_at(0);
-		assert_true(rc == 0 || strstr(why, "memory"));
-	}
-	assert_int_equal(rc, 0);
-	kvb_trace_free(&t);
-}
-
-/* ---- generator ------------------------------------------------------------------------------- */
-
-static char *generate(const struct kvb_gen_options *o, size_t *n)
-{
-	char *text = NULL;
-	FILE *f = open_memstream(&text, n);
-
-	assert_non_null(f);
-	assert_int_equal(kvb_gen_write(o, f), 0);
-	fclose(f);
-	return text;
-}
-
-static void generated_traces_are_chained_conversations(void **state)
-{
-	struct kvb_gen_options o;
-	struct kvb_trace t;
-	size_t n, refs = 0, repeated = 0;
-	char *text, *seen, why[256];
-
-	(void)state;
-	kvb_gen_options_init(&o);
-	text = generate(&o, &n);
-	assert_int_equal(read_text(text, 0, &t, why), 0);
-	assert_true(t.n >= o.conversations);
-	seen = calloc(1, 1u << 20);
-	assert_non_null(seen);
-	for (size_t i = 0; i < t.n; i++) {
-		const struct kvb_trace_request *r = &t.v[i];
-		bool old = true;
-
-		assert_true(i == 0 || r->timestamp_ms >= t.v[i - 1].timestamp_ms);
-		assert_int_equal(r->n_ids, (r->input_length + 511) / 512);
-		for (uint32_t k = 0; k < r->n_ids; k++) {
-			assert_true(r->ids[k] < 1u << 20);
-			/* chained: after a new block nothing old follows */
-			assert_true(old || !seen[r->ids[k]]);
-			old = seen[r->ids[k]];
-			repeated += old;
-			refs++;
-		}
-		for (uint32_t k = 0; k < r->n_ids; k++)
-			seen[r->ids[k]] = 1;
-	}
-	assert_true(repeated > refs / 4); /* there is something to hit */
-	free(seen);
-	kvb_trace_free(&t);
-	free(text);
-}
-
-static void the_seed_decides(void **state)
-{
-	struct kvb_gen_options o;
-	size_t n1, n2, n3;
-	char *one, *two, *three;
-
-	(void)state;
-	kvb_gen_options_init(&o);
-	o.conversations = 10;
-	one = generate(&o, &n1);
-	two = generate(&o, &n2);
-	o.seed = 2;
-	three = generate(&o, &n3);
-	assert_string_equal(one, two);
-	assert_string_not_equal(one, three);
-	free(one);
-	free(two);
-	free(three);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -339,12 +154,6 @@ int main(void)
 		cmocka_unit_test(quantiles_are_close),
 		cmocka_unit_test(small_values_are_exact),
 		cmocka_unit_test(patterns_tell_every_byte),
-		cmocka_unit_test(traces_are_read),
-		cmocka_unit_test(bad_lines_are_named),
-		cmocka_unit_test(too_many_ids_are_refused),
-		cmocka_unit_test(traces_survive_lack_of_memory),
-		cmocka_unit_test(generated_traces_are_chained_conversations),
-		cmocka_unit_test(the_seed_decides),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

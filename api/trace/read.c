@@ -1,0 +1,168 @@
+/* read.c - trace files: JSON lines in and out. See kvb/trace.h. No state. */
+#include <kvb/trace.h>
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <kvb/json.h>
+#include <kvb/limits.h>
+#include <kvb/mem.h>
+#include <kvb/status.h>
+
+#define MAX_VALUES (4u * KVB_MAX_KEYS) /* of one line: more ids than are allowed, and some fields of others */
+#define MAX_WHY 256u
+
+static const char *read_number(const struct kvb_json_node *line, const char *name, uint64_t *out)
+{
+	const struct kvb_json_node *v = kvb_json_get(line, name, strlen(name));
+
+	if (!v || v->type != KVB_JSON_INTEGER || v->i < 0)
+		return "is missing or not a number >= 0";
+	*out = (uint64_t)v->i;
+	return NULL;
+}
+
+static int by_value(const void *a, const void *b)
+{
+	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+/* `sorted`: room for n. */
+static bool has_twins(const uint64_t *ids, uint64_t *sorted, uint32_t n)
+{
+	if (n == 0)
+		return false;
+	memcpy(sorted, ids, n * sizeof *sorted);
+	qsort(sorted, n, sizeof *sorted, by_value);
+	for (uint32_t i = 1; i < n; i++)
+		if (sorted[i] == sorted[i - 1])
+			return true;
+	return false;
+}
+
+static const char *read_ids(const struct kvb_json_node *line, struct kvb_trace_request *r, struct kvb_arena *a,
+			    const char *name)
+{
+	const struct kvb_json_node *ids = kvb_json_get(line, name, strlen(name)), *e;
+	uint64_t *sorted;
+
+	if (!ids || ids->type != KVB_JSON_ARRAY)
+		return "is missing or not a list";
+	if (ids->n > KVB_MAX_KEYS)
+		return "has more than 16384 ids";
+	r->ids = kvb_calloc(ids->n, sizeof *r->ids);
+	sorted = kvb_arena_alloc(a, ids->n * sizeof *sorted);
+	if (!r->ids || !sorted)
+		return "does not fit into memory";
+	e = ids->n ? kvb_json_first(ids) : NULL;
+	for (uint32_t i = 0; i < ids->n; i++, e = kvb_json_next(e)) {
+		if (e->type != KVB_JSON_INTEGER || e->i < 0)
+			return "holds something that is not a number >= 0";
+		r->ids[i] = (uint64_t)e->i;
+	}
+	r->n_ids = ids->n;
+	return has_twins(r->ids, sorted, r->n_ids) ? "holds an id twice" : NULL;
+}
+
+static const char *fault_text(const struct kvb_json_doc *doc)
+{
+	static const char *const texts[] = {
+		[KVB_JSON_UTF8] = "not UTF-8",		 [KVB_JSON_NUL] = "a zero character in a string",
+		[KVB_JSON_NUMBER] = "too large a number", [KVB_JSON_TWICE] = "a field is given twice",
+		[KVB_JSON_LIMIT] = "too many values",	 [KVB_JSON_NOMEM] = "out of memory",
+	};
+
+	return doc->fault == KVB_JSON_SYNTAX ? doc->what : texts[doc->fault];
+}
+
+static int read_request(const char *text, size_t n, size_t number, struct kvb_arena *a, struct kvb_trace_request *r,
+			char *why)
+{
+	const struct kvb_json_limits limits = { .depth = 16, .values = MAX_VALUES };
+	const char *field = "timestamp", *wrong;
+	struct kvb_json_doc doc;
+
+	memset(r, 0, sizeof *r);
+	if (!kvb_json_parse(&doc, a, text, n, &limits) || doc.root->type != KVB_JSON_OBJECT) {
+		snprintf(why, MAX_WHY, "line %zu: %s", number, doc.root ? "not a JSON object" : fault_text(&doc));
+		return -1;
+	}
+	wrong = read_number(doc.root, field, &r->timestamp_ms);
+	if (!wrong)
+		wrong = read_number(doc.root, field = "input_length", &r->input_length);
+	if (!wrong)
+		wrong = read_number(doc.root, field = "output_length", &r->output_length);
+	if (!wrong)
+		wrong = read_ids(doc.root, r, a, field = "hash_ids");
+	if (!wrong)
+		return 0;
+	snprintf(why, MAX_WHY, "line %zu: %s %s", number, field, wrong);
+	kvb_free(r->ids);
+	return -1;
+}
+
+static int read_lines(FILE *in, size_t limit, struct kvb_arena *a, struct kvb_trace *t, char *why)
+{
+	char *text = NULL;
+	size_t room = 0;
+	ssize_t n;
+	int rc = 0;
+
+	while (rc == 0 && (limit == 0 || t->n < limit) && (n = getline(&text, &room, in)) >= 0) {
+		kvb_arena_reset(a);
+		if (kvb_grow((void **)&t->v, &t->cap, t->n + 1, sizeof *t->v) != KVB_OK) {
+			snprintf(why, MAX_WHY, "out of memory at line %zu", t->n + 1);
+			rc = -1;
+		} else {
+			rc = read_request(text, (size_t)n, t->n + 1, a, &t->v[t->n], why);
+			t->n += rc == 0;
+		}
+	}
+	if (rc == 0 && ferror(in)) {
+		snprintf(why, MAX_WHY, "line %zu: %s", t->n + 1, strerror(errno));
+		rc = -1;
+	}
+	free(text);
+	return rc;
+}
+
+int kvb_trace_read(FILE *in, size_t limit, struct kvb_trace *out, char *why)
+{
+	struct kvb_arena a;
+	int rc;
+
+	*out = (struct kvb_trace){ 0 };
+	kvb_arena_init(&a);
+	rc = read_lines(in, limit, &a, out, why);
+	kvb_arena_destroy(&a);
+	if (rc != 0)
+		kvb_trace_free(out);
+	return rc;
+}
+
+int kvb_trace_write(const struct kvb_trace *t, FILE *out)
+{
+	for (size_t i = 0; i < t->n && !ferror(out); i++) {
+		const struct kvb_trace_request *r = &t->v[i];
+
+		fprintf(out, "{\"timestamp\": %" PRIu64 ", \"input_length\": %" PRIu64 ", \"output_length\": %" PRIu64
+			     ", \"hash_ids\": [", r->timestamp_ms, r->input_length, r->output_length);
+		for (uint32_t k = 0; k < r->n_ids; k++)
+			fprintf(out, "%s%" PRIu64, k ? ", " : "", r->ids[k]);
+		fputs("]}\n", out);
+	}
+	return !ferror(out) && fflush(out) == 0 ? 0 : -1;
+}
+
+void kvb_trace_free(struct kvb_trace *t)
+{
+	for (size_t i = 0; i < t->n; i++)
+		kvb_free(t->v[i].ids);
+	kvb_free(t->v);
+	*t = (struct kvb_trace){ 0 };
+}
