@@ -121,7 +121,7 @@ static int add_document(struct gen *g, struct talk *t)
 	for (uint64_t i = 0; i < blocks && t->n < KVB_MAX_KEYS; i++) {
 		uint64_t before = t->n ? t->ids[t->n - 1] : 0;
 
-		t->ids[t->n++] = DOCUMENT_ID | (mix(mix(before + g->o->seed) ^ (seed + i)) & (DOCUMENT_ID - 1));
+		t->ids[t->n++] = DOCUMENT_ID | (mix(3 * mix(before + g->o->seed) + seed + i) & (DOCUMENT_ID - 1));
 	}
 	t->tokens += blocks * BLOCK_TOKENS;
 	return 0;
