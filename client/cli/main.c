@@ -65,7 +65,10 @@ static const struct command commands[] = {
 	  "  --group NAME          (default: default)\n"
 	  "  --storage NAME        storage of a new group (default: default)\n"
 	  "  --no-checksum         write without checksums; the contents are checked all the "
-	  "same\n" },
+	  "same\n"
+	  "  --lease MS            of lookups (default: the manager's; 0 = none, then only blocks\n"
+	  "                        with checksums are read)\n"
+	  "  --hits FILE           what each request found, as CSV; like kvblockd simulate --hits\n" },
 	{ "bench", kvb_cmd_bench, "[options]", "calls/s, latency, manager CPU; or put and get of bytes",
 	  "  --api v1|kvcm         the native API, or the calls of KVCM's clients over JSON and\n"
 	  "                        gRPC; --codec json or protobuf measures one of the two\n"

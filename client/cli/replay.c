@@ -31,6 +31,8 @@ static int load(struct kvb_replay *r, const char *path)
 		return kvb_cli_usage(r->cli, "%s: %s", path, why);
 	if (r->trace.n == 0)
 		return kvb_cli_usage(r->cli, "%s holds no request", path);
+	if (r->hits_path && !(r->hits = kvb_calloc(r->trace.n, sizeof *r->hits)))
+		return kvb_cli_usage(r->cli, "out of memory");
 	return KVB_EXIT_OK;
 }
 
@@ -132,6 +134,8 @@ static int replay(struct kvb_replay *r)
 		kvb_replay_worker_free(&w[i]);
 	}
 	kvb_free(w);
+	if (rc == KVB_EXIT_OK && r->hits)
+		rc = kvb_replay_write_hits(r);
 	if (rc == KVB_EXIT_OK)
 		rc = kvb_replay_report(r);
 	return rc == KVB_EXIT_OK ? verdict(r) : rc;
@@ -190,6 +194,13 @@ static int set_option(struct kvb_replay *r, int opt, const char *value)
 	case 'k':
 		r->no_checksum = true;
 		return 0;
+	case 'l':
+		ok = kvb_args_number(value, 0, 600000, &v);
+		r->lease_ms = (uint32_t)v;
+		return ok ? 0 : kvb_cli_usage(r->cli, "--lease: milliseconds, 0..600000");
+	case 't':
+		r->hits_path = value;
+		return 0;
 	case KVB_OPT_INSTANCE:
 		r->instance = value;
 		return 0;
@@ -213,6 +224,8 @@ int kvb_cmd_replay(struct kvb_cli *cli, int argc, char **argv)
 		{ "requests", required_argument, NULL, 'n' },
 		{ "speed", required_argument, NULL, 'x' },
 		{ "no-checksum", no_argument, NULL, 'k' },
+		{ "lease", required_argument, NULL, 'l' },
+		{ "hits", required_argument, NULL, 't' },
 		{ "instance", required_argument, NULL, KVB_OPT_INSTANCE },
 		{ "group", required_argument, NULL, 'g' },
 		{ "storage", required_argument, NULL, 'r' },
@@ -222,7 +235,8 @@ int kvb_cmd_replay(struct kvb_cli *cli, int argc, char **argv)
 	int opt, rc = KVB_EXIT_OK;
 
 	r = (struct kvb_replay){ .cli = cli, .group = "default", .storage = "default",
-				 .block_bytes = 65536, .n_specs = 1, .n_clients = 4 };
+				 .block_bytes = 65536, .n_specs = 1, .n_clients = 4,
+				 .lease_ms = KVBLOCK_LEASE_DEFAULT };
 	kvb_mutex_init(&r.lock);
 	kvb_cond_init(&r.ended);
 	while (rc == KVB_EXIT_OK && (opt = getopt_long(argc, argv, "", options, NULL)) != -1)
@@ -236,6 +250,7 @@ int kvb_cmd_replay(struct kvb_cli *cli, int argc, char **argv)
 		rc = load(&r, argv[optind]);
 	if (rc == KVB_EXIT_OK)
 		rc = open_and_replay(&r);
+	kvb_free(r.hits);
 	kvb_trace_free(&r.trace);
 	kvb_cond_destroy(&r.ended);
 	kvb_mutex_destroy(&r.lock);

@@ -29,6 +29,14 @@ struct kvb_replay_counts {
 	uint64_t ios;
 };
 
+/* What one request found. */
+struct kvb_replay_hits {
+	uint32_t prefix;
+	uint32_t behind; /* there, behind the first miss */
+	uint32_t written;
+	bool done;
+};
+
 struct kvb_replay {
 	struct kvb_cli *cli;
 	struct kvblock *kv;
@@ -43,6 +51,9 @@ struct kvb_replay {
 	uint64_t requests;
 	double speed; /* 0 = as fast as possible */
 	bool no_checksum;
+	uint32_t lease_ms; /* of lookups; KVBLOCK_LEASE_DEFAULT = the manager's */
+	const char *hits_path; /* NULL: no file of what each request found */
+	struct kvb_replay_hits *hits; /* [trace.n], one thread each */
 	/* progress; any thread */
 	atomic_size_t next; /* request to take */
 	atomic_size_t done;
@@ -83,6 +94,9 @@ void *kvb_replay_work(void *worker);
 /* kvblock_options.on_call: sorts durations into the histograms of the calling thread. */
 void kvb_replay_on_call(void *ctx, const char *op, uint64_t us, int status);
 
+/* Writes the file of hits, in the form of `kvblockd simulate --hits`; requests that did not end are left out. 0 or an exit
+ * code. */
+int kvb_replay_write_hits(struct kvb_replay *r);
 /* Prints the table or JSON. 0 or an exit code. */
 int kvb_replay_report(struct kvb_replay *r);
 /* One progress line on stderr. */

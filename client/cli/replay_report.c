@@ -1,6 +1,7 @@
 /* replay_report.c - progress while `kvblock replay` runs, and its table at the end. No state. */
 #include "replay.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <string.h>
 
@@ -114,6 +115,23 @@ static void report_table(const struct kvb_replay *r, uint64_t storages, uint64_t
 	latency_line("start", &r->start);
 	latency_line("finish", &r->finish);
 	printf("%-24s %s in all storages, %s of this instance\n", "space in use", all, mine);
+}
+
+int kvb_replay_write_hits(struct kvb_replay *r)
+{
+	FILE *f = fopen(r->hits_path, "we");
+	bool ok;
+
+	if (!f)
+		return kvb_cli_usage(r->cli, "%s: %s", r->hits_path, strerror(errno));
+	fputs("request,blocks,prefix_hits,hits_behind,written\n", f);
+	for (size_t i = 0; i < r->trace.n; i++)
+		if (r->hits[i].done)
+			fprintf(f, "%zu,%u,%u,%u,%u\n", i + 1, r->trace.v[i].n_ids, r->hits[i].prefix, r->hits[i].behind,
+				r->hits[i].written);
+	ok = !ferror(f);
+	ok &= fclose(f) == 0;
+	return ok ? KVB_EXIT_OK : kvb_cli_usage(r->cli, "%s: %s", r->hits_path, strerror(errno));
 }
 
 int kvb_replay_report(struct kvb_replay *r)

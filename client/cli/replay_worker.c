@@ -145,6 +145,7 @@ static void judge(struct kvb_replay_worker *w, const uint64_t *ids, uint32_t mat
 static bool read_prefix(struct kvb_replay_worker *w, const struct kvb_trace_request *q,
 			uint32_t *hits)
 {
+	const struct kvblock_lookup_options o = { .lease_ms = w->r->lease_ms };
 	uint32_t n = 0;
 
 	for (*hits = 0; *hits < q->n_ids; *hits += n) {
@@ -154,7 +155,7 @@ static bool read_prefix(struct kvb_replay_worker *w, const struct kvb_trace_requ
 
 		n = q->n_ids - *hits < w->window ? q->n_ids - *hits : w->window;
 		keys = kvblock_keys_ints(q->ids + *hits, n);
-		if (kvblock_get(w->r->kv, w->r->instance, &keys, NULL, w->blocks, &io, &err) !=
+		if (kvblock_get(w->r->kv, w->r->instance, &keys, &o, w->blocks, &io, &err) !=
 		    KVBLOCK_OK) {
 			remember(w->r, &err, true);
 			return false;
@@ -200,8 +201,10 @@ static bool write_window(struct kvb_replay_worker *w, const struct kvb_trace_req
 	return rc == KVBLOCK_OK || passing(rc);
 }
 
-static bool handle(struct kvb_replay_worker *w, const struct kvb_trace_request *q)
+static bool handle(struct kvb_replay_worker *w, size_t number)
 {
+	const struct kvb_trace_request *q = &w->r->trace.v[number];
+	const struct kvb_replay_counts before = w->counts;
 	uint32_t hits;
 
 	if (!read_prefix(w, q, &hits))
@@ -214,6 +217,9 @@ static bool handle(struct kvb_replay_worker *w, const struct kvb_trace_request *
 	}
 	w->counts.requests++;
 	w->counts.blocks += q->n_ids;
+	if (w->r->hits)
+		w->r->hits[number] = (struct kvb_replay_hits){ hits, (uint32_t)(w->counts.exists - before.exists),
+							       (uint32_t)(w->counts.written - before.written), true };
 	return true;
 }
 
@@ -248,7 +254,7 @@ void *kvb_replay_work(void *worker)
 			break;
 		if (r->speed > 0)
 			wait_for_turn(r, &r->trace.v[i]);
-		if (!handle(w, &r->trace.v[i]))
+		if (!handle(w, i))
 			break;
 		atomic_fetch_add(&r->done, 1);
 	}
