@@ -1,0 +1,49 @@
+/* options.h - the command line of `kvblockd simulate`. */
+#ifndef KVB_SIMULATE_OPTIONS_H
+#define KVB_SIMULATE_OPTIONS_H
+
+#include <stdbool.h>
+
+#include <kvb/model.h>
+#include <kvb/trace_gen.h>
+
+#define MAX_LIST 64u
+
+struct options {
+	const char *traces[MAX_LIST]; /* paths, "-" = stdin */
+	uint32_t n_traces;
+	bool generate;
+	struct kvb_gen_options gen;
+	const char *policies[MAX_LIST];
+	uint32_t n_policies; /* 0 = all */
+	char *policy_text;   /* what they point into; kvb_free */
+	uint64_t blocks[MAX_LIST];
+	uint32_t n_blocks; /* 0 = chosen by the trace */
+	uint64_t capacity[MAX_LIST]; /* bytes */
+	uint32_t n_capacity;
+	uint64_t requests; /* of each trace, 0 = all */
+	bool full;
+	uint64_t block_bytes;
+	uint64_t unit;
+	uint64_t file_size;
+	uint32_t threads; /* 0 = as many as there are processors */
+	enum { OUTPUT_TABLE, OUTPUT_CSV, OUTPUT_JSON } output;
+	const char *svg;
+	const char *hits;
+	bool list_models;
+	bool sizing; /* a model, or a shape, was given */
+	bool has_block_bytes;
+	struct kvb_model model;
+	uint32_t tp;
+	uint32_t block_tokens;
+	uint32_t trace_tokens;
+	const char *dtype;
+};
+
+enum { OPTIONS_RUN = -1 };
+
+/* OPTIONS_RUN, or the exit status: help was printed, or an error. Release with options_free in any case. */
+int options_parse(struct options *o, int argc, char **argv);
+void options_free(struct options *o);
+
+#endif

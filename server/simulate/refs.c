@@ -1,0 +1,107 @@
+/* refs.c - numbers the blocks of a trace. See refs.h. No state. */
+#include "refs.h"
+
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <kvb/mem.h>
+
+struct numbers {
+	uint32_t *cell; /* block + 1; open addressing */
+	uint32_t mask;
+};
+
+static uint32_t *cell_of(const struct numbers *n, const struct refs *r, uint64_t id)
+{
+	uint32_t i = (uint32_t)(id * 0x9e3779b97f4a7c15u >> 32) & n->mask;
+
+	while (n->cell[i] && r->id[n->cell[i] - 1] != id)
+		i = (i + 1) & n->mask;
+	return &n->cell[i];
+}
+
+static int allocate(const struct kvb_trace *t, struct refs *r, struct numbers *n, struct kvb_error *err)
+{
+	uint64_t refs = 0, cells = 16;
+
+	for (size_t i = 0; i < t->n; i++)
+		refs += t->v[i].n_ids;
+	if (refs >= 1ull << 31 || t->n >= 1ull << 31)
+		return kvb_fail(err, KVB_E_TOO_LARGE, NULL, "%s: over 2^31 references; use --requests", r->name);
+	while (cells < 2 * refs)
+		cells *= 2;
+	r->n_requests = (uint32_t)t->n;
+	r->n_refs = (uint32_t)refs;
+	r->first = kvb_calloc(t->n + 1, sizeof *r->first);
+	r->at_ms = kvb_calloc(t->n, sizeof *r->at_ms);
+	r->ref = kvb_calloc(refs, sizeof *r->ref);
+	r->id = kvb_calloc(refs, sizeof *r->id);
+	r->parent = kvb_calloc(refs, sizeof *r->parent);
+	n->cell = kvb_calloc(cells, sizeof *n->cell);
+	n->mask = (uint32_t)(cells - 1);
+	if (r->first && r->at_ms && r->ref && r->id && r->parent && n->cell)
+		return KVB_OK;
+	return kvb_fail(err, KVB_E_NOMEM, NULL, "%s: out of memory", r->name);
+}
+
+/* `seen`: uses of each block, one and several. */
+static int add_request(const struct kvb_trace_request *q, uint32_t at, struct refs *r, struct numbers *n, uint8_t *seen,
+		       struct kvb_error *err)
+{
+	uint32_t before = NO_BLOCK, end = r->first[at];
+
+	for (uint32_t i = 0; i < q->n_ids; i++) {
+		uint32_t *cell = cell_of(n, r, q->ids[i]), block;
+
+		if (!*cell) {
+			r->id[r->n_blocks] = q->ids[i];
+			r->parent[r->n_blocks] = before;
+			*cell = ++r->n_blocks;
+		}
+		block = *cell - 1;
+		if (r->parent[block] != before)
+			return kvb_fail(err, KVB_E_INVALID, "hash_ids",
+					"%s: line %u: hash_ids[%u]: %llu followed another id before: ids must stand for "
+					"their whole prefix", r->name, at + 1, i, (unsigned long long)q->ids[i]);
+		seen[block] = (uint8_t)(seen[block] + (seen[block] < 2));
+		r->ref[end++] = before = block;
+	}
+	r->first[at + 1] = end;
+	r->input_tokens += q->input_length;
+	return KVB_OK;
+}
+
+int refs_make(const struct kvb_trace *t, const char *name, struct refs *out, struct kvb_error *err)
+{
+	struct numbers n = { 0 };
+	uint8_t *seen = NULL;
+	int rc;
+
+	memset(out, 0, sizeof *out);
+	snprintf(out->name, sizeof out->name, "%s", name);
+	rc = allocate(t, out, &n, err);
+	if (rc == KVB_OK && !(seen = kvb_calloc(out->n_refs, 1)))
+		rc = kvb_fail(err, KVB_E_NOMEM, NULL, "%s: out of memory", out->name);
+	for (uint32_t i = 0; rc == KVB_OK && i < out->n_requests; i++) {
+		uint64_t at = t->v[i].timestamp_ms > t->v[0].timestamp_ms ? t->v[i].timestamp_ms - t->v[0].timestamp_ms : 0;
+
+		out->at_ms[i] = i && at < out->at_ms[i - 1] ? out->at_ms[i - 1] : at;
+		rc = add_request(&t->v[i], i, out, &n, seen, err);
+	}
+	for (uint32_t b = 0; rc == KVB_OK && b < out->n_blocks; b++)
+		out->n_once += seen[b] == 1;
+	kvb_free(seen);
+	kvb_free(n.cell);
+	return rc;
+}
+
+void refs_free(struct refs *r)
+{
+	kvb_free(r->first);
+	kvb_free(r->ref);
+	kvb_free(r->at_ms);
+	kvb_free(r->id);
+	kvb_free(r->parent);
+	memset(r, 0, sizeof *r);
+}

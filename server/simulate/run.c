@@ -1,0 +1,129 @@
+/*
+ * run.c - runs simulations on several threads, largest first come first served.
+ *
+ * run_stop and run_done are the only state; atomics, any thread.
+ */
+#include "run.h"
+
+#include <pthread.h>
+#include <string.h>
+
+#include <kvb/lock.h>
+#include <kvb/mem.h>
+
+#define PROGRESS_MS 200u
+
+atomic_bool run_stop;
+atomic_ullong run_done;
+
+struct crew {
+	struct run *runs;
+	uint32_t n;
+	atomic_uint next;
+	struct kvb_mutex lock; /* protects working */
+	struct kvb_cond ended;
+	uint32_t working;
+};
+
+bool run_goes_on(struct run *r)
+{
+	atomic_fetch_add_explicit(&run_done, 1, memory_order_relaxed);
+	if (!atomic_load_explicit(&run_stop, memory_order_relaxed))
+		return true;
+	kvb_fail(&r->err, KVB_E_TIMEOUT, NULL, "interrupted");
+	return false;
+}
+
+void run_note(struct run *r, uint32_t request, struct request_hits hits)
+{
+	r->counts.prefix_hits += hits.prefix;
+	r->counts.block_hits += (uint64_t)hits.prefix + hits.behind;
+	r->counts.inserted += hits.written;
+	if (r->hits)
+		r->hits[request] = hits;
+}
+
+static int run_one(struct run *r)
+{
+	if (r->full)
+		return run_full(r);
+	return strcmp(r->policy, "belady") == 0 ? run_belady(r) : run_policy(r);
+}
+
+static void *work(void *arg)
+{
+	struct crew *c = arg;
+
+	for (;;) {
+		uint32_t i = atomic_fetch_add(&c->next, 1);
+
+		if (i >= c->n)
+			break;
+		if (run_one(&c->runs[i]) != KVB_OK)
+			atomic_store(&run_stop, true);
+	}
+	kvb_mutex_lock(&c->lock);
+	c->working--;
+	kvb_cond_signal(&c->ended);
+	kvb_mutex_unlock(&c->lock);
+	return NULL;
+}
+
+static void watch(struct crew *c, void (*progress)(uint64_t done, uint64_t all))
+{
+	uint64_t all = 0;
+
+	for (uint32_t i = 0; i < c->n; i++)
+		all += c->runs[i].refs->n_requests;
+	kvb_mutex_lock(&c->lock);
+	while (c->working) {
+		kvb_cond_wait_ms(&c->ended, &c->lock, PROGRESS_MS);
+		if (progress)
+			progress(atomic_load(&run_done), all);
+	}
+	kvb_mutex_unlock(&c->lock);
+}
+
+/* What was interrupted because another failed says less than that one. */
+static int first_failure(const struct crew *c, struct kvb_error *err)
+{
+	int rc = KVB_OK;
+
+	for (uint32_t i = 0; i < c->n; i++) {
+		if (c->runs[i].err.status == KVB_OK || (rc != KVB_OK && c->runs[i].err.status == KVB_E_TIMEOUT))
+			continue;
+		*err = c->runs[i].err;
+		rc = err->status;
+		if (rc != KVB_E_TIMEOUT)
+			break;
+	}
+	return rc;
+}
+
+int run_all(struct run *runs, uint32_t n, uint32_t threads, void (*progress)(uint64_t done, uint64_t all),
+	    struct kvb_error *err)
+{
+	struct crew c = { .runs = runs, .n = n };
+	pthread_t *thread;
+	uint32_t started = 0;
+
+	threads = threads < n ? threads : n;
+	thread = kvb_calloc(threads, sizeof *thread);
+	if (!thread)
+		return kvb_fail(err, KVB_E_NOMEM, NULL, "out of memory");
+	kvb_mutex_init(&c.lock);
+	kvb_cond_init(&c.ended);
+	c.working = threads;
+	while (started < threads && pthread_create(&thread[started], NULL, work, &c) == 0)
+		started++;
+	kvb_mutex_lock(&c.lock);
+	c.working -= threads - started;
+	kvb_mutex_unlock(&c.lock);
+	watch(&c, progress);
+	for (uint32_t i = 0; i < started; i++)
+		pthread_join(thread[i], NULL);
+	kvb_cond_destroy(&c.ended);
+	kvb_mutex_destroy(&c.lock);
+	kvb_free(thread);
+	return started || !n ? first_failure(&c, err) : kvb_fail(err, KVB_E_NOMEM, NULL, "no thread could be started");
+}

@@ -1,0 +1,65 @@
+/*
+ * run.h - one simulation: a trace, a policy, a capacity. Each runs on one thread and shares nothing but the trace.
+ *
+ * Semantics of a request, in all but the full mode: every block is looked up in the state at arrival; those present are
+ * used, in request order; then those absent are inserted, in order, with one victim for each insertion once the
+ * capacity is reached.
+ */
+#ifndef KVB_SIMULATE_RUN_H
+#define KVB_SIMULATE_RUN_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+
+#include "refs.h"
+
+struct counts {
+	uint64_t block_hits;
+	uint64_t prefix_hits;
+	uint64_t inserted;
+	uint64_t evicted;
+	uint64_t examined; /* entries that evictions looked at */
+};
+
+/* What a request found: as many leading blocks, so many behind the first miss. */
+struct request_hits {
+	uint32_t prefix;
+	uint32_t behind;
+	uint32_t written;
+};
+
+struct run {
+	const struct refs *refs;
+	const char *policy; /* of kvb_policy_all(), or "belady" */
+	uint64_t blocks;    /* capacity, at least 1 */
+	bool full;
+	uint64_t block_bytes;     /* full: bytes of a block; */
+	uint64_t storage_bytes;   /* of the storage, 0 = `blocks` bound the group, and the storage is large enough */
+	uint64_t storage_unit;    /* 0 = 64 MiB, */
+	uint64_t storage_file;    /* 0 = 1 GiB: as kvb_storage_spec */
+	struct request_hits *hits; /* [refs->n_requests], or NULL */
+	/* results */
+	struct counts counts;
+	struct kvb_error err;
+};
+
+/* Set from a signal handler or any thread: every simulation ends soon, with KVB_E_TIMEOUT. */
+extern atomic_bool run_stop;
+/* Requests that all runs have done, for progress. */
+extern atomic_ullong run_done;
+
+/* Whether to end, asked once a request. */
+bool run_goes_on(struct run *r);
+/* Notes what a request found. */
+void run_note(struct run *r, uint32_t request, struct request_hits hits);
+
+/* Each fills counts; a failure is in err, too. */
+int run_policy(struct run *r);
+int run_belady(struct run *r);
+int run_full(struct run *r);
+
+/* Runs all on so many threads. The first failure, with its run's err. */
+int run_all(struct run *runs, uint32_t n, uint32_t threads, void (*progress)(uint64_t done, uint64_t all),
+	    struct kvb_error *err);
+
+#endif

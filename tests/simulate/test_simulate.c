@@ -1,0 +1,373 @@
+/*
+ * test_simulate.c - simulations of small traces: against results worked out by hand, against the plainest possible
+ * program, and the optimum against all that could be done.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include <kvb/log.h>
+#include <kvb/mem.h>
+
+#include "../../server/simulate/run.h"
+
+#define MOST_BLOCKS 64u
+
+/* "1 2 3|1 2 4": requests of ids. */
+static void make_refs(const char *text, struct refs *out)
+{
+	struct kvb_trace t = { 0 };
+	struct kvb_error err = { 0 };
+	char *copy = strdup(text), *at = copy, *request;
+	int rc;
+
+	assert_non_null(copy);
+	while ((request = strsep(&at, "|")) != NULL) {
+		struct kvb_trace_request *q;
+
+		assert_int_equal(kvb_grow((void **)&t.v, &t.cap, t.n + 1, sizeof *t.v), KVB_OK);
+		q = &t.v[t.n];
+		*q = (struct kvb_trace_request){ .timestamp_ms = 10 * t.n, .input_length = 1 };
+		t.n++;
+		q->ids = kvb_calloc(MOST_BLOCKS, sizeof *q->ids);
+		for (char *id; (id = strsep(&request, " ")) != NULL;)
+			if (*id)
+				q->ids[q->n_ids++] = strtoull(id, NULL, 10);
+	}
+	rc = refs_make(&t, "test", out, &err);
+	if (rc != KVB_OK)
+		print_error("%s\n", err.message);
+	assert_int_equal(rc, KVB_OK);
+	kvb_trace_free(&t);
+	free(copy);
+}
+
+static struct run run_it(const struct refs *t, const char *policy, uint64_t blocks, struct request_hits *hits)
+{
+	struct run r = { .refs = t, .policy = policy, .blocks = blocks, .hits = hits };
+	int rc = strcmp(policy, "belady") == 0 ? run_belady(&r) : run_policy(&r);
+
+	if (rc != KVB_OK)
+		print_error("%s\n", r.err.message);
+	assert_int_equal(rc, KVB_OK);
+	return r;
+}
+
+/* ---- by hand ------------------------------------------------------------------------------------------------ */
+
+static void results_worked_out_by_hand(void **state)
+{
+	static const struct {
+		const char *trace, *policy;
+		uint64_t blocks, block_hits, prefix_hits, evicted;
+	} cases[] = {
+		/* All fits. */
+		{ "1 2 3|1 2 3|1 2 4", "lru", 4, 5, 5, 0 },
+		/* 1 is used again, so 2 goes for 3, and 1 for 2. */
+		{ "1|2|1|3|1|2", "lru-plain", 2, 2, 2, 2 },
+		/* The oldest is 1, whatever its uses: 3 in its place, 1 in that of 2. */
+		{ "1|2|1|3|1|2", "fifo", 2, 1, 1, 3 },
+		/* 1 and 2 stay; 3 is not taken in. */
+		{ "1|2|1|3|1|2", "belady", 2, 3, 3, 0 },
+		/* Of the chain 1 2 3 the tail goes first, for 4 and 5: two of it are left. */
+		{ "1 2 3|4 5|1 2 3", "lru", 4, 2, 2, 2 },
+		/* The head goes first: 2 and 3 are there, behind a miss. */
+		{ "1 2 3|4 5|1 2 3", "lru-plain", 4, 2, 0, 2 },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+		struct refs t;
+		struct run r;
+
+		make_refs(cases[i].trace, &t);
+		r = run_it(&t, cases[i].policy, cases[i].blocks, NULL);
+		if (r.counts.block_hits != cases[i].block_hits || r.counts.prefix_hits != cases[i].prefix_hits ||
+		    r.counts.evicted != cases[i].evicted)
+			fail_msg("case %zu: %d block hits, %d prefix hits, %d evicted", i, (int)r.counts.block_hits,
+				 (int)r.counts.prefix_hits, (int)r.counts.evicted);
+		refs_free(&t);
+	}
+}
+
+/* ---- against the plainest program ---------------------------------------------------------------------------- */
+
+struct plain {
+	const struct refs *t;
+	uint64_t use[MOST_BLOCKS], born[MOST_BLOCKS];
+	bool there[MOST_BLOCKS];
+	uint64_t n, clock;
+};
+
+static bool has_child(const struct plain *p, uint32_t block)
+{
+	for (uint32_t b = 0; b < p->t->n_blocks; b++)
+		if (p->there[b] && p->t->parent[b] == block)
+			return true;
+	return false;
+}
+
+static void plain_evict(struct plain *p, const char *policy)
+{
+	uint32_t best = NO_BLOCK;
+
+	for (uint32_t b = 0; b < p->t->n_blocks; b++) {
+		const uint64_t *age = strcmp(policy, "fifo") == 0 ? p->born : p->use;
+
+		if (!p->there[b] || (strcmp(policy, "lru") == 0 && has_child(p, b)))
+			continue;
+		if (best == NO_BLOCK || age[b] < age[best])
+			best = b;
+	}
+	assert_true(best != NO_BLOCK);
+	p->there[best] = false;
+	p->n--;
+}
+
+static struct request_hits plain_request(struct plain *p, const char *policy, uint64_t blocks, uint32_t q)
+{
+	bool suffix_first = strcmp(policy, "lru") == 0, hit[MOST_BLOCKS] = { false }, leading = true;
+	struct request_hits h = { 0 };
+
+	p->clock++;
+	for (uint32_t i = p->t->first[q]; i < p->t->first[q + 1]; i++) {
+		uint32_t b = p->t->ref[i];
+
+		hit[b] = p->there[b];
+		leading &= hit[b];
+		h.prefix += leading;
+		h.behind += hit[b] && !leading;
+		if (hit[b])
+			p->use[b] = suffix_first ? p->clock : ++p->clock;
+	}
+	p->clock++;
+	for (uint32_t i = p->t->first[q]; i < p->t->first[q + 1]; i++) {
+		uint32_t b = p->t->ref[i];
+
+		if (hit[b])
+			continue;
+		if (p->n == blocks)
+			plain_evict(p, policy);
+		p->there[b] = true;
+		p->n++;
+		p->use[b] = suffix_first ? p->clock : ++p->clock;
+		p->born[b] = ++p->clock;
+		h.written++;
+	}
+	return h;
+}
+
+/* Walks in a tree of 40 blocks, each below a smaller one or none, at most eight deep. */
+static void random_refs(unsigned *seed, struct refs *out)
+{
+	uint32_t parent[40], depth[40];
+	char text[16384], *at = text;
+
+	for (uint32_t b = 0; b < 40; b++) {
+		parent[b] = b && rand_r(seed) % 4 ? (uint32_t)rand_r(seed) % b : NO_BLOCK;
+		if (parent[b] != NO_BLOCK && depth[parent[b]] == 8)
+			parent[b] = NO_BLOCK;
+		depth[b] = parent[b] == NO_BLOCK ? 1 : depth[parent[b]] + 1;
+	}
+	for (int q = 0; q < 120; q++) {
+		uint32_t chain[8], b = (uint32_t)rand_r(seed) % 40, n = depth[b];
+
+		for (uint32_t i = n; i-- > 0; b = parent[b])
+			chain[i] = b;
+		at += sprintf(at, "%s", q ? "|" : "");
+		for (uint32_t i = 0; i < n; i++)
+			at += sprintf(at, "%u ", chain[i] + 1);
+	}
+	make_refs(text, out);
+}
+
+static void policies_do_as_the_plainest_program(void **state)
+{
+	static const char *const policies[] = { "lru", "lru-plain", "fifo" };
+	unsigned seed = 7;
+
+	(void)state;
+	for (int round = 0; round < 60; round++) {
+		struct refs t;
+
+		random_refs(&seed, &t);
+		for (size_t p = 0; p < 3; p++) {
+			uint64_t blocks = 12 + (uint64_t)rand_r(&seed) % 20; /* more than a request */
+			struct request_hits *hits = calloc(t.n_requests, sizeof *hits);
+			struct plain plain = { .t = &t };
+
+			assert_non_null(hits);
+			run_it(&t, policies[p], blocks, hits);
+			for (uint32_t q = 0; q < t.n_requests; q++) {
+				struct request_hits want = plain_request(&plain, policies[p], blocks, q);
+
+				if (memcmp(&want, &hits[q], sizeof want) != 0)
+					fail_msg("%s, %d blocks, request %d: %d + %d hits, not %d + %d", policies[p],
+						 (int)blocks, (int)q, (int)hits[q].prefix, (int)hits[q].behind,
+						 (int)want.prefix, (int)want.behind);
+			}
+			free(hits);
+		}
+		refs_free(&t);
+	}
+}
+
+/* ---- the optimum ------------------------------------------------------------------------------------------------ */
+
+/* Most hits from reference `at` on with the blocks of `there`: tries all. */
+static int most_hits(const uint8_t *ref, int n, int at, unsigned there, int blocks, int8_t memo[][64])
+{
+	int best, hit;
+	unsigned bit;
+
+	if (at == n)
+		return 0;
+	if (memo[at][there] >= 0)
+		return memo[at][there];
+	bit = 1u << ref[at];
+	hit = (there & bit) != 0;
+	best = hit + most_hits(ref, n, at + 1, there, blocks, memo);
+	if (!hit && __builtin_popcount(there) < blocks) {
+		int with = most_hits(ref, n, at + 1, there | bit, blocks, memo);
+
+		best = with > best ? with : best;
+	} else if (!hit) {
+		for (unsigned b = 0; b < 6; b++) {
+			int with = there >> b & 1 ? most_hits(ref, n, at + 1, (there & ~(1u << b)) | bit, blocks, memo) : 0;
+
+			best = with > best ? with : best;
+		}
+	}
+	return memo[at][there] = (int8_t)best;
+}
+
+static void the_optimum_is_one(void **state)
+{
+	unsigned seed = 3;
+
+	(void)state;
+	for (int round = 0; round < 200; round++) {
+		int8_t memo[40][64];
+		uint8_t ref[40];
+		char text[200], *at = text;
+		int blocks = 1 + rand_r(&seed) % 4, n = 10 + rand_r(&seed) % 30;
+		struct refs t;
+		struct run r;
+
+		for (int i = 0; i < n; i++) {
+			ref[i] = (uint8_t)((unsigned)rand_r(&seed) % 6);
+			at += sprintf(at, "%s%d", i ? "|" : "", ref[i]);
+		}
+		memset(memo, 0xff, sizeof memo);
+		make_refs(text, &t);
+		r = run_it(&t, "belady", (uint64_t)blocks, NULL);
+		assert_int_equal(r.counts.block_hits, most_hits(ref, n, 0, 0, blocks, memo));
+		refs_free(&t);
+	}
+}
+
+/* ---- full mode --------------------------------------------------------------------------------------------------- */
+
+/* The whole core and the policy alone differ in when room is made (before a request's blocks, or one by one), so not at
+ * all where requests have one new block. */
+static void the_whole_core_does_the_same(void **state)
+{
+	unsigned seed = 11;
+
+	(void)state;
+	for (int round = 0; round < 6; round++) {
+		char text[8192], *at = text;
+		uint32_t length[8] = { 0 };
+		struct refs t;
+		struct run alone, whole;
+
+		for (int q = 0; q < 200; q++) { /* eight chains, each longer by one each time, or read again */
+			uint32_t chain = (uint32_t)rand_r(&seed) % 8;
+
+			length[chain] += length[chain] < 7 && rand_r(&seed) % 2;
+			at += sprintf(at, "%s", q ? "|" : "");
+			for (uint32_t i = 0; i <= length[chain]; i++)
+				at += sprintf(at, "%u ", 1 + chain * 8 + i);
+		}
+		make_refs(text, &t);
+		alone = run_it(&t, "lru", 64, NULL);
+		whole = (struct run){ .refs = &t, .policy = "lru", .blocks = 64, .block_bytes = 4096, .full = true };
+		assert_int_equal(run_full(&whole), KVB_OK);
+		assert_int_equal(whole.counts.prefix_hits, alone.counts.prefix_hits);
+		assert_int_equal(whole.counts.inserted, alone.counts.inserted);
+		assert_int_equal(whole.counts.evicted, 0);
+		refs_free(&t);
+	}
+}
+
+/* A request that cannot be written whole is told, with its line. */
+static void what_does_not_fit_is_told(void **state)
+{
+	struct refs t;
+	struct run r;
+
+	(void)state;
+	make_refs("1|2 3 4", &t);
+	r = (struct run){ .refs = &t, .policy = "lru", .blocks = 2, .block_bytes = 4096, .full = true };
+	assert_int_not_equal(run_full(&r), KVB_OK);
+	assert_non_null(strstr(r.err.message, "line 2, 2 blocks"));
+	refs_free(&t);
+}
+
+/* ---- traces ------------------------------------------------------------------------------------------------------- */
+
+static void ids_that_are_no_chain_are_refused(void **state)
+{
+	uint64_t one[] = { 5, 6 }, two[] = { 7, 6 };
+	struct kvb_trace_request q[] = { { .n_ids = 2, .ids = one }, { .n_ids = 2, .ids = two } };
+	const struct kvb_trace t = { .v = q, .n = 2 };
+	struct kvb_error err = { 0 };
+	struct refs r;
+
+	(void)state;
+	assert_int_equal(refs_make(&t, "x", &r, &err), KVB_E_INVALID);
+	assert_non_null(strstr(err.message, "line 2: hash_ids[1]: 6"));
+	refs_free(&r);
+}
+
+static void memory_may_end_anywhere(void **state)
+{
+	struct refs t;
+
+	(void)state;
+	make_refs("1 2 3|4 5|1 2 3|6", &t);
+	for (int mode = 0; mode < 2; mode++) {
+		int rc = -1;
+
+		for (unsigned long n = 1; n < 100 && rc != KVB_OK; n++) {
+			struct run r = { .refs = &t, .policy = "lru", .blocks = 2 };
+
+			kvb_mem_fail_at(n);
+			rc = mode ? run_belady(&r) : run_policy(&r);
+			kvb_mem_fail_at(0);
+			assert_true(rc == KVB_OK || (rc == KVB_E_NOMEM && strstr(r.err.message, "memory")));
+		}
+		assert_int_equal(rc, KVB_OK);
+	}
+	refs_free(&t);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(results_worked_out_by_hand),
+		cmocka_unit_test(policies_do_as_the_plainest_program),
+		cmocka_unit_test(the_optimum_is_one),
+		cmocka_unit_test(the_whole_core_does_the_same),
+		cmocka_unit_test(what_does_not_fit_is_told),
+		cmocka_unit_test(ids_that_are_no_chain_are_refused),
+		cmocka_unit_test(memory_may_end_anywhere),
+	};
+
+	kvb_log_level_set(KVB_LOG_ERROR); /* of the cores of full mode */
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
