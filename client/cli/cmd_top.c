@@ -1,12 +1,89 @@
-/* cmd_top.c - kvblock top: storages, groups and instances in one table, refreshed until
- * interrupted. No state; one thread. On a terminal the screen is redrawn in place, else tables
- * follow each other. */
+/* cmd_top.c - kvblock top: who holds what, of storages, groups and instances, refreshed until interrupted. What is
+ * evicted and found is told by the second once there are two samples, before that since the manager has loaded. No
+ * state but the sample before; one thread. On a terminal the screen is redrawn in place, else tables follow each
+ * other. */
 #include "cli.h"
 
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <time.h>
 #include <unistd.h>
+
+#include <kvb/mem.h>
+
+/* Fields of groups and instances that are sorted by. */
+static const struct {
+	const char *word, *field;
+} columns[] = {
+	{ "name", NULL },		{ "used", "used_bytes" },     { "share", "share_bytes" },
+	{ "leased", "leased_bytes" },	{ "pinned", "pinned_bytes" }, { "open", "open_bytes" },
+	{ "evicted", "evicted_blocks" }, { "hits", "hits" },
+};
+#define N_COLUMNS (sizeof columns / sizeof columns[0])
+
+struct top {
+	struct kvb_cli *cli;
+	uint32_t interval; /* seconds */
+	bool once;
+	bool terminal;
+	size_t column;  /* sorted by */
+	uint64_t lines; /* of instances at most; 0 = as many as fit */
+	json_t *before; /* the sample before; NULL = none */
+	double seconds; /* since then */
+};
+
+/* ---- rates ----------------------------------------------------------------------------------- */
+
+static const json_t *same_in(const json_t *list, const json_t *o)
+{
+	const char *id = json_object_get(o, "id") ? "id" : "name";
+	const json_t *other;
+	size_t i;
+
+	json_array_foreach(list, i, other)
+		if (strcmp(kvb_cli_text(other, id), kvb_cli_text(o, id)) == 0 &&
+		    strcmp(kvb_cli_text(other, "tenant"), kvb_cli_text(o, "tenant")) == 0)
+			return other;
+	return NULL;
+}
+
+static double rate(const json_t *o, const json_t *before, const char *field, double seconds)
+{
+	uint64_t now = kvb_cli_u64(o, field), then = kvb_cli_u64(before, field);
+
+	return now > then && seconds > 0 ? (double)(now - then) / seconds : 0;
+}
+
+/* Adds evicted_per_s and hits_per_s to what was there in the sample before, too. */
+static void add_rates(const struct top *t, json_t *stats, const char *kind)
+{
+	const json_t *list = json_object_get(stats, kind), *before;
+	json_t *o;
+	size_t i;
+
+	json_array_foreach(list, i, o) {
+		before = t->before ? same_in(json_object_get(t->before, kind), o) : NULL;
+		if (!before)
+			continue;
+		json_object_set_new(o, "evicted_per_s", json_real(rate(o, before, "evicted_blocks", t->seconds)));
+		json_object_set_new(o, "hits_per_s", json_real(rate(o, before, "hits", t->seconds)));
+	}
+}
+
+/* By the second, or (before there are two samples) in all. */
+static void pace(const json_t *o, const char *per_s, const char *total, char out[24])
+{
+	const json_t *r = json_object_get(o, per_s);
+
+	if (r)
+		snprintf(out, 24, "%.1f/s", json_real_value(r));
+	else
+		snprintf(out, 24, "%" PRIu64, kvb_cli_u64(o, total));
+}
+
+/* ---- the table ------------------------------------------------------------------------------- */
 
 static void size_of(const json_t *o, const char *name, char out[24])
 {
@@ -32,9 +109,83 @@ static void print_storages(const json_t *list)
 	}
 }
 
-static void print_table(const json_t *stats)
+#define HOLDER "%-24.24s %-12.12s %10s %10s %10s %10s %10s %10s %10s %10s %10s\n"
+
+/* A group or an instance; `whose` stands beside its name, `share` is the field of what it may have. */
+static void print_holder(const json_t *o, const char *name, const char *whose, const char *share)
 {
-	char used[24], leased[24];
+	char blocks[24], used[24], may[24], leased[24], pinned[24], soft[24], open[24], evicted[24], hits[24];
+
+	snprintf(blocks, sizeof blocks, "%" PRIu64, kvb_cli_u64(o, "blocks"));
+	size_of(o, "used_bytes", used);
+	size_of(o, share, may);
+	if (kvb_cli_u64(o, share) == 0)
+		snprintf(may, sizeof may, "-");
+	size_of(o, "leased_bytes", leased);
+	size_of(o, "pinned_bytes", pinned);
+	size_of(o, "soft_pinned_bytes", soft);
+	size_of(o, "open_bytes", open);
+	pace(o, "evicted_per_s", "evicted_blocks", evicted);
+	pace(o, "hits_per_s", "hits", hits);
+	printf(HOLDER, name, whose, blocks, used, may, leased, pinned, soft, open, evicted, hits);
+}
+
+static size_t sort_column; /* of qsort's comparison */
+
+static int compare(const void *a, const void *b)
+{
+	const json_t *x = *(const json_t *const *)a, *y = *(const json_t *const *)b;
+	const char *field = columns[sort_column].field;
+	uint64_t u = field ? kvb_cli_u64(x, field) : 0, v = field ? kvb_cli_u64(y, field) : 0;
+	int by_id = strcmp(kvb_cli_text(x, "id"), kvb_cli_text(y, "id"));
+
+	if (u != v)
+		return u < v ? 1 : -1;
+	return by_id ? by_id : strcmp(kvb_cli_text(x, "tenant"), kvb_cli_text(y, "tenant"));
+}
+
+/* Instances that fit below what stands above them. */
+static uint64_t fitting(const struct top *t, uint64_t above)
+{
+	struct winsize w;
+
+	if (t->lines)
+		return t->lines;
+	if (!t->terminal || ioctl(STDOUT_FILENO, TIOCGWINSZ, &w) != 0 || w.ws_row == 0)
+		return UINT64_MAX;
+	return w.ws_row > above + 3 ? w.ws_row - above - 2 : 1;
+}
+
+static void print_instances(const struct top *t, json_t *list, uint64_t above)
+{
+	size_t n = json_array_size(list);
+	uint64_t most = fitting(t, above);
+	const json_t **v = kvb_calloc(n + 1, sizeof *v);
+
+	printf("\n" HOLDER, "INSTANCE", "GROUP", "BLOCKS", "USED", "SHARE", "LEASED", "PINNED", "SOFT", "OPEN", "EVICTED", "HITS");
+	for (size_t i = 0; v && i < n; i++)
+		v[i] = json_array_get(list, i);
+	sort_column = t->column;
+	if (v)
+		qsort(v, n, sizeof *v, compare);
+	for (size_t i = 0; v && i < n && i < most; i++)
+		print_holder(v[i], kvb_cli_text(v[i], "id"), kvb_cli_text(v[i], "group"), "share_bytes");
+	if (v && most < n)
+		printf("... and %" PRIu64 " more\n", (uint64_t)n - most);
+	kvb_free(v);
+}
+
+static const char *share_word(const json_t *group)
+{
+	const char *share = kvb_cli_text(group, "share");
+
+	return *share ? share : "group";
+}
+
+static void print_table(const struct top *t, const json_t *stats)
+{
+	json_t *groups = json_object_get(stats, "groups");
+	uint64_t above = 5 + json_array_size(json_object_get(stats, "storages")) + json_array_size(groups) + 2;
 	const json_t *o;
 	size_t i;
 
@@ -43,43 +194,86 @@ static void print_table(const json_t *stats)
 	       kvb_cli_u64(stats, "blocks"), kvb_cli_u64(stats, "sessions"),
 	       kvb_cli_u64(stats, "evicted_blocks"));
 	print_storages(json_object_get(stats, "storages"));
-	printf("\n%-24s %12s %12s\n", "GROUP", "BLOCKS", "USED");
-	json_array_foreach(json_object_get(stats, "groups"), i, o) {
-		size_of(o, "used_bytes", used);
-		printf("%-24.24s %12" PRIu64 " %12s\n", kvb_cli_text(o, "name"),
-		       kvb_cli_u64(o, "blocks"), used);
-	}
-	printf("\n%-24s %12s %12s %12s %10s\n", "INSTANCE", "BLOCKS", "USED", "LEASED", "SESSIONS");
-	json_array_foreach(json_object_get(stats, "instances"), i, o) {
-		size_of(o, "used_bytes", used);
-		size_of(o, "leased_bytes", leased);
-		printf("%-24.24s %12" PRIu64 " %12s %12s %10" PRIu64 "\n", kvb_cli_text(o, "id"),
-		       kvb_cli_u64(o, "blocks"), used, leased, kvb_cli_u64(o, "open_sessions"));
-	}
+	printf("\n" HOLDER, "GROUP", "SHARES", "BLOCKS", "USED", "ROOM", "LEASED", "PINNED", "SOFT", "OPEN", "EVICTED", "HITS");
+	json_array_foreach(groups, i, o)
+		print_holder(o, kvb_cli_text(o, "name"), share_word(o), "room_bytes");
+	print_instances(t, json_object_get(stats, "instances"), above);
 	fflush(stdout);
 }
 
-static int watch(struct kvb_cli *cli, struct kvblock *kv, uint32_t interval, bool once)
+/* ---- the loop -------------------------------------------------------------------------------- */
+
+static double now_s(void)
 {
-	const struct timespec pause = { .tv_sec = interval };
-	bool terminal = isatty(STDOUT_FILENO) && !once && !cli->json;
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (double)ts.tv_sec + (double)ts.tv_nsec / 1e9;
+}
+
+static int show(struct top *t, json_t *stats)
+{
+	add_rates(t, stats, "groups");
+	add_rates(t, stats, "instances");
+	if (t->terminal)
+		fputs("\033[H\033[2J", stdout);
+	if (t->cli->json)
+		return kvb_cli_print_json(json_incref(stats));
+	print_table(t, stats);
+	return KVB_EXIT_OK;
+}
+
+static int watch(struct top *t, struct kvblock *kv)
+{
+	const struct timespec pause = { .tv_sec = t->interval };
+	double last = now_s();
 	json_t *stats;
 	int rc;
 
 	for (;;) {
-		rc = kvb_cli_stats(cli, kv, &stats);
+		rc = kvb_cli_stats(t->cli, kv, &stats);
 		if (rc != KVB_EXIT_OK)
-			return rc;
-		if (terminal)
-			fputs("\033[H\033[2J", stdout);
-		if (cli->json)
-			rc = kvb_cli_print_json(json_incref(stats));
-		else
-			print_table(stats);
-		json_decref(stats);
-		if (once || rc != KVB_EXIT_OK || fflush(stdout) != 0)
-			return rc;
+			break;
+		t->seconds = now_s() - last;
+		last += t->seconds;
+		rc = show(t, stats);
+		json_decref(t->before);
+		t->before = stats;
+		if (t->once || rc != KVB_EXIT_OK || fflush(stdout) != 0)
+			break;
 		nanosleep(&pause, NULL);
+	}
+	json_decref(t->before);
+	return rc;
+}
+
+static int take_column(struct top *t, const char *word)
+{
+	for (t->column = 0; t->column < N_COLUMNS; t->column++)
+		if (strcmp(columns[t->column].word, word) == 0)
+			return KVB_EXIT_OK;
+	return kvb_cli_usage(t->cli, "--sort: name, used, share, leased, pinned, open, evicted or hits");
+}
+
+static int take_option(struct top *t, int opt)
+{
+	uint64_t n;
+
+	switch (opt) {
+	case 'o':
+		t->once = true;
+		return KVB_EXIT_OK;
+	case 's':
+		return take_column(t, optarg);
+	case 'n':
+		return kvb_args_number(optarg, 1, UINT32_MAX, &t->lines) ? KVB_EXIT_OK : kvb_cli_usage(t->cli, "--lines: 1 or more");
+	case 'i':
+		if (!kvb_args_number(optarg, 1, 86400, &n))
+			return kvb_cli_usage(t->cli, "--interval: seconds, 1..86400");
+		t->interval = (uint32_t)n;
+		return KVB_EXIT_OK;
+	default:
+		return kvb_cli_global_option(t->cli, opt, optarg);
 	}
 }
 
@@ -87,26 +281,22 @@ int kvb_cmd_top(struct kvb_cli *cli, int argc, char **argv)
 {
 	static const struct option options[] = { { "interval", required_argument, NULL, 'i' },
 						 { "once", no_argument, NULL, 'o' },
+						 { "sort", required_argument, NULL, 's' },
+						 { "lines", required_argument, NULL, 'n' },
 						 KVB_CLI_GLOBAL_OPTIONS };
+	struct top t = { .cli = cli, .interval = 2 };
 	struct kvblock *kv;
-	uint64_t interval = 2;
-	bool once = false;
 	int opt, rc = KVB_EXIT_OK;
 
-	while (rc == KVB_EXIT_OK && (opt = getopt_long(argc, argv, "", options, NULL)) != -1) {
-		if (opt == 'o')
-			once = true;
-		else if (opt == 'i' && !kvb_args_number(optarg, 1, 86400, &interval))
-			rc = kvb_cli_usage(cli, "--interval: seconds, 1..86400");
-		else if (opt != 'i')
-			rc = kvb_cli_global_option(cli, opt, optarg);
-	}
+	while (rc == KVB_EXIT_OK && (opt = getopt_long(argc, argv, "", options, NULL)) != -1)
+		rc = take_option(&t, opt);
 	if (rc == KVB_EXIT_OK && optind < argc)
 		rc = kvb_cli_usage(cli, "takes no arguments");
+	t.terminal = isatty(STDOUT_FILENO) && !t.once && !cli->json;
 	if (rc == KVB_EXIT_OK)
 		rc = kvb_cli_open(cli, NULL, &kv);
 	if (rc == KVB_EXIT_OK) {
-		rc = watch(cli, kv, (uint32_t)interval, once);
+		rc = watch(&t, kv);
 		kvblock_close(kv);
 	}
 	return rc;

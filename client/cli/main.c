@@ -48,10 +48,21 @@ static const struct command commands[] = {
 	  "delete blocks, or with --object a registered object",
 	  TARGET_HELP
 	  "  --object KIND         instance, group or storage; the arguments are names\n" },
+	{ "pin", kvb_cmd_pin, "[options] KEY...", "keep blocks from eviction",
+	  TARGET_HELP
+	  "  --ttl MS              the pin ends after so long (default: 0 = when it is unpinned)\n"
+	  "  --soft                is evicted when nothing else may be; needs --ttl (default: hard)\n" },
+	{ "unpin", kvb_cmd_unpin, "--all | [options] KEY...", "end pins",
+	  TARGET_HELP
+	  "  --all                 all pins of the instance\n" },
+	{ "pins", kvb_cmd_pins, "[options]", "list the pins of an instance",
+	  "  --instance ID         instance (default: default)\n" },
 	{ "stat", kvb_cmd_stat, "[options]", "the manager's numbers; with --key, one block",
 	  TARGET_HELP },
-	{ "top", kvb_cmd_top, "[options]", "storages, groups and instances, refreshed",
+	{ "top", kvb_cmd_top, "[options]", "who holds what: storages, groups and instances, refreshed",
 	  "  --interval SECONDS    between refreshes (default: 2)\n"
+	  "  --sort COLUMN         name (default), used, share, leased, pinned, open, evicted, hits\n"
+	  "  --lines N             at most so many instances (default: as many as fit on the screen)\n"
 	  "  --once                print once and end\n" },
 	{ "replay", kvb_cmd_replay, "[options] TRACE|-",
 	  "replay a trace of requests, verifying every byte",

@@ -2,7 +2,7 @@
 _kvblock()
 {
 	local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]} command='' word
-	local commands='put get lookup match delete stat top replay bench doctor pages gen-trace'
+	local commands='put get lookup match delete pin unpin pins stat top replay bench doctor pages gen-trace'
 
 	for word in "${COMP_WORDS[@]:1:COMP_CWORD-1}"; do
 		case " $commands " in *" $word "*) command=$word; break ;; esac
@@ -11,6 +11,7 @@ _kvblock()
 	--key-form) mapfile -t COMPREPLY < <(compgen -W 'string int hex' -- "$cur"); return ;;
 	--kind) mapfile -t COMPREPLY < <(compgen -W 'chat agents rag scan mix' -- "$cur"); return ;;
 	--engine) mapfile -t COMPREPLY < <(compgen -W 'auto posix uring' -- "$cur"); return ;;
+	--sort) mapfile -t COMPREPLY < <(compgen -W 'name used share leased pinned open evicted hits' -- "$cur"); return ;;
 	--object) mapfile -t COMPREPLY < <(compgen -W 'instance group storage' -- "$cur"); return ;;
 	--mount) mapfile -t COMPREPLY < <(compgen -d -- "$cur"); return ;;
 	--token-file|--out) mapfile -t COMPREPLY < <(compgen -f -- "$cur"); return ;;

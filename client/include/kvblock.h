@@ -420,6 +420,39 @@ KVBLOCK_API int kvblock_delete(struct kvblock *kv, const char *instance,
 			       const struct kvblock_keys *keys, uint32_t *deleted,
 			       struct kvblock_error *err);
 
+enum kvblock_pin_kind {
+	KVBLOCK_PIN_SOFT = 1, /* is evicted when nothing else may be */
+	KVBLOCK_PIN_HARD = 2, /* is not evicted */
+};
+
+/* Keeps blocks from eviction: those of the keys that are there now. ttl_ms: the pin ends by itself after so
+ * long; 0 = when it is unpinned, hard only. A block has one pin: the harder kind, of equal ones the later end. It
+ * survives restarts of the manager and goes with the block when that is deleted. *pinned (may be NULL):
+ * how many keys are; missing[keys->n] (may be NULL): those that are not there. KVBLOCK_E_QUOTA, field
+ * "pinned_bytes": too much would be pinned hard; nothing is. Retried: harmless to repeat. */
+KVBLOCK_API int kvblock_pin(struct kvblock *kv, const char *instance, const struct kvblock_keys *keys,
+			    enum kvblock_pin_kind kind, uint64_t ttl_ms, uint32_t *pinned, bool *missing,
+			    struct kvblock_error *err);
+/* Ends pins of either kind; keys NULL = all of the instance. *unpinned (may be NULL): how many blocks were
+ * pinned (in the last try, if it was retried). */
+KVBLOCK_API int kvblock_unpin(struct kvblock *kv, const char *instance, const struct kvblock_keys *keys,
+			      uint64_t *unpinned, struct kvblock_error *err);
+
+struct kvblock_pin_info {
+	struct kvblock_key key;
+	enum kvblock_pin_kind kind;
+	uint64_t ttl_ms; /* what is left; 0 = until it is unpinned */
+};
+struct kvblock_pins {
+	uint32_t n;
+	const struct kvblock_pin_info *v;
+	uint64_t next; /* cursor of the next portion; 0 = that was all */
+};
+/* A portion of the instance's pins, in no order. cursor 0 = from the begin. Release *out with
+ * kvblock_free. */
+KVBLOCK_API int kvblock_pins(struct kvblock *kv, const char *instance, uint64_t cursor,
+			     const struct kvblock_pins **out, struct kvblock_error *err);
+
 /* ---- blocks: for programs that move the bytes themselves ------------------------------------- */
 
 /* A slab file that locations refer to. Open it only after its superblock proved to be the

@@ -12,6 +12,9 @@
 #define KVB_PATH_LOOKUP "/v1/instances/%s/lookup"
 #define KVB_PATH_START "/v1/instances/%s/start"
 #define KVB_PATH_DELETE "/v1/instances/%s/delete"
+#define KVB_PATH_PIN "/v1/instances/%s/pin"
+#define KVB_PATH_UNPIN "/v1/instances/%s/unpin"
+#define KVB_PATH_PINS "/v1/instances/%s/pins?cursor=%" PRIu64
 #define KVB_PATH_BLOCK "/v1/instances/%s/blocks/%s"
 #define KVB_PATH_BLOCK_FIND "/v1/instances/%s/blocks?key=%s"
 /* %s: a session id */

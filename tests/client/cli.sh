@@ -38,7 +38,7 @@ export KVBLOCK_URL
 # help, version, usage
 run 0 --version; says 'kvblock [0-9]'
 run 0 --help; says 'gen-trace'
-for c in put get lookup match delete stat top replay bench doctor pages gen-trace; do
+for c in put get lookup match delete pin unpin pins stat top replay bench doctor pages gen-trace; do
 	run 0 $c --help
 	says "kvblock $c"
 	run 2 $c --no-such-option
@@ -75,7 +75,24 @@ run 1 match b
 run 0 --json stat; says '"storages"'
 run 0 stat --key a; says '"committed"'
 run 1 stat --key b
-run 0 top --once; says 'STORAGE'; says 'INSTANCE'
+run 1 pin a b; says 'b  -'; says '1 of 2 keys pinned'
+run 0 --json pin --soft --ttl 60000 a; says '"pinned": 1'
+run 0 pins; says ' hard$'
+run 0 --json pins; says '"kind": "hard"'; says '"ttl_ms": 0'
+run 2 pin --soft a; complains 'ttl'
+run 2 pin --ttl x a; complains 'ttl'
+run 2 pin; complains 'no key'
+run 2 unpin --all a; complains 'not both'
+run 2 unpin
+run 2 pins x
+run 1 pins --instance nobody
+run 0 top --once; says 'STORAGE'; says 'INSTANCE'; says 'PINNED'; says '^default '
+run 0 top --once --sort pinned --lines 1; says 'HITS'
+run 0 --json top --once; says '"pinned_bytes": [1-9]'; says '"room_bytes"'
+run 2 top --sort taste; complains 'sort'
+run 2 top --lines 0; complains 'lines'
+run 0 unpin a b; says '1 unpinned'
+run 0 unpin --all; says '0 unpinned'
 run 0 delete a; says '1 of 1 deleted'
 run 1 delete a
 run 1 get --key a

@@ -136,6 +136,32 @@ static void form_is_the_one_asked_for(void **state)
 	set_free(&b);
 }
 
+/* Three keys that are there, and all of the instance's pins. */
+static void pin_and_unpin(struct kvblock *kv, const struct kvblock_keys *keys)
+{
+	const struct kvblock_pins *pins;
+	struct kvblock_error err;
+	bool missing[3] = { true, true, true };
+	uint32_t pinned = 0;
+	uint64_t n = 0;
+
+	assert_int_equal(kvblock_pin(kv, "m", keys, KVBLOCK_PIN_SOFT, 60000, &pinned, missing, &err), KVBLOCK_OK);
+	assert_true(pinned == 3 && !missing[0] && !missing[1] && !missing[2]);
+	assert_int_equal(kvblock_pin(kv, "m", keys, KVBLOCK_PIN_HARD, 0, NULL, NULL, &err), KVBLOCK_OK);
+	assert_int_equal(kvblock_pin(kv, "m", keys, KVBLOCK_PIN_SOFT, 0, NULL, NULL, &err), KVBLOCK_E_INVALID);
+	assert_string_equal(err.field, "ttl_ms");
+	assert_int_equal(kvblock_pins(kv, "m", 0, &pins, &err), KVBLOCK_OK);
+	assert_true(pins->n == 3 && pins->next == 0);
+	for (uint32_t i = 0; i < 3; i++)
+		assert_true(pins->v[i].kind == KVBLOCK_PIN_HARD && pins->v[i].ttl_ms == 0);
+	kvblock_free(pins);
+	assert_int_equal(kvblock_unpin(kv, "m", keys, &n, &err), KVBLOCK_OK);
+	assert_int_equal(n, 3);
+	assert_int_equal(kvblock_unpin(kv, "m", NULL, &n, &err), KVBLOCK_OK);
+	assert_int_equal(n, 0);
+	assert_int_equal(kvblock_pins(kv, "nobody", 0, &pins, &err), KVBLOCK_E_NOT_FOUND);
+}
+
 static void string_and_wide_keys(void **state)
 {
 	static const char *const texts[] = { "a", "\xc3\xa9", "c" };
@@ -158,6 +184,7 @@ static void string_and_wide_keys(void **state)
 		kvblock_free(s);
 		assert_int_equal(kvblock_match(r->f.kv, instances, 1, &sets[i], &matched, &err), KVBLOCK_OK);
 		assert_int_equal(matched, 3);
+		pin_and_unpin(r->f.kv, &sets[i]);
 		assert_int_equal(kvblock_delete(r->f.kv, "m", &sets[i], &deleted, &err), KVBLOCK_OK);
 		assert_int_equal(deleted, 3);
 	}
