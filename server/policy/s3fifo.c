@@ -4,7 +4,7 @@
  * queue is to have. What comes back meanwhile gets into the main queue at once. There what was used goes round again, up to
  * three times.
  */
-#include "ghosts.h"
+#include "exact_ghosts.h"
 #include "policies.h"
 
 #include <kvb/mem.h>
@@ -18,7 +18,7 @@ enum { SMALL, MAIN }; /* queues, and tags */
 struct s3fifo {
 	const uint64_t *queued;
 	uint64_t entered; /* the main queue */
-	struct ghosts ghosts;
+	struct exact_ghosts ghosts;
 };
 
 static void *create(const uint64_t *queued)
@@ -34,18 +34,16 @@ static void destroy(void *state)
 {
 	struct s3fifo *s = state;
 
-	ghosts_destroy(&s->ghosts);
+	exact_ghosts_destroy(&s->ghosts);
 	kvb_free(s);
 }
 
 static void born(void *state, struct kvb_policy_block *b, uint32_t how)
 {
 	struct s3fifo *s = state;
-	uint32_t class;
 
 	(void)how;
-	b->tag = ghosts_take(&s->ghosts, b->hash, &class) ? MAIN : SMALL;
-
+	b->tag = exact_ghosts_take(&s->ghosts, b->hash) ? MAIN : SMALL;
 }
 
 static void adopt(void *state, struct kvb_policy_block *b, bool own)
@@ -93,10 +91,10 @@ static uint64_t rank(void *state, struct kvb_policy_place at)
 static void evicted(void *state, const struct kvb_policy_block *b, struct kvb_policy_place at)
 {
 	struct s3fifo *s = state;
-	uint32_t ended[GHOSTS_LINE];
+	uint64_t blocks = policy_blocks(s->queued) + 1; /* with this one */
 
 	if (at.queue == SMALL)
-		(void)ghosts_add(&s->ghosts, b->hash, 0, policy_blocks(s->queued) / SMALL_SHARE * (SMALL_SHARE - 1), ended);
+		exact_ghosts_add(&s->ghosts, b->hash, blocks - blocks / SMALL_SHARE);
 }
 
 const struct kvb_policy_ops kvb_policy_s3fifo = {
