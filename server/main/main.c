@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include <kvb/kvcm_config.h>
+#include <kvb/simulate.h>
 
 static int serve(const struct kvb_params *p)
 {
@@ -29,6 +30,8 @@ int main(int argc, char **argv, char **envp)
 		return kvb_kvcm_main(argc, argv, envp);
 	if (argc > 1 && strcmp(argv[1], "fsck") == 0)
 		return kvb_fsck_main(argc - 1, argv + 1);
+	if (argc > 1 && strcmp(argv[1], "simulate") == 0)
+		return kvb_simulate_main(argc - 1, argv + 1);
 	if (kvb_params_load(&p, argc, argv, envp, &err) != KVB_OK) {
 		fprintf(stderr, "kvblockd: %s\n", err.message);
 		return EXIT_USAGE;

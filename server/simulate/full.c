@@ -20,6 +20,7 @@
 #define STEP_MS (OWNER_LEASE_MS / 4) /* so that the ownership is renewed in time */
 #define PATIENCE_MS 60000u           /* a call that is not over by then is a bug */
 #define UNIT (64ull << 20)
+#define TENANT "default" /* of callers without a token */
 
 struct full {
 	struct run *r;
@@ -28,6 +29,7 @@ struct full {
 	struct kvb_core *core;
 	struct kvb_arena arena;
 	struct kvb_key *keys; /* [longest request] */
+	char instance[KVB_MAX_NAME + 1];
 	uint64_t now;         /* of the trace, ms */
 };
 
@@ -74,7 +76,7 @@ static void go_to(struct full *f, uint64_t at_ms)
 
 static int lookup(struct full *f, uint32_t n, uint32_t *matched)
 {
-	struct kvb_lookup_req req = { .tenant = "", .instance = "trace", .mode = KVB_LOOKUP_PREFIX, .keys = f->keys, .n_keys = n };
+	struct kvb_lookup_req req = { .tenant = TENANT, .instance = f->instance, .mode = KVB_LOOKUP_PREFIX, .keys = f->keys, .n_keys = n };
 	struct kvb_lookup_res res = { 0 };
 	struct answer a = { 0 };
 	struct kvb_done done = { on_done, &a };
@@ -86,7 +88,7 @@ static int lookup(struct full *f, uint32_t n, uint32_t *matched)
 
 static int finish(struct full *f, const char *session, uint32_t *committed)
 {
-	struct kvb_finish_req req = { .tenant = "", .session = session, .mask_kind = KVB_MASK_ALL, .quiesced = true };
+	struct kvb_finish_req req = { .tenant = TENANT, .session = session, .mask_kind = KVB_MASK_ALL, .quiesced = true };
 	struct kvb_finish_res res = { 0 };
 	struct answer a = { 0 };
 	struct kvb_done done = { on_done, &a };
@@ -99,7 +101,7 @@ static int finish(struct full *f, const char *session, uint32_t *committed)
 /* Keys first..n-1. */
 static int write_rest(struct full *f, uint32_t first, uint32_t n, struct request_hits *h)
 {
-	struct kvb_start_req req = { .tenant = "", .instance = "trace", .request_id = "", .keys = f->keys + first,
+	struct kvb_start_req req = { .tenant = TENANT, .instance = f->instance, .request_id = "", .keys = f->keys + first,
 				     .n_keys = n - first, .has_parent = first > 0 };
 	struct kvb_start_res res = { 0 };
 	struct answer a = { 0 };
@@ -146,10 +148,11 @@ static int make_objects(struct full *f)
 	const char *const storages[] = { "default" };
 	struct kvb_storage_spec s = { .name = "default", .type = "null", .root = "", .unit = unit, .file_size = r->storage_file,
 				      .enabled = true, .capacity = r->storage_bytes ? r->storage_bytes : need / unit * unit };
-	struct kvb_group_spec g = { .name = "default", .storages = storages, .n_storages = 1,
+	struct kvb_group_spec g = { .name = "default", .storages = storages, .n_storages = 1, .policy = r->policy,
+				    .ttl_ms = strcmp(r->policy, "ttl") == 0 ? r->ttl_ms : 0,
 				    .capacity = r->storage_bytes ? 0 : r->blocks * r->block_bytes };
 	struct kvb_spec spec = { "kv", r->block_bytes };
-	struct kvb_instance_spec i = { .tenant = "", .id = "trace", .group = "default", .specs = &spec, .n_specs = 1,
+	struct kvb_instance_spec i = { .tenant = TENANT, .id = f->instance, .group = "default", .specs = &spec, .n_specs = 1,
 				       .extra = "" };
 	int rc = kvb_core_storage_put(f->core, &s, NULL, &r->err);
 
@@ -199,6 +202,10 @@ int run_full(struct run *r)
 	struct kvb_core_counters counters;
 	int rc = f.keys ? KVB_OK : kvb_fail(&r->err, KVB_E_NOMEM, NULL, "%s: out of memory", r->refs->name);
 
+	if (r->instance)
+		snprintf(f.instance, sizeof f.instance, "%s", r->instance);
+	else
+		snprintf(f.instance, sizeof f.instance, "replay-%llux1", (unsigned long long)r->block_bytes);
 	kvb_fake_clock_init(&f.clock, BEGIN_MS);
 	kvb_arena_init(&f.arena);
 	if (rc == KVB_OK)

@@ -14,6 +14,7 @@
 
 #include <kvb/limits.h>
 #include <kvb/mem.h>
+#include <kvb/ops.h>
 
 static const char usage[] =
 	"Usage: kvblockd simulate [options] TRACE...\n"
@@ -36,7 +37,9 @@ static const char usage[] =
 	"  --seed N              the same seed gives the same trace (default: 1)\n\n"
 	"  --full                the whole manager instead of its policies alone: what kvblock replay\n"
 	"                        --clients 1 --lease 0 finds at one with free_percent 0, open_percent 100\n"
+	"  --ttl-ms N            of policy ttl (default: 3600000); without --full it is as fifo\n"
 	"  --block-bytes SIZE    of its blocks (default: 4K)\n"
+	"  --instance ID         (default: replay-BYTESx1, as kvblock replay)\n"
 	"  --unit SIZE           of its storage (default: 64M)\n"
 	"  --file-size SIZE      of its storage's slab files (default: 1G)\n\n"
 	"  --model NAME          capacities as bytes, hits as tokens; --list-models tells which there are\n"
@@ -61,6 +64,7 @@ static const struct number {
 	NUMBER("threads", threads, 1, 1024),
 	NUMBER("conversations", gen.conversations, 1, 10000000),
 	NUMBER("seed", gen.seed, 0, UINT64_MAX),
+	NUMBER("ttl-ms", ttl_ms, 1, 1ull << 53),
 	NUMBER("tp", tp, 1, 1024),
 	NUMBER("block-tokens", block_tokens, 1, 1u << 20),
 	NUMBER("trace-block-tokens", trace_tokens, 1, 1u << 20),
@@ -210,6 +214,9 @@ static int set_other(struct options *o, int opt, const char *value)
 	case 'f':
 		o->full = true;
 		return OPTIONS_RUN;
+	case 'i':
+		o->instance = value;
+		return OPTIONS_RUN;
 	case 'v':
 		o->svg = value;
 		return OPTIONS_RUN;
@@ -252,8 +259,10 @@ static int check(struct options *o, struct kvb_gen_options *given)
 		return bad("capacity", "bytes need a --model (or its shape), or --full; use --blocks", NULL);
 	if ((o->svg || o->hits) && inputs != 1)
 		return bad(o->svg ? "svg" : "hits", "of one trace", NULL);
-	if (!o->full && (o->has_block_bytes || o->unit || o->file_size))
-		return bad("block-bytes", "and --unit, --file-size: of the manager (--full)", NULL);
+	if (!o->full && (o->has_block_bytes || o->instance || o->unit || o->file_size))
+		return bad("block-bytes", "and --instance, --unit, --file-size: of the manager (--full)", NULL);
+	if (o->instance && !kvb_name_valid(o->instance, strlen(o->instance)))
+		return bad("instance", "1 to 127 characters of A-Za-z0-9._:=@+,-", o->instance);
 	return OPTIONS_RUN;
 }
 
@@ -277,7 +286,8 @@ static void make_table(struct option table[])
 		{ "full", no_argument, NULL, 'f' },	      { "svg", required_argument, NULL, 'v' },
 		{ "hits", required_argument, NULL, 't' },     { "csv", no_argument, NULL, 'C' },
 		{ "json", no_argument, NULL, 'J' },	      { "list-models", no_argument, NULL, 'L' },
-		{ "help", no_argument, NULL, 'h' },	      { NULL, 0, NULL, 0 },
+		{ "help", no_argument, NULL, 'h' },	      { "instance", required_argument, NULL, 'i' },
+		{ NULL, 0, NULL, 0 },
 	};
 	size_t at = 0;
 
@@ -293,7 +303,7 @@ int options_parse(struct options *o, int argc, char **argv)
 	struct option table[N_NUMBERS + N_SIZES + 16];
 	int opt, rc = OPTIONS_RUN;
 
-	*o = (struct options){ .gen.seed = 1, .block_bytes = 4096, .tp = 1, .block_tokens = 64, .dtype = "bf16",
+	*o = (struct options){ .gen.seed = 1, .block_bytes = 4096, .ttl_ms = 3600000, .tp = 1, .block_tokens = 64, .dtype = "bf16",
 			       .trace_tokens = KVB_TRACE_BLOCK_TOKENS };
 	make_table(table);
 	while (rc == OPTIONS_RUN && (opt = getopt_long(argc, argv, "h", table, NULL)) != -1) {

@@ -23,6 +23,8 @@ struct options {
 	uint32_t n_capacity;
 	uint64_t requests; /* of each trace, 0 = all */
 	bool full;
+	uint64_t ttl_ms;
+	const char *instance; /* NULL: as kvblock replay calls it */
 	uint64_t block_bytes;
 	uint64_t unit;
 	uint64_t file_size;

@@ -33,10 +33,12 @@ struct run {
 	const char *policy; /* of kvb_policy_all(), or "belady" */
 	uint64_t blocks;    /* capacity, at least 1 */
 	bool full;
-	uint64_t block_bytes;     /* full: bytes of a block; */
-	uint64_t storage_bytes;   /* of the storage, 0 = `blocks` bound the group, and the storage is large enough */
-	uint64_t storage_unit;    /* 0 = 64 MiB, */
-	uint64_t storage_file;    /* 0 = 1 GiB: as kvb_storage_spec */
+	const char *instance;     /* full: its name, NULL = as kvblock replay calls it; ghosts are told apart by it */
+	uint64_t ttl_ms;          /* full: of policy `ttl` */
+	uint64_t block_bytes;     /* full: bytes of a block */
+	uint64_t storage_bytes;   /* full: of the storage, 0 = `blocks` bound the group, and the storage is large enough */
+	uint64_t storage_unit;    /* full: 0 = 64 MiB, */
+	uint64_t storage_file;    /* full: 0 = 1 GiB, as kvb_storage_spec */
 	struct request_hits *hits; /* [refs->n_requests], or NULL */
 	/* results */
 	struct counts counts;

@@ -135,7 +135,8 @@ static int choose_policies(struct job *j)
 	if (j->n_policies)
 		return EXIT_DONE;
 	for (const struct kvb_policy_ops *const *p = kvb_policy_all(); *p; p++)
-		j->policies[j->n_policies++] = (*p)->name;
+		if (j->o.full || strcmp((*p)->name, "ttl") != 0) /* without a clock it is fifo */
+			j->policies[j->n_policies++] = (*p)->name;
 	if (!j->o.full)
 		j->policies[j->n_policies++] = "belady";
 	return EXIT_DONE;
@@ -208,7 +209,8 @@ static int make_runs(struct job *j)
 			for (uint32_t b = 0; b < j->n_blocks; b++)
 				j->runs[at++] = (struct run){
 					.refs = &j->refs[t], .policy = j->policies[p], .blocks = j->blocks[b], .full = j->o.full,
-					.block_bytes = j->o.block_bytes, .storage_unit = j->o.unit, .storage_file = j->o.file_size,
+					.instance = j->o.instance, .ttl_ms = j->o.ttl_ms, .block_bytes = j->o.block_bytes,
+					.storage_unit = j->o.unit, .storage_file = j->o.file_size,
 					.storage_bytes = j->o.n_capacity && !j->o.sizing ? j->o.capacity[b] : 0,
 				};
 	if (j->o.hits && !(j->runs[0].hits = kvb_calloc(j->refs[0].n_requests, sizeof *j->runs[0].hits)))

@@ -5,6 +5,7 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -44,6 +45,15 @@ static void make_refs(const char *text, struct refs *out)
 	assert_int_equal(rc, KVB_OK);
 	kvb_trace_free(&t);
 	free(copy);
+}
+
+/* Adds to a text of `room` bytes, and returns its end. */
+static char *add(char *at, const char *begin, size_t room, const char *fmt, unsigned n)
+{
+	int k = snprintf(at, room - (size_t)(at - begin), fmt, n);
+
+	assert_true(k >= 0 && (size_t)k < room - (size_t)(at - begin));
+	return at + k;
 }
 
 static struct run run_it(const struct refs *t, const char *policy, uint64_t blocks, struct request_hits *hits)
@@ -178,9 +188,9 @@ static void random_refs(unsigned *seed, struct refs *out)
 
 		for (uint32_t i = n; i-- > 0; b = parent[b])
 			chain[i] = b;
-		at += sprintf(at, "%s", q ? "|" : "");
+		at = add(at, text, sizeof text, q ? "|" : "", 0);
 		for (uint32_t i = 0; i < n; i++)
-			at += sprintf(at, "%u ", chain[i] + 1);
+			at = add(at, text, sizeof text, "%u ", chain[i] + 1);
 	}
 	make_refs(text, out);
 }
@@ -260,7 +270,7 @@ static void the_optimum_is_one(void **state)
 
 		for (int i = 0; i < n; i++) {
 			ref[i] = (uint8_t)((unsigned)rand_r(&seed) % 6);
-			at += sprintf(at, "%s%d", i ? "|" : "", ref[i]);
+			at = add(at, text, sizeof text, i ? "|%u" : "%u", ref[i]);
 		}
 		memset(memo, 0xff, sizeof memo);
 		make_refs(text, &t);
@@ -289,9 +299,9 @@ static void the_whole_core_does_the_same(void **state)
 			uint32_t chain = (uint32_t)rand_r(&seed) % 8;
 
 			length[chain] += length[chain] < 7 && rand_r(&seed) % 2;
-			at += sprintf(at, "%s", q ? "|" : "");
+			at = add(at, text, sizeof text, q ? "|" : "", 0);
 			for (uint32_t i = 0; i <= length[chain]; i++)
-				at += sprintf(at, "%u ", 1 + chain * 8 + i);
+				at = add(at, text, sizeof text, "%u ", 1 + chain * 8 + i);
 		}
 		make_refs(text, &t);
 		alone = run_it(&t, "lru", 64, NULL);
