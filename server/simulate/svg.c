@@ -28,7 +28,7 @@ static const char style[] =
 	"text{font:12px sans-serif;fill:#24292f}.title{font-size:14px;font-weight:bold}\n"
 	".page{fill:#fff}.grid{stroke:#d8dee4}.axis{stroke:#57606a}\n"
 	"polyline,.key{fill:none;stroke-width:1.8}.bound{stroke:#8c959f;stroke-dasharray:5 4}.first{stroke-width:3.2}\n"
-	".c0{stroke:#0550ae}.c1{stroke:#bc4c00}.c2{stroke:#1a7f37}.c3{stroke:#8250df}.c4{stroke:#cf222e}\n"
+	".c0{stroke:#0550ae}.c1{stroke:#bc4c00}.c2{stroke:#1a7f37}.c3{stroke:#8250df;stroke-dasharray:8 3}.c4{stroke:#cf222e}\n"
 	".c5{stroke:#0a7b83}.c6{stroke:#9a6700}.c7{stroke:#bf3989}.c8{stroke:#57606a}.c9{stroke:#4d2d00}\n"
 	"@media(prefers-color-scheme:dark){text{fill:#e6edf3}.page{fill:#0d1117}.grid{stroke:#30363d}.axis{stroke:#8b949e}\n"
 	".c0{stroke:#58a6ff}.c1{stroke:#f0883e}.c2{stroke:#3fb950}.c3{stroke:#bc8cff}.c4{stroke:#ff7b72}\n"
