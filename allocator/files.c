@@ -64,11 +64,12 @@ bool kvb_pool_next_file(const struct kvb_pool *p, uint32_t from, uint32_t *file)
 	return true;
 }
 
-void kvb_pool_each_slab_of(const struct kvb_pool *p, uint32_t file, void (*fn)(void *ctx, uint32_t slab), void *ctx)
+bool kvb_pool_next_slab(const struct kvb_pool *p, uint32_t file, uint32_t *unit, uint32_t *slab)
 {
 	const struct pool_file *f = kvb_file_find(p, file);
-	const struct slab *s;
+	const struct slab *s = f ? kvb_file_next_slab(p, f, f->n_units, unit) : NULL;
 
-	for (uint32_t unit = 0; f && (s = kvb_file_next_slab(p, f, f->n_units, &unit)) != NULL;)
-		fn(ctx, s->handle);
+	if (s)
+		*slab = s->handle;
+	return s != NULL;
 }

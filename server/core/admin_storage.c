@@ -54,6 +54,8 @@ static int check_count(struct kvb_storage_spec *s, struct kvb_error *err)
 		return kvb_fail(err, KVB_E_INVALID, "unit", "a storage of type '%s' has none", s->type);
 	if (s->file_size)
 		return kvb_fail(err, KVB_E_INVALID, "file_size", "a storage of type '%s' has none", s->type);
+	if (s->draining)
+		return kvb_fail(err, KVB_E_INVALID, "draining", "not of type '%s': clear the instances on it", s->type);
 	if (s->capacity > COUNTED_MAX)
 		return kvb_fail(err, KVB_E_INVALID, "capacity", "%llu slots at most", COUNTED_MAX);
 	s->unit = COUNTED_UNIT;
@@ -98,8 +100,8 @@ static int compare_storage(const struct space *s, const struct kvb_storage_spec 
 		return fixed_field(err, "unit");
 	if (s->dev->file_size != n->file_size)
 		return fixed_field(err, "file_size");
-	if (n->capacity < s->capacity)
-		return kvb_fail(err, KVB_E_CONFLICT, "capacity", "cannot shrink below %llu",
+	if (n->capacity < s->capacity && s->dev->ops->counted)
+		return kvb_fail(err, KVB_E_CONFLICT, "capacity", "cannot shrink below %llu: the clients' files have that many pages",
 				(unsigned long long)s->capacity);
 	return KVB_OK;
 }
@@ -133,6 +135,8 @@ static void adopt_storage(struct kvb_core *c, const struct kvb_storage_spec *s, 
 		p->space[at].version = version;
 		p->space[at].capacity = s->capacity;
 		p->space[at].enabled = s->enabled;
+		p->space[at].draining = s->draining;
+		files_settle(&p->space[at]);
 		p->space[at].high_percent = s->high_percent;
 		p->space[at].low_percent = s->low_percent;
 		if (part_count_slots(&p->space[at]) != KVB_OK)
@@ -165,6 +169,7 @@ static int update_storage(struct kvb_core *c, const struct kvb_storage_spec *s, 
 	d.id = p->space[at].dev->id;
 	memcpy(d.uuid, p->space[at].dev->uuid, 16);
 	same = p->space[at].capacity == s->capacity && p->space[at].enabled == s->enabled &&
+	       p->space[at].draining == s->draining &&
 	       p->space[at].high_percent == s->high_percent && p->space[at].low_percent == s->low_percent &&
 	       same_description(p->space[at].dev, s);
 	core_unlock(c);
@@ -311,7 +316,7 @@ static int storage_idle(const struct part *p, int at, struct kvb_error *err)
 	kvb_pool_stats(s->pool, &st);
 	/* Held slots do not matter: the files go, so nobody can be handed what a late writer touches. */
 	if (st.used_bytes || s->growing)
-		return kvb_fail(err, KVB_E_IN_USE, "name", "%llu bytes of blocks are in it",
+		return kvb_fail(err, KVB_E_IN_USE, "name", "%llu bytes of blocks are in it: set \"draining\", and wait until there are none",
 				(unsigned long long)st.used_bytes);
 	if (device_hangs(s->dev))
 		return kvb_fail(err, KVB_E_UNAVAILABLE, "name", "its file system does not answer: try again when it does");
@@ -339,7 +344,7 @@ static int look_at(struct kvb_core *c, const char *name, struct storage_doc *d, 
 						     .client_root = s->dev->client_root,
 						     .client_mount = s->dev->client_mount, .extra = s->dev->extra,
 						     .capacity = s->capacity, .file_size = s->dev->file_size,
-						     .unit = s->dev->unit, .enabled = s->enabled,
+						     .unit = s->dev->unit, .enabled = s->enabled, .draining = s->draining,
 						     .high_percent = s->high_percent, .low_percent = s->low_percent };
 	}
 	core_unlock(c);
@@ -368,7 +373,7 @@ static struct device *take_device(struct kvb_core *c, const char *name, uint32_t
 
 	if (at >= 0) {
 		d = p->space[at].dev;
-		*files = p->space[at].files;
+		*files = p->space[at].next_file + (p->space[at].claim.length > 0);
 		device_remove(c, d);
 	}
 	if (p)

@@ -371,7 +371,7 @@ static void fsck_files(struct check *k, struct kvb_core *c)
 		int rc = device_open(c->device[i], false, &err);
 
 		if (rc == KVB_OK)
-			rc = device_check_files(c->device[i], k->p->space[i].files, &err);
+			rc = device_check_files(c->device[i], space_by_id(k->p, c->device[i]->id), &err);
 		if (rc != KVB_OK)
 			problem(k, "storage %s: %s", c->device[i]->name, err.message[0] ? err.message : kvb_status_text(rc));
 	}

@@ -369,8 +369,10 @@ static int write_one(struct writer *w, bool clean, struct kvb_error *err)
 	}
 	core_lock(c);
 	if (c->part == w->p) {
-		if (rc == KVB_OK)
+		if (rc == KVB_OK) {
 			w->p->journal_bytes -= w->p->snap.journal_bytes;
+			w->p->checkpointed = w->number;
+		}
 		snapshot_end(w->p);
 	}
 	core_unlock(c);

@@ -131,7 +131,8 @@ int device_open(struct device *d, bool may_create, struct kvb_error *err)
 /* What the part knows of this storage now. */
 struct look {
 	bool loaded;
-	uint32_t files;
+	uint32_t files; /* that were ever made, or claimed */
+	uint32_t next;  /* number that growth makes */
 	uint64_t capacity;
 	uint64_t file_bytes;
 	bool growing;
@@ -153,68 +154,90 @@ static struct look look(struct device *d)
 	kvb_rwlock_read(&d->core->lock);
 	s = space_of(d->core->part, d);
 	if (s)
-		k = (struct look){ true, s->files, s->capacity, s->file_bytes, s->growing };
+		k = (struct look){ true, s->next_file, file_next_number(s), s->capacity, s->file_bytes, s->growing };
 	kvb_rwlock_read_unlock(&d->core->lock);
 	return k;
 }
 
-static int file_length(struct device *d, uint32_t file, uint64_t *length, struct kvb_error *err)
+/* The first file of the part's space that is there, of this number or above. */
+static bool next_file(struct device *d, uint32_t from, struct space_file *out)
+{
+	const struct space_file *f;
+	const struct space *s;
+
+	kvb_rwlock_read(&d->core->lock);
+	s = space_of(d->core->part, d);
+	f = s ? file_next(s, from) : NULL;
+	if (f)
+		*out = *f;
+	kvb_rwlock_read_unlock(&d->core->lock);
+	return f != NULL;
+}
+
+/* The document of a file that was claimed by an earlier try. */
+static int claimed_file(struct device *d, struct space_file *f, struct kvb_error *err)
 {
 	struct kvb_buf b = { 0 };
-	struct kvb_rd in;
 	char key[64];
 	int rc;
 
-	registry_file_key(key, d->id, file);
-	rc = kvb_store_get(d->core->store, key, &b, NULL, err);
-	in = kvb_rd_make(b.data, b.len);
-	kvb_get_u8(&in);
-	*length = kvb_get_u64(&in);
+	registry_file_key(key, d->id, f->number);
+	rc = kvb_store_get(d->core->store, key, &b, &f->version, err);
+	if (rc == KVB_OK && (!registry_get_file(b.data, b.len, f) || f->state != FILE_IN_USE))
+		rc = kvb_fail(err, KVB_E_CORRUPT, NULL, "registry: %s", key);
 	kvb_buf_destroy(&b);
-	return rc == KVB_OK && in.failed ? kvb_fail(err, KVB_E_CORRUPT, NULL, "registry: %s", key) : rc;
+	return rc;
 }
 
-static int check_one(struct device *d, uint32_t file, uint64_t length, struct kvb_error *err)
+static int check_one(struct device *d, const struct space_file *f, struct kvb_error *err)
 {
 	int rc;
 
 	enter(d);
-	rc = kvb_storage_check_file(d->storage, file, length, err);
+	rc = kvb_storage_check_file(d->storage, f->number, f->length, err);
 	leave(d);
 	return rc;
 }
 
-static int check_files(struct device *d, const struct look *k, struct kvb_error *err)
+static int check_files(struct device *d, struct kvb_error *err)
 {
-	for (uint32_t f = 0; f < k->files; f++) {
-		uint64_t length;
-		int rc = file_length(d, f, &length, err);
+	struct space_file f;
+	int rc = KVB_OK;
 
-		if (rc == KVB_OK)
-			rc = check_one(d, f, length, err);
-		if (rc != KVB_OK)
-			return rc;
-	}
-	return KVB_OK;
+	for (uint32_t from = 0; rc == KVB_OK && next_file(d, from, &f); from = f.number + 1)
+		rc = check_one(d, &f, err);
+	return rc;
 }
 
-/* One file at each probe, in turn, so that a file which is cut or lost while we run is noticed. A store
- * that cannot be read is no fault of the storage. */
-static int check_next(struct device *d, const struct look *k, struct kvb_error *err)
+/* One file at each probe, in turn, so that a file which is cut or lost while we run is noticed. */
+static int check_next(struct device *d, struct kvb_error *err)
 {
-	uint64_t length;
+	struct space_file f;
 
-	if (k->files == 0)
+	if (!next_file(d, d->next_check, &f) && !next_file(d, 0, &f))
 		return KVB_OK;
-	d->last_check = (d->last_check + 1) % k->files;
-	return file_length(d, d->last_check, &length, NULL) == KVB_OK ? check_one(d, d->last_check, length, err) : KVB_OK;
+	d->next_check = f.number + 1;
+	return check_one(d, &f, err);
 }
 
-int device_check_files(struct device *d, uint32_t files, struct kvb_error *err)
+int device_check_files(struct device *d, const struct space *s, struct kvb_error *err)
 {
-	struct look k = { .files = files };
+	const struct space_file *f;
+	int rc = KVB_OK;
 
-	return check_files(d, &k, err);
+	for (uint32_t from = 0; rc == KVB_OK && (f = file_next(s, from)) != NULL; from = f->number + 1)
+		rc = check_one(d, f, err);
+	return rc;
+}
+
+int device_remove_file(struct device *d, uint32_t file, struct kvb_error *err)
+{
+	int rc;
+
+	enter(d);
+	rc = kvb_storage_remove_file(d->storage, file, err);
+	leave(d);
+	return rc;
 }
 
 static int probe(struct device *d, const struct look *k, struct kvb_error *err)
@@ -230,9 +253,9 @@ static int probe(struct device *d, const struct look *k, struct kvb_error *err)
 	rc = kvb_storage_probe(d->storage, &h, err);
 	leave(d);
 	if (rc == KVB_OK && d->files_checked) {
-		rc = check_next(d, k, err);
+		rc = check_next(d, err);
 	} else if (rc == KVB_OK) {
-		rc = check_files(d, k, err);
+		rc = check_files(d, err);
 		d->files_checked = rc == KVB_OK;
 	}
 	if (rc == KVB_OK) {
@@ -258,31 +281,30 @@ static uint64_t next_length(const struct device *d, const struct look *k)
 }
 
 /* Claims the number in the registry first, so that no other manager makes the same file. */
-static int make_file(struct device *d, uint32_t file, uint64_t length, struct kvb_error *err)
+static int make_file(struct device *d, struct space_file *f, struct kvb_error *err)
 {
+	struct kvb_store *store = d->core->store;
 	struct kvb_buf doc = { 0 };
-	uint64_t claimed = length;
 	char key[64];
 	int rc;
 
-	registry_file_key(key, d->id, file);
-	kvb_put_u8(&doc, 1);
-	kvb_put_u64(&doc, length);
-	rc = doc.failed ? KVB_E_NOMEM : kvb_store_put(d->core->store, key, KVB_VERSION_NONE, doc.data, doc.len, NULL, err);
+	registry_file_key(key, d->id, f->number);
+	registry_put_file(&doc, f);
+	rc = doc.failed ? KVB_E_NOMEM : kvb_store_put(store, key, KVB_VERSION_NONE, doc.data, doc.len, &f->version, err);
 	kvb_buf_destroy(&doc);
 	if (rc == KVB_E_CONFLICT) /* claimed by an earlier try that could not make it */
-		rc = file_length(d, file, &claimed, err);
+		rc = claimed_file(d, f, err);
 	if (rc != KVB_OK)
 		return rc;
 	enter(d);
-	rc = kvb_storage_create_file(d->storage, file, claimed, err);
+	rc = kvb_storage_create_file(d->storage, f->number, f->length, err);
 	leave(d);
 	if (rc == KVB_E_NO_SPACE)
-		kvb_store_del(d->core->store, key, KVB_VERSION_ANY, NULL);
-	return rc == KVB_OK && claimed != length ? KVB_PENDING : rc;
+		kvb_store_del(store, key, f->version, NULL);
+	return rc;
 }
 
-static void grow_over(struct device *d, uint32_t file, uint64_t length, int rc, const char *why)
+static void grow_over(struct device *d, const struct space_file *f, int rc, const char *why)
 {
 	struct kvb_core *c = d->core;
 	uint64_t now = kvb_now_ms(c->clock);
@@ -292,7 +314,7 @@ static void grow_over(struct device *d, uint32_t file, uint64_t length, int rc, 
 	s = space_of(c->part, d);
 	if (s) {
 		if (rc == KVB_OK)
-			rc = part_add_file(s, file, length);
+			rc = file_add(s, f);
 		s->growing = false;
 		s->grow_full = rc == KVB_E_NO_SPACE;
 		s->grow_again_at = rc == KVB_OK ? 0 : now + (s->grow_full ? GROW_FULL_MS : GROW_RETRY_MS);
@@ -303,29 +325,26 @@ static void grow_over(struct device *d, uint32_t file, uint64_t length, int rc, 
 	if (rc != KVB_OK)
 		kvb_log(KVB_LOG_WARN, "storage", "'%s' cannot grow now: %s", d->name, why);
 	else
-		kvb_log(KVB_LOG_INFO, "storage", "'%s' has a new slab file %u of %llu bytes", d->name, file,
-			(unsigned long long)length);
+		kvb_log(KVB_LOG_INFO, "storage", "'%s' has a new slab file %u of %llu bytes", d->name, f->number,
+			(unsigned long long)f->length);
 }
 
 static void grow(struct device *d)
 {
 	struct look k = look(d);
+	struct space_file f = { .number = k.next };
 	struct kvb_error err = { 0 };
-	uint64_t length;
 	int rc;
 
 	if (!k.loaded || !k.growing)
 		return;
-	length = next_length(d, &k);
-	if (!device_healthy(d) || length == 0) {
-		grow_over(d, k.files, length, KVB_E_NO_SPACE,
-			  device_healthy(d) ? "the file system is full" : "the storage is not healthy");
+	f.length = next_length(d, &k);
+	if (!device_healthy(d) || f.length == 0) {
+		grow_over(d, &f, KVB_E_NO_SPACE, device_healthy(d) ? "the file system is full" : "the storage is not healthy");
 		return;
 	}
-	rc = make_file(d, k.files, length, &err);
-	if (rc == KVB_PENDING)
-		rc = file_length(d, k.files, &length, &err);
-	grow_over(d, k.files, length, rc, err.message[0] ? err.message : kvb_status_text(rc));
+	rc = make_file(d, &f, &err);
+	grow_over(d, &f, rc, err.message[0] ? err.message : kvb_status_text(rc));
 }
 
 void device_step(struct device *d)
@@ -347,6 +366,8 @@ void device_step(struct device *d)
 	atomic_store(&d->probed, true);
 	if (k.growing)
 		grow(d);
+	if (rc == KVB_OK)
+		drain_remove_files(d);
 }
 
 /* ---- thread -------------------------------------------------------------------------------------------- */
@@ -422,6 +443,7 @@ static void forget_space(struct part *p, uint32_t at)
 		evict_forget_space(ghost, at);
 	evict_free_sets(p, at, NULL);
 	kvb_pool_destroy(p->space[at].pool);
+	files_free(&p->space[at]);
 	kvb_free(p->space[at].class);
 	p->space[at] = (struct space){ 0 };
 }

@@ -122,6 +122,7 @@ int space_class(struct part *p, struct instance *inst, uint32_t spec, uint32_t s
 void slot_release(struct part *p, struct block *b, uint32_t spec, uint64_t hold_until);
 /* Bytes that this space can hand out now without eviction, for one spec. */
 bool space_usable(const struct space *s);
+bool space_takes(const struct space *s);    /* usable, and new blocks may go there */
 bool space_has_room(const struct space *s); /* the capacity allows another file */
 bool space_can_grow(const struct part *p, const struct space *s);
 void space_ask_growth(struct part *p, struct space *s);
@@ -453,6 +454,35 @@ uint64_t room_now(struct part *p, const struct plan *plan);
 /* Spaces that the group takes slots from. */
 struct space_set group_spaces(const struct part *p, const struct group *g);
 
+/* ---- files.c: slab files of a space ------------------------------------------------------------------- */
+
+/* Gone ones included; NULL: no such number was given, or nothing of it is left. */
+struct space_file *file_find(const struct space *s, uint32_t number);
+/* The first one that is there (not gone) of this number or above, NULL: none. */
+struct space_file *file_next(const struct space *s, uint32_t from);
+/* A new one with number, length, version, asked and state. One that is known already is no error: nothing changes. */
+int file_add(struct space *s, const struct space_file *f);
+int file_add_claim(struct space *s);
+uint32_t file_next_number(const struct space *s); /* that growth makes */
+bool file_drains(const struct space *s, const struct space_file *f);
+/* The pool follows what is wanted of the file; again, whenever that has changed. */
+void file_settle(struct space *s, struct space_file *f);
+void files_settle(struct space *s);
+/* No slot of it is taken, and nothing durable names it: the pool forgets it. */
+void file_gone(struct space *s, struct space_file *f);
+void file_forget(struct space *s, struct space_file *f);
+void files_free(struct space *s);
+
+/* ---- drain.c: files that go ---------------------------------------------------------------------------- */
+
+/* A portion of what draining files still hold is on its way out, and files are chosen for a capacity that is less than
+ * what was made. True when there is more to do at once. */
+bool drains_go_on(struct part *p);
+/* By the device's thread, its file system being well: files that nobody needs any more go. */
+void drain_remove_files(struct device *d);
+/* What a file waits for, for people; "" = nothing. */
+const char *drain_waits_for(const struct space *s, const struct space_file *f, const struct kvb_file_info *info);
+
 /* ---- share.c: parts of a group ------------------------------------------------------------------------- */
 
 static inline uint64_t percent_of(uint64_t bytes, uint32_t percent)
@@ -587,8 +617,10 @@ void device_step(struct device *d);
 /* Opens the root for the first time, so that a bad one is refused at once. */
 int device_open(struct device *d, bool may_create, struct kvb_error *err);
 bool device_healthy(const struct device *d);
-/* Looks whether files 0..files-1 are there and ours (fsck). */
-int device_check_files(struct device *d, uint32_t files, struct kvb_error *err);
+/* Looks whether the files of the space are there and ours (fsck). */
+int device_check_files(struct device *d, const struct space *s, struct kvb_error *err);
+/* By its thread: the file system's part of it. Once the file is gone it stays KVB_OK. */
+int device_remove_file(struct device *d, uint32_t file, struct kvb_error *err);
 struct device *device_find(const struct kvb_core *c, uint32_t id);
 int device_add(struct kvb_core *c, struct device *d); /* under the write lock */
 /* Its thread ends once it is out of the file system; has it? */
@@ -614,6 +646,9 @@ void registry_put_instance(struct kvb_buf *out, const struct kvb_instance_spec *
 int registry_next_id(struct kvb_core *c, uint32_t *id, struct kvb_error *err);
 int registry_secret(struct kvb_core *c, struct kvb_error *err);
 void registry_file_key(char out[64], uint32_t storage_id, uint32_t file);
+void registry_put_file(struct kvb_buf *out, const struct space_file *f);
+/* False: malformed, or from a newer version. Fills length, asked, state. */
+bool registry_get_file(const void *bytes, size_t n, struct space_file *out);
 void registry_instance_key(char out[300], const char *tenant, const char *id);
 /* The second half of an instance's deletion, after its record; may be repeated. `doc`: its document. */
 int registry_move_to_dropped(struct kvb_core *c, const char *instance_key, uint32_t id, const struct kvb_buf *doc,
@@ -629,9 +664,6 @@ int part_add_instance_to(struct part *p, const struct kvb_instance_spec *i, uint
 struct space *space_by_id(struct part *p, uint32_t storage_id);
 /* The slots of a `counted` storage: its only file is as long as the capacity says. */
 int part_count_slots(struct space *s);
-/* A file that is there already is no error: nothing changes. */
-int part_add_file(struct space *s, uint32_t file, uint64_t length);
-int part_add_claimed(struct space *s);
 void part_remove_group(struct part *p, const char *name);
 struct instance *instance_by_id(const struct part *p, uint32_t id); /* dropped ones too */
 /* Its registration has moved to "dropped/...": only replay of older records may still need it. */

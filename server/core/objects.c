@@ -21,7 +21,7 @@ int part_add_space(struct part *p, struct device *d, const struct kvb_storage_sp
 	if (at == MAX_STORAGES)
 		return KVB_E_TOO_MANY;
 	sp = &p->space[at];
-	*sp = (struct space){ .dev = d, .version = version, .capacity = s->capacity, .enabled = s->enabled,
+	*sp = (struct space){ .dev = d, .version = version, .capacity = s->capacity, .enabled = s->enabled, .draining = s->draining,
 			      .high_percent = s->high_percent, .low_percent = s->low_percent };
 	sp->pool = kvb_pool_create(&o);
 	if (!sp->pool) {
@@ -55,28 +55,6 @@ struct space *space_by_id(struct part *p, uint32_t storage_id)
 		if (p->space[i].pool && p->space[i].dev->id == storage_id)
 			return &p->space[i];
 	return NULL;
-}
-
-int part_add_file(struct space *s, uint32_t file, uint64_t length)
-{
-	int rc;
-
-	if (file < s->files)
-		return KVB_OK; /* made while the partition was loaded again: it was in the registry */
-	rc = kvb_pool_add_file(s->pool, file, length);
-	if (rc != KVB_OK)
-		return rc;
-	s->file_bytes += length;
-	s->files = file + 1;
-	return KVB_OK;
-}
-
-int part_add_claimed(struct space *s)
-{
-	uint64_t length = s->claimed_length;
-
-	s->claimed_length = 0;
-	return length ? part_add_file(s, s->claimed, length) : KVB_OK;
 }
 
 void group_spec_free(struct kvb_group_spec *g)

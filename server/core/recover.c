@@ -50,6 +50,7 @@ void part_destroy(struct part *p)
 	for (uint32_t i = 0; i < p->n_space; i++) {
 		evict_free_sets(p, i, NULL);
 		kvb_pool_destroy(p->space[i].pool);
+		files_free(&p->space[i]);
 		kvb_free(p->space[i].class);
 	}
 	for (size_t i = 0; i < p->n_group; i++)
@@ -144,7 +145,7 @@ static void freeze(struct part *p, uint64_t until)
 		struct space *s = &p->space[i];
 
 		kvb_pool_freeze_free(s->pool, until);
-		if (s->claimed_length)
+		if (s->claim.length)
 			s->grow_again_at = until;
 	}
 }

@@ -19,7 +19,8 @@
 #define DOC_NAMED 3u   /* of an instance that keeps names, with a byte that says so */
 #define DOC_FIELDS 4u  /* fields follow */
 
-enum storage_field { STORAGE_HIGH_PERCENT = 1, STORAGE_LOW_PERCENT = 2 };
+enum storage_field { STORAGE_HIGH_PERCENT = 1, STORAGE_LOW_PERCENT = 2, STORAGE_DRAINING = 16 };
+enum file_field { FIELD_ASKED = 1, FIELD_GONE = 2 };
 enum group_field { GROUP_HIGH_PERCENT = 1, GROUP_LOW_PERCENT = 2, GROUP_PIN_PERCENT = 3, GROUP_SHARE = 4,
 		   GROUP_POLICY = 5 /* a text */, GROUP_TTL_MS = 6 };
 enum instance_field { INSTANCE_WEIGHT = 1, INSTANCE_CAPACITY = 2 }; /* behind the byte of version 3 */
@@ -108,6 +109,7 @@ void registry_put_storage(struct kvb_buf *out, const struct storage_doc *d)
 	fields = out->len;
 	put_field(out, STORAGE_HIGH_PERCENT, d->spec.high_percent);
 	put_field(out, STORAGE_LOW_PERCENT, d->spec.low_percent);
+	put_field(out, STORAGE_DRAINING, d->spec.draining);
 	end_fields(out, at, fields);
 }
 
@@ -270,6 +272,7 @@ static void get_storage_fields(struct kvb_rd *in, unsigned format, struct kvb_st
 		switch (tag) {
 		case STORAGE_HIGH_PERCENT: s->high_percent = get_small(in, 100); break;
 		case STORAGE_LOW_PERCENT: s->low_percent = get_small(in, 100); break;
+		case STORAGE_DRAINING: s->draining = get_small(in, 1); break;
 		default: in->failed = true;
 		}
 	}
@@ -496,29 +499,54 @@ static int load_dropped(void *ctx, const char *key, const void *bytes, size_t n,
 	return instance_document(ctx, key, bytes, n, true);
 }
 
+void registry_put_file(struct kvb_buf *out, const struct space_file *f)
+{
+	size_t at = out->len, fields;
+
+	kvb_put_u8(out, 1);
+	kvb_put_u64(out, f->length);
+	fields = out->len;
+	put_field(out, FIELD_ASKED, f->asked);
+	put_field(out, FIELD_GONE, f->state == FILE_GONE);
+	end_fields(out, at, fields);
+}
+
+bool registry_get_file(const void *bytes, size_t n, struct space_file *out)
+{
+	struct kvb_rd in = kvb_rd_make(bytes, n);
+	unsigned format = doc_version(&in, DOC_FIELDS);
+
+	out->length = kvb_get_u64(&in);
+	for (uint64_t tag; (tag = next_field(&in, format)) != 0;) {
+		switch (tag) {
+		case FIELD_ASKED: out->asked = get_small(&in, 1); break;
+		case FIELD_GONE: out->state = get_small(&in, 1) ? FILE_GONE : FILE_IN_USE; break;
+		default: in.failed = true;
+		}
+	}
+	return format && !in.failed && out->length > 0;
+}
+
 /* Files come in order of their numbers. The last one of a storage may have been claimed by a manager that died
- * before making it: it counts once something in the journal names it, or growth has made it. */
+ * before making it: it counts once something in the journal names it, or growth has made it; or if more was done to it. */
 static int load_file(void *ctx, const char *key, const void *bytes, size_t n, uint64_t version)
 {
 	struct loader *l = ctx;
-	struct kvb_rd in = kvb_rd_make(bytes, n);
-	unsigned storage, file;
+	struct space_file f = { .version = version };
+	unsigned storage;
 	struct space *s;
-	uint64_t length;
 	int rc;
 
-	(void)version;
-	if (!doc_version(&in, DOC_VERSION) || sscanf(key, "file/%8x/%8x", &storage, &file) != 2)
-		return bad_document(l->err, key);
-	length = kvb_get_u64(&in);
-	if (in.failed || length == 0)
+	if (sscanf(key, "file/%8x/%8x", &storage, &f.number) != 2 || !registry_get_file(bytes, n, &f))
 		return bad_document(l->err, key);
 	s = space_by_id(l->p, storage);
 	if (!s)
 		return KVB_OK; /* its storage was deleted */
-	rc = part_add_claimed(s);
-	s->claimed = file;
-	s->claimed_length = length;
+	rc = file_add_claim(s);
+	if (rc == KVB_OK && (f.asked || f.state == FILE_GONE))
+		rc = file_add(s, &f);
+	else if (rc == KVB_OK)
+		s->claim = f;
 	return rc == KVB_E_INVALID ? bad_document(l->err, key) : rc;
 }
 

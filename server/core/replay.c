@@ -28,7 +28,7 @@ static int get_place(struct replay *r, struct kvb_rd *in, struct place *out, str
 			break;
 	if (out->space == r->p->n_space)
 		return KVB_E_NOT_FOUND;
-	if (file == r->p->space[out->space].claimed && part_add_claimed(&r->p->space[out->space]) != KVB_OK)
+	if (file == r->p->space[out->space].claim.number && file_add_claim(&r->p->space[out->space]) != KVB_OK)
 		return corrupt(err, "a file that cannot be");
 	out->slab = (struct kvb_slab_place){ (uint32_t)file, (uint32_t)unit, 1u << log2 };
 	return KVB_OK;

@@ -216,7 +216,7 @@ static int take_somewhere(struct part *p, struct plan *plan, struct kvb_arena *a
 		int at = space_find(p, g->storages[i]);
 		int rc;
 
-		if (at < 0 || !space_usable(&p->space[at]) || !space_fits_plan(&p->space[at], plan))
+		if (at < 0 || !space_takes(&p->space[at]) || !space_fits_plan(&p->space[at], plan))
 			continue;
 		if (!type_has_room(p, plan, p->space[at].dev->type, effort, &coming)) {
 			if (coming)
@@ -241,13 +241,13 @@ static int none_within(const struct part *p, const struct plan *plan, struct kvb
 	bool usable = false, fits = false;
 
 	for (uint32_t i = 0; i < p->n_space; i++) {
-		if (!space_set_has(&spaces, i) || !space_usable(&p->space[i]))
+		if (!space_set_has(&spaces, i) || !space_takes(&p->space[i]))
 			continue;
 		usable = true;
 		fits |= space_fits_plan(&p->space[i], plan);
 	}
 	if (!usable)
-		return kvb_fail(err, KVB_E_UNAVAILABLE, NULL, "no storage of group '%s' is healthy and enabled", g->spec.name);
+		return kvb_fail(err, KVB_E_UNAVAILABLE, NULL, "no storage of group '%s' is healthy, enabled and not draining", g->spec.name);
 	if (!fits)
 		return kvb_fail(err, KVB_E_NO_SPACE, NULL,
 				"no storage of group '%s' that is healthy and enabled has slab files that are large enough",
@@ -397,7 +397,7 @@ uint64_t room_now(struct part *p, const struct plan *plan)
 		int at = space_find(p, g->spec.storages[i]);
 		uint64_t n;
 
-		if (at < 0 || !space_usable(&p->space[at]) || !space_fits_plan(&p->space[at], plan) ||
+		if (at < 0 || !space_takes(&p->space[at]) || !space_fits_plan(&p->space[at], plan) ||
 		    space_class(p, plan->inst, 0, (uint32_t)at, &class_id) != KVB_OK)
 			continue;
 		n = least(kvb_pool_available(p->space[at].pool, class_id), type_left(p, g, p->space[at].dev->type) / size);

@@ -102,7 +102,12 @@ bool space_usable(const struct space *s)
 	return s->enabled && device_healthy(s->dev);
 }
 
-bool space_has_room(const struct space *s) { return s->file_bytes + s->dev->unit <= s->capacity && !s->dev->ops->counted; }
+bool space_takes(const struct space *s) { return space_usable(s) && !s->draining; }
+
+bool space_has_room(const struct space *s)
+{
+	return s->file_bytes + s->dev->unit <= s->capacity && !s->dev->ops->counted && !s->draining;
+}
 
 bool space_can_grow(const struct part *p, const struct space *s)
 {

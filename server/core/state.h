@@ -233,7 +233,8 @@ struct device {
 	bool asked; /* to look at once */
 	struct kvb_storage *storage; /* NULL until it could be opened; used by the thread only */
 	bool files_checked;          /* since the last open */
-	uint32_t last_check;         /* file that was looked at last while running; by the thread only */
+	uint32_t next_check;         /* of the files, while running: none below; by the thread only */
+	uint32_t stuck_file;         /* + 1: told in the log that it could not be removed; by the thread only */
 	_Atomic bool healthy;
 	_Atomic bool probed; /* since the part was loaded */
 	_Atomic uint64_t busy_since; /* boot time ms of a running call into the file system, 0 = none */
@@ -250,6 +251,33 @@ struct space_class {
 	uint64_t demand;    /* slots taken in the 160 ms before, or so */
 };
 
+/* A slab file. Its number is never given again, not even to the next one when it has gone: clients keep files open, and
+ * what a late one writes must not reach another's bytes. */
+enum file_state {
+	FILE_IN_USE, /* or draining */
+	FILE_GOING,  /* nothing is in it, nothing durable names it, and nobody may want it back any more */
+	FILE_GONE,   /* by the registry, too; no file of the pool. Only its name and its document may be there yet */
+};
+struct space_file {
+	uint32_t number;
+	enum file_state state;
+	uint64_t length;
+	uint64_t version; /* of its document */
+	/* Why it drains, if it does; if the storage does, all of its files do. */
+	bool asked;  /* an administrator wants it; durable */
+	bool shrink; /* the capacity has no room for it; found anew after a restart */
+	bool removed; /* of one that is gone: its name, too */
+	/* The walk through its slots (drain.c): */
+	uint32_t pass, unit, slot;
+	bool picked;       /* something in this pass */
+	uint64_t oldest;   /* use, ms */
+	uint64_t again_at; /* boot time ms: there is nothing to do before */
+	bool empty;        /* since before the snapshot after this one: */
+	uint64_t snapshot;
+	uint64_t writing, pinned;         /* slots of blocks that are being written, or pinned hard, when it last came through; */
+	uint64_t saw_writing, saw_pinned; /* and in the pass that goes on */
+};
+
 /* A storage as the partition sees it. */
 struct space {
 	struct device *dev;
@@ -259,10 +287,12 @@ struct space {
 	uint32_t high_percent, low_percent;
 	bool falling; /* as a group's */
 	struct kvb_pool *pool;
-	uint32_t files; /* numbers 0..files-1 exist */
-	uint64_t file_bytes;
-	uint32_t claimed; /* while loading: a registered file that may not have been made, */
-	uint64_t claimed_length; /* 0 = none */
+	bool draining; /* no new blocks go there, and all files drain */
+	struct space_file *file; /* by number */
+	size_t n_file, cap_file;
+	uint32_t next_file;      /* greater than all numbers ever given */
+	uint64_t file_bytes;     /* of files that are there, draining ones included */
+	struct space_file claim; /* a registered file that may not have been made; length 0 = none */
 	bool growing;
 	uint64_t grow_again_at; /* after a failure: not before this time */
 	bool grow_full;         /* it failed because the file system is full */
@@ -409,6 +439,7 @@ struct part {
 	uint64_t freeze_until; /* NORMAL, after an unclean boot: what was free then waits until here */
 	bool loading; /* nothing is queued for eviction yet */
 	struct snapshot snap;
+	uint64_t checkpointed; /* number of the newest snapshot that is durable */
 	struct picks lost; /* marked while loading: bytes that a power loss may have taken; gone before READY */
 };
 

@@ -20,7 +20,7 @@ static int view_storage(struct space *s, struct kvb_arena *a, struct kvb_storage
 					     .client_root = dup_text(a, d->client_root),
 					     .client_mount = dup_text(a, d->client_mount),
 					     .extra = dup_text(a, d->extra), .capacity = s->capacity,
-					     .file_size = d->file_size, .unit = d->unit, .enabled = s->enabled,
+					     .file_size = d->file_size, .unit = d->unit, .enabled = s->enabled, .draining = s->draining,
 					     .high_percent = s->high_percent, .low_percent = s->low_percent };
 	if (d->ops->counted)
 		v->spec.file_size = v->spec.unit = 0;
@@ -31,12 +31,15 @@ static int view_storage(struct space *s, struct kvb_arena *a, struct kvb_storage
 		/* The device's own sentence names paths: the log has it. */
 		v->problem = atomic_load(&d->healthy) ? "the file system does not answer"
 						      : "not usable now; the manager's log says why";
-	v->files = s->files;
+	for (const struct space_file *f = file_next(s, 0); f; f = file_next(s, f->number + 1)) {
+		v->files++;
+		v->draining_files += f->state == FILE_GOING || file_drains(s, f);
+	}
 	v->file_bytes = st.file_bytes;
 	v->assigned_bytes = st.assigned_bytes;
 	v->used_bytes = st.used_bytes;
 	v->quarantined_bytes = st.held_bytes;
-	v->free_bytes = s->capacity > st.assigned_bytes ? s->capacity - st.assigned_bytes : 0;
+	v->free_bytes = !s->draining && s->capacity > st.assigned_bytes ? s->capacity - st.assigned_bytes : 0;
 	return v->spec.name && v->spec.type && v->spec.root && v->spec.client_root && v->spec.client_mount && v->spec.extra
 		       ? KVB_OK
 		       : KVB_E_NOMEM;

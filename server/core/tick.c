@@ -59,6 +59,7 @@ static uint32_t tick_part(struct part *p)
 		if (p->space[i].pool)
 			kvb_pool_release_due(p->space[i].pool, now);
 	more = ghosts_go_on(p);
+	more |= drains_go_on(p);
 	more |= evict_ahead(p);
 	more |= trim_go_on(p);
 	more |= policy_go_on(p);

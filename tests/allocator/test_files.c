@@ -20,7 +20,7 @@ static void test_nothing_new_in_a_draining_file(void **state)
 	struct kvb_pool *p = two_files(&c);
 	struct kvb_run run[4], one;
 	struct kvb_file_info info;
-	uint32_t n;
+	uint32_t n, first;
 
 	(void)state;
 	assert_int_equal(kvb_pool_available(p, c), 8);
@@ -45,6 +45,11 @@ static void test_nothing_new_in_a_draining_file(void **state)
 	assert_true(kvb_pool_file(p, 7, &info));
 	assert_true(info.draining);
 	assert_int_equal(info.used_bytes, 4 * 4096);
+	for (uint32_t unit = 0, slab; unit < 4; n = unit) {
+		assert_true(kvb_pool_next_slab(p, 7, &unit, &slab));
+		assert_int_equal(slab_info(p, slab).place.unit, unit - 1);
+	}
+	assert_false(kvb_pool_next_slab(p, 7, &n, &first) || kvb_pool_next_slab(p, 8, &n, &first));
 	assert_int_equal(info.assigned_bytes, 4 * 4096);
 	assert_int_equal(kvb_pool_remove_file(p, 7), KVB_E_IN_USE);
 	kvb_pool_free(p, run[0]);

@@ -589,7 +589,7 @@ static void lose_ownership(const char *key)
 	char holder[192];
 	struct kvb_error err = { 0 };
 
-	if (strncmp(key, "file/", 5) != 0)
+	if (strcmp(key, "secret") != 0)
 		return;
 	hook.get = NULL;
 	lease_ends();

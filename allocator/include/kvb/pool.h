@@ -118,8 +118,8 @@ struct kvb_file_info {
 bool kvb_pool_file(const struct kvb_pool *p, uint32_t file, struct kvb_file_info *out);
 /* The first file whose number is `from` or more; false: none. O(log files). */
 bool kvb_pool_next_file(const struct kvb_pool *p, uint32_t from, uint32_t *file);
-/* Calls fn for every open slab of the file, in order of place. fn must not change the pool. */
-void kvb_pool_each_slab_of(const struct kvb_pool *p, uint32_t file, void (*fn)(void *ctx, uint32_t slab), void *ctx);
+/* The first open slab of the file at or behind *unit, which is set to the unit behind it; false: none. */
+bool kvb_pool_next_slab(const struct kvb_pool *p, uint32_t file, uint32_t *unit, uint32_t *slab);
 /* Finds or makes the class for exact (stride, align). KVB_E_INVALID for zero values, a stride that
  * is no multiple of align (its second slot would not be aligned: round the stride up), or more than
  * 2^30 slots in a slab; KVB_E_NOMEM. Classes live as long as the pool. */

@@ -36,6 +36,7 @@ struct kvb_storage_spec {
 	uint64_t file_size; /* bytes of one slab file; 0 = default (1 GiB or the capacity, if smaller) */
 	uint64_t unit;      /* slab unit, a power of two; 0 = default 64 MiB */
 	bool enabled;       /* false: no new blocks go there; those there stay readable */
+	bool draining;      /* true: no new blocks go there, those there are evicted, and its files go one by one; not `external` */
 	/* Eviction in the background, of the capacity: begins when blocks use more than `high`, ends at `low`. 0, 0: the
 	 * manager's free_percent, for each size of slots. high 100: none; else 0 < low <= high < 100 */
 	uint32_t high_percent;
@@ -461,12 +462,25 @@ struct kvb_block_view {
 	struct kvb_files files;
 };
 
+/* One slab file. Texts are constants. */
+struct kvb_file_view {
+	uint32_t file; /* number, given once */
+	uint64_t length;
+	const char *state;     /* "used", "draining", "removing" (nothing is in it any more) */
+	const char *why;       /* it drains: "asked", "capacity" (has no room for it), "storage" (drains); else "" */
+	const char *waits_for; /* what the drain waits for; "" = nothing */
+	uint64_t assigned_bytes;    /* in slabs */
+	uint64_t used_bytes;        /* slots of live blocks, open sessions included */
+	uint64_t quarantined_bytes; /* slots waiting for a lease or a grace to end */
+};
+
 struct kvb_storage_view {
 	struct kvb_storage_spec spec;
 	char uuid[37];
 	bool healthy;
 	const char *problem; /* sentence, "" when healthy */
 	uint32_t files;
+	uint32_t draining_files;    /* of them */
 	uint64_t file_bytes;        /* of slab files made so far */
 	uint64_t assigned_bytes;    /* in slabs */
 	uint64_t used_bytes;        /* slots of live blocks, open sessions included */

@@ -115,6 +115,16 @@ int kvb_core_storage_delete(struct kvb_core *c, const char *name, struct kvb_err
 int kvb_core_group_delete(struct kvb_core *c, const char *name, struct kvb_error *err);
 int kvb_core_instance_delete(struct kvb_core *c, const char *tenant, const char *id, struct kvb_error *err);
 
+/* Slab files of a storage, in order of their numbers; none of type `external`. KVB_E_NOT_FOUND ("name"). */
+int kvb_core_files(struct kvb_core *c, const char *storage, struct kvb_arena *a, struct kvb_file_view **out, uint32_t *n,
+		   struct kvb_error *err);
+/* Wants the file drained, or (`on` false) not any more: durable, and done in the background (kvb_core_files tells how
+ * far). Nothing new is placed in it; its blocks are evicted, those under a lease are a miss at once and their slots wait
+ * for its end; what is being written waits for its session. Then the file is removed, and the storage may grow by
+ * another one, which lies where the file system has room now. Again is KVB_OK. KVB_E_NOT_FOUND ("name", "file"), KVB_E_CONFLICT
+ * ("draining": it is empty and being removed). */
+int kvb_core_file_drain(struct kvb_core *c, const char *storage, uint32_t file, bool on, struct kvb_error *err);
+
 /* ---- block operations ------------------------------------------------------------------------- */
 
 /* KVB_E_NOT_FOUND with field "instances[i]" or "instance" when the instance is unknown (all below). */
@@ -189,6 +199,7 @@ int kvb_core_stats(struct kvb_core *c, struct kvb_arena *a, struct kvb_stats *ou
 	X(deleted_blocks, "blocks deleted by request")                                             \
 	X(evicted_blocks, "blocks evicted")                                                        \
 	X(evict_examined, "entries examined by eviction")                                          \
+	X(drained_blocks, "blocks evicted because their slab file drains")                         \
 	X(expired_sessions, "sessions that passed their deadline")                                 \
 	X(commits, "journal appends (group commits)")                                              \
 	X(commit_records, "records in them")                                                       \

@@ -1,0 +1,379 @@
+/*
+ * drain.c - slab files that go: emptied block by block, then dropped from pool, registry and file system.
+ *
+ * A file drains because an administrator asked for it, because its storage is retired, or because the capacity was lowered
+ * below what was made. Nothing new is placed there (allocator). What is there is evicted in portions, in the background:
+ * a walk goes through the file's slots again and again, first for leaves that nobody used for long, then for shorter and
+ * shorter times, at last for all, leased blocks included: those are a miss at once, and their slots are held until the
+ * lease ends, as after a deletion. What is being written is left alone until its session ends, what is pinned hard until
+ * somebody unpins it.
+ *
+ * An empty file is still named by older records of the journal, so a checkpoint is written first. Then it is GOING, from
+ * where there is no way back: its document says that it is gone, the pool forgets it, its name goes. The document stays
+ * until a greater number was given, so that none is given twice. Each step may be repeated after a crash.
+ *
+ * The first half runs under the write lock (ticker), the second on the device's thread.
+ */
+#include "internal.h"
+#include "mark.h"
+
+#include <string.h>
+
+#define LOOKS 4096u     /* slots that one call looks at */
+#define PORTION 512u    /* blocks that it picks */
+#define REST_MS 100u    /* after a walk that found nothing to pick */
+#define ASK_MS 1000u    /* until a checkpoint is asked for again */
+#define SAMPLES 64u     /* slots looked at to tell what a file is worth */
+#define MAX_SHRINKS 256u /* files compared in one call */
+
+enum pass { SURVEY, OLD_1, OLD_2, OLD_3, OLD_4, LEAVES, ALL };
+
+/* ---- the walk --------------------------------------------------------------------------------------- */
+
+static uint64_t idle_ms(const struct part *p, const struct block *b)
+{
+	uint64_t now = kvb_now_ms(p->core->clock) + p->use_base;
+	uint64_t use = use_ms(mark_use(atomic_load_explicit(&b->mark, memory_order_relaxed)));
+
+	return now > use ? now - use : 0;
+}
+
+/* May the block go in this pass? */
+static bool goes(const struct part *p, const struct space_file *f, const struct block *b, uint64_t now)
+{
+	const struct instance *inst = block_instance(b);
+
+	if (f->pass == SURVEY || !block_has_committed(inst, b) || pin_kind(b) == KVB_PIN_HARD)
+		return false;
+	if (f->pass == ALL)
+		return !block_has_writing(inst, b);
+	if (b->live_children || !block_evictable(p, inst, b, now))
+		return false;
+	return f->pass == LEAVES || idle_ms(p, b) >= f->oldest >> f->pass;
+}
+
+static void note_slot(const struct part *p, struct space_file *f, const struct block *b)
+{
+	const struct instance *inst = block_instance(b);
+
+	if (f->pass == SURVEY && idle_ms(p, b) > f->oldest)
+		f->oldest = idle_ms(p, b);
+	f->saw_writing += block_has_writing(inst, b);
+	f->saw_pinned += pin_kind(b) == KVB_PIN_HARD;
+}
+
+static void look_at_slot(struct part *p, struct space_file *f, const struct kvb_pool *pool, uint32_t slab, uint32_t slot,
+			 struct picks *k)
+{
+	uint64_t now = kvb_now_ms(p->core->clock);
+	struct block *b;
+
+	if (!kvb_pool_is_used(pool, slab, slot) || kvb_pool_owner(pool, slab, slot) == NO_BLOCK)
+		return;
+	b = block_get(p, kvb_pool_owner(pool, slab, slot));
+	if (block_instance(b)->ghost)
+		return; /* the sweep frees it */
+	note_slot(p, f, b);
+	if (goes(p, f, b, now) && remove_mark(p, k, b) == KVB_OK)
+		f->picked = true;
+}
+
+/* The walk came through. After the last kind of pass it goes on with that one, and rests if it finds nothing. */
+static void end_pass(struct part *p, struct space_file *f)
+{
+	f->unit = f->slot = 0;
+	f->writing = f->saw_writing;
+	f->pinned = f->saw_pinned;
+	f->saw_writing = f->saw_pinned = 0;
+	if (f->pass == ALL && !f->picked)
+		f->again_at = kvb_now_ms(p->core->clock) + REST_MS;
+	if (f->pass < ALL)
+		f->pass++;
+	f->picked = false;
+}
+
+/* Some slots further. Returns how many it looked at; fewer than `looks`: it came through, or has a portion. */
+static uint32_t walk(struct part *p, struct space *s, struct space_file *f, struct picks *k, uint32_t looks)
+{
+	uint32_t left = looks;
+
+	while (left && k->n < PORTION) {
+		struct kvb_slab_info info;
+		uint32_t next = f->unit, slab;
+
+		if (!kvb_pool_next_slab(s->pool, f->number, &next, &slab)) {
+			end_pass(p, f);
+			break;
+		}
+		kvb_pool_slab(s->pool, slab, &info);
+		if (info.place.unit != f->unit) { /* where it was there is none any more */
+			f->unit = info.place.unit;
+			f->slot = 0;
+		}
+		for (; f->slot < info.slots && left && k->n < PORTION; left--)
+			look_at_slot(p, f, s->pool, slab, f->slot++, k);
+		if (f->slot == info.slots) {
+			f->unit = next;
+			f->slot = 0;
+		}
+	}
+	return looks - left;
+}
+
+/* ---- empty files -------------------------------------------------------------------------------------- */
+
+/* Nothing is left in the file: once a checkpoint that began later is durable, no record names it. */
+static void wait_for_checkpoint(struct part *p, struct space *s, struct space_file *f)
+{
+	uint64_t now = kvb_now_ms(p->core->clock);
+
+	if (!f->empty) {
+		f->empty = true;
+		f->snapshot = p->snap.number;
+		f->again_at = 0;
+	}
+	if (p->checkpointed > f->snapshot) {
+		f->state = FILE_GOING;
+		device_ask(s->dev);
+	} else if (now >= f->again_at) {
+		checkpoint_ask(p->core);
+		f->again_at = now + ASK_MS;
+	}
+}
+
+/* Returns how many slots it looked at. */
+static uint32_t drain_file(struct part *p, struct space *s, struct space_file *f, struct picks *k, uint32_t looks)
+{
+	struct kvb_file_info info;
+
+	if (f->state != FILE_IN_USE || !kvb_pool_file(s->pool, f->number, &info) || !info.draining)
+		return 0;
+	if (info.used_bytes == 0 && info.held_bytes == 0 && info.frozen_bytes == 0) {
+		wait_for_checkpoint(p, s, f);
+		return 0;
+	}
+	return kvb_now_ms(p->core->clock) < f->again_at ? 0 : walk(p, s, f, k, looks);
+}
+
+/* ---- capacity ----------------------------------------------------------------------------------------- */
+
+/* Bytes by how long ago they were used: what the file's blocks are worth. */
+static uint64_t worth(const struct part *p, const struct space *s, const struct space_file *f)
+{
+	uint64_t idle = 0, seen = 0;
+	uint32_t unit = 0, slab;
+	struct kvb_file_info info;
+
+	if (!kvb_pool_file(s->pool, f->number, &info))
+		return 0;
+	while (seen < SAMPLES && kvb_pool_next_slab(s->pool, f->number, &unit, &slab)) {
+		struct kvb_slab_info of;
+
+		kvb_pool_slab(s->pool, slab, &of);
+		for (uint32_t slot = 0; slot < of.slots && seen < SAMPLES; slot += of.slots / 8 + 1) {
+			if (!kvb_pool_is_used(s->pool, slab, slot) || kvb_pool_owner(s->pool, slab, slot) == NO_BLOCK)
+				continue;
+			idle += idle_ms(p, block_get(p, kvb_pool_owner(s->pool, slab, slot)));
+			seen++;
+		}
+	}
+	return info.used_bytes / (1 + (seen ? idle / seen : 0) / 1024);
+}
+
+static struct space_file *cheapest(const struct part *p, const struct space *s)
+{
+	size_t step = s->n_file / MAX_SHRINKS + 1;
+	struct space_file *best = NULL;
+	uint64_t least = UINT64_MAX;
+
+	for (size_t i = 0; i < s->n_file; i += step) {
+		struct space_file *f = &s->file[i];
+		uint64_t w;
+
+		if (f->state != FILE_IN_USE || file_drains(s, f))
+			continue;
+		w = worth(p, s, f);
+		if (w >= least)
+			continue;
+		least = w;
+		best = f;
+	}
+	return best;
+}
+
+/* Files are chosen to drain until the others fit the capacity, or let be as far as all of them fit. */
+static void fit_capacity(struct part *p, struct space *s)
+{
+	uint64_t stays = 0;
+	struct space_file *f;
+
+	if (s->dev->ops->counted || s->draining)
+		return;
+	for (size_t i = 0; i < s->n_file; i++)
+		stays += s->file[i].state == FILE_IN_USE && !file_drains(s, &s->file[i]) ? s->file[i].length : 0;
+	for (size_t i = 0; i < s->n_file && stays <= s->capacity; i++) {
+		f = &s->file[i];
+		if (f->state != FILE_IN_USE || !f->shrink || f->asked || stays + f->length > s->capacity)
+			continue;
+		f->shrink = false;
+		stays += f->length;
+		file_settle(s, f);
+	}
+	while (stays > s->capacity && (f = cheapest(p, s)) != NULL) {
+		f->shrink = true;
+		stays -= f->length;
+		file_settle(s, f);
+	}
+}
+
+/* ---- the ticker ----------------------------------------------------------------------------------------- */
+
+bool drains_go_on(struct part *p)
+{
+	struct picks k = { 0 };
+	uint32_t looks = LOOKS;
+
+	for (uint32_t i = 0; i < p->n_space; i++) {
+		struct space *s = &p->space[i];
+
+		if (!s->pool)
+			continue;
+		fit_capacity(p, s);
+		for (size_t f = 0; f < s->n_file && looks && k.n < PORTION; f++)
+			looks -= drain_file(p, s, &s->file[f], &k, looks);
+	}
+	if (k.n == 0) {
+		kvb_free(k.v);
+		return false;
+	}
+	COUNT(p->core, evicted_blocks, k.n);
+	COUNT(p->core, drained_blocks, k.n);
+	return remove_queue(p, &k, NULL) == KVB_OK;
+}
+
+const char *drain_waits_for(const struct space *s, const struct space_file *f, const struct kvb_file_info *info)
+{
+	if (f->state != FILE_IN_USE)
+		return device_healthy(s->dev) ? "" : "its file system";
+	if (!file_drains(s, f))
+		return "";
+	if (f->empty)
+		return "a checkpoint";
+	if (info->used_bytes && f->pass == ALL && f->pinned)
+		return "blocks that are pinned hard: unpin them";
+	if (info->used_bytes)
+		return f->pass == ALL && f->writing ? "open sessions" : "";
+	return info->held_bytes || info->frozen_bytes ? "leases and grace times" : "";
+}
+
+/* ---- the device's thread ---------------------------------------------------------------------------------- */
+
+static struct space *space_of(const struct part *p, const struct device *d)
+{
+	return p ? space_by_id((struct part *)p, d->id) : NULL;
+}
+
+/* The next file that has a step to take. */
+static bool next_step(struct device *d, struct space_file *out)
+{
+	const struct space *s;
+	bool found = false;
+
+	kvb_rwlock_read(&d->core->lock);
+	s = space_of(d->core->part, d);
+	for (size_t i = 0; s && i < s->n_file && !found; i++) {
+		const struct space_file *f = &s->file[i];
+
+		found = f->state == FILE_GOING ||
+			(f->state == FILE_GONE && (!f->removed || f->number + 1 < s->next_file));
+		*out = *f;
+	}
+	kvb_rwlock_read_unlock(&d->core->lock);
+	return found;
+}
+
+/* What was done counts if the part has the file as it was. */
+static void took_step(struct device *d, const struct space_file *was, const struct space_file *is)
+{
+	struct kvb_core *c = d->core;
+	struct space *s;
+	struct space_file *f;
+
+	core_lock(c);
+	s = space_of(c->part, d);
+	f = s ? file_find(s, was->number) : NULL;
+	if (f && f->state == was->state && f->version == was->version) {
+		if (!is)
+			file_forget(s, f);
+		else if (was->state == FILE_GOING)
+			file_gone(s, f);
+		if (is) {
+			f->version = is->version;
+			f->removed = is->removed;
+		}
+		start_serve_waiters(c->part); /* there may be room for another file */
+	}
+	core_unlock(c);
+}
+
+/* Its document tells that it is gone: nobody who loads the partition from now on knows it. */
+static int tell_gone(struct device *d, const struct space_file *f)
+{
+	struct kvb_core *c = d->core;
+	struct space_file gone = *f;
+	struct kvb_buf doc = { 0 };
+	char key[64];
+	int rc, ready = KVB_CORE_READY;
+
+	gone.state = FILE_GONE;
+	registry_file_key(key, d->id, f->number);
+	registry_put_file(&doc, &gone);
+	rc = doc.failed ? KVB_E_NOMEM
+			: kvb_store_put(c->store, key, f->version, doc.data, doc.len, &gone.version, NULL);
+	kvb_buf_destroy(&doc);
+	if (rc == KVB_OK) {
+		took_step(d, f, &gone);
+		kvb_log(KVB_LOG_INFO, "storage", "'%s': slab file %u is drained and goes", d->name, f->number);
+	} else if (rc == KVB_E_CONFLICT || rc == KVB_E_NOT_FOUND || rc == KVB_E_UNKNOWN_OUTCOME) {
+		/* Somebody else has changed it, or it is not known: the registry is the truth. */
+		atomic_store(&c->reload_asked, true);
+		atomic_compare_exchange_strong(&c->state, &ready, KVB_CORE_RECOVERING);
+	}
+	return rc;
+}
+
+/* Its name goes, then its document, but for the greatest number's. */
+static int remove_gone(struct device *d, const struct space_file *f)
+{
+	struct kvb_error err = { 0 };
+	struct space_file is = *f;
+	char key[64];
+	int rc;
+
+	if (!f->removed) {
+		rc = device_remove_file(d, f->number, &err);
+		if (rc == KVB_OK) {
+			is.removed = true;
+			took_step(d, f, &is);
+		} else if (d->stuck_file != f->number + 1) {
+			d->stuck_file = f->number + 1;
+			kvb_log(KVB_LOG_WARN, "storage", "'%s': slab file %u stays behind for now: %s", d->name, f->number,
+				err.message[0] ? err.message : kvb_status_text(rc));
+		}
+		return rc;
+	}
+	registry_file_key(key, d->id, f->number);
+	rc = kvb_store_del(d->core->store, key, f->version, NULL);
+	if (rc == KVB_OK || rc == KVB_E_NOT_FOUND)
+		took_step(d, f, NULL);
+	return rc == KVB_E_NOT_FOUND ? KVB_OK : rc;
+}
+
+void drain_remove_files(struct device *d)
+{
+	struct space_file f;
+	int rc = KVB_OK;
+
+	while (rc == KVB_OK && owner_valid(d->core) && next_step(d, &f))
+		rc = f.state == FILE_GOING ? tell_gone(d, &f) : remove_gone(d, &f);
+}

@@ -1,0 +1,125 @@
+/*
+ * files.c - the slab files of a space: which there are, and which of them drain.
+ *
+ * Owns the table space->file, in order of numbers; the pool has those that are there, the registry a document for each.
+ * Numbers may have holes. Called while loading, when nobody else sees the part, and under the write lock. Nothing here
+ * touches the store or a file system.
+ */
+#include "internal.h"
+
+#include <string.h>
+
+static size_t place_of(const struct space *s, uint32_t number)
+{
+	size_t lo = 0, hi = s->n_file;
+
+	while (lo < hi) {
+		size_t mid = (lo + hi) / 2;
+
+		if (s->file[mid].number < number)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo;
+}
+
+struct space_file *file_find(const struct space *s, uint32_t number)
+{
+	size_t at = place_of(s, number);
+
+	return at < s->n_file && s->file[at].number == number ? &s->file[at] : NULL;
+}
+
+struct space_file *file_next(const struct space *s, uint32_t from)
+{
+	size_t at = place_of(s, from);
+
+	while (at < s->n_file && s->file[at].state == FILE_GONE)
+		at++;
+	return at < s->n_file ? &s->file[at] : NULL;
+}
+
+int file_add(struct space *s, const struct space_file *f)
+{
+	size_t at = place_of(s, f->number);
+	void *v = s->file;
+	int rc;
+
+	if (file_find(s, f->number))
+		return KVB_OK; /* made while the partition was loaded again: it was in the registry */
+	rc = kvb_grow(&v, &s->cap_file, s->n_file + 1, sizeof *s->file);
+	s->file = v;
+	if (rc == KVB_OK && f->state != FILE_GONE)
+		rc = kvb_pool_add_file(s->pool, f->number, f->length);
+	if (rc != KVB_OK)
+		return rc;
+	memmove(s->file + at + 1, s->file + at, (s->n_file - at) * sizeof *s->file);
+	s->file[at] = *f;
+	s->n_file++;
+	if (f->number >= s->next_file)
+		s->next_file = f->number + 1;
+	if (f->number == s->claim.number)
+		s->claim = (struct space_file){ 0 };
+	if (f->state != FILE_GONE)
+		s->file_bytes += f->length;
+	file_settle(s, &s->file[at]);
+	return KVB_OK;
+}
+
+int file_add_claim(struct space *s)
+{
+	struct space_file claim = s->claim;
+
+	s->claim = (struct space_file){ 0 };
+	return claim.length ? file_add(s, &claim) : KVB_OK;
+}
+
+uint32_t file_next_number(const struct space *s) { return s->claim.length ? s->claim.number : s->next_file; }
+
+bool file_drains(const struct space *s, const struct space_file *f) { return s->draining || f->asked || f->shrink; }
+
+void file_settle(struct space *s, struct space_file *f)
+{
+	bool on = file_drains(s, f);
+	struct kvb_file_info info;
+
+	if (f->state != FILE_IN_USE || !kvb_pool_file(s->pool, f->number, &info) || info.draining == on)
+		return;
+	kvb_pool_drain_file(s->pool, f->number, on);
+	f->pass = f->unit = f->slot = 0;
+	f->picked = f->empty = false;
+	f->again_at = 0;
+	f->writing = f->pinned = f->saw_writing = f->saw_pinned = f->oldest = 0;
+}
+
+void files_settle(struct space *s)
+{
+	for (size_t i = 0; i < s->n_file; i++)
+		file_settle(s, &s->file[i]);
+}
+
+void file_gone(struct space *s, struct space_file *f)
+{
+	int rc = kvb_pool_remove_file(s->pool, f->number);
+
+	assert(rc == KVB_OK);
+	(void)rc;
+	s->file_bytes -= f->length;
+	f->state = FILE_GONE;
+}
+
+void file_forget(struct space *s, struct space_file *f)
+{
+	size_t at = (size_t)(f - s->file);
+
+	s->n_file--;
+	memmove(f, f + 1, (s->n_file - at) * sizeof *f);
+}
+
+void files_free(struct space *s)
+{
+	kvb_free(s->file);
+	s->file = NULL;
+	s->n_file = s->cap_file = 0;
+}
