@@ -47,6 +47,7 @@ static void take_storage(struct kvb_pbdoc *d, const Kvblock__V1__StorageSpec *m,
 				       KVBLOCK__V1__STORAGE_SPEC__PRESENCE_OF_ENABLED_ENABLED
 			       ? m->enabled
 			       : true;
+	out->draining = m->draining;
 	out->client_root = kvb_pb_check_text(d, m->client_root, "client_root", KVB_MAX_ROOT);
 	out->client_mount = kvb_pb_check_text(d, m->client_mount, "client_mount", KVB_MAX_ROOT);
 	out->extra = kvb_pb_check_text(d, m->extra, "extra", KVB_MAX_EXTRA);
@@ -236,6 +237,7 @@ static void take_storage_state(struct kvb_pbdoc *d, const Kvblock__V1__StorageVi
 	v->healthy = m->healthy;
 	v->problem = kvb_pb_check_text(d, m->problem, "problem", 4096);
 	v->files = m->files;
+	v->draining_files = m->draining_files;
 	v->file_bytes = m->file_bytes;
 	v->assigned_bytes = m->assigned_bytes;
 	v->used_bytes = m->used_bytes;
@@ -346,6 +348,7 @@ static Kvblock__V1__StorageSpec *make_storage(struct kvb_pbmake *make,
 	m->unit = s->unit;
 	m->presence_of_enabled_case = KVBLOCK__V1__STORAGE_SPEC__PRESENCE_OF_ENABLED_ENABLED;
 	m->enabled = s->enabled;
+	m->draining = s->draining;
 	m->client_root = kvb_pb_make_text(make, s->client_root ? s->client_root : "");
 	m->client_mount = kvb_pb_make_text(make, s->client_mount ? s->client_mount : "");
 	m->extra = kvb_pb_make_text(make, s->extra ? s->extra : "");
@@ -461,6 +464,7 @@ static void fill_storage(struct kvb_pbmake *make, const struct kvb_storage_view 
 	m->healthy = v->healthy;
 	m->problem = kvb_pb_make_text(make, v->problem);
 	m->files = v->files;
+	m->draining_files = v->draining_files;
 	m->file_bytes = v->file_bytes;
 	m->assigned_bytes = v->assigned_bytes;
 	m->used_bytes = v->used_bytes;

@@ -17,6 +17,7 @@ static void storage_fields(struct kvb_buf *b, const struct kvb_storage_view *v)
 	kvb_jout_field_bool(b, "healthy", v->healthy);
 	kvb_jout_field_text(b, "problem", v->problem);
 	kvb_jout_field_u64(b, "files", v->files);
+	kvb_jout_field_u64(b, "draining_files", v->draining_files);
 	kvb_jout_field_u64(b, "file_bytes", v->file_bytes);
 	kvb_jout_field_u64(b, "assigned_bytes", v->assigned_bytes);
 	kvb_jout_field_u64(b, "used_bytes", v->used_bytes);
@@ -163,7 +164,8 @@ static const char *name_of(struct kvb_jdoc *d, const struct kvb_jat *object, con
 static void read_storage_state(struct kvb_jdoc *d, const struct kvb_jat *top, struct kvb_storage_view *v)
 {
 	struct kvb_jat uuid = kvb_jat_get(top, "uuid"), healthy = kvb_jat_get(top, "healthy"),
-		       problem = kvb_jat_get(top, "problem"), files = kvb_jat_get(top, "files");
+		       problem = kvb_jat_get(top, "problem"), files = kvb_jat_get(top, "files"),
+		       draining = kvb_jat_get(top, "draining_files");
 	const char *text = kvb_jat_string(d, &uuid, 36, 36);
 	uint8_t bytes[16];
 
@@ -174,6 +176,7 @@ static void read_storage_state(struct kvb_jdoc *d, const struct kvb_jat *top, st
 	v->healthy = kvb_jat_bool(d, &healthy);
 	v->problem = kvb_jat_string(d, &problem, 0, 4096);
 	v->files = kvb_jat_u32(d, &files, 0, UINT32_MAX);
+	v->draining_files = draining.v ? kvb_jat_u32(d, &draining, 0, UINT32_MAX) : 0; /* an older manager has none */
 	v->file_bytes = count(d, top, "file_bytes");
 	v->assigned_bytes = count(d, top, "assigned_bytes");
 	v->used_bytes = count(d, top, "used_bytes");

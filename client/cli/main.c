@@ -107,6 +107,14 @@ static const struct command commands[] = {
 	{ "doctor", kvb_cmd_doctor, "[options]",
 	  "check manager, mounts and this machine; say what to do",
 	  "  --no-write            leave out the write and read probe\n" },
+	{ "storage", kvb_cmd_storage,
+	  "list | files NAME | drain NAME [FILE...] | keep NAME [FILE...] | capacity NAME SIZE",
+	  "storages and their slab files; space that comes or goes",
+	  "  --wait                until the files that drain are gone; tells how far it is\n"
+	  "drain evicts what is in the slab files with these numbers and removes them; without\n"
+	  "numbers it retires the storage. keep takes that back, as long as a file is not empty. A\n"
+	  "drained file is replaced by a new one when room is needed, if the capacity allows it; a\n"
+	  "lower capacity drains the files that are worth least.\n" },
 	{ "pages", kvb_cmd_pages, "list|export FILE|import FILE|clear [options]",
 	  "page spaces of SGLang's and vLLM's hf3fs backends",
 	  "  --tenant NAME         (default: default; list: all)\n"

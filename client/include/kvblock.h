@@ -742,8 +742,8 @@ KVBLOCK_API int kvblock_memory_unregister(struct kvblock *kv, void *base);
 
 /* The manager's numbers as JSON text (GET /v1/stats). Release with kvblock_free. */
 KVBLOCK_API int kvblock_stats(struct kvblock *kv, const char **json, struct kvblock_error *err);
-/* One call of the manager's HTTP API that has no function here, in JSON (docs/PROTOCOL.md): `method` "GET" or "POST",
- * `path` "/v1/...", `body` a JSON text, or NULL. It may be sent more than once, like all calls. The answer's text is
+/* One call of the manager's HTTP API that has no function here, in JSON (docs/PROTOCOL.md): `method` "GET", "POST"
+ * or "PUT", `path` "/v1/...", `body` a JSON text, or NULL. It may be sent more than once, like all calls. The answer's text is
  * released with kvblock_free. */
 KVBLOCK_API int kvblock_call(struct kvblock *kv, const char *method, const char *path, const char *body,
 			     const char **json, struct kvblock_error *err);

@@ -40,6 +40,10 @@ struct native_call {
 			uint32_t n;
 		} storages;
 		struct {
+			struct kvb_file_view *v;
+			uint32_t n;
+		} files;
+		struct {
 			struct kvb_group_view *v;
 			uint32_t n;
 		} groups;

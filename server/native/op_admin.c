@@ -46,6 +46,30 @@ int kvb_op_storage_delete_run(struct kvb_call *r)
 }
 void kvb_op_storage_delete_write(struct kvb_call *r) { (void)r; } /* 204 */
 
+/* ---- slab files ------------------------------------------------------------------------------ */
+
+int kvb_op_file_list_run(struct kvb_call *r)
+{
+	return kvb_core_files(r->s->core, r->param[0].value, &r->arena, &native_of(r)->u.files.v, &native_of(r)->u.files.n,
+			      &r->err);
+}
+void kvb_op_file_list_write(struct kvb_call *r)
+{
+	native_of(r)->codec->write_file_list(&r->out, native_of(r)->u.files.v, native_of(r)->u.files.n);
+}
+
+int kvb_op_file_put_run(struct kvb_call *r)
+{
+	struct kvb_v1_in in = kvb_native_input(r);
+	struct kvb_file_wish wish;
+	int rc = native_of(r)->body_codec->read_file_wish(&in, r->body, r->n_body, &wish, &r->err);
+
+	if (rc == KVB_OK)
+		rc = kvb_core_file_drain(r->s->core, r->param[0].value, wish.file, wish.draining, &r->err);
+	return rc == KVB_OK ? kvb_op_file_list_run(r) : rc;
+}
+void kvb_op_file_put_write(struct kvb_call *r) { kvb_op_file_list_write(r); }
+
 /* ---- groups ---------------------------------------------------------------------------------- */
 
 static int get_groups(struct kvb_call *r, const char *name)

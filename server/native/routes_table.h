@@ -26,6 +26,8 @@
 	X(storage_get, GET, "/v1/storages/{name}", READ, ROUTE_CORE, KVB_V1("GetStorage"), 1, 0)                   \
 	X(storage_put, PUT, "/v1/storages/{name}", ADMIN, ROUTE_CORE | ROUTE_BLOCKS | ROUTE_BODY, KVB_V1("PutStorage"), 1, 2) \
 	X(storage_delete, DELETE, "/v1/storages/{name}", ADMIN, ROUTE_CORE | ROUTE_BLOCKS, KVB_V1("DeleteStorage"), 1, 0) \
+	X(file_list, GET, "/v1/storages/{name}/files", READ, ROUTE_CORE, KVB_V1("ListFiles"), 1, 0)                \
+	X(file_put, PUT, "/v1/storages/{name}/files", ADMIN, ROUTE_CORE | ROUTE_BLOCKS | ROUTE_BODY, KVB_V1("PutFile"), 1, 2) \
 	X(group_list, GET, "/v1/groups", READ, ROUTE_CORE, KVB_V1("ListGroups"), 0, 0)                             \
 	X(group_get, GET, "/v1/groups/{name}", READ, ROUTE_CORE, KVB_V1("GetGroup"), 1, 0)                         \
 	X(group_put, PUT, "/v1/groups/{name}", ADMIN, ROUTE_CORE | ROUTE_BLOCKS | ROUTE_BODY, KVB_V1("PutGroup"), 1, 2) \

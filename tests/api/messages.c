@@ -55,6 +55,7 @@ ECHO_SIMPLE(start_res, kvb_start_res)
 ECHO_SIMPLE(finish_res, kvb_finish_res)
 ECHO_SIMPLE(delete_res, kvb_delete_res)
 ECHO_SIMPLE(trim_req, kvb_trim_req)
+ECHO_SIMPLE(file_wish, kvb_file_wish)
 ECHO_SIMPLE(trim_res, kvb_trim_res)
 ECHO_SIMPLE(pin_res, kvb_pin_res)
 ECHO_SIMPLE(unpin_res, kvb_unpin_res)
@@ -78,7 +79,7 @@ static int echo_error(const struct kvb_v1_in *in, const char *text, size_t n, st
 #define K2 "\"ffffffffffffffffffffffffffffffff\""
 #define FILES "\"files\":[{\"type\":\"file\",\"storage\":\"default\",\"uuid\":" UUID ",\"path\":\"slab-00000000.kvs\"}]"
 #define LOC "{\"file\":0,\"offset\":4096,\"length\":1048576,\"generation\":\"18446744073709551615\",\"checksum\":\"0123456789abcdef\"}"
-#define STORAGE_FIELDS "\"type\":\"file\",\"root\":\"/data/kv\",\"capacity\":\"4T\",\"file_size\":\"1G\",\"unit\":67108864,\"enabled\":false," \
+#define STORAGE_FIELDS "\"type\":\"file\",\"root\":\"/data/kv\",\"capacity\":\"4T\",\"file_size\":\"1G\",\"unit\":67108864,\"enabled\":false,\"draining\":true," \
 	"\"client_root\":\"/mnt/3fs/kv\",\"client_mount\":\"/mnt/3fs\",\"extra\":\"{}\",\"high_percent\":95,\"low_percent\":90"
 #define GROUP_FIELDS "\"capacity\":\"18446744073709551615\",\"storages\":[\"a\",\"b\"],\"loose_storages\":true," \
 	"\"quotas\":[{\"type\":\"file\",\"capacity\":\"64M\",\"reclaim\":9},{\"type\":\"hf3fs\"}],\"max_blocks\":3," \
@@ -93,7 +94,7 @@ const struct message messages[] = {
 	{ "instance", echo_instance, "{" INSTANCE_FIELDS "}" },
 	{ "storage_view", echo_storage_view,
 	  "{\"name\":\"default\"," STORAGE_FIELDS ",\"uuid\":" UUID ",\"healthy\":true,\"problem\":\"none\","
-	  "\"files\":3,\"file_bytes\":4,\"assigned_bytes\":5,\"used_bytes\":6,\"quarantined_bytes\":7,"
+	  "\"files\":3,\"draining_files\":1,\"file_bytes\":4,\"assigned_bytes\":5,\"used_bytes\":6,\"quarantined_bytes\":7,"
 	  "\"free_bytes\":8,\"later\":{\"x\":[1]}}" },
 	{ "group_view", echo_group_view,
 	  "{\"name\":\"g\"," GROUP_FIELDS ",\"blocks\":1,\"used_bytes\":2,\"room_bytes\":3,\"pinned_bytes\":4,"
@@ -126,6 +127,7 @@ const struct message messages[] = {
 	{ "finish_res", echo_finish_res, "{\"state\":\"finished\",\"committed\":2,\"failed\":1}" },
 	{ "delete_res", echo_delete_res, "{\"deleted\":5,\"pinned\":2}" },
 	{ "trim_req", echo_trim_req, "{\"from_ms\":7,\"to_ms\":1760000000000}" },
+	{ "file_wish", echo_file_wish, "{\"file\":3,\"draining\":true}" },
 	{ "trim_res", echo_trim_res, "{\"deleted\":5000000000}" },
 	{ "pin_req", echo_pin_req, "{\"kind\":\"soft\",\"ttl_ms\":60000,\"keys_hex\":[" K1 "," K2 "]}" },
 	{ "pin_res", echo_pin_res, "{\"n_keys\":5,\"pinned\":3,\"missing\":[1,4]}" },

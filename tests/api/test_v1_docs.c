@@ -30,6 +30,8 @@ static const struct operation operations[] = {
 	{ "get", "/v1/storages/{name}" },
 	{ "put", "/v1/storages/{name}" },
 	{ "delete", "/v1/storages/{name}" },
+	{ "get", "/v1/storages/{name}/files" },
+	{ "put", "/v1/storages/{name}/files" },
 	{ "get", "/v1/groups" },
 	{ "get", "/v1/groups/{name}" },
 	{ "put", "/v1/groups/{name}" },
@@ -217,6 +219,7 @@ static void test_openapi_schemas(void **state)
 	struct kvb_finish_res finish = { 0 };
 	struct kvb_delete_res deleted = { .pinned = 1 };
 	struct kvb_trim_req trim = { .to_ms = 1 };
+	struct kvb_file_view file = { .state = "used", .why = "", .waits_for = "" };
 	struct kvb_trim_res trimmed = { 0 };
 	struct kvb_pin_req pin = { .kind = KVB_PIN_SOFT, .ttl_ms = 1 };
 	struct kvb_pin_res pinned = { 0 };
@@ -251,6 +254,8 @@ static void test_openapi_schemas(void **state)
 		b, &(struct kvb_finish_req){ .n_checksums = 1, .checksums = &sum }));
 	CHECK_SCHEMA("AbortRequest", kvb_v1_write_abort_req(b, &(struct kvb_abort_req){ .quiesced = true }));
 	CHECK_SCHEMA("DeleteRequest", kvb_v1_write_delete_req(b, NULL, &keys));
+	CHECK_SCHEMA("FileList", kvb_v1_write_file_list(b, &file, 1));
+	CHECK_SCHEMA("FileWish", kvb_v1_write_file_wish(b, &(struct kvb_file_wish){ 3, true }));
 	CHECK_SCHEMA("TrimRequest", kvb_v1_write_trim_req(b, &trim));
 	CHECK_SCHEMA("PinRequest", kvb_v1_write_pin_req(b, &pin, &keys));
 	CHECK_SCHEMA("UnpinRequest", kvb_v1_write_unpin_req(b, NULL, &keys));

@@ -9,7 +9,7 @@
 static struct kvb_storage_spec any_storage(struct trip *t)
 {
 	struct kvb_storage_spec s = { .name = any_name(t, 0), .type = below(t, 2) ? "file" : "null",
-				      .root = "", .enabled = below(t, 2) };
+				      .root = "", .enabled = below(t, 2), .draining = below(t, 2) };
 	char *root = made(t, 1, KVB_MAX_ROOT + 1);
 
 	root[0] = '/';
@@ -35,6 +35,7 @@ static void same_storage(const struct kvb_storage_spec *a, const struct kvb_stor
 	same(a->file_size, b->file_size);
 	same(a->unit, b->unit);
 	same(a->enabled, b->enabled);
+	same(a->draining, b->draining);
 	assert_string_equal(a->client_root, b->client_root);
 	assert_string_equal(a->client_mount, b->client_mount);
 	assert_string_equal(a->extra, b->extra);
@@ -70,6 +71,7 @@ static void test_storage_view(void **state)
 		v.healthy = below(&t, 2);
 		v.problem = any_text(&t, 200);
 		v.files = any32(&t);
+		v.draining_files = any32(&t);
 		v.file_bytes = any64(&t);
 		v.assigned_bytes = any64(&t);
 		v.used_bytes = any64(&t);
@@ -83,6 +85,7 @@ static void test_storage_view(void **state)
 		same(v.healthy, got.healthy);
 		assert_string_equal(v.problem, got.problem);
 		same(v.files, got.files);
+		same(v.draining_files, got.draining_files);
 		same(v.file_bytes, got.file_bytes);
 		same(v.assigned_bytes, got.assigned_bytes);
 		same(v.used_bytes, got.used_bytes);

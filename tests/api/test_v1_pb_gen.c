@@ -58,7 +58,7 @@ static const ProtobufCMessageDescriptor *const types[] = {
 	&kvblock__v1__start_request__descriptor,   &kvblock__v1__finish_request__descriptor,
 	&kvblock__v1__abort_request__descriptor,   &kvblock__v1__delete_request__descriptor,
 	&kvblock__v1__trim_request__descriptor,	   &kvblock__v1__pin_request__descriptor,
-	&kvblock__v1__unpin_request__descriptor,
+	&kvblock__v1__unpin_request__descriptor,	   &kvblock__v1__file_wish__descriptor,
 	&kvblock__v1__match_response__descriptor,  &kvblock__v1__lookup_response__descriptor,
 	&kvblock__v1__start_response__descriptor,  &kvblock__v1__finish_response__descriptor,
 	&kvblock__v1__delete_response__descriptor, &kvblock__v1__trim_response__descriptor,

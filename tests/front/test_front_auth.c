@@ -114,6 +114,8 @@ static const char *body_of(const char *name)
 		return "{\"instances\":[\"m\"],\"keys_int\":[1]}";
 	if (strcmp(name, "finish") == 0)
 		return "{\"success\":true}";
+	if (strcmp(name, "file_put") == 0)
+		return "{\"file\":3,\"draining\":true}";
 	if (strcmp(name, "trim") == 0)
 		return "{\"to_ms\":1}";
 	if (strcmp(name, "abort") == 0)

@@ -462,6 +462,12 @@ struct kvb_block_view {
 	struct kvb_files files;
 };
 
+/* What an administrator wants of a slab file. */
+struct kvb_file_wish {
+	uint32_t file;
+	bool draining;
+};
+
 /* One slab file. Texts are constants. */
 struct kvb_file_view {
 	uint32_t file; /* number, given once */

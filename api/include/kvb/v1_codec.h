@@ -30,6 +30,7 @@
 	X(trim_req, kvb_trim_req)                                                                  \
 	X(pin_req, kvb_pin_req)                                                                    \
 	X(unpin_req, kvb_unpin_req)                                                                \
+	X(file_wish, kvb_file_wish)                                                                \
 	X(match_res, kvb_match_res)                                                                \
 	X(lookup_res, kvb_lookup_res)                                                              \
 	X(start_res, kvb_start_res)                                                                \
@@ -49,6 +50,7 @@
 	X(finish_req, kvb_finish_req)                                                              \
 	X(abort_req, kvb_abort_req)                                                                \
 	X(trim_req, kvb_trim_req)                                                                  \
+	X(file_wish, kvb_file_wish)                                                                \
 	X(match_res, kvb_match_res)                                                                \
 	X(lookup_res, kvb_lookup_res)                                                              \
 	X(start_res, kvb_start_res)                                                                \
@@ -69,6 +71,7 @@
 	X(unpin_req, kvb_unpin_req)
 #define KVB_V1_WRITES_LIST(X)                                                                      \
 	X(storage_list, kvb_storage_view)                                                          \
+	X(file_list, kvb_file_view)                                                                \
 	X(group_list, kvb_group_view)                                                              \
 	X(instance_list, kvb_instance_view)
 

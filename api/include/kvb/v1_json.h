@@ -55,6 +55,11 @@ void kvb_v1_write_instance_view(struct kvb_buf *out, const struct kvb_instance_v
 void kvb_v1_write_storage_list(struct kvb_buf *out, const struct kvb_storage_view *v, uint32_t n);
 void kvb_v1_write_group_list(struct kvb_buf *out, const struct kvb_group_view *v, uint32_t n);
 void kvb_v1_write_instance_list(struct kvb_buf *out, const struct kvb_instance_view *v, uint32_t n);
+/* Slab files: {"files":[view,...]}; the wish is {"file":N,"draining":BOOL}, both required. */
+void kvb_v1_write_file_list(struct kvb_buf *out, const struct kvb_file_view *v, uint32_t n);
+void kvb_v1_write_file_wish(struct kvb_buf *out, const struct kvb_file_wish *w);
+int kvb_v1_read_file_wish(const struct kvb_v1_in *in, const char *text, size_t n, struct kvb_file_wish *out,
+			  struct kvb_error *err);
 int kvb_v1_read_storage_view(const struct kvb_v1_in *in, const char *text, size_t n,
 			     struct kvb_storage_view *out, struct kvb_error *err);
 int kvb_v1_read_group_view(const struct kvb_v1_in *in, const char *text, size_t n,

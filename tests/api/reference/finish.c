@@ -228,6 +228,33 @@ int ref_read_delete_res(const struct kvb_v1_in *in, const char *text, size_t n,
 	return ref_jdoc_close(&d);
 }
 
+/* ---- files --------------------------------------------------------------------------------------- */
+
+int ref_read_file_wish(const struct kvb_v1_in *in, const char *text, size_t n, struct kvb_file_wish *out,
+		       struct kvb_error *err)
+{
+	static const char *const fields[] = { "file", "draining", NULL };
+	struct kvb_file_wish w = { 0 };
+	struct ref_jdoc d;
+	struct ref_jat top = ref_jdoc_open(&d, in, text, n, KVB_JREQUEST, KVB_JMAX_OBJECT, err);
+	struct ref_jat file = ref_jat_get(&top, "file"), draining = ref_jat_get(&top, "draining");
+
+	ref_jat_object(&d, &top, fields);
+	w.file = ref_jat_u32(&d, &file, 0, UINT32_MAX);
+	w.draining = ref_jat_bool(&d, &draining);
+	if (ref_jdoc_ok(&d))
+		*out = w;
+	return ref_jdoc_close(&d);
+}
+
+void ref_write_file_wish(struct kvb_buf *out, const struct kvb_file_wish *w)
+{
+	ref_jout_begin(out);
+	ref_jout_field_u64(out, "file", w->file);
+	ref_jout_field_bool(out, "draining", w->draining);
+	ref_jout_close(out, '}');
+}
+
 /* ---- trim --------------------------------------------------------------------------------------- */
 
 int ref_read_trim_req(const struct kvb_v1_in *in, const char *text, size_t n,

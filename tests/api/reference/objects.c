@@ -92,6 +92,7 @@ void ref_jat_storage(struct ref_jdoc *d, const struct ref_jat *at, struct kvb_st
 	read_root(d, at, out);
 	read_sizes(d, at, out);
 	out->enabled = enabled.v ? ref_jat_bool(d, &enabled) : true;
+	out->draining = bool_or_false(d, at, "draining");
 	out->client_root = text_or_none(d, at, "client_root", KVB_MAX_ROOT);
 	out->client_mount = text_or_none(d, at, "client_mount", KVB_MAX_ROOT);
 	out->extra = text_or_none(d, at, "extra", KVB_MAX_EXTRA);
@@ -106,6 +107,8 @@ void ref_jout_storage_fields(struct kvb_buf *b, const struct kvb_storage_spec *s
 	ref_jout_field_u64(b, "file_size", s->file_size);
 	ref_jout_field_u64(b, "unit", s->unit);
 	ref_jout_field_bool(b, "enabled", s->enabled);
+	if (s->draining)
+		ref_jout_field_bool(b, "draining", true);
 	write_text(b, "client_root", s->client_root);
 	write_text(b, "client_mount", s->client_mount);
 	write_text(b, "extra", s->extra);
@@ -288,7 +291,7 @@ void ref_jout_instance_fields(struct kvb_buf *b, const struct kvb_instance_spec 
 int ref_read_storage(const struct kvb_v1_in *in, const char *text, size_t n,
 			struct kvb_storage_spec *out, struct kvb_error *err)
 {
-	static const char *const fields[] = { "type", "root", "capacity", "file_size", "unit", "enabled",
+	static const char *const fields[] = { "type", "root", "capacity", "file_size", "unit", "enabled", "draining",
 					      "client_root", "client_mount", "extra", "high_percent",
 					      "low_percent", NULL };
 	struct kvb_storage_spec s = { .name = NULL };

@@ -61,6 +61,9 @@ void ref_write_start_req(struct kvb_buf *out, const struct kvb_start_req *req,
 	const struct kvb_key_input *keys, const struct kvb_key_input *parent);
 void ref_write_finish_req(struct kvb_buf *out, const struct kvb_finish_req *req);
 void ref_write_abort_req(struct kvb_buf *out, const struct kvb_abort_req *req);
+void ref_write_file_wish(struct kvb_buf *out, const struct kvb_file_wish *w);
+int ref_read_file_wish(const struct kvb_v1_in *in, const char *text, size_t n,
+	struct kvb_file_wish *out, struct kvb_error *err);
 void ref_write_trim_req(struct kvb_buf *out, const struct kvb_trim_req *req);
 void ref_write_delete_req(struct kvb_buf *out, const struct kvb_delete_req *req,
 	const struct kvb_key_input *keys);
