@@ -262,6 +262,7 @@ static void keep_fixed(struct kvb_storage_spec *s, const struct kvb_storage_spec
 	s->unit = have->unit;
 	s->file_size = have->file_size;
 	s->enabled = have->enabled;
+	s->draining = have->draining;
 	s->capacity -= have->unit ? s->capacity % have->unit : 0;
 	if (s->capacity < have->capacity)
 		s->capacity = have->capacity;

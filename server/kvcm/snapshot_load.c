@@ -244,6 +244,7 @@ static int put_storage(const struct load *l, uint32_t i)
 		s.root = old->root;
 		s.unit = old->unit;
 		s.file_size = old->file_size;
+		s.draining = old->draining;
 		s.client_mount = old->client_mount;
 		if (moved)
 			s.client_root = old->client_root;
