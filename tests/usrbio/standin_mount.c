@@ -130,8 +130,8 @@ static void parse_conf(struct mount *m, FILE *f)
 	}
 	if (k.chunk & (k.chunk - 1))
 		standin_die("chunk=%lld is no power of two", (long long)k.chunk);
-	if (k.seed != m->knobs.seed || !m->rng)
-		m->rng = (uint64_t)k.seed * 0x9e3779b97f4a7c15u | 1;
+	if (k.seed != m->knobs.seed)
+		m->rng = (uint64_t)k.seed;
 	m->knobs = k;
 }
 
@@ -184,12 +184,13 @@ struct knobs mount_knobs(struct mount *m)
 	return k;
 }
 
-static uint64_t next_random(struct mount *m) /* xorshift */
+static uint64_t next_random(struct mount *m) /* splitmix64 */
 {
-	m->rng ^= m->rng << 13;
-	m->rng ^= m->rng >> 7;
-	m->rng ^= m->rng << 17;
-	return m->rng;
+	uint64_t z = m->rng += 0x9e3779b97f4a7c15u;
+
+	z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
+	z = (z ^ z >> 27) * 0x94d049bb133111ebu;
+	return z ^ z >> 31;
 }
 
 uint64_t mount_random(struct mount *m, uint64_t below)
