@@ -206,22 +206,40 @@ static void making_things_may_fail(void **state)
 
 /* ---- the daemon's death ---------------------------------------------------------------------- */
 
+/* Which semaphores a daemon has; "": there is none. */
+static void sem_target(char out[256])
+{
+	char path[400];
+	ssize_t n;
+
+	snprintf(path, sizeof path, "%s/3fs-virt/iovs/submit-ios", suite.mount);
+	n = readlink(path, out, 255);
+	out[n > 0 ? n : 0] = 0;
+}
+
 static void a_daemon_that_died_completes_nothing(void **state)
 {
 	struct rig g;
 	struct hf3fs_cqe cqe;
+	char before[256], now[256];
 
 	(void)state;
 	only_standin();
 	rig_open(&g, 0);
+	sem_target(before);
 	knobs("hold=1");
 	rig_prep(&g, false, 0, 0, C, 1);
 	lib.submit_ios(&g.write);
 	knobs("down=1");
+	sem_target(now);
+	assert_string_equal(now, "");
 	assert_int_equal(wait_ms(&g.write, &cqe, 1, 1, 50), 0);
 	assert_false(lib.is_hf3fs(g.fd));
 	assert_int_equal(lib.iovcreate(&g.iov, suite.mount, 65536, 0, -1), -ENOTCONN);
 	restart_daemon("");
+	sem_target(now);
+	assert_string_not_equal(now, "");
+	assert_string_not_equal(now, before);
 	assert_int_equal(lib.submit_ios(&g.write), 0); /* nobody says so */
 	assert_int_equal(wait_ms(&g.write, &cqe, 1, 1, 50), 0);
 	rig_close(&g);

@@ -20,6 +20,28 @@ static _Noreturn void die(const char *what)
 	abort();
 }
 
+/* What the processes that have loaded the library do when they see the control file: the links of the submit
+ * semaphores are those of this daemon, or gone. Done here, too, so that it is so at once. */
+static void set_links(const char *root, const char *text)
+{
+	static const char *const names[] = { "submit-ios.ph", "submit-ios", "submit-ios.pl" };
+	const char *epoch = strstr(text, "epoch=");
+	char iovs[512], path[600], fresh[600], target[128];
+
+	snprintf(iovs, sizeof iovs, "%s/3fs-virt/iovs", root);
+	snprintf(target, sizeof target, STANDIN_SEM "%lld", epoch ? strtoll(epoch + 6, NULL, 10) : 1);
+	if (access(iovs, F_OK) != 0)
+		return; /* nobody has loaded it yet */
+	for (int i = 0; i < 3; i++) {
+		snprintf(path, sizeof path, "%s/%s", iovs, names[i]);
+		snprintf(fresh, sizeof fresh, "%s/.%s.control", iovs, names[i]);
+		if (strstr(text, "down=1"))
+			(void)unlink(path);
+		else if (symlink(target, fresh) != 0 || rename(fresh, path) != 0)
+			die(path);
+	}
+}
+
 void standin_set(const char *root, const char *text)
 {
 	char path[512], fresh[512];
@@ -33,6 +55,7 @@ void standin_set(const char *root, const char *text)
 	f = fopen(fresh, "we");
 	if (!f || fprintf(f, "%s\n", text) < 0 || fclose(f) != 0 || rename(fresh, path) != 0)
 		die(path);
+	set_links(root, text);
 }
 
 /* Calls `each` for the names in a folder that begin with `prefix`; how many. */

@@ -8,6 +8,9 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
+/* What submit-ios links to, before the daemon's epoch. */
+#define STANDIN_SEM "/dev/shm/sem.hf3fs-submit-ios.standin-"
+
 #define STANDIN_COUNTERS(C)                                                                                            \
 	C(read_ios)      /* requests that were completed */                                                            \
 	C(read_bytes)                                                                                                  \

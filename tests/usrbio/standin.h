@@ -74,6 +74,7 @@ struct mount {
 	int virt;       /* 3fs-virt */
 	int iovs;       /* 3fs-virt/iovs */
 	struct counter *counters;
+	bool joins; /* other processes were there before: what links there are is their business */
 
 	pthread_mutex_t reload_lock; /* conf_stamp; before all other locks */
 	int64_t conf_stamp[3];       /* inode, mtime in ns, size of the control file that was read */

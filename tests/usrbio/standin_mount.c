@@ -135,9 +135,35 @@ static void parse_conf(struct mount *m, FILE *f)
 	m->knobs = k;
 }
 
+/* The links of the submit semaphores: each daemon has semaphores of its own. Watchers of this process are woken
+ * without them, but clients look whether they are there, and whether they are other ones. */
+static void make_sem_links(const struct mount *m, int64_t epoch)
+{
+	static const char *const names[] = { "submit-ios.ph", "submit-ios", "submit-ios.pl" };
+	char target[128], now[128], fresh[64];
+
+	snprintf(target, sizeof target, STANDIN_SEM "%lld", (long long)epoch);
+	for (int i = 0; i < 3; i++) {
+		ssize_t n = readlinkat(m->iovs, names[i], now, sizeof now - 1);
+
+		now[n > 0 ? n : 0] = 0;
+		if (epoch && strcmp(now, target) == 0)
+			continue;
+		(void)unlinkat(m->iovs, names[i], 0);
+		snprintf(fresh, sizeof fresh, ".%s.%d", names[i], (int)getpid());
+		(void)unlinkat(m->iovs, fresh, 0);
+		if (!epoch)
+			continue;
+		if (symlinkat(target, m->iovs, fresh) != 0 || renameat(m->iovs, fresh, m->iovs, names[i]) != 0)
+			standin_die("%s: %s", names[i], strerror(errno));
+	}
+}
+
 /* One daemon gives way to the next, or to none: waits until the old one moves nothing any more. */
 static void change_daemon(struct mount *m, int64_t epoch)
 {
+	if (!m->joins || atomic_load(&m->epoch))
+		make_sem_links(m, epoch);
 	pthread_rwlock_wrlock(&m->alive_lock);
 	atomic_store(&m->epoch, epoch);
 	pthread_rwlock_unlock(&m->alive_lock);
@@ -352,27 +378,16 @@ static int make_dir(int at, const char *name)
 	return fd;
 }
 
-/* The semaphores' links: watchers of this process are woken without one, but they must be there. */
-static void make_sem_links(const struct mount *m)
-{
-	static const char *const names[] = { "submit-ios.ph", "submit-ios", "submit-ios.pl" };
-
-	for (int i = 0; i < 3; i++)
-		if (symlinkat("/dev/shm/sem.hf3fs-submit-ios.standin", m->iovs, names[i]) != 0 && errno != EEXIST)
-			standin_die("%s: %s", names[i], strerror(errno));
-}
-
 static struct mount *mount_make(const char *path)
 {
 	struct mount *m = calloc(1, sizeof *m);
 	pthread_rwlockattr_t attr;
 	int root = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	bool fresh;
 
 	if (!m || root < 0)
 		standin_die("%s: %s", path, strerror(errno));
 	snprintf(m->path, sizeof m->path, "%s", path);
-	fresh = faccessat(root, "3fs-virt/iovs", F_OK, 0) != 0;
+	m->joins = faccessat(root, "3fs-virt/iovs", F_OK, 0) == 0;
 	m->virt = make_dir(root, "3fs-virt");
 	m->iovs = m->virt < 0 ? -1 : make_dir(m->virt, "iovs");
 	if (m->iovs < 0)
@@ -381,8 +396,6 @@ static struct mount *mount_make(const char *path)
 	close(root);
 	m->counters = map_counters(m->virt);
 	check_holes(m);
-	if (fresh)
-		make_sem_links(m);
 	sweep(m);
 	pthread_mutex_init(&m->reload_lock, NULL);
 	pthread_mutex_init(&m->conf_lock, NULL);
