@@ -8,7 +8,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -356,7 +355,7 @@ static int ioctl_link(const struct inode *i, const struct wire_hardlink *a)
 	return linkat(i->parent->fd, i->name, dir->fd, a->name, 0) == 0 ? 0 : errno;
 }
 
-static int ioctl_move(const struct inode *i, const struct wire_move *a)
+static int ioctl_move(struct inode *i, const struct wire_move *a)
 {
 	struct inode *dir = inode_of(a->to_parent);
 
@@ -364,7 +363,7 @@ static int ioctl_move(const struct inode *i, const struct wire_move *a)
 	    !memchr(a->from_name, 0, sizeof a->from_name) || !memchr(a->to_name, 0, sizeof a->to_name) ||
 	    strchr(a->from_name, '/') || strchr(a->to_name, '/'))
 		return EINVAL;
-	return renameat(i->fd, a->from_name, dir->fd, a->to_name) == 0 ? 0 : errno;
+	return rename_name(i, a->from_name, dir, a->to_name);
 }
 
 static int ioctl_remove(const struct inode *i, const struct wire_remove *a)
@@ -373,7 +372,7 @@ static int ioctl_remove(const struct inode *i, const struct wire_remove *a)
 		return EINVAL;
 	if (a->recursive)
 		return remove_tree(i->fd, a->name);
-	return unlinkat(i->fd, a->name, 0) == 0 || unlinkat(i->fd, a->name, AT_REMOVEDIR) == 0 ? 0 : errno;
+	return remove_name(i->fd, a->name, 0) == 0 ? 0 : remove_name(i->fd, a->name, AT_REMOVEDIR);
 }
 
 static int change(struct inode *i, unsigned cmd, const void *in)

@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -48,7 +49,7 @@ static struct inode *make_locked(struct inode *parent, const char *name, uint64_
 
 	if (!i)
 		return NULL;
-	i->fd = -1;
+	i->fd = i->kept = -1;
 	i->number = number;
 	i->is_dir = is_dir;
 	i->chunk = parent ? layout_locked(number, parent->chunk) : opt.chunk;
@@ -81,6 +82,8 @@ static void unref_locked(struct inode *i)
 		*p = i->next;
 		if (i->fd >= 0)
 			close(i->fd);
+		if (i->kept >= 0)
+			close(i->kept);
 		pthread_rwlock_destroy(&i->lock);
 		pthread_mutex_destroy(&i->buf_lock);
 		free(i->have);
@@ -182,32 +185,64 @@ void inode_forget(uint64_t number, uint64_t n)
 	pthread_mutex_unlock(&table_lock);
 }
 
-static void unname_locked(struct inode *i, const struct inode *parent, const char *name)
+/* A file of several links that is known by this name only is lost for later opens: nobody here does that. */
+static void unname_locked(struct inode *i, const char *name)
 {
-	if (i && i->parent == parent && i->name && strcmp(i->name, name) == 0) {
+	if (i && i->name && strcmp(i->name, name) == 0) {
 		free(i->name);
 		i->name = NULL;
 	}
 }
 
-void inode_renamed(uint64_t number, struct inode *to, const char *name, uint64_t replaced)
+/* 3FS never gives an inode number twice; the local file system does, once nothing has the file open. */
+static void keep_number(int dir, const char *name)
 {
-	struct inode *i;
+	int fd = openat(dir, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+	struct inode *i = NULL;
+	struct stat st;
 
+	if (fd < 0)
+		return;
 	pthread_mutex_lock(&table_lock);
-	if (replaced != number)
-		unname_locked(*place_locked(replaced), to, name);
-	i = *place_locked(number);
-	if (i)
-		name_locked(i, to, name);
+	if (fstat(fd, &st) == 0)
+		i = *place_locked(st.st_ino);
+	if (i && i->kept < 0)
+		i->kept = fd;
+	else
+		close(fd);
 	pthread_mutex_unlock(&table_lock);
 }
 
-void inode_unlinked(uint64_t number, const struct inode *parent, const char *name)
+int remove_name(int dir, const char *name, int flags)
 {
+	struct stat st;
+
+	keep_number(dir, name);
+	if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) != 0 || unlinkat(dir, name, flags) != 0)
+		return errno;
 	pthread_mutex_lock(&table_lock);
-	unname_locked(*place_locked(number), parent, name);
+	unname_locked(*place_locked(st.st_ino), name);
 	pthread_mutex_unlock(&table_lock);
+	return 0;
+}
+
+int rename_name(struct inode *from, const char *name, struct inode *to, const char *new_name)
+{
+	struct stat st, replaced = { 0 };
+	struct inode *i;
+
+	keep_number(to->fd, new_name);
+	fstatat(to->fd, new_name, &replaced, AT_SYMLINK_NOFOLLOW);
+	if (fstatat(from->fd, name, &st, AT_SYMLINK_NOFOLLOW) != 0 || renameat(from->fd, name, to->fd, new_name) != 0)
+		return errno;
+	pthread_mutex_lock(&table_lock);
+	if (replaced.st_ino != st.st_ino)
+		unname_locked(*place_locked(replaced.st_ino), new_name);
+	i = *place_locked(st.st_ino);
+	if (i)
+		name_locked(i, to, new_name);
+	pthread_mutex_unlock(&table_lock);
+	return 0;
 }
 
 int inode_open(struct inode *i)

@@ -4,18 +4,10 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
-
-static uint64_t number_at(const struct inode *dir, const char *name)
-{
-	struct stat st;
-
-	return fstatat(dir->fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0 ? st.st_ino : 0;
-}
 
 /* Answers with what `name` is now. */
 static int find(struct inode *parent, const char *name, struct fuse_entry_param *e, struct inode **out)
@@ -108,22 +100,12 @@ static void op_mkdir(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t
 		reply_found(req, dir, name);
 }
 
-static int remove_name(struct inode *dir, const char *name, int flags)
-{
-	uint64_t number = number_at(dir, name);
-
-	if (unlinkat(dir->fd, name, flags) != 0)
-		return errno;
-	inode_unlinked(number, dir, name);
-	return 0;
-}
-
 static void op_unlink(fuse_req_t req, fuse_ino_t parent, const char *name)
 {
 	if (virt_unlink(req, parent, name) || refused(req, parent, 0))
 		return;
 	count(N_unlink, 1);
-	fuse_reply_err(req, remove_name(inode_of(parent), name, 0));
+	fuse_reply_err(req, remove_name(inode_of(parent)->fd, name, 0));
 }
 
 static void op_rmdir(fuse_req_t req, fuse_ino_t parent, const char *name)
@@ -131,7 +113,7 @@ static void op_rmdir(fuse_req_t req, fuse_ino_t parent, const char *name)
 	if (refused(req, parent, 0))
 		return;
 	count(N_rmdir, 1);
-	fuse_reply_err(req, remove_name(inode_of(parent), name, AT_REMOVEDIR));
+	fuse_reply_err(req, remove_name(inode_of(parent)->fd, name, AT_REMOVEDIR));
 }
 
 /* Also "mv:PATH", which 3FS takes for a rename, is an ordinary link here: nobody of ours uses it. */
@@ -170,9 +152,6 @@ static void op_readlink(fuse_req_t req, fuse_ino_t n)
 static void op_rename(fuse_req_t req, fuse_ino_t from, const char *name, fuse_ino_t to, const char *new_name,
 		      unsigned flags)
 {
-	struct inode *a, *b;
-	uint64_t number, replaced;
-
 	if (refused(req, from, to))
 		return;
 	if (flags != 0) { /* as 3FS does: no RENAME_NOREPLACE */
@@ -180,16 +159,7 @@ static void op_rename(fuse_req_t req, fuse_ino_t from, const char *name, fuse_in
 		return;
 	}
 	count(N_rename, 1);
-	a = inode_of(from);
-	b = inode_of(to);
-	number = number_at(a, name);
-	replaced = number_at(b, new_name);
-	if (renameat(a->fd, name, b->fd, new_name) != 0) {
-		fuse_reply_err(req, errno);
-		return;
-	}
-	inode_renamed(number, b, new_name, replaced);
-	fuse_reply_err(req, 0);
+	fuse_reply_err(req, rename_name(inode_of(from), name, inode_of(to), new_name));
 }
 
 static void op_link(fuse_req_t req, fuse_ino_t n, fuse_ino_t parent, const char *name)
@@ -342,14 +312,12 @@ static int remove_below(int dir, const char *name)
 
 int remove_tree(int dir, const char *name)
 {
-	int error;
+	int error = remove_name(dir, name, 0);
 
-	if (unlinkat(dir, name, 0) == 0)
-		return 0;
-	if (errno != EISDIR && errno != EPERM)
-		return errno;
+	if (error != EISDIR && error != EPERM)
+		return error;
 	error = remove_below(dir, name);
-	return error != 0 ? error : unlinkat(dir, name, AT_REMOVEDIR) == 0 ? 0 : errno;
+	return error != 0 ? error : remove_name(dir, name, AT_REMOVEDIR);
 }
 
 void name_operations(struct fuse_lowlevel_ops *o)

@@ -59,6 +59,7 @@ struct inode {
 	bool is_dir;
 	int fd;         /* directories: always; files: while users > 0 */
 	uint32_t users; /* of the file's fd */
+	int kept;	/* keeps the number from being given again after the last name went; -1: not needed yet */
 	uint32_t chunk; /* bytes; new files and directories inherit it */
 
 	/* files: chunk.c */
@@ -82,8 +83,9 @@ void inode_unref(struct inode *i);
 /* What `name` below `parent` is; its lookup count grows by one. */
 struct inode *inode_found(struct inode *parent, const char *name, const struct stat *st);
 void inode_forget(uint64_t number, uint64_t n);
-void inode_renamed(uint64_t number, struct inode *to, const char *name, uint64_t replaced); /* 0: nothing was there */
-void inode_unlinked(uint64_t number, const struct inode *parent, const char *name);
+/* Take names away from the local directory and from the inodes. 0 or an errno. */
+int remove_name(int dir, const char *name, int flags); /* of unlinkat(2) */
+int rename_name(struct inode *from, const char *name, struct inode *to, const char *new_name);
 /* A descriptor of the file, open for reading and writing until inode_close. 0 or an errno. */
 int inode_open(struct inode *i);
 /* The file was just created: here is its descriptor. */
