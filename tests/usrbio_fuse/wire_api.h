@@ -79,8 +79,8 @@ API void hf3fs_iordestroy(struct hf3fs_ior *ior);
 API int hf3fs_reg_fd(int fd, uint64_t flags);
 API void hf3fs_dereg_fd(int fd);
 API int hf3fs_io_entries(const struct hf3fs_ior *ior);
-API int hf3fs_prep_io(const struct hf3fs_ior *ior, const struct hf3fs_iov *iov, bool read, void *ptr, int fd, size_t off,
-		      uint64_t len, const void *userdata);
+API int hf3fs_prep_io(const struct hf3fs_ior *ior, const struct hf3fs_iov *iov, bool read, void *ptr, int fd,
+		      size_t off, uint64_t len, const void *userdata);
 API int hf3fs_submit_ios(const struct hf3fs_ior *ior);
 API int hf3fs_wait_for_ios(const struct hf3fs_ior *ior, struct hf3fs_cqe *cqes, int cqec, int min_results,
 			   const struct timespec *abs_timeout);

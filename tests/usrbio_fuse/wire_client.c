@@ -1,7 +1,7 @@
 /*
- * wire_client.c - libhf3fs_wire_client.so, a plain C client of USRBIO's shared memory protocol with the names of
- * 3FS's own library, for tests where that library is not to be had: mounts, shared memory, rings. Nothing of it is 3FS's
- * code; it differs where that is harmless: no folly, no table of all descriptors, no exceptions that end the process.
+ * wire_client.c - libhf3fs_wire_client.so, a plain C client of USRBIO's shared memory protocol with the names of 3FS's
+ * own library, for tests where that library is not to be had: mounts, shared memory, rings. Nothing of it is 3FS's code;
+ * it differs where that is harmless: no folly, no table of all descriptors, no exceptions that end the process.
  *
  * Threads: iovs and rings may be made by any thread; one handle is not to be used by two at a time.
  */
@@ -277,7 +277,8 @@ int hf3fs_iovwrap(struct hf3fs_iov *iov, void *base, const uint8_t id[16], const
 
 size_t hf3fs_ior_size(int entries) { return wire_ring_bytes(entries); }
 
-static int create_ring(struct hf3fs_ior *ior, const char *mount_point, int entries, const struct ring_words *r, int numa)
+static int create_ring(struct hf3fs_ior *ior, const char *mount_point, int entries, const struct ring_words *r,
+		       int numa)
 {
 	int rc;
 
