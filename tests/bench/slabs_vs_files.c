@@ -3,9 +3,9 @@
  * and how many metadata operations the mount sees. Run by tests/bench/slabs_vs_files beside hf3fs_fuse_standin.
  *
  * Usage: bench_slabs_vs_files [--check] BYTES THREADS BLOCK...
- * Four phases for each: write (everything is new), read, replace (each block gives way to another one: what a full cache
- * does all day), delete. Between them the daemon is made anew: each phase is another host's, nothing is cached. All
- * data goes with O_DIRECT, one block at a time and thread. A table of Markdown on stdout.
+ * Four phases for each: write (everything is new), read, replace (each block gives way to another one: what a full
+ * cache does all day), delete. Between them the daemon is made anew: each phase is another host's, nothing is cached.
+ * All data goes with O_DIRECT, one block at a time and thread. A table of Markdown on stdout.
  * --check: only the counts matter, and those of slabs may not grow with the blocks.
  */
 #include <errno.h>
@@ -261,8 +261,8 @@ static void print_row(uint64_t block, uint64_t n, bool slabs, const struct resul
 	fflush(stdout);
 }
 
-/* A file is looked up, made and closed for writing; looked up for reading; looked up and unlinked. A slab file costs a few
- * operations, whatever is in it. */
+/* A file is looked up, made and closed for writing; looked up for reading; looked up and unlinked. A slab file costs a
+ * few operations, whatever is in it. */
 static void check(uint64_t n, uint64_t slabs_n, const struct result *files, const struct result *slabs)
 {
 	const uint64_t least[PHASES] = { 3, 1, 5, 2 };
@@ -294,8 +294,8 @@ int main(int argc, char **argv)
 	control_path = getenv("HF3FS_CONTROL");
 	if (!mount_path || !stats_path || !control_path || threads < 1 || threads > THREADS_MAX)
 		bench_die("run by tests/bench/slabs_vs_files, with 1 to 64 threads");
-	printf("| blocks | kept as | blocks/s written | MB/s | blocks/s read | MB/s | blocks/s replaced | deletes/s |"
-	       " metadata operations: write / read / replace / delete |\n|---|---|---|---|---|---|---|---|---|\n");
+	puts("| blocks | kept as | blocks/s written | MB/s | blocks/s read | MB/s | blocks/s replaced | deletes/s |"
+	     " metadata operations: write / read / replace / delete |\n|---|---|---|---|---|---|---|---|---|");
 	for (int a = 2; a < argc; a++) {
 		uint64_t block = strtoull(argv[a], NULL, 10), n = block ? bytes / block : 0;
 		struct result files, slabs;

@@ -180,7 +180,7 @@ static void op_link(fuse_req_t req, fuse_ino_t n, fuse_ino_t parent, const char 
 
 struct listing {
 	DIR *dir;
-	off_t at; /* what readdir(3) tells next */
+	off_t at; /* entries told so far: the offsets of the kernel; what it asks again begins anew */
 };
 
 static void op_opendir(fuse_req_t req, fuse_ino_t n, struct fuse_file_info *fi)
@@ -223,13 +223,29 @@ bool add_name(fuse_req_t req, char *to, size_t size, size_t *used, const char *n
 	return true;
 }
 
-/* Offsets are those of the local directory, plus one: the first entry of the root is 3fs-virt. */
+static void list(fuse_req_t req, struct listing *l, char *text, size_t size, size_t *used)
+{
+	for (;;) {
+		long here = telldir(l->dir);
+		const struct dirent *e = readdir(l->dir);
+
+		if (!e)
+			return;
+		if (!add_name(req, text, size, used, e->d_name, e->d_ino, DTTOIF(e->d_type), l->at + 1)) {
+			seekdir(l->dir, here);
+			return;
+		}
+		l->at++;
+	}
+}
+
+/* 3fs-virt is the first entry of the root. */
 static void op_readdir(fuse_req_t req, fuse_ino_t n, size_t size, off_t off, struct fuse_file_info *fi)
 {
 	struct listing *l = (struct listing *)(uintptr_t)fi->fh;
-	char *text;
+	bool root = n == FUSE_ROOT_ID;
 	size_t used = 0;
-	struct dirent *e;
+	char *text;
 
 	if (virt_readdir(req, n, size, off))
 		return;
@@ -239,17 +255,14 @@ static void op_readdir(fuse_req_t req, fuse_ino_t n, size_t size, off_t off, str
 		fuse_reply_err(req, ENOMEM);
 		return;
 	}
-	if (off == 0 && n == FUSE_ROOT_ID)
-		add_name(req, text, size, &used, "3fs-virt", VIRT_FIRST, S_IFDIR, 1);
-	if (off > 0 && off - 1 != l->at)
-		seekdir(l->dir, off - 1);
-	else if (off == 0)
+	if (off != l->at || off == 0) {
 		rewinddir(l->dir);
-	while ((e = readdir(l->dir)) != NULL &&
-	       add_name(req, text, size, &used, e->d_name, e->d_ino, DTTOIF(e->d_type), e->d_off + 1))
-		l->at = e->d_off;
-	if (e)
-		l->at = -1;
+		for (l->at = root; l->at < off && readdir(l->dir); l->at++)
+			;
+	}
+	if (root && off == 0)
+		add_name(req, text, size, &used, "3fs-virt", VIRT_FIRST, S_IFDIR, 1);
+	list(req, l, text, size, &used);
 	fuse_reply_buf(req, text, used);
 	free(text);
 }

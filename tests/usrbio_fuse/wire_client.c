@@ -1,7 +1,7 @@
 /*
  * wire_client.c - libhf3fs_wire_client.so, a plain C client of USRBIO's shared memory protocol with the names of 3FS's
- * own library, for tests where that library is not to be had: mounts, shared memory, rings. Nothing of it is 3FS's code;
- * it differs where that is harmless: no folly, no table of all descriptors, no exceptions that end the process.
+ * own library, for tests where that library is not to be had: mounts, shared memory, rings. Nothing of it is 3FS's
+ * code; where 3FS's ends the process, leaves a link behind or never forgets, this one does, too.
  *
  * Threads: iovs and rings may be made by any thread; one handle is not to be used by two at a time.
  */
@@ -23,10 +23,14 @@
 
 /* What hf3fs_iov.iovh points to. */
 struct shm {
+	struct shm *next, **prev; /* all of the process: what it forgot to destroy goes with it */
 	void *base;
 	size_t size;
 	char name[64]; /* "/hf3fs-iov-UUID"; "": its name is gone, or is another's */
 };
+
+static pthread_mutex_t shms_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct shm *shms;
 
 bool hf3fs_is_hf3fs(int fd)
 {
@@ -42,14 +46,15 @@ static bool is_below(const char *path, const char *dir)
 	return strncmp(path, dir, n) == 0 && (path[n] == '/' || path[n] == '\0');
 }
 
-/* strlen + 1 of the mount that `path` is on, -1: none. Copied only where it fits. */
+/* strlen + 1 of the mount that `path` is on, -1: none. Copied only where it fits. A path that does not exist ends the
+ * process: an exception that no C caller can catch. */
 int hf3fs_extract_mount_point(char *mount_point, int size, const char *path)
 {
 	char line[4096], real[PATH_MAX], best[PATH_MAX] = "";
 	FILE *f;
 
 	if (!realpath(path, real) || !(f = fopen("/proc/self/mountinfo", "re")))
-		return -1;
+		abort();
 	while (fgets(line, sizeof line, f)) {
 		char at[PATH_MAX];
 		struct stat st;
@@ -114,6 +119,7 @@ struct ring_words {
 	bool for_read;
 	int depth, priority, timeout;
 	uint64_t flags;
+	bool decimal; /* flags are binary in the link that is made, decimal in the one that is removed */
 };
 
 static void link_path(char out[640], const struct hf3fs_iov *iov, const char *mount_point, const struct ring_words *r)
@@ -131,7 +137,9 @@ static void link_path(char out[640], const struct hf3fs_iov *iov, const char *mo
 	if (r->priority != 0)
 		n += snprintf(out + n, 640 - (size_t)n, ".p%c", r->priority < 0 ? 'h' : 'l');
 	n += snprintf(out + n, 640 - (size_t)n, ".t%d", r->timeout);
-	if (r->flags) {
+	if (r->flags && r->decimal) {
+		snprintf(out + n, 640 - (size_t)n, ".f%llu", (unsigned long long)r->flags);
+	} else if (r->flags) {
 		char bits[65];
 		int k = 64;
 
@@ -156,8 +164,16 @@ static struct shm *shm_map(const char *name, size_t size, bool make)
 	}
 	if (fd >= 0)
 		close(fd);
-	if (s && s->base && s->base != MAP_FAILED)
+	if (s && s->base && s->base != MAP_FAILED) {
+		pthread_mutex_lock(&shms_lock);
+		s->next = shms;
+		s->prev = &shms;
+		if (shms)
+			shms->prev = &s->next;
+		shms = s;
+		pthread_mutex_unlock(&shms_lock);
 		return s;
+	}
 	if (fd >= 0 && make)
 		shm_unlink(name);
 	free(s);
@@ -174,6 +190,11 @@ static void shm_unname(struct shm *s)
 static void shm_free(struct shm *s)
 {
 	shm_unname(s);
+	pthread_mutex_lock(&shms_lock);
+	*s->prev = s->next;
+	if (s->next)
+		s->next->prev = s->prev;
+	pthread_mutex_unlock(&shms_lock);
 	munmap(s->base, s->size);
 	free(s);
 }
@@ -196,8 +217,10 @@ static int create(struct hf3fs_iov *iov, const char *mount_point, size_t size, s
 	struct shm *s;
 	int error;
 
-	if (!iov || !mount_point || !*mount_point || strlen(mount_point) >= sizeof iov->mount_point || block > size)
+	if (!iov || !mount_point || !*mount_point || strlen(mount_point) >= sizeof iov->mount_point)
 		return -EINVAL;
+	if (block > size)
+		abort(); /* an exception, again */
 	if (getrandom(iov->id, sizeof iov->id, 0) != sizeof iov->id)
 		return -EIO;
 	uuid_text(iov->id, id);
@@ -214,6 +237,8 @@ static int create(struct hf3fs_iov *iov, const char *mount_point, size_t size, s
 	if (error != 0) {
 		shm_free(s);
 		iov->iovh = NULL;
+	} else if (ring) {
+		shm_unname(s);
 	}
 	return -error;
 }
@@ -289,7 +314,7 @@ static int create_ring(struct hf3fs_ior *ior, const char *mount_point, int entri
 		return rc;
 	ior->iorh = wire_ring_client(ior->iov.base, ior->iov.size, mount_point, r->priority, &rc);
 	if (!ior->iorh) {
-		destroy(&ior->iov, r);
+		destroy(&ior->iov, NULL); /* by the name of an iov: the ring's link stays */
 		return rc;
 	}
 	snprintf(ior->mount_point, sizeof ior->mount_point, "%s", mount_point);
@@ -315,7 +340,7 @@ int hf3fs_iorcreate2(struct hf3fs_ior *ior, const char *mount_point, int entries
 int hf3fs_iorcreate3(struct hf3fs_ior *ior, const char *mount_point, int entries, bool for_read, int io_depth,
 		     int priority, int timeout, int numa)
 {
-	struct ring_words r = { for_read, io_depth, priority, timeout, 0 };
+	struct ring_words r = { for_read, io_depth, priority, timeout, 0, false };
 
 	return create_ring(ior, mount_point, entries, &r, numa);
 }
@@ -323,7 +348,7 @@ int hf3fs_iorcreate3(struct hf3fs_ior *ior, const char *mount_point, int entries
 int hf3fs_iorcreate4(struct hf3fs_ior *ior, const char *mount_point, int entries, bool for_read, int io_depth,
 		     int timeout, int numa, uint64_t flags)
 {
-	struct ring_words r = { for_read, io_depth, 0, timeout, flags };
+	struct ring_words r = { for_read, io_depth, 0, timeout, flags, false };
 
 	return create_ring(ior, mount_point, entries, &r, numa);
 }
@@ -334,7 +359,7 @@ void hf3fs_iordestroy(struct hf3fs_ior *ior)
 
 	if (!ior)
 		return;
-	r = (struct ring_words){ ior->for_read, ior->io_depth, ior->priority, ior->timeout, ior->flags };
+	r = (struct ring_words){ ior->for_read, ior->io_depth, ior->priority, ior->timeout, ior->flags, true };
 	if (ior->iorh)
 		wire_ring_client_free(ior->iorh);
 	ior->iorh = NULL;

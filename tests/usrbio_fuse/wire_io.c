@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -143,6 +144,14 @@ void hf3fs_dereg_fd(int fd)
 	free(f);
 }
 
+/* 3FS's library has a table of so many. */
+static int descriptors(void)
+{
+	struct rlimit l;
+
+	return getrlimit(RLIMIT_NOFILE, &l) == 0 && l.rlim_max < INT_MAX ? (int)l.rlim_max : INT_MAX;
+}
+
 static bool registered(int fd, struct file *out)
 {
 	const struct file *f;
@@ -190,6 +199,8 @@ static int judge(const struct hf3fs_ior *ior, const struct hf3fs_iov *iov, bool 
 	if (!ior || !ior->iorh || read != ior->for_read || !iov || !ptr || !iov->base || len == 0 || fd == INT_MIN)
 		return -EINVAL;
 	if (at < base || at - base > iov->size || len > iov->size - (at - base))
+		return -EINVAL;
+	if (abs(fd) >= descriptors())
 		return -EINVAL;
 	if (!registered(abs(fd), &f))
 		return -EBADF;
