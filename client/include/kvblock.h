@@ -24,7 +24,8 @@
  * Units: bytes and milliseconds. Strings are NUL-terminated UTF-8 and borrowed for the call. Names
  * of storages, groups, instances and specs: 1..127 of [A-Za-z0-9._:=@+,-], beginning with a letter, digit or '_'.
  *
- * After fork the child must not use a handle of its parent.
+ * After fork the child must not use a handle of its parent; with the engine "usrbio" it should call exec soon: what
+ * it has inherited keeps the parent's memory with the FUSE daemon alive.
  */
 #ifndef KVBLOCK_H
 #define KVBLOCK_H
@@ -114,6 +115,29 @@ struct kvblock_mismatch {
 	uint64_t generation;
 };
 
+/* The engine "usrbio". Shared memory of a process: read_iov_size + write_iov_size + a little for each ring.
+ * Each member can be set by name, too: kvblock_option tells ranges and defaults. */
+struct kvblock_hf3fs {
+	const char *lib; /* 3FS's client library; NULL: $HF3FS_LIB, else as the linker finds it */
+	/* Where 3FS is mounted. NULL: found by the first file. A handle uses one 3FS. */
+	const char *mount_point;
+	/* Directories of storages, separated by commas: the same as `mounts`. Blocks spread over the
+	 * storages of their group. NULL: none. */
+	const char *base_path;
+	uint64_t read_iov_size;   /* bytes of buffers for reads; all calls share them */
+	uint64_t write_iov_size;  /* for writes */
+	uint64_t read_io_size;    /* bytes of one request at most */
+	uint64_t write_io_size;
+	uint32_t ior_entries;     /* requests in flight in a ring */
+	int32_t io_depth;         /* at most so many are executed together (the sign is ignored); 0: all */
+	int32_t numa_id;          /* of buffers and rings; -1: anywhere */
+	uint32_t io_thread_num;   /* pairs of rings, each used by one thread at a time */
+	/* A request that is not back after so long is given up: a read is a miss, a write fails and its
+	 * slot rests. 3FS itself tries for 60 s. Its memory stays away until it is back. */
+	uint32_t read_timeout_ms;
+	uint32_t write_timeout_ms;
+};
+
 /* How to reach the managers and the storages. Start from kvblock_options_init. All strings are
  * copied by kvblock_open; the callbacks and their contexts must live as long as the handle. */
 struct kvblock_options {
@@ -137,9 +161,11 @@ struct kvblock_options {
 	bool checksum;      /* give checksums with what is written. Default true */
 	/* How bytes are moved. "posix": preadv and pwritev, through the page cache. "uring":
 	 * io_uring, past the page cache (O_DIRECT) where the place in the file and the buffers are
-	 * aligned to pages. "auto": uring where the kernel allows it, else posix. NULL: what the
-	 * environment says in KVBLOCK_ENGINE, else "auto". Where uring cannot work, posix takes its
-	 * place; kvblock_engine tells. */
+	 * aligned to pages. "usrbio": 3FS's native interface for files on 3FS, as "auto" for others.
+	 * "auto": usrbio for files on 3FS where its client library is, else uring where the kernel
+	 * allows it, else posix. NULL: what the environment says in KVBLOCK_ENGINE, else "auto". Where
+	 * uring cannot work, or 3FS's library is not there, another takes its place; kvblock_engine
+	 * tells. */
 	const char *engine;
 	/* Called at the end of every call to a manager, on the caller's thread (of an asynchronous
 	 * operation: on a thread of the library, which must not be held up): `op` ("lookup",
@@ -155,10 +181,30 @@ struct kvblock_options {
 	/* How requests travel: "protobuf" (default, also NULL) or "json". A manager that does not
 	 * read protobuf is spoken to in JSON from then on. */
 	const char *codec;
+	struct kvblock_hf3fs hf3fs;
+	/* Of asynchronous queues that are opened without options of their own. 0: their defaults. */
+	uint32_t async_threads;
+	uint32_t async_in_flight;
 };
 
 /* Fills *o with the defaults. */
 KVBLOCK_API void kvblock_options_init(struct kvblock_options *o);
+
+/* Sets one option by its name, as connectors and their users know it ("hf3fs_io_depth", "-8"). Texts are
+ * borrowed until kvblock_open. Sizes: "200M", powers of 1024; booleans: true, false, 1, 0. KVBLOCK_E_INVALID:
+ * err.field is the name, the message says what it may be; *o is unchanged. */
+KVBLOCK_API int kvblock_options_set(struct kvblock_options *o, const char *name, const char *value,
+				    struct kvblock_error *err);
+
+/* A name that kvblock_options_set knows. Static. */
+struct kvblock_option {
+	const char *name;
+	const char *range; /* "128..1024"; "a path" */
+	const char *value; /* the default; "" = none */
+	const char *meaning;
+};
+/* The i-th of them, from 0 on; NULL after the last. */
+KVBLOCK_API const struct kvblock_option *kvblock_option(uint32_t i);
 
 /* Makes a handle. Contacts nobody: a manager that is down is found at the first call.
  * KVBLOCK_E_INVALID (field names the option), KVBLOCK_E_NOMEM. */
@@ -168,8 +214,9 @@ KVBLOCK_API int kvblock_open(const struct kvblock_options *o, struct kvblock **o
  * are closed first (kvblock_async_close) and must not be used any more. */
 KVBLOCK_API void kvblock_close(struct kvblock *kv);
 
-/* The engine in use: "posix" or "uring". *why (may be NULL): the reason why it is not the one that was
- * asked for, or "". Both belong to the handle. */
+/* The engine in use: "posix", "uring", or "usrbio" once a file on 3FS is open (or from the begin, when it was
+ * asked for by name with hf3fs_mount_point). *why (may be NULL): the reason why it is not the one that was asked
+ * for, or "". Both belong to the handle. */
 KVBLOCK_API const char *kvblock_engine(const struct kvblock *kv, const char **why);
 
 /* Releases any result of this library (whatever was returned through a pointer to pointer). NULL is
@@ -362,7 +409,7 @@ struct kvblock_io {
 	uint32_t failed;     /* get: KVBLOCK_ERROR; put: KVBLOCK_FAILED */
 	uint32_t exists;     /* put */
 	uint32_t busy;       /* put */
-	uint32_t ios;        /* requests to the file system: neighbouring slots go as one */
+	uint32_t ios;        /* requests to the file system: neighbouring slots go as one (usrbio: cut at io_size) */
 	uint64_t bytes;      /* of the hits, of the blocks written */
 };
 
@@ -658,7 +705,8 @@ KVBLOCK_API void kvblock_async_close(struct kvblock_async *a);
 /* ---- memory ---------------------------------------------------------------------------------- */
 
 /* Any memory will do for the buffers of any call. Memory that the handle has been told of is faster
- * with the engine "uring" (it is registered with the kernel once, not pinned for each request) and
+ * with the engine "uring" (it is registered with the kernel once, not pinned for each request), and with
+ * "usrbio", if it is shared memory (pieces of 1 MiB and more are read and written without a copy), and
  * safer: a buffer of a pool is not handed out again while a call or an asynchronous operation still
  * uses it, whoever gave it back. */
 

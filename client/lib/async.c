@@ -152,8 +152,11 @@ static int open_queue(struct kvblock *kv, const struct kvblock_async_options *o,
 	int rc;
 
 	kvblock_async_options_init(&defaults);
-	if (!o)
+	if (!o) {
+		defaults.threads = kv->async_threads ? kv->async_threads : defaults.threads;
+		defaults.max_in_flight = kv->async_in_flight ? kv->async_in_flight : defaults.max_in_flight;
 		o = &defaults;
+	}
 	rc = check_options(o, err);
 	if (rc != KVB_OK)
 		return rc;

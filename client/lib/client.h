@@ -42,6 +42,8 @@ struct kvblock {
 	uint32_t rounds;
 	bool verify;
 	bool checksum;
+	uint32_t async_threads;   /* of queues that do not say; 0: their own default */
+	uint32_t async_in_flight;
 	void (*on_call)(void *ctx, const char *op, uint64_t us, int status);
 	void *on_call_ctx;
 	void (*on_mismatch)(void *ctx, const struct kvblock_mismatch *m);
@@ -97,6 +99,13 @@ int kvb_result_fail(struct kvblock_error *out, const struct kvb_error *err, int 
 /* The same for get and put, which keep what went wrong with single blocks although they succeed. */
 int kvb_result_finish(struct kvblock_error *out, const struct kvb_error *err, int status);
 
+/* ---- options.c ------------------------------------------------------------------------------- */
+
+/* The defaults of the engine "usrbio". */
+void kvb_hf3fs_init(struct kvblock_hf3fs *h);
+/* KVB_E_INVALID naming the first option that is out of its range. */
+int kvb_options_check(const struct kvblock_options *o, struct kvb_error *err);
+
 /* ---- keys.c ---------------------------------------------------------------------------------- */
 
 /* Checks `keys` and puts them into the form that travels. `field` names them in errors. */
@@ -138,10 +147,13 @@ struct kvb_transfer {
 	struct kvb_arena *arena;
 	const struct kvb_files *files;
 	struct kvb_slab_file **open; /* [files->n], NULL = not open */
+	struct kvb_slab_file **dropped; /* [files->n], what `open` was before it was opened anew */
 	int *why;                    /* [files->n], status of opening */
 	struct kvb_piece *pieces;
 	uint32_t n_pieces;
 	struct kvb_plan plan;
+	uint32_t ios;           /* requests made */
+	bool loose;             /* a write was given up, but may still reach the storage */
 	struct kvb_error first; /* the first thing that went wrong, for the caller's err */
 };
 

@@ -13,7 +13,8 @@
 
 #include <kvb/log.h>
 
-static const struct kvb_engine_ops *const engines[] = { &kvb_engine_posix, &kvb_engine_uring };
+static const struct kvb_engine_ops *const engines[] = { &kvb_engine_posix, &kvb_engine_uring,
+						      &kvb_engine_usrbio };
 
 const struct kvb_engine_ops *kvb_engine_find(const char *name)
 {
@@ -23,18 +24,11 @@ const struct kvb_engine_ops *kvb_engine_find(const char *name)
 	return NULL;
 }
 
-int kvb_engine_make(const char *name, const struct kvb_engine_options *o, struct kvb_engine **out,
-		    struct kvb_error *why, struct kvb_error *err)
+static int make(const struct kvb_engine_ops *ops, bool any, const struct kvb_engine_options *o, struct kvb_engine **out,
+		struct kvb_error *why, struct kvb_error *err)
 {
-	bool any = !name || strcmp(name, "auto") == 0;
-	const struct kvb_engine_ops *ops = any ? &kvb_engine_uring : kvb_engine_find(name);
-	int rc;
+	int rc = ops->create(o, out, why);
 
-	kvb_error_clear(why);
-	if (!ops)
-		return kvb_fail(err, KVB_E_INVALID, "engine",
-				"there is no engine of that name: auto, posix, uring");
-	rc = ops->create(o, out, why);
 	if (rc == KVB_OK || rc != KVB_E_UNSUPPORTED) {
 		if (rc != KVB_OK && err)
 			*err = *why;
@@ -45,6 +39,28 @@ int kvb_engine_make(const char *name, const struct kvb_engine_options *o, struct
 	kvb_log(any ? KVB_LOG_DEBUG : KVB_LOG_WARN, "client", "engine %s: %s; using posix",
 		ops->name, why->message);
 	return kvb_engine_posix.create(o, out, err);
+}
+
+int kvb_engine_behind(const struct kvb_engine_options *o, struct kvb_engine **out, struct kvb_error *why,
+		      struct kvb_error *err)
+{
+	kvb_error_clear(why);
+	return make(&kvb_engine_uring, true, o, out, why, err);
+}
+
+int kvb_engine_make(const char *name, const struct kvb_engine_options *o, struct kvb_engine **out,
+		    struct kvb_error *why, struct kvb_error *err)
+{
+	const struct kvb_engine_ops *ops;
+
+	kvb_error_clear(why);
+	if (!name || strcmp(name, "auto") == 0)
+		return kvb_usrbio_create(o, false, out, err);
+	ops = kvb_engine_find(name);
+	if (!ops)
+		return kvb_fail(err, KVB_E_INVALID, "engine",
+				"there is no engine of that name: auto, posix, uring, usrbio");
+	return make(ops, false, o, out, why, err);
 }
 
 int kvb_engine_open_fd(int dirfd, const char *path, bool write, int *fd, struct kvb_error *err)
@@ -88,6 +104,8 @@ static void prepare(struct kvb_io_run *runs, uint32_t n)
 		runs[i].done = 0;
 		runs[i].status = KVB_OK;
 		runs[i].ended_ms = UINT64_MAX;
+		runs[i].ios = 0;
+		runs[i].again = runs[i].loose = runs[i].held = runs[i].touched = false;
 	}
 }
 

@@ -1,13 +1,12 @@
 /*
  * engine.h - how block bytes are moved between buffers and slab files: the one interface that the
- * data path uses, with one file for each implementation: "posix" and "uring" (USRBIO later).
+ * data path uses, with one file for each implementation: "posix", "uring" and "usrbio".
  *
  * An engine moves *runs*: a byte range of one file against a list of buffers. It
  * - checks the deadline immediately before it submits anything to the kernel, and submits nothing
  *   after it (a run that was not submitted, or not wholly, ends with KVB_E_TIMEOUT);
- * - returns from read and write only when every submitted request has completed, so that buffers
- * and
- *   slots are quiet when it is back;
+ * - returns from read and write only when every submitted request has completed, so that buffers and
+ *   slots are quiet when it is back, or says which are not (`loose`, `held`);
  * - reports what it moved (`done`), never more than that.
  *
  * Callers use the guarded wrappers kvb_engine_*, never the table: they check what an engine says
@@ -45,7 +44,7 @@ struct kvb_engine_file {
  * made. *fd is the caller's. */
 int kvb_engine_open_fd(int dirfd, const char *path, bool write, int *fd, struct kvb_error *err);
 
-/* In: file, offset, iov, length (sum of iov). Out: done, status, ended_ms. */
+/* In: file, offset, iov, length (sum of iov). Out: the rest. */
 struct kvb_io_run {
 	struct kvb_engine_file *file;
 	uint64_t offset;
@@ -55,6 +54,14 @@ struct kvb_io_run {
 	uint64_t done;     /* leading bytes moved; a read may end short at the end of the file */
 	int status;        /* KVB_OK, also when a read is short; else why it stopped at `done` */
 	uint64_t ended_ms; /* of the deadline's clock, when the last byte had arrived */
+	uint32_t ios;      /* requests made; 0: one for the run */
+	bool again;        /* nothing of it was carried out: open the file anew, then try once more */
+	/* The engine gave up a request that cannot be called back. `loose`: it may still reach the storage,
+	 * so a slot that it writes is not quiet. `held`: it also uses the caller's memory, which must not be
+	 * used for anything else, ever. */
+	bool loose;
+	bool held;
+	bool touched; /* the engine's own */
 };
 
 #define KVB_RUN_IOV 1024 /* IOV_MAX of Linux */
@@ -64,13 +71,17 @@ struct kvb_engine {
 };
 
 /* What an engine is made with. */
+struct kvblock_hf3fs;
+struct kvb_usrbio_lib;
 struct kvb_engine_options {
 	uint32_t depth; /* requests in flight in one call, where the engine has such a thing */
+	const struct kvblock_hf3fs *hf3fs;        /* checked; copied. NULL: defaults */
+	const struct kvb_usrbio_lib *usrbio;      /* for tests, in place of 3FS's library */
 };
 #define KVB_ENGINE_DEPTH 64u
 #define KVB_ENGINE_DEPTH_MAX 1024u
 
-/* Required: all but map and unmap. New members go to the end; `size` tells what an engine was built
+/* Required: all but map, unmap and told. New members go to the end; `size` tells what an engine was built
  * with. */
 struct kvb_engine_ops {
 	size_t size;
@@ -94,18 +105,29 @@ struct kvb_engine_ops {
 	int (*map)(struct kvb_engine *e, void *base, size_t length, struct kvb_error *err);
 	/* Before the memory goes away. No I/O on it is under way. */
 	void (*unmap)(struct kvb_engine *e, void *base);
+	/* The name of what moves bytes now, and in *why (the engine's) why it is not what was asked for, or
+	 * "". NULL: it is always `name`. */
+	const char *(*told)(struct kvb_engine *e, const char **why);
 };
 
 extern const struct kvb_engine_ops kvb_engine_posix;
 extern const struct kvb_engine_ops kvb_engine_uring;
+extern const struct kvb_engine_ops kvb_engine_usrbio;
 
 /* NULL when there is no engine of that name. */
 const struct kvb_engine_ops *kvb_engine_find(const char *name);
-/* Makes the engine `name`; "auto" or NULL: the fastest that works here. One that cannot work here
- * is replaced by "posix"; `why` (never NULL) then says why, else it is empty. KVB_E_INVALID (no
- * such engine), KVB_E_NOMEM. */
+/* Makes the engine `name`; "auto" or NULL: for each file the fastest that works here. One that cannot work
+ * here is replaced by "posix"; `why` (never NULL) then says why, else it is empty. KVB_E_INVALID (no
+ * such engine, hf3fs_mount_point), KVB_E_NOMEM; usrbio with a mount point: KVB_E_UNAVAILABLE, KVB_E_FOREIGN,
+ * KVB_E_NO_SPACE. */
 int kvb_engine_make(const char *name, const struct kvb_engine_options *o, struct kvb_engine **out,
 		    struct kvb_error *why, struct kvb_error *err);
+
+/* uring, or posix where that cannot work: what moves bytes of files that are not on 3FS. */
+int kvb_engine_behind(const struct kvb_engine_options *o, struct kvb_engine **out, struct kvb_error *why,
+		      struct kvb_error *err);
+/* The engine "usrbio". `named`: by its name, else by "auto". */
+int kvb_usrbio_create(const struct kvb_engine_options *o, bool named, struct kvb_engine **out, struct kvb_error *err);
 
 int kvb_engine_open(struct kvb_engine *e, int dirfd, const char *path, bool write,
 		    struct kvb_engine_file **out, struct kvb_error *err);

@@ -123,7 +123,7 @@ static void settle(struct get *g)
 			g->io->bytes += location(g, b, s)->length;
 	}
 	g->io->matched = res->matched;
-	g->io->ios = g->t.plan.n_runs;
+	g->io->ios = g->t.ios;
 }
 
 static int get_blocks(struct get *g, const struct kvblock_lookup_options *o, struct kvb_arena *a,

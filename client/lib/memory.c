@@ -49,8 +49,7 @@ void kvb_memory_destroy(struct kvb_memory *m)
 	while (m->list) {
 		struct kvb_region *r = m->list;
 
-		assert(r->pins == 0);
-		m->list = r->next;
+		m->list = r->next; /* pins that are left: memory of requests that never came back */
 		kvb_engine_unmap(m->engine, r->base);
 		if (r->pool)
 			kvb_buffers_attached(r->pool, false);

@@ -24,7 +24,8 @@ struct kvb_region;
 
 /* `engine` stays the caller's. */
 int kvb_memory_create(struct kvb_engine *engine, struct kvb_memory **out, struct kvb_error *err);
-/* Unregisters everything. Nothing is pinned any more. */
+/* Unregisters everything. Nothing is pinned any more, but by requests that never came back: their buffers
+ * stay away from their pool for good. */
 void kvb_memory_destroy(struct kvb_memory *m);
 
 /* The region that the bytes begin in, pinned, or NULL when the handle does not know them. */

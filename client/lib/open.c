@@ -19,6 +19,7 @@ void kvblock_options_init(struct kvblock_options *o)
 		.verify = true,
 		.checksum = true,
 	};
+	kvb_hf3fs_init(&o->hf3fs);
 }
 
 static int check_url(const char *url, struct kvb_error *err)
@@ -33,10 +34,6 @@ static int check(const struct kvblock_options *o, struct kvb_error *err)
 {
 	int rc = KVB_OK;
 
-	/* The first form of the struct is the smallest that exists; later forms only grow. */
-	if (!o || o->size < offsetof(struct kvblock_options, codec))
-		return kvb_fail(err, KVB_E_INVALID, "size",
-				"options must come from kvblock_options_init");
 	if (o->n_urls > KVB_MAX_URLS || (o->n_urls && !o->urls))
 		return kvb_fail(err, KVB_E_INVALID, "urls", "at most %u managers", KVB_MAX_URLS);
 	if (o->n_mounts > KVB_MAX_MOUNTS || (o->n_mounts && !o->mounts))
@@ -53,7 +50,7 @@ static int check(const struct kvblock_options *o, struct kvb_error *err)
 	for (uint32_t i = 0; i < o->n_mounts && rc == KVB_OK; i++)
 		if (!o->mounts[i] || !o->mounts[i][0])
 			rc = kvb_fail(err, KVB_E_INVALID, "mounts", "an empty path");
-	return rc;
+	return rc == KVB_OK ? kvb_options_check(o, err) : rc;
 }
 
 static int copy_urls(struct kvblock *kv, const struct kvblock_options *o)
@@ -81,13 +78,35 @@ static int copy_urls(struct kvblock *kv, const struct kvblock_options *o)
 static int make_engine(struct kvblock *kv, const struct kvblock_options *o,
 		       const struct kvb_engine_ops *engine, struct kvb_error *err)
 {
-	const struct kvb_engine_options with = { .depth = o->depth ? o->depth : KVB_ENGINE_DEPTH };
+	const struct kvb_engine_options with = { .depth = o->depth ? o->depth : KVB_ENGINE_DEPTH, .hf3fs = &o->hf3fs };
 	const char *name = o->engine ? o->engine : getenv("KVBLOCK_ENGINE");
 
 	if (engine)
 		return engine->create(&with, &kv->engine, err);
 	return kvb_engine_make(name && name[0] ? name : NULL, &with, &kv->engine, &kv->engine_why,
 			       err);
+}
+
+/* The named mounts, and those of hf3fs_base_path. */
+static int make_mounts(struct kvblock *kv, const struct kvblock_options *o, struct kvb_error *err)
+{
+	const char *dirs[KVB_MAX_MOUNTS];
+	char *bases = kvb_strdup(o->hf3fs.base_path ? o->hf3fs.base_path : ""), *rest = bases, *one;
+	uint32_t n = o->n_mounts;
+	int rc = bases ? KVB_OK : kvb_fail(err, KVB_E_NOMEM, NULL, "out of memory");
+
+	for (uint32_t i = 0; i < n; i++)
+		dirs[i] = o->mounts[i];
+	while (rc == KVB_OK && (one = strsep(&rest, ",")) != NULL) {
+		if (n == KVB_MAX_MOUNTS)
+			rc = kvb_fail(err, KVB_E_INVALID, "hf3fs_base_path", "at most %u directories", KVB_MAX_MOUNTS);
+		else if (one[0])
+			dirs[n++] = one;
+	}
+	if (rc == KVB_OK)
+		rc = kvb_mounts_create(dirs, n, &kv->mounts, err);
+	kvb_free(bases);
+	return rc;
 }
 
 static int build(struct kvblock *kv, const struct kvblock_options *o,
@@ -103,7 +122,7 @@ static int build(struct kvblock *kv, const struct kvblock_options *o,
 	if (rc == KVB_OK)
 		rc = kvb_memory_create(kv->engine, &kv->memory, err);
 	if (rc == KVB_OK)
-		rc = kvb_mounts_create(o->mounts, o->n_mounts, &kv->mounts, err);
+		rc = make_mounts(kv, o, err);
 	if (rc == KVB_OK)
 		rc = kvb_files_create(kv->engine, kv->mounts, &kv->files, err);
 	return rc;
@@ -112,18 +131,28 @@ static int build(struct kvblock *kv, const struct kvblock_options *o,
 /* NULL: there is none of that name. */
 static const struct kvb_v1_codec *codec_of(const struct kvblock_options *o)
 {
-	const char *name = o->size > offsetof(struct kvblock_options, codec) ? o->codec : NULL;
-
-	return name ? kvb_v1_codec_named(name) : &kvb_v1_pb;
+	return o->codec ? kvb_v1_codec_named(o->codec) : &kvb_v1_pb;
 }
 
-int kvb_client_open(const struct kvblock_options *o, const struct kvb_clock *clock,
+/* The options of a caller that may have been built with an older form of the struct. */
+static int take_options(const struct kvblock_options *from, struct kvblock_options *o, struct kvb_error *err)
+{
+	/* The first form of the struct is the smallest that exists; later forms only grow. */
+	if (!from || from->size < offsetof(struct kvblock_options, codec))
+		return kvb_fail(err, KVB_E_INVALID, "size", "options must come from kvblock_options_init");
+	kvblock_options_init(o);
+	memcpy(o, from, from->size < sizeof *o ? from->size : sizeof *o);
+	return check(o, err);
+}
+
+int kvb_client_open(const struct kvblock_options *from, const struct kvb_clock *clock,
 		    const struct kvb_engine_ops *engine, struct kvblock **out,
 		    struct kvb_error *err)
 {
 	const struct kvb_v1_codec *codec;
+	struct kvblock_options own, *o = &own;
 	struct kvblock *kv;
-	int rc = check(o, err);
+	int rc = take_options(from, o, err);
 
 	if (rc != KVB_OK)
 		return rc;
@@ -138,6 +167,8 @@ int kvb_client_open(const struct kvblock_options *o, const struct kvb_clock *clo
 	kv->clock = clock ? clock : &kvb_clock_system;
 	kv->timeout_ms = o->timeout_ms;
 	kv->rounds = o->rounds;
+	kv->async_threads = o->async_threads;
+	kv->async_in_flight = o->async_in_flight;
 	kv->verify = o->verify;
 	kv->checksum = o->checksum;
 	kv->on_call = o->on_call;
@@ -181,6 +212,10 @@ void kvblock_close(struct kvblock *kv)
 
 const char *kvblock_engine(const struct kvblock *kv, const char **why)
 {
+	const char *unused;
+
+	if (kv->engine->ops->told)
+		return kv->engine->ops->told(kv->engine, why ? why : &unused);
 	if (why)
 		*why = kv->engine_why.message;
 	return kv->engine->ops->name;

@@ -27,7 +27,7 @@ static void order_pieces(struct kvb_piece *pieces, uint32_t n, struct kvb_plan *
 	uint32_t kept = 0;
 
 	for (uint32_t i = 0; i < n; i++)
-		if (pieces[i].status == KVB_OK)
+		if (pieces[i].status == KVB_OK && pieces[i].done < pieces[i].length)
 			p->order[p->n_order++] = &pieces[i];
 	qsort(p->order, p->n_order, sizeof p->order[0], by_place);
 	for (uint32_t i = 0; i < p->n_order; i++) {
@@ -86,6 +86,7 @@ void kvb_plan_settle(const struct kvb_plan *plan)
 
 		piece->done = moved < piece->length ? moved : piece->length;
 		piece->ended_ms = run->ended_ms;
+		piece->held = run->held;
 		if (piece->done < piece->length)
 			piece->status = run->status;
 	}

@@ -22,10 +22,11 @@ struct kvb_piece {
 	uint64_t length;
 	void *data;
 	int status;        /* in: KVB_OK = take part. out: of the I/O */
-	uint64_t done;     /* out: leading bytes moved */
+	uint64_t done;     /* in: 0. out: leading bytes moved */
 	uint64_t ended_ms; /* out */
 	uint32_t run;      /* which run moves it; set by kvb_plan_make */
 	uint64_t run_at;   /* where in the run it begins */
+	bool held;                 /* out: a request still uses `data`, for good */
 	struct kvb_region *pinned; /* transfer.c */
 };
 
@@ -36,7 +37,7 @@ struct kvb_plan {
 	uint32_t n_runs;
 };
 
-/* Builds the runs. Pieces whose status is not KVB_OK stay out; of two pieces that share a byte the
+/* Builds the runs. Pieces whose status is not KVB_OK, and those that are whole, stay out; of two pieces that share a byte the
  * later one is refused (KVB_E_CORRUPT): a manager that says so is not to be believed. Memory from
  * `a`. KVB_E_NOMEM. */
 int kvb_plan_make(struct kvb_piece *pieces, uint32_t n, struct kvb_arena *a, struct kvb_plan *out);

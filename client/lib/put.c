@@ -4,7 +4,7 @@
  * Law: nothing is submitted after the session's deadline (the engine checks before each
  * submission), and finish names exactly the blocks whose every byte was written and synced. Since
  * the engine returns only when all it submitted has completed, finish may say `quiesced`: slots
- * that failed can be used again at once.
+ * that failed can be used again at once. It does not when the engine had to give up a request.
  */
 #include "client.h"
 
@@ -101,7 +101,7 @@ static int finish(struct put *p, uint32_t whole, struct kvb_error *err)
 		.mask = p->mask,
 		.checksums = p->checksums,
 		.n_checksums = p->checksums ? res->n_write * res->n_specs : 0,
-		.quiesced = true,
+		.quiesced = !p->t.loose,
 	};
 	struct kvb_finish_res done = { 0 };
 	struct kvb_error e = { 0 };
@@ -139,7 +139,7 @@ static void settle_blocks(struct put *p, int rc)
 			p->io->failed++;
 		}
 	}
-	p->io->ios = p->t.plan.n_runs;
+	p->io->ios = p->t.ios;
 }
 
 /* Everything between start and the end of the session. */
@@ -165,7 +165,7 @@ static int write_session(struct put *p, struct kvb_arena *a, struct kvb_error *e
 	if (whole > 0)
 		return finish(p, whole, err);
 	*err = p->t.first;
-	return kvb_session_abort(p->kv, p->answer.res.session, true, NULL);
+	return kvb_session_abort(p->kv, p->answer.res.session, !p->t.loose, NULL);
 }
 
 static int put_blocks(struct put *p, const char *instance, const struct kvblock_keys *keys,

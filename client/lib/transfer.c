@@ -14,9 +14,10 @@ int kvb_transfer_begin(struct kvb_transfer *t, struct kvblock *kv, struct kvb_ar
 {
 	*t = (struct kvb_transfer){ .kv = kv, .arena = a, .files = files };
 	t->open = kvb_arena_calloc(a, (size_t)files->n + 1, sizeof(struct kvb_slab_file *));
+	t->dropped = kvb_arena_calloc(a, (size_t)files->n + 1, sizeof(struct kvb_slab_file *));
 	t->why = kvb_arena_calloc(a, (size_t)files->n + 1, sizeof *t->why);
 	t->pieces = kvb_arena_calloc(a, max + 1, sizeof *t->pieces);
-	return t->open && t->why && t->pieces ? KVB_OK : KVB_E_NOMEM;
+	return t->open && t->dropped && t->why && t->pieces ? KVB_OK : KVB_E_NOMEM;
 }
 
 /* Remembers the first thing that went wrong. */
@@ -73,11 +74,31 @@ int kvb_transfer_mount(struct kvblock *kv, const char *name, const uint8_t uuid[
 	return rc;
 }
 
-static int open_file(struct kvb_transfer *t, uint32_t i, bool write)
+/* Opens file i anew on the directory where its storage is now. The
+ * directory that was known may be a mount that is gone: the first failure makes that forgotten. */
+static int prove_file(struct kvb_transfer *t, uint32_t i, const uint8_t uuid[16], bool write, struct kvb_error *err)
 {
 	const struct kvb_file_ref *ref = &t->files->v[i];
 	struct kvblock *kv = t->kv;
 	struct kvb_mount *mount;
+	int rc = KVB_OK;
+
+	for (int tries = 0; tries < 2; tries++) {
+		rc = kvb_transfer_mount(kv, ref->storage, uuid, &mount, err);
+		if (rc != KVB_OK)
+			return rc;
+		rc = kvb_files_open(kv->files, mount, ref->path, write, &t->open[i], err);
+		kvb_mount_release(kv->mounts, mount);
+		if (rc != KVB_E_IO && rc != KVB_E_UNAVAILABLE)
+			break;
+	}
+	return rc;
+}
+
+static int open_file(struct kvb_transfer *t, uint32_t i, bool write)
+{
+	const struct kvb_file_ref *ref = &t->files->v[i];
+	struct kvblock *kv = t->kv;
 	struct kvb_error e = { 0 };
 	uint8_t uuid[16];
 	int rc;
@@ -94,11 +115,7 @@ static int open_file(struct kvb_transfer *t, uint32_t i, bool write)
 		if (t->why[j] != KVB_OK && t->why[j] != KVB_PENDING &&
 		    strcmp(t->files->v[j].uuid, ref->uuid) == 0)
 			return t->why[j];
-	rc = kvb_transfer_mount(kv, ref->storage, uuid, &mount, &e);
-	if (rc != KVB_OK)
-		return note(t, &e, rc);
-	rc = kvb_files_open(kv->files, mount, ref->path, write, &t->open[i], &e);
-	kvb_mount_release(kv->mounts, mount);
+	rc = prove_file(t, i, uuid, write, &e);
 	if (rc != KVB_OK)
 		return note(t, &e, rc);
 	return KVB_OK;
@@ -148,23 +165,62 @@ static void pin(struct kvb_transfer *t)
 static void unpin(struct kvb_transfer *t)
 {
 	for (uint32_t i = 0; i < t->n_pieces; i++)
-		kvb_memory_unpin(t->kv->memory, t->pieces[i].pinned, t->pieces[i].data,
-				 t->pieces[i].length);
+		if (!t->pieces[i].held)
+			kvb_memory_unpin(t->kv->memory, t->pieces[i].pinned, t->pieces[i].data,
+					 t->pieces[i].length);
+}
+
+/* One pass over the plan; the pieces get their results. */
+static void move(struct kvb_transfer *t, bool write, const struct kvb_deadline *by)
+{
+	if (t->plan.n_runs == 0)
+		return;
+	if (write)
+		kvb_engine_write(t->kv->engine, t->plan.runs, t->plan.n_runs, by);
+	else
+		kvb_engine_read(t->kv->engine, t->plan.runs, t->plan.n_runs, by);
+	kvb_plan_settle(&t->plan);
+	for (uint32_t i = 0; i < t->plan.n_runs; i++) {
+		t->ios += t->plan.runs[i].ios ? t->plan.runs[i].ios : 1;
+		t->loose |= t->plan.runs[i].loose;
+	}
+}
+
+/* Opens the files anew of runs that may be tried once more. False: there are none. */
+static bool prepare_again(struct kvb_transfer *t, bool write)
+{
+	bool any = false;
+
+	for (uint32_t i = 0; i < t->plan.n_order; i++) {
+		struct kvb_piece *p = t->plan.order[i];
+		uint32_t f = p->file_index;
+
+		if (!t->plan.runs[p->run].again || p->done == p->length)
+			continue;
+		if (t->open[f] && t->open[f]->file == p->file) {
+			kvb_files_forget(t->kv->files, t->open[f]);
+			t->dropped[f] = t->open[f];
+			t->open[f] = NULL;
+			t->why[f] = open_file(t, f, write);
+		}
+		p->status = KVB_OK;
+		p->done = 0;
+		p->file = NULL;
+		resolve(t, p);
+		any |= p->status == KVB_OK;
+	}
+	return any && kvb_plan_make(t->pieces, t->n_pieces, t->arena, &t->plan) == KVB_OK;
 }
 
 void kvb_transfer_run(struct kvb_transfer *t, bool write, const struct kvb_deadline *by)
 {
 	struct kvb_error e = { 0 };
 
-	if (t->plan.n_runs == 0)
-		return;
 	pin(t);
-	if (write)
-		kvb_engine_write(t->kv->engine, t->plan.runs, t->plan.n_runs, by);
-	else
-		kvb_engine_read(t->kv->engine, t->plan.runs, t->plan.n_runs, by);
+	move(t, write, by);
+	if (prepare_again(t, write))
+		move(t, write, by);
 	unpin(t);
-	kvb_plan_settle(&t->plan);
 	for (uint32_t i = 0; i < t->n_pieces; i++) {
 		struct kvb_piece *p = &t->pieces[i];
 
@@ -206,7 +262,10 @@ void kvb_transfer_sync(struct kvb_transfer *t)
 
 void kvb_transfer_end(struct kvb_transfer *t)
 {
-	for (uint32_t i = 0; t->open && i < t->files->n; i++)
+	for (uint32_t i = 0; t->open && t->dropped && i < t->files->n; i++) {
 		if (t->open[i])
 			kvb_files_release(t->kv->files, t->open[i]);
+		if (t->dropped[i])
+			kvb_files_release(t->kv->files, t->dropped[i]);
+	}
 }

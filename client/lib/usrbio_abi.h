@@ -105,4 +105,8 @@ static_assert(offsetof(struct kvb_hf3fs_cqe, userdata) == 16, "hf3fs_cqe.userdat
 
 #define KVB_HF3FS_PUNCH_MAX 1000
 
+/* ioctl(fd, KVB_HF3FS_IOC_MAGIC, &uint32_t) says KVB_HF3FS_MAGIC on 3FS (3FS src/lib/api/fuse.h). */
+#define KVB_HF3FS_IOC_MAGIC 0x80046802ul
+#define KVB_HF3FS_MAGIC 0x8f3f5fffu
+
 #endif

@@ -11,6 +11,7 @@
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -106,6 +107,13 @@ int kvb_usrbio_load(const char *path, const struct kvb_usrbio_lib **out, struct 
 	if (rc == KVB_OK)
 		*out = &l->lib;
 	return rc;
+}
+
+bool kvb_usrbio_is_3fs(int fd)
+{
+	uint32_t magic = 0;
+
+	return ioctl(fd, KVB_HF3FS_IOC_MAGIC, &magic) == 0 && magic == KVB_HF3FS_MAGIC;
 }
 
 int kvb_usrbio_mount_point(const struct kvb_usrbio_lib *lib, const char *path, char *out, size_t size,

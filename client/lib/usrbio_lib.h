@@ -28,6 +28,9 @@ struct kvb_usrbio_lib {
 #define KVB_USRBIO_NOFILE (1u << 20)
 int kvb_usrbio_load(const char *path, const struct kvb_usrbio_lib **out, struct kvb_error *err);
 
+/* Does the daemon of this open file say that it is 3FS's? Needs no library. */
+bool kvb_usrbio_is_3fs(int fd);
+
 /* Lowers the hard limit of open files to `most`, where it is beyond: it cannot be raised again. */
 void kvb_usrbio_bound_files(uint64_t most);
 

@@ -1,0 +1,571 @@
+/*
+ * usrbio.c - the engine "usrbio": block bytes over 3FS's native interface, and everything else through the
+ * engine behind it.
+ *
+ * Owns the open files, the current ground and the list of memory that callers have told of. The way is
+ * chosen file by file, when it is opened: on 3FS natively; on 3FS without its library through the mount,
+ * with O_DIRECT (its page cache knows nothing of what other machines write); elsewhere with the engine
+ * behind. Asked for by name, it says what is wrong instead of going another way on 3FS, except for a library
+ * that is not there.
+ *
+ * Lock: kvb_usrbio.lock. It protects the ground, the list of memory and the descriptors that wait. A ground
+ * is made outside of it, by one thread at a time.
+ */
+#include "client.h"
+#include "usrbio.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <kvb/log.h>
+#include <kvb/mem.h>
+
+#define STALE 4096u
+
+struct region {
+	void *base; /* NULL = free */
+	size_t length;
+};
+
+struct reason {
+	struct reason *next;
+	char text[KVB_MESSAGE_MAX];
+};
+
+struct kvb_usrbio {
+	struct kvb_engine base;
+	struct kvb_engine *plain;    /* the engine behind */
+	struct kvblock_hf3fs o;      /* fixed; texts are ours */
+	const struct kvb_usrbio_lib *functions; /* a test's, or NULL */
+	bool named;                  /* asked for by name */
+	struct kvb_mutex lock;       /* protects what follows */
+	struct kvb_cond made;
+	struct kvb_usrbio_ground *ground; /* NULL: none yet */
+	bool making;
+	uint64_t retry_ms;     /* after a failure: not before (kvb_now_us / 1000) */
+	struct kvb_error why;  /* of the last failure; KVB_OK: none */
+	struct region regions[KVB_USRBIO_MAPPED];
+	struct reason *reasons; /* told by kvblock_engine */
+	int stale[STALE]; /* descriptors of daemons that are gone, still in the library's table */
+	uint32_t n_stale;
+};
+
+static struct kvb_usrbio *usrbio_of(struct kvb_engine *e) { return (struct kvb_usrbio *)e; }
+
+/* ---- the ground ------------------------------------------------------------------------------ */
+
+static int load(struct kvb_usrbio *u, const struct kvb_usrbio_lib **lib, struct kvb_error *err)
+{
+	int rc = KVB_OK;
+
+	if (u->functions)
+		*lib = u->functions;
+	else
+		rc = kvb_usrbio_load(u->o.lib, lib, err);
+	return rc;
+}
+
+/* Without the lock. `path`: something on the mount, unless that is among the options. */
+static int make_ground(struct kvb_usrbio *u, const char *path, struct kvb_usrbio_ground **out, struct kvb_error *err)
+{
+	char found[256];
+	const struct kvb_usrbio_lib *lib;
+	int rc = load(u, &lib, err);
+
+	if (rc == KVB_OK)
+		rc = kvb_usrbio_mount_point(lib, u->o.mount_point ? u->o.mount_point : path, found, sizeof found, err);
+	if (rc == KVB_OK && u->o.mount_point && strcmp(found, u->o.mount_point) != 0)
+		rc = kvb_fail(err, KVB_E_INVALID, "hf3fs_mount_point", "%s is no mount point of 3FS: that is %s",
+			      u->o.mount_point, found);
+	return rc == KVB_OK ? kvb_usrbio_ground_make(lib, &u->o, found, out, err) : rc;
+}
+
+static void map_all(struct kvb_usrbio *u, struct kvb_usrbio_ground *g)
+{
+	for (uint32_t i = 0; i < KVB_USRBIO_MAPPED; i++) {
+		struct region r;
+
+		kvb_mutex_lock(&u->lock);
+		r = u->regions[i];
+		kvb_mutex_unlock(&u->lock);
+		if (r.base)
+			(void)kvb_usrbio_ground_map(g, r.base, r.length, NULL);
+	}
+}
+
+/* The ground with a reference, made if there is none or it is lost. */
+static int take_ground(struct kvb_usrbio *u, const char *path, struct kvb_usrbio_ground **out, struct kvb_error *err)
+{
+	struct kvb_usrbio_ground *old = NULL, *fresh = NULL;
+	struct kvb_error e = { 0 };
+	int rc = KVB_OK;
+
+	kvb_mutex_lock(&u->lock);
+	while (u->making)
+		kvb_cond_wait(&u->made, &u->lock);
+	if (u->ground && atomic_load(&u->ground->lost)) {
+		old = u->ground;
+		u->ground = NULL;
+	}
+	if (u->ground) {
+		kvb_usrbio_ground_ref(u->ground);
+		*out = u->ground;
+	} else if (u->why.status != KVB_OK && kvb_now_us() / 1000 < u->retry_ms) {
+		rc = u->why.status;
+		if (err)
+			*err = u->why;
+	} else {
+		u->making = true;
+		kvb_mutex_unlock(&u->lock);
+		kvb_usrbio_ground_unref(old); /* its memory first: there may be no room for both */
+		old = NULL;
+		rc = make_ground(u, path, &fresh, &e);
+		if (rc == KVB_OK)
+			map_all(u, fresh);
+		kvb_mutex_lock(&u->lock);
+		u->making = false;
+		u->why = e;
+		u->why.status = rc;
+		u->retry_ms = kvb_now_us() / 1000 + KVB_USRBIO_REBUILD_MS;
+		if (rc == KVB_OK) {
+			u->ground = fresh;
+			kvb_usrbio_ground_ref(fresh);
+			*out = fresh;
+		} else if (err) {
+			*err = e;
+		}
+		kvb_cond_broadcast(&u->made);
+	}
+	kvb_mutex_unlock(&u->lock);
+	kvb_usrbio_ground_unref(old);
+	return rc;
+}
+
+/* ---- making ---------------------------------------------------------------------------------- */
+
+static void destroy(struct kvb_engine *e)
+{
+	struct kvb_usrbio *u = usrbio_of(e);
+
+	kvb_usrbio_ground_unref(u->ground);
+	if (u->plain)
+		u->plain->ops->destroy(u->plain);
+	for (uint32_t i = 0; i < u->n_stale; i++)
+		close(u->stale[i]);
+	while (u->reasons) {
+		struct reason *r = u->reasons;
+
+		u->reasons = r->next;
+		kvb_free(r);
+	}
+	kvb_free((char *)(uintptr_t)u->o.lib);
+	kvb_free((char *)(uintptr_t)u->o.mount_point);
+	kvb_cond_destroy(&u->made);
+	kvb_mutex_destroy(&u->lock);
+	kvb_free(u);
+}
+
+static int copy_options(struct kvb_usrbio *u, const struct kvblock_hf3fs *from)
+{
+	char *lib = from->lib ? kvb_strdup(from->lib) : NULL;
+	char *mount_point = from->mount_point ? kvb_strdup(from->mount_point) : NULL;
+	size_t n = mount_point ? strlen(mount_point) : 0;
+
+	while (n > 1 && mount_point[n - 1] == '/')
+		mount_point[--n] = '\0';
+	u->o = *from;
+	u->o.lib = lib;
+	u->o.mount_point = mount_point;
+	u->o.base_path = NULL; /* open.c's */
+	return (from->lib && !lib) || (from->mount_point && !mount_point) ? KVB_E_NOMEM : KVB_OK;
+}
+
+/* With a mount point among the options, what is wrong with it is said now. */
+static int begin(struct kvb_usrbio *u, struct kvb_error *err)
+{
+	struct kvb_usrbio_ground *g = NULL;
+	int rc;
+
+	if (!u->named || !u->o.mount_point)
+		return KVB_OK;
+	rc = take_ground(u, NULL, &g, err);
+	kvb_usrbio_ground_unref(g);
+	if (rc != KVB_E_UNSUPPORTED)
+		return rc;
+	kvb_log(KVB_LOG_WARN, "client", "engine usrbio: %s; files are moved through the mount", u->why.message);
+	return KVB_OK;
+}
+
+int kvb_usrbio_create(const struct kvb_engine_options *o, bool named, struct kvb_engine **out, struct kvb_error *err)
+{
+	struct kvb_usrbio *u = kvb_calloc(1, sizeof *u);
+	struct kvblock_hf3fs defaults;
+	struct kvb_error why;
+	int rc;
+
+	if (!u)
+		return kvb_fail(err, KVB_E_NOMEM, NULL, "out of memory");
+	u->base.ops = &kvb_engine_usrbio;
+	u->named = named;
+	u->functions = o ? o->usrbio : NULL;
+	kvb_mutex_init(&u->lock);
+	kvb_cond_init(&u->made);
+	kvb_hf3fs_init(&defaults);
+	rc = copy_options(u, o && o->hf3fs ? o->hf3fs : &defaults);
+	if (rc != KVB_OK)
+		kvb_fail(err, rc, NULL, "out of memory");
+	if (rc == KVB_OK)
+		rc = kvb_engine_behind(o, &u->plain, &why, err);
+	if (rc == KVB_OK) {
+		u->why = why; /* of the engine behind, until there is one of our own */
+		u->why.status = KVB_OK; /* not a failure of this one */
+		rc = begin(u, err);
+	}
+	if (rc == KVB_OK)
+		*out = &u->base;
+	else
+		destroy(&u->base);
+	return rc;
+}
+
+static int create(const struct kvb_engine_options *o, struct kvb_engine **out, struct kvb_error *err)
+{
+	return kvb_usrbio_create(o, true, out, err);
+}
+
+/* Texts that have been told stay: they are few. */
+static const char *keep_locked(struct kvb_usrbio *u, const char *text)
+{
+	struct reason *r;
+
+	for (r = u->reasons; r; r = r->next)
+		if (strcmp(r->text, text) == 0)
+			return r->text;
+	r = kvb_calloc(1, sizeof *r);
+	if (!r)
+		return "out of memory";
+	snprintf(r->text, sizeof r->text, "%s", text);
+	r->next = u->reasons;
+	u->reasons = r;
+	return r->text;
+}
+
+static const char *told(struct kvb_engine *e, const char **why)
+{
+	struct kvb_usrbio *u = usrbio_of(e);
+	bool native;
+
+	kvb_mutex_lock(&u->lock);
+	native = u->ground && !atomic_load(&u->ground->lost);
+	*why = native ? "" : keep_locked(u, u->why.message);
+	kvb_mutex_unlock(&u->lock);
+	return native ? "usrbio" : u->plain->ops->name;
+}
+
+/* ---- files ----------------------------------------------------------------------------------- */
+
+/* Descriptors whose daemon is gone cannot be taken out of the library's table: it asks the daemon first. So
+ * they are kept, for their numbers must not come back; once a file of the new daemon is open, each is made
+ * that file for a moment, taken out, and closed. */
+static void clear_stale(struct kvb_usrbio *u, const struct kvb_usrbio_lib *lib, int alive)
+{
+	for (;;) {
+		int fd = -1;
+
+		kvb_mutex_lock(&u->lock);
+		if (u->n_stale > 0)
+			fd = u->stale[--u->n_stale];
+		kvb_mutex_unlock(&u->lock);
+		if (fd < 0)
+			return;
+		if (dup3(alive, fd, O_CLOEXEC) == fd)
+			lib->dereg_fd(fd);
+		close(fd);
+	}
+}
+
+static void close_native(struct kvb_usrbio *u, struct kvb_usrbio_file *f)
+{
+	const struct kvb_usrbio_lib *lib = f->ground->lib;
+	bool kept = false;
+
+	if (lib->is_hf3fs(f->base.fd)) {
+		lib->dereg_fd(f->base.fd);
+	} else {
+		kvb_mutex_lock(&u->lock);
+		kept = u->n_stale < STALE;
+		if (kept)
+			u->stale[u->n_stale++] = f->base.fd;
+		kvb_mutex_unlock(&u->lock);
+	}
+	if (!kept)
+		close(f->base.fd);
+	kvb_usrbio_ground_unref(f->ground);
+}
+
+/* Registers the file; its number may be one that the library holds for a file long closed. */
+static int register_file(struct kvb_usrbio *u, struct kvb_usrbio_file *f, const char *path, struct kvb_error *err)
+{
+	const struct kvb_usrbio_lib *lib = f->ground->lib;
+	int rc;
+
+	clear_stale(u, lib, f->base.fd);
+	rc = lib->reg_fd(f->base.fd, 0);
+	for (int tries = 0; rc == EINVAL && tries < 16; tries++) {
+		int other = fcntl(f->base.fd, F_DUPFD_CLOEXEC, f->base.fd + 1);
+
+		if (other < 0)
+			break;
+		close(f->base.fd);
+		f->base.fd = other;
+		rc = lib->reg_fd(other, 0);
+	}
+	if (rc > 0)
+		return kvb_fail(err, KVB_E_IO, NULL, "slab file %s cannot be registered with 3FS: %s", path, strerror(rc));
+	f->registered = f->base.fd;
+	return KVB_OK;
+}
+
+/* On failure f->base.fd is still open. */
+static int go_native(struct kvb_usrbio *u, struct kvb_usrbio_file *f, const char *path, struct kvb_error *err)
+{
+	char link[64], where[PATH_MAX];
+	struct stat st;
+	ssize_t n;
+	int rc;
+
+	snprintf(link, sizeof link, "/proc/self/fd/%d", f->base.fd);
+	n = readlink(link, where, sizeof where - 1);
+	if (n < 0 || fstat(f->base.fd, &st) != 0)
+		return kvb_fail(err, KVB_E_IO, NULL, "slab file %s: %s", path, strerror(errno));
+	where[n] = '\0';
+	rc = take_ground(u, where, &f->ground, err);
+	if (rc != KVB_OK)
+		return rc;
+	f->chunk = st.st_blksize > 0 && (st.st_blksize & (st.st_blksize - 1)) == 0 ? (uint64_t)st.st_blksize : 4096;
+	rc = strncmp(where, f->ground->mount_point, strlen(f->ground->mount_point)) == 0
+		     ? register_file(u, f, path, err)
+		     : kvb_fail(err, KVB_E_FOREIGN, "hf3fs_mount_point", "slab file %s lies on another 3FS than %s", path,
+				f->ground->mount_point);
+	if (rc == KVB_OK)
+		f->kind = KVB_USRBIO_NATIVE;
+	else
+		kvb_usrbio_ground_unref(f->ground);
+	return rc;
+}
+
+/* The same file past the page cache; if that cannot be, as it is. */
+static void go_direct(struct kvb_usrbio_file *f, int dirfd, const char *path, bool write)
+{
+	int fd = openat(dirfd, path, (write ? O_RDWR : O_RDONLY) | O_NOFOLLOW | O_CLOEXEC | O_DIRECT);
+
+	f->kind = KVB_USRBIO_MOUNT;
+	if (fd < 0)
+		return;
+	close(f->base.fd);
+	f->base.fd = fd;
+}
+
+static int go_plain(struct kvb_usrbio *u, struct kvb_usrbio_file *f, int dirfd, const char *path, bool write,
+		    struct kvb_error *err)
+{
+	int rc;
+
+	close(f->base.fd);
+	f->base.fd = -1;
+	f->kind = KVB_USRBIO_PLAIN;
+	rc = u->plain->ops->open(u->plain, dirfd, path, write, &f->plain, err);
+	if (rc == KVB_OK)
+		f->base.fd = f->plain->fd;
+	return rc;
+}
+
+/* Does it lie on 3FS, as far as this engine is concerned? The library is not loaded to find out, unless
+ * somebody wants it. */
+static bool is_ours(struct kvb_usrbio *u, int fd)
+{
+	const char *env = getenv(KVB_USRBIO_LIB_ENV);
+	const struct kvb_usrbio_lib *lib;
+	struct stat st;
+
+	if (fstat(fd, &st) != 0 || !S_ISREG(st.st_mode))
+		return false;
+	if (kvb_usrbio_is_3fs(fd))
+		return true;
+	if (!u->named && !u->o.lib && !u->o.mount_point && !(env && env[0]))
+		return false;
+	return load(u, &lib, NULL) == KVB_OK && lib->is_hf3fs(fd);
+}
+
+static int open_file(struct kvb_engine *e, int dirfd, const char *path, bool write, struct kvb_engine_file **out,
+		     struct kvb_error *err)
+{
+	struct kvb_usrbio_file *f = kvb_calloc(1, sizeof *f);
+	struct kvb_usrbio *u = usrbio_of(e);
+	int rc;
+
+	if (!f)
+		return kvb_fail(err, KVB_E_NOMEM, NULL, "out of memory");
+	rc = kvb_engine_open_fd(dirfd, path, write, &f->base.fd, err);
+	if (rc == KVB_OK && !is_ours(u, f->base.fd)) {
+		rc = go_plain(u, f, dirfd, path, write, err);
+	} else if (rc == KVB_OK) {
+		rc = go_native(u, f, path, err);
+		if (rc == KVB_E_UNSUPPORTED || (rc != KVB_OK && rc != KVB_E_NOMEM && !u->named)) {
+			go_direct(f, dirfd, path, write);
+			rc = KVB_OK;
+		}
+	}
+	if (rc == KVB_OK) {
+		*out = &f->base;
+		return KVB_OK;
+	}
+	if (f->base.fd >= 0)
+		close(f->base.fd);
+	kvb_free(f);
+	return rc;
+}
+
+static void close_file(struct kvb_engine *e, struct kvb_engine_file *file)
+{
+	struct kvb_usrbio_file *f = (struct kvb_usrbio_file *)file;
+	struct kvb_usrbio *u = usrbio_of(e);
+
+	if (f->kind == KVB_USRBIO_PLAIN)
+		kvb_engine_close(u->plain, f->plain);
+	else if (f->kind == KVB_USRBIO_NATIVE)
+		close_native(u, f);
+	else
+		close(f->base.fd);
+	kvb_free(f);
+}
+
+static int sync_file(struct kvb_engine *e, struct kvb_engine_file *file)
+{
+	struct kvb_usrbio_file *f = (struct kvb_usrbio_file *)file;
+
+	/* On 3FS a write is durable when it completes; a sync would only ask every chain for the length. */
+	return f->kind == KVB_USRBIO_PLAIN ? kvb_engine_sync(usrbio_of(e)->plain, f->plain) : KVB_OK;
+}
+
+/* ---- memory ---------------------------------------------------------------------------------- */
+
+static int map_memory(struct kvb_engine *e, void *base, size_t length, struct kvb_error *err)
+{
+	struct kvb_usrbio *u = usrbio_of(e);
+	int rc = kvb_engine_map(u->plain, base, length, err);
+	struct kvb_usrbio_ground *g = NULL;
+
+	kvb_mutex_lock(&u->lock);
+	while (u->making)
+		kvb_cond_wait(&u->made, &u->lock);
+	for (uint32_t i = 0; i < KVB_USRBIO_MAPPED; i++) {
+		if (u->regions[i].base)
+			continue;
+		u->regions[i] = (struct region){ base, length };
+		break;
+	}
+	if (u->ground) {
+		g = u->ground;
+		kvb_usrbio_ground_ref(g);
+	}
+	kvb_mutex_unlock(&u->lock);
+	if (g)
+		rc = kvb_usrbio_ground_map(g, base, length, err);
+	kvb_usrbio_ground_unref(g);
+	return rc;
+}
+
+static void unmap_memory(struct kvb_engine *e, void *base)
+{
+	struct kvb_usrbio *u = usrbio_of(e);
+	struct kvb_usrbio_ground *g;
+
+	kvb_engine_unmap(u->plain, base);
+	kvb_mutex_lock(&u->lock);
+	while (u->making)
+		kvb_cond_wait(&u->made, &u->lock);
+	for (uint32_t i = 0; i < KVB_USRBIO_MAPPED; i++)
+		if (u->regions[i].base == base)
+			u->regions[i].base = NULL;
+	g = u->ground;
+	if (g)
+		kvb_usrbio_ground_ref(g);
+	kvb_mutex_unlock(&u->lock);
+	if (g)
+		kvb_usrbio_ground_unmap(g, base);
+	kvb_usrbio_ground_unref(g);
+}
+
+/* ---- bytes ----------------------------------------------------------------------------------- */
+
+/* Runs of one kind of file, by the engine that moves it. */
+static void move_others(struct kvb_engine *e, bool write, struct kvb_io_run *runs, uint32_t n,
+			const struct kvb_deadline *by)
+{
+	const struct kvb_engine_ops *ops = e ? e->ops : &kvb_engine_posix;
+	struct kvb_usrbio_file *f = (struct kvb_usrbio_file *)runs->file;
+
+	for (uint32_t i = 0; e && i < n; i++)
+		runs[i].file = f->plain;
+	if (write)
+		ops->write(e, runs, n, by);
+	else
+		ops->read(e, runs, n, by);
+	for (uint32_t i = 0; e && i < n; i++)
+		runs[i].file = &f->base;
+}
+
+static void move(struct kvb_engine *e, bool write, struct kvb_io_run *runs, uint32_t n, const struct kvb_deadline *by)
+{
+	uint32_t first = 0;
+
+	while (first < n) {
+		struct kvb_usrbio_file *f = (struct kvb_usrbio_file *)runs[first].file, *next = f;
+		uint32_t end = first;
+
+		/* Files of one ground go together; others one after the other. */
+		while (end < n && (next == f || (f->kind == KVB_USRBIO_NATIVE && next->kind == KVB_USRBIO_NATIVE &&
+						 next->ground == f->ground)))
+			if (++end < n)
+				next = (struct kvb_usrbio_file *)runs[end].file;
+		if (f->kind == KVB_USRBIO_NATIVE)
+			kvb_usrbio_pump(f->ground, write ? KVB_USRBIO_WRITE : KVB_USRBIO_READ, runs + first, end - first,
+					by);
+		else
+			move_others(f->kind == KVB_USRBIO_PLAIN ? usrbio_of(e)->plain : NULL, write, runs + first,
+				    end - first, by);
+		first = end;
+	}
+}
+
+static void read_runs(struct kvb_engine *e, struct kvb_io_run *runs, uint32_t n, const struct kvb_deadline *by)
+{
+	move(e, false, runs, n, by);
+}
+
+static void write_runs(struct kvb_engine *e, struct kvb_io_run *runs, uint32_t n, const struct kvb_deadline *by)
+{
+	move(e, true, runs, n, by);
+}
+
+const struct kvb_engine_ops kvb_engine_usrbio = {
+	.size = sizeof kvb_engine_usrbio,
+	.name = "usrbio",
+	.create = create,
+	.destroy = destroy,
+	.open = open_file,
+	.close = close_file,
+	.read = read_runs,
+	.write = write_runs,
+	.sync = sync_file,
+	.map = map_memory,
+	.unmap = unmap_memory,
+	.told = told,
+};

@@ -1,0 +1,285 @@
+/*
+ * usrbio_ring.c - one ring for reads or for writes: places, sending, waiting.
+ *
+ * The library wants one thread at a time to prepare and submit, and one to wait. The first is had by the
+ * ring's lock. The second is whoever waits first: it takes completions for all and wakes their callers;
+ * when it has its own, another one takes its place. So there are no threads beside the callers', and a call
+ * that is alone costs no switch of threads but the daemon's.
+ *
+ * A completion is believed only if it names a request that is flying: everything else (named twice, never
+ * sent) is dropped.
+ */
+#include "usrbio.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <string.h>
+
+#include <kvb/log.h>
+#include <kvb/mem.h>
+
+#define REAP 64u      /* completions taken at a time */
+#define SLICE_MS 50u  /* the library is asked to wait so long at once: its clock may be set meanwhile */
+
+static uint64_t now_ms(void) { return kvb_now_us() / 1000; }
+
+/* ---- making ---------------------------------------------------------------------------------- */
+
+/* A positive depth would leave the tail of a call unexecuted: the daemon takes exactly so many or none. A
+ * negative one ("at most so many at once") is refused by newer daemons; they take all at once. */
+static int create(struct kvb_usrbio_ground *g, bool read, const struct kvblock_hf3fs *o, struct kvb_hf3fs_ior *ior)
+{
+	static atomic_bool told;
+	int depth = o->io_depth > 0 ? -o->io_depth : o->io_depth;
+	int rc = g->lib->iorcreate3(ior, g->mount_point, (int)o->ior_entries, read, depth, 0, 0, o->numa_id);
+
+	if (rc != -EINVAL || depth == 0)
+		return rc;
+	if (!atomic_exchange(&told, true))
+		kvb_log(KVB_LOG_INFO, "client", "the FUSE daemon of %s takes no negative hf3fs_io_depth: 0 is used",
+			g->mount_point);
+	return g->lib->iorcreate3(ior, g->mount_point, (int)o->ior_entries, read, 0, 0, 0, o->numa_id);
+}
+
+int kvb_usrbio_ring_make(struct kvb_usrbio_ground *g, enum kvb_usrbio_way way, const struct kvblock_hf3fs *o,
+			 struct kvb_usrbio_ring *out, struct kvb_error *err)
+{
+	int rc;
+
+	out->ground = g;
+	out->way = way;
+	out->entries = o->ior_entries;
+	out->ios = kvb_calloc(out->entries, sizeof *out->ios);
+	if (!out->ios)
+		return kvb_fail(err, KVB_E_NOMEM, NULL, "out of memory");
+	for (uint32_t i = out->entries; i-- > 0;) {
+		out->ios[i].next = out->free;
+		out->free = &out->ios[i];
+	}
+	rc = create(g, way == KVB_USRBIO_READ, o, &out->ior);
+	if (rc != 0) {
+		kvb_free(out->ios);
+		out->ios = NULL;
+		return kvb_fail(err, KVB_E_UNAVAILABLE, NULL,
+				"the FUSE daemon of %s refused a ring: %s (is it up, and does it see the same /dev/shm?)",
+				g->mount_point, strerror(-rc));
+	}
+	g->lib->iovunlink(&out->ior.iov); /* its name; older libraries leave that to us */
+	kvb_mutex_init(&out->lock);
+	return KVB_OK;
+}
+
+void kvb_usrbio_ring_close(struct kvb_usrbio_ring *r)
+{
+	r->ground->lib->iordestroy(&r->ior);
+	kvb_mutex_destroy(&r->lock);
+	kvb_free(r->ios);
+}
+
+/* ---- places ---------------------------------------------------------------------------------- */
+
+struct kvb_usrbio_io *kvb_usrbio_ring_take(struct kvb_usrbio_ring *r)
+{
+	struct kvb_usrbio_io *io;
+
+	kvb_mutex_lock(&r->lock);
+	io = r->free;
+	if (io)
+		r->free = io->next;
+	kvb_mutex_unlock(&r->lock);
+	if (io)
+		io->data = NULL;
+	return io;
+}
+
+static void give_locked(struct kvb_usrbio_ring *r, struct kvb_usrbio_io *io)
+{
+	io->own = false;
+	io->length = 0;
+	io->next = r->free;
+	r->free = io;
+}
+
+void kvb_usrbio_ring_give(struct kvb_usrbio_ring *r, struct kvb_usrbio_io *io)
+{
+	kvb_mutex_lock(&r->lock);
+	give_locked(r, io);
+	kvb_mutex_unlock(&r->lock);
+}
+
+bool kvb_usrbio_ring_claim(struct kvb_usrbio_ring *r, struct kvb_usrbio_io *io, uint8_t *data, uint64_t length)
+{
+	bool mine = true;
+
+	kvb_mutex_lock(&r->lock);
+	for (uint32_t i = 0; r->way == KVB_USRBIO_READ && mine && i < r->entries; i++) {
+		const struct kvb_usrbio_io *o = &r->ios[i];
+
+		mine = !o->own || data + length <= o->data || o->data + o->length <= data;
+	}
+	if (mine) {
+		io->own = true;
+		io->data = data;
+		io->length = length;
+	}
+	kvb_mutex_unlock(&r->lock);
+	return mine;
+}
+
+/* ---- sending --------------------------------------------------------------------------------- */
+
+uint32_t kvb_usrbio_ring_send(struct kvb_usrbio_ring *r, struct kvb_usrbio_call *c, struct kvb_usrbio_io *const *ios,
+			      uint32_t n, int *error)
+{
+	const struct kvb_usrbio_lib *lib = r->ground->lib;
+	uint32_t sent = 0;
+	int rc = 0;
+
+	kvb_mutex_lock(&r->lock);
+	if (n > 0 && kvb_deadline_passed(c->by))
+		rc = -ETIME;
+	while (rc >= 0 && sent < n) {
+		struct kvb_usrbio_io *io = ios[sent];
+		const struct kvb_io_run *run = &c->runs[io->run];
+		const struct kvb_usrbio_file *f = (const struct kvb_usrbio_file *)run->file;
+
+		rc = lib->prep_io(&r->ior, io->iov, r->way == KVB_USRBIO_READ, io->data, f->registered,
+				  run->offset + io->at, io->length, io);
+		if (rc < 0)
+			break;
+		io->call = c;
+		io->flying = true;
+		io->sent_ms = kvb_now_ms(c->by->clock);
+		sent++;
+	}
+	if (sent > 0) {
+		r->flying += sent;
+		/* What is prepared may run before it is submitted, and cannot be taken back: whatever this
+		 * says, it is waited for. */
+		(void)lib->submit_ios(&r->ior);
+	}
+	kvb_mutex_unlock(&r->lock);
+	*error = rc < 0 ? -rc : 0;
+	return sent;
+}
+
+/* ---- landing --------------------------------------------------------------------------------- */
+
+static void land_locked(struct kvb_usrbio_ring *r, const struct kvb_hf3fs_cqe *cqe)
+{
+	struct kvb_usrbio_io *io = (struct kvb_usrbio_io *)(uintptr_t)cqe->userdata;
+	uintptr_t at = (uintptr_t)io - (uintptr_t)r->ios;
+
+	if (at >= r->entries * sizeof *io || at % sizeof *io || !io->flying)
+		return;
+	io->flying = false;
+	io->result = cqe->result;
+	r->flying--;
+	if (io->call) {
+		io->next = io->call->landed;
+		io->call->landed = io;
+		kvb_cond_signal(&io->call->wake);
+		return;
+	}
+	r->adrift--;
+	if (!io->own) {
+		atomic_fetch_sub(&r->ground->adrift[r->way], io->length);
+		kvb_usrbio_pool_give(&r->ground->pools[r->way], io->data, io->length);
+	}
+	give_locked(r, io);
+}
+
+/* One wait for completions, on behalf of all. */
+static void reap_locked(struct kvb_usrbio_ring *r, uint32_t ms)
+{
+	struct kvb_hf3fs_cqe cqes[REAP];
+	struct timespec until;
+	int n;
+
+	r->reaping = true;
+	kvb_mutex_unlock(&r->lock);
+	clock_gettime(CLOCK_REALTIME, &until); /* the library's clock */
+	until.tv_nsec += (long)ms * 1000000;
+	until.tv_sec += until.tv_nsec / 1000000000;
+	until.tv_nsec %= 1000000000;
+	n = r->ground->lib->wait_for_ios(&r->ior, cqes, REAP, ms > 0, &until);
+	if (n < 0 && ms > 0)
+		poll(NULL, 0, 1); /* it did not wait */
+	kvb_mutex_lock(&r->lock);
+	r->reaping = false;
+	for (int i = 0; i < n && i < (int)REAP; i++)
+		land_locked(r, &cqes[i]);
+}
+
+static void leave_locked(struct kvb_usrbio_ring *r, const struct kvb_usrbio_call *c)
+{
+	struct kvb_usrbio_call **at = &r->waiting;
+
+	while (*at && *at != c)
+		at = &(*at)->next;
+	if (*at)
+		*at = c->next;
+}
+
+struct kvb_usrbio_io *kvb_usrbio_ring_wait(struct kvb_usrbio_ring *r, struct kvb_usrbio_call *c, uint32_t ms)
+{
+	uint64_t until = now_ms() + ms, now;
+	struct kvb_usrbio_io *landed;
+
+	kvb_mutex_lock(&r->lock);
+	while (!c->landed && (now = now_ms()) < until) {
+		uint32_t some = until - now < SLICE_MS ? (uint32_t)(until - now) : SLICE_MS;
+
+		if (!r->reaping) {
+			reap_locked(r, some);
+			continue;
+		}
+		c->next = r->waiting;
+		r->waiting = c;
+		kvb_cond_wait_ms(&c->wake, &r->lock, some);
+		leave_locked(r, c);
+	}
+	landed = c->landed;
+	c->landed = NULL;
+	if (!r->reaping && r->waiting)
+		kvb_cond_signal(&r->waiting->wake); /* it waits for all from now on */
+	kvb_mutex_unlock(&r->lock);
+	return landed;
+}
+
+void kvb_usrbio_ring_poll(struct kvb_usrbio_ring *r)
+{
+	kvb_mutex_lock(&r->lock);
+	if (r->flying > 0 && !r->reaping) {
+		reap_locked(r, 0);
+		if (!r->reaping && r->waiting)
+			kvb_cond_signal(&r->waiting->wake);
+	}
+	kvb_mutex_unlock(&r->lock);
+}
+
+bool kvb_usrbio_ring_mine(struct kvb_usrbio_ring *r, const struct kvb_usrbio_call *c, const struct kvb_usrbio_io *io)
+{
+	bool mine;
+
+	kvb_mutex_lock(&r->lock);
+	mine = io->flying && io->call == c;
+	kvb_mutex_unlock(&r->lock);
+	return mine;
+}
+
+bool kvb_usrbio_ring_abandon(struct kvb_usrbio_ring *r, const struct kvb_usrbio_call *c, struct kvb_usrbio_io *io)
+{
+	bool mine;
+
+	kvb_mutex_lock(&r->lock);
+	mine = io->flying && io->call == c;
+	if (mine) {
+		io->call = NULL;
+		r->adrift++;
+		if (!io->own)
+			atomic_fetch_add(&r->ground->adrift[r->way], io->length);
+	}
+	kvb_mutex_unlock(&r->lock);
+	return mine;
+}
