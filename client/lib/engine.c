@@ -10,8 +10,12 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <kvb/log.h>
+
+#include "usrbio_lib.h"
 
 static const struct kvb_engine_ops *const engines[] = { &kvb_engine_posix, &kvb_engine_uring,
 						      &kvb_engine_usrbio };
@@ -63,12 +67,27 @@ int kvb_engine_make(const char *name, const struct kvb_engine_options *o, struct
 	return make(ops, false, o, out, why, err);
 }
 
+/* 3FS's page cache knows nothing of what other machines write, and a read of it that meets a hole makes the
+ * kernel believe that the file ends there. */
+static int open_one(int dirfd, const char *path, int flags)
+{
+	int fd = openat(dirfd, path, flags), direct;
+	struct stat st;
+
+	if (fd < 0 || fstat(fd, &st) != 0 || !S_ISREG(st.st_mode) || !kvb_usrbio_is_3fs(fd))
+		return fd;
+	direct = openat(dirfd, path, flags | O_DIRECT);
+	if (direct < 0)
+		return fd;
+	close(fd);
+	return direct;
+}
+
 int kvb_engine_open_fd(int dirfd, const char *path, bool write, int *fd, struct kvb_error *err)
 {
 	int error;
 
-	*fd = openat(dirfd, path,
-		     (write ? O_RDWR : O_RDONLY) | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
+	*fd = open_one(dirfd, path, (write ? O_RDWR : O_RDONLY) | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
 	if (*fd >= 0)
 		return KVB_OK;
 	error = errno;

@@ -41,7 +41,7 @@ struct kvb_engine_file {
 };
 
 /* Opens a slab file as every engine should: one component below `dirfd`, no link followed, nothing
- * made. *fd is the caller's. */
+ * made; on 3FS past the page cache (O_DIRECT, which asks for no alignment there). *fd is the caller's. */
 int kvb_engine_open_fd(int dirfd, const char *path, bool write, int *fd, struct kvb_error *err);
 
 /* In: file, offset, iov, length (sum of iov). Out: the rest. */

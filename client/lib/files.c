@@ -156,7 +156,7 @@ static int parse_path(const char *path, uint32_t *file, struct kvb_error *err)
 /* Reads and checks the superblock of an open file. */
 static int prove(struct kvb_slab_file *f, uint32_t number, struct kvb_error *err)
 {
-	uint8_t raw[KVB_SUPERBLOCK_SIZE];
+	_Alignas(KVB_SUPERBLOCK_SIZE) uint8_t raw[KVB_SUPERBLOCK_SIZE]; /* the file may be open with O_DIRECT */
 	struct stat st;
 	ssize_t n = pread(f->file->fd, raw, sizeof raw, 0);
 	int rc;

@@ -3,10 +3,9 @@
  * engine behind it.
  *
  * Owns the open files, the current ground and the list of memory that callers have told of. The way is
- * chosen file by file, when it is opened: on 3FS natively; on 3FS without its library through the mount,
- * with O_DIRECT (its page cache knows nothing of what other machines write); elsewhere with the engine
- * behind. Asked for by name, it says what is wrong instead of going another way on 3FS, except for a library
- * that is not there.
+ * chosen file by file, when it is opened: on 3FS natively; on 3FS without its library through the mount, past
+ * the page cache; elsewhere with the engine behind. Asked for by name, it says what is wrong instead of going
+ * another way on 3FS, except for a library that is not there.
  *
  * Lock: kvb_usrbio.lock. It protects the ground, the list of memory and the descriptors that wait. A ground
  * is made outside of it, by one thread at a time.
@@ -360,18 +359,6 @@ static int go_native(struct kvb_usrbio *u, struct kvb_usrbio_file *f, const char
 	return rc;
 }
 
-/* The same file past the page cache; if that cannot be, as it is. */
-static void go_direct(struct kvb_usrbio_file *f, int dirfd, const char *path, bool write)
-{
-	int fd = openat(dirfd, path, (write ? O_RDWR : O_RDONLY) | O_NOFOLLOW | O_CLOEXEC | O_DIRECT);
-
-	f->kind = KVB_USRBIO_MOUNT;
-	if (fd < 0)
-		return;
-	close(f->base.fd);
-	f->base.fd = fd;
-}
-
 static int go_plain(struct kvb_usrbio *u, struct kvb_usrbio_file *f, int dirfd, const char *path, bool write,
 		    struct kvb_error *err)
 {
@@ -418,7 +405,7 @@ static int open_file(struct kvb_engine *e, int dirfd, const char *path, bool wri
 	} else if (rc == KVB_OK) {
 		rc = go_native(u, f, path, err);
 		if (rc == KVB_E_UNSUPPORTED || (rc != KVB_OK && rc != KVB_E_NOMEM && !u->named)) {
-			go_direct(f, dirfd, path, write);
+			f->kind = KVB_USRBIO_MOUNT;
 			rc = KVB_OK;
 		}
 	}
