@@ -273,7 +273,7 @@ int kvb_bench_options(struct kvb_bench *b, int argc, char **argv)
 	b->data_bytes = 1ull << 30;
 	b->storage = "default";
 	b->grpc = "127.0.0.1:7334";
-	while (rc == KVB_EXIT_OK && (opt = getopt_long(argc, argv, "", options, NULL)) != -1)
+	while (rc == KVB_EXIT_OK && (opt = getopt_long(argc, argv, KVB_CLI_SHORT, options, NULL)) != -1)
 		rc = set_option(b, opt, optarg);
 	if (rc != KVB_EXIT_OK)
 		return rc;

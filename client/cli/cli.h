@@ -39,6 +39,7 @@ struct kvb_cli {
 	uint32_t timeout_ms;
 	const char *engine; /* NULL: the library's choice */
 	const char *codec; /* NULL: the library's */
+	struct kvblock_options library; /* what -o has set; the rest are defaults */
 	bool json;
 };
 
@@ -64,8 +65,8 @@ int kvb_cmd_gen_trace(struct kvb_cli *cli, int argc, char **argv);
 /* ---- options --------------------------------------------------------------------------------- */
 
 /* Global options that may also stand after the command: --url, --token, --token-file, --json,
- * --mount, --timeout, --engine, --codec, --help. Put KVB_CLI_GLOBAL_OPTIONS into the command's table
- * of long options, and pass what getopt_long returned if the command does not know it: KVB_EXIT_OK
+ * --mount, --timeout, --engine, --option, --codec, --help. Put KVB_CLI_GLOBAL_OPTIONS into the command's table
+ * of long options, KVB_CLI_SHORT into its short ones, and pass what getopt_long returned if the command does not know it: KVB_EXIT_OK
  * when it was one of them, -1 when --help was printed (end with KVB_EXIT_OK), else KVB_EXIT_USAGE (a message has
  * been printed). */
 enum {
@@ -79,7 +80,9 @@ enum {
 	KVB_OPT_ENGINE,
 	KVB_OPT_HELP
 };
+#define KVB_CLI_SHORT "o:"
 #define KVB_CLI_GLOBAL_OPTIONS                                                                     \
+	{ "option", required_argument, NULL, 'o' },                                                \
 	{ "url", required_argument, NULL, KVB_OPT_URL },                                           \
 	{ "token", required_argument, NULL, KVB_OPT_TOKEN },                                       \
 	{ "token-file", required_argument, NULL, KVB_OPT_TOKEN_FILE },                             \

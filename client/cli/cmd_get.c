@@ -178,7 +178,7 @@ static int parse(struct kvb_cli *cli, struct get *g, int argc, char **argv)
 	};
 	int opt, rc = KVB_EXIT_OK;
 
-	while (rc == KVB_EXIT_OK && (opt = getopt_long(argc, argv, "", options, NULL)) != -1) {
+	while (rc == KVB_EXIT_OK && (opt = getopt_long(argc, argv, KVB_CLI_SHORT, options, NULL)) != -1) {
 		if (opt == 's')
 			g->spec = optarg;
 		else if (opt == 'b' && (!kvb_args_size(optarg, &g->block_bytes) || !g->block_bytes))

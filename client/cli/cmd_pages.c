@@ -309,7 +309,7 @@ int kvb_cmd_pages(struct kvb_cli *cli, int argc, char **argv)
 	struct wish w = { .any_tenant = true };
 	int opt, rc = KVB_EXIT_OK;
 
-	while (rc == KVB_EXIT_OK && (opt = getopt_long(argc, argv, "", options, NULL)) != -1)
+	while (rc == KVB_EXIT_OK && (opt = getopt_long(argc, argv, KVB_CLI_SHORT, options, NULL)) != -1)
 		rc = option(&p, &w, opt, optarg);
 	if (rc == KVB_EXIT_OK)
 		rc = take_arguments(&p, &w, argc - optind, argv + optind);

@@ -63,7 +63,7 @@ int kvb_cmd_pin(struct kvb_cli *cli, int argc, char **argv)
 	int opt, rc = KVB_EXIT_OK;
 
 	kvb_cli_target_init(&t);
-	while (rc == KVB_EXIT_OK && (opt = getopt_long(argc, argv, "", options, NULL)) != -1) {
+	while (rc == KVB_EXIT_OK && (opt = getopt_long(argc, argv, KVB_CLI_SHORT, options, NULL)) != -1) {
 		if (opt == 's')
 			kind = KVBLOCK_PIN_SOFT;
 		else if (opt == 't' && !kvb_args_number(optarg, 0, MAX_TTL_MS, &ttl_ms))
@@ -112,7 +112,7 @@ int kvb_cmd_unpin(struct kvb_cli *cli, int argc, char **argv)
 	int opt, rc = KVB_EXIT_OK;
 
 	kvb_cli_target_init(&t);
-	while (rc == KVB_EXIT_OK && (opt = getopt_long(argc, argv, "", options, NULL)) != -1) {
+	while (rc == KVB_EXIT_OK && (opt = getopt_long(argc, argv, KVB_CLI_SHORT, options, NULL)) != -1) {
 		if (opt == 'a')
 			all = true;
 		else
@@ -180,7 +180,7 @@ int kvb_cmd_pins(struct kvb_cli *cli, int argc, char **argv)
 	const char *instance = "default";
 	int opt, rc = KVB_EXIT_OK;
 
-	while (rc == KVB_EXIT_OK && (opt = getopt_long(argc, argv, "", options, NULL)) != -1) {
+	while (rc == KVB_EXIT_OK && (opt = getopt_long(argc, argv, KVB_CLI_SHORT, options, NULL)) != -1) {
 		if (opt == KVB_OPT_INSTANCE)
 			instance = optarg;
 		else

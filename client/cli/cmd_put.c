@@ -238,7 +238,7 @@ static int parse(struct kvb_cli *cli, struct put *p, int argc, char **argv)
 	};
 	int opt, rc = KVB_EXIT_OK;
 
-	while (rc == KVB_EXIT_OK && (opt = getopt_long(argc, argv, "", options, NULL)) != -1) {
+	while (rc == KVB_EXIT_OK && (opt = getopt_long(argc, argv, KVB_CLI_SHORT, options, NULL)) != -1) {
 		if (opt == 's')
 			rc = add_input(cli, p, optarg, true);
 		else if (opt == 'b' && (!kvb_args_size(optarg, &p->block_bytes) || !p->block_bytes))

@@ -93,7 +93,7 @@ int kvb_cmd_lookup(struct kvb_cli *cli, int argc, char **argv)
 	int opt, rc = KVB_EXIT_OK;
 
 	kvb_cli_target_init(&t);
-	while (rc == KVB_EXIT_OK && (opt = getopt_long(argc, argv, "", options, NULL)) != -1) {
+	while (rc == KVB_EXIT_OK && (opt = getopt_long(argc, argv, KVB_CLI_SHORT, options, NULL)) != -1) {
 		if (opt == 'b')
 			o.mode = KVBLOCK_BATCH;
 		else if (opt == 'l' && kvb_args_number(optarg, 0, 3600000, &n))
@@ -156,7 +156,7 @@ int kvb_cmd_match(struct kvb_cli *cli, int argc, char **argv)
 	int opt, rc = KVB_EXIT_OK;
 
 	kvb_cli_target_init(&t);
-	while (rc == KVB_EXIT_OK && (opt = getopt_long(argc, argv, "", options, NULL)) != -1) {
+	while (rc == KVB_EXIT_OK && (opt = getopt_long(argc, argv, KVB_CLI_SHORT, options, NULL)) != -1) {
 		if (opt == KVB_OPT_INSTANCE && n == KVB_CLI_LIST_MAX)
 			rc = kvb_cli_usage(cli, "--instance: at most %d", KVB_CLI_LIST_MAX);
 		else if (opt == KVB_OPT_INSTANCE)
@@ -213,15 +213,15 @@ static int do_delete(struct kvb_cli *cli, const struct kvb_cli_target *t, const 
 
 int kvb_cmd_delete(struct kvb_cli *cli, int argc, char **argv)
 {
-	static const struct option options[] = { { "object", required_argument, NULL, 'o' },
+	static const struct option options[] = { { "object", required_argument, NULL, 'b' },
 						 KVB_CLI_TARGET_OPTIONS, KVB_CLI_GLOBAL_OPTIONS };
 	struct kvb_cli_target t;
 	const char *object = NULL;
 	int opt, rc = KVB_EXIT_OK;
 
 	kvb_cli_target_init(&t);
-	while (rc == KVB_EXIT_OK && (opt = getopt_long(argc, argv, "", options, NULL)) != -1) {
-		if (opt == 'o')
+	while (rc == KVB_EXIT_OK && (opt = getopt_long(argc, argv, KVB_CLI_SHORT, options, NULL)) != -1) {
+		if (opt == 'b')
 			object = optarg;
 		else
 			rc = kvb_cli_target_option(cli, &t, opt, optarg);

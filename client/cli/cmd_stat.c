@@ -91,7 +91,7 @@ int kvb_cmd_stat(struct kvb_cli *cli, int argc, char **argv)
 	int opt, rc = KVB_EXIT_OK;
 
 	kvb_cli_target_init(&t);
-	while (rc == KVB_EXIT_OK && (opt = getopt_long(argc, argv, "", options, NULL)) != -1)
+	while (rc == KVB_EXIT_OK && (opt = getopt_long(argc, argv, KVB_CLI_SHORT, options, NULL)) != -1)
 		rc = kvb_cli_target_option(cli, &t, opt, optarg);
 	if (rc == KVB_EXIT_OK && (t.n || optind < argc))
 		rc = kvb_cli_target_keys(cli, &t, argc, argv, optind);

@@ -278,7 +278,7 @@ int kvb_cmd_storage(struct kvb_cli *cli, int argc, char **argv)
 	struct storage_command s = { .cli = cli };
 	int opt, rc = KVB_EXIT_OK;
 
-	while (rc == KVB_EXIT_OK && (opt = getopt_long(argc, argv, "", options, NULL)) != -1) {
+	while (rc == KVB_EXIT_OK && (opt = getopt_long(argc, argv, KVB_CLI_SHORT, options, NULL)) != -1) {
 		if (opt == OPT_WAIT)
 			s.wait = true;
 		else

@@ -260,7 +260,7 @@ static int take_option(struct top *t, int opt)
 	uint64_t n;
 
 	switch (opt) {
-	case 'o':
+	case '1':
 		t->once = true;
 		return KVB_EXIT_OK;
 	case 's':
@@ -280,7 +280,7 @@ static int take_option(struct top *t, int opt)
 int kvb_cmd_top(struct kvb_cli *cli, int argc, char **argv)
 {
 	static const struct option options[] = { { "interval", required_argument, NULL, 'i' },
-						 { "once", no_argument, NULL, 'o' },
+						 { "once", no_argument, NULL, '1' },
 						 { "sort", required_argument, NULL, 's' },
 						 { "lines", required_argument, NULL, 'n' },
 						 KVB_CLI_GLOBAL_OPTIONS };
@@ -288,7 +288,7 @@ int kvb_cmd_top(struct kvb_cli *cli, int argc, char **argv)
 	struct kvblock *kv;
 	int opt, rc = KVB_EXIT_OK;
 
-	while (rc == KVB_EXIT_OK && (opt = getopt_long(argc, argv, "", options, NULL)) != -1)
+	while (rc == KVB_EXIT_OK && (opt = getopt_long(argc, argv, KVB_CLI_SHORT, options, NULL)) != -1)
 		rc = take_option(&t, opt);
 	if (rc == KVB_EXIT_OK && optind < argc)
 		rc = kvb_cli_usage(cli, "takes no arguments");

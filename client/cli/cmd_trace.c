@@ -84,7 +84,7 @@ int kvb_cmd_gen_trace(struct kvb_cli *cli, int argc, char **argv)
 	static const struct option others[] = {
 		{ "kind", required_argument, NULL, 'k' },
 		{ "seed", required_argument, NULL, 's' },
-		{ "out", required_argument, NULL, 'o' },
+		{ "out", required_argument, NULL, 'w' },
 		KVB_CLI_GLOBAL_OPTIONS,
 	};
 	struct kvb_gen_options o;
@@ -95,12 +95,12 @@ int kvb_cmd_gen_trace(struct kvb_cli *cli, int argc, char **argv)
 	for (size_t i = 0; i < N_NUMBERS; i++)
 		options[i] = (struct option){ numbers[i].name, required_argument, NULL, NUMBERS + (int)i };
 	memcpy(&options[N_NUMBERS], others, sizeof others);
-	while (rc == KVB_EXIT_OK && (opt = getopt_long(argc, argv, "", options, NULL)) != -1) {
+	while (rc == KVB_EXIT_OK && (opt = getopt_long(argc, argv, KVB_CLI_SHORT, options, NULL)) != -1) {
 		if (opt >= NUMBERS && opt < NUMBERS + (int)N_NUMBERS)
 			rc = set_number(cli, &o, &numbers[opt - NUMBERS], optarg);
 		else if (opt == 's' && !kvb_args_number(optarg, 0, UINT64_MAX, &o.seed))
 			rc = kvb_cli_usage(cli, "--seed: a number");
-		else if (opt == 'o')
+		else if (opt == 'w')
 			path = optarg;
 		else if (opt != 's' && opt != 'k')
 			rc = kvb_cli_global_option(cli, opt, optarg);

@@ -275,7 +275,7 @@ int kvb_cmd_doctor(struct kvb_cli *cli, int argc, char **argv)
 	struct doctor d = { .cli = cli, .write = true };
 	int opt, rc = KVB_EXIT_OK;
 
-	while (rc == KVB_EXIT_OK && (opt = getopt_long(argc, argv, "", options, NULL)) != -1) {
+	while (rc == KVB_EXIT_OK && (opt = getopt_long(argc, argv, KVB_CLI_SHORT, options, NULL)) != -1) {
 		if (opt == 'n')
 			d.write = false;
 		else

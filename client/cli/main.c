@@ -151,8 +151,10 @@ static const char global_help[] =
 	"  --token-file FILE     read it from the first line of FILE\n"
 	"  --mount DIR           where a storage is mounted here; may be repeated\n"
 	"  --timeout MS          for one call to the manager (default: 10000)\n"
-	"  --engine NAME         how bytes are moved: auto, posix, uring (default:\n"
+	"  --engine NAME         how bytes are moved: auto, posix, uring, usrbio (default:\n"
 	"                        $KVBLOCK_ENGINE, auto)\n"
+	"  -o, --option NAME=VALUE  an option of the library, e.g. hf3fs_mount_point=/3fs/stage;\n"
+	"                        -o help lists them\n"
 	"  --codec CODEC         how requests travel: protobuf (default: $KVBLOCK_CODEC,\n"
 	"                        protobuf) or json\n"
 	"  --json                output for programs\n"
@@ -221,6 +223,35 @@ static int read_token(struct kvb_cli *cli, const char *path)
 		       : kvb_cli_usage(cli, "--token-file: %s is empty", path);
 }
 
+static void list_options(void)
+{
+	const struct kvblock_option *o;
+
+	printf("%-24s %-8s %s\n", "NAME", "DEFAULT", "RANGE");
+	for (uint32_t i = 0; (o = kvblock_option(i)) != NULL; i++)
+		printf("%-24s %-8s %s\n        %s\n", o->name, o->value[0] ? o->value : "-", o->range, o->meaning);
+}
+
+/* NAME=VALUE; the library knows names and ranges. */
+static int set_option(struct kvb_cli *cli, const char *text)
+{
+	const char *equals = strchr(text, '=');
+	struct kvblock_error err;
+	char name[64];
+
+	if (strcmp(text, "help") == 0) {
+		list_options();
+		return -1;
+	}
+	if (!equals || (size_t)(equals - text) >= sizeof name)
+		return kvb_cli_usage(cli, "-o: NAME=VALUE; -o help lists them");
+	memcpy(name, text, (size_t)(equals - text));
+	name[equals - text] = '\0';
+	if (kvblock_options_set(&cli->library, name, equals + 1, &err) != KVBLOCK_OK)
+		return kvb_cli_usage(cli, "-o %s: %s", name, err.message);
+	return KVB_EXIT_OK;
+}
+
 int kvb_cli_global_option(struct kvb_cli *cli, int opt, const char *value)
 {
 	uint64_t n;
@@ -251,6 +282,8 @@ int kvb_cli_global_option(struct kvb_cli *cli, int opt, const char *value)
 	case KVB_OPT_CODEC:
 		cli->codec = value;
 		return KVB_EXIT_OK;
+	case 'o':
+		return set_option(cli, value);
 	case KVB_OPT_JSON:
 		cli->json = true;
 		return KVB_EXIT_OK;
@@ -269,7 +302,7 @@ static int run(struct kvb_cli *cli, int argc, char **argv)
 	const struct command *c;
 	int opt, rc;
 
-	while ((opt = getopt_long(argc, argv, "+h", options, NULL)) != -1) {
+	while ((opt = getopt_long(argc, argv, "+h" KVB_CLI_SHORT, options, NULL)) != -1) {
 		if (opt == 'V') {
 			printf("kvblock %s\n", kvblock_version());
 			return KVB_EXIT_OK;
@@ -299,6 +332,7 @@ int main(int argc, char **argv)
 	int rc = KVB_EXIT_OK;
 
 	signal(SIGPIPE, SIG_IGN);
+	kvblock_options_init(&cli.library);
 	if (codec && codec[0])
 		cli.codec = codec;
 	if (token && token[0])

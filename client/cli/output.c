@@ -11,7 +11,7 @@
 
 void kvb_cli_options(const struct kvb_cli *cli, struct kvblock_options *o)
 {
-	kvblock_options_init(o);
+	*o = cli->library;
 	o->urls = cli->urls;
 	o->n_urls = cli->n_urls;
 	o->mounts = cli->mounts;

@@ -239,7 +239,7 @@ int kvb_cmd_replay(struct kvb_cli *cli, int argc, char **argv)
 				 .lease_ms = KVBLOCK_LEASE_DEFAULT };
 	kvb_mutex_init(&r.lock);
 	kvb_cond_init(&r.ended);
-	while (rc == KVB_EXIT_OK && (opt = getopt_long(argc, argv, "", options, NULL)) != -1)
+	while (rc == KVB_EXIT_OK && (opt = getopt_long(argc, argv, KVB_CLI_SHORT, options, NULL)) != -1)
 		rc = set_option(&r, opt, optarg);
 	if (rc == KVB_EXIT_OK && argc - optind != 1)
 		rc = kvb_cli_usage(cli,

@@ -10,8 +10,10 @@ _kvblock()
 	case $prev in
 	--key-form) mapfile -t COMPREPLY < <(compgen -W 'string int hex' -- "$cur"); return ;;
 	--kind) mapfile -t COMPREPLY < <(compgen -W 'chat agents rag scan mix' -- "$cur"); return ;;
-	--engine) mapfile -t COMPREPLY < <(compgen -W 'auto posix uring' -- "$cur"); return ;;
 	--sort) mapfile -t COMPREPLY < <(compgen -W 'name used share leased pinned open evicted hits' -- "$cur"); return ;;
+	--engine) mapfile -t COMPREPLY < <(compgen -W 'auto posix uring usrbio' -- "$cur"); return ;;
+	-o|--option) mapfile -t COMPREPLY < <(compgen -S = -W "$("${COMP_WORDS[0]}" -o help 2>/dev/null |
+		grep -o '^[a-z][a-z0-9_]*')" -- "$cur"); return ;;
 	--object) mapfile -t COMPREPLY < <(compgen -W 'instance group storage' -- "$cur"); return ;;
 	--mount) mapfile -t COMPREPLY < <(compgen -d -- "$cur"); return ;;
 	--token-file|--out) mapfile -t COMPREPLY < <(compgen -f -- "$cur"); return ;;
