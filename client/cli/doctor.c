@@ -2,14 +2,15 @@
  * doctor.c - kvblock doctor: what can be wrong between a worker, its manager and its mounts,
  * checked one after the other, each with what to do about it.
  *
- * One thread. Changes nothing but one small block of the instance `kvblock-doctor`, which it
- * deletes.
+ * One thread. Changes nothing but one small block of the instance `kvblock-doctor` and one file in each
+ * directory that --mount names; it removes both.
  */
 #include "cli.h"
 
 #include <errno.h>
 #include <inttypes.h>
 #include <stdarg.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/statvfs.h>
@@ -66,6 +67,12 @@ static bool check_manager(struct doctor *d)
 	if (rc == KVBLOCK_OK) {
 		say(d, GOOD, "manager", "", "reached and ready");
 		return true;
+	}
+	/* Whoever asks about a mount, and names no manager, may have none here. */
+	if (d->cli->n_mounts > 0 && d->cli->n_urls == 0 && !getenv("KVBLOCK_URL")) {
+		say(d, WARNING, "manager", "name one with --url or KVBLOCK_URL, if it is to be checked as well", "%s",
+		    err.message);
+		return false;
 	}
 	d->unreachable = kvb_cli_exit_of(rc) == KVB_EXIT_UNREACHABLE;
 	if (rc == KVBLOCK_E_NETWORK || rc == KVBLOCK_E_TIMEOUT)
@@ -139,6 +146,27 @@ static void check_storages(struct doctor *d)
 	json_array_foreach(json_object_get(stats, "storages"), i, s)
 		check_storage(d, s);
 	json_decref(stats);
+}
+
+/* A directory that --mount names. */
+static void tell_check(void *ctx, const struct kvblock_check *c)
+{
+	static const enum verdict verdicts[] = {
+		[KVBLOCK_GOOD] = GOOD, [KVBLOCK_WARNING] = WARNING, [KVBLOCK_BAD] = BAD
+	};
+
+	say(ctx, verdicts[c->verdict], c->name, c->remedy, "%s", c->detail);
+}
+
+static void check_named_mounts(struct doctor *d)
+{
+	struct kvblock_options o;
+	struct kvblock_error err;
+
+	kvb_cli_options(d->cli, &o);
+	for (uint32_t i = 0; i < d->cli->n_mounts && d->write; i++)
+		if (kvblock_mount_check(&o, d->cli->mounts[i], tell_check, d, &err) != KVBLOCK_OK)
+			say(d, BAD, "options", "see kvblock -o help", "%s: %s", err.field, err.message);
 }
 
 /* ---- one block there and back ---------------------------------------------------------------- */
@@ -288,6 +316,7 @@ int kvb_cmd_doctor(struct kvb_cli *cli, int argc, char **argv)
 	if (rc != KVB_EXIT_OK)
 		return rc;
 	d.list = json_array();
+	check_named_mounts(&d);
 	if (check_manager(&d)) {
 		check_storages(&d);
 		check_probe(&d);

@@ -106,7 +106,9 @@ static const struct command commands[] = {
 	  "  --depth N             requests that the engine keeps in flight\n" },
 	{ "doctor", kvb_cmd_doctor, "[options]",
 	  "check manager, mounts and this machine; say what to do",
-	  "  --no-write            leave out the write and read probe\n" },
+	  "  --no-write            leave out the write and read probes\n"
+	  "  --mount DIR           look closely at DIR: type, chunk size, 3FS's library, limits,\n"
+	  "                        shared memory, rings, bytes there and back (needs no manager)\n" },
 	{ "storage", kvb_cmd_storage,
 	  "list | files NAME | drain NAME [FILE...] | keep NAME [FILE...] | capacity NAME SIZE",
 	  "storages and their slab files; space that comes or goes",

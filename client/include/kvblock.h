@@ -807,6 +807,24 @@ KVBLOCK_API int kvblock_ready(struct kvblock *kv, struct kvblock_error *err);
 KVBLOCK_API int kvblock_mount_find(struct kvblock *kv, const char *name, const char **path,
 				   struct kvblock_error *err);
 
+enum kvblock_verdict { KVBLOCK_GOOD, KVBLOCK_WARNING, KVBLOCK_BAD };
+
+/* One thing that was looked at. The texts are borrowed for the call. */
+struct kvblock_check {
+	const char *name; /* a word or two */
+	enum kvblock_verdict verdict;
+	const char *detail; /* what was found */
+	const char *remedy; /* what to do about it; "" when it is good */
+};
+
+/* Looks whether a directory of this machine is fit for blocks, with these options: what it is mounted as, and on
+ * 3FS chunk size, client library, limits, shared memory, rings; then bytes there and back in a file of its own,
+ * which it removes. `tell` is called for each thing, on this thread. Contacts no manager. KVBLOCK_OK when it could
+ * look, whatever it found; KVBLOCK_E_INVALID (an option). Waits as long as the file system does. */
+KVBLOCK_API int kvblock_mount_check(const struct kvblock_options *o, const char *dir,
+				    void (*tell)(void *ctx, const struct kvblock_check *c), void *ctx,
+				    struct kvblock_error *err);
+
 #ifdef __cplusplus
 }
 #endif

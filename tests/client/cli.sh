@@ -1,10 +1,11 @@
 #!/bin/bash
 # The command kvblock against a real kvblockd: every subcommand, its exit status, its output.
-# usage: cli.sh KVBLOCKD KVBLOCK
+# usage: cli.sh KVBLOCKD KVBLOCK STANDIN (of 3FS's client library, tests/usrbio)
 set -u
 kvblockd=$1
 kvblock=$2
-unset KVBLOCK_URL KVBLOCK_TOKEN KVBLOCK_ENGINE
+standin=$3
+unset KVBLOCK_URL KVBLOCK_TOKEN KVBLOCK_ENGINE HF3FS_LIB
 dir=$(mktemp -d /tmp/kvb-cli-XXXXXX)
 pid=
 trap 'test -n "$pid" && kill -9 $pid 2>/dev/null; wait 2>/dev/null; rm -rf "$dir"' EXIT
@@ -149,7 +150,29 @@ run 0 --json doctor --no-write; says '"bad": 0'
 run 3 --url http://127.0.0.1:1 doctor; says '^bad *manager'
 mkdir empty
 run 1 --mount "$dir/empty" doctor; says '^bad *mount'; says '-> mount the storage'
-run 0 --mount "$dir/data" doctor
+run 0 --mount "$dir/data" doctor; says '^ok *round trip'
+
+# options by name, and a mount on its own: no manager is needed
+run 0 -o help; says '^hf3fs_io_depth  *-8  *-128..128'
+run 2 stat -o hf3fs_io_depth=300; complains 'hf3fs_io_depth: -128..128'
+run 2 -o hf3fs_io_deep=3 stat; complains 'no option of that name'
+run 2 -o hf3fs_io_depth stat; complains 'NAME=VALUE'
+url=$KVBLOCK_URL
+unset KVBLOCK_URL
+mkdir 3fs
+export HF3FS_STANDIN_ROOT=$dir/3fs
+small=(-o threefs_read_iov_size=8M -o threefs_write_iov_size=8M)
+run 0 --mount "$dir/3fs" "${small[@]}" -o "hf3fs_lib=$standin" doctor
+says '^ok *library .*libhf3fs_api_shared.so'; says '^ok */dev/shm *a process needs'; says '^ok *rings'
+says '^ok *round trip'; says '^ok *hole'
+[ "$(find 3fs -name '.kvblock-doctor*')" = "" ] || fail "doctor left its file"
+run 1 --mount "$dir/empty" -o "hf3fs_lib=$standin" -o "hf3fs_mount_point=$dir/3fs" doctor; says '^bad *3fs .*does not answer as 3FS'
+run 1 --mount "$dir/nowhere" doctor; says '^bad *directory .*No such file'
+run 1 --mount "$dir/3fs" -o "hf3fs_lib=$standin" -o threefs_read_iov_size=64G -o threefs_write_iov_size=64G doctor
+says '^bad */dev/shm *a process needs 1310'; says 'MiB free: make it larger'
+rm 3fs/3fs-virt/iovs/submit-ios
+run 1 --mount "$dir/3fs" "${small[@]}" -o "hf3fs_lib=$standin" --json doctor; says 'does the FUSE daemon of this 3FS run'
+export KVBLOCK_URL=$url
 run 4 --mount "$dir/empty" get --instance two --key-form int --key 7 b; complains "--mount"
 
 # page spaces, to and from upstream's file
