@@ -53,7 +53,7 @@ static const struct row rows[] = {
 	FREE("hf3fs_lib", TEXT, "a path", "", AT(hf3fs.lib),
 	     "3FS's client library; else $HF3FS_LIB, else libhf3fs_api_shared.so as the linker finds it"),
 	ROW("hf3fs_read_io_size", SIZE, "64K", "64M", "16M", AT(hf3fs.read_io_size), NONE, false,
-	    "bytes of one read at most; ends at a chunk"),
+	    "bytes of one read at most; ends at a chunk; short calls are read in four parts of 4 MiB or more"),
 	ROW("hf3fs_write_io_size", SIZE, "64K", "64M", "4M", AT(hf3fs.write_io_size), NONE, false,
 	    "bytes of one write at most; ends at a chunk"),
 	/* RTP-LLM's, and those of its SDK's JSON */

@@ -261,7 +261,7 @@ static const char *told(struct kvb_engine *e, const char **why)
 	bool native;
 
 	kvb_mutex_lock(&u->lock);
-	native = u->ground && !atomic_load(&u->ground->lost);
+	native = u->ground ? !atomic_load(&u->ground->lost) : u->named && u->why.status == KVB_OK;
 	*why = native ? "" : keep_locked(u, u->why.message);
 	kvb_mutex_unlock(&u->lock);
 	return native ? "usrbio" : u->plain->ops->name;

@@ -159,6 +159,7 @@ struct kvb_usrbio_call {
 	struct kvb_io_run *runs;
 	uint32_t n;
 	const struct kvb_deadline *by;
+	uint64_t most; /* bytes of a request */
 	uint32_t run; /* where the next request is cut: run, position in it, buffer, bytes of it */
 	uint64_t at;
 	int iov;

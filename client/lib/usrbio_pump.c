@@ -20,6 +20,8 @@
 
 #include <kvb/log.h>
 
+#define PARTS 4u          /* a call that is too short for large reads has so many */
+#define LEAST (4ull << 20) /* unless they were smaller than this */
 #define TURN_MS 10u /* between looks whether there is a place and a buffer */
 
 static bool writing(const struct kvb_usrbio_call *c) { return c->ring->way == KVB_USRBIO_WRITE; }
@@ -93,7 +95,7 @@ static uint64_t bound(const struct kvb_usrbio_call *c)
 {
 	const struct kvb_io_run *run = &c->runs[c->run];
 	const struct kvb_usrbio_file *f = (const struct kvb_usrbio_file *)run->file;
-	uint64_t most = writing(c) ? c->o->write_io_size : c->o->read_io_size, left = run->length - c->at;
+	uint64_t most = c->most, left = run->length - c->at;
 	uint64_t begin = run->offset + c->at, end = (begin + most) & ~(f->chunk - 1);
 
 	if (left <= most)
@@ -355,11 +357,29 @@ static void wait_turn(struct kvb_usrbio_call *c)
 		kvb_usrbio_pool_wait(&g->pools[c->ring->way], TURN_MS);
 }
 
+/* Bytes of a request. Reads are large, but a short call is cut into some, so that one is copied while the next
+ * are under way. */
+static uint64_t size_of_requests(const struct kvblock_hf3fs *o, enum kvb_usrbio_way way, const struct kvb_io_run *runs,
+				 uint32_t n)
+{
+	uint64_t total = 0;
+
+	if (way == KVB_USRBIO_WRITE)
+		return o->write_io_size;
+	for (uint32_t i = 0; i < n; i++)
+		total += runs[i].length;
+	total /= PARTS;
+	if (total < LEAST)
+		total = LEAST;
+	return total < o->read_io_size ? total : o->read_io_size;
+}
+
 void kvb_usrbio_pump(struct kvb_usrbio_ground *g, enum kvb_usrbio_way way, struct kvb_io_run *runs, uint32_t n,
 		     const struct kvb_deadline *by)
 {
 	struct kvb_usrbio_call c = { .ring = &g->rings[way][atomic_fetch_add(&g->turn, 1) % g->n_rings],
-				     .o = g->o, .runs = runs, .n = n, .by = by };
+				     .o = g->o, .runs = runs, .n = n, .by = by,
+				     .most = size_of_requests(g->o, way, runs, n) };
 
 	kvb_cond_init(&c.wake);
 	for (uint32_t i = 0; i < n; i++)
