@@ -97,10 +97,10 @@ struct mount {
 
 /* ---- standin_mount.c ------------------------------------------------------------------------- */
 
-/* The mount that an absolute real path, or a descriptor, lies on; NULL: none, or it has no daemon. */
+/* The mount that an absolute real path, or a descriptor, lies on; NULL: none. It may have no daemon. */
 struct mount *mount_of_path(const char *path);
 struct mount *mount_of_fd(int fd);
-/* The mount with this mount point, also without a daemon. */
+/* The mount with this mount point. */
 struct mount *mount_named(const char *mount_point);
 /* Reads the control file if it has changed. Holds no lock of the caller's. */
 void mount_reload(struct mount *m);
@@ -110,7 +110,7 @@ void mount_count(struct mount *m, enum counter_name name, uint64_t n);
 int mount_fault(struct mount *m, enum fault_op op, enum fault_how *how);
 /* 0 .. below - 1. */
 uint64_t mount_random(struct mount *m, uint64_t below);
-/* Remembers, forgets whose a link is, for the day that this process has died. */
+/* Remembers whose a link is (the first's who says so), forgets it: for the day that this process has died. */
 void owner_record(struct mount *m, const char *uuid, const char *link);
 void owner_forget(struct mount *m, const char *uuid);
 /* Says why a test is broken, and ends the process: as the vendor's library does, or because the control

@@ -325,10 +325,8 @@ int hf3fs_iovwrap(struct hf3fs_iov *iov, void *base, const uint8_t id[16], const
 		forget_wrapped(m, id);
 		v->base = base;
 		list_add(m, v);
-		if (iov_is_linked(v)) {
-			uuid_text(id, uuid);
-			owner_record(m, uuid, v->link);
-		}
+		uuid_text(id, uuid);
+		owner_record(m, uuid, v->link); /* the link may come later */
 		mount_count(m, COUNT_iov_wraps, 1);
 	}
 	iov->iovh = NULL;

@@ -72,7 +72,8 @@ static bool is_same_open(int a, int b)
 }
 
 /* The mount, if its daemon answers for this descriptor: one that was registered with a daemon that is gone
- * belongs to a mount that is gone. */
+ * belongs to a mount that is gone. Without a daemon a file of 3FS cannot be opened, but here it can: lest anybody
+ * takes it for a file of another file system, it is one of 3FS, with which nothing can be done. */
 static struct mount *daemon_of(int fd)
 {
 	struct mount *m = mount_of_fd(fd);
@@ -101,7 +102,7 @@ int hf3fs_extract_mount_point(char *mount_point, int size, const char *path)
 	if (!realpath(path, real))
 		standin_die("extract_mount_point of '%s', which is not there: the vendor's library throws", path);
 	m = mount_of_path(real);
-	if (!m)
+	if (!m || !atomic_load(&m->epoch))
 		return -1;
 	n = (int)strlen(m->path);
 	if (n < size)
@@ -155,6 +156,8 @@ int hf3fs_reg_fd(int fd, uint64_t flags)
 	(void)flags;
 	if (!m || fd >= n_regs)
 		return EBADF;
+	if (!atomic_load(&m->epoch))
+		return ENOTCONN;
 	mount_count(m, COUNT_fd_regs, 1);
 	rc = mount_fault(m, ON_REG, NULL);
 	if (rc > 0)
@@ -227,12 +230,14 @@ bool reg_is_known(const struct reg *r)
 int hf3fs_hardlink(const char *target, const char *link_name)
 {
 	int fd = open(target, O_RDONLY | O_CLOEXEC);
+	struct mount *m;
 	int rc;
 
 	if (fd < 0)
 		return errno;
-	if (!daemon_of(fd))
-		rc = ENOTTY;
+	m = daemon_of(fd);
+	if (!m || !atomic_load(&m->epoch))
+		rc = m ? ENOTCONN : ENOTTY;
 	else
 		rc = link(target, link_name) == 0 ? 0 : errno;
 	close(fd);
@@ -250,8 +255,8 @@ int hf3fs_punchhole(int fd, int n, const size_t *start, const size_t *end, size_
 	if (n > HF3FS_PUNCH_MAX)
 		standin_die("punchhole of %d ranges: the vendor's library writes past an array of %d", n,
 			    HF3FS_PUNCH_MAX);
-	if (!m)
-		return ENOTTY;
+	if (!m || !atomic_load(&m->epoch))
+		return m ? ENOTCONN : ENOTTY;
 	chunk = (size_t)mount_knobs(m).chunk;
 	for (int i = 0; i < n; i++)
 		if (start[i] % chunk || end[i] % chunk)

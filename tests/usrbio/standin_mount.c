@@ -313,8 +313,7 @@ void owner_record(struct mount *m, const char *uuid, const char *link)
 
 	snprintf(path, sizeof path, "standin.owners/%s", uuid);
 	snprintf(text, sizeof text, "%d %llu %s", (int)getpid(), started(getpid()), link);
-	(void)unlinkat(m->virt, path, 0);
-	if (symlinkat(text, m->virt, path) != 0)
+	if (symlinkat(text, m->virt, path) != 0 && errno != EEXIST)
 		standin_die("%s: %s", path, strerror(errno));
 }
 
@@ -412,7 +411,7 @@ static struct mount *mount_make(const char *path)
 }
 
 /* The mount of the longest root that `path` lies below. */
-static struct mount *find(const char *path)
+struct mount *mount_of_path(const char *path)
 {
 	const char *env = getenv("HF3FS_STANDIN_ROOT");
 	char roots[4096], real[PATH_MAX], best[PATH_MAX] = "", *save, *root;
@@ -440,12 +439,7 @@ static struct mount *find(const char *path)
 	return m;
 }
 
-struct mount *mount_of_path(const char *path)
-{
-	struct mount *m = find(path);
 
-	return m && atomic_load(&m->epoch) ? m : NULL;
-}
 
 struct mount *mount_of_fd(int fd)
 {
@@ -463,7 +457,7 @@ struct mount *mount_of_fd(int fd)
 struct mount *mount_named(const char *mount_point)
 {
 	char real[PATH_MAX];
-	struct mount *m = realpath(mount_point, real) ? find(real) : NULL;
+	struct mount *m = realpath(mount_point, real) ? mount_of_path(real) : NULL;
 
 	return m && strcmp(m->path, real) == 0 ? m : NULL;
 }
