@@ -46,6 +46,7 @@ struct kvb_usrbio {
 	struct kvb_mutex lock;       /* protects what follows */
 	struct kvb_cond made;
 	struct kvb_usrbio_ground *ground; /* NULL: none yet */
+	char mount_point[256];            /* of the last ground, "" before the first */
 	bool making;
 	uint64_t retry_ms;     /* after a failure: not before (kvb_now_us / 1000) */
 	struct kvb_error why;  /* of the last failure; KVB_OK: none */
@@ -134,6 +135,7 @@ static int take_ground(struct kvb_usrbio *u, const char *path, struct kvb_usrbio
 		u->retry_ms = kvb_now_us() / 1000 + KVB_USRBIO_REBUILD_MS;
 		if (rc == KVB_OK) {
 			u->ground = fresh;
+			memcpy(u->mount_point, fresh->mount_point, sizeof u->mount_point);
 			kvb_usrbio_ground_ref(fresh);
 			*out = fresh;
 		} else if (err) {
@@ -146,6 +148,42 @@ static int take_ground(struct kvb_usrbio *u, const char *path, struct kvb_usrbio
 	return rc;
 }
 
+/* ---- descriptors of daemons that are gone ----------------------------------------------------- */
+
+/* Descriptors whose daemon is gone cannot be taken out of the library's table: it asks the daemon first. So
+ * they are kept, for their numbers must not come back; once a file of the new daemon is open, each is made
+ * that file for a moment, taken out, and closed. */
+static void clear_stale(struct kvb_usrbio *u, const struct kvb_usrbio_lib *lib, int alive)
+{
+	for (;;) {
+		int fd = -1;
+
+		kvb_mutex_lock(&u->lock);
+		if (u->n_stale > 0)
+			fd = u->stale[--u->n_stale];
+		kvb_mutex_unlock(&u->lock);
+		if (fd < 0)
+			return;
+		if (dup3(alive, fd, O_CLOEXEC) == fd)
+			lib->dereg_fd(fd);
+		close(fd);
+	}
+}
+
+/* The last chance: any descriptor of the mount will do. Without a daemon they are only closed. */
+static void drop_stale(struct kvb_usrbio *u)
+{
+	const struct kvb_usrbio_lib *lib;
+	int alive = u->n_stale ? open(u->mount_point, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+
+	if (alive >= 0 && load(u, &lib, NULL) == KVB_OK && lib->is_hf3fs(alive))
+		clear_stale(u, lib, alive);
+	if (alive >= 0)
+		close(alive);
+	while (u->n_stale > 0)
+		close(u->stale[--u->n_stale]);
+}
+
 /* ---- making ---------------------------------------------------------------------------------- */
 
 static void destroy(struct kvb_engine *e)
@@ -155,8 +193,7 @@ static void destroy(struct kvb_engine *e)
 	kvb_usrbio_ground_unref(u->ground);
 	if (u->plain)
 		u->plain->ops->destroy(u->plain);
-	for (uint32_t i = 0; i < u->n_stale; i++)
-		close(u->stale[i]);
+	drop_stale(u);
 	while (u->reasons) {
 		struct reason *r = u->reasons;
 
@@ -269,26 +306,6 @@ static const char *told(struct kvb_engine *e, const char **why)
 
 /* ---- files ----------------------------------------------------------------------------------- */
 
-/* Descriptors whose daemon is gone cannot be taken out of the library's table: it asks the daemon first. So
- * they are kept, for their numbers must not come back; once a file of the new daemon is open, each is made
- * that file for a moment, taken out, and closed. */
-static void clear_stale(struct kvb_usrbio *u, const struct kvb_usrbio_lib *lib, int alive)
-{
-	for (;;) {
-		int fd = -1;
-
-		kvb_mutex_lock(&u->lock);
-		if (u->n_stale > 0)
-			fd = u->stale[--u->n_stale];
-		kvb_mutex_unlock(&u->lock);
-		if (fd < 0)
-			return;
-		if (dup3(alive, fd, O_CLOEXEC) == fd)
-			lib->dereg_fd(fd);
-		close(fd);
-	}
-}
-
 static void close_native(struct kvb_usrbio *u, struct kvb_usrbio_file *f)
 {
 	const struct kvb_usrbio_lib *lib = f->ground->lib;
@@ -331,24 +348,40 @@ static int register_file(struct kvb_usrbio *u, struct kvb_usrbio_file *f, const 
 	return KVB_OK;
 }
 
+/* Where an open file lies. False: the kernel does not tell. */
+static bool path_of(int fd, char out[PATH_MAX])
+{
+	char link[64];
+	ssize_t n;
+
+	snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+	n = readlink(link, out, PATH_MAX - 1);
+	if (n > 0)
+		out[n] = '\0';
+	return n > 0;
+}
+
+static bool lies_below(const char *path, const char *mount_point)
+{
+	size_t n = strlen(mount_point);
+
+	return n > 0 && strncmp(path, mount_point, n) == 0 && path[n] == '/';
+}
+
 /* On failure f->base.fd is still open. */
 static int go_native(struct kvb_usrbio *u, struct kvb_usrbio_file *f, const char *path, struct kvb_error *err)
 {
-	char link[64], where[PATH_MAX];
+	char where[PATH_MAX];
 	struct stat st;
-	ssize_t n;
 	int rc;
 
-	snprintf(link, sizeof link, "/proc/self/fd/%d", f->base.fd);
-	n = readlink(link, where, sizeof where - 1);
-	if (n < 0 || fstat(f->base.fd, &st) != 0)
+	if (!path_of(f->base.fd, where) || fstat(f->base.fd, &st) != 0)
 		return kvb_fail(err, KVB_E_IO, NULL, "slab file %s: %s", path, strerror(errno));
-	where[n] = '\0';
 	rc = take_ground(u, where, &f->ground, err);
 	if (rc != KVB_OK)
 		return rc;
 	f->chunk = st.st_blksize > 0 && (st.st_blksize & (st.st_blksize - 1)) == 0 ? (uint64_t)st.st_blksize : 4096;
-	rc = strncmp(where, f->ground->mount_point, strlen(f->ground->mount_point)) == 0
+	rc = lies_below(where, f->ground->mount_point)
 		     ? register_file(u, f, path, err)
 		     : kvb_fail(err, KVB_E_FOREIGN, "hf3fs_mount_point", "slab file %s lies on another 3FS than %s", path,
 				f->ground->mount_point);
@@ -362,8 +395,16 @@ static int go_native(struct kvb_usrbio *u, struct kvb_usrbio_file *f, const char
 static int go_plain(struct kvb_usrbio *u, struct kvb_usrbio_file *f, int dirfd, const char *path, bool write,
 		    struct kvb_error *err)
 {
+	char where[PATH_MAX], mount_point[256];
 	int rc;
 
+	/* It would stay so in the cache of open files: a mount whose daemon is between two lives is waited for. */
+	kvb_mutex_lock(&u->lock);
+	snprintf(mount_point, sizeof mount_point, "%s", u->o.mount_point ? u->o.mount_point : u->mount_point);
+	kvb_mutex_unlock(&u->lock);
+	if (path_of(f->base.fd, where) && lies_below(where, mount_point))
+		return kvb_fail(err, KVB_E_UNAVAILABLE, "hf3fs_mount_point", "slab file %s lies below %s, but 3FS does not answer "
+				"for it: is its FUSE daemon mounted there?", path, mount_point);
 	close(f->base.fd);
 	f->base.fd = -1;
 	f->kind = KVB_USRBIO_PLAIN;
@@ -390,6 +431,16 @@ static bool is_ours(struct kvb_usrbio *u, int fd)
 	return load(u, &lib, NULL) == KVB_OK && lib->is_hf3fs(fd);
 }
 
+static bool worked(struct kvb_usrbio *u)
+{
+	bool has;
+
+	kvb_mutex_lock(&u->lock);
+	has = u->mount_point[0] != '\0';
+	kvb_mutex_unlock(&u->lock);
+	return has;
+}
+
 static int open_file(struct kvb_engine *e, int dirfd, const char *path, bool write, struct kvb_engine_file **out,
 		     struct kvb_error *err)
 {
@@ -404,7 +455,9 @@ static int open_file(struct kvb_engine *e, int dirfd, const char *path, bool wri
 		rc = go_plain(u, f, dirfd, path, write, err);
 	} else if (rc == KVB_OK) {
 		rc = go_native(u, f, path, err);
-		if (rc == KVB_E_UNSUPPORTED || (rc != KVB_OK && rc != KVB_E_NOMEM && !u->named)) {
+		/* "auto" goes another way where the native one has never worked; a daemon that is between two
+		 * lives is waited for. */
+		if (rc == KVB_E_UNSUPPORTED || (rc != KVB_OK && rc != KVB_E_NOMEM && !u->named && !worked(u))) {
 			f->kind = KVB_USRBIO_MOUNT;
 			rc = KVB_OK;
 		}
