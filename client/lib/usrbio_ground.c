@@ -81,18 +81,19 @@ uint64_t kvb_usrbio_ground_rings(const struct kvb_usrbio_lib *lib, const struct 
 	return 2ull * o->io_thread_num * lib->ior_size((int)o->ior_entries);
 }
 
-/* Holds a descriptor of the directory where memory is published, for as long as the process lives: by its
- * end the daemon sees the process's. The library has one for the first daemon only. It must not be closed
- * while the process lives: the daemon would drop everything of it. */
-static void hold(const char *mount_point)
+/* Holds a descriptor of the directory where memory is published, for as long as the process lives: by its end
+ * the daemon sees the end of the thread that opened it, and forgets what that thread has published. The library
+ * has one, of whichever thread came first, for the first daemon. It must not be closed earlier. */
+static void hold(const struct kvb_usrbio_ground *g)
 {
-	static atomic_bool first;
+	static _Thread_local char held[sizeof g->daemon];
 	char path[512];
 
-	if (!atomic_exchange(&first, true))
+	if (strcmp(held, g->daemon) == 0)
 		return;
-	snprintf(path, sizeof path, "%s/" KVB_USRBIO_VIRT, mount_point);
-	(void)!open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	snprintf(path, sizeof path, "%s/" KVB_USRBIO_VIRT, g->mount_point);
+	if (open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC) >= 0)
+		memcpy(held, g->daemon, sizeof held);
 }
 
 static int make_rings(struct kvb_usrbio_ground *g, struct kvb_error *err)
@@ -177,7 +178,7 @@ int kvb_usrbio_ground_make(const struct kvb_usrbio_lib *lib, const struct kvbloc
 		destroy(g);
 		return rc;
 	}
-	hold(mount_point);
+	hold(g);
 	kvb_log(KVB_LOG_INFO, "client", "usrbio on %s: %s", mount_point, room.message);
 	*out = g;
 	return KVB_OK;
@@ -205,6 +206,7 @@ int kvb_usrbio_ground_map(struct kvb_usrbio_ground *g, void *base, size_t length
 	m = kvb_calloc(1, sizeof *m);
 	if (!m)
 		return kvb_fail(err, KVB_E_NOMEM, NULL, "out of memory");
+	hold(g);
 	rc = kvb_usrbio_publish(g->lib, g->mount_point, shm, base, length, m, err);
 	if (rc == KVB_OK) {
 		kvb_mutex_lock(&g->lock);
