@@ -62,7 +62,8 @@ struct kvb_bench_call {
 	const struct kvb_bench_op *op;
 	struct kvb_wire *wire[2]; /* of an API that the library does not speak: over JSON, over gRPC */
 	uint64_t *ids; /* room for the largest --keys */
-	uint8_t *buffers; /* data: room for b->keys blocks */
+	uint8_t *buffers; /* data: room for b->keys blocks; of `pool` */
+	struct kvblock_pool *pool;
 	struct kvblock_buf *bufs;
 	struct kvblock_block *blocks;
 	uint64_t turn; /* a number that no other call of the run has */

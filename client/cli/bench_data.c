@@ -8,8 +8,8 @@
 #include "bench.h"
 
 #include <inttypes.h>
+#include <stdatomic.h>
 #include <string.h>
-#include <sys/mman.h>
 
 #include <kvb/mem.h>
 
@@ -42,22 +42,38 @@ static bool check_block(const struct kvb_bench *b, const uint8_t *data, uint64_t
 	return true;
 }
 
+/* One buffer for all blocks of a call. What "usrbio" may use without a copy is shared memory with a name. */
+static bool make_buffers(struct kvb_bench_call *c)
+{
+	static atomic_uint serial;
+	struct kvblock_pool_options o;
+	struct kvblock_buf buf;
+	char name[32];
+
+	kvblock_pool_options_init(&o);
+	o.bytes = o.buffer_bytes = stride(c->b) * c->b->keys;
+	if (strcmp(kvblock_engine(c->b->kv, NULL), "usrbio") == 0) {
+		snprintf(name, sizeof name, "bench%u", atomic_fetch_add(&serial, 1));
+		o.kind = KVBLOCK_MEMORY_SHARED;
+		o.shm_name = name;
+	}
+	if (kvblock_pool_create(&o, &c->pool, NULL) != KVBLOCK_OK ||
+	    kvblock_pool_get(c->pool, 0, &buf) != KVBLOCK_OK)
+		return false;
+	c->buffers = buf.data;
+	memset(c->buffers, 0x5a, o.bytes);
+	/* Faster with "uring" and "usrbio"; where it cannot be, everything works all the same. */
+	return kvblock_pool_attach(c->b->kv, c->pool, NULL) == KVBLOCK_OK;
+}
+
 bool kvb_bench_data_open(struct kvb_bench_call *c)
 {
-	uint64_t bytes = stride(c->b) * c->b->keys;
-
-	c->buffers = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	if (c->buffers == MAP_FAILED)
-		c->buffers = NULL;
 	c->bufs = kvb_calloc(c->b->keys, sizeof *c->bufs);
 	c->blocks = kvb_calloc(c->b->keys, sizeof *c->blocks);
-	if (!c->buffers || !c->bufs || !c->blocks) {
+	if (!c->bufs || !c->blocks || !make_buffers(c)) {
 		kvb_bench_data_close(c);
 		return false;
 	}
-	memset(c->buffers, 0x5a, bytes);
-	/* Faster with "uring"; where it cannot be, everything works all the same. */
-	kvblock_memory_register(c->b->kv, c->buffers, bytes, KVBLOCK_MEMORY_HOST, NULL);
 	for (uint32_t i = 0; i < c->b->keys; i++) {
 		c->bufs[i] = (struct kvblock_buf){ c->buffers + i * stride(c->b), c->b->block_bytes };
 		c->blocks[i] = (struct kvblock_block){ .bufs = &c->bufs[i], .n_bufs = 1 };
@@ -67,13 +83,16 @@ bool kvb_bench_data_open(struct kvb_bench_call *c)
 
 void kvb_bench_data_close(struct kvb_bench_call *c)
 {
-	if (c->buffers)
-		kvblock_memory_unregister(c->b->kv, c->buffers);
-	if (c->buffers)
-		munmap(c->buffers, stride(c->b) * c->b->keys);
+	if (c->pool) {
+		kvblock_pool_detach(c->b->kv, c->pool);
+		if (c->buffers)
+			kvblock_pool_put(c->pool, c->buffers);
+		kvblock_pool_destroy(c->pool);
+	}
 	kvb_free(c->bufs);
 	kvb_free(c->blocks);
 	c->buffers = NULL;
+	c->pool = NULL;
 	c->bufs = NULL;
 	c->blocks = NULL;
 }

@@ -67,6 +67,15 @@ int kvb_engine_make(const char *name, const struct kvb_engine_options *o, struct
 	return make(ops, false, o, out, why, err);
 }
 
+const char *kvb_engine_remedy(int error)
+{
+	if (error == ENOTCONN)
+		return " (its FUSE daemon has died: unmount it and mount it again)";
+	if (error == ESTALE)
+		return " (the mount is stale: mount it again)";
+	return error == EROFS ? " (it is mounted read-only here)" : "";
+}
+
 /* 3FS's page cache knows nothing of what other machines write, and a read of it that meets a hole makes the
  * kernel believe that the file ends there. */
 static int open_one(int dirfd, const char *path, int flags)
@@ -95,7 +104,7 @@ int kvb_engine_open_fd(int dirfd, const char *path, bool write, int *fd, struct 
 		return kvb_fail(err, KVB_E_FOREIGN, NULL, "slab file %s is a symbolic link", path);
 	if (error == ENOENT || error == ENOTDIR)
 		return kvb_fail(err, KVB_E_UNAVAILABLE, NULL, "slab file %s is not there", path);
-	return kvb_fail(err, KVB_E_IO, NULL, "slab file %s: %s", path, strerror(error));
+	return kvb_fail(err, KVB_E_IO, NULL, "slab file %s: %s%s", path, strerror(error), kvb_engine_remedy(error));
 }
 
 int kvb_engine_status(int error)

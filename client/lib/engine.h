@@ -144,5 +144,7 @@ void kvb_engine_unmap(struct kvb_engine *e, void *base);
 
 /* An errno of file I/O as a status: ENOSPC and EDQUOT are KVB_E_NO_SPACE, the rest KVB_E_IO. */
 int kvb_engine_status(int error);
+/* " (what to do)" about an errno of a mount, or "". */
+const char *kvb_engine_remedy(int error);
 
 #endif

@@ -17,6 +17,8 @@
 #include <kvb/mem.h>
 #include <kvb/superblock.h>
 
+#include "engine.h"
+
 struct kvb_mounts {
 	char **dirs; /* fixed */
 	uint32_t n_dirs;
@@ -109,7 +111,8 @@ static int open_mount(const char *path, const uint8_t uuid[16], struct kvb_mount
 	int rc;
 
 	if (dirfd < 0)
-		return kvb_fail(err, KVB_E_UNAVAILABLE, NULL, "%s: %s", path, strerror(errno));
+		return kvb_fail(err, KVB_E_UNAVAILABLE, NULL, "%s: %s%s", path, strerror(errno),
+				kvb_engine_remedy(errno));
 	rc = prove(dirfd, path, uuid, err);
 	if (rc != KVB_OK) {
 		close(dirfd);

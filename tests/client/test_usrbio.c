@@ -617,6 +617,40 @@ static void test_threads(void **state)
 	knobs("");
 }
 
+/* The n-th allocation fails, for every n: an error, nothing left behind, and it works afterwards. */
+static void test_no_memory(void **state)
+{
+	struct place *p = *state;
+	const struct kvb_engine_options with = { .hf3fs = &p->o };
+	static uint8_t data[65536];
+	unsigned long n = 0, asked = 0;
+
+	do {
+		struct kvb_engine_file *f = NULL;
+		struct kvb_engine *e = NULL;
+		struct iovec iov[1];
+		struct kvb_io_run run = { 0 };
+
+		kvb_mem_fail_at(++n);
+		if (kvb_engine_usrbio.create(&with, &e, NULL) == KVB_OK &&
+		    kvb_engine_open(e, rootfd, "slab", true, &f, NULL) == KVB_OK) {
+			run = run_of(f, 4096, data, sizeof data, sizeof data, 1, iov);
+			kvb_engine_write(e, &run, 1, &p->by);
+			assert_int_equal(run.status, KVB_OK);
+			kvb_engine_read(e, &run, 1, &p->by);
+			assert_int_equal(run.status, KVB_OK);
+		}
+		asked = kvb_mem_count();
+		kvb_mem_fail_at(0);
+		kvb_engine_close(e, f);
+		if (e)
+			e->ops->destroy(e);
+		if (asked < n)
+			assert_int_equal(run.done, sizeof data);
+	} while (asked >= n);
+	assert_true(n > 10);
+}
+
 /* ---- what it says ---------------------------------------------------------------------------- */
 
 static void expect_refusal(struct kvblock_hf3fs *o, int status, const char *field, const char *word)
@@ -724,6 +758,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_restart, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_restart_in_flight, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_threads, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_no_memory, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_refusals, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_depth, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_elsewhere, setup, teardown),
