@@ -2,7 +2,8 @@
  * slabs_vs_files.c - the same blocks on the same mount, once as a file each and once as slots of slab files: how fast,
  * and how many metadata operations the mount sees. Run by tests/bench/slabs_vs_files beside hf3fs_fuse_standin.
  *
- * Usage: bench_slabs_vs_files [--check] BYTES THREADS BLOCK...
+ * Usage: bench_slabs_vs_files [--check] META_US BYTES THREADS BLOCK...
+ * META_US: each metadata operation takes so much longer, for the meta service that a local directory does not have.
  * Four phases for each: write (everything is new), read, replace (each block gives way to another one: what a full
  * cache does all day), delete. Between them the daemon is made anew: each phase is another host's, nothing is cached.
  * All data goes with O_DIRECT, one block at a time and thread. A table of Markdown on stdout.
@@ -43,7 +44,7 @@ struct work {
 	atomic_ullong turn;
 };
 
-static const char *mount_path, *stats_path, *control_path;
+static const char *mount_path, *stats_path, *control_path, *meta_us;
 
 static void must(bool ok, const char *what)
 {
@@ -88,7 +89,8 @@ static void another_host(const struct work *w)
 	while (stat(stats_path, &st) != 0 && left-- > 0)
 		poll(NULL, 0, 10);
 	must(left > 0, "the mount did not come back");
-	snprintf(layout, sizeof layout, "layout %s %llu\n", w->dir + strlen(mount_path) + 1, (unsigned long long)w->chunk);
+	snprintf(layout, sizeof layout, "layout %s %llu\nmeta %s\n", w->dir + strlen(mount_path) + 1,
+		 (unsigned long long)w->chunk, meta_us);
 	must(control(layout), layout);
 }
 
@@ -250,8 +252,9 @@ static void print_row(uint64_t block, uint64_t n, bool slabs, const struct resul
 	double mb = (double)(block * n) / 1e6;
 
 	printf("| %llu of %llu KiB | %s | %.0f | %.0f | %.0f | %.0f | %.0f | ", (unsigned long long)n,
-	       (unsigned long long)block >> 10, slabs ? "slots of slab files" : "a file each", (double)n / r->seconds[WRITE], mb / r->seconds[WRITE],
-	       (double)n / r->seconds[READ], mb / r->seconds[READ], (double)n / r->seconds[REPLACE]);
+	       (unsigned long long)block >> 10, slabs ? "slots of slab files" : "a file each",
+	       (double)n / r->seconds[WRITE], mb / r->seconds[WRITE], (double)n / r->seconds[READ],
+	       mb / r->seconds[READ], (double)n / r->seconds[REPLACE]);
 	if (slabs)
 		printf("- | ");
 	else
@@ -285,10 +288,11 @@ int main(int argc, char **argv)
 
 	argv += 1 + checks;
 	argc -= 1 + checks;
-	if (argc < 3)
-		bench_die("usage: bench_slabs_vs_files [--check] BYTES THREADS BLOCK...");
-	bytes = strtoull(argv[0], NULL, 10);
-	threads = (uint32_t)strtoul(argv[1], NULL, 10);
+	if (argc < 4)
+		bench_die("usage: bench_slabs_vs_files [--check] META_US BYTES THREADS BLOCK...");
+	meta_us = argv[0];
+	bytes = strtoull(argv[1], NULL, 10);
+	threads = (uint32_t)strtoul(argv[2], NULL, 10);
 	mount_path = getenv("HF3FS_MOUNT");
 	stats_path = getenv("HF3FS_STATS");
 	control_path = getenv("HF3FS_CONTROL");
@@ -296,7 +300,7 @@ int main(int argc, char **argv)
 		bench_die("run by tests/bench/slabs_vs_files, with 1 to 64 threads");
 	puts("| blocks | kept as | blocks/s written | MB/s | blocks/s read | MB/s | blocks/s replaced | deletes/s |"
 	     " metadata operations: write / read / replace / delete |\n|---|---|---|---|---|---|---|---|---|");
-	for (int a = 2; a < argc; a++) {
+	for (int a = 3; a < argc; a++) {
 		uint64_t block = strtoull(argv[a], NULL, 10), n = block ? bytes / block : 0;
 		struct result files, slabs;
 

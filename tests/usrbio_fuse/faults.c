@@ -5,6 +5,7 @@
  *   fail read|write ERRNO every N
  *   torn N                       the N-th write of several chunks from now on writes its first one, then -EIO
  *   delay MS                     each job takes so much longer
+ *   meta US                      each metadata operation does
  *   hold | go                    jobs wait for `go`
  *   refuse iovs|rings ERRNO      links to shared memory are refused
  *   depth any|nonneg             nonneg: rings of a negative io_depth are refused, as newer daemons do
@@ -23,6 +24,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/statvfs.h>
+#include <time.h>
 #include <unistd.h>
 
 struct failure {
@@ -35,7 +37,7 @@ static pthread_cond_t let_go = PTHREAD_COND_INITIALIZER;
 static struct {
 	struct failure io[2]; /* [read] */
 	uint64_t torn;
-	int delay_ms, refuse_iovs, refuse_rings;
+	int delay_ms, meta_us, refuse_iovs, refuse_rings;
 	bool hold, nonneg, no_stall, readonly;
 	uint64_t total, left;
 } f;
@@ -97,6 +99,8 @@ static int command_locked(char w[5][256])
 		f.torn = strtoull(w[1], NULL, 10);
 	else if (strcmp(w[0], "delay") == 0)
 		f.delay_ms = atoi(w[1]);
+	else if (strcmp(w[0], "meta") == 0)
+		f.meta_us = atoi(w[1]);
 	else if (strcmp(w[0], "hold") == 0)
 		f.hold = true;
 	else if (strcmp(w[0], "go") == 0)
@@ -182,6 +186,18 @@ void fault_before_job(void)
 	pthread_mutex_unlock(&lock);
 	if (ms > 0)
 		poll(NULL, 0, ms);
+}
+
+void fault_meta(void)
+{
+	struct timespec t = { 0 };
+
+	pthread_mutex_lock(&lock);
+	t.tv_sec = f.meta_us / 1000000;
+	t.tv_nsec = f.meta_us % 1000000 * 1000L;
+	pthread_mutex_unlock(&lock);
+	if (t.tv_sec > 0 || t.tv_nsec > 0)
+		ppoll(NULL, 0, &t, NULL);
 }
 
 int fault_of_ring(bool is_ring, int depth)

@@ -310,7 +310,7 @@ static void op_release(fuse_req_t req, fuse_ino_t n, struct fuse_file_info *fi)
 		return;
 	count(N_release, 1);
 	if (h->writes) { /* ends the write session; the length is settled if anything was written since the last time */
-		count(N_meta, 1);
+		count(N_close_write, 1);
 		error = chunk_settle(h->inode, false);
 	}
 	inode_close(h->inode);

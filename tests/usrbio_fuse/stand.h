@@ -42,6 +42,7 @@ enum counter {
 	N_COUNTERS
 };
 
+/* Waits as long as the meta service would, if a test said how long. */
 void count(enum counter what, uint64_t n);
 /* One line "name value" each. The caller frees it. */
 char *stats_text(size_t *length);
@@ -176,6 +177,7 @@ int fault_command(char *text); /* lines of the control file; 0 or an errno */
 int fault_of_io(bool read);    /* 0, or the errno that this request ends with */
 int fault_of_chunk(uint64_t nth); /* of a write: 0 or an errno for each of its chunks */
 void fault_before_job(void);	/* delays and holds */
+void fault_meta(void);		/* the delay of a metadata operation */
 int fault_of_ring(bool is_ring, int depth);
 bool fault_readonly(void);
 bool fault_stall(void); /* io_depth < 0 with a timeout waits for more requests, as 3FS does */

@@ -26,6 +26,7 @@ static bool is_meta(enum counter what)
 	case N_create:
 	case N_unlink:
 	case N_open_write:
+	case N_close_write:
 	case N_settle:
 	case N_readdir:
 	case N_statfs:
@@ -38,8 +39,10 @@ static bool is_meta(enum counter what)
 void count(enum counter what, uint64_t n)
 {
 	__atomic_fetch_add(&counters[what], n, __ATOMIC_RELAXED);
-	if (is_meta(what))
-		__atomic_fetch_add(&counters[N_meta], n, __ATOMIC_RELAXED);
+	if (!is_meta(what))
+		return;
+	__atomic_fetch_add(&counters[N_meta], n, __ATOMIC_RELAXED);
+	fault_meta();
 }
 
 char *stats_text(size_t *length)

@@ -447,6 +447,35 @@ static void buffered_writes_wait_in_the_daemon(void **state)
 	world_close(&w);
 }
 
+/* What the kernel reads ahead of a buffered read is answered short where a hole is; it takes that for the end of the file
+ * and forgets the rest until it asks for the attributes again. O_DIRECT never does that. */
+static void a_buffered_read_before_a_hole_loses_the_end(void **state)
+{
+	char *page = aligned_alloc(4096, 4096);
+	struct world w;
+	struct stat st;
+	int direct;
+
+	(void)state;
+	world_open(&w);
+	assert_int_equal(ftruncate(w.fd, 8 * CHUNK), 0);
+	assert_int_equal(put(&w, 's', 0, 4096), 4096);
+	assert_int_equal(fsync(w.fd), 0);
+	direct = open(at(w.name), O_RDONLY | O_DIRECT | O_CLOEXEC);
+	assert_true(direct >= 0);
+	assert_int_equal(fstat(direct, &st), 0);
+	assert_int_equal(pread(direct, page, 4096, 0), 4096);
+	assert_int_equal(pread(direct, page, 4096, CHUNK), 0);
+	assert_int_equal(pread(direct, page, 4096, 8 * CHUNK - 4096), 4096);
+	assert_int_equal(pread(w.fd, page, 4096, 0), 4096);
+	if (pread(w.fd, page, 4096, 8 * CHUNK - 4096) == 0) /* the kernel's doing: not every version's */
+		print_message("the end of the file is not there for a buffered read\n");
+	assert_int_equal(pread(direct, page, 4096, 8 * CHUNK - 4096), 4096);
+	close(direct);
+	free(page);
+	world_close(&w);
+}
+
 static void direct_io_goes_through(void **state)
 {
 	struct world w;
@@ -497,6 +526,7 @@ static void a_job_is_answered_at_once(void **state)
 static void bad_buffers_fail(void **state)
 {
 	struct hf3fs_iov blocks;
+	struct hf3fs_ior two;
 	struct hf3fs_cqe c[2];
 	struct timespec by = in_ms(WAIT_MS);
 	struct world w;
@@ -504,10 +534,12 @@ static void bad_buffers_fail(void **state)
 	(void)state;
 	world_open(&w);
 	assert_int_equal(put(&w, 'x', 0, CHUNK), CHUNK);
+	assert_int_equal(hf3fs_iorcreate(&two, mnt, 8, true, 2, -1), 0);
 	for (int i = 0; i < 2; i++) /* two reads of one batch into the same bytes */
-		assert_true(hf3fs_prep_io(&w.in, &w.iov, true, w.iov.base + i, w.fd, 0, 100, NULL) >= 0);
-	hf3fs_submit_ios(&w.in);
-	assert_int_equal(hf3fs_wait_for_ios(&w.in, c, 2, 2, &by), 2);
+		assert_true(hf3fs_prep_io(&two, &w.iov, true, w.iov.base + i, w.fd, 0, 100, NULL) >= 0);
+	hf3fs_submit_ios(&two);
+	assert_int_equal(hf3fs_wait_for_ios(&two, c, 2, 2, &by), 2);
+	hf3fs_iordestroy(&two);
 	assert_int_equal(c[0].result, -EIO);
 	assert_int_equal(c[1].result, -EIO);
 	assert_int_equal(hf3fs_iovcreate(&blocks, mnt, 2 * CHUNK, CHUNK, -1), 0);
@@ -646,6 +678,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(fsync_shortens_after_the_last_chunk_went),
 		cmocka_unit_test(costs_are_counted),
 		cmocka_unit_test(buffered_writes_wait_in_the_daemon),
+		cmocka_unit_test(a_buffered_read_before_a_hole_loses_the_end),
 		cmocka_unit_test(direct_io_goes_through),
 		cmocka_unit_test(a_job_is_answered_at_once),
 		cmocka_unit_test(bad_buffers_fail),
