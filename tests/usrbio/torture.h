@@ -1,0 +1,43 @@
+/*
+ * torture.h - the engine "usrbio" between a real manager and the stand-in for 3FS: what the parts of the
+ * torture test share. torture.c tells the story, torture_load.c has the threads that put and get.
+ */
+#ifndef KVB_TESTS_USRBIO_TORTURE_H
+#define KVB_TESTS_USRBIO_TORTURE_H
+
+#include <stdatomic.h>
+#include <stdint.h>
+
+#include "control.h"
+#include "manager.h"
+
+#define THREADS 16
+#define CHAIN 4 /* keys that are put together */
+
+/* Block sizes: a whole number of chunks, and one that is not. */
+enum model { ONE, BIG, N_MODELS };
+extern const char *const model_name[N_MODELS];
+extern const uint64_t model_bytes[N_MODELS];
+
+struct load {
+	struct kvblock *kv;
+	atomic_bool stop;
+	_Atomic uint64_t hits, misses, errors;    /* blocks of gets */
+	_Atomic uint64_t written, exists, busy, failed; /* blocks of puts; refused calls count all of theirs */
+	_Atomic uint64_t busy_since[THREADS];     /* ms; 0: between two calls */
+	uint64_t seed;
+	uint32_t chains; /* of each model */
+	int progress; /* descriptor that gets a byte for each block that was written or read; -1: none */
+};
+
+/* A handle with the engine on `mount`. Mismatches end the test. */
+struct kvblock *load_open(const char *mount, const char *url);
+uint64_t load_now_ms(void);
+/* Threads that put, get and delete chains until l->stop; every byte of a hit is compared. */
+void load_start(struct load *l, pthread_t threads[THREADS], int n);
+/* Puts and gets every chain until all of it is there and right. Gives up after a minute or so. */
+void load_settle(struct load *l);
+/* One prefix of n blocks of an instance: put, then read in one call. Requests that the reads took. */
+uint64_t load_prefix(struct load *l, const char *mount, const char *instance, uint64_t bytes, uint32_t n);
+
+#endif
