@@ -1,16 +1,16 @@
 /*
  * file.c - the `file` storage: slab files in one directory of any POSIX mount; and `hf3fs`: the same on a mount of
- * 3FS, which allocates nothing in advance. Syncs stay there: the mount's daemon keeps the last MiB that was written to
- * a file until then. The chunk size is not asked for: header and trailer are 4096 bytes, so only slots of whole chunks
- * of numbered instances lie on chunks.
+ * 3FS, whose files have chunks and no space in advance. A slab file is synced when it is made, there too: that settles
+ * its length.
  *
  * Owns the opened storage (struct file_storage); the directory is root.c's subject, the files in it
  * slab.c's. Every member enters the root anew, so that each answer is about the file system that is
  * mounted now. Called from any thread, blocks with the file system; takes the storage's lock only
  * inside root.c, never across I/O. It never reads or writes block bytes.
  *
- * A full file system is not a failure here: slab files are allocated in advance, so blocks in them
- * stay good and writable. The probe then reports no free bytes, and no new file is made.
+ * A full file system is not a failure here: slab files of `file` are allocated in advance, so blocks in them
+ * stay good and writable. The probe then reports no free bytes, and no new file is made. On 3FS any write may fail for
+ * want of room, and each needs a free block: so a sixteenth of it is left.
  */
 #include "file.h"
 
@@ -23,6 +23,7 @@
 #include <kvb/mem.h>
 
 #define SLACK_MIN ((uint64_t)64 << 20)
+#define GRACE_3FS_MS 60000u /* the retry budget of 3FS's client */
 
 static void file_close(void *self)
 {
@@ -44,6 +45,9 @@ static struct file_storage *make(const struct kvb_storage_config *c)
 	s->name = kvb_strdup(c->name);
 	s->root = kvb_strdup(c->root);
 	s->unit = c->unit;
+	s->chunk = c->chunk;
+	s->edge = c->chunk ? c->chunk : FILE_EDGE;
+	s->any_mount = c->any_mount;
 	memcpy(s->uuid, c->uuid, sizeof s->uuid);
 	if (s->name && s->root)
 		return s;
@@ -52,11 +56,17 @@ static struct file_storage *make(const struct kvb_storage_config *c)
 }
 
 /* Is it there, ours, and writable (or merely full)? */
-static int prove(struct file_storage *s, bool may_create, struct kvb_error *err)
+static int prove(struct file_storage *s, const struct kvb_storage_config *c, struct kvb_error *err)
 {
-	int dir, rc;
+	int dir, rc = KVB_OK;
 
-	rc = may_create ? kvb_root_claim(s, err) : KVB_OK;
+	if (s->chunked && !s->chunk && c->read_chunk)
+		rc = kvb_root_measure(s, err);
+	if (rc == KVB_OK && s->chunk > s->unit)
+		rc = kvb_fail(err, KVB_E_INVALID, "unit", "the slab unit must be a chunk at least: %llu bytes",
+			      (unsigned long long)s->chunk);
+	if (rc == KVB_OK && c->may_create)
+		rc = kvb_root_claim(s, err);
 	if (rc == KVB_OK)
 		rc = kvb_root_enter(s, &dir, err);
 	if (rc != KVB_OK)
@@ -70,7 +80,7 @@ static int prove(struct file_storage *s, bool may_create, struct kvb_error *err)
 	return rc;
 }
 
-static int open_root(const struct kvb_storage_config *c, bool on_3fs, void **self, struct kvb_error *err)
+static int open_root(const struct kvb_storage_config *c, bool chunked, void **self, struct kvb_error *err)
 {
 	struct file_storage *s;
 	int rc;
@@ -80,8 +90,8 @@ static int open_root(const struct kvb_storage_config *c, bool on_3fs, void **sel
 	s = make(c);
 	if (!s)
 		return kvb_fail(err, KVB_E_NOMEM, NULL, "out of memory");
-	s->on_3fs = on_3fs;
-	rc = prove(s, c->may_create, err);
+	s->chunked = chunked;
+	rc = prove(s, c, err);
 	if (rc != KVB_OK) {
 		file_close(s);
 		return rc;
@@ -137,18 +147,33 @@ static int file_remove(void *self, uint32_t file, struct kvb_error *err)
 	return rc;
 }
 
+static int file_punch(void *self, uint32_t file, uint64_t length, const struct kvb_storage_range *v, uint32_t n,
+		      struct kvb_error *err)
+{
+	int dir;
+	int rc = kvb_root_enter(self, &dir, err);
+
+	if (rc != KVB_OK)
+		return rc;
+	rc = kvb_slab_punch(self, dir, file, length, v, n, err);
+	close(dir);
+	return rc;
+}
+
+static uint64_t file_chunk(void *self) { return ((const struct file_storage *)self)->chunk; }
+
 static uint64_t blocks_to_bytes(uint64_t blocks, uint64_t size)
 {
 	return size && blocks > UINT64_MAX / size ? UINT64_MAX : blocks * size;
 }
 
 /* The last bytes of a file system are slow to get and shared with others: we leave 1 %, at least
- * 64 MiB, but never more than a sixteenth, so that tiny ones stay usable. */
-static uint64_t slack_of(uint64_t total)
+ * 64 MiB, but never more than a sixteenth, so that tiny ones stay usable. On 3FS a sixteenth. */
+static uint64_t slack_of(const struct file_storage *s, uint64_t total)
 {
 	uint64_t slack = total / 100 > SLACK_MIN ? total / 100 : SLACK_MIN;
 
-	return slack < total / 16 ? slack : total / 16;
+	return slack < total / 16 && !s->chunked ? slack : total / 16;
 }
 
 static int measure(const struct file_storage *s, int dir, bool full, struct kvb_storage_health *out,
@@ -165,7 +190,7 @@ static int measure(const struct file_storage *s, int dir, bool full, struct kvb_
 	}
 	out->total_bytes = blocks_to_bytes(v.f_blocks, v.f_frsize);
 	free_bytes = full ? 0 : blocks_to_bytes(v.f_bavail, v.f_frsize);
-	slack = slack_of(out->total_bytes);
+	slack = slack_of(s, out->total_bytes);
 	out->free_bytes = free_bytes > slack ? free_bytes - slack : 0;
 	return KVB_OK;
 }
@@ -190,10 +215,11 @@ static int file_probe(void *self, struct kvb_storage_health *out, struct kvb_err
 	return KVB_OK;
 }
 
-#define STORAGE(name, open_fn)                                                                     \
-	{ .size = sizeof(struct kvb_storage_ops), .type = name, .header = FILE_HEADER,             \
-	  .trailer = FILE_TRAILER, .open = open_fn, .close = file_close, .create_file = file_create, \
-	  .check_file = file_check, .remove_file = file_remove, .probe = file_probe }
+#define STORAGE(name, open_fn)                                                                       \
+	.size = sizeof(struct kvb_storage_ops), .type = name, .edge = FILE_EDGE, .open = open_fn,    \
+	.close = file_close, .create_file = file_create, .check_file = file_check,                   \
+	.remove_file = file_remove, .probe = file_probe
 
-const struct kvb_storage_ops kvb_storage_file = STORAGE("file", file_open);
-const struct kvb_storage_ops kvb_storage_hf3fs = STORAGE("hf3fs", hf3fs_open);
+const struct kvb_storage_ops kvb_storage_file = { STORAGE("file", file_open) };
+const struct kvb_storage_ops kvb_storage_hf3fs = { STORAGE("hf3fs", hf3fs_open), .chunked = true, .chunk = file_chunk,
+						  .least_grace_ms = GRACE_3FS_MS, .punch_file = file_punch };

@@ -13,8 +13,7 @@
 #include <kvb/storage.h>
 #include <kvb/superblock.h>
 
-#define FILE_HEADER KVB_SUPERBLOCK_SIZE  /* the superblock */
-#define FILE_TRAILER KVB_SUPERBLOCK_SIZE /* the same bytes again, so that a cut end is noticed */
+#define FILE_EDGE KVB_SUPERBLOCK_SIZE /* the superblock, and at the end its bytes again */
 
 /* One opened storage. Nothing of the file system is kept open between calls: each call opens the
  * root by its path and proves it by the marker. So an unmounted or replaced root is noticed by every
@@ -24,7 +23,10 @@ struct file_storage {
 	char *root;
 	uint8_t uuid[16];
 	uint64_t unit;
-	bool on_3fs; /* files are given their length only: there is no allocation in advance */
+	bool chunked;   /* type hf3fs: files are given their length only, there is no allocation in advance */
+	bool any_mount; /* one that is not 3FS will do */
+	uint64_t chunk; /* 0 = none, or (chunked, until the root is claimed) to be read */
+	uint64_t edge;  /* header and trailer of a slab file, each: the chunk, or FILE_EDGE */
 	struct kvb_mutex lock; /* protects dev and ino; no I/O under it */
 	dev_t dev;             /* where the root was last seen, to tell of a change; ino 0 = never */
 	ino_t ino;
@@ -35,6 +37,9 @@ struct file_storage {
 /* Makes the root and its marker where they are missing. KVB_E_FOREIGN: the directory holds other
  * things and no marker. A marker that is there already is left to kvb_root_enter to judge. */
 int kvb_root_claim(struct file_storage *s, struct kvb_error *err);
+/* Opens the root and finds its chunk size out, where it has none yet: before it is claimed. KVB_E_UNAVAILABLE,
+ * KVB_E_INVALID (one that no slab file can have). */
+int kvb_root_measure(struct file_storage *s, struct kvb_error *err);
 /* Opens the root and checks its marker. The caller closes *dir. */
 int kvb_root_enter(struct file_storage *s, int *dir, struct kvb_error *err);
 /* A small synced write inside the root. KVB_E_NO_SPACE when it failed for want of room only. */
@@ -50,6 +55,9 @@ int kvb_slab_create(const struct file_storage *s, int dir, uint32_t file, uint64
 		    struct kvb_error *err);
 int kvb_slab_check(const struct file_storage *s, int dir, uint32_t file, uint64_t length,
 		   struct kvb_error *err);
+/* Every range lies on chunks between header and trailer. */
+int kvb_slab_punch(const struct file_storage *s, int dir, uint32_t file, uint64_t length,
+		   const struct kvb_storage_range *v, uint32_t n, struct kvb_error *err);
 int kvb_slab_remove(const struct file_storage *s, int dir, uint32_t file, struct kvb_error *err);
 
 #endif

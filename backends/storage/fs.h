@@ -16,6 +16,7 @@
 #include <stdint.h>
 
 #include <kvb/status.h>
+#include <kvb/storage.h>
 
 /* Status for an errno: no space, not reachable, foreign (a link where a file belongs), else I/O. */
 int kvb_fs_status(int error);
@@ -33,6 +34,17 @@ int kvb_fs_write(int fd, uint64_t at, const void *p, size_t n);
 int kvb_fs_allocate(int fd, uint64_t length);
 /* Gives the file its length, and allocates nothing. 0 or an errno. */
 int kvb_fs_set_length(int fd, uint64_t length);
+
+/* What lies behind an open file or directory. */
+struct kvb_fs_mount {
+	bool is_3fs;      /* it answers 3FS's ioctl, or is mounted as fuse.hf3fs */
+	uint64_t chunk;   /* st_blksize: on 3FS the chunk size */
+	char type[32];    /* of the file system, as in mountinfo; "?" if it is not told there */
+};
+/* 0 or an errno. */
+int kvb_fs_look(int fd, struct kvb_fs_mount *out);
+/* Gives the space of whole chunks back, and keeps the length. 0 or an errno. */
+int kvb_fs_punch(int fd, bool is_3fs, const struct kvb_storage_range *v, uint32_t n);
 
 /* An unfinished file: open for writing, locked, under a name that nobody else uses. */
 struct kvb_fs_temp {

@@ -45,8 +45,7 @@ static int null_probe(void *self, struct kvb_storage_health *out, struct kvb_err
 const struct kvb_storage_ops kvb_storage_null = {
 	.size = sizeof(struct kvb_storage_ops),
 	.type = "null",
-	.header = KVB_SUPERBLOCK_SIZE,
-	.trailer = KVB_SUPERBLOCK_SIZE,
+	.edge = KVB_SUPERBLOCK_SIZE,
 	.open = null_open,
 	.close = null_close,
 	.create_file = null_file,

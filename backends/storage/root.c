@@ -42,9 +42,55 @@ static int fail_root(const struct file_storage *s, int error, struct kvb_error *
 				s->name, s->root);
 	case ENOTDIR:
 		return kvb_fail(err, KVB_E_FOREIGN, "root", "the root is not a directory (%s)", s->root);
+	case ENOTCONN:
+	case ESTALE:
+		return kvb_fail(err, KVB_E_UNAVAILABLE, "root",
+				"the mount of storage '%s' is stale, its daemon or server is gone: unmount it (umount -l) "
+				"and mount it again (%s)",
+				s->name, s->root);
 	default:
 		return kvb_fs_fail(err, error, "cannot open the root directory", s->root);
 	}
+}
+
+/* ---- the mount of a chunked storage ------------------------------------------------------------ */
+
+static bool chunk_is_good(uint64_t chunk, bool is_3fs)
+{
+	return (chunk & (chunk - 1)) == 0 && chunk <= KVB_CHUNK_MAX && chunk >= (is_3fs ? KVB_CHUNK_MIN : FILE_EDGE);
+}
+
+/* KVB_OK for a mount that will do. */
+static int look_at_mount(const struct file_storage *s, int dir, struct kvb_fs_mount *m, struct kvb_error *err)
+{
+	int error = kvb_fs_look(dir, m);
+
+	if (error != 0)
+		return fail_root(s, error, err);
+	if (!m->is_3fs && !s->any_mount)
+		return kvb_fail(err, KVB_E_UNAVAILABLE, "root",
+				"storage '%s' was promised 3FS, but its directory lies on a mount of type %s: mount 3FS there, "
+				"or register it as type file (%s)",
+				s->name, m->type, s->root);
+	return KVB_OK;
+}
+
+static int judge_chunk(const struct file_storage *s, const struct kvb_fs_mount *m, struct kvb_error *err)
+{
+	if (!m->is_3fs || m->chunk == s->chunk)
+		return KVB_OK;
+	return kvb_fail(err, KVB_E_CONFLICT, "chunk_size",
+			"the directory of storage '%s' has chunks of %llu bytes, not of %llu: name the right directory, or make "
+			"one with this layout (%s)",
+			s->name, (unsigned long long)m->chunk, (unsigned long long)s->chunk, s->root);
+}
+
+static int judge_mount(const struct file_storage *s, int dir, struct kvb_error *err)
+{
+	struct kvb_fs_mount m;
+	int rc = s->chunk ? look_at_mount(s, dir, &m, err) : KVB_OK;
+
+	return rc == KVB_OK && s->chunk ? judge_chunk(s, &m, err) : rc;
 }
 
 int kvb_superblock_read(int fd, uint64_t at, const char *name, uint8_t raw[KVB_SUPERBLOCK_SIZE],
@@ -67,11 +113,12 @@ int kvb_superblock_read(int fd, uint64_t at, const char *name, uint8_t raw[KVB_S
 /* ---- making a root ---------------------------------------------------------------------------- */
 
 /* Only the last component is made: a missing parent is more likely a missing mount than a wish. */
-static int make_root(const struct file_storage *s, struct kvb_error *err)
+static int make_root(const struct file_storage *s, bool *made, struct kvb_error *err)
 {
 	char *parent;
 	int fd;
 
+	*made = false;
 	if (mkdir(s->root, 0777) != 0) {
 		if (errno == EEXIST)
 			return KVB_OK;
@@ -82,6 +129,7 @@ static int make_root(const struct file_storage *s, struct kvb_error *err)
 					s->root);
 		return kvb_fs_fail(err, errno, "cannot make the root directory", s->root);
 	}
+	*made = true;
 	parent = kvb_strdup(s->root);
 	if (!parent)
 		return kvb_fail(err, KVB_E_NOMEM, NULL, "out of memory");
@@ -138,8 +186,8 @@ static int write_marker(const struct file_storage *s, int dir, struct kvb_error 
 {
 	struct kvb_superblock sb = { .file = KVB_NO_FILE,
 				     .unit = s->unit,
-				     .header = FILE_HEADER,
-				     .trailer = FILE_TRAILER,
+				     .header = s->edge,
+				     .trailer = s->edge,
 				     .created_ms = kvb_wall_ms(&kvb_clock_system) };
 	uint8_t raw[KVB_SUPERBLOCK_SIZE];
 	struct kvb_fs_temp temp;
@@ -162,26 +210,62 @@ static int write_marker(const struct file_storage *s, int dir, struct kvb_error 
 	return KVB_OK;
 }
 
-int kvb_root_claim(struct file_storage *s, struct kvb_error *err)
+/* Opens the root, which is made where it is missing. With `m`, if its mount will do; nothing is left behind of one that
+ * will not. */
+static int open_new_root(const struct file_storage *s, int *dir, struct kvb_fs_mount *m, struct kvb_error *err)
 {
-	struct stat st;
-	int dir, rc;
-	int error = open_root(s, &dir);
+	bool made = false;
+	int error = open_root(s, dir);
+	int rc = error == ENOENT ? make_root(s, &made, err) : KVB_OK;
 
-	if (error == ENOENT) {
-		rc = make_root(s, err);
-		if (rc != KVB_OK)
-			return rc;
-		error = open_root(s, &dir);
-	}
+	if (rc != KVB_OK)
+		return rc;
+	if (error == ENOENT)
+		error = open_root(s, dir);
 	if (error != 0)
 		return fail_root(s, error, err);
+	rc = m ? look_at_mount(s, *dir, m, err) : KVB_OK;
+	if (rc == KVB_OK)
+		return KVB_OK;
+	close(*dir);
+	if (made)
+		rmdir(s->root);
+	return rc;
+}
+
+int kvb_root_measure(struct file_storage *s, struct kvb_error *err)
+{
+	struct kvb_fs_mount m;
+	int dir, rc = open_new_root(s, &dir, &m, err);
+
+	if (rc != KVB_OK)
+		return rc;
+	close(dir);
+	if (!chunk_is_good(m.chunk, m.is_3fs))
+		return kvb_fail(err, KVB_E_INVALID, "chunk_size",
+				"the directory's chunk size (st_blksize) is %llu bytes; it must be a power of two from 64 KiB to "
+				"64 MiB: make a directory with such a layout (%s)",
+				(unsigned long long)m.chunk, s->root);
+	s->chunk = s->edge = m.chunk;
+	return KVB_OK;
+}
+
+int kvb_root_claim(struct file_storage *s, struct kvb_error *err)
+{
+	struct kvb_fs_mount m;
+	struct stat st;
+	int dir, rc = open_new_root(s, &dir, s->chunk ? &m : NULL, err);
+
+	if (rc != KVB_OK)
+		return rc;
 	if (fstatat(dir, KVB_STORAGE_MARKER, &st, AT_SYMLINK_NOFOLLOW) == 0) {
 		rc = KVB_OK;
 	} else if (errno != ENOENT) {
 		rc = kvb_fs_fail(err, errno, "cannot look for the marker in the root directory", s->root);
 	} else {
-		rc = check_empty(s, dir, err);
+		rc = s->chunk ? judge_chunk(s, &m, err) : KVB_OK;
+		if (rc == KVB_OK)
+			rc = check_empty(s, dir, err);
 		if (rc == KVB_OK)
 			rc = write_marker(s, dir, err);
 	}
@@ -209,7 +293,12 @@ static int judge_marker(const struct file_storage *s, const struct kvb_superbloc
 				"directory of another database (%s)",
 				theirs, ours, s->root);
 	}
-	if (sb->unit != s->unit || sb->header != FILE_HEADER || sb->trailer != FILE_TRAILER)
+	if (sb->header != s->edge || sb->trailer != s->edge)
+		return kvb_fail(err, KVB_E_CONFLICT, "chunk_size",
+				"the marker of the root tells a chunk size of %llu bytes, this storage has %llu: name the right "
+				"directory (%s)",
+				(unsigned long long)sb->header, (unsigned long long)s->edge, s->root);
+	if (sb->unit != s->unit)
 		return kvb_fail(err, KVB_E_CORRUPT, "root",
 				"the marker tells another geometry (unit %llu) than the registry (unit "
 				"%llu) (%s)",
@@ -276,7 +365,9 @@ int kvb_root_enter(struct file_storage *s, int *dir, struct kvb_error *err)
 
 	if (error != 0)
 		return fail_root(s, error, err);
-	rc = check_marker(s, *dir, err);
+	rc = judge_mount(s, *dir, err);
+	if (rc == KVB_OK)
+		rc = check_marker(s, *dir, err);
 	if (rc == KVB_OK)
 		rc = note_identity(s, *dir, err);
 	if (rc != KVB_OK)
@@ -296,6 +387,9 @@ int kvb_root_try_write(const struct file_storage *s, int dir, struct kvb_error *
 		error = errno;
 	if (fd >= 0)
 		close(fd);
+	if (error == EROFS)
+		return kvb_fail(err, KVB_E_UNAVAILABLE, "root",
+				"the file system of storage '%s' is mounted read-only: mount it writable (%s)", s->name, s->root);
 	if (error != 0)
 		return kvb_fs_fail(err, error, "cannot write into the root directory", s->root);
 	return KVB_OK;

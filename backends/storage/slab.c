@@ -1,19 +1,20 @@
 /*
  * slab.c - slab files of a `file` storage: make, verify, remove.
  *
- * A slab file is a superblock (first 4096 bytes), room for slots, and a trailer with the superblock's
- * bytes again (last 4096 bytes). On 3FS, which allocates nothing in advance, it has its length only: the
- * trailer in its last chunk keeps it. It appears under its name only when all of its space is allocated and
+ * A slab file is a superblock (first 4096 bytes of the header), room for slots, and a trailer that begins with the
+ * superblock's bytes again. On 3FS, which allocates nothing in advance, it has its length only: the trailer, which is
+ * its last chunk, keeps it. It appears under its name only when all of its space is allocated and
  * both records are on stable media: a crash at any point leaves a temporary file at most.
  *
  * No state, no locks. Called from any thread with the entered root; blocks with the file system, for
  * long where space must be written instead of reserved. It never opens a slab file for writing
- * once it has its name, and never removes or replaces a file whose superblock is not ours.
+ * once it has its name, but to punch holes; and never touches a file whose superblock is not ours.
  */
 #include "file.h"
 #include "fs.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -78,18 +79,33 @@ static int judge_geometry(const struct file_storage *s, const struct kvb_superbl
 		return kvb_fail(err, KVB_E_CORRUPT, NULL, "it has %llu bytes instead of %llu: %s (%s)",
 				(unsigned long long)size, (unsigned long long)length,
 				size < length ? "it was cut off" : "something was appended", name);
-	if (sb->unit != s->unit || sb->header != FILE_HEADER || sb->trailer != FILE_TRAILER)
+	if (sb->unit != s->unit || sb->header != s->edge || sb->trailer != s->edge)
 		return kvb_fail(err, KVB_E_CORRUPT, NULL,
 				"its superblock tells another geometry than the registry (%s)", name);
 	return KVB_OK;
 }
 
-static int judge_trailer(int fd, uint64_t length, const uint8_t head[KVB_SUPERBLOCK_SIZE],
+/* A file keeps the chunk size that its directory had when it was made. */
+static int judge_chunk(const struct file_storage *s, int fd, const char *name, struct kvb_error *err)
+{
+	struct kvb_fs_mount m;
+	int error = s->chunk ? kvb_fs_look(fd, &m) : 0;
+
+	if (error != 0)
+		return kvb_fs_fail(err, error, "cannot stat the slab file", name);
+	if (s->chunk && m.is_3fs && m.chunk != s->chunk)
+		return kvb_fail(err, KVB_E_CORRUPT, NULL,
+				"it has chunks of %llu bytes, its storage %llu: it was made in another directory or layout (%s)",
+				(unsigned long long)m.chunk, (unsigned long long)s->chunk, name);
+	return KVB_OK;
+}
+
+static int judge_trailer(const struct file_storage *s, int fd, uint64_t length, const uint8_t head[KVB_SUPERBLOCK_SIZE],
 			 const char *name, struct kvb_error *err)
 {
 	uint8_t tail[KVB_SUPERBLOCK_SIZE];
 	size_t got;
-	int error = kvb_fs_read(fd, length - FILE_TRAILER, tail, sizeof tail, &got);
+	int error = kvb_fs_read(fd, length - s->edge, tail, sizeof tail, &got);
 
 	if (error != 0)
 		return kvb_fs_fail(err, error, "cannot read the slab file's trailer", name);
@@ -116,7 +132,9 @@ int kvb_slab_check(const struct file_storage *s, int dir, uint32_t file, uint64_
 	if (rc == KVB_OK)
 		rc = judge_geometry(s, &sb, length, (uint64_t)st.st_size, name, err);
 	if (rc == KVB_OK)
-		rc = judge_trailer(fd, length, raw, name, err);
+		rc = judge_chunk(s, fd, name, err);
+	if (rc == KVB_OK)
+		rc = judge_trailer(s, fd, length, raw, name, err);
 	close(fd);
 	return rc;
 }
@@ -126,19 +144,19 @@ static int fill(const struct file_storage *s, int fd, uint32_t file, uint64_t le
 	struct kvb_superblock sb = { .file = file,
 				     .length = length,
 				     .unit = s->unit,
-				     .header = FILE_HEADER,
-				     .trailer = FILE_TRAILER,
+				     .header = s->edge,
+				     .trailer = s->edge,
 				     .created_ms = kvb_wall_ms(&kvb_clock_system) };
 	uint8_t raw[KVB_SUPERBLOCK_SIZE];
 	int error;
 
 	memcpy(sb.uuid, s->uuid, sizeof sb.uuid);
 	kvb_superblock_encode(&sb, raw);
-	error = s->on_3fs ? kvb_fs_set_length(fd, length) : kvb_fs_allocate(fd, length);
+	error = s->chunked ? kvb_fs_set_length(fd, length) : kvb_fs_allocate(fd, length);
 	if (error == 0)
 		error = kvb_fs_write(fd, 0, raw, sizeof raw);
 	if (error == 0)
-		error = kvb_fs_write(fd, length - FILE_TRAILER, raw, sizeof raw);
+		error = kvb_fs_write(fd, length - s->edge, raw, sizeof raw);
 	return error;
 }
 
@@ -214,4 +232,48 @@ int kvb_slab_remove(const struct file_storage *s, int dir, uint32_t file, struct
 		return kvb_fs_fail(err, errno, "cannot sync the root directory", s->root);
 	kvb_error_clear(err);
 	return KVB_OK;
+}
+
+/* The file is proved by one descriptor and opened again for writing: it must still be the same one. */
+static int open_to_write(int dir, const char *name, const struct stat *proved, int *fd)
+{
+	struct stat st;
+
+	*fd = openat(dir, name, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	if (*fd < 0)
+		return errno;
+	if (fstat(*fd, &st) == 0 && st.st_dev == proved->st_dev && st.st_ino == proved->st_ino)
+		return 0;
+	close(*fd);
+	return ESTALE;
+}
+
+int kvb_slab_punch(const struct file_storage *s, int dir, uint32_t file, uint64_t length,
+		   const struct kvb_storage_range *v, uint32_t n, struct kvb_error *err)
+{
+	uint8_t raw[KVB_SUPERBLOCK_SIZE];
+	char name[KVB_SLAB_PATH_MAX];
+	struct kvb_superblock sb;
+	struct kvb_fs_mount m;
+	struct stat st;
+	int fd, error, rc;
+
+	kvb_slab_path(file, name);
+	rc = open_slab(dir, name, &fd, &st, raw, &sb, err);
+	if (rc != KVB_OK)
+		return rc;
+	rc = judge_owner(s, &sb, file, name, err);
+	if (rc == KVB_OK)
+		rc = judge_geometry(s, &sb, length, (uint64_t)st.st_size, name, err);
+	close(fd);
+	if (rc != KVB_OK)
+		return rc;
+	error = open_to_write(dir, name, &st, &fd);
+	if (error != 0)
+		return kvb_fs_fail(err, error, "cannot open the slab file for writing", name);
+	error = kvb_fs_look(fd, &m);
+	if (error == 0)
+		error = kvb_fs_punch(fd, m.is_3fs, v, n);
+	close(fd);
+	return error == 0 ? KVB_OK : kvb_fs_fail(err, error, "cannot punch holes into the slab file", name);
 }

@@ -42,7 +42,7 @@ const struct kvb_storage_ops *kvb_storage_find(const char *type)
 static bool is_complete(const struct kvb_storage_ops *ops)
 {
 	return ops->size >= sizeof *ops && ops->type && ops->open && ops->close && ops->create_file &&
-	       ops->check_file && ops->remove_file && ops->probe;
+	       ops->check_file && ops->remove_file && ops->probe && !ops->chunked == !ops->chunk;
 }
 
 /* One call in progress. `err` is never NULL inside: the backend may always explain itself. */
@@ -105,6 +105,10 @@ static int check_config(const struct kvb_storage_ops *ops, const struct kvb_stor
 		return kvb_fail(err, KVB_E_INVALID, "uuid", "a storage needs a uuid");
 	if (c->unit == 0 || (c->unit & (c->unit - 1)) != 0)
 		return kvb_fail(err, KVB_E_INVALID, "unit", "the unit must be a power of two");
+	if (c->chunk && !ops->chunked)
+		return kvb_fail(err, KVB_E_INVALID, "chunk_size", "a storage of type '%s' has no chunks", ops->type);
+	if ((c->chunk & (c->chunk - 1)) != 0 || c->chunk > KVB_CHUNK_MAX || (c->chunk && c->chunk < KVB_SUPERBLOCK_SIZE))
+		return kvb_fail(err, KVB_E_INVALID, "chunk_size", "a power of two, 64 MiB at most");
 	return KVB_OK;
 }
 
@@ -151,11 +155,13 @@ void kvb_storage_close(struct kvb_storage *s)
 
 const struct kvb_storage_ops *kvb_storage_ops_of(const struct kvb_storage *s) { return s->ops; }
 
+uint64_t kvb_storage_chunk(const struct kvb_storage *s) { return s->ops->chunk ? s->ops->chunk(s->self) : 0; }
+
 static int check_file(const struct kvb_storage *s, uint32_t file, uint64_t length, struct kvb_error *err)
 {
 	if (file == KVB_NO_FILE)
 		return kvb_fail(err, KVB_E_INVALID, NULL, "%u is not the number of a slab file", file);
-	if (length <= s->ops->header + s->ops->trailer || length > INT64_MAX)
+	if (length <= 2 * kvb_storage_edge(s->ops, kvb_storage_chunk(s)) || length > INT64_MAX)
 		return kvb_fail(err, KVB_E_INVALID, "file_size", "a slab file cannot have %llu bytes",
 				(unsigned long long)length);
 	return KVB_OK;
@@ -194,6 +200,41 @@ int kvb_storage_remove_file(struct kvb_storage *s, uint32_t file, struct kvb_err
 	rc = check_file(s, file, INT64_MAX, call.err);
 	if (rc == KVB_OK)
 		rc = s->ops->remove_file(s->self, file, call.err);
+	return finish(s, &call, rc);
+}
+
+static int check_ranges(const struct kvb_storage *s, uint64_t length, const struct kvb_storage_range *v, uint32_t n,
+			struct kvb_error *err)
+{
+	const uint64_t edge = kvb_storage_edge(s->ops, kvb_storage_chunk(s));
+
+	if (n == 0 || n > KVB_PUNCH_MAX)
+		return kvb_fail(err, KVB_E_INVALID, "ranges", "1..%u of them", KVB_PUNCH_MAX);
+	for (uint32_t i = 0; i < n; i++)
+		if (v[i].begin >= v[i].end || v[i].begin % edge || v[i].end % edge || v[i].begin < edge ||
+		    v[i].end > length - edge)
+			return kvb_fail(err, KVB_E_INVALID, "ranges",
+					"range %u (%llu to %llu) is not whole chunks of %llu bytes between header and trailer",
+					i, (unsigned long long)v[i].begin, (unsigned long long)v[i].end,
+					(unsigned long long)edge);
+	return KVB_OK;
+}
+
+int kvb_storage_punch_file(struct kvb_storage *s, uint32_t file, uint64_t length, const struct kvb_storage_range *v,
+			   uint32_t n, struct kvb_error *err)
+{
+	struct call call;
+	int rc;
+
+	call_begin(&call, s->name, "punch_file", err);
+	rc = check_file(s, file, length, call.err);
+	if (rc == KVB_OK && !s->ops->punch_file)
+		rc = kvb_fail(call.err, KVB_E_UNSUPPORTED, NULL,
+			      "slab files of type '%s' keep their space: remove files instead", s->ops->type);
+	if (rc == KVB_OK)
+		rc = check_ranges(s, length, v, n, call.err);
+	if (rc == KVB_OK)
+		rc = s->ops->punch_file(s->self, file, length, v, n, call.err);
 	return finish(s, &call, rc);
 }
 

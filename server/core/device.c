@@ -61,6 +61,7 @@ int device_make(struct kvb_core *c, const struct kvb_storage_spec *s, uint32_t i
 	d->unit = s->unit;
 	d->file_size = s->file_size;
 	d->ops = kvb_storage_find(s->type);
+	d->edge = d->ops ? kvb_storage_edge(d->ops, d->chunk) : 0;
 	kvb_mutex_init(&d->lock);
 	kvb_cond_init(&d->wake);
 	snprintf(d->problem, sizeof d->problem, "not opened yet");

@@ -11,7 +11,7 @@
 
 int part_add_space(struct part *p, struct device *d, const struct kvb_storage_spec *s, uint64_t version)
 {
-	struct kvb_pool_options o = { .unit = d->unit, .header = d->ops->header, .trailer = d->ops->trailer };
+	struct kvb_pool_options o = { .unit = d->unit, .header = d->edge, .trailer = d->edge };
 	struct space *sp;
 	uint32_t at = 0;
 	int rc;

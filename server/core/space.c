@@ -22,7 +22,7 @@ uint64_t slot_align(const struct kvb_instance_spec *i, uint32_t spec)
 bool space_fits(const struct space *sp, const struct kvb_instance_spec *i, uint32_t spec)
 {
 	uint64_t file = sp->dev->file_size < sp->capacity ? sp->dev->file_size : sp->capacity;
-	uint64_t other = sp->dev->ops->header + sp->dev->ops->trailer + slot_align(i, spec);
+	uint64_t other = 2 * sp->dev->edge + slot_align(i, spec);
 
 	if (sp->dev->ops->counted)
 		return i->specs[spec].size == 1;

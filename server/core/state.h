@@ -222,6 +222,8 @@ struct device {
 	uint32_t id;
 	uint64_t unit;
 	uint64_t file_size;
+	uint64_t chunk; /* 0 = it has none, or is of before there were any */
+	uint64_t edge;  /* header and trailer of a slab file, each */
 	const struct kvb_storage_ops *ops;
 
 	struct kvb_mutex lock; /* below core->lock: protects the rest */

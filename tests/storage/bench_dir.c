@@ -36,9 +36,14 @@ int bench_setup_hf3fs(void **state)
 {
 	int rc = bench_setup(state);
 
-	if (rc == 0)
-		((struct bench *)*state)->ops = &kvb_storage_hf3fs;
-	return rc;
+	struct bench *b = *state;
+
+	if (rc != 0)
+		return rc;
+	b->ops = &kvb_storage_hf3fs;
+	b->config.chunk = 4096;
+	b->config.any_mount = true;
+	return 0;
 }
 
 static int remove_one(const char *path, const struct stat *st, int type, struct FTW *where)

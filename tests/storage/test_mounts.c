@@ -161,12 +161,12 @@ static void read_only_is_refused_and_noticed(void **state)
 	assert_int_equal(kvb_storage_create_file(s, 0, MIB, &b->err), KVB_OK);
 	assert_int_equal(mount("none", b->root, NULL, MS_REMOUNT | MS_RDONLY, NULL), 0);
 	assert_int_equal(kvb_storage_probe(s, &h, &b->err), KVB_E_UNAVAILABLE);
-	bench_says(b, "cannot write into the root directory: Read-only file system");
+	bench_says(b, "is mounted read-only: mount it writable");
 	assert_int_equal(kvb_storage_check_file(s, 0, MIB, &b->err), KVB_OK);
 	assert_int_equal(kvb_storage_create_file(s, 1, MIB, &b->err), KVB_E_UNAVAILABLE);
 	bench_says(b, "Read-only file system");
 	assert_int_equal(kvb_storage_remove_file(s, 0, &b->err), KVB_E_UNAVAILABLE);
-	bench_refused(b, KVB_E_UNAVAILABLE, "Read-only file system");
+	bench_refused(b, KVB_E_UNAVAILABLE, "mounted read-only");
 	assert_int_equal(mount("none", b->root, NULL, MS_REMOUNT, NULL), 0);
 	assert_int_equal(kvb_storage_probe(s, &h, &b->err), KVB_OK);
 	kvb_storage_close(s);

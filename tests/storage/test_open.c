@@ -29,8 +29,8 @@ static void makes_root_and_marker(void **state)
 	assert_int_equal(sb.file, KVB_NO_FILE);
 	assert_int_equal(sb.length, 0);
 	assert_int_equal(sb.unit, UNIT);
-	assert_int_equal(sb.header, b->ops->header);
-	assert_int_equal(sb.trailer, b->ops->trailer);
+	assert_int_equal(sb.header, b->ops->edge);
+	assert_int_equal(sb.trailer, b->ops->edge);
 	assert_true(sb.created_ms > 0);
 }
 

@@ -41,8 +41,7 @@ static void null_has_everything_and_nothing(void **state)
 	assert_true(h.free_bytes == UINT64_MAX);
 	kvb_storage_close(s);
 	/* The same requests get the same offsets on both. */
-	assert_int_equal(kvb_storage_null.header, kvb_storage_file.header);
-	assert_int_equal(kvb_storage_null.trailer, kvb_storage_file.trailer);
+	assert_int_equal(kvb_storage_null.edge, kvb_storage_file.edge);
 }
 
 static void bad_configurations_are_refused(void **state)
@@ -96,7 +95,8 @@ static int odd_probe(void *self, struct kvb_storage_health *out, struct kvb_erro
 	return odd_file(self, 0, 0, err);
 }
 static const struct kvb_storage_ops odd = {
-	sizeof odd, "odd", 4096, 4096, odd_open, odd_close, odd_file, odd_file, odd_remove, odd_probe, false, false,
+	.size = sizeof odd, .type = "odd", .edge = 4096, .open = odd_open, .close = odd_close,
+	.create_file = odd_file, .check_file = odd_file, .remove_file = odd_remove, .probe = odd_probe,
 };
 
 static void every_failure_has_a_sentence(void **state)

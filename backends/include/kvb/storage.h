@@ -3,8 +3,12 @@
  * or writes block bytes.
  *
  * A backend fills a `struct kvb_storage_ops`; callers use the guarded wrappers kvb_storage_*.
- * Backends: "file" (a directory on any POSIX mount), "hf3fs" (a directory on a mount of 3FS), "null" (addresses only: no directory, no bytes;
- * for metadata benchmarks and tests), "external" (slots are counted, the file is the clients').
+ * Types: "file" (a directory on any POSIX mount), "hf3fs" (a directory on a mount of 3FS), "null" (addresses only: no
+ * directory, no bytes; for metadata benchmarks and tests), "external" (slots are counted, the file is the clients').
+ *
+ * Geometry: a slab file has a header and a trailer of `edge` bytes each that are never a slot. Where the type is
+ * `chunked`, the directory's chunk size C (st_blksize, on 3FS a property of the directory) is the edge: chunk 0 holds the
+ * superblock, the last chunk repeats it and keeps the file's length.
  *
  * Threads: any thread may call; calls can block for as long as the file system does, so nobody calls
  * them with a lock held or on a request's thread.
@@ -22,9 +26,24 @@ struct kvb_storage_config {
 	const char *name;
 	const char *root;  /* absolute path */
 	uint8_t uuid[16];
-	uint64_t unit;
+	uint64_t unit;   /* at least a chunk */
 	bool may_create; /* false: the registry knows files here, so a missing directory or marker is an
 			    error (wrong mount?), never made anew */
+	/* Of chunked types only: */
+	uint64_t chunk;  /* what the directory's chunk size must be, a power of two; 0 = as read_chunk says */
+	bool read_chunk; /* with chunk 0: it is what the directory says; else a storage of before there were chunks, whose
+			    edge is 4096 */
+	bool any_mount;  /* a mount that is not 3FS will do; there a chunk size that was told is believed */
+};
+
+#define KVB_CHUNK_MIN (64ull << 10) /* physical blocks of 3FS's chunk engine: 64 KiB .. 64 MiB */
+#define KVB_CHUNK_MAX (64ull << 20)
+#define KVB_PUNCH_MAX 1000u /* ranges of one call: what the ioctl of 3FS holds */
+
+/* Bytes [begin, end) of a slab file. */
+struct kvb_storage_range {
+	uint64_t begin;
+	uint64_t end;
 };
 
 struct kvb_storage_health {
@@ -35,8 +54,7 @@ struct kvb_storage_health {
 struct kvb_storage_ops {
 	size_t size;
 	const char *type;
-	uint64_t header;  /* bytes at the begin of a slab file that are never a slot */
-	uint64_t trailer; /* bytes at the end that are never a slot */
+	uint64_t edge; /* header and trailer of a slab file, each, where nothing else is known of chunks */
 	int (*open)(const struct kvb_storage_config *c, void **self, struct kvb_error *err);
 	void (*close)(void *self);
 	int (*create_file)(void *self, uint32_t file, uint64_t length, struct kvb_error *err);
@@ -45,6 +63,12 @@ struct kvb_storage_ops {
 	int (*probe)(void *self, struct kvb_storage_health *out, struct kvb_error *err);
 	bool steady; /* nothing is behind it that could fail: it is probed now and then only */
 	bool counted; /* sizes and offsets are numbers of slots; there are no slab files of ours */
+	bool chunked; /* files have chunks, and length but no space in advance */
+	uint32_t least_grace_ms; /* a write that was begun may land so long after its deadline */
+	/* Optional: gives the space of ranges back; they read as holes. Chunked types only. */
+	int (*punch_file)(void *self, uint32_t file, uint64_t length, const struct kvb_storage_range *v, uint32_t n,
+			  struct kvb_error *err);
+	uint64_t (*chunk)(void *self); /* of chunked types */
 };
 
 extern const struct kvb_storage_ops kvb_storage_file;
@@ -74,6 +98,17 @@ int kvb_storage_create_file(struct kvb_storage *s, uint32_t file, uint64_t lengt
 int kvb_storage_check_file(struct kvb_storage *s, uint32_t file, uint64_t length, struct kvb_error *err);
 /* Only a file that is ours is removed; a missing one is KVB_OK. */
 int kvb_storage_remove_file(struct kvb_storage *s, uint32_t file, struct kvb_error *err);
+/* Of a chunked storage: gives back the chunks of ranges whose bytes nobody needs, at most KVB_PUNCH_MAX whole chunks each,
+ * never header or trailer: KVB_E_INVALID. KVB_E_UNSUPPORTED where files have their space in advance. */
+int kvb_storage_punch_file(struct kvb_storage *s, uint32_t file, uint64_t length, const struct kvb_storage_range *v,
+			   uint32_t n, struct kvb_error *err);
+/* Bytes of a chunk; 0 = it has none. */
+uint64_t kvb_storage_chunk(const struct kvb_storage *s);
+/* Header and trailer of slab files, each, in a storage of this type with chunks of so many bytes (0 = none, or not known). */
+static inline uint64_t kvb_storage_edge(const struct kvb_storage_ops *ops, uint64_t chunk)
+{
+	return chunk ? chunk : ops->edge;
+}
 /* Health: the root is there, ours, writable. */
 int kvb_storage_probe(struct kvb_storage *s, struct kvb_storage_health *out, struct kvb_error *err);
 
