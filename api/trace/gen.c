@@ -44,6 +44,8 @@ bool kvb_gen_kind_parse(const char *text, enum kvb_gen_kind *out)
 	return false;
 }
 
+const char *kvb_gen_kind_name(enum kvb_gen_kind kind) { return kind_names[kind]; }
+
 void kvb_gen_options_init(struct kvb_gen_options *o, enum kvb_gen_kind kind)
 {
 	static const struct kvb_gen_options settings[] = {

@@ -31,8 +31,14 @@ static int load(struct kvb_replay *r, const char *path)
 		return kvb_cli_usage(r->cli, "%s: %s", path, why);
 	if (r->trace.n == 0)
 		return kvb_cli_usage(r->cli, "%s holds no request", path);
-	if (r->hits_path && !(r->hits = kvb_calloc(r->trace.n, sizeof *r->hits)))
+	if (!r->hits_path)
+		return KVB_EXIT_OK;
+	r->hits = kvb_calloc(r->trace.n, sizeof *r->hits);
+	if (!r->hits)
 		return kvb_cli_usage(r->cli, "out of memory");
+	r->hits_file = fopen(r->hits_path, "we");
+	if (!r->hits_file)
+		return kvb_cli_usage(r->cli, "%s: %s", r->hits_path, strerror(errno));
 	return KVB_EXIT_OK;
 }
 
@@ -250,6 +256,8 @@ int kvb_cmd_replay(struct kvb_cli *cli, int argc, char **argv)
 		rc = load(&r, argv[optind]);
 	if (rc == KVB_EXIT_OK)
 		rc = open_and_replay(&r);
+	if (r.hits_file)
+		fclose(r.hits_file);
 	kvb_free(r.hits);
 	kvb_trace_free(&r.trace);
 	kvb_cond_destroy(&r.ended);

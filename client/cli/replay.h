@@ -53,6 +53,7 @@ struct kvb_replay {
 	bool no_checksum;
 	uint32_t lease_ms; /* of lookups; KVBLOCK_LEASE_DEFAULT = the manager's */
 	const char *hits_path; /* NULL: no file of what each request found */
+	FILE *hits_file;       /* open since before the first request */
 	struct kvb_replay_hits *hits; /* [trace.n], one thread each */
 	/* progress; any thread */
 	atomic_size_t next; /* request to take */

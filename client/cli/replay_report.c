@@ -119,19 +119,16 @@ static void report_table(const struct kvb_replay *r, uint64_t storages, uint64_t
 
 int kvb_replay_write_hits(struct kvb_replay *r)
 {
-	FILE *f = fopen(r->hits_path, "we");
-	bool ok;
+	FILE *f = r->hits_file;
 
-	if (!f)
-		return kvb_cli_usage(r->cli, "%s: %s", r->hits_path, strerror(errno));
 	fputs("request,blocks,prefix_hits,hits_behind,written\n", f);
 	for (size_t i = 0; i < r->trace.n; i++)
 		if (r->hits[i].done)
 			fprintf(f, "%zu,%u,%u,%u,%u\n", i + 1, r->trace.v[i].n_ids, r->hits[i].prefix, r->hits[i].behind,
 				r->hits[i].written);
-	ok = !ferror(f);
-	ok &= fclose(f) == 0;
-	return ok ? KVB_EXIT_OK : kvb_cli_usage(r->cli, "%s: %s", r->hits_path, strerror(errno));
+	if (fflush(f) != 0 || ferror(f))
+		return kvb_cli_usage(r->cli, "%s: %s", r->hits_path, strerror(errno));
+	return KVB_EXIT_OK;
 }
 
 int kvb_replay_report(struct kvb_replay *r)

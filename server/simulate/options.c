@@ -241,13 +241,13 @@ static int set_other(struct options *o, int opt, const char *value)
 	}
 }
 
-static int check(struct options *o, struct kvb_gen_options *given)
+static int check(const struct options *o)
 {
 	uint32_t inputs = o->n_traces + o->generate;
 
 	if (o->generate && o->n_traces)
 		return bad("generate", "either this or traces", NULL);
-	if (!o->generate && (given->conversations || given->seed != 1))
+	if (!o->generate && (o->gen.conversations || o->gen.seed != 1))
 		return bad("conversations", "and --seed: of a trace that is generated (--generate)", NULL);
 	if (inputs == 0 && !o->list_models && !o->sizing) {
 		fputs("kvblockd simulate: name a trace, or --generate one\nTry: kvblockd simulate --help\n", stderr);
@@ -255,6 +255,8 @@ static int check(struct options *o, struct kvb_gen_options *given)
 	}
 	if (o->n_capacity && o->n_blocks)
 		return bad("capacity", "either this or --blocks", NULL);
+	if (!o->sizing && (o->tp || o->block_tokens || o->dtype))
+		return bad("model", "or its shape: for --tp, --dtype, --block-tokens", NULL);
 	if (o->n_capacity && !o->sizing && !o->full)
 		return bad("capacity", "bytes need a --model (or its shape), or --full; use --blocks", NULL);
 	if ((o->svg || o->hits) && inputs != 1)
@@ -266,10 +268,14 @@ static int check(struct options *o, struct kvb_gen_options *given)
 	return OPTIONS_RUN;
 }
 
-/* What was not said of a generated trace is the kind's own. */
-static void complete_gen(struct options *o)
+/* What was not said. Of a generated trace it is the kind's own. */
+static void complete(struct options *o)
 {
 	struct kvb_gen_options given = o->gen;
+
+	o->tp = o->tp ? o->tp : 1;
+	o->block_tokens = o->block_tokens ? o->block_tokens : 64;
+	o->dtype = o->dtype ? o->dtype : "bf16";
 
 	kvb_gen_options_init(&o->gen, given.kind);
 	o->gen.seed = given.seed;
@@ -303,7 +309,7 @@ int options_parse(struct options *o, int argc, char **argv)
 	struct option table[N_NUMBERS + N_SIZES + 16];
 	int opt, rc = OPTIONS_RUN;
 
-	*o = (struct options){ .gen.seed = 1, .block_bytes = 4096, .ttl_ms = 3600000, .tp = 1, .block_tokens = 64, .dtype = "bf16",
+	*o = (struct options){ .gen.seed = 1, .block_bytes = 4096, .ttl_ms = 3600000,
 			       .trace_tokens = KVB_TRACE_BLOCK_TOKENS };
 	make_table(table);
 	while (rc == OPTIONS_RUN && (opt = getopt_long(argc, argv, "h", table, NULL)) != -1) {
@@ -320,8 +326,8 @@ int options_parse(struct options *o, int argc, char **argv)
 		o->traces[o->n_traces++] = argv[optind];
 	}
 	if (rc == OPTIONS_RUN)
-		rc = check(o, &o->gen);
-	complete_gen(o);
+		rc = check(o);
+	complete(o);
 	return rc;
 }
 

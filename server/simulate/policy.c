@@ -204,6 +204,8 @@ static int open_cache(struct cache *c, struct run *r)
 		return kvb_fail(&r->err, KVB_E_INVALID, "policy", "there is no policy '%s': one of %s, belady", r->policy,
 				kvb_policy_names());
 	most = r->blocks < c->t->n_blocks ? r->blocks : c->t->n_blocks;
+	if (most >= KVB_HEAP_IDS)
+		return kvb_fail(&r->err, KVB_E_TOO_LARGE, NULL, "%s: a capacity of over 2^27 blocks", c->t->name);
 	kvb_heaps_init(&c->heaps, c->ops->n_queues, place_of, c);
 	c->cell = kvb_calloc(c->t->n_blocks, sizeof *c->cell);
 	if (!c->cell || kvb_heaps_reserve(&c->heaps, most) != KVB_OK)

@@ -1,5 +1,5 @@
 /*
- * run.c - runs simulations on several threads, largest first come first served.
+ * run.c - runs simulations on several threads, in their order.
  *
  * run_stop and run_done are the only state; atomics, any thread.
  */
@@ -43,11 +43,12 @@ void run_note(struct run *r, uint32_t request, struct request_hits hits)
 		r->hits[request] = hits;
 }
 
-static int run_one(struct run *r)
+static void run_one(struct run *r)
 {
 	if (r->full)
-		return run_full(r);
-	return strcmp(r->policy, "belady") == 0 ? run_belady(r) : run_policy(r);
+		r->status = run_full(r);
+	else
+		r->status = strcmp(r->policy, "belady") == 0 ? run_belady(r) : run_policy(r);
 }
 
 static void *work(void *arg)
@@ -59,7 +60,8 @@ static void *work(void *arg)
 
 		if (i >= c->n)
 			break;
-		if (run_one(&c->runs[i]) != KVB_OK)
+		run_one(&c->runs[i]);
+		if (c->runs[i].status != KVB_OK)
 			atomic_store(&run_stop, true);
 	}
 	kvb_mutex_lock(&c->lock);
@@ -90,10 +92,10 @@ static int first_failure(const struct crew *c, struct kvb_error *err)
 	int rc = KVB_OK;
 
 	for (uint32_t i = 0; i < c->n; i++) {
-		if (c->runs[i].err.status == KVB_OK || (rc != KVB_OK && c->runs[i].err.status == KVB_E_TIMEOUT))
+		if (c->runs[i].status == KVB_OK || (rc != KVB_OK && c->runs[i].status == KVB_E_TIMEOUT))
 			continue;
 		*err = c->runs[i].err;
-		rc = err->status;
+		rc = c->runs[i].status;
 		if (rc != KVB_E_TIMEOUT)
 			break;
 	}

@@ -42,7 +42,8 @@ struct run {
 	struct request_hits *hits; /* [refs->n_requests], or NULL */
 	/* results */
 	struct counts counts;
-	struct kvb_error err;
+	int status;
+	struct kvb_error err; /* unless it is KVB_OK */
 };
 
 /* Set from a signal handler or any thread: every simulation ends soon, with KVB_E_TIMEOUT. */
@@ -55,7 +56,7 @@ bool run_goes_on(struct run *r);
 /* Notes what a request found. */
 void run_note(struct run *r, uint32_t request, struct request_hits hits);
 
-/* Each fills counts; a failure is in err, too. */
+/* Each fills counts, and returns KVB_OK, or what is in err, too. */
 int run_policy(struct run *r);
 int run_belady(struct run *r);
 int run_full(struct run *r);

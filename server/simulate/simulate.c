@@ -80,7 +80,6 @@ static int generate(const struct options *o, struct kvb_trace *t)
 
 static int add_trace(struct job *j, const char *path)
 {
-	static const char *const kinds[] = { "chat", "agents", "rag", "scan", "mix" };
 	const char *slash = path ? strrchr(path, '/') : NULL;
 	struct kvb_trace t;
 	struct kvb_error err = { 0 };
@@ -92,8 +91,8 @@ static int add_trace(struct job *j, const char *path)
 	if (path)
 		snprintf(name, sizeof name, "%.120s", strcmp(path, "-") == 0 ? "stdin" : slash ? slash + 1 : path);
 	else
-		snprintf(name, sizeof name, "%s, %" PRIu32 "%s, seed %" PRIu64, kinds[j->o.gen.kind], j->o.gen.conversations,
-			 j->o.gen.kind == KVB_GEN_MIX ? " %" : " conversations", j->o.gen.seed);
+		snprintf(name, sizeof name, "%s, %" PRIu32 "%s, seed %" PRIu64, kvb_gen_kind_name(j->o.gen.kind),
+			 j->o.gen.conversations, j->o.gen.kind == KVB_GEN_MIX ? " %" : " conversations", j->o.gen.seed);
 	rc = refs_make(&t, name, &j->refs[j->n_refs++], &err);
 	kvb_trace_free(&t);
 	if (rc != KVB_OK)

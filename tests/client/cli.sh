@@ -122,10 +122,14 @@ run 0 replay --block-bytes 16K --requests 5 --speed 1000 t.jsonl; says 'read and
 echo rubbish >>t.jsonl
 run 2 replay t.jsonl; complains 'line [0-9]*:'
 run 2 replay --block-bytes 5 --spec-count 2 t.jsonl; complains 'multiple'
+run 2 replay --lease x t.jsonl; complains 'milliseconds'
+head -1 t.jsonl >one.jsonl
+run 2 replay --hits /nonexistent/hits one.jsonl; complains 'No such file'
+run 0 replay --lease 0 --clients 1 --instance hits --block-bytes 4K --hits hits one.jsonl
+[ "$(head -1 hits)" = request,blocks,prefix_hits,hits_behind,written ] && [ "$(wc -l <hits)" = 2 ] || fail 'hits'
 run 2 replay /dev/null; complains 'no request'
 
 # a flipped byte is found, told and has its own exit status
-head -1 t.jsonl >one.jsonl
 run 0 replay --instance flip --block-bytes 4K one.jsonl
 offset=$("$kvblock" --json lookup --instance flip --key-form int \
 	"$(sed 's/.*\[\([0-9]*\).*/\1/' one.jsonl)" | sed -n 's/.*"offset": \([0-9]*\).*/\1/p')

@@ -216,6 +216,7 @@ static void kinds_are_what_they_say(void **state)
 		struct kvb_trace t;
 
 		assert_true(kvb_gen_kind_parse(kinds[i].name, &kind));
+		assert_string_equal(kvb_gen_kind_name(kind), kinds[i].name);
 		kvb_gen_options_init(&o, kind);
 		assert_int_equal(kvb_gen_make(&o, &t), 0);
 		seen = calloc(2 * cells, sizeof *seen);

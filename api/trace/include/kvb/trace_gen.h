@@ -42,6 +42,7 @@ struct kvb_gen_options {
 
 /* False when there is no such kind. */
 bool kvb_gen_kind_parse(const char *text, enum kvb_gen_kind *out);
+const char *kvb_gen_kind_name(enum kvb_gen_kind kind);
 /* The settings of a kind, of a hundred conversations' worth of time; seed 1. */
 void kvb_gen_options_init(struct kvb_gen_options *o, enum kvb_gen_kind kind);
 /* Requests in the order of time. 0; -1 out of memory, *out is then empty. Release with kvb_trace_free. */
