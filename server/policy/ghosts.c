@@ -25,6 +25,8 @@ static uint64_t *line_of(const struct ghosts *g, uint64_t hash)
 static uint32_t number_of(uint64_t cell) { return (uint32_t)(cell >> 32); }
 static uint32_t class_of(uint64_t cell) { return cell >> 24 & 0xff; }
 
+static bool is_over(const struct ghosts *g, uint64_t cell) { return g->number - number_of(cell) >= g->want; }
+
 /* Lines for half as many again as are wanted, when what there is does not do. */
 static void fit(struct ghosts *g, uint64_t want)
 {
@@ -51,7 +53,7 @@ bool ghosts_take(struct ghosts *g, uint64_t hash, uint32_t *class)
 	uint64_t *line = g->n_lines ? line_of(g, hash) : NULL;
 
 	for (uint32_t i = 0; line && i < GHOSTS_LINE; i++) {
-		if (!line[i] || (line[i] & TAG_MASK) != (hash & TAG_MASK))
+		if (!line[i] || (line[i] & TAG_MASK) != (hash & TAG_MASK) || is_over(g, line[i]))
 			continue;
 		*class = class_of(line[i]);
 		line[i] = 0;
@@ -66,13 +68,14 @@ uint32_t ghosts_add(struct ghosts *g, uint64_t hash, uint32_t class, uint64_t wa
 	uint64_t *line;
 
 	fit(g, want);
-	if (!g->n_lines)
-		return 0;
+	g->want = want;
 	if (++g->number == 0)
 		g->number = 1; /* no cell is 0 */
+	if (!g->n_lines)
+		return 0;
 	line = line_of(g, hash);
 	for (uint32_t i = 0; i < GHOSTS_LINE; i++) {
-		if (line[i] && g->number - number_of(line[i]) > want) {
+		if (line[i] && is_over(g, line[i])) {
 			ended[n++] = class_of(line[i]);
 			line[i] = 0;
 		}

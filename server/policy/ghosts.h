@@ -20,6 +20,7 @@ struct ghosts {
 	void *memory;
 	uint32_t n_lines;
 	uint32_t number;   /* of the newest */
+	uint64_t want;     /* as told last */
 	uint32_t retry_at; /* after a lack of memory: not before this number */
 };
 

@@ -8,13 +8,14 @@
  * are its weight; the block with the largest age / weight goes. Within a class that is the least recently used, so each
  * class is a queue by last use, and only the tops are compared.
  *
+ * What the numbers below were chosen on, and how little hangs on each, is in docs/decisions/0016-odds.md.
+ *
  * Ages are blocks born since the last use, not time: the outcome is that of the order of operations alone. Uses carry
  * stamps; a list of samples (stamp, births so far), thinner where it is older, tells births from stamps.
  */
 #include "ghosts.h"
 #include "policies.h"
 
-#include <math.h>
 #include <string.h>
 
 #include <kvb/mem.h>
@@ -24,7 +25,7 @@
 #define CLASSES (ORIGINS * USES)
 #define NOTED_MAX 5u /* uses that count for the odds */
 
-#define PRIOR 50.0 /* a class counts as if so many of its blocks had the odds of all */
+#define PRIOR 20.0 /* a class counts as if so many of its blocks had the odds of all */
 #define FADE 0.95  /* counts, at each update */
 #define WEIGHT_MAX 32.0
 #define UPDATE_SHARE 4u /* births between updates: blocks / this, */
@@ -76,8 +77,7 @@ static void update(struct odds *o)
 	}
 	all = (again + 1) / (again + never + 2);
 	for (uint32_t c = 0; c < CLASSES; c++) {
-		double odds = (o->again[c] + PRIOR * all) / (o->again[c] + o->never[c] + PRIOR) / all;
-		double weight = odds * sqrt(sqrt(odds)); /* odds ^ 1.25 */
+		double weight = (o->again[c] + PRIOR * all) / (o->again[c] + o->never[c] + PRIOR) / all;
 
 		weight = weight > WEIGHT_MAX ? WEIGHT_MAX : weight < 1 / WEIGHT_MAX ? 1 / WEIGHT_MAX : weight;
 		o->cost[c] = (uint32_t)(COST_ONE / weight);

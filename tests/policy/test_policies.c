@@ -11,6 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <kvb/mem.h>
+
 #include "cache.h"
 
 #define IDS 400u
@@ -273,6 +275,74 @@ static void test_s3fifo(void **state)
 	cache_destroy(&c);
 }
 
+/* Prefix hits of conversations that begin with one of a few system prompts; most end after a turn or two, and each turn
+ * ends with blocks that nobody asks for again. */
+static uint64_t chat(const char *policy, uint32_t cap, uint64_t *refs)
+{
+	enum { SYSTEMS = 5, SYSTEM = 8, TURN = 6, LIVE = 40, CHATS = 4000 };
+	static uint32_t turns[CHATS], left[CHATS], ids[SYSTEM + 64 * TURN];
+	uint32_t next = 0, live[LIVE], at = SYSTEMS * SYSTEM + 1, prefix;
+	static uint32_t first[CHATS][64]; /* blocks of a turn begin here */
+	unsigned seed = 21;
+	uint64_t hits = 0;
+
+	*refs = 0;
+	cache_make(&c, policy, cap, 400000);
+	for (uint32_t i = 0; i < LIVE; i++)
+		live[i] = UINT32_MAX;
+	while (next < CHATS) {
+		uint32_t slot = (uint32_t)rand_r(&seed) % LIVE, id = live[slot], n = 0;
+
+		if (id == UINT32_MAX || left[id] == 0) {
+			id = live[slot] = next++;
+			turns[id] = 0;
+			left[id] = rand_r(&seed) % 4 ? 1 + (uint32_t)rand_r(&seed) % 2 : 4 + (uint32_t)rand_r(&seed) % 20;
+		}
+		left[id]--;
+		first[id][turns[id]++] = at;
+		at += TURN;
+		for (uint32_t k = 0; k < SYSTEM; k++)
+			ids[n++] = 1 + id % SYSTEMS * SYSTEM + k;
+		for (uint32_t t = 0; t < turns[id]; t++) /* the last two blocks of a turn are of it alone */
+			for (uint32_t k = 0; k < (t + 1 == turns[id] ? TURN : TURN - 2); k++)
+				ids[n++] = first[id][t] + k;
+		cache_request(&c, ids, n, &prefix);
+		hits += prefix;
+		*refs += n;
+	}
+	cache_destroy(&c);
+	return hits;
+}
+
+/* What odds is for; and it never costs much. */
+static void test_odds_pays(void **state)
+{
+	(void)state;
+	for (uint32_t cap = 100; cap <= 3200; cap *= 2) {
+		uint64_t refs, odds = chat("odds", cap, &refs), lru = chat("lru", cap, &refs);
+
+		assert_true(odds + refs / 1000 >= lru);
+		if (cap <= 400)
+			assert_true(odds > lru + refs / 100);
+	}
+}
+
+/* Without memory for what it remembers, odds is least recently used. */
+static void test_odds_without_memory(void **state)
+{
+	(void)state;
+	cache_make(&c, "odds", 50, IDS);
+	for (uint32_t id = 1; id <= 300; id++) {
+		kvb_mem_fail_at(1);
+		if (id > 50)
+			assert_int_equal(cache_evict(&c), id - 50);
+		kvb_mem_fail_at(1);
+		cache_insert(&c, id, 0, 0);
+	}
+	kvb_mem_fail_at(0);
+	cache_destroy(&c);
+}
+
 /* ---- for all ------------------------------------------------------------------------------------------- */
 
 /* What goes depends on the order of calls alone: not on time, not on addresses. */
@@ -397,6 +467,8 @@ int main(void)
 		cmocka_unit_test(test_never_stuck),
 		cmocka_unit_test(test_sieve),
 		cmocka_unit_test(test_s3fifo),
+		cmocka_unit_test(test_odds_pays),
+		cmocka_unit_test(test_odds_without_memory),
 		cmocka_unit_test(test_same_order_same_victims),
 		cmocka_unit_test(test_change),
 		cmocka_unit_test(test_foreign_places),
