@@ -43,6 +43,7 @@ struct kvb_usrbio {
 	struct kvblock_hf3fs o;      /* fixed; texts are ours */
 	const struct kvb_usrbio_lib *functions; /* a test's, or NULL */
 	bool named;                  /* asked for by name */
+	atomic_bool warned;
 	struct kvb_mutex lock;       /* protects what follows */
 	struct kvb_cond made;
 	struct kvb_usrbio_ground *ground; /* NULL: none yet */
@@ -222,6 +223,19 @@ static int copy_options(struct kvb_usrbio *u, const struct kvblock_hf3fs *from)
 	return (from->lib && !lib) || (from->mount_point && !mount_point) ? KVB_E_NOMEM : KVB_OK;
 }
 
+/* Who asked for the native way by name hears, once, that there is none. */
+static void warn(struct kvb_usrbio *u)
+{
+	struct kvb_error why;
+
+	if (!u->named || atomic_exchange(&u->warned, true))
+		return;
+	kvb_mutex_lock(&u->lock);
+	why = u->why;
+	kvb_mutex_unlock(&u->lock);
+	kvb_log(KVB_LOG_WARN, "client", "engine usrbio: %s; files on 3FS are moved through the mount", why.message);
+}
+
 /* With a mount point among the options, what is wrong with it is said now. */
 static int begin(struct kvb_usrbio *u, struct kvb_error *err)
 {
@@ -234,7 +248,7 @@ static int begin(struct kvb_usrbio *u, struct kvb_error *err)
 	kvb_usrbio_ground_unref(g);
 	if (rc != KVB_E_UNSUPPORTED)
 		return rc;
-	kvb_log(KVB_LOG_WARN, "client", "engine usrbio: %s; files are moved through the mount", u->why.message);
+	warn(u);
 	return KVB_OK;
 }
 
@@ -459,6 +473,7 @@ static int open_file(struct kvb_engine *e, int dirfd, const char *path, bool wri
 		 * lives is waited for. */
 		if (rc == KVB_E_UNSUPPORTED || (rc != KVB_OK && rc != KVB_E_NOMEM && !u->named && !worked(u))) {
 			f->kind = KVB_USRBIO_MOUNT;
+			warn(u);
 			rc = KVB_OK;
 		}
 	}
