@@ -79,6 +79,26 @@ static void write_stats(const struct kvb_stats *s, struct kvb_buf *out)
 	}
 	KVB_GROUP_GAUGES(WRITE_GROUPS)
 #undef WRITE_GROUPS
+#define WRITE_GROUPS(metric, help, value)							\
+	kvb_metrics_head(out, #metric, "_total", "counter", help);				\
+	for (uint32_t i = 0; i < s->n_groups; i++) {						\
+		const struct kvb_group_view *v = &s->groups[i];					\
+		kvb_buf_printf(out, "kvblock_" #metric "_total{group=\"%s\"} %" PRIu64 "\n",	\
+			       v->spec.name, (uint64_t)(value));				\
+	}
+	KVB_GROUP_COUNTERS(WRITE_GROUPS)
+#undef WRITE_GROUPS
+#define WRITE_INSTANCES(metric, help, value)							\
+	kvb_metrics_head(out, #metric, "", "gauge", help);					\
+	for (uint32_t i = 0; i < s->n_instances; i++) {						\
+		const struct kvb_instance_view *v = &s->instances[i];				\
+		if (v->share_bytes)								\
+			kvb_buf_printf(out,							\
+				       "kvblock_" #metric "{tenant=\"%s\",instance=\"%s\"} %" PRIu64 "\n", \
+				       v->spec.tenant, v->spec.id, (uint64_t)(value));		\
+	}
+	KVB_INSTANCE_GAUGES(WRITE_INSTANCES)
+#undef WRITE_INSTANCES
 }
 
 void kvb_service_expose(struct kvb_service *s, struct kvb_arena *a, struct kvb_buf *out)

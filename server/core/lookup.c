@@ -101,6 +101,8 @@ static uint64_t lease_cap(const struct part *p, const struct instance *inst)
 {
 	uint64_t sum = group_room(p, inst->group);
 
+	if (inst->group->spec.share == KVB_SHARE_FIXED)
+		sum = share_of(inst, sum);
 	return sum / 100 * p->core->o.leased_percent + (sum % 100 * p->core->o.leased_percent + 99) / 100;
 }
 

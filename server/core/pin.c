@@ -367,6 +367,7 @@ int kvb_core_pin(struct kvb_core *c, const struct kvb_pin_req *req, struct kvb_p
 	*w = (struct waiter){ .done = *done, .res = res, .arena = a, .err = err };
 	core_lock(c);
 	rc = c->part ? pin_locked(c->part, req, w) : kvb_fail(err, KVB_E_NOT_READY, NULL, "recovering");
+	COUNT(c, quota_refused, rc == KVB_E_QUOTA);
 	core_unlock(c);
 	return rc;
 }

@@ -342,6 +342,7 @@ static int serve_line(struct part *p, struct group *g)
 		leave_line(p, g);
 		if (rc != KVB_PENDING)
 			core_complete(p->core, &op->w, rc);
+		COUNT(p->core, quota_refused, rc == KVB_E_QUOTA);
 	}
 	return KVB_OK;
 }
@@ -573,6 +574,7 @@ int kvb_core_start(struct kvb_core *c, const struct kvb_start_req *req, struct k
 	hash_request(op);
 	core_lock(c);
 	rc = c->part ? admit(c->part, op) : kvb_fail(err, KVB_E_NOT_READY, NULL, "recovering");
+	COUNT(c, quota_refused, rc == KVB_E_QUOTA);
 	if (rc == KVB_OK)
 		count_outcome(c, req, res);
 	else if (rc == KVB_PENDING)

@@ -329,6 +329,26 @@ static void test_fixed_capacity(void **state)
 	assert_string_equal(e.err.field, "pinned_bytes"); /* half of its part, not of the group's room */
 }
 
+/* What fits into a fixed part is written, the rest has no room. */
+static void test_fixed_and_fit(void **state)
+{
+	struct kvb_start_res res;
+	struct kvb_key keys[8];
+
+	(void)state;
+	make(KVB_SHARE_FIXED);
+	assert_int_equal(put_instance("i", 0, 6 * BLOCK), KVB_OK);
+	put("i", 4);
+	lease_all("i", 5000);
+	env_keys(keys, 8, next_key++, 1);
+	assert_int_equal(env_start(&e, &(struct env_start){ .keys = keys, .n = 8, .fit = true }, &res), KVB_OK);
+	assert_int_equal(res.n_write, 2);
+	assert_int_equal(env_abort(&e, res.session, true), KVB_OK);
+	env_advance(&e, 5100);
+	assert_int_equal(env_start(&e, &(struct env_start){ .keys = keys, .n = 8, .fit = true }, &res), KVB_OK);
+	assert_int_equal(res.n_write, 6); /* of its own making */
+}
+
 /* Of another class, in slabs of its own: what has more than its part gives up whole slabs. */
 static void test_parts_across_classes(void **state)
 {
@@ -508,7 +528,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		T(test_documents), T(test_bad_fields), T(test_group_wide), T(test_borrowed_and_given_back), T(test_three),
-		T(test_borrowed_and_leased), T(test_fixed), T(test_fixed_capacity), T(test_parts_across_classes),
+		T(test_borrowed_and_leased), T(test_fixed), T(test_fixed_capacity), T(test_fixed_and_fit), T(test_parts_across_classes),
 		T(test_capacity_lowered), T(test_cleared), T(test_group_watermarks), T(test_storage_watermarks),
 		T(test_watermark_and_leases),
 	};

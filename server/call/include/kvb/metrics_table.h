@@ -60,7 +60,23 @@
 /* Over `const struct kvb_group_view *v`, label group. */
 #define KVB_GROUP_GAUGES(X)                                                                        \
 	X(group_used_bytes, "bytes of block data of the group", v->used_bytes)                     \
-	X(group_blocks, "blocks of the group", v->blocks)
+	X(group_blocks, "blocks of the group", v->blocks)                                          \
+	X(group_room_bytes, "bytes that the group may have", v->room_bytes)                        \
+	X(group_pinned_bytes, "bytes of blocks that are pinned hard", v->pinned_bytes)             \
+	X(group_soft_pinned_bytes, "bytes of blocks that are pinned soft", v->soft_pinned_bytes)   \
+	X(group_leased_bytes, "bytes of blocks that are leased, an estimate", v->leased_bytes)     \
+	X(group_open_bytes, "bytes that open sessions write", v->open_bytes)
+/* The same, since the manager has loaded its partition. */
+#define KVB_GROUP_COUNTERS(X)                                                                      \
+	X(group_evicted_blocks, "blocks of the group that were evicted", v->evicted_blocks)        \
+	X(group_hits, "keys that lookups found in the group", v->hits)
+
+/* Over `const struct kvb_instance_view *v`, labels tenant and instance: those that have a part of their group. */
+#define KVB_INSTANCE_GAUGES(X)                                                                     \
+	X(instance_used_bytes, "bytes of block data of the instance", v->used_bytes)               \
+	X(instance_share_bytes, "its part of its group", v->share_bytes)                           \
+	X(instance_pinned_bytes, "bytes of blocks that are pinned hard", v->pinned_bytes)          \
+	X(instance_leased_bytes, "bytes of blocks that are leased, an estimate", v->leased_bytes)
 
 /* Over `const struct kvb_core_store_counters *c`. */
 #define KVB_STORE_COUNTERS(X)                                                                      \

@@ -209,7 +209,8 @@ int kvb_core_stats(struct kvb_core *c, struct kvb_arena *a, struct kvb_stats *ou
 	X(checkpoint_failures, "checkpoints that failed")                                          \
 	X(takeovers, "times this manager became owner")                                            \
 	X(lease_denied, "lookups whose lease was cut by the cap")                                  \
-	X(pinned_blocks, "blocks pinned by request")
+	X(pinned_blocks, "blocks pinned by request")                                               \
+	X(quota_refused, "starts and pins that a quota refused")
 
 struct kvb_core_counters {
 #define KVB_CORE_COUNTER_FIELD(name, help) uint64_t name;
