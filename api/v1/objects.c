@@ -54,10 +54,25 @@ static void write_number(struct kvb_buf *b, const char *name, uint64_t v)
 		kvb_jout_field_u64(b, name, v);
 }
 
+static void read_masters(struct kvb_jdoc *d, const struct kvb_jat *at, struct kvb_storage_spec *out)
+{
+	struct kvb_jat masters = kvb_jat_get(at, "fs_master"), item;
+	const char **urls;
+
+	if (!masters.v)
+		return;
+	out->n_fs_master = kvb_jat_array(d, &masters, 0, KVB_MAX_FS_MASTERS);
+	urls = kvb_jdoc_alloc(d, out->n_fs_master + 1, sizeof *urls);
+	item = kvb_jat_first(&masters);
+	for (uint32_t i = 0; urls && i < out->n_fs_master; i++, kvb_jat_next(&item))
+		urls[i] = kvb_jat_string(d, &item, 1, KVB_MAX_URL);
+	out->fs_master = urls;
+}
+
 static void read_root(struct kvb_jdoc *d, const struct kvb_jat *at, struct kvb_storage_spec *out)
 {
 	struct kvb_jat root = kvb_jat_get(at, "root");
-	bool none = without_root(out->type);
+	bool none = without_root(out->type) || out->n_fs_master > 0;
 
 	out->root = "";
 	if (root.v || !none)
@@ -89,6 +104,7 @@ void kvb_jat_storage(struct kvb_jdoc *d, const struct kvb_jat *at, struct kvb_st
 
 	out->name = NULL;
 	out->type = type.v ? kvb_jat_name(d, &type) : "file";
+	read_masters(d, at, out);
 	read_root(d, at, out);
 	read_sizes(d, at, out);
 	out->enabled = enabled.v ? kvb_jat_bool(d, &enabled) : true;
@@ -97,6 +113,8 @@ void kvb_jat_storage(struct kvb_jdoc *d, const struct kvb_jat *at, struct kvb_st
 	out->client_mount = text_or_none(d, at, "client_mount", KVB_MAX_ROOT);
 	out->extra = text_or_none(d, at, "extra", KVB_MAX_EXTRA);
 	read_marks(d, at, &out->high_percent, &out->low_percent);
+	out->chunk_size = size_or_0(d, at, "chunk_size", UINT64_MAX);
+	out->any_mount = bool_or_false(d, at, "any_mount");
 }
 
 void kvb_jout_storage_fields(struct kvb_buf *b, const struct kvb_storage_spec *s)
@@ -114,6 +132,11 @@ void kvb_jout_storage_fields(struct kvb_buf *b, const struct kvb_storage_spec *s
 	write_text(b, "extra", s->extra);
 	write_number(b, "high_percent", s->high_percent);
 	write_number(b, "low_percent", s->low_percent);
+	write_number(b, "chunk_size", s->chunk_size);
+	if (s->any_mount)
+		kvb_jout_field_bool(b, "any_mount", true);
+	if (s->n_fs_master)
+		kvb_jout_field_strings(b, "fs_master", s->fs_master, s->n_fs_master);
 }
 
 static const char *const quota_fields[] = { "type", "capacity", "reclaim", NULL };
@@ -293,7 +316,8 @@ int kvb_v1_read_storage(const struct kvb_v1_in *in, const char *text, size_t n,
 {
 	static const char *const fields[] = { "type", "root", "capacity", "file_size", "unit", "enabled", "draining",
 					      "client_root", "client_mount", "extra", "high_percent",
-					      "low_percent", NULL };
+					      "low_percent", "chunk_size", "any_mount",
+					      "fs_master", NULL };
 	struct kvb_storage_spec s = { .name = NULL };
 	struct kvb_jdoc d;
 	struct kvb_jat top = kvb_jdoc_open(&d, in, text, n, KVB_JREQUEST, KVB_JMAX_OBJECT, err);

@@ -29,10 +29,25 @@ static void check_marks(struct kvb_pbdoc *d, uint32_t high, uint32_t low)
 
 static void check_root(struct kvb_pbdoc *d, const struct kvb_storage_spec *s)
 {
-	if (!*s->root && !without_root(s->type))
+	if (!*s->root && !without_root(s->type) && !s->n_fs_master)
 		FAIL(d, "root", "the field is required");
 	else if (*s->root && *s->root != '/')
 		FAIL(d, "root", "must be an absolute directory, like /data/kv");
+}
+
+static void take_masters(struct kvb_pbdoc *d, const Kvblock__V1__StorageSpec *m, struct kvb_storage_spec *out)
+{
+	const char **urls;
+
+	kvb_pb_count(d, "fs_master", m->n_fs_master, 0, KVB_MAX_FS_MASTERS);
+	urls = kvb_pb_alloc(d, m->n_fs_master + 1, sizeof *urls);
+	for (uint32_t i = 0; urls && i < m->n_fs_master && kvb_pb_ok(d); i++) {
+		urls[i] = kvb_pb_check_text(d, m->fs_master[i], "fs_master", KVB_MAX_URL);
+		if (!*urls[i])
+			kvb_pb_fail(d, "fs_master", i, KVB_E_INVALID, "must not be empty");
+		out->n_fs_master = i + 1;
+	}
+	out->fs_master = urls;
 }
 
 static void take_storage(struct kvb_pbdoc *d, const Kvblock__V1__StorageSpec *m,
@@ -54,6 +69,9 @@ static void take_storage(struct kvb_pbdoc *d, const Kvblock__V1__StorageSpec *m,
 	out->high_percent = m->high_percent;
 	out->low_percent = m->low_percent;
 	check_marks(d, m->high_percent, m->low_percent);
+	out->chunk_size = m->chunk_size;
+	out->any_mount = m->any_mount;
+	take_masters(d, m, out);
 	check_root(d, out);
 	if (out->capacity == 0)
 		FAIL(d, "capacity", "the field is required");
@@ -292,6 +310,26 @@ int kvb_pb_read_group_view(const struct kvb_v1_in *in, const char *text, size_t 
 	return d.status;
 }
 
+static void take_placements(struct kvb_pbdoc *d, const Kvblock__V1__InstanceView *m, struct kvb_instance_view *out)
+{
+	struct kvb_placement *v = kvb_pb_alloc(d, m->n_placements + 1, sizeof *v);
+
+	for (uint32_t i = 0; v && i < m->n_placements && kvb_pb_ok(d); i++) {
+		const Kvblock__V1__Placement *p = m->placements[i];
+		struct kvb_pbat here = { d->at, "placements", i };
+
+		d->at = &here;
+		v[i] = (struct kvb_placement){ .storage = kvb_pb_check_name(d, p->storage, "storage", PB_NO_INDEX),
+					       .spec = kvb_pb_check_name(d, p->spec, "spec", PB_NO_INDEX),
+					       .fit = kvb_pb_check_name(d, p->fit, "fit", PB_NO_INDEX),
+					       .slot_bytes = p->slot_bytes, .wasted_bytes = p->wasted_bytes,
+					       .copied_bytes = p->copied_bytes };
+		d->at = here.up;
+	}
+	out->placements = v;
+	out->n_placements = v ? (uint32_t)m->n_placements : 0;
+}
+
 int kvb_pb_read_instance_view(const struct kvb_v1_in *in, const char *text, size_t n,
 			      struct kvb_instance_view *out, struct kvb_error *err)
 {
@@ -316,6 +354,7 @@ int kvb_pb_read_instance_view(const struct kvb_v1_in *in, const char *text, size
 		v.soft_pinned_bytes = m->soft_pinned_bytes;
 		v.evicted_blocks = m->evicted_blocks;
 		v.hits = m->hits;
+		take_placements(&d, m, &v);
 	}
 	if (kvb_pb_ok(&d))
 		*out = v;
@@ -354,6 +393,10 @@ static Kvblock__V1__StorageSpec *make_storage(struct kvb_pbmake *make,
 	m->extra = kvb_pb_make_text(make, s->extra ? s->extra : "");
 	m->high_percent = s->high_percent;
 	m->low_percent = s->low_percent;
+	m->chunk_size = s->chunk_size;
+	m->any_mount = s->any_mount;
+	m->fs_master = make_texts(make, s->fs_master, s->n_fs_master);
+	m->n_fs_master = m->fs_master ? s->n_fs_master : 0;
 	return m;
 }
 
@@ -488,6 +531,24 @@ static void fill_group(struct kvb_pbmake *make, const struct kvb_group_view *v,
 	m->hits = v->hits;
 }
 
+static void init_placement(void *m) { kvblock__v1__placement__init(m); }
+
+static void make_placements(struct kvb_pbmake *make, const struct kvb_instance_view *v, Kvblock__V1__InstanceView *m)
+{
+	m->placements = (void *)kvb_pb_make_messages(make, v->n_placements, sizeof **m->placements, init_placement);
+	m->n_placements = m->placements ? v->n_placements : 0;
+	for (uint32_t i = 0; i < m->n_placements; i++) {
+		Kvblock__V1__Placement *p = m->placements[i];
+
+		p->storage = kvb_pb_make_text(make, v->placements[i].storage);
+		p->spec = kvb_pb_make_text(make, v->placements[i].spec);
+		p->fit = kvb_pb_make_text(make, v->placements[i].fit);
+		p->slot_bytes = v->placements[i].slot_bytes;
+		p->wasted_bytes = v->placements[i].wasted_bytes;
+		p->copied_bytes = v->placements[i].copied_bytes;
+	}
+}
+
 static void fill_instance(struct kvb_pbmake *make, const struct kvb_instance_view *v,
 			  Kvblock__V1__InstanceView *m)
 {
@@ -504,6 +565,7 @@ static void fill_instance(struct kvb_pbmake *make, const struct kvb_instance_vie
 	m->soft_pinned_bytes = v->soft_pinned_bytes;
 	m->evicted_blocks = v->evicted_blocks;
 	m->hits = v->hits;
+	make_placements(make, v, m);
 }
 
 /* For each kind: an array of views, one view written, a list written. */

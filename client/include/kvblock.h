@@ -235,6 +235,11 @@ struct kvblock_storage {
 	uint64_t file_size; /* bytes of one slab file; 0 = the manager's default */
 	uint64_t unit;      /* slab unit, power of two; 0 = the manager's default (64 MiB) */
 	bool enabled;       /* false: takes no new blocks */
+	/* Of "hf3fs": */
+	uint64_t chunk_size; /* what the directory must say; 0 = it is asked */
+	bool any_mount;      /* a mount that is not 3FS will do */
+	const char *const *fs_master; /* "http://host:port/DIR" of fs-masters that work there for the manager; may change */
+	uint32_t n_fs_master;
 };
 
 /* A storage as the manager sees it now. */

@@ -105,7 +105,11 @@ int kvblock_storage_put(struct kvblock *kv, const struct kvblock_storage *s,
 					 .capacity = s->capacity,
 					 .file_size = s->file_size,
 					 .unit = s->unit,
-					 .enabled = s->enabled };
+					 .enabled = s->enabled,
+					 .chunk_size = s->chunk_size,
+					 .any_mount = s->any_mount,
+					 .fs_master = s->fs_master,
+					 .n_fs_master = s->n_fs_master };
 	struct kvb_error e = { 0 };
 	int rc = kvb_name_check(s->name, "name", &e);
 
@@ -127,7 +131,9 @@ static int read_storage(struct kvblock_storage_info *info, const struct kvb_answ
 	*info = (struct kvblock_storage_info){
 		.spec = { .name = v.spec.name, .type = v.spec.type, .root = v.spec.root,
 			  .capacity = v.spec.capacity, .file_size = v.spec.file_size,
-			  .unit = v.spec.unit, .enabled = v.spec.enabled },
+			  .unit = v.spec.unit, .enabled = v.spec.enabled, .chunk_size = v.spec.chunk_size,
+			  .any_mount = v.spec.any_mount, .fs_master = v.spec.fs_master,
+			  .n_fs_master = v.spec.n_fs_master },
 		.healthy = v.healthy,
 		.problem = v.problem ? v.problem : "",
 		.files = v.files,

@@ -80,7 +80,8 @@ static int echo_error(const struct kvb_v1_in *in, const char *text, size_t n, st
 #define FILES "\"files\":[{\"type\":\"file\",\"storage\":\"default\",\"uuid\":" UUID ",\"path\":\"slab-00000000.kvs\"}]"
 #define LOC "{\"file\":0,\"offset\":4096,\"length\":1048576,\"generation\":\"18446744073709551615\",\"checksum\":\"0123456789abcdef\"}"
 #define STORAGE_FIELDS "\"type\":\"file\",\"root\":\"/data/kv\",\"capacity\":\"4T\",\"file_size\":\"1G\",\"unit\":67108864,\"enabled\":false,\"draining\":true," \
-	"\"client_root\":\"/mnt/3fs/kv\",\"client_mount\":\"/mnt/3fs\",\"extra\":\"{}\",\"high_percent\":95,\"low_percent\":90"
+	"\"client_root\":\"/mnt/3fs/kv\",\"client_mount\":\"/mnt/3fs\",\"extra\":\"{}\",\"high_percent\":95,\"low_percent\":90,\"chunk_size\":\"1M\",\"any_mount\":true," \
+	"\"fs_master\":[\"http://a:1/kv\",\"http://b:1/kv\"]"
 #define GROUP_FIELDS "\"capacity\":\"18446744073709551615\",\"storages\":[\"a\",\"b\"],\"loose_storages\":true," \
 	"\"quotas\":[{\"type\":\"file\",\"capacity\":\"64M\",\"reclaim\":9},{\"type\":\"hf3fs\"}],\"max_blocks\":3," \
 	"\"max_instances\":4,\"reclaim_bytes\":5,\"reclaim_blocks\":6,\"reclaim_step_bytes\":7,\"reclaim_step_percent\":100," \

@@ -207,12 +207,16 @@ static void check_schema(const char *schema, const struct kvb_buf *text)
 
 static void test_openapi_schemas(void **state)
 {
-	struct kvb_storage_view storage = { .spec = { .name = "s", .type = "file", .root = "/r", .capacity = 1, .file_size = 2, .unit = 4, .enabled = true, .high_percent = 2, .low_percent = 1 },
+	struct kvb_storage_view storage = { .spec = { .name = "s", .type = "file", .root = "/r", .capacity = 1, .file_size = 2, .unit = 4, .enabled = true,
+						      .high_percent = 2, .low_percent = 1, .chunk_size = 8, .any_mount = true,
+						      .fs_master = (const char *const[]){ "http://a/b" }, .n_fs_master = 1 },
 					    .problem = "" };
 	struct kvb_group_view group = { .spec = { .name = "g", .share = KVB_SHARE_FIXED, .high_percent = 2, .low_percent = 1,
 						  .pin_percent = 1 } };
+	const struct kvb_placement placement = { .storage = "s", .spec = "x", .fit = "whole", .slot_bytes = 1 };
 	struct kvb_instance_view instance = { .spec = { .tenant = "t", .id = "i", .group = "g", .extra = "", .weight = 1,
-							.capacity = 1 } };
+							.capacity = 1 },
+					      .placements = &placement, .n_placements = 1 };
 	struct kvb_match_res match = { 0 };
 	struct kvb_lookup_res lookup = { 0 };
 	struct kvb_start_res start = { .session = "" };

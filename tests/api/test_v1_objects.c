@@ -24,6 +24,16 @@ static struct kvb_storage_spec any_storage(struct trip *t)
 	s.client_root = any_text(t, below(t, 2) ? 0 : KVB_MAX_ROOT);
 	s.client_mount = any_text(t, below(t, 2) ? 0 : 40);
 	s.extra = any_text(t, below(t, 2) ? 0 : KVB_MAX_EXTRA);
+	s.chunk_size = any64(t);
+	s.any_mount = below(t, 2);
+	s.n_fs_master = below(t, KVB_MAX_FS_MASTERS + 1);
+	s.fs_master = made(t, s.n_fs_master + 1, sizeof *s.fs_master);
+	for (uint32_t i = 0; i < s.n_fs_master; i++) {
+		char *url = made(t, 1, KVB_MAX_URL + 1);
+
+		snprintf(url, KVB_MAX_URL + 1, "u%s", any_text(t, 40));
+		((const char **)s.fs_master)[i] = url;
+	}
 	return s;
 }
 
@@ -39,6 +49,11 @@ static void same_storage(const struct kvb_storage_spec *a, const struct kvb_stor
 	assert_string_equal(a->client_root, b->client_root);
 	assert_string_equal(a->client_mount, b->client_mount);
 	assert_string_equal(a->extra, b->extra);
+	same(a->chunk_size, b->chunk_size);
+	same(a->any_mount, b->any_mount);
+	same(a->n_fs_master, b->n_fs_master);
+	for (uint32_t i = 0; i < a->n_fs_master; i++)
+		assert_string_equal(a->fs_master[i], b->fs_master[i]);
 }
 
 static void test_storage(void **state)
@@ -237,12 +252,17 @@ static void test_instance(void **state)
 	(void)state;
 	for (uint64_t round = 0; round < ROUNDS; round++) {
 		struct kvb_instance_view v, seen;
+		struct kvb_placement p;
 		struct kvb_instance_spec got;
 		struct trip t;
 
 		trip_begin(&t, round);
-		v = (struct kvb_instance_view){ any_instance(&t), any64(&t), any64(&t), any64(&t), any64(&t), any64(&t), any64(&t),
-						any64(&t), any64(&t), any64(&t), any64(&t) };
+		v = (struct kvb_instance_view){ .spec = any_instance(&t), .blocks = any64(&t), .used_bytes = any64(&t),
+						.open_sessions = any64(&t), .open_bytes = any64(&t),
+						.leased_bytes = any64(&t), .share_bytes = any64(&t),
+						.pinned_bytes = any64(&t), .soft_pinned_bytes = any64(&t),
+						.evicted_blocks = any64(&t), .hits = any64(&t), .placements = &p, .n_placements = below(&t, 2) };
+		p = (struct kvb_placement){ any_name(&t, 0), any_name(&t, 0), "rounded", any64(&t), any64(&t), any64(&t) };
 		kvb_v1_write_instance(&t.text, &v.spec);
 		read_back(&t, kvb_v1_read_instance, &got);
 		same_instance(&v.spec, &got);
@@ -263,6 +283,15 @@ static void test_instance(void **state)
 		same(v.soft_pinned_bytes, seen.soft_pinned_bytes);
 		same(v.evicted_blocks, seen.evicted_blocks);
 		same(v.hits, seen.hits);
+		same(v.n_placements, seen.n_placements);
+		if (v.n_placements) {
+			assert_string_equal(p.storage, seen.placements[0].storage);
+			assert_string_equal(p.spec, seen.placements[0].spec);
+			assert_string_equal(p.fit, seen.placements[0].fit);
+			same(p.slot_bytes, seen.placements[0].slot_bytes);
+			same(p.wasted_bytes, seen.placements[0].wasted_bytes);
+			same(p.copied_bytes, seen.placements[0].copied_bytes);
+		}
 		trip_end(&t);
 	}
 }

@@ -29,11 +29,13 @@ struct kvb_storage_spec {
 			       (addresses only, for benchmarks), "external" (one file, which clients make
 			       themselves: slots are counted and nothing else is known of it. All its sizes and offsets
 			       are numbers of slots, `capacity` may be any number, `unit` and `file_size` are 0) */
-	const char *root;   /* absolute directory on the manager's host; "" for "null" */
+	const char *root;   /* absolute directory on the manager's host; "" for "null" and, if it is reached through
+			       fs-masters and nowhere mounted, where it is as clients see it, or "" */
 	const char *client_root;  /* `root` as the clients' hosts see it, for APIs that name whole paths; "" = `root` */
 	const char *client_mount; /* the mount point there, which client_root lies below; "" = not told */
 	uint64_t capacity;  /* bytes of slab files at most; a multiple of `unit` */
-	uint64_t file_size; /* bytes of one slab file; 0 = default (1 GiB or the capacity, if smaller) */
+	uint64_t file_size; /* bytes of one slab file; 0 = default: 1 GiB or the capacity, if smaller; of "hf3fs" by chunk
+			       size 4 to 64 GiB, and an eighth of the capacity at most */
 	uint64_t unit;      /* slab unit, a power of two; 0 = default 64 MiB */
 	bool enabled;       /* false: no new blocks go there; those there stay readable */
 	bool draining;      /* true: no new blocks go there, those there are evicted, and its files go one by one; not `external` */
@@ -42,6 +44,14 @@ struct kvb_storage_spec {
 	uint32_t high_percent;
 	uint32_t low_percent;
 	const char *extra;  /* opaque text of the API that made it, at most KVB_MAX_EXTRA bytes; "" if none */
+	/* Of "hf3fs"; fixed once it is made: */
+	uint64_t chunk_size; /* a power of two, 64 KiB to 64 MiB: what the directory must say; 0 = it is asked when the storage
+				is made, and told from then on */
+	bool any_mount;      /* the directory may lie on a mount that is not 3FS (tests); a chunk_size is then believed */
+	/* URLs of fs-masters that do what is to be done with slab files, "http://host:port/DIR": DIR is the directory below
+	 * their root. None: the manager does it itself, in `root`. May change. */
+	const char *const *fs_master;
+	uint32_t n_fs_master; /* 0..KVB_MAX_FS_MASTERS */
 };
 
 /* What a group may have on all storages of one type. */
@@ -507,8 +517,22 @@ struct kvb_group_view {
 	uint64_t evicted_blocks;
 	uint64_t hits; /* keys that lookups found */
 };
+/* How slots for a spec lie on the chunks of a storage. On 3FS a write of a part of a chunk reads and writes all of it. */
+struct kvb_placement {
+	const char *storage;
+	const char *spec;
+	const char *fit; /* "whole": of whole chunks; "rounded": up to whole chunks; "segments": packed and written one behind
+			    the other; "copied": in the midst of chunks */
+	uint64_t slot_bytes;   /* from one slot to the next */
+	uint64_t wasted_bytes; /* of each slot's share of the file: they hold nothing */
+	uint64_t copied_bytes; /* that are read and written again for each slot written, in the mean */
+};
+#define KVB_FITS(X) X(WHOLE, "whole") X(ROUNDED, "rounded") X(SEGMENTS, "segments") X(COPIED, "copied")
+
 struct kvb_instance_view {
 	struct kvb_instance_spec spec;
+	const struct kvb_placement *placements; /* of each spec on each storage of the group that has chunks */
+	uint32_t n_placements;
 	uint64_t blocks;
 	uint64_t used_bytes;
 	uint64_t open_sessions;

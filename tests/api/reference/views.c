@@ -40,6 +40,25 @@ static void group_fields(struct kvb_buf *b, const struct kvb_group_view *v)
 	ref_jout_field_u64(b, "hits", v->hits);
 }
 
+static void write_placements(struct kvb_buf *b, const struct kvb_placement *v, uint32_t n)
+{
+	if (!n)
+		return;
+	ref_jout_name(b, "placements");
+	ref_jout_open(b, '[');
+	for (uint32_t i = 0; i < n; i++) {
+		ref_jout_open(b, '{');
+		ref_jout_field_string(b, "storage", v[i].storage);
+		ref_jout_field_string(b, "spec", v[i].spec);
+		ref_jout_field_string(b, "fit", v[i].fit);
+		ref_jout_field_u64(b, "slot_bytes", v[i].slot_bytes);
+		ref_jout_field_u64(b, "wasted_bytes", v[i].wasted_bytes);
+		ref_jout_field_u64(b, "copied_bytes", v[i].copied_bytes);
+		ref_jout_close(b, '}');
+	}
+	ref_jout_close(b, ']');
+}
+
 static void instance_fields(struct kvb_buf *b, const struct kvb_instance_view *v)
 {
 	ref_jout_field_string(b, "id", v->spec.id);
@@ -55,6 +74,7 @@ static void instance_fields(struct kvb_buf *b, const struct kvb_instance_view *v
 	ref_jout_field_u64(b, "soft_pinned_bytes", v->soft_pinned_bytes);
 	ref_jout_field_u64(b, "evicted_blocks", v->evicted_blocks);
 	ref_jout_field_u64(b, "hits", v->hits);
+	write_placements(b, v->placements, v->n_placements);
 }
 
 void ref_write_storage_view(struct kvb_buf *out, const struct kvb_storage_view *v)
@@ -222,6 +242,26 @@ int ref_read_group_view(const struct kvb_v1_in *in, const char *text, size_t n,
 	return ref_jdoc_close(&d);
 }
 
+static void read_placements(struct ref_jdoc *d, const struct ref_jat *top, struct kvb_instance_view *out)
+{
+	struct ref_jat at = ref_jat_get(top, "placements");
+	struct kvb_placement *v;
+
+	if (!at.v)
+		return;
+	out->n_placements = ref_jat_array(d, &at, 0, KVB_JMAX_OBJECT);
+	v = ref_jdoc_alloc(d, out->n_placements + 1, sizeof *v);
+	for (uint32_t i = 0; v && i < out->n_placements; i++) {
+		struct ref_jat item = ref_jat_item(&at, i);
+
+		v[i] = (struct kvb_placement){ .storage = name_of(d, &item, "storage"), .spec = name_of(d, &item, "spec"),
+					       .fit = name_of(d, &item, "fit"), .slot_bytes = count(d, &item, "slot_bytes"),
+					       .wasted_bytes = count(d, &item, "wasted_bytes"),
+					       .copied_bytes = count(d, &item, "copied_bytes") };
+	}
+	out->placements = v;
+}
+
 int ref_read_instance_view(const struct kvb_v1_in *in, const char *text, size_t n,
 			      struct kvb_instance_view *out, struct kvb_error *err)
 {
@@ -242,6 +282,7 @@ int ref_read_instance_view(const struct kvb_v1_in *in, const char *text, size_t 
 	v.soft_pinned_bytes = count_or_0(&d, &top, "soft_pinned_bytes");
 	v.evicted_blocks = count_or_0(&d, &top, "evicted_blocks");
 	v.hits = count_or_0(&d, &top, "hits");
+	read_placements(&d, &top, &v);
 	if (ref_jdoc_ok(&d))
 		*out = v;
 	return ref_jdoc_close(&d);
