@@ -44,6 +44,7 @@ static struct file_storage *make(const struct kvb_storage_config *c)
 	kvb_mutex_init(&s->lock);
 	s->name = kvb_strdup(c->name);
 	s->root = kvb_strdup(c->root);
+	s->below = c->below ? *c->below : -1;
 	s->unit = c->unit;
 	s->chunk = c->chunk;
 	s->edge = c->chunk ? c->chunk : FILE_EDGE;
@@ -85,8 +86,8 @@ static int open_root(const struct kvb_storage_config *c, bool chunked, void **se
 	struct file_storage *s;
 	int rc;
 
-	if (!c->root || c->root[0] != '/')
-		return kvb_fail(err, KVB_E_INVALID, "root", "the root must be an absolute path");
+	if (!c->root || (!c->below && c->root[0] != '/') || (c->below && !kvb_fs_is_component(c->root)))
+		return kvb_fail(err, KVB_E_INVALID, "root", "the root must be %s", c->below ? "one component" : "an absolute path");
 	s = make(c);
 	if (!s)
 		return kvb_fail(err, KVB_E_NOMEM, NULL, "out of memory");

@@ -21,6 +21,7 @@
 struct file_storage {
 	char *name;
 	char *root;
+	int below; /* the directory that root is one component of; -1 = root is a whole path */
 	uint8_t uuid[16];
 	uint64_t unit;
 	bool chunked;   /* type hf3fs: files are given their length only, there is no allocation in advance */

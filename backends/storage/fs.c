@@ -66,6 +66,19 @@ int kvb_fs_fail(struct kvb_error *err, int error, const char *what, const char *
 			strerror_r(error, text, sizeof text), path);
 }
 
+bool kvb_fs_is_component(const char *name)
+{
+	return name[0] && !strchr(name, '/') && strcmp(name, ".") != 0 && strcmp(name, "..") != 0;
+}
+
+int kvb_fs_open_dir(int below, const char *name, int *dir)
+{
+	const int flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC;
+
+	*dir = below < 0 ? open(name, flags) : openat(below, name, flags | O_NOFOLLOW);
+	return *dir < 0 ? errno : 0;
+}
+
 int kvb_fs_open(int dir, const char *name, int *fd)
 {
 	*fd = openat(dir, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);

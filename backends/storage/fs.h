@@ -23,6 +23,10 @@ int kvb_fs_status(int error);
 /* Sets *err to "<what>: <text of error> (<path>)" with the status for `error`, and returns that. */
 int kvb_fs_fail(struct kvb_error *err, int error, const char *what, const char *path);
 
+/* Can this name lie in a directory, and nowhere else? */
+bool kvb_fs_is_component(const char *name);
+/* Opens the directory `name` in `below`, whatever the links that lead to it; below -1: `name` is a path. 0 or an errno. */
+int kvb_fs_open_dir(int below, const char *name, int *dir);
 /* Opens an existing file for reading. 0 or an errno (ELOOP: it is a symbolic link). Never waits for
  * the other end of a FIFO. */
 int kvb_fs_open(int dir, const char *name, int *fd);

@@ -26,11 +26,7 @@
 
 #define PROBE_FILE ".kvblock-probe"
 
-static int open_root(const struct file_storage *s, int *dir)
-{
-	*dir = open(s->root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	return *dir < 0 ? errno : 0;
-}
+static int open_root(const struct file_storage *s, int *dir) { return kvb_fs_open_dir(s->below, s->root, dir); }
 
 static int fail_root(const struct file_storage *s, int error, struct kvb_error *err)
 {
@@ -41,7 +37,9 @@ static int fail_root(const struct file_storage *s, int error, struct kvb_error *
 				"mounted? (%s)",
 				s->name, s->root);
 	case ENOTDIR:
-		return kvb_fail(err, KVB_E_FOREIGN, "root", "the root is not a directory (%s)", s->root);
+	case ELOOP:
+		return kvb_fail(err, KVB_E_FOREIGN, "root", "the root is not a directory%s (%s)",
+				s->below >= 0 ? ", or a symbolic link: refused" : "", s->root);
 	case ENOTCONN:
 	case ESTALE:
 		return kvb_fail(err, KVB_E_UNAVAILABLE, "root",
@@ -112,14 +110,31 @@ int kvb_superblock_read(int fd, uint64_t at, const char *name, uint8_t raw[KVB_S
 
 /* ---- making a root ---------------------------------------------------------------------------- */
 
+static int open_parent(const struct file_storage *s, int *dir)
+{
+	char *parent;
+	int error;
+
+	if (s->below >= 0)
+		return kvb_fs_open_dir(s->below, ".", dir);
+	parent = kvb_strdup(s->root);
+	if (!parent)
+		return ENOMEM;
+	for (size_t n = strlen(parent); n > 1 && parent[n - 1] == '/'; n--)
+		parent[n - 1] = '\0';
+	*(strrchr(parent, '/') + 1) = '\0';
+	error = kvb_fs_open_dir(-1, parent, dir);
+	kvb_free(parent);
+	return error;
+}
+
 /* Only the last component is made: a missing parent is more likely a missing mount than a wish. */
 static int make_root(const struct file_storage *s, bool *made, struct kvb_error *err)
 {
-	char *parent;
-	int fd;
+	int fd, error;
 
 	*made = false;
-	if (mkdir(s->root, 0777) != 0) {
+	if ((s->below < 0 ? mkdir(s->root, 0777) : mkdirat(s->below, s->root, 0777)) != 0) {
 		if (errno == EEXIST)
 			return KVB_OK;
 		if (errno == ENOENT)
@@ -130,22 +145,13 @@ static int make_root(const struct file_storage *s, bool *made, struct kvb_error 
 		return kvb_fs_fail(err, errno, "cannot make the root directory", s->root);
 	}
 	*made = true;
-	parent = kvb_strdup(s->root);
-	if (!parent)
-		return kvb_fail(err, KVB_E_NOMEM, NULL, "out of memory");
-	for (size_t n = strlen(parent); n > 1 && parent[n - 1] == '/'; n--)
-		parent[n - 1] = '\0';
-	*(strrchr(parent, '/') + 1) = '\0';
-	fd = open(parent, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	kvb_free(parent);
-	if (fd < 0 || fsync(fd) != 0) {
-		int error = errno;
-
-		if (fd >= 0)
-			close(fd);
-		return kvb_fs_fail(err, error, "cannot sync the parent of the root directory", s->root);
+	error = open_parent(s, &fd);
+	if (error == 0) {
+		error = fsync(fd) == 0 ? 0 : errno;
+		close(fd);
 	}
-	close(fd);
+	if (error != 0)
+		return kvb_fs_fail(err, error, "cannot sync the parent of the root directory", s->root);
 	return KVB_OK;
 }
 
@@ -229,7 +235,7 @@ static int open_new_root(const struct file_storage *s, int *dir, struct kvb_fs_m
 		return KVB_OK;
 	close(*dir);
 	if (made)
-		rmdir(s->root);
+		unlinkat(s->below < 0 ? AT_FDCWD : s->below, s->root, AT_REMOVEDIR);
 	return rc;
 }
 

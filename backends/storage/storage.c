@@ -14,12 +14,16 @@
 #include <string.h>
 
 #include <kvb/clock.h>
+#include <kvb/limits.h>
 #include <kvb/log.h>
 #include <kvb/mem.h>
 #include <kvb/superblock.h>
 
+#include "remote.h"
+
 struct kvb_storage {
-	const struct kvb_storage_ops *ops;
+	const struct kvb_storage_ops *type; /* what it is */
+	const struct kvb_storage_ops *ops;  /* who does it */
 	void *self;
 	char *name;
 	_Atomic uint64_t calls;
@@ -105,6 +109,8 @@ static int check_config(const struct kvb_storage_ops *ops, const struct kvb_stor
 		return kvb_fail(err, KVB_E_INVALID, "uuid", "a storage needs a uuid");
 	if (c->unit == 0 || (c->unit & (c->unit - 1)) != 0)
 		return kvb_fail(err, KVB_E_INVALID, "unit", "the unit must be a power of two");
+	if (c->n_masters && (c->n_masters > KVB_MAX_FS_MASTERS || !ops->edge))
+		return kvb_fail(err, KVB_E_INVALID, "fs_master", "%u at most, of types file and hf3fs", KVB_MAX_FS_MASTERS);
 	if (c->chunk && !ops->chunked)
 		return kvb_fail(err, KVB_E_INVALID, "chunk_size", "a storage of type '%s' has no chunks", ops->type);
 	if ((c->chunk & (c->chunk - 1)) != 0 || c->chunk > KVB_CHUNK_MAX || (c->chunk && c->chunk < KVB_SUPERBLOCK_SIZE))
@@ -130,8 +136,9 @@ int kvb_storage_open(const struct kvb_storage_ops *ops, const struct kvb_storage
 			rc = kvb_fail(call.err, KVB_E_NOMEM, NULL, "out of memory");
 	}
 	if (rc == KVB_OK) {
-		s->ops = ops;
-		rc = ops->open(c, &s->self, call.err);
+		s->type = ops;
+		s->ops = c->n_masters ? &kvb_remote : ops;
+		rc = c->n_masters ? kvb_remote_open(ops->type, c, &s->self, call.err) : ops->open(c, &s->self, call.err);
 	}
 	rc = call_end(&call, rc, &us);
 	if (rc == KVB_OK) {
@@ -153,15 +160,15 @@ void kvb_storage_close(struct kvb_storage *s)
 	kvb_free(s);
 }
 
-const struct kvb_storage_ops *kvb_storage_ops_of(const struct kvb_storage *s) { return s->ops; }
+const struct kvb_storage_ops *kvb_storage_ops_of(const struct kvb_storage *s) { return s->type; }
 
-uint64_t kvb_storage_chunk(const struct kvb_storage *s) { return s->ops->chunk ? s->ops->chunk(s->self) : 0; }
+uint64_t kvb_storage_chunk(const struct kvb_storage *s) { return s->type->chunked ? s->ops->chunk(s->self) : 0; }
 
 static int check_file(const struct kvb_storage *s, uint32_t file, uint64_t length, struct kvb_error *err)
 {
 	if (file == KVB_NO_FILE)
 		return kvb_fail(err, KVB_E_INVALID, NULL, "%u is not the number of a slab file", file);
-	if (length <= 2 * kvb_storage_edge(s->ops, kvb_storage_chunk(s)) || length > INT64_MAX)
+	if (length <= 2 * kvb_storage_edge(s->type, kvb_storage_chunk(s)) || length > INT64_MAX)
 		return kvb_fail(err, KVB_E_INVALID, "file_size", "a slab file cannot have %llu bytes",
 				(unsigned long long)length);
 	return KVB_OK;
@@ -206,7 +213,7 @@ int kvb_storage_remove_file(struct kvb_storage *s, uint32_t file, struct kvb_err
 static int check_ranges(const struct kvb_storage *s, uint64_t length, const struct kvb_storage_range *v, uint32_t n,
 			struct kvb_error *err)
 {
-	const uint64_t edge = kvb_storage_edge(s->ops, kvb_storage_chunk(s));
+	const uint64_t edge = kvb_storage_edge(s->type, kvb_storage_chunk(s));
 
 	if (n == 0 || n > KVB_PUNCH_MAX)
 		return kvb_fail(err, KVB_E_INVALID, "ranges", "1..%u of them", KVB_PUNCH_MAX);
@@ -228,9 +235,9 @@ int kvb_storage_punch_file(struct kvb_storage *s, uint32_t file, uint64_t length
 
 	call_begin(&call, s->name, "punch_file", err);
 	rc = check_file(s, file, length, call.err);
-	if (rc == KVB_OK && !s->ops->punch_file)
+	if (rc == KVB_OK && !s->type->punch_file)
 		rc = kvb_fail(call.err, KVB_E_UNSUPPORTED, NULL,
-			      "slab files of type '%s' keep their space: remove files instead", s->ops->type);
+			      "slab files of type '%s' keep their space: remove files instead", s->type->type);
 	if (rc == KVB_OK)
 		rc = check_ranges(s, length, v, n, call.err);
 	if (rc == KVB_OK)

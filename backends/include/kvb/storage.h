@@ -21,10 +21,13 @@
 #include <stdint.h>
 
 #include <kvb/status.h>
+#include <kvb/superblock.h>
 
 struct kvb_storage_config {
 	const char *name;
-	const char *root;  /* absolute path */
+	const char *root;  /* absolute path, or with `below` one component */
+	const int *below;  /* an open directory that `root` lies in; it is no symbolic link then. NULL = none. Stays the
+			      caller's and open as long as the storage is */
 	uint8_t uuid[16];
 	uint64_t unit;   /* at least a chunk */
 	bool may_create; /* false: the registry knows files here, so a missing directory or marker is an
@@ -34,6 +37,11 @@ struct kvb_storage_config {
 	bool read_chunk; /* with chunk 0: it is what the directory says; else a storage of before there were chunks, whose
 			    edge is 4096 */
 	bool any_mount;  /* a mount that is not 3FS will do; there a chunk size that was told is believed */
+	/* fs-masters that do everything, in a directory below their root: then `root` is not looked at, and the storage is
+	 * there as long as one of them is. */
+	const char *const *masters; /* URLs, see kvb_storage_check_master */
+	uint32_t n_masters;         /* 0 = none: the files are handled here */
+	const char *token_file;     /* with the token to show them, read for each call; NULL or "" = none */
 };
 
 #define KVB_CHUNK_MIN (64ull << 10) /* physical blocks of 3FS's chunk engine: 64 KiB .. 64 MiB */
@@ -45,6 +53,9 @@ struct kvb_storage_range {
 	uint64_t begin;
 	uint64_t end;
 };
+
+/* Can the backend ask an fs-master of this URL? KVB_E_INVALID with the form that it must have. */
+int kvb_storage_check_master(const char *url, struct kvb_error *err);
 
 struct kvb_storage_health {
 	uint64_t free_bytes;  /* on the file system, less slack; UINT64_MAX if it has no bound */
@@ -111,6 +122,22 @@ static inline uint64_t kvb_storage_edge(const struct kvb_storage_ops *ops, uint6
 }
 /* Health: the root is there, ours, writable. */
 int kvb_storage_probe(struct kvb_storage *s, struct kvb_storage_health *out, struct kvb_error *err);
+
+/* ---- for people -------------------------------------------------------------------------------- */
+
+/* What a directory or a slab file is, whosever it is; opened below an open directory, no symbolic link followed. */
+struct kvb_storage_stat {
+	struct kvb_superblock superblock;
+	uint64_t length;     /* of the slab file; 0 of a directory */
+	uint64_t block_size; /* st_blksize */
+	bool is_3fs;
+	uint64_t free_bytes; /* of the file system */
+	uint64_t total_bytes;
+};
+/* `file` KVB_NO_FILE: of the directory. KVB_E_NOT_FOUND, KVB_E_FOREIGN, KVB_E_CORRUPT, KVB_E_UNAVAILABLE. */
+int kvb_storage_stat(int below, const char *dir, uint32_t file, struct kvb_storage_stat *out, struct kvb_error *err);
+/* Numbers of the slab files in the directory, in order; kvb_free(*files). */
+int kvb_storage_list(int below, const char *dir, uint32_t **files, size_t *n, struct kvb_error *err);
 
 /* What the wrapper counted since open (the open itself is not counted). */
 struct kvb_storage_counters {
