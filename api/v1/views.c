@@ -249,7 +249,7 @@ static void read_placements(struct kvb_jdoc *d, const struct kvb_jat *top, struc
 
 	if (!at.v)
 		return;
-	out->n_placements = kvb_jat_array(d, &at, 0, KVB_JMAX_OBJECT);
+	out->n_placements = kvb_jat_array(d, &at, 0, KVB_MAX_PLACEMENTS);
 	v = kvb_jdoc_alloc(d, out->n_placements + 1, sizeof *v);
 	item = kvb_jat_first(&at);
 	for (uint32_t i = 0; v && i < out->n_placements; i++, kvb_jat_next(&item))

@@ -150,6 +150,29 @@ static int create_instance(struct kvb_core *c, const struct kvb_instance_spec *i
 	return rc == KVB_OK ? rc : admin_out_of_step(c, rc);
 }
 
+/* What blocks cost on storages with chunks, once they do: at its registration. */
+static void tell_placements(struct kvb_core *c, const struct kvb_instance_spec *i)
+{
+	struct kvb_instance_view *v;
+	struct kvb_error ignored;
+	struct kvb_arena a;
+	uint32_t n;
+
+	kvb_arena_init(&a);
+	if (kvb_core_instances(c, i->tenant, i->id, &a, &v, &n, &ignored) != KVB_OK)
+		n = 0;
+	for (uint32_t k = 0; n > 0 && k < v[0].n_placements; k++) {
+		const struct kvb_placement *p = &v[0].placements[k];
+
+		if (p->wasted_bytes || p->copied_bytes)
+			kvb_log(KVB_LOG_WARN, "core",
+				"instance %s: slots of spec %s on storage %s are %s: %llu bytes each, %llu wasted, %llu copied for each write",
+				i->id, p->spec, p->storage, p->fit, (unsigned long long)p->slot_bytes,
+				(unsigned long long)p->wasted_bytes, (unsigned long long)p->copied_bytes);
+	}
+	kvb_arena_destroy(&a);
+}
+
 int kvb_core_instance_put(struct kvb_core *c, const struct kvb_instance_spec *spec, bool *created, struct kvb_error *err)
 {
 	struct kvb_instance_spec copy = *spec, *i = &copy;
@@ -186,6 +209,8 @@ int kvb_core_instance_put(struct kvb_core *c, const struct kvb_instance_spec *sp
 		rc = update_details(c, i, id, err);
 	if (created)
 		*created = rc == KVB_OK && !have;
+	if (rc == KVB_OK && !have)
+		tell_placements(c, i);
 	return admin_leave(c, rc);
 }
 

@@ -12,7 +12,12 @@
 
 #define DEFAULT_UNIT (64ull << 20)
 #define DEFAULT_FILE (1ull << 30) /* KVCM's local SDK maps whole files */
+#define CHUNKED_FILE_CHUNKS 16384u /* of a slab file on 3FS, within these bounds: few enough for a host to keep all open, */
+#define CHUNKED_FILE_MIN (4ull << 30)  /* small enough that deleting one is a bounded work for its garbage collection */
+#define CHUNKED_FILE_MAX (64ull << 30)
+#define CHUNKED_FILES 8u /* at least, so that files lie on all chains */
 #define COUNTED_UNIT 4096u        /* slots */
+#define FILES_MAX 100000u
 #define COUNTED_MAX (1ull << 32)
 
 /* `mount` may be "": then everything does. */
@@ -37,13 +42,59 @@ static int check_sizes(struct kvb_storage_spec *s, struct kvb_error *err)
 		return kvb_fail(err, KVB_E_INVALID, "capacity", "at least one slab unit (%llu bytes)",
 				(unsigned long long)s->unit);
 	s->capacity -= s->capacity % s->unit;
+	if (s->file_size == 0 && kvb_storage_find(s->type)->chunked)
+		return KVB_OK; /* settle_chunks: when the chunk size is known */
 	if (s->file_size == 0)
 		s->file_size = s->unit > DEFAULT_FILE ? s->unit : DEFAULT_FILE;
 	if (s->file_size < s->unit || s->file_size % s->unit || s->file_size > (1ull << 46))
 		return kvb_fail(err, KVB_E_INVALID, "file_size", "a multiple of the slab unit (%llu bytes)",
 				(unsigned long long)s->unit);
-	if (s->capacity / s->file_size > 100000)
-		return kvb_fail(err, KVB_E_INVALID, "file_size", "would make more than 100000 files: larger files");
+	if (s->capacity / s->file_size > FILES_MAX)
+		return kvb_fail(err, KVB_E_INVALID, "file_size", "would make more than %u files: larger files", FILES_MAX);
+	return KVB_OK;
+}
+
+static uint64_t at_most(uint64_t v, uint64_t bound) { return v < bound ? v : bound; }
+
+/* The chunk size is known: what depends on it. */
+static int settle_chunks(struct kvb_storage_spec *s, uint64_t chunk, struct kvb_error *err)
+{
+	uint64_t least = 4 * chunk, n = chunk * CHUNKED_FILE_CHUNKS;
+
+	s->chunk_size = chunk;
+	if (s->file_size == 0) {
+		n = at_most(n < CHUNKED_FILE_MIN ? CHUNKED_FILE_MIN : n, CHUNKED_FILE_MAX);
+		n = at_most(n, s->capacity / CHUNKED_FILES);
+		n = n < least ? least : n;
+		s->file_size = at_most((n + s->unit - 1) / s->unit * s->unit, s->capacity);
+		if (s->capacity / s->file_size > FILES_MAX)
+			s->file_size = s->capacity / FILES_MAX / s->unit * s->unit + s->unit;
+	}
+	if (s->file_size < least)
+		return kvb_fail(err, KVB_E_INVALID, s->capacity < least ? "capacity" : "file_size",
+				"a slab file needs four chunks at least (%llu bytes): its first and last are no slots",
+				(unsigned long long)least);
+	return KVB_OK;
+}
+
+static int check_chunks(const struct kvb_storage_spec *s, const struct kvb_storage_ops *ops, struct kvb_error *err)
+{
+	const uint64_t c = s->chunk_size;
+
+	if (!ops->chunked && (c || s->any_mount))
+		return kvb_fail(err, KVB_E_INVALID, c ? "chunk_size" : "any_mount", "a storage of type '%s' has no chunks", s->type);
+	if (c && ((c & (c - 1)) || c > KVB_CHUNK_MAX || c < (s->any_mount ? KVB_SUPERBLOCK_SIZE : KVB_CHUNK_MIN)))
+		return kvb_fail(err, KVB_E_INVALID, "chunk_size", "a power of two from 64 KiB to 64 MiB, or 0: the directory's");
+	if (s->n_fs_master && ops->edge == 0)
+		return kvb_fail(err, KVB_E_INVALID, "fs_master", "a storage of type '%s' has no files of ours", s->type);
+	for (uint32_t i = 0; i < s->n_fs_master; i++) {
+		struct kvb_error why;
+		char field[KVB_FIELD_MAX];
+
+		snprintf(field, sizeof field, "fs_master[%u]", i);
+		if (kvb_storage_check_master(s->fs_master[i], &why) != KVB_OK)
+			return kvb_fail(err, KVB_E_INVALID, field, "%s", why.message);
+	}
 	return KVB_OK;
 }
 
@@ -71,7 +122,9 @@ static int check_storage(struct kvb_storage_spec *s, struct kvb_error *err)
 	if (!ops)
 		return kvb_fail(err, KVB_E_INVALID, "type",
 				"'%s' is not a storage type: use file, hf3fs, null or external", s->type);
-	if (!addresses_only && (s->root[0] != '/' || strlen(s->root) > KVB_MAX_ROOT))
+	if (s->n_fs_master > KVB_MAX_FS_MASTERS)
+		return kvb_fail(err, KVB_E_INVALID, "fs_master", "%u at most", KVB_MAX_FS_MASTERS);
+	if (!(addresses_only || (s->n_fs_master && !s->root[0])) && (s->root[0] != '/' || strlen(s->root) > KVB_MAX_ROOT))
 		return kvb_fail(err, KVB_E_INVALID, "root", "an absolute directory is needed");
 	if (s->client_root[0] && (s->client_root[0] != '/' || strlen(s->client_root) > KVB_MAX_ROOT))
 		return kvb_fail(err, KVB_E_INVALID, "client_root", "an absolute directory, or nothing");
@@ -81,6 +134,8 @@ static int check_storage(struct kvb_storage_spec *s, struct kvb_error *err)
 	if (strlen(s->extra) > KVB_MAX_EXTRA)
 		return kvb_fail(err, KVB_E_TOO_LARGE, "extra", "%u bytes at most", KVB_MAX_EXTRA);
 	if (admin_check_marks(s->high_percent, s->low_percent, err) != KVB_OK)
+		return KVB_E_INVALID;
+	if (check_chunks(s, ops, err) != KVB_OK)
 		return KVB_E_INVALID;
 	return ops->counted ? check_count(s, err) : check_sizes(s, err);
 }
@@ -100,6 +155,10 @@ static int compare_storage(const struct space *s, const struct kvb_storage_spec 
 		return fixed_field(err, "unit");
 	if (s->dev->file_size != n->file_size)
 		return fixed_field(err, "file_size");
+	if (s->dev->chunk != n->chunk_size)
+		return fixed_field(err, "chunk_size");
+	if (s->dev->any_mount != n->any_mount)
+		return fixed_field(err, "any_mount");
 	if (n->capacity < s->capacity && s->dev->ops->counted)
 		return kvb_fail(err, KVB_E_CONFLICT, "capacity", "cannot shrink below %llu: the clients' files have that many pages",
 				(unsigned long long)s->capacity);
@@ -109,7 +168,7 @@ static int compare_storage(const struct space *s, const struct kvb_storage_spec 
 static bool same_description(const struct device *d, const struct kvb_storage_spec *s)
 {
 	return strcmp(d->client_root, s->client_root) == 0 && strcmp(d->client_mount, s->client_mount) == 0 &&
-	       strcmp(d->extra, s->extra) == 0;
+	       strcmp(d->extra, s->extra) == 0 && device_same_masters(d, s);
 }
 
 static int put_storage_doc(struct kvb_core *c, const struct storage_doc *d, uint64_t expect, uint64_t *version,
@@ -164,6 +223,11 @@ static int update_storage(struct kvb_core *c, const struct kvb_storage_spec *s, 
 		core_unlock(c);
 		return KVB_E_NOT_FOUND;
 	}
+	if (!d.spec.chunk_size)
+		d.spec.chunk_size = p->space[at].dev->chunk;
+	if (!d.spec.file_size) /* of one with chunks: as it was settled */
+		d.spec.file_size = p->space[at].dev->file_size;
+	s = &d.spec;
 	rc = compare_storage(&p->space[at], s, err);
 	version = p->space[at].version;
 	d.id = p->space[at].dev->id;
@@ -201,14 +265,11 @@ static int same_root(struct kvb_core *c, const struct kvb_storage_spec *s, struc
 	return rc;
 }
 
-/* Reasons of the file system name paths: they go to the log; the caller learns the kind of fault. */
+/* The reason names paths: the log has them, and the edge hides them from callers. */
 static int root_refused(const struct kvb_storage_spec *s, int rc, const struct kvb_error *why, struct kvb_error *err)
 {
 	kvb_log(KVB_LOG_ERROR, "storage", "'%s' cannot be made: %s", s->name, why->message);
-	if (rc == KVB_E_FOREIGN)
-		return kvb_fail(err, rc, "root", "the directory holds somebody else's files or another storage");
-	return kvb_fail(err, rc, "root", "the directory cannot be used (%s); the manager's log says why",
-			kvb_status_text(rc));
+	return kvb_fail(err, rc, why->field[0] ? why->field : s->n_fs_master ? "fs_master" : "root", "%s", why->message);
 }
 
 /* Always the same for a name in this store: the marker in the root is written before the registry
@@ -267,9 +328,16 @@ static int create_storage(struct kvb_core *c, const struct kvb_storage_spec *s, 
 		rc = device_make(c, s, d.id, d.uuid, &dev);
 	if (rc != KVB_OK)
 		return rc;
+	dev->fresh = true;
 	rc = device_open(dev, true, &why);
+	dev->fresh = false;
 	if (rc != KVB_OK)
 		rc = root_refused(s, rc, &why, err);
+	if (rc == KVB_OK && dev->ops->chunked)
+		rc = settle_chunks(&d.spec, kvb_storage_chunk(dev->storage), err);
+	dev->chunk = d.spec.chunk_size;
+	dev->edge = kvb_storage_edge(dev->ops, dev->chunk);
+	dev->file_size = d.spec.file_size;
 	if (rc == KVB_OK)
 		rc = put_storage_doc(c, &d, KVB_VERSION_NONE, &version, err);
 	if (rc == KVB_OK)
@@ -287,6 +355,7 @@ int kvb_core_storage_put(struct kvb_core *c, const struct kvb_storage_spec *spec
 	s.client_root = s.client_root ? s.client_root : "";
 	s.client_mount = s.client_mount ? s.client_mount : "";
 	s.extra = s.extra ? s.extra : "";
+	s.root = s.root ? s.root : "";
 
 	if (rc != KVB_OK)
 		return rc;
@@ -340,7 +409,9 @@ static int look_at(struct kvb_core *c, const char *name, struct storage_doc *d, 
 		*version = s->version;
 		d->id = s->dev->id;
 		memcpy(d->uuid, s->dev->uuid, 16);
-		d->spec = (struct kvb_storage_spec){ .name = s->dev->name, .type = s->dev->type, .root = s->dev->root,
+		d->spec = (struct kvb_storage_spec){ .chunk_size = s->dev->chunk, .any_mount = s->dev->any_mount,
+						     .fs_master = (const char *const *)s->dev->masters,
+						     .n_fs_master = s->dev->n_masters, .name = s->dev->name, .type = s->dev->type, .root = s->dev->root,
 						     .client_root = s->dev->client_root,
 						     .client_mount = s->dev->client_mount, .extra = s->dev->extra,
 						     .capacity = s->capacity, .file_size = s->dev->file_size,

@@ -29,6 +29,13 @@ bool device_healthy(const struct device *d)
 	return atomic_load_explicit(&d->healthy, memory_order_relaxed) && !device_hangs(d);
 }
 
+bool device_readable(const struct device *d)
+{
+	if (!d->n_masters)
+		return device_healthy(d);
+	return atomic_load_explicit(&d->healthy, memory_order_relaxed) || atomic_load_explicit(&d->unheard, memory_order_relaxed);
+}
+
 struct device *device_find(const struct kvb_core *c, uint32_t id)
 {
 	for (uint32_t i = 0; i < c->n_device; i++)
@@ -61,6 +68,8 @@ int device_make(struct kvb_core *c, const struct kvb_storage_spec *s, uint32_t i
 	d->unit = s->unit;
 	d->file_size = s->file_size;
 	d->ops = kvb_storage_find(s->type);
+	d->chunk = s->chunk_size;
+	d->any_mount = s->any_mount;
 	d->edge = d->ops ? kvb_storage_edge(d->ops, d->chunk) : 0;
 	kvb_mutex_init(&d->lock);
 	kvb_cond_init(&d->wake);
@@ -78,11 +87,49 @@ int device_make(struct kvb_core *c, const struct kvb_storage_spec *s, uint32_t i
 	return id ? KVB_E_NOMEM : KVB_E_UNSUPPORTED;
 }
 
+static void free_masters(char **v, uint32_t n)
+{
+	for (uint32_t i = 0; v && i < n; i++)
+		kvb_free(v[i]);
+	kvb_free(v);
+}
+
+bool device_same_masters(const struct device *d, const struct kvb_storage_spec *s)
+{
+	bool same = d->n_masters == s->n_fs_master;
+
+	for (uint32_t i = 0; same && i < d->n_masters; i++)
+		same = strcmp(d->masters[i], s->fs_master[i]) == 0;
+	return same;
+}
+
+static int take_masters(struct device *d, const struct kvb_storage_spec *s)
+{
+	char **v;
+	bool ok;
+
+	if (device_same_masters(d, s))
+		return KVB_OK;
+	v = kvb_calloc(s->n_fs_master + 1, sizeof *v);
+	ok = v != NULL;
+	for (uint32_t i = 0; ok && i < s->n_fs_master; i++)
+		ok = (v[i] = kvb_strdup(s->fs_master[i])) != NULL;
+	if (!ok) {
+		free_masters(v, s->n_fs_master);
+		return KVB_E_NOMEM;
+	}
+	free_masters(d->masters, d->n_masters);
+	d->masters = v;
+	d->n_masters = s->n_fs_master;
+	atomic_store(&d->reopen, true);
+	return KVB_OK;
+}
+
 int device_describe(struct device *d, const struct kvb_storage_spec *s)
 {
 	char *root = kvb_strdup(s->client_root), *mount = kvb_strdup(s->client_mount), *extra = kvb_strdup(s->extra);
 
-	if (!root || !mount || !extra) {
+	if (!root || !mount || !extra || take_masters(d, s) != KVB_OK) {
 		kvb_free(root);
 		kvb_free(mount);
 		kvb_free(extra);
@@ -119,13 +166,28 @@ static void set_health(struct device *d, bool healthy, const char *problem)
 
 int device_open(struct device *d, bool may_create, struct kvb_error *err)
 {
-	struct kvb_storage_config cfg = { .name = d->name, .root = d->root, .unit = d->unit, .may_create = may_create };
-	int rc;
+	struct kvb_storage_config cfg = { .name = d->name, .root = d->root, .unit = d->unit, .may_create = may_create,
+					  .chunk = d->chunk, .read_chunk = d->fresh, .any_mount = d->any_mount,
+					  .token_file = d->core->o.fs_master_token_file };
+	const char *masters[KVB_MAX_FS_MASTERS];
+	struct kvb_arena a;
+	int rc = KVB_OK;
 
 	memcpy(cfg.uuid, d->uuid, 16);
+	kvb_arena_init(&a);
+	kvb_rwlock_read(&d->core->lock);
+	atomic_store(&d->reopen, false);
+	for (; rc == KVB_OK && cfg.n_masters < d->n_masters; cfg.n_masters++) {
+		masters[cfg.n_masters] = kvb_arena_strndup(&a, d->masters[cfg.n_masters], strlen(d->masters[cfg.n_masters]));
+		rc = masters[cfg.n_masters] ? KVB_OK : KVB_E_NOMEM;
+	}
+	kvb_rwlock_read_unlock(&d->core->lock);
+	cfg.masters = masters;
 	enter(d);
-	rc = kvb_storage_open(d->ops, &cfg, &d->storage, err);
+	if (rc == KVB_OK)
+		rc = kvb_storage_open(d->ops, &cfg, &d->storage, err);
 	leave(d);
+	kvb_arena_destroy(&a);
 	return rc;
 }
 
@@ -136,6 +198,7 @@ struct look {
 	uint32_t next;  /* number that growth makes */
 	uint64_t capacity;
 	uint64_t file_bytes;
+	uint64_t unwritten; /* of files that get their space when they are written: bytes in no slab */
 	bool growing;
 };
 
@@ -149,13 +212,19 @@ static struct space *space_of(const struct part *p, const struct device *d)
 
 static struct look look(struct device *d)
 {
+	struct kvb_pool_stats st;
 	struct look k = { 0 };
 	const struct space *s;
 
 	kvb_rwlock_read(&d->core->lock);
 	s = space_of(d->core->part, d);
 	if (s)
-		k = (struct look){ true, s->next_file, file_next_number(s), s->capacity, s->file_bytes, s->growing };
+		k = (struct look){ .loaded = true, .files = s->next_file, .next = file_next_number(s), .capacity = s->capacity,
+				   .file_bytes = s->file_bytes, .growing = s->growing };
+	if (s && s->growing && d->ops->chunked) {
+		kvb_pool_stats(s->pool, &st);
+		k.unwritten = st.file_bytes - st.assigned_bytes;
+	}
 	kvb_rwlock_read_unlock(&d->core->lock);
 	return k;
 }
@@ -246,6 +315,10 @@ static int probe(struct device *d, const struct look *k, struct kvb_error *err)
 	struct kvb_storage_health h = { 0 };
 	int rc = KVB_OK;
 
+	if (d->storage && atomic_load(&d->reopen)) {
+		kvb_storage_close(d->storage);
+		d->storage = NULL;
+	}
 	if (!d->storage)
 		rc = device_open(d, k->files == 0, err);
 	if (rc != KVB_OK)
@@ -278,7 +351,7 @@ static uint64_t next_length(const struct device *d, const struct look *k)
 	uint64_t fs_free = atomic_load(&d->fs_free);
 
 	n -= n % d->unit;
-	return n <= fs_free ? n : 0;
+	return n <= fs_free && k->unwritten <= fs_free - n ? n : 0;
 }
 
 /* Claims the number in the registry first, so that no other manager makes the same file. */
@@ -363,6 +436,7 @@ void device_step(struct device *d)
 		return; /* a standby leaves the files alone */
 	}
 	rc = probe(d, &k, &err);
+	atomic_store(&d->unheard, rc == KVB_E_NETWORK);
 	set_health(d, rc == KVB_OK, rc == KVB_OK ? "" : err.message[0] ? err.message : kvb_status_text(rc));
 	atomic_store(&d->probed, true);
 	if (k.growing)
@@ -483,5 +557,6 @@ void device_destroy(struct device *d)
 	kvb_free(d->client_root);
 	kvb_free(d->client_mount);
 	kvb_free(d->extra);
+	free_masters(d->masters, d->n_masters);
 	kvb_free(d);
 }

@@ -17,6 +17,7 @@
 #define KVB_CORE_INTERNAL_H
 
 #include "state.h"
+#include "geometry.h"
 
 /* ---- core.c: the lock ----------------------------------------------------------------------------- */
 
@@ -534,10 +535,9 @@ void record_counters(struct kvb_buf *out, const struct part *p);
 void record_eras(struct kvb_buf *out, const struct part *p);
 /* Length in bytes of the record at the begin of n bytes, 0 if there is none. */
 size_t record_length(const void *bytes, size_t n);
-/* What the slots of an instance's spec begin at multiples of: of their size in a numbered one, else whole pages at
- * page boundaries (O_DIRECT, 3FS chunks). */
-uint64_t slot_align(const struct kvb_instance_spec *i, uint32_t spec);
-/* The same for slots whose instance is not known (holds). */
+/* How the slots of an instance's spec lie in the storage's files. */
+struct geometry space_geometry(const struct space *sp, const struct kvb_instance_spec *i, uint32_t spec);
+/* What slots whose instance is not known (holds) begin at multiples of, where there are no chunks. */
 uint64_t stride_align(uint64_t stride, bool numbered);
 /* Does a slot of the spec fit into the storage's slab files, with what its alignment may cost? */
 bool space_fits(const struct space *sp, const struct kvb_instance_spec *i, uint32_t spec);
@@ -609,6 +609,7 @@ int device_make(struct kvb_core *c, const struct kvb_storage_spec *s, uint32_t i
 		struct device **out);
 /* Takes what may change besides capacity and enabled. Under the write lock, or before anybody knows the device. */
 int device_describe(struct device *d, const struct kvb_storage_spec *s);
+bool device_same_masters(const struct device *d, const struct kvb_storage_spec *s);
 int device_start(struct device *d);
 void device_ask(struct device *d); /* its thread takes a step at once */
 void device_destroy(struct device *d); /* stops its thread first */
@@ -617,6 +618,8 @@ void device_step(struct device *d);
 /* Opens the root for the first time, so that a bad one is refused at once. */
 int device_open(struct device *d, bool may_create, struct kvb_error *err);
 bool device_healthy(const struct device *d);
+/* May what lies there be looked up? Also when no fs-master answers, which says nothing of the clients' mounts. */
+bool device_readable(const struct device *d);
 /* Looks whether the files of the space are there and ours (fsck). */
 int device_check_files(struct device *d, const struct space *s, struct kvb_error *err);
 /* By its thread: the file system's part of it. Once the file is gone it stays KVB_OK. */

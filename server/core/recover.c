@@ -150,6 +150,18 @@ static void freeze(struct part *p, uint64_t until)
 	}
 }
 
+/* Nobody writes any more so long after a deadline. */
+static uint64_t longest_grace(const struct part *p)
+{
+	const struct kvb_core_options *o = &p->core->o;
+	uint64_t most = o->grace_max_ms > o->grace_ms ? o->grace_max_ms : o->grace_ms;
+
+	for (uint32_t i = 0; i < p->n_space; i++)
+		if (p->space[i].pool && p->space[i].dev->ops->least_grace_ms > most)
+			most = p->space[i].dev->ops->least_grace_ms;
+	return most;
+}
+
 static int finish_load(struct part *p, const struct replay *r)
 {
 	const struct kvb_core_options *o = &p->core->o;
@@ -170,7 +182,7 @@ static int finish_load(struct part *p, const struct replay *r)
 	if (f.rc != KVB_OK)
 		return f.rc;
 	if ((p->unclean && normal) || r->orphans)
-		frozen = o->session_max_ms + (o->grace_max_ms > o->grace_ms ? o->grace_max_ms : o->grace_ms);
+		frozen = o->session_max_ms + longest_grace(p);
 	if (frozen)
 		freeze(p, r->now + frozen);
 	if (p->unclean)

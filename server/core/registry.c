@@ -19,7 +19,14 @@
 #define DOC_NAMED 3u   /* of an instance that keeps names, with a byte that says so */
 #define DOC_FIELDS 4u  /* fields follow */
 
-enum storage_field { STORAGE_HIGH_PERCENT = 1, STORAGE_LOW_PERCENT = 2, STORAGE_DRAINING = 16 };
+enum storage_field {
+	STORAGE_HIGH_PERCENT = 1,
+	STORAGE_LOW_PERCENT = 2,
+	STORAGE_DRAINING = 16,
+	STORAGE_CHUNK = 32,
+	STORAGE_ANY_MOUNT = 33,
+	STORAGE_FS_MASTER = 34, /* a string; once for each */
+};
 enum file_field { FIELD_ASKED = 1, FIELD_GONE = 2 };
 enum group_field { GROUP_HIGH_PERCENT = 1, GROUP_LOW_PERCENT = 2, GROUP_PIN_PERCENT = 3, GROUP_SHARE = 4,
 		   GROUP_POLICY = 5 /* a text */, GROUP_TTL_MS = 6 };
@@ -110,6 +117,12 @@ void registry_put_storage(struct kvb_buf *out, const struct storage_doc *d)
 	put_field(out, STORAGE_HIGH_PERCENT, d->spec.high_percent);
 	put_field(out, STORAGE_LOW_PERCENT, d->spec.low_percent);
 	put_field(out, STORAGE_DRAINING, d->spec.draining);
+	put_field(out, STORAGE_CHUNK, d->spec.chunk_size);
+	put_field(out, STORAGE_ANY_MOUNT, d->spec.any_mount);
+	for (uint32_t i = 0; i < d->spec.n_fs_master; i++) {
+		kvb_put_varint(out, STORAGE_FS_MASTER);
+		put_text(out, d->spec.fs_master[i]);
+	}
 	end_fields(out, at, fields);
 }
 
@@ -266,13 +279,24 @@ static int use_device(struct part *p, const struct storage_doc *d, struct device
 	return rc;
 }
 
-static void get_storage_fields(struct kvb_rd *in, unsigned format, struct kvb_storage_spec *s)
+/* Into masters[], which holds KVB_MAX_FS_MASTERS. */
+static void get_master(struct kvb_rd *in, char **masters, struct kvb_storage_spec *s)
+{
+	in->failed |= s->n_fs_master == KVB_MAX_FS_MASTERS;
+	if (!in->failed)
+		masters[s->n_fs_master++] = get_text(in, KVB_MAX_URL);
+}
+
+static void get_storage_fields(struct kvb_rd *in, unsigned format, struct kvb_storage_spec *s, char **masters)
 {
 	for (uint64_t tag; (tag = next_field(in, format)) != 0;) {
 		switch (tag) {
 		case STORAGE_HIGH_PERCENT: s->high_percent = get_small(in, 100); break;
 		case STORAGE_LOW_PERCENT: s->low_percent = get_small(in, 100); break;
 		case STORAGE_DRAINING: s->draining = get_small(in, 1); break;
+		case STORAGE_CHUNK: s->chunk_size = get_small(in, KVB_CHUNK_MAX); break;
+		case STORAGE_ANY_MOUNT: s->any_mount = get_small(in, 1); break;
+		case STORAGE_FS_MASTER: get_master(in, masters, s); break;
 		default: in->failed = true;
 		}
 	}
@@ -285,6 +309,7 @@ static int load_storage(void *ctx, const char *key, const void *bytes, size_t n,
 	unsigned format = doc_version(&in, DOC_FIELDS);
 	struct storage_doc d = { 0 };
 	struct kvb_storage_spec *s = &d.spec;
+	char *masters[KVB_MAX_FS_MASTERS] = { 0 };
 	const uint8_t *uuid;
 	struct device *dev;
 	int rc = KVB_OK;
@@ -304,11 +329,14 @@ static int load_storage(void *ctx, const char *key, const void *bytes, size_t n,
 	s->client_root = format > 1 ? get_text(&in, KVB_MAX_ROOT) : kvb_strdup("");
 	s->client_mount = format > 1 ? get_text(&in, KVB_MAX_ROOT) : kvb_strdup("");
 	s->extra = format > 1 ? get_text(&in, KVB_MAX_EXTRA) : kvb_strdup("");
-	get_storage_fields(&in, format, s);
+	get_storage_fields(&in, format, s, masters);
+	s->fs_master = (const char *const *)masters;
 	if (in.failed)
 		rc = bad_document(l->err, key);
 	else if (!s->name || !s->type || !s->root || !s->client_root || !s->client_mount || !s->extra)
 		rc = KVB_E_NOMEM;
+	for (uint32_t i = 0; i < s->n_fs_master && rc == KVB_OK; i++)
+		rc = masters[i] ? KVB_OK : KVB_E_NOMEM;
 	if (rc == KVB_OK)
 		rc = use_device(l->p, &d, &dev);
 	if (rc == KVB_OK)
@@ -319,6 +347,8 @@ static int load_storage(void *ctx, const char *key, const void *bytes, size_t n,
 	kvb_free((char *)s->client_root);
 	kvb_free((char *)s->client_mount);
 	kvb_free((char *)s->extra);
+	for (uint32_t i = 0; i < s->n_fs_master; i++)
+		kvb_free(masters[i]);
 	return rc;
 }
 

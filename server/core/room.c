@@ -202,29 +202,69 @@ static bool space_fits_plan(const struct space *s, const struct plan *plan)
 	return true;
 }
 
+/* How well the plan's slots lie on the chunks of a space: of the spec that fits it worst. */
+static enum fit plan_fit(const struct space *s, const struct plan *plan)
+{
+	enum fit worst = FIT_WHOLE;
+
+	for (uint32_t i = 0; s->dev->chunk && i < plan->inst->spec.n_specs; i++) {
+		enum fit fit = plan->need[i] ? space_geometry(s, &plan->inst->spec, i).fit : FIT_WHOLE;
+
+		worst = fit > worst ? fit : worst;
+	}
+	return worst;
+}
+
+/* The group's storages that exist, in order of preference: those whose chunks fit the plan better come first, then as the
+ * group names them. Returns how many. */
+static uint32_t preferred_spaces(const struct part *p, const struct plan *plan, uint8_t at[MAX_STORAGES])
+{
+	const struct kvb_group_spec *g = &plan->inst->group->spec;
+	enum fit fit[MAX_STORAGES];
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < g->n_storages && n < MAX_STORAGES; i++) {
+		int found = space_find(p, g->storages[i]);
+		enum fit how;
+		uint32_t k;
+
+		if (found < 0)
+			continue;
+		how = plan_fit(&p->space[found], plan);
+		for (k = n++; k > 0 && fit[k - 1] > how; k--) {
+			fit[k] = fit[k - 1];
+			at[k] = at[k - 1];
+		}
+		fit[k] = how;
+		at[k] = (uint8_t)found;
+	}
+	return n;
+}
+
 /* One round over the group's storages in order of preference: of each its free slots, then, with FREE, a new
  * slab file, else eviction. KVB_E_NO_SPACE: not there; *within tells the spaces that are usable, have files large
  * enough, and are within the quota of their type. */
 static int take_somewhere(struct part *p, struct plan *plan, struct kvb_arena *a, enum effort effort,
 			  struct space_set *within)
 {
-	const struct kvb_group_spec *g = &plan->inst->group->spec;
+	uint8_t order[MAX_STORAGES];
+	uint32_t n = preferred_spaces(p, plan, order);
 	bool coming = false;
 
 	*within = (struct space_set){ 0 };
-	for (uint32_t i = 0; i < g->n_storages; i++) {
-		int at = space_find(p, g->storages[i]);
+	for (uint32_t i = 0; i < n; i++) {
+		const uint32_t at = order[i];
 		int rc;
 
-		if (at < 0 || !space_takes(&p->space[at]) || !space_fits_plan(&p->space[at], plan))
+		if (!space_takes(&p->space[at]) || !space_fits_plan(&p->space[at], plan))
 			continue;
 		if (!type_has_room(p, plan, p->space[at].dev->type, effort, &coming)) {
 			if (coming)
 				return TRY_WAIT_QUOTA;
 			continue;
 		}
-		space_set_add(within, (uint32_t)at);
-		rc = take_in_space(p, plan, (uint32_t)at, a, effort, &coming);
+		space_set_add(within, at);
+		rc = take_in_space(p, plan, at, a, effort, &coming);
 		if (rc != KVB_E_NO_SPACE)
 			return rc;
 		if (coming || (effort == FREE && grows(p, &p->space[at])))

@@ -34,7 +34,7 @@ static void spaces_gone(const struct part *p, const struct instance *inst, bool 
 	for (size_t i = 0; i < inst->n_queue; i++) {
 		const struct space *s = &p->space[inst->queue[i]->space];
 
-		if (!device_healthy(s->dev) || (skip_disabled && !s->enabled))
+		if (!device_readable(s->dev) || (skip_disabled && !s->enabled))
 			space_set_add(gone, inst->queue[i]->space);
 	}
 }

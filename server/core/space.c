@@ -9,24 +9,22 @@
 #include <stdio.h>
 #include <string.h>
 
-uint64_t stride_align(uint64_t stride, bool numbered)
-{
-	return numbered ? stride : stride % 4096 == 0 ? 4096 : 1;
-}
+uint64_t stride_align(uint64_t stride, bool numbered) { return geometry_of(stride, numbered, 0, 0).align; }
 
-uint64_t slot_align(const struct kvb_instance_spec *i, uint32_t spec)
+struct geometry space_geometry(const struct space *sp, const struct kvb_instance_spec *i, uint32_t spec)
 {
-	return stride_align(i->specs[spec].size, i->numbered);
+	return geometry_of(i->specs[spec].size, i->numbered, sp->dev->chunk, sp->dev->unit);
 }
 
 bool space_fits(const struct space *sp, const struct kvb_instance_spec *i, uint32_t spec)
 {
 	uint64_t file = sp->dev->file_size < sp->capacity ? sp->dev->file_size : sp->capacity;
-	uint64_t other = 2 * sp->dev->edge + slot_align(i, spec);
+	struct geometry g = space_geometry(sp, i, spec);
+	uint64_t other = 2 * sp->dev->edge + g.align;
 
 	if (sp->dev->ops->counted)
 		return i->specs[spec].size == 1;
-	return file > other && i->specs[spec].size <= file - other;
+	return file > other && (g.segment ? g.segment : g.stride) <= file - other;
 }
 
 void used_add(struct instance *inst, uint32_t space, int64_t bytes)
@@ -51,7 +49,6 @@ static int classes_reserve(struct instance *inst, uint32_t space)
 
 int space_class(struct part *p, struct instance *inst, uint32_t spec, uint32_t space, uint32_t *class_id)
 {
-	uint64_t size = inst->spec.specs[spec].size;
 	uint32_t *at;
 
 	if (classes_reserve(inst, space) != KVB_OK)
@@ -60,8 +57,10 @@ int space_class(struct part *p, struct instance *inst, uint32_t spec, uint32_t s
 	if (*at == UINT32_MAX) {
 		struct space *s = &p->space[space];
 		void *v = s->class;
+		struct geometry g = space_geometry(s, &inst->spec, spec);
 		uint32_t id;
-		int rc = kvb_pool_class(s->pool, size, slot_align(&inst->spec, spec), &id);
+		int rc = g.segment ? kvb_pool_class_segmented(s->pool, g.stride, g.segment, &id)
+				   : kvb_pool_class(s->pool, g.stride, g.align, &id);
 
 		if (rc == KVB_OK)
 			rc = kvb_grow(&v, &s->cap_class, id + 1, sizeof *s->class);
@@ -70,7 +69,7 @@ int space_class(struct part *p, struct instance *inst, uint32_t spec, uint32_t s
 		s->class = v;
 		for (; s->n_class <= id; s->n_class++)
 			s->class[s->n_class] = (struct space_class){ 0 };
-		s->class[id].stride = size;
+		s->class[id].stride = g.stride;
 		*at = id;
 	}
 	*class_id = *at;

@@ -179,12 +179,26 @@ static struct session *session_of_plan(struct part *p, const struct start_op *op
 	return s;
 }
 
+/* Writes to what was granted may land so long after the deadline, whatever the manager's own grace is. */
+static uint32_t least_grace(const struct part *p, const struct grants *g)
+{
+	uint32_t most = 0;
+
+	for (uint32_t s = 0; s < KVB_MAX_SPECS; s++)
+		if (g->n[s] && p->space[g->v[s][0].space].dev->ops->least_grace_ms > most) /* all of a plan lie in one storage */
+			most = p->space[g->v[s][0].space].dev->ops->least_grace_ms;
+	return most;
+}
+
 /* Slots are taken: session, entries, record. Undoes everything on failure. */
 static int open_session(struct part *p, struct start_op *op, struct plan *plan)
 {
 	struct session *s = session_of_plan(p, op, plan);
 	struct txn *t = txn_make(TXN_START);
+	uint32_t grace = least_grace(p, &plan->grants);
 
+	if (s && s->grace_ms < grace)
+		s->grace_ms = grace;
 	if (!s || !t)
 		grants_free(p, &plan->grants);
 	if (!s || !t || start_link(p, s, &plan->grants, req_of(op)->names, plan->have) != KVB_OK) {

@@ -218,12 +218,16 @@ struct device {
 	char *client_root;
 	char *client_mount;
 	char *extra;
+	char **masters; /* URLs of fs-masters; none: the manager works in `root` itself */
+	uint32_t n_masters;
 	uint8_t uuid[16];
 	uint32_t id;
 	uint64_t unit;
 	uint64_t file_size;
 	uint64_t chunk; /* 0 = it has none, or is of before there were any */
 	uint64_t edge;  /* header and trailer of a slab file, each */
+	bool any_mount;
+	bool fresh; /* its chunk size, if it was not told, is what the directory says: of one that is being made */
 	const struct kvb_storage_ops *ops;
 
 	struct kvb_mutex lock; /* below core->lock: protects the rest */
@@ -237,6 +241,8 @@ struct device {
 	bool files_checked;          /* since the last open */
 	uint32_t next_check;         /* of the files, while running: none below; by the thread only */
 	uint32_t stuck_file;         /* + 1: told in the log that it could not be removed; by the thread only */
+	_Atomic bool unheard; /* no fs-master answered: nobody knows whether its bytes are there; those who use them will see */
+	_Atomic bool reopen; /* its masters have changed since it was opened */
 	_Atomic bool healthy;
 	_Atomic bool probed; /* since the part was loaded */
 	_Atomic uint64_t busy_since; /* boot time ms of a running call into the file system, 0 = none */

@@ -8,6 +8,20 @@
 
 static char *dup_text(struct kvb_arena *a, const char *s) { return kvb_arena_strndup(a, s, strlen(s)); }
 
+static int copy_masters(const struct device *d, struct kvb_arena *a, struct kvb_storage_spec *out)
+{
+	const char **v = kvb_arena_calloc(a, d->n_masters + 1, sizeof *v);
+
+	for (uint32_t i = 0; v && i < d->n_masters; i++) {
+		v[i] = dup_text(a, d->masters[i]);
+		if (!v[i])
+			return KVB_E_NOMEM;
+	}
+	out->fs_master = v;
+	out->n_fs_master = d->n_masters;
+	return v ? KVB_OK : KVB_E_NOMEM;
+}
+
 static int view_storage(struct space *s, struct kvb_arena *a, struct kvb_storage_view *v)
 {
 	struct device *d = s->dev;
@@ -22,6 +36,10 @@ static int view_storage(struct space *s, struct kvb_arena *a, struct kvb_storage
 					     .extra = dup_text(a, d->extra), .capacity = s->capacity,
 					     .file_size = d->file_size, .unit = d->unit, .enabled = s->enabled, .draining = s->draining,
 					     .high_percent = s->high_percent, .low_percent = s->low_percent };
+	v->spec.chunk_size = d->chunk;
+	v->spec.any_mount = d->any_mount;
+	if (copy_masters(d, a, &v->spec) != KVB_OK)
+		return KVB_E_NOMEM;
 	if (d->ops->counted)
 		v->spec.file_size = v->spec.unit = 0;
 	kvb_uuid_to_text(d->uuid, v->uuid);
@@ -100,6 +118,30 @@ static int view_group(const struct part *p, const struct group *g, struct kvb_ar
 	return KVB_OK;
 }
 
+/* On the storages of its group that have chunks. */
+static int view_placements(const struct part *p, const struct instance *inst, struct kvb_arena *a,
+			   struct kvb_instance_view *v)
+{
+	const struct kvb_group_spec *g = &inst->group->spec;
+	struct kvb_placement *out = kvb_arena_calloc(a, (size_t)g->n_storages * inst->spec.n_specs + 1, sizeof *out);
+
+	for (uint32_t k = 0; out && k < g->n_storages; k++) {
+		int at = space_find(p, g->storages[k]);
+
+		for (uint32_t s = 0; at >= 0 && p->space[at].dev->chunk && s < inst->spec.n_specs; s++) {
+			struct geometry how = space_geometry(&p->space[at], &inst->spec, s);
+			struct kvb_placement *to = &out[v->n_placements++];
+
+			*to = (struct kvb_placement){ dup_text(a, g->storages[k]), v->spec.specs[s].name, fit_text(how.fit),
+						      how.stride, how.wasted, how.copied };
+			if (!to->storage)
+				return KVB_E_NOMEM;
+		}
+	}
+	v->placements = out;
+	return out ? KVB_OK : KVB_E_NOMEM;
+}
+
 static int view_instance(const struct part *p, struct instance *inst, struct kvb_arena *a,
 			 struct kvb_instance_view *v)
 {
@@ -128,7 +170,7 @@ static int view_instance(const struct part *p, struct instance *inst, struct kvb
 	v->soft_pinned_bytes = pinned_bytes(inst, false);
 	v->evicted_blocks = inst->evicted;
 	v->hits = atomic_load(&inst->hits);
-	return specs && v->spec.tenant && v->spec.id && v->spec.group && v->spec.extra ? KVB_OK : KVB_E_NOMEM;
+	return specs && v->spec.tenant && v->spec.id && v->spec.group && v->spec.extra ? view_placements(p, inst, a, v) : KVB_E_NOMEM;
 }
 
 static int storages_locked(struct part *p, const char *name, struct kvb_arena *a, struct kvb_storage_view **out,

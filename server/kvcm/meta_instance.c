@@ -52,8 +52,6 @@ static int put(struct kvcm_call *k, const struct kvb_instance_spec *spec)
 {
 	int rc = kvb_core_instance_put(kvcm_core(k), spec, NULL, &k->c->err);
 
-	if (rc == KVB_OK)
-		kvcm_tell_chunk_cost(kvcm_core(k), spec);
 	if (rc == KVB_E_CONFLICT)
 		return compare(k, spec); /* somebody was faster */
 	if (rc == KVB_E_NOT_FOUND)

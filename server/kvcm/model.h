@@ -73,9 +73,4 @@ KvcmAdmin__InstanceInfo *kvcm_instance_for_admin(const KvcmMeta__InstanceInfo *m
 const char *kvcm_instance_differs(const KvcmMeta__InstanceInfo *have, const KvcmMeta__InstanceInfo *asked,
 				  struct kvb_arena *a);
 
-/* Logs, for each 3FS storage of its group, which specs are not whole chunks and what that costs. Blocks. */
-void kvcm_tell_chunk_cost(struct kvb_core *core, const struct kvb_instance_spec *i);
-/* Bytes that 3FS writes for a slot of that size, in percent of them: 100 when it is whole chunks. */
-uint32_t kvcm_chunk_percent(uint64_t size, uint64_t chunk);
-
 #endif

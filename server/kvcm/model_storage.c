@@ -191,6 +191,7 @@ int kvcm_storage_spec(const config *m, const struct kvcm_model *o, const char *i
 	s.capacity = o->storage_capacity - o->storage_capacity % o->storage_unit;
 	s.file_size = o->storage_file_size ? o->storage_file_size : KVCM_MAX_FILE_SIZE;
 	s.file_size = at_most(at_most(s.file_size, KVCM_MAX_FILE_SIZE), s.capacity);
+	s.any_mount = o->any_mount && m->storage_spec_case == KVCM_ADMIN__STORAGE_CONFIG__STORAGE_SPEC_THREEFS;
 	s.extra = kvcm_model_text(&m->base, a);
 	if (!s.extra)
 		return kvcm_model_nomem(err);
@@ -261,6 +262,10 @@ static void keep_fixed(struct kvb_storage_spec *s, const struct kvb_storage_spec
 {
 	s->unit = have->unit;
 	s->file_size = have->file_size;
+	s->chunk_size = have->chunk_size;
+	s->any_mount = have->any_mount;
+	s->fs_master = have->fs_master;
+	s->n_fs_master = have->n_fs_master;
 	s->enabled = have->enabled;
 	s->draining = have->draining;
 	s->capacity -= have->unit ? s->capacity % have->unit : 0;

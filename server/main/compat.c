@@ -59,6 +59,7 @@ static void set_model(struct kvb_compat *c)
 		.storage_capacity = p->storage_capacity,
 		.storage_file_size = p->storage_file_size,
 		.storage_unit = p->storage_unit,
+		.any_mount = p->kvcm_any_mount,
 		.mounts = p->kvcm_mounts,
 	};
 	if (!c->in_memory)

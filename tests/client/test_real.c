@@ -100,7 +100,7 @@ static void blocks_come_back_from_hf3fs(void **state)
 	const struct kvblock_instance m = { .id = "m", .group = "g3", .specs = &spec, .n_specs = 1 };
 	struct real *r = *state;
 	struct kvblock_storage s = { .name = "three", .type = "hf3fs", .root = "", .capacity = 8 << 20,
-				     .unit = 1 << 20, .enabled = true };
+				     .unit = 1 << 20, .enabled = true, .any_mount = true };
 	struct kvblock_error err;
 	char root[128];
 	struct set b;

@@ -66,7 +66,8 @@ static int put_files(const char *type, uint64_t file_size)
 {
 	uint64_t capacity = file_size ? 16 * UNIT : 64 * UNIT;
 	struct kvb_storage_spec s = { .name = "files", .type = type, .root = dir, .capacity = capacity, .unit = UNIT,
-				      .file_size = file_size ? file_size : capacity, .enabled = true };
+				      .file_size = file_size ? file_size : capacity, .enabled = true,
+				      .any_mount = strcmp(type, "hf3fs") == 0 };
 
 	return kvb_core_storage_put(e.core, &s, NULL, &e.err);
 }

@@ -156,7 +156,7 @@ class Kvblockd(Process):
     DEFAULTS = {
         "http-port": "0", "port-file": "port", "grpc-port": "0", "grpc-port-file": "grpc-port",
         "storage-capacity": "64M", "storage-unit": "1M", "storage-file-size": "16M",
-        "owner-lease-ms": "30000", "grace-ms": "300", "kvcm-debug": "true",
+        "owner-lease-ms": "30000", "grace-ms": "300", "kvcm-debug": "true", "kvcm-any-mount": "true",
     }
 
     def __init__(self, program, folder=None, **parameters):
@@ -231,7 +231,8 @@ class Peer(Process):
     the directory of the test. A node of a cluster is not waited for until it leads."""
 
     PORTS = ("rpc_port", "http_port", "admin_rpc_port", "admin_http_port")
-    SMALL = {"kvblockd.storage_capacity": "64M", "kvblockd.storage_unit": "1M", "kvblockd.storage_file_size": "16M"}
+    SMALL = {"kvblockd.storage_capacity": "64M", "kvblockd.storage_unit": "1M", "kvblockd.storage_file_size": "16M",
+             "kvblockd.kvcm_any_mount": "true"}
 
     def __init__(self, program, folder=None, flags=(), built_in=False, node=False, **settings):
         super().__init__(program, folder)

@@ -561,17 +561,6 @@ static void test_registered_again(void **state)
 	differs(b, HEAD SPECS "," GROUPS "}", "model_deployment");
 }
 
-static void test_cost_of_odd_sizes(void **state)
-{
-	(void)state;
-	assert_int_equal(kvcm_chunk_percent(1 << 20, 1 << 20), 100);
-	assert_int_equal(kvcm_chunk_percent(4 << 20, 1 << 20), 100);
-	assert_int_equal(kvcm_chunk_percent(3 << 19, 1 << 20), 133); /* one and a half: each touches two */
-	assert_int_equal(kvcm_chunk_percent(1 << 19, 1 << 20), 200); /* half a chunk writes a whole one */
-	assert_int_equal(kvcm_chunk_percent(4096, 1 << 20), 25600);
-	assert_int_equal(kvcm_chunk_percent((1 << 20) + 4096, 1 << 20), 199);
-}
-
 int main(void)
 {
 #define CASE(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
@@ -593,7 +582,6 @@ int main(void)
 		CASE(test_admin_registers_the_same),
 		CASE(test_instances_refused),
 		CASE(test_registered_again),
-		CASE(test_cost_of_odd_sizes),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -39,7 +39,7 @@ static int setup(void **state)
 	assert_non_null(mkdtemp(b->dir));
 	snprintf(b->file, sizeof b->file, "%s/start.json", b->dir);
 	kvb_arena_init(&b->a);
-	b->model = (struct kvcm_model){ .storage_capacity = 2 << 20, .storage_unit = 1 << 20, .mounts = "" };
+	b->model = (struct kvcm_model){ .storage_capacity = 2 << 20, .storage_unit = 1 << 20, .any_mount = true, .mounts = "" };
 	*state = b;
 	return 0;
 }

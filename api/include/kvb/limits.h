@@ -17,6 +17,7 @@
 #define KVB_MAX_DOC_NAME 255u         /* name of a document of an API */
 #define KVB_MAX_DOC (256u << 10)      /* bytes of its text */
 #define KVB_MAX_FS_MASTERS 8u          /* of one storage */
+#define KVB_MAX_PLACEMENTS 8192u       /* KVB_MAX_SPECS on each of 256 storages */
 #define KVB_MAX_URL 255u              /* characters of one */
 #define KVB_MAX_QUOTAS 16u            /* quotas by type of storage in one group */
 #define KVB_MAX_PIN_MS 2592000000ull  /* a pin that ends by itself: 30 days */

@@ -249,7 +249,7 @@ static void read_placements(struct ref_jdoc *d, const struct ref_jat *top, struc
 
 	if (!at.v)
 		return;
-	out->n_placements = ref_jat_array(d, &at, 0, KVB_JMAX_OBJECT);
+	out->n_placements = ref_jat_array(d, &at, 0, KVB_MAX_PLACEMENTS);
 	v = ref_jdoc_alloc(d, out->n_placements + 1, sizeof *v);
 	for (uint32_t i = 0; v && i < out->n_placements; i++) {
 		struct ref_jat item = ref_jat_item(&at, i);

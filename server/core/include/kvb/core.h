@@ -45,6 +45,7 @@ struct kvb_core_options {
 	void (*hopeless)(void *ctx);
 	void *hopeless_ctx;
 	bool manual;                    /* tests: no threads for time; the test calls kvb_core_tick */
+	const char *fs_master_token_file; /* what the manager shows to fs-masters; NULL or "" = nothing */
 	const char *boot_id;            /* tests: 36 characters instead of this boot's id; NULL = its own */
 };
 

@@ -19,6 +19,7 @@ struct kvcm_model {
 	uint64_t storage_capacity;  /* bytes of slab files, each storage */
 	uint64_t storage_file_size; /* 0 = default; never above KVCM_MAX_FILE_SIZE */
 	uint64_t storage_unit;
+	bool any_mount; /* a threefs storage may lie on a mount that is not 3FS */
 	const char *mounts; /* "client path=path here,...": where a client's directory is on this host */
 	/* NULL: directories are called by the store's secret. Else the store ends with this process: they are
 	 * called by `id`, and `owner` (kvb_owner_name) lies beside them, so that another one may sweep. */

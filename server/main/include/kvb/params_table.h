@@ -152,6 +152,8 @@
 	X(kvcm_startup_config, TEXT, "", 0, 4095, "",                                              \
 	  "JSON file with the storages and groups to begin with; empty = nfs_01 in /tmp/nfs/ and " \
 	  "the group default.")                                                                    \
+	X(kvcm_any_mount, FLAG, "false", 0, 0, "",                                                 \
+	  "Storages of type ST_3FS may lie on mounts that are not 3FS, for tests.")                \
 	X(kvcm_mounts, TEXT, "", 0, 4095, "",                                                      \
 	  "Where directories of clients are on this host, 'theirs=here,...'; others are the same.")
 
