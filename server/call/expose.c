@@ -2,7 +2,7 @@
  * expose.c - the families of /metrics: the fronts' counters, the core's, the store's, gauges, the APIs' own.
  *
  * Everything comes from the tables in metrics_table.h and KVB_CORE_COUNTERS. A standby or
- * recovering manager has no statistics: its gauges are left out, the rest is shown. No state.
+ * recovering manager has no statistics: its gauges are left out, the rest is shown. An fs-master has no core. No state.
  */
 #include <kvb/service.h>
 
@@ -107,9 +107,11 @@ void kvb_service_expose(struct kvb_service *s, struct kvb_arena *a, struct kvb_b
 	struct kvb_error ignored;
 
 	write_fronts(s, out);
-	write_core(s->core, out);
-	write_store(s->core, out);
-	if (kvb_core_stats(s->core, a, &stats, &ignored) == KVB_OK)
+	if (s->core) {
+		write_core(s->core, out);
+		write_store(s->core, out);
+	}
+	if (s->core && kvb_core_stats(s->core, a, &stats, &ignored) == KVB_OK)
 		write_stats(&stats, out);
 	for (size_t i = 0; i < s->n_apis; i++)
 		if (s->apis[i]->expose)

@@ -16,7 +16,7 @@ static int serve(const struct kvb_params *p)
 {
 	const struct kvb_run run = { .p = p, .ready_fd = -1 };
 
-	return kvb_serve(&run);
+	return strcmp(p->role, "fs-master") == 0 ? kvb_serve_fs_master(p) : kvb_serve(&run);
 }
 
 int main(int argc, char **argv, char **envp)

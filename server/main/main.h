@@ -2,6 +2,7 @@
 #ifndef KVB_MAIN_H
 #define KVB_MAIN_H
 
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 
@@ -27,6 +28,14 @@ struct kvb_run {
 
 /* Serves until SIGTERM or SIGINT; returns the exit status. */
 int kvb_serve(const struct kvb_run *run);
+/* The same as an fs-master: one HTTP port, no store, no core. */
+int kvb_serve_fs_master(const struct kvb_params *p);
+/* Leaves the number in a file, complete or not there; nothing if `path` is "". KVB_E_IO names `param`. */
+int kvb_write_port_file(const char *path, unsigned port, const char *param, bool *written, struct kvb_error *err);
+/* SIGTERM, SIGINT and SIGHUP: blocked in every thread, for sigwaitinfo. */
+void kvb_signals_block(sigset_t *signals);
+/* From here on a second SIGTERM or SIGINT ends the process at once. */
+void kvb_signals_arm(const sigset_t *signals);
 
 /* The program under its other name, kv_cache_manager_bin; returns the exit status. */
 int kvb_kvcm_main(int argc, char **argv, char **envp);

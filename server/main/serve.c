@@ -129,6 +129,7 @@ static struct kvb_core_options core_options(const struct kvb_params *p, struct k
 	o.open_percent = (uint32_t)p->open_percent;
 	o.free_percent = (uint32_t)p->free_percent;
 	o.journal_limit = p->journal_limit;
+	o.fs_master_token_file = p->fs_master_token_file;
 	return o;
 }
 
@@ -149,28 +150,6 @@ static int open_store(struct service *s, struct kvb_error *err)
 	return kvb_fail(err, rc, "store",
 			"cannot open the store %.120s: %.160s (--store names it; it must be a "
 			"writable file on a local file system)", s->p->store, cause.message);
-}
-
-/* Complete or not there: whoever waits for the file reads the whole number. */
-static int write_port_file(const char *path, unsigned port, const char *param, bool *written,
-			   struct kvb_error *err)
-{
-	char temporary[4200];
-	FILE *f;
-	bool good;
-
-	if (!*path)
-		return KVB_OK;
-	snprintf(temporary, sizeof temporary, "%s.new", path);
-	f = fopen(temporary, "we");
-	good = f && fprintf(f, "%u\n", port) > 0;
-	if (f && fclose(f) != 0)
-		good = false;
-	if (!good || rename(temporary, path) != 0)
-		return kvb_fail(err, KVB_E_IO, param, "cannot write %s %.200s: %s", param, path,
-				strerror(errno));
-	*written = true;
-	return KVB_OK;
 }
 
 /* Connections need descriptors: take what the administrator allows. */
@@ -241,10 +220,10 @@ static int start_fronts(struct service *s, struct kvb_error *err)
 		rc = kvb_grpc_start(s->grpc, err);
 	/* gRPC's first: who has read the port of HTTP may ask for the other. */
 	if (rc == KVB_OK && s->grpc)
-		rc = write_port_file(s->p->grpc_port_file, kvb_grpc_port(s->grpc), "grpc_port_file",
+		rc = kvb_write_port_file(s->p->grpc_port_file, kvb_grpc_port(s->grpc), "grpc_port_file",
 				     &s->has_grpc_port_file, err);
 	if (rc == KVB_OK)
-		rc = write_port_file(s->p->port_file, kvb_front_port(s->front), "port_file",
+		rc = kvb_write_port_file(s->p->port_file, kvb_front_port(s->front), "port_file",
 				     &s->has_port_file, err);
 	if (rc == KVB_OK)
 		kvb_log(KVB_LOG_INFO, "main", "listening on %s%s%s", kvb_front_url(s->front),
@@ -270,12 +249,6 @@ static int start(struct service *s, struct kvb_error *err)
 
 /* ---- signals --------------------------------------------------------------------------------- */
 
-static void leave_at_once(int number)
-{
-	(void)number;
-	_exit(EXIT_PROBLEM);
-}
-
 static void reload(struct service *s)
 {
 	struct kvb_error err;
@@ -298,16 +271,6 @@ static void wait_for_end(struct service *s, const sigset_t *signals)
 		else if (number == SIGTERM || number == SIGINT)
 			return;
 	}
-}
-
-/* From here on a second SIGTERM or SIGINT ends the process at once. */
-static void arm_second_signal(const sigset_t *signals)
-{
-	struct sigaction action = { .sa_handler = leave_at_once };
-
-	sigaction(SIGTERM, &action, NULL);
-	sigaction(SIGINT, &action, NULL);
-	pthread_sigmask(SIG_UNBLOCK, signals, NULL);
 }
 
 /* ---- end ------------------------------------------------------------------------------------- */
@@ -388,12 +351,7 @@ int kvb_serve(const struct kvb_run *run)
 
 	return_memory();
 
-	/* Blocked in every thread; main's takes them with sigwaitinfo. */
-	sigemptyset(&signals);
-	sigaddset(&signals, SIGTERM);
-	sigaddset(&signals, SIGINT);
-	sigaddset(&signals, SIGHUP);
-	pthread_sigmask(SIG_BLOCK, &signals, NULL);
+	kvb_signals_block(&signals);
 	if (kvb_sink_open(p, &s.log_fd, &err) != KVB_OK) {
 		fprintf(stderr, "kvblockd: %s\n", err.message);
 		return EXIT_PROBLEM;
@@ -415,7 +373,7 @@ int kvb_serve(const struct kvb_run *run)
 		wait_for_end(&s, &signals);
 	else
 		atomic_store(&s.exit_status, EXIT_PROBLEM);
-	arm_second_signal(&signals);
+	kvb_signals_arm(&signals);
 	stop(&s);
 	return atomic_load(&s.exit_status);
 }

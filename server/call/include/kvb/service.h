@@ -37,7 +37,7 @@ struct kvb_service_options {
 };
 
 struct kvb_service {
-	struct kvb_core *core; /* outlives the fronts; NULL before start */
+	struct kvb_core *core; /* outlives the fronts; NULL before start, and of an fs-master */
 	struct auth auth;
 	struct metrics metrics;
 	struct workers workers;
@@ -61,7 +61,8 @@ struct kvb_service {
 void kvb_service_options_init(struct kvb_service_options *o);
 /* Reads the tokens and numbers the operations of the APIs, which outlive it. KVB_E_INVALID with the remedy. */
 int kvb_service_create(const struct kvb_service_options *o, struct kvb_service **out, struct kvb_error *err);
-/* Calls may come from now on. The core may still be recovering or a standby. */
+/* Calls may come from now on. The core may still be recovering or a standby; NULL: there is none, and no API may have
+ * routes that need one. */
 int kvb_service_start(struct kvb_service *s, struct kvb_core *core, struct kvb_error *err);
 /* Blocks as long as a call on a worker does. The fronts are gone. NULL is allowed. */
 void kvb_service_destroy(struct kvb_service *s);

@@ -18,6 +18,14 @@
 
 #define KVB_PARAMS(X)                                                                              \
 	X(config, TEXT, "", 0, 4095, "", "File with parameters; empty = none.")                    \
+	X(role, CHOICE, "manager", 0, 0, "manager|fs-master",                                      \
+	  "fs-master: only makes, checks and deletes slab files below root, over HTTP, for managers " \
+	  "without the mount; of the other parameters those of HTTP, tokens and log count.")       \
+	X(root, TEXT, "", 0, KVB_MAX_ROOT, "",                                                     \
+	  "Of an fs-master: the directory whose subdirectories it looks after; an absolute path.") \
+	X(fs_master_token_file, TEXT, "", 0, 4095, "",                                             \
+	  "File with the token, of role admin there, that the manager shows to fs-masters; read "  \
+	  "for each call. Empty = none.")                                                          \
 	X(http_listen, TEXT, "127.0.0.1", 1, 255, "",                                              \
 	  "Address or host name that the HTTP port is bound to. Anything but loopback needs "      \
 	  "tokens_file.")                                                                          \

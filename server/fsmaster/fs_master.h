@@ -1,0 +1,55 @@
+/*
+ * fs_master.h - what the files of the fs-master share: its part of a call, its root.
+ */
+#ifndef KVB_SERVER_FS_MASTER_H
+#define KVB_SERVER_FS_MASTER_H
+
+#include <kvb/call.h>
+#include <kvb/fs_master.h>
+#include <kvb/fs_master_api.h>
+#include <kvb/storage.h>
+
+struct fs_master {
+	struct kvb_api api;
+	char *root;
+};
+
+/* kvb_call.state. */
+struct fs_call {
+	struct kvb_fs_answer answer; /* open, probe */
+	bool measured;               /* there is one */
+	struct kvb_storage_stat stat;
+	uint32_t *files; /* list, in the call's arena */
+	size_t n_files;
+};
+
+static inline struct fs_call *fs_of(struct kvb_call *c) { return c->state; }
+static inline const struct fs_master *fs_master_of(const struct kvb_call *c) { return c->api->ctx; }
+
+/* KVB_E_UNAVAILABLE: the root is not there. The caller closes *fd. */
+int fs_open_root(const struct kvb_call *c, int *fd, struct kvb_error *err);
+
+/* ---- ops.c ------------------------------------------------------------------------------------- */
+
+#define FS_OPS(X)                                                                                                        \
+	X(index, GET, "/", OPEN, 0)                                                                                      \
+	X(healthz, GET, "/healthz", OPEN, 0)                                                                             \
+	X(readyz, GET, "/readyz", OPEN, ROUTE_BLOCKS)                                                                    \
+	X(metrics, GET, "/metrics", READ, ROUTE_SCRAPE)                                                                  \
+	X(stat, GET, "/fs/{dir}", READ, ROUTE_BLOCKS)                                                                    \
+	X(list, GET, "/fs/{dir}/files", READ, ROUTE_BLOCKS)                                                              \
+	X(stat_file, GET, "/fs/{dir}/files/{file}", READ, ROUTE_BLOCKS)                                                  \
+	X(open, POST, "/fs/{dir}/open", ADMIN, ROUTE_BLOCKS | ROUTE_BODY)                                                \
+	X(probe, POST, "/fs/{dir}/probe", ADMIN, ROUTE_BLOCKS | ROUTE_BODY)                                              \
+	X(create, POST, "/fs/{dir}/create", ADMIN, ROUTE_BLOCKS | ROUTE_BODY)                                            \
+	X(check, POST, "/fs/{dir}/check", ADMIN, ROUTE_BLOCKS | ROUTE_BODY)                                              \
+	X(delete, POST, "/fs/{dir}/delete", ADMIN, ROUTE_BLOCKS | ROUTE_BODY)                                            \
+	X(punch, POST, "/fs/{dir}/punch", ADMIN, ROUTE_BLOCKS | ROUTE_BODY)
+
+#define FS_PROTOTYPES(name, ...)                       \
+	int fs_op_##name##_run(struct kvb_call *c);    \
+	void fs_op_##name##_write(struct kvb_call *c);
+FS_OPS(FS_PROTOTYPES)
+#undef FS_PROTOTYPES
+
+#endif
