@@ -125,9 +125,12 @@ static int judge(struct kvb_arena *a, long http, const struct kvb_buf *text, enu
 				"%s: it does not know the token, or only with another role than admin: give the manager one in "
 				"fs_master_token_file",
 				url);
+	/* A directory that is missing is "unavailable"; whoever does not know the path is somebody else. */
+	if (rc == KVB_E_METHOD || (rc == KVB_E_NOT_FOUND && (verb == KVB_FS_OPEN || verb == KVB_FS_PROBE)))
+		rc = KVB_E_NETWORK;
 	if (http >= 400 && why.status == rc && why.message[0])
 		return kvb_fail(err, rc, why.field[0] ? why.field : NULL, "%s: %s", url, why.message);
-	return kvb_fail(err, KVB_E_NETWORK, NULL, "%s: HTTP status %ld of something that is no fs-master", url, http);
+	return kvb_fail(err, KVB_E_NETWORK, NULL, "%s: HTTP status %ld from something that is no fs-master: check the URL", url, http);
 }
 
 /* May another fs-master know better? */
@@ -138,7 +141,6 @@ static bool passes_over(int rc)
 	case KVB_E_UNAUTHENTICATED:
 	case KVB_E_FORBIDDEN:
 	case KVB_E_NOT_FOUND:
-	case KVB_E_METHOD:
 	case KVB_E_NOT_READY:
 	case KVB_E_TOO_MANY:
 	case KVB_E_TIMEOUT:

@@ -414,7 +414,8 @@ static void grow(struct device *d)
 		return;
 	f.length = next_length(d, &k);
 	if (!device_healthy(d) || f.length == 0) {
-		grow_over(d, &f, KVB_E_NO_SPACE, device_healthy(d) ? "the file system is full" : "the storage is not healthy");
+		grow_over(d, &f, device_healthy(d) ? KVB_E_NO_SPACE : KVB_E_UNAVAILABLE,
+			  device_healthy(d) ? "the file system is full" : "the storage is not healthy");
 		return;
 	}
 	rc = make_file(d, &f, &err);

@@ -495,7 +495,7 @@ bool evict_ahead(struct part *p)
 	for (uint32_t i = 0; i < p->n_space; i++) {
 		struct space *s = &p->space[i];
 
-		if (!s->pool || !space_usable(s) || space_can_grow(p, s) || ghosts_left(p, NULL, i))
+		if (!s->pool || !space_usable(s) || (space_has_room(s) && !s->grow_full) || ghosts_left(p, NULL, i))
 			continue;
 		for (uint32_t c = 0; c < s->n_class; c++) {
 			uint64_t target = free_target(p, s, &s->class[c]);
