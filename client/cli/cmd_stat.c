@@ -13,6 +13,18 @@ static void print_size(const char *what, uint64_t bytes)
 	printf("  %-14s %s\n", what, text);
 }
 
+/* How its slots lie on chunks, where a storage has any. */
+static void print_placements(const json_t *list)
+{
+	const json_t *p;
+	size_t i;
+
+	json_array_foreach(list, i, p)
+		printf("  %s on %s: %s, slots of %" PRIu64 " bytes, %" PRIu64 " wasted, %" PRIu64 " copied by each write\n",
+		       kvb_cli_text(p, "spec"), kvb_cli_text(p, "storage"), kvb_cli_text(p, "fit"),
+		       kvb_cli_u64(p, "slot_bytes"), kvb_cli_u64(p, "wasted_bytes"), kvb_cli_u64(p, "copied_bytes"));
+}
+
 static void print_stats(const json_t *s)
 {
 	static const char *const sizes[] = { "capacity",   "file_bytes",	"assigned_bytes",
@@ -50,6 +62,7 @@ static void print_stats(const json_t *s)
 		       kvb_cli_text(one, "id"), kvb_cli_u64(one, "blocks"),
 		       kvb_cli_u64(one, "open_sessions"));
 		print_size("used_bytes", kvb_cli_u64(one, "used_bytes"));
+		print_placements(json_object_get(one, "placements"));
 	}
 }
 

@@ -4,6 +4,7 @@
  */
 #include "cli.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -170,6 +171,26 @@ static int same_specs(const struct kvblock_instance *want, const struct kvblock_
 	return err->code;
 }
 
+/* On standard error: output may be a block's bytes. Nothing where it costs nothing. */
+static void tell_placements(struct kvblock *kv, const char *id)
+{
+	const struct kvblock_instance_info *info;
+	struct kvblock_error ignored;
+
+	if (kvblock_instance_get(kv, id, &info, &ignored) != KVBLOCK_OK)
+		return;
+	for (uint32_t i = 0; i < info->n_placements; i++) {
+		const struct kvblock_placement *p = &info->placements[i];
+
+		if (p->wasted_bytes || p->copied_bytes)
+			fprintf(stderr,
+				"instance %s: spec %s on storage %s is %s: slots of %" PRIu64 " bytes, %" PRIu64
+				" of them wasted, %" PRIu64 " more copied by each write\n",
+				id, p->spec, p->storage, p->fit, p->slot_bytes, p->wasted_bytes, p->copied_bytes);
+	}
+	kvblock_free(info);
+}
+
 int kvb_cli_make_instance(struct kvblock *kv, const struct kvblock_instance *i, const char *storage,
 			  struct kvblock_error *err)
 {
@@ -192,5 +213,9 @@ int kvb_cli_make_instance(struct kvblock *kv, const struct kvblock_instance *i, 
 		kvblock_free(group);
 	else if (rc == KVBLOCK_E_NOT_FOUND)
 		rc = kvblock_group_put(kv, &fresh, err);
-	return rc == KVBLOCK_OK ? kvblock_instance_put(kv, i, err) : rc;
+	if (rc == KVBLOCK_OK)
+		rc = kvblock_instance_put(kv, i, err);
+	if (rc == KVBLOCK_OK)
+		tell_placements(kv, i->id);
+	return rc;
 }

@@ -289,6 +289,17 @@ struct kvblock_instance {
 	const char *extra;                /* opaque text, at most 16384 bytes; NULL or "" = none */
 };
 
+/* How slots for a spec lie on the chunks of a storage (type hf3fs): a write of a part of a chunk reads and writes all of
+ * it. */
+struct kvblock_placement {
+	const char *storage;
+	const char *spec;
+	const char *fit; /* "whole" chunks; "rounded" up to them; packed in "segments"; "copied": in the midst of chunks */
+	uint64_t slot_bytes;   /* from one slot to the next */
+	uint64_t wasted_bytes; /* of each that hold nothing */
+	uint64_t copied_bytes; /* read and written again for each slot written, in the mean */
+};
+
 struct kvblock_instance_info {
 	struct kvblock_instance spec;
 	uint64_t blocks;
@@ -296,6 +307,8 @@ struct kvblock_instance_info {
 	uint64_t open_sessions;
 	uint64_t open_bytes;   /* of open sessions */
 	uint64_t leased_bytes; /* estimate */
+	const struct kvblock_placement *placements; /* of each spec on each storage of its group that has chunks */
+	uint32_t n_placements;
 };
 
 /* Registers or updates. The same again is KVBLOCK_OK. KVBLOCK_E_CONFLICT names the field that may

@@ -293,14 +293,22 @@ static int read_instance(struct kvblock_instance_info *info, const struct kvb_an
 {
 	struct kvb_v1_in in = { .arena = kvb_result_arena(info) };
 	struct kvb_instance_view v = { 0 };
+	struct kvblock_placement *placements;
 	struct kvblock_spec *specs;
 	int rc = a->codec->read_instance_view(&in, (const char *)a->body.data, a->body.len, &v, err);
 
 	if (rc != KVB_OK)
 		return rc;
 	specs = kvb_arena_calloc(in.arena, v.spec.n_specs, sizeof *specs);
-	if (!specs)
+	placements = kvb_arena_calloc(in.arena, v.n_placements + 1, sizeof *placements);
+	if (!specs || !placements)
 		return KVB_E_NOMEM;
+	for (uint32_t i = 0; i < v.n_placements; i++) {
+		const struct kvb_placement *p = &v.placements[i];
+
+		placements[i] = (struct kvblock_placement){ p->storage, p->spec, p->fit, p->slot_bytes, p->wasted_bytes,
+							    p->copied_bytes };
+	}
 	for (uint32_t s = 0; s < v.spec.n_specs; s++)
 		specs[s] = (struct kvblock_spec){ v.spec.specs[s].name, v.spec.specs[s].size };
 	*info = (struct kvblock_instance_info){
@@ -315,6 +323,8 @@ static int read_instance(struct kvblock_instance_info *info, const struct kvb_an
 		.open_sessions = v.open_sessions,
 		.open_bytes = v.open_bytes,
 		.leased_bytes = v.leased_bytes,
+		.placements = placements,
+		.n_placements = v.n_placements,
 	};
 	if (!info->spec.id)
 		info->spec.id = kvb_arena_strndup(in.arena, id, strlen(id));

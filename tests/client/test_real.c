@@ -101,6 +101,7 @@ static void blocks_come_back_from_hf3fs(void **state)
 	struct real *r = *state;
 	struct kvblock_storage s = { .name = "three", .type = "hf3fs", .root = "", .capacity = 8 << 20,
 				     .unit = 1 << 20, .enabled = true, .any_mount = true };
+	const struct kvblock_instance_info *info;
 	struct kvblock_error err;
 	char root[128];
 	struct set b;
@@ -111,6 +112,12 @@ static void blocks_come_back_from_hf3fs(void **state)
 	assert_int_equal(kvblock_group_put(r->f.kv, &g, &err), KVBLOCK_OK);
 	assert_int_equal(kvblock_instance_delete(r->f.kv, "m", &err), KVBLOCK_OK);
 	assert_int_equal(kvblock_instance_put(r->f.kv, &m, &err), KVBLOCK_OK);
+	assert_int_equal(kvblock_instance_get(r->f.kv, "m", &info, &err), KVBLOCK_OK);
+	assert_int_equal(info->n_placements, 1);
+	assert_string_equal(info->placements[0].storage, "three");
+	assert_string_equal(info->placements[0].spec, "kv");
+	assert_true(info->placements[0].slot_bytes >= FIX_BYTES);
+	kvblock_free(info);
 	set_init(&b, 1, 100);
 	assert_int_equal(set_put(&r->f, &b), KVBLOCK_OK);
 	assert_int_equal(b.io.done, 100);

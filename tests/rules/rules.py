@@ -257,7 +257,7 @@ def rule_python(args):
 def rule_unit(args):
     """The systemd units are ones that systemd understands, and every paragraph of them is explained."""
     report = Report()
-    units = {os.path.join("deploy", n): n.removesuffix(".in") for n in ("kvblockd.service.in", "kvblockd.socket")}
+    units = {os.path.join("deploy", n): n.removesuffix(".in") for n in ("kvblockd.service.in", "kvblockd-fs-master.service.in", "kvblockd.socket")}
     sources = {unit: tree.text(args.source, unit) for unit in units}
     for unit, source in sources.items():
         line = 1

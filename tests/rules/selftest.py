@@ -29,6 +29,8 @@ CLEAN = {
     "tests/pool/run.sh": '#!/bin/sh\necho "$1"\n',
     "deploy/kvblockd.service.in": "[Unit]\n# What it is.\nDescription=a test\n\n[Service]\n# How it starts.\n"
     "Type=exec\nExecStart=/usr/sbin/kvblockd\n",
+    "deploy/kvblockd-fs-master.service.in": "[Unit]\n# What it is.\nDescription=a test\n\n[Service]\n# How it starts.\n"
+    "Type=exec\nExecStart=/usr/sbin/kvblockd\n",
     "deploy/kvblockd.socket": "[Socket]\n# Where.\nListenStream=127.0.0.1:7333\n",
 }
 
