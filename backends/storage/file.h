@@ -13,6 +13,9 @@
 #include <kvb/storage.h>
 #include <kvb/superblock.h>
 
+/* Memory that a superblock is read into, also past the page cache. */
+#define SUPERBLOCK_BYTES(name) uint8_t name[KVB_SUPERBLOCK_SIZE] __attribute__((aligned(KVB_SUPERBLOCK_SIZE)))
+
 #define FILE_EDGE KVB_SUPERBLOCK_SIZE /* the superblock, and at the end its bytes again */
 
 /* One opened storage. Nothing of the file system is kept open between calls: each call opens the
@@ -45,7 +48,9 @@ int kvb_root_measure(struct file_storage *s, struct kvb_error *err);
 int kvb_root_enter(struct file_storage *s, int *dir, struct kvb_error *err);
 /* A small synced write inside the root. KVB_E_NO_SPACE when it failed for want of room only. */
 int kvb_root_try_write(const struct file_storage *s, int dir, struct kvb_error *err);
-/* Reads and decodes the superblock at `at`; texts name `name`. *raw gets the bytes. KVB_E_CORRUPT
+/* Opens a file in the entered root for reading. 0 or an errno, as kvb_fs_open. */
+int kvb_root_open(const struct file_storage *s, int dir, const char *name, int *fd);
+/* Reads and decodes the superblock at `at`; texts name `name`. *raw (SUPERBLOCK_BYTES) gets the bytes. KVB_E_CORRUPT
  * when the file ends before it. */
 int kvb_superblock_read(int fd, uint64_t at, const char *name, uint8_t raw[KVB_SUPERBLOCK_SIZE],
 			struct kvb_superblock *out, struct kvb_error *err);

@@ -85,6 +85,12 @@ int kvb_fs_open(int dir, const char *name, int *fd)
 	return *fd < 0 ? errno : 0;
 }
 
+int kvb_fs_open_direct(int dir, const char *name, int *fd)
+{
+	*fd = openat(dir, name, O_RDONLY | O_DIRECT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	return *fd >= 0 ? 0 : errno == EINVAL ? kvb_fs_open(dir, name, fd) : errno;
+}
+
 int kvb_fs_read(int fd, uint64_t at, void *out, size_t n, size_t *got)
 {
 	*got = 0;

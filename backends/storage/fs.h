@@ -30,6 +30,9 @@ int kvb_fs_open_dir(int below, const char *name, int *dir);
 /* Opens an existing file for reading. 0 or an errno (ELOOP: it is a symbolic link). Never waits for
  * the other end of a FIFO. */
 int kvb_fs_open(int dir, const char *name, int *fd);
+/* The same past the page cache, where the file system can: on 3FS a read through it that comes to a hole makes the kernel
+ * believe for a while that the file ends there. Reads are then of whole pages into aligned memory. */
+int kvb_fs_open_direct(int dir, const char *name, int *fd);
 /* Reads up to `n` bytes at `at`; *got is less than `n` only at the end of the file. 0 or an errno. */
 int kvb_fs_read(int fd, uint64_t at, void *out, size_t n, size_t *got);
 /* Writes all `n` bytes at `at`. 0 or an errno. */

@@ -91,6 +91,11 @@ static int judge_mount(const struct file_storage *s, int dir, struct kvb_error *
 	return rc == KVB_OK && s->chunk ? judge_chunk(s, &m, err) : rc;
 }
 
+int kvb_root_open(const struct file_storage *s, int dir, const char *name, int *fd)
+{
+	return s->chunked && !s->any_mount ? kvb_fs_open_direct(dir, name, fd) : kvb_fs_open(dir, name, fd);
+}
+
 int kvb_superblock_read(int fd, uint64_t at, const char *name, uint8_t raw[KVB_SUPERBLOCK_SIZE],
 			struct kvb_superblock *out, struct kvb_error *err)
 {
@@ -314,11 +319,11 @@ static int judge_marker(const struct file_storage *s, const struct kvb_superbloc
 
 static int check_marker(const struct file_storage *s, int dir, struct kvb_error *err)
 {
-	uint8_t raw[KVB_SUPERBLOCK_SIZE];
+	SUPERBLOCK_BYTES(raw);
 	struct kvb_superblock sb;
 	struct stat st;
 	int fd, rc;
-	int error = kvb_fs_open(dir, KVB_STORAGE_MARKER, &fd);
+	int error = kvb_root_open(s, dir, KVB_STORAGE_MARKER, &fd);
 
 	if (error == ENOENT)
 		return kvb_fail(err, KVB_E_UNAVAILABLE, "root",

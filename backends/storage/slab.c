@@ -27,10 +27,10 @@ static int fail_not_a_file(struct kvb_error *err, const char *what, const char *
 }
 
 /* Opens an existing slab file and reads its superblock. KVB_E_NOT_FOUND. The caller closes *fd. */
-static int open_slab(int dir, const char *name, int *fd, struct stat *st,
+static int open_slab(const struct file_storage *s, int dir, const char *name, int *fd, struct stat *st,
 		     uint8_t raw[KVB_SUPERBLOCK_SIZE], struct kvb_superblock *sb, struct kvb_error *err)
 {
-	int error = kvb_fs_open(dir, name, fd);
+	int error = kvb_root_open(s, dir, name, fd);
 	int rc;
 
 	if (error == ENOENT)
@@ -103,7 +103,7 @@ static int judge_chunk(const struct file_storage *s, int fd, const char *name, s
 static int judge_trailer(const struct file_storage *s, int fd, uint64_t length, const uint8_t head[KVB_SUPERBLOCK_SIZE],
 			 const char *name, struct kvb_error *err)
 {
-	uint8_t tail[KVB_SUPERBLOCK_SIZE];
+	SUPERBLOCK_BYTES(tail);
 	size_t got;
 	int error = kvb_fs_read(fd, length - s->edge, tail, sizeof tail, &got);
 
@@ -118,14 +118,14 @@ static int judge_trailer(const struct file_storage *s, int fd, uint64_t length, 
 int kvb_slab_check(const struct file_storage *s, int dir, uint32_t file, uint64_t length,
 		   struct kvb_error *err)
 {
-	uint8_t raw[KVB_SUPERBLOCK_SIZE];
+	SUPERBLOCK_BYTES(raw);
 	char name[KVB_SLAB_PATH_MAX];
 	struct kvb_superblock sb;
 	struct stat st;
 	int fd, rc;
 
 	kvb_slab_path(file, name);
-	rc = open_slab(dir, name, &fd, &st, raw, &sb, err);
+	rc = open_slab(s, dir, name, &fd, &st, raw, &sb, err);
 	if (rc != KVB_OK)
 		return rc;
 	rc = judge_owner(s, &sb, file, name, err);
@@ -212,14 +212,14 @@ int kvb_slab_create(const struct file_storage *s, int dir, uint32_t file, uint64
 
 int kvb_slab_remove(const struct file_storage *s, int dir, uint32_t file, struct kvb_error *err)
 {
-	uint8_t raw[KVB_SUPERBLOCK_SIZE];
+	SUPERBLOCK_BYTES(raw);
 	char name[KVB_SLAB_PATH_MAX];
 	struct kvb_superblock sb;
 	struct stat st;
 	int fd, rc;
 
 	kvb_slab_path(file, name);
-	rc = open_slab(dir, name, &fd, &st, raw, &sb, err);
+	rc = open_slab(s, dir, name, &fd, &st, raw, &sb, err);
 	if (rc == KVB_OK) {
 		rc = judge_owner(s, &sb, file, name, err);
 		close(fd);
@@ -251,7 +251,7 @@ static int open_to_write(int dir, const char *name, const struct stat *proved, i
 int kvb_slab_punch(const struct file_storage *s, int dir, uint32_t file, uint64_t length,
 		   const struct kvb_storage_range *v, uint32_t n, struct kvb_error *err)
 {
-	uint8_t raw[KVB_SUPERBLOCK_SIZE];
+	SUPERBLOCK_BYTES(raw);
 	char name[KVB_SLAB_PATH_MAX];
 	struct kvb_superblock sb;
 	struct kvb_fs_mount m;
@@ -259,7 +259,7 @@ int kvb_slab_punch(const struct file_storage *s, int dir, uint32_t file, uint64_
 	int fd, error, rc;
 
 	kvb_slab_path(file, name);
-	rc = open_slab(dir, name, &fd, &st, raw, &sb, err);
+	rc = open_slab(s, dir, name, &fd, &st, raw, &sb, err);
 	if (rc != KVB_OK)
 		return rc;
 	rc = judge_owner(s, &sb, file, name, err);

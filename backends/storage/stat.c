@@ -42,7 +42,7 @@ static uint64_t bytes(uint64_t blocks, uint64_t size) { return size && blocks > 
 /* `fd` is open, of the name `name`. */
 static int stat_file(int fd, const char *name, struct kvb_storage_stat *out, struct kvb_error *err)
 {
-	uint8_t raw[KVB_SUPERBLOCK_SIZE];
+	SUPERBLOCK_BYTES(raw);
 	struct kvb_fs_mount m;
 	struct statvfs v;
 	struct stat st;
@@ -72,7 +72,7 @@ int kvb_storage_stat(int below, const char *dir, uint32_t file, struct kvb_stora
 		return rc;
 	if (file != KVB_NO_FILE)
 		kvb_slab_path(file, name);
-	error = kvb_fs_open(dirfd, name, &fd);
+	error = kvb_fs_open_direct(dirfd, name, &fd);
 	close(dirfd);
 	if (error == ENOENT)
 		return kvb_fail(err, KVB_E_NOT_FOUND, NULL, "there is no %s", name);
