@@ -121,6 +121,8 @@ struct kvb_pool {
 	size_t n_spare;
 	size_t cap_spare;
 
+	uint32_t victim_turn; /* calls of kvb_pool_find_victims */
+
 	struct hold *holds;
 	size_t n_holds;
 	size_t cap_holds;

@@ -136,6 +136,12 @@ int kvb_pool_class_segmented(struct kvb_pool *p, uint64_t stride, uint64_t segme
 	return find_or_make(p, &want, class_id);
 }
 
+uint64_t kvb_pool_slab_bytes(const struct kvb_pool *p, uint32_t class_id)
+{
+	assert(class_id < p->n_classes);
+	return p->options.unit << p->classes[class_id]->order;
+}
+
 uint64_t kvb_pool_slots_in_file(const struct kvb_pool *p, uint32_t class_id, uint64_t length)
 {
 	uint64_t units = length / p->options.unit + (length % p->options.unit != 0);

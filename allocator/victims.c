@@ -11,10 +11,14 @@
 #include <assert.h>
 #include <stdlib.h>
 
+#define COMPARED 16u /* candidates whose costs are compared */
+
 struct candidate {
 	struct window at;
 	uint64_t used; /* slots, in all slabs that reach into the window */
+	uint64_t cost;
 	uint32_t slabs;
+	uint32_t tie; /* orders those with as many used slots, anew in each call */
 };
 
 struct search {
@@ -23,6 +27,7 @@ struct search {
 	struct candidate *v;
 	size_t n;
 	size_t cap;
+	uint32_t turn;
 };
 
 /* Calls for each slab of the window in turn: start with i = w.first. Returns NULL at the end. */
@@ -35,7 +40,7 @@ static struct slab *next_slab(const struct kvb_pool *p, struct window w, uint32_
  * units, no slot, or nothing there to empty. */
 static bool weigh(const struct search *f, struct window w, struct candidate *out)
 {
-	struct candidate c = { .at = w };
+	struct candidate c = { .at = w, .tie = (w.first / w.units + f->turn) * 2654435761u + w.file->id * 40503u };
 	struct slab *s;
 
 	if (kvb_window_slots(f->p, f->c, w.file->length, w.first, w.units, NULL) == 0)
@@ -80,16 +85,45 @@ static int by_used(const void *a, const void *b)
 	const struct candidate *x = a;
 	const struct candidate *y = b;
 
-	return (x->used > y->used) - (x->used < y->used);
+	if (x->used != y->used)
+		return x->used > y->used ? 1 : -1;
+	return (x->tie > y->tie) - (x->tie < y->tie);
 }
 
-static bool all_may_empty(const struct search *f, struct window w,
-			  bool (*may_empty)(void *ctx, uint32_t slab), void *ctx)
+static int by_cost(const void *a, const void *b)
+{
+	const struct candidate *x = a;
+	const struct candidate *y = b;
+
+	return (x->cost > y->cost) - (x->cost < y->cost);
+}
+
+/* Fewest used slots first; of the first ones, the cheapest first. */
+static void order(const struct search *f, const struct kvb_victims *v)
+{
+	size_t n = f->n < COMPARED ? f->n : COMPARED;
+
+	if (f->n == 0)
+		return;
+	qsort(f->v, f->n, sizeof *f->v, by_used);
+	if (!v->cost)
+		return;
+	for (size_t i = 0; i < n; i++) {
+		struct candidate *c = &f->v[i];
+		struct slab *s;
+
+		for (uint32_t at = c->at.first; (s = next_slab(f->p, c->at, &at)) != NULL;)
+			c->cost += v->cost(v->ctx, s->handle);
+	}
+	qsort(f->v, n, sizeof *f->v, by_cost);
+}
+
+static bool all_may_empty(const struct search *f, struct window w, const struct kvb_victims *v)
 {
 	struct slab *s;
 
 	for (uint32_t i = w.first; (s = next_slab(f->p, w, &i)) != NULL;)
-		if (!may_empty(ctx, s->handle))
+		if (!v->may_empty(v->ctx, s->handle))
 			return false;
 	return true;
 }
@@ -110,24 +144,22 @@ static int answer(const struct search *f, const struct candidate *c, uint32_t **
 	return KVB_OK;
 }
 
-int kvb_pool_find_victims(const struct kvb_pool *p, uint32_t class_id,
-			  bool (*may_empty)(void *ctx, uint32_t slab), void *ctx, uint32_t **slabs,
+int kvb_pool_find_victims(struct kvb_pool *p, uint32_t class_id, const struct kvb_victims *v, uint32_t **slabs,
 			  size_t *n_slabs)
 {
-	struct search f = { .p = p };
+	struct search f = { .p = p, .turn = ++p->victim_turn };
 	int status = KVB_E_NO_SPACE;
 
 	assert(class_id < p->n_classes);
 	f.c = p->classes[class_id];
-	for (uint32_t order = f.c->order + 1; order-- > 0 && status == KVB_E_NO_SPACE;) {
-		if (collect(&f, order)) {
+	for (uint32_t o = f.c->order + 1; o-- > 0 && status == KVB_E_NO_SPACE;) {
+		if (collect(&f, o)) {
 			status = KVB_E_NOMEM;
 			break;
 		}
-		if (f.n)
-			qsort(f.v, f.n, sizeof *f.v, by_used);
+		order(&f, v);
 		for (size_t i = 0; i < f.n; i++) {
-			if (all_may_empty(&f, f.v[i].at, may_empty, ctx)) {
+			if (all_may_empty(&f, f.v[i].at, v)) {
 				status = answer(&f, &f.v[i], slabs, n_slabs);
 				break;
 			}

@@ -15,7 +15,6 @@
  * The first half runs under the write lock (ticker), the second on the device's thread.
  */
 #include "internal.h"
-#include "mark.h"
 
 #include <string.h>
 
@@ -23,20 +22,12 @@
 #define PORTION 512u    /* blocks that it picks */
 #define REST_MS 100u    /* after a walk that found nothing to pick */
 #define ASK_MS 1000u    /* until a checkpoint is asked for again */
-#define SAMPLES 64u     /* slots looked at to tell what a file is worth */
+#define SAMPLES 8u      /* slabs looked at to tell what a file is worth */
 #define MAX_SHRINKS 256u /* files compared in one call */
 
 enum pass { SURVEY, OLD_1, OLD_2, OLD_3, OLD_4, LEAVES, ALL };
 
 /* ---- the walk --------------------------------------------------------------------------------------- */
-
-static uint64_t idle_ms(const struct part *p, const struct block *b)
-{
-	uint64_t now = kvb_now_ms(p->core->clock) + p->use_base;
-	uint64_t use = use_ms(mark_use(atomic_load_explicit(&b->mark, memory_order_relaxed)));
-
-	return now > use ? now - use : 0;
-}
 
 /* May the block go in this pass? */
 static bool goes(const struct part *p, const struct space_file *f, const struct block *b, uint64_t now)
@@ -49,15 +40,15 @@ static bool goes(const struct part *p, const struct space_file *f, const struct 
 		return !block_has_writing(inst, b);
 	if (b->live_children || !block_evictable(p, inst, b, now))
 		return false;
-	return f->pass == LEAVES || idle_ms(p, b) >= f->oldest >> f->pass;
+	return f->pass == LEAVES || block_idle_ms(p, b) >= f->oldest >> f->pass;
 }
 
 static void note_slot(const struct part *p, struct space_file *f, const struct block *b)
 {
 	const struct instance *inst = block_instance(b);
 
-	if (f->pass == SURVEY && idle_ms(p, b) > f->oldest)
-		f->oldest = idle_ms(p, b);
+	if (f->pass == SURVEY && block_idle_ms(p, b) > f->oldest)
+		f->oldest = block_idle_ms(p, b);
 	f->saw_writing += block_has_writing(inst, b);
 	f->saw_pinned += pin_kind(b) == KVB_PIN_HARD;
 }
@@ -160,23 +151,14 @@ static uint32_t drain_file(struct part *p, struct space *s, struct space_file *f
 /* Bytes by how long ago they were used: what the file's blocks are worth. */
 static uint64_t worth(const struct part *p, const struct space *s, const struct space_file *f)
 {
-	uint64_t idle = 0, seen = 0;
-	uint32_t unit = 0, slab;
 	struct kvb_file_info info;
+	uint64_t idle = 0;
+	uint32_t unit = 0, slab, seen = 0;
 
 	if (!kvb_pool_file(s->pool, f->number, &info))
 		return 0;
-	while (seen < SAMPLES && kvb_pool_next_slab(s->pool, f->number, &unit, &slab)) {
-		struct kvb_slab_info of;
-
-		kvb_pool_slab(s->pool, slab, &of);
-		for (uint32_t slot = 0; slot < of.slots && seen < SAMPLES; slot += of.slots / 8 + 1) {
-			if (!kvb_pool_is_used(s->pool, slab, slot) || kvb_pool_owner(s->pool, slab, slot) == NO_BLOCK)
-				continue;
-			idle += idle_ms(p, block_get(p, kvb_pool_owner(s->pool, slab, slot)));
-			seen++;
-		}
-	}
+	for (; seen < SAMPLES && kvb_pool_next_slab(s->pool, f->number, &unit, &slab); seen++)
+		idle += slab_idle_ms(p, s->pool, slab);
 	return info.used_bytes / (1 + (seen ? idle / seen : 0) / 1024);
 }
 

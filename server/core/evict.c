@@ -22,7 +22,6 @@
 #define MAX_AHEAD_PERCENT 10u /* of a storage, for demand */
 #define DEMAND_MS 20u
 #define AHEAD_PICKS 1024u /* of one class in one call: others wait for the lock */
-#define MAX_PICKS 16384u    /* in one call: it holds the lock, and a record has bounds */
 
 bool block_evictable(const struct part *p, const struct instance *inst, const struct block *b, uint64_t now)
 {
@@ -262,7 +261,7 @@ static uint64_t gain(const struct instance *inst, const struct block *b, const s
 	return n;
 }
 
-static void count_evicted(struct part *p, struct instance *inst)
+void evict_count(struct part *p, struct instance *inst)
 {
 	COUNT(p->core, evicted_blocks, 1);
 	inst->evicted++;
@@ -278,7 +277,7 @@ static int let_go(struct part *p, struct picks *k, struct block *b, const struct
 	int rc = remove_mark(p, k, b);
 
 	if (rc == KVB_OK)
-		count_evicted(p, block_instance(b));
+		evict_count(p, block_instance(b));
 	if (rc == KVB_OK && g->policy->evicted && !is_soft(f))
 		g->policy->evicted(g->policy_state, &facts, at);
 	return rc;
@@ -301,6 +300,10 @@ static uint64_t evict(struct part *p, struct scope *c, uint64_t need)
 		n = gain(block_instance(b), b, c);
 		if (let_go(p, &k, b, &f) != KVB_OK)
 			break;
+		if (c->unit == SLOTS) {
+			steer_note(p, c->space, c->class_id, b);
+			n = steer_segments(p, &k, c->space, c->class_id, b, &c->w);
+		}
 		got += n;
 	}
 	if (k.n == 0) {
@@ -314,8 +317,10 @@ uint64_t evict_slots(struct part *p, uint32_t space, uint32_t class_id, uint64_t
 {
 	struct scope c = { .unit = SLOTS, .space = space, .class_id = class_id, .w = *w,
 			   .below = UINT64_MAX, .looks = UINT64_MAX };
+	uint64_t got = evict(p, &c, slots);
 
-	return evict(p, &c, slots);
+	steer(p, space, class_id, w);
+	return got;
 }
 
 uint64_t evict_group_bytes(struct part *p, struct group *g, const struct space_set *spaces, uint64_t bytes,
@@ -366,90 +371,6 @@ bool evict_older(struct part *p, struct group *g, uint64_t generation, uint64_t 
 			   .looks = 4 * blocks };
 
 	return evict(p, &c, blocks) >= blocks || !c.looks;
-}
-
-struct steal {
-	struct part *p;
-	uint32_t space;
-	uint64_t now;
-	const struct evict_for *w;
-};
-
-/* May it go for the sake of another class? */
-static bool may_go_along(const struct steal *st, const struct instance *inst, const struct block *b)
-{
-	if (!block_evictable(st->p, inst, b, st->now) || (b->pinned && !st->w->soft))
-		return false;
-	return st->w->over ? share_ratio(inst, st->w) > SHARE_PART : share_allows(st->w, inst);
-}
-
-static bool slab_may_go(void *ctx, uint32_t slab)
-{
-	struct steal *st = ctx;
-	struct part *p = st->p;
-	const struct kvb_pool *pool = p->space[st->space].pool;
-	struct kvb_slab_info info;
-
-	if (!kvb_pool_slab(pool, slab, &info))
-		return false;
-	for (uint32_t i = 0; i < info.slots; i++) {
-		const struct block *b;
-		const struct instance *inst;
-		bool going = false;
-
-		if (!kvb_pool_is_used(pool, slab, i))
-			continue;
-		if (kvb_pool_owner(pool, slab, i) == NO_BLOCK)
-			return false; /* the start that makes room took it for another spec (room.c) */
-		b = block_get(p, kvb_pool_owner(pool, slab, i));
-		inst = block_instance(b);
-		for (uint32_t s = 0; s < inst->spec.n_specs; s++)
-			going |= b->slot[s].state == SLOT_REMOVING;
-		if (!going && !may_go_along(st, inst, b))
-			return false;
-	}
-	return true;
-}
-
-static void mark_slab(struct part *p, uint32_t space, uint32_t slab, struct picks *k)
-{
-	struct kvb_pool *pool = p->space[space].pool;
-	struct kvb_slab_info info;
-
-	kvb_pool_slab(pool, slab, &info);
-	kvb_pool_drain(pool, slab, true);
-	for (uint32_t i = 0; i < info.slots; i++) {
-		struct block *b;
-
-		if (k->n == MAX_PICKS)
-			return; /* the next call goes on: what is drained stays drained */
-		if (!kvb_pool_is_used(pool, slab, i))
-			continue;
-		b = block_get(p, kvb_pool_owner(pool, slab, i));
-		if (!block_has_committed(block_instance(b), b))
-			continue;
-		if (remove_mark(p, k, b) != KVB_OK)
-			return;
-		count_evicted(p, block_instance(b));
-	}
-}
-
-bool evict_steal(struct part *p, uint32_t space, uint32_t class_id, const struct evict_for *w)
-{
-	struct steal st = { .p = p, .space = space, .now = kvb_now_ms(p->core->clock), .w = w };
-	struct picks k = { 0 };
-	uint32_t *slabs = NULL;
-	size_t n = 0;
-
-	shares_refresh(p);
-	if (kvb_pool_find_victims(p->space[space].pool, class_id, slab_may_go, &st, &slabs, &n) != KVB_OK)
-		return false;
-	for (size_t i = 0; i < n; i++)
-		mark_slab(p, space, slabs[i], &k);
-	kvb_free(slabs);
-	if (k.n == 0)
-		return n > 0; /* all of it is on its way already */
-	return remove_queue(p, &k, NULL) == KVB_OK;
 }
 
 /* Free slots to keep for a class: a share of the storage, or what was taken lately if that is more (freed slots

@@ -236,12 +236,28 @@ bool evict_older(struct part *p, struct group *g, uint64_t generation, uint64_t 
  * *spaces: these storages. */
 uint64_t group_type_bytes(const struct part *p, const struct group *g, const char *type, struct space_set *spaces,
 			  uint64_t *removing);
-/* Empties slabs of other classes for `class_id`. True when something is on its way. */
-bool evict_steal(struct part *p, uint32_t space, uint32_t class_id, const struct evict_for *w);
 /* Keeps a little free in every class that somebody used lately, so that starts rarely wait, and so that a start
  * just after a recovery finds slots that no lease horizon covers. True when there is more to do at once. */
 bool evict_ahead(struct part *p);
 bool block_evictable(const struct part *p, const struct instance *inst, const struct block *b, uint64_t now);
+
+/* One more that was evicted, of this instance. */
+void evict_count(struct part *p, struct instance *inst);
+
+/* ---- steer.c: where evicted blocks lie ----------------------------------------------------------------- */
+
+/* Empties slabs of other classes for `class_id`. True when something is on its way. */
+bool evict_steal(struct part *p, uint32_t space, uint32_t class_id, const struct evict_for *w);
+/* A block was evicted for slots of the class. */
+void steer_note(struct part *p, uint32_t space, uint32_t class_id, const struct block *b);
+/* After evictions for slots of the class: perhaps others should give it space. */
+void steer(struct part *p, uint32_t space, uint32_t class_id, const struct evict_for *w);
+/* The block was picked: so are those without which its slots of the class do not come free. Returns how many come free. */
+uint64_t steer_segments(struct part *p, struct picks *k, uint32_t space, uint32_t class_id, const struct block *b,
+			const struct evict_for *w);
+uint64_t block_idle_ms(const struct part *p, const struct block *b);
+/* The mean of some blocks of the slab. */
+uint64_t slab_idle_ms(const struct part *p, const struct kvb_pool *pool, uint32_t slab);
 
 /* ---- pin.c ---------------------------------------------------------------------------------------------- */
 

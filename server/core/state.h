@@ -257,6 +257,8 @@ struct space_class {
 	uint64_t wanted_ms; /* when somebody last asked for slots: keep some free ahead of need */
 	uint64_t taken;     /* slots, since part->demand_at */
 	uint64_t demand;    /* slots taken in the 160 ms before, or so */
+	uint64_t evicted;   /* slots for its own sake, since it last looked at others' (steer.c) */
+	uint64_t idle_ms;   /* what the blocks had been that it evicted lately */
 };
 
 /* A slab file. Its number is never given again, not even to the next one when it has gone: clients keep files open, and
@@ -368,6 +370,7 @@ struct removal {
 
 /* Blocks picked for removal. mark() hides the block at once (its committed slots become REMOVING);
  * queue() puts the record of all of them into the journal, or un-marks them (KVB_E_NOMEM). */
+#define MAX_PICKS 16384u /* by eviction in one call: it holds the lock, and a record has bounds */
 struct picks {
 	struct removal *v;
 	size_t n;

@@ -13,6 +13,7 @@
  *   shift  the same, but the classes take turns in getting 80 % of the bytes put, so that space
  *          must move between them all the time. No bar: nearly every unit is assigned then, and the
  *          price is the share of bytes that had to leave with a victim slab.
+ *          "of 4": of four random blocks the one goes whose slab has the smallest part in use.
  * Time and memory: nanoseconds for each pair of calls and bytes for each slot, of a million slots
  * in files and of ten million that are only counted.
  *
@@ -132,6 +133,7 @@ struct churn {
 	uint64_t victims; /* bytes evicted from victim slabs */
 	uint64_t starved; /* puts that needed them */
 	bool shift;       /* the mix changes with time */
+	uint32_t looks;   /* of so many blocks drawn the one in the slab with the smallest part in use goes */
 };
 
 static void add_block(struct churn *x, struct block b)
@@ -169,7 +171,7 @@ static void empty_victims(struct churn *x, uint32_t class)
 	uint32_t *slabs;
 	size_t n;
 
-	if (kvb_pool_find_victims(x->p, x->id[class], any_slab, NULL, &slabs, &n))
+	if (kvb_pool_find_victims(x->p, x->id[class], &(struct kvb_victims){ .may_empty = any_slab }, &slabs, &n))
 		die("no victims");
 	x->starved++;
 	for (size_t i = 0; i < n; i++) {
@@ -217,6 +219,25 @@ static uint32_t draw(const struct churn *x)
 	return N_CLASSES - 1;
 }
 
+static uint32_t draw_victim(const struct churn *x)
+{
+	double least = 2;
+	uint32_t best = 0;
+
+	for (uint32_t k = 0; k < x->looks; k++) {
+		uint32_t i = (uint32_t)(rnd() % x->n);
+		struct kvb_slab_info info;
+
+		if (x->looks == 1 || !kvb_pool_slab(x->p, x->blocks[i].slab, &info))
+			return i;
+		if ((double)info.used / info.slots >= least)
+			continue;
+		least = (double)info.used / info.slots;
+		best = i;
+	}
+	return best;
+}
+
 static void churn_run(struct churn *x, const char *name)
 {
 	uint64_t target = CAPACITY / 100 * 95;
@@ -233,7 +254,7 @@ static void churn_run(struct churn *x, const char *name)
 
 		put_block(x, draw(x));
 		while (x->live > target)
-			remove_block(x, (uint32_t)(rnd() % x->n));
+			remove_block(x, draw_victim(x));
 		if (step % 8192 != 0 || x->put < TURNOVERS / 3 * target)
 			continue;
 		kvb_pool_stats(x->p, &st);
@@ -255,10 +276,10 @@ static void churn_run(struct churn *x, const char *name)
 	report(label, (double)x->victims / (double)x->put, "share", 0);
 }
 
-static void churn(const char *name, uint64_t align_of_big, bool shift)
+static void churn(const char *name, uint64_t align_of_big, bool shift, uint32_t looks)
 {
 	struct churn x = { .p = make_pool(), .size = { 65536, 1 << 20, BLOCK }, .cap = 1u << 20,
-			   .shift = shift };
+			   .shift = shift, .looks = looks };
 	struct kvb_error err;
 
 	x.blocks = kvb_malloc(x.cap * sizeof *x.blocks);
@@ -386,10 +407,11 @@ int main(int argc, char **argv)
 	fill("fill 4497408 B, multiples of itself", BLOCK, BLOCK);
 	fill("fill 1 MiB, pages", 1 << 20, 4096);
 	fill("fill 1 MiB, multiples of itself", 1 << 20, 1 << 20);
-	churn("churn, pages", 4096, false);
-	churn("churn, multiples", BLOCK, false);
-	churn("shift, pages", 4096, true);
-	churn("shift, multiples", BLOCK, true);
+	churn("churn, pages", 4096, false, 1);
+	churn("churn, multiples", BLOCK, false, 1);
+	churn("shift, pages", 4096, true, 1);
+	churn("shift, multiples", BLOCK, true, 1);
+	churn("shift, pages, of 4", 4096, true, 4);
 	speed_of_runs("1 slot of a million", 1, 2000000);
 	speed_of_runs("16 slots of a million", 16, 500000);
 	speed_of_runs("128 slots of a million", 128, 100000);

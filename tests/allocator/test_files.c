@@ -118,7 +118,7 @@ static void test_victims_are_not_sought_there(void **state)
 	assert_int_equal(kvb_pool_add_file(p, 0, 4096), KVB_OK);
 	assert_int_equal(kvb_pool_alloc(p, small, 64, &run, &n_runs), KVB_OK);
 	assert_int_equal(kvb_pool_drain_file(p, 0, true), KVB_OK);
-	assert_int_equal(kvb_pool_find_victims(p, big, NULL, NULL, &slabs, &n), KVB_E_NO_SPACE);
+	assert_int_equal(kvb_pool_find_victims(p, big, &(struct kvb_victims){ .ctx = NULL }, &slabs, &n), KVB_E_NO_SPACE);
 	kvb_pool_destroy(p);
 }
 

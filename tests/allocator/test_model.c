@@ -382,6 +382,13 @@ static bool may_empty(void *ctx, uint32_t slab)
 	return (slab + m->now) % 5 != 0;
 }
 
+static uint64_t cost(void *ctx, uint32_t slab)
+{
+	struct model *m = ctx;
+
+	return slab_info(m->p, slab).used * (slab % 3);
+}
+
 static void step_victims(struct model *m)
 {
 	uint32_t class = rnd(m, m->n_classes);
@@ -389,7 +396,7 @@ static void step_victims(struct model *m)
 	uint32_t *slabs;
 	size_t n;
 
-	if (kvb_pool_find_victims(m->p, m->ids[class], may_empty, m, &slabs, &n))
+	if (kvb_pool_find_victims(m->p, m->ids[class], &(struct kvb_victims){ may_empty, rnd(m, 2) ? cost : NULL, m }, &slabs, &n))
 		return;
 	assert_true(n > 0);
 	for (size_t i = 0; i < n; i++) {

@@ -70,7 +70,7 @@ static void scenario(void)
 	AGAIN(p, kvb_pool_alloc(p, small, 40 * SLOTS - 5, runs, &n));
 	assert_int_equal(n, 40);
 	assert_int_equal(kvb_pool_available(p, small), 5);
-	AGAIN(p, kvb_pool_find_victims(p, big, may_empty, NULL, &slabs, &n_slabs));
+	AGAIN(p, kvb_pool_find_victims(p, big, &(struct kvb_victims){ .may_empty = may_empty }, &slabs, &n_slabs));
 	assert_int_equal(n_slabs, 4);
 	kvb_free(slabs);
 	for (uint32_t i = 0; i < n; i++)

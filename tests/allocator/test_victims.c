@@ -7,6 +7,8 @@ struct fixture {
 	uint32_t small;
 	uint32_t big;
 	struct kvb_run runs[8]; /* by unit */
+	uint64_t (*cost)(void *ctx, uint32_t slab);
+	uint32_t cheap; /* unit whose slab costs nothing */
 	uint32_t deny;          /* slab that may not be emptied, or UINT32_MAX */
 	uint32_t asked;
 };
@@ -18,6 +20,7 @@ static void fill(struct fixture *f)
 	f->p = make_pool(4096, 0, 0);
 	f->deny = UINT32_MAX;
 	f->asked = 0;
+	f->cost = NULL;
 	f->small = make_class(f->p, 64, 64);
 	f->big = make_class(f->p, 4096 * 4, 4096);
 	assert_int_equal(kvb_pool_add_file(f->p, 1, 4096 * 8), KVB_OK);
@@ -38,7 +41,7 @@ static bool may_empty(void *ctx, uint32_t slab)
 
 static int find(struct fixture *f, uint32_t class_id, uint32_t **slabs, size_t *n)
 {
-	int status = kvb_pool_find_victims(f->p, class_id, may_empty, f, slabs, n);
+	int status = kvb_pool_find_victims(f->p, class_id, &(struct kvb_victims){ may_empty, f->cost, f }, slabs, n);
 
 	check(f->p);
 	return status;
@@ -180,6 +183,36 @@ static void test_out_of_memory(void **state)
 	kvb_pool_destroy(f.p);
 }
 
+static uint64_t cost(void *ctx, uint32_t slab)
+{
+	struct fixture *f = ctx;
+
+	return slab_info(f->p, slab).place.unit == f->cheap ? 0 : 10;
+}
+
+static void test_the_cheapest_of_those_that_are_alike(void **state)
+{
+	struct fixture f;
+	uint32_t *slabs;
+	size_t n;
+
+	(void)state;
+	fill(&f);
+	f.cost = cost;
+	for (f.cheap = 0; f.cheap < 8; f.cheap++) {
+		assert_int_equal(find(&f, f.big, &slabs, &n), KVB_OK);
+		assert_int_equal(slab_info(f.p, slabs[0]).place.unit, f.cheap / 4 * 4);
+		kvb_free(slabs);
+	}
+	/* Not if it may not go. */
+	f.cheap = 1;
+	f.deny = f.runs[2].slab;
+	assert_int_equal(find(&f, f.big, &slabs, &n), KVB_OK);
+	assert_int_equal(slab_info(f.p, slabs[0]).place.unit, 4);
+	kvb_free(slabs);
+	kvb_pool_destroy(f.p);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -188,6 +221,7 @@ int main(void)
 		cmocka_unit_test(test_a_longer_slab_is_named_once),
 		cmocka_unit_test(test_free_and_frozen_windows),
 		cmocka_unit_test(test_shorter_windows_when_nothing_else_is_left),
+		cmocka_unit_test(test_the_cheapest_of_those_that_are_alike),
 		cmocka_unit_test(test_out_of_memory),
 	};
 

@@ -195,14 +195,24 @@ void kvb_pool_each_hold(const struct kvb_pool *p,
 /* No new slots from this slab while set; it closes when empty. kvb_pool_take still takes. */
 void kvb_pool_drain(struct kvb_pool *p, uint32_t slab, bool on);
 
-/* Which slabs of other classes to empty so that one slab of `class_id` can be opened. Asks
- * may_empty(ctx, slab) (true: everything in it may be evicted now; slabs with held slots are not
- * asked) over aligned windows of units, fewest used slots first; windows of the class's slab length
- * before shorter ones. Windows that are free already are no answer, so at least one slab is named.
- * Sets slabs[] (malloc'd with kvb_malloc, caller frees) and returns KVB_OK, KVB_E_NO_SPACE, or
- * KVB_E_NOMEM. Costs O(units): for when an allocation has failed. */
-int kvb_pool_find_victims(const struct kvb_pool *p, uint32_t class_id,
-			  bool (*may_empty)(void *ctx, uint32_t slab), void *ctx, uint32_t **slabs,
+/* Bytes of a slab of the class where there is room for a whole one. */
+uint64_t kvb_pool_slab_bytes(const struct kvb_pool *p, uint32_t class_id);
+
+/* What the caller knows of a slab. */
+struct kvb_victims {
+	/* True: everything in it may be evicted now. */
+	bool (*may_empty)(void *ctx, uint32_t slab);
+	/* What is lost with it, in a measure of the caller's; asked of a few candidates only. NULL: all is worth the same. */
+	uint64_t (*cost)(void *ctx, uint32_t slab);
+	void *ctx;
+};
+/* Which slabs of other classes to empty so that one slab of `class_id` can be opened: an aligned window of units, of
+ * the class's slab length before shorter ones. Of those with the fewest used slots (16, others than at the last call where
+ * many are alike) the cheapest that may be emptied, then others. Slabs with held slots and files that drain are not asked.
+ * Windows that are free already are no answer, so at least one slab is named. Sets slabs[] (malloc'd with
+ * kvb_malloc, caller frees) and returns KVB_OK, KVB_E_NO_SPACE, or KVB_E_NOMEM. Costs O(units): for when an allocation
+ * has failed. */
+int kvb_pool_find_victims(struct kvb_pool *p, uint32_t class_id, const struct kvb_victims *v, uint32_t **slabs,
 			  size_t *n_slabs);
 
 struct kvb_pool_stats {

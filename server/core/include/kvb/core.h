@@ -200,6 +200,7 @@ int kvb_core_stats(struct kvb_core *c, struct kvb_arena *a, struct kvb_stats *ou
 	X(deleted_blocks, "blocks deleted by request")                                             \
 	X(evicted_blocks, "blocks evicted")                                                        \
 	X(evict_examined, "entries examined by eviction")                                          \
+	X(steered_windows, "times that a class took a window of slabs that others had left idle")  \
 	X(drained_blocks, "blocks evicted because their slab file drains")                         \
 	X(expired_sessions, "sessions that passed their deadline")                                 \
 	X(commits, "journal appends (group commits)")                                              \

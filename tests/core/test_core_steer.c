@@ -1,0 +1,145 @@
+/*
+ * test_core_steer.c - space moves between size classes: from what nobody uses to what is written, not from what is used,
+ * and no start is refused while something may be evicted.
+ */
+#include "core_env.h"
+
+#include <string.h>
+
+#define UNIT (1ull << 20)
+#define UNITS 12u
+#define SMALL 65536u
+#define LARGE 196608u
+#define BYTES (UNITS * UNIT)
+
+static void setup(struct env *e)
+{
+	struct kvb_spec small = { "kv", SMALL }, large = { "kv", LARGE };
+
+	env_init(e);
+	env_open(e);
+	assert_int_equal(env_storage(e, "s", BYTES, UNIT), KVB_OK);
+	assert_int_equal(env_group(e, "g", 0, "s"), KVB_OK);
+	assert_int_equal(env_instance(e, "i", "g", &small, 1), KVB_OK);
+	assert_int_equal(env_instance(e, "l", "g", &large, 1), KVB_OK);
+}
+
+static int put_to(struct env *e, const char *instance, uint64_t number)
+{
+	struct kvb_key key = { 1, number };
+	struct kvb_start_res s;
+	struct kvb_finish_res f;
+	char session[KVB_SESSION_ID_HEX + 1];
+	int rc = env_start(e, &(struct env_start){ .instance = instance, .keys = &key, .n = 1 }, &s);
+
+	if (rc != KVB_OK)
+		return rc;
+	memcpy(session, s.session, sizeof session);
+	return env_finish(e, session, NULL, 0, &f);
+}
+
+static void put(struct env *e, const char *instance, uint64_t number)
+{
+	int rc = put_to(e, instance, number);
+
+	if (rc != KVB_OK)
+		fail_msg("put %llu of %s: %s %s", (unsigned long long)number, instance, kvb_status_name(rc), e->err.message);
+	env_advance(e, 10);
+}
+
+static uint64_t used(struct env *e, const char *instance)
+{
+	struct kvb_stats st;
+
+	env_stats(e, &st);
+	for (uint32_t i = 0; i < st.n_instances; i++)
+		if (strcmp(st.instances[i].spec.id, instance) == 0)
+			return st.instances[i].used_bytes;
+	fail();
+	return 0;
+}
+
+/* The small ones have all of it, and nobody asks for them any more. */
+static void test_idle_space_goes_to_who_writes(void **state)
+{
+	struct kvb_core_counters n;
+	struct env e;
+
+	(void)state;
+	setup(&e);
+	for (uint32_t i = 0; i < BYTES / SMALL; i++)
+		put(&e, "i", i);
+	assert_true(used(&e, "i") > BYTES * 8 / 10);
+	env_advance(&e, 600000);
+	for (uint32_t i = 0; i < 300; i++)
+		put(&e, "l", i);
+	assert_true(used(&e, "l") > BYTES * 7 / 10);
+	kvb_core_counters_get(e.core, &n);
+	assert_true(n.steered_windows > 0);
+	/* And back. */
+	env_advance(&e, 3600000);
+	for (uint32_t i = 0; i < 1000; i++)
+		put(&e, "i", 10000 + i);
+	assert_true(used(&e, "i") > BYTES * 7 / 10);
+	env_check(&e);
+	env_destroy(&e);
+}
+
+/* Both write and read alike: neither takes all of the other's. */
+static void test_nobody_starves(void **state)
+{
+	uint64_t least[2] = { BYTES, BYTES };
+	struct env e;
+
+	(void)state;
+	setup(&e);
+	for (uint32_t i = 0; i < 1500; i++) {
+		for (uint32_t k = 0; k < LARGE / SMALL; k++)
+			put(&e, "i", i * (LARGE / SMALL) + k);
+		put(&e, "l", i);
+		if (i < 500 || i % 20)
+			continue;
+		least[0] = used(&e, "i") < least[0] ? used(&e, "i") : least[0];
+		least[1] = used(&e, "l") < least[1] ? used(&e, "l") : least[1];
+	}
+	assert_true(least[0] > BYTES / 5);
+	assert_true(least[1] > BYTES / 5);
+	env_check(&e);
+	env_destroy(&e);
+}
+
+/* Long stretches of one size, then of the other, while readers hold leases here and there. */
+static void test_no_start_is_refused(void **state)
+{
+	uint64_t number = 0;
+	struct env e;
+
+	(void)state;
+	setup(&e);
+	for (uint32_t turn = 0; turn < 12; turn++) {
+		const char *instance = turn % 2 ? "l" : "i";
+
+		for (uint32_t i = 0; i < 150; i++, number++) {
+			struct kvb_key key = { 1, number };
+			struct kvb_lookup_res r;
+
+			put(&e, instance, number);
+			if (i % 16 == 0 && turn % 2 == 0) /* "i" only: env_lookup asks for it */
+				assert_int_equal(env_lookup(&e, &key, 1, KVB_LOOKUP_BATCH, 200, &r), KVB_OK);
+		}
+	}
+	env_check(&e);
+	env_destroy(&e);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_idle_space_goes_to_who_writes),
+		cmocka_unit_test(test_nobody_starves),
+		cmocka_unit_test(test_no_start_is_refused),
+	};
+
+	env_quiet();
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
