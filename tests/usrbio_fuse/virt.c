@@ -218,16 +218,17 @@ bool virt_open(fuse_req_t req, fuse_ino_t n, struct fuse_file_info *fi)
 	return true;
 }
 
+/* A copy is sent: what was read may be released by another thread before the reply is back from the kernel. */
 bool virt_read(fuse_req_t req, fuse_ino_t n, size_t size, off_t off, struct fuse_file_info *fi)
 {
-	struct text *t = (struct text *)(uintptr_t)fi->fh;
+	const struct text *t = (const struct text *)(uintptr_t)fi->fh;
+	char *copy;
 
 	if (!is_virt(n))
 		return false;
-	if (!t->text || (size_t)off >= t->length)
-		fuse_reply_buf(req, NULL, 0);
-	else
-		fuse_reply_buf(req, t->text + off, t->length - (size_t)off < size ? t->length - (size_t)off : size);
+	copy = t->text && (size_t)off < t->length ? strndup(t->text + off, size) : NULL;
+	fuse_reply_buf(req, copy, copy ? strlen(copy) : 0);
+	free(copy);
 	return true;
 }
 
