@@ -297,7 +297,7 @@ static void op_fsync(fuse_req_t req, fuse_ino_t n, int data_only, struct fuse_fi
 		fuse_reply_err(req, 0);
 		return;
 	}
-	count(N_fsync, 1);
+	count(data_only ? N_fdatasync : N_fsync, 1);
 	fuse_reply_err(req, sync_file(handle_of(fi)->inode, data_only));
 }
 

@@ -447,8 +447,8 @@ static void buffered_writes_wait_in_the_daemon(void **state)
 	world_close(&w);
 }
 
-/* What the kernel reads ahead of a buffered read is answered short where a hole is; it takes that for the end of the file
- * and forgets the rest until it asks for the attributes again. O_DIRECT never does that. */
+/* What the kernel reads ahead of a buffered read is answered short where a hole is; it takes that for the end of the
+ * file and forgets the rest until it asks for the attributes again. O_DIRECT never does that. */
 static void a_buffered_read_before_a_hole_loses_the_end(void **state)
 {
 	char *page = aligned_alloc(4096, 4096);
