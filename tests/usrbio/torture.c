@@ -282,7 +282,8 @@ static void make_objects(struct world *w)
 	static const char *const names[] = { "slabs" };
 	const struct kvblock_group g = { .name = "g", .storages = names, .n_storages = 1 };
 	struct kvblock_storage s = { .name = "slabs", .type = "hf3fs", .capacity = 16ull << 30, .unit = 16 << 20,
-				     .file_size = 512 << 20, .enabled = true };
+				     .file_size = 512 << 20, .enabled = true, .chunk_size = 1 << 20,
+				     .any_mount = true };
 	struct kvblock *kv = manager_connect(&w->m);
 	struct kvblock_error err;
 	char root[160];
