@@ -8,7 +8,7 @@
  * are its weight; the block with the largest age / weight goes. Within a class that is the least recently used, so each
  * class is a queue by last use, and only the tops are compared.
  *
- * What the numbers below were chosen on, and how little hangs on each, is in docs/decisions/0016-odds.md.
+ * What the numbers below were chosen on, and how little hangs on each, is in docs/decisions/0016-eviction-policies.md.
  *
  * Ages are blocks born since the last use, not time: the outcome is that of the order of operations alone. Uses carry
  * stamps; a list of samples (stamp, births so far), thinner where it is older, tells births from stamps.

@@ -160,7 +160,7 @@ static void test_models(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < sizeof policies / sizeof *policies; i++)
-		for (unsigned seed = 1; seed <= 8; seed++)
+		for (unsigned seed = 1; seed <= 4; seed++)
 			compare(policies[i], seed, seed % 2 && strcmp(policies[i], "sieve") != 0);
 }
 
@@ -279,7 +279,7 @@ static void test_s3fifo(void **state)
  * ends with blocks that nobody asks for again. */
 static uint64_t chat(const char *policy, uint32_t cap, uint64_t *refs)
 {
-	enum { SYSTEMS = 5, SYSTEM = 8, TURN = 6, LIVE = 40, CHATS = 4000 };
+	enum { SYSTEMS = 5, SYSTEM = 8, TURN = 6, LIVE = 40, CHATS = 1500 };
 	static uint32_t turns[CHATS], left[CHATS], ids[SYSTEM + 64 * TURN];
 	uint32_t next = 0, live[LIVE], at = SYSTEMS * SYSTEM + 1, prefix;
 	static uint32_t first[CHATS][64]; /* blocks of a turn begin here */
@@ -287,7 +287,7 @@ static uint64_t chat(const char *policy, uint32_t cap, uint64_t *refs)
 	uint64_t hits = 0;
 
 	*refs = 0;
-	cache_make(&c, policy, cap, 400000);
+	cache_make(&c, policy, cap, 100000);
 	for (uint32_t i = 0; i < LIVE; i++)
 		live[i] = UINT32_MAX;
 	while (next < CHATS) {
@@ -318,11 +318,11 @@ static uint64_t chat(const char *policy, uint32_t cap, uint64_t *refs)
 static void test_odds_pays(void **state)
 {
 	(void)state;
-	for (uint32_t cap = 100; cap <= 3200; cap *= 2) {
+	for (uint32_t cap = 100; cap <= 1600; cap *= 2) {
 		uint64_t refs, odds = chat("odds", cap, &refs), lru = chat("lru", cap, &refs);
 
 		assert_true(odds + refs / 1000 >= lru);
-		if (cap <= 400)
+		if (cap <= 200)
 			assert_true(odds > lru + refs / 100);
 	}
 }
@@ -349,7 +349,7 @@ static void test_odds_without_memory(void **state)
 static void test_same_order_same_victims(void **state)
 {
 	const struct kvb_policy_ops *const *p = kvb_policy_all();
-	static uint32_t went[2][20000];
+	static uint32_t went[2][1500];
 
 	(void)state;
 	for (; *p; p++) {
@@ -417,7 +417,7 @@ static void test_foreign_places(void **state)
 		uint64_t queued[KVB_POLICY_QUEUES] = { 0 };
 		void *policy = (*p)->create ? (*p)->create(queued) : NULL;
 
-		for (uint32_t i = 0; i < 20000; i++) {
+		for (uint32_t i = 0; i < 5000; i++) {
 			struct kvb_policy_block b = { .hash = (uint64_t)rand_r(&seed) * 0x9e3779b97f4a7c15ull,
 						      .use = (uint64_t)rand_r(&seed), .born = 1 + (uint64_t)rand_r(&seed),
 						      .freq = (uint32_t)rand_r(&seed) % 16, .tag = (uint32_t)rand_r(&seed) % 32 };
