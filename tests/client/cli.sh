@@ -126,7 +126,8 @@ run 2 replay --lease x t.jsonl; complains 'milliseconds'
 head -1 t.jsonl >one.jsonl
 run 2 replay --hits /nonexistent/hits one.jsonl; complains 'No such file'
 run 0 replay --lease 0 --clients 1 --instance hits --block-bytes 4K --hits hits one.jsonl
-[ "$(head -1 hits)" = request,blocks,prefix_hits,hits_behind,written ] && [ "$(wc -l <hits)" = 2 ] || fail 'hits'
+[ "$(head -1 hits)" = request,blocks,prefix_hits,hits_behind,written ] || fail 'the head of the hits'
+[ "$(wc -l <hits)" = 2 ] || fail 'a line for each request'
 run 2 replay /dev/null; complains 'no request'
 
 # a flipped byte is found, told and has its own exit status
