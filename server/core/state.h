@@ -491,7 +491,7 @@ struct txn {
 	enum txn_kind kind;
 	bool urgent;
 	struct kvb_buf rec;
-	struct waiter *waiters;
+	struct waiter *_Atomic waiters; /* under the core's lock; the committer asks without it whether there are any */
 
 	struct session *session; /* START, FINISH, END */
 	/* FINISH */
