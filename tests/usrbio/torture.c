@@ -22,6 +22,8 @@
 #include <unistd.h>
 
 #define HANG_MS 60000
+#define PATIENT "20000" /* ms: nothing that waits for so long is given up */
+#define IMPATIENT "1000"
 
 struct world {
 	struct manager m;
@@ -37,7 +39,10 @@ struct world {
 struct scenario {
 	const char *name;
 	const char *calm;  /* knobs */
-	const char *storm; /* every other step; NULL: as ever */
+	const char *storm; /* for `gale` of `gale` + 5 steps; NULL: as ever */
+	int gale;
+	bool impatient; /* with a handle that gives up what the storm holds back; without the pool, for what is given up
+			   in it stays away for good */
 	int restart_every; /* so many steps the daemon dies, and is another one at the next; 0: never */
 };
 
@@ -48,12 +53,14 @@ static const struct scenario scenarios[] = {
 		  "fault=read:EREMOTEIO:0.01:batch fault=write:EIO:0.05 fault=write:EREMOTEIO:0.03:done "
 		  "fault=write:ENOSPC:0.05" },
 	{ .name = "torn writes", .calm = "jitter_us=1000 fault=write:EIO:0.2:torn fault=write:ENOSPC:0.1:torn" },
-	{ .name = "held back", .calm = "jitter_us=500", .storm = "hold=1" },
+	{ .name = "held back", .calm = "jitter_us=500", .storm = "hold=1", .gale = 1 },
+	{ .name = "for long", .calm = "jitter_us=500", .storm = "hold=1", .gale = 15, .impatient = true },
 	{ .name = "restarts", .calm = "delay_us=1000 jitter_us=2000", .restart_every = 25 },
 	{ .name = "all of it",
 	  .calm = "jitter_us=4000 fault=read:EIO:0.03 fault=read:SHORT:0.03 fault=write:EREMOTEIO:0.05:torn "
 		  "fault=write:ENOSPC:0.03 fault=iov:ENOENT:0.1 fault=ring:EIO:0.1 fault=reg:ENOMEM:0.05",
 	  .storm = "hold=1",
+	  .gale = 5,
 	  .restart_every = 35 },
 };
 #define N_SCENARIOS (sizeof scenarios / sizeof scenarios[0])
@@ -73,7 +80,7 @@ static void step(struct world *w, const struct scenario *s, int n)
 	else if (s->restart_every && n % s->restart_every == 4)
 		standin_restart(w->mount, ++w->epoch, s->calm);
 	else
-		knobs(w, s->storm && n % 2 ? s->storm : s->calm);
+		knobs(w, s->storm && n % (s->gale + 5) < s->gale ? s->storm : s->calm);
 }
 
 /* ---- load ------------------------------------------------------------------------------------ */
@@ -95,20 +102,19 @@ static uint64_t n_ios(const struct world *w)
 	return standin_count(w->mount, COUNT_read_ios) + standin_count(w->mount, COUNT_write_ios);
 }
 
-static void run_scenario(struct world *w, const struct scenario *s, uint64_t ms)
+/* Threads work, and the scenario's steps befall them, for at least `ms`. */
+static void run_load(struct world *w, const struct scenario *s, uint64_t ms)
 {
-	uint64_t begin = load_now_ms(), faults = standin_count(w->mount, COUNT_faults),
-		 ios = n_ios(w), lost = standin_count(w->mount, COUNT_lost_ios), n_restarts = (uint64_t)w->epoch;
-	struct load *l = &w->load, was = *l;
+	struct load *l = &w->load;
+	uint64_t begin = load_now_ms(), hits = l->hits, written = l->written;
 	pthread_t threads[THREADS];
-	int n = 0;
+	int n = 0, least = s->gale + 5;
 
 	knobs(w, s->calm);
 	atomic_store(&l->stop, false);
 	l->seed++;
 	load_start(l, threads, THREADS);
-	while (load_now_ms() < begin + ms || (s->restart_every && n < 5) || l->hits - was.hits < 10 ||
-	       l->written - was.written < 10) {
+	while (load_now_ms() < begin + ms || n < least || l->hits - hits < 10 || l->written - written < 10) {
 		poll(NULL, 0, 100);
 		watch_for_hangs(w);
 		step(w, s, ++n);
@@ -125,7 +131,25 @@ static void run_scenario(struct world *w, const struct scenario *s, uint64_t ms)
 		pthread_join(threads[i], NULL);
 	}
 	knobs(w, "");
+}
+
+static void run_scenario(struct world *w, const struct scenario *s, uint64_t ms)
+{
+	uint64_t begin = load_now_ms(), faults = standin_count(w->mount, COUNT_faults),
+		 ios = n_ios(w), lost = standin_count(w->mount, COUNT_lost_ios), n_restarts = (uint64_t)w->epoch;
+	struct load *l = &w->load, was = *l;
+
+	if (s->impatient) {
+		l->kv = load_open(w->mount, w->url, IMPATIENT);
+		l->pool = NULL;
+	}
+	run_load(w, s, ms);
 	load_settle(l);
+	if (s->impatient) {
+		load_close(l);
+		l->kv = was.kv;
+		l->pool = was.pool;
+	}
 	ios = n_ios(w) - ios;
 	faults = standin_count(w->mount, COUNT_faults) - faults;
 	lost = standin_count(w->mount, COUNT_lost_ios) - lost;
@@ -209,10 +233,12 @@ static void nothing_is_left(struct world *w)
 /* usrbio_torture --victim MOUNT URL: puts and gets, tells so on descriptor 3, until it is killed. */
 static int victim(const char *mount, const char *url)
 {
-	struct load l = { .kv = load_open(mount, url), .progress = 3, .chains = 4, .seed = (uint64_t)getpid() };
+	struct load l = { .progress = 3, .chains = 4, .seed = (uint64_t)getpid() };
 	pthread_t threads[THREADS];
 
-	load_start(&l, threads, 4);
+	l.kv = load_open(mount, url, PATIENT);
+	load_attach(&l);
+	load_start(&l, threads, 8);
 	pthread_join(threads[0], NULL); /* never: nobody stops them */
 	return 1;
 }
@@ -220,7 +246,7 @@ static int victim(const char *mount, const char *url)
 /* usrbio_torture --visitor MOUNT URL: comes and goes. The daemon gets to see who has died meanwhile. */
 static int visitor(const char *mount, const char *url)
 {
-	kvblock_close(load_open(mount, url));
+	kvblock_close(load_open(mount, url, PATIENT));
 	return 0;
 }
 
@@ -270,7 +296,7 @@ static void kill_clients(struct world *w, int n)
 	MUST(waitpid(pid, &status, 0) == pid && status == 0, "a client ended with %d", status);
 	printf("%d clients killed\n", n);
 	/* What they had written and was acknowledged, and what they had not: all of it can be there again. */
-	w->load.kv = load_open(w->mount, w->url);
+	w->load.kv = load_open(w->mount, w->url, PATIENT);
 	load_settle(&w->load);
 	kvblock_close(w->load.kv);
 }
@@ -345,13 +371,14 @@ int main(int argc, char **argv)
 	}
 	start(&w, argv[1]);
 	w.load.chains = lasting ? 12 : 4;
-	w.load.kv = load_open(w.mount, w.url);
+	w.load.kv = load_open(w.mount, w.url, PATIENT);
+	load_attach(&w.load);
 	prefix(&w, 65536);
 	if (lasting)
 		prefix(&w, 1 << 20);
 	for (size_t i = 0; i < N_SCENARIOS && strcmp(argv[2], "prefix") != 0; i++)
 		run_scenario(&w, &scenarios[i], lasting ? 20000 : 400);
-	kvblock_close(w.load.kv);
+	load_close(&w.load);
 	nothing_is_left(&w);
 	if (strcmp(argv[2], "prefix") != 0)
 		kill_clients(&w, lasting ? 60 : 3);

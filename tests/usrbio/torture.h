@@ -21,6 +21,7 @@ extern const uint64_t model_bytes[N_MODELS];
 
 struct load {
 	struct kvblock *kv;
+	struct kvblock_pool *pool; /* shared memory, attached: the engine moves bytes from and to it without a copy */
 	atomic_bool stop;
 	_Atomic uint64_t hits, misses, errors;    /* blocks of gets */
 	_Atomic uint64_t written, exists, busy, failed; /* blocks of puts; refused calls count all of theirs */
@@ -30,9 +31,12 @@ struct load {
 	int progress; /* descriptor that gets a byte for each block that was written or read; -1: none */
 };
 
-/* A handle with the engine on `mount`. Mismatches end the test. */
-struct kvblock *load_open(const char *mount, const char *url);
+/* A handle with the engine on `mount`, which gives requests up after `timeout_ms`. Mismatches end the test. */
+struct kvblock *load_open(const char *mount, const char *url, const char *timeout_ms);
 uint64_t load_now_ms(void);
+/* A pool for a quarter of the threads; load_close gives it back, and closes the handle. */
+void load_attach(struct load *l);
+void load_close(struct load *l);
 /* Threads that put, get and delete chains until l->stop; every byte of a hit is compared. */
 void load_start(struct load *l, pthread_t threads[THREADS], int n);
 /* Puts and gets every chain until all of it is there and right. Gives up after a minute or so. */

@@ -63,7 +63,7 @@ static void set(struct kvblock_options *o, const char *name, const char *value)
 	MUST(kvblock_options_set(o, name, value, &err) == KVBLOCK_OK, "%s: %s", name, err.message);
 }
 
-struct kvblock *load_open(const char *mount, const char *url)
+struct kvblock *load_open(const char *mount, const char *url, const char *timeout_ms)
 {
 	struct kvblock_options o;
 	struct kvblock_error err;
@@ -78,10 +78,35 @@ struct kvblock *load_open(const char *mount, const char *url)
 	set(&o, "hf3fs_mount_point", mount);
 	set(&o, "threefs_read_iov_size", "64M");
 	set(&o, "threefs_write_iov_size", "64M");
-	set(&o, "threefs_read_timeout_ms", "3000");
-	set(&o, "threefs_write_timeout_ms", "3000");
+	set(&o, "threefs_read_timeout_ms", timeout_ms);
+	set(&o, "threefs_write_timeout_ms", timeout_ms);
 	MUST(kvblock_open(&o, &kv, &err) == KVBLOCK_OK, "%s: %s", err.field, err.message);
 	return kv;
+}
+
+#define POOLED (THREADS / 4)
+
+void load_attach(struct load *l)
+{
+	struct kvblock_pool_options o;
+	struct kvblock_error err;
+
+	kvblock_pool_options_init(&o);
+	o.kind = KVBLOCK_MEMORY_SHARED;
+	o.shm_name = "torture";
+	o.buffer_bytes = CHAIN * model_bytes[BIG];
+	o.bytes = POOLED * o.buffer_bytes;
+	MUST(kvblock_pool_create(&o, &l->pool, &err) == KVBLOCK_OK, "%s", err.message);
+	MUST(kvblock_pool_attach(l->kv, l->pool, &err) == KVBLOCK_OK, "%s", err.message);
+}
+
+void load_close(struct load *l)
+{
+	if (l->pool)
+		MUST(kvblock_pool_detach(l->kv, l->pool) == KVBLOCK_OK, "the pool is still in use");
+	kvblock_close(l->kv);
+	MUST(kvblock_pool_destroy(l->pool) == KVBLOCK_OK, "a buffer of the pool is still in use");
+	l->pool = NULL;
 }
 
 /* ---- one chain ------------------------------------------------------------------------------- */
@@ -172,10 +197,22 @@ static uint32_t get(struct load *l, struct chain *c)
 	return hits;
 }
 
-static void chain_init(struct chain *c)
+static void chain_init(struct load *l, struct chain *c, bool pooled)
 {
-	c->memory = aligned_alloc(4096, CHAIN * model_bytes[BIG]);
+	struct kvblock_buf buf = { 0 };
+
+	if (pooled)
+		MUST(kvblock_pool_get(l->pool, 0, &buf) == KVBLOCK_OK, "no buffer in the pool");
+	c->memory = pooled ? buf.data : aligned_alloc(4096, CHAIN * model_bytes[BIG]);
 	MUST(c->memory, "no memory");
+}
+
+static void chain_free(struct load *l, struct chain *c, bool pooled)
+{
+	if (pooled)
+		MUST(kvblock_pool_put(l->pool, c->memory) == KVBLOCK_OK, "the pool's buffer is not one");
+	else
+		free(c->memory);
 }
 
 /* ---- threads --------------------------------------------------------------------------------- */
@@ -198,10 +235,11 @@ static void *work(void *arg)
 	struct hand h = *(struct hand *)arg;
 	struct load *l = h.l;
 	uint64_t rng = (l->seed * THREADS + (uint64_t)h.index + 1) * 0x9e3779b97f4a7c15u;
+	bool pooled = l->pool && h.index < POOLED;
 	struct chain c;
 
 	free(arg);
-	chain_init(&c);
+	chain_init(l, &c, pooled);
 	while (!atomic_load(&l->stop)) {
 		uint32_t what = dice(&rng, 10);
 
@@ -215,7 +253,7 @@ static void *work(void *arg)
 			(void)kvblock_delete(l->kv, model_name[c.model], &c.keys, NULL, NULL);
 		atomic_store(&l->busy_since[h.index], 0);
 	}
-	free(c.memory);
+	chain_free(l, &c, pooled);
 	return NULL;
 }
 
@@ -235,7 +273,7 @@ void load_settle(struct load *l)
 	uint64_t until = load_now_ms() + 90000;
 	struct chain c;
 
-	chain_init(&c);
+	chain_init(l, &c, false);
 	for (int model = 0; model < N_MODELS; model++) {
 		for (uint32_t i = 0; i < l->chains; i++) {
 			aim(&c, (enum model)model, i, CHAIN);
@@ -246,7 +284,7 @@ void load_settle(struct load *l)
 			}
 		}
 	}
-	free(c.memory);
+	chain_free(l, &c, false);
 }
 
 uint64_t load_prefix(struct load *l, const char *mount, const char *instance, uint64_t bytes, uint32_t n)
