@@ -100,6 +100,14 @@ static void map_all(struct kvb_usrbio *u, struct kvb_usrbio_ground *g)
 	}
 }
 
+/* What the engine has of a ground. */
+static void drop(struct kvb_usrbio_ground *g)
+{
+	if (g)
+		kvb_usrbio_ground_leave(g);
+	kvb_usrbio_ground_unref(g);
+}
+
 /* The ground with a reference, made if there is none or it is lost. */
 static int take_ground(struct kvb_usrbio *u, const char *path, struct kvb_usrbio_ground **out, struct kvb_error *err)
 {
@@ -124,7 +132,7 @@ static int take_ground(struct kvb_usrbio *u, const char *path, struct kvb_usrbio
 	} else {
 		u->making = true;
 		kvb_mutex_unlock(&u->lock);
-		kvb_usrbio_ground_unref(old); /* its memory first: there may be no room for both */
+		drop(old); /* its memory first: there may be no room for both */
 		old = NULL;
 		rc = make_ground(u, path, &fresh, &e);
 		if (rc == KVB_OK)
@@ -145,7 +153,7 @@ static int take_ground(struct kvb_usrbio *u, const char *path, struct kvb_usrbio
 		kvb_cond_broadcast(&u->made);
 	}
 	kvb_mutex_unlock(&u->lock);
-	kvb_usrbio_ground_unref(old);
+	drop(old);
 	return rc;
 }
 
@@ -191,7 +199,7 @@ static void destroy(struct kvb_engine *e)
 {
 	struct kvb_usrbio *u = usrbio_of(e);
 
-	kvb_usrbio_ground_unref(u->ground);
+	drop(u->ground);
 	if (u->plain)
 		u->plain->ops->destroy(u->plain);
 	drop_stale(u);
@@ -511,11 +519,20 @@ static int sync_file(struct kvb_engine *e, struct kvb_engine_file *file)
 
 /* ---- memory ---------------------------------------------------------------------------------- */
 
+/* The ground with a reference and its memory; NULL: there is none that stands. */
+static struct kvb_usrbio_ground *enter_locked(struct kvb_usrbio *u)
+{
+	if (!u->ground || !kvb_usrbio_ground_enter(u->ground))
+		return NULL;
+	kvb_usrbio_ground_ref(u->ground);
+	return u->ground;
+}
+
 static int map_memory(struct kvb_engine *e, void *base, size_t length, struct kvb_error *err)
 {
 	struct kvb_usrbio *u = usrbio_of(e);
 	int rc = kvb_engine_map(u->plain, base, length, err);
-	struct kvb_usrbio_ground *g = NULL;
+	struct kvb_usrbio_ground *g;
 
 	kvb_mutex_lock(&u->lock);
 	while (u->making)
@@ -526,14 +543,11 @@ static int map_memory(struct kvb_engine *e, void *base, size_t length, struct kv
 		u->regions[i] = (struct region){ base, length };
 		break;
 	}
-	if (u->ground) {
-		g = u->ground;
-		kvb_usrbio_ground_ref(g);
-	}
+	g = enter_locked(u);
 	kvb_mutex_unlock(&u->lock);
 	if (g)
 		rc = kvb_usrbio_ground_map(g, base, length, err);
-	kvb_usrbio_ground_unref(g);
+	drop(g);
 	return rc;
 }
 
@@ -549,13 +563,11 @@ static void unmap_memory(struct kvb_engine *e, void *base)
 	for (uint32_t i = 0; i < KVB_USRBIO_MAPPED; i++)
 		if (u->regions[i].base == base)
 			u->regions[i].base = NULL;
-	g = u->ground;
-	if (g)
-		kvb_usrbio_ground_ref(g);
+	g = enter_locked(u);
 	kvb_mutex_unlock(&u->lock);
 	if (g)
 		kvb_usrbio_ground_unmap(g, base);
-	kvb_usrbio_ground_unref(g);
+	drop(g);
 }
 
 /* ---- bytes ----------------------------------------------------------------------------------- */

@@ -184,7 +184,7 @@ struct kvb_usrbio_ground {
 	const struct kvblock_hf3fs *o; /* the engine's */
 	char mount_point[256];
 	char daemon[256];    /* what `submit-ios` leads to: another one for each start of the daemon */
-	atomic_uint refs;    /* the engine's, and one for each file and call */
+	atomic_uint refs;    /* the engine's, and one for each file */
 	atomic_bool lost;    /* worth nothing any more */
 	atomic_bool gone;    /* because the daemon's process has ended: nobody touches our memory */
 	atomic_uint turn;    /* ring of the next call */
@@ -193,16 +193,22 @@ struct kvb_usrbio_ground {
 	struct kvb_usrbio_ring rings[2][KVB_USRBIO_RINGS];
 	struct kvb_usrbio_pool pools[2];
 	struct kvb_mutex lock;      /* protects what follows */
+	uint32_t users;             /* of rings and memory: the engine, and each call. 0: they are gone */
 	atomic_uint n_mapped;
 	struct kvb_usrbio_memory *mapped[KVB_USRBIO_MAPPED];
 };
 
 /* Rings and buffers on the 3FS at `mount_point`. KVB_E_UNAVAILABLE (rings refused, no daemon),
- * KVB_E_NO_SPACE (/dev/shm), KVB_E_NOMEM; each with the remedy. One reference. */
+ * KVB_E_NO_SPACE (/dev/shm), KVB_E_NOMEM; each with the remedy. One reference, one user. */
 int kvb_usrbio_ground_make(const struct kvb_usrbio_lib *lib, const struct kvblock_hf3fs *o, const char *mount_point,
 			   struct kvb_usrbio_ground **out, struct kvb_error *err);
 void kvb_usrbio_ground_ref(struct kvb_usrbio_ground *g);
 void kvb_usrbio_ground_unref(struct kvb_usrbio_ground *g);
+/* Rings and memory stay until kvb_usrbio_ground_leave. False: it is lost, nothing of them may be touched. A ground
+ * that is lost gives them up with the last user, whatever files still refer to it: /dev/shm may not have room for
+ * two. The engine leaves once, when it drops the ground. */
+bool kvb_usrbio_ground_enter(struct kvb_usrbio_ground *g);
+void kvb_usrbio_ground_leave(struct kvb_usrbio_ground *g);
 /* Looks whether the daemon is still the one that this was made with; else it is lost. */
 void kvb_usrbio_ground_check(struct kvb_usrbio_ground *g);
 /* After requests of this ring were set adrift: where too little is left to work with, it is lost. */

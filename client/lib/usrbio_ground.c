@@ -2,7 +2,8 @@
  * usrbio_ground.c - what stands as long as one FUSE daemon lives: rings, buffers, mapped memory.
  *
  * Owns all of it. A ground is never repaired: when the daemon was restarted, or too much is adrift, it is
- * lost, and the engine makes another one; this one goes with its last file and call. Whether the daemon is
+ * lost, and the engine makes another one; of this one, rings and memory go with the last call, the rest with the
+ * last file. Whether the daemon is
  * the same is seen by its submit semaphore: each start has one of its own, published below the mount.
  */
 #include "usrbio.h"
@@ -128,7 +129,7 @@ static int make_pools(struct kvb_usrbio_ground *g, struct kvb_error *err)
 	return rc;
 }
 
-static void destroy(struct kvb_usrbio_ground *g)
+static void close_all(struct kvb_usrbio_ground *g)
 {
 	for (uint32_t i = 0; i < g->n_rings; i++) {
 		kvb_usrbio_ring_close(&g->rings[KVB_USRBIO_READ][i]);
@@ -141,6 +142,38 @@ static void destroy(struct kvb_usrbio_ground *g)
 	for (int way = 0; way < 2; way++)
 		if (g->pools[way].used)
 			kvb_usrbio_pool_close(&g->pools[way]);
+}
+
+bool kvb_usrbio_ground_enter(struct kvb_usrbio_ground *g)
+{
+	bool stands;
+
+	kvb_mutex_lock(&g->lock);
+	stands = g->users > 0 && !atomic_load(&g->lost);
+	if (stands)
+		g->users++;
+	kvb_mutex_unlock(&g->lock);
+	return stands;
+}
+
+void kvb_usrbio_ground_leave(struct kvb_usrbio_ground *g)
+{
+	bool last;
+
+	kvb_mutex_lock(&g->lock);
+	last = --g->users == 0;
+	kvb_mutex_unlock(&g->lock);
+	if (last)
+		close_all(g);
+}
+
+void kvb_usrbio_ground_ref(struct kvb_usrbio_ground *g) { atomic_fetch_add(&g->refs, 1); }
+
+void kvb_usrbio_ground_unref(struct kvb_usrbio_ground *g)
+{
+	if (!g || atomic_fetch_sub(&g->refs, 1) > 1)
+		return;
+	assert(g->users == 0);
 	kvb_mutex_destroy(&g->lock);
 	kvb_free(g);
 }
@@ -157,6 +190,7 @@ int kvb_usrbio_ground_make(const struct kvb_usrbio_lib *lib, const struct kvbloc
 	g->lib = lib;
 	g->o = o;
 	atomic_init(&g->refs, 1);
+	g->users = 1;
 	kvb_mutex_init(&g->lock);
 	snprintf(g->mount_point, sizeof g->mount_point, "%s", mount_point);
 	error = read_daemon(mount_point, g->daemon);
@@ -175,21 +209,14 @@ int kvb_usrbio_ground_make(const struct kvb_usrbio_lib *lib, const struct kvbloc
 	if (rc == KVB_OK)
 		rc = make_pools(g, err);
 	if (rc != KVB_OK) {
-		destroy(g);
+		kvb_usrbio_ground_leave(g);
+		kvb_usrbio_ground_unref(g);
 		return rc;
 	}
 	hold(g);
 	kvb_log(KVB_LOG_INFO, "client", "usrbio on %s: %s", mount_point, room.message);
 	*out = g;
 	return KVB_OK;
-}
-
-void kvb_usrbio_ground_ref(struct kvb_usrbio_ground *g) { atomic_fetch_add(&g->refs, 1); }
-
-void kvb_usrbio_ground_unref(struct kvb_usrbio_ground *g)
-{
-	if (g && atomic_fetch_sub(&g->refs, 1) == 1)
-		destroy(g);
 }
 
 /* ---- mapped memory --------------------------------------------------------------------------- */

@@ -374,13 +374,26 @@ static uint64_t size_of_requests(const struct kvblock_hf3fs *o, enum kvb_usrbio_
 	return total < o->read_io_size ? total : o->read_io_size;
 }
 
+/* Nothing of it was sent: the files are to be opened anew. */
+static void refuse(struct kvb_io_run *runs, uint32_t n)
+{
+	for (uint32_t i = 0; i < n; i++) {
+		runs[i].status = KVB_E_IO;
+		runs[i].again = true;
+	}
+}
+
 void kvb_usrbio_pump(struct kvb_usrbio_ground *g, enum kvb_usrbio_way way, struct kvb_io_run *runs, uint32_t n,
 		     const struct kvb_deadline *by)
 {
-	struct kvb_usrbio_call c = { .ring = &g->rings[way][atomic_fetch_add(&g->turn, 1) % g->n_rings],
-				     .o = g->o, .runs = runs, .n = n, .by = by,
+	struct kvb_usrbio_call c = { .o = g->o, .runs = runs, .n = n, .by = by,
 				     .most = size_of_requests(g->o, way, runs, n) };
 
+	if (!kvb_usrbio_ground_enter(g)) {
+		refuse(runs, n);
+		return;
+	}
+	c.ring = &g->rings[way][atomic_fetch_add(&g->turn, 1) % g->n_rings];
 	kvb_cond_init(&c.wake);
 	for (uint32_t i = 0; i < n; i++)
 		runs[i].done = runs[i].length;
@@ -397,4 +410,5 @@ void kvb_usrbio_pump(struct kvb_usrbio_ground *g, enum kvb_usrbio_way way, struc
 	for (uint32_t i = 0; i < n; i++)
 		runs[i].again = runs[i].status == KVB_E_IO && (runs[i].again || atomic_load(&g->lost)) &&
 				!(way == KVB_USRBIO_WRITE && runs[i].touched);
+	kvb_usrbio_ground_leave(g);
 }

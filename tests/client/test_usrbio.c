@@ -506,6 +506,7 @@ static void test_restart(void **state)
 {
 	struct place *p = *state;
 	uint8_t *out = calloc(1, 3 * MIB), *in = calloc(1, 3 * MIB);
+	struct kvb_engine_file *other;
 	struct iovec iov[1];
 	struct kvb_io_run run;
 
@@ -524,6 +525,10 @@ static void test_restart(void **state)
 		assert_int_equal(run.status, KVB_E_IO);
 		assert_true(run.again); /* nothing of it was carried out */
 		assert_true(atomic_load(&ground(p)->lost));
+		/* The next ground has room, although files of the last one are still open. */
+		assert_int_equal(kvb_engine_open(p->engine, rootfd, "slab", false, &other, NULL), KVB_OK);
+		assert_int_equal(ground(p)->users, 0);
+		kvb_engine_close(p->engine, other);
 		close_files(p);
 		open_files(p);
 		assert_false(atomic_load(&ground(p)->lost));
