@@ -4,7 +4,11 @@
  */
 #include "core_env.h"
 
+#include <ftw.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define UNIT (1ull << 20)
 #define UNITS 12u
@@ -132,12 +136,82 @@ static void test_no_start_is_refused(void **state)
 	env_destroy(&e);
 }
 
+static int remove_one(const char *path, const struct stat *st, int type, struct FTW *walk)
+{
+	(void)st, (void)type, (void)walk;
+	return remove(path);
+}
+
+static char root[sizeof "/tmp/kvb-steer-XXXXXX"];
+
+static int make_root(void **state)
+{
+	(void)state;
+	strcpy(root, "/tmp/kvb-steer-XXXXXX");
+	return mkdtemp(root) ? 0 : -1;
+}
+
+static int remove_root(void **state)
+{
+	(void)state;
+	return nftw(root, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+}
+
+/* Chunks of 1 MiB and blocks of 100 KiB: ten slots in a segment, which come free together. */
+static void test_segments_come_free(void **state)
+{
+	enum { PUTS = 600 };
+	struct kvb_storage_spec s = { .name = "s", .type = "hf3fs", .root = root, .capacity = 32 * UNIT, .unit = 4 * UNIT,
+				      .file_size = 16 * UNIT, .chunk_size = UNIT, .any_mount = true, .enabled = true };
+	struct kvb_spec spec = { "kv", 100 << 10 };
+	struct kvb_core_counters before, after;
+	struct kvb_stats st;
+	struct env e;
+	uint64_t most;
+
+	(void)state;
+	env_init(&e);
+	env_open(&e);
+	assert_int_equal(kvb_core_storage_put(e.core, &s, NULL, &e.err), KVB_OK);
+	assert_int_equal(env_group(&e, "g", 0, "s"), KVB_OK);
+	assert_int_equal(env_instance(&e, "i", "g", &spec, 1), KVB_OK);
+	for (uint32_t i = 0; i < PUTS; i++)
+		put(&e, "i", i);
+	most = used(&e, "i");
+	assert_true(most > 20 * UNIT);
+	kvb_core_counters_get(e.core, &before);
+	for (uint32_t i = 0; i < PUTS; i++) {
+		struct kvb_key key = { 1, PUTS + i };
+		struct kvb_lookup_res r;
+
+		put(&e, "i", PUTS + i);
+		if (i % 32 == 0) /* somebody reads one of them: its segment waits, others go */
+			assert_int_equal(env_lookup(&e, &key, 1, KVB_LOOKUP_BATCH, 500, &r), KVB_OK);
+	}
+	kvb_core_counters_get(e.core, &after);
+	/* One goes for each that comes, and not many more. */
+	assert_in_range(after.evicted_blocks - before.evicted_blocks, PUTS / 2, PUTS + PUTS / 2);
+	assert_true(used(&e, "i") > most / 10 * 8);
+	env_check(&e);
+	env_crash(&e);
+	env_open(&e);
+	env_check(&e);
+	env_advance(&e, 30000); /* until then all of it counts as leased */
+	for (uint32_t i = 0; i < PUTS / 4; i++)
+		put(&e, "i", 3 * PUTS + i);
+	env_stats(&e, &st);
+	assert_true(st.storages[0].used_bytes > most / 10 * 7);
+	env_check(&e);
+	env_destroy(&e);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_idle_space_goes_to_who_writes),
 		cmocka_unit_test(test_nobody_starves),
 		cmocka_unit_test(test_no_start_is_refused),
+		cmocka_unit_test_setup_teardown(test_segments_come_free, make_root, remove_root),
 	};
 
 	env_quiet();
