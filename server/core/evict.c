@@ -12,7 +12,7 @@
  * record is durable.
  *
  * In a group whose instances have parts (share.c) the instance that has most for its part loses blocks first, whichever they
- * are, so each is asked for its first. What is pinned soft is looked at only when the caller says so, and goes last.
+ * are: a search puts the members of a set in that order, and keeps it. What is pinned soft is looked at only when the caller says so, and goes last.
  */
 #include "internal.h"
 #include "mark.h"
@@ -101,17 +101,16 @@ static void rank(const struct part *p, struct first *f)
 				   : mark_use(atomic_load_explicit(&block_get(p, f->id)->mark, memory_order_relaxed));
 }
 
-/* Of one member of the set, or (NULL) of all. */
+/* Of one member of the set, or (NULL) of all: the heaps from `which` to below `end`. */
 static struct first first_in(const struct part *p, const struct scope *c, struct evict_set *set,
-			     const struct evict_queue *q)
+			     const struct evict_queue *q, uint32_t which, uint32_t end)
 {
-	const struct kvb_heaps *heaps = q ? &q->heaps : &set->tops;
 	struct first best = { 0 };
 
-	for (uint32_t w = c->w.soft ? EVICT_SOFT : EVICT_FIRST; w < heaps->n_heaps; w++) {
+	for (uint32_t w = which; w < end; w++) {
 		struct first f = { .set = set, .which = w, .over = q ? share_ratio(q->inst, &c->w) : 0 };
 
-		if (!(q ? kvb_heap_top(heaps, w, &f.key, &f.id) : evict_set_top(set, w, &f.key, &f.id) != NULL) ||
+		if (!(q ? kvb_heap_top(&q->heaps, w, &f.key, &f.id) : evict_set_top(set, w, &f.key, &f.id) != NULL) ||
 		    f.key >= c->below)
 			continue;
 		rank(p, &f);
@@ -121,23 +120,77 @@ static struct first first_in(const struct part *p, const struct scope *c, struct
 	return best;
 }
 
-static struct first first_of(const struct part *p, const struct scope *c, struct evict_set *set)
-{
-	struct first best = { 0 };
+/* ---- members with parts ----------------------------------------------------------------------------- */
 
-	if (!c->only && set->group->spec.share == KVB_SHARE_GROUP)
-		return first_in(p, c, set, NULL);
+/* The rival at i may have less than those below it. */
+static void sift_down(struct evict_set *set, uint32_t i)
+{
+	struct rival r = set->rival[i];
+
+	for (uint32_t child; (child = 2 * i + 1) < set->n_rivals; i = child) {
+		if (child + 1 < set->n_rivals && set->rival[child + 1].over > set->rival[child].over)
+			child++;
+		if (set->rival[child].over <= r.over)
+			break;
+		set->rival[i] = set->rival[child];
+	}
+	set->rival[i] = r;
+}
+
+static void gather_rivals(const struct part *p, const struct scope *c, struct evict_set *set, bool soft)
+{
+	set->n_rivals = 0;
+	set->rivals_soft = soft;
+	set->rivals_of = p->searches;
 	for (uint32_t i = 0; i < set->n; i++) {
 		const struct evict_queue *q = set->member[i];
+
+		if ((!c->only || q->inst == c->only) && share_allows(&c->w, q->inst))
+			set->rival[set->n_rivals++] = (struct rival){ share_ratio(q->inst, &c->w), q };
+	}
+	for (uint32_t i = set->n_rivals / 2; i-- > 0;)
+		sift_down(set, i);
+}
+
+/* Of the member that is most over its part and has a candidate. During one search members only lose, so the order is made
+ * once, and kept by looking at the first of it. */
+static struct first first_rival(const struct part *p, const struct scope *c, struct evict_set *set)
+{
+	while (set->n_rivals) {
+		struct rival *r = &set->rival[0];
+		const struct evict_queue *q = r->q;
+		uint64_t over = share_ratio(q->inst, &c->w);
 		struct first f;
 
-		if ((c->only && q->inst != c->only) || !share_allows(&c->w, q->inst))
+		if (over != r->over) {
+			r->over = over;
+			sift_down(set, 0);
 			continue;
-		f = first_in(p, c, set, q);
-		if (before(&f, &best))
-			best = f;
+		}
+		f = set->rivals_soft ? first_in(p, c, set, q, EVICT_SOFT, EVICT_FIRST)
+				     : first_in(p, c, set, q, EVICT_FIRST, q->heaps.n_heaps);
+		if (f.set)
+			return f;
+		*r = set->rival[--set->n_rivals];
+		if (set->n_rivals)
+			sift_down(set, 0);
 	}
-	return best;
+	return (struct first){ 0 };
+}
+
+static struct first first_of(const struct part *p, const struct scope *c, struct evict_set *set)
+{
+	struct first f;
+
+	if (!c->only && set->group->spec.share == KVB_SHARE_GROUP)
+		return first_in(p, c, set, NULL, c->w.soft ? EVICT_SOFT : EVICT_FIRST, set->tops.n_heaps);
+	if (set->rivals_of != p->searches)
+		gather_rivals(p, c, set, false);
+	f = first_rival(p, c, set);
+	if (f.set || !c->w.soft || set->rivals_soft)
+		return f;
+	gather_rivals(p, c, set, true);
+	return first_rival(p, c, set);
 }
 
 /* Is it what its place says, but for leases? */
@@ -290,6 +343,7 @@ static uint64_t evict(struct part *p, struct scope *c, uint64_t need)
 	struct picks k = { 0 };
 	struct first f;
 
+	p->searches++;
 	shares_refresh(p);
 	while (got < need && k.n < MAX_PICKS) {
 		struct block *b = pick(p, c, now, &f);

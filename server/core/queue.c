@@ -110,6 +110,7 @@ static void set_free(struct evict_set *set)
 {
 	kvb_heaps_destroy(&set->tops);
 	kvb_free(set->member);
+	kvb_free(set->rival);
 	kvb_free(set);
 }
 
@@ -137,6 +138,10 @@ static int set_reserve(struct evict_set *set)
 	int rc = kvb_grow(&v, &set->cap, set->n + set->hidden + 1, sizeof *set->member);
 
 	set->member = v;
+	v = set->rival;
+	if (rc == KVB_OK)
+		rc = kvb_grow(&v, &set->cap_rival, set->n + set->hidden + 1, sizeof *set->rival);
+	set->rival = v;
 	if (rc == KVB_OK)
 		rc = kvb_heaps_widen(&set->tops, set->group->n_queues + EVICT_FIRST);
 	return rc == KVB_OK ? kvb_heaps_reserve(&set->tops, set->cap * KVB_HEAPS_MAX) : rc;

@@ -150,8 +150,9 @@ bool reclaim_group(struct part *p, struct group *g)
 {
 	uint64_t now = kvb_now_ms(p->core->clock), bytes, blocks, step = step_bytes(g), got;
 	struct space_set spaces;
-	bool more = reclaim_idle(p, g) | reclaim_old(p, g);
+	bool more = reclaim_idle(p, g);
 
+	more |= reclaim_old(p, g);
 	more |= reclaim_parts(p, g);
 	bytes = bytes_owed(p, g, &spaces);
 	blocks = over(g->blocks, g->spec.reclaim_blocks);

@@ -102,6 +102,12 @@ struct evict_queue {
 	struct kvb_heaps heaps;
 };
 
+/* A member of a set, and what its instance has for its part (share.c). */
+struct rival {
+	uint64_t over;
+	const struct evict_queue *q;
+};
+
 /* Those of a group's instances for one class in one space, and in the same heaps their tops. */
 struct evict_set {
 	struct group *group;
@@ -112,6 +118,12 @@ struct evict_set {
 	size_t cap;
 	uint32_t n;
 	uint32_t hidden; /* of ghosts that may come back */
+	/* In a group with parts, during one search: members that may have victims, who is most over its part first. */
+	struct rival *rival;
+	size_t cap_rival;
+	uint32_t n_rivals;
+	bool rivals_soft;     /* for what is pinned soft */
+	uint64_t rivals_of;   /* which search */
 	struct evict_set *next; /* of the same space */
 };
 
@@ -441,6 +453,7 @@ struct part {
 	struct trim_op *trims; /* those that wait for no record (trim.c) */
 	uint64_t trimmed_at;   /* when the last portion was done; 0 = never */
 
+	uint64_t searches;    /* for victims: number of the newest */
 	uint64_t demand_at;   /* when what was taken was last counted (evict.c) */
 	uint64_t n_waiting;   /* starts in the lines of all groups */
 	uint64_t wait_turn;   /* rounds of start_serve_waiters */
