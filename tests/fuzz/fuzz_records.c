@@ -82,6 +82,7 @@ static void write_corpus(const char *dir)
 	struct kvb_key k[6], parent = { 77, 1 };
 	struct kvb_start_res s;
 	struct kvb_finish_res f;
+	struct kvb_pin_res pinned;
 	bool mask[6] = { true, false, true, true, true, true };
 	uint64_t sums[6] = { 1, 2, 3, 4, 5, 6 }, base;
 	char session[33];
@@ -96,6 +97,7 @@ static void write_corpus(const char *dir)
 	must(env_start(&env, &(struct env_start){ .keys = k, .n = 6 }, &s) == KVB_OK, "");
 	memcpy(session, s.session, sizeof session);
 	must(env_finish(&env, session, sums, 6, &f) == KVB_OK, "");
+	must(env_pin(&env, k, 3, KVB_PIN_HARD, 0, &pinned) == KVB_OK && env_pin(&env, k + 2, 3, KVB_PIN_SOFT, 9000, &pinned) == KVB_OK, "");
 	env_keys(k, 6, 3, 1);
 	must(env_start(&env, &(struct env_start){ .instance = "two", .keys = k, .n = 6 }, &s) == KVB_OK, "");
 	memcpy(session, s.session, sizeof session);
