@@ -248,6 +248,9 @@ void evict_count(struct part *p, struct instance *inst);
 
 /* Empties slabs of other classes for `class_id`. True when something is on its way. */
 bool evict_steal(struct part *p, uint32_t space, uint32_t class_id, const struct evict_for *w);
+/* The same where leases run in every window: its slots come free when they end. One window at a time: true while that is
+ * waited for. */
+bool evict_steal_leased(struct part *p, uint32_t space, uint32_t class_id, const struct evict_for *w);
 /* A block was evicted for slots of the class. */
 void steer_note(struct part *p, uint32_t space, uint32_t class_id, const struct block *b);
 /* After evictions for slots of the class: perhaps others should give it space. */

@@ -97,7 +97,7 @@ static bool make_room(struct part *p, const struct plan *plan, uint32_t space, u
 	got = evict_slots(p, space, class_id, need, &w);
 	if (got >= need)
 		return true;
-	return evict_steal(p, space, class_id, &w) || got > 0 || coming > 0;
+	return evict_steal(p, space, class_id, &w) || got > 0 || coming > 0 || evict_steal_leased(p, space, class_id, &w);
 }
 
 /* Takes the plan's slots in one space. On failure nothing is taken; *coming tells whether waiting

@@ -321,6 +321,7 @@ struct space {
 	uint64_t grow_failing_since; /* 0 = the newest growth was well */
 	struct evict_set *sets; /* of all groups */
 	struct space_class *class; /* by class id of the pool */
+	uint64_t stolen_until; /* boot time ms: leases on what evict_steal_leased took end by then */
 	size_t n_class, cap_class;
 };
 

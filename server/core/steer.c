@@ -2,7 +2,8 @@
  * steer.c - eviction that looks at where blocks lie: space moves between size classes, and segments come free as a whole.
  *
  * A class that has no slots and nothing of its own to evict takes a window of others' slabs (evict_steal): of those with the
- * fewest slots in use the one whose blocks were used longest ago. A class that evicts its own blocks while others keep what
+ * fewest slots in use the one whose blocks were used longest ago. Where leases run in all of them, it takes one all the
+ * same, and waits until they end: those of blocks that are always read would never. A class that evicts its own blocks while others keep what
  * nobody has used for long would never grow; so it remembers how long what it evicts had been idle, and each time it
  * has evicted as much as a slab holds, it looks for a window of others that has been idle for STEER_RATIO times as long,
  * and takes that. One window at a time, so that space moves as fast as the class writes, and no faster.
@@ -53,12 +54,15 @@ struct steal {
 	uint32_t space;
 	uint64_t now;
 	const struct evict_for *w;
+	bool leased; /* blocks under a lease, too: nobody finds them any more, and their slots wait for its end */
 };
 
 /* May it go for the sake of another class? */
 static bool may_go_along(const struct steal *st, const struct instance *inst, const struct block *b)
 {
-	if (!block_evictable(st->p, inst, b, st->now) || (b->pinned && !st->w->soft))
+	uint64_t now = st->leased ? UINT64_MAX : st->now;
+
+	if (!block_evictable(st->p, inst, b, now) || (b->pinned && !st->w->soft))
 		return false;
 	return st->w->over ? share_ratio(inst, st->w) > SHARE_PART : share_allows(st->w, inst);
 }
@@ -157,6 +161,23 @@ bool evict_steal(struct part *p, uint32_t space, uint32_t class_id, const struct
 	coming = take_window(p, space, slabs, n);
 	kvb_free(slabs);
 	return coming;
+}
+
+bool evict_steal_leased(struct part *p, uint32_t space, uint32_t class_id, const struct evict_for *w)
+{
+	struct space *s = &p->space[space];
+	struct steal st = { .p = p, .space = space, .now = kvb_now_ms(p->core->clock), .w = w, .leased = true };
+	uint32_t *slabs = NULL;
+	size_t n = 0;
+
+	if (st.now < s->stolen_until)
+		return true;
+	if (find_window(&st, class_id, &slabs, &n) != KVB_OK)
+		return false;
+	if (take_window(p, space, slabs, n))
+		s->stolen_until = st.now + p->core->o.lease_max_ms;
+	kvb_free(slabs);
+	return s->stolen_until > st.now;
 }
 
 /* ---- a class that only ever evicts its own ------------------------------------------------------------ */

@@ -136,6 +136,35 @@ static void test_no_start_is_refused(void **state)
 	env_destroy(&e);
 }
 
+/* Somebody reads a small block in each unit, again and again: a large one gets a window all the same. */
+static void test_leases_everywhere(void **state)
+{
+	struct kvb_lookup_res r;
+	struct kvb_key key = { 1, 0 };
+	uint32_t leased = 0;
+	struct env e;
+
+	(void)state;
+	setup(&e);
+	for (uint32_t i = 0; i < BYTES / SMALL; i++)
+		put(&e, "i", i);
+	for (key.lo = 0; key.lo < BYTES / SMALL; key.lo += 5) {
+		assert_int_equal(env_lookup(&e, &key, 1, KVB_LOOKUP_BATCH, 8000, &r), KVB_OK);
+		leased += r.matched;
+	}
+	assert_true(leased >= 2 * UNITS);
+	put(&e, "l", 1);
+	env_check(&e);
+	/* One window went, eight units of the twelve for this size; the others' leases stand. */
+	for (key.lo = 0; key.lo < BYTES / SMALL; key.lo += 5) {
+		const struct kvb_key one = key;
+
+		leased -= env_match(&e, &one, 1);
+	}
+	assert_in_range(leased, 1, 8 * 3 + 3);
+	env_destroy(&e);
+}
+
 static int remove_one(const char *path, const struct stat *st, int type, struct FTW *walk)
 {
 	(void)st, (void)type, (void)walk;
@@ -211,6 +240,7 @@ int main(void)
 		cmocka_unit_test(test_idle_space_goes_to_who_writes),
 		cmocka_unit_test(test_nobody_starves),
 		cmocka_unit_test(test_no_start_is_refused),
+		cmocka_unit_test(test_leases_everywhere),
 		cmocka_unit_test_setup_teardown(test_segments_come_free, make_root, remove_root),
 	};
 
