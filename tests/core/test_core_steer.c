@@ -176,7 +176,7 @@ static char root[sizeof "/tmp/kvb-steer-XXXXXX"];
 static int make_root(void **state)
 {
 	(void)state;
-	strcpy(root, "/tmp/kvb-steer-XXXXXX");
+	snprintf(root, sizeof root, "/tmp/kvb-steer-XXXXXX");
 	return mkdtemp(root) ? 0 : -1;
 }
 
