@@ -398,8 +398,8 @@ static int fsck_part(struct kvb_core *c, bool files, struct check *k, struct kvb
 	return KVB_OK;
 }
 
-int kvb_core_fsck(struct kvb_store *store, bool files, void (*say)(void *ctx, const char *text), void *ctx,
-		  struct kvb_fsck_report *out, struct kvb_error *err)
+int kvb_core_fsck(struct kvb_store *store, bool files, const char *fs_master_token_file,
+		  void (*say)(void *ctx, const char *text), void *ctx, struct kvb_fsck_report *out, struct kvb_error *err)
 {
 	struct kvb_core_options o;
 	struct kvb_core *c = NULL;
@@ -411,6 +411,7 @@ int kvb_core_fsck(struct kvb_store *store, bool files, void (*say)(void *ctx, co
 	memset(out, 0, sizeof *out);
 	kvb_core_options_init(&o);
 	o.store = store;
+	o.fs_master_token_file = fs_master_token_file;
 	o.manual = true;
 	rc = kvb_core_create(&o, &c, err);
 	if (rc != KVB_OK)

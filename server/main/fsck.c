@@ -19,15 +19,17 @@ enum { FSCK_CLEAN = 0, FSCK_PROBLEMS = 1, FSCK_UNCHECKED = 2 };
 
 struct fsck {
 	const char *store;
+	const char *token_file; /* NULL = none */
 	bool files;
 	bool json;
 	json_t *problems; /* with json: array of texts */
 };
 
-static const char usage[] = "Usage: kvblockd fsck [--files] [--json] [--store PATH]\n"
+static const char usage[] = "Usage: kvblockd fsck [--files] [--fs-master-token-file PATH] [--json] [--store PATH]\n"
 			    "Checks the metadata store PATH (default ./kvblock.db) while no\n"
 			    "manager runs on it.\n"
-			    "  --files  check the slab files too\n"
+			    "  --files  check the slab files too, those behind fs-masters with the token in\n"
+			    "           --fs-master-token-file\n"
 			    "  --json   one JSON object instead of text\n"
 			    "Exit status: 0 clean, 1 problems found, 2 could not check.\n";
 
@@ -53,6 +55,10 @@ static int parse(struct fsck *f, int argc, char **argv)
 			f->store = argv[i] + 8;
 		} else if (strcmp(argv[i], "--store") == 0 && i + 1 < argc) {
 			f->store = argv[++i];
+		} else if (strcmp(argv[i], "--fs-master-token-file") == 0 && i + 1 < argc) {
+			f->token_file = argv[++i];
+		} else if (strncmp(argv[i], "--fs-master-token-file=", 23) == 0) {
+			f->token_file = argv[i] + 23;
 		} else if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0) {
 			fputs(usage, stdout);
 			return FSCK_CLEAN;
@@ -128,7 +134,7 @@ int kvb_fsck_main(int argc, char **argv)
 	f.problems = json_array();
 	rc = open_store(&f, &store, &err);
 	if (rc == KVB_OK)
-		rc = kvb_core_fsck(store, f.files, say, &f, &report, &err);
+		rc = kvb_core_fsck(store, f.files, f.token_file, say, &f, &report, &err);
 	if (rc == KVB_OK)
 		print_report(&f, &report);
 	else

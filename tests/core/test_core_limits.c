@@ -383,7 +383,7 @@ static void test_newer_documents_are_refused(void **state)
 		assert_int_equal(kvb_store_put(e.store, "group/g", KVB_VERSION_ANY, b.data, round ? b.len : n, NULL, &e.err), KVB_OK);
 		env_shutdown(&e);
 		assert_int_equal(kvb_store_open(e.ops, &e.store_options, &e.store, &e.err), KVB_OK);
-		assert_int_equal(kvb_core_fsck(e.store, false, NULL, NULL, &r, &e.err), KVB_OK);
+		assert_int_equal(kvb_core_fsck(e.store, false, NULL, NULL, NULL, &r, &e.err), KVB_OK);
 		assert_int_equal(r.problems, 1);
 		b.data[0] = 2;
 		b.len = n;
@@ -417,7 +417,7 @@ static void test_numbered_runs(void **state)
 	assert_int_equal(env_abort(&e, res.session, false), KVB_OK); /* held for the grace */
 	env_shutdown(&e);
 	assert_int_equal(kvb_store_open(e.ops, &e.store_options, &e.store, &e.err), KVB_OK);
-	assert_int_equal(kvb_core_fsck(e.store, false, NULL, NULL, &r, &e.err), KVB_OK);
+	assert_int_equal(kvb_core_fsck(e.store, false, NULL, NULL, NULL, &r, &e.err), KVB_OK);
 	assert_int_equal(r.problems, 0);
 	assert_int_equal(r.held_slots, 250);
 	kvb_store_close(e.store);

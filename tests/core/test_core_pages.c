@@ -684,7 +684,7 @@ static void check_offline(struct env *e, uint64_t used, uint64_t held, uint64_t 
 	struct kvb_store *s;
 
 	assert_int_equal(kvb_store_open(e->ops, &e->store_options, &s, &e->err), KVB_OK);
-	assert_int_equal(kvb_core_fsck(s, true, NULL, NULL, &r, &e->err), KVB_OK);
+	assert_int_equal(kvb_core_fsck(s, true, NULL, NULL, NULL, &r, &e->err), KVB_OK);
 	assert_int_equal(r.problems, 0);
 	assert_int_equal(r.used_slots, used);
 	assert_int_equal(r.held_slots, held);

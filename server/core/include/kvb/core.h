@@ -257,10 +257,11 @@ struct kvb_fsck_report {
 	uint64_t problems; /* 0 = clean */
 };
 /* Loads the partition without changing the store and verifies: no slot with two owners, every
- * block's slots used exactly once, links, counts, allocator invariants; `files` also checks slab files.
+ * block's slots used exactly once, links, counts, allocator invariants; `files` also checks slab files, through
+ * fs-masters with the token in that file (NULL = none).
  * Each problem goes to say(). KVB_OK even with problems; an error when it could not check. */
-int kvb_core_fsck(struct kvb_store *store, bool files, void (*say)(void *ctx, const char *text),
-		  void *ctx, struct kvb_fsck_report *out, struct kvb_error *err);
+int kvb_core_fsck(struct kvb_store *store, bool files, const char *fs_master_token_file,
+		  void (*say)(void *ctx, const char *text), void *ctx, struct kvb_fsck_report *out, struct kvb_error *err);
 
 /* Test hook: the same check on the running core (takes the lock). KVB_OK or KVB_E_CORRUPT. */
 int kvb_core_check(struct kvb_core *c, struct kvb_error *err);
