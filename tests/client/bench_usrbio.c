@@ -94,7 +94,7 @@ int main(int argc, char **argv)
 	struct kvblock_hf3fs o;
 	const struct kvb_engine_options with = { .hf3fs = &o };
 	struct kvb_engine_file *f;
-	struct kvblock_pool *pool;
+	struct kvblock_pool *pool = NULL;
 	struct kvb_engine *e;
 	struct kvb_error err;
 	char command[96];
