@@ -59,6 +59,7 @@ int kvb_cmd_replay(struct kvb_cli *cli, int argc, char **argv);
 int kvb_cmd_bench(struct kvb_cli *cli, int argc, char **argv);
 int kvb_cmd_doctor(struct kvb_cli *cli, int argc, char **argv);
 int kvb_cmd_pages(struct kvb_cli *cli, int argc, char **argv);
+int kvb_cmd_group(struct kvb_cli *cli, int argc, char **argv);
 int kvb_cmd_storage(struct kvb_cli *cli, int argc, char **argv);
 int kvb_cmd_gen_trace(struct kvb_cli *cli, int argc, char **argv);
 

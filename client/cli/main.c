@@ -109,6 +109,9 @@ static const struct command commands[] = {
 	  "  --no-write            leave out the write and read probes\n"
 	  "  --mount DIR           look closely at DIR: type, chunk size, 3FS's library, limits,\n"
 	  "                        shared memory, rings, bytes there and back (needs no manager)\n" },
+	{ "group", kvb_cmd_group, "list | set NAME FIELD=VALUE...", "groups: quotas, parts, eviction policies",
+	  "set makes the group, or changes what is named of it: the fields of PUT /v1/groups, e.g.\n"
+	  "policy=lru, policy=ttl ttl_ms=3600000, capacity=1T, storages=fast,slow\n" },
 	{ "storage", kvb_cmd_storage,
 	  "list | files NAME | drain NAME [FILE...] | keep NAME [FILE...] | capacity NAME SIZE",
 	  "storages and their slab files; space that comes or goes",

@@ -2,7 +2,7 @@
 _kvblock()
 {
 	local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]} command='' word
-	local commands='put get lookup match delete pin unpin pins stat top replay bench doctor storage pages gen-trace'
+	local commands='put get lookup match delete pin unpin pins stat top replay bench doctor group storage pages gen-trace'
 
 	for word in "${COMP_WORDS[@]:1:COMP_CWORD-1}"; do
 		case " $commands " in *" $word "*) command=$word; break ;; esac

@@ -39,7 +39,7 @@ export KVBLOCK_URL
 # help, version, usage
 run 0 --version; says 'kvblock [0-9]'
 run 0 --help; says 'gen-trace'
-for c in put get lookup match delete pin unpin pins stat top replay bench doctor pages gen-trace; do
+for c in put get lookup match delete pin unpin pins stat top replay bench doctor group pages gen-trace; do
 	run 0 $c --help
 	says "kvblock $c"
 	run 2 $c --no-such-option
@@ -54,6 +54,22 @@ run 2 put --key a /dev/null; complains 'empty'
 run 2 --token-file /nonexistent stat; complains 'cannot read'
 run 3 --url http://127.0.0.1:1 stat; complains 'kvblockd running'
 run 4 --url ftp://x stat
+
+# groups: fields as the API names them, what is not named stays
+run 0 group list; says '^default  *odds '
+run 0 group set default policy=lfu capacity=1G
+run 0 group list; says '^default  *lfu  *1.00 GiB '
+run 4 group set default policy=mru; complains 'policy.*s3fifo'
+run 4 group set default policy=ttl; complains 'ttl_ms'
+run 0 --json group set default policy=ttl ttl_ms=3600000; says '"ttl_ms": 3600000'; says '"capacity": 1073741824'
+run 0 group set second storages=default policy=sieve
+run 0 --json group list; says '"sieve"'
+run 1 group set third storages=nowhere; complains 'nowhere'
+run 2 group
+run 2 group set second
+run 2 group set second policy; complains 'FIELD=VALUE'
+run 0 group set default 'policy=' ttl_ms=0 capacity=0
+run 0 group list; says '^default  *odds '
 
 # a block there and back
 head -c 100000 /dev/urandom >a
