@@ -15,6 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -222,6 +223,7 @@ int start_child(const char *name, const char *arg, int *ready)
 	if (pid == 0) {
 		struct rlimit none = { 0, 0 };
 
+		prctl(PR_SET_PDEATHSIG, SIGKILL); /* never outlive the suite */
 		setrlimit(RLIMIT_CORE, &none);
 		dup2(ends[1], 3);
 		execl("/proc/self/exe", "usrbio_conformance", "--child", name, arg, (char *)NULL);

@@ -17,6 +17,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -256,6 +257,7 @@ static pid_t start_client(const struct world *w, const char *what, int tell)
 
 	MUST(pid >= 0, "%s", strerror(errno));
 	if (pid == 0) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL); /* never outlive the test */
 		if (tell < 0 || dup2(tell, 3) == 3)
 			execl("/proc/self/exe", "usrbio_torture", what, w->mount, w->url, (char *)NULL);
 		_exit(127);
