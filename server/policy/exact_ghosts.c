@@ -6,6 +6,7 @@
 
 #define CHUNK 4096u /* nodes, or buckets */
 #define MOST (1u << 24)
+#define MOST_ENDS 8u /* by one new ghost, when far fewer are wanted than before: somebody holds a lock */
 
 struct exact_ghost {
 	uint64_t hash;
@@ -139,7 +140,7 @@ void exact_ghosts_add(struct exact_ghosts *g, uint64_t hash, uint64_t want)
 
 	(void)exact_ghosts_take(g, hash);
 	want = want < MOST ? want : MOST;
-	while (g->n && g->n >= want)
+	for (uint32_t left = MOST_ENDS; left > 0 && g->n && g->n >= want; left--)
 		forget(g, g->oldest);
 	if (g->n >= g->n_buckets)
 		add_bucket(g);

@@ -27,7 +27,7 @@ struct exact_ghosts {
 void exact_ghosts_destroy(struct exact_ghosts *g);
 /* Is there one of this key? Then it is none any more. */
 bool exact_ghosts_take(struct exact_ghosts *g, uint64_t hash);
-/* A new one; of more than `want` (16 million at most) the oldest end. Without memory there are fewer. */
+/* A new one; of more than `want` (16 million at most) the oldest end, a few at a time. Without memory there are fewer. */
 void exact_ghosts_add(struct exact_ghosts *g, uint64_t hash, uint64_t want);
 
 #endif

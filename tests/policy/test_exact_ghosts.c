@@ -32,7 +32,7 @@ static bool plain_take(struct plain *p, uint64_t hash)
 static void plain_add(struct plain *p, uint64_t hash, uint32_t want)
 {
 	plain_take(p, hash);
-	while (p->n && p->n >= want)
+	for (uint32_t i = 0; i < 8 && p->n && p->n >= want; i++) /* no more by one */
 		plain_take(p, p->hash[0]);
 	if (want)
 		p->hash[p->n++] = hash;
