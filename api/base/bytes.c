@@ -9,6 +9,7 @@
 #include <kvb/mem.h>
 #include <kvb/status.h>
 
+#include <endian.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -33,6 +34,8 @@ bool kvb_buf_reserve(struct kvb_buf *b, size_t more)
 
 	if (b->failed)
 		return false;
+	if (more <= b->cap - b->len)
+		return true;
 	if (more > SIZE_MAX - b->len || kvb_grow(&p, &b->cap, b->len + more, 1) != KVB_OK) {
 		b->failed = true;
 		return false;
@@ -49,25 +52,59 @@ void kvb_put_bytes(struct kvb_buf *b, const void *p, size_t n)
 	b->len += n;
 }
 
-static void put_le(struct kvb_buf *b, uint64_t v, size_t n)
+/* Where n bytes may be written, which count already; NULL: out of memory. */
+static uint8_t *take(struct kvb_buf *b, size_t n)
 {
-	uint8_t t[8];
-
-	for (size_t i = 0; i < n; i++)
-		t[i] = (uint8_t)(v >> (8 * i));
-	kvb_put_bytes(b, t, n);
+	if (!kvb_buf_reserve(b, n))
+		return NULL;
+	b->len += n;
+	return b->data + b->len - n;
 }
 
-void kvb_put_u8(struct kvb_buf *b, uint8_t v) { kvb_put_bytes(b, &v, 1); }
-void kvb_put_u16(struct kvb_buf *b, uint16_t v) { put_le(b, v, 2); }
-void kvb_put_u32(struct kvb_buf *b, uint32_t v) { put_le(b, v, 4); }
-void kvb_put_u64(struct kvb_buf *b, uint64_t v) { put_le(b, v, 8); }
+void kvb_put_u8(struct kvb_buf *b, uint8_t v)
+{
+	uint8_t *at = take(b, 1);
+
+	if (at)
+		*at = v;
+}
+
+void kvb_put_u16(struct kvb_buf *b, uint16_t v)
+{
+	uint8_t *at = take(b, sizeof v);
+
+	v = htole16(v);
+	if (at)
+		memcpy(at, &v, sizeof v);
+}
+
+void kvb_put_u32(struct kvb_buf *b, uint32_t v)
+{
+	uint8_t *at = take(b, sizeof v);
+
+	v = htole32(v);
+	if (at)
+		memcpy(at, &v, sizeof v);
+}
+
+void kvb_put_u64(struct kvb_buf *b, uint64_t v)
+{
+	uint8_t *at = take(b, sizeof v);
+
+	v = htole64(v);
+	if (at)
+		memcpy(at, &v, sizeof v);
+}
 
 void kvb_put_varint(struct kvb_buf *b, uint64_t v)
 {
 	uint8_t t[10];
 	size_t n = 0;
 
+	if (v < 0x80) {
+		kvb_put_u8(b, (uint8_t)v);
+		return;
+	}
 	while (v >= 0x80) {
 		t[n++] = (uint8_t)(v | 0x80);
 		v >>= 7;

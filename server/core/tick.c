@@ -8,6 +8,7 @@
 
 #define TICK_MS 20u
 #define LOAD_RETRY_MS 500u
+#define CHECKPOINT_BLOCK_BYTES 76u /* of a block of one spec in a checkpoint */
 #define MAX_LIMBO 64u /* dropped instances before a checkpoint is written for their sake */
 
 uint32_t horizon_span(const struct kvb_core *c) { return 2 * c->o.lease_max_ms; }
@@ -46,6 +47,15 @@ static void keep_horizon(struct part *p, uint64_t now)
 		horizon_extend(p, now, NULL);
 }
 
+/* A checkpoint of many blocks costs much, so it comes less often; but half of the journal is left for what is written
+ * meanwhile. */
+static uint64_t checkpoint_due(const struct part *p)
+{
+	uint64_t limit = p->core->o.journal_limit, quarter = p->blocks * CHECKPOINT_BLOCK_BYTES / 4;
+
+	return quarter < limit / 4 ? limit / 4 : quarter < limit / 2 ? quarter : limit / 2;
+}
+
 /* Returns ms to wait. */
 static uint32_t tick_part(struct part *p)
 {
@@ -66,7 +76,7 @@ static uint32_t tick_part(struct part *p)
 	more |= pins_expire(p);
 	keep_horizon(p, now);
 	start_serve_waiters(p);
-	if ((p->journal_bytes > c->o.journal_limit / 4 || p->limbo.n_instances > MAX_LIMBO) && !p->snap.active)
+	if ((p->journal_bytes > checkpoint_due(p) || p->limbo.n_instances > MAX_LIMBO) && !p->snap.active)
 		checkpoint_ask(c);
 	return more ? 0 : TICK_MS;
 }

@@ -39,7 +39,7 @@ struct kvb_core_options {
 	uint32_t leased_percent;        /* of an instance's share that may be leased; default 50 */
 	uint32_t open_percent;          /* of the storages' bytes that open sessions may hold; default 50 */
 	uint32_t free_percent;          /* evict ahead of need down to this much free; default 2 */
-	uint64_t journal_limit;         /* bytes; default 256 MiB. A quarter of it triggers a checkpoint */
+	uint64_t journal_limit;         /* bytes; default 256 MiB. A quarter of it triggers a checkpoint; up to half with many blocks */
 	/* Called once, on a thread of the core, when what this manager owns could not be loaded ten times in a row. It has
 	 * given the ownership back; a new process, with the store opened anew, may do better. NULL = try on. */
 	void (*hopeless)(void *ctx);
