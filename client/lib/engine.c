@@ -133,7 +133,7 @@ static void prepare(struct kvb_io_run *runs, uint32_t n)
 		runs[i].status = KVB_OK;
 		runs[i].ended_ms = UINT64_MAX;
 		runs[i].ios = 0;
-		runs[i].again = runs[i].loose = runs[i].held = runs[i].touched = false;
+		runs[i].again = runs[i].loose = runs[i].touched = false;
 	}
 }
 

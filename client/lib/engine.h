@@ -6,7 +6,7 @@
  * - checks the deadline immediately before it submits anything to the kernel, and submits nothing
  *   after it (a run that was not submitted, or not wholly, ends with KVB_E_TIMEOUT);
  * - returns from read and write only when every submitted request has completed, so that buffers and
- *   slots are quiet when it is back, or says which are not (`loose`, `held`);
+ *   slots are quiet when it is back, or says which are not (`loose`; memory: kvb_engine_keeper);
  * - reports what it moved (`done`), never more than that.
  *
  * Callers use the guarded wrappers kvb_engine_*, never the table: they check what an engine says
@@ -56,18 +56,26 @@ struct kvb_io_run {
 	uint64_t ended_ms; /* of the deadline's clock, when the last byte had arrived */
 	uint32_t ios;      /* requests made; 0: one for the run */
 	bool again;        /* nothing of it was carried out: open the file anew, then try once more */
-	/* The engine gave up a request that cannot be called back. `loose`: it may still reach the storage,
-	 * so a slot that it writes is not quiet. `held`: it also uses the caller's memory, which must not be
-	 * used for anything else, ever. */
-	bool loose;
-	bool held;
+	bool loose;   /* a request was given up that cannot be called back: a slot that it writes is not quiet */
 	bool touched; /* the engine's own */
 };
 
 #define KVB_RUN_IOV 1024 /* IOV_MAX of Linux */
 
+/* Who knows the callers' memory. A request that an engine gives up while it uses such memory goes on using it: the
+ * engine keeps these bytes, and lets go of them once the request is back. Any thread; never under a lock of the
+ * engine's. */
+struct kvb_engine_keeper {
+	void *ctx;
+	void *(*keep)(void *ctx, void *data, size_t length); /* what let_go wants; NULL: nobody knows these bytes */
+	void (*let_go)(void *ctx, void *kept, void *data, size_t length);
+};
+
+/* Engines embed it as their first member. `keeper` is the handle's, all NULL: there is none; it changes only while no
+ * call is under way. */
 struct kvb_engine {
 	const struct kvb_engine_ops *ops;
+	struct kvb_engine_keeper keeper;
 };
 
 /* What an engine is made with. */

@@ -30,6 +30,10 @@ struct kvb_memory {
 	struct kvb_region *list;
 };
 
+static void *keep(void *ctx, void *data, size_t length) { return kvb_memory_pin(ctx, data, length); }
+
+static void let_go(void *ctx, void *kept, void *data, size_t length) { kvb_memory_unpin(ctx, kept, data, length); }
+
 int kvb_memory_create(struct kvb_engine *engine, struct kvb_memory **out, struct kvb_error *err)
 {
 	struct kvb_memory *m = kvb_calloc(1, sizeof *m);
@@ -38,6 +42,7 @@ int kvb_memory_create(struct kvb_engine *engine, struct kvb_memory **out, struct
 		return kvb_fail(err, KVB_E_NOMEM, NULL, "out of memory");
 	m->engine = engine;
 	kvb_mutex_init(&m->lock);
+	engine->keeper = (struct kvb_engine_keeper){ m, keep, let_go };
 	*out = m;
 	return KVB_OK;
 }
@@ -46,6 +51,7 @@ void kvb_memory_destroy(struct kvb_memory *m)
 {
 	if (!m)
 		return;
+	m->engine->keeper = (struct kvb_engine_keeper){ 0 };
 	while (m->list) {
 		struct kvb_region *r = m->list;
 

@@ -86,7 +86,6 @@ void kvb_plan_settle(const struct kvb_plan *plan)
 
 		piece->done = moved < piece->length ? moved : piece->length;
 		piece->ended_ms = run->ended_ms;
-		piece->held = run->held;
 		if (piece->done < piece->length)
 			piece->status = run->status;
 	}

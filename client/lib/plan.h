@@ -26,7 +26,6 @@ struct kvb_piece {
 	uint64_t ended_ms; /* out */
 	uint32_t run;      /* which run moves it; set by kvb_plan_make */
 	uint64_t run_at;   /* where in the run it begins */
-	bool held;                 /* out: a request still uses `data`, for good */
 	struct kvb_region *pinned; /* transfer.c */
 };
 

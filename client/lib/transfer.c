@@ -165,9 +165,8 @@ static void pin(struct kvb_transfer *t)
 static void unpin(struct kvb_transfer *t)
 {
 	for (uint32_t i = 0; i < t->n_pieces; i++)
-		if (!t->pieces[i].held)
-			kvb_memory_unpin(t->kv->memory, t->pieces[i].pinned, t->pieces[i].data,
-					 t->pieces[i].length);
+		kvb_memory_unpin(t->kv->memory, t->pieces[i].pinned, t->pieces[i].data,
+				 t->pieces[i].length);
 }
 
 /* One pass over the plan; the pieces get their results. */

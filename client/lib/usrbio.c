@@ -84,7 +84,7 @@ static int make_ground(struct kvb_usrbio *u, const char *path, struct kvb_usrbio
 	if (rc == KVB_OK && u->o.mount_point && strcmp(found, u->o.mount_point) != 0)
 		rc = kvb_fail(err, KVB_E_INVALID, "hf3fs_mount_point", "%s is no mount point of 3FS: that is %s",
 			      u->o.mount_point, found);
-	return rc == KVB_OK ? kvb_usrbio_ground_make(lib, &u->o, found, out, err) : rc;
+	return rc == KVB_OK ? kvb_usrbio_ground_make(lib, &u->o, &u->base.keeper, found, out, err) : rc;
 }
 
 static void map_all(struct kvb_usrbio *u, struct kvb_usrbio_ground *g)

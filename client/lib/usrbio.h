@@ -92,6 +92,7 @@ struct kvb_usrbio_io {
 	uint64_t length;
 	uint8_t *data;
 	const struct kvb_hf3fs_iov *iov;
+	void *kept; /* adrift, and own: what the keeper wants back */
 	uint64_t sent_ms;
 	int64_t result;
 	struct kvb_usrbio_io *next; /* of the free ones, or of the call's landed ones */
@@ -130,8 +131,10 @@ uint32_t kvb_usrbio_ring_send(struct kvb_usrbio_ring *r, struct kvb_usrbio_call 
 struct kvb_usrbio_io *kvb_usrbio_ring_wait(struct kvb_usrbio_ring *r, struct kvb_usrbio_call *c, uint32_t ms);
 /* Is it a request of the call that is flying? */
 bool kvb_usrbio_ring_mine(struct kvb_usrbio_ring *r, const struct kvb_usrbio_call *c, const struct kvb_usrbio_io *io);
-/* Sets it adrift. False: it has landed meanwhile. */
-bool kvb_usrbio_ring_abandon(struct kvb_usrbio_ring *r, const struct kvb_usrbio_call *c, struct kvb_usrbio_io *io);
+/* Sets it adrift. False: it has landed meanwhile. `kept`: of its memory, if that is the caller's own; let go of when it
+ * lands. */
+bool kvb_usrbio_ring_abandon(struct kvb_usrbio_ring *r, const struct kvb_usrbio_call *c, struct kvb_usrbio_io *io,
+			     void *kept);
 /* Takes what has landed, waiting for nothing: requests adrift give back what they hold. */
 void kvb_usrbio_ring_poll(struct kvb_usrbio_ring *r);
 
@@ -182,6 +185,7 @@ void kvb_usrbio_pump(struct kvb_usrbio_ground *g, enum kvb_usrbio_way way, struc
 struct kvb_usrbio_ground {
 	const struct kvb_usrbio_lib *lib;
 	const struct kvblock_hf3fs *o; /* the engine's */
+	const struct kvb_engine_keeper *keeper; /* the engine's */
 	char mount_point[256];
 	char daemon[256];    /* what `submit-ios` leads to: another one for each start of the daemon */
 	atomic_uint refs;    /* the engine's, and one for each file */
@@ -200,8 +204,8 @@ struct kvb_usrbio_ground {
 
 /* Rings and buffers on the 3FS at `mount_point`. KVB_E_UNAVAILABLE (rings refused, no daemon),
  * KVB_E_NO_SPACE (/dev/shm), KVB_E_NOMEM; each with the remedy. One reference, one user. */
-int kvb_usrbio_ground_make(const struct kvb_usrbio_lib *lib, const struct kvblock_hf3fs *o, const char *mount_point,
-			   struct kvb_usrbio_ground **out, struct kvb_error *err);
+int kvb_usrbio_ground_make(const struct kvb_usrbio_lib *lib, const struct kvblock_hf3fs *o,
+			   const struct kvb_engine_keeper *keeper, const char *mount_point, struct kvb_usrbio_ground **out, struct kvb_error *err);
 void kvb_usrbio_ground_ref(struct kvb_usrbio_ground *g);
 void kvb_usrbio_ground_unref(struct kvb_usrbio_ground *g);
 /* Rings and memory stay until kvb_usrbio_ground_leave. False: it is lost, nothing of them may be touched. A ground

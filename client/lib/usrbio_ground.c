@@ -178,7 +178,8 @@ void kvb_usrbio_ground_unref(struct kvb_usrbio_ground *g)
 	kvb_free(g);
 }
 
-int kvb_usrbio_ground_make(const struct kvb_usrbio_lib *lib, const struct kvblock_hf3fs *o, const char *mount_point,
+int kvb_usrbio_ground_make(const struct kvb_usrbio_lib *lib, const struct kvblock_hf3fs *o,
+			   const struct kvb_engine_keeper *keeper, const char *mount_point,
 			   struct kvb_usrbio_ground **out, struct kvb_error *err)
 {
 	struct kvb_usrbio_ground *g = kvb_calloc(1, sizeof *g);
@@ -189,6 +190,7 @@ int kvb_usrbio_ground_make(const struct kvb_usrbio_lib *lib, const struct kvbloc
 		return kvb_fail(err, KVB_E_NOMEM, NULL, "out of memory");
 	g->lib = lib;
 	g->o = o;
+	g->keeper = keeper;
 	atomic_init(&g->refs, 1);
 	g->users = 1;
 	kvb_mutex_init(&g->lock);

@@ -286,15 +286,20 @@ static uint64_t budget(const struct kvb_usrbio_call *c)
 /* Sets one request adrift. False: it has landed meanwhile. */
 static bool give_up(struct kvb_usrbio_call *c, struct kvb_usrbio_io *io, bool own)
 {
+	const struct kvb_engine_keeper *keeper = c->ring->ground->keeper;
 	struct kvb_io_run *run = &c->runs[io->run];
 	uint64_t at = io->at, length = io->length;
+	uint8_t *data = io->data;
+	void *kept = own && keeper->keep ? keeper->keep(keeper->ctx, data, length) : NULL;
 
-	if (!kvb_usrbio_ring_abandon(c->ring, c, io))
+	if (!kvb_usrbio_ring_abandon(c->ring, c, io, kept)) {
+		if (kept)
+			keeper->let_go(keeper->ctx, kept, data, length);
 		return false;
+	}
 	stop_run(run, at, KVB_E_IO);
 	run->loose |= writing(c);
 	run->touched |= writing(c);
-	run->held |= own;
 	c->buffered -= own ? 0 : length;
 	c->pending--;
 	return true;

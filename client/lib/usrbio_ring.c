@@ -71,7 +71,12 @@ int kvb_usrbio_ring_make(struct kvb_usrbio_ground *g, enum kvb_usrbio_way way, c
 
 void kvb_usrbio_ring_close(struct kvb_usrbio_ring *r)
 {
+	const struct kvb_engine_keeper *keeper = r->ground->keeper;
+
 	r->ground->lib->iordestroy(&r->ior);
+	for (uint32_t i = 0; i < r->entries && atomic_load(&r->ground->gone) && keeper->let_go; i++)
+		if (r->ios[i].flying && r->ios[i].kept) /* it never comes back, and does no harm any more */
+			keeper->let_go(keeper->ctx, r->ios[i].kept, r->ios[i].data, r->ios[i].length);
 	kvb_mutex_destroy(&r->lock);
 	kvb_free(r->ios);
 }
@@ -165,13 +170,21 @@ uint32_t kvb_usrbio_ring_send(struct kvb_usrbio_ring *r, struct kvb_usrbio_call 
 
 /* ---- landing --------------------------------------------------------------------------------- */
 
-static void land_locked(struct kvb_usrbio_ring *r, const struct kvb_hf3fs_cqe *cqe)
+/* Memory of callers' that is to be let go of, once the lock is. */
+struct late {
+	void *kept;
+	uint8_t *data;
+	uint64_t length;
+};
+
+/* True: *late is to be let go of. */
+static bool land_locked(struct kvb_usrbio_ring *r, const struct kvb_hf3fs_cqe *cqe, struct late *late)
 {
 	struct kvb_usrbio_io *io = (struct kvb_usrbio_io *)(uintptr_t)cqe->userdata;
 	uintptr_t at = (uintptr_t)io - (uintptr_t)r->ios;
 
 	if (at >= r->entries * sizeof *io || at % sizeof *io || !io->flying)
-		return;
+		return false;
 	io->flying = false;
 	io->result = cqe->result;
 	r->flying--;
@@ -179,20 +192,26 @@ static void land_locked(struct kvb_usrbio_ring *r, const struct kvb_hf3fs_cqe *c
 		io->next = io->call->landed;
 		io->call->landed = io;
 		kvb_cond_signal(&io->call->wake);
-		return;
+		return false;
 	}
 	r->adrift--;
 	if (!io->own) {
 		atomic_fetch_sub(&r->ground->adrift[r->way], io->length);
 		kvb_usrbio_pool_give(&r->ground->pools[r->way], io->data, io->length);
 	}
+	*late = (struct late){ io->kept, io->data, io->length };
+	io->kept = NULL;
 	give_locked(r, io);
+	return late->kept != NULL;
 }
 
 /* One wait for completions, on behalf of all. */
 static void reap_locked(struct kvb_usrbio_ring *r, uint32_t ms)
 {
+	const struct kvb_engine_keeper *keeper = r->ground->keeper;
 	struct kvb_hf3fs_cqe cqes[REAP];
+	struct late late[REAP];
+	uint32_t n_late = 0;
 	struct timespec until;
 	int n;
 
@@ -208,7 +227,14 @@ static void reap_locked(struct kvb_usrbio_ring *r, uint32_t ms)
 	kvb_mutex_lock(&r->lock);
 	r->reaping = false;
 	for (int i = 0; i < n && i < (int)REAP; i++)
-		land_locked(r, &cqes[i]);
+		n_late += land_locked(r, &cqes[i], &late[n_late]);
+	if (n_late == 0)
+		return;
+	kvb_mutex_unlock(&r->lock);
+	for (uint32_t i = 0; i < n_late; i++)
+		if (keeper->let_go)
+			keeper->let_go(keeper->ctx, late[i].kept, late[i].data, late[i].length);
+	kvb_mutex_lock(&r->lock);
 }
 
 static void leave_locked(struct kvb_usrbio_ring *r, const struct kvb_usrbio_call *c)
@@ -268,7 +294,8 @@ bool kvb_usrbio_ring_mine(struct kvb_usrbio_ring *r, const struct kvb_usrbio_cal
 	return mine;
 }
 
-bool kvb_usrbio_ring_abandon(struct kvb_usrbio_ring *r, const struct kvb_usrbio_call *c, struct kvb_usrbio_io *io)
+bool kvb_usrbio_ring_abandon(struct kvb_usrbio_ring *r, const struct kvb_usrbio_call *c, struct kvb_usrbio_io *io,
+			     void *kept)
 {
 	bool mine;
 
@@ -276,6 +303,7 @@ bool kvb_usrbio_ring_abandon(struct kvb_usrbio_ring *r, const struct kvb_usrbio_
 	mine = io->flying && io->call == c;
 	if (mine) {
 		io->call = NULL;
+		io->kept = kept;
 		r->adrift++;
 		if (!io->own)
 			atomic_fetch_add(&r->ground->adrift[r->way], io->length);

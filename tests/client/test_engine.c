@@ -177,7 +177,7 @@ static void an_engine_is_not_believed_blindly(void **state)
 	static const struct kvb_engine_ops ops = {
 		.size = sizeof ops, .name = "liar", .read = lying, .write = lying
 	};
-	struct kvb_engine e = { &ops };
+	struct kvb_engine e = { .ops = &ops };
 	char x[8];
 	struct iovec iov = { x, 8 };
 	struct kvb_io_run r = { .iov = &iov, .n_iov = 1, .length = 8 };

@@ -435,7 +435,6 @@ static void test_no_answer(void **state)
 		assert_int_equal(l.run.status, KVB_E_IO);
 		assert_int_equal(l.run.done, 0);
 		assert_int_equal(l.run.loose, l.write);
-		assert_false(l.run.held);
 		assert_false(l.run.again);
 		/* The caller has its memory back: what arrives late does not reach it. */
 		memset(data, 0x55, MIB);
@@ -463,7 +462,29 @@ static bool adrift(struct kvb_usrbio_ground *g)
 	return some;
 }
 
-/* Memory of the caller's stays away for good, when a request on it never comes back. */
+static struct {
+	atomic_uint kept, gone;
+	uint8_t *data;
+	size_t length;
+} keeping;
+
+static void *keep(void *ctx, void *data, size_t length)
+{
+	atomic_fetch_add(&keeping.kept, 1);
+	keeping.data = data;
+	keeping.length = length;
+	return ctx;
+}
+
+static void let_go(void *ctx, void *kept, void *data, size_t length)
+{
+	assert_ptr_equal(kept, ctx);
+	assert_ptr_equal(data, keeping.data);
+	assert_int_equal(length, keeping.length);
+	atomic_fetch_add(&keeping.gone, 1);
+}
+
+/* Memory of the caller's stays away until a request on it that was given up comes back. */
 static void test_no_answer_direct(void **state)
 {
 	struct kvblock_pool_options o;
@@ -481,6 +502,7 @@ static void test_no_answer_direct(void **state)
 	assert_int_equal(kvblock_pool_create(&o, &pool, NULL), KVBLOCK_OK);
 	kvblock_pool_info(pool, &info);
 	assert_int_equal(kvb_engine_map(p->engine, info.base, info.bytes, &err), KVB_OK);
+	p->engine->keeper = (struct kvb_engine_keeper){ p, keep, let_go };
 	fill(info.base, 2 * MIB, 9);
 	write_bytes(p, 0, info.base, 2 * MIB);
 	knobs("hold=1");
@@ -492,10 +514,13 @@ static void test_no_answer_direct(void **state)
 	}
 	assert_int_equal(pthread_join(thread, NULL), 0);
 	assert_int_equal(l.run.status, KVB_E_IO);
-	assert_true(l.run.held);
+	assert_true(atomic_load(&keeping.kept) > 0);
+	assert_int_equal(atomic_load(&keeping.gone), 0);
 	knobs("");
 	while (adrift(ground(p)))
 		kvb_usrbio_pool_wait(&ground(p)->pools[KVB_USRBIO_READ], 1);
+	assert_int_equal(atomic_load(&keeping.gone), atomic_load(&keeping.kept));
+	p->engine->keeper = (struct kvb_engine_keeper){ 0 };
 	kvb_engine_unmap(p->engine, info.base);
 	assert_int_equal(kvblock_pool_destroy(pool), KVBLOCK_OK);
 }
