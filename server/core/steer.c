@@ -3,10 +3,11 @@
  *
  * A class that has no slots and nothing of its own to evict takes a window of others' slabs (evict_steal): of those with the
  * fewest slots in use the one whose blocks were used longest ago. Where leases run in all of them, it takes one all the
- * same, and waits until they end: those of blocks that are always read would never. A class that evicts its own blocks while others keep what
- * nobody has used for long would never grow; so it remembers how long what it evicts had been idle, and each time it
- * has evicted as much as a slab holds, it looks for a window of others that has been idle for STEER_RATIO times as long,
- * and takes that. One window at a time, so that space moves as fast as the class writes, and no faster.
+ * same, and waits until they end: those of blocks that are always read would never. A class that evicts its own blocks
+ * while others keep what nobody has used for long would never grow; so it remembers how long what it evicts had been
+ * idle, and each time it has evicted as much as a slab holds, it looks for a window of others that has been idle for
+ * STEER_RATIO times as long, and takes that. One window at a time, so that space moves as fast as the class writes, and
+ * no faster.
  *
  * A slot of a segmented class (kvb/pool.h) is of no use before its segment is free: a victim takes the others of its
  * segment along, as far as they may go.

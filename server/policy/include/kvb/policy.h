@@ -6,8 +6,8 @@
  *
  *   birth     born(), then place()
  *   use       nothing is called: the block's `use` and `freq` change, its place does not
- *   eviction  of each queue, the top is looked at until look() lets one go; what may stay is placed again, with what
- *             the policy wrote into it. Of these tops the one of the least rank goes, if it does: evicted().
+ *   eviction  of the tops of all queues, as they stand, the one of the least rank is looked at: look() lets it go, then
+ *             it is evicted(), or it is placed again, with what the policy wrote into it, and the search begins anew
  *   removal   nothing is called: it leaves its queue
  *
  * So a hit costs two stores and no lock, and an eviction O(blocks that were used since they were queued), each once.
@@ -72,7 +72,7 @@ struct kvb_policy_ops {
 	 * False: it is placed again; freq and tag may have changed. A block that is not used in between comes to the top
 	 * finitely often before it may go. */
 	bool (*look)(void *state, struct kvb_policy_block *b, struct kvb_policy_place at);
-	/* Compares tops of different queues of the group for which look() said true: least goes first; equal: least last
+	/* Compares tops of different queues of the group, as they stand: the least is looked at first; equal: least last
 	 * use. Constant between two calls of the others but place(), look() and evicted(). */
 	uint64_t (*rank)(void *state, struct kvb_policy_place at);
 	/* It goes, chosen by the above, from there. NULL: nothing to do. */
