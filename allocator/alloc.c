@@ -26,7 +26,7 @@ static bool tightest_run(const struct slab *s, uint32_t count, uint32_t *run, ui
 	uint32_t n;
 
 	*longest = 0;
-	for (uint32_t at = 0; (n = kvb_slab_next_free(s, at, &first)) > 0; at = first + n) {
+	for (uint32_t at = 0; (n = skv_slab_next_free(s, at, &first)) > 0; at = first + n) {
 		if (n > *longest)
 			*longest = n;
 		if (n < count || n >= best)
@@ -73,13 +73,13 @@ static struct slab *fullest(const struct pool_class *c, uint32_t count)
 
 static void set_longest(struct slab *s, uint32_t longest)
 {
-	kvb_slab_unlist(s);
+	skv_slab_unlist(s);
 	s->longest = longest;
-	kvb_slab_list(s);
+	skv_slab_list(s);
 }
 
 /* All of `count` in one run, if some slab has one. Each failed look makes a hint exact. */
-static bool place_one(struct pool_class *c, uint32_t count, struct kvb_run *out)
+static bool place_one(struct pool_class *c, uint32_t count, struct skv_run *out)
 {
 	struct slab *s;
 	uint32_t longest;
@@ -87,8 +87,8 @@ static bool place_one(struct pool_class *c, uint32_t count, struct kvb_run *out)
 
 	while ((s = fullest(c, count)) != NULL) {
 		if (tightest_run(s, count, &first, &longest)) {
-			kvb_slab_use(s, first, count);
-			*out = (struct kvb_run){ s->handle, first, count };
+			skv_slab_use(s, first, count);
+			*out = (struct skv_run){ s->handle, first, count };
 			return true;
 		}
 		set_longest(s, longest);
@@ -97,7 +97,7 @@ static bool place_one(struct pool_class *c, uint32_t count, struct kvb_run *out)
 }
 
 /* Takes runs of the longest kind that the hints promise, all from one slab. Returns how many. */
-static uint32_t place_long(struct pool_class *c, uint32_t *count, struct kvb_run *runs)
+static uint32_t place_long(struct pool_class *c, uint32_t *count, struct skv_run *runs)
 {
 	uint32_t bucket = log2_floor(c->run_mask);
 	uint32_t least = UINT32_C(1) << bucket;
@@ -107,67 +107,67 @@ static uint32_t place_long(struct pool_class *c, uint32_t *count, struct kvb_run
 	uint32_t n;
 
 	for (uint32_t at = 0; *count > 0; at = first + n) {
-		n = kvb_slab_next_free(s, at, &first);
+		n = skv_slab_next_free(s, at, &first);
 		if (n == 0)
 			break;
 		if (n < least)
 			continue;
 		if (n > *count)
 			n = *count;
-		kvb_slab_use(s, first, n);
-		runs[taken++] = (struct kvb_run){ s->handle, first, n };
+		skv_slab_use(s, first, n);
+		runs[taken++] = (struct skv_run){ s->handle, first, n };
 		*count -= n;
 	}
 	if (*count)
-		set_longest(s, kvb_slab_longest(s));
+		set_longest(s, skv_slab_longest(s));
 	return taken;
 }
 
 /* Opens one more slab: of the preferred length, else of the longest that is left. */
-static int open_one(struct kvb_pool *p, struct pool_class *c, struct slab **opened)
+static int open_one(struct skv_pool *p, struct pool_class *c, struct slab **opened)
 {
 	struct window w;
 	struct slab *s;
 
 	for (uint32_t order = c->order + 1; order-- > 0;) {
-		if (!kvb_units_find(p, c, order, &w))
+		if (!skv_units_find(p, c, order, &w))
 			continue;
-		if (kvb_slab_new(p, c, w, &s))
-			return KVB_E_NOMEM;
-		kvb_slab_open(p, s);
+		if (skv_slab_new(p, c, w, &s))
+			return SKV_E_NOMEM;
+		skv_slab_open(p, s);
 		s->opened = *opened;
 		*opened = s;
-		return KVB_OK;
+		return SKV_OK;
 	}
-	return KVB_E_NO_SPACE;
+	return SKV_E_NO_SPACE;
 }
 
-static void close_empty(struct kvb_pool *p, struct slab *opened)
+static void close_empty(struct skv_pool *p, struct slab *opened)
 {
 	while (opened) {
 		struct slab *next = opened->opened;
 
 		opened->opened = NULL;
-		kvb_slab_settle(p, opened);
+		skv_slab_settle(p, opened);
 		opened = next;
 	}
 }
 
-int kvb_pool_alloc(struct kvb_pool *p, uint32_t class_id, uint32_t count, struct kvb_run *runs,
+int skv_pool_alloc(struct skv_pool *p, uint32_t class_id, uint32_t count, struct skv_run *runs,
 		   uint32_t *n_runs)
 {
 	struct pool_class *c;
 	struct slab *opened = NULL;
 	uint32_t n = 0;
-	int status = KVB_OK;
+	int status = SKV_OK;
 
 	assert(class_id < p->n_classes);
 	c = p->classes[class_id];
-	if (c->free < count && kvb_units_slots(p, c, count - c->free) < count - c->free)
-		return KVB_E_NO_SPACE;
-	while (c->free < count && status == KVB_OK)
+	if (c->free < count && skv_units_slots(p, c, count - c->free) < count - c->free)
+		return SKV_E_NO_SPACE;
+	while (c->free < count && status == SKV_OK)
 		status = open_one(p, c, &opened);
-	if (status == KVB_OK) {
+	if (status == SKV_OK) {
 		while (count > 0) {
 			if (place_one(c, count, runs + n)) {
 				n++;
@@ -181,23 +181,23 @@ int kvb_pool_alloc(struct kvb_pool *p, uint32_t class_id, uint32_t count, struct
 	return status;
 }
 
-void kvb_pool_free(struct kvb_pool *p, struct kvb_run run)
+void skv_pool_free(struct skv_pool *p, struct skv_run run)
 {
-	struct slab *s = kvb_slab_get(p, run.slab);
+	struct slab *s = skv_slab_get(p, run.slab);
 
 	assert(run.first < s->slots && run.count <= s->slots - run.first);
-	assert(kvb_bits_all(s->busy, run.first, run.count, true));
-	assert(kvb_bits_all(s->held_bits, run.first, run.count, false));
-	assert(!s->dead_bits || kvb_bits_all(s->dead_bits, run.first, run.count, false));
-	kvb_slab_unuse(s, run.first, run.count, false);
-	kvb_slab_settle(p, s);
+	assert(skv_bits_all(s->busy, run.first, run.count, true));
+	assert(skv_bits_all(s->held_bits, run.first, run.count, false));
+	assert(!s->dead_bits || skv_bits_all(s->dead_bits, run.first, run.count, false));
+	skv_slab_unuse(s, run.first, run.count, false);
+	skv_slab_settle(p, s);
 }
 
-void kvb_pool_drain(struct kvb_pool *p, uint32_t slab, bool on)
+void skv_pool_drain(struct skv_pool *p, uint32_t slab, bool on)
 {
-	struct slab *s = kvb_slab_get(p, slab);
+	struct slab *s = skv_slab_get(p, slab);
 
-	kvb_slab_unlist(s);
+	skv_slab_unlist(s);
 	s->draining = on;
-	kvb_slab_list(s);
+	skv_slab_list(s);
 }

@@ -23,16 +23,16 @@ static bool slot_at(const struct pool_class *c, uint64_t first, uint64_t slots, 
 	return true;
 }
 
-static struct slab *slab_over(const struct kvb_pool *p, const struct pool_file *f, uint64_t offset)
+static struct slab *slab_over(const struct skv_pool *p, const struct pool_file *f, uint64_t offset)
 {
 	uint32_t handle = f && offset < f->length ? f->units[offset / p->options.unit].slab : NO_SLAB;
 
 	return handle == NO_SLAB ? NULL : p->slabs[handle];
 }
 
-bool kvb_pool_at(const struct kvb_pool *p, uint32_t file, uint64_t offset, uint32_t *slab, uint32_t *slot)
+bool skv_pool_at(const struct skv_pool *p, uint32_t file, uint64_t offset, uint32_t *slab, uint32_t *slot)
 {
-	const struct slab *s = slab_over(p, kvb_file_find(p, file), offset);
+	const struct slab *s = slab_over(p, skv_file_find(p, file), offset);
 
 	if (!s || !slot_at(s->class, s->first_offset, s->slots, offset, slot))
 		return false;
@@ -49,7 +49,7 @@ static bool window_is_free(struct window w)
 }
 
 /* Opens the longest slab, no longer than the class's, that has the slot. */
-static int open_over(struct kvb_pool *p, struct pool_class *c, struct pool_file *f, uint64_t offset, struct slab **out,
+static int open_over(struct skv_pool *p, struct pool_class *c, struct pool_file *f, uint64_t offset, struct slab **out,
 		     uint32_t *slot)
 {
 	uint32_t unit = (uint32_t)(offset / p->options.unit);
@@ -60,36 +60,36 @@ static int open_over(struct kvb_pool *p, struct pool_class *c, struct pool_file 
 
 		if (w.units > f->n_units - w.first || !window_is_free(w))
 			continue;
-		slots = kvb_window_slots(p, c, f->length, w.first, w.units, &first);
+		slots = skv_window_slots(p, c, f->length, w.first, w.units, &first);
 		if (slots > MAX_SLAB_SLOTS || !slot_at(c, first, slots, offset, slot))
 			continue;
-		if (kvb_slab_new(p, c, w, out))
-			return KVB_E_NOMEM;
-		kvb_slab_open(p, *out);
-		return KVB_OK;
+		if (skv_slab_new(p, c, w, out))
+			return SKV_E_NOMEM;
+		skv_slab_open(p, *out);
+		return SKV_OK;
 	}
-	return KVB_E_NO_SPACE;
+	return SKV_E_NO_SPACE;
 }
 
-int kvb_pool_alloc_at(struct kvb_pool *p, uint32_t class_id, uint32_t file, uint64_t offset, struct kvb_run *run)
+int skv_pool_alloc_at(struct skv_pool *p, uint32_t class_id, uint32_t file, uint64_t offset, struct skv_run *run)
 {
-	struct pool_file *f = kvb_file_find(p, file);
+	struct pool_file *f = skv_file_find(p, file);
 	struct slab *s = slab_over(p, f, offset);
 	uint32_t slot;
 	int status;
 
 	assert(class_id < p->n_classes);
 	if (!f || f->draining || offset >= f->length || p->classes[class_id]->per_segment)
-		return KVB_E_NO_SPACE;
+		return SKV_E_NO_SPACE;
 	if (s && (s->class != p->classes[class_id] || s->draining ||
-		  !slot_at(s->class, s->first_offset, s->slots, offset, &slot) || kvb_bits_test(s->busy, slot)))
-		return KVB_E_NO_SPACE;
+		  !slot_at(s->class, s->first_offset, s->slots, offset, &slot) || skv_bits_test(s->busy, slot)))
+		return SKV_E_NO_SPACE;
 	if (!s) {
 		status = open_over(p, p->classes[class_id], f, offset, &s, &slot);
 		if (status)
 			return status;
 	}
-	kvb_slab_use(s, slot, 1);
-	*run = (struct kvb_run){ s->handle, slot, 1 };
-	return KVB_OK;
+	skv_slab_use(s, slot, 1);
+	*run = (struct skv_run){ s->handle, slot, 1 };
+	return SKV_OK;
 }

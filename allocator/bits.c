@@ -17,7 +17,7 @@ static uint64_t part(uint32_t at, uint32_t end, uint32_t *next)
 	return mask(at % 64, at % 64 + n);
 }
 
-void kvb_bits_fill(uint64_t *w, uint32_t first, uint32_t count, bool value)
+void skv_bits_fill(uint64_t *w, uint32_t first, uint32_t count, bool value)
 {
 	uint32_t end = first + count;
 
@@ -31,7 +31,7 @@ void kvb_bits_fill(uint64_t *w, uint32_t first, uint32_t count, bool value)
 	}
 }
 
-bool kvb_bits_all(const uint64_t *w, uint32_t first, uint32_t count, bool value)
+bool skv_bits_all(const uint64_t *w, uint32_t first, uint32_t count, bool value)
 {
 	uint32_t end = first + count;
 
@@ -44,7 +44,7 @@ bool kvb_bits_all(const uint64_t *w, uint32_t first, uint32_t count, bool value)
 	return true;
 }
 
-uint32_t kvb_bits_next(const uint64_t *w, uint32_t from, uint32_t n, bool value)
+uint32_t skv_bits_next(const uint64_t *w, uint32_t from, uint32_t n, bool value)
 {
 	uint64_t flip = value ? 0 : ~UINT64_C(0);
 
@@ -57,7 +57,7 @@ uint32_t kvb_bits_next(const uint64_t *w, uint32_t from, uint32_t n, bool value)
 	return n;
 }
 
-uint32_t kvb_bits_clear_before(const uint64_t *w, uint32_t at)
+uint32_t skv_bits_clear_before(const uint64_t *w, uint32_t at)
 {
 	uint32_t i = at;
 
@@ -72,9 +72,9 @@ uint32_t kvb_bits_clear_before(const uint64_t *w, uint32_t at)
 	return at;
 }
 
-uint32_t kvb_bits_count(const uint64_t *w, uint32_t n) { return kvb_bits_count_range(w, 0, n); }
+uint32_t skv_bits_count(const uint64_t *w, uint32_t n) { return skv_bits_count_range(w, 0, n); }
 
-uint32_t kvb_bits_count_range(const uint64_t *w, uint32_t first, uint32_t count)
+uint32_t skv_bits_count_range(const uint64_t *w, uint32_t first, uint32_t count)
 {
 	uint32_t sum = 0, end = first + count;
 

@@ -5,58 +5,58 @@
  */
 #include "internal.h"
 
-int kvb_pool_drain_file(struct kvb_pool *p, uint32_t file, bool on)
+int skv_pool_drain_file(struct skv_pool *p, uint32_t file, bool on)
 {
-	struct pool_file *f = kvb_file_find(p, file);
+	struct pool_file *f = skv_file_find(p, file);
 	struct slab *s;
 
 	if (!f)
-		return KVB_E_NOT_FOUND;
+		return SKV_E_NOT_FOUND;
 	if (f->draining == on)
-		return KVB_OK;
-	for (uint32_t unit = 0; (s = kvb_file_next_slab(p, f, f->n_units, &unit)) != NULL;)
-		kvb_slab_unlist(s);
-	kvb_file_park(p, f, on);
-	for (uint32_t unit = 0; (s = kvb_file_next_slab(p, f, f->n_units, &unit)) != NULL;)
-		kvb_slab_list(s);
-	return KVB_OK;
+		return SKV_OK;
+	for (uint32_t unit = 0; (s = skv_file_next_slab(p, f, f->n_units, &unit)) != NULL;)
+		skv_slab_unlist(s);
+	skv_file_park(p, f, on);
+	for (uint32_t unit = 0; (s = skv_file_next_slab(p, f, f->n_units, &unit)) != NULL;)
+		skv_slab_list(s);
+	return SKV_OK;
 }
 
-int kvb_pool_remove_file(struct kvb_pool *p, uint32_t file)
+int skv_pool_remove_file(struct skv_pool *p, uint32_t file)
 {
-	struct pool_file *f = kvb_file_find(p, file);
+	struct pool_file *f = skv_file_find(p, file);
 
 	if (!f)
-		return KVB_E_NOT_FOUND;
+		return SKV_E_NOT_FOUND;
 	for (uint32_t i = 0; i < f->n_units; i++)
 		if (f->units[i].slab != NO_SLAB || f->units[i].frozen)
-			return KVB_E_IN_USE;
-	kvb_file_forget(p, f);
-	return KVB_OK;
+			return SKV_E_IN_USE;
+	skv_file_forget(p, f);
+	return SKV_OK;
 }
 
-bool kvb_pool_file(const struct kvb_pool *p, uint32_t file, struct kvb_file_info *out)
+bool skv_pool_file(const struct skv_pool *p, uint32_t file, struct skv_file_info *out)
 {
-	struct pool_file *f = kvb_file_find(p, file);
+	struct pool_file *f = skv_file_find(p, file);
 	const struct slab *s;
 
 	if (!f)
 		return false;
-	*out = (struct kvb_file_info){ .file = file, .draining = f->draining, .length = f->length };
-	for (uint32_t unit = 0; (s = kvb_file_next_slab(p, f, f->n_units, &unit)) != NULL;) {
-		out->assigned_bytes += kvb_window_bytes(p, s->at);
+	*out = (struct skv_file_info){ .file = file, .draining = f->draining, .length = f->length };
+	for (uint32_t unit = 0; (s = skv_file_next_slab(p, f, f->n_units, &unit)) != NULL;) {
+		out->assigned_bytes += skv_window_bytes(p, s->at);
 		out->used_bytes += s->used * s->class->stride;
 		out->held_bytes += s->held * s->class->stride;
 	}
 	for (uint32_t i = 0; i < f->n_units; i++)
 		if (f->units[i].frozen)
-			out->frozen_bytes += kvb_window_bytes(p, (struct window){ f, i, 1 });
+			out->frozen_bytes += skv_window_bytes(p, (struct window){ f, i, 1 });
 	return true;
 }
 
-bool kvb_pool_next_file(const struct kvb_pool *p, uint32_t from, uint32_t *file)
+bool skv_pool_next_file(const struct skv_pool *p, uint32_t from, uint32_t *file)
 {
-	size_t i = kvb_file_position(p, from);
+	size_t i = skv_file_position(p, from);
 
 	if (i == p->n_files)
 		return false;
@@ -64,10 +64,10 @@ bool kvb_pool_next_file(const struct kvb_pool *p, uint32_t from, uint32_t *file)
 	return true;
 }
 
-bool kvb_pool_next_slab(const struct kvb_pool *p, uint32_t file, uint32_t *unit, uint32_t *slab)
+bool skv_pool_next_slab(const struct skv_pool *p, uint32_t file, uint32_t *unit, uint32_t *slab)
 {
-	const struct pool_file *f = kvb_file_find(p, file);
-	const struct slab *s = f ? kvb_file_next_slab(p, f, f->n_units, unit) : NULL;
+	const struct pool_file *f = skv_file_find(p, file);
+	const struct slab *s = f ? skv_file_next_slab(p, f, f->n_units, unit) : NULL;
 
 	if (s)
 		*slab = s->handle;

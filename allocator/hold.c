@@ -3,7 +3,7 @@
  *
  * Owns the table of holds and the heap that orders them by time. A held slot carries the index of
  * its hold where a used one carries its owner, so a hold releases exactly the slots that are still
- * its own: kvb_pool_take may give some away earlier, and those may be used or held anew by then.
+ * its own: skv_pool_take may give some away earlier, and those may be used or held anew by then.
  *
  * Nothing here may fail. Without memory for another hold, slots are held by the overflow: one time
  * for all of them, the latest, found again by visiting all slabs.
@@ -12,16 +12,16 @@
  */
 #include "internal.h"
 
-#include <kvb/mem.h>
+#include <skv/mem.h>
 
 #include <assert.h>
 
-static bool earlier(const struct kvb_pool *p, uint32_t a, uint32_t b)
+static bool earlier(const struct skv_pool *p, uint32_t a, uint32_t b)
 {
 	return p->holds[a].until < p->holds[b].until;
 }
 
-static void heap_push(struct kvb_pool *p, uint32_t id)
+static void heap_push(struct skv_pool *p, uint32_t id)
 {
 	size_t i = p->n_heap++;
 
@@ -32,7 +32,7 @@ static void heap_push(struct kvb_pool *p, uint32_t id)
 	p->heap[i] = id;
 }
 
-static uint32_t heap_pop(struct kvb_pool *p)
+static uint32_t heap_pop(struct skv_pool *p)
 {
 	uint32_t top = p->heap[0];
 	uint32_t id = p->heap[--p->n_heap];
@@ -50,16 +50,16 @@ static uint32_t heap_pop(struct kvb_pool *p)
 }
 
 /* An entry for the range, or NO_HOLD (the overflow) when memory is short. */
-static uint32_t hold_new(struct kvb_pool *p, uint32_t slab, uint32_t first, uint32_t count,
+static uint32_t hold_new(struct skv_pool *p, uint32_t slab, uint32_t first, uint32_t count,
 			 uint64_t until)
 {
 	uint32_t id = p->spare_hold;
 
-	if (kvb_grow((void **)&p->heap, &p->cap_heap, p->n_heap + 1, sizeof *p->heap))
+	if (skv_grow((void **)&p->heap, &p->cap_heap, p->n_heap + 1, sizeof *p->heap))
 		return NO_HOLD;
 	if (id == NO_HOLD) {
 		if (p->n_holds >= NO_HOLD ||
-		    kvb_grow((void **)&p->holds, &p->cap_holds, p->n_holds + 1, sizeof *p->holds))
+		    skv_grow((void **)&p->holds, &p->cap_holds, p->n_holds + 1, sizeof *p->holds))
 			return NO_HOLD;
 		id = (uint32_t)p->n_holds++;
 	} else {
@@ -73,7 +73,7 @@ static uint32_t hold_new(struct kvb_pool *p, uint32_t slab, uint32_t first, uint
 /* The hold for a range of slots: the newest one if the range continues it, as when the blocks of a
  * session are held one after another, else a new one. A newest one that has ended matches no slab;
  * one without live slots may be extended like any other. */
-static uint32_t hold_for(struct kvb_pool *p, const struct slab *s, uint32_t first, uint32_t count,
+static uint32_t hold_for(struct skv_pool *p, const struct slab *s, uint32_t first, uint32_t count,
 			 uint64_t until)
 {
 	struct hold *last = p->last_hold == NO_HOLD ? NULL : &p->holds[p->last_hold];
@@ -87,10 +87,10 @@ static uint32_t hold_for(struct kvb_pool *p, const struct slab *s, uint32_t firs
 }
 
 /* Busy slots become those of hold `id`. The caller keeps the count of used ones. */
-static void mark(struct kvb_pool *p, struct slab *s, struct kvb_run run, uint32_t id,
+static void mark(struct skv_pool *p, struct slab *s, struct skv_run run, uint32_t id,
 		 uint64_t until)
 {
-	kvb_bits_fill(s->held_bits, run.first, run.count, true);
+	skv_bits_fill(s->held_bits, run.first, run.count, true);
 	for (uint32_t i = run.first; i < run.first + run.count; i++)
 		s->owner[i] = id;
 	s->held += run.count;
@@ -103,9 +103,9 @@ static void mark(struct kvb_pool *p, struct slab *s, struct kvb_run run, uint32_
 }
 
 /* Slots of hold `id` become free. */
-static void unmark(struct kvb_pool *p, struct slab *s, struct kvb_run run, uint32_t id)
+static void unmark(struct skv_pool *p, struct slab *s, struct skv_run run, uint32_t id)
 {
-	kvb_slab_unuse(s, run.first, run.count, true);
+	skv_slab_unuse(s, run.first, run.count, true);
 	if (id != NO_HOLD) {
 		p->holds[id].live -= run.count;
 		return;
@@ -115,14 +115,14 @@ static void unmark(struct kvb_pool *p, struct slab *s, struct kvb_run run, uint3
 		p->overflow_until = 0;
 }
 
-void kvb_pool_hold(struct kvb_pool *p, struct kvb_run run, uint64_t until_ms)
+void skv_pool_hold(struct skv_pool *p, struct skv_run run, uint64_t until_ms)
 {
-	struct slab *s = kvb_slab_get(p, run.slab);
+	struct slab *s = skv_slab_get(p, run.slab);
 
 	assert(run.first < s->slots && run.count <= s->slots - run.first);
-	assert(kvb_bits_all(s->busy, run.first, run.count, true));
-	assert(kvb_bits_all(s->held_bits, run.first, run.count, false));
-	assert(!s->dead_bits || kvb_bits_all(s->dead_bits, run.first, run.count, false));
+	assert(skv_bits_all(s->busy, run.first, run.count, true));
+	assert(skv_bits_all(s->held_bits, run.first, run.count, false));
+	assert(!s->dead_bits || skv_bits_all(s->dead_bits, run.first, run.count, false));
 	if (run.count == 0)
 		return;
 	/* Used to held changes no free slot: the lists stay as they are. */
@@ -130,7 +130,7 @@ void kvb_pool_hold(struct kvb_pool *p, struct kvb_run run, uint64_t until_ms)
 	mark(p, s, run, hold_for(p, s, run.first, run.count, until_ms), until_ms);
 }
 
-void kvb_hold_free_slots(struct kvb_pool *p, struct slab *s, uint64_t until)
+void skv_hold_free_slots(struct skv_pool *p, struct slab *s, uint64_t until)
 {
 	uint32_t first;
 	uint32_t n;
@@ -140,47 +140,47 @@ void kvb_hold_free_slots(struct kvb_pool *p, struct slab *s, uint64_t until)
 		return;
 	/* One hold for the whole slab: only slots that carry its index are its own. */
 	id = hold_new(p, s->handle, 0, s->slots, until);
-	kvb_slab_unlist(s);
-	for (uint32_t at = 0; (n = kvb_slab_next_free(s, at, &first)) > 0; at = first + n) {
-		kvb_bits_fill(s->busy, first, n, true);
-		mark(p, s, (struct kvb_run){ s->handle, first, n }, id, until);
+	skv_slab_unlist(s);
+	for (uint32_t at = 0; (n = skv_slab_next_free(s, at, &first)) > 0; at = first + n) {
+		skv_bits_fill(s->busy, first, n, true);
+		mark(p, s, (struct skv_run){ s->handle, first, n }, id, until);
 	}
-	kvb_slab_list(s);
+	skv_slab_list(s);
 }
 
-void kvb_pool_freeze_free(struct kvb_pool *p, uint64_t until_ms)
+void skv_pool_freeze_free(struct skv_pool *p, uint64_t until_ms)
 {
 	for (size_t i = 0; i < p->n_slabs; i++)
 		if (p->slabs[i])
-			kvb_hold_free_slots(p, p->slabs[i], until_ms);
-	kvb_units_freeze(p, until_ms);
+			skv_hold_free_slots(p, p->slabs[i], until_ms);
+	skv_units_freeze(p, until_ms);
 }
 
 /* The next run at or after `from` and before `end` of held slots with one owner: sets *first,
  * returns its length, 0 if there is none. */
 static uint32_t next_held(const struct slab *s, uint32_t from, uint32_t end, uint32_t *first)
 {
-	uint32_t i = kvb_bits_next(s->held_bits, from, end, true);
+	uint32_t i = skv_bits_next(s->held_bits, from, end, true);
 
 	*first = i;
-	while (i < end && kvb_bits_test(s->held_bits, i) && s->owner[i] == s->owner[*first])
+	while (i < end && skv_bits_test(s->held_bits, i) && s->owner[i] == s->owner[*first])
 		i++;
 	return i - *first;
 }
 
-void kvb_hold_drop(struct kvb_pool *p, struct slab *s, uint32_t first, uint32_t count)
+void skv_hold_drop(struct skv_pool *p, struct slab *s, uint32_t first, uint32_t count)
 {
 	uint32_t end = first + count;
 	uint32_t run;
 	uint32_t n;
 
 	for (uint32_t at = first; (n = next_held(s, at, end, &run)) > 0; at = run + n) {
-		unmark(p, s, (struct kvb_run){ s->handle, run, n }, s->owner[run]);
+		unmark(p, s, (struct skv_run){ s->handle, run, n }, s->owner[run]);
 	}
 }
 
 /* Frees the slots of the range that hold `id` still has; the slab may close. Returns how many. */
-static uint64_t release_range(struct kvb_pool *p, struct slab *s, uint32_t id, uint32_t first,
+static uint64_t release_range(struct skv_pool *p, struct slab *s, uint32_t id, uint32_t first,
 			      uint32_t count)
 {
 	uint32_t end = first + count;
@@ -191,14 +191,14 @@ static uint64_t release_range(struct kvb_pool *p, struct slab *s, uint32_t id, u
 	for (uint32_t at = first; (n = next_held(s, at, end, &run)) > 0; at = run + n) {
 		if (s->owner[run] != id)
 			continue;
-		unmark(p, s, (struct kvb_run){ s->handle, run, n }, id);
+		unmark(p, s, (struct skv_run){ s->handle, run, n }, id);
 		freed += n;
 	}
-	kvb_slab_settle(p, s);
+	skv_slab_settle(p, s);
 	return freed;
 }
 
-static uint64_t release_overflow(struct kvb_pool *p)
+static uint64_t release_overflow(struct skv_pool *p)
 {
 	uint64_t freed = 0;
 
@@ -208,21 +208,21 @@ static uint64_t release_overflow(struct kvb_pool *p)
 	return freed;
 }
 
-static uint64_t release_hold(struct kvb_pool *p, uint32_t id)
+static uint64_t release_hold(struct skv_pool *p, uint32_t id)
 {
 	struct hold *h = &p->holds[id];
 	uint64_t freed = 0;
 
 	/* Without live slots the handle may name another slab by now. */
 	if (h->live)
-		freed = release_range(p, kvb_slab_get(p, h->slab), id, h->first, h->count);
+		freed = release_range(p, skv_slab_get(p, h->slab), id, h->first, h->count);
 	assert(h->live == 0);
 	*h = (struct hold){ .slab = NO_SLAB, .first = p->spare_hold };
 	p->spare_hold = id;
 	return freed;
 }
 
-uint64_t kvb_pool_release_due(struct kvb_pool *p, uint64_t now_ms)
+uint64_t skv_pool_release_due(struct skv_pool *p, uint64_t now_ms)
 {
 	uint64_t freed = 0;
 
@@ -231,11 +231,11 @@ uint64_t kvb_pool_release_due(struct kvb_pool *p, uint64_t now_ms)
 	if (p->overflow_slots && p->overflow_until <= now_ms)
 		freed += release_overflow(p);
 	if (p->frozen_units && p->frozen_until <= now_ms)
-		freed += kvb_units_thaw_all(p);
+		freed += skv_units_thaw_all(p);
 	return freed;
 }
 
-uint64_t kvb_pool_next_due(const struct kvb_pool *p)
+uint64_t skv_pool_next_due(const struct skv_pool *p)
 {
 	uint64_t due = UINT64_MAX;
 
@@ -248,8 +248,8 @@ uint64_t kvb_pool_next_due(const struct kvb_pool *p)
 	return due;
 }
 
-static void each_hold_of(const struct kvb_pool *p, const struct slab *s,
-			 void (*fn)(void *ctx, struct kvb_run run, uint64_t until_ms), void *ctx)
+static void each_hold_of(const struct skv_pool *p, const struct slab *s,
+			 void (*fn)(void *ctx, struct skv_run run, uint64_t until_ms), void *ctx)
 {
 	uint32_t first;
 	uint32_t n;
@@ -258,12 +258,12 @@ static void each_hold_of(const struct kvb_pool *p, const struct slab *s,
 		uint32_t id = s->owner[first];
 		uint64_t until = id == NO_HOLD ? p->overflow_until : p->holds[id].until;
 
-		fn(ctx, (struct kvb_run){ s->handle, first, n }, until);
+		fn(ctx, (struct skv_run){ s->handle, first, n }, until);
 	}
 }
 
-void kvb_pool_each_hold(const struct kvb_pool *p,
-			void (*fn)(void *ctx, struct kvb_run run, uint64_t until_ms), void *ctx)
+void skv_pool_each_hold(const struct skv_pool *p,
+			void (*fn)(void *ctx, struct skv_run run, uint64_t until_ms), void *ctx)
 {
 	for (size_t i = 0; i < p->n_slabs; i++)
 		if (p->slabs[i])

@@ -9,10 +9,10 @@
  *
  * No locks anywhere: the caller serialises all calls on one pool.
  */
-#ifndef KVB_ALLOCATOR_INTERNAL_H
-#define KVB_ALLOCATOR_INTERNAL_H
+#ifndef SKV_ALLOCATOR_INTERNAL_H
+#define SKV_ALLOCATOR_INTERNAL_H
 
-#include <kvb/pool.h>
+#include <skv/pool.h>
 
 #include "bits.h"
 
@@ -89,7 +89,7 @@ struct slab {
 };
 
 /* Slots held together. Those of first..first+count-1 are meant that are held and still carry this
- * hold's index as owner: a slot that kvb_pool_take gave away drops out by losing it. An unused
+ * hold's index as owner: a slot that skv_pool_take gave away drops out by losing it. An unused
  * entry has slab NO_SLAB and its successor in the list of unused ones in `first`. */
 struct hold {
 	uint64_t until;
@@ -99,8 +99,8 @@ struct hold {
 	uint32_t live; /* slots that still carry its index */
 };
 
-struct kvb_pool {
-	struct kvb_pool_options options;
+struct skv_pool {
+	struct skv_pool_options options;
 
 	struct pool_file **files; /* ascending by id */
 	size_t n_files;
@@ -121,7 +121,7 @@ struct kvb_pool {
 	size_t n_spare;
 	size_t cap_spare;
 
-	uint32_t victim_turn; /* calls of kvb_pool_find_victims */
+	uint32_t victim_turn; /* calls of skv_pool_find_victims */
 
 	struct hold *holds;
 	size_t n_holds;
@@ -142,27 +142,27 @@ static inline uint32_t log2_floor(uint32_t v) { return 31 - (uint32_t)__builtin_
 /* ---- units.c --------------------------------------------------------------------------------- */
 
 /* Place of the first file with this number or a greater one in files[]. */
-size_t kvb_file_position(const struct kvb_pool *p, uint32_t id);
-struct pool_file *kvb_file_find(const struct kvb_pool *p, uint32_t id);
-int kvb_file_add(struct kvb_pool *p, uint32_t id, uint64_t length);
-void kvb_files_destroy(struct kvb_pool *p);
+size_t skv_file_position(const struct skv_pool *p, uint32_t id);
+struct pool_file *skv_file_find(const struct skv_pool *p, uint32_t id);
+int skv_file_add(struct skv_pool *p, uint32_t id, uint64_t length);
+void skv_files_destroy(struct skv_pool *p);
 /* Its free blocks are parked, or (`on` false) among the others again. */
-void kvb_file_park(struct kvb_pool *p, struct pool_file *f, bool on);
+void skv_file_park(struct skv_pool *p, struct pool_file *f, bool on);
 /* Forgets a file all of whose units are free. */
-void kvb_file_forget(struct kvb_pool *p, struct pool_file *f);
+void skv_file_forget(struct skv_pool *p, struct pool_file *f);
 /* The slab of the first unit from *unit on that is in one, and *unit behind it; NULL: none before `end`. */
-struct slab *kvb_file_next_slab(const struct kvb_pool *p, const struct pool_file *f, uint32_t end, uint32_t *unit);
+struct slab *skv_file_next_slab(const struct skv_pool *p, const struct pool_file *f, uint32_t end, uint32_t *unit);
 /* Slots of a class in so many bytes from an aligned offset on. */
-static inline uint64_t kvb_class_slots(const struct pool_class *c, uint64_t bytes)
+static inline uint64_t skv_class_slots(const struct pool_class *c, uint64_t bytes)
 {
 	return c->per_segment ? bytes / c->align * c->per_segment : bytes / c->stride;
 }
 /* Slots of a class in units first..first+units-1 of a file of `length` bytes; *first_offset (may be
  * NULL) gets the offset of slot 0 and means something only when there is a slot. */
-uint64_t kvb_window_slots(const struct kvb_pool *p, const struct pool_class *c, uint64_t length,
+uint64_t skv_window_slots(const struct skv_pool *p, const struct pool_class *c, uint64_t length,
 			  uint32_t first, uint32_t units, uint64_t *first_offset);
 /* Bytes of the window that the file has: its last unit may be short. */
-static inline uint64_t kvb_window_bytes(const struct kvb_pool *p, struct window w)
+static inline uint64_t skv_window_bytes(const struct skv_pool *p, struct window w)
 {
 	uint64_t begin = w.first * p->options.unit;
 
@@ -170,64 +170,64 @@ static inline uint64_t kvb_window_bytes(const struct kvb_pool *p, struct window 
 }
 /* Free window of 2^order units with a slot for the class, cut from the smallest free block that has
  * one, so that long blocks survive. */
-bool kvb_units_find(const struct kvb_pool *p, const struct pool_class *c, uint32_t order,
+bool skv_units_find(const struct skv_pool *p, const struct pool_class *c, uint32_t order,
 		    struct window *out);
 /* All slots that slabs of the class would have in the free blocks; no more are counted once
  * there are `enough`. */
-uint64_t kvb_units_slots(const struct kvb_pool *p, const struct pool_class *c, uint64_t enough);
+uint64_t skv_units_slots(const struct skv_pool *p, const struct pool_class *c, uint64_t enough);
 /* The same for an aligned block of 2^order units, cut into windows of the class's length. */
-uint64_t kvb_block_slots(const struct kvb_pool *p, const struct pool_class *c, uint64_t length,
+uint64_t skv_block_slots(const struct skv_pool *p, const struct pool_class *c, uint64_t length,
 			 uint32_t first, uint32_t order);
 /* A wholly free window becomes the slab's. */
-void kvb_units_claim(struct kvb_pool *p, struct window w, uint32_t slab);
-void kvb_units_release(struct kvb_pool *p, struct window w);
-void kvb_units_freeze(struct kvb_pool *p, uint64_t until);
+void skv_units_claim(struct skv_pool *p, struct window w, uint32_t slab);
+void skv_units_release(struct skv_pool *p, struct window w);
+void skv_units_freeze(struct skv_pool *p, uint64_t until);
 /* Frozen units of the window become free. Returns how many. */
-uint64_t kvb_units_thaw(struct kvb_pool *p, struct window w);
-uint64_t kvb_units_thaw_all(struct kvb_pool *p);
+uint64_t skv_units_thaw(struct skv_pool *p, struct window w);
+uint64_t skv_units_thaw_all(struct skv_pool *p);
 
 /* ---- slab.c ---------------------------------------------------------------------------------- */
 
 /* Asserts that the handle names an open slab. */
-struct slab *kvb_slab_get(const struct kvb_pool *p, uint32_t handle);
+struct slab *skv_slab_get(const struct skv_pool *p, uint32_t handle);
 static inline uint32_t slab_free(const struct slab *s) { return s->slots - s->used - s->held - s->dead; }
-static inline bool slot_dead(const struct slab *s, uint32_t i) { return s->dead_bits && kvb_bits_test(s->dead_bits, i); }
+static inline bool slot_dead(const struct slab *s, uint32_t i) { return s->dead_bits && skv_bits_test(s->dead_bits, i); }
 static inline bool slot_used(const struct slab *s, uint32_t i)
 {
-	return kvb_bits_test(s->busy, i) && !kvb_bits_test(s->held_bits, i) && !slot_dead(s, i);
+	return skv_bits_test(s->busy, i) && !skv_bits_test(s->held_bits, i) && !slot_dead(s, i);
 }
-/* Memory and a handle for a slab; the window need not be free yet. KVB_E_NOMEM. */
-int kvb_slab_new(struct kvb_pool *p, struct pool_class *c, struct window w, struct slab **out);
+/* Memory and a handle for a slab; the window need not be free yet. SKV_E_NOMEM. */
+int skv_slab_new(struct skv_pool *p, struct pool_class *c, struct window w, struct slab **out);
 /* What open slabs become when the file grows to this length: those that get more slots, linked by `opened`. Then
- * either replaces the old ones, which cannot fail, or forgets them. KVB_E_NOMEM. */
-int kvb_slabs_longer(const struct kvb_pool *p, const struct pool_file *f, uint64_t length, struct slab **list);
-void kvb_slabs_replace(struct kvb_pool *p, struct slab *list);
-void kvb_slabs_forget(struct slab *list);
+ * either replaces the old ones, which cannot fail, or forgets them. SKV_E_NOMEM. */
+int skv_slabs_longer(const struct skv_pool *p, const struct pool_file *f, uint64_t length, struct slab **list);
+void skv_slabs_replace(struct skv_pool *p, struct slab *list);
+void skv_slabs_forget(struct slab *list);
 /* Claims the window and lists the slab. Cannot fail. */
-void kvb_slab_open(struct kvb_pool *p, struct slab *s);
+void skv_slab_open(struct skv_pool *p, struct slab *s);
 /* Gives units and memory back; holds in it are the caller's concern. */
-void kvb_slab_close(struct kvb_pool *p, struct slab *s);
+void skv_slab_close(struct skv_pool *p, struct slab *s);
 /* Closes it if no slot is used or held. */
-void kvb_slab_settle(struct kvb_pool *p, struct slab *s);
+void skv_slab_settle(struct skv_pool *p, struct slab *s);
 /* Every change of counts, `longest` or `draining` (its own, its file's) happens between these two. */
-void kvb_slab_unlist(struct slab *s);
-void kvb_slab_list(struct slab *s);
-uint32_t kvb_slab_fill_bucket(const struct slab *s);
+void skv_slab_unlist(struct slab *s);
+void skv_slab_list(struct slab *s);
+uint32_t skv_slab_fill_bucket(const struct slab *s);
 /* Free slots become used with owner 0. */
-void kvb_slab_use(struct slab *s, uint32_t first, uint32_t count);
+void skv_slab_use(struct slab *s, uint32_t first, uint32_t count);
 /* Dead slots of the range become free, and free ones of its first segment below it dead: it is about to be used. */
-void kvb_slab_make_way(struct slab *s, uint32_t first, uint32_t count);
+void skv_slab_make_way(struct slab *s, uint32_t first, uint32_t count);
 /* Used (or held: `held` tells) slots become free, or dead. Does not close the slab. */
-void kvb_slab_unuse(struct slab *s, uint32_t first, uint32_t count, bool held);
+void skv_slab_unuse(struct slab *s, uint32_t first, uint32_t count, bool held);
 /* First free run at or after `from`: sets *first and returns its length, 0 if there is none. */
-uint32_t kvb_slab_next_free(const struct slab *s, uint32_t from, uint32_t *first);
-uint32_t kvb_slab_longest(const struct slab *s); /* exact */
+uint32_t skv_slab_next_free(const struct slab *s, uint32_t from, uint32_t *first);
+uint32_t skv_slab_longest(const struct slab *s); /* exact */
 
 /* ---- hold.c ---------------------------------------------------------------------------------- */
 
 /* Held slots of the range become free, before their time. Does not close the slab. */
-void kvb_hold_drop(struct kvb_pool *p, struct slab *s, uint32_t first, uint32_t count);
+void skv_hold_drop(struct skv_pool *p, struct slab *s, uint32_t first, uint32_t count);
 /* All free slots of the slab become held. */
-void kvb_hold_free_slots(struct kvb_pool *p, struct slab *s, uint64_t until);
+void skv_hold_free_slots(struct skv_pool *p, struct slab *s, uint64_t until);
 
 #endif

@@ -5,7 +5,7 @@
  */
 #include "internal.h"
 
-#include <kvb/mem.h>
+#include <skv/mem.h>
 
 #include <assert.h>
 
@@ -20,16 +20,16 @@ static uint64_t gcd(uint64_t a, uint64_t b)
 	return a;
 }
 
-struct kvb_pool *kvb_pool_create(const struct kvb_pool_options *options)
+struct skv_pool *skv_pool_create(const struct skv_pool_options *options)
 {
-	const struct kvb_pool_options *o = options;
-	struct kvb_pool *p;
+	const struct skv_pool_options *o = options;
+	struct skv_pool *p;
 
 	if (o->unit == 0 || (o->unit & (o->unit - 1)) != 0)
 		return NULL;
 	if (o->unit > MAX_BYTES || o->header > MAX_BYTES || o->trailer > MAX_BYTES)
 		return NULL;
-	p = kvb_calloc(1, sizeof *p);
+	p = skv_calloc(1, sizeof *p);
 	if (!p)
 		return NULL;
 	p->options = *o;
@@ -38,32 +38,32 @@ struct kvb_pool *kvb_pool_create(const struct kvb_pool_options *options)
 	return p;
 }
 
-void kvb_pool_destroy(struct kvb_pool *p)
+void skv_pool_destroy(struct skv_pool *p)
 {
 	if (!p)
 		return;
 	for (size_t i = 0; i < p->n_slabs; i++)
-		kvb_free(p->slabs[i]);
+		skv_free(p->slabs[i]);
 	for (size_t i = 0; i < p->n_classes; i++)
-		kvb_free(p->classes[i]);
-	kvb_files_destroy(p);
-	kvb_free(p->slabs);
-	kvb_free(p->spare);
-	kvb_free(p->classes);
-	kvb_free(p->holds);
-	kvb_free(p->heap);
-	kvb_free(p);
+		skv_free(p->classes[i]);
+	skv_files_destroy(p);
+	skv_free(p->slabs);
+	skv_free(p->spare);
+	skv_free(p->classes);
+	skv_free(p->holds);
+	skv_free(p->heap);
+	skv_free(p);
 }
 
-int kvb_pool_add_file(struct kvb_pool *p, uint32_t file, uint64_t length)
+int skv_pool_add_file(struct skv_pool *p, uint32_t file, uint64_t length)
 {
 	uint64_t units = length / p->options.unit + (length % p->options.unit != 0);
 
 	if (length > MAX_BYTES || length <= p->options.header + p->options.trailer)
-		return KVB_E_INVALID;
+		return SKV_E_INVALID;
 	if (units >= NO_SLAB)
-		return KVB_E_INVALID;
-	return kvb_file_add(p, file, length);
+		return SKV_E_INVALID;
+	return skv_file_add(p, file, length);
 }
 
 /*
@@ -73,7 +73,7 @@ int kvb_pool_add_file(struct kvb_pool *p, uint32_t file, uint64_t length)
  * the file's cost, not the length's, and do not count here. When even 2^31 units do not suffice,
  * the longest that can be computed stands; files cap it anyway.
  */
-static uint32_t preferred_order(const struct kvb_pool *p, uint64_t stride, uint64_t align)
+static uint32_t preferred_order(const struct skv_pool *p, uint64_t stride, uint64_t align)
 {
 	uint32_t order = 0;
 
@@ -90,7 +90,7 @@ static uint32_t preferred_order(const struct kvb_pool *p, uint64_t stride, uint6
 	}
 }
 
-static int find_or_make(struct kvb_pool *p, const struct pool_class *want, uint32_t *class_id)
+static int find_or_make(struct skv_pool *p, const struct pool_class *want, uint32_t *class_id)
 {
 	struct pool_class *c;
 
@@ -98,51 +98,51 @@ static int find_or_make(struct kvb_pool *p, const struct pool_class *want, uint3
 		c = p->classes[i];
 		if (c->stride == want->stride && c->align == want->align && c->per_segment == want->per_segment) {
 			*class_id = (uint32_t)i;
-			return KVB_OK;
+			return SKV_OK;
 		}
 	}
 	if ((p->options.unit << want->order) / want->stride > MAX_SLAB_SLOTS)
-		return KVB_E_INVALID;
-	if (kvb_grow((void **)&p->classes, &p->cap_classes, p->n_classes + 1, sizeof *p->classes))
-		return KVB_E_NOMEM;
-	c = kvb_malloc(sizeof *c);
+		return SKV_E_INVALID;
+	if (skv_grow((void **)&p->classes, &p->cap_classes, p->n_classes + 1, sizeof *p->classes))
+		return SKV_E_NOMEM;
+	c = skv_malloc(sizeof *c);
 	if (!c)
-		return KVB_E_NOMEM;
+		return SKV_E_NOMEM;
 	*c = *want;
 	c->id = (uint32_t)p->n_classes;
 	p->classes[p->n_classes++] = c;
 	*class_id = c->id;
-	return KVB_OK;
+	return SKV_OK;
 }
 
-int kvb_pool_class(struct kvb_pool *p, uint64_t stride, uint64_t align, uint32_t *class_id)
+int skv_pool_class(struct skv_pool *p, uint64_t stride, uint64_t align, uint32_t *class_id)
 {
 	struct pool_class want = { .stride = stride, .align = align };
 
 	if (stride == 0 || align == 0 || stride > MAX_BYTES || stride % align != 0)
-		return KVB_E_INVALID;
+		return SKV_E_INVALID;
 	want.order = preferred_order(p, stride, align);
 	return find_or_make(p, &want, class_id);
 }
 
-int kvb_pool_class_segmented(struct kvb_pool *p, uint64_t stride, uint64_t segment, uint32_t *class_id)
+int skv_pool_class_segmented(struct skv_pool *p, uint64_t stride, uint64_t segment, uint32_t *class_id)
 {
 	struct pool_class want = { .stride = stride, .align = segment };
 
 	if (stride == 0 || segment < stride || (segment & (segment - 1)) != 0 || segment > p->options.unit ||
 	    segment / stride > MAX_SLAB_SLOTS)
-		return KVB_E_INVALID;
+		return SKV_E_INVALID;
 	want.per_segment = (uint32_t)(segment / stride);
 	return find_or_make(p, &want, class_id);
 }
 
-uint64_t kvb_pool_slab_bytes(const struct kvb_pool *p, uint32_t class_id)
+uint64_t skv_pool_slab_bytes(const struct skv_pool *p, uint32_t class_id)
 {
 	assert(class_id < p->n_classes);
 	return p->options.unit << p->classes[class_id]->order;
 }
 
-uint64_t kvb_pool_slots_in_file(const struct kvb_pool *p, uint32_t class_id, uint64_t length)
+uint64_t skv_pool_slots_in_file(const struct skv_pool *p, uint32_t class_id, uint64_t length)
 {
 	uint64_t units = length / p->options.unit + (length % p->options.unit != 0);
 	uint64_t slots = 0;
@@ -155,15 +155,15 @@ uint64_t kvb_pool_slots_in_file(const struct kvb_pool *p, uint32_t class_id, uin
 	/* The file's maximal aligned blocks, from the longest: the binary digits of its units. */
 	for (uint32_t order = ORDERS; order-- > 0;) {
 		if (units >> order & 1) {
-			slots += kvb_block_slots(p, p->classes[class_id], length, first, order);
+			slots += skv_block_slots(p, p->classes[class_id], length, first, order);
 			first += UINT32_C(1) << order;
 		}
 	}
 	return slots;
 }
 
-uint64_t kvb_pool_available(const struct kvb_pool *p, uint32_t class_id)
+uint64_t skv_pool_available(const struct skv_pool *p, uint32_t class_id)
 {
 	assert(class_id < p->n_classes);
-	return p->classes[class_id]->free + kvb_units_slots(p, p->classes[class_id], UINT64_MAX);
+	return p->classes[class_id]->free + skv_units_slots(p, p->classes[class_id], UINT64_MAX);
 }

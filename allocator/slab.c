@@ -10,40 +10,40 @@
  */
 #include "internal.h"
 
-#include <kvb/mem.h>
+#include <skv/mem.h>
 
 #include <assert.h>
 #include <string.h>
 
-struct slab *kvb_slab_get(const struct kvb_pool *p, uint32_t handle)
+struct slab *skv_slab_get(const struct skv_pool *p, uint32_t handle)
 {
 	assert(handle < p->n_slabs && p->slabs[handle]);
 	return p->slabs[handle];
 }
 
-/* A handle is taken only by kvb_slab_open. Here there is merely made room for one more. */
-static int reserve_handle(struct kvb_pool *p)
+/* A handle is taken only by skv_slab_open. Here there is merely made room for one more. */
+static int reserve_handle(struct skv_pool *p)
 {
 	if (p->n_spare)
-		return KVB_OK;
+		return SKV_OK;
 	if (p->n_slabs >= NO_SLAB)
-		return KVB_E_NOMEM;
-	if (kvb_grow((void **)&p->slabs, &p->cap_slabs, p->n_slabs + 1, sizeof *p->slabs))
-		return KVB_E_NOMEM;
-	return kvb_grow((void **)&p->spare, &p->cap_spare, p->n_slabs + 1, sizeof *p->spare);
+		return SKV_E_NOMEM;
+	if (skv_grow((void **)&p->slabs, &p->cap_slabs, p->n_slabs + 1, sizeof *p->slabs))
+		return SKV_E_NOMEM;
+	return skv_grow((void **)&p->spare, &p->cap_spare, p->n_slabs + 1, sizeof *p->spare);
 }
 
 /* A slab of the window in a file of this length, which nobody knows yet. */
-static struct slab *slab_make(const struct kvb_pool *p, struct pool_class *c, struct window w, uint64_t length)
+static struct slab *slab_make(const struct skv_pool *p, struct pool_class *c, struct window w, uint64_t length)
 {
 	uint64_t offset;
-	uint64_t slots = kvb_window_slots(p, c, length, w.first, w.units, &offset);
-	size_t words = kvb_bits_words((uint32_t)slots), maps = c->per_segment ? 3 : 2;
+	uint64_t slots = skv_window_slots(p, c, length, w.first, w.units, &offset);
+	size_t words = skv_bits_words((uint32_t)slots), maps = c->per_segment ? 3 : 2;
 	struct slab *s;
 
 	assert(slots > 0 && slots <= MAX_SLAB_SLOTS);
 	/* One piece: the slab, its bitmaps, the owners. */
-	s = kvb_calloc(1, sizeof *s + maps * words * sizeof(uint64_t) + slots * sizeof(uint32_t));
+	s = skv_calloc(1, sizeof *s + maps * words * sizeof(uint64_t) + slots * sizeof(uint32_t));
 	if (!s)
 		return NULL;
 	s->class = c;
@@ -58,16 +58,16 @@ static struct slab *slab_make(const struct kvb_pool *p, struct pool_class *c, st
 	return s;
 }
 
-int kvb_slab_new(struct kvb_pool *p, struct pool_class *c, struct window w, struct slab **out)
+int skv_slab_new(struct skv_pool *p, struct pool_class *c, struct window w, struct slab **out)
 {
 	struct slab *s = reserve_handle(p) ? NULL : slab_make(p, c, w, w.file->length);
 
 	if (s)
 		*out = s;
-	return s ? KVB_OK : KVB_E_NOMEM;
+	return s ? SKV_OK : SKV_E_NOMEM;
 }
 
-int kvb_slabs_longer(const struct kvb_pool *p, const struct pool_file *f, uint64_t length, struct slab **list)
+int skv_slabs_longer(const struct skv_pool *p, const struct pool_file *f, uint64_t length, struct slab **list)
 {
 	uint32_t before = NO_SLAB;
 
@@ -78,39 +78,39 @@ int kvb_slabs_longer(const struct kvb_pool *p, const struct pool_file *f, uint64
 		struct slab *s;
 
 		before = handle;
-		if (!old || kvb_window_slots(p, old->class, length, old->at.first, old->at.units, NULL) == old->slots)
+		if (!old || skv_window_slots(p, old->class, length, old->at.first, old->at.units, NULL) == old->slots)
 			continue;
 		s = slab_make(p, old->class, old->at, length);
 		if (!s) {
-			kvb_slabs_forget(*list);
-			return KVB_E_NOMEM;
+			skv_slabs_forget(*list);
+			return SKV_E_NOMEM;
 		}
 		s->handle = handle;
 		s->opened = *list;
 		*list = s;
 	}
-	return KVB_OK;
+	return SKV_OK;
 }
 
-void kvb_slabs_forget(struct slab *list)
+void skv_slabs_forget(struct slab *list)
 {
 	while (list) {
 		struct slab *next = list->opened;
 
-		kvb_free(list);
+		skv_free(list);
 		list = next;
 	}
 }
 
-void kvb_slabs_replace(struct kvb_pool *p, struct slab *list)
+void skv_slabs_replace(struct skv_pool *p, struct slab *list)
 {
 	while (list) {
 		struct slab *s = list, *old = p->slabs[s->handle];
-		size_t words = kvb_bits_words(old->slots);
+		size_t words = skv_bits_words(old->slots);
 
 		list = s->opened;
 		s->opened = NULL;
-		kvb_slab_unlist(old);
+		skv_slab_unlist(old);
 		memcpy(s->busy, old->busy, words * sizeof *s->busy);
 		memcpy(s->held_bits, old->held_bits, words * sizeof *s->held_bits);
 		memcpy(s->owner, old->owner, old->slots * sizeof *s->owner);
@@ -122,39 +122,39 @@ void kvb_slabs_replace(struct kvb_pool *p, struct slab *list)
 		s->longest = old->longest + s->slots - old->slots;
 		s->draining = old->draining;
 		p->slabs[s->handle] = s;
-		kvb_slab_list(s);
-		kvb_free(old);
+		skv_slab_list(s);
+		skv_free(old);
 	}
 }
 
-void kvb_slab_open(struct kvb_pool *p, struct slab *s)
+void skv_slab_open(struct skv_pool *p, struct slab *s)
 {
 	s->handle = p->n_spare ? p->spare[--p->n_spare] : (uint32_t)p->n_slabs++;
 	p->slabs[s->handle] = s;
-	kvb_units_claim(p, s->at, s->handle);
-	kvb_slab_list(s);
+	skv_units_claim(p, s->at, s->handle);
+	skv_slab_list(s);
 }
 
-void kvb_slab_close(struct kvb_pool *p, struct slab *s)
+void skv_slab_close(struct skv_pool *p, struct slab *s)
 {
-	kvb_slab_unlist(s);
-	kvb_units_release(p, s->at);
+	skv_slab_unlist(s);
+	skv_units_release(p, s->at);
 	p->slabs[s->handle] = NULL;
 	p->spare[p->n_spare++] = s->handle;
-	kvb_free(s);
+	skv_free(s);
 }
 
-void kvb_slab_settle(struct kvb_pool *p, struct slab *s)
+void skv_slab_settle(struct skv_pool *p, struct slab *s)
 {
 	if (s->used == 0 && s->held == 0)
-		kvb_slab_close(p, s);
+		skv_slab_close(p, s);
 }
 
 /*
  * How full, as one of 64: the free part in 1/65536 of the slab, on a scale with four steps for each
  * power of two. Fine near full, where in a busy pool nearly all slabs are.
  */
-uint32_t kvb_slab_fill_bucket(const struct slab *s)
+uint32_t skv_slab_fill_bucket(const struct slab *s)
 {
 	uint32_t part = (uint32_t)(((uint64_t)slab_free(s) * 65536 + s->slots - 1) / s->slots);
 	uint32_t log = log2_floor(part);
@@ -162,7 +162,7 @@ uint32_t kvb_slab_fill_bucket(const struct slab *s)
 	return log < 2 ? part : 4 * (log - 2) + (part >> (log - 2));
 }
 
-void kvb_slab_unlist(struct slab *s)
+void skv_slab_unlist(struct slab *s)
 {
 	struct pool_class *c = s->class;
 	struct slab **head = &c->lists[s->run_bucket][s->fill_bucket];
@@ -184,7 +184,7 @@ void kvb_slab_unlist(struct slab *s)
 		c->run_mask &= ~(UINT32_C(1) << s->run_bucket);
 }
 
-void kvb_slab_list(struct slab *s)
+void skv_slab_list(struct slab *s)
 {
 	struct pool_class *c = s->class;
 	struct slab **head;
@@ -195,7 +195,7 @@ void kvb_slab_list(struct slab *s)
 	if (slab_free(s) == 0 || s->draining || s->at.file->draining)
 		return;
 	s->run_bucket = (uint8_t)log2_floor(s->longest);
-	s->fill_bucket = (uint8_t)kvb_slab_fill_bucket(s);
+	s->fill_bucket = (uint8_t)skv_slab_fill_bucket(s);
 	head = &c->lists[s->run_bucket][s->fill_bucket];
 	s->prev = NULL;
 	s->next = *head;
@@ -208,13 +208,13 @@ void kvb_slab_list(struct slab *s)
 	s->listed = true;
 }
 
-void kvb_slab_use(struct slab *s, uint32_t first, uint32_t count)
+void skv_slab_use(struct slab *s, uint32_t first, uint32_t count)
 {
-	kvb_slab_unlist(s);
-	kvb_bits_fill(s->busy, first, count, true);
+	skv_slab_unlist(s);
+	skv_bits_fill(s->busy, first, count, true);
 	memset(s->owner + first, 0, count * sizeof *s->owner);
 	s->used += count;
-	kvb_slab_list(s);
+	skv_slab_list(s);
 }
 
 /* These slots are free from now on; no list has the slab meanwhile. */
@@ -222,8 +222,8 @@ static void set_free(struct slab *s, uint32_t first, uint32_t count)
 {
 	uint32_t run;
 
-	kvb_bits_fill(s->busy, first, count, false);
-	run = kvb_bits_next(s->busy, first + count, s->slots, true) - first + kvb_bits_clear_before(s->busy, first);
+	skv_bits_fill(s->busy, first, count, false);
+	run = skv_bits_next(s->busy, first + count, s->slots, true) - first + skv_bits_clear_before(s->busy, first);
 	if (run > s->longest)
 		s->longest = run;
 }
@@ -233,24 +233,24 @@ static void bury(struct slab *s, uint32_t first, uint32_t count)
 {
 	uint32_t per = s->class->per_segment;
 
-	kvb_bits_fill(s->dead_bits, first, count, true);
+	skv_bits_fill(s->dead_bits, first, count, true);
 	s->dead += count;
 	for (uint32_t at = first / per * per; at < first + count; at += per) {
-		uint32_t dead = kvb_bits_count_range(s->dead_bits, at, per);
+		uint32_t dead = skv_bits_count_range(s->dead_bits, at, per);
 
-		if (kvb_bits_count_range(s->busy, at, per) > dead)
+		if (skv_bits_count_range(s->busy, at, per) > dead)
 			continue;
-		kvb_bits_fill(s->dead_bits, at, per, false);
+		skv_bits_fill(s->dead_bits, at, per, false);
 		s->dead -= dead;
 		set_free(s, at, per);
 	}
 }
 
-void kvb_slab_unuse(struct slab *s, uint32_t first, uint32_t count, bool held)
+void skv_slab_unuse(struct slab *s, uint32_t first, uint32_t count, bool held)
 {
-	kvb_slab_unlist(s);
+	skv_slab_unlist(s);
 	if (held) {
-		kvb_bits_fill(s->held_bits, first, count, false);
+		skv_bits_fill(s->held_bits, first, count, false);
 		s->held -= count;
 	} else {
 		s->used -= count;
@@ -259,47 +259,47 @@ void kvb_slab_unuse(struct slab *s, uint32_t first, uint32_t count, bool held)
 		bury(s, first, count);
 	else
 		set_free(s, first, count);
-	kvb_slab_list(s);
+	skv_slab_list(s);
 }
 
-void kvb_slab_make_way(struct slab *s, uint32_t first, uint32_t count)
+void skv_slab_make_way(struct slab *s, uint32_t first, uint32_t count)
 {
 	uint32_t begin;
 
 	if (!s->dead_bits)
 		return;
 	begin = first / s->class->per_segment * s->class->per_segment;
-	kvb_slab_unlist(s);
+	skv_slab_unlist(s);
 	for (uint32_t i = first; i < first + count; i++) {
 		if (!slot_dead(s, i))
 			continue;
-		kvb_bits_fill(s->dead_bits, i, 1, false);
+		skv_bits_fill(s->dead_bits, i, 1, false);
 		s->dead--;
 		set_free(s, i, 1);
 	}
 	for (uint32_t i = begin; i < first; i++) {
-		if (kvb_bits_test(s->busy, i))
+		if (skv_bits_test(s->busy, i))
 			continue;
-		kvb_bits_fill(s->busy, i, 1, true);
-		kvb_bits_fill(s->dead_bits, i, 1, true);
+		skv_bits_fill(s->busy, i, 1, true);
+		skv_bits_fill(s->dead_bits, i, 1, true);
 		s->dead++;
 	}
-	kvb_slab_list(s);
+	skv_slab_list(s);
 }
 
-uint32_t kvb_slab_next_free(const struct slab *s, uint32_t from, uint32_t *first)
+uint32_t skv_slab_next_free(const struct slab *s, uint32_t from, uint32_t *first)
 {
-	*first = kvb_bits_next(s->busy, from, s->slots, false);
-	return kvb_bits_next(s->busy, *first, s->slots, true) - *first;
+	*first = skv_bits_next(s->busy, from, s->slots, false);
+	return skv_bits_next(s->busy, *first, s->slots, true) - *first;
 }
 
-uint32_t kvb_slab_longest(const struct slab *s)
+uint32_t skv_slab_longest(const struct slab *s)
 {
 	uint32_t longest = 0;
 	uint32_t first;
 	uint32_t n;
 
-	for (uint32_t at = 0; (n = kvb_slab_next_free(s, at, &first)) > 0; at = first + n)
+	for (uint32_t at = 0; (n = skv_slab_next_free(s, at, &first)) > 0; at = first + n)
 		if (n > longest)
 			longest = n;
 	return longest;

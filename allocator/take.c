@@ -12,7 +12,7 @@
 
 #include <assert.h>
 
-static bool place_fits(const struct pool_file *f, struct kvb_slab_place place)
+static bool place_fits(const struct pool_file *f, struct skv_slab_place place)
 {
 	if (place.units == 0 || (place.units & (place.units - 1)) != 0)
 		return false;
@@ -21,7 +21,7 @@ static bool place_fits(const struct pool_file *f, struct kvb_slab_place place)
 }
 
 /* The slab that has the slots already. */
-static struct slab *slab_there(const struct kvb_pool *p, const struct pool_class *c, struct window w)
+static struct slab *slab_there(const struct skv_pool *p, const struct pool_class *c, struct window w)
 {
 	uint32_t handle = w.file->units[w.first].slab;
 	struct slab *s = handle == NO_SLAB ? NULL : p->slabs[handle];
@@ -31,7 +31,7 @@ static struct slab *slab_there(const struct kvb_pool *p, const struct pool_class
 	return s->at.first == w.first && s->at.units == w.units ? s : NULL;
 }
 
-static bool window_is_unused(const struct kvb_pool *p, struct window w)
+static bool window_is_unused(const struct skv_pool *p, struct window w)
 {
 	for (uint32_t i = w.first; i < w.first + w.units; i++) {
 		uint32_t handle = w.file->units[i].slab;
@@ -42,7 +42,7 @@ static bool window_is_unused(const struct kvb_pool *p, struct window w)
 	return true;
 }
 
-static void clear_window(struct kvb_pool *p, struct window w)
+static void clear_window(struct skv_pool *p, struct window w)
 {
 	for (uint32_t i = w.first; i < w.first + w.units; i++) {
 		uint32_t handle = w.file->units[i].slab;
@@ -51,30 +51,30 @@ static void clear_window(struct kvb_pool *p, struct window w)
 		if (handle == NO_SLAB)
 			continue;
 		s = p->slabs[handle];
-		kvb_hold_drop(p, s, 0, s->slots);
-		kvb_slab_close(p, s);
+		skv_hold_drop(p, s, 0, s->slots);
+		skv_slab_close(p, s);
 	}
 }
 
-static int open_there(struct kvb_pool *p, struct pool_class *c, struct window w, struct slab **out)
+static int open_there(struct skv_pool *p, struct pool_class *c, struct window w, struct slab **out)
 {
 	uint64_t until = p->frozen_until;
 	struct slab *s;
 
 	if (!window_is_unused(p, w))
-		return KVB_E_CORRUPT;
-	if (kvb_slab_new(p, c, w, &s))
-		return KVB_E_NOMEM;
+		return SKV_E_CORRUPT;
+	if (skv_slab_new(p, c, w, &s))
+		return SKV_E_NOMEM;
 	clear_window(p, w);
-	if (kvb_units_thaw(p, w)) {
+	if (skv_units_thaw(p, w)) {
 		/* The slots that this call does not take stay frozen. */
-		kvb_slab_open(p, s);
-		kvb_hold_free_slots(p, s, until);
+		skv_slab_open(p, s);
+		skv_hold_free_slots(p, s, until);
 	} else {
-		kvb_slab_open(p, s);
+		skv_slab_open(p, s);
 	}
 	*out = s;
-	return KVB_OK;
+	return SKV_OK;
 }
 
 /* True when no slot of the range is used. */
@@ -86,10 +86,10 @@ static bool range_is_unused(const struct slab *s, uint32_t first, uint32_t count
 	return true;
 }
 
-int kvb_pool_take(struct kvb_pool *p, uint32_t class_id, struct kvb_slab_place place,
-		  uint32_t first, uint32_t count, struct kvb_run *run)
+int skv_pool_take(struct skv_pool *p, uint32_t class_id, struct skv_slab_place place,
+		  uint32_t first, uint32_t count, struct skv_run *run)
 {
-	struct pool_file *f = kvb_file_find(p, place.file);
+	struct pool_file *f = skv_file_find(p, place.file);
 	uint64_t end = (uint64_t)first + count;
 	struct pool_class *c;
 	struct window w;
@@ -100,22 +100,22 @@ int kvb_pool_take(struct kvb_pool *p, uint32_t class_id, struct kvb_slab_place p
 	assert(class_id < p->n_classes);
 	c = p->classes[class_id];
 	if (!f || !place_fits(f, place))
-		return KVB_E_CORRUPT;
+		return SKV_E_CORRUPT;
 	w = (struct window){ f, place.unit, place.units };
-	slots = kvb_window_slots(p, c, f->length, w.first, w.units, NULL);
+	slots = skv_window_slots(p, c, f->length, w.first, w.units, NULL);
 	if (slots > MAX_SLAB_SLOTS || count == 0 || end > slots)
-		return KVB_E_CORRUPT;
+		return SKV_E_CORRUPT;
 	s = slab_there(p, c, w);
 	if (s && !range_is_unused(s, first, count))
-		return KVB_E_CORRUPT;
+		return SKV_E_CORRUPT;
 	if (!s) {
 		status = open_there(p, c, w, &s);
 		if (status)
 			return status;
 	}
-	kvb_hold_drop(p, s, first, count);
-	kvb_slab_make_way(s, first, count);
-	kvb_slab_use(s, first, count);
-	*run = (struct kvb_run){ s->handle, first, count };
-	return KVB_OK;
+	skv_hold_drop(p, s, first, count);
+	skv_slab_make_way(s, first, count);
+	skv_slab_use(s, first, count);
+	*run = (struct skv_run){ s->handle, first, count };
+	return SKV_OK;
 }

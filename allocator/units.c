@@ -6,26 +6,26 @@
  * long windows are not broken while shorter ones serve; giving a window back merges it with its
  * buddies. Finding, claiming and releasing cost O(orders), however many files there are.
  *
- * Frozen units (kvb_pool_freeze_free) are in no slab and in no list either until they thaw. Free blocks of a
+ * Frozen units (skv_pool_freeze_free) are in no slab and in no list either until they thaw. Free blocks of a
  * draining file are in lists of their own.
  *
  * The caller serialises calls.
  */
 #include "internal.h"
 
-#include <kvb/mem.h>
+#include <skv/mem.h>
 
 #include <assert.h>
 #include <string.h>
 
 static uint32_t index_of(const struct pool_unit *u) { return (uint32_t)(u - u->file->units); }
 
-static struct pool_unit **list_of(struct kvb_pool *p, const struct pool_unit *u, uint32_t order)
+static struct pool_unit **list_of(struct skv_pool *p, const struct pool_unit *u, uint32_t order)
 {
 	return u->file->draining ? &p->parked_blocks[order] : &p->free_blocks[order];
 }
 
-static void block_link(struct kvb_pool *p, struct pool_unit *u, uint32_t order)
+static void block_link(struct skv_pool *p, struct pool_unit *u, uint32_t order)
 {
 	struct pool_unit **head = list_of(p, u, order);
 
@@ -37,7 +37,7 @@ static void block_link(struct kvb_pool *p, struct pool_unit *u, uint32_t order)
 	*head = u;
 }
 
-static void block_unlink(struct kvb_pool *p, struct pool_unit *u)
+static void block_unlink(struct skv_pool *p, struct pool_unit *u)
 {
 	if (u->prev)
 		u->prev->next = u->next;
@@ -49,7 +49,7 @@ static void block_unlink(struct kvb_pool *p, struct pool_unit *u)
 }
 
 /* Adds an aligned block that is in no list, merging it with its buddies. */
-static void block_free(struct kvb_pool *p, struct pool_file *f, uint32_t first, uint32_t order)
+static void block_free(struct skv_pool *p, struct pool_file *f, uint32_t first, uint32_t order)
 {
 	while (order < ORDERS - 1) {
 		uint32_t buddy = first ^ (UINT32_C(1) << order);
@@ -63,7 +63,7 @@ static void block_free(struct kvb_pool *p, struct pool_file *f, uint32_t first, 
 	block_link(p, &f->units[first], order);
 }
 
-size_t kvb_file_position(const struct kvb_pool *p, uint32_t id)
+size_t skv_file_position(const struct skv_pool *p, uint32_t id)
 {
 	size_t lo = 0;
 	size_t hi = p->n_files;
@@ -79,23 +79,23 @@ size_t kvb_file_position(const struct kvb_pool *p, uint32_t id)
 	return lo;
 }
 
-struct pool_file *kvb_file_find(const struct kvb_pool *p, uint32_t id)
+struct pool_file *skv_file_find(const struct skv_pool *p, uint32_t id)
 {
-	size_t i = kvb_file_position(p, id);
+	size_t i = skv_file_position(p, id);
 
 	return i < p->n_files && p->files[i]->id == id ? p->files[i] : NULL;
 }
 
-void kvb_files_destroy(struct kvb_pool *p)
+void skv_files_destroy(struct skv_pool *p)
 {
 	for (size_t i = 0; i < p->n_files; i++) {
-		kvb_free(p->files[i]->units);
-		kvb_free(p->files[i]);
+		skv_free(p->files[i]->units);
+		skv_free(p->files[i]);
 	}
-	kvb_free(p->files);
+	skv_free(p->files);
 }
 
-void kvb_file_park(struct kvb_pool *p, struct pool_file *f, bool on)
+void skv_file_park(struct skv_pool *p, struct pool_file *f, bool on)
 {
 	for (uint32_t i = 0; i < f->n_units; i++) {
 		uint8_t order = f->units[i].order;
@@ -110,20 +110,20 @@ void kvb_file_park(struct kvb_pool *p, struct pool_file *f, bool on)
 	f->draining = on;
 }
 
-void kvb_file_forget(struct kvb_pool *p, struct pool_file *f)
+void skv_file_forget(struct skv_pool *p, struct pool_file *f)
 {
-	size_t at = kvb_file_position(p, f->id);
+	size_t at = skv_file_position(p, f->id);
 
 	for (uint32_t i = 0; i < f->n_units; i++)
 		if (f->units[i].order != NOT_FREE_HEAD)
 			block_unlink(p, &f->units[i]);
 	p->n_files--;
 	memmove(p->files + at, p->files + at + 1, (p->n_files - at) * sizeof *p->files);
-	kvb_free(f->units);
-	kvb_free(f);
+	skv_free(f->units);
+	skv_free(f);
 }
 
-struct slab *kvb_file_next_slab(const struct kvb_pool *p, const struct pool_file *f, uint32_t end, uint32_t *unit)
+struct slab *skv_file_next_slab(const struct skv_pool *p, const struct pool_file *f, uint32_t end, uint32_t *unit)
 {
 	while (*unit < end) {
 		uint32_t handle = f->units[*unit].slab;
@@ -139,7 +139,7 @@ struct slab *kvb_file_next_slab(const struct kvb_pool *p, const struct pool_file
 
 /* Moves the units to a longer array. The lists hold pointers into the old one, hence the relinking.
  * The last unit, if it was short, counts as whole from now on. */
-static void move_units(struct kvb_pool *p, struct pool_file *f, struct pool_unit *to, uint32_t n)
+static void move_units(struct skv_pool *p, struct pool_file *f, struct pool_unit *to, uint32_t n)
 {
 	struct pool_unit *old = f->units;
 	uint32_t had = f->n_units;
@@ -160,73 +160,73 @@ static void move_units(struct kvb_pool *p, struct pool_file *f, struct pool_unit
 		to[i] = (struct pool_unit){ .file = f, .slab = NO_SLAB, .order = NOT_FREE_HEAD };
 	for (uint32_t i = had; i < n; i++)
 		block_free(p, f, i, 0);
-	kvb_free(old);
+	skv_free(old);
 }
 
-static int file_insert(struct kvb_pool *p, uint32_t id, struct pool_file **out)
+static int file_insert(struct skv_pool *p, uint32_t id, struct pool_file **out)
 {
-	size_t at = kvb_file_position(p, id);
+	size_t at = skv_file_position(p, id);
 	struct pool_file *f;
 
-	if (kvb_grow((void **)&p->files, &p->cap_files, p->n_files + 1, sizeof *p->files))
-		return KVB_E_NOMEM;
-	f = kvb_calloc(1, sizeof *f);
+	if (skv_grow((void **)&p->files, &p->cap_files, p->n_files + 1, sizeof *p->files))
+		return SKV_E_NOMEM;
+	f = skv_calloc(1, sizeof *f);
 	if (!f)
-		return KVB_E_NOMEM;
+		return SKV_E_NOMEM;
 	f->id = id;
 	memmove(p->files + at + 1, p->files + at, (p->n_files - at) * sizeof *p->files);
 	p->files[at] = f;
 	p->n_files++;
 	*out = f;
-	return KVB_OK;
+	return SKV_OK;
 }
 
-int kvb_file_add(struct kvb_pool *p, uint32_t id, uint64_t length)
+int skv_file_add(struct skv_pool *p, uint32_t id, uint64_t length)
 {
 	uint64_t unit = p->options.unit;
 	uint32_t n = (uint32_t)(length / unit + (length % unit != 0));
-	struct pool_file *f = kvb_file_find(p, id);
+	struct pool_file *f = skv_file_find(p, id);
 	struct pool_unit *units = NULL;
 	struct slab *longer = NULL;
-	int status = KVB_OK;
+	int status = SKV_OK;
 
 	if (f && length < f->length)
-		return KVB_E_INVALID;
+		return SKV_E_INVALID;
 	if (f)
-		status = kvb_slabs_longer(p, f, length, &longer);
-	if (!status && (!f || n > f->n_units) && !(units = kvb_malloc(n * sizeof *units)))
-		status = KVB_E_NOMEM;
+		status = skv_slabs_longer(p, f, length, &longer);
+	if (!status && (!f || n > f->n_units) && !(units = skv_malloc(n * sizeof *units)))
+		status = SKV_E_NOMEM;
 	if (!status && !f)
 		status = file_insert(p, id, &f);
 	if (status) {
-		kvb_free(units);
-		kvb_slabs_forget(longer);
+		skv_free(units);
+		skv_slabs_forget(longer);
 		return status;
 	}
 	f->length = length;
-	kvb_slabs_replace(p, longer);
+	skv_slabs_replace(p, longer);
 	if (units)
 		move_units(p, f, units, n);
-	return KVB_OK;
+	return SKV_OK;
 }
 
-uint64_t kvb_window_slots(const struct kvb_pool *p, const struct pool_class *c, uint64_t length,
+uint64_t skv_window_slots(const struct skv_pool *p, const struct pool_class *c, uint64_t length,
 			  uint32_t first, uint32_t units, uint64_t *first_offset)
 {
-	const struct kvb_pool_options *o = &p->options;
+	const struct skv_pool_options *o = &p->options;
 	uint64_t begin = u64_max(first * o->unit, o->header);
 	uint64_t end = u64_min((first + (uint64_t)units) * o->unit, length - o->trailer);
 	uint64_t gap = begin % c->align ? c->align - begin % c->align : 0;
 
 	if (first_offset)
 		*first_offset = begin + gap;
-	return begin + gap < end ? kvb_class_slots(c, end - begin - gap) : 0;
+	return begin + gap < end ? skv_class_slots(c, end - begin - gap) : 0;
 }
 
-uint64_t kvb_block_slots(const struct kvb_pool *p, const struct pool_class *c, uint64_t length,
+uint64_t skv_block_slots(const struct skv_pool *p, const struct pool_class *c, uint64_t length,
 			 uint32_t first, uint32_t order)
 {
-	const struct kvb_pool_options *o = &p->options;
+	const struct skv_pool_options *o = &p->options;
 	uint32_t units = UINT32_C(1) << (order < c->order ? order : c->order);
 	uint64_t bytes = units * o->unit;
 	uint64_t end = first + (UINT64_C(1) << order);
@@ -235,12 +235,12 @@ uint64_t kvb_block_slots(const struct kvb_pool *p, const struct pool_class *c, u
 	for (uint64_t at = first; at < end; at += units) {
 		uint64_t clear = u64_min(end, (length - o->trailer) / bytes * units);
 
-		slots += kvb_window_slots(p, c, length, (uint32_t)at, units, NULL);
+		slots += skv_window_slots(p, c, length, (uint32_t)at, units, NULL);
 		/* Windows that begin at multiples of `align`, clear of header and trailer, are
 		 * alike: count them at once. */
 		if (bytes % c->align != 0 || at * o->unit < o->header || at + units >= clear)
 			continue;
-		slots += (clear - at - units) / units * kvb_class_slots(c, bytes);
+		slots += (clear - at - units) / units * skv_class_slots(c, bytes);
 		at = clear - units;
 	}
 	return slots;
@@ -248,7 +248,7 @@ uint64_t kvb_block_slots(const struct kvb_pool *p, const struct pool_class *c, u
 
 /* First window of `units` units with a slot in a free block of 2^order units. Only windows at an
  * end of the file, or of about one slot, can have none. */
-static bool find_in_block(const struct kvb_pool *p, const struct pool_class *c,
+static bool find_in_block(const struct skv_pool *p, const struct pool_class *c,
 			  const struct pool_unit *block, uint32_t units, struct window *out)
 {
 	struct pool_file *f = block->file;
@@ -256,7 +256,7 @@ static bool find_in_block(const struct kvb_pool *p, const struct pool_class *c,
 	uint64_t end = first + (UINT64_C(1) << block->order);
 
 	for (uint64_t at = first; at < end; at += units) {
-		if (kvb_window_slots(p, c, f->length, (uint32_t)at, units, NULL) > 0) {
+		if (skv_window_slots(p, c, f->length, (uint32_t)at, units, NULL) > 0) {
 			*out = (struct window){ f, (uint32_t)at, units };
 			return true;
 		}
@@ -264,7 +264,7 @@ static bool find_in_block(const struct kvb_pool *p, const struct pool_class *c,
 	return false;
 }
 
-bool kvb_units_find(const struct kvb_pool *p, const struct pool_class *c, uint32_t order,
+bool skv_units_find(const struct skv_pool *p, const struct pool_class *c, uint32_t order,
 		    struct window *out)
 {
 	for (uint32_t o = order; o < ORDERS; o++)
@@ -274,18 +274,18 @@ bool kvb_units_find(const struct kvb_pool *p, const struct pool_class *c, uint32
 	return false;
 }
 
-uint64_t kvb_units_slots(const struct kvb_pool *p, const struct pool_class *c, uint64_t enough)
+uint64_t skv_units_slots(const struct skv_pool *p, const struct pool_class *c, uint64_t enough)
 {
 	const struct pool_unit *u;
 	uint64_t slots = 0;
 
 	for (uint32_t o = ORDERS; o-- > 0;)
 		for (u = p->free_blocks[o]; u && slots < enough; u = u->next)
-			slots += kvb_block_slots(p, c, u->file->length, index_of(u), o);
+			slots += skv_block_slots(p, c, u->file->length, index_of(u), o);
 	return slots;
 }
 
-void kvb_units_claim(struct kvb_pool *p, struct window w, uint32_t slab)
+void skv_units_claim(struct skv_pool *p, struct window w, uint32_t slab)
 {
 	struct pool_unit *units = w.file->units;
 	uint32_t want = log2_floor(w.units);
@@ -306,14 +306,14 @@ void kvb_units_claim(struct kvb_pool *p, struct window w, uint32_t slab)
 		units[w.first + i].slab = slab;
 }
 
-void kvb_units_release(struct kvb_pool *p, struct window w)
+void skv_units_release(struct skv_pool *p, struct window w)
 {
 	for (uint32_t i = 0; i < w.units; i++)
 		w.file->units[w.first + i].slab = NO_SLAB;
 	block_free(p, w.file, w.first, log2_floor(w.units));
 }
 
-void kvb_units_freeze(struct kvb_pool *p, uint64_t until)
+void skv_units_freeze(struct skv_pool *p, uint64_t until)
 {
 	for (uint32_t o = 0; o < ORDERS; o++) {
 		struct pool_unit *u;
@@ -329,7 +329,7 @@ void kvb_units_freeze(struct kvb_pool *p, uint64_t until)
 		p->frozen_until = u64_max(p->frozen_until, until);
 }
 
-uint64_t kvb_units_thaw(struct kvb_pool *p, struct window w)
+uint64_t skv_units_thaw(struct skv_pool *p, struct window w)
 {
 	uint64_t n = 0;
 
@@ -346,14 +346,14 @@ uint64_t kvb_units_thaw(struct kvb_pool *p, struct window w)
 	return n;
 }
 
-uint64_t kvb_units_thaw_all(struct kvb_pool *p)
+uint64_t skv_units_thaw_all(struct skv_pool *p)
 {
 	uint64_t n = 0;
 
 	for (size_t i = 0; i < p->n_files; i++) {
 		struct pool_file *f = p->files[i];
 
-		n += kvb_units_thaw(p, (struct window){ f, 0, f->n_units });
+		n += skv_units_thaw(p, (struct window){ f, 0, f->n_units });
 	}
 	return n;
 }

@@ -6,7 +6,7 @@
  */
 #include "internal.h"
 
-#include <kvb/mem.h>
+#include <skv/mem.h>
 
 #include <assert.h>
 #include <stdlib.h>
@@ -22,7 +22,7 @@ struct candidate {
 };
 
 struct search {
-	const struct kvb_pool *p;
+	const struct skv_pool *p;
 	const struct pool_class *c;
 	struct candidate *v;
 	size_t n;
@@ -31,9 +31,9 @@ struct search {
 };
 
 /* Calls for each slab of the window in turn: start with i = w.first. Returns NULL at the end. */
-static struct slab *next_slab(const struct kvb_pool *p, struct window w, uint32_t *i)
+static struct slab *next_slab(const struct skv_pool *p, struct window w, uint32_t *i)
 {
-	return kvb_file_next_slab(p, w.file, w.first + w.units, i);
+	return skv_file_next_slab(p, w.file, w.first + w.units, i);
 }
 
 /* False when emptying cannot make this window ours: a slab of the class itself, held slots, frozen
@@ -43,7 +43,7 @@ static bool weigh(const struct search *f, struct window w, struct candidate *out
 	struct candidate c = { .at = w, .tie = (w.first / w.units + f->turn) * 2654435761u + w.file->id * 40503u };
 	struct slab *s;
 
-	if (kvb_window_slots(f->p, f->c, w.file->length, w.first, w.units, NULL) == 0)
+	if (skv_window_slots(f->p, f->c, w.file->length, w.first, w.units, NULL) == 0)
 		return false;
 	for (uint32_t i = w.first; i < w.first + w.units; i++)
 		if (w.file->units[i].frozen)
@@ -72,12 +72,12 @@ static int collect(struct search *f, uint32_t order)
 
 			if (!weigh(f, w, &c))
 				continue;
-			if (kvb_grow((void **)&f->v, &f->cap, f->n + 1, sizeof *f->v))
-				return KVB_E_NOMEM;
+			if (skv_grow((void **)&f->v, &f->cap, f->n + 1, sizeof *f->v))
+				return SKV_E_NOMEM;
 			f->v[f->n++] = c;
 		}
 	}
-	return KVB_OK;
+	return SKV_OK;
 }
 
 static int by_used(const void *a, const void *b)
@@ -99,7 +99,7 @@ static int by_cost(const void *a, const void *b)
 }
 
 /* Fewest used slots first; of the first ones, the cheapest first. */
-static void order(const struct search *f, const struct kvb_victims *v)
+static void order(const struct search *f, const struct skv_victims *v)
 {
 	size_t n = f->n < COMPARED ? f->n : COMPARED;
 
@@ -118,7 +118,7 @@ static void order(const struct search *f, const struct kvb_victims *v)
 	qsort(f->v, n, sizeof *f->v, by_cost);
 }
 
-static bool all_may_empty(const struct search *f, struct window w, const struct kvb_victims *v)
+static bool all_may_empty(const struct search *f, struct window w, const struct skv_victims *v)
 {
 	struct slab *s;
 
@@ -131,30 +131,30 @@ static bool all_may_empty(const struct search *f, struct window w, const struct 
 static int answer(const struct search *f, const struct candidate *c, uint32_t **slabs,
 		  size_t *n_slabs)
 {
-	uint32_t *v = kvb_malloc(c->slabs * sizeof *v);
+	uint32_t *v = skv_malloc(c->slabs * sizeof *v);
 	struct slab *s;
 	size_t n = 0;
 
 	if (!v)
-		return KVB_E_NOMEM;
+		return SKV_E_NOMEM;
 	for (uint32_t i = c->at.first; (s = next_slab(f->p, c->at, &i)) != NULL;)
 		v[n++] = s->handle;
 	*slabs = v;
 	*n_slabs = n;
-	return KVB_OK;
+	return SKV_OK;
 }
 
-int kvb_pool_find_victims(struct kvb_pool *p, uint32_t class_id, const struct kvb_victims *v, uint32_t **slabs,
+int skv_pool_find_victims(struct skv_pool *p, uint32_t class_id, const struct skv_victims *v, uint32_t **slabs,
 			  size_t *n_slabs)
 {
 	struct search f = { .p = p, .turn = ++p->victim_turn };
-	int status = KVB_E_NO_SPACE;
+	int status = SKV_E_NO_SPACE;
 
 	assert(class_id < p->n_classes);
 	f.c = p->classes[class_id];
-	for (uint32_t o = f.c->order + 1; o-- > 0 && status == KVB_E_NO_SPACE;) {
+	for (uint32_t o = f.c->order + 1; o-- > 0 && status == SKV_E_NO_SPACE;) {
 		if (collect(&f, o)) {
-			status = KVB_E_NOMEM;
+			status = SKV_E_NOMEM;
 			break;
 		}
 		order(&f, v);
@@ -165,6 +165,6 @@ int kvb_pool_find_victims(struct kvb_pool *p, uint32_t class_id, const struct kv
 			}
 		}
 	}
-	kvb_free(f.v);
+	skv_free(f.v);
 	return status;
 }

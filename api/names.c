@@ -1,5 +1,5 @@
 /* names.c - the one rule for names that come from outside. */
-#include <kvb/ops.h>
+#include <skv/ops.h>
 
 #include <string.h>
 
@@ -8,9 +8,9 @@ static bool begins_name(char c)
 	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
 }
 
-bool kvb_name_valid(const char *s, size_t n)
+bool skv_name_valid(const char *s, size_t n)
 {
-	if (n == 0 || n > KVB_MAX_NAME || !begins_name(s[0]))
+	if (n == 0 || n > SKV_MAX_NAME || !begins_name(s[0]))
 		return false;
 	for (size_t i = 1; i < n; i++)
 		if (!begins_name(s[i]) && (s[i] == '\0' || !strchr(".-:=@+,", s[i])))

@@ -7,8 +7,8 @@
  *
  * Under AddressSanitizer every piece is a chunk: overruns and uses after reset are then found.
  */
-#include <kvb/arena.h>
-#include <kvb/mem.h>
+#include <skv/arena.h>
+#include <skv/mem.h>
 
 #include <stdint.h>
 #include <string.h>
@@ -16,8 +16,8 @@
 #define ALIGN 16u
 #define CHUNK ((size_t)16 * 1024)
 
-struct kvb_arena_chunk {
-	struct kvb_arena_chunk *next;
+struct skv_arena_chunk {
+	struct skv_arena_chunk *next;
 	size_t size; /* payload bytes */
 };
 
@@ -32,14 +32,14 @@ struct kvb_arena_chunk {
 #define PIECE_PER_CHUNK 0
 #endif
 
-#define HEADER ((sizeof(struct kvb_arena_chunk) + ALIGN - 1) / ALIGN * ALIGN)
+#define HEADER ((sizeof(struct skv_arena_chunk) + ALIGN - 1) / ALIGN * ALIGN)
 
-void kvb_arena_init(struct kvb_arena *a) { memset(a, 0, sizeof *a); }
+void skv_arena_init(struct skv_arena *a) { memset(a, 0, sizeof *a); }
 
 /* Pieces are cut from the head; a chunk for one piece lies behind it. */
-static struct kvb_arena_chunk *add_chunk(struct kvb_arena *a, size_t size, bool for_one)
+static struct skv_arena_chunk *add_chunk(struct skv_arena *a, size_t size, bool for_one)
 {
-	struct kvb_arena_chunk *c = kvb_malloc(HEADER + size);
+	struct skv_arena_chunk *c = skv_malloc(HEADER + size);
 
 	if (!c)
 		return NULL;
@@ -56,7 +56,7 @@ static struct kvb_arena_chunk *add_chunk(struct kvb_arena *a, size_t size, bool 
 	return c;
 }
 
-void *kvb_arena_alloc(struct kvb_arena *a, size_t size)
+void *skv_arena_alloc(struct skv_arena *a, size_t size)
 {
 	size_t need;
 	char *p;
@@ -66,7 +66,7 @@ void *kvb_arena_alloc(struct kvb_arena *a, size_t size)
 	need = PIECE_PER_CHUNK ? (size ? size : 1) : (size + ALIGN - 1) / ALIGN * ALIGN;
 	if (PIECE_PER_CHUNK || !a->head || a->head->size - a->used < need) {
 		bool for_one = PIECE_PER_CHUNK || need > CHUNK / 4;
-		struct kvb_arena_chunk *c = add_chunk(a, for_one ? need : CHUNK, for_one);
+		struct skv_arena_chunk *c = add_chunk(a, for_one ? need : CHUNK, for_one);
 
 		if (!c || for_one)
 			return c ? (char *)c + HEADER : NULL;
@@ -76,19 +76,19 @@ void *kvb_arena_alloc(struct kvb_arena *a, size_t size)
 	return p;
 }
 
-void *kvb_arena_calloc(struct kvb_arena *a, size_t n, size_t size)
+void *skv_arena_calloc(struct skv_arena *a, size_t n, size_t size)
 {
 	void *p;
 
 	if (size && n > SIZE_MAX / size)
 		return NULL;
-	p = kvb_arena_alloc(a, n * size);
+	p = skv_arena_alloc(a, n * size);
 	return p ? memset(p, 0, n * size) : NULL;
 }
 
-char *kvb_arena_strndup(struct kvb_arena *a, const char *s, size_t n)
+char *skv_arena_strndup(struct skv_arena *a, const char *s, size_t n)
 {
-	char *p = n < SIZE_MAX ? kvb_arena_alloc(a, n + 1) : NULL;
+	char *p = n < SIZE_MAX ? skv_arena_alloc(a, n + 1) : NULL;
 
 	if (!p)
 		return NULL;
@@ -97,15 +97,15 @@ char *kvb_arena_strndup(struct kvb_arena *a, const char *s, size_t n)
 	return p;
 }
 
-static void drop(struct kvb_arena *a, struct kvb_arena_chunk *keep)
+static void drop(struct skv_arena *a, struct skv_arena_chunk *keep)
 {
-	struct kvb_arena_chunk *c = a->head;
+	struct skv_arena_chunk *c = a->head;
 
 	while (c) {
-		struct kvb_arena_chunk *next = c->next;
+		struct skv_arena_chunk *next = c->next;
 
 		if (c != keep)
-			kvb_free(c);
+			skv_free(c);
 		c = next;
 	}
 	a->head = keep;
@@ -115,14 +115,14 @@ static void drop(struct kvb_arena *a, struct kvb_arena_chunk *keep)
 		keep->next = NULL;
 }
 
-void kvb_arena_reset(struct kvb_arena *a)
+void skv_arena_reset(struct skv_arena *a)
 {
-	struct kvb_arena_chunk *keep = NULL;
+	struct skv_arena_chunk *keep = NULL;
 
-	for (struct kvb_arena_chunk *c = a->head; c && !PIECE_PER_CHUNK; c = c->next)
+	for (struct skv_arena_chunk *c = a->head; c && !PIECE_PER_CHUNK; c = c->next)
 		if (c->size == CHUNK)
 			keep = c;
 	drop(a, keep);
 }
 
-void kvb_arena_destroy(struct kvb_arena *a) { drop(a, NULL); }
+void skv_arena_destroy(struct skv_arena *a) { drop(a, NULL); }

@@ -5,30 +5,30 @@
  * the first failure, so that a codec writes or reads straight on and asks once at the end. The
  * reader trusts nothing: every length is compared with what is left before it is used.
  */
-#include <kvb/bytes.h>
-#include <kvb/mem.h>
-#include <kvb/status.h>
+#include <skv/bytes.h>
+#include <skv/mem.h>
+#include <skv/status.h>
 
 #include <endian.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
-void kvb_buf_init(struct kvb_buf *b) { memset(b, 0, sizeof *b); }
+void skv_buf_init(struct skv_buf *b) { memset(b, 0, sizeof *b); }
 
-void kvb_buf_destroy(struct kvb_buf *b)
+void skv_buf_destroy(struct skv_buf *b)
 {
-	kvb_free(b->data);
-	kvb_buf_init(b);
+	skv_free(b->data);
+	skv_buf_init(b);
 }
 
-void kvb_buf_clear(struct kvb_buf *b)
+void skv_buf_clear(struct skv_buf *b)
 {
 	b->len = 0;
 	b->failed = false;
 }
 
-bool kvb_buf_reserve(struct kvb_buf *b, size_t more)
+bool skv_buf_reserve(struct skv_buf *b, size_t more)
 {
 	void *p = b->data;
 
@@ -36,7 +36,7 @@ bool kvb_buf_reserve(struct kvb_buf *b, size_t more)
 		return false;
 	if (more <= b->cap - b->len)
 		return true;
-	if (more > SIZE_MAX - b->len || kvb_grow(&p, &b->cap, b->len + more, 1) != KVB_OK) {
+	if (more > SIZE_MAX - b->len || skv_grow(&p, &b->cap, b->len + more, 1) != SKV_OK) {
 		b->failed = true;
 		return false;
 	}
@@ -44,24 +44,24 @@ bool kvb_buf_reserve(struct kvb_buf *b, size_t more)
 	return true;
 }
 
-void kvb_put_bytes(struct kvb_buf *b, const void *p, size_t n)
+void skv_put_bytes(struct skv_buf *b, const void *p, size_t n)
 {
-	if (n == 0 || !kvb_buf_reserve(b, n))
+	if (n == 0 || !skv_buf_reserve(b, n))
 		return;
 	memcpy(b->data + b->len, p, n);
 	b->len += n;
 }
 
 /* Where n bytes may be written, which count already; NULL: out of memory. */
-static uint8_t *take(struct kvb_buf *b, size_t n)
+static uint8_t *take(struct skv_buf *b, size_t n)
 {
-	if (!kvb_buf_reserve(b, n))
+	if (!skv_buf_reserve(b, n))
 		return NULL;
 	b->len += n;
 	return b->data + b->len - n;
 }
 
-void kvb_put_u8(struct kvb_buf *b, uint8_t v)
+void skv_put_u8(struct skv_buf *b, uint8_t v)
 {
 	uint8_t *at = take(b, 1);
 
@@ -69,7 +69,7 @@ void kvb_put_u8(struct kvb_buf *b, uint8_t v)
 		*at = v;
 }
 
-void kvb_put_u16(struct kvb_buf *b, uint16_t v)
+void skv_put_u16(struct skv_buf *b, uint16_t v)
 {
 	uint8_t *at = take(b, sizeof v);
 
@@ -78,7 +78,7 @@ void kvb_put_u16(struct kvb_buf *b, uint16_t v)
 		memcpy(at, &v, sizeof v);
 }
 
-void kvb_put_u32(struct kvb_buf *b, uint32_t v)
+void skv_put_u32(struct skv_buf *b, uint32_t v)
 {
 	uint8_t *at = take(b, sizeof v);
 
@@ -87,7 +87,7 @@ void kvb_put_u32(struct kvb_buf *b, uint32_t v)
 		memcpy(at, &v, sizeof v);
 }
 
-void kvb_put_u64(struct kvb_buf *b, uint64_t v)
+void skv_put_u64(struct skv_buf *b, uint64_t v)
 {
 	uint8_t *at = take(b, sizeof v);
 
@@ -96,13 +96,13 @@ void kvb_put_u64(struct kvb_buf *b, uint64_t v)
 		memcpy(at, &v, sizeof v);
 }
 
-void kvb_put_varint(struct kvb_buf *b, uint64_t v)
+void skv_put_varint(struct skv_buf *b, uint64_t v)
 {
 	uint8_t t[10];
 	size_t n = 0;
 
 	if (v < 0x80) {
-		kvb_put_u8(b, (uint8_t)v);
+		skv_put_u8(b, (uint8_t)v);
 		return;
 	}
 	while (v >= 0x80) {
@@ -110,16 +110,16 @@ void kvb_put_varint(struct kvb_buf *b, uint64_t v)
 		v >>= 7;
 	}
 	t[n++] = (uint8_t)v;
-	kvb_put_bytes(b, t, n);
+	skv_put_bytes(b, t, n);
 }
 
-void kvb_put_string(struct kvb_buf *b, const char *s, size_t n)
+void skv_put_string(struct skv_buf *b, const char *s, size_t n)
 {
-	kvb_put_varint(b, n);
-	kvb_put_bytes(b, s, n);
+	skv_put_varint(b, n);
+	skv_put_bytes(b, s, n);
 }
 
-void kvb_buf_set_u32(struct kvb_buf *b, size_t at, uint32_t v)
+void skv_buf_set_u32(struct skv_buf *b, size_t at, uint32_t v)
 {
 	if (b->failed || at > b->len || b->len - at < 4)
 		return;
@@ -127,7 +127,7 @@ void kvb_buf_set_u32(struct kvb_buf *b, size_t at, uint32_t v)
 		b->data[at + i] = (uint8_t)(v >> (8 * i));
 }
 
-void kvb_buf_printf(struct kvb_buf *b, const char *fmt, ...)
+void skv_buf_printf(struct skv_buf *b, const char *fmt, ...)
 {
 	va_list ap, again;
 	int n;
@@ -138,25 +138,25 @@ void kvb_buf_printf(struct kvb_buf *b, const char *fmt, ...)
 	va_end(ap);
 	if (n < 0) {
 		b->failed = true;
-	} else if (kvb_buf_reserve(b, (size_t)n + 1)) {
+	} else if (skv_buf_reserve(b, (size_t)n + 1)) {
 		vsnprintf((char *)b->data + b->len, (size_t)n + 1, fmt, again);
 		b->len += (size_t)n;
 	}
 	va_end(again);
 }
 
-struct kvb_rd kvb_rd_make(const void *p, size_t n)
+struct skv_rd skv_rd_make(const void *p, size_t n)
 {
-	return (struct kvb_rd){ .p = p, .end = n ? (const uint8_t *)p + n : p, .failed = false };
+	return (struct skv_rd){ .p = p, .end = n ? (const uint8_t *)p + n : p, .failed = false };
 }
 
-size_t kvb_rd_left(const struct kvb_rd *r) { return (size_t)(r->end - r->p); }
+size_t skv_rd_left(const struct skv_rd *r) { return (size_t)(r->end - r->p); }
 
-const uint8_t *kvb_get_bytes(struct kvb_rd *r, size_t n)
+const uint8_t *skv_get_bytes(struct skv_rd *r, size_t n)
 {
 	const uint8_t *p = r->p;
 
-	if (r->failed || kvb_rd_left(r) < n) {
+	if (r->failed || skv_rd_left(r) < n) {
 		r->failed = true;
 		return NULL;
 	}
@@ -165,9 +165,9 @@ const uint8_t *kvb_get_bytes(struct kvb_rd *r, size_t n)
 	return p;
 }
 
-static uint64_t get_le(struct kvb_rd *r, size_t n)
+static uint64_t get_le(struct skv_rd *r, size_t n)
 {
-	const uint8_t *p = kvb_get_bytes(r, n);
+	const uint8_t *p = skv_get_bytes(r, n);
 	uint64_t v = 0;
 
 	for (size_t i = 0; p && i < n; i++)
@@ -175,17 +175,17 @@ static uint64_t get_le(struct kvb_rd *r, size_t n)
 	return v;
 }
 
-uint8_t kvb_get_u8(struct kvb_rd *r) { return (uint8_t)get_le(r, 1); }
-uint16_t kvb_get_u16(struct kvb_rd *r) { return (uint16_t)get_le(r, 2); }
-uint32_t kvb_get_u32(struct kvb_rd *r) { return (uint32_t)get_le(r, 4); }
-uint64_t kvb_get_u64(struct kvb_rd *r) { return get_le(r, 8); }
+uint8_t skv_get_u8(struct skv_rd *r) { return (uint8_t)get_le(r, 1); }
+uint16_t skv_get_u16(struct skv_rd *r) { return (uint16_t)get_le(r, 2); }
+uint32_t skv_get_u32(struct skv_rd *r) { return (uint32_t)get_le(r, 4); }
+uint64_t skv_get_u64(struct skv_rd *r) { return get_le(r, 8); }
 
-uint64_t kvb_get_varint(struct kvb_rd *r)
+uint64_t skv_get_varint(struct skv_rd *r)
 {
 	uint64_t v = 0;
 
 	for (unsigned shift = 0; shift < 64; shift += 7) {
-		uint8_t c = kvb_get_u8(r);
+		uint8_t c = skv_get_u8(r);
 
 		if (r->failed)
 			return 0;
@@ -199,15 +199,15 @@ uint64_t kvb_get_varint(struct kvb_rd *r)
 	return 0;
 }
 
-const char *kvb_get_string(struct kvb_rd *r, size_t *n, size_t max)
+const char *skv_get_string(struct skv_rd *r, size_t *n, size_t max)
 {
-	uint64_t len = kvb_get_varint(r);
+	uint64_t len = skv_get_varint(r);
 
-	if (r->failed || len > max || len > kvb_rd_left(r)) {
+	if (r->failed || len > max || len > skv_rd_left(r)) {
 		r->failed = true;
 		*n = 0;
 		return NULL;
 	}
 	*n = (size_t)len;
-	return (const char *)kvb_get_bytes(r, (size_t)len);
+	return (const char *)skv_get_bytes(r, (size_t)len);
 }

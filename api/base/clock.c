@@ -5,7 +5,7 @@
  * come from CLOCK_BOOTTIME, which goes on while the machine is suspended: a lease that ended while we
  * slept has ended.
  */
-#include <kvb/clock.h>
+#include <skv/clock.h>
 
 #include <stdatomic.h>
 #include <stdio.h>
@@ -32,9 +32,9 @@ static uint64_t system_wall(void *self)
 	return read_ms(CLOCK_REALTIME);
 }
 
-const struct kvb_clock kvb_clock_system = { system_now, system_wall, NULL };
+const struct skv_clock skv_clock_system = { system_now, system_wall, NULL };
 
-uint64_t kvb_now_us(void)
+uint64_t skv_now_us(void)
 {
 	struct timespec t;
 
@@ -42,7 +42,7 @@ uint64_t kvb_now_us(void)
 	return (uint64_t)t.tv_sec * 1000000 + (uint64_t)t.tv_nsec / 1000;
 }
 
-void kvb_boot_id(char out[37])
+void skv_boot_id(char out[37])
 {
 	FILE *f = fopen("/proc/sys/kernel/random/boot_id", "re");
 	size_t n = f ? fread(out, 1, 36, f) : 0;
@@ -54,12 +54,12 @@ void kvb_boot_id(char out[37])
 	out[36] = '\0';
 }
 
-static uint64_t fake_now(void *self) { return atomic_load(&((struct kvb_fake_clock *)self)->now); }
+static uint64_t fake_now(void *self) { return atomic_load(&((struct skv_fake_clock *)self)->now); }
 
-void kvb_fake_clock_init(struct kvb_fake_clock *f, uint64_t start_ms)
+void skv_fake_clock_init(struct skv_fake_clock *f, uint64_t start_ms)
 {
 	atomic_init(&f->now, start_ms);
-	f->clock = (struct kvb_clock){ fake_now, fake_now, f };
+	f->clock = (struct skv_clock){ fake_now, fake_now, f };
 }
 
-void kvb_fake_clock_advance(struct kvb_fake_clock *f, uint64_t ms) { atomic_fetch_add(&f->now, ms); }
+void skv_fake_clock_advance(struct skv_fake_clock *f, uint64_t ms) { atomic_fetch_add(&f->now, ms); }

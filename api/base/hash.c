@@ -6,16 +6,16 @@
  * threads ask for them. Any thread, no locks. XXH3 is used for bytes, never against an attacker;
  * SipHash with the store's secret is used where somebody could choose the input.
  */
-#include <kvb/hash.h>
+#include <skv/hash.h>
 
 #include <pthread.h>
 #include <sodium.h>
 #include <stdlib.h>
 #include <xxhash.h>
 
-uint64_t kvb_checksum(const void *p, size_t n) { return XXH3_64bits(p, n); }
+uint64_t skv_checksum(const void *p, size_t n) { return XXH3_64bits(p, n); }
 
-uint64_t kvb_key_mix(struct kvb_key key, uint64_t seed)
+uint64_t skv_key_mix(struct skv_key key, uint64_t seed)
 {
 	__uint128_t m = (__uint128_t)(key.lo ^ seed ^ 0x9e3779b97f4a7c15u) *
 			(key.hi ^ (seed >> 32 | seed << 32) ^ 0xd6e8feb86659fd93u);
@@ -25,10 +25,10 @@ uint64_t kvb_key_mix(struct kvb_key key, uint64_t seed)
 	return x ^ (x >> 29);
 }
 
-struct kvb_key kvb_key_from_string(const struct kvb_secret *secret, const char *s, size_t n)
+struct skv_key skv_key_from_string(const struct skv_secret *secret, const char *s, size_t n)
 {
 	uint8_t out[crypto_shorthash_siphashx24_BYTES];
-	struct kvb_key key = { 0, 0 };
+	struct skv_key key = { 0, 0 };
 
 	_Static_assert(crypto_shorthash_siphashx24_KEYBYTES == sizeof secret->bytes, "secret size");
 	crypto_shorthash_siphashx24(out, (const unsigned char *)s, n, secret->bytes);
@@ -39,14 +39,14 @@ struct kvb_key kvb_key_from_string(const struct kvb_secret *secret, const char *
 	return key;
 }
 
-struct kvb_key kvb_hash128(const void *p, size_t n)
+struct skv_key skv_hash128(const void *p, size_t n)
 {
 	XXH128_hash_t h = XXH3_128bits(p, n);
 
-	return (struct kvb_key){ .hi = h.high64, .lo = h.low64 };
+	return (struct skv_key){ .hi = h.high64, .lo = h.low64 };
 }
 
-void kvb_key_to_hex(struct kvb_key key, char out[KVB_KEY_HEX + 1])
+void skv_key_to_hex(struct skv_key key, char out[SKV_KEY_HEX + 1])
 {
 	static const char digit[] = "0123456789abcdef";
 
@@ -54,7 +54,7 @@ void kvb_key_to_hex(struct kvb_key key, char out[KVB_KEY_HEX + 1])
 		out[i] = digit[key.hi >> (60 - 4 * i) & 15];
 		out[16 + i] = digit[key.lo >> (60 - 4 * i) & 15];
 	}
-	out[KVB_KEY_HEX] = '\0';
+	out[SKV_KEY_HEX] = '\0';
 }
 
 /* Value of a digit + 1; 0 = no digit. */
@@ -77,12 +77,12 @@ static uint64_t hex64(const char *s, bool *bad)
 	return v;
 }
 
-bool kvb_key_from_hex(const char *s, size_t n, struct kvb_key *out)
+bool skv_key_from_hex(const char *s, size_t n, struct skv_key *out)
 {
-	struct kvb_key key;
+	struct skv_key key;
 	bool bad = false;
 
-	if (n != KVB_KEY_HEX)
+	if (n != SKV_KEY_HEX)
 		return false;
 	key.hi = hex64(s, &bad);
 	key.lo = hex64(s + 16, &bad);
@@ -97,7 +97,7 @@ static void set_up_sodium(void)
 		abort(); /* only when the kernel has no random numbers at all */
 }
 
-void kvb_random(void *p, size_t n)
+void skv_random(void *p, size_t n)
 {
 	static pthread_once_t once = PTHREAD_ONCE_INIT;
 
@@ -105,4 +105,4 @@ void kvb_random(void *p, size_t n)
 	randombytes_buf(p, n);
 }
 
-bool kvb_equal_secret(const void *a, const void *b, size_t n) { return sodium_memcmp(a, b, n) == 0; }
+bool skv_equal_secret(const void *a, const void *b, size_t n) { return sodium_memcmp(a, b, n) == 0; }

@@ -11,11 +11,11 @@
  *
  * Owns nothing: nodes, tables and unescaped strings belong to the arena. No state; any thread.
  */
-#include <kvb/hash.h>
-#include <kvb/json.h>
+#include <skv/hash.h>
+#include <skv/json.h>
 
 #include "json_text.h"
-#include <kvb/utf8.h>
+#include <skv/utf8.h>
 
 #define FEW 16u /* names of one object that are compared one by one */
 #define MAX_NODES ((1u << 28) - 1)
@@ -29,19 +29,19 @@ struct level {
 };
 
 struct reader {
-	struct kvb_json_at a;
-	struct kvb_arena *arena;
-	struct kvb_json_limits limits;
-	struct kvb_json_node *nodes;
+	struct skv_json_at a;
+	struct skv_arena *arena;
+	struct skv_json_limits limits;
+	struct skv_json_node *nodes;
 	size_t n, cap;
 	size_t values;
 	unsigned depth;
-	struct level levels[KVB_JSON_MAX_DEPTH];
-	struct kvb_secret secret; /* of the hash tables */
+	struct level levels[SKV_JSON_MAX_DEPTH];
+	struct skv_secret secret; /* of the hash tables */
 	bool has_secret;
 };
 
-static bool fail(struct reader *r, enum kvb_json_fault fault)
+static bool fail(struct reader *r, enum skv_json_fault fault)
 {
 	r->a.fault = fault;
 	return false;
@@ -63,48 +63,48 @@ static bool is_letter(char c) { return (unsigned char)((c | 0x20) - 'a') < 26; }
 /* Refuses the token that begins here: after it, or where it is no token itself. */
 static bool unexpected(struct reader *r, const char *what)
 {
-	struct kvb_json_at *a = &r->a;
-	struct kvb_json_node number;
+	struct skv_json_at *a = &r->a;
+	struct skv_json_node number;
 	bool escaped;
 	uint32_t c;
 	size_t n;
 
 	if (a->p == a->end)
-		return kvb_json_stop(a, a->p, KVB_JSON_SYNTAX, "the text ends too early");
+		return skv_json_stop(a, a->p, SKV_JSON_SYNTAX, "the text ends too early");
 	if (*a->p == '"') {
 		a->p++;
-		if (!kvb_json_skip_string(a, &escaped))
+		if (!skv_json_skip_string(a, &escaped))
 			return false;
 		r->a.what = what;
-		return fail(r, KVB_JSON_SYNTAX);
+		return fail(r, SKV_JSON_SYNTAX);
 	}
 	if (*a->p == '-' || (*a->p >= '0' && *a->p <= '9'))
-		return kvb_json_number(a, r->limits.wide, &number) &&
-		       kvb_json_stop(a, a->p, KVB_JSON_SYNTAX, what);
+		return skv_json_number(a, r->limits.wide, &number) &&
+		       skv_json_stop(a, a->p, SKV_JSON_SYNTAX, what);
 	if (is_letter(*a->p)) {
 		while (a->p < a->end && is_letter(*a->p))
 			a->p++;
-		return kvb_json_stop(a, a->p, KVB_JSON_SYNTAX, what);
+		return skv_json_stop(a, a->p, SKV_JSON_SYNTAX, what);
 	}
-	n = (uint8_t)*a->p < 0x80 ? 1 : kvb_utf8_next(a->p, (size_t)(a->end - a->p), &c);
+	n = (uint8_t)*a->p < 0x80 ? 1 : skv_utf8_next(a->p, (size_t)(a->end - a->p), &c);
 	a->p += n;
 	a->what = what;
-	return fail(r, n ? KVB_JSON_SYNTAX : KVB_JSON_UTF8);
+	return fail(r, n ? SKV_JSON_SYNTAX : SKV_JSON_UTF8);
 }
 
-static struct kvb_json_node *add(struct reader *r)
+static struct skv_json_node *add(struct reader *r)
 {
 	if (r->n == r->cap) {
 		size_t cap = r->cap * 2 < MAX_NODES ? r->cap * 2 : MAX_NODES;
-		struct kvb_json_node *more;
+		struct skv_json_node *more;
 
 		if (r->n == MAX_NODES) {
-			fail(r, KVB_JSON_LIMIT);
+			fail(r, SKV_JSON_LIMIT);
 			return NULL;
 		}
-		more = kvb_arena_alloc(r->arena, cap * sizeof *more);
+		more = skv_arena_alloc(r->arena, cap * sizeof *more);
 		if (!more) {
-			fail(r, KVB_JSON_NOMEM);
+			fail(r, SKV_JSON_NOMEM);
 			return NULL;
 		}
 		memcpy(more, r->nodes, r->n * sizeof *more);
@@ -119,31 +119,31 @@ static struct kvb_json_node *add(struct reader *r)
 static bool string(struct reader *r)
 {
 	const char *s = ++r->a.p;
-	struct kvb_json_node *v;
+	struct skv_json_node *v;
 	bool escaped, nul;
 	size_t n;
 	char *copy;
 
-	if (!kvb_json_skip_string(&r->a, &escaped))
+	if (!skv_json_skip_string(&r->a, &escaped))
 		return false;
 	n = (size_t)(r->a.p - s) - 1;
 	if (escaped) {
-		copy = kvb_arena_alloc(r->arena, n);
+		copy = skv_arena_alloc(r->arena, n);
 		if (!copy)
-			return fail(r, KVB_JSON_NOMEM);
-		n = kvb_json_unescape(s, n, copy, &nul);
+			return fail(r, SKV_JSON_NOMEM);
+		n = skv_json_unescape(s, n, copy, &nul);
 		if (n == SIZE_MAX) {
 			r->a.what = "half a surrogate pair";
-			return fail(r, KVB_JSON_SYNTAX);
+			return fail(r, SKV_JSON_SYNTAX);
 		}
 		if (nul && !r->limits.nul)
-			return fail(r, KVB_JSON_NUL);
+			return fail(r, SKV_JSON_NUL);
 		s = copy;
 	}
 	v = add(r);
 	if (!v)
 		return false;
-	v->type = KVB_JSON_STRING;
+	v->type = SKV_JSON_STRING;
 	v->n = (uint32_t)n;
 	v->s = s;
 	return true;
@@ -154,11 +154,11 @@ static bool string(struct reader *r)
 /* Puts a name into the set; false if one like it is there. */
 static bool set_add(struct reader *r, struct level *l, uint32_t node)
 {
-	const struct kvb_json_node *name = &r->nodes[node];
-	uint32_t at = (uint32_t)kvb_key_from_string(&r->secret, name->s, name->n).lo & (l->set_size - 1);
+	const struct skv_json_node *name = &r->nodes[node];
+	uint32_t at = (uint32_t)skv_key_from_string(&r->secret, name->s, name->n).lo & (l->set_size - 1);
 
 	for (; l->set[at]; at = (at + 1) & (l->set_size - 1))
-		if (kvb_json_is(&r->nodes[l->set[at] - 1], name->s, name->n))
+		if (skv_json_is(&r->nodes[l->set[at] - 1], name->s, name->n))
 			return false;
 	l->set[at] = node + 1;
 	return true;
@@ -170,11 +170,11 @@ static bool set_grow(struct reader *r, struct level *l)
 	uint32_t node = l->node + 1;
 
 	l->set_size = l->set ? 2 * l->set_size : 8 * FEW;
-	l->set = kvb_arena_calloc(r->arena, l->set_size, sizeof *l->set);
+	l->set = skv_arena_calloc(r->arena, l->set_size, sizeof *l->set);
 	if (!l->set)
-		return fail(r, KVB_JSON_NOMEM);
+		return fail(r, SKV_JSON_NOMEM);
 	if (!r->has_secret)
-		kvb_random(&r->secret, sizeof r->secret);
+		skv_random(&r->secret, sizeof r->secret);
 	r->has_secret = true;
 	for (uint32_t i = 0; i < l->n; i++) {
 		set_add(r, l, node);
@@ -186,16 +186,16 @@ static bool set_grow(struct reader *r, struct level *l)
 /* The newest node is a name of the object: is it a new one? */
 static bool name_is_new(struct reader *r, struct level *l)
 {
-	const struct kvb_json_node *last = &r->nodes[r->n - 1], *name = &r->nodes[l->node + 1];
+	const struct skv_json_node *last = &r->nodes[r->n - 1], *name = &r->nodes[l->node + 1];
 
 	if (l->n >= FEW) {
 		if (l->n >= l->set_size / 2 && !set_grow(r, l))
 			return false;
-		return set_add(r, l, (uint32_t)(r->n - 1)) ? true : fail(r, KVB_JSON_TWICE);
+		return set_add(r, l, (uint32_t)(r->n - 1)) ? true : fail(r, SKV_JSON_TWICE);
 	}
-	for (; name < last; name = kvb_json_next(name + 1))
-		if (kvb_json_is(name, last->s, last->n))
-			return fail(r, KVB_JSON_TWICE);
+	for (; name < last; name = skv_json_next(name + 1))
+		if (skv_json_is(name, last->s, last->n))
+			return fail(r, SKV_JSON_TWICE);
 	return true;
 }
 
@@ -216,16 +216,16 @@ static bool name(struct reader *r, struct level *l, int c)
 
 static bool open_bracket(struct reader *r, bool object)
 {
-	struct kvb_json_node *v;
+	struct skv_json_node *v;
 
 	if (r->depth == r->limits.depth || r->values == r->limits.values)
-		return fail(r, KVB_JSON_LIMIT);
+		return fail(r, SKV_JSON_LIMIT);
 	r->values++;
 	r->levels[r->depth++] = (struct level){ .node = (uint32_t)r->n, .object = object };
 	v = add(r);
 	if (!v)
 		return false;
-	v->type = object ? KVB_JSON_OBJECT : KVB_JSON_ARRAY;
+	v->type = object ? SKV_JSON_OBJECT : SKV_JSON_ARRAY;
 	r->a.p++;
 	return true;
 }
@@ -238,11 +238,11 @@ static void close_bracket(struct reader *r, const struct level *l)
 	r->a.p++;
 }
 
-static bool word(struct reader *r, const char *text, size_t n, enum kvb_json_type type)
+static bool word(struct reader *r, const char *text, size_t n, enum skv_json_type type)
 {
 	const char *p = r->a.p;
 	size_t left = (size_t)(r->a.end - p);
-	struct kvb_json_node *v;
+	struct skv_json_node *v;
 
 	if (left < n || memcmp(p, text, n) != 0 || (left > n && is_letter(p[n])))
 		return unexpected(r, "invalid token");
@@ -258,7 +258,7 @@ static bool word(struct reader *r, const char *text, size_t n, enum kvb_json_typ
 /* A value that begins with `c`. A bracket is only opened. */
 static bool value(struct reader *r, int c)
 {
-	struct kvb_json_node *v;
+	struct skv_json_node *v;
 
 	switch (c) {
 	case '"':
@@ -267,18 +267,18 @@ static bool value(struct reader *r, int c)
 	case '[':
 		return open_bracket(r, c == '{');
 	case 't':
-		return word(r, "true", 4, KVB_JSON_TRUE);
+		return word(r, "true", 4, SKV_JSON_TRUE);
 	case 'f':
-		return word(r, "false", 5, KVB_JSON_FALSE);
+		return word(r, "false", 5, SKV_JSON_FALSE);
 	case 'n':
-		return word(r, "null", 4, KVB_JSON_NULL);
+		return word(r, "null", 4, SKV_JSON_NULL);
 	default:
 		break;
 	}
 	if (c != '-' && (c < '0' || c > '9'))
 		return unexpected(r, "a value is expected");
 	v = add(r);
-	return v && kvb_json_number(&r->a, r->limits.wide, v);
+	return v && skv_json_number(&r->a, r->limits.wide, v);
 }
 
 static bool document(struct reader *r)
@@ -304,7 +304,7 @@ static bool document(struct reader *r)
 			if (c != ',')
 				return unexpected(r, "a comma or closing bracket is expected");
 			if (r->values == r->limits.values)
-				return fail(r, KVB_JSON_LIMIT);
+				return fail(r, SKV_JSON_LIMIT);
 			r->values++;
 			r->a.p++;
 			c = peek(r);
@@ -322,26 +322,26 @@ static bool document(struct reader *r)
 	return peek(r) < 0 || unexpected(r, "nothing may follow the document");
 }
 
-bool kvb_json_parse(struct kvb_json_doc *doc, struct kvb_arena *arena, const char *text, size_t n,
-		    const struct kvb_json_limits *limits)
+bool skv_json_parse(struct skv_json_doc *doc, struct skv_arena *arena, const char *text, size_t n,
+		    const struct skv_json_limits *limits)
 {
 	struct reader r;
 
 	memset(&r, 0, offsetof(struct reader, levels));
 	r.has_secret = false;
-	r.a = (struct kvb_json_at){ .p = text, .end = text + n };
+	r.a = (struct skv_json_at){ .p = text, .end = text + n };
 	r.arena = arena;
 	r.limits = *limits;
-	if (r.limits.depth > KVB_JSON_MAX_DEPTH)
-		r.limits.depth = KVB_JSON_MAX_DEPTH;
+	if (r.limits.depth > SKV_JSON_MAX_DEPTH)
+		r.limits.depth = SKV_JSON_MAX_DEPTH;
 	/* What a list of 128-bit keys in hex, or of pairs of a 256-bit one and something short, needs at once; denser texts
 	 * grow it. */
 	r.cap = 16 + n / 24;
-	*doc = (struct kvb_json_doc){ .root = NULL };
+	*doc = (struct skv_json_doc){ .root = NULL };
 	if (n > UINT32_MAX || r.cap > MAX_NODES)
-		fail(&r, KVB_JSON_LIMIT);
-	else if (!(r.nodes = kvb_arena_alloc(arena, r.cap * sizeof *r.nodes)))
-		fail(&r, KVB_JSON_NOMEM);
+		fail(&r, SKV_JSON_LIMIT);
+	else if (!(r.nodes = skv_arena_alloc(arena, r.cap * sizeof *r.nodes)))
+		fail(&r, SKV_JSON_NOMEM);
 	else if (document(&r))
 		doc->root = r.nodes;
 	doc->fault = r.a.fault;
@@ -350,7 +350,7 @@ bool kvb_json_parse(struct kvb_json_doc *doc, struct kvb_arena *arena, const cha
 	return doc->root != NULL;
 }
 
-void kvb_json_line(const char *text, size_t at, unsigned *line, unsigned *column)
+void skv_json_line(const char *text, size_t at, unsigned *line, unsigned *column)
 {
 	*line = 1;
 	*column = 0;
@@ -364,17 +364,17 @@ void kvb_json_line(const char *text, size_t at, unsigned *line, unsigned *column
 	}
 }
 
-const struct kvb_json_node *kvb_json_get(const struct kvb_json_node *object, const char *name, size_t n)
+const struct skv_json_node *skv_json_get(const struct skv_json_node *object, const char *name, size_t n)
 {
-	const struct kvb_json_node *at;
+	const struct skv_json_node *at;
 
-	if (!object || object->type != KVB_JSON_OBJECT)
+	if (!object || object->type != SKV_JSON_OBJECT)
 		return NULL;
-	at = kvb_json_first(object);
+	at = skv_json_first(object);
 	for (uint32_t i = 0; i < object->n; i++) {
-		if (kvb_json_is(at, name, n))
+		if (skv_json_is(at, name, n))
 			return at + 1;
-		at = kvb_json_next(at + 1);
+		at = skv_json_next(at + 1);
 	}
 	return NULL;
 }

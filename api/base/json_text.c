@@ -11,19 +11,19 @@
 
 #include <endian.h>
 
-#include <kvb/utf8.h>
+#include <skv/utf8.h>
 
 #define ONES 0x0101010101010101ull
 #define HIGHS 0x8080808080808080ull
 
 static bool is_digit(char c) { return (unsigned char)(c - '0') <= 9; }
 
-bool kvb_json_stop(struct kvb_json_at *a, const char *p, enum kvb_json_fault fault, const char *what)
+bool skv_json_stop(struct skv_json_at *a, const char *p, enum skv_json_fault fault, const char *what)
 {
 	uint32_t c;
 
-	if (p < a->end && (uint8_t)*p >= 0x80 && kvb_utf8_next(p, (size_t)(a->end - p), &c) == 0)
-		fault = KVB_JSON_UTF8;
+	if (p < a->end && (uint8_t)*p >= 0x80 && skv_utf8_next(p, (size_t)(a->end - p), &c) == 0)
+		fault = SKV_JSON_UTF8;
 	a->p = p;
 	a->fault = fault;
 	a->what = what;
@@ -61,16 +61,16 @@ static int hex_digit(char c)
 }
 
 /* The byte at p makes no escape: it counts as read. */
-static bool bad_escape(struct kvb_json_at *a, const char *p)
+static bool bad_escape(struct skv_json_at *a, const char *p)
 {
-	kvb_json_stop(a, p, KVB_JSON_SYNTAX, "invalid escape");
-	if (p < a->end && a->fault == KVB_JSON_SYNTAX)
+	skv_json_stop(a, p, SKV_JSON_SYNTAX, "invalid escape");
+	if (p < a->end && a->fault == SKV_JSON_SYNTAX)
 		a->p++;
 	return false;
 }
 
 /* p: behind the backslash. */
-static bool skip_escape(struct kvb_json_at *a, const char *p)
+static bool skip_escape(struct skv_json_at *a, const char *p)
 {
 	if (p == a->end || !*p || !strchr("\"\\/bfnrtu", *p))
 		return bad_escape(a, p);
@@ -82,7 +82,7 @@ static bool skip_escape(struct kvb_json_at *a, const char *p)
 	return true;
 }
 
-bool kvb_json_skip_string(struct kvb_json_at *a, bool *escaped)
+bool skv_json_skip_string(struct skv_json_at *a, bool *escaped)
 {
 	*escaped = false;
 	for (;;) {
@@ -91,7 +91,7 @@ bool kvb_json_skip_string(struct kvb_json_at *a, bool *escaped)
 		size_t n;
 
 		if (p == a->end)
-			return kvb_json_stop(a, p, KVB_JSON_SYNTAX, "the string does not end");
+			return skv_json_stop(a, p, SKV_JSON_SYNTAX, "the string does not end");
 		if (*p == '"') {
 			a->p = p + 1;
 			return true;
@@ -102,9 +102,9 @@ bool kvb_json_skip_string(struct kvb_json_at *a, bool *escaped)
 				return false;
 			continue;
 		}
-		n = (uint8_t)*p < 0x80 ? 0 : kvb_utf8_next(p, (size_t)(a->end - p), &c);
+		n = (uint8_t)*p < 0x80 ? 0 : skv_utf8_next(p, (size_t)(a->end - p), &c);
 		if (n == 0)
-			return kvb_json_stop(a, p, KVB_JSON_SYNTAX, "control character in a string");
+			return skv_json_stop(a, p, SKV_JSON_SYNTAX, "control character in a string");
 		a->p = p + n;
 	}
 }
@@ -145,7 +145,7 @@ static uint32_t unicode(const char *s, const char *end, size_t *used)
 						UINT32_MAX;
 }
 
-size_t kvb_json_unescape(const char *s, size_t n, char *out, bool *nul)
+size_t skv_json_unescape(const char *s, size_t n, char *out, bool *nul)
 {
 	static const char names[] = "\"\\/bfnrt", means[] = "\"\\/\b\f\n\r\t";
 	const char *end = s + n;
@@ -245,7 +245,7 @@ static const char *digits(const char *p, const char *end)
 }
 
 /* p: at the point or e behind the digits of a number that begins at `start`. */
-static bool fraction(struct kvb_json_at *a, const char *start, const char *p, struct kvb_json_node *out)
+static bool fraction(struct skv_json_at *a, const char *start, const char *p, struct skv_json_node *out)
 {
 	static const char what[] = "a digit is missing";
 	bool minus = *start == '-';
@@ -253,7 +253,7 @@ static bool fraction(struct kvb_json_at *a, const char *start, const char *p, st
 	if (*p == '.') {
 		p++;
 		if (p == a->end || !is_digit(*p))
-			return kvb_json_stop(a, p, KVB_JSON_SYNTAX, what);
+			return skv_json_stop(a, p, SKV_JSON_SYNTAX, what);
 		p = digits(p, a->end);
 	}
 	if (p < a->end && (*p == 'e' || *p == 'E')) {
@@ -261,12 +261,12 @@ static bool fraction(struct kvb_json_at *a, const char *start, const char *p, st
 		if (p < a->end && (*p == '+' || *p == '-'))
 			p++;
 		if (p == a->end || !is_digit(*p))
-			return kvb_json_stop(a, p, KVB_JSON_SYNTAX, what);
+			return skv_json_stop(a, p, SKV_JSON_SYNTAX, what);
 		p = digits(p, a->end);
 	}
 	if (real_too_large(start + minus, p))
-		return kvb_json_stop(a, p, KVB_JSON_NUMBER, NULL);
-	out->type = KVB_JSON_REAL;
+		return skv_json_stop(a, p, SKV_JSON_NUMBER, NULL);
+	out->type = SKV_JSON_REAL;
 	out->s = start;
 	out->n = (uint32_t)(p - start);
 	a->p = p;
@@ -289,7 +289,7 @@ static inline bool eight_digits(const char *p, uint64_t *out)
 	return true;
 }
 
-bool kvb_json_number(struct kvb_json_at *a, bool wide, struct kvb_json_node *out)
+bool skv_json_number(struct skv_json_at *a, bool wide, struct skv_json_node *out)
 {
 	const char *start = a->p, *p = start, *end = a->end;
 	bool minus = *p == '-', over = false;
@@ -297,10 +297,10 @@ bool kvb_json_number(struct kvb_json_at *a, bool wide, struct kvb_json_node *out
 
 	p += minus;
 	if (p == end || !is_digit(*p))
-		return kvb_json_stop(a, p, KVB_JSON_SYNTAX, "a digit is missing");
+		return skv_json_stop(a, p, SKV_JSON_SYNTAX, "a digit is missing");
 	if (*p == '0') {
 		if (++p < end && is_digit(*p))
-			return kvb_json_stop(a, p, KVB_JSON_SYNTAX, "a number begins with 0");
+			return skv_json_stop(a, p, SKV_JSON_SYNTAX, "a number begins with 0");
 	} else {
 		/* Two eights fit without a look, whatever they are. */
 		for (const char *most = p + 16; p < most && end - p >= 8 && eight_digits(p, &eight); p += 8)
@@ -313,8 +313,8 @@ bool kvb_json_number(struct kvb_json_at *a, bool wide, struct kvb_json_node *out
 	if (p < end && (*p == '.' || *p == 'e' || *p == 'E'))
 		return fraction(a, start, p, out);
 	if (over || v > (minus ? (uint64_t)1 << 63 : wide ? UINT64_MAX : INT64_MAX))
-		return kvb_json_stop(a, p, KVB_JSON_NUMBER, NULL);
-	out->type = v > INT64_MAX && !minus ? KVB_JSON_UNSIGNED : KVB_JSON_INTEGER;
+		return skv_json_stop(a, p, SKV_JSON_NUMBER, NULL);
+	out->type = v > INT64_MAX && !minus ? SKV_JSON_UNSIGNED : SKV_JSON_INTEGER;
 	out->u = minus ? 0 - v : v;
 	out->n = 0;
 	a->p = p;

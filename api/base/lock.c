@@ -9,7 +9,7 @@
  * of ours, never input.
  */
 #undef NDEBUG
-#include <kvb/lock.h>
+#include <skv/lock.h>
 
 #include <assert.h>
 #include <errno.h>
@@ -22,39 +22,39 @@
 
 static uintptr_t self(void) { return (uintptr_t)pthread_self(); }
 
-void kvb_mutex_init(struct kvb_mutex *m)
+void skv_mutex_init(struct skv_mutex *m)
 {
 	MUST(pthread_mutex_init(&m->m, NULL));
 	atomic_init(&m->owner, 0);
 }
 
-void kvb_mutex_destroy(struct kvb_mutex *m) { MUST(pthread_mutex_destroy(&m->m)); }
+void skv_mutex_destroy(struct skv_mutex *m) { MUST(pthread_mutex_destroy(&m->m)); }
 
-void kvb_mutex_lock(struct kvb_mutex *m)
+void skv_mutex_lock(struct skv_mutex *m)
 {
-	MUST(kvb_mutex_held(m));
+	MUST(skv_mutex_held(m));
 	MUST(pthread_mutex_lock(&m->m));
 	atomic_store_explicit(&m->owner, self(), memory_order_relaxed);
 }
 
-void kvb_mutex_unlock(struct kvb_mutex *m)
+void skv_mutex_unlock(struct skv_mutex *m)
 {
-	MUST(!kvb_mutex_held(m));
+	MUST(!skv_mutex_held(m));
 	atomic_store_explicit(&m->owner, 0, memory_order_relaxed);
 	MUST(pthread_mutex_unlock(&m->m));
 }
 
-bool kvb_mutex_held(const struct kvb_mutex *m)
+bool skv_mutex_held(const struct skv_mutex *m)
 {
 	return atomic_load_explicit(&m->owner, memory_order_relaxed) == self();
 }
 
-void kvb_rwlock_init(struct kvb_rwlock *l)
+void skv_rwlock_init(struct skv_rwlock *l)
 {
 	long processors = sysconf(_SC_NPROCESSORS_ONLN);
 	pthread_rwlockattr_t a;
 
-	l->n = processors < 1 ? 1 : processors < (long)KVB_RWLOCK_STRIPES ? (uint32_t)processors : KVB_RWLOCK_STRIPES;
+	l->n = processors < 1 ? 1 : processors < (long)SKV_RWLOCK_STRIPES ? (uint32_t)processors : SKV_RWLOCK_STRIPES;
 	MUST(pthread_rwlockattr_init(&a));
 	/* Writers (starts, finishes) must not starve behind a stream of lookups. */
 	MUST(pthread_rwlockattr_setkind_np(&a, PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP));
@@ -64,14 +64,14 @@ void kvb_rwlock_init(struct kvb_rwlock *l)
 	atomic_init(&l->writer, 0);
 }
 
-void kvb_rwlock_destroy(struct kvb_rwlock *l)
+void skv_rwlock_destroy(struct skv_rwlock *l)
 {
 	for (uint32_t i = 0; i < l->n; i++)
 		MUST(pthread_rwlock_destroy(&l->stripe[i].l));
 }
 
 /* Threads are dealt out to stripes in the order in which they first read; each stays with its own. */
-static pthread_rwlock_t *own_stripe(struct kvb_rwlock *l)
+static pthread_rwlock_t *own_stripe(struct skv_rwlock *l)
 {
 	static _Atomic uint32_t threads;
 	static _Thread_local uint32_t number; /* of this thread, from 1 */
@@ -81,31 +81,31 @@ static pthread_rwlock_t *own_stripe(struct kvb_rwlock *l)
 	return &l->stripe[number % l->n].l;
 }
 
-void kvb_rwlock_read(struct kvb_rwlock *l) { MUST(pthread_rwlock_rdlock(own_stripe(l))); }
-void kvb_rwlock_read_unlock(struct kvb_rwlock *l) { MUST(pthread_rwlock_unlock(own_stripe(l))); }
+void skv_rwlock_read(struct skv_rwlock *l) { MUST(pthread_rwlock_rdlock(own_stripe(l))); }
+void skv_rwlock_read_unlock(struct skv_rwlock *l) { MUST(pthread_rwlock_unlock(own_stripe(l))); }
 
-void kvb_rwlock_write(struct kvb_rwlock *l)
+void skv_rwlock_write(struct skv_rwlock *l)
 {
-	MUST(kvb_rwlock_write_held(l));
+	MUST(skv_rwlock_write_held(l));
 	for (uint32_t i = 0; i < l->n; i++)
 		MUST(pthread_rwlock_wrlock(&l->stripe[i].l));
 	atomic_store_explicit(&l->writer, self(), memory_order_relaxed);
 }
 
-void kvb_rwlock_write_unlock(struct kvb_rwlock *l)
+void skv_rwlock_write_unlock(struct skv_rwlock *l)
 {
-	MUST(!kvb_rwlock_write_held(l));
+	MUST(!skv_rwlock_write_held(l));
 	atomic_store_explicit(&l->writer, 0, memory_order_relaxed);
 	for (uint32_t i = l->n; i-- > 0;)
 		MUST(pthread_rwlock_unlock(&l->stripe[i].l));
 }
 
-bool kvb_rwlock_write_held(const struct kvb_rwlock *l)
+bool skv_rwlock_write_held(const struct skv_rwlock *l)
 {
 	return atomic_load_explicit(&l->writer, memory_order_relaxed) == self();
 }
 
-void kvb_cond_init(struct kvb_cond *c)
+void skv_cond_init(struct skv_cond *c)
 {
 	pthread_condattr_t a;
 
@@ -115,24 +115,24 @@ void kvb_cond_init(struct kvb_cond *c)
 	MUST(pthread_condattr_destroy(&a));
 }
 
-void kvb_cond_destroy(struct kvb_cond *c) { MUST(pthread_cond_destroy(&c->c)); }
-void kvb_cond_signal(struct kvb_cond *c) { MUST(pthread_cond_signal(&c->c)); }
-void kvb_cond_broadcast(struct kvb_cond *c) { MUST(pthread_cond_broadcast(&c->c)); }
+void skv_cond_destroy(struct skv_cond *c) { MUST(pthread_cond_destroy(&c->c)); }
+void skv_cond_signal(struct skv_cond *c) { MUST(pthread_cond_signal(&c->c)); }
+void skv_cond_broadcast(struct skv_cond *c) { MUST(pthread_cond_broadcast(&c->c)); }
 
-void kvb_cond_wait(struct kvb_cond *c, struct kvb_mutex *m)
+void skv_cond_wait(struct skv_cond *c, struct skv_mutex *m)
 {
-	MUST(!kvb_mutex_held(m));
+	MUST(!skv_mutex_held(m));
 	atomic_store_explicit(&m->owner, 0, memory_order_relaxed);
 	MUST(pthread_cond_wait(&c->c, &m->m));
 	atomic_store_explicit(&m->owner, self(), memory_order_relaxed);
 }
 
-bool kvb_cond_wait_ms(struct kvb_cond *c, struct kvb_mutex *m, uint64_t timeout_ms)
+bool skv_cond_wait_ms(struct skv_cond *c, struct skv_mutex *m, uint64_t timeout_ms)
 {
 	struct timespec t;
 	int rc;
 
-	MUST(!kvb_mutex_held(m));
+	MUST(!skv_mutex_held(m));
 	clock_gettime(CLOCK_MONOTONIC, &t);
 	t.tv_sec += (time_t)(timeout_ms / 1000);
 	t.tv_nsec += (long)(timeout_ms % 1000) * 1000000;

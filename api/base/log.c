@@ -8,10 +8,10 @@
  * steer a terminal, and a JSON line is valid UTF-8 whatever the text was. Component, field names and
  * formats are our own. A line that cannot be written is lost: there is nowhere left to say so.
  */
-#include <kvb/bytes.h>
-#include <kvb/log.h>
+#include <skv/bytes.h>
+#include <skv/log.h>
 
-#include <kvb/utf8.h>
+#include <skv/utf8.h>
 
 #include <stdarg.h>
 #include <stdatomic.h>
@@ -24,32 +24,32 @@ static struct {
 	int fd;
 	bool json;
 	atomic_int max;
-} sink = { STDERR_FILENO, false, KVB_LOG_INFO };
+} sink = { STDERR_FILENO, false, SKV_LOG_INFO };
 
 static const char *const names[] = { "error", "warn", "info", "debug" };
 
-void kvb_log_setup(int fd, bool json, enum kvb_log_level max)
+void skv_log_setup(int fd, bool json, enum skv_log_level max)
 {
 	sink.fd = fd;
 	sink.json = json;
-	kvb_log_level_set(max);
+	skv_log_level_set(max);
 }
 
-void kvb_log_level_set(enum kvb_log_level max)
+void skv_log_level_set(enum skv_log_level max)
 {
 	atomic_store_explicit(&sink.max, (int)max, memory_order_relaxed);
 }
 
-bool kvb_log_enabled(enum kvb_log_level level)
+bool skv_log_enabled(enum skv_log_level level)
 {
 	return (int)level <= atomic_load_explicit(&sink.max, memory_order_relaxed);
 }
 
-bool kvb_log_level_parse(const char *s, enum kvb_log_level *out)
+bool skv_log_level_parse(const char *s, enum skv_log_level *out)
 {
 	for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
 		if (strcmp(s, names[i]) == 0) {
-			*out = (enum kvb_log_level)i;
+			*out = (enum skv_log_level)i;
 			return true;
 		}
 	}
@@ -62,57 +62,57 @@ static bool is_control(uint32_t c)
 	return c < 0x20 || (c >= 0x7f && c < 0xa0) || c == 0x2028 || c == 0x2029;
 }
 
-static void put_json_string(struct kvb_buf *b, const char *s)
+static void put_json_string(struct skv_buf *b, const char *s)
 {
 	size_t left = strlen(s);
 
-	kvb_put_u8(b, '"');
+	skv_put_u8(b, '"');
 	while (left > 0) {
 		uint32_t c;
-		size_t n = kvb_utf8_next(s, left, &c);
+		size_t n = skv_utf8_next(s, left, &c);
 
 		if (n == 0) {
-			kvb_buf_printf(b, "\\ufffd"); /* a byte that is no character */
+			skv_buf_printf(b, "\\ufffd"); /* a byte that is no character */
 			n = 1;
 		} else if (is_control(c)) {
-			kvb_buf_printf(b, "\\u%04x", c);
+			skv_buf_printf(b, "\\u%04x", c);
 		} else {
 			if (c == '"' || c == '\\')
-				kvb_put_u8(b, '\\');
-			kvb_put_bytes(b, s, n);
+				skv_put_u8(b, '\\');
+			skv_put_bytes(b, s, n);
 		}
 		s += n;
 		left -= n;
 	}
-	kvb_put_u8(b, '"');
+	skv_put_u8(b, '"');
 }
 
 /* Text form: what is no printable character becomes '?'. A value is quoted when a reader could not
  * tell where it ends, and then escapes its own quotes. */
-static void put_text(struct kvb_buf *b, const char *s, bool value)
+static void put_text(struct skv_buf *b, const char *s, bool value)
 {
 	bool quote = value && (*s == '\0' || strpbrk(s, " \"=") != NULL);
 	size_t left = strlen(s);
 
 	if (quote)
-		kvb_put_u8(b, '"');
+		skv_put_u8(b, '"');
 	while (left > 0) {
 		uint32_t c;
-		size_t n = kvb_utf8_next(s, left, &c);
+		size_t n = skv_utf8_next(s, left, &c);
 
 		if (n == 0 || is_control(c)) {
-			kvb_put_u8(b, '?');
+			skv_put_u8(b, '?');
 			n = n ? n : 1;
 		} else {
 			if (quote && (c == '"' || c == '\\'))
-				kvb_put_u8(b, '\\');
-			kvb_put_bytes(b, s, n);
+				skv_put_u8(b, '\\');
+			skv_put_bytes(b, s, n);
 		}
 		s += n;
 		left -= n;
 	}
 	if (quote)
-		kvb_put_u8(b, '"');
+		skv_put_u8(b, '"');
 }
 
 static void put_time(char *out, size_t n)
@@ -127,55 +127,55 @@ static void put_time(char *out, size_t n)
 	snprintf(out + len, n - len, ".%03ldZ", t.tv_nsec / 1000000);
 }
 
-static void put_line(struct kvb_buf *b, enum kvb_log_level level, const char *component,
-		     const char *message, const struct kvb_log_field *fields, size_t n)
+static void put_line(struct skv_buf *b, enum skv_log_level level, const char *component,
+		     const char *message, const struct skv_log_field *fields, size_t n)
 {
 	char when[40];
 
 	put_time(when, sizeof when);
 	if (sink.json) {
-		kvb_buf_printf(b, "{\"time\":\"%s\",\"level\":\"%s\",\"component\":\"%s\",\"message\":", when,
+		skv_buf_printf(b, "{\"time\":\"%s\",\"level\":\"%s\",\"component\":\"%s\",\"message\":", when,
 			       names[level], component);
 		put_json_string(b, message);
 		for (size_t i = 0; i < n; i++) {
-			kvb_buf_printf(b, ",\"%s\":", fields[i].key);
+			skv_buf_printf(b, ",\"%s\":", fields[i].key);
 			put_json_string(b, fields[i].value);
 		}
-		kvb_put_bytes(b, "}\n", 2);
+		skv_put_bytes(b, "}\n", 2);
 		return;
 	}
-	kvb_buf_printf(b, "%s %-5s %s: ", when, names[level], component);
+	skv_buf_printf(b, "%s %-5s %s: ", when, names[level], component);
 	put_text(b, message, false);
 	for (size_t i = 0; i < n; i++) {
-		kvb_buf_printf(b, " %s=", fields[i].key);
+		skv_buf_printf(b, " %s=", fields[i].key);
 		put_text(b, fields[i].value, true);
 	}
-	kvb_put_u8(b, '\n');
+	skv_put_u8(b, '\n');
 }
 
-void kvb_log_fields(enum kvb_log_level level, const char *component, const char *message,
-		    const struct kvb_log_field *fields, size_t n)
+void skv_log_fields(enum skv_log_level level, const char *component, const char *message,
+		    const struct skv_log_field *fields, size_t n)
 {
-	struct kvb_buf b = { 0 };
+	struct skv_buf b = { 0 };
 
-	if (!kvb_log_enabled(level))
+	if (!skv_log_enabled(level))
 		return;
 	put_line(&b, level, component, message, fields, n);
 	if (!b.failed && write(sink.fd, b.data, b.len) < 0) {
 		/* Nowhere left to say it. */
 	}
-	kvb_buf_destroy(&b);
+	skv_buf_destroy(&b);
 }
 
-void kvb_log(enum kvb_log_level level, const char *component, const char *fmt, ...)
+void skv_log(enum skv_log_level level, const char *component, const char *fmt, ...)
 {
 	char message[1024];
 	va_list ap;
 
-	if (!kvb_log_enabled(level))
+	if (!skv_log_enabled(level))
 		return;
 	va_start(ap, fmt);
 	vsnprintf(message, sizeof message, fmt, ap);
 	va_end(ap);
-	kvb_log_fields(level, component, message, NULL, 0);
+	skv_log_fields(level, component, message, NULL, 0);
 }

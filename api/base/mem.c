@@ -5,8 +5,8 @@
  * thread, no locks. Size 0 yields a pointer that can be freed, so that NULL always means "out of
  * memory". This is the only file of the product that calls malloc itself (tests/rules checks).
  */
-#include <kvb/mem.h>
-#include <kvb/status.h>
+#include <skv/mem.h>
+#include <skv/status.h>
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -27,33 +27,33 @@ static bool fails(void)
 	return atomic_fetch_add_explicit(&counted, 1, memory_order_relaxed) + 1 == at;
 }
 
-void kvb_mem_fail_at(unsigned long n)
+void skv_mem_fail_at(unsigned long n)
 {
 	atomic_store(&counted, 0);
 	atomic_store(&fail_at, n);
 }
 
-unsigned long kvb_mem_count(void) { return atomic_load(&counted); }
+unsigned long skv_mem_count(void) { return atomic_load(&counted); }
 
-void *kvb_malloc(size_t size) { return fails() ? NULL : malloc(size ? size : 1); }
+void *skv_malloc(size_t size) { return fails() ? NULL : malloc(size ? size : 1); }
 
-void *kvb_calloc(size_t n, size_t size) { return fails() ? NULL : calloc(n ? n : 1, size ? size : 1); }
+void *skv_calloc(size_t n, size_t size) { return fails() ? NULL : calloc(n ? n : 1, size ? size : 1); }
 
-void *kvb_realloc(void *p, size_t size) { return fails() ? NULL : realloc(p, size ? size : 1); }
+void *skv_realloc(void *p, size_t size) { return fails() ? NULL : realloc(p, size ? size : 1); }
 
-void kvb_free(void *p) { free(p); }
+void skv_free(void *p) { free(p); }
 
-char *kvb_strdup(const char *s)
+char *skv_strdup(const char *s)
 {
 	size_t n = strlen(s) + 1;
-	char *p = kvb_malloc(n);
+	char *p = skv_malloc(n);
 
 	return p ? memcpy(p, s, n) : NULL;
 }
 
-void *kvb_region_alloc(bool huge)
+void *skv_region_alloc(bool huge)
 {
-	const size_t n = KVB_REGION_BYTES;
+	const size_t n = SKV_REGION_BYTES;
 	char *p, *at;
 
 	if (fails())
@@ -70,30 +70,30 @@ void *kvb_region_alloc(bool huge)
 	return at;
 }
 
-void kvb_region_free(void *p)
+void skv_region_free(void *p)
 {
 	if (p)
-		munmap(p, KVB_REGION_BYTES);
+		munmap(p, SKV_REGION_BYTES);
 }
 
-int kvb_grow(void **array, size_t *cap, size_t need, size_t size)
+int skv_grow(void **array, size_t *cap, size_t need, size_t size)
 {
 	size_t n = *cap ? *cap : 8;
 	void *p;
 
 	if (need <= *cap)
-		return KVB_OK;
+		return SKV_OK;
 	while (n < need) {
 		if (n > SIZE_MAX / 2)
-			return KVB_E_NOMEM;
+			return SKV_E_NOMEM;
 		n *= 2;
 	}
 	if (n > SIZE_MAX / size)
-		return KVB_E_NOMEM;
-	p = kvb_realloc(*array, n * size);
+		return SKV_E_NOMEM;
+	p = skv_realloc(*array, n * size);
 	if (!p)
-		return KVB_E_NOMEM;
+		return SKV_E_NOMEM;
 	*array = p;
 	*cap = n;
-	return KVB_OK;
+	return SKV_OK;
 }

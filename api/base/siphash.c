@@ -4,11 +4,11 @@
  * The same function as libsodium's, which hash.c uses for single strings. A round is a chain of dependent steps, so four
  * strings take little more time than one. No state; any thread.
  */
-#include <kvb/hash.h>
+#include <skv/hash.h>
 
 #include <string.h>
 
-typedef uint64_t lanes __attribute__((vector_size(8 * KVB_KEY_LANES)));
+typedef uint64_t lanes __attribute__((vector_size(8 * SKV_KEY_LANES)));
 
 struct sip {
 	lanes v[4];
@@ -48,7 +48,7 @@ static inline uint64_t load(const void *p, size_t n)
 	return __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ ? x : __builtin_bswap64(x);
 }
 
-static inline __attribute__((always_inline)) void hash(const struct kvb_key_batch *b)
+static inline __attribute__((always_inline)) void hash(const struct skv_key_batch *b)
 {
 	const uint64_t k0 = load(b->secret->bytes, 8), k1 = load(b->secret->bytes + 8, 8);
 	const lanes zero = { 0 };
@@ -58,11 +58,11 @@ static inline __attribute__((always_inline)) void hash(const struct kvb_key_batc
 	size_t at = 0;
 
 	for (; at + 8 <= b->n; at += 8) {
-		for (int i = 0; i < KVB_KEY_LANES; i++)
+		for (int i = 0; i < SKV_KEY_LANES; i++)
 			m[i] = load(b->s[i] + at, 8);
 		word(&s, &m);
 	}
-	for (int i = 0; i < KVB_KEY_LANES; i++)
+	for (int i = 0; i < SKV_KEY_LANES; i++)
 		m[i] = load(b->s[i] + at, b->n - at) | (uint64_t)b->n << 56;
 	word(&s, &m);
 	s.v[2] ^= zero + 0xee;
@@ -71,18 +71,18 @@ static inline __attribute__((always_inline)) void hash(const struct kvb_key_batc
 	s.v[1] ^= zero + 0xdd;
 	rounds(&s, 4);
 	lo = s.v[0] ^ s.v[1] ^ s.v[2] ^ s.v[3];
-	for (int i = 0; i < KVB_KEY_LANES; i++)
-		*b->out[i] = (struct kvb_key){ __builtin_bswap64(hi[i]), __builtin_bswap64(lo[i]) };
+	for (int i = 0; i < SKV_KEY_LANES; i++)
+		*b->out[i] = (struct skv_key){ __builtin_bswap64(hi[i]), __builtin_bswap64(lo[i]) };
 }
 
-static void hash_any(const struct kvb_key_batch *b) { hash(b); }
+static void hash_any(const struct skv_key_batch *b) { hash(b); }
 
 #ifdef __x86_64__
-__attribute__((target("avx2"))) static void hash_avx2(const struct kvb_key_batch *b) { hash(b); }
-__attribute__((target("avx512f,avx512vl"))) static void hash_avx512(const struct kvb_key_batch *b) { hash(b); }
+__attribute__((target("avx2"))) static void hash_avx2(const struct skv_key_batch *b) { hash(b); }
+__attribute__((target("avx512f,avx512vl"))) static void hash_avx512(const struct skv_key_batch *b) { hash(b); }
 #endif
 
-static void hash_lanes(const struct kvb_key_batch *b)
+static void hash_lanes(const struct skv_key_batch *b)
 {
 #ifdef __x86_64__
 	if (__builtin_cpu_supports("avx512vl")) {
@@ -97,11 +97,11 @@ static void hash_lanes(const struct kvb_key_batch *b)
 	hash_any(b);
 }
 
-void kvb_key_batch_end(struct kvb_key_batch *b)
+void skv_key_batch_end(struct skv_key_batch *b)
 {
-	if (b->held == KVB_KEY_LANES)
+	if (b->held == SKV_KEY_LANES)
 		hash_lanes(b);
-	for (unsigned i = 0; b->held < KVB_KEY_LANES && i < b->held; i++)
-		*b->out[i] = kvb_key_from_string(b->secret, b->s[i], b->n);
+	for (unsigned i = 0; b->held < SKV_KEY_LANES && i < b->held; i++)
+		*b->out[i] = skv_key_from_string(b->secret, b->s[i], b->n);
 	b->held = 0;
 }

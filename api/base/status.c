@@ -2,11 +2,11 @@
  * status.c - texts and codes of the one result list, and the way to explain a failure.
  *
  * No state, no locks, any thread, no allocation: a failure can be explained when memory is gone. The
- * table comes from KVB_STATUS_MAP; nothing else in the product maps a status to HTTP or gRPC.
+ * table comes from SKV_STATUS_MAP; nothing else in the product maps a status to HTTP or gRPC.
  */
-#include <kvb/status.h>
+#include <skv/status.h>
 
-#include <kvb/utf8.h>
+#include <skv/utf8.h>
 
 #include <stdarg.h>
 #include <stddef.h>
@@ -23,7 +23,7 @@ struct row {
 
 static const struct row rows[] = {
 #define ROW(name, number, code, http, grpc, text) { number, code, http, grpc, text },
-	KVB_STATUS_MAP(ROW)
+	SKV_STATUS_MAP(ROW)
 #undef ROW
 };
 
@@ -32,20 +32,20 @@ static const struct row *find(int status)
 	for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
 		if (rows[i].status == status)
 			return &rows[i];
-	return find(KVB_E_INTERNAL);
+	return find(SKV_E_INTERNAL);
 }
 
-const char *kvb_status_name(int status) { return find(status)->code; }
-const char *kvb_status_text(int status) { return find(status)->text; }
-int kvb_status_http(int status) { return find(status)->http; }
-int kvb_status_grpc(int status) { return find(status)->grpc; }
+const char *skv_status_name(int status) { return find(status)->code; }
+const char *skv_status_text(int status) { return find(status)->text; }
+int skv_status_http(int status) { return find(status)->http; }
+int skv_status_grpc(int status) { return find(status)->grpc; }
 
-int kvb_status_from_name(const char *name)
+int skv_status_from_name(const char *name)
 {
 	for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
 		if (strcmp(rows[i].code, name) == 0)
 			return rows[i].status;
-	return KVB_E_INTERNAL;
+	return SKV_E_INTERNAL;
 }
 
 /* `text` may overlap `out`. */
@@ -53,14 +53,14 @@ static void copy_cut(char *out, size_t size, const char *text)
 {
 	size_t n = strlen(text);
 
-	n = kvb_utf8_cut(text, n, size - 1);
+	n = skv_utf8_cut(text, n, size - 1);
 	memmove(out, text, n);
 	out[n] = '\0';
 }
 
-int kvb_fail(struct kvb_error *err, int status, const char *field, const char *fmt, ...)
+int skv_fail(struct skv_error *err, int status, const char *field, const char *fmt, ...)
 {
-	char message[KVB_MESSAGE_MAX + 4]; /* more than fits, so that the cut sees what follows */
+	char message[SKV_MESSAGE_MAX + 4]; /* more than fits, so that the cut sees what follows */
 	va_list ap;
 
 	if (!err)
@@ -75,11 +75,11 @@ int kvb_fail(struct kvb_error *err, int status, const char *field, const char *f
 	return status;
 }
 
-void kvb_error_clear(struct kvb_error *err)
+void skv_error_clear(struct skv_error *err)
 {
 	if (!err)
 		return;
-	err->status = KVB_OK;
+	err->status = SKV_OK;
 	err->field[0] = '\0';
 	err->message[0] = '\0';
 }

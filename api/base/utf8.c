@@ -5,9 +5,9 @@
  * parses them (JSON is). Strict by RFC 3629: a form that some decoder might read as another character
  * is no character. No state, no locks, any thread.
  */
-#include <kvb/utf8.h>
+#include <skv/utf8.h>
 
-size_t kvb_utf8_next(const char *s, size_t n, uint32_t *c)
+size_t skv_utf8_next(const char *s, size_t n, uint32_t *c)
 {
 	static const uint32_t least[] = { 0, 0, 0x80, 0x800, 0x10000 };
 	uint8_t lead = (uint8_t)s[0];
@@ -29,7 +29,7 @@ size_t kvb_utf8_next(const char *s, size_t n, uint32_t *c)
 	return len;
 }
 
-size_t kvb_utf8_cut(const char *s, size_t n, size_t max)
+size_t skv_utf8_cut(const char *s, size_t n, size_t max)
 {
 	size_t at = max;
 

@@ -1,7 +1,7 @@
 /*
  * keys.c - keys of blocks from their tokens, bit for bit as KVCM's clients make them.
  */
-#include <kvb/kvcm.h>
+#include <skv/kvcm.h>
 
 void kvcm_token_keys(const int64_t *tokens, size_t n, uint32_t block_size, int64_t *keys)
 {

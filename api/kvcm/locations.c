@@ -6,12 +6,12 @@
  *
  * No state; any thread, one buffer each.
  */
-#include <kvb/kvcm.h>
+#include <skv/kvcm.h>
 
 #include <stdio.h>
 #include <string.h>
 
-#include <kvb/json_out.h>
+#include <skv/json_out.h>
 #include <kvcm/meta.pb-c.h>
 
 #define DIGITS 20u /* of a 64-bit number */
@@ -24,14 +24,14 @@ struct piece {
 /* One writing of a struct kvcm_locations. */
 struct writer {
 	const struct kvcm_locations *l;
-	struct kvb_buf *out;
-	struct kvb_arena arena;
+	struct skv_buf *out;
+	struct skv_arena arena;
 	bool json;
 	struct piece *uris;               /* [files * n_specs], made when first met; up to the block's number */
 	int *types;                       /* [files]: StorageType; -1: not looked up yet */
-	struct piece sizes[KVB_MAX_SPECS]; /* behind the number, for length[] */
-	uint64_t length[KVB_MAX_SPECS];
-	struct piece names[KVB_MAX_SPECS]; /* binary only */
+	struct piece sizes[SKV_MAX_SPECS]; /* behind the number, for length[] */
+	uint64_t length[SKV_MAX_SPECS];
+	struct piece names[SKV_MAX_SPECS]; /* binary only */
 	struct piece miss;                 /* JSON: a row without a location */
 	uint32_t miss_columns;             /* for which `miss` was made */
 };
@@ -39,9 +39,9 @@ struct writer {
 /* What of a row is told. */
 struct row {
 	uint32_t n;
-	uint32_t column[KVB_MAX_SPECS];
-	const struct kvb_location *loc; /* of all columns */
-	const struct kvb_location *first; /* the first that is there */
+	uint32_t column[SKV_MAX_SPECS];
+	const struct skv_location *loc; /* of all columns */
+	const struct skv_location *first; /* the first that is there */
 	const char *status;
 	uint64_t created_us;
 };
@@ -83,49 +83,49 @@ static bool look(const struct kvcm_locations *l, uint32_t i, struct row *out)
 /* ---- pieces -------------------------------------------------------------------------------------- */
 
 /* Keeps what the buffer holds. */
-static struct piece keep(struct writer *w, struct kvb_buf *text)
+static struct piece keep(struct writer *w, struct skv_buf *text)
 {
 	struct piece piece = { NULL, text->len };
 
 	if (!text->failed)
-		piece.p = kvb_arena_strndup(&w->arena, (const char *)text->data, text->len);
+		piece.p = skv_arena_strndup(&w->arena, (const char *)text->data, text->len);
 	if (!piece.p) {
 		out_of_memory(w);
 		piece.n = 0;
 	}
-	kvb_buf_destroy(text);
+	skv_buf_destroy(text);
 	return piece;
 }
 
-static void uri_begin(const struct kvcm_locations *l, uint32_t file, struct kvb_buf *out)
+static void uri_begin(const struct kvcm_locations *l, uint32_t file, struct skv_buf *out)
 {
-	const struct kvb_file_ref *f = &l->files->v[file];
+	const struct skv_file_ref *f = &l->files->v[file];
 	const char *root = l->roots ? l->roots[file] : "";
 	size_t n = strlen(root);
 
 	while (n > 0 && root[n - 1] == '/')
 		n--;
-	kvb_buf_printf(out, "%s://%s%s%.*s/%s?blkid=", kvcm_scheme(f->type), f->storage,
+	skv_buf_printf(out, "%s://%s%s%.*s/%s?blkid=", kvcm_scheme(f->type), f->storage,
 		       n > 0 && root[0] != '/' ? "/" : "", (int)n, root, f->path);
 }
 
 /* JSON: {"name":"tp0","uri":"file://...?blkid= - binary: only the URI. */
 static struct piece make_uri(struct writer *w, uint32_t file, uint32_t column)
 {
-	struct kvb_buf uri = { 0 }, text = { 0 };
+	struct skv_buf uri = { 0 }, text = { 0 };
 
 	uri_begin(w->l, file, &uri);
 	if (!w->json)
 		return keep(w, &uri);
-	kvb_put_u8(&uri, 0);
-	kvb_jout_begin(&text);
-	kvb_jout_field_text(&text, "name", w->l->specs[column]);
-	kvb_jout_name(&text, "uri");
-	kvb_jout_text(&text, uri.failed ? "" : (const char *)uri.data);
+	skv_put_u8(&uri, 0);
+	skv_jout_begin(&text);
+	skv_jout_field_text(&text, "name", w->l->specs[column]);
+	skv_jout_name(&text, "uri");
+	skv_jout_text(&text, uri.failed ? "" : (const char *)uri.data);
 	text.failed = text.failed || uri.failed;
 	if (!text.failed)
 		text.len--; /* the quote */
-	kvb_buf_destroy(&uri);
+	skv_buf_destroy(&uri);
 	return keep(w, &text);
 }
 
@@ -140,9 +140,9 @@ static inline const struct piece *uri_of(struct writer *w, uint32_t file, uint32
 
 static void make_size(struct writer *w, uint32_t column, uint64_t length)
 {
-	struct kvb_buf text = { 0 };
+	struct skv_buf text = { 0 };
 
-	kvb_buf_printf(&text, "&size=%llu%s", (unsigned long long)length,
+	skv_buf_printf(&text, "&size=%llu%s", (unsigned long long)length,
 		       w->json ? "\",\"node_id\":\"\"}" : "");
 	w->sizes[column] = keep(w, &text);
 	w->length[column] = length;
@@ -162,7 +162,7 @@ static inline int type_of(struct writer *w, uint32_t file)
 	return w->types[file];
 }
 
-static bool open_writer(struct writer *w, const struct kvcm_locations *l, struct kvb_buf *out, bool json)
+static bool open_writer(struct writer *w, const struct kvcm_locations *l, struct skv_buf *out, bool json)
 {
 	size_t n = (size_t)l->files->n * l->n_specs;
 
@@ -170,12 +170,12 @@ static bool open_writer(struct writer *w, const struct kvcm_locations *l, struct
 	w->l = l;
 	w->out = out;
 	w->json = json;
-	kvb_arena_init(&w->arena);
-	w->uris = kvb_arena_calloc(&w->arena, n, sizeof *w->uris);
-	w->types = kvb_arena_alloc(&w->arena, l->files->n * sizeof *w->types);
+	skv_arena_init(&w->arena);
+	w->uris = skv_arena_calloc(&w->arena, n, sizeof *w->uris);
+	w->types = skv_arena_alloc(&w->arena, l->files->n * sizeof *w->types);
 	if (!w->uris || !w->types) {
 		out_of_memory(w);
-		kvb_arena_destroy(&w->arena);
+		skv_arena_destroy(&w->arena);
 		return false;
 	}
 	for (uint32_t i = 0; i < l->files->n; i++)
@@ -200,28 +200,28 @@ static const char *type_name(int type)
 
 static void make_miss_json(struct writer *w, uint32_t columns)
 {
-	struct kvb_buf text = { 0 };
+	struct skv_buf text = { 0 };
 
-	kvb_jout_begin(&text);
-	kvb_jout_field_string(&text, "type", type_name(0));
-	kvb_jout_field_u64(&text, "spec_size", (uint64_t)__builtin_popcount(columns));
-	kvb_jout_name(&text, "location_specs");
-	kvb_jout_open(&text, '[');
+	skv_jout_begin(&text);
+	skv_jout_field_string(&text, "type", type_name(0));
+	skv_jout_field_u64(&text, "spec_size", (uint64_t)__builtin_popcount(columns));
+	skv_jout_name(&text, "location_specs");
+	skv_jout_open(&text, '[');
 	for (uint32_t s = 0; s < w->l->n_specs; s++) {
 		if (!(columns >> s & 1))
 			continue;
-		kvb_jout_open(&text, '{');
-		kvb_jout_field_text(&text, "name", w->l->specs[s]);
-		kvb_jout_field_string(&text, "uri", "");
-		kvb_jout_field_string(&text, "node_id", "");
-		kvb_jout_close(&text, '}');
+		skv_jout_open(&text, '{');
+		skv_jout_field_text(&text, "name", w->l->specs[s]);
+		skv_jout_field_string(&text, "uri", "");
+		skv_jout_field_string(&text, "node_id", "");
+		skv_jout_close(&text, '}');
 	}
-	kvb_jout_close(&text, ']');
-	kvb_jout_field_string(&text, "id", "");
-	kvb_jout_field_string(&text, "status", "");
-	kvb_jout_name(&text, "create_time");
-	kvb_jout_u64_string(&text, 0);
-	kvb_jout_close(&text, '}');
+	skv_jout_close(&text, ']');
+	skv_jout_field_string(&text, "id", "");
+	skv_jout_field_string(&text, "status", "");
+	skv_jout_name(&text, "create_time");
+	skv_jout_u64_string(&text, 0);
+	skv_jout_close(&text, '}');
 	w->miss = keep(w, &text);
 	w->miss_columns = columns;
 }
@@ -234,13 +234,13 @@ static void miss_json(struct writer *w, uint32_t i)
 		return;
 	if (!w->miss.p || columns != w->miss_columns)
 		make_miss_json(w, columns);
-	kvb_put_bytes(w->out, w->miss.p, w->miss.n);
+	skv_put_bytes(w->out, w->miss.p, w->miss.n);
 }
 
 static void hit_json(struct writer *w, const struct row *row)
 {
 	const char *type = type_name(type_of(w, row->first->file));
-	const struct piece *uri[KVB_MAX_SPECS], *size[KVB_MAX_SPECS];
+	const struct piece *uri[SKV_MAX_SPECS], *size[SKV_MAX_SPECS];
 	size_t need = 256;
 	char *p;
 
@@ -251,35 +251,35 @@ static void hit_json(struct writer *w, const struct row *row)
 		size[i] = size_of(w, s, row->loc[s].length);
 		need += uri[i]->n + size[i]->n + DIGITS + 1;
 	}
-	p = kvb_jraw_begin(w->out, need);
+	p = skv_jraw_begin(w->out, need);
 	if (!p)
 		return;
-	p = kvb_jraw_text(p, "{\"type\":\"");
-	p = kvb_jraw_bytes(p, type, strlen(type));
-	p = kvb_jraw_text(p, "\",\"spec_size\":");
-	p = kvb_jraw_digits(p, row->n);
-	p = kvb_jraw_text(p, ",\"location_specs\":[");
+	p = skv_jraw_text(p, "{\"type\":\"");
+	p = skv_jraw_bytes(p, type, strlen(type));
+	p = skv_jraw_text(p, "\",\"spec_size\":");
+	p = skv_jraw_digits(p, row->n);
+	p = skv_jraw_text(p, ",\"location_specs\":[");
 	for (uint32_t i = 0; i < row->n; i++) {
-		const struct kvb_location *at = &row->loc[row->column[i]];
+		const struct skv_location *at = &row->loc[row->column[i]];
 
 		if (i > 0)
 			*p++ = ',';
-		p = kvb_jraw_bytes(p, uri[i]->p, uri[i]->n);
-		p = kvb_jraw_digits(p, at->offset / at->length);
-		p = kvb_jraw_bytes(p, size[i]->p, size[i]->n);
+		p = skv_jraw_bytes(p, uri[i]->p, uri[i]->n);
+		p = skv_jraw_digits(p, at->offset / at->length);
+		p = skv_jraw_bytes(p, size[i]->p, size[i]->n);
 	}
-	p = kvb_jraw_text(p, "],\"id\":\"");
+	p = skv_jraw_text(p, "],\"id\":\"");
 	kvcm_location_id(row->first->generation, p);
 	p += KVCM_LOCATION_ID;
-	p = kvb_jraw_text(p, "\",\"status\":\"");
-	p = kvb_jraw_bytes(p, row->status, strlen(row->status));
-	p = kvb_jraw_text(p, "\",\"create_time\":");
-	p = kvb_jraw_u64_string(p, row->created_us);
+	p = skv_jraw_text(p, "\",\"status\":\"");
+	p = skv_jraw_bytes(p, row->status, strlen(row->status));
+	p = skv_jraw_text(p, "\",\"create_time\":");
+	p = skv_jraw_u64_string(p, row->created_us);
 	*p++ = '}';
-	kvb_jraw_end(w->out, p);
+	skv_jraw_end(w->out, p);
 }
 
-void kvcm_locations_json(const void *locations, struct kvb_buf *out)
+void kvcm_locations_json(const void *locations, struct skv_buf *out)
 {
 	const struct kvcm_locations *l = locations;
 	struct writer w;
@@ -287,21 +287,21 @@ void kvcm_locations_json(const void *locations, struct kvb_buf *out)
 
 	if (!open_writer(&w, l, out, true))
 		return;
-	kvb_put_u8(out, '[');
+	skv_put_u8(out, '[');
 	for (uint32_t i = 0; i < l->n && !out->failed; i++) {
 		if (i > 0)
-			kvb_put_u8(out, ',');
+			skv_put_u8(out, ',');
 		if (l->vectors)
-			kvb_put_bytes(out, "{\"locations\":[", 14);
+			skv_put_bytes(out, "{\"locations\":[", 14);
 		if (look(l, i, &row))
 			hit_json(&w, &row);
 		else
 			miss_json(&w, i);
 		if (l->vectors)
-			kvb_put_bytes(out, "]}", 2);
+			skv_put_bytes(out, "]}", 2);
 	}
-	kvb_put_u8(out, ']');
-	kvb_arena_destroy(&w.arena);
+	skv_put_u8(out, ']');
+	skv_arena_destroy(&w.arena);
 }
 
 /* ---- binary --------------------------------------------------------------------------------------- */
@@ -326,7 +326,7 @@ static inline char *put_varint(char *p, uint64_t v)
 static inline char *put_text(char *p, char tag, const char *s, size_t n)
 {
 	*p++ = tag;
-	return kvb_jraw_bytes(put_varint(p, n), s, n);
+	return skv_jraw_bytes(put_varint(p, n), s, n);
 }
 
 static inline size_t text_size(size_t n) { return 1 + varint_size(n) + n; }
@@ -351,13 +351,13 @@ static void miss_binary(struct writer *w, uint32_t i)
 	for (uint32_t s = 0; s < w->l->n_specs; s++)
 		if (columns >> s & 1)
 			body += text_size(text_size(w->names[s].n));
-	p = kvb_jraw_begin(w->out, body + 40);
+	p = skv_jraw_begin(w->out, body + 40);
 	if (!p)
 		return;
 	if (w->l->vectors) {
 		p = put_varint(p, (uint64_t)w->l->field << 3 | 2);
 		*p++ = 0;
-		kvb_jraw_end(w->out, p);
+		skv_jraw_end(w->out, p);
 		return;
 	}
 	p = put_head(w->l, p, body);
@@ -372,29 +372,29 @@ static void miss_binary(struct writer *w, uint32_t i)
 		p = put_varint(p, text_size(w->names[s].n));
 		p = put_text(p, NAME, w->names[s].p, w->names[s].n);
 	}
-	kvb_jraw_end(w->out, p);
+	skv_jraw_end(w->out, p);
 }
 
 static void hit_binary(struct writer *w, const struct row *row)
 {
-	const struct piece *uri[KVB_MAX_SPECS], *size[KVB_MAX_SPECS];
-	size_t status = strlen(row->status), uri_n[KVB_MAX_SPECS], spec_n[KVB_MAX_SPECS], digits[KVB_MAX_SPECS];
+	const struct piece *uri[SKV_MAX_SPECS], *size[SKV_MAX_SPECS];
+	size_t status = strlen(row->status), uri_n[SKV_MAX_SPECS], spec_n[SKV_MAX_SPECS], digits[SKV_MAX_SPECS];
 	size_t body = text_size(KVCM_LOCATION_ID) + text_size(status);
 	int type = type_of(w, row->first->file);
-	char number[KVB_MAX_SPECS][DIGITS], *p;
+	char number[SKV_MAX_SPECS][DIGITS], *p;
 
 	body += (type ? 2 : 0) + (row->n ? 2 : 0) + (row->created_us ? 1 + varint_size(row->created_us) : 0);
 	for (uint32_t i = 0; i < row->n; i++) {
-		const struct kvb_location *at = &row->loc[row->column[i]];
+		const struct skv_location *at = &row->loc[row->column[i]];
 
 		uri[i] = uri_of(w, at->file, row->column[i]);
 		size[i] = size_of(w, row->column[i], at->length);
-		digits[i] = (size_t)(kvb_jraw_digits(number[i], at->offset / at->length) - number[i]);
+		digits[i] = (size_t)(skv_jraw_digits(number[i], at->offset / at->length) - number[i]);
 		uri_n[i] = uri[i]->n + digits[i] + size[i]->n;
 		spec_n[i] = text_size(w->names[row->column[i]].n) + text_size(uri_n[i]);
 		body += text_size(spec_n[i]);
 	}
-	p = kvb_jraw_begin(w->out, body + 40);
+	p = skv_jraw_begin(w->out, body + 40);
 	if (!p)
 		return;
 	p = put_head(w->l, p, body);
@@ -414,9 +414,9 @@ static void hit_binary(struct writer *w, const struct row *row)
 		p = put_text(p, NAME, name->p, name->n);
 		*p++ = URI;
 		p = put_varint(p, uri_n[i]);
-		p = kvb_jraw_bytes(p, uri[i]->p, uri[i]->n);
-		p = kvb_jraw_bytes(p, number[i], digits[i]);
-		p = kvb_jraw_bytes(p, size[i]->p, size[i]->n);
+		p = skv_jraw_bytes(p, uri[i]->p, uri[i]->n);
+		p = skv_jraw_bytes(p, number[i], digits[i]);
+		p = skv_jraw_bytes(p, size[i]->p, size[i]->n);
 	}
 	*p++ = ID;
 	*p++ = KVCM_LOCATION_ID;
@@ -426,10 +426,10 @@ static void hit_binary(struct writer *w, const struct row *row)
 		*p++ = CREATED;
 		p = put_varint(p, row->created_us);
 	}
-	kvb_jraw_end(w->out, p);
+	skv_jraw_end(w->out, p);
 }
 
-void kvcm_locations_binary(const void *locations, struct kvb_buf *out)
+void kvcm_locations_binary(const void *locations, struct skv_buf *out)
 {
 	const struct kvcm_locations *l = locations;
 	struct writer w;
@@ -445,5 +445,5 @@ void kvcm_locations_binary(const void *locations, struct kvb_buf *out)
 		else
 			miss_binary(&w, i);
 	}
-	kvb_arena_destroy(&w.arena);
+	skv_arena_destroy(&w.arena);
 }

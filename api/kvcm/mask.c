@@ -3,7 +3,7 @@
  *
  * The services' BlockMasks are different types of the same layout. No state; any thread.
  */
-#include <kvb/kvcm.h>
+#include <skv/kvcm.h>
 
 #include <assert.h>
 
@@ -37,56 +37,56 @@ struct kvcm_mask kvcm_mask_of(const ProtobufCMessage *block_mask)
 	return mask;
 }
 
-int kvcm_mask_check(const struct kvcm_mask *mask, size_t n, bool exact, struct kvb_error *err)
+int kvcm_mask_check(const struct kvcm_mask *mask, size_t n, bool exact, struct skv_error *err)
 {
 	if (mask->kind == KVCM_MASK_OFFSET && mask->offset < 0)
-		return kvb_fail(err, KVB_E_INVALID, "block_mask.offset", "must not be negative, is %d",
+		return skv_fail(err, SKV_E_INVALID, "block_mask.offset", "must not be negative, is %d",
 				mask->offset);
 	if (exact && mask->kind == KVCM_MASK_OFFSET && (size_t)mask->offset > n)
-		return kvb_fail(err, KVB_E_INVALID, "block_mask.offset", "is %d, there are %zu keys",
+		return skv_fail(err, SKV_E_INVALID, "block_mask.offset", "is %d, there are %zu keys",
 				mask->offset, n);
 	if (exact && mask->kind == KVCM_MASK_BITS && mask->n != n)
-		return kvb_fail(err, KVB_E_INVALID, "block_mask.bool_masks",
+		return skv_fail(err, SKV_E_INVALID, "block_mask.bool_masks",
 				"has %zu values, there are %zu keys", mask->n, n);
-	return KVB_OK;
+	return SKV_OK;
 }
 
-int kvcm_mask_finish(const struct kvcm_mask *mask, struct kvb_arena *a, struct kvb_finish_req *req,
-		     struct kvb_error *err)
+int kvcm_mask_finish(const struct kvcm_mask *mask, struct skv_arena *a, struct skv_finish_req *req,
+		     struct skv_error *err)
 {
 	bool *bits;
 
 	if (mask->kind == KVCM_MASK_OFFSET) {
 		if (mask->offset < 0)
-			return kvb_fail(err, KVB_E_INVALID, "success_blocks.offset",
+			return skv_fail(err, SKV_E_INVALID, "success_blocks.offset",
 					"must not be negative, is %d", mask->offset);
-		req->mask_kind = KVB_MASK_COUNT;
+		req->mask_kind = SKV_MASK_COUNT;
 		req->mask_count = (uint32_t)mask->offset;
-		return KVB_OK;
+		return SKV_OK;
 	}
 	if (mask->n > UINT32_MAX)
-		return kvb_fail(err, KVB_E_TOO_LARGE, "success_blocks.bool_masks", "has %zu values", mask->n);
-	bits = kvb_arena_alloc(a, mask->n);
+		return skv_fail(err, SKV_E_TOO_LARGE, "success_blocks.bool_masks", "has %zu values", mask->n);
+	bits = skv_arena_alloc(a, mask->n);
 	if (!bits)
-		return kvb_fail(err, KVB_E_NOMEM, NULL, "out of memory");
+		return skv_fail(err, SKV_E_NOMEM, NULL, "out of memory");
 	for (size_t i = 0; i < mask->n; i++)
 		bits[i] = mask->bits[i] != 0;
-	req->mask_kind = KVB_MASK_BITS;
+	req->mask_kind = SKV_MASK_BITS;
 	req->mask_count = (uint32_t)mask->n;
 	req->mask = bits;
-	return KVB_OK;
+	return SKV_OK;
 }
 
-void *kvcm_mask_answer(const uint8_t *outcome, uint32_t n, struct kvb_arena *a)
+void *kvcm_mask_answer(const uint8_t *outcome, uint32_t n, struct skv_arena *a)
 {
-	KvcmMeta__BlockMask *m = kvb_proto_make(&kvcm_meta__block_mask__descriptor, a);
+	KvcmMeta__BlockMask *m = skv_proto_make(&kvcm_meta__block_mask__descriptor, a);
 	uint32_t first = 0, last = n; /* the first that is written; behind it, the first that is not */
 
 	if (!m)
 		return NULL;
-	while (first < n && outcome[first] != KVB_START_WRITE)
+	while (first < n && outcome[first] != SKV_START_WRITE)
 		first++;
-	for (last = first; last < n && outcome[last] == KVB_START_WRITE;)
+	for (last = first; last < n && outcome[last] == SKV_START_WRITE;)
 		last++;
 	if (last == n) {
 		m->info_case = KVCM_META__BLOCK_MASK__INFO_OFFSET;
@@ -94,14 +94,14 @@ void *kvcm_mask_answer(const uint8_t *outcome, uint32_t n, struct kvb_arena *a)
 		return m;
 	}
 	m->info_case = KVCM_META__BLOCK_MASK__INFO_BOOL_MASKS;
-	m->bool_masks = kvb_proto_make(&kvcm_meta__bool_masks_type__descriptor, a);
+	m->bool_masks = skv_proto_make(&kvcm_meta__bool_masks_type__descriptor, a);
 	if (!m->bool_masks)
 		return NULL;
-	m->bool_masks->values = kvb_arena_alloc(a, n * sizeof *m->bool_masks->values);
+	m->bool_masks->values = skv_arena_alloc(a, n * sizeof *m->bool_masks->values);
 	if (!m->bool_masks->values)
 		return NULL;
 	m->bool_masks->n_values = n;
 	for (uint32_t i = 0; i < n; i++)
-		m->bool_masks->values[i] = outcome[i] != KVB_START_WRITE;
+		m->bool_masks->values[i] = outcome[i] != SKV_START_WRITE;
 	return m;
 }

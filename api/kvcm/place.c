@@ -1,7 +1,7 @@
 /*
  * place.c - what KVCM calls the core's storages, states and slots.
  */
-#include <kvb/kvcm.h>
+#include <skv/kvcm.h>
 
 #include <string.h>
 

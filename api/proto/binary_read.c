@@ -12,7 +12,7 @@
 
 #include <endian.h>
 
-#include <kvb/utf8.h>
+#include <skv/utf8.h>
 
 enum wire { VARINT = 0, FIXED64 = 1, BYTES = 2, GROUP = 3, GROUP_END = 4, FIXED32 = 5 };
 
@@ -24,7 +24,7 @@ struct field {
 	size_t n;
 };
 
-static bool read_message(struct kvb_proto_in *in, struct kvb_rd r, ProtobufCMessage *m, unsigned depth);
+static bool read_message(struct skv_proto_in *in, struct skv_rd r, ProtobufCMessage *m, unsigned depth);
 
 /* ---- bytes ---------------------------------------------------------------------------------------- */
 
@@ -44,7 +44,7 @@ static uint32_t load32(const uint8_t *p)
 	return le32toh(v);
 }
 
-static inline uint64_t varint(struct kvb_rd *r)
+static inline uint64_t varint(struct skv_rd *r)
 {
 	const uint8_t *p = r->p, *end = r->end;
 	uint64_t v = 0;
@@ -63,15 +63,15 @@ static inline uint64_t varint(struct kvb_rd *r)
 	return 0;
 }
 
-static bool cut(struct kvb_proto_in *in, const char *what)
+static bool cut(struct skv_proto_in *in, const char *what)
 {
-	return kvb_proto_fail(in, KVB_E_INVALID, "not a protobuf message: %s", what);
+	return skv_proto_fail(in, SKV_E_INVALID, "not a protobuf message: %s", what);
 }
 
-static bool next_field(struct kvb_proto_in *in, struct kvb_rd *r, struct field *f, unsigned depth);
+static bool next_field(struct skv_proto_in *in, struct skv_rd *r, struct field *f, unsigned depth);
 
 /* Skips to behind the end of a group. */
-static bool skip_group(struct kvb_proto_in *in, struct kvb_rd *r, uint32_t number, unsigned depth)
+static bool skip_group(struct skv_proto_in *in, struct skv_rd *r, uint32_t number, unsigned depth)
 {
 	struct field f;
 
@@ -85,7 +85,7 @@ static bool skip_group(struct kvb_proto_in *in, struct kvb_rd *r, uint32_t numbe
 }
 
 /* The next field; there are bytes. */
-static bool next_field(struct kvb_proto_in *in, struct kvb_rd *r, struct field *f, unsigned depth)
+static bool next_field(struct skv_proto_in *in, struct skv_rd *r, struct field *f, unsigned depth)
 {
 	uint64_t tag = varint(r), n;
 	size_t fixed;
@@ -101,14 +101,14 @@ static bool next_field(struct kvb_proto_in *in, struct kvb_rd *r, struct field *
 	case FIXED64:
 	case FIXED32:
 		fixed = f->wire == FIXED64 ? 8 : 4;
-		if (kvb_rd_left(r) < fixed)
+		if (skv_rd_left(r) < fixed)
 			return cut(in, "it ends inside a field");
 		f->v = fixed == 8 ? load64(r->p) : load32(r->p);
 		r->p += fixed;
 		break;
 	case BYTES:
 		n = varint(r);
-		if (r->failed || n > kvb_rd_left(r))
+		if (r->failed || n > skv_rd_left(r))
 			return cut(in, "it ends inside a field");
 		f->p = r->p;
 		f->n = (size_t)n;
@@ -116,7 +116,7 @@ static bool next_field(struct kvb_proto_in *in, struct kvb_rd *r, struct field *
 		break;
 	case GROUP:
 		if (depth == 0)
-			return kvb_proto_fail(in, KVB_E_INVALID, "nested too deep");
+			return skv_proto_fail(in, SKV_E_INVALID, "nested too deep");
 		return skip_group(in, r, f->number, depth - 1);
 	case GROUP_END:
 		break;
@@ -160,7 +160,7 @@ static bool wire_fits(const ProtobufCFieldDescriptor *d, const struct field *f, 
 {
 	enum wire wire = wire_of(d->type);
 
-	*packed = f->wire == BYTES && wire != BYTES && kvb_proto_repeated(d);
+	*packed = f->wire == BYTES && wire != BYTES && skv_proto_repeated(d);
 	return f->wire == wire || *packed;
 }
 
@@ -176,7 +176,7 @@ static size_t count_varints(const uint8_t *p, size_t n)
 	return count;
 }
 
-static bool count_packed(struct kvb_proto_in *in, const ProtobufCFieldDescriptor *d, const struct field *f,
+static bool count_packed(struct skv_proto_in *in, const ProtobufCFieldDescriptor *d, const struct field *f,
 			 size_t *n)
 {
 	enum wire wire = wire_of(d->type);
@@ -204,7 +204,7 @@ static bool is_text(const uint8_t *s, size_t n)
 		if (n - i >= 8 && !(x & highs) && !((x - ones) & ~x & highs))
 			k = 8; /* ASCII without NUL */
 		else if (s[i] >= 0x80)
-			k = kvb_utf8_next((const char *)s + i, n - i, &c);
+			k = skv_utf8_next((const char *)s + i, n - i, &c);
 		else if (s[i] == 0)
 			return false;
 		if (k == 0)
@@ -214,17 +214,17 @@ static bool is_text(const uint8_t *s, size_t n)
 	return true;
 }
 
-static bool read_text(struct kvb_proto_in *in, const struct field *f, char **out)
+static bool read_text(struct skv_proto_in *in, const struct field *f, char **out)
 {
 	if (!is_text(f->p, f->n))
-		return kvb_proto_fail(in, KVB_E_INVALID, "is not UTF-8 without NUL");
-	*out = kvb_proto_text(in, f->p, f->n);
+		return skv_proto_fail(in, SKV_E_INVALID, "is not UTF-8 without NUL");
+	*out = skv_proto_text(in, f->p, f->n);
 	return *out != NULL;
 }
 
-static bool read_bytes(struct kvb_proto_in *in, const struct field *f, ProtobufCBinaryData *out)
+static bool read_bytes(struct skv_proto_in *in, const struct field *f, ProtobufCBinaryData *out)
 {
-	out->data = kvb_proto_alloc(in, f->n, 1);
+	out->data = skv_proto_alloc(in, f->n, 1);
 	if (!out->data)
 		return false;
 	memcpy(out->data, f->p, f->n);
@@ -245,7 +245,7 @@ static void put_number(ProtobufCType type, uint64_t v, void *out)
 		*(protobuf_c_boolean *)out = v != 0;
 		break;
 	default:
-		if (kvb_proto_value_size(type) == 8)
+		if (skv_proto_value_size(type) == 8)
 			*(uint64_t *)out = v;
 		else
 			*(uint32_t *)out = (uint32_t)v;
@@ -253,22 +253,22 @@ static void put_number(ProtobufCType type, uint64_t v, void *out)
 }
 
 /* `old`: the message that is there already, of which this is a further piece; or NULL. */
-static bool read_submessage(struct kvb_proto_in *in, const ProtobufCFieldDescriptor *d, const struct field *f,
+static bool read_submessage(struct skv_proto_in *in, const ProtobufCFieldDescriptor *d, const struct field *f,
 			    ProtobufCMessage *old, void *out, unsigned depth)
 {
 	ProtobufCMessage *m = old;
 
 	if (depth == 0)
-		return kvb_proto_fail(in, KVB_E_INVALID, "nested too deep");
+		return skv_proto_fail(in, SKV_E_INVALID, "nested too deep");
 	if (!m)
-		m = kvb_proto_new(in, d->descriptor);
-	if (!m || !read_message(in, kvb_rd_make(f->p, f->n), m, depth - 1))
+		m = skv_proto_new(in, d->descriptor);
+	if (!m || !read_message(in, skv_rd_make(f->p, f->n), m, depth - 1))
 		return false;
 	*(ProtobufCMessage **)out = m;
 	return true;
 }
 
-static bool read_value(struct kvb_proto_in *in, const ProtobufCFieldDescriptor *d, const struct field *f,
+static bool read_value(struct skv_proto_in *in, const ProtobufCFieldDescriptor *d, const struct field *f,
 		       ProtobufCMessage *old, void *out, unsigned depth)
 {
 	switch (d->type) {
@@ -284,11 +284,11 @@ static bool read_value(struct kvb_proto_in *in, const ProtobufCFieldDescriptor *
 	}
 }
 
-static bool read_packed(struct kvb_proto_in *in, const ProtobufCFieldDescriptor *d, const struct field *f,
+static bool read_packed(struct skv_proto_in *in, const ProtobufCFieldDescriptor *d, const struct field *f,
 			char *out, size_t *n)
 {
-	struct kvb_rd r = kvb_rd_make(f->p, f->n);
-	size_t size = kvb_proto_value_size(d->type);
+	struct skv_rd r = skv_rd_make(f->p, f->n);
+	size_t size = skv_proto_value_size(d->type);
 	enum wire wire = wire_of(d->type);
 
 	if (wire == VARINT && (d->type == PROTOBUF_C_TYPE_INT64 || d->type == PROTOBUF_C_TYPE_UINT64)) {
@@ -308,11 +308,11 @@ static bool read_packed(struct kvb_proto_in *in, const ProtobufCFieldDescriptor 
 	return !r.failed || cut(in, "a packed number of more than 64 bits");
 }
 
-static bool store_repeated(struct kvb_proto_in *in, const ProtobufCFieldDescriptor *d, const struct field *f,
-			   ProtobufCMessage *m, struct kvb_proto_at *at, bool packed, unsigned depth)
+static bool store_repeated(struct skv_proto_in *in, const ProtobufCFieldDescriptor *d, const struct field *f,
+			   ProtobufCMessage *m, struct skv_proto_at *at, bool packed, unsigned depth)
 {
-	size_t *n = kvb_proto_count(m, d), size = kvb_proto_value_size(d->type);
-	char *all = *(char **)kvb_proto_member(m, d);
+	size_t *n = skv_proto_count(m, d), size = skv_proto_value_size(d->type);
+	char *all = *(char **)skv_proto_member(m, d);
 
 	if (packed)
 		return read_packed(in, d, f, all, n);
@@ -323,18 +323,18 @@ static bool store_repeated(struct kvb_proto_in *in, const ProtobufCFieldDescript
 	return true;
 }
 
-static bool store_single(struct kvb_proto_in *in, const ProtobufCFieldDescriptor *d, const struct field *f,
+static bool store_single(struct skv_proto_in *in, const ProtobufCFieldDescriptor *d, const struct field *f,
 			 ProtobufCMessage *m, unsigned depth)
 {
-	bool in_oneof = kvb_proto_in_oneof(d), same = !in_oneof || *kvb_proto_case(m, d) == d->id;
+	bool in_oneof = skv_proto_in_oneof(d), same = !in_oneof || *skv_proto_case(m, d) == d->id;
 	ProtobufCMessage *old = NULL;
 
 	if (d->type == PROTOBUF_C_TYPE_MESSAGE && same)
-		old = *(ProtobufCMessage **)kvb_proto_member(m, d);
-	if (!read_value(in, d, f, old, kvb_proto_member(m, d), depth))
+		old = *(ProtobufCMessage **)skv_proto_member(m, d);
+	if (!read_value(in, d, f, old, skv_proto_member(m, d), depth))
 		return false;
 	if (in_oneof)
-		*kvb_proto_case(m, d) = d->id;
+		*skv_proto_case(m, d) = d->id;
 	return true;
 }
 
@@ -343,16 +343,16 @@ static bool store_single(struct kvb_proto_in *in, const ProtobufCFieldDescriptor
 static bool has_repeated(const ProtobufCMessageDescriptor *d)
 {
 	for (unsigned i = 0; i < d->n_fields; i++)
-		if (kvb_proto_repeated(&d->fields[i]))
+		if (skv_proto_repeated(&d->fields[i]))
 			return true;
 	return false;
 }
 
 /* Makes room for what is to come of the repeated fields, behind what they have. */
-static bool make_room(struct kvb_proto_in *in, struct kvb_rd r, ProtobufCMessage *m, unsigned depth)
+static bool make_room(struct skv_proto_in *in, struct skv_rd r, ProtobufCMessage *m, unsigned depth)
 {
 	const ProtobufCMessageDescriptor *d = m->descriptor;
-	size_t more[KVB_PROTO_FIELDS] = { 0 };
+	size_t more[SKV_PROTO_FIELDS] = { 0 };
 	struct field f;
 	bool packed;
 
@@ -363,7 +363,7 @@ static bool make_room(struct kvb_proto_in *in, struct kvb_rd r, ProtobufCMessage
 		if (!next_field(in, &r, &f, depth))
 			return false;
 		field = f.wire == GROUP_END ? NULL : find(d, f.number);
-		if (!field || !kvb_proto_repeated(field) || !wire_fits(field, &f, &packed))
+		if (!field || !skv_proto_repeated(field) || !wire_fits(field, &f, &packed))
 			continue;
 		n = &more[field - d->fields];
 		if (!packed)
@@ -373,14 +373,14 @@ static bool make_room(struct kvb_proto_in *in, struct kvb_rd r, ProtobufCMessage
 	}
 	for (unsigned i = 0; i < d->n_fields; i++) {
 		const ProtobufCFieldDescriptor *field = &d->fields[i];
-		size_t size = kvb_proto_value_size(field->type), have;
-		void **all = kvb_proto_member(m, field);
+		size_t size = skv_proto_value_size(field->type), have;
+		void **all = skv_proto_member(m, field);
 		void *grown;
 
 		if (more[i] == 0)
 			continue;
-		have = *kvb_proto_count(m, field);
-		grown = kvb_proto_alloc(in, have + more[i], size);
+		have = *skv_proto_count(m, field);
+		grown = skv_proto_alloc(in, have + more[i], size);
 		if (!grown)
 			return false;
 		if (have > 0)
@@ -390,10 +390,10 @@ static bool make_room(struct kvb_proto_in *in, struct kvb_rd r, ProtobufCMessage
 	return true;
 }
 
-static bool read_message(struct kvb_proto_in *in, struct kvb_rd r, ProtobufCMessage *m, unsigned depth)
+static bool read_message(struct skv_proto_in *in, struct skv_rd r, ProtobufCMessage *m, unsigned depth)
 {
 	const ProtobufCMessageDescriptor *d = m->descriptor;
-	struct kvb_proto_at at = { .up = in->at };
+	struct skv_proto_at at = { .up = in->at };
 	bool packed, ok = true;
 	struct field f;
 
@@ -412,25 +412,25 @@ static bool read_message(struct kvb_proto_in *in, struct kvb_rd r, ProtobufCMess
 		at.name = field->name;
 		at.index = NO_INDEX;
 		in->at = &at;
-		if (kvb_proto_repeated(field))
+		if (skv_proto_repeated(field))
 			ok = store_repeated(in, field, &f, m, &at, packed, depth);
 		else
 			ok = store_single(in, field, &f, m, depth);
 		in->at = at.up;
 	}
 	for (unsigned i = 0; ok && i < d->n_fields; i++)
-		if (kvb_proto_is_map(d, &d->fields[i]))
-			ok = kvb_proto_end_map(in, m, &d->fields[i]);
+		if (skv_proto_is_map(d, &d->fields[i]))
+			ok = skv_proto_end_map(in, m, &d->fields[i]);
 	return ok;
 }
 
-int kvb_proto_read_binary(const ProtobufCMessageDescriptor *d, const void *bytes, size_t n,
-			  struct kvb_arena *a, ProtobufCMessage **out, struct kvb_error *err)
+int skv_proto_read_binary(const ProtobufCMessageDescriptor *d, const void *bytes, size_t n,
+			  struct skv_arena *a, ProtobufCMessage **out, struct skv_error *err)
 {
-	struct kvb_proto_in in = kvb_proto_open(n, a, err);
-	ProtobufCMessage *m = kvb_proto_new(&in, d);
+	struct skv_proto_in in = skv_proto_open(n, a, err);
+	ProtobufCMessage *m = skv_proto_new(&in, d);
 
-	if (m && read_message(&in, kvb_rd_make(bytes, n), m, KVB_PROTO_DEPTH))
+	if (m && read_message(&in, skv_rd_make(bytes, n), m, SKV_PROTO_DEPTH))
 		*out = m;
 	return in.status;
 }

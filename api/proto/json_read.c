@@ -1,18 +1,18 @@
 /*
- * json_read.c - proto3 JSON into a message: one pass over the text (kvb/json.h), then one over its values.
+ * json_read.c - proto3 JSON into a message: one pass over the text (skv/json.h), then one over its values.
  *
  * Depth is bounded by the first pass, so the second may recurse. No state; any thread.
  */
 #include "message.h"
 
-#include <kvb/json.h>
+#include <skv/json.h>
 
-static bool read_message(struct kvb_proto_in *in, const struct kvb_json_node *v, ProtobufCMessage *m);
+static bool read_message(struct skv_proto_in *in, const struct skv_json_node *v, ProtobufCMessage *m);
 
 /* ---- names -------------------------------------------------------------------------------------- */
 
 /* Is the text the field's name, as declared or in lowerCamelCase? */
-static bool is_name(const struct kvb_json_node *name, const char *declared)
+static bool is_name(const struct skv_json_node *name, const char *declared)
 {
 	const char *s = name->s, *end = s + name->n, *d = declared;
 	bool up = false;
@@ -37,7 +37,7 @@ static bool is_name(const struct kvb_json_node *name, const char *declared)
 
 /* `next`: the field to try first, since names mostly come in order. */
 static const ProtobufCFieldDescriptor *find(const ProtobufCMessageDescriptor *d,
-					    const struct kvb_json_node *name, unsigned *next)
+					    const struct skv_json_node *name, unsigned *next)
 {
 	for (unsigned i = 0; i < d->n_fields; i++) {
 		unsigned at = *next + i < d->n_fields ? *next + i : *next + i - d->n_fields;
@@ -52,19 +52,19 @@ static const ProtobufCFieldDescriptor *find(const ProtobufCMessageDescriptor *d,
 
 /* ---- values ------------------------------------------------------------------------------------- */
 
-static const struct kvb_json_node *next_value(const struct kvb_json_node *v) { return kvb_json_next(v); }
+static const struct skv_json_node *next_value(const struct skv_json_node *v) { return skv_json_next(v); }
 
-static enum kvb_proto_got read_submessage(struct kvb_proto_in *in, const ProtobufCFieldDescriptor *f,
-					  const struct kvb_json_node *v, void *out)
+static enum skv_proto_got read_submessage(struct skv_proto_in *in, const ProtobufCFieldDescriptor *f,
+					  const struct skv_json_node *v, void *out)
 {
 	const ProtobufCMessageDescriptor *d = f->descriptor;
-	ProtobufCMessage *m = kvb_proto_new(in, d);
-	enum kvb_proto_got got = GOT;
+	ProtobufCMessage *m = skv_proto_new(in, d);
+	enum skv_proto_got got = GOT;
 
 	if (!m)
 		return GOT_FAILED;
-	if (kvb_proto_is_wrapper(d))
-		got = kvb_proto_scalar(in, d->fields, v, kvb_proto_member(m, d->fields));
+	if (skv_proto_is_wrapper(d))
+		got = skv_proto_scalar(in, d->fields, v, skv_proto_member(m, d->fields));
 	else if (!read_message(in, v, m))
 		got = GOT_FAILED;
 	if (got == GOT)
@@ -72,44 +72,44 @@ static enum kvb_proto_got read_submessage(struct kvb_proto_in *in, const Protobu
 	return got;
 }
 
-static enum kvb_proto_got read_value(struct kvb_proto_in *in, const ProtobufCFieldDescriptor *f,
-				     const struct kvb_json_node *v, void *out)
+static enum skv_proto_got read_value(struct skv_proto_in *in, const ProtobufCFieldDescriptor *f,
+				     const struct skv_json_node *v, void *out)
 {
 	if (f->type == PROTOBUF_C_TYPE_MESSAGE)
 		return read_submessage(in, f, v, out);
-	return kvb_proto_scalar(in, f, v, out);
+	return skv_proto_scalar(in, f, v, out);
 }
 
 /* The leading elements that are plain numbers of a field of int64; returns how many. */
-static size_t plain_int64(const struct kvb_json_node **v, size_t n, int64_t *out)
+static size_t plain_int64(const struct skv_json_node **v, size_t n, int64_t *out)
 {
 	size_t i;
 
-	for (i = 0; i < n && (*v)->type == KVB_JSON_INTEGER; i++, (*v)++)
+	for (i = 0; i < n && (*v)->type == SKV_JSON_INTEGER; i++, (*v)++)
 		out[i] = (*v)->i;
 	return i;
 }
 
-static bool read_array(struct kvb_proto_in *in, ProtobufCMessage *m, const ProtobufCFieldDescriptor *f,
-		       const struct kvb_json_node *array, struct kvb_proto_at *at)
+static bool read_array(struct skv_proto_in *in, ProtobufCMessage *m, const ProtobufCFieldDescriptor *f,
+		       const struct skv_json_node *array, struct skv_proto_at *at)
 {
-	size_t size = kvb_proto_value_size(f->type), n = 0, i = 0;
-	const struct kvb_json_node *v = kvb_json_first(array);
+	size_t size = skv_proto_value_size(f->type), n = 0, i = 0;
+	const struct skv_json_node *v = skv_json_first(array);
 	char *all;
 
-	if (array->type != KVB_JSON_ARRAY)
-		return kvb_proto_fail(in, KVB_E_INVALID, "must be an array");
+	if (array->type != SKV_JSON_ARRAY)
+		return skv_proto_fail(in, SKV_E_INVALID, "must be an array");
 	if (array->n == 0)
 		return true;
-	all = kvb_proto_alloc(in, array->n, size);
+	all = skv_proto_alloc(in, array->n, size);
 	if (!all)
 		return false;
 	if (f->type == PROTOBUF_C_TYPE_INT64)
 		n = i = plain_int64(&v, array->n, (int64_t *)(void *)all);
 	for (; i < array->n; i++, v = next_value(v)) {
 		at->index = (uint32_t)i;
-		if (v->type == KVB_JSON_NULL)
-			return kvb_proto_fail(in, KVB_E_INVALID, "null is no element of an array");
+		if (v->type == SKV_JSON_NULL)
+			return skv_proto_fail(in, SKV_E_INVALID, "null is no element of an array");
 		switch (read_value(in, f, v, all + n * size)) {
 		case GOT_FAILED:
 			return false;
@@ -120,96 +120,96 @@ static bool read_array(struct kvb_proto_in *in, ProtobufCMessage *m, const Proto
 		}
 	}
 	at->index = NO_INDEX;
-	*(void **)kvb_proto_member(m, f) = all;
-	*kvb_proto_count(m, f) = n;
+	*(void **)skv_proto_member(m, f) = all;
+	*skv_proto_count(m, f) = n;
 	return true;
 }
 
-static bool read_map(struct kvb_proto_in *in, ProtobufCMessage *m, const ProtobufCFieldDescriptor *f,
-		     const struct kvb_json_node *object, struct kvb_proto_at *at)
+static bool read_map(struct skv_proto_in *in, ProtobufCMessage *m, const ProtobufCFieldDescriptor *f,
+		     const struct skv_json_node *object, struct skv_proto_at *at)
 {
 	const ProtobufCMessageDescriptor *d = f->descriptor;
-	const struct kvb_json_node *key = kvb_json_first(object);
+	const struct skv_json_node *key = skv_json_first(object);
 	ProtobufCMessage **all;
 	size_t n = 0;
 
-	if (object->type != KVB_JSON_OBJECT)
-		return kvb_proto_fail(in, KVB_E_INVALID, "must be an object");
+	if (object->type != SKV_JSON_OBJECT)
+		return skv_proto_fail(in, SKV_E_INVALID, "must be an object");
 	if (object->n == 0)
 		return true;
-	all = kvb_proto_alloc(in, object->n, sizeof *all);
+	all = skv_proto_alloc(in, object->n, sizeof *all);
 	if (!all)
 		return false;
-	for (uint32_t i = 0; i < object->n; i++, key = kvb_json_next(key + 1)) {
-		enum kvb_proto_got got;
+	for (uint32_t i = 0; i < object->n; i++, key = skv_json_next(key + 1)) {
+		enum skv_proto_got got;
 
 		at->index = i;
-		all[n] = kvb_proto_new(in, d);
+		all[n] = skv_proto_new(in, d);
 		if (!all[n])
 			return false;
-		if (key[1].type == KVB_JSON_NULL)
-			return kvb_proto_fail(in, KVB_E_INVALID, "null is no value of a map");
-		got = kvb_proto_scalar(in, &d->fields[0], key, kvb_proto_member(all[n], &d->fields[0]));
+		if (key[1].type == SKV_JSON_NULL)
+			return skv_proto_fail(in, SKV_E_INVALID, "null is no value of a map");
+		got = skv_proto_scalar(in, &d->fields[0], key, skv_proto_member(all[n], &d->fields[0]));
 		if (got == GOT)
 			got = read_value(in, &d->fields[1], key + 1,
-					 kvb_proto_member(all[n], &d->fields[1]));
+					 skv_proto_member(all[n], &d->fields[1]));
 		if (got == GOT_FAILED)
 			return false;
 		n += got == GOT;
 	}
 	at->index = NO_INDEX;
-	*(void **)kvb_proto_member(m, f) = all;
-	*kvb_proto_count(m, f) = n;
+	*(void **)skv_proto_member(m, f) = all;
+	*skv_proto_count(m, f) = n;
 	return true;
 }
 
-static bool read_single(struct kvb_proto_in *in, ProtobufCMessage *m, const ProtobufCFieldDescriptor *f,
-			const struct kvb_json_node *v)
+static bool read_single(struct skv_proto_in *in, ProtobufCMessage *m, const ProtobufCFieldDescriptor *f,
+			const struct skv_json_node *v)
 {
 	union {
 		uint64_t u;
 		void *p;
 		ProtobufCBinaryData bytes;
 	} value;
-	enum kvb_proto_got got;
+	enum skv_proto_got got;
 
-	if (kvb_proto_in_oneof(f) && *kvb_proto_case(m, f) != 0)
-		return kvb_proto_fail(in, KVB_E_INVALID, "another member of its oneof is given too");
+	if (skv_proto_in_oneof(f) && *skv_proto_case(m, f) != 0)
+		return skv_proto_fail(in, SKV_E_INVALID, "another member of its oneof is given too");
 	got = read_value(in, f, v, &value);
 	if (got == GOT) {
-		memcpy(kvb_proto_member(m, f), &value, kvb_proto_value_size(f->type));
-		if (kvb_proto_in_oneof(f))
-			*kvb_proto_case(m, f) = f->id;
+		memcpy(skv_proto_member(m, f), &value, skv_proto_value_size(f->type));
+		if (skv_proto_in_oneof(f))
+			*skv_proto_case(m, f) = f->id;
 	}
 	return got != GOT_FAILED;
 }
 
 /* ---- messages ------------------------------------------------------------------------------------ */
 
-static bool read_message(struct kvb_proto_in *in, const struct kvb_json_node *v, ProtobufCMessage *m)
+static bool read_message(struct skv_proto_in *in, const struct skv_json_node *v, ProtobufCMessage *m)
 {
 	const ProtobufCMessageDescriptor *d = m->descriptor;
-	const struct kvb_json_node *name = kvb_json_first(v);
-	struct kvb_proto_at at = { .up = in->at, .index = NO_INDEX };
+	const struct skv_json_node *name = skv_json_first(v);
+	struct skv_proto_at at = { .up = in->at, .index = NO_INDEX };
 	uint64_t seen = 0;
 	unsigned next = 0;
 	bool ok = true;
 
-	if (v->type != KVB_JSON_OBJECT)
-		return kvb_proto_fail(in, KVB_E_INVALID, "must be an object");
-	for (uint32_t i = 0; i < v->n && ok; i++, name = kvb_json_next(name + 1)) {
+	if (v->type != SKV_JSON_OBJECT)
+		return skv_proto_fail(in, SKV_E_INVALID, "must be an object");
+	for (uint32_t i = 0; i < v->n && ok; i++, name = skv_json_next(name + 1)) {
 		const ProtobufCFieldDescriptor *f = find(d, name, &next);
 		uint64_t bit = f ? (uint64_t)1 << (f - d->fields) : 0;
 
-		if (!f || name[1].type == KVB_JSON_NULL)
+		if (!f || name[1].type == SKV_JSON_NULL)
 			continue;
 		at.name = f->name;
 		in->at = &at;
 		if (seen & bit)
-			ok = kvb_proto_fail(in, KVB_E_INVALID, "is given twice");
-		else if (kvb_proto_is_map(d, f))
+			ok = skv_proto_fail(in, SKV_E_INVALID, "is given twice");
+		else if (skv_proto_is_map(d, f))
 			ok = read_map(in, m, f, name + 1, &at);
-		else if (kvb_proto_repeated(f))
+		else if (skv_proto_repeated(f))
 			ok = read_array(in, m, f, name + 1, &at);
 		else
 			ok = read_single(in, m, f, name + 1);
@@ -219,35 +219,35 @@ static bool read_message(struct kvb_proto_in *in, const struct kvb_json_node *v,
 	return ok;
 }
 
-static bool parse_failed(struct kvb_proto_in *in, const struct kvb_json_doc *doc)
+static bool parse_failed(struct skv_proto_in *in, const struct skv_json_doc *doc)
 {
 	static const char *const why[] = {
-		[KVB_JSON_UTF8] = "not UTF-8",
-		[KVB_JSON_NUL] = "\\u0000 in a string",
-		[KVB_JSON_NUMBER] = "too large a number",
-		[KVB_JSON_TWICE] = "a name is given twice",
-		[KVB_JSON_LIMIT] = "nested too deep, or too long",
+		[SKV_JSON_UTF8] = "not UTF-8",
+		[SKV_JSON_NUL] = "\\u0000 in a string",
+		[SKV_JSON_NUMBER] = "too large a number",
+		[SKV_JSON_TWICE] = "a name is given twice",
+		[SKV_JSON_LIMIT] = "nested too deep, or too long",
 	};
 
-	if (doc->fault == KVB_JSON_NOMEM)
-		return kvb_proto_fail(in, KVB_E_NOMEM, "out of memory");
-	return kvb_proto_fail(in, KVB_E_INVALID, "not JSON at byte %zu: %s", doc->at,
-			      doc->fault == KVB_JSON_SYNTAX ? doc->what : why[doc->fault]);
+	if (doc->fault == SKV_JSON_NOMEM)
+		return skv_proto_fail(in, SKV_E_NOMEM, "out of memory");
+	return skv_proto_fail(in, SKV_E_INVALID, "not JSON at byte %zu: %s", doc->at,
+			      doc->fault == SKV_JSON_SYNTAX ? doc->what : why[doc->fault]);
 }
 
-int kvb_proto_read_json(const ProtobufCMessageDescriptor *d, const void *bytes, size_t n, struct kvb_arena *a,
-			ProtobufCMessage **out, struct kvb_error *err)
+int skv_proto_read_json(const ProtobufCMessageDescriptor *d, const void *bytes, size_t n, struct skv_arena *a,
+			ProtobufCMessage **out, struct skv_error *err)
 {
-	const struct kvb_json_limits limits = { .depth = KVB_PROTO_DEPTH, .values = SIZE_MAX, .wide = true };
-	struct kvb_proto_in in = kvb_proto_open(n, a, err);
-	struct kvb_json_doc doc;
+	const struct skv_json_limits limits = { .depth = SKV_PROTO_DEPTH, .values = SIZE_MAX, .wide = true };
+	struct skv_proto_in in = skv_proto_open(n, a, err);
+	struct skv_json_doc doc;
 	ProtobufCMessage *m;
 
-	if (!kvb_json_parse(&doc, a, bytes, n, &limits)) {
+	if (!skv_json_parse(&doc, a, bytes, n, &limits)) {
 		parse_failed(&in, &doc);
 		return in.status;
 	}
-	m = kvb_proto_new(&in, d);
+	m = skv_proto_new(&in, d);
 	if (m && read_message(&in, doc.root, m))
 		*out = m;
 	return in.status;

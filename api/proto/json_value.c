@@ -9,7 +9,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include <kvb/json.h>
+#include <skv/json.h>
 
 /* ---- numbers -------------------------------------------------------------------------------------- */
 
@@ -83,21 +83,21 @@ static bool decimal(const char *s, size_t n, struct decimal *out)
 }
 
 /* The integer of a number or a string with one. */
-static enum whole whole(const struct kvb_json_node *v, bool *minus, uint64_t *out)
+static enum whole whole(const struct skv_json_node *v, bool *minus, uint64_t *out)
 {
 	struct decimal d;
 
 	switch (v->type) {
-	case KVB_JSON_INTEGER:
+	case SKV_JSON_INTEGER:
 		*minus = v->i < 0;
 		*out = *minus ? 0 - (uint64_t)v->i : (uint64_t)v->i;
 		return WHOLE;
-	case KVB_JSON_UNSIGNED:
+	case SKV_JSON_UNSIGNED:
 		*minus = false;
 		*out = v->u;
 		return WHOLE;
-	case KVB_JSON_REAL:
-	case KVB_JSON_STRING:
+	case SKV_JSON_REAL:
+	case SKV_JSON_STRING:
 		break;
 	default:
 		return NO_NUMBER;
@@ -118,16 +118,16 @@ static enum whole whole(const struct kvb_json_node *v, bool *minus, uint64_t *ou
 	return WHOLE;
 }
 
-static bool not_whole(struct kvb_proto_in *in, enum whole w)
+static bool not_whole(struct skv_proto_in *in, enum whole w)
 {
-	return kvb_proto_fail(in, KVB_E_INVALID, "%s",
+	return skv_proto_fail(in, SKV_E_INVALID, "%s",
 			      w == NO_NUMBER  ? "must be an integer, or a string with one" :
 			      w == NO_INTEGER ? "has a fraction, must be an integer" :
 						"is out of range");
 }
 
 /* An integer of `bits` bits with a sign. */
-static bool read_signed(struct kvb_proto_in *in, const struct kvb_json_node *v, unsigned bits, int64_t *out)
+static bool read_signed(struct skv_proto_in *in, const struct skv_json_node *v, unsigned bits, int64_t *out)
 {
 	uint64_t max = ((uint64_t)1 << (bits - 1)) - 1, u;
 	bool minus;
@@ -141,7 +141,7 @@ static bool read_signed(struct kvb_proto_in *in, const struct kvb_json_node *v, 
 	return true;
 }
 
-static bool read_unsigned(struct kvb_proto_in *in, const struct kvb_json_node *v, uint64_t max, uint64_t *out)
+static bool read_unsigned(struct skv_proto_in *in, const struct skv_json_node *v, uint64_t max, uint64_t *out)
 {
 	bool minus;
 	enum whole w = whole(v, &minus, out);
@@ -151,15 +151,15 @@ static bool read_unsigned(struct kvb_proto_in *in, const struct kvb_json_node *v
 	return w == WHOLE || not_whole(in, w);
 }
 
-static bool is_text(const struct kvb_json_node *v, const char *s) { return kvb_json_is(v, s, strlen(s)); }
+static bool is_text(const struct skv_json_node *v, const char *s) { return skv_json_is(v, s, strlen(s)); }
 
 /* What the text of a number or string says. The locale is "C": no program of ours sets another. */
-static bool read_real_text(struct kvb_proto_in *in, const struct kvb_json_node *v, bool single, double *out)
+static bool read_real_text(struct skv_proto_in *in, const struct skv_json_node *v, bool single, double *out)
 {
 	struct decimal d;
 	char *copy;
 
-	if (v->type == KVB_JSON_STRING) {
+	if (v->type == SKV_JSON_STRING) {
 		if (is_text(v, "NaN"))
 			*out = NAN;
 		else if (is_text(v, "Infinity"))
@@ -167,47 +167,47 @@ static bool read_real_text(struct kvb_proto_in *in, const struct kvb_json_node *
 		else if (is_text(v, "-Infinity"))
 			*out = -INFINITY;
 		else if (!decimal(v->s, v->n, &d))
-			return kvb_proto_fail(in, KVB_E_INVALID, "must be a number");
+			return skv_proto_fail(in, SKV_E_INVALID, "must be a number");
 		else
 			goto number;
 		return true;
 	}
 number:
-	copy = kvb_proto_text(in, v->s, v->n);
+	copy = skv_proto_text(in, v->s, v->n);
 	if (!copy)
 		return false;
 	*out = single ? (double)strtof(copy, NULL) : strtod(copy, NULL);
-	return isfinite(*out) || kvb_proto_fail(in, KVB_E_INVALID, "is out of range");
+	return isfinite(*out) || skv_proto_fail(in, SKV_E_INVALID, "is out of range");
 }
 
-static bool read_real(struct kvb_proto_in *in, const struct kvb_json_node *v, bool single, double *out)
+static bool read_real(struct skv_proto_in *in, const struct skv_json_node *v, bool single, double *out)
 {
 	switch (v->type) {
-	case KVB_JSON_INTEGER:
+	case SKV_JSON_INTEGER:
 		*out = single ? (double)(float)v->i : (double)v->i;
 		return true;
-	case KVB_JSON_UNSIGNED:
+	case SKV_JSON_UNSIGNED:
 		*out = single ? (double)(float)v->u : (double)v->u;
 		return true;
-	case KVB_JSON_REAL:
-	case KVB_JSON_STRING:
+	case SKV_JSON_REAL:
+	case SKV_JSON_STRING:
 		return read_real_text(in, v, single, out);
 	default:
-		return kvb_proto_fail(in, KVB_E_INVALID, "must be a number");
+		return skv_proto_fail(in, SKV_E_INVALID, "must be a number");
 	}
 }
 
 /* ---- enums ---------------------------------------------------------------------------------------- */
 
-static enum kvb_proto_got read_enum(struct kvb_proto_in *in, const ProtobufCEnumDescriptor *d,
-				    const struct kvb_json_node *v, int32_t *out)
+static enum skv_proto_got read_enum(struct skv_proto_in *in, const ProtobufCEnumDescriptor *d,
+				    const struct skv_json_node *v, int32_t *out)
 {
 	const ProtobufCEnumValue *value;
 	struct decimal number;
 	char name[128];
 	int64_t i = 0;
 
-	if (v->type == KVB_JSON_STRING && !decimal(v->s, v->n, &number)) {
+	if (v->type == SKV_JSON_STRING && !decimal(v->s, v->n, &number)) {
 		if (v->n >= sizeof name)
 			return GOT_NOTHING;
 		memcpy(name, v->s, v->n);
@@ -218,9 +218,9 @@ static enum kvb_proto_got read_enum(struct kvb_proto_in *in, const ProtobufCEnum
 		*out = value->value;
 		return GOT;
 	}
-	if (v->type != KVB_JSON_STRING && v->type != KVB_JSON_INTEGER && v->type != KVB_JSON_UNSIGNED &&
-	    v->type != KVB_JSON_REAL) {
-		kvb_proto_fail(in, KVB_E_INVALID, "must be a name or number of an enum");
+	if (v->type != SKV_JSON_STRING && v->type != SKV_JSON_INTEGER && v->type != SKV_JSON_UNSIGNED &&
+	    v->type != SKV_JSON_REAL) {
+		skv_proto_fail(in, SKV_E_INVALID, "must be a name or number of an enum");
 		return GOT_FAILED;
 	}
 	if (!read_signed(in, v, 32, &i))
@@ -231,11 +231,11 @@ static enum kvb_proto_got read_enum(struct kvb_proto_in *in, const ProtobufCEnum
 
 /* ---- texts and bytes ------------------------------------------------------------------------------- */
 
-static bool read_text(struct kvb_proto_in *in, const struct kvb_json_node *v, char **out)
+static bool read_text(struct skv_proto_in *in, const struct skv_json_node *v, char **out)
 {
-	if (v->type != KVB_JSON_STRING)
-		return kvb_proto_fail(in, KVB_E_INVALID, "must be a string");
-	*out = kvb_proto_text(in, v->s, v->n);
+	if (v->type != SKV_JSON_STRING)
+		return skv_proto_fail(in, SKV_E_INVALID, "must be a string");
+	*out = skv_proto_text(in, v->s, v->n);
 	return *out != NULL;
 }
 
@@ -251,26 +251,26 @@ static int sextet(char c)
 }
 
 /* Base64, also of the kind for URLs, padded or not. */
-static bool read_bytes(struct kvb_proto_in *in, const struct kvb_json_node *v, ProtobufCBinaryData *out)
+static bool read_bytes(struct skv_proto_in *in, const struct skv_json_node *v, ProtobufCBinaryData *out)
 {
 	size_t n = v->n, full;
 	uint32_t bits = 0;
 	unsigned have = 0;
 
-	if (v->type != KVB_JSON_STRING)
-		return kvb_proto_fail(in, KVB_E_INVALID, "must be a string of base64");
+	if (v->type != SKV_JSON_STRING)
+		return skv_proto_fail(in, SKV_E_INVALID, "must be a string of base64");
 	full = n;
 	while (n > 0 && full - n < 2 && v->s[n - 1] == '=')
 		n--;
 	out->len = 0;
-	out->data = kvb_proto_alloc(in, n, 1);
+	out->data = skv_proto_alloc(in, n, 1);
 	if (!out->data)
 		return false;
 	for (size_t i = 0; i < n; i++) {
 		int c = sextet(v->s[i]);
 
 		if (c < 0)
-			return kvb_proto_fail(in, KVB_E_INVALID, "is not base64");
+			return skv_proto_fail(in, SKV_E_INVALID, "is not base64");
 		bits = bits << 6 | (uint32_t)c;
 		have += 6;
 		if (have >= 8) {
@@ -279,15 +279,15 @@ static bool read_bytes(struct kvb_proto_in *in, const struct kvb_json_node *v, P
 		}
 	}
 	if (n % 4 == 1 || (full != n && full % 4 != 0))
-		return kvb_proto_fail(in, KVB_E_INVALID, "is not base64");
+		return skv_proto_fail(in, SKV_E_INVALID, "is not base64");
 	return true;
 }
 
-void kvb_proto_base64_write(struct kvb_buf *out, const uint8_t *p, size_t n)
+void skv_proto_base64_write(struct skv_buf *out, const uint8_t *p, size_t n)
 {
 	static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
-	kvb_put_u8(out, '"');
+	skv_put_u8(out, '"');
 	for (size_t i = 0; i < n; i += 3) {
 		size_t left = n - i;
 		uint32_t v = (uint32_t)p[i] << 16 | (left > 1 ? (uint32_t)p[i + 1] << 8 : 0) |
@@ -295,24 +295,24 @@ void kvb_proto_base64_write(struct kvb_buf *out, const uint8_t *p, size_t n)
 		char text[4] = { digits[v >> 18], digits[v >> 12 & 63], left > 1 ? digits[v >> 6 & 63] : '=',
 				 left > 2 ? digits[v & 63] : '=' };
 
-		kvb_put_bytes(out, text, sizeof text);
+		skv_put_bytes(out, text, sizeof text);
 	}
-	kvb_put_u8(out, '"');
+	skv_put_u8(out, '"');
 }
 
-static bool read_bool(struct kvb_proto_in *in, const struct kvb_json_node *v, protobuf_c_boolean *out)
+static bool read_bool(struct skv_proto_in *in, const struct skv_json_node *v, protobuf_c_boolean *out)
 {
-	bool text = v->type == KVB_JSON_STRING;
+	bool text = v->type == SKV_JSON_STRING;
 
-	*out = v->type == KVB_JSON_TRUE || (text && is_text(v, "true"));
-	return *out || v->type == KVB_JSON_FALSE || (text && is_text(v, "false")) ||
-	       kvb_proto_fail(in, KVB_E_INVALID, "must be true or false");
+	*out = v->type == SKV_JSON_TRUE || (text && is_text(v, "true"));
+	return *out || v->type == SKV_JSON_FALSE || (text && is_text(v, "false")) ||
+	       skv_proto_fail(in, SKV_E_INVALID, "must be true or false");
 }
 
 /* ---- all of them ----------------------------------------------------------------------------------- */
 
-enum kvb_proto_got kvb_proto_scalar(struct kvb_proto_in *in, const ProtobufCFieldDescriptor *f,
-				    const struct kvb_json_node *v, void *out)
+enum skv_proto_got skv_proto_scalar(struct skv_proto_in *in, const ProtobufCFieldDescriptor *f,
+				    const struct skv_json_node *v, void *out)
 {
 	int64_t i = 0;
 	uint64_t u = 0;
@@ -359,7 +359,7 @@ enum kvb_proto_got kvb_proto_scalar(struct kvb_proto_in *in, const ProtobufCFiel
 		ok = read_bytes(in, v, out);
 		break;
 	default: /* messages are read elsewhere */
-		ok = kvb_proto_fail(in, KVB_E_INTERNAL, "of no type that can be here");
+		ok = skv_proto_fail(in, SKV_E_INTERNAL, "of no type that can be here");
 	}
 	return ok ? GOT : GOT_FAILED;
 }

@@ -16,11 +16,11 @@ struct entry {
 /* Any order that tells keys apart. */
 static int compare_keys(const struct entry *a, const struct entry *b, const ProtobufCFieldDescriptor *f)
 {
-	const void *of_a = kvb_proto_member(a->m, f), *of_b = kvb_proto_member(b->m, f);
+	const void *of_a = skv_proto_member(a->m, f), *of_b = skv_proto_member(b->m, f);
 
 	if (f->type == PROTOBUF_C_TYPE_STRING)
 		return strcmp(*(char *const *)of_a, *(char *const *)of_b);
-	return memcmp(of_a, of_b, kvb_proto_value_size(f->type));
+	return memcmp(of_a, of_b, skv_proto_value_size(f->type));
 }
 
 /* `key`: the field. Equal keys are ordered by where they came. */
@@ -33,21 +33,21 @@ static int compare(const void *a, const void *b, void *key)
 }
 
 /* A message that an entry left out is an empty one. */
-static bool complete(struct kvb_proto_in *in, const ProtobufCMessage *entry)
+static bool complete(struct skv_proto_in *in, const ProtobufCMessage *entry)
 {
 	const ProtobufCFieldDescriptor *f = &entry->descriptor->fields[1];
-	ProtobufCMessage **value = kvb_proto_member(entry, f);
+	ProtobufCMessage **value = skv_proto_member(entry, f);
 
 	if (f->type == PROTOBUF_C_TYPE_MESSAGE && !*value)
-		*value = kvb_proto_new(in, f->descriptor);
-	return in->status == KVB_OK;
+		*value = skv_proto_new(in, f->descriptor);
+	return in->status == SKV_OK;
 }
 
-bool kvb_proto_end_map(struct kvb_proto_in *in, ProtobufCMessage *m, const ProtobufCFieldDescriptor *f)
+bool skv_proto_end_map(struct skv_proto_in *in, ProtobufCMessage *m, const ProtobufCFieldDescriptor *f)
 {
 	const ProtobufCFieldDescriptor *key = ((const ProtobufCMessageDescriptor *)f->descriptor)->fields;
-	ProtobufCMessage **all = *(ProtobufCMessage ***)kvb_proto_member(m, f);
-	size_t *count = kvb_proto_count(m, f), n = *count, kept = 0;
+	ProtobufCMessage **all = *(ProtobufCMessage ***)skv_proto_member(m, f);
+	size_t *count = skv_proto_count(m, f), n = *count, kept = 0;
 	struct entry *sorted;
 
 	for (size_t i = 0; i < n; i++)
@@ -55,7 +55,7 @@ bool kvb_proto_end_map(struct kvb_proto_in *in, ProtobufCMessage *m, const Proto
 			return false;
 	if (n < 2)
 		return true;
-	sorted = kvb_proto_alloc(in, n, sizeof *sorted);
+	sorted = skv_proto_alloc(in, n, sizeof *sorted);
 	if (!sorted)
 		return false;
 	for (size_t i = 0; i < n; i++)

@@ -7,18 +7,18 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-struct kvb_proto_in kvb_proto_open(size_t n, struct kvb_arena *a, struct kvb_error *err)
+struct skv_proto_in skv_proto_open(size_t n, struct skv_arena *a, struct skv_error *err)
 {
-	size_t budget = n < (SIZE_MAX >> 8) ? n * KVB_PROTO_EXPAND + KVB_PROTO_SLACK : SIZE_MAX >> 2;
+	size_t budget = n < (SIZE_MAX >> 8) ? n * SKV_PROTO_EXPAND + SKV_PROTO_SLACK : SIZE_MAX >> 2;
 
-	return (struct kvb_proto_in){ .arena = a, .err = err, .status = KVB_OK, .budget = budget };
+	return (struct skv_proto_in){ .arena = a, .err = err, .status = SKV_OK, .budget = budget };
 }
 
 /* Writes the path; a long one keeps its end, where the fault is. */
-static size_t render(const struct kvb_proto_at *at, char *out, size_t size)
+static size_t render(const struct skv_proto_at *at, char *out, size_t size)
 {
 	size_t n = at->up ? render(at->up, out, size) : 0;
-	char step[KVB_FIELD_MAX];
+	char step[SKV_FIELD_MAX];
 	int more;
 
 	if (at->index == NO_INDEX)
@@ -31,34 +31,34 @@ static size_t render(const struct kvb_proto_at *at, char *out, size_t size)
 	return n + (size_t)more;
 }
 
-bool kvb_proto_fail(struct kvb_proto_in *in, int status, const char *fmt, ...)
+bool skv_proto_fail(struct skv_proto_in *in, int status, const char *fmt, ...)
 {
-	char field[KVB_FIELD_MAX] = "";
-	char message[KVB_MESSAGE_MAX];
+	char field[SKV_FIELD_MAX] = "";
+	char message[SKV_MESSAGE_MAX];
 	va_list ap;
 
-	if (in->status != KVB_OK)
+	if (in->status != SKV_OK)
 		return false;
 	va_start(ap, fmt);
 	vsnprintf(message, sizeof message, fmt, ap);
 	va_end(ap);
 	if (in->at)
 		render(in->at, field, sizeof field);
-	in->status = kvb_fail(in->err, status, field, "%s", message);
+	in->status = skv_fail(in->err, status, field, "%s", message);
 	return false;
 }
 
-static bool charge(struct kvb_proto_in *in, size_t bytes)
+static bool charge(struct skv_proto_in *in, size_t bytes)
 {
 	size_t whole = (bytes + 15) & ~(size_t)15;
 
 	if (whole > in->budget)
-		return kvb_proto_fail(in, KVB_E_TOO_LARGE, "would take far more memory than it has bytes");
+		return skv_proto_fail(in, SKV_E_TOO_LARGE, "would take far more memory than it has bytes");
 	in->budget -= whole;
 	return true;
 }
 
-void *kvb_proto_alloc(struct kvb_proto_in *in, size_t n, size_t size)
+void *skv_proto_alloc(struct skv_proto_in *in, size_t n, size_t size)
 {
 	void *p = NULL;
 
@@ -67,16 +67,16 @@ void *kvb_proto_alloc(struct kvb_proto_in *in, size_t n, size_t size)
 		return NULL;
 	}
 	if (charge(in, n * size)) {
-		p = kvb_arena_alloc(in->arena, n * size);
+		p = skv_arena_alloc(in->arena, n * size);
 		if (!p)
-			kvb_proto_fail(in, KVB_E_NOMEM, "out of memory");
+			skv_proto_fail(in, SKV_E_NOMEM, "out of memory");
 	}
 	return p;
 }
 
-char *kvb_proto_text(struct kvb_proto_in *in, const void *s, size_t n)
+char *skv_proto_text(struct skv_proto_in *in, const void *s, size_t n)
 {
-	char *copy = kvb_proto_alloc(in, n + 1, 1);
+	char *copy = skv_proto_alloc(in, n + 1, 1);
 
 	if (!copy)
 		return NULL;
@@ -85,26 +85,26 @@ char *kvb_proto_text(struct kvb_proto_in *in, const void *s, size_t n)
 	return copy;
 }
 
-ProtobufCMessage *kvb_proto_new(struct kvb_proto_in *in, const ProtobufCMessageDescriptor *d)
+ProtobufCMessage *skv_proto_new(struct skv_proto_in *in, const ProtobufCMessageDescriptor *d)
 {
-	ProtobufCMessage *m = kvb_proto_alloc(in, 1, d->sizeof_message);
+	ProtobufCMessage *m = skv_proto_alloc(in, 1, d->sizeof_message);
 
-	assert(d->n_fields <= KVB_PROTO_FIELDS);
+	assert(d->n_fields <= SKV_PROTO_FIELDS);
 	if (m)
 		protobuf_c_message_init(d, m);
 	return m;
 }
 
-void *kvb_proto_make(const ProtobufCMessageDescriptor *d, struct kvb_arena *a)
+void *skv_proto_make(const ProtobufCMessageDescriptor *d, struct skv_arena *a)
 {
-	void *m = kvb_arena_alloc(a, d->sizeof_message);
+	void *m = skv_arena_alloc(a, d->sizeof_message);
 
 	if (m)
 		protobuf_c_message_init(d, m);
 	return m;
 }
 
-size_t kvb_proto_value_size(ProtobufCType type)
+size_t skv_proto_value_size(ProtobufCType type)
 {
 	switch (type) {
 	case PROTOBUF_C_TYPE_INT32:
@@ -127,14 +127,14 @@ size_t kvb_proto_value_size(ProtobufCType type)
 	}
 }
 
-bool kvb_proto_is_map(const ProtobufCMessageDescriptor *d, const ProtobufCFieldDescriptor *f)
+bool skv_proto_is_map(const ProtobufCMessageDescriptor *d, const ProtobufCFieldDescriptor *f)
 {
 	const ProtobufCMessageDescriptor *entry = f->descriptor;
 	bool up = true;
 	const char *s;
 	size_t n;
 
-	if (f->type != PROTOBUF_C_TYPE_MESSAGE || !kvb_proto_repeated(f) || entry->n_fields != 2 ||
+	if (f->type != PROTOBUF_C_TYPE_MESSAGE || !skv_proto_repeated(f) || entry->n_fields != 2 ||
 	    strcmp(entry->fields[0].name, "key") != 0 || strcmp(entry->fields[1].name, "value") != 0)
 		return false;
 	n = strlen(d->name);

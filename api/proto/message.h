@@ -1,77 +1,77 @@
 /*
  * message.h - what both codecs do with descriptors and with a message being read. Private to api/proto.
  *
- * A `struct kvb_proto_in` is a message being read. Functions that fail return false after kvb_proto_fail; the
+ * A `struct skv_proto_in` is a message being read. Functions that fail return false after skv_proto_fail; the
  * first failure is the one that is told. No state; one thread per message.
  */
-#ifndef KVB_PROTO_MESSAGE_H
-#define KVB_PROTO_MESSAGE_H
+#ifndef SKV_PROTO_MESSAGE_H
+#define SKV_PROTO_MESSAGE_H
 
 #include <stdbool.h>
 #include <string.h>
 
-#include <kvb/proto_codec.h>
+#include <skv/proto_codec.h>
 
 #define NO_INDEX UINT32_MAX
 
 /* A place in the message, for errors: "events[3].block_add". Lives on the reader's stack. */
-struct kvb_proto_at {
-	const struct kvb_proto_at *up;
+struct skv_proto_at {
+	const struct skv_proto_at *up;
 	const char *name;
 	uint32_t index;
 };
 
-struct kvb_proto_in {
-	struct kvb_arena *arena;
-	struct kvb_error *err;
+struct skv_proto_in {
+	struct skv_arena *arena;
+	struct skv_error *err;
 	int status;
-	const struct kvb_proto_at *at; /* NULL: the message itself */
+	const struct skv_proto_at *at; /* NULL: the message itself */
 	size_t budget;                 /* bytes of memory that it may still take */
 };
 
-struct kvb_proto_in kvb_proto_open(size_t n, struct kvb_arena *a, struct kvb_error *err);
+struct skv_proto_in skv_proto_open(size_t n, struct skv_arena *a, struct skv_error *err);
 /* Always false. */
-bool kvb_proto_fail(struct kvb_proto_in *in, int status, const char *fmt, ...)
+bool skv_proto_fail(struct skv_proto_in *in, int status, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4), cold));
 /* NULL after failing the message. Not cleared. */
-void *kvb_proto_alloc(struct kvb_proto_in *in, size_t n, size_t size);
-char *kvb_proto_text(struct kvb_proto_in *in, const void *s, size_t n); /* a copy with a NUL */
-ProtobufCMessage *kvb_proto_new(struct kvb_proto_in *in, const ProtobufCMessageDescriptor *d);
+void *skv_proto_alloc(struct skv_proto_in *in, size_t n, size_t size);
+char *skv_proto_text(struct skv_proto_in *in, const void *s, size_t n); /* a copy with a NUL */
+ProtobufCMessage *skv_proto_new(struct skv_proto_in *in, const ProtobufCMessageDescriptor *d);
 /* bytes of a value of this type in the struct */
-size_t kvb_proto_value_size(ProtobufCType type);
+size_t skv_proto_value_size(ProtobufCType type);
 
-static inline void *kvb_proto_member(const ProtobufCMessage *m, const ProtobufCFieldDescriptor *f)
+static inline void *skv_proto_member(const ProtobufCMessage *m, const ProtobufCFieldDescriptor *f)
 {
 	return (char *)m + f->offset;
 }
 
 /* n_ of a repeated field */
-static inline size_t *kvb_proto_count(const ProtobufCMessage *m, const ProtobufCFieldDescriptor *f)
+static inline size_t *skv_proto_count(const ProtobufCMessage *m, const ProtobufCFieldDescriptor *f)
 {
 	return (size_t *)(void *)((char *)m + f->quantifier_offset);
 }
 
 /* number of the member that is set, of the oneof that f is in */
-static inline uint32_t *kvb_proto_case(const ProtobufCMessage *m, const ProtobufCFieldDescriptor *f)
+static inline uint32_t *skv_proto_case(const ProtobufCMessage *m, const ProtobufCFieldDescriptor *f)
 {
 	return (uint32_t *)(void *)((char *)m + f->quantifier_offset);
 }
 
-static inline bool kvb_proto_in_oneof(const ProtobufCFieldDescriptor *f)
+static inline bool skv_proto_in_oneof(const ProtobufCFieldDescriptor *f)
 {
 	return f->flags & PROTOBUF_C_FIELD_FLAG_ONEOF;
 }
 
-static inline bool kvb_proto_repeated(const ProtobufCFieldDescriptor *f)
+static inline bool skv_proto_repeated(const ProtobufCFieldDescriptor *f)
 {
 	return f->label == PROTOBUF_C_LABEL_REPEATED;
 }
 
 /* Is the field a map? protobuf-c's descriptors do not say so, but the name of an entry does: no message that
  * somebody writes lies inside another one under the name of a field and Entry, with just key and value. */
-bool kvb_proto_is_map(const ProtobufCMessageDescriptor *d, const ProtobufCFieldDescriptor *f);
+bool skv_proto_is_map(const ProtobufCMessageDescriptor *d, const ProtobufCFieldDescriptor *f);
 /* One of google.protobuf's Int64Value and its kin? */
-static inline bool kvb_proto_is_wrapper(const ProtobufCMessageDescriptor *d)
+static inline bool skv_proto_is_wrapper(const ProtobufCMessageDescriptor *d)
 {
 	return d->n_fields == 1 && strcmp(d->package_name, "google.protobuf") == 0 &&
 	       strcmp(d->fields[0].name, "value") == 0;
@@ -80,25 +80,25 @@ static inline bool kvb_proto_is_wrapper(const ProtobufCMessageDescriptor *d)
 /* ---- map.c ------------------------------------------------------------------------------------------- */
 
 /* Completes the entries of a map and leaves the last one of each key; false after failing the message. */
-bool kvb_proto_end_map(struct kvb_proto_in *in, ProtobufCMessage *m, const ProtobufCFieldDescriptor *f);
+bool skv_proto_end_map(struct skv_proto_in *in, ProtobufCMessage *m, const ProtobufCFieldDescriptor *f);
 
 /* ---- json_value.c ------------------------------------------------------------------------------------ */
 
-struct kvb_json_node;
-enum kvb_proto_got { GOT, GOT_NOTHING, GOT_FAILED };
+struct skv_json_node;
+enum skv_proto_got { GOT, GOT_NOTHING, GOT_FAILED };
 
 /* Reads a value that is no message into *out, which has the type of the field. GOT_NOTHING: an enum name that
  * nobody knows. */
-enum kvb_proto_got kvb_proto_scalar(struct kvb_proto_in *in, const ProtobufCFieldDescriptor *f,
-				    const struct kvb_json_node *v, void *out);
-void kvb_proto_base64_write(struct kvb_buf *out, const uint8_t *p, size_t n); /* quotes included */
+enum skv_proto_got skv_proto_scalar(struct skv_proto_in *in, const ProtobufCFieldDescriptor *f,
+				    const struct skv_json_node *v, void *out);
+void skv_proto_base64_write(struct skv_buf *out, const uint8_t *p, size_t n); /* quotes included */
 
 /* ---- json_read.c, json_write.c, binary_read.c --------------------------------------------------------- */
 
-int kvb_proto_read_json(const ProtobufCMessageDescriptor *d, const void *bytes, size_t n, struct kvb_arena *a,
-			ProtobufCMessage **out, struct kvb_error *err);
-void kvb_proto_write_json(const ProtobufCMessage *m, const struct kvb_proto_splice *s, struct kvb_buf *out);
-int kvb_proto_read_binary(const ProtobufCMessageDescriptor *d, const void *bytes, size_t n,
-			  struct kvb_arena *a, ProtobufCMessage **out, struct kvb_error *err);
+int skv_proto_read_json(const ProtobufCMessageDescriptor *d, const void *bytes, size_t n, struct skv_arena *a,
+			ProtobufCMessage **out, struct skv_error *err);
+void skv_proto_write_json(const ProtobufCMessage *m, const struct skv_proto_splice *s, struct skv_buf *out);
+int skv_proto_read_binary(const ProtobufCMessageDescriptor *d, const void *bytes, size_t n,
+			  struct skv_arena *a, ProtobufCMessage **out, struct skv_error *err);
 
 #endif

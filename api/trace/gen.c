@@ -1,23 +1,23 @@
-/* gen.c - makes conversations, documents and scans. See kvb/trace_gen.h. No state beside one generation. */
-#include <kvb/trace_gen.h>
+/* gen.c - makes conversations, documents and scans. See skv/trace_gen.h. No state beside one generation. */
+#include <skv/trace_gen.h>
 
 #include <stdlib.h>
 #include <string.h>
 
-#include <kvb/limits.h>
-#include <kvb/mem.h>
-#include <kvb/status.h>
+#include <skv/limits.h>
+#include <skv/mem.h>
+#include <skv/status.h>
 
-#define BLOCK_TOKENS ((uint64_t)KVB_TRACE_BLOCK_TOKENS)
+#define BLOCK_TOKENS ((uint64_t)SKV_TRACE_BLOCK_TOKENS)
 #define DOCUMENT_ID (1ull << 62) /* in ids that are hashes: apart from those that are counted */
 
 struct request {
-	struct kvb_trace_request r;
+	struct skv_trace_request r;
 	size_t number; /* order of making: ties in time keep it */
 };
 
 struct gen {
-	const struct kvb_gen_options *o;
+	const struct skv_gen_options *o;
 	uint64_t random;
 	uint64_t next_id;
 	struct request *v;
@@ -33,32 +33,32 @@ struct talk {
 
 static const char *const kind_names[] = { "chat", "agents", "rag", "scan", "mix" };
 
-bool kvb_gen_kind_parse(const char *text, enum kvb_gen_kind *out)
+bool skv_gen_kind_parse(const char *text, enum skv_gen_kind *out)
 {
 	for (size_t i = 0; i < sizeof kind_names / sizeof kind_names[0]; i++) {
 		if (strcmp(text, kind_names[i]) == 0) {
-			*out = (enum kvb_gen_kind)i;
+			*out = (enum skv_gen_kind)i;
 			return true;
 		}
 	}
 	return false;
 }
 
-const char *kvb_gen_kind_name(enum kvb_gen_kind kind) { return kind_names[kind]; }
+const char *skv_gen_kind_name(enum skv_gen_kind kind) { return kind_names[kind]; }
 
-void kvb_gen_options_init(struct kvb_gen_options *o, enum kvb_gen_kind kind)
+void skv_gen_options_init(struct skv_gen_options *o, enum skv_gen_kind kind)
 {
-	static const struct kvb_gen_options settings[] = {
-		[KVB_GEN_CHAT] = { .conversations = 100, .turns = 8, .systems = 4, .system_tokens = 2048, .input_tokens = 1024,
+	static const struct skv_gen_options settings[] = {
+		[SKV_GEN_CHAT] = { .conversations = 100, .turns = 8, .systems = 4, .system_tokens = 2048, .input_tokens = 1024,
 				   .output_tokens = 512, .gap_ms = 400, .think_ms = 10000 },
-		[KVB_GEN_AGENTS] = { .conversations = 8, .turns = 40, .systems = 3, .system_tokens = 12288,
+		[SKV_GEN_AGENTS] = { .conversations = 8, .turns = 40, .systems = 3, .system_tokens = 12288,
 				     .input_tokens = 768, .output_tokens = 256, .gap_ms = 5000, .think_ms = 2000 },
-		[KVB_GEN_RAG] = { .conversations = 100, .turns = 2, .systems = 2, .system_tokens = 1024, .input_tokens = 256,
+		[SKV_GEN_RAG] = { .conversations = 100, .turns = 2, .systems = 2, .system_tokens = 1024, .input_tokens = 256,
 				  .output_tokens = 512, .gap_ms = 400, .think_ms = 20000, .documents = 2000,
 				  .document_tokens = 2048, .documents_each = 3 },
-		[KVB_GEN_SCAN] = { .conversations = 40, .turns = 1, .systems = 1, .system_tokens = 512, .input_tokens = 16384,
+		[SKV_GEN_SCAN] = { .conversations = 40, .turns = 1, .systems = 1, .system_tokens = 512, .input_tokens = 16384,
 				   .output_tokens = 1024, .gap_ms = 1000, .think_ms = 0 },
-		[KVB_GEN_MIX] = { .conversations = 100, .turns = 1, .systems = 1 },
+		[SKV_GEN_MIX] = { .conversations = 100, .turns = 1, .systems = 1 },
 	};
 
 	*o = settings[kind];
@@ -85,7 +85,7 @@ static uint64_t about(struct gen *g, uint64_t mean)
 
 static int room_for(struct talk *t, uint64_t blocks)
 {
-	return kvb_grow((void **)&t->ids, &t->cap, blocks + 1, sizeof *t->ids) == KVB_OK ? 0 : -1;
+	return skv_grow((void **)&t->ids, &t->cap, blocks + 1, sizeof *t->ids) == SKV_OK ? 0 : -1;
 }
 
 /* The conversation grows to `tokens`: new ids for the blocks that became whole. */
@@ -93,8 +93,8 @@ static int grow(struct gen *g, struct talk *t, uint64_t tokens)
 {
 	uint64_t whole = tokens / BLOCK_TOKENS;
 
-	if (whole > KVB_MAX_KEYS)
-		whole = KVB_MAX_KEYS;
+	if (whole > SKV_MAX_KEYS)
+		whole = SKV_MAX_KEYS;
 	if (room_for(t, whole) != 0)
 		return -1;
 	while (t->n < whole)
@@ -120,7 +120,7 @@ static int add_document(struct gen *g, struct talk *t)
 	blocks = (g->o->document_tokens / 2 + seed % (g->o->document_tokens + 1)) / BLOCK_TOKENS + 1;
 	if (grow(g, t, (t->tokens + BLOCK_TOKENS - 1) / BLOCK_TOKENS * BLOCK_TOKENS) != 0 || room_for(t, t->n + blocks) != 0)
 		return -1;
-	for (uint64_t i = 0; i < blocks && t->n < KVB_MAX_KEYS; i++) {
+	for (uint64_t i = 0; i < blocks && t->n < SKV_MAX_KEYS; i++) {
 		uint64_t before = t->n ? t->ids[t->n - 1] : 0;
 
 		t->ids[t->n++] = DOCUMENT_ID | (mix(3 * mix(before + g->o->seed) + seed + i) & (DOCUMENT_ID - 1));
@@ -133,12 +133,12 @@ static int add_request(struct gen *g, const struct talk *t, uint64_t at, uint64_
 {
 	struct request q = { .r = { .timestamp_ms = at, .input_length = t->tokens, .output_length = output },
 			     .number = g->n };
-	bool partial = t->tokens % BLOCK_TOKENS != 0 && t->n < KVB_MAX_KEYS;
+	bool partial = t->tokens % BLOCK_TOKENS != 0 && t->n < SKV_MAX_KEYS;
 
 	q.r.n_ids = (uint32_t)t->n + partial;
-	q.r.ids = kvb_calloc(q.r.n_ids, sizeof *q.r.ids);
-	if (!q.r.ids || kvb_grow((void **)&g->v, &g->cap, g->n + 1, sizeof *g->v) != KVB_OK) {
-		kvb_free(q.r.ids);
+	q.r.ids = skv_calloc(q.r.n_ids, sizeof *q.r.ids);
+	if (!q.r.ids || skv_grow((void **)&g->v, &g->cap, g->n + 1, sizeof *g->v) != SKV_OK) {
+		skv_free(q.r.ids);
 		return -1;
 	}
 	if (t->n)
@@ -177,13 +177,13 @@ static int converse(struct gen *g, const struct talk *system, uint64_t at)
 		rc = turn(g, &t, at);
 		at += about(g, g->o->think_ms);
 	}
-	kvb_free(t.ids);
+	skv_free(t.ids);
 	return rc;
 }
 
 static int make_all(struct gen *g)
 {
-	struct talk *systems = kvb_calloc(g->o->systems, sizeof *systems);
+	struct talk *systems = skv_calloc(g->o->systems, sizeof *systems);
 	uint64_t at = 0;
 	int rc = systems ? 0 : -1;
 
@@ -196,27 +196,27 @@ static int make_all(struct gen *g)
 		at += about(g, g->o->gap_ms);
 	}
 	for (uint32_t i = 0; systems && i < g->o->systems; i++)
-		kvb_free(systems[i].ids);
-	kvb_free(systems);
+		skv_free(systems[i].ids);
+	skv_free(systems);
 	return rc;
 }
 
-static int make_kind(struct gen *g, const struct kvb_gen_options *o)
+static int make_kind(struct gen *g, const struct skv_gen_options *o)
 {
 	g->o = o;
 	g->random = o->seed * 0x2545f4914f6cdd1du;
 	return make_all(g);
 }
 
-static int make_mix(struct gen *g, const struct kvb_gen_options *all)
+static int make_mix(struct gen *g, const struct skv_gen_options *all)
 {
 	int rc = 0;
 
-	for (int kind = KVB_GEN_CHAT; rc == 0 && kind < KVB_GEN_MIX; kind++) {
-		struct kvb_gen_options o;
+	for (int kind = SKV_GEN_CHAT; rc == 0 && kind < SKV_GEN_MIX; kind++) {
+		struct skv_gen_options o;
 		uint64_t n;
 
-		kvb_gen_options_init(&o, (enum kvb_gen_kind)kind);
+		skv_gen_options_init(&o, (enum skv_gen_kind)kind);
 		n = (uint64_t)o.conversations * all->conversations / 100;
 		o.conversations = n ? (uint32_t)n : 1;
 		o.seed = mix(all->seed + (uint64_t)kind);
@@ -234,22 +234,22 @@ static int by_time(const void *pa, const void *pb)
 	return a->number < b->number ? -1 : a->number > b->number;
 }
 
-int kvb_gen_make(const struct kvb_gen_options *o, struct kvb_trace *out)
+int skv_gen_make(const struct skv_gen_options *o, struct skv_trace *out)
 {
 	struct gen g = { 0 };
-	int rc = o->kind == KVB_GEN_MIX ? make_mix(&g, o) : make_kind(&g, o);
+	int rc = o->kind == SKV_GEN_MIX ? make_mix(&g, o) : make_kind(&g, o);
 
-	*out = (struct kvb_trace){ 0 };
+	*out = (struct skv_trace){ 0 };
 	if (rc == 0 && g.n)
 		qsort(g.v, g.n, sizeof *g.v, by_time);
-	if (rc == 0 && kvb_grow((void **)&out->v, &out->cap, g.n + 1, sizeof *out->v) != KVB_OK)
+	if (rc == 0 && skv_grow((void **)&out->v, &out->cap, g.n + 1, sizeof *out->v) != SKV_OK)
 		rc = -1;
 	for (size_t i = 0; i < g.n; i++) {
 		if (rc == 0)
 			out->v[out->n++] = g.v[i].r;
 		else
-			kvb_free(g.v[i].r.ids);
+			skv_free(g.v[i].r.ids);
 	}
-	kvb_free(g.v);
+	skv_free(g.v);
 	return rc;
 }

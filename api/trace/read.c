@@ -1,5 +1,5 @@
-/* read.c - trace files: JSON lines in and out. See kvb/trace.h. No state. */
-#include <kvb/trace.h>
+/* read.c - trace files: JSON lines in and out. See skv/trace.h. No state. */
+#include <skv/trace.h>
 
 #include <errno.h>
 #include <inttypes.h>
@@ -7,19 +7,19 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <kvb/json.h>
-#include <kvb/limits.h>
-#include <kvb/mem.h>
-#include <kvb/status.h>
+#include <skv/json.h>
+#include <skv/limits.h>
+#include <skv/mem.h>
+#include <skv/status.h>
 
-#define MAX_VALUES (4u * KVB_MAX_KEYS) /* of one line: more ids than are allowed, and some fields of others */
+#define MAX_VALUES (4u * SKV_MAX_KEYS) /* of one line: more ids than are allowed, and some fields of others */
 #define MAX_WHY 256u
 
-static const char *read_number(const struct kvb_json_node *line, const char *name, uint64_t *out)
+static const char *read_number(const struct skv_json_node *line, const char *name, uint64_t *out)
 {
-	const struct kvb_json_node *v = kvb_json_get(line, name, strlen(name));
+	const struct skv_json_node *v = skv_json_get(line, name, strlen(name));
 
-	if (!v || v->type != KVB_JSON_INTEGER || v->i < 0)
+	if (!v || v->type != SKV_JSON_INTEGER || v->i < 0)
 		return "is missing or not a number >= 0";
 	*out = (uint64_t)v->i;
 	return NULL;
@@ -45,23 +45,23 @@ static bool has_twins(const uint64_t *ids, uint64_t *sorted, uint32_t n)
 	return false;
 }
 
-static const char *read_ids(const struct kvb_json_node *line, struct kvb_trace_request *r, struct kvb_arena *a,
+static const char *read_ids(const struct skv_json_node *line, struct skv_trace_request *r, struct skv_arena *a,
 			    const char *name)
 {
-	const struct kvb_json_node *ids = kvb_json_get(line, name, strlen(name)), *e;
+	const struct skv_json_node *ids = skv_json_get(line, name, strlen(name)), *e;
 	uint64_t *sorted;
 
-	if (!ids || ids->type != KVB_JSON_ARRAY)
+	if (!ids || ids->type != SKV_JSON_ARRAY)
 		return "is missing or not a list";
-	if (ids->n > KVB_MAX_KEYS)
+	if (ids->n > SKV_MAX_KEYS)
 		return "has more than 16384 ids";
-	r->ids = kvb_calloc(ids->n, sizeof *r->ids);
-	sorted = kvb_arena_alloc(a, ids->n * sizeof *sorted);
+	r->ids = skv_calloc(ids->n, sizeof *r->ids);
+	sorted = skv_arena_alloc(a, ids->n * sizeof *sorted);
 	if (!r->ids || !sorted)
 		return "does not fit into memory";
-	e = ids->n ? kvb_json_first(ids) : NULL;
-	for (uint32_t i = 0; i < ids->n; i++, e = kvb_json_next(e)) {
-		if (e->type != KVB_JSON_INTEGER || e->i < 0)
+	e = ids->n ? skv_json_first(ids) : NULL;
+	for (uint32_t i = 0; i < ids->n; i++, e = skv_json_next(e)) {
+		if (e->type != SKV_JSON_INTEGER || e->i < 0)
 			return "holds something that is not a number >= 0";
 		r->ids[i] = (uint64_t)e->i;
 	}
@@ -69,26 +69,26 @@ static const char *read_ids(const struct kvb_json_node *line, struct kvb_trace_r
 	return has_twins(r->ids, sorted, r->n_ids) ? "holds an id twice" : NULL;
 }
 
-static const char *fault_text(const struct kvb_json_doc *doc)
+static const char *fault_text(const struct skv_json_doc *doc)
 {
 	static const char *const texts[] = {
-		[KVB_JSON_UTF8] = "not UTF-8",		 [KVB_JSON_NUL] = "a zero character in a string",
-		[KVB_JSON_NUMBER] = "too large a number", [KVB_JSON_TWICE] = "a field is given twice",
-		[KVB_JSON_LIMIT] = "too many values",	 [KVB_JSON_NOMEM] = "out of memory",
+		[SKV_JSON_UTF8] = "not UTF-8",		 [SKV_JSON_NUL] = "a zero character in a string",
+		[SKV_JSON_NUMBER] = "too large a number", [SKV_JSON_TWICE] = "a field is given twice",
+		[SKV_JSON_LIMIT] = "too many values",	 [SKV_JSON_NOMEM] = "out of memory",
 	};
 
-	return doc->fault == KVB_JSON_SYNTAX ? doc->what : texts[doc->fault];
+	return doc->fault == SKV_JSON_SYNTAX ? doc->what : texts[doc->fault];
 }
 
-static int read_request(const char *text, size_t n, size_t number, struct kvb_arena *a, struct kvb_trace_request *r,
+static int read_request(const char *text, size_t n, size_t number, struct skv_arena *a, struct skv_trace_request *r,
 			char *why)
 {
-	const struct kvb_json_limits limits = { .depth = 16, .values = MAX_VALUES };
+	const struct skv_json_limits limits = { .depth = 16, .values = MAX_VALUES };
 	const char *field = "timestamp", *wrong;
-	struct kvb_json_doc doc;
+	struct skv_json_doc doc;
 
 	memset(r, 0, sizeof *r);
-	if (!kvb_json_parse(&doc, a, text, n, &limits) || doc.root->type != KVB_JSON_OBJECT) {
+	if (!skv_json_parse(&doc, a, text, n, &limits) || doc.root->type != SKV_JSON_OBJECT) {
 		snprintf(why, MAX_WHY, "line %zu: %s", number, doc.root ? "not a JSON object" : fault_text(&doc));
 		return -1;
 	}
@@ -102,11 +102,11 @@ static int read_request(const char *text, size_t n, size_t number, struct kvb_ar
 	if (!wrong)
 		return 0;
 	snprintf(why, MAX_WHY, "line %zu: %s %s", number, field, wrong);
-	kvb_free(r->ids);
+	skv_free(r->ids);
 	return -1;
 }
 
-static int read_lines(FILE *in, size_t limit, struct kvb_arena *a, struct kvb_trace *t, char *why)
+static int read_lines(FILE *in, size_t limit, struct skv_arena *a, struct skv_trace *t, char *why)
 {
 	char *text = NULL;
 	size_t room = 0;
@@ -114,8 +114,8 @@ static int read_lines(FILE *in, size_t limit, struct kvb_arena *a, struct kvb_tr
 	int rc = 0;
 
 	while (rc == 0 && (limit == 0 || t->n < limit) && (n = getline(&text, &room, in)) >= 0) {
-		kvb_arena_reset(a);
-		if (kvb_grow((void **)&t->v, &t->cap, t->n + 1, sizeof *t->v) != KVB_OK) {
+		skv_arena_reset(a);
+		if (skv_grow((void **)&t->v, &t->cap, t->n + 1, sizeof *t->v) != SKV_OK) {
 			snprintf(why, MAX_WHY, "out of memory at line %zu", t->n + 1);
 			rc = -1;
 		} else {
@@ -131,24 +131,24 @@ static int read_lines(FILE *in, size_t limit, struct kvb_arena *a, struct kvb_tr
 	return rc;
 }
 
-int kvb_trace_read(FILE *in, size_t limit, struct kvb_trace *out, char *why)
+int skv_trace_read(FILE *in, size_t limit, struct skv_trace *out, char *why)
 {
-	struct kvb_arena a;
+	struct skv_arena a;
 	int rc;
 
-	*out = (struct kvb_trace){ 0 };
-	kvb_arena_init(&a);
+	*out = (struct skv_trace){ 0 };
+	skv_arena_init(&a);
 	rc = read_lines(in, limit, &a, out, why);
-	kvb_arena_destroy(&a);
+	skv_arena_destroy(&a);
 	if (rc != 0)
-		kvb_trace_free(out);
+		skv_trace_free(out);
 	return rc;
 }
 
-int kvb_trace_write(const struct kvb_trace *t, FILE *out)
+int skv_trace_write(const struct skv_trace *t, FILE *out)
 {
 	for (size_t i = 0; i < t->n && !ferror(out); i++) {
-		const struct kvb_trace_request *r = &t->v[i];
+		const struct skv_trace_request *r = &t->v[i];
 
 		fprintf(out, "{\"timestamp\": %" PRIu64 ", \"input_length\": %" PRIu64 ", \"output_length\": %" PRIu64
 			     ", \"hash_ids\": [", r->timestamp_ms, r->input_length, r->output_length);
@@ -159,10 +159,10 @@ int kvb_trace_write(const struct kvb_trace *t, FILE *out)
 	return !ferror(out) && fflush(out) == 0 ? 0 : -1;
 }
 
-void kvb_trace_free(struct kvb_trace *t)
+void skv_trace_free(struct skv_trace *t)
 {
 	for (size_t i = 0; i < t->n; i++)
-		kvb_free(t->v[i].ids);
-	kvb_free(t->v);
-	*t = (struct kvb_trace){ 0 };
+		skv_free(t->v[i].ids);
+	skv_free(t->v);
+	*t = (struct skv_trace){ 0 };
 }

@@ -1,48 +1,48 @@
 /*
  * error.c - the one error answer, written and read.
  *
- * `code` is for programs (the wire codes of kvb/status.h), `message` for people, `detail.field` names
+ * `code` is for programs (the wire codes of skv/status.h), `message` for people, `detail.field` names
  * the field at fault. Texts may hold what a stranger sent, cut anywhere: they are mended to UTF-8.
  *
  * No state; any thread.
  */
 #include "parts.h"
 
-void kvb_v1_write_error(struct kvb_buf *out, const struct kvb_error *err, const char *request_id)
+void skv_v1_write_error(struct skv_buf *out, const struct skv_error *err, const char *request_id)
 {
-	const char *message = err->message[0] ? err->message : kvb_status_text(err->status);
+	const char *message = err->message[0] ? err->message : skv_status_text(err->status);
 
-	kvb_jout_begin(out);
-	kvb_jout_name(out, "error");
-	kvb_jout_open(out, '{');
-	kvb_jout_field_string(out, "code", kvb_status_name(err->status));
-	kvb_jout_field_text(out, "message", message);
-	kvb_jout_name(out, "detail");
-	kvb_jout_open(out, '{');
+	skv_jout_begin(out);
+	skv_jout_name(out, "error");
+	skv_jout_open(out, '{');
+	skv_jout_field_string(out, "code", skv_status_name(err->status));
+	skv_jout_field_text(out, "message", message);
+	skv_jout_name(out, "detail");
+	skv_jout_open(out, '{');
 	if (err->field[0])
-		kvb_jout_field_text(out, "field", err->field);
-	kvb_jout_close(out, '}');
-	kvb_jout_close(out, '}');
-	kvb_jout_field_text(out, "request_id", request_id ? request_id : "");
-	kvb_jout_close(out, '}');
+		skv_jout_field_text(out, "field", err->field);
+	skv_jout_close(out, '}');
+	skv_jout_close(out, '}');
+	skv_jout_field_text(out, "request_id", request_id ? request_id : "");
+	skv_jout_close(out, '}');
 }
 
-int kvb_v1_read_error(const struct kvb_v1_in *in, const char *text, size_t n, struct kvb_error *out)
+int skv_v1_read_error(const struct skv_v1_in *in, const char *text, size_t n, struct skv_error *out)
 {
-	struct kvb_jdoc d;
-	struct kvb_jat top = kvb_jdoc_open(&d, in, text, n, KVB_JANSWER, KVB_JMAX_OBJECT, NULL);
-	struct kvb_jat error = kvb_jat_get(&top, "error");
-	struct kvb_jat code = kvb_jat_get(&error, "code"), message = kvb_jat_get(&error, "message"),
-		       detail = kvb_jat_get(&error, "detail");
-	struct kvb_jat field = kvb_jat_get(&detail, "field");
-	const char *c = kvb_jat_string(&d, &code, 1, KVB_MAX_NAME);
-	const char *m = kvb_jat_string(&d, &message, 0, 1u << 16);
-	const char *f = field.v ? kvb_jat_string(&d, &field, 0, 1u << 12) : "";
-	int status = kvb_jdoc_close(&d);
+	struct skv_jdoc d;
+	struct skv_jat top = skv_jdoc_open(&d, in, text, n, SKV_JANSWER, SKV_JMAX_OBJECT, NULL);
+	struct skv_jat error = skv_jat_get(&top, "error");
+	struct skv_jat code = skv_jat_get(&error, "code"), message = skv_jat_get(&error, "message"),
+		       detail = skv_jat_get(&error, "detail");
+	struct skv_jat field = skv_jat_get(&detail, "field");
+	const char *c = skv_jat_string(&d, &code, 1, SKV_MAX_NAME);
+	const char *m = skv_jat_string(&d, &message, 0, 1u << 16);
+	const char *f = field.v ? skv_jat_string(&d, &field, 0, 1u << 12) : "";
+	int status = skv_jdoc_close(&d);
 
-	if (status != KVB_OK)
-		return kvb_fail(out, status, NULL, "the answer is no error object of this API");
-	status = kvb_status_from_name(c);
+	if (status != SKV_OK)
+		return skv_fail(out, status, NULL, "the answer is no error object of this API");
+	status = skv_status_from_name(c);
 	/* An error whose code says "ok" is a bug of who sent it, never a success. */
-	return kvb_fail(out, status == KVB_OK ? KVB_E_INTERNAL : status, f, "%s", m);
+	return skv_fail(out, status == SKV_OK ? SKV_E_INTERNAL : status, f, "%s", m);
 }

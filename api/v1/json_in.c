@@ -1,5 +1,5 @@
 /*
- * json_in.c - typed reading on top of kvb/json.h: parse, find, check, convert; the first failure sticks.
+ * json_in.c - typed reading on top of skv/json.h: parse, find, check, convert; the first failure sticks.
  *
  * Faults of the text come before faults of the fields, and those in the order in which the message's
  * reader asks, whatever order the fields have in the text: that is why the text is read whole first.
@@ -14,7 +14,7 @@
 
 /* ---- failures ----------------------------------------------------------------------------------- */
 
-static size_t render(const struct kvb_jat *at, char out[KVB_FIELD_MAX])
+static size_t render(const struct skv_jat *at, char out[SKV_FIELD_MAX])
 {
 	size_t n = at->up ? render(at->up, out) : 0;
 	int more = 0;
@@ -22,116 +22,116 @@ static size_t render(const struct kvb_jat *at, char out[KVB_FIELD_MAX])
 	if (!at->up)
 		out[0] = '\0';
 	else if (at->name)
-		more = snprintf(out + n, KVB_FIELD_MAX - n, "%s%.*s", n ? "." : "",
-				(int)(at->name_n < KVB_FIELD_MAX ? at->name_n : KVB_FIELD_MAX), at->name);
+		more = snprintf(out + n, SKV_FIELD_MAX - n, "%s%.*s", n ? "." : "",
+				(int)(at->name_n < SKV_FIELD_MAX ? at->name_n : SKV_FIELD_MAX), at->name);
 	else
-		more = snprintf(out + n, KVB_FIELD_MAX - n, "[%zu]", at->index);
+		more = snprintf(out + n, SKV_FIELD_MAX - n, "[%zu]", at->index);
 	n += more > 0 ? (size_t)more : 0;
-	return n < KVB_FIELD_MAX ? n : KVB_FIELD_MAX - 1;
+	return n < SKV_FIELD_MAX ? n : SKV_FIELD_MAX - 1;
 }
 
-void kvb_jdoc_fail(struct kvb_jdoc *d, const struct kvb_jat *at, int status, const char *fmt, ...)
+void skv_jdoc_fail(struct skv_jdoc *d, const struct skv_jat *at, int status, const char *fmt, ...)
 {
-	char field[KVB_FIELD_MAX];
-	char message[KVB_MESSAGE_MAX];
+	char field[SKV_FIELD_MAX];
+	char message[SKV_MESSAGE_MAX];
 	va_list ap;
 
-	if (!kvb_jdoc_ok(d))
+	if (!skv_jdoc_ok(d))
 		return;
 	va_start(ap, fmt);
 	vsnprintf(message, sizeof message, fmt, ap);
 	va_end(ap);
 	render(at, field);
-	d->status = kvb_fail(d->err, status, field, "%s", message);
+	d->status = skv_fail(d->err, status, field, "%s", message);
 }
 
-static void *out_of_memory(struct kvb_jdoc *d)
+static void *out_of_memory(struct skv_jdoc *d)
 {
-	if (kvb_jdoc_ok(d))
-		d->status = kvb_fail(d->err, KVB_E_NOMEM, NULL, "out of memory");
+	if (skv_jdoc_ok(d))
+		d->status = skv_fail(d->err, SKV_E_NOMEM, NULL, "out of memory");
 	return NULL;
 }
 
-void *kvb_jdoc_alloc(struct kvb_jdoc *d, size_t n, size_t size)
+void *skv_jdoc_alloc(struct skv_jdoc *d, size_t n, size_t size)
 {
 	void *p;
 
-	if (!kvb_jdoc_ok(d))
+	if (!skv_jdoc_ok(d))
 		return NULL;
-	p = kvb_arena_calloc(d->in->arena, n, size);
+	p = skv_arena_calloc(d->in->arena, n, size);
 	return p ? p : out_of_memory(d);
 }
 
 /* ---- the document ------------------------------------------------------------------------------- */
 
-static void fail_parse(struct kvb_jdoc *d, const struct kvb_json_doc *j, const char *text, size_t n,
+static void fail_parse(struct skv_jdoc *d, const struct skv_json_doc *j, const char *text, size_t n,
 		       size_t max_values)
 {
-	char field[KVB_FIELD_MAX];
+	char field[SKV_FIELD_MAX];
 	size_t values = max_values;
 	unsigned line, column;
 
 	/* Limits count for the whole text, before anything else that is wrong with it. */
-	switch (kvb_json_scan(text, n, &values, field)) {
-	case KVB_JSCAN_DEEP:
-		d->status = kvb_fail(d->err, KVB_E_INVALID, field, "nested deeper than %u",
-				     KVB_JSON_DEPTH);
+	switch (skv_json_scan(text, n, &values, field)) {
+	case SKV_JSCAN_DEEP:
+		d->status = skv_fail(d->err, SKV_E_INVALID, field, "nested deeper than %u",
+				     SKV_JSON_DEPTH);
 		return;
-	case KVB_JSCAN_MANY:
-		d->status = kvb_fail(d->err, KVB_E_TOO_LARGE, field,
+	case SKV_JSCAN_MANY:
+		d->status = skv_fail(d->err, SKV_E_TOO_LARGE, field,
 				     "more than %zu values in one document", max_values);
 		return;
-	case KVB_JSCAN_END:
+	case SKV_JSCAN_END:
 		break;
 	}
 	values = SIZE_MAX;
-	kvb_json_scan(text, j->at > 0 ? j->at : n, &values, field);
+	skv_json_scan(text, j->at > 0 ? j->at : n, &values, field);
 	switch (j->fault) {
-	case KVB_JSON_NOMEM:
+	case SKV_JSON_NOMEM:
 		out_of_memory(d);
 		break;
-	case KVB_JSON_NUMBER:
-		d->status = kvb_fail(d->err, KVB_E_INVALID, field,
+	case SKV_JSON_NUMBER:
+		d->status = skv_fail(d->err, SKV_E_INVALID, field,
 				     "a number over 9223372036854775807 is written as a decimal string");
 		break;
-	case KVB_JSON_TWICE:
-		d->status = kvb_fail(d->err, KVB_E_INVALID, field, "the field is given twice");
+	case SKV_JSON_TWICE:
+		d->status = skv_fail(d->err, SKV_E_INVALID, field, "the field is given twice");
 		break;
-	case KVB_JSON_UTF8:
-		d->status = kvb_fail(d->err, KVB_E_INVALID, field, "the text is not valid UTF-8");
+	case SKV_JSON_UTF8:
+		d->status = skv_fail(d->err, SKV_E_INVALID, field, "the text is not valid UTF-8");
 		break;
-	case KVB_JSON_NUL:
-		d->status = kvb_fail(d->err, KVB_E_INVALID, field, "the text holds a NUL character");
+	case SKV_JSON_NUL:
+		d->status = skv_fail(d->err, SKV_E_INVALID, field, "the text holds a NUL character");
 		break;
-	case KVB_JSON_LIMIT:
-		d->status = kvb_fail(d->err, KVB_E_TOO_LARGE, NULL, "the text is too long");
+	case SKV_JSON_LIMIT:
+		d->status = skv_fail(d->err, SKV_E_TOO_LARGE, NULL, "the text is too long");
 		break;
 	default:
-		kvb_json_line(text, j->at, &line, &column);
-		d->status = kvb_fail(d->err, KVB_E_INVALID, field, "not JSON at line %u, column %u: %s",
+		skv_json_line(text, j->at, &line, &column);
+		d->status = skv_fail(d->err, SKV_E_INVALID, field, "not JSON at line %u, column %u: %s",
 				     line, column, j->what);
 	}
 }
 
-struct kvb_jat kvb_jdoc_open(struct kvb_jdoc *d, const struct kvb_v1_in *in, const char *text, size_t n,
-			     enum kvb_jdir dir, size_t max_values, struct kvb_error *err)
+struct skv_jat skv_jdoc_open(struct skv_jdoc *d, const struct skv_v1_in *in, const char *text, size_t n,
+			     enum skv_jdir dir, size_t max_values, struct skv_error *err)
 {
-	const struct kvb_json_limits limits = { .depth = KVB_JSON_DEPTH, .values = max_values };
-	struct kvb_json_doc j = { .root = NULL };
+	const struct skv_json_limits limits = { .depth = SKV_JSON_DEPTH, .values = max_values };
+	struct skv_json_doc j = { .root = NULL };
 
-	*d = (struct kvb_jdoc){ .in = in, .err = err, .lenient = dir == KVB_JANSWER };
+	*d = (struct skv_jdoc){ .in = in, .err = err, .lenient = dir == SKV_JANSWER };
 	if (n == 0)
-		d->status = kvb_fail(err, KVB_E_INVALID, NULL, "the body is empty, not a JSON object");
-	else if (!kvb_json_parse(&j, in->arena, text, n, &limits))
+		d->status = skv_fail(err, SKV_E_INVALID, NULL, "the body is empty, not a JSON object");
+	else if (!skv_json_parse(&j, in->arena, text, n, &limits))
 		fail_parse(d, &j, text, n, max_values);
-	else if (j.root->type != KVB_JSON_OBJECT)
-		d->status = kvb_fail(err, KVB_E_INVALID, NULL, "the body must be a JSON object");
-	return (struct kvb_jat){ .v = kvb_jdoc_ok(d) ? j.root : NULL };
+	else if (j.root->type != SKV_JSON_OBJECT)
+		d->status = skv_fail(err, SKV_E_INVALID, NULL, "the body must be a JSON object");
+	return (struct skv_jat){ .v = skv_jdoc_ok(d) ? j.root : NULL };
 }
 
 /* ---- structure ---------------------------------------------------------------------------------- */
 
-static const char *type_name(const struct kvb_json_node *v)
+static const char *type_name(const struct skv_json_node *v)
 {
 	static const char *const names[] = { "an object", "an array", "a string", "an integer",
 					     "a fraction", "true", "false", "null" };
@@ -139,67 +139,67 @@ static const char *type_name(const struct kvb_json_node *v)
 	return names[v->type];
 }
 
-static bool wrong_type(struct kvb_jdoc *d, const struct kvb_jat *at, const char *wanted)
+static bool wrong_type(struct skv_jdoc *d, const struct skv_jat *at, const char *wanted)
 {
 	if (!at->v)
-		kvb_jdoc_fail(d, at, KVB_E_INVALID, "the field is required");
+		skv_jdoc_fail(d, at, SKV_E_INVALID, "the field is required");
 	else
-		kvb_jdoc_fail(d, at, KVB_E_INVALID, "must be %s, not %s", wanted, type_name(at->v));
+		skv_jdoc_fail(d, at, SKV_E_INVALID, "must be %s, not %s", wanted, type_name(at->v));
 	return false;
 }
 
 /* Fails unless the value is there and of the type. */
-static inline bool is(struct kvb_jdoc *d, const struct kvb_jat *at, enum kvb_json_type type,
+static inline bool is(struct skv_jdoc *d, const struct skv_jat *at, enum skv_json_type type,
 		      const char *wanted)
 {
-	return kvb_jdoc_ok(d) && (kvb_jat_is(at, type) || wrong_type(d, at, wanted));
+	return skv_jdoc_ok(d) && (skv_jat_is(at, type) || wrong_type(d, at, wanted));
 }
 
-static bool listed(const char *const *names, const struct kvb_json_node *name)
+static bool listed(const char *const *names, const struct skv_json_node *name)
 {
 	for (; *names; names++)
-		if (kvb_json_is(name, *names, strlen(*names)))
+		if (skv_json_is(name, *names, strlen(*names)))
 			return true;
 	return false;
 }
 
-void kvb_jat_object(struct kvb_jdoc *d, const struct kvb_jat *at, const char *const *names)
+void skv_jat_object(struct skv_jdoc *d, const struct skv_jat *at, const char *const *names)
 {
-	const struct kvb_json_node *name;
+	const struct skv_json_node *name;
 
-	if (!is(d, at, KVB_JSON_OBJECT, "an object") || d->lenient)
+	if (!is(d, at, SKV_JSON_OBJECT, "an object") || d->lenient)
 		return;
-	name = kvb_json_first(at->v);
+	name = skv_json_first(at->v);
 	for (uint32_t i = 0; i < at->v->n; i++) {
-		struct kvb_jat field = { .up = at, .name = name->s, .name_n = name->n };
+		struct skv_jat field = { .up = at, .name = name->s, .name_n = name->n };
 
 		if (!listed(names, name))
-			kvb_jdoc_fail(d, &field, KVB_E_INVALID, "there is no such field here");
-		name = kvb_json_next(name + 1);
+			skv_jdoc_fail(d, &field, SKV_E_INVALID, "there is no such field here");
+		name = skv_json_next(name + 1);
 	}
 }
 
-uint32_t kvb_jat_array(struct kvb_jdoc *d, const struct kvb_jat *at, uint32_t min, uint32_t max)
+uint32_t skv_jat_array(struct skv_jdoc *d, const struct skv_jat *at, uint32_t min, uint32_t max)
 {
 	uint32_t n;
 
-	if (!is(d, at, KVB_JSON_ARRAY, "an array"))
+	if (!is(d, at, SKV_JSON_ARRAY, "an array"))
 		return 0;
 	n = at->v->n;
 	if (n > max)
-		kvb_jdoc_fail(d, at, KVB_E_TOO_LARGE, "has %u elements, at most %u may be", n, max);
+		skv_jdoc_fail(d, at, SKV_E_TOO_LARGE, "has %u elements, at most %u may be", n, max);
 	else if (n < min)
-		kvb_jdoc_fail(d, at, KVB_E_INVALID, "has %u elements, at least %u are needed", n, min);
-	return kvb_jdoc_ok(d) ? n : 0;
+		skv_jdoc_fail(d, at, SKV_E_INVALID, "has %u elements, at least %u are needed", n, min);
+	return skv_jdoc_ok(d) ? n : 0;
 }
 
 /* ---- values ------------------------------------------------------------------------------------- */
 
-bool kvb_jat_bool(struct kvb_jdoc *d, const struct kvb_jat *at)
+bool skv_jat_bool(struct skv_jdoc *d, const struct skv_jat *at)
 {
-	if (kvb_jat_is(at, KVB_JSON_FALSE))
+	if (skv_jat_is(at, SKV_JSON_FALSE))
 		return false;
-	return is(d, at, KVB_JSON_TRUE, "true or false");
+	return is(d, at, SKV_JSON_TRUE, "true or false");
 }
 
 /* Decimal digits, the whole text, nothing else; false also above 2^64-1. */
@@ -229,15 +229,15 @@ static unsigned suffix_shift(const char *s, size_t n)
 	return at ? 10 * (unsigned)(at - suffixes + 1) : 0;
 }
 
-static bool parse_number(const struct kvb_json_node *v, bool suffix, uint64_t *out)
+static bool parse_number(const struct skv_json_node *v, bool suffix, uint64_t *out)
 {
 	unsigned shift;
 
-	if (v->type == KVB_JSON_INTEGER) {
+	if (v->type == SKV_JSON_INTEGER) {
 		*out = v->u;
 		return v->i >= 0;
 	}
-	if (v->type != KVB_JSON_STRING)
+	if (v->type != SKV_JSON_STRING)
 		return false;
 	shift = suffix ? suffix_shift(v->s, v->n) : 0;
 	if (!parse_decimal(v->s, shift ? v->n - 1 : v->n, out) || *out > UINT64_MAX >> shift)
@@ -246,125 +246,125 @@ static bool parse_number(const struct kvb_json_node *v, bool suffix, uint64_t *o
 	return true;
 }
 
-static uint64_t number(struct kvb_jdoc *d, const struct kvb_jat *at, uint64_t min, uint64_t max,
+static uint64_t number(struct skv_jdoc *d, const struct skv_jat *at, uint64_t min, uint64_t max,
 		       bool suffix)
 {
 	uint64_t v = 0;
 
-	if (!kvb_jdoc_ok(d))
+	if (!skv_jdoc_ok(d))
 		return 0;
 	if (!at->v)
-		kvb_jdoc_fail(d, at, KVB_E_INVALID, "the field is required");
+		skv_jdoc_fail(d, at, SKV_E_INVALID, "the field is required");
 	else if (!parse_number(at->v, suffix, &v))
-		kvb_jdoc_fail(d, at, KVB_E_INVALID, "must be %s", suffix ?
+		skv_jdoc_fail(d, at, SKV_E_INVALID, "must be %s", suffix ?
 			      "an integer of bytes, or a string like \"64M\" (suffix K, M, G or T)" :
 			      "an integer from 0 to 2^63-1, or a decimal string up to 2^64-1");
 	else if (v < min || v > max)
-		kvb_jdoc_fail(d, at, KVB_E_INVALID, "must be from %llu to %llu, not %llu",
+		skv_jdoc_fail(d, at, SKV_E_INVALID, "must be from %llu to %llu, not %llu",
 			      (unsigned long long)min, (unsigned long long)max, (unsigned long long)v);
-	return kvb_jdoc_ok(d) ? v : 0;
+	return skv_jdoc_ok(d) ? v : 0;
 }
 
-uint64_t kvb_jat_u64(struct kvb_jdoc *d, const struct kvb_jat *at, uint64_t min, uint64_t max)
+uint64_t skv_jat_u64(struct skv_jdoc *d, const struct skv_jat *at, uint64_t min, uint64_t max)
 {
 	return number(d, at, min, max, false);
 }
 
-uint32_t kvb_jat_u32(struct kvb_jdoc *d, const struct kvb_jat *at, uint32_t min, uint32_t max)
+uint32_t skv_jat_u32(struct skv_jdoc *d, const struct skv_jat *at, uint32_t min, uint32_t max)
 {
 	return (uint32_t)number(d, at, min, max, false);
 }
 
-uint64_t kvb_jat_size(struct kvb_jdoc *d, const struct kvb_jat *at, uint64_t min, uint64_t max)
+uint64_t skv_jat_size(struct skv_jdoc *d, const struct skv_jat *at, uint64_t min, uint64_t max)
 {
 	return number(d, at, min, max, true);
 }
 
-const char *kvb_jat_string(struct kvb_jdoc *d, const struct kvb_jat *at, size_t min, size_t max)
+const char *skv_jat_string(struct skv_jdoc *d, const struct skv_jat *at, size_t min, size_t max)
 {
 	const char *copy;
 	size_t n;
 
-	if (!is(d, at, KVB_JSON_STRING, "a string"))
+	if (!is(d, at, SKV_JSON_STRING, "a string"))
 		return "";
 	n = at->v->n;
 	if (n < min || n > max) {
-		kvb_jdoc_fail(d, at, KVB_E_INVALID, "must be a string of %zu to %zu bytes, not %zu", min,
+		skv_jdoc_fail(d, at, SKV_E_INVALID, "must be a string of %zu to %zu bytes, not %zu", min,
 			      max, n);
 		return "";
 	}
-	copy = kvb_arena_strndup(d->in->arena, at->v->s, n);
+	copy = skv_arena_strndup(d->in->arena, at->v->s, n);
 	return copy ? copy : (out_of_memory(d), "");
 }
 
-const char *kvb_jat_name(struct kvb_jdoc *d, const struct kvb_jat *at)
+const char *skv_jat_name(struct skv_jdoc *d, const struct skv_jat *at)
 {
-	if (!is(d, at, KVB_JSON_STRING, "a string"))
+	if (!is(d, at, SKV_JSON_STRING, "a string"))
 		return "";
-	if (!kvb_name_valid(at->v->s, at->v->n))
-		kvb_jdoc_fail(d, at, KVB_E_INVALID,
+	if (!skv_name_valid(at->v->s, at->v->n))
+		skv_jdoc_fail(d, at, SKV_E_INVALID,
 			      "a name is 1 to %u of A-Z a-z 0-9 . _ - : = @ + , and begins with a letter, digit or _",
-			      KVB_MAX_NAME);
-	return kvb_jat_string(d, at, 1, KVB_MAX_NAME);
+			      SKV_MAX_NAME);
+	return skv_jat_string(d, at, 1, SKV_MAX_NAME);
 }
 
-const char *const *kvb_jat_names(struct kvb_jdoc *d, const struct kvb_jat *at, uint32_t min,
+const char *const *skv_jat_names(struct skv_jdoc *d, const struct skv_jat *at, uint32_t min,
 				 uint32_t max, uint32_t *n)
 {
-	uint32_t count = kvb_jat_array(d, at, min, max);
-	const char **names = kvb_jdoc_alloc(d, count, sizeof *names);
-	struct kvb_jat item = kvb_jat_first(at);
+	uint32_t count = skv_jat_array(d, at, min, max);
+	const char **names = skv_jdoc_alloc(d, count, sizeof *names);
+	struct skv_jat item = skv_jat_first(at);
 
-	for (uint32_t i = 0; names && i < count; i++, kvb_jat_next(&item)) {
-		names[i] = kvb_jat_name(d, &item);
-		for (uint32_t j = 0; j < i && kvb_jdoc_ok(d); j++)
+	for (uint32_t i = 0; names && i < count; i++, skv_jat_next(&item)) {
+		names[i] = skv_jat_name(d, &item);
+		for (uint32_t j = 0; j < i && skv_jdoc_ok(d); j++)
 			if (strcmp(names[i], names[j]) == 0)
-				kvb_jdoc_fail(d, &item, KVB_E_INVALID, "'%s' is named twice", names[i]);
+				skv_jdoc_fail(d, &item, SKV_E_INVALID, "'%s' is named twice", names[i]);
 	}
-	*n = kvb_jdoc_ok(d) ? count : 0;
+	*n = skv_jdoc_ok(d) ? count : 0;
 	return names;
 }
 
-struct kvb_key kvb_jat_key_hex(struct kvb_jdoc *d, const struct kvb_jat *at)
+struct skv_key skv_jat_key_hex(struct skv_jdoc *d, const struct skv_jat *at)
 {
-	struct kvb_key key = { 0, 0 };
+	struct skv_key key = { 0, 0 };
 
-	if (is(d, at, KVB_JSON_STRING, "a string") &&
-	    !kvb_key_from_hex(at->v->s, at->v->n, &key))
-		kvb_jdoc_fail(d, at, KVB_E_INVALID, "must be exactly 32 hex digits");
+	if (is(d, at, SKV_JSON_STRING, "a string") &&
+	    !skv_key_from_hex(at->v->s, at->v->n, &key))
+		skv_jdoc_fail(d, at, SKV_E_INVALID, "must be exactly 32 hex digits");
 	return key;
 }
 
-uint64_t kvb_jat_hex64(struct kvb_jdoc *d, const struct kvb_jat *at)
+uint64_t skv_jat_hex64(struct skv_jdoc *d, const struct skv_jat *at)
 {
-	char both[KVB_KEY_HEX];
-	struct kvb_key key = { 0, 0 };
+	char both[SKV_KEY_HEX];
+	struct skv_key key = { 0, 0 };
 
-	if (!is(d, at, KVB_JSON_STRING, "a string"))
+	if (!is(d, at, SKV_JSON_STRING, "a string"))
 		return 0;
 	memset(both, '0', sizeof both);
 	if (at->v->n == 16)
 		memcpy(both + 16, at->v->s, 16);
-	if (at->v->n != 16 || !kvb_key_from_hex(both, sizeof both, &key))
-		kvb_jdoc_fail(d, at, KVB_E_INVALID, "must be exactly 16 hex digits");
+	if (at->v->n != 16 || !skv_key_from_hex(both, sizeof both, &key))
+		skv_jdoc_fail(d, at, SKV_E_INVALID, "must be exactly 16 hex digits");
 	return key.lo;
 }
 
-uint32_t kvb_jat_word(struct kvb_jdoc *d, const struct kvb_jat *at, const char *const *words)
+uint32_t skv_jat_word(struct skv_jdoc *d, const struct skv_jat *at, const char *const *words)
 {
 	char list[128] = "";
 	size_t n = 0;
 
-	if (!is(d, at, KVB_JSON_STRING, "a string"))
+	if (!is(d, at, SKV_JSON_STRING, "a string"))
 		return 0;
 	for (uint32_t i = 0; words[i]; i++) {
-		if (kvb_json_is(at->v, words[i], strlen(words[i])))
+		if (skv_json_is(at->v, words[i], strlen(words[i])))
 			return i;
 		n += (size_t)snprintf(list + n, n < sizeof list ? sizeof list - n : 0, "%s%s",
 				      n ? ", " : "", words[i]);
 		if (n > sizeof list)
 			n = sizeof list;
 	}
-	kvb_jdoc_fail(d, at, KVB_E_INVALID, "must be one of: %s", list);
+	skv_jdoc_fail(d, at, SKV_E_INVALID, "must be one of: %s", list);
 	return 0;
 }

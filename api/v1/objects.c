@@ -15,118 +15,118 @@
 static bool without_root(const char *type) { return strcmp(type, "null") == 0 || strcmp(type, "external") == 0; }
 
 /* Fields that need not be there; left out of what is written, too, when they say nothing. */
-static const char *text_or_none(struct kvb_jdoc *d, const struct kvb_jat *object, const char *name, size_t max)
+static const char *text_or_none(struct skv_jdoc *d, const struct skv_jat *object, const char *name, size_t max)
 {
-	struct kvb_jat at = kvb_jat_get(object, name);
+	struct skv_jat at = skv_jat_get(object, name);
 
-	return at.v ? kvb_jat_string(d, &at, 0, max) : "";
+	return at.v ? skv_jat_string(d, &at, 0, max) : "";
 }
 
-static uint64_t size_or_0(struct kvb_jdoc *d, const struct kvb_jat *object, const char *name, uint64_t max)
+static uint64_t size_or_0(struct skv_jdoc *d, const struct skv_jat *object, const char *name, uint64_t max)
 {
-	struct kvb_jat at = kvb_jat_get(object, name);
+	struct skv_jat at = skv_jat_get(object, name);
 
-	return at.v ? kvb_jat_size(d, &at, 0, max) : 0;
+	return at.v ? skv_jat_size(d, &at, 0, max) : 0;
 }
 
-static bool bool_or_false(struct kvb_jdoc *d, const struct kvb_jat *object, const char *name)
+static bool bool_or_false(struct skv_jdoc *d, const struct skv_jat *object, const char *name)
 {
-	struct kvb_jat at = kvb_jat_get(object, name);
+	struct skv_jat at = skv_jat_get(object, name);
 
-	return at.v && kvb_jat_bool(d, &at);
+	return at.v && skv_jat_bool(d, &at);
 }
 
-static void write_text(struct kvb_buf *b, const char *name, const char *s)
+static void write_text(struct skv_buf *b, const char *name, const char *s)
 {
 	if (s && *s)
-		kvb_jout_field_string(b, name, s);
+		skv_jout_field_string(b, name, s);
 }
 
-static void read_marks(struct kvb_jdoc *d, const struct kvb_jat *object, uint32_t *high, uint32_t *low)
+static void read_marks(struct skv_jdoc *d, const struct skv_jat *object, uint32_t *high, uint32_t *low)
 {
 	*high = (uint32_t)size_or_0(d, object, "high_percent", 100);
 	*low = (uint32_t)size_or_0(d, object, "low_percent", 100);
 }
 
-static void write_number(struct kvb_buf *b, const char *name, uint64_t v)
+static void write_number(struct skv_buf *b, const char *name, uint64_t v)
 {
 	if (v)
-		kvb_jout_field_u64(b, name, v);
+		skv_jout_field_u64(b, name, v);
 }
 
-static void read_masters(struct kvb_jdoc *d, const struct kvb_jat *at, struct kvb_storage_spec *out)
+static void read_masters(struct skv_jdoc *d, const struct skv_jat *at, struct skv_storage_spec *out)
 {
-	struct kvb_jat masters = kvb_jat_get(at, "fs_master"), item;
+	struct skv_jat masters = skv_jat_get(at, "fs_master"), item;
 	const char **urls;
 
 	if (!masters.v)
 		return;
-	out->n_fs_master = kvb_jat_array(d, &masters, 0, KVB_MAX_FS_MASTERS);
-	urls = kvb_jdoc_alloc(d, out->n_fs_master + 1, sizeof *urls);
-	item = kvb_jat_first(&masters);
-	for (uint32_t i = 0; urls && i < out->n_fs_master; i++, kvb_jat_next(&item))
-		urls[i] = kvb_jat_string(d, &item, 1, KVB_MAX_URL);
+	out->n_fs_master = skv_jat_array(d, &masters, 0, SKV_MAX_FS_MASTERS);
+	urls = skv_jdoc_alloc(d, out->n_fs_master + 1, sizeof *urls);
+	item = skv_jat_first(&masters);
+	for (uint32_t i = 0; urls && i < out->n_fs_master; i++, skv_jat_next(&item))
+		urls[i] = skv_jat_string(d, &item, 1, SKV_MAX_URL);
 	out->fs_master = urls;
 }
 
-static void read_root(struct kvb_jdoc *d, const struct kvb_jat *at, struct kvb_storage_spec *out)
+static void read_root(struct skv_jdoc *d, const struct skv_jat *at, struct skv_storage_spec *out)
 {
-	struct kvb_jat root = kvb_jat_get(at, "root");
+	struct skv_jat root = skv_jat_get(at, "root");
 	bool none = without_root(out->type) || out->n_fs_master > 0;
 
 	out->root = "";
 	if (root.v || !none)
-		out->root = kvb_jat_string(d, &root, none ? 0 : 1, KVB_MAX_ROOT);
-	if (kvb_jdoc_ok(d) && out->root[0] && out->root[0] != '/')
-		kvb_jdoc_fail(d, &root, KVB_E_INVALID, "must be an absolute directory, like /data/kv");
+		out->root = skv_jat_string(d, &root, none ? 0 : 1, SKV_MAX_ROOT);
+	if (skv_jdoc_ok(d) && out->root[0] && out->root[0] != '/')
+		skv_jdoc_fail(d, &root, SKV_E_INVALID, "must be an absolute directory, like /data/kv");
 }
 
-static void read_sizes(struct kvb_jdoc *d, const struct kvb_jat *at, struct kvb_storage_spec *out)
+static void read_sizes(struct skv_jdoc *d, const struct skv_jat *at, struct skv_storage_spec *out)
 {
-	struct kvb_jat capacity = kvb_jat_get(at, "capacity"), file_size = kvb_jat_get(at, "file_size"),
-		       unit = kvb_jat_get(at, "unit");
+	struct skv_jat capacity = skv_jat_get(at, "capacity"), file_size = skv_jat_get(at, "file_size"),
+		       unit = skv_jat_get(at, "unit");
 
-	out->capacity = kvb_jat_size(d, &capacity, 1, UINT64_MAX);
+	out->capacity = skv_jat_size(d, &capacity, 1, UINT64_MAX);
 	if (file_size.v)
-		out->file_size = kvb_jat_size(d, &file_size, 0, UINT64_MAX);
+		out->file_size = skv_jat_size(d, &file_size, 0, UINT64_MAX);
 	if (unit.v)
-		out->unit = kvb_jat_size(d, &unit, 0, UINT64_MAX);
+		out->unit = skv_jat_size(d, &unit, 0, UINT64_MAX);
 	if (out->unit & (out->unit - 1))
-		kvb_jdoc_fail(d, &unit, KVB_E_INVALID, "must be a power of two");
+		skv_jdoc_fail(d, &unit, SKV_E_INVALID, "must be a power of two");
 	else if (out->unit && out->capacity % out->unit)
-		kvb_jdoc_fail(d, &capacity, KVB_E_INVALID, "must be a multiple of the unit, %llu",
+		skv_jdoc_fail(d, &capacity, SKV_E_INVALID, "must be a multiple of the unit, %llu",
 			      (unsigned long long)out->unit);
 }
 
-void kvb_jat_storage(struct kvb_jdoc *d, const struct kvb_jat *at, struct kvb_storage_spec *out)
+void skv_jat_storage(struct skv_jdoc *d, const struct skv_jat *at, struct skv_storage_spec *out)
 {
-	struct kvb_jat type = kvb_jat_get(at, "type"), enabled = kvb_jat_get(at, "enabled");
+	struct skv_jat type = skv_jat_get(at, "type"), enabled = skv_jat_get(at, "enabled");
 
 	out->name = NULL;
-	out->type = type.v ? kvb_jat_name(d, &type) : "file";
+	out->type = type.v ? skv_jat_name(d, &type) : "file";
 	read_masters(d, at, out);
 	read_root(d, at, out);
 	read_sizes(d, at, out);
-	out->enabled = enabled.v ? kvb_jat_bool(d, &enabled) : true;
+	out->enabled = enabled.v ? skv_jat_bool(d, &enabled) : true;
 	out->draining = bool_or_false(d, at, "draining");
-	out->client_root = text_or_none(d, at, "client_root", KVB_MAX_ROOT);
-	out->client_mount = text_or_none(d, at, "client_mount", KVB_MAX_ROOT);
-	out->extra = text_or_none(d, at, "extra", KVB_MAX_EXTRA);
+	out->client_root = text_or_none(d, at, "client_root", SKV_MAX_ROOT);
+	out->client_mount = text_or_none(d, at, "client_mount", SKV_MAX_ROOT);
+	out->extra = text_or_none(d, at, "extra", SKV_MAX_EXTRA);
 	read_marks(d, at, &out->high_percent, &out->low_percent);
 	out->chunk_size = size_or_0(d, at, "chunk_size", UINT64_MAX);
 	out->any_mount = bool_or_false(d, at, "any_mount");
 }
 
-void kvb_jout_storage_fields(struct kvb_buf *b, const struct kvb_storage_spec *s)
+void skv_jout_storage_fields(struct skv_buf *b, const struct skv_storage_spec *s)
 {
-	kvb_jout_field_string(b, "type", s->type);
-	kvb_jout_field_string(b, "root", s->root);
-	kvb_jout_field_u64(b, "capacity", s->capacity);
-	kvb_jout_field_u64(b, "file_size", s->file_size);
-	kvb_jout_field_u64(b, "unit", s->unit);
-	kvb_jout_field_bool(b, "enabled", s->enabled);
+	skv_jout_field_string(b, "type", s->type);
+	skv_jout_field_string(b, "root", s->root);
+	skv_jout_field_u64(b, "capacity", s->capacity);
+	skv_jout_field_u64(b, "file_size", s->file_size);
+	skv_jout_field_u64(b, "unit", s->unit);
+	skv_jout_field_bool(b, "enabled", s->enabled);
 	if (s->draining)
-		kvb_jout_field_bool(b, "draining", true);
+		skv_jout_field_bool(b, "draining", true);
 	write_text(b, "client_root", s->client_root);
 	write_text(b, "client_mount", s->client_mount);
 	write_text(b, "extra", s->extra);
@@ -134,24 +134,24 @@ void kvb_jout_storage_fields(struct kvb_buf *b, const struct kvb_storage_spec *s
 	write_number(b, "low_percent", s->low_percent);
 	write_number(b, "chunk_size", s->chunk_size);
 	if (s->any_mount)
-		kvb_jout_field_bool(b, "any_mount", true);
+		skv_jout_field_bool(b, "any_mount", true);
 	if (s->n_fs_master)
-		kvb_jout_field_strings(b, "fs_master", s->fs_master, s->n_fs_master);
+		skv_jout_field_strings(b, "fs_master", s->fs_master, s->n_fs_master);
 }
 
 static const char *const quota_fields[] = { "type", "capacity", "reclaim", NULL };
 
-static void read_quotas(struct kvb_jdoc *d, const struct kvb_jat *at, struct kvb_group_spec *out)
+static void read_quotas(struct skv_jdoc *d, const struct skv_jat *at, struct skv_group_spec *out)
 {
-	uint32_t n = kvb_jat_array(d, at, 0, KVB_MAX_QUOTAS);
-	struct kvb_type_quota *quotas = kvb_jdoc_alloc(d, n + 1, sizeof *quotas);
-	struct kvb_jat item = kvb_jat_first(at);
+	uint32_t n = skv_jat_array(d, at, 0, SKV_MAX_QUOTAS);
+	struct skv_type_quota *quotas = skv_jdoc_alloc(d, n + 1, sizeof *quotas);
+	struct skv_jat item = skv_jat_first(at);
 
-	for (uint32_t i = 0; quotas && i < n; i++, kvb_jat_next(&item)) {
-		struct kvb_jat type = kvb_jat_get(&item, "type");
+	for (uint32_t i = 0; quotas && i < n; i++, skv_jat_next(&item)) {
+		struct skv_jat type = skv_jat_get(&item, "type");
 
-		kvb_jat_object(d, &item, quota_fields);
-		quotas[i].type = kvb_jat_name(d, &type);
+		skv_jat_object(d, &item, quota_fields);
+		quotas[i].type = skv_jat_name(d, &type);
 		quotas[i].capacity = size_or_0(d, &item, "capacity", UINT64_MAX);
 		quotas[i].reclaim = size_or_0(d, &item, "reclaim", UINT64_MAX);
 	}
@@ -161,9 +161,9 @@ static void read_quotas(struct kvb_jdoc *d, const struct kvb_jat *at, struct kvb
 
 static const char *const shares[] = { "group", "proportional", "fixed", NULL };
 
-static void read_limits(struct kvb_jdoc *d, const struct kvb_jat *at, struct kvb_group_spec *out)
+static void read_limits(struct skv_jdoc *d, const struct skv_jat *at, struct skv_group_spec *out)
 {
-	struct kvb_jat quotas = kvb_jat_get(at, "quotas"), share = kvb_jat_get(at, "share");
+	struct skv_jat quotas = skv_jat_get(at, "quotas"), share = skv_jat_get(at, "share");
 
 	out->loose_storages = bool_or_false(d, at, "loose_storages");
 	if (quotas.v)
@@ -176,33 +176,33 @@ static void read_limits(struct kvb_jdoc *d, const struct kvb_jat *at, struct kvb
 	out->reclaim_step_percent = (uint32_t)size_or_0(d, at, "reclaim_step_percent", 100);
 	out->reclaim_period_ms = (uint32_t)size_or_0(d, at, "reclaim_period_ms", UINT32_MAX);
 	out->max_idle_ms = size_or_0(d, at, "max_idle_ms", UINT64_MAX);
-	out->policy = text_or_none(d, at, "policy", KVB_MAX_NAME);
+	out->policy = text_or_none(d, at, "policy", SKV_MAX_NAME);
 	out->ttl_ms = size_or_0(d, at, "ttl_ms", UINT64_MAX);
 	out->version = size_or_0(d, at, "version", UINT64_MAX);
 	read_marks(d, at, &out->high_percent, &out->low_percent);
 	out->pin_percent = (uint32_t)size_or_0(d, at, "pin_percent", 100);
 	if (share.v)
-		out->share = kvb_jat_word(d, &share, shares);
-	out->extra = text_or_none(d, at, "extra", KVB_MAX_EXTRA);
+		out->share = skv_jat_word(d, &share, shares);
+	out->extra = text_or_none(d, at, "extra", SKV_MAX_EXTRA);
 }
 
-static void write_limits(struct kvb_buf *b, const struct kvb_group_spec *g)
+static void write_limits(struct skv_buf *b, const struct skv_group_spec *g)
 {
 	if (g->loose_storages)
-		kvb_jout_field_bool(b, "loose_storages", true);
+		skv_jout_field_bool(b, "loose_storages", true);
 	if (g->n_quotas) {
-		kvb_jout_name(b, "quotas");
-		kvb_jout_open(b, '[');
+		skv_jout_name(b, "quotas");
+		skv_jout_open(b, '[');
 	}
 	for (uint32_t i = 0; i < g->n_quotas; i++) {
-		kvb_jout_open(b, '{');
-		kvb_jout_field_string(b, "type", g->quotas[i].type);
+		skv_jout_open(b, '{');
+		skv_jout_field_string(b, "type", g->quotas[i].type);
 		write_number(b, "capacity", g->quotas[i].capacity);
 		write_number(b, "reclaim", g->quotas[i].reclaim);
-		kvb_jout_close(b, '}');
+		skv_jout_close(b, '}');
 	}
 	if (g->n_quotas)
-		kvb_jout_close(b, ']');
+		skv_jout_close(b, ']');
 	write_number(b, "max_blocks", g->max_blocks);
 	write_number(b, "max_instances", g->max_instances);
 	write_number(b, "reclaim_bytes", g->reclaim_bytes);
@@ -217,170 +217,170 @@ static void write_limits(struct kvb_buf *b, const struct kvb_group_spec *g)
 	write_number(b, "high_percent", g->high_percent);
 	write_number(b, "low_percent", g->low_percent);
 	write_number(b, "pin_percent", g->pin_percent);
-	if (g->share != KVB_SHARE_GROUP)
-		kvb_jout_field_string(b, "share", shares[g->share]);
+	if (g->share != SKV_SHARE_GROUP)
+		skv_jout_field_string(b, "share", shares[g->share]);
 	write_text(b, "extra", g->extra);
 }
 
-void kvb_jat_group(struct kvb_jdoc *d, const struct kvb_jat *at, struct kvb_group_spec *out)
+void skv_jat_group(struct skv_jdoc *d, const struct skv_jat *at, struct skv_group_spec *out)
 {
-	struct kvb_jat capacity = kvb_jat_get(at, "capacity"), storages = kvb_jat_get(at, "storages");
+	struct skv_jat capacity = skv_jat_get(at, "capacity"), storages = skv_jat_get(at, "storages");
 
 	out->name = NULL;
 	if (capacity.v)
-		out->capacity = kvb_jat_size(d, &capacity, 0, UINT64_MAX);
+		out->capacity = skv_jat_size(d, &capacity, 0, UINT64_MAX);
 	read_limits(d, at, out);
-	out->storages = kvb_jat_names(d, &storages, out->loose_storages ? 0 : 1, KVB_JMAX_OBJECT, &out->n_storages);
+	out->storages = skv_jat_names(d, &storages, out->loose_storages ? 0 : 1, SKV_JMAX_OBJECT, &out->n_storages);
 }
 
-void kvb_jout_group_fields(struct kvb_buf *b, const struct kvb_group_spec *g)
+void skv_jout_group_fields(struct skv_buf *b, const struct skv_group_spec *g)
 {
-	kvb_jout_field_u64(b, "capacity", g->capacity);
-	kvb_jout_field_strings(b, "storages", g->storages, g->n_storages);
+	skv_jout_field_u64(b, "capacity", g->capacity);
+	skv_jout_field_strings(b, "storages", g->storages, g->n_storages);
 	write_limits(b, g);
 }
 
-static void read_spec(struct kvb_jdoc *d, const struct kvb_jat *at, struct kvb_spec *out)
+static void read_spec(struct skv_jdoc *d, const struct skv_jat *at, struct skv_spec *out)
 {
 	static const char *const fields[] = { "name", "size", NULL };
-	struct kvb_jat name = kvb_jat_get(at, "name"), size = kvb_jat_get(at, "size");
+	struct skv_jat name = skv_jat_get(at, "name"), size = skv_jat_get(at, "size");
 
-	kvb_jat_object(d, at, fields);
-	out->name = kvb_jat_name(d, &name);
-	out->size = kvb_jat_size(d, &size, KVB_MIN_SPEC_SIZE, KVB_MAX_SPEC_SIZE);
+	skv_jat_object(d, at, fields);
+	out->name = skv_jat_name(d, &name);
+	out->size = skv_jat_size(d, &size, SKV_MIN_SPEC_SIZE, SKV_MAX_SPEC_SIZE);
 }
 
-static void read_specs(struct kvb_jdoc *d, const struct kvb_jat *at, struct kvb_instance_spec *out)
+static void read_specs(struct skv_jdoc *d, const struct skv_jat *at, struct skv_instance_spec *out)
 {
-	uint32_t n = kvb_jat_array(d, at, 1, KVB_MAX_SPECS);
-	struct kvb_spec *specs = kvb_jdoc_alloc(d, n, sizeof *specs);
-	struct kvb_jat item = kvb_jat_first(at);
+	uint32_t n = skv_jat_array(d, at, 1, SKV_MAX_SPECS);
+	struct skv_spec *specs = skv_jdoc_alloc(d, n, sizeof *specs);
+	struct skv_jat item = skv_jat_first(at);
 
-	for (uint32_t i = 0; specs && i < n; i++, kvb_jat_next(&item)) {
-		struct kvb_jat name = kvb_jat_get(&item, "name");
+	for (uint32_t i = 0; specs && i < n; i++, skv_jat_next(&item)) {
+		struct skv_jat name = skv_jat_get(&item, "name");
 
 		read_spec(d, &item, &specs[i]);
-		for (uint32_t j = 0; j < i && kvb_jdoc_ok(d); j++)
+		for (uint32_t j = 0; j < i && skv_jdoc_ok(d); j++)
 			if (strcmp(specs[i].name, specs[j].name) == 0)
-				kvb_jdoc_fail(d, &name, KVB_E_INVALID, "'%s' is named twice",
+				skv_jdoc_fail(d, &name, SKV_E_INVALID, "'%s' is named twice",
 					      specs[i].name);
 	}
 	out->specs = specs;
 	out->n_specs = n;
 }
 
-void kvb_jat_instance(struct kvb_jdoc *d, const struct kvb_jat *at, struct kvb_instance_spec *out)
+void skv_jat_instance(struct skv_jdoc *d, const struct skv_jat *at, struct skv_instance_spec *out)
 {
-	struct kvb_jat group = kvb_jat_get(at, "group"), tokens = kvb_jat_get(at, "block_tokens"),
-		       specs = kvb_jat_get(at, "specs"), extra = kvb_jat_get(at, "extra");
+	struct skv_jat group = skv_jat_get(at, "group"), tokens = skv_jat_get(at, "block_tokens"),
+		       specs = skv_jat_get(at, "specs"), extra = skv_jat_get(at, "extra");
 
 	out->tenant = d->in->tenant;
 	out->id = NULL;
-	out->group = group.v ? kvb_jat_name(d, &group) : "default";
+	out->group = group.v ? skv_jat_name(d, &group) : "default";
 	if (tokens.v)
-		out->block_tokens = kvb_jat_u32(d, &tokens, 0, UINT32_MAX);
+		out->block_tokens = skv_jat_u32(d, &tokens, 0, UINT32_MAX);
 	read_specs(d, &specs, out);
-	out->extra = extra.v ? kvb_jat_string(d, &extra, 0, KVB_MAX_EXTRA) : "";
+	out->extra = extra.v ? skv_jat_string(d, &extra, 0, SKV_MAX_EXTRA) : "";
 	out->numbered = bool_or_false(d, at, "numbered");
 	out->named = bool_or_false(d, at, "named");
-	out->weight = (uint32_t)size_or_0(d, at, "weight", KVB_MAX_WEIGHT);
+	out->weight = (uint32_t)size_or_0(d, at, "weight", SKV_MAX_WEIGHT);
 	out->capacity = size_or_0(d, at, "capacity", UINT64_MAX);
 }
 
-void kvb_jout_instance_fields(struct kvb_buf *b, const struct kvb_instance_spec *i)
+void skv_jout_instance_fields(struct skv_buf *b, const struct skv_instance_spec *i)
 {
-	kvb_jout_field_string(b, "group", i->group);
-	kvb_jout_field_u64(b, "block_tokens", i->block_tokens);
-	kvb_jout_name(b, "specs");
-	kvb_jout_open(b, '[');
+	skv_jout_field_string(b, "group", i->group);
+	skv_jout_field_u64(b, "block_tokens", i->block_tokens);
+	skv_jout_name(b, "specs");
+	skv_jout_open(b, '[');
 	for (uint32_t s = 0; s < i->n_specs; s++) {
-		kvb_jout_open(b, '{');
-		kvb_jout_field_string(b, "name", i->specs[s].name);
-		kvb_jout_field_u64(b, "size", i->specs[s].size);
-		kvb_jout_close(b, '}');
+		skv_jout_open(b, '{');
+		skv_jout_field_string(b, "name", i->specs[s].name);
+		skv_jout_field_u64(b, "size", i->specs[s].size);
+		skv_jout_close(b, '}');
 	}
-	kvb_jout_close(b, ']');
-	kvb_jout_field_string(b, "extra", i->extra);
+	skv_jout_close(b, ']');
+	skv_jout_field_string(b, "extra", i->extra);
 	if (i->numbered)
-		kvb_jout_field_bool(b, "numbered", true);
+		skv_jout_field_bool(b, "numbered", true);
 	if (i->named)
-		kvb_jout_field_bool(b, "named", true);
+		skv_jout_field_bool(b, "named", true);
 	write_number(b, "weight", i->weight);
 	write_number(b, "capacity", i->capacity);
 }
 
 /* ---- the bodies --------------------------------------------------------------------------------- */
 
-int kvb_v1_read_storage(const struct kvb_v1_in *in, const char *text, size_t n,
-			struct kvb_storage_spec *out, struct kvb_error *err)
+int skv_v1_read_storage(const struct skv_v1_in *in, const char *text, size_t n,
+			struct skv_storage_spec *out, struct skv_error *err)
 {
 	static const char *const fields[] = { "type", "root", "capacity", "file_size", "unit", "enabled", "draining",
 					      "client_root", "client_mount", "extra", "high_percent",
 					      "low_percent", "chunk_size", "any_mount",
 					      "fs_master", NULL };
-	struct kvb_storage_spec s = { .name = NULL };
-	struct kvb_jdoc d;
-	struct kvb_jat top = kvb_jdoc_open(&d, in, text, n, KVB_JREQUEST, KVB_JMAX_OBJECT, err);
+	struct skv_storage_spec s = { .name = NULL };
+	struct skv_jdoc d;
+	struct skv_jat top = skv_jdoc_open(&d, in, text, n, SKV_JREQUEST, SKV_JMAX_OBJECT, err);
 
-	kvb_jat_object(&d, &top, fields);
-	kvb_jat_storage(&d, &top, &s);
-	if (kvb_jdoc_ok(&d))
+	skv_jat_object(&d, &top, fields);
+	skv_jat_storage(&d, &top, &s);
+	if (skv_jdoc_ok(&d))
 		*out = s;
-	return kvb_jdoc_close(&d);
+	return skv_jdoc_close(&d);
 }
 
-int kvb_v1_read_group(const struct kvb_v1_in *in, const char *text, size_t n, struct kvb_group_spec *out,
-		      struct kvb_error *err)
+int skv_v1_read_group(const struct skv_v1_in *in, const char *text, size_t n, struct skv_group_spec *out,
+		      struct skv_error *err)
 {
 	static const char *const fields[] = {
 		"capacity", "storages", "policy", "ttl_ms", "loose_storages", "quotas", "max_blocks", "max_instances", "reclaim_bytes",
 		"reclaim_blocks", "reclaim_step_bytes", "reclaim_step_percent", "reclaim_period_ms", "max_idle_ms",
 		"version", "extra", "high_percent", "low_percent", "pin_percent", "share", NULL
 	};
-	struct kvb_group_spec g = { .name = NULL };
-	struct kvb_jdoc d;
-	struct kvb_jat top = kvb_jdoc_open(&d, in, text, n, KVB_JREQUEST, KVB_JMAX_OBJECT, err);
+	struct skv_group_spec g = { .name = NULL };
+	struct skv_jdoc d;
+	struct skv_jat top = skv_jdoc_open(&d, in, text, n, SKV_JREQUEST, SKV_JMAX_OBJECT, err);
 
-	kvb_jat_object(&d, &top, fields);
-	kvb_jat_group(&d, &top, &g);
-	if (kvb_jdoc_ok(&d))
+	skv_jat_object(&d, &top, fields);
+	skv_jat_group(&d, &top, &g);
+	if (skv_jdoc_ok(&d))
 		*out = g;
-	return kvb_jdoc_close(&d);
+	return skv_jdoc_close(&d);
 }
 
-int kvb_v1_read_instance(const struct kvb_v1_in *in, const char *text, size_t n,
-			 struct kvb_instance_spec *out, struct kvb_error *err)
+int skv_v1_read_instance(const struct skv_v1_in *in, const char *text, size_t n,
+			 struct skv_instance_spec *out, struct skv_error *err)
 {
 	static const char *const fields[] = { "group", "block_tokens", "specs", "extra", "numbered", "named",
 					      "weight", "capacity", NULL };
-	struct kvb_instance_spec i = { .id = NULL };
-	struct kvb_jdoc d;
-	struct kvb_jat top = kvb_jdoc_open(&d, in, text, n, KVB_JREQUEST, KVB_JMAX_OBJECT, err);
+	struct skv_instance_spec i = { .id = NULL };
+	struct skv_jdoc d;
+	struct skv_jat top = skv_jdoc_open(&d, in, text, n, SKV_JREQUEST, SKV_JMAX_OBJECT, err);
 
-	kvb_jat_object(&d, &top, fields);
-	kvb_jat_instance(&d, &top, &i);
-	if (kvb_jdoc_ok(&d))
+	skv_jat_object(&d, &top, fields);
+	skv_jat_instance(&d, &top, &i);
+	if (skv_jdoc_ok(&d))
 		*out = i;
-	return kvb_jdoc_close(&d);
+	return skv_jdoc_close(&d);
 }
 
-void kvb_v1_write_storage(struct kvb_buf *out, const struct kvb_storage_spec *s)
+void skv_v1_write_storage(struct skv_buf *out, const struct skv_storage_spec *s)
 {
-	kvb_jout_begin(out);
-	kvb_jout_storage_fields(out, s);
-	kvb_jout_close(out, '}');
+	skv_jout_begin(out);
+	skv_jout_storage_fields(out, s);
+	skv_jout_close(out, '}');
 }
 
-void kvb_v1_write_group(struct kvb_buf *out, const struct kvb_group_spec *g)
+void skv_v1_write_group(struct skv_buf *out, const struct skv_group_spec *g)
 {
-	kvb_jout_begin(out);
-	kvb_jout_group_fields(out, g);
-	kvb_jout_close(out, '}');
+	skv_jout_begin(out);
+	skv_jout_group_fields(out, g);
+	skv_jout_close(out, '}');
 }
 
-void kvb_v1_write_instance(struct kvb_buf *out, const struct kvb_instance_spec *i)
+void skv_v1_write_instance(struct skv_buf *out, const struct skv_instance_spec *i)
 {
-	kvb_jout_begin(out);
-	kvb_jout_instance_fields(out, i);
-	kvb_jout_close(out, '}');
+	skv_jout_begin(out);
+	skv_jout_instance_fields(out, i);
+	skv_jout_close(out, '}');
 }

@@ -1,43 +1,43 @@
 /*
  * pb.h - reading and writing protobuf by hand, internal to api/v1: what the hot messages of
- * kvblock.proto are made of, and the prototypes of all.
+ * slabkv.proto are made of, and the prototypes of all.
  *
- * A `struct kvb_pbdoc` is a message being read; the first failure sticks to it, later reads return 0
- * or "" and change nothing. A message is walked field by field (kvb_pb_next); repeated fields are
+ * A `struct skv_pbdoc` is a message being read; the first failure sticks to it, later reads return 0
+ * or "" and change nothing. A message is walked field by field (skv_pb_next); repeated fields are
  * counted on the first walk and stored on a second, so nothing is allocated that the bytes do not hold.
  * No state; one thread per document.
  */
-#ifndef KVB_V1_PB_H
-#define KVB_V1_PB_H
+#ifndef SKV_V1_PB_H
+#define SKV_V1_PB_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
 
-#include <kvb/bytes.h>
-#include <kvb/status.h>
-#include <kvb/v1_codec.h>
+#include <skv/bytes.h>
+#include <skv/status.h>
+#include <skv/v1_codec.h>
 
 enum { PB_VARINT = 0, PB_FIXED64 = 1, PB_BYTES = 2, PB_FIXED32 = 5 }; /* wire types */
 #define PB_NO_INDEX UINT32_MAX
 
 /* A place in the message, for errors: "columns[0].runs[5]". Lives on the reader's stack. */
-struct kvb_pbat {
-	const struct kvb_pbat *up;
+struct skv_pbat {
+	const struct skv_pbat *up;
 	const char *name;
 	uint32_t index; /* PB_NO_INDEX: no repeated field */
 };
 
-struct kvb_pbdoc {
-	const struct kvb_v1_in *in;
-	struct kvb_error *err;
+struct skv_pbdoc {
+	const struct skv_v1_in *in;
+	struct skv_error *err;
 	int status;                /* first failure */
-	const struct kvb_pbat *at; /* the submessage that is read; NULL: the message itself */
+	const struct skv_pbat *at; /* the submessage that is read; NULL: the message itself */
 };
 
 /* One field as it came. */
-struct kvb_pbf {
+struct skv_pbf {
 	uint32_t num;
 	unsigned wire;
 	uint64_t v;       /* PB_VARINT, PB_FIXED64, PB_FIXED32 */
@@ -47,56 +47,56 @@ struct kvb_pbf {
 
 /* ---- pb_in.c ------------------------------------------------------------------------------------ */
 
-struct kvb_pbdoc kvb_pb_open(const struct kvb_v1_in *in, struct kvb_error *err);
-static inline bool kvb_pb_ok(const struct kvb_pbdoc *d) { return d->status == KVB_OK; }
+struct skv_pbdoc skv_pb_open(const struct skv_v1_in *in, struct skv_error *err);
+static inline bool skv_pb_ok(const struct skv_pbdoc *d) { return d->status == SKV_OK; }
 /* Fails the document at field `name` (with PB_NO_INDEX) or element name[index]; NULL: the place d->at. */
-void kvb_pb_fail(struct kvb_pbdoc *d, const char *name, uint32_t index, int status, const char *fmt,
+void skv_pb_fail(struct skv_pbdoc *d, const char *name, uint32_t index, int status, const char *fmt,
 		 ...) __attribute__((format(printf, 5, 6), cold));
 /* Memory of the arena, zeroed; fails the document when there is none. */
-void *kvb_pb_alloc(struct kvb_pbdoc *d, size_t n, size_t size);
-/* kvb_pb_next, below, for every field that there can be. */
-bool kvb_pb_next_slow(struct kvb_pbdoc *d, struct kvb_rd *r, struct kvb_pbf *f);
+void *skv_pb_alloc(struct skv_pbdoc *d, size_t n, size_t size);
+/* skv_pb_next, below, for every field that there can be. */
+bool skv_pb_next_slow(struct skv_pbdoc *d, struct skv_rd *r, struct skv_pbf *f);
 /* Fails, and returns false, unless the field has the wire type. */
-bool kvb_pb_wire(struct kvb_pbdoc *d, const struct kvb_pbf *f, const char *name, unsigned wire);
+bool skv_pb_wire(struct skv_pbdoc *d, const struct skv_pbf *f, const char *name, unsigned wire);
 /* Fails: the field is no number up to `max`. Returns 0. */
-uint64_t kvb_pb_bad_number(struct kvb_pbdoc *d, const struct kvb_pbf *f, const char *name,
+uint64_t skv_pb_bad_number(struct skv_pbdoc *d, const struct skv_pbf *f, const char *name,
 			   uint64_t max);
 /* Values. They fail the document when the wire type is another or the value out of range. */
-static inline uint64_t kvb_pb_u64(struct kvb_pbdoc *d, const struct kvb_pbf *f, const char *name,
+static inline uint64_t skv_pb_u64(struct skv_pbdoc *d, const struct skv_pbf *f, const char *name,
 				  uint64_t max)
 {
-	return f->wire == PB_VARINT && f->v <= max ? f->v : kvb_pb_bad_number(d, f, name, max);
+	return f->wire == PB_VARINT && f->v <= max ? f->v : skv_pb_bad_number(d, f, name, max);
 }
-static inline uint32_t kvb_pb_u32(struct kvb_pbdoc *d, const struct kvb_pbf *f, const char *name,
+static inline uint32_t skv_pb_u32(struct skv_pbdoc *d, const struct skv_pbf *f, const char *name,
 				  uint32_t max)
 {
-	return (uint32_t)kvb_pb_u64(d, f, name, max);
+	return (uint32_t)skv_pb_u64(d, f, name, max);
 }
 /* Text of min..max bytes of UTF-8 without NUL, copied into the arena. "" after a failure. */
-const char *kvb_pb_text(struct kvb_pbdoc *d, const struct kvb_pbf *f, const char *name,
+const char *skv_pb_text(struct skv_pbdoc *d, const struct skv_pbf *f, const char *name,
 			uint32_t index, size_t min, size_t max);
-const char *kvb_pb_name(struct kvb_pbdoc *d, const struct kvb_pbf *f, const char *name,
+const char *skv_pb_name(struct skv_pbdoc *d, const struct skv_pbf *f, const char *name,
 			uint32_t index);
-/* Fails unless min <= n <= max; above that KVB_E_TOO_LARGE. */
-void kvb_pb_count(struct kvb_pbdoc *d, const char *name, size_t n, uint32_t min, uint32_t max);
+/* Fails unless min <= n <= max; above that SKV_E_TOO_LARGE. */
+void skv_pb_count(struct skv_pbdoc *d, const char *name, size_t n, uint32_t min, uint32_t max);
 /* Names in field `num` of a message, of which there are n: checked, none twice. */
-const char *const *kvb_pb_names(struct kvb_pbdoc *d, struct kvb_rd message, uint32_t num,
+const char *const *skv_pb_names(struct skv_pbdoc *d, struct skv_rd message, uint32_t num,
 				const char *name, uint32_t n);
 /* How many numbers a field of a repeated number holds, packed or not; `wire` PB_VARINT or PB_FIXED64. */
-size_t kvb_pb_numbers(struct kvb_pbdoc *d, const struct kvb_pbf *f, const char *name, unsigned wire);
-/* All numbers in field `num` of a message, of which kvb_pb_numbers counted n, in the arena. */
-uint64_t *kvb_pb_all_numbers(struct kvb_pbdoc *d, struct kvb_rd message, uint32_t num,
+size_t skv_pb_numbers(struct skv_pbdoc *d, const struct skv_pbf *f, const char *name, unsigned wire);
+/* All numbers in field `num` of a message, of which skv_pb_numbers counted n, in the arena. */
+uint64_t *skv_pb_all_numbers(struct skv_pbdoc *d, struct skv_rd message, uint32_t num,
 			     const char *name, unsigned wire, size_t n);
 /* Is this UTF-8 without NUL? */
-bool kvb_pb_utf8(const uint8_t *s, size_t n);
+bool skv_pb_utf8(const uint8_t *s, size_t n);
 
 /* ---- numbers ------------------------------------------------------------------------------------ */
 
-static inline uint64_t kvb_pb_zigzag(uint64_t v) { return v << 1 ^ (uint64_t)-(v >> 63); }
-static inline uint64_t kvb_pb_unzigzag(uint64_t v) { return v >> 1 ^ (uint64_t)-(v & 1); }
+static inline uint64_t skv_pb_zigzag(uint64_t v) { return v << 1 ^ (uint64_t)-(v >> 63); }
+static inline uint64_t skv_pb_unzigzag(uint64_t v) { return v >> 1 ^ (uint64_t)-(v & 1); }
 
 /* LEB128 of at most 64 bits; 0 and r->failed when it is cut or longer. */
-static inline uint64_t kvb_pb_varint(struct kvb_rd *r)
+static inline uint64_t skv_pb_varint(struct skv_rd *r)
 {
 	const uint8_t *p = r->p;
 	uint64_t v = 0;
@@ -118,13 +118,13 @@ static inline uint64_t kvb_pb_varint(struct kvb_rd *r)
 
 /* The next field; false at the end or when the bytes are no message (the document has failed). Short
  * tags of numbers and short submessages, which are nearly all, are taken here. */
-static inline bool kvb_pb_next(struct kvb_pbdoc *d, struct kvb_rd *r, struct kvb_pbf *f)
+static inline bool skv_pb_next(struct skv_pbdoc *d, struct skv_rd *r, struct skv_pbf *f)
 {
 	const uint8_t *p = r->p;
 	size_t left = (size_t)(r->end - p);
 
-	if (left < 2 || !kvb_pb_ok(d) || p[0] < 8 || p[0] >= 0x80 || p[1] >= 0x80)
-		return kvb_pb_next_slow(d, r, f);
+	if (left < 2 || !skv_pb_ok(d) || p[0] < 8 || p[0] >= 0x80 || p[1] >= 0x80)
+		return skv_pb_next_slow(d, r, f);
 	f->num = p[0] >> 3;
 	f->wire = p[0] & 7;
 	if (f->wire == PB_VARINT) {
@@ -135,7 +135,7 @@ static inline bool kvb_pb_next(struct kvb_pbdoc *d, struct kvb_rd *r, struct kvb
 		return true;
 	}
 	if (f->wire != PB_BYTES || p[1] > left - 2)
-		return kvb_pb_next_slow(d, r, f);
+		return skv_pb_next_slow(d, r, f);
 	f->v = 0;
 	f->p = p + 2;
 	f->n = p[1];
@@ -143,7 +143,7 @@ static inline bool kvb_pb_next(struct kvb_pbdoc *d, struct kvb_rd *r, struct kvb
 	return true;
 }
 
-static inline uint64_t kvb_pb_load64(const uint8_t *p)
+static inline uint64_t skv_pb_load64(const uint8_t *p)
 {
 	uint64_t v;
 
@@ -154,15 +154,15 @@ static inline uint64_t kvb_pb_load64(const uint8_t *p)
 	return v;
 }
 
-static inline uint64_t kvb_pb_load64_be(const uint8_t *p)
+static inline uint64_t skv_pb_load64_be(const uint8_t *p)
 {
-	return __builtin_bswap64(kvb_pb_load64(p));
+	return __builtin_bswap64(skv_pb_load64(p));
 }
 
 /* ---- writing ------------------------------------------------------------------------------------ */
 
 /* Straight into memory that has been reserved: returns behind what was written. */
-static inline uint8_t *kvb_pb_raw_varint(uint8_t *p, uint64_t v)
+static inline uint8_t *skv_pb_raw_varint(uint8_t *p, uint64_t v)
 {
 	while (v >= 0x80) {
 		*p++ = (uint8_t)(v | 0x80);
@@ -173,15 +173,15 @@ static inline uint8_t *kvb_pb_raw_varint(uint8_t *p, uint64_t v)
 }
 
 /* A varint field below number 16, left out when 0, as proto3 has it. */
-static inline uint8_t *kvb_pb_raw_uint(uint8_t *p, uint32_t num, uint64_t v)
+static inline uint8_t *skv_pb_raw_uint(uint8_t *p, uint32_t num, uint64_t v)
 {
 	if (v == 0)
 		return p;
 	*p++ = (uint8_t)(num << 3 | PB_VARINT);
-	return kvb_pb_raw_varint(p, v);
+	return skv_pb_raw_varint(p, v);
 }
 
-static inline uint8_t *kvb_pb_raw_64(uint8_t *p, uint64_t v)
+static inline uint8_t *skv_pb_raw_64(uint8_t *p, uint64_t v)
 {
 #if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
 	v = __builtin_bswap64(v);
@@ -191,44 +191,44 @@ static inline uint8_t *kvb_pb_raw_64(uint8_t *p, uint64_t v)
 }
 
 /* pb_out.c: fields into a buffer; numbers 0 and empty texts are left out. */
-void kvb_pb_put_uint(struct kvb_buf *b, uint32_t num, uint64_t v);
+void skv_pb_put_uint(struct skv_buf *b, uint32_t num, uint64_t v);
 /* Also when 0: members of a oneof. */
-void kvb_pb_put_present(struct kvb_buf *b, uint32_t num, uint64_t v);
-void kvb_pb_put_bytes(struct kvb_buf *b, uint32_t num, const void *p, size_t n);
-void kvb_pb_put_text(struct kvb_buf *b, uint32_t num, const char *s);
-void kvb_pb_put_texts(struct kvb_buf *b, uint32_t num, const char *const *v, uint32_t n);
+void skv_pb_put_present(struct skv_buf *b, uint32_t num, uint64_t v);
+void skv_pb_put_bytes(struct skv_buf *b, uint32_t num, const void *p, size_t n);
+void skv_pb_put_text(struct skv_buf *b, uint32_t num, const char *s);
+void skv_pb_put_texts(struct skv_buf *b, uint32_t num, const char *const *v, uint32_t n);
 /* A submessage or packed field of unknown length, up to `max` bytes: room for all of it is reserved.
  * Returns the position for the end, which takes it. */
-size_t kvb_pb_put_begin(struct kvb_buf *b, uint32_t num, size_t max);
-void kvb_pb_put_end(struct kvb_buf *b, size_t begin);
+size_t skv_pb_put_begin(struct skv_buf *b, uint32_t num, size_t max);
+void skv_pb_put_end(struct skv_buf *b, size_t begin);
 
 /* ---- pb_keys.c: fields 1 to 3 of every request with keys ---------------------------------------- */
 
-struct kvb_pbkeys {
+struct skv_pbkeys {
 	const uint8_t *raw;
 	size_t raw_len;
 	size_t n_ints;
 	size_t n_strings;
 };
 /* Takes note of the field if it is one of keys. */
-void kvb_pb_keys_field(struct kvb_pbdoc *d, struct kvb_pbkeys *k, const struct kvb_pbf *f);
+void skv_pb_keys_field(struct skv_pbdoc *d, struct skv_pbkeys *k, const struct skv_pbf *f);
 /* After the walk: the keys, checked. */
-const struct kvb_key *kvb_pb_keys(struct kvb_pbdoc *d, const struct kvb_pbkeys *k,
-				  struct kvb_rd message, uint32_t *n);
+const struct skv_key *skv_pb_keys(struct skv_pbdoc *d, const struct skv_pbkeys *k,
+				  struct skv_rd message, uint32_t *n);
 /* Field 7, 8 or 9 of a StartRequest. */
-struct kvb_key kvb_pb_parent(struct kvb_pbdoc *d, const struct kvb_pbf *f);
-void kvb_pb_put_keys(struct kvb_buf *b, const struct kvb_key_input *keys);
-void kvb_pb_put_parent(struct kvb_buf *b, const struct kvb_key_input *parent);
+struct skv_key skv_pb_parent(struct skv_pbdoc *d, const struct skv_pbf *f);
+void skv_pb_put_keys(struct skv_buf *b, const struct skv_key_input *keys);
+void skv_pb_put_parent(struct skv_buf *b, const struct skv_key_input *parent);
 
 /* ---- pb_columns.c: files and locations of answers ----------------------------------------------- */
 
-void kvb_pb_put_files(struct kvb_buf *b, uint32_t num, const struct kvb_files *files);
+void skv_pb_put_files(struct skv_buf *b, uint32_t num, const struct skv_files *files);
 /* Field `num` of a message, `n` of them. */
-void kvb_pb_files(struct kvb_pbdoc *d, struct kvb_rd message, uint32_t num, uint32_t n,
-		  struct kvb_files *out);
+void skv_pb_files(struct skv_pbdoc *d, struct skv_rd message, uint32_t num, uint32_t n,
+		  struct skv_files *out);
 
 /* The located rows of an answer: loc[row * n_specs + spec] where mark[row] == located. */
-struct kvb_pbrows {
+struct skv_pbrows {
 	const uint8_t *mark; /* [n_rows] */
 	uint8_t located;
 	uint32_t n_rows;
@@ -236,35 +236,35 @@ struct kvb_pbrows {
 	uint32_t n_specs;
 };
 /* Field `num`: a column for each spec. */
-void kvb_pb_put_columns(struct kvb_buf *b, uint32_t num, const struct kvb_pbrows *rows,
-			const struct kvb_location *loc);
+void skv_pb_put_columns(struct skv_buf *b, uint32_t num, const struct skv_pbrows *rows,
+			const struct skv_location *loc);
 /* Reads them; `n` is how many columns came, which must be n_specs. A location may be absent (length 0). */
-void kvb_pb_columns(struct kvb_pbdoc *d, struct kvb_rd message, uint32_t num, uint32_t n,
-		    const struct kvb_pbrows *rows, uint32_t n_files,
-		    struct kvb_location *loc);
+void skv_pb_columns(struct skv_pbdoc *d, struct skv_rd message, uint32_t num, uint32_t n,
+		    const struct skv_pbrows *rows, uint32_t n_files,
+		    struct skv_location *loc);
 
 /* ---- the messages ------------------------------------------------------------------------------- */
 
-#define KVB_PB_READ(m, type)                                                                       \
-	int kvb_pb_read_##m(const struct kvb_v1_in *in, const char *text, size_t n,                \
-			    struct type *out, struct kvb_error *err);
-#define KVB_PB_WRITE(m, type) void kvb_pb_write_##m(struct kvb_buf *out, const struct type *v);
-#define KVB_PB_WRITE_KEYS(m, type)                                                                 \
-	void kvb_pb_write_##m(struct kvb_buf *out, const struct type *req,                         \
-			      const struct kvb_key_input *keys);
-#define KVB_PB_WRITE_LIST(m, type)                                                                 \
-	void kvb_pb_write_##m(struct kvb_buf *out, const struct type *v, uint32_t n);
-KVB_V1_READS(KVB_PB_READ)
-KVB_V1_WRITES(KVB_PB_WRITE)
-KVB_V1_WRITES_KEYS(KVB_PB_WRITE_KEYS)
-KVB_V1_WRITES_LIST(KVB_PB_WRITE_LIST)
-#undef KVB_PB_READ
-#undef KVB_PB_WRITE
-#undef KVB_PB_WRITE_KEYS
-#undef KVB_PB_WRITE_LIST
-void kvb_pb_write_start_req(struct kvb_buf *out, const struct kvb_start_req *req,
-			    const struct kvb_key_input *keys, const struct kvb_key_input *parent);
-void kvb_pb_write_error(struct kvb_buf *out, const struct kvb_error *err, const char *request_id);
-int kvb_pb_read_error(const struct kvb_v1_in *in, const char *text, size_t n, struct kvb_error *out);
+#define SKV_PB_READ(m, type)                                                                       \
+	int skv_pb_read_##m(const struct skv_v1_in *in, const char *text, size_t n,                \
+			    struct type *out, struct skv_error *err);
+#define SKV_PB_WRITE(m, type) void skv_pb_write_##m(struct skv_buf *out, const struct type *v);
+#define SKV_PB_WRITE_KEYS(m, type)                                                                 \
+	void skv_pb_write_##m(struct skv_buf *out, const struct type *req,                         \
+			      const struct skv_key_input *keys);
+#define SKV_PB_WRITE_LIST(m, type)                                                                 \
+	void skv_pb_write_##m(struct skv_buf *out, const struct type *v, uint32_t n);
+SKV_V1_READS(SKV_PB_READ)
+SKV_V1_WRITES(SKV_PB_WRITE)
+SKV_V1_WRITES_KEYS(SKV_PB_WRITE_KEYS)
+SKV_V1_WRITES_LIST(SKV_PB_WRITE_LIST)
+#undef SKV_PB_READ
+#undef SKV_PB_WRITE
+#undef SKV_PB_WRITE_KEYS
+#undef SKV_PB_WRITE_LIST
+void skv_pb_write_start_req(struct skv_buf *out, const struct skv_start_req *req,
+			    const struct skv_key_input *keys, const struct skv_key_input *parent);
+void skv_pb_write_error(struct skv_buf *out, const struct skv_error *err, const char *request_id);
+int skv_pb_read_error(const struct skv_v1_in *in, const char *text, size_t n, struct skv_error *out);
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * pb_columns.c - files and columns of locations (File, Column of kvblock.proto), both directions.
+ * pb_columns.c - files and columns of locations (File, Column of slabkv.proto), both directions.
  *
  * A column is written in one pass for its runs, one for its generations and one for its checksums,
  * straight into reserved memory. The reader lets nothing through that could leave the storage's root or
@@ -11,7 +11,7 @@
 
 #include <assert.h>
 
-#include <kvb/superblock.h>
+#include <skv/superblock.h>
 
 enum { FILE_TYPE = 1, FILE_STORAGE = 2, FILE_UUID = 3, FILE_PATH = 4 };
 enum { RUN_MORE = 1, RUN_FILE = 2, RUN_OFFSET = 3, RUN_STRIDE = 4, RUN_LENGTH = 5, RUN_ABSENT = 6 };
@@ -26,17 +26,17 @@ static_assert(sizeof(bool) == 1, "marks are bytes");
 
 /* ---- files -------------------------------------------------------------------------------------- */
 
-void kvb_pb_put_files(struct kvb_buf *b, uint32_t num, const struct kvb_files *files)
+void skv_pb_put_files(struct skv_buf *b, uint32_t num, const struct skv_files *files)
 {
 	for (uint32_t i = 0; i < files->n; i++) {
-		const struct kvb_file_ref *f = &files->v[i];
-		size_t begin = kvb_pb_put_begin(b, num, 0);
+		const struct skv_file_ref *f = &files->v[i];
+		size_t begin = skv_pb_put_begin(b, num, 0);
 
-		kvb_pb_put_text(b, FILE_TYPE, f->type);
-		kvb_pb_put_text(b, FILE_STORAGE, f->storage);
-		kvb_pb_put_text(b, FILE_UUID, f->uuid);
-		kvb_pb_put_text(b, FILE_PATH, f->path);
-		kvb_pb_put_end(b, begin);
+		skv_pb_put_text(b, FILE_TYPE, f->type);
+		skv_pb_put_text(b, FILE_STORAGE, f->storage);
+		skv_pb_put_text(b, FILE_UUID, f->uuid);
+		skv_pb_put_text(b, FILE_PATH, f->path);
+		skv_pb_put_end(b, begin);
 	}
 }
 
@@ -54,65 +54,65 @@ static bool path_is_inside(const char *path)
 	}
 }
 
-static void read_path(struct kvb_pbdoc *d, const struct kvb_pbf *f, struct kvb_file_ref *out)
+static void read_path(struct skv_pbdoc *d, const struct skv_pbf *f, struct skv_file_ref *out)
 {
-	const char *s = kvb_pb_text(d, f, "path", PB_NO_INDEX, 0, sizeof out->path - 1);
+	const char *s = skv_pb_text(d, f, "path", PB_NO_INDEX, 0, sizeof out->path - 1);
 
-	if (kvb_pb_ok(d) && *s && !path_is_inside(s))
-		kvb_pb_fail(d, "path", PB_NO_INDEX, KVB_E_INVALID,
+	if (skv_pb_ok(d) && *s && !path_is_inside(s))
+		skv_pb_fail(d, "path", PB_NO_INDEX, SKV_E_INVALID,
 			    "is not a path below the storage's root");
 	else
 		memcpy(out->path, s, strlen(s) + 1);
 }
 
-static void read_uuid(struct kvb_pbdoc *d, const struct kvb_pbf *f, struct kvb_file_ref *out)
+static void read_uuid(struct skv_pbdoc *d, const struct skv_pbf *f, struct skv_file_ref *out)
 {
-	const char *s = kvb_pb_text(d, f, "uuid", PB_NO_INDEX, 36, 36);
+	const char *s = skv_pb_text(d, f, "uuid", PB_NO_INDEX, 36, 36);
 	uint8_t bytes[16];
 
-	if (kvb_pb_ok(d) && kvb_uuid_from_text(s, bytes) != KVB_OK)
-		kvb_pb_fail(d, "uuid", PB_NO_INDEX, KVB_E_INVALID, "is not a UUID");
+	if (skv_pb_ok(d) && skv_uuid_from_text(s, bytes) != SKV_OK)
+		skv_pb_fail(d, "uuid", PB_NO_INDEX, SKV_E_INVALID, "is not a UUID");
 	else
 		memcpy(out->uuid, s, strlen(s) + 1);
 }
 
-static void read_file(struct kvb_pbdoc *d, struct kvb_rd r, struct kvb_file_ref *out)
+static void read_file(struct skv_pbdoc *d, struct skv_rd r, struct skv_file_ref *out)
 {
-	struct kvb_pbf f;
+	struct skv_pbf f;
 
-	while (kvb_pb_next(d, &r, &f)) {
+	while (skv_pb_next(d, &r, &f)) {
 		if (f.num == FILE_TYPE)
-			out->type = kvb_pb_name(d, &f, "type", PB_NO_INDEX);
+			out->type = skv_pb_name(d, &f, "type", PB_NO_INDEX);
 		else if (f.num == FILE_STORAGE)
-			out->storage = kvb_pb_name(d, &f, "storage", PB_NO_INDEX);
+			out->storage = skv_pb_name(d, &f, "storage", PB_NO_INDEX);
 		else if (f.num == FILE_UUID)
 			read_uuid(d, &f, out);
 		else if (f.num == FILE_PATH)
 			read_path(d, &f, out);
 	}
 	if (!out->type || !out->storage || !out->uuid[0])
-		kvb_pb_fail(d, !out->type ? "type" : !out->storage ? "storage" : "uuid", PB_NO_INDEX,
-			    KVB_E_INVALID, "the field is required");
+		skv_pb_fail(d, !out->type ? "type" : !out->storage ? "storage" : "uuid", PB_NO_INDEX,
+			    SKV_E_INVALID, "the field is required");
 }
 
-void kvb_pb_files(struct kvb_pbdoc *d, struct kvb_rd message, uint32_t num, uint32_t n,
-		  struct kvb_files *out)
+void skv_pb_files(struct skv_pbdoc *d, struct skv_rd message, uint32_t num, uint32_t n,
+		  struct skv_files *out)
 {
-	struct kvb_pbf f;
+	struct skv_pbf f;
 	uint32_t i = 0;
 
 	out->n = 0;
-	out->v = kvb_pb_alloc(d, n, sizeof *out->v);
-	while (out->v && i < n && kvb_pb_next(d, &message, &f)) {
-		struct kvb_pbat at = { d->at, "files", i };
+	out->v = skv_pb_alloc(d, n, sizeof *out->v);
+	while (out->v && i < n && skv_pb_next(d, &message, &f)) {
+		struct skv_pbat at = { d->at, "files", i };
 
-		if (f.num != num || !kvb_pb_wire(d, &f, "files", PB_BYTES))
+		if (f.num != num || !skv_pb_wire(d, &f, "files", PB_BYTES))
 			continue;
 		d->at = &at;
-		read_file(d, kvb_rd_make(f.p, f.n), &out->v[i++]);
+		read_file(d, skv_rd_make(f.p, f.n), &out->v[i++]);
 		d->at = at.up;
 	}
-	if (kvb_pb_ok(d))
+	if (skv_pb_ok(d))
 		out->n = i;
 }
 
@@ -131,23 +131,23 @@ static uint8_t *put_run(uint8_t *p, const struct run *run, uint64_t usual)
 	uint8_t *begin = p + 2;
 
 	p[0] = COL_RUNS << 3 | PB_BYTES;
-	p = kvb_pb_raw_uint(begin, RUN_MORE, run->more);
+	p = skv_pb_raw_uint(begin, RUN_MORE, run->more);
 	if (run->length == 0) {
-		p = kvb_pb_raw_uint(p, RUN_ABSENT, 1);
+		p = skv_pb_raw_uint(p, RUN_ABSENT, 1);
 	} else {
-		p = kvb_pb_raw_uint(p, RUN_FILE, run->file);
-		p = kvb_pb_raw_uint(p, RUN_OFFSET, run->offset);
+		p = skv_pb_raw_uint(p, RUN_FILE, run->file);
+		p = skv_pb_raw_uint(p, RUN_OFFSET, run->offset);
 		if (run->more && run->stride != run->length)
-			p = kvb_pb_raw_uint(p, RUN_STRIDE, kvb_pb_zigzag(run->stride));
+			p = skv_pb_raw_uint(p, RUN_STRIDE, skv_pb_zigzag(run->stride));
 		if (run->length != usual)
-			p = kvb_pb_raw_uint(p, RUN_LENGTH, run->length);
+			p = skv_pb_raw_uint(p, RUN_LENGTH, run->length);
 	}
 	begin[-1] = (uint8_t)(p - begin); /* at most 46 */
 	return p;
 }
 
 /* Does the location lie where the run goes on? */
-static inline bool goes_on(struct run *run, const struct kvb_location *l)
+static inline bool goes_on(struct run *run, const struct skv_location *l)
 {
 	uint64_t step;
 
@@ -165,7 +165,7 @@ static inline bool goes_on(struct run *run, const struct kvb_location *l)
 }
 
 /* Also finds out the column's usual length, which is that of the first location. */
-static uint8_t *put_runs(uint8_t *p, const struct kvb_pbrows *rows, const struct kvb_location *loc)
+static uint8_t *put_runs(uint8_t *p, const struct skv_pbrows *rows, const struct skv_location *loc)
 {
 	struct run run = { 0 };
 	uint64_t usual = 0;
@@ -174,9 +174,9 @@ static uint8_t *put_runs(uint8_t *p, const struct kvb_pbrows *rows, const struct
 	for (uint32_t r = 0; r < rows->n_rows && !usual; r++)
 		if (rows->mark[r] == rows->located)
 			usual = loc[(size_t)r * rows->n_specs].length;
-	p = kvb_pb_raw_uint(p, COL_LENGTH, usual);
+	p = skv_pb_raw_uint(p, COL_LENGTH, usual);
 	for (uint32_t r = 0; r < rows->n_rows; r++) {
-		const struct kvb_location *l = loc + (size_t)r * rows->n_specs;
+		const struct skv_location *l = loc + (size_t)r * rows->n_specs;
 
 		if (rows->mark[r] != rows->located)
 			continue;
@@ -205,22 +205,22 @@ static uint8_t *put_one_series(uint8_t *p, const struct series *s)
 	uint8_t *begin = p + 2;
 
 	p[0] = COL_GENERATIONS << 3 | PB_BYTES;
-	p = kvb_pb_raw_uint(begin, SERIES_FIRST, s->first);
+	p = skv_pb_raw_uint(begin, SERIES_FIRST, s->first);
 	if (s->more)
-		p = kvb_pb_raw_uint(p, SERIES_STEP, kvb_pb_zigzag(s->step));
-	p = kvb_pb_raw_uint(p, SERIES_MORE, s->more);
+		p = skv_pb_raw_uint(p, SERIES_STEP, skv_pb_zigzag(s->step));
+	p = skv_pb_raw_uint(p, SERIES_MORE, s->more);
 	begin[-1] = (uint8_t)(p - begin); /* at most 28 */
 	return p;
 }
 
 /* Counts what is there, and what of it has a checksum. */
-static uint8_t *put_generations(uint8_t *p, const struct kvb_pbrows *rows,
-				const struct kvb_location *loc, uint32_t *there, uint32_t *sums)
+static uint8_t *put_generations(uint8_t *p, const struct skv_pbrows *rows,
+				const struct skv_location *loc, uint32_t *there, uint32_t *sums)
 {
 	struct series s = { 0 };
 
 	for (uint32_t r = 0; r < rows->n_rows; r++) {
-		const struct kvb_location *l = loc + (size_t)r * rows->n_specs;
+		const struct skv_location *l = loc + (size_t)r * rows->n_specs;
 
 		if (rows->mark[r] != rows->located || l->length == 0)
 			continue;
@@ -240,25 +240,25 @@ static uint8_t *put_generations(uint8_t *p, const struct kvb_pbrows *rows,
 	return *there ? put_one_series(p, &s) : p;
 }
 
-static uint8_t *put_checksums(uint8_t *p, const struct kvb_pbrows *rows,
-			      const struct kvb_location *loc, uint32_t sums)
+static uint8_t *put_checksums(uint8_t *p, const struct skv_pbrows *rows,
+			      const struct skv_location *loc, uint32_t sums)
 {
 	*p++ = COL_CHECKSUMS << 3 | PB_BYTES;
-	p = kvb_pb_raw_varint(p, sums * 8ull);
+	p = skv_pb_raw_varint(p, sums * 8ull);
 	for (uint32_t r = 0; r < rows->n_rows; r++) {
-		const struct kvb_location *l = loc + (size_t)r * rows->n_specs;
+		const struct skv_location *l = loc + (size_t)r * rows->n_specs;
 
 		if (rows->mark[r] == rows->located && l->length && l->has_checksum)
-			p = kvb_pb_raw_64(p, l->checksum);
+			p = skv_pb_raw_64(p, l->checksum);
 	}
 	return p;
 }
 
 /* Where some have a checksum and some have not. */
-static void put_checksum_runs(struct kvb_buf *b, const struct kvb_pbrows *rows,
-			      const struct kvb_location *loc)
+static void put_checksum_runs(struct skv_buf *b, const struct skv_pbrows *rows,
+			      const struct skv_location *loc)
 {
-	size_t begin = kvb_pb_put_begin(b, COL_CHECKSUM_RUNS, 4 * (size_t)rows->n_located + 4);
+	size_t begin = skv_pb_put_begin(b, COL_CHECKSUM_RUNS, 4 * (size_t)rows->n_located + 4);
 	uint8_t *p;
 	bool has = false;
 	uint32_t n = 0;
@@ -267,27 +267,27 @@ static void put_checksum_runs(struct kvb_buf *b, const struct kvb_pbrows *rows,
 		return;
 	p = b->data + begin;
 	for (uint32_t r = 0; r < rows->n_rows; r++) {
-		const struct kvb_location *l = loc + (size_t)r * rows->n_specs;
+		const struct skv_location *l = loc + (size_t)r * rows->n_specs;
 
 		if (rows->mark[r] != rows->located || l->length == 0)
 			continue;
 		if (l->has_checksum != has) {
-			p = kvb_pb_raw_varint(p, n);
+			p = skv_pb_raw_varint(p, n);
 			has = !has;
 			n = 0;
 		}
 		n++;
 	}
-	p = kvb_pb_raw_varint(p, n);
+	p = skv_pb_raw_varint(p, n);
 	b->len = (size_t)(p - b->data);
-	kvb_pb_put_end(b, begin);
+	skv_pb_put_end(b, begin);
 }
 
-void kvb_pb_put_columns(struct kvb_buf *b, uint32_t num, const struct kvb_pbrows *rows,
-			const struct kvb_location *loc)
+void skv_pb_put_columns(struct skv_buf *b, uint32_t num, const struct skv_pbrows *rows,
+			const struct skv_location *loc)
 {
 	for (uint32_t s = 0; s < rows->n_specs && rows->n_located; s++) {
-		size_t begin = kvb_pb_put_begin(
+		size_t begin = skv_pb_put_begin(
 			b, num, COLUMN_MAX + (size_t)rows->n_located * LOCATION_MAX);
 		uint32_t there = 0, sums = 0;
 		uint8_t *p;
@@ -301,7 +301,7 @@ void kvb_pb_put_columns(struct kvb_buf *b, uint32_t num, const struct kvb_pbrows
 		b->len = (size_t)(p - b->data);
 		if (sums && sums < there)
 			put_checksum_runs(b, rows, loc + s);
-		kvb_pb_put_end(b, begin);
+		skv_pb_put_end(b, begin);
 	}
 }
 
@@ -310,19 +310,19 @@ void kvb_pb_put_columns(struct kvb_buf *b, uint32_t num, const struct kvb_pbrows
 /* A column being read: `rows` are the positions in loc of the located rows. */
 struct column {
 	uint64_t length;
-	struct kvb_location *loc;
+	struct skv_location *loc;
 	const uint32_t *rows;
 	uint32_t n;       /* rows */
 	uint32_t n_there; /* of them, locations that are there */
 	uint32_t n_files;
 	size_t n_sums;
 	size_t n_sum_runs;
-	struct kvb_rd runs;        /* from the first to the last of them, other fields in between */
-	struct kvb_rd generations; /* likewise */
+	struct skv_rd runs;        /* from the first to the last of them, other fields in between */
+	struct skv_rd generations; /* likewise */
 };
 
 /* Makes `part` reach from its first field to this one, which begins at `from` and ends at `to`. */
-static inline void reach(struct kvb_rd *part, const uint8_t *from, const uint8_t *to)
+static inline void reach(struct skv_rd *part, const uint8_t *from, const uint8_t *to)
 {
 	if (!part->p)
 		part->p = from;
@@ -340,40 +340,40 @@ static bool in_bounds(const struct run *run)
 	       (uint64_t)last <= INT64_MAX - run->length;
 }
 
-static void check_run(struct kvb_pbdoc *d, const struct column *c, const struct run *run, bool absent)
+static void check_run(struct skv_pbdoc *d, const struct column *c, const struct run *run, bool absent)
 {
 	if (absent)
 		return;
 	if (run->length == 0)
-		kvb_pb_fail(d, "length", PB_NO_INDEX, KVB_E_INVALID, "the field is required");
+		skv_pb_fail(d, "length", PB_NO_INDEX, SKV_E_INVALID, "the field is required");
 	else if (run->file >= c->n_files)
-		kvb_pb_fail(d, "file", PB_NO_INDEX, KVB_E_INVALID, "there are only %u files",
+		skv_pb_fail(d, "file", PB_NO_INDEX, SKV_E_INVALID, "there are only %u files",
 			    c->n_files);
 	else if (!in_bounds(run))
-		kvb_pb_fail(d, "offset", PB_NO_INDEX, KVB_E_INVALID, "ends above 2^63-1, or below 0");
+		skv_pb_fail(d, "offset", PB_NO_INDEX, SKV_E_INVALID, "ends above 2^63-1, or below 0");
 }
 
 /* Reads one run into the locations from c->rows[at] on; returns how many. */
-static uint32_t read_run(struct kvb_pbdoc *d, struct kvb_rd r, struct column *c, uint32_t at)
+static uint32_t read_run(struct skv_pbdoc *d, struct skv_rd r, struct column *c, uint32_t at)
 {
 	struct run run = { .length = c->length };
-	struct kvb_pbf f;
+	struct skv_pbf f;
 	bool absent = false;
 	uint32_t n;
 
-	while (kvb_pb_next(d, &r, &f)) {
+	while (skv_pb_next(d, &r, &f)) {
 		if (f.num == RUN_MORE)
-			run.more = kvb_pb_u32(d, &f, "more", UINT32_MAX);
+			run.more = skv_pb_u32(d, &f, "more", UINT32_MAX);
 		else if (f.num == RUN_FILE)
-			run.file = kvb_pb_u32(d, &f, "file", UINT32_MAX);
+			run.file = skv_pb_u32(d, &f, "file", UINT32_MAX);
 		else if (f.num == RUN_OFFSET)
-			run.offset = kvb_pb_u64(d, &f, "offset", UINT64_MAX);
+			run.offset = skv_pb_u64(d, &f, "offset", UINT64_MAX);
 		else if (f.num == RUN_STRIDE)
-			run.stride = kvb_pb_unzigzag(kvb_pb_u64(d, &f, "stride", UINT64_MAX));
+			run.stride = skv_pb_unzigzag(skv_pb_u64(d, &f, "stride", UINT64_MAX));
 		else if (f.num == RUN_LENGTH)
-			run.length = kvb_pb_u64(d, &f, "length", UINT64_MAX);
+			run.length = skv_pb_u64(d, &f, "length", UINT64_MAX);
 		else if (f.num == RUN_ABSENT)
-			absent = kvb_pb_u64(d, &f, "absent", UINT64_MAX) != 0;
+			absent = skv_pb_u64(d, &f, "absent", UINT64_MAX) != 0;
 	}
 	if (run.length == 0)
 		run.length = c->length;
@@ -381,12 +381,12 @@ static uint32_t read_run(struct kvb_pbdoc *d, struct kvb_rd r, struct column *c,
 		run.stride = run.length;
 	check_run(d, c, &run, absent);
 	if (run.more >= c->n - at)
-		kvb_pb_fail(d, "more", PB_NO_INDEX, KVB_E_INVALID, "more locations than blocks");
-	if (!kvb_pb_ok(d))
+		skv_pb_fail(d, "more", PB_NO_INDEX, SKV_E_INVALID, "more locations than blocks");
+	if (!skv_pb_ok(d))
 		return 0;
 	n = run.more + 1;
 	for (uint32_t i = 0; i < n && !absent; i++) {
-		struct kvb_location *l = &c->loc[c->rows[at + i]];
+		struct skv_location *l = &c->loc[c->rows[at + i]];
 
 		l->file = run.file;
 		l->length = run.length;
@@ -396,71 +396,71 @@ static uint32_t read_run(struct kvb_pbdoc *d, struct kvb_rd r, struct column *c,
 	return n;
 }
 
-static void read_runs(struct kvb_pbdoc *d, struct column *c)
+static void read_runs(struct skv_pbdoc *d, struct column *c)
 {
-	struct kvb_rd r = c->runs;
-	struct kvb_pbf f;
+	struct skv_rd r = c->runs;
+	struct skv_pbf f;
 	uint32_t at = 0, i = 0;
 
-	while (kvb_pb_next(d, &r, &f)) {
-		struct kvb_pbat here = { d->at, "runs", i };
+	while (skv_pb_next(d, &r, &f)) {
+		struct skv_pbat here = { d->at, "runs", i };
 
-		if (f.num != COL_RUNS || !kvb_pb_wire(d, &f, "runs", PB_BYTES))
+		if (f.num != COL_RUNS || !skv_pb_wire(d, &f, "runs", PB_BYTES))
 			continue;
 		d->at = &here;
 		if (at >= c->n)
-			kvb_pb_fail(d, NULL, 0, KVB_E_INVALID, "more locations than blocks");
-		at += kvb_pb_ok(d) ? read_run(d, kvb_rd_make(f.p, f.n), c, at) : 0;
+			skv_pb_fail(d, NULL, 0, SKV_E_INVALID, "more locations than blocks");
+		at += skv_pb_ok(d) ? read_run(d, skv_rd_make(f.p, f.n), c, at) : 0;
 		d->at = here.up;
 		i++;
 	}
 	if (at != c->n)
-		kvb_pb_fail(d, "runs", PB_NO_INDEX, KVB_E_INVALID, "%u locations for %u blocks", at,
+		skv_pb_fail(d, "runs", PB_NO_INDEX, SKV_E_INVALID, "%u locations for %u blocks", at,
 			    c->n);
 }
 
 /* The next location that is there, from c->rows[*at] on. There is one: the caller counts. */
-static inline struct kvb_location *next_there(const struct column *c, uint32_t *at)
+static inline struct skv_location *next_there(const struct column *c, uint32_t *at)
 {
 	while (c->loc[c->rows[*at]].length == 0)
 		(*at)++;
 	return &c->loc[c->rows[(*at)++]];
 }
 
-static struct series read_one_series(struct kvb_pbdoc *d, struct kvb_rd r)
+static struct series read_one_series(struct skv_pbdoc *d, struct skv_rd r)
 {
 	struct series s = { 0 };
-	struct kvb_pbf f;
+	struct skv_pbf f;
 
-	while (kvb_pb_next(d, &r, &f)) {
+	while (skv_pb_next(d, &r, &f)) {
 		if (f.num == SERIES_FIRST)
-			s.first = kvb_pb_u64(d, &f, "first", UINT64_MAX);
+			s.first = skv_pb_u64(d, &f, "first", UINT64_MAX);
 		else if (f.num == SERIES_STEP)
-			s.step = kvb_pb_unzigzag(kvb_pb_u64(d, &f, "step", UINT64_MAX));
+			s.step = skv_pb_unzigzag(skv_pb_u64(d, &f, "step", UINT64_MAX));
 		else if (f.num == SERIES_MORE)
-			s.more = kvb_pb_u32(d, &f, "more", UINT32_MAX);
+			s.more = skv_pb_u32(d, &f, "more", UINT32_MAX);
 	}
 	return s;
 }
 
-static void read_generations(struct kvb_pbdoc *d, const struct column *c)
+static void read_generations(struct skv_pbdoc *d, const struct column *c)
 {
-	struct kvb_rd r = c->generations;
+	struct skv_rd r = c->generations;
 	uint32_t left = c->n_there, at = 0, i = 0;
-	struct kvb_pbf f;
+	struct skv_pbf f;
 
-	while (kvb_pb_next(d, &r, &f)) {
-		struct kvb_pbat here = { d->at, "generations", i };
+	while (skv_pb_next(d, &r, &f)) {
+		struct skv_pbat here = { d->at, "generations", i };
 		struct series s;
 
-		if (f.num != COL_GENERATIONS || !kvb_pb_wire(d, &f, "generations", PB_BYTES))
+		if (f.num != COL_GENERATIONS || !skv_pb_wire(d, &f, "generations", PB_BYTES))
 			continue;
 		d->at = &here;
-		s = read_one_series(d, kvb_rd_make(f.p, f.n));
+		s = read_one_series(d, skv_rd_make(f.p, f.n));
 		if (s.more >= left)
-			kvb_pb_fail(d, NULL, 0, KVB_E_INVALID, "more generations than locations");
+			skv_pb_fail(d, NULL, 0, SKV_E_INVALID, "more generations than locations");
 		d->at = here.up;
-		if (!kvb_pb_ok(d))
+		if (!skv_pb_ok(d))
 			return;
 		for (uint32_t k = 0; k <= s.more; k++)
 			next_there(c, &at)->generation = s.first + k * s.step;
@@ -468,7 +468,7 @@ static void read_generations(struct kvb_pbdoc *d, const struct column *c)
 		i++;
 	}
 	if (left)
-		kvb_pb_fail(d, "generations", PB_NO_INDEX, KVB_E_INVALID,
+		skv_pb_fail(d, "generations", PB_NO_INDEX, SKV_E_INVALID,
 			    "%u locations have no generation", left);
 }
 
@@ -476,7 +476,7 @@ static void read_generations(struct kvb_pbdoc *d, const struct column *c)
 static void take_sums(const struct column *c, uint32_t *at, const uint64_t *sums, uint64_t n)
 {
 	for (uint64_t k = 0; k < n; k++) {
-		struct kvb_location *l = next_there(c, at);
+		struct skv_location *l = next_there(c, at);
 
 		if (sums) {
 			l->checksum = sums[k];
@@ -485,20 +485,20 @@ static void take_sums(const struct column *c, uint32_t *at, const uint64_t *sums
 	}
 }
 
-static void read_checksums(struct kvb_pbdoc *d, struct kvb_rd message, const struct column *c)
+static void read_checksums(struct skv_pbdoc *d, struct skv_rd message, const struct column *c)
 {
-	uint64_t *sums = kvb_pb_all_numbers(d, message, COL_CHECKSUMS, "checksums", PB_FIXED64,
+	uint64_t *sums = skv_pb_all_numbers(d, message, COL_CHECKSUMS, "checksums", PB_FIXED64,
 					    c->n_sums);
-	uint64_t *runs = kvb_pb_all_numbers(d, message, COL_CHECKSUM_RUNS, "checksum_runs", PB_VARINT,
+	uint64_t *runs = skv_pb_all_numbers(d, message, COL_CHECKSUM_RUNS, "checksum_runs", PB_VARINT,
 					    c->n_sum_runs);
 	uint64_t there = c->n_there, left = c->n_sums;
 	uint32_t at = 0;
 
-	if (!kvb_pb_ok(d))
+	if (!skv_pb_ok(d))
 		return;
 	if (c->n_sum_runs == 0) {
 		if (left != there)
-			kvb_pb_fail(d, "checksums", PB_NO_INDEX, KVB_E_INVALID,
+			skv_pb_fail(d, "checksums", PB_NO_INDEX, SKV_E_INVALID,
 				    "%zu checksums for %u locations", c->n_sums, c->n_there);
 		else
 			take_sums(c, &at, sums, left);
@@ -508,7 +508,7 @@ static void read_checksums(struct kvb_pbdoc *d, struct kvb_rd message, const str
 		bool has = i % 2;
 
 		if (runs[i] > there || (has && runs[i] > left)) {
-			kvb_pb_fail(d, "checksum_runs", (uint32_t)i, KVB_E_INVALID,
+			skv_pb_fail(d, "checksum_runs", (uint32_t)i, SKV_E_INVALID,
 				    "more than there are");
 			return;
 		}
@@ -517,39 +517,39 @@ static void read_checksums(struct kvb_pbdoc *d, struct kvb_rd message, const str
 		left -= has ? runs[i] : 0;
 	}
 	if (left)
-		kvb_pb_fail(d, "checksums", PB_NO_INDEX, KVB_E_INVALID, "%llu belong to no location",
+		skv_pb_fail(d, "checksums", PB_NO_INDEX, SKV_E_INVALID, "%llu belong to no location",
 			    (unsigned long long)left);
 }
 
-static void read_column(struct kvb_pbdoc *d, struct kvb_rd message, struct column *c)
+static void read_column(struct skv_pbdoc *d, struct skv_rd message, struct column *c)
 {
-	struct kvb_rd r = message;
+	struct skv_rd r = message;
 	const uint8_t *from = r.p;
-	struct kvb_pbf f;
+	struct skv_pbf f;
 
-	for (; kvb_pb_next(d, &r, &f); from = r.p) {
+	for (; skv_pb_next(d, &r, &f); from = r.p) {
 		if (f.num == COL_RUNS)
 			reach(&c->runs, from, r.p);
 		else if (f.num == COL_GENERATIONS)
 			reach(&c->generations, from, r.p);
 		else if (f.num == COL_LENGTH)
-			c->length = kvb_pb_u64(d, &f, "length", UINT64_MAX);
+			c->length = skv_pb_u64(d, &f, "length", UINT64_MAX);
 		else if (f.num == COL_CHECKSUMS)
-			c->n_sums += kvb_pb_numbers(d, &f, "checksums", PB_FIXED64);
+			c->n_sums += skv_pb_numbers(d, &f, "checksums", PB_FIXED64);
 		else if (f.num == COL_CHECKSUM_RUNS)
-			c->n_sum_runs += kvb_pb_numbers(d, &f, "checksum_runs", PB_VARINT);
+			c->n_sum_runs += skv_pb_numbers(d, &f, "checksum_runs", PB_VARINT);
 	}
-	kvb_pb_count(d, "checksums", c->n_sums, 0, c->n);
-	kvb_pb_count(d, "checksum_runs", c->n_sum_runs, 0, 2 * c->n + 1);
+	skv_pb_count(d, "checksums", c->n_sums, 0, c->n);
+	skv_pb_count(d, "checksum_runs", c->n_sum_runs, 0, 2 * c->n + 1);
 	read_runs(d, c);
 	read_generations(d, c);
 	if (c->n_sums)
 		read_checksums(d, message, c);
 }
 
-static uint32_t *located(struct kvb_pbdoc *d, const struct kvb_pbrows *rows)
+static uint32_t *located(struct skv_pbdoc *d, const struct skv_pbrows *rows)
 {
-	uint32_t *at = kvb_pb_alloc(d, rows->n_located, sizeof *at);
+	uint32_t *at = skv_pb_alloc(d, rows->n_located, sizeof *at);
 	uint32_t n = 0;
 
 	for (uint32_t r = 0; at && r < rows->n_rows; r++)
@@ -558,28 +558,28 @@ static uint32_t *located(struct kvb_pbdoc *d, const struct kvb_pbrows *rows)
 	return at;
 }
 
-void kvb_pb_columns(struct kvb_pbdoc *d, struct kvb_rd message, uint32_t num, uint32_t n,
-		    const struct kvb_pbrows *rows, uint32_t n_files,
-		    struct kvb_location *loc)
+void skv_pb_columns(struct skv_pbdoc *d, struct skv_rd message, uint32_t num, uint32_t n,
+		    const struct skv_pbrows *rows, uint32_t n_files,
+		    struct skv_location *loc)
 {
 	uint32_t *at = located(d, rows);
-	struct kvb_pbf f;
+	struct skv_pbf f;
 	uint32_t s = 0;
 
 	if (rows->n_located == 0)
 		return;
 	if (n != rows->n_specs)
-		kvb_pb_fail(d, "columns", PB_NO_INDEX, KVB_E_INVALID, "%u columns for %u specs", n,
+		skv_pb_fail(d, "columns", PB_NO_INDEX, SKV_E_INVALID, "%u columns for %u specs", n,
 			    rows->n_specs);
-	while (s < n && kvb_pb_next(d, &message, &f)) {
-		struct kvb_pbat here = { d->at, "columns", s };
+	while (s < n && skv_pb_next(d, &message, &f)) {
+		struct skv_pbat here = { d->at, "columns", s };
 		struct column c = { .loc = loc + s, .rows = at, .n = rows->n_located,
 				    .n_files = n_files };
 
-		if (f.num != num || !kvb_pb_wire(d, &f, "columns", PB_BYTES))
+		if (f.num != num || !skv_pb_wire(d, &f, "columns", PB_BYTES))
 			continue;
 		d->at = &here;
-		read_column(d, kvb_rd_make(f.p, f.n), &c);
+		read_column(d, skv_rd_make(f.p, f.n), &c);
 		d->at = here.up;
 		s++;
 	}

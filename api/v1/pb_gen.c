@@ -5,7 +5,7 @@
  */
 #include "pb_gen.h"
 
-#include <kvb/utf8.h>
+#include <skv/utf8.h>
 
 #define DEPTH 8u       /* of our own messages, with room */
 #define NUMBERS_MAX 32u /* field numbers of the cold messages lie below */
@@ -32,58 +32,58 @@ static unsigned wire_of(ProtobufCType type)
 	}
 }
 
-static void check(struct kvb_pbdoc *d, const ProtobufCMessageDescriptor *type, struct kvb_rd r,
+static void check(struct skv_pbdoc *d, const ProtobufCMessageDescriptor *type, struct skv_rd r,
 		  unsigned depth, size_t *fields);
 
-static void check_field(struct kvb_pbdoc *d, const ProtobufCFieldDescriptor *field,
-			const struct kvb_pbf *f, uint32_t index, unsigned depth, size_t *fields)
+static void check_field(struct skv_pbdoc *d, const ProtobufCFieldDescriptor *field,
+			const struct skv_pbf *f, uint32_t index, unsigned depth, size_t *fields)
 {
-	struct kvb_pbat here = { d->at, field->name, index };
+	struct skv_pbat here = { d->at, field->name, index };
 
-	if (!kvb_pb_wire(d, f, field->name, wire_of(field->type)))
+	if (!skv_pb_wire(d, f, field->name, wire_of(field->type)))
 		return;
 	if (field->type == PROTOBUF_C_TYPE_UINT32 && f->v > UINT32_MAX)
-		kvb_pb_u32(d, f, field->name, UINT32_MAX); /* says so */
-	if (field->type == PROTOBUF_C_TYPE_STRING && !kvb_pb_utf8(f->p, f->n))
-		kvb_pb_fail(d, field->name, index, KVB_E_INVALID, "is not UTF-8 without NUL");
+		skv_pb_u32(d, f, field->name, UINT32_MAX); /* says so */
+	if (field->type == PROTOBUF_C_TYPE_STRING && !skv_pb_utf8(f->p, f->n))
+		skv_pb_fail(d, field->name, index, SKV_E_INVALID, "is not UTF-8 without NUL");
 	if (field->type != PROTOBUF_C_TYPE_MESSAGE)
 		return;
 	if (depth == 0)
-		kvb_pb_fail(d, field->name, index, KVB_E_INVALID, "nested too deep");
+		skv_pb_fail(d, field->name, index, SKV_E_INVALID, "nested too deep");
 	d->at = &here;
-	check(d, field->descriptor, kvb_rd_make(f->p, f->n), depth ? depth - 1 : 0, fields);
+	check(d, field->descriptor, skv_rd_make(f->p, f->n), depth ? depth - 1 : 0, fields);
 	d->at = here.up;
 }
 
-static void check(struct kvb_pbdoc *d, const ProtobufCMessageDescriptor *type, struct kvb_rd r,
+static void check(struct skv_pbdoc *d, const ProtobufCMessageDescriptor *type, struct skv_rd r,
 		  unsigned depth, size_t *fields)
 {
 	uint32_t seen[NUMBERS_MAX] = { 0 };
-	struct kvb_pbf f;
+	struct skv_pbf f;
 
-	while (kvb_pb_next(d, &r, &f)) {
+	while (skv_pb_next(d, &r, &f)) {
 		const ProtobufCFieldDescriptor *field =
 			f.num < NUMBERS_MAX ? protobuf_c_message_descriptor_get_field(type, f.num)
 					    : NULL;
 		bool many = field && field->label == PROTOBUF_C_LABEL_REPEATED;
 
-		if (++*fields > KVB_PB_FIELDS)
-			kvb_pb_fail(d, NULL, 0, KVB_E_TOO_LARGE, "more than %u fields in one message",
-				    KVB_PB_FIELDS);
+		if (++*fields > SKV_PB_FIELDS)
+			skv_pb_fail(d, NULL, 0, SKV_E_TOO_LARGE, "more than %u fields in one message",
+				    SKV_PB_FIELDS);
 		if (field)
 			check_field(d, field, &f, many ? seen[f.num]++ : PB_NO_INDEX, depth, fields);
 	}
 }
 
 struct memory {
-	struct kvb_arena *arena;
+	struct skv_arena *arena;
 	bool failed;
 };
 
 static void *arena_alloc(void *data, size_t size)
 {
 	struct memory *m = data;
-	void *p = kvb_arena_alloc(m->arena, size);
+	void *p = skv_arena_alloc(m->arena, size);
 
 	m->failed = m->failed || !p;
 	return p;
@@ -95,7 +95,7 @@ static void arena_free(void *data, void *p)
 	(void)p;
 }
 
-void *kvb_pb_unpack(struct kvb_pbdoc *d, const ProtobufCMessageDescriptor *type, const char *text,
+void *skv_pb_unpack(struct skv_pbdoc *d, const ProtobufCMessageDescriptor *type, const char *text,
 		    size_t n)
 {
 	struct memory memory = { d->in->arena, false };
@@ -103,52 +103,52 @@ void *kvb_pb_unpack(struct kvb_pbdoc *d, const ProtobufCMessageDescriptor *type,
 	size_t fields = 0;
 	void *m;
 
-	check(d, type, kvb_rd_make(text, n), DEPTH, &fields);
-	if (!kvb_pb_ok(d))
+	check(d, type, skv_rd_make(text, n), DEPTH, &fields);
+	if (!skv_pb_ok(d))
 		return NULL;
 	m = protobuf_c_message_unpack(type, &allocator, n, (const uint8_t *)text);
 	if (!m && memory.failed)
-		kvb_pb_fail(d, NULL, 0, KVB_E_NOMEM, "out of memory");
+		skv_pb_fail(d, NULL, 0, SKV_E_NOMEM, "out of memory");
 	else if (!m)
-		kvb_pb_fail(d, NULL, 0, KVB_E_INVALID, "not a protobuf message");
+		skv_pb_fail(d, NULL, 0, SKV_E_INVALID, "not a protobuf message");
 	return m;
 }
 
-const char *kvb_pb_check_name(struct kvb_pbdoc *d, const char *s, const char *name, uint32_t index)
+const char *skv_pb_check_name(struct skv_pbdoc *d, const char *s, const char *name, uint32_t index)
 {
-	if (kvb_name_valid(s, strlen(s)))
+	if (skv_name_valid(s, strlen(s)))
 		return s;
-	kvb_pb_fail(d, name, index, KVB_E_INVALID,
+	skv_pb_fail(d, name, index, SKV_E_INVALID,
 		    "a name is 1 to %u of A-Z a-z 0-9 . _ - : = @ + , and begins with a letter, digit or _",
-		    KVB_MAX_NAME);
+		    SKV_MAX_NAME);
 	return "";
 }
 
-const char *kvb_pb_check_text(struct kvb_pbdoc *d, const char *s, const char *name, size_t max)
+const char *skv_pb_check_text(struct skv_pbdoc *d, const char *s, const char *name, size_t max)
 {
 	if (strlen(s) <= max)
 		return s;
-	kvb_pb_fail(d, name, PB_NO_INDEX, KVB_E_INVALID, "must be a string of 0 to %zu bytes, not %zu",
+	skv_pb_fail(d, name, PB_NO_INDEX, SKV_E_INVALID, "must be a string of 0 to %zu bytes, not %zu",
 		    max, strlen(s));
 	return "";
 }
 
 /* ---- writing ------------------------------------------------------------------------------------ */
 
-void *kvb_pb_make(struct kvb_pbmake *m, size_t n, size_t size)
+void *skv_pb_make(struct skv_pbmake *m, size_t n, size_t size)
 {
-	void *p = m->failed ? NULL : kvb_arena_calloc(&m->arena, n, size);
+	void *p = m->failed ? NULL : skv_arena_calloc(&m->arena, n, size);
 
 	if (!p)
 		m->failed = true;
 	return p;
 }
 
-char *kvb_pb_make_text(struct kvb_pbmake *m, const char *s)
+char *skv_pb_make_text(struct skv_pbmake *m, const char *s)
 {
 	static char none[] = "";
 	size_t n = strlen(s);
-	char *copy = m->failed ? NULL : kvb_arena_strndup(&m->arena, s, n);
+	char *copy = m->failed ? NULL : skv_arena_strndup(&m->arena, s, n);
 	uint32_t c;
 
 	if (!copy) {
@@ -156,7 +156,7 @@ char *kvb_pb_make_text(struct kvb_pbmake *m, const char *s)
 		return none;
 	}
 	for (size_t i = 0; i < n;) {
-		size_t k = kvb_utf8_next(copy + i, n - i, &c);
+		size_t k = skv_utf8_next(copy + i, n - i, &c);
 
 		if (k == 0)
 			copy[i] = '?';
@@ -165,12 +165,12 @@ char *kvb_pb_make_text(struct kvb_pbmake *m, const char *s)
 	return copy;
 }
 
-void **kvb_pb_make_messages(struct kvb_pbmake *m, size_t n, size_t size, void (*init)(void *))
+void **skv_pb_make_messages(struct skv_pbmake *m, size_t n, size_t size, void (*init)(void *))
 {
-	void **all = kvb_pb_make(m, n, sizeof *all);
+	void **all = skv_pb_make(m, n, sizeof *all);
 
 	for (size_t i = 0; all && i < n; i++) {
-		all[i] = kvb_pb_make(m, 1, size);
+		all[i] = skv_pb_make(m, 1, size);
 		if (!all[i])
 			return NULL;
 		init(all[i]);
@@ -178,7 +178,7 @@ void **kvb_pb_make_messages(struct kvb_pbmake *m, size_t n, size_t size, void (*
 	return all;
 }
 
-void kvb_pb_pack(struct kvb_pbmake *m, struct kvb_buf *out, const void *message)
+void skv_pb_pack(struct skv_pbmake *m, struct skv_buf *out, const void *message)
 {
 	size_t n;
 
@@ -186,8 +186,8 @@ void kvb_pb_pack(struct kvb_pbmake *m, struct kvb_buf *out, const void *message)
 		out->failed = true;
 	} else {
 		n = protobuf_c_message_get_packed_size(message);
-		if (kvb_buf_reserve(out, n + 1))
+		if (skv_buf_reserve(out, n + 1))
 			out->len += protobuf_c_message_pack(message, out->data + out->len);
 	}
-	kvb_arena_destroy(&m->arena);
+	skv_arena_destroy(&m->arena);
 }

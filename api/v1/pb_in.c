@@ -9,73 +9,73 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-#include <kvb/utf8.h>
+#include <skv/utf8.h>
 
 /* ---- failures ----------------------------------------------------------------------------------- */
 
-static size_t render(const struct kvb_pbat *at, char out[KVB_FIELD_MAX])
+static size_t render(const struct skv_pbat *at, char out[SKV_FIELD_MAX])
 {
 	size_t n = at->up ? render(at->up, out) : 0;
-	int more = snprintf(out + n, KVB_FIELD_MAX - n, "%s%s", n ? "." : "", at->name);
+	int more = snprintf(out + n, SKV_FIELD_MAX - n, "%s%s", n ? "." : "", at->name);
 
 	n += more > 0 ? (size_t)more : 0;
-	if (n < KVB_FIELD_MAX && at->index != PB_NO_INDEX)
-		n += (size_t)snprintf(out + n, KVB_FIELD_MAX - n, "[%u]", at->index);
-	return n < KVB_FIELD_MAX ? n : KVB_FIELD_MAX - 1;
+	if (n < SKV_FIELD_MAX && at->index != PB_NO_INDEX)
+		n += (size_t)snprintf(out + n, SKV_FIELD_MAX - n, "[%u]", at->index);
+	return n < SKV_FIELD_MAX ? n : SKV_FIELD_MAX - 1;
 }
 
-void kvb_pb_fail(struct kvb_pbdoc *d, const char *name, uint32_t index, int status, const char *fmt,
+void skv_pb_fail(struct skv_pbdoc *d, const char *name, uint32_t index, int status, const char *fmt,
 		 ...)
 {
-	struct kvb_pbat here = { d->at, name, index };
-	const struct kvb_pbat *at = name ? &here : d->at;
-	char field[KVB_FIELD_MAX] = "";
-	char message[KVB_MESSAGE_MAX];
+	struct skv_pbat here = { d->at, name, index };
+	const struct skv_pbat *at = name ? &here : d->at;
+	char field[SKV_FIELD_MAX] = "";
+	char message[SKV_MESSAGE_MAX];
 	va_list ap;
 
-	if (!kvb_pb_ok(d))
+	if (!skv_pb_ok(d))
 		return;
 	va_start(ap, fmt);
 	vsnprintf(message, sizeof message, fmt, ap);
 	va_end(ap);
 	if (at)
 		render(at, field);
-	d->status = kvb_fail(d->err, status, field, "%s", message);
+	d->status = skv_fail(d->err, status, field, "%s", message);
 }
 
-static void *out_of_memory(struct kvb_pbdoc *d)
+static void *out_of_memory(struct skv_pbdoc *d)
 {
-	if (kvb_pb_ok(d))
-		d->status = kvb_fail(d->err, KVB_E_NOMEM, NULL, "out of memory");
+	if (skv_pb_ok(d))
+		d->status = skv_fail(d->err, SKV_E_NOMEM, NULL, "out of memory");
 	return NULL;
 }
 
-void *kvb_pb_alloc(struct kvb_pbdoc *d, size_t n, size_t size)
+void *skv_pb_alloc(struct skv_pbdoc *d, size_t n, size_t size)
 {
-	void *p = kvb_pb_ok(d) ? kvb_arena_calloc(d->in->arena, n, size) : NULL;
+	void *p = skv_pb_ok(d) ? skv_arena_calloc(d->in->arena, n, size) : NULL;
 
-	return p || !kvb_pb_ok(d) ? p : out_of_memory(d);
+	return p || !skv_pb_ok(d) ? p : out_of_memory(d);
 }
 
-struct kvb_pbdoc kvb_pb_open(const struct kvb_v1_in *in, struct kvb_error *err)
+struct skv_pbdoc skv_pb_open(const struct skv_v1_in *in, struct skv_error *err)
 {
-	return (struct kvb_pbdoc){ .in = in, .err = err, .status = KVB_OK };
+	return (struct skv_pbdoc){ .in = in, .err = err, .status = SKV_OK };
 }
 
 /* ---- fields ------------------------------------------------------------------------------------- */
 
-static void bad_bytes(struct kvb_pbdoc *d, const char *what)
+static void bad_bytes(struct skv_pbdoc *d, const char *what)
 {
-	kvb_pb_fail(d, NULL, 0, KVB_E_INVALID, "not a protobuf message: %s", what);
+	skv_pb_fail(d, NULL, 0, SKV_E_INVALID, "not a protobuf message: %s", what);
 }
 
-bool kvb_pb_next_slow(struct kvb_pbdoc *d, struct kvb_rd *r, struct kvb_pbf *f)
+bool skv_pb_next_slow(struct skv_pbdoc *d, struct skv_rd *r, struct skv_pbf *f)
 {
 	uint64_t tag, n;
 
-	if (r->p == r->end || !kvb_pb_ok(d))
+	if (r->p == r->end || !skv_pb_ok(d))
 		return false;
-	tag = kvb_pb_varint(r);
+	tag = skv_pb_varint(r);
 	f->num = (uint32_t)(tag >> 3);
 	f->wire = (unsigned)(tag & 7);
 	f->v = 0;
@@ -87,17 +87,17 @@ bool kvb_pb_next_slow(struct kvb_pbdoc *d, struct kvb_rd *r, struct kvb_pbf *f)
 	}
 	switch (f->wire) {
 	case PB_VARINT:
-		f->v = kvb_pb_varint(r);
+		f->v = skv_pb_varint(r);
 		break;
 	case PB_FIXED64:
-		f->v = kvb_get_u64(r);
+		f->v = skv_get_u64(r);
 		break;
 	case PB_FIXED32:
-		f->v = kvb_get_u32(r);
+		f->v = skv_get_u32(r);
 		break;
 	case PB_BYTES:
-		n = kvb_pb_varint(r);
-		if (n > kvb_rd_left(r))
+		n = skv_pb_varint(r);
+		if (n > skv_rd_left(r))
 			r->failed = true;
 		if (!r->failed) {
 			f->n = (size_t)n;
@@ -114,26 +114,26 @@ bool kvb_pb_next_slow(struct kvb_pbdoc *d, struct kvb_rd *r, struct kvb_pbf *f)
 	return !r->failed;
 }
 
-bool kvb_pb_wire(struct kvb_pbdoc *d, const struct kvb_pbf *f, const char *name, unsigned wire)
+bool skv_pb_wire(struct skv_pbdoc *d, const struct skv_pbf *f, const char *name, unsigned wire)
 {
-	if (kvb_pb_ok(d) && f->wire != wire)
-		kvb_pb_fail(d, name, PB_NO_INDEX, KVB_E_INVALID, "is of wire type %u, not %u", f->wire,
+	if (skv_pb_ok(d) && f->wire != wire)
+		skv_pb_fail(d, name, PB_NO_INDEX, SKV_E_INVALID, "is of wire type %u, not %u", f->wire,
 			    wire);
-	return kvb_pb_ok(d);
+	return skv_pb_ok(d);
 }
 
 /* ---- values ------------------------------------------------------------------------------------- */
 
-uint64_t kvb_pb_bad_number(struct kvb_pbdoc *d, const struct kvb_pbf *f, const char *name,
+uint64_t skv_pb_bad_number(struct skv_pbdoc *d, const struct skv_pbf *f, const char *name,
 			   uint64_t max)
 {
-	if (kvb_pb_wire(d, f, name, PB_VARINT))
-		kvb_pb_fail(d, name, PB_NO_INDEX, KVB_E_INVALID, "must be at most %llu, not %llu",
+	if (skv_pb_wire(d, f, name, PB_VARINT))
+		skv_pb_fail(d, name, PB_NO_INDEX, SKV_E_INVALID, "must be at most %llu, not %llu",
 			    (unsigned long long)max, (unsigned long long)f->v);
 	return 0;
 }
 
-bool kvb_pb_utf8(const uint8_t *s, size_t n)
+bool skv_pb_utf8(const uint8_t *s, size_t n)
 {
 	uint32_t c;
 
@@ -141,7 +141,7 @@ bool kvb_pb_utf8(const uint8_t *s, size_t n)
 		size_t k = 1;
 
 		if (s[i] >= 0x80)
-			k = kvb_utf8_next((const char *)s + i, n - i, &c);
+			k = skv_utf8_next((const char *)s + i, n - i, &c);
 		else if (s[i] == 0)
 			return false;
 		if (k == 0)
@@ -151,96 +151,96 @@ bool kvb_pb_utf8(const uint8_t *s, size_t n)
 	return true;
 }
 
-const char *kvb_pb_text(struct kvb_pbdoc *d, const struct kvb_pbf *f, const char *name,
+const char *skv_pb_text(struct skv_pbdoc *d, const struct skv_pbf *f, const char *name,
 			uint32_t index, size_t min, size_t max)
 {
 	const char *copy;
 
-	if (!kvb_pb_wire(d, f, name, PB_BYTES))
+	if (!skv_pb_wire(d, f, name, PB_BYTES))
 		return "";
 	if (f->n < min || f->n > max) {
-		kvb_pb_fail(d, name, index, KVB_E_INVALID,
+		skv_pb_fail(d, name, index, SKV_E_INVALID,
 			    "must be a string of %zu to %zu bytes, not %zu", min, max, f->n);
 		return "";
 	}
-	if (!kvb_pb_utf8(f->p, f->n)) {
-		kvb_pb_fail(d, name, index, KVB_E_INVALID, "is not UTF-8 without NUL");
+	if (!skv_pb_utf8(f->p, f->n)) {
+		skv_pb_fail(d, name, index, SKV_E_INVALID, "is not UTF-8 without NUL");
 		return "";
 	}
-	copy = kvb_arena_strndup(d->in->arena, (const char *)f->p, f->n);
+	copy = skv_arena_strndup(d->in->arena, (const char *)f->p, f->n);
 	return copy ? copy : (out_of_memory(d), "");
 }
 
-const char *kvb_pb_name(struct kvb_pbdoc *d, const struct kvb_pbf *f, const char *name,
+const char *skv_pb_name(struct skv_pbdoc *d, const struct skv_pbf *f, const char *name,
 			uint32_t index)
 {
-	if (!kvb_pb_wire(d, f, name, PB_BYTES))
+	if (!skv_pb_wire(d, f, name, PB_BYTES))
 		return "";
-	if (!kvb_name_valid((const char *)f->p, f->n))
-		kvb_pb_fail(d, name, index, KVB_E_INVALID,
+	if (!skv_name_valid((const char *)f->p, f->n))
+		skv_pb_fail(d, name, index, SKV_E_INVALID,
 			    "a name is 1 to %u of A-Z a-z 0-9 . _ - : = @ + , and begins with a letter, digit or _",
-			    KVB_MAX_NAME);
-	return kvb_pb_ok(d) ? kvb_pb_text(d, f, name, index, 1, KVB_MAX_NAME) : "";
+			    SKV_MAX_NAME);
+	return skv_pb_ok(d) ? skv_pb_text(d, f, name, index, 1, SKV_MAX_NAME) : "";
 }
 
 /* ---- repeated fields ---------------------------------------------------------------------------- */
 
-void kvb_pb_count(struct kvb_pbdoc *d, const char *name, size_t n, uint32_t min, uint32_t max)
+void skv_pb_count(struct skv_pbdoc *d, const char *name, size_t n, uint32_t min, uint32_t max)
 {
 	if (n > max)
-		kvb_pb_fail(d, name, PB_NO_INDEX, KVB_E_TOO_LARGE,
+		skv_pb_fail(d, name, PB_NO_INDEX, SKV_E_TOO_LARGE,
 			    "has %zu elements, at most %u may be", n, max);
 	else if (n < min)
-		kvb_pb_fail(d, name, PB_NO_INDEX, KVB_E_INVALID,
+		skv_pb_fail(d, name, PB_NO_INDEX, SKV_E_INVALID,
 			    "has %zu elements, at least %u are needed", n, min);
 }
 
-const char *const *kvb_pb_names(struct kvb_pbdoc *d, struct kvb_rd message, uint32_t num,
+const char *const *skv_pb_names(struct skv_pbdoc *d, struct skv_rd message, uint32_t num,
 				const char *name, uint32_t n)
 {
-	const char **names = kvb_pb_alloc(d, n, sizeof *names);
-	struct kvb_pbf f;
+	const char **names = skv_pb_alloc(d, n, sizeof *names);
+	struct skv_pbf f;
 	uint32_t i = 0;
 
-	while (names && i < n && kvb_pb_next(d, &message, &f)) {
+	while (names && i < n && skv_pb_next(d, &message, &f)) {
 		if (f.num != num)
 			continue;
-		names[i] = kvb_pb_name(d, &f, name, i);
-		for (uint32_t j = 0; j < i && kvb_pb_ok(d); j++)
+		names[i] = skv_pb_name(d, &f, name, i);
+		for (uint32_t j = 0; j < i && skv_pb_ok(d); j++)
 			if (strcmp(names[i], names[j]) == 0)
-				kvb_pb_fail(d, name, i, KVB_E_INVALID, "'%s' is named twice",
+				skv_pb_fail(d, name, i, SKV_E_INVALID, "'%s' is named twice",
 					    names[i]);
 		i++;
 	}
 	return names;
 }
 
-size_t kvb_pb_numbers(struct kvb_pbdoc *d, const struct kvb_pbf *f, const char *name, unsigned wire)
+size_t skv_pb_numbers(struct skv_pbdoc *d, const struct skv_pbf *f, const char *name, unsigned wire)
 {
 	size_t n = 0;
 
 	if (f->wire == wire)
 		return 1;
-	if (!kvb_pb_wire(d, f, name, PB_BYTES))
+	if (!skv_pb_wire(d, f, name, PB_BYTES))
 		return 0;
 	if (wire == PB_FIXED64) {
 		if (f->n % 8)
-			kvb_pb_fail(d, name, PB_NO_INDEX, KVB_E_INVALID,
+			skv_pb_fail(d, name, PB_NO_INDEX, SKV_E_INVALID,
 				    "packed numbers of 8 bytes have %zu bytes", f->n);
 		return f->n / 8;
 	}
 	for (size_t i = 0; i < f->n; i++)
 		n += f->p[i] < 0x80;
 	if (f->n && f->p[f->n - 1] >= 0x80)
-		kvb_pb_fail(d, name, PB_NO_INDEX, KVB_E_INVALID, "the last number is cut");
+		skv_pb_fail(d, name, PB_NO_INDEX, SKV_E_INVALID, "the last number is cut");
 	return n;
 }
 
 /* The numbers of one field, of which there are at most `max`. */
-static size_t take_numbers(struct kvb_pbdoc *d, const struct kvb_pbf *f, const char *name,
+static size_t take_numbers(struct skv_pbdoc *d, const struct skv_pbf *f, const char *name,
 			   unsigned wire, uint64_t *out, size_t max)
 {
-	struct kvb_rd r = kvb_rd_make(f->p, f->n);
+	struct skv_rd r = skv_rd_make(f->p, f->n);
 	size_t n = 0;
 
 	if (f->wire == wire) {
@@ -249,28 +249,28 @@ static size_t take_numbers(struct kvb_pbdoc *d, const struct kvb_pbf *f, const c
 	}
 	if (wire == PB_FIXED64) {
 		for (n = 0; n < f->n / 8 && n < max; n++)
-			out[n] = kvb_pb_load64(f->p + 8 * n);
+			out[n] = skv_pb_load64(f->p + 8 * n);
 		return n;
 	}
 	while (r.p < r.end && n < max && !r.failed)
-		out[n++] = kvb_pb_varint(&r);
+		out[n++] = skv_pb_varint(&r);
 	if (r.failed)
-		kvb_pb_fail(d, name, PB_NO_INDEX, KVB_E_INVALID, "a number of more than 64 bits");
+		skv_pb_fail(d, name, PB_NO_INDEX, SKV_E_INVALID, "a number of more than 64 bits");
 	return n;
 }
 
-uint64_t *kvb_pb_all_numbers(struct kvb_pbdoc *d, struct kvb_rd message, uint32_t num,
+uint64_t *skv_pb_all_numbers(struct skv_pbdoc *d, struct skv_rd message, uint32_t num,
 			     const char *name, unsigned wire, size_t n)
 {
 	uint64_t *all = NULL;
-	struct kvb_pbf f;
+	struct skv_pbf f;
 	size_t i = 0;
 
-	if (kvb_pb_ok(d) && n <= SIZE_MAX / 16)
-		all = kvb_arena_alloc(d->in->arena, n * sizeof *all);
+	if (skv_pb_ok(d) && n <= SIZE_MAX / 16)
+		all = skv_arena_alloc(d->in->arena, n * sizeof *all);
 	if (!all)
 		return out_of_memory(d);
-	while (i < n && kvb_pb_next(d, &message, &f))
+	while (i < n && skv_pb_next(d, &message, &f))
 		if (f.num == num)
 			i += take_numbers(d, &f, name, wire, all + i, n - i);
 	for (; i < n; i++)

@@ -5,182 +5,182 @@
  */
 #include "pb.h"
 
-#include <kvb/key_set.h>
+#include <skv/key_set.h>
 
 enum { KEYS_RAW = 1, KEYS_INT = 2, KEYS_TEXT = 3, PARENT_RAW = 7, PARENT_INT = 8, PARENT_TEXT = 9 };
 
 static const char *const forms[] = { "keys", "keys_int", "keys_raw" };
 
-static void refuse_twice(struct kvb_pbdoc *d, const char *name, const struct kvb_key *keys, uint32_t n)
+static void refuse_twice(struct skv_pbdoc *d, const char *name, const struct skv_key *keys, uint32_t n)
 {
-	uint32_t *cells = kvb_pb_alloc(d, kvb_key_set_cells(n), sizeof *cells);
-	struct kvb_key_set set;
+	uint32_t *cells = skv_pb_alloc(d, skv_key_set_cells(n), sizeof *cells);
+	struct skv_key_set set;
 
 	if (!cells)
 		return;
-	kvb_key_set_init(&set, cells, n);
+	skv_key_set_init(&set, cells, n);
 	for (uint32_t i = 0; i < n; i++) {
-		uint32_t *at = kvb_key_set_find(&set, keys, keys[i]);
+		uint32_t *at = skv_key_set_find(&set, keys, keys[i]);
 
 		if (*at) {
-			kvb_pb_fail(d, name, i, KVB_E_INVALID, "the same key as element %u", *at - 1);
+			skv_pb_fail(d, name, i, SKV_E_INVALID, "the same key as element %u", *at - 1);
 			return;
 		}
 		*at = i + 1;
 	}
 }
 
-void kvb_pb_keys_field(struct kvb_pbdoc *d, struct kvb_pbkeys *k, const struct kvb_pbf *f)
+void skv_pb_keys_field(struct skv_pbdoc *d, struct skv_pbkeys *k, const struct skv_pbf *f)
 {
-	if (f->num == KEYS_RAW && kvb_pb_wire(d, f, forms[KVB_KEYS_HEX], PB_BYTES)) {
+	if (f->num == KEYS_RAW && skv_pb_wire(d, f, forms[SKV_KEYS_HEX], PB_BYTES)) {
 		k->raw = f->p;
 		k->raw_len = f->n;
 	} else if (f->num == KEYS_INT) {
-		k->n_ints += kvb_pb_numbers(d, f, forms[KVB_KEYS_INT], PB_FIXED64);
-	} else if (f->num == KEYS_TEXT && kvb_pb_wire(d, f, forms[KVB_KEYS_STRING], PB_BYTES)) {
+		k->n_ints += skv_pb_numbers(d, f, forms[SKV_KEYS_INT], PB_FIXED64);
+	} else if (f->num == KEYS_TEXT && skv_pb_wire(d, f, forms[SKV_KEYS_STRING], PB_BYTES)) {
 		k->n_strings++;
 	}
 }
 
-static struct kvb_key raw_key(const uint8_t *p)
+static struct skv_key raw_key(const uint8_t *p)
 {
-	return (struct kvb_key){ kvb_pb_load64_be(p), kvb_pb_load64_be(p + 8) };
+	return (struct skv_key){ skv_pb_load64_be(p), skv_pb_load64_be(p + 8) };
 }
 
-static struct kvb_key text_key(struct kvb_pbdoc *d, const struct kvb_pbf *f, const char *name,
+static struct skv_key text_key(struct skv_pbdoc *d, const struct skv_pbf *f, const char *name,
 			       uint32_t index)
 {
-	if (f->n == 0 || f->n > KVB_MAX_KEY_STRING)
-		kvb_pb_fail(d, name, index, KVB_E_INVALID, "a key has 1 to %u bytes, not %zu",
-			    KVB_MAX_KEY_STRING, f->n);
-	else if (!kvb_pb_utf8(f->p, f->n))
-		kvb_pb_fail(d, name, index, KVB_E_INVALID, "is not UTF-8 without NUL");
+	if (f->n == 0 || f->n > SKV_MAX_KEY_STRING)
+		skv_pb_fail(d, name, index, SKV_E_INVALID, "a key has 1 to %u bytes, not %zu",
+			    SKV_MAX_KEY_STRING, f->n);
+	else if (!skv_pb_utf8(f->p, f->n))
+		skv_pb_fail(d, name, index, SKV_E_INVALID, "is not UTF-8 without NUL");
 	else if (!d->in->secret)
-		kvb_pb_fail(d, name, index, KVB_E_INVALID, "string keys cannot be hashed here");
-	if (!kvb_pb_ok(d))
-		return (struct kvb_key){ 0, 0 };
-	return kvb_key_from_string(d->in->secret, (const char *)f->p, f->n);
+		skv_pb_fail(d, name, index, SKV_E_INVALID, "string keys cannot be hashed here");
+	if (!skv_pb_ok(d))
+		return (struct skv_key){ 0, 0 };
+	return skv_key_from_string(d->in->secret, (const char *)f->p, f->n);
 }
 
-static void read_texts(struct kvb_pbdoc *d, struct kvb_rd message, struct kvb_key *out)
+static void read_texts(struct skv_pbdoc *d, struct skv_rd message, struct skv_key *out)
 {
-	struct kvb_pbf f;
+	struct skv_pbf f;
 	uint32_t i = 0;
 
-	while (kvb_pb_next(d, &message, &f)) {
+	while (skv_pb_next(d, &message, &f)) {
 		if (f.num != KEYS_TEXT)
 			continue;
-		out[i] = text_key(d, &f, forms[KVB_KEYS_STRING], i);
+		out[i] = text_key(d, &f, forms[SKV_KEYS_STRING], i);
 		i++;
 	}
 }
 
 /* Which of the forms came; fails unless exactly one did. */
-static enum kvb_key_form form_of(struct kvb_pbdoc *d, const struct kvb_pbkeys *k, size_t *n)
+static enum skv_key_form form_of(struct skv_pbdoc *d, const struct skv_pbkeys *k, size_t *n)
 {
-	enum kvb_key_form form = k->raw_len  ? KVB_KEYS_HEX
-				 : k->n_ints ? KVB_KEYS_INT
-					     : KVB_KEYS_STRING;
+	enum skv_key_form form = k->raw_len  ? SKV_KEYS_HEX
+				 : k->n_ints ? SKV_KEYS_INT
+					     : SKV_KEYS_STRING;
 
 	if ((k->raw_len > 0) + (k->n_ints > 0) + (k->n_strings > 0) > 1)
-		kvb_pb_fail(d, forms[form], PB_NO_INDEX, KVB_E_INVALID,
+		skv_pb_fail(d, forms[form], PB_NO_INDEX, SKV_E_INVALID,
 			    "only one of %s, %s and %s may be given", forms[0], forms[1], forms[2]);
 	if (k->raw_len % 16)
-		kvb_pb_fail(d, forms[form], PB_NO_INDEX, KVB_E_INVALID,
+		skv_pb_fail(d, forms[form], PB_NO_INDEX, SKV_E_INVALID,
 			    "has %zu bytes, no multiple of 16", k->raw_len);
 	*n = k->raw_len ? k->raw_len / 16 : k->n_ints + k->n_strings;
 	if (*n == 0)
-		kvb_pb_fail(d, forms[0], PB_NO_INDEX, KVB_E_INVALID, "one of %s, %s and %s is required",
+		skv_pb_fail(d, forms[0], PB_NO_INDEX, SKV_E_INVALID, "one of %s, %s and %s is required",
 			    forms[0], forms[1], forms[2]);
-	kvb_pb_count(d, forms[form], *n, 1, KVB_MAX_KEYS);
+	skv_pb_count(d, forms[form], *n, 1, SKV_MAX_KEYS);
 	return form;
 }
 
-const struct kvb_key *kvb_pb_keys(struct kvb_pbdoc *d, const struct kvb_pbkeys *k,
-				  struct kvb_rd message, uint32_t *n)
+const struct skv_key *skv_pb_keys(struct skv_pbdoc *d, const struct skv_pbkeys *k,
+				  struct skv_rd message, uint32_t *n)
 {
 	size_t count;
-	enum kvb_key_form form = form_of(d, k, &count);
-	struct kvb_key *keys = kvb_pb_alloc(d, kvb_pb_ok(d) ? count : 0, sizeof *keys);
+	enum skv_key_form form = form_of(d, k, &count);
+	struct skv_key *keys = skv_pb_alloc(d, skv_pb_ok(d) ? count : 0, sizeof *keys);
 	uint64_t *ints;
 
 	*n = 0;
 	if (!keys)
 		return NULL;
-	if (form == KVB_KEYS_HEX) {
+	if (form == SKV_KEYS_HEX) {
 		for (size_t i = 0; i < count; i++)
 			keys[i] = raw_key(k->raw + 16 * i);
-	} else if (form == KVB_KEYS_INT) {
-		ints = kvb_pb_all_numbers(d, message, KEYS_INT, forms[form], PB_FIXED64, count);
+	} else if (form == SKV_KEYS_INT) {
+		ints = skv_pb_all_numbers(d, message, KEYS_INT, forms[form], PB_FIXED64, count);
 		for (size_t i = 0; ints && i < count; i++)
-			keys[i] = (struct kvb_key){ 0, ints[i] };
+			keys[i] = (struct skv_key){ 0, ints[i] };
 	} else {
 		read_texts(d, message, keys);
 	}
-	if (count > 1 && kvb_pb_ok(d))
+	if (count > 1 && skv_pb_ok(d))
 		refuse_twice(d, forms[form], keys, (uint32_t)count);
-	if (kvb_pb_ok(d))
+	if (skv_pb_ok(d))
 		*n = (uint32_t)count;
 	return keys;
 }
 
-struct kvb_key kvb_pb_parent(struct kvb_pbdoc *d, const struct kvb_pbf *f)
+struct skv_key skv_pb_parent(struct skv_pbdoc *d, const struct skv_pbf *f)
 {
-	struct kvb_key none = { 0, 0 };
+	struct skv_key none = { 0, 0 };
 
 	if (f->num == PARENT_INT)
-		return kvb_pb_wire(d, f, "parent_int", PB_FIXED64) ? (struct kvb_key){ 0, f->v } : none;
+		return skv_pb_wire(d, f, "parent_int", PB_FIXED64) ? (struct skv_key){ 0, f->v } : none;
 	if (f->num == PARENT_TEXT)
-		return kvb_pb_wire(d, f, "parent", PB_BYTES) ? text_key(d, f, "parent", PB_NO_INDEX)
+		return skv_pb_wire(d, f, "parent", PB_BYTES) ? text_key(d, f, "parent", PB_NO_INDEX)
 							     : none;
-	if (!kvb_pb_wire(d, f, "parent_raw", PB_BYTES))
+	if (!skv_pb_wire(d, f, "parent_raw", PB_BYTES))
 		return none;
 	if (f->n == 16)
 		return raw_key(f->p);
-	kvb_pb_fail(d, "parent_raw", PB_NO_INDEX, KVB_E_INVALID, "must be 16 bytes, not %zu", f->n);
+	skv_pb_fail(d, "parent_raw", PB_NO_INDEX, SKV_E_INVALID, "must be 16 bytes, not %zu", f->n);
 	return none;
 }
 
 /* ---- writing ------------------------------------------------------------------------------------ */
 
-static uint8_t *put_raw(uint8_t *p, struct kvb_key k)
+static uint8_t *put_raw(uint8_t *p, struct skv_key k)
 {
-	p = kvb_pb_raw_64(p, __builtin_bswap64(k.hi));
-	return kvb_pb_raw_64(p, __builtin_bswap64(k.lo));
+	p = skv_pb_raw_64(p, __builtin_bswap64(k.hi));
+	return skv_pb_raw_64(p, __builtin_bswap64(k.lo));
 }
 
-void kvb_pb_put_keys(struct kvb_buf *b, const struct kvb_key_input *keys)
+void skv_pb_put_keys(struct skv_buf *b, const struct skv_key_input *keys)
 {
-	size_t size = keys->form == KVB_KEYS_INT ? 8 : 16;
+	size_t size = keys->form == SKV_KEYS_INT ? 8 : 16;
 	uint8_t *p;
 
-	if (keys->form == KVB_KEYS_STRING) {
-		kvb_pb_put_texts(b, KEYS_TEXT, keys->strings, keys->n);
+	if (keys->form == SKV_KEYS_STRING) {
+		skv_pb_put_texts(b, KEYS_TEXT, keys->strings, keys->n);
 		return;
 	}
-	kvb_put_varint(b, (keys->form == KVB_KEYS_INT ? KEYS_INT : KEYS_RAW) << 3 | PB_BYTES);
-	kvb_put_varint(b, keys->n * size);
-	if (!kvb_buf_reserve(b, keys->n * size))
+	skv_put_varint(b, (keys->form == SKV_KEYS_INT ? KEYS_INT : KEYS_RAW) << 3 | PB_BYTES);
+	skv_put_varint(b, keys->n * size);
+	if (!skv_buf_reserve(b, keys->n * size))
 		return;
 	p = b->data + b->len;
 	for (uint32_t i = 0; i < keys->n; i++)
-		p = size == 8 ? kvb_pb_raw_64(p, keys->keys[i].lo) : put_raw(p, keys->keys[i]);
+		p = size == 8 ? skv_pb_raw_64(p, keys->keys[i].lo) : put_raw(p, keys->keys[i]);
 	b->len = (size_t)(p - b->data);
 }
 
-void kvb_pb_put_parent(struct kvb_buf *b, const struct kvb_key_input *parent)
+void skv_pb_put_parent(struct skv_buf *b, const struct skv_key_input *parent)
 {
 	uint8_t raw[16];
 
 	if (!parent)
 		return;
-	if (parent->form == KVB_KEYS_STRING) {
-		kvb_pb_put_bytes(b, PARENT_TEXT, parent->strings[0], strlen(parent->strings[0]));
-	} else if (parent->form == KVB_KEYS_INT) {
-		kvb_put_varint(b, PARENT_INT << 3 | PB_FIXED64);
-		kvb_put_u64(b, parent->keys[0].lo);
+	if (parent->form == SKV_KEYS_STRING) {
+		skv_pb_put_bytes(b, PARENT_TEXT, parent->strings[0], strlen(parent->strings[0]));
+	} else if (parent->form == SKV_KEYS_INT) {
+		skv_put_varint(b, PARENT_INT << 3 | PB_FIXED64);
+		skv_put_u64(b, parent->keys[0].lo);
 	} else {
 		put_raw(raw, parent->keys[0]);
-		kvb_pb_put_bytes(b, PARENT_RAW, raw, sizeof raw);
+		skv_pb_put_bytes(b, PARENT_RAW, raw, sizeof raw);
 	}
 }

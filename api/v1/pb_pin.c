@@ -12,213 +12,213 @@ enum { PINS_KEYS = 1, PINS_KINDS = 2, PINS_TTLS = 3, PINS_NEXT = 4 };
 
 /* ---- pin ---------------------------------------------------------------------------------------- */
 
-int kvb_pb_read_pin_req(const struct kvb_v1_in *in, const char *text, size_t n, struct kvb_pin_req *out,
-			struct kvb_error *err)
+int skv_pb_read_pin_req(const struct skv_v1_in *in, const char *text, size_t n, struct skv_pin_req *out,
+			struct skv_error *err)
 {
-	struct kvb_pin_req q = { .tenant = in->tenant, .kind = KVB_PIN_HARD };
-	struct kvb_pbdoc d = kvb_pb_open(in, err);
-	struct kvb_rd message = kvb_rd_make(text, n), r = message;
-	struct kvb_pbkeys keys = { 0 };
-	struct kvb_pbf f;
+	struct skv_pin_req q = { .tenant = in->tenant, .kind = SKV_PIN_HARD };
+	struct skv_pbdoc d = skv_pb_open(in, err);
+	struct skv_rd message = skv_rd_make(text, n), r = message;
+	struct skv_pbkeys keys = { 0 };
+	struct skv_pbf f;
 
-	while (kvb_pb_next(&d, &r, &f)) {
+	while (skv_pb_next(&d, &r, &f)) {
 		if (f.num == PIN_SOFT)
-			q.kind = kvb_pb_u32(&d, &f, "kind", 1) ? KVB_PIN_SOFT : KVB_PIN_HARD;
+			q.kind = skv_pb_u32(&d, &f, "kind", 1) ? SKV_PIN_SOFT : SKV_PIN_HARD;
 		else if (f.num == PIN_TTL)
-			q.ttl_ms = kvb_pb_u64(&d, &f, "ttl_ms", KVB_MAX_PIN_MS);
+			q.ttl_ms = skv_pb_u64(&d, &f, "ttl_ms", SKV_MAX_PIN_MS);
 		else
-			kvb_pb_keys_field(&d, &keys, &f);
+			skv_pb_keys_field(&d, &keys, &f);
 	}
-	q.keys = kvb_pb_keys(&d, &keys, message, &q.n_keys);
-	if (kvb_pb_ok(&d))
+	q.keys = skv_pb_keys(&d, &keys, message, &q.n_keys);
+	if (skv_pb_ok(&d))
 		*out = q;
 	return d.status;
 }
 
-void kvb_pb_write_pin_req(struct kvb_buf *out, const struct kvb_pin_req *req, const struct kvb_key_input *keys)
+void skv_pb_write_pin_req(struct skv_buf *out, const struct skv_pin_req *req, const struct skv_key_input *keys)
 {
-	kvb_pb_put_keys(out, keys);
-	kvb_pb_put_uint(out, PIN_SOFT, req->kind == KVB_PIN_SOFT);
-	kvb_pb_put_uint(out, PIN_TTL, req->ttl_ms);
+	skv_pb_put_keys(out, keys);
+	skv_pb_put_uint(out, PIN_SOFT, req->kind == SKV_PIN_SOFT);
+	skv_pb_put_uint(out, PIN_TTL, req->ttl_ms);
 }
 
-void kvb_pb_write_pin_res(struct kvb_buf *out, const struct kvb_pin_res *r)
+void skv_pb_write_pin_res(struct skv_buf *out, const struct skv_pin_res *r)
 {
 	size_t begin;
 
-	kvb_pb_put_uint(out, PINNED_N_KEYS, r->n_keys);
-	kvb_pb_put_uint(out, PINNED_PINNED, r->pinned);
+	skv_pb_put_uint(out, PINNED_N_KEYS, r->n_keys);
+	skv_pb_put_uint(out, PINNED_PINNED, r->pinned);
 	if (r->pinned == r->n_keys)
 		return;
-	begin = kvb_pb_put_begin(out, PINNED_MISSING, 3 * (size_t)r->n_keys);
+	begin = skv_pb_put_begin(out, PINNED_MISSING, 3 * (size_t)r->n_keys);
 	for (uint32_t i = 0; i < r->n_keys; i++)
 		if (r->missing[i])
-			kvb_put_varint(out, i);
-	kvb_pb_put_end(out, begin);
+			skv_put_varint(out, i);
+	skv_pb_put_end(out, begin);
 }
 
-int kvb_pb_read_pin_res(const struct kvb_v1_in *in, const char *text, size_t n, struct kvb_pin_res *out,
-			struct kvb_error *err)
+int skv_pb_read_pin_res(const struct skv_v1_in *in, const char *text, size_t n, struct skv_pin_res *out,
+			struct skv_error *err)
 {
-	struct kvb_pbdoc d = kvb_pb_open(in, err);
-	struct kvb_rd message = kvb_rd_make(text, n), r = message;
-	struct kvb_pin_res a = { 0 };
+	struct skv_pbdoc d = skv_pb_open(in, err);
+	struct skv_rd message = skv_rd_make(text, n), r = message;
+	struct skv_pin_res a = { 0 };
 	size_t count = 0;
 	uint64_t *missing;
-	struct kvb_pbf f;
+	struct skv_pbf f;
 
-	while (kvb_pb_next(&d, &r, &f)) {
+	while (skv_pb_next(&d, &r, &f)) {
 		if (f.num == PINNED_N_KEYS)
-			a.n_keys = kvb_pb_u32(&d, &f, "n_keys", KVB_MAX_KEYS);
+			a.n_keys = skv_pb_u32(&d, &f, "n_keys", SKV_MAX_KEYS);
 		else if (f.num == PINNED_PINNED)
-			a.pinned = kvb_pb_u32(&d, &f, "pinned", KVB_MAX_KEYS);
+			a.pinned = skv_pb_u32(&d, &f, "pinned", SKV_MAX_KEYS);
 		else if (f.num == PINNED_MISSING)
-			count += kvb_pb_numbers(&d, &f, "missing", PB_VARINT);
+			count += skv_pb_numbers(&d, &f, "missing", PB_VARINT);
 	}
-	kvb_pb_count(&d, "missing", count, 0, a.n_keys);
-	missing = kvb_pb_all_numbers(&d, message, PINNED_MISSING, "missing", PB_VARINT, count);
-	a.missing = kvb_pb_alloc(&d, a.n_keys + 1, sizeof *a.missing);
-	for (uint32_t i = 0; kvb_pb_ok(&d) && i < count; i++) {
+	skv_pb_count(&d, "missing", count, 0, a.n_keys);
+	missing = skv_pb_all_numbers(&d, message, PINNED_MISSING, "missing", PB_VARINT, count);
+	a.missing = skv_pb_alloc(&d, a.n_keys + 1, sizeof *a.missing);
+	for (uint32_t i = 0; skv_pb_ok(&d) && i < count; i++) {
 		if (missing[i] >= a.n_keys)
-			kvb_pb_fail(&d, "missing", i, KVB_E_INVALID, "must be below %u", a.n_keys);
+			skv_pb_fail(&d, "missing", i, SKV_E_INVALID, "must be below %u", a.n_keys);
 		else
 			a.missing[missing[i]] = true;
 	}
-	if (kvb_pb_ok(&d))
+	if (skv_pb_ok(&d))
 		*out = a;
 	return d.status;
 }
 
 /* ---- unpin -------------------------------------------------------------------------------------- */
 
-int kvb_pb_read_unpin_req(const struct kvb_v1_in *in, const char *text, size_t n, struct kvb_unpin_req *out,
-			  struct kvb_error *err)
+int skv_pb_read_unpin_req(const struct skv_v1_in *in, const char *text, size_t n, struct skv_unpin_req *out,
+			  struct skv_error *err)
 {
-	struct kvb_unpin_req q = { .tenant = in->tenant };
-	struct kvb_pbdoc d = kvb_pb_open(in, err);
-	struct kvb_rd message = kvb_rd_make(text, n), r = message;
-	struct kvb_pbkeys keys = { 0 };
+	struct skv_unpin_req q = { .tenant = in->tenant };
+	struct skv_pbdoc d = skv_pb_open(in, err);
+	struct skv_rd message = skv_rd_make(text, n), r = message;
+	struct skv_pbkeys keys = { 0 };
 	bool all = false;
-	struct kvb_pbf f;
+	struct skv_pbf f;
 
-	while (kvb_pb_next(&d, &r, &f)) {
+	while (skv_pb_next(&d, &r, &f)) {
 		if (f.num == UNPIN_ALL)
-			all = kvb_pb_u64(&d, &f, "all", 1) != 0;
+			all = skv_pb_u64(&d, &f, "all", 1) != 0;
 		else
-			kvb_pb_keys_field(&d, &keys, &f);
+			skv_pb_keys_field(&d, &keys, &f);
 	}
 	if (all && (keys.raw_len || keys.n_ints || keys.n_strings))
-		kvb_pb_fail(&d, "all", PB_NO_INDEX, KVB_E_INVALID, "all, or keys: not both");
+		skv_pb_fail(&d, "all", PB_NO_INDEX, SKV_E_INVALID, "all, or keys: not both");
 	if (!all)
-		q.keys = kvb_pb_keys(&d, &keys, message, &q.n_keys);
-	if (kvb_pb_ok(&d))
+		q.keys = skv_pb_keys(&d, &keys, message, &q.n_keys);
+	if (skv_pb_ok(&d))
 		*out = q;
 	return d.status;
 }
 
-void kvb_pb_write_unpin_req(struct kvb_buf *out, const struct kvb_unpin_req *req, const struct kvb_key_input *keys)
+void skv_pb_write_unpin_req(struct skv_buf *out, const struct skv_unpin_req *req, const struct skv_key_input *keys)
 {
 	(void)req;
 	if (keys->n)
-		kvb_pb_put_keys(out, keys);
+		skv_pb_put_keys(out, keys);
 	else
-		kvb_pb_put_uint(out, UNPIN_ALL, 1);
+		skv_pb_put_uint(out, UNPIN_ALL, 1);
 }
 
-void kvb_pb_write_unpin_res(struct kvb_buf *out, const struct kvb_unpin_res *r) { kvb_pb_put_uint(out, 1, r->unpinned); }
+void skv_pb_write_unpin_res(struct skv_buf *out, const struct skv_unpin_res *r) { skv_pb_put_uint(out, 1, r->unpinned); }
 
-int kvb_pb_read_unpin_res(const struct kvb_v1_in *in, const char *text, size_t n, struct kvb_unpin_res *out,
-			  struct kvb_error *err)
+int skv_pb_read_unpin_res(const struct skv_v1_in *in, const char *text, size_t n, struct skv_unpin_res *out,
+			  struct skv_error *err)
 {
-	struct kvb_pbdoc d = kvb_pb_open(in, err);
-	struct kvb_rd r = kvb_rd_make(text, n);
-	struct kvb_unpin_res a = { 0 };
-	struct kvb_pbf f;
+	struct skv_pbdoc d = skv_pb_open(in, err);
+	struct skv_rd r = skv_rd_make(text, n);
+	struct skv_unpin_res a = { 0 };
+	struct skv_pbf f;
 
-	while (kvb_pb_next(&d, &r, &f))
+	while (skv_pb_next(&d, &r, &f))
 		if (f.num == 1)
-			a.unpinned = kvb_pb_u64(&d, &f, "unpinned", UINT64_MAX);
-	if (kvb_pb_ok(&d))
+			a.unpinned = skv_pb_u64(&d, &f, "unpinned", UINT64_MAX);
+	if (skv_pb_ok(&d))
 		*out = a;
 	return d.status;
 }
 
 /* ---- the list ----------------------------------------------------------------------------------- */
 
-static void put_keys(struct kvb_buf *out, const struct kvb_pins_res *r)
+static void put_keys(struct skv_buf *out, const struct skv_pins_res *r)
 {
-	const struct kvb_key_input keys = { .form = KVB_KEYS_HEX, .n = r->n, .keys = r->key };
+	const struct skv_key_input keys = { .form = SKV_KEYS_HEX, .n = r->n, .keys = r->key };
 
-	kvb_pb_put_keys(out, &keys); /* field 1, as in requests */
+	skv_pb_put_keys(out, &keys); /* field 1, as in requests */
 }
 
-void kvb_pb_write_pins_res(struct kvb_buf *out, const struct kvb_pins_res *r)
+void skv_pb_write_pins_res(struct skv_buf *out, const struct skv_pins_res *r)
 {
 	size_t begin;
 
 	if (r->n) {
 		put_keys(out, r);
-		begin = kvb_pb_put_begin(out, PINS_KINDS, r->n);
+		begin = skv_pb_put_begin(out, PINS_KINDS, r->n);
 		for (uint32_t i = 0; i < r->n; i++)
-			kvb_put_varint(out, r->kind[i]);
-		kvb_pb_put_end(out, begin);
-		begin = kvb_pb_put_begin(out, PINS_TTLS, 10 * (size_t)r->n);
+			skv_put_varint(out, r->kind[i]);
+		skv_pb_put_end(out, begin);
+		begin = skv_pb_put_begin(out, PINS_TTLS, 10 * (size_t)r->n);
 		for (uint32_t i = 0; i < r->n; i++)
-			kvb_put_varint(out, r->ttl_ms[i]);
-		kvb_pb_put_end(out, begin);
+			skv_put_varint(out, r->ttl_ms[i]);
+		skv_pb_put_end(out, begin);
 	}
-	kvb_pb_put_uint(out, PINS_NEXT, r->next);
+	skv_pb_put_uint(out, PINS_NEXT, r->next);
 }
 
-static void take_pins(struct kvb_pbdoc *d, struct kvb_pins_res *a, const uint8_t *raw, const uint64_t *kinds,
+static void take_pins(struct skv_pbdoc *d, struct skv_pins_res *a, const uint8_t *raw, const uint64_t *kinds,
 		      const uint64_t *ttls)
 {
-	a->key = kvb_pb_alloc(d, a->n + 1, sizeof *a->key);
-	a->kind = kvb_pb_alloc(d, a->n + 1, sizeof *a->kind);
-	a->ttl_ms = kvb_pb_alloc(d, a->n + 1, sizeof *a->ttl_ms);
-	for (uint32_t i = 0; kvb_pb_ok(d) && i < a->n; i++) {
-		if (kinds[i] != KVB_PIN_SOFT && kinds[i] != KVB_PIN_HARD)
-			kvb_pb_fail(d, "kinds", i, KVB_E_INVALID, "must be 1 or 2");
-		if (ttls[i] > KVB_MAX_PIN_MS)
-			kvb_pb_fail(d, "ttl_ms", i, KVB_E_INVALID, "must be at most %llu", KVB_MAX_PIN_MS);
-		a->key[i] = (struct kvb_key){ kvb_pb_load64_be(raw + 16 * i), kvb_pb_load64_be(raw + 16 * i + 8) };
+	a->key = skv_pb_alloc(d, a->n + 1, sizeof *a->key);
+	a->kind = skv_pb_alloc(d, a->n + 1, sizeof *a->kind);
+	a->ttl_ms = skv_pb_alloc(d, a->n + 1, sizeof *a->ttl_ms);
+	for (uint32_t i = 0; skv_pb_ok(d) && i < a->n; i++) {
+		if (kinds[i] != SKV_PIN_SOFT && kinds[i] != SKV_PIN_HARD)
+			skv_pb_fail(d, "kinds", i, SKV_E_INVALID, "must be 1 or 2");
+		if (ttls[i] > SKV_MAX_PIN_MS)
+			skv_pb_fail(d, "ttl_ms", i, SKV_E_INVALID, "must be at most %llu", SKV_MAX_PIN_MS);
+		a->key[i] = (struct skv_key){ skv_pb_load64_be(raw + 16 * i), skv_pb_load64_be(raw + 16 * i + 8) };
 		a->kind[i] = (uint8_t)kinds[i];
 		a->ttl_ms[i] = ttls[i];
 	}
 }
 
-int kvb_pb_read_pins_res(const struct kvb_v1_in *in, const char *text, size_t n, struct kvb_pins_res *out,
-			 struct kvb_error *err)
+int skv_pb_read_pins_res(const struct skv_v1_in *in, const char *text, size_t n, struct skv_pins_res *out,
+			 struct skv_error *err)
 {
-	struct kvb_pbdoc d = kvb_pb_open(in, err);
-	struct kvb_rd message = kvb_rd_make(text, n), r = message;
-	struct kvb_pins_res a = { 0 };
+	struct skv_pbdoc d = skv_pb_open(in, err);
+	struct skv_rd message = skv_rd_make(text, n), r = message;
+	struct skv_pins_res a = { 0 };
 	size_t n_kinds = 0, n_ttls = 0, n_raw = 0;
 	const uint8_t *raw = NULL;
-	struct kvb_pbf f;
+	struct skv_pbf f;
 
-	while (kvb_pb_next(&d, &r, &f)) {
-		if (f.num == PINS_KEYS && kvb_pb_wire(&d, &f, "keys_raw", PB_BYTES)) {
+	while (skv_pb_next(&d, &r, &f)) {
+		if (f.num == PINS_KEYS && skv_pb_wire(&d, &f, "keys_raw", PB_BYTES)) {
 			raw = f.p;
 			n_raw = f.n;
 		} else if (f.num == PINS_KINDS) {
-			n_kinds += kvb_pb_numbers(&d, &f, "kinds", PB_VARINT);
+			n_kinds += skv_pb_numbers(&d, &f, "kinds", PB_VARINT);
 		} else if (f.num == PINS_TTLS) {
-			n_ttls += kvb_pb_numbers(&d, &f, "ttl_ms", PB_VARINT);
+			n_ttls += skv_pb_numbers(&d, &f, "ttl_ms", PB_VARINT);
 		} else if (f.num == PINS_NEXT) {
-			a.next = kvb_pb_u64(&d, &f, "next", UINT64_MAX);
+			a.next = skv_pb_u64(&d, &f, "next", UINT64_MAX);
 		}
 	}
-	if (kvb_pb_ok(&d) && n_raw % 16)
-		kvb_pb_fail(&d, "keys_raw", PB_NO_INDEX, KVB_E_INVALID, "must be 16 bytes for each key");
-	kvb_pb_count(&d, "keys_raw", n_raw / 16, 0, KVB_MAX_KEYS);
+	if (skv_pb_ok(&d) && n_raw % 16)
+		skv_pb_fail(&d, "keys_raw", PB_NO_INDEX, SKV_E_INVALID, "must be 16 bytes for each key");
+	skv_pb_count(&d, "keys_raw", n_raw / 16, 0, SKV_MAX_KEYS);
 	a.n = (uint32_t)(n_raw / 16);
-	kvb_pb_count(&d, "kinds", n_kinds, a.n, a.n);
-	kvb_pb_count(&d, "ttl_ms", n_ttls, a.n, a.n);
-	if (kvb_pb_ok(&d))
-		take_pins(&d, &a, raw, kvb_pb_all_numbers(&d, message, PINS_KINDS, "kinds", PB_VARINT, n_kinds),
-			  kvb_pb_all_numbers(&d, message, PINS_TTLS, "ttl_ms", PB_VARINT, n_ttls));
-	if (kvb_pb_ok(&d))
+	skv_pb_count(&d, "kinds", n_kinds, a.n, a.n);
+	skv_pb_count(&d, "ttl_ms", n_ttls, a.n, a.n);
+	if (skv_pb_ok(&d))
+		take_pins(&d, &a, raw, skv_pb_all_numbers(&d, message, PINS_KINDS, "kinds", PB_VARINT, n_kinds),
+			  skv_pb_all_numbers(&d, message, PINS_TTLS, "ttl_ms", PB_VARINT, n_ttls));
+	if (skv_pb_ok(&d))
 		*out = a;
 	return d.status;
 }

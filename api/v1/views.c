@@ -5,198 +5,198 @@
  */
 #include "parts.h"
 
-#include <kvb/superblock.h>
+#include <skv/superblock.h>
 
 #include <string.h>
 
-static void storage_fields(struct kvb_buf *b, const struct kvb_storage_view *v)
+static void storage_fields(struct skv_buf *b, const struct skv_storage_view *v)
 {
-	kvb_jout_field_string(b, "name", v->spec.name);
-	kvb_jout_storage_fields(b, &v->spec);
-	kvb_jout_field_string(b, "uuid", v->uuid);
-	kvb_jout_field_bool(b, "healthy", v->healthy);
-	kvb_jout_field_text(b, "problem", v->problem);
-	kvb_jout_field_u64(b, "files", v->files);
-	kvb_jout_field_u64(b, "draining_files", v->draining_files);
-	kvb_jout_field_u64(b, "file_bytes", v->file_bytes);
-	kvb_jout_field_u64(b, "assigned_bytes", v->assigned_bytes);
-	kvb_jout_field_u64(b, "used_bytes", v->used_bytes);
-	kvb_jout_field_u64(b, "quarantined_bytes", v->quarantined_bytes);
-	kvb_jout_field_u64(b, "free_bytes", v->free_bytes);
+	skv_jout_field_string(b, "name", v->spec.name);
+	skv_jout_storage_fields(b, &v->spec);
+	skv_jout_field_string(b, "uuid", v->uuid);
+	skv_jout_field_bool(b, "healthy", v->healthy);
+	skv_jout_field_text(b, "problem", v->problem);
+	skv_jout_field_u64(b, "files", v->files);
+	skv_jout_field_u64(b, "draining_files", v->draining_files);
+	skv_jout_field_u64(b, "file_bytes", v->file_bytes);
+	skv_jout_field_u64(b, "assigned_bytes", v->assigned_bytes);
+	skv_jout_field_u64(b, "used_bytes", v->used_bytes);
+	skv_jout_field_u64(b, "quarantined_bytes", v->quarantined_bytes);
+	skv_jout_field_u64(b, "free_bytes", v->free_bytes);
 }
 
-static void group_fields(struct kvb_buf *b, const struct kvb_group_view *v)
+static void group_fields(struct skv_buf *b, const struct skv_group_view *v)
 {
-	kvb_jout_field_string(b, "name", v->spec.name);
-	kvb_jout_group_fields(b, &v->spec);
-	kvb_jout_field_u64(b, "blocks", v->blocks);
-	kvb_jout_field_u64(b, "used_bytes", v->used_bytes);
-	kvb_jout_field_u64(b, "room_bytes", v->room_bytes);
-	kvb_jout_field_u64(b, "pinned_bytes", v->pinned_bytes);
-	kvb_jout_field_u64(b, "soft_pinned_bytes", v->soft_pinned_bytes);
-	kvb_jout_field_u64(b, "leased_bytes", v->leased_bytes);
-	kvb_jout_field_u64(b, "open_bytes", v->open_bytes);
-	kvb_jout_field_u64(b, "evicted_blocks", v->evicted_blocks);
-	kvb_jout_field_u64(b, "hits", v->hits);
+	skv_jout_field_string(b, "name", v->spec.name);
+	skv_jout_group_fields(b, &v->spec);
+	skv_jout_field_u64(b, "blocks", v->blocks);
+	skv_jout_field_u64(b, "used_bytes", v->used_bytes);
+	skv_jout_field_u64(b, "room_bytes", v->room_bytes);
+	skv_jout_field_u64(b, "pinned_bytes", v->pinned_bytes);
+	skv_jout_field_u64(b, "soft_pinned_bytes", v->soft_pinned_bytes);
+	skv_jout_field_u64(b, "leased_bytes", v->leased_bytes);
+	skv_jout_field_u64(b, "open_bytes", v->open_bytes);
+	skv_jout_field_u64(b, "evicted_blocks", v->evicted_blocks);
+	skv_jout_field_u64(b, "hits", v->hits);
 }
 
-static void write_placements(struct kvb_buf *b, const struct kvb_placement *v, uint32_t n)
+static void write_placements(struct skv_buf *b, const struct skv_placement *v, uint32_t n)
 {
 	if (!n)
 		return;
-	kvb_jout_name(b, "placements");
-	kvb_jout_open(b, '[');
+	skv_jout_name(b, "placements");
+	skv_jout_open(b, '[');
 	for (uint32_t i = 0; i < n; i++) {
-		kvb_jout_open(b, '{');
-		kvb_jout_field_string(b, "storage", v[i].storage);
-		kvb_jout_field_string(b, "spec", v[i].spec);
-		kvb_jout_field_string(b, "fit", v[i].fit);
-		kvb_jout_field_u64(b, "slot_bytes", v[i].slot_bytes);
-		kvb_jout_field_u64(b, "wasted_bytes", v[i].wasted_bytes);
-		kvb_jout_field_u64(b, "copied_bytes", v[i].copied_bytes);
-		kvb_jout_close(b, '}');
+		skv_jout_open(b, '{');
+		skv_jout_field_string(b, "storage", v[i].storage);
+		skv_jout_field_string(b, "spec", v[i].spec);
+		skv_jout_field_string(b, "fit", v[i].fit);
+		skv_jout_field_u64(b, "slot_bytes", v[i].slot_bytes);
+		skv_jout_field_u64(b, "wasted_bytes", v[i].wasted_bytes);
+		skv_jout_field_u64(b, "copied_bytes", v[i].copied_bytes);
+		skv_jout_close(b, '}');
 	}
-	kvb_jout_close(b, ']');
+	skv_jout_close(b, ']');
 }
 
-static void instance_fields(struct kvb_buf *b, const struct kvb_instance_view *v)
+static void instance_fields(struct skv_buf *b, const struct skv_instance_view *v)
 {
-	kvb_jout_field_string(b, "id", v->spec.id);
-	kvb_jout_field_string(b, "tenant", v->spec.tenant);
-	kvb_jout_instance_fields(b, &v->spec);
-	kvb_jout_field_u64(b, "blocks", v->blocks);
-	kvb_jout_field_u64(b, "used_bytes", v->used_bytes);
-	kvb_jout_field_u64(b, "open_sessions", v->open_sessions);
-	kvb_jout_field_u64(b, "open_bytes", v->open_bytes);
-	kvb_jout_field_u64(b, "leased_bytes", v->leased_bytes);
-	kvb_jout_field_u64(b, "share_bytes", v->share_bytes);
-	kvb_jout_field_u64(b, "pinned_bytes", v->pinned_bytes);
-	kvb_jout_field_u64(b, "soft_pinned_bytes", v->soft_pinned_bytes);
-	kvb_jout_field_u64(b, "evicted_blocks", v->evicted_blocks);
-	kvb_jout_field_u64(b, "hits", v->hits);
+	skv_jout_field_string(b, "id", v->spec.id);
+	skv_jout_field_string(b, "tenant", v->spec.tenant);
+	skv_jout_instance_fields(b, &v->spec);
+	skv_jout_field_u64(b, "blocks", v->blocks);
+	skv_jout_field_u64(b, "used_bytes", v->used_bytes);
+	skv_jout_field_u64(b, "open_sessions", v->open_sessions);
+	skv_jout_field_u64(b, "open_bytes", v->open_bytes);
+	skv_jout_field_u64(b, "leased_bytes", v->leased_bytes);
+	skv_jout_field_u64(b, "share_bytes", v->share_bytes);
+	skv_jout_field_u64(b, "pinned_bytes", v->pinned_bytes);
+	skv_jout_field_u64(b, "soft_pinned_bytes", v->soft_pinned_bytes);
+	skv_jout_field_u64(b, "evicted_blocks", v->evicted_blocks);
+	skv_jout_field_u64(b, "hits", v->hits);
 	write_placements(b, v->placements, v->n_placements);
 }
 
-void kvb_v1_write_storage_view(struct kvb_buf *out, const struct kvb_storage_view *v)
+void skv_v1_write_storage_view(struct skv_buf *out, const struct skv_storage_view *v)
 {
-	kvb_jout_begin(out);
+	skv_jout_begin(out);
 	storage_fields(out, v);
-	kvb_jout_close(out, '}');
+	skv_jout_close(out, '}');
 }
 
-void kvb_v1_write_group_view(struct kvb_buf *out, const struct kvb_group_view *v)
+void skv_v1_write_group_view(struct skv_buf *out, const struct skv_group_view *v)
 {
-	kvb_jout_begin(out);
+	skv_jout_begin(out);
 	group_fields(out, v);
-	kvb_jout_close(out, '}');
+	skv_jout_close(out, '}');
 }
 
-void kvb_v1_write_instance_view(struct kvb_buf *out, const struct kvb_instance_view *v)
+void skv_v1_write_instance_view(struct skv_buf *out, const struct skv_instance_view *v)
 {
-	kvb_jout_begin(out);
+	skv_jout_begin(out);
 	instance_fields(out, v);
-	kvb_jout_close(out, '}');
+	skv_jout_close(out, '}');
 }
 
 /* ---- lists -------------------------------------------------------------------------------------- */
 
-void kvb_jout_storages(struct kvb_buf *b, const struct kvb_storage_view *v, uint32_t n)
+void skv_jout_storages(struct skv_buf *b, const struct skv_storage_view *v, uint32_t n)
 {
-	kvb_jout_name(b, "storages");
-	kvb_jout_open(b, '[');
+	skv_jout_name(b, "storages");
+	skv_jout_open(b, '[');
 	for (uint32_t i = 0; i < n; i++) {
-		kvb_jout_open(b, '{');
+		skv_jout_open(b, '{');
 		storage_fields(b, &v[i]);
-		kvb_jout_close(b, '}');
+		skv_jout_close(b, '}');
 	}
-	kvb_jout_close(b, ']');
+	skv_jout_close(b, ']');
 }
 
-void kvb_jout_groups(struct kvb_buf *b, const struct kvb_group_view *v, uint32_t n)
+void skv_jout_groups(struct skv_buf *b, const struct skv_group_view *v, uint32_t n)
 {
-	kvb_jout_name(b, "groups");
-	kvb_jout_open(b, '[');
+	skv_jout_name(b, "groups");
+	skv_jout_open(b, '[');
 	for (uint32_t i = 0; i < n; i++) {
-		kvb_jout_open(b, '{');
+		skv_jout_open(b, '{');
 		group_fields(b, &v[i]);
-		kvb_jout_close(b, '}');
+		skv_jout_close(b, '}');
 	}
-	kvb_jout_close(b, ']');
+	skv_jout_close(b, ']');
 }
 
-void kvb_jout_instances(struct kvb_buf *b, const struct kvb_instance_view *v, uint32_t n)
+void skv_jout_instances(struct skv_buf *b, const struct skv_instance_view *v, uint32_t n)
 {
-	kvb_jout_name(b, "instances");
-	kvb_jout_open(b, '[');
+	skv_jout_name(b, "instances");
+	skv_jout_open(b, '[');
 	for (uint32_t i = 0; i < n; i++) {
-		kvb_jout_open(b, '{');
+		skv_jout_open(b, '{');
 		instance_fields(b, &v[i]);
-		kvb_jout_close(b, '}');
+		skv_jout_close(b, '}');
 	}
-	kvb_jout_close(b, ']');
+	skv_jout_close(b, ']');
 }
 
-void kvb_v1_write_storage_list(struct kvb_buf *out, const struct kvb_storage_view *v, uint32_t n)
+void skv_v1_write_storage_list(struct skv_buf *out, const struct skv_storage_view *v, uint32_t n)
 {
-	kvb_jout_begin(out);
-	kvb_jout_storages(out, v, n);
-	kvb_jout_close(out, '}');
+	skv_jout_begin(out);
+	skv_jout_storages(out, v, n);
+	skv_jout_close(out, '}');
 }
 
-void kvb_v1_write_group_list(struct kvb_buf *out, const struct kvb_group_view *v, uint32_t n)
+void skv_v1_write_group_list(struct skv_buf *out, const struct skv_group_view *v, uint32_t n)
 {
-	kvb_jout_begin(out);
-	kvb_jout_groups(out, v, n);
-	kvb_jout_close(out, '}');
+	skv_jout_begin(out);
+	skv_jout_groups(out, v, n);
+	skv_jout_close(out, '}');
 }
 
-void kvb_v1_write_instance_list(struct kvb_buf *out, const struct kvb_instance_view *v, uint32_t n)
+void skv_v1_write_instance_list(struct skv_buf *out, const struct skv_instance_view *v, uint32_t n)
 {
-	kvb_jout_begin(out);
-	kvb_jout_instances(out, v, n);
-	kvb_jout_close(out, '}');
+	skv_jout_begin(out);
+	skv_jout_instances(out, v, n);
+	skv_jout_close(out, '}');
 }
 
 /* ---- read by clients ---------------------------------------------------------------------------- */
 
-static uint64_t count(struct kvb_jdoc *d, const struct kvb_jat *object, const char *name)
+static uint64_t count(struct skv_jdoc *d, const struct skv_jat *object, const char *name)
 {
-	struct kvb_jat at = kvb_jat_get(object, name);
+	struct skv_jat at = skv_jat_get(object, name);
 
-	return kvb_jat_u64(d, &at, 0, UINT64_MAX);
+	return skv_jat_u64(d, &at, 0, UINT64_MAX);
 }
 
 /* What managers of before did not tell. */
-static uint64_t count_or_0(struct kvb_jdoc *d, const struct kvb_jat *object, const char *name)
+static uint64_t count_or_0(struct skv_jdoc *d, const struct skv_jat *object, const char *name)
 {
-	struct kvb_jat at = kvb_jat_get(object, name);
+	struct skv_jat at = skv_jat_get(object, name);
 
-	return at.v ? kvb_jat_u64(d, &at, 0, UINT64_MAX) : 0;
+	return at.v ? skv_jat_u64(d, &at, 0, UINT64_MAX) : 0;
 }
 
-static const char *name_of(struct kvb_jdoc *d, const struct kvb_jat *object, const char *name)
+static const char *name_of(struct skv_jdoc *d, const struct skv_jat *object, const char *name)
 {
-	struct kvb_jat at = kvb_jat_get(object, name);
+	struct skv_jat at = skv_jat_get(object, name);
 
-	return kvb_jat_name(d, &at);
+	return skv_jat_name(d, &at);
 }
 
-static void read_storage_state(struct kvb_jdoc *d, const struct kvb_jat *top, struct kvb_storage_view *v)
+static void read_storage_state(struct skv_jdoc *d, const struct skv_jat *top, struct skv_storage_view *v)
 {
-	struct kvb_jat uuid = kvb_jat_get(top, "uuid"), healthy = kvb_jat_get(top, "healthy"),
-		       problem = kvb_jat_get(top, "problem"), files = kvb_jat_get(top, "files"),
-		       draining = kvb_jat_get(top, "draining_files");
-	const char *text = kvb_jat_string(d, &uuid, 36, 36);
+	struct skv_jat uuid = skv_jat_get(top, "uuid"), healthy = skv_jat_get(top, "healthy"),
+		       problem = skv_jat_get(top, "problem"), files = skv_jat_get(top, "files"),
+		       draining = skv_jat_get(top, "draining_files");
+	const char *text = skv_jat_string(d, &uuid, 36, 36);
 	uint8_t bytes[16];
 
-	if (kvb_jdoc_ok(d) && kvb_uuid_from_text(text, bytes) != KVB_OK)
-		kvb_jdoc_fail(d, &uuid, KVB_E_INVALID, "is not a UUID");
+	if (skv_jdoc_ok(d) && skv_uuid_from_text(text, bytes) != SKV_OK)
+		skv_jdoc_fail(d, &uuid, SKV_E_INVALID, "is not a UUID");
 	else
 		memcpy(v->uuid, text, strlen(text) + 1);
-	v->healthy = kvb_jat_bool(d, &healthy);
-	v->problem = kvb_jat_string(d, &problem, 0, 4096);
-	v->files = kvb_jat_u32(d, &files, 0, UINT32_MAX);
-	v->draining_files = draining.v ? kvb_jat_u32(d, &draining, 0, UINT32_MAX) : 0; /* an older manager has none */
+	v->healthy = skv_jat_bool(d, &healthy);
+	v->problem = skv_jat_string(d, &problem, 0, 4096);
+	v->files = skv_jat_u32(d, &files, 0, UINT32_MAX);
+	v->draining_files = draining.v ? skv_jat_u32(d, &draining, 0, UINT32_MAX) : 0; /* an older manager has none */
 	v->file_bytes = count(d, top, "file_bytes");
 	v->assigned_bytes = count(d, top, "assigned_bytes");
 	v->used_bytes = count(d, top, "used_bytes");
@@ -204,29 +204,29 @@ static void read_storage_state(struct kvb_jdoc *d, const struct kvb_jat *top, st
 	v->free_bytes = count(d, top, "free_bytes");
 }
 
-int kvb_v1_read_storage_view(const struct kvb_v1_in *in, const char *text, size_t n,
-			     struct kvb_storage_view *out, struct kvb_error *err)
+int skv_v1_read_storage_view(const struct skv_v1_in *in, const char *text, size_t n,
+			     struct skv_storage_view *out, struct skv_error *err)
 {
-	struct kvb_storage_view v = { .problem = "" };
-	struct kvb_jdoc d;
-	struct kvb_jat top = kvb_jdoc_open(&d, in, text, n, KVB_JANSWER, KVB_JMAX_OBJECT, err);
+	struct skv_storage_view v = { .problem = "" };
+	struct skv_jdoc d;
+	struct skv_jat top = skv_jdoc_open(&d, in, text, n, SKV_JANSWER, SKV_JMAX_OBJECT, err);
 
-	kvb_jat_storage(&d, &top, &v.spec);
+	skv_jat_storage(&d, &top, &v.spec);
 	v.spec.name = name_of(&d, &top, "name");
 	read_storage_state(&d, &top, &v);
-	if (kvb_jdoc_ok(&d))
+	if (skv_jdoc_ok(&d))
 		*out = v;
-	return kvb_jdoc_close(&d);
+	return skv_jdoc_close(&d);
 }
 
-int kvb_v1_read_group_view(const struct kvb_v1_in *in, const char *text, size_t n,
-			   struct kvb_group_view *out, struct kvb_error *err)
+int skv_v1_read_group_view(const struct skv_v1_in *in, const char *text, size_t n,
+			   struct skv_group_view *out, struct skv_error *err)
 {
-	struct kvb_group_view v = { .blocks = 0 };
-	struct kvb_jdoc d;
-	struct kvb_jat top = kvb_jdoc_open(&d, in, text, n, KVB_JANSWER, KVB_JMAX_OBJECT, err);
+	struct skv_group_view v = { .blocks = 0 };
+	struct skv_jdoc d;
+	struct skv_jat top = skv_jdoc_open(&d, in, text, n, SKV_JANSWER, SKV_JMAX_OBJECT, err);
 
-	kvb_jat_group(&d, &top, &v.spec);
+	skv_jat_group(&d, &top, &v.spec);
 	v.spec.name = name_of(&d, &top, "name");
 	v.blocks = count(&d, &top, "blocks");
 	v.used_bytes = count(&d, &top, "used_bytes");
@@ -237,37 +237,37 @@ int kvb_v1_read_group_view(const struct kvb_v1_in *in, const char *text, size_t 
 	v.open_bytes = count_or_0(&d, &top, "open_bytes");
 	v.evicted_blocks = count_or_0(&d, &top, "evicted_blocks");
 	v.hits = count_or_0(&d, &top, "hits");
-	if (kvb_jdoc_ok(&d))
+	if (skv_jdoc_ok(&d))
 		*out = v;
-	return kvb_jdoc_close(&d);
+	return skv_jdoc_close(&d);
 }
 
-static void read_placements(struct kvb_jdoc *d, const struct kvb_jat *top, struct kvb_instance_view *out)
+static void read_placements(struct skv_jdoc *d, const struct skv_jat *top, struct skv_instance_view *out)
 {
-	struct kvb_jat at = kvb_jat_get(top, "placements"), item;
-	struct kvb_placement *v;
+	struct skv_jat at = skv_jat_get(top, "placements"), item;
+	struct skv_placement *v;
 
 	if (!at.v)
 		return;
-	out->n_placements = kvb_jat_array(d, &at, 0, KVB_MAX_PLACEMENTS);
-	v = kvb_jdoc_alloc(d, out->n_placements + 1, sizeof *v);
-	item = kvb_jat_first(&at);
-	for (uint32_t i = 0; v && i < out->n_placements; i++, kvb_jat_next(&item))
-		v[i] = (struct kvb_placement){ .storage = name_of(d, &item, "storage"), .spec = name_of(d, &item, "spec"),
+	out->n_placements = skv_jat_array(d, &at, 0, SKV_MAX_PLACEMENTS);
+	v = skv_jdoc_alloc(d, out->n_placements + 1, sizeof *v);
+	item = skv_jat_first(&at);
+	for (uint32_t i = 0; v && i < out->n_placements; i++, skv_jat_next(&item))
+		v[i] = (struct skv_placement){ .storage = name_of(d, &item, "storage"), .spec = name_of(d, &item, "spec"),
 					       .fit = name_of(d, &item, "fit"), .slot_bytes = count(d, &item, "slot_bytes"),
 					       .wasted_bytes = count(d, &item, "wasted_bytes"),
 					       .copied_bytes = count(d, &item, "copied_bytes") };
 	out->placements = v;
 }
 
-int kvb_v1_read_instance_view(const struct kvb_v1_in *in, const char *text, size_t n,
-			      struct kvb_instance_view *out, struct kvb_error *err)
+int skv_v1_read_instance_view(const struct skv_v1_in *in, const char *text, size_t n,
+			      struct skv_instance_view *out, struct skv_error *err)
 {
-	struct kvb_instance_view v = { .blocks = 0 };
-	struct kvb_jdoc d;
-	struct kvb_jat top = kvb_jdoc_open(&d, in, text, n, KVB_JANSWER, KVB_JMAX_OBJECT, err);
+	struct skv_instance_view v = { .blocks = 0 };
+	struct skv_jdoc d;
+	struct skv_jat top = skv_jdoc_open(&d, in, text, n, SKV_JANSWER, SKV_JMAX_OBJECT, err);
 
-	kvb_jat_instance(&d, &top, &v.spec);
+	skv_jat_instance(&d, &top, &v.spec);
 	v.spec.id = name_of(&d, &top, "id");
 	v.spec.tenant = name_of(&d, &top, "tenant");
 	v.blocks = count(&d, &top, "blocks");
@@ -281,7 +281,7 @@ int kvb_v1_read_instance_view(const struct kvb_v1_in *in, const char *text, size
 	v.evicted_blocks = count_or_0(&d, &top, "evicted_blocks");
 	v.hits = count_or_0(&d, &top, "hits");
 	read_placements(&d, &top, &v);
-	if (kvb_jdoc_ok(&d))
+	if (skv_jdoc_ok(&d))
 		*out = v;
-	return kvb_jdoc_close(&d);
+	return skv_jdoc_close(&d);
 }

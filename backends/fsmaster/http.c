@@ -17,7 +17,7 @@ static pthread_once_t curl_once = PTHREAD_ONCE_INIT;
 static void init_curl(void) { curl_global_init(CURL_GLOBAL_DEFAULT); }
 
 struct sink {
-	struct kvb_buf *body;
+	struct skv_buf *body;
 	size_t first;
 };
 
@@ -27,7 +27,7 @@ static size_t take(char *p, size_t size, size_t n, void *ctx)
 
 	if (s->body->len - s->first + size * n > FSM_ANSWER_MAX)
 		return 0;
-	kvb_put_bytes(s->body, p, size * n);
+	skv_put_bytes(s->body, p, size * n);
 	return s->body->failed ? 0 : size * n;
 }
 
@@ -35,7 +35,7 @@ static struct curl_slist *headers(const char *token)
 {
 	static const char *const fixed[] = { "Content-Type: application/json", "Accept: application/json", "Expect:" };
 	struct curl_slist *all = NULL, *more = NULL;
-	struct kvb_buf auth = { 0 };
+	struct skv_buf auth = { 0 };
 
 	for (size_t i = 0; i < sizeof fixed / sizeof fixed[0]; i++) {
 		more = curl_slist_append(all, fixed[i]);
@@ -44,10 +44,10 @@ static struct curl_slist *headers(const char *token)
 		all = more;
 	}
 	if (more && *token) {
-		kvb_buf_printf(&auth, "Authorization: Bearer %s", token);
-		kvb_put_u8(&auth, 0);
+		skv_buf_printf(&auth, "Authorization: Bearer %s", token);
+		skv_put_u8(&auth, 0);
 		more = auth.failed ? NULL : curl_slist_append(all, (const char *)auth.data);
-		kvb_buf_destroy(&auth);
+		skv_buf_destroy(&auth);
 	}
 	if (!more) {
 		curl_slist_free_all(all);
@@ -56,7 +56,7 @@ static struct curl_slist *headers(const char *token)
 	return more;
 }
 
-static void set_up(CURL *c, const char *url, const struct kvb_buf *body, struct curl_slist *list, uint32_t timeout_ms,
+static void set_up(CURL *c, const char *url, const struct skv_buf *body, struct curl_slist *list, uint32_t timeout_ms,
 		   struct sink *sink)
 {
 	curl_easy_setopt(c, CURLOPT_URL, url);
@@ -74,8 +74,8 @@ static void set_up(CURL *c, const char *url, const struct kvb_buf *body, struct 
 	curl_easy_setopt(c, CURLOPT_WRITEDATA, sink);
 }
 
-int kvb_fsm_post(const char *url, const char *token, const struct kvb_buf *body, uint32_t timeout_ms, long *http,
-		 struct kvb_buf *answer, struct kvb_error *err)
+int skv_fsm_post(const char *url, const char *token, const struct skv_buf *body, uint32_t timeout_ms, long *http,
+		 struct skv_buf *answer, struct skv_error *err)
 {
 	struct sink sink = { answer, answer->len };
 	struct curl_slist *list;
@@ -89,7 +89,7 @@ int kvb_fsm_post(const char *url, const char *token, const struct kvb_buf *body,
 		if (c)
 			curl_easy_cleanup(c);
 		curl_slist_free_all(list);
-		return kvb_fail(err, KVB_E_NOMEM, NULL, "out of memory");
+		return skv_fail(err, SKV_E_NOMEM, NULL, "out of memory");
 	}
 	set_up(c, url, body, list, timeout_ms, &sink);
 	code = curl_easy_perform(c);
@@ -98,8 +98,8 @@ int kvb_fsm_post(const char *url, const char *token, const struct kvb_buf *body,
 	curl_easy_cleanup(c);
 	curl_slist_free_all(list);
 	if (code == CURLE_OK)
-		return KVB_OK;
+		return SKV_OK;
 	if (code == CURLE_OUT_OF_MEMORY || answer->failed)
-		return kvb_fail(err, KVB_E_NOMEM, NULL, "out of memory");
-	return kvb_fail(err, KVB_E_NETWORK, NULL, "%s: %s", url, curl_easy_strerror(code));
+		return skv_fail(err, SKV_E_NOMEM, NULL, "out of memory");
+	return skv_fail(err, SKV_E_NETWORK, NULL, "%s: %s", url, curl_easy_strerror(code));
 }

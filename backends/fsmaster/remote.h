@@ -1,13 +1,13 @@
 /*
  * remote.h - a storage that fs-masters look after: the functions of any type whose configuration names some.
  */
-#ifndef KVB_FSMASTER_REMOTE_H
-#define KVB_FSMASTER_REMOTE_H
+#ifndef SKV_FSMASTER_REMOTE_H
+#define SKV_FSMASTER_REMOTE_H
 
-#include <kvb/storage.h>
+#include <skv/storage.h>
 
-/* Opens it for type `type`; the other members of `kvb_remote` take what this gives. */
-int kvb_remote_open(const char *type, const struct kvb_storage_config *c, void **self, struct kvb_error *err);
-extern const struct kvb_storage_ops kvb_remote; /* but for what the type says: name, edge, grace, chunked */
+/* Opens it for type `type`; the other members of `skv_remote` take what this gives. */
+int skv_remote_open(const char *type, const struct skv_storage_config *c, void **self, struct skv_error *err);
+extern const struct skv_storage_ops skv_remote; /* but for what the type says: name, edge, grace, chunked */
 
 #endif

@@ -20,7 +20,7 @@
 #include <unistd.h>
 
 #include "fs.h"
-#include <kvb/mem.h>
+#include <skv/mem.h>
 
 #define SLACK_MIN ((uint64_t)64 << 20)
 #define GRACE_3FS_MS 60000u /* the retry budget of 3FS's client */
@@ -29,21 +29,21 @@ static void file_close(void *self)
 {
 	struct file_storage *s = self;
 
-	kvb_mutex_destroy(&s->lock);
-	kvb_free(s->name);
-	kvb_free(s->root);
-	kvb_free(s);
+	skv_mutex_destroy(&s->lock);
+	skv_free(s->name);
+	skv_free(s->root);
+	skv_free(s);
 }
 
-static struct file_storage *make(const struct kvb_storage_config *c)
+static struct file_storage *make(const struct skv_storage_config *c)
 {
-	struct file_storage *s = kvb_calloc(1, sizeof *s);
+	struct file_storage *s = skv_calloc(1, sizeof *s);
 
 	if (!s)
 		return NULL;
-	kvb_mutex_init(&s->lock);
-	s->name = kvb_strdup(c->name);
-	s->root = kvb_strdup(c->root);
+	skv_mutex_init(&s->lock);
+	s->name = skv_strdup(c->name);
+	s->root = skv_strdup(c->root);
 	s->below = c->below ? *c->below : -1;
 	s->unit = c->unit;
 	s->chunk = c->chunk;
@@ -57,106 +57,106 @@ static struct file_storage *make(const struct kvb_storage_config *c)
 }
 
 /* Is it there, ours, and writable (or merely full)? */
-static int prove(struct file_storage *s, const struct kvb_storage_config *c, struct kvb_error *err)
+static int prove(struct file_storage *s, const struct skv_storage_config *c, struct skv_error *err)
 {
-	int dir, rc = KVB_OK;
+	int dir, rc = SKV_OK;
 
 	if (s->chunked && !s->chunk && c->read_chunk)
-		rc = kvb_root_measure(s, err);
-	if (rc == KVB_OK && s->chunk > s->unit)
-		rc = kvb_fail(err, KVB_E_INVALID, "unit", "the slab unit must be a chunk at least: %llu bytes",
+		rc = skv_root_measure(s, err);
+	if (rc == SKV_OK && s->chunk > s->unit)
+		rc = skv_fail(err, SKV_E_INVALID, "unit", "the slab unit must be a chunk at least: %llu bytes",
 			      (unsigned long long)s->chunk);
-	if (rc == KVB_OK && c->may_create)
-		rc = kvb_root_claim(s, err);
-	if (rc == KVB_OK)
-		rc = kvb_root_enter(s, &dir, err);
-	if (rc != KVB_OK)
+	if (rc == SKV_OK && c->may_create)
+		rc = skv_root_claim(s, err);
+	if (rc == SKV_OK)
+		rc = skv_root_enter(s, &dir, err);
+	if (rc != SKV_OK)
 		return rc;
-	rc = kvb_root_try_write(s, dir, err);
-	if (rc == KVB_E_NO_SPACE)
-		rc = KVB_OK;
-	if (rc == KVB_OK)
-		kvb_fs_sweep(dir);
+	rc = skv_root_try_write(s, dir, err);
+	if (rc == SKV_E_NO_SPACE)
+		rc = SKV_OK;
+	if (rc == SKV_OK)
+		skv_fs_sweep(dir);
 	close(dir);
 	return rc;
 }
 
-static int open_root(const struct kvb_storage_config *c, bool chunked, void **self, struct kvb_error *err)
+static int open_root(const struct skv_storage_config *c, bool chunked, void **self, struct skv_error *err)
 {
 	struct file_storage *s;
 	int rc;
 
-	if (!c->root || (!c->below && c->root[0] != '/') || (c->below && !kvb_fs_is_component(c->root)))
-		return kvb_fail(err, KVB_E_INVALID, "root", "the root must be %s", c->below ? "one component" : "an absolute path");
+	if (!c->root || (!c->below && c->root[0] != '/') || (c->below && !skv_fs_is_component(c->root)))
+		return skv_fail(err, SKV_E_INVALID, "root", "the root must be %s", c->below ? "one component" : "an absolute path");
 	s = make(c);
 	if (!s)
-		return kvb_fail(err, KVB_E_NOMEM, NULL, "out of memory");
+		return skv_fail(err, SKV_E_NOMEM, NULL, "out of memory");
 	s->chunked = chunked;
 	rc = prove(s, c, err);
-	if (rc != KVB_OK) {
+	if (rc != SKV_OK) {
 		file_close(s);
 		return rc;
 	}
-	kvb_error_clear(err);
+	skv_error_clear(err);
 	*self = s;
-	return KVB_OK;
+	return SKV_OK;
 }
 
-static int file_open(const struct kvb_storage_config *c, void **self, struct kvb_error *err)
+static int file_open(const struct skv_storage_config *c, void **self, struct skv_error *err)
 {
 	return open_root(c, false, self, err);
 }
 
-static int hf3fs_open(const struct kvb_storage_config *c, void **self, struct kvb_error *err)
+static int hf3fs_open(const struct skv_storage_config *c, void **self, struct skv_error *err)
 {
 	return open_root(c, true, self, err);
 }
 
-static int file_create(void *self, uint32_t file, uint64_t length, struct kvb_error *err)
+static int file_create(void *self, uint32_t file, uint64_t length, struct skv_error *err)
 {
 	int dir;
-	int rc = kvb_root_enter(self, &dir, err);
+	int rc = skv_root_enter(self, &dir, err);
 
-	if (rc != KVB_OK)
+	if (rc != SKV_OK)
 		return rc;
-	rc = kvb_slab_create(self, dir, file, length, err);
+	rc = skv_slab_create(self, dir, file, length, err);
 	close(dir);
 	return rc;
 }
 
-static int file_check(void *self, uint32_t file, uint64_t length, struct kvb_error *err)
+static int file_check(void *self, uint32_t file, uint64_t length, struct skv_error *err)
 {
 	int dir;
-	int rc = kvb_root_enter(self, &dir, err);
+	int rc = skv_root_enter(self, &dir, err);
 
-	if (rc != KVB_OK)
+	if (rc != SKV_OK)
 		return rc;
-	rc = kvb_slab_check(self, dir, file, length, err);
+	rc = skv_slab_check(self, dir, file, length, err);
 	close(dir);
 	return rc;
 }
 
-static int file_remove(void *self, uint32_t file, struct kvb_error *err)
+static int file_remove(void *self, uint32_t file, struct skv_error *err)
 {
 	int dir;
-	int rc = kvb_root_enter(self, &dir, err);
+	int rc = skv_root_enter(self, &dir, err);
 
-	if (rc != KVB_OK)
+	if (rc != SKV_OK)
 		return rc;
-	rc = kvb_slab_remove(self, dir, file, err);
+	rc = skv_slab_remove(self, dir, file, err);
 	close(dir);
 	return rc;
 }
 
-static int file_punch(void *self, uint32_t file, uint64_t length, const struct kvb_storage_range *v, uint32_t n,
-		      struct kvb_error *err)
+static int file_punch(void *self, uint32_t file, uint64_t length, const struct skv_storage_range *v, uint32_t n,
+		      struct skv_error *err)
 {
 	int dir;
-	int rc = kvb_root_enter(self, &dir, err);
+	int rc = skv_root_enter(self, &dir, err);
 
-	if (rc != KVB_OK)
+	if (rc != SKV_OK)
 		return rc;
-	rc = kvb_slab_punch(self, dir, file, length, v, n, err);
+	rc = skv_slab_punch(self, dir, file, length, v, n, err);
 	close(dir);
 	return rc;
 }
@@ -177,50 +177,50 @@ static uint64_t slack_of(const struct file_storage *s, uint64_t total)
 	return slack < total / 16 && !s->chunked ? slack : total / 16;
 }
 
-static int measure(const struct file_storage *s, int dir, bool full, struct kvb_storage_health *out,
-		   struct kvb_error *err)
+static int measure(const struct file_storage *s, int dir, bool full, struct skv_storage_health *out,
+		   struct skv_error *err)
 {
 	struct statvfs v;
 	uint64_t free_bytes, slack;
 
 	if (fstatvfs(dir, &v) != 0)
-		return kvb_fs_fail(err, errno, "cannot ask for the free space of the file system", s->root);
+		return skv_fs_fail(err, errno, "cannot ask for the free space of the file system", s->root);
 	if (v.f_blocks == 0) { /* file systems without a bound, such as ramfs */
-		*out = (struct kvb_storage_health){ full ? 0 : UINT64_MAX, UINT64_MAX };
-		return KVB_OK;
+		*out = (struct skv_storage_health){ full ? 0 : UINT64_MAX, UINT64_MAX };
+		return SKV_OK;
 	}
 	out->total_bytes = blocks_to_bytes(v.f_blocks, v.f_frsize);
 	free_bytes = full ? 0 : blocks_to_bytes(v.f_bavail, v.f_frsize);
 	slack = slack_of(s, out->total_bytes);
 	out->free_bytes = free_bytes > slack ? free_bytes - slack : 0;
-	return KVB_OK;
+	return SKV_OK;
 }
 
-static int file_probe(void *self, struct kvb_storage_health *out, struct kvb_error *err)
+static int file_probe(void *self, struct skv_storage_health *out, struct skv_error *err)
 {
 	struct file_storage *s = self;
-	struct kvb_storage_health health;
+	struct skv_storage_health health;
 	int dir;
-	int rc = kvb_root_enter(s, &dir, err);
+	int rc = skv_root_enter(s, &dir, err);
 
-	if (rc != KVB_OK)
+	if (rc != SKV_OK)
 		return rc;
-	rc = kvb_root_try_write(s, dir, err);
-	if (rc == KVB_OK || rc == KVB_E_NO_SPACE)
-		rc = measure(s, dir, rc == KVB_E_NO_SPACE, &health, err);
+	rc = skv_root_try_write(s, dir, err);
+	if (rc == SKV_OK || rc == SKV_E_NO_SPACE)
+		rc = measure(s, dir, rc == SKV_E_NO_SPACE, &health, err);
 	close(dir);
-	if (rc != KVB_OK)
+	if (rc != SKV_OK)
 		return rc;
-	kvb_error_clear(err);
+	skv_error_clear(err);
 	*out = health;
-	return KVB_OK;
+	return SKV_OK;
 }
 
 #define STORAGE(name, open_fn)                                                                       \
-	.size = sizeof(struct kvb_storage_ops), .type = name, .edge = FILE_EDGE, .open = open_fn,    \
+	.size = sizeof(struct skv_storage_ops), .type = name, .edge = FILE_EDGE, .open = open_fn,    \
 	.close = file_close, .create_file = file_create, .check_file = file_check,                   \
 	.remove_file = file_remove, .probe = file_probe
 
-const struct kvb_storage_ops kvb_storage_file = { STORAGE("file", file_open) };
-const struct kvb_storage_ops kvb_storage_hf3fs = { STORAGE("hf3fs", hf3fs_open), .chunked = true, .chunk = file_chunk,
+const struct skv_storage_ops skv_storage_file = { STORAGE("file", file_open) };
+const struct skv_storage_ops skv_storage_hf3fs = { STORAGE("hf3fs", hf3fs_open), .chunked = true, .chunk = file_chunk,
 						  .least_grace_ms = GRACE_3FS_MS, .punch_file = file_punch };

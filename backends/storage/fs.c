@@ -20,27 +20,27 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <kvb/hash.h>
-#include <kvb/mem.h>
+#include <skv/hash.h>
+#include <skv/mem.h>
 
-#define TEMP_PREFIX ".kvblock-tmp-"
+#define TEMP_PREFIX ".slabkv-tmp-"
 #define TEMP_TRIES 100
 #define ZEROS ((size_t)1 << 20)
 
-int kvb_fs_status(int error)
+int skv_fs_status(int error)
 {
 	switch (error) {
 	case ENOSPC:
 	case EDQUOT:
-		return KVB_E_NO_SPACE;
+		return SKV_E_NO_SPACE;
 	case ENOMEM:
-		return KVB_E_NOMEM;
+		return SKV_E_NOMEM;
 	case ELOOP:
 	case EISDIR:
-		return KVB_E_FOREIGN;
+		return SKV_E_FOREIGN;
 	case EFBIG:
 	case ENAMETOOLONG:
-		return KVB_E_INVALID;
+		return SKV_E_INVALID;
 	case EACCES:
 	case EPERM:
 	case EROFS:
@@ -52,26 +52,26 @@ int kvb_fs_status(int error)
 	case ENOTCONN:
 	case ETIMEDOUT:
 	case EHOSTDOWN:
-		return KVB_E_UNAVAILABLE;
+		return SKV_E_UNAVAILABLE;
 	default:
-		return KVB_E_IO;
+		return SKV_E_IO;
 	}
 }
 
-int kvb_fs_fail(struct kvb_error *err, int error, const char *what, const char *path)
+int skv_fs_fail(struct skv_error *err, int error, const char *what, const char *path)
 {
 	char text[128];
 
-	return kvb_fail(err, kvb_fs_status(error), NULL, "%s: %s (%s)", what,
+	return skv_fail(err, skv_fs_status(error), NULL, "%s: %s (%s)", what,
 			strerror_r(error, text, sizeof text), path);
 }
 
-bool kvb_fs_is_component(const char *name)
+bool skv_fs_is_component(const char *name)
 {
 	return name[0] && !strchr(name, '/') && strcmp(name, ".") != 0 && strcmp(name, "..") != 0;
 }
 
-int kvb_fs_open_dir(int below, const char *name, int *dir)
+int skv_fs_open_dir(int below, const char *name, int *dir)
 {
 	const int flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC;
 
@@ -79,19 +79,19 @@ int kvb_fs_open_dir(int below, const char *name, int *dir)
 	return *dir < 0 ? errno : 0;
 }
 
-int kvb_fs_open(int dir, const char *name, int *fd)
+int skv_fs_open(int dir, const char *name, int *fd)
 {
 	*fd = openat(dir, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
 	return *fd < 0 ? errno : 0;
 }
 
-int kvb_fs_open_direct(int dir, const char *name, int *fd)
+int skv_fs_open_direct(int dir, const char *name, int *fd)
 {
 	*fd = openat(dir, name, O_RDONLY | O_DIRECT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-	return *fd >= 0 ? 0 : errno == EINVAL ? kvb_fs_open(dir, name, fd) : errno;
+	return *fd >= 0 ? 0 : errno == EINVAL ? skv_fs_open(dir, name, fd) : errno;
 }
 
-int kvb_fs_read(int fd, uint64_t at, void *out, size_t n, size_t *got)
+int skv_fs_read(int fd, uint64_t at, void *out, size_t n, size_t *got)
 {
 	*got = 0;
 	while (*got < n) {
@@ -108,7 +108,7 @@ int kvb_fs_read(int fd, uint64_t at, void *out, size_t n, size_t *got)
 	return 0;
 }
 
-int kvb_fs_write(int fd, uint64_t at, const void *p, size_t n)
+int skv_fs_write(int fd, uint64_t at, const void *p, size_t n)
 {
 	for (size_t done = 0; done < n;) {
 		ssize_t k = pwrite(fd, (const char *)p + done, n - done, (off_t)(at + done));
@@ -126,16 +126,16 @@ int kvb_fs_write(int fd, uint64_t at, const void *p, size_t n)
 
 static int write_zeros(int fd, uint64_t length)
 {
-	void *zeros = kvb_calloc(1, ZEROS);
+	void *zeros = skv_calloc(1, ZEROS);
 	int error = zeros ? 0 : ENOMEM;
 
 	for (uint64_t at = 0; error == 0 && at < length; at += ZEROS)
-		error = kvb_fs_write(fd, at, zeros, length - at < ZEROS ? (size_t)(length - at) : ZEROS);
-	kvb_free(zeros);
+		error = skv_fs_write(fd, at, zeros, length - at < ZEROS ? (size_t)(length - at) : ZEROS);
+	skv_free(zeros);
 	return error;
 }
 
-int kvb_fs_allocate(int fd, uint64_t length)
+int skv_fs_allocate(int fd, uint64_t length)
 {
 	int error;
 
@@ -145,7 +145,7 @@ int kvb_fs_allocate(int fd, uint64_t length)
 	return error == EOPNOTSUPP || error == ENOSYS ? write_zeros(fd, length) : error;
 }
 
-int kvb_fs_set_length(int fd, uint64_t length)
+int skv_fs_set_length(int fd, uint64_t length)
 {
 	int error;
 
@@ -155,7 +155,7 @@ int kvb_fs_set_length(int fd, uint64_t length)
 	return error;
 }
 
-bool kvb_fs_is_temp(const char *name)
+bool skv_fs_is_temp(const char *name)
 {
 	return strncmp(name, TEMP_PREFIX, sizeof TEMP_PREFIX - 1) == 0;
 }
@@ -166,7 +166,7 @@ static bool held_by_another(int fd)
 	return flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
 }
 
-static bool still_has_its_name(int dir, const struct kvb_fs_temp *t)
+static bool still_has_its_name(int dir, const struct skv_fs_temp *t)
 {
 	struct stat there, ours;
 
@@ -177,12 +177,12 @@ static bool still_has_its_name(int dir, const struct kvb_fs_temp *t)
 /* Between making and locking a file, a sweep may take it for a leftover. Then we make another one: waiting
  * for the sweeper instead could be for ever, should it have been stopped.
  * The umask decides who else may use the file: clients often run as another user. */
-int kvb_fs_temp_open(int dir, struct kvb_fs_temp *t)
+int skv_fs_temp_open(int dir, struct skv_fs_temp *t)
 {
 	for (int i = 0; i < TEMP_TRIES; i++) {
 		uint64_t number;
 
-		kvb_random(&number, sizeof number);
+		skv_random(&number, sizeof number);
 		snprintf(t->name, sizeof t->name, "%s%016llx", TEMP_PREFIX, (unsigned long long)number);
 		t->fd = openat(dir, t->name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
 		if (t->fd < 0 && errno != EEXIST)
@@ -208,21 +208,21 @@ static int rename_new(int dir, const char *from, const char *to)
 	return renameat(dir, from, dir, to) == 0 ? 0 : errno;
 }
 
-int kvb_fs_temp_publish(int dir, struct kvb_fs_temp *t, const char *name)
+int skv_fs_temp_publish(int dir, struct skv_fs_temp *t, const char *name)
 {
 	int error = fsync(t->fd) == 0 ? 0 : errno;
 
 	if (error == 0)
 		error = rename_new(dir, t->name, name);
 	if (error != 0) {
-		kvb_fs_temp_drop(dir, t);
+		skv_fs_temp_drop(dir, t);
 		return error;
 	}
 	close(t->fd);
 	return fsync(dir) == 0 ? 0 : errno;
 }
 
-void kvb_fs_temp_drop(int dir, struct kvb_fs_temp *t)
+void skv_fs_temp_drop(int dir, struct skv_fs_temp *t)
 {
 	unlinkat(dir, t->name, 0);
 	close(t->fd);
@@ -233,14 +233,14 @@ static void sweep_one(int dir, const char *name)
 	struct stat st;
 	int fd;
 
-	if (kvb_fs_open(dir, name, &fd) != 0)
+	if (skv_fs_open(dir, name, &fd) != 0)
 		return;
 	if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && !held_by_another(fd))
 		unlinkat(dir, name, 0);
 	close(fd);
 }
 
-void kvb_fs_sweep(int dir)
+void skv_fs_sweep(int dir)
 {
 	int fd = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	DIR *d = fd < 0 ? NULL : fdopendir(fd);
@@ -252,7 +252,7 @@ void kvb_fs_sweep(int dir)
 		return;
 	}
 	while ((e = readdir(d)) != NULL)
-		if (kvb_fs_is_temp(e->d_name))
+		if (skv_fs_is_temp(e->d_name))
 			sweep_one(dir, e->d_name);
 	closedir(d);
 }

@@ -8,67 +8,67 @@
  * real name when it is complete and synced. The kernel drops the lock with the process, so an
  * unlocked temporary file is the leftover of a crash and may be swept away.
  */
-#ifndef KVB_STORAGE_FS_H
-#define KVB_STORAGE_FS_H
+#ifndef SKV_STORAGE_FS_H
+#define SKV_STORAGE_FS_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#include <kvb/status.h>
-#include <kvb/storage.h>
+#include <skv/status.h>
+#include <skv/storage.h>
 
 /* Status for an errno: no space, not reachable, foreign (a link where a file belongs), else I/O. */
-int kvb_fs_status(int error);
+int skv_fs_status(int error);
 /* Sets *err to "<what>: <text of error> (<path>)" with the status for `error`, and returns that. */
-int kvb_fs_fail(struct kvb_error *err, int error, const char *what, const char *path);
+int skv_fs_fail(struct skv_error *err, int error, const char *what, const char *path);
 
 /* Can this name lie in a directory, and nowhere else? */
-bool kvb_fs_is_component(const char *name);
+bool skv_fs_is_component(const char *name);
 /* Opens the directory `name` in `below`, whatever the links that lead to it; below -1: `name` is a path. 0 or an errno. */
-int kvb_fs_open_dir(int below, const char *name, int *dir);
+int skv_fs_open_dir(int below, const char *name, int *dir);
 /* Opens an existing file for reading. 0 or an errno (ELOOP: it is a symbolic link). Never waits for
  * the other end of a FIFO. */
-int kvb_fs_open(int dir, const char *name, int *fd);
+int skv_fs_open(int dir, const char *name, int *fd);
 /* The same past the page cache, where the file system can: on 3FS a read through it that comes to a hole makes the kernel
  * believe for a while that the file ends there. Reads are then of whole pages into aligned memory. */
-int kvb_fs_open_direct(int dir, const char *name, int *fd);
+int skv_fs_open_direct(int dir, const char *name, int *fd);
 /* Reads up to `n` bytes at `at`; *got is less than `n` only at the end of the file. 0 or an errno. */
-int kvb_fs_read(int fd, uint64_t at, void *out, size_t n, size_t *got);
+int skv_fs_read(int fd, uint64_t at, void *out, size_t n, size_t *got);
 /* Writes all `n` bytes at `at`. 0 or an errno. */
-int kvb_fs_write(int fd, uint64_t at, const void *p, size_t n);
+int skv_fs_write(int fd, uint64_t at, const void *p, size_t n);
 /* Really allocates bytes 0..length-1, which read as zeros then. 0 or an errno. */
-int kvb_fs_allocate(int fd, uint64_t length);
+int skv_fs_allocate(int fd, uint64_t length);
 /* Gives the file its length, and allocates nothing. 0 or an errno. */
-int kvb_fs_set_length(int fd, uint64_t length);
+int skv_fs_set_length(int fd, uint64_t length);
 
 /* What lies behind an open file or directory. */
-struct kvb_fs_mount {
+struct skv_fs_mount {
 	bool is_3fs;      /* it answers 3FS's ioctl, or is mounted as fuse.hf3fs */
 	uint64_t chunk;   /* st_blksize: on 3FS the chunk size */
 	char type[32];    /* of the file system, as in mountinfo; "?" if it is not told there */
 };
 /* 0 or an errno. */
-int kvb_fs_look(int fd, struct kvb_fs_mount *out);
+int skv_fs_look(int fd, struct skv_fs_mount *out);
 /* Gives the space of whole chunks back, and keeps the length. 0 or an errno. */
-int kvb_fs_punch(int fd, bool is_3fs, const struct kvb_storage_range *v, uint32_t n);
+int skv_fs_punch(int fd, bool is_3fs, const struct skv_storage_range *v, uint32_t n);
 
 /* An unfinished file: open for writing, locked, under a name that nobody else uses. */
-struct kvb_fs_temp {
+struct skv_fs_temp {
 	int fd;
 	char name[64];
 };
 
 /* True for names of unfinished files. */
-bool kvb_fs_is_temp(const char *name);
+bool skv_fs_is_temp(const char *name);
 /* Makes an unfinished file. 0 or an errno. */
-int kvb_fs_temp_open(int dir, struct kvb_fs_temp *t);
+int skv_fs_temp_open(int dir, struct skv_fs_temp *t);
 /* Syncs the file, moves it to `name` and syncs the directory. EEXIST when `name` is taken: it stays as
  * it is. On any failure before the move the file is removed. Closes t->fd in every case. */
-int kvb_fs_temp_publish(int dir, struct kvb_fs_temp *t, const char *name);
+int skv_fs_temp_publish(int dir, struct skv_fs_temp *t, const char *name);
 /* Removes the file and closes t->fd. */
-void kvb_fs_temp_drop(int dir, struct kvb_fs_temp *t);
+void skv_fs_temp_drop(int dir, struct skv_fs_temp *t);
 /* Removes temporary files whose makers are dead. What cannot be removed stays for the next sweep. */
-void kvb_fs_sweep(int dir);
+void skv_fs_sweep(int dir);
 
 #endif

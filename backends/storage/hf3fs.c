@@ -15,7 +15,7 @@
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 
-#include <kvb/mem.h>
+#include <skv/mem.h>
 
 #define IOC_MAGIC 0x80046802u /* gives IS_3FS */
 #define IS_3FS 0x8f3f5fffu
@@ -25,8 +25,8 @@
 struct punch {
 	uint64_t n;
 	uint64_t flags;
-	uint64_t start[KVB_PUNCH_MAX];
-	uint64_t end[KVB_PUNCH_MAX];
+	uint64_t start[SKV_PUNCH_MAX];
+	uint64_t end[SKV_PUNCH_MAX];
 };
 _Static_assert(sizeof(struct punch) == 16016, "the size is part of the ioctl's number");
 
@@ -62,7 +62,7 @@ static void find_type(dev_t dev, char type[32])
 		fclose(f);
 }
 
-int kvb_fs_look(int fd, struct kvb_fs_mount *out)
+int skv_fs_look(int fd, struct skv_fs_mount *out)
 {
 	struct stat st;
 
@@ -78,9 +78,9 @@ int kvb_fs_look(int fd, struct kvb_fs_mount *out)
 	return 0;
 }
 
-static int punch_3fs(int fd, const struct kvb_storage_range *v, uint32_t n)
+static int punch_3fs(int fd, const struct skv_storage_range *v, uint32_t n)
 {
-	struct punch *p = kvb_calloc(1, sizeof *p);
+	struct punch *p = skv_calloc(1, sizeof *p);
 	int error;
 
 	if (!p)
@@ -91,11 +91,11 @@ static int punch_3fs(int fd, const struct kvb_storage_range *v, uint32_t n)
 		p->end[i] = v[i].end;
 	}
 	error = ioctl(fd, IOC_PUNCH, p) == 0 ? 0 : errno;
-	kvb_free(p);
+	skv_free(p);
 	return error;
 }
 
-int kvb_fs_punch(int fd, bool is_3fs, const struct kvb_storage_range *v, uint32_t n)
+int skv_fs_punch(int fd, bool is_3fs, const struct skv_storage_range *v, uint32_t n)
 {
 	int error = is_3fs ? punch_3fs(fd, v, n) : 0;
 

@@ -5,47 +5,47 @@
  * any length; space has no bound. Header and trailer are those of `file`, so that the same requests
  * get the same offsets on both. No state, no locks, any thread, never blocks.
  */
-#include <kvb/storage.h>
-#include <kvb/superblock.h>
+#include <skv/storage.h>
+#include <skv/superblock.h>
 
 static char no_state;
 
-static int null_open(const struct kvb_storage_config *c, void **self, struct kvb_error *err)
+static int null_open(const struct skv_storage_config *c, void **self, struct skv_error *err)
 {
 	(void)c;
 	(void)err;
 	*self = &no_state;
-	return KVB_OK;
+	return SKV_OK;
 }
 
 static void null_close(void *self) { (void)self; }
 
-static int null_file(void *self, uint32_t file, uint64_t length, struct kvb_error *err)
+static int null_file(void *self, uint32_t file, uint64_t length, struct skv_error *err)
 {
 	(void)self;
 	(void)file;
 	(void)length;
 	(void)err;
-	return KVB_OK;
+	return SKV_OK;
 }
 
-static int null_remove(void *self, uint32_t file, struct kvb_error *err)
+static int null_remove(void *self, uint32_t file, struct skv_error *err)
 {
 	return null_file(self, file, 0, err);
 }
 
-static int null_probe(void *self, struct kvb_storage_health *out, struct kvb_error *err)
+static int null_probe(void *self, struct skv_storage_health *out, struct skv_error *err)
 {
 	(void)self;
 	(void)err;
-	*out = (struct kvb_storage_health){ .free_bytes = UINT64_MAX, .total_bytes = UINT64_MAX };
-	return KVB_OK;
+	*out = (struct skv_storage_health){ .free_bytes = UINT64_MAX, .total_bytes = UINT64_MAX };
+	return SKV_OK;
 }
 
-const struct kvb_storage_ops kvb_storage_null = {
-	.size = sizeof(struct kvb_storage_ops),
+const struct skv_storage_ops skv_storage_null = {
+	.size = sizeof(struct skv_storage_ops),
 	.type = "null",
-	.edge = KVB_SUPERBLOCK_SIZE,
+	.edge = SKV_SUPERBLOCK_SIZE,
 	.open = null_open,
 	.close = null_close,
 	.create_file = null_file,

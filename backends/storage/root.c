@@ -1,7 +1,7 @@
 /*
  * root.c - the root directory of a `file` storage and its marker.
  *
- * The marker `kvblock-storage` is what separates our directory from everybody else's. A directory
+ * The marker `slabkv-storage` is what separates our directory from everybody else's. A directory
  * that holds anything without it is never touched; a directory whose marker names another storage is
  * refused; a directory that the registry knows but that has no marker is most likely an empty mount
  * point, and is refused too rather than formatted under blocks that exist elsewhere.
@@ -20,34 +20,34 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <kvb/clock.h>
-#include <kvb/log.h>
-#include <kvb/mem.h>
+#include <skv/clock.h>
+#include <skv/log.h>
+#include <skv/mem.h>
 
-#define PROBE_FILE ".kvblock-probe"
+#define PROBE_FILE ".slabkv-probe"
 
-static int open_root(const struct file_storage *s, int *dir) { return kvb_fs_open_dir(s->below, s->root, dir); }
+static int open_root(const struct file_storage *s, int *dir) { return skv_fs_open_dir(s->below, s->root, dir); }
 
-static int fail_root(const struct file_storage *s, int error, struct kvb_error *err)
+static int fail_root(const struct file_storage *s, int error, struct skv_error *err)
 {
 	switch (error) {
 	case ENOENT:
-		return kvb_fail(err, KVB_E_UNAVAILABLE, "root",
+		return skv_fail(err, SKV_E_UNAVAILABLE, "root",
 				"the directory of storage '%s' does not exist: is the file system "
 				"mounted? (%s)",
 				s->name, s->root);
 	case ENOTDIR:
 	case ELOOP:
-		return kvb_fail(err, KVB_E_FOREIGN, "root", "the root is not a directory%s (%s)",
+		return skv_fail(err, SKV_E_FOREIGN, "root", "the root is not a directory%s (%s)",
 				s->below >= 0 ? ", or a symbolic link: refused" : "", s->root);
 	case ENOTCONN:
 	case ESTALE:
-		return kvb_fail(err, KVB_E_UNAVAILABLE, "root",
+		return skv_fail(err, SKV_E_UNAVAILABLE, "root",
 				"the mount of storage '%s' is stale, its daemon or server is gone: unmount it (umount -l) "
 				"and mount it again (%s)",
 				s->name, s->root);
 	default:
-		return kvb_fs_fail(err, error, "cannot open the root directory", s->root);
+		return skv_fs_fail(err, error, "cannot open the root directory", s->root);
 	}
 }
 
@@ -55,62 +55,62 @@ static int fail_root(const struct file_storage *s, int error, struct kvb_error *
 
 static bool chunk_is_good(uint64_t chunk, bool is_3fs)
 {
-	return (chunk & (chunk - 1)) == 0 && chunk <= KVB_CHUNK_MAX && chunk >= (is_3fs ? KVB_CHUNK_MIN : FILE_EDGE);
+	return (chunk & (chunk - 1)) == 0 && chunk <= SKV_CHUNK_MAX && chunk >= (is_3fs ? SKV_CHUNK_MIN : FILE_EDGE);
 }
 
-/* KVB_OK for a mount that will do. */
-static int look_at_mount(const struct file_storage *s, int dir, struct kvb_fs_mount *m, struct kvb_error *err)
+/* SKV_OK for a mount that will do. */
+static int look_at_mount(const struct file_storage *s, int dir, struct skv_fs_mount *m, struct skv_error *err)
 {
-	int error = kvb_fs_look(dir, m);
+	int error = skv_fs_look(dir, m);
 
 	if (error != 0)
 		return fail_root(s, error, err);
 	if (!m->is_3fs && !s->any_mount)
-		return kvb_fail(err, KVB_E_UNAVAILABLE, "root",
+		return skv_fail(err, SKV_E_UNAVAILABLE, "root",
 				"storage '%s' was promised 3FS, but its directory lies on a mount of type %s: mount 3FS there, "
 				"or register it as type file (%s)",
 				s->name, m->type, s->root);
-	return KVB_OK;
+	return SKV_OK;
 }
 
-static int judge_chunk(const struct file_storage *s, const struct kvb_fs_mount *m, struct kvb_error *err)
+static int judge_chunk(const struct file_storage *s, const struct skv_fs_mount *m, struct skv_error *err)
 {
 	if (!m->is_3fs || m->chunk == s->chunk)
-		return KVB_OK;
-	return kvb_fail(err, KVB_E_CONFLICT, "chunk_size",
+		return SKV_OK;
+	return skv_fail(err, SKV_E_CONFLICT, "chunk_size",
 			"the directory of storage '%s' has chunks of %llu bytes, not of %llu: name the right directory, or make "
 			"one with this layout (%s)",
 			s->name, (unsigned long long)m->chunk, (unsigned long long)s->chunk, s->root);
 }
 
-static int judge_mount(const struct file_storage *s, int dir, struct kvb_error *err)
+static int judge_mount(const struct file_storage *s, int dir, struct skv_error *err)
 {
-	struct kvb_fs_mount m;
-	int rc = s->chunk ? look_at_mount(s, dir, &m, err) : KVB_OK;
+	struct skv_fs_mount m;
+	int rc = s->chunk ? look_at_mount(s, dir, &m, err) : SKV_OK;
 
-	return rc == KVB_OK && s->chunk ? judge_chunk(s, &m, err) : rc;
+	return rc == SKV_OK && s->chunk ? judge_chunk(s, &m, err) : rc;
 }
 
-int kvb_root_open(const struct file_storage *s, int dir, const char *name, int *fd)
+int skv_root_open(const struct file_storage *s, int dir, const char *name, int *fd)
 {
-	return s->chunked && !s->any_mount ? kvb_fs_open_direct(dir, name, fd) : kvb_fs_open(dir, name, fd);
+	return s->chunked && !s->any_mount ? skv_fs_open_direct(dir, name, fd) : skv_fs_open(dir, name, fd);
 }
 
-int kvb_superblock_read(int fd, uint64_t at, const char *name, uint8_t raw[KVB_SUPERBLOCK_SIZE],
-			struct kvb_superblock *out, struct kvb_error *err)
+int skv_superblock_read(int fd, uint64_t at, const char *name, uint8_t raw[SKV_SUPERBLOCK_SIZE],
+			struct skv_superblock *out, struct skv_error *err)
 {
-	struct kvb_error why = { 0 };
+	struct skv_error why = { 0 };
 	size_t got;
-	int error = kvb_fs_read(fd, at, raw, KVB_SUPERBLOCK_SIZE, &got);
+	int error = skv_fs_read(fd, at, raw, SKV_SUPERBLOCK_SIZE, &got);
 	int rc;
 
 	if (error != 0)
-		return kvb_fs_fail(err, error, "cannot read the superblock", name);
-	if (got != KVB_SUPERBLOCK_SIZE)
-		return kvb_fail(err, KVB_E_CORRUPT, NULL, "too short for a superblock: it was cut off (%s)",
+		return skv_fs_fail(err, error, "cannot read the superblock", name);
+	if (got != SKV_SUPERBLOCK_SIZE)
+		return skv_fail(err, SKV_E_CORRUPT, NULL, "too short for a superblock: it was cut off (%s)",
 				name);
-	rc = kvb_superblock_decode(raw, out, &why);
-	return rc == KVB_OK ? rc : kvb_fail(err, rc, NULL, "%s (%s)", why.message, name);
+	rc = skv_superblock_decode(raw, out, &why);
+	return rc == SKV_OK ? rc : skv_fail(err, rc, NULL, "%s (%s)", why.message, name);
 }
 
 /* ---- making a root ---------------------------------------------------------------------------- */
@@ -121,33 +121,33 @@ static int open_parent(const struct file_storage *s, int *dir)
 	int error;
 
 	if (s->below >= 0)
-		return kvb_fs_open_dir(s->below, ".", dir);
-	parent = kvb_strdup(s->root);
+		return skv_fs_open_dir(s->below, ".", dir);
+	parent = skv_strdup(s->root);
 	if (!parent)
 		return ENOMEM;
 	for (size_t n = strlen(parent); n > 1 && parent[n - 1] == '/'; n--)
 		parent[n - 1] = '\0';
 	*(strrchr(parent, '/') + 1) = '\0';
-	error = kvb_fs_open_dir(-1, parent, dir);
-	kvb_free(parent);
+	error = skv_fs_open_dir(-1, parent, dir);
+	skv_free(parent);
 	return error;
 }
 
 /* Only the last component is made: a missing parent is more likely a missing mount than a wish. */
-static int make_root(const struct file_storage *s, bool *made, struct kvb_error *err)
+static int make_root(const struct file_storage *s, bool *made, struct skv_error *err)
 {
 	int fd, error;
 
 	*made = false;
 	if ((s->below < 0 ? mkdir(s->root, 0777) : mkdirat(s->below, s->root, 0777)) != 0) {
 		if (errno == EEXIST)
-			return KVB_OK;
+			return SKV_OK;
 		if (errno == ENOENT)
-			return kvb_fail(err, KVB_E_UNAVAILABLE, "root",
+			return skv_fail(err, SKV_E_UNAVAILABLE, "root",
 					"the parent of the root directory does not exist: is the file "
 					"system mounted? (%s)",
 					s->root);
-		return kvb_fs_fail(err, errno, "cannot make the root directory", s->root);
+		return skv_fs_fail(err, errno, "cannot make the root directory", s->root);
 	}
 	*made = true;
 	error = open_parent(s, &fd);
@@ -156,128 +156,149 @@ static int make_root(const struct file_storage *s, bool *made, struct kvb_error 
 		close(fd);
 	}
 	if (error != 0)
-		return kvb_fs_fail(err, error, "cannot sync the parent of the root directory", s->root);
-	return KVB_OK;
+		return skv_fs_fail(err, error, "cannot sync the parent of the root directory", s->root);
+	return SKV_OK;
 }
 
 static bool may_be_there(const char *name)
 {
 	return strcmp(name, ".") == 0 || strcmp(name, "..") == 0 || strcmp(name, "lost+found") == 0 ||
-	       kvb_fs_is_temp(name);
+	       skv_fs_is_temp(name);
 }
 
-/* KVB_E_FOREIGN when the directory, which has no marker, holds anything. */
-static int check_empty(const struct file_storage *s, int dir, struct kvb_error *err)
+/* Whether `name` is a file of the product before it was named slabkv. */
+static bool is_former(int dir, const char *name)
+{
+	int fd = openat(dir, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	uint8_t magic[8];
+	bool former = fd >= 0 && pread(fd, magic, sizeof magic, 0) == sizeof magic && skv_superblock_is_former(magic);
+
+	if (fd >= 0)
+		close(fd);
+	return former;
+}
+
+static int not_empty(const struct file_storage *s, int dir, const char *name, struct skv_error *err)
+{
+	if (is_former(dir, name))
+		return skv_fail(err, SKV_E_FOREIGN, "root",
+				"the directory holds '%.64s', written before the product was named slabkv, in a format "
+				"that is no longer read: choose an empty one (%s)",
+				name, s->root);
+	return skv_fail(err, SKV_E_FOREIGN, "root",
+			"the directory is not empty (it holds '%.64s') and has no marker of slabkv: choose an empty one (%s)",
+			name, s->root);
+}
+
+/* SKV_E_FOREIGN when the directory, which has no marker, holds anything. */
+static int check_empty(const struct file_storage *s, int dir, struct skv_error *err)
 {
 	int fd = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	DIR *d = fd < 0 ? NULL : fdopendir(fd);
 	struct dirent *e;
-	int rc = KVB_OK;
+	int rc = SKV_OK;
 
 	if (!d) {
-		rc = kvb_fs_fail(err, errno, "cannot list the root directory", s->root);
+		rc = skv_fs_fail(err, errno, "cannot list the root directory", s->root);
 		if (fd >= 0)
 			close(fd);
 		return rc;
 	}
 	errno = 0;
-	while (rc == KVB_OK && (e = readdir(d)) != NULL)
+	while (rc == SKV_OK && (e = readdir(d)) != NULL)
 		if (!may_be_there(e->d_name))
-			rc = kvb_fail(err, KVB_E_FOREIGN, "root",
-				      "the directory is not empty (it holds '%.64s') and has no marker of "
-				      "kvblockd: choose an empty one (%s)",
-				      e->d_name, s->root);
-	if (rc == KVB_OK && errno != 0)
-		rc = kvb_fs_fail(err, errno, "cannot list the root directory", s->root);
+			rc = not_empty(s, dir, e->d_name, err);
+	if (rc == SKV_OK && errno != 0)
+		rc = skv_fs_fail(err, errno, "cannot list the root directory", s->root);
 	closedir(d);
 	return rc;
 }
 
-static int write_marker(const struct file_storage *s, int dir, struct kvb_error *err)
+static int write_marker(const struct file_storage *s, int dir, struct skv_error *err)
 {
-	struct kvb_superblock sb = { .file = KVB_NO_FILE,
+	struct skv_superblock sb = { .file = SKV_NO_FILE,
 				     .unit = s->unit,
 				     .header = s->edge,
 				     .trailer = s->edge,
-				     .created_ms = kvb_wall_ms(&kvb_clock_system) };
-	uint8_t raw[KVB_SUPERBLOCK_SIZE];
-	struct kvb_fs_temp temp;
+				     .created_ms = skv_wall_ms(&skv_clock_system) };
+	uint8_t raw[SKV_SUPERBLOCK_SIZE];
+	struct skv_fs_temp temp;
 	int error;
 
 	memcpy(sb.uuid, s->uuid, sizeof sb.uuid);
-	kvb_superblock_encode(&sb, raw);
-	kvb_fs_sweep(dir);
-	error = kvb_fs_temp_open(dir, &temp);
+	skv_superblock_encode(&sb, raw);
+	skv_fs_sweep(dir);
+	error = skv_fs_temp_open(dir, &temp);
 	if (error == 0) {
-		error = kvb_fs_write(temp.fd, 0, raw, sizeof raw);
+		error = skv_fs_write(temp.fd, 0, raw, sizeof raw);
 		if (error == 0)
-			error = kvb_fs_temp_publish(dir, &temp, KVB_STORAGE_MARKER);
+			error = skv_fs_temp_publish(dir, &temp, SKV_STORAGE_MARKER);
 		else
-			kvb_fs_temp_drop(dir, &temp);
+			skv_fs_temp_drop(dir, &temp);
 	}
-	/* EEXIST: another manager was faster; whose marker it is, kvb_root_enter tells. */
+	/* EEXIST: another manager was faster; whose marker it is, skv_root_enter tells. */
 	if (error != 0 && error != EEXIST)
-		return kvb_fs_fail(err, error, "cannot write the marker into the root directory", s->root);
-	return KVB_OK;
+		return skv_fs_fail(err, error, "cannot write the marker into the root directory", s->root);
+	return SKV_OK;
 }
 
 /* Opens the root, which is made where it is missing. With `m`, if its mount will do; nothing is left behind of one that
  * will not. */
-static int open_new_root(const struct file_storage *s, int *dir, struct kvb_fs_mount *m, struct kvb_error *err)
+static int open_new_root(const struct file_storage *s, int *dir, struct skv_fs_mount *m, struct skv_error *err)
 {
 	bool made = false;
 	int error = open_root(s, dir);
-	int rc = error == ENOENT ? make_root(s, &made, err) : KVB_OK;
+	int rc = error == ENOENT ? make_root(s, &made, err) : SKV_OK;
 
-	if (rc != KVB_OK)
+	if (rc != SKV_OK)
 		return rc;
 	if (error == ENOENT)
 		error = open_root(s, dir);
 	if (error != 0)
 		return fail_root(s, error, err);
-	rc = m ? look_at_mount(s, *dir, m, err) : KVB_OK;
-	if (rc == KVB_OK)
-		return KVB_OK;
+	rc = m ? look_at_mount(s, *dir, m, err) : SKV_OK;
+	if (rc == SKV_OK)
+		return SKV_OK;
 	close(*dir);
 	if (made)
 		unlinkat(s->below < 0 ? AT_FDCWD : s->below, s->root, AT_REMOVEDIR);
 	return rc;
 }
 
-int kvb_root_measure(struct file_storage *s, struct kvb_error *err)
+int skv_root_measure(struct file_storage *s, struct skv_error *err)
 {
-	struct kvb_fs_mount m;
+	struct skv_fs_mount m;
 	int dir, rc = open_new_root(s, &dir, &m, err);
 
-	if (rc != KVB_OK)
+	if (rc != SKV_OK)
 		return rc;
 	close(dir);
 	if (!chunk_is_good(m.chunk, m.is_3fs))
-		return kvb_fail(err, KVB_E_INVALID, "chunk_size",
+		return skv_fail(err, SKV_E_INVALID, "chunk_size",
 				"the directory's chunk size (st_blksize) is %llu bytes; it must be a power of two from 64 KiB to "
 				"64 MiB: make a directory with such a layout (%s)",
 				(unsigned long long)m.chunk, s->root);
 	s->chunk = s->edge = m.chunk;
-	return KVB_OK;
+	return SKV_OK;
 }
 
-int kvb_root_claim(struct file_storage *s, struct kvb_error *err)
+int skv_root_claim(struct file_storage *s, struct skv_error *err)
 {
-	struct kvb_fs_mount m;
+	struct skv_fs_mount m;
 	struct stat st;
 	int dir, rc = open_new_root(s, &dir, s->chunk ? &m : NULL, err);
 
-	if (rc != KVB_OK)
+	if (rc != SKV_OK)
 		return rc;
-	if (fstatat(dir, KVB_STORAGE_MARKER, &st, AT_SYMLINK_NOFOLLOW) == 0) {
-		rc = KVB_OK;
+	if (fstatat(dir, SKV_STORAGE_MARKER, &st, AT_SYMLINK_NOFOLLOW) == 0) {
+		rc = SKV_OK;
 	} else if (errno != ENOENT) {
-		rc = kvb_fs_fail(err, errno, "cannot look for the marker in the root directory", s->root);
+		rc = skv_fs_fail(err, errno, "cannot look for the marker in the root directory", s->root);
 	} else {
-		rc = s->chunk ? judge_chunk(s, &m, err) : KVB_OK;
-		if (rc == KVB_OK)
+		rc = s->chunk ? judge_chunk(s, &m, err) : SKV_OK;
+		if (rc == SKV_OK)
 			rc = check_empty(s, dir, err);
-		if (rc == KVB_OK)
+		if (rc == SKV_OK)
 			rc = write_marker(s, dir, err);
 	}
 	close(dir);
@@ -286,90 +307,90 @@ int kvb_root_claim(struct file_storage *s, struct kvb_error *err)
 
 /* ---- entering it ------------------------------------------------------------------------------ */
 
-static int judge_marker(const struct file_storage *s, const struct kvb_superblock *sb,
-			struct kvb_error *err)
+static int judge_marker(const struct file_storage *s, const struct skv_superblock *sb,
+			struct skv_error *err)
 {
 	char theirs[37], ours[37];
 
-	if (sb->file != KVB_NO_FILE)
-		return kvb_fail(err, KVB_E_FOREIGN, "root",
+	if (sb->file != SKV_NO_FILE)
+		return skv_fail(err, SKV_E_FOREIGN, "root",
 				"the marker of the root is the superblock of slab file %u: somebody copied "
 				"it there (%s)",
 				sb->file, s->root);
 	if (memcmp(sb->uuid, s->uuid, sizeof sb->uuid) != 0) {
-		kvb_uuid_to_text(sb->uuid, theirs);
-		kvb_uuid_to_text(s->uuid, ours);
-		return kvb_fail(err, KVB_E_FOREIGN, "root",
+		skv_uuid_to_text(sb->uuid, theirs);
+		skv_uuid_to_text(s->uuid, ours);
+		return skv_fail(err, SKV_E_FOREIGN, "root",
 				"the root belongs to storage %s, this one is %s: wrong mount, or a "
 				"directory of another database (%s)",
 				theirs, ours, s->root);
 	}
 	if (sb->header != s->edge || sb->trailer != s->edge)
-		return kvb_fail(err, KVB_E_CONFLICT, "chunk_size",
+		return skv_fail(err, SKV_E_CONFLICT, "chunk_size",
 				"the marker of the root tells a chunk size of %llu bytes, this storage has %llu: name the right "
 				"directory (%s)",
 				(unsigned long long)sb->header, (unsigned long long)s->edge, s->root);
 	if (sb->unit != s->unit)
-		return kvb_fail(err, KVB_E_CORRUPT, "root",
+		return skv_fail(err, SKV_E_CORRUPT, "root",
 				"the marker tells another geometry (unit %llu) than the registry (unit "
 				"%llu) (%s)",
 				(unsigned long long)sb->unit, (unsigned long long)s->unit, s->root);
-	return KVB_OK;
+	return SKV_OK;
 }
 
-static int check_marker(const struct file_storage *s, int dir, struct kvb_error *err)
+static int check_marker(const struct file_storage *s, int dir, struct skv_error *err)
 {
 	SUPERBLOCK_BYTES(raw);
-	struct kvb_superblock sb;
+	struct skv_superblock sb;
 	struct stat st;
 	int fd, rc;
-	int error = kvb_root_open(s, dir, KVB_STORAGE_MARKER, &fd);
+	int error = skv_root_open(s, dir, SKV_STORAGE_MARKER, &fd);
 
 	if (error == ENOENT)
-		return kvb_fail(err, KVB_E_UNAVAILABLE, "root",
+		return skv_fail(err, SKV_E_UNAVAILABLE, "root",
 				"the directory of storage '%s' has lost its marker '%s': is the file "
 				"system mounted? (%s)",
-				s->name, KVB_STORAGE_MARKER, s->root);
+				s->name, SKV_STORAGE_MARKER, s->root);
 	if (error == ELOOP)
-		return kvb_fail(err, KVB_E_FOREIGN, "root",
-				"the marker '%s' is a symbolic link: refused (%s)", KVB_STORAGE_MARKER, s->root);
+		return skv_fail(err, SKV_E_FOREIGN, "root",
+				"the marker '%s' is a symbolic link: refused (%s)", SKV_STORAGE_MARKER, s->root);
 	if (error != 0)
-		return kvb_fs_fail(err, error, "cannot open the marker of the root directory", s->root);
+		return skv_fs_fail(err, error, "cannot open the marker of the root directory", s->root);
 	if (fstat(fd, &st) != 0)
-		rc = kvb_fs_fail(err, errno, "cannot stat the marker of the root directory", s->root);
+		rc = skv_fs_fail(err, errno, "cannot stat the marker of the root directory", s->root);
 	else if (!S_ISREG(st.st_mode))
-		rc = kvb_fail(err, KVB_E_FOREIGN, "root", "the marker '%s' is not a regular file (%s)",
-			      KVB_STORAGE_MARKER, s->root);
+		rc = skv_fail(err, SKV_E_FOREIGN, "root", "the marker '%s' is not a regular file (%s)",
+			      SKV_STORAGE_MARKER, s->root);
 	else
-		rc = kvb_superblock_read(fd, 0, KVB_STORAGE_MARKER, raw, &sb, err);
+		rc = skv_superblock_read(fd, 0, SKV_STORAGE_MARKER, raw, &sb, err);
 	close(fd);
-	return rc == KVB_OK ? judge_marker(s, &sb, err) : rc;
+	return rc == SKV_OK ? judge_marker(s, &sb, err) : rc;
 }
 
 /* A root with the right marker in another place is a new mount of the same file system, or a copy of
  * it. We cannot tell which, so we go on (a remounted FUSE file system must come back by itself) and
  * tell the operator. A stale copy costs misses, not wrong bytes: checksums decide. */
-static int note_identity(struct file_storage *s, int dir, struct kvb_error *err)
+static int note_identity(struct file_storage *s, int dir, struct skv_error *err)
 {
 	struct stat st;
 	bool moved;
 
 	if (fstat(dir, &st) != 0)
-		return kvb_fs_fail(err, errno, "cannot stat the root directory", s->root);
-	kvb_mutex_lock(&s->lock);
+		return skv_fs_fail(err, errno, "cannot stat the root directory", s->root);
+	skv_mutex_lock(&s->lock);
 	moved = s->ino != 0 && (s->dev != st.st_dev || s->ino != st.st_ino);
 	s->dev = st.st_dev;
 	s->ino = st.st_ino;
-	kvb_mutex_unlock(&s->lock);
+	skv_mutex_unlock(&s->lock);
 	if (moved)
-		kvb_log(KVB_LOG_WARN, "storage",
+		skv_log(SKV_LOG_WARN, "storage",
 			"%s: the root was mounted anew or replaced; its marker is the right one, so it is "
 			"used (%s)",
 			s->name, s->root);
-	return KVB_OK;
+	return SKV_OK;
 }
 
-int kvb_root_enter(struct file_storage *s, int *dir, struct kvb_error *err)
+int skv_root_enter(struct file_storage *s, int *dir, struct skv_error *err)
 {
 	int error = open_root(s, dir);
 	int rc;
@@ -377,31 +398,31 @@ int kvb_root_enter(struct file_storage *s, int *dir, struct kvb_error *err)
 	if (error != 0)
 		return fail_root(s, error, err);
 	rc = judge_mount(s, *dir, err);
-	if (rc == KVB_OK)
+	if (rc == SKV_OK)
 		rc = check_marker(s, *dir, err);
-	if (rc == KVB_OK)
+	if (rc == SKV_OK)
 		rc = note_identity(s, *dir, err);
-	if (rc != KVB_OK)
+	if (rc != SKV_OK)
 		close(*dir);
 	return rc;
 }
 
-int kvb_root_try_write(const struct file_storage *s, int dir, struct kvb_error *err)
+int skv_root_try_write(const struct file_storage *s, int dir, struct skv_error *err)
 {
-	uint64_t now = kvb_wall_ms(&kvb_clock_system);
+	uint64_t now = skv_wall_ms(&skv_clock_system);
 	char text[32];
 	int n = snprintf(text, sizeof text, "%020llu\n", (unsigned long long)now);
 	int fd = openat(dir, PROBE_FILE, O_WRONLY | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0666);
-	int error = fd < 0 ? errno : kvb_fs_write(fd, 0, text, (size_t)n);
+	int error = fd < 0 ? errno : skv_fs_write(fd, 0, text, (size_t)n);
 
 	if (error == 0 && fsync(fd) != 0)
 		error = errno;
 	if (fd >= 0)
 		close(fd);
 	if (error == EROFS)
-		return kvb_fail(err, KVB_E_UNAVAILABLE, "root",
+		return skv_fail(err, SKV_E_UNAVAILABLE, "root",
 				"the file system of storage '%s' is mounted read-only: mount it writable (%s)", s->name, s->root);
 	if (error != 0)
-		return kvb_fs_fail(err, error, "cannot write into the root directory", s->root);
-	return KVB_OK;
+		return skv_fs_fail(err, error, "cannot write into the root directory", s->root);
+	return SKV_OK;
 }

@@ -19,121 +19,121 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <kvb/clock.h>
+#include <skv/clock.h>
 
-static int fail_not_a_file(struct kvb_error *err, const char *what, const char *name)
+static int fail_not_a_file(struct skv_error *err, const char *what, const char *name)
 {
-	return kvb_fail(err, KVB_E_FOREIGN, NULL, "%s where a slab file belongs: refused (%s)", what, name);
+	return skv_fail(err, SKV_E_FOREIGN, NULL, "%s where a slab file belongs: refused (%s)", what, name);
 }
 
-/* Opens an existing slab file and reads its superblock. KVB_E_NOT_FOUND. The caller closes *fd. */
+/* Opens an existing slab file and reads its superblock. SKV_E_NOT_FOUND. The caller closes *fd. */
 static int open_slab(const struct file_storage *s, int dir, const char *name, int *fd, struct stat *st,
-		     uint8_t raw[KVB_SUPERBLOCK_SIZE], struct kvb_superblock *sb, struct kvb_error *err)
+		     uint8_t raw[SKV_SUPERBLOCK_SIZE], struct skv_superblock *sb, struct skv_error *err)
 {
-	int error = kvb_root_open(s, dir, name, fd);
+	int error = skv_root_open(s, dir, name, fd);
 	int rc;
 
 	if (error == ENOENT)
-		return kvb_fail(err, KVB_E_NOT_FOUND, NULL, "the slab file is missing (%s)", name);
+		return skv_fail(err, SKV_E_NOT_FOUND, NULL, "the slab file is missing (%s)", name);
 	if (error == ELOOP)
 		return fail_not_a_file(err, "a symbolic link", name);
 	if (error != 0)
-		return kvb_fs_fail(err, error, "cannot open the slab file", name);
+		return skv_fs_fail(err, error, "cannot open the slab file", name);
 	if (fstat(*fd, st) != 0)
-		rc = kvb_fs_fail(err, errno, "cannot stat the slab file", name);
+		rc = skv_fs_fail(err, errno, "cannot stat the slab file", name);
 	else if (!S_ISREG(st->st_mode))
 		rc = fail_not_a_file(err, "something else than a regular file", name);
 	else
-		rc = kvb_superblock_read(*fd, 0, name, raw, sb, err);
-	if (rc != KVB_OK)
+		rc = skv_superblock_read(*fd, 0, name, raw, sb, err);
+	if (rc != SKV_OK)
 		close(*fd);
 	return rc;
 }
 
 /* Is it the file of that number of this very storage? */
-static int judge_owner(const struct file_storage *s, const struct kvb_superblock *sb, uint32_t file,
-		       const char *name, struct kvb_error *err)
+static int judge_owner(const struct file_storage *s, const struct skv_superblock *sb, uint32_t file,
+		       const char *name, struct skv_error *err)
 {
 	char theirs[37];
 
 	if (memcmp(sb->uuid, s->uuid, sizeof sb->uuid) != 0) {
-		kvb_uuid_to_text(sb->uuid, theirs);
-		return kvb_fail(err, KVB_E_FOREIGN, NULL, "the slab file belongs to storage %s (%s)", theirs,
+		skv_uuid_to_text(sb->uuid, theirs);
+		return skv_fail(err, SKV_E_FOREIGN, NULL, "the slab file belongs to storage %s (%s)", theirs,
 				name);
 	}
 	if (sb->file != file)
-		return kvb_fail(err, KVB_E_FOREIGN, NULL,
+		return skv_fail(err, SKV_E_FOREIGN, NULL,
 				"its superblock says that it is slab file %u: renamed or swapped (%s)",
 				sb->file, name);
-	return KVB_OK;
+	return SKV_OK;
 }
 
-static int judge_geometry(const struct file_storage *s, const struct kvb_superblock *sb, uint64_t length,
-			  uint64_t size, const char *name, struct kvb_error *err)
+static int judge_geometry(const struct file_storage *s, const struct skv_superblock *sb, uint64_t length,
+			  uint64_t size, const char *name, struct skv_error *err)
 {
 	if (sb->length != length)
-		return kvb_fail(err, KVB_E_CORRUPT, NULL,
+		return skv_fail(err, SKV_E_CORRUPT, NULL,
 				"its superblock says %llu bytes, the registry %llu (%s)",
 				(unsigned long long)sb->length, (unsigned long long)length, name);
 	if (size != length)
-		return kvb_fail(err, KVB_E_CORRUPT, NULL, "it has %llu bytes instead of %llu: %s (%s)",
+		return skv_fail(err, SKV_E_CORRUPT, NULL, "it has %llu bytes instead of %llu: %s (%s)",
 				(unsigned long long)size, (unsigned long long)length,
 				size < length ? "it was cut off" : "something was appended", name);
 	if (sb->unit != s->unit || sb->header != s->edge || sb->trailer != s->edge)
-		return kvb_fail(err, KVB_E_CORRUPT, NULL,
+		return skv_fail(err, SKV_E_CORRUPT, NULL,
 				"its superblock tells another geometry than the registry (%s)", name);
-	return KVB_OK;
+	return SKV_OK;
 }
 
 /* A file keeps the chunk size that its directory had when it was made. */
-static int judge_chunk(const struct file_storage *s, int fd, const char *name, struct kvb_error *err)
+static int judge_chunk(const struct file_storage *s, int fd, const char *name, struct skv_error *err)
 {
-	struct kvb_fs_mount m;
-	int error = s->chunk ? kvb_fs_look(fd, &m) : 0;
+	struct skv_fs_mount m;
+	int error = s->chunk ? skv_fs_look(fd, &m) : 0;
 
 	if (error != 0)
-		return kvb_fs_fail(err, error, "cannot stat the slab file", name);
+		return skv_fs_fail(err, error, "cannot stat the slab file", name);
 	if (s->chunk && m.is_3fs && m.chunk != s->chunk)
-		return kvb_fail(err, KVB_E_CORRUPT, NULL,
+		return skv_fail(err, SKV_E_CORRUPT, NULL,
 				"it has chunks of %llu bytes, its storage %llu: it was made in another directory or layout (%s)",
 				(unsigned long long)m.chunk, (unsigned long long)s->chunk, name);
-	return KVB_OK;
+	return SKV_OK;
 }
 
-static int judge_trailer(const struct file_storage *s, int fd, uint64_t length, const uint8_t head[KVB_SUPERBLOCK_SIZE],
-			 const char *name, struct kvb_error *err)
+static int judge_trailer(const struct file_storage *s, int fd, uint64_t length, const uint8_t head[SKV_SUPERBLOCK_SIZE],
+			 const char *name, struct skv_error *err)
 {
 	SUPERBLOCK_BYTES(tail);
 	size_t got;
-	int error = kvb_fs_read(fd, length - s->edge, tail, sizeof tail, &got);
+	int error = skv_fs_read(fd, length - s->edge, tail, sizeof tail, &got);
 
 	if (error != 0)
-		return kvb_fs_fail(err, error, "cannot read the slab file's trailer", name);
+		return skv_fs_fail(err, error, "cannot read the slab file's trailer", name);
 	if (got != sizeof tail || memcmp(head, tail, sizeof tail) != 0)
-		return kvb_fail(err, KVB_E_CORRUPT, NULL,
+		return skv_fail(err, SKV_E_CORRUPT, NULL,
 				"its trailer does not repeat its superblock: cut off or overwritten (%s)", name);
-	return KVB_OK;
+	return SKV_OK;
 }
 
-int kvb_slab_check(const struct file_storage *s, int dir, uint32_t file, uint64_t length,
-		   struct kvb_error *err)
+int skv_slab_check(const struct file_storage *s, int dir, uint32_t file, uint64_t length,
+		   struct skv_error *err)
 {
 	SUPERBLOCK_BYTES(raw);
-	char name[KVB_SLAB_PATH_MAX];
-	struct kvb_superblock sb;
+	char name[SKV_SLAB_PATH_MAX];
+	struct skv_superblock sb;
 	struct stat st;
 	int fd, rc;
 
-	kvb_slab_path(file, name);
+	skv_slab_path(file, name);
 	rc = open_slab(s, dir, name, &fd, &st, raw, &sb, err);
-	if (rc != KVB_OK)
+	if (rc != SKV_OK)
 		return rc;
 	rc = judge_owner(s, &sb, file, name, err);
-	if (rc == KVB_OK)
+	if (rc == SKV_OK)
 		rc = judge_geometry(s, &sb, length, (uint64_t)st.st_size, name, err);
-	if (rc == KVB_OK)
+	if (rc == SKV_OK)
 		rc = judge_chunk(s, fd, name, err);
-	if (rc == KVB_OK)
+	if (rc == SKV_OK)
 		rc = judge_trailer(s, fd, length, raw, name, err);
 	close(fd);
 	return rc;
@@ -141,97 +141,97 @@ int kvb_slab_check(const struct file_storage *s, int dir, uint32_t file, uint64_
 
 static int fill(const struct file_storage *s, int fd, uint32_t file, uint64_t length)
 {
-	struct kvb_superblock sb = { .file = file,
+	struct skv_superblock sb = { .file = file,
 				     .length = length,
 				     .unit = s->unit,
 				     .header = s->edge,
 				     .trailer = s->edge,
-				     .created_ms = kvb_wall_ms(&kvb_clock_system) };
-	uint8_t raw[KVB_SUPERBLOCK_SIZE];
+				     .created_ms = skv_wall_ms(&skv_clock_system) };
+	uint8_t raw[SKV_SUPERBLOCK_SIZE];
 	int error;
 
 	memcpy(sb.uuid, s->uuid, sizeof sb.uuid);
-	kvb_superblock_encode(&sb, raw);
-	error = s->chunked ? kvb_fs_set_length(fd, length) : kvb_fs_allocate(fd, length);
+	skv_superblock_encode(&sb, raw);
+	error = s->chunked ? skv_fs_set_length(fd, length) : skv_fs_allocate(fd, length);
 	if (error == 0)
-		error = kvb_fs_write(fd, 0, raw, sizeof raw);
+		error = skv_fs_write(fd, 0, raw, sizeof raw);
 	if (error == 0)
-		error = kvb_fs_write(fd, length - s->edge, raw, sizeof raw);
+		error = skv_fs_write(fd, length - s->edge, raw, sizeof raw);
 	return error;
 }
 
 static int make_slab(const struct file_storage *s, int dir, uint32_t file, uint64_t length,
-		     const char *name, struct kvb_error *err)
+		     const char *name, struct skv_error *err)
 {
-	struct kvb_fs_temp temp;
+	struct skv_fs_temp temp;
 	int error;
 
-	kvb_fs_sweep(dir);
-	error = kvb_fs_temp_open(dir, &temp);
+	skv_fs_sweep(dir);
+	error = skv_fs_temp_open(dir, &temp);
 	if (error == 0) {
 		error = fill(s, temp.fd, file, length);
 		if (error == 0)
-			error = kvb_fs_temp_publish(dir, &temp, name);
+			error = skv_fs_temp_publish(dir, &temp, name);
 		else
-			kvb_fs_temp_drop(dir, &temp);
+			skv_fs_temp_drop(dir, &temp);
 	}
 	if (error == EEXIST)
-		return kvb_fail(err, KVB_E_IN_USE, NULL, "somebody else made this file meanwhile (%s)", name);
-	if (kvb_fs_status(error) == KVB_E_NO_SPACE)
-		return kvb_fail(err, KVB_E_NO_SPACE, NULL, "no room for a slab file of %llu bytes (%s)",
+		return skv_fail(err, SKV_E_IN_USE, NULL, "somebody else made this file meanwhile (%s)", name);
+	if (skv_fs_status(error) == SKV_E_NO_SPACE)
+		return skv_fail(err, SKV_E_NO_SPACE, NULL, "no room for a slab file of %llu bytes (%s)",
 				(unsigned long long)length, s->root);
 	if (error != 0)
-		return kvb_fs_fail(err, error, "cannot make the slab file", name);
-	return KVB_OK;
+		return skv_fs_fail(err, error, "cannot make the slab file", name);
+	return SKV_OK;
 }
 
-int kvb_slab_create(const struct file_storage *s, int dir, uint32_t file, uint64_t length,
-		    struct kvb_error *err)
+int skv_slab_create(const struct file_storage *s, int dir, uint32_t file, uint64_t length,
+		    struct skv_error *err)
 {
-	struct kvb_error why = { 0 };
-	char name[KVB_SLAB_PATH_MAX];
+	struct skv_error why = { 0 };
+	char name[SKV_SLAB_PATH_MAX];
 
-	kvb_slab_path(file, name);
-	switch (kvb_slab_check(s, dir, file, length, &why)) {
-	case KVB_E_NOT_FOUND:
+	skv_slab_path(file, name);
+	switch (skv_slab_check(s, dir, file, length, &why)) {
+	case SKV_E_NOT_FOUND:
 		return make_slab(s, dir, file, length, name, err);
-	case KVB_OK:
+	case SKV_OK:
 		/* An earlier call may have failed in its last step, the sync of the directory. */
 		if (fsync(dir) != 0)
-			return kvb_fs_fail(err, errno, "cannot sync the root directory", s->root);
-		return KVB_OK;
-	case KVB_E_FOREIGN:
-	case KVB_E_CORRUPT:
-	case KVB_E_UNSUPPORTED:
-		return kvb_fail(err, KVB_E_FOREIGN, NULL, "another file has this name and stays as it is: %s",
+			return skv_fs_fail(err, errno, "cannot sync the root directory", s->root);
+		return SKV_OK;
+	case SKV_E_FOREIGN:
+	case SKV_E_CORRUPT:
+	case SKV_E_UNSUPPORTED:
+		return skv_fail(err, SKV_E_FOREIGN, NULL, "another file has this name and stays as it is: %s",
 				why.message);
 	default:
-		return kvb_fail(err, why.status, NULL, "%s", why.message);
+		return skv_fail(err, why.status, NULL, "%s", why.message);
 	}
 }
 
-int kvb_slab_remove(const struct file_storage *s, int dir, uint32_t file, struct kvb_error *err)
+int skv_slab_remove(const struct file_storage *s, int dir, uint32_t file, struct skv_error *err)
 {
 	SUPERBLOCK_BYTES(raw);
-	char name[KVB_SLAB_PATH_MAX];
-	struct kvb_superblock sb;
+	char name[SKV_SLAB_PATH_MAX];
+	struct skv_superblock sb;
 	struct stat st;
 	int fd, rc;
 
-	kvb_slab_path(file, name);
+	skv_slab_path(file, name);
 	rc = open_slab(s, dir, name, &fd, &st, raw, &sb, err);
-	if (rc == KVB_OK) {
+	if (rc == SKV_OK) {
 		rc = judge_owner(s, &sb, file, name, err);
 		close(fd);
-		if (rc == KVB_OK && unlinkat(dir, name, 0) != 0 && errno != ENOENT)
-			rc = kvb_fs_fail(err, errno, "cannot remove the slab file", name);
+		if (rc == SKV_OK && unlinkat(dir, name, 0) != 0 && errno != ENOENT)
+			rc = skv_fs_fail(err, errno, "cannot remove the slab file", name);
 	}
-	if (rc != KVB_OK && rc != KVB_E_NOT_FOUND)
+	if (rc != SKV_OK && rc != SKV_E_NOT_FOUND)
 		return rc;
 	if (fsync(dir) != 0)
-		return kvb_fs_fail(err, errno, "cannot sync the root directory", s->root);
-	kvb_error_clear(err);
-	return KVB_OK;
+		return skv_fs_fail(err, errno, "cannot sync the root directory", s->root);
+	skv_error_clear(err);
+	return SKV_OK;
 }
 
 /* The file is proved by one descriptor and opened again for writing: it must still be the same one. */
@@ -248,32 +248,32 @@ static int open_to_write(int dir, const char *name, const struct stat *proved, i
 	return ESTALE;
 }
 
-int kvb_slab_punch(const struct file_storage *s, int dir, uint32_t file, uint64_t length,
-		   const struct kvb_storage_range *v, uint32_t n, struct kvb_error *err)
+int skv_slab_punch(const struct file_storage *s, int dir, uint32_t file, uint64_t length,
+		   const struct skv_storage_range *v, uint32_t n, struct skv_error *err)
 {
 	SUPERBLOCK_BYTES(raw);
-	char name[KVB_SLAB_PATH_MAX];
-	struct kvb_superblock sb;
-	struct kvb_fs_mount m;
+	char name[SKV_SLAB_PATH_MAX];
+	struct skv_superblock sb;
+	struct skv_fs_mount m;
 	struct stat st;
 	int fd, error, rc;
 
-	kvb_slab_path(file, name);
+	skv_slab_path(file, name);
 	rc = open_slab(s, dir, name, &fd, &st, raw, &sb, err);
-	if (rc != KVB_OK)
+	if (rc != SKV_OK)
 		return rc;
 	rc = judge_owner(s, &sb, file, name, err);
-	if (rc == KVB_OK)
+	if (rc == SKV_OK)
 		rc = judge_geometry(s, &sb, length, (uint64_t)st.st_size, name, err);
 	close(fd);
-	if (rc != KVB_OK)
+	if (rc != SKV_OK)
 		return rc;
 	error = open_to_write(dir, name, &st, &fd);
 	if (error != 0)
-		return kvb_fs_fail(err, error, "cannot open the slab file for writing", name);
-	error = kvb_fs_look(fd, &m);
+		return skv_fs_fail(err, error, "cannot open the slab file for writing", name);
+	error = skv_fs_look(fd, &m);
 	if (error == 0)
-		error = kvb_fs_punch(fd, m.is_3fs, v, n);
+		error = skv_fs_punch(fd, m.is_3fs, v, n);
 	close(fd);
-	return error == 0 ? KVB_OK : kvb_fs_fail(err, error, "cannot punch holes into the slab file", name);
+	return error == 0 ? SKV_OK : skv_fs_fail(err, error, "cannot punch holes into the slab file", name);
 }

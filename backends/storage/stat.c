@@ -16,85 +16,85 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
-#include <kvb/mem.h>
+#include <skv/mem.h>
 
-static int open_dir(int below, const char *dir, int *fd, struct kvb_error *err)
+static int open_dir(int below, const char *dir, int *fd, struct skv_error *err)
 {
-	int error = kvb_fs_is_component(dir) ? kvb_fs_open_dir(below, dir, fd) : EINVAL;
+	int error = skv_fs_is_component(dir) ? skv_fs_open_dir(below, dir, fd) : EINVAL;
 
 	switch (error) {
 	case 0:
-		return KVB_OK;
+		return SKV_OK;
 	case EINVAL:
-		return kvb_fail(err, KVB_E_INVALID, "dir", "'%.64s' is not one component of a path", dir);
+		return skv_fail(err, SKV_E_INVALID, "dir", "'%.64s' is not one component of a path", dir);
 	case ENOENT:
-		return kvb_fail(err, KVB_E_NOT_FOUND, "dir", "there is no directory %.64s: is the file system mounted?", dir);
+		return skv_fail(err, SKV_E_NOT_FOUND, "dir", "there is no directory %.64s: is the file system mounted?", dir);
 	case ENOTDIR:
 	case ELOOP:
-		return kvb_fail(err, KVB_E_FOREIGN, "dir", "%.64s is not a directory, or a symbolic link: refused", dir);
+		return skv_fail(err, SKV_E_FOREIGN, "dir", "%.64s is not a directory, or a symbolic link: refused", dir);
 	default:
-		return kvb_fs_fail(err, error, "cannot open the directory", dir);
+		return skv_fs_fail(err, error, "cannot open the directory", dir);
 	}
 }
 
 static uint64_t bytes(uint64_t blocks, uint64_t size) { return size && blocks > UINT64_MAX / size ? UINT64_MAX : blocks * size; }
 
 /* `fd` is open, of the name `name`. */
-static int stat_file(int fd, const char *name, struct kvb_storage_stat *out, struct kvb_error *err)
+static int stat_file(int fd, const char *name, struct skv_storage_stat *out, struct skv_error *err)
 {
 	SUPERBLOCK_BYTES(raw);
-	struct kvb_fs_mount m;
+	struct skv_fs_mount m;
 	struct statvfs v;
 	struct stat st;
 	int error = fstat(fd, &st) == 0 && fstatvfs(fd, &v) == 0 ? 0 : errno;
 
 	if (error == 0)
-		error = kvb_fs_look(fd, &m);
+		error = skv_fs_look(fd, &m);
 	if (error != 0)
-		return kvb_fs_fail(err, error, "cannot stat", name);
+		return skv_fs_fail(err, error, "cannot stat", name);
 	if (!S_ISREG(st.st_mode))
-		return kvb_fail(err, KVB_E_FOREIGN, NULL, "%s is not a regular file", name);
+		return skv_fail(err, SKV_E_FOREIGN, NULL, "%s is not a regular file", name);
 	out->length = (uint64_t)st.st_size;
 	out->block_size = m.chunk;
 	out->is_3fs = m.is_3fs;
 	out->free_bytes = bytes(v.f_bavail, v.f_frsize);
 	out->total_bytes = bytes(v.f_blocks, v.f_frsize);
-	return kvb_superblock_read(fd, 0, name, raw, &out->superblock, err);
+	return skv_superblock_read(fd, 0, name, raw, &out->superblock, err);
 }
 
-int kvb_storage_stat(int below, const char *dir, uint32_t file, struct kvb_storage_stat *out, struct kvb_error *err)
+int skv_storage_stat(int below, const char *dir, uint32_t file, struct skv_storage_stat *out, struct skv_error *err)
 {
-	struct kvb_storage_stat s = { .length = 0 };
-	char name[KVB_SLAB_PATH_MAX] = KVB_STORAGE_MARKER;
+	struct skv_storage_stat s = { .length = 0 };
+	char name[SKV_SLAB_PATH_MAX] = SKV_STORAGE_MARKER;
 	int dirfd, fd, error, rc = open_dir(below, dir, &dirfd, err);
 
-	if (rc != KVB_OK)
+	if (rc != SKV_OK)
 		return rc;
-	if (file != KVB_NO_FILE)
-		kvb_slab_path(file, name);
-	error = kvb_fs_open_direct(dirfd, name, &fd);
+	if (file != SKV_NO_FILE)
+		skv_slab_path(file, name);
+	error = skv_fs_open_direct(dirfd, name, &fd);
 	close(dirfd);
 	if (error == ENOENT)
-		return kvb_fail(err, KVB_E_NOT_FOUND, NULL, "there is no %s", name);
+		return skv_fail(err, SKV_E_NOT_FOUND, NULL, "there is no %s", name);
 	if (error != 0)
-		return kvb_fs_fail(err, error, "cannot open", name);
+		return skv_fs_fail(err, error, "cannot open", name);
 	rc = stat_file(fd, name, &s, err);
 	close(fd);
-	if (file == KVB_NO_FILE)
+	if (file == SKV_NO_FILE)
 		s.length = 0;
-	if (rc == KVB_OK)
+	if (rc == SKV_OK)
 		*out = s;
 	return rc;
 }
 
-/* The number in a name of kvb_slab_path. */
+/* The number in a name of skv_slab_path. */
 static bool slab_number(const char *name, uint32_t *file)
 {
-	char again[KVB_SLAB_PATH_MAX];
+	char again[SKV_SLAB_PATH_MAX];
 
 	if (sscanf(name, "slab-%u.kvs", file) != 1)
 		return false;
-	kvb_slab_path(*file, again);
+	skv_slab_path(*file, again);
 	return strcmp(name, again) == 0;
 }
 
@@ -105,7 +105,7 @@ static int in_order(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-int kvb_storage_list(int below, const char *dir, uint32_t **files, size_t *n, struct kvb_error *err)
+int skv_storage_list(int below, const char *dir, uint32_t **files, size_t *n, struct skv_error *err)
 {
 	int fd, rc = open_dir(below, dir, &fd, err);
 	struct dirent *e;
@@ -113,35 +113,35 @@ int kvb_storage_list(int below, const char *dir, uint32_t **files, size_t *n, st
 	size_t cap = 0, count = 0;
 	DIR *d;
 
-	if (rc != KVB_OK)
+	if (rc != SKV_OK)
 		return rc;
 	d = fdopendir(fd);
 	if (!d) {
-		rc = kvb_fs_fail(err, errno, "cannot list the directory", dir);
+		rc = skv_fs_fail(err, errno, "cannot list the directory", dir);
 		close(fd);
 		return rc;
 	}
 	errno = 0;
-	while (rc == KVB_OK && (e = readdir(d)) != NULL) {
+	while (rc == SKV_OK && (e = readdir(d)) != NULL) {
 		uint32_t file;
 
 		if (!slab_number(e->d_name, &file))
 			continue;
-		rc = kvb_grow(&v, &cap, count + 1, sizeof file);
-		if (rc == KVB_OK)
+		rc = skv_grow(&v, &cap, count + 1, sizeof file);
+		if (rc == SKV_OK)
 			((uint32_t *)v)[count++] = file;
 		errno = 0;
 	}
-	if (rc == KVB_OK && errno != 0)
-		rc = kvb_fs_fail(err, errno, "cannot list the directory", dir);
+	if (rc == SKV_OK && errno != 0)
+		rc = skv_fs_fail(err, errno, "cannot list the directory", dir);
 	closedir(d);
-	if (rc != KVB_OK) {
-		kvb_free(v);
-		return err && err->status == rc ? rc : kvb_fail(err, rc, NULL, "out of memory");
+	if (rc != SKV_OK) {
+		skv_free(v);
+		return err && err->status == rc ? rc : skv_fail(err, rc, NULL, "out of memory");
 	}
 	if (count)
 		qsort(v, count, sizeof(uint32_t), in_order);
 	*files = v;
 	*n = count;
-	return KVB_OK;
+	return SKV_OK;
 }

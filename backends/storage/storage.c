@@ -8,22 +8,22 @@
  * Called from any thread; counters are relaxed atomics, there is no lock. A call blocks as long as the
  * backend does. Nothing is retried here: the caller knows what a repetition would mean.
  */
-#include <kvb/storage.h>
+#include <skv/storage.h>
 
 #include <stdatomic.h>
 #include <string.h>
 
-#include <kvb/clock.h>
-#include <kvb/limits.h>
-#include <kvb/log.h>
-#include <kvb/mem.h>
-#include <kvb/superblock.h>
+#include <skv/clock.h>
+#include <skv/limits.h>
+#include <skv/log.h>
+#include <skv/mem.h>
+#include <skv/superblock.h>
 
 #include "remote.h"
 
-struct kvb_storage {
-	const struct kvb_storage_ops *type; /* what it is */
-	const struct kvb_storage_ops *ops;  /* who does it */
+struct skv_storage {
+	const struct skv_storage_ops *type; /* what it is */
+	const struct skv_storage_ops *ops;  /* who does it */
 	void *self;
 	char *name;
 	_Atomic uint64_t calls;
@@ -32,10 +32,10 @@ struct kvb_storage {
 	_Atomic uint64_t max_us;
 };
 
-static const struct kvb_storage_ops *const known[] = { &kvb_storage_file, &kvb_storage_hf3fs, &kvb_storage_null,
-						      &kvb_storage_external };
+static const struct skv_storage_ops *const known[] = { &skv_storage_file, &skv_storage_hf3fs, &skv_storage_null,
+						      &skv_storage_external };
 
-const struct kvb_storage_ops *kvb_storage_find(const char *type)
+const struct skv_storage_ops *skv_storage_find(const char *type)
 {
 	for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
 		if (strcmp(type, known[i]->type) == 0)
@@ -43,7 +43,7 @@ const struct kvb_storage_ops *kvb_storage_find(const char *type)
 	return NULL;
 }
 
-static bool is_complete(const struct kvb_storage_ops *ops)
+static bool is_complete(const struct skv_storage_ops *ops)
 {
 	return ops->size >= sizeof *ops && ops->type && ops->open && ops->close && ops->create_file &&
 	       ops->check_file && ops->remove_file && ops->probe && !ops->chunked == !ops->chunk;
@@ -54,39 +54,39 @@ struct call {
 	const char *what;
 	const char *name; /* of the storage */
 	uint64_t begin_us;
-	struct kvb_error *err;
-	struct kvb_error unasked;
+	struct skv_error *err;
+	struct skv_error unasked;
 };
 
-static void call_begin(struct call *c, const char *name, const char *what, struct kvb_error *err)
+static void call_begin(struct call *c, const char *name, const char *what, struct skv_error *err)
 {
 	c->what = what;
 	c->name = name;
-	c->begin_us = kvb_now_us();
+	c->begin_us = skv_now_us();
 	c->err = err ? err : &c->unasked;
-	kvb_error_clear(c->err);
+	skv_error_clear(c->err);
 }
 
 /* Ends the call: makes sure that a failure is a known status with a sentence, and logs. */
 static int call_end(struct call *c, int rc, uint64_t *us)
 {
-	*us = kvb_now_us() - c->begin_us;
-	if (rc > 0 || (rc < 0 && kvb_status_from_name(kvb_status_name(rc)) != rc))
-		rc = kvb_fail(c->err, KVB_E_INTERNAL, NULL, "%s: the backend answered %d", c->what, rc);
-	else if (rc != KVB_OK && c->err->message[0] == '\0')
-		kvb_fail(c->err, rc, NULL, "%s: %s", c->what, kvb_status_text(rc));
-	kvb_log(KVB_LOG_DEBUG, "storage", "%s: %s: %s, %llu us%s%s", c->name, c->what, kvb_status_name(rc),
-		(unsigned long long)*us, rc == KVB_OK ? "" : ": ", rc == KVB_OK ? "" : c->err->message);
+	*us = skv_now_us() - c->begin_us;
+	if (rc > 0 || (rc < 0 && skv_status_from_name(skv_status_name(rc)) != rc))
+		rc = skv_fail(c->err, SKV_E_INTERNAL, NULL, "%s: the backend answered %d", c->what, rc);
+	else if (rc != SKV_OK && c->err->message[0] == '\0')
+		skv_fail(c->err, rc, NULL, "%s: %s", c->what, skv_status_text(rc));
+	skv_log(SKV_LOG_DEBUG, "storage", "%s: %s: %s, %llu us%s%s", c->name, c->what, skv_status_name(rc),
+		(unsigned long long)*us, rc == SKV_OK ? "" : ": ", rc == SKV_OK ? "" : c->err->message);
 	return rc;
 }
 
-static int finish(struct kvb_storage *s, struct call *c, int rc)
+static int finish(struct skv_storage *s, struct call *c, int rc)
 {
 	uint64_t us, max;
 
 	rc = call_end(c, rc, &us);
 	atomic_fetch_add_explicit(&s->calls, 1, memory_order_relaxed);
-	if (rc != KVB_OK)
+	if (rc != SKV_OK)
 		atomic_fetch_add_explicit(&s->errors, 1, memory_order_relaxed);
 	atomic_fetch_add_explicit(&s->busy_us, us, memory_order_relaxed);
 	max = atomic_load_explicit(&s->max_us, memory_order_relaxed);
@@ -96,156 +96,156 @@ static int finish(struct kvb_storage *s, struct call *c, int rc)
 	return rc;
 }
 
-static int check_config(const struct kvb_storage_ops *ops, const struct kvb_storage_config *c,
-			struct kvb_error *err)
+static int check_config(const struct skv_storage_ops *ops, const struct skv_storage_config *c,
+			struct skv_error *err)
 {
 	static const uint8_t zero[sizeof c->uuid];
 
 	if (!is_complete(ops))
-		return kvb_fail(err, KVB_E_UNSUPPORTED, NULL, "the storage backend lacks a function");
+		return skv_fail(err, SKV_E_UNSUPPORTED, NULL, "the storage backend lacks a function");
 	if (!c->name || c->name[0] == '\0')
-		return kvb_fail(err, KVB_E_INVALID, "name", "a storage needs a name");
+		return skv_fail(err, SKV_E_INVALID, "name", "a storage needs a name");
 	if (memcmp(c->uuid, zero, sizeof zero) == 0)
-		return kvb_fail(err, KVB_E_INVALID, "uuid", "a storage needs a uuid");
+		return skv_fail(err, SKV_E_INVALID, "uuid", "a storage needs a uuid");
 	if (c->unit == 0 || (c->unit & (c->unit - 1)) != 0)
-		return kvb_fail(err, KVB_E_INVALID, "unit", "the unit must be a power of two");
-	if (c->n_masters && (c->n_masters > KVB_MAX_FS_MASTERS || !ops->edge))
-		return kvb_fail(err, KVB_E_INVALID, "fs_master", "%u at most, of types file and hf3fs", KVB_MAX_FS_MASTERS);
+		return skv_fail(err, SKV_E_INVALID, "unit", "the unit must be a power of two");
+	if (c->n_masters && (c->n_masters > SKV_MAX_FS_MASTERS || !ops->edge))
+		return skv_fail(err, SKV_E_INVALID, "fs_master", "%u at most, of types file and hf3fs", SKV_MAX_FS_MASTERS);
 	if (c->chunk && !ops->chunked)
-		return kvb_fail(err, KVB_E_INVALID, "chunk_size", "a storage of type '%s' has no chunks", ops->type);
-	if ((c->chunk & (c->chunk - 1)) != 0 || c->chunk > KVB_CHUNK_MAX || (c->chunk && c->chunk < KVB_SUPERBLOCK_SIZE))
-		return kvb_fail(err, KVB_E_INVALID, "chunk_size", "a power of two, 64 MiB at most");
-	return KVB_OK;
+		return skv_fail(err, SKV_E_INVALID, "chunk_size", "a storage of type '%s' has no chunks", ops->type);
+	if ((c->chunk & (c->chunk - 1)) != 0 || c->chunk > SKV_CHUNK_MAX || (c->chunk && c->chunk < SKV_SUPERBLOCK_SIZE))
+		return skv_fail(err, SKV_E_INVALID, "chunk_size", "a power of two, 64 MiB at most");
+	return SKV_OK;
 }
 
-int kvb_storage_open(const struct kvb_storage_ops *ops, const struct kvb_storage_config *c,
-		     struct kvb_storage **out, struct kvb_error *err)
+int skv_storage_open(const struct skv_storage_ops *ops, const struct skv_storage_config *c,
+		     struct skv_storage **out, struct skv_error *err)
 {
-	struct kvb_storage *s = NULL;
+	struct skv_storage *s = NULL;
 	struct call call;
 	uint64_t us;
 	int rc;
 
 	call_begin(&call, c->name ? c->name : "?", "open", err);
 	rc = check_config(ops, c, call.err);
-	if (rc == KVB_OK) {
-		s = kvb_calloc(1, sizeof *s);
+	if (rc == SKV_OK) {
+		s = skv_calloc(1, sizeof *s);
 		if (s)
-			s->name = kvb_strdup(c->name);
+			s->name = skv_strdup(c->name);
 		if (!s || !s->name)
-			rc = kvb_fail(call.err, KVB_E_NOMEM, NULL, "out of memory");
+			rc = skv_fail(call.err, SKV_E_NOMEM, NULL, "out of memory");
 	}
-	if (rc == KVB_OK) {
+	if (rc == SKV_OK) {
 		s->type = ops;
-		s->ops = c->n_masters ? &kvb_remote : ops;
-		rc = c->n_masters ? kvb_remote_open(ops->type, c, &s->self, call.err) : ops->open(c, &s->self, call.err);
+		s->ops = c->n_masters ? &skv_remote : ops;
+		rc = c->n_masters ? skv_remote_open(ops->type, c, &s->self, call.err) : ops->open(c, &s->self, call.err);
 	}
 	rc = call_end(&call, rc, &us);
-	if (rc == KVB_OK) {
+	if (rc == SKV_OK) {
 		*out = s;
-		return KVB_OK;
+		return SKV_OK;
 	}
 	if (s)
-		kvb_free(s->name);
-	kvb_free(s);
+		skv_free(s->name);
+	skv_free(s);
 	return rc;
 }
 
-void kvb_storage_close(struct kvb_storage *s)
+void skv_storage_close(struct skv_storage *s)
 {
 	if (!s)
 		return;
 	s->ops->close(s->self);
-	kvb_free(s->name);
-	kvb_free(s);
+	skv_free(s->name);
+	skv_free(s);
 }
 
-const struct kvb_storage_ops *kvb_storage_ops_of(const struct kvb_storage *s) { return s->type; }
+const struct skv_storage_ops *skv_storage_ops_of(const struct skv_storage *s) { return s->type; }
 
-uint64_t kvb_storage_chunk(const struct kvb_storage *s) { return s->type->chunked ? s->ops->chunk(s->self) : 0; }
+uint64_t skv_storage_chunk(const struct skv_storage *s) { return s->type->chunked ? s->ops->chunk(s->self) : 0; }
 
-static int check_file(const struct kvb_storage *s, uint32_t file, uint64_t length, struct kvb_error *err)
+static int check_file(const struct skv_storage *s, uint32_t file, uint64_t length, struct skv_error *err)
 {
-	if (file == KVB_NO_FILE)
-		return kvb_fail(err, KVB_E_INVALID, NULL, "%u is not the number of a slab file", file);
-	if (length <= 2 * kvb_storage_edge(s->type, kvb_storage_chunk(s)) || length > INT64_MAX)
-		return kvb_fail(err, KVB_E_INVALID, "file_size", "a slab file cannot have %llu bytes",
+	if (file == SKV_NO_FILE)
+		return skv_fail(err, SKV_E_INVALID, NULL, "%u is not the number of a slab file", file);
+	if (length <= 2 * skv_storage_edge(s->type, skv_storage_chunk(s)) || length > INT64_MAX)
+		return skv_fail(err, SKV_E_INVALID, "file_size", "a slab file cannot have %llu bytes",
 				(unsigned long long)length);
-	return KVB_OK;
+	return SKV_OK;
 }
 
-int kvb_storage_create_file(struct kvb_storage *s, uint32_t file, uint64_t length, struct kvb_error *err)
+int skv_storage_create_file(struct skv_storage *s, uint32_t file, uint64_t length, struct skv_error *err)
 {
 	struct call call;
 	int rc;
 
 	call_begin(&call, s->name, "create_file", err);
 	rc = check_file(s, file, length, call.err);
-	if (rc == KVB_OK)
+	if (rc == SKV_OK)
 		rc = s->ops->create_file(s->self, file, length, call.err);
 	return finish(s, &call, rc);
 }
 
-int kvb_storage_check_file(struct kvb_storage *s, uint32_t file, uint64_t length, struct kvb_error *err)
+int skv_storage_check_file(struct skv_storage *s, uint32_t file, uint64_t length, struct skv_error *err)
 {
 	struct call call;
 	int rc;
 
 	call_begin(&call, s->name, "check_file", err);
 	rc = check_file(s, file, length, call.err);
-	if (rc == KVB_OK)
+	if (rc == SKV_OK)
 		rc = s->ops->check_file(s->self, file, length, call.err);
 	return finish(s, &call, rc);
 }
 
-int kvb_storage_remove_file(struct kvb_storage *s, uint32_t file, struct kvb_error *err)
+int skv_storage_remove_file(struct skv_storage *s, uint32_t file, struct skv_error *err)
 {
 	struct call call;
 	int rc;
 
 	call_begin(&call, s->name, "remove_file", err);
 	rc = check_file(s, file, INT64_MAX, call.err);
-	if (rc == KVB_OK)
+	if (rc == SKV_OK)
 		rc = s->ops->remove_file(s->self, file, call.err);
 	return finish(s, &call, rc);
 }
 
-static int check_ranges(const struct kvb_storage *s, uint64_t length, const struct kvb_storage_range *v, uint32_t n,
-			struct kvb_error *err)
+static int check_ranges(const struct skv_storage *s, uint64_t length, const struct skv_storage_range *v, uint32_t n,
+			struct skv_error *err)
 {
-	const uint64_t edge = kvb_storage_edge(s->type, kvb_storage_chunk(s));
+	const uint64_t edge = skv_storage_edge(s->type, skv_storage_chunk(s));
 
-	if (n == 0 || n > KVB_PUNCH_MAX)
-		return kvb_fail(err, KVB_E_INVALID, "ranges", "1..%u of them", KVB_PUNCH_MAX);
+	if (n == 0 || n > SKV_PUNCH_MAX)
+		return skv_fail(err, SKV_E_INVALID, "ranges", "1..%u of them", SKV_PUNCH_MAX);
 	for (uint32_t i = 0; i < n; i++)
 		if (v[i].begin >= v[i].end || v[i].begin % edge || v[i].end % edge || v[i].begin < edge ||
 		    v[i].end > length - edge)
-			return kvb_fail(err, KVB_E_INVALID, "ranges",
+			return skv_fail(err, SKV_E_INVALID, "ranges",
 					"range %u (%llu to %llu) is not whole chunks of %llu bytes between header and trailer",
 					i, (unsigned long long)v[i].begin, (unsigned long long)v[i].end,
 					(unsigned long long)edge);
-	return KVB_OK;
+	return SKV_OK;
 }
 
-int kvb_storage_punch_file(struct kvb_storage *s, uint32_t file, uint64_t length, const struct kvb_storage_range *v,
-			   uint32_t n, struct kvb_error *err)
+int skv_storage_punch_file(struct skv_storage *s, uint32_t file, uint64_t length, const struct skv_storage_range *v,
+			   uint32_t n, struct skv_error *err)
 {
 	struct call call;
 	int rc;
 
 	call_begin(&call, s->name, "punch_file", err);
 	rc = check_file(s, file, length, call.err);
-	if (rc == KVB_OK && !s->type->punch_file)
-		rc = kvb_fail(call.err, KVB_E_UNSUPPORTED, NULL,
+	if (rc == SKV_OK && !s->type->punch_file)
+		rc = skv_fail(call.err, SKV_E_UNSUPPORTED, NULL,
 			      "slab files of type '%s' keep their space: remove files instead", s->type->type);
-	if (rc == KVB_OK)
+	if (rc == SKV_OK)
 		rc = check_ranges(s, length, v, n, call.err);
-	if (rc == KVB_OK)
+	if (rc == SKV_OK)
 		rc = s->ops->punch_file(s->self, file, length, v, n, call.err);
 	return finish(s, &call, rc);
 }
 
-int kvb_storage_probe(struct kvb_storage *s, struct kvb_storage_health *out, struct kvb_error *err)
+int skv_storage_probe(struct skv_storage *s, struct skv_storage_health *out, struct skv_error *err)
 {
 	struct call call;
 
@@ -253,9 +253,9 @@ int kvb_storage_probe(struct kvb_storage *s, struct kvb_storage_health *out, str
 	return finish(s, &call, s->ops->probe(s->self, out, call.err));
 }
 
-void kvb_storage_counters_get(const struct kvb_storage *s, struct kvb_storage_counters *out)
+void skv_storage_counters_get(const struct skv_storage *s, struct skv_storage_counters *out)
 {
-	*out = (struct kvb_storage_counters){
+	*out = (struct skv_storage_counters){
 		.calls = atomic_load_explicit(&s->calls, memory_order_relaxed),
 		.errors = atomic_load_explicit(&s->errors, memory_order_relaxed),
 		.busy_us = atomic_load_explicit(&s->busy_us, memory_order_relaxed),

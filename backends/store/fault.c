@@ -12,31 +12,31 @@
 #include <string.h>
 #include <time.h>
 
-#include <kvb/lock.h>
-#include <kvb/mem.h>
+#include <skv/lock.h>
+#include <skv/mem.h>
 
 #include "internal.h"
 
 struct fault {
-	struct kvb_store *below;
-	struct kvb_mutex lock;
-	struct kvb_fault rule; /* lock; `call` points to the copy below or is NULL */
+	struct skv_store *below;
+	struct skv_mutex lock;
+	struct skv_fault rule; /* lock; `call` points to the copy below or is NULL */
 	char call[32];         /* lock */
 	uint64_t seen;         /* lock */
 };
 
 /* The rule's part for one call, copied, so that it may change meanwhile. */
 struct plan {
-	enum kvb_fault_kind kind;
+	enum skv_fault_kind kind;
 	int status;
 	uint32_t delay_ms;
 };
 
 static struct plan plan_for(struct fault *f, const char *call)
 {
-	struct plan p = { KVB_FAULT_NONE, KVB_OK, 0 };
+	struct plan p = { SKV_FAULT_NONE, SKV_OK, 0 };
 
-	kvb_mutex_lock(&f->lock);
+	skv_mutex_lock(&f->lock);
 	if (!f->rule.call || strcmp(f->rule.call, call) == 0) {
 		uint64_t n = ++f->seen;
 		uint64_t first = f->rule.at ? f->rule.at : 1;
@@ -44,24 +44,24 @@ static struct plan plan_for(struct fault *f, const char *call)
 		if (n >= first && (f->rule.times == 0 || n - first < f->rule.times))
 			p = (struct plan){ f->rule.kind, f->rule.status, f->rule.delay_ms };
 	}
-	kvb_mutex_unlock(&f->lock);
+	skv_mutex_unlock(&f->lock);
 	return p;
 }
 
 /* True when the store below is not to be asked; then *rc is the answer. */
-static bool stops(const struct plan *p, const char *call, int *rc, struct kvb_error *err)
+static bool stops(const struct plan *p, const char *call, int *rc, struct skv_error *err)
 {
 	struct timespec t = { p->delay_ms / 1000, (long)(p->delay_ms % 1000) * 1000000 };
 
 	switch (p->kind) {
-	case KVB_FAULT_ERROR:
-		*rc = kvb_fail(err, p->status, NULL, "%s: a rehearsed failure", call);
+	case SKV_FAULT_ERROR:
+		*rc = skv_fail(err, p->status, NULL, "%s: a rehearsed failure", call);
 		return true;
-	case KVB_FAULT_UNKNOWN_BEFORE:
-		*rc = kvb_fail(err, KVB_E_UNKNOWN_OUTCOME, NULL, "%s: a rehearsed unknown outcome",
+	case SKV_FAULT_UNKNOWN_BEFORE:
+		*rc = skv_fail(err, SKV_E_UNKNOWN_OUTCOME, NULL, "%s: a rehearsed unknown outcome",
 			       call);
 		return true;
-	case KVB_FAULT_DELAY:
+	case SKV_FAULT_DELAY:
 		while (nanosleep(&t, &t) != 0)
 			;
 		return false;
@@ -70,32 +70,32 @@ static bool stops(const struct plan *p, const char *call, int *rc, struct kvb_er
 	}
 }
 
-static int result(const struct plan *p, const char *call, int rc, struct kvb_error *err)
+static int result(const struct plan *p, const char *call, int rc, struct skv_error *err)
 {
-	if (p->kind != KVB_FAULT_UNKNOWN_AFTER)
+	if (p->kind != SKV_FAULT_UNKNOWN_AFTER)
 		return rc;
-	return kvb_fail(err, KVB_E_UNKNOWN_OUTCOME, NULL, "%s: a rehearsed unknown outcome", call);
+	return skv_fail(err, SKV_E_UNKNOWN_OUTCOME, NULL, "%s: a rehearsed unknown outcome", call);
 }
 
-static int no_open(const struct kvb_store_options *o, void **self, struct kvb_error *err)
+static int no_open(const struct skv_store_options *o, void **self, struct skv_error *err)
 {
 	(void)o;
 	(void)self;
-	return kvb_fail(err, KVB_E_UNSUPPORTED, NULL,
-			"a fault store is opened by kvb_fault_store_open");
+	return skv_fail(err, SKV_E_UNSUPPORTED, NULL,
+			"a fault store is opened by skv_fault_store_open");
 }
 
 static void fault_close(void *self)
 {
 	struct fault *f = self;
 
-	kvb_store_close(f->below);
-	kvb_mutex_destroy(&f->lock);
-	kvb_free(f);
+	skv_store_close(f->below);
+	skv_mutex_destroy(&f->lock);
+	skv_free(f);
 }
 
-static int fault_get(void *self, const char *key, struct kvb_buf *value, uint64_t *version,
-		     struct kvb_error *err)
+static int fault_get(void *self, const char *key, struct skv_buf *value, uint64_t *version,
+		     struct skv_error *err)
 {
 	struct fault *f = self;
 	struct plan p = plan_for(f, "get");
@@ -103,11 +103,11 @@ static int fault_get(void *self, const char *key, struct kvb_buf *value, uint64_
 
 	if (stops(&p, "get", &rc, err))
 		return rc;
-	return result(&p, "get", kvb_store_get(f->below, key, value, version, err), err);
+	return result(&p, "get", skv_store_get(f->below, key, value, version, err), err);
 }
 
 static int fault_put(void *self, const char *key, uint64_t expect, const void *bytes, size_t n,
-		     uint64_t *version, struct kvb_error *err)
+		     uint64_t *version, struct skv_error *err)
 {
 	struct fault *f = self;
 	struct plan p = plan_for(f, "put");
@@ -115,10 +115,10 @@ static int fault_put(void *self, const char *key, uint64_t expect, const void *b
 
 	if (stops(&p, "put", &rc, err))
 		return rc;
-	return result(&p, "put", kvb_store_put(f->below, key, expect, bytes, n, version, err), err);
+	return result(&p, "put", skv_store_put(f->below, key, expect, bytes, n, version, err), err);
 }
 
-static int fault_del(void *self, const char *key, uint64_t expect, struct kvb_error *err)
+static int fault_del(void *self, const char *key, uint64_t expect, struct skv_error *err)
 {
 	struct fault *f = self;
 	struct plan p = plan_for(f, "del");
@@ -126,11 +126,11 @@ static int fault_del(void *self, const char *key, uint64_t expect, struct kvb_er
 
 	if (stops(&p, "del", &rc, err))
 		return rc;
-	return result(&p, "del", kvb_store_del(f->below, key, expect, err), err);
+	return result(&p, "del", skv_store_del(f->below, key, expect, err), err);
 }
 
-static int fault_list(void *self, const char *prefix, kvb_registry_fn fn, void *ctx,
-		      struct kvb_error *err)
+static int fault_list(void *self, const char *prefix, skv_registry_fn fn, void *ctx,
+		      struct skv_error *err)
 {
 	struct fault *f = self;
 	struct plan p = plan_for(f, "list");
@@ -138,11 +138,11 @@ static int fault_list(void *self, const char *prefix, kvb_registry_fn fn, void *
 
 	if (stops(&p, "list", &rc, err))
 		return rc;
-	return result(&p, "list", kvb_store_list(f->below, prefix, fn, ctx, err), err);
+	return result(&p, "list", skv_store_list(f->below, prefix, fn, ctx, err), err);
 }
 
 static int fault_acquire(void *self, uint32_t partition, const char *owner, uint32_t ttl_ms,
-			 uint64_t *fence, char *holder, size_t holder_size, struct kvb_error *err)
+			 uint64_t *fence, char *holder, size_t holder_size, struct skv_error *err)
 {
 	struct fault *f = self;
 	struct plan p = plan_for(f, "acquire");
@@ -150,12 +150,12 @@ static int fault_acquire(void *self, uint32_t partition, const char *owner, uint
 
 	if (stops(&p, "acquire", &rc, err))
 		return rc;
-	rc = kvb_store_acquire(f->below, partition, owner, ttl_ms, fence, holder, holder_size, err);
+	rc = skv_store_acquire(f->below, partition, owner, ttl_ms, fence, holder, holder_size, err);
 	return result(&p, "acquire", rc, err);
 }
 
 static int fault_renew(void *self, uint32_t partition, uint64_t fence, uint32_t ttl_ms,
-		       struct kvb_error *err)
+		       struct skv_error *err)
 {
 	struct fault *f = self;
 	struct plan p = plan_for(f, "renew");
@@ -163,10 +163,10 @@ static int fault_renew(void *self, uint32_t partition, uint64_t fence, uint32_t 
 
 	if (stops(&p, "renew", &rc, err))
 		return rc;
-	return result(&p, "renew", kvb_store_renew(f->below, partition, fence, ttl_ms, err), err);
+	return result(&p, "renew", skv_store_renew(f->below, partition, fence, ttl_ms, err), err);
 }
 
-static int fault_release(void *self, uint32_t partition, uint64_t fence, struct kvb_error *err)
+static int fault_release(void *self, uint32_t partition, uint64_t fence, struct skv_error *err)
 {
 	struct fault *f = self;
 	struct plan p = plan_for(f, "release");
@@ -174,11 +174,11 @@ static int fault_release(void *self, uint32_t partition, uint64_t fence, struct 
 
 	if (stops(&p, "release", &rc, err))
 		return rc;
-	return result(&p, "release", kvb_store_release(f->below, partition, fence, err), err);
+	return result(&p, "release", skv_store_release(f->below, partition, fence, err), err);
 }
 
 static int fault_append(void *self, uint32_t partition, uint64_t fence, uint64_t seq,
-			const void *bytes, size_t n, unsigned flags, struct kvb_error *err)
+			const void *bytes, size_t n, unsigned flags, struct skv_error *err)
 {
 	struct fault *f = self;
 	struct plan p = plan_for(f, "append");
@@ -186,11 +186,11 @@ static int fault_append(void *self, uint32_t partition, uint64_t fence, uint64_t
 
 	if (stops(&p, "append", &rc, err))
 		return rc;
-	rc = kvb_store_append(f->below, partition, fence, seq, bytes, n, flags, err);
+	rc = skv_store_append(f->below, partition, fence, seq, bytes, n, flags, err);
 	return result(&p, "append", rc, err);
 }
 
-static int fault_sync(void *self, struct kvb_error *err)
+static int fault_sync(void *self, struct skv_error *err)
 {
 	struct fault *f = self;
 	struct plan p = plan_for(f, "sync");
@@ -198,11 +198,11 @@ static int fault_sync(void *self, struct kvb_error *err)
 
 	if (stops(&p, "sync", &rc, err))
 		return rc;
-	return result(&p, "sync", kvb_store_sync(f->below, err), err);
+	return result(&p, "sync", skv_store_sync(f->below, err), err);
 }
 
 static int fault_begin(void *self, uint32_t partition, uint64_t fence, uint64_t *id,
-		       struct kvb_error *err)
+		       struct skv_error *err)
 {
 	struct fault *f = self;
 	struct plan p = plan_for(f, "checkpoint_begin");
@@ -210,12 +210,12 @@ static int fault_begin(void *self, uint32_t partition, uint64_t fence, uint64_t 
 
 	if (stops(&p, "checkpoint_begin", &rc, err))
 		return rc;
-	rc = kvb_store_checkpoint_begin(f->below, partition, fence, id, err);
+	rc = skv_store_checkpoint_begin(f->below, partition, fence, id, err);
 	return result(&p, "checkpoint_begin", rc, err);
 }
 
 static int fault_slice(void *self, uint32_t partition, uint64_t fence, uint64_t id, uint32_t number,
-		       const void *bytes, size_t n, struct kvb_error *err)
+		       const void *bytes, size_t n, struct skv_error *err)
 {
 	struct fault *f = self;
 	struct plan p = plan_for(f, "checkpoint_slice");
@@ -223,12 +223,12 @@ static int fault_slice(void *self, uint32_t partition, uint64_t fence, uint64_t 
 
 	if (stops(&p, "checkpoint_slice", &rc, err))
 		return rc;
-	rc = kvb_store_checkpoint_slice(f->below, partition, fence, id, number, bytes, n, err);
+	rc = skv_store_checkpoint_slice(f->below, partition, fence, id, number, bytes, n, err);
 	return result(&p, "checkpoint_slice", rc, err);
 }
 
 static int fault_commit(void *self, uint32_t partition, uint64_t fence, uint64_t id,
-			uint32_t slices, uint64_t upto_seq, struct kvb_error *err)
+			uint32_t slices, uint64_t upto_seq, struct skv_error *err)
 {
 	struct fault *f = self;
 	struct plan p = plan_for(f, "checkpoint_commit");
@@ -236,7 +236,7 @@ static int fault_commit(void *self, uint32_t partition, uint64_t fence, uint64_t
 
 	if (stops(&p, "checkpoint_commit", &rc, err))
 		return rc;
-	rc = kvb_store_checkpoint_commit(f->below, partition, fence, id, slices, upto_seq, err);
+	rc = skv_store_checkpoint_commit(f->below, partition, fence, id, slices, upto_seq, err);
 	return result(&p, "checkpoint_commit", rc, err);
 }
 
@@ -248,12 +248,12 @@ static int fault_abort(void *self, uint32_t partition, uint64_t id)
 
 	if (stops(&p, "checkpoint_abort", &rc, NULL))
 		return rc;
-	return result(&p, "checkpoint_abort", kvb_store_checkpoint_abort(f->below, partition, id),
+	return result(&p, "checkpoint_abort", skv_store_checkpoint_abort(f->below, partition, id),
 		      NULL);
 }
 
 static int fault_load(void *self, uint32_t partition, uint64_t *base_seq,
-		      const struct kvb_load_sink *sink, struct kvb_error *err)
+		      const struct skv_load_sink *sink, struct skv_error *err)
 {
 	struct fault *f = self;
 	struct plan p = plan_for(f, "load");
@@ -261,11 +261,11 @@ static int fault_load(void *self, uint32_t partition, uint64_t *base_seq,
 
 	if (stops(&p, "load", &rc, err))
 		return rc;
-	return result(&p, "load", kvb_store_load(f->below, partition, base_seq, sink, err), err);
+	return result(&p, "load", skv_store_load(f->below, partition, base_seq, sink, err), err);
 }
 
-static int fault_stats(void *self, uint32_t partition, struct kvb_store_stats *out,
-		       struct kvb_error *err)
+static int fault_stats(void *self, uint32_t partition, struct skv_store_stats *out,
+		       struct skv_error *err)
 {
 	struct fault *f = self;
 	struct plan p = plan_for(f, "stats");
@@ -273,10 +273,10 @@ static int fault_stats(void *self, uint32_t partition, struct kvb_store_stats *o
 
 	if (stops(&p, "stats", &rc, err))
 		return rc;
-	return result(&p, "stats", kvb_store_stats_get(f->below, partition, out, err), err);
+	return result(&p, "stats", skv_store_stats_get(f->below, partition, out, err), err);
 }
 
-static const struct kvb_store_ops fault_ops = {
+static const struct skv_store_ops fault_ops = {
 	.size = sizeof fault_ops,
 	.name = "fault",
 	.open = no_open,
@@ -298,53 +298,53 @@ static const struct kvb_store_ops fault_ops = {
 	.stats = fault_stats,
 };
 
-int kvb_fault_store_open(struct kvb_store *below, struct kvb_store **out, struct kvb_error *err)
+int skv_fault_store_open(struct skv_store *below, struct skv_store **out, struct skv_error *err)
 {
-	struct fault *f = kvb_calloc(1, sizeof *f);
+	struct fault *f = skv_calloc(1, sizeof *f);
 	int rc;
 
 	if (!f)
-		return kvb_fail(err, KVB_E_NOMEM, NULL, "out of memory");
-	rc = store_wrap(&fault_ops, f, kvb_store_durability(below), out, err);
-	if (rc != KVB_OK) {
-		kvb_free(f);
+		return skv_fail(err, SKV_E_NOMEM, NULL, "out of memory");
+	rc = store_wrap(&fault_ops, f, skv_store_durability(below), out, err);
+	if (rc != SKV_OK) {
+		skv_free(f);
 		return rc;
 	}
 	f->below = below;
-	kvb_mutex_init(&f->lock);
-	return KVB_OK;
+	skv_mutex_init(&f->lock);
+	return SKV_OK;
 }
 
-static struct fault *fault_of(const struct kvb_store *s)
+static struct fault *fault_of(const struct skv_store *s)
 {
 	return s->ops == &fault_ops ? s->self : NULL;
 }
 
-void kvb_fault_store_set(struct kvb_store *s, const struct kvb_fault *rule)
+void skv_fault_store_set(struct skv_store *s, const struct skv_fault *rule)
 {
 	struct fault *f = fault_of(s);
 
 	if (!f)
 		return;
-	kvb_mutex_lock(&f->lock);
+	skv_mutex_lock(&f->lock);
 	f->rule = *rule;
 	if (rule->call) {
 		snprintf(f->call, sizeof f->call, "%s", rule->call);
 		f->rule.call = f->call;
 	}
 	f->seen = 0;
-	kvb_mutex_unlock(&f->lock);
+	skv_mutex_unlock(&f->lock);
 }
 
-uint64_t kvb_fault_store_seen(const struct kvb_store *s)
+uint64_t skv_fault_store_seen(const struct skv_store *s)
 {
 	struct fault *f = fault_of(s);
 	uint64_t seen;
 
 	if (!f)
 		return 0;
-	kvb_mutex_lock(&f->lock);
+	skv_mutex_lock(&f->lock);
 	seen = f->seen;
-	kvb_mutex_unlock(&f->lock);
+	skv_mutex_unlock(&f->lock);
 	return seen;
 }

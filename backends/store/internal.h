@@ -1,13 +1,13 @@
 /* internal.h - what the files of the metadata store share, whatever the backend. */
-#ifndef KVB_STORE_INTERNAL_H
-#define KVB_STORE_INTERNAL_H
+#ifndef SKV_STORE_INTERNAL_H
+#define SKV_STORE_INTERNAL_H
 
-#include <kvb/store.h>
+#include <skv/store.h>
 
-struct kvb_store {
-	const struct kvb_store_ops *ops;
+struct skv_store {
+	const struct skv_store_ops *ops;
 	void *self;
-	enum kvb_durability durability;
+	enum skv_durability durability;
 	_Atomic uint64_t calls;
 	_Atomic uint64_t errors;
 	_Atomic uint64_t appends;
@@ -17,15 +17,15 @@ struct kvb_store {
 };
 
 /* Puts the wrapper around an opened backend. On failure `self` stays the caller's. */
-int store_wrap(const struct kvb_store_ops *ops, void *self, enum kvb_durability durability,
-	       struct kvb_store **out, struct kvb_error *err);
+int store_wrap(const struct skv_store_ops *ops, void *self, enum skv_durability durability,
+	       struct skv_store **out, struct skv_error *err);
 
 /* Length of the host name at the begin of an owner's text; 0 when it is no such text. */
 size_t owner_host(const char *owner);
 
 /* A registry listing: collected under the backend's lock, delivered without it. */
-void listing_add(struct kvb_buf *b, const char *key, const void *bytes, size_t n, uint64_t version);
+void listing_add(struct skv_buf *b, const char *key, const void *bytes, size_t n, uint64_t version);
 /* Destroys `b`. */
-int listing_deliver(struct kvb_buf *b, kvb_registry_fn fn, void *ctx, struct kvb_error *err);
+int listing_deliver(struct skv_buf *b, skv_registry_fn fn, void *ctx, struct skv_error *err);
 
 #endif

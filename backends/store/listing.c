@@ -11,32 +11,32 @@
 
 #include "internal.h"
 
-void listing_add(struct kvb_buf *b, const char *key, const void *bytes, size_t n, uint64_t version)
+void listing_add(struct skv_buf *b, const char *key, const void *bytes, size_t n, uint64_t version)
 {
-	kvb_put_string(b, key, strlen(key) + 1);
-	kvb_put_u64(b, version);
-	kvb_put_string(b, bytes, n);
+	skv_put_string(b, key, strlen(key) + 1);
+	skv_put_u64(b, version);
+	skv_put_string(b, bytes, n);
 }
 
-int listing_deliver(struct kvb_buf *b, kvb_registry_fn fn, void *ctx, struct kvb_error *err)
+int listing_deliver(struct skv_buf *b, skv_registry_fn fn, void *ctx, struct skv_error *err)
 {
-	struct kvb_rd r = kvb_rd_make(b->data, b->len);
-	int rc = KVB_OK;
+	struct skv_rd r = skv_rd_make(b->data, b->len);
+	int rc = SKV_OK;
 
 	if (b->failed)
-		rc = kvb_fail(err, KVB_E_NOMEM, NULL, "out of memory while listing the registry");
-	while (rc == KVB_OK && kvb_rd_left(&r) > 0) {
+		rc = skv_fail(err, SKV_E_NOMEM, NULL, "out of memory while listing the registry");
+	while (rc == SKV_OK && skv_rd_left(&r) > 0) {
 		size_t key_n, n;
-		const char *key = kvb_get_string(&r, &key_n, KVB_STORE_KEY_MAX + 1);
-		uint64_t version = kvb_get_u64(&r);
-		const char *bytes = kvb_get_string(&r, &n, KVB_STORE_VALUE_MAX);
+		const char *key = skv_get_string(&r, &key_n, SKV_STORE_KEY_MAX + 1);
+		uint64_t version = skv_get_u64(&r);
+		const char *bytes = skv_get_string(&r, &n, SKV_STORE_VALUE_MAX);
 
 		if (r.failed)
-			rc = kvb_fail(err, KVB_E_CORRUPT, NULL,
+			rc = skv_fail(err, SKV_E_CORRUPT, NULL,
 				      "a registry entry is over its limit");
 		else
 			rc = fn(ctx, key, bytes, n, version);
 	}
-	kvb_buf_destroy(b);
+	skv_buf_destroy(b);
 	return rc;
 }

@@ -12,16 +12,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <kvb/mem.h>
+#include <skv/mem.h>
 
 #include "memory.h"
 
 static pthread_mutex_t stores_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct memory *stores; /* stores_lock */
 
-static int no_memory(struct kvb_error *err)
+static int no_memory(struct skv_error *err)
 {
-	return kvb_fail(err, KVB_E_NOMEM, NULL, "out of memory");
+	return skv_fail(err, SKV_E_NOMEM, NULL, "out of memory");
 }
 
 /* ---- bytes
@@ -29,7 +29,7 @@ static int no_memory(struct kvb_error *err)
 
 struct blob *blob_make(const void *bytes, size_t n)
 {
-	struct blob *b = kvb_malloc(sizeof *b + n);
+	struct blob *b = skv_malloc(sizeof *b + n);
 
 	if (!b)
 		return NULL;
@@ -48,14 +48,14 @@ struct blob *blob_ref(struct blob *b)
 void blob_unref(struct blob *b)
 {
 	if (b && atomic_fetch_sub(&b->refs, 1) == 1)
-		kvb_free(b);
+		skv_free(b);
 }
 
 void blobs_clear(struct blobs *b)
 {
 	for (size_t i = 0; i < b->n; i++)
 		blob_unref(b->at[i]);
-	kvb_free(b->at);
+	skv_free(b->at);
 	*b = (struct blobs){ 0 };
 }
 
@@ -64,36 +64,36 @@ void blobs_clear(struct blobs *b)
 
 static struct memory *memory_make(const char *name)
 {
-	struct memory *m = kvb_calloc(1, sizeof *m);
+	struct memory *m = skv_calloc(1, sizeof *m);
 
 	if (!m)
 		return NULL;
-	m->name = kvb_strdup(name);
+	m->name = skv_strdup(name);
 	if (!m->name) {
-		kvb_free(m);
+		skv_free(m);
 		return NULL;
 	}
-	kvb_mutex_init(&m->lock);
+	skv_mutex_init(&m->lock);
 	return m;
 }
 
 static void memory_destroy(struct memory *m)
 {
 	for (size_t i = 0; i < m->n_entries; i++) {
-		kvb_free(m->entries[i].key);
+		skv_free(m->entries[i].key);
 		blob_unref(m->entries[i].value);
 	}
 	for (size_t i = 0; i < m->n_parts; i++) {
 		blobs_clear(&m->parts[i]->journal);
 		blobs_clear(&m->parts[i]->slices);
 		blobs_clear(&m->parts[i]->draft);
-		kvb_free(m->parts[i]);
+		skv_free(m->parts[i]);
 	}
-	kvb_free(m->entries);
-	kvb_free(m->parts);
-	kvb_free(m->name);
-	kvb_mutex_destroy(&m->lock);
-	kvb_free(m);
+	skv_free(m->entries);
+	skv_free(m->parts);
+	skv_free(m->name);
+	skv_mutex_destroy(&m->lock);
+	skv_free(m);
 }
 
 /* The list itself holds one reference to a named store. */
@@ -130,7 +130,7 @@ static void memory_put_back(struct memory *m)
 		memory_destroy(m);
 }
 
-void kvb_memory_store_forget(const char *name)
+void skv_memory_store_forget(const char *name)
 {
 	struct memory **at, *m;
 
@@ -145,20 +145,20 @@ void kvb_memory_store_forget(const char *name)
 		memory_put_back(m);
 }
 
-static int memory_open(const struct kvb_store_options *o, void **self, struct kvb_error *err)
+static int memory_open(const struct skv_store_options *o, void **self, struct skv_error *err)
 {
-	struct handle *h = kvb_calloc(1, sizeof *h);
+	struct handle *h = skv_calloc(1, sizeof *h);
 
 	if (!h)
 		return no_memory(err);
-	h->clock = o->clock ? o->clock : &kvb_clock_system;
+	h->clock = o->clock ? o->clock : &skv_clock_system;
 	h->memory = memory_get(o->path);
 	if (!h->memory) {
-		kvb_free(h);
+		skv_free(h);
 		return no_memory(err);
 	}
 	*self = h;
-	return KVB_OK;
+	return SKV_OK;
 }
 
 static void memory_close(void *self)
@@ -166,7 +166,7 @@ static void memory_close(void *self)
 	struct handle *h = self;
 
 	memory_put_back(h->memory);
-	kvb_free(h);
+	skv_free(h);
 }
 
 /* ---- registry
@@ -189,60 +189,60 @@ static size_t entry_place_locked(const struct memory *m, const char *key, bool *
 	return low;
 }
 
-static int check_version(bool found, uint64_t is, uint64_t expect, struct kvb_error *err)
+static int check_version(bool found, uint64_t is, uint64_t expect, struct skv_error *err)
 {
-	if (expect == KVB_VERSION_ANY || expect == (found ? is : KVB_VERSION_NONE))
-		return KVB_OK;
-	return kvb_fail(err, KVB_E_CONFLICT, NULL,
+	if (expect == SKV_VERSION_ANY || expect == (found ? is : SKV_VERSION_NONE))
+		return SKV_OK;
+	return skv_fail(err, SKV_E_CONFLICT, NULL,
 			found ? "the entry has version %llu" : "there is no such entry",
 			(unsigned long long)is);
 }
 
-static int get_locked(const struct memory *m, const char *key, struct kvb_buf *value,
-		      uint64_t *version, struct kvb_error *err)
+static int get_locked(const struct memory *m, const char *key, struct skv_buf *value,
+		      uint64_t *version, struct skv_error *err)
 {
 	bool found;
 	size_t at = entry_place_locked(m, key, &found);
 
 	if (!found)
-		return kvb_fail(err, KVB_E_NOT_FOUND, NULL, "there is no such entry");
-	kvb_put_bytes(value, m->entries[at].value->bytes, m->entries[at].value->n);
+		return skv_fail(err, SKV_E_NOT_FOUND, NULL, "there is no such entry");
+	skv_put_bytes(value, m->entries[at].value->bytes, m->entries[at].value->n);
 	if (value->failed)
 		return no_memory(err);
 	*version = m->entries[at].version;
-	return KVB_OK;
+	return SKV_OK;
 }
 
-static int memory_registry_get(void *self, const char *key, struct kvb_buf *value,
-			       uint64_t *version, struct kvb_error *err)
+static int memory_registry_get(void *self, const char *key, struct skv_buf *value,
+			       uint64_t *version, struct skv_error *err)
 {
 	struct memory *m = ((struct handle *)self)->memory;
 	int rc;
 
-	kvb_mutex_lock(&m->lock);
+	skv_mutex_lock(&m->lock);
 	rc = get_locked(m, key, value, version, err);
-	kvb_mutex_unlock(&m->lock);
+	skv_mutex_unlock(&m->lock);
 	return rc;
 }
 
 static int insert_locked(struct memory *m, size_t at, const char *key, struct blob *value,
-			 struct kvb_error *err)
+			 struct skv_error *err)
 {
-	char *copy = kvb_strdup(key);
+	char *copy = skv_strdup(key);
 
-	if (!copy || kvb_grow((void **)&m->entries, &m->cap_entries, m->n_entries + 1,
-			      sizeof m->entries[0]) != KVB_OK) {
-		kvb_free(copy);
+	if (!copy || skv_grow((void **)&m->entries, &m->cap_entries, m->n_entries + 1,
+			      sizeof m->entries[0]) != SKV_OK) {
+		skv_free(copy);
 		return no_memory(err);
 	}
 	memmove(&m->entries[at + 1], &m->entries[at], (m->n_entries - at) * sizeof m->entries[0]);
 	m->n_entries++;
 	m->entries[at] = (struct entry){ copy, value, 1 };
-	return KVB_OK;
+	return SKV_OK;
 }
 
 static int memory_registry_put(void *self, const char *key, uint64_t expect, const void *bytes,
-			       size_t n, uint64_t *version, struct kvb_error *err)
+			       size_t n, uint64_t *version, struct skv_error *err)
 {
 	struct memory *m = ((struct handle *)self)->memory;
 	struct blob *value = blob_make(bytes, n), *old = NULL;
@@ -252,56 +252,56 @@ static int memory_registry_put(void *self, const char *key, uint64_t expect, con
 
 	if (!value)
 		return no_memory(err);
-	kvb_mutex_lock(&m->lock);
+	skv_mutex_lock(&m->lock);
 	at = entry_place_locked(m, key, &found);
 	rc = check_version(found, found ? m->entries[at].version : 0, expect, err);
-	if (rc == KVB_OK && found) {
+	if (rc == SKV_OK && found) {
 		old = m->entries[at].value;
 		m->entries[at].value = value;
 		m->entries[at].version++;
-	} else if (rc == KVB_OK) {
+	} else if (rc == SKV_OK) {
 		rc = insert_locked(m, at, key, value, err);
 	}
-	if (rc == KVB_OK)
+	if (rc == SKV_OK)
 		*version = m->entries[at].version;
 	else
 		old = value;
-	kvb_mutex_unlock(&m->lock);
+	skv_mutex_unlock(&m->lock);
 	blob_unref(old);
 	return rc;
 }
 
-static int memory_registry_del(void *self, const char *key, uint64_t expect, struct kvb_error *err)
+static int memory_registry_del(void *self, const char *key, uint64_t expect, struct skv_error *err)
 {
 	struct memory *m = ((struct handle *)self)->memory;
 	bool found;
 	size_t at;
 	int rc;
 
-	kvb_mutex_lock(&m->lock);
+	skv_mutex_lock(&m->lock);
 	at = entry_place_locked(m, key, &found);
 	rc = found ? check_version(true, m->entries[at].version, expect, err)
-		   : kvb_fail(err, KVB_E_NOT_FOUND, NULL, "there is no such entry");
-	if (rc == KVB_OK) {
-		kvb_free(m->entries[at].key);
+		   : skv_fail(err, SKV_E_NOT_FOUND, NULL, "there is no such entry");
+	if (rc == SKV_OK) {
+		skv_free(m->entries[at].key);
 		blob_unref(m->entries[at].value);
 		m->n_entries--;
 		memmove(&m->entries[at], &m->entries[at + 1],
 			(m->n_entries - at) * sizeof m->entries[0]);
 	}
-	kvb_mutex_unlock(&m->lock);
+	skv_mutex_unlock(&m->lock);
 	return rc;
 }
 
-static int memory_registry_list(void *self, const char *prefix, kvb_registry_fn fn, void *ctx,
-				struct kvb_error *err)
+static int memory_registry_list(void *self, const char *prefix, skv_registry_fn fn, void *ctx,
+				struct skv_error *err)
 {
 	struct memory *m = ((struct handle *)self)->memory;
-	struct kvb_buf b;
+	struct skv_buf b;
 	bool found;
 
-	kvb_buf_init(&b);
-	kvb_mutex_lock(&m->lock);
+	skv_buf_init(&b);
+	skv_mutex_lock(&m->lock);
 	for (size_t i = entry_place_locked(m, prefix, &found); i < m->n_entries; i++) {
 		const struct entry *e = &m->entries[i];
 
@@ -309,7 +309,7 @@ static int memory_registry_list(void *self, const char *prefix, kvb_registry_fn 
 			break;
 		listing_add(&b, e->key, e->value->bytes, e->value->n, e->version);
 	}
-	kvb_mutex_unlock(&m->lock);
+	skv_mutex_unlock(&m->lock);
 	return listing_deliver(&b, fn, ctx, err);
 }
 
@@ -323,10 +323,10 @@ struct part *part_find_locked(struct memory *m, uint32_t number)
 	for (size_t i = 0; i < m->n_parts; i++)
 		if (m->parts[i]->number == number)
 			return m->parts[i];
-	if (kvb_grow((void **)&m->parts, &m->cap_parts, m->n_parts + 1, sizeof m->parts[0]) !=
-	    KVB_OK)
+	if (skv_grow((void **)&m->parts, &m->cap_parts, m->n_parts + 1, sizeof m->parts[0]) !=
+	    SKV_OK)
 		return NULL;
-	p = kvb_calloc(1, sizeof *p);
+	p = skv_calloc(1, sizeof *p);
 	if (!p)
 		return NULL;
 	p->number = number;
@@ -335,33 +335,33 @@ struct part *part_find_locked(struct memory *m, uint32_t number)
 }
 
 int part_fenced_locked(struct memory *m, uint32_t number, uint64_t fence, struct part **out,
-		       struct kvb_error *err)
+		       struct skv_error *err)
 {
 	*out = part_find_locked(m, number);
 	if (!*out)
 		return no_memory(err);
 	if ((*out)->owner[0] == '\0' || (*out)->fence != fence)
-		return kvb_fail(err, KVB_E_FENCED, NULL, "partition %u has a newer owner", number);
-	return KVB_OK;
+		return skv_fail(err, SKV_E_FENCED, NULL, "partition %u has a newer owner", number);
+	return SKV_OK;
 }
 
 static int memory_acquire(void *self, uint32_t partition, const char *owner, uint32_t ttl_ms,
-			  uint64_t *fence, char *holder, size_t holder_size, struct kvb_error *err)
+			  uint64_t *fence, char *holder, size_t holder_size, struct skv_error *err)
 {
 	const struct handle *h = self;
 	struct memory *m = h->memory;
-	uint64_t now = kvb_now_ms(h->clock);
+	uint64_t now = skv_now_ms(h->clock);
 	struct part *p;
-	int rc = KVB_OK;
+	int rc = SKV_OK;
 
-	kvb_mutex_lock(&m->lock);
+	skv_mutex_lock(&m->lock);
 	p = part_find_locked(m, partition);
 	if (!p) {
 		rc = no_memory(err);
 	} else if (p->owner[0] && strcmp(p->owner, owner) != 0 && now < p->expires_ms &&
-		   !kvb_owner_is_dead(p->owner)) {
+		   !skv_owner_is_dead(p->owner)) {
 		snprintf(holder, holder_size, "%s", p->owner);
-		rc = kvb_fail(err, KVB_E_NOT_OWNER, NULL, "partition %u belongs to %s", partition,
+		rc = skv_fail(err, SKV_E_NOT_OWNER, NULL, "partition %u belongs to %s", partition,
 			      p->owner);
 	} else if (ttl_ms > 0) {
 		snprintf(p->owner, sizeof p->owner, "%s", owner);
@@ -370,51 +370,51 @@ static int memory_acquire(void *self, uint32_t partition, const char *owner, uin
 		p->building = 0;
 		blobs_clear(&p->draft);
 	}
-	kvb_mutex_unlock(&m->lock);
+	skv_mutex_unlock(&m->lock);
 	return rc;
 }
 
 static int memory_renew(void *self, uint32_t partition, uint64_t fence, uint32_t ttl_ms,
-			struct kvb_error *err)
+			struct skv_error *err)
 {
 	const struct handle *h = self;
-	uint64_t now = kvb_now_ms(h->clock);
+	uint64_t now = skv_now_ms(h->clock);
 	struct part *p;
 	int rc;
 
-	kvb_mutex_lock(&h->memory->lock);
+	skv_mutex_lock(&h->memory->lock);
 	rc = part_fenced_locked(h->memory, partition, fence, &p, err);
-	if (rc == KVB_OK)
+	if (rc == SKV_OK)
 		p->expires_ms = now + ttl_ms;
-	kvb_mutex_unlock(&h->memory->lock);
+	skv_mutex_unlock(&h->memory->lock);
 	return rc;
 }
 
-static int memory_release(void *self, uint32_t partition, uint64_t fence, struct kvb_error *err)
+static int memory_release(void *self, uint32_t partition, uint64_t fence, struct skv_error *err)
 {
 	const struct handle *h = self;
 	struct part *p;
 	int rc;
 
-	kvb_mutex_lock(&h->memory->lock);
+	skv_mutex_lock(&h->memory->lock);
 	rc = part_fenced_locked(h->memory, partition, fence, &p, err);
-	if (rc == KVB_OK) {
+	if (rc == SKV_OK) {
 		p->owner[0] = '\0';
 		p->fence++;
 	}
-	kvb_mutex_unlock(&h->memory->lock);
+	skv_mutex_unlock(&h->memory->lock);
 	return rc;
 }
 
-static int memory_sync(void *self, struct kvb_error *err)
+static int memory_sync(void *self, struct skv_error *err)
 {
 	(void)self;
 	(void)err;
-	return KVB_OK;
+	return SKV_OK;
 }
 
-const struct kvb_store_ops kvb_store_memory = {
-	.size = sizeof kvb_store_memory,
+const struct skv_store_ops skv_store_memory = {
+	.size = sizeof skv_store_memory,
 	.name = "memory",
 	.open = memory_open,
 	.close = memory_close,

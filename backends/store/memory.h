@@ -1,10 +1,10 @@
 /* memory.h - inside of the memory store: shared by memory.c and memory_journal.c. */
-#ifndef KVB_STORE_MEMORY_H
-#define KVB_STORE_MEMORY_H
+#ifndef SKV_STORE_MEMORY_H
+#define SKV_STORE_MEMORY_H
 
 #include <stdatomic.h>
 
-#include <kvb/lock.h>
+#include <skv/lock.h>
 
 #include "internal.h"
 
@@ -50,7 +50,7 @@ struct part {
 /* One store, perhaps opened several times. `lock` guards everything but name, refs and next, which
  * belong to the list of named stores. */
 struct memory {
-	struct kvb_mutex lock;
+	struct skv_mutex lock;
 	struct entry *entries; /* by key */
 	size_t n_entries, cap_entries;
 	struct part **parts;
@@ -62,27 +62,27 @@ struct memory {
 
 struct handle {
 	struct memory *memory;
-	const struct kvb_clock *clock;
+	const struct skv_clock *clock;
 };
 
 /* The partition, made when it is new; NULL when out of memory. */
 struct part *part_find_locked(struct memory *m, uint32_t number);
-/* The partition if `fence` is its newest, else KVB_E_FENCED. */
+/* The partition if `fence` is its newest, else SKV_E_FENCED. */
 int part_fenced_locked(struct memory *m, uint32_t number, uint64_t fence, struct part **out,
-		       struct kvb_error *err);
+		       struct skv_error *err);
 
 int memory_append(void *self, uint32_t partition, uint64_t fence, uint64_t seq, const void *bytes,
-		  size_t n, unsigned flags, struct kvb_error *err);
+		  size_t n, unsigned flags, struct skv_error *err);
 int memory_checkpoint_begin(void *self, uint32_t partition, uint64_t fence, uint64_t *id,
-			    struct kvb_error *err);
+			    struct skv_error *err);
 int memory_checkpoint_slice(void *self, uint32_t partition, uint64_t fence, uint64_t id,
-			    uint32_t number, const void *bytes, size_t n, struct kvb_error *err);
+			    uint32_t number, const void *bytes, size_t n, struct skv_error *err);
 int memory_checkpoint_commit(void *self, uint32_t partition, uint64_t fence, uint64_t id,
-			     uint32_t slices, uint64_t upto_seq, struct kvb_error *err);
+			     uint32_t slices, uint64_t upto_seq, struct skv_error *err);
 int memory_checkpoint_abort(void *self, uint32_t partition, uint64_t id);
 int memory_load(void *self, uint32_t partition, uint64_t *base_seq,
-		const struct kvb_load_sink *sink, struct kvb_error *err);
-int memory_stats(void *self, uint32_t partition, struct kvb_store_stats *out,
-		 struct kvb_error *err);
+		const struct skv_load_sink *sink, struct skv_error *err);
+int memory_stats(void *self, uint32_t partition, struct skv_store_stats *out,
+		 struct skv_error *err);
 
 #endif

@@ -9,33 +9,33 @@
  */
 #include <string.h>
 
-#include <kvb/mem.h>
+#include <skv/mem.h>
 
 #include "memory.h"
 
-static int no_memory(struct kvb_error *err)
+static int no_memory(struct skv_error *err)
 {
-	return kvb_fail(err, KVB_E_NOMEM, NULL, "out of memory");
+	return skv_fail(err, SKV_E_NOMEM, NULL, "out of memory");
 }
 
 static uint64_t last_seq(const struct part *p) { return p->base_seq + p->journal.n; }
 
-static int append_locked(struct part *p, uint64_t seq, struct blob *b, struct kvb_error *err)
+static int append_locked(struct part *p, uint64_t seq, struct blob *b, struct skv_error *err)
 {
 	if (seq != last_seq(p) + 1)
-		return kvb_fail(err, KVB_E_CONFLICT, "seq",
+		return skv_fail(err, SKV_E_CONFLICT, "seq",
 				"the newest record is %llu, not the one before %llu",
 				(unsigned long long)last_seq(p), (unsigned long long)seq);
-	if (kvb_grow((void **)&p->journal.at, &p->journal.cap, p->journal.n + 1,
-		     sizeof p->journal.at[0]) != KVB_OK)
+	if (skv_grow((void **)&p->journal.at, &p->journal.cap, p->journal.n + 1,
+		     sizeof p->journal.at[0]) != SKV_OK)
 		return no_memory(err);
 	p->journal.at[p->journal.n++] = blob_ref(b);
 	p->journal_bytes += b->n;
-	return KVB_OK;
+	return SKV_OK;
 }
 
 int memory_append(void *self, uint32_t partition, uint64_t fence, uint64_t seq, const void *bytes,
-		  size_t n, unsigned flags, struct kvb_error *err)
+		  size_t n, unsigned flags, struct skv_error *err)
 {
 	struct memory *m = ((struct handle *)self)->memory;
 	struct blob *b = blob_make(bytes, n);
@@ -45,58 +45,58 @@ int memory_append(void *self, uint32_t partition, uint64_t fence, uint64_t seq, 
 	(void)flags;
 	if (!b)
 		return no_memory(err);
-	kvb_mutex_lock(&m->lock);
+	skv_mutex_lock(&m->lock);
 	rc = part_fenced_locked(m, partition, fence, &p, err);
-	if (rc == KVB_OK)
+	if (rc == SKV_OK)
 		rc = append_locked(p, seq, b, err);
-	kvb_mutex_unlock(&m->lock);
+	skv_mutex_unlock(&m->lock);
 	blob_unref(b);
 	return rc;
 }
 
 int memory_checkpoint_begin(void *self, uint32_t partition, uint64_t fence, uint64_t *id,
-			    struct kvb_error *err)
+			    struct skv_error *err)
 {
 	struct memory *m = ((struct handle *)self)->memory;
 	struct part *p;
 	int rc;
 
-	kvb_mutex_lock(&m->lock);
+	skv_mutex_lock(&m->lock);
 	rc = part_fenced_locked(m, partition, fence, &p, err);
-	if (rc == KVB_OK) {
+	if (rc == SKV_OK) {
 		blobs_clear(&p->draft);
 		*id = p->building = ++p->last_id;
 	}
-	kvb_mutex_unlock(&m->lock);
+	skv_mutex_unlock(&m->lock);
 	return rc;
 }
 
 static int building_locked(struct memory *m, uint32_t partition, uint64_t fence, uint64_t id,
-			   struct part **p, struct kvb_error *err)
+			   struct part **p, struct skv_error *err)
 {
 	int rc = part_fenced_locked(m, partition, fence, p, err);
 
-	if (rc == KVB_OK && (id == 0 || (*p)->building != id))
-		rc = kvb_fail(err, KVB_E_CONFLICT, "id",
+	if (rc == SKV_OK && (id == 0 || (*p)->building != id))
+		rc = skv_fail(err, SKV_E_CONFLICT, "id",
 			      "checkpoint %llu is not the one begun last", (unsigned long long)id);
 	return rc;
 }
 
 static int set_slice_locked(struct blobs *draft, uint32_t number, struct blob *b,
-			    struct kvb_error *err)
+			    struct skv_error *err)
 {
-	if (kvb_grow((void **)&draft->at, &draft->cap, (size_t)number + 1, sizeof draft->at[0]) !=
-	    KVB_OK)
+	if (skv_grow((void **)&draft->at, &draft->cap, (size_t)number + 1, sizeof draft->at[0]) !=
+	    SKV_OK)
 		return no_memory(err);
 	while (draft->n <= number)
 		draft->at[draft->n++] = NULL;
 	blob_unref(draft->at[number]);
 	draft->at[number] = blob_ref(b);
-	return KVB_OK;
+	return SKV_OK;
 }
 
 int memory_checkpoint_slice(void *self, uint32_t partition, uint64_t fence, uint64_t id,
-			    uint32_t number, const void *bytes, size_t n, struct kvb_error *err)
+			    uint32_t number, const void *bytes, size_t n, struct skv_error *err)
 {
 	struct memory *m = ((struct handle *)self)->memory;
 	struct blob *b = blob_make(bytes, n);
@@ -105,27 +105,27 @@ int memory_checkpoint_slice(void *self, uint32_t partition, uint64_t fence, uint
 
 	if (!b)
 		return no_memory(err);
-	kvb_mutex_lock(&m->lock);
+	skv_mutex_lock(&m->lock);
 	rc = building_locked(m, partition, fence, id, &p, err);
-	if (rc == KVB_OK)
+	if (rc == SKV_OK)
 		rc = set_slice_locked(&p->draft, number, b, err);
-	kvb_mutex_unlock(&m->lock);
+	skv_mutex_unlock(&m->lock);
 	blob_unref(b);
 	return rc;
 }
 
 static int check_draft(const struct part *p, uint32_t slices, uint64_t upto_seq,
-		       struct kvb_error *err)
+		       struct skv_error *err)
 {
 	for (uint32_t i = 0; i < slices; i++)
 		if (i >= p->draft.n || !p->draft.at[i])
-			return kvb_fail(err, KVB_E_CONFLICT, "slices", "slice %u of %u is missing",
+			return skv_fail(err, SKV_E_CONFLICT, "slices", "slice %u of %u is missing",
 					i, slices);
 	if (upto_seq < p->base_seq || upto_seq > last_seq(p))
-		return kvb_fail(err, KVB_E_CONFLICT, "upto_seq",
+		return skv_fail(err, SKV_E_CONFLICT, "upto_seq",
 				"the journal does not reach from %llu to %llu",
 				(unsigned long long)p->base_seq, (unsigned long long)upto_seq);
-	return KVB_OK;
+	return SKV_OK;
 }
 
 static void truncate_journal(struct part *p, uint64_t upto_seq)
@@ -144,17 +144,17 @@ static void truncate_journal(struct part *p, uint64_t upto_seq)
 }
 
 int memory_checkpoint_commit(void *self, uint32_t partition, uint64_t fence, uint64_t id,
-			     uint32_t slices, uint64_t upto_seq, struct kvb_error *err)
+			     uint32_t slices, uint64_t upto_seq, struct skv_error *err)
 {
 	struct memory *m = ((struct handle *)self)->memory;
 	struct part *p;
 	int rc;
 
-	kvb_mutex_lock(&m->lock);
+	skv_mutex_lock(&m->lock);
 	rc = building_locked(m, partition, fence, id, &p, err);
-	if (rc == KVB_OK)
+	if (rc == SKV_OK)
 		rc = check_draft(p, slices, upto_seq, err);
-	if (rc == KVB_OK) {
+	if (rc == SKV_OK) {
 		blobs_clear(&p->slices);
 		while (p->draft.n > slices)
 			blob_unref(p->draft.at[--p->draft.n]);
@@ -163,7 +163,7 @@ int memory_checkpoint_commit(void *self, uint32_t partition, uint64_t fence, uin
 		p->building = 0;
 		truncate_journal(p, upto_seq);
 	}
-	kvb_mutex_unlock(&m->lock);
+	skv_mutex_unlock(&m->lock);
 	return rc;
 }
 
@@ -172,14 +172,14 @@ int memory_checkpoint_abort(void *self, uint32_t partition, uint64_t id)
 	struct memory *m = ((struct handle *)self)->memory;
 	struct part *p;
 
-	kvb_mutex_lock(&m->lock);
+	skv_mutex_lock(&m->lock);
 	p = part_find_locked(m, partition);
 	if (p && id != 0 && p->building == id) {
 		p->building = 0;
 		blobs_clear(&p->draft);
 	}
-	kvb_mutex_unlock(&m->lock);
-	return p ? KVB_OK : KVB_E_NOMEM;
+	skv_mutex_unlock(&m->lock);
+	return p ? SKV_OK : SKV_E_NOMEM;
 }
 
 /* ---- load
@@ -187,7 +187,7 @@ int memory_checkpoint_abort(void *self, uint32_t partition, uint64_t id)
 
 static bool copy_refs(const struct blobs *from, struct blobs *to)
 {
-	if (kvb_grow((void **)&to->at, &to->cap, from->n, sizeof to->at[0]) != KVB_OK)
+	if (skv_grow((void **)&to->at, &to->cap, from->n, sizeof to->at[0]) != SKV_OK)
 		return false;
 	for (size_t i = 0; i < from->n; i++)
 		to->at[to->n++] = blob_ref(from->at[i]);
@@ -195,20 +195,20 @@ static bool copy_refs(const struct blobs *from, struct blobs *to)
 }
 
 static int deliver(const struct blobs *slices, const struct blobs *journal, uint64_t base_seq,
-		   const struct kvb_load_sink *sink)
+		   const struct skv_load_sink *sink)
 {
-	int rc = KVB_OK;
+	int rc = SKV_OK;
 
-	for (size_t i = 0; rc == KVB_OK && i < slices->n; i++)
+	for (size_t i = 0; rc == SKV_OK && i < slices->n; i++)
 		rc = sink->slice(sink->ctx, (uint32_t)i, slices->at[i]->bytes, slices->at[i]->n);
-	for (size_t i = 0; rc == KVB_OK && i < journal->n; i++)
+	for (size_t i = 0; rc == SKV_OK && i < journal->n; i++)
 		rc = sink->record(sink->ctx, base_seq + 1 + i, journal->at[i]->bytes,
 				  journal->at[i]->n);
 	return rc;
 }
 
 int memory_load(void *self, uint32_t partition, uint64_t *base_seq,
-		const struct kvb_load_sink *sink, struct kvb_error *err)
+		const struct skv_load_sink *sink, struct skv_error *err)
 {
 	struct memory *m = ((struct handle *)self)->memory;
 	struct blobs slices = { 0 }, journal = { 0 };
@@ -217,12 +217,12 @@ int memory_load(void *self, uint32_t partition, uint64_t *base_seq,
 	bool good;
 	int rc;
 
-	kvb_mutex_lock(&m->lock);
+	skv_mutex_lock(&m->lock);
 	p = part_find_locked(m, partition);
 	good = p && copy_refs(&p->slices, &slices) && copy_refs(&p->journal, &journal);
 	if (p)
 		base = p->base_seq;
-	kvb_mutex_unlock(&m->lock);
+	skv_mutex_unlock(&m->lock);
 	if (good) {
 		*base_seq = base;
 		rc = deliver(&slices, &journal, base, sink);
@@ -234,15 +234,15 @@ int memory_load(void *self, uint32_t partition, uint64_t *base_seq,
 	return rc;
 }
 
-int memory_stats(void *self, uint32_t partition, struct kvb_store_stats *out, struct kvb_error *err)
+int memory_stats(void *self, uint32_t partition, struct skv_store_stats *out, struct skv_error *err)
 {
 	struct memory *m = ((struct handle *)self)->memory;
 	const struct part *p;
 
-	kvb_mutex_lock(&m->lock);
+	skv_mutex_lock(&m->lock);
 	p = part_find_locked(m, partition);
 	if (p)
-		*out = (struct kvb_store_stats){ p->journal_bytes, last_seq(p), UINT64_MAX };
-	kvb_mutex_unlock(&m->lock);
-	return p ? KVB_OK : no_memory(err);
+		*out = (struct skv_store_stats){ p->journal_bytes, last_seq(p), UINT64_MAX };
+	skv_mutex_unlock(&m->lock);
+	return p ? SKV_OK : no_memory(err);
 }

@@ -18,7 +18,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <kvb/hash.h>
+#include <skv/hash.h>
 
 #include "internal.h"
 
@@ -93,14 +93,14 @@ static bool has_other_threads(long pid)
 	return threads > 1;
 }
 
-void kvb_owner_name(char out[192])
+void skv_owner_name(char out[192])
 {
 	char host[HOST_MAX + 1], boot_id[37], state;
 	uint64_t start_time = 0, random;
 
 	host_name(host);
-	kvb_boot_id(boot_id);
-	kvb_random(&random, sizeof random);
+	skv_boot_id(boot_id);
+	skv_random(&random, sizeof random);
 	if (read_process((long)getpid(), &state, &start_time) != 0)
 		start_time = 0;
 	snprintf(out, 192, "%s:%ld:%" PRIu64 ":%s:%" PRIu64 ".%016" PRIx64, host, (long)getpid(),
@@ -123,7 +123,7 @@ size_t owner_host(const char *owner)
 	return parse_owner(owner, &o) ? strlen(o.host) : 0;
 }
 
-bool kvb_owner_is_dead(const char *owner)
+bool skv_owner_is_dead(const char *owner)
 {
 	char host[HOST_MAX + 1], boot_id[37], state;
 	uint64_t start_time;
@@ -133,7 +133,7 @@ bool kvb_owner_is_dead(const char *owner)
 	if (!parse_owner(owner, &o))
 		return false;
 	host_name(host);
-	kvb_boot_id(boot_id);
+	skv_boot_id(boot_id);
 	/* Zeros stand for "unknown", which is equal to nothing. */
 	if (strcmp(o.host, host) != 0 || strcmp(o.boot_id, boot_id) != 0 || boot_id[0] == '\0' ||
 	    strspn(boot_id, "0") == 36 || o.pid_space == 0 || o.pid_space != pid_space())

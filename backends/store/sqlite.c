@@ -15,7 +15,7 @@
  * waste.
  *
  * FULL: a commit syncs the WAL before it is seen or acknowledged. NORMAL: appends are written to
- * the WAL without a sync (they survive kill -9), and kvb_store_sync syncs the WAL. All else but
+ * the WAL without a sync (they survive kill -9), and skv_store_sync syncs the WAL. All else but
  * housekeeping commits with a sync in both modes. A WAL is only reused after its pages are synced in
  * the database file, so the journal that power loss leaves is always a prefix; after a sync that
  * failed it is not reused at all by that process.
@@ -28,8 +28,8 @@
  */
 #include "sqlite_store.h"
 
-const struct kvb_store_ops kvb_store_sqlite = {
-	.size = sizeof kvb_store_sqlite,
+const struct skv_store_ops skv_store_sqlite = {
+	.size = sizeof skv_store_sqlite,
 	.name = "sqlite",
 	.open = sqlite_store_open,
 	.close = sqlite_store_close,

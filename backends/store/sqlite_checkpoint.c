@@ -11,10 +11,10 @@
  */
 #include "sqlite_store.h"
 
-int read_head(struct db *d, uint32_t partition, struct head *out, struct kvb_error *err)
+int read_head(struct db *d, uint32_t partition, struct head *out, struct skv_error *err)
 {
 	sqlite3_stmt *st = db_stmt(d, SQL_HEAD);
-	int code, rc = KVB_OK;
+	int code, rc = SKV_OK;
 
 	*out = (struct head){ 0 };
 	if (!st)
@@ -37,7 +37,7 @@ int read_head(struct db *d, uint32_t partition, struct head *out, struct kvb_err
 
 /* Runs a statement whose parameters are a partition and an id. */
 static int run_with_id(struct db *d, enum sql which, uint32_t partition, uint64_t id,
-		       struct kvb_error *err)
+		       struct skv_error *err)
 {
 	sqlite3_stmt *st = db_stmt(d, which);
 
@@ -45,39 +45,39 @@ static int run_with_id(struct db *d, enum sql which, uint32_t partition, uint64_
 		return db_fail(d, err, "checkpoint");
 	sqlite3_bind_int64(st, 1, partition);
 	sqlite3_bind_int64(st, 2, (sqlite3_int64)id);
-	return db_done(st) == SQLITE_DONE ? KVB_OK : db_fail(d, err, "checkpoint");
+	return db_done(st) == SQLITE_DONE ? SKV_OK : db_fail(d, err, "checkpoint");
 }
 
 int sqlite_checkpoint_begin(void *self, uint32_t partition, uint64_t fence, uint64_t *id,
-			    struct kvb_error *err)
+			    struct skv_error *err)
 {
 	struct sqlite_store *s = self;
 	struct head h = { 0 };
 	int rc = tx_begin(&s->head, err);
 
-	if (rc != KVB_OK)
+	if (rc != SKV_OK)
 		return rc;
 	rc = check_fence(&s->head, partition, fence, err);
-	if (rc == KVB_OK)
+	if (rc == SKV_OK)
 		rc = read_head(&s->head, partition, &h, err);
-	if (rc == KVB_OK)
+	if (rc == SKV_OK)
 		rc = run_with_id(&s->head, SQL_BUILD, partition, h.last_id + 1, err);
 	rc = tx_end(&s->head, rc, err);
-	if (rc == KVB_OK)
+	if (rc == SKV_OK)
 		*id = h.last_id + 1;
 	return rc;
 }
 
 /* Inside a transaction or a read of the main file. */
 static int check_building(struct db *d, uint32_t partition, uint64_t fence, uint64_t id,
-			  struct head *h, struct kvb_error *err)
+			  struct head *h, struct skv_error *err)
 {
 	int rc = check_fence(d, partition, fence, err);
 
-	if (rc == KVB_OK)
+	if (rc == SKV_OK)
 		rc = read_head(d, partition, h, err);
-	if (rc == KVB_OK && (id == 0 || h->building != id))
-		rc = kvb_fail(err, KVB_E_CONFLICT, "id",
+	if (rc == SKV_OK && (id == 0 || h->building != id))
+		rc = skv_fail(err, SKV_E_CONFLICT, "id",
 			      "checkpoint %llu is not the one begun last", (unsigned long long)id);
 	return rc;
 }
@@ -89,12 +89,12 @@ struct slice {
 	size_t n;
 };
 
-static int write_slice(struct db *d, const struct slice *p, struct kvb_error *err)
+static int write_slice(struct db *d, const struct slice *p, struct skv_error *err)
 {
 	sqlite3_stmt *st;
 	int rc = tx_begin(d, err);
 
-	if (rc != KVB_OK)
+	if (rc != SKV_OK)
 		return rc;
 	st = db_stmt(d, SQL_SLICE);
 	if (st) {
@@ -113,12 +113,12 @@ static int write_slice(struct db *d, const struct slice *p, struct kvb_error *er
 
 /* The same, as a read of its own. */
 static int ask_building(struct sqlite_store *s, uint32_t partition, uint64_t fence, uint64_t id,
-			struct kvb_error *err)
+			struct skv_error *err)
 {
 	struct head h;
 	int rc = read_begin(&s->head, err);
 
-	if (rc != KVB_OK)
+	if (rc != SKV_OK)
 		return rc;
 	rc = check_building(&s->head, partition, fence, id, &h, err);
 	read_end(&s->head);
@@ -126,23 +126,23 @@ static int ask_building(struct sqlite_store *s, uint32_t partition, uint64_t fen
 }
 
 int sqlite_checkpoint_slice(void *self, uint32_t partition, uint64_t fence, uint64_t id,
-			    uint32_t number, const void *bytes, size_t n, struct kvb_error *err)
+			    uint32_t number, const void *bytes, size_t n, struct skv_error *err)
 {
 	struct sqlite_store *s = self;
 	const struct slice p = { partition, number, id, bytes, n };
 	int rc = ask_building(s, partition, fence, id, err);
 
-	return rc == KVB_OK ? write_slice(&s->slice, &p, err) : rc;
+	return rc == SKV_OK ? write_slice(&s->slice, &p, err) : rc;
 }
 
 static int check_slices(struct db *d, uint32_t partition, uint64_t id, uint32_t slices,
-			struct kvb_error *err)
+			struct skv_error *err)
 {
 	uint32_t found = 0;
 	sqlite3_stmt *st;
 	int rc = read_begin(d, err);
 
-	if (rc != KVB_OK)
+	if (rc != SKV_OK)
 		return rc;
 	st = db_stmt(d, SQL_COUNT_SLICES);
 	if (st) {
@@ -157,22 +157,22 @@ static int check_slices(struct db *d, uint32_t partition, uint64_t id, uint32_t 
 	if (st)
 		sqlite3_reset(st);
 	read_end(d);
-	if (rc == KVB_OK && found != slices)
-		rc = kvb_fail(err, KVB_E_CONFLICT, "slices", "%u of %u slices are there", found,
+	if (rc == SKV_OK && found != slices)
+		rc = skv_fail(err, SKV_E_CONFLICT, "slices", "%u of %u slices are there", found,
 			      slices);
 	return rc;
 }
 
 /* Bytes appended up to and with `seq`. */
 static int read_total(struct db *d, uint32_t partition, const struct head *h, uint64_t seq,
-		      uint64_t *total, struct kvb_error *err)
+		      uint64_t *total, struct skv_error *err)
 {
 	sqlite3_stmt *st;
-	int code, rc = KVB_OK;
+	int code, rc = SKV_OK;
 
 	*total = h->upto_total;
 	if (seq == h->upto_seq)
-		return KVB_OK;
+		return SKV_OK;
 	st = db_stmt(d, SQL_TOTAL);
 	if (!st)
 		return db_fail(d, err, "journal");
@@ -181,7 +181,7 @@ static int read_total(struct db *d, uint32_t partition, const struct head *h, ui
 	if (code == SQLITE_ROW)
 		*total = (uint64_t)sqlite3_column_int64(st, 0);
 	else if (code == SQLITE_DONE)
-		rc = kvb_fail(err, KVB_E_CONFLICT, "upto_seq",
+		rc = skv_fail(err, SKV_E_CONFLICT, "upto_seq",
 			      "the journal does not reach from %llu to %llu",
 			      (unsigned long long)h->upto_seq, (unsigned long long)seq);
 	else
@@ -190,7 +190,7 @@ static int read_total(struct db *d, uint32_t partition, const struct head *h, ui
 	return rc;
 }
 
-static int flip(struct db *d, uint32_t partition, const struct head *h, struct kvb_error *err)
+static int flip(struct db *d, uint32_t partition, const struct head *h, struct skv_error *err)
 {
 	sqlite3_stmt *st = db_stmt(d, SQL_FLIP);
 
@@ -201,37 +201,37 @@ static int flip(struct db *d, uint32_t partition, const struct head *h, struct k
 	sqlite3_bind_int64(st, 3, h->slices);
 	sqlite3_bind_int64(st, 4, (sqlite3_int64)h->upto_seq);
 	sqlite3_bind_int64(st, 5, (sqlite3_int64)h->upto_total);
-	return db_done(st) == SQLITE_DONE ? KVB_OK : db_fail(d, err, "checkpoint");
+	return db_done(st) == SQLITE_DONE ? SKV_OK : db_fail(d, err, "checkpoint");
 }
 
 static int commit_head(struct sqlite_store *s, uint32_t partition, uint64_t fence,
-		       struct head *next, struct kvb_error *err)
+		       struct head *next, struct skv_error *err)
 {
 	struct head h;
 	int rc = tx_begin(&s->head, err);
 
-	if (rc != KVB_OK)
+	if (rc != SKV_OK)
 		return rc;
 	rc = check_building(&s->head, partition, fence, next->id, &h, err);
-	if (rc == KVB_OK)
+	if (rc == SKV_OK)
 		rc = read_total(&s->head, partition, &h, next->upto_seq, &next->upto_total, err);
-	if (rc == KVB_OK)
+	if (rc == SKV_OK)
 		rc = flip(&s->head, partition, next, err);
 	return tx_end(&s->head, rc, err);
 }
 
 int sqlite_checkpoint_commit(void *self, uint32_t partition, uint64_t fence, uint64_t id,
-			     uint32_t slices, uint64_t upto_seq, struct kvb_error *err)
+			     uint32_t slices, uint64_t upto_seq, struct skv_error *err)
 {
 	struct sqlite_store *s = self;
 	struct head next = { .id = id, .upto_seq = upto_seq, .slices = slices };
 	int rc = ask_building(s, partition, fence, id, err);
 
-	if (rc == KVB_OK)
+	if (rc == SKV_OK)
 		rc = check_slices(&s->slice, partition, id, slices, err);
-	if (rc == KVB_OK)
+	if (rc == SKV_OK)
 		rc = commit_head(s, partition, fence, &next, err);
-	if (rc == KVB_OK)
+	if (rc == SKV_OK)
 		keep_kick(s);
 	return rc;
 }
@@ -242,9 +242,9 @@ int sqlite_checkpoint_abort(void *self, uint32_t partition, uint64_t id)
 	int rc;
 
 	if (id == 0)
-		return KVB_OK;
+		return SKV_OK;
 	rc = tx_begin(&s->head, NULL);
-	if (rc != KVB_OK)
+	if (rc != SKV_OK)
 		return rc;
 	rc = run_with_id(&s->head, SQL_UNBUILD, partition, id, NULL);
 	rc = tx_end(&s->head, rc, NULL);

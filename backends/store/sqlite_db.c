@@ -35,7 +35,7 @@ void db_init(struct db *d, struct file *f, bool full)
 	memset(d, 0, sizeof *d);
 	d->file = f;
 	d->full = full;
-	kvb_mutex_init(&d->lock);
+	skv_mutex_init(&d->lock);
 }
 
 void db_drop(struct db *d)
@@ -54,7 +54,7 @@ void db_drop(struct db *d)
 void db_destroy(struct db *d)
 {
 	db_drop(d);
-	kvb_mutex_destroy(&d->lock);
+	skv_mutex_destroy(&d->lock);
 }
 
 /* ---- errors
@@ -67,33 +67,33 @@ static int status_of(sqlite3 *handle)
 
 	switch (code & 0xff) {
 	case SQLITE_FULL:
-		return KVB_E_STORE_FULL;
+		return SKV_E_STORE_FULL;
 	case SQLITE_NOMEM:
-		return KVB_E_NOMEM;
+		return SKV_E_NOMEM;
 	case SQLITE_CORRUPT:
 	case SQLITE_NOTADB:
-		return KVB_E_CORRUPT;
+		return SKV_E_CORRUPT;
 	case SQLITE_IOERR:
 		if (code == SQLITE_IOERR_NOMEM)
-			return KVB_E_NOMEM;
+			return SKV_E_NOMEM;
 		if (code == SQLITE_IOERR_WRITE && (system == ENOSPC || system == EDQUOT))
-			return KVB_E_STORE_FULL;
-		return KVB_E_STORE_IO;
+			return SKV_E_STORE_FULL;
+		return SKV_E_STORE_IO;
 	default:
-		return KVB_E_STORE_IO;
+		return SKV_E_STORE_IO;
 	}
 }
 
-int db_fail(struct db *d, struct kvb_error *err, const char *what)
+int db_fail(struct db *d, struct skv_error *err, const char *what)
 {
 	int status = status_of(d->handle);
 
 	if (d->handle && (sqlite3_errcode(d->handle) & 0xff) == SQLITE_BUSY)
-		return kvb_fail(err, status, NULL,
+		return skv_fail(err, status, NULL,
 				"%s: another process keeps the database locked; nothing was "
 				"changed, try again (%d)",
 				what, sqlite3_extended_errcode(d->handle));
-	return kvb_fail(err, status, NULL, "%s: %s (%d)", what,
+	return skv_fail(err, status, NULL, "%s: %s (%d)", what,
 			d->handle ? sqlite3_errmsg(d->handle) : "out of memory",
 			d->handle ? sqlite3_extended_errcode(d->handle) : 0);
 }
@@ -119,30 +119,30 @@ static int on_commit(void *ctx, sqlite3 *handle, const char *schema, int frames)
 	return SQLITE_OK;
 }
 
-int db_exec(struct db *d, const char *text, struct kvb_error *err)
+int db_exec(struct db *d, const char *text, struct skv_error *err)
 {
 	if (sqlite3_exec(d->handle, text, NULL, NULL, NULL) != SQLITE_OK)
 		return db_fail(d, err, "database");
-	return KVB_OK;
+	return SKV_OK;
 }
 
-int db_ready(struct db *d, struct kvb_error *err)
+int db_ready(struct db *d, struct skv_error *err)
 {
 	const int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE;
-	int rc = KVB_OK;
+	int rc = SKV_OK;
 
 	if (d->handle)
-		return KVB_OK;
+		return SKV_OK;
 	if (sqlite3_open_v2(d->file->path, &d->handle, flags, d->file->store->vfs) != SQLITE_OK)
 		rc = db_fail(d, err, "cannot open the database");
-	if (rc == KVB_OK) {
+	if (rc == SKV_OK) {
 		sqlite3_busy_timeout(d->handle, BUSY_MS);
 		rc = db_exec(d,
 			     d->full ? COMMON_PRAGMAS "PRAGMA synchronous = FULL"
 				     : COMMON_PRAGMAS "PRAGMA synchronous = NORMAL",
 			     err);
 	}
-	if (rc == KVB_OK)
+	if (rc == SKV_OK)
 		sqlite3_wal_hook(d->handle, on_commit, d->file);
 	else
 		db_drop(d);
@@ -191,32 +191,32 @@ static void rollback(struct db *d)
 		db_drop(d);
 }
 
-static int commit(struct db *d, struct kvb_error *err)
+static int commit(struct db *d, struct skv_error *err)
 {
 	int status, code = db_run(d, SQL_COMMIT);
 
 	if (code == SQLITE_DONE)
-		return KVB_OK;
+		return SKV_OK;
 	status = db_fail(d, err, "commit");
 	rollback(d);
-	if (status == KVB_E_STORE_FULL || (code & 0xff) == SQLITE_BUSY)
+	if (status == SKV_E_STORE_FULL || (code & 0xff) == SQLITE_BUSY)
 		return status;
 	atomic_store(&d->file->unsettled, true);
 	db_drop(d);
 	if (err)
-		err->status = KVB_E_UNKNOWN_OUTCOME;
-	return KVB_E_UNKNOWN_OUTCOME;
+		err->status = SKV_E_UNKNOWN_OUTCOME;
+	return SKV_E_UNKNOWN_OUTCOME;
 }
 
 /* One small transaction on top of whatever a failed commit left, synced on any connection. Caller
  * holds lock and turn. */
-static int settle_once(struct db *d, struct kvb_error *err)
+static int settle_once(struct db *d, struct skv_error *err)
 {
 	int rc = db_ready(d, err);
 
-	if (rc == KVB_OK && !d->full)
+	if (rc == SKV_OK && !d->full)
 		rc = db_exec(d, "PRAGMA synchronous = FULL", err);
-	if (rc != KVB_OK)
+	if (rc != SKV_OK)
 		return rc;
 	if (db_run(d, SQL_BEGIN_WRITE) != SQLITE_DONE)
 		return db_fail(d, err, "begin");
@@ -226,24 +226,24 @@ static int settle_once(struct db *d, struct kvb_error *err)
 		return rc;
 	}
 	rc = commit(d, err);
-	if (rc == KVB_OK)
+	if (rc == SKV_OK)
 		atomic_store(&d->file->unsettled, false);
-	if (rc == KVB_OK && !d->full)
+	if (rc == SKV_OK && !d->full)
 		db_drop(d); /* opens again as it was */
 	/* What was asked for has not begun, so nothing of it was changed. */
-	if (rc == KVB_E_UNKNOWN_OUTCOME)
-		rc = kvb_fail(err, KVB_E_STORE_IO, NULL, "the database cannot be written");
+	if (rc == SKV_E_UNKNOWN_OUTCOME)
+		rc = skv_fail(err, SKV_E_STORE_IO, NULL, "the database cannot be written");
 	return rc;
 }
 
-static int settle(struct db *d, struct kvb_error *err)
+static int settle(struct db *d, struct skv_error *err)
 {
 	int rc;
 
 	if (!atomic_load(&d->file->unsettled))
-		return KVB_OK;
+		return SKV_OK;
 	rc = settle_once(d, err);
-	if (rc == KVB_E_STORE_FULL && reserve_release(d->file->store))
+	if (rc == SKV_E_STORE_FULL && reserve_release(d->file->store))
 		rc = settle_once(d, err);
 	return rc;
 }
@@ -255,64 +255,64 @@ static void sync_ahead(const struct db *d)
 {
 	struct sqlite_store *s = d->file->store;
 
-	if (d->full && s->durability == KVB_DURABILITY_NORMAL &&
+	if (d->full && s->durability == SKV_DURABILITY_NORMAL &&
 	    atomic_load_explicit(&d->file->unsynced, memory_order_relaxed) >= UNSYNCED_MAX)
 		sqlite_sync(s, NULL);
 }
 
-int tx_begin(struct db *d, struct kvb_error *err)
+int tx_begin(struct db *d, struct skv_error *err)
 {
 	int rc;
 
 	sync_ahead(d);
-	kvb_mutex_lock(&d->lock);
-	kvb_mutex_lock(&d->file->turn);
+	skv_mutex_lock(&d->lock);
+	skv_mutex_lock(&d->file->turn);
 	rc = settle(d, err);
-	if (rc == KVB_OK)
+	if (rc == SKV_OK)
 		rc = db_ready(d, err);
-	if (rc == KVB_OK && db_run(d, SQL_BEGIN_WRITE) != SQLITE_DONE)
+	if (rc == SKV_OK && db_run(d, SQL_BEGIN_WRITE) != SQLITE_DONE)
 		rc = db_fail(d, err, "begin");
-	if (rc != KVB_OK) {
-		kvb_mutex_unlock(&d->file->turn);
-		kvb_mutex_unlock(&d->lock);
+	if (rc != SKV_OK) {
+		skv_mutex_unlock(&d->file->turn);
+		skv_mutex_unlock(&d->lock);
 	}
 	return rc;
 }
 
-int tx_end(struct db *d, int rc, struct kvb_error *err)
+int tx_end(struct db *d, int rc, struct skv_error *err)
 {
-	if (rc == KVB_OK)
+	if (rc == SKV_OK)
 		rc = commit(d, err);
 	else
 		rollback(d);
-	kvb_mutex_unlock(&d->file->turn);
-	kvb_mutex_unlock(&d->lock);
+	skv_mutex_unlock(&d->file->turn);
+	skv_mutex_unlock(&d->lock);
 	return rc;
 }
 
-int read_begin(struct db *d, struct kvb_error *err)
+int read_begin(struct db *d, struct skv_error *err)
 {
 	int rc;
 
-	kvb_mutex_lock(&d->lock);
+	skv_mutex_lock(&d->lock);
 	if (atomic_load(&d->file->unsettled)) {
-		kvb_mutex_lock(&d->file->turn);
+		skv_mutex_lock(&d->file->turn);
 		rc = settle(d, err);
-		kvb_mutex_unlock(&d->file->turn);
+		skv_mutex_unlock(&d->file->turn);
 	} else {
-		rc = KVB_OK;
+		rc = SKV_OK;
 	}
-	if (rc == KVB_OK)
+	if (rc == SKV_OK)
 		rc = db_ready(d, err);
-	if (rc == KVB_OK && db_run(d, SQL_BEGIN) != SQLITE_DONE)
+	if (rc == SKV_OK && db_run(d, SQL_BEGIN) != SQLITE_DONE)
 		rc = db_fail(d, err, "begin");
-	if (rc != KVB_OK)
-		kvb_mutex_unlock(&d->lock);
+	if (rc != SKV_OK)
+		skv_mutex_unlock(&d->lock);
 	return rc;
 }
 
 void read_end(struct db *d)
 {
 	rollback(d);
-	kvb_mutex_unlock(&d->lock);
+	skv_mutex_unlock(&d->lock);
 }

@@ -14,18 +14,18 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
-#include <kvb/log.h>
-#include <kvb/mem.h>
+#include <skv/log.h>
+#include <skv/mem.h>
 
 #include "sqlite_store.h"
 
 #define ZEROS ((size_t)1 << 20)
 
-static int fail(struct kvb_error *err, int status, const char *what, const char *path)
+static int fail(struct skv_error *err, int status, const char *what, const char *path)
 {
 	char text[128];
 
-	return kvb_fail(err, status, NULL, "%s: %s (%s)", what,
+	return skv_fail(err, status, NULL, "%s: %s (%s)", what,
 			strerror_r(errno, text, sizeof text), path);
 }
 
@@ -36,10 +36,10 @@ static char *folder_of(const char *path)
 	char *out;
 
 	if (!slash)
-		return kvb_strdup(".");
+		return skv_strdup(".");
 	if (slash == path)
-		return kvb_strdup("/");
-	out = kvb_strdup(path);
+		return skv_strdup("/");
+	out = skv_strdup(path);
 	if (out)
 		out[slash - path] = '\0';
 	return out;
@@ -75,24 +75,24 @@ bool files_type_is_shared(unsigned long type)
 	return false;
 }
 
-int files_check_local(const char *path, struct kvb_error *err)
+int files_check_local(const char *path, struct skv_error *err)
 {
 	char *folder = folder_of(path);
 	struct statfs fs;
-	int rc = KVB_OK;
+	int rc = SKV_OK;
 
 	if (!folder)
-		return kvb_fail(err, KVB_E_NOMEM, NULL, "out of memory");
+		return skv_fail(err, SKV_E_NOMEM, NULL, "out of memory");
 	/* The file itself may be mounted from elsewhere; without one, its folder decides. */
 	if (statfs(path, &fs) != 0 && statfs(folder, &fs) != 0)
-		rc = fail(err, KVB_E_STORE_IO, "cannot reach the folder of the database", folder);
+		rc = fail(err, SKV_E_STORE_IO, "cannot reach the folder of the database", folder);
 	else if (files_type_is_shared((unsigned long)fs.f_type))
-		rc = kvb_fail(err, KVB_E_UNSUPPORTED, NULL,
+		rc = skv_fail(err, SKV_E_UNSUPPORTED, NULL,
 			      "%s lies on a network or shared file system (type 0x%lx), where the "
 			      "database's locks and "
 			      "shared memory do not work: put the store on a local disk",
 			      folder, (unsigned long)fs.f_type & 0xffffffff);
-	kvb_free(folder);
+	skv_free(folder);
 	return rc;
 }
 
@@ -105,22 +105,22 @@ static void sync_folder(const char *path)
 		fsync(fd);
 		close(fd);
 	}
-	kvb_free(folder);
+	skv_free(folder);
 }
 
-int files_make(const char *path, struct kvb_error *err)
+int files_make(const char *path, struct skv_error *err)
 {
 	int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 
 	if (fd < 0 && errno == EEXIST)
-		return KVB_OK;
+		return SKV_OK;
 	if (fd < 0)
 		return fail(err,
-			    errno == ENOSPC || errno == EDQUOT ? KVB_E_STORE_FULL : KVB_E_STORE_IO,
+			    errno == ENOSPC || errno == EDQUOT ? SKV_E_STORE_FULL : SKV_E_STORE_IO,
 			    "cannot make the database file", path);
 	close(fd);
 	sync_folder(path);
-	return KVB_OK;
+	return SKV_OK;
 }
 
 uint64_t files_free_bytes(const char *path)
@@ -137,7 +137,7 @@ uint64_t files_free_bytes(const char *path)
 
 static bool write_zeros(int fd, uint64_t length)
 {
-	char *zeros = kvb_calloc(1, ZEROS);
+	char *zeros = skv_calloc(1, ZEROS);
 	bool good = zeros != NULL;
 
 	for (uint64_t at = 0; good && at < length;) {
@@ -149,7 +149,7 @@ static bool write_zeros(int fd, uint64_t length)
 		else
 			good = k < 0 && errno == EINTR;
 	}
-	kvb_free(zeros);
+	skv_free(zeros);
 	return good;
 }
 
@@ -178,7 +178,7 @@ void reserve_make(struct sqlite_store *s)
 		 */
 		if (files_free_bytes(s->main.path) / 2 >= missing && !fill(fd, s->reserve_bytes) &&
 		    ftruncate(fd, 0) != 0)
-			kvb_log(KVB_LOG_WARN, "store", "cannot reserve space for urgent writes");
+			skv_log(SKV_LOG_WARN, "store", "cannot reserve space for urgent writes");
 	}
 	close(fd);
 }

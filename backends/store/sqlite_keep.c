@@ -13,7 +13,7 @@
  */
 #include <poll.h>
 
-#include <kvb/log.h>
+#include <skv/log.h>
 
 #include "sqlite_store.h"
 
@@ -34,13 +34,13 @@ static bool rest(struct keep *k, uint64_t ms, bool for_kick)
 {
 	bool go;
 
-	kvb_mutex_lock(&k->lock);
+	skv_mutex_lock(&k->lock);
 	if (!k->stop && !(for_kick && k->kicked))
-		kvb_cond_wait_ms(&k->wake, &k->lock, ms);
+		skv_cond_wait_ms(&k->wake, &k->lock, ms);
 	if (for_kick)
 		k->kicked = false;
 	go = !k->stop;
-	kvb_mutex_unlock(&k->lock);
+	skv_mutex_unlock(&k->lock);
 	return go;
 }
 
@@ -48,10 +48,10 @@ void keep_kick(struct sqlite_store *s)
 {
 	struct keep *k = &s->keep;
 
-	kvb_mutex_lock(&k->lock);
+	skv_mutex_lock(&k->lock);
 	k->kicked = true;
-	kvb_cond_signal(&k->wake);
-	kvb_mutex_unlock(&k->lock);
+	skv_cond_signal(&k->wake);
+	skv_mutex_unlock(&k->lock);
 }
 
 /* ---- write-ahead logs
@@ -65,16 +65,16 @@ static int frames_of(const struct file *f)
 /* A sync that failed may have lost pages of the database file for good, and a later one would not
  * tell. The log still has them all: from here on it only grows, and the next recovery copies it from
  * its begin. */
-static int copy_lost(struct db *d, struct kvb_error *err)
+static int copy_lost(struct db *d, struct skv_error *err)
 {
 	atomic_store(&d->file->copy_lost, true);
-	return kvb_fail(err, KVB_E_STORE_IO, NULL,
+	return skv_fail(err, SKV_E_STORE_IO, NULL,
 			"%s cannot be synced: its log is kept and grows; restart the manager",
 			d->file->path);
 }
 
 /* Copies what is in the log into the database file; *copied gets the frames that are there now. */
-static int copy_log(struct db *d, int *copied, struct kvb_error *err)
+static int copy_log(struct db *d, int *copied, struct skv_error *err)
 {
 	struct file *f = d->file;
 	int in_log = 0;
@@ -89,12 +89,12 @@ static int copy_log(struct db *d, int *copied, struct kvb_error *err)
 	atomic_store_explicit(&f->wal_held, code != SQLITE_OK || *copied < in_log,
 			      memory_order_relaxed);
 	atomic_store_explicit(&f->wal_copied, *copied, memory_order_relaxed);
-	return KVB_OK;
+	return SKV_OK;
 }
 
 /* SQLite syncs the database file only when a copy has reached the end of the log. Behind a busy
  * writer that is the last one, which keeps writers out: nothing may be left to sync for it. */
-static int sync_copy(struct db *d, struct kvb_error *err)
+static int sync_copy(struct db *d, struct skv_error *err)
 {
 	sqlite3_file *file = NULL;
 
@@ -102,7 +102,7 @@ static int sync_copy(struct db *d, struct kvb_error *err)
 		    SQLITE_OK ||
 	    !file || !file->pMethods)
 		return db_fail(d, err, "log");
-	return file->pMethods->xSync(file, SQLITE_SYNC_NORMAL) == SQLITE_OK ? KVB_OK
+	return file->pMethods->xSync(file, SQLITE_SYNC_NORMAL) == SQLITE_OK ? SKV_OK
 									    : copy_lost(d, err);
 }
 
@@ -114,7 +114,7 @@ static bool little_left(const struct file *f, int copied)
 
 /* Copies the last frames; the next commit then begins the log anew. A reader that still needs the
  * old one makes this fail at once; it is tried again later. Caller holds the turn. */
-static int copy_last(struct db *d, struct kvb_error *err)
+static int copy_last(struct db *d, struct skv_error *err)
 {
 	struct file *f = d->file;
 	int code;
@@ -129,47 +129,47 @@ static int copy_last(struct db *d, struct kvb_error *err)
 		atomic_store_explicit(&f->wal_copied, 0, memory_order_relaxed);
 	} else {
 		atomic_store_explicit(&f->wal_held, true, memory_order_relaxed);
-		f->held_until_us = kvb_now_us() + HELD_US;
+		f->held_until_us = skv_now_us() + HELD_US;
 	}
-	return KVB_OK;
+	return SKV_OK;
 }
 
 /* Copies and syncs until little is left, and only then keeps writers out. */
-static int begin_anew(struct db *d, struct kvb_error *err)
+static int begin_anew(struct db *d, struct skv_error *err)
 {
 	struct file *f = d->file;
 	bool done = false;
-	int copied = 0, rc = KVB_OK;
+	int copied = 0, rc = SKV_OK;
 
-	for (int i = 0; rc == KVB_OK && !done && i < COPIES; i++) {
+	for (int i = 0; rc == SKV_OK && !done && i < COPIES; i++) {
 		rc = copy_log(d, &copied, err);
-		if (rc == KVB_OK)
+		if (rc == SKV_OK)
 			rc = sync_copy(d, err);
-		if (rc != KVB_OK || !little_left(f, copied))
+		if (rc != SKV_OK || !little_left(f, copied))
 			continue;
-		kvb_mutex_lock(&f->turn);
+		skv_mutex_lock(&f->turn);
 		done = little_left(f, copied); /* others may have had the turn first */
 		if (done)
 			rc = copy_last(d, err);
-		kvb_mutex_unlock(&f->turn);
+		skv_mutex_unlock(&f->turn);
 	}
 	return rc;
 }
 
-static int keep_log(struct db *d, struct kvb_error *err)
+static int keep_log(struct db *d, struct skv_error *err)
 {
 	struct file *f = d->file;
 	int copied = 0, rc;
 
 	if (frames_of(f) < KEEP_WAL_FRAMES || atomic_load(&f->copy_lost))
-		return KVB_OK;
-	kvb_mutex_lock(&d->lock);
+		return SKV_OK;
+	skv_mutex_lock(&d->lock);
 	rc = db_ready(d, err);
-	if (rc == KVB_OK && (frames_of(f) < WAL_FRAMES_LONG || kvb_now_us() < f->held_until_us))
+	if (rc == SKV_OK && (frames_of(f) < WAL_FRAMES_LONG || skv_now_us() < f->held_until_us))
 		rc = copy_log(d, &copied, err);
-	else if (rc == KVB_OK)
+	else if (rc == SKV_OK)
 		rc = begin_anew(d, err);
-	kvb_mutex_unlock(&d->lock);
+	skv_mutex_unlock(&d->lock);
 	return rc;
 }
 
@@ -194,7 +194,7 @@ void keep_pace(const struct file *f)
 
 /* The end of the next step: dead rows up to *last, none when *last stays 0. */
 static int plan_step(struct db *d, uint32_t partition, uint64_t upto_seq, int64_t *first,
-		     int64_t *last, struct kvb_error *err)
+		     int64_t *last, struct skv_error *err)
 {
 	sqlite3_stmt *st = db_stmt(d, SQL_OLD_ROWS);
 	int64_t bytes = 0;
@@ -213,10 +213,10 @@ static int plan_step(struct db *d, uint32_t partition, uint64_t upto_seq, int64_
 		bytes += sqlite3_column_int64(st, 1);
 	}
 	sqlite3_reset(st);
-	return code == SQLITE_ROW || code == SQLITE_DONE ? KVB_OK : db_fail(d, err, "journal");
+	return code == SQLITE_ROW || code == SQLITE_DONE ? SKV_OK : db_fail(d, err, "journal");
 }
 
-static int drop_range(struct db *d, int64_t first, int64_t last, struct kvb_error *err)
+static int drop_range(struct db *d, int64_t first, int64_t last, struct skv_error *err)
 {
 	sqlite3_stmt *st = db_stmt(d, SQL_DROP_ROWS);
 
@@ -224,26 +224,26 @@ static int drop_range(struct db *d, int64_t first, int64_t last, struct kvb_erro
 		return db_fail(d, err, "journal");
 	sqlite3_bind_int64(st, 1, first);
 	sqlite3_bind_int64(st, 2, last);
-	return db_done(st) == SQLITE_DONE ? KVB_OK : db_fail(d, err, "journal");
+	return db_done(st) == SQLITE_DONE ? SKV_OK : db_fail(d, err, "journal");
 }
 
 /* Deletes one step's rows; *more tells whether there were any. A row that is dead stays dead, so
  * planning and deleting need not be one transaction. */
 static int drop_rows(struct db *d, uint32_t partition, uint64_t upto_seq, bool *more,
-		     struct kvb_error *err)
+		     struct skv_error *err)
 {
 	int64_t first = 0, last = 0;
 	int rc = read_begin(d, err);
 
-	if (rc != KVB_OK)
+	if (rc != SKV_OK)
 		return rc;
 	rc = plan_step(d, partition, upto_seq, &first, &last, err);
 	read_end(d);
-	*more = rc == KVB_OK && last != 0;
+	*more = rc == SKV_OK && last != 0;
 	if (!*more)
 		return rc;
 	rc = tx_begin(d, err);
-	if (rc != KVB_OK)
+	if (rc != SKV_OK)
 		return rc;
 	return tx_end(d, drop_range(d, first, last, err), err);
 }
@@ -254,7 +254,7 @@ static int drop_rows(struct db *d, uint32_t partition, uint64_t upto_seq, bool *
 /* A slice is dead when its checkpoint was begun before `h` was read and is neither the head's nor
  * the one being built. */
 static int find_dead_slice(struct db *d, uint32_t partition, const struct head *h, int64_t *row,
-			   struct kvb_error *err)
+			   struct skv_error *err)
 {
 	sqlite3_stmt *st = db_stmt(d, SQL_OLD_SLICE);
 	int code;
@@ -270,35 +270,35 @@ static int find_dead_slice(struct db *d, uint32_t partition, const struct head *
 	if (code == SQLITE_ROW)
 		*row = sqlite3_column_int64(st, 0);
 	sqlite3_reset(st);
-	return code == SQLITE_ROW || code == SQLITE_DONE ? KVB_OK
+	return code == SQLITE_ROW || code == SQLITE_DONE ? SKV_OK
 							 : db_fail(d, err, "checkpoint slices");
 }
 
-static int drop_row(struct db *d, int64_t row, struct kvb_error *err)
+static int drop_row(struct db *d, int64_t row, struct skv_error *err)
 {
 	sqlite3_stmt *st = db_stmt(d, SQL_DROP_SLICE);
 
 	if (!st)
 		return db_fail(d, err, "checkpoint slices");
 	sqlite3_bind_int64(st, 1, row);
-	return db_done(st) == SQLITE_DONE ? KVB_OK : db_fail(d, err, "checkpoint slices");
+	return db_done(st) == SQLITE_DONE ? SKV_OK : db_fail(d, err, "checkpoint slices");
 }
 
 static int drop_slice(struct db *d, uint32_t partition, const struct head *h, bool *more,
-		      struct kvb_error *err)
+		      struct skv_error *err)
 {
 	int64_t row = 0;
 	int rc = read_begin(d, err);
 
-	if (rc != KVB_OK)
+	if (rc != SKV_OK)
 		return rc;
 	rc = find_dead_slice(d, partition, h, &row, err);
 	read_end(d);
-	*more = rc == KVB_OK && row != 0;
+	*more = rc == SKV_OK && row != 0;
 	if (!*more)
 		return rc;
 	rc = tx_begin(d, err);
-	if (rc != KVB_OK)
+	if (rc != SKV_OK)
 		return rc;
 	return tx_end(d, drop_row(d, row, err), err);
 }
@@ -306,14 +306,14 @@ static int drop_slice(struct db *d, uint32_t partition, const struct head *h, bo
 /* ---- rounds
  * ----------------------------------------------------------------------------------------- */
 
-/* The next partition with a checkpoint row, from `partition` on. KVB_E_NOT_FOUND at the end. */
+/* The next partition with a checkpoint row, from `partition` on. SKV_E_NOT_FOUND at the end. */
 static int next_head(struct db *d, uint32_t partition, uint32_t *found, struct head *h,
-		     struct kvb_error *err)
+		     struct skv_error *err)
 {
 	sqlite3_stmt *st;
 	int code, rc = read_begin(d, err);
 
-	if (rc != KVB_OK)
+	if (rc != SKV_OK)
 		return rc;
 	st = db_stmt(d, SQL_NEXT_HEAD);
 	if (st)
@@ -322,51 +322,51 @@ static int next_head(struct db *d, uint32_t partition, uint32_t *found, struct h
 	if (code == SQLITE_ROW)
 		*found = (uint32_t)sqlite3_column_int64(st, 0);
 	else
-		rc = code == SQLITE_DONE ? KVB_E_NOT_FOUND : db_fail(d, err, "checkpoint");
+		rc = code == SQLITE_DONE ? SKV_E_NOT_FOUND : db_fail(d, err, "checkpoint");
 	if (st)
 		sqlite3_reset(st);
-	if (rc == KVB_OK)
+	if (rc == SKV_OK)
 		rc = read_head(d, *found, h, err);
 	read_end(d);
 	return rc;
 }
 
 static int clean_partition(struct sqlite_store *s, uint32_t partition, const struct head *h,
-			   struct kvb_error *err)
+			   struct skv_error *err)
 {
 	bool more = true;
-	int rc = KVB_OK;
+	int rc = SKV_OK;
 
-	while (rc == KVB_OK && more && rest(&s->keep, 1, false)) {
+	while (rc == SKV_OK && more && rest(&s->keep, 1, false)) {
 		rc = drop_rows(&s->keep_main, partition, h->upto_seq, &more, err);
-		if (rc == KVB_OK && more)
+		if (rc == SKV_OK && more)
 			rc = keep_log(&s->keep_main, err);
 	}
 	more = true;
-	while (rc == KVB_OK && more && rest(&s->keep, 1, false)) {
+	while (rc == SKV_OK && more && rest(&s->keep, 1, false)) {
 		rc = drop_slice(&s->keep_slices, partition, h, &more, err);
-		if (rc == KVB_OK && more)
+		if (rc == SKV_OK && more)
 			rc = keep_log(&s->keep_slices, err);
 	}
 	return rc;
 }
 
-static int round_of(struct sqlite_store *s, struct kvb_error *err)
+static int round_of(struct sqlite_store *s, struct skv_error *err)
 {
 	struct head h;
 	uint32_t partition = 0;
 	int rc = keep_log(&s->keep_main, err);
 
-	if (rc == KVB_OK)
+	if (rc == SKV_OK)
 		rc = keep_log(&s->keep_slices, err);
-	while (rc == KVB_OK) {
+	while (rc == SKV_OK) {
 		rc = next_head(&s->keep_main, partition, &partition, &h, err);
-		if (rc == KVB_OK)
+		if (rc == SKV_OK)
 			rc = clean_partition(s, partition, &h, err);
 		partition++;
 	}
 	reserve_make(s);
-	return rc == KVB_E_NOT_FOUND ? KVB_OK : rc;
+	return rc == SKV_E_NOT_FOUND ? SKV_OK : rc;
 }
 
 static void *keep_main(void *ctx)
@@ -374,22 +374,22 @@ static void *keep_main(void *ctx)
 	struct sqlite_store *s = ctx;
 
 	while (rest(&s->keep, ROUND_MS, true)) {
-		struct kvb_error err = { 0 };
-		int rc = atomic_load(&s->owned) ? round_of(s, &err) : KVB_OK;
+		struct skv_error err = { 0 };
+		int rc = atomic_load(&s->owned) ? round_of(s, &err) : SKV_OK;
 
-		if (rc != KVB_OK && rc != s->keep.said)
-			kvb_log(KVB_LOG_WARN, "store", "housekeeping: %s", err.message);
+		if (rc != SKV_OK && rc != s->keep.said)
+			skv_log(SKV_LOG_WARN, "store", "housekeeping: %s", err.message);
 		s->keep.said = rc;
 	}
 	return NULL;
 }
 
-int keep_start(struct sqlite_store *s, struct kvb_error *err)
+int keep_start(struct sqlite_store *s, struct skv_error *err)
 {
 	if (pthread_create(&s->keep.thread, NULL, keep_main, s) != 0)
-		return kvb_fail(err, KVB_E_NOMEM, NULL, "cannot start the housekeeping thread");
+		return skv_fail(err, SKV_E_NOMEM, NULL, "cannot start the housekeeping thread");
 	s->keep.running = true;
-	return KVB_OK;
+	return SKV_OK;
 }
 
 void keep_stop(struct sqlite_store *s)
@@ -398,10 +398,10 @@ void keep_stop(struct sqlite_store *s)
 
 	if (!k->running)
 		return;
-	kvb_mutex_lock(&k->lock);
+	skv_mutex_lock(&k->lock);
 	k->stop = true;
-	kvb_cond_signal(&k->wake);
-	kvb_mutex_unlock(&k->lock);
+	skv_cond_signal(&k->wake);
+	skv_mutex_unlock(&k->lock);
 	pthread_join(k->thread, NULL);
 	k->running = false;
 }

@@ -13,15 +13,15 @@ struct load {
 	uint32_t partition;
 	struct db main, slices;
 	struct head head;
-	const struct kvb_load_sink *sink;
-	struct kvb_error *err;
+	const struct skv_load_sink *sink;
+	struct skv_error *err;
 };
 
 /* A transaction's view begins with its first read, not with BEGIN. */
-static int fix_view(struct db *d, struct kvb_error *err)
+static int fix_view(struct db *d, struct skv_error *err)
 {
 	sqlite3_stmt *st = db_stmt(d, SQL_STORE_ID);
-	int rc = KVB_OK;
+	int rc = SKV_OK;
 
 	if (!st || sqlite3_step(st) != SQLITE_ROW)
 		rc = db_fail(d, err, "database");
@@ -34,10 +34,10 @@ static int read_slices_begin(struct load *l)
 {
 	int rc = read_begin(&l->slices, l->err);
 
-	if (rc != KVB_OK)
+	if (rc != SKV_OK)
 		return rc;
 	rc = fix_view(&l->slices, l->err);
-	if (rc != KVB_OK)
+	if (rc != SKV_OK)
 		read_end(&l->slices);
 	return rc;
 }
@@ -46,10 +46,10 @@ static int read_main_begin(struct load *l)
 {
 	int rc = read_begin(&l->main, l->err);
 
-	if (rc != KVB_OK)
+	if (rc != SKV_OK)
 		return rc;
 	rc = read_head(&l->main, l->partition, &l->head, l->err);
-	if (rc != KVB_OK)
+	if (rc != SKV_OK)
 		read_end(&l->main);
 	return rc;
 }
@@ -66,18 +66,18 @@ static int views_begin(struct load *l)
 		uint64_t before;
 		int rc = read_main_begin(l);
 
-		if (rc != KVB_OK)
+		if (rc != SKV_OK)
 			return rc;
 		before = l->head.id;
 		read_end(&l->main);
 		rc = read_slices_begin(l);
-		if (rc != KVB_OK)
+		if (rc != SKV_OK)
 			return rc;
 		rc = read_main_begin(l);
-		if (rc == KVB_OK && l->head.id == before)
-			return KVB_OK;
+		if (rc == SKV_OK && l->head.id == before)
+			return SKV_OK;
 		read_end(&l->slices);
-		if (rc != KVB_OK)
+		if (rc != SKV_OK)
 			return rc;
 		read_end(&l->main);
 	}
@@ -89,19 +89,19 @@ static void views_end(struct load *l)
 	read_end(&l->slices);
 }
 
-/* Steps to the next row. KVB_E_NOT_FOUND when there is none. */
-static int next_row(struct db *d, sqlite3_stmt *st, struct kvb_error *err)
+/* Steps to the next row. SKV_E_NOT_FOUND when there is none. */
+static int next_row(struct db *d, sqlite3_stmt *st, struct skv_error *err)
 {
 	int code = sqlite3_step(st);
 
 	if (code == SQLITE_ROW)
-		return KVB_OK;
-	return code == SQLITE_DONE ? KVB_E_NOT_FOUND : db_fail(d, err, "load");
+		return SKV_OK;
+	return code == SQLITE_DONE ? SKV_E_NOT_FOUND : db_fail(d, err, "load");
 }
 
 /* A blob's bytes; SQLite may answer NULL for an empty one, or when it is out of memory. */
 static int row_bytes(struct db *d, sqlite3_stmt *st, int column, const void **bytes, size_t *n,
-		     struct kvb_error *err)
+		     struct skv_error *err)
 {
 	*bytes = sqlite3_column_blob(st, column);
 	*n = (size_t)sqlite3_column_bytes(st, column);
@@ -109,7 +109,7 @@ static int row_bytes(struct db *d, sqlite3_stmt *st, int column, const void **by
 		return db_fail(d, err, "load");
 	if (!*bytes)
 		*bytes = "";
-	return KVB_OK;
+	return SKV_OK;
 }
 
 static int deliver_slice(struct load *l, sqlite3_stmt *st, uint32_t number)
@@ -118,19 +118,19 @@ static int deliver_slice(struct load *l, sqlite3_stmt *st, uint32_t number)
 	size_t n;
 	int rc = next_row(&l->slices, st, l->err);
 
-	if (rc == KVB_E_NOT_FOUND ||
-	    (rc == KVB_OK && (uint32_t)sqlite3_column_int64(st, 0) != number))
-		return kvb_fail(l->err, KVB_E_CORRUPT, NULL,
+	if (rc == SKV_E_NOT_FOUND ||
+	    (rc == SKV_OK && (uint32_t)sqlite3_column_int64(st, 0) != number))
+		return skv_fail(l->err, SKV_E_CORRUPT, NULL,
 				"checkpoint %llu: slice %u of %u is missing (file %s)",
 				(unsigned long long)l->head.id, number, l->head.slices,
 				l->slices.file->path);
-	if (rc == KVB_OK)
+	if (rc == SKV_OK)
 		rc = row_bytes(&l->slices, st, 2, &bytes, &n, l->err);
-	if (rc != KVB_OK)
+	if (rc != SKV_OK)
 		return rc;
 	if ((uint64_t)sqlite3_column_int64(st, 1) !=
 	    slice_sum(l->partition, l->head.id, number, bytes, n))
-		return kvb_fail(l->err, KVB_E_CORRUPT, NULL,
+		return skv_fail(l->err, SKV_E_CORRUPT, NULL,
 				"checkpoint %llu: slice %u does not match its checksum",
 				(unsigned long long)l->head.id, number);
 	return l->sink->slice(l->sink->ctx, number, bytes, n);
@@ -139,14 +139,14 @@ static int deliver_slice(struct load *l, sqlite3_stmt *st, uint32_t number)
 static int deliver_slices(struct load *l)
 {
 	sqlite3_stmt *st = db_stmt(&l->slices, SQL_SLICES);
-	int rc = KVB_OK;
+	int rc = SKV_OK;
 
 	if (!st)
 		return db_fail(&l->slices, l->err, "load");
 	sqlite3_bind_int64(st, 1, l->partition);
 	sqlite3_bind_int64(st, 2, (sqlite3_int64)l->head.id);
 	sqlite3_bind_int64(st, 3, l->head.slices);
-	for (uint32_t i = 0; rc == KVB_OK && i < l->head.slices; i++)
+	for (uint32_t i = 0; rc == SKV_OK && i < l->head.slices; i++)
 		rc = deliver_slice(l, st, i);
 	sqlite3_reset(st);
 	return rc;
@@ -160,14 +160,14 @@ static int deliver_record(struct load *l, sqlite3_stmt *st, struct tail *last)
 	size_t n;
 	int rc = row_bytes(&l->main, st, 3, &bytes, &n, l->err);
 
-	if (rc != KVB_OK)
+	if (rc != SKV_OK)
 		return rc;
 	if (journal_seq(id) != last->seq + 1)
-		return kvb_fail(l->err, KVB_E_CORRUPT, NULL, "journal: record %llu is missing",
+		return skv_fail(l->err, SKV_E_CORRUPT, NULL, "journal: record %llu is missing",
 				(unsigned long long)last->seq + 1);
 	if ((uint64_t)sqlite3_column_int64(st, 2) != journal_sum(id, total, bytes, n) ||
 	    total != last->total + n)
-		return kvb_fail(l->err, KVB_E_CORRUPT, NULL,
+		return skv_fail(l->err, SKV_E_CORRUPT, NULL,
 				"journal: record %llu does not match its checksum",
 				(unsigned long long)journal_seq(id));
 	*last = (struct tail){ journal_seq(id), total };
@@ -184,19 +184,19 @@ static int deliver_records(struct load *l)
 	if (!st)
 		return db_fail(&l->main, l->err, "load");
 	sqlite3_bind_int64(st, 1, journal_id(l->partition, last.seq + 1));
-	sqlite3_bind_int64(st, 2, journal_id(l->partition, KVB_STORE_SEQ_MAX));
+	sqlite3_bind_int64(st, 2, journal_id(l->partition, SKV_STORE_SEQ_MAX));
 	do {
 		rc = next_row(&l->main, st, l->err);
-		at_end = rc == KVB_E_NOT_FOUND;
-		if (rc == KVB_OK)
+		at_end = rc == SKV_E_NOT_FOUND;
+		if (rc == SKV_OK)
 			rc = deliver_record(l, st, &last);
-	} while (rc == KVB_OK);
+	} while (rc == SKV_OK);
 	sqlite3_reset(st);
-	return at_end ? KVB_OK : rc;
+	return at_end ? SKV_OK : rc;
 }
 
 int sqlite_load(void *self, uint32_t partition, uint64_t *base_seq,
-		const struct kvb_load_sink *sink, struct kvb_error *err)
+		const struct skv_load_sink *sink, struct skv_error *err)
 {
 	struct sqlite_store *s = self;
 	struct load l = { .partition = partition, .sink = sink, .err = err };
@@ -205,10 +205,10 @@ int sqlite_load(void *self, uint32_t partition, uint64_t *base_seq,
 	db_init(&l.main, &s->main, true);
 	db_init(&l.slices, &s->slices, true);
 	rc = views_begin(&l);
-	if (rc == KVB_OK) {
+	if (rc == SKV_OK) {
 		*base_seq = l.head.upto_seq;
 		rc = deliver_slices(&l);
-		if (rc == KVB_OK)
+		if (rc == SKV_OK)
 			rc = deliver_records(&l);
 		views_end(&l);
 	}
@@ -217,21 +217,21 @@ int sqlite_load(void *self, uint32_t partition, uint64_t *base_seq,
 	return rc;
 }
 
-int sqlite_stats(void *self, uint32_t partition, struct kvb_store_stats *out, struct kvb_error *err)
+int sqlite_stats(void *self, uint32_t partition, struct skv_store_stats *out, struct skv_error *err)
 {
 	struct sqlite_store *s = self;
 	struct head h;
 	struct tail t;
 	int rc = read_begin(&s->admin, err);
 
-	if (rc != KVB_OK)
+	if (rc != SKV_OK)
 		return rc;
 	rc = read_head(&s->admin, partition, &h, err);
-	if (rc == KVB_OK)
+	if (rc == SKV_OK)
 		rc = read_tail(&s->admin, partition, &h, &t, err);
 	read_end(&s->admin);
-	if (rc == KVB_OK)
-		*out = (struct kvb_store_stats){
+	if (rc == SKV_OK)
+		*out = (struct skv_store_stats){
 			.journal_bytes = t.total - h.upto_total,
 			.last_seq = t.seq,
 			.free_bytes = files_free_bytes(s->main.path),

@@ -12,9 +12,9 @@
 #include <string.h>
 #include <time.h>
 
-#include <kvb/hash.h>
-#include <kvb/log.h>
-#include <kvb/mem.h>
+#include <skv/hash.h>
+#include <skv/log.h>
+#include <skv/mem.h>
 
 #include "sqlite_store.h"
 
@@ -60,24 +60,29 @@ static const struct kind checkpoint_kind = { CHECKPOINT_APPLICATION_ID, checkpoi
 /* ---- whose file is it
  * ------------------------------------------------------------------------------- */
 
-static int foreign(const struct file *f, struct kvb_error *err)
+static int foreign(const struct file *f, struct skv_error *err)
 {
-	return kvb_fail(err, KVB_E_FOREIGN, NULL,
-			"%s is not a store of kvblockd; it stays untouched", f->path);
+	return skv_fail(err, SKV_E_FOREIGN, NULL,
+			"%s is not a store of slabkv; it stays untouched", f->path);
 }
 
 static int check_id(const struct file *f, uint32_t is, uint32_t version, uint32_t wanted,
-		    struct kvb_error *err)
+		    struct skv_error *err)
 {
+	if (is == FORMER_MAIN_APPLICATION_ID || is == FORMER_CHECKPOINT_APPLICATION_ID)
+		return skv_fail(err, SKV_E_FOREIGN, NULL,
+				"%s was written before the product was named slabkv, in a format that is no longer read; "
+				"it stays untouched: name another file with --store, and an empty storage directory",
+				f->path);
 	if (is != wanted)
 		return foreign(f, err);
 	if (version > SCHEMA_VERSION)
-		return kvb_fail(err, KVB_E_UNSUPPORTED, NULL,
+		return skv_fail(err, SKV_E_UNSUPPORTED, NULL,
 				"%s has schema %u, this version knows %d: use the version of "
-				"kvblockd that wrote it, or "
+				"slabkvd that wrote it, or "
 				"a newer one",
 				f->path, version, SCHEMA_VERSION);
-	return KVB_OK;
+	return SKV_OK;
 }
 
 static uint32_t big_endian(const uint8_t *p)
@@ -103,18 +108,18 @@ static int64_t ask_number(sqlite3 *handle, const char *text)
  * somebody's database. When it cannot be read without writing (a crash left it half made), the
  * caller goes on: make_or_check asks again, inside its transaction. */
 static int look_inside(sqlite3 *handle, const struct file *f, uint32_t wanted,
-		       struct kvb_error *err)
+		       struct skv_error *err)
 {
 	int64_t tables = ask_number(handle, "SELECT count(*) FROM sqlite_schema");
 
 	if (tables <= 0)
-		return (sqlite3_errcode(handle) & 0xff) == SQLITE_NOTADB ? foreign(f, err) : KVB_OK;
+		return (sqlite3_errcode(handle) & 0xff) == SQLITE_NOTADB ? foreign(f, err) : SKV_OK;
 	return check_id(f, (uint32_t)ask_number(handle, "PRAGMA application_id"),
 			(uint32_t)ask_number(handle, "PRAGMA user_version"), wanted, err);
 }
 
 static int check_header(sqlite3 *handle, const struct file *f, uint32_t wanted,
-			struct kvb_error *err)
+			struct skv_error *err)
 {
 	static const uint8_t zeros[HEADER];
 	uint8_t header[HEADER] = { 0 };
@@ -123,13 +128,13 @@ static int check_header(sqlite3 *handle, const struct file *f, uint32_t wanted,
 
 	if (sqlite3_file_control(handle, "main", SQLITE_FCNTL_FILE_POINTER, &raw) != SQLITE_OK ||
 	    !raw || !raw->pMethods || raw->pMethods->xFileSize(raw, &size) != SQLITE_OK)
-		return kvb_fail(err, KVB_E_STORE_IO, NULL, "cannot read %s", f->path);
+		return skv_fail(err, SKV_E_STORE_IO, NULL, "cannot read %s", f->path);
 	if (size == 0)
-		return KVB_OK;
+		return SKV_OK;
 	if (size < HEADER)
 		return foreign(f, err);
 	if (raw->pMethods->xRead(raw, header, HEADER, 0) != SQLITE_OK)
-		return kvb_fail(err, KVB_E_STORE_IO, NULL, "cannot read %s", f->path);
+		return skv_fail(err, SKV_E_STORE_IO, NULL, "cannot read %s", f->path);
 	/* Zeros: power may have been lost while the first page was written; SQLite's journal will
 	 * tell. */
 	if (memcmp(header, "SQLite format 3", 16) != 0 && memcmp(header, zeros, HEADER) != 0)
@@ -141,7 +146,7 @@ static int check_header(sqlite3 *handle, const struct file *f, uint32_t wanted,
 }
 
 /* Looks without writing, through SQLite: see sqlite_files.c about opening the file ourselves. */
-static int check_ours(const struct file *f, const struct kind *kind, struct kvb_error *err)
+static int check_ours(const struct file *f, const struct kind *kind, struct skv_error *err)
 {
 	const int flags = SQLITE_OPEN_READONLY | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE;
 	sqlite3 *handle;
@@ -150,7 +155,7 @@ static int check_ours(const struct file *f, const struct kind *kind, struct kvb_
 	if (sqlite3_open_v2(f->path, &handle, flags, f->store->vfs) == SQLITE_OK)
 		rc = check_header(handle, f, kind->application_id, err);
 	else
-		rc = kvb_fail(err, KVB_E_STORE_IO, NULL, "cannot open %s: %s", f->path,
+		rc = skv_fail(err, SKV_E_STORE_IO, NULL, "cannot open %s: %s", f->path,
 			      handle ? sqlite3_errmsg(handle) : "out of memory");
 	sqlite3_close(handle);
 	return rc;
@@ -159,11 +164,11 @@ static int check_ours(const struct file *f, const struct kind *kind, struct kvb_
 /* ---- make it new
  * ------------------------------------------------------------------------------------ */
 
-static int use_wal_once(struct db *d, bool *busy, struct kvb_error *err)
+static int use_wal_once(struct db *d, bool *busy, struct skv_error *err)
 {
 	sqlite3_stmt *st = NULL;
 	const char *mode = NULL;
-	int rc = KVB_OK;
+	int rc = SKV_OK;
 
 	if (sqlite3_prepare_v2(d->handle, "PRAGMA journal_mode = WAL", -1, &st, NULL) !=
 		    SQLITE_OK ||
@@ -173,8 +178,8 @@ static int use_wal_once(struct db *d, bool *busy, struct kvb_error *err)
 	} else {
 		mode = (const char *)sqlite3_column_text(st, 0);
 	}
-	if (rc == KVB_OK && (!mode || strcmp(mode, "wal") != 0))
-		rc = kvb_fail(err, KVB_E_UNSUPPORTED, NULL,
+	if (rc == SKV_OK && (!mode || strcmp(mode, "wal") != 0))
+		rc = skv_fail(err, SKV_E_UNSUPPORTED, NULL,
 			      "%s: a write-ahead log is not possible here", d->file->path);
 	sqlite3_finalize(st);
 	return rc;
@@ -182,22 +187,22 @@ static int use_wal_once(struct db *d, bool *busy, struct kvb_error *err)
 
 /* Of several that turn a new file's log on at once, SQLite sends all but one away without waiting.
  */
-static int use_wal(struct db *d, struct kvb_error *err)
+static int use_wal(struct db *d, struct skv_error *err)
 {
 	const struct timespec moment = { 0, 5000000 };
-	uint64_t deadline = kvb_now_us() + WAL_TRIES_US;
+	uint64_t deadline = skv_now_us() + WAL_TRIES_US;
 
 	for (;;) {
 		bool busy = false;
 		int rc = use_wal_once(d, &busy, err);
 
-		if (!busy || kvb_now_us() >= deadline)
+		if (!busy || skv_now_us() >= deadline)
 			return rc;
 		nanosleep(&moment, NULL);
 	}
 }
 
-static int make_schema(struct db *d, const struct kind *kind, uint64_t id, struct kvb_error *err)
+static int make_schema(struct db *d, const struct kind *kind, uint64_t id, struct skv_error *err)
 {
 	char text[192];
 	int rc = db_exec(d, kind->schema, err);
@@ -206,11 +211,11 @@ static int make_schema(struct db *d, const struct kind *kind, uint64_t id, struc
 		 "INSERT INTO store(id, settled) VALUES(%lld, 0); PRAGMA application_id = %u; "
 		 "PRAGMA user_version = %d",
 		 (long long)id, kind->application_id, SCHEMA_VERSION);
-	return rc == KVB_OK ? db_exec(d, text, err) : rc;
+	return rc == SKV_OK ? db_exec(d, text, err) : rc;
 }
 
 /* Inside a transaction or a read. *empty tells a database that has no schema yet. */
-static int check_schema(struct db *d, const struct kind *kind, bool *empty, struct kvb_error *err)
+static int check_schema(struct db *d, const struct kind *kind, bool *empty, struct skv_error *err)
 {
 	int64_t tables = ask_number(d->handle, "SELECT count(*) FROM sqlite_schema");
 	int64_t is = ask_number(d->handle, "PRAGMA application_id");
@@ -219,7 +224,7 @@ static int check_schema(struct db *d, const struct kind *kind, bool *empty, stru
 		return db_fail(d, err, "database");
 	*empty = tables == 0 && is == 0;
 	if (*empty)
-		return KVB_OK;
+		return SKV_OK;
 	return check_id(d->file, (uint32_t)is,
 			(uint32_t)ask_number(d->handle, "PRAGMA user_version"),
 			kind->application_id, err);
@@ -227,20 +232,20 @@ static int check_schema(struct db *d, const struct kind *kind, bool *empty, stru
 
 /* Asks again inside the transaction: of two that open a new file at once, the second finds the
  * first one's schema. */
-static int make_or_check(struct db *d, const struct kind *kind, uint64_t id, struct kvb_error *err)
+static int make_or_check(struct db *d, const struct kind *kind, uint64_t id, struct skv_error *err)
 {
 	bool empty = false;
 	int rc = tx_begin(d, err);
 
-	if (rc != KVB_OK)
+	if (rc != SKV_OK)
 		return rc;
 	rc = check_schema(d, kind, &empty, err);
-	if (rc == KVB_OK && empty)
+	if (rc == SKV_OK && empty)
 		rc = make_schema(d, kind, id, err);
 	rc = tx_end(d, rc, err);
 	/* The header then tells whose it is without the log. It is only a convenience: errors do
 	 * not matter. */
-	if (rc == KVB_OK && empty)
+	if (rc == SKV_OK && empty)
 		sqlite3_wal_checkpoint_v2(d->handle, NULL, SQLITE_CHECKPOINT_PASSIVE, NULL, NULL);
 	return rc;
 }
@@ -248,28 +253,28 @@ static int make_or_check(struct db *d, const struct kind *kind, uint64_t id, str
 /* Writes only when there is no schema: an owner that is busy, or frozen inside a commit, keeps the
  * write lock, and a standby must start all the same. (Turning on the log where it is on only
  * reads.) */
-static int open_database(struct db *d, const struct kind *kind, uint64_t id, struct kvb_error *err)
+static int open_database(struct db *d, const struct kind *kind, uint64_t id, struct skv_error *err)
 {
 	bool empty = false;
 	int rc = db_ready(d, err);
 
-	if (rc == KVB_OK)
+	if (rc == SKV_OK)
 		rc = use_wal(d, err);
-	if (rc == KVB_OK)
+	if (rc == SKV_OK)
 		rc = read_begin(d, err);
-	if (rc != KVB_OK)
+	if (rc != SKV_OK)
 		return rc;
 	rc = check_schema(d, kind, &empty, err);
 	read_end(d);
-	return rc == KVB_OK && empty ? make_or_check(d, kind, id, err) : rc;
+	return rc == SKV_OK && empty ? make_or_check(d, kind, id, err) : rc;
 }
 
-static int read_id(struct db *d, uint64_t *id, struct kvb_error *err)
+static int read_id(struct db *d, uint64_t *id, struct skv_error *err)
 {
 	sqlite3_stmt *st;
 	int rc = read_begin(d, err);
 
-	if (rc != KVB_OK)
+	if (rc != SKV_OK)
 		return rc;
 	st = db_stmt(d, SQL_STORE_ID);
 	if (st && sqlite3_step(st) == SQLITE_ROW)
@@ -282,47 +287,47 @@ static int read_id(struct db *d, uint64_t *id, struct kvb_error *err)
 	return rc;
 }
 
-static int open_files(struct sqlite_store *s, struct kvb_error *err)
+static int open_files(struct sqlite_store *s, struct skv_error *err)
 {
 	uint64_t fresh, id, other = 0;
 	int rc = files_make(s->main.path, err);
 
-	kvb_random(&fresh, sizeof fresh);
-	if (rc == KVB_OK)
+	skv_random(&fresh, sizeof fresh);
+	if (rc == SKV_OK)
 		rc = check_ours(&s->main, &main_kind, err);
-	if (rc == KVB_OK)
+	if (rc == SKV_OK)
 		rc = open_database(&s->admin, &main_kind, fresh >> 1, err);
-	if (rc == KVB_OK)
+	if (rc == SKV_OK)
 		rc = read_id(&s->admin, &id, err);
-	if (rc == KVB_OK)
+	if (rc == SKV_OK)
 		rc = files_make(s->slices.path, err);
-	if (rc == KVB_OK)
+	if (rc == SKV_OK)
 		rc = check_ours(&s->slices, &checkpoint_kind, err);
-	if (rc == KVB_OK)
+	if (rc == SKV_OK)
 		rc = open_database(&s->slice, &checkpoint_kind, id, err);
-	if (rc == KVB_OK)
+	if (rc == SKV_OK)
 		rc = read_id(&s->slice, &other, err);
-	if (rc == KVB_OK && id != other)
-		rc = kvb_fail(err, KVB_E_FOREIGN, NULL, "%s belongs to another store than %s",
+	if (rc == SKV_OK && id != other)
+		rc = skv_fail(err, SKV_E_FOREIGN, NULL, "%s belongs to another store than %s",
 			      s->slices.path, s->main.path);
-	return rc == KVB_E_UNKNOWN_OUTCOME
-		       ? kvb_fail(err, KVB_E_STORE_IO, NULL, "cannot write %s", s->main.path)
+	return rc == SKV_E_UNKNOWN_OUTCOME
+		       ? skv_fail(err, SKV_E_STORE_IO, NULL, "cannot write %s", s->main.path)
 		       : rc;
 }
 
 /* ---- open and close
  * --------------------------------------------------------------------------------- */
 
-static void init_parts(struct sqlite_store *s, const struct kvb_store_options *o)
+static void init_parts(struct sqlite_store *s, const struct skv_store_options *o)
 {
 	s->durability = o->durability;
-	s->clock = o->clock ? o->clock : &kvb_clock_system;
+	s->clock = o->clock ? o->clock : &skv_clock_system;
 	s->reserve_bytes = o->reserve_bytes;
-	kvb_boot_id(s->boot_id);
+	skv_boot_id(s->boot_id);
 	s->main.store = s->slices.store = s;
-	kvb_mutex_init(&s->main.turn);
-	kvb_mutex_init(&s->slices.turn);
-	db_init(&s->append, &s->main, o->durability == KVB_DURABILITY_FULL);
+	skv_mutex_init(&s->main.turn);
+	skv_mutex_init(&s->slices.turn);
+	db_init(&s->append, &s->main, o->durability == SKV_DURABILITY_FULL);
 	db_init(&s->sync, &s->main, true);
 	db_init(&s->admin, &s->main, true);
 	db_init(&s->head, &s->main, true);
@@ -330,8 +335,8 @@ static void init_parts(struct sqlite_store *s, const struct kvb_store_options *o
 	/* What housekeeping deletes is dead either way: its commits need no sync. */
 	db_init(&s->keep_main, &s->main, false);
 	db_init(&s->keep_slices, &s->slices, false);
-	kvb_mutex_init(&s->keep.lock);
-	kvb_cond_init(&s->keep.wake);
+	skv_mutex_init(&s->keep.lock);
+	skv_cond_init(&s->keep.wake);
 }
 
 /* `path` with a tail; not taken for a URI, whatever it begins with. */
@@ -339,60 +344,60 @@ static char *path_with(const char *path, const char *tail)
 {
 	const char *here = *path == '/' ? "" : "./";
 	size_t n = strlen(here) + strlen(path) + strlen(tail) + 1;
-	char *out = kvb_malloc(n);
+	char *out = skv_malloc(n);
 
 	if (out)
 		snprintf(out, n, "%s%s%s", here, path, tail);
 	return out;
 }
 
-static int init_paths(struct sqlite_store *s, const struct kvb_store_options *o,
-		      struct kvb_error *err)
+static int init_paths(struct sqlite_store *s, const struct skv_store_options *o,
+		      struct skv_error *err)
 {
 	s->main.path = path_with(o->path, "");
 	s->slices.path = path_with(o->path, "-checkpoint");
 	s->reserve_path = path_with(o->path, "-reserve");
-	s->vfs = o->vfs ? kvb_strdup(o->vfs) : NULL;
+	s->vfs = o->vfs ? skv_strdup(o->vfs) : NULL;
 	if (!s->main.path || !s->slices.path || !s->reserve_path || (o->vfs && !s->vfs))
-		return kvb_fail(err, KVB_E_NOMEM, NULL, "out of memory");
-	return KVB_OK;
+		return skv_fail(err, SKV_E_NOMEM, NULL, "out of memory");
+	return SKV_OK;
 }
 
 /* A connection that is open and has read has its log open too, which sync needs. */
-static int open_sync(struct sqlite_store *s, struct kvb_error *err)
+static int open_sync(struct sqlite_store *s, struct skv_error *err)
 {
 	uint64_t id;
 
 	return read_id(&s->sync, &id, err);
 }
 
-int sqlite_store_open(const struct kvb_store_options *o, void **self, struct kvb_error *err)
+int sqlite_store_open(const struct skv_store_options *o, void **self, struct skv_error *err)
 {
 	struct sqlite_store *s;
 	int rc;
 
 	if (*o->path == '\0')
-		return kvb_fail(err, KVB_E_INVALID, "path", "the path of the database is empty");
-	s = kvb_calloc(1, sizeof *s);
+		return skv_fail(err, SKV_E_INVALID, "path", "the path of the database is empty");
+	s = skv_calloc(1, sizeof *s);
 	if (!s)
-		return kvb_fail(err, KVB_E_NOMEM, NULL, "out of memory");
+		return skv_fail(err, SKV_E_NOMEM, NULL, "out of memory");
 	init_parts(s, o);
 	rc = init_paths(s, o, err);
-	if (rc == KVB_OK)
+	if (rc == SKV_OK)
 		rc = files_check_local(s->main.path, err);
-	if (rc == KVB_OK)
+	if (rc == SKV_OK)
 		rc = open_files(s, err);
-	if (rc == KVB_OK)
+	if (rc == SKV_OK)
 		rc = open_sync(s, err);
-	if (rc == KVB_OK)
+	if (rc == SKV_OK)
 		rc = keep_start(s, err);
-	if (rc != KVB_OK) {
+	if (rc != SKV_OK) {
 		sqlite_store_close(s);
 		return rc;
 	}
 	reserve_make(s);
 	*self = s;
-	return KVB_OK;
+	return SKV_OK;
 }
 
 void sqlite_store_close(void *self)
@@ -404,13 +409,13 @@ void sqlite_store_close(void *self)
 	keep_stop(s);
 	for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
 		db_destroy(all[i]);
-	kvb_mutex_destroy(&s->main.turn);
-	kvb_mutex_destroy(&s->slices.turn);
-	kvb_cond_destroy(&s->keep.wake);
-	kvb_mutex_destroy(&s->keep.lock);
-	kvb_free(s->main.path);
-	kvb_free(s->slices.path);
-	kvb_free(s->reserve_path);
-	kvb_free(s->vfs);
-	kvb_free(s);
+	skv_mutex_destroy(&s->main.turn);
+	skv_mutex_destroy(&s->slices.turn);
+	skv_cond_destroy(&s->keep.wake);
+	skv_mutex_destroy(&s->keep.lock);
+	skv_free(s->main.path);
+	skv_free(s->slices.path);
+	skv_free(s->reserve_path);
+	skv_free(s->vfs);
+	skv_free(s);
 }

@@ -32,10 +32,10 @@ static void copy_text(char *out, size_t size, sqlite3_stmt *st, int column)
 	snprintf(out, size, "%s", text ? text : "");
 }
 
-static int read_lease(struct db *d, uint32_t partition, struct lease *out, struct kvb_error *err)
+static int read_lease(struct db *d, uint32_t partition, struct lease *out, struct skv_error *err)
 {
 	sqlite3_stmt *st = db_stmt(d, SQL_OWNER);
-	int code, rc = KVB_OK;
+	int code, rc = SKV_OK;
 
 	memset(out, 0, sizeof *out);
 	if (!st)
@@ -55,10 +55,10 @@ static int read_lease(struct db *d, uint32_t partition, struct lease *out, struc
 	return rc;
 }
 
-int check_fence(struct db *d, uint32_t partition, uint64_t fence, struct kvb_error *err)
+int check_fence(struct db *d, uint32_t partition, uint64_t fence, struct skv_error *err)
 {
 	sqlite3_stmt *st = db_stmt(d, SQL_FENCE);
-	int code, rc = KVB_OK;
+	int code, rc = SKV_OK;
 
 	if (!st)
 		return db_fail(d, err, "owner");
@@ -67,7 +67,7 @@ int check_fence(struct db *d, uint32_t partition, uint64_t fence, struct kvb_err
 	if (code != SQLITE_ROW && code != SQLITE_DONE)
 		rc = db_fail(d, err, "owner");
 	else if (code == SQLITE_DONE || (uint64_t)sqlite3_column_int64(st, 0) != fence)
-		rc = kvb_fail(err, KVB_E_FENCED, NULL, "partition %u has a newer owner", partition);
+		rc = skv_fail(err, SKV_E_FENCED, NULL, "partition %u has a newer owner", partition);
 	sqlite3_reset(st);
 	return rc;
 }
@@ -98,7 +98,7 @@ static bool may_take(struct sqlite_store *s, uint32_t partition, const char *own
 	if (l->owner[0] == '\0' || strcmp(l->owner, owner) == 0)
 		return true;
 	if (strcmp(l->boot_id, s->boot_id) == 0)
-		return now >= l->expires_ms || kvb_owner_is_dead(l->owner);
+		return now >= l->expires_ms || skv_owner_is_dead(l->owner);
 	return same_host(l->owner, owner) || waited_out(s, partition, l, now);
 }
 
@@ -110,19 +110,19 @@ struct wish {
 };
 
 static int check_free(struct sqlite_store *s, const struct wish *w, struct lease *l,
-		      struct kvb_error *err)
+		      struct skv_error *err)
 {
 	int rc = read_lease(&s->admin, w->partition, l, err);
 
-	if (rc == KVB_OK && !may_take(s, w->partition, w->owner, l, w->now))
-		rc = kvb_fail(err, KVB_E_NOT_OWNER, NULL, "partition %u belongs to %s",
+	if (rc == SKV_OK && !may_take(s, w->partition, w->owner, l, w->now))
+		rc = skv_fail(err, SKV_E_NOT_OWNER, NULL, "partition %u belongs to %s",
 			      w->partition, l->owner);
 	return rc;
 }
 
 /* A new owner also ends the checkpoint that the last one may have left unfinished. */
 static int write_lease(struct sqlite_store *s, const struct wish *w, uint64_t fence,
-		       struct kvb_error *err)
+		       struct skv_error *err)
 {
 	sqlite3_stmt *st = db_stmt(&s->admin, SQL_OWN);
 
@@ -141,66 +141,66 @@ static int write_lease(struct sqlite_store *s, const struct wish *w, uint64_t fe
 		return db_fail(&s->admin, err, "checkpoint");
 	sqlite3_bind_int64(st, 1, w->partition);
 	sqlite3_bind_int64(st, 2, 0);
-	return db_done(st) == SQLITE_DONE ? KVB_OK : db_fail(&s->admin, err, "checkpoint");
+	return db_done(st) == SQLITE_DONE ? SKV_OK : db_fail(&s->admin, err, "checkpoint");
 }
 
 static int take(struct sqlite_store *s, const struct wish *w, struct lease *l,
-		struct kvb_error *err)
+		struct skv_error *err)
 {
 	int rc = tx_begin(&s->admin, err);
 
-	if (rc != KVB_OK)
+	if (rc != SKV_OK)
 		return rc;
 	rc = check_free(s, w, l, err);
-	if (rc == KVB_OK)
+	if (rc == SKV_OK)
 		rc = write_lease(s, w, l->fence + 1, err);
 	return tx_end(&s->admin, rc, err);
 }
 
 int sqlite_acquire(void *self, uint32_t partition, const char *owner, uint32_t ttl_ms,
-		   uint64_t *fence, char *holder, size_t holder_size, struct kvb_error *err)
+		   uint64_t *fence, char *holder, size_t holder_size, struct skv_error *err)
 {
 	struct sqlite_store *s = self;
-	const struct wish w = { partition, owner, ttl_ms, kvb_now_ms(s->clock) };
+	const struct wish w = { partition, owner, ttl_ms, skv_now_ms(s->clock) };
 	struct lease l = { 0 };
 	int rc = read_begin(&s->admin, err);
 
-	if (rc == KVB_OK) {
+	if (rc == SKV_OK) {
 		rc = check_free(s, &w, &l, err);
 		read_end(&s->admin);
 	}
-	if (rc == KVB_OK && ttl_ms > 0)
+	if (rc == SKV_OK && ttl_ms > 0)
 		rc = take(s, &w, &l, err);
-	if (rc == KVB_E_NOT_OWNER)
+	if (rc == SKV_E_NOT_OWNER)
 		snprintf(holder, holder_size, "%s", l.owner);
-	if (rc != KVB_OK || ttl_ms == 0)
+	if (rc != SKV_OK || ttl_ms == 0)
 		return rc;
 	*fence = l.fence + 1;
 	atomic_store(&s->owned, true);
 	keep_kick(s);
-	return KVB_OK;
+	return SKV_OK;
 }
 
 /* Inside a transaction: the statement is bound; it must have found its row. */
-static int change_lease(struct db *d, sqlite3_stmt *st, uint32_t partition, struct kvb_error *err)
+static int change_lease(struct db *d, sqlite3_stmt *st, uint32_t partition, struct skv_error *err)
 {
 	if (db_done(st) != SQLITE_DONE)
 		return db_fail(d, err, "owner");
 	if (sqlite3_changes(d->handle) == 0)
-		return kvb_fail(err, KVB_E_FENCED, NULL, "partition %u has a newer owner",
+		return skv_fail(err, SKV_E_FENCED, NULL, "partition %u has a newer owner",
 				partition);
-	return KVB_OK;
+	return SKV_OK;
 }
 
 int sqlite_renew(void *self, uint32_t partition, uint64_t fence, uint32_t ttl_ms,
-		 struct kvb_error *err)
+		 struct skv_error *err)
 {
 	struct sqlite_store *s = self;
-	uint64_t now = kvb_now_ms(s->clock);
+	uint64_t now = skv_now_ms(s->clock);
 	sqlite3_stmt *st;
 	int rc = tx_begin(&s->admin, err);
 
-	if (rc != KVB_OK)
+	if (rc != SKV_OK)
 		return rc;
 	st = db_stmt(&s->admin, SQL_RENEW);
 	if (st) {
@@ -215,13 +215,13 @@ int sqlite_renew(void *self, uint32_t partition, uint64_t fence, uint32_t ttl_ms
 	return tx_end(&s->admin, rc, err);
 }
 
-int sqlite_release(void *self, uint32_t partition, uint64_t fence, struct kvb_error *err)
+int sqlite_release(void *self, uint32_t partition, uint64_t fence, struct skv_error *err)
 {
 	struct sqlite_store *s = self;
 	sqlite3_stmt *st;
 	int rc = tx_begin(&s->admin, err);
 
-	if (rc != KVB_OK)
+	if (rc != SKV_OK)
 		return rc;
 	st = db_stmt(&s->admin, SQL_RELEASE);
 	if (st) {

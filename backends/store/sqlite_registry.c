@@ -8,17 +8,17 @@
 
 #include "sqlite_store.h"
 
-static int no_memory(struct kvb_error *err)
+static int no_memory(struct skv_error *err)
 {
-	return kvb_fail(err, KVB_E_NOMEM, NULL, "out of memory");
+	return skv_fail(err, SKV_E_NOMEM, NULL, "out of memory");
 }
 
-/* value may be NULL. KVB_E_NOT_FOUND without a sentence of its own when there is no such row. */
-static int read_row(struct db *d, const char *key, struct kvb_buf *value, uint64_t *version,
-		    struct kvb_error *err)
+/* value may be NULL. SKV_E_NOT_FOUND without a sentence of its own when there is no such row. */
+static int read_row(struct db *d, const char *key, struct skv_buf *value, uint64_t *version,
+		    struct skv_error *err)
 {
 	sqlite3_stmt *st = db_stmt(d, SQL_GET);
-	int code, rc = KVB_OK;
+	int code, rc = SKV_OK;
 
 	if (!st)
 		return db_fail(d, err, "registry");
@@ -26,53 +26,53 @@ static int read_row(struct db *d, const char *key, struct kvb_buf *value, uint64
 	code = sqlite3_step(st);
 	if (code == SQLITE_ROW) {
 		if (value)
-			kvb_put_bytes(value, sqlite3_column_blob(st, 0),
+			skv_put_bytes(value, sqlite3_column_blob(st, 0),
 				      (size_t)sqlite3_column_bytes(st, 0));
 		*version = (uint64_t)sqlite3_column_int64(st, 1);
 		if (value && value->failed)
 			rc = no_memory(err);
 	} else {
-		rc = code == SQLITE_DONE ? KVB_E_NOT_FOUND : db_fail(d, err, "registry");
+		rc = code == SQLITE_DONE ? SKV_E_NOT_FOUND : db_fail(d, err, "registry");
 	}
 	sqlite3_reset(st);
 	return rc;
 }
 
-int sqlite_get(void *self, const char *key, struct kvb_buf *value, uint64_t *version,
-	       struct kvb_error *err)
+int sqlite_get(void *self, const char *key, struct skv_buf *value, uint64_t *version,
+	       struct skv_error *err)
 {
 	struct db *d = &((struct sqlite_store *)self)->admin;
 	uint64_t got;
 	int rc = read_begin(d, err);
 
-	if (rc != KVB_OK)
+	if (rc != SKV_OK)
 		return rc;
 	rc = read_row(d, key, value, &got, err);
 	read_end(d);
-	if (rc == KVB_OK)
+	if (rc == SKV_OK)
 		*version = got;
 	return rc;
 }
 
-/* Inside a transaction. *version is the row's, KVB_VERSION_NONE when there is none. */
+/* Inside a transaction. *version is the row's, SKV_VERSION_NONE when there is none. */
 static int check_version(struct db *d, const char *key, uint64_t expect, uint64_t *version,
-			 struct kvb_error *err)
+			 struct skv_error *err)
 {
 	int rc = read_row(d, key, NULL, version, err);
 
-	if (rc == KVB_E_NOT_FOUND)
-		*version = KVB_VERSION_NONE;
-	else if (rc != KVB_OK)
+	if (rc == SKV_E_NOT_FOUND)
+		*version = SKV_VERSION_NONE;
+	else if (rc != SKV_OK)
 		return rc;
-	if (expect == KVB_VERSION_ANY || expect == *version)
-		return KVB_OK;
-	return kvb_fail(err, KVB_E_CONFLICT, NULL,
+	if (expect == SKV_VERSION_ANY || expect == *version)
+		return SKV_OK;
+	return skv_fail(err, SKV_E_CONFLICT, NULL,
 			*version ? "the entry has version %llu" : "there is no such entry",
 			(unsigned long long)*version);
 }
 
 static int write_row(struct db *d, const char *key, uint64_t version, const void *bytes, size_t n,
-		     struct kvb_error *err)
+		     struct skv_error *err)
 {
 	sqlite3_stmt *st = db_stmt(d, SQL_PUT);
 
@@ -81,54 +81,54 @@ static int write_row(struct db *d, const char *key, uint64_t version, const void
 	sqlite3_bind_text(st, 1, key, -1, SQLITE_STATIC);
 	sqlite3_bind_int64(st, 2, (sqlite3_int64)version);
 	sqlite3_bind_blob64(st, 3, bytes, n, SQLITE_STATIC);
-	return db_done(st) == SQLITE_DONE ? KVB_OK : db_fail(d, err, "registry");
+	return db_done(st) == SQLITE_DONE ? SKV_OK : db_fail(d, err, "registry");
 }
 
 int sqlite_put(void *self, const char *key, uint64_t expect, const void *bytes, size_t n,
-	       uint64_t *version, struct kvb_error *err)
+	       uint64_t *version, struct skv_error *err)
 {
 	struct db *d = &((struct sqlite_store *)self)->admin;
 	uint64_t is = 0;
 	int rc = tx_begin(d, err);
 
-	if (rc != KVB_OK)
+	if (rc != SKV_OK)
 		return rc;
 	rc = check_version(d, key, expect, &is, err);
-	if (rc == KVB_OK)
+	if (rc == SKV_OK)
 		rc = write_row(d, key, is + 1, bytes, n, err);
 	rc = tx_end(d, rc, err);
-	if (rc == KVB_OK)
+	if (rc == SKV_OK)
 		*version = is + 1;
 	return rc;
 }
 
-static int delete_row(struct db *d, const char *key, struct kvb_error *err)
+static int delete_row(struct db *d, const char *key, struct skv_error *err)
 {
 	sqlite3_stmt *st = db_stmt(d, SQL_DEL);
 
 	if (!st)
 		return db_fail(d, err, "registry");
 	sqlite3_bind_text(st, 1, key, -1, SQLITE_STATIC);
-	return db_done(st) == SQLITE_DONE ? KVB_OK : db_fail(d, err, "registry");
+	return db_done(st) == SQLITE_DONE ? SKV_OK : db_fail(d, err, "registry");
 }
 
-int sqlite_del(void *self, const char *key, uint64_t expect, struct kvb_error *err)
+int sqlite_del(void *self, const char *key, uint64_t expect, struct skv_error *err)
 {
 	struct db *d = &((struct sqlite_store *)self)->admin;
 	uint64_t is = 0;
 	int rc = tx_begin(d, err);
 
-	if (rc != KVB_OK)
+	if (rc != SKV_OK)
 		return rc;
 	rc = read_row(d, key, NULL, &is, err);
-	if (rc == KVB_OK)
+	if (rc == SKV_OK)
 		rc = check_version(d, key, expect, &is, err);
-	if (rc == KVB_OK)
+	if (rc == SKV_OK)
 		rc = delete_row(d, key, err);
 	return tx_end(d, rc, err);
 }
 
-static int collect(struct db *d, const char *prefix, struct kvb_buf *b, struct kvb_error *err)
+static int collect(struct db *d, const char *prefix, struct skv_buf *b, struct skv_error *err)
 {
 	sqlite3_stmt *st = db_stmt(d, SQL_LIST);
 	int code;
@@ -151,23 +151,23 @@ static int collect(struct db *d, const char *prefix, struct kvb_buf *b, struct k
 		return rc;
 	}
 	sqlite3_reset(st);
-	return KVB_OK;
+	return SKV_OK;
 }
 
-int sqlite_list(void *self, const char *prefix, kvb_registry_fn fn, void *ctx,
-		struct kvb_error *err)
+int sqlite_list(void *self, const char *prefix, skv_registry_fn fn, void *ctx,
+		struct skv_error *err)
 {
 	struct db *d = &((struct sqlite_store *)self)->admin;
-	struct kvb_buf b;
+	struct skv_buf b;
 	int rc = read_begin(d, err);
 
-	if (rc != KVB_OK)
+	if (rc != SKV_OK)
 		return rc;
-	kvb_buf_init(&b);
+	skv_buf_init(&b);
 	rc = collect(d, prefix, &b, err);
 	read_end(d);
-	if (rc == KVB_OK)
+	if (rc == SKV_OK)
 		return listing_deliver(&b, fn, ctx, err);
-	kvb_buf_destroy(&b);
+	skv_buf_destroy(&b);
 	return rc;
 }

@@ -9,21 +9,24 @@
  * The first two are held across disk I/O: that is what they are for, and they are private to the
  * store.
  */
-#ifndef KVB_STORE_SQLITE_STORE_H
-#define KVB_STORE_SQLITE_STORE_H
+#ifndef SKV_STORE_SQLITE_STORE_H
+#define SKV_STORE_SQLITE_STORE_H
 
 #include <stdatomic.h>
 
 #include <sqlite3.h>
 
-#include <kvb/lock.h>
+#include <skv/lock.h>
 
 #include "internal.h"
 
 #define SCHEMA_VERSION 1
 #define BUSY_MS 2000 /* how long a write waits for another process's transaction */
-#define MAIN_APPLICATION_ID 0x4b56426d       /* "KVBm" */
-#define CHECKPOINT_APPLICATION_ID 0x4b564263 /* "KVBc" */
+#define MAIN_APPLICATION_ID 0x534b566d       /* "SKVm" */
+#define CHECKPOINT_APPLICATION_ID 0x534b5663 /* "SKVc" */
+/* Of a store written before the product was named slabkv: recognised, and refused. */
+#define FORMER_MAIN_APPLICATION_ID 0x4b56426d
+#define FORMER_CHECKPOINT_APPLICATION_ID 0x4b564263
 
 /* Every statement. A connection prepares those that it uses, once. */
 #define SQL_MAP(X)                                                                                 \
@@ -91,7 +94,7 @@ struct sqlite_store;
 struct file {
 	struct sqlite_store *store;
 	char *path;
-	struct kvb_mutex turn;
+	struct skv_mutex turn;
 	/* A commit failed in a way that may have left its frames in the log: dead for whoever has
 	 * the database open, but a recovery would find them. The next transaction writes over them
 	 * first. */
@@ -108,7 +111,7 @@ struct file {
 struct db {
 	struct file *file;
 	bool full; /* a commit syncs the log */
-	struct kvb_mutex lock;
+	struct skv_mutex lock;
 	sqlite3 *handle;               /* lock; NULL until used, and after an unknown outcome */
 	sqlite3_stmt *stmt[SQL_COUNT]; /* lock */
 };
@@ -124,8 +127,8 @@ struct sighting {
 struct keep {
 	pthread_t thread;
 	bool running;
-	struct kvb_mutex lock;
-	struct kvb_cond wake;
+	struct skv_mutex lock;
+	struct skv_cond wake;
 	bool stop;   /* lock */
 	bool kicked; /* lock */
 	int said;    /* the last failure that was logged; the thread's own */
@@ -134,14 +137,14 @@ struct keep {
 struct sqlite_store {
 	struct file main, slices;
 	struct db append;    /* the committer: durability as opened */
-	struct db sync;      /* never writes; its handle of the log is what kvb_store_sync syncs */
+	struct db sync;      /* never writes; its handle of the log is what skv_store_sync syncs */
 	struct db admin;     /* registry and ownership */
 	struct db head;      /* checkpoint heads, in the main file */
 	struct db slice;     /* checkpoint slices, in the second file */
 	struct db keep_main; /* housekeeping */
 	struct db keep_slices;
-	enum kvb_durability durability;
-	const struct kvb_clock *clock;
+	enum skv_durability durability;
+	const struct skv_clock *clock;
 	char *vfs; /* NULL = SQLite's default */
 	char boot_id[37];
 	char *reserve_path;
@@ -160,40 +163,40 @@ void db_init(struct db *d, struct file *f, bool full);
 void db_drop(struct db *d);
 void db_destroy(struct db *d);
 /* Opens when it is not open. Caller holds d->lock, or nobody else knows `d` yet. */
-int db_ready(struct db *d, struct kvb_error *err);
+int db_ready(struct db *d, struct skv_error *err);
 /* Runs SQL text (schema, pragmas). */
-int db_exec(struct db *d, const char *text, struct kvb_error *err);
+int db_exec(struct db *d, const char *text, struct skv_error *err);
 /* The statement, reset and without bindings; NULL when it cannot be prepared (see db_fail). */
 sqlite3_stmt *db_stmt(struct db *d, enum sql which);
 /* Runs a bound statement that gives no rows, and resets it. SQLITE_DONE or SQLite's error. */
 int db_done(sqlite3_stmt *st);
 /* The same for a statement without bindings. */
 int db_run(struct db *d, enum sql which);
-/* Reports what SQLite last said on this connection. Never KVB_OK. */
-int db_fail(struct db *d, struct kvb_error *err, const char *what);
+/* Reports what SQLite last said on this connection. Never SKV_OK. */
+int db_fail(struct db *d, struct skv_error *err, const char *what);
 
-/* A write transaction: takes lock and turn. After KVB_OK, tx_end must follow. */
-int tx_begin(struct db *d, struct kvb_error *err);
-/* Commits when `rc` is KVB_OK, else rolls back; gives both locks back. The result of the whole. */
-int tx_end(struct db *d, int rc, struct kvb_error *err);
-/* A moment's state: takes the lock. After KVB_OK, read_end must follow. */
-int read_begin(struct db *d, struct kvb_error *err);
+/* A write transaction: takes lock and turn. After SKV_OK, tx_end must follow. */
+int tx_begin(struct db *d, struct skv_error *err);
+/* Commits when `rc` is SKV_OK, else rolls back; gives both locks back. The result of the whole. */
+int tx_end(struct db *d, int rc, struct skv_error *err);
+/* A moment's state: takes the lock. After SKV_OK, read_end must follow. */
+int read_begin(struct db *d, struct skv_error *err);
 void read_end(struct db *d);
 
 /* ---- sqlite_open.c
  * ----------------------------------------------------------------------------------- */
 
-int sqlite_store_open(const struct kvb_store_options *o, void **self, struct kvb_error *err);
+int sqlite_store_open(const struct skv_store_options *o, void **self, struct skv_error *err);
 void sqlite_store_close(void *self);
 
 /* ---- sqlite_files.c: what lies around the databases
  * -------------------------------------------------- */
 
-/* KVB_E_UNSUPPORTED when the path lies on a file system that several machines share. */
-int files_check_local(const char *path, struct kvb_error *err);
+/* SKV_E_UNSUPPORTED when the path lies on a file system that several machines share. */
+int files_check_local(const char *path, struct skv_error *err);
 bool files_type_is_shared(unsigned long type); /* statfs(2) f_type */
 /* Makes the file, empty, mode 0600, if there is none. */
-int files_make(const char *path, struct kvb_error *err);
+int files_make(const char *path, struct skv_error *err);
 uint64_t files_free_bytes(const char *path); /* UINT64_MAX if unknown */
 /* Reserves the space if that leaves as much again; quietly does nothing otherwise. */
 void reserve_make(struct sqlite_store *s);
@@ -203,28 +206,28 @@ bool reserve_release(struct sqlite_store *s);
 /* ---- the calls, by subject
  * ---------------------------------------------------------------------------- */
 
-int sqlite_get(void *self, const char *key, struct kvb_buf *value, uint64_t *version,
-	       struct kvb_error *err);
+int sqlite_get(void *self, const char *key, struct skv_buf *value, uint64_t *version,
+	       struct skv_error *err);
 int sqlite_put(void *self, const char *key, uint64_t expect, const void *bytes, size_t n,
-	       uint64_t *version, struct kvb_error *err);
-int sqlite_del(void *self, const char *key, uint64_t expect, struct kvb_error *err);
-int sqlite_list(void *self, const char *prefix, kvb_registry_fn fn, void *ctx,
-		struct kvb_error *err);
+	       uint64_t *version, struct skv_error *err);
+int sqlite_del(void *self, const char *key, uint64_t expect, struct skv_error *err);
+int sqlite_list(void *self, const char *prefix, skv_registry_fn fn, void *ctx,
+		struct skv_error *err);
 
 int sqlite_acquire(void *self, uint32_t partition, const char *owner, uint32_t ttl_ms,
-		   uint64_t *fence, char *holder, size_t holder_size, struct kvb_error *err);
+		   uint64_t *fence, char *holder, size_t holder_size, struct skv_error *err);
 int sqlite_renew(void *self, uint32_t partition, uint64_t fence, uint32_t ttl_ms,
-		 struct kvb_error *err);
-int sqlite_release(void *self, uint32_t partition, uint64_t fence, struct kvb_error *err);
-/* Inside a transaction or a read: KVB_E_FENCED unless `fence` is the newest. */
-int check_fence(struct db *d, uint32_t partition, uint64_t fence, struct kvb_error *err);
+		 struct skv_error *err);
+int sqlite_release(void *self, uint32_t partition, uint64_t fence, struct skv_error *err);
+/* Inside a transaction or a read: SKV_E_FENCED unless `fence` is the newest. */
+int check_fence(struct db *d, uint32_t partition, uint64_t fence, struct skv_error *err);
 
 /* The newest committed checkpoint of a partition; zeros when there is none. */
 struct head {
 	uint64_t id, upto_seq, upto_total, building, last_id;
 	uint32_t slices;
 };
-int read_head(struct db *d, uint32_t partition, struct head *out, struct kvb_error *err);
+int read_head(struct db *d, uint32_t partition, struct head *out, struct skv_error *err);
 
 /* The newest journal record, or the checkpoint's end when there is none after it. */
 struct tail {
@@ -232,7 +235,7 @@ struct tail {
 	uint64_t total; /* bytes ever appended to the partition, up to and with it */
 };
 int read_tail(struct db *d, uint32_t partition, const struct head *h, struct tail *out,
-	      struct kvb_error *err);
+	      struct skv_error *err);
 
 /* A journal row's id and a row's checksum, which covers where it belongs as well. */
 int64_t journal_id(uint32_t partition, uint64_t seq);
@@ -242,26 +245,26 @@ uint64_t slice_sum(uint32_t partition, uint64_t checkpoint, uint32_t number, con
 		   size_t n);
 
 int sqlite_append(void *self, uint32_t partition, uint64_t fence, uint64_t seq, const void *bytes,
-		  size_t n, unsigned flags, struct kvb_error *err);
-int sqlite_sync(void *self, struct kvb_error *err);
+		  size_t n, unsigned flags, struct skv_error *err);
+int sqlite_sync(void *self, struct skv_error *err);
 
 int sqlite_checkpoint_begin(void *self, uint32_t partition, uint64_t fence, uint64_t *id,
-			    struct kvb_error *err);
+			    struct skv_error *err);
 int sqlite_checkpoint_slice(void *self, uint32_t partition, uint64_t fence, uint64_t id,
-			    uint32_t number, const void *bytes, size_t n, struct kvb_error *err);
+			    uint32_t number, const void *bytes, size_t n, struct skv_error *err);
 int sqlite_checkpoint_commit(void *self, uint32_t partition, uint64_t fence, uint64_t id,
-			     uint32_t slices, uint64_t upto_seq, struct kvb_error *err);
+			     uint32_t slices, uint64_t upto_seq, struct skv_error *err);
 int sqlite_checkpoint_abort(void *self, uint32_t partition, uint64_t id);
 
 int sqlite_load(void *self, uint32_t partition, uint64_t *base_seq,
-		const struct kvb_load_sink *sink, struct kvb_error *err);
-int sqlite_stats(void *self, uint32_t partition, struct kvb_store_stats *out,
-		 struct kvb_error *err);
+		const struct skv_load_sink *sink, struct skv_error *err);
+int sqlite_stats(void *self, uint32_t partition, struct skv_store_stats *out,
+		 struct skv_error *err);
 
 /* ---- sqlite_keep.c: the housekeeping thread
  * ----------------------------------------------------------- */
 
-int keep_start(struct sqlite_store *s, struct kvb_error *err);
+int keep_start(struct sqlite_store *s, struct skv_error *err);
 void keep_stop(struct sqlite_store *s);
 void keep_kick(struct sqlite_store *s);
 /* Frames in a log from which the thread is woken. */

@@ -13,8 +13,8 @@
 #include <stdatomic.h>
 #include <string.h>
 
-#include <kvb/log.h>
-#include <kvb/mem.h>
+#include <skv/log.h>
+#include <skv/mem.h>
 
 #include "internal.h"
 
@@ -22,30 +22,30 @@
 struct call {
 	const char *what;
 	uint64_t begin_us;
-	struct kvb_error *err;
-	struct kvb_error unasked;
+	struct skv_error *err;
+	struct skv_error unasked;
 };
 
-static void call_begin(struct call *c, const char *what, struct kvb_error *err)
+static void call_begin(struct call *c, const char *what, struct skv_error *err)
 {
 	c->what = what;
-	c->begin_us = kvb_now_us();
+	c->begin_us = skv_now_us();
 	c->err = err ? err : &c->unasked;
-	kvb_error_clear(c->err);
+	skv_error_clear(c->err);
 }
 
 /* Makes sure that a failure comes with a sentence and a success without one, and logs. */
 static int call_end(const struct call *c, const char *name, int rc, uint64_t *us)
 {
-	*us = kvb_now_us() - c->begin_us;
-	if (rc != KVB_OK && c->err->message[0] == '\0')
-		kvb_fail(c->err, rc, NULL, "%s: %s", c->what, kvb_status_text(rc));
-	else if (rc == KVB_OK && c->err->status != KVB_OK)
-		kvb_error_clear(c->err); /* of a try that was repeated inside */
-	if (kvb_log_enabled(KVB_LOG_DEBUG))
-		kvb_log(KVB_LOG_DEBUG, "store", "%s: %s: %s, %llu us%s%s", name, c->what,
-			kvb_status_name(rc), (unsigned long long)*us, rc == KVB_OK ? "" : ": ",
-			rc == KVB_OK ? "" : c->err->message);
+	*us = skv_now_us() - c->begin_us;
+	if (rc != SKV_OK && c->err->message[0] == '\0')
+		skv_fail(c->err, rc, NULL, "%s: %s", c->what, skv_status_text(rc));
+	else if (rc == SKV_OK && c->err->status != SKV_OK)
+		skv_error_clear(c->err); /* of a try that was repeated inside */
+	if (skv_log_enabled(SKV_LOG_DEBUG))
+		skv_log(SKV_LOG_DEBUG, "store", "%s: %s: %s, %llu us%s%s", name, c->what,
+			skv_status_name(rc), (unsigned long long)*us, rc == SKV_OK ? "" : ": ",
+			rc == SKV_OK ? "" : c->err->message);
 	return rc;
 }
 
@@ -64,21 +64,21 @@ static void count_max(_Atomic uint64_t *counter, uint64_t n)
 }
 
 /* The end of a call that may carry the result of a caller's function. */
-static int finish_any(struct kvb_store *s, const struct call *c, int rc)
+static int finish_any(struct skv_store *s, const struct call *c, int rc)
 {
 	uint64_t us;
 
 	rc = call_end(c, s->ops->name, rc, &us);
 	count(&s->calls, 1);
-	if (rc != KVB_OK)
+	if (rc != SKV_OK)
 		count(&s->errors, 1);
 	return rc;
 }
 
-static int finish(struct kvb_store *s, const struct call *c, int rc)
+static int finish(struct skv_store *s, const struct call *c, int rc)
 {
-	if (rc > 0 || (rc < 0 && kvb_status_from_name(kvb_status_name(rc)) != rc))
-		rc = kvb_fail(c->err, KVB_E_INTERNAL, NULL, "%s: the backend answered %d", c->what,
+	if (rc > 0 || (rc < 0 && skv_status_from_name(skv_status_name(rc)) != rc))
+		rc = skv_fail(c->err, SKV_E_INTERNAL, NULL, "%s: the backend answered %d", c->what,
 			      rc);
 	return finish_any(s, c, rc);
 }
@@ -86,7 +86,7 @@ static int finish(struct kvb_store *s, const struct call *c, int rc)
 /* ---- open and close
  * --------------------------------------------------------------------------------- */
 
-static bool is_complete(const struct kvb_store_ops *o)
+static bool is_complete(const struct skv_store_ops *o)
 {
 	return o->size >= sizeof *o && o->name && o->open && o->close && o->get && o->put &&
 	       o->del && o->list && o->acquire && o->renew && o->release && o->append && o->sync &&
@@ -94,44 +94,44 @@ static bool is_complete(const struct kvb_store_ops *o)
 	       o->checkpoint_abort && o->load && o->stats;
 }
 
-int store_wrap(const struct kvb_store_ops *ops, void *self, enum kvb_durability durability,
-	       struct kvb_store **out, struct kvb_error *err)
+int store_wrap(const struct skv_store_ops *ops, void *self, enum skv_durability durability,
+	       struct skv_store **out, struct skv_error *err)
 {
-	struct kvb_store *s = kvb_calloc(1, sizeof *s);
+	struct skv_store *s = skv_calloc(1, sizeof *s);
 
 	if (!s)
-		return kvb_fail(err, KVB_E_NOMEM, NULL, "out of memory");
+		return skv_fail(err, SKV_E_NOMEM, NULL, "out of memory");
 	s->ops = ops;
 	s->self = self;
 	s->durability = durability;
 	*out = s;
-	return KVB_OK;
+	return SKV_OK;
 }
 
-static int open_backend(const struct kvb_store_ops *ops, const struct kvb_store_options *o,
-			struct kvb_store **out, struct kvb_error *err)
+static int open_backend(const struct skv_store_ops *ops, const struct skv_store_options *o,
+			struct skv_store **out, struct skv_error *err)
 {
 	void *self;
 	int rc;
 
 	if (!is_complete(ops))
-		return kvb_fail(err, KVB_E_UNSUPPORTED, NULL, "the store backend lacks a function");
+		return skv_fail(err, SKV_E_UNSUPPORTED, NULL, "the store backend lacks a function");
 	if (!o->path)
-		return kvb_fail(err, KVB_E_INVALID, "path", "a store needs a path");
-	if (o->durability != KVB_DURABILITY_FULL && o->durability != KVB_DURABILITY_NORMAL)
-		return kvb_fail(err, KVB_E_INVALID, "durability",
+		return skv_fail(err, SKV_E_INVALID, "path", "a store needs a path");
+	if (o->durability != SKV_DURABILITY_FULL && o->durability != SKV_DURABILITY_NORMAL)
+		return skv_fail(err, SKV_E_INVALID, "durability",
 				"the durability must be full or normal");
 	rc = ops->open(o, &self, err);
-	if (rc != KVB_OK)
+	if (rc != SKV_OK)
 		return rc;
 	rc = store_wrap(ops, self, o->durability, out, err);
-	if (rc != KVB_OK)
+	if (rc != SKV_OK)
 		ops->close(self);
 	return rc;
 }
 
-int kvb_store_open(const struct kvb_store_ops *ops, const struct kvb_store_options *o,
-		   struct kvb_store **out, struct kvb_error *err)
+int skv_store_open(const struct skv_store_ops *ops, const struct skv_store_options *o,
+		   struct skv_store **out, struct skv_error *err)
 {
 	struct call c;
 	uint64_t us;
@@ -140,43 +140,43 @@ int kvb_store_open(const struct kvb_store_ops *ops, const struct kvb_store_optio
 	return call_end(&c, ops->name ? ops->name : "?", open_backend(ops, o, out, c.err), &us);
 }
 
-void kvb_store_close(struct kvb_store *s)
+void skv_store_close(struct skv_store *s)
 {
 	if (!s)
 		return;
 	s->ops->close(s->self);
-	kvb_free(s);
+	skv_free(s);
 }
 
-const char *kvb_store_name(const struct kvb_store *s) { return s->ops->name; }
+const char *skv_store_name(const struct skv_store *s) { return s->ops->name; }
 
-enum kvb_durability kvb_store_durability(const struct kvb_store *s) { return s->durability; }
+enum skv_durability skv_store_durability(const struct skv_store *s) { return s->durability; }
 
 /* ---- registry
  * --------------------------------------------------------------------------------------- */
 
-static int check_key(const char *key, bool may_be_empty, struct kvb_error *err)
+static int check_key(const char *key, bool may_be_empty, struct skv_error *err)
 {
-	size_t n = key ? strnlen(key, KVB_STORE_KEY_MAX + 1) : 0;
+	size_t n = key ? strnlen(key, SKV_STORE_KEY_MAX + 1) : 0;
 
 	if (!key || (n == 0 && !may_be_empty))
-		return kvb_fail(err, KVB_E_INVALID, "key", "a registry key must not be empty");
-	if (n > KVB_STORE_KEY_MAX)
-		return kvb_fail(err, KVB_E_INVALID, "key", "a registry key has at most %u bytes",
-				KVB_STORE_KEY_MAX);
-	return KVB_OK;
+		return skv_fail(err, SKV_E_INVALID, "key", "a registry key must not be empty");
+	if (n > SKV_STORE_KEY_MAX)
+		return skv_fail(err, SKV_E_INVALID, "key", "a registry key has at most %u bytes",
+				SKV_STORE_KEY_MAX);
+	return SKV_OK;
 }
 
-static int check_size(size_t n, size_t max, const char *what, struct kvb_error *err)
+static int check_size(size_t n, size_t max, const char *what, struct skv_error *err)
 {
 	if (n > max)
-		return kvb_fail(err, KVB_E_TOO_LARGE, NULL,
+		return skv_fail(err, SKV_E_TOO_LARGE, NULL,
 				"%s of %zu bytes is over the limit of %zu", what, n, max);
-	return KVB_OK;
+	return SKV_OK;
 }
 
-int kvb_store_get(struct kvb_store *s, const char *key, struct kvb_buf *value, uint64_t *version,
-		  struct kvb_error *err)
+int skv_store_get(struct skv_store *s, const char *key, struct skv_buf *value, uint64_t *version,
+		  struct skv_error *err)
 {
 	struct call c;
 	uint64_t unasked;
@@ -184,13 +184,13 @@ int kvb_store_get(struct kvb_store *s, const char *key, struct kvb_buf *value, u
 
 	call_begin(&c, "get", err);
 	rc = check_key(key, false, c.err);
-	if (rc == KVB_OK)
+	if (rc == SKV_OK)
 		rc = s->ops->get(s->self, key, value, version ? version : &unasked, c.err);
 	return finish(s, &c, rc);
 }
 
-int kvb_store_put(struct kvb_store *s, const char *key, uint64_t expect, const void *bytes,
-		  size_t n, uint64_t *version, struct kvb_error *err)
+int skv_store_put(struct skv_store *s, const char *key, uint64_t expect, const void *bytes,
+		  size_t n, uint64_t *version, struct skv_error *err)
 {
 	struct call c;
 	uint64_t unasked;
@@ -198,31 +198,31 @@ int kvb_store_put(struct kvb_store *s, const char *key, uint64_t expect, const v
 
 	call_begin(&c, "put", err);
 	rc = check_key(key, false, c.err);
-	if (rc == KVB_OK)
-		rc = check_size(n, KVB_STORE_VALUE_MAX, "a registry document", c.err);
-	if (rc == KVB_OK)
+	if (rc == SKV_OK)
+		rc = check_size(n, SKV_STORE_VALUE_MAX, "a registry document", c.err);
+	if (rc == SKV_OK)
 		rc = s->ops->put(s->self, key, expect, n ? bytes : "", n,
 				 version ? version : &unasked, c.err);
 	return finish(s, &c, rc);
 }
 
-int kvb_store_del(struct kvb_store *s, const char *key, uint64_t expect, struct kvb_error *err)
+int skv_store_del(struct skv_store *s, const char *key, uint64_t expect, struct skv_error *err)
 {
 	struct call c;
 	int rc;
 
 	call_begin(&c, "del", err);
 	rc = check_key(key, false, c.err);
-	if (rc == KVB_OK && expect == KVB_VERSION_NONE)
-		rc = kvb_fail(c.err, KVB_E_INVALID, "expect",
+	if (rc == SKV_OK && expect == SKV_VERSION_NONE)
+		rc = skv_fail(c.err, SKV_E_INVALID, "expect",
 			      "what does not exist cannot be deleted");
-	if (rc == KVB_OK)
+	if (rc == SKV_OK)
 		rc = s->ops->del(s->self, key, expect, c.err);
 	return finish(s, &c, rc);
 }
 
-int kvb_store_list(struct kvb_store *s, const char *prefix, kvb_registry_fn fn, void *ctx,
-		   struct kvb_error *err)
+int skv_store_list(struct skv_store *s, const char *prefix, skv_registry_fn fn, void *ctx,
+		   struct skv_error *err)
 {
 	struct call c;
 	int rc;
@@ -230,7 +230,7 @@ int kvb_store_list(struct kvb_store *s, const char *prefix, kvb_registry_fn fn, 
 	assert(fn);
 	call_begin(&c, "list", err);
 	rc = check_key(prefix, true, c.err);
-	if (rc == KVB_OK)
+	if (rc == SKV_OK)
 		rc = s->ops->list(s->self, prefix, fn, ctx, c.err);
 	return finish_any(s, &c, rc);
 }
@@ -238,23 +238,23 @@ int kvb_store_list(struct kvb_store *s, const char *prefix, kvb_registry_fn fn, 
 /* ---- ownership
  * -------------------------------------------------------------------------------------- */
 
-static int check_partition(uint32_t partition, struct kvb_error *err)
+static int check_partition(uint32_t partition, struct skv_error *err)
 {
-	if (partition > KVB_STORE_PARTITION_MAX)
-		return kvb_fail(err, KVB_E_INVALID, "partition", "partition %u is over %u",
-				partition, KVB_STORE_PARTITION_MAX);
-	return KVB_OK;
+	if (partition > SKV_STORE_PARTITION_MAX)
+		return skv_fail(err, SKV_E_INVALID, "partition", "partition %u is over %u",
+				partition, SKV_STORE_PARTITION_MAX);
+	return SKV_OK;
 }
 
-static int check_lease(uint32_t partition, uint32_t ttl_ms, struct kvb_error *err)
+static int check_lease(uint32_t partition, uint32_t ttl_ms, struct skv_error *err)
 {
 	if (ttl_ms == 0)
-		return kvb_fail(err, KVB_E_INVALID, "ttl_ms", "an ownership lease needs a length");
+		return skv_fail(err, SKV_E_INVALID, "ttl_ms", "an ownership lease needs a length");
 	return check_partition(partition, err);
 }
 
-int kvb_store_acquire(struct kvb_store *s, uint32_t partition, const char *owner, uint32_t ttl_ms,
-		      uint64_t *fence, char *holder, size_t holder_size, struct kvb_error *err)
+int skv_store_acquire(struct skv_store *s, uint32_t partition, const char *owner, uint32_t ttl_ms,
+		      uint64_t *fence, char *holder, size_t holder_size, struct skv_error *err)
 {
 	char unasked[192];
 	struct call c;
@@ -263,41 +263,41 @@ int kvb_store_acquire(struct kvb_store *s, uint32_t partition, const char *owner
 	assert(fence);
 	call_begin(&c, "acquire", err);
 	rc = check_partition(partition, c.err);
-	if (rc == KVB_OK && (!owner || !*owner || strlen(owner) >= sizeof unasked))
-		rc = kvb_fail(c.err, KVB_E_INVALID, "owner", "an owner's name has 1 to %zu bytes",
+	if (rc == SKV_OK && (!owner || !*owner || strlen(owner) >= sizeof unasked))
+		rc = skv_fail(c.err, SKV_E_INVALID, "owner", "an owner's name has 1 to %zu bytes",
 			      sizeof unasked - 1);
-	if (rc == KVB_OK && (!holder || holder_size == 0)) {
+	if (rc == SKV_OK && (!holder || holder_size == 0)) {
 		holder = unasked;
 		holder_size = sizeof unasked;
 	}
-	if (rc == KVB_OK)
+	if (rc == SKV_OK)
 		rc = s->ops->acquire(s->self, partition, owner, ttl_ms, fence, holder, holder_size,
 				     c.err);
 	return finish(s, &c, rc);
 }
 
-int kvb_store_renew(struct kvb_store *s, uint32_t partition, uint64_t fence, uint32_t ttl_ms,
-		    struct kvb_error *err)
+int skv_store_renew(struct skv_store *s, uint32_t partition, uint64_t fence, uint32_t ttl_ms,
+		    struct skv_error *err)
 {
 	struct call c;
 	int rc;
 
 	call_begin(&c, "renew", err);
 	rc = check_lease(partition, ttl_ms, c.err);
-	if (rc == KVB_OK)
+	if (rc == SKV_OK)
 		rc = s->ops->renew(s->self, partition, fence, ttl_ms, c.err);
 	return finish(s, &c, rc);
 }
 
-int kvb_store_release(struct kvb_store *s, uint32_t partition, uint64_t fence,
-		      struct kvb_error *err)
+int skv_store_release(struct skv_store *s, uint32_t partition, uint64_t fence,
+		      struct skv_error *err)
 {
 	struct call c;
 	int rc;
 
 	call_begin(&c, "release", err);
 	rc = check_partition(partition, c.err);
-	if (rc == KVB_OK)
+	if (rc == SKV_OK)
 		rc = s->ops->release(s->self, partition, fence, c.err);
 	return finish(s, &c, rc);
 }
@@ -305,24 +305,24 @@ int kvb_store_release(struct kvb_store *s, uint32_t partition, uint64_t fence,
 /* ---- journal
  * ---------------------------------------------------------------------------------------- */
 
-int kvb_store_append(struct kvb_store *s, uint32_t partition, uint64_t fence, uint64_t seq,
-		     const void *bytes, size_t n, unsigned flags, struct kvb_error *err)
+int skv_store_append(struct skv_store *s, uint32_t partition, uint64_t fence, uint64_t seq,
+		     const void *bytes, size_t n, unsigned flags, struct skv_error *err)
 {
 	struct call c;
 	int rc;
 
 	call_begin(&c, "append", err);
 	rc = check_partition(partition, c.err);
-	if (rc == KVB_OK && (seq == 0 || seq > KVB_STORE_SEQ_MAX))
-		rc = kvb_fail(c.err, KVB_E_INVALID, "seq", "%llu is no sequence number",
+	if (rc == SKV_OK && (seq == 0 || seq > SKV_STORE_SEQ_MAX))
+		rc = skv_fail(c.err, SKV_E_INVALID, "seq", "%llu is no sequence number",
 			      (unsigned long long)seq);
-	if (rc == KVB_OK)
-		rc = check_size(n, KVB_STORE_BATCH_MAX, "a batch", c.err);
-	if (rc == KVB_OK)
+	if (rc == SKV_OK)
+		rc = check_size(n, SKV_STORE_BATCH_MAX, "a batch", c.err);
+	if (rc == SKV_OK)
 		rc = s->ops->append(s->self, partition, fence, seq, n ? bytes : "", n, flags,
 				    c.err);
-	if (rc == KVB_OK) {
-		uint64_t us = kvb_now_us() - c.begin_us;
+	if (rc == SKV_OK) {
+		uint64_t us = skv_now_us() - c.begin_us;
 
 		count(&s->appends, 1);
 		count(&s->append_bytes, n);
@@ -332,7 +332,7 @@ int kvb_store_append(struct kvb_store *s, uint32_t partition, uint64_t fence, ui
 	return finish(s, &c, rc);
 }
 
-int kvb_store_sync(struct kvb_store *s, struct kvb_error *err)
+int skv_store_sync(struct skv_store *s, struct skv_error *err)
 {
 	struct call c;
 
@@ -343,8 +343,8 @@ int kvb_store_sync(struct kvb_store *s, struct kvb_error *err)
 /* ---- checkpoints and load
  * --------------------------------------------------------------------------- */
 
-int kvb_store_checkpoint_begin(struct kvb_store *s, uint32_t partition, uint64_t fence,
-			       uint64_t *id, struct kvb_error *err)
+int skv_store_checkpoint_begin(struct skv_store *s, uint32_t partition, uint64_t fence,
+			       uint64_t *id, struct skv_error *err)
 {
 	struct call c;
 	int rc;
@@ -352,62 +352,62 @@ int kvb_store_checkpoint_begin(struct kvb_store *s, uint32_t partition, uint64_t
 	assert(id);
 	call_begin(&c, "checkpoint_begin", err);
 	rc = check_partition(partition, c.err);
-	if (rc == KVB_OK)
+	if (rc == SKV_OK)
 		rc = s->ops->checkpoint_begin(s->self, partition, fence, id, c.err);
 	return finish(s, &c, rc);
 }
 
-int kvb_store_checkpoint_slice(struct kvb_store *s, uint32_t partition, uint64_t fence, uint64_t id,
-			       uint32_t number, const void *bytes, size_t n, struct kvb_error *err)
+int skv_store_checkpoint_slice(struct skv_store *s, uint32_t partition, uint64_t fence, uint64_t id,
+			       uint32_t number, const void *bytes, size_t n, struct skv_error *err)
 {
 	struct call c;
 	int rc;
 
 	call_begin(&c, "checkpoint_slice", err);
 	rc = check_partition(partition, c.err);
-	if (rc == KVB_OK)
-		rc = check_size(n, KVB_STORE_SLICE_MAX, "a slice", c.err);
-	if (rc == KVB_OK && number >= KVB_STORE_SLICES_MAX)
-		rc = kvb_fail(c.err, KVB_E_TOO_LARGE, "number",
-			      "a checkpoint has at most %u slices", KVB_STORE_SLICES_MAX);
-	if (rc == KVB_OK)
+	if (rc == SKV_OK)
+		rc = check_size(n, SKV_STORE_SLICE_MAX, "a slice", c.err);
+	if (rc == SKV_OK && number >= SKV_STORE_SLICES_MAX)
+		rc = skv_fail(c.err, SKV_E_TOO_LARGE, "number",
+			      "a checkpoint has at most %u slices", SKV_STORE_SLICES_MAX);
+	if (rc == SKV_OK)
 		rc = s->ops->checkpoint_slice(s->self, partition, fence, id, number, n ? bytes : "",
 					      n, c.err);
 	return finish(s, &c, rc);
 }
 
-int kvb_store_checkpoint_commit(struct kvb_store *s, uint32_t partition, uint64_t fence,
+int skv_store_checkpoint_commit(struct skv_store *s, uint32_t partition, uint64_t fence,
 				uint64_t id, uint32_t slices, uint64_t upto_seq,
-				struct kvb_error *err)
+				struct skv_error *err)
 {
 	struct call c;
 	int rc;
 
 	call_begin(&c, "checkpoint_commit", err);
 	rc = check_partition(partition, c.err);
-	if (rc == KVB_OK && upto_seq > KVB_STORE_SEQ_MAX)
-		rc = kvb_fail(c.err, KVB_E_INVALID, "upto_seq", "%llu is no sequence number",
+	if (rc == SKV_OK && upto_seq > SKV_STORE_SEQ_MAX)
+		rc = skv_fail(c.err, SKV_E_INVALID, "upto_seq", "%llu is no sequence number",
 			      (unsigned long long)upto_seq);
-	if (rc == KVB_OK)
+	if (rc == SKV_OK)
 		rc = s->ops->checkpoint_commit(s->self, partition, fence, id, slices, upto_seq,
 					       c.err);
 	return finish(s, &c, rc);
 }
 
-int kvb_store_checkpoint_abort(struct kvb_store *s, uint32_t partition, uint64_t id)
+int skv_store_checkpoint_abort(struct skv_store *s, uint32_t partition, uint64_t id)
 {
 	struct call c;
 	int rc;
 
 	call_begin(&c, "checkpoint_abort", NULL);
 	rc = check_partition(partition, c.err);
-	if (rc == KVB_OK)
+	if (rc == SKV_OK)
 		rc = s->ops->checkpoint_abort(s->self, partition, id);
 	return finish(s, &c, rc);
 }
 
-int kvb_store_load(struct kvb_store *s, uint32_t partition, uint64_t *base_seq,
-		   const struct kvb_load_sink *sink, struct kvb_error *err)
+int skv_store_load(struct skv_store *s, uint32_t partition, uint64_t *base_seq,
+		   const struct skv_load_sink *sink, struct skv_error *err)
 {
 	struct call c;
 	int rc;
@@ -415,27 +415,27 @@ int kvb_store_load(struct kvb_store *s, uint32_t partition, uint64_t *base_seq,
 	assert(base_seq && sink && sink->slice && sink->record);
 	call_begin(&c, "load", err);
 	rc = check_partition(partition, c.err);
-	if (rc == KVB_OK)
+	if (rc == SKV_OK)
 		rc = s->ops->load(s->self, partition, base_seq, sink, c.err);
 	return finish_any(s, &c, rc);
 }
 
-int kvb_store_stats_get(struct kvb_store *s, uint32_t partition, struct kvb_store_stats *out,
-			struct kvb_error *err)
+int skv_store_stats_get(struct skv_store *s, uint32_t partition, struct skv_store_stats *out,
+			struct skv_error *err)
 {
 	struct call c;
 	int rc;
 
 	call_begin(&c, "stats", err);
 	rc = check_partition(partition, c.err);
-	if (rc == KVB_OK)
+	if (rc == SKV_OK)
 		rc = s->ops->stats(s->self, partition, out, c.err);
 	return finish(s, &c, rc);
 }
 
-void kvb_store_counters_get(const struct kvb_store *s, struct kvb_store_counters *out)
+void skv_store_counters_get(const struct skv_store *s, struct skv_store_counters *out)
 {
-	*out = (struct kvb_store_counters){
+	*out = (struct skv_store_counters){
 		.calls = atomic_load_explicit(&s->calls, memory_order_relaxed),
 		.errors = atomic_load_explicit(&s->errors, memory_order_relaxed),
 		.appends = atomic_load_explicit(&s->appends, memory_order_relaxed),

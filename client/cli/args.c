@@ -7,9 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <kvb/mem.h>
+#include <skv/mem.h>
 
-bool kvb_args_number(const char *text, uint64_t min, uint64_t max, uint64_t *out)
+bool skv_args_number(const char *text, uint64_t min, uint64_t max, uint64_t *out)
 {
 	unsigned long long v;
 	char *end;
@@ -24,7 +24,7 @@ bool kvb_args_number(const char *text, uint64_t min, uint64_t max, uint64_t *out
 	return true;
 }
 
-bool kvb_args_size(const char *text, uint64_t *out)
+bool skv_args_size(const char *text, uint64_t *out)
 {
 	static const char units[] = "KMGT";
 	char digits[24];
@@ -37,13 +37,13 @@ bool kvb_args_size(const char *text, uint64_t *out)
 		return false;
 	memcpy(digits, text, n);
 	digits[n] = '\0';
-	if (!kvb_args_number(digits, 0, UINT64_MAX >> shift, &v))
+	if (!skv_args_number(digits, 0, UINT64_MAX >> shift, &v))
 		return false;
 	*out = v << shift;
 	return true;
 }
 
-bool kvb_args_factor(const char *text, double *out)
+bool skv_args_factor(const char *text, double *out)
 {
 	char *end;
 	double v;
@@ -57,20 +57,20 @@ bool kvb_args_factor(const char *text, double *out)
 	return true;
 }
 
-bool kvb_args_key_form(const char *text, enum kvblock_key_form *out)
+bool skv_args_key_form(const char *text, enum slabkv_key_form *out)
 {
 	static const char *const names[] = { "string", "int", "hex" };
 
 	for (int i = 0; i < 3; i++) {
 		if (strcmp(text, names[i]) == 0) {
-			*out = (enum kvblock_key_form)i;
+			*out = (enum slabkv_key_form)i;
 			return true;
 		}
 	}
 	return false;
 }
 
-static bool parse_hex(const char *text, struct kvblock_key *out)
+static bool parse_hex(const char *text, struct slabkv_key *out)
 {
 	char half[17];
 
@@ -83,46 +83,46 @@ static bool parse_hex(const char *text, struct kvblock_key *out)
 	return true;
 }
 
-const char *kvb_args_keys_parse(struct kvb_args_keys *k, enum kvblock_key_form form,
+const char *skv_args_keys_parse(struct skv_args_keys *k, enum slabkv_key_form form,
 				const char *const *texts, uint32_t n)
 {
-	*k = (struct kvb_args_keys){ .form = form, .n = n };
-	if (n < 1 || n > KVBLOCK_MAX_KEYS)
+	*k = (struct skv_args_keys){ .form = form, .n = n };
+	if (n < 1 || n > SLABKV_MAX_KEYS)
 		return "1..16384 keys";
-	k->strings = kvb_calloc(n, sizeof *k->strings);
-	k->ints = kvb_calloc(n, sizeof *k->ints);
-	k->wide = kvb_calloc(n, sizeof *k->wide);
+	k->strings = skv_calloc(n, sizeof *k->strings);
+	k->ints = skv_calloc(n, sizeof *k->ints);
+	k->wide = skv_calloc(n, sizeof *k->wide);
 	if (!k->strings || !k->ints || !k->wide)
 		return "out of memory";
 	for (uint32_t i = 0; i < n; i++) {
 		k->strings[i] = texts[i];
-		if (form == KVBLOCK_KEYS_INT &&
-		    !kvb_args_number(texts[i], 0, UINT64_MAX, &k->ints[i]))
+		if (form == SLABKV_KEYS_INT &&
+		    !skv_args_number(texts[i], 0, UINT64_MAX, &k->ints[i]))
 			return "a key of form int is a decimal number";
-		if (form == KVBLOCK_KEYS_WIDE && !parse_hex(texts[i], &k->wide[i]))
+		if (form == SLABKV_KEYS_WIDE && !parse_hex(texts[i], &k->wide[i]))
 			return "a key of form hex has 32 hex digits";
 	}
 	return NULL;
 }
 
-void kvb_args_keys_free(struct kvb_args_keys *k)
+void skv_args_keys_free(struct skv_args_keys *k)
 {
-	kvb_free(k->strings);
-	kvb_free(k->ints);
-	kvb_free(k->wide);
-	*k = (struct kvb_args_keys){ 0 };
+	skv_free(k->strings);
+	skv_free(k->ints);
+	skv_free(k->wide);
+	*k = (struct skv_args_keys){ 0 };
 }
 
-struct kvblock_keys kvb_args_keys_of(const struct kvb_args_keys *k)
+struct slabkv_keys skv_args_keys_of(const struct skv_args_keys *k)
 {
-	if (k->form == KVBLOCK_KEYS_INT)
-		return kvblock_keys_ints(k->ints, k->n);
-	if (k->form == KVBLOCK_KEYS_WIDE)
-		return kvblock_keys_wide(k->wide, k->n);
-	return kvblock_keys_strings(k->strings, k->n);
+	if (k->form == SLABKV_KEYS_INT)
+		return slabkv_keys_ints(k->ints, k->n);
+	if (k->form == SLABKV_KEYS_WIDE)
+		return slabkv_keys_wide(k->wide, k->n);
+	return slabkv_keys_strings(k->strings, k->n);
 }
 
-void kvb_args_print_size(uint64_t bytes, char out[24])
+void skv_args_print_size(uint64_t bytes, char out[24])
 {
 	static const char *const units[] = { "B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB" };
 	double v = (double)bytes;

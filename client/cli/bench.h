@@ -1,6 +1,6 @@
-/* bench.h - what the files of `kvblock bench` share: the run, an operation, a worker's call. */
-#ifndef KVB_CLI_BENCH_H
-#define KVB_CLI_BENCH_H
+/* bench.h - what the files of `slabkv bench` share: the run, an operation, a worker's call. */
+#ifndef SKV_CLI_BENCH_H
+#define SKV_CLI_BENCH_H
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -9,30 +9,30 @@
 #include "histogram.h"
 #include "wire.h"
 
-#define KVB_BENCH_SIZES 16 /* most values of --keys, --ops, --data */
+#define SKV_BENCH_SIZES 16 /* most values of --keys, --ops, --data */
 
-struct kvb_bench_op;
+struct skv_bench_op;
 
-enum kvb_bench_api { KVB_BENCH_V1, KVB_BENCH_KVCM };
+enum skv_bench_api { SKV_BENCH_V1, SKV_BENCH_KVCM };
 
-struct kvb_bench {
-	struct kvb_cli *cli;
-	struct kvblock *kv;
+struct skv_bench {
+	struct skv_cli *cli;
+	struct slabkv *kv;
 	/* what was asked for */
-	enum kvb_bench_api api;
+	enum skv_bench_api api;
 	const char *grpc; /* host:port of the manager's gRPC port */
 	const char *op_list; /* --ops, or NULL */
-	const struct kvb_bench_op *ops[KVB_BENCH_SIZES];
+	const struct skv_bench_op *ops[SKV_BENCH_SIZES];
 	uint32_t n_ops;
-	uint64_t sizes[KVB_BENCH_SIZES]; /* --keys */
+	uint64_t sizes[SKV_BENCH_SIZES]; /* --keys */
 	uint32_t n_sizes;
-	uint64_t data[KVB_BENCH_SIZES]; /* --data: bytes of a block */
+	uint64_t data[SKV_BENCH_SIZES]; /* --data: bytes of a block */
 	uint32_t n_data;
 	uint32_t n_clients;
 	double seconds;
 	uint64_t rate; /* blocks a second that all threads ask for together; 0 = as many as they can */
 	double hits; /* part of the keys of a lookup that are there */
-	enum kvblock_mode mode;
+	enum slabkv_mode mode;
 	bool scatter; /* a lookup's keys lie all over the population, not side by side */
 	bool full; /* fill the storage before anything is measured */
 	bool keep; /* leave the objects there */
@@ -57,87 +57,87 @@ struct kvb_bench {
 };
 
 /* One thread's call. The operation fills in the second half. */
-struct kvb_bench_call {
-	struct kvb_bench *b;
-	const struct kvb_bench_op *op;
-	struct kvb_wire *wire[2]; /* of an API that the library does not speak: over JSON, over gRPC */
+struct skv_bench_call {
+	struct skv_bench *b;
+	const struct skv_bench_op *op;
+	struct skv_wire *wire[2]; /* of an API that the library does not speak: over JSON, over gRPC */
 	uint64_t *ids; /* room for the largest --keys */
 	uint8_t *buffers; /* data: room for b->keys blocks; of `pool` */
-	struct kvblock_pool *pool;
-	struct kvblock_buf *bufs;
-	struct kvblock_block *blocks;
+	struct slabkv_pool *pool;
+	struct slabkv_buf *bufs;
+	struct slabkv_block *blocks;
 	uint64_t turn; /* a number that no other call of the run has */
 	uint64_t first_us, second_us; /* its two halves, if it has any */
 	uint64_t asked, done; /* blocks that should be there or be made; that were */
 	uint64_t bytes, ios;
-	struct kvblock_error err;
+	struct slabkv_error err;
 };
 
-struct kvb_bench_op {
+struct skv_bench_op {
 	const char *name; /* in the table */
 	const char *option; /* for --ops */
-	enum kvb_bench_api api;
+	enum skv_bench_api api;
 	bool grpc; /* of an API that the library does not speak */
 	const char *halves[2]; /* names of the two halves, or NULL */
 	bool data; /* moves bytes */
 	/* Makes what the operation needs, unmeasured; or NULL. */
-	int (*prepare)(struct kvb_bench *b, struct kvblock_error *err);
-	/* One call. KVBLOCK_OK or the error, which is then in c->err. */
-	int (*call)(struct kvb_bench_call *c);
+	int (*prepare)(struct skv_bench *b, struct slabkv_error *err);
+	/* One call. SLABKV_OK or the error, which is then in c->err. */
+	int (*call)(struct skv_bench_call *c);
 };
 
 /* What one operation came to. */
-struct kvb_bench_outcome {
+struct skv_bench_outcome {
 	uint64_t calls;
 	uint64_t refused; /* calls that the manager answered with no room, no time or too many */
 	uint64_t wall_us;
 	uint64_t cpu_ns; /* of the manager; 0 = unknown */
 	uint64_t asked, done, bytes, ios;
-	struct kvb_histogram latency, half[2];
+	struct skv_histogram latency, half[2];
 };
 
 /* ---- bench_ops.c: metadata ------------------------------------------------------------------- */
 
 /* Adds the operations of b->api with this name to b->ops; all of them if NULL. With --codec only those over that
  * codec. False when there is none, or no room. */
-bool kvb_bench_op_add(struct kvb_bench *b, const char *option);
+bool skv_bench_op_add(struct skv_bench *b, const char *option);
 /* Fills c->ids with b->keys blocks that a lookup asks for; how many of them are there. */
-uint32_t kvb_bench_name_hits(struct kvb_bench_call *c);
+uint32_t skv_bench_name_hits(struct skv_bench_call *c);
 /* Fills c->ids with n blocks that nobody has made. */
-void kvb_bench_name_fresh(struct kvb_bench_call *c, uint32_t n);
+void skv_bench_name_fresh(struct skv_bench_call *c, uint32_t n);
 
 /* Storage of type null (or, with --data, an existing one), group, instance, the blocks that lookups
  * find; all of it is removed again by _remove. */
-int kvb_bench_prepare(struct kvb_bench *b, struct kvblock_error *err);
-void kvb_bench_remove(struct kvb_bench *b);
+int skv_bench_prepare(struct skv_bench *b, struct slabkv_error *err);
+void skv_bench_remove(struct skv_bench *b);
 
 /* ---- bench_data.c: bytes --------------------------------------------------------------------- */
 
-extern const struct kvb_bench_op kvb_bench_put, kvb_bench_get;
+extern const struct skv_bench_op skv_bench_put, skv_bench_get;
 
 /* Instance for blocks of b->block_bytes. */
-int kvb_bench_data_prepare(struct kvb_bench *b, struct kvblock_error *err);
-void kvb_bench_data_remove(struct kvb_bench *b);
+int skv_bench_data_prepare(struct skv_bench *b, struct slabkv_error *err);
+void skv_bench_data_remove(struct skv_bench *b);
 /* Buffers of one thread. False: no memory. */
-bool kvb_bench_data_open(struct kvb_bench_call *c);
-void kvb_bench_data_close(struct kvb_bench_call *c);
+bool skv_bench_data_open(struct skv_bench_call *c);
+void skv_bench_data_close(struct skv_bench_call *c);
 
 /* ---- bench_kvcm.c: the calls of KVCM's clients ------------------------------------------------- */
 
-int kvb_bench_kvcm_register(struct kvb_bench *b, struct kvblock_error *err);
-int kvb_bench_kvcm_get(struct kvb_bench_call *c);
-int kvb_bench_kvcm_write(struct kvb_bench_call *c);
-void kvb_bench_kvcm_close(struct kvb_bench_call *c);
+int skv_bench_kvcm_register(struct skv_bench *b, struct slabkv_error *err);
+int skv_bench_kvcm_get(struct skv_bench_call *c);
+int skv_bench_kvcm_write(struct skv_bench_call *c);
+void skv_bench_kvcm_close(struct skv_bench_call *c);
 
 /* ---- bench_options.c, bench_report.c --------------------------------------------------------- */
 
-/* KVB_EXIT_OK, KVB_EXIT_USAGE, or -1 after --help. */
-int kvb_bench_options(struct kvb_bench *b, int argc, char **argv);
-void kvb_bench_print_head(const struct kvb_bench *b);
-void kvb_bench_print_row(const struct kvb_bench *b, const struct kvb_bench_op *op,
-			 const struct kvb_bench_outcome *o);
-json_t *kvb_bench_row_json(const struct kvb_bench *b, const struct kvb_bench_op *op,
-			   const struct kvb_bench_outcome *o);
-json_t *kvb_bench_json(const struct kvb_bench *b, json_t *rows);
+/* SKV_EXIT_OK, SKV_EXIT_USAGE, or -1 after --help. */
+int skv_bench_options(struct skv_bench *b, int argc, char **argv);
+void skv_bench_print_head(const struct skv_bench *b);
+void skv_bench_print_row(const struct skv_bench *b, const struct skv_bench_op *op,
+			 const struct skv_bench_outcome *o);
+json_t *skv_bench_row_json(const struct skv_bench *b, const struct skv_bench_op *op,
+			   const struct skv_bench_outcome *o);
+json_t *skv_bench_json(const struct skv_bench *b, json_t *rows);
 
 #endif

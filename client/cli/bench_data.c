@@ -1,5 +1,5 @@
 /*
- * bench_data.c - `kvblock bench --data`: put and get of real bytes on an existing storage.
+ * bench_data.c - `slabkv bench --data`: put and get of real bytes on an existing storage.
  *
  * Every page of a block begins with a stamp that tells its block and its place, and the library
  * compares the checksum of what it reads: what is counted as done has been verified in both ways.
@@ -11,18 +11,18 @@
 #include <stdatomic.h>
 #include <string.h>
 
-#include <kvb/mem.h>
+#include <skv/mem.h>
 
 #define PAGE 4096u
 
-static uint64_t stride(const struct kvb_bench *b)
+static uint64_t stride(const struct skv_bench *b)
 {
 	return (b->block_bytes + PAGE - 1) / PAGE * PAGE;
 }
 
 static uint64_t stamp(uint64_t id, uint64_t at) { return (id + 1) * 0x9e3779b97f4a7c15u ^ at; }
 
-static void fill_block(const struct kvb_bench *b, uint8_t *data, uint64_t id)
+static void fill_block(const struct skv_bench *b, uint8_t *data, uint64_t id)
 {
 	for (uint64_t at = 0; at + sizeof(uint64_t) <= b->block_bytes; at += PAGE) {
 		uint64_t v = stamp(id, at);
@@ -31,7 +31,7 @@ static void fill_block(const struct kvb_bench *b, uint8_t *data, uint64_t id)
 	}
 }
 
-static bool check_block(const struct kvb_bench *b, const uint8_t *data, uint64_t id)
+static bool check_block(const struct skv_bench *b, const uint8_t *data, uint64_t id)
 {
 	for (uint64_t at = 0; at + sizeof(uint64_t) <= b->block_bytes; at += PAGE) {
 		uint64_t v = stamp(id, at);
@@ -43,79 +43,79 @@ static bool check_block(const struct kvb_bench *b, const uint8_t *data, uint64_t
 }
 
 /* One buffer for all blocks of a call. What "usrbio" may use without a copy is shared memory with a name. */
-static bool make_buffers(struct kvb_bench_call *c)
+static bool make_buffers(struct skv_bench_call *c)
 {
 	static atomic_uint serial;
-	struct kvblock_pool_options o;
-	struct kvblock_buf buf;
+	struct slabkv_pool_options o;
+	struct slabkv_buf buf;
 	char name[32];
 
-	kvblock_pool_options_init(&o);
+	slabkv_pool_options_init(&o);
 	o.bytes = o.buffer_bytes = stride(c->b) * c->b->keys;
-	if (strcmp(kvblock_engine(c->b->kv, NULL), "usrbio") == 0) {
+	if (strcmp(slabkv_engine(c->b->kv, NULL), "usrbio") == 0) {
 		snprintf(name, sizeof name, "bench%u", atomic_fetch_add(&serial, 1));
-		o.kind = KVBLOCK_MEMORY_SHARED;
+		o.kind = SLABKV_MEMORY_SHARED;
 		o.shm_name = name;
 	}
-	if (kvblock_pool_create(&o, &c->pool, NULL) != KVBLOCK_OK ||
-	    kvblock_pool_get(c->pool, 0, &buf) != KVBLOCK_OK)
+	if (slabkv_pool_create(&o, &c->pool, NULL) != SLABKV_OK ||
+	    slabkv_pool_get(c->pool, 0, &buf) != SLABKV_OK)
 		return false;
 	c->buffers = buf.data;
 	memset(c->buffers, 0x5a, o.bytes);
 	/* Faster with "uring" and "usrbio"; where it cannot be, everything works all the same. */
-	return kvblock_pool_attach(c->b->kv, c->pool, NULL) == KVBLOCK_OK;
+	return slabkv_pool_attach(c->b->kv, c->pool, NULL) == SLABKV_OK;
 }
 
-bool kvb_bench_data_open(struct kvb_bench_call *c)
+bool skv_bench_data_open(struct skv_bench_call *c)
 {
-	c->bufs = kvb_calloc(c->b->keys, sizeof *c->bufs);
-	c->blocks = kvb_calloc(c->b->keys, sizeof *c->blocks);
+	c->bufs = skv_calloc(c->b->keys, sizeof *c->bufs);
+	c->blocks = skv_calloc(c->b->keys, sizeof *c->blocks);
 	if (!c->bufs || !c->blocks || !make_buffers(c)) {
-		kvb_bench_data_close(c);
+		skv_bench_data_close(c);
 		return false;
 	}
 	for (uint32_t i = 0; i < c->b->keys; i++) {
-		c->bufs[i] = (struct kvblock_buf){ c->buffers + i * stride(c->b), c->b->block_bytes };
-		c->blocks[i] = (struct kvblock_block){ .bufs = &c->bufs[i], .n_bufs = 1 };
+		c->bufs[i] = (struct slabkv_buf){ c->buffers + i * stride(c->b), c->b->block_bytes };
+		c->blocks[i] = (struct slabkv_block){ .bufs = &c->bufs[i], .n_bufs = 1 };
 	}
 	return true;
 }
 
-void kvb_bench_data_close(struct kvb_bench_call *c)
+void skv_bench_data_close(struct skv_bench_call *c)
 {
 	if (c->pool) {
-		kvblock_pool_detach(c->b->kv, c->pool);
+		slabkv_pool_detach(c->b->kv, c->pool);
 		if (c->buffers)
-			kvblock_pool_put(c->pool, c->buffers);
-		kvblock_pool_destroy(c->pool);
+			slabkv_pool_put(c->pool, c->buffers);
+		slabkv_pool_destroy(c->pool);
 	}
-	kvb_free(c->bufs);
-	kvb_free(c->blocks);
+	skv_free(c->bufs);
+	skv_free(c->blocks);
 	c->buffers = NULL;
 	c->pool = NULL;
 	c->bufs = NULL;
 	c->blocks = NULL;
 }
 
-static int prepare_put(struct kvb_bench *b, struct kvblock_error *err)
+static int prepare_put(struct skv_bench *b, struct slabkv_error *err)
 {
 	(void)err;
 	b->put_from = atomic_load(&b->next_id);
-	return KVBLOCK_OK;
+	return SLABKV_OK;
 }
 
-static int call_put(struct kvb_bench_call *c)
+static int call_put(struct skv_bench_call *c)
 {
-	const struct kvblock_keys keys = kvblock_keys_ints(c->ids, c->b->keys);
+	const struct slabkv_keys keys = slabkv_keys_ints(c->ids, c->b->keys);
 	uint64_t first = atomic_fetch_add(&c->b->next_id, c->b->keys);
-	struct kvblock_io io = { 0 };
+	struct slabkv_io io = { 0 };
 	int rc;
 
 	for (uint32_t i = 0; i < c->b->keys; i++) {
 		c->ids[i] = first + i;
 		fill_block(c->b, c->bufs[i].data, first + i);
 	}
-	rc = kvblock_put(c->b->kv, c->b->name, &keys, NULL, c->blocks, &io, &c->err);
+	rc = slabkv_put(c->b->kv, c->b->name, &keys, NULL, c->blocks, &io, &c->err);
 	c->asked = c->b->keys;
 	c->done = io.done;
 	c->bytes = io.bytes;
@@ -126,66 +126,66 @@ static int call_put(struct kvb_bench_call *c)
 }
 
 /* What put has written, in ranges as it was written. */
-static int prepare_get(struct kvb_bench *b, struct kvblock_error *err)
+static int prepare_get(struct skv_bench *b, struct slabkv_error *err)
 {
 	b->put_to = atomic_load(&b->next_id);
 	if (b->put_to > b->put_from)
-		return KVBLOCK_OK;
+		return SLABKV_OK;
 	snprintf(err->message, sizeof err->message, "nothing was put");
-	return err->code = KVBLOCK_E_INTERNAL;
+	return err->code = SLABKV_E_INTERNAL;
 }
 
-static int call_get(struct kvb_bench_call *c)
+static int call_get(struct skv_bench_call *c)
 {
-	const struct kvblock_lookup_options o = { .mode = KVBLOCK_BATCH,
-						  .lease_ms = KVBLOCK_LEASE_DEFAULT };
-	const struct kvblock_keys keys = kvblock_keys_ints(c->ids, c->b->keys);
+	const struct slabkv_lookup_options o = { .mode = SLABKV_BATCH,
+						  .lease_ms = SLABKV_LEASE_DEFAULT };
+	const struct slabkv_keys keys = slabkv_keys_ints(c->ids, c->b->keys);
 	uint64_t ranges = (c->b->put_to - c->b->put_from) / c->b->keys;
 	uint64_t first = c->b->put_from + c->turn * 7919 % ranges * c->b->keys;
-	struct kvblock_io io = { 0 };
+	struct slabkv_io io = { 0 };
 	int rc;
 
 	for (uint32_t i = 0; i < c->b->keys; i++) {
 		c->ids[i] = first + i;
 		memset(c->bufs[i].data, 0, sizeof(uint64_t)); /* the last call's bytes are no hit */
 	}
-	rc = kvblock_get(c->b->kv, c->b->name, &keys, &o, c->blocks, &io, &c->err);
+	rc = slabkv_get(c->b->kv, c->b->name, &keys, &o, c->blocks, &io, &c->err);
 	c->asked = c->b->keys;
 	c->bytes = io.bytes;
 	c->ios = io.ios;
-	for (uint32_t i = 0; rc == KVBLOCK_OK && i < c->b->keys; i++)
-		c->done += c->blocks[i].result == KVBLOCK_HIT &&
+	for (uint32_t i = 0; rc == SLABKV_OK && i < c->b->keys; i++)
+		c->done += c->blocks[i].result == SLABKV_HIT &&
 			   check_block(c->b, c->bufs[i].data, first + i);
 	return rc;
 }
 
-const struct kvb_bench_op kvb_bench_put = {
+const struct skv_bench_op skv_bench_put = {
 	.name = "put", .option = "put", .data = true, .prepare = prepare_put, .call = call_put
 };
-const struct kvb_bench_op kvb_bench_get = {
+const struct skv_bench_op skv_bench_get = {
 	.name = "get", .option = "get", .data = true, .prepare = prepare_get, .call = call_get
 };
 
-int kvb_bench_data_prepare(struct kvb_bench *b, struct kvblock_error *err)
+int skv_bench_data_prepare(struct skv_bench *b, struct slabkv_error *err)
 {
-	const struct kvblock_group group = { .name = b->name,
+	const struct slabkv_group group = { .name = b->name,
 					     .storages = &b->storage,
 					     .n_storages = 1 };
-	const struct kvblock_spec spec = { "kv", b->block_bytes };
-	const struct kvblock_instance instance = {
+	const struct slabkv_spec spec = { "kv", b->block_bytes };
+	const struct slabkv_instance instance = {
 		.id = b->name, .group = b->name, .specs = &spec, .n_specs = 1
 	};
-	int rc = kvblock_group_put(b->kv, &group, err);
+	int rc = slabkv_group_put(b->kv, &group, err);
 
-	return rc == KVBLOCK_OK ? kvblock_instance_put(b->kv, &instance, err) : rc;
+	return rc == SLABKV_OK ? slabkv_instance_put(b->kv, &instance, err) : rc;
 }
 
-void kvb_bench_data_remove(struct kvb_bench *b)
+void skv_bench_data_remove(struct skv_bench *b)
 {
-	struct kvblock_error err;
+	struct slabkv_error err;
 
-	if (kvblock_instance_delete(b->kv, b->name, &err) != KVBLOCK_OK ||
-	    kvblock_group_delete(b->kv, b->name, &err) != KVBLOCK_OK)
-		fprintf(stderr, "kvblock bench: %s is left at the manager: %s\n", b->name,
+	if (slabkv_instance_delete(b->kv, b->name, &err) != SLABKV_OK ||
+	    slabkv_group_delete(b->kv, b->name, &err) != SLABKV_OK)
+		fprintf(stderr, "slabkv bench: %s is left at the manager: %s\n", b->name,
 			err.message);
 }

@@ -1,5 +1,5 @@
 /*
- * bench_kvcm.c - the calls of KVCM's clients that `kvblock bench --api kvcm` measures, over JSON and over gRPC.
+ * bench_kvcm.c - the calls of KVCM's clients that `slabkv bench --api kvcm` measures, over JSON and over gRPC.
  *
  * Requests and answers are made and read here by hand, as a client of that API does; nothing is shared with
  * the manager's codecs. An answer is read only as far as the measurement needs it: is it OK, how many blocks
@@ -11,7 +11,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include <kvb/clock.h>
+#include <skv/clock.h>
 
 #define SESSION_MAX 128
 #define WRITE_TIMEOUT_S 30u
@@ -20,49 +20,49 @@
 
 /* ---- connections ----------------------------------------------------------------------------- */
 
-static int connect_wire(struct kvb_bench_call *c, bool grpc)
+static int connect_wire(struct skv_bench_call *c, bool grpc)
 {
-	struct kvb_bench *b = c->b;
+	struct skv_bench *b = c->b;
 	const char *url = b->cli->urls[0];
 	char base[512];
 	size_t n = strlen(url);
 
 	if (c->wire[grpc])
-		return KVBLOCK_OK;
+		return SLABKV_OK;
 	while (n > 0 && url[n - 1] == '/')
 		n--;
 	if (grpc)
 		snprintf(base, sizeof base, "http://%s/kv_cache_manager.proto.meta.MetaService/", b->grpc);
 	else
 		snprintf(base, sizeof base, "%.*s/api/", (int)n, url);
-	c->wire[grpc] = kvb_wire_open(base, grpc, b->cli->token, b->cli->timeout_ms);
+	c->wire[grpc] = skv_wire_open(base, grpc, b->cli->token, b->cli->timeout_ms);
 	if (c->wire[grpc])
-		return KVBLOCK_OK;
+		return SLABKV_OK;
 	snprintf(c->err.message, sizeof c->err.message, "out of memory");
-	return c->err.code = KVBLOCK_E_NOMEM;
+	return c->err.code = SLABKV_E_NOMEM;
 }
 
-void kvb_bench_kvcm_close(struct kvb_bench_call *c)
+void skv_bench_kvcm_close(struct skv_bench_call *c)
 {
 	for (int i = 0; i < 2; i++)
-		kvb_wire_close(c->wire[i]);
+		skv_wire_close(c->wire[i]);
 	c->wire[0] = c->wire[1] = NULL;
 }
 
 /* ---- requests -------------------------------------------------------------------------------- */
 
-static void put_tag(struct kvb_buf *out, uint32_t field, uint32_t wire) { kvb_put_varint(out, field << 3 | wire); }
+static void put_tag(struct skv_buf *out, uint32_t field, uint32_t wire) { skv_put_varint(out, field << 3 | wire); }
 
-static void put_number(struct kvb_buf *out, uint32_t field, uint64_t v)
+static void put_number(struct skv_buf *out, uint32_t field, uint64_t v)
 {
 	put_tag(out, field, 0);
-	kvb_put_varint(out, v);
+	skv_put_varint(out, v);
 }
 
-static void put_text(struct kvb_buf *out, uint32_t field, const char *s)
+static void put_text(struct skv_buf *out, uint32_t field, const char *s)
 {
 	put_tag(out, field, 2);
-	kvb_put_string(out, s, strlen(s));
+	skv_put_string(out, s, strlen(s));
 }
 
 static size_t varint_length(uint64_t v)
@@ -74,23 +74,23 @@ static size_t varint_length(uint64_t v)
 	return n;
 }
 
-static void put_keys(struct kvb_buf *out, uint32_t field, const uint64_t *ids, uint32_t n)
+static void put_keys(struct skv_buf *out, uint32_t field, const uint64_t *ids, uint32_t n)
 {
 	size_t bytes = 0;
 
 	for (uint32_t i = 0; i < n; i++)
 		bytes += varint_length(ids[i]);
 	put_tag(out, field, 2);
-	kvb_put_varint(out, bytes);
+	skv_put_varint(out, bytes);
 	for (uint32_t i = 0; i < n; i++)
-		kvb_put_varint(out, ids[i]);
+		skv_put_varint(out, ids[i]);
 }
 
-static void put_json_keys(struct kvb_buf *out, const uint64_t *ids, uint32_t n)
+static void put_json_keys(struct skv_buf *out, const uint64_t *ids, uint32_t n)
 {
 	char text[24];
 
-	kvb_buf_printf(out, ",\"block_keys\":[");
+	skv_buf_printf(out, ",\"block_keys\":[");
 	for (uint32_t i = 0; i < n; i++) {
 		char *end = text + sizeof text, *p = end;
 
@@ -98,18 +98,18 @@ static void put_json_keys(struct kvb_buf *out, const uint64_t *ids, uint32_t n)
 			*--p = (char)('0' + v % 10);
 		if (i > 0)
 			*--p = ',';
-		kvb_put_bytes(out, p, (size_t)(end - p));
+		skv_put_bytes(out, p, (size_t)(end - p));
 	}
-	kvb_put_u8(out, ']');
+	skv_put_u8(out, ']');
 }
 
-static void request_query(struct kvb_buf *out, bool grpc, const struct kvb_bench_call *c)
+static void request_query(struct skv_buf *out, bool grpc, const struct skv_bench_call *c)
 {
 	if (!grpc) {
-		kvb_buf_printf(out, "{\"trace_id\":\"bench\",\"instance_id\":\"%s\",\"query_type\":\"QT_PREFIX_MATCH\"",
+		skv_buf_printf(out, "{\"trace_id\":\"bench\",\"instance_id\":\"%s\",\"query_type\":\"QT_PREFIX_MATCH\"",
 			       c->b->name);
 		put_json_keys(out, c->ids, c->b->keys);
-		kvb_buf_printf(out, ",\"block_mask\":{\"offset\":0}}");
+		skv_buf_printf(out, ",\"block_mask\":{\"offset\":0}}");
 		return;
 	}
 	put_text(out, 1, "bench");
@@ -118,13 +118,13 @@ static void request_query(struct kvb_buf *out, bool grpc, const struct kvb_bench
 	put_keys(out, 4, c->ids, c->b->keys);
 }
 
-static void request_start(struct kvb_buf *out, bool grpc, const struct kvb_bench_call *c)
+static void request_start(struct skv_buf *out, bool grpc, const struct skv_bench_call *c)
 {
 	if (!grpc) {
-		kvb_buf_printf(out, "{\"trace_id\":\"bench\",\"instance_id\":\"%s\",\"write_timeout_seconds\":%u",
+		skv_buf_printf(out, "{\"trace_id\":\"bench\",\"instance_id\":\"%s\",\"write_timeout_seconds\":%u",
 			       c->b->name, WRITE_TIMEOUT_S);
 		put_json_keys(out, c->ids, c->b->keys);
-		kvb_put_u8(out, '}');
+		skv_put_u8(out, '}');
 		return;
 	}
 	put_text(out, 1, "bench");
@@ -134,10 +134,10 @@ static void request_start(struct kvb_buf *out, bool grpc, const struct kvb_bench
 }
 
 /* All `n` written blocks succeeded. */
-static void request_finish(struct kvb_buf *out, bool grpc, const struct kvb_bench_call *c, const char *session, uint32_t n)
+static void request_finish(struct skv_buf *out, bool grpc, const struct skv_bench_call *c, const char *session, uint32_t n)
 {
 	if (!grpc) {
-		kvb_buf_printf(out, "{\"trace_id\":\"bench\",\"instance_id\":\"%s\",\"write_session_id\":\"%s\","
+		skv_buf_printf(out, "{\"trace_id\":\"bench\",\"instance_id\":\"%s\",\"write_session_id\":\"%s\","
 			       "\"success_blocks\":{\"offset\":%u}}", c->b->name, session, n);
 		return;
 	}
@@ -145,7 +145,7 @@ static void request_finish(struct kvb_buf *out, bool grpc, const struct kvb_benc
 	put_text(out, 2, c->b->name);
 	put_text(out, 3, session);
 	put_tag(out, 4, 2);
-	kvb_put_varint(out, 1 + varint_length(n));
+	skv_put_varint(out, 1 + varint_length(n));
 	put_number(out, 1, n);
 }
 
@@ -177,17 +177,17 @@ static void read_json(const char *p, size_t n, struct reply *r)
 }
 
 /* The next field: its number, and the bytes of a message or text (wire type 2) or NULL. */
-static uint32_t next_field(struct kvb_rd *in, const char **p, size_t *n, uint64_t *v)
+static uint32_t next_field(struct skv_rd *in, const char **p, size_t *n, uint64_t *v)
 {
-	uint64_t tag = kvb_get_varint(in);
+	uint64_t tag = skv_get_varint(in);
 
 	*p = NULL;
 	*n = 0;
 	*v = 0;
 	if ((tag & 7) == 0)
-		*v = kvb_get_varint(in);
+		*v = skv_get_varint(in);
 	else if ((tag & 7) == 2)
-		*p = kvb_get_string(in, n, UINT32_MAX);
+		*p = skv_get_string(in, n, UINT32_MAX);
 	else
 		in->failed = true;
 	return in->failed ? 0 : (uint32_t)(tag >> 3);
@@ -196,28 +196,28 @@ static uint32_t next_field(struct kvb_rd *in, const char **p, size_t *n, uint64_
 /* header { status { code } } */
 static bool header_ok(const char *p, size_t n)
 {
-	struct kvb_rd in = kvb_rd_make(p, n);
+	struct skv_rd in = skv_rd_make(p, n);
 	uint64_t v = 0;
 
-	for (int depth = 0; depth < 2 && kvb_rd_left(&in); depth++) {
+	for (int depth = 0; depth < 2 && skv_rd_left(&in); depth++) {
 		uint32_t field = next_field(&in, &p, &n, &v);
 
 		if (field != 1)
 			return false;
 		if (p)
-			in = kvb_rd_make(p, n);
+			in = skv_rd_make(p, n);
 	}
 	return v == CODE_OK;
 }
 
 static void read_message(const char *bytes, size_t len, uint32_t locations, struct reply *r)
 {
-	struct kvb_rd in = kvb_rd_make(bytes, len);
+	struct skv_rd in = skv_rd_make(bytes, len);
 	const char *p;
 	uint64_t v;
 	size_t n;
 
-	while (kvb_rd_left(&in) && !in.failed) {
+	while (skv_rd_left(&in) && !in.failed) {
 		uint32_t field = next_field(&in, &p, &n, &v);
 
 		if (field == 1 && p)
@@ -230,91 +230,91 @@ static void read_message(const char *bytes, size_t len, uint32_t locations, stru
 }
 
 /* Sends what lies in the wire's request. `locations`: number of that field in the answer. */
-static int call(struct kvb_bench_call *c, const char *json, const char *grpc, uint32_t locations, struct reply *r)
+static int call(struct skv_bench_call *c, const char *json, const char *grpc, uint32_t locations, struct reply *r)
 {
 	bool binary = c->op->grpc;
 	const char *answer;
 	size_t n;
-	int rc = kvb_wire_call(c->wire[binary], binary ? grpc : json, &answer, &n, &c->err);
+	int rc = skv_wire_call(c->wire[binary], binary ? grpc : json, &answer, &n, &c->err);
 
 	memset(r, 0, sizeof *r);
-	if (rc != KVBLOCK_OK)
+	if (rc != SLABKV_OK)
 		return rc;
 	if (binary)
 		read_message(answer, n, locations, r);
 	else
 		read_json(answer, n, r);
 	if (r->ok)
-		return KVBLOCK_OK;
+		return SLABKV_OK;
 	/* The API has one code for most failures; what a bench meets is a storage at its limits. */
 	snprintf(c->err.message, sizeof c->err.message, "%s: %.*s", json, binary ? 0 : (int)(n < 200 ? n : 200), answer);
-	return c->err.code = KVBLOCK_E_UNAVAILABLE;
+	return c->err.code = SLABKV_E_UNAVAILABLE;
 }
 
 /* ---- operations ------------------------------------------------------------------------------ */
 
-int kvb_bench_kvcm_get(struct kvb_bench_call *c)
+int skv_bench_kvcm_get(struct skv_bench_call *c)
 {
-	uint32_t hits = kvb_bench_name_hits(c);
+	uint32_t hits = skv_bench_name_hits(c);
 	struct reply r;
 	int rc = connect_wire(c, c->op->grpc);
 
 	c->asked = hits ? hits : 1;
 	c->done = 0;
-	if (rc != KVBLOCK_OK)
+	if (rc != SLABKV_OK)
 		return rc;
-	request_query(kvb_wire_request(c->wire[c->op->grpc]), c->op->grpc, c);
+	request_query(skv_wire_request(c->wire[c->op->grpc]), c->op->grpc, c);
 	rc = call(c, "getCacheLocation", "GetCacheLocation", 2, &r);
-	if (rc == KVBLOCK_OK)
+	if (rc == SLABKV_OK)
 		c->done = hits ? r.locations : r.locations == 0;
 	return rc;
 }
 
-int kvb_bench_kvcm_write(struct kvb_bench_call *c)
+int skv_bench_kvcm_write(struct skv_bench_call *c)
 {
 	bool grpc = c->op->grpc;
 	uint64_t begin, middle;
 	struct reply started, finished;
 	int rc = connect_wire(c, grpc);
 
-	kvb_bench_name_fresh(c, c->b->keys);
+	skv_bench_name_fresh(c, c->b->keys);
 	c->asked = c->b->keys;
 	c->done = 0;
-	if (rc != KVBLOCK_OK)
+	if (rc != SLABKV_OK)
 		return rc;
-	begin = kvb_now_us();
-	request_start(kvb_wire_request(c->wire[grpc]), grpc, c);
+	begin = skv_now_us();
+	request_start(skv_wire_request(c->wire[grpc]), grpc, c);
 	rc = call(c, "startWriteCache", "StartWriteCache", 4, &started);
-	middle = kvb_now_us();
-	if (rc != KVBLOCK_OK)
+	middle = skv_now_us();
+	if (rc != SLABKV_OK)
 		return rc;
-	request_finish(kvb_wire_request(c->wire[grpc]), grpc, c, started.session, started.locations);
+	request_finish(skv_wire_request(c->wire[grpc]), grpc, c, started.session, started.locations);
 	rc = call(c, "finishWriteCache", "FinishWriteCache", UINT32_MAX, &finished);
 	c->first_us = middle - begin;
-	c->second_us = kvb_now_us() - middle;
-	if (rc == KVBLOCK_OK)
+	c->second_us = skv_now_us() - middle;
+	if (rc == SLABKV_OK)
 		c->done = started.locations;
 	if (atomic_fetch_add(&c->b->made, c->done) + c->done >= c->b->max_blocks)
 		atomic_store(&c->b->stop, true);
 	return rc;
 }
 
-int kvb_bench_kvcm_register(struct kvb_bench *b, struct kvblock_error *err)
+int skv_bench_kvcm_register(struct skv_bench *b, struct slabkv_error *err)
 {
-	static const struct kvb_bench_op over_json = { .name = "registerInstance" };
-	struct kvb_bench_call c = { .b = b, .op = &over_json };
+	static const struct skv_bench_op over_json = { .name = "registerInstance" };
+	struct skv_bench_call c = { .b = b, .op = &over_json };
 	struct reply r;
 	int rc = connect_wire(&c, false);
 
-	if (rc == KVBLOCK_OK) {
-		kvb_buf_printf(kvb_wire_request(c.wire[0]),
+	if (rc == SLABKV_OK) {
+		skv_buf_printf(skv_wire_request(c.wire[0]),
 			       "{\"trace_id\":\"bench\",\"instance_group\":\"%s\",\"instance_id\":\"%s\",\"block_size\":64,"
 			       "\"model_deployment\":{\"model_name\":\"bench\",\"dtype\":\"bf16\",\"tp_size\":1,\"dp_size\":1,"
 			       "\"pp_size\":1},\"location_spec_infos\":[{\"name\":\"tp0\",\"size\":%" PRIu64 "}]}",
 			       b->name, b->name, b->slot_bytes);
 		rc = call(&c, "registerInstance", "RegisterInstance", UINT32_MAX, &r);
 	}
-	kvb_bench_kvcm_close(&c);
+	skv_bench_kvcm_close(&c);
 	*err = c.err;
 	return rc;
 }

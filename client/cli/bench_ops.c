@@ -1,5 +1,5 @@
 /*
- * bench_ops.c - the metadata operations that `kvblock bench` measures, and the objects they work on.
+ * bench_ops.c - the metadata operations that `slabkv bench` measures, and the objects they work on.
  *
  * The storage has type "null" (addresses without bytes), so neither the file system nor the data
  * path of the library is in the numbers. Blocks are numbered: 0..population-1 are there to be found,
@@ -10,14 +10,14 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include <kvb/clock.h>
-#include <kvb/hash.h>
-#include <kvb/mem.h>
+#include <skv/clock.h>
+#include <skv/hash.h>
+#include <skv/mem.h>
 
 #define MISSING (1ull << 62)
 #define FILL_KEYS 4096u /* blocks of one unmeasured call */
 
-static void count(struct kvb_bench_call *c, uint64_t asked, uint64_t done)
+static void count(struct skv_bench_call *c, uint64_t asked, uint64_t done)
 {
 	c->asked = asked;
 	c->done = done;
@@ -25,31 +25,31 @@ static void count(struct kvb_bench_call *c, uint64_t asked, uint64_t done)
 
 /* ---- start and finish ------------------------------------------------------------------------ */
 
-static int start_finish(struct kvb_bench_call *c, uint32_t n)
+static int start_finish(struct skv_bench_call *c, uint32_t n)
 {
-	const struct kvblock_keys keys = kvblock_keys_ints(c->ids, n);
-	const struct kvblock_finish_options done = { .quiesced = true };
-	struct kvblock_finished finished = { 0 };
-	const struct kvblock_session *s;
-	uint64_t begin = kvb_now_us(), middle;
+	const struct slabkv_keys keys = slabkv_keys_ints(c->ids, n);
+	const struct slabkv_finish_options done = { .quiesced = true };
+	struct slabkv_finished finished = { 0 };
+	const struct slabkv_session *s;
+	uint64_t begin = skv_now_us(), middle;
 	int rc;
 
 	count(c, n, 0);
-	rc = kvblock_start(c->b->kv, c->b->name, &keys, NULL, NULL, &s, &c->err);
-	middle = kvb_now_us();
-	if (rc != KVBLOCK_OK)
+	rc = slabkv_start(c->b->kv, c->b->name, &keys, NULL, NULL, &s, &c->err);
+	middle = skv_now_us();
+	if (rc != SLABKV_OK)
 		return rc;
 	if (s->n_write > 0)
-		rc = kvblock_finish(c->b->kv, s->id, &done, &finished, &c->err);
+		rc = slabkv_finish(c->b->kv, s->id, &done, &finished, &c->err);
 	c->first_us = middle - begin;
-	c->second_us = kvb_now_us() - middle;
-	if (rc == KVBLOCK_OK)
+	c->second_us = skv_now_us() - middle;
+	if (rc == SLABKV_OK)
 		c->done = finished.committed;
-	kvblock_free(s);
+	slabkv_free(s);
 	return rc;
 }
 
-void kvb_bench_name_fresh(struct kvb_bench_call *c, uint32_t n)
+void skv_bench_name_fresh(struct skv_bench_call *c, uint32_t n)
 {
 	uint64_t first = atomic_fetch_add(&c->b->next_id, n);
 
@@ -57,11 +57,11 @@ void kvb_bench_name_fresh(struct kvb_bench_call *c, uint32_t n)
 		c->ids[i] = first + i;
 }
 
-static int call_start(struct kvb_bench_call *c)
+static int call_start(struct skv_bench_call *c)
 {
 	int rc;
 
-	kvb_bench_name_fresh(c, c->b->keys);
+	skv_bench_name_fresh(c, c->b->keys);
 	rc = start_finish(c, c->b->keys);
 	if (atomic_fetch_add(&c->b->made, c->done) + c->done >= c->b->max_blocks)
 		atomic_store(&c->b->stop, true);
@@ -69,25 +69,25 @@ static int call_start(struct kvb_bench_call *c)
 }
 
 /* Makes n blocks, unmeasured. */
-static int fill(struct kvb_bench *b, uint64_t n, struct kvblock_error *err)
+static int fill(struct skv_bench *b, uint64_t n, struct slabkv_error *err)
 {
-	struct kvb_bench_call c = { .b = b };
-	int rc = KVBLOCK_OK;
+	struct skv_bench_call c = { .b = b };
+	int rc = SLABKV_OK;
 
-	c.ids = kvb_calloc(FILL_KEYS, sizeof *c.ids);
+	c.ids = skv_calloc(FILL_KEYS, sizeof *c.ids);
 	if (!c.ids) {
 		snprintf(err->message, sizeof err->message, "out of memory");
-		return err->code = KVBLOCK_E_NOMEM;
+		return err->code = SLABKV_E_NOMEM;
 	}
-	while (n > 0 && rc == KVBLOCK_OK) {
+	while (n > 0 && rc == SLABKV_OK) {
 		uint32_t now = n < FILL_KEYS ? (uint32_t)n : FILL_KEYS;
 
-		kvb_bench_name_fresh(&c, now);
+		skv_bench_name_fresh(&c, now);
 		rc = start_finish(&c, now);
 		n -= now;
 	}
 	*err = c.err;
-	kvb_free(c.ids);
+	skv_free(c.ids);
 	return rc;
 }
 
@@ -110,7 +110,7 @@ static uint64_t shuffle(uint64_t x, uint64_t n)
 
 /* The i-th block that this call asks for: of a range of the population, which differs from call to
  * call, or, scattered, from anywhere in it. */
-static uint64_t asked_for(const struct kvb_bench_call *c, uint32_t i)
+static uint64_t asked_for(const struct skv_bench_call *c, uint32_t i)
 {
 	uint64_t places = c->b->population - c->b->keys + 1;
 
@@ -120,13 +120,13 @@ static uint64_t asked_for(const struct kvb_bench_call *c, uint32_t i)
 }
 
 /* A prefix hits up to a point; in a batch the misses lie between the hits. How many hits there are. */
-uint32_t kvb_bench_name_hits(struct kvb_bench_call *c)
+uint32_t skv_bench_name_hits(struct skv_bench_call *c)
 {
 	uint32_t n = c->b->keys, hits = 0;
 
 	for (uint32_t i = 0; i < n; i++) {
-		uint32_t upto = (uint32_t)(c->b->hits * (c->b->mode == KVBLOCK_PREFIX ? n : i + 1));
-		bool hit = c->b->mode == KVBLOCK_PREFIX ? i < upto : hits < upto;
+		uint32_t upto = (uint32_t)(c->b->hits * (c->b->mode == SLABKV_PREFIX ? n : i + 1));
+		bool hit = c->b->mode == SLABKV_PREFIX ? i < upto : hits < upto;
 
 		c->ids[i] = asked_for(c, i) + (hit ? 0 : MISSING);
 		hits += hit;
@@ -134,40 +134,40 @@ uint32_t kvb_bench_name_hits(struct kvb_bench_call *c)
 	return hits;
 }
 
-static int call_lookup(struct kvb_bench_call *c)
+static int call_lookup(struct skv_bench_call *c)
 {
-	const struct kvblock_lookup_options o = { .mode = c->b->mode,
-						  .lease_ms = KVBLOCK_LEASE_DEFAULT };
-	const struct kvblock_keys keys = kvblock_keys_ints(c->ids, c->b->keys);
-	const struct kvblock_locations *l;
-	uint32_t hits = kvb_bench_name_hits(c);
-	int rc = kvblock_lookup(c->b->kv, c->b->name, &keys, &o, &l, &c->err);
+	const struct slabkv_lookup_options o = { .mode = c->b->mode,
+						  .lease_ms = SLABKV_LEASE_DEFAULT };
+	const struct slabkv_keys keys = slabkv_keys_ints(c->ids, c->b->keys);
+	const struct slabkv_locations *l;
+	uint32_t hits = skv_bench_name_hits(c);
+	int rc = slabkv_lookup(c->b->kv, c->b->name, &keys, &o, &l, &c->err);
 
 	count(c, hits, 0);
-	if (rc != KVBLOCK_OK)
+	if (rc != SLABKV_OK)
 		return rc;
 	count(c, hits ? hits : 1, hits ? l->matched : l->matched == 0);
-	kvblock_free(l);
-	return KVBLOCK_OK;
+	slabkv_free(l);
+	return SLABKV_OK;
 }
 
-static int call_match(struct kvb_bench_call *c)
+static int call_match(struct skv_bench_call *c)
 {
-	const struct kvblock_keys keys = kvblock_keys_ints(c->ids, c->b->keys);
+	const struct slabkv_keys keys = slabkv_keys_ints(c->ids, c->b->keys);
 	const char *instance = c->b->name;
 	uint32_t matched = 0;
 	int rc;
 
 	for (uint32_t i = 0; i < c->b->keys; i++)
 		c->ids[i] = asked_for(c, i);
-	rc = kvblock_match(c->b->kv, &instance, 1, &keys, &matched, &c->err);
+	rc = slabkv_match(c->b->kv, &instance, 1, &keys, &matched, &c->err);
 	count(c, c->b->keys, matched);
 	return rc;
 }
 
 /* ---- delete ---------------------------------------------------------------------------------- */
 
-static int prepare_delete(struct kvb_bench *b, struct kvblock_error *err)
+static int prepare_delete(struct skv_bench *b, struct slabkv_error *err)
 {
 	uint64_t n = (uint64_t)b->keys * 2048, most = b->full ? b->capacity / b->slot_bytes / 2 : n;
 	int rc;
@@ -181,25 +181,25 @@ static int prepare_delete(struct kvb_bench *b, struct kvblock_error *err)
 	return rc;
 }
 
-static int call_delete(struct kvb_bench_call *c)
+static int call_delete(struct skv_bench_call *c)
 {
-	const struct kvblock_keys keys = kvblock_keys_ints(c->ids, c->b->keys);
+	const struct slabkv_keys keys = slabkv_keys_ints(c->ids, c->b->keys);
 	uint64_t first = c->b->stock + atomic_fetch_add(&c->b->made, c->b->keys);
 	uint32_t deleted = 0;
 	int rc;
 
 	if (first + c->b->keys > c->b->stock_end) {
 		atomic_store(&c->b->stop, true);
-		return KVBLOCK_OK;
+		return SLABKV_OK;
 	}
 	for (uint32_t i = 0; i < c->b->keys; i++)
 		c->ids[i] = first + i;
-	rc = kvblock_delete(c->b->kv, c->b->name, &keys, &deleted, &c->err);
+	rc = slabkv_delete(c->b->kv, c->b->name, &keys, &deleted, &c->err);
 	count(c, c->b->keys, deleted);
 	return rc;
 }
 
-static const struct kvb_bench_op ops[] = {
+static const struct skv_bench_op ops[] = {
 	{ .name = "lookup", .option = "lookup", .call = call_lookup },
 	{ .name = "match", .option = "match", .call = call_match },
 	{ .name = "start+finish",
@@ -207,38 +207,38 @@ static const struct kvb_bench_op ops[] = {
 	  .halves = { "start", "finish" },
 	  .call = call_start },
 	{ .name = "delete", .option = "delete", .prepare = prepare_delete, .call = call_delete },
-	{ .name = "get json", .option = "get", .api = KVB_BENCH_KVCM, .call = kvb_bench_kvcm_get },
-	{ .name = "get grpc", .option = "get", .api = KVB_BENCH_KVCM, .grpc = true, .call = kvb_bench_kvcm_get },
+	{ .name = "get json", .option = "get", .api = SKV_BENCH_KVCM, .call = skv_bench_kvcm_get },
+	{ .name = "get grpc", .option = "get", .api = SKV_BENCH_KVCM, .grpc = true, .call = skv_bench_kvcm_get },
 	{ .name = "write json",
 	  .option = "write",
 	  .halves = { "start", "finish" },
-	  .api = KVB_BENCH_KVCM,
-	  .call = kvb_bench_kvcm_write },
+	  .api = SKV_BENCH_KVCM,
+	  .call = skv_bench_kvcm_write },
 	{ .name = "write grpc",
 	  .option = "write",
 	  .halves = { "start", "finish" },
-	  .api = KVB_BENCH_KVCM,
+	  .api = SKV_BENCH_KVCM,
 	  .grpc = true,
-	  .call = kvb_bench_kvcm_write },
+	  .call = skv_bench_kvcm_write },
 };
 
-static bool wanted(const struct kvb_bench *b, const struct kvb_bench_op *op, const char *option)
+static bool wanted(const struct skv_bench *b, const struct skv_bench_op *op, const char *option)
 {
 	const char *codec = b->cli->codec;
 
 	if (op->api != b->api || (option && strcmp(op->option, option) != 0))
 		return false;
-	return b->api == KVB_BENCH_V1 || !codec || op->grpc == (strcmp(codec, "protobuf") == 0);
+	return b->api == SKV_BENCH_V1 || !codec || op->grpc == (strcmp(codec, "protobuf") == 0);
 }
 
-bool kvb_bench_op_add(struct kvb_bench *b, const char *option)
+bool skv_bench_op_add(struct skv_bench *b, const char *option)
 {
 	uint32_t before = b->n_ops;
 
 	for (size_t i = 0; i < sizeof ops / sizeof ops[0]; i++) {
 		if (!wanted(b, &ops[i], option))
 			continue;
-		if (b->n_ops == KVB_BENCH_SIZES)
+		if (b->n_ops == SKV_BENCH_SIZES)
 			return false;
 		b->ops[b->n_ops++] = &ops[i];
 	}
@@ -247,10 +247,10 @@ bool kvb_bench_op_add(struct kvb_bench *b, const char *option)
 
 /* ---- the objects ----------------------------------------------------------------------------- */
 
-static int make_objects(struct kvb_bench *b, struct kvblock_error *err)
+static int make_objects(struct skv_bench *b, struct slabkv_error *err)
 {
 	const char *name = b->name;
-	const struct kvblock_storage storage = {
+	const struct slabkv_storage storage = {
 		.name = name,
 		.type = "null",
 		.root = "",
@@ -258,50 +258,50 @@ static int make_objects(struct kvb_bench *b, struct kvblock_error *err)
 		.file_size = b->capacity < 1ull << 40 ? b->capacity : 1ull << 40,
 		.enabled = true,
 	};
-	const struct kvblock_group group = { .name = name, .storages = &name, .n_storages = 1 };
-	const struct kvblock_spec spec = { "kv", b->slot_bytes };
-	const struct kvblock_instance instance = {
+	const struct slabkv_group group = { .name = name, .storages = &name, .n_storages = 1 };
+	const struct slabkv_spec spec = { "kv", b->slot_bytes };
+	const struct slabkv_instance instance = {
 		.id = name, .group = name, .specs = &spec, .n_specs = 1
 	};
-	int rc = kvblock_storage_put(b->kv, &storage, err);
+	int rc = slabkv_storage_put(b->kv, &storage, err);
 
-	if (rc == KVBLOCK_OK)
-		rc = kvblock_group_put(b->kv, &group, err);
-	if (rc == KVBLOCK_OK)
-		rc = b->api == KVB_BENCH_KVCM ? kvb_bench_kvcm_register(b, err)
-					      : kvblock_instance_put(b->kv, &instance, err);
+	if (rc == SLABKV_OK)
+		rc = slabkv_group_put(b->kv, &group, err);
+	if (rc == SLABKV_OK)
+		rc = b->api == SKV_BENCH_KVCM ? skv_bench_kvcm_register(b, err)
+					      : slabkv_instance_put(b->kv, &instance, err);
 	return rc;
 }
 
-int kvb_bench_prepare(struct kvb_bench *b, struct kvblock_error *err)
+int skv_bench_prepare(struct skv_bench *b, struct slabkv_error *err)
 {
 	uint64_t dice, fresh, fits = b->capacity / b->slot_bytes;
 	int rc;
 
-	kvb_random(&dice, sizeof dice);
+	skv_random(&dice, sizeof dice);
 	snprintf(b->name, sizeof b->name, "bench-%016" PRIx64, dice);
 	if (b->n_data > 0)
-		return KVBLOCK_OK;
+		return SLABKV_OK;
 	rc = make_objects(b, err);
 	atomic_store(&b->next_id, b->population);
-	if (rc == KVBLOCK_OK && b->full && fits > b->population)
+	if (rc == SLABKV_OK && b->full && fits > b->population)
 		rc = fill(b, fits + fits / 50 - b->population, err);
 	fresh = atomic_exchange(&b->next_id, 0);
-	if (rc == KVBLOCK_OK) /* last, so that it is not what is evicted first */
+	if (rc == SLABKV_OK) /* last, so that it is not what is evicted first */
 		rc = fill(b, b->population, err);
 	atomic_store(&b->next_id, fresh);
 	return rc;
 }
 
-void kvb_bench_remove(struct kvb_bench *b)
+void skv_bench_remove(struct skv_bench *b)
 {
-	struct kvblock_error err;
+	struct slabkv_error err;
 
 	if (b->n_data > 0)
 		return;
-	if (kvblock_instance_delete(b->kv, b->name, &err) != KVBLOCK_OK ||
-	    kvblock_group_delete(b->kv, b->name, &err) != KVBLOCK_OK ||
-	    kvblock_storage_delete(b->kv, b->name, &err) != KVBLOCK_OK)
-		fprintf(stderr, "kvblock bench: %s is left at the manager: %s\n", b->name,
+	if (slabkv_instance_delete(b->kv, b->name, &err) != SLABKV_OK ||
+	    slabkv_group_delete(b->kv, b->name, &err) != SLABKV_OK ||
+	    slabkv_storage_delete(b->kv, b->name, &err) != SLABKV_OK)
+		fprintf(stderr, "slabkv bench: %s is left at the manager: %s\n", b->name,
 			err.message);
 }

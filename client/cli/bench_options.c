@@ -1,4 +1,4 @@
-/* bench_options.c - the command line of `kvblock bench`. No state. */
+/* bench_options.c - the command line of `slabkv bench`. No state. */
 #include "bench.h"
 
 #include <string.h>
@@ -51,19 +51,19 @@ static const struct option options[] = {
 	{ "data-bytes", required_argument, NULL, OPT_DATA_BYTES },
 	{ "storage", required_argument, NULL, OPT_STORAGE },
 	{ "manager-pid", required_argument, NULL, OPT_PID },
-	KVB_CLI_GLOBAL_OPTIONS,
+	SKV_CLI_GLOBAL_OPTIONS,
 };
 
 typedef bool (*value_fn)(const char *text, uint64_t *out);
 
 static bool keys_value(const char *text, uint64_t *out)
 {
-	return kvb_args_number(text, 1, KVBLOCK_MAX_KEYS, out);
+	return skv_args_number(text, 1, SLABKV_MAX_KEYS, out);
 }
 
 static bool data_value(const char *text, uint64_t *out)
 {
-	return kvb_args_size(text, out) && *out > 0 && *out <= 1ull << 32;
+	return skv_args_size(text, out) && *out > 0 && *out <= 1ull << 32;
 }
 
 /* "1,512,16384": each word through fn; false when one is bad or there are too many. */
@@ -71,7 +71,7 @@ static bool read_list(const char *text, value_fn fn, uint64_t *out, uint32_t *n)
 {
 	char word[32];
 
-	for (*n = 0; *n < KVB_BENCH_SIZES; text++) {
+	for (*n = 0; *n < SKV_BENCH_SIZES; text++) {
 		size_t len = strcspn(text, ",");
 
 		if (len >= sizeof word)
@@ -87,7 +87,7 @@ static bool read_list(const char *text, value_fn fn, uint64_t *out, uint32_t *n)
 	return false;
 }
 
-static bool read_ops(struct kvb_bench *b, const char *text)
+static bool read_ops(struct skv_bench *b, const char *text)
 {
 	char word[32];
 
@@ -98,7 +98,7 @@ static bool read_ops(struct kvb_bench *b, const char *text)
 			return false;
 		memcpy(word, text, len);
 		word[len] = '\0';
-		if (!kvb_bench_op_add(b, word))
+		if (!skv_bench_op_add(b, word))
 			return false;
 		text += len;
 		if (!*text)
@@ -106,43 +106,43 @@ static bool read_ops(struct kvb_bench *b, const char *text)
 	}
 }
 
-static bool read_api(struct kvb_bench *b, const char *text)
+static bool read_api(struct skv_bench *b, const char *text)
 {
-	b->api = strcmp(text, "kvcm") == 0 ? KVB_BENCH_KVCM : KVB_BENCH_V1;
-	return b->api == KVB_BENCH_KVCM || strcmp(text, "v1") == 0;
+	b->api = strcmp(text, "kvcm") == 0 ? SKV_BENCH_KVCM : SKV_BENCH_V1;
+	return b->api == SKV_BENCH_KVCM || strcmp(text, "v1") == 0;
 }
 
 static bool read_ratio(const char *text, double *out)
 {
-	if (strspn(text, "0.") == strlen(text)) { /* kvb_args_factor takes no zero */
+	if (strspn(text, "0.") == strlen(text)) { /* skv_args_factor takes no zero */
 		*out = 0;
 		return text[0] == '0';
 	}
-	return kvb_args_factor(text, out) && *out <= 1;
+	return skv_args_factor(text, out) && *out <= 1;
 }
 
-static bool read_depth(struct kvb_bench *b, const char *text)
+static bool read_depth(struct skv_bench *b, const char *text)
 {
 	uint64_t v;
 
-	if (!kvb_args_number(text, 1, 1024, &v))
+	if (!skv_args_number(text, 1, 1024, &v))
 		return false;
 	b->depth = (uint32_t)v;
 	return true;
 }
 
-static bool read_pid(struct kvb_bench *b, const char *text)
+static bool read_pid(struct skv_bench *b, const char *text)
 {
 	uint64_t v;
 
-	if (!kvb_args_number(text, 1, INT32_MAX, &v) || kvb_machine_cpu_ns((long)v) == 0)
+	if (!skv_args_number(text, 1, INT32_MAX, &v) || skv_machine_cpu_ns((long)v) == 0)
 		return false;
 	b->manager_pid = (long)v;
 	return true;
 }
 
 /* Options whose value may be wrong: NULL when it is fine, else what it must be. */
-static const char *set_value(struct kvb_bench *b, int opt, const char *value)
+static const char *set_value(struct skv_bench *b, int opt, const char *value)
 {
 	uint64_t v;
 
@@ -158,37 +158,37 @@ static const char *set_value(struct kvb_bench *b, int opt, const char *value)
 									 : "--data: sizes, e.g. "
 									   "1M,4497408";
 	case OPT_CLIENTS:
-		if (!kvb_args_number(value, 1, 1024, &v))
+		if (!skv_args_number(value, 1, 1024, &v))
 			return "--clients: 1..1024";
 		b->n_clients = (uint32_t)v;
 		return NULL;
 	case OPT_SECONDS:
-		return kvb_args_factor(value, &b->seconds) && b->seconds <= 86400
+		return skv_args_factor(value, &b->seconds) && b->seconds <= 86400
 			       ? NULL
 			       : "--seconds: up to 86400, e.g. 0.5";
 	case OPT_RATE:
-		return kvb_args_number(value, 1, UINT32_MAX, &b->rate) ? NULL : "--rate: blocks a second, 1 or more";
+		return skv_args_number(value, 1, UINT32_MAX, &b->rate) ? NULL : "--rate: blocks a second, 1 or more";
 	case OPT_HITS:
 		return read_ratio(value, &b->hits) ? NULL : "--hits: 0..1, e.g. 0.5";
 	case OPT_DEPTH:
 		return read_depth(b, value) ? NULL : "--depth: 1..1024";
 	case OPT_CAPACITY:
-		return kvb_args_size(value, &b->capacity) && b->capacity >= 1u << 26 &&
+		return skv_args_size(value, &b->capacity) && b->capacity >= 1u << 26 &&
 				       b->capacity % (1u << 26) == 0
 			       ? NULL
 			       : "--capacity: a multiple of 64M";
 	case OPT_SLOT:
 		return data_value(value, &b->slot_bytes) ? NULL : "--slot: a size";
 	case OPT_POPULATION:
-		return kvb_args_number(value, 1, UINT32_MAX, &b->population)
+		return skv_args_number(value, 1, UINT32_MAX, &b->population)
 			       ? NULL
 			       : "--population: a number";
 	case OPT_MAX_BLOCKS:
-		return kvb_args_number(value, 1, UINT32_MAX, &b->max_blocks)
+		return skv_args_number(value, 1, UINT32_MAX, &b->max_blocks)
 			       ? NULL
 			       : "--max-blocks: a number";
 	case OPT_DATA_BYTES:
-		return kvb_args_size(value, &b->data_bytes) && b->data_bytes > 0
+		return skv_args_size(value, &b->data_bytes) && b->data_bytes > 0
 			       ? NULL
 			       : "--data-bytes: a size";
 	default:
@@ -196,62 +196,62 @@ static const char *set_value(struct kvb_bench *b, int opt, const char *value)
 	}
 }
 
-static int set_option(struct kvb_bench *b, int opt, const char *value)
+static int set_option(struct skv_bench *b, int opt, const char *value)
 {
 	const char *wrong;
 
 	switch (opt) {
 	case OPT_BATCH:
-		b->mode = KVBLOCK_BATCH;
-		return KVB_EXIT_OK;
+		b->mode = SLABKV_BATCH;
+		return SKV_EXIT_OK;
 	case OPT_SCATTER:
 		b->scatter = true;
-		return KVB_EXIT_OK;
+		return SKV_EXIT_OK;
 	case OPT_FULL:
 		b->full = true;
-		return KVB_EXIT_OK;
+		return SKV_EXIT_OK;
 	case OPT_KEEP:
 		b->keep = true;
-		return KVB_EXIT_OK;
+		return SKV_EXIT_OK;
 	case OPT_PREPARE:
-		return KVB_EXIT_OK; /* it always does */
+		return SKV_EXIT_OK; /* it always does */
 	case OPT_STORAGE:
 		b->storage = value;
-		return KVB_EXIT_OK;
+		return SKV_EXIT_OK;
 	case OPT_OPS: /* understood when the API is known */
 		b->op_list = value;
-		return KVB_EXIT_OK;
+		return SKV_EXIT_OK;
 	case OPT_GRPC:
 		b->grpc = value;
-		return KVB_EXIT_OK;
+		return SKV_EXIT_OK;
 	default:
 		if (opt < OPT_KEYS || opt > OPT_PID)
-			return kvb_cli_global_option(b->cli, opt, value);
+			return skv_cli_global_option(b->cli, opt, value);
 		wrong = set_value(b, opt, value);
-		return wrong ? kvb_cli_usage(b->cli, "%s", wrong) : KVB_EXIT_OK;
+		return wrong ? skv_cli_usage(b->cli, "%s", wrong) : SKV_EXIT_OK;
 	}
 }
 
-static int set_ops(struct kvb_bench *b)
+static int set_ops(struct skv_bench *b)
 {
 	if (!b->op_list)
-		kvb_bench_op_add(b, NULL);
+		skv_bench_op_add(b, NULL);
 	else if (!read_ops(b, b->op_list))
-		return kvb_cli_usage(b->cli, "%s", b->api == KVB_BENCH_KVCM ? "--ops: a list of get,write"
+		return skv_cli_usage(b->cli, "%s", b->api == SKV_BENCH_KVCM ? "--ops: a list of get,write"
 									    : "--ops: a list of lookup,match,start,delete");
-	if (b->api == KVB_BENCH_KVCM && b->n_data > 0)
-		return kvb_cli_usage(b->cli, "--data goes with --api v1");
-	return KVB_EXIT_OK;
+	if (b->api == SKV_BENCH_KVCM && b->n_data > 0)
+		return skv_cli_usage(b->cli, "--data goes with --api v1");
+	return SKV_EXIT_OK;
 }
 
 /* What is not told. */
-static void set_defaults(struct kvb_bench *b)
+static void set_defaults(struct skv_bench *b)
 {
 	if (b->n_sizes == 0 && b->n_data > 0)
 		b->sizes[b->n_sizes++] = 16;
 	if (b->n_sizes == 0) {
-		b->sizes[b->n_sizes++] = b->api == KVB_BENCH_KVCM ? 512 : 1;
-		b->sizes[b->n_sizes++] = b->api == KVB_BENCH_KVCM ? 1000 : 512;
+		b->sizes[b->n_sizes++] = b->api == SKV_BENCH_KVCM ? 512 : 1;
+		b->sizes[b->n_sizes++] = b->api == SKV_BENCH_KVCM ? 1000 : 512;
 	}
 	if (b->capacity == 0)
 		b->capacity = b->full ? 1ull << 30 : 16ull << 40;
@@ -260,9 +260,9 @@ static void set_defaults(struct kvb_bench *b)
 			b->population = b->sizes[i];
 }
 
-int kvb_bench_options(struct kvb_bench *b, int argc, char **argv)
+int skv_bench_options(struct skv_bench *b, int argc, char **argv)
 {
-	int opt, rc = KVB_EXIT_OK;
+	int opt, rc = SKV_EXIT_OK;
 
 	b->n_clients = 4;
 	b->seconds = 5;
@@ -273,12 +273,12 @@ int kvb_bench_options(struct kvb_bench *b, int argc, char **argv)
 	b->data_bytes = 1ull << 30;
 	b->storage = "default";
 	b->grpc = "127.0.0.1:7334";
-	while (rc == KVB_EXIT_OK && (opt = getopt_long(argc, argv, KVB_CLI_SHORT, options, NULL)) != -1)
+	while (rc == SKV_EXIT_OK && (opt = getopt_long(argc, argv, SKV_CLI_SHORT, options, NULL)) != -1)
 		rc = set_option(b, opt, optarg);
-	if (rc != KVB_EXIT_OK)
+	if (rc != SKV_EXIT_OK)
 		return rc;
 	if (optind < argc)
-		return kvb_cli_usage(b->cli, "takes no arguments");
+		return skv_cli_usage(b->cli, "takes no arguments");
 	set_defaults(b);
 	return set_ops(b);
 }

@@ -1,16 +1,16 @@
 /*
- * bench_report.c - what `kvblock bench` prints: a table for people, JSON for programs, and the machine,
+ * bench_report.c - what `slabkv bench` prints: a table for people, JSON for programs, and the machine,
  * version and commit without which a number means nothing. No state.
  */
 #include "bench.h"
 
 #include <inttypes.h>
 
-#ifndef KVB_COMMIT
-#define KVB_COMMIT "unknown"
+#ifndef SKV_COMMIT
+#define SKV_COMMIT "unknown"
 #endif
 
-static double rate(const struct kvb_bench_outcome *o, uint64_t n)
+static double rate(const struct skv_bench_outcome *o, uint64_t n)
 {
 	return o->wall_us ? (double)n * 1e6 / (double)o->wall_us : 0;
 }
@@ -20,55 +20,55 @@ static double per(uint64_t total_ns, uint64_t n)
 	return n ? (double)total_ns / 1000 / (double)n : 0;
 }
 
-static double success(const struct kvb_bench_outcome *o)
+static double success(const struct skv_bench_outcome *o)
 {
 	return o->asked ? (double)o->done / (double)o->asked : 0;
 }
 
-static double mib_s(const struct kvb_bench_outcome *o)
+static double mib_s(const struct skv_bench_outcome *o)
 {
 	return rate(o, o->bytes) / (1 << 20);
 }
 
-static const char *codec(const struct kvb_bench *b)
+static const char *codec(const struct skv_bench *b)
 {
-	if (b->api == KVB_BENCH_KVCM)
+	if (b->api == SKV_BENCH_KVCM)
 		return b->cli->codec ? b->cli->codec : "both";
 	return b->cli->codec ? b->cli->codec : "protobuf";
 }
 
-static const char *api(const struct kvb_bench *b) { return b->api == KVB_BENCH_KVCM ? "kvcm" : "v1"; }
+static const char *api(const struct skv_bench *b) { return b->api == SKV_BENCH_KVCM ? "kvcm" : "v1"; }
 
-void kvb_bench_print_head(const struct kvb_bench *b)
+void skv_bench_print_head(const struct skv_bench *b)
 {
-	struct kvb_machine m;
+	struct skv_machine m;
 
-	kvb_machine_read(&m);
-	printf("kvblock %s (%s), API %s, %u clients, %g s each, codec %s, engine %s, on %s, %ld cores, "
+	skv_machine_read(&m);
+	printf("slabkv %s (%s), API %s, %u clients, %g s each, codec %s, engine %s, on %s, %ld cores, "
 	       "%s\n",
-	       kvblock_version(), KVB_COMMIT, api(b), b->n_clients, b->seconds, codec(b),
-	       kvblock_engine(b->kv, NULL), m.cpu, m.cores, m.kernel);
+	       slabkv_version(), SKV_COMMIT, api(b), b->n_clients, b->seconds, codec(b),
+	       slabkv_engine(b->kv, NULL), m.cpu, m.cores, m.kernel);
 	printf("%-14s %6s %10s %12s %8s %8s %8s %8s%s%s\n", "operation", "keys", "calls/s", "keys/s",
 	       "p50 us", "p99 us", "p999 us", "success", b->n_data ? "    MiB/s  I/O per block" : "",
 	       b->manager_pid ? "   CPU/call    CPU/key (us)" : "");
 }
 
-static void print_half(const char *name, const struct kvb_histogram *h)
+static void print_half(const char *name, const struct skv_histogram *h)
 {
 	printf("  %-12s %6s %10s %12s %8" PRIu64 " %8" PRIu64 " %8" PRIu64 "\n", name, "", "", "",
-	       kvb_histogram_quantile(h, 0.5), kvb_histogram_quantile(h, 0.99),
-	       kvb_histogram_quantile(h, 0.999));
+	       skv_histogram_quantile(h, 0.5), skv_histogram_quantile(h, 0.99),
+	       skv_histogram_quantile(h, 0.999));
 }
 
-void kvb_bench_print_row(const struct kvb_bench *b, const struct kvb_bench_op *op,
-			 const struct kvb_bench_outcome *o)
+void skv_bench_print_row(const struct skv_bench *b, const struct skv_bench_op *op,
+			 const struct skv_bench_outcome *o)
 {
 	uint64_t keys = o->calls * b->keys;
 
 	printf("%-14s %6u %10.0f %12.0f %8" PRIu64 " %8" PRIu64 " %8" PRIu64 " %8.4f", op->name,
-	       b->keys, rate(o, o->calls), rate(o, keys), kvb_histogram_quantile(&o->latency, 0.5),
-	       kvb_histogram_quantile(&o->latency, 0.99),
-	       kvb_histogram_quantile(&o->latency, 0.999), success(o));
+	       b->keys, rate(o, o->calls), rate(o, keys), skv_histogram_quantile(&o->latency, 0.5),
+	       skv_histogram_quantile(&o->latency, 0.99),
+	       skv_histogram_quantile(&o->latency, 0.999), success(o));
 	if (op->data)
 		printf(" %8.0f %14.4f", mib_s(o), o->done ? (double)o->ios / (double)o->done : 0);
 	if (b->manager_pid)
@@ -81,15 +81,15 @@ void kvb_bench_print_row(const struct kvb_bench *b, const struct kvb_bench_op *o
 	fflush(stdout);
 }
 
-static json_t *latency_json(const struct kvb_histogram *h)
+static json_t *latency_json(const struct skv_histogram *h)
 {
-	return json_pack("{sI sI sI sI}", "p50_us", (json_int_t)kvb_histogram_quantile(h, 0.5),
-			 "p99_us", (json_int_t)kvb_histogram_quantile(h, 0.99), "p999_us",
-			 (json_int_t)kvb_histogram_quantile(h, 0.999), "max_us", (json_int_t)h->max);
+	return json_pack("{sI sI sI sI}", "p50_us", (json_int_t)skv_histogram_quantile(h, 0.5),
+			 "p99_us", (json_int_t)skv_histogram_quantile(h, 0.99), "p999_us",
+			 (json_int_t)skv_histogram_quantile(h, 0.999), "max_us", (json_int_t)h->max);
 }
 
-json_t *kvb_bench_row_json(const struct kvb_bench *b, const struct kvb_bench_op *op,
-			   const struct kvb_bench_outcome *o)
+json_t *skv_bench_row_json(const struct skv_bench *b, const struct skv_bench_op *op,
+			   const struct skv_bench_outcome *o)
 {
 	uint64_t keys = o->calls * b->keys;
 	json_t *row = json_pack("{ss sI sI sI sI sf sf sf}", "operation", op->name, "keys",
@@ -118,13 +118,13 @@ json_t *kvb_bench_row_json(const struct kvb_bench *b, const struct kvb_bench_op 
 	return row;
 }
 
-json_t *kvb_bench_json(const struct kvb_bench *b, json_t *rows)
+json_t *skv_bench_json(const struct skv_bench *b, json_t *rows)
 {
-	struct kvb_machine m;
+	struct skv_machine m;
 
-	kvb_machine_read(&m);
-	return json_pack("{ss ss ss ss sI ss sI sf ss ss ss so}", "version", kvblock_version(), "commit",
-			 KVB_COMMIT, "api", api(b), "cpu", m.cpu, "cores", (json_int_t)m.cores, "kernel", m.kernel,
+	skv_machine_read(&m);
+	return json_pack("{ss ss ss ss sI ss sI sf ss ss ss so}", "version", slabkv_version(), "commit",
+			 SKV_COMMIT, "api", api(b), "cpu", m.cpu, "cores", (json_int_t)m.cores, "kernel", m.kernel,
 			 "clients", (json_int_t)b->n_clients, "seconds", b->seconds, "codec",
-			 codec(b), "engine", kvblock_engine(b->kv, NULL), "name", b->name, "operations", rows);
+			 codec(b), "engine", slabkv_engine(b->kv, NULL), "name", b->name, "operations", rows);
 }

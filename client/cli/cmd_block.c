@@ -1,59 +1,59 @@
 /* cmd_block.c - options that the commands on blocks share: instance and keys. No state. */
 #include "cli.h"
 
-#include <kvb/mem.h>
+#include <skv/mem.h>
 
-void kvb_cli_target_init(struct kvb_cli_target *t)
+void skv_cli_target_init(struct skv_cli_target *t)
 {
-	*t = (struct kvb_cli_target){ .instance = "default", .form = KVBLOCK_KEYS_STRING };
+	*t = (struct skv_cli_target){ .instance = "default", .form = SLABKV_KEYS_STRING };
 }
 
-void kvb_cli_target_free(struct kvb_cli_target *t)
+void skv_cli_target_free(struct skv_cli_target *t)
 {
-	kvb_args_keys_free(&t->keys);
-	kvb_free(t->texts);
+	skv_args_keys_free(&t->keys);
+	skv_free(t->texts);
 	t->texts = NULL;
 }
 
-static int add_key(struct kvb_cli *cli, struct kvb_cli_target *t, const char *text)
+static int add_key(struct skv_cli *cli, struct skv_cli_target *t, const char *text)
 {
 	if (!t->texts)
-		t->texts = kvb_calloc(KVBLOCK_MAX_KEYS, sizeof *t->texts);
+		t->texts = skv_calloc(SLABKV_MAX_KEYS, sizeof *t->texts);
 	if (!t->texts)
-		return kvb_cli_usage(cli, "out of memory");
-	if (t->n == KVBLOCK_MAX_KEYS)
-		return kvb_cli_usage(cli, "at most %u keys", KVBLOCK_MAX_KEYS);
+		return skv_cli_usage(cli, "out of memory");
+	if (t->n == SLABKV_MAX_KEYS)
+		return skv_cli_usage(cli, "at most %u keys", SLABKV_MAX_KEYS);
 	t->texts[t->n++] = text;
-	return KVB_EXIT_OK;
+	return SKV_EXIT_OK;
 }
 
-int kvb_cli_target_option(struct kvb_cli *cli, struct kvb_cli_target *t, int opt, const char *value)
+int skv_cli_target_option(struct skv_cli *cli, struct skv_cli_target *t, int opt, const char *value)
 {
 	switch (opt) {
-	case KVB_OPT_INSTANCE:
+	case SKV_OPT_INSTANCE:
 		t->instance = value;
-		return KVB_EXIT_OK;
-	case KVB_OPT_KEY:
+		return SKV_EXIT_OK;
+	case SKV_OPT_KEY:
 		return add_key(cli, t, value);
-	case KVB_OPT_KEY_FORM:
-		if (!kvb_args_key_form(value, &t->form))
-			return kvb_cli_usage(cli, "--key-form: string, int or hex");
-		return KVB_EXIT_OK;
+	case SKV_OPT_KEY_FORM:
+		if (!skv_args_key_form(value, &t->form))
+			return skv_cli_usage(cli, "--key-form: string, int or hex");
+		return SKV_EXIT_OK;
 	default:
-		return kvb_cli_global_option(cli, opt, value);
+		return skv_cli_global_option(cli, opt, value);
 	}
 }
 
-int kvb_cli_target_keys(struct kvb_cli *cli, struct kvb_cli_target *t, int argc, char **argv,
+int skv_cli_target_keys(struct skv_cli *cli, struct skv_cli_target *t, int argc, char **argv,
 			int first)
 {
 	const char *wrong;
-	int rc = KVB_EXIT_OK;
+	int rc = SKV_EXIT_OK;
 
-	for (int i = first; i < argc && rc == KVB_EXIT_OK; i++)
+	for (int i = first; i < argc && rc == SKV_EXIT_OK; i++)
 		rc = add_key(cli, t, argv[i]);
-	if (rc != KVB_EXIT_OK)
+	if (rc != SKV_EXIT_OK)
 		return rc;
-	wrong = t->n ? kvb_args_keys_parse(&t->keys, t->form, t->texts, t->n) : "no key given";
-	return wrong ? kvb_cli_usage(cli, "--key: %s", wrong) : KVB_EXIT_OK;
+	wrong = t->n ? skv_args_keys_parse(&t->keys, t->form, t->texts, t->n) : "no key given";
+	return wrong ? skv_cli_usage(cli, "--key: %s", wrong) : SKV_EXIT_OK;
 }

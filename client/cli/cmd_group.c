@@ -1,5 +1,5 @@
 /*
- * cmd_group.c - kvblock group: lists groups, and changes single fields of one, by the names that the API has for them.
+ * cmd_group.c - slabkv group: lists groups, and changes single fields of one, by the names that the API has for them.
  * No state; one thread.
  */
 #include "cli.h"
@@ -9,53 +9,53 @@
 #include <string.h>
 
 /* `body` is taken. */
-static int call(struct kvb_cli *cli, struct kvblock *kv, const char *method, const char *path, json_t *body, json_t **out)
+static int call(struct skv_cli *cli, struct slabkv *kv, const char *method, const char *path, json_t *body, json_t **out)
 {
 	char *text = body ? json_dumps(body, JSON_COMPACT) : NULL;
-	struct kvblock_error err;
+	struct slabkv_error err;
 	const char *answer;
 	json_error_t e;
-	int rc = kvblock_call(kv, method, path, text, &answer, &err);
+	int rc = slabkv_call(kv, method, path, text, &answer, &err);
 
 	free(text);
 	json_decref(body);
-	if (rc != KVBLOCK_OK)
-		return kvb_cli_fail(cli, &err);
+	if (rc != SLABKV_OK)
+		return skv_cli_fail(cli, &err);
 	*out = json_loads(answer, 0, &e);
-	kvblock_free(answer);
+	slabkv_free(answer);
 	if (*out)
-		return KVB_EXIT_OK;
-	fprintf(stderr, "kvblock group: the manager's answer is no JSON\n");
-	return KVB_EXIT_REFUSED;
+		return SKV_EXIT_OK;
+	fprintf(stderr, "slabkv group: the manager's answer is no JSON\n");
+	return SKV_EXIT_REFUSED;
 }
 
 static void print_group(const json_t *g)
 {
-	const char *policy = kvb_cli_text(g, "policy");
+	const char *policy = skv_cli_text(g, "policy");
 	char capacity[24], used[24];
 
-	kvb_args_print_size(kvb_cli_u64(g, "capacity"), capacity);
-	kvb_args_print_size(kvb_cli_u64(g, "used_bytes"), used);
-	printf("%-24s %-10s %12s %12s %12" PRIu64 "\n", kvb_cli_text(g, "name"), *policy ? policy : "odds", capacity, used,
-	       kvb_cli_u64(g, "blocks"));
+	skv_args_print_size(skv_cli_u64(g, "capacity"), capacity);
+	skv_args_print_size(skv_cli_u64(g, "used_bytes"), used);
+	printf("%-24s %-10s %12s %12s %12" PRIu64 "\n", skv_cli_text(g, "name"), *policy ? policy : "odds", capacity, used,
+	       skv_cli_u64(g, "blocks"));
 }
 
-static int list(struct kvb_cli *cli, struct kvblock *kv)
+static int list(struct skv_cli *cli, struct slabkv *kv)
 {
 	const json_t *g;
 	json_t *doc;
 	size_t i;
 	int rc = call(cli, kv, "GET", "/v1/groups", NULL, &doc);
 
-	if (rc != KVB_EXIT_OK)
+	if (rc != SKV_EXIT_OK)
 		return rc;
 	if (cli->json)
-		return kvb_cli_print_json(doc);
+		return skv_cli_print_json(doc);
 	printf("%-24s %-10s %12s %12s %12s\n", "GROUP", "POLICY", "CAPACITY", "USED", "BLOCKS");
 	json_array_foreach(json_object_get(doc, "groups"), i, g)
 		print_group(g);
 	json_decref(doc);
-	return KVB_EXIT_OK;
+	return SKV_EXIT_OK;
 }
 
 /* A whole number as such, all else as a text: the manager reads sizes with units. Storages are a list. */
@@ -78,23 +78,23 @@ static json_t *value_of(const char *field, const char *text)
 }
 
 /* FIELD=VALUE... on top of what the group is, or of nothing, if there is none. */
-static int set(struct kvb_cli *cli, struct kvblock *kv, const char *name, char **fields, int n)
+static int set(struct skv_cli *cli, struct slabkv *kv, const char *name, char **fields, int n)
 {
 	static const char *const told[] = { "name", "blocks", "used_bytes", "room_bytes", "pinned_bytes", "soft_pinned_bytes",
 					    "leased_bytes", "open_bytes", "evicted_blocks", "hits" };
-	const struct kvblock_group_info *have;
-	struct kvblock_error err;
+	const struct slabkv_group_info *have;
+	struct slabkv_error err;
 	char path[300];
 	json_t *spec = NULL;
-	int rc = kvblock_group_get(kv, name, &have, &err);
+	int rc = slabkv_group_get(kv, name, &have, &err);
 
-	if (rc != KVBLOCK_OK && rc != KVBLOCK_E_NOT_FOUND)
-		return kvb_cli_fail(cli, &err);
+	if (rc != SLABKV_OK && rc != SLABKV_E_NOT_FOUND)
+		return skv_cli_fail(cli, &err);
 	snprintf(path, sizeof path, "/v1/groups/%s", name);
-	if (rc == KVBLOCK_OK) {
-		kvblock_free(have);
+	if (rc == SLABKV_OK) {
+		slabkv_free(have);
 		rc = call(cli, kv, "GET", path, NULL, &spec);
-		if (rc != KVB_EXIT_OK)
+		if (rc != SKV_EXIT_OK)
 			return rc;
 	} else {
 		spec = json_object();
@@ -108,41 +108,41 @@ static int set(struct kvb_cli *cli, struct kvblock *kv, const char *name, char *
 		json_object_set_new(spec, fields[i], value_of(fields[i], value));
 	}
 	rc = call(cli, kv, "PUT", path, spec, &spec);
-	if (rc == KVB_EXIT_OK && cli->json)
-		return kvb_cli_print_json(spec);
-	if (rc == KVB_EXIT_OK)
+	if (rc == SKV_EXIT_OK && cli->json)
+		return skv_cli_print_json(spec);
+	if (rc == SKV_EXIT_OK)
 		json_decref(spec);
 	return rc;
 }
 
-static int run(struct kvb_cli *cli, struct kvblock *kv, int argc, char **argv)
+static int run(struct skv_cli *cli, struct slabkv *kv, int argc, char **argv)
 {
 	if (argc == 1 && strcmp(argv[0], "list") == 0)
 		return list(cli, kv);
 	if (argc < 3 || strcmp(argv[0], "set") != 0)
-		return kvb_cli_usage(cli, "list, or set NAME FIELD=VALUE...?");
+		return skv_cli_usage(cli, "list, or set NAME FIELD=VALUE...?");
 	for (int i = 2; i < argc; i++)
 		if (!strchr(argv[i], '=') || *argv[i] == '=')
-			return kvb_cli_usage(cli, "'%s' is not FIELD=VALUE", argv[i]);
+			return skv_cli_usage(cli, "'%s' is not FIELD=VALUE", argv[i]);
 	return set(cli, kv, argv[1], argv + 2, argc - 2);
 }
 
-int kvb_cmd_group(struct kvb_cli *cli, int argc, char **argv)
+int skv_cmd_group(struct skv_cli *cli, int argc, char **argv)
 {
-	static const struct option options[] = { KVB_CLI_GLOBAL_OPTIONS };
-	struct kvblock *kv;
-	int opt, rc = KVB_EXIT_OK;
+	static const struct option options[] = { SKV_CLI_GLOBAL_OPTIONS };
+	struct slabkv *kv;
+	int opt, rc = SKV_EXIT_OK;
 
-	while (rc == KVB_EXIT_OK && (opt = getopt_long(argc, argv, KVB_CLI_SHORT, options, NULL)) != -1)
-		rc = kvb_cli_global_option(cli, opt, optarg);
-	if (rc == KVB_EXIT_OK && optind >= argc)
-		rc = kvb_cli_usage(cli, "list, or set NAME FIELD=VALUE...?");
-	if (rc != KVB_EXIT_OK)
+	while (rc == SKV_EXIT_OK && (opt = getopt_long(argc, argv, SKV_CLI_SHORT, options, NULL)) != -1)
+		rc = skv_cli_global_option(cli, opt, optarg);
+	if (rc == SKV_EXIT_OK && optind >= argc)
+		rc = skv_cli_usage(cli, "list, or set NAME FIELD=VALUE...?");
+	if (rc != SKV_EXIT_OK)
 		return rc;
-	rc = kvb_cli_open(cli, NULL, &kv);
-	if (rc == KVB_EXIT_OK) {
+	rc = skv_cli_open(cli, NULL, &kv);
+	if (rc == SKV_EXIT_OK) {
 		rc = run(cli, kv, argc - optind, argv + optind);
-		kvblock_close(kv);
+		slabkv_close(kv);
 	}
 	return rc;
 }

@@ -1,18 +1,18 @@
-/* cmd_pin.c - kvblock pin, unpin, pins: blocks that eviction leaves alone. No state. */
+/* cmd_pin.c - slabkv pin, unpin, pins: blocks that eviction leaves alone. No state. */
 #include "cli.h"
 
 #include <inttypes.h>
 #include <string.h>
 
-#include <kvb/mem.h>
+#include <skv/mem.h>
 
 #define MAX_TTL_MS 2592000000u /* 30 days */
 
-static const char *kind_name(enum kvblock_pin_kind kind) { return kind == KVBLOCK_PIN_SOFT ? "soft" : "hard"; }
+static const char *kind_name(enum slabkv_pin_kind kind) { return kind == SLABKV_PIN_SOFT ? "soft" : "hard"; }
 
 /* ---- pin ------------------------------------------------------------------------------------- */
 
-static int print_pinned(const struct kvb_cli *cli, const struct kvb_cli_target *t, uint32_t pinned, const bool *missing)
+static int print_pinned(const struct skv_cli *cli, const struct skv_cli_target *t, uint32_t pinned, const bool *missing)
 {
 	json_t *absent = json_array();
 
@@ -24,113 +24,113 @@ static int print_pinned(const struct kvb_cli *cli, const struct kvb_cli_target *
 			printf("%s  -\n", t->texts[i]);
 	}
 	if (cli->json)
-		return kvb_cli_print_json(json_pack("{sI so}", "pinned", (json_int_t)pinned, "missing", absent));
+		return skv_cli_print_json(json_pack("{sI so}", "pinned", (json_int_t)pinned, "missing", absent));
 	json_decref(absent);
 	printf("%u of %u keys pinned\n", pinned, t->n);
-	return KVB_EXIT_OK;
+	return SKV_EXIT_OK;
 }
 
-static int do_pin(struct kvb_cli *cli, const struct kvb_cli_target *t, enum kvblock_pin_kind kind, uint64_t ttl_ms)
+static int do_pin(struct skv_cli *cli, const struct skv_cli_target *t, enum slabkv_pin_kind kind, uint64_t ttl_ms)
 {
-	struct kvblock_keys keys = kvb_args_keys_of(&t->keys);
-	bool *missing = kvb_calloc(t->n, sizeof *missing);
-	struct kvblock_error err;
-	struct kvblock *kv;
+	struct slabkv_keys keys = skv_args_keys_of(&t->keys);
+	bool *missing = skv_calloc(t->n, sizeof *missing);
+	struct slabkv_error err;
+	struct slabkv *kv;
 	uint32_t pinned = 0;
-	int rc = missing ? kvb_cli_open(cli, NULL, &kv) : kvb_cli_usage(cli, "out of memory");
+	int rc = missing ? skv_cli_open(cli, NULL, &kv) : skv_cli_usage(cli, "out of memory");
 
-	if (rc == KVB_EXIT_OK) {
-		if (kvblock_pin(kv, t->instance, &keys, kind, ttl_ms, &pinned, missing, &err) != KVBLOCK_OK)
-			rc = kvb_cli_fail(cli, &err);
+	if (rc == SKV_EXIT_OK) {
+		if (slabkv_pin(kv, t->instance, &keys, kind, ttl_ms, &pinned, missing, &err) != SLABKV_OK)
+			rc = skv_cli_fail(cli, &err);
 		else
 			rc = print_pinned(cli, t, pinned, missing);
-		if (rc == KVB_EXIT_OK && pinned < t->n)
-			rc = KVB_EXIT_MISS;
-		kvblock_close(kv);
+		if (rc == SKV_EXIT_OK && pinned < t->n)
+			rc = SKV_EXIT_MISS;
+		slabkv_close(kv);
 	}
-	kvb_free(missing);
+	skv_free(missing);
 	return rc;
 }
 
-int kvb_cmd_pin(struct kvb_cli *cli, int argc, char **argv)
+int skv_cmd_pin(struct skv_cli *cli, int argc, char **argv)
 {
 	static const struct option options[] = { { "soft", no_argument, NULL, 's' },
 						 { "ttl", required_argument, NULL, 't' },
-						 KVB_CLI_TARGET_OPTIONS, KVB_CLI_GLOBAL_OPTIONS };
-	enum kvblock_pin_kind kind = KVBLOCK_PIN_HARD;
-	struct kvb_cli_target t;
+						 SKV_CLI_TARGET_OPTIONS, SKV_CLI_GLOBAL_OPTIONS };
+	enum slabkv_pin_kind kind = SLABKV_PIN_HARD;
+	struct skv_cli_target t;
 	uint64_t ttl_ms = 0;
-	int opt, rc = KVB_EXIT_OK;
+	int opt, rc = SKV_EXIT_OK;
 
-	kvb_cli_target_init(&t);
-	while (rc == KVB_EXIT_OK && (opt = getopt_long(argc, argv, KVB_CLI_SHORT, options, NULL)) != -1) {
+	skv_cli_target_init(&t);
+	while (rc == SKV_EXIT_OK && (opt = getopt_long(argc, argv, SKV_CLI_SHORT, options, NULL)) != -1) {
 		if (opt == 's')
-			kind = KVBLOCK_PIN_SOFT;
-		else if (opt == 't' && !kvb_args_number(optarg, 0, MAX_TTL_MS, &ttl_ms))
-			rc = kvb_cli_usage(cli, "--ttl: milliseconds, 0..%u", MAX_TTL_MS);
+			kind = SLABKV_PIN_SOFT;
+		else if (opt == 't' && !skv_args_number(optarg, 0, MAX_TTL_MS, &ttl_ms))
+			rc = skv_cli_usage(cli, "--ttl: milliseconds, 0..%u", MAX_TTL_MS);
 		else if (opt != 't')
-			rc = kvb_cli_target_option(cli, &t, opt, optarg);
+			rc = skv_cli_target_option(cli, &t, opt, optarg);
 	}
-	if (rc == KVB_EXIT_OK && kind == KVBLOCK_PIN_SOFT && ttl_ms == 0)
-		rc = kvb_cli_usage(cli, "--soft needs --ttl: a soft pin ends by itself");
-	if (rc == KVB_EXIT_OK)
-		rc = kvb_cli_target_keys(cli, &t, argc, argv, optind);
-	if (rc == KVB_EXIT_OK)
+	if (rc == SKV_EXIT_OK && kind == SLABKV_PIN_SOFT && ttl_ms == 0)
+		rc = skv_cli_usage(cli, "--soft needs --ttl: a soft pin ends by itself");
+	if (rc == SKV_EXIT_OK)
+		rc = skv_cli_target_keys(cli, &t, argc, argv, optind);
+	if (rc == SKV_EXIT_OK)
 		rc = do_pin(cli, &t, kind, ttl_ms);
-	kvb_cli_target_free(&t);
+	skv_cli_target_free(&t);
 	return rc;
 }
 
 /* ---- unpin ----------------------------------------------------------------------------------- */
 
-static int do_unpin(struct kvb_cli *cli, const struct kvb_cli_target *t, bool all)
+static int do_unpin(struct skv_cli *cli, const struct skv_cli_target *t, bool all)
 {
-	struct kvblock_keys keys = kvb_args_keys_of(&t->keys);
-	struct kvblock_error err;
-	struct kvblock *kv;
+	struct slabkv_keys keys = skv_args_keys_of(&t->keys);
+	struct slabkv_error err;
+	struct slabkv *kv;
 	uint64_t n = 0;
-	int rc = kvb_cli_open(cli, NULL, &kv);
+	int rc = skv_cli_open(cli, NULL, &kv);
 
-	if (rc != KVB_EXIT_OK)
+	if (rc != SKV_EXIT_OK)
 		return rc;
-	if (kvblock_unpin(kv, t->instance, all ? NULL : &keys, &n, &err) != KVBLOCK_OK)
-		rc = kvb_cli_fail(cli, &err);
+	if (slabkv_unpin(kv, t->instance, all ? NULL : &keys, &n, &err) != SLABKV_OK)
+		rc = skv_cli_fail(cli, &err);
 	else if (cli->json)
-		rc = kvb_cli_print_json(json_pack("{sI}", "unpinned", (json_int_t)n));
+		rc = skv_cli_print_json(json_pack("{sI}", "unpinned", (json_int_t)n));
 	else
 		printf("%" PRIu64 " unpinned\n", n);
-	kvblock_close(kv);
+	slabkv_close(kv);
 	return rc;
 }
 
-int kvb_cmd_unpin(struct kvb_cli *cli, int argc, char **argv)
+int skv_cmd_unpin(struct skv_cli *cli, int argc, char **argv)
 {
 	static const struct option options[] = { { "all", no_argument, NULL, 'a' },
-						 KVB_CLI_TARGET_OPTIONS, KVB_CLI_GLOBAL_OPTIONS };
-	struct kvb_cli_target t;
+						 SKV_CLI_TARGET_OPTIONS, SKV_CLI_GLOBAL_OPTIONS };
+	struct skv_cli_target t;
 	bool all = false;
-	int opt, rc = KVB_EXIT_OK;
+	int opt, rc = SKV_EXIT_OK;
 
-	kvb_cli_target_init(&t);
-	while (rc == KVB_EXIT_OK && (opt = getopt_long(argc, argv, KVB_CLI_SHORT, options, NULL)) != -1) {
+	skv_cli_target_init(&t);
+	while (rc == SKV_EXIT_OK && (opt = getopt_long(argc, argv, SKV_CLI_SHORT, options, NULL)) != -1) {
 		if (opt == 'a')
 			all = true;
 		else
-			rc = kvb_cli_target_option(cli, &t, opt, optarg);
+			rc = skv_cli_target_option(cli, &t, opt, optarg);
 	}
-	if (rc == KVB_EXIT_OK && all && (t.n || optind < argc))
-		rc = kvb_cli_usage(cli, "--all, or keys: not both");
-	if (rc == KVB_EXIT_OK && !all)
-		rc = kvb_cli_target_keys(cli, &t, argc, argv, optind);
-	if (rc == KVB_EXIT_OK)
+	if (rc == SKV_EXIT_OK && all && (t.n || optind < argc))
+		rc = skv_cli_usage(cli, "--all, or keys: not both");
+	if (rc == SKV_EXIT_OK && !all)
+		rc = skv_cli_target_keys(cli, &t, argc, argv, optind);
+	if (rc == SKV_EXIT_OK)
 		rc = do_unpin(cli, &t, all);
-	kvb_cli_target_free(&t);
+	skv_cli_target_free(&t);
 	return rc;
 }
 
 /* ---- pins ------------------------------------------------------------------------------------ */
 
-static void print_pin(const struct kvb_cli *cli, const struct kvblock_pin_info *p, json_t *list)
+static void print_pin(const struct skv_cli *cli, const struct slabkv_pin_info *p, json_t *list)
 {
 	char key[33];
 
@@ -144,49 +144,49 @@ static void print_pin(const struct kvb_cli *cli, const struct kvblock_pin_info *
 		printf("%s  %s\n", key, kind_name(p->kind));
 }
 
-static int do_pins(struct kvb_cli *cli, const char *instance)
+static int do_pins(struct skv_cli *cli, const char *instance)
 {
-	const struct kvblock_pins *pins = NULL;
-	struct kvblock_error err;
-	struct kvblock *kv;
+	const struct slabkv_pins *pins = NULL;
+	struct slabkv_error err;
+	struct slabkv *kv;
 	json_t *list;
 	uint64_t cursor = 0;
-	int rc = kvb_cli_open(cli, NULL, &kv);
+	int rc = skv_cli_open(cli, NULL, &kv);
 
-	if (rc != KVB_EXIT_OK)
+	if (rc != SKV_EXIT_OK)
 		return rc;
 	list = json_array();
 	do {
-		if (kvblock_pins(kv, instance, cursor, &pins, &err) != KVBLOCK_OK) {
-			rc = kvb_cli_fail(cli, &err);
+		if (slabkv_pins(kv, instance, cursor, &pins, &err) != SLABKV_OK) {
+			rc = skv_cli_fail(cli, &err);
 			break;
 		}
 		for (uint32_t i = 0; i < pins->n; i++)
 			print_pin(cli, &pins->v[i], list);
 		cursor = pins->next;
-		kvblock_free(pins);
+		slabkv_free(pins);
 	} while (cursor);
-	kvblock_close(kv);
-	if (rc == KVB_EXIT_OK && cli->json)
-		return kvb_cli_print_json(json_pack("{so}", "pins", list));
+	slabkv_close(kv);
+	if (rc == SKV_EXIT_OK && cli->json)
+		return skv_cli_print_json(json_pack("{so}", "pins", list));
 	json_decref(list);
 	return rc;
 }
 
-int kvb_cmd_pins(struct kvb_cli *cli, int argc, char **argv)
+int skv_cmd_pins(struct skv_cli *cli, int argc, char **argv)
 {
-	static const struct option options[] = { { "instance", required_argument, NULL, KVB_OPT_INSTANCE },
-						 KVB_CLI_GLOBAL_OPTIONS };
+	static const struct option options[] = { { "instance", required_argument, NULL, SKV_OPT_INSTANCE },
+						 SKV_CLI_GLOBAL_OPTIONS };
 	const char *instance = "default";
-	int opt, rc = KVB_EXIT_OK;
+	int opt, rc = SKV_EXIT_OK;
 
-	while (rc == KVB_EXIT_OK && (opt = getopt_long(argc, argv, KVB_CLI_SHORT, options, NULL)) != -1) {
-		if (opt == KVB_OPT_INSTANCE)
+	while (rc == SKV_EXIT_OK && (opt = getopt_long(argc, argv, SKV_CLI_SHORT, options, NULL)) != -1) {
+		if (opt == SKV_OPT_INSTANCE)
 			instance = optarg;
 		else
-			rc = kvb_cli_global_option(cli, opt, optarg);
+			rc = skv_cli_global_option(cli, opt, optarg);
 	}
-	if (rc == KVB_EXIT_OK && optind < argc)
-		rc = kvb_cli_usage(cli, "takes no arguments");
-	return rc == KVB_EXIT_OK ? do_pins(cli, instance) : rc;
+	if (rc == SKV_EXIT_OK && optind < argc)
+		rc = skv_cli_usage(cli, "takes no arguments");
+	return rc == SKV_EXIT_OK ? do_pins(cli, instance) : rc;
 }

@@ -1,5 +1,5 @@
 /*
- * cmd_put.c - kvblock put: a file or stdin becomes a block, or a chain of blocks.
+ * cmd_put.c - slabkv put: a file or stdin becomes a block, or a chain of blocks.
  *
  * Whole files are read into memory first: the size must be known before the instance can be made,
  * and a block is written from one buffer. Chains are written in batches of at most BATCH_BYTES.
@@ -10,7 +10,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include <kvb/mem.h>
+#include <skv/mem.h>
 
 #define BATCH_BYTES (256u << 20)
 #define MAX_FILE (1ull << 36)
@@ -23,58 +23,58 @@ struct input {
 };
 
 struct put {
-	struct kvb_cli_target target;
+	struct skv_cli_target target;
 	const char *group;
 	const char *storage;
 	uint64_t block_bytes; /* 0 = one block */
-	struct input in[KVBLOCK_MAX_SPECS];
+	struct input in[SLABKV_MAX_SPECS];
 	uint32_t n_in;
 	uint64_t written, exists, busy, failed, bytes, padded;
 };
 
-static int read_input(const struct kvb_cli *cli, struct input *in)
+static int read_input(const struct skv_cli *cli, struct input *in)
 {
 	bool is_stdin = strcmp(in->path, "-") == 0;
 	FILE *f = is_stdin ? stdin : fopen(in->path, "re");
 	size_t n = 1;
-	int rc = KVB_EXIT_OK;
+	int rc = SKV_EXIT_OK;
 
 	if (!f)
-		return kvb_cli_usage(cli, "%s: %s", in->path, strerror(errno));
-	while (rc == KVB_EXIT_OK && n > 0) {
+		return skv_cli_usage(cli, "%s: %s", in->path, strerror(errno));
+	while (rc == SKV_EXIT_OK && n > 0) {
 		if (in->len > MAX_FILE ||
-		    kvb_grow((void **)&in->data, &in->cap, in->len + (1u << 16), 1) != 0) {
-			rc = kvb_cli_usage(cli, "%s: does not fit into memory", in->path);
+		    skv_grow((void **)&in->data, &in->cap, in->len + (1u << 16), 1) != 0) {
+			rc = skv_cli_usage(cli, "%s: does not fit into memory", in->path);
 			break;
 		}
 		n = fread(in->data + in->len, 1, in->cap - in->len, f);
 		in->len += n;
 	}
-	if (rc == KVB_EXIT_OK && ferror(f))
-		rc = kvb_cli_usage(cli, "%s: %s", in->path, strerror(errno));
+	if (rc == SKV_EXIT_OK && ferror(f))
+		rc = skv_cli_usage(cli, "%s: %s", in->path, strerror(errno));
 	if (!is_stdin)
 		fclose(f);
-	if (rc == KVB_EXIT_OK && in->len == 0)
-		rc = kvb_cli_usage(cli, "%s is empty", in->path);
+	if (rc == SKV_EXIT_OK && in->len == 0)
+		rc = skv_cli_usage(cli, "%s is empty", in->path);
 	return rc;
 }
 
 /* "NAME=FILE", or FILE for spec kv. Changes `text`, which is the process's own argv. */
-static int add_input(struct kvb_cli *cli, struct put *p, char *text, bool named)
+static int add_input(struct skv_cli *cli, struct put *p, char *text, bool named)
 {
 	char *eq = named ? strchr(text, '=') : NULL;
 
-	if (p->n_in == KVBLOCK_MAX_SPECS)
-		return kvb_cli_usage(cli, "at most %u specs", KVBLOCK_MAX_SPECS);
+	if (p->n_in == SLABKV_MAX_SPECS)
+		return skv_cli_usage(cli, "at most %u specs", SLABKV_MAX_SPECS);
 	if (named && (!eq || eq == text || !eq[1]))
-		return kvb_cli_usage(cli, "--spec: NAME=FILE");
+		return skv_cli_usage(cli, "--spec: NAME=FILE");
 	if (eq)
 		*eq = '\0';
 	p->in[p->n_in++] = (struct input){ .spec = eq ? text : "kv", .path = eq ? eq + 1 : text };
-	return KVB_EXIT_OK;
+	return SKV_EXIT_OK;
 }
 
-static void count(struct put *p, const struct kvblock_io *io)
+static void count(struct put *p, const struct slabkv_io *io)
 {
 	p->written += io->done;
 	p->exists += io->exists;
@@ -83,43 +83,43 @@ static void count(struct put *p, const struct kvblock_io *io)
 	p->bytes += io->bytes;
 }
 
-static int put_single(struct kvb_cli *cli, struct kvblock *kv, struct put *p)
+static int put_single(struct skv_cli *cli, struct slabkv *kv, struct put *p)
 {
-	struct kvblock_buf bufs[KVBLOCK_MAX_SPECS];
-	const char *specs[KVBLOCK_MAX_SPECS];
-	struct kvblock_keys key = kvb_args_keys_of(&p->target.keys);
-	struct kvblock_block block = { .bufs = bufs, .n_bufs = p->n_in };
-	struct kvblock_put_options o = { .specs = specs, .n_specs = p->n_in };
-	struct kvblock_io io;
-	struct kvblock_error err;
+	struct slabkv_buf bufs[SLABKV_MAX_SPECS];
+	const char *specs[SLABKV_MAX_SPECS];
+	struct slabkv_keys key = skv_args_keys_of(&p->target.keys);
+	struct slabkv_block block = { .bufs = bufs, .n_bufs = p->n_in };
+	struct slabkv_put_options o = { .specs = specs, .n_specs = p->n_in };
+	struct slabkv_io io;
+	struct slabkv_error err;
 
 	for (uint32_t i = 0; i < p->n_in; i++) {
-		bufs[i] = (struct kvblock_buf){ p->in[i].data, p->in[i].len };
+		bufs[i] = (struct slabkv_buf){ p->in[i].data, p->in[i].len };
 		specs[i] = p->in[i].spec;
 	}
-	if (kvblock_put(kv, p->target.instance, &key, &o, &block, &io, &err) != KVBLOCK_OK ||
-	    block.result == KVBLOCK_FAILED)
-		return kvb_cli_fail(cli, &err);
+	if (slabkv_put(kv, p->target.instance, &key, &o, &block, &io, &err) != SLABKV_OK ||
+	    block.result == SLABKV_FAILED)
+		return skv_cli_fail(cli, &err);
 	count(p, &io);
-	return KVB_EXIT_OK;
+	return SKV_EXIT_OK;
 }
 
 /* Blocks first..first+n-1 of the chain in one session. */
-static int put_batch(struct kvb_cli *cli, struct kvblock *kv, struct put *p, uint64_t first,
+static int put_batch(struct skv_cli *cli, struct slabkv *kv, struct put *p, uint64_t first,
 		     uint32_t n)
 {
-	struct kvblock_block *blocks = kvb_calloc(n, sizeof *blocks);
-	struct kvblock_buf *bufs = kvb_calloc(n, sizeof *bufs);
-	const char **names = kvb_calloc((size_t)n + 1, sizeof *names);
-	char *text = kvb_calloc((size_t)n + 1, 1100);
-	struct kvblock_keys keys, parent;
-	struct kvblock_put_options o = { 0 };
-	struct kvblock_error err;
-	struct kvblock_io io;
-	int rc = KVB_EXIT_OK;
+	struct slabkv_block *blocks = skv_calloc(n, sizeof *blocks);
+	struct slabkv_buf *bufs = skv_calloc(n, sizeof *bufs);
+	const char **names = skv_calloc((size_t)n + 1, sizeof *names);
+	char *text = skv_calloc((size_t)n + 1, 1100);
+	struct slabkv_keys keys, parent;
+	struct slabkv_put_options o = { 0 };
+	struct slabkv_error err;
+	struct slabkv_io io;
+	int rc = SKV_EXIT_OK;
 
 	if (!blocks || !bufs || !names || !text) {
-		rc = kvb_cli_usage(cli, "out of memory");
+		rc = skv_cli_usage(cli, "out of memory");
 	} else {
 		/* names[0] is the block before. */
 		for (uint32_t i = 0; i <= n; i++) {
@@ -129,78 +129,78 @@ static int put_batch(struct kvb_cli *cli, struct kvblock *kv, struct put *p, uin
 		}
 		for (uint32_t i = 0; i < n; i++) {
 			bufs[i] =
-				(struct kvblock_buf){ p->in[0].data + (first + i) * p->block_bytes,
+				(struct slabkv_buf){ p->in[0].data + (first + i) * p->block_bytes,
 						      p->block_bytes };
-			blocks[i] = (struct kvblock_block){ .bufs = &bufs[i], .n_bufs = 1 };
+			blocks[i] = (struct slabkv_block){ .bufs = &bufs[i], .n_bufs = 1 };
 		}
-		keys = kvblock_keys_strings(names + 1, n);
-		parent = kvblock_keys_strings(names, 1);
+		keys = slabkv_keys_strings(names + 1, n);
+		parent = slabkv_keys_strings(names, 1);
 		o.parent = first > 0 ? &parent : NULL;
-		if (kvblock_put(kv, p->target.instance, &keys, &o, blocks, &io, &err) != KVBLOCK_OK)
-			rc = kvb_cli_fail(cli, &err);
+		if (slabkv_put(kv, p->target.instance, &keys, &o, blocks, &io, &err) != SLABKV_OK)
+			rc = skv_cli_fail(cli, &err);
 		else
 			count(p, &io);
-		if (rc == KVB_EXIT_OK && io.failed)
-			rc = kvb_cli_fail(cli, &err);
+		if (rc == SKV_EXIT_OK && io.failed)
+			rc = skv_cli_fail(cli, &err);
 	}
-	kvb_free(blocks);
-	kvb_free(bufs);
-	kvb_free(names);
-	kvb_free(text);
+	skv_free(blocks);
+	skv_free(bufs);
+	skv_free(names);
+	skv_free(text);
 	return rc;
 }
 
-static int put_chain(struct kvb_cli *cli, struct kvblock *kv, struct put *p)
+static int put_chain(struct skv_cli *cli, struct slabkv *kv, struct put *p)
 {
 	struct input *in = &p->in[0];
 	uint64_t total = (in->len + p->block_bytes - 1) / p->block_bytes;
 	uint64_t batch = BATCH_BYTES / p->block_bytes;
-	int rc = KVB_EXIT_OK;
+	int rc = SKV_EXIT_OK;
 
-	if (kvb_grow((void **)&in->data, &in->cap, total * p->block_bytes, 1) != 0)
-		return kvb_cli_usage(cli, "out of memory");
+	if (skv_grow((void **)&in->data, &in->cap, total * p->block_bytes, 1) != 0)
+		return skv_cli_usage(cli, "out of memory");
 	p->padded = total * p->block_bytes - in->len;
 	memset(in->data + in->len, 0, p->padded);
 	if (batch < 1)
 		batch = 1;
-	if (batch > KVBLOCK_MAX_KEYS)
-		batch = KVBLOCK_MAX_KEYS;
-	for (uint64_t i = 0; i < total && rc == KVB_EXIT_OK; i += batch)
+	if (batch > SLABKV_MAX_KEYS)
+		batch = SLABKV_MAX_KEYS;
+	for (uint64_t i = 0; i < total && rc == SKV_EXIT_OK; i += batch)
 		rc = put_batch(cli, kv, p, i, (uint32_t)(total - i < batch ? total - i : batch));
 	return rc;
 }
 
-static int do_put(struct kvb_cli *cli, struct put *p)
+static int do_put(struct skv_cli *cli, struct put *p)
 {
-	struct kvblock_spec specs[KVBLOCK_MAX_SPECS];
-	struct kvblock_instance instance = {
+	struct slabkv_spec specs[SLABKV_MAX_SPECS];
+	struct slabkv_instance instance = {
 		.id = p->target.instance, .group = p->group, .specs = specs, .n_specs = p->n_in
 	};
-	struct kvblock_error err;
-	struct kvblock *kv;
-	int rc = KVB_EXIT_OK;
+	struct slabkv_error err;
+	struct slabkv *kv;
+	int rc = SKV_EXIT_OK;
 
-	for (uint32_t i = 0; i < p->n_in && rc == KVB_EXIT_OK; i++) {
+	for (uint32_t i = 0; i < p->n_in && rc == SKV_EXIT_OK; i++) {
 		rc = read_input(cli, &p->in[i]);
-		specs[i] = (struct kvblock_spec){ p->in[i].spec,
+		specs[i] = (struct slabkv_spec){ p->in[i].spec,
 						  p->block_bytes ? p->block_bytes : p->in[i].len };
 	}
-	if (rc == KVB_EXIT_OK)
-		rc = kvb_cli_open(cli, NULL, &kv);
-	if (rc != KVB_EXIT_OK)
+	if (rc == SKV_EXIT_OK)
+		rc = skv_cli_open(cli, NULL, &kv);
+	if (rc != SKV_EXIT_OK)
 		return rc;
-	if (kvb_cli_make_instance(kv, &instance, p->storage, &err) != KVBLOCK_OK)
-		rc = kvb_cli_fail(cli, &err);
+	if (skv_cli_make_instance(kv, &instance, p->storage, &err) != SLABKV_OK)
+		rc = skv_cli_fail(cli, &err);
 	else
 		rc = p->block_bytes ? put_chain(cli, kv, p) : put_single(cli, kv, p);
-	kvblock_close(kv);
+	slabkv_close(kv);
 	return rc;
 }
 
-static int report(const struct kvb_cli *cli, const struct put *p)
+static int report(const struct skv_cli *cli, const struct put *p)
 {
 	if (cli->json)
-		return kvb_cli_print_json(json_pack(
+		return skv_cli_print_json(json_pack(
 			"{ss sI sI sI sI sI sI}", "instance", p->target.instance, "written",
 			(json_int_t)p->written, "exists", (json_int_t)p->exists, "busy",
 			(json_int_t)p->busy, "failed", (json_int_t)p->failed, "bytes",
@@ -212,67 +212,67 @@ static int report(const struct kvb_cli *cli, const struct put *p)
 		printf("the last block ends with %" PRIu64
 		       " zero bytes: read back with get --length\n",
 		       p->padded);
-	return KVB_EXIT_OK;
+	return SKV_EXIT_OK;
 }
 
-static int check(struct kvb_cli *cli, struct put *p)
+static int check(struct skv_cli *cli, struct put *p)
 {
 	if (p->n_in == 0)
 		p->in[p->n_in++] = (struct input){ .spec = "kv", .path = "-" };
 	if (p->target.n != 1)
-		return kvb_cli_usage(cli, "exactly one --key");
-	if (p->block_bytes && (p->n_in != 1 || p->target.form != KVBLOCK_KEYS_STRING))
-		return kvb_cli_usage(cli, "--block-bytes: one file and a string key");
-	return KVB_EXIT_OK;
+		return skv_cli_usage(cli, "exactly one --key");
+	if (p->block_bytes && (p->n_in != 1 || p->target.form != SLABKV_KEYS_STRING))
+		return skv_cli_usage(cli, "--block-bytes: one file and a string key");
+	return SKV_EXIT_OK;
 }
 
-static int parse(struct kvb_cli *cli, struct put *p, int argc, char **argv)
+static int parse(struct skv_cli *cli, struct put *p, int argc, char **argv)
 {
 	static const struct option options[] = {
 		{ "spec", required_argument, NULL, 's' },
 		{ "block-bytes", required_argument, NULL, 'b' },
 		{ "group", required_argument, NULL, 'g' },
 		{ "storage", required_argument, NULL, 'r' },
-		KVB_CLI_TARGET_OPTIONS,
-		KVB_CLI_GLOBAL_OPTIONS,
+		SKV_CLI_TARGET_OPTIONS,
+		SKV_CLI_GLOBAL_OPTIONS,
 	};
-	int opt, rc = KVB_EXIT_OK;
+	int opt, rc = SKV_EXIT_OK;
 
-	while (rc == KVB_EXIT_OK && (opt = getopt_long(argc, argv, KVB_CLI_SHORT, options, NULL)) != -1) {
+	while (rc == SKV_EXIT_OK && (opt = getopt_long(argc, argv, SKV_CLI_SHORT, options, NULL)) != -1) {
 		if (opt == 's')
 			rc = add_input(cli, p, optarg, true);
-		else if (opt == 'b' && (!kvb_args_size(optarg, &p->block_bytes) || !p->block_bytes))
-			rc = kvb_cli_usage(cli, "--block-bytes: a size, e.g. 64K");
+		else if (opt == 'b' && (!skv_args_size(optarg, &p->block_bytes) || !p->block_bytes))
+			rc = skv_cli_usage(cli, "--block-bytes: a size, e.g. 64K");
 		else if (opt == 'g')
 			p->group = optarg;
 		else if (opt == 'r')
 			p->storage = optarg;
 		else if (opt != 'b')
-			rc = kvb_cli_target_option(cli, &p->target, opt, optarg);
+			rc = skv_cli_target_option(cli, &p->target, opt, optarg);
 	}
-	for (int i = optind; i < argc && rc == KVB_EXIT_OK; i++)
+	for (int i = optind; i < argc && rc == SKV_EXIT_OK; i++)
 		rc = add_input(cli, p, argv[i], false);
-	if (rc == KVB_EXIT_OK)
-		rc = kvb_cli_target_keys(cli, &p->target, 0, NULL, 0);
-	return rc == KVB_EXIT_OK ? check(cli, p) : rc;
+	if (rc == SKV_EXIT_OK)
+		rc = skv_cli_target_keys(cli, &p->target, 0, NULL, 0);
+	return rc == SKV_EXIT_OK ? check(cli, p) : rc;
 }
 
-int kvb_cmd_put(struct kvb_cli *cli, int argc, char **argv)
+int skv_cmd_put(struct skv_cli *cli, int argc, char **argv)
 {
 	struct put p = { .group = "default", .storage = "default" };
 	int rc;
 
-	kvb_cli_target_init(&p.target);
+	skv_cli_target_init(&p.target);
 	rc = parse(cli, &p, argc, argv);
-	if (rc == KVB_EXIT_OK)
+	if (rc == SKV_EXIT_OK)
 		rc = do_put(cli, &p);
-	if (rc == KVB_EXIT_OK)
+	if (rc == SKV_EXIT_OK)
 		rc = report(cli, &p);
-	if (rc == KVB_EXIT_OK && p.busy)
-		rc = KVB_EXIT_REFUSED; /* not stored by us, perhaps not by the other writer either
+	if (rc == SKV_EXIT_OK && p.busy)
+		rc = SKV_EXIT_REFUSED; /* not stored by us, perhaps not by the other writer either
 					*/
 	for (uint32_t i = 0; i < p.n_in; i++)
-		kvb_free(p.in[i].data);
-	kvb_cli_target_free(&p.target);
+		skv_free(p.in[i].data);
+	skv_cli_target_free(&p.target);
 	return rc;
 }

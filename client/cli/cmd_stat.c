@@ -1,4 +1,4 @@
-/* cmd_stat.c - kvblock stat: the manager's numbers, or one block, for a person or as JSON. No
+/* cmd_stat.c - slabkv stat: the manager's numbers, or one block, for a person or as JSON. No
  * state. */
 #include "cli.h"
 
@@ -9,7 +9,7 @@ static void print_size(const char *what, uint64_t bytes)
 {
 	char text[24];
 
-	kvb_args_print_size(bytes, text);
+	skv_args_print_size(bytes, text);
 	printf("  %-14s %s\n", what, text);
 }
 
@@ -21,8 +21,8 @@ static void print_placements(const json_t *list)
 
 	json_array_foreach(list, i, p)
 		printf("  %s on %s: %s, slots of %" PRIu64 " bytes, %" PRIu64 " wasted, %" PRIu64 " copied by each write\n",
-		       kvb_cli_text(p, "spec"), kvb_cli_text(p, "storage"), kvb_cli_text(p, "fit"),
-		       kvb_cli_u64(p, "slot_bytes"), kvb_cli_u64(p, "wasted_bytes"), kvb_cli_u64(p, "copied_bytes"));
+		       skv_cli_text(p, "spec"), skv_cli_text(p, "storage"), skv_cli_text(p, "fit"),
+		       skv_cli_u64(p, "slot_bytes"), skv_cli_u64(p, "wasted_bytes"), skv_cli_u64(p, "copied_bytes"));
 }
 
 static void print_stats(const json_t *s)
@@ -33,87 +33,87 @@ static void print_stats(const json_t *s)
 	char text[24];
 	size_t i;
 
-	printf("kvblockd %s, %s, up %" PRIu64 " s\n", kvb_cli_text(s, "version"),
-	       kvb_cli_text(s, "state"), kvb_cli_u64(s, "uptime_ms") / 1000);
+	printf("slabkvd %s, %s, up %" PRIu64 " s\n", skv_cli_text(s, "version"),
+	       skv_cli_text(s, "state"), skv_cli_u64(s, "uptime_ms") / 1000);
 	printf("%" PRIu64 " blocks, %" PRIu64 " open sessions, %" PRIu64 " evicted, %" PRIu64
 	       " sessions expired, journal %" PRIu64 " of %" PRIu64 " bytes\n",
-	       kvb_cli_u64(s, "blocks"), kvb_cli_u64(s, "sessions"),
-	       kvb_cli_u64(s, "evicted_blocks"), kvb_cli_u64(s, "expired_sessions"),
-	       kvb_cli_u64(s, "journal_bytes"), kvb_cli_u64(s, "journal_limit"));
+	       skv_cli_u64(s, "blocks"), skv_cli_u64(s, "sessions"),
+	       skv_cli_u64(s, "evicted_blocks"), skv_cli_u64(s, "expired_sessions"),
+	       skv_cli_u64(s, "journal_bytes"), skv_cli_u64(s, "journal_limit"));
 	json_array_foreach(json_object_get(s, "storages"), i, one) {
-		const char *problem = kvb_cli_text(one, "problem");
+		const char *problem = skv_cli_text(one, "problem");
 
-		printf("storage %s (%s): %s%s%s\n", kvb_cli_text(one, "name"),
-		       kvb_cli_text(one, "type"),
+		printf("storage %s (%s): %s%s%s\n", skv_cli_text(one, "name"),
+		       skv_cli_text(one, "type"),
 		       json_is_true(json_object_get(one, "healthy")) ? "healthy" : "NOT healthy",
 		       problem[0] ? ": " : "", problem);
 		for (size_t k = 0; k < sizeof sizes / sizeof sizes[0]; k++) {
-			kvb_cli_storage_size(one, sizes[k], text);
+			skv_cli_storage_size(one, sizes[k], text);
 			printf("  %-14s %s\n", sizes[k], text);
 		}
 	}
 	json_array_foreach(json_object_get(s, "groups"), i, one) {
-		printf("group %s: %" PRIu64 " blocks\n", kvb_cli_text(one, "name"),
-		       kvb_cli_u64(one, "blocks"));
-		print_size("used_bytes", kvb_cli_u64(one, "used_bytes"));
+		printf("group %s: %" PRIu64 " blocks\n", skv_cli_text(one, "name"),
+		       skv_cli_u64(one, "blocks"));
+		print_size("used_bytes", skv_cli_u64(one, "used_bytes"));
 	}
 	json_array_foreach(json_object_get(s, "instances"), i, one) {
 		printf("instance %s: %" PRIu64 " blocks, %" PRIu64 " open sessions\n",
-		       kvb_cli_text(one, "id"), kvb_cli_u64(one, "blocks"),
-		       kvb_cli_u64(one, "open_sessions"));
-		print_size("used_bytes", kvb_cli_u64(one, "used_bytes"));
+		       skv_cli_text(one, "id"), skv_cli_u64(one, "blocks"),
+		       skv_cli_u64(one, "open_sessions"));
+		print_size("used_bytes", skv_cli_u64(one, "used_bytes"));
 		print_placements(json_object_get(one, "placements"));
 	}
 }
 
-static int stat_manager(struct kvb_cli *cli, struct kvblock *kv)
+static int stat_manager(struct skv_cli *cli, struct slabkv *kv)
 {
 	json_t *s;
-	int rc = kvb_cli_stats(cli, kv, &s);
+	int rc = skv_cli_stats(cli, kv, &s);
 
-	if (rc != KVB_EXIT_OK)
+	if (rc != SKV_EXIT_OK)
 		return rc;
 	if (cli->json)
-		return kvb_cli_print_json(s);
+		return skv_cli_print_json(s);
 	print_stats(s);
 	json_decref(s);
-	return KVB_EXIT_OK;
+	return SKV_EXIT_OK;
 }
 
 /* The manager's own JSON is readable as it is. */
-static int stat_block(struct kvb_cli *cli, struct kvblock *kv, const struct kvb_cli_target *t)
+static int stat_block(struct skv_cli *cli, struct slabkv *kv, const struct skv_cli_target *t)
 {
-	struct kvblock_keys key = kvb_args_keys_of(&t->keys);
-	struct kvblock_error err;
+	struct slabkv_keys key = skv_args_keys_of(&t->keys);
+	struct slabkv_error err;
 	json_error_t e;
 	const char *text;
 	json_t *doc;
 
-	if (kvblock_block_info(kv, t->instance, &key, &text, &err) != KVBLOCK_OK)
-		return kvb_cli_fail(cli, &err);
+	if (slabkv_block_info(kv, t->instance, &key, &text, &err) != SLABKV_OK)
+		return skv_cli_fail(cli, &err);
 	doc = json_loads(text, 0, &e);
-	kvblock_free(text);
-	return kvb_cli_print_json(doc);
+	slabkv_free(text);
+	return skv_cli_print_json(doc);
 }
 
-int kvb_cmd_stat(struct kvb_cli *cli, int argc, char **argv)
+int skv_cmd_stat(struct skv_cli *cli, int argc, char **argv)
 {
-	static const struct option options[] = { KVB_CLI_TARGET_OPTIONS, KVB_CLI_GLOBAL_OPTIONS };
-	struct kvb_cli_target t;
-	struct kvblock *kv;
-	int opt, rc = KVB_EXIT_OK;
+	static const struct option options[] = { SKV_CLI_TARGET_OPTIONS, SKV_CLI_GLOBAL_OPTIONS };
+	struct skv_cli_target t;
+	struct slabkv *kv;
+	int opt, rc = SKV_EXIT_OK;
 
-	kvb_cli_target_init(&t);
-	while (rc == KVB_EXIT_OK && (opt = getopt_long(argc, argv, KVB_CLI_SHORT, options, NULL)) != -1)
-		rc = kvb_cli_target_option(cli, &t, opt, optarg);
-	if (rc == KVB_EXIT_OK && (t.n || optind < argc))
-		rc = kvb_cli_target_keys(cli, &t, argc, argv, optind);
-	if (rc == KVB_EXIT_OK)
-		rc = kvb_cli_open(cli, NULL, &kv);
-	if (rc == KVB_EXIT_OK) {
+	skv_cli_target_init(&t);
+	while (rc == SKV_EXIT_OK && (opt = getopt_long(argc, argv, SKV_CLI_SHORT, options, NULL)) != -1)
+		rc = skv_cli_target_option(cli, &t, opt, optarg);
+	if (rc == SKV_EXIT_OK && (t.n || optind < argc))
+		rc = skv_cli_target_keys(cli, &t, argc, argv, optind);
+	if (rc == SKV_EXIT_OK)
+		rc = skv_cli_open(cli, NULL, &kv);
+	if (rc == SKV_EXIT_OK) {
 		rc = t.n ? stat_block(cli, kv, &t) : stat_manager(cli, kv);
-		kvblock_close(kv);
+		slabkv_close(kv);
 	}
-	kvb_cli_target_free(&t);
+	skv_cli_target_free(&t);
 	return rc;
 }

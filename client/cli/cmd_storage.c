@@ -1,5 +1,5 @@
 /*
- * cmd_storage.c - kvblock storage: lists storages and their slab files, drains a file or a whole storage, keeps it after
+ * cmd_storage.c - slabkv storage: lists storages and their slab files, drains a file or a whole storage, keeps it after
  * all, changes a capacity; with --wait, watches how far the manager is. No state; one thread.
  */
 #include "cli.h"
@@ -10,14 +10,14 @@
 #include <string.h>
 #include <time.h>
 
-#include <kvb/clock.h>
+#include <skv/clock.h>
 
 #define MAX_FILES 256
 #define PAUSE_MS 200
 
 struct storage_command {
-	struct kvb_cli *cli;
-	struct kvblock *kv;
+	struct skv_cli *cli;
+	struct slabkv *kv;
 	const char *name; /* of the storage */
 	uint32_t file[MAX_FILES];
 	uint32_t n_files;
@@ -30,23 +30,23 @@ struct storage_command {
 static int call(struct storage_command *s, const char *method, const char *path, json_t *body, json_t **out)
 {
 	char *text = body ? json_dumps(body, JSON_COMPACT) : NULL;
-	struct kvblock_error err;
+	struct slabkv_error err;
 	const char *answer;
 	json_error_t e;
 	int rc;
 
-	rc = kvblock_call(s->kv, method, path, text, &answer, &err);
+	rc = slabkv_call(s->kv, method, path, text, &answer, &err);
 	free(text);
 	json_decref(body);
-	if (rc != KVBLOCK_OK)
-		return kvb_cli_fail(s->cli, &err);
+	if (rc != SLABKV_OK)
+		return skv_cli_fail(s->cli, &err);
 	if (out)
 		*out = json_loads(answer, 0, &e);
-	kvblock_free(answer);
+	slabkv_free(answer);
 	if (!out || *out)
-		return KVB_EXIT_OK;
-	fprintf(stderr, "kvblock storage: the manager's answer is no JSON\n");
-	return KVB_EXIT_REFUSED;
+		return SKV_EXIT_OK;
+	fprintf(stderr, "slabkv storage: the manager's answer is no JSON\n");
+	return SKV_EXIT_REFUSED;
 }
 
 static const char *path_of(const struct storage_command *s, const char *more, char out[300])
@@ -71,7 +71,7 @@ static int change(struct storage_command *s, const char *field, json_t *value, j
 	json_t *spec;
 	int rc = call(s, "GET", path_of(s, "", path), NULL, &spec);
 
-	if (rc != KVB_EXIT_OK) {
+	if (rc != SKV_EXIT_OK) {
 		json_decref(value);
 		return rc;
 	}
@@ -91,12 +91,12 @@ static void print_files(const json_t *doc)
 
 	printf("%-8s %-9s %12s %12s %12s  %s\n", "FILE", "STATE", "LENGTH", "USED", "QUARANTINE", "");
 	json_array_foreach(json_object_get(doc, "files"), i, f) {
-		const char *why = kvb_cli_text(f, "why"), *waits = kvb_cli_text(f, "waits_for");
+		const char *why = skv_cli_text(f, "why"), *waits = skv_cli_text(f, "waits_for");
 
-		kvb_args_print_size(kvb_cli_u64(f, "length"), length);
-		kvb_args_print_size(kvb_cli_u64(f, "used_bytes"), used);
-		kvb_args_print_size(kvb_cli_u64(f, "quarantined_bytes"), held);
-		printf("%-8" PRIu64 " %-9s %12s %12s %12s  %s%s%s\n", kvb_cli_u64(f, "file"), kvb_cli_text(f, "state"), length,
+		skv_args_print_size(skv_cli_u64(f, "length"), length);
+		skv_args_print_size(skv_cli_u64(f, "used_bytes"), used);
+		skv_args_print_size(skv_cli_u64(f, "quarantined_bytes"), held);
+		printf("%-8" PRIu64 " %-9s %12s %12s %12s  %s%s%s\n", skv_cli_u64(f, "file"), skv_cli_text(f, "state"), length,
 		       used, held, why, *waits ? ", waits for " : "", waits);
 	}
 }
@@ -104,20 +104,20 @@ static void print_files(const json_t *doc)
 static int print_or_json(const struct storage_command *s, json_t *doc, void (*print)(const json_t *doc))
 {
 	if (s->cli->json)
-		return kvb_cli_print_json(doc);
+		return skv_cli_print_json(doc);
 	print(doc);
 	json_decref(doc);
-	return KVB_EXIT_OK;
+	return SKV_EXIT_OK;
 }
 
 static void print_storage(const json_t *s)
 {
 	char capacity[24], used[24];
 
-	kvb_cli_storage_size(s, "capacity", capacity);
-	kvb_cli_storage_size(s, "used_bytes", used);
-	printf("%-24s %-9s %12s %12s %8" PRIu64 " %8" PRIu64 "  %s\n", kvb_cli_text(s, "name"), kvb_cli_text(s, "type"), capacity,
-	       used, kvb_cli_u64(s, "files"), kvb_cli_u64(s, "draining_files"),
+	skv_cli_storage_size(s, "capacity", capacity);
+	skv_cli_storage_size(s, "used_bytes", used);
+	printf("%-24s %-9s %12s %12s %8" PRIu64 " %8" PRIu64 "  %s\n", skv_cli_text(s, "name"), skv_cli_text(s, "type"), capacity,
+	       used, skv_cli_u64(s, "files"), skv_cli_u64(s, "draining_files"),
 	       json_is_true(json_object_get(s, "draining"))  ? "draining"
 	       : json_is_true(json_object_get(s, "healthy")) ? ""
 							     : "NOT healthy");
@@ -140,8 +140,8 @@ static bool is_meant(const struct storage_command *s, const json_t *file)
 	bool meant = s->n_files == 0;
 
 	for (uint32_t i = 0; i < s->n_files; i++)
-		meant |= kvb_cli_u64(file, "file") == s->file[i];
-	return meant && strcmp(kvb_cli_text(file, "state"), "used") != 0;
+		meant |= skv_cli_u64(file, "file") == s->file[i];
+	return meant && strcmp(skv_cli_text(file, "state"), "used") != 0;
 }
 
 /* Until none of the files that are meant drains any more: they have gone, or somebody keeps them. */
@@ -158,16 +158,16 @@ static int wait_for_files(struct storage_command *s)
 		size_t i;
 		int rc = get_files(s, &doc);
 
-		if (rc != KVB_EXIT_OK)
+		if (rc != SKV_EXIT_OK)
 			return rc;
 		json_array_foreach(json_object_get(doc, "files"), i, f) {
 			if (!is_meant(s, f))
 				continue;
 			left++;
-			bytes += kvb_cli_u64(f, "used_bytes") + kvb_cli_u64(f, "quarantined_bytes");
-			waits = kvb_cli_text(f, "waits_for");
+			bytes += skv_cli_u64(f, "used_bytes") + skv_cli_u64(f, "quarantined_bytes");
+			waits = skv_cli_text(f, "waits_for");
 		}
-		now = kvb_now_us();
+		now = skv_now_us();
 		if (left && now - told >= 1000000) {
 			fprintf(stderr, "%" PRIu64 " files drain, %" PRIu64 " bytes are left%s%s\n", left, bytes,
 				*waits ? ", waiting for " : "", waits);
@@ -175,7 +175,7 @@ static int wait_for_files(struct storage_command *s)
 		}
 		json_decref(doc);
 		if (!left)
-			return KVB_EXIT_OK;
+			return SKV_EXIT_OK;
 		nanosleep(&pause, NULL);
 	}
 }
@@ -187,7 +187,7 @@ static int list(struct storage_command *s)
 	json_t *doc;
 	int rc = call(s, "GET", "/v1/storages", NULL, &doc);
 
-	return rc == KVB_EXIT_OK ? print_or_json(s, doc, print_storages) : rc;
+	return rc == SKV_EXIT_OK ? print_or_json(s, doc, print_storages) : rc;
 }
 
 static int files(struct storage_command *s)
@@ -195,23 +195,23 @@ static int files(struct storage_command *s)
 	json_t *doc;
 	int rc = get_files(s, &doc);
 
-	return rc == KVB_EXIT_OK ? print_or_json(s, doc, print_files) : rc;
+	return rc == SKV_EXIT_OK ? print_or_json(s, doc, print_files) : rc;
 }
 
 /* Files one by one, or, without any, the storage as a whole. */
 static int drain(struct storage_command *s, bool on)
 {
 	char path[300];
-	int rc = KVB_EXIT_OK;
+	int rc = SKV_EXIT_OK;
 
 	if (s->n_files == 0)
 		rc = change(s, "draining", json_boolean(on), NULL);
-	for (uint32_t i = 0; rc == KVB_EXIT_OK && i < s->n_files; i++)
+	for (uint32_t i = 0; rc == SKV_EXIT_OK && i < s->n_files; i++)
 		rc = call(s, "PUT", path_of(s, "/files", path),
 			  json_pack("{s:I, s:b}", "file", (json_int_t)s->file[i], "draining", on), NULL);
-	if (rc == KVB_EXIT_OK && on && s->wait)
+	if (rc == SKV_EXIT_OK && on && s->wait)
 		rc = wait_for_files(s);
-	return rc == KVB_EXIT_OK ? files(s) : rc;
+	return rc == SKV_EXIT_OK ? files(s) : rc;
 }
 
 static int capacity(struct storage_command *s, const char *text)
@@ -220,16 +220,16 @@ static int capacity(struct storage_command *s, const char *text)
 	json_t *doc;
 	int rc;
 
-	if (!kvb_args_size(text, &bytes))
-		return kvb_cli_usage(s->cli, "'%s' is no size: 4096, 64K, 10G", text);
+	if (!skv_args_size(text, &bytes))
+		return skv_cli_usage(s->cli, "'%s' is no size: 4096, 64K, 10G", text);
 	rc = change(s, "capacity", json_integer((json_int_t)bytes), &doc);
-	if (rc == KVB_EXIT_OK && s->wait) {
+	if (rc == SKV_EXIT_OK && s->wait) {
 		struct timespec pause = { .tv_nsec = PAUSE_MS * 1000000L };
 
 		nanosleep(&pause, NULL); /* the manager's ticker chooses the files */
 		rc = wait_for_files(s);
 	}
-	if (rc == KVB_EXIT_OK)
+	if (rc == SKV_EXIT_OK)
 		return print_or_json(s, doc, print_storage);
 	return rc;
 }
@@ -243,12 +243,12 @@ static int parse_files(struct storage_command *s, int argc, char **argv)
 		errno = 0;
 		v = strtoul(argv[i], &end, 10);
 		if (argv[i][0] < '0' || argv[i][0] > '9' || *end || errno || v > UINT32_MAX)
-			return kvb_cli_usage(s->cli, "'%s' is no number of a slab file", argv[i]);
+			return skv_cli_usage(s->cli, "'%s' is no number of a slab file", argv[i]);
 		if (s->n_files == MAX_FILES)
-			return kvb_cli_usage(s->cli, "%d files at a time", MAX_FILES);
+			return skv_cli_usage(s->cli, "%d files at a time", MAX_FILES);
 		s->file[s->n_files++] = (uint32_t)v;
 	}
-	return KVB_EXIT_OK;
+	return SKV_EXIT_OK;
 }
 
 static int run(struct storage_command *s, int argc, char **argv)
@@ -259,38 +259,38 @@ static int run(struct storage_command *s, int argc, char **argv)
 	if (strcmp(what, "list") == 0 && argc == 1)
 		return list(s);
 	if (argc < 2)
-		return kvb_cli_usage(s->cli, "'%s': the name of a storage is missing, or there is no such command", what);
+		return skv_cli_usage(s->cli, "'%s': the name of a storage is missing, or there is no such command", what);
 	s->name = argv[1];
 	if (strcmp(what, "files") == 0 && argc == 2)
 		return files(s);
 	if (strcmp(what, "capacity") == 0 && argc == 3)
 		return capacity(s, argv[2]);
 	if (strcmp(what, "drain") != 0 && strcmp(what, "keep") != 0)
-		return kvb_cli_usage(s->cli, "'%s': no such command, or not with these arguments", what);
+		return skv_cli_usage(s->cli, "'%s': no such command, or not with these arguments", what);
 	rc = parse_files(s, argc - 2, argv + 2);
-	return rc == KVB_EXIT_OK ? drain(s, strcmp(what, "drain") == 0) : rc;
+	return rc == SKV_EXIT_OK ? drain(s, strcmp(what, "drain") == 0) : rc;
 }
 
-int kvb_cmd_storage(struct kvb_cli *cli, int argc, char **argv)
+int skv_cmd_storage(struct skv_cli *cli, int argc, char **argv)
 {
 	enum { OPT_WAIT = 1 };
-	static const struct option options[] = { { "wait", no_argument, NULL, OPT_WAIT }, KVB_CLI_GLOBAL_OPTIONS };
+	static const struct option options[] = { { "wait", no_argument, NULL, OPT_WAIT }, SKV_CLI_GLOBAL_OPTIONS };
 	struct storage_command s = { .cli = cli };
-	int opt, rc = KVB_EXIT_OK;
+	int opt, rc = SKV_EXIT_OK;
 
-	while (rc == KVB_EXIT_OK && (opt = getopt_long(argc, argv, KVB_CLI_SHORT, options, NULL)) != -1) {
+	while (rc == SKV_EXIT_OK && (opt = getopt_long(argc, argv, SKV_CLI_SHORT, options, NULL)) != -1) {
 		if (opt == OPT_WAIT)
 			s.wait = true;
 		else
-			rc = kvb_cli_global_option(cli, opt, optarg);
+			rc = skv_cli_global_option(cli, opt, optarg);
 	}
-	if (rc == KVB_EXIT_OK && optind >= argc)
-		rc = kvb_cli_usage(cli, "list, files, drain, keep or capacity?");
-	if (rc == KVB_EXIT_OK)
-		rc = kvb_cli_open(cli, NULL, &s.kv);
-	if (rc == KVB_EXIT_OK) {
+	if (rc == SKV_EXIT_OK && optind >= argc)
+		rc = skv_cli_usage(cli, "list, files, drain, keep or capacity?");
+	if (rc == SKV_EXIT_OK)
+		rc = skv_cli_open(cli, NULL, &s.kv);
+	if (rc == SKV_EXIT_OK) {
 		rc = run(&s, argc - optind, argv + optind);
-		kvblock_close(s.kv);
+		slabkv_close(s.kv);
 	}
 	return rc;
 }

@@ -1,4 +1,4 @@
-/* cmd_top.c - kvblock top: who holds what, of storages, groups and instances, refreshed until interrupted. What is
+/* cmd_top.c - slabkv top: who holds what, of storages, groups and instances, refreshed until interrupted. What is
  * evicted and found is told by the second once there are two samples, before that since the manager has loaded. No
  * state but the sample before; one thread. On a terminal the screen is redrawn in place, else tables follow each
  * other. */
@@ -11,7 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include <kvb/mem.h>
+#include <skv/mem.h>
 
 /* Fields of groups and instances that are sorted by. */
 static const struct {
@@ -24,7 +24,7 @@ static const struct {
 #define N_COLUMNS (sizeof columns / sizeof columns[0])
 
 struct top {
-	struct kvb_cli *cli;
+	struct skv_cli *cli;
 	uint32_t interval; /* seconds */
 	bool once;
 	bool terminal;
@@ -43,15 +43,15 @@ static const json_t *same_in(const json_t *list, const json_t *o)
 	size_t i;
 
 	json_array_foreach(list, i, other)
-		if (strcmp(kvb_cli_text(other, id), kvb_cli_text(o, id)) == 0 &&
-		    strcmp(kvb_cli_text(other, "tenant"), kvb_cli_text(o, "tenant")) == 0)
+		if (strcmp(skv_cli_text(other, id), skv_cli_text(o, id)) == 0 &&
+		    strcmp(skv_cli_text(other, "tenant"), skv_cli_text(o, "tenant")) == 0)
 			return other;
 	return NULL;
 }
 
 static double rate(const json_t *o, const json_t *before, const char *field, double seconds)
 {
-	uint64_t now = kvb_cli_u64(o, field), then = kvb_cli_u64(before, field);
+	uint64_t now = skv_cli_u64(o, field), then = skv_cli_u64(before, field);
 
 	return now > then && seconds > 0 ? (double)(now - then) / seconds : 0;
 }
@@ -80,14 +80,14 @@ static void pace(const json_t *o, const char *per_s, const char *total, char out
 	if (r)
 		snprintf(out, 24, "%.1f/s", json_real_value(r));
 	else
-		snprintf(out, 24, "%" PRIu64, kvb_cli_u64(o, total));
+		snprintf(out, 24, "%" PRIu64, skv_cli_u64(o, total));
 }
 
 /* ---- the table ------------------------------------------------------------------------------- */
 
 static void size_of(const json_t *o, const char *name, char out[24])
 {
-	kvb_args_print_size(kvb_cli_u64(o, name), out);
+	skv_args_print_size(skv_cli_u64(o, name), out);
 }
 
 static void print_storages(const json_t *list)
@@ -99,11 +99,11 @@ static void print_storages(const json_t *list)
 	printf("\n%-24s %-8s %12s %12s %12s %12s\n", "STORAGE", "STATE", "CAPACITY", "USED",
 	       "QUARANTINE", "FREE");
 	json_array_foreach(list, i, s) {
-		kvb_cli_storage_size(s, "capacity", capacity);
-		kvb_cli_storage_size(s, "used_bytes", used);
-		kvb_cli_storage_size(s, "quarantined_bytes", held);
-		kvb_cli_storage_size(s, "free_bytes", room);
-		printf("%-24.24s %-8s %12s %12s %12s %12s\n", kvb_cli_text(s, "name"),
+		skv_cli_storage_size(s, "capacity", capacity);
+		skv_cli_storage_size(s, "used_bytes", used);
+		skv_cli_storage_size(s, "quarantined_bytes", held);
+		skv_cli_storage_size(s, "free_bytes", room);
+		printf("%-24.24s %-8s %12s %12s %12s %12s\n", skv_cli_text(s, "name"),
 		       json_is_true(json_object_get(s, "healthy")) ? "ok" : "BAD", capacity, used,
 		       held, room);
 	}
@@ -116,10 +116,10 @@ static void print_holder(const json_t *o, const char *name, const char *whose, c
 {
 	char blocks[24], used[24], may[24], leased[24], pinned[24], soft[24], open[24], evicted[24], hits[24];
 
-	snprintf(blocks, sizeof blocks, "%" PRIu64, kvb_cli_u64(o, "blocks"));
+	snprintf(blocks, sizeof blocks, "%" PRIu64, skv_cli_u64(o, "blocks"));
 	size_of(o, "used_bytes", used);
 	size_of(o, share, may);
-	if (kvb_cli_u64(o, share) == 0)
+	if (skv_cli_u64(o, share) == 0)
 		snprintf(may, sizeof may, "-");
 	size_of(o, "leased_bytes", leased);
 	size_of(o, "pinned_bytes", pinned);
@@ -136,12 +136,12 @@ static int compare(const void *a, const void *b)
 {
 	const json_t *x = *(const json_t *const *)a, *y = *(const json_t *const *)b;
 	const char *field = columns[sort_column].field;
-	uint64_t u = field ? kvb_cli_u64(x, field) : 0, v = field ? kvb_cli_u64(y, field) : 0;
-	int by_id = strcmp(kvb_cli_text(x, "id"), kvb_cli_text(y, "id"));
+	uint64_t u = field ? skv_cli_u64(x, field) : 0, v = field ? skv_cli_u64(y, field) : 0;
+	int by_id = strcmp(skv_cli_text(x, "id"), skv_cli_text(y, "id"));
 
 	if (u != v)
 		return u < v ? 1 : -1;
-	return by_id ? by_id : strcmp(kvb_cli_text(x, "tenant"), kvb_cli_text(y, "tenant"));
+	return by_id ? by_id : strcmp(skv_cli_text(x, "tenant"), skv_cli_text(y, "tenant"));
 }
 
 /* Instances that fit below what stands above them. */
@@ -160,7 +160,7 @@ static void print_instances(const struct top *t, json_t *list, uint64_t above)
 {
 	size_t n = json_array_size(list);
 	uint64_t most = fitting(t, above);
-	const json_t **v = kvb_calloc(n + 1, sizeof *v);
+	const json_t **v = skv_calloc(n + 1, sizeof *v);
 
 	printf("\n" HOLDER, "INSTANCE", "GROUP", "BLOCKS", "USED", "SHARE", "LEASED", "PINNED", "SOFT", "OPEN", "EVICTED", "HITS");
 	for (size_t i = 0; v && i < n; i++)
@@ -169,15 +169,15 @@ static void print_instances(const struct top *t, json_t *list, uint64_t above)
 	if (v)
 		qsort(v, n, sizeof *v, compare);
 	for (size_t i = 0; v && i < n && i < most; i++)
-		print_holder(v[i], kvb_cli_text(v[i], "id"), kvb_cli_text(v[i], "group"), "share_bytes");
+		print_holder(v[i], skv_cli_text(v[i], "id"), skv_cli_text(v[i], "group"), "share_bytes");
 	if (v && most < n)
 		printf("... and %" PRIu64 " more\n", (uint64_t)n - most);
-	kvb_free(v);
+	skv_free(v);
 }
 
 static const char *share_word(const json_t *group)
 {
-	const char *share = kvb_cli_text(group, "share");
+	const char *share = skv_cli_text(group, "share");
 
 	return *share ? share : "group";
 }
@@ -189,14 +189,14 @@ static void print_table(const struct top *t, const json_t *stats)
 	const json_t *o;
 	size_t i;
 
-	printf("kvblockd %s  %s  %" PRIu64 " blocks  %" PRIu64 " sessions  %" PRIu64 " evicted\n",
-	       kvb_cli_text(stats, "version"), kvb_cli_text(stats, "state"),
-	       kvb_cli_u64(stats, "blocks"), kvb_cli_u64(stats, "sessions"),
-	       kvb_cli_u64(stats, "evicted_blocks"));
+	printf("slabkvd %s  %s  %" PRIu64 " blocks  %" PRIu64 " sessions  %" PRIu64 " evicted\n",
+	       skv_cli_text(stats, "version"), skv_cli_text(stats, "state"),
+	       skv_cli_u64(stats, "blocks"), skv_cli_u64(stats, "sessions"),
+	       skv_cli_u64(stats, "evicted_blocks"));
 	print_storages(json_object_get(stats, "storages"));
 	printf("\n" HOLDER, "GROUP", "SHARES", "BLOCKS", "USED", "ROOM", "LEASED", "PINNED", "SOFT", "OPEN", "EVICTED", "HITS");
 	json_array_foreach(groups, i, o)
-		print_holder(o, kvb_cli_text(o, "name"), share_word(o), "room_bytes");
+		print_holder(o, skv_cli_text(o, "name"), share_word(o), "room_bytes");
 	print_instances(t, json_object_get(stats, "instances"), above);
 	fflush(stdout);
 }
@@ -218,12 +218,12 @@ static int show(struct top *t, json_t *stats)
 	if (t->terminal)
 		fputs("\033[H\033[2J", stdout);
 	if (t->cli->json)
-		return kvb_cli_print_json(json_incref(stats));
+		return skv_cli_print_json(json_incref(stats));
 	print_table(t, stats);
-	return KVB_EXIT_OK;
+	return SKV_EXIT_OK;
 }
 
-static int watch(struct top *t, struct kvblock *kv)
+static int watch(struct top *t, struct slabkv *kv)
 {
 	const struct timespec pause = { .tv_sec = t->interval };
 	double last = now_s();
@@ -231,15 +231,15 @@ static int watch(struct top *t, struct kvblock *kv)
 	int rc;
 
 	for (;;) {
-		rc = kvb_cli_stats(t->cli, kv, &stats);
-		if (rc != KVB_EXIT_OK)
+		rc = skv_cli_stats(t->cli, kv, &stats);
+		if (rc != SKV_EXIT_OK)
 			break;
 		t->seconds = now_s() - last;
 		last += t->seconds;
 		rc = show(t, stats);
 		json_decref(t->before);
 		t->before = stats;
-		if (t->once || rc != KVB_EXIT_OK || fflush(stdout) != 0)
+		if (t->once || rc != SKV_EXIT_OK || fflush(stdout) != 0)
 			break;
 		nanosleep(&pause, NULL);
 	}
@@ -251,8 +251,8 @@ static int take_column(struct top *t, const char *word)
 {
 	for (t->column = 0; t->column < N_COLUMNS; t->column++)
 		if (strcmp(columns[t->column].word, word) == 0)
-			return KVB_EXIT_OK;
-	return kvb_cli_usage(t->cli, "--sort: name, used, share, leased, pinned, open, evicted or hits");
+			return SKV_EXIT_OK;
+	return skv_cli_usage(t->cli, "--sort: name, used, share, leased, pinned, open, evicted or hits");
 }
 
 static int take_option(struct top *t, int opt)
@@ -262,42 +262,42 @@ static int take_option(struct top *t, int opt)
 	switch (opt) {
 	case '1':
 		t->once = true;
-		return KVB_EXIT_OK;
+		return SKV_EXIT_OK;
 	case 's':
 		return take_column(t, optarg);
 	case 'n':
-		return kvb_args_number(optarg, 1, UINT32_MAX, &t->lines) ? KVB_EXIT_OK : kvb_cli_usage(t->cli, "--lines: 1 or more");
+		return skv_args_number(optarg, 1, UINT32_MAX, &t->lines) ? SKV_EXIT_OK : skv_cli_usage(t->cli, "--lines: 1 or more");
 	case 'i':
-		if (!kvb_args_number(optarg, 1, 86400, &n))
-			return kvb_cli_usage(t->cli, "--interval: seconds, 1..86400");
+		if (!skv_args_number(optarg, 1, 86400, &n))
+			return skv_cli_usage(t->cli, "--interval: seconds, 1..86400");
 		t->interval = (uint32_t)n;
-		return KVB_EXIT_OK;
+		return SKV_EXIT_OK;
 	default:
-		return kvb_cli_global_option(t->cli, opt, optarg);
+		return skv_cli_global_option(t->cli, opt, optarg);
 	}
 }
 
-int kvb_cmd_top(struct kvb_cli *cli, int argc, char **argv)
+int skv_cmd_top(struct skv_cli *cli, int argc, char **argv)
 {
 	static const struct option options[] = { { "interval", required_argument, NULL, 'i' },
 						 { "once", no_argument, NULL, '1' },
 						 { "sort", required_argument, NULL, 's' },
 						 { "lines", required_argument, NULL, 'n' },
-						 KVB_CLI_GLOBAL_OPTIONS };
+						 SKV_CLI_GLOBAL_OPTIONS };
 	struct top t = { .cli = cli, .interval = 2 };
-	struct kvblock *kv;
-	int opt, rc = KVB_EXIT_OK;
+	struct slabkv *kv;
+	int opt, rc = SKV_EXIT_OK;
 
-	while (rc == KVB_EXIT_OK && (opt = getopt_long(argc, argv, KVB_CLI_SHORT, options, NULL)) != -1)
+	while (rc == SKV_EXIT_OK && (opt = getopt_long(argc, argv, SKV_CLI_SHORT, options, NULL)) != -1)
 		rc = take_option(&t, opt);
-	if (rc == KVB_EXIT_OK && optind < argc)
-		rc = kvb_cli_usage(cli, "takes no arguments");
+	if (rc == SKV_EXIT_OK && optind < argc)
+		rc = skv_cli_usage(cli, "takes no arguments");
 	t.terminal = isatty(STDOUT_FILENO) && !t.once && !cli->json;
-	if (rc == KVB_EXIT_OK)
-		rc = kvb_cli_open(cli, NULL, &kv);
-	if (rc == KVB_EXIT_OK) {
+	if (rc == SKV_EXIT_OK)
+		rc = skv_cli_open(cli, NULL, &kv);
+	if (rc == SKV_EXIT_OK) {
 		rc = watch(&t, kv);
-		kvblock_close(kv);
+		slabkv_close(kv);
 	}
 	return rc;
 }

@@ -1,18 +1,18 @@
-/* cmd_trace.c - kvblock gen-trace: options of the generator (kvb/trace_gen.h). Contacts nobody. No state. */
+/* cmd_trace.c - slabkv gen-trace: options of the generator (skv/trace_gen.h). Contacts nobody. No state. */
 #include "cli.h"
 
 #include <errno.h>
 #include <stddef.h>
 #include <string.h>
 
-#include <kvb/trace_gen.h>
+#include <skv/trace_gen.h>
 
 static const struct number {
 	const char *name;
-	size_t field; /* of kvb_gen_options */
+	size_t field; /* of skv_gen_options */
 	uint64_t min, max;
 } numbers[] = {
-#define NUMBER(name, field, min, max) { name, offsetof(struct kvb_gen_options, field), min, max }
+#define NUMBER(name, field, min, max) { name, offsetof(struct skv_gen_options, field), min, max }
 	NUMBER("conversations", conversations, 1, 10000000),
 	NUMBER("turns", turns, 1, 10000),
 	NUMBER("systems", systems, 1, 100000),
@@ -30,64 +30,64 @@ static const struct number {
 
 enum { NUMBERS = 2000 }; /* what getopt returns for the first of them */
 
-static int write_trace(struct kvb_cli *cli, const struct kvb_gen_options *o, const char *path)
+static int write_trace(struct skv_cli *cli, const struct skv_gen_options *o, const char *path)
 {
-	struct kvb_trace t;
+	struct skv_trace t;
 	FILE *f;
-	int rc = KVB_EXIT_OK;
+	int rc = SKV_EXIT_OK;
 
-	if (kvb_gen_make(o, &t) != 0)
-		return kvb_cli_usage(cli, "out of memory");
+	if (skv_gen_make(o, &t) != 0)
+		return skv_cli_usage(cli, "out of memory");
 	f = path ? fopen(path, "we") : stdout;
 	if (!f) {
-		rc = kvb_cli_usage(cli, "%s: %s", path, strerror(errno));
+		rc = skv_cli_usage(cli, "%s: %s", path, strerror(errno));
 	} else {
-		if (kvb_trace_write(&t, f) != 0)
-			rc = kvb_cli_usage(cli, "%s: cannot be written", path ? path : "stdout");
-		if (path && fclose(f) != 0 && rc == KVB_EXIT_OK)
-			rc = kvb_cli_usage(cli, "%s: %s", path, strerror(errno));
+		if (skv_trace_write(&t, f) != 0)
+			rc = skv_cli_usage(cli, "%s: cannot be written", path ? path : "stdout");
+		if (path && fclose(f) != 0 && rc == SKV_EXIT_OK)
+			rc = skv_cli_usage(cli, "%s: %s", path, strerror(errno));
 	}
-	kvb_trace_free(&t);
+	skv_trace_free(&t);
 	return rc;
 }
 
 /* The kind comes first: the others change what it sets. */
-static int choose_kind(struct kvb_cli *cli, int argc, char **argv, struct kvb_gen_options *o)
+static int choose_kind(struct skv_cli *cli, int argc, char **argv, struct skv_gen_options *o)
 {
-	enum kvb_gen_kind kind = KVB_GEN_CHAT;
+	enum skv_gen_kind kind = SKV_GEN_CHAT;
 
 	for (int i = 1; i < argc; i++) {
 		const char *value = strncmp(argv[i], "--kind=", 7) == 0 ? argv[i] + 7
 				    : strcmp(argv[i], "--kind") == 0 && i + 1 < argc ? argv[i + 1] : NULL;
 
-		if (value && !kvb_gen_kind_parse(value, &kind))
-			return kvb_cli_usage(cli, "--kind: one of " KVB_GEN_KINDS);
+		if (value && !skv_gen_kind_parse(value, &kind))
+			return skv_cli_usage(cli, "--kind: one of " SKV_GEN_KINDS);
 	}
-	kvb_gen_options_init(o, kind);
-	return KVB_EXIT_OK;
+	skv_gen_options_init(o, kind);
+	return SKV_EXIT_OK;
 }
 
-static int set_number(struct kvb_cli *cli, struct kvb_gen_options *o, const struct number *n, const char *value)
+static int set_number(struct skv_cli *cli, struct skv_gen_options *o, const struct number *n, const char *value)
 {
 	uint64_t v;
 
-	if (!kvb_args_number(value, n->min, n->max, &v))
-		return kvb_cli_usage(cli, "--%s: %llu..%llu", n->name, (unsigned long long)n->min,
+	if (!skv_args_number(value, n->min, n->max, &v))
+		return skv_cli_usage(cli, "--%s: %llu..%llu", n->name, (unsigned long long)n->min,
 				     (unsigned long long)n->max);
 	*(uint32_t *)((char *)o + n->field) = (uint32_t)v;
-	return KVB_EXIT_OK;
+	return SKV_EXIT_OK;
 }
 
-int kvb_cmd_gen_trace(struct kvb_cli *cli, int argc, char **argv)
+int skv_cmd_gen_trace(struct skv_cli *cli, int argc, char **argv)
 {
 	struct option options[N_NUMBERS + 16] = { { NULL, 0, NULL, 0 } };
 	static const struct option others[] = {
 		{ "kind", required_argument, NULL, 'k' },
 		{ "seed", required_argument, NULL, 's' },
 		{ "out", required_argument, NULL, 'w' },
-		KVB_CLI_GLOBAL_OPTIONS,
+		SKV_CLI_GLOBAL_OPTIONS,
 	};
-	struct kvb_gen_options o;
+	struct skv_gen_options o;
 	const char *path = NULL;
 	int opt, rc = choose_kind(cli, argc, argv, &o);
 
@@ -95,17 +95,17 @@ int kvb_cmd_gen_trace(struct kvb_cli *cli, int argc, char **argv)
 	for (size_t i = 0; i < N_NUMBERS; i++)
 		options[i] = (struct option){ numbers[i].name, required_argument, NULL, NUMBERS + (int)i };
 	memcpy(&options[N_NUMBERS], others, sizeof others);
-	while (rc == KVB_EXIT_OK && (opt = getopt_long(argc, argv, KVB_CLI_SHORT, options, NULL)) != -1) {
+	while (rc == SKV_EXIT_OK && (opt = getopt_long(argc, argv, SKV_CLI_SHORT, options, NULL)) != -1) {
 		if (opt >= NUMBERS && opt < NUMBERS + (int)N_NUMBERS)
 			rc = set_number(cli, &o, &numbers[opt - NUMBERS], optarg);
-		else if (opt == 's' && !kvb_args_number(optarg, 0, UINT64_MAX, &o.seed))
-			rc = kvb_cli_usage(cli, "--seed: a number");
+		else if (opt == 's' && !skv_args_number(optarg, 0, UINT64_MAX, &o.seed))
+			rc = skv_cli_usage(cli, "--seed: a number");
 		else if (opt == 'w')
 			path = optarg;
 		else if (opt != 's' && opt != 'k')
-			rc = kvb_cli_global_option(cli, opt, optarg);
+			rc = skv_cli_global_option(cli, opt, optarg);
 	}
-	if (rc == KVB_EXIT_OK && optind < argc)
-		rc = kvb_cli_usage(cli, "takes no arguments");
-	return rc == KVB_EXIT_OK ? write_trace(cli, &o, path) : rc;
+	if (rc == SKV_EXIT_OK && optind < argc)
+		rc = skv_cli_usage(cli, "takes no arguments");
+	return rc == SKV_EXIT_OK ? write_trace(cli, &o, path) : rc;
 }

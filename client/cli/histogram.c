@@ -12,8 +12,8 @@ static uint32_t index_of(uint64_t v)
 	if (v < SUB)
 		return (uint32_t)v;
 	octave = 63u - (uint32_t)__builtin_clzll(v) - 5u; /* 1 for 64..127 */
-	if (octave > KVB_HISTOGRAM_BUCKETS / SUB - 1)
-		return KVB_HISTOGRAM_BUCKETS - 1;
+	if (octave > SKV_HISTOGRAM_BUCKETS / SUB - 1)
+		return SKV_HISTOGRAM_BUCKETS - 1;
 	return octave * SUB + (uint32_t)((v >> (octave - 1)) - SUB);
 }
 
@@ -27,7 +27,7 @@ static uint64_t upper(uint32_t index)
 	return ((uint64_t)(index % SUB + SUB + 1) << (octave - 1)) - 1;
 }
 
-void kvb_histogram_add(struct kvb_histogram *h, uint64_t us)
+void skv_histogram_add(struct skv_histogram *h, uint64_t us)
 {
 	h->count++;
 	h->sum += us;
@@ -36,17 +36,17 @@ void kvb_histogram_add(struct kvb_histogram *h, uint64_t us)
 	h->bucket[index_of(us)]++;
 }
 
-void kvb_histogram_merge(struct kvb_histogram *into, const struct kvb_histogram *from)
+void skv_histogram_merge(struct skv_histogram *into, const struct skv_histogram *from)
 {
 	into->count += from->count;
 	into->sum += from->sum;
 	if (from->max > into->max)
 		into->max = from->max;
-	for (uint32_t i = 0; i < KVB_HISTOGRAM_BUCKETS; i++)
+	for (uint32_t i = 0; i < SKV_HISTOGRAM_BUCKETS; i++)
 		into->bucket[i] += from->bucket[i];
 }
 
-uint64_t kvb_histogram_quantile(const struct kvb_histogram *h, double q)
+uint64_t skv_histogram_quantile(const struct skv_histogram *h, double q)
 {
 	uint64_t want = (uint64_t)(q * (double)h->count);
 	uint64_t seen = 0;
@@ -55,7 +55,7 @@ uint64_t kvb_histogram_quantile(const struct kvb_histogram *h, double q)
 		return 0;
 	if (want >= h->count)
 		want = h->count - 1;
-	for (uint32_t i = 0; i < KVB_HISTOGRAM_BUCKETS; i++) {
+	for (uint32_t i = 0; i < SKV_HISTOGRAM_BUCKETS; i++) {
 		seen += h->bucket[i];
 		if (seen > want)
 			return upper(i) < h->max ? upper(i) : h->max;

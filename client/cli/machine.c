@@ -26,7 +26,7 @@ static void read_cpu(char *out, size_t n)
 		fclose(f);
 }
 
-void kvb_machine_read(struct kvb_machine *m)
+void skv_machine_read(struct skv_machine *m)
 {
 	struct utsname u;
 
@@ -87,7 +87,7 @@ static uint64_t from_stat(long pid)
 	return (user + system) * (1000000000ull / (unsigned long long)sysconf(_SC_CLK_TCK));
 }
 
-uint64_t kvb_machine_cpu_ns(long pid)
+uint64_t skv_machine_cpu_ns(long pid)
 {
 	uint64_t ns = from_schedstat(pid);
 

@@ -1,5 +1,5 @@
 /*
- * main.c - entry of `kvblock`: global options, the table of commands, their help.
+ * main.c - entry of `slabkv`: global options, the table of commands, their help.
  *
  * Each command is one row here and one file cmd_NAME.c (replay, bench and doctor have their own).
  */
@@ -10,11 +10,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <kvb/mem.h>
+#include <skv/mem.h>
 
 struct command {
 	const char *name;
-	kvb_command_fn run;
+	skv_command_fn run;
 	const char *args;
 	const char *what;
 	const char *options; /* lines of help */
@@ -26,45 +26,45 @@ struct command {
 	"  --key-form FORM       string (default), int, hex\n"
 
 static const struct command commands[] = {
-	{ "put", kvb_cmd_put, "--key KEY [options] [FILE|-]", "write a file or stdin as block(s)",
+	{ "put", skv_cmd_put, "--key KEY [options] [FILE|-]", "write a file or stdin as block(s)",
 	  TARGET_HELP
 	  "  --spec NAME=FILE      bytes of one spec; may be repeated (FILE alone: spec kv)\n"
 	  "  --block-bytes SIZE    cut FILE into chained blocks KEY/0, KEY/1, ... of SIZE bytes;\n"
 	  "                        the last one is filled with zeros\n"
 	  "  --group NAME          group of a new instance (default: default)\n"
 	  "  --storage NAME        storage of a new group (default: default)\n" },
-	{ "get", kvb_cmd_get, "--key KEY [options] [FILE|-]", "read block(s) into a file or stdout",
+	{ "get", skv_cmd_get, "--key KEY [options] [FILE|-]", "read block(s) into a file or stdout",
 	  TARGET_HELP
 	  "  --spec NAME           which spec (default: all, one after the other)\n"
 	  "  --block-bytes SIZE    read the chain KEY/0, KEY/1, ... that put --block-bytes wrote\n"
 	  "  --length SIZE         stop after so many bytes (the file's own length)\n" },
-	{ "lookup", kvb_cmd_lookup, "[options] KEY...", "where blocks lie",
+	{ "lookup", skv_cmd_lookup, "[options] KEY...", "where blocks lie",
 	  TARGET_HELP
 	  "  --batch               every key on its own (default: prefix, stop at the first miss)\n"
 	  "  --lease MS            lease (default: the manager's; 0 = none)\n" },
-	{ "match", kvb_cmd_match, "--instance ID... [options] KEY...",
+	{ "match", skv_cmd_match, "--instance ID... [options] KEY...",
 	  "how many leading keys each instance has", TARGET_HELP },
-	{ "delete", kvb_cmd_delete, "[options] KEY...",
+	{ "delete", skv_cmd_delete, "[options] KEY...",
 	  "delete blocks, or with --object a registered object",
 	  TARGET_HELP
 	  "  --object KIND         instance, group or storage; the arguments are names\n" },
-	{ "pin", kvb_cmd_pin, "[options] KEY...", "keep blocks from eviction",
+	{ "pin", skv_cmd_pin, "[options] KEY...", "keep blocks from eviction",
 	  TARGET_HELP
 	  "  --ttl MS              the pin ends after so long (default: 0 = when it is unpinned)\n"
 	  "  --soft                is evicted when nothing else may be; needs --ttl (default: hard)\n" },
-	{ "unpin", kvb_cmd_unpin, "--all | [options] KEY...", "end pins",
+	{ "unpin", skv_cmd_unpin, "--all | [options] KEY...", "end pins",
 	  TARGET_HELP
 	  "  --all                 all pins of the instance\n" },
-	{ "pins", kvb_cmd_pins, "[options]", "list the pins of an instance",
+	{ "pins", skv_cmd_pins, "[options]", "list the pins of an instance",
 	  "  --instance ID         instance (default: default)\n" },
-	{ "stat", kvb_cmd_stat, "[options]", "the manager's numbers; with --key, one block",
+	{ "stat", skv_cmd_stat, "[options]", "the manager's numbers; with --key, one block",
 	  TARGET_HELP },
-	{ "top", kvb_cmd_top, "[options]", "who holds what: storages, groups and instances, refreshed",
+	{ "top", skv_cmd_top, "[options]", "who holds what: storages, groups and instances, refreshed",
 	  "  --interval SECONDS    between refreshes (default: 2)\n"
 	  "  --sort COLUMN         name (default), used, share, leased, pinned, open, evicted, hits\n"
 	  "  --lines N             at most so many instances (default: as many as fit on the screen)\n"
 	  "  --once                print once and end\n" },
-	{ "replay", kvb_cmd_replay, "[options] TRACE|-",
+	{ "replay", skv_cmd_replay, "[options] TRACE|-",
 	  "replay a trace of requests, verifying every byte",
 	  "  --block-bytes SIZE    bytes of a block (default: 64K)\n"
 	  "  --spec-count N        parts of a block (default: 1)\n"
@@ -79,8 +79,8 @@ static const struct command commands[] = {
 	  "same\n"
 	  "  --lease MS            of lookups (default: the manager's; 0 = none, then only blocks\n"
 	  "                        with checksums are read)\n"
-	  "  --hits FILE           what each request found, as CSV; like kvblockd simulate --hits\n" },
-	{ "bench", kvb_cmd_bench, "[options]", "calls/s, latency, manager CPU; or put and get of bytes",
+	  "  --hits FILE           what each request found, as CSV; like slabkvd simulate --hits\n" },
+	{ "bench", skv_cmd_bench, "[options]", "calls/s, latency, manager CPU; or put and get of bytes",
 	  "  --api v1|kvcm         the native API, or the calls of KVCM's clients over JSON and\n"
 	  "                        gRPC; --codec json or protobuf measures one of the two\n"
 	  "  --grpc HOST:PORT      the manager's gRPC port (default: 127.0.0.1:7334)\n"
@@ -104,15 +104,15 @@ static const struct command commands[] = {
 	  "  --storage NAME        where, with --data (default: default)\n"
 	  "  --data-bytes SIZE     put so much, with --data (default: 1G)\n"
 	  "  --depth N             requests that the engine keeps in flight\n" },
-	{ "doctor", kvb_cmd_doctor, "[options]",
+	{ "doctor", skv_cmd_doctor, "[options]",
 	  "check manager, mounts and this machine; say what to do",
 	  "  --no-write            leave out the write and read probes\n"
 	  "  --mount DIR           look closely at DIR: type, chunk size, 3FS's library, limits,\n"
 	  "                        shared memory, rings, bytes there and back (needs no manager)\n" },
-	{ "group", kvb_cmd_group, "list | set NAME FIELD=VALUE...", "groups: quotas, parts, eviction policies",
+	{ "group", skv_cmd_group, "list | set NAME FIELD=VALUE...", "groups: quotas, parts, eviction policies",
 	  "set makes the group, or changes what is named of it: the fields of PUT /v1/groups, e.g.\n"
 	  "policy=lru, policy=ttl ttl_ms=3600000, capacity=1T, storages=fast,slow\n" },
-	{ "storage", kvb_cmd_storage,
+	{ "storage", skv_cmd_storage,
 	  "list | files NAME | drain NAME [FILE...] | keep NAME [FILE...] | capacity NAME SIZE",
 	  "storages and their slab files; space that comes or goes",
 	  "  --wait                until the files that drain are gone; tells how far it is\n"
@@ -120,7 +120,7 @@ static const struct command commands[] = {
 	  "numbers it retires the storage. keep takes that back, as long as a file is not empty. A\n"
 	  "drained file is replaced by a new one when room is needed, if the capacity allows it; a\n"
 	  "lower capacity drains the files that are worth least.\n" },
-	{ "pages", kvb_cmd_pages, "list|export FILE|import FILE|clear [options]",
+	{ "pages", skv_cmd_pages, "list|export FILE|import FILE|clear [options]",
 	  "page spaces of SGLang's and vLLM's hf3fs backends",
 	  "  --tenant NAME         (default: default; list: all)\n"
 	  "  --space RANK:NAME     which; may be repeated (RANK alone: namespace kv; default: all,\n"
@@ -128,7 +128,7 @@ static const struct command commands[] = {
 	  "  --portion N           keys of one call of import (default: 1024)\n"
 	  "FILE is upstream's persistence file, - stdin or stdout. import makes spaces that are\n"
 	  "absent and leaves out keys that are there already or whose page is not free.\n" },
-	{ "gen-trace", kvb_cmd_gen_trace, "[options]", "make a trace of requests",
+	{ "gen-trace", skv_cmd_gen_trace, "[options]", "make a trace of requests",
 	  "  --kind KIND           chat (default), agents, rag, scan, mix: sets what follows; of mix\n"
 	  "                        --conversations is a percentage of the four others' own\n"
 	  "  --conversations N     (default of chat: 100)\n"
@@ -150,17 +150,17 @@ static const struct command commands[] = {
 
 static const char global_help[] =
 	"Global options (before or after the command):\n"
-	"  --url URL             manager; may be repeated (default: $KVBLOCK_URL, "
+	"  --url URL             manager; may be repeated (default: $SLABKV_URL, "
 	"http://127.0.0.1:7333)\n"
-	"  --token TOKEN         bearer token (default: $KVBLOCK_TOKEN)\n"
+	"  --token TOKEN         bearer token (default: $SLABKV_TOKEN)\n"
 	"  --token-file FILE     read it from the first line of FILE\n"
 	"  --mount DIR           where a storage is mounted here; may be repeated\n"
 	"  --timeout MS          for one call to the manager (default: 10000)\n"
 	"  --engine NAME         how bytes are moved: auto, posix, uring, usrbio (default:\n"
-	"                        $KVBLOCK_ENGINE, auto)\n"
+	"                        $SLABKV_ENGINE, auto)\n"
 	"  -o, --option NAME=VALUE  an option of the library, e.g. hf3fs_mount_point=/3fs/stage;\n"
 	"                        -o help lists them\n"
-	"  --codec CODEC         how requests travel: protobuf (default: $KVBLOCK_CODEC,\n"
+	"  --codec CODEC         how requests travel: protobuf (default: $SLABKV_CODEC,\n"
 	"                        protobuf) or json\n"
 	"  --json                output for programs\n"
 	"  --help, --version\n"
@@ -177,43 +177,43 @@ static const struct command *find_command(const char *name)
 	return NULL;
 }
 
-void kvb_cli_help(const char *command)
+void skv_cli_help(const char *command)
 {
 	const struct command *c = command ? find_command(command) : NULL;
 
 	if (c) {
-		printf("kvblock %s %s\n\n%s.\n\n%s\n%s", c->name, c->args, c->what, c->options,
+		printf("slabkv %s %s\n\n%s.\n\n%s\n%s", c->name, c->args, c->what, c->options,
 		       global_help);
 		return;
 	}
-	printf("kvblock [options] COMMAND [options]\n\nStores and finds KV-cache blocks through "
-	       "kvblockd.\n\n");
+	printf("slabkv [options] COMMAND [options]\n\nStores and finds KV-cache blocks through "
+	       "slabkvd.\n\n");
 	for (size_t i = 0; i < N_COMMANDS; i++)
 		printf("  %-10s %s\n", commands[i].name, commands[i].what);
-	printf("\nkvblock COMMAND --help tells more.\n\n%s", global_help);
+	printf("\nslabkv COMMAND --help tells more.\n\n%s", global_help);
 }
 
-int kvb_cli_usage(const struct kvb_cli *cli, const char *fmt, ...)
+int skv_cli_usage(const struct skv_cli *cli, const char *fmt, ...)
 {
 	va_list ap;
 
-	fprintf(stderr, "kvblock%s%s: ", cli->command ? " " : "", cli->command ? cli->command : "");
+	fprintf(stderr, "slabkv%s%s: ", cli->command ? " " : "", cli->command ? cli->command : "");
 	va_start(ap, fmt);
 	vfprintf(stderr, fmt, ap);
 	va_end(ap);
-	fprintf(stderr, "\nTry: kvblock%s%s --help\n", cli->command ? " " : "",
+	fprintf(stderr, "\nTry: slabkv%s%s --help\n", cli->command ? " " : "",
 		cli->command ? cli->command : "");
-	return KVB_EXIT_USAGE;
+	return SKV_EXIT_USAGE;
 }
 
-static int set_token(struct kvb_cli *cli, const char *value)
+static int set_token(struct skv_cli *cli, const char *value)
 {
-	kvb_free(cli->token);
-	cli->token = kvb_strdup(value);
-	return cli->token ? KVB_EXIT_OK : kvb_cli_usage(cli, "out of memory");
+	skv_free(cli->token);
+	cli->token = skv_strdup(value);
+	return cli->token ? SKV_EXIT_OK : skv_cli_usage(cli, "out of memory");
 }
 
-static int read_token(struct kvb_cli *cli, const char *path)
+static int read_token(struct skv_cli *cli, const char *path)
 {
 	char line[4200];
 	FILE *f = fopen(path, "re");
@@ -222,26 +222,26 @@ static int read_token(struct kvb_cli *cli, const char *path)
 	if (f)
 		fclose(f);
 	if (!ok)
-		return kvb_cli_usage(cli, "--token-file: cannot read %s", path);
+		return skv_cli_usage(cli, "--token-file: cannot read %s", path);
 	line[strcspn(line, "\r\n")] = '\0';
 	return line[0] ? set_token(cli, line)
-		       : kvb_cli_usage(cli, "--token-file: %s is empty", path);
+		       : skv_cli_usage(cli, "--token-file: %s is empty", path);
 }
 
 static void list_options(void)
 {
-	const struct kvblock_option *o;
+	const struct slabkv_option *o;
 
 	printf("%-24s %-8s %s\n", "NAME", "DEFAULT", "RANGE");
-	for (uint32_t i = 0; (o = kvblock_option(i)) != NULL; i++)
+	for (uint32_t i = 0; (o = slabkv_option(i)) != NULL; i++)
 		printf("%-24s %-8s %s\n        %s\n", o->name, o->value[0] ? o->value : "-", o->range, o->meaning);
 }
 
 /* NAME=VALUE; the library knows names and ranges. */
-static int set_option(struct kvb_cli *cli, const char *text)
+static int set_option(struct skv_cli *cli, const char *text)
 {
 	const char *equals = strchr(text, '=');
-	struct kvblock_error err;
+	struct slabkv_error err;
 	char name[64];
 
 	if (strcmp(text, "help") == 0) {
@@ -249,105 +249,105 @@ static int set_option(struct kvb_cli *cli, const char *text)
 		return -1;
 	}
 	if (!equals || (size_t)(equals - text) >= sizeof name)
-		return kvb_cli_usage(cli, "-o: NAME=VALUE; -o help lists them");
+		return skv_cli_usage(cli, "-o: NAME=VALUE; -o help lists them");
 	memcpy(name, text, (size_t)(equals - text));
 	name[equals - text] = '\0';
-	if (kvblock_options_set(&cli->library, name, equals + 1, &err) != KVBLOCK_OK)
-		return kvb_cli_usage(cli, "-o %s: %s", name, err.message);
-	return KVB_EXIT_OK;
+	if (slabkv_options_set(&cli->library, name, equals + 1, &err) != SLABKV_OK)
+		return skv_cli_usage(cli, "-o %s: %s", name, err.message);
+	return SKV_EXIT_OK;
 }
 
-int kvb_cli_global_option(struct kvb_cli *cli, int opt, const char *value)
+int skv_cli_global_option(struct skv_cli *cli, int opt, const char *value)
 {
 	uint64_t n;
 
 	switch (opt) {
-	case KVB_OPT_URL:
+	case SKV_OPT_URL:
 		if (cli->n_urls == sizeof cli->urls / sizeof cli->urls[0])
-			return kvb_cli_usage(cli, "--url: at most 16");
+			return skv_cli_usage(cli, "--url: at most 16");
 		cli->urls[cli->n_urls++] = value;
-		return KVB_EXIT_OK;
-	case KVB_OPT_MOUNT:
-		if (cli->n_mounts == KVB_CLI_LIST_MAX)
-			return kvb_cli_usage(cli, "--mount: at most %d", KVB_CLI_LIST_MAX);
+		return SKV_EXIT_OK;
+	case SKV_OPT_MOUNT:
+		if (cli->n_mounts == SKV_CLI_LIST_MAX)
+			return skv_cli_usage(cli, "--mount: at most %d", SKV_CLI_LIST_MAX);
 		cli->mounts[cli->n_mounts++] = value;
-		return KVB_EXIT_OK;
-	case KVB_OPT_TOKEN:
+		return SKV_EXIT_OK;
+	case SKV_OPT_TOKEN:
 		return set_token(cli, value);
-	case KVB_OPT_TOKEN_FILE:
+	case SKV_OPT_TOKEN_FILE:
 		return read_token(cli, value);
-	case KVB_OPT_TIMEOUT:
-		if (!kvb_args_number(value, 1, 3600000, &n))
-			return kvb_cli_usage(cli, "--timeout: milliseconds, 1..3600000");
+	case SKV_OPT_TIMEOUT:
+		if (!skv_args_number(value, 1, 3600000, &n))
+			return skv_cli_usage(cli, "--timeout: milliseconds, 1..3600000");
 		cli->timeout_ms = (uint32_t)n;
-		return KVB_EXIT_OK;
-	case KVB_OPT_ENGINE:
+		return SKV_EXIT_OK;
+	case SKV_OPT_ENGINE:
 		cli->engine = value; /* the library knows which there are */
-		return KVB_EXIT_OK;
-	case KVB_OPT_CODEC:
+		return SKV_EXIT_OK;
+	case SKV_OPT_CODEC:
 		cli->codec = value;
-		return KVB_EXIT_OK;
+		return SKV_EXIT_OK;
 	case 'o':
 		return set_option(cli, value);
-	case KVB_OPT_JSON:
+	case SKV_OPT_JSON:
 		cli->json = true;
-		return KVB_EXIT_OK;
-	case KVB_OPT_HELP:
-		kvb_cli_help(cli->command);
+		return SKV_EXIT_OK;
+	case SKV_OPT_HELP:
+		skv_cli_help(cli->command);
 		return -1;
 	default: /* getopt has printed what is wrong */
-		return kvb_cli_usage(cli, "see its options");
+		return skv_cli_usage(cli, "see its options");
 	}
 }
 
-static int run(struct kvb_cli *cli, int argc, char **argv)
+static int run(struct skv_cli *cli, int argc, char **argv)
 {
 	static const struct option options[] = { { "version", no_argument, NULL, 'V' },
-						 KVB_CLI_GLOBAL_OPTIONS };
+						 SKV_CLI_GLOBAL_OPTIONS };
 	const struct command *c;
 	int opt, rc;
 
-	while ((opt = getopt_long(argc, argv, "+h" KVB_CLI_SHORT, options, NULL)) != -1) {
+	while ((opt = getopt_long(argc, argv, "+h" SKV_CLI_SHORT, options, NULL)) != -1) {
 		if (opt == 'V') {
-			printf("kvblock %s\n", kvblock_version());
-			return KVB_EXIT_OK;
+			printf("slabkv %s\n", slabkv_version());
+			return SKV_EXIT_OK;
 		}
-		rc = kvb_cli_global_option(cli, opt == 'h' ? KVB_OPT_HELP : opt, optarg);
-		if (rc != KVB_EXIT_OK)
-			return rc < 0 ? KVB_EXIT_OK : rc;
+		rc = skv_cli_global_option(cli, opt == 'h' ? SKV_OPT_HELP : opt, optarg);
+		if (rc != SKV_EXIT_OK)
+			return rc < 0 ? SKV_EXIT_OK : rc;
 	}
 	if (optind >= argc)
-		return kvb_cli_usage(cli, "no command given");
+		return skv_cli_usage(cli, "no command given");
 	c = find_command(argv[optind]);
 	if (!c)
-		return kvb_cli_usage(cli, "there is no command '%s'", argv[optind]);
+		return skv_cli_usage(cli, "there is no command '%s'", argv[optind]);
 	cli->command = c->name;
 	argc -= optind;
 	argv += optind;
 	optind = 0; /* GNU getopt: begin anew */
 	rc = c->run(cli, argc, argv);
-	return rc < 0 ? KVB_EXIT_OK : rc;
+	return rc < 0 ? SKV_EXIT_OK : rc;
 }
 
 int main(int argc, char **argv)
 {
-	struct kvb_cli cli = { .timeout_ms = 10000 };
-	const char *codec = getenv("KVBLOCK_CODEC");
-	const char *token = getenv("KVBLOCK_TOKEN");
-	int rc = KVB_EXIT_OK;
+	struct skv_cli cli = { .timeout_ms = 10000 };
+	const char *codec = getenv("SLABKV_CODEC");
+	const char *token = getenv("SLABKV_TOKEN");
+	int rc = SKV_EXIT_OK;
 
 	signal(SIGPIPE, SIG_IGN);
-	kvblock_options_init(&cli.library);
+	slabkv_options_init(&cli.library);
 	if (codec && codec[0])
 		cli.codec = codec;
 	if (token && token[0])
 		rc = set_token(&cli, token);
-	if (rc == KVB_EXIT_OK)
+	if (rc == SKV_EXIT_OK)
 		rc = run(&cli, argc, argv);
-	kvb_free(cli.token);
-	if (fflush(stdout) != 0 && rc == KVB_EXIT_OK) {
-		fprintf(stderr, "kvblock: stdout cannot be written\n");
-		rc = KVB_EXIT_USAGE;
+	skv_free(cli.token);
+	if (fflush(stdout) != 0 && rc == SKV_EXIT_OK) {
+		fprintf(stderr, "slabkv: stdout cannot be written\n");
+		rc = SKV_EXIT_USAGE;
 	}
 	return rc;
 }

@@ -1,5 +1,5 @@
 /*
- * pages_export.c - kvblock pages export: page spaces into upstream's persistence file.
+ * pages_export.c - slabkv pages export: page spaces into upstream's persistence file.
  *
  * The manager tells keys in portions and in no order, while others go on working: a page that is told twice has the
  * key that was told last. They are sorted by use, the oldest first, as upstream's own file is. Written beside the file
@@ -13,8 +13,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include <kvb/json_out.h>
-#include <kvb/mem.h>
+#include <skv/json_out.h>
+#include <skv/mem.h>
 
 struct row {
 	uint64_t use;
@@ -28,66 +28,66 @@ struct row {
 struct gathered {
 	struct row *row;
 	size_t n, cap;
-	struct kvb_buf keys; /* as JSON, one after the other */
+	struct skv_buf keys; /* as JSON, one after the other */
 	uint64_t num_pages;
 };
 
 /* ---- gathering --------------------------------------------------------------------------------- */
 
-static bool add_row(struct gathered *g, const struct kvb_json_node *v)
+static bool add_row(struct gathered *g, const struct skv_json_node *v)
 {
-	const struct kvb_json_node *key = kvb_json_first(v), *page = kvb_json_next(key), *use = kvb_json_next(page);
+	const struct skv_json_node *key = skv_json_first(v), *page = skv_json_next(key), *use = skv_json_next(page);
 	size_t at = g->keys.len;
 	void *rows = g->row;
-	bool grown = kvb_grow(&rows, &g->cap, g->n + 1, sizeof *g->row) == 0;
+	bool grown = skv_grow(&rows, &g->cap, g->n + 1, sizeof *g->row) == 0;
 
 	g->row = rows;
-	if (!grown || page->type != KVB_JSON_INTEGER || page->i < 0 || use->type != KVB_JSON_INTEGER)
+	if (!grown || page->type != SKV_JSON_INTEGER || page->i < 0 || use->type != SKV_JSON_INTEGER)
 		return false;
-	kvb_put_u8(&g->keys, '['); /* no comma before it */
-	kvb_pages_put_scalar(&g->keys, key);
+	skv_put_u8(&g->keys, '['); /* no comma before it */
+	skv_pages_put_scalar(&g->keys, key);
 	g->row[g->n] = (struct row){ (uint64_t)use->i, (uint64_t)page->i, at + 1, (uint32_t)(g->keys.len - at - 1),
 				     (uint32_t)g->n };
 	g->n++;
 	return !g->keys.failed;
 }
 
-static bool add_rows(struct gathered *g, const struct kvb_json_node *list)
+static bool add_rows(struct gathered *g, const struct skv_json_node *list)
 {
-	const struct kvb_json_node *v = kvb_json_first(list);
+	const struct skv_json_node *v = skv_json_first(list);
 
-	for (uint32_t i = 0; i < list->n; i++, v = kvb_json_next(v))
-		if (v->type != KVB_JSON_ARRAY || v->n != 3 || !add_row(g, v))
+	for (uint32_t i = 0; i < list->n; i++, v = skv_json_next(v))
+		if (v->type != SKV_JSON_ARRAY || v->n != 3 || !add_row(g, v))
 			return false;
 	return true;
 }
 
-static int gather(struct kvb_pages *p, const struct kvb_pages_space *s, struct gathered *g)
+static int gather(struct skv_pages *p, const struct skv_pages_space *s, struct gathered *g)
 {
-	const struct kvb_json_node *answer, *list;
-	struct kvb_buf body = { 0 };
+	const struct skv_json_node *answer, *list;
+	struct skv_buf body = { 0 };
 	uint64_t next = 0;
 	int rc;
 
 	g->n = 0;
-	kvb_buf_clear(&g->keys);
+	skv_buf_clear(&g->keys);
 	do {
-		kvb_pages_body(p, s, &body);
-		kvb_jout_field_u64(&body, "cursor", next);
-		kvb_jout_field_u64(&body, "max", KVBLOCK_MAX_KEYS);
-		rc = kvb_pages_call(p, "/v1/pages/export", &body, &answer);
-		if (rc != KVB_EXIT_OK)
+		skv_pages_body(p, s, &body);
+		skv_jout_field_u64(&body, "cursor", next);
+		skv_jout_field_u64(&body, "max", SLABKV_MAX_KEYS);
+		rc = skv_pages_call(p, "/v1/pages/export", &body, &answer);
+		if (rc != SKV_EXIT_OK)
 			break;
-		g->num_pages = kvb_pages_u64(answer, "num_pages");
-		next = kvb_pages_u64(answer, "next");
-		list = kvb_json_get(answer, "keys", 4);
-		if (!list || list->type != KVB_JSON_ARRAY || !add_rows(g, list)) {
-			fprintf(stderr, "kvblock pages: out of memory, or not an export's answer\n");
-			rc = KVB_EXIT_REFUSED;
+		g->num_pages = skv_pages_u64(answer, "num_pages");
+		next = skv_pages_u64(answer, "next");
+		list = skv_json_get(answer, "keys", 4);
+		if (!list || list->type != SKV_JSON_ARRAY || !add_rows(g, list)) {
+			fprintf(stderr, "slabkv pages: out of memory, or not an export's answer\n");
+			rc = SKV_EXIT_REFUSED;
 		}
-		kvb_pages_progress(p, "read", s, g->n, g->num_pages);
-	} while (rc == KVB_EXIT_OK && next);
-	kvb_buf_destroy(&body);
+		skv_pages_progress(p, "read", s, g->n, g->num_pages);
+	} while (rc == SKV_EXIT_OK && next);
+	skv_buf_destroy(&body);
 	return rc;
 }
 
@@ -138,12 +138,12 @@ static void put_free(const struct gathered *g, FILE *f)
 	}
 }
 
-static void put_space(const struct kvb_pages_space *s, struct gathered *g, bool first, FILE *f)
+static void put_space(const struct skv_pages_space *s, struct gathered *g, bool first, FILE *f)
 {
-	struct kvb_buf name = { 0 }, text = { 0 };
+	struct skv_buf name = { 0 }, text = { 0 };
 
-	kvb_buf_printf(&name, "%" PRId64 ":%s", s->rank, s->ns);
-	kvb_jout_string_n(&text, (const char *)name.data, name.len);
+	skv_buf_printf(&name, "%" PRId64 ":%s", s->rank, s->ns);
+	skv_jout_string_n(&text, (const char *)name.data, name.len);
 	fputs(first ? "{\n" : ",\n", f);
 	fwrite(text.data, 1, text.len, f);
 	fprintf(f, ": {\n\"num_pages\": %" PRIu64 ",\n\"free_pages\": [", g->num_pages);
@@ -157,88 +157,88 @@ static void put_space(const struct kvb_pages_space *s, struct gathered *g, bool 
 		fprintf(f, ", %" PRIu64 "]", g->row[i].page);
 	}
 	fputs("]}", f);
-	kvb_buf_destroy(&name);
-	kvb_buf_destroy(&text);
+	skv_buf_destroy(&name);
+	skv_buf_destroy(&text);
 }
 
-static int put_spaces(struct kvb_pages *p, const struct kvb_pages_space *v, uint32_t n, FILE *f, json_t *out)
+static int put_spaces(struct skv_pages *p, const struct skv_pages_space *v, uint32_t n, FILE *f, json_t *out)
 {
 	struct gathered g = { 0 };
-	int rc = KVB_EXIT_OK;
+	int rc = SKV_EXIT_OK;
 
-	for (uint32_t i = 0; rc == KVB_EXIT_OK && i < n; i++) {
+	for (uint32_t i = 0; rc == SKV_EXIT_OK && i < n; i++) {
 		rc = gather(p, &v[i], &g);
-		if (rc != KVB_EXIT_OK)
+		if (rc != SKV_EXIT_OK)
 			break;
 		put_space(&v[i], &g, i == 0, f);
 		json_array_append_new(out, json_pack("{sI ss sI sI}", "rank", (json_int_t)v[i].rank, "namespace", v[i].ns,
 						     "num_pages", (json_int_t)g.num_pages, "keys", (json_int_t)g.n));
 	}
 	fputs(n ? "\n}\n" : "{}\n", f);
-	kvb_free(g.row);
-	kvb_buf_destroy(&g.keys);
+	skv_free(g.row);
+	skv_buf_destroy(&g.keys);
 	return rc;
 }
 
 /* On stdout only when the file is not there. */
-static int report(const struct kvb_pages *p, bool to_stdout, json_t *out)
+static int report(const struct skv_pages *p, bool to_stdout, json_t *out)
 {
 	const json_t *s;
 	size_t i;
 
 	if (p->cli->json && !to_stdout)
-		return kvb_cli_print_json(json_pack("{so}", "spaces", out));
+		return skv_cli_print_json(json_pack("{so}", "spaces", out));
 	json_array_foreach(out, i, s)
 		fprintf(to_stdout ? stderr : stdout, "%lld:%s: %" PRIu64 " keys of %" PRIu64 " pages\n",
-			(long long)json_integer_value(json_object_get(s, "rank")), kvb_cli_text(s, "namespace"),
-			kvb_cli_u64(s, "keys"), kvb_cli_u64(s, "num_pages"));
+			(long long)json_integer_value(json_object_get(s, "rank")), skv_cli_text(s, "namespace"),
+			skv_cli_u64(s, "keys"), skv_cli_u64(s, "num_pages"));
 	json_decref(out);
-	return KVB_EXIT_OK;
+	return SKV_EXIT_OK;
 }
 
-static int export_to(struct kvb_pages *p, const char *path, const char *beside, json_t *out)
+static int export_to(struct skv_pages *p, const char *path, const char *beside, json_t *out)
 {
-	struct kvb_pages_space *v = kvb_calloc(KVB_PAGES_SPACES_MAX, sizeof *v);
-	struct kvb_arena names;
+	struct skv_pages_space *v = skv_calloc(SKV_PAGES_SPACES_MAX, sizeof *v);
+	struct skv_arena names;
 	FILE *f = NULL;
 	uint32_t n;
-	int rc = v ? KVB_EXIT_OK : kvb_cli_usage(p->cli, "out of memory");
+	int rc = v ? SKV_EXIT_OK : skv_cli_usage(p->cli, "out of memory");
 
-	kvb_arena_init(&names);
-	if (rc == KVB_EXIT_OK)
-		rc = kvb_pages_find(p, v, &n, &names);
-	if (rc == KVB_EXIT_OK) {
+	skv_arena_init(&names);
+	if (rc == SKV_EXIT_OK)
+		rc = skv_pages_find(p, v, &n, &names);
+	if (rc == SKV_EXIT_OK) {
 		f = beside ? fopen(beside, "we") : stdout;
-		rc = f ? put_spaces(p, v, n, f, out) : kvb_cli_usage(p->cli, "%s: %s", beside, strerror(errno));
+		rc = f ? put_spaces(p, v, n, f, out) : skv_cli_usage(p->cli, "%s: %s", beside, strerror(errno));
 	}
-	if (rc == KVB_EXIT_OK && (fflush(f) != 0 || ferror(f) || (beside && fsync(fileno(f)) != 0)))
-		rc = kvb_cli_usage(p->cli, "%s: %s", path, strerror(errno));
+	if (rc == SKV_EXIT_OK && (fflush(f) != 0 || ferror(f) || (beside && fsync(fileno(f)) != 0)))
+		rc = skv_cli_usage(p->cli, "%s: %s", path, strerror(errno));
 	if (beside && f)
 		fclose(f);
-	if (rc == KVB_EXIT_OK && beside && rename(beside, path) != 0)
-		rc = kvb_cli_usage(p->cli, "%s: %s", path, strerror(errno));
-	if (rc != KVB_EXIT_OK && beside)
+	if (rc == SKV_EXIT_OK && beside && rename(beside, path) != 0)
+		rc = skv_cli_usage(p->cli, "%s: %s", path, strerror(errno));
+	if (rc != SKV_EXIT_OK && beside)
 		unlink(beside);
-	kvb_arena_destroy(&names);
-	kvb_free(v);
+	skv_arena_destroy(&names);
+	skv_free(v);
 	return rc;
 }
 
-int kvb_pages_export(struct kvb_pages *p, const char *path)
+int skv_pages_export(struct skv_pages *p, const char *path)
 {
 	bool to_stdout = strcmp(path, "-") == 0;
-	struct kvb_buf beside = { 0 };
+	struct skv_buf beside = { 0 };
 	json_t *out = json_array();
 	int rc;
 
-	kvb_buf_printf(&beside, "%s.%ld.tmp", path, (long)getpid());
-	kvb_put_u8(&beside, 0);
+	skv_buf_printf(&beside, "%s.%ld.tmp", path, (long)getpid());
+	skv_put_u8(&beside, 0);
 	if (beside.failed)
-		rc = kvb_cli_usage(p->cli, "out of memory");
+		rc = skv_cli_usage(p->cli, "out of memory");
 	else
 		rc = export_to(p, path, to_stdout ? NULL : (const char *)beside.data, out);
-	kvb_buf_destroy(&beside);
-	if (rc == KVB_EXIT_OK)
+	skv_buf_destroy(&beside);
+	if (rc == SKV_EXIT_OK)
 		return report(p, to_stdout, out);
 	json_decref(out);
 	return rc;

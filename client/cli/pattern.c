@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include <kvb/hash.h>
+#include <skv/hash.h>
 
 static inline uint64_t word(uint64_t seed, uint64_t i)
 {
@@ -15,14 +15,14 @@ static inline uint64_t word(uint64_t seed, uint64_t i)
 	return x ^ (x >> 31);
 }
 
-uint64_t kvb_pattern_seed(const char *instance, uint32_t spec, uint64_t key)
+uint64_t skv_pattern_seed(const char *instance, uint32_t spec, uint64_t key)
 {
-	uint64_t parts[3] = { kvb_checksum(instance, strlen(instance)), spec, key };
+	uint64_t parts[3] = { skv_checksum(instance, strlen(instance)), spec, key };
 
-	return kvb_checksum(parts, sizeof parts);
+	return skv_checksum(parts, sizeof parts);
 }
 
-void kvb_pattern_fill(void *data, size_t size, uint64_t seed)
+void skv_pattern_fill(void *data, size_t size, uint64_t seed)
 {
 	unsigned char *p = data;
 	uint64_t i = 0, w;
@@ -35,7 +35,7 @@ void kvb_pattern_fill(void *data, size_t size, uint64_t seed)
 	memcpy(p, &w, size);
 }
 
-bool kvb_pattern_check(const void *data, size_t size, uint64_t seed)
+bool skv_pattern_check(const void *data, size_t size, uint64_t seed)
 {
 	const unsigned char *p = data;
 	uint64_t i = 0, w, wrong = 0;

@@ -1,18 +1,18 @@
-/* replay.h - what the three files of `kvblock replay` share. */
-#ifndef KVB_CLI_REPLAY_H
-#define KVB_CLI_REPLAY_H
+/* replay.h - what the three files of `slabkv replay` share. */
+#ifndef SKV_CLI_REPLAY_H
+#define SKV_CLI_REPLAY_H
 
 #include <pthread.h>
 #include <stdatomic.h>
 
-#include <kvb/lock.h>
-#include <kvb/trace.h>
+#include <skv/lock.h>
+#include <skv/trace.h>
 
 #include "cli.h"
 #include "histogram.h"
 
 /* Sums; each thread has its own, merged at the end. */
-struct kvb_replay_counts {
+struct skv_replay_counts {
 	uint64_t requests;
 	uint64_t blocks;      /* references in the trace */
 	uint64_t prefix_hits; /* leading blocks that lookup named */
@@ -30,17 +30,17 @@ struct kvb_replay_counts {
 };
 
 /* What one request found. */
-struct kvb_replay_hits {
+struct skv_replay_hits {
 	uint32_t prefix;
 	uint32_t behind; /* there, behind the first miss */
 	uint32_t written;
 	bool done;
 };
 
-struct kvb_replay {
-	struct kvb_cli *cli;
-	struct kvblock *kv;
-	struct kvb_trace trace;
+struct skv_replay {
+	struct skv_cli *cli;
+	struct slabkv *kv;
+	struct skv_trace trace;
 	/* options */
 	const char *instance;
 	const char *group;
@@ -51,10 +51,10 @@ struct kvb_replay {
 	uint64_t requests;
 	double speed; /* 0 = as fast as possible */
 	bool no_checksum;
-	uint32_t lease_ms; /* of lookups; KVBLOCK_LEASE_DEFAULT = the manager's */
+	uint32_t lease_ms; /* of lookups; SLABKV_LEASE_DEFAULT = the manager's */
 	const char *hits_path; /* NULL: no file of what each request found */
 	FILE *hits_file;       /* open since before the first request */
-	struct kvb_replay_hits *hits; /* [trace.n], one thread each */
+	struct skv_replay_hits *hits; /* [trace.n], one thread each */
 	/* progress; any thread */
 	atomic_size_t next; /* request to take */
 	atomic_size_t done;
@@ -62,45 +62,45 @@ struct kvb_replay {
 	atomic_bool stop;
 	uint64_t begin_us;
 	uint64_t wall_us;
-	struct kvb_mutex lock; /* protects running, error */
-	struct kvb_cond ended;
+	struct skv_mutex lock; /* protects running, error */
+	struct skv_cond ended;
 	uint32_t running;
-	struct kvblock_error error; /* the first one that ended the replay or made a block fail */
+	struct slabkv_error error; /* the first one that ended the replay or made a block fail */
 	bool fatal;
 	/* results, after the threads have ended */
-	struct kvb_replay_counts sum;
-	struct kvb_histogram lookup, start, finish;
+	struct skv_replay_counts sum;
+	struct skv_histogram lookup, start, finish;
 };
 
-struct kvb_replay_worker {
-	struct kvb_replay *r;
+struct skv_replay_worker {
+	struct skv_replay *r;
 	pthread_t thread;
-	struct kvb_replay_counts counts;
-	struct kvb_histogram lookup, start, finish;
+	struct skv_replay_counts counts;
+	struct skv_histogram lookup, start, finish;
 	/* room for `window` blocks */
 	uint32_t window;
 	uint8_t *memory;
-	struct kvblock_buf *bufs;     /* [window * n_specs] */
-	struct kvblock_block *blocks; /* [window] */
+	struct slabkv_buf *bufs;     /* [window * n_specs] */
+	struct slabkv_block *blocks; /* [window] */
 };
 
-#define KVB_REPLAY_MEMORY (256ull << 20) /* of one thread, at least one block */
+#define SKV_REPLAY_MEMORY (256ull << 20) /* of one thread, at least one block */
 
 /* Blocks that a thread handles in one call: the longest request, as far as memory goes. */
-uint32_t kvb_replay_window(const struct kvb_replay *r);
-bool kvb_replay_worker_init(struct kvb_replay_worker *w, struct kvb_replay *r);
-void kvb_replay_worker_free(struct kvb_replay_worker *w);
+uint32_t skv_replay_window(const struct skv_replay *r);
+bool skv_replay_worker_init(struct skv_replay_worker *w, struct skv_replay *r);
+void skv_replay_worker_free(struct skv_replay_worker *w);
 /* Thread function: takes requests until there is none or the replay stops. */
-void *kvb_replay_work(void *worker);
-/* kvblock_options.on_call: sorts durations into the histograms of the calling thread. */
-void kvb_replay_on_call(void *ctx, const char *op, uint64_t us, int status);
+void *skv_replay_work(void *worker);
+/* slabkv_options.on_call: sorts durations into the histograms of the calling thread. */
+void skv_replay_on_call(void *ctx, const char *op, uint64_t us, int status);
 
-/* Writes the file of hits, in the form of `kvblockd simulate --hits`; requests that did not end are left out. 0 or an exit
+/* Writes the file of hits, in the form of `slabkvd simulate --hits`; requests that did not end are left out. 0 or an exit
  * code. */
-int kvb_replay_write_hits(struct kvb_replay *r);
+int skv_replay_write_hits(struct skv_replay *r);
 /* Prints the table or JSON. 0 or an exit code. */
-int kvb_replay_report(struct kvb_replay *r);
+int skv_replay_report(struct skv_replay *r);
 /* One progress line on stderr. */
-void kvb_replay_progress(const struct kvb_replay *r);
+void skv_replay_progress(const struct skv_replay *r);
 
 #endif

@@ -1,11 +1,11 @@
-/* replay_report.c - progress while `kvblock replay` runs, and its table at the end. No state. */
+/* replay_report.c - progress while `slabkv replay` runs, and its table at the end. No state. */
 #include "replay.h"
 
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>
 
-#include <kvb/clock.h>
+#include <skv/clock.h>
 
 static double ratio(uint64_t part, uint64_t whole)
 {
@@ -14,10 +14,10 @@ static double ratio(uint64_t part, uint64_t whole)
 
 static double per_second(uint64_t n, uint64_t us) { return us ? (double)n * 1e6 / (double)us : 0; }
 
-void kvb_replay_progress(const struct kvb_replay *r)
+void skv_replay_progress(const struct skv_replay *r)
 {
 	size_t done = atomic_load(&r->done);
-	uint64_t us = kvb_now_us() - r->begin_us;
+	uint64_t us = skv_now_us() - r->begin_us;
 	int filled = r->trace.n ? (int)(done * 30 / r->trace.n) : 30;
 
 	fprintf(stderr, "\r[%.*s%*s] %zu of %zu requests  %.0f MB/s ", filled,
@@ -27,33 +27,33 @@ void kvb_replay_progress(const struct kvb_replay *r)
 }
 
 /* Bytes that live blocks and open sessions take, over all storages; and those of this instance. */
-static void space(struct kvb_replay *r, uint64_t *storages, uint64_t *instance)
+static void space(struct skv_replay *r, uint64_t *storages, uint64_t *instance)
 {
 	json_t *stats = NULL;
 	const json_t *o;
 	size_t i;
 
 	*storages = *instance = 0;
-	if (kvb_cli_stats(r->cli, r->kv, &stats) != KVB_EXIT_OK)
+	if (skv_cli_stats(r->cli, r->kv, &stats) != SKV_EXIT_OK)
 		return;
 	json_array_foreach(json_object_get(stats, "storages"), i, o)
-		*storages += kvb_cli_u64(o, "used_bytes");
+		*storages += skv_cli_u64(o, "used_bytes");
 	json_array_foreach(json_object_get(stats, "instances"), i, o)
-		if (strcmp(kvb_cli_text(o, "id"), r->instance) == 0)
-			*instance += kvb_cli_u64(o, "used_bytes");
+		if (strcmp(skv_cli_text(o, "id"), r->instance) == 0)
+			*instance += skv_cli_u64(o, "used_bytes");
 	json_decref(stats);
 }
 
-static json_t *latency_json(const struct kvb_histogram *h)
+static json_t *latency_json(const struct skv_histogram *h)
 {
 	return json_pack("{sI sI sI sI}", "calls", (json_int_t)h->count, "p50_us",
-			 (json_int_t)kvb_histogram_quantile(h, 0.5), "p99_us",
-			 (json_int_t)kvb_histogram_quantile(h, 0.99), "max_us", (json_int_t)h->max);
+			 (json_int_t)skv_histogram_quantile(h, 0.5), "p99_us",
+			 (json_int_t)skv_histogram_quantile(h, 0.99), "max_us", (json_int_t)h->max);
 }
 
-static int report_json(struct kvb_replay *r, uint64_t storages, uint64_t instance)
+static int report_json(struct skv_replay *r, uint64_t storages, uint64_t instance)
 {
-	const struct kvb_replay_counts *c = &r->sum;
+	const struct skv_replay_counts *c = &r->sum;
 	json_t *doc = json_pack(
 		"{ss sI sI si sI sI sI sI sI sI sI sI sI sI sI sI}", "instance", r->instance,
 		"block_bytes", (json_int_t)r->block_bytes, "specs", (json_int_t)r->n_specs,
@@ -79,22 +79,22 @@ static int report_json(struct kvb_replay *r, uint64_t storages, uint64_t instanc
 	if (doc && r->error.code)
 		json_object_set_new(doc, "error", json_string(r->error.message));
 	json_decref(more);
-	return kvb_cli_print_json(doc);
+	return skv_cli_print_json(doc);
 }
 
-static void latency_line(const char *name, const struct kvb_histogram *h)
+static void latency_line(const char *name, const struct skv_histogram *h)
 {
 	printf("%-24s p50 %" PRIu64 " us, p99 %" PRIu64 " us (%" PRIu64 " calls)\n", name,
-	       kvb_histogram_quantile(h, 0.5), kvb_histogram_quantile(h, 0.99), h->count);
+	       skv_histogram_quantile(h, 0.5), skv_histogram_quantile(h, 0.99), h->count);
 }
 
-static void report_table(const struct kvb_replay *r, uint64_t storages, uint64_t instance)
+static void report_table(const struct skv_replay *r, uint64_t storages, uint64_t instance)
 {
-	const struct kvb_replay_counts *c = &r->sum;
+	const struct skv_replay_counts *c = &r->sum;
 	char all[24], mine[24];
 
-	kvb_args_print_size(storages, all);
-	kvb_args_print_size(instance, mine);
+	skv_args_print_size(storages, all);
+	skv_args_print_size(instance, mine);
 	printf("%-24s %" PRIu64 "\n", "requests", c->requests);
 	printf("%-24s %" PRIu64 " of %" PRIu64 " bytes in %u part(s)\n", "blocks", c->blocks,
 	       r->block_bytes, r->n_specs);
@@ -117,7 +117,7 @@ static void report_table(const struct kvb_replay *r, uint64_t storages, uint64_t
 	printf("%-24s %s in all storages, %s of this instance\n", "space in use", all, mine);
 }
 
-int kvb_replay_write_hits(struct kvb_replay *r)
+int skv_replay_write_hits(struct skv_replay *r)
 {
 	FILE *f = r->hits_file;
 
@@ -127,11 +127,11 @@ int kvb_replay_write_hits(struct kvb_replay *r)
 			fprintf(f, "%zu,%u,%u,%u,%u\n", i + 1, r->trace.v[i].n_ids, r->hits[i].prefix, r->hits[i].behind,
 				r->hits[i].written);
 	if (fflush(f) != 0 || ferror(f))
-		return kvb_cli_usage(r->cli, "%s: %s", r->hits_path, strerror(errno));
-	return KVB_EXIT_OK;
+		return skv_cli_usage(r->cli, "%s: %s", r->hits_path, strerror(errno));
+	return SKV_EXIT_OK;
 }
 
-int kvb_replay_report(struct kvb_replay *r)
+int skv_replay_report(struct skv_replay *r)
 {
 	uint64_t storages, instance;
 
@@ -139,5 +139,5 @@ int kvb_replay_report(struct kvb_replay *r)
 	if (r->cli->json)
 		return report_json(r, storages, instance);
 	report_table(r, storages, instance);
-	return KVB_EXIT_OK;
+	return SKV_EXIT_OK;
 }

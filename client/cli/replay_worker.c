@@ -3,7 +3,7 @@
  * check every byte against the pattern, write what is missing.
  *
  * Owns the thread's buffers and counters. Shared: the handle (thread-safe) and the atomics of
- * struct kvb_replay. A call that fails for want of room is counted and the replay goes on; one that
+ * struct skv_replay. A call that fails for want of room is counted and the replay goes on; one that
  * cannot get better (no manager, no permission) stops it.
  */
 #include "replay.h"
@@ -11,29 +11,29 @@
 #include <string.h>
 #include <time.h>
 
-#include <kvb/clock.h>
-#include <kvb/mem.h>
+#include <skv/clock.h>
+#include <skv/mem.h>
 
 #include "pattern.h"
 
-static _Thread_local struct kvb_replay_worker *self;
+static _Thread_local struct skv_replay_worker *self;
 
-void kvb_replay_on_call(void *ctx, const char *op, uint64_t us, int status)
+void skv_replay_on_call(void *ctx, const char *op, uint64_t us, int status)
 {
 	(void)ctx;
-	if (!self || status != KVBLOCK_OK)
+	if (!self || status != SLABKV_OK)
 		return;
 	if (strcmp(op, "lookup") == 0)
-		kvb_histogram_add(&self->lookup, us);
+		skv_histogram_add(&self->lookup, us);
 	else if (strcmp(op, "start") == 0)
-		kvb_histogram_add(&self->start, us);
+		skv_histogram_add(&self->start, us);
 	else if (strcmp(op, "finish") == 0)
-		kvb_histogram_add(&self->finish, us);
+		skv_histogram_add(&self->finish, us);
 }
 
-uint32_t kvb_replay_window(const struct kvb_replay *r)
+uint32_t skv_replay_window(const struct skv_replay *r)
 {
-	uint64_t room = KVB_REPLAY_MEMORY / r->block_bytes;
+	uint64_t room = SKV_REPLAY_MEMORY / r->block_bytes;
 	uint64_t longest = 1;
 
 	for (size_t i = 0; i < r->trace.n; i++)
@@ -44,19 +44,19 @@ uint32_t kvb_replay_window(const struct kvb_replay *r)
 	return (uint32_t)(longest < room ? longest : room);
 }
 
-bool kvb_replay_worker_init(struct kvb_replay_worker *w, struct kvb_replay *r)
+bool skv_replay_worker_init(struct skv_replay_worker *w, struct skv_replay *r)
 {
 	uint64_t spec_bytes = r->block_bytes / r->n_specs;
 
 	w->r = r;
-	w->window = kvb_replay_window(r);
-	w->memory = kvb_malloc(w->window * r->block_bytes);
-	w->bufs = kvb_calloc((size_t)w->window * r->n_specs, sizeof *w->bufs);
-	w->blocks = kvb_calloc(w->window, sizeof *w->blocks);
+	w->window = skv_replay_window(r);
+	w->memory = skv_malloc(w->window * r->block_bytes);
+	w->bufs = skv_calloc((size_t)w->window * r->n_specs, sizeof *w->bufs);
+	w->blocks = skv_calloc(w->window, sizeof *w->blocks);
 	if (!w->memory || !w->bufs || !w->blocks)
 		return false;
 	for (uint32_t i = 0; i < w->window * r->n_specs; i++)
-		w->bufs[i] = (struct kvblock_buf){ w->memory + i * spec_bytes, spec_bytes };
+		w->bufs[i] = (struct slabkv_buf){ w->memory + i * spec_bytes, spec_bytes };
 	for (uint32_t b = 0; b < w->window; b++) {
 		w->blocks[b].bufs = &w->bufs[(size_t)b * r->n_specs];
 		w->blocks[b].n_bufs = r->n_specs;
@@ -64,20 +64,20 @@ bool kvb_replay_worker_init(struct kvb_replay_worker *w, struct kvb_replay *r)
 	return true;
 }
 
-void kvb_replay_worker_free(struct kvb_replay_worker *w)
+void skv_replay_worker_free(struct skv_replay_worker *w)
 {
-	kvb_free(w->memory);
-	kvb_free(w->bufs);
-	kvb_free(w->blocks);
+	skv_free(w->memory);
+	skv_free(w->bufs);
+	skv_free(w->blocks);
 }
 
-static void remember(struct kvb_replay *r, const struct kvblock_error *err, bool fatal)
+static void remember(struct skv_replay *r, const struct slabkv_error *err, bool fatal)
 {
-	kvb_mutex_lock(&r->lock);
+	skv_mutex_lock(&r->lock);
 	if (!r->error.code || (fatal && !r->fatal))
 		r->error = *err;
 	r->fatal |= fatal;
-	kvb_mutex_unlock(&r->lock);
+	skv_mutex_unlock(&r->lock);
 	if (fatal)
 		atomic_store(&r->stop, true);
 }
@@ -86,14 +86,14 @@ static void remember(struct kvb_replay *r, const struct kvblock_error *err, bool
 static bool passing(int status)
 {
 	switch (status) {
-	case KVBLOCK_E_NO_SPACE:
-	case KVBLOCK_E_QUOTA:
-	case KVBLOCK_E_TOO_MANY:
-	case KVBLOCK_E_UNAVAILABLE:
-	case KVBLOCK_E_JOURNAL_FULL:
-	case KVBLOCK_E_STORE_FULL:
-	case KVBLOCK_E_STORE_IO:
-	case KVBLOCK_E_SESSION_EXPIRED:
+	case SLABKV_E_NO_SPACE:
+	case SLABKV_E_QUOTA:
+	case SLABKV_E_TOO_MANY:
+	case SLABKV_E_UNAVAILABLE:
+	case SLABKV_E_JOURNAL_FULL:
+	case SLABKV_E_STORE_FULL:
+	case SLABKV_E_STORE_IO:
+	case SLABKV_E_SESSION_EXPIRED:
 		return true;
 	default:
 		return false;
@@ -101,25 +101,25 @@ static bool passing(int status)
 }
 
 /* All bytes of block `b` as the pattern of `key` has them. */
-static bool right(const struct kvb_replay_worker *w, uint32_t b, uint64_t key)
+static bool right(const struct skv_replay_worker *w, uint32_t b, uint64_t key)
 {
 	for (uint32_t s = 0; s < w->r->n_specs; s++) {
-		const struct kvblock_buf *buf = &w->blocks[b].bufs[s];
+		const struct slabkv_buf *buf = &w->blocks[b].bufs[s];
 
-		if (!kvb_pattern_check(buf->data, buf->size,
-				       kvb_pattern_seed(w->r->instance, s, key)))
+		if (!skv_pattern_check(buf->data, buf->size,
+				       skv_pattern_seed(w->r->instance, s, key)))
 			return false;
 	}
 	return true;
 }
 
-static void judge(struct kvb_replay_worker *w, const uint64_t *ids, uint32_t matched)
+static void judge(struct skv_replay_worker *w, const uint64_t *ids, uint32_t matched)
 {
-	struct kvb_replay_counts *c = &w->counts;
+	struct skv_replay_counts *c = &w->counts;
 
 	for (uint32_t b = 0; b < matched; b++) {
 		switch (w->blocks[b].result) {
-		case KVBLOCK_HIT:
+		case SLABKV_HIT:
 			if (right(w, b, ids[b])) {
 				c->verified++;
 				c->bytes_read += w->r->block_bytes;
@@ -127,10 +127,10 @@ static void judge(struct kvb_replay_worker *w, const uint64_t *ids, uint32_t mat
 				c->mismatches++;
 			}
 			break;
-		case KVBLOCK_MISMATCH:
+		case SLABKV_MISMATCH:
 			c->mismatches++;
 			break;
-		case KVBLOCK_ERROR:
+		case SLABKV_ERROR:
 			c->read_errors++;
 			break;
 		default:
@@ -142,21 +142,21 @@ static void judge(struct kvb_replay_worker *w, const uint64_t *ids, uint32_t mat
 }
 
 /* Reads the prefix. *hits: how long it is. */
-static bool read_prefix(struct kvb_replay_worker *w, const struct kvb_trace_request *q,
+static bool read_prefix(struct skv_replay_worker *w, const struct skv_trace_request *q,
 			uint32_t *hits)
 {
-	const struct kvblock_lookup_options o = { .lease_ms = w->r->lease_ms };
+	const struct slabkv_lookup_options o = { .lease_ms = w->r->lease_ms };
 	uint32_t n = 0;
 
 	for (*hits = 0; *hits < q->n_ids; *hits += n) {
-		struct kvblock_keys keys;
-		struct kvblock_error err;
-		struct kvblock_io io;
+		struct slabkv_keys keys;
+		struct slabkv_error err;
+		struct slabkv_io io;
 
 		n = q->n_ids - *hits < w->window ? q->n_ids - *hits : w->window;
-		keys = kvblock_keys_ints(q->ids + *hits, n);
-		if (kvblock_get(w->r->kv, w->r->instance, &keys, &o, w->blocks, &io, &err) !=
-		    KVBLOCK_OK) {
+		keys = slabkv_keys_ints(q->ids + *hits, n);
+		if (slabkv_get(w->r->kv, w->r->instance, &keys, &o, w->blocks, &io, &err) !=
+		    SLABKV_OK) {
 			remember(w->r, &err, true);
 			return false;
 		}
@@ -174,37 +174,37 @@ static bool read_prefix(struct kvb_replay_worker *w, const struct kvb_trace_requ
 }
 
 /* Writes ids[first..first+n-1]. */
-static bool write_window(struct kvb_replay_worker *w, const struct kvb_trace_request *q,
+static bool write_window(struct skv_replay_worker *w, const struct skv_trace_request *q,
 			 uint32_t first, uint32_t n)
 {
-	struct kvblock_keys keys = kvblock_keys_ints(q->ids + first, n);
-	struct kvblock_keys parent = kvblock_keys_ints(q->ids + first - (first > 0), 1);
-	struct kvblock_put_options o = { .parent = first > 0 ? &parent : NULL };
-	struct kvblock_error err;
-	struct kvblock_io io;
+	struct slabkv_keys keys = slabkv_keys_ints(q->ids + first, n);
+	struct slabkv_keys parent = slabkv_keys_ints(q->ids + first - (first > 0), 1);
+	struct slabkv_put_options o = { .parent = first > 0 ? &parent : NULL };
+	struct slabkv_error err;
+	struct slabkv_io io;
 	int rc;
 
 	for (uint32_t b = 0; b < n; b++)
 		for (uint32_t s = 0; s < w->r->n_specs; s++)
-			kvb_pattern_fill(w->blocks[b].bufs[s].data, w->blocks[b].bufs[s].size,
-					 kvb_pattern_seed(w->r->instance, s, q->ids[first + b]));
-	rc = kvblock_put(w->r->kv, w->r->instance, &keys, &o, w->blocks, &io, &err);
+			skv_pattern_fill(w->blocks[b].bufs[s].data, w->blocks[b].bufs[s].size,
+					 skv_pattern_seed(w->r->instance, s, q->ids[first + b]));
+	rc = slabkv_put(w->r->kv, w->r->instance, &keys, &o, w->blocks, &io, &err);
 	w->counts.written += io.done;
 	w->counts.bytes_written += io.bytes;
 	w->counts.exists += io.exists;
 	w->counts.busy += io.busy;
 	w->counts.ios += io.ios;
-	w->counts.failed += rc == KVBLOCK_OK ? io.failed : n - io.exists - io.busy;
+	w->counts.failed += rc == SLABKV_OK ? io.failed : n - io.exists - io.busy;
 	atomic_fetch_add_explicit(&w->r->bytes, io.bytes, memory_order_relaxed);
-	if (rc != KVBLOCK_OK || io.failed)
-		remember(w->r, &err, rc != KVBLOCK_OK && !passing(rc));
-	return rc == KVBLOCK_OK || passing(rc);
+	if (rc != SLABKV_OK || io.failed)
+		remember(w->r, &err, rc != SLABKV_OK && !passing(rc));
+	return rc == SLABKV_OK || passing(rc);
 }
 
-static bool handle(struct kvb_replay_worker *w, size_t number)
+static bool handle(struct skv_replay_worker *w, size_t number)
 {
-	const struct kvb_trace_request *q = &w->r->trace.v[number];
-	const struct kvb_replay_counts before = w->counts;
+	const struct skv_trace_request *q = &w->r->trace.v[number];
+	const struct skv_replay_counts before = w->counts;
 	uint32_t hits;
 
 	if (!read_prefix(w, q, &hits))
@@ -218,20 +218,20 @@ static bool handle(struct kvb_replay_worker *w, size_t number)
 	w->counts.requests++;
 	w->counts.blocks += q->n_ids;
 	if (w->r->hits)
-		w->r->hits[number] = (struct kvb_replay_hits){ hits, (uint32_t)(w->counts.exists - before.exists),
+		w->r->hits[number] = (struct skv_replay_hits){ hits, (uint32_t)(w->counts.exists - before.exists),
 							       (uint32_t)(w->counts.written - before.written), true };
 	return true;
 }
 
 /* --speed: waits until the request's own time has come. */
-static void wait_for_turn(const struct kvb_replay *r, const struct kvb_trace_request *q)
+static void wait_for_turn(const struct skv_replay *r, const struct skv_trace_request *q)
 {
 	uint64_t base = r->trace.v[0].timestamp_ms;
 	uint64_t after = q->timestamp_ms > base ? q->timestamp_ms - base : 0;
 	uint64_t at = r->begin_us + (uint64_t)((double)after * 1000 / r->speed);
 
 	while (!atomic_load(&r->stop)) {
-		uint64_t now = kvb_now_us();
+		uint64_t now = skv_now_us();
 		uint64_t left = now < at ? at - now : 0;
 		struct timespec t = { .tv_nsec = (long)(left < 100000 ? left : 100000) * 1000 };
 
@@ -241,10 +241,10 @@ static void wait_for_turn(const struct kvb_replay *r, const struct kvb_trace_req
 	}
 }
 
-void *kvb_replay_work(void *worker)
+void *skv_replay_work(void *worker)
 {
-	struct kvb_replay_worker *w = worker;
-	struct kvb_replay *r = w->r;
+	struct skv_replay_worker *w = worker;
+	struct skv_replay *r = w->r;
 
 	self = w;
 	while (!atomic_load(&r->stop)) {
@@ -259,9 +259,9 @@ void *kvb_replay_work(void *worker)
 		atomic_fetch_add(&r->done, 1);
 	}
 	self = NULL;
-	kvb_mutex_lock(&r->lock);
+	skv_mutex_lock(&r->lock);
 	r->running--;
-	kvb_cond_signal(&r->ended);
-	kvb_mutex_unlock(&r->lock);
+	skv_cond_signal(&r->ended);
+	skv_mutex_unlock(&r->lock);
 	return NULL;
 }

@@ -11,11 +11,11 @@
 #include <string.h>
 #include <strings.h>
 
-#include <kvb/mem.h>
+#include <skv/mem.h>
 
 #define GRPC_HEAD 5u
 
-struct kvb_wire {
+struct skv_wire {
 	CURL *curl;
 	struct curl_slist *headers;
 	char *base;
@@ -23,15 +23,15 @@ struct kvb_wire {
 	bool connected; /* of gRPC: the last call went well */
 	uint32_t timeout_ms;
 	int grpc_status; /* -1: none came */
-	struct kvb_buf url, request, framed, answer;
+	struct skv_buf url, request, framed, answer;
 };
 
 static size_t on_body(char *data, size_t one, size_t n, void *ctx)
 {
-	struct kvb_wire *w = ctx;
+	struct skv_wire *w = ctx;
 
 	(void)one;
-	kvb_put_bytes(&w->answer, data, n);
+	skv_put_bytes(&w->answer, data, n);
 	return w->answer.failed ? 0 : n;
 }
 
@@ -39,7 +39,7 @@ static size_t on_body(char *data, size_t one, size_t n, void *ctx)
 static size_t on_header(char *line, size_t one, size_t n, void *ctx)
 {
 	static const char name[] = "grpc-status:";
-	struct kvb_wire *w = ctx;
+	struct skv_wire *w = ctx;
 
 	(void)one;
 	if (n > sizeof name && strncasecmp(line, name, sizeof name - 1) == 0)
@@ -47,7 +47,7 @@ static size_t on_header(char *line, size_t one, size_t n, void *ctx)
 	return n;
 }
 
-static bool add_header(struct kvb_wire *w, const char *line)
+static bool add_header(struct skv_wire *w, const char *line)
 {
 	struct curl_slist *more = curl_slist_append(w->headers, line);
 
@@ -56,22 +56,22 @@ static bool add_header(struct kvb_wire *w, const char *line)
 	return more != NULL;
 }
 
-static bool add_headers(struct kvb_wire *w, const char *token)
+static bool add_headers(struct skv_wire *w, const char *token)
 {
-	struct kvb_buf line = { 0 };
+	struct skv_buf line = { 0 };
 	bool ok = add_header(w, w->grpc ? "Content-Type: application/grpc" : "Content-Type: application/json") &&
 		  add_header(w, "Expect:") && (!w->grpc || add_header(w, "TE: trailers"));
 
 	if (ok && token) {
-		kvb_buf_printf(&line, "Authorization: Bearer %s", token);
-		kvb_put_u8(&line, 0);
+		skv_buf_printf(&line, "Authorization: Bearer %s", token);
+		skv_put_u8(&line, 0);
 		ok = !line.failed && add_header(w, (const char *)line.data);
 	}
-	kvb_buf_destroy(&line);
+	skv_buf_destroy(&line);
 	return ok;
 }
 
-static void set_options(struct kvb_wire *w)
+static void set_options(struct skv_wire *w)
 {
 	curl_easy_setopt(w->curl, CURLOPT_NOSIGNAL, 1L);
 	curl_easy_setopt(w->curl, CURLOPT_TCP_NODELAY, 1L);
@@ -88,69 +88,69 @@ static void set_options(struct kvb_wire *w)
 	curl_easy_setopt(w->curl, CURLOPT_HEADERDATA, w);
 }
 
-struct kvb_wire *kvb_wire_open(const char *base, bool grpc, const char *token, uint32_t timeout_ms)
+struct skv_wire *skv_wire_open(const char *base, bool grpc, const char *token, uint32_t timeout_ms)
 {
-	struct kvb_wire *w = kvb_calloc(1, sizeof *w);
+	struct skv_wire *w = skv_calloc(1, sizeof *w);
 
 	if (!w)
 		return NULL;
 	w->grpc = grpc;
 	w->timeout_ms = timeout_ms;
-	w->base = kvb_strdup(base);
+	w->base = skv_strdup(base);
 	w->curl = curl_easy_init();
 	if (!w->base || !w->curl || !add_headers(w, token)) {
-		kvb_wire_close(w);
+		skv_wire_close(w);
 		return NULL;
 	}
 	set_options(w);
 	return w;
 }
 
-void kvb_wire_close(struct kvb_wire *w)
+void skv_wire_close(struct skv_wire *w)
 {
 	if (!w)
 		return;
 	if (w->curl)
 		curl_easy_cleanup(w->curl);
 	curl_slist_free_all(w->headers);
-	kvb_buf_destroy(&w->url);
-	kvb_buf_destroy(&w->request);
-	kvb_buf_destroy(&w->framed);
-	kvb_buf_destroy(&w->answer);
-	kvb_free(w->base);
-	kvb_free(w);
+	skv_buf_destroy(&w->url);
+	skv_buf_destroy(&w->request);
+	skv_buf_destroy(&w->framed);
+	skv_buf_destroy(&w->answer);
+	skv_free(w->base);
+	skv_free(w);
 }
 
-struct kvb_buf *kvb_wire_request(struct kvb_wire *w)
+struct skv_buf *skv_wire_request(struct skv_wire *w)
 {
-	kvb_buf_clear(&w->request);
+	skv_buf_clear(&w->request);
 	return &w->request;
 }
 
-static int fail(struct kvblock_error *err, int code, const char *method, const char *why)
+static int fail(struct slabkv_error *err, int code, const char *method, const char *why)
 {
 	err->code = code;
 	snprintf(err->message, sizeof err->message, "%s: %s", method, why);
 	return code;
 }
 
-static const struct kvb_buf *frame(struct kvb_wire *w)
+static const struct skv_buf *frame(struct skv_wire *w)
 {
 	uint32_t n = (uint32_t)w->request.len;
 
 	if (!w->grpc)
 		return &w->request;
-	kvb_buf_clear(&w->framed);
-	kvb_put_u8(&w->framed, 0);
+	skv_buf_clear(&w->framed);
+	skv_put_u8(&w->framed, 0);
 	for (int shift = 24; shift >= 0; shift -= 8)
-		kvb_put_u8(&w->framed, (uint8_t)(n >> shift));
-	kvb_put_bytes(&w->framed, w->request.data, w->request.len);
+		skv_put_u8(&w->framed, (uint8_t)(n >> shift));
+	skv_put_bytes(&w->framed, w->request.data, w->request.len);
 	return &w->framed;
 }
 
 /* The answer without what its protocol puts around it. */
-static int unframe(const struct kvb_wire *w, const char *method, const char **answer, size_t *n,
-		   struct kvblock_error *err)
+static int unframe(const struct skv_wire *w, const char *method, const char **answer, size_t *n,
+		   struct slabkv_error *err)
 {
 	char why[64];
 	long http = 0;
@@ -158,23 +158,23 @@ static int unframe(const struct kvb_wire *w, const char *method, const char **an
 	curl_easy_getinfo(w->curl, CURLINFO_RESPONSE_CODE, &http);
 	snprintf(why, sizeof why, "HTTP status %ld, gRPC status %d", http, w->grpc_status);
 	if (http != 200 || (w->grpc && (w->grpc_status != 0 || w->answer.len < GRPC_HEAD)))
-		return fail(err, KVBLOCK_E_INTERNAL, method, why);
+		return fail(err, SLABKV_E_INTERNAL, method, why);
 	*answer = (const char *)w->answer.data + (w->grpc ? GRPC_HEAD : 0);
 	*n = w->answer.len - (w->grpc ? GRPC_HEAD : 0);
-	return KVBLOCK_OK;
+	return SLABKV_OK;
 }
 
-int kvb_wire_call(struct kvb_wire *w, const char *method, const char **answer, size_t *n, struct kvblock_error *err)
+int skv_wire_call(struct skv_wire *w, const char *method, const char **answer, size_t *n, struct slabkv_error *err)
 {
-	const struct kvb_buf *body = frame(w);
+	const struct skv_buf *body = frame(w);
 	CURLcode rc;
 
-	kvb_buf_clear(&w->url);
-	kvb_buf_printf(&w->url, "%s%s", w->base, method);
-	kvb_put_u8(&w->url, 0);
-	kvb_buf_clear(&w->answer);
+	skv_buf_clear(&w->url);
+	skv_buf_printf(&w->url, "%s%s", w->base, method);
+	skv_put_u8(&w->url, 0);
+	skv_buf_clear(&w->answer);
 	if (w->url.failed || body->failed)
-		return fail(err, KVBLOCK_E_NOMEM, method, "out of memory");
+		return fail(err, SLABKV_E_NOMEM, method, "out of memory");
 	w->grpc_status = -1;
 	curl_easy_setopt(w->curl, CURLOPT_URL, (const char *)w->url.data);
 	curl_easy_setopt(w->curl, CURLOPT_POSTFIELDS, body->data ? (const char *)body->data : "");
@@ -186,8 +186,8 @@ int kvb_wire_call(struct kvb_wire *w, const char *method, const char **answer, s
 	rc = curl_easy_perform(w->curl);
 	w->connected = rc == CURLE_OK;
 	if (rc == CURLE_OPERATION_TIMEDOUT)
-		return fail(err, KVBLOCK_E_TIMEOUT, method, "no answer in time");
+		return fail(err, SLABKV_E_TIMEOUT, method, "no answer in time");
 	if (rc != CURLE_OK)
-		return fail(err, KVBLOCK_E_NETWORK, method, curl_easy_strerror(rc));
+		return fail(err, SLABKV_E_NETWORK, method, curl_easy_strerror(rc));
 	return unframe(w, method, answer, n, err);
 }

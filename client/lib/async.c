@@ -5,7 +5,7 @@
  * operation needs is allocated by its submit, so that completing never fails; `in_flight` bounds
  * queue, work and completions together.
  *
- * Lock: kvblock_async.lock, before those of memory and pools. The eventfd is written and read under
+ * Lock: slabkv_async.lock, before those of memory and pools. The eventfd is written and read under
  * it, so that it is readable exactly while there is something to drain.
  */
 #include "async.h"
@@ -16,18 +16,18 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#include <kvb/hash.h>
-#include <kvb/mem.h>
+#include <skv/hash.h>
+#include <skv/mem.h>
 
-void kvblock_async_options_init(struct kvblock_async_options *o)
+void slabkv_async_options_init(struct slabkv_async_options *o)
 {
-	*o = (struct kvblock_async_options){ .size = sizeof *o,
-					     .max_in_flight = KVB_ASYNC_IN_FLIGHT,
-					     .threads = KVB_ASYNC_THREADS,
-					     .batch = KVB_ASYNC_BATCH };
+	*o = (struct slabkv_async_options){ .size = sizeof *o,
+					     .max_in_flight = SKV_ASYNC_IN_FLIGHT,
+					     .threads = SKV_ASYNC_THREADS,
+					     .batch = SKV_ASYNC_BATCH };
 }
 
-void kvb_async_append(struct kvb_async_list *l, struct kvb_async_op *op)
+void skv_async_append(struct skv_async_list *l, struct skv_async_op *op)
 {
 	op->next = NULL;
 	op->prev = l->tail;
@@ -39,7 +39,7 @@ void kvb_async_append(struct kvb_async_list *l, struct kvb_async_op *op)
 	l->n++;
 }
 
-void kvb_async_remove(struct kvb_async_list *l, struct kvb_async_op *op)
+void skv_async_remove(struct skv_async_list *l, struct skv_async_op *op)
 {
 	if (op->prev)
 		op->prev->next = op->next;
@@ -52,18 +52,18 @@ void kvb_async_remove(struct kvb_async_list *l, struct kvb_async_op *op)
 	l->n--;
 }
 
-static void unpin(struct kvblock_async *a, struct kvb_async_op *op)
+static void unpin(struct slabkv_async *a, struct skv_async_op *op)
 {
 	for (uint32_t i = 0; i < op->n_bufs; i++)
-		kvb_memory_unpin(a->kv->memory, op->pins[i], op->bufs[i].data, op->bufs[i].size);
+		skv_memory_unpin(a->kv->memory, op->pins[i], op->bufs[i].data, op->bufs[i].size);
 }
 
-void kvb_async_complete_locked(struct kvblock_async *a, struct kvb_async_op *op)
+void skv_async_complete_locked(struct slabkv_async *a, struct skv_async_op *op)
 {
 	const uint64_t one = 1;
 
 	unpin(a, op);
-	kvb_async_append(&a->done, op);
+	skv_async_append(&a->done, op);
 	if (a->done.n == 1)
 		while (write(a->fd, &one, sizeof one) < 0 && errno == EINTR)
 			;
@@ -71,71 +71,71 @@ void kvb_async_complete_locked(struct kvblock_async *a, struct kvb_async_op *op)
 
 /* ---- open ------------------------------------------------------------------------------------ */
 
-static int check_options(const struct kvblock_async_options *o, struct kvb_error *err)
+static int check_options(const struct slabkv_async_options *o, struct skv_error *err)
 {
 	if (o->size < sizeof *o)
-		return kvb_fail(err, KVB_E_INVALID, "size",
-				"options must come from kvblock_async_options_init");
+		return skv_fail(err, SKV_E_INVALID, "size",
+				"options must come from slabkv_async_options_init");
 	if (o->max_in_flight < 1 || o->max_in_flight > 1u << 20)
-		return kvb_fail(err, KVB_E_INVALID, "max_in_flight", "1..1048576");
+		return skv_fail(err, SKV_E_INVALID, "max_in_flight", "1..1048576");
 	if (o->threads < 1 || o->threads > 64)
-		return kvb_fail(err, KVB_E_INVALID, "threads", "1..64");
+		return skv_fail(err, SKV_E_INVALID, "threads", "1..64");
 	if (o->batch < 1 || o->batch > 1024)
-		return kvb_fail(err, KVB_E_INVALID, "batch", "1..1024");
-	return KVB_OK;
+		return skv_fail(err, SKV_E_INVALID, "batch", "1..1024");
+	return SKV_OK;
 }
 
-static int start_worker(struct kvblock_async *a, struct kvb_async_worker *w, struct kvb_error *err)
+static int start_worker(struct slabkv_async *a, struct skv_async_worker *w, struct skv_error *err)
 {
 	sigset_t all, before;
 	int error;
 
 	w->async = a;
-	w->ops = kvb_calloc(a->batch, sizeof(struct kvb_async_op *));
-	w->blocks = kvb_calloc(a->batch, sizeof *w->blocks);
-	w->keys.room = kvb_calloc(a->batch, sizeof(struct kvblock_key));
+	w->ops = skv_calloc(a->batch, sizeof(struct skv_async_op *));
+	w->blocks = skv_calloc(a->batch, sizeof *w->blocks);
+	w->keys.room = skv_calloc(a->batch, sizeof(struct slabkv_key));
 	if (!w->ops || !w->blocks || !w->keys.room)
-		return kvb_fail(err, KVB_E_NOMEM, NULL, "out of memory");
+		return skv_fail(err, SKV_E_NOMEM, NULL, "out of memory");
 	/* Signals are the program's: none of its handlers runs on a thread that it does not know. */
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
-	error = pthread_create(&w->thread, NULL, kvb_async_work, w);
+	error = pthread_create(&w->thread, NULL, skv_async_work, w);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	return error ? kvb_fail(err, KVB_E_UNAVAILABLE, "threads", "no thread: %s", strerror(error))
-		     : KVB_OK;
+	return error ? skv_fail(err, SKV_E_UNAVAILABLE, "threads", "no thread: %s", strerror(error))
+		     : SKV_OK;
 }
 
-static void free_worker(struct kvb_async_worker *w)
+static void free_worker(struct skv_async_worker *w)
 {
-	kvb_free(w->ops);
-	kvb_free(w->blocks);
-	kvb_free(w->keys.room);
+	skv_free(w->ops);
+	skv_free(w->blocks);
+	skv_free(w->keys.room);
 }
 
-static void release(struct kvblock_async *a)
+static void release(struct slabkv_async *a)
 {
 	if (a->fd >= 0)
 		close(a->fd);
-	kvb_free(a->workers);
-	kvb_cond_destroy(&a->work);
-	kvb_cond_destroy(&a->stopped);
-	kvb_mutex_destroy(&a->lock);
-	kvb_free(a);
+	skv_free(a->workers);
+	skv_cond_destroy(&a->work);
+	skv_cond_destroy(&a->stopped);
+	skv_mutex_destroy(&a->lock);
+	skv_free(a);
 }
 
-static int build(struct kvblock_async *a, uint32_t threads, struct kvb_error *err)
+static int build(struct slabkv_async *a, uint32_t threads, struct skv_error *err)
 {
-	int rc = KVB_OK;
+	int rc = SKV_OK;
 
 	a->fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
 	if (a->fd < 0)
-		return kvb_fail(err, KVB_E_UNAVAILABLE, NULL, "eventfd: %s", strerror(errno));
-	a->workers = kvb_calloc(threads, sizeof *a->workers);
+		return skv_fail(err, SKV_E_UNAVAILABLE, NULL, "eventfd: %s", strerror(errno));
+	a->workers = skv_calloc(threads, sizeof *a->workers);
 	if (!a->workers)
-		return kvb_fail(err, KVB_E_NOMEM, NULL, "out of memory");
+		return skv_fail(err, SKV_E_NOMEM, NULL, "out of memory");
 	while (a->n_workers < threads) {
 		rc = start_worker(a, &a->workers[a->n_workers], err);
-		if (rc != KVB_OK) {
+		if (rc != SKV_OK) {
 			free_worker(&a->workers[a->n_workers]);
 			break;
 		}
@@ -144,132 +144,132 @@ static int build(struct kvblock_async *a, uint32_t threads, struct kvb_error *er
 	return rc;
 }
 
-static int open_queue(struct kvblock *kv, const struct kvblock_async_options *o,
-		      struct kvblock_async **out, struct kvb_error *err)
+static int open_queue(struct slabkv *kv, const struct slabkv_async_options *o,
+		      struct slabkv_async **out, struct skv_error *err)
 {
-	struct kvblock_async_options defaults;
-	struct kvblock_async *a;
+	struct slabkv_async_options defaults;
+	struct slabkv_async *a;
 	int rc;
 
-	kvblock_async_options_init(&defaults);
+	slabkv_async_options_init(&defaults);
 	if (!o) {
 		defaults.threads = kv->async_threads ? kv->async_threads : defaults.threads;
 		defaults.max_in_flight = kv->async_in_flight ? kv->async_in_flight : defaults.max_in_flight;
 		o = &defaults;
 	}
 	rc = check_options(o, err);
-	if (rc != KVB_OK)
+	if (rc != SKV_OK)
 		return rc;
-	a = kvb_calloc(1, sizeof *a);
+	a = skv_calloc(1, sizeof *a);
 	if (!a)
-		return kvb_fail(err, KVB_E_NOMEM, NULL, "out of memory");
+		return skv_fail(err, SKV_E_NOMEM, NULL, "out of memory");
 	a->kv = kv;
 	a->max_in_flight = o->max_in_flight;
 	a->batch = o->batch;
-	kvb_mutex_init(&a->lock);
-	kvb_cond_init(&a->work);
-	kvb_cond_init(&a->stopped);
+	skv_mutex_init(&a->lock);
+	skv_cond_init(&a->work);
+	skv_cond_init(&a->stopped);
 	rc = build(a, o->threads, err);
-	if (rc != KVB_OK) {
-		kvblock_async_stop(a, true);
+	if (rc != SKV_OK) {
+		slabkv_async_stop(a, true);
 		release(a);
 		return rc;
 	}
-	kvb_mutex_lock(&kv->async_lock);
+	skv_mutex_lock(&kv->async_lock);
 	a->next_of_handle = kv->async;
 	kv->async = a;
-	kvb_mutex_unlock(&kv->async_lock);
+	skv_mutex_unlock(&kv->async_lock);
 	*out = a;
-	return KVB_OK;
+	return SKV_OK;
 }
 
-int kvblock_async_open(struct kvblock *kv, const struct kvblock_async_options *o,
-		       struct kvblock_async **out, struct kvblock_error *err)
+int slabkv_async_open(struct slabkv *kv, const struct slabkv_async_options *o,
+		       struct slabkv_async **out, struct slabkv_error *err)
 {
-	struct kvb_error e = { 0 };
+	struct skv_error e = { 0 };
 
-	return kvb_result_fail(err, &e, open_queue(kv, o, out, &e));
+	return skv_result_fail(err, &e, open_queue(kv, o, out, &e));
 }
 
-int kvblock_async_fd(const struct kvblock_async *a) { return a->fd; }
+int slabkv_async_fd(const struct slabkv_async *a) { return a->fd; }
 
 /* ---- submit ---------------------------------------------------------------------------------- */
 
-static int refuse(struct kvb_error *err, uint32_t i, const char *member, const char *why)
+static int refuse(struct skv_error *err, uint32_t i, const char *member, const char *why)
 {
-	return kvb_fail(err, KVB_E_INVALID, member, "operation %u: %s", i, why);
+	return skv_fail(err, SKV_E_INVALID, member, "operation %u: %s", i, why);
 }
 
-static bool key_fits(enum kvblock_key_form form, const union kvblock_key_value *key)
+static bool key_fits(enum slabkv_key_form form, const union slabkv_key_value *key)
 {
 	size_t n;
 
-	if (form != KVBLOCK_KEYS_STRING)
-		return form == KVBLOCK_KEYS_INT || form == KVBLOCK_KEYS_WIDE;
-	n = key->string ? strnlen(key->string, KVB_MAX_KEY_STRING + 1) : 0;
-	return n >= 1 && n <= KVB_MAX_KEY_STRING;
+	if (form != SLABKV_KEYS_STRING)
+		return form == SLABKV_KEYS_INT || form == SLABKV_KEYS_WIDE;
+	n = key->string ? strnlen(key->string, SKV_MAX_KEY_STRING + 1) : 0;
+	return n >= 1 && n <= SKV_MAX_KEY_STRING;
 }
 
-static int check_op(const struct kvblock_op *ops, uint32_t i, struct kvb_error *err)
+static int check_op(const struct slabkv_op *ops, uint32_t i, struct skv_error *err)
 {
-	const struct kvblock_op *op = &ops[i], *before = i > 0 ? &ops[i - 1] : NULL;
-	bool moves = op->kind == KVBLOCK_OP_PUT || op->kind == KVBLOCK_OP_GET;
+	const struct slabkv_op *op = &ops[i], *before = i > 0 ? &ops[i - 1] : NULL;
+	bool moves = op->kind == SLABKV_OP_PUT || op->kind == SLABKV_OP_GET;
 	uint64_t sum = 0;
 
-	if ((int)op->kind < KVBLOCK_OP_PUT || op->kind > KVBLOCK_OP_DELETE)
+	if ((int)op->kind < SLABKV_OP_PUT || op->kind > SLABKV_OP_DELETE)
 		return refuse(err, i, "kind", "unknown");
-	if (kvb_name_check(op->instance, "instance", NULL) != KVB_OK)
+	if (skv_name_check(op->instance, "instance", NULL) != SKV_OK)
 		return refuse(err, i, "instance", "no name of an instance");
 	if (!key_fits(op->form, &op->key) ||
 	    (op->has_parent && !key_fits(op->form, &op->parent)))
 		return refuse(err, i, "key", "a number, 128 bits, or a string of 1..1024 bytes");
-	if (moves ? op->n_iov < 1 || op->n_iov > KVB_MAX_SPECS || !op->iov : op->n_iov > 0)
+	if (moves ? op->n_iov < 1 || op->n_iov > SKV_MAX_SPECS || !op->iov : op->n_iov > 0)
 		return refuse(err, i, "iov", "one element for each spec; none unless bytes move");
 	for (uint32_t k = 0; k < op->n_iov; k++)
 		sum += op->iov[k].iov_len;
 	if (sum != op->length)
 		return refuse(err, i, "length", "not the sum of iov");
-	if ((op->chained || op->has_parent) && op->kind != KVBLOCK_OP_PUT)
+	if ((op->chained || op->has_parent) && op->kind != SLABKV_OP_PUT)
 		return refuse(err, i, "chained", "only puts make a chain");
-	if (op->chained && (op->has_parent || !before || before->kind != KVBLOCK_OP_PUT ||
+	if (op->chained && (op->has_parent || !before || before->kind != SLABKV_OP_PUT ||
 			    before->form != op->form ||
 			    strcmp(before->instance, op->instance) != 0))
 		return refuse(err, i, "chained", "not after a put of that instance and form");
-	return KVB_OK;
+	return SKV_OK;
 }
 
-static uint64_t hash_of(const struct kvblock_op *op)
+static uint64_t hash_of(const struct slabkv_op *op)
 {
-	if (op->form == KVBLOCK_KEYS_STRING)
-		return kvb_checksum(op->key.string, strlen(op->key.string));
-	if (op->form == KVBLOCK_KEYS_INT)
+	if (op->form == SLABKV_KEYS_STRING)
+		return skv_checksum(op->key.string, strlen(op->key.string));
+	if (op->form == SLABKV_KEYS_INT)
 		return op->key.number;
 	return op->key.wide.lo ^ (op->key.wide.hi * 0x9e3779b97f4a7c15ull);
 }
 
-static bool copy_key(struct kvb_arena *arena, enum kvblock_key_form form,
-		     const union kvblock_key_value *from, union kvblock_key_value *to)
+static bool copy_key(struct skv_arena *arena, enum slabkv_key_form form,
+		     const union slabkv_key_value *from, union slabkv_key_value *to)
 {
 	*to = *from;
-	if (form == KVBLOCK_KEYS_STRING)
-		to->string = kvb_arena_strndup(arena, from->string, strlen(from->string));
-	return form != KVBLOCK_KEYS_STRING || to->string;
+	if (form == SLABKV_KEYS_STRING)
+		to->string = skv_arena_strndup(arena, from->string, strlen(from->string));
+	return form != SLABKV_KEYS_STRING || to->string;
 }
 
 /* One copy of the name for neighbours that have the same. */
-static const char *copy_instance(struct kvb_arena *arena, const struct kvblock_op *op,
-				 const struct kvb_async_op *before)
+static const char *copy_instance(struct skv_arena *arena, const struct slabkv_op *op,
+				 const struct skv_async_op *before)
 {
 	if (before && strcmp(before->instance, op->instance) == 0)
 		return before->instance;
-	return kvb_arena_strndup(arena, op->instance, strlen(op->instance));
+	return skv_arena_strndup(arena, op->instance, strlen(op->instance));
 }
 
-static bool copy_op(struct kvb_async_batch *b, uint32_t i, const struct kvblock_op *from)
+static bool copy_op(struct skv_async_batch *b, uint32_t i, const struct slabkv_op *from)
 {
-	struct kvb_async_op *op = &b->ops[i], *before = i > 0 ? op - 1 : NULL;
+	struct skv_async_op *op = &b->ops[i], *before = i > 0 ? op - 1 : NULL;
 
-	*op = (struct kvb_async_op){ .batch = b,
+	*op = (struct skv_async_op){ .batch = b,
 				     .index = i,
 				     .kind = from->kind,
 				     .form = from->form,
@@ -278,7 +278,7 @@ static bool copy_op(struct kvb_async_batch *b, uint32_t i, const struct kvblock_
 				     .n_bufs = from->n_iov,
 				     .has_parent = from->has_parent,
 				     .tag = from->tag,
-				     .result = KVBLOCK_CANCELLED };
+				     .result = SLABKV_CANCELLED };
 	if (!op->instance || !copy_key(&b->arena, from->form, &from->key, &op->key) ||
 	    (from->has_parent && !copy_key(&b->arena, from->form, &from->parent, &op->parent)))
 		return false;
@@ -289,29 +289,29 @@ static bool copy_op(struct kvb_async_batch *b, uint32_t i, const struct kvblock_
 	}
 	if (from->n_iov == 0)
 		return true;
-	op->bufs = kvb_arena_calloc(&b->arena, from->n_iov, sizeof *op->bufs);
-	op->pins = kvb_arena_calloc(&b->arena, from->n_iov, sizeof(struct kvb_region *));
+	op->bufs = skv_arena_calloc(&b->arena, from->n_iov, sizeof *op->bufs);
+	op->pins = skv_arena_calloc(&b->arena, from->n_iov, sizeof(struct skv_region *));
 	for (uint32_t k = 0; op->bufs && k < from->n_iov; k++)
-		op->bufs[k] = (struct kvblock_buf){ from->iov[k].iov_base, from->iov[k].iov_len };
+		op->bufs[k] = (struct slabkv_buf){ from->iov[k].iov_base, from->iov[k].iov_len };
 	return op->bufs && op->pins;
 }
 
-static void free_batch(struct kvb_async_batch *b)
+static void free_batch(struct skv_async_batch *b)
 {
-	kvb_arena_destroy(&b->arena);
-	kvb_free(b);
+	skv_arena_destroy(&b->arena);
+	skv_free(b);
 }
 
-static struct kvb_async_batch *copy_batch(const struct kvblock_op *ops, uint32_t n)
+static struct skv_async_batch *copy_batch(const struct slabkv_op *ops, uint32_t n)
 {
-	struct kvb_async_batch *b = kvb_calloc(1, sizeof *b);
+	struct skv_async_batch *b = skv_calloc(1, sizeof *b);
 	bool ok;
 
 	if (!b)
 		return NULL;
-	kvb_arena_init(&b->arena);
+	skv_arena_init(&b->arena);
 	b->n = b->left = n;
-	b->ops = kvb_arena_calloc(&b->arena, n, sizeof *b->ops);
+	b->ops = skv_arena_calloc(&b->arena, n, sizeof *b->ops);
 	ok = b->ops != NULL;
 	for (uint32_t i = 0; ok && i < n; i++)
 		ok = copy_op(b, i, &ops[i]);
@@ -321,106 +321,106 @@ static struct kvb_async_batch *copy_batch(const struct kvblock_op *ops, uint32_t
 	return NULL;
 }
 
-static int reserve(struct kvblock_async *a, uint32_t n, struct kvb_error *err)
+static int reserve(struct slabkv_async *a, uint32_t n, struct skv_error *err)
 {
-	int rc = KVB_OK;
+	int rc = SKV_OK;
 
-	kvb_mutex_lock(&a->lock);
+	skv_mutex_lock(&a->lock);
 	if (a->stopping)
-		rc = kvb_fail(err, KVB_E_UNAVAILABLE, NULL, "the queue has been stopped");
+		rc = skv_fail(err, SKV_E_UNAVAILABLE, NULL, "the queue has been stopped");
 	else if (n > a->max_in_flight - a->in_flight)
-		rc = kvb_fail(err, KVB_E_TOO_MANY, NULL, "%u operations are in flight: drain first",
+		rc = skv_fail(err, SKV_E_TOO_MANY, NULL, "%u operations are in flight: drain first",
 			      a->in_flight);
 	else
 		a->in_flight += n;
-	kvb_mutex_unlock(&a->lock);
+	skv_mutex_unlock(&a->lock);
 	return rc;
 }
 
-static void pin(struct kvblock_async *a, struct kvb_async_batch *b)
+static void pin(struct slabkv_async *a, struct skv_async_batch *b)
 {
 	for (uint32_t i = 0; i < b->n; i++)
 		for (uint32_t k = 0; k < b->ops[i].n_bufs; k++)
-			b->ops[i].pins[k] = kvb_memory_pin(a->kv->memory, b->ops[i].bufs[k].data,
+			b->ops[i].pins[k] = skv_memory_pin(a->kv->memory, b->ops[i].bufs[k].data,
 							   b->ops[i].bufs[k].size);
 }
 
 /* False when the queue has been stopped meanwhile. */
-static bool enqueue(struct kvblock_async *a, struct kvb_async_batch *b, uint64_t *id)
+static bool enqueue(struct slabkv_async *a, struct skv_async_batch *b, uint64_t *id)
 {
 	bool open;
 
-	kvb_mutex_lock(&a->lock);
+	skv_mutex_lock(&a->lock);
 	open = !a->stopping;
 	if (open) {
 		*id = b->id = ++a->last_id;
 		for (uint32_t i = 0; i < b->n; i++)
-			kvb_async_append(&a->queue, &b->ops[i]);
-		kvb_cond_broadcast(&a->work);
+			skv_async_append(&a->queue, &b->ops[i]);
+		skv_cond_broadcast(&a->work);
 	}
-	kvb_mutex_unlock(&a->lock);
+	skv_mutex_unlock(&a->lock);
 	return open;
 }
 
-static int submit(struct kvblock_async *a, const struct kvblock_op *ops, uint32_t n, uint64_t *id,
-		  struct kvb_error *err)
+static int submit(struct slabkv_async *a, const struct slabkv_op *ops, uint32_t n, uint64_t *id,
+		  struct skv_error *err)
 {
-	struct kvb_async_batch *b;
-	int rc = KVB_OK;
+	struct skv_async_batch *b;
+	int rc = SKV_OK;
 
 	if (n < 1 || !ops)
-		return kvb_fail(err, KVB_E_INVALID, "ops", "at least one operation");
+		return skv_fail(err, SKV_E_INVALID, "ops", "at least one operation");
 	if (n > a->max_in_flight)
-		return kvb_fail(err, KVB_E_TOO_LARGE, "ops", "at most %u operations",
+		return skv_fail(err, SKV_E_TOO_LARGE, "ops", "at most %u operations",
 				a->max_in_flight);
-	for (uint32_t i = 0; i < n && rc == KVB_OK; i++)
+	for (uint32_t i = 0; i < n && rc == SKV_OK; i++)
 		rc = check_op(ops, i, err);
-	if (rc == KVB_OK)
+	if (rc == SKV_OK)
 		rc = reserve(a, n, err);
-	if (rc != KVB_OK)
+	if (rc != SKV_OK)
 		return rc;
 	b = copy_batch(ops, n);
 	if (!b) {
-		rc = kvb_fail(err, KVB_E_NOMEM, NULL, "out of memory");
+		rc = skv_fail(err, SKV_E_NOMEM, NULL, "out of memory");
 	} else {
 		pin(a, b);
 		if (enqueue(a, b, id))
-			return KVB_OK;
+			return SKV_OK;
 		for (uint32_t i = 0; i < n; i++)
 			unpin(a, &b->ops[i]);
 		free_batch(b);
-		rc = kvb_fail(err, KVB_E_UNAVAILABLE, NULL, "the queue has been stopped");
+		rc = skv_fail(err, SKV_E_UNAVAILABLE, NULL, "the queue has been stopped");
 	}
-	kvb_mutex_lock(&a->lock);
+	skv_mutex_lock(&a->lock);
 	a->in_flight -= n;
-	kvb_mutex_unlock(&a->lock);
+	skv_mutex_unlock(&a->lock);
 	return rc;
 }
 
-int kvblock_submit(struct kvblock_async *a, const struct kvblock_op *ops, uint32_t n,
-		   uint64_t *batch, struct kvblock_error *err)
+int slabkv_submit(struct slabkv_async *a, const struct slabkv_op *ops, uint32_t n,
+		   uint64_t *batch, struct slabkv_error *err)
 {
-	struct kvb_error e = { 0 };
+	struct skv_error e = { 0 };
 	uint64_t unused;
 
-	return kvb_result_fail(err, &e, submit(a, ops, n, batch ? batch : &unused, &e));
+	return skv_result_fail(err, &e, submit(a, ops, n, batch ? batch : &unused, &e));
 }
 
 /* ---- drain, cancel, stop --------------------------------------------------------------------- */
 
-uint32_t kvblock_drain(struct kvblock_async *a, struct kvblock_completion *out, uint32_t max)
+uint32_t slabkv_drain(struct slabkv_async *a, struct slabkv_completion *out, uint32_t max)
 {
-	struct kvb_async_op *op;
+	struct skv_async_op *op;
 	uint64_t value;
 	uint32_t n = 0;
 
-	kvb_mutex_lock(&a->lock);
+	skv_mutex_lock(&a->lock);
 	while (n < max && (op = a->done.head) != NULL) {
-		struct kvb_async_batch *b = op->batch;
+		struct skv_async_batch *b = op->batch;
 
-		kvb_async_remove(&a->done, op);
+		skv_async_remove(&a->done, op);
 		b->left--;
-		out[n++] = (struct kvblock_completion){ .tag = op->tag,
+		out[n++] = (struct slabkv_completion){ .tag = op->tag,
 							.batch = b->id,
 							.index = op->index,
 							.left = b->left,
@@ -434,77 +434,77 @@ uint32_t kvblock_drain(struct kvblock_async *a, struct kvblock_completion *out, 
 		while (read(a->fd, &value, sizeof value) < 0 && errno == EINTR)
 			;
 	a->in_flight -= n;
-	kvb_mutex_unlock(&a->lock);
+	skv_mutex_unlock(&a->lock);
 	return n;
 }
 
-static uint32_t cancel_locked(struct kvblock_async *a, uint64_t batch)
+static uint32_t cancel_locked(struct slabkv_async *a, uint64_t batch)
 {
-	struct kvb_async_op *next;
+	struct skv_async_op *next;
 	uint32_t n = 0;
 
-	for (struct kvb_async_op *op = a->queue.head; op; op = next) {
+	for (struct skv_async_op *op = a->queue.head; op; op = next) {
 		next = op->next;
 		if (batch && op->batch->id != batch)
 			continue;
-		kvb_async_remove(&a->queue, op);
-		kvb_async_complete_locked(a, op); /* its result says CANCELLED from the beginning */
+		skv_async_remove(&a->queue, op);
+		skv_async_complete_locked(a, op); /* its result says CANCELLED from the beginning */
 		n++;
 	}
 	return n;
 }
 
-uint32_t kvblock_cancel(struct kvblock_async *a, uint64_t batch)
+uint32_t slabkv_cancel(struct slabkv_async *a, uint64_t batch)
 {
 	uint32_t n;
 
-	kvb_mutex_lock(&a->lock);
+	skv_mutex_lock(&a->lock);
 	n = cancel_locked(a, batch);
-	kvb_mutex_unlock(&a->lock);
+	skv_mutex_unlock(&a->lock);
 	return n;
 }
 
-void kvblock_async_stop(struct kvblock_async *a, bool cancel)
+void slabkv_async_stop(struct slabkv_async *a, bool cancel)
 {
 	bool first;
 
-	kvb_mutex_lock(&a->lock);
+	skv_mutex_lock(&a->lock);
 	first = !a->stopping;
 	a->stopping = true;
 	if (cancel)
 		cancel_locked(a, 0);
-	kvb_cond_broadcast(&a->work);
+	skv_cond_broadcast(&a->work);
 	while (!first && !a->joined)
-		kvb_cond_wait(&a->stopped, &a->lock);
-	kvb_mutex_unlock(&a->lock);
+		skv_cond_wait(&a->stopped, &a->lock);
+	skv_mutex_unlock(&a->lock);
 	if (!first)
 		return;
 	for (uint32_t i = 0; i < a->n_workers; i++) {
 		pthread_join(a->workers[i].thread, NULL);
 		free_worker(&a->workers[i]);
 	}
-	kvb_mutex_lock(&a->lock);
+	skv_mutex_lock(&a->lock);
 	a->joined = true;
-	kvb_cond_broadcast(&a->stopped);
-	kvb_mutex_unlock(&a->lock);
+	skv_cond_broadcast(&a->stopped);
+	skv_mutex_unlock(&a->lock);
 }
 
-void kvblock_async_close(struct kvblock_async *a)
+void slabkv_async_close(struct slabkv_async *a)
 {
-	struct kvblock_completion unused[64];
+	struct slabkv_completion unused[64];
 
 	if (!a)
 		return;
-	kvblock_async_stop(a, true);
-	while (kvblock_drain(a, unused, 64) > 0)
+	slabkv_async_stop(a, true);
+	while (slabkv_drain(a, unused, 64) > 0)
 		;
-	kvb_mutex_lock(&a->kv->async_lock);
-	for (struct kvblock_async **at = &a->kv->async; *at; at = &(*at)->next_of_handle) {
+	skv_mutex_lock(&a->kv->async_lock);
+	for (struct slabkv_async **at = &a->kv->async; *at; at = &(*at)->next_of_handle) {
 		if (*at == a) {
 			*at = a->next_of_handle;
 			break;
 		}
 	}
-	kvb_mutex_unlock(&a->kv->async_lock);
+	skv_mutex_unlock(&a->kv->async_lock);
 	release(a);
 }

@@ -7,7 +7,7 @@
  * its chain. Puts of different chains never share a call: a start is one chain, and what is chained
  * there is evicted in that order.
  *
- * State: what the worker has taken. The calls are those that everybody uses (kvblock_get and so on).
+ * State: what the worker has taken. The calls are those that everybody uses (slabkv_get and so on).
  */
 #include "async.h"
 
@@ -15,19 +15,19 @@
 
 /* ---- which operations share a call ----------------------------------------------------------- */
 
-static bool same_key(const struct kvb_async_op *a, const struct kvb_async_op *b)
+static bool same_key(const struct skv_async_op *a, const struct skv_async_op *b)
 {
 	if (a->hash != b->hash)
 		return false;
-	if (a->form == KVBLOCK_KEYS_STRING)
+	if (a->form == SLABKV_KEYS_STRING)
 		return strcmp(a->key.string, b->key.string) == 0;
-	if (a->form == KVBLOCK_KEYS_INT)
+	if (a->form == SLABKV_KEYS_INT)
 		return a->key.number == b->key.number;
 	return a->key.wide.hi == b->key.wide.hi && a->key.wide.lo == b->key.wide.lo;
 }
 
 /* A call takes no key twice; the second one waits for another call. */
-static bool is_new(const struct kvb_async_worker *w, const struct kvb_async_op *op)
+static bool is_new(const struct skv_async_worker *w, const struct skv_async_op *op)
 {
 	for (uint32_t i = 0; i < w->n; i++)
 		if (same_key(w->ops[i], op))
@@ -35,24 +35,24 @@ static bool is_new(const struct kvb_async_worker *w, const struct kvb_async_op *
 	return true;
 }
 
-static bool may_join(const struct kvb_async_worker *w, const struct kvb_async_op *op)
+static bool may_join(const struct skv_async_worker *w, const struct skv_async_op *op)
 {
-	const struct kvb_async_op *first = w->ops[0];
+	const struct skv_async_op *first = w->ops[0];
 
 	if (op->kind != first->kind || op->form != first->form ||
 	    strcmp(op->instance, first->instance) != 0)
 		return false;
-	if (op->kind == KVBLOCK_OP_PUT)
+	if (op->kind == SLABKV_OP_PUT)
 		return op->after == w->ops[w->n - 1] && is_new(w, op);
 	return is_new(w, op);
 }
 
 /* Takes operations for one call out of the queue. */
-static void take_locked(struct kvblock_async *a, struct kvb_async_worker *w)
+static void take_locked(struct slabkv_async *a, struct skv_async_worker *w)
 {
-	struct kvb_async_op *op = a->queue.head, *next;
+	struct skv_async_op *op = a->queue.head, *next;
 	uint32_t share = a->queue.n / a->n_workers + 1, looked_at = 0;
-	uint32_t most = share < KVB_ASYNC_SHARE ? KVB_ASYNC_SHARE : share;
+	uint32_t most = share < SKV_ASYNC_SHARE ? SKV_ASYNC_SHARE : share;
 
 	if (most > a->batch)
 		most = a->batch;
@@ -60,37 +60,37 @@ static void take_locked(struct kvblock_async *a, struct kvb_async_worker *w)
 	for (; op && w->n < most && looked_at < 4 * a->batch; op = next, looked_at++) {
 		next = op->next;
 		if (w->n > 0 && !may_join(w, op)) {
-			if (w->ops[0]->kind == KVBLOCK_OP_PUT)
+			if (w->ops[0]->kind == SLABKV_OP_PUT)
 				break; /* a chain stands side by side */
 			continue;
 		}
-		kvb_async_remove(&a->queue, op);
+		skv_async_remove(&a->queue, op);
 		w->ops[w->n++] = op;
 	}
 }
 
 /* ---- the calls ------------------------------------------------------------------------------- */
 
-static struct kvblock_keys keys_of(struct kvb_async_worker *w)
+static struct slabkv_keys keys_of(struct skv_async_worker *w)
 {
-	enum kvblock_key_form form = w->ops[0]->form;
+	enum slabkv_key_form form = w->ops[0]->form;
 
 	for (uint32_t i = 0; i < w->n; i++) {
-		if (form == KVBLOCK_KEYS_STRING)
+		if (form == SLABKV_KEYS_STRING)
 			w->keys.strings[i] = w->ops[i]->key.string;
-		else if (form == KVBLOCK_KEYS_INT)
+		else if (form == SLABKV_KEYS_INT)
 			w->keys.ints[i] = w->ops[i]->key.number;
 		else
 			w->keys.wide[i] = w->ops[i]->key.wide;
 	}
-	if (form == KVBLOCK_KEYS_STRING)
-		return kvblock_keys_strings(w->keys.strings, w->n);
-	if (form == KVBLOCK_KEYS_INT)
-		return kvblock_keys_ints(w->keys.ints, w->n);
-	return kvblock_keys_wide(w->keys.wide, w->n);
+	if (form == SLABKV_KEYS_STRING)
+		return slabkv_keys_strings(w->keys.strings, w->n);
+	if (form == SLABKV_KEYS_INT)
+		return slabkv_keys_ints(w->keys.ints, w->n);
+	return slabkv_keys_wide(w->keys.wide, w->n);
 }
 
-static void set_all(struct kvb_async_worker *w, enum kvblock_result result, int why)
+static void set_all(struct skv_async_worker *w, enum slabkv_result result, int why)
 {
 	for (uint32_t i = 0; i < w->n; i++) {
 		w->ops[i]->result = result;
@@ -98,14 +98,14 @@ static void set_all(struct kvb_async_worker *w, enum kvblock_result result, int 
 	}
 }
 
-static void set_blocks(struct kvb_async_worker *w)
+static void set_blocks(struct skv_async_worker *w)
 {
 	for (uint32_t i = 0; i < w->n; i++)
-		w->blocks[i] = (struct kvblock_block){ .bufs = w->ops[i]->bufs,
+		w->blocks[i] = (struct slabkv_block){ .bufs = w->ops[i]->bufs,
 						       .n_bufs = w->ops[i]->n_bufs };
 }
 
-static void take_results(struct kvb_async_worker *w)
+static void take_results(struct skv_async_worker *w)
 {
 	for (uint32_t i = 0; i < w->n; i++) {
 		w->ops[i]->result = w->blocks[i].result;
@@ -113,102 +113,102 @@ static void take_results(struct kvb_async_worker *w)
 	}
 }
 
-static void do_get(struct kvb_async_worker *w, const struct kvblock_keys *keys)
+static void do_get(struct skv_async_worker *w, const struct slabkv_keys *keys)
 {
-	static const struct kvblock_lookup_options each = { .mode = KVBLOCK_BATCH,
-							    .lease_ms = KVBLOCK_LEASE_DEFAULT };
+	static const struct slabkv_lookup_options each = { .mode = SLABKV_BATCH,
+							    .lease_ms = SLABKV_LEASE_DEFAULT };
 	int rc;
 
 	set_blocks(w);
-	rc = kvblock_get(w->async->kv, w->ops[0]->instance, keys, &each, w->blocks, NULL, NULL);
-	if (rc == KVBLOCK_OK)
+	rc = slabkv_get(w->async->kv, w->ops[0]->instance, keys, &each, w->blocks, NULL, NULL);
+	if (rc == SLABKV_OK)
 		take_results(w);
 	else
-		set_all(w, KVBLOCK_ERROR, rc);
+		set_all(w, SLABKV_ERROR, rc);
 }
 
-static void do_put(struct kvb_async_worker *w, const struct kvblock_keys *keys)
+static void do_put(struct skv_async_worker *w, const struct slabkv_keys *keys)
 {
-	const struct kvb_async_op *first = w->ops[0];
-	struct kvblock_put_options o = { 0 };
-	struct kvblock_keys parent = { .form = first->form, .n = 1 };
+	const struct skv_async_op *first = w->ops[0];
+	struct slabkv_put_options o = { 0 };
+	struct slabkv_keys parent = { .form = first->form, .n = 1 };
 
-	if (first->form == KVBLOCK_KEYS_STRING)
+	if (first->form == SLABKV_KEYS_STRING)
 		parent.v.strings = &first->parent.string;
-	else if (first->form == KVBLOCK_KEYS_INT)
+	else if (first->form == SLABKV_KEYS_INT)
 		parent.v.ints = &first->parent.number;
 	else
 		parent.v.wide = &first->parent.wide;
 	o.parent = first->has_parent ? &parent : NULL;
 	set_blocks(w);
 	/* An error of the call stands in every block that it failed for. */
-	(void)kvblock_put(w->async->kv, first->instance, keys, &o, w->blocks, NULL, NULL);
+	(void)slabkv_put(w->async->kv, first->instance, keys, &o, w->blocks, NULL, NULL);
 	take_results(w);
 }
 
 /* A lookup without a lease: it holds nothing back from eviction. */
-static void do_exists(struct kvb_async_worker *w, const struct kvblock_keys *keys)
+static void do_exists(struct skv_async_worker *w, const struct slabkv_keys *keys)
 {
-	static const struct kvblock_lookup_options each = { .mode = KVBLOCK_BATCH };
-	const struct kvblock_locations *l;
-	int rc = kvblock_lookup(w->async->kv, w->ops[0]->instance, keys, &each, &l, NULL);
+	static const struct slabkv_lookup_options each = { .mode = SLABKV_BATCH };
+	const struct slabkv_locations *l;
+	int rc = slabkv_lookup(w->async->kv, w->ops[0]->instance, keys, &each, &l, NULL);
 
-	if (rc != KVBLOCK_OK) {
-		set_all(w, KVBLOCK_ERROR, rc);
+	if (rc != SLABKV_OK) {
+		set_all(w, SLABKV_ERROR, rc);
 		return;
 	}
 	for (uint32_t i = 0; i < w->n; i++) {
-		w->ops[i]->result = l->hit[i] ? KVBLOCK_HIT : KVBLOCK_MISS;
-		w->ops[i]->why = KVBLOCK_OK;
+		w->ops[i]->result = l->hit[i] ? SLABKV_HIT : SLABKV_MISS;
+		w->ops[i]->why = SLABKV_OK;
 	}
-	kvblock_free(l);
+	slabkv_free(l);
 }
 
-static void do_delete(struct kvb_async_worker *w, const struct kvblock_keys *keys)
+static void do_delete(struct skv_async_worker *w, const struct slabkv_keys *keys)
 {
-	int rc = kvblock_delete(w->async->kv, w->ops[0]->instance, keys, NULL, NULL);
+	int rc = slabkv_delete(w->async->kv, w->ops[0]->instance, keys, NULL, NULL);
 
-	set_all(w, rc == KVBLOCK_OK ? KVBLOCK_GONE : KVBLOCK_FAILED, rc);
+	set_all(w, rc == SLABKV_OK ? SLABKV_GONE : SLABKV_FAILED, rc);
 }
 
-static void work(struct kvb_async_worker *w)
+static void work(struct skv_async_worker *w)
 {
-	struct kvblock_keys keys = keys_of(w);
+	struct slabkv_keys keys = keys_of(w);
 
 	switch (w->ops[0]->kind) {
-	case KVBLOCK_OP_GET:
+	case SLABKV_OP_GET:
 		do_get(w, &keys);
 		break;
-	case KVBLOCK_OP_PUT:
+	case SLABKV_OP_PUT:
 		do_put(w, &keys);
 		break;
-	case KVBLOCK_OP_EXISTS:
+	case SLABKV_OP_EXISTS:
 		do_exists(w, &keys);
 		break;
-	case KVBLOCK_OP_DELETE:
+	case SLABKV_OP_DELETE:
 		do_delete(w, &keys);
 		break;
 	}
 }
 
-void *kvb_async_work(void *worker)
+void *skv_async_work(void *worker)
 {
-	struct kvb_async_worker *w = worker;
-	struct kvblock_async *a = w->async;
+	struct skv_async_worker *w = worker;
+	struct slabkv_async *a = w->async;
 
-	kvb_mutex_lock(&a->lock);
+	skv_mutex_lock(&a->lock);
 	for (;;) {
 		while (!a->queue.head && !a->stopping)
-			kvb_cond_wait(&a->work, &a->lock);
+			skv_cond_wait(&a->work, &a->lock);
 		if (!a->queue.head)
 			break;
 		take_locked(a, w);
-		kvb_mutex_unlock(&a->lock);
+		skv_mutex_unlock(&a->lock);
 		work(w);
-		kvb_mutex_lock(&a->lock);
+		skv_mutex_lock(&a->lock);
 		for (uint32_t i = 0; i < w->n; i++)
-			kvb_async_complete_locked(a, w->ops[i]);
+			skv_async_complete_locked(a, w->ops[i]);
 	}
-	kvb_mutex_unlock(&a->lock);
+	skv_mutex_unlock(&a->lock);
 	return NULL;
 }

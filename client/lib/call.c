@@ -15,8 +15,8 @@
 #include <string.h>
 #include <time.h>
 
-#include <kvb/hash.h>
-#include <kvb/mem.h>
+#include <skv/hash.h>
+#include <skv/mem.h>
 
 #define FIRST_WAIT_MS 50u
 #define LAST_WAIT_MS 1000u
@@ -25,12 +25,12 @@
 static bool worth_retry(int status)
 {
 	switch (status) {
-	case KVB_E_NETWORK:
-	case KVB_E_TIMEOUT:
-	case KVB_E_NOT_READY:
-	case KVB_E_NOT_OWNER:
-	case KVB_E_FENCED:
-	case KVB_E_UNKNOWN_OUTCOME:
+	case SKV_E_NETWORK:
+	case SKV_E_TIMEOUT:
+	case SKV_E_NOT_READY:
+	case SKV_E_NOT_OWNER:
+	case SKV_E_FENCED:
+	case SKV_E_UNKNOWN_OUTCOME:
 		return true;
 	default:
 		return false;
@@ -38,75 +38,75 @@ static bool worth_retry(int status)
 }
 
 /* What the answer is written in. No protobuf message begins with '{': that would be a group. */
-static const struct kvb_v1_codec *codec_of(const struct kvb_call *c, const struct kvb_buf *body)
+static const struct skv_v1_codec *codec_of(const struct skv_call *c, const struct skv_buf *body)
 {
-	return !c->codec || (body->len && body->data[0] == '{') ? &kvb_v1_json : c->codec;
+	return !c->codec || (body->len && body->data[0] == '{') ? &skv_v1_json : c->codec;
 }
 
 /* Would the manager understand JSON? 415 says so; one that knows only JSON says 400, in JSON. */
-static bool is_refused(const struct kvb_call *c, const struct kvb_answer *a, long http_status)
+static bool is_refused(const struct skv_call *c, const struct skv_answer *a, long http_status)
 {
-	return c->body && c->codec && c->codec != &kvb_v1_json &&
-	       (http_status == 415 || (http_status == 400 && a->codec == &kvb_v1_json));
+	return c->body && c->codec && c->codec != &skv_v1_json &&
+	       (http_status == 415 || (http_status == 400 && a->codec == &skv_v1_json));
 }
 
 /* The answer's own error, if its HTTP status says that it is one. */
-static int read_status(long http_status, const struct kvb_answer *a, struct kvb_error *err)
+static int read_status(long http_status, const struct skv_answer *a, struct skv_error *err)
 {
-	struct kvb_error told;
-	struct kvb_arena arena;
-	struct kvb_v1_in in = { .arena = &arena };
+	struct skv_error told;
+	struct skv_arena arena;
+	struct skv_v1_in in = { .arena = &arena };
 	int rc;
 
 	if (http_status >= 200 && http_status < 300)
-		return KVB_OK;
-	kvb_error_clear(&told);
-	kvb_arena_init(&arena);
+		return SKV_OK;
+	skv_error_clear(&told);
+	skv_arena_init(&arena);
 	rc = a->codec->read_error(&in, (const char *)a->body.data, a->body.len, &told);
-	kvb_arena_destroy(&arena);
-	if (rc != KVB_OK && told.status == rc) {
+	skv_arena_destroy(&arena);
+	if (rc != SKV_OK && told.status == rc) {
 		if (err)
 			*err = told;
 		return rc;
 	}
 	if (http_status == 404)
-		return kvb_fail(err, KVB_E_UNSUPPORTED, NULL,
-				"the server has no such path: no kvblockd?");
+		return skv_fail(err, SKV_E_UNSUPPORTED, NULL,
+				"the server has no such path: no slabkv manager?");
 	if (http_status == 503 || http_status == 502 || http_status == 504)
-		return kvb_fail(err, KVB_E_NOT_READY, NULL, "HTTP status %ld", http_status);
-	return kvb_fail(err, KVB_E_INTERNAL, NULL,
+		return skv_fail(err, SKV_E_NOT_READY, NULL, "HTTP status %ld", http_status);
+	return skv_fail(err, SKV_E_INTERNAL, NULL,
 			"HTTP status %ld without an error that we understand", http_status);
 }
 
-static int try_one(struct kvblock *kv, const struct kvb_call *c, const char *base,
-		   uint64_t timeout_ms, struct kvb_answer *a, struct kvb_error *err)
+static int try_one(struct slabkv *kv, const struct skv_call *c, const char *base,
+		   uint64_t timeout_ms, struct skv_answer *a, struct skv_error *err)
 {
-	struct kvb_http_request r = { .method = c->method,
+	struct skv_http_request r = { .method = c->method,
 				      .timeout_ms = timeout_ms,
-				      .protobuf = c->codec == &kvb_v1_pb };
-	struct kvb_buf url = { 0 };
+				      .protobuf = c->codec == &skv_v1_pb };
+	struct skv_buf url = { 0 };
 	long http_status = 0;
 	int rc;
 
-	kvb_put_bytes(&url, base, strlen(base));
-	kvb_put_bytes(&url, c->path, strlen(c->path) + 1);
+	skv_put_bytes(&url, base, strlen(base));
+	skv_put_bytes(&url, c->path, strlen(c->path) + 1);
 	if (url.failed) {
-		kvb_buf_destroy(&url);
-		return kvb_fail(err, KVB_E_NOMEM, NULL, "out of memory");
+		skv_buf_destroy(&url);
+		return skv_fail(err, SKV_E_NOMEM, NULL, "out of memory");
 	}
 	r.url = (const char *)url.data;
 	if (c->body) {
 		r.body = c->body->data;
 		r.body_len = c->body->len;
 	}
-	kvb_buf_clear(&a->body);
-	a->sent_ms = kvb_now_ms(kv->clock);
-	rc = kvb_http_do(kv->http, &r, &a->body, &http_status, err);
+	skv_buf_clear(&a->body);
+	a->sent_ms = skv_now_ms(kv->clock);
+	rc = skv_http_do(kv->http, &r, &a->body, &http_status, err);
 	a->codec = codec_of(c, &a->body);
-	a->refused = rc == KVB_OK && is_refused(c, a, http_status);
-	if (rc == KVB_OK)
+	a->refused = rc == SKV_OK && is_refused(c, a, http_status);
+	if (rc == SKV_OK)
 		rc = read_status(http_status, a, err);
-	kvb_buf_destroy(&url);
+	skv_buf_destroy(&url);
 	return rc;
 }
 
@@ -124,20 +124,20 @@ static uint64_t wait_of(uint32_t round)
 	uint64_t wait = round < 5 ? (uint64_t)FIRST_WAIT_MS << round : LAST_WAIT_MS;
 	uint32_t dice;
 
-	kvb_random(&dice, sizeof dice);
+	skv_random(&dice, sizeof dice);
 	return wait / 2 + dice % (wait / 2 + 1);
 }
 
 /* One try at each manager, the one that answered last first. */
-static int round_of(struct kvblock *kv, const struct kvb_call *c, uint64_t end_us,
-		    struct kvb_answer *a, struct kvb_error *err)
+static int round_of(struct slabkv *kv, const struct skv_call *c, uint64_t end_us,
+		    struct skv_answer *a, struct skv_error *err)
 {
 	uint32_t first = atomic_load_explicit(&kv->current, memory_order_relaxed);
-	int rc = KVB_E_TIMEOUT;
+	int rc = SKV_E_TIMEOUT;
 
 	for (uint32_t i = 0; i < kv->n_urls; i++) {
 		uint32_t at = (first + i) % kv->n_urls;
-		uint64_t now = kvb_now_us();
+		uint64_t now = skv_now_us();
 		uint64_t left_ms = now < end_us ? (end_us - now) / 1000 : 0;
 
 		if (left_ms == 0)
@@ -152,39 +152,39 @@ static int round_of(struct kvblock *kv, const struct kvb_call *c, uint64_t end_u
 	return rc;
 }
 
-int kvb_call_do(struct kvblock *kv, const struct kvb_call *c, struct kvb_answer *a,
-		struct kvb_error *err)
+int skv_call_do(struct slabkv *kv, const struct skv_call *c, struct skv_answer *a,
+		struct skv_error *err)
 {
 	uint32_t rounds = c->rounds ? c->rounds : kv->rounds;
-	uint64_t begin_us = kvb_now_us();
+	uint64_t begin_us = skv_now_us();
 	uint64_t end_us = begin_us + (uint64_t)kv->timeout_ms * 1000;
 	int rc;
 
-	*a = (struct kvb_answer){ .codec = &kvb_v1_json };
+	*a = (struct skv_answer){ .codec = &skv_v1_json };
 	if (c->body && c->body->failed)
-		return kvb_fail(err, KVB_E_NOMEM, NULL, "out of memory");
-	kvb_fail(err, KVB_E_TIMEOUT, NULL, "%s: no time left", c->op);
+		return skv_fail(err, SKV_E_NOMEM, NULL, "out of memory");
+	skv_fail(err, SKV_E_TIMEOUT, NULL, "%s: no time left", c->op);
 	for (uint32_t round = 0;; round++) {
 		uint64_t wait_us = wait_of(round) * 1000;
 
 		rc = round_of(kv, c, end_us, a, err);
-		if (!worth_retry(rc) || round + 1 >= rounds || kvb_now_us() + wait_us >= end_us ||
+		if (!worth_retry(rc) || round + 1 >= rounds || skv_now_us() + wait_us >= end_us ||
 		    atomic_load_explicit(&kv->closing, memory_order_relaxed))
 			break;
 		sleep_ms(wait_us / 1000);
 	}
-	if (rc == KVB_OK)
-		kvb_error_clear(err);
+	if (rc == SKV_OK)
+		skv_error_clear(err);
 	if (kv->on_call)
-		kv->on_call(kv->on_call_ctx, c->op, kvb_now_us() - begin_us, rc);
+		kv->on_call(kv->on_call_ctx, c->op, skv_now_us() - begin_us, rc);
 	return rc;
 }
 
-bool kvb_call_again(struct kvblock *kv, struct kvb_answer *a)
+bool skv_call_again(struct slabkv *kv, struct skv_answer *a)
 {
 	if (!a->refused)
 		return false;
-	kv->codec = &kvb_v1_json;
-	kvb_buf_destroy(&a->body);
+	kv->codec = &skv_v1_json;
+	skv_buf_destroy(&a->body);
 	return true;
 }

@@ -21,8 +21,8 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
-#include <kvb/hash.h>
-#include <kvb/mem.h>
+#include <skv/hash.h>
+#include <skv/mem.h>
 
 #include "usrbio.h"
 
@@ -31,8 +31,8 @@
 #define PROBE_IOV (8u << 20) /* enough for the probe; the sizes of the options are looked at, not taken */
 
 struct check {
-	const struct kvblock_options *o;
-	void (*tell)(void *ctx, const struct kvblock_check *c);
+	const struct slabkv_options *o;
+	void (*tell)(void *ctx, const struct slabkv_check *c);
 	void *ctx;
 	char dir[PATH_MAX];
 	char name[64]; /* of the temporary file */
@@ -41,17 +41,17 @@ struct check {
 	bool is_3fs;
 	char type[64], mount_point[256];
 	uint64_t chunk;
-	const struct kvb_usrbio_lib *lib;
+	const struct skv_usrbio_lib *lib;
 };
 
-static void say(struct check *c, enum kvblock_verdict verdict, const char *name, const char *remedy, const char *fmt,
+static void say(struct check *c, enum slabkv_verdict verdict, const char *name, const char *remedy, const char *fmt,
 		...) __attribute__((format(printf, 5, 6)));
 
-static void say(struct check *c, enum kvblock_verdict verdict, const char *name, const char *remedy, const char *fmt,
+static void say(struct check *c, enum slabkv_verdict verdict, const char *name, const char *remedy, const char *fmt,
 		...)
 {
-	char text[KVB_MESSAGE_MAX + 64];
-	struct kvblock_check one = { name, verdict, text, verdict == KVBLOCK_GOOD ? "" : remedy };
+	char text[SKV_MESSAGE_MAX + 64];
+	struct slabkv_check one = { name, verdict, text, verdict == SLABKV_GOOD ? "" : remedy };
 	va_list ap;
 
 	va_start(ap, fmt);
@@ -94,23 +94,23 @@ static bool check_directory(struct check *c, const char *dir)
 	bool readonly = false;
 
 	if (!realpath(dir, c->dir)) {
-		say(c, KVBLOCK_BAD, "directory",
+		say(c, SLABKV_BAD, "directory",
 		    errno == ENOTCONN ? "its FUSE daemon has died: unmount it (umount -l) and mount it again"
 				      : "mount the file system, or name another directory", "%s: %s", dir, strerror(errno));
 		return false;
 	}
 	c->dirfd = open(c->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (c->dirfd < 0) {
-		say(c, KVBLOCK_BAD, "directory", "name a directory that this user may open", "%s: %s", c->dir,
+		say(c, SLABKV_BAD, "directory", "name a directory that this user may open", "%s: %s", c->dir,
 		    strerror(errno));
 		return false;
 	}
 	if (!find_mount(c, &readonly)) { /* inside a chroot the root need not be a mount */
-		say(c, KVBLOCK_WARNING, "mount", "is /proc mounted? In a chroot this is as it should be",
+		say(c, SLABKV_WARNING, "mount", "is /proc mounted? In a chroot this is as it should be",
 		    "/proc tells of no mount that %s lies on", c->dir);
 		return true;
 	}
-	say(c, readonly ? KVBLOCK_BAD : KVBLOCK_GOOD, "mount", "mount it for writing (remount,rw)", "%s, mounted at %s%s",
+	say(c, readonly ? SLABKV_BAD : SLABKV_GOOD, "mount", "mount it for writing (remount,rw)", "%s, mounted at %s%s",
 	    c->type, c->mount_point, readonly ? ", read-only" : "");
 	return !readonly;
 }
@@ -119,12 +119,12 @@ static bool check_create(struct check *c)
 {
 	uint64_t number;
 
-	kvb_random(&number, sizeof number);
-	snprintf(c->name, sizeof c->name, ".kvblock-doctor-%d-%08" PRIx64, (int)getpid(), number & 0xffffffff);
+	skv_random(&number, sizeof number);
+	snprintf(c->name, sizeof c->name, ".slabkv-doctor-%d-%08" PRIx64, (int)getpid(), number & 0xffffffff);
 	c->fd = openat(c->dirfd, c->name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
 	if (c->fd >= 0)
 		return true;
-	say(c, KVBLOCK_BAD, "create", errno == EROFS ? "mount it for writing" : "may this user write there? is it full?",
+	say(c, SLABKV_BAD, "create", errno == EROFS ? "mount it for writing" : "may this user write there? is it full?",
 	    "no file can be made in %s: %s", c->dir, strerror(errno));
 	return false;
 }
@@ -132,22 +132,22 @@ static bool check_create(struct check *c)
 /* 3FS by its own word, or by its library's where somebody wants that. */
 static void check_magic(struct check *c)
 {
-	const char *env = getenv(KVB_USRBIO_LIB_ENV);
+	const char *env = getenv(SKV_USRBIO_LIB_ENV);
 	bool wanted = c->promised || c->o->hf3fs.lib || (env && env[0]);
 
-	c->is_3fs = kvb_usrbio_is_3fs(c->fd);
-	if (!c->is_3fs && wanted && kvb_usrbio_load(c->o->hf3fs.lib, &c->lib, NULL) == KVB_OK)
+	c->is_3fs = skv_usrbio_is_3fs(c->fd);
+	if (!c->is_3fs && wanted && skv_usrbio_load(c->o->hf3fs.lib, &c->lib, NULL) == SKV_OK)
 		c->is_3fs = c->lib->is_hf3fs(c->fd);
 	if (c->is_3fs && strcmp(c->type, "fuse.hf3fs") != 0)
-		say(c, KVBLOCK_WARNING, "3fs", "mount it as type fuse.hf3fs: the client library looks for that",
+		say(c, SLABKV_WARNING, "3fs", "mount it as type fuse.hf3fs: the client library looks for that",
 		    "it answers as 3FS, mounted as %s", c->type);
 	else if (c->is_3fs)
-		say(c, KVBLOCK_GOOD, "3fs", "", "it answers as 3FS");
+		say(c, SLABKV_GOOD, "3fs", "", "it answers as 3FS");
 	else if (c->promised || strcmp(c->type, "fuse.hf3fs") == 0)
-		say(c, KVBLOCK_BAD, "3fs", "is the right daemon (hf3fs_fuse_main) mounted there, and alive?",
+		say(c, SLABKV_BAD, "3fs", "is the right daemon (hf3fs_fuse_main) mounted there, and alive?",
 		    "%s does not answer as 3FS", c->dir);
 	else
-		say(c, KVBLOCK_GOOD, "3fs", "", "no 3FS: bytes are moved by io_uring or through the page cache");
+		say(c, SLABKV_GOOD, "3fs", "", "no 3FS: bytes are moved by io_uring or through the page cache");
 }
 
 static void check_chunk(struct check *c)
@@ -160,9 +160,9 @@ static void check_chunk(struct check *c)
 	if (!c->is_3fs)
 		return;
 	if (c->chunk >= LEAST_CHUNK && c->chunk <= MOST_CHUNK && (c->chunk & (c->chunk - 1)) == 0)
-		say(c, KVBLOCK_GOOD, "chunk", "", "chunks of %" PRIu64 " bytes", c->chunk);
+		say(c, SLABKV_GOOD, "chunk", "", "chunks of %" PRIu64 " bytes", c->chunk);
 	else
-		say(c, KVBLOCK_WARNING, "chunk", "set the directory's layout with admin_cli (docs/3FS.md)",
+		say(c, SLABKV_WARNING, "chunk", "set the directory's layout with admin_cli (docs/3FS.md)",
 		    "st_blksize is %" PRIu64 ", not a chunk size of 3FS", c->chunk);
 }
 
@@ -172,11 +172,11 @@ static void check_room(struct check *c)
 	double percent;
 
 	if (fstatvfs(c->dirfd, &st) != 0) {
-		say(c, KVBLOCK_BAD, "space", "is the file system alive?", "%s", strerror(errno));
+		say(c, SLABKV_BAD, "space", "is the file system alive?", "%s", strerror(errno));
 		return;
 	}
 	percent = st.f_blocks ? 100.0 * (double)st.f_bavail / (double)st.f_blocks : 0;
-	say(c, percent < 5 ? KVBLOCK_WARNING : KVBLOCK_GOOD, "space", "give it room: writes fail when it is full",
+	say(c, percent < 5 ? SLABKV_WARNING : SLABKV_GOOD, "space", "give it room: writes fail when it is full",
 	    "%.1f GiB free (%.0f %%)", (double)st.f_bavail * (double)st.f_frsize / (1 << 30), percent);
 }
 
@@ -184,17 +184,17 @@ static void check_room(struct check *c)
 
 static void check_library(struct check *c)
 {
-	struct kvb_error err;
+	struct skv_error err;
 	Dl_info where;
 	void *p;
 
-	if (!c->lib && kvb_usrbio_load(c->o->hf3fs.lib, &c->lib, &err) != KVB_OK) {
-		say(c, KVBLOCK_BAD, "library", "install 3FS's client library, or name it with -o hf3fs_lib= or HF3FS_LIB",
+	if (!c->lib && skv_usrbio_load(c->o->hf3fs.lib, &c->lib, &err) != SKV_OK) {
+		say(c, SLABKV_BAD, "library", "install 3FS's client library, or name it with -o hf3fs_lib= or HF3FS_LIB",
 		    "%s", err.message);
 		return;
 	}
 	memcpy(&p, &c->lib->prep_io, sizeof p);
-	say(c, KVBLOCK_GOOD, "library", "", "%s", dladdr(p, &where) && where.dli_fname ? where.dli_fname : KVB_USRBIO_LIB);
+	say(c, SLABKV_GOOD, "library", "", "%s", dladdr(p, &where) && where.dli_fname ? where.dli_fname : SKV_USRBIO_LIB);
 }
 
 /* Before the library is loaded: that lowers it. */
@@ -203,156 +203,156 @@ static void check_limit(struct check *c)
 	struct rlimit l = { 0, 0 };
 
 	(void)getrlimit(RLIMIT_NOFILE, &l);
-	if (l.rlim_max > KVB_USRBIO_NOFILE)
-		say(c, KVBLOCK_WARNING, "open files", "set a hard limit of 1048576 or less (ulimit -Hn, LimitNOFILE=)",
+	if (l.rlim_max > SKV_USRBIO_NOFILE)
+		say(c, SLABKV_WARNING, "open files", "set a hard limit of 1048576 or less (ulimit -Hn, LimitNOFILE=)",
 		    "the hard limit is %s%.0f: 3FS's library takes memory for each, so it is lowered before loading",
 		    l.rlim_max == RLIM_INFINITY ? "unlimited, " : "", (double)l.rlim_max);
 	else
-		say(c, l.rlim_cur < 1024 ? KVBLOCK_WARNING : KVBLOCK_GOOD, "open files", "raise it: ulimit -n",
+		say(c, l.rlim_cur < 1024 ? SLABKV_WARNING : SLABKV_GOOD, "open files", "raise it: ulimit -n",
 		    "limit %llu, hard limit %llu", (unsigned long long)l.rlim_cur, (unsigned long long)l.rlim_max);
 }
 
 static void check_shm(struct check *c)
 {
-	struct kvb_error err;
-	int rc = kvb_usrbio_room(&c->o->hf3fs, kvb_usrbio_ground_rings(c->lib, &c->o->hf3fs), &err);
+	struct skv_error err;
+	int rc = skv_usrbio_room(&c->o->hf3fs, skv_usrbio_ground_rings(c->lib, &c->o->hf3fs), &err);
 
-	say(c, rc == KVB_OK ? KVBLOCK_GOOD : KVBLOCK_BAD, "/dev/shm",
+	say(c, rc == SKV_OK ? SLABKV_GOOD : SLABKV_BAD, "/dev/shm",
 	    "make /dev/shm larger (in a container --shm-size), or hf3fs_iov_size smaller", "%s", err.message);
 }
 
 /* ---- bytes there and back -------------------------------------------------------------------- */
 
 /* The engine that moves this directory's bytes, or NULL after saying why there is none. */
-static struct kvb_engine *make_engine(struct check *c)
+static struct skv_engine *make_engine(struct check *c)
 {
-	struct kvblock_hf3fs h = c->o->hf3fs;
-	const struct kvb_engine_options with = { .depth = KVB_ENGINE_DEPTH, .hf3fs = &h };
+	struct slabkv_hf3fs h = c->o->hf3fs;
+	const struct skv_engine_options with = { .depth = SKV_ENGINE_DEPTH, .hf3fs = &h };
 	char mount_point[256];
-	struct kvb_engine *e;
-	struct kvb_error err;
+	struct skv_engine *e;
+	struct skv_error err;
 	const char *why;
-	int rc = KVB_OK;
+	int rc = SKV_OK;
 
 	if (!c->is_3fs)
-		return kvb_engine_posix.create(&with, &e, &err) == KVB_OK ? e : NULL;
+		return skv_engine_posix.create(&with, &e, &err) == SKV_OK ? e : NULL;
 	if (!c->lib)
 		return NULL; /* said already */
 	h.read_iov_size = h.write_iov_size = PROBE_IOV;
 	if (!h.mount_point) {
-		rc = kvb_usrbio_mount_point(c->lib, c->dir, mount_point, sizeof mount_point, &err);
+		rc = skv_usrbio_mount_point(c->lib, c->dir, mount_point, sizeof mount_point, &err);
 		h.mount_point = mount_point;
 	}
-	if (rc == KVB_OK)
-		rc = kvb_engine_usrbio.create(&with, &e, &err);
-	if (rc != KVB_OK) {
-		say(c, KVBLOCK_BAD, "rings", "see the daemon's log; does it see the same /dev/shm as this process?", "%s",
+	if (rc == SKV_OK)
+		rc = skv_engine_usrbio.create(&with, &e, &err);
+	if (rc != SKV_OK) {
+		say(c, SLABKV_BAD, "rings", "see the daemon's log; does it see the same /dev/shm as this process?", "%s",
 		    err.message);
 		return NULL;
 	}
 	(void)e->ops->told(e, &why);
-	say(c, why[0] ? KVBLOCK_BAD : KVBLOCK_GOOD, "rings", "see above", "%s",
+	say(c, why[0] ? SLABKV_BAD : SLABKV_GOOD, "rings", "see above", "%s",
 	    why[0] ? why : "rings and memory were accepted by the daemon");
 	return e;
 }
 
-static int move(struct kvb_engine *e, bool write, struct kvb_engine_file *f, uint64_t offset, uint8_t *data, size_t n,
+static int move(struct skv_engine *e, bool write, struct skv_engine_file *f, uint64_t offset, uint8_t *data, size_t n,
 		uint64_t *done)
 {
-	const struct kvb_deadline by = { &kvb_clock_system, UINT64_MAX };
+	const struct skv_deadline by = { &skv_clock_system, UINT64_MAX };
 	struct iovec iov = { data, n };
-	struct kvb_io_run run = { .file = f, .offset = offset, .iov = &iov, .n_iov = 1, .length = n };
+	struct skv_io_run run = { .file = f, .offset = offset, .iov = &iov, .n_iov = 1, .length = n };
 
 	if (write)
-		kvb_engine_write(e, &run, 1, &by);
+		skv_engine_write(e, &run, 1, &by);
 	else
-		kvb_engine_read(e, &run, 1, &by);
+		skv_engine_read(e, &run, 1, &by);
 	*done = run.done;
 	return run.status;
 }
 
-static void check_bytes(struct check *c, struct kvb_engine *e, struct kvb_engine_file *f, size_t n, uint8_t *out,
+static void check_bytes(struct check *c, struct skv_engine *e, struct skv_engine_file *f, size_t n, uint8_t *out,
 			uint8_t *in)
 {
 	const uint64_t chunk = c->is_3fs ? c->chunk : 4096;
 	uint64_t done;
 	int rc = move(e, true, f, chunk, out, n, &done);
 
-	if (rc != KVB_OK) {
-		say(c, KVBLOCK_BAD, "write", "see the daemon's log; is there space?", "%zu bytes: %s", n,
-		    kvb_status_text(rc));
+	if (rc != SKV_OK) {
+		say(c, SLABKV_BAD, "write", "see the daemon's log; is there space?", "%zu bytes: %s", n,
+		    skv_status_text(rc));
 		return;
 	}
 	rc = move(e, false, f, chunk, in, n, &done);
-	if (rc != KVB_OK || done < n)
-		say(c, KVBLOCK_BAD, "read", "see the daemon's log", "%" PRIu64 " of %zu bytes came back: %s", done, n,
-		    rc == KVB_OK ? "the read was short" : kvb_status_text(rc));
+	if (rc != SKV_OK || done < n)
+		say(c, SLABKV_BAD, "read", "see the daemon's log", "%" PRIu64 " of %zu bytes came back: %s", done, n,
+		    rc == SKV_OK ? "the read was short" : skv_status_text(rc));
 	else if (memcmp(in, out, n) != 0)
-		say(c, KVBLOCK_BAD, "read", "do not use this mount", "other bytes came back than were written");
+		say(c, SLABKV_BAD, "read", "do not use this mount", "other bytes came back than were written");
 	else
-		say(c, KVBLOCK_GOOD, "round trip", "", "%zu bytes were written and read back", n);
+		say(c, SLABKV_GOOD, "round trip", "", "%zu bytes were written and read back", n);
 	if (!c->is_3fs)
 		return;
 	rc = move(e, false, f, chunk + 2 * chunk, in, chunk, &done);
-	if (rc == KVB_OK && done == 0)
-		say(c, KVBLOCK_GOOD, "hole", "", "a chunk that was never written reads as nothing");
+	if (rc == SKV_OK && done == 0)
+		say(c, SLABKV_GOOD, "hole", "", "a chunk that was never written reads as nothing");
 	else
-		say(c, KVBLOCK_WARNING, "hole", "keep checksums on (they are by default)",
-		    "a chunk that was never written gave %" PRIu64 " bytes: %s", done, kvb_status_text(rc));
+		say(c, SLABKV_WARNING, "hole", "keep checksums on (they are by default)",
+		    "a chunk that was never written gave %" PRIu64 " bytes: %s", done, skv_status_text(rc));
 }
 
 static void check_punch(struct check *c)
 {
 	const size_t start = c->chunk, end = 2 * c->chunk;
-	struct kvb_error err;
+	struct skv_error err;
 
-	if (kvb_usrbio_punch(c->lib, c->fd, c->chunk, 1, &start, &end, &err) == KVB_OK)
-		say(c, KVBLOCK_GOOD, "punch", "", "space can be given back");
+	if (skv_usrbio_punch(c->lib, c->fd, c->chunk, 1, &start, &end, &err) == SKV_OK)
+		say(c, SLABKV_GOOD, "punch", "", "space can be given back");
 	else
-		say(c, KVBLOCK_WARNING, "punch", "only shrinking a storage needs it", "%s", err.message);
+		say(c, SLABKV_WARNING, "punch", "only shrinking a storage needs it", "%s", err.message);
 }
 
 static void check_round_trip(struct check *c)
 {
 	const uint64_t chunk = c->is_3fs ? c->chunk : 4096;
 	const size_t n = (size_t)chunk + 4096; /* a whole chunk, and a part of the next */
-	struct kvb_engine *e = make_engine(c);
-	uint8_t *out = kvb_malloc(n), *in = kvb_calloc(2, n);
-	struct kvb_engine_file *f = NULL;
-	struct kvb_error err;
+	struct skv_engine *e = make_engine(c);
+	uint8_t *out = skv_malloc(n), *in = skv_calloc(2, n);
+	struct skv_engine_file *f = NULL;
+	struct skv_error err;
 
 	if (e && (!out || !in || chunk > MOST_CHUNK || chunk < 512))
-		say(c, KVBLOCK_BAD, "round trip", "free some memory", "no buffers of %zu bytes", n);
+		say(c, SLABKV_BAD, "round trip", "free some memory", "no buffers of %zu bytes", n);
 	else if (e && ftruncate(c->fd, (off_t)(5 * chunk)) != 0)
-		say(c, KVBLOCK_BAD, "length", "is there space?", "a file cannot be made longer: %s", strerror(errno));
-	else if (e && kvb_engine_open(e, c->dirfd, c->name, true, &f, &err) != KVB_OK)
-		say(c, KVBLOCK_BAD, "open", "see above", "%s", err.message);
+		say(c, SLABKV_BAD, "length", "is there space?", "a file cannot be made longer: %s", strerror(errno));
+	else if (e && skv_engine_open(e, c->dirfd, c->name, true, &f, &err) != SKV_OK)
+		say(c, SLABKV_BAD, "open", "see above", "%s", err.message);
 	if (f) {
-		kvb_random(out, 4096);
+		skv_random(out, 4096);
 		for (size_t at = 4096; at < n; at++)
 			out[at] = (uint8_t)(out[at - 4096] + 1);
 		check_bytes(c, e, f, n, out, in);
-		kvb_engine_close(e, f);
+		skv_engine_close(e, f);
 		if (c->is_3fs)
 			check_punch(c);
 	}
 	if (e)
 		e->ops->destroy(e);
-	kvb_free(out);
-	kvb_free(in);
+	skv_free(out);
+	skv_free(in);
 }
 
-int kvblock_mount_check(const struct kvblock_options *o, const char *dir,
-			void (*tell)(void *ctx, const struct kvblock_check *c), void *ctx, struct kvblock_error *err)
+int slabkv_mount_check(const struct slabkv_options *o, const char *dir,
+			void (*tell)(void *ctx, const struct slabkv_check *c), void *ctx, struct slabkv_error *err)
 {
 	struct check c = { .o = o, .tell = tell, .ctx = ctx, .dirfd = -1, .fd = -1 };
-	struct kvb_error e = { 0 };
+	struct skv_error e = { 0 };
 	int rc = o && o->size >= sizeof *o && dir && tell
-			 ? kvb_options_check(o, &e)
-			 : kvb_fail(&e, KVB_E_INVALID, "size", "options must come from kvblock_options_init");
+			 ? skv_options_check(o, &e)
+			 : skv_fail(&e, SKV_E_INVALID, "size", "options must come from slabkv_options_init");
 
-	if (rc != KVB_OK)
-		return kvb_result_fail(err, &e, rc);
+	if (rc != SKV_OK)
+		return skv_result_fail(err, &e, rc);
 	c.promised = o->hf3fs.mount_point || (o->engine && strcmp(o->engine, "usrbio") == 0);
 	if (check_directory(&c, dir) && check_create(&c)) {
 		check_limit(&c);
@@ -369,5 +369,5 @@ int kvblock_mount_check(const struct kvblock_options *o, const char *dir,
 	}
 	if (c.dirfd >= 0)
 		close(c.dirfd);
-	return kvb_result_fail(err, &e, KVB_OK);
+	return skv_result_fail(err, &e, SKV_OK);
 }

@@ -13,14 +13,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <kvb/log.h>
+#include <skv/log.h>
 
 #include "usrbio_lib.h"
 
-static const struct kvb_engine_ops *const engines[] = { &kvb_engine_posix, &kvb_engine_uring,
-						      &kvb_engine_usrbio };
+static const struct skv_engine_ops *const engines[] = { &skv_engine_posix, &skv_engine_uring,
+						      &skv_engine_usrbio };
 
-const struct kvb_engine_ops *kvb_engine_find(const char *name)
+const struct skv_engine_ops *skv_engine_find(const char *name)
 {
 	for (size_t i = 0; i < sizeof engines / sizeof engines[0]; i++)
 		if (strcmp(engines[i]->name, name) == 0)
@@ -28,46 +28,46 @@ const struct kvb_engine_ops *kvb_engine_find(const char *name)
 	return NULL;
 }
 
-static int make(const struct kvb_engine_ops *ops, bool any, const struct kvb_engine_options *o, struct kvb_engine **out,
-		struct kvb_error *why, struct kvb_error *err)
+static int make(const struct skv_engine_ops *ops, bool any, const struct skv_engine_options *o, struct skv_engine **out,
+		struct skv_error *why, struct skv_error *err)
 {
 	int rc = ops->create(o, out, why);
 
-	if (rc == KVB_OK || rc != KVB_E_UNSUPPORTED) {
-		if (rc != KVB_OK && err)
+	if (rc == SKV_OK || rc != SKV_E_UNSUPPORTED) {
+		if (rc != SKV_OK && err)
 			*err = *why;
-		kvb_error_clear(why);
+		skv_error_clear(why);
 		return rc;
 	}
-	/* Who asked for it by name should hear of it; for the others kvblock_engine tells. */
-	kvb_log(any ? KVB_LOG_DEBUG : KVB_LOG_WARN, "client", "engine %s: %s; using posix",
+	/* Who asked for it by name should hear of it; for the others slabkv_engine tells. */
+	skv_log(any ? SKV_LOG_DEBUG : SKV_LOG_WARN, "client", "engine %s: %s; using posix",
 		ops->name, why->message);
-	return kvb_engine_posix.create(o, out, err);
+	return skv_engine_posix.create(o, out, err);
 }
 
-int kvb_engine_behind(const struct kvb_engine_options *o, struct kvb_engine **out, struct kvb_error *why,
-		      struct kvb_error *err)
+int skv_engine_behind(const struct skv_engine_options *o, struct skv_engine **out, struct skv_error *why,
+		      struct skv_error *err)
 {
-	kvb_error_clear(why);
-	return make(&kvb_engine_uring, true, o, out, why, err);
+	skv_error_clear(why);
+	return make(&skv_engine_uring, true, o, out, why, err);
 }
 
-int kvb_engine_make(const char *name, const struct kvb_engine_options *o, struct kvb_engine **out,
-		    struct kvb_error *why, struct kvb_error *err)
+int skv_engine_make(const char *name, const struct skv_engine_options *o, struct skv_engine **out,
+		    struct skv_error *why, struct skv_error *err)
 {
-	const struct kvb_engine_ops *ops;
+	const struct skv_engine_ops *ops;
 
-	kvb_error_clear(why);
+	skv_error_clear(why);
 	if (!name || strcmp(name, "auto") == 0)
-		return kvb_usrbio_create(o, false, out, err);
-	ops = kvb_engine_find(name);
+		return skv_usrbio_create(o, false, out, err);
+	ops = skv_engine_find(name);
 	if (!ops)
-		return kvb_fail(err, KVB_E_INVALID, "engine",
+		return skv_fail(err, SKV_E_INVALID, "engine",
 				"there is no engine of that name: auto, posix, uring, usrbio");
 	return make(ops, false, o, out, why, err);
 }
 
-const char *kvb_engine_remedy(int error)
+const char *skv_engine_remedy(int error)
 {
 	if (error == ENOTCONN)
 		return " (its FUSE daemon has died: unmount it and mount it again)";
@@ -83,7 +83,7 @@ static int open_one(int dirfd, const char *path, int flags)
 	int fd = openat(dirfd, path, flags), direct;
 	struct stat st;
 
-	if (fd < 0 || fstat(fd, &st) != 0 || !S_ISREG(st.st_mode) || !kvb_usrbio_is_3fs(fd))
+	if (fd < 0 || fstat(fd, &st) != 0 || !S_ISREG(st.st_mode) || !skv_usrbio_is_3fs(fd))
 		return fd;
 	direct = openat(dirfd, path, flags | O_DIRECT);
 	if (direct < 0)
@@ -92,92 +92,92 @@ static int open_one(int dirfd, const char *path, int flags)
 	return direct;
 }
 
-int kvb_engine_open_fd(int dirfd, const char *path, bool write, int *fd, struct kvb_error *err)
+int skv_engine_open_fd(int dirfd, const char *path, bool write, int *fd, struct skv_error *err)
 {
 	int error;
 
 	*fd = open_one(dirfd, path, (write ? O_RDWR : O_RDONLY) | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
 	if (*fd >= 0)
-		return KVB_OK;
+		return SKV_OK;
 	error = errno;
 	if (error == ELOOP)
-		return kvb_fail(err, KVB_E_FOREIGN, NULL, "slab file %s is a symbolic link", path);
+		return skv_fail(err, SKV_E_FOREIGN, NULL, "slab file %s is a symbolic link", path);
 	if (error == ENOENT || error == ENOTDIR)
-		return kvb_fail(err, KVB_E_UNAVAILABLE, NULL, "slab file %s is not there", path);
-	return kvb_fail(err, KVB_E_IO, NULL, "slab file %s: %s%s", path, strerror(error), kvb_engine_remedy(error));
+		return skv_fail(err, SKV_E_UNAVAILABLE, NULL, "slab file %s is not there", path);
+	return skv_fail(err, SKV_E_IO, NULL, "slab file %s: %s%s", path, strerror(error), skv_engine_remedy(error));
 }
 
-int kvb_engine_status(int error)
+int skv_engine_status(int error)
 {
-	return error == ENOSPC || error == EDQUOT ? KVB_E_NO_SPACE : KVB_E_IO;
+	return error == ENOSPC || error == EDQUOT ? SKV_E_NO_SPACE : SKV_E_IO;
 }
 
-int kvb_engine_open(struct kvb_engine *e, int dirfd, const char *path, bool write,
-		    struct kvb_engine_file **out, struct kvb_error *err)
+int skv_engine_open(struct skv_engine *e, int dirfd, const char *path, bool write,
+		    struct skv_engine_file **out, struct skv_error *err)
 {
 	assert(path[0] && !strchr(path, '/'));
 	return e->ops->open(e, dirfd, path, write, out, err);
 }
 
-void kvb_engine_close(struct kvb_engine *e, struct kvb_engine_file *f)
+void skv_engine_close(struct skv_engine *e, struct skv_engine_file *f)
 {
 	if (f)
 		e->ops->close(e, f);
 }
 
-static void prepare(struct kvb_io_run *runs, uint32_t n)
+static void prepare(struct skv_io_run *runs, uint32_t n)
 {
 	for (uint32_t i = 0; i < n; i++) {
-		assert(runs[i].n_iov > 0 && runs[i].n_iov <= KVB_RUN_IOV);
+		assert(runs[i].n_iov > 0 && runs[i].n_iov <= SKV_RUN_IOV);
 		runs[i].done = 0;
-		runs[i].status = KVB_OK;
+		runs[i].status = SKV_OK;
 		runs[i].ended_ms = UINT64_MAX;
 		runs[i].ios = 0;
 		runs[i].again = runs[i].loose = runs[i].touched = false;
 	}
 }
 
-static void distrust(struct kvb_io_run *runs, uint32_t n, bool short_ok)
+static void distrust(struct skv_io_run *runs, uint32_t n, bool short_ok)
 {
 	for (uint32_t i = 0; i < n; i++) {
-		struct kvb_io_run *r = &runs[i];
+		struct skv_io_run *r = &runs[i];
 
 		if (r->done > r->length || r->status > 0) {
 			r->done = 0;
-			r->status = KVB_E_INTERNAL;
-		} else if (r->status == KVB_OK && r->done < r->length && !short_ok) {
-			r->status = KVB_E_IO;
+			r->status = SKV_E_INTERNAL;
+		} else if (r->status == SKV_OK && r->done < r->length && !short_ok) {
+			r->status = SKV_E_IO;
 		}
 	}
 }
 
-void kvb_engine_read(struct kvb_engine *e, struct kvb_io_run *runs, uint32_t n,
-		     const struct kvb_deadline *by)
+void skv_engine_read(struct skv_engine *e, struct skv_io_run *runs, uint32_t n,
+		     const struct skv_deadline *by)
 {
 	prepare(runs, n);
 	e->ops->read(e, runs, n, by);
 	distrust(runs, n, true);
 }
 
-void kvb_engine_write(struct kvb_engine *e, struct kvb_io_run *runs, uint32_t n,
-		      const struct kvb_deadline *by)
+void skv_engine_write(struct skv_engine *e, struct skv_io_run *runs, uint32_t n,
+		      const struct skv_deadline *by)
 {
 	prepare(runs, n);
 	e->ops->write(e, runs, n, by);
 	distrust(runs, n, false);
 }
 
-int kvb_engine_sync(struct kvb_engine *e, struct kvb_engine_file *f)
+int skv_engine_sync(struct skv_engine *e, struct skv_engine_file *f)
 {
 	return e->ops->sync(e, f);
 }
 
-int kvb_engine_map(struct kvb_engine *e, void *base, size_t length, struct kvb_error *err)
+int skv_engine_map(struct skv_engine *e, void *base, size_t length, struct skv_error *err)
 {
-	return e->ops->map ? e->ops->map(e, base, length, err) : KVB_OK;
+	return e->ops->map ? e->ops->map(e, base, length, err) : SKV_OK;
 }
 
-void kvb_engine_unmap(struct kvb_engine *e, void *base)
+void skv_engine_unmap(struct skv_engine *e, void *base)
 {
 	if (e->ops->unmap)
 		e->ops->unmap(e, base);

@@ -2,7 +2,7 @@
  * files.c - cache of open slab files (see files.h).
  *
  * Owns the list of open files; most recently used first, so that the ones dropped beyond
- * KVB_FILES_KEPT are the ones nobody uses. A file that is open for writing is checked at every use
+ * SKV_FILES_KEPT are the ones nobody uses. A file that is open for writing is checked at every use
  * to be still the one that its name leads to: bytes written into a deleted or replaced file would
  * be lost at the next open. Readers need no such check: stale bytes fail their checksum.
  */
@@ -15,57 +15,57 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <kvb/lock.h>
-#include <kvb/mem.h>
+#include <skv/lock.h>
+#include <skv/mem.h>
 
-struct kvb_files_cache {
-	struct kvb_engine *engine;
-	struct kvb_mounts *mounts;
-	struct kvb_mutex lock; /* protects list, n, and the marked fields of each file */
-	struct kvb_slab_file *list;
+struct skv_files_cache {
+	struct skv_engine *engine;
+	struct skv_mounts *mounts;
+	struct skv_mutex lock; /* protects list, n, and the marked fields of each file */
+	struct skv_slab_file *list;
 	uint32_t n;
 };
 
-int kvb_files_create(struct kvb_engine *engine, struct kvb_mounts *mounts,
-		     struct kvb_files_cache **out, struct kvb_error *err)
+int skv_files_create(struct skv_engine *engine, struct skv_mounts *mounts,
+		     struct skv_files_cache **out, struct skv_error *err)
 {
-	struct kvb_files_cache *c = kvb_calloc(1, sizeof *c);
+	struct skv_files_cache *c = skv_calloc(1, sizeof *c);
 
 	if (!c)
-		return kvb_fail(err, KVB_E_NOMEM, NULL, "out of memory");
+		return skv_fail(err, SKV_E_NOMEM, NULL, "out of memory");
 	c->engine = engine;
 	c->mounts = mounts;
-	kvb_mutex_init(&c->lock);
+	skv_mutex_init(&c->lock);
 	*out = c;
-	return KVB_OK;
+	return SKV_OK;
 }
 
-static void close_file(struct kvb_files_cache *c, struct kvb_slab_file *f)
+static void close_file(struct skv_files_cache *c, struct skv_slab_file *f)
 {
-	kvb_engine_close(c->engine, f->file);
-	kvb_free(f);
+	skv_engine_close(c->engine, f->file);
+	skv_free(f);
 }
 
-void kvb_files_destroy(struct kvb_files_cache *c)
+void skv_files_destroy(struct skv_files_cache *c)
 {
 	if (!c)
 		return;
 	while (c->list) {
-		struct kvb_slab_file *f = c->list;
+		struct skv_slab_file *f = c->list;
 
 		assert(f->refs == 0);
 		c->list = f->next;
 		close_file(c, f);
 	}
-	kvb_mutex_destroy(&c->lock);
-	kvb_free(c);
+	skv_mutex_destroy(&c->lock);
+	skv_free(c);
 }
 
 /* Takes `f` out of the list. False when it is out already. */
-static bool unlink_locked(struct kvb_files_cache *c, struct kvb_slab_file *f)
+static bool unlink_locked(struct skv_files_cache *c, struct skv_slab_file *f)
 {
-	assert(kvb_mutex_held(&c->lock));
-	for (struct kvb_slab_file **p = &c->list; *p; p = &(*p)->next) {
+	assert(skv_mutex_held(&c->lock));
+	for (struct skv_slab_file **p = &c->list; *p; p = &(*p)->next) {
 		if (*p == f) {
 			*p = f->next;
 			c->n--;
@@ -75,9 +75,9 @@ static bool unlink_locked(struct kvb_files_cache *c, struct kvb_slab_file *f)
 	return false;
 }
 
-static void push_locked(struct kvb_files_cache *c, struct kvb_slab_file *f)
+static void push_locked(struct skv_files_cache *c, struct skv_slab_file *f)
 {
-	assert(kvb_mutex_held(&c->lock));
+	assert(skv_mutex_held(&c->lock));
 	f->next = c->list;
 	c->list = f;
 	c->n++;
@@ -85,12 +85,12 @@ static void push_locked(struct kvb_files_cache *c, struct kvb_slab_file *f)
 
 /* Known file with a reference, moved to the front; `fresh` (may be NULL) becomes known if there is
  * none, else it is closed. */
-static struct kvb_slab_file *take(struct kvb_files_cache *c, const uint8_t uuid[16],
-				  const char *path, bool write, struct kvb_slab_file *fresh)
+static struct skv_slab_file *take(struct skv_files_cache *c, const uint8_t uuid[16],
+				  const char *path, bool write, struct skv_slab_file *fresh)
 {
-	struct kvb_slab_file *f;
+	struct skv_slab_file *f;
 
-	kvb_mutex_lock(&c->lock);
+	skv_mutex_lock(&c->lock);
 	for (f = c->list; f; f = f->next)
 		if (f->write == write && memcmp(f->uuid, uuid, 16) == 0 &&
 		    strcmp(f->path, path) == 0)
@@ -105,14 +105,14 @@ static struct kvb_slab_file *take(struct kvb_files_cache *c, const uint8_t uuid[
 	}
 	if (f)
 		f->refs++;
-	kvb_mutex_unlock(&c->lock);
+	skv_mutex_unlock(&c->lock);
 	if (fresh)
 		close_file(c, fresh);
 	return f;
 }
 
 /* Is the open file still linked in its directory, at its full length? */
-static bool still_there(const struct kvb_slab_file *f)
+static bool still_there(const struct skv_slab_file *f)
 {
 	struct stat st;
 
@@ -120,78 +120,78 @@ static bool still_there(const struct kvb_slab_file *f)
 	       (uint64_t)st.st_size == f->sb.length;
 }
 
-struct kvb_slab_file *kvb_files_find(struct kvb_files_cache *c, const uint8_t uuid[16],
+struct skv_slab_file *skv_files_find(struct skv_files_cache *c, const uint8_t uuid[16],
 				     const char *path, bool write)
 {
-	struct kvb_slab_file *f = take(c, uuid, path, write, NULL);
+	struct skv_slab_file *f = take(c, uuid, path, write, NULL);
 
 	if (f && write && !still_there(f)) {
-		kvb_files_forget(c, f);
-		kvb_files_release(c, f);
+		skv_files_forget(c, f);
+		skv_files_release(c, f);
 		return NULL;
 	}
 	return f;
 }
 
-/* The one form of path that is ever opened: kvb_slab_path of some number. */
-static int parse_path(const char *path, uint32_t *file, struct kvb_error *err)
+/* The one form of path that is ever opened: skv_slab_path of some number. */
+static int parse_path(const char *path, uint32_t *file, struct skv_error *err)
 {
-	char same[KVB_SLAB_PATH_MAX];
+	char same[SKV_SLAB_PATH_MAX];
 	unsigned long n;
 
 	if (strncmp(path, "slab-", 5) == 0) {
 		n = strtoul(path + 5, NULL, 10);
-		if (n < KVB_NO_FILE) {
-			kvb_slab_path((uint32_t)n, same);
+		if (n < SKV_NO_FILE) {
+			skv_slab_path((uint32_t)n, same);
 			if (strcmp(path, same) == 0) {
 				*file = (uint32_t)n;
-				return KVB_OK;
+				return SKV_OK;
 			}
 		}
 	}
-	return kvb_fail(err, KVB_E_INVALID, "files",
+	return skv_fail(err, SKV_E_INVALID, "files",
 			"the manager named a path that is no slab file");
 }
 
 /* Reads and checks the superblock of an open file. */
-static int prove(struct kvb_slab_file *f, uint32_t number, struct kvb_error *err)
+static int prove(struct skv_slab_file *f, uint32_t number, struct skv_error *err)
 {
-	_Alignas(KVB_SUPERBLOCK_SIZE) uint8_t raw[KVB_SUPERBLOCK_SIZE]; /* the file may be open with O_DIRECT */
+	_Alignas(SKV_SUPERBLOCK_SIZE) uint8_t raw[SKV_SUPERBLOCK_SIZE]; /* the file may be open with O_DIRECT */
 	struct stat st;
 	ssize_t n = pread(f->file->fd, raw, sizeof raw, 0);
 	int rc;
 
 	if (n < 0 || fstat(f->file->fd, &st) != 0)
-		return kvb_fail(err, KVB_E_IO, NULL, "slab file %s: %s", f->path, strerror(errno));
+		return skv_fail(err, SKV_E_IO, NULL, "slab file %s: %s", f->path, strerror(errno));
 	if (!S_ISREG(st.st_mode))
-		return kvb_fail(err, KVB_E_FOREIGN, NULL, "slab file %s is no regular file",
+		return skv_fail(err, SKV_E_FOREIGN, NULL, "slab file %s is no regular file",
 				f->path);
 	if ((size_t)n < sizeof raw)
-		return kvb_fail(err, KVB_E_CORRUPT, NULL, "slab file %s has no whole superblock",
+		return skv_fail(err, SKV_E_CORRUPT, NULL, "slab file %s has no whole superblock",
 				f->path);
-	rc = kvb_superblock_decode(raw, &f->sb, err);
-	if (rc != KVB_OK)
+	rc = skv_superblock_decode(raw, &f->sb, err);
+	if (rc != SKV_OK)
 		return rc;
 	if (memcmp(f->sb.uuid, f->uuid, 16) != 0 || f->sb.file != number)
-		return kvb_fail(err, KVB_E_FOREIGN, NULL,
+		return skv_fail(err, SKV_E_FOREIGN, NULL,
 				"slab file %s is another file by its superblock", f->path);
 	if ((uint64_t)st.st_size != f->sb.length)
-		return kvb_fail(err, KVB_E_CORRUPT, NULL,
+		return skv_fail(err, SKV_E_CORRUPT, NULL,
 				"slab file %s has %llu bytes instead of %llu", f->path,
 				(unsigned long long)st.st_size, (unsigned long long)f->sb.length);
-	return KVB_OK;
+	return SKV_OK;
 }
 
 /* Closes the least recently used files that nobody uses, down to the bound. */
-static void trim(struct kvb_files_cache *c)
+static void trim(struct skv_files_cache *c)
 {
-	struct kvb_slab_file *gone = NULL;
+	struct skv_slab_file *gone = NULL;
 
-	kvb_mutex_lock(&c->lock);
-	while (c->n > KVB_FILES_KEPT) {
-		struct kvb_slab_file *idle = NULL;
+	skv_mutex_lock(&c->lock);
+	while (c->n > SKV_FILES_KEPT) {
+		struct skv_slab_file *idle = NULL;
 
-		for (struct kvb_slab_file *f = c->list; f; f = f->next)
+		for (struct skv_slab_file *f = c->list; f; f = f->next)
 			if (f->refs == 0)
 				idle = f;
 		if (!idle)
@@ -200,65 +200,65 @@ static void trim(struct kvb_files_cache *c)
 		idle->next = gone;
 		gone = idle;
 	}
-	kvb_mutex_unlock(&c->lock);
+	skv_mutex_unlock(&c->lock);
 	while (gone) {
-		struct kvb_slab_file *f = gone;
+		struct skv_slab_file *f = gone;
 
 		gone = f->next;
 		close_file(c, f);
 	}
 }
 
-int kvb_files_open(struct kvb_files_cache *c, struct kvb_mount *mount, const char *path, bool write,
-		   struct kvb_slab_file **out, struct kvb_error *err)
+int skv_files_open(struct skv_files_cache *c, struct skv_mount *mount, const char *path, bool write,
+		   struct skv_slab_file **out, struct skv_error *err)
 {
-	struct kvb_slab_file *f;
+	struct skv_slab_file *f;
 	uint32_t number = 0;
 	int rc = parse_path(path, &number, err);
 
-	if (rc != KVB_OK)
+	if (rc != SKV_OK)
 		return rc;
-	f = kvb_calloc(1, sizeof *f);
+	f = skv_calloc(1, sizeof *f);
 	if (!f)
-		return kvb_fail(err, KVB_E_NOMEM, NULL, "out of memory");
+		return skv_fail(err, SKV_E_NOMEM, NULL, "out of memory");
 	memcpy(f->uuid, mount->uuid, 16);
 	memcpy(f->path, path, strlen(path) + 1);
 	f->write = write;
-	rc = kvb_engine_open(c->engine, mount->dirfd, path, write, &f->file, err);
-	if (rc == KVB_OK)
+	rc = skv_engine_open(c->engine, mount->dirfd, path, write, &f->file, err);
+	if (rc == SKV_OK)
 		rc = prove(f, number, err);
-	if (rc != KVB_OK) {
+	if (rc != SKV_OK) {
 		/* The directory may have been unmounted or moved below us: look for it again. */
-		kvb_mount_forget(c->mounts, mount);
+		skv_mount_forget(c->mounts, mount);
 		close_file(c, f);
 		return rc;
 	}
 	*out = take(c, f->uuid, f->path, write, f);
 	trim(c);
-	return KVB_OK;
+	return SKV_OK;
 }
 
-void kvb_files_release(struct kvb_files_cache *c, struct kvb_slab_file *f)
+void skv_files_release(struct skv_files_cache *c, struct skv_slab_file *f)
 {
 	bool last;
 
-	kvb_mutex_lock(&c->lock);
+	skv_mutex_lock(&c->lock);
 	assert(f->refs > 0);
 	last = --f->refs == 0 && f->forgotten;
-	kvb_mutex_unlock(&c->lock);
+	skv_mutex_unlock(&c->lock);
 	if (last)
 		close_file(c, f);
 }
 
-void kvb_files_forget(struct kvb_files_cache *c, struct kvb_slab_file *f)
+void skv_files_forget(struct skv_files_cache *c, struct skv_slab_file *f)
 {
-	kvb_mutex_lock(&c->lock);
+	skv_mutex_lock(&c->lock);
 	if (unlink_locked(c, f))
 		f->forgotten = true;
-	kvb_mutex_unlock(&c->lock);
+	skv_mutex_unlock(&c->lock);
 }
 
-bool kvb_files_in_bounds(const struct kvb_slab_file *f, uint64_t offset, uint64_t length)
+bool skv_files_in_bounds(const struct skv_slab_file *f, uint64_t offset, uint64_t length)
 {
 	uint64_t end = f->sb.length - f->sb.trailer;
 

@@ -3,7 +3,7 @@
  *
  * Owns the idle handles; a call takes one (or makes one) and gives it back, so that as many
  * connections stay alive as calls have ever run at a time. libcurl's own memory does not go through
- * kvb/mem.h: what it cannot allocate comes back as CURLE_OUT_OF_MEMORY.
+ * skv/mem.h: what it cannot allocate comes back as CURLE_OUT_OF_MEMORY.
  */
 #include "http.h"
 
@@ -11,22 +11,22 @@
 #include <pthread.h>
 #include <string.h>
 
-#include <kvb/lock.h>
-#include <kvb/mem.h>
+#include <skv/lock.h>
+#include <skv/mem.h>
 
 struct connection {
 	CURL *curl;
 	struct connection *next;
 };
 
-struct kvb_http {
+struct skv_http {
 	struct curl_slist *headers[2]; /* fixed; [1] for protobuf */
-	struct kvb_mutex lock;      /* protects idle */
+	struct skv_mutex lock;      /* protects idle */
 	struct connection *idle;
 };
 
 struct answer {
-	struct kvb_buf *body;
+	struct skv_buf *body;
 	size_t first; /* length of body before */
 	bool too_large;
 };
@@ -44,7 +44,7 @@ static bool add_header(struct curl_slist **headers, const char *line)
 	return more != NULL;
 }
 
-static bool add_headers(struct kvb_http *h, const char *auth)
+static bool add_headers(struct skv_http *h, const char *auth)
 {
 	static const char *const types[2][2] = {
 		{ "Content-Type: application/json", "Accept: application/json" },
@@ -61,31 +61,31 @@ static bool add_headers(struct kvb_http *h, const char *auth)
 	return ok;
 }
 
-int kvb_http_create(const char *token, struct kvb_http **out, struct kvb_error *err)
+int skv_http_create(const char *token, struct skv_http **out, struct skv_error *err)
 {
-	struct kvb_http *h = kvb_calloc(1, sizeof *h);
-	struct kvb_buf auth = { 0 };
+	struct skv_http *h = skv_calloc(1, sizeof *h);
+	struct skv_buf auth = { 0 };
 	bool ok;
 
 	if (!h)
-		return kvb_fail(err, KVB_E_NOMEM, NULL, "out of memory");
+		return skv_fail(err, SKV_E_NOMEM, NULL, "out of memory");
 	pthread_once(&curl_once, init_curl);
-	kvb_mutex_init(&h->lock);
+	skv_mutex_init(&h->lock);
 	if (token) {
-		kvb_buf_printf(&auth, "Authorization: Bearer %s", token);
-		kvb_put_u8(&auth, 0);
+		skv_buf_printf(&auth, "Authorization: Bearer %s", token);
+		skv_put_u8(&auth, 0);
 	}
 	ok = !auth.failed && add_headers(h, (const char *)auth.data);
-	kvb_buf_destroy(&auth);
+	skv_buf_destroy(&auth);
 	if (!ok) {
-		kvb_http_destroy(h);
-		return kvb_fail(err, KVB_E_NOMEM, NULL, "out of memory");
+		skv_http_destroy(h);
+		return skv_fail(err, SKV_E_NOMEM, NULL, "out of memory");
 	}
 	*out = h;
-	return KVB_OK;
+	return SKV_OK;
 }
 
-void kvb_http_destroy(struct kvb_http *h)
+void skv_http_destroy(struct skv_http *h)
 {
 	if (!h)
 		return;
@@ -94,41 +94,41 @@ void kvb_http_destroy(struct kvb_http *h)
 
 		h->idle = c->next;
 		curl_easy_cleanup(c->curl);
-		kvb_free(c);
+		skv_free(c);
 	}
 	curl_slist_free_all(h->headers[0]);
 	curl_slist_free_all(h->headers[1]);
-	kvb_mutex_destroy(&h->lock);
-	kvb_free(h);
+	skv_mutex_destroy(&h->lock);
+	skv_free(h);
 }
 
-static struct connection *take(struct kvb_http *h)
+static struct connection *take(struct skv_http *h)
 {
 	struct connection *c;
 
-	kvb_mutex_lock(&h->lock);
+	skv_mutex_lock(&h->lock);
 	c = h->idle;
 	if (c)
 		h->idle = c->next;
-	kvb_mutex_unlock(&h->lock);
+	skv_mutex_unlock(&h->lock);
 	if (c)
 		return c;
-	c = kvb_calloc(1, sizeof *c);
+	c = skv_calloc(1, sizeof *c);
 	if (c)
 		c->curl = curl_easy_init();
 	if (c && !c->curl) {
-		kvb_free(c);
+		skv_free(c);
 		c = NULL;
 	}
 	return c;
 }
 
-static void give(struct kvb_http *h, struct connection *c)
+static void give(struct skv_http *h, struct connection *c)
 {
-	kvb_mutex_lock(&h->lock);
+	skv_mutex_lock(&h->lock);
 	c->next = h->idle;
 	h->idle = c;
-	kvb_mutex_unlock(&h->lock);
+	skv_mutex_unlock(&h->lock);
 }
 
 static size_t on_body(char *data, size_t one, size_t n, void *ctx)
@@ -136,15 +136,15 @@ static size_t on_body(char *data, size_t one, size_t n, void *ctx)
 	struct answer *a = ctx;
 
 	(void)one;
-	if (a->body->len - a->first + n > KVB_HTTP_ANSWER_MAX) {
+	if (a->body->len - a->first + n > SKV_HTTP_ANSWER_MAX) {
 		a->too_large = true;
 		return 0;
 	}
-	kvb_put_bytes(a->body, data, n);
+	skv_put_bytes(a->body, data, n);
 	return a->body->failed ? 0 : n;
 }
 
-static void set_options(CURL *curl, const struct kvb_http *h, const struct kvb_http_request *r,
+static void set_options(CURL *curl, const struct skv_http *h, const struct skv_http_request *r,
 			struct answer *a)
 {
 	static const char none[] = "";
@@ -167,32 +167,32 @@ static void set_options(CURL *curl, const struct kvb_http *h, const struct kvb_h
 	curl_easy_setopt(curl, CURLOPT_CUSTOMREQUEST, r->method);
 }
 
-static int explain(CURLcode code, const struct answer *a, const char *url, struct kvb_error *err)
+static int explain(CURLcode code, const struct answer *a, const char *url, struct skv_error *err)
 {
 	if (code == CURLE_OPERATION_TIMEDOUT)
-		return kvb_fail(err, KVB_E_TIMEOUT, NULL, "%s: no answer in time", url);
+		return skv_fail(err, SKV_E_TIMEOUT, NULL, "%s: no answer in time", url);
 	if (code == CURLE_URL_MALFORMAT || code == CURLE_UNSUPPORTED_PROTOCOL)
-		return kvb_fail(err, KVB_E_INVALID, "urls", "%s is no http URL", url);
+		return skv_fail(err, SKV_E_INVALID, "urls", "%s is no http URL", url);
 	if (a->too_large)
-		return kvb_fail(err, KVB_E_TOO_LARGE, NULL, "%s: the answer is too large", url);
+		return skv_fail(err, SKV_E_TOO_LARGE, NULL, "%s: the answer is too large", url);
 	if (code == CURLE_OUT_OF_MEMORY || a->body->failed)
-		return kvb_fail(err, KVB_E_NOMEM, NULL, "out of memory");
-	return kvb_fail(err, KVB_E_NETWORK, NULL, "%s: %s", url, curl_easy_strerror(code));
+		return skv_fail(err, SKV_E_NOMEM, NULL, "out of memory");
+	return skv_fail(err, SKV_E_NETWORK, NULL, "%s: %s", url, curl_easy_strerror(code));
 }
 
-int kvb_http_do(struct kvb_http *h, const struct kvb_http_request *r, struct kvb_buf *body,
-		long *http_status, struct kvb_error *err)
+int skv_http_do(struct skv_http *h, const struct skv_http_request *r, struct skv_buf *body,
+		long *http_status, struct skv_error *err)
 {
 	struct answer a = { .body = body, .first = body->len };
 	struct connection *c = take(h);
 	CURLcode code;
 
 	if (!c)
-		return kvb_fail(err, KVB_E_NOMEM, NULL, "out of memory");
+		return skv_fail(err, SKV_E_NOMEM, NULL, "out of memory");
 	set_options(c->curl, h, r, &a);
 	code = curl_easy_perform(c->curl);
 	if (code == CURLE_OK)
 		curl_easy_getinfo(c->curl, CURLINFO_RESPONSE_CODE, http_status);
 	give(h, c);
-	return code == CURLE_OK ? KVB_OK : explain(code, &a, r->url, err);
+	return code == CURLE_OK ? SKV_OK : explain(code, &a, r->url, err);
 }

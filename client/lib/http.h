@@ -2,18 +2,18 @@
  * http.h - HTTP/1.1 requests over a pool of connections (libcurl). One request, one answer; knows
  * neither messages nor retries. Any thread.
  */
-#ifndef KVB_CLIENT_HTTP_H
-#define KVB_CLIENT_HTTP_H
+#ifndef SKV_CLIENT_HTTP_H
+#define SKV_CLIENT_HTTP_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-#include <kvb/bytes.h>
-#include <kvb/status.h>
+#include <skv/bytes.h>
+#include <skv/status.h>
 
-struct kvb_http;
+struct skv_http;
 
-struct kvb_http_request {
+struct skv_http_request {
 	const char *method; /* "GET", "PUT", "POST", "DELETE" */
 	const char *url;
 	const void *body; /* or NULL */
@@ -22,16 +22,16 @@ struct kvb_http_request {
 	uint64_t timeout_ms; /* > 0; connecting included */
 };
 
-#define KVB_HTTP_ANSWER_MAX (512u << 20) /* bytes of one answer */
+#define SKV_HTTP_ANSWER_MAX (512u << 20) /* bytes of one answer */
 
 /* `token` (may be NULL) is copied and sent as bearer token. */
-int kvb_http_create(const char *token, struct kvb_http **out, struct kvb_error *err);
-void kvb_http_destroy(struct kvb_http *h);
+int skv_http_create(const char *token, struct skv_http **out, struct skv_error *err);
+void skv_http_destroy(struct skv_http *h);
 
-/* Does one request. KVB_OK with any HTTP status in *http_status and the answer in `body`
- * (appended); KVB_E_NETWORK (not reached, or broken off), KVB_E_TIMEOUT, KVB_E_TOO_LARGE,
- * KVB_E_NOMEM. */
-int kvb_http_do(struct kvb_http *h, const struct kvb_http_request *r, struct kvb_buf *body,
-		long *http_status, struct kvb_error *err);
+/* Does one request. SKV_OK with any HTTP status in *http_status and the answer in `body`
+ * (appended); SKV_E_NETWORK (not reached, or broken off), SKV_E_TIMEOUT, SKV_E_TOO_LARGE,
+ * SKV_E_NOMEM. */
+int skv_http_do(struct skv_http *h, const struct skv_http_request *r, struct skv_buf *body,
+		long *http_status, struct skv_error *err);
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * locate.c - kvblock_lookup and kvblock_start: locations for programs that move the bytes
+ * locate.c - slabkv_lookup and slabkv_start: locations for programs that move the bytes
  * themselves. Turns the inner answers into public results. No state; any thread.
  */
 #include "client.h"
@@ -8,19 +8,19 @@
 
 /* Borrowed by a public result, copied into its arena. */
 struct places {
-	struct kvblock_location *loc;
-	struct kvblock_file *files;
+	struct slabkv_location *loc;
+	struct slabkv_file *files;
 };
 
-static int copy_places(struct kvb_arena *a, const struct kvb_location *loc, size_t n_loc,
-		       const struct kvb_files *files, struct places *out)
+static int copy_places(struct skv_arena *a, const struct skv_location *loc, size_t n_loc,
+		       const struct skv_files *files, struct places *out)
 {
-	out->loc = kvb_arena_calloc(a, n_loc, sizeof *out->loc);
-	out->files = kvb_arena_calloc(a, files->n, sizeof *out->files);
+	out->loc = skv_arena_calloc(a, n_loc, sizeof *out->loc);
+	out->files = skv_arena_calloc(a, files->n, sizeof *out->files);
 	if (!out->loc || !out->files)
-		return KVB_E_NOMEM;
+		return SKV_E_NOMEM;
 	for (size_t i = 0; i < n_loc; i++)
-		out->loc[i] = (struct kvblock_location){ .file = loc[i].file,
+		out->loc[i] = (struct slabkv_location){ .file = loc[i].file,
 							 .has_checksum = loc[i].has_checksum,
 							 .offset = loc[i].offset,
 							 .length = loc[i].length,
@@ -32,25 +32,25 @@ static int copy_places(struct kvb_arena *a, const struct kvb_location *loc, size
 		memcpy(out->files[i].uuid, files->v[i].uuid, sizeof out->files[i].uuid);
 		memcpy(out->files[i].path, files->v[i].path, sizeof out->files[i].path);
 	}
-	return KVB_OK;
+	return SKV_OK;
 }
 
-static int lookup(struct kvblock *kv, const char *instance, const struct kvblock_keys *keys,
-		  const struct kvblock_lookup_options *o, struct kvblock_locations *out,
-		  struct kvb_error *err)
+static int lookup(struct slabkv *kv, const char *instance, const struct slabkv_keys *keys,
+		  const struct slabkv_lookup_options *o, struct slabkv_locations *out,
+		  struct skv_error *err)
 {
-	struct kvb_arena *a = kvb_result_arena(out);
-	struct kvb_lookup_answer answer;
-	const struct kvb_lookup_res *res = &answer.res;
+	struct skv_arena *a = skv_result_arena(out);
+	struct skv_lookup_answer answer;
+	const struct skv_lookup_res *res = &answer.res;
 	struct places places;
-	int rc = kvb_query_lookup(kv, instance, keys, o, a, &answer, err);
+	int rc = skv_query_lookup(kv, instance, keys, o, a, &answer, err);
 
-	if (rc == KVB_OK)
+	if (rc == SKV_OK)
 		rc = copy_places(a, res->loc, (size_t)res->n_keys * res->n_specs, &res->files,
 				 &places);
-	if (rc != KVB_OK)
+	if (rc != SKV_OK)
 		return rc;
-	*out = (struct kvblock_locations){
+	*out = (struct slabkv_locations){
 		.n_keys = res->n_keys,
 		.matched = res->matched,
 		.n_specs = res->n_specs,
@@ -62,44 +62,44 @@ static int lookup(struct kvblock *kv, const char *instance, const struct kvblock
 		.lease_ms = res->lease_ms,
 		.valid_until_ms = answer.valid_until_ms,
 	};
-	return KVB_OK;
+	return SKV_OK;
 }
 
-int kvblock_lookup(struct kvblock *kv, const char *instance, const struct kvblock_keys *keys,
-		   const struct kvblock_lookup_options *o, const struct kvblock_locations **out,
-		   struct kvblock_error *err)
+int slabkv_lookup(struct slabkv *kv, const char *instance, const struct slabkv_keys *keys,
+		   const struct slabkv_lookup_options *o, const struct slabkv_locations **out,
+		   struct slabkv_error *err)
 {
-	struct kvblock_locations *r = kvb_result_new(sizeof *r);
-	struct kvb_error e = { 0 };
-	int rc = r ? lookup(kv, instance, keys, o, r, &e) : KVB_E_NOMEM;
+	struct slabkv_locations *r = skv_result_new(sizeof *r);
+	struct skv_error e = { 0 };
+	int rc = r ? lookup(kv, instance, keys, o, r, &e) : SKV_E_NOMEM;
 
-	if (rc == KVB_OK)
+	if (rc == SKV_OK)
 		*out = r;
 	else
-		kvblock_free(r);
-	return kvb_result_fail(err, &e, rc);
+		slabkv_free(r);
+	return skv_result_fail(err, &e, rc);
 }
 
-static int start(struct kvblock *kv, const char *instance, const struct kvblock_keys *keys,
-		 const struct kvblock_put_options *o, const char *request_id,
-		 struct kvblock_session *out, struct kvb_error *err)
+static int start(struct slabkv *kv, const char *instance, const struct slabkv_keys *keys,
+		 const struct slabkv_put_options *o, const char *request_id,
+		 struct slabkv_session *out, struct skv_error *err)
 {
-	struct kvb_arena *a = kvb_result_arena(out);
-	struct kvb_start_answer answer;
-	const struct kvb_start_res *res = &answer.res;
+	struct skv_arena *a = skv_result_arena(out);
+	struct skv_start_answer answer;
+	const struct skv_start_res *res = &answer.res;
 	struct places places;
-	int rc = kvb_session_start(kv, instance, keys, o, request_id, a, &answer, err);
+	int rc = skv_session_start(kv, instance, keys, o, request_id, a, &answer, err);
 
-	if (rc != KVB_OK)
+	if (rc != SKV_OK)
 		return rc;
 	rc = copy_places(a, res->loc, (size_t)res->n_keys * res->n_specs, &res->files, &places);
-	if (rc != KVB_OK) {
+	if (rc != SKV_OK) {
 		/* The caller never learns of the session: end it. Nothing has been written. */
 		if (res->session[0])
-			(void)kvb_session_abort(kv, res->session, true, NULL);
-		return kvb_fail(err, rc, NULL, "out of memory");
+			(void)skv_session_abort(kv, res->session, true, NULL);
+		return skv_fail(err, rc, NULL, "out of memory");
 	}
-	*out = (struct kvblock_session){
+	*out = (struct slabkv_session){
 		.n_keys = res->n_keys,
 		.n_specs = res->n_specs,
 		.specs = res->specs,
@@ -112,20 +112,20 @@ static int start(struct kvblock *kv, const char *instance, const struct kvblock_
 		.submit_until_ms = answer.submit_until_ms,
 	};
 	memcpy(out->id, res->session, sizeof out->id);
-	return KVB_OK;
+	return SKV_OK;
 }
 
-int kvblock_start(struct kvblock *kv, const char *instance, const struct kvblock_keys *keys,
-		  const struct kvblock_put_options *o, const char *request_id,
-		  const struct kvblock_session **out, struct kvblock_error *err)
+int slabkv_start(struct slabkv *kv, const char *instance, const struct slabkv_keys *keys,
+		  const struct slabkv_put_options *o, const char *request_id,
+		  const struct slabkv_session **out, struct slabkv_error *err)
 {
-	struct kvblock_session *r = kvb_result_new(sizeof *r);
-	struct kvb_error e = { 0 };
-	int rc = r ? start(kv, instance, keys, o, request_id, r, &e) : KVB_E_NOMEM;
+	struct slabkv_session *r = skv_result_new(sizeof *r);
+	struct skv_error e = { 0 };
+	int rc = r ? start(kv, instance, keys, o, request_id, r, &e) : SKV_E_NOMEM;
 
-	if (rc == KVB_OK)
+	if (rc == SKV_OK)
 		*out = r;
 	else
-		kvblock_free(r);
-	return kvb_result_fail(err, &e, rc);
+		slabkv_free(r);
+	return skv_result_fail(err, &e, rc);
 }

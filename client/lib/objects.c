@@ -11,16 +11,16 @@
 
 /* What a PUT carries: one of them. */
 struct body {
-	const struct kvb_storage_spec *storage;
-	const struct kvb_group_spec *group;
-	const struct kvb_instance_spec *instance;
+	const struct skv_storage_spec *storage;
+	const struct skv_group_spec *group;
+	const struct skv_instance_spec *instance;
 };
 
-static int object_call(struct kvblock *kv, const char *op, const char *method, const char *format,
-		       const char *name, const struct body *body, struct kvb_answer *a,
-		       struct kvb_error *err) __attribute__((format(printf, 4, 0)));
+static int object_call(struct slabkv *kv, const char *op, const char *method, const char *format,
+		       const char *name, const struct body *body, struct skv_answer *a,
+		       struct skv_error *err) __attribute__((format(printf, 4, 0)));
 
-static void write_body(const struct kvb_v1_codec *codec, const struct body *body, struct kvb_buf *out)
+static void write_body(const struct skv_v1_codec *codec, const struct body *body, struct skv_buf *out)
 {
 	if (body->storage)
 		codec->write_storage(out, body->storage);
@@ -31,13 +31,13 @@ static void write_body(const struct kvb_v1_codec *codec, const struct body *body
 }
 
 /* The name has been checked. */
-static int object_call(struct kvblock *kv, const char *op, const char *method, const char *format,
-		       const char *name, const struct body *body, struct kvb_answer *a,
-		       struct kvb_error *err)
+static int object_call(struct slabkv *kv, const char *op, const char *method, const char *format,
+		       const char *name, const struct body *body, struct skv_answer *a,
+		       struct skv_error *err)
 {
-	struct kvb_buf text = { 0 };
-	char path[KVB_PATH_MAX];
-	struct kvb_call c = {
+	struct skv_buf text = { 0 };
+	char path[SKV_PATH_MAX];
+	struct skv_call c = {
 		.op = op, .method = method, .path = path, .body = body ? &text : NULL
 	};
 	int rc;
@@ -45,61 +45,61 @@ static int object_call(struct kvblock *kv, const char *op, const char *method, c
 	snprintf(path, sizeof path, format, name);
 	do {
 		c.codec = kv->codec;
-		kvb_buf_clear(&text);
+		skv_buf_clear(&text);
 		if (body)
 			write_body(c.codec, body, &text);
-		rc = kvb_call_do(kv, &c, a, err);
-	} while (kvb_call_again(kv, a));
-	kvb_buf_destroy(&text);
+		rc = skv_call_do(kv, &c, a, err);
+	} while (skv_call_again(kv, a));
+	skv_buf_destroy(&text);
 	return rc;
 }
 
-static int put(struct kvblock *kv, const char *op, const char *format, const char *name,
-	       const struct body *body, struct kvblock_error *err)
+static int put(struct slabkv *kv, const char *op, const char *format, const char *name,
+	       const struct body *body, struct slabkv_error *err)
 {
-	struct kvb_error e = { 0 };
-	struct kvb_answer a = { 0 };
+	struct skv_error e = { 0 };
+	struct skv_answer a = { 0 };
 	int rc = object_call(kv, op, "PUT", format, name, body, &a, &e);
 
-	kvb_buf_destroy(&a.body);
-	return kvb_result_fail(err, &e, rc);
+	skv_buf_destroy(&a.body);
+	return skv_result_fail(err, &e, rc);
 }
 
-static int delete(struct kvblock *kv, const char *op, const char *format, const char *name,
-		  struct kvblock_error *err)
+static int delete(struct slabkv *kv, const char *op, const char *format, const char *name,
+		  struct slabkv_error *err)
 {
-	struct kvb_error e = { 0 };
-	struct kvb_answer a = { 0 };
-	int rc = kvb_name_check(name, "name", &e);
+	struct skv_error e = { 0 };
+	struct skv_answer a = { 0 };
+	int rc = skv_name_check(name, "name", &e);
 
-	if (rc == KVB_OK) {
+	if (rc == SKV_OK) {
 		rc = object_call(kv, op, "DELETE", format, name, NULL, &a, &e);
-		kvb_buf_destroy(&a.body);
+		skv_buf_destroy(&a.body);
 	}
-	return kvb_result_fail(err, &e, rc == KVB_E_NOT_FOUND ? KVB_OK : rc);
+	return skv_result_fail(err, &e, rc == SKV_E_NOT_FOUND ? SKV_OK : rc);
 }
 
-int kvblock_storage_delete(struct kvblock *kv, const char *name, struct kvblock_error *err)
+int slabkv_storage_delete(struct slabkv *kv, const char *name, struct slabkv_error *err)
 {
-	return delete(kv, "storage_delete", KVB_PATH_STORAGE, name, err);
+	return delete(kv, "storage_delete", SKV_PATH_STORAGE, name, err);
 }
 
-int kvblock_group_delete(struct kvblock *kv, const char *name, struct kvblock_error *err)
+int slabkv_group_delete(struct slabkv *kv, const char *name, struct slabkv_error *err)
 {
-	return delete(kv, "group_delete", KVB_PATH_GROUP, name, err);
+	return delete(kv, "group_delete", SKV_PATH_GROUP, name, err);
 }
 
-int kvblock_instance_delete(struct kvblock *kv, const char *id, struct kvblock_error *err)
+int slabkv_instance_delete(struct slabkv *kv, const char *id, struct slabkv_error *err)
 {
-	return delete(kv, "instance_delete", KVB_PATH_INSTANCE, id, err);
+	return delete(kv, "instance_delete", SKV_PATH_INSTANCE, id, err);
 }
 
 /* ---- storages -------------------------------------------------------------------------------- */
 
-int kvblock_storage_put(struct kvblock *kv, const struct kvblock_storage *s,
-			struct kvblock_error *err)
+int slabkv_storage_put(struct slabkv *kv, const struct slabkv_storage *s,
+			struct slabkv_error *err)
 {
-	struct kvb_storage_spec spec = { .name = s->name,
+	struct skv_storage_spec spec = { .name = s->name,
 					 .type = s->type ? s->type : "file",
 					 .root = s->root ? s->root : "",
 					 .capacity = s->capacity,
@@ -110,25 +110,25 @@ int kvblock_storage_put(struct kvblock *kv, const struct kvblock_storage *s,
 					 .any_mount = s->any_mount,
 					 .fs_master = s->fs_master,
 					 .n_fs_master = s->n_fs_master };
-	struct kvb_error e = { 0 };
-	int rc = kvb_name_check(s->name, "name", &e);
+	struct skv_error e = { 0 };
+	int rc = skv_name_check(s->name, "name", &e);
 
-	if (rc != KVB_OK)
-		return kvb_result_fail(err, &e, rc);
-	return put(kv, "storage_put", KVB_PATH_STORAGE, s->name, &(struct body){ .storage = &spec },
+	if (rc != SKV_OK)
+		return skv_result_fail(err, &e, rc);
+	return put(kv, "storage_put", SKV_PATH_STORAGE, s->name, &(struct body){ .storage = &spec },
 		   err);
 }
 
-static int read_storage(struct kvblock_storage_info *info, const struct kvb_answer *a,
-			const char *name, struct kvb_error *err)
+static int read_storage(struct slabkv_storage_info *info, const struct skv_answer *a,
+			const char *name, struct skv_error *err)
 {
-	struct kvb_v1_in in = { .arena = kvb_result_arena(info) };
-	struct kvb_storage_view v = { 0 };
+	struct skv_v1_in in = { .arena = skv_result_arena(info) };
+	struct skv_storage_view v = { 0 };
 	int rc = a->codec->read_storage_view(&in, (const char *)a->body.data, a->body.len, &v, err);
 
-	if (rc != KVB_OK)
+	if (rc != SKV_OK)
 		return rc;
-	*info = (struct kvblock_storage_info){
+	*info = (struct slabkv_storage_info){
 		.spec = { .name = v.spec.name, .type = v.spec.type, .root = v.spec.root,
 			  .capacity = v.spec.capacity, .file_size = v.spec.file_size,
 			  .unit = v.spec.unit, .enabled = v.spec.enabled, .chunk_size = v.spec.chunk_size,
@@ -145,77 +145,77 @@ static int read_storage(struct kvblock_storage_info *info, const struct kvb_answ
 	};
 	memcpy(info->uuid, v.uuid, sizeof info->uuid);
 	if (!info->spec.name)
-		info->spec.name = kvb_arena_strndup(in.arena, name, strlen(name));
-	return info->spec.name ? KVB_OK : KVB_E_NOMEM;
+		info->spec.name = skv_arena_strndup(in.arena, name, strlen(name));
+	return info->spec.name ? SKV_OK : SKV_E_NOMEM;
 }
 
-int kvb_object_storage(struct kvblock *kv, const char *name, struct kvblock_storage_info **out,
-		       struct kvb_error *err)
+int skv_object_storage(struct slabkv *kv, const char *name, struct slabkv_storage_info **out,
+		       struct skv_error *err)
 {
-	struct kvblock_storage_info *info = NULL;
-	struct kvb_answer a = { 0 };
-	int rc = kvb_name_check(name, "name", err);
+	struct slabkv_storage_info *info = NULL;
+	struct skv_answer a = { 0 };
+	int rc = skv_name_check(name, "name", err);
 
-	if (rc != KVB_OK)
+	if (rc != SKV_OK)
 		return rc;
-	info = kvb_result_new(sizeof *info);
+	info = skv_result_new(sizeof *info);
 	if (!info)
-		return kvb_fail(err, KVB_E_NOMEM, NULL, "out of memory");
-	rc = object_call(kv, "storage_get", "GET", KVB_PATH_STORAGE, name, NULL, &a, err);
-	if (rc == KVB_OK)
+		return skv_fail(err, SKV_E_NOMEM, NULL, "out of memory");
+	rc = object_call(kv, "storage_get", "GET", SKV_PATH_STORAGE, name, NULL, &a, err);
+	if (rc == SKV_OK)
 		rc = read_storage(info, &a, name, err);
-	kvb_buf_destroy(&a.body);
-	if (rc == KVB_OK)
+	skv_buf_destroy(&a.body);
+	if (rc == SKV_OK)
 		*out = info;
 	else
-		kvblock_free(info);
+		slabkv_free(info);
 	return rc;
 }
 
-int kvblock_storage_get(struct kvblock *kv, const char *name,
-			const struct kvblock_storage_info **out, struct kvblock_error *err)
+int slabkv_storage_get(struct slabkv *kv, const char *name,
+			const struct slabkv_storage_info **out, struct slabkv_error *err)
 {
-	struct kvblock_storage_info *info = NULL;
-	struct kvb_error e = { 0 };
-	int rc = kvb_object_storage(kv, name, &info, &e);
+	struct slabkv_storage_info *info = NULL;
+	struct skv_error e = { 0 };
+	int rc = skv_object_storage(kv, name, &info, &e);
 
-	if (rc == KVB_OK)
+	if (rc == SKV_OK)
 		*out = info;
-	return kvb_result_fail(err, &e, rc);
+	return skv_result_fail(err, &e, rc);
 }
 
 /* ---- groups ---------------------------------------------------------------------------------- */
 
-int kvblock_group_put(struct kvblock *kv, const struct kvblock_group *g, struct kvblock_error *err)
+int slabkv_group_put(struct slabkv *kv, const struct slabkv_group *g, struct slabkv_error *err)
 {
-	struct kvb_group_spec spec = { .name = g->name,
+	struct skv_group_spec spec = { .name = g->name,
 				       .capacity = g->capacity,
 				       .storages = g->storages,
 				       .n_storages = g->n_storages,
 				       .policy = g->policy ? g->policy : "",
 				       .ttl_ms = g->ttl_ms };
-	struct kvb_error e = { 0 };
-	int rc = kvb_name_check(g->name, "name", &e);
+	struct skv_error e = { 0 };
+	int rc = skv_name_check(g->name, "name", &e);
 
-	for (uint32_t i = 0; i < g->n_storages && rc == KVB_OK; i++)
-		rc = kvb_name_check(g->storages[i], "storages", &e);
-	if (rc != KVB_OK)
-		return kvb_result_fail(err, &e, rc);
-	return put(kv, "group_put", KVB_PATH_GROUP, g->name, &(struct body){ .group = &spec },
+	for (uint32_t i = 0; i < g->n_storages && rc == SKV_OK; i++)
+		rc = skv_name_check(g->storages[i], "storages", &e);
+	if (rc != SKV_OK)
+		return skv_result_fail(err, &e, rc);
+	return put(kv, "group_put", SKV_PATH_GROUP, g->name, &(struct body){ .group = &spec },
 		   err);
 }
 
-static int read_group(struct kvblock_group_info *info, const struct kvb_answer *a,
+static int read_group(struct slabkv_group_info *info, const struct skv_answer *a,
 			const char *name,
-		      struct kvb_error *err)
+		      struct skv_error *err)
 {
-	struct kvb_v1_in in = { .arena = kvb_result_arena(info) };
-	struct kvb_group_view v = { 0 };
+	struct skv_v1_in in = { .arena = skv_result_arena(info) };
+	struct skv_group_view v = { 0 };
 	int rc = a->codec->read_group_view(&in, (const char *)a->body.data, a->body.len, &v, err);
 
-	if (rc != KVB_OK)
+	if (rc != SKV_OK)
 		return rc;
-	*info = (struct kvblock_group_info){
+	*info = (struct slabkv_group_info){
 		.spec = { .name = v.spec.name,
 			  .capacity = v.spec.capacity,
 			  .storages = v.spec.storages,
@@ -226,92 +226,92 @@ static int read_group(struct kvblock_group_info *info, const struct kvb_answer *
 		.blocks = v.blocks,
 	};
 	if (!info->spec.name)
-		info->spec.name = kvb_arena_strndup(in.arena, name, strlen(name));
-	return info->spec.name ? KVB_OK : KVB_E_NOMEM;
+		info->spec.name = skv_arena_strndup(in.arena, name, strlen(name));
+	return info->spec.name ? SKV_OK : SKV_E_NOMEM;
 }
 
-int kvblock_group_get(struct kvblock *kv, const char *name, const struct kvblock_group_info **out,
-		      struct kvblock_error *err)
+int slabkv_group_get(struct slabkv *kv, const char *name, const struct slabkv_group_info **out,
+		      struct slabkv_error *err)
 {
-	struct kvblock_group_info *info = kvb_result_new(sizeof *info);
-	struct kvb_answer a = { 0 };
-	struct kvb_error e = { 0 };
-	int rc = info ? kvb_name_check(name, "name", &e) : KVB_E_NOMEM;
+	struct slabkv_group_info *info = skv_result_new(sizeof *info);
+	struct skv_answer a = { 0 };
+	struct skv_error e = { 0 };
+	int rc = info ? skv_name_check(name, "name", &e) : SKV_E_NOMEM;
 
-	if (rc == KVB_OK) {
-		rc = object_call(kv, "group_get", "GET", KVB_PATH_GROUP, name, NULL, &a, &e);
-		if (rc == KVB_OK)
+	if (rc == SKV_OK) {
+		rc = object_call(kv, "group_get", "GET", SKV_PATH_GROUP, name, NULL, &a, &e);
+		if (rc == SKV_OK)
 			rc = read_group(info, &a, name, &e);
-		kvb_buf_destroy(&a.body);
+		skv_buf_destroy(&a.body);
 	}
-	if (rc == KVB_OK)
+	if (rc == SKV_OK)
 		*out = info;
 	else
-		kvblock_free(info);
-	return kvb_result_fail(err, &e, rc);
+		slabkv_free(info);
+	return skv_result_fail(err, &e, rc);
 }
 
 /* ---- instances ------------------------------------------------------------------------------- */
 
-static int check_instance(const struct kvblock_instance *i, struct kvb_error *err)
+static int check_instance(const struct slabkv_instance *i, struct skv_error *err)
 {
-	int rc = kvb_name_check(i->id, "id", err);
+	int rc = skv_name_check(i->id, "id", err);
 
-	if (rc == KVB_OK)
-		rc = kvb_name_check(i->group, "group", err);
-	if (rc == KVB_OK && (i->n_specs < 1 || i->n_specs > KVB_MAX_SPECS))
-		rc = kvb_fail(err, KVB_E_INVALID, "specs", "1..%u specs", KVB_MAX_SPECS);
-	for (uint32_t s = 0; rc == KVB_OK && s < i->n_specs; s++)
-		rc = kvb_name_check(i->specs[s].name, "specs.name", err);
+	if (rc == SKV_OK)
+		rc = skv_name_check(i->group, "group", err);
+	if (rc == SKV_OK && (i->n_specs < 1 || i->n_specs > SKV_MAX_SPECS))
+		rc = skv_fail(err, SKV_E_INVALID, "specs", "1..%u specs", SKV_MAX_SPECS);
+	for (uint32_t s = 0; rc == SKV_OK && s < i->n_specs; s++)
+		rc = skv_name_check(i->specs[s].name, "specs.name", err);
 	return rc;
 }
 
-int kvblock_instance_put(struct kvblock *kv, const struct kvblock_instance *i,
-			 struct kvblock_error *err)
+int slabkv_instance_put(struct slabkv *kv, const struct slabkv_instance *i,
+			 struct slabkv_error *err)
 {
-	struct kvb_spec specs[KVB_MAX_SPECS];
-	struct kvb_instance_spec spec = { .tenant = "",
+	struct skv_spec specs[SKV_MAX_SPECS];
+	struct skv_instance_spec spec = { .tenant = "",
 					  .id = i->id,
 					  .group = i->group,
 					  .block_tokens = i->block_tokens,
 					  .specs = specs,
 					  .n_specs = i->n_specs,
 					  .extra = i->extra ? i->extra : "" };
-	struct kvb_error e = { 0 };
+	struct skv_error e = { 0 };
 	int rc = check_instance(i, &e);
 
-	if (rc != KVB_OK)
-		return kvb_result_fail(err, &e, rc);
+	if (rc != SKV_OK)
+		return skv_result_fail(err, &e, rc);
 	for (uint32_t s = 0; s < i->n_specs; s++)
-		specs[s] = (struct kvb_spec){ i->specs[s].name, i->specs[s].size };
-	return put(kv, "instance_put", KVB_PATH_INSTANCE, i->id, &(struct body){ .instance = &spec },
+		specs[s] = (struct skv_spec){ i->specs[s].name, i->specs[s].size };
+	return put(kv, "instance_put", SKV_PATH_INSTANCE, i->id, &(struct body){ .instance = &spec },
 		   err);
 }
 
-static int read_instance(struct kvblock_instance_info *info, const struct kvb_answer *a,
-			const char *id, struct kvb_error *err)
+static int read_instance(struct slabkv_instance_info *info, const struct skv_answer *a,
+			const char *id, struct skv_error *err)
 {
-	struct kvb_v1_in in = { .arena = kvb_result_arena(info) };
-	struct kvb_instance_view v = { 0 };
-	struct kvblock_placement *placements;
-	struct kvblock_spec *specs;
+	struct skv_v1_in in = { .arena = skv_result_arena(info) };
+	struct skv_instance_view v = { 0 };
+	struct slabkv_placement *placements;
+	struct slabkv_spec *specs;
 	int rc = a->codec->read_instance_view(&in, (const char *)a->body.data, a->body.len, &v, err);
 
-	if (rc != KVB_OK)
+	if (rc != SKV_OK)
 		return rc;
-	specs = kvb_arena_calloc(in.arena, v.spec.n_specs, sizeof *specs);
-	placements = kvb_arena_calloc(in.arena, v.n_placements + 1, sizeof *placements);
+	specs = skv_arena_calloc(in.arena, v.spec.n_specs, sizeof *specs);
+	placements = skv_arena_calloc(in.arena, v.n_placements + 1, sizeof *placements);
 	if (!specs || !placements)
-		return KVB_E_NOMEM;
+		return SKV_E_NOMEM;
 	for (uint32_t i = 0; i < v.n_placements; i++) {
-		const struct kvb_placement *p = &v.placements[i];
+		const struct skv_placement *p = &v.placements[i];
 
-		placements[i] = (struct kvblock_placement){ p->storage, p->spec, p->fit, p->slot_bytes, p->wasted_bytes,
+		placements[i] = (struct slabkv_placement){ p->storage, p->spec, p->fit, p->slot_bytes, p->wasted_bytes,
 							    p->copied_bytes };
 	}
 	for (uint32_t s = 0; s < v.spec.n_specs; s++)
-		specs[s] = (struct kvblock_spec){ v.spec.specs[s].name, v.spec.specs[s].size };
-	*info = (struct kvblock_instance_info){
+		specs[s] = (struct slabkv_spec){ v.spec.specs[s].name, v.spec.specs[s].size };
+	*info = (struct slabkv_instance_info){
 		.spec = { .id = v.spec.id,
 			  .group = v.spec.group,
 			  .block_tokens = v.spec.block_tokens,
@@ -327,27 +327,27 @@ static int read_instance(struct kvblock_instance_info *info, const struct kvb_an
 		.n_placements = v.n_placements,
 	};
 	if (!info->spec.id)
-		info->spec.id = kvb_arena_strndup(in.arena, id, strlen(id));
-	return info->spec.id ? KVB_OK : KVB_E_NOMEM;
+		info->spec.id = skv_arena_strndup(in.arena, id, strlen(id));
+	return info->spec.id ? SKV_OK : SKV_E_NOMEM;
 }
 
-int kvblock_instance_get(struct kvblock *kv, const char *id,
-			 const struct kvblock_instance_info **out, struct kvblock_error *err)
+int slabkv_instance_get(struct slabkv *kv, const char *id,
+			 const struct slabkv_instance_info **out, struct slabkv_error *err)
 {
-	struct kvblock_instance_info *info = kvb_result_new(sizeof *info);
-	struct kvb_answer a = { 0 };
-	struct kvb_error e = { 0 };
-	int rc = info ? kvb_name_check(id, "id", &e) : KVB_E_NOMEM;
+	struct slabkv_instance_info *info = skv_result_new(sizeof *info);
+	struct skv_answer a = { 0 };
+	struct skv_error e = { 0 };
+	int rc = info ? skv_name_check(id, "id", &e) : SKV_E_NOMEM;
 
-	if (rc == KVB_OK) {
-		rc = object_call(kv, "instance_get", "GET", KVB_PATH_INSTANCE, id, NULL, &a, &e);
-		if (rc == KVB_OK)
+	if (rc == SKV_OK) {
+		rc = object_call(kv, "instance_get", "GET", SKV_PATH_INSTANCE, id, NULL, &a, &e);
+		if (rc == SKV_OK)
 			rc = read_instance(info, &a, id, &e);
-		kvb_buf_destroy(&a.body);
+		skv_buf_destroy(&a.body);
 	}
-	if (rc == KVB_OK)
+	if (rc == SKV_OK)
 		*out = info;
 	else
-		kvblock_free(info);
-	return kvb_result_fail(err, &e, rc);
+		slabkv_free(info);
+	return skv_result_fail(err, &e, rc);
 }

@@ -16,15 +16,15 @@
 enum kind { TEXT, SIZE, NUMBER, SIGNED, MS, BOOLEAN };
 
 struct row {
-	struct kvblock_option o;
+	struct slabkv_option o;
 	enum kind kind;
 	const char *min, *max; /* SIZE, NUMBER, SIGNED, MS */
-	size_t at[2];          /* members of kvblock_options that it sets; NONE */
+	size_t at[2];          /* members of slabkv_options that it sets; NONE */
 	bool alias;            /* another row checks the member */
 };
 
 #define NONE SIZE_MAX
-#define AT(member) offsetof(struct kvblock_options, member)
+#define AT(member) offsetof(struct slabkv_options, member)
 
 /* name, kind, min, max, default, members, alias, meaning */
 #define ROW(n, k, lo, hi, def, a, b, also, text)                                                                       \
@@ -78,7 +78,7 @@ static const struct row rows[] = {
 	ROW("stream_number", NUMBER, "1", "64", "4", AT(async_threads), NONE, false,
 	    "threads of an asynchronous queue (UCM: 32)"),
 	ROW("waiting_queue_depth", NUMBER, "2", "1048576", "4096", AT(async_in_flight), NONE, false,
-	    "operations of an asynchronous queue in flight; more are refused (KVBLOCK_E_TOO_MANY), not failed"),
+	    "operations of an asynchronous queue in flight; more are refused (SLABKV_E_TOO_MANY), not failed"),
 	ROW("running_queue_depth", NUMBER, "2", "1048576", "32768", NONE, NONE, false,
 	    "accepted; no meaning: hf3fs_ior_entries and the buffers bound what runs"),
 	ROW("timeout_ms", MS, "100", "3600000", "65000", AT(hf3fs.read_timeout_ms), AT(hf3fs.write_timeout_ms), true,
@@ -89,7 +89,7 @@ static const struct row rows[] = {
 
 #define N_ROWS (sizeof rows / sizeof rows[0])
 
-const struct kvblock_option *kvblock_option(uint32_t i) { return i < N_ROWS ? &rows[i].o : NULL; }
+const struct slabkv_option *slabkv_option(uint32_t i) { return i < N_ROWS ? &rows[i].o : NULL; }
 
 /* ---- values ---------------------------------------------------------------------------------- */
 
@@ -134,7 +134,7 @@ static bool in_range(const struct row *r, int64_t v)
 	return parse(r->kind, r->min, &min) && parse(r->kind, r->max, &max) && v >= min && v <= max;
 }
 
-static void store(const struct row *r, struct kvblock_options *o, const char *text, int64_t v)
+static void store(const struct row *r, struct slabkv_options *o, const char *text, int64_t v)
 {
 	for (int i = 0; i < 2; i++) {
 		char *to = (char *)o + r->at[i];
@@ -152,7 +152,7 @@ static void store(const struct row *r, struct kvblock_options *o, const char *te
 	}
 }
 
-static int64_t load(const struct row *r, const struct kvblock_options *o)
+static int64_t load(const struct row *r, const struct slabkv_options *o)
 {
 	const char *from = (const char *)o + r->at[0];
 	uint64_t wide;
@@ -173,18 +173,18 @@ static int64_t load(const struct row *r, const struct kvblock_options *o)
 
 /* ---- by name --------------------------------------------------------------------------------- */
 
-static int refuse(const struct row *r, struct kvb_error *err)
+static int refuse(const struct row *r, struct skv_error *err)
 {
-	return kvb_fail(err, KVB_E_INVALID, r->o.name, "%s%s%s%s", r->o.range, r->o.value[0] ? " (default " : "",
+	return skv_fail(err, SKV_E_INVALID, r->o.name, "%s%s%s%s", r->o.range, r->o.value[0] ? " (default " : "",
 			r->o.value, r->o.value[0] ? ")" : "");
 }
 
-static int set(struct kvblock_options *o, const char *name, const char *value, struct kvb_error *err)
+static int set(struct slabkv_options *o, const char *name, const char *value, struct skv_error *err)
 {
 	int64_t v = 0;
 
 	if (!o || o->size < sizeof *o || !name || !value)
-		return kvb_fail(err, KVB_E_INVALID, "size", "options must come from kvblock_options_init");
+		return skv_fail(err, SKV_E_INVALID, "size", "options must come from slabkv_options_init");
 	for (size_t i = 0; i < N_ROWS; i++) {
 		const struct row *r = &rows[i];
 		bool good;
@@ -200,21 +200,21 @@ static int set(struct kvblock_options *o, const char *name, const char *value, s
 		if (!good)
 			return refuse(r, err);
 		store(r, o, value, v);
-		return KVB_OK;
+		return SKV_OK;
 	}
-	return kvb_fail(err, KVB_E_INVALID, name, "there is no option of that name");
+	return skv_fail(err, SKV_E_INVALID, name, "there is no option of that name");
 }
 
-int kvblock_options_set(struct kvblock_options *o, const char *name, const char *value, struct kvblock_error *err)
+int slabkv_options_set(struct slabkv_options *o, const char *name, const char *value, struct slabkv_error *err)
 {
-	struct kvb_error e = { 0 };
+	struct skv_error e = { 0 };
 
-	return kvb_result_fail(err, &e, set(o, name, value, &e));
+	return skv_result_fail(err, &e, set(o, name, value, &e));
 }
 
-void kvb_hf3fs_init(struct kvblock_hf3fs *h)
+void skv_hf3fs_init(struct slabkv_hf3fs *h)
 {
-	struct kvblock_options o = { .size = sizeof o };
+	struct slabkv_options o = { .size = sizeof o };
 
 	for (size_t i = 0; i < N_ROWS; i++) {
 		int64_t v;
@@ -227,7 +227,7 @@ void kvb_hf3fs_init(struct kvblock_hf3fs *h)
 }
 
 /* Does every path of a list begin at the root, and below `mount_point` if there is one? */
-static int check_bases(const struct kvblock_hf3fs *h, struct kvb_error *err)
+static int check_bases(const struct slabkv_hf3fs *h, struct skv_error *err)
 {
 	size_t n = h->mount_point ? strlen(h->mount_point) : 0;
 
@@ -237,15 +237,15 @@ static int check_bases(const struct kvblock_hf3fs *h, struct kvb_error *err)
 		int length = (int)strcspn(p, ",");
 
 		if (*p != '/')
-			return kvb_fail(err, KVB_E_INVALID, "hf3fs_base_path", "'%.*s' does not begin with /", length, p);
+			return skv_fail(err, SKV_E_INVALID, "hf3fs_base_path", "'%.*s' does not begin with /", length, p);
 		if (n > 0 && (strncmp(p, h->mount_point, n) != 0 || (p[n] != '/' && (int)n < length)))
-			return kvb_fail(err, KVB_E_INVALID, "hf3fs_base_path", "%.*s does not lie below hf3fs_mount_point %s",
+			return skv_fail(err, SKV_E_INVALID, "hf3fs_base_path", "%.*s does not lie below hf3fs_mount_point %s",
 					length, p, h->mount_point);
 	}
-	return KVB_OK;
+	return SKV_OK;
 }
 
-int kvb_options_check(const struct kvblock_options *o, struct kvb_error *err)
+int skv_options_check(const struct slabkv_options *o, struct skv_error *err)
 {
 	int nodes = numa_available() < 0 ? 1 : numa_max_node() + 1;
 
@@ -258,8 +258,8 @@ int kvb_options_check(const struct kvblock_options *o, struct kvb_error *err)
 			return refuse(r, err);
 	}
 	if (o->hf3fs.numa_id >= nodes)
-		return kvb_fail(err, KVB_E_INVALID, "hf3fs_numa_id", "-1..%d on this machine", nodes - 1);
+		return skv_fail(err, SKV_E_INVALID, "hf3fs_numa_id", "-1..%d on this machine", nodes - 1);
 	if (o->hf3fs.mount_point && strlen(o->hf3fs.mount_point) > 255)
-		return kvb_fail(err, KVB_E_INVALID, "hf3fs_mount_point", "at most 255 bytes");
+		return skv_fail(err, SKV_E_INVALID, "hf3fs_mount_point", "at most 255 bytes");
 	return check_bases(&o->hf3fs, err);
 }

@@ -5,7 +5,7 @@
  * operation still uses it). The records live beside the memory, not in it: a process that maps a
  * shared pool, or a stray write, cannot break the bookkeeping.
  *
- * Lock: kvblock_pool.lock, the last one taken: nothing is called under it.
+ * Lock: slabkv_pool.lock, the last one taken: nothing is called under it.
  */
 #include "client.h"
 
@@ -16,9 +16,9 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include <kvb/lock.h>
-#include <kvb/log.h>
-#include <kvb/mem.h>
+#include <skv/lock.h>
+#include <skv/log.h>
+#include <skv/mem.h>
 
 enum state { FREE, OUT, LEAVING };
 
@@ -27,11 +27,11 @@ struct buffer {
 	uint32_t pins;
 };
 
-struct kvblock_pool {
-	struct kvblock_pool_info fixed; /* all but free and leaving */
+struct slabkv_pool {
+	struct slabkv_pool_info fixed; /* all but free and leaving */
 	size_t length;                  /* of the mapping */
-	struct kvb_mutex lock;          /* protects what follows */
-	struct kvb_cond freed;
+	struct skv_mutex lock;          /* protects what follows */
+	struct skv_cond freed;
 	struct buffer *buffers; /* [n_buffers] */
 	uint32_t *stack;        /* [n_buffers]: the free ones; the one used last is taken first */
 	uint32_t n_free;
@@ -39,23 +39,23 @@ struct kvblock_pool {
 	uint32_t attached; /* handles */
 };
 
-void kvblock_pool_options_init(struct kvblock_pool_options *o)
+void slabkv_pool_options_init(struct slabkv_pool_options *o)
 {
-	*o = (struct kvblock_pool_options){ .size = sizeof *o, .numa_node = -1 };
+	*o = (struct slabkv_pool_options){ .size = sizeof *o, .numa_node = -1 };
 }
 
 /* ---- making ---------------------------------------------------------------------------------- */
 
-static int check(const struct kvblock_pool_options *o, uint64_t stride, struct kvb_error *err)
+static int check(const struct slabkv_pool_options *o, uint64_t stride, struct skv_error *err)
 {
-	if (o->kind == KVBLOCK_MEMORY_DEVICE)
-		return kvb_fail(err, KVB_E_UNSUPPORTED, "kind", "no memory of accelerators yet");
-	if (o->kind != KVBLOCK_MEMORY_HOST && o->kind != KVBLOCK_MEMORY_SHARED)
-		return kvb_fail(err, KVB_E_INVALID, "kind", "host or shared");
+	if (o->kind == SLABKV_MEMORY_DEVICE)
+		return skv_fail(err, SKV_E_UNSUPPORTED, "kind", "no memory of accelerators yet");
+	if (o->kind != SLABKV_MEMORY_HOST && o->kind != SLABKV_MEMORY_SHARED)
+		return skv_fail(err, SKV_E_INVALID, "kind", "host or shared");
 	if (o->buffer_bytes < 1 || stride < o->buffer_bytes)
-		return kvb_fail(err, KVB_E_INVALID, "buffer_bytes", "at least one byte");
+		return skv_fail(err, SKV_E_INVALID, "buffer_bytes", "at least one byte");
 	if (o->bytes < stride || o->bytes / stride > 1u << 24 || o->bytes > SIZE_MAX / 2)
-		return kvb_fail(err, KVB_E_INVALID, "bytes",
+		return skv_fail(err, SKV_E_INVALID, "bytes",
 				"room for 1 to 16777216 buffers of %llu bytes (whole pages)",
 				(unsigned long long)stride);
 	if (o->numa_node < -1 ||
@@ -63,21 +63,21 @@ static int check(const struct kvblock_pool_options *o, uint64_t stride, struct k
 	     (numa_available() < 0 ? o->numa_node > 0
 				   : !numa_bitmask_isbitset(numa_all_nodes_ptr,
 							    (unsigned int)o->numa_node))))
-		return kvb_fail(err, KVB_E_INVALID, "numa_node", "this machine has no such node");
-	if (o->kind == KVBLOCK_MEMORY_SHARED)
-		return kvb_name_check(o->shm_name, "shm_name", err);
+		return skv_fail(err, SKV_E_INVALID, "numa_node", "this machine has no such node");
+	if (o->kind == SLABKV_MEMORY_SHARED)
+		return skv_name_check(o->shm_name, "shm_name", err);
 	if (o->shm_name)
-		return kvb_fail(err, KVB_E_INVALID, "shm_name", "only for shared memory");
-	return KVB_OK;
+		return skv_fail(err, SKV_E_INVALID, "shm_name", "only for shared memory");
+	return SKV_OK;
 }
 
-static int map_pages(struct kvblock_pool *pool, const char *name, struct kvb_error *err)
+static int map_pages(struct slabkv_pool *pool, const char *name, struct skv_error *err)
 {
 	int fd = -1, rc, flags = MAP_PRIVATE | MAP_ANONYMOUS;
 
-	if (pool->fixed.kind == KVBLOCK_MEMORY_SHARED) {
-		rc = kvb_shm_make(name, pool->length, pool->fixed.shm, &fd, err);
-		if (rc != KVB_OK) {
+	if (pool->fixed.kind == SLABKV_MEMORY_SHARED) {
+		rc = skv_shm_make(name, pool->length, pool->fixed.shm, &fd, err);
+		if (rc != SKV_OK) {
 			pool->fixed.shm[0] = '\0'; /* nothing to remove */
 			return rc;
 		}
@@ -87,13 +87,13 @@ static int map_pages(struct kvblock_pool *pool, const char *name, struct kvb_err
 	if (fd >= 0)
 		close(fd);
 	if (pool->fixed.base != MAP_FAILED)
-		return KVB_OK;
+		return SKV_OK;
 	pool->fixed.base = NULL;
-	return kvb_fail(err, KVB_E_NOMEM, "bytes", "%zu bytes: %s", pool->length, strerror(errno));
+	return skv_fail(err, SKV_E_NOMEM, "bytes", "%zu bytes: %s", pool->length, strerror(errno));
 }
 
 /* Prefers the node: where it is full, memory of another one is better than none. */
-static void place(struct kvblock_pool *pool)
+static void place(struct slabkv_pool *pool)
 {
 	struct bitmask *mask;
 	long rc;
@@ -103,67 +103,67 @@ static void place(struct kvblock_pool *pool)
 	mask = numa_allocate_nodemask();
 	numa_bitmask_setbit(mask, (unsigned int)pool->fixed.numa_node);
 	rc = mbind(pool->fixed.base, pool->length, MPOL_PREFERRED, mask->maskp, mask->size + 1,
-		   pool->fixed.kind == KVBLOCK_MEMORY_SHARED ? MPOL_MF_MOVE : 0);
+		   pool->fixed.kind == SLABKV_MEMORY_SHARED ? MPOL_MF_MOVE : 0);
 	numa_free_nodemask(mask);
 	if (rc == 0)
 		return;
-	kvb_log(KVB_LOG_WARN, "client", "pool: NUMA node %d cannot be chosen: %s",
+	skv_log(SKV_LOG_WARN, "client", "pool: NUMA node %d cannot be chosen: %s",
 		pool->fixed.numa_node, strerror(errno));
 	pool->fixed.numa_node = -1;
 }
 
 /* Takes every page from the machine now, not in the middle of a transfer. */
-static int touch(struct kvblock_pool *pool, struct kvb_error *err)
+static int touch(struct slabkv_pool *pool, struct skv_error *err)
 {
 #ifdef MADV_POPULATE_WRITE
 	if (madvise(pool->fixed.base, pool->length, MADV_POPULATE_WRITE) == 0)
-		return KVB_OK;
+		return SKV_OK;
 	if (errno != EINVAL)
-		return kvb_fail(err, KVB_E_NOMEM, "bytes", "%zu bytes: %s", pool->length,
+		return skv_fail(err, SKV_E_NOMEM, "bytes", "%zu bytes: %s", pool->length,
 				strerror(errno));
 #endif
 	memset(pool->fixed.base, 0, pool->length);
 	(void)err;
-	return KVB_OK;
+	return SKV_OK;
 }
 
-static int make_records(struct kvblock_pool *pool)
+static int make_records(struct slabkv_pool *pool)
 {
 	uint32_t n = pool->fixed.n_buffers;
 
-	pool->buffers = kvb_calloc(n, sizeof *pool->buffers);
-	pool->stack = kvb_calloc(n, sizeof *pool->stack);
+	pool->buffers = skv_calloc(n, sizeof *pool->buffers);
+	pool->stack = skv_calloc(n, sizeof *pool->stack);
 	if (!pool->buffers || !pool->stack)
-		return KVB_E_NOMEM;
+		return SKV_E_NOMEM;
 	for (uint32_t i = 0; i < n; i++)
 		pool->stack[i] = n - 1 - i;
 	pool->n_free = n;
-	return KVB_OK;
+	return SKV_OK;
 }
 
-static void release(struct kvblock_pool *pool)
+static void release(struct slabkv_pool *pool)
 {
 	if (pool->fixed.base)
 		munmap(pool->fixed.base, pool->length);
 	if (pool->fixed.shm[0])
 		shm_unlink(pool->fixed.shm);
-	kvb_free(pool->buffers);
-	kvb_free(pool->stack);
-	kvb_cond_destroy(&pool->freed);
-	kvb_mutex_destroy(&pool->lock);
-	kvb_free(pool);
+	skv_free(pool->buffers);
+	skv_free(pool->stack);
+	skv_cond_destroy(&pool->freed);
+	skv_mutex_destroy(&pool->lock);
+	skv_free(pool);
 }
 
-static int make(const struct kvblock_pool_options *o, uint64_t stride, struct kvblock_pool **out,
-		struct kvb_error *err)
+static int make(const struct slabkv_pool_options *o, uint64_t stride, struct slabkv_pool **out,
+		struct skv_error *err)
 {
-	struct kvblock_pool *pool = kvb_calloc(1, sizeof *pool);
+	struct slabkv_pool *pool = skv_calloc(1, sizeof *pool);
 	int rc;
 
 	if (!pool)
-		return kvb_fail(err, KVB_E_NOMEM, NULL, "out of memory");
-	kvb_mutex_init(&pool->lock);
-	kvb_cond_init(&pool->freed);
+		return skv_fail(err, SKV_E_NOMEM, NULL, "out of memory");
+	skv_mutex_init(&pool->lock);
+	skv_cond_init(&pool->freed);
 	pool->fixed.n_buffers = (uint32_t)(o->bytes / stride);
 	pool->fixed.bytes = pool->length = pool->fixed.n_buffers * stride;
 	pool->fixed.buffer_bytes = o->buffer_bytes;
@@ -171,70 +171,70 @@ static int make(const struct kvblock_pool_options *o, uint64_t stride, struct kv
 	pool->fixed.numa_node = o->numa_node;
 	pool->fixed.kind = o->kind;
 	rc = make_records(pool);
-	if (rc != KVB_OK)
-		kvb_fail(err, rc, NULL, "out of memory");
-	if (rc == KVB_OK)
+	if (rc != SKV_OK)
+		skv_fail(err, rc, NULL, "out of memory");
+	if (rc == SKV_OK)
 		rc = map_pages(pool, o->shm_name, err);
-	if (rc == KVB_OK) {
+	if (rc == SKV_OK) {
 		place(pool);
 		rc = touch(pool, err);
 	}
-	if (rc == KVB_OK)
+	if (rc == SKV_OK)
 		*out = pool;
 	else
 		release(pool);
 	return rc;
 }
 
-int kvblock_pool_create(const struct kvblock_pool_options *o, struct kvblock_pool **out,
-			struct kvblock_error *err)
+int slabkv_pool_create(const struct slabkv_pool_options *o, struct slabkv_pool **out,
+			struct slabkv_error *err)
 {
 	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE), stride;
-	struct kvb_error e = { 0 };
+	struct skv_error e = { 0 };
 	int rc;
 
 	if (!o || o->size < sizeof *o)
-		return kvb_result_fail(err, &e,
-				       kvb_fail(&e, KVB_E_INVALID, "size",
-						"options must come from kvblock_pool_options_init"));
+		return skv_result_fail(err, &e,
+				       skv_fail(&e, SKV_E_INVALID, "size",
+						"options must come from slabkv_pool_options_init"));
 	stride = (o->buffer_bytes + page - 1) / page * page;
 	rc = check(o, stride, &e);
-	if (rc == KVB_OK)
+	if (rc == SKV_OK)
 		rc = make(o, stride, out, &e);
-	return kvb_result_fail(err, &e, rc);
+	return skv_result_fail(err, &e, rc);
 }
 
-int kvblock_pool_destroy(struct kvblock_pool *pool)
+int slabkv_pool_destroy(struct slabkv_pool *pool)
 {
 	bool used;
 
 	if (!pool)
-		return KVBLOCK_OK;
-	kvb_mutex_lock(&pool->lock);
+		return SLABKV_OK;
+	skv_mutex_lock(&pool->lock);
 	used = pool->attached > 0 || pool->n_free < pool->fixed.n_buffers;
-	kvb_mutex_unlock(&pool->lock);
+	skv_mutex_unlock(&pool->lock);
 	if (used)
-		return KVBLOCK_E_IN_USE;
+		return SLABKV_E_IN_USE;
 	release(pool);
-	return KVBLOCK_OK;
+	return SLABKV_OK;
 }
 
-uint32_t kvblock_pool_sweep(void) { return kvb_shm_sweep(); }
+uint32_t slabkv_pool_sweep(void) { return skv_shm_sweep(); }
 
 /* ---- buffers --------------------------------------------------------------------------------- */
 
-int kvblock_pool_get(struct kvblock_pool *pool, uint32_t timeout_ms, struct kvblock_buf *buf)
+int slabkv_pool_get(struct slabkv_pool *pool, uint32_t timeout_ms, struct slabkv_buf *buf)
 {
-	uint64_t end_us = kvb_now_us() + (uint64_t)timeout_ms * 1000;
-	int rc = KVBLOCK_E_TOO_MANY;
+	uint64_t end_us = skv_now_us() + (uint64_t)timeout_ms * 1000;
+	int rc = SLABKV_E_TOO_MANY;
 
-	kvb_mutex_lock(&pool->lock);
+	skv_mutex_lock(&pool->lock);
 	while (pool->n_free == 0) {
-		uint64_t now = kvb_now_us();
+		uint64_t now = skv_now_us();
 
 		if (now >= end_us)
 			break;
-		kvb_cond_wait_ms(&pool->freed, &pool->lock, (end_us - now) / 1000 + 1);
+		skv_cond_wait_ms(&pool->freed, &pool->lock, (end_us - now) / 1000 + 1);
 	}
 	if (pool->n_free > 0) {
 		uint32_t i = pool->stack[--pool->n_free];
@@ -242,31 +242,31 @@ int kvblock_pool_get(struct kvblock_pool *pool, uint32_t timeout_ms, struct kvbl
 		pool->buffers[i].state = OUT;
 		buf->data = (char *)pool->fixed.base + (size_t)i * pool->fixed.stride;
 		buf->size = pool->fixed.buffer_bytes;
-		rc = KVBLOCK_OK;
+		rc = SLABKV_OK;
 	}
-	kvb_mutex_unlock(&pool->lock);
+	skv_mutex_unlock(&pool->lock);
 	return rc;
 }
 
-static void free_locked(struct kvblock_pool *pool, uint32_t i)
+static void free_locked(struct slabkv_pool *pool, uint32_t i)
 {
 	pool->buffers[i].state = FREE;
 	pool->stack[pool->n_free++] = i;
-	kvb_cond_signal(&pool->freed);
+	skv_cond_signal(&pool->freed);
 }
 
-int kvblock_pool_put(struct kvblock_pool *pool, void *data)
+int slabkv_pool_put(struct slabkv_pool *pool, void *data)
 {
 	uint64_t at = (uint64_t)((uintptr_t)data - (uintptr_t)pool->fixed.base);
 	uint32_t i = (uint32_t)(at / pool->fixed.stride);
-	int rc = KVBLOCK_E_INVALID;
+	int rc = SLABKV_E_INVALID;
 
 	if ((uintptr_t)data < (uintptr_t)pool->fixed.base || at >= pool->length ||
 	    at % pool->fixed.stride)
 		return rc;
-	kvb_mutex_lock(&pool->lock);
+	skv_mutex_lock(&pool->lock);
 	if (pool->buffers[i].state == OUT) {
-		rc = KVBLOCK_OK;
+		rc = SLABKV_OK;
 		if (pool->buffers[i].pins == 0) {
 			free_locked(pool, i);
 		} else {
@@ -274,12 +274,12 @@ int kvblock_pool_put(struct kvblock_pool *pool, void *data)
 			pool->n_leaving++;
 		}
 	}
-	kvb_mutex_unlock(&pool->lock);
+	skv_mutex_unlock(&pool->lock);
 	return rc;
 }
 
 /* Which buffers the bytes lie in. They lie in the pool: the region that was found is the pool's. */
-static void range(const struct kvblock_pool *pool, const void *data, size_t length, uint32_t *first,
+static void range(const struct slabkv_pool *pool, const void *data, size_t length, uint32_t *first,
 		  uint32_t *last)
 {
 	uint64_t at = (uint64_t)((const char *)data - (const char *)pool->fixed.base);
@@ -291,50 +291,50 @@ static void range(const struct kvblock_pool *pool, const void *data, size_t leng
 	*last = (uint32_t)(end / pool->fixed.stride);
 }
 
-void kvb_buffers_pin(struct kvblock_pool *pool, const void *data, size_t length)
+void skv_buffers_pin(struct slabkv_pool *pool, const void *data, size_t length)
 {
 	uint32_t i, last;
 
 	range(pool, data, length, &i, &last);
-	kvb_mutex_lock(&pool->lock);
+	skv_mutex_lock(&pool->lock);
 	for (; i <= last; i++)
 		pool->buffers[i].pins++;
-	kvb_mutex_unlock(&pool->lock);
+	skv_mutex_unlock(&pool->lock);
 }
 
-void kvb_buffers_unpin(struct kvblock_pool *pool, const void *data, size_t length)
+void skv_buffers_unpin(struct slabkv_pool *pool, const void *data, size_t length)
 {
 	uint32_t i, last;
 
 	range(pool, data, length, &i, &last);
-	kvb_mutex_lock(&pool->lock);
+	skv_mutex_lock(&pool->lock);
 	for (; i <= last; i++) {
 		if (--pool->buffers[i].pins == 0 && pool->buffers[i].state == LEAVING) {
 			pool->n_leaving--;
 			free_locked(pool, i);
 		}
 	}
-	kvb_mutex_unlock(&pool->lock);
+	skv_mutex_unlock(&pool->lock);
 }
 
-void kvb_buffers_attached(struct kvblock_pool *pool, bool attached)
+void skv_buffers_attached(struct slabkv_pool *pool, bool attached)
 {
-	kvb_mutex_lock(&pool->lock);
+	skv_mutex_lock(&pool->lock);
 	pool->attached += attached ? 1 : (uint32_t)-1;
-	kvb_mutex_unlock(&pool->lock);
+	skv_mutex_unlock(&pool->lock);
 }
 
-void kvb_buffers_place(const struct kvblock_pool *pool, void **base, size_t *length)
+void skv_buffers_place(const struct slabkv_pool *pool, void **base, size_t *length)
 {
 	*base = pool->fixed.base;
 	*length = pool->length;
 }
 
-void kvblock_pool_info(struct kvblock_pool *pool, struct kvblock_pool_info *out)
+void slabkv_pool_info(struct slabkv_pool *pool, struct slabkv_pool_info *out)
 {
 	*out = pool->fixed;
-	kvb_mutex_lock(&pool->lock);
+	skv_mutex_lock(&pool->lock);
 	out->free = pool->n_free;
 	out->leaving = pool->n_leaving;
-	kvb_mutex_unlock(&pool->lock);
+	skv_mutex_unlock(&pool->lock);
 }

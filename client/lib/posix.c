@@ -10,47 +10,47 @@
 #include <errno.h>
 #include <unistd.h>
 
-#include <kvb/mem.h>
+#include <skv/mem.h>
 
 typedef ssize_t (*vector_fn)(int fd, const struct iovec *iov, int n, off_t offset);
 
-static int create(const struct kvb_engine_options *o, struct kvb_engine **out,
-		  struct kvb_error *err)
+static int create(const struct skv_engine_options *o, struct skv_engine **out,
+		  struct skv_error *err)
 {
-	struct kvb_engine *e = kvb_calloc(1, sizeof *e);
+	struct skv_engine *e = skv_calloc(1, sizeof *e);
 
 	(void)o;
 	if (!e)
-		return kvb_fail(err, KVB_E_NOMEM, NULL, "out of memory");
-	e->ops = &kvb_engine_posix;
+		return skv_fail(err, SKV_E_NOMEM, NULL, "out of memory");
+	e->ops = &skv_engine_posix;
 	*out = e;
-	return KVB_OK;
+	return SKV_OK;
 }
 
-static void destroy(struct kvb_engine *e) { kvb_free(e); }
+static void destroy(struct skv_engine *e) { skv_free(e); }
 
-static int open_file(struct kvb_engine *e, int dirfd, const char *path, bool write,
-		     struct kvb_engine_file **out, struct kvb_error *err)
+static int open_file(struct skv_engine *e, int dirfd, const char *path, bool write,
+		     struct skv_engine_file **out, struct skv_error *err)
 {
-	struct kvb_engine_file *f = kvb_calloc(1, sizeof *f);
+	struct skv_engine_file *f = skv_calloc(1, sizeof *f);
 	int rc;
 
 	(void)e;
 	if (!f)
-		return kvb_fail(err, KVB_E_NOMEM, NULL, "out of memory");
-	rc = kvb_engine_open_fd(dirfd, path, write, &f->fd, err);
-	if (rc == KVB_OK)
+		return skv_fail(err, SKV_E_NOMEM, NULL, "out of memory");
+	rc = skv_engine_open_fd(dirfd, path, write, &f->fd, err);
+	if (rc == SKV_OK)
 		*out = f;
 	else
-		kvb_free(f);
+		skv_free(f);
 	return rc;
 }
 
-static void close_file(struct kvb_engine *e, struct kvb_engine_file *f)
+static void close_file(struct skv_engine *e, struct skv_engine_file *f)
 {
 	(void)e;
 	close(f->fd);
-	kvb_free(f);
+	skv_free(f);
 }
 
 /* Drops the first `n` bytes from the vector. */
@@ -67,7 +67,7 @@ static void advance(struct iovec **iov, int *n_iov, uint64_t n)
 	}
 }
 
-static void move(struct kvb_io_run *r, vector_fn fn, const struct kvb_deadline *by)
+static void move(struct skv_io_run *r, vector_fn fn, const struct skv_deadline *by)
 {
 	struct iovec *iov = r->iov;
 	int n_iov = r->n_iov;
@@ -75,50 +75,50 @@ static void move(struct kvb_io_run *r, vector_fn fn, const struct kvb_deadline *
 	while (r->done < r->length) {
 		ssize_t n;
 
-		if (kvb_deadline_passed(by)) {
-			r->status = KVB_E_TIMEOUT;
+		if (skv_deadline_passed(by)) {
+			r->status = SKV_E_TIMEOUT;
 			return;
 		}
 		n = fn(r->file->fd, iov, n_iov, (off_t)(r->offset + r->done));
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n < 0)
-			r->status = kvb_engine_status(errno);
+			r->status = skv_engine_status(errno);
 		if (n <= 0)
 			break;
 		r->done += (uint64_t)n;
 		advance(&iov, &n_iov, (uint64_t)n);
 	}
-	r->ended_ms = kvb_now_ms(by->clock);
+	r->ended_ms = skv_now_ms(by->clock);
 }
 
-static void read_runs(struct kvb_engine *e, struct kvb_io_run *runs, uint32_t n,
-		      const struct kvb_deadline *by)
+static void read_runs(struct skv_engine *e, struct skv_io_run *runs, uint32_t n,
+		      const struct skv_deadline *by)
 {
 	(void)e;
 	for (uint32_t i = 0; i < n; i++)
 		move(&runs[i], preadv, by);
 }
 
-static void write_runs(struct kvb_engine *e, struct kvb_io_run *runs, uint32_t n,
-		       const struct kvb_deadline *by)
+static void write_runs(struct skv_engine *e, struct skv_io_run *runs, uint32_t n,
+		       const struct skv_deadline *by)
 {
 	(void)e;
 	for (uint32_t i = 0; i < n; i++)
 		move(&runs[i], pwritev, by);
 }
 
-static int sync_file(struct kvb_engine *e, struct kvb_engine_file *f)
+static int sync_file(struct skv_engine *e, struct skv_engine_file *f)
 {
 	(void)e;
 	while (fdatasync(f->fd) != 0)
 		if (errno != EINTR)
-			return kvb_engine_status(errno);
-	return KVB_OK;
+			return skv_engine_status(errno);
+	return SKV_OK;
 }
 
-const struct kvb_engine_ops kvb_engine_posix = {
-	.size = sizeof kvb_engine_posix,
+const struct skv_engine_ops skv_engine_posix = {
+	.size = sizeof skv_engine_posix,
 	.name = "posix",
 	.create = create,
 	.destroy = destroy,

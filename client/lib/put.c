@@ -1,5 +1,5 @@
 /*
- * put.c - kvblock_put: start, checksum, write, sync, finish. No state; any thread.
+ * put.c - slabkv_put: start, checksum, write, sync, finish. No state; any thread.
  *
  * Law: nothing is submitted after the session's deadline (the engine checks before each
  * submission), and finish names exactly the blocks whose every byte was written and synced. Since
@@ -10,53 +10,53 @@
 
 #include <string.h>
 
-#include <kvb/hash.h>
+#include <skv/hash.h>
 
 struct put {
-	struct kvblock *kv;
-	struct kvblock_block *blocks;
-	struct kvblock_io *io;
-	struct kvb_start_answer answer;
-	struct kvb_transfer t;
+	struct slabkv *kv;
+	struct slabkv_block *blocks;
+	struct slabkv_io *io;
+	struct skv_start_answer answer;
+	struct skv_transfer t;
 	bool *mask;          /* [n_write] */
 	uint64_t *checksums; /* [n_write * n_specs] or NULL */
 	uint32_t *row;       /* [n_keys]: which of the n_write rows is this block's */
 };
 
-static const struct kvb_location *location(const struct put *p, uint32_t block, uint32_t spec)
+static const struct skv_location *location(const struct put *p, uint32_t block, uint32_t spec)
 {
 	return &p->answer.res.loc[(size_t)block * p->answer.res.n_specs + spec];
 }
 
-static int allocate(struct put *p, struct kvb_arena *a, uint64_t *pieces)
+static int allocate(struct put *p, struct skv_arena *a, uint64_t *pieces)
 {
-	const struct kvb_start_res *res = &p->answer.res;
+	const struct skv_start_res *res = &p->answer.res;
 
 	*pieces = (uint64_t)res->n_write * res->n_specs;
-	p->mask = kvb_arena_calloc(a, res->n_write, sizeof *p->mask);
-	p->row = kvb_arena_calloc(a, res->n_keys, sizeof *p->row);
+	p->mask = skv_arena_calloc(a, res->n_write, sizeof *p->mask);
+	p->row = skv_arena_calloc(a, res->n_keys, sizeof *p->row);
 	if (!p->mask || !p->row)
-		return KVB_E_NOMEM;
+		return SKV_E_NOMEM;
 	if (!p->kv->checksum)
-		return KVB_OK;
-	p->checksums = kvb_arena_calloc(a, *pieces, sizeof *p->checksums);
-	return p->checksums ? KVB_OK : KVB_E_NOMEM;
+		return SKV_OK;
+	p->checksums = skv_arena_calloc(a, *pieces, sizeof *p->checksums);
+	return p->checksums ? SKV_OK : SKV_E_NOMEM;
 }
 
 /* Pieces of the blocks that are ours to write. */
 static void add_pieces(struct put *p)
 {
-	const struct kvb_start_res *res = &p->answer.res;
+	const struct skv_start_res *res = &p->answer.res;
 	uint32_t row = 0;
 
 	for (uint32_t b = 0; b < res->n_keys; b++) {
-		if (res->outcome[b] != KVB_START_WRITE)
+		if (res->outcome[b] != SKV_START_WRITE)
 			continue;
 		p->row[b] = row;
 		p->mask[row++] = true;
 		for (uint32_t s = 0; s < res->n_specs; s++)
 			if (location(p, b, s)->length > 0)
-				kvb_transfer_add(&p->t, b, s, location(p, b, s), &p->blocks[b],
+				skv_transfer_add(&p->t, b, s, location(p, b, s), &p->blocks[b],
 						 true);
 	}
 }
@@ -64,11 +64,11 @@ static void add_pieces(struct put *p)
 static void add_checksums(struct put *p)
 {
 	for (uint32_t i = 0; p->checksums && i < p->t.n_pieces; i++) {
-		const struct kvb_piece *piece = &p->t.pieces[i];
+		const struct skv_piece *piece = &p->t.pieces[i];
 
-		if (piece->status == KVB_OK)
+		if (piece->status == SKV_OK)
 			p->checksums[(size_t)p->row[piece->block] * p->answer.res.n_specs +
-				     piece->spec] = kvb_checksum(piece->data, piece->length);
+				     piece->spec] = skv_checksum(piece->data, piece->length);
 	}
 }
 
@@ -78,63 +78,63 @@ static uint32_t settle_pieces(struct put *p)
 	uint32_t whole = 0;
 
 	for (uint32_t i = 0; i < p->t.n_pieces; i++) {
-		const struct kvb_piece *piece = &p->t.pieces[i];
+		const struct skv_piece *piece = &p->t.pieces[i];
 
-		if (piece->status == KVB_OK && piece->done == piece->length)
+		if (piece->status == SKV_OK && piece->done == piece->length)
 			continue;
 		p->mask[p->row[piece->block]] = false;
-		p->blocks[piece->block].why = piece->status ? piece->status : KVB_E_IO;
+		p->blocks[piece->block].why = piece->status ? piece->status : SKV_E_IO;
 	}
 	for (uint32_t i = 0; i < p->answer.res.n_write; i++)
 		whole += p->mask[i];
 	return whole;
 }
 
-static int finish(struct put *p, uint32_t whole, struct kvb_error *err)
+static int finish(struct put *p, uint32_t whole, struct skv_error *err)
 {
-	const struct kvb_start_res *res = &p->answer.res;
-	struct kvb_finish_req req = {
+	const struct skv_start_res *res = &p->answer.res;
+	struct skv_finish_req req = {
 		.tenant = "",
 		.session = res->session,
-		.mask_kind = whole == res->n_write ? KVB_MASK_ALL : KVB_MASK_BITS,
+		.mask_kind = whole == res->n_write ? SKV_MASK_ALL : SKV_MASK_BITS,
 		.mask_count = whole == res->n_write ? 0 : res->n_write,
 		.mask = p->mask,
 		.checksums = p->checksums,
 		.n_checksums = p->checksums ? res->n_write * res->n_specs : 0,
 		.quiesced = !p->t.loose,
 	};
-	struct kvb_finish_res done = { 0 };
-	struct kvb_error e = { 0 };
-	int rc = kvb_session_finish(p->kv, &req, &done, &e);
+	struct skv_finish_res done = { 0 };
+	struct skv_error e = { 0 };
+	int rc = skv_session_finish(p->kv, &req, &done, &e);
 
-	if (rc == KVB_OK && done.committed != whole)
-		rc = kvb_fail(&e, KVB_E_INTERNAL, NULL, "finish: %u of %u blocks were committed",
+	if (rc == SKV_OK && done.committed != whole)
+		rc = skv_fail(&e, SKV_E_INTERNAL, NULL, "finish: %u of %u blocks were committed",
 			      done.committed, whole);
-	*err = rc == KVB_OK ? p->t.first : e; /* single blocks that failed are told, too */
+	*err = rc == SKV_OK ? p->t.first : e; /* single blocks that failed are told, too */
 	return rc;
 }
 
 /* Results of all blocks; `rc` is how the session ended. */
 static void settle_blocks(struct put *p, int rc)
 {
-	const struct kvb_start_res *res = &p->answer.res;
+	const struct skv_start_res *res = &p->answer.res;
 
 	for (uint32_t b = 0; b < res->n_keys; b++) {
-		struct kvblock_block *block = &p->blocks[b];
+		struct slabkv_block *block = &p->blocks[b];
 
-		if (res->outcome[b] == KVB_START_EXISTS) {
-			block->result = KVBLOCK_EXISTS;
+		if (res->outcome[b] == SKV_START_EXISTS) {
+			block->result = SLABKV_EXISTS;
 			p->io->exists++;
-		} else if (res->outcome[b] == KVB_START_BUSY) {
-			block->result = KVBLOCK_BUSY;
+		} else if (res->outcome[b] == SKV_START_BUSY) {
+			block->result = SLABKV_BUSY;
 			p->io->busy++;
-		} else if (rc == KVB_OK && p->mask[p->row[b]]) {
-			block->result = KVBLOCK_WRITTEN;
+		} else if (rc == SKV_OK && p->mask[p->row[b]]) {
+			block->result = SLABKV_WRITTEN;
 			p->io->done++;
 			for (uint32_t s = 0; s < res->n_specs; s++)
 				p->io->bytes += location(p, b, s)->length;
 		} else {
-			block->result = KVBLOCK_FAILED;
+			block->result = SLABKV_FAILED;
 			block->why = block->why ? block->why : rc;
 			p->io->failed++;
 		}
@@ -143,72 +143,72 @@ static void settle_blocks(struct put *p, int rc)
 }
 
 /* Everything between start and the end of the session. */
-static int write_session(struct put *p, struct kvb_arena *a, struct kvb_error *err)
+static int write_session(struct put *p, struct skv_arena *a, struct skv_error *err)
 {
-	struct kvb_deadline by = { p->kv->clock, p->answer.submit_until_ms };
+	struct skv_deadline by = { p->kv->clock, p->answer.submit_until_ms };
 	uint64_t pieces;
 	uint32_t whole;
 	int rc = allocate(p, a, &pieces);
 
-	if (rc == KVB_OK)
-		rc = kvb_transfer_begin(&p->t, p->kv, a, &p->answer.res.files, pieces);
-	if (rc == KVB_OK) {
+	if (rc == SKV_OK)
+		rc = skv_transfer_begin(&p->t, p->kv, a, &p->answer.res.files, pieces);
+	if (rc == SKV_OK) {
 		add_pieces(p);
-		rc = kvb_transfer_plan(&p->t, true);
+		rc = skv_transfer_plan(&p->t, true);
 	}
-	if (rc != KVB_OK)
-		return kvb_fail(err, rc, NULL, "out of memory");
+	if (rc != SKV_OK)
+		return skv_fail(err, rc, NULL, "out of memory");
 	add_checksums(p);
-	kvb_transfer_run(&p->t, true, &by);
-	kvb_transfer_sync(&p->t);
+	skv_transfer_run(&p->t, true, &by);
+	skv_transfer_sync(&p->t);
 	whole = settle_pieces(p);
 	if (whole > 0)
 		return finish(p, whole, err);
 	*err = p->t.first;
-	return kvb_session_abort(p->kv, p->answer.res.session, !p->t.loose, NULL);
+	return skv_session_abort(p->kv, p->answer.res.session, !p->t.loose, NULL);
 }
 
-static int put_blocks(struct put *p, const char *instance, const struct kvblock_keys *keys,
-		      const struct kvblock_put_options *o, struct kvb_arena *a,
-		      struct kvb_error *err)
+static int put_blocks(struct put *p, const char *instance, const struct slabkv_keys *keys,
+		      const struct slabkv_put_options *o, struct skv_arena *a,
+		      struct skv_error *err)
 {
-	int rc = kvb_session_start(p->kv, instance, keys, o, NULL, a, &p->answer, err);
+	int rc = skv_session_start(p->kv, instance, keys, o, NULL, a, &p->answer, err);
 
-	if (rc != KVB_OK)
+	if (rc != SKV_OK)
 		return rc;
 	if (p->answer.res.n_write == 0) {
-		settle_blocks(p, KVB_OK);
-		return KVB_OK;
+		settle_blocks(p, SKV_OK);
+		return SKV_OK;
 	}
 	rc = write_session(p, a, err);
 	if (rc ==
-	    KVB_E_NOMEM) /* nothing is in flight: give the slots back now, not at the deadline */
-		(void)kvb_session_abort(p->kv, p->answer.res.session, true, NULL);
+	    SKV_E_NOMEM) /* nothing is in flight: give the slots back now, not at the deadline */
+		(void)skv_session_abort(p->kv, p->answer.res.session, true, NULL);
 	settle_blocks(p, rc);
-	kvb_transfer_end(&p->t);
+	skv_transfer_end(&p->t);
 	return rc;
 }
 
-int kvblock_put(struct kvblock *kv, const char *instance, const struct kvblock_keys *keys,
-		const struct kvblock_put_options *o, struct kvblock_block *blocks,
-		struct kvblock_io *io, struct kvblock_error *err)
+int slabkv_put(struct slabkv *kv, const char *instance, const struct slabkv_keys *keys,
+		const struct slabkv_put_options *o, struct slabkv_block *blocks,
+		struct slabkv_io *io, struct slabkv_error *err)
 {
-	struct kvblock_io unused;
+	struct slabkv_io unused;
 	struct put p = { .kv = kv, .blocks = blocks, .io = io ? io : &unused };
-	struct kvb_error e = { 0 };
-	struct kvb_arena a;
+	struct skv_error e = { 0 };
+	struct skv_arena a;
 	int rc;
 
 	memset(p.io, 0, sizeof *p.io);
 	for (uint32_t b = 0; keys && b < keys->n; b++) {
-		blocks[b].result = KVBLOCK_FAILED;
-		blocks[b].why = KVBLOCK_OK;
+		blocks[b].result = SLABKV_FAILED;
+		blocks[b].why = SLABKV_OK;
 	}
-	kvb_arena_init(&a);
+	skv_arena_init(&a);
 	rc = put_blocks(&p, instance, keys, o, &a, &e);
-	kvb_arena_destroy(&a);
-	for (uint32_t b = 0; rc != KVB_OK && keys && b < keys->n; b++)
-		if (blocks[b].result == KVBLOCK_FAILED && !blocks[b].why)
+	skv_arena_destroy(&a);
+	for (uint32_t b = 0; rc != SKV_OK && keys && b < keys->n; b++)
+		if (blocks[b].result == SLABKV_FAILED && !blocks[b].why)
 			blocks[b].why = rc;
-	return kvb_result_finish(err, &e, rc);
+	return skv_result_finish(err, &e, rc);
 }

@@ -1,7 +1,7 @@
 /*
  * shm.c - named shared memory with its owner in the name.
  *
- * An object is called kvblock-NAME-NAMESPACE-PID-START: the pid namespace (its inode number), the
+ * An object is called slabkv-NAME-NAMESPACE-PID-START: the pid namespace (its inode number), the
  * pid and the start time of its owner (field 22 of /proc/PID/stat), which together name one process
  * of one boot. Whatever belongs to a process that is provably gone is removed; age says nothing: a
  * worker may hold its pool for months, and a crashed one leaves gigabytes within a second.
@@ -21,7 +21,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define PREFIX "kvblock-"
+#define PREFIX "slabkv-"
 
 struct owner {
 	unsigned long long space; /* pid namespace */
@@ -83,7 +83,7 @@ static bool cut_number(char *text, unsigned long long *out)
 
 static bool parse(const char *name, struct owner *o)
 {
-	char text[KVB_SHM_NAME];
+	char text[SKV_SHM_NAME];
 	size_t n = strlen(name);
 
 	if (n >= sizeof text || strncmp(name, PREFIX, strlen(PREFIX)) != 0)
@@ -108,7 +108,7 @@ static bool is_dead(const struct owner *o)
 	return state == 'Z' || state == 'X' || start != o->start;
 }
 
-uint32_t kvb_shm_sweep(void)
+uint32_t skv_shm_sweep(void)
 {
 	struct owner self, o;
 	const struct dirent *e;
@@ -128,7 +128,7 @@ uint32_t kvb_shm_sweep(void)
 }
 
 /* Every page now: a write into a full /dev/shm would be a SIGBUS later. */
-static int allocate(int fd, size_t bytes, struct kvb_error *err)
+static int allocate(int fd, size_t bytes, struct skv_error *err)
 {
 	int error;
 
@@ -136,31 +136,31 @@ static int allocate(int fd, size_t bytes, struct kvb_error *err)
 		error = posix_fallocate(fd, 0, (off_t)bytes);
 	while (error == EINTR);
 	if (error == 0)
-		return KVB_OK;
-	return kvb_fail(err, error == ENOSPC || error == ENOMEM ? KVB_E_NO_SPACE : KVB_E_IO,
+		return SKV_OK;
+	return skv_fail(err, error == ENOSPC || error == ENOMEM ? SKV_E_NO_SPACE : SKV_E_IO,
 			"bytes", "shared memory of %zu bytes: %s", bytes, strerror(error));
 }
 
-int kvb_shm_make(const char *name, size_t bytes, char full[KVB_SHM_NAME], int *fd,
-		 struct kvb_error *err)
+int skv_shm_make(const char *name, size_t bytes, char full[SKV_SHM_NAME], int *fd,
+		 struct skv_error *err)
 {
 	struct owner self;
 	int rc;
 
-	(void)kvb_shm_sweep();
+	(void)skv_shm_sweep();
 	if (!read_self(&self))
-		return kvb_fail(err, KVB_E_UNSUPPORTED, "kind",
+		return skv_fail(err, SKV_E_UNSUPPORTED, "kind",
 				"/proc does not tell this process's start time");
-	snprintf(full, KVB_SHM_NAME, "/" PREFIX "%s-%llu-%llu-%llu", name, self.space, self.pid,
+	snprintf(full, SKV_SHM_NAME, "/" PREFIX "%s-%llu-%llu-%llu", name, self.space, self.pid,
 		 self.start);
 	*fd = shm_open(full, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
 	if (*fd < 0 && errno == EEXIST)
-		return kvb_fail(err, KVB_E_IN_USE, "shm_name",
+		return skv_fail(err, SKV_E_IN_USE, "shm_name",
 				"this process has shared memory of that name");
 	if (*fd < 0)
-		return kvb_fail(err, KVB_E_IO, "shm_name", "shared memory: %s", strerror(errno));
+		return skv_fail(err, SKV_E_IO, "shm_name", "shared memory: %s", strerror(errno));
 	rc = allocate(*fd, bytes, err);
-	if (rc != KVB_OK) {
+	if (rc != SKV_OK) {
 		close(*fd);
 		shm_unlink(full);
 	}

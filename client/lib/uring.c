@@ -4,10 +4,10 @@
  *
  * Owns the open files, the rings and the tables that all rings share (registered descriptors and
  * memory). A call takes a ring for itself, so any number of threads work side by side; more than
- * KVB_URING_RINGS wait for one another. Registration happens under the lock: it is rare (a file is
+ * SKV_URING_RINGS wait for one another. Registration happens under the lock: it is rare (a file is
  * opened, a pool is attached, a ring is made), and a table must not change half.
  *
- * Lock: kvb_uring.lock. It protects the tables, the lists of rings and their marked fields; it is
+ * Lock: skv_uring.lock. It protects the tables, the lists of rings and their marked fields; it is
  * never held while bytes are moved.
  */
 #include "uring.h"
@@ -20,33 +20,33 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <kvb/log.h>
-#include <kvb/mem.h>
+#include <skv/log.h>
+#include <skv/mem.h>
 
-static struct kvb_uring *uring_of(struct kvb_engine *e) { return (struct kvb_uring *)e; }
+static struct skv_uring *uring_of(struct skv_engine *e) { return (struct skv_uring *)e; }
 
 /* ---- rings ----------------------------------------------------------------------------------- */
 
 /* Once for an engine: everything works without registration, only slower. */
-static void tell_locked(struct kvb_uring *u, const char *what, int error)
+static void tell_locked(struct skv_uring *u, const char *what, int error)
 {
 	if (!u->told)
-		kvb_log(KVB_LOG_WARN, "client", "engine uring: %s cannot be registered: %s%s", what,
+		skv_log(SKV_LOG_WARN, "client", "engine uring: %s cannot be registered: %s%s", what,
 			strerror(error), error == ENOMEM ? " (RLIMIT_MEMLOCK)" : "");
 	u->told = true;
 }
 
 /* Gives a new ring the tables of the others and makes it known. */
-static void adopt_locked(struct kvb_uring *u, struct kvb_uring_ring *r)
+static void adopt_locked(struct skv_uring *u, struct skv_uring_ring *r)
 {
-	int error = kvb_uring_ring_files(r, u->fds, 2 * u->max_files);
+	int error = skv_uring_ring_files(r, u->fds, 2 * u->max_files);
 
 	if (error)
 		tell_locked(u, "files", error);
-	if (kvb_uring_ring_buffers(r) == 0) {
-		for (uint32_t i = 0; i < KVB_URING_REGIONS; i++) {
+	if (skv_uring_ring_buffers(r) == 0) {
+		for (uint32_t i = 0; i < SKV_URING_REGIONS; i++) {
 			error = u->regions[i].base ?
-					kvb_uring_ring_set_buffer(r, i, &u->regions[i]) :
+					skv_uring_ring_set_buffer(r, i, &u->regions[i]) :
 					0;
 			if (error)
 				tell_locked(u, "memory", error);
@@ -56,60 +56,60 @@ static void adopt_locked(struct kvb_uring *u, struct kvb_uring_ring *r)
 	u->all = r;
 }
 
-static int add_ring(struct kvb_uring *u, struct kvb_uring_ring **out, struct kvb_error *err)
+static int add_ring(struct skv_uring *u, struct skv_uring_ring **out, struct skv_error *err)
 {
-	int rc = kvb_uring_ring_make(u->depth, out, err);
+	int rc = skv_uring_ring_make(u->depth, out, err);
 
-	kvb_mutex_lock(&u->lock);
-	if (rc == KVB_OK)
+	skv_mutex_lock(&u->lock);
+	if (rc == SKV_OK)
 		adopt_locked(u, *out);
 	else
 		u->n_rings--;
-	kvb_mutex_unlock(&u->lock);
+	skv_mutex_unlock(&u->lock);
 	return rc;
 }
 
 /* A ring for one call; NULL when there is none and none can be made. */
-static struct kvb_uring_ring *take(struct kvb_uring *u)
+static struct skv_uring_ring *take(struct skv_uring *u)
 {
-	struct kvb_uring_ring *r = NULL;
+	struct skv_uring_ring *r = NULL;
 	bool make = false, full = false;
 
 	for (;;) {
-		kvb_mutex_lock(&u->lock);
-		while (!u->idle && u->n_rings > 0 && (full || u->n_rings == KVB_URING_RINGS))
-			kvb_cond_wait(&u->returned, &u->lock);
+		skv_mutex_lock(&u->lock);
+		while (!u->idle && u->n_rings > 0 && (full || u->n_rings == SKV_URING_RINGS))
+			skv_cond_wait(&u->returned, &u->lock);
 		r = u->idle;
 		make = !r && !full;
 		if (r)
 			u->idle = r->next_idle;
 		else if (make)
 			u->n_rings++;
-		kvb_mutex_unlock(&u->lock);
-		if (!make || add_ring(u, &r, NULL) == KVB_OK)
+		skv_mutex_unlock(&u->lock);
+		if (!make || add_ring(u, &r, NULL) == SKV_OK)
 			break;
 		full = true; /* descriptors or memory are short: share the rings that there are */
 	}
 	if (!r)
 		return NULL;
-	kvb_mutex_lock(&u->lock);
+	skv_mutex_lock(&u->lock);
 	r->n_view = 0;
-	for (uint32_t i = 0; i < KVB_URING_REGIONS; i++) {
+	for (uint32_t i = 0; i < SKV_URING_REGIONS; i++) {
 		r->view[i] = r->table[i];
 		if (r->table[i].base)
 			r->n_view = i + 1;
 	}
-	kvb_mutex_unlock(&u->lock);
+	skv_mutex_unlock(&u->lock);
 	return r;
 }
 
-static void give(struct kvb_uring *u, struct kvb_uring_ring *r)
+static void give(struct skv_uring *u, struct skv_uring_ring *r)
 {
 	bool broken = r->broken;
 
-	kvb_mutex_lock(&u->lock);
+	skv_mutex_lock(&u->lock);
 	if (broken) {
-		struct kvb_uring_ring **at = &u->all;
+		struct skv_uring_ring **at = &u->all;
 
 		while (*at != r)
 			at = &(*at)->next;
@@ -119,21 +119,21 @@ static void give(struct kvb_uring *u, struct kvb_uring_ring *r)
 		r->next_idle = u->idle;
 		u->idle = r;
 	}
-	kvb_cond_signal(&u->returned);
-	kvb_mutex_unlock(&u->lock);
+	skv_cond_signal(&u->returned);
+	skv_mutex_unlock(&u->lock);
 	if (broken)
-		kvb_uring_ring_free(r);
+		skv_uring_ring_free(r);
 }
 
 /* ---- the engine ------------------------------------------------------------------------------ */
 
 /* From the bound on open files: the kernel wants no table larger than it, and second descriptors must
  * not use up what the first ones need. */
-static void set_bounds(struct kvb_uring *u)
+static void set_bounds(struct skv_uring *u)
 {
 	struct rlimit l = { 0, 0 };
 
-	u->max_files = KVB_URING_FILES;
+	u->max_files = SKV_URING_FILES;
 	u->max_fd = INT_MAX;
 	if (getrlimit(RLIMIT_NOFILE, &l) != 0)
 		return;
@@ -143,54 +143,54 @@ static void set_bounds(struct kvb_uring *u)
 		u->max_fd = (int)(l.rlim_cur / 2);
 }
 
-static void destroy(struct kvb_engine *e)
+static void destroy(struct skv_engine *e)
 {
-	struct kvb_uring *u = uring_of(e);
+	struct skv_uring *u = uring_of(e);
 
 	while (u->all) {
-		struct kvb_uring_ring *r = u->all;
+		struct skv_uring_ring *r = u->all;
 
 		u->all = r->next;
-		kvb_uring_ring_free(r);
+		skv_uring_ring_free(r);
 	}
-	kvb_cond_destroy(&u->returned);
-	kvb_mutex_destroy(&u->lock);
-	kvb_free(u);
+	skv_cond_destroy(&u->returned);
+	skv_mutex_destroy(&u->lock);
+	skv_free(u);
 }
 
-static int create(const struct kvb_engine_options *o, struct kvb_engine **out,
-		  struct kvb_error *err)
+static int create(const struct skv_engine_options *o, struct skv_engine **out,
+		  struct skv_error *err)
 {
-	struct kvb_uring *u = kvb_calloc(1, sizeof *u);
-	struct kvb_uring_ring *first;
+	struct skv_uring *u = skv_calloc(1, sizeof *u);
+	struct skv_uring_ring *first;
 	int rc;
 
 	if (!u)
-		return kvb_fail(err, KVB_E_NOMEM, NULL, "out of memory");
-	u->base.ops = &kvb_engine_uring;
-	u->depth = o && o->depth ? o->depth : KVB_ENGINE_DEPTH;
-	if (u->depth > KVB_ENGINE_DEPTH_MAX)
-		u->depth = KVB_ENGINE_DEPTH_MAX;
+		return skv_fail(err, SKV_E_NOMEM, NULL, "out of memory");
+	u->base.ops = &skv_engine_uring;
+	u->depth = o && o->depth ? o->depth : SKV_ENGINE_DEPTH;
+	if (u->depth > SKV_ENGINE_DEPTH_MAX)
+		u->depth = SKV_ENGINE_DEPTH_MAX;
 	set_bounds(u);
-	for (uint32_t i = 0; i < 2 * KVB_URING_FILES; i++)
+	for (uint32_t i = 0; i < 2 * SKV_URING_FILES; i++)
 		u->fds[i] = -1;
-	kvb_mutex_init(&u->lock);
-	kvb_cond_init(&u->returned);
+	skv_mutex_init(&u->lock);
+	skv_cond_init(&u->returned);
 	u->n_rings = 1;
 	rc = add_ring(u, &first, err); /* shows whether it works here at all */
-	if (rc != KVB_OK) {
+	if (rc != SKV_OK) {
 		destroy(&u->base);
 		return rc;
 	}
 	give(u, first);
 	*out = &u->base;
-	return KVB_OK;
+	return SKV_OK;
 }
 
 /* ---- files ----------------------------------------------------------------------------------- */
 
 /* What O_DIRECT asks for, as far as the kernel tells it; a page where it does not. */
-static void read_alignment(struct kvb_uring_file *f)
+static void read_alignment(struct skv_uring_file *f)
 {
 	long page = sysconf(_SC_PAGESIZE);
 
@@ -215,7 +215,7 @@ static void read_alignment(struct kvb_uring_file *f)
 }
 
 /* The same file once more, with O_DIRECT. Without it everything is buffered. */
-static void open_direct(struct kvb_uring_file *f, int dirfd, const char *path, bool write)
+static void open_direct(struct skv_uring_file *f, int dirfd, const char *path, bool write)
 {
 	struct stat a, b;
 
@@ -234,29 +234,29 @@ static void open_direct(struct kvb_uring_file *f, int dirfd, const char *path, b
 }
 
 /* Puts two descriptors into the table of every ring; all or none. */
-static bool set_everywhere_locked(struct kvb_uring *u, uint32_t index, int fd, int direct)
+static bool set_everywhere_locked(struct skv_uring *u, uint32_t index, int fd, int direct)
 {
 	static const int none[2] = { -1, -1 };
 	const int fds[2] = { fd, direct };
 	bool all = true;
 
-	for (struct kvb_uring_ring *r = u->all; r && all; r = r->next) {
-		int error = kvb_uring_ring_set_files(r, 2 * index, fds);
+	for (struct skv_uring_ring *r = u->all; r && all; r = r->next) {
+		int error = skv_uring_ring_set_files(r, 2 * index, fds);
 
 		if (error)
 			tell_locked(u, "a file", error);
 		all = error == 0;
 	}
-	for (struct kvb_uring_ring *r = u->all; r && !all; r = r->next)
-		(void)kvb_uring_ring_set_files(r, 2 * index, none);
+	for (struct skv_uring_ring *r = u->all; r && !all; r = r->next)
+		(void)skv_uring_ring_set_files(r, 2 * index, none);
 	u->fds[2 * index] = all ? fd : -1;
 	u->fds[2 * index + 1] = all ? direct : -1;
 	return all;
 }
 
-static void register_file(struct kvb_uring *u, struct kvb_uring_file *f)
+static void register_file(struct skv_uring *u, struct skv_uring_file *f)
 {
-	kvb_mutex_lock(&u->lock);
+	skv_mutex_lock(&u->lock);
 	for (uint32_t i = 0; i < u->max_files; i++) {
 		if (u->fds[2 * i] >= 0)
 			continue;
@@ -264,23 +264,23 @@ static void register_file(struct kvb_uring *u, struct kvb_uring_file *f)
 			f->index = i;
 		break;
 	}
-	kvb_mutex_unlock(&u->lock);
+	skv_mutex_unlock(&u->lock);
 }
 
-static int open_file(struct kvb_engine *e, int dirfd, const char *path, bool write,
-		     struct kvb_engine_file **out, struct kvb_error *err)
+static int open_file(struct skv_engine *e, int dirfd, const char *path, bool write,
+		     struct skv_engine_file **out, struct skv_error *err)
 {
-	struct kvb_uring_file *f = kvb_calloc(1, sizeof *f);
+	struct skv_uring_file *f = skv_calloc(1, sizeof *f);
 	struct stat st;
 	int rc;
 
 	if (!f)
-		return kvb_fail(err, KVB_E_NOMEM, NULL, "out of memory");
-	f->index = KVB_URING_NONE;
+		return skv_fail(err, SKV_E_NOMEM, NULL, "out of memory");
+	f->index = SKV_URING_NONE;
 	f->direct = -1;
-	rc = kvb_engine_open_fd(dirfd, path, write, &f->base.fd, err);
-	if (rc != KVB_OK) {
-		kvb_free(f);
+	rc = skv_engine_open_fd(dirfd, path, write, &f->base.fd, err);
+	if (rc != SKV_OK) {
+		skv_free(f);
 		return rc;
 	}
 	/* O_NONBLOCK was for the open alone (a pipe must not hold us up): io_uring would answer
@@ -292,58 +292,58 @@ static int open_file(struct kvb_engine *e, int dirfd, const char *path, bool wri
 		register_file(uring_of(e), f);
 	}
 	*out = &f->base;
-	return KVB_OK;
+	return SKV_OK;
 }
 
-static void close_file(struct kvb_engine *e, struct kvb_engine_file *file)
+static void close_file(struct skv_engine *e, struct skv_engine_file *file)
 {
-	struct kvb_uring_file *f = (struct kvb_uring_file *)file;
-	struct kvb_uring *u = uring_of(e);
+	struct skv_uring_file *f = (struct skv_uring_file *)file;
+	struct skv_uring *u = uring_of(e);
 
-	if (f->index != KVB_URING_NONE) {
+	if (f->index != SKV_URING_NONE) {
 		/* A table keeps its files open, and with them the space of deleted ones. */
-		kvb_mutex_lock(&u->lock);
+		skv_mutex_lock(&u->lock);
 		(void)set_everywhere_locked(u, f->index, -1, -1);
-		kvb_mutex_unlock(&u->lock);
+		skv_mutex_unlock(&u->lock);
 	}
 	if (f->direct >= 0)
 		close(f->direct);
 	close(f->base.fd);
-	kvb_free(f);
+	skv_free(f);
 }
 
-static int sync_file(struct kvb_engine *e, struct kvb_engine_file *f)
+static int sync_file(struct skv_engine *e, struct skv_engine_file *f)
 {
-	return kvb_engine_posix.sync(e, f); /* of the file, however it was written */
+	return skv_engine_posix.sync(e, f); /* of the file, however it was written */
 }
 
 /* ---- memory ---------------------------------------------------------------------------------- */
 
-static void unmap_locked(struct kvb_uring *u, void *owner)
+static void unmap_locked(struct skv_uring *u, void *owner)
 {
-	static const struct kvb_uring_region none;
+	static const struct skv_uring_region none;
 
-	for (uint32_t i = 0; i < KVB_URING_REGIONS; i++) {
+	for (uint32_t i = 0; i < SKV_URING_REGIONS; i++) {
 		if (!u->regions[i].base || u->regions[i].owner != owner)
 			continue;
-		for (struct kvb_uring_ring *r = u->all; r; r = r->next)
-			(void)kvb_uring_ring_set_buffer(r, i, &none);
+		for (struct skv_uring_ring *r = u->all; r; r = r->next)
+			(void)skv_uring_ring_set_buffer(r, i, &none);
 		u->regions[i] = none;
 	}
 }
 
 /* Registers one part with every ring. An errno, or 0. */
-static int map_part_locked(struct kvb_uring *u, const struct kvb_uring_region *part)
+static int map_part_locked(struct skv_uring *u, const struct skv_uring_region *part)
 {
 	uint32_t at = 0;
 
-	while (at < KVB_URING_REGIONS && u->regions[at].base)
+	while (at < SKV_URING_REGIONS && u->regions[at].base)
 		at++;
-	if (at == KVB_URING_REGIONS)
+	if (at == SKV_URING_REGIONS)
 		return ENOSPC;
 	u->regions[at] = *part;
-	for (struct kvb_uring_ring *r = u->all; r; r = r->next) {
-		int error = r->fixed_buffers ? kvb_uring_ring_set_buffer(r, at, part) : ENOSYS;
+	for (struct skv_uring_ring *r = u->all; r; r = r->next) {
+		int error = r->fixed_buffers ? skv_uring_ring_set_buffer(r, at, part) : ENOSYS;
 
 		if (error)
 			return error;
@@ -351,69 +351,69 @@ static int map_part_locked(struct kvb_uring *u, const struct kvb_uring_region *p
 	return 0;
 }
 
-static int map_memory(struct kvb_engine *e, void *base, size_t length, struct kvb_error *err)
+static int map_memory(struct skv_engine *e, void *base, size_t length, struct skv_error *err)
 {
-	struct kvb_uring *u = uring_of(e);
+	struct skv_uring *u = uring_of(e);
 	int error = 0;
 
-	kvb_mutex_lock(&u->lock);
-	for (size_t at = 0; at < length && error == 0; at += KVB_URING_PART) {
-		struct kvb_uring_region part = { .base = (char *)base + at,
+	skv_mutex_lock(&u->lock);
+	for (size_t at = 0; at < length && error == 0; at += SKV_URING_PART) {
+		struct skv_uring_region part = { .base = (char *)base + at,
 						 .length = length - at,
 						 .owner = base };
 
-		if (part.length > KVB_URING_PART)
-			part.length = KVB_URING_PART;
+		if (part.length > SKV_URING_PART)
+			part.length = SKV_URING_PART;
 		error = map_part_locked(u, &part);
 	}
 	if (error)
 		unmap_locked(u, base);
-	kvb_mutex_unlock(&u->lock);
+	skv_mutex_unlock(&u->lock);
 	if (!error)
-		return KVB_OK;
-	return kvb_fail(err, KVB_E_UNSUPPORTED, NULL, "memory cannot be registered: %s%s",
+		return SKV_OK;
+	return skv_fail(err, SKV_E_UNSUPPORTED, NULL, "memory cannot be registered: %s%s",
 			strerror(error), error == ENOMEM ? " (RLIMIT_MEMLOCK)" : "");
 }
 
-static void unmap_memory(struct kvb_engine *e, void *base)
+static void unmap_memory(struct skv_engine *e, void *base)
 {
-	struct kvb_uring *u = uring_of(e);
+	struct skv_uring *u = uring_of(e);
 
-	kvb_mutex_lock(&u->lock);
+	skv_mutex_lock(&u->lock);
 	unmap_locked(u, base);
-	kvb_mutex_unlock(&u->lock);
+	skv_mutex_unlock(&u->lock);
 }
 
 /* ---- bytes ----------------------------------------------------------------------------------- */
 
-static void read_runs(struct kvb_engine *e, struct kvb_io_run *runs, uint32_t n,
-		      const struct kvb_deadline *by)
+static void read_runs(struct skv_engine *e, struct skv_io_run *runs, uint32_t n,
+		      const struct skv_deadline *by)
 {
-	struct kvb_uring_ring *r = take(uring_of(e));
+	struct skv_uring_ring *r = take(uring_of(e));
 
 	if (!r) {
-		kvb_engine_posix.read(e, runs, n, by); /* works on the same descriptors */
+		skv_engine_posix.read(e, runs, n, by); /* works on the same descriptors */
 		return;
 	}
-	kvb_uring_pump(r, false, runs, n, by);
+	skv_uring_pump(r, false, runs, n, by);
 	give(uring_of(e), r);
 }
 
-static void write_runs(struct kvb_engine *e, struct kvb_io_run *runs, uint32_t n,
-		       const struct kvb_deadline *by)
+static void write_runs(struct skv_engine *e, struct skv_io_run *runs, uint32_t n,
+		       const struct skv_deadline *by)
 {
-	struct kvb_uring_ring *r = take(uring_of(e));
+	struct skv_uring_ring *r = take(uring_of(e));
 
 	if (!r) {
-		kvb_engine_posix.write(e, runs, n, by);
+		skv_engine_posix.write(e, runs, n, by);
 		return;
 	}
-	kvb_uring_pump(r, true, runs, n, by);
+	skv_uring_pump(r, true, runs, n, by);
 	give(uring_of(e), r);
 }
 
-const struct kvb_engine_ops kvb_engine_uring = {
-	.size = sizeof kvb_engine_uring,
+const struct skv_engine_ops skv_engine_uring = {
+	.size = sizeof skv_engine_uring,
 	.name = "uring",
 	.create = create,
 	.destroy = destroy,

@@ -4,26 +4,26 @@
  * uring.c is the engine (files, memory, the choice of a ring), uring_ring.c one ring and its
  * tables, uring_pump.c what happens between the first submission and the last completion of a call.
  */
-#ifndef KVB_CLIENT_URING_H
-#define KVB_CLIENT_URING_H
+#ifndef SKV_CLIENT_URING_H
+#define SKV_CLIENT_URING_H
 
 #include <liburing.h>
 #include <stdatomic.h>
 
-#include <kvb/lock.h>
+#include <skv/lock.h>
 
 #include "engine.h"
 
-#define KVB_URING_IOV 256u      /* buffers of one request */
-#define KVB_URING_CHUNK (1u << 20) /* bytes of one request: large runs are read in parallel */
-#define KVB_URING_RINGS 16u     /* calls that move bytes at a time; more wait for a ring */
-#define KVB_URING_FILES 1024u   /* files in the tables; more work, unregistered */
-#define KVB_URING_REGIONS 64u   /* registered memory, in parts of at most KVB_URING_PART */
-#define KVB_URING_PART (1ull << 30) /* the kernel's bound for one registered buffer */
-#define KVB_URING_NONE UINT32_MAX
+#define SKV_URING_IOV 256u      /* buffers of one request */
+#define SKV_URING_CHUNK (1u << 20) /* bytes of one request: large runs are read in parallel */
+#define SKV_URING_RINGS 16u     /* calls that move bytes at a time; more wait for a ring */
+#define SKV_URING_FILES 1024u   /* files in the tables; more work, unregistered */
+#define SKV_URING_REGIONS 64u   /* registered memory, in parts of at most SKV_URING_PART */
+#define SKV_URING_PART (1ull << 30) /* the kernel's bound for one registered buffer */
+#define SKV_URING_NONE UINT32_MAX
 
-struct kvb_uring_file {
-	struct kvb_engine_file base; /* buffered */
+struct skv_uring_file {
+	struct skv_engine_file base; /* buffered */
 	int direct;                  /* the same file with O_DIRECT, or -1 */
 	uint32_t align;              /* of offsets and lengths for `direct`; at least a page */
 	uint32_t memory_align;       /* of buffers for `direct` */
@@ -32,14 +32,14 @@ struct kvb_uring_file {
 };
 
 /* Registered memory. Index = its place in the rings' tables of buffers. */
-struct kvb_uring_region {
+struct skv_uring_region {
 	char *base; /* NULL = free */
 	size_t length;
 	void *owner; /* `base` as it was given to map: a large one has several parts */
 };
 
 /* One request: a part of a run, and what is left of it. */
-struct kvb_uring_slot {
+struct skv_uring_slot {
 	uint32_t run;
 	uint32_t again;    /* how often the kernel asked to try it once more */
 	uint64_t at;       /* of the run: where the rest begins */
@@ -47,61 +47,61 @@ struct kvb_uring_slot {
 	struct iovec *iov; /* of the rest, inside `room` */
 	uint32_t n_iov;
 	bool direct;
-	struct iovec *room; /* [KVB_URING_IOV] */
+	struct iovec *room; /* [SKV_URING_IOV] */
 };
 
 /* A ring belongs to one call at a time; its tables are changed under the engine's lock, also while
  * a call uses it (the kernel allows that). */
-struct kvb_uring_ring {
+struct skv_uring_ring {
 	struct io_uring ring;
-	struct kvb_uring_ring *next_idle; /* engine lock */
-	struct kvb_uring_ring *next;      /* engine lock */
+	struct skv_uring_ring *next_idle; /* engine lock */
+	struct skv_uring_ring *next;      /* engine lock */
 	bool broken;                      /* not to be used for another call */
 	bool fixed_files;
 	bool fixed_buffers;
 	uint32_t depth;
-	struct kvb_uring_slot *slots; /* [depth] */
-	struct iovec *room;           /* [depth * KVB_URING_IOV] */
+	struct skv_uring_slot *slots; /* [depth] */
+	struct iovec *room;           /* [depth * SKV_URING_IOV] */
 	uint32_t *free, *ready, *sent; /* [depth] numbers of slots */
 	/* What this ring's table of buffers holds (engine lock), and the same as it was when the
 	 * running call began: memory that comes or goes meanwhile is not this call's. */
-	struct kvb_uring_region table[KVB_URING_REGIONS];
-	struct kvb_uring_region view[KVB_URING_REGIONS];
+	struct skv_uring_region table[SKV_URING_REGIONS];
+	struct skv_uring_region view[SKV_URING_REGIONS];
 	uint32_t n_view;
 };
 
-struct kvb_uring {
-	struct kvb_engine base;
+struct skv_uring {
+	struct skv_engine base;
 	uint32_t depth;
 	uint32_t max_files;
 	int max_fd; /* descriptors above are for files alone, not for O_DIRECT beside them */
-	struct kvb_mutex lock;
-	struct kvb_cond returned; /* a ring is idle, or may be made */
-	struct kvb_uring_ring *idle;
-	struct kvb_uring_ring *all;
+	struct skv_mutex lock;
+	struct skv_cond returned; /* a ring is idle, or may be made */
+	struct skv_uring_ring *idle;
+	struct skv_uring_ring *all;
 	uint32_t n_rings; /* those in `all` and those being made */
-	int fds[2 * KVB_URING_FILES]; /* the table of files of every ring; -1 = free */
-	struct kvb_uring_region regions[KVB_URING_REGIONS];
+	int fds[2 * SKV_URING_FILES]; /* the table of files of every ring; -1 = free */
+	struct skv_uring_region regions[SKV_URING_REGIONS];
 	bool told; /* that memory cannot be registered */
 };
 
 /* ---- uring_ring.c ---------------------------------------------------------------------------- */
 
-/* A ring without tables. KVB_E_UNSUPPORTED with the reason in words; KVB_E_NOMEM. */
-int kvb_uring_ring_make(uint32_t depth, struct kvb_uring_ring **out, struct kvb_error *err);
-void kvb_uring_ring_free(struct kvb_uring_ring *r);
+/* A ring without tables. SKV_E_UNSUPPORTED with the reason in words; SKV_E_NOMEM. */
+int skv_uring_ring_make(uint32_t depth, struct skv_uring_ring **out, struct skv_error *err);
+void skv_uring_ring_free(struct skv_uring_ring *r);
 /* The table of files: all of it once, then two at a time. An errno, or 0. */
-int kvb_uring_ring_files(struct kvb_uring_ring *r, const int *fds, uint32_t n);
-int kvb_uring_ring_set_files(struct kvb_uring_ring *r, uint32_t at, const int fds[2]);
+int skv_uring_ring_files(struct skv_uring_ring *r, const int *fds, uint32_t n);
+int skv_uring_ring_set_files(struct skv_uring_ring *r, uint32_t at, const int fds[2]);
 /* The table of buffers: made empty, then one at a time (base NULL = none). An errno, or 0. */
-int kvb_uring_ring_buffers(struct kvb_uring_ring *r);
-int kvb_uring_ring_set_buffer(struct kvb_uring_ring *r, uint32_t at,
-			      const struct kvb_uring_region *region);
+int skv_uring_ring_buffers(struct skv_uring_ring *r);
+int skv_uring_ring_set_buffer(struct skv_uring_ring *r, uint32_t at,
+			      const struct skv_uring_region *region);
 
 /* ---- uring_pump.c ---------------------------------------------------------------------------- */
 
 /* Moves all runs; returns when nothing is in flight. May leave r->broken. */
-void kvb_uring_pump(struct kvb_uring_ring *r, bool write, struct kvb_io_run *runs, uint32_t n,
-		    const struct kvb_deadline *by);
+void skv_uring_pump(struct skv_uring_ring *r, bool write, struct skv_io_run *runs, uint32_t n,
+		    const struct skv_deadline *by);
 
 #endif

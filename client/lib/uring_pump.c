@@ -22,11 +22,11 @@
 #define STRIKES 200u /* tries of 1 ms each, when the kernel has no room for a request */
 
 struct pump {
-	struct kvb_uring_ring *r;
-	struct kvb_io_run *runs;
+	struct skv_uring_ring *r;
+	struct skv_io_run *runs;
 	uint32_t n;
 	bool write;
-	const struct kvb_deadline *by;
+	const struct skv_deadline *by;
 	uint32_t run; /* where the next request is cut: run, position in it, buffer, bytes of it */
 	uint64_t at;
 	int iov;
@@ -35,7 +35,7 @@ struct pump {
 	uint32_t strikes;
 };
 
-static void stop_run(struct kvb_io_run *run, uint64_t at, int status)
+static void stop_run(struct skv_io_run *run, uint64_t at, int status)
 {
 	if (at < run->done) {
 		run->done = at;
@@ -43,14 +43,14 @@ static void stop_run(struct kvb_io_run *run, uint64_t at, int status)
 	}
 }
 
-static struct kvb_uring_file *file_of(const struct pump *p, const struct kvb_uring_slot *s)
+static struct skv_uring_file *file_of(const struct pump *p, const struct skv_uring_slot *s)
 {
-	return (struct kvb_uring_file *)p->runs[s->run].file;
+	return (struct skv_uring_file *)p->runs[s->run].file;
 }
 
-static bool may_go_direct(const struct pump *p, const struct kvb_uring_slot *s)
+static bool may_go_direct(const struct pump *p, const struct skv_uring_slot *s)
 {
-	struct kvb_uring_file *f = file_of(p, s);
+	struct skv_uring_file *f = file_of(p, s);
 
 	if (f->direct < 0 || atomic_load_explicit(&f->refused, memory_order_relaxed) ||
 	    (p->runs[s->run].offset + s->at) % f->align || s->length % f->align)
@@ -64,22 +64,22 @@ static bool may_go_direct(const struct pump *p, const struct kvb_uring_slot *s)
 /* ---- from runs to requests ------------------------------------------------------------------- */
 
 /* Takes buffers of the current run until the request is full. Neighbours in memory become one. */
-static void fill_slot(struct pump *p, struct kvb_uring_slot *s)
+static void fill_slot(struct pump *p, struct skv_uring_slot *s)
 {
-	const struct kvb_io_run *run = &p->runs[p->run];
+	const struct skv_io_run *run = &p->runs[p->run];
 
-	*s = (struct kvb_uring_slot){ .run = p->run, .at = p->at, .room = s->room, .iov = s->room };
-	while (p->iov < run->n_iov && s->length < KVB_URING_CHUNK) {
+	*s = (struct skv_uring_slot){ .run = p->run, .at = p->at, .room = s->room, .iov = s->room };
+	while (p->iov < run->n_iov && s->length < SKV_URING_CHUNK) {
 		const struct iovec *from = &run->iov[p->iov];
 		char *base = (char *)from->iov_base + p->skip;
 		size_t n = from->iov_len - p->skip;
 		struct iovec *last = s->n_iov ? &s->iov[s->n_iov - 1] : NULL;
 
-		if (n > KVB_URING_CHUNK - s->length)
-			n = KVB_URING_CHUNK - s->length;
+		if (n > SKV_URING_CHUNK - s->length)
+			n = SKV_URING_CHUNK - s->length;
 		if (last && (char *)last->iov_base + last->iov_len == base)
 			last->iov_len += n;
-		else if (s->n_iov < KVB_URING_IOV)
+		else if (s->n_iov < SKV_URING_IOV)
 			s->iov[s->n_iov++] = (struct iovec){ base, n };
 		else
 			break;
@@ -94,16 +94,16 @@ static void fill_slot(struct pump *p, struct kvb_uring_slot *s)
 	s->direct = may_go_direct(p, s);
 }
 
-static bool cut(struct pump *p, struct kvb_uring_slot *s)
+static bool cut(struct pump *p, struct skv_uring_slot *s)
 {
 	while (p->run < p->n) {
-		struct kvb_io_run *run = &p->runs[p->run];
+		struct skv_io_run *run = &p->runs[p->run];
 
 		if (p->at < run->done) {
 			fill_slot(p, s);
 			if (s->length > 0)
 				return true;
-			stop_run(run, p->at, KVB_E_INTERNAL); /* fewer bytes in iov than told */
+			stop_run(run, p->at, SKV_E_INTERNAL); /* fewer bytes in iov than told */
 		}
 		p->run++;
 		p->at = 0;
@@ -125,12 +125,12 @@ static void cut_no_more(struct pump *p, int status)
 /* ---- submission ------------------------------------------------------------------------------ */
 
 /* The place of the slot's one buffer in the ring's table, or -1. */
-static int registered(const struct pump *p, const struct kvb_uring_slot *s)
+static int registered(const struct pump *p, const struct skv_uring_slot *s)
 {
 	const char *base = s->iov[0].iov_base;
 
 	for (uint32_t i = 0; s->n_iov == 1 && i < p->r->n_view; i++) {
-		const struct kvb_uring_region *m = &p->r->view[i];
+		const struct skv_uring_region *m = &p->r->view[i];
 
 		if (m->base && base >= m->base && base < m->base + m->length &&
 		    s->iov[0].iov_len <= (size_t)(m->base + m->length - base))
@@ -141,10 +141,10 @@ static int registered(const struct pump *p, const struct kvb_uring_slot *s)
 
 static void prepare(struct pump *p, uint32_t number)
 {
-	struct kvb_uring_slot *s = &p->r->slots[number];
-	const struct kvb_uring_file *f = file_of(p, s);
+	struct skv_uring_slot *s = &p->r->slots[number];
+	const struct skv_uring_file *f = file_of(p, s);
 	struct io_uring_sqe *sqe = io_uring_get_sqe(&p->r->ring);
-	bool fixed = p->r->fixed_files && f->index != KVB_URING_NONE;
+	bool fixed = p->r->fixed_files && f->index != SKV_URING_NONE;
 	int fd = s->direct ? f->direct : f->base.fd, buffer = registered(p, s);
 	uint64_t offset = p->runs[s->run].offset + s->at;
 	unsigned int length = (unsigned int)s->length;
@@ -198,7 +198,7 @@ static void give_up(struct pump *p, int status)
 	/* They stand in the submission queue: nobody may submit to this ring again. */
 	p->r->broken = true;
 	while (p->n_sent > 0) {
-		const struct kvb_uring_slot *s = &p->r->slots[p->r->sent[--p->n_sent]];
+		const struct skv_uring_slot *s = &p->r->slots[p->r->sent[--p->n_sent]];
 
 		stop_run(&p->runs[s->run], s->at, status);
 		p->n_flight--;
@@ -233,7 +233,7 @@ static bool enter(struct pump *p)
 
 static void retry(struct pump *p, uint32_t number)
 {
-	const struct kvb_uring_slot *s = &p->r->slots[number];
+	const struct skv_uring_slot *s = &p->r->slots[number];
 
 	if (s->at < p->runs[s->run].done)
 		p->r->ready[p->n_ready++] = number;
@@ -241,7 +241,7 @@ static void retry(struct pump *p, uint32_t number)
 		p->r->free[p->n_free++] = number; /* its run has stopped before it */
 }
 
-static void advance(struct pump *p, struct kvb_uring_slot *s, uint64_t n)
+static void advance(struct pump *p, struct skv_uring_slot *s, uint64_t n)
 {
 	s->at += n;
 	s->length -= n;
@@ -259,11 +259,11 @@ static void advance(struct pump *p, struct kvb_uring_slot *s, uint64_t n)
 
 static void landed(struct pump *p, uint32_t number, int res)
 {
-	struct kvb_uring_slot *s = &p->r->slots[number];
-	struct kvb_io_run *run = &p->runs[s->run];
+	struct skv_uring_slot *s = &p->r->slots[number];
+	struct skv_io_run *run = &p->runs[s->run];
 
 	p->n_flight--;
-	run->ended_ms = kvb_now_ms(p->by->clock);
+	run->ended_ms = skv_now_ms(p->by->clock);
 	if ((res == -EINTR || res == -EAGAIN) && ++s->again < STRIKES) {
 		retry(p, number);
 		return;
@@ -282,9 +282,9 @@ static void landed(struct pump *p, uint32_t number, int res)
 			return;
 		}
 	} else if (res == 0) {
-		stop_run(run, s->at, KVB_OK); /* the file ends here */
+		stop_run(run, s->at, SKV_OK); /* the file ends here */
 	} else {
-		stop_run(run, s->at, res < 0 ? kvb_engine_status(-res) : KVB_E_INTERNAL);
+		stop_run(run, s->at, res < 0 ? skv_engine_status(-res) : SKV_E_INTERNAL);
 	}
 	p->r->free[p->n_free++] = number;
 }
@@ -303,8 +303,8 @@ static void reap(struct pump *p)
 	}
 }
 
-void kvb_uring_pump(struct kvb_uring_ring *r, bool write, struct kvb_io_run *runs, uint32_t n,
-		    const struct kvb_deadline *by)
+void skv_uring_pump(struct skv_uring_ring *r, bool write, struct skv_io_run *runs, uint32_t n,
+		    const struct skv_deadline *by)
 {
 	struct pump p = { .r = r, .runs = runs, .n = n, .write = write, .by = by };
 
@@ -315,10 +315,10 @@ void kvb_uring_pump(struct kvb_uring_ring *r, bool write, struct kvb_io_run *run
 	for (;;) {
 		while (p.n_free > 0 && cut(&p, &r->slots[r->free[p.n_free - 1]]))
 			r->ready[p.n_ready++] = r->free[--p.n_free];
-		if (p.n_ready + p.n_sent > 0 && kvb_deadline_passed(by))
-			give_up(&p, KVB_E_TIMEOUT);
+		if (p.n_ready + p.n_sent > 0 && skv_deadline_passed(by))
+			give_up(&p, SKV_E_TIMEOUT);
 		if (r->broken)
-			give_up(&p, KVB_E_IO);
+			give_up(&p, SKV_E_IO);
 		for (uint32_t i = 0; i < p.n_ready; i++)
 			prepare(&p, r->ready[i]);
 		p.n_ready = 0;
@@ -326,7 +326,7 @@ void kvb_uring_pump(struct kvb_uring_ring *r, bool write, struct kvb_io_run *run
 			break;
 		if (!enter(&p)) {
 			r->broken = true;
-			give_up(&p, KVB_E_IO);
+			give_up(&p, SKV_E_IO);
 		}
 		reap(&p);
 	}

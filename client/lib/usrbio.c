@@ -7,7 +7,7 @@
  * the page cache; elsewhere with the engine behind. Asked for by name, it says what is wrong instead of going
  * another way on 3FS, except for a library that is not there.
  *
- * Lock: kvb_usrbio.lock. It protects the ground, the list of memory and the descriptors that wait. A ground
+ * Lock: skv_usrbio.lock. It protects the ground, the list of memory and the descriptors that wait. A ground
  * is made outside of it, by one thread at a time.
  */
 #include "client.h"
@@ -22,8 +22,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <kvb/log.h>
-#include <kvb/mem.h>
+#include <skv/log.h>
+#include <skv/mem.h>
 
 #define STALE 4096u
 
@@ -34,125 +34,125 @@ struct region {
 
 struct reason {
 	struct reason *next;
-	char text[KVB_MESSAGE_MAX];
+	char text[SKV_MESSAGE_MAX];
 };
 
-struct kvb_usrbio {
-	struct kvb_engine base;
-	struct kvb_engine *plain;    /* the engine behind */
-	struct kvblock_hf3fs o;      /* fixed; texts are ours */
-	const struct kvb_usrbio_lib *functions; /* a test's, or NULL */
+struct skv_usrbio {
+	struct skv_engine base;
+	struct skv_engine *plain;    /* the engine behind */
+	struct slabkv_hf3fs o;      /* fixed; texts are ours */
+	const struct skv_usrbio_lib *functions; /* a test's, or NULL */
 	bool named;                  /* asked for by name */
 	atomic_bool warned;
-	struct kvb_mutex lock;       /* protects what follows */
-	struct kvb_cond made;
-	struct kvb_usrbio_ground *ground; /* NULL: none yet */
+	struct skv_mutex lock;       /* protects what follows */
+	struct skv_cond made;
+	struct skv_usrbio_ground *ground; /* NULL: none yet */
 	char mount_point[256];            /* of the last ground, "" before the first */
 	bool making;
-	uint64_t retry_ms;     /* after a failure: not before (kvb_now_us / 1000) */
-	struct kvb_error why;  /* of the last failure; KVB_OK: none */
-	struct region regions[KVB_USRBIO_MAPPED];
-	struct reason *reasons; /* told by kvblock_engine */
+	uint64_t retry_ms;     /* after a failure: not before (skv_now_us / 1000) */
+	struct skv_error why;  /* of the last failure; SKV_OK: none */
+	struct region regions[SKV_USRBIO_MAPPED];
+	struct reason *reasons; /* told by slabkv_engine */
 	int stale[STALE]; /* descriptors of daemons that are gone, still in the library's table */
 	uint32_t n_stale;
 };
 
-static struct kvb_usrbio *usrbio_of(struct kvb_engine *e) { return (struct kvb_usrbio *)e; }
+static struct skv_usrbio *usrbio_of(struct skv_engine *e) { return (struct skv_usrbio *)e; }
 
 /* ---- the ground ------------------------------------------------------------------------------ */
 
-static int load(struct kvb_usrbio *u, const struct kvb_usrbio_lib **lib, struct kvb_error *err)
+static int load(struct skv_usrbio *u, const struct skv_usrbio_lib **lib, struct skv_error *err)
 {
-	int rc = KVB_OK;
+	int rc = SKV_OK;
 
 	if (u->functions)
 		*lib = u->functions;
 	else
-		rc = kvb_usrbio_load(u->o.lib, lib, err);
+		rc = skv_usrbio_load(u->o.lib, lib, err);
 	return rc;
 }
 
 /* Without the lock. `path`: something on the mount, unless that is among the options. */
-static int make_ground(struct kvb_usrbio *u, const char *path, struct kvb_usrbio_ground **out, struct kvb_error *err)
+static int make_ground(struct skv_usrbio *u, const char *path, struct skv_usrbio_ground **out, struct skv_error *err)
 {
 	char found[256];
-	const struct kvb_usrbio_lib *lib;
+	const struct skv_usrbio_lib *lib;
 	int rc = load(u, &lib, err);
 
-	if (rc == KVB_OK)
-		rc = kvb_usrbio_mount_point(lib, u->o.mount_point ? u->o.mount_point : path, found, sizeof found, err);
-	if (rc == KVB_OK && u->o.mount_point && strcmp(found, u->o.mount_point) != 0)
-		rc = kvb_fail(err, KVB_E_INVALID, "hf3fs_mount_point", "%s is no mount point of 3FS: that is %s",
+	if (rc == SKV_OK)
+		rc = skv_usrbio_mount_point(lib, u->o.mount_point ? u->o.mount_point : path, found, sizeof found, err);
+	if (rc == SKV_OK && u->o.mount_point && strcmp(found, u->o.mount_point) != 0)
+		rc = skv_fail(err, SKV_E_INVALID, "hf3fs_mount_point", "%s is no mount point of 3FS: that is %s",
 			      u->o.mount_point, found);
-	return rc == KVB_OK ? kvb_usrbio_ground_make(lib, &u->o, &u->base.keeper, found, out, err) : rc;
+	return rc == SKV_OK ? skv_usrbio_ground_make(lib, &u->o, &u->base.keeper, found, out, err) : rc;
 }
 
-static void map_all(struct kvb_usrbio *u, struct kvb_usrbio_ground *g)
+static void map_all(struct skv_usrbio *u, struct skv_usrbio_ground *g)
 {
-	for (uint32_t i = 0; i < KVB_USRBIO_MAPPED; i++) {
+	for (uint32_t i = 0; i < SKV_USRBIO_MAPPED; i++) {
 		struct region r;
 
-		kvb_mutex_lock(&u->lock);
+		skv_mutex_lock(&u->lock);
 		r = u->regions[i];
-		kvb_mutex_unlock(&u->lock);
+		skv_mutex_unlock(&u->lock);
 		if (r.base)
-			(void)kvb_usrbio_ground_map(g, r.base, r.length, NULL);
+			(void)skv_usrbio_ground_map(g, r.base, r.length, NULL);
 	}
 }
 
 /* What the engine has of a ground. */
-static void drop(struct kvb_usrbio_ground *g)
+static void drop(struct skv_usrbio_ground *g)
 {
 	if (g)
-		kvb_usrbio_ground_leave(g);
-	kvb_usrbio_ground_unref(g);
+		skv_usrbio_ground_leave(g);
+	skv_usrbio_ground_unref(g);
 }
 
 /* The ground with a reference, made if there is none or it is lost. */
-static int take_ground(struct kvb_usrbio *u, const char *path, struct kvb_usrbio_ground **out, struct kvb_error *err)
+static int take_ground(struct skv_usrbio *u, const char *path, struct skv_usrbio_ground **out, struct skv_error *err)
 {
-	struct kvb_usrbio_ground *old = NULL, *fresh = NULL;
-	struct kvb_error e = { 0 };
-	int rc = KVB_OK;
+	struct skv_usrbio_ground *old = NULL, *fresh = NULL;
+	struct skv_error e = { 0 };
+	int rc = SKV_OK;
 
-	kvb_mutex_lock(&u->lock);
+	skv_mutex_lock(&u->lock);
 	while (u->making)
-		kvb_cond_wait(&u->made, &u->lock);
+		skv_cond_wait(&u->made, &u->lock);
 	if (u->ground && atomic_load(&u->ground->lost)) {
 		old = u->ground;
 		u->ground = NULL;
 	}
 	if (u->ground) {
-		kvb_usrbio_ground_ref(u->ground);
+		skv_usrbio_ground_ref(u->ground);
 		*out = u->ground;
-	} else if (u->why.status != KVB_OK && kvb_now_us() / 1000 < u->retry_ms) {
+	} else if (u->why.status != SKV_OK && skv_now_us() / 1000 < u->retry_ms) {
 		rc = u->why.status;
 		if (err)
 			*err = u->why;
 	} else {
 		u->making = true;
-		kvb_mutex_unlock(&u->lock);
+		skv_mutex_unlock(&u->lock);
 		drop(old); /* its memory first: there may be no room for both */
 		old = NULL;
 		rc = make_ground(u, path, &fresh, &e);
-		if (rc == KVB_OK)
+		if (rc == SKV_OK)
 			map_all(u, fresh);
-		kvb_mutex_lock(&u->lock);
+		skv_mutex_lock(&u->lock);
 		u->making = false;
 		u->why = e;
 		u->why.status = rc;
-		u->retry_ms = kvb_now_us() / 1000 + KVB_USRBIO_REBUILD_MS;
-		if (rc == KVB_OK) {
+		u->retry_ms = skv_now_us() / 1000 + SKV_USRBIO_REBUILD_MS;
+		if (rc == SKV_OK) {
 			u->ground = fresh;
 			memcpy(u->mount_point, fresh->mount_point, sizeof u->mount_point);
-			kvb_usrbio_ground_ref(fresh);
+			skv_usrbio_ground_ref(fresh);
 			*out = fresh;
 		} else if (err) {
 			*err = e;
 		}
-		kvb_cond_broadcast(&u->made);
+		skv_cond_broadcast(&u->made);
 	}
-	kvb_mutex_unlock(&u->lock);
+	skv_mutex_unlock(&u->lock);
 	drop(old);
 	return rc;
 }
@@ -162,15 +162,15 @@ static int take_ground(struct kvb_usrbio *u, const char *path, struct kvb_usrbio
 /* Descriptors whose daemon is gone cannot be taken out of the library's table: it asks the daemon first. So
  * they are kept, for their numbers must not come back; once a file of the new daemon is open, each is made
  * that file for a moment, taken out, and closed. */
-static void clear_stale(struct kvb_usrbio *u, const struct kvb_usrbio_lib *lib, int alive)
+static void clear_stale(struct skv_usrbio *u, const struct skv_usrbio_lib *lib, int alive)
 {
 	for (;;) {
 		int fd = -1;
 
-		kvb_mutex_lock(&u->lock);
+		skv_mutex_lock(&u->lock);
 		if (u->n_stale > 0)
 			fd = u->stale[--u->n_stale];
-		kvb_mutex_unlock(&u->lock);
+		skv_mutex_unlock(&u->lock);
 		if (fd < 0)
 			return;
 		if (dup3(alive, fd, O_CLOEXEC) == fd)
@@ -180,12 +180,12 @@ static void clear_stale(struct kvb_usrbio *u, const struct kvb_usrbio_lib *lib, 
 }
 
 /* The last chance: any descriptor of the mount will do. Without a daemon they are only closed. */
-static void drop_stale(struct kvb_usrbio *u)
+static void drop_stale(struct skv_usrbio *u)
 {
-	const struct kvb_usrbio_lib *lib;
+	const struct skv_usrbio_lib *lib;
 	int alive = u->n_stale ? open(u->mount_point, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
 
-	if (alive >= 0 && load(u, &lib, NULL) == KVB_OK && lib->is_hf3fs(alive))
+	if (alive >= 0 && load(u, &lib, NULL) == SKV_OK && lib->is_hf3fs(alive))
 		clear_stale(u, lib, alive);
 	if (alive >= 0)
 		close(alive);
@@ -195,9 +195,9 @@ static void drop_stale(struct kvb_usrbio *u)
 
 /* ---- making ---------------------------------------------------------------------------------- */
 
-static void destroy(struct kvb_engine *e)
+static void destroy(struct skv_engine *e)
 {
-	struct kvb_usrbio *u = usrbio_of(e);
+	struct skv_usrbio *u = usrbio_of(e);
 
 	drop(u->ground);
 	if (u->plain)
@@ -207,19 +207,19 @@ static void destroy(struct kvb_engine *e)
 		struct reason *r = u->reasons;
 
 		u->reasons = r->next;
-		kvb_free(r);
+		skv_free(r);
 	}
-	kvb_free((char *)(uintptr_t)u->o.lib);
-	kvb_free((char *)(uintptr_t)u->o.mount_point);
-	kvb_cond_destroy(&u->made);
-	kvb_mutex_destroy(&u->lock);
-	kvb_free(u);
+	skv_free((char *)(uintptr_t)u->o.lib);
+	skv_free((char *)(uintptr_t)u->o.mount_point);
+	skv_cond_destroy(&u->made);
+	skv_mutex_destroy(&u->lock);
+	skv_free(u);
 }
 
-static int copy_options(struct kvb_usrbio *u, const struct kvblock_hf3fs *from)
+static int copy_options(struct skv_usrbio *u, const struct slabkv_hf3fs *from)
 {
-	char *lib = from->lib ? kvb_strdup(from->lib) : NULL;
-	char *mount_point = from->mount_point ? kvb_strdup(from->mount_point) : NULL;
+	char *lib = from->lib ? skv_strdup(from->lib) : NULL;
+	char *mount_point = from->mount_point ? skv_strdup(from->mount_point) : NULL;
 	size_t n = mount_point ? strlen(mount_point) : 0;
 
 	while (n > 1 && mount_point[n - 1] == '/')
@@ -228,84 +228,84 @@ static int copy_options(struct kvb_usrbio *u, const struct kvblock_hf3fs *from)
 	u->o.lib = lib;
 	u->o.mount_point = mount_point;
 	u->o.base_path = NULL; /* open.c's */
-	return (from->lib && !lib) || (from->mount_point && !mount_point) ? KVB_E_NOMEM : KVB_OK;
+	return (from->lib && !lib) || (from->mount_point && !mount_point) ? SKV_E_NOMEM : SKV_OK;
 }
 
 /* Who asked for the native way by name hears, once, that there is none. */
-static void warn(struct kvb_usrbio *u)
+static void warn(struct skv_usrbio *u)
 {
-	struct kvb_error why;
+	struct skv_error why;
 
 	if (!u->named || atomic_exchange(&u->warned, true))
 		return;
-	kvb_mutex_lock(&u->lock);
+	skv_mutex_lock(&u->lock);
 	why = u->why;
-	kvb_mutex_unlock(&u->lock);
-	kvb_log(KVB_LOG_WARN, "client", "engine usrbio: %s; files on 3FS are moved through the mount", why.message);
+	skv_mutex_unlock(&u->lock);
+	skv_log(SKV_LOG_WARN, "client", "engine usrbio: %s; files on 3FS are moved through the mount", why.message);
 }
 
 /* With a mount point among the options, what is wrong with it is said now. */
-static int begin(struct kvb_usrbio *u, struct kvb_error *err)
+static int begin(struct skv_usrbio *u, struct skv_error *err)
 {
-	struct kvb_usrbio_ground *g = NULL;
+	struct skv_usrbio_ground *g = NULL;
 	int rc;
 
 	if (!u->named || !u->o.mount_point)
-		return KVB_OK;
+		return SKV_OK;
 	rc = take_ground(u, NULL, &g, err);
-	kvb_usrbio_ground_unref(g);
-	if (rc != KVB_E_UNSUPPORTED)
+	skv_usrbio_ground_unref(g);
+	if (rc != SKV_E_UNSUPPORTED)
 		return rc;
 	warn(u);
-	return KVB_OK;
+	return SKV_OK;
 }
 
-int kvb_usrbio_create(const struct kvb_engine_options *o, bool named, struct kvb_engine **out, struct kvb_error *err)
+int skv_usrbio_create(const struct skv_engine_options *o, bool named, struct skv_engine **out, struct skv_error *err)
 {
-	struct kvb_usrbio *u = kvb_calloc(1, sizeof *u);
-	struct kvblock_hf3fs defaults;
-	struct kvb_error why;
+	struct skv_usrbio *u = skv_calloc(1, sizeof *u);
+	struct slabkv_hf3fs defaults;
+	struct skv_error why;
 	int rc;
 
 	if (!u)
-		return kvb_fail(err, KVB_E_NOMEM, NULL, "out of memory");
-	u->base.ops = &kvb_engine_usrbio;
+		return skv_fail(err, SKV_E_NOMEM, NULL, "out of memory");
+	u->base.ops = &skv_engine_usrbio;
 	u->named = named;
 	u->functions = o ? o->usrbio : NULL;
-	kvb_mutex_init(&u->lock);
-	kvb_cond_init(&u->made);
-	kvb_hf3fs_init(&defaults);
+	skv_mutex_init(&u->lock);
+	skv_cond_init(&u->made);
+	skv_hf3fs_init(&defaults);
 	rc = copy_options(u, o && o->hf3fs ? o->hf3fs : &defaults);
-	if (rc != KVB_OK)
-		kvb_fail(err, rc, NULL, "out of memory");
-	if (rc == KVB_OK)
-		rc = kvb_engine_behind(o, &u->plain, &why, err);
-	if (rc == KVB_OK) {
+	if (rc != SKV_OK)
+		skv_fail(err, rc, NULL, "out of memory");
+	if (rc == SKV_OK)
+		rc = skv_engine_behind(o, &u->plain, &why, err);
+	if (rc == SKV_OK) {
 		u->why = why; /* of the engine behind, until there is one of our own */
-		u->why.status = KVB_OK; /* not a failure of this one */
+		u->why.status = SKV_OK; /* not a failure of this one */
 		rc = begin(u, err);
 	}
-	if (rc == KVB_OK)
+	if (rc == SKV_OK)
 		*out = &u->base;
 	else
 		destroy(&u->base);
 	return rc;
 }
 
-static int create(const struct kvb_engine_options *o, struct kvb_engine **out, struct kvb_error *err)
+static int create(const struct skv_engine_options *o, struct skv_engine **out, struct skv_error *err)
 {
-	return kvb_usrbio_create(o, true, out, err);
+	return skv_usrbio_create(o, true, out, err);
 }
 
 /* Texts that have been told stay: they are few. */
-static const char *keep_locked(struct kvb_usrbio *u, const char *text)
+static const char *keep_locked(struct skv_usrbio *u, const char *text)
 {
 	struct reason *r;
 
 	for (r = u->reasons; r; r = r->next)
 		if (strcmp(r->text, text) == 0)
 			return r->text;
-	r = kvb_calloc(1, sizeof *r);
+	r = skv_calloc(1, sizeof *r);
 	if (!r)
 		return "out of memory";
 	snprintf(r->text, sizeof r->text, "%s", text);
@@ -314,43 +314,43 @@ static const char *keep_locked(struct kvb_usrbio *u, const char *text)
 	return r->text;
 }
 
-static const char *told(struct kvb_engine *e, const char **why)
+static const char *told(struct skv_engine *e, const char **why)
 {
-	struct kvb_usrbio *u = usrbio_of(e);
+	struct skv_usrbio *u = usrbio_of(e);
 	bool native;
 
-	kvb_mutex_lock(&u->lock);
-	native = u->ground ? !atomic_load(&u->ground->lost) : u->named && u->why.status == KVB_OK;
+	skv_mutex_lock(&u->lock);
+	native = u->ground ? !atomic_load(&u->ground->lost) : u->named && u->why.status == SKV_OK;
 	*why = native ? "" : keep_locked(u, u->why.message);
-	kvb_mutex_unlock(&u->lock);
+	skv_mutex_unlock(&u->lock);
 	return native ? "usrbio" : u->plain->ops->name;
 }
 
 /* ---- files ----------------------------------------------------------------------------------- */
 
-static void close_native(struct kvb_usrbio *u, struct kvb_usrbio_file *f)
+static void close_native(struct skv_usrbio *u, struct skv_usrbio_file *f)
 {
-	const struct kvb_usrbio_lib *lib = f->ground->lib;
+	const struct skv_usrbio_lib *lib = f->ground->lib;
 	bool kept = false;
 
 	if (lib->is_hf3fs(f->base.fd)) {
 		lib->dereg_fd(f->base.fd);
 	} else {
-		kvb_mutex_lock(&u->lock);
+		skv_mutex_lock(&u->lock);
 		kept = u->n_stale < STALE;
 		if (kept)
 			u->stale[u->n_stale++] = f->base.fd;
-		kvb_mutex_unlock(&u->lock);
+		skv_mutex_unlock(&u->lock);
 	}
 	if (!kept)
 		close(f->base.fd);
-	kvb_usrbio_ground_unref(f->ground);
+	skv_usrbio_ground_unref(f->ground);
 }
 
 /* Registers the file; its number may be one that the library holds for a file long closed. */
-static int register_file(struct kvb_usrbio *u, struct kvb_usrbio_file *f, const char *path, struct kvb_error *err)
+static int register_file(struct skv_usrbio *u, struct skv_usrbio_file *f, const char *path, struct skv_error *err)
 {
-	const struct kvb_usrbio_lib *lib = f->ground->lib;
+	const struct skv_usrbio_lib *lib = f->ground->lib;
 	int rc;
 
 	clear_stale(u, lib, f->base.fd);
@@ -365,9 +365,9 @@ static int register_file(struct kvb_usrbio *u, struct kvb_usrbio_file *f, const 
 		rc = lib->reg_fd(other, 0);
 	}
 	if (rc > 0)
-		return kvb_fail(err, KVB_E_IO, NULL, "slab file %s cannot be registered with 3FS: %s", path, strerror(rc));
+		return skv_fail(err, SKV_E_IO, NULL, "slab file %s cannot be registered with 3FS: %s", path, strerror(rc));
 	f->registered = f->base.fd;
-	return KVB_OK;
+	return SKV_OK;
 }
 
 /* Where an open file lies. False: the kernel does not tell. */
@@ -391,193 +391,193 @@ static bool lies_below(const char *path, const char *mount_point)
 }
 
 /* On failure f->base.fd is still open. */
-static int go_native(struct kvb_usrbio *u, struct kvb_usrbio_file *f, const char *path, struct kvb_error *err)
+static int go_native(struct skv_usrbio *u, struct skv_usrbio_file *f, const char *path, struct skv_error *err)
 {
 	char where[PATH_MAX];
 	struct stat st;
 	int rc;
 
 	if (!path_of(f->base.fd, where) || fstat(f->base.fd, &st) != 0)
-		return kvb_fail(err, KVB_E_IO, NULL, "slab file %s: %s", path, strerror(errno));
+		return skv_fail(err, SKV_E_IO, NULL, "slab file %s: %s", path, strerror(errno));
 	rc = take_ground(u, where, &f->ground, err);
-	if (rc != KVB_OK)
+	if (rc != SKV_OK)
 		return rc;
 	f->chunk = st.st_blksize > 0 && (st.st_blksize & (st.st_blksize - 1)) == 0 ? (uint64_t)st.st_blksize : 4096;
 	rc = lies_below(where, f->ground->mount_point)
 		     ? register_file(u, f, path, err)
-		     : kvb_fail(err, KVB_E_FOREIGN, "hf3fs_mount_point", "slab file %s lies on another 3FS than %s", path,
+		     : skv_fail(err, SKV_E_FOREIGN, "hf3fs_mount_point", "slab file %s lies on another 3FS than %s", path,
 				f->ground->mount_point);
-	if (rc == KVB_OK)
-		f->kind = KVB_USRBIO_NATIVE;
+	if (rc == SKV_OK)
+		f->kind = SKV_USRBIO_NATIVE;
 	else
-		kvb_usrbio_ground_unref(f->ground);
+		skv_usrbio_ground_unref(f->ground);
 	return rc;
 }
 
-static int go_plain(struct kvb_usrbio *u, struct kvb_usrbio_file *f, int dirfd, const char *path, bool write,
-		    struct kvb_error *err)
+static int go_plain(struct skv_usrbio *u, struct skv_usrbio_file *f, int dirfd, const char *path, bool write,
+		    struct skv_error *err)
 {
 	char where[PATH_MAX], mount_point[256];
 	int rc;
 
 	/* It would stay so in the cache of open files: a mount whose daemon is between two lives is waited for. */
-	kvb_mutex_lock(&u->lock);
+	skv_mutex_lock(&u->lock);
 	snprintf(mount_point, sizeof mount_point, "%s", u->o.mount_point ? u->o.mount_point : u->mount_point);
-	kvb_mutex_unlock(&u->lock);
+	skv_mutex_unlock(&u->lock);
 	if (path_of(f->base.fd, where) && lies_below(where, mount_point))
-		return kvb_fail(err, KVB_E_UNAVAILABLE, "hf3fs_mount_point", "slab file %s lies below %s, but 3FS does not answer "
+		return skv_fail(err, SKV_E_UNAVAILABLE, "hf3fs_mount_point", "slab file %s lies below %s, but 3FS does not answer "
 				"for it: is its FUSE daemon mounted there?", path, mount_point);
 	close(f->base.fd);
 	f->base.fd = -1;
-	f->kind = KVB_USRBIO_PLAIN;
+	f->kind = SKV_USRBIO_PLAIN;
 	rc = u->plain->ops->open(u->plain, dirfd, path, write, &f->plain, err);
-	if (rc == KVB_OK)
+	if (rc == SKV_OK)
 		f->base.fd = f->plain->fd;
 	return rc;
 }
 
 /* Does it lie on 3FS, as far as this engine is concerned? The library is not loaded to find out, unless
  * somebody wants it. */
-static bool is_ours(struct kvb_usrbio *u, int fd)
+static bool is_ours(struct skv_usrbio *u, int fd)
 {
-	const char *env = getenv(KVB_USRBIO_LIB_ENV);
-	const struct kvb_usrbio_lib *lib;
+	const char *env = getenv(SKV_USRBIO_LIB_ENV);
+	const struct skv_usrbio_lib *lib;
 	struct stat st;
 
 	if (fstat(fd, &st) != 0 || !S_ISREG(st.st_mode))
 		return false;
-	if (kvb_usrbio_is_3fs(fd))
+	if (skv_usrbio_is_3fs(fd))
 		return true;
 	if (!u->named && !u->o.lib && !u->o.mount_point && !(env && env[0]))
 		return false;
-	return load(u, &lib, NULL) == KVB_OK && lib->is_hf3fs(fd);
+	return load(u, &lib, NULL) == SKV_OK && lib->is_hf3fs(fd);
 }
 
-static bool worked(struct kvb_usrbio *u)
+static bool worked(struct skv_usrbio *u)
 {
 	bool has;
 
-	kvb_mutex_lock(&u->lock);
+	skv_mutex_lock(&u->lock);
 	has = u->mount_point[0] != '\0';
-	kvb_mutex_unlock(&u->lock);
+	skv_mutex_unlock(&u->lock);
 	return has;
 }
 
-static int open_file(struct kvb_engine *e, int dirfd, const char *path, bool write, struct kvb_engine_file **out,
-		     struct kvb_error *err)
+static int open_file(struct skv_engine *e, int dirfd, const char *path, bool write, struct skv_engine_file **out,
+		     struct skv_error *err)
 {
-	struct kvb_usrbio_file *f = kvb_calloc(1, sizeof *f);
-	struct kvb_usrbio *u = usrbio_of(e);
+	struct skv_usrbio_file *f = skv_calloc(1, sizeof *f);
+	struct skv_usrbio *u = usrbio_of(e);
 	int rc;
 
 	if (!f)
-		return kvb_fail(err, KVB_E_NOMEM, NULL, "out of memory");
-	rc = kvb_engine_open_fd(dirfd, path, write, &f->base.fd, err);
-	if (rc == KVB_OK && !is_ours(u, f->base.fd)) {
+		return skv_fail(err, SKV_E_NOMEM, NULL, "out of memory");
+	rc = skv_engine_open_fd(dirfd, path, write, &f->base.fd, err);
+	if (rc == SKV_OK && !is_ours(u, f->base.fd)) {
 		rc = go_plain(u, f, dirfd, path, write, err);
-	} else if (rc == KVB_OK) {
+	} else if (rc == SKV_OK) {
 		rc = go_native(u, f, path, err);
 		/* "auto" goes another way where the native one has never worked; a daemon that is between two
 		 * lives is waited for. */
-		if (rc == KVB_E_UNSUPPORTED || (rc != KVB_OK && rc != KVB_E_NOMEM && !u->named && !worked(u))) {
-			f->kind = KVB_USRBIO_MOUNT;
+		if (rc == SKV_E_UNSUPPORTED || (rc != SKV_OK && rc != SKV_E_NOMEM && !u->named && !worked(u))) {
+			f->kind = SKV_USRBIO_MOUNT;
 			warn(u);
-			rc = KVB_OK;
+			rc = SKV_OK;
 		}
 	}
-	if (rc == KVB_OK) {
+	if (rc == SKV_OK) {
 		*out = &f->base;
-		return KVB_OK;
+		return SKV_OK;
 	}
 	if (f->base.fd >= 0)
 		close(f->base.fd);
-	kvb_free(f);
+	skv_free(f);
 	return rc;
 }
 
-static void close_file(struct kvb_engine *e, struct kvb_engine_file *file)
+static void close_file(struct skv_engine *e, struct skv_engine_file *file)
 {
-	struct kvb_usrbio_file *f = (struct kvb_usrbio_file *)file;
-	struct kvb_usrbio *u = usrbio_of(e);
+	struct skv_usrbio_file *f = (struct skv_usrbio_file *)file;
+	struct skv_usrbio *u = usrbio_of(e);
 
-	if (f->kind == KVB_USRBIO_PLAIN)
-		kvb_engine_close(u->plain, f->plain);
-	else if (f->kind == KVB_USRBIO_NATIVE)
+	if (f->kind == SKV_USRBIO_PLAIN)
+		skv_engine_close(u->plain, f->plain);
+	else if (f->kind == SKV_USRBIO_NATIVE)
 		close_native(u, f);
 	else
 		close(f->base.fd);
-	kvb_free(f);
+	skv_free(f);
 }
 
-static int sync_file(struct kvb_engine *e, struct kvb_engine_file *file)
+static int sync_file(struct skv_engine *e, struct skv_engine_file *file)
 {
-	struct kvb_usrbio_file *f = (struct kvb_usrbio_file *)file;
+	struct skv_usrbio_file *f = (struct skv_usrbio_file *)file;
 
 	/* On 3FS a write is durable when it completes; a sync would only ask every chain for the length. */
-	return f->kind == KVB_USRBIO_PLAIN ? kvb_engine_sync(usrbio_of(e)->plain, f->plain) : KVB_OK;
+	return f->kind == SKV_USRBIO_PLAIN ? skv_engine_sync(usrbio_of(e)->plain, f->plain) : SKV_OK;
 }
 
 /* ---- memory ---------------------------------------------------------------------------------- */
 
 /* The ground with a reference and its memory; NULL: there is none that stands. */
-static struct kvb_usrbio_ground *enter_locked(struct kvb_usrbio *u)
+static struct skv_usrbio_ground *enter_locked(struct skv_usrbio *u)
 {
-	if (!u->ground || !kvb_usrbio_ground_enter(u->ground))
+	if (!u->ground || !skv_usrbio_ground_enter(u->ground))
 		return NULL;
-	kvb_usrbio_ground_ref(u->ground);
+	skv_usrbio_ground_ref(u->ground);
 	return u->ground;
 }
 
-static int map_memory(struct kvb_engine *e, void *base, size_t length, struct kvb_error *err)
+static int map_memory(struct skv_engine *e, void *base, size_t length, struct skv_error *err)
 {
-	struct kvb_usrbio *u = usrbio_of(e);
-	int rc = kvb_engine_map(u->plain, base, length, err);
-	struct kvb_usrbio_ground *g;
+	struct skv_usrbio *u = usrbio_of(e);
+	int rc = skv_engine_map(u->plain, base, length, err);
+	struct skv_usrbio_ground *g;
 
-	kvb_mutex_lock(&u->lock);
+	skv_mutex_lock(&u->lock);
 	while (u->making)
-		kvb_cond_wait(&u->made, &u->lock);
-	for (uint32_t i = 0; i < KVB_USRBIO_MAPPED; i++) {
+		skv_cond_wait(&u->made, &u->lock);
+	for (uint32_t i = 0; i < SKV_USRBIO_MAPPED; i++) {
 		if (u->regions[i].base)
 			continue;
 		u->regions[i] = (struct region){ base, length };
 		break;
 	}
 	g = enter_locked(u);
-	kvb_mutex_unlock(&u->lock);
+	skv_mutex_unlock(&u->lock);
 	if (g)
-		rc = kvb_usrbio_ground_map(g, base, length, err);
+		rc = skv_usrbio_ground_map(g, base, length, err);
 	drop(g);
 	return rc;
 }
 
-static void unmap_memory(struct kvb_engine *e, void *base)
+static void unmap_memory(struct skv_engine *e, void *base)
 {
-	struct kvb_usrbio *u = usrbio_of(e);
-	struct kvb_usrbio_ground *g;
+	struct skv_usrbio *u = usrbio_of(e);
+	struct skv_usrbio_ground *g;
 
-	kvb_engine_unmap(u->plain, base);
-	kvb_mutex_lock(&u->lock);
+	skv_engine_unmap(u->plain, base);
+	skv_mutex_lock(&u->lock);
 	while (u->making)
-		kvb_cond_wait(&u->made, &u->lock);
-	for (uint32_t i = 0; i < KVB_USRBIO_MAPPED; i++)
+		skv_cond_wait(&u->made, &u->lock);
+	for (uint32_t i = 0; i < SKV_USRBIO_MAPPED; i++)
 		if (u->regions[i].base == base)
 			u->regions[i].base = NULL;
 	g = enter_locked(u);
-	kvb_mutex_unlock(&u->lock);
+	skv_mutex_unlock(&u->lock);
 	if (g)
-		kvb_usrbio_ground_unmap(g, base);
+		skv_usrbio_ground_unmap(g, base);
 	drop(g);
 }
 
 /* ---- bytes ----------------------------------------------------------------------------------- */
 
 /* Runs of one kind of file, by the engine that moves it. */
-static void move_others(struct kvb_engine *e, bool write, struct kvb_io_run *runs, uint32_t n,
-			const struct kvb_deadline *by)
+static void move_others(struct skv_engine *e, bool write, struct skv_io_run *runs, uint32_t n,
+			const struct skv_deadline *by)
 {
-	const struct kvb_engine_ops *ops = e ? e->ops : &kvb_engine_posix;
-	struct kvb_usrbio_file *f = (struct kvb_usrbio_file *)runs->file;
+	const struct skv_engine_ops *ops = e ? e->ops : &skv_engine_posix;
+	struct skv_usrbio_file *f = (struct skv_usrbio_file *)runs->file;
 
 	for (uint32_t i = 0; e && i < n; i++)
 		runs[i].file = f->plain;
@@ -589,41 +589,41 @@ static void move_others(struct kvb_engine *e, bool write, struct kvb_io_run *run
 		runs[i].file = &f->base;
 }
 
-static void move(struct kvb_engine *e, bool write, struct kvb_io_run *runs, uint32_t n, const struct kvb_deadline *by)
+static void move(struct skv_engine *e, bool write, struct skv_io_run *runs, uint32_t n, const struct skv_deadline *by)
 {
 	uint32_t first = 0;
 
 	while (first < n) {
-		struct kvb_usrbio_file *f = (struct kvb_usrbio_file *)runs[first].file, *next = f;
+		struct skv_usrbio_file *f = (struct skv_usrbio_file *)runs[first].file, *next = f;
 		uint32_t end = first;
 
 		/* Files of one ground go together; others one after the other. */
-		while (end < n && (next == f || (f->kind == KVB_USRBIO_NATIVE && next->kind == KVB_USRBIO_NATIVE &&
+		while (end < n && (next == f || (f->kind == SKV_USRBIO_NATIVE && next->kind == SKV_USRBIO_NATIVE &&
 						 next->ground == f->ground)))
 			if (++end < n)
-				next = (struct kvb_usrbio_file *)runs[end].file;
-		if (f->kind == KVB_USRBIO_NATIVE)
-			kvb_usrbio_pump(f->ground, write ? KVB_USRBIO_WRITE : KVB_USRBIO_READ, runs + first, end - first,
+				next = (struct skv_usrbio_file *)runs[end].file;
+		if (f->kind == SKV_USRBIO_NATIVE)
+			skv_usrbio_pump(f->ground, write ? SKV_USRBIO_WRITE : SKV_USRBIO_READ, runs + first, end - first,
 					by);
 		else
-			move_others(f->kind == KVB_USRBIO_PLAIN ? usrbio_of(e)->plain : NULL, write, runs + first,
+			move_others(f->kind == SKV_USRBIO_PLAIN ? usrbio_of(e)->plain : NULL, write, runs + first,
 				    end - first, by);
 		first = end;
 	}
 }
 
-static void read_runs(struct kvb_engine *e, struct kvb_io_run *runs, uint32_t n, const struct kvb_deadline *by)
+static void read_runs(struct skv_engine *e, struct skv_io_run *runs, uint32_t n, const struct skv_deadline *by)
 {
 	move(e, false, runs, n, by);
 }
 
-static void write_runs(struct kvb_engine *e, struct kvb_io_run *runs, uint32_t n, const struct kvb_deadline *by)
+static void write_runs(struct skv_engine *e, struct skv_io_run *runs, uint32_t n, const struct skv_deadline *by)
 {
 	move(e, true, runs, n, by);
 }
 
-const struct kvb_engine_ops kvb_engine_usrbio = {
-	.size = sizeof kvb_engine_usrbio,
+const struct skv_engine_ops skv_engine_usrbio = {
+	.size = sizeof skv_engine_usrbio,
 	.name = "usrbio",
 	.create = create,
 	.destroy = destroy,

@@ -11,181 +11,181 @@
  * ring stay taken until its completion arrives. When the daemon is restarted, everything that was made
  * with it is worth nothing; calls then say `again`, and files are opened anew on a new ground.
  *
- * Locks, in this order: kvb_usrbio.lock, ground.lock, ring.lock, pool.lock. None is held while bytes are
+ * Locks, in this order: skv_usrbio.lock, ground.lock, ring.lock, pool.lock. None is held while bytes are
  * copied or the daemon is waited for.
  */
-#ifndef KVB_CLIENT_USRBIO_H
-#define KVB_CLIENT_USRBIO_H
+#ifndef SKV_CLIENT_USRBIO_H
+#define SKV_CLIENT_USRBIO_H
 
 #include <stdatomic.h>
 
-#include <kvb/lock.h>
+#include <skv/lock.h>
 
-#include <kvblock.h>
+#include <slabkv.h>
 
 #include "engine.h"
 #include "memory.h"
 #include "usrbio_lib.h"
 
-#define KVB_USRBIO_UNIT (64u << 10)    /* buffers are taken in multiples of it */
-#define KVB_USRBIO_DIRECT (1u << 20)   /* so many bytes side by side in mapped memory go without a copy */
-#define KVB_USRBIO_BATCH 32u           /* reads sent at once */
-#define KVB_USRBIO_RINGS 16u           /* of each direction, at most */
-#define KVB_USRBIO_MAPPED 64u          /* pools and regions that the daemon is told of */
-#define KVB_USRBIO_PROBE_MS 500u      /* no completion for so long: is the daemon still the same? */
-#define KVB_USRBIO_REBUILD_MS 1000u    /* between tries to build a ground */
+#define SKV_USRBIO_UNIT (64u << 10)    /* buffers are taken in multiples of it */
+#define SKV_USRBIO_DIRECT (1u << 20)   /* so many bytes side by side in mapped memory go without a copy */
+#define SKV_USRBIO_BATCH 32u           /* reads sent at once */
+#define SKV_USRBIO_RINGS 16u           /* of each direction, at most */
+#define SKV_USRBIO_MAPPED 64u          /* pools and regions that the daemon is told of */
+#define SKV_USRBIO_PROBE_MS 500u      /* no completion for so long: is the daemon still the same? */
+#define SKV_USRBIO_REBUILD_MS 1000u    /* between tries to build a ground */
 
-enum kvb_usrbio_way { KVB_USRBIO_READ, KVB_USRBIO_WRITE };
+enum skv_usrbio_way { SKV_USRBIO_READ, SKV_USRBIO_WRITE };
 
 /* ---- usrbio_memory.c ------------------------------------------------------------------------- */
 
 /* Memory that the daemon has been told of: a symbolic link below the mount that leads to its name. */
-struct kvb_usrbio_memory {
-	struct kvb_hf3fs_iov iov;
+struct skv_usrbio_memory {
+	struct skv_hf3fs_iov iov;
 	char link[512];
 };
 
 /* Tells the daemon of `length` bytes at `base`, the begin of the mapping of `shm` ("/name"). */
-int kvb_usrbio_publish(const struct kvb_usrbio_lib *lib, const char *mount_point, const char *shm, void *base,
-		       size_t length, struct kvb_usrbio_memory *out, struct kvb_error *err);
-void kvb_usrbio_withdraw(struct kvb_usrbio_memory *m);
+int skv_usrbio_publish(const struct skv_usrbio_lib *lib, const char *mount_point, const char *shm, void *base,
+		       size_t length, struct skv_usrbio_memory *out, struct skv_error *err);
+void skv_usrbio_withdraw(struct skv_usrbio_memory *m);
 /* The name in /dev/shm of the shared memory that is mapped at `base`, from its begin, over at least
  * `length` bytes. False: it is not such memory, or its name is gone. */
-bool kvb_usrbio_shm_of(const void *base, size_t length, char shm[KVB_SHM_NAME]);
-/* KVB_E_NO_SPACE with a sentence that has both numbers, when /dev/shm has less than these settings need;
+bool skv_usrbio_shm_of(const void *base, size_t length, char shm[SKV_SHM_NAME]);
+/* SKV_E_NO_SPACE with a sentence that has both numbers, when /dev/shm has less than these settings need;
  * `rings`: bytes of all rings. */
-int kvb_usrbio_room(const struct kvblock_hf3fs *o, uint64_t rings, struct kvb_error *err);
+int skv_usrbio_room(const struct slabkv_hf3fs *o, uint64_t rings, struct skv_error *err);
 
 /* Buffers of ours, of any length, in one piece of shared memory. */
-struct kvb_usrbio_pool {
-	struct kvblock_pool *pages; /* the memory; its name is removed as soon as the daemon has it */
-	struct kvb_usrbio_memory memory;
+struct skv_usrbio_pool {
+	struct slabkv_pool *pages; /* the memory; its name is removed as soon as the daemon has it */
+	struct skv_usrbio_memory memory;
 	uint32_t n_units;
-	struct kvb_mutex lock; /* protects what follows */
-	struct kvb_cond freed;
+	struct skv_mutex lock; /* protects what follows */
+	struct skv_cond freed;
 	uint64_t *used; /* a bit for each unit */
 	uint32_t next;  /* where the search begins */
 	uint32_t n_used;
 };
 
 /* `name`: of the shared memory; unique in this process. */
-int kvb_usrbio_pool_make(const struct kvb_usrbio_lib *lib, const char *mount_point, const char *name, uint64_t bytes,
-			 int numa, struct kvb_usrbio_pool *out, struct kvb_error *err);
-void kvb_usrbio_pool_close(struct kvb_usrbio_pool *p);
+int skv_usrbio_pool_make(const struct skv_usrbio_lib *lib, const char *mount_point, const char *name, uint64_t bytes,
+			 int numa, struct skv_usrbio_pool *out, struct skv_error *err);
+void skv_usrbio_pool_close(struct skv_usrbio_pool *p);
 /* NULL when there is no such room now. */
-uint8_t *kvb_usrbio_pool_take(struct kvb_usrbio_pool *p, uint64_t bytes);
-void kvb_usrbio_pool_give(struct kvb_usrbio_pool *p, const uint8_t *data, uint64_t bytes);
+uint8_t *skv_usrbio_pool_take(struct skv_usrbio_pool *p, uint64_t bytes);
+void skv_usrbio_pool_give(struct skv_usrbio_pool *p, const uint8_t *data, uint64_t bytes);
 /* Until something is given back, at most `ms`. */
-void kvb_usrbio_pool_wait(struct kvb_usrbio_pool *p, uint32_t ms);
+void skv_usrbio_pool_wait(struct skv_usrbio_pool *p, uint32_t ms);
 
 /* ---- usrbio_ring.c --------------------------------------------------------------------------- */
 
-struct kvb_usrbio_call;
+struct skv_usrbio_call;
 
 /* A request, and its place in the ring. */
-struct kvb_usrbio_io {
-	struct kvb_usrbio_call *call; /* ring.lock; NULL: adrift */
+struct skv_usrbio_io {
+	struct skv_usrbio_call *call; /* ring.lock; NULL: adrift */
 	bool flying;                  /* ring.lock: with the daemon */
 	bool own;                     /* `data` is the caller's memory, not a buffer of the pool */
 	uint32_t run;
 	uint64_t at; /* in the run */
 	uint64_t length;
 	uint8_t *data;
-	const struct kvb_hf3fs_iov *iov;
+	const struct skv_hf3fs_iov *iov;
 	void *kept; /* adrift, and own: what the keeper wants back */
 	uint64_t sent_ms;
 	int64_t result;
-	struct kvb_usrbio_io *next; /* of the free ones, or of the call's landed ones */
+	struct skv_usrbio_io *next; /* of the free ones, or of the call's landed ones */
 };
 
-struct kvb_usrbio_ring {
-	struct kvb_usrbio_ground *ground;
-	enum kvb_usrbio_way way;
-	struct kvb_hf3fs_ior ior;
+struct skv_usrbio_ring {
+	struct skv_usrbio_ground *ground;
+	enum skv_usrbio_way way;
+	struct skv_hf3fs_ior ior;
 	uint32_t entries;
-	struct kvb_usrbio_io *ios; /* [entries] */
-	struct kvb_mutex lock;     /* protects what follows; preparing requests happens under it */
-	struct kvb_usrbio_io *free;
+	struct skv_usrbio_io *ios; /* [entries] */
+	struct skv_mutex lock;     /* protects what follows; preparing requests happens under it */
+	struct skv_usrbio_io *free;
 	uint32_t flying;
 	uint32_t adrift;
 	bool reaping;                    /* one thread waits for completions, for all */
-	struct kvb_usrbio_call *waiting; /* the others */
+	struct skv_usrbio_call *waiting; /* the others */
 };
 
-int kvb_usrbio_ring_make(struct kvb_usrbio_ground *g, enum kvb_usrbio_way way, const struct kvblock_hf3fs *o,
-			 struct kvb_usrbio_ring *out, struct kvb_error *err);
-void kvb_usrbio_ring_close(struct kvb_usrbio_ring *r);
+int skv_usrbio_ring_make(struct skv_usrbio_ground *g, enum skv_usrbio_way way, const struct slabkv_hf3fs *o,
+			 struct skv_usrbio_ring *out, struct skv_error *err);
+void skv_usrbio_ring_close(struct skv_usrbio_ring *r);
 
 /* A place for a request; NULL when all are taken. Either sent, or given back. */
-struct kvb_usrbio_io *kvb_usrbio_ring_take(struct kvb_usrbio_ring *r);
-void kvb_usrbio_ring_give(struct kvb_usrbio_ring *r, struct kvb_usrbio_io *io);
+struct skv_usrbio_io *skv_usrbio_ring_take(struct skv_usrbio_ring *r);
+void skv_usrbio_ring_give(struct skv_usrbio_ring *r, struct skv_usrbio_io *io);
 /* Gives io the caller's own memory. False: a request that is under way uses some of these bytes, and two
  * reads of one batch must not overlap. */
-bool kvb_usrbio_ring_claim(struct kvb_usrbio_ring *r, struct kvb_usrbio_io *io, uint8_t *data, uint64_t length);
+bool skv_usrbio_ring_claim(struct skv_usrbio_ring *r, struct skv_usrbio_io *io, uint8_t *data, uint64_t length);
 /* Prepares and submits `n` requests of the call, unless the deadline has passed: looked at right before.
  * How many are flying then (the first ones); *error: an errno (0: none) why not all of them are, ETIME for
  * the deadline. */
-uint32_t kvb_usrbio_ring_send(struct kvb_usrbio_ring *r, struct kvb_usrbio_call *c, struct kvb_usrbio_io *const *ios,
+uint32_t skv_usrbio_ring_send(struct skv_usrbio_ring *r, struct skv_usrbio_call *c, struct skv_usrbio_io *const *ios,
 			      uint32_t n, int *error);
 /* The call's requests that have landed, or NULL when there are none after about `ms`. */
-struct kvb_usrbio_io *kvb_usrbio_ring_wait(struct kvb_usrbio_ring *r, struct kvb_usrbio_call *c, uint32_t ms);
+struct skv_usrbio_io *skv_usrbio_ring_wait(struct skv_usrbio_ring *r, struct skv_usrbio_call *c, uint32_t ms);
 /* Is it a request of the call that is flying? */
-bool kvb_usrbio_ring_mine(struct kvb_usrbio_ring *r, const struct kvb_usrbio_call *c, const struct kvb_usrbio_io *io);
+bool skv_usrbio_ring_mine(struct skv_usrbio_ring *r, const struct skv_usrbio_call *c, const struct skv_usrbio_io *io);
 /* Sets it adrift. False: it has landed meanwhile. `kept`: of its memory, if that is the caller's own; let go of when it
  * lands. */
-bool kvb_usrbio_ring_abandon(struct kvb_usrbio_ring *r, const struct kvb_usrbio_call *c, struct kvb_usrbio_io *io,
+bool skv_usrbio_ring_abandon(struct skv_usrbio_ring *r, const struct skv_usrbio_call *c, struct skv_usrbio_io *io,
 			     void *kept);
 /* Takes what has landed, waiting for nothing: requests adrift give back what they hold. */
-void kvb_usrbio_ring_poll(struct kvb_usrbio_ring *r);
+void skv_usrbio_ring_poll(struct skv_usrbio_ring *r);
 
 /* ---- usrbio_pump.c --------------------------------------------------------------------------- */
 
-enum kvb_usrbio_kind {
-	KVB_USRBIO_PLAIN,  /* not on 3FS: the engine behind this one */
-	KVB_USRBIO_MOUNT,  /* on 3FS, but through the mount, past the page cache */
-	KVB_USRBIO_NATIVE,
+enum skv_usrbio_kind {
+	SKV_USRBIO_PLAIN,  /* not on 3FS: the engine behind this one */
+	SKV_USRBIO_MOUNT,  /* on 3FS, but through the mount, past the page cache */
+	SKV_USRBIO_NATIVE,
 };
 
-struct kvb_usrbio_file {
-	struct kvb_engine_file base;
-	enum kvb_usrbio_kind kind;
-	struct kvb_engine_file *plain;    /* PLAIN */
-	struct kvb_usrbio_ground *ground; /* NATIVE; counted */
+struct skv_usrbio_file {
+	struct skv_engine_file base;
+	enum skv_usrbio_kind kind;
+	struct skv_engine_file *plain;    /* PLAIN */
+	struct skv_usrbio_ground *ground; /* NATIVE; counted */
 	int registered;                   /* NATIVE: by what the library knows it */
 	uint64_t chunk;                   /* NATIVE: bytes of one, a power of two */
 };
 
 /* One call of read or write, on its caller's thread. */
-struct kvb_usrbio_call {
-	struct kvb_usrbio_ring *ring;
-	const struct kvblock_hf3fs *o;
-	struct kvb_io_run *runs;
+struct skv_usrbio_call {
+	struct skv_usrbio_ring *ring;
+	const struct slabkv_hf3fs *o;
+	struct skv_io_run *runs;
 	uint32_t n;
-	const struct kvb_deadline *by;
+	const struct skv_deadline *by;
 	uint64_t most; /* bytes of a request */
 	uint32_t run; /* where the next request is cut: run, position in it, buffer, bytes of it */
 	uint64_t at;
 	int iov;
 	size_t skip;
-	struct kvb_usrbio_io *ready[KVB_USRBIO_BATCH]; /* cut, not sent */
+	struct skv_usrbio_io *ready[SKV_USRBIO_BATCH]; /* cut, not sent */
 	uint32_t n_ready;
 	uint32_t pending;  /* flying */
 	uint64_t buffered; /* bytes of buffers of ours, ready or flying */
-	struct kvb_usrbio_io *landed; /* ring.lock */
-	struct kvb_usrbio_call *next; /* ring.lock: of the waiting ones */
-	struct kvb_cond wake;
+	struct skv_usrbio_io *landed; /* ring.lock */
+	struct skv_usrbio_call *next; /* ring.lock: of the waiting ones */
+	struct skv_cond wake;
 };
 
 /* Moves all runs, whose files belong to this ground. */
-void kvb_usrbio_pump(struct kvb_usrbio_ground *g, enum kvb_usrbio_way way, struct kvb_io_run *runs, uint32_t n,
-		     const struct kvb_deadline *by);
+void skv_usrbio_pump(struct skv_usrbio_ground *g, enum skv_usrbio_way way, struct skv_io_run *runs, uint32_t n,
+		     const struct skv_deadline *by);
 
 /* ---- usrbio_ground.c ------------------------------------------------------------------------- */
 
-struct kvb_usrbio_ground {
-	const struct kvb_usrbio_lib *lib;
-	const struct kvblock_hf3fs *o; /* the engine's */
-	const struct kvb_engine_keeper *keeper; /* the engine's */
+struct skv_usrbio_ground {
+	const struct skv_usrbio_lib *lib;
+	const struct slabkv_hf3fs *o; /* the engine's */
+	const struct skv_engine_keeper *keeper; /* the engine's */
 	char mount_point[256];
 	char daemon[256];    /* what `submit-ios` leads to: another one for each start of the daemon */
 	atomic_uint refs;    /* the engine's, and one for each file */
@@ -194,37 +194,37 @@ struct kvb_usrbio_ground {
 	atomic_uint turn;    /* ring of the next call */
 	_Atomic uint64_t adrift[2]; /* bytes of the pools */
 	uint32_t n_rings;    /* of each direction */
-	struct kvb_usrbio_ring rings[2][KVB_USRBIO_RINGS];
-	struct kvb_usrbio_pool pools[2];
-	struct kvb_mutex lock;      /* protects what follows */
+	struct skv_usrbio_ring rings[2][SKV_USRBIO_RINGS];
+	struct skv_usrbio_pool pools[2];
+	struct skv_mutex lock;      /* protects what follows */
 	uint32_t users;             /* of rings and memory: the engine, and each call. 0: they are gone */
 	atomic_uint n_mapped;
-	struct kvb_usrbio_memory *mapped[KVB_USRBIO_MAPPED];
+	struct skv_usrbio_memory *mapped[SKV_USRBIO_MAPPED];
 };
 
-/* Rings and buffers on the 3FS at `mount_point`. KVB_E_UNAVAILABLE (rings refused, no daemon),
- * KVB_E_NO_SPACE (/dev/shm), KVB_E_NOMEM; each with the remedy. One reference, one user. */
-int kvb_usrbio_ground_make(const struct kvb_usrbio_lib *lib, const struct kvblock_hf3fs *o,
-			   const struct kvb_engine_keeper *keeper, const char *mount_point, struct kvb_usrbio_ground **out, struct kvb_error *err);
-void kvb_usrbio_ground_ref(struct kvb_usrbio_ground *g);
-void kvb_usrbio_ground_unref(struct kvb_usrbio_ground *g);
-/* Rings and memory stay until kvb_usrbio_ground_leave. False: it is lost, nothing of them may be touched. A ground
+/* Rings and buffers on the 3FS at `mount_point`. SKV_E_UNAVAILABLE (rings refused, no daemon),
+ * SKV_E_NO_SPACE (/dev/shm), SKV_E_NOMEM; each with the remedy. One reference, one user. */
+int skv_usrbio_ground_make(const struct skv_usrbio_lib *lib, const struct slabkv_hf3fs *o,
+			   const struct skv_engine_keeper *keeper, const char *mount_point, struct skv_usrbio_ground **out, struct skv_error *err);
+void skv_usrbio_ground_ref(struct skv_usrbio_ground *g);
+void skv_usrbio_ground_unref(struct skv_usrbio_ground *g);
+/* Rings and memory stay until skv_usrbio_ground_leave. False: it is lost, nothing of them may be touched. A ground
  * that is lost gives them up with the last user, whatever files still refer to it: /dev/shm may not have room for
  * two. The engine leaves once, when it drops the ground. */
-bool kvb_usrbio_ground_enter(struct kvb_usrbio_ground *g);
-void kvb_usrbio_ground_leave(struct kvb_usrbio_ground *g);
+bool skv_usrbio_ground_enter(struct skv_usrbio_ground *g);
+void skv_usrbio_ground_leave(struct skv_usrbio_ground *g);
 /* Looks whether the daemon is still the one that this was made with; else it is lost. */
-void kvb_usrbio_ground_check(struct kvb_usrbio_ground *g);
+void skv_usrbio_ground_check(struct skv_usrbio_ground *g);
 /* After requests of this ring were set adrift: where too little is left to work with, it is lost. */
-void kvb_usrbio_ground_adrift(struct kvb_usrbio_ground *g, struct kvb_usrbio_ring *r);
+void skv_usrbio_ground_adrift(struct skv_usrbio_ground *g, struct skv_usrbio_ring *r);
 /* Memory that calls may use without a copy. An error is told and no more. */
-int kvb_usrbio_ground_map(struct kvb_usrbio_ground *g, void *base, size_t length, struct kvb_error *err);
-void kvb_usrbio_ground_unmap(struct kvb_usrbio_ground *g, const void *base);
+int skv_usrbio_ground_map(struct skv_usrbio_ground *g, void *base, size_t length, struct skv_error *err);
+void skv_usrbio_ground_unmap(struct skv_usrbio_ground *g, const void *base);
 /* What the bytes at `data` lie in: how many of `length` do in *n; NULL: in nothing that is mapped. Valid as
  * long as the caller keeps the memory registered. */
-const struct kvb_hf3fs_iov *kvb_usrbio_ground_find(struct kvb_usrbio_ground *g, const void *data, uint64_t length,
+const struct skv_hf3fs_iov *skv_usrbio_ground_find(struct skv_usrbio_ground *g, const void *data, uint64_t length,
 						   uint64_t *n);
 /* Bytes of shared memory of all rings of these settings. */
-uint64_t kvb_usrbio_ground_rings(const struct kvb_usrbio_lib *lib, const struct kvblock_hf3fs *o);
+uint64_t skv_usrbio_ground_rings(const struct skv_usrbio_lib *lib, const struct slabkv_hf3fs *o);
 
 #endif

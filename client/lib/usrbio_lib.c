@@ -15,21 +15,21 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include <kvb/lock.h>
-#include <kvb/log.h>
-#include <kvb/mem.h>
+#include <skv/lock.h>
+#include <skv/log.h>
+#include <skv/mem.h>
 
 /* A loaded library. Never freed. */
 struct loaded {
 	char *name;
-	struct kvb_usrbio_lib lib;
+	struct skv_usrbio_lib lib;
 	struct loaded *next;
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* protects `all` */
 static struct loaded *all;
 
-void kvb_usrbio_bound_files(uint64_t most)
+void skv_usrbio_bound_files(uint64_t most)
 {
 	struct rlimit l, with;
 
@@ -38,65 +38,65 @@ void kvb_usrbio_bound_files(uint64_t most)
 	with.rlim_max = most;
 	with.rlim_cur = l.rlim_cur < with.rlim_max ? l.rlim_cur : with.rlim_max;
 	if (setrlimit(RLIMIT_NOFILE, &with) != 0)
-		kvb_log(KVB_LOG_WARN, "client", "the hard limit of open files cannot be lowered: %s", strerror(errno));
+		skv_log(SKV_LOG_WARN, "client", "the hard limit of open files cannot be lowered: %s", strerror(errno));
 	else
-		kvb_log(KVB_LOG_INFO, "client",
+		skv_log(SKV_LOG_INFO, "client",
 			"the hard limit of open files is lowered to %llu: 3FS's library takes memory for each",
 			(unsigned long long)most);
 }
 
-static int find_symbols(void *handle, const char *name, struct kvb_usrbio_lib *lib, struct kvb_error *err)
+static int find_symbols(void *handle, const char *name, struct skv_usrbio_lib *lib, struct skv_error *err)
 {
 	void *p;
 
 #define FIND(symbol, type, parameters)                                                                                 \
 	p = dlsym(handle, "hf3fs_" #symbol);                                                                           \
 	if (!p)                                                                                                        \
-		return kvb_fail(err, KVB_E_UNSUPPORTED, "hf3fs_lib", "%s has no function hf3fs_%s: is it 3FS's?",      \
+		return skv_fail(err, SKV_E_UNSUPPORTED, "hf3fs_lib", "%s has no function hf3fs_%s: is it 3FS's?",      \
 				name, #symbol);                                                                        \
 	memcpy(&lib->symbol, &p, sizeof p);
-	KVB_HF3FS_FUNCTIONS(FIND)
+	SKV_HF3FS_FUNCTIONS(FIND)
 #undef FIND
-	return KVB_OK;
+	return SKV_OK;
 }
 
-static int load_locked(const char *name, struct loaded **out, struct kvb_error *err)
+static int load_locked(const char *name, struct loaded **out, struct skv_error *err)
 {
-	struct loaded *l = kvb_calloc(1, sizeof *l);
+	struct loaded *l = skv_calloc(1, sizeof *l);
 	void *handle;
 	int rc;
 
 	if (l)
-		l->name = kvb_strdup(name);
+		l->name = skv_strdup(name);
 	if (!l || !l->name) {
-		kvb_free(l);
-		return kvb_fail(err, KVB_E_NOMEM, NULL, "out of memory");
+		skv_free(l);
+		return skv_fail(err, SKV_E_NOMEM, NULL, "out of memory");
 	}
-	kvb_usrbio_bound_files(KVB_USRBIO_NOFILE);
+	skv_usrbio_bound_files(SKV_USRBIO_NOFILE);
 	handle = dlopen(name, RTLD_NOW | RTLD_LOCAL);
 	if (handle)
 		rc = find_symbols(handle, name, &l->lib, err);
 	else
-		rc = kvb_fail(err, KVB_E_UNSUPPORTED, "hf3fs_lib",
-			      "no client library of 3FS: %s (install it, or name it with hf3fs_lib or " KVB_USRBIO_LIB_ENV
+		rc = skv_fail(err, SKV_E_UNSUPPORTED, "hf3fs_lib",
+			      "no client library of 3FS: %s (install it, or name it with hf3fs_lib or " SKV_USRBIO_LIB_ENV
 			      ")", dlerror());
-	if (rc == KVB_OK) {
+	if (rc == SKV_OK) {
 		l->next = all;
 		all = l;
 		*out = l;
-		return KVB_OK;
+		return SKV_OK;
 	}
-	kvb_free(l->name);
-	kvb_free(l);
+	skv_free(l->name);
+	skv_free(l);
 	return rc;
 }
 
-int kvb_usrbio_load(const char *path, const struct kvb_usrbio_lib **out, struct kvb_error *err)
+int skv_usrbio_load(const char *path, const struct skv_usrbio_lib **out, struct skv_error *err)
 {
-	const char *env = getenv(KVB_USRBIO_LIB_ENV);
-	const char *name = path && path[0] ? path : env && env[0] ? env : KVB_USRBIO_LIB;
+	const char *env = getenv(SKV_USRBIO_LIB_ENV);
+	const char *name = path && path[0] ? path : env && env[0] ? env : SKV_USRBIO_LIB;
 	struct loaded *l;
-	int rc = KVB_OK;
+	int rc = SKV_OK;
 
 	pthread_mutex_lock(&lock);
 	for (l = all; l && strcmp(l->name, name) != 0; l = l->next)
@@ -104,45 +104,45 @@ int kvb_usrbio_load(const char *path, const struct kvb_usrbio_lib **out, struct 
 	if (!l)
 		rc = load_locked(name, &l, err);
 	pthread_mutex_unlock(&lock);
-	if (rc == KVB_OK)
+	if (rc == SKV_OK)
 		*out = &l->lib;
 	return rc;
 }
 
-bool kvb_usrbio_is_3fs(int fd)
+bool skv_usrbio_is_3fs(int fd)
 {
 	uint32_t magic = 0;
 
-	return ioctl(fd, KVB_HF3FS_IOC_MAGIC, &magic) == 0 && magic == KVB_HF3FS_MAGIC;
+	return ioctl(fd, SKV_HF3FS_IOC_MAGIC, &magic) == 0 && magic == SKV_HF3FS_MAGIC;
 }
 
-int kvb_usrbio_mount_point(const struct kvb_usrbio_lib *lib, const char *path, char *out, size_t size,
-			   struct kvb_error *err)
+int skv_usrbio_mount_point(const struct skv_usrbio_lib *lib, const char *path, char *out, size_t size,
+			   struct skv_error *err)
 {
 	int n;
 
 	if (access(path, F_OK) != 0) /* the library throws */
-		return kvb_fail(err, KVB_E_UNAVAILABLE, "hf3fs_mount_point", "%s: %s", path, strerror(errno));
+		return skv_fail(err, SKV_E_UNAVAILABLE, "hf3fs_mount_point", "%s: %s", path, strerror(errno));
 	n = lib->extract_mount_point(out, size > INT_MAX ? INT_MAX : (int)size, path);
 	if (n > 0 && (size_t)n <= size)
-		return KVB_OK;
-	return kvb_fail(err, KVB_E_FOREIGN, "hf3fs_mount_point", n > 0 ? "%s: its mount point is too long"
+		return SKV_OK;
+	return skv_fail(err, SKV_E_FOREIGN, "hf3fs_mount_point", n > 0 ? "%s: its mount point is too long"
 								       : "%s does not lie on a mounted 3FS", path);
 }
 
-int kvb_usrbio_punch(const struct kvb_usrbio_lib *lib, int fd, size_t chunk, size_t n, const size_t *start,
-		     const size_t *end, struct kvb_error *err)
+int skv_usrbio_punch(const struct skv_usrbio_lib *lib, int fd, size_t chunk, size_t n, const size_t *start,
+		     const size_t *end, struct skv_error *err)
 {
 	for (size_t i = 0; i < n; i++)
 		if (chunk == 0 || start[i] % chunk || end[i] % chunk || start[i] >= end[i])
-			return kvb_fail(err, KVB_E_INVALID, "ranges", "range %zu is not made of whole chunks of %zu bytes",
+			return skv_fail(err, SKV_E_INVALID, "ranges", "range %zu is not made of whole chunks of %zu bytes",
 					i, chunk);
-	for (size_t at = 0; at < n; at += KVB_HF3FS_PUNCH_MAX) {
-		size_t some = n - at < KVB_HF3FS_PUNCH_MAX ? n - at : KVB_HF3FS_PUNCH_MAX;
+	for (size_t at = 0; at < n; at += SKV_HF3FS_PUNCH_MAX) {
+		size_t some = n - at < SKV_HF3FS_PUNCH_MAX ? n - at : SKV_HF3FS_PUNCH_MAX;
 		int error = lib->punchhole(fd, (int)some, start + at, end + at, 0);
 
 		if (error)
-			return kvb_fail(err, KVB_E_IO, NULL, "punching: %s", strerror(error));
+			return skv_fail(err, SKV_E_IO, NULL, "punching: %s", strerror(error));
 	}
-	return KVB_OK;
+	return SKV_OK;
 }

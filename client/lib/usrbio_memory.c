@@ -17,46 +17,46 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
-#include <kvb/hash.h>
-#include <kvb/mem.h>
-#include <kvb/superblock.h>
+#include <skv/hash.h>
+#include <skv/mem.h>
+#include <skv/superblock.h>
 
 #define SHM "/dev/shm"
 
 /* ---- telling the daemon ---------------------------------------------------------------------- */
 
-int kvb_usrbio_publish(const struct kvb_usrbio_lib *lib, const char *mount_point, const char *shm, void *base,
-		       size_t length, struct kvb_usrbio_memory *out, struct kvb_error *err)
+int skv_usrbio_publish(const struct skv_usrbio_lib *lib, const char *mount_point, const char *shm, void *base,
+		       size_t length, struct skv_usrbio_memory *out, struct skv_error *err)
 {
-	char target[sizeof SHM + KVB_SHM_NAME], id[37];
+	char target[sizeof SHM + SKV_SHM_NAME], id[37];
 	uint8_t uuid[16];
 	int rc;
 
-	kvb_random(uuid, sizeof uuid);
-	kvb_uuid_to_text(uuid, id);
+	skv_random(uuid, sizeof uuid);
+	skv_uuid_to_text(uuid, id);
 	memset(out, 0, sizeof *out);
 	snprintf(target, sizeof target, SHM "%s", shm);
-	snprintf(out->link, sizeof out->link, "%s/" KVB_USRBIO_VIRT "/%s", mount_point, id);
+	snprintf(out->link, sizeof out->link, "%s/" SKV_USRBIO_VIRT "/%s", mount_point, id);
 	rc = lib->iovwrap(&out->iov, base, uuid, mount_point, length, 0, -1);
 	if (rc != 0)
-		return kvb_fail(err, KVB_E_UNAVAILABLE, NULL, "3FS's library refused memory: %s", strerror(-rc));
+		return skv_fail(err, SKV_E_UNAVAILABLE, NULL, "3FS's library refused memory: %s", strerror(-rc));
 	if (symlink(target, out->link) == 0)
-		return KVB_OK;
+		return SKV_OK;
 	rc = errno;
 	out->link[0] = '\0';
-	return kvb_fail(err, KVB_E_UNAVAILABLE, NULL,
+	return skv_fail(err, SKV_E_UNAVAILABLE, NULL,
 			"the FUSE daemon of %s refused memory: %s (it must see the same /dev/shm as this process)",
 			mount_point, strerror(rc));
 }
 
-void kvb_usrbio_withdraw(struct kvb_usrbio_memory *m)
+void skv_usrbio_withdraw(struct skv_usrbio_memory *m)
 {
 	if (m->link[0])
 		(void)unlink(m->link); /* of a daemon that is gone: nothing to remove */
 	m->link[0] = '\0';
 }
 
-bool kvb_usrbio_shm_of(const void *base, size_t length, char shm[KVB_SHM_NAME])
+bool skv_usrbio_shm_of(const void *base, size_t length, char shm[SKV_SHM_NAME])
 {
 	unsigned long long begin, end, offset, inode;
 	char line[1024], perms[8], path[512];
@@ -72,7 +72,7 @@ bool kvb_usrbio_shm_of(const void *base, size_t length, char shm[KVB_SHM_NAME])
 			continue;
 		found = true;
 		if (strncmp(perms, "rw-s", 4) != 0 || offset != 0 || strncmp(path, SHM "/", sizeof SHM) != 0 ||
-		    strlen(path) - strlen(SHM) >= KVB_SHM_NAME || stat(path, &st) != 0 || !S_ISREG(st.st_mode) ||
+		    strlen(path) - strlen(SHM) >= SKV_SHM_NAME || stat(path, &st) != 0 || !S_ISREG(st.st_mode) ||
 		    st.st_ino != inode || st.st_dev != makedev(major, minor) || (uint64_t)st.st_size < length)
 			path[0] = '\0';
 	}
@@ -84,63 +84,63 @@ bool kvb_usrbio_shm_of(const void *base, size_t length, char shm[KVB_SHM_NAME])
 	return true;
 }
 
-int kvb_usrbio_room(const struct kvblock_hf3fs *o, uint64_t rings, struct kvb_error *err)
+int skv_usrbio_room(const struct slabkv_hf3fs *o, uint64_t rings, struct skv_error *err)
 {
 	const double mib = 1 << 20;
 	uint64_t need = o->read_iov_size + o->write_iov_size + rings, have;
 	struct statvfs st;
 
 	if (statvfs(SHM, &st) != 0)
-		return kvb_fail(err, KVB_E_NO_SPACE, "hf3fs_iov_size", SHM ": %s: mount a tmpfs there", strerror(errno));
+		return skv_fail(err, SKV_E_NO_SPACE, "hf3fs_iov_size", SHM ": %s: mount a tmpfs there", strerror(errno));
 	have = (uint64_t)st.f_bavail * st.f_frsize;
-	kvb_fail(err, need <= have ? KVB_OK : KVB_E_NO_SPACE, "hf3fs_iov_size",
+	skv_fail(err, need <= have ? SKV_OK : SKV_E_NO_SPACE, "hf3fs_iov_size",
 		 "a process needs %.1f MiB of shared memory (%.1f to read, %.1f to write, %.1f for rings), " SHM
 		 " has %.1f MiB free%s", (double)need / mib, (double)o->read_iov_size / mib,
 		 (double)o->write_iov_size / mib, (double)rings / mib, (double)have / mib,
 		 need <= have ? "" : ": make it larger (in a container --shm-size), or hf3fs_iov_size smaller");
-	return need <= have ? KVB_OK : KVB_E_NO_SPACE;
+	return need <= have ? SKV_OK : SKV_E_NO_SPACE;
 }
 
 /* ---- buffers --------------------------------------------------------------------------------- */
 
-int kvb_usrbio_pool_make(const struct kvb_usrbio_lib *lib, const char *mount_point, const char *name, uint64_t bytes,
-			 int numa, struct kvb_usrbio_pool *out, struct kvb_error *err)
+int skv_usrbio_pool_make(const struct skv_usrbio_lib *lib, const char *mount_point, const char *name, uint64_t bytes,
+			 int numa, struct skv_usrbio_pool *out, struct skv_error *err)
 {
-	struct kvblock_pool_options o = { .size = sizeof o, .bytes = bytes, .buffer_bytes = bytes, .numa_node = numa,
-					  .kind = KVBLOCK_MEMORY_SHARED, .shm_name = name };
-	struct kvblock_pool_info info;
-	struct kvblock_error e;
+	struct slabkv_pool_options o = { .size = sizeof o, .bytes = bytes, .buffer_bytes = bytes, .numa_node = numa,
+					  .kind = SLABKV_MEMORY_SHARED, .shm_name = name };
+	struct slabkv_pool_info info;
+	struct slabkv_error e;
 	int rc;
 
-	kvb_mutex_init(&out->lock);
-	kvb_cond_init(&out->freed);
-	out->n_units = (uint32_t)(bytes / KVB_USRBIO_UNIT);
-	out->used = kvb_calloc((out->n_units + 63) / 64, sizeof *out->used);
+	skv_mutex_init(&out->lock);
+	skv_cond_init(&out->freed);
+	out->n_units = (uint32_t)(bytes / SKV_USRBIO_UNIT);
+	out->used = skv_calloc((out->n_units + 63) / 64, sizeof *out->used);
 	if (!out->used)
-		return kvb_fail(err, KVB_E_NOMEM, NULL, "out of memory");
-	if (kvblock_pool_create(&o, &out->pages, &e) != KVBLOCK_OK)
-		return kvb_fail(err, e.code, "hf3fs_iov_size", "%s", e.message);
-	kvblock_pool_info(out->pages, &info);
-	rc = kvb_usrbio_publish(lib, mount_point, info.shm, info.base, bytes, &out->memory, err);
+		return skv_fail(err, SKV_E_NOMEM, NULL, "out of memory");
+	if (slabkv_pool_create(&o, &out->pages, &e) != SLABKV_OK)
+		return skv_fail(err, e.code, "hf3fs_iov_size", "%s", e.message);
+	slabkv_pool_info(out->pages, &info);
+	rc = skv_usrbio_publish(lib, mount_point, info.shm, info.base, bytes, &out->memory, err);
 	shm_unlink(info.shm);
 	return rc;
 }
 
-void kvb_usrbio_pool_close(struct kvb_usrbio_pool *p)
+void skv_usrbio_pool_close(struct skv_usrbio_pool *p)
 {
-	kvb_usrbio_withdraw(&p->memory);
-	(void)kvblock_pool_destroy(p->pages);
-	kvb_free(p->used);
-	kvb_cond_destroy(&p->freed);
-	kvb_mutex_destroy(&p->lock);
+	skv_usrbio_withdraw(&p->memory);
+	(void)slabkv_pool_destroy(p->pages);
+	skv_free(p->used);
+	skv_cond_destroy(&p->freed);
+	skv_mutex_destroy(&p->lock);
 }
 
-static bool is_used(const struct kvb_usrbio_pool *p, uint32_t unit)
+static bool is_used(const struct skv_usrbio_pool *p, uint32_t unit)
 {
 	return p->used[unit / 64] >> (unit % 64) & 1;
 }
 
-static void mark(struct kvb_usrbio_pool *p, uint32_t unit, uint32_t n, bool used)
+static void mark(struct skv_usrbio_pool *p, uint32_t unit, uint32_t n, bool used)
 {
 	for (uint32_t i = unit; i < unit + n; i++)
 		p->used[i / 64] ^= 1ull << (i % 64);
@@ -148,7 +148,7 @@ static void mark(struct kvb_usrbio_pool *p, uint32_t unit, uint32_t n, bool used
 }
 
 /* The first of `n` free units that begin in [from, to), or `to`. */
-static uint32_t search(const struct kvb_usrbio_pool *p, uint32_t from, uint32_t to, uint32_t n)
+static uint32_t search(const struct skv_usrbio_pool *p, uint32_t from, uint32_t to, uint32_t n)
 {
 	uint32_t begin = from, at = from;
 
@@ -167,14 +167,14 @@ static uint32_t search(const struct kvb_usrbio_pool *p, uint32_t from, uint32_t 
 
 static uint32_t units_of(uint64_t bytes)
 {
-	return (uint32_t)((bytes + KVB_USRBIO_UNIT - 1) / KVB_USRBIO_UNIT);
+	return (uint32_t)((bytes + SKV_USRBIO_UNIT - 1) / SKV_USRBIO_UNIT);
 }
 
-uint8_t *kvb_usrbio_pool_take(struct kvb_usrbio_pool *p, uint64_t bytes)
+uint8_t *skv_usrbio_pool_take(struct skv_usrbio_pool *p, uint64_t bytes)
 {
 	uint32_t n = units_of(bytes), at;
 
-	kvb_mutex_lock(&p->lock);
+	skv_mutex_lock(&p->lock);
 	at = search(p, p->next, p->n_units, n);
 	if (at == p->n_units) {
 		at = search(p, 0, p->next, n);
@@ -185,24 +185,24 @@ uint8_t *kvb_usrbio_pool_take(struct kvb_usrbio_pool *p, uint64_t bytes)
 		mark(p, at, n, true);
 		p->next = at + n < p->n_units ? at + n : 0;
 	}
-	kvb_mutex_unlock(&p->lock);
-	return at < p->n_units ? p->memory.iov.base + (uint64_t)at * KVB_USRBIO_UNIT : NULL;
+	skv_mutex_unlock(&p->lock);
+	return at < p->n_units ? p->memory.iov.base + (uint64_t)at * SKV_USRBIO_UNIT : NULL;
 }
 
-void kvb_usrbio_pool_give(struct kvb_usrbio_pool *p, const uint8_t *data, uint64_t bytes)
+void skv_usrbio_pool_give(struct skv_usrbio_pool *p, const uint8_t *data, uint64_t bytes)
 {
-	uint64_t at = (uint64_t)(data - p->memory.iov.base) / KVB_USRBIO_UNIT;
+	uint64_t at = (uint64_t)(data - p->memory.iov.base) / SKV_USRBIO_UNIT;
 
-	kvb_mutex_lock(&p->lock);
+	skv_mutex_lock(&p->lock);
 	assert(at < p->n_units && is_used(p, (uint32_t)at));
 	mark(p, (uint32_t)at, units_of(bytes), false);
-	kvb_cond_broadcast(&p->freed);
-	kvb_mutex_unlock(&p->lock);
+	skv_cond_broadcast(&p->freed);
+	skv_mutex_unlock(&p->lock);
 }
 
-void kvb_usrbio_pool_wait(struct kvb_usrbio_pool *p, uint32_t ms)
+void skv_usrbio_pool_wait(struct skv_usrbio_pool *p, uint32_t ms)
 {
-	kvb_mutex_lock(&p->lock);
-	kvb_cond_wait_ms(&p->freed, &p->lock, ms);
-	kvb_mutex_unlock(&p->lock);
+	skv_mutex_lock(&p->lock);
+	skv_cond_wait_ms(&p->freed, &p->lock, ms);
+	skv_mutex_unlock(&p->lock);
 }

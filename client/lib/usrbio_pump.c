@@ -3,7 +3,7 @@
  * buffers go, settles what lands, and returns when nothing of it is flying or worth waiting for.
  *
  * A request has one piece of memory. Bytes that lie side by side in memory that the daemon knows go without
- * a copy, if they are many (KVB_USRBIO_DIRECT) or all that is left; everything else goes through a buffer of
+ * a copy, if they are many (SKV_USRBIO_DIRECT) or all that is left; everything else goes through a buffer of
  * ours, which makes one request of several blocks. Requests end at chunks of the file: a chunk is never
  * written in two parts.
  *
@@ -18,15 +18,15 @@
 #include <errno.h>
 #include <string.h>
 
-#include <kvb/log.h>
+#include <skv/log.h>
 
 #define PARTS 4u          /* a call that is too short for large reads has so many */
 #define LEAST (4ull << 20) /* unless they were smaller than this */
 #define TURN_MS 10u /* between looks whether there is a place and a buffer */
 
-static bool writing(const struct kvb_usrbio_call *c) { return c->ring->way == KVB_USRBIO_WRITE; }
+static bool writing(const struct skv_usrbio_call *c) { return c->ring->way == SKV_USRBIO_WRITE; }
 
-static void stop_run(struct kvb_io_run *run, uint64_t at, int status)
+static void stop_run(struct skv_io_run *run, uint64_t at, int status)
 {
 	if (at < run->done) {
 		run->done = at;
@@ -35,9 +35,9 @@ static void stop_run(struct kvb_io_run *run, uint64_t at, int status)
 }
 
 /* Where the runs' bytes lie in memory: the extent at the cursor, joined with neighbours. */
-static uint64_t extent(const struct kvb_usrbio_call *c, int iov, size_t skip, uint64_t most)
+static uint64_t extent(const struct skv_usrbio_call *c, int iov, size_t skip, uint64_t most)
 {
-	const struct kvb_io_run *run = &c->runs[c->run];
+	const struct skv_io_run *run = &c->runs[c->run];
 	const char *end = (const char *)run->iov[iov].iov_base + run->iov[iov].iov_len;
 	uint64_t n = run->iov[iov].iov_len - skip;
 
@@ -48,9 +48,9 @@ static uint64_t extent(const struct kvb_usrbio_call *c, int iov, size_t skip, ui
 	return n < most ? n : most;
 }
 
-static void step(struct kvb_usrbio_call *c, uint64_t n)
+static void step(struct skv_usrbio_call *c, uint64_t n)
 {
-	const struct kvb_io_run *run = &c->runs[c->run];
+	const struct skv_io_run *run = &c->runs[c->run];
 
 	c->at += n;
 	while (n > 0) {
@@ -67,7 +67,7 @@ static void step(struct kvb_usrbio_call *c, uint64_t n)
 }
 
 /* Copies between a buffer and the caller's memory at [at, at + length) of a run. */
-static void copy(const struct kvb_io_run *run, uint64_t at, uint8_t *buffer, uint64_t length, bool out)
+static void copy(const struct skv_io_run *run, uint64_t at, uint8_t *buffer, uint64_t length, bool out)
 {
 	for (int i = 0; i < run->n_iov && length > 0; i++) {
 		uint64_t some = run->iov[i].iov_len;
@@ -91,10 +91,10 @@ static void copy(const struct kvb_io_run *run, uint64_t at, uint8_t *buffer, uin
 /* ---- from runs to requests ------------------------------------------------------------------- */
 
 /* Bytes of the next request at most: up to a chunk's edge, unless the run ends before it. */
-static uint64_t bound(const struct kvb_usrbio_call *c)
+static uint64_t bound(const struct skv_usrbio_call *c)
 {
-	const struct kvb_io_run *run = &c->runs[c->run];
-	const struct kvb_usrbio_file *f = (const struct kvb_usrbio_file *)run->file;
+	const struct skv_io_run *run = &c->runs[c->run];
+	const struct skv_usrbio_file *f = (const struct skv_usrbio_file *)run->file;
 	uint64_t most = c->most, left = run->length - c->at;
 	uint64_t begin = run->offset + c->at, end = (begin + most) & ~(f->chunk - 1);
 
@@ -103,31 +103,31 @@ static uint64_t bound(const struct kvb_usrbio_call *c)
 	return end > begin ? end - begin : most;
 }
 
-static bool cut_direct(struct kvb_usrbio_call *c, struct kvb_usrbio_io *io, uint64_t most)
+static bool cut_direct(struct skv_usrbio_call *c, struct skv_usrbio_io *io, uint64_t most)
 {
-	const struct kvb_io_run *run = &c->runs[c->run];
+	const struct skv_io_run *run = &c->runs[c->run];
 	uint8_t *data = (uint8_t *)run->iov[c->iov].iov_base + c->skip;
 	uint64_t n = extent(c, c->iov, c->skip, most), in = 0;
-	const struct kvb_hf3fs_iov *iov = kvb_usrbio_ground_find(c->ring->ground, data, n, &in);
+	const struct skv_hf3fs_iov *iov = skv_usrbio_ground_find(c->ring->ground, data, n, &in);
 
-	if (!iov || (in < KVB_USRBIO_DIRECT && in < run->length - c->at) ||
-	    !kvb_usrbio_ring_claim(c->ring, io, data, in))
+	if (!iov || (in < SKV_USRBIO_DIRECT && in < run->length - c->at) ||
+	    !skv_usrbio_ring_claim(c->ring, io, data, in))
 		return false;
 	io->iov = iov;
 	return true;
 }
 
 /* Up to where bytes can go without a copy. */
-static uint64_t until_direct(const struct kvb_usrbio_call *c, uint64_t most)
+static uint64_t until_direct(const struct skv_usrbio_call *c, uint64_t most)
 {
-	const struct kvb_io_run *run = &c->runs[c->run];
+	const struct skv_io_run *run = &c->runs[c->run];
 	uint64_t n = run->iov[c->iov].iov_len - c->skip, in;
 
 	for (int i = c->iov + 1; i < run->n_iov && n < most; i++) {
 		const struct iovec *v = &run->iov[i];
 
-		if (kvb_usrbio_ground_find(c->ring->ground, v->iov_base, v->iov_len, &in) &&
-		    extent(c, i, 0, most - n) >= KVB_USRBIO_DIRECT)
+		if (skv_usrbio_ground_find(c->ring->ground, v->iov_base, v->iov_len, &in) &&
+		    extent(c, i, 0, most - n) >= SKV_USRBIO_DIRECT)
 			break;
 		n += v->iov_len;
 	}
@@ -135,28 +135,28 @@ static uint64_t until_direct(const struct kvb_usrbio_call *c, uint64_t most)
 }
 
 /* About half of it, up to a chunk's edge. */
-static uint64_t less(const struct kvb_usrbio_call *c, uint64_t n)
+static uint64_t less(const struct skv_usrbio_call *c, uint64_t n)
 {
-	const struct kvb_io_run *run = &c->runs[c->run];
-	const struct kvb_usrbio_file *f = (const struct kvb_usrbio_file *)run->file;
+	const struct skv_io_run *run = &c->runs[c->run];
+	const struct skv_usrbio_file *f = (const struct skv_usrbio_file *)run->file;
 	uint64_t begin = run->offset + c->at, end = (begin + n / 2) & ~(f->chunk - 1);
 
 	return end > begin ? end - begin : n / 2;
 }
 
 /* No call has more than half of the buffers. One that has none takes a smaller one than it would like. */
-static bool cut_buffered(struct kvb_usrbio_call *c, struct kvb_usrbio_io *io, uint64_t most)
+static bool cut_buffered(struct skv_usrbio_call *c, struct skv_usrbio_io *io, uint64_t most)
 {
-	struct kvb_usrbio_pool *pool = &c->ring->ground->pools[c->ring->way];
+	struct skv_usrbio_pool *pool = &c->ring->ground->pools[c->ring->way];
 	uint64_t n = until_direct(c, most);
 	uint8_t *data;
 
-	if (c->buffered > 0 && c->buffered + n > (uint64_t)pool->n_units * KVB_USRBIO_UNIT / 2)
+	if (c->buffered > 0 && c->buffered + n > (uint64_t)pool->n_units * SKV_USRBIO_UNIT / 2)
 		return false;
-	data = kvb_usrbio_pool_take(pool, n);
-	while (!data && c->buffered == 0 && n > KVB_USRBIO_UNIT) {
+	data = skv_usrbio_pool_take(pool, n);
+	while (!data && c->buffered == 0 && n > SKV_USRBIO_UNIT) {
 		n = less(c, n);
-		data = kvb_usrbio_pool_take(pool, n);
+		data = skv_usrbio_pool_take(pool, n);
 	}
 	if (!data)
 		return false;
@@ -170,9 +170,9 @@ static bool cut_buffered(struct kvb_usrbio_call *c, struct kvb_usrbio_io *io, ui
 }
 
 /* The next request, with its memory. False: nothing is left, or there is no place or buffer now. */
-static bool cut(struct kvb_usrbio_call *c, struct kvb_usrbio_io **out)
+static bool cut(struct skv_usrbio_call *c, struct skv_usrbio_io **out)
 {
-	struct kvb_usrbio_io *io;
+	struct skv_usrbio_io *io;
 	uint64_t most;
 
 	while (c->run < c->n && c->at >= c->runs[c->run].done) {
@@ -183,14 +183,14 @@ static bool cut(struct kvb_usrbio_call *c, struct kvb_usrbio_io **out)
 	}
 	if (c->run == c->n)
 		return false;
-	io = kvb_usrbio_ring_take(c->ring);
+	io = skv_usrbio_ring_take(c->ring);
 	if (!io)
 		return false;
 	io->run = c->run;
 	io->at = c->at;
 	most = bound(c);
 	if (!cut_direct(c, io, most) && !cut_buffered(c, io, most)) {
-		kvb_usrbio_ring_give(c->ring, io);
+		skv_usrbio_ring_give(c->ring, io);
 		return false;
 	}
 	step(c, io->length);
@@ -198,20 +198,20 @@ static bool cut(struct kvb_usrbio_call *c, struct kvb_usrbio_io **out)
 	return true;
 }
 
-static void release(struct kvb_usrbio_call *c, struct kvb_usrbio_io *io)
+static void release(struct skv_usrbio_call *c, struct skv_usrbio_io *io)
 {
 	if (!io->own) {
 		c->buffered -= io->length;
-		kvb_usrbio_pool_give(&c->ring->ground->pools[c->ring->way], io->data, io->length);
+		skv_usrbio_pool_give(&c->ring->ground->pools[c->ring->way], io->data, io->length);
 	}
-	kvb_usrbio_ring_give(c->ring, io);
+	skv_usrbio_ring_give(c->ring, io);
 }
 
 /* What has not been sent so far stops with `status`. */
-static void send_no_more(struct kvb_usrbio_call *c, int status)
+static void send_no_more(struct skv_usrbio_call *c, int status)
 {
 	while (c->n_ready > 0) {
-		struct kvb_usrbio_io *io = c->ready[--c->n_ready];
+		struct skv_usrbio_io *io = c->ready[--c->n_ready];
 
 		stop_run(&c->runs[io->run], io->at, status);
 		release(c, io);
@@ -225,24 +225,24 @@ static void send_no_more(struct kvb_usrbio_call *c, int status)
 /* Errors of requests that were not carried out, because what they name is not known there. */
 static bool unknown(int64_t error) { return error == EBADF || error == EACCES || error == EINVAL; }
 
-static void doubt(struct kvb_usrbio_call *c, struct kvb_io_run *run, int64_t error)
+static void doubt(struct skv_usrbio_call *c, struct skv_io_run *run, int64_t error)
 {
 	if (!unknown(error))
 		return;
 	run->again |= error == EBADF; /* the file alone may be what is unknown */
-	kvb_usrbio_ground_check(c->ring->ground);
+	skv_usrbio_ground_check(c->ring->ground);
 }
 
 /* Sends what there are places and buffers for. */
-static void send(struct kvb_usrbio_call *c)
+static void send(struct skv_usrbio_call *c)
 {
-	uint32_t sent, most = writing(c) ? 1 : KVB_USRBIO_BATCH; /* a write flies while the next is copied */
+	uint32_t sent, most = writing(c) ? 1 : SKV_USRBIO_BATCH; /* a write flies while the next is copied */
 	int error = 0;
 
 	do {
 		while (c->n_ready < most && cut(c, &c->ready[c->n_ready]))
 			c->n_ready++;
-		sent = kvb_usrbio_ring_send(c->ring, c, c->ready, c->n_ready, &error);
+		sent = skv_usrbio_ring_send(c->ring, c, c->ready, c->n_ready, &error);
 		for (uint32_t i = 0; i < sent; i++)
 			c->runs[c->ready[i]->run].ios++;
 		c->pending += sent;
@@ -252,52 +252,52 @@ static void send(struct kvb_usrbio_call *c)
 	if (c->n_ready == 0 || error == EAGAIN)
 		return;
 	doubt(c, &c->runs[c->ready[0]->run], error);
-	send_no_more(c, error == ETIME ? KVB_E_TIMEOUT : kvb_engine_status(error));
+	send_no_more(c, error == ETIME ? SKV_E_TIMEOUT : skv_engine_status(error));
 }
 
 /* ---- landing --------------------------------------------------------------------------------- */
 
-static void settle(struct kvb_usrbio_call *c, struct kvb_usrbio_io *io)
+static void settle(struct skv_usrbio_call *c, struct skv_usrbio_io *io)
 {
-	struct kvb_io_run *run = &c->runs[io->run];
+	struct skv_io_run *run = &c->runs[io->run];
 	int64_t n = io->result;
 
 	c->pending--;
-	run->ended_ms = kvb_now_ms(c->by->clock);
+	run->ended_ms = skv_now_ms(c->by->clock);
 	run->touched |= n >= 0 || !unknown(-n);
 	if (n > 0 && (uint64_t)n <= io->length && !writing(c) && !io->own)
 		copy(run, io->at, io->data, (uint64_t)n, true);
 	if (n < 0) {
-		stop_run(run, io->at, kvb_engine_status((int)-n));
+		stop_run(run, io->at, skv_engine_status((int)-n));
 		doubt(c, run, -n);
 	} else if ((uint64_t)n > io->length) {
-		stop_run(run, io->at, KVB_E_INTERNAL);
+		stop_run(run, io->at, SKV_E_INTERNAL);
 	} else if ((uint64_t)n < io->length) { /* a hole, or the end: nothing was ever written there */
-		stop_run(run, io->at + (writing(c) ? 0 : (uint64_t)n), writing(c) ? KVB_E_IO : KVB_OK);
+		stop_run(run, io->at + (writing(c) ? 0 : (uint64_t)n), writing(c) ? SKV_E_IO : SKV_OK);
 	}
 	release(c, io);
 }
 
-static uint64_t budget(const struct kvb_usrbio_call *c)
+static uint64_t budget(const struct skv_usrbio_call *c)
 {
 	return writing(c) ? c->o->write_timeout_ms : c->o->read_timeout_ms;
 }
 
 /* Sets one request adrift. False: it has landed meanwhile. */
-static bool give_up(struct kvb_usrbio_call *c, struct kvb_usrbio_io *io, bool own)
+static bool give_up(struct skv_usrbio_call *c, struct skv_usrbio_io *io, bool own)
 {
-	const struct kvb_engine_keeper *keeper = c->ring->ground->keeper;
-	struct kvb_io_run *run = &c->runs[io->run];
+	const struct skv_engine_keeper *keeper = c->ring->ground->keeper;
+	struct skv_io_run *run = &c->runs[io->run];
 	uint64_t at = io->at, length = io->length;
 	uint8_t *data = io->data;
 	void *kept = own && keeper->keep ? keeper->keep(keeper->ctx, data, length) : NULL;
 
-	if (!kvb_usrbio_ring_abandon(c->ring, c, io, kept)) {
+	if (!skv_usrbio_ring_abandon(c->ring, c, io, kept)) {
 		if (kept)
 			keeper->let_go(keeper->ctx, kept, data, length);
 		return false;
 	}
-	stop_run(run, at, KVB_E_IO);
+	stop_run(run, at, SKV_E_IO);
 	run->loose |= writing(c);
 	run->touched |= writing(c);
 	c->buffered -= own ? 0 : length;
@@ -307,17 +307,17 @@ static bool give_up(struct kvb_usrbio_call *c, struct kvb_usrbio_io *io, bool ow
 
 /* Sets adrift what is over its time. On a ground that is lost nothing comes back: everything but requests
  * in the caller's memory, unless that is safe. */
-static void give_up_late(struct kvb_usrbio_call *c)
+static void give_up_late(struct skv_usrbio_call *c)
 {
-	struct kvb_usrbio_ground *g = c->ring->ground;
-	uint64_t now = kvb_now_ms(c->by->clock);
+	struct skv_usrbio_ground *g = c->ring->ground;
+	uint64_t now = skv_now_ms(c->by->clock);
 	bool lost = atomic_load(&g->lost), gone = atomic_load(&g->gone);
 	uint32_t n = 0;
 
 	for (uint32_t i = 0; i < c->ring->entries && c->pending > 0; i++) {
-		struct kvb_usrbio_io *io = &c->ring->ios[i];
+		struct skv_usrbio_io *io = &c->ring->ios[i];
 
-		if (!kvb_usrbio_ring_mine(c->ring, c, io))
+		if (!skv_usrbio_ring_mine(c->ring, c, io))
 			continue;
 		if (now - io->sent_ms >= budget(c))
 			n += give_up(c, io, io->own && !gone);
@@ -326,23 +326,23 @@ static void give_up_late(struct kvb_usrbio_call *c)
 	}
 	if (n == 0)
 		return;
-	kvb_log(KVB_LOG_WARN, "client", "usrbio: %u %s got no answer in %llu ms; their memory stays away until it comes", n,
+	skv_log(SKV_LOG_WARN, "client", "usrbio: %u %s got no answer in %llu ms; their memory stays away until it comes", n,
 		writing(c) ? "writes" : "reads", (unsigned long long)budget(c));
-	kvb_usrbio_ground_adrift(g, c->ring);
+	skv_usrbio_ground_adrift(g, c->ring);
 }
 
 /* Takes what has landed; when nothing does, looks why. */
-static void wait_some(struct kvb_usrbio_call *c)
+static void wait_some(struct skv_usrbio_call *c)
 {
-	uint32_t ms = budget(c) < KVB_USRBIO_PROBE_MS ? (uint32_t)budget(c) : KVB_USRBIO_PROBE_MS;
-	struct kvb_usrbio_io *io = kvb_usrbio_ring_wait(c->ring, c, ms);
+	uint32_t ms = budget(c) < SKV_USRBIO_PROBE_MS ? (uint32_t)budget(c) : SKV_USRBIO_PROBE_MS;
+	struct skv_usrbio_io *io = skv_usrbio_ring_wait(c->ring, c, ms);
 
 	if (!io)
-		kvb_usrbio_ground_check(c->ring->ground);
+		skv_usrbio_ground_check(c->ring->ground);
 	if (!io || atomic_load(&c->ring->ground->lost))
 		give_up_late(c);
 	while (io) {
-		struct kvb_usrbio_io *next = io->next;
+		struct skv_usrbio_io *next = io->next;
 
 		settle(c, io);
 		io = next;
@@ -350,26 +350,26 @@ static void wait_some(struct kvb_usrbio_call *c)
 }
 
 /* Nothing is flying, and there is no place or no buffer: others have them. */
-static void wait_turn(struct kvb_usrbio_call *c)
+static void wait_turn(struct skv_usrbio_call *c)
 {
-	struct kvb_usrbio_ground *g = c->ring->ground;
+	struct skv_usrbio_ground *g = c->ring->ground;
 
 	for (uint32_t i = 0; i < g->n_rings; i++)
-		kvb_usrbio_ring_poll(&g->rings[c->ring->way][i]); /* what is adrift may have landed */
-	if (kvb_deadline_passed(c->by))
-		send_no_more(c, KVB_E_TIMEOUT);
+		skv_usrbio_ring_poll(&g->rings[c->ring->way][i]); /* what is adrift may have landed */
+	if (skv_deadline_passed(c->by))
+		send_no_more(c, SKV_E_TIMEOUT);
 	else
-		kvb_usrbio_pool_wait(&g->pools[c->ring->way], TURN_MS);
+		skv_usrbio_pool_wait(&g->pools[c->ring->way], TURN_MS);
 }
 
 /* Bytes of a request. Reads are large, but a short call is cut into some, so that one is copied while the next
  * are under way. */
-static uint64_t size_of_requests(const struct kvblock_hf3fs *o, enum kvb_usrbio_way way, const struct kvb_io_run *runs,
+static uint64_t size_of_requests(const struct slabkv_hf3fs *o, enum skv_usrbio_way way, const struct skv_io_run *runs,
 				 uint32_t n)
 {
 	uint64_t total = 0;
 
-	if (way == KVB_USRBIO_WRITE)
+	if (way == SKV_USRBIO_WRITE)
 		return o->write_io_size;
 	for (uint32_t i = 0; i < n; i++)
 		total += runs[i].length;
@@ -380,40 +380,40 @@ static uint64_t size_of_requests(const struct kvblock_hf3fs *o, enum kvb_usrbio_
 }
 
 /* Nothing of it was sent: the files are to be opened anew. */
-static void refuse(struct kvb_io_run *runs, uint32_t n)
+static void refuse(struct skv_io_run *runs, uint32_t n)
 {
 	for (uint32_t i = 0; i < n; i++) {
-		runs[i].status = KVB_E_IO;
+		runs[i].status = SKV_E_IO;
 		runs[i].again = true;
 	}
 }
 
-void kvb_usrbio_pump(struct kvb_usrbio_ground *g, enum kvb_usrbio_way way, struct kvb_io_run *runs, uint32_t n,
-		     const struct kvb_deadline *by)
+void skv_usrbio_pump(struct skv_usrbio_ground *g, enum skv_usrbio_way way, struct skv_io_run *runs, uint32_t n,
+		     const struct skv_deadline *by)
 {
-	struct kvb_usrbio_call c = { .o = g->o, .runs = runs, .n = n, .by = by,
+	struct skv_usrbio_call c = { .o = g->o, .runs = runs, .n = n, .by = by,
 				     .most = size_of_requests(g->o, way, runs, n) };
 
-	if (!kvb_usrbio_ground_enter(g)) {
+	if (!skv_usrbio_ground_enter(g)) {
 		refuse(runs, n);
 		return;
 	}
 	c.ring = &g->rings[way][atomic_fetch_add(&g->turn, 1) % g->n_rings];
-	kvb_cond_init(&c.wake);
+	skv_cond_init(&c.wake);
 	for (uint32_t i = 0; i < n; i++)
 		runs[i].done = runs[i].length;
 	while (c.run < c.n || c.n_ready > 0 || c.pending > 0) {
 		if (atomic_load(&g->lost))
-			send_no_more(&c, KVB_E_IO);
+			send_no_more(&c, SKV_E_IO);
 		send(&c);
 		if (c.pending > 0)
 			wait_some(&c);
 		else if (c.run < c.n || c.n_ready > 0)
 			wait_turn(&c);
 	}
-	kvb_cond_destroy(&c.wake);
+	skv_cond_destroy(&c.wake);
 	for (uint32_t i = 0; i < n; i++)
-		runs[i].again = runs[i].status == KVB_E_IO && (runs[i].again || atomic_load(&g->lost)) &&
-				!(way == KVB_USRBIO_WRITE && runs[i].touched);
-	kvb_usrbio_ground_leave(g);
+		runs[i].again = runs[i].status == SKV_E_IO && (runs[i].again || atomic_load(&g->lost)) &&
+				!(way == SKV_USRBIO_WRITE && runs[i].touched);
+	skv_usrbio_ground_leave(g);
 }

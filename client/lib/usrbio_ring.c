@@ -15,19 +15,19 @@
 #include <poll.h>
 #include <string.h>
 
-#include <kvb/log.h>
-#include <kvb/mem.h>
+#include <skv/log.h>
+#include <skv/mem.h>
 
 #define REAP 64u      /* completions taken at a time */
 #define SLICE_MS 50u  /* the library is asked to wait so long at once: its clock may be set meanwhile */
 
-static uint64_t now_ms(void) { return kvb_now_us() / 1000; }
+static uint64_t now_ms(void) { return skv_now_us() / 1000; }
 
 /* ---- making ---------------------------------------------------------------------------------- */
 
 /* A positive depth would leave the tail of a call unexecuted: the daemon takes exactly so many or none. A
  * negative one ("at most so many at once") is refused by newer daemons; they take all at once. */
-static int create(struct kvb_usrbio_ground *g, bool read, const struct kvblock_hf3fs *o, struct kvb_hf3fs_ior *ior)
+static int create(struct skv_usrbio_ground *g, bool read, const struct slabkv_hf3fs *o, struct skv_hf3fs_ior *ior)
 {
 	static atomic_bool told;
 	int depth = o->io_depth > 0 ? -o->io_depth : o->io_depth;
@@ -36,68 +36,68 @@ static int create(struct kvb_usrbio_ground *g, bool read, const struct kvblock_h
 	if (rc != -EINVAL || depth == 0)
 		return rc;
 	if (!atomic_exchange(&told, true))
-		kvb_log(KVB_LOG_INFO, "client", "the FUSE daemon of %s takes no negative hf3fs_io_depth: 0 is used",
+		skv_log(SKV_LOG_INFO, "client", "the FUSE daemon of %s takes no negative hf3fs_io_depth: 0 is used",
 			g->mount_point);
 	return g->lib->iorcreate3(ior, g->mount_point, (int)o->ior_entries, read, 0, 0, 0, o->numa_id);
 }
 
-int kvb_usrbio_ring_make(struct kvb_usrbio_ground *g, enum kvb_usrbio_way way, const struct kvblock_hf3fs *o,
-			 struct kvb_usrbio_ring *out, struct kvb_error *err)
+int skv_usrbio_ring_make(struct skv_usrbio_ground *g, enum skv_usrbio_way way, const struct slabkv_hf3fs *o,
+			 struct skv_usrbio_ring *out, struct skv_error *err)
 {
 	int rc;
 
 	out->ground = g;
 	out->way = way;
 	out->entries = o->ior_entries;
-	out->ios = kvb_calloc(out->entries, sizeof *out->ios);
+	out->ios = skv_calloc(out->entries, sizeof *out->ios);
 	if (!out->ios)
-		return kvb_fail(err, KVB_E_NOMEM, NULL, "out of memory");
+		return skv_fail(err, SKV_E_NOMEM, NULL, "out of memory");
 	for (uint32_t i = out->entries; i-- > 0;) {
 		out->ios[i].next = out->free;
 		out->free = &out->ios[i];
 	}
-	rc = create(g, way == KVB_USRBIO_READ, o, &out->ior);
+	rc = create(g, way == SKV_USRBIO_READ, o, &out->ior);
 	if (rc != 0) {
-		kvb_free(out->ios);
+		skv_free(out->ios);
 		out->ios = NULL;
-		return kvb_fail(err, KVB_E_UNAVAILABLE, NULL,
+		return skv_fail(err, SKV_E_UNAVAILABLE, NULL,
 				"the FUSE daemon of %s refused a ring: %s (is it up, and does it see the same /dev/shm?)",
 				g->mount_point, strerror(-rc));
 	}
 	g->lib->iovunlink(&out->ior.iov); /* its name; older libraries leave that to us */
-	kvb_mutex_init(&out->lock);
-	return KVB_OK;
+	skv_mutex_init(&out->lock);
+	return SKV_OK;
 }
 
-void kvb_usrbio_ring_close(struct kvb_usrbio_ring *r)
+void skv_usrbio_ring_close(struct skv_usrbio_ring *r)
 {
-	const struct kvb_engine_keeper *keeper = r->ground->keeper;
+	const struct skv_engine_keeper *keeper = r->ground->keeper;
 
 	r->ground->lib->iordestroy(&r->ior);
 	for (uint32_t i = 0; i < r->entries && atomic_load(&r->ground->gone) && keeper->let_go; i++)
 		if (r->ios[i].flying && r->ios[i].kept) /* it never comes back, and does no harm any more */
 			keeper->let_go(keeper->ctx, r->ios[i].kept, r->ios[i].data, r->ios[i].length);
-	kvb_mutex_destroy(&r->lock);
-	kvb_free(r->ios);
+	skv_mutex_destroy(&r->lock);
+	skv_free(r->ios);
 }
 
 /* ---- places ---------------------------------------------------------------------------------- */
 
-struct kvb_usrbio_io *kvb_usrbio_ring_take(struct kvb_usrbio_ring *r)
+struct skv_usrbio_io *skv_usrbio_ring_take(struct skv_usrbio_ring *r)
 {
-	struct kvb_usrbio_io *io;
+	struct skv_usrbio_io *io;
 
-	kvb_mutex_lock(&r->lock);
+	skv_mutex_lock(&r->lock);
 	io = r->free;
 	if (io)
 		r->free = io->next;
-	kvb_mutex_unlock(&r->lock);
+	skv_mutex_unlock(&r->lock);
 	if (io)
 		io->data = NULL;
 	return io;
 }
 
-static void give_locked(struct kvb_usrbio_ring *r, struct kvb_usrbio_io *io)
+static void give_locked(struct skv_usrbio_ring *r, struct skv_usrbio_io *io)
 {
 	io->own = false;
 	io->length = 0;
@@ -105,20 +105,20 @@ static void give_locked(struct kvb_usrbio_ring *r, struct kvb_usrbio_io *io)
 	r->free = io;
 }
 
-void kvb_usrbio_ring_give(struct kvb_usrbio_ring *r, struct kvb_usrbio_io *io)
+void skv_usrbio_ring_give(struct skv_usrbio_ring *r, struct skv_usrbio_io *io)
 {
-	kvb_mutex_lock(&r->lock);
+	skv_mutex_lock(&r->lock);
 	give_locked(r, io);
-	kvb_mutex_unlock(&r->lock);
+	skv_mutex_unlock(&r->lock);
 }
 
-bool kvb_usrbio_ring_claim(struct kvb_usrbio_ring *r, struct kvb_usrbio_io *io, uint8_t *data, uint64_t length)
+bool skv_usrbio_ring_claim(struct skv_usrbio_ring *r, struct skv_usrbio_io *io, uint8_t *data, uint64_t length)
 {
 	bool mine = true;
 
-	kvb_mutex_lock(&r->lock);
-	for (uint32_t i = 0; r->way == KVB_USRBIO_READ && mine && i < r->entries; i++) {
-		const struct kvb_usrbio_io *o = &r->ios[i];
+	skv_mutex_lock(&r->lock);
+	for (uint32_t i = 0; r->way == SKV_USRBIO_READ && mine && i < r->entries; i++) {
+		const struct skv_usrbio_io *o = &r->ios[i];
 
 		mine = !o->own || data + length <= o->data || o->data + o->length <= data;
 	}
@@ -127,34 +127,34 @@ bool kvb_usrbio_ring_claim(struct kvb_usrbio_ring *r, struct kvb_usrbio_io *io, 
 		io->data = data;
 		io->length = length;
 	}
-	kvb_mutex_unlock(&r->lock);
+	skv_mutex_unlock(&r->lock);
 	return mine;
 }
 
 /* ---- sending --------------------------------------------------------------------------------- */
 
-uint32_t kvb_usrbio_ring_send(struct kvb_usrbio_ring *r, struct kvb_usrbio_call *c, struct kvb_usrbio_io *const *ios,
+uint32_t skv_usrbio_ring_send(struct skv_usrbio_ring *r, struct skv_usrbio_call *c, struct skv_usrbio_io *const *ios,
 			      uint32_t n, int *error)
 {
-	const struct kvb_usrbio_lib *lib = r->ground->lib;
+	const struct skv_usrbio_lib *lib = r->ground->lib;
 	uint32_t sent = 0;
 	int rc = 0;
 
-	kvb_mutex_lock(&r->lock);
-	if (n > 0 && kvb_deadline_passed(c->by))
+	skv_mutex_lock(&r->lock);
+	if (n > 0 && skv_deadline_passed(c->by))
 		rc = -ETIME;
 	while (rc >= 0 && sent < n) {
-		struct kvb_usrbio_io *io = ios[sent];
-		const struct kvb_io_run *run = &c->runs[io->run];
-		const struct kvb_usrbio_file *f = (const struct kvb_usrbio_file *)run->file;
+		struct skv_usrbio_io *io = ios[sent];
+		const struct skv_io_run *run = &c->runs[io->run];
+		const struct skv_usrbio_file *f = (const struct skv_usrbio_file *)run->file;
 
-		rc = lib->prep_io(&r->ior, io->iov, r->way == KVB_USRBIO_READ, io->data, f->registered,
+		rc = lib->prep_io(&r->ior, io->iov, r->way == SKV_USRBIO_READ, io->data, f->registered,
 				  run->offset + io->at, io->length, io);
 		if (rc < 0)
 			break;
 		io->call = c;
 		io->flying = true;
-		io->sent_ms = kvb_now_ms(c->by->clock);
+		io->sent_ms = skv_now_ms(c->by->clock);
 		sent++;
 	}
 	if (sent > 0) {
@@ -163,7 +163,7 @@ uint32_t kvb_usrbio_ring_send(struct kvb_usrbio_ring *r, struct kvb_usrbio_call 
 		 * says, it is waited for. */
 		(void)lib->submit_ios(&r->ior);
 	}
-	kvb_mutex_unlock(&r->lock);
+	skv_mutex_unlock(&r->lock);
 	*error = rc < 0 ? -rc : 0;
 	return sent;
 }
@@ -178,9 +178,9 @@ struct late {
 };
 
 /* True: *late is to be let go of. */
-static bool land_locked(struct kvb_usrbio_ring *r, const struct kvb_hf3fs_cqe *cqe, struct late *late)
+static bool land_locked(struct skv_usrbio_ring *r, const struct skv_hf3fs_cqe *cqe, struct late *late)
 {
-	struct kvb_usrbio_io *io = (struct kvb_usrbio_io *)(uintptr_t)cqe->userdata;
+	struct skv_usrbio_io *io = (struct skv_usrbio_io *)(uintptr_t)cqe->userdata;
 	uintptr_t at = (uintptr_t)io - (uintptr_t)r->ios;
 
 	if (at >= r->entries * sizeof *io || at % sizeof *io || !io->flying)
@@ -191,13 +191,13 @@ static bool land_locked(struct kvb_usrbio_ring *r, const struct kvb_hf3fs_cqe *c
 	if (io->call) {
 		io->next = io->call->landed;
 		io->call->landed = io;
-		kvb_cond_signal(&io->call->wake);
+		skv_cond_signal(&io->call->wake);
 		return false;
 	}
 	r->adrift--;
 	if (!io->own) {
 		atomic_fetch_sub(&r->ground->adrift[r->way], io->length);
-		kvb_usrbio_pool_give(&r->ground->pools[r->way], io->data, io->length);
+		skv_usrbio_pool_give(&r->ground->pools[r->way], io->data, io->length);
 	}
 	*late = (struct late){ io->kept, io->data, io->length };
 	io->kept = NULL;
@@ -206,17 +206,17 @@ static bool land_locked(struct kvb_usrbio_ring *r, const struct kvb_hf3fs_cqe *c
 }
 
 /* One wait for completions, on behalf of all. */
-static void reap_locked(struct kvb_usrbio_ring *r, uint32_t ms)
+static void reap_locked(struct skv_usrbio_ring *r, uint32_t ms)
 {
-	const struct kvb_engine_keeper *keeper = r->ground->keeper;
-	struct kvb_hf3fs_cqe cqes[REAP];
+	const struct skv_engine_keeper *keeper = r->ground->keeper;
+	struct skv_hf3fs_cqe cqes[REAP];
 	struct late late[REAP];
 	uint32_t n_late = 0;
 	struct timespec until;
 	int n;
 
 	r->reaping = true;
-	kvb_mutex_unlock(&r->lock);
+	skv_mutex_unlock(&r->lock);
 	clock_gettime(CLOCK_REALTIME, &until); /* the library's clock */
 	until.tv_nsec += (long)ms * 1000000;
 	until.tv_sec += until.tv_nsec / 1000000000;
@@ -224,22 +224,22 @@ static void reap_locked(struct kvb_usrbio_ring *r, uint32_t ms)
 	n = r->ground->lib->wait_for_ios(&r->ior, cqes, REAP, ms > 0, &until);
 	if (n < 0 && ms > 0)
 		poll(NULL, 0, 1); /* it did not wait */
-	kvb_mutex_lock(&r->lock);
+	skv_mutex_lock(&r->lock);
 	r->reaping = false;
 	for (int i = 0; i < n && i < (int)REAP; i++)
 		n_late += land_locked(r, &cqes[i], &late[n_late]);
 	if (n_late == 0)
 		return;
-	kvb_mutex_unlock(&r->lock);
+	skv_mutex_unlock(&r->lock);
 	for (uint32_t i = 0; i < n_late; i++)
 		if (keeper->let_go)
 			keeper->let_go(keeper->ctx, late[i].kept, late[i].data, late[i].length);
-	kvb_mutex_lock(&r->lock);
+	skv_mutex_lock(&r->lock);
 }
 
-static void leave_locked(struct kvb_usrbio_ring *r, const struct kvb_usrbio_call *c)
+static void leave_locked(struct skv_usrbio_ring *r, const struct skv_usrbio_call *c)
 {
-	struct kvb_usrbio_call **at = &r->waiting;
+	struct skv_usrbio_call **at = &r->waiting;
 
 	while (*at && *at != c)
 		at = &(*at)->next;
@@ -247,12 +247,12 @@ static void leave_locked(struct kvb_usrbio_ring *r, const struct kvb_usrbio_call
 		*at = c->next;
 }
 
-struct kvb_usrbio_io *kvb_usrbio_ring_wait(struct kvb_usrbio_ring *r, struct kvb_usrbio_call *c, uint32_t ms)
+struct skv_usrbio_io *skv_usrbio_ring_wait(struct skv_usrbio_ring *r, struct skv_usrbio_call *c, uint32_t ms)
 {
 	uint64_t until = now_ms() + ms, now;
-	struct kvb_usrbio_io *landed;
+	struct skv_usrbio_io *landed;
 
-	kvb_mutex_lock(&r->lock);
+	skv_mutex_lock(&r->lock);
 	while (!c->landed && (now = now_ms()) < until) {
 		uint32_t some = until - now < SLICE_MS ? (uint32_t)(until - now) : SLICE_MS;
 
@@ -262,44 +262,44 @@ struct kvb_usrbio_io *kvb_usrbio_ring_wait(struct kvb_usrbio_ring *r, struct kvb
 		}
 		c->next = r->waiting;
 		r->waiting = c;
-		kvb_cond_wait_ms(&c->wake, &r->lock, some);
+		skv_cond_wait_ms(&c->wake, &r->lock, some);
 		leave_locked(r, c);
 	}
 	landed = c->landed;
 	c->landed = NULL;
 	if (!r->reaping && r->waiting)
-		kvb_cond_signal(&r->waiting->wake); /* it waits for all from now on */
-	kvb_mutex_unlock(&r->lock);
+		skv_cond_signal(&r->waiting->wake); /* it waits for all from now on */
+	skv_mutex_unlock(&r->lock);
 	return landed;
 }
 
-void kvb_usrbio_ring_poll(struct kvb_usrbio_ring *r)
+void skv_usrbio_ring_poll(struct skv_usrbio_ring *r)
 {
-	kvb_mutex_lock(&r->lock);
+	skv_mutex_lock(&r->lock);
 	if (r->flying > 0 && !r->reaping) {
 		reap_locked(r, 0);
 		if (!r->reaping && r->waiting)
-			kvb_cond_signal(&r->waiting->wake);
+			skv_cond_signal(&r->waiting->wake);
 	}
-	kvb_mutex_unlock(&r->lock);
+	skv_mutex_unlock(&r->lock);
 }
 
-bool kvb_usrbio_ring_mine(struct kvb_usrbio_ring *r, const struct kvb_usrbio_call *c, const struct kvb_usrbio_io *io)
+bool skv_usrbio_ring_mine(struct skv_usrbio_ring *r, const struct skv_usrbio_call *c, const struct skv_usrbio_io *io)
 {
 	bool mine;
 
-	kvb_mutex_lock(&r->lock);
+	skv_mutex_lock(&r->lock);
 	mine = io->flying && io->call == c;
-	kvb_mutex_unlock(&r->lock);
+	skv_mutex_unlock(&r->lock);
 	return mine;
 }
 
-bool kvb_usrbio_ring_abandon(struct kvb_usrbio_ring *r, const struct kvb_usrbio_call *c, struct kvb_usrbio_io *io,
+bool skv_usrbio_ring_abandon(struct skv_usrbio_ring *r, const struct skv_usrbio_call *c, struct skv_usrbio_io *io,
 			     void *kept)
 {
 	bool mine;
 
-	kvb_mutex_lock(&r->lock);
+	skv_mutex_lock(&r->lock);
 	mine = io->flying && io->call == c;
 	if (mine) {
 		io->call = NULL;
@@ -308,6 +308,6 @@ bool kvb_usrbio_ring_abandon(struct kvb_usrbio_ring *r, const struct kvb_usrbio_
 		if (!io->own)
 			atomic_fetch_add(&r->ground->adrift[r->way], io->length);
 	}
-	kvb_mutex_unlock(&r->lock);
+	skv_mutex_unlock(&r->lock);
 	return mine;
 }

@@ -7,7 +7,7 @@
  * reload builds a new table first and swaps it under the write lock. No lock is held across file
  * I/O. Tokens given while it runs are kept the same way, with the fingerprint that people compare.
  */
-#include <kvb/auth.h>
+#include <skv/auth.h>
 
 #include <errno.h>
 #include <stdio.h>
@@ -18,9 +18,9 @@
 
 #include <sodium.h>
 
-#include <kvb/hash.h>
-#include <kvb/mem.h>
-#include <kvb/ops.h>
+#include <skv/hash.h>
+#include <skv/mem.h>
+#include <skv/ops.h>
 
 #define TOKEN_MIN 16
 #define TOKEN_MAX 512
@@ -67,7 +67,7 @@ static bool token_valid(const char *s)
 
 /* Messages name the line, never its content. */
 static int read_line(const struct auth *a, char *line, unsigned number, struct table *t,
-		     struct kvb_error *err)
+		     struct skv_error *err)
 {
 	char *rest = NULL;
 	char *word[4];
@@ -76,50 +76,50 @@ static int read_line(const struct auth *a, char *line, unsigned number, struct t
 
 	word[0] = strtok_r(line, " \t\r\n", &rest);
 	if (!word[0] || word[0][0] == '#')
-		return KVB_OK;
+		return SKV_OK;
 	for (int i = 1; i < 4; i++)
 		word[i] = strtok_r(NULL, " \t\r\n", &rest);
 	if (!word[2] || word[3])
-		return kvb_fail(err, KVB_E_INVALID, "tokens_file",
+		return skv_fail(err, SKV_E_INVALID, "tokens_file",
 				"%s:%u: expected 'role tenant token'", a->path, number);
-	if (kvb_grow(&grown, &t->cap, t->n + 1, sizeof *t->v) != KVB_OK)
-		return kvb_fail(err, KVB_E_NOMEM, NULL, "out of memory");
+	if (skv_grow(&grown, &t->cap, t->n + 1, sizeof *t->v) != SKV_OK)
+		return skv_fail(err, SKV_E_NOMEM, NULL, "out of memory");
 	t->v = grown;
 	token = &t->v[t->n];
 	if (!parse_role(word[0], &token->role))
-		return kvb_fail(err, KVB_E_INVALID, "tokens_file",
+		return skv_fail(err, SKV_E_INVALID, "tokens_file",
 				"%s:%u: the role must be read, write or admin", a->path, number);
-	if (!kvb_name_valid(word[1], strlen(word[1])))
-		return kvb_fail(err, KVB_E_INVALID, "tokens_file",
+	if (!skv_name_valid(word[1], strlen(word[1])))
+		return skv_fail(err, SKV_E_INVALID, "tokens_file",
 				"%s:%u: the tenant must be 1..%u of A-Z a-z 0-9 . _ - : = @ + , (usually: "
-				"default)", a->path, number, KVB_MAX_NAME);
+				"default)", a->path, number, SKV_MAX_NAME);
 	if (!token_valid(word[2]))
-		return kvb_fail(err, KVB_E_INVALID, "tokens_file",
+		return skv_fail(err, SKV_E_INVALID, "tokens_file",
 				"%s:%u: a token has %d..%d visible ASCII characters; make one with "
 				"'openssl rand -hex 32'",
 				a->path, number, TOKEN_MIN, TOKEN_MAX);
 	snprintf(token->tenant, sizeof token->tenant, "%s", word[1]);
 	digest(a, word[2], strlen(word[2]), token->digest);
 	t->n++;
-	return KVB_OK;
+	return SKV_OK;
 }
 
-static int check_mode(const struct auth *a, FILE *f, struct kvb_error *err)
+static int check_mode(const struct auth *a, FILE *f, struct skv_error *err)
 {
 	struct stat st;
 
 	if (fstat(fileno(f), &st) != 0 || !S_ISREG(st.st_mode))
-		return kvb_fail(err, KVB_E_INVALID, "tokens_file", "%s is not a regular file",
+		return skv_fail(err, SKV_E_INVALID, "tokens_file", "%s is not a regular file",
 				a->path);
 	if (st.st_mode & (S_IROTH | S_IWOTH | S_IWGRP))
-		return kvb_fail(err, KVB_E_INVALID, "tokens_file",
+		return skv_fail(err, SKV_E_INVALID, "tokens_file",
 				"%s is readable by everybody or writable by others: run 'chmod "
 				"600 %s', and replace the tokens if others have used this machine",
 				a->path, a->path);
-	return KVB_OK;
+	return SKV_OK;
 }
 
-static int read_table(const struct auth *a, struct table *t, struct kvb_error *err)
+static int read_table(const struct auth *a, struct table *t, struct skv_error *err)
 {
 	FILE *f = fopen(a->path, "re");
 	unsigned number = 0;
@@ -128,13 +128,13 @@ static int read_table(const struct auth *a, struct table *t, struct kvb_error *e
 	int rc;
 
 	if (!f)
-		return kvb_fail(err, KVB_E_INVALID, "tokens_file", "cannot read %s: %s", a->path,
+		return skv_fail(err, SKV_E_INVALID, "tokens_file", "cannot read %s: %s", a->path,
 				strerror(errno));
 	rc = check_mode(a, f, err);
-	while (rc == KVB_OK && getline(&line, &size, f) >= 0)
+	while (rc == SKV_OK && getline(&line, &size, f) >= 0)
 		rc = read_line(a, line, ++number, t, err);
-	if (rc == KVB_OK && t->n == 0)
-		rc = kvb_fail(err, KVB_E_INVALID, "tokens_file",
+	if (rc == SKV_OK && t->n == 0)
+		rc = skv_fail(err, SKV_E_INVALID, "tokens_file",
 			      "%s holds no token: add a line 'admin default TOKEN'", a->path);
 	if (line)
 		sodium_memzero(line, size);
@@ -143,56 +143,56 @@ static int read_table(const struct auth *a, struct table *t, struct kvb_error *e
 	return rc;
 }
 
-int kvb_auth_reload(struct auth *a, struct kvb_error *err)
+int skv_auth_reload(struct auth *a, struct skv_error *err)
 {
 	struct table t = { 0 };
 	struct auth_token *old;
 	int rc;
 
 	if (!a->path)
-		return KVB_OK;
+		return SKV_OK;
 	rc = read_table(a, &t, err);
-	if (rc != KVB_OK) {
-		kvb_free(t.v);
+	if (rc != SKV_OK) {
+		skv_free(t.v);
 		return rc;
 	}
-	kvb_rwlock_write(&a->lock);
+	skv_rwlock_write(&a->lock);
 	old = a->tokens;
 	a->tokens = t.v;
 	a->n = t.n;
-	kvb_rwlock_write_unlock(&a->lock);
-	kvb_free(old);
-	return KVB_OK;
+	skv_rwlock_write_unlock(&a->lock);
+	skv_free(old);
+	return SKV_OK;
 }
 
-int kvb_auth_init(struct auth *a, const char *path, struct kvb_error *err)
+int skv_auth_init(struct auth *a, const char *path, struct skv_error *err)
 {
 	int rc;
 
 	memset(a, 0, sizeof *a);
-	kvb_rwlock_init(&a->lock);
-	kvb_random(a->key, sizeof a->key);
+	skv_rwlock_init(&a->lock);
+	skv_random(a->key, sizeof a->key);
 	if (!path || !*path)
-		return KVB_OK;
-	a->path = kvb_strdup(path);
-	rc = a->path ? kvb_auth_reload(a, err) : kvb_fail(err, KVB_E_NOMEM, NULL, "out of memory");
-	if (rc != KVB_OK)
-		kvb_auth_destroy(a);
+		return SKV_OK;
+	a->path = skv_strdup(path);
+	rc = a->path ? skv_auth_reload(a, err) : skv_fail(err, SKV_E_NOMEM, NULL, "out of memory");
+	if (rc != SKV_OK)
+		skv_auth_destroy(a);
 	return rc;
 }
 
-void kvb_auth_destroy(struct auth *a)
+void skv_auth_destroy(struct auth *a)
 {
-	kvb_free(a->tokens);
-	kvb_free(a->path);
-	kvb_rwlock_destroy(&a->lock);
+	skv_free(a->tokens);
+	skv_free(a->path);
+	skv_rwlock_destroy(&a->lock);
 	memset(a, 0, sizeof *a);
 }
 
-static int refuse(struct caller *out, enum credentials why, struct kvb_error *err)
+static int refuse(struct caller *out, enum credentials why, struct skv_error *err)
 {
 	out->credentials = why;
-	return kvb_fail(err, KVB_E_UNAUTHENTICATED, NULL,
+	return skv_fail(err, SKV_E_UNAUTHENTICATED, NULL,
 			"a valid token is required: send 'Authorization: Bearer TOKEN'");
 }
 
@@ -200,7 +200,7 @@ static int refuse(struct caller *out, enum credentials why, struct kvb_error *er
 static void find_locked(const struct auth_token *v, size_t n, const uint8_t sum[AUTH_DIGEST], struct caller *out)
 {
 	for (size_t i = 0; i < n; i++) {
-		if (kvb_equal_secret(sum, v[i].digest, AUTH_DIGEST) && out->credentials != CREDENTIALS_GOOD) {
+		if (skv_equal_secret(sum, v[i].digest, AUTH_DIGEST) && out->credentials != CREDENTIALS_GOOD) {
 			out->credentials = CREDENTIALS_GOOD;
 			out->role = v[i].role;
 			memcpy(out->tenant, v[i].tenant, sizeof out->tenant);
@@ -269,7 +269,7 @@ static enum credentials read_header(const char *header, char token[TOKEN_ROOM], 
 	return CREDENTIALS_GOOD;
 }
 
-int kvb_auth_check(struct auth *a, const char *header, struct caller *out, struct kvb_error *err)
+int skv_auth_check(struct auth *a, const char *header, struct caller *out, struct skv_error *err)
 {
 	uint8_t sum[AUTH_DIGEST];
 	char token[TOKEN_ROOM];
@@ -279,16 +279,16 @@ int kvb_auth_check(struct auth *a, const char *header, struct caller *out, struc
 	if (shown == CREDENTIALS_GOOD)
 		digest(a, token, strlen(token), sum);
 	out->credentials = CREDENTIALS_UNKNOWN;
-	kvb_rwlock_read(&a->lock);
+	skv_rwlock_read(&a->lock);
 	given = a->n_given > 0;
 	tokens = a->path || given;
 	if (shown == CREDENTIALS_GOOD && tokens) {
 		find_locked(a->tokens, a->n, sum, out);
 		find_locked(a->given, a->n_given, sum, out);
 	}
-	kvb_rwlock_read_unlock(&a->lock);
+	skv_rwlock_read_unlock(&a->lock);
 	if (out->credentials == CREDENTIALS_GOOD)
-		return KVB_OK;
+		return SKV_OK;
 	if (a->path)
 		return refuse(out, shown == CREDENTIALS_GOOD ? unknown : shown, err);
 	out->role = given ? ROLE_WRITE : ROLE_ADMIN;
@@ -296,7 +296,7 @@ int kvb_auth_check(struct auth *a, const char *header, struct caller *out, struc
 	if (!given)
 		out->credentials = CREDENTIALS_GOOD;
 	snprintf(out->tenant, sizeof out->tenant, "default");
-	return KVB_OK;
+	return SKV_OK;
 }
 
 /* ---- given while it runs --------------------------------------------------------------------- */
@@ -312,7 +312,7 @@ static uint32_t fingerprint(const char *s)
 }
 
 static int make_given(const struct auth *a, const char *tenant, const char *text, const char *field,
-		      struct auth_token *out, struct kvb_error *err)
+		      struct auth_token *out, struct skv_error *err)
 {
 	size_t n = strlen(text);
 
@@ -320,71 +320,71 @@ static int make_given(const struct auth *a, const char *tenant, const char *text
 		if (text[i] <= ' ' || text[i] >= 0x7f)
 			n = 0;
 	if (n == 0 || n > TOKEN_MAX)
-		return kvb_fail(err, KVB_E_INVALID, field, "a token has 1..%d visible ASCII characters", TOKEN_MAX);
+		return skv_fail(err, SKV_E_INVALID, field, "a token has 1..%d visible ASCII characters", TOKEN_MAX);
 	*out = (struct auth_token){ .role = ROLE_ADMIN, .fingerprint = fingerprint(text) };
 	snprintf(out->tenant, sizeof out->tenant, "%s", tenant);
 	digest(a, text, n, out->digest);
-	return KVB_OK;
+	return SKV_OK;
 }
 
-int kvb_auth_give(struct auth *a, const char *tenant, const char *const *tokens, size_t n, struct kvb_error *err)
+int skv_auth_give(struct auth *a, const char *tenant, const char *const *tokens, size_t n, struct skv_error *err)
 {
 	struct auth_token *made;
-	int rc = KVB_OK;
+	int rc = SKV_OK;
 
 	if (n > AUTH_GIVEN_MAX)
-		return kvb_fail(err, KVB_E_INVALID, "tokens", "%d tokens at most", AUTH_GIVEN_MAX);
-	made = kvb_calloc(AUTH_GIVEN_MAX, sizeof *made);
+		return skv_fail(err, SKV_E_INVALID, "tokens", "%d tokens at most", AUTH_GIVEN_MAX);
+	made = skv_calloc(AUTH_GIVEN_MAX, sizeof *made);
 	if (!made)
-		return kvb_fail(err, KVB_E_NOMEM, NULL, "out of memory");
-	for (size_t i = 0; i < n && rc == KVB_OK; i++) {
+		return skv_fail(err, SKV_E_NOMEM, NULL, "out of memory");
+	for (size_t i = 0; i < n && rc == SKV_OK; i++) {
 		char field[32];
 
 		snprintf(field, sizeof field, "tokens[%zu]", i);
 		rc = make_given(a, tenant, tokens[i], field, &made[i], err);
 	}
-	if (rc == KVB_OK) {
-		kvb_rwlock_write(&a->lock);
+	if (rc == SKV_OK) {
+		skv_rwlock_write(&a->lock);
 		memcpy(a->given, made, AUTH_GIVEN_MAX * sizeof *made);
 		a->n_given = n;
-		kvb_rwlock_write_unlock(&a->lock);
+		skv_rwlock_write_unlock(&a->lock);
 	}
-	kvb_free(made);
+	skv_free(made);
 	return rc;
 }
 
-int kvb_auth_rotate(struct auth *a, const char *old_token, const char *new_token, struct kvb_error *err)
+int skv_auth_rotate(struct auth *a, const char *old_token, const char *new_token, struct skv_error *err)
 {
 	uint8_t sum[AUTH_DIGEST];
 	struct auth_token made;
 	bool found = false;
 	int rc = make_given(a, "", new_token, "new_token", &made, err);
 
-	if (rc != KVB_OK)
+	if (rc != SKV_OK)
 		return rc;
 	digest(a, old_token, strlen(old_token), sum);
-	kvb_rwlock_write(&a->lock);
+	skv_rwlock_write(&a->lock);
 	for (size_t i = 0; i < a->n_given; i++) {
-		if (kvb_equal_secret(sum, a->given[i].digest, AUTH_DIGEST)) {
+		if (skv_equal_secret(sum, a->given[i].digest, AUTH_DIGEST)) {
 			memcpy(made.tenant, a->given[i].tenant, sizeof made.tenant);
 			a->given[i] = made;
 			found = true;
 		}
 	}
-	kvb_rwlock_write_unlock(&a->lock);
-	return found ? KVB_OK : kvb_fail(err, KVB_E_INVALID, "old_token", "there is no such token");
+	skv_rwlock_write_unlock(&a->lock);
+	return found ? SKV_OK : skv_fail(err, SKV_E_INVALID, "old_token", "there is no such token");
 }
 
-bool kvb_auth_given(struct auth *a, struct kvb_arena *arena, const uint32_t **fingerprints, size_t *n)
+bool skv_auth_given(struct auth *a, struct skv_arena *arena, const uint32_t **fingerprints, size_t *n)
 {
-	uint32_t *out = kvb_arena_calloc(arena, AUTH_GIVEN_MAX, sizeof *out);
+	uint32_t *out = skv_arena_calloc(arena, AUTH_GIVEN_MAX, sizeof *out);
 	size_t have;
 
-	kvb_rwlock_read(&a->lock);
+	skv_rwlock_read(&a->lock);
 	have = a->n_given;
 	for (size_t i = 0; out && i < have; i++)
 		out[i] = a->given[i].fingerprint;
-	kvb_rwlock_read_unlock(&a->lock);
+	skv_rwlock_read_unlock(&a->lock);
 	*fingerprints = out;
 	*n = out ? have : 0;
 	return a->path || have > 0;

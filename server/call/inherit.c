@@ -1,7 +1,7 @@
 /*
  * inherit.c - takes over sockets by systemd's protocol. See inherit.h.
  */
-#include <kvb/inherit.h>
+#include <skv/inherit.h>
 
 #include <errno.h>
 #include <fcntl.h>
@@ -38,38 +38,38 @@ static uint16_t port_of(int fd)
 	return at.ss_family == AF_INET6 ? ntohs(((const struct sockaddr_in6 *)&at)->sin6_port) : 0;
 }
 
-static int take_over(struct kvb_inherited *in, int fd, const char *name, size_t n, struct kvb_error *err)
+static int take_over(struct skv_inherited *in, int fd, const char *name, size_t n, struct skv_error *err)
 {
 	const int flags = fcntl(fd, F_GETFD), status = fcntl(fd, F_GETFL);
 	const size_t i = in->n;
 
 	if (flags < 0 || status < 0 || fcntl(fd, F_SETFD, flags | FD_CLOEXEC) != 0 ||
 	    fcntl(fd, F_SETFL, status | O_NONBLOCK) != 0)
-		return kvb_fail(err, KVB_E_INVALID, "LISTEN_FDS", "LISTEN_FDS: descriptor %d: %s", fd, strerror(errno));
+		return skv_fail(err, SKV_E_INVALID, "LISTEN_FDS", "LISTEN_FDS: descriptor %d: %s", fd, strerror(errno));
 	in->v[i].fd = fd;
 	in->v[i].port = port_of(fd);
 	snprintf(in->v[i].name, sizeof in->v[i].name, "%.*s", (int)(n < 31 ? n : 31), name);
 	in->n++;
 	if (in->v[i].port)
-		return KVB_OK;
-	return kvb_fail(err, KVB_E_INVALID, "LISTEN_FDS",
+		return SKV_OK;
+	return skv_fail(err, SKV_E_INVALID, "LISTEN_FDS",
 			"LISTEN_FDS: descriptor %d ('%s') is no listening TCP socket: in its .socket file, "
 			"use ListenStream with a port", fd, in->v[i].name);
 }
 
-static int read_all(struct kvb_inherited *in, const char *pid, const char *fds, const char *names, struct kvb_error *err)
+static int read_all(struct skv_inherited *in, const char *pid, const char *fds, const char *names, struct skv_error *err)
 {
 	char *end;
 	unsigned long n;
-	int rc = KVB_OK;
+	int rc = SKV_OK;
 
 	if (!pid || !fds || strtoul(pid, NULL, 10) != (unsigned long)getpid())
-		return KVB_OK; /* none, or another process's */
+		return SKV_OK; /* none, or another process's */
 	n = strtoul(fds, &end, 10);
-	if (end == fds || *end || n > KVB_INHERITED_MAX)
-		return kvb_fail(err, KVB_E_INVALID, "LISTEN_FDS", "LISTEN_FDS='%.32s' is not a number of at most %d", fds,
-				KVB_INHERITED_MAX);
-	for (unsigned long i = 0; i < n && rc == KVB_OK; i++) {
+	if (end == fds || *end || n > SKV_INHERITED_MAX)
+		return skv_fail(err, SKV_E_INVALID, "LISTEN_FDS", "LISTEN_FDS='%.32s' is not a number of at most %d", fds,
+				SKV_INHERITED_MAX);
+	for (unsigned long i = 0; i < n && rc == SKV_OK; i++) {
 		const size_t length = names ? strcspn(names, ":") : 0;
 
 		rc = take_over(in, FIRST_FD + (int)i, names ? names : "", length, err);
@@ -78,7 +78,7 @@ static int read_all(struct kvb_inherited *in, const char *pid, const char *fds, 
 	return rc;
 }
 
-int kvb_inherit(struct kvb_inherited *in, struct kvb_error *err)
+int skv_inherit(struct skv_inherited *in, struct skv_error *err)
 {
 	int rc;
 
@@ -90,7 +90,7 @@ int kvb_inherit(struct kvb_inherited *in, struct kvb_error *err)
 	return rc;
 }
 
-int kvb_inherit_take(struct kvb_inherited *in, const char *name, uint16_t port)
+int skv_inherit_take(struct skv_inherited *in, const char *name, uint16_t port)
 {
 	size_t found = in->n;
 	int fd;
@@ -108,18 +108,18 @@ int kvb_inherit_take(struct kvb_inherited *in, const char *name, uint16_t port)
 	return fd;
 }
 
-int kvb_inherit_check(const struct kvb_inherited *in, struct kvb_error *err)
+int skv_inherit_check(const struct skv_inherited *in, struct skv_error *err)
 {
 	for (size_t i = 0; i < in->n; i++)
 		if (in->v[i].fd >= 0)
-			return kvb_fail(err, KVB_E_INVALID, "LISTEN_FDS",
+			return skv_fail(err, SKV_E_INVALID, "LISTEN_FDS",
 					"the socket '%s' of port %u that was handed over belongs to no port of "
 					"this manager: call it http or grpc (FileDescriptorName=), or name its "
 					"port as a parameter", in->v[i].name, in->v[i].port);
-	return KVB_OK;
+	return SKV_OK;
 }
 
-void kvb_inherit_drop(struct kvb_inherited *in)
+void skv_inherit_drop(struct skv_inherited *in)
 {
 	for (size_t i = 0; i < in->n; i++)
 		if (in->v[i].fd >= 0)

@@ -5,14 +5,14 @@
  * the lock. An owner publishes its address at about the time when it gets the ownership, so one that has none yet is
  * looked up again.
  */
-#include <kvb/leader.h>
+#include <skv/leader.h>
 
 #include <stdio.h>
 #include <string.h>
 
-#include <kvb/clock.h>
-#include <kvb/nodes.h>
-#include <kvb/service.h>
+#include <skv/clock.h>
+#include <skv/nodes.h>
+#include <skv/service.h>
 
 #define LOOK_AGAIN_MS 500u
 #define SURELY_MS 3000u /* who has not told by then will not */
@@ -25,30 +25,30 @@ static bool is_url(const char *s)
 	for (size_t i = 0; i < n; i++)
 		if (s[i] <= ' ' || s[i] >= 0x7f)
 			return false;
-	return n < KVB_URL_MAX && strncmp(s, "http", 4) == 0;
+	return n < SKV_URL_MAX && strncmp(s, "http", 4) == 0;
 }
 
 static void look(struct job *job, bool expired)
 {
 	struct leader *l = (struct leader *)((char *)job - offsetof(struct leader, job));
-	struct kvb_service *s = (struct kvb_service *)((char *)l - offsetof(struct kvb_service, leader));
-	char owner[KVB_OWNER_NAME];
+	struct skv_service *s = (struct skv_service *)((char *)l - offsetof(struct skv_service, leader));
+	char owner[SKV_OWNER_NAME];
 	const char *text = "";
-	struct kvb_error ignored;
-	struct kvb_arena a;
+	struct skv_error ignored;
+	struct skv_arena a;
 
-	kvb_mutex_lock(&l->lock);
+	skv_mutex_lock(&l->lock);
 	memcpy(owner, l->owner, sizeof owner);
-	kvb_mutex_unlock(&l->lock);
-	kvb_arena_init(&a);
-	if (expired || kvb_node_text(s->core, KVB_NODE_URL, owner, &a, &text, &ignored) != KVB_OK)
+	skv_mutex_unlock(&l->lock);
+	skv_arena_init(&a);
+	if (expired || skv_node_text(s->core, SKV_NODE_URL, owner, &a, &text, &ignored) != SKV_OK)
 		text = "";
-	kvb_mutex_lock(&l->lock);
+	skv_mutex_lock(&l->lock);
 	l->looking = false;
 	if (strcmp(l->owner, owner) == 0 && is_url(text))
 		snprintf(l->url, sizeof l->url, "%s", text);
-	kvb_mutex_unlock(&l->lock);
-	kvb_arena_destroy(&a);
+	skv_mutex_unlock(&l->lock);
+	skv_arena_destroy(&a);
 }
 
 /* True: the caller has the look-up made. */
@@ -68,30 +68,30 @@ static bool must_look_locked(struct leader *l, const char *owner, uint64_t now)
 	return true;
 }
 
-int kvb_service_leader_url(struct kvb_service *s, char *out)
+int skv_service_leader_url(struct skv_service *s, char *out)
 {
 	struct leader *l = &s->leader;
-	char self[KVB_OWNER_NAME], owner[KVB_OWNER_NAME];
-	const uint64_t now = kvb_now_ms(&kvb_clock_system);
+	char self[SKV_OWNER_NAME], owner[SKV_OWNER_NAME];
+	const uint64_t now = skv_now_ms(&skv_clock_system);
 	uint64_t left;
 	bool must_look;
 	int rc;
 
-	kvb_core_leader(s->core, self, owner, &left);
+	skv_core_leader(s->core, self, owner, &left);
 	if (!*owner || strcmp(self, owner) == 0)
-		return KVB_E_NOT_FOUND;
-	kvb_mutex_lock(&l->lock);
+		return SKV_E_NOT_FOUND;
+	skv_mutex_lock(&l->lock);
 	must_look = must_look_locked(l, owner, now);
 	memcpy(out, l->url, sizeof l->url);
 	if (*out && strcmp(out, s->advertised) != 0)
-		rc = KVB_OK;
+		rc = SKV_OK;
 	else /* our own: the one before us on the same socket ends right now */
-		rc = *out || now - l->since_ms < SURELY_MS ? KVB_E_NOT_READY : KVB_E_NOT_FOUND;
-	kvb_mutex_unlock(&l->lock);
-	if (must_look && !kvb_workers_submit(&s->workers, &l->job, now)) {
-		kvb_mutex_lock(&l->lock);
+		rc = *out || now - l->since_ms < SURELY_MS ? SKV_E_NOT_READY : SKV_E_NOT_FOUND;
+	skv_mutex_unlock(&l->lock);
+	if (must_look && !skv_workers_submit(&s->workers, &l->job, now)) {
+		skv_mutex_lock(&l->lock);
 		l->looking = false;
-		kvb_mutex_unlock(&l->lock);
+		skv_mutex_unlock(&l->lock);
 	}
 	return rc;
 }

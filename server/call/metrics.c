@@ -6,12 +6,12 @@
  * only grows, and a histogram's count is taken from its own buckets, so each is consistent in
  * itself.
  */
-#include <kvb/metrics.h>
+#include <skv/metrics.h>
 
 #include <inttypes.h>
 #include <stdio.h>
 
-#include <kvb/mem.h>
+#include <skv/mem.h>
 
 static _Thread_local unsigned my_shard; /* 0 = none yet, else shard + 1 */
 
@@ -24,18 +24,18 @@ static struct metrics_shard *shard_of(struct metrics *m)
 	return &m->shards[my_shard - 1];
 }
 
-int kvb_metrics_init(struct metrics *m, unsigned n_ops, struct kvb_error *err)
+int skv_metrics_init(struct metrics *m, unsigned n_ops, struct skv_error *err)
 {
 	m->n_ops = n_ops;
-	m->ops = kvb_calloc((size_t)METRIC_SHARDS * WIRE_COUNT * n_ops, sizeof *m->ops);
+	m->ops = skv_calloc((size_t)METRIC_SHARDS * WIRE_COUNT * n_ops, sizeof *m->ops);
 	if (!m->ops)
-		return kvb_fail(err, KVB_E_NOMEM, NULL, "out of memory");
+		return skv_fail(err, SKV_E_NOMEM, NULL, "out of memory");
 	for (unsigned i = 0; i < METRIC_SHARDS * WIRE_COUNT; i++)
 		m->shards[i / WIRE_COUNT].wire[i % WIRE_COUNT] = m->ops + (size_t)i * n_ops;
-	return KVB_OK;
+	return SKV_OK;
 }
 
-void kvb_metrics_destroy(struct metrics *m) { kvb_free(m->ops); }
+void skv_metrics_destroy(struct metrics *m) { skv_free(m->ops); }
 
 static void add(atomic_uint_fast64_t *at, uint64_t n)
 {
@@ -47,7 +47,7 @@ static uint64_t get(const atomic_uint_fast64_t *at)
 	return atomic_load_explicit(at, memory_order_relaxed);
 }
 
-void kvb_metrics_add(struct metrics *m, enum metric which, uint64_t n)
+void skv_metrics_add(struct metrics *m, enum metric which, uint64_t n)
 {
 	add(&shard_of(m)->counters[which], n);
 }
@@ -56,7 +56,7 @@ static unsigned bucket_of(uint64_t us)
 {
 	static const uint32_t bounds[] = {
 #define BOUND(us, text) us,
-		KVB_LATENCY_BUCKETS(BOUND)
+		SKV_LATENCY_BUCKETS(BOUND)
 #undef BOUND
 	};
 	unsigned i = 0;
@@ -66,7 +66,7 @@ static unsigned bucket_of(uint64_t us)
 	return i;
 }
 
-void kvb_metrics_request(struct metrics *m, const struct metric_request *r)
+void skv_metrics_request(struct metrics *m, const struct metric_request *r)
 {
 	struct metrics_op *op = &shard_of(m)->wire[r->wire][r->op];
 	unsigned code = r->code;
@@ -80,7 +80,7 @@ void kvb_metrics_request(struct metrics *m, const struct metric_request *r)
 		add(&op->failed, 1);
 }
 
-void kvb_metrics_totals(const struct metrics *m, unsigned op, struct metric_totals *out)
+void skv_metrics_totals(const struct metrics *m, unsigned op, struct metric_totals *out)
 {
 	*out = (struct metric_totals){ 0 };
 	for (unsigned i = 0; i < METRIC_SHARDS * WIRE_COUNT; i++) {
@@ -93,14 +93,14 @@ void kvb_metrics_totals(const struct metrics *m, unsigned op, struct metric_tota
 	}
 }
 
-uint64_t kvb_gauge_move(struct metrics *m, enum gauge which, int n)
+uint64_t skv_gauge_move(struct metrics *m, enum gauge which, int n)
 {
 	return atomic_fetch_add(&m->gauges[which], (uint64_t)(int64_t)n);
 }
 
-uint64_t kvb_gauge_get(const struct metrics *m, enum gauge which) { return atomic_load(&m->gauges[which]); }
+uint64_t skv_gauge_get(const struct metrics *m, enum gauge which) { return atomic_load(&m->gauges[which]); }
 
-uint64_t kvb_metrics_get(const struct metrics *m, enum metric which)
+uint64_t skv_metrics_get(const struct metrics *m, enum metric which)
 {
 	uint64_t sum = 0;
 
@@ -109,10 +109,10 @@ uint64_t kvb_metrics_get(const struct metrics *m, enum metric which)
 	return sum;
 }
 
-void kvb_metrics_head(struct kvb_buf *out, const char *name, const char *suffix, const char *type,
+void skv_metrics_head(struct skv_buf *out, const char *name, const char *suffix, const char *type,
 		      const char *help)
 {
-	kvb_buf_printf(out, "# HELP kvblock_%s%s %s\n# TYPE kvblock_%s%s %s\n", name, suffix, help,
+	skv_buf_printf(out, "# HELP slabkv_%s%s %s\n# TYPE slabkv_%s%s %s\n", name, suffix, help,
 		       name, suffix, type);
 }
 
@@ -125,7 +125,7 @@ struct op_label {
 
 static const char *const wires[WIRE_COUNT] = { "http", "grpc" };
 
-static void write_code(enum metric_wire wire, const struct op_label *l, unsigned code, uint64_t n, struct kvb_buf *out)
+static void write_code(enum metric_wire wire, const struct op_label *l, unsigned code, uint64_t n, struct skv_buf *out)
 {
 	static const char *const grpc[METRIC_CODES] = {
 		"OK", "CANCELLED", "UNKNOWN", "INVALID_ARGUMENT", "DEADLINE_EXCEEDED", "NOT_FOUND",
@@ -135,17 +135,17 @@ static void write_code(enum metric_wire wire, const struct op_label *l, unsigned
 	};
 
 	if (wire == WIRE_HTTP && (code == 2 || code == 4 || code == 5))
-		kvb_buf_printf(out,
-			       "kvblock_http_requests_total{op=\"%s\",api=\"%s\",status=\"%uxx\"} %" PRIu64 "\n",
+		skv_buf_printf(out,
+			       "slabkv_http_requests_total{op=\"%s\",api=\"%s\",status=\"%uxx\"} %" PRIu64 "\n",
 			       l->name, l->api, code, n);
 	else if (wire == WIRE_GRPC && (n > 0 || code == 0))
-		kvb_buf_printf(out,
-			       "kvblock_grpc_requests_total{op=\"%s\",api=\"%s\",code=\"%s\"} %" PRIu64 "\n",
+		skv_buf_printf(out,
+			       "slabkv_grpc_requests_total{op=\"%s\",api=\"%s\",code=\"%s\"} %" PRIu64 "\n",
 			       l->name, l->api, grpc[code], n);
 }
 
 static void write_requests(const struct metrics *m, enum metric_wire wire, const struct op_label *l,
-			   struct kvb_buf *out)
+			   struct skv_buf *out)
 {
 	for (unsigned code = 0; code < METRIC_CODES; code++) {
 		uint64_t sum = 0;
@@ -157,22 +157,22 @@ static void write_requests(const struct metrics *m, enum metric_wire wire, const
 }
 
 static void write_failed(const struct metrics *m, enum metric_wire wire, const struct op_label *l,
-			 struct kvb_buf *out)
+			 struct skv_buf *out)
 {
 	uint64_t sum = 0;
 
 	for (unsigned i = 0; i < METRIC_SHARDS; i++)
 		sum += get(&m->shards[i].wire[wire][l->op].failed);
-	kvb_buf_printf(out, "kvblock_%s_failed_requests_total{op=\"%s\",api=\"%s\"} %" PRIu64 "\n", wires[wire],
+	skv_buf_printf(out, "slabkv_%s_failed_requests_total{op=\"%s\",api=\"%s\"} %" PRIu64 "\n", wires[wire],
 		       l->name, l->api, sum);
 }
 
 static void write_histogram(const struct metrics *m, enum metric_wire wire, const struct op_label *l,
-			    struct kvb_buf *out)
+			    struct skv_buf *out)
 {
 	static const char *const bounds[] = {
 #define BOUND_TEXT(us, text) text,
-		KVB_LATENCY_BUCKETS(BOUND_TEXT)
+		SKV_LATENCY_BUCKETS(BOUND_TEXT)
 #undef BOUND_TEXT
 		"+Inf",
 	};
@@ -181,32 +181,32 @@ static void write_histogram(const struct metrics *m, enum metric_wire wire, cons
 	for (unsigned b = 0; b < BUCKETS; b++) {
 		for (unsigned i = 0; i < METRIC_SHARDS; i++)
 			count += get(&m->shards[i].wire[wire][l->op].buckets[b]);
-		kvb_buf_printf(out,
-			       "kvblock_%s_request_seconds_bucket{op=\"%s\",api=\"%s\",le=\"%s\"} "
+		skv_buf_printf(out,
+			       "slabkv_%s_request_seconds_bucket{op=\"%s\",api=\"%s\",le=\"%s\"} "
 			       "%" PRIu64 "\n",
 			       wires[wire], l->name, l->api, bounds[b], count);
 	}
 	for (unsigned i = 0; i < METRIC_SHARDS; i++)
 		sum += get(&m->shards[i].wire[wire][l->op].sum_us);
-	kvb_buf_printf(out,
-		       "kvblock_%s_request_seconds_sum{op=\"%s\",api=\"%s\"} %" PRIu64 ".%06" PRIu64 "\n"
-		       "kvblock_%s_request_seconds_count{op=\"%s\",api=\"%s\"} %" PRIu64 "\n",
+	skv_buf_printf(out,
+		       "slabkv_%s_request_seconds_sum{op=\"%s\",api=\"%s\"} %" PRIu64 ".%06" PRIu64 "\n"
+		       "slabkv_%s_request_seconds_count{op=\"%s\",api=\"%s\"} %" PRIu64 "\n",
 		       wires[wire], l->name, l->api, sum / 1000000, sum % 1000000, wires[wire], l->name, l->api,
 		       count);
 }
 
 /* What is written of each operation, for `wire`. */
-typedef void write_op(const struct metrics *m, enum metric_wire wire, const struct op_label *l, struct kvb_buf *out);
+typedef void write_op(const struct metrics *m, enum metric_wire wire, const struct op_label *l, struct skv_buf *out);
 
-static void each_op(const struct metrics *m, enum metric_wire wire, const struct kvb_api *const *apis, size_t n,
-		    write_op *write, struct kvb_buf *out)
+static void each_op(const struct metrics *m, enum metric_wire wire, const struct skv_api *const *apis, size_t n,
+		    write_op *write, struct skv_buf *out)
 {
 	for (size_t a = 0; a < n; a++) {
 		for (unsigned i = 0; i < apis[a]->n_routes; i++) {
 			struct op_label l = { apis[a]->first_op + i, apis[a]->routes[i].name, apis[a]->name };
 			struct metric_totals t;
 
-			kvb_metrics_totals(m, l.op, &t);
+			skv_metrics_totals(m, l.op, &t);
 			if (a == 0 || t.calls > 0)
 				write(m, wire, &l, out);
 		}
@@ -214,31 +214,31 @@ static void each_op(const struct metrics *m, enum metric_wire wire, const struct
 	write(m, wire, &(struct op_label){ METRIC_OP_NONE, "none", "" }, out);
 }
 
-void kvb_metrics_write(const struct metrics *m, const struct kvb_api *const *apis, size_t n, struct kvb_buf *out)
+void skv_metrics_write(const struct metrics *m, const struct skv_api *const *apis, size_t n, struct skv_buf *out)
 {
 #define WRITE_COUNTER(name, help)                                                                  \
-	kvb_metrics_head(out, #name, "_total", "counter", help);                                   \
-	kvb_buf_printf(out, "kvblock_" #name "_total %" PRIu64 "\n",                               \
-		       kvb_metrics_get(m, METRIC_##name));
-	KVB_FRONT_COUNTERS(WRITE_COUNTER)
+	skv_metrics_head(out, #name, "_total", "counter", help);                                   \
+	skv_buf_printf(out, "slabkv_" #name "_total %" PRIu64 "\n",                               \
+		       skv_metrics_get(m, METRIC_##name));
+	SKV_FRONT_COUNTERS(WRITE_COUNTER)
 #undef WRITE_COUNTER
 #define WRITE_GAUGE(name, help)                                                                    \
-	kvb_metrics_head(out, #name, "", "gauge", help);                                           \
-	kvb_buf_printf(out, "kvblock_" #name " %" PRIu64 "\n", kvb_gauge_get(m, GAUGE_##name));
-	KVB_FRONT_GAUGES(WRITE_GAUGE)
+	skv_metrics_head(out, #name, "", "gauge", help);                                           \
+	skv_buf_printf(out, "slabkv_" #name " %" PRIu64 "\n", skv_gauge_get(m, GAUGE_##name));
+	SKV_FRONT_GAUGES(WRITE_GAUGE)
 #undef WRITE_GAUGE
 	for (unsigned wire = 0; wire < WIRE_COUNT; wire++) {
 		char name[48];
 
 		snprintf(name, sizeof name, "%s_requests", wires[wire]);
-		kvb_metrics_head(out, name, "_total", "counter", "requests by operation and status");
+		skv_metrics_head(out, name, "_total", "counter", "requests by operation and status");
 		each_op(m, wire, apis, n, write_requests, out);
 		snprintf(name, sizeof name, "%s_failed_requests", wires[wire]);
-		kvb_metrics_head(out, name, "_total", "counter",
+		skv_metrics_head(out, name, "_total", "counter",
 				 "requests that were answered with an error, whatever the status");
 		each_op(m, wire, apis, n, write_failed, out);
 		snprintf(name, sizeof name, "%s_request_seconds", wires[wire]);
-		kvb_metrics_head(out, name, "", "histogram",
+		skv_metrics_head(out, name, "", "histogram",
 				 "time from the request's headers to its answer");
 		each_op(m, wire, apis, n, write_histogram, out);
 	}

@@ -2,16 +2,16 @@
  * routes.c - which route of which API a path means.
  *
  * The path is split at '/' before any decoding, so that %2F never becomes a separator, and each
- * parameter must be a valid name afterwards (kvb_name_valid): no slash, no dot file, no control
+ * parameter must be a valid name afterwards (skv_name_valid): no slash, no dot file, no control
  * character gets further than this, but to routes that look themselves (ROUTE_RAW). Constant data,
  * no state, no locks, any thread.
  */
-#include <kvb/api.h>
+#include <skv/api.h>
 
 #include <stdio.h>
 #include <string.h>
 
-#include <kvb/ops.h>
+#include <skv/ops.h>
 
 /* One path parameter, still encoded. */
 struct raw {
@@ -32,7 +32,7 @@ static int hex_digit(char c)
 	return -1;
 }
 
-bool kvb_percent_decode(const char *s, size_t n, char *out, size_t size)
+bool skv_percent_decode(const char *s, size_t n, char *out, size_t size)
 {
 	size_t k = 0;
 
@@ -82,13 +82,13 @@ static int match(const char *pattern, const char *path, struct raw raw[ROUTE_PAR
 	}
 }
 
-static bool method_is(const struct kvb_route *route, const char *method)
+static bool method_is(const struct skv_route *route, const char *method)
 {
 	return strcmp(route->method, strcmp(method, "HEAD") == 0 ? "GET" : method) == 0;
 }
 
 /* A route that these fronts serve over HTTP; the number of its parameters, or -1 if it is not `path`. */
-static int match_route(const struct kvb_apis *apis, const struct kvb_route *route, const char *path,
+static int match_route(const struct skv_apis *apis, const struct skv_route *route, const char *path,
 		       struct raw raw[ROUTE_PARAMS])
 {
 	int n = route->method && route->planes & apis->planes ? match(route->pattern, path, raw) : -1;
@@ -99,43 +99,43 @@ static int match_route(const struct kvb_apis *apis, const struct kvb_route *rout
 	return n;
 }
 
-static int bad_param(const char *name, struct kvb_error *err)
+static int bad_param(const char *name, struct skv_error *err)
 {
-	return kvb_fail(err, KVB_E_INVALID, name,
+	return skv_fail(err, SKV_E_INVALID, name,
 			"%s must be 1..%u of A-Z a-z 0-9 . _ - : = @ + , and begin with a letter, digit or _", name,
-			KVB_MAX_NAME);
+			SKV_MAX_NAME);
 }
 
-int kvb_route_param(struct route_param *p, const char *name, const char *value, size_t n,
-		    struct kvb_error *err)
+int skv_route_param(struct route_param *p, const char *name, const char *value, size_t n,
+		    struct skv_error *err)
 {
 	snprintf(p->name, sizeof p->name, "%s", name);
-	if (n > KVB_MAX_NAME || !kvb_name_valid(value, n))
+	if (n > SKV_MAX_NAME || !skv_name_valid(value, n))
 		return bad_param(p->name, err);
 	memcpy(p->value, value, n);
 	p->value[n] = '\0';
-	return KVB_OK;
+	return SKV_OK;
 }
 
-static int decode_params(const struct kvb_route *route, const struct raw *raw, int n, struct route_param *params,
-			 struct kvb_error *err)
+static int decode_params(const struct skv_route *route, const struct raw *raw, int n, struct route_param *params,
+			 struct skv_error *err)
 {
 	for (int i = 0; i < n; i++) {
 		struct route_param *p = &params[i];
 
 		snprintf(p->name, sizeof p->name, "%.*s", (int)raw[i].name_len, raw[i].name);
-		if (!kvb_percent_decode(raw[i].value, raw[i].value_len, p->value,
+		if (!skv_percent_decode(raw[i].value, raw[i].value_len, p->value,
 					sizeof p->value) ||
-		    (!(route->flags & ROUTE_RAW) && !kvb_name_valid(p->value, strlen(p->value))))
+		    (!(route->flags & ROUTE_RAW) && !skv_name_valid(p->value, strlen(p->value))))
 			return bad_param(p->name, err);
 	}
-	return KVB_OK;
+	return SKV_OK;
 }
 
 /* Whose a path is that nobody has: the one that says so, else the longest prefix tells. */
-static const struct kvb_api *api_of_path(const struct kvb_apis *apis, const char *path)
+static const struct skv_api *api_of_path(const struct skv_apis *apis, const char *path)
 {
-	const struct kvb_api *best = apis->v[0];
+	const struct skv_api *best = apis->v[0];
 	size_t length = 0;
 
 	for (size_t i = 0; i < apis->n; i++) {
@@ -151,14 +151,14 @@ static const struct kvb_api *api_of_path(const struct kvb_apis *apis, const char
 	return best;
 }
 
-int kvb_route_find(const struct kvb_apis *apis, const char *method, const char *path, const struct kvb_api **api,
-		   const struct kvb_route **out, struct route_param params[ROUTE_PARAMS], struct kvb_error *err)
+int skv_route_find(const struct skv_apis *apis, const char *method, const char *path, const struct skv_api **api,
+		   const struct skv_route **out, struct route_param params[ROUTE_PARAMS], struct skv_error *err)
 {
-	const struct kvb_api *known = NULL;
+	const struct skv_api *known = NULL;
 
 	for (size_t a = 0; a < apis->n; a++) {
 		for (size_t i = 0; i < apis->v[a]->n_routes; i++) {
-			const struct kvb_route *route = &apis->v[a]->routes[i];
+			const struct skv_route *route = &apis->v[a]->routes[i];
 			struct raw raw[ROUTE_PARAMS];
 			int n = match_route(apis, route, path, raw);
 
@@ -174,34 +174,34 @@ int kvb_route_find(const struct kvb_apis *apis, const char *method, const char *
 	}
 	*api = known ? known : api_of_path(apis, path);
 	if (known)
-		return kvb_fail(err, KVB_E_METHOD, NULL, "this path does not have that method");
-	return kvb_fail(err, KVB_E_NOT_FOUND, NULL, "no such path; GET / lists them");
+		return skv_fail(err, SKV_E_METHOD, NULL, "this path does not have that method");
+	return skv_fail(err, SKV_E_NOT_FOUND, NULL, "no such path; GET / lists them");
 }
 
-bool kvb_route_without_slash(const struct kvb_apis *apis, const char *path, char *out, size_t size)
+bool skv_route_without_slash(const struct skv_apis *apis, const char *path, char *out, size_t size)
 {
 	const size_t n = strlen(path);
-	const struct kvb_api *api;
-	const struct kvb_route *route;
+	const struct skv_api *api;
+	const struct skv_route *route;
 	struct route_param params[ROUTE_PARAMS];
-	struct kvb_error ignored;
+	struct skv_error ignored;
 
 	if (n < 2 || n > size || path[n - 1] != '/' || path[1] == '/' || strchr(path, '\\'))
 		return false;
 	memcpy(out, path, n - 1);
 	out[n - 1] = '\0';
-	return kvb_route_find(apis, "POST", out, &api, &route, params, &ignored) != KVB_E_NOT_FOUND &&
+	return skv_route_find(apis, "POST", out, &api, &route, params, &ignored) != SKV_E_NOT_FOUND &&
 	       api->slash_redirect;
 }
 
-bool kvb_route_allow(const struct kvb_apis *apis, const char *path, char *out, size_t size)
+bool skv_route_allow(const struct skv_apis *apis, const char *path, char *out, size_t size)
 {
 	struct raw raw[ROUTE_PARAMS];
 	size_t len = 0;
 
 	for (size_t a = 0; a < apis->n; a++) {
 		for (size_t i = 0; i < apis->v[a]->n_routes; i++) {
-			const struct kvb_route *route = &apis->v[a]->routes[i];
+			const struct skv_route *route = &apis->v[a]->routes[i];
 
 			if (match_route(apis, route, path, raw) >= 0 && len + 32 < size)
 				len += (size_t)snprintf(out + len, size - len, "%s%s, ", route->method,

@@ -4,9 +4,9 @@
  * A dead mount can hold a call for ever; these threads take it, so that the threads that serve HTTP
  * never do. Owns the queue (intrusive list, oldest first) and the threads. One lock, held only to
  * link and unlink jobs, never while a job runs. A job that waited too long because all workers hang
- * is ended by kvb_workers_expire, called from the front's watch thread.
+ * is ended by skv_workers_expire, called from the front's watch thread.
  */
-#include <kvb/workers.h>
+#include <skv/workers.h>
 
 #include <string.h>
 
@@ -28,42 +28,42 @@ static void *work(void *arg)
 {
 	struct workers *w = arg;
 
-	kvb_mutex_lock(&w->lock);
+	skv_mutex_lock(&w->lock);
 	while (!w->stopping) {
 		struct job *job = pop_locked(w, UINT64_MAX);
 
 		if (!job) {
-			kvb_cond_wait(&w->wake, &w->lock);
+			skv_cond_wait(&w->wake, &w->lock);
 			continue;
 		}
-		kvb_mutex_unlock(&w->lock);
+		skv_mutex_unlock(&w->lock);
 		job->run(job, false);
-		kvb_mutex_lock(&w->lock);
+		skv_mutex_lock(&w->lock);
 	}
-	kvb_mutex_unlock(&w->lock);
+	skv_mutex_unlock(&w->lock);
 	return NULL;
 }
 
-int kvb_workers_start(struct workers *w, struct kvb_error *err)
+int skv_workers_start(struct workers *w, struct skv_error *err)
 {
 	memset(w, 0, sizeof *w);
-	kvb_mutex_init(&w->lock);
-	kvb_cond_init(&w->wake);
+	skv_mutex_init(&w->lock);
+	skv_cond_init(&w->wake);
 	w->tail = &w->head;
 	for (; w->n_threads < WORKERS; w->n_threads++) {
 		if (pthread_create(&w->threads[w->n_threads], NULL, work, w) != 0) {
-			kvb_workers_stop(w);
-			return kvb_fail(err, KVB_E_NOMEM, NULL, "cannot start a thread");
+			skv_workers_stop(w);
+			return skv_fail(err, SKV_E_NOMEM, NULL, "cannot start a thread");
 		}
 	}
-	return KVB_OK;
+	return SKV_OK;
 }
 
-bool kvb_workers_submit(struct workers *w, struct job *job, uint64_t now_ms)
+bool skv_workers_submit(struct workers *w, struct job *job, uint64_t now_ms)
 {
 	bool room;
 
-	kvb_mutex_lock(&w->lock);
+	skv_mutex_lock(&w->lock);
 	room = w->queued < WORKERS_QUEUE && !w->stopping;
 	if (room) {
 		job->next = NULL;
@@ -71,35 +71,35 @@ bool kvb_workers_submit(struct workers *w, struct job *job, uint64_t now_ms)
 		*w->tail = job;
 		w->tail = &job->next;
 		w->queued++;
-		kvb_cond_signal(&w->wake);
+		skv_cond_signal(&w->wake);
 	}
-	kvb_mutex_unlock(&w->lock);
+	skv_mutex_unlock(&w->lock);
 	return room;
 }
 
-void kvb_workers_expire(struct workers *w, uint64_t since_ms)
+void skv_workers_expire(struct workers *w, uint64_t since_ms)
 {
 	for (;;) {
 		struct job *job;
 
-		kvb_mutex_lock(&w->lock);
+		skv_mutex_lock(&w->lock);
 		job = pop_locked(w, since_ms);
-		kvb_mutex_unlock(&w->lock);
+		skv_mutex_unlock(&w->lock);
 		if (!job)
 			return;
 		job->run(job, true);
 	}
 }
 
-void kvb_workers_stop(struct workers *w)
+void skv_workers_stop(struct workers *w)
 {
-	kvb_mutex_lock(&w->lock);
+	skv_mutex_lock(&w->lock);
 	w->stopping = true;
-	kvb_cond_broadcast(&w->wake);
-	kvb_mutex_unlock(&w->lock);
+	skv_cond_broadcast(&w->wake);
+	skv_mutex_unlock(&w->lock);
 	for (uint32_t i = 0; i < w->n_threads; i++)
 		pthread_join(w->threads[i], NULL);
-	kvb_workers_expire(w, UINT64_MAX);
-	kvb_cond_destroy(&w->wake);
-	kvb_mutex_destroy(&w->lock);
+	skv_workers_expire(w, UINT64_MAX);
+	skv_cond_destroy(&w->wake);
+	skv_mutex_destroy(&w->lock);
 }

@@ -8,92 +8,92 @@
 
 /* ---- turn ----------------------------------------------------------------------------------------- */
 
-int admin_leave(struct kvb_core *c, int rc)
+int admin_leave(struct skv_core *c, int rc)
 {
-	kvb_mutex_lock(&c->turn_lock);
+	skv_mutex_lock(&c->turn_lock);
 	c->admin_busy = false;
-	kvb_cond_broadcast(&c->turn_wake);
-	kvb_mutex_unlock(&c->turn_lock);
+	skv_cond_broadcast(&c->turn_wake);
+	skv_mutex_unlock(&c->turn_lock);
 	return rc;
 }
 
-int admin_enter(struct kvb_core *c, struct kvb_error *err)
+int admin_enter(struct skv_core *c, struct skv_error *err)
 {
 	int rc;
 
-	kvb_mutex_lock(&c->turn_lock);
+	skv_mutex_lock(&c->turn_lock);
 	while (c->admin_busy)
-		kvb_cond_wait(&c->turn_wake, &c->turn_lock);
+		skv_cond_wait(&c->turn_wake, &c->turn_lock);
 	c->admin_busy = true;
-	kvb_mutex_unlock(&c->turn_lock);
+	skv_mutex_unlock(&c->turn_lock);
 	rc = core_gate(c, err);
-	return rc == KVB_OK ? rc : admin_leave(c, rc);
+	return rc == SKV_OK ? rc : admin_leave(c, rc);
 }
 
-struct part *admin_lock(struct kvb_core *c, int *rc, struct kvb_error *err)
+struct part *admin_lock(struct skv_core *c, int *rc, struct skv_error *err)
 {
 	core_lock(c);
 	if (c->part)
 		return c->part;
 	core_unlock(c);
-	*rc = kvb_fail(err, KVB_E_NOT_READY, NULL, "recovering");
+	*rc = skv_fail(err, SKV_E_NOT_READY, NULL, "recovering");
 	return NULL;
 }
 
-int admin_out_of_step(struct kvb_core *c, int rc)
+int admin_out_of_step(struct skv_core *c, int rc)
 {
-	int ready = KVB_CORE_READY;
+	int ready = SKV_CORE_READY;
 
 	atomic_store(&c->reload_asked, true);
-	atomic_compare_exchange_strong(&c->state, &ready, KVB_CORE_RECOVERING);
+	atomic_compare_exchange_strong(&c->state, &ready, SKV_CORE_RECOVERING);
 	return rc;
 }
 
-int admin_written(struct kvb_core *c, int rc)
+int admin_written(struct skv_core *c, int rc)
 {
-	return rc == KVB_E_UNKNOWN_OUTCOME ? admin_out_of_step(c, rc) : rc;
+	return rc == SKV_E_UNKNOWN_OUTCOME ? admin_out_of_step(c, rc) : rc;
 }
 
-struct part *admin_follow(struct kvb_core *c)
+struct part *admin_follow(struct skv_core *c)
 {
 	core_lock(c);
 	if (c->part)
 		return c->part;
 	core_unlock(c);
-	admin_out_of_step(c, KVB_OK);
+	admin_out_of_step(c, SKV_OK);
 	return NULL;
 }
 
-int admin_check_marks(uint32_t high, uint32_t low, struct kvb_error *err)
+int admin_check_marks(uint32_t high, uint32_t low, struct skv_error *err)
 {
 	if (high > 100)
-		return kvb_fail(err, KVB_E_INVALID, "high_percent", "0 to 100, not %u", high);
+		return skv_fail(err, SKV_E_INVALID, "high_percent", "0 to 100, not %u", high);
 	if (high && high < 100 && (low == 0 || low > high))
-		return kvb_fail(err, KVB_E_INVALID, "low_percent", "1 to high_percent (%u), not %u", high, low);
+		return skv_fail(err, SKV_E_INVALID, "low_percent", "1 to high_percent (%u), not %u", high, low);
 	if (low && (high == 0 || high == 100))
-		return kvb_fail(err, KVB_E_INVALID, "low_percent", "only with a high_percent of 1 to 99");
-	return KVB_OK;
+		return skv_fail(err, SKV_E_INVALID, "low_percent", "only with a high_percent of 1 to 99");
+	return SKV_OK;
 }
 
 /* ---- groups -------------------------------------------------------------------------------------------- */
 
-static int check_quotas(const struct kvb_group_spec *g, struct kvb_error *err)
+static int check_quotas(const struct skv_group_spec *g, struct skv_error *err)
 {
-	char field[KVB_FIELD_MAX];
+	char field[SKV_FIELD_MAX];
 
-	if (g->n_quotas > KVB_MAX_QUOTAS)
-		return kvb_fail(err, KVB_E_INVALID, "quotas", "%u at most", KVB_MAX_QUOTAS);
+	if (g->n_quotas > SKV_MAX_QUOTAS)
+		return skv_fail(err, SKV_E_INVALID, "quotas", "%u at most", SKV_MAX_QUOTAS);
 	for (uint32_t i = 0; i < g->n_quotas; i++) {
 		snprintf(field, sizeof field, "quotas[%u].type", i);
 		for (uint32_t j = 0; j < i; j++)
 			if (strcmp(g->quotas[i].type, g->quotas[j].type) == 0)
-				return kvb_fail(err, KVB_E_INVALID, field, "'%s' is named twice", g->quotas[i].type);
+				return skv_fail(err, SKV_E_INVALID, field, "'%s' is named twice", g->quotas[i].type);
 	}
-	return KVB_OK;
+	return SKV_OK;
 }
 
 /* Does it name storages whose slots are counted beside such as have bytes? */
-static bool counts_and_bytes(const struct part *p, const struct kvb_group_spec *g)
+static bool counts_and_bytes(const struct part *p, const struct skv_group_spec *g)
 {
 	bool counted[2] = { false, false };
 
@@ -106,76 +106,76 @@ static bool counts_and_bytes(const struct part *p, const struct kvb_group_spec *
 	return counted[0] && counted[1];
 }
 
-static int check_group(const struct part *p, const struct kvb_group_spec *g, struct kvb_error *err)
+static int check_group(const struct part *p, const struct skv_group_spec *g, struct skv_error *err)
 {
-	char field[KVB_FIELD_MAX];
+	char field[SKV_FIELD_MAX];
 	int rc;
 
 	if ((g->n_storages == 0 && !g->loose_storages) || g->n_storages > MAX_STORAGES)
-		return kvb_fail(err, KVB_E_INVALID, "storages", "name 1..%u storages", MAX_STORAGES);
+		return skv_fail(err, SKV_E_INVALID, "storages", "name 1..%u storages", MAX_STORAGES);
 	for (uint32_t i = 0; i < g->n_storages; i++) {
 		snprintf(field, sizeof field, "storages[%u]", i);
 		if (!g->loose_storages && space_find(p, g->storages[i]) < 0)
-			return kvb_fail(err, KVB_E_NOT_FOUND, field, "no storage '%s': make it first", g->storages[i]);
+			return skv_fail(err, SKV_E_NOT_FOUND, field, "no storage '%s': make it first", g->storages[i]);
 		for (uint32_t j = 0; j < i; j++)
 			if (strcmp(g->storages[i], g->storages[j]) == 0)
-				return kvb_fail(err, KVB_E_INVALID, field, "'%s' is named twice", g->storages[i]);
+				return skv_fail(err, SKV_E_INVALID, field, "'%s' is named twice", g->storages[i]);
 	}
 	if (counts_and_bytes(p, g))
-		return kvb_fail(err, KVB_E_INVALID, "storages", "storages of type external, or none of them");
+		return skv_fail(err, SKV_E_INVALID, "storages", "storages of type external, or none of them");
 	rc = policy_check(g, err);
-	if (rc != KVB_OK)
+	if (rc != SKV_OK)
 		return rc;
 	if (g->reclaim_step_percent > 100)
-		return kvb_fail(err, KVB_E_INVALID, "reclaim_step_percent", "0 to 100");
-	if (admin_check_marks(g->high_percent, g->low_percent, err) != KVB_OK)
-		return KVB_E_INVALID;
+		return skv_fail(err, SKV_E_INVALID, "reclaim_step_percent", "0 to 100");
+	if (admin_check_marks(g->high_percent, g->low_percent, err) != SKV_OK)
+		return SKV_E_INVALID;
 	if (g->pin_percent > 100)
-		return kvb_fail(err, KVB_E_INVALID, "pin_percent", "0 to 100, not %u", g->pin_percent);
-	if (strlen(g->extra) > KVB_MAX_EXTRA)
-		return kvb_fail(err, KVB_E_TOO_LARGE, "extra", "%u bytes at most", KVB_MAX_EXTRA);
+		return skv_fail(err, SKV_E_INVALID, "pin_percent", "0 to 100, not %u", g->pin_percent);
+	if (strlen(g->extra) > SKV_MAX_EXTRA)
+		return skv_fail(err, SKV_E_TOO_LARGE, "extra", "%u bytes at most", SKV_MAX_EXTRA);
 	return check_quotas(g, err);
 }
 
 /* By their documents, so that no field is forgotten. */
-static bool same_group(const struct kvb_group_spec *a, const struct kvb_group_spec *b)
+static bool same_group(const struct skv_group_spec *a, const struct skv_group_spec *b)
 {
-	struct kvb_buf x = { 0 }, y = { 0 };
+	struct skv_buf x = { 0 }, y = { 0 };
 	bool same;
 
 	registry_put_group(&x, a);
 	registry_put_group(&y, b);
 	same = !x.failed && !y.failed && x.len == y.len && memcmp(x.data, y.data, x.len) == 0;
-	kvb_buf_destroy(&x);
-	kvb_buf_destroy(&y);
+	skv_buf_destroy(&x);
+	skv_buf_destroy(&y);
 	return same;
 }
 
-static int check_version(const struct group *have, const uint64_t *expect, struct kvb_error *err)
+static int check_version(const struct group *have, const uint64_t *expect, struct skv_error *err)
 {
 	uint64_t is = have ? have->spec.version : 0;
 
 	if (!expect || *expect == is)
-		return KVB_OK;
-	return kvb_fail(err, KVB_E_CONFLICT, "version", "it is %llu, not %llu: somebody else has changed the group",
+		return SKV_OK;
+	return skv_fail(err, SKV_E_CONFLICT, "version", "it is %llu, not %llu: somebody else has changed the group",
 			(unsigned long long)is, (unsigned long long)*expect);
 }
 
-static int adopt_group(struct kvb_core *c, const struct kvb_group_spec *g, uint64_t version)
+static int adopt_group(struct skv_core *c, const struct skv_group_spec *g, uint64_t version)
 {
-	struct kvb_group_spec copy;
+	struct skv_group_spec copy;
 	struct group *have;
-	int rc = KVB_OK;
+	int rc = SKV_OK;
 	struct part *p = admin_follow(c);
 
 	if (!p)
-		return KVB_OK;
+		return SKV_OK;
 	have = group_find(p, g->name);
 	if (!have) {
 		rc = part_add_group(p, g, version);
 	} else {
 		rc = group_spec_copy(&copy, g);
-		if (rc == KVB_OK) {
+		if (rc == SKV_OK) {
 			group_spec_free(&have->spec);
 			have->spec = copy;
 			rc = policy_set(p, have);
@@ -184,22 +184,22 @@ static int adopt_group(struct kvb_core *c, const struct kvb_group_spec *g, uint6
 		}
 	}
 	core_unlock(c);
-	return rc == KVB_OK ? rc : admin_out_of_step(c, rc);
+	return rc == SKV_OK ? rc : admin_out_of_step(c, rc);
 }
 
-int kvb_core_group_put(struct kvb_core *c, const struct kvb_group_spec *spec, const uint64_t *expect, bool *created,
-		       struct kvb_error *err)
+int skv_core_group_put(struct skv_core *c, const struct skv_group_spec *spec, const uint64_t *expect, bool *created,
+		       struct skv_error *err)
 {
-	struct kvb_group_spec copy = *spec, *g = &copy;
-	struct kvb_buf b = { 0 };
-	uint64_t version = KVB_VERSION_NONE;
+	struct skv_group_spec copy = *spec, *g = &copy;
+	struct skv_buf b = { 0 };
+	uint64_t version = SKV_VERSION_NONE;
 	const struct group *have;
 	struct part *p;
 	char key[160];
 	bool same;
 	int rc = admin_enter(c, err);
 
-	if (rc != KVB_OK)
+	if (rc != SKV_OK)
 		return rc;
 	g->extra = g->extra ? g->extra : "";
 	g->policy = g->policy ? g->policy : "";
@@ -208,47 +208,47 @@ int kvb_core_group_put(struct kvb_core *c, const struct kvb_group_spec *spec, co
 		return admin_leave(c, rc);
 	have = group_find(p, g->name);
 	rc = check_group(p, g, err);
-	if (rc == KVB_OK)
+	if (rc == SKV_OK)
 		rc = check_version(have, expect, err);
-	same = rc == KVB_OK && have && same_group(&have->spec, g);
+	same = rc == SKV_OK && have && same_group(&have->spec, g);
 	if (have)
 		version = have->version;
 	core_unlock(c);
 	if (created)
-		*created = rc == KVB_OK && !have;
-	if (rc != KVB_OK || same)
+		*created = rc == SKV_OK && !have;
+	if (rc != SKV_OK || same)
 		return admin_leave(c, rc);
 	registry_put_group(&b, g);
 	snprintf(key, sizeof key, "group/%s", g->name);
-	rc = b.failed ? KVB_E_NOMEM : admin_written(c, kvb_store_put(c->store, key, version, b.data, b.len, &version, err));
-	kvb_buf_destroy(&b);
-	if (rc == KVB_OK)
+	rc = b.failed ? SKV_E_NOMEM : admin_written(c, skv_store_put(c->store, key, version, b.data, b.len, &version, err));
+	skv_buf_destroy(&b);
+	if (rc == SKV_OK)
 		rc = adopt_group(c, g, version);
 	return admin_leave(c, rc);
 }
 
-int kvb_core_group_delete(struct kvb_core *c, const char *name, struct kvb_error *err)
+int skv_core_group_delete(struct skv_core *c, const char *name, struct skv_error *err)
 {
 	const struct group *g;
 	struct part *p;
 	char key[160];
 	int rc = admin_enter(c, err);
 
-	if (rc != KVB_OK)
+	if (rc != SKV_OK)
 		return rc;
 	p = admin_lock(c, &rc, err);
 	if (!p)
 		return admin_leave(c, rc);
 	g = group_find(p, name);
 	if (!g)
-		rc = kvb_fail(err, KVB_E_NOT_FOUND, "name", "no group '%s'", name);
+		rc = skv_fail(err, SKV_E_NOT_FOUND, "name", "no group '%s'", name);
 	else if (g->n_instances)
-		rc = kvb_fail(err, KVB_E_IN_USE, "name", "%u instances are in it", g->n_instances);
+		rc = skv_fail(err, SKV_E_IN_USE, "name", "%u instances are in it", g->n_instances);
 	core_unlock(c);
 	snprintf(key, sizeof key, "group/%s", name);
-	if (rc == KVB_OK)
-		rc = admin_written(c, kvb_store_del(c->store, key, KVB_VERSION_ANY, err));
-	if (rc == KVB_OK && (p = admin_follow(c)) != NULL) {
+	if (rc == SKV_OK)
+		rc = admin_written(c, skv_store_del(c->store, key, SKV_VERSION_ANY, err));
+	if (rc == SKV_OK && (p = admin_follow(c)) != NULL) {
 		part_remove_group(p, name);
 		core_unlock(c);
 	}

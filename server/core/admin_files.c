@@ -8,9 +8,9 @@
 #include <stdio.h>
 #include <string.h>
 
-static int no_file(struct kvb_error *err, const char *storage, uint32_t number)
+static int no_file(struct skv_error *err, const char *storage, uint32_t number)
 {
-	return kvb_fail(err, KVB_E_NOT_FOUND, "file", "storage '%s' has no slab file %u", storage, number);
+	return skv_fail(err, SKV_E_NOT_FOUND, "file", "storage '%s' has no slab file %u", storage, number);
 }
 
 static const char *state_text(const struct space *s, const struct space_file *f)
@@ -29,52 +29,52 @@ static const char *why_text(const struct space *s, const struct space_file *f)
 	return f->shrink ? "capacity" : "";
 }
 
-static void view_file(const struct space *s, const struct space_file *f, struct kvb_file_view *out)
+static void view_file(const struct space *s, const struct space_file *f, struct skv_file_view *out)
 {
-	struct kvb_file_info info;
+	struct skv_file_info info;
 
-	kvb_pool_file(s->pool, f->number, &info);
-	*out = (struct kvb_file_view){ .file = f->number, .length = f->length, .state = state_text(s, f), .why = why_text(s, f),
+	skv_pool_file(s->pool, f->number, &info);
+	*out = (struct skv_file_view){ .file = f->number, .length = f->length, .state = state_text(s, f), .why = why_text(s, f),
 				       .waits_for = drain_waits_for(s, f, &info), .assigned_bytes = info.assigned_bytes,
 				       .used_bytes = info.used_bytes, .quarantined_bytes = info.held_bytes };
 }
 
-static int list_locked(const struct part *p, const char *storage, struct kvb_arena *a, struct kvb_file_view **out,
-		       uint32_t *n, struct kvb_error *err)
+static int list_locked(const struct part *p, const char *storage, struct skv_arena *a, struct skv_file_view **out,
+		       uint32_t *n, struct skv_error *err)
 {
 	int at = space_find(p, storage);
 	const struct space *s = at < 0 ? NULL : &p->space[at];
 
 	if (!s)
-		return kvb_fail(err, KVB_E_NOT_FOUND, "name", "no storage '%s'", storage);
+		return skv_fail(err, SKV_E_NOT_FOUND, "name", "no storage '%s'", storage);
 	*n = 0;
-	*out = kvb_arena_alloc(a, (s->n_file + 1) * sizeof **out);
+	*out = skv_arena_alloc(a, (s->n_file + 1) * sizeof **out);
 	if (!*out)
-		return KVB_E_NOMEM;
+		return SKV_E_NOMEM;
 	for (const struct space_file *f = file_next(s, 0); f; f = file_next(s, f->number + 1))
 		view_file(s, f, &(*out)[(*n)++]);
-	return KVB_OK;
+	return SKV_OK;
 }
 
-int kvb_core_files(struct kvb_core *c, const char *storage, struct kvb_arena *a, struct kvb_file_view **out, uint32_t *n,
-		   struct kvb_error *err)
+int skv_core_files(struct skv_core *c, const char *storage, struct skv_arena *a, struct skv_file_view **out, uint32_t *n,
+		   struct skv_error *err)
 {
 	int rc = core_gate(c, err);
 
-	if (rc != KVB_OK)
+	if (rc != SKV_OK)
 		return rc;
-	kvb_rwlock_read(&c->lock);
-	rc = c->part ? list_locked(c->part, storage, a, out, n, err) : kvb_fail(err, KVB_E_NOT_READY, NULL, "recovering");
-	kvb_rwlock_read_unlock(&c->lock);
+	skv_rwlock_read(&c->lock);
+	rc = c->part ? list_locked(c->part, storage, a, out, n, err) : skv_fail(err, SKV_E_NOT_READY, NULL, "recovering");
+	skv_rwlock_read_unlock(&c->lock);
 	return rc;
 }
 
-/* Copies the file out as it shall be. KVB_PENDING: it is so already. */
-static int look_at_file(struct kvb_core *c, const char *storage, uint32_t number, bool on, struct space_file *f,
-			char key[64], struct kvb_error *err)
+/* Copies the file out as it shall be. SKV_PENDING: it is so already. */
+static int look_at_file(struct skv_core *c, const char *storage, uint32_t number, bool on, struct space_file *f,
+			char key[64], struct skv_error *err)
 {
 	const struct space_file *have = NULL;
-	int at, rc = KVB_OK;
+	int at, rc = SKV_OK;
 	struct part *p = admin_lock(c, &rc, err);
 
 	if (!p)
@@ -83,14 +83,14 @@ static int look_at_file(struct kvb_core *c, const char *storage, uint32_t number
 	if (at >= 0)
 		have = file_find(&p->space[at], number);
 	if (at < 0)
-		rc = kvb_fail(err, KVB_E_NOT_FOUND, "name", "no storage '%s'", storage);
+		rc = skv_fail(err, SKV_E_NOT_FOUND, "name", "no storage '%s'", storage);
 	else if (!have || have->state == FILE_GONE)
 		rc = no_file(err, storage, number);
 	else if (have->state == FILE_GOING && !on)
-		rc = kvb_fail(err, KVB_E_CONFLICT, "draining", "slab file %u is empty and being removed: it is too late", number);
+		rc = skv_fail(err, SKV_E_CONFLICT, "draining", "slab file %u is empty and being removed: it is too late", number);
 	else if (have->asked == on || have->state == FILE_GOING)
-		rc = KVB_PENDING;
-	if (rc == KVB_OK) {
+		rc = SKV_PENDING;
+	if (rc == SKV_OK) {
 		*f = *have;
 		f->asked = on;
 		registry_file_key(key, p->space[at].dev->id, number);
@@ -99,7 +99,7 @@ static int look_at_file(struct kvb_core *c, const char *storage, uint32_t number
 	return rc;
 }
 
-static void adopt_file(struct kvb_core *c, const char *storage, const struct space_file *f)
+static void adopt_file(struct skv_core *c, const char *storage, const struct space_file *f)
 {
 	struct part *p = admin_follow(c);
 	int at = p ? space_find(p, storage) : -1;
@@ -114,26 +114,26 @@ static void adopt_file(struct kvb_core *c, const char *storage, const struct spa
 		core_unlock(c);
 }
 
-int kvb_core_file_drain(struct kvb_core *c, const char *storage, uint32_t file, bool on, struct kvb_error *err)
+int skv_core_file_drain(struct skv_core *c, const char *storage, uint32_t file, bool on, struct skv_error *err)
 {
 	struct space_file f = { 0 };
-	struct kvb_buf doc = { 0 };
+	struct skv_buf doc = { 0 };
 	char key[64];
 	int rc = admin_enter(c, err);
 
-	if (rc != KVB_OK)
+	if (rc != SKV_OK)
 		return rc;
 	rc = look_at_file(c, storage, file, on, &f, key, err);
-	if (rc != KVB_OK)
-		return admin_leave(c, rc == KVB_PENDING ? KVB_OK : rc);
+	if (rc != SKV_OK)
+		return admin_leave(c, rc == SKV_PENDING ? SKV_OK : rc);
 	registry_put_file(&doc, &f);
-	rc = doc.failed ? KVB_E_NOMEM : kvb_store_put(c->store, key, f.version, doc.data, doc.len, &f.version, err);
-	kvb_buf_destroy(&doc);
-	if (rc == KVB_E_CONFLICT) /* it went meanwhile */
-		rc = on ? KVB_OK : kvb_fail(err, rc, "draining", "slab file %u is empty and being removed: it is too late", file);
+	rc = doc.failed ? SKV_E_NOMEM : skv_store_put(c->store, key, f.version, doc.data, doc.len, &f.version, err);
+	skv_buf_destroy(&doc);
+	if (rc == SKV_E_CONFLICT) /* it went meanwhile */
+		rc = on ? SKV_OK : skv_fail(err, rc, "draining", "slab file %u is empty and being removed: it is too late", file);
 	else
 		rc = admin_written(c, rc);
-	if (rc == KVB_OK)
+	if (rc == SKV_OK)
 		adopt_file(c, storage, &f);
 	return admin_leave(c, rc);
 }

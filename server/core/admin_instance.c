@@ -10,12 +10,12 @@
 #include <stdio.h>
 #include <string.h>
 
-static int conflict(struct kvb_error *err, const char *field, const char *id)
+static int conflict(struct skv_error *err, const char *field, const char *id)
 {
-	return kvb_fail(err, KVB_E_CONFLICT, field, "instance '%s' is registered with another %s", id, field);
+	return skv_fail(err, SKV_E_CONFLICT, field, "instance '%s' is registered with another %s", id, field);
 }
 
-static int compare_instance(const struct instance *have, const struct kvb_instance_spec *i, struct kvb_error *err)
+static int compare_instance(const struct instance *have, const struct skv_instance_spec *i, struct skv_error *err)
 {
 	if (strcmp(have->spec.group, i->group) != 0)
 		return conflict(err, "group", i->id);
@@ -31,16 +31,16 @@ static int compare_instance(const struct instance *have, const struct kvb_instan
 		if (have->spec.specs[s].size != i->specs[s].size ||
 		    strcmp(have->spec.specs[s].name, i->specs[s].name) != 0)
 			return conflict(err, "specs", i->id);
-	return KVB_OK;
+	return SKV_OK;
 }
 
 /* Each spec must fit into one slab file of some storage of the group. */
-static int check_fit(const struct part *p, const struct group *g, const struct kvb_instance_spec *i,
-		     struct kvb_error *err)
+static int check_fit(const struct part *p, const struct group *g, const struct skv_instance_spec *i,
+		     struct skv_error *err)
 {
 	for (uint32_t s = 0; s < i->n_specs; s++) {
 		bool any = false, fit = false, counted = false;
-		char field[KVB_FIELD_MAX];
+		char field[SKV_FIELD_MAX];
 
 		for (uint32_t k = 0; k < g->spec.n_storages; k++) {
 			int at = space_find(p, g->spec.storages[k]);
@@ -51,138 +51,138 @@ static int check_fit(const struct part *p, const struct group *g, const struct k
 		}
 		snprintf(field, sizeof field, "specs[%u].size", s);
 		if (!fit && counted)
-			return kvb_fail(err, KVB_E_INVALID, field, "1 on storages of type external");
+			return skv_fail(err, SKV_E_INVALID, field, "1 on storages of type external");
 		if (!fit && (any || !g->spec.loose_storages))
-			return kvb_fail(err, KVB_E_INVALID, field,
+			return skv_fail(err, SKV_E_INVALID, field,
 					"%llu bytes do not fit into a slab file of any storage of group '%s'",
 					(unsigned long long)i->specs[s].size, g->spec.name);
 	}
-	return KVB_OK;
+	return SKV_OK;
 }
 
-static int check_share(const struct kvb_instance_spec *i, struct kvb_error *err)
+static int check_share(const struct skv_instance_spec *i, struct skv_error *err)
 {
-	if (i->weight > KVB_MAX_WEIGHT)
-		return kvb_fail(err, KVB_E_INVALID, "weight", "1 to %u (0 = 1), not %u", KVB_MAX_WEIGHT, i->weight);
+	if (i->weight > SKV_MAX_WEIGHT)
+		return skv_fail(err, SKV_E_INVALID, "weight", "1 to %u (0 = 1), not %u", SKV_MAX_WEIGHT, i->weight);
 	if (i->capacity && i->capacity < spec_block_bytes(i))
-		return kvb_fail(err, KVB_E_INVALID, "capacity", "at least one block: %llu bytes",
+		return skv_fail(err, SKV_E_INVALID, "capacity", "at least one block: %llu bytes",
 				(unsigned long long)spec_block_bytes(i));
-	return KVB_OK;
+	return SKV_OK;
 }
 
-static int check_instance(const struct part *p, const struct kvb_instance_spec *i, struct kvb_error *err)
+static int check_instance(const struct part *p, const struct skv_instance_spec *i, struct skv_error *err)
 {
 	const struct group *g = group_find(p, i->group);
-	char field[KVB_FIELD_MAX];
+	char field[SKV_FIELD_MAX];
 
 	if (!g)
-		return kvb_fail(err, KVB_E_NOT_FOUND, "group", "no group '%s': make it first", i->group);
-	if (i->n_specs == 0 || i->n_specs > KVB_MAX_SPECS)
-		return kvb_fail(err, KVB_E_INVALID, "specs", "name 1..%u specs", KVB_MAX_SPECS);
+		return skv_fail(err, SKV_E_NOT_FOUND, "group", "no group '%s': make it first", i->group);
+	if (i->n_specs == 0 || i->n_specs > SKV_MAX_SPECS)
+		return skv_fail(err, SKV_E_INVALID, "specs", "name 1..%u specs", SKV_MAX_SPECS);
 	for (uint32_t s = 0; s < i->n_specs; s++) {
 		snprintf(field, sizeof field, "specs[%u].name", s);
 		for (uint32_t j = 0; j < s; j++)
 			if (strcmp(i->specs[j].name, i->specs[s].name) == 0)
-				return kvb_fail(err, KVB_E_INVALID, field, "'%s' is named twice", i->specs[s].name);
+				return skv_fail(err, SKV_E_INVALID, field, "'%s' is named twice", i->specs[s].name);
 	}
 	if (g->spec.max_instances && g->n_instances >= g->spec.max_instances)
-		return kvb_fail(err, KVB_E_TOO_MANY, "group", "group '%s' has %u instances, as many as its max_instances allow",
+		return skv_fail(err, SKV_E_TOO_MANY, "group", "group '%s' has %u instances, as many as its max_instances allow",
 				g->spec.name, g->n_instances);
 	return check_fit(p, g, i, err);
 }
 
-static int put_instance_doc(struct kvb_core *c, const struct kvb_instance_spec *i, uint32_t id, uint64_t expect,
-			    struct kvb_error *err)
+static int put_instance_doc(struct skv_core *c, const struct skv_instance_spec *i, uint32_t id, uint64_t expect,
+			    struct skv_error *err)
 {
-	struct kvb_buf b = { 0 };
+	struct skv_buf b = { 0 };
 	char key[300];
 	int rc;
 
 	registry_put_instance(&b, i, id);
 	registry_instance_key(key, i->tenant, i->id);
-	rc = b.failed ? KVB_E_NOMEM : admin_written(c, kvb_store_put(c->store, key, expect, b.data, b.len, NULL, err));
-	kvb_buf_destroy(&b);
+	rc = b.failed ? SKV_E_NOMEM : admin_written(c, skv_store_put(c->store, key, expect, b.data, b.len, NULL, err));
+	skv_buf_destroy(&b);
 	return rc;
 }
 
 /* What may change of one that is registered. */
-static bool same_details(const struct kvb_instance_spec *a, const struct kvb_instance_spec *b)
+static bool same_details(const struct skv_instance_spec *a, const struct skv_instance_spec *b)
 {
 	return strcmp(a->extra, b->extra) == 0 && a->weight == b->weight && a->capacity == b->capacity;
 }
 
-static int update_details(struct kvb_core *c, const struct kvb_instance_spec *i, uint32_t id, struct kvb_error *err)
+static int update_details(struct skv_core *c, const struct skv_instance_spec *i, uint32_t id, struct skv_error *err)
 {
 	struct instance *have;
 	struct part *p;
 	char *extra;
-	int rc = put_instance_doc(c, i, id, KVB_VERSION_ANY, err);
+	int rc = put_instance_doc(c, i, id, SKV_VERSION_ANY, err);
 
-	if (rc != KVB_OK || !(p = admin_follow(c)))
+	if (rc != SKV_OK || !(p = admin_follow(c)))
 		return rc;
 	have = instance_find(p, i->tenant, i->id);
-	extra = kvb_strdup(i->extra);
+	extra = skv_strdup(i->extra);
 	if (have && extra) {
-		kvb_free((char *)have->spec.extra);
+		skv_free((char *)have->spec.extra);
 		have->spec.extra = extra;
 		share_change(have, i);
 	} else {
-		kvb_free(extra);
-		rc = have ? KVB_E_NOMEM : KVB_OK;
+		skv_free(extra);
+		rc = have ? SKV_E_NOMEM : SKV_OK;
 	}
 	core_unlock(c);
-	return rc == KVB_OK ? rc : admin_out_of_step(c, rc);
+	return rc == SKV_OK ? rc : admin_out_of_step(c, rc);
 }
 
-static int create_instance(struct kvb_core *c, const struct kvb_instance_spec *i, struct kvb_error *err)
+static int create_instance(struct skv_core *c, const struct skv_instance_spec *i, struct skv_error *err)
 {
 	struct part *p;
 	uint32_t id = 0;
 	int rc = registry_next_id(c, &id, err);
 
-	if (rc == KVB_OK)
-		rc = put_instance_doc(c, i, id, KVB_VERSION_NONE, err);
-	if (rc != KVB_OK || !(p = admin_follow(c)))
+	if (rc == SKV_OK)
+		rc = put_instance_doc(c, i, id, SKV_VERSION_NONE, err);
+	if (rc != SKV_OK || !(p = admin_follow(c)))
 		return rc;
 	if (!instance_find(p, i->tenant, i->id)) /* else it was loaded meanwhile */
 		rc = part_add_instance(p, i, id);
 	core_unlock(c);
-	return rc == KVB_OK ? rc : admin_out_of_step(c, rc);
+	return rc == SKV_OK ? rc : admin_out_of_step(c, rc);
 }
 
 /* What blocks cost on storages with chunks, once they do: at its registration. */
-static void tell_placements(struct kvb_core *c, const struct kvb_instance_spec *i)
+static void tell_placements(struct skv_core *c, const struct skv_instance_spec *i)
 {
-	struct kvb_instance_view *v;
-	struct kvb_error ignored;
-	struct kvb_arena a;
+	struct skv_instance_view *v;
+	struct skv_error ignored;
+	struct skv_arena a;
 	uint32_t n;
 
-	kvb_arena_init(&a);
-	if (kvb_core_instances(c, i->tenant, i->id, &a, &v, &n, &ignored) != KVB_OK)
+	skv_arena_init(&a);
+	if (skv_core_instances(c, i->tenant, i->id, &a, &v, &n, &ignored) != SKV_OK)
 		n = 0;
 	for (uint32_t k = 0; n > 0 && k < v[0].n_placements; k++) {
-		const struct kvb_placement *p = &v[0].placements[k];
+		const struct skv_placement *p = &v[0].placements[k];
 
 		if (p->wasted_bytes || p->copied_bytes)
-			kvb_log(KVB_LOG_WARN, "core",
+			skv_log(SKV_LOG_WARN, "core",
 				"instance %s: slots of spec %s on storage %s are %s: %llu bytes each, %llu wasted, %llu copied for each write",
 				i->id, p->spec, p->storage, p->fit, (unsigned long long)p->slot_bytes,
 				(unsigned long long)p->wasted_bytes, (unsigned long long)p->copied_bytes);
 	}
-	kvb_arena_destroy(&a);
+	skv_arena_destroy(&a);
 }
 
-int kvb_core_instance_put(struct kvb_core *c, const struct kvb_instance_spec *spec, bool *created, struct kvb_error *err)
+int skv_core_instance_put(struct skv_core *c, const struct skv_instance_spec *spec, bool *created, struct skv_error *err)
 {
-	struct kvb_instance_spec copy = *spec, *i = &copy;
+	struct skv_instance_spec copy = *spec, *i = &copy;
 	const struct instance *have;
 	struct part *p;
 	bool changed = false;
 	uint32_t id = 0;
 	int rc = admin_enter(c, err);
 
-	if (rc != KVB_OK)
+	if (rc != SKV_OK)
 		return rc;
 	p = admin_lock(c, &rc, err);
 	if (!p)
@@ -193,31 +193,31 @@ int kvb_core_instance_put(struct kvb_core *c, const struct kvb_instance_spec *sp
 		i->capacity = have->spec.capacity;
 	}
 	if (have && have->deleting)
-		rc = kvb_fail(err, KVB_E_IN_USE, "id", "it is being deleted");
+		rc = skv_fail(err, SKV_E_IN_USE, "id", "it is being deleted");
 	else
 		rc = have ? compare_instance(have, i, err) : check_instance(p, i, err);
-	if (rc == KVB_OK)
+	if (rc == SKV_OK)
 		rc = check_share(i, err);
 	if (have) {
 		id = have->id;
 		changed = !same_details(&have->spec, i);
 	}
 	core_unlock(c);
-	if (rc == KVB_OK && !have)
+	if (rc == SKV_OK && !have)
 		rc = create_instance(c, i, err);
-	else if (rc == KVB_OK && changed)
+	else if (rc == SKV_OK && changed)
 		rc = update_details(c, i, id, err);
 	if (created)
-		*created = rc == KVB_OK && !have;
-	if (rc == KVB_OK && !have)
+		*created = rc == SKV_OK && !have;
+	if (rc == SKV_OK && !have)
 		tell_placements(c, i);
 	return admin_leave(c, rc);
 }
 
 /* Waits for a journaled transaction, on a thread that may block. */
 struct latch {
-	struct kvb_mutex lock;
-	struct kvb_cond cond;
+	struct skv_mutex lock;
+	struct skv_cond cond;
 	bool over;
 	int status;
 };
@@ -226,21 +226,21 @@ static void latch_open(void *ctx, int status)
 {
 	struct latch *l = ctx;
 
-	kvb_mutex_lock(&l->lock);
+	skv_mutex_lock(&l->lock);
 	l->over = true;
 	l->status = status;
-	kvb_cond_signal(&l->cond);
-	kvb_mutex_unlock(&l->lock);
+	skv_cond_signal(&l->cond);
+	skv_mutex_unlock(&l->lock);
 }
 
-static int latch_wait(struct kvb_core *c, struct latch *l)
+static int latch_wait(struct skv_core *c, struct latch *l)
 {
 	while (c->o.manual && !l->over && commit_round(c))
 		;
-	kvb_mutex_lock(&l->lock);
+	skv_mutex_lock(&l->lock);
 	while (!l->over)
-		kvb_cond_wait(&l->cond, &l->lock);
-	kvb_mutex_unlock(&l->lock);
+		skv_cond_wait(&l->cond, &l->lock);
+	skv_mutex_unlock(&l->lock);
 	return l->status;
 }
 
@@ -249,63 +249,63 @@ static int queue_drop(struct part *p, struct instance *inst, struct waiter *w)
 	struct txn *t;
 	int rc = clear_queue(p, inst, TXN_DROP, &t);
 
-	if (rc != KVB_OK)
+	if (rc != SKV_OK)
 		return rc;
 	txn_wait(t, w);
-	return KVB_PENDING;
+	return SKV_PENDING;
 }
 
 /* Journals that its blocks go, and waits for it. *id and *doc are the registration's. */
-static int drop(struct kvb_core *c, const char *tenant, const char *name, uint32_t *id, struct kvb_buf *doc,
-		struct kvb_error *err)
+static int drop(struct skv_core *c, const char *tenant, const char *name, uint32_t *id, struct skv_buf *doc,
+		struct skv_error *err)
 {
 	struct latch latch = { .over = false };
 	struct waiter w = { .done = { latch_open, &latch }, .err = err };
 	struct instance *inst;
-	int rc = KVB_OK;
+	int rc = SKV_OK;
 	struct part *p = admin_lock(c, &rc, err);
 
 	if (!p)
 		return rc;
-	kvb_mutex_init(&latch.lock);
-	kvb_cond_init(&latch.cond);
+	skv_mutex_init(&latch.lock);
+	skv_cond_init(&latch.cond);
 	inst = instance_find(p, tenant, name);
 	if (!inst) {
-		rc = kvb_fail(err, KVB_E_NOT_FOUND, "id", "no instance '%s'", name);
+		rc = skv_fail(err, SKV_E_NOT_FOUND, "id", "no instance '%s'", name);
 	} else {
 		*id = inst->id;
 		registry_put_instance(doc, &inst->spec, inst->id);
 		if (doc->failed)
-			rc = KVB_E_NOMEM;
+			rc = SKV_E_NOMEM;
 		else if (!inst->deleting) /* else journaled by an earlier call that failed later on */
 			rc = queue_drop(p, inst, &w);
 	}
 	core_unlock(c);
-	if (rc == KVB_PENDING)
+	if (rc == SKV_PENDING)
 		rc = latch_wait(c, &latch);
-	if (rc == KVB_OK)
+	if (rc == SKV_OK)
 		ghosts_finish(c);
-	kvb_mutex_destroy(&latch.lock);
-	kvb_cond_destroy(&latch.cond);
+	skv_mutex_destroy(&latch.lock);
+	skv_cond_destroy(&latch.cond);
 	return rc;
 }
 
-int kvb_core_instance_delete(struct kvb_core *c, const char *tenant, const char *id, struct kvb_error *err)
+int skv_core_instance_delete(struct skv_core *c, const char *tenant, const char *id, struct skv_error *err)
 {
-	struct kvb_buf doc = { 0 };
+	struct skv_buf doc = { 0 };
 	uint32_t number = 0;
 	struct part *p;
 	char key[300];
 	int rc = admin_enter(c, err);
 
-	if (rc != KVB_OK)
+	if (rc != SKV_OK)
 		return rc;
 	rc = drop(c, tenant, id, &number, &doc, err);
 	registry_instance_key(key, tenant, id);
-	if (rc == KVB_OK)
+	if (rc == SKV_OK)
 		rc = admin_written(c, registry_move_to_dropped(c, key, number, &doc, err));
-	kvb_buf_destroy(&doc);
-	if (rc == KVB_OK && (p = admin_follow(c)) != NULL) {
+	skv_buf_destroy(&doc);
+	if (rc == SKV_OK && (p = admin_follow(c)) != NULL) {
 		part_set_dropped(p, number);
 		core_unlock(c);
 	}

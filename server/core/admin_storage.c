@@ -32,32 +32,32 @@ static bool lies_below(const char *path, const char *mount)
 	return *mount == '/' && strncmp(path, mount, n) == 0 && (path[n] == '/' || path[n] == '\0');
 }
 
-static int check_sizes(struct kvb_storage_spec *s, struct kvb_error *err)
+static int check_sizes(struct skv_storage_spec *s, struct skv_error *err)
 {
 	if (s->unit == 0)
 		s->unit = DEFAULT_UNIT;
 	if (s->unit < 4096 || (s->unit & (s->unit - 1)) || s->unit > (1ull << 40))
-		return kvb_fail(err, KVB_E_INVALID, "unit", "a power of two from 4096 on");
+		return skv_fail(err, SKV_E_INVALID, "unit", "a power of two from 4096 on");
 	if (s->capacity < s->unit || s->capacity > (1ull << 60))
-		return kvb_fail(err, KVB_E_INVALID, "capacity", "at least one slab unit (%llu bytes)",
+		return skv_fail(err, SKV_E_INVALID, "capacity", "at least one slab unit (%llu bytes)",
 				(unsigned long long)s->unit);
 	s->capacity -= s->capacity % s->unit;
-	if (s->file_size == 0 && kvb_storage_find(s->type)->chunked)
-		return KVB_OK; /* settle_chunks: when the chunk size is known */
+	if (s->file_size == 0 && skv_storage_find(s->type)->chunked)
+		return SKV_OK; /* settle_chunks: when the chunk size is known */
 	if (s->file_size == 0)
 		s->file_size = s->unit > DEFAULT_FILE ? s->unit : DEFAULT_FILE;
 	if (s->file_size < s->unit || s->file_size % s->unit || s->file_size > (1ull << 46))
-		return kvb_fail(err, KVB_E_INVALID, "file_size", "a multiple of the slab unit (%llu bytes)",
+		return skv_fail(err, SKV_E_INVALID, "file_size", "a multiple of the slab unit (%llu bytes)",
 				(unsigned long long)s->unit);
 	if (s->capacity / s->file_size > FILES_MAX)
-		return kvb_fail(err, KVB_E_INVALID, "file_size", "would make more than %u files: larger files", FILES_MAX);
-	return KVB_OK;
+		return skv_fail(err, SKV_E_INVALID, "file_size", "would make more than %u files: larger files", FILES_MAX);
+	return SKV_OK;
 }
 
 static uint64_t at_most(uint64_t v, uint64_t bound) { return v < bound ? v : bound; }
 
 /* The chunk size is known: what depends on it. */
-static int settle_chunks(struct kvb_storage_spec *s, uint64_t chunk, struct kvb_error *err)
+static int settle_chunks(struct skv_storage_spec *s, uint64_t chunk, struct skv_error *err)
 {
 	uint64_t least = 4 * chunk, n = chunk * CHUNKED_FILE_CHUNKS;
 
@@ -71,81 +71,81 @@ static int settle_chunks(struct kvb_storage_spec *s, uint64_t chunk, struct kvb_
 			s->file_size = s->capacity / FILES_MAX / s->unit * s->unit + s->unit;
 	}
 	if (s->file_size < least)
-		return kvb_fail(err, KVB_E_INVALID, s->capacity < least ? "capacity" : "file_size",
+		return skv_fail(err, SKV_E_INVALID, s->capacity < least ? "capacity" : "file_size",
 				"a slab file needs four chunks at least (%llu bytes): its first and last are no slots",
 				(unsigned long long)least);
-	return KVB_OK;
+	return SKV_OK;
 }
 
-static int check_chunks(const struct kvb_storage_spec *s, const struct kvb_storage_ops *ops, struct kvb_error *err)
+static int check_chunks(const struct skv_storage_spec *s, const struct skv_storage_ops *ops, struct skv_error *err)
 {
 	const uint64_t c = s->chunk_size;
 
 	if (!ops->chunked && (c || s->any_mount))
-		return kvb_fail(err, KVB_E_INVALID, c ? "chunk_size" : "any_mount", "a storage of type '%s' has no chunks", s->type);
-	if (c && ((c & (c - 1)) || c > KVB_CHUNK_MAX || c < (s->any_mount ? KVB_SUPERBLOCK_SIZE : KVB_CHUNK_MIN)))
-		return kvb_fail(err, KVB_E_INVALID, "chunk_size", "a power of two from 64 KiB to 64 MiB, or 0: the directory's");
+		return skv_fail(err, SKV_E_INVALID, c ? "chunk_size" : "any_mount", "a storage of type '%s' has no chunks", s->type);
+	if (c && ((c & (c - 1)) || c > SKV_CHUNK_MAX || c < (s->any_mount ? SKV_SUPERBLOCK_SIZE : SKV_CHUNK_MIN)))
+		return skv_fail(err, SKV_E_INVALID, "chunk_size", "a power of two from 64 KiB to 64 MiB, or 0: the directory's");
 	if (s->n_fs_master && ops->edge == 0)
-		return kvb_fail(err, KVB_E_INVALID, "fs_master", "a storage of type '%s' has no files of ours", s->type);
+		return skv_fail(err, SKV_E_INVALID, "fs_master", "a storage of type '%s' has no files of ours", s->type);
 	for (uint32_t i = 0; i < s->n_fs_master; i++) {
-		struct kvb_error why;
-		char field[KVB_FIELD_MAX];
+		struct skv_error why;
+		char field[SKV_FIELD_MAX];
 
 		snprintf(field, sizeof field, "fs_master[%u]", i);
-		if (kvb_storage_check_master(s->fs_master[i], &why) != KVB_OK)
-			return kvb_fail(err, KVB_E_INVALID, field, "%s", why.message);
+		if (skv_storage_check_master(s->fs_master[i], &why) != SKV_OK)
+			return skv_fail(err, SKV_E_INVALID, field, "%s", why.message);
 	}
-	return KVB_OK;
+	return SKV_OK;
 }
 
 /* Of a storage whose slots are counted; any capacity will do, also none. */
-static int check_count(struct kvb_storage_spec *s, struct kvb_error *err)
+static int check_count(struct skv_storage_spec *s, struct skv_error *err)
 {
 	if (s->unit)
-		return kvb_fail(err, KVB_E_INVALID, "unit", "a storage of type '%s' has none", s->type);
+		return skv_fail(err, SKV_E_INVALID, "unit", "a storage of type '%s' has none", s->type);
 	if (s->file_size)
-		return kvb_fail(err, KVB_E_INVALID, "file_size", "a storage of type '%s' has none", s->type);
+		return skv_fail(err, SKV_E_INVALID, "file_size", "a storage of type '%s' has none", s->type);
 	if (s->draining)
-		return kvb_fail(err, KVB_E_INVALID, "draining", "not of type '%s': clear the instances on it", s->type);
+		return skv_fail(err, SKV_E_INVALID, "draining", "not of type '%s': clear the instances on it", s->type);
 	if (s->capacity > COUNTED_MAX)
-		return kvb_fail(err, KVB_E_INVALID, "capacity", "%llu slots at most", COUNTED_MAX);
+		return skv_fail(err, SKV_E_INVALID, "capacity", "%llu slots at most", COUNTED_MAX);
 	s->unit = COUNTED_UNIT;
 	s->file_size = COUNTED_MAX;
-	return KVB_OK;
+	return SKV_OK;
 }
 
-static int check_storage(struct kvb_storage_spec *s, struct kvb_error *err)
+static int check_storage(struct skv_storage_spec *s, struct skv_error *err)
 {
-	const struct kvb_storage_ops *ops = kvb_storage_find(s->type);
+	const struct skv_storage_ops *ops = skv_storage_find(s->type);
 	bool addresses_only = ops && (ops->counted || strcmp(s->type, "null") == 0);
 
 	if (!ops)
-		return kvb_fail(err, KVB_E_INVALID, "type",
+		return skv_fail(err, SKV_E_INVALID, "type",
 				"'%s' is not a storage type: use file, hf3fs, null or external", s->type);
-	if (s->n_fs_master > KVB_MAX_FS_MASTERS)
-		return kvb_fail(err, KVB_E_INVALID, "fs_master", "%u at most", KVB_MAX_FS_MASTERS);
-	if (!(addresses_only || (s->n_fs_master && !s->root[0])) && (s->root[0] != '/' || strlen(s->root) > KVB_MAX_ROOT))
-		return kvb_fail(err, KVB_E_INVALID, "root", "an absolute directory is needed");
-	if (s->client_root[0] && (s->client_root[0] != '/' || strlen(s->client_root) > KVB_MAX_ROOT))
-		return kvb_fail(err, KVB_E_INVALID, "client_root", "an absolute directory, or nothing");
+	if (s->n_fs_master > SKV_MAX_FS_MASTERS)
+		return skv_fail(err, SKV_E_INVALID, "fs_master", "%u at most", SKV_MAX_FS_MASTERS);
+	if (!(addresses_only || (s->n_fs_master && !s->root[0])) && (s->root[0] != '/' || strlen(s->root) > SKV_MAX_ROOT))
+		return skv_fail(err, SKV_E_INVALID, "root", "an absolute directory is needed");
+	if (s->client_root[0] && (s->client_root[0] != '/' || strlen(s->client_root) > SKV_MAX_ROOT))
+		return skv_fail(err, SKV_E_INVALID, "client_root", "an absolute directory, or nothing");
 	if (!lies_below(*s->client_root ? s->client_root : s->root, s->client_mount))
-		return kvb_fail(err, KVB_E_INVALID, "client_mount", "%s does not lie below it",
+		return skv_fail(err, SKV_E_INVALID, "client_mount", "%s does not lie below it",
 				*s->client_root ? "client_root" : "root");
-	if (strlen(s->extra) > KVB_MAX_EXTRA)
-		return kvb_fail(err, KVB_E_TOO_LARGE, "extra", "%u bytes at most", KVB_MAX_EXTRA);
-	if (admin_check_marks(s->high_percent, s->low_percent, err) != KVB_OK)
-		return KVB_E_INVALID;
-	if (check_chunks(s, ops, err) != KVB_OK)
-		return KVB_E_INVALID;
+	if (strlen(s->extra) > SKV_MAX_EXTRA)
+		return skv_fail(err, SKV_E_TOO_LARGE, "extra", "%u bytes at most", SKV_MAX_EXTRA);
+	if (admin_check_marks(s->high_percent, s->low_percent, err) != SKV_OK)
+		return SKV_E_INVALID;
+	if (check_chunks(s, ops, err) != SKV_OK)
+		return SKV_E_INVALID;
 	return ops->counted ? check_count(s, err) : check_sizes(s, err);
 }
 
-static int fixed_field(struct kvb_error *err, const char *field)
+static int fixed_field(struct skv_error *err, const char *field)
 {
-	return kvb_fail(err, KVB_E_CONFLICT, field, "cannot change once the storage exists");
+	return skv_fail(err, SKV_E_CONFLICT, field, "cannot change once the storage exists");
 }
 
-static int compare_storage(const struct space *s, const struct kvb_storage_spec *n, struct kvb_error *err)
+static int compare_storage(const struct space *s, const struct skv_storage_spec *n, struct skv_error *err)
 {
 	if (strcmp(s->dev->type, n->type) != 0)
 		return fixed_field(err, "type");
@@ -160,32 +160,32 @@ static int compare_storage(const struct space *s, const struct kvb_storage_spec 
 	if (s->dev->any_mount != n->any_mount)
 		return fixed_field(err, "any_mount");
 	if (n->capacity < s->capacity && s->dev->ops->counted)
-		return kvb_fail(err, KVB_E_CONFLICT, "capacity", "cannot shrink below %llu: the clients' files have that many pages",
+		return skv_fail(err, SKV_E_CONFLICT, "capacity", "cannot shrink below %llu: the clients' files have that many pages",
 				(unsigned long long)s->capacity);
-	return KVB_OK;
+	return SKV_OK;
 }
 
-static bool same_description(const struct device *d, const struct kvb_storage_spec *s)
+static bool same_description(const struct device *d, const struct skv_storage_spec *s)
 {
 	return strcmp(d->client_root, s->client_root) == 0 && strcmp(d->client_mount, s->client_mount) == 0 &&
 	       strcmp(d->extra, s->extra) == 0 && device_same_masters(d, s);
 }
 
-static int put_storage_doc(struct kvb_core *c, const struct storage_doc *d, uint64_t expect, uint64_t *version,
-			   struct kvb_error *err)
+static int put_storage_doc(struct skv_core *c, const struct storage_doc *d, uint64_t expect, uint64_t *version,
+			   struct skv_error *err)
 {
-	struct kvb_buf b = { 0 };
+	struct skv_buf b = { 0 };
 	char key[160];
 	int rc;
 
 	registry_put_storage(&b, d);
 	snprintf(key, sizeof key, "storage/%s", d->spec.name);
-	rc = b.failed ? KVB_E_NOMEM : admin_written(c, kvb_store_put(c->store, key, expect, b.data, b.len, version, err));
-	kvb_buf_destroy(&b);
+	rc = b.failed ? SKV_E_NOMEM : admin_written(c, skv_store_put(c->store, key, expect, b.data, b.len, version, err));
+	skv_buf_destroy(&b);
 	return rc;
 }
 
-static void adopt_storage(struct kvb_core *c, const struct kvb_storage_spec *s, uint64_t version)
+static void adopt_storage(struct skv_core *c, const struct skv_storage_spec *s, uint64_t version)
 {
 	struct part *p = admin_follow(c);
 	int at = p ? space_find(p, s->name) : -1;
@@ -198,22 +198,22 @@ static void adopt_storage(struct kvb_core *c, const struct kvb_storage_spec *s, 
 		files_settle(&p->space[at]);
 		p->space[at].high_percent = s->high_percent;
 		p->space[at].low_percent = s->low_percent;
-		if (part_count_slots(&p->space[at]) != KVB_OK)
-			admin_out_of_step(c, KVB_OK);
+		if (part_count_slots(&p->space[at]) != SKV_OK)
+			admin_out_of_step(c, SKV_OK);
 		if (!same_description(p->space[at].dev, s) && /* `s` may be made of the device's own strings */
-		    device_describe(p->space[at].dev, s) != KVB_OK)
-			admin_out_of_step(c, KVB_OK);
+		    device_describe(p->space[at].dev, s) != SKV_OK)
+			admin_out_of_step(c, SKV_OK);
 	}
 	if (p)
 		core_unlock(c);
 }
 
-static int update_storage(struct kvb_core *c, const struct kvb_storage_spec *s, struct kvb_error *err)
+static int update_storage(struct skv_core *c, const struct skv_storage_spec *s, struct skv_error *err)
 {
 	struct storage_doc d = { .spec = *s };
 	uint64_t version = 0;
 	bool same = false;
-	int at, rc = KVB_OK;
+	int at, rc = SKV_OK;
 	struct part *p = admin_lock(c, &rc, err);
 
 	if (!p)
@@ -221,7 +221,7 @@ static int update_storage(struct kvb_core *c, const struct kvb_storage_spec *s, 
 	at = space_find(p, s->name);
 	if (at < 0) {
 		core_unlock(c);
-		return KVB_E_NOT_FOUND;
+		return SKV_E_NOT_FOUND;
 	}
 	if (!d.spec.chunk_size)
 		d.spec.chunk_size = p->space[at].dev->chunk;
@@ -237,18 +237,18 @@ static int update_storage(struct kvb_core *c, const struct kvb_storage_spec *s, 
 	       p->space[at].high_percent == s->high_percent && p->space[at].low_percent == s->low_percent &&
 	       same_description(p->space[at].dev, s);
 	core_unlock(c);
-	if (rc != KVB_OK || same)
+	if (rc != SKV_OK || same)
 		return rc;
 	rc = put_storage_doc(c, &d, version, &version, err);
-	if (rc == KVB_OK)
+	if (rc == SKV_OK)
 		adopt_storage(c, s, version);
 	return rc;
 }
 
-static int same_root(struct kvb_core *c, const struct kvb_storage_spec *s, struct kvb_error *err)
+static int same_root(struct skv_core *c, const struct skv_storage_spec *s, struct skv_error *err)
 {
 	uint32_t n = 0;
-	int rc = KVB_OK;
+	int rc = SKV_OK;
 	struct part *p = admin_lock(c, &rc, err);
 
 	if (!p)
@@ -256,29 +256,29 @@ static int same_root(struct kvb_core *c, const struct kvb_storage_spec *s, struc
 	for (uint32_t i = 0; i < p->n_space; i++)
 		n += p->space[i].pool != NULL; /* deleted ones leave gaps */
 	if (n == MAX_STORAGES)
-		rc = kvb_fail(err, KVB_E_TOO_MANY, NULL, "%u storages at most", MAX_STORAGES);
-	for (uint32_t i = 0; rc == KVB_OK && i < p->n_space; i++)
+		rc = skv_fail(err, SKV_E_TOO_MANY, NULL, "%u storages at most", MAX_STORAGES);
+	for (uint32_t i = 0; rc == SKV_OK && i < p->n_space; i++)
 		if (s->root[0] && p->space[i].pool && strcmp(p->space[i].dev->root, s->root) == 0)
-			rc = kvb_fail(err, KVB_E_CONFLICT, "root", "storage '%s' has this directory already",
+			rc = skv_fail(err, SKV_E_CONFLICT, "root", "storage '%s' has this directory already",
 				      p->space[i].dev->name);
 	core_unlock(c);
 	return rc;
 }
 
 /* The reason names paths: the log has them, and the edge hides them from callers. */
-static int root_refused(const struct kvb_storage_spec *s, int rc, const struct kvb_error *why, struct kvb_error *err)
+static int root_refused(const struct skv_storage_spec *s, int rc, const struct skv_error *why, struct skv_error *err)
 {
-	kvb_log(KVB_LOG_ERROR, "storage", "'%s' cannot be made: %s", s->name, why->message);
-	return kvb_fail(err, rc, why->field[0] ? why->field : s->n_fs_master ? "fs_master" : "root", "%s", why->message);
+	skv_log(SKV_LOG_ERROR, "storage", "'%s' cannot be made: %s", s->name, why->message);
+	return skv_fail(err, rc, why->field[0] ? why->field : s->n_fs_master ? "fs_master" : "root", "%s", why->message);
 }
 
 /* Always the same for a name in this store: the marker in the root is written before the registry
  * document, and a crash between the two must not make the directory foreign to the next try. */
-static void derive_uuid(const struct kvb_core *c, const char *name, uint8_t uuid[16])
+static void derive_uuid(const struct skv_core *c, const char *name, uint8_t uuid[16])
 {
-	char text[KVB_MAX_NAME + 16];
+	char text[SKV_MAX_NAME + 16];
 	int n = snprintf(text, sizeof text, "storage/%s", name);
-	struct kvb_key k = kvb_key_from_string(&c->secret, text, (size_t)n);
+	struct skv_key k = skv_key_from_string(&c->secret, text, (size_t)n);
 
 	for (int i = 0; i < 8; i++) {
 		uuid[i] = (uint8_t)(k.hi >> (56 - 8 * i));
@@ -288,19 +288,19 @@ static void derive_uuid(const struct kvb_core *c, const char *name, uint8_t uuid
 
 /* The part takes the new storage; *dev is NULL once the core has it. If the partition was loaded in
  * between, it has made a device of its own from the registry. */
-static int add_storage(struct kvb_core *c, const struct kvb_storage_spec *s, uint64_t version, struct device **dev)
+static int add_storage(struct skv_core *c, const struct skv_storage_spec *s, uint64_t version, struct device **dev)
 {
 	struct part *p = admin_follow(c);
 	struct device *d = *dev;
-	int rc = KVB_OK;
+	int rc = SKV_OK;
 
 	if (!p)
-		return KVB_OK;
+		return SKV_OK;
 	if (space_find(p, s->name) < 0) {
 		rc = part_add_space(p, d, s, version);
-		if (rc == KVB_OK)
+		if (rc == SKV_OK)
 			rc = device_add(c, d);
-		if (rc == KVB_OK) {
+		if (rc == SKV_OK) {
 			atomic_store(&d->healthy, true);
 			atomic_store(&d->fs_free, UINT64_MAX);
 			d->problem[0] = '\0';
@@ -308,48 +308,48 @@ static int add_storage(struct kvb_core *c, const struct kvb_storage_spec *s, uin
 		}
 	}
 	core_unlock(c);
-	if (rc != KVB_OK)
+	if (rc != SKV_OK)
 		return admin_out_of_step(c, rc);
-	return *dev ? KVB_OK : device_start(d);
+	return *dev ? SKV_OK : device_start(d);
 }
 
-static int create_storage(struct kvb_core *c, const struct kvb_storage_spec *s, struct kvb_error *err)
+static int create_storage(struct skv_core *c, const struct skv_storage_spec *s, struct skv_error *err)
 {
 	struct storage_doc d = { .spec = *s };
 	struct device *dev = NULL;
-	struct kvb_error why = { 0 };
+	struct skv_error why = { 0 };
 	uint64_t version = 0;
 	int rc = same_root(c, s, err);
 
-	if (rc == KVB_OK)
+	if (rc == SKV_OK)
 		rc = registry_next_id(c, &d.id, err);
 	derive_uuid(c, s->name, d.uuid);
-	if (rc == KVB_OK)
+	if (rc == SKV_OK)
 		rc = device_make(c, s, d.id, d.uuid, &dev);
-	if (rc != KVB_OK)
+	if (rc != SKV_OK)
 		return rc;
 	dev->fresh = true;
 	rc = device_open(dev, true, &why);
 	dev->fresh = false;
-	if (rc != KVB_OK)
+	if (rc != SKV_OK)
 		rc = root_refused(s, rc, &why, err);
-	if (rc == KVB_OK && dev->ops->chunked)
-		rc = settle_chunks(&d.spec, kvb_storage_chunk(dev->storage), err);
+	if (rc == SKV_OK && dev->ops->chunked)
+		rc = settle_chunks(&d.spec, skv_storage_chunk(dev->storage), err);
 	dev->chunk = d.spec.chunk_size;
-	dev->edge = kvb_storage_edge(dev->ops, dev->chunk);
+	dev->edge = skv_storage_edge(dev->ops, dev->chunk);
 	dev->file_size = d.spec.file_size;
-	if (rc == KVB_OK)
-		rc = put_storage_doc(c, &d, KVB_VERSION_NONE, &version, err);
-	if (rc == KVB_OK)
+	if (rc == SKV_OK)
+		rc = put_storage_doc(c, &d, SKV_VERSION_NONE, &version, err);
+	if (rc == SKV_OK)
 		rc = add_storage(c, s, version, &dev);
 	if (dev)
 		device_destroy(dev);
 	return rc;
 }
 
-int kvb_core_storage_put(struct kvb_core *c, const struct kvb_storage_spec *spec, bool *created, struct kvb_error *err)
+int skv_core_storage_put(struct skv_core *c, const struct skv_storage_spec *spec, bool *created, struct skv_error *err)
 {
-	struct kvb_storage_spec s = *spec;
+	struct skv_storage_spec s = *spec;
 	int rc = admin_enter(c, err);
 
 	s.client_root = s.client_root ? s.client_root : "";
@@ -357,59 +357,59 @@ int kvb_core_storage_put(struct kvb_core *c, const struct kvb_storage_spec *spec
 	s.extra = s.extra ? s.extra : "";
 	s.root = s.root ? s.root : "";
 
-	if (rc != KVB_OK)
+	if (rc != SKV_OK)
 		return rc;
 	if (created)
 		*created = false;
 	rc = check_storage(&s, err);
-	if (rc == KVB_OK)
+	if (rc == SKV_OK)
 		rc = update_storage(c, &s, err);
-	if (rc == KVB_E_NOT_FOUND) {
-		kvb_error_clear(err);
+	if (rc == SKV_E_NOT_FOUND) {
+		skv_error_clear(err);
 		rc = create_storage(c, &s, err);
 		if (created)
-			*created = rc == KVB_OK;
+			*created = rc == SKV_OK;
 	}
 	return admin_leave(c, rc);
 }
 
-static int storage_idle(const struct part *p, int at, struct kvb_error *err)
+static int storage_idle(const struct part *p, int at, struct skv_error *err)
 {
 	const struct space *s = &p->space[at];
-	struct kvb_pool_stats st;
+	struct skv_pool_stats st;
 
 	for (size_t g = 0; g < p->n_group; g++)
 		for (uint32_t i = 0; i < p->group[g]->spec.n_storages; i++)
 			if (!p->group[g]->spec.loose_storages && strcmp(p->group[g]->spec.storages[i], s->dev->name) == 0)
-				return kvb_fail(err, KVB_E_IN_USE, "name", "group '%s' names it", p->group[g]->spec.name);
-	kvb_pool_stats(s->pool, &st);
+				return skv_fail(err, SKV_E_IN_USE, "name", "group '%s' names it", p->group[g]->spec.name);
+	skv_pool_stats(s->pool, &st);
 	/* Held slots do not matter: the files go, so nobody can be handed what a late writer touches. */
 	if (st.used_bytes || s->growing)
-		return kvb_fail(err, KVB_E_IN_USE, "name", "%llu bytes of blocks are in it: set \"draining\", and wait until there are none",
+		return skv_fail(err, SKV_E_IN_USE, "name", "%llu bytes of blocks are in it: set \"draining\", and wait until there are none",
 				(unsigned long long)st.used_bytes);
 	if (device_hangs(s->dev))
-		return kvb_fail(err, KVB_E_UNAVAILABLE, "name", "its file system does not answer: try again when it does");
-	return KVB_OK;
+		return skv_fail(err, SKV_E_UNAVAILABLE, "name", "its file system does not answer: try again when it does");
+	return SKV_OK;
 }
 
 /* Finds it idle and copies its document out (strings are the device's: valid while we have the turn, as only
  * administrators end devices). */
-static int look_at(struct kvb_core *c, const char *name, struct storage_doc *d, uint64_t *version, struct kvb_error *err)
+static int look_at(struct skv_core *c, const char *name, struct storage_doc *d, uint64_t *version, struct skv_error *err)
 {
-	int at, rc = KVB_OK;
+	int at, rc = SKV_OK;
 	struct part *p = admin_lock(c, &rc, err);
 
 	if (!p)
 		return rc;
 	at = space_find(p, name);
-	rc = at < 0 ? kvb_fail(err, KVB_E_NOT_FOUND, "name", "no storage '%s'", name) : storage_idle(p, at, err);
-	if (rc == KVB_OK) {
+	rc = at < 0 ? skv_fail(err, SKV_E_NOT_FOUND, "name", "no storage '%s'", name) : storage_idle(p, at, err);
+	if (rc == SKV_OK) {
 		const struct space *s = &p->space[at];
 
 		*version = s->version;
 		d->id = s->dev->id;
 		memcpy(d->uuid, s->dev->uuid, 16);
-		d->spec = (struct kvb_storage_spec){ .chunk_size = s->dev->chunk, .any_mount = s->dev->any_mount,
+		d->spec = (struct skv_storage_spec){ .chunk_size = s->dev->chunk, .any_mount = s->dev->any_mount,
 						     .fs_master = (const char *const *)s->dev->masters,
 						     .n_fs_master = s->dev->n_masters, .name = s->dev->name, .type = s->dev->type, .root = s->dev->root,
 						     .client_root = s->dev->client_root,
@@ -422,21 +422,21 @@ static int look_at(struct kvb_core *c, const char *name, struct storage_doc *d, 
 	return rc;
 }
 
-static int set_enabled(struct kvb_core *c, struct storage_doc *d, bool on, uint64_t *version, struct kvb_error *err)
+static int set_enabled(struct skv_core *c, struct storage_doc *d, bool on, uint64_t *version, struct skv_error *err)
 {
 	int rc;
 
 	if (d->spec.enabled == on)
-		return KVB_OK;
+		return SKV_OK;
 	d->spec.enabled = on;
 	rc = put_storage_doc(c, d, *version, version, err);
-	if (rc == KVB_OK)
+	if (rc == SKV_OK)
 		adopt_storage(c, &d->spec, *version);
 	return rc;
 }
 
 /* The part forgets the space; the device is the caller's then, and so are its files. */
-static struct device *take_device(struct kvb_core *c, const char *name, uint32_t *files)
+static struct device *take_device(struct skv_core *c, const char *name, uint32_t *files)
 {
 	struct part *p = admin_follow(c);
 	struct device *d = NULL;
@@ -452,7 +452,7 @@ static struct device *take_device(struct kvb_core *c, const char *name, uint32_t
 	return d;
 }
 
-static int forget_storage(struct kvb_core *c, const char *name, uint32_t id, uint64_t version, struct kvb_error *err)
+static int forget_storage(struct skv_core *c, const char *name, uint32_t id, uint64_t version, struct skv_error *err)
 {
 	struct device *d;
 	uint32_t files = 0;
@@ -460,44 +460,44 @@ static int forget_storage(struct kvb_core *c, const char *name, uint32_t id, uin
 	int rc;
 
 	snprintf(key, sizeof key, "storage/%s", name);
-	rc = admin_written(c, kvb_store_del(c->store, key, version, err));
-	if (rc != KVB_OK)
+	rc = admin_written(c, skv_store_del(c->store, key, version, err));
+	if (rc != SKV_OK)
 		return rc;
 	d = take_device(c, name, &files);
 	for (uint32_t f = 0; f < files; f++) { /* one that stays behind belongs to no storage: loading skips it */
 		char file_key[64];
 
 		registry_file_key(file_key, id, f);
-		kvb_store_del(c->store, file_key, KVB_VERSION_ANY, NULL);
+		skv_store_del(c->store, file_key, SKV_VERSION_ANY, NULL);
 	}
 	if (d)
 		device_retire(d, files);
-	return KVB_OK;
+	return SKV_OK;
 }
 
-int kvb_core_storage_delete(struct kvb_core *c, const char *name, struct kvb_error *err)
+int skv_core_storage_delete(struct skv_core *c, const char *name, struct skv_error *err)
 {
 	struct storage_doc d = { 0 }, again = { 0 };
 	uint64_t version = 0;
 	bool enabled;
 	int rc = admin_enter(c, err);
 
-	if (rc != KVB_OK)
+	if (rc != SKV_OK)
 		return rc;
 	ghosts_finish(c); /* they may be all that is in it */
 	rc = look_at(c, name, &d, &version, err);
-	if (rc != KVB_OK)
+	if (rc != SKV_OK)
 		return admin_leave(c, rc);
 	enabled = d.spec.enabled;
 	rc = set_enabled(c, &d, false, &version, err);
-	if (rc == KVB_OK) /* a start may have come in before it was disabled */
+	if (rc == SKV_OK) /* a start may have come in before it was disabled */
 		rc = look_at(c, name, &again, &version, err);
-	if (rc == KVB_OK)
+	if (rc == SKV_OK)
 		rc = checkpoint_run(c, false, err);
-	if (rc == KVB_OK)
+	if (rc == SKV_OK)
 		rc = forget_storage(c, name, d.id, version, err);
-	if (rc != KVB_OK && rc != KVB_E_UNKNOWN_OUTCOME && enabled &&
-	    set_enabled(c, &d, true, &version, NULL) != KVB_OK)
-		kvb_log(KVB_LOG_WARN, "core", "storage '%s' was not deleted and stays disabled: enable it again", name);
+	if (rc != SKV_OK && rc != SKV_E_UNKNOWN_OUTCOME && enabled &&
+	    set_enabled(c, &d, true, &version, NULL) != SKV_OK)
+		skv_log(SKV_LOG_WARN, "core", "storage '%s' was not deleted and stays disabled: enable it again", name);
 	return admin_leave(c, rc);
 }

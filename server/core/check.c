@@ -1,6 +1,6 @@
 /*
  * check.c - verifies that what the partition believes fits together. Used by tests on a running core
- * and by `kvblockd fsck` on a store that nobody runs.
+ * and by `slabkvd fsck` on a store that nobody runs.
  */
 #include "internal.h"
 
@@ -22,7 +22,7 @@ struct check {
 	uint64_t slots[MAX_STORAGES]; /* of blocks, per space */
 	struct group_sum sum; /* of the group of the instance that is looked at */
 	uint64_t entries, blocks, used_bytes, writing, pinned;
-	struct kvb_fsck_report *report;
+	struct skv_fsck_report *report;
 };
 
 static void problem(struct check *k, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
@@ -43,17 +43,17 @@ static void problem(struct check *k, const char *fmt, ...)
 static void check_slot(struct check *k, const struct block *b, uint32_t spec)
 {
 	const struct slot *s = &b->slot[spec];
-	char hex[KVB_KEY_HEX + 1];
+	char hex[SKV_KEY_HEX + 1];
 
-	kvb_key_to_hex(b->key, hex);
+	skv_key_to_hex(b->key, hex);
 	if (s->space >= k->p->n_space || !k->p->space[s->space].pool) {
 		problem(k, "block %s: spec %u lies in no storage", hex, spec);
 		return;
 	}
 	k->slots[s->space]++;
-	if (!kvb_pool_is_used(k->p->space[s->space].pool, s->slab, s->index))
+	if (!skv_pool_is_used(k->p->space[s->space].pool, s->slab, s->index))
 		problem(k, "block %s: its slot %u of slab %u is not in use", hex, s->index, s->slab);
-	else if (kvb_pool_owner(k->p->space[s->space].pool, s->slab, s->index) != block_id(b))
+	else if (skv_pool_owner(k->p->space[s->space].pool, s->slab, s->index) != block_id(b))
 		problem(k, "block %s: its slot %u of slab %u has another owner", hex, s->index, s->slab);
 	if (s->generation == 0 || s->generation >= k->p->next_generation)
 		problem(k, "block %s: generation %llu was never given", hex, (unsigned long long)s->generation);
@@ -69,9 +69,9 @@ static void check_block(void *ctx, struct part *p, struct block *b)
 {
 	struct check *k = ctx;
 	const struct instance *inst = block_instance(b);
-	char hex[KVB_KEY_HEX + 1];
+	char hex[SKV_KEY_HEX + 1];
 
-	kvb_key_to_hex(b->key, hex);
+	skv_key_to_hex(b->key, hex);
 	k->entries++;
 	k->pinned += b->pinned;
 	k->blocks += block_has_committed(inst, b);
@@ -108,13 +108,13 @@ static void check_pins(struct check *k, const struct instance *inst)
 		if (!b)
 			continue;
 		n++;
-		hard += pin->kind == KVB_PIN_HARD;
+		hard += pin->kind == SKV_PIN_HARD;
 		timed += pin->until != 0;
 		if (!b->used || !b->pinned || block_instance(b) != inst)
 			problem(k, "instance %s: a pin of a block that is none of its", inst->spec.id);
 		else if (pin_kind(b) != pin->kind)
 			problem(k, "instance %s: a pin is not found", inst->spec.id);
-		for (uint32_t s = 0; pin->kind == KVB_PIN_HARD && s < inst->spec.n_specs; s++)
+		for (uint32_t s = 0; pin->kind == SKV_PIN_HARD && s < inst->spec.n_specs; s++)
 			if (b->slot[s].queued)
 				problem(k, "instance %s: eviction sees a block that is pinned hard", inst->spec.id);
 	}
@@ -163,16 +163,16 @@ struct link_check {
 static void compare_links(void *ctx, struct part *p, struct block *b)
 {
 	struct link_check *c = ctx;
-	char hex[KVB_KEY_HEX + 1];
+	char hex[SKV_KEY_HEX + 1];
 
 	if (!p->loading && !block_instance(b)->ghost && evict_held_back(b) && !c->l->stand[block_id(b)]) {
-		kvb_key_to_hex(b->key, hex);
+		skv_key_to_hex(b->key, hex);
 		problem(c->k, "block %s: eviction does not see it, nor one below that stands for it", hex);
 	}
 	if (block_instance(b)->cleared ||
 	    (c->l->children[block_id(b)] == b->children && c->l->live[block_id(b)] == b->live_children))
 		return;
-	kvb_key_to_hex(b->key, hex);
+	skv_key_to_hex(b->key, hex);
 	problem(c->k, "block %s: %u children (%u live), counted %u (%u)", hex, b->children, b->live_children,
 		c->l->children[block_id(b)], c->l->live[block_id(b)]);
 }
@@ -180,8 +180,8 @@ static void compare_links(void *ctx, struct part *p, struct block *b)
 static void check_links(struct check *k)
 {
 	size_t n = k->p->n_chunk << CHUNK_SHIFT;
-	struct link_count l = { kvb_calloc(n, sizeof(uint32_t)), kvb_calloc(n, sizeof(uint32_t)),
-				kvb_calloc(n, sizeof(uint32_t)) };
+	struct link_count l = { skv_calloc(n, sizeof(uint32_t)), skv_calloc(n, sizeof(uint32_t)),
+				skv_calloc(n, sizeof(uint32_t)) };
 	struct link_check c = { k, &l };
 
 	if (l.children && l.live && l.stand) {
@@ -190,9 +190,9 @@ static void check_links(struct check *k)
 	} else {
 		problem(k, "not enough memory to check the links");
 	}
-	kvb_free(l.children);
-	kvb_free(l.live);
-	kvb_free(l.stand);
+	skv_free(l.children);
+	skv_free(l.live);
+	skv_free(l.stand);
 }
 
 static bool is_writer(const struct session *s, const struct slot *slot)
@@ -208,7 +208,7 @@ static void check_sessions(struct check *k)
 	for (size_t i = 0; i < k->p->n_session; i++) {
 		const struct session *s = k->p->session[i];
 
-		if (!s || s->state != KVB_SESSION_OPEN)
+		if (!s || s->state != SKV_SESSION_OPEN)
 			continue;
 		open++;
 		left = 0;
@@ -236,16 +236,16 @@ static void check_sessions(struct check *k)
 }
 
 struct slab_count {
-	const struct kvb_pool *pool;
+	const struct skv_pool *pool;
 	uint64_t used, held;
 };
 
 static void count_slab(void *ctx, uint32_t slab)
 {
 	struct slab_count *n = ctx;
-	struct kvb_slab_info info;
+	struct skv_slab_info info;
 
-	if (kvb_pool_slab(n->pool, slab, &info)) {
+	if (skv_pool_slab(n->pool, slab, &info)) {
 		n->used += info.used;
 		n->held += info.held;
 	}
@@ -255,11 +255,11 @@ static void check_space(struct check *k, uint32_t i)
 {
 	const struct space *s = &k->p->space[i];
 	struct slab_count n = { .pool = s->pool };
-	struct kvb_error err = { 0 };
+	struct skv_error err = { 0 };
 
-	if (kvb_pool_check(s->pool, &err) != KVB_OK)
+	if (skv_pool_check(s->pool, &err) != SKV_OK)
 		problem(k, "storage %s: allocator: %s", s->dev->name, err.message);
-	kvb_pool_each_slab(s->pool, count_slab, &n);
+	skv_pool_each_slab(s->pool, count_slab, &n);
 	if (n.used != k->slots[i])
 		problem(k, "storage %s: %llu slots in use, blocks have %llu", s->dev->name, (unsigned long long)n.used,
 			(unsigned long long)k->slots[i]);
@@ -277,7 +277,7 @@ static void check_group(struct check *k, const struct group *g, const struct gro
 	for (size_t i = 0; i < k->p->n_session; i++) {
 		const struct session *s = k->p->session[i];
 
-		open += s && s->state == KVB_SESSION_OPEN && s->inst && s->inst->group == g ? s->n_left : 0;
+		open += s && s->state == SKV_SESSION_OPEN && s->inst && s->inst->group == g ? s->n_left : 0;
 	}
 	if (sum->used_bytes != g->used_bytes)
 		problem(k, "group %s: %llu bytes, counted %llu", name, (unsigned long long)g->used_bytes,
@@ -344,49 +344,49 @@ uint64_t part_check(struct part *p, void (*say)(void *ctx, const char *text), vo
 
 static void keep_first(void *ctx, const char *text)
 {
-	struct kvb_error *err = ctx;
+	struct skv_error *err = ctx;
 
-	if (err && err->status == KVB_OK)
-		kvb_fail(err, KVB_E_CORRUPT, NULL, "%s", text);
+	if (err && err->status == SKV_OK)
+		skv_fail(err, SKV_E_CORRUPT, NULL, "%s", text);
 }
 
-int kvb_core_check(struct kvb_core *c, struct kvb_error *err)
+int skv_core_check(struct skv_core *c, struct skv_error *err)
 {
 	uint64_t problems = 0;
 
-	kvb_error_clear(err);
+	skv_error_clear(err);
 	core_lock(c);
 	if (c->part)
 		problems = part_check(c->part, keep_first, err);
 	core_unlock(c);
-	return problems ? KVB_E_CORRUPT : KVB_OK;
+	return problems ? SKV_E_CORRUPT : SKV_OK;
 }
 
 /* ---- offline -------------------------------------------------------------------------------------------- */
 
-static void fsck_files(struct check *k, struct kvb_core *c)
+static void fsck_files(struct check *k, struct skv_core *c)
 {
 	for (uint32_t i = 0; i < c->n_device; i++) {
-		struct kvb_error err = { 0 };
+		struct skv_error err = { 0 };
 		int rc = device_open(c->device[i], false, &err);
 
-		if (rc == KVB_OK)
+		if (rc == SKV_OK)
 			rc = device_check_files(c->device[i], space_by_id(k->p, c->device[i]->id), &err);
-		if (rc != KVB_OK)
-			problem(k, "storage %s: %s", c->device[i]->name, err.message[0] ? err.message : kvb_status_text(rc));
+		if (rc != SKV_OK)
+			problem(k, "storage %s: %s", c->device[i]->name, err.message[0] ? err.message : skv_status_text(rc));
 	}
 }
 
-static int fsck_part(struct kvb_core *c, bool files, struct check *k, struct kvb_error *err)
+static int fsck_part(struct skv_core *c, bool files, struct check *k, struct skv_error *err)
 {
 	struct part *p = NULL;
 	int rc = part_load(c, atomic_load(&c->fence), &p, err);
 
-	if (rc == KVB_E_CORRUPT) {
+	if (rc == SKV_E_CORRUPT) {
 		problem(k, "%s", err->message);
-		return KVB_OK;
+		return SKV_OK;
 	}
-	if (rc != KVB_OK)
+	if (rc != SKV_OK)
 		return rc;
 	k->p = p;
 	k->report->blocks = p->blocks;
@@ -395,36 +395,36 @@ static int fsck_part(struct kvb_core *c, bool files, struct check *k, struct kvb
 	if (files)
 		fsck_files(k, c);
 	part_destroy(p);
-	return KVB_OK;
+	return SKV_OK;
 }
 
-int kvb_core_fsck(struct kvb_store *store, bool files, const char *fs_master_token_file,
-		  void (*say)(void *ctx, const char *text), void *ctx, struct kvb_fsck_report *out, struct kvb_error *err)
+int skv_core_fsck(struct skv_store *store, bool files, const char *fs_master_token_file,
+		  void (*say)(void *ctx, const char *text), void *ctx, struct skv_fsck_report *out, struct skv_error *err)
 {
-	struct kvb_core_options o;
-	struct kvb_core *c = NULL;
+	struct skv_core_options o;
+	struct skv_core *c = NULL;
 	struct check k = { .say = say, .ctx = ctx, .report = out };
 	char holder[192] = "";
 	uint64_t fence = 0;
 	int rc;
 
 	memset(out, 0, sizeof *out);
-	kvb_core_options_init(&o);
+	skv_core_options_init(&o);
 	o.store = store;
 	o.fs_master_token_file = fs_master_token_file;
 	o.manual = true;
-	rc = kvb_core_create(&o, &c, err);
-	if (rc != KVB_OK)
+	rc = skv_core_create(&o, &c, err);
+	if (rc != SKV_OK)
 		return rc;
-	rc = kvb_store_acquire(store, 0, c->owner, o.owner_lease_ms, &fence, holder, sizeof holder, err);
-	if (rc == KVB_E_NOT_OWNER)
-		rc = kvb_fail(err, KVB_E_IN_USE, "store", "'%s' runs on this store: stop it first", holder);
-	if (rc == KVB_OK) {
+	rc = skv_store_acquire(store, 0, c->owner, o.owner_lease_ms, &fence, holder, sizeof holder, err);
+	if (rc == SKV_E_NOT_OWNER)
+		rc = skv_fail(err, SKV_E_IN_USE, "store", "'%s' runs on this store: stop it first", holder);
+	if (rc == SKV_OK) {
 		atomic_store(&c->fence, fence);
 		rc = fsck_part(c, files, &k, err);
-		kvb_store_release(store, 0, fence, NULL);
+		skv_store_release(store, 0, fence, NULL);
 	}
 	out->problems = k.problems;
-	kvb_core_destroy(c);
+	skv_core_destroy(c);
 	return rc;
 }

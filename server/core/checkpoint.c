@@ -24,7 +24,7 @@ static void copy_chunk(struct part *p, uint32_t no)
 	if (!c->inst || p->snap.failed)
 		return;
 	if (c->inst->cleared) /* also if the snapshot began before that: chunks that records in between name were copied then */
-		record_chunk_leases(&p->snap.out, p, c, kvb_now_ms(p->core->clock));
+		record_chunk_leases(&p->snap.out, p, c, skv_now_ms(p->core->clock));
 	else
 		record_chunk(&p->snap.out, p, c);
 	if (p->snap.out.failed)
@@ -44,12 +44,12 @@ void snapshot_abort(struct part *p)
 }
 
 struct hold_writer {
-	struct kvb_buf *out;
+	struct skv_buf *out;
 	const struct space *space;
 	uint64_t now;
 };
 
-static void put_hold(void *ctx, struct kvb_run run, uint64_t until)
+static void put_hold(void *ctx, struct skv_run run, uint64_t until)
 {
 	struct hold_writer *w = ctx;
 
@@ -58,7 +58,7 @@ static void put_hold(void *ctx, struct kvb_run run, uint64_t until)
 
 /* Deleted instances: one whose registration still stands must stay deleted; of one whose registration has
  * moved, this snapshot says nothing any more. */
-static void put_drops(struct part *p, struct kvb_buf *out, uint64_t now)
+static void put_drops(struct part *p, struct skv_buf *out, uint64_t now)
 {
 	for (size_t i = 0; i < p->n_inst; i++) {
 		struct instance *inst = p->inst[i];
@@ -70,24 +70,24 @@ static void put_drops(struct part *p, struct kvb_buf *out, uint64_t now)
 	}
 }
 
-static void put_pins(const struct part *p, struct kvb_buf *out, uint64_t now)
+static void put_pins(const struct part *p, struct skv_buf *out, uint64_t now)
 {
 	for (size_t i = 0; i < p->n_inst; i++)
 		record_pins(out, p, p->inst[i], now);
 }
 
-static void put_sessions(struct part *p, struct kvb_buf *out, uint64_t now)
+static void put_sessions(struct part *p, struct skv_buf *out, uint64_t now)
 {
 	for (const struct session *s = p->ended_head; s; s = s->queue_next)
 		record_ended(out, s, now);
 	for (size_t i = 0; i < p->n_session; i++)
-		if (p->session[i] && p->session[i]->state == KVB_SESSION_OPEN && !p->session[i]->starting)
+		if (p->session[i] && p->session[i]->state == SKV_SESSION_OPEN && !p->session[i]->starting)
 			record_start(out, p, p->session[i]);
 }
 
 void snapshot_begin(struct part *p, uint64_t barrier)
 {
-	uint64_t now = kvb_now_ms(p->core->clock);
+	uint64_t now = skv_now_ms(p->core->clock);
 	struct snapshot *s = &p->snap;
 
 	assert(!s->active);
@@ -99,15 +99,15 @@ void snapshot_begin(struct part *p, uint64_t barrier)
 	s->journal_bytes = p->journal_bytes;
 	s->next_chunk = 1;
 	s->end_chunk = (uint32_t)p->n_chunk;
-	kvb_buf_clear(&s->out);
-	kvb_buf_clear(&s->tail);
+	skv_buf_clear(&s->out);
+	skv_buf_clear(&s->tail);
 	record_counters(&s->tail, p);
 	record_eras(&s->tail, p);
 	for (uint32_t i = 0; i < p->n_space; i++) {
 		struct hold_writer w = { &s->tail, &p->space[i], now };
 
 		if (p->space[i].pool)
-			kvb_pool_each_hold(p->space[i].pool, put_hold, &w);
+			skv_pool_each_hold(p->space[i].pool, put_hold, &w);
 	}
 	put_sessions(p, &s->tail, now);
 	put_pins(p, &s->tail, now);
@@ -120,14 +120,14 @@ void snapshot_begin(struct part *p, uint64_t barrier)
 static void snapshot_end(struct part *p)
 {
 	p->snap.active = false;
-	kvb_buf_destroy(&p->snap.out);
-	kvb_buf_destroy(&p->snap.tail);
+	skv_buf_destroy(&p->snap.out);
+	skv_buf_destroy(&p->snap.tail);
 }
 
 /* ---- writing ---------------------------------------------------------------------------------------- */
 
 struct writer {
-	struct kvb_core *c;
+	struct skv_core *c;
 	struct part *p;
 	uint64_t number; /* of the snapshot */
 	uint64_t id;     /* of the checkpoint in the store */
@@ -140,19 +140,19 @@ static bool current(const struct writer *w)
 	return w->c->part == w->p && w->p->snap.active && w->p->snap.number == w->number && !w->p->snap.failed;
 }
 
-static int put_slice(struct writer *w, const void *bytes, size_t n, struct kvb_error *err)
+static int put_slice(struct writer *w, const void *bytes, size_t n, struct skv_error *err)
 {
-	return kvb_store_checkpoint_slice(w->c->store, 0, atomic_load(&w->c->fence), w->id, w->slices++, bytes, n,
+	return skv_store_checkpoint_slice(w->c->store, 0, atomic_load(&w->c->fence), w->id, w->slices++, bytes, n,
 					  err);
 }
 
 /* Cuts at record boundaries, so that no slice is larger than it must be. */
-static int put_slices(struct writer *w, const struct kvb_buf *b, struct kvb_error *err)
+static int put_slices(struct writer *w, const struct skv_buf *b, struct skv_error *err)
 {
 	size_t at = 0;
-	int rc = KVB_OK;
+	int rc = SKV_OK;
 
-	while (rc == KVB_OK && at < b->len) {
+	while (rc == SKV_OK && at < b->len) {
 		size_t n = 0, next;
 
 		while (at + n < b->len && (next = record_length(b->data + at + n, b->len - at - n)) != 0 &&
@@ -165,97 +165,97 @@ static int put_slices(struct writer *w, const struct kvb_buf *b, struct kvb_erro
 	return rc;
 }
 
-/* Copies some chunks and moves out what is ready. KVB_PENDING = more to come. */
-static int collect(struct writer *w, struct kvb_buf *out)
+/* Copies some chunks and moves out what is ready. SKV_PENDING = more to come. */
+static int collect(struct writer *w, struct skv_buf *out)
 {
 	struct part *p = w->p;
-	int rc = KVB_PENDING;
+	int rc = SKV_PENDING;
 
 	core_lock(w->c);
 	if (!current(w)) {
-		rc = KVB_E_UNAVAILABLE;
+		rc = SKV_E_UNAVAILABLE;
 	} else {
 		for (uint32_t i = 0; i < CHUNKS_AT_A_TIME && p->snap.next_chunk < p->snap.end_chunk; i++)
 			snapshot_touch_chunk(p, p->snap.next_chunk++);
 		if (p->snap.next_chunk >= p->snap.end_chunk) {
 			p->snap.next_chunk = p->snap.end_chunk;
-			rc = KVB_OK;
+			rc = SKV_OK;
 		}
 		if (p->snap.failed)
-			rc = KVB_E_NOMEM;
-		if (p->snap.out.len >= SLICE_BYTES || rc == KVB_OK) {
+			rc = SKV_E_NOMEM;
+		if (p->snap.out.len >= SLICE_BYTES || rc == SKV_OK) {
 			*out = p->snap.out;
-			kvb_buf_init(&p->snap.out);
+			skv_buf_init(&p->snap.out);
 		}
 	}
 	core_unlock(w->c);
 	return rc;
 }
 
-static int write_blocks(struct writer *w, struct kvb_error *err)
+static int write_blocks(struct writer *w, struct skv_error *err)
 {
 	int rc;
 
 	do {
-		struct kvb_buf out = { 0 };
+		struct skv_buf out = { 0 };
 		int put;
 
 		rc = collect(w, &out);
-		put = rc >= 0 ? put_slices(w, &out, err) : KVB_OK;
-		kvb_buf_destroy(&out);
-		if (put != KVB_OK)
+		put = rc >= 0 ? put_slices(w, &out, err) : SKV_OK;
+		skv_buf_destroy(&out);
+		if (put != SKV_OK)
 			return put;
-	} while (rc == KVB_PENDING);
-	return rc == KVB_OK ? KVB_OK : kvb_fail(err, rc, NULL, "given up: the state moved on or memory is short");
+	} while (rc == SKV_PENDING);
+	return rc == SKV_OK ? SKV_OK : skv_fail(err, rc, NULL, "given up: the state moved on or memory is short");
 }
 
-static int write_tail(struct writer *w, bool clean, struct kvb_error *err)
+static int write_tail(struct writer *w, bool clean, struct skv_error *err)
 {
-	struct kvb_buf tail = { 0 };
-	int rc = KVB_OK;
+	struct skv_buf tail = { 0 };
+	int rc = SKV_OK;
 
 	core_lock(w->c);
 	if (current(w)) {
 		tail = w->p->snap.tail;
-		kvb_buf_init(&w->p->snap.tail);
+		skv_buf_init(&w->p->snap.tail);
 		if (clean)
 			record_horizon(&tail, w->p, w->p->horizon_durable, true);
 	}
 	core_unlock(w->c);
 	if (tail.failed || !tail.data)
-		rc = kvb_fail(err, KVB_E_NOMEM, NULL, "given up: the state moved on or memory is short");
-	if (rc == KVB_OK)
+		rc = skv_fail(err, SKV_E_NOMEM, NULL, "given up: the state moved on or memory is short");
+	if (rc == SKV_OK)
 		rc = put_slices(w, &tail, err);
-	kvb_buf_destroy(&tail);
+	skv_buf_destroy(&tail);
 	return rc;
 }
 
 /* Everything that was queued when the snapshot began must be durable. */
-static int wait_barrier(struct writer *w, uint64_t barrier, struct kvb_error *err)
+static int wait_barrier(struct writer *w, uint64_t barrier, struct skv_error *err)
 {
 	struct commit *q = &w->c->commit;
 
 	if (w->c->o.manual)
 		while (commit_appended(w->c) < barrier && commit_round(w->c))
 			;
-	kvb_mutex_lock(&q->lock);
-	while (!w->c->o.manual && q->appended < barrier && !q->stop && atomic_load(&w->c->state) == KVB_CORE_READY)
-		kvb_cond_wait_ms(&q->idle, &q->lock, 100);
-	kvb_mutex_unlock(&q->lock);
+	skv_mutex_lock(&q->lock);
+	while (!w->c->o.manual && q->appended < barrier && !q->stop && atomic_load(&w->c->state) == SKV_CORE_READY)
+		skv_cond_wait_ms(&q->idle, &q->lock, 100);
+	skv_mutex_unlock(&q->lock);
 	return commit_appended(w->c) >= barrier
-		       ? KVB_OK
-		       : kvb_fail(err, KVB_E_UNAVAILABLE, NULL, "what the snapshot holds did not become durable");
+		       ? SKV_OK
+		       : skv_fail(err, SKV_E_UNAVAILABLE, NULL, "what the snapshot holds did not become durable");
 }
 
-static int write_all(struct writer *w, bool clean, struct kvb_error *err)
+static int write_all(struct writer *w, bool clean, struct skv_error *err)
 {
 	uint64_t seq = 0, barrier = 0;
 	bool ok;
 	int rc = write_blocks(w, err);
 
-	if (rc == KVB_OK)
+	if (rc == SKV_OK)
 		rc = write_tail(w, clean, err);
-	if (rc != KVB_OK)
+	if (rc != SKV_OK)
 		return rc;
 	core_lock(w->c);
 	ok = current(w);
@@ -265,54 +265,54 @@ static int write_all(struct writer *w, bool clean, struct kvb_error *err)
 	}
 	core_unlock(w->c);
 	if (!ok)
-		return kvb_fail(err, KVB_E_UNAVAILABLE, NULL, "given up: an append failed meanwhile");
+		return skv_fail(err, SKV_E_UNAVAILABLE, NULL, "given up: an append failed meanwhile");
 	rc = wait_barrier(w, barrier, err);
 	core_lock(w->c);
 	ok = current(w);
 	core_unlock(w->c);
-	if (rc == KVB_OK && !ok)
-		rc = kvb_fail(err, KVB_E_UNAVAILABLE, NULL, "given up: an append failed meanwhile");
-	if (rc == KVB_OK)
-		rc = kvb_store_checkpoint_commit(w->c->store, 0, atomic_load(&w->c->fence), w->id, w->slices, seq, err);
+	if (rc == SKV_OK && !ok)
+		rc = skv_fail(err, SKV_E_UNAVAILABLE, NULL, "given up: an append failed meanwhile");
+	if (rc == SKV_OK)
+		rc = skv_store_checkpoint_commit(w->c->store, 0, atomic_load(&w->c->fence), w->id, w->slices, seq, err);
 	return rc;
 }
 
 /* ---- turns ------------------------------------------------------------------------------------------ */
 
-void checkpoint_ask(struct kvb_core *c)
+void checkpoint_ask(struct skv_core *c)
 {
-	kvb_mutex_lock(&c->turn_lock);
+	skv_mutex_lock(&c->turn_lock);
 	c->checkpoint_asked = true;
-	kvb_cond_broadcast(&c->turn_wake);
-	kvb_mutex_unlock(&c->turn_lock);
+	skv_cond_broadcast(&c->turn_wake);
+	skv_mutex_unlock(&c->turn_lock);
 }
 
 /* One at a time: the checkpointer, an administrator's call, shutdown. */
-static int take_turn(struct kvb_core *c, struct kvb_error *err)
+static int take_turn(struct skv_core *c, struct skv_error *err)
 {
-	int rc = KVB_OK;
+	int rc = SKV_OK;
 
-	kvb_mutex_lock(&c->turn_lock);
+	skv_mutex_lock(&c->turn_lock);
 	while (c->checkpointing && !c->o.manual)
-		kvb_cond_wait(&c->turn_wake, &c->turn_lock);
+		skv_cond_wait(&c->turn_wake, &c->turn_lock);
 	if (c->checkpointing)
-		rc = kvb_fail(err, KVB_E_IN_USE, NULL, "a checkpoint is being written");
+		rc = skv_fail(err, SKV_E_IN_USE, NULL, "a checkpoint is being written");
 	c->checkpointing = true;
-	kvb_mutex_unlock(&c->turn_lock);
+	skv_mutex_unlock(&c->turn_lock);
 	return rc;
 }
 
-static void give_turn(struct kvb_core *c)
+static void give_turn(struct skv_core *c)
 {
-	kvb_mutex_lock(&c->turn_lock);
+	skv_mutex_lock(&c->turn_lock);
 	c->checkpointing = false;
-	kvb_cond_broadcast(&c->turn_wake);
-	kvb_mutex_unlock(&c->turn_lock);
+	skv_cond_broadcast(&c->turn_wake);
+	skv_mutex_unlock(&c->turn_lock);
 }
 
 static struct part *begin(struct writer *w)
 {
-	struct kvb_core *c = w->c;
+	struct skv_core *c = w->c;
 
 	core_lock(c);
 	if (c->part && c->part->snap.active)
@@ -346,7 +346,7 @@ static void forget_dropped(struct writer *w)
 {
 	uint32_t id;
 
-	while ((id = next_dropped(w)) != 0 && registry_forget_dropped(w->c, id, NULL) == KVB_OK) {
+	while ((id = next_dropped(w)) != 0 && registry_forget_dropped(w->c, id, NULL) == SKV_OK) {
 		core_lock(w->c);
 		if (w->c->part == w->p)
 			part_remove_instance(w->p, instance_by_id(w->p, id));
@@ -354,43 +354,43 @@ static void forget_dropped(struct writer *w)
 	}
 }
 
-static int write_one(struct writer *w, bool clean, struct kvb_error *err)
+static int write_one(struct writer *w, bool clean, struct skv_error *err)
 {
-	struct kvb_core *c = w->c;
+	struct skv_core *c = w->c;
 	int rc;
 
 	if (!begin(w))
-		return kvb_fail(err, KVB_E_NOT_READY, NULL, "no snapshot could be begun");
-	rc = kvb_store_checkpoint_begin(c->store, 0, atomic_load(&c->fence), &w->id, err);
-	if (rc == KVB_OK) {
+		return skv_fail(err, SKV_E_NOT_READY, NULL, "no snapshot could be begun");
+	rc = skv_store_checkpoint_begin(c->store, 0, atomic_load(&c->fence), &w->id, err);
+	if (rc == SKV_OK) {
 		rc = write_all(w, clean, err);
-		if (rc != KVB_OK && rc != KVB_E_UNKNOWN_OUTCOME)
-			kvb_store_checkpoint_abort(c->store, 0, w->id);
+		if (rc != SKV_OK && rc != SKV_E_UNKNOWN_OUTCOME)
+			skv_store_checkpoint_abort(c->store, 0, w->id);
 	}
 	core_lock(c);
 	if (c->part == w->p) {
-		if (rc == KVB_OK) {
+		if (rc == SKV_OK) {
 			w->p->journal_bytes -= w->p->snap.journal_bytes;
 			w->p->checkpointed = w->number;
 		}
 		snapshot_end(w->p);
 	}
 	core_unlock(c);
-	if (rc == KVB_OK)
+	if (rc == SKV_OK)
 		forget_dropped(w);
 	return rc;
 }
 
-int checkpoint_run(struct kvb_core *c, bool clean, struct kvb_error *err)
+int checkpoint_run(struct skv_core *c, bool clean, struct skv_error *err)
 {
 	struct writer w = { .c = c };
 	int rc = take_turn(c, err);
 
-	if (rc != KVB_OK)
+	if (rc != SKV_OK)
 		return rc;
 	rc = write_one(&w, clean, err);
 	give_turn(c);
-	if (rc == KVB_OK)
+	if (rc == SKV_OK)
 		COUNT(c, checkpoints, 1);
 	else
 		COUNT(c, checkpoint_failures, 1);

@@ -43,11 +43,11 @@ int clear_queue(struct part *p, struct instance *inst, enum txn_kind kind, struc
 	struct instance *fresh = instance_again(inst);
 
 	if (t)
-		record_clear(&t->rec, inst, kind == TXN_DROP, kvb_now_ms(p->core->clock));
+		record_clear(&t->rec, inst, kind == TXN_DROP, skv_now_ms(p->core->clock));
 	if (!t || t->rec.failed || !fresh) {
 		txn_destroy(t);
 		instance_free(fresh);
-		return KVB_E_NOMEM;
+		return SKV_E_NOMEM;
 	}
 	t->urgent = true;
 	t->inst = fresh;
@@ -60,7 +60,7 @@ int clear_queue(struct part *p, struct instance *inst, enum txn_kind kind, struc
 	p->ghosts = inst;
 	commit_queue(p, t);
 	*out = t;
-	return KVB_OK;
+	return SKV_OK;
 }
 
 static void leave_ghosts(struct part *p, struct instance *ghost)
@@ -76,7 +76,7 @@ static void leave_ghosts(struct part *p, struct instance *ghost)
 void clear_undo(struct part *p, struct txn *t)
 {
 	struct instance *fresh = t->inst, *ghost = t->ghost;
-	struct kvb_instance_spec spec = ghost->spec;
+	struct skv_instance_spec spec = ghost->spec;
 
 	assert(fresh->entries == 0 && !fresh->open);
 	ghost->spec = fresh->spec; /* with what an administrator has changed since */
@@ -100,7 +100,7 @@ static void end_sessions(struct part *p, struct instance *inst)
 			session_release(p, s, i, session_grace_end(p, s));
 		s->failed = s->n_left;
 		COUNT(p->core, failed_blocks, s->n_left);
-		session_end(p, s, KVB_SESSION_ABORTED);
+		session_end(p, s, SKV_SESSION_ABORTED);
 	}
 }
 
@@ -219,7 +219,7 @@ void ghosts_free(struct instance *ghosts)
 	}
 }
 
-void ghosts_finish(struct kvb_core *c)
+void ghosts_finish(struct skv_core *c)
 {
 	bool more = true;
 
@@ -251,46 +251,46 @@ void clear_replay(struct part *p, struct instance *inst, uint64_t hold_until)
 static int fill_clear(struct waiter *w, struct part *p, const struct txn *t, int status)
 {
 	(void)p;
-	if (status == KVB_OK)
-		((struct kvb_clear_res *)w->res)->deleted = t->ghost->blocks;
+	if (status == SKV_OK)
+		((struct skv_clear_res *)w->res)->deleted = t->ghost->blocks;
 	return status;
 }
 
-static int clear_locked(struct part *p, const struct kvb_clear_req *req, struct waiter *w)
+static int clear_locked(struct part *p, const struct skv_clear_req *req, struct waiter *w)
 {
 	struct instance *inst;
 	struct txn *t;
 	int rc = instance_need(p, req->tenant, req->instance, "instance", &inst, w->err);
 
-	if (rc != KVB_OK)
+	if (rc != SKV_OK)
 		return rc;
 	t = inst->clear; /* if it is empty, that is true once this is durable */
 	if (inst->entries == 0 && !t)
-		return KVB_OK;
+		return SKV_OK;
 	if (inst->entries > 0) {
 		rc = clear_queue(p, inst, TXN_CLEAR, &t);
 		w->fill = fill_clear;
 	}
-	if (rc != KVB_OK)
+	if (rc != SKV_OK)
 		return rc;
 	txn_wait(t, w);
-	return KVB_PENDING;
+	return SKV_PENDING;
 }
 
-int kvb_core_clear(struct kvb_core *c, const struct kvb_clear_req *req, struct kvb_clear_res *res, struct kvb_arena *a,
-		   struct kvb_error *err, const struct kvb_done *done)
+int skv_core_clear(struct skv_core *c, const struct skv_clear_req *req, struct skv_clear_res *res, struct skv_arena *a,
+		   struct skv_error *err, const struct skv_done *done)
 {
-	struct waiter *w = kvb_arena_calloc(a, 1, sizeof *w);
+	struct waiter *w = skv_arena_calloc(a, 1, sizeof *w);
 	int rc = core_gate(c, err);
 
-	if (rc != KVB_OK)
+	if (rc != SKV_OK)
 		return rc;
 	if (!w)
-		return KVB_E_NOMEM;
-	*res = (struct kvb_clear_res){ 0 };
+		return SKV_E_NOMEM;
+	*res = (struct skv_clear_res){ 0 };
 	*w = (struct waiter){ .done = *done, .res = res, .arena = a, .err = err };
 	core_lock(c);
-	rc = c->part ? clear_locked(c->part, req, w) : kvb_fail(err, KVB_E_NOT_READY, NULL, "recovering");
+	rc = c->part ? clear_locked(c->part, req, w) : skv_fail(err, SKV_E_NOT_READY, NULL, "recovering");
 	core_unlock(c);
 	return rc;
 }

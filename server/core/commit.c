@@ -24,7 +24,7 @@
 
 struct txn *txn_make(enum txn_kind kind)
 {
-	struct txn *t = kvb_calloc(1, sizeof *t);
+	struct txn *t = skv_calloc(1, sizeof *t);
 
 	if (t)
 		t->kind = kind;
@@ -35,13 +35,13 @@ void txn_destroy(struct txn *t)
 {
 	if (!t)
 		return;
-	kvb_buf_destroy(&t->rec);
-	kvb_free(t->success);
-	kvb_free(t->sums);
-	kvb_free(t->removal);
-	kvb_free(t->settled);
-	kvb_free(t->repin);
-	kvb_free(t);
+	skv_buf_destroy(&t->rec);
+	skv_free(t->success);
+	skv_free(t->sums);
+	skv_free(t->removal);
+	skv_free(t->settled);
+	skv_free(t->repin);
+	skv_free(t);
 }
 
 void txn_wait(struct txn *t, struct waiter *w)
@@ -54,7 +54,7 @@ void commit_queue(struct part *p, struct txn *t)
 {
 	struct commit *q = &p->core->commit;
 
-	kvb_mutex_lock(&q->lock);
+	skv_mutex_lock(&q->lock);
 	t->number = ++q->queued;
 	t->next = NULL;
 	if (q->tail)
@@ -62,23 +62,23 @@ void commit_queue(struct part *p, struct txn *t)
 	else
 		q->head = t;
 	q->tail = t;
-	kvb_cond_signal(&q->wake);
-	kvb_mutex_unlock(&q->lock);
+	skv_cond_signal(&q->wake);
+	skv_mutex_unlock(&q->lock);
 }
 
-uint64_t commit_appended(struct kvb_core *c)
+uint64_t commit_appended(struct skv_core *c)
 {
 	uint64_t n;
 
-	kvb_mutex_lock(&c->commit.lock);
+	skv_mutex_lock(&c->commit.lock);
 	n = c->commit.appended;
-	kvb_mutex_unlock(&c->commit.lock);
+	skv_mutex_unlock(&c->commit.lock);
 	return n;
 }
 
 /* ---- late halves --------------------------------------------------------------------------------- */
 
-static void complete_waiters(struct kvb_core *c, struct txn *t, int status, bool fill)
+static void complete_waiters(struct skv_core *c, struct txn *t, int status, bool fill)
 {
 	while (t->waiters) {
 		struct waiter *w = t->waiters;
@@ -87,15 +87,15 @@ static void complete_waiters(struct kvb_core *c, struct txn *t, int status, bool
 		t->waiters = w->next;
 		if (fill && w->fill)
 			rc = w->fill(w, c->part, t, status);
-		if (rc == KVB_PENDING)
+		if (rc == SKV_PENDING)
 			continue;
-		if (rc != KVB_OK && w->err && w->err->status == KVB_OK)
-			kvb_fail(w->err, rc, NULL, "%s", kvb_status_text(rc));
+		if (rc != SKV_OK && w->err && w->err->status == SKV_OK)
+			skv_fail(w->err, rc, NULL, "%s", skv_status_text(rc));
 		core_complete(c, w, rc);
 	}
 }
 
-static void apply(struct kvb_core *c, struct txn *t)
+static void apply(struct skv_core *c, struct txn *t)
 {
 	struct part *p = c->part;
 
@@ -113,11 +113,11 @@ static void apply(struct kvb_core *c, struct txn *t)
 		p->horizon_txn = NULL;
 		break;
 	}
-	complete_waiters(c, t, KVB_OK, true);
+	complete_waiters(c, t, SKV_OK, true);
 	txn_destroy(t);
 }
 
-static void undo(struct kvb_core *c, struct txn *t, int status)
+static void undo(struct skv_core *c, struct txn *t, int status)
 {
 	struct part *p = c->part;
 
@@ -183,30 +183,30 @@ static struct txn *join(struct txn *a, struct txn *b)
 }
 
 /* Takes everything queued since the batch; under the write lock nothing can be added. */
-static struct txn *take_queue(struct kvb_core *c)
+static struct txn *take_queue(struct skv_core *c)
 {
 	struct txn *t;
 
-	kvb_mutex_lock(&c->commit.lock);
+	skv_mutex_lock(&c->commit.lock);
 	t = c->commit.head;
 	c->commit.head = c->commit.tail = NULL;
-	kvb_mutex_unlock(&c->commit.lock);
+	skv_mutex_unlock(&c->commit.lock);
 	return t;
 }
 
-static void put_back(struct kvb_core *c, struct txn *t)
+static void put_back(struct skv_core *c, struct txn *t)
 {
 	struct commit *q = &c->commit;
 
-	kvb_mutex_lock(&q->lock);
+	skv_mutex_lock(&q->lock);
 	q->head = join(t, q->head);
 	for (q->tail = q->head; q->tail && q->tail->next;)
 		q->tail = q->tail->next;
-	kvb_mutex_unlock(&q->lock);
+	skv_mutex_unlock(&q->lock);
 }
 
 /* Undoes, newest first, the starts (or everything); returns the others in their old order. */
-static struct txn *undo_some(struct kvb_core *c, struct txn *all, bool only_starts, int status)
+static struct txn *undo_some(struct skv_core *c, struct txn *all, bool only_starts, int status)
 {
 	struct txn *keep = NULL;
 
@@ -231,18 +231,18 @@ static bool has_start(const struct txn *t)
 
 /* The append did not happen. Full disk: starts are refused, what frees or ends goes on with the
  * store's reserve. */
-static void append_failed(struct kvb_core *c, struct txn *batch, int status, bool urgent)
+static void append_failed(struct skv_core *c, struct txn *batch, int status, bool urgent)
 {
 	struct part *p = c->part;
-	bool full = status == KVB_E_STORE_FULL;
+	bool full = status == SKV_E_STORE_FULL;
 	struct txn *all = join(batch, take_queue(c));
 	bool starts = has_start(all);
 
 	COUNT(c, commit_failures, 1);
 	snapshot_abort(p);
 	if (full)
-		p->store_full_until = kvb_now_ms(c->clock) + STORE_FULL_MS;
-	kvb_log(KVB_LOG_WARN, "core", "append to the metadata store failed: %s", kvb_status_text(status));
+		p->store_full_until = skv_now_ms(c->clock) + STORE_FULL_MS;
+	skv_log(SKV_LOG_WARN, "core", "append to the metadata store failed: %s", skv_status_text(status));
 	if (full && (starts || !urgent)) {
 		put_back(c, undo_some(c, all, true, status));
 		return;
@@ -250,12 +250,12 @@ static void append_failed(struct kvb_core *c, struct txn *batch, int status, boo
 	undo_some(c, all, false, status);
 }
 
-void commit_drain(struct kvb_core *c, int status)
+void commit_drain(struct skv_core *c, int status)
 {
 	struct txn *t = take_queue(c);
 
-	start_fail_waiters(c->part, status, kvb_status_text(status));
-	trim_fail_all(c->part, status, kvb_status_text(status));
+	start_fail_waiters(c->part, status, skv_status_text(status));
+	trim_fail_all(c->part, status, skv_status_text(status));
 	while (t) {
 		struct txn *next = t->next;
 
@@ -266,20 +266,20 @@ void commit_drain(struct kvb_core *c, int status)
 }
 
 /* What is in memory is no longer the truth: refuse everybody until it is loaded again. */
-static void stop_part(struct kvb_core *c, struct txn *batch, int status)
+static void stop_part(struct skv_core *c, struct txn *batch, int status)
 {
-	bool fenced = status == KVB_E_FENCED;
-	int ready = KVB_CORE_READY;
+	bool fenced = status == SKV_E_FENCED;
+	int ready = SKV_CORE_READY;
 
 	snapshot_abort(c->part);
 	if (fenced)
 		atomic_store(&c->fenced, true);
 	else
 		atomic_store(&c->reload_asked, true);
-	atomic_compare_exchange_strong(&c->state, &ready, fenced ? KVB_CORE_STANDBY : KVB_CORE_RECOVERING);
-	kvb_log(KVB_LOG_ERROR, "core", "%s: the partition stops and is loaded again",
+	atomic_compare_exchange_strong(&c->state, &ready, fenced ? SKV_CORE_STANDBY : SKV_CORE_RECOVERING);
+	skv_log(SKV_LOG_ERROR, "core", "%s: the partition stops and is loaded again",
 		fenced ? "another manager has taken over" : "the outcome of a write to the store is unknown");
-	status = fenced ? KVB_E_NOT_OWNER : KVB_E_UNKNOWN_OUTCOME;
+	status = fenced ? SKV_E_NOT_OWNER : SKV_E_UNKNOWN_OUTCOME;
 	for (struct txn *next; batch; batch = next) {
 		next = batch->next;
 		complete_waiters(c, batch, status, false);
@@ -290,7 +290,7 @@ static void stop_part(struct kvb_core *c, struct txn *batch, int status)
 
 /* ---- NORMAL: sync before reuse ----------------------------------------------------------------------- */
 
-static void defer(struct kvb_core *c, struct txn *t)
+static void defer(struct skv_core *c, struct txn *t)
 {
 	struct commit *q = &c->commit;
 
@@ -300,18 +300,18 @@ static void defer(struct kvb_core *c, struct txn *t)
 	else
 		q->unsynced_head = t;
 	if (q->n_unsynced == q->n_synced)
-		q->unsynced_since = kvb_now_ms(c->clock);
+		q->unsynced_since = skv_now_ms(c->clock);
 	q->unsynced_tail = t;
 	q->n_unsynced++;
 }
 
-static bool sync_is_due(const struct kvb_core *c, bool hurry)
+static bool sync_is_due(const struct skv_core *c, bool hurry)
 {
 	const struct commit *q = &c->commit;
 
 	if (q->n_unsynced == q->n_synced)
 		return false;
-	if (hurry || kvb_now_ms(c->clock) - q->unsynced_since >= UNSYNCED_MS)
+	if (hurry || skv_now_ms(c->clock) - q->unsynced_since >= UNSYNCED_MS)
 		return true;
 	for (const struct txn *t = q->unsynced_head; t; t = t->next)
 		if (t->waiters)
@@ -319,15 +319,15 @@ static bool sync_is_due(const struct kvb_core *c, bool hurry)
 	return false;
 }
 
-void commit_forget_unsynced(struct kvb_core *c, int status)
+void commit_forget_unsynced(struct skv_core *c, int status)
 {
 	struct txn *t;
 
-	kvb_mutex_lock(&c->commit.lock); /* the committer may be looking whether it has some, before it sleeps */
+	skv_mutex_lock(&c->commit.lock); /* the committer may be looking whether it has some, before it sleeps */
 	t = c->commit.unsynced_head;
 	c->commit.unsynced_head = c->commit.unsynced_tail = NULL;
 	c->commit.n_unsynced = c->commit.n_synced = 0;
-	kvb_mutex_unlock(&c->commit.lock);
+	skv_mutex_unlock(&c->commit.lock);
 	while (t) {
 		struct txn *next = t->next;
 
@@ -338,7 +338,7 @@ void commit_forget_unsynced(struct kvb_core *c, int status)
 }
 
 /* A portion of what a sync covers, or (`all`) all of it: in between others have the lock, and the next batch is appended. */
-static void apply_synced(struct kvb_core *c, bool all)
+static void apply_synced(struct skv_core *c, bool all)
 {
 	struct commit *q = &c->commit;
 	size_t blocks = 0;
@@ -360,28 +360,28 @@ static void apply_synced(struct kvb_core *c, bool all)
 	core_unlock(c);
 }
 
-static bool sync_deferred(struct kvb_core *c)
+static bool sync_deferred(struct skv_core *c)
 {
-	struct kvb_error err = { 0 };
-	int rc = kvb_store_sync(c->store, &err);
+	struct skv_error err = { 0 };
+	int rc = skv_store_sync(c->store, &err);
 
-	if (rc == KVB_OK) {
+	if (rc == SKV_OK) {
 		c->commit.n_synced = c->commit.n_unsynced;
 		return true;
 	}
 	/* After a failed sync nobody knows what the disk holds, and the next sync may not tell. */
 	core_lock(c);
-	kvb_log(KVB_LOG_ERROR, "core", "sync of the metadata store failed: %s", err.message);
+	skv_log(SKV_LOG_ERROR, "core", "sync of the metadata store failed: %s", err.message);
 	if (c->part)
-		stop_part(c, NULL, KVB_E_UNKNOWN_OUTCOME);
-	commit_forget_unsynced(c, KVB_E_UNKNOWN_OUTCOME);
+		stop_part(c, NULL, SKV_E_UNKNOWN_OUTCOME);
+	commit_forget_unsynced(c, SKV_E_UNKNOWN_OUTCOME);
 	core_unlock(c);
 	return false;
 }
 
 /* ---- a round ------------------------------------------------------------------------------------------ */
 
-static struct txn *take_batch(struct kvb_core *c, bool *urgent, size_t *bytes)
+static struct txn *take_batch(struct skv_core *c, bool *urgent, size_t *bytes)
 {
 	struct commit *q = &c->commit;
 	struct txn *first = q->head, *last = NULL;
@@ -402,32 +402,32 @@ static struct txn *take_batch(struct kvb_core *c, bool *urgent, size_t *bytes)
 	return first;
 }
 
-static int append(struct kvb_core *c, const struct txn *batch, bool urgent, size_t bytes)
+static int append(struct skv_core *c, const struct txn *batch, bool urgent, size_t bytes)
 {
-	struct kvb_buf b = { 0 };
-	struct kvb_error err = { 0 };
+	struct skv_buf b = { 0 };
+	struct skv_error err = { 0 };
 	int rc;
 
 	if (!owner_valid(c))
-		return KVB_E_FENCED;
-	if (!kvb_buf_reserve(&b, bytes))
-		return KVB_E_NOMEM;
+		return SKV_E_FENCED;
+	if (!skv_buf_reserve(&b, bytes))
+		return SKV_E_NOMEM;
 	for (const struct txn *t = batch; t; t = t->next) {
-		kvb_put_bytes(&b, t->rec.data, t->rec.len);
+		skv_put_bytes(&b, t->rec.data, t->rec.len);
 		COUNT(c, commit_records, 1);
 	}
 	/* Only this thread moves part->seq, and the part stays while commit.busy is set. */
-	rc = kvb_store_append(c->store, 0, atomic_load(&c->fence), c->part->seq + 1, b.data, b.len,
-			      urgent ? KVB_APPEND_URGENT : 0, &err);
-	kvb_buf_destroy(&b);
-	if (rc != KVB_OK)
-		kvb_log(KVB_LOG_WARN, "core", "append: %s", err.message);
+	rc = skv_store_append(c->store, 0, atomic_load(&c->fence), c->part->seq + 1, b.data, b.len,
+			      urgent ? SKV_APPEND_URGENT : 0, &err);
+	skv_buf_destroy(&b);
+	if (rc != SKV_OK)
+		skv_log(SKV_LOG_WARN, "core", "append: %s", err.message);
 	return rc;
 }
 
-static void append_done(struct kvb_core *c, struct txn *batch, size_t bytes)
+static void append_done(struct skv_core *c, struct txn *batch, size_t bytes)
 {
-	bool normal = kvb_store_durability(c->store) == KVB_DURABILITY_NORMAL;
+	bool normal = skv_store_durability(c->store) == SKV_DURABILITY_NORMAL;
 
 	COUNT(c, commits, 1);
 	c->part->seq++;
@@ -445,7 +445,7 @@ static void append_done(struct kvb_core *c, struct txn *batch, size_t bytes)
 	start_serve_waiters(c->part);
 }
 
-static bool append_round(struct kvb_core *c)
+static bool append_round(struct skv_core *c)
 {
 	bool urgent;
 	size_t bytes;
@@ -456,9 +456,9 @@ static bool append_round(struct kvb_core *c)
 	/* Those who came together come together again. Where they wait for this processor, they queue for the same append. */
 	if (c->commit.several)
 		sched_yield();
-	kvb_mutex_lock(&c->commit.lock);
+	skv_mutex_lock(&c->commit.lock);
 	batch = take_batch(c, &urgent, &bytes);
-	kvb_mutex_unlock(&c->commit.lock);
+	skv_mutex_unlock(&c->commit.lock);
 	if (!batch)
 		return false;
 	for (const struct txn *t = batch; t; t = t->next)
@@ -466,57 +466,57 @@ static bool append_round(struct kvb_core *c)
 	c->commit.several = last != batch->number;
 	rc = append(c, batch, urgent, bytes);
 	core_lock(c);
-	if (rc == KVB_OK)
+	if (rc == SKV_OK)
 		append_done(c, batch, bytes);
-	else if (rc == KVB_E_STORE_FULL || rc == KVB_E_STORE_IO || rc == KVB_E_NOMEM)
+	else if (rc == SKV_E_STORE_FULL || rc == SKV_E_STORE_IO || rc == SKV_E_NOMEM)
 		append_failed(c, batch, rc, urgent);
 	else
 		stop_part(c, batch, rc);
-	kvb_mutex_lock(&c->commit.lock);
+	skv_mutex_lock(&c->commit.lock);
 	if (c->commit.appended < last)
 		c->commit.appended = last;
-	kvb_mutex_unlock(&c->commit.lock);
+	skv_mutex_unlock(&c->commit.lock);
 	core_unlock(c);
 	return true;
 }
 
-static void begin_snapshot(struct kvb_core *c)
+static void begin_snapshot(struct skv_core *c)
 {
 	bool synced = !c->commit.unsynced_head || sync_deferred(c);
 
 	if (synced)
 		apply_synced(c, true); /* what the journal says is in memory */
 	core_lock(c);
-	if (c->part && synced && atomic_load(&c->state) == KVB_CORE_READY) {
+	if (c->part && synced && atomic_load(&c->state) == SKV_CORE_READY) {
 		uint64_t barrier;
 
-		kvb_mutex_lock(&c->commit.lock);
+		skv_mutex_lock(&c->commit.lock);
 		barrier = c->commit.queued;
-		kvb_mutex_unlock(&c->commit.lock);
+		skv_mutex_unlock(&c->commit.lock);
 		snapshot_begin(c->part, barrier);
 	}
 	core_unlock(c);
 }
 
-bool commit_round(struct kvb_core *c)
+bool commit_round(struct skv_core *c)
 {
 	struct commit *q = &c->commit;
 	bool did = false, snapshot, hurry = false, ready;
 
-	kvb_mutex_lock(&q->lock);
+	skv_mutex_lock(&q->lock);
 	q->busy = true;
 	snapshot = q->snapshot_wanted;
-	kvb_mutex_unlock(&q->lock);
-	kvb_rwlock_read(&c->lock);
-	ready = c->part && atomic_load(&c->state) == KVB_CORE_READY;
+	skv_mutex_unlock(&q->lock);
+	skv_rwlock_read(&c->lock);
+	ready = c->part && atomic_load(&c->state) == SKV_CORE_READY;
 	if (ready)
 		hurry = c->part->n_waiting > 0;
-	kvb_rwlock_read_unlock(&c->lock);
+	skv_rwlock_read_unlock(&c->lock);
 	if (!ready) {
 		core_lock(c);
 		if (c->part)
-			commit_drain(c, KVB_E_NOT_READY);
-		commit_forget_unsynced(c, KVB_E_UNKNOWN_OUTCOME);
+			commit_drain(c, SKV_E_NOT_READY);
+		commit_forget_unsynced(c, SKV_E_UNKNOWN_OUTCOME);
 		core_unlock(c);
 	} else {
 		did = append_round(c);
@@ -527,12 +527,12 @@ bool commit_round(struct kvb_core *c)
 		if (snapshot)
 			begin_snapshot(c);
 	}
-	kvb_mutex_lock(&q->lock);
+	skv_mutex_lock(&q->lock);
 	q->busy = false;
 	if (snapshot)
 		q->snapshot_wanted = false;
-	kvb_cond_broadcast(&q->idle);
-	kvb_mutex_unlock(&q->lock);
+	skv_cond_broadcast(&q->idle);
+	skv_mutex_unlock(&q->lock);
 	return did;
 }
 
@@ -540,74 +540,74 @@ bool commit_round(struct kvb_core *c)
 
 static void *committer(void *arg)
 {
-	struct kvb_core *c = arg;
+	struct skv_core *c = arg;
 	struct commit *q = &c->commit;
 
-	kvb_mutex_lock(&q->lock);
+	skv_mutex_lock(&q->lock);
 	while (!q->stop) {
 		if (!q->head && !q->snapshot_wanted) {
 			if (q->n_synced == 0 && q->unsynced_head)
-				kvb_cond_wait_ms(&q->wake, &q->lock, UNSYNCED_MS);
+				skv_cond_wait_ms(&q->wake, &q->lock, UNSYNCED_MS);
 			else if (!q->unsynced_head)
-				kvb_cond_wait(&q->wake, &q->lock);
+				skv_cond_wait(&q->wake, &q->lock);
 			if (!q->head && !q->snapshot_wanted && !q->unsynced_head)
 				continue;
 		}
-		kvb_mutex_unlock(&q->lock);
+		skv_mutex_unlock(&q->lock);
 		commit_round(c);
-		kvb_mutex_lock(&q->lock);
+		skv_mutex_lock(&q->lock);
 	}
-	kvb_mutex_unlock(&q->lock);
+	skv_mutex_unlock(&q->lock);
 	return NULL;
 }
 
-void commit_init(struct kvb_core *c)
+void commit_init(struct skv_core *c)
 {
-	kvb_mutex_init(&c->commit.lock);
-	kvb_cond_init(&c->commit.wake);
-	kvb_cond_init(&c->commit.idle);
+	skv_mutex_init(&c->commit.lock);
+	skv_cond_init(&c->commit.wake);
+	skv_cond_init(&c->commit.idle);
 }
 
-void commit_destroy(struct kvb_core *c)
+void commit_destroy(struct skv_core *c)
 {
-	commit_forget_unsynced(c, KVB_E_NOT_READY);
-	kvb_mutex_destroy(&c->commit.lock);
-	kvb_cond_destroy(&c->commit.wake);
-	kvb_cond_destroy(&c->commit.idle);
+	commit_forget_unsynced(c, SKV_E_NOT_READY);
+	skv_mutex_destroy(&c->commit.lock);
+	skv_cond_destroy(&c->commit.wake);
+	skv_cond_destroy(&c->commit.idle);
 }
 
-int commit_start_thread(struct kvb_core *c)
+int commit_start_thread(struct skv_core *c)
 {
-	return pthread_create(&c->commit.thread, NULL, committer, c) == 0 ? KVB_OK : KVB_E_NOMEM;
+	return pthread_create(&c->commit.thread, NULL, committer, c) == 0 ? SKV_OK : SKV_E_NOMEM;
 }
 
-void commit_stop_thread(struct kvb_core *c)
+void commit_stop_thread(struct skv_core *c)
 {
-	kvb_mutex_lock(&c->commit.lock);
+	skv_mutex_lock(&c->commit.lock);
 	c->commit.stop = true;
-	kvb_cond_signal(&c->commit.wake);
-	kvb_mutex_unlock(&c->commit.lock);
+	skv_cond_signal(&c->commit.wake);
+	skv_mutex_unlock(&c->commit.lock);
 	pthread_join(c->commit.thread, NULL);
 }
 
-void commit_wait_idle(struct kvb_core *c)
+void commit_wait_idle(struct skv_core *c)
 {
-	kvb_mutex_lock(&c->commit.lock);
+	skv_mutex_lock(&c->commit.lock);
 	while (c->commit.busy)
-		kvb_cond_wait(&c->commit.idle, &c->commit.lock);
-	kvb_mutex_unlock(&c->commit.lock);
+		skv_cond_wait(&c->commit.idle, &c->commit.lock);
+	skv_mutex_unlock(&c->commit.lock);
 }
 
-void commit_ask_snapshot(struct kvb_core *c)
+void commit_ask_snapshot(struct skv_core *c)
 {
 	struct commit *q = &c->commit;
 
-	kvb_mutex_lock(&q->lock);
+	skv_mutex_lock(&q->lock);
 	q->snapshot_wanted = true;
-	kvb_cond_signal(&q->wake);
+	skv_cond_signal(&q->wake);
 	while (!c->o.manual && q->snapshot_wanted && !q->stop)
-		kvb_cond_wait(&q->idle, &q->lock);
-	kvb_mutex_unlock(&q->lock);
+		skv_cond_wait(&q->idle, &q->lock);
+	skv_mutex_unlock(&q->lock);
 	if (c->o.manual)
 		commit_round(c);
 }

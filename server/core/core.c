@@ -9,9 +9,9 @@
 #include <stdio.h>
 #include <string.h>
 
-void kvb_core_options_init(struct kvb_core_options *o)
+void skv_core_options_init(struct skv_core_options *o)
 {
-	*o = (struct kvb_core_options){
+	*o = (struct skv_core_options){
 		.owner_lease_ms = 5000,
 		.lease_default_ms = 10000,
 		.lease_max_ms = 60000,
@@ -29,9 +29,9 @@ void kvb_core_options_init(struct kvb_core_options *o)
 
 /* ---- lock ------------------------------------------------------------------------------------------- */
 
-void core_lock(struct kvb_core *c) { kvb_rwlock_write(&c->lock); }
+void core_lock(struct skv_core *c) { skv_rwlock_write(&c->lock); }
 
-void core_unlock(struct kvb_core *c)
+void core_unlock(struct skv_core *c)
 {
 	struct waiter *w = c->completions, *first = NULL;
 
@@ -43,7 +43,7 @@ void core_unlock(struct kvb_core *c)
 		first = w;
 		w = next;
 	}
-	kvb_rwlock_write_unlock(&c->lock);
+	skv_rwlock_write_unlock(&c->lock);
 	while (first) {
 		struct waiter *next = first->next; /* done may release its memory */
 
@@ -52,7 +52,7 @@ void core_unlock(struct kvb_core *c)
 	}
 }
 
-void core_complete(struct kvb_core *c, struct waiter *w, int status)
+void core_complete(struct skv_core *c, struct waiter *w, int status)
 {
 	w->status = status;
 	w->next = c->completions;
@@ -62,19 +62,19 @@ void core_complete(struct kvb_core *c, struct waiter *w, int status)
 /* ---- threads ----------------------------------------------------------------------------------------- */
 
 /* Sleeps until ms have passed or somebody wakes all. False = stop. */
-static bool pause_ms(struct kvb_core *c, uint32_t ms, const bool *wake)
+static bool pause_ms(struct skv_core *c, uint32_t ms, const bool *wake)
 {
 	bool go_on;
 
-	kvb_mutex_lock(&c->turn_lock);
+	skv_mutex_lock(&c->turn_lock);
 	if (!c->stop && !(wake && *wake))
-		kvb_cond_wait_ms(&c->turn_wake, &c->turn_lock, ms);
+		skv_cond_wait_ms(&c->turn_wake, &c->turn_lock, ms);
 	go_on = !c->stop;
-	kvb_mutex_unlock(&c->turn_lock);
+	skv_mutex_unlock(&c->turn_lock);
 	return go_on;
 }
 
-bool core_pause(struct kvb_core *c, uint32_t ms)
+bool core_pause(struct skv_core *c, uint32_t ms)
 {
 	if (!c->o.manual)
 		return pause_ms(c, ms, NULL);
@@ -85,20 +85,20 @@ bool core_pause(struct kvb_core *c, uint32_t ms)
 
 static void *keeper(void *arg)
 {
-	struct kvb_core *c = arg;
+	struct skv_core *c = arg;
 	uint64_t next = 0;
 
 	do {
 		if (atomic_load(&c->fenced) || atomic_load(&c->demote_ms) != DEMOTE_NONE ||
-		    kvb_now_ms(c->clock) >= next)
-			next = kvb_now_ms(c->clock) + owner_step(c);
+		    skv_now_ms(c->clock) >= next)
+			next = skv_now_ms(c->clock) + owner_step(c);
 	} while (pause_ms(c, 50, NULL));
 	return NULL;
 }
 
 static void *ticker(void *arg)
 {
-	struct kvb_core *c = arg;
+	struct skv_core *c = arg;
 	uint32_t ms;
 
 	do
@@ -107,47 +107,47 @@ static void *ticker(void *arg)
 	return NULL;
 }
 
-static void checkpoint_if_asked(struct kvb_core *c)
+static void checkpoint_if_asked(struct skv_core *c)
 {
-	struct kvb_error err = { 0 };
+	struct skv_error err = { 0 };
 	bool asked;
 
-	kvb_mutex_lock(&c->turn_lock);
+	skv_mutex_lock(&c->turn_lock);
 	asked = c->checkpoint_asked;
 	c->checkpoint_asked = false;
-	kvb_mutex_unlock(&c->turn_lock);
-	if (asked && atomic_load(&c->state) == KVB_CORE_READY && checkpoint_run(c, false, &err) != KVB_OK)
-		kvb_log(KVB_LOG_WARN, "core", "checkpoint: %s", err.message);
+	skv_mutex_unlock(&c->turn_lock);
+	if (asked && atomic_load(&c->state) == SKV_CORE_READY && checkpoint_run(c, false, &err) != SKV_OK)
+		skv_log(SKV_LOG_WARN, "core", "checkpoint: %s", err.message);
 }
 
 static void *checkpointer(void *arg)
 {
-	struct kvb_core *c = arg;
+	struct skv_core *c = arg;
 
 	while (pause_ms(c, 1000, &c->checkpoint_asked))
 		checkpoint_if_asked(c);
 	return NULL;
 }
 
-static int start_threads(struct kvb_core *c)
+static int start_threads(struct skv_core *c)
 {
 	static void *(*const run[])(void *) = { keeper, ticker, checkpointer };
 
-	if (commit_start_thread(c) != KVB_OK)
-		return KVB_E_NOMEM;
+	if (commit_start_thread(c) != SKV_OK)
+		return SKV_E_NOMEM;
 	c->committing = true;
 	for (; c->n_threads < 3; c->n_threads++)
 		if (pthread_create(&c->thread[c->n_threads], NULL, run[c->n_threads], c) != 0)
-			return KVB_E_NOMEM;
-	return KVB_OK;
+			return SKV_E_NOMEM;
+	return SKV_OK;
 }
 
-static void stop_threads(struct kvb_core *c)
+static void stop_threads(struct skv_core *c)
 {
-	kvb_mutex_lock(&c->turn_lock);
+	skv_mutex_lock(&c->turn_lock);
 	c->stop = true;
-	kvb_cond_broadcast(&c->turn_wake);
-	kvb_mutex_unlock(&c->turn_lock);
+	skv_cond_broadcast(&c->turn_wake);
+	skv_mutex_unlock(&c->turn_lock);
 	/* The checkpointer may wait for the committer: stop that one last. */
 	while (c->n_threads)
 		pthread_join(c->thread[--c->n_threads], NULL);
@@ -158,40 +158,40 @@ static void stop_threads(struct kvb_core *c)
 
 /* ---- life ---------------------------------------------------------------------------------------------- */
 
-int kvb_core_create(const struct kvb_core_options *o, struct kvb_core **out, struct kvb_error *err)
+int skv_core_create(const struct skv_core_options *o, struct skv_core **out, struct skv_error *err)
 {
-	struct kvb_core *c = kvb_calloc(1, sizeof *c);
+	struct skv_core *c = skv_calloc(1, sizeof *c);
 
 	if (!c)
-		return KVB_E_NOMEM;
+		return SKV_E_NOMEM;
 	c->o = *o;
 	if (c->o.lease_max_ms == 0)
 		c->o.lease_max_ms = 1;
 	if (c->o.max_remembered == 0)
 		c->o.max_remembered = 1;
 	c->store = o->store;
-	c->clock = o->clock ? o->clock : &kvb_clock_system;
-	c->started_ms = kvb_now_ms(c->clock);
-	kvb_owner_name(c->owner);
+	c->clock = o->clock ? o->clock : &skv_clock_system;
+	c->started_ms = skv_now_ms(c->clock);
+	skv_owner_name(c->owner);
 	if (o->boot_id)
 		snprintf(c->boot_id, sizeof c->boot_id, "%s", o->boot_id);
 	else
-		kvb_boot_id(c->boot_id);
-	kvb_rwlock_init(&c->lock);
-	kvb_mutex_init(&c->turn_lock);
-	kvb_cond_init(&c->turn_wake);
+		skv_boot_id(c->boot_id);
+	skv_rwlock_init(&c->lock);
+	skv_mutex_init(&c->turn_lock);
+	skv_cond_init(&c->turn_wake);
 	commit_init(c);
-	atomic_init(&c->state, KVB_CORE_STANDBY);
+	atomic_init(&c->state, SKV_CORE_STANDBY);
 	atomic_init(&c->demote_ms, DEMOTE_NONE);
-	if (!o->manual && start_threads(c) != KVB_OK) {
-		kvb_core_destroy(c);
-		return kvb_fail(err, KVB_E_NOMEM, NULL, "cannot start threads");
+	if (!o->manual && start_threads(c) != SKV_OK) {
+		skv_core_destroy(c);
+		return skv_fail(err, SKV_E_NOMEM, NULL, "cannot start threads");
 	}
 	*out = c;
-	return KVB_OK;
+	return SKV_OK;
 }
 
-void kvb_core_tick(struct kvb_core *c)
+void skv_core_tick(struct skv_core *c)
 {
 	owner_step(c);
 	tick_once(c);
@@ -204,144 +204,144 @@ void kvb_core_tick(struct kvb_core *c)
 		;
 }
 
-static bool drained(struct kvb_core *c)
+static bool drained(struct skv_core *c)
 {
 	bool empty;
 
-	kvb_mutex_lock(&c->commit.lock);
+	skv_mutex_lock(&c->commit.lock);
 	empty = !c->commit.head && !c->commit.busy && !c->commit.unsynced_head;
-	kvb_mutex_unlock(&c->commit.lock);
+	skv_mutex_unlock(&c->commit.lock);
 	return empty;
 }
 
 /* What is queued becomes durable; the time is bounded, a store that hangs does not hold us. */
-static void drain(struct kvb_core *c)
+static void drain(struct skv_core *c)
 {
-	uint64_t until = kvb_now_us() + 5000000;
+	uint64_t until = skv_now_us() + 5000000;
 
-	while (!drained(c) && kvb_now_us() < until) {
+	while (!drained(c) && skv_now_us() < until) {
 		if (c->o.manual) {
 			if (!commit_round(c))
 				return;
 			continue;
 		}
-		kvb_mutex_lock(&c->commit.lock);
-		kvb_cond_wait_ms(&c->commit.idle, &c->commit.lock, 10);
-		kvb_mutex_unlock(&c->commit.lock);
+		skv_mutex_lock(&c->commit.lock);
+		skv_cond_wait_ms(&c->commit.idle, &c->commit.lock, 10);
+		skv_mutex_unlock(&c->commit.lock);
 	}
 }
 
-void kvb_core_shutdown(struct kvb_core *c)
+void skv_core_shutdown(struct skv_core *c)
 {
-	struct kvb_error err = { 0 };
+	struct skv_error err = { 0 };
 
-	if (atomic_load(&c->state) == KVB_CORE_READY) {
+	if (atomic_load(&c->state) == SKV_CORE_READY) {
 		atomic_store(&c->closing, true);
 		core_lock(c);
 		if (c->part) {
-			start_fail_waiters(c->part, KVB_E_NOT_READY, "this manager is shutting down");
-			trim_fail_all(c->part, KVB_E_NOT_READY, "this manager is shutting down");
+			start_fail_waiters(c->part, SKV_E_NOT_READY, "this manager is shutting down");
+			trim_fail_all(c->part, SKV_E_NOT_READY, "this manager is shutting down");
 		}
 		core_unlock(c);
 		drain(c);
-		if (checkpoint_run(c, true, &err) != KVB_OK)
-			kvb_log(KVB_LOG_WARN, "core", "no checkpoint at shutdown: %s", err.message);
-		kvb_store_sync(c->store, NULL);
+		if (checkpoint_run(c, true, &err) != SKV_OK)
+			skv_log(SKV_LOG_WARN, "core", "no checkpoint at shutdown: %s", err.message);
+		skv_store_sync(c->store, NULL);
 	}
 	stop_threads(c);
 	if (c->part)
-		kvb_store_release(c->store, 0, atomic_load(&c->fence), NULL);
-	owner_drop(c, KVB_E_NOT_READY, KVB_CORE_STOPPED);
+		skv_store_release(c->store, 0, atomic_load(&c->fence), NULL);
+	owner_drop(c, SKV_E_NOT_READY, SKV_CORE_STOPPED);
 }
 
-bool kvb_core_quiet(struct kvb_core *c, uint32_t timeout_ms)
+bool skv_core_quiet(struct skv_core *c, uint32_t timeout_ms)
 {
-	uint64_t until = kvb_now_us() + (uint64_t)timeout_ms * 1000;
+	uint64_t until = skv_now_us() + (uint64_t)timeout_ms * 1000;
 	uint32_t stopped = 0;
 
 	for (uint32_t i = 0; i < c->n_device; i++)
 		device_ask_stop(c->device[i]);
-	kvb_mutex_lock(&c->turn_lock);
+	skv_mutex_lock(&c->turn_lock);
 	for (;;) {
 		for (stopped = 0; stopped < c->n_device && device_stopped(c->device[stopped]); stopped++)
 			;
-		if (stopped == c->n_device || kvb_now_us() >= until)
+		if (stopped == c->n_device || skv_now_us() >= until)
 			break;
-		kvb_cond_wait_ms(&c->turn_wake, &c->turn_lock, 5);
+		skv_cond_wait_ms(&c->turn_wake, &c->turn_lock, 5);
 	}
-	kvb_mutex_unlock(&c->turn_lock);
+	skv_mutex_unlock(&c->turn_lock);
 	return stopped == c->n_device;
 }
 
-void kvb_core_destroy(struct kvb_core *c)
+void skv_core_destroy(struct skv_core *c)
 {
 	if (!c)
 		return;
-	atomic_store(&c->state, KVB_CORE_STOPPED);
+	atomic_store(&c->state, SKV_CORE_STOPPED);
 	stop_threads(c);
 	for (uint32_t i = 0; i < c->n_device; i++)
 		device_destroy(c->device[i]);
 	if (c->part)
-		owner_drop(c, KVB_E_NOT_READY, KVB_CORE_STOPPED);
+		owner_drop(c, SKV_E_NOT_READY, SKV_CORE_STOPPED);
 	commit_destroy(c);
-	kvb_cond_destroy(&c->turn_wake);
-	kvb_mutex_destroy(&c->turn_lock);
-	kvb_rwlock_destroy(&c->lock);
-	kvb_free(c);
+	skv_cond_destroy(&c->turn_wake);
+	skv_mutex_destroy(&c->turn_lock);
+	skv_rwlock_destroy(&c->lock);
+	skv_free(c);
 }
 
 /* ---- state ------------------------------------------------------------------------------------------------ */
 
-enum kvb_core_state kvb_core_state_get(const struct kvb_core *c) { return atomic_load(&c->state); }
+enum skv_core_state skv_core_state_get(const struct skv_core *c) { return atomic_load(&c->state); }
 
-int kvb_core_may_answer(const struct kvb_core *c)
+int skv_core_may_answer(const struct skv_core *c)
 {
-	return atomic_load(&c->state) == KVB_CORE_READY && owner_valid(c) ? KVB_OK : KVB_E_NOT_OWNER;
+	return atomic_load(&c->state) == SKV_CORE_READY && owner_valid(c) ? SKV_OK : SKV_E_NOT_OWNER;
 }
 
-int kvb_core_ready(struct kvb_core *c, struct kvb_error *err)
+int skv_core_ready(struct skv_core *c, struct skv_error *err)
 {
 	int rc = core_gate(c, err);
 	bool any = false;
 
-	if (rc != KVB_OK)
+	if (rc != SKV_OK)
 		return rc;
-	kvb_rwlock_read(&c->lock);
+	skv_rwlock_read(&c->lock);
 	for (uint32_t i = 0; c->part && i < c->part->n_space; i++)
 		any |= c->part->space[i].pool && space_usable(&c->part->space[i]);
-	kvb_rwlock_read_unlock(&c->lock);
-	return any ? KVB_OK : kvb_fail(err, KVB_E_UNAVAILABLE, NULL, "no storage is healthy");
+	skv_rwlock_read_unlock(&c->lock);
+	return any ? SKV_OK : skv_fail(err, SKV_E_UNAVAILABLE, NULL, "no storage is healthy");
 }
 
-int kvb_core_wait_ready(struct kvb_core *c, uint32_t timeout_ms)
+int skv_core_wait_ready(struct skv_core *c, uint32_t timeout_ms)
 {
-	uint64_t until = kvb_now_us() + (uint64_t)timeout_ms * 1000;
+	uint64_t until = skv_now_us() + (uint64_t)timeout_ms * 1000;
 
-	while (kvb_core_state_get(c) != KVB_CORE_READY) {
-		if (kvb_now_us() >= until)
-			return KVB_E_TIMEOUT;
+	while (skv_core_state_get(c) != SKV_CORE_READY) {
+		if (skv_now_us() >= until)
+			return SKV_E_TIMEOUT;
 		if (c->o.manual)
-			kvb_core_tick(c);
+			skv_core_tick(c);
 		else if (!pause_ms(c, 5, NULL))
-			return KVB_E_TIMEOUT; /* stopping: it will not get ready any more */
+			return SKV_E_TIMEOUT; /* stopping: it will not get ready any more */
 	}
-	return KVB_OK;
+	return SKV_OK;
 }
 
-const struct kvb_secret *kvb_core_secret(const struct kvb_core *c) { return &c->secret; }
+const struct skv_secret *skv_core_secret(const struct skv_core *c) { return &c->secret; }
 
-void kvb_core_counters_get(const struct kvb_core *c, struct kvb_core_counters *out)
+void skv_core_counters_get(const struct skv_core *c, struct skv_core_counters *out)
 {
 #define READ(name, help) out->name = atomic_load_explicit(&c->count.name, memory_order_relaxed);
-	KVB_CORE_COUNTERS(READ)
+	SKV_CORE_COUNTERS(READ)
 #undef READ
 }
 
-void kvb_core_store_counters_get(const struct kvb_core *c, struct kvb_core_store_counters *out)
+void skv_core_store_counters_get(const struct skv_core *c, struct skv_core_store_counters *out)
 {
-	struct kvb_store_counters s;
+	struct skv_store_counters s;
 
-	kvb_store_counters_get(c->store, &s);
-	*out = (struct kvb_core_store_counters){ s.calls, s.errors, s.appends, s.append_bytes, s.append_us,
+	skv_store_counters_get(c->store, &s);
+	*out = (struct skv_core_store_counters){ s.calls, s.errors, s.appends, s.append_bytes, s.append_us,
 						 s.append_max_us };
 }

@@ -21,7 +21,7 @@ bool device_hangs(const struct device *d)
 {
 	uint64_t busy = atomic_load_explicit(&d->busy_since, memory_order_relaxed);
 
-	return busy != 0 && kvb_now_ms(d->core->clock) - busy >= HANG_MS;
+	return busy != 0 && skv_now_ms(d->core->clock) - busy >= HANG_MS;
 }
 
 bool device_healthy(const struct device *d)
@@ -36,7 +36,7 @@ bool device_readable(const struct device *d)
 	return atomic_load_explicit(&d->healthy, memory_order_relaxed) || atomic_load_explicit(&d->unheard, memory_order_relaxed);
 }
 
-struct device *device_find(const struct kvb_core *c, uint32_t id)
+struct device *device_find(const struct skv_core *c, uint32_t id)
 {
 	for (uint32_t i = 0; i < c->n_device; i++)
 		if (c->device[i]->id == id)
@@ -44,57 +44,57 @@ struct device *device_find(const struct kvb_core *c, uint32_t id)
 	return NULL;
 }
 
-int device_add(struct kvb_core *c, struct device *d)
+int device_add(struct skv_core *c, struct device *d)
 {
 	if (c->n_device == MAX_STORAGES)
-		return KVB_E_TOO_MANY;
+		return SKV_E_TOO_MANY;
 	c->device[c->n_device++] = d;
-	return KVB_OK;
+	return SKV_OK;
 }
 
-int device_make(struct kvb_core *c, const struct kvb_storage_spec *s, uint32_t id, const uint8_t uuid[16],
+int device_make(struct skv_core *c, const struct skv_storage_spec *s, uint32_t id, const uint8_t uuid[16],
 		struct device **out)
 {
-	struct device *d = kvb_calloc(1, sizeof *d);
+	struct device *d = skv_calloc(1, sizeof *d);
 
 	if (!d)
-		return KVB_E_NOMEM;
+		return SKV_E_NOMEM;
 	d->core = c;
-	d->name = kvb_strdup(s->name);
-	d->type = kvb_strdup(s->type);
-	d->root = kvb_strdup(s->root);
+	d->name = skv_strdup(s->name);
+	d->type = skv_strdup(s->type);
+	d->root = skv_strdup(s->root);
 	d->id = id;
 	memcpy(d->uuid, uuid, 16);
 	d->unit = s->unit;
 	d->file_size = s->file_size;
-	d->ops = kvb_storage_find(s->type);
+	d->ops = skv_storage_find(s->type);
 	d->chunk = s->chunk_size;
 	d->any_mount = s->any_mount;
-	d->edge = d->ops ? kvb_storage_edge(d->ops, d->chunk) : 0;
-	kvb_mutex_init(&d->lock);
-	kvb_cond_init(&d->wake);
+	d->edge = d->ops ? skv_storage_edge(d->ops, d->chunk) : 0;
+	skv_mutex_init(&d->lock);
+	skv_cond_init(&d->wake);
 	snprintf(d->problem, sizeof d->problem, "not opened yet");
 	if (d->ops && d->ops->counted) {
 		atomic_store(&d->healthy, true);
 		atomic_store(&d->probed, true);
 	}
-	if (d->name && d->type && d->root && d->ops && device_describe(d, s) == KVB_OK) {
+	if (d->name && d->type && d->root && d->ops && device_describe(d, s) == SKV_OK) {
 		*out = d;
-		return KVB_OK;
+		return SKV_OK;
 	}
 	id = d->ops ? 1 : 0;
 	device_destroy(d);
-	return id ? KVB_E_NOMEM : KVB_E_UNSUPPORTED;
+	return id ? SKV_E_NOMEM : SKV_E_UNSUPPORTED;
 }
 
 static void free_masters(char **v, uint32_t n)
 {
 	for (uint32_t i = 0; v && i < n; i++)
-		kvb_free(v[i]);
-	kvb_free(v);
+		skv_free(v[i]);
+	skv_free(v);
 }
 
-bool device_same_masters(const struct device *d, const struct kvb_storage_spec *s)
+bool device_same_masters(const struct device *d, const struct skv_storage_spec *s)
 {
 	bool same = d->n_masters == s->n_fs_master;
 
@@ -103,50 +103,50 @@ bool device_same_masters(const struct device *d, const struct kvb_storage_spec *
 	return same;
 }
 
-static int take_masters(struct device *d, const struct kvb_storage_spec *s)
+static int take_masters(struct device *d, const struct skv_storage_spec *s)
 {
 	char **v;
 	bool ok;
 
 	if (device_same_masters(d, s))
-		return KVB_OK;
-	v = kvb_calloc(s->n_fs_master + 1, sizeof *v);
+		return SKV_OK;
+	v = skv_calloc(s->n_fs_master + 1, sizeof *v);
 	ok = v != NULL;
 	for (uint32_t i = 0; ok && i < s->n_fs_master; i++)
-		ok = (v[i] = kvb_strdup(s->fs_master[i])) != NULL;
+		ok = (v[i] = skv_strdup(s->fs_master[i])) != NULL;
 	if (!ok) {
 		free_masters(v, s->n_fs_master);
-		return KVB_E_NOMEM;
+		return SKV_E_NOMEM;
 	}
 	free_masters(d->masters, d->n_masters);
 	d->masters = v;
 	d->n_masters = s->n_fs_master;
 	atomic_store(&d->reopen, true);
-	return KVB_OK;
+	return SKV_OK;
 }
 
-int device_describe(struct device *d, const struct kvb_storage_spec *s)
+int device_describe(struct device *d, const struct skv_storage_spec *s)
 {
-	char *root = kvb_strdup(s->client_root), *mount = kvb_strdup(s->client_mount), *extra = kvb_strdup(s->extra);
+	char *root = skv_strdup(s->client_root), *mount = skv_strdup(s->client_mount), *extra = skv_strdup(s->extra);
 
-	if (!root || !mount || !extra || take_masters(d, s) != KVB_OK) {
-		kvb_free(root);
-		kvb_free(mount);
-		kvb_free(extra);
-		return KVB_E_NOMEM;
+	if (!root || !mount || !extra || take_masters(d, s) != SKV_OK) {
+		skv_free(root);
+		skv_free(mount);
+		skv_free(extra);
+		return SKV_E_NOMEM;
 	}
-	kvb_free(d->client_root);
-	kvb_free(d->client_mount);
-	kvb_free(d->extra);
+	skv_free(d->client_root);
+	skv_free(d->client_mount);
+	skv_free(d->extra);
 	d->client_root = root;
 	d->client_mount = mount;
 	d->extra = extra;
-	return KVB_OK;
+	return SKV_OK;
 }
 
 /* ---- calls into the file system --------------------------------------------------------------------- */
 
-static void enter(struct device *d) { atomic_store(&d->busy_since, kvb_now_ms(d->core->clock)); }
+static void enter(struct device *d) { atomic_store(&d->busy_since, skv_now_ms(d->core->clock)); }
 static void leave(struct device *d) { atomic_store(&d->busy_since, 0); }
 
 static void set_health(struct device *d, bool healthy, const char *problem)
@@ -154,40 +154,40 @@ static void set_health(struct device *d, bool healthy, const char *problem)
 	bool was = atomic_exchange(&d->healthy, healthy);
 	bool news;
 
-	kvb_mutex_lock(&d->lock);
+	skv_mutex_lock(&d->lock);
 	news = strcmp(d->problem, problem) != 0;
 	snprintf(d->problem, sizeof d->problem, "%s", problem);
-	kvb_mutex_unlock(&d->lock);
+	skv_mutex_unlock(&d->lock);
 	if (healthy && !was)
-		kvb_log(KVB_LOG_INFO, "storage", "'%s' is healthy", d->name);
+		skv_log(SKV_LOG_INFO, "storage", "'%s' is healthy", d->name);
 	else if (!healthy && (was || news))
-		kvb_log(KVB_LOG_ERROR, "storage", "'%s' is not usable: %s", d->name, problem);
+		skv_log(SKV_LOG_ERROR, "storage", "'%s' is not usable: %s", d->name, problem);
 }
 
-int device_open(struct device *d, bool may_create, struct kvb_error *err)
+int device_open(struct device *d, bool may_create, struct skv_error *err)
 {
-	struct kvb_storage_config cfg = { .name = d->name, .root = d->root, .unit = d->unit, .may_create = may_create,
+	struct skv_storage_config cfg = { .name = d->name, .root = d->root, .unit = d->unit, .may_create = may_create,
 					  .chunk = d->chunk, .read_chunk = d->fresh, .any_mount = d->any_mount,
 					  .token_file = d->core->o.fs_master_token_file };
-	const char *masters[KVB_MAX_FS_MASTERS];
-	struct kvb_arena a;
-	int rc = KVB_OK;
+	const char *masters[SKV_MAX_FS_MASTERS];
+	struct skv_arena a;
+	int rc = SKV_OK;
 
 	memcpy(cfg.uuid, d->uuid, 16);
-	kvb_arena_init(&a);
-	kvb_rwlock_read(&d->core->lock);
+	skv_arena_init(&a);
+	skv_rwlock_read(&d->core->lock);
 	atomic_store(&d->reopen, false);
-	for (; rc == KVB_OK && cfg.n_masters < d->n_masters; cfg.n_masters++) {
-		masters[cfg.n_masters] = kvb_arena_strndup(&a, d->masters[cfg.n_masters], strlen(d->masters[cfg.n_masters]));
-		rc = masters[cfg.n_masters] ? KVB_OK : KVB_E_NOMEM;
+	for (; rc == SKV_OK && cfg.n_masters < d->n_masters; cfg.n_masters++) {
+		masters[cfg.n_masters] = skv_arena_strndup(&a, d->masters[cfg.n_masters], strlen(d->masters[cfg.n_masters]));
+		rc = masters[cfg.n_masters] ? SKV_OK : SKV_E_NOMEM;
 	}
-	kvb_rwlock_read_unlock(&d->core->lock);
+	skv_rwlock_read_unlock(&d->core->lock);
 	cfg.masters = masters;
 	enter(d);
-	if (rc == KVB_OK)
-		rc = kvb_storage_open(d->ops, &cfg, &d->storage, err);
+	if (rc == SKV_OK)
+		rc = skv_storage_open(d->ops, &cfg, &d->storage, err);
 	leave(d);
-	kvb_arena_destroy(&a);
+	skv_arena_destroy(&a);
 	return rc;
 }
 
@@ -212,20 +212,20 @@ static struct space *space_of(const struct part *p, const struct device *d)
 
 static struct look look(struct device *d)
 {
-	struct kvb_pool_stats st;
+	struct skv_pool_stats st;
 	struct look k = { 0 };
 	const struct space *s;
 
-	kvb_rwlock_read(&d->core->lock);
+	skv_rwlock_read(&d->core->lock);
 	s = space_of(d->core->part, d);
 	if (s)
 		k = (struct look){ .loaded = true, .files = s->next_file, .next = file_next_number(s), .capacity = s->capacity,
 				   .file_bytes = s->file_bytes, .growing = s->growing };
 	if (s && s->growing && d->ops->chunked) {
-		kvb_pool_stats(s->pool, &st);
+		skv_pool_stats(s->pool, &st);
 		k.unwritten = st.file_bytes - st.assigned_bytes;
 	}
-	kvb_rwlock_read_unlock(&d->core->lock);
+	skv_rwlock_read_unlock(&d->core->lock);
 	return k;
 }
 
@@ -235,108 +235,108 @@ static bool next_file(struct device *d, uint32_t from, struct space_file *out)
 	const struct space_file *f;
 	const struct space *s;
 
-	kvb_rwlock_read(&d->core->lock);
+	skv_rwlock_read(&d->core->lock);
 	s = space_of(d->core->part, d);
 	f = s ? file_next(s, from) : NULL;
 	if (f)
 		*out = *f;
-	kvb_rwlock_read_unlock(&d->core->lock);
+	skv_rwlock_read_unlock(&d->core->lock);
 	return f != NULL;
 }
 
 /* The document of a file that was claimed by an earlier try. */
-static int claimed_file(struct device *d, struct space_file *f, struct kvb_error *err)
+static int claimed_file(struct device *d, struct space_file *f, struct skv_error *err)
 {
-	struct kvb_buf b = { 0 };
+	struct skv_buf b = { 0 };
 	char key[64];
 	int rc;
 
 	registry_file_key(key, d->id, f->number);
-	rc = kvb_store_get(d->core->store, key, &b, &f->version, err);
-	if (rc == KVB_OK && (!registry_get_file(b.data, b.len, f) || f->state != FILE_IN_USE))
-		rc = kvb_fail(err, KVB_E_CORRUPT, NULL, "registry: %s", key);
-	kvb_buf_destroy(&b);
+	rc = skv_store_get(d->core->store, key, &b, &f->version, err);
+	if (rc == SKV_OK && (!registry_get_file(b.data, b.len, f) || f->state != FILE_IN_USE))
+		rc = skv_fail(err, SKV_E_CORRUPT, NULL, "registry: %s", key);
+	skv_buf_destroy(&b);
 	return rc;
 }
 
-static int check_one(struct device *d, const struct space_file *f, struct kvb_error *err)
+static int check_one(struct device *d, const struct space_file *f, struct skv_error *err)
 {
 	int rc;
 
 	enter(d);
-	rc = kvb_storage_check_file(d->storage, f->number, f->length, err);
+	rc = skv_storage_check_file(d->storage, f->number, f->length, err);
 	leave(d);
 	return rc;
 }
 
-static int check_files(struct device *d, struct kvb_error *err)
+static int check_files(struct device *d, struct skv_error *err)
 {
 	struct space_file f;
-	int rc = KVB_OK;
+	int rc = SKV_OK;
 
-	for (uint32_t from = 0; rc == KVB_OK && next_file(d, from, &f); from = f.number + 1)
+	for (uint32_t from = 0; rc == SKV_OK && next_file(d, from, &f); from = f.number + 1)
 		rc = check_one(d, &f, err);
 	return rc;
 }
 
 /* One file at each probe, in turn, so that a file which is cut or lost while we run is noticed. */
-static int check_next(struct device *d, struct kvb_error *err)
+static int check_next(struct device *d, struct skv_error *err)
 {
 	struct space_file f;
 
 	if (!next_file(d, d->next_check, &f) && !next_file(d, 0, &f))
-		return KVB_OK;
+		return SKV_OK;
 	d->next_check = f.number + 1;
 	return check_one(d, &f, err);
 }
 
-int device_check_files(struct device *d, const struct space *s, struct kvb_error *err)
+int device_check_files(struct device *d, const struct space *s, struct skv_error *err)
 {
 	const struct space_file *f;
-	int rc = KVB_OK;
+	int rc = SKV_OK;
 
-	for (uint32_t from = 0; rc == KVB_OK && (f = file_next(s, from)) != NULL; from = f->number + 1)
+	for (uint32_t from = 0; rc == SKV_OK && (f = file_next(s, from)) != NULL; from = f->number + 1)
 		rc = check_one(d, f, err);
 	return rc;
 }
 
-int device_remove_file(struct device *d, uint32_t file, struct kvb_error *err)
+int device_remove_file(struct device *d, uint32_t file, struct skv_error *err)
 {
 	int rc;
 
 	enter(d);
-	rc = kvb_storage_remove_file(d->storage, file, err);
+	rc = skv_storage_remove_file(d->storage, file, err);
 	leave(d);
 	return rc;
 }
 
-static int probe(struct device *d, const struct look *k, struct kvb_error *err)
+static int probe(struct device *d, const struct look *k, struct skv_error *err)
 {
-	struct kvb_storage_health h = { 0 };
-	int rc = KVB_OK;
+	struct skv_storage_health h = { 0 };
+	int rc = SKV_OK;
 
 	if (d->storage && atomic_load(&d->reopen)) {
-		kvb_storage_close(d->storage);
+		skv_storage_close(d->storage);
 		d->storage = NULL;
 	}
 	if (!d->storage)
 		rc = device_open(d, k->files == 0, err);
-	if (rc != KVB_OK)
+	if (rc != SKV_OK)
 		return rc;
 	enter(d);
-	rc = kvb_storage_probe(d->storage, &h, err);
+	rc = skv_storage_probe(d->storage, &h, err);
 	leave(d);
-	if (rc == KVB_OK && d->files_checked) {
+	if (rc == SKV_OK && d->files_checked) {
 		rc = check_next(d, err);
-	} else if (rc == KVB_OK) {
+	} else if (rc == SKV_OK) {
 		rc = check_files(d, err);
-		d->files_checked = rc == KVB_OK;
+		d->files_checked = rc == SKV_OK;
 	}
-	if (rc == KVB_OK) {
+	if (rc == SKV_OK) {
 		atomic_store(&d->fs_free, h.free_bytes);
-		return KVB_OK;
+		return SKV_OK;
 	}
-	kvb_storage_close(d->storage); /* opened anew, and its files checked anew, when it comes back */
+	skv_storage_close(d->storage); /* opened anew, and its files checked anew, when it comes back */
 	d->storage = NULL;
 	d->files_checked = false;
 	return rc;
@@ -355,51 +355,51 @@ static uint64_t next_length(const struct device *d, const struct look *k)
 }
 
 /* Claims the number in the registry first, so that no other manager makes the same file. */
-static int make_file(struct device *d, struct space_file *f, struct kvb_error *err)
+static int make_file(struct device *d, struct space_file *f, struct skv_error *err)
 {
-	struct kvb_store *store = d->core->store;
-	struct kvb_buf doc = { 0 };
+	struct skv_store *store = d->core->store;
+	struct skv_buf doc = { 0 };
 	char key[64];
 	int rc;
 
 	registry_file_key(key, d->id, f->number);
 	registry_put_file(&doc, f);
-	rc = doc.failed ? KVB_E_NOMEM : kvb_store_put(store, key, KVB_VERSION_NONE, doc.data, doc.len, &f->version, err);
-	kvb_buf_destroy(&doc);
-	if (rc == KVB_E_CONFLICT) /* claimed by an earlier try that could not make it */
+	rc = doc.failed ? SKV_E_NOMEM : skv_store_put(store, key, SKV_VERSION_NONE, doc.data, doc.len, &f->version, err);
+	skv_buf_destroy(&doc);
+	if (rc == SKV_E_CONFLICT) /* claimed by an earlier try that could not make it */
 		rc = claimed_file(d, f, err);
-	if (rc != KVB_OK)
+	if (rc != SKV_OK)
 		return rc;
 	enter(d);
-	rc = kvb_storage_create_file(d->storage, f->number, f->length, err);
+	rc = skv_storage_create_file(d->storage, f->number, f->length, err);
 	leave(d);
-	if (rc == KVB_E_NO_SPACE)
-		kvb_store_del(store, key, f->version, NULL);
+	if (rc == SKV_E_NO_SPACE)
+		skv_store_del(store, key, f->version, NULL);
 	return rc;
 }
 
 static void grow_over(struct device *d, const struct space_file *f, int rc, const char *why)
 {
-	struct kvb_core *c = d->core;
-	uint64_t now = kvb_now_ms(c->clock);
+	struct skv_core *c = d->core;
+	uint64_t now = skv_now_ms(c->clock);
 	struct space *s;
 
 	core_lock(c);
 	s = space_of(c->part, d);
 	if (s) {
-		if (rc == KVB_OK)
+		if (rc == SKV_OK)
 			rc = file_add(s, f);
 		s->growing = false;
-		s->grow_full = rc == KVB_E_NO_SPACE;
-		s->grow_again_at = rc == KVB_OK ? 0 : now + (s->grow_full ? GROW_FULL_MS : GROW_RETRY_MS);
-		s->grow_failing_since = rc == KVB_OK ? 0 : s->grow_failing_since ? s->grow_failing_since : now;
+		s->grow_full = rc == SKV_E_NO_SPACE;
+		s->grow_again_at = rc == SKV_OK ? 0 : now + (s->grow_full ? GROW_FULL_MS : GROW_RETRY_MS);
+		s->grow_failing_since = rc == SKV_OK ? 0 : s->grow_failing_since ? s->grow_failing_since : now;
 		start_serve_waiters(c->part);
 	}
 	core_unlock(c);
-	if (rc != KVB_OK)
-		kvb_log(KVB_LOG_WARN, "storage", "'%s' cannot grow now: %s", d->name, why);
+	if (rc != SKV_OK)
+		skv_log(SKV_LOG_WARN, "storage", "'%s' cannot grow now: %s", d->name, why);
 	else
-		kvb_log(KVB_LOG_INFO, "storage", "'%s' has a new slab file %u of %llu bytes", d->name, f->number,
+		skv_log(SKV_LOG_INFO, "storage", "'%s' has a new slab file %u of %llu bytes", d->name, f->number,
 			(unsigned long long)f->length);
 }
 
@@ -407,42 +407,42 @@ static void grow(struct device *d)
 {
 	struct look k = look(d);
 	struct space_file f = { .number = k.next };
-	struct kvb_error err = { 0 };
+	struct skv_error err = { 0 };
 	int rc;
 
 	if (!k.loaded || !k.growing)
 		return;
 	f.length = next_length(d, &k);
 	if (!device_healthy(d) || f.length == 0) {
-		grow_over(d, &f, device_healthy(d) ? KVB_E_NO_SPACE : KVB_E_UNAVAILABLE,
+		grow_over(d, &f, device_healthy(d) ? SKV_E_NO_SPACE : SKV_E_UNAVAILABLE,
 			  device_healthy(d) ? "the file system is full" : "the storage is not healthy");
 		return;
 	}
 	rc = make_file(d, &f, &err);
-	grow_over(d, &f, rc, err.message[0] ? err.message : kvb_status_text(rc));
+	grow_over(d, &f, rc, err.message[0] ? err.message : skv_status_text(rc));
 }
 
 void device_step(struct device *d)
 {
-	struct kvb_error err = { 0 };
+	struct skv_error err = { 0 };
 	struct look k;
 	int rc;
 
-	kvb_mutex_lock(&d->lock);
+	skv_mutex_lock(&d->lock);
 	d->asked = false;
-	kvb_mutex_unlock(&d->lock);
+	skv_mutex_unlock(&d->lock);
 	k = look(d);
 	if (!k.loaded) {
 		atomic_store(&d->probed, false);
 		return; /* a standby leaves the files alone */
 	}
 	rc = probe(d, &k, &err);
-	atomic_store(&d->unheard, rc == KVB_E_NETWORK);
-	set_health(d, rc == KVB_OK, rc == KVB_OK ? "" : err.message[0] ? err.message : kvb_status_text(rc));
+	atomic_store(&d->unheard, rc == SKV_E_NETWORK);
+	set_health(d, rc == SKV_OK, rc == SKV_OK ? "" : err.message[0] ? err.message : skv_status_text(rc));
 	atomic_store(&d->probed, true);
 	if (k.growing)
 		grow(d);
-	if (rc == KVB_OK)
+	if (rc == SKV_OK)
 		drain_remove_files(d);
 }
 
@@ -460,15 +460,15 @@ static void *device_thread(void *arg)
 {
 	struct device *d = arg;
 
-	kvb_mutex_lock(&d->lock);
+	skv_mutex_lock(&d->lock);
 	while (!d->stop) {
-		kvb_mutex_unlock(&d->lock);
+		skv_mutex_unlock(&d->lock);
 		device_step(d);
-		kvb_mutex_lock(&d->lock);
+		skv_mutex_lock(&d->lock);
 		if (!d->stop && !d->asked)
-			kvb_cond_wait_ms(&d->wake, &d->lock, idle_ms(d));
+			skv_cond_wait_ms(&d->wake, &d->lock, idle_ms(d));
 	}
-	kvb_mutex_unlock(&d->lock);
+	skv_mutex_unlock(&d->lock);
 	atomic_store(&d->ended, true);
 	return NULL;
 }
@@ -476,27 +476,27 @@ static void *device_thread(void *arg)
 int device_start(struct device *d)
 {
 	if (d->core->o.manual || d->ops->counted)
-		return KVB_OK; /* manual: kvb_core_tick steps it; counted: there is nothing to look at */
+		return SKV_OK; /* manual: skv_core_tick steps it; counted: there is nothing to look at */
 	if (pthread_create(&d->thread, NULL, device_thread, d) != 0)
-		return KVB_E_NOMEM;
+		return SKV_E_NOMEM;
 	d->running = true;
-	return KVB_OK;
+	return SKV_OK;
 }
 
 void device_ask(struct device *d)
 {
-	kvb_mutex_lock(&d->lock);
+	skv_mutex_lock(&d->lock);
 	d->asked = true;
-	kvb_cond_signal(&d->wake);
-	kvb_mutex_unlock(&d->lock);
+	skv_cond_signal(&d->wake);
+	skv_mutex_unlock(&d->lock);
 }
 
 void device_ask_stop(struct device *d)
 {
-	kvb_mutex_lock(&d->lock);
+	skv_mutex_lock(&d->lock);
 	d->stop = true;
-	kvb_cond_signal(&d->wake);
-	kvb_mutex_unlock(&d->lock);
+	skv_cond_signal(&d->wake);
+	skv_mutex_unlock(&d->lock);
 }
 
 bool device_stopped(const struct device *d) { return !d->running || atomic_load(&d->ended); }
@@ -518,13 +518,13 @@ static void forget_space(struct part *p, uint32_t at)
 	for (struct instance *ghost = p->ghosts; ghost; ghost = ghost->next_ghost)
 		evict_forget_space(ghost, at);
 	evict_free_sets(p, at, NULL);
-	kvb_pool_destroy(p->space[at].pool);
+	skv_pool_destroy(p->space[at].pool);
 	files_free(&p->space[at]);
-	kvb_free(p->space[at].class);
+	skv_free(p->space[at].class);
 	p->space[at] = (struct space){ 0 };
 }
 
-void device_remove(struct kvb_core *c, struct device *d)
+void device_remove(struct skv_core *c, struct device *d)
 {
 	for (uint32_t i = 0; c->part && i < c->part->n_space; i++)
 		if (c->part->space[i].dev == d)
@@ -536,12 +536,12 @@ void device_remove(struct kvb_core *c, struct device *d)
 
 void device_retire(struct device *d, uint32_t files)
 {
-	struct kvb_error err = { 0 };
+	struct skv_error err = { 0 };
 
 	stop_thread(d);
 	for (uint32_t f = 0; d->storage && f < files; f++)
-		if (kvb_storage_remove_file(d->storage, f, &err) != KVB_OK)
-			kvb_log(KVB_LOG_WARN, "storage", "'%s': slab file %u stays behind: %s", d->name, f, err.message);
+		if (skv_storage_remove_file(d->storage, f, &err) != SKV_OK)
+			skv_log(SKV_LOG_WARN, "storage", "'%s': slab file %u stays behind: %s", d->name, f, err.message);
 	device_destroy(d);
 }
 
@@ -549,15 +549,15 @@ void device_destroy(struct device *d)
 {
 	stop_thread(d);
 	if (d->storage)
-		kvb_storage_close(d->storage);
-	kvb_mutex_destroy(&d->lock);
-	kvb_cond_destroy(&d->wake);
-	kvb_free(d->name);
-	kvb_free(d->type);
-	kvb_free(d->root);
-	kvb_free(d->client_root);
-	kvb_free(d->client_mount);
-	kvb_free(d->extra);
+		skv_storage_close(d->storage);
+	skv_mutex_destroy(&d->lock);
+	skv_cond_destroy(&d->wake);
+	skv_free(d->name);
+	skv_free(d->type);
+	skv_free(d->root);
+	skv_free(d->client_root);
+	skv_free(d->client_mount);
+	skv_free(d->extra);
 	free_masters(d->masters, d->n_masters);
-	kvb_free(d);
+	skv_free(d);
 }

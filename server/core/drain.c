@@ -34,7 +34,7 @@ static bool goes(const struct part *p, const struct space_file *f, const struct 
 {
 	const struct instance *inst = block_instance(b);
 
-	if (f->pass == SURVEY || !block_has_committed(inst, b) || pin_kind(b) == KVB_PIN_HARD)
+	if (f->pass == SURVEY || !block_has_committed(inst, b) || pin_kind(b) == SKV_PIN_HARD)
 		return false;
 	if (f->pass == ALL)
 		return !block_has_writing(inst, b);
@@ -50,22 +50,22 @@ static void note_slot(const struct part *p, struct space_file *f, const struct b
 	if (f->pass == SURVEY && block_idle_ms(p, b) > f->oldest)
 		f->oldest = block_idle_ms(p, b);
 	f->saw_writing += block_has_writing(inst, b);
-	f->saw_pinned += pin_kind(b) == KVB_PIN_HARD;
+	f->saw_pinned += pin_kind(b) == SKV_PIN_HARD;
 }
 
-static void look_at_slot(struct part *p, struct space_file *f, const struct kvb_pool *pool, uint32_t slab, uint32_t slot,
+static void look_at_slot(struct part *p, struct space_file *f, const struct skv_pool *pool, uint32_t slab, uint32_t slot,
 			 struct picks *k)
 {
-	uint64_t now = kvb_now_ms(p->core->clock);
+	uint64_t now = skv_now_ms(p->core->clock);
 	struct block *b;
 
-	if (!kvb_pool_is_used(pool, slab, slot) || kvb_pool_owner(pool, slab, slot) == NO_BLOCK)
+	if (!skv_pool_is_used(pool, slab, slot) || skv_pool_owner(pool, slab, slot) == NO_BLOCK)
 		return;
-	b = block_get(p, kvb_pool_owner(pool, slab, slot));
+	b = block_get(p, skv_pool_owner(pool, slab, slot));
 	if (block_instance(b)->ghost)
 		return; /* the sweep frees it */
 	note_slot(p, f, b);
-	if (goes(p, f, b, now) && remove_mark(p, k, b) == KVB_OK)
+	if (goes(p, f, b, now) && remove_mark(p, k, b) == SKV_OK)
 		f->picked = true;
 }
 
@@ -77,7 +77,7 @@ static void end_pass(struct part *p, struct space_file *f)
 	f->pinned = f->saw_pinned;
 	f->saw_writing = f->saw_pinned = 0;
 	if (f->pass == ALL && !f->picked)
-		f->again_at = kvb_now_ms(p->core->clock) + REST_MS;
+		f->again_at = skv_now_ms(p->core->clock) + REST_MS;
 	if (f->pass < ALL)
 		f->pass++;
 	f->picked = false;
@@ -89,14 +89,14 @@ static uint32_t walk(struct part *p, struct space *s, struct space_file *f, stru
 	uint32_t left = looks;
 
 	while (left && k->n < PORTION) {
-		struct kvb_slab_info info;
+		struct skv_slab_info info;
 		uint32_t next = f->unit, slab;
 
-		if (!kvb_pool_next_slab(s->pool, f->number, &next, &slab)) {
+		if (!skv_pool_next_slab(s->pool, f->number, &next, &slab)) {
 			end_pass(p, f);
 			break;
 		}
-		kvb_pool_slab(s->pool, slab, &info);
+		skv_pool_slab(s->pool, slab, &info);
 		if (info.place.unit != f->unit) { /* where it was there is none any more */
 			f->unit = info.place.unit;
 			f->slot = 0;
@@ -116,7 +116,7 @@ static uint32_t walk(struct part *p, struct space *s, struct space_file *f, stru
 /* Nothing is left in the file: once a checkpoint that began later is durable, no record names it. */
 static void wait_for_checkpoint(struct part *p, struct space *s, struct space_file *f)
 {
-	uint64_t now = kvb_now_ms(p->core->clock);
+	uint64_t now = skv_now_ms(p->core->clock);
 
 	if (!f->empty) {
 		f->empty = true;
@@ -135,15 +135,15 @@ static void wait_for_checkpoint(struct part *p, struct space *s, struct space_fi
 /* Returns how many slots it looked at. */
 static uint32_t drain_file(struct part *p, struct space *s, struct space_file *f, struct picks *k, uint32_t looks)
 {
-	struct kvb_file_info info;
+	struct skv_file_info info;
 
-	if (f->state != FILE_IN_USE || !kvb_pool_file(s->pool, f->number, &info) || !info.draining)
+	if (f->state != FILE_IN_USE || !skv_pool_file(s->pool, f->number, &info) || !info.draining)
 		return 0;
 	if (info.used_bytes == 0 && info.held_bytes == 0 && info.frozen_bytes == 0) {
 		wait_for_checkpoint(p, s, f);
 		return 0;
 	}
-	return kvb_now_ms(p->core->clock) < f->again_at ? 0 : walk(p, s, f, k, looks);
+	return skv_now_ms(p->core->clock) < f->again_at ? 0 : walk(p, s, f, k, looks);
 }
 
 /* ---- capacity ----------------------------------------------------------------------------------------- */
@@ -151,13 +151,13 @@ static uint32_t drain_file(struct part *p, struct space *s, struct space_file *f
 /* Bytes by how long ago they were used: what the file's blocks are worth. */
 static uint64_t worth(const struct part *p, const struct space *s, const struct space_file *f)
 {
-	struct kvb_file_info info;
+	struct skv_file_info info;
 	uint64_t idle = 0;
 	uint32_t unit = 0, slab, seen = 0;
 
-	if (!kvb_pool_file(s->pool, f->number, &info))
+	if (!skv_pool_file(s->pool, f->number, &info))
 		return 0;
-	for (; seen < SAMPLES && kvb_pool_next_slab(s->pool, f->number, &unit, &slab); seen++)
+	for (; seen < SAMPLES && skv_pool_next_slab(s->pool, f->number, &unit, &slab); seen++)
 		idle += slab_idle_ms(p, s->pool, slab);
 	return info.used_bytes / (1 + (seen ? idle / seen : 0) / 1024);
 }
@@ -225,15 +225,15 @@ bool drains_go_on(struct part *p)
 			looks -= drain_file(p, s, &s->file[f], &k, looks);
 	}
 	if (k.n == 0) {
-		kvb_free(k.v);
+		skv_free(k.v);
 		return false;
 	}
 	COUNT(p->core, evicted_blocks, k.n);
 	COUNT(p->core, drained_blocks, k.n);
-	return remove_queue(p, &k, NULL) == KVB_OK;
+	return remove_queue(p, &k, NULL) == SKV_OK;
 }
 
-const char *drain_waits_for(const struct space *s, const struct space_file *f, const struct kvb_file_info *info)
+const char *drain_waits_for(const struct space *s, const struct space_file *f, const struct skv_file_info *info)
 {
 	if (f->state != FILE_IN_USE)
 		return device_healthy(s->dev) ? "" : "its file system";
@@ -261,7 +261,7 @@ static bool next_step(struct device *d, struct space_file *out)
 	const struct space *s;
 	bool found = false;
 
-	kvb_rwlock_read(&d->core->lock);
+	skv_rwlock_read(&d->core->lock);
 	s = space_of(d->core->part, d);
 	for (size_t i = 0; s && i < s->n_file && !found; i++) {
 		const struct space_file *f = &s->file[i];
@@ -270,14 +270,14 @@ static bool next_step(struct device *d, struct space_file *out)
 			(f->state == FILE_GONE && (!f->removed || f->number + 1 < s->next_file));
 		*out = *f;
 	}
-	kvb_rwlock_read_unlock(&d->core->lock);
+	skv_rwlock_read_unlock(&d->core->lock);
 	return found;
 }
 
 /* What was done counts if the part has the file as it was. */
 static void took_step(struct device *d, const struct space_file *was, const struct space_file *is)
 {
-	struct kvb_core *c = d->core;
+	struct skv_core *c = d->core;
 	struct space *s;
 	struct space_file *f;
 
@@ -301,25 +301,25 @@ static void took_step(struct device *d, const struct space_file *was, const stru
 /* Its document tells that it is gone: nobody who loads the partition from now on knows it. */
 static int tell_gone(struct device *d, const struct space_file *f)
 {
-	struct kvb_core *c = d->core;
+	struct skv_core *c = d->core;
 	struct space_file gone = *f;
-	struct kvb_buf doc = { 0 };
+	struct skv_buf doc = { 0 };
 	char key[64];
-	int rc, ready = KVB_CORE_READY;
+	int rc, ready = SKV_CORE_READY;
 
 	gone.state = FILE_GONE;
 	registry_file_key(key, d->id, f->number);
 	registry_put_file(&doc, &gone);
-	rc = doc.failed ? KVB_E_NOMEM
-			: kvb_store_put(c->store, key, f->version, doc.data, doc.len, &gone.version, NULL);
-	kvb_buf_destroy(&doc);
-	if (rc == KVB_OK) {
+	rc = doc.failed ? SKV_E_NOMEM
+			: skv_store_put(c->store, key, f->version, doc.data, doc.len, &gone.version, NULL);
+	skv_buf_destroy(&doc);
+	if (rc == SKV_OK) {
 		took_step(d, f, &gone);
-		kvb_log(KVB_LOG_INFO, "storage", "'%s': slab file %u is drained and goes", d->name, f->number);
-	} else if (rc == KVB_E_CONFLICT || rc == KVB_E_NOT_FOUND || rc == KVB_E_UNKNOWN_OUTCOME) {
+		skv_log(SKV_LOG_INFO, "storage", "'%s': slab file %u is drained and goes", d->name, f->number);
+	} else if (rc == SKV_E_CONFLICT || rc == SKV_E_NOT_FOUND || rc == SKV_E_UNKNOWN_OUTCOME) {
 		/* Somebody else has changed it, or it is not known: the registry is the truth. */
 		atomic_store(&c->reload_asked, true);
-		atomic_compare_exchange_strong(&c->state, &ready, KVB_CORE_RECOVERING);
+		atomic_compare_exchange_strong(&c->state, &ready, SKV_CORE_RECOVERING);
 	}
 	return rc;
 }
@@ -327,35 +327,35 @@ static int tell_gone(struct device *d, const struct space_file *f)
 /* Its name goes, then its document, but for the greatest number's. */
 static int remove_gone(struct device *d, const struct space_file *f)
 {
-	struct kvb_error err = { 0 };
+	struct skv_error err = { 0 };
 	struct space_file is = *f;
 	char key[64];
 	int rc;
 
 	if (!f->removed) {
 		rc = device_remove_file(d, f->number, &err);
-		if (rc == KVB_OK) {
+		if (rc == SKV_OK) {
 			is.removed = true;
 			took_step(d, f, &is);
 		} else if (d->stuck_file != f->number + 1) {
 			d->stuck_file = f->number + 1;
-			kvb_log(KVB_LOG_WARN, "storage", "'%s': slab file %u stays behind for now: %s", d->name, f->number,
-				err.message[0] ? err.message : kvb_status_text(rc));
+			skv_log(SKV_LOG_WARN, "storage", "'%s': slab file %u stays behind for now: %s", d->name, f->number,
+				err.message[0] ? err.message : skv_status_text(rc));
 		}
 		return rc;
 	}
 	registry_file_key(key, d->id, f->number);
-	rc = kvb_store_del(d->core->store, key, f->version, NULL);
-	if (rc == KVB_OK || rc == KVB_E_NOT_FOUND)
+	rc = skv_store_del(d->core->store, key, f->version, NULL);
+	if (rc == SKV_OK || rc == SKV_E_NOT_FOUND)
 		took_step(d, f, NULL);
-	return rc == KVB_E_NOT_FOUND ? KVB_OK : rc;
+	return rc == SKV_E_NOT_FOUND ? SKV_OK : rc;
 }
 
 void drain_remove_files(struct device *d)
 {
 	struct space_file f;
-	int rc = KVB_OK;
+	int rc = SKV_OK;
 
-	while (rc == KVB_OK && owner_valid(d->core) && next_step(d, &f))
+	while (rc == SKV_OK && owner_valid(d->core) && next_step(d, &f))
 		rc = f.state == FILE_GOING ? tell_gone(d, &f) : remove_gone(d, &f);
 }

@@ -46,7 +46,7 @@ void era_note(struct part *p, uint64_t generation, uint64_t wall_ms)
 		return;
 	if (p->n_era == MAX_ERAS)
 		forget(p);
-	if (kvb_grow(&v, &p->cap_era, p->n_era + 1, sizeof *p->era) != KVB_OK)
+	if (skv_grow(&v, &p->cap_era, p->n_era + 1, sizeof *p->era) != SKV_OK)
 		return;
 	p->era = v;
 	p->era[p->n_era++] = (struct era){ generation, wall_ms };

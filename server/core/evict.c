@@ -25,7 +25,7 @@
 
 bool block_evictable(const struct part *p, const struct instance *inst, const struct block *b, uint64_t now)
 {
-	if (inst->ghost || block_lease(p, inst, b) > now || pin_kind(b) == KVB_PIN_HARD)
+	if (inst->ghost || block_lease(p, inst, b) > now || pin_kind(b) == SKV_PIN_HARD)
 		return false;
 	return block_has_committed(inst, b) && !block_has_writing(inst, b);
 }
@@ -38,7 +38,7 @@ struct first {
 	uint64_t over; /* what its instance has for its part (share_ratio); 0 where there are no parts */
 	uint32_t which;
 	uint32_t id;
-	uint64_t key; /* with KVB_POLICY_INNER */
+	uint64_t key; /* with SKV_POLICY_INNER */
 	uint64_t rank;
 	uint64_t use; /* least possible */
 };
@@ -66,7 +66,7 @@ static bool in_scope(const struct scope *c, const struct evict_set *set)
 }
 
 static bool is_soft(const struct first *f) { return f->which == EVICT_SOFT; }
-static bool is_inner(const struct first *f) { return f->key & KVB_POLICY_INNER; }
+static bool is_inner(const struct first *f) { return f->key & SKV_POLICY_INNER; }
 
 static bool before(const struct first *a, const struct first *b)
 {
@@ -83,9 +83,9 @@ static bool before(const struct first *a, const struct first *b)
 	return a->use < b->use;
 }
 
-static struct kvb_policy_place place_of(const struct first *f)
+static struct skv_policy_place place_of(const struct first *f)
 {
-	return (struct kvb_policy_place){ f->which - EVICT_FIRST, f->key & ~KVB_POLICY_INNER };
+	return (struct skv_policy_place){ f->which - EVICT_FIRST, f->key & ~SKV_POLICY_INNER };
 }
 
 static void rank(const struct part *p, struct first *f)
@@ -110,7 +110,7 @@ static struct first first_in(const struct part *p, const struct scope *c, struct
 	for (uint32_t w = which; w < end; w++) {
 		struct first f = { .set = set, .which = w, .over = q ? share_ratio(q->inst, &c->w) : 0 };
 
-		if (!(q ? kvb_heap_top(&q->heaps, w, &f.key, &f.id) : evict_set_top(set, w, &f.key, &f.id) != NULL) ||
+		if (!(q ? skv_heap_top(&q->heaps, w, &f.key, &f.id) : evict_set_top(set, w, &f.key, &f.id) != NULL) ||
 		    f.key >= c->below)
 			continue;
 		rank(p, &f);
@@ -182,7 +182,7 @@ static struct first first_of(const struct part *p, const struct scope *c, struct
 {
 	struct first f;
 
-	if (!c->only && set->group->spec.share == KVB_SHARE_GROUP)
+	if (!c->only && set->group->spec.share == SKV_SHARE_GROUP)
 		return first_in(p, c, set, NULL, c->w.soft ? EVICT_SOFT : EVICT_FIRST, set->tops.n_heaps);
 	if (set->rivals_of != p->searches)
 		gather_rivals(p, c, set, false);
@@ -197,7 +197,7 @@ static struct first first_of(const struct part *p, const struct scope *c, struct
 static bool as_placed(const struct instance *inst, struct block *b, const struct first *f)
 {
 	const struct group *g = f->set->group;
-	struct kvb_policy_block facts = evict_facts(inst, b);
+	struct skv_policy_block facts = evict_facts(inst, b);
 
 	if (is_soft(f))
 		return f->key == evict_soft_key(b);
@@ -325,13 +325,13 @@ void evict_count(struct part *p, struct instance *inst)
 static int let_go(struct part *p, struct picks *k, struct block *b, const struct first *f)
 {
 	const struct group *g = f->set->group;
-	struct kvb_policy_block facts = evict_facts(block_instance(b), b);
-	struct kvb_policy_place at = place_of(f);
+	struct skv_policy_block facts = evict_facts(block_instance(b), b);
+	struct skv_policy_place at = place_of(f);
 	int rc = remove_mark(p, k, b);
 
-	if (rc == KVB_OK)
+	if (rc == SKV_OK)
 		evict_count(p, block_instance(b));
-	if (rc == KVB_OK && g->policy->evicted && !is_soft(f))
+	if (rc == SKV_OK && g->policy->evicted && !is_soft(f))
 		g->policy->evicted(g->policy_state, &facts, at);
 	return rc;
 }
@@ -339,7 +339,7 @@ static int let_go(struct part *p, struct picks *k, struct block *b, const struct
 /* Picks until `need` is reached, nothing is left, or it is enough for one call. Returns what will come free. */
 static uint64_t evict(struct part *p, struct scope *c, uint64_t need)
 {
-	uint64_t now = kvb_now_ms(p->core->clock), got = 0;
+	uint64_t now = skv_now_ms(p->core->clock), got = 0;
 	struct picks k = { 0 };
 	struct first f;
 
@@ -352,7 +352,7 @@ static uint64_t evict(struct part *p, struct scope *c, uint64_t need)
 		if (!b)
 			break;
 		n = gain(block_instance(b), b, c);
-		if (let_go(p, &k, b, &f) != KVB_OK)
+		if (let_go(p, &k, b, &f) != SKV_OK)
 			break;
 		if (c->unit == SLOTS) {
 			steer_note(p, c->space, c->class_id, b);
@@ -361,10 +361,10 @@ static uint64_t evict(struct part *p, struct scope *c, uint64_t need)
 		got += n;
 	}
 	if (k.n == 0) {
-		kvb_free(k.v);
+		skv_free(k.v);
 		return 0;
 	}
-	return remove_queue(p, &k, NULL) == KVB_OK ? got : 0;
+	return remove_queue(p, &k, NULL) == SKV_OK ? got : 0;
 }
 
 uint64_t evict_slots(struct part *p, uint32_t space, uint32_t class_id, uint64_t slots, const struct evict_for *w)
@@ -463,7 +463,7 @@ static void note_demand(struct part *p, uint64_t now)
 bool evict_ahead(struct part *p)
 {
 	static const struct evict_for nobody = { .whose = NULL };
-	uint64_t now = kvb_now_ms(p->core->clock);
+	uint64_t now = skv_now_ms(p->core->clock);
 	bool more = false;
 
 	note_demand(p, now);
@@ -474,7 +474,7 @@ bool evict_ahead(struct part *p)
 			continue;
 		for (uint32_t c = 0; c < s->n_class; c++) {
 			uint64_t target = free_target(p, s, &s->class[c]);
-			uint64_t have = kvb_pool_available(s->pool, c) + s->class[c].removing;
+			uint64_t have = skv_pool_available(s->pool, c) + s->class[c].removing;
 
 			uint64_t need = have < target ? target - have : 0;
 

@@ -16,8 +16,8 @@
 struct export {
 	struct part *p;
 	const struct instance *inst;
-	struct kvb_export_res *res;
-	struct kvb_arena *arena;
+	struct skv_export_res *res;
+	struct skv_arena *arena;
 	struct file_table files;
 	uint32_t max;
 	uint32_t looked;
@@ -26,35 +26,35 @@ struct export {
 /* Below 2^53, as numbers in JSON had better be. */
 static uint64_t cursor_at(const struct part *p, uint32_t id)
 {
-	return (kvb_key_mix((struct kvb_key){ 0, 0 }, p->mix_seed) & 0x1fffff) << 32 | id;
+	return (skv_key_mix((struct skv_key){ 0, 0 }, p->mix_seed) & 0x1fffff) << 32 | id;
 }
 
 static int copy_name(struct export *x, const struct block *b)
 {
-	struct kvb_bytes name = block_name(b);
-	void *copy = kvb_arena_alloc(x->arena, name.n + 1);
+	struct skv_bytes name = block_name(b);
+	void *copy = skv_arena_alloc(x->arena, name.n + 1);
 
 	if (!copy)
-		return KVB_E_NOMEM;
+		return SKV_E_NOMEM;
 	memcpy(copy, name.p, name.n);
-	x->res->name[x->res->n] = (struct kvb_bytes){ copy, name.n };
-	return KVB_OK;
+	x->res->name[x->res->n] = (struct skv_bytes){ copy, name.n };
+	return SKV_OK;
 }
 
 static int tell(struct export *x, const struct block *b)
 {
-	struct kvb_export_res *res = x->res;
+	struct skv_export_res *res = x->res;
 
 	res->key[res->n] = b->key;
 	res->use[res->n] = mark_use(atomic_load_explicit(&b->mark, memory_order_relaxed));
 	for (uint32_t s = 0; s < res->n_specs; s++)
 		if (b->slot[s].state == SLOT_COMMITTED &&
-		    location_fill(&x->files, x->p, x->inst, b, s, &res->loc[(size_t)res->n * res->n_specs + s]) != KVB_OK)
-			return KVB_E_NOMEM;
-	if (copy_name(x, b) != KVB_OK)
-		return KVB_E_NOMEM;
+		    location_fill(&x->files, x->p, x->inst, b, s, &res->loc[(size_t)res->n * res->n_specs + s]) != SKV_OK)
+			return SKV_E_NOMEM;
+	if (copy_name(x, b) != SKV_OK)
+		return SKV_E_NOMEM;
 	res->n++;
-	return KVB_OK;
+	return SKV_OK;
 }
 
 /* From this place of the chunk on; *place is where it stopped. */
@@ -63,10 +63,10 @@ static int tell_chunk(struct export *x, const struct chunk *c, uint32_t *place)
 	for (; *place < c->fresh && x->res->n < x->max; ++*place) {
 		const struct block *b = chunk_place(c, *place);
 
-		if (b->used && block_has_committed(x->inst, b) && tell(x, b) != KVB_OK)
-			return KVB_E_NOMEM;
+		if (b->used && block_has_committed(x->inst, b) && tell(x, b) != SKV_OK)
+			return SKV_E_NOMEM;
 	}
-	return KVB_OK;
+	return SKV_OK;
 }
 
 static int tell_portion(struct export *x, uint32_t id)
@@ -78,53 +78,53 @@ static int tell_portion(struct export *x, uint32_t id)
 		bool ours = c->inst == x->inst;
 
 		x->looked += ours ? c->fresh : OTHER_CHUNK;
-		if (ours && tell_chunk(x, c, &place) != KVB_OK)
-			return KVB_E_NOMEM;
+		if (ours && tell_chunk(x, c, &place) != SKV_OK)
+			return SKV_E_NOMEM;
 		if (ours && place < c->fresh)
 			break;
 		no++;
 		place = 0;
 	}
 	x->res->next = no < x->p->n_chunk ? cursor_at(x->p, no << CHUNK_SHIFT | place) : 0;
-	return KVB_OK;
+	return SKV_OK;
 }
 
-static int export_locked(struct part *p, const struct kvb_export_req *req, struct kvb_export_res *res,
-			 struct kvb_arena *a, struct kvb_error *err)
+static int export_locked(struct part *p, const struct skv_export_req *req, struct skv_export_res *res,
+			 struct skv_arena *a, struct skv_error *err)
 {
 	struct export x = { .p = p, .res = res, .arena = a, .files = { .arena = a, .files = &res->files }, .max = req->max };
 	uint32_t id = req->cursor ? (uint32_t)req->cursor : 1u << CHUNK_SHIFT;
 	struct instance *inst;
 	int rc = instance_need(p, req->tenant, req->instance, "instance", &inst, err);
 
-	if (rc != KVB_OK)
+	if (rc != SKV_OK)
 		return rc;
 	if (req->cursor && (req->cursor != cursor_at(p, id) || id >> CHUNK_SHIFT == 0))
-		return kvb_fail(err, KVB_E_INVALID, "cursor", "not of an export since the last start: begin again");
+		return skv_fail(err, SKV_E_INVALID, "cursor", "not of an export since the last start: begin again");
 	if (x.max > inst->entries)
 		x.max = inst->entries ? (uint32_t)inst->entries : 1;
 	x.inst = inst;
-	*res = (struct kvb_export_res){ .n_specs = inst->spec.n_specs };
-	res->key = kvb_arena_alloc(a, x.max * sizeof *res->key);
-	res->name = kvb_arena_alloc(a, x.max * sizeof *res->name);
-	res->loc = kvb_arena_calloc(a, (size_t)x.max * res->n_specs, sizeof *res->loc);
-	res->use = kvb_arena_alloc(a, x.max * sizeof *res->use);
+	*res = (struct skv_export_res){ .n_specs = inst->spec.n_specs };
+	res->key = skv_arena_alloc(a, x.max * sizeof *res->key);
+	res->name = skv_arena_alloc(a, x.max * sizeof *res->name);
+	res->loc = skv_arena_calloc(a, (size_t)x.max * res->n_specs, sizeof *res->loc);
+	res->use = skv_arena_alloc(a, x.max * sizeof *res->use);
 	if (!res->key || !res->name || !res->loc || !res->use)
-		return KVB_E_NOMEM;
+		return SKV_E_NOMEM;
 	return tell_portion(&x, id);
 }
 
-int kvb_core_export(struct kvb_core *c, const struct kvb_export_req *req, struct kvb_export_res *res,
-		    struct kvb_arena *a, struct kvb_error *err)
+int skv_core_export(struct skv_core *c, const struct skv_export_req *req, struct skv_export_res *res,
+		    struct skv_arena *a, struct skv_error *err)
 {
 	int rc = core_gate(c, err);
 
-	if (rc != KVB_OK)
+	if (rc != SKV_OK)
 		return rc;
-	if (req->max == 0 || req->max > KVB_MAX_KEYS)
-		return kvb_fail(err, KVB_E_INVALID, "max", "1..%u", KVB_MAX_KEYS);
-	kvb_rwlock_read(&c->lock);
-	rc = c->part ? export_locked(c->part, req, res, a, err) : kvb_fail(err, KVB_E_NOT_READY, NULL, "recovering");
-	kvb_rwlock_read_unlock(&c->lock);
+	if (req->max == 0 || req->max > SKV_MAX_KEYS)
+		return skv_fail(err, SKV_E_INVALID, "max", "1..%u", SKV_MAX_KEYS);
+	skv_rwlock_read(&c->lock);
+	rc = c->part ? export_locked(c->part, req, res, a, err) : skv_fail(err, SKV_E_NOT_READY, NULL, "recovering");
+	skv_rwlock_read_unlock(&c->lock);
 	return rc;
 }

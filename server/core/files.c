@@ -47,12 +47,12 @@ int file_add(struct space *s, const struct space_file *f)
 	int rc;
 
 	if (file_find(s, f->number))
-		return KVB_OK; /* made while the partition was loaded again: it was in the registry */
-	rc = kvb_grow(&v, &s->cap_file, s->n_file + 1, sizeof *s->file);
+		return SKV_OK; /* made while the partition was loaded again: it was in the registry */
+	rc = skv_grow(&v, &s->cap_file, s->n_file + 1, sizeof *s->file);
 	s->file = v;
-	if (rc == KVB_OK && f->state != FILE_GONE)
-		rc = kvb_pool_add_file(s->pool, f->number, f->length);
-	if (rc != KVB_OK)
+	if (rc == SKV_OK && f->state != FILE_GONE)
+		rc = skv_pool_add_file(s->pool, f->number, f->length);
+	if (rc != SKV_OK)
 		return rc;
 	memmove(s->file + at + 1, s->file + at, (s->n_file - at) * sizeof *s->file);
 	s->file[at] = *f;
@@ -64,7 +64,7 @@ int file_add(struct space *s, const struct space_file *f)
 	if (f->state != FILE_GONE)
 		s->file_bytes += f->length;
 	file_settle(s, &s->file[at]);
-	return KVB_OK;
+	return SKV_OK;
 }
 
 int file_add_claim(struct space *s)
@@ -72,7 +72,7 @@ int file_add_claim(struct space *s)
 	struct space_file claim = s->claim;
 
 	s->claim = (struct space_file){ 0 };
-	return claim.length ? file_add(s, &claim) : KVB_OK;
+	return claim.length ? file_add(s, &claim) : SKV_OK;
 }
 
 uint32_t file_next_number(const struct space *s) { return s->claim.length ? s->claim.number : s->next_file; }
@@ -82,11 +82,11 @@ bool file_drains(const struct space *s, const struct space_file *f) { return s->
 void file_settle(struct space *s, struct space_file *f)
 {
 	bool on = file_drains(s, f);
-	struct kvb_file_info info;
+	struct skv_file_info info;
 
-	if (f->state != FILE_IN_USE || !kvb_pool_file(s->pool, f->number, &info) || info.draining == on)
+	if (f->state != FILE_IN_USE || !skv_pool_file(s->pool, f->number, &info) || info.draining == on)
 		return;
-	kvb_pool_drain_file(s->pool, f->number, on);
+	skv_pool_drain_file(s->pool, f->number, on);
 	f->pass = f->unit = f->slot = 0;
 	f->picked = f->empty = false;
 	f->again_at = 0;
@@ -101,9 +101,9 @@ void files_settle(struct space *s)
 
 void file_gone(struct space *s, struct space_file *f)
 {
-	int rc = kvb_pool_remove_file(s->pool, f->number);
+	int rc = skv_pool_remove_file(s->pool, f->number);
 
-	assert(rc == KVB_OK);
+	assert(rc == SKV_OK);
 	(void)rc;
 	s->file_bytes -= f->length;
 	f->state = FILE_GONE;
@@ -119,7 +119,7 @@ void file_forget(struct space *s, struct space_file *f)
 
 void files_free(struct space *s)
 {
-	kvb_free(s->file);
+	skv_free(s->file);
 	s->file = NULL;
 	s->n_file = s->cap_file = 0;
 }

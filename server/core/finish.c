@@ -82,7 +82,7 @@ static void commit_block(struct part *p, const struct txn *t, uint32_t i, uint64
 void finish_apply(struct part *p, struct txn *t)
 {
 	struct session *s = t->session;
-	uint64_t use = use_now(p, kvb_now_ms(p->core->clock));
+	uint64_t use = use_now(p, skv_now_ms(p->core->clock));
 
 	s->pending = NULL;
 	if (!s->inst)
@@ -98,18 +98,18 @@ void finish_apply(struct part *p, struct txn *t)
 	}
 	COUNT(p->core, committed_blocks, s->committed);
 	COUNT(p->core, failed_blocks, s->failed);
-	session_end(p, s, KVB_SESSION_FINISHED);
+	session_end(p, s, SKV_SESSION_FINISHED);
 }
 
 /* ---- answers -------------------------------------------------------------------------------------- */
 
-static int answer_ended(const struct session *s, struct kvb_finish_res *res, struct kvb_error *err)
+static int answer_ended(const struct session *s, struct skv_finish_res *res, struct skv_error *err)
 {
-	if (s->state == KVB_SESSION_EXPIRED)
-		return kvb_fail(err, KVB_E_SESSION_EXPIRED, "session",
+	if (s->state == SKV_SESSION_EXPIRED)
+		return skv_fail(err, SKV_E_SESSION_EXPIRED, "session",
 				"its deadline has passed; start again (longer deadline_ms, or fewer blocks)");
-	*res = (struct kvb_finish_res){ .state = s->state, .committed = s->committed, .failed = s->failed };
-	return KVB_OK;
+	*res = (struct skv_finish_res){ .state = s->state, .committed = s->committed, .failed = s->failed };
+	return SKV_OK;
 }
 
 static int fill_finish(struct waiter *w, struct part *p, const struct txn *t, int status)
@@ -117,10 +117,10 @@ static int fill_finish(struct waiter *w, struct part *p, const struct txn *t, in
 	const struct session *s = t->session;
 
 	(void)p;
-	if (status != KVB_OK)
+	if (status != SKV_OK)
 		return status;
-	if ((t->kind == TXN_FINISH || w->req) && s->state == KVB_SESSION_ABORTED)
-		return kvb_fail(w->err, KVB_E_SESSION_ENDED, "session", "it was aborted, or its instance deleted");
+	if ((t->kind == TXN_FINISH || w->req) && s->state == SKV_SESSION_ABORTED)
+		return skv_fail(w->err, SKV_E_SESSION_ENDED, "session", "it was aborted, or its instance deleted");
 	return answer_ended(s, w->res, w->err);
 }
 
@@ -134,54 +134,54 @@ struct ending {
 };
 
 /* The session, if it is the tenant's (and the instance's) and still known. */
-static int find(const struct part *p, const struct ending *e, struct session **out, struct kvb_error *err)
+static int find(const struct part *p, const struct ending *e, struct session **out, struct skv_error *err)
 {
 	struct instance *inst = NULL;
-	struct kvb_key id;
+	struct skv_key id;
 	struct session *s;
-	int rc = KVB_OK;
+	int rc = SKV_OK;
 
 	if (!session_id_parse(e->session, &id))
-		return kvb_fail(err, KVB_E_INVALID, "session", "%d hex digits", KVB_SESSION_ID_HEX);
+		return skv_fail(err, SKV_E_INVALID, "session", "%d hex digits", SKV_SESSION_ID_HEX);
 	if (e->instance)
 		rc = instance_need(p, e->tenant, e->instance, "instance", &inst, err);
-	if (rc != KVB_OK)
+	if (rc != SKV_OK)
 		return rc;
 	s = session_find(p, id);
-	if (!s || s->starting || s->anonymous || !kvb_key_equal(s->tenant, tenant_hash(e->tenant)))
-		return kvb_fail(err, KVB_E_NOT_FOUND, "session", "no such session (or it ended long ago)");
+	if (!s || s->starting || s->anonymous || !skv_key_equal(s->tenant, tenant_hash(e->tenant)))
+		return skv_fail(err, SKV_E_NOT_FOUND, "session", "no such session (or it ended long ago)");
 	if (inst && s->instance && s->instance != inst->id)
-		return kvb_fail(err, KVB_E_NOT_FOUND, "session", "not a session of instance '%s'", e->instance);
+		return skv_fail(err, SKV_E_NOT_FOUND, "session", "not a session of instance '%s'", e->instance);
 	*out = s;
-	return KVB_OK;
+	return SKV_OK;
 }
 
-static int decode_mask(const struct session *s, const struct kvb_finish_req *req, uint8_t *success,
-		       struct kvb_error *err)
+static int decode_mask(const struct session *s, const struct skv_finish_req *req, uint8_t *success,
+		       struct skv_error *err)
 {
-	if (req->mask_kind == KVB_MASK_COUNT && req->mask_count > s->n_write)
-		return kvb_fail(err, KVB_E_INVALID, "success.count", "%u, but the session writes %u blocks",
+	if (req->mask_kind == SKV_MASK_COUNT && req->mask_count > s->n_write)
+		return skv_fail(err, SKV_E_INVALID, "success.count", "%u, but the session writes %u blocks",
 				req->mask_count, s->n_write);
-	if (req->mask_kind == KVB_MASK_BITS && req->mask_count != s->n_write)
-		return kvb_fail(err, KVB_E_INVALID, "success.mask", "%u values, but the session writes %u blocks",
+	if (req->mask_kind == SKV_MASK_BITS && req->mask_count != s->n_write)
+		return skv_fail(err, SKV_E_INVALID, "success.mask", "%u values, but the session writes %u blocks",
 				req->mask_count, s->n_write);
 	for (uint32_t i = 0; i < s->n_write; i++)
-		success[i] = req->mask_kind == KVB_MASK_ALL ||
-			     (req->mask_kind == KVB_MASK_COUNT ? i < req->mask_count : req->mask[i]);
-	return KVB_OK;
+		success[i] = req->mask_kind == SKV_MASK_ALL ||
+			     (req->mask_kind == SKV_MASK_COUNT ? i < req->mask_count : req->mask[i]);
+	return SKV_OK;
 }
 
-static int check_sums(const struct session *s, const struct kvb_finish_req *req, struct kvb_error *err)
+static int check_sums(const struct session *s, const struct skv_finish_req *req, struct skv_error *err)
 {
 	uint64_t need = (uint64_t)s->n_write * (uint32_t)__builtin_popcount(s->specs);
 
 	if (req->n_checksums && req->n_checksums != need)
-		return kvb_fail(err, KVB_E_INVALID, "checksums", "%u values; %llu are needed (or none)",
+		return skv_fail(err, SKV_E_INVALID, "checksums", "%u values; %llu are needed (or none)",
 				req->n_checksums, (unsigned long long)need);
-	return KVB_OK;
+	return SKV_OK;
 }
 
-static struct txn *make_finish(struct part *p, struct session *s, const struct kvb_finish_req *req)
+static struct txn *make_finish(struct part *p, struct session *s, const struct skv_finish_req *req)
 {
 	struct txn *t = txn_make(TXN_FINISH);
 
@@ -190,95 +190,95 @@ static struct txn *make_finish(struct part *p, struct session *s, const struct k
 	t->session = s;
 	t->urgent = true;
 	t->hold_until = failed_hold(p, s, req->quiesced);
-	t->success = kvb_malloc(s->n_write);
-	t->sums = req->n_checksums ? kvb_malloc(req->n_checksums * sizeof *t->sums) : NULL;
+	t->success = skv_malloc(s->n_write);
+	t->sums = req->n_checksums ? skv_malloc(req->n_checksums * sizeof *t->sums) : NULL;
 	if (t->success && (t->sums || !req->n_checksums))
 		return t;
 	txn_destroy(t);
 	return NULL;
 }
 
-static int queue_finish(struct part *p, struct session *s, const struct kvb_finish_req *req, struct waiter *w)
+static int queue_finish(struct part *p, struct session *s, const struct skv_finish_req *req, struct waiter *w)
 {
 	struct txn *t;
 	int rc = check_sums(s, req, w->err);
 
-	if (rc != KVB_OK)
+	if (rc != SKV_OK)
 		return rc;
 	t = make_finish(p, s, req);
 	if (!t)
-		return KVB_E_NOMEM;
+		return SKV_E_NOMEM;
 	rc = decode_mask(s, req, t->success, w->err);
-	if (rc == KVB_OK) {
+	if (rc == SKV_OK) {
 		if (t->sums)
 			memcpy(t->sums, req->checksums, req->n_checksums * sizeof *t->sums);
-		record_finish(&t->rec, s, t, kvb_now_ms(p->core->clock));
-		rc = t->rec.failed ? KVB_E_NOMEM : KVB_OK;
+		record_finish(&t->rec, s, t, skv_now_ms(p->core->clock));
+		rc = t->rec.failed ? SKV_E_NOMEM : SKV_OK;
 	}
-	if (rc != KVB_OK) {
+	if (rc != SKV_OK) {
 		txn_destroy(t);
 		return rc;
 	}
 	s->pending = t;
 	txn_wait(t, w);
 	commit_queue(p, t);
-	return KVB_PENDING;
+	return SKV_PENDING;
 }
 
-/* Common to finish and abort: ended already, or something on its way? KVB_OK = go on. */
+/* Common to finish and abort: ended already, or something on its way? SKV_OK = go on. */
 static int settle(struct part *p, struct session *s, struct waiter *w, bool *settled)
 {
 	*settled = true;
-	if (s->state != KVB_SESSION_OPEN)
+	if (s->state != SKV_SESSION_OPEN)
 		return answer_ended(s, w->res, w->err);
 	if (s->pending) {
 		txn_wait(s->pending, w);
-		return KVB_PENDING;
+		return SKV_PENDING;
 	}
 	if (s->inst->ghost)
-		return kvb_fail(w->err, KVB_E_SESSION_ENDED, "session", "its instance is being cleared or deleted");
-	if (s->deadline_at <= kvb_now_ms(p->core->clock))
-		return kvb_fail(w->err, KVB_E_SESSION_EXPIRED, "session", "its deadline has just passed");
+		return skv_fail(w->err, SKV_E_SESSION_ENDED, "session", "its instance is being cleared or deleted");
+	if (s->deadline_at <= skv_now_ms(p->core->clock))
+		return skv_fail(w->err, SKV_E_SESSION_EXPIRED, "session", "its deadline has just passed");
 	*settled = false;
-	return KVB_OK;
+	return SKV_OK;
 }
 
-static struct waiter *make_waiter(struct kvb_finish_res *res, struct kvb_arena *a, struct kvb_error *err,
-				  const struct kvb_done *done)
+static struct waiter *make_waiter(struct skv_finish_res *res, struct skv_arena *a, struct skv_error *err,
+				  const struct skv_done *done)
 {
-	struct waiter *w = kvb_arena_calloc(a, 1, sizeof *w);
+	struct waiter *w = skv_arena_calloc(a, 1, sizeof *w);
 
 	if (w)
 		*w = (struct waiter){ .done = *done, .fill = fill_finish, .res = res, .arena = a, .err = err };
 	return w;
 }
 
-/* KVB_OK with the lock held and *s set: an open session that nothing is on its way for. Otherwise the
+/* SKV_OK with the lock held and *s set: an open session that nothing is on its way for. Otherwise the
  * call is answered (or waits), the lock is free, and *s is NULL. */
-static int begin_ending(struct kvb_core *c, const struct ending *e, struct waiter *w, struct session **s,
-			struct kvb_error *err)
+static int begin_ending(struct skv_core *c, const struct ending *e, struct waiter *w, struct session **s,
+			struct skv_error *err)
 {
 	bool settled = false;
 	int rc = core_gate(c, err);
 
 	*s = NULL;
-	if (rc != KVB_OK)
+	if (rc != SKV_OK)
 		return rc;
 	if (!w)
-		return KVB_E_NOMEM;
+		return SKV_E_NOMEM;
 	core_lock(c);
-	rc = c->part ? find(c->part, e, s, err) : kvb_fail(err, KVB_E_NOT_READY, NULL, "recovering");
-	if (rc == KVB_OK)
+	rc = c->part ? find(c->part, e, s, err) : skv_fail(err, SKV_E_NOT_READY, NULL, "recovering");
+	if (rc == SKV_OK)
 		rc = settle(c->part, *s, w, &settled);
-	if (rc == KVB_OK && !settled)
-		return KVB_OK;
+	if (rc == SKV_OK && !settled)
+		return SKV_OK;
 	*s = NULL;
 	core_unlock(c);
 	return rc;
 }
 
-int kvb_core_finish(struct kvb_core *c, const struct kvb_finish_req *req, struct kvb_finish_res *res,
-		    struct kvb_arena *a, struct kvb_error *err, const struct kvb_done *done)
+int skv_core_finish(struct skv_core *c, const struct skv_finish_req *req, struct skv_finish_res *res,
+		    struct skv_arena *a, struct skv_error *err, const struct skv_done *done)
 {
 	struct ending e = { req->tenant, req->instance, req->session };
 	struct waiter *w = make_waiter(res, a, err, done);
@@ -291,24 +291,24 @@ int kvb_core_finish(struct kvb_core *c, const struct kvb_finish_req *req, struct
 	if (s) {
 		rc = queue_finish(c->part, s, req, w);
 		core_unlock(c);
-	} else if (rc == KVB_OK && res->state == KVB_SESSION_ABORTED) {
-		rc = kvb_fail(err, KVB_E_SESSION_ENDED, "session", "it was aborted");
+	} else if (rc == SKV_OK && res->state == SKV_SESSION_ABORTED) {
+		rc = skv_fail(err, SKV_E_SESSION_ENDED, "session", "it was aborted");
 	}
 	return rc;
 }
 
 static int queue_abort(struct part *p, struct session *s, bool quiesced, struct waiter *w)
 {
-	struct txn *t = session_queue_end(p, s, KVB_SESSION_ABORTED, quiesced);
+	struct txn *t = session_queue_end(p, s, SKV_SESSION_ABORTED, quiesced);
 
 	if (!t)
-		return KVB_E_NOMEM;
+		return SKV_E_NOMEM;
 	txn_wait(t, w);
-	return KVB_PENDING;
+	return SKV_PENDING;
 }
 
-int kvb_core_abort(struct kvb_core *c, const struct kvb_abort_req *req, struct kvb_finish_res *res,
-		   struct kvb_arena *a, struct kvb_error *err, const struct kvb_done *done)
+int skv_core_abort(struct skv_core *c, const struct skv_abort_req *req, struct skv_finish_res *res,
+		   struct skv_arena *a, struct skv_error *err, const struct skv_done *done)
 {
 	struct ending e = { req->tenant, req->instance, req->session };
 	struct waiter *w = make_waiter(res, a, err, done);

@@ -1,6 +1,6 @@
 /* format.h - numbers of the durable record format, shared by record.c and replay.c only. */
-#ifndef KVB_CORE_FORMAT_H
-#define KVB_CORE_FORMAT_H
+#ifndef SKV_CORE_FORMAT_H
+#define SKV_CORE_FORMAT_H
 
 #define RECORD_VERSION 1u
 #define HOLD_NUMBERED (1ull << 63) /* in a hold's stride: its slots lie at multiples of it, */

@@ -12,7 +12,7 @@ const char *fit_text(enum fit fit)
 {
 	static const char *const text[] = {
 #define FIT_TEXT(name, s) s,
-		KVB_FITS(FIT_TEXT)
+		SKV_FITS(FIT_TEXT)
 #undef FIT_TEXT
 	};
 

@@ -4,18 +4,18 @@
  * The one place where this is decided. It must give the same answer for ever: journal and checkpoints name slots by their
  * numbers. Pure; no state.
  */
-#ifndef KVB_CORE_GEOMETRY_H
-#define KVB_CORE_GEOMETRY_H
+#ifndef SKV_CORE_GEOMETRY_H
+#define SKV_CORE_GEOMETRY_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-#include <kvb/ops.h>
+#include <skv/ops.h>
 
 /* Best first. */
 enum fit {
 #define FIT_ENUM(name, text) FIT_##name,
-	KVB_FITS(FIT_ENUM)
+	SKV_FITS(FIT_ENUM)
 #undef FIT_ENUM
 };
 

@@ -14,7 +14,7 @@
 
 #define SLACK 64u /* cells behind the last home, so that no run wraps around */
 
-static uint64_t hash_of(const struct part *p, struct kvb_key key) { return kvb_key_mix(key, p->mix_seed); }
+static uint64_t hash_of(const struct part *p, struct skv_key key) { return skv_key_mix(key, p->mix_seed); }
 
 static struct segment *segment_of(const struct instance *inst, uint64_t h)
 {
@@ -25,9 +25,9 @@ static uint32_t cell_tag(uint64_t cell) { return (uint32_t)(cell >> 32); }
 static uint32_t cell_id(uint64_t cell) { return (uint32_t)cell; }
 static uint32_t home(const struct segment *s, uint32_t tag) { return (uint32_t)((uint64_t)tag * s->homes >> 32); }
 
-uint64_t index_hash(const struct part *p, struct kvb_key key) { return hash_of(p, key); }
+uint64_t index_hash(const struct part *p, struct skv_key key) { return hash_of(p, key); }
 
-struct block *index_find_hashed(const struct part *p, const struct instance *inst, uint64_t h, struct kvb_key key)
+struct block *index_find_hashed(const struct part *p, const struct instance *inst, uint64_t h, struct skv_key key)
 {
 	const struct segment *s = segment_of(inst, h);
 	uint32_t tag = (uint32_t)h;
@@ -38,14 +38,14 @@ struct block *index_find_hashed(const struct part *p, const struct instance *ins
 		if (cell_tag(s->cells[i]) == tag) {
 			struct block *b = block_get(p, cell_id(s->cells[i]));
 
-			if (kvb_key_equal(b->key, key))
+			if (skv_key_equal(b->key, key))
 				return b;
 		}
 	}
 	return NULL;
 }
 
-struct block *index_find(const struct part *p, const struct instance *inst, struct kvb_key key)
+struct block *index_find(const struct part *p, const struct instance *inst, struct skv_key key)
 {
 	return index_find_hashed(p, inst, hash_of(p, key), key);
 }
@@ -103,14 +103,14 @@ static int grow(struct segment *s)
 
 	do {
 		next.homes += next.homes / 4 + 8;
-		kvb_free(next.cells);
-		next.cells = kvb_calloc(n_cells(&next), sizeof(uint64_t));
+		skv_free(next.cells);
+		next.cells = skv_calloc(n_cells(&next), sizeof(uint64_t));
 		if (!next.cells)
-			return KVB_E_NOMEM;
+			return SKV_E_NOMEM;
 	} while (!copy(&next, s));
-	kvb_free(s->cells);
+	skv_free(s->cells);
 	*s = next;
-	return KVB_OK;
+	return SKV_OK;
 }
 
 /* False when the run that the cell belongs to reaches the end of the table. */
@@ -136,13 +136,13 @@ int index_insert(struct part *p, struct instance *inst, const struct block *b)
 	uint64_t cell = (uint64_t)(uint32_t)h << 32 | block_id(b);
 
 	if (!s->cells || s->count + 1 > (uint64_t)s->homes * 9 / 10)
-		if (grow(s) != KVB_OK)
-			return KVB_E_NOMEM;
+		if (grow(s) != SKV_OK)
+			return SKV_E_NOMEM;
 	while (!place(s, cell))
-		if (grow(s) != KVB_OK)
-			return KVB_E_NOMEM;
+		if (grow(s) != SKV_OK)
+			return SKV_E_NOMEM;
 	s->count++;
-	return KVB_OK;
+	return SKV_OK;
 }
 
 void index_remove(struct part *p, struct instance *inst, const struct block *b)
@@ -167,6 +167,6 @@ void index_remove(struct part *p, struct instance *inst, const struct block *b)
 void index_destroy(struct instance *inst)
 {
 	for (uint32_t i = 0; i < INDEX_SEGMENTS; i++)
-		kvb_free(inst->index[i].cells);
+		skv_free(inst->index[i].cells);
 	memset(inst->index, 0, sizeof inst->index);
 }

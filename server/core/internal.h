@@ -13,22 +13,22 @@
  * record is durable (blocks visible, slots free). If the append fails, the early half is undone,
  * newest first. So nothing is visible, answered or reused before it is durable.
  */
-#ifndef KVB_CORE_INTERNAL_H
-#define KVB_CORE_INTERNAL_H
+#ifndef SKV_CORE_INTERNAL_H
+#define SKV_CORE_INTERNAL_H
 
 #include "state.h"
 #include "geometry.h"
 
 /* ---- core.c: the lock ----------------------------------------------------------------------------- */
 
-void core_lock(struct kvb_core *c);
+void core_lock(struct skv_core *c);
 /* Releases the write lock, then calls what became complete under it. */
-void core_unlock(struct kvb_core *c);
+void core_unlock(struct skv_core *c);
 /* Under the write lock: the waiter's done is called with w->status after the unlock. */
-void core_complete(struct kvb_core *c, struct waiter *w, int status);
+void core_complete(struct skv_core *c, struct waiter *w, int status);
 
 /* Sleeps until ms have passed or somebody wakes all (manual mode: steps the storages). False = stop. */
-bool core_pause(struct kvb_core *c, uint32_t ms);
+bool core_pause(struct skv_core *c, uint32_t ms);
 
 /* ---- table.c: entries -------------------------------------------------------------------------- */
 
@@ -52,7 +52,7 @@ static inline uint32_t block_id(const struct block *b)
 }
 
 /* Is any spec of the mask at `spec` or above? For loops over a mask: a mask of 32 cannot be shifted by 32. */
-static inline bool specs_left(uint32_t mask, uint32_t spec) { return spec < KVB_MAX_SPECS && mask >> spec; }
+static inline bool specs_left(uint32_t mask, uint32_t spec) { return spec < SKV_MAX_SPECS && mask >> spec; }
 
 static inline struct block *block_get(const struct part *p, uint32_t id)
 {
@@ -63,7 +63,7 @@ static inline struct block *block_get(const struct part *p, uint32_t id)
 }
 /* A fresh, indexed entry without slots, or NULL (out of memory). Room in the eviction queues is
  * reserved, so that queueing it later cannot fail. */
-struct block *block_make(struct part *p, struct instance *inst, struct kvb_key key);
+struct block *block_make(struct part *p, struct instance *inst, struct skv_key key);
 /* Frees the entry, and upward its parents, where nothing needs them any more. */
 void block_maybe_free(struct part *p, struct block *b);
 void block_set_parent(struct part *p, struct block *b, struct block *parent);
@@ -89,10 +89,10 @@ uint64_t block_generation(const struct instance *inst, const struct block *b);
 /* For a chunk of so many places. */
 int names_make(uint32_t places, struct name ***out);
 void names_drop(struct chunk *c);
-/* In place of the one that it has; nothing in an instance that is not `named`. KVB_E_NOMEM: it has none. */
-int block_set_name(struct block *b, struct kvb_bytes name);
+/* In place of the one that it has; nothing in an instance that is not `named`. SKV_E_NOMEM: it has none. */
+int block_set_name(struct block *b, struct skv_bytes name);
 void block_drop_name(struct block *b);
-struct kvb_bytes block_name(const struct block *b);
+struct skv_bytes block_name(const struct block *b);
 
 /* ---- era.c: when a block was made ------------------------------------------------------------------- */
 
@@ -105,13 +105,13 @@ uint64_t era_of(const struct part *p, uint64_t generation);
 
 /* ---- index.c ------------------------------------------------------------------------------------ */
 
-struct block *index_find(const struct part *p, const struct instance *inst, struct kvb_key key);
+struct block *index_find(const struct part *p, const struct instance *inst, struct skv_key key);
 /* For a batch: the hash once, then the cell into the cache, some keys later the entry, then the answer. */
-uint64_t index_hash(const struct part *p, struct kvb_key key);
+uint64_t index_hash(const struct part *p, struct skv_key key);
 void index_prefetch(const struct instance *inst, uint64_t hash);
 /* The first entry that the hash fits; NULL: there is none, and so none of the key. */
 struct block *index_fetch_entry(const struct part *p, const struct instance *inst, uint64_t hash);
-struct block *index_find_hashed(const struct part *p, const struct instance *inst, uint64_t hash, struct kvb_key key);
+struct block *index_find_hashed(const struct part *p, const struct instance *inst, uint64_t hash, struct skv_key key);
 int index_insert(struct part *p, struct instance *inst, const struct block *b);
 void index_remove(struct part *p, struct instance *inst, const struct block *b);
 void index_destroy(struct instance *inst);
@@ -132,19 +132,19 @@ void space_ask_growth(struct part *p, struct space *s);
 int space_of_places(const struct part *p, const struct instance *inst);
 /* Table of files of one answer: what its locations refer to. */
 struct file_table {
-	struct kvb_arena *arena;
-	struct kvb_files *files;
+	struct skv_arena *arena;
+	struct skv_files *files;
 	uint32_t *seen; /* space << 24 | file, per entry */
 	uint32_t cap;
 	/* The slab that the last location was in: the next one mostly is, too. */
 	bool any;
 	uint32_t space, handle;
 	uint32_t file; /* entry of its file */
-	struct kvb_slab_info slab;
+	struct skv_slab_info slab;
 };
 /* Fills a location from a slot, and adds its file. */
 int location_fill(struct file_table *t, const struct part *p, const struct instance *inst,
-		  const struct block *b, uint32_t spec, struct kvb_location *out);
+		  const struct block *b, uint32_t spec, struct skv_location *out);
 
 /* ---- queue.c ------------------------------------------------------------------------------------- */
 
@@ -163,13 +163,13 @@ void evict_forget(struct block *b);
 /* The same for one that stays: what it stood for stands itself. */
 void evict_withhold(struct part *p, struct block *b);
 /* What its policy may know of it. */
-struct kvb_policy_block evict_facts(const struct instance *inst, const struct block *b);
-/* It came to be; `how`: KVB_BORN_*. */
+struct skv_policy_block evict_facts(const struct instance *inst, const struct block *b);
+/* It came to be; `how`: SKV_BORN_*. */
 void evict_born(struct part *p, struct block *b, uint32_t how);
 /* It was there before its policy: after a restart, or (`own` is false) when the policy has changed. */
 void evict_adopt(struct block *b, bool own);
 /* What the policy made of it. */
-void evict_keep(struct block *b, const struct kvb_policy_block *facts);
+void evict_keep(struct block *b, const struct skv_policy_block *facts);
 /* Does a candidate's key tell whether it has live children, if the policy cares? */
 bool evict_inner_as(const struct instance *inst, const struct block *b, uint64_t key);
 /* The key of one that is pinned soft. */
@@ -194,9 +194,9 @@ void evict_hide_for_good(struct instance *inst);
 
 /* ---- policy.c ------------------------------------------------------------------------------------- */
 
-/* Is there such a policy, and can it do what the group asks of it? KVB_E_INVALID. */
-int policy_check(const struct kvb_group_spec *g, struct kvb_error *err);
-/* The policy that the group's spec names; another one than before queues its blocks again, in portions. KVB_E_NOMEM
+/* Is there such a policy, and can it do what the group asks of it? SKV_E_INVALID. */
+int policy_check(const struct skv_group_spec *g, struct skv_error *err);
+/* The policy that the group's spec names; another one than before queues its blocks again, in portions. SKV_E_NOMEM
  * changes nothing. */
 int policy_set(struct part *p, struct group *g);
 void policy_unset(struct group *g);
@@ -260,11 +260,11 @@ uint64_t steer_segments(struct part *p, struct picks *k, uint32_t space, uint32_
 			const struct evict_for *w);
 uint64_t block_idle_ms(const struct part *p, const struct block *b);
 /* The mean of some blocks of the slab. */
-uint64_t slab_idle_ms(const struct part *p, const struct kvb_pool *pool, uint32_t slab);
+uint64_t slab_idle_ms(const struct part *p, const struct skv_pool *pool, uint32_t slab);
 
 /* ---- pin.c ---------------------------------------------------------------------------------------------- */
 
-enum kvb_pin_kind pin_kind(const struct block *b);
+enum skv_pin_kind pin_kind(const struct block *b);
 /* A slot of a pinned block was released: with the last one that was committed the pin goes. */
 void pin_of_slot_gone(struct block *b);
 /* Bytes of blocks that are pinned hard, or (`hard` false) soft. */
@@ -273,8 +273,8 @@ void pins_destroy(struct instance *inst);
 /* Ends those whose time is over, a portion of them at a time. True when there is more to do at once. */
 bool pins_expire(struct part *p);
 void pin_undo(struct part *p, struct txn *t);
-/* While loading. A block that is not there is passed over. KVB_E_NOMEM. */
-int pin_replay(struct part *p, struct instance *inst, struct kvb_key key, enum kvb_pin_kind kind, uint64_t until);
+/* While loading. A block that is not there is passed over. SKV_E_NOMEM. */
+int pin_replay(struct part *p, struct instance *inst, struct skv_key key, enum skv_pin_kind kind, uint64_t until);
 
 /* ---- remove.c ------------------------------------------------------------------------------------- */
 
@@ -288,7 +288,7 @@ void remove_undo(struct part *p, struct txn *t);
 
 /* ---- clear.c -------------------------------------------------------------------------------------- */
 
-/* Queues the record of a CLEAR or a DROP of the instance, which becomes a ghost. KVB_E_NOMEM changes nothing. */
+/* Queues the record of a CLEAR or a DROP of the instance, which becomes a ghost. SKV_E_NOMEM changes nothing. */
 int clear_queue(struct part *p, struct instance *inst, enum txn_kind kind, struct txn **out);
 void clear_apply(struct part *p, struct txn *t);
 void clear_undo(struct part *p, struct txn *t);
@@ -306,7 +306,7 @@ bool ghosts_go_on(struct part *p);
 struct instance *ghosts_take_swept(struct part *p);
 void ghosts_free(struct instance *ghosts);
 /* Sweeps all whose record is durable, with others' calls in between. No lock. */
-void ghosts_finish(struct kvb_core *c);
+void ghosts_finish(struct skv_core *c);
 
 /* ---- trim.c --------------------------------------------------------------------------------------- */
 
@@ -317,33 +317,33 @@ void trim_fail_all(struct part *p, int status, const char *text);
 
 /* ---- session.c ------------------------------------------------------------------------------------ */
 
-struct session *session_find(const struct part *p, struct kvb_key id);
-struct session *session_by_request(const struct part *p, struct kvb_key request);
+struct session *session_find(const struct part *p, struct skv_key id);
+struct session *session_by_request(const struct part *p, struct skv_key request);
 uint32_t *session_due_place(void *ctx, uint32_t number); /* of part->deadlines */
 int session_add(struct part *p, struct session *s); /* takes ownership on success */
 void session_destroy(struct part *p, struct session *s); /* forgets it altogether */
 /* Ends it: releases the lists, keeps id and outcome until forget_at (longer while a transaction still
  * names it: one that was queued before its instance was dropped). */
-void session_end(struct part *p, struct session *s, enum kvb_session_state state);
+void session_end(struct part *p, struct session *s, enum skv_session_state state);
 void session_forget_due(struct part *p, uint64_t now);
 void session_expire_due(struct part *p, uint64_t now);
 /* Its end could not be journaled: look at the deadline again soon. */
 void session_retry_expiry(struct part *p, struct session *s);
-/* How the block of its i-th write is born: KVB_BORN_*. */
+/* How the block of its i-th write is born: SKV_BORN_*. */
 uint32_t session_birth(const struct session *s, uint32_t i);
 /* When the writers of what it does not commit are through. */
 uint64_t session_grace_end(const struct part *p, const struct session *s);
 /* The i-th write is committed or given up, apart from the others; with the last one the session ends (and is
  * destroyed, if it is anonymous). */
 void session_settle(struct part *p, struct session *s, uint32_t i, bool success, uint64_t use);
-struct txn *session_queue_end(struct part *p, struct session *s, enum kvb_session_state state, bool quiesced);
+struct txn *session_queue_end(struct part *p, struct session *s, enum skv_session_state state, bool quiesced);
 /* The i-th written block's slots of this session are given up; free when hold_until has passed. */
 void session_release(struct part *p, struct session *s, uint32_t i, uint64_t hold_until);
 struct session *session_make(uint32_t n_keys, uint32_t n_write);
 void session_free(struct session *s);
-void session_id_text(struct kvb_key id, char out[KVB_SESSION_ID_HEX + 1]);
-struct kvb_key tenant_hash(const char *tenant);
-bool session_id_parse(const char *hex, struct kvb_key *out);
+void session_id_text(struct skv_key id, char out[SKV_SESSION_ID_HEX + 1]);
+struct skv_key tenant_hash(const char *tenant);
+bool session_id_parse(const char *hex, struct skv_key *out);
 void end_apply(struct part *p, struct txn *t);
 
 /* ---- start.c, finish.c ------------------------------------------------------------------------------- */
@@ -353,7 +353,7 @@ struct plan;
 void start_undo(struct part *p, struct txn *t);
 void start_apply(struct part *p, struct txn *t);
 /* The answer of a session as it is now; of one whose record is durable, as a waiter's `fill`; of a start that has
- * nothing to write. KVB_E_NOMEM. */
+ * nothing to write. SKV_E_NOMEM. */
 int start_fill(struct waiter *w, struct part *p, const struct session *s);
 int start_fill_late(struct waiter *w, struct part *p, const struct txn *t, int status);
 int start_fill_none(const struct part *p, struct waiter *w, const struct plan *plan);
@@ -369,17 +369,17 @@ struct grant {
 };
 /* v[spec][i] belongs to the i-th written block that takes this spec. */
 struct grants {
-	struct grant *v[KVB_MAX_SPECS];
-	uint32_t n[KVB_MAX_SPECS];
+	struct grant *v[SKV_MAX_SPECS];
+	uint32_t n[SKV_MAX_SPECS];
 };
 void grants_free(struct part *p, struct grants *g); /* the slots, not the arrays */
 /* Makes the session's entries and gives them their slots, and names[i] to the block of keys[i] (NULL = none). On
- * KVB_E_NOMEM all slots granted are free again and nothing is linked. Used by start and by replay.
+ * SKV_E_NOMEM all slots granted are free again and nothing is linked. Used by start and by replay.
  * `have`: the entries of all keys, NULL = to be looked for. */
-int start_link(struct part *p, struct session *s, struct grants *g, const struct kvb_bytes *names,
+int start_link(struct part *p, struct session *s, struct grants *g, const struct skv_bytes *names,
 	       struct block *const *have);
-/* KVB_E_CONFLICT: keys[*at] is the same as keys[*first]. KVB_E_NOMEM. */
-int keys_duplicate(const struct kvb_key *keys, uint32_t n, uint32_t *at, uint32_t *first);
+/* SKV_E_CONFLICT: keys[*at] is the same as keys[*first]. SKV_E_NOMEM. */
+int keys_duplicate(const struct skv_key *keys, uint32_t n, uint32_t *at, uint32_t *first);
 /* The reverse, for a start that never became durable: slots are free at once. */
 void start_unlink(struct part *p, struct session *s);
 void finish_apply(struct part *p, struct txn *t);
@@ -411,17 +411,17 @@ struct search {
 	uint32_t matched;
 	uint64_t lease_until, lease_window; /* lookup.c; the window in which the lease ends begins then */
 };
-/* Under the read lock. KVB_E_NOT_FOUND (instance), KVB_E_INVALID, KVB_E_NOMEM. */
-int search_run(struct part *p, const struct kvb_lookup_req *req, struct kvb_arena *a, struct search *s,
-	       struct kvb_error *err);
-/* Looks an instance up; fails with KVB_E_NOT_FOUND naming `field`. */
+/* Under the read lock. SKV_E_NOT_FOUND (instance), SKV_E_INVALID, SKV_E_NOMEM. */
+int search_run(struct part *p, const struct skv_lookup_req *req, struct skv_arena *a, struct search *s,
+	       struct skv_error *err);
+/* Looks an instance up; fails with SKV_E_NOT_FOUND naming `field`. */
 struct instance *instance_find(const struct part *p, const char *tenant, const char *id);
 int instance_need(const struct part *p, const char *tenant, const char *id, const char *field,
-		  struct instance **out, struct kvb_error *err);
+		  struct instance **out, struct skv_error *err);
 int specs_resolve(const struct instance *inst, const char *const *names, uint32_t n, uint32_t *mask,
-		  struct kvb_error *err);
+		  struct skv_error *err);
 /* Names of the specs in `mask`, in the instance's order, copied into the arena. */
-int specs_names(const struct instance *inst, uint32_t mask, struct kvb_arena *a, const char *const **names,
+int specs_names(const struct instance *inst, uint32_t mask, struct skv_arena *a, const char *const **names,
 		uint32_t *n);
 /* Tells names apart before their bytes are compared; `more` may be "". */
 uint32_t name_hash(const char *name, const char *more);
@@ -441,7 +441,7 @@ struct plan {
 	uint8_t *outcome;                    /* [n_keys] */
 	uint32_t *missing;                   /* [n_keys] specs to write */
 	uint32_t n_write;
-	uint32_t need[KVB_MAX_SPECS];        /* slots per spec */
+	uint32_t need[SKV_MAX_SPECS];        /* slots per spec */
 	uint64_t bytes;
 	uint64_t since; /* when the start came (boot time ms) */
 	bool keeps;     /* what exists already is not evicted for the rest */
@@ -449,24 +449,24 @@ struct plan {
 	struct grants grants;
 };
 
-/* plan.c: fills what the request asks of plan->inst and what is left to write. KVB_E_INVALID, KVB_E_TOO_LARGE,
- * KVB_E_TOO_MANY, KVB_E_NOMEM. */
-int plan_make(const struct part *p, const struct kvb_start_req *req, struct kvb_arena *a, struct plan *plan,
-	      struct kvb_error *err);
+/* plan.c: fills what the request asks of plan->inst and what is left to write. SKV_E_INVALID, SKV_E_TOO_LARGE,
+ * SKV_E_TOO_MANY, SKV_E_NOMEM. */
+int plan_make(const struct part *p, const struct skv_start_req *req, struct skv_arena *a, struct plan *plan,
+	      struct skv_error *err);
 /* Leaves the first n writes; the others have no room. `whole`: n or none, and none where a key is BUSY. */
 void plan_cut(struct plan *plan, uint64_t n, bool whole);
 /* n_write, need and bytes by the outcomes. */
 void plan_count(struct plan *plan);
-/* What open sessions may hold: KVB_OK, KVB_E_TOO_LARGE, KVB_E_TOO_MANY. */
-int room_limits(const struct part *p, const struct plan *plan, struct kvb_error *err);
-/* The group's quota: KVB_OK, TRY_WAIT_QUOTA (eviction within the group is on its way), KVB_E_QUOTA. */
-int room_quota(struct part *p, const struct plan *plan, struct kvb_error *err);
-/* Takes the plan's slots, all in one storage. KVB_OK, TRY_WAIT, KVB_E_NO_SPACE, KVB_E_UNAVAILABLE,
- * KVB_E_NOMEM. */
-int room_take(struct part *p, struct plan *plan, struct kvb_arena *a, struct kvb_error *err);
+/* What open sessions may hold: SKV_OK, SKV_E_TOO_LARGE, SKV_E_TOO_MANY. */
+int room_limits(const struct part *p, const struct plan *plan, struct skv_error *err);
+/* The group's quota: SKV_OK, TRY_WAIT_QUOTA (eviction within the group is on its way), SKV_E_QUOTA. */
+int room_quota(struct part *p, const struct plan *plan, struct skv_error *err);
+/* Takes the plan's slots, all in one storage. SKV_OK, TRY_WAIT, SKV_E_NO_SPACE, SKV_E_UNAVAILABLE,
+ * SKV_E_NOMEM. */
+int room_take(struct part *p, struct plan *plan, struct skv_arena *a, struct skv_error *err);
 /* The slots that the request names, of those that are free; the other keys have no room. As room_take. */
-int room_take_places(struct part *p, const struct kvb_start_req *req, struct plan *plan, struct kvb_arena *a,
-		     struct kvb_error *err);
+int room_take_places(struct part *p, const struct skv_start_req *req, struct plan *plan, struct skv_arena *a,
+		     struct skv_error *err);
 /* For plans of one spec. How many of its blocks the bounds of open sessions and blocks allow: */
 uint64_t room_bound(const struct part *p, const struct plan *plan);
 /* how many could be taken at once, without any eviction. */
@@ -501,7 +501,7 @@ bool drains_go_on(struct part *p);
 /* By the device's thread, its file system being well: files that nobody needs any more go. */
 void drain_remove_files(struct device *d);
 /* What a file waits for, for people; "" = nothing. */
-const char *drain_waits_for(const struct space *s, const struct space_file *f, const struct kvb_file_info *info);
+const char *drain_waits_for(const struct space *s, const struct space_file *f, const struct skv_file_info *info);
 
 /* ---- share.c: parts of a group ------------------------------------------------------------------------- */
 
@@ -509,11 +509,11 @@ static inline uint64_t percent_of(uint64_t bytes, uint32_t percent)
 {
 	return bytes / 100 * percent + bytes % 100 * percent / 100;
 }
-uint64_t spec_block_bytes(const struct kvb_instance_spec *i); /* all specs */
+uint64_t spec_block_bytes(const struct skv_instance_spec *i); /* all specs */
 void group_join(struct group *g, struct instance *inst);
 void group_leave(struct instance *inst);
 /* Takes weight and capacity of `to`. */
-void share_change(struct instance *inst, const struct kvb_instance_spec *to);
+void share_change(struct instance *inst, const struct skv_instance_spec *to);
 /* Bytes that the group may have: its capacity, or what its storages have, if that is less. */
 uint64_t group_room(const struct part *p, const struct group *g);
 /* The instance's part of these bytes: of its group's room, or of what is left of it. All of it in a group that has no
@@ -531,35 +531,35 @@ bool share_allows(const struct evict_for *w, const struct instance *inst);
 
 /* ---- record.c: durable records ---------------------------------------------------------------------- */
 
-void record_start(struct kvb_buf *out, const struct part *p, const struct session *s);
-void record_finish(struct kvb_buf *out, const struct session *s, const struct txn *t, uint64_t now);
-void record_end(struct kvb_buf *out, const struct session *s, const struct txn *t, uint64_t now);
+void record_start(struct skv_buf *out, const struct part *p, const struct session *s);
+void record_finish(struct skv_buf *out, const struct session *s, const struct txn *t, uint64_t now);
+void record_end(struct skv_buf *out, const struct session *s, const struct txn *t, uint64_t now);
 /* As many of the n removals as belong to the first one's instance; returns how many. */
-size_t record_remove(struct kvb_buf *out, const struct part *p, const struct removal *r, size_t n,
+size_t record_remove(struct skv_buf *out, const struct part *p, const struct removal *r, size_t n,
 		     uint64_t now);
 /* `clean`: an orderly shutdown follows. */
-void record_horizon(struct kvb_buf *out, const struct part *p, uint64_t until, bool clean);
-void record_clear(struct kvb_buf *out, const struct instance *inst, bool drop, uint64_t now);
-void record_settle(struct kvb_buf *out, const struct txn *t);
-void record_pin(struct kvb_buf *out, const struct instance *inst, const struct repin *v, uint32_t n, uint64_t now);
+void record_horizon(struct skv_buf *out, const struct part *p, uint64_t until, bool clean);
+void record_clear(struct skv_buf *out, const struct instance *inst, bool drop, uint64_t now);
+void record_settle(struct skv_buf *out, const struct txn *t);
+void record_pin(struct skv_buf *out, const struct instance *inst, const struct repin *v, uint32_t n, uint64_t now);
 /* All pins of the instance, for a checkpoint. */
-void record_pins(struct kvb_buf *out, const struct part *p, const struct instance *inst, uint64_t now);
+void record_pins(struct skv_buf *out, const struct part *p, const struct instance *inst, uint64_t now);
 /* Pieces of a checkpoint. */
-void record_chunk(struct kvb_buf *out, const struct part *p, const struct chunk *c);
+void record_chunk(struct skv_buf *out, const struct part *p, const struct chunk *c);
 /* Its slots that are leased, as holds. */
-void record_chunk_leases(struct kvb_buf *out, const struct part *p, const struct chunk *c, uint64_t now);
-void record_ended(struct kvb_buf *out, const struct session *s, uint64_t now);
-void record_hold(struct kvb_buf *out, const struct space *space, struct kvb_run run, uint64_t left_ms);
-void record_counters(struct kvb_buf *out, const struct part *p);
-void record_eras(struct kvb_buf *out, const struct part *p);
+void record_chunk_leases(struct skv_buf *out, const struct part *p, const struct chunk *c, uint64_t now);
+void record_ended(struct skv_buf *out, const struct session *s, uint64_t now);
+void record_hold(struct skv_buf *out, const struct space *space, struct skv_run run, uint64_t left_ms);
+void record_counters(struct skv_buf *out, const struct part *p);
+void record_eras(struct skv_buf *out, const struct part *p);
 /* Length in bytes of the record at the begin of n bytes, 0 if there is none. */
 size_t record_length(const void *bytes, size_t n);
 /* How the slots of an instance's spec lie in the storage's files. */
-struct geometry space_geometry(const struct space *sp, const struct kvb_instance_spec *i, uint32_t spec);
+struct geometry space_geometry(const struct space *sp, const struct skv_instance_spec *i, uint32_t spec);
 /* What slots whose instance is not known (holds) begin at multiples of, where there are no chunks. */
 uint64_t stride_align(uint64_t stride, bool numbered);
 /* Does a slot of the spec fit into the storage's slab files, with what its alignment may cost? */
-bool space_fits(const struct space *sp, const struct kvb_instance_spec *i, uint32_t spec);
+bool space_fits(const struct space *sp, const struct skv_instance_spec *i, uint32_t spec);
 /* Bytes of a slot that is given (or, negative, released): counted for instance and group. */
 void used_add(struct instance *inst, uint32_t space, int64_t bytes);
 
@@ -575,7 +575,7 @@ struct replay {
 	uint64_t freeze_ms; /* what is left of a freeze, by that record */
 };
 /* Applies a sequence of records (a journal batch or a checkpoint slice). */
-int replay_records(struct replay *r, const void *bytes, size_t n, struct kvb_error *err);
+int replay_records(struct replay *r, const void *bytes, size_t n, struct skv_error *err);
 
 /* ---- commit.c ---------------------------------------------------------------------------------------- */
 
@@ -584,21 +584,21 @@ void txn_destroy(struct txn *t); /* NULL is allowed */
 /* Under the write lock: queues a transaction whose record is complete. */
 void commit_queue(struct part *p, struct txn *t);
 void txn_wait(struct txn *t, struct waiter *w);
-void commit_init(struct kvb_core *c);
-void commit_destroy(struct kvb_core *c);
-int commit_start_thread(struct kvb_core *c);
-void commit_stop_thread(struct kvb_core *c);
+void commit_init(struct skv_core *c);
+void commit_destroy(struct skv_core *c);
+int commit_start_thread(struct skv_core *c);
+void commit_stop_thread(struct skv_core *c);
 /* One round: appends what is queued, applies it, begins a wanted snapshot. True if it did anything. */
-bool commit_round(struct kvb_core *c);
+bool commit_round(struct skv_core *c);
 /* Under the write lock: fails everything queued; in-flight work is failed by its round. */
-void commit_drain(struct kvb_core *c, int status);
+void commit_drain(struct skv_core *c, int status);
 /* Under the write lock, when no round runs: what waited for a sync is forgotten with the part. */
-void commit_forget_unsynced(struct kvb_core *c, int status);
+void commit_forget_unsynced(struct skv_core *c, int status);
 /* Waits until no round runs. No lock held. */
-void commit_wait_idle(struct kvb_core *c);
+void commit_wait_idle(struct skv_core *c);
 /* Has the committer begin a snapshot (threads), or begins it here (manual). */
-void commit_ask_snapshot(struct kvb_core *c);
-uint64_t commit_appended(struct kvb_core *c);
+void commit_ask_snapshot(struct skv_core *c);
+uint64_t commit_appended(struct skv_core *c);
 
 /* ---- checkpoint.c, recover.c, owner.c, device.c, admin.c, tick.c ------------------------------------- */
 
@@ -607,82 +607,82 @@ void snapshot_abort(struct part *p);
 /* Under the write lock, by the committer between two batches. */
 void snapshot_begin(struct part *p, uint64_t barrier);
 /* Writes one checkpoint of the current part. `clean`: the last one of an orderly shutdown. */
-int checkpoint_run(struct kvb_core *c, bool clean, struct kvb_error *err);
+int checkpoint_run(struct skv_core *c, bool clean, struct skv_error *err);
 
-struct part *part_make(struct kvb_core *c);
+struct part *part_make(struct skv_core *c);
 void part_destroy(struct part *p);
 /* Loads registry, checkpoint and journal into a new part. No lock: nobody else sees it yet. */
-int part_load(struct kvb_core *c, uint64_t fence, struct part **out, struct kvb_error *err);
+int part_load(struct skv_core *c, uint64_t fence, struct part **out, struct skv_error *err);
 /* Verifies everything; each problem goes to say(). */
 uint64_t part_check(struct part *p, void (*say)(void *ctx, const char *text), void *ctx);
 
 /* Ownership: acquire, renew, give up. Called again and again by the keeper; returns ms to wait. */
-uint32_t owner_step(struct kvb_core *c);
+uint32_t owner_step(struct skv_core *c);
 /* The part is owned but not loaded: load it and go READY. Called by the ticker. False = try later. */
-bool owner_load(struct kvb_core *c);
+bool owner_load(struct skv_core *c);
 /* Forgets the part: everything waiting fails with `status`. */
-void owner_drop(struct kvb_core *c, int status, enum kvb_core_state next);
-bool owner_valid(const struct kvb_core *c);
+void owner_drop(struct skv_core *c, int status, enum skv_core_state next);
+bool owner_valid(const struct skv_core *c);
 
-int device_make(struct kvb_core *c, const struct kvb_storage_spec *s, uint32_t id, const uint8_t uuid[16],
+int device_make(struct skv_core *c, const struct skv_storage_spec *s, uint32_t id, const uint8_t uuid[16],
 		struct device **out);
 /* Takes what may change besides capacity and enabled. Under the write lock, or before anybody knows the device. */
-int device_describe(struct device *d, const struct kvb_storage_spec *s);
-bool device_same_masters(const struct device *d, const struct kvb_storage_spec *s);
+int device_describe(struct device *d, const struct skv_storage_spec *s);
+bool device_same_masters(const struct device *d, const struct skv_storage_spec *s);
 int device_start(struct device *d);
 void device_ask(struct device *d); /* its thread takes a step at once */
 void device_destroy(struct device *d); /* stops its thread first */
 /* One step of its thread: open, probe, check files, grow. */
 void device_step(struct device *d);
 /* Opens the root for the first time, so that a bad one is refused at once. */
-int device_open(struct device *d, bool may_create, struct kvb_error *err);
+int device_open(struct device *d, bool may_create, struct skv_error *err);
 bool device_healthy(const struct device *d);
 /* May what lies there be looked up? Also when no fs-master answers, which says nothing of the clients' mounts. */
 bool device_readable(const struct device *d);
 /* Looks whether the files of the space are there and ours (fsck). */
-int device_check_files(struct device *d, const struct space *s, struct kvb_error *err);
-/* By its thread: the file system's part of it. Once the file is gone it stays KVB_OK. */
-int device_remove_file(struct device *d, uint32_t file, struct kvb_error *err);
-struct device *device_find(const struct kvb_core *c, uint32_t id);
-int device_add(struct kvb_core *c, struct device *d); /* under the write lock */
+int device_check_files(struct device *d, const struct space *s, struct skv_error *err);
+/* By its thread: the file system's part of it. Once the file is gone it stays SKV_OK. */
+int device_remove_file(struct device *d, uint32_t file, struct skv_error *err);
+struct device *device_find(const struct skv_core *c, uint32_t id);
+int device_add(struct skv_core *c, struct device *d); /* under the write lock */
 /* Its thread ends once it is out of the file system; has it? */
 void device_ask_stop(struct device *d);
 bool device_stopped(const struct device *d);
 /* A call into its file system has not come back for long. */
 bool device_hangs(const struct device *d);
 /* Under the write lock: the core and its part forget the device and its (empty) space. */
-void device_remove(struct kvb_core *c, struct device *d);
+void device_remove(struct skv_core *c, struct device *d);
 /* Ends its thread, removes its files, destroys it. */
 void device_retire(struct device *d, uint32_t files);
 
 /* Registry documents (registry.c), used by recovery and administration. */
 struct storage_doc {
-	struct kvb_storage_spec spec;
+	struct skv_storage_spec spec;
 	uint32_t id;
 	uint8_t uuid[16];
 };
-int registry_load(struct part *p, struct kvb_error *err);
-void registry_put_storage(struct kvb_buf *out, const struct storage_doc *d);
-void registry_put_group(struct kvb_buf *out, const struct kvb_group_spec *g);
-void registry_put_instance(struct kvb_buf *out, const struct kvb_instance_spec *i, uint32_t id);
-int registry_next_id(struct kvb_core *c, uint32_t *id, struct kvb_error *err);
-int registry_secret(struct kvb_core *c, struct kvb_error *err);
+int registry_load(struct part *p, struct skv_error *err);
+void registry_put_storage(struct skv_buf *out, const struct storage_doc *d);
+void registry_put_group(struct skv_buf *out, const struct skv_group_spec *g);
+void registry_put_instance(struct skv_buf *out, const struct skv_instance_spec *i, uint32_t id);
+int registry_next_id(struct skv_core *c, uint32_t *id, struct skv_error *err);
+int registry_secret(struct skv_core *c, struct skv_error *err);
 void registry_file_key(char out[64], uint32_t storage_id, uint32_t file);
-void registry_put_file(struct kvb_buf *out, const struct space_file *f);
+void registry_put_file(struct skv_buf *out, const struct space_file *f);
 /* False: malformed, or from a newer version. Fills length, asked, state. */
 bool registry_get_file(const void *bytes, size_t n, struct space_file *out);
 void registry_instance_key(char out[300], const char *tenant, const char *id);
 /* The second half of an instance's deletion, after its record; may be repeated. `doc`: its document. */
-int registry_move_to_dropped(struct kvb_core *c, const char *instance_key, uint32_t id, const struct kvb_buf *doc,
-			     struct kvb_error *err);
+int registry_move_to_dropped(struct skv_core *c, const char *instance_key, uint32_t id, const struct skv_buf *doc,
+			     struct skv_error *err);
 /* The same for all instances of a part that was just loaded and is nobody else's yet. */
-int registry_finish_drops(struct part *p, struct kvb_error *err);
-int registry_forget_dropped(struct kvb_core *c, uint32_t id, struct kvb_error *err);
+int registry_finish_drops(struct part *p, struct skv_error *err);
+int registry_forget_dropped(struct skv_core *c, uint32_t id, struct skv_error *err);
 /* Adds to the part; strings are copied. */
-int part_add_space(struct part *p, struct device *d, const struct kvb_storage_spec *s, uint64_t version);
-int part_add_group(struct part *p, const struct kvb_group_spec *g, uint64_t version);
-int part_add_instance(struct part *p, const struct kvb_instance_spec *i, uint32_t id);
-int part_add_instance_to(struct part *p, const struct kvb_instance_spec *i, uint32_t id, struct group *g);
+int part_add_space(struct part *p, struct device *d, const struct skv_storage_spec *s, uint64_t version);
+int part_add_group(struct part *p, const struct skv_group_spec *g, uint64_t version);
+int part_add_instance(struct part *p, const struct skv_instance_spec *i, uint32_t id);
+int part_add_instance_to(struct part *p, const struct skv_instance_spec *i, uint32_t id, struct group *g);
 struct space *space_by_id(struct part *p, uint32_t storage_id);
 /* The slots of a `counted` storage: its only file is as long as the capacity says. */
 int part_count_slots(struct space *s);
@@ -695,19 +695,19 @@ void part_remove_instance(struct part *p, struct instance *inst);
 struct instance *instance_again(const struct instance *inst);
 void instance_free(struct instance *inst); /* NULL is allowed */
 void group_free(struct group *g);
-void group_spec_free(struct kvb_group_spec *g);
-int group_spec_copy(struct kvb_group_spec *out, const struct kvb_group_spec *g);
+void group_spec_free(struct skv_group_spec *g);
+int group_spec_copy(struct skv_group_spec *out, const struct skv_group_spec *g);
 
 /* Whatever time has made due. Returns ms to wait until the next one. */
-uint32_t tick_once(struct kvb_core *c);
+uint32_t tick_once(struct skv_core *c);
 /* Queues a longer lease horizon, or finds the one on its way. */
 int horizon_extend(struct part *p, uint64_t now, struct txn **out);
-uint32_t horizon_span(const struct kvb_core *c);
+uint32_t horizon_span(const struct skv_core *c);
 
 /* Has the checkpointer write a checkpoint soon. */
-void checkpoint_ask(struct kvb_core *c);
+void checkpoint_ask(struct skv_core *c);
 
 /* Common gate of all block calls: state and ownership. */
-int core_gate(const struct kvb_core *c, struct kvb_error *err);
+int core_gate(const struct skv_core *c, struct skv_error *err);
 
 #endif

@@ -28,20 +28,20 @@ struct instance *instance_find(const struct part *p, const char *tenant, const c
 }
 
 int instance_need(const struct part *p, const char *tenant, const char *id, const char *field,
-		  struct instance **out, struct kvb_error *err)
+		  struct instance **out, struct skv_error *err)
 {
 	struct instance *inst = instance_find(p, tenant, id);
 
 	if (!inst || inst->deleting)
-		return kvb_fail(err, KVB_E_NOT_FOUND, field, "no instance '%s': register it first", id);
+		return skv_fail(err, SKV_E_NOT_FOUND, field, "no instance '%s': register it first", id);
 	*out = inst;
-	return KVB_OK;
+	return SKV_OK;
 }
 
 int specs_resolve(const struct instance *inst, const char *const *names, uint32_t n, uint32_t *mask,
-		  struct kvb_error *err)
+		  struct skv_error *err)
 {
-	char field[KVB_FIELD_MAX];
+	char field[SKV_FIELD_MAX];
 
 	*mask = n ? 0 : (uint32_t)((1ull << inst->spec.n_specs) - 1);
 	for (uint32_t i = 0; i < n; i++) {
@@ -51,31 +51,31 @@ int specs_resolve(const struct instance *inst, const char *const *names, uint32_
 			s++;
 		snprintf(field, sizeof field, "specs[%u]", i);
 		if (s == inst->spec.n_specs)
-			return kvb_fail(err, KVB_E_INVALID, field, "instance '%s' has no spec '%s'",
+			return skv_fail(err, SKV_E_INVALID, field, "instance '%s' has no spec '%s'",
 					inst->spec.id, names[i]);
 		if (*mask >> s & 1)
-			return kvb_fail(err, KVB_E_INVALID, field, "'%s' is named twice", names[i]);
+			return skv_fail(err, SKV_E_INVALID, field, "'%s' is named twice", names[i]);
 		*mask |= 1u << s;
 	}
-	return KVB_OK;
+	return SKV_OK;
 }
 
-int specs_names(const struct instance *inst, uint32_t mask, struct kvb_arena *a, const char *const **names,
+int specs_names(const struct instance *inst, uint32_t mask, struct skv_arena *a, const char *const **names,
 		uint32_t *n)
 {
-	const char **v = kvb_arena_alloc(a, KVB_MAX_SPECS * sizeof *v);
+	const char **v = skv_arena_alloc(a, SKV_MAX_SPECS * sizeof *v);
 	uint32_t count = 0;
 
 	for (uint32_t s = 0; v && s < inst->spec.n_specs; s++) {
 		if (!(mask >> s & 1))
 			continue;
-		v[count] = kvb_arena_strndup(a, inst->spec.specs[s].name, strlen(inst->spec.specs[s].name));
+		v[count] = skv_arena_strndup(a, inst->spec.specs[s].name, strlen(inst->spec.specs[s].name));
 		if (!v[count++])
-			return KVB_E_NOMEM;
+			return SKV_E_NOMEM;
 	}
 	*names = v;
 	*n = count;
-	return v ? KVB_OK : KVB_E_NOMEM;
+	return v ? SKV_OK : SKV_E_NOMEM;
 }
 
 /* ---- leases ----------------------------------------------------------------------------------------- */
@@ -101,7 +101,7 @@ static uint64_t lease_cap(const struct part *p, const struct instance *inst)
 {
 	uint64_t sum = group_room(p, inst->group);
 
-	if (inst->group->spec.share == KVB_SHARE_FIXED)
+	if (inst->group->spec.share == SKV_SHARE_FIXED)
 		sum = share_of(inst, sum);
 	return sum / 100 * p->core->o.leased_percent + (sum % 100 * p->core->o.leased_percent + 99) / 100;
 }
@@ -144,10 +144,10 @@ static void note_lease(struct instance *inst, uint64_t until)
 
 /* ---- lookup ------------------------------------------------------------------------------------------- */
 
-static uint32_t lease_ms_of(const struct part *p, const struct kvb_lookup_req *req)
+static uint32_t lease_ms_of(const struct part *p, const struct skv_lookup_req *req)
 {
-	const struct kvb_core_options *o = &p->core->o;
-	uint32_t ms = req->lease_ms == KVB_LEASE_DEFAULT ? o->lease_default_ms : req->lease_ms;
+	const struct skv_core_options *o = &p->core->o;
+	uint32_t ms = req->lease_ms == SKV_LEASE_DEFAULT ? o->lease_default_ms : req->lease_ms;
 
 	return req->peek ? 0 : ms > o->lease_max_ms ? o->lease_max_ms : ms;
 }
@@ -172,17 +172,17 @@ static void forget_hits(const struct part *p, struct search *s)
 
 /* Makes misses of the hits that the cap leaves no room for: of a prefix all from the first such one on, of a window
  * or a hybrid all. */
-static void keep_leasable(const struct part *p, enum kvb_lookup_mode mode, struct search *s, uint64_t left)
+static void keep_leasable(const struct part *p, enum skv_lookup_mode mode, struct search *s, uint64_t left)
 {
 	for (uint32_t i = 0; i < s->n_seen; i++) {
 		uint64_t adds = lease_adds(p, s, i);
 
 		if (adds <= left) {
 			left -= adds;
-		} else if (mode == KVB_LOOKUP_BATCH) {
+		} else if (mode == SKV_LOOKUP_BATCH) {
 			s->hit[i] = NULL;
 			s->matched--;
-		} else if (mode == KVB_LOOKUP_PREFIX) {
+		} else if (mode == SKV_LOOKUP_PREFIX) {
 			s->n_seen = s->matched = i;
 		} else {
 			forget_hits(p, s);
@@ -192,7 +192,7 @@ static void keep_leasable(const struct part *p, enum kvb_lookup_mode mode, struc
 		set_lease(p, s, 0);
 }
 
-static void decide_lease(struct part *p, const struct kvb_lookup_req *req, struct search *s, uint64_t now)
+static void decide_lease(struct part *p, const struct skv_lookup_req *req, struct search *s, uint64_t now)
 {
 	uint32_t ms = lease_ms_of(p, req);
 	uint64_t bytes = 0, cap, have;
@@ -215,9 +215,9 @@ static void decide_lease(struct part *p, const struct kvb_lookup_req *req, struc
 		set_lease(p, s, 0);
 }
 
-static int fill_hit(struct part *p, struct kvb_lookup_res *res, struct file_table *files, const struct search *s, uint32_t i)
+static int fill_hit(struct part *p, struct skv_lookup_res *res, struct file_table *files, const struct search *s, uint32_t i)
 {
-	struct kvb_location *loc = &res->loc[(size_t)i * res->n_specs];
+	struct skv_location *loc = &res->loc[(size_t)i * res->n_specs];
 	const struct block *b = s->hit[i];
 
 	res->hit[i] = true;
@@ -228,60 +228,60 @@ static int fill_hit(struct part *p, struct kvb_lookup_res *res, struct file_tabl
 			continue;
 		if (!spec_there(b, spec, &s->gone))
 			memset(loc, 0, sizeof *loc);
-		else if (location_fill(files, p, s->inst, b, spec, loc) != KVB_OK)
-			return KVB_E_NOMEM;
+		else if (location_fill(files, p, s->inst, b, spec, loc) != SKV_OK)
+			return SKV_E_NOMEM;
 		loc++;
 	}
-	return KVB_OK;
+	return SKV_OK;
 }
 
-static int fill_lookup(struct part *p, const struct kvb_lookup_req *req, struct kvb_lookup_res *res,
-		       struct kvb_arena *a, const struct search *s)
+static int fill_lookup(struct part *p, const struct skv_lookup_req *req, struct skv_lookup_res *res,
+		       struct skv_arena *a, const struct search *s)
 {
 	struct file_table files = { .arena = a, .files = &res->files };
 
 	res->matched = s->matched;
 	for (uint32_t i = 0; i < s->n_seen; i++)
-		if (s->hit[i] && fill_hit(p, res, &files, s, i) != KVB_OK)
-			return KVB_E_NOMEM;
+		if (s->hit[i] && fill_hit(p, res, &files, s, i) != SKV_OK)
+			return SKV_E_NOMEM;
 	COUNT(p->core, lookup_keys, req->n_keys);
 	COUNT(p->core, lookup_hits, res->matched);
 	if (res->matched)
 		atomic_fetch_add_explicit(&s->inst->hits, res->matched, memory_order_relaxed);
-	return KVB_OK;
+	return SKV_OK;
 }
 
-static int prepare(const struct kvb_lookup_req *req, struct kvb_lookup_res *res, struct kvb_arena *a,
+static int prepare(const struct skv_lookup_req *req, struct skv_lookup_res *res, struct skv_arena *a,
 		   const struct search *s)
 {
 	memset(res, 0, sizeof *res);
 	res->n_keys = req->n_keys;
-	if (specs_names(s->inst, s->mask, a, &res->specs, &res->n_specs) != KVB_OK)
-		return KVB_E_NOMEM;
-	res->hit = kvb_arena_calloc(a, req->n_keys, sizeof *res->hit);
-	res->loc = kvb_arena_alloc(a, (size_t)req->n_keys * res->n_specs * sizeof *res->loc);
+	if (specs_names(s->inst, s->mask, a, &res->specs, &res->n_specs) != SKV_OK)
+		return SKV_E_NOMEM;
+	res->hit = skv_arena_calloc(a, req->n_keys, sizeof *res->hit);
+	res->loc = skv_arena_alloc(a, (size_t)req->n_keys * res->n_specs * sizeof *res->loc);
 	if (req->want_created)
-		res->created_ms = kvb_arena_calloc(a, req->n_keys, sizeof *res->created_ms);
-	return res->hit && res->loc && (res->created_ms || !req->want_created) ? KVB_OK : KVB_E_NOMEM;
+		res->created_ms = skv_arena_calloc(a, req->n_keys, sizeof *res->created_ms);
+	return res->hit && res->loc && (res->created_ms || !req->want_created) ? SKV_OK : SKV_E_NOMEM;
 }
 
-/* Under the read lock (or the write lock). KVB_PENDING: the horizon must be extended first, and the
+/* Under the read lock (or the write lock). SKV_PENDING: the horizon must be extended first, and the
  * caller may wait; otherwise the lease is cut at the horizon. */
-static int lookup_locked(struct part *p, const struct kvb_lookup_req *req, struct kvb_lookup_res *res,
-			 struct kvb_arena *a, struct kvb_error *err, bool may_wait)
+static int lookup_locked(struct part *p, const struct skv_lookup_req *req, struct skv_lookup_res *res,
+			 struct skv_arena *a, struct skv_error *err, bool may_wait)
 {
 	struct search s;
-	uint64_t now = kvb_now_ms(p->core->clock), use;
+	uint64_t now = skv_now_ms(p->core->clock), use;
 	int rc = search_run(p, req, a, &s, err);
 
-	if (rc == KVB_OK)
+	if (rc == SKV_OK)
 		rc = prepare(req, res, a, &s);
-	if (rc != KVB_OK)
+	if (rc != SKV_OK)
 		return rc;
 	decide_lease(p, req, &s, now);
 	if (s.lease_until > p->horizon_durable) {
 		if (may_wait)
-			return KVB_PENDING;
+			return SKV_PENDING;
 		set_lease(p, &s, p->horizon_durable > now ? p->horizon_durable : 0);
 		if (req->only_leased && s.lease_until < now + lease_ms_of(p, req))
 			forget_hits(p, &s);
@@ -304,43 +304,43 @@ static int fill_after_horizon(struct waiter *w, struct part *p, const struct txn
 	return lookup_locked(p, w->req, w->res, w->arena, w->err, false);
 }
 
-static int wait_for_horizon(struct part *p, const struct kvb_lookup_req *req, struct kvb_lookup_res *res,
+static int wait_for_horizon(struct part *p, const struct skv_lookup_req *req, struct skv_lookup_res *res,
 			    struct waiter *w)
 {
 	struct txn *t = NULL;
 	int rc = lookup_locked(p, req, res, w->arena, w->err, true);
 
-	if (rc != KVB_PENDING)
+	if (rc != SKV_PENDING)
 		return rc; /* somebody else extended it meanwhile */
-	if (p->store_full_until > kvb_now_ms(p->core->clock) ||
-	    horizon_extend(p, kvb_now_ms(p->core->clock), &t) != KVB_OK)
+	if (p->store_full_until > skv_now_ms(p->core->clock) ||
+	    horizon_extend(p, skv_now_ms(p->core->clock), &t) != SKV_OK)
 		return lookup_locked(p, req, res, w->arena, w->err, false);
 	txn_wait(t, w);
-	return KVB_PENDING;
+	return SKV_PENDING;
 }
 
-int kvb_core_lookup(struct kvb_core *c, const struct kvb_lookup_req *req, struct kvb_lookup_res *res,
-		    struct kvb_arena *a, struct kvb_error *err, const struct kvb_done *done)
+int skv_core_lookup(struct skv_core *c, const struct skv_lookup_req *req, struct skv_lookup_res *res,
+		    struct skv_arena *a, struct skv_error *err, const struct skv_done *done)
 {
 	struct waiter *w;
 	int rc = core_gate(c, err);
 
-	if (rc != KVB_OK)
+	if (rc != SKV_OK)
 		return rc;
-	if (req->n_keys > KVB_MAX_KEYS)
-		return kvb_fail(err, KVB_E_TOO_LARGE, "keys", "at most %u keys", KVB_MAX_KEYS);
-	kvb_rwlock_read(&c->lock);
+	if (req->n_keys > SKV_MAX_KEYS)
+		return skv_fail(err, SKV_E_TOO_LARGE, "keys", "at most %u keys", SKV_MAX_KEYS);
+	skv_rwlock_read(&c->lock);
 	rc = c->part ? lookup_locked(c->part, req, res, a, err, true)
-		     : kvb_fail(err, KVB_E_NOT_READY, NULL, "recovering");
-	kvb_rwlock_read_unlock(&c->lock);
-	if (rc != KVB_PENDING)
+		     : skv_fail(err, SKV_E_NOT_READY, NULL, "recovering");
+	skv_rwlock_read_unlock(&c->lock);
+	if (rc != SKV_PENDING)
 		return rc;
-	w = kvb_arena_calloc(a, 1, sizeof *w);
+	w = skv_arena_calloc(a, 1, sizeof *w);
 	if (!w)
-		return KVB_E_NOMEM;
+		return SKV_E_NOMEM;
 	*w = (struct waiter){ .done = *done, .fill = fill_after_horizon, .req = req, .res = res, .arena = a, .err = err };
 	core_lock(c);
-	rc = c->part ? wait_for_horizon(c->part, req, res, w) : kvb_fail(err, KVB_E_NOT_READY, NULL, "recovering");
+	rc = c->part ? wait_for_horizon(c->part, req, res, w) : skv_fail(err, SKV_E_NOT_READY, NULL, "recovering");
 	core_unlock(c);
 	return rc;
 }

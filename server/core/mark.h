@@ -8,8 +8,8 @@
  * uses of one millisecond. freq counts uses since birth, and stays at its maximum. The lease is what was left of it at
  * that use, from one multiple of 8 ms to another, rounded up: the same end again is the same end. Pure; no state.
  */
-#ifndef KVB_CORE_MARK_H
-#define KVB_CORE_MARK_H
+#ifndef SKV_CORE_MARK_H
+#define SKV_CORE_MARK_H
 
 #include <stdint.h>
 
@@ -18,7 +18,7 @@
 #define MARK_FREQ_BITS 4u
 #define MARK_FREQ_MAX ((1u << MARK_FREQ_BITS) - 1)
 #define MARK_ORDER_BITS 6u
-#define MARK_LEASE_MAX ((1ull << MARK_LEASE_BITS) - 1) /* units: 17 minutes; above KVB_MAX_LEASE_MS */
+#define MARK_LEASE_MAX ((1ull << MARK_LEASE_BITS) - 1) /* units: 17 minutes; above SKV_MAX_LEASE_MS */
 #define USE_MS_MAX ((1ull << 37) - 1)                  /* four years; recover.c begins anew at a half */
 #define USE_ORDER_MAX ((1u << MARK_ORDER_BITS) - 1)
 

@@ -15,41 +15,41 @@ struct name {
 	uint8_t bytes[];
 };
 
-_Static_assert(KVB_MAX_BLOCK_NAME <= UINT16_MAX, "the length of a name");
+_Static_assert(SKV_MAX_BLOCK_NAME <= UINT16_MAX, "the length of a name");
 
 static uint32_t place_of(const struct block *b) { return block_id(b) & (CHUNK_PLACES - 1); }
 
 int names_make(uint32_t places, struct name ***out)
 {
-	*out = kvb_calloc(places, sizeof **out);
-	return *out ? KVB_OK : KVB_E_NOMEM;
+	*out = skv_calloc(places, sizeof **out);
+	return *out ? SKV_OK : SKV_E_NOMEM;
 }
 
 void names_drop(struct chunk *c)
 {
 	for (uint32_t i = 0; c->names && i < c->fresh; i++)
-		kvb_free(c->names[i]);
-	kvb_free(c->names);
+		skv_free(c->names[i]);
+	skv_free(c->names);
 	c->names = NULL;
 }
 
-int block_set_name(struct block *b, struct kvb_bytes name)
+int block_set_name(struct block *b, struct skv_bytes name)
 {
 	struct chunk *c = block_chunk(b);
 	struct name *copy;
 
 	if (!c->names)
-		return KVB_OK;
+		return SKV_OK;
 	block_drop_name(b);
 	if (name.n == 0)
-		return KVB_OK;
-	copy = kvb_malloc(sizeof *copy + name.n);
+		return SKV_OK;
+	copy = skv_malloc(sizeof *copy + name.n);
 	if (!copy)
-		return KVB_E_NOMEM;
+		return SKV_E_NOMEM;
 	copy->n = (uint16_t)name.n;
 	memcpy(copy->bytes, name.p, name.n);
 	c->names[place_of(b)] = copy;
-	return KVB_OK;
+	return SKV_OK;
 }
 
 void block_drop_name(struct block *b)
@@ -58,14 +58,14 @@ void block_drop_name(struct block *b)
 
 	if (!c->names)
 		return;
-	kvb_free(c->names[place_of(b)]);
+	skv_free(c->names[place_of(b)]);
 	c->names[place_of(b)] = NULL;
 }
 
-struct kvb_bytes block_name(const struct block *b)
+struct skv_bytes block_name(const struct block *b)
 {
 	const struct chunk *c = block_chunk(b);
 	const struct name *name = c->names ? c->names[place_of(b)] : NULL;
 
-	return name ? (struct kvb_bytes){ name->bytes, name->n } : (struct kvb_bytes){ "", 0 };
+	return name ? (struct skv_bytes){ name->bytes, name->n } : (struct skv_bytes){ "", 0 };
 }

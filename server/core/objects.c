@@ -6,12 +6,12 @@
  */
 #include "internal.h"
 
-#include <kvb/hash.h>
+#include <skv/hash.h>
 #include <string.h>
 
-int part_add_space(struct part *p, struct device *d, const struct kvb_storage_spec *s, uint64_t version)
+int part_add_space(struct part *p, struct device *d, const struct skv_storage_spec *s, uint64_t version)
 {
-	struct kvb_pool_options o = { .unit = d->unit, .header = d->edge, .trailer = d->edge };
+	struct skv_pool_options o = { .unit = d->unit, .header = d->edge, .trailer = d->edge };
 	struct space *sp;
 	uint32_t at = 0;
 	int rc;
@@ -19,32 +19,32 @@ int part_add_space(struct part *p, struct device *d, const struct kvb_storage_sp
 	while (at < p->n_space && p->space[at].pool)
 		at++;
 	if (at == MAX_STORAGES)
-		return KVB_E_TOO_MANY;
+		return SKV_E_TOO_MANY;
 	sp = &p->space[at];
 	*sp = (struct space){ .dev = d, .version = version, .capacity = s->capacity, .enabled = s->enabled, .draining = s->draining,
 			      .high_percent = s->high_percent, .low_percent = s->low_percent };
-	sp->pool = kvb_pool_create(&o);
+	sp->pool = skv_pool_create(&o);
 	if (!sp->pool) {
 		*sp = (struct space){ 0 };
-		return KVB_E_NOMEM;
+		return SKV_E_NOMEM;
 	}
 	rc = part_count_slots(sp);
-	if (rc != KVB_OK) {
-		kvb_pool_destroy(sp->pool);
+	if (rc != SKV_OK) {
+		skv_pool_destroy(sp->pool);
 		*sp = (struct space){ 0 };
 		return rc;
 	}
 	p->space_name[at] = name_hash(d->name, "");
 	if (at == p->n_space)
 		p->n_space++;
-	return KVB_OK;
+	return SKV_OK;
 }
 
 int part_count_slots(struct space *s)
 {
-	int rc = s->dev->ops->counted && s->capacity ? kvb_pool_add_file(s->pool, 0, s->capacity) : KVB_OK;
+	int rc = s->dev->ops->counted && s->capacity ? skv_pool_add_file(s->pool, 0, s->capacity) : SKV_OK;
 
-	if (rc == KVB_OK && s->dev->ops->counted)
+	if (rc == SKV_OK && s->dev->ops->counted)
 		s->file_bytes = s->capacity;
 	return rc;
 }
@@ -57,70 +57,70 @@ struct space *space_by_id(struct part *p, uint32_t storage_id)
 	return NULL;
 }
 
-void group_spec_free(struct kvb_group_spec *g)
+void group_spec_free(struct skv_group_spec *g)
 {
-	kvb_free((char *)g->name);
-	kvb_free((char *)g->extra);
-	kvb_free((char *)g->policy);
+	skv_free((char *)g->name);
+	skv_free((char *)g->extra);
+	skv_free((char *)g->policy);
 	for (uint32_t i = 0; g->storages && i < g->n_storages; i++)
-		kvb_free((char *)g->storages[i]);
+		skv_free((char *)g->storages[i]);
 	for (uint32_t i = 0; g->quotas && i < g->n_quotas; i++)
-		kvb_free((char *)g->quotas[i].type);
-	kvb_free((void *)g->storages);
-	kvb_free((void *)g->quotas);
+		skv_free((char *)g->quotas[i].type);
+	skv_free((void *)g->storages);
+	skv_free((void *)g->quotas);
 	memset(g, 0, sizeof *g);
 }
 
-int group_spec_copy(struct kvb_group_spec *out, const struct kvb_group_spec *g)
+int group_spec_copy(struct skv_group_spec *out, const struct skv_group_spec *g)
 {
-	const char **names = kvb_calloc(g->n_storages + 1, sizeof *names);
-	struct kvb_type_quota *quotas = kvb_calloc(g->n_quotas + 1, sizeof *quotas);
+	const char **names = skv_calloc(g->n_storages + 1, sizeof *names);
+	struct skv_type_quota *quotas = skv_calloc(g->n_quotas + 1, sizeof *quotas);
 	bool ok = names && quotas;
 
 	*out = *g;
-	out->name = kvb_strdup(g->name);
-	out->extra = kvb_strdup(g->extra);
-	out->policy = kvb_strdup(g->policy);
+	out->name = skv_strdup(g->name);
+	out->extra = skv_strdup(g->extra);
+	out->policy = skv_strdup(g->policy);
 	out->storages = names;
 	out->quotas = quotas;
 	for (uint32_t i = 0; ok && i < g->n_storages; i++)
-		ok = (names[i] = kvb_strdup(g->storages[i])) != NULL;
+		ok = (names[i] = skv_strdup(g->storages[i])) != NULL;
 	for (uint32_t i = 0; ok && i < g->n_quotas; i++) {
 		quotas[i] = g->quotas[i];
-		ok = (quotas[i].type = kvb_strdup(g->quotas[i].type)) != NULL;
+		ok = (quotas[i].type = skv_strdup(g->quotas[i].type)) != NULL;
 	}
 	if (ok && out->name && out->extra && out->policy)
-		return KVB_OK;
+		return SKV_OK;
 	group_spec_free(out);
-	return KVB_E_NOMEM;
+	return SKV_E_NOMEM;
 }
 
 void group_free(struct group *g)
 {
 	policy_unset(g);
 	group_spec_free(&g->spec);
-	kvb_free(g);
+	skv_free(g);
 }
 
-int part_add_group(struct part *p, const struct kvb_group_spec *g, uint64_t version)
+int part_add_group(struct part *p, const struct skv_group_spec *g, uint64_t version)
 {
-	struct group *copy = kvb_calloc(1, sizeof *copy);
+	struct group *copy = skv_calloc(1, sizeof *copy);
 	void *v = p->group;
 
 	if (!copy)
-		return KVB_E_NOMEM;
-	if (kvb_grow(&v, &p->cap_group, p->n_group + 1, sizeof *p->group) != KVB_OK ||
-	    ((p->group = v), group_spec_copy(&copy->spec, g)) != KVB_OK) {
-		kvb_free(copy);
-		return KVB_E_NOMEM;
+		return SKV_E_NOMEM;
+	if (skv_grow(&v, &p->cap_group, p->n_group + 1, sizeof *p->group) != SKV_OK ||
+	    ((p->group = v), group_spec_copy(&copy->spec, g)) != SKV_OK) {
+		skv_free(copy);
+		return SKV_E_NOMEM;
 	}
 	copy->version = version;
-	if (policy_set(p, copy) != KVB_OK) {
+	if (policy_set(p, copy) != SKV_OK) {
 		group_free(copy);
-		return KVB_E_NOMEM;
+		return SKV_E_NOMEM;
 	}
 	p->group[p->n_group++] = copy;
-	return KVB_OK;
+	return SKV_OK;
 }
 
 /* What ghosts still have of it: all that it has, for it has no instances any more. */
@@ -143,7 +143,7 @@ void part_remove_group(struct part *p, const char *name)
 
 		if (strcmp(g->spec.name, name) != 0)
 			continue;
-		start_fail_line(p, g, KVB_E_NOT_FOUND, "its group was deleted");
+		start_fail_line(p, g, SKV_E_NOT_FOUND, "its group was deleted");
 		leave_to_limbo(p, g);
 		p->group[i] = p->group[--p->n_group];
 		for (uint32_t s = 0; s < p->n_space; s++)
@@ -155,84 +155,84 @@ void part_remove_group(struct part *p, const char *name)
 
 void instance_free(struct instance *inst)
 {
-	struct kvb_instance_spec *s;
+	struct skv_instance_spec *s;
 
 	if (!inst)
 		return;
 	s = &inst->spec;
 	for (uint32_t i = 0; s->specs && i < s->n_specs; i++)
-		kvb_free((char *)s->specs[i].name);
-	kvb_free((void *)s->specs);
-	kvb_free((char *)s->tenant);
-	kvb_free((char *)s->id);
-	kvb_free((char *)s->group);
-	kvb_free((char *)s->extra);
-	kvb_free(inst->class_of);
+		skv_free((char *)s->specs[i].name);
+	skv_free((void *)s->specs);
+	skv_free((char *)s->tenant);
+	skv_free((char *)s->id);
+	skv_free((char *)s->group);
+	skv_free((char *)s->extra);
+	skv_free(inst->class_of);
 	index_destroy(inst);
 	evict_destroy_queues(inst);
 	pins_destroy(inst);
-	kvb_free(inst);
+	skv_free(inst);
 }
 
-static int instance_copy(struct instance *inst, const struct kvb_instance_spec *i)
+static int instance_copy(struct instance *inst, const struct skv_instance_spec *i)
 {
-	struct kvb_spec *specs = kvb_calloc(i->n_specs, sizeof *specs);
+	struct skv_spec *specs = skv_calloc(i->n_specs, sizeof *specs);
 	bool ok = specs != NULL;
 
-	inst->spec = (struct kvb_instance_spec){
-		.tenant = kvb_strdup(i->tenant), .id = kvb_strdup(i->id), .group = kvb_strdup(i->group),
-		.block_tokens = i->block_tokens, .specs = specs, .n_specs = i->n_specs, .extra = kvb_strdup(i->extra),
+	inst->spec = (struct skv_instance_spec){
+		.tenant = skv_strdup(i->tenant), .id = skv_strdup(i->id), .group = skv_strdup(i->group),
+		.block_tokens = i->block_tokens, .specs = specs, .n_specs = i->n_specs, .extra = skv_strdup(i->extra),
 		.numbered = i->numbered, .named = i->named, .weight = i->weight, .capacity = i->capacity,
 	};
 	for (uint32_t s = 0; ok && s < i->n_specs; s++) {
-		specs[s] = (struct kvb_spec){ kvb_strdup(i->specs[s].name), i->specs[s].size };
+		specs[s] = (struct skv_spec){ skv_strdup(i->specs[s].name), i->specs[s].size };
 		ok = specs[s].name != NULL;
 	}
 	inst->block_bytes = spec_block_bytes(i);
-	return ok && inst->spec.tenant && inst->spec.id && inst->spec.group && inst->spec.extra ? KVB_OK : KVB_E_NOMEM;
+	return ok && inst->spec.tenant && inst->spec.id && inst->spec.group && inst->spec.extra ? SKV_OK : SKV_E_NOMEM;
 }
 
 /* Room for one more. */
 static int instances_reserve(struct part *p)
 {
 	void *inst = p->inst, *name = p->inst_name;
-	int rc = kvb_grow(&inst, &p->cap_inst, p->n_inst + 1, sizeof *p->inst);
+	int rc = skv_grow(&inst, &p->cap_inst, p->n_inst + 1, sizeof *p->inst);
 
 	p->inst = inst;
-	if (rc == KVB_OK)
-		rc = kvb_grow(&name, &p->cap_inst_name, p->n_inst + 1, sizeof *p->inst_name);
+	if (rc == SKV_OK)
+		rc = skv_grow(&name, &p->cap_inst_name, p->n_inst + 1, sizeof *p->inst_name);
 	p->inst_name = name;
 	return rc;
 }
 
-int part_add_instance_to(struct part *p, const struct kvb_instance_spec *i, uint32_t id, struct group *g)
+int part_add_instance_to(struct part *p, const struct skv_instance_spec *i, uint32_t id, struct group *g)
 {
-	struct instance *inst = kvb_calloc(1, sizeof *inst);
+	struct instance *inst = skv_calloc(1, sizeof *inst);
 
-	if (!inst || instance_copy(inst, i) != KVB_OK || instances_reserve(p) != KVB_OK) {
+	if (!inst || instance_copy(inst, i) != SKV_OK || instances_reserve(p) != SKV_OK) {
 		instance_free(inst);
-		return KVB_E_NOMEM;
+		return SKV_E_NOMEM;
 	}
 	inst->id = id;
 	inst->hash = name_hash(i->tenant, i->id);
 	group_join(g, inst);
 	p->inst_name[p->n_inst] = name_hash(i->tenant, i->id);
 	p->inst[p->n_inst++] = inst;
-	return KVB_OK;
+	return SKV_OK;
 }
 
-int part_add_instance(struct part *p, const struct kvb_instance_spec *i, uint32_t id)
+int part_add_instance(struct part *p, const struct skv_instance_spec *i, uint32_t id)
 {
 	struct group *g = group_find(p, i->group);
 
-	return g ? part_add_instance_to(p, i, id, g) : KVB_E_CORRUPT;
+	return g ? part_add_instance_to(p, i, id, g) : SKV_E_CORRUPT;
 }
 
 struct instance *instance_again(const struct instance *inst)
 {
-	struct instance *fresh = kvb_calloc(1, sizeof *fresh);
+	struct instance *fresh = skv_calloc(1, sizeof *fresh);
 
-	if (!fresh || instance_copy(fresh, &inst->spec) != KVB_OK) {
+	if (!fresh || instance_copy(fresh, &inst->spec) != SKV_OK) {
 		instance_free(fresh);
 		return NULL;
 	}
@@ -282,7 +282,7 @@ void part_remove_instance(struct part *p, struct instance *inst)
 
 uint32_t name_hash(const char *name, const char *more)
 {
-	return (uint32_t)(kvb_hash128(name, strlen(name)).lo + 31 * kvb_hash128(more, strlen(more)).lo);
+	return (uint32_t)(skv_hash128(name, strlen(name)).lo + 31 * skv_hash128(more, strlen(more)).lo);
 }
 
 struct group *group_find(const struct part *p, const char *name)

@@ -15,27 +15,27 @@
 #define GIVE_WAY_LOADS 10u    /* failed ones, before another manager may try */
 #define DEMOTE_WAIT_MS 10000u
 
-static void set_owned(struct kvb_core *c, uint64_t until) { atomic_store(&c->owned_until, until); }
+static void set_owned(struct skv_core *c, uint64_t until) { atomic_store(&c->owned_until, until); }
 
-bool owner_valid(const struct kvb_core *c)
+bool owner_valid(const struct skv_core *c)
 {
-	return kvb_now_ms(c->clock) < atomic_load_explicit(&c->owned_until, memory_order_relaxed);
+	return skv_now_ms(c->clock) < atomic_load_explicit(&c->owned_until, memory_order_relaxed);
 }
 
-int core_gate(const struct kvb_core *c, struct kvb_error *err)
+int core_gate(const struct skv_core *c, struct skv_error *err)
 {
 	int state = atomic_load_explicit(&c->state, memory_order_acquire);
 
-	if (state == KVB_CORE_STOPPED || atomic_load_explicit(&c->closing, memory_order_relaxed))
-		return kvb_fail(err, KVB_E_NOT_READY, NULL, "this manager is shutting down");
-	if (state == KVB_CORE_STANDBY || !owner_valid(c))
-		return kvb_fail(err, KVB_E_NOT_OWNER, NULL, "this manager is not the owner: ask the other one");
-	if (state != KVB_CORE_READY)
-		return kvb_fail(err, KVB_E_NOT_READY, NULL, "recovering");
-	return KVB_OK;
+	if (state == SKV_CORE_STOPPED || atomic_load_explicit(&c->closing, memory_order_relaxed))
+		return skv_fail(err, SKV_E_NOT_READY, NULL, "this manager is shutting down");
+	if (state == SKV_CORE_STANDBY || !owner_valid(c))
+		return skv_fail(err, SKV_E_NOT_OWNER, NULL, "this manager is not the owner: ask the other one");
+	if (state != SKV_CORE_READY)
+		return skv_fail(err, SKV_E_NOT_READY, NULL, "recovering");
+	return SKV_OK;
 }
 
-void owner_drop(struct kvb_core *c, int status, enum kvb_core_state next)
+void owner_drop(struct skv_core *c, int status, enum skv_core_state next)
 {
 	struct part *p;
 
@@ -57,68 +57,68 @@ void owner_drop(struct kvb_core *c, int status, enum kvb_core_state next)
 	part_destroy(p);
 }
 
-static void set_holder(struct kvb_core *c, const char *holder)
+static void set_holder(struct skv_core *c, const char *holder)
 {
-	kvb_mutex_lock(&c->turn_lock);
+	skv_mutex_lock(&c->turn_lock);
 	snprintf(c->holder, sizeof c->holder, "%s", holder);
-	kvb_mutex_unlock(&c->turn_lock);
+	skv_mutex_unlock(&c->turn_lock);
 }
 
 /* Who stays out still looks who has it. */
-static uint32_t try_acquire(struct kvb_core *c)
+static uint32_t try_acquire(struct skv_core *c)
 {
-	uint64_t now = kvb_now_ms(c->clock), fence = 0;
+	uint64_t now = skv_now_ms(c->clock), fence = 0;
 	uint32_t ttl = now < c->out_until ? 0 : c->o.owner_lease_ms;
 	char holder[192] = "";
-	struct kvb_error err = { 0 };
-	int rc = kvb_store_acquire(c->store, 0, c->owner, ttl, &fence, holder, sizeof holder, &err);
+	struct skv_error err = { 0 };
+	int rc = skv_store_acquire(c->store, 0, c->owner, ttl, &fence, holder, sizeof holder, &err);
 
 	set_holder(c, holder);
-	if (rc == KVB_OK && ttl == 0)
+	if (rc == SKV_OK && ttl == 0)
 		return 200;
-	if (rc == KVB_OK) {
+	if (rc == SKV_OK) {
 		atomic_store(&c->fence, fence);
 		atomic_store(&c->fenced, false);
 		atomic_store(&c->reload_asked, false);
 		set_owned(c, now + c->o.owner_lease_ms);
-		atomic_store(&c->state, KVB_CORE_RECOVERING);
+		atomic_store(&c->state, SKV_CORE_RECOVERING);
 		COUNT(c, takeovers, 1);
 		return c->o.owner_lease_ms / 3;
 	}
-	if (rc != KVB_E_NOT_OWNER)
-		kvb_log(KVB_LOG_WARN, "core", "cannot acquire the partition: %s", err.message);
+	if (rc != SKV_E_NOT_OWNER)
+		skv_log(SKV_LOG_WARN, "core", "cannot acquire the partition: %s", err.message);
 	else if (!c->standby_told)
-		kvb_log(KVB_LOG_INFO, "core", "standby: '%s' owns the partition", holder);
+		skv_log(SKV_LOG_INFO, "core", "standby: '%s' owns the partition", holder);
 	c->standby_told = true;
 	return 200;
 }
 
-static uint32_t renew(struct kvb_core *c)
+static uint32_t renew(struct skv_core *c)
 {
-	uint64_t now = kvb_now_ms(c->clock);
-	struct kvb_error err = { 0 };
-	int rc = kvb_store_renew(c->store, 0, atomic_load(&c->fence), c->o.owner_lease_ms, &err);
+	uint64_t now = skv_now_ms(c->clock);
+	struct skv_error err = { 0 };
+	int rc = skv_store_renew(c->store, 0, atomic_load(&c->fence), c->o.owner_lease_ms, &err);
 
-	if (rc == KVB_OK) {
+	if (rc == SKV_OK) {
 		set_owned(c, now + c->o.owner_lease_ms);
 		return c->o.owner_lease_ms / 3;
 	}
-	if (rc == KVB_E_FENCED) {
+	if (rc == SKV_E_FENCED) {
 		atomic_store(&c->fenced, true);
 		return 0;
 	}
-	kvb_log(KVB_LOG_WARN, "core", "cannot renew the ownership: %s", err.message);
+	skv_log(SKV_LOG_WARN, "core", "cannot renew the ownership: %s", err.message);
 	return 200;
 }
 
 /* What we own cannot be loaded: perhaps another manager can. */
-static uint32_t give_way(struct kvb_core *c)
+static uint32_t give_way(struct skv_core *c)
 {
-	kvb_log(KVB_LOG_ERROR, "core", "the partition could not be loaded %u times: giving the ownership back",
+	skv_log(SKV_LOG_ERROR, "core", "the partition could not be loaded %u times: giving the ownership back",
 		GIVE_WAY_LOADS);
 	set_owned(c, 0);
-	owner_drop(c, KVB_E_NOT_OWNER, KVB_CORE_STANDBY);
-	kvb_store_release(c->store, 0, atomic_load(&c->fence), NULL);
+	owner_drop(c, SKV_E_NOT_OWNER, SKV_CORE_STANDBY);
+	skv_store_release(c->store, 0, atomic_load(&c->fence), NULL);
 	atomic_store(&c->failed_loads, 0);
 	c->standby_told = false;
 	if (c->o.hopeless) {
@@ -130,72 +130,72 @@ static uint32_t give_way(struct kvb_core *c)
 
 /* Somebody asked for it. Answers end first, the lease last: an append that is under way is still inside it. What is
  * not durable yet fails; whoever takes over finds the rest. */
-static uint32_t step_down(struct kvb_core *c)
+static uint32_t step_down(struct skv_core *c)
 {
 	uint64_t ms = atomic_load(&c->demote_ms);
 
-	if (atomic_load(&c->state) != KVB_CORE_STANDBY) {
-		kvb_log(KVB_LOG_INFO, "core", "giving the ownership back, as asked: staying out for %llu ms",
+	if (atomic_load(&c->state) != SKV_CORE_STANDBY) {
+		skv_log(SKV_LOG_INFO, "core", "giving the ownership back, as asked: staying out for %llu ms",
 			(unsigned long long)ms);
-		owner_drop(c, KVB_E_NOT_OWNER, KVB_CORE_STANDBY);
+		owner_drop(c, SKV_E_NOT_OWNER, SKV_CORE_STANDBY);
 		set_owned(c, 0);
-		kvb_store_release(c->store, 0, atomic_load(&c->fence), NULL);
-		c->out_until = kvb_now_ms(c->clock) + ms;
+		skv_store_release(c->store, 0, atomic_load(&c->fence), NULL);
+		c->out_until = skv_now_ms(c->clock) + ms;
 		c->standby_told = false;
 	}
-	kvb_mutex_lock(&c->turn_lock);
+	skv_mutex_lock(&c->turn_lock);
 	atomic_store(&c->demote_ms, DEMOTE_NONE);
-	kvb_cond_broadcast(&c->turn_wake);
-	kvb_mutex_unlock(&c->turn_lock);
+	skv_cond_broadcast(&c->turn_wake);
+	skv_mutex_unlock(&c->turn_lock);
 	return 200;
 }
 
-uint32_t owner_step(struct kvb_core *c)
+uint32_t owner_step(struct skv_core *c)
 {
-	atomic_store(&c->seen_ms, kvb_wall_ms(c->clock));
-	if (atomic_load(&c->state) == KVB_CORE_STOPPED)
+	atomic_store(&c->seen_ms, skv_wall_ms(c->clock));
+	if (atomic_load(&c->state) == SKV_CORE_STOPPED)
 		return 1000;
 	if (atomic_load(&c->fenced)) {
-		kvb_log(KVB_LOG_WARN, "core", "lost the ownership: now a standby");
+		skv_log(SKV_LOG_WARN, "core", "lost the ownership: now a standby");
 		set_owned(c, 0);
-		owner_drop(c, KVB_E_NOT_OWNER, KVB_CORE_STANDBY);
+		owner_drop(c, SKV_E_NOT_OWNER, SKV_CORE_STANDBY);
 		atomic_store(&c->fenced, false);
 		c->standby_told = false;
 		return 200;
 	}
 	if (atomic_load(&c->demote_ms) != DEMOTE_NONE)
 		return step_down(c);
-	if (atomic_load(&c->state) == KVB_CORE_STANDBY)
+	if (atomic_load(&c->state) == SKV_CORE_STANDBY)
 		return try_acquire(c);
 	if (atomic_load(&c->failed_loads) >= GIVE_WAY_LOADS)
 		return give_way(c);
 	return renew(c);
 }
 
-static int append(struct kvb_core *c, struct part *p, struct kvb_buf *b, struct kvb_error *err)
+static int append(struct skv_core *c, struct part *p, struct skv_buf *b, struct skv_error *err)
 {
-	int rc = KVB_E_NOMEM;
+	int rc = SKV_E_NOMEM;
 
 	if (!b->failed)
-		rc = kvb_store_append(c->store, 0, p->fence, p->seq + 1, b->data, b->len, KVB_APPEND_URGENT, err);
-	if (rc == KVB_OK) {
+		rc = skv_store_append(c->store, 0, p->fence, p->seq + 1, b->data, b->len, SKV_APPEND_URGENT, err);
+	if (rc == SKV_OK) {
 		p->seq++;
 		p->journal_bytes += b->len;
 	}
-	kvb_buf_destroy(b);
+	skv_buf_destroy(b);
 	return rc;
 }
 
 /* Blocks whose bytes a power loss may have taken. Until the reign's own record every load finds them
  * again, so they are gone before it, and before anything is answered. */
-static int remove_lost(struct kvb_core *c, struct part *p, struct kvb_error *err)
+static int remove_lost(struct skv_core *c, struct part *p, struct skv_error *err)
 {
 	struct txn t = { .kind = TXN_REMOVE, .removal = p->lost.v, .n_removal = p->lost.n };
-	uint64_t now = kvb_now_ms(c->clock);
-	int rc = KVB_OK;
+	uint64_t now = skv_now_ms(c->clock);
+	int rc = SKV_OK;
 
-	for (size_t i = 0; rc == KVB_OK && i < t.n_removal;) {
-		struct kvb_buf b = { 0 };
+	for (size_t i = 0; rc == SKV_OK && i < t.n_removal;) {
+		struct skv_buf b = { 0 };
 
 		for (size_t end = i + LOST_AT_A_TIME; i < t.n_removal && i < end;) {
 			size_t n = t.n_removal < end ? t.n_removal - i : end - i;
@@ -204,40 +204,40 @@ static int remove_lost(struct kvb_core *c, struct part *p, struct kvb_error *err
 		}
 		rc = append(c, p, &b, err);
 	}
-	if (rc == KVB_OK)
+	if (rc == SKV_OK)
 		remove_apply(p, &t);
 	return rc;
 }
 
 /* The first record of a reign: the old horizon again (nothing is leased yet in this one), and the mark
  * that the last stop is not clean any more. Durable before anything is answered, in NORMAL too. */
-static int begin_reign(struct kvb_core *c, struct part *p, struct kvb_error *err)
+static int begin_reign(struct skv_core *c, struct part *p, struct skv_error *err)
 {
-	struct kvb_buf b = { 0 };
+	struct skv_buf b = { 0 };
 	int rc = remove_lost(c, p, err);
 
-	if (rc == KVB_OK) {
+	if (rc == SKV_OK) {
 		record_horizon(&b, p, p->horizon_durable, false);
 		rc = append(c, p, &b, err);
 	}
-	if (rc == KVB_OK)
-		rc = kvb_store_sync(c->store, err);
-	if (rc == KVB_OK)
+	if (rc == SKV_OK)
+		rc = skv_store_sync(c->store, err);
+	if (rc == SKV_OK)
 		rc = registry_finish_drops(p, err);
 	return rc;
 }
 
 /* Lets each storage's thread look at it once; one that hangs is not waited for long. */
-static void first_probes(struct kvb_core *c)
+static void first_probes(struct skv_core *c)
 {
-	uint64_t until = kvb_now_us() + PROBE_WAIT_MS * 1000u;
+	uint64_t until = skv_now_us() + PROBE_WAIT_MS * 1000u;
 	uint32_t probed = 0, all = 1;
 
 	core_lock(c);
 	for (uint32_t i = 0; i < c->n_device; i++)
 		device_ask(c->device[i]);
 	core_unlock(c);
-	while (probed < all && kvb_now_us() < until) {
+	while (probed < all && skv_now_us() < until) {
 		probed = 0;
 		core_lock(c);
 		all = c->n_device;
@@ -251,32 +251,32 @@ static void first_probes(struct kvb_core *c)
 
 /* Under the write lock: the reign that p was loaded for goes on. The keeper changes these without it, but
  * takes the lock to drop the part afterwards. */
-static bool still_ours(const struct kvb_core *c, const struct part *p)
+static bool still_ours(const struct skv_core *c, const struct part *p)
 {
-	return atomic_load(&c->state) == KVB_CORE_RECOVERING && !atomic_load(&c->fenced) &&
+	return atomic_load(&c->state) == SKV_CORE_RECOVERING && !atomic_load(&c->fenced) &&
 	       atomic_load(&c->fence) == p->fence;
 }
 
-static int load(struct kvb_core *c, struct part **out, struct kvb_error *err)
+static int load(struct skv_core *c, struct part **out, struct skv_error *err)
 {
 	int rc = registry_secret(c, err);
 
-	if (rc == KVB_OK)
+	if (rc == SKV_OK)
 		rc = part_load(c, atomic_load(&c->fence), out, err);
-	if (rc == KVB_OK)
+	if (rc == SKV_OK)
 		rc = begin_reign(c, *out, err);
-	if (rc == KVB_E_FENCED)
+	if (rc == SKV_E_FENCED)
 		atomic_store(&c->fenced, true);
-	if (rc == KVB_OK)
+	if (rc == SKV_OK)
 		return rc;
 	part_destroy(*out);
-	kvb_log(KVB_LOG_ERROR, "core", "cannot load the partition: %s",
-		err->message[0] ? err->message : kvb_status_text(rc));
+	skv_log(SKV_LOG_ERROR, "core", "cannot load the partition: %s",
+		err->message[0] ? err->message : skv_status_text(rc));
 	return rc;
 }
 
 /* READY, unless the ownership was lost meanwhile. */
-static void open_up(struct kvb_core *c, struct part *p)
+static void open_up(struct skv_core *c, struct part *p)
 {
 	bool ours;
 
@@ -292,71 +292,71 @@ static void open_up(struct kvb_core *c, struct part *p)
 	first_probes(c); /* until then every block of theirs would be a miss */
 	core_lock(c);
 	if (c->part == p && still_ours(c, p)) {
-		int recovering = KVB_CORE_RECOVERING;
+		int recovering = SKV_CORE_RECOVERING;
 
-		atomic_compare_exchange_strong(&c->state, &recovering, KVB_CORE_READY);
+		atomic_compare_exchange_strong(&c->state, &recovering, SKV_CORE_READY);
 	}
 	core_unlock(c);
 }
 
-bool owner_load(struct kvb_core *c)
+bool owner_load(struct skv_core *c)
 {
 	struct part *p = NULL;
-	struct kvb_error err = { 0 };
-	uint64_t t0 = kvb_now_ms(c->clock);
+	struct skv_error err = { 0 };
+	uint64_t t0 = skv_now_ms(c->clock);
 
-	if (atomic_exchange(&c->reload_asked, false) && atomic_load(&c->state) != KVB_CORE_STANDBY) {
-		owner_drop(c, KVB_E_UNKNOWN_OUTCOME, KVB_CORE_RECOVERING);
+	if (atomic_exchange(&c->reload_asked, false) && atomic_load(&c->state) != SKV_CORE_STANDBY) {
+		owner_drop(c, SKV_E_UNKNOWN_OUTCOME, SKV_CORE_RECOVERING);
 		COUNT(c, reloads, 1);
 	}
-	if (atomic_load(&c->state) != KVB_CORE_RECOVERING || atomic_load(&c->fenced))
+	if (atomic_load(&c->state) != SKV_CORE_RECOVERING || atomic_load(&c->fenced))
 		return true;
-	if (load(c, &p, &err) != KVB_OK) {
+	if (load(c, &p, &err) != SKV_OK) {
 		atomic_fetch_add(&c->failed_loads, 1);
 		return false;
 	}
 	atomic_store(&c->failed_loads, 0);
-	kvb_log(KVB_LOG_INFO, "core", "recovered %llu blocks and %llu open sessions in %llu ms",
+	skv_log(SKV_LOG_INFO, "core", "recovered %llu blocks and %llu open sessions in %llu ms",
 		(unsigned long long)p->blocks, (unsigned long long)p->open_sessions,
-		(unsigned long long)(kvb_now_ms(c->clock) - t0));
+		(unsigned long long)(skv_now_ms(c->clock) - t0));
 	open_up(c, p);
 	return true;
 }
 
 /* ---- for administrators ---------------------------------------------------------------------------------- */
 
-int kvb_core_demote(struct kvb_core *c, uint32_t stay_out_ms, struct kvb_error *err)
+int skv_core_demote(struct skv_core *c, uint32_t stay_out_ms, struct skv_error *err)
 {
-	uint64_t until = kvb_now_us() + DEMOTE_WAIT_MS * 1000u, none = DEMOTE_NONE;
+	uint64_t until = skv_now_us() + DEMOTE_WAIT_MS * 1000u, none = DEMOTE_NONE;
 	bool done;
 
-	if (atomic_load(&c->state) == KVB_CORE_STOPPED || !owner_valid(c))
-		return kvb_fail(err, KVB_E_NOT_OWNER, NULL, "this manager is not the owner");
+	if (atomic_load(&c->state) == SKV_CORE_STOPPED || !owner_valid(c))
+		return skv_fail(err, SKV_E_NOT_OWNER, NULL, "this manager is not the owner");
 	if (!atomic_compare_exchange_strong(&c->demote_ms, &none, stay_out_ms))
-		return kvb_fail(err, KVB_E_NOT_OWNER, NULL, "this manager is giving the ownership back already");
+		return skv_fail(err, SKV_E_NOT_OWNER, NULL, "this manager is giving the ownership back already");
 	if (c->o.manual)
 		owner_step(c);
-	kvb_mutex_lock(&c->turn_lock);
-	while (atomic_load(&c->demote_ms) != DEMOTE_NONE && !c->stop && kvb_now_us() < until)
-		kvb_cond_wait_ms(&c->turn_wake, &c->turn_lock, 50);
+	skv_mutex_lock(&c->turn_lock);
+	while (atomic_load(&c->demote_ms) != DEMOTE_NONE && !c->stop && skv_now_us() < until)
+		skv_cond_wait_ms(&c->turn_wake, &c->turn_lock, 50);
 	done = atomic_load(&c->demote_ms) == DEMOTE_NONE;
-	kvb_mutex_unlock(&c->turn_lock);
-	return done ? KVB_OK : kvb_fail(err, KVB_E_TIMEOUT, NULL, "the ownership is not given back yet; it will be");
+	skv_mutex_unlock(&c->turn_lock);
+	return done ? SKV_OK : skv_fail(err, SKV_E_TIMEOUT, NULL, "the ownership is not given back yet; it will be");
 }
 
-void kvb_core_leader(struct kvb_core *c, char self[KVB_OWNER_NAME], char leader[KVB_OWNER_NAME], uint64_t *remaining_ms)
+void skv_core_leader(struct skv_core *c, char self[SKV_OWNER_NAME], char leader[SKV_OWNER_NAME], uint64_t *remaining_ms)
 {
-	uint64_t now = kvb_now_ms(c->clock), until = atomic_load(&c->owned_until);
+	uint64_t now = skv_now_ms(c->clock), until = atomic_load(&c->owned_until);
 
-	memcpy(self, c->owner, KVB_OWNER_NAME);
+	memcpy(self, c->owner, SKV_OWNER_NAME);
 	*remaining_ms = until > now ? until - now : 0;
 	if (*remaining_ms > 0) {
-		memcpy(leader, c->owner, KVB_OWNER_NAME);
+		memcpy(leader, c->owner, SKV_OWNER_NAME);
 		return;
 	}
-	kvb_mutex_lock(&c->turn_lock);
-	memcpy(leader, c->holder, KVB_OWNER_NAME);
-	kvb_mutex_unlock(&c->turn_lock);
+	skv_mutex_lock(&c->turn_lock);
+	memcpy(leader, c->holder, SKV_OWNER_NAME);
+	skv_mutex_unlock(&c->turn_lock);
 }
 
-uint64_t kvb_core_owner_seen_ms(const struct kvb_core *c) { return atomic_load(&c->seen_ms); }
+uint64_t skv_core_owner_seen_ms(const struct skv_core *c) { return atomic_load(&c->seen_ms); }

@@ -34,11 +34,11 @@ static struct pin *cell_of(const struct pins *pins, uint32_t block)
 static void count(struct pins *pins, const struct pin *pin, int sign)
 {
 	pins->n += (uint32_t)sign;
-	pins->hard += pin->kind == KVB_PIN_HARD ? (uint32_t)sign : 0;
+	pins->hard += pin->kind == SKV_PIN_HARD ? (uint32_t)sign : 0;
 	pins->timed += pin->until ? (uint32_t)sign : 0;
 }
 
-/* Room for n more. KVB_E_NOMEM changes nothing. */
+/* Room for n more. SKV_E_NOMEM changes nothing. */
 static int reserve(struct pins *pins, uint32_t n)
 {
 	struct pins more = { .cells = pins->cells ? pins->cells : 64 };
@@ -46,17 +46,17 @@ static int reserve(struct pins *pins, uint32_t n)
 	while (more.cells / 2 < pins->n + n)
 		more.cells *= 2;
 	if (more.cells == pins->cells)
-		return KVB_OK;
-	more.cell = kvb_calloc(more.cells, sizeof *more.cell);
+		return SKV_OK;
+	more.cell = skv_calloc(more.cells, sizeof *more.cell);
 	if (!more.cell)
-		return KVB_E_NOMEM;
+		return SKV_E_NOMEM;
 	for (uint32_t i = 0; i < pins->cells; i++)
 		if (pins->cell[i].block != NO_BLOCK)
 			*cell_of(&more, pins->cell[i].block) = pins->cell[i];
-	kvb_free(pins->cell);
+	skv_free(pins->cell);
 	pins->cell = more.cell;
 	pins->cells = more.cells;
-	return KVB_OK;
+	return SKV_OK;
 }
 
 /* Empties the cell; those behind it move up. */
@@ -92,7 +92,7 @@ static void set(struct part *p, struct block *b, struct pin to)
 
 	if (b->pinned)
 		take_out(pins, cell_of(pins, block_id(b)));
-	b->pinned = to.kind != KVB_PIN_NONE;
+	b->pinned = to.kind != SKV_PIN_NONE;
 	if (b->pinned) {
 		to.block = block_id(b);
 		cell = cell_of(pins, to.block);
@@ -102,7 +102,7 @@ static void set(struct part *p, struct block *b, struct pin to)
 	evict_consider(p, b);
 }
 
-enum kvb_pin_kind pin_kind(const struct block *b) { return get(b).kind; }
+enum skv_pin_kind pin_kind(const struct block *b) { return get(b).kind; }
 
 /* Has it anything to be pinned, or had, if its removal is undone? */
 static bool keeps_bytes(const struct instance *inst, const struct block *b)
@@ -130,40 +130,40 @@ uint64_t pinned_bytes(const struct instance *inst, bool hard)
 
 void pins_destroy(struct instance *inst)
 {
-	kvb_free(inst->pins.cell);
+	skv_free(inst->pins.cell);
 	inst->pins = (struct pins){ 0 };
 }
 
-int pin_replay(struct part *p, struct instance *inst, struct kvb_key key, enum kvb_pin_kind kind, uint64_t until)
+int pin_replay(struct part *p, struct instance *inst, struct skv_key key, enum skv_pin_kind kind, uint64_t until)
 {
 	struct block *b = index_find(p, inst, key);
 
 	if (!b || !keeps_bytes(inst, b))
-		return KVB_OK;
-	if (reserve(&inst->pins, 1) != KVB_OK)
-		return KVB_E_NOMEM;
+		return SKV_OK;
+	if (reserve(&inst->pins, 1) != SKV_OK)
+		return SKV_E_NOMEM;
 	set(p, b, (struct pin){ .kind = kind, .until = until });
-	return KVB_OK;
+	return SKV_OK;
 }
 
 /* ---- a change and its undo ------------------------------------------------------------------------------ */
 
-/* Sets what t->repin says and queues its record. KVB_E_NOMEM changes nothing. Takes t. */
+/* Sets what t->repin says and queues its record. SKV_E_NOMEM changes nothing. Takes t. */
 static int repin(struct part *p, struct instance *inst, struct txn *t)
 {
 	int rc = reserve(&inst->pins, t->n_repin);
 
 	t->inst = inst;
-	if (rc == KVB_OK)
-		record_pin(&t->rec, inst, t->repin, t->n_repin, kvb_now_ms(p->core->clock));
-	if (rc != KVB_OK || t->rec.failed) {
+	if (rc == SKV_OK)
+		record_pin(&t->rec, inst, t->repin, t->n_repin, skv_now_ms(p->core->clock));
+	if (rc != SKV_OK || t->rec.failed) {
 		txn_destroy(t);
-		return KVB_E_NOMEM;
+		return SKV_E_NOMEM;
 	}
 	for (uint32_t i = 0; i < t->n_repin; i++)
 		set(p, index_find(p, inst, t->repin[i].key), t->repin[i].to);
 	commit_queue(p, t);
-	return KVB_OK;
+	return SKV_OK;
 }
 
 /* By their keys: a block whose removal was queued before may be gone by now. */
@@ -183,7 +183,7 @@ static struct txn *make(uint32_t n)
 
 	if (!t)
 		return NULL;
-	t->repin = kvb_malloc((n + 1) * sizeof *t->repin);
+	t->repin = skv_malloc((n + 1) * sizeof *t->repin);
 	if (t->repin)
 		return t;
 	txn_destroy(t);
@@ -216,7 +216,7 @@ static bool expire(struct part *p, struct instance *inst, uint64_t now)
 
 		if (!expired(pin, now) || (!t && !(t = make(PORTION_PINS))))
 			continue;
-		add(t, block_get(p, pin->block), (struct pin){ .kind = KVB_PIN_NONE });
+		add(t, block_get(p, pin->block), (struct pin){ .kind = SKV_PIN_NONE });
 		due++;
 	}
 	if (!t)
@@ -228,7 +228,7 @@ static bool expire(struct part *p, struct instance *inst, uint64_t now)
 
 bool pins_expire(struct part *p)
 {
-	uint64_t now = kvb_now_ms(p->core->clock);
+	uint64_t now = skv_now_ms(p->core->clock);
 	bool more = false;
 
 	for (size_t i = 0; i < p->n_inst; i++)
@@ -248,56 +248,56 @@ static struct pin stronger(struct pin have, struct pin want)
 }
 
 /* May so many more blocks of the instance be pinned hard? */
-static int check_room(const struct part *p, const struct instance *inst, uint64_t blocks, struct kvb_error *err)
+static int check_room(const struct part *p, const struct instance *inst, uint64_t blocks, struct skv_error *err)
 {
 	const struct group *g = inst->group;
 	uint32_t percent = g->spec.pin_percent ? g->spec.pin_percent : DEFAULT_PERCENT;
 	uint64_t room = group_room(p, g), more = blocks * inst->block_bytes, all = more;
 
 	if (blocks == 0)
-		return KVB_OK;
+		return SKV_OK;
 	for (size_t i = 0; i < p->n_inst; i++)
 		all += p->inst[i]->group == g ? pinned_bytes(p->inst[i], true) : 0;
 	if (all > percent_of(room, percent))
-		return kvb_fail(err, KVB_E_QUOTA, "pinned_bytes",
+		return skv_fail(err, SKV_E_QUOTA, "pinned_bytes",
 				"group '%s' would have %llu bytes pinned hard; it may %llu: unpin some, or raise its pin_percent (%u)",
 				g->spec.name, (unsigned long long)all, (unsigned long long)percent_of(room, percent), percent);
 	room = percent_of(share_of(inst, room), percent);
 	more += pinned_bytes(inst, true);
 	if (more > room)
-		return kvb_fail(err, KVB_E_QUOTA, "pinned_bytes",
+		return skv_fail(err, SKV_E_QUOTA, "pinned_bytes",
 				"instance '%s' would have %llu bytes pinned hard; of its part it may %llu: unpin some, or raise its "
 				"capacity or weight, or the group's pin_percent (%u)",
 				inst->spec.id, (unsigned long long)more, (unsigned long long)room, percent);
-	return KVB_OK;
+	return SKV_OK;
 }
 
-static int pin_locked(struct part *p, const struct kvb_pin_req *req, struct waiter *w)
+static int pin_locked(struct part *p, const struct skv_pin_req *req, struct waiter *w)
 {
-	struct kvb_pin_res *res = w->res;
+	struct skv_pin_res *res = w->res;
 	struct pin want = { .kind = req->kind };
 	struct instance *inst;
 	struct txn *t = make(req->n_keys);
 	uint64_t hard = 0;
 	int rc = instance_need(p, req->tenant, req->instance, "instance", &inst, w->err);
 
-	if (rc == KVB_OK && p->journal_bytes >= p->core->o.journal_limit)
-		rc = kvb_fail(w->err, KVB_E_JOURNAL_FULL, NULL, "the journal is at its bound; a checkpoint must finish first");
-	if (rc == KVB_OK && !t)
-		rc = KVB_E_NOMEM;
-	want.until = req->ttl_ms ? kvb_now_ms(p->core->clock) + req->ttl_ms : 0;
-	for (uint32_t i = 0; rc == KVB_OK && i < req->n_keys; i++) {
+	if (rc == SKV_OK && p->journal_bytes >= p->core->o.journal_limit)
+		rc = skv_fail(w->err, SKV_E_JOURNAL_FULL, NULL, "the journal is at its bound; a checkpoint must finish first");
+	if (rc == SKV_OK && !t)
+		rc = SKV_E_NOMEM;
+	want.until = req->ttl_ms ? skv_now_ms(p->core->clock) + req->ttl_ms : 0;
+	for (uint32_t i = 0; rc == SKV_OK && i < req->n_keys; i++) {
 		const struct block *b = index_find(p, inst, req->keys[i]);
 
 		res->missing[i] = !b || !block_has_committed(inst, b);
 		if (res->missing[i])
 			continue;
 		add(t, b, stronger(get(b), want));
-		hard += want.kind == KVB_PIN_HARD && pin_kind(b) != KVB_PIN_HARD;
+		hard += want.kind == SKV_PIN_HARD && pin_kind(b) != SKV_PIN_HARD;
 	}
-	if (rc == KVB_OK)
+	if (rc == SKV_OK)
 		rc = check_room(p, inst, hard, w->err);
-	if (rc != KVB_OK) {
+	if (rc != SKV_OK) {
 		txn_destroy(t);
 		return rc;
 	}
@@ -306,22 +306,22 @@ static int pin_locked(struct part *p, const struct kvb_pin_req *req, struct wait
 	COUNT(p->core, pinned_blocks, t->n_repin);
 	txn_wait(t, w);
 	rc = repin(p, inst, t); /* also of nothing: then an earlier call is durable with it */
-	return rc == KVB_OK ? KVB_PENDING : rc;
+	return rc == SKV_OK ? SKV_PENDING : rc;
 }
 
-static int unpin_locked(struct part *p, const struct kvb_unpin_req *req, struct waiter *w)
+static int unpin_locked(struct part *p, const struct skv_unpin_req *req, struct waiter *w)
 {
-	static const struct pin none = { .kind = KVB_PIN_NONE };
-	struct kvb_unpin_res *res = w->res;
+	static const struct pin none = { .kind = SKV_PIN_NONE };
+	struct skv_unpin_res *res = w->res;
 	struct instance *inst;
 	struct txn *t;
 	int rc = instance_need(p, req->tenant, req->instance, "instance", &inst, w->err);
 
-	if (rc != KVB_OK)
+	if (rc != SKV_OK)
 		return rc;
 	t = make(req->n_keys ? req->n_keys : inst->pins.n);
 	if (!t)
-		return KVB_E_NOMEM;
+		return SKV_E_NOMEM;
 	t->urgent = true;
 	for (uint32_t i = 0; i < req->n_keys; i++) {
 		const struct block *b = index_find(p, inst, req->keys[i]);
@@ -335,66 +335,66 @@ static int unpin_locked(struct part *p, const struct kvb_unpin_req *req, struct 
 	res->unpinned = t->n_repin;
 	txn_wait(t, w);
 	rc = repin(p, inst, t);
-	return rc == KVB_OK ? KVB_PENDING : rc;
+	return rc == SKV_OK ? SKV_PENDING : rc;
 }
 
-static int check_pin(const struct kvb_pin_req *req, struct kvb_error *err)
+static int check_pin(const struct skv_pin_req *req, struct skv_error *err)
 {
-	if (req->n_keys == 0 || req->n_keys > KVB_MAX_KEYS)
-		return kvb_fail(err, KVB_E_INVALID, "keys", "1..%u keys, not %u", KVB_MAX_KEYS, req->n_keys);
-	if (req->kind != KVB_PIN_SOFT && req->kind != KVB_PIN_HARD)
-		return kvb_fail(err, KVB_E_INVALID, "kind", "soft or hard");
-	if (req->kind == KVB_PIN_SOFT && req->ttl_ms == 0)
-		return kvb_fail(err, KVB_E_INVALID, "ttl_ms", "a soft pin ends by itself: 1..%llu", KVB_MAX_PIN_MS);
-	if (req->ttl_ms > KVB_MAX_PIN_MS)
-		return kvb_fail(err, KVB_E_INVALID, "ttl_ms", "%llu at most", KVB_MAX_PIN_MS);
-	return KVB_OK;
+	if (req->n_keys == 0 || req->n_keys > SKV_MAX_KEYS)
+		return skv_fail(err, SKV_E_INVALID, "keys", "1..%u keys, not %u", SKV_MAX_KEYS, req->n_keys);
+	if (req->kind != SKV_PIN_SOFT && req->kind != SKV_PIN_HARD)
+		return skv_fail(err, SKV_E_INVALID, "kind", "soft or hard");
+	if (req->kind == SKV_PIN_SOFT && req->ttl_ms == 0)
+		return skv_fail(err, SKV_E_INVALID, "ttl_ms", "a soft pin ends by itself: 1..%llu", SKV_MAX_PIN_MS);
+	if (req->ttl_ms > SKV_MAX_PIN_MS)
+		return skv_fail(err, SKV_E_INVALID, "ttl_ms", "%llu at most", SKV_MAX_PIN_MS);
+	return SKV_OK;
 }
 
-int kvb_core_pin(struct kvb_core *c, const struct kvb_pin_req *req, struct kvb_pin_res *res, struct kvb_arena *a,
-		 struct kvb_error *err, const struct kvb_done *done)
+int skv_core_pin(struct skv_core *c, const struct skv_pin_req *req, struct skv_pin_res *res, struct skv_arena *a,
+		 struct skv_error *err, const struct skv_done *done)
 {
-	struct waiter *w = kvb_arena_calloc(a, 1, sizeof *w);
+	struct waiter *w = skv_arena_calloc(a, 1, sizeof *w);
 	int rc = core_gate(c, err);
 
-	if (rc == KVB_OK)
+	if (rc == SKV_OK)
 		rc = check_pin(req, err);
-	if (rc != KVB_OK)
+	if (rc != SKV_OK)
 		return rc;
-	*res = (struct kvb_pin_res){ .missing = kvb_arena_calloc(a, req->n_keys, sizeof *res->missing) };
+	*res = (struct skv_pin_res){ .missing = skv_arena_calloc(a, req->n_keys, sizeof *res->missing) };
 	if (!w || !res->missing)
-		return KVB_E_NOMEM;
+		return SKV_E_NOMEM;
 	*w = (struct waiter){ .done = *done, .res = res, .arena = a, .err = err };
 	core_lock(c);
-	rc = c->part ? pin_locked(c->part, req, w) : kvb_fail(err, KVB_E_NOT_READY, NULL, "recovering");
-	COUNT(c, quota_refused, rc == KVB_E_QUOTA);
+	rc = c->part ? pin_locked(c->part, req, w) : skv_fail(err, SKV_E_NOT_READY, NULL, "recovering");
+	COUNT(c, quota_refused, rc == SKV_E_QUOTA);
 	core_unlock(c);
 	return rc;
 }
 
-int kvb_core_unpin(struct kvb_core *c, const struct kvb_unpin_req *req, struct kvb_unpin_res *res, struct kvb_arena *a,
-		   struct kvb_error *err, const struct kvb_done *done)
+int skv_core_unpin(struct skv_core *c, const struct skv_unpin_req *req, struct skv_unpin_res *res, struct skv_arena *a,
+		   struct skv_error *err, const struct skv_done *done)
 {
-	struct waiter *w = kvb_arena_calloc(a, 1, sizeof *w);
+	struct waiter *w = skv_arena_calloc(a, 1, sizeof *w);
 	int rc = core_gate(c, err);
 
-	if (rc != KVB_OK)
+	if (rc != SKV_OK)
 		return rc;
-	if (req->n_keys > KVB_MAX_KEYS)
-		return kvb_fail(err, KVB_E_INVALID, "keys", "%u at most", KVB_MAX_KEYS);
+	if (req->n_keys > SKV_MAX_KEYS)
+		return skv_fail(err, SKV_E_INVALID, "keys", "%u at most", SKV_MAX_KEYS);
 	if (!w)
-		return KVB_E_NOMEM;
+		return SKV_E_NOMEM;
 	*w = (struct waiter){ .done = *done, .res = res, .arena = a, .err = err };
 	core_lock(c);
-	rc = c->part ? unpin_locked(c->part, req, w) : kvb_fail(err, KVB_E_NOT_READY, NULL, "recovering");
+	rc = c->part ? unpin_locked(c->part, req, w) : skv_fail(err, SKV_E_NOT_READY, NULL, "recovering");
 	core_unlock(c);
 	return rc;
 }
 
-static void list(const struct part *p, const struct instance *inst, const struct kvb_pins_req *req,
-		 struct kvb_pins_res *res)
+static void list(const struct part *p, const struct instance *inst, const struct skv_pins_req *req,
+		 struct skv_pins_res *res)
 {
-	uint64_t now = kvb_now_ms(p->core->clock), i = req->cursor;
+	uint64_t now = skv_now_ms(p->core->clock), i = req->cursor;
 
 	for (; i < inst->pins.cells && res->n < req->max; i++) {
 		const struct pin *pin = &inst->pins.cell[i];
@@ -408,28 +408,28 @@ static void list(const struct part *p, const struct instance *inst, const struct
 	res->next = i < inst->pins.cells ? i : 0;
 }
 
-int kvb_core_pins(struct kvb_core *c, const struct kvb_pins_req *req, struct kvb_pins_res *res, struct kvb_arena *a,
-		  struct kvb_error *err)
+int skv_core_pins(struct skv_core *c, const struct skv_pins_req *req, struct skv_pins_res *res, struct skv_arena *a,
+		  struct skv_error *err)
 {
 	struct instance *inst;
 	int rc = core_gate(c, err);
 
-	if (rc != KVB_OK)
+	if (rc != SKV_OK)
 		return rc;
-	if (req->max == 0 || req->max > KVB_MAX_KEYS)
-		return kvb_fail(err, KVB_E_INVALID, "max", "1..%u", KVB_MAX_KEYS);
-	*res = (struct kvb_pins_res){ .key = kvb_arena_alloc(a, req->max * sizeof *res->key),
-				      .kind = kvb_arena_alloc(a, req->max),
-				      .ttl_ms = kvb_arena_alloc(a, req->max * sizeof *res->ttl_ms) };
+	if (req->max == 0 || req->max > SKV_MAX_KEYS)
+		return skv_fail(err, SKV_E_INVALID, "max", "1..%u", SKV_MAX_KEYS);
+	*res = (struct skv_pins_res){ .key = skv_arena_alloc(a, req->max * sizeof *res->key),
+				      .kind = skv_arena_alloc(a, req->max),
+				      .ttl_ms = skv_arena_alloc(a, req->max * sizeof *res->ttl_ms) };
 	if (!res->key || !res->kind || !res->ttl_ms)
-		return KVB_E_NOMEM;
-	kvb_rwlock_read(&c->lock);
+		return SKV_E_NOMEM;
+	skv_rwlock_read(&c->lock);
 	if (!c->part)
-		rc = kvb_fail(err, KVB_E_NOT_READY, NULL, "recovering");
+		rc = skv_fail(err, SKV_E_NOT_READY, NULL, "recovering");
 	else
 		rc = instance_need(c->part, req->tenant, req->instance, "instance", &inst, err);
-	if (rc == KVB_OK)
+	if (rc == SKV_OK)
 		list(c->part, inst, req, res);
-	kvb_rwlock_read_unlock(&c->lock);
+	skv_rwlock_read_unlock(&c->lock);
 	return rc;
 }

@@ -13,28 +13,28 @@
 #define MAX_SLOTS 131072u /* of one session: bounds its record */
 
 /* What the request asks of key i. */
-static uint32_t asked_of(const struct kvb_start_req *req, const struct plan *plan, uint32_t i)
+static uint32_t asked_of(const struct skv_start_req *req, const struct plan *plan, uint32_t i)
 {
 	return req->key_specs ? req->key_specs[i] : plan->specs;
 }
 
 /* The specs that the request asks for, of any key. */
-static int ask(const struct kvb_start_req *req, struct plan *plan, struct kvb_error *err)
+static int ask(const struct skv_start_req *req, struct plan *plan, struct skv_error *err)
 {
-	char field[KVB_FIELD_MAX];
+	char field[SKV_FIELD_MAX];
 
 	if (!req->key_specs)
 		return specs_resolve(plan->inst, req->specs, req->n_specs, &plan->specs, err);
 	if (req->n_specs)
-		return kvb_fail(err, KVB_E_INVALID, "specs", "for all keys, or for each key, not both");
+		return skv_fail(err, SKV_E_INVALID, "specs", "for all keys, or for each key, not both");
 	for (uint32_t i = 0; i < req->n_keys; i++) {
 		snprintf(field, sizeof field, "key_specs[%u]", i);
 		if (req->key_specs[i] == 0 || (uint64_t)req->key_specs[i] >> plan->inst->spec.n_specs)
-			return kvb_fail(err, KVB_E_INVALID, field, "1 or more of the %u specs of instance '%s'",
+			return skv_fail(err, SKV_E_INVALID, field, "1 or more of the %u specs of instance '%s'",
 					plan->inst->spec.n_specs, plan->inst->spec.id);
 		plan->specs |= req->key_specs[i];
 	}
-	return KVB_OK;
+	return SKV_OK;
 }
 
 /* Specs that nobody has and nobody writes may be written, whatever happens to the block's others: each has a slot and
@@ -53,9 +53,9 @@ static uint8_t classify_key(const struct block *b, uint32_t asked, uint32_t *mis
 		if (b->slot[s].state != SLOT_REMOVING)
 			continue;
 		*missing = 0;
-		return KVB_START_BUSY;
+		return SKV_START_BUSY;
 	}
-	return *missing ? KVB_START_WRITE : writing ? KVB_START_BUSY : KVB_START_EXISTS;
+	return *missing ? SKV_START_WRITE : writing ? SKV_START_BUSY : SKV_START_EXISTS;
 }
 
 void plan_count(struct plan *plan)
@@ -64,7 +64,7 @@ void plan_count(struct plan *plan)
 	plan->bytes = 0;
 	memset(plan->need, 0, sizeof plan->need);
 	for (uint32_t i = 0; i < plan->n_keys; i++) {
-		if (plan->outcome[i] != KVB_START_WRITE)
+		if (plan->outcome[i] != SKV_START_WRITE)
 			continue;
 		plan->n_write++;
 		for (uint32_t s = 0; specs_left(plan->missing[i], s); s++) {
@@ -80,7 +80,7 @@ static bool any_busy(const struct plan *plan)
 {
 	uint32_t i = 0;
 
-	while (i < plan->n_keys && plan->outcome[i] != KVB_START_BUSY)
+	while (i < plan->n_keys && plan->outcome[i] != SKV_START_BUSY)
 		i++;
 	return i < plan->n_keys;
 }
@@ -92,67 +92,67 @@ void plan_cut(struct plan *plan, uint64_t n, bool whole)
 	if (plan->n_write <= n)
 		return;
 	for (uint32_t i = 0; i < plan->n_keys; i++)
-		if (plan->outcome[i] == KVB_START_WRITE && (n == 0 || n-- == 0))
-			plan->outcome[i] = KVB_START_NO_ROOM;
+		if (plan->outcome[i] == SKV_START_WRITE && (n == 0 || n-- == 0))
+			plan->outcome[i] = SKV_START_NO_ROOM;
 	plan_count(plan);
 }
 
-static int classify(const struct part *p, const struct kvb_start_req *req, struct kvb_arena *a, struct plan *plan)
+static int classify(const struct part *p, const struct skv_start_req *req, struct skv_arena *a, struct plan *plan)
 {
 	struct probe pr;
 
 	plan->n_keys = req->n_keys;
-	plan->have = kvb_arena_alloc(a, req->n_keys * sizeof(struct block *));
-	plan->outcome = kvb_arena_calloc(a, req->n_keys, 1);
-	plan->missing = kvb_arena_calloc(a, req->n_keys, sizeof *plan->missing);
+	plan->have = skv_arena_alloc(a, req->n_keys * sizeof(struct block *));
+	plan->outcome = skv_arena_calloc(a, req->n_keys, 1);
+	plan->missing = skv_arena_calloc(a, req->n_keys, sizeof *plan->missing);
 	if (!plan->have || !plan->outcome || !plan->missing)
-		return KVB_E_NOMEM;
+		return SKV_E_NOMEM;
 	probe_begin(&pr, p, plan->inst, req->keys, req->n_keys);
 	for (uint32_t i = 0; i < req->n_keys; i++) {
 		plan->have[i] = probe_block(&pr, i);
 		plan->outcome[i] = classify_key(plan->have[i], asked_of(req, plan, i), &plan->missing[i]);
 	}
 	plan_count(plan);
-	return KVB_OK;
+	return SKV_OK;
 }
 
-static int check_size(const struct part *p, const struct plan *plan, struct kvb_error *err)
+static int check_size(const struct part *p, const struct plan *plan, struct skv_error *err)
 {
 	uint64_t slots = 0;
 
 	if (p->next_generation + plan->n_write > MAX_GENERATION)
-		return kvb_fail(err, KVB_E_TOO_MANY, NULL, "all generation numbers are used up: begin with a new store");
+		return skv_fail(err, SKV_E_TOO_MANY, NULL, "all generation numbers are used up: begin with a new store");
 
 	for (uint32_t s = 0; s < plan->inst->spec.n_specs; s++)
 		slots += plan->need[s];
 	if (slots <= MAX_SLOTS)
-		return KVB_OK;
-	return kvb_fail(err, KVB_E_TOO_LARGE, "keys", "%llu slots in one session, %u at most: write fewer blocks",
+		return SKV_OK;
+	return skv_fail(err, SKV_E_TOO_LARGE, "keys", "%llu slots in one session, %u at most: write fewer blocks",
 			(unsigned long long)slots, MAX_SLOTS);
 }
 
 /* What not every instance, or not every other form of the request, goes with. */
-static int check_forms(const struct part *p, const struct kvb_start_req *req, const struct instance *inst,
-		       struct kvb_error *err)
+static int check_forms(const struct part *p, const struct skv_start_req *req, const struct instance *inst,
+		       struct skv_error *err)
 {
 	if (req->fit && inst->spec.n_specs > 1)
-		return kvb_fail(err, KVB_E_UNSUPPORTED, "fit", "instance '%s' has more than one spec", inst->spec.id);
+		return skv_fail(err, SKV_E_UNSUPPORTED, "fit", "instance '%s' has more than one spec", inst->spec.id);
 	if (req->places && space_of_places(p, inst) < 0)
-		return kvb_fail(err, KVB_E_UNSUPPORTED, "places", "instance '%s' does not lie on one external storage",
+		return skv_fail(err, SKV_E_UNSUPPORTED, "places", "instance '%s' does not lie on one external storage",
 				inst->spec.id);
 	if (req->anonymous && *req->request_id)
-		return kvb_fail(err, KVB_E_INVALID, "request_id", "an anonymous session is not remembered: none is allowed");
-	return KVB_OK;
+		return skv_fail(err, SKV_E_INVALID, "request_id", "an anonymous session is not remembered: none is allowed");
+	return SKV_OK;
 }
 
-int plan_make(const struct part *p, const struct kvb_start_req *req, struct kvb_arena *a, struct plan *plan,
-	      struct kvb_error *err)
+int plan_make(const struct part *p, const struct skv_start_req *req, struct skv_arena *a, struct plan *plan,
+	      struct skv_error *err)
 {
 	int rc = check_forms(p, req, plan->inst, err);
 
-	if (rc == KVB_OK)
+	if (rc == SKV_OK)
 		rc = ask(req, plan, err);
-	if (rc == KVB_OK)
+	if (rc == SKV_OK)
 		rc = classify(p, req, a, plan);
-	return rc == KVB_OK ? check_size(p, plan, err) : rc;
+	return rc == SKV_OK ? check_size(p, plan, err) : rc;
 }

@@ -1,5 +1,5 @@
 /*
- * policy.c - the policy of a group (kvb/policy.h): checked, set, changed.
+ * policy.c - the policy of a group (skv/policy.h): checked, set, changed.
  *
  * A change counts at once: the new policy has a fresh state, and whatever comes to the top of a queue is placed as it
  * says. The ticker goes through all blocks of the group in portions and queues them again, so that nothing waits where
@@ -11,21 +11,21 @@
 
 #define PORTION_BLOCKS 1024u /* others wait for the lock */
 
-int policy_check(const struct kvb_group_spec *g, struct kvb_error *err)
+int policy_check(const struct skv_group_spec *g, struct skv_error *err)
 {
-	const struct kvb_policy_ops *policy = kvb_policy_find(g->policy);
+	const struct skv_policy_ops *policy = skv_policy_find(g->policy);
 	bool ttl = policy && strcmp(policy->name, "ttl") == 0;
 
 	if (!policy)
-		return kvb_fail(err, KVB_E_INVALID, "policy", "no policy '%s'; there are %s", g->policy, kvb_policy_names());
+		return skv_fail(err, SKV_E_INVALID, "policy", "no policy '%s'; there are %s", g->policy, skv_policy_names());
 	if (ttl && !g->ttl_ms)
-		return kvb_fail(err, KVB_E_INVALID, "ttl_ms", "policy 'ttl' needs the age at which blocks go");
+		return skv_fail(err, SKV_E_INVALID, "ttl_ms", "policy 'ttl' needs the age at which blocks go");
 	if (!ttl && g->ttl_ms)
-		return kvb_fail(err, KVB_E_INVALID, "ttl_ms", "only policy 'ttl' goes by age, not '%s'", policy->name);
+		return skv_fail(err, SKV_E_INVALID, "ttl_ms", "only policy 'ttl' goes by age, not '%s'", policy->name);
 	if (g->max_idle_ms && !policy->by_use)
-		return kvb_fail(err, KVB_E_INVALID, "max_idle_ms",
+		return skv_fail(err, SKV_E_INVALID, "max_idle_ms",
 				"policy '%s' does not keep the order of uses; odds, lru, lru-plain and lfu do", policy->name);
-	return KVB_OK;
+	return SKV_OK;
 }
 
 void policy_unset(struct group *g)
@@ -38,27 +38,27 @@ void policy_unset(struct group *g)
 
 int policy_set(struct part *p, struct group *g)
 {
-	const struct kvb_policy_ops *to = kvb_policy_find(g->spec.policy);
+	const struct skv_policy_ops *to = skv_policy_find(g->spec.policy);
 	bool change = g->policy != NULL;
 	void *state = NULL;
 
 	if (!to) {
-		kvb_log(KVB_LOG_ERROR, "core", "group '%s': this version has no policy '%s', the default takes its place",
+		skv_log(SKV_LOG_ERROR, "core", "group '%s': this version has no policy '%s', the default takes its place",
 			g->spec.name, g->spec.policy);
-		to = kvb_policy_find("");
+		to = skv_policy_find("");
 	}
 	if (g->policy == to)
-		return KVB_OK;
-	if (change && to->n_queues > g->n_queues && evict_widen(p, g, to->n_queues) != KVB_OK)
-		return KVB_E_NOMEM;
+		return SKV_OK;
+	if (change && to->n_queues > g->n_queues && evict_widen(p, g, to->n_queues) != SKV_OK)
+		return SKV_E_NOMEM;
 	if (to->create && !(state = to->create(g->queued)))
-		return KVB_E_NOMEM;
+		return SKV_E_NOMEM;
 	policy_unset(g);
 	g->policy = to;
 	g->policy_state = state;
 	g->n_queues = to->n_queues > g->n_queues ? to->n_queues : g->n_queues;
 	g->requeue = change ? 1 : 0; /* chunk 0 is never used */
-	return KVB_OK;
+	return SKV_OK;
 }
 
 /* Returns how many blocks it has looked at. */

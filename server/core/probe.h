@@ -3,8 +3,8 @@
  *
  * Under the partition's lock, for reading at least. The index stays as it is meanwhile.
  */
-#ifndef KVB_CORE_PROBE_H
-#define KVB_CORE_PROBE_H
+#ifndef SKV_CORE_PROBE_H
+#define SKV_CORE_PROBE_H
 
 #include "internal.h"
 
@@ -14,7 +14,7 @@
 struct probe {
 	const struct part *p;
 	const struct instance *inst;
-	const struct kvb_key *keys;
+	const struct skv_key *keys;
 	uint32_t n;
 	uint64_t hash[32]; /* of keys[i] at i % 32 */
 	struct block *near[16]; /* what was fetched for keys[i], at i % 16; NULL: it is nowhere */
@@ -38,7 +38,7 @@ static inline void probe_entry(struct probe *pr, uint32_t i)
 }
 
 static inline void probe_begin(struct probe *pr, const struct part *p, const struct instance *inst,
-			       const struct kvb_key *keys, uint32_t n)
+			       const struct skv_key *keys, uint32_t n)
 {
 	pr->p = p;
 	pr->inst = inst;
@@ -58,7 +58,7 @@ static inline struct block *probe_block(struct probe *pr, uint32_t i)
 	probe_ahead(pr, i + AHEAD_CELLS);
 	probe_entry(pr, i + AHEAD_ENTRIES);
 	b = pr->near[i % 16];
-	if (!b || kvb_key_equal(b->key, pr->keys[i]))
+	if (!b || skv_key_equal(b->key, pr->keys[i]))
 		return b;
 	return index_find_hashed(pr->p, pr->inst, pr->hash[i % 32], pr->keys[i]);
 }

@@ -2,7 +2,7 @@
  * queue.c - where blocks stand until they go: the eviction queues.
  *
  * Each instance has an evict_queue for each size class in each storage that it has blocks in: a heap for each queue of
- * its group's policy (kvb/policy.h), one for leased blocks, by end of lease, and one for those pinned soft, leaves
+ * its group's policy (skv/policy.h), one for leased blocks, by end of lease, and one for those pinned soft, leaves
  * first and by last use, which go when nothing else may (pinned hard is in none). A block is in that of each class of
  * which it holds committed slots, so a search for slots of a class finds only blocks that have some. The evict_queues of
  * a group for one class in one storage are a *set*: heaps of their tops, kept up to date, so that the first of a
@@ -62,27 +62,27 @@ struct evict_queue *evict_set_top(const struct evict_set *set, uint32_t which, u
 	struct evict_queue *q;
 	uint32_t at;
 
-	if (!kvb_heap_top(&set->tops, which, key, &at))
+	if (!skv_heap_top(&set->tops, which, key, &at))
 		return NULL;
 	q = set->member[at >> WHICH_BITS];
-	kvb_heap_top(&q->heaps, which, key, id);
+	skv_heap_top(&q->heaps, which, key, id);
 	return q;
 }
 
 /* After any change of the queue's heap. */
 static void note_top(struct evict_queue *q, uint32_t which)
 {
-	struct kvb_heaps *tops = &q->set->tops;
+	struct skv_heaps *tops = &q->set->tops;
 	uint32_t place = q->top[which], id;
 	uint64_t key;
-	bool any = kvb_heap_top(&q->heaps, which, &key, &id);
+	bool any = skv_heap_top(&q->heaps, which, &key, &id);
 
-	if (place && any && kvb_heap_key(tops, place) == key)
+	if (place && any && skv_heap_key(tops, place) == key)
 		return;
 	if (place)
-		kvb_heap_remove(tops, top_id(q, which));
+		skv_heap_remove(tops, top_id(q, which));
 	if (any)
-		kvb_heap_push(tops, which, key, top_id(q, which));
+		skv_heap_push(tops, which, key, top_id(q, which));
 }
 
 static struct evict_set *set_find(const struct part *p, const struct group *g, uint32_t space, uint32_t class_id)
@@ -96,22 +96,22 @@ static struct evict_set *set_find(const struct part *p, const struct group *g, u
 
 static struct evict_set *set_make(struct part *p, struct group *g, uint32_t space, uint32_t class_id)
 {
-	struct evict_set *set = kvb_calloc(1, sizeof *set);
+	struct evict_set *set = skv_calloc(1, sizeof *set);
 
 	if (!set)
 		return NULL;
 	*set = (struct evict_set){ .group = g, .space = space, .class_id = class_id, .next = p->space[space].sets };
-	kvb_heaps_init(&set->tops, g->n_queues + EVICT_FIRST, place_of_top, set);
+	skv_heaps_init(&set->tops, g->n_queues + EVICT_FIRST, place_of_top, set);
 	p->space[space].sets = set;
 	return set;
 }
 
 static void set_free(struct evict_set *set)
 {
-	kvb_heaps_destroy(&set->tops);
-	kvb_free(set->member);
-	kvb_free(set->rival);
-	kvb_free(set);
+	skv_heaps_destroy(&set->tops);
+	skv_free(set->member);
+	skv_free(set->rival);
+	skv_free(set);
 }
 
 void evict_free_sets(struct part *p, uint32_t space, const struct group *g)
@@ -135,16 +135,16 @@ void evict_free_sets(struct part *p, uint32_t space, const struct group *g)
 static int set_reserve(struct evict_set *set)
 {
 	void *v = set->member;
-	int rc = kvb_grow(&v, &set->cap, set->n + set->hidden + 1, sizeof *set->member);
+	int rc = skv_grow(&v, &set->cap, set->n + set->hidden + 1, sizeof *set->member);
 
 	set->member = v;
 	v = set->rival;
-	if (rc == KVB_OK)
-		rc = kvb_grow(&v, &set->cap_rival, set->n + set->hidden + 1, sizeof *set->rival);
+	if (rc == SKV_OK)
+		rc = skv_grow(&v, &set->cap_rival, set->n + set->hidden + 1, sizeof *set->rival);
 	set->rival = v;
-	if (rc == KVB_OK)
-		rc = kvb_heaps_widen(&set->tops, set->group->n_queues + EVICT_FIRST);
-	return rc == KVB_OK ? kvb_heaps_reserve(&set->tops, set->cap * KVB_HEAPS_MAX) : rc;
+	if (rc == SKV_OK)
+		rc = skv_heaps_widen(&set->tops, set->group->n_queues + EVICT_FIRST);
+	return rc == SKV_OK ? skv_heaps_reserve(&set->tops, set->cap * SKV_HEAPS_MAX) : rc;
 }
 
 /* Room is reserved. */
@@ -155,7 +155,7 @@ static void join_set(struct evict_queue *q)
 	for (uint32_t w = 0; w < q->heaps.n_heaps; w++) {
 		note_top(q, w);
 		if (w >= EVICT_FIRST)
-			q->set->group->queued[w - EVICT_FIRST] += kvb_heap_count(&q->heaps, w);
+			q->set->group->queued[w - EVICT_FIRST] += skv_heap_count(&q->heaps, w);
 	}
 }
 
@@ -163,7 +163,7 @@ static void withdraw_tops(struct evict_queue *q)
 {
 	for (uint32_t w = 0; w < q->heaps.n_heaps; w++)
 		if (q->top[w])
-			kvb_heap_remove(&q->set->tops, top_id(q, w));
+			skv_heap_remove(&q->set->tops, top_id(q, w));
 }
 
 static void leave_set(struct evict_queue *q)
@@ -172,7 +172,7 @@ static void leave_set(struct evict_queue *q)
 
 	withdraw_tops(q);
 	for (uint32_t w = EVICT_FIRST; w < q->heaps.n_heaps; w++)
-		q->set->group->queued[w - EVICT_FIRST] -= kvb_heap_count(&q->heaps, w);
+		q->set->group->queued[w - EVICT_FIRST] -= skv_heap_count(&q->heaps, w);
 	q->set->n--;
 	if (last == q)
 		return;
@@ -216,15 +216,15 @@ static struct evict_queue *queue_make(struct part *p, struct instance *inst, uin
 
 	if (!set)
 		set = set_make(p, inst->group, space, class_id);
-	if (!set || set_reserve(set) != KVB_OK ||
-	    kvb_grow(&v, &inst->cap_queue, inst->n_queue + 1, sizeof *inst->queue) != KVB_OK)
+	if (!set || set_reserve(set) != SKV_OK ||
+	    skv_grow(&v, &inst->cap_queue, inst->n_queue + 1, sizeof *inst->queue) != SKV_OK)
 		return NULL;
 	inst->queue = v;
-	q = kvb_calloc(1, sizeof *q);
+	q = skv_calloc(1, sizeof *q);
 	if (!q)
 		return NULL;
 	*q = (struct evict_queue){ .part = p, .inst = inst, .set = set, .space = space, .class_id = class_id };
-	kvb_heaps_init(&q->heaps, inst->group->n_queues + EVICT_FIRST, place_in_queue, q);
+	skv_heaps_init(&q->heaps, inst->group->n_queues + EVICT_FIRST, place_in_queue, q);
 	inst->queue[inst->n_queue++] = q;
 	join_set(q);
 	return q;
@@ -236,39 +236,39 @@ int evict_reserve(struct part *p, struct instance *inst, uint32_t space, uint32_
 
 	if (!q)
 		q = queue_make(p, inst, space, class_id);
-	return q ? kvb_heaps_reserve(&q->heaps, inst->entries_made) : KVB_E_NOMEM;
+	return q ? skv_heaps_reserve(&q->heaps, inst->entries_made) : SKV_E_NOMEM;
 }
 
 int evict_reserve_all(struct instance *inst, uint64_t entries)
 {
-	int rc = KVB_OK;
+	int rc = SKV_OK;
 
-	for (size_t i = 0; rc == KVB_OK && i < inst->n_queue; i++)
-		rc = kvb_heaps_reserve(&inst->queue[i]->heaps, entries);
+	for (size_t i = 0; rc == SKV_OK && i < inst->n_queue; i++)
+		rc = skv_heaps_reserve(&inst->queue[i]->heaps, entries);
 	return rc;
 }
 
 static int widen_queues(const struct instance *inst, uint32_t n_queues)
 {
-	int rc = KVB_OK;
+	int rc = SKV_OK;
 
-	for (size_t i = 0; rc == KVB_OK && i < inst->n_queue; i++)
-		rc = kvb_heaps_widen(&inst->queue[i]->heaps, n_queues + EVICT_FIRST);
+	for (size_t i = 0; rc == SKV_OK && i < inst->n_queue; i++)
+		rc = skv_heaps_widen(&inst->queue[i]->heaps, n_queues + EVICT_FIRST);
 	return rc;
 }
 
 int evict_widen(struct part *p, const struct group *g, uint32_t n_queues)
 {
-	int rc = KVB_OK;
+	int rc = SKV_OK;
 
 	for (uint32_t i = 0; i < p->n_space; i++)
-		for (struct evict_set *set = p->space[i].sets; set && rc == KVB_OK; set = set->next)
+		for (struct evict_set *set = p->space[i].sets; set && rc == SKV_OK; set = set->next)
 			if (set->group == g)
-				rc = kvb_heaps_widen(&set->tops, n_queues + EVICT_FIRST);
-	for (size_t i = 0; i < p->n_inst && rc == KVB_OK; i++)
+				rc = skv_heaps_widen(&set->tops, n_queues + EVICT_FIRST);
+	for (size_t i = 0; i < p->n_inst && rc == SKV_OK; i++)
 		if (p->inst[i]->group == g)
 			rc = widen_queues(p->inst[i], n_queues);
-	for (const struct instance *ghost = p->ghosts; ghost && rc == KVB_OK; ghost = ghost->next_ghost)
+	for (const struct instance *ghost = p->ghosts; ghost && rc == SKV_OK; ghost = ghost->next_ghost)
 		if (ghost->group == g && !ghost->cleared) /* it may come back */
 			rc = widen_queues(ghost, n_queues);
 	return rc;
@@ -279,8 +279,8 @@ static void queue_free(struct evict_queue *q)
 {
 	if (!q->inst->ghost)
 		leave_set(q);
-	kvb_heaps_destroy(&q->heaps);
-	kvb_free(q);
+	skv_heaps_destroy(&q->heaps);
+	skv_free(q);
 }
 
 void evict_forget_space(struct instance *inst, uint32_t space)
@@ -301,7 +301,7 @@ void evict_destroy_queues(struct instance *inst)
 {
 	for (size_t i = 0; i < inst->n_queue; i++)
 		queue_free(inst->queue[i]);
-	kvb_free(inst->queue);
+	skv_free(inst->queue);
 	inst->queue = NULL;
 	inst->n_queue = inst->cap_queue = 0;
 }
@@ -315,11 +315,11 @@ static uint64_t mixed(uint64_t x)
 	return x ^ x >> 31;
 }
 
-struct kvb_policy_block evict_facts(const struct instance *inst, const struct block *b)
+struct skv_policy_block evict_facts(const struct instance *inst, const struct block *b)
 {
 	uint64_t mark = atomic_load_explicit(&b->mark, memory_order_relaxed);
 
-	return (struct kvb_policy_block){
+	return (struct skv_policy_block){
 		.hash = mixed(mixed(b->key.hi ^ inst->hash) ^ b->key.lo),
 		.use = mark_use(mark),
 		.born = block_generation(inst, b),
@@ -328,7 +328,7 @@ struct kvb_policy_block evict_facts(const struct instance *inst, const struct bl
 	};
 }
 
-void evict_keep(struct block *b, const struct kvb_policy_block *facts)
+void evict_keep(struct block *b, const struct skv_policy_block *facts)
 {
 	uint64_t mark = atomic_load_explicit(&b->mark, memory_order_relaxed);
 
@@ -341,7 +341,7 @@ void evict_born(struct part *p, struct block *b, uint32_t how)
 {
 	const struct instance *inst = block_instance(b);
 	const struct group *g = inst->group;
-	struct kvb_policy_block facts;
+	struct skv_policy_block facts;
 
 	if (p->loading || inst->ghost || !g->policy->born)
 		return;
@@ -354,7 +354,7 @@ void evict_adopt(struct block *b, bool own)
 {
 	const struct instance *inst = block_instance(b);
 	const struct group *g = inst->group;
-	struct kvb_policy_block facts;
+	struct skv_policy_block facts;
 
 	if (!g->policy->adopt)
 		return;
@@ -365,7 +365,7 @@ void evict_adopt(struct block *b, bool own)
 
 static void push(struct evict_queue *q, uint32_t which, uint64_t key, uint32_t id)
 {
-	kvb_heap_push(&q->heaps, which, key, id);
+	skv_heap_push(&q->heaps, which, key, id);
 	if (q->inst->ghost)
 		return;
 	if (which >= EVICT_FIRST)
@@ -375,9 +375,9 @@ static void push(struct evict_queue *q, uint32_t which, uint64_t key, uint32_t i
 
 static void take_out(struct evict_queue *q, const struct slot *slot, uint32_t id)
 {
-	uint32_t which = kvb_heap_which(slot->queued);
+	uint32_t which = skv_heap_which(slot->queued);
 
-	kvb_heap_remove(&q->heaps, id);
+	skv_heap_remove(&q->heaps, id);
 	if (q->inst->ghost)
 		return;
 	if (which >= EVICT_FIRST)
@@ -405,27 +405,27 @@ static bool queued_before(const struct instance *inst, const struct block *b, ui
 	return false;
 }
 
-static uint64_t inner(const struct kvb_policy_ops *policy, const struct block *b)
+static uint64_t inner(const struct skv_policy_ops *policy, const struct block *b)
 {
-	return policy->leaf_first && b->live_children ? KVB_POLICY_INNER : 0;
+	return policy->leaf_first && b->live_children ? SKV_POLICY_INNER : 0;
 }
 
 bool evict_inner_as(const struct instance *inst, const struct block *b, uint64_t key)
 {
-	return (key & KVB_POLICY_INNER) == inner(inst->group->policy, b);
+	return (key & SKV_POLICY_INNER) == inner(inst->group->policy, b);
 }
 
 uint64_t evict_soft_key(const struct block *b)
 {
-	return (b->live_children ? KVB_POLICY_INNER : 0) | mark_use(atomic_load_explicit(&b->mark, memory_order_relaxed));
+	return (b->live_children ? SKV_POLICY_INNER : 0) | mark_use(atomic_load_explicit(&b->mark, memory_order_relaxed));
 }
 
 /* Where it stands among the candidates. */
 static void place(struct instance *inst, struct block *b, uint32_t *which, uint64_t *key)
 {
 	struct group *g = inst->group;
-	struct kvb_policy_block facts = evict_facts(inst, b);
-	struct kvb_policy_place at = g->policy->place(g->policy_state, &facts);
+	struct skv_policy_block facts = evict_facts(inst, b);
+	struct skv_policy_place at = g->policy->place(g->policy_state, &facts);
 
 	evict_keep(b, &facts);
 	*which = at.queue + EVICT_FIRST;
@@ -444,7 +444,7 @@ static uint32_t any_place(const struct instance *inst, const struct block *b)
 /* May it stand in a queue at all? */
 static bool may_stand(const struct instance *inst, const struct block *b)
 {
-	return block_has_committed(inst, b) && !block_has_writing(inst, b) && !b->kept && pin_kind(b) != KVB_PIN_HARD;
+	return block_has_committed(inst, b) && !block_has_writing(inst, b) && !b->kept && pin_kind(b) != SKV_PIN_HARD;
 }
 
 bool evict_held_back(const struct block *b)
@@ -458,12 +458,12 @@ static bool stand(struct block *b, uint64_t lease, uint64_t now)
 	struct instance *inst = block_instance(b);
 	uint32_t which = EVICT_LEASED;
 	uint64_t key = lease;
-	enum kvb_pin_kind pin = pin_kind(b);
+	enum skv_pin_kind pin = pin_kind(b);
 
 	evict_forget(b);
 	if (!may_stand(inst, b))
 		return false;
-	if (lease <= now && pin == KVB_PIN_SOFT) {
+	if (lease <= now && pin == SKV_PIN_SOFT) {
 		which = EVICT_SOFT;
 		key = evict_soft_key(b);
 	} else if (lease <= now) {
@@ -490,7 +490,7 @@ static void expose(struct part *p, const struct block *b)
 		if (!evict_held_back(parent))
 			return;
 		lease = block_lease(p, block_instance(b), parent);
-		if (stand(parent, lease, lease ? kvb_now_ms(p->core->clock) : 0))
+		if (stand(parent, lease, lease ? skv_now_ms(p->core->clock) : 0))
 			return;
 		b = parent;
 	}
@@ -523,7 +523,7 @@ bool evict_stands_for(const struct block *child, const struct block *b)
 	uint32_t place_word = any_place(inst, child);
 
 	return child->parent == block_id(b) && b->live_children == 1 && same_queues(inst, b, child) &&
-	       may_stand(inst, child) && (!place_word || kvb_heap_which(place_word) >= EVICT_FIRST);
+	       may_stand(inst, child) && (!place_word || skv_heap_which(place_word) >= EVICT_FIRST);
 }
 
 void evict_consider_above(struct part *p, struct block *b, const struct block *child)
@@ -531,7 +531,7 @@ void evict_consider_above(struct part *p, struct block *b, const struct block *c
 	const struct instance *inst = block_instance(b);
 
 	if (p->loading || !child || !evict_stands_for(child, b) || !inst->group->policy->leaf_first || !may_stand(inst, b) ||
-	    pin_kind(b) != KVB_PIN_NONE || block_lease(p, inst, b))
+	    pin_kind(b) != SKV_PIN_NONE || block_lease(p, inst, b))
 		evict_consider(p, b);
 	else
 		evict_forget(b);
@@ -541,7 +541,7 @@ void evict_consider(struct part *p, struct block *b)
 {
 	uint64_t lease = block_lease(p, block_instance(b), b);
 
-	evict_consider_at(p, b, lease, lease ? kvb_now_ms(p->core->clock) : 0);
+	evict_consider_at(p, b, lease, lease ? skv_now_ms(p->core->clock) : 0);
 }
 
 uint64_t evict_next_lease(const struct part *p, uint32_t space)
@@ -550,7 +550,7 @@ uint64_t evict_next_lease(const struct part *p, uint32_t space)
 	uint32_t id;
 
 	for (const struct evict_set *set = p->space[space].sets; set; set = set->next)
-		if (kvb_heap_top(&set->tops, EVICT_LEASED, &key, &id) && key < next)
+		if (skv_heap_top(&set->tops, EVICT_LEASED, &key, &id) && key < next)
 			next = key;
 	return next;
 }

@@ -54,7 +54,7 @@ static uint64_t over_marks(uint64_t have, uint64_t room, uint32_t high, uint32_t
 /* Bytes above what the group may have, less what is kept free ahead of need. */
 static uint64_t over_room(const struct part *p, struct group *g, uint64_t have)
 {
-	const struct kvb_group_spec *s = &g->spec;
+	const struct skv_group_spec *s = &g->spec;
 
 	if (s->high_percent)
 		return over_marks(have, group_room(p, g), s->high_percent, s->low_percent, &g->falling);
@@ -64,7 +64,7 @@ static uint64_t over_room(const struct part *p, struct group *g, uint64_t have)
 /* Bytes that must go, and in which spaces: those over the group's line, else over that of a type. */
 static uint64_t bytes_owed(const struct part *p, struct group *g, struct space_set *spaces)
 {
-	const struct kvb_group_spec *s = &g->spec;
+	const struct skv_group_spec *s = &g->spec;
 	uint64_t have = g->used_bytes - g->removing_bytes, owed = over_room(p, g, have);
 	uint64_t line = over(have, s->reclaim_bytes);
 
@@ -92,7 +92,7 @@ static uint64_t portion_bytes(const struct group *g)
 /* True: there is more to do at once. */
 static bool reclaim_idle(struct part *p, struct group *g)
 {
-	uint64_t now = kvb_now_ms(p->core->clock) + p->use_base;
+	uint64_t now = skv_now_ms(p->core->clock) + p->use_base;
 
 	if (!g->spec.max_idle_ms || g->spec.max_idle_ms > now)
 		return false;
@@ -102,7 +102,7 @@ static bool reclaim_idle(struct part *p, struct group *g)
 /* An instance that has more than its fixed part, for that was larger, or nearly as much: as over_room does for groups. */
 static bool reclaim_parts(struct part *p, const struct group *g)
 {
-	uint64_t room = g->spec.share == KVB_SHARE_FIXED ? group_room(p, g) : 0, part, owed;
+	uint64_t room = g->spec.share == SKV_SHARE_FIXED ? group_room(p, g) : 0, part, owed;
 	uint32_t keep = g->spec.high_percent ? 0 : p->core->o.free_percent;
 	bool more = false;
 
@@ -139,7 +139,7 @@ bool reclaim_space(struct part *p, uint32_t space)
 /* The same for what is too old, where that counts. */
 static bool reclaim_old(struct part *p, struct group *g)
 {
-	uint64_t wall = kvb_wall_ms(p->core->clock);
+	uint64_t wall = skv_wall_ms(p->core->clock);
 
 	if (!g->spec.ttl_ms || g->spec.ttl_ms > wall)
 		return false;
@@ -148,7 +148,7 @@ static bool reclaim_old(struct part *p, struct group *g)
 
 bool reclaim_group(struct part *p, struct group *g)
 {
-	uint64_t now = kvb_now_ms(p->core->clock), bytes, blocks, step = step_bytes(g), got;
+	uint64_t now = skv_now_ms(p->core->clock), bytes, blocks, step = step_bytes(g), got;
 	struct space_set spaces;
 	bool more = reclaim_idle(p, g);
 

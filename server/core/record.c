@@ -14,18 +14,18 @@
 
 #define PINS_PER_RECORD 16384u /* so that slices of a checkpoint stay small */
 
-static size_t begin(struct kvb_buf *out, uint8_t type)
+static size_t begin(struct skv_buf *out, uint8_t type)
 {
 	size_t at = out->len;
 
-	kvb_put_u32(out, 0);
-	kvb_put_u8(out, type);
-	kvb_put_u8(out, RECORD_VERSION);
-	kvb_put_u16(out, 0);
+	skv_put_u32(out, 0);
+	skv_put_u8(out, type);
+	skv_put_u8(out, RECORD_VERSION);
+	skv_put_u16(out, 0);
 	return at;
 }
 
-static void end(struct kvb_buf *out, size_t at)
+static void end(struct skv_buf *out, size_t at)
 {
 	size_t n;
 
@@ -36,50 +36,50 @@ static void end(struct kvb_buf *out, size_t at)
 		out->failed = true;
 		return;
 	}
-	kvb_buf_set_u32(out, at, (uint32_t)n);
-	kvb_put_u64(out, kvb_checksum(out->data + at + 4, n));
+	skv_buf_set_u32(out, at, (uint32_t)n);
+	skv_put_u64(out, skv_checksum(out->data + at + 4, n));
 }
 
 size_t record_length(const void *bytes, size_t n)
 {
-	struct kvb_rd r = kvb_rd_make(bytes, n);
-	uint64_t len = kvb_get_u32(&r);
+	struct skv_rd r = skv_rd_make(bytes, n);
+	uint64_t len = skv_get_u32(&r);
 
 	if (r.failed || len < 4 || len + 12 > n)
 		return 0;
 	return (size_t)len + 12;
 }
 
-static void put_key(struct kvb_buf *out, struct kvb_key k)
+static void put_key(struct skv_buf *out, struct skv_key k)
 {
-	kvb_put_u64(out, k.hi);
-	kvb_put_u64(out, k.lo);
+	skv_put_u64(out, k.hi);
+	skv_put_u64(out, k.lo);
 }
 
-static void put_keys(struct kvb_buf *out, const struct kvb_key *k, uint32_t n)
+static void put_keys(struct skv_buf *out, const struct skv_key *k, uint32_t n)
 {
-	_Static_assert(sizeof *k == 16 && offsetof(struct kvb_key, lo) == 8, "hi, then lo");
+	_Static_assert(sizeof *k == 16 && offsetof(struct skv_key, lo) == 8, "hi, then lo");
 	if (__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__) {
-		kvb_put_bytes(out, k, n * sizeof *k);
+		skv_put_bytes(out, k, n * sizeof *k);
 		return;
 	}
 	for (uint32_t i = 0; i < n; i++)
 		put_key(out, k[i]);
 }
 
-static void put_place(struct kvb_buf *out, const struct space *space, uint32_t slab)
+static void put_place(struct skv_buf *out, const struct space *space, uint32_t slab)
 {
-	struct kvb_slab_info info;
+	struct skv_slab_info info;
 
-	kvb_pool_slab(space->pool, slab, &info);
-	kvb_put_varint(out, space->dev->id);
-	kvb_put_varint(out, info.place.file);
-	kvb_put_varint(out, info.place.unit);
-	kvb_put_u8(out, (uint8_t)__builtin_ctz(info.place.units));
+	skv_pool_slab(space->pool, slab, &info);
+	skv_put_varint(out, space->dev->id);
+	skv_put_varint(out, info.place.file);
+	skv_put_varint(out, info.place.unit);
+	skv_put_u8(out, (uint8_t)__builtin_ctz(info.place.units));
 }
 
 /* The slots of one spec over the session's written blocks, as runs of neighbours. */
-static void put_runs(struct kvb_buf *out, const struct part *p, const struct session *s, uint32_t spec)
+static void put_runs(struct skv_buf *out, const struct part *p, const struct session *s, uint32_t spec)
 {
 	const struct slot *run = NULL;
 	uint32_t count = 0;
@@ -99,8 +99,8 @@ static void put_runs(struct kvb_buf *out, const struct part *p, const struct ses
 		}
 		if (run) {
 			put_place(out, &p->space[run->space], run->slab);
-			kvb_put_varint(out, run->index);
-			kvb_put_varint(out, count);
+			skv_put_varint(out, run->index);
+			skv_put_varint(out, count);
 		}
 		run = slot;
 		count = 1;
@@ -108,60 +108,60 @@ static void put_runs(struct kvb_buf *out, const struct part *p, const struct ses
 }
 
 /* A settled write has none: its block may be gone. */
-static void put_name(struct kvb_buf *out, const struct block *b)
+static void put_name(struct skv_buf *out, const struct block *b)
 {
-	struct kvb_bytes name = b ? block_name(b) : (struct kvb_bytes){ "", 0 };
+	struct skv_bytes name = b ? block_name(b) : (struct skv_bytes){ "", 0 };
 
-	kvb_put_string(out, name.p, name.n);
+	skv_put_string(out, name.p, name.n);
 }
 
 /* What not every session has: left out when there is none of it, as in records of older versions. */
-static void put_start_tail(struct kvb_buf *out, const struct part *p, const struct session *s)
+static void put_start_tail(struct skv_buf *out, const struct part *p, const struct session *s)
 {
 	uint8_t flags = (uint8_t)((s->anonymous ? START_ANONYMOUS : 0) | (s->grace_ms ? START_GRACE : 0) |
 				  (s->inst->spec.named ? START_NAMES : 0) | (s->loose ? START_LOOSE : 0));
 
 	if (!flags)
 		return;
-	kvb_put_u8(out, flags);
+	skv_put_u8(out, flags);
 	if (flags & START_GRACE)
-		kvb_put_varint(out, s->grace_ms);
+		skv_put_varint(out, s->grace_ms);
 	for (uint32_t i = 0; i < s->n_write && (flags & START_NAMES); i++)
 		put_name(out, s->write[i].specs ? block_get(p, s->write[i].block) : NULL);
 }
 
-void record_start(struct kvb_buf *out, const struct part *p, const struct session *s)
+void record_start(struct skv_buf *out, const struct part *p, const struct session *s)
 {
 	size_t at = begin(out, RECORD_START);
 	bool uniform = true;
 
-	kvb_buf_reserve(out, 256 + (size_t)s->n_keys * (sizeof *s->keys + 1) + (s->inst->spec.named ? s->n_write * 64u : 0));
+	skv_buf_reserve(out, 256 + (size_t)s->n_keys * (sizeof *s->keys + 1) + (s->inst->spec.named ? s->n_write * 64u : 0));
 	put_key(out, s->id);
 	put_key(out, s->tenant);
 	put_key(out, s->request);
 	put_key(out, s->body);
-	kvb_put_u32(out, s->inst->id);
-	kvb_put_u32(out, s->specs);
-	kvb_put_u32(out, s->deadline_ms);
-	kvb_put_u64(out, s->created_ms);
-	kvb_put_u64(out, s->generation);
-	kvb_put_u8(out, s->has_parent);
+	skv_put_u32(out, s->inst->id);
+	skv_put_u32(out, s->specs);
+	skv_put_u32(out, s->deadline_ms);
+	skv_put_u64(out, s->created_ms);
+	skv_put_u64(out, s->generation);
+	skv_put_u8(out, s->has_parent);
 	put_key(out, s->parent);
-	kvb_put_varint(out, s->n_keys);
-	kvb_put_varint(out, s->n_write);
+	skv_put_varint(out, s->n_keys);
+	skv_put_varint(out, s->n_write);
 	put_keys(out, s->keys, s->n_keys);
 	for (uint32_t i = 0; i < s->n_keys; i += 4) {
 		uint8_t four = 0;
 
 		for (uint32_t j = i; j < i + 4 && j < s->n_keys; j++)
 			four |= (uint8_t)(s->outcome[j] << 2 * (j - i));
-		kvb_put_u8(out, four);
+		skv_put_u8(out, four);
 	}
 	for (uint32_t i = 0; i < s->n_write; i++)
 		uniform &= s->write[i].specs == s->specs;
-	kvb_put_u8(out, uniform);
+	skv_put_u8(out, uniform);
 	for (uint32_t i = 0; i < s->n_write && !uniform; i++)
-		kvb_put_u32(out, s->write[i].specs);
+		skv_put_u32(out, s->write[i].specs);
 	for (uint32_t spec = 0; specs_left(s->specs, spec); spec++)
 		if (s->specs >> spec & 1)
 			put_runs(out, p, s, spec);
@@ -171,75 +171,75 @@ void record_start(struct kvb_buf *out, const struct part *p, const struct sessio
 
 static uint64_t left(uint64_t until, uint64_t now) { return until > now ? until - now : 0; }
 
-void record_finish(struct kvb_buf *out, const struct session *s, const struct txn *t, uint64_t now)
+void record_finish(struct skv_buf *out, const struct session *s, const struct txn *t, uint64_t now)
 {
 	size_t at = begin(out, RECORD_FINISH);
 	uint64_t n_sums = t->sums ? (uint64_t)s->n_write * (uint32_t)__builtin_popcount(s->specs) : 0;
 
 	put_key(out, s->id);
-	kvb_put_varint(out, left(t->hold_until, now));
-	kvb_put_varint(out, s->n_write);
+	skv_put_varint(out, left(t->hold_until, now));
+	skv_put_varint(out, s->n_write);
 	for (uint32_t i = 0; i < s->n_write; i += 8) {
 		uint8_t bits = 0;
 
 		for (uint32_t j = i; j < i + 8 && j < s->n_write; j++)
 			bits |= (uint8_t)((t->success[j] ? 1 : 0) << (j - i));
-		kvb_put_u8(out, bits);
+		skv_put_u8(out, bits);
 	}
-	kvb_put_varint(out, n_sums);
+	skv_put_varint(out, n_sums);
 	for (uint64_t i = 0; i < n_sums; i++)
-		kvb_put_u64(out, t->sums[i]);
+		skv_put_u64(out, t->sums[i]);
 	end(out, at);
 }
 
-void record_end(struct kvb_buf *out, const struct session *s, const struct txn *t, uint64_t now)
+void record_end(struct skv_buf *out, const struct session *s, const struct txn *t, uint64_t now)
 {
 	size_t at = begin(out, RECORD_END);
 
 	put_key(out, s->id);
-	kvb_put_u8(out, (uint8_t)t->end_state);
-	kvb_put_varint(out, left(t->hold_until, now));
+	skv_put_u8(out, (uint8_t)t->end_state);
+	skv_put_varint(out, left(t->hold_until, now));
 	end(out, at);
 }
 
-size_t record_remove(struct kvb_buf *out, const struct part *p, const struct removal *r, size_t n, uint64_t now)
+size_t record_remove(struct skv_buf *out, const struct part *p, const struct removal *r, size_t n, uint64_t now)
 {
 	const struct instance *inst = block_instance(block_get(p, r[0].block));
 	size_t same = 1, at = begin(out, RECORD_REMOVE);
 
 	while (same < n && block_instance(block_get(p, r[same].block)) == inst)
 		same++;
-	kvb_put_u32(out, inst->id);
-	kvb_put_varint(out, same);
+	skv_put_u32(out, inst->id);
+	skv_put_varint(out, same);
 	for (size_t i = 0; i < same; i++) {
 		put_key(out, block_get(p, r[i].block)->key);
-		kvb_put_varint(out, r[i].specs);
-		kvb_put_varint(out, left(r[i].hold_until, now));
+		skv_put_varint(out, r[i].specs);
+		skv_put_varint(out, left(r[i].hold_until, now));
 	}
 	end(out, at);
 	return same;
 }
 
-void record_horizon(struct kvb_buf *out, const struct part *p, uint64_t until, bool clean)
+void record_horizon(struct skv_buf *out, const struct part *p, uint64_t until, bool clean)
 {
 	size_t at = begin(out, RECORD_HORIZON);
 
-	kvb_put_bytes(out, p->core->boot_id, 36);
-	kvb_put_u64(out, until);
-	kvb_put_u32(out, horizon_span(p->core));
-	kvb_put_u8(out, clean);
-	kvb_put_varint(out, left(p->freeze_until, kvb_now_ms(p->core->clock)));
+	skv_put_bytes(out, p->core->boot_id, 36);
+	skv_put_u64(out, until);
+	skv_put_u32(out, horizon_span(p->core));
+	skv_put_u8(out, clean);
+	skv_put_varint(out, left(p->freeze_until, skv_now_ms(p->core->clock)));
 	end(out, at);
 }
 
-void record_clear(struct kvb_buf *out, const struct instance *inst, bool drop, uint64_t now)
+void record_clear(struct skv_buf *out, const struct instance *inst, bool drop, uint64_t now)
 {
 	uint64_t until = atomic_load_explicit(&inst->leased_until, memory_order_relaxed);
 	size_t at = begin(out, drop ? RECORD_DROP : RECORD_CLEAR);
 
-	kvb_put_u32(out, inst->id);
-	kvb_put_u64(out, until);
-	kvb_put_varint(out, left(until, now));
+	skv_put_u32(out, inst->id);
+	skv_put_u64(out, until);
+	skv_put_varint(out, left(until, now));
 	end(out, at);
 }
 
@@ -251,7 +251,7 @@ static bool continues(const struct settled *a, const struct settled *b)
 
 /* Runs of writes: whose session, from which write on (and whether they are committed), how many. The session is told
  * where it is not the one before. */
-void record_settle(struct kvb_buf *out, const struct txn *t)
+void record_settle(struct skv_buf *out, const struct txn *t)
 {
 	size_t at = begin(out, RECORD_SETTLE);
 
@@ -261,8 +261,8 @@ void record_settle(struct kvb_buf *out, const struct txn *t)
 
 		for (n = 1; i + n < t->n_settled && continues(&e[n - 1], &e[n]); n++)
 			;
-		kvb_put_varint(out, (uint64_t)e->write << 2 | (uint64_t)same << 1 | e->success);
-		kvb_put_varint(out, n);
+		skv_put_varint(out, (uint64_t)e->write << 2 | (uint64_t)same << 1 | e->success);
+		skv_put_varint(out, n);
 		if (!same)
 			put_key(out, e->session->id);
 	}
@@ -270,31 +270,31 @@ void record_settle(struct kvb_buf *out, const struct txn *t)
 }
 
 /* What is set, or (none) ended: each with the time that is left, 0 = until it is unpinned. */
-static void put_pin(struct kvb_buf *out, struct kvb_key key, const struct pin *pin, uint64_t now)
+static void put_pin(struct skv_buf *out, struct skv_key key, const struct pin *pin, uint64_t now)
 {
 	uint64_t ms = left(pin->until, now);
 
 	put_key(out, key);
-	kvb_put_u8(out, (uint8_t)pin->kind);
-	kvb_put_varint(out, pin->until && !ms ? 1 : ms);
+	skv_put_u8(out, (uint8_t)pin->kind);
+	skv_put_varint(out, pin->until && !ms ? 1 : ms);
 }
 
-void record_pin(struct kvb_buf *out, const struct instance *inst, const struct repin *v, uint32_t n, uint64_t now)
+void record_pin(struct skv_buf *out, const struct instance *inst, const struct repin *v, uint32_t n, uint64_t now)
 {
 	size_t at = begin(out, RECORD_PIN);
 
-	kvb_put_u32(out, inst->id);
+	skv_put_u32(out, inst->id);
 	for (uint32_t i = 0; i < n; i++)
 		put_pin(out, v[i].key, &v[i].to, now);
 	end(out, at);
 }
 
-void record_pins(struct kvb_buf *out, const struct part *p, const struct instance *inst, uint64_t now)
+void record_pins(struct skv_buf *out, const struct part *p, const struct instance *inst, uint64_t now)
 {
 	for (uint32_t i = 0; i < inst->pins.cells; i += PINS_PER_RECORD) {
 		size_t at = begin(out, RECORD_PIN);
 
-		kvb_put_u32(out, inst->id);
+		skv_put_u32(out, inst->id);
 		for (uint32_t j = i; j < inst->pins.cells && j < i + PINS_PER_RECORD; j++)
 			if (inst->pins.cell[j].block != NO_BLOCK)
 				put_pin(out, block_get(p, inst->pins.cell[j].block)->key, &inst->pins.cell[j], now);
@@ -304,37 +304,37 @@ void record_pins(struct kvb_buf *out, const struct part *p, const struct instanc
 
 static bool stored(const struct slot *s) { return s->state == SLOT_COMMITTED || s->state == SLOT_REMOVING; }
 
-static void put_block(struct kvb_buf *out, const struct part *p, const struct instance *inst,
+static void put_block(struct skv_buf *out, const struct part *p, const struct instance *inst,
 		      const struct block *b, uint32_t mask)
 {
 	put_key(out, b->key);
-	kvb_put_u8(out, b->parent != NO_BLOCK);
+	skv_put_u8(out, b->parent != NO_BLOCK);
 	if (b->parent != NO_BLOCK)
 		put_key(out, block_get(p, b->parent)->key);
-	kvb_put_u64(out, mark_store(atomic_load_explicit(&b->mark, memory_order_relaxed), b->slot[0].tag));
-	kvb_put_varint(out, mask);
+	skv_put_u64(out, mark_store(atomic_load_explicit(&b->mark, memory_order_relaxed), b->slot[0].tag));
+	skv_put_varint(out, mask);
 	for (uint32_t s = 0; s < inst->spec.n_specs; s++) {
 		if (!(mask >> s & 1))
 			continue;
 		put_place(out, &p->space[b->slot[s].space], b->slot[s].slab);
-		kvb_put_varint(out, b->slot[s].index);
-		kvb_put_varint(out, b->slot[s].generation);
-		kvb_put_u8(out, b->slot[s].has_checksum);
+		skv_put_varint(out, b->slot[s].index);
+		skv_put_varint(out, b->slot[s].generation);
+		skv_put_u8(out, b->slot[s].has_checksum);
 		if (b->slot[s].has_checksum)
-			kvb_put_u64(out, b->slot[s].checksum);
+			skv_put_u64(out, b->slot[s].checksum);
 	}
 	if (inst->spec.named)
 		put_name(out, b);
 }
 
 /* Blocks of a chunk that have a committed slot; open sessions bring the others themselves. */
-void record_chunk(struct kvb_buf *out, const struct part *p, const struct chunk *c)
+void record_chunk(struct skv_buf *out, const struct part *p, const struct chunk *c)
 {
 	size_t at = begin(out, c->inst->spec.named ? RECORD_NAMED_BLOCKS : RECORD_BLOCKS), n_at = out->len + 4;
 	uint32_t n = 0;
 
-	kvb_put_u32(out, c->inst->id);
-	kvb_put_u32(out, 0);
+	skv_put_u32(out, c->inst->id);
+	skv_put_u32(out, 0);
 	for (uint32_t i = 0; i < c->fresh; i++) {
 		const struct block *b = chunk_place(c, i);
 		uint32_t mask = 0;
@@ -346,11 +346,11 @@ void record_chunk(struct kvb_buf *out, const struct part *p, const struct chunk 
 		put_block(out, p, c->inst, b, mask);
 		n++;
 	}
-	kvb_buf_set_u32(out, n_at, n);
+	skv_buf_set_u32(out, n_at, n);
 	end(out, at);
 }
 
-void record_ended(struct kvb_buf *out, const struct session *s, uint64_t now)
+void record_ended(struct skv_buf *out, const struct session *s, uint64_t now)
 {
 	size_t at = begin(out, RECORD_ENDED);
 
@@ -358,39 +358,39 @@ void record_ended(struct kvb_buf *out, const struct session *s, uint64_t now)
 	put_key(out, s->tenant);
 	put_key(out, s->request);
 	put_key(out, s->body);
-	kvb_put_u8(out, (uint8_t)s->state);
-	kvb_put_u32(out, s->n_write);
-	kvb_put_u32(out, s->committed);
-	kvb_put_u32(out, s->failed);
-	kvb_put_varint(out, left(s->forget_at, now));
-	kvb_put_u32(out, s->instance);
+	skv_put_u8(out, (uint8_t)s->state);
+	skv_put_u32(out, s->n_write);
+	skv_put_u32(out, s->committed);
+	skv_put_u32(out, s->failed);
+	skv_put_varint(out, left(s->forget_at, now));
+	skv_put_u32(out, s->instance);
 	end(out, at);
 }
 
-void record_hold(struct kvb_buf *out, const struct space *space, struct kvb_run run, uint64_t left_ms)
+void record_hold(struct skv_buf *out, const struct space *space, struct skv_run run, uint64_t left_ms)
 {
-	struct kvb_slab_info info;
+	struct skv_slab_info info;
 	size_t at = begin(out, RECORD_HOLD);
 	uint64_t flag = 0;
 
-	kvb_pool_slab(space->pool, run.slab, &info);
+	skv_pool_slab(space->pool, run.slab, &info);
 	if (info.per_segment || (info.align != info.stride && info.align != stride_align(info.stride, false)))
 		flag = HOLD_GEOMETRY;
 	else if (info.align == info.stride)
 		flag = HOLD_NUMBERED;
 	put_place(out, space, run.slab);
-	kvb_put_u64(out, info.stride | flag);
-	kvb_put_varint(out, run.first);
-	kvb_put_varint(out, run.count);
-	kvb_put_varint(out, left_ms);
+	skv_put_u64(out, info.stride | flag);
+	skv_put_varint(out, run.first);
+	skv_put_varint(out, run.count);
+	skv_put_varint(out, left_ms);
 	if (flag == HOLD_GEOMETRY) {
-		kvb_put_varint(out, info.align);
-		kvb_put_u8(out, info.per_segment != 0);
+		skv_put_varint(out, info.align);
+		skv_put_u8(out, info.per_segment != 0);
 	}
 	end(out, at);
 }
 
-void record_chunk_leases(struct kvb_buf *out, const struct part *p, const struct chunk *c, uint64_t now)
+void record_chunk_leases(struct skv_buf *out, const struct part *p, const struct chunk *c, uint64_t now)
 {
 	for (uint32_t i = 0; i < c->fresh; i++) {
 		const struct block *b = chunk_place(c, i);
@@ -400,27 +400,27 @@ void record_chunk_leases(struct kvb_buf *out, const struct part *p, const struct
 			const struct slot *slot = &b->slot[s];
 
 			if (slot->state != SLOT_ABSENT)
-				record_hold(out, &p->space[slot->space], (struct kvb_run){ slot->slab, slot->index, 1 }, lease);
+				record_hold(out, &p->space[slot->space], (struct skv_run){ slot->slab, slot->index, 1 }, lease);
 		}
 	}
 }
 
-void record_eras(struct kvb_buf *out, const struct part *p)
+void record_eras(struct skv_buf *out, const struct part *p)
 {
 	size_t at = begin(out, RECORD_ERAS);
 
-	kvb_put_varint(out, p->n_era);
+	skv_put_varint(out, p->n_era);
 	for (size_t i = 0; i < p->n_era; i++) {
-		kvb_put_varint(out, p->era[i].generation);
-		kvb_put_varint(out, p->era[i].wall_ms);
+		skv_put_varint(out, p->era[i].generation);
+		skv_put_varint(out, p->era[i].wall_ms);
 	}
 	end(out, at);
 }
 
-void record_counters(struct kvb_buf *out, const struct part *p)
+void record_counters(struct skv_buf *out, const struct part *p)
 {
 	size_t at = begin(out, RECORD_COUNTERS);
 
-	kvb_put_u64(out, p->next_generation);
+	skv_put_u64(out, p->next_generation);
 	end(out, at);
 }

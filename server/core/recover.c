@@ -14,9 +14,9 @@
 #include <stdio.h>
 #include <string.h>
 
-struct part *part_make(struct kvb_core *c)
+struct part *part_make(struct skv_core *c)
 {
-	struct part *p = kvb_calloc(1, sizeof *p);
+	struct part *p = skv_calloc(1, sizeof *p);
 
 	if (!p)
 		return NULL;
@@ -24,10 +24,10 @@ struct part *part_make(struct kvb_core *c)
 	p->n_chunk = 1; /* so that id 0 is none */
 	p->loading = true;
 	p->next_generation = 1;
-	p->limbo.policy = kvb_policy_find("lru"); /* which has no state */
+	p->limbo.policy = skv_policy_find("lru"); /* which has no state */
 	p->limbo.n_queues = p->limbo.policy->n_queues;
-	kvb_heaps_init(&p->deadlines, 1, session_due_place, p);
-	kvb_random(&p->mix_seed, sizeof p->mix_seed);
+	skv_heaps_init(&p->deadlines, 1, session_due_place, p);
+	skv_random(&p->mix_seed, sizeof p->mix_seed);
 	return p;
 }
 
@@ -37,34 +37,34 @@ void part_destroy(struct part *p)
 		return;
 	for (size_t i = 0; i < p->n_session; i++)
 		session_free(p->session[i]);
-	kvb_free(p->session);
-	kvb_free(p->session_free);
-	kvb_heaps_destroy(&p->deadlines);
+	skv_free(p->session);
+	skv_free(p->session_free);
+	skv_heaps_destroy(&p->deadlines);
 	table_destroy(p);
-	kvb_free(p->era);
+	skv_free(p->era);
 	while (p->n_inst)
 		part_remove_instance(p, p->inst[p->n_inst - 1]);
-	kvb_free(p->inst);
-	kvb_free(p->inst_name);
+	skv_free(p->inst);
+	skv_free(p->inst_name);
 	ghosts_free(p->ghosts);
 	for (uint32_t i = 0; i < p->n_space; i++) {
 		evict_free_sets(p, i, NULL);
-		kvb_pool_destroy(p->space[i].pool);
+		skv_pool_destroy(p->space[i].pool);
 		files_free(&p->space[i]);
-		kvb_free(p->space[i].class);
+		skv_free(p->space[i].class);
 	}
 	for (size_t i = 0; i < p->n_group; i++)
 		group_free(p->group[i]);
-	kvb_free(p->group);
-	kvb_buf_destroy(&p->snap.out);
-	kvb_buf_destroy(&p->snap.tail);
-	kvb_free(p->lost.v);
-	kvb_free(p);
+	skv_free(p->group);
+	skv_buf_destroy(&p->snap.out);
+	skv_buf_destroy(&p->snap.tail);
+	skv_free(p->lost.v);
+	skv_free(p);
 }
 
 struct load {
 	struct replay r;
-	struct kvb_error *err;
+	struct skv_error *err;
 };
 
 static int on_slice(void *ctx, uint32_t number, const void *bytes, size_t n)
@@ -121,8 +121,8 @@ static void finish_block(void *ctx, struct part *p, struct block *b)
 		make_younger(b, f->older_by);
 	evict_adopt(b, true);
 	evict_consider(p, b);
-	if (lost_bytes(f, inst, b) && remove_mark(p, &p->lost, b) != KVB_OK)
-		f->rc = KVB_E_NOMEM;
+	if (lost_bytes(f, inst, b) && remove_mark(p, &p->lost, b) != SKV_OK)
+		f->rc = SKV_E_NOMEM;
 }
 
 /* newest: ms of the newest use */
@@ -144,7 +144,7 @@ static void freeze(struct part *p, uint64_t until)
 	for (uint32_t i = 0; i < p->n_space; i++) {
 		struct space *s = &p->space[i];
 
-		kvb_pool_freeze_free(s->pool, until);
+		skv_pool_freeze_free(s->pool, until);
 		if (s->claim.length)
 			s->grow_again_at = until;
 	}
@@ -153,7 +153,7 @@ static void freeze(struct part *p, uint64_t until)
 /* Nobody writes any more so long after a deadline. */
 static uint64_t longest_grace(const struct part *p)
 {
-	const struct kvb_core_options *o = &p->core->o;
+	const struct skv_core_options *o = &p->core->o;
 	uint64_t most = o->grace_max_ms > o->grace_ms ? o->grace_max_ms : o->grace_ms;
 
 	for (uint32_t i = 0; i < p->n_space; i++)
@@ -164,8 +164,8 @@ static uint64_t longest_grace(const struct part *p)
 
 static int finish_load(struct part *p, const struct replay *r)
 {
-	const struct kvb_core_options *o = &p->core->o;
-	bool normal = kvb_store_durability(p->core->store) == KVB_DURABILITY_NORMAL;
+	const struct skv_core_options *o = &p->core->o;
+	bool normal = skv_store_durability(p->core->store) == SKV_DURABILITY_NORMAL;
 	struct finish f = { .p = p };
 	uint64_t frozen = r->freeze_ms, newest = use_ms(atomic_load(&p->last_use));
 
@@ -179,38 +179,38 @@ static int finish_load(struct part *p, const struct replay *r)
 	f.drop_unsummed = p->unclean;
 	p->loading = false;
 	block_each(p, NULL, finish_block, &f);
-	if (f.rc != KVB_OK)
+	if (f.rc != SKV_OK)
 		return f.rc;
 	if ((p->unclean && normal) || r->orphans)
 		frozen = o->session_max_ms + longest_grace(p);
 	if (frozen)
 		freeze(p, r->now + frozen);
 	if (p->unclean)
-		kvb_log(KVB_LOG_WARN, "core", "the machine went down without a clean stop: %zu blocks without "
+		skv_log(SKV_LOG_WARN, "core", "the machine went down without a clean stop: %zu blocks without "
 			"checksum are dropped%s", p->lost.n, normal ? ", free slots wait for old writers" : "");
-	return KVB_OK;
+	return SKV_OK;
 }
 
-int part_load(struct kvb_core *c, uint64_t fence, struct part **out, struct kvb_error *err)
+int part_load(struct skv_core *c, uint64_t fence, struct part **out, struct skv_error *err)
 {
 	struct part *p = part_make(c);
 	struct load l = { .err = err };
-	struct kvb_load_sink sink = { on_slice, on_record, &l };
+	struct skv_load_sink sink = { on_slice, on_record, &l };
 	uint64_t base = 0;
 	int rc;
 
 	if (!p)
-		return KVB_E_NOMEM;
+		return SKV_E_NOMEM;
 	p->fence = fence;
-	l.r = (struct replay){ .p = p, .now = kvb_now_ms(c->clock) };
+	l.r = (struct replay){ .p = p, .now = skv_now_ms(c->clock) };
 	rc = registry_load(p, err);
-	if (rc == KVB_OK)
-		rc = kvb_store_load(c->store, 0, &base, &sink, err);
+	if (rc == SKV_OK)
+		rc = skv_store_load(c->store, 0, &base, &sink, err);
 	if (p->seq < base)
 		p->seq = base;
-	if (rc == KVB_OK)
+	if (rc == SKV_OK)
 		rc = finish_load(p, &l.r);
-	if (rc != KVB_OK)
+	if (rc != SKV_OK)
 		part_destroy(p);
 	else
 		*out = p;

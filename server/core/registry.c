@@ -32,49 +32,49 @@ enum group_field { GROUP_HIGH_PERCENT = 1, GROUP_LOW_PERCENT = 2, GROUP_PIN_PERC
 		   GROUP_POLICY = 5 /* a text */, GROUP_TTL_MS = 6 };
 enum instance_field { INSTANCE_WEIGHT = 1, INSTANCE_CAPACITY = 2 }; /* behind the byte of version 3 */
 
-static void put_text(struct kvb_buf *out, const char *s) { kvb_put_string(out, s, strlen(s)); }
+static void put_text(struct skv_buf *out, const char *s) { skv_put_string(out, s, strlen(s)); }
 
-static void put_field(struct kvb_buf *out, unsigned tag, uint64_t value)
+static void put_field(struct skv_buf *out, unsigned tag, uint64_t value)
 {
 	if (!value)
 		return;
-	kvb_put_varint(out, tag);
-	kvb_put_varint(out, value);
+	skv_put_varint(out, tag);
+	skv_put_varint(out, value);
 }
 
 /* The document at `at` is complete; its fields begin at `fields`. */
-static void end_fields(struct kvb_buf *out, size_t at, size_t fields)
+static void end_fields(struct skv_buf *out, size_t at, size_t fields)
 {
 	if (out->len > fields && !out->failed)
 		out->data[at] = DOC_FIELDS;
 }
 
 /* The tag of the next field, 0 = that was all. */
-static uint64_t next_field(struct kvb_rd *in, unsigned format)
+static uint64_t next_field(struct skv_rd *in, unsigned format)
 {
 	uint64_t tag = 0;
 
-	if (format < DOC_FIELDS || in->failed || !kvb_rd_left(in))
+	if (format < DOC_FIELDS || in->failed || !skv_rd_left(in))
 		return 0;
-	tag = kvb_get_varint(in);
+	tag = skv_get_varint(in);
 	in->failed |= tag == 0;
 	return in->failed ? 0 : tag;
 }
 
-static uint32_t get_small(struct kvb_rd *in, uint32_t max)
+static uint32_t get_small(struct skv_rd *in, uint32_t max)
 {
-	uint64_t v = kvb_get_varint(in);
+	uint64_t v = skv_get_varint(in);
 
 	in->failed |= v > max;
 	return in->failed ? 0 : (uint32_t)v;
 }
 
 /* A NUL-terminated copy of a string of the document, NULL on failure. */
-static char *get_text(struct kvb_rd *in, size_t max)
+static char *get_text(struct skv_rd *in, size_t max)
 {
 	size_t n = 0;
-	const char *s = kvb_get_string(in, &n, max);
-	char *copy = s ? kvb_malloc(n + 1) : NULL;
+	const char *s = skv_get_string(in, &n, max);
+	char *copy = s ? skv_malloc(n + 1) : NULL;
 
 	if (copy) {
 		memcpy(copy, s, n);
@@ -84,32 +84,32 @@ static char *get_text(struct kvb_rd *in, size_t max)
 }
 
 /* The document's version; 0 = not one of ours. */
-static unsigned doc_version(struct kvb_rd *in, unsigned newest)
+static unsigned doc_version(struct skv_rd *in, unsigned newest)
 {
-	unsigned v = kvb_get_u8(in);
+	unsigned v = skv_get_u8(in);
 
 	return in->failed || v > newest ? 0 : v;
 }
 
-static int bad_document(struct kvb_error *err, const char *key)
+static int bad_document(struct skv_error *err, const char *key)
 {
-	return kvb_fail(err, KVB_E_CORRUPT, NULL, "registry document '%s' is malformed or from a newer version", key);
+	return skv_fail(err, SKV_E_CORRUPT, NULL, "registry document '%s' is malformed or from a newer version", key);
 }
 
-void registry_put_storage(struct kvb_buf *out, const struct storage_doc *d)
+void registry_put_storage(struct skv_buf *out, const struct storage_doc *d)
 {
 	size_t at = out->len, fields;
 
-	kvb_put_u8(out, DOC_VERSION);
-	kvb_put_u32(out, d->id);
-	kvb_put_bytes(out, d->uuid, 16);
+	skv_put_u8(out, DOC_VERSION);
+	skv_put_u32(out, d->id);
+	skv_put_bytes(out, d->uuid, 16);
 	put_text(out, d->spec.name);
 	put_text(out, d->spec.type);
 	put_text(out, d->spec.root);
-	kvb_put_u64(out, d->spec.capacity);
-	kvb_put_u64(out, d->spec.file_size);
-	kvb_put_u64(out, d->spec.unit);
-	kvb_put_u8(out, d->spec.enabled);
+	skv_put_u64(out, d->spec.capacity);
+	skv_put_u64(out, d->spec.file_size);
+	skv_put_u64(out, d->spec.unit);
+	skv_put_u8(out, d->spec.enabled);
 	put_text(out, d->spec.client_root);
 	put_text(out, d->spec.client_mount);
 	put_text(out, d->spec.extra);
@@ -120,38 +120,38 @@ void registry_put_storage(struct kvb_buf *out, const struct storage_doc *d)
 	put_field(out, STORAGE_CHUNK, d->spec.chunk_size);
 	put_field(out, STORAGE_ANY_MOUNT, d->spec.any_mount);
 	for (uint32_t i = 0; i < d->spec.n_fs_master; i++) {
-		kvb_put_varint(out, STORAGE_FS_MASTER);
+		skv_put_varint(out, STORAGE_FS_MASTER);
 		put_text(out, d->spec.fs_master[i]);
 	}
 	end_fields(out, at, fields);
 }
 
-void registry_put_group(struct kvb_buf *out, const struct kvb_group_spec *g)
+void registry_put_group(struct skv_buf *out, const struct skv_group_spec *g)
 {
 	size_t at = out->len, fields;
 
-	kvb_put_u8(out, DOC_VERSION);
+	skv_put_u8(out, DOC_VERSION);
 	put_text(out, g->name);
-	kvb_put_u64(out, g->capacity);
-	kvb_put_varint(out, g->n_storages);
+	skv_put_u64(out, g->capacity);
+	skv_put_varint(out, g->n_storages);
 	for (uint32_t i = 0; i < g->n_storages; i++)
 		put_text(out, g->storages[i]);
-	kvb_put_u8(out, g->loose_storages);
-	kvb_put_varint(out, g->n_quotas);
+	skv_put_u8(out, g->loose_storages);
+	skv_put_varint(out, g->n_quotas);
 	for (uint32_t i = 0; i < g->n_quotas; i++) {
 		put_text(out, g->quotas[i].type);
-		kvb_put_u64(out, g->quotas[i].capacity);
-		kvb_put_u64(out, g->quotas[i].reclaim);
+		skv_put_u64(out, g->quotas[i].capacity);
+		skv_put_u64(out, g->quotas[i].reclaim);
 	}
-	kvb_put_u64(out, g->max_blocks);
-	kvb_put_u32(out, g->max_instances);
-	kvb_put_u64(out, g->reclaim_bytes);
-	kvb_put_u64(out, g->reclaim_blocks);
-	kvb_put_u64(out, g->reclaim_step_bytes);
-	kvb_put_u32(out, g->reclaim_step_percent);
-	kvb_put_u32(out, g->reclaim_period_ms);
-	kvb_put_u64(out, g->max_idle_ms);
-	kvb_put_u64(out, g->version);
+	skv_put_u64(out, g->max_blocks);
+	skv_put_u32(out, g->max_instances);
+	skv_put_u64(out, g->reclaim_bytes);
+	skv_put_u64(out, g->reclaim_blocks);
+	skv_put_u64(out, g->reclaim_step_bytes);
+	skv_put_u32(out, g->reclaim_step_percent);
+	skv_put_u32(out, g->reclaim_period_ms);
+	skv_put_u64(out, g->max_idle_ms);
+	skv_put_u64(out, g->version);
 	put_text(out, g->extra);
 	fields = out->len;
 	put_field(out, GROUP_HIGH_PERCENT, g->high_percent);
@@ -159,32 +159,32 @@ void registry_put_group(struct kvb_buf *out, const struct kvb_group_spec *g)
 	put_field(out, GROUP_PIN_PERCENT, g->pin_percent);
 	put_field(out, GROUP_SHARE, g->share);
 	if (*g->policy) {
-		kvb_put_varint(out, GROUP_POLICY);
+		skv_put_varint(out, GROUP_POLICY);
 		put_text(out, g->policy);
 	}
 	put_field(out, GROUP_TTL_MS, g->ttl_ms);
 	end_fields(out, at, fields);
 }
 
-void registry_put_instance(struct kvb_buf *out, const struct kvb_instance_spec *i, uint32_t id)
+void registry_put_instance(struct skv_buf *out, const struct skv_instance_spec *i, uint32_t id)
 {
 	size_t at = out->len, fields;
 
-	kvb_put_u8(out, i->named ? DOC_NAMED : DOC_VERSION);
-	kvb_put_u32(out, id);
+	skv_put_u8(out, i->named ? DOC_NAMED : DOC_VERSION);
+	skv_put_u32(out, id);
 	put_text(out, i->tenant);
 	put_text(out, i->id);
 	put_text(out, i->group);
-	kvb_put_u32(out, i->block_tokens);
+	skv_put_u32(out, i->block_tokens);
 	put_text(out, i->extra);
-	kvb_put_varint(out, i->n_specs);
+	skv_put_varint(out, i->n_specs);
 	for (uint32_t s = 0; s < i->n_specs; s++) {
 		put_text(out, i->specs[s].name);
-		kvb_put_u64(out, i->specs[s].size);
+		skv_put_u64(out, i->specs[s].size);
 	}
-	kvb_put_u8(out, i->numbered);
+	skv_put_u8(out, i->numbered);
 	if (i->named || i->weight || i->capacity)
-		kvb_put_u8(out, i->named);
+		skv_put_u8(out, i->named);
 	fields = out->len;
 	put_field(out, INSTANCE_WEIGHT, i->weight);
 	put_field(out, INSTANCE_CAPACITY, i->capacity);
@@ -196,56 +196,56 @@ void registry_file_key(char out[64], uint32_t storage_id, uint32_t file)
 	snprintf(out, 64, "file/%08x/%08x", storage_id, file);
 }
 
-int registry_next_id(struct kvb_core *c, uint32_t *id, struct kvb_error *err)
+int registry_next_id(struct skv_core *c, uint32_t *id, struct skv_error *err)
 {
 	for (;;) {
-		struct kvb_buf b = { 0 };
-		uint64_t version = KVB_VERSION_NONE;
+		struct skv_buf b = { 0 };
+		uint64_t version = SKV_VERSION_NONE;
 		uint32_t next = 1;
 		uint8_t bytes[4];
-		int rc = kvb_store_get(c->store, "next-id", &b, &version, err);
+		int rc = skv_store_get(c->store, "next-id", &b, &version, err);
 
-		if (rc == KVB_OK) {
-			struct kvb_rd in = kvb_rd_make(b.data, b.len);
+		if (rc == SKV_OK) {
+			struct skv_rd in = skv_rd_make(b.data, b.len);
 
-			next = kvb_get_u32(&in);
-		} else if (rc == KVB_E_NOT_FOUND) {
-			version = KVB_VERSION_NONE;
+			next = skv_get_u32(&in);
+		} else if (rc == SKV_E_NOT_FOUND) {
+			version = SKV_VERSION_NONE;
 		}
-		kvb_buf_destroy(&b);
-		if (rc != KVB_OK && rc != KVB_E_NOT_FOUND)
+		skv_buf_destroy(&b);
+		if (rc != SKV_OK && rc != SKV_E_NOT_FOUND)
 			return rc;
 		for (int i = 0; i < 4; i++)
 			bytes[i] = (uint8_t)((next + 1) >> (8 * i));
-		rc = kvb_store_put(c->store, "next-id", version, bytes, 4, NULL, err);
-		if (rc == KVB_E_CONFLICT)
+		rc = skv_store_put(c->store, "next-id", version, bytes, 4, NULL, err);
+		if (rc == SKV_E_CONFLICT)
 			continue;
-		kvb_error_clear(rc == KVB_OK ? err : NULL);
+		skv_error_clear(rc == SKV_OK ? err : NULL);
 		*id = next;
 		return rc;
 	}
 }
 
-int registry_secret(struct kvb_core *c, struct kvb_error *err)
+int registry_secret(struct skv_core *c, struct skv_error *err)
 {
-	struct kvb_secret fresh;
-	struct kvb_buf b = { 0 };
-	int rc = kvb_store_get(c->store, "secret", &b, NULL, err);
+	struct skv_secret fresh;
+	struct skv_buf b = { 0 };
+	int rc = skv_store_get(c->store, "secret", &b, NULL, err);
 
-	if (rc == KVB_E_NOT_FOUND) {
-		kvb_random(fresh.bytes, sizeof fresh.bytes);
-		rc = kvb_store_put(c->store, "secret", KVB_VERSION_NONE, fresh.bytes, sizeof fresh.bytes, NULL, err);
-		if (rc == KVB_OK || rc == KVB_E_CONFLICT) {
-			kvb_error_clear(err);
-			kvb_buf_clear(&b);
-			rc = kvb_store_get(c->store, "secret", &b, NULL, err);
+	if (rc == SKV_E_NOT_FOUND) {
+		skv_random(fresh.bytes, sizeof fresh.bytes);
+		rc = skv_store_put(c->store, "secret", SKV_VERSION_NONE, fresh.bytes, sizeof fresh.bytes, NULL, err);
+		if (rc == SKV_OK || rc == SKV_E_CONFLICT) {
+			skv_error_clear(err);
+			skv_buf_clear(&b);
+			rc = skv_store_get(c->store, "secret", &b, NULL, err);
 		}
 	}
-	if (rc == KVB_OK && b.len != sizeof c->secret.bytes)
+	if (rc == SKV_OK && b.len != sizeof c->secret.bytes)
 		rc = bad_document(err, "secret");
-	if (rc == KVB_OK)
+	if (rc == SKV_OK)
 		memcpy(c->secret.bytes, b.data, b.len);
-	kvb_buf_destroy(&b);
+	skv_buf_destroy(&b);
 	return rc;
 }
 
@@ -253,48 +253,48 @@ int registry_secret(struct kvb_core *c, struct kvb_error *err)
 
 struct loader {
 	struct part *p;
-	struct kvb_error *err;
+	struct skv_error *err;
 };
 
 /* The device outlives reloads: made on the first one, found again on later ones. */
 static int use_device(struct part *p, const struct storage_doc *d, struct device **out)
 {
-	struct kvb_core *c = p->core;
+	struct skv_core *c = p->core;
 	int rc;
 
 	core_lock(c);
 	*out = device_find(c, d->id);
-	rc = *out ? device_describe(*out, &d->spec) : KVB_OK;
+	rc = *out ? device_describe(*out, &d->spec) : SKV_OK;
 	core_unlock(c);
 	if (*out)
 		return rc;
 	rc = device_make(c, &d->spec, d->id, d->uuid, out);
-	if (rc != KVB_OK)
+	if (rc != SKV_OK)
 		return rc;
 	core_lock(c);
 	rc = device_add(c, *out);
 	core_unlock(c);
-	if (rc == KVB_OK)
+	if (rc == SKV_OK)
 		rc = device_start(*out);
 	return rc;
 }
 
-/* Into masters[], which holds KVB_MAX_FS_MASTERS. */
-static void get_master(struct kvb_rd *in, char **masters, struct kvb_storage_spec *s)
+/* Into masters[], which holds SKV_MAX_FS_MASTERS. */
+static void get_master(struct skv_rd *in, char **masters, struct skv_storage_spec *s)
 {
-	in->failed |= s->n_fs_master == KVB_MAX_FS_MASTERS;
+	in->failed |= s->n_fs_master == SKV_MAX_FS_MASTERS;
 	if (!in->failed)
-		masters[s->n_fs_master++] = get_text(in, KVB_MAX_URL);
+		masters[s->n_fs_master++] = get_text(in, SKV_MAX_URL);
 }
 
-static void get_storage_fields(struct kvb_rd *in, unsigned format, struct kvb_storage_spec *s, char **masters)
+static void get_storage_fields(struct skv_rd *in, unsigned format, struct skv_storage_spec *s, char **masters)
 {
 	for (uint64_t tag; (tag = next_field(in, format)) != 0;) {
 		switch (tag) {
 		case STORAGE_HIGH_PERCENT: s->high_percent = get_small(in, 100); break;
 		case STORAGE_LOW_PERCENT: s->low_percent = get_small(in, 100); break;
 		case STORAGE_DRAINING: s->draining = get_small(in, 1); break;
-		case STORAGE_CHUNK: s->chunk_size = get_small(in, KVB_CHUNK_MAX); break;
+		case STORAGE_CHUNK: s->chunk_size = get_small(in, SKV_CHUNK_MAX); break;
 		case STORAGE_ANY_MOUNT: s->any_mount = get_small(in, 1); break;
 		case STORAGE_FS_MASTER: get_master(in, masters, s); break;
 		default: in->failed = true;
@@ -305,87 +305,87 @@ static void get_storage_fields(struct kvb_rd *in, unsigned format, struct kvb_st
 static int load_storage(void *ctx, const char *key, const void *bytes, size_t n, uint64_t version)
 {
 	struct loader *l = ctx;
-	struct kvb_rd in = kvb_rd_make(bytes, n);
+	struct skv_rd in = skv_rd_make(bytes, n);
 	unsigned format = doc_version(&in, DOC_FIELDS);
 	struct storage_doc d = { 0 };
-	struct kvb_storage_spec *s = &d.spec;
-	char *masters[KVB_MAX_FS_MASTERS] = { 0 };
+	struct skv_storage_spec *s = &d.spec;
+	char *masters[SKV_MAX_FS_MASTERS] = { 0 };
 	const uint8_t *uuid;
 	struct device *dev;
-	int rc = KVB_OK;
+	int rc = SKV_OK;
 
-	d.id = kvb_get_u32(&in);
-	uuid = kvb_get_bytes(&in, 16);
+	d.id = skv_get_u32(&in);
+	uuid = skv_get_bytes(&in, 16);
 	if (!format || !uuid)
 		return bad_document(l->err, key);
 	memcpy(d.uuid, uuid, 16);
-	s->name = get_text(&in, KVB_MAX_NAME);
-	s->type = get_text(&in, KVB_MAX_NAME);
-	s->root = get_text(&in, KVB_MAX_ROOT);
-	s->capacity = kvb_get_u64(&in);
-	s->file_size = kvb_get_u64(&in);
-	s->unit = kvb_get_u64(&in);
-	s->enabled = kvb_get_u8(&in) != 0;
-	s->client_root = format > 1 ? get_text(&in, KVB_MAX_ROOT) : kvb_strdup("");
-	s->client_mount = format > 1 ? get_text(&in, KVB_MAX_ROOT) : kvb_strdup("");
-	s->extra = format > 1 ? get_text(&in, KVB_MAX_EXTRA) : kvb_strdup("");
+	s->name = get_text(&in, SKV_MAX_NAME);
+	s->type = get_text(&in, SKV_MAX_NAME);
+	s->root = get_text(&in, SKV_MAX_ROOT);
+	s->capacity = skv_get_u64(&in);
+	s->file_size = skv_get_u64(&in);
+	s->unit = skv_get_u64(&in);
+	s->enabled = skv_get_u8(&in) != 0;
+	s->client_root = format > 1 ? get_text(&in, SKV_MAX_ROOT) : skv_strdup("");
+	s->client_mount = format > 1 ? get_text(&in, SKV_MAX_ROOT) : skv_strdup("");
+	s->extra = format > 1 ? get_text(&in, SKV_MAX_EXTRA) : skv_strdup("");
 	get_storage_fields(&in, format, s, masters);
 	s->fs_master = (const char *const *)masters;
 	if (in.failed)
 		rc = bad_document(l->err, key);
 	else if (!s->name || !s->type || !s->root || !s->client_root || !s->client_mount || !s->extra)
-		rc = KVB_E_NOMEM;
-	for (uint32_t i = 0; i < s->n_fs_master && rc == KVB_OK; i++)
-		rc = masters[i] ? KVB_OK : KVB_E_NOMEM;
-	if (rc == KVB_OK)
+		rc = SKV_E_NOMEM;
+	for (uint32_t i = 0; i < s->n_fs_master && rc == SKV_OK; i++)
+		rc = masters[i] ? SKV_OK : SKV_E_NOMEM;
+	if (rc == SKV_OK)
 		rc = use_device(l->p, &d, &dev);
-	if (rc == KVB_OK)
+	if (rc == SKV_OK)
 		rc = part_add_space(l->p, dev, s, version);
-	kvb_free((char *)s->name);
-	kvb_free((char *)s->type);
-	kvb_free((char *)s->root);
-	kvb_free((char *)s->client_root);
-	kvb_free((char *)s->client_mount);
-	kvb_free((char *)s->extra);
+	skv_free((char *)s->name);
+	skv_free((char *)s->type);
+	skv_free((char *)s->root);
+	skv_free((char *)s->client_root);
+	skv_free((char *)s->client_mount);
+	skv_free((char *)s->extra);
 	for (uint32_t i = 0; i < s->n_fs_master; i++)
-		kvb_free(masters[i]);
+		skv_free(masters[i]);
 	return rc;
 }
 
 /* What version 2 added. False: out of memory, unless in->failed. */
-static bool get_group_limits(struct kvb_rd *in, struct kvb_group_spec *g)
+static bool get_group_limits(struct skv_rd *in, struct skv_group_spec *g)
 {
-	struct kvb_type_quota *quotas;
+	struct skv_type_quota *quotas;
 	uint64_t count;
 
-	g->loose_storages = kvb_get_u8(in) != 0;
-	count = kvb_get_varint(in);
-	in->failed |= count > KVB_MAX_QUOTAS;
+	g->loose_storages = skv_get_u8(in) != 0;
+	count = skv_get_varint(in);
+	in->failed |= count > SKV_MAX_QUOTAS;
 	if (in->failed)
 		return false;
-	quotas = kvb_calloc(count + 1, sizeof *quotas);
+	quotas = skv_calloc(count + 1, sizeof *quotas);
 	g->quotas = quotas;
 	for (; quotas && g->n_quotas < count; g->n_quotas++) {
-		quotas[g->n_quotas].type = get_text(in, KVB_MAX_NAME);
-		quotas[g->n_quotas].capacity = kvb_get_u64(in);
-		quotas[g->n_quotas].reclaim = kvb_get_u64(in);
+		quotas[g->n_quotas].type = get_text(in, SKV_MAX_NAME);
+		quotas[g->n_quotas].capacity = skv_get_u64(in);
+		quotas[g->n_quotas].reclaim = skv_get_u64(in);
 		if (!quotas[g->n_quotas].type)
 			return false;
 	}
-	g->max_blocks = kvb_get_u64(in);
-	g->max_instances = kvb_get_u32(in);
-	g->reclaim_bytes = kvb_get_u64(in);
-	g->reclaim_blocks = kvb_get_u64(in);
-	g->reclaim_step_bytes = kvb_get_u64(in);
-	g->reclaim_step_percent = kvb_get_u32(in);
-	g->reclaim_period_ms = kvb_get_u32(in);
-	g->max_idle_ms = kvb_get_u64(in);
-	g->version = kvb_get_u64(in);
-	g->extra = get_text(in, KVB_MAX_EXTRA);
+	g->max_blocks = skv_get_u64(in);
+	g->max_instances = skv_get_u32(in);
+	g->reclaim_bytes = skv_get_u64(in);
+	g->reclaim_blocks = skv_get_u64(in);
+	g->reclaim_step_bytes = skv_get_u64(in);
+	g->reclaim_step_percent = skv_get_u32(in);
+	g->reclaim_period_ms = skv_get_u32(in);
+	g->max_idle_ms = skv_get_u64(in);
+	g->version = skv_get_u64(in);
+	g->extra = get_text(in, SKV_MAX_EXTRA);
 	return quotas && g->extra;
 }
 
-static void get_group_fields(struct kvb_rd *in, unsigned format, struct kvb_group_spec *g)
+static void get_group_fields(struct skv_rd *in, unsigned format, struct skv_group_spec *g)
 {
 	for (uint64_t tag; (tag = next_field(in, format)) != 0;) {
 		switch (tag) {
@@ -393,69 +393,69 @@ static void get_group_fields(struct kvb_rd *in, unsigned format, struct kvb_grou
 		case GROUP_LOW_PERCENT: g->low_percent = get_small(in, 100); break;
 		case GROUP_PIN_PERCENT: g->pin_percent = get_small(in, 100); break;
 		case GROUP_POLICY:
-			kvb_free((char *)g->policy);
-			g->policy = get_text(in, KVB_MAX_NAME);
+			skv_free((char *)g->policy);
+			g->policy = get_text(in, SKV_MAX_NAME);
 			break;
-		case GROUP_TTL_MS: g->ttl_ms = kvb_get_varint(in); break;
-		case GROUP_SHARE: g->share = get_small(in, KVB_SHARE_FIXED); break;
+		case GROUP_TTL_MS: g->ttl_ms = skv_get_varint(in); break;
+		case GROUP_SHARE: g->share = get_small(in, SKV_SHARE_FIXED); break;
 		default: in->failed = true;
 		}
 	}
 }
 
-static bool get_group(struct kvb_rd *in, unsigned format, struct kvb_group_spec *g)
+static bool get_group(struct skv_rd *in, unsigned format, struct skv_group_spec *g)
 {
 	const char **names;
 	uint64_t count;
 
-	g->name = get_text(in, KVB_MAX_NAME);
-	g->capacity = kvb_get_u64(in);
-	count = kvb_get_varint(in);
+	g->name = get_text(in, SKV_MAX_NAME);
+	g->capacity = skv_get_u64(in);
+	count = skv_get_varint(in);
 	in->failed |= count > MAX_STORAGES;
 	if (in->failed)
 		return false;
-	names = kvb_calloc(count + 1, sizeof *names);
+	names = skv_calloc(count + 1, sizeof *names);
 	g->storages = names;
 	for (; names && g->n_storages < count; g->n_storages++) {
-		names[g->n_storages] = get_text(in, KVB_MAX_NAME);
+		names[g->n_storages] = get_text(in, SKV_MAX_NAME);
 		if (!names[g->n_storages])
 			return false;
 	}
 	if (format > 1) {
 		if (!g->name || !names || !get_group_limits(in, g))
 			return false;
-		g->policy = kvb_strdup("");
+		g->policy = skv_strdup("");
 		get_group_fields(in, format, g);
 		return g->policy != NULL;
 	}
-	g->policy = kvb_strdup("");
-	g->extra = kvb_strdup("");
+	g->policy = skv_strdup("");
+	g->extra = skv_strdup("");
 	return g->name && names && g->policy && g->extra;
 }
 
 static int load_group(void *ctx, const char *key, const void *bytes, size_t n, uint64_t version)
 {
 	struct loader *l = ctx;
-	struct kvb_rd in = kvb_rd_make(bytes, n);
+	struct skv_rd in = skv_rd_make(bytes, n);
 	unsigned format = doc_version(&in, DOC_FIELDS);
-	struct kvb_group_spec g = { 0 };
+	struct skv_group_spec g = { 0 };
 	bool read = format && get_group(&in, format, &g);
 	int rc;
 
 	if (!format || in.failed)
 		rc = bad_document(l->err, key);
 	else
-		rc = read ? part_add_group(l->p, &g, version) : KVB_E_NOMEM;
+		rc = read ? part_add_group(l->p, &g, version) : SKV_E_NOMEM;
 	group_spec_free(&g);
 	return rc;
 }
 
-static void get_instance_fields(struct kvb_rd *in, unsigned format, struct kvb_instance_spec *i)
+static void get_instance_fields(struct skv_rd *in, unsigned format, struct skv_instance_spec *i)
 {
 	for (uint64_t tag; (tag = next_field(in, format)) != 0;) {
 		switch (tag) {
-		case INSTANCE_WEIGHT: i->weight = get_small(in, KVB_MAX_WEIGHT); break;
-		case INSTANCE_CAPACITY: i->capacity = kvb_get_varint(in); break;
+		case INSTANCE_WEIGHT: i->weight = get_small(in, SKV_MAX_WEIGHT); break;
+		case INSTANCE_CAPACITY: i->capacity = skv_get_varint(in); break;
 		default: in->failed = true;
 		}
 	}
@@ -463,9 +463,9 @@ static void get_instance_fields(struct kvb_rd *in, unsigned format, struct kvb_i
 
 static int instance_document(struct loader *l, const char *key, const void *bytes, size_t n, bool dropped)
 {
-	struct kvb_rd in = kvb_rd_make(bytes, n);
-	struct kvb_spec specs[KVB_MAX_SPECS] = { { 0 } };
-	struct kvb_instance_spec i = { .specs = specs };
+	struct skv_rd in = skv_rd_make(bytes, n);
+	struct skv_spec specs[SKV_MAX_SPECS] = { { 0 } };
+	struct skv_instance_spec i = { .specs = specs };
 	unsigned format = doc_version(&in, DOC_FIELDS);
 	uint64_t count;
 	uint32_t id;
@@ -473,47 +473,47 @@ static int instance_document(struct loader *l, const char *key, const void *byte
 
 	if (!format)
 		return bad_document(l->err, key);
-	id = kvb_get_u32(&in);
-	i.tenant = get_text(&in, KVB_MAX_NAME);
-	i.id = get_text(&in, KVB_MAX_NAME);
-	i.group = get_text(&in, KVB_MAX_NAME);
-	i.block_tokens = kvb_get_u32(&in);
-	i.extra = get_text(&in, KVB_MAX_EXTRA);
-	count = kvb_get_varint(&in);
-	rc = in.failed || count == 0 || count > KVB_MAX_SPECS ? bad_document(l->err, key) : KVB_OK;
-	for (; rc == KVB_OK && i.n_specs < count; i.n_specs++) {
-		specs[i.n_specs].name = get_text(&in, KVB_MAX_NAME);
-		specs[i.n_specs].size = kvb_get_u64(&in);
+	id = skv_get_u32(&in);
+	i.tenant = get_text(&in, SKV_MAX_NAME);
+	i.id = get_text(&in, SKV_MAX_NAME);
+	i.group = get_text(&in, SKV_MAX_NAME);
+	i.block_tokens = skv_get_u32(&in);
+	i.extra = get_text(&in, SKV_MAX_EXTRA);
+	count = skv_get_varint(&in);
+	rc = in.failed || count == 0 || count > SKV_MAX_SPECS ? bad_document(l->err, key) : SKV_OK;
+	for (; rc == SKV_OK && i.n_specs < count; i.n_specs++) {
+		specs[i.n_specs].name = get_text(&in, SKV_MAX_NAME);
+		specs[i.n_specs].size = skv_get_u64(&in);
 		if (in.failed || specs[i.n_specs].size == 0)
 			rc = bad_document(l->err, key);
 		else if (!specs[i.n_specs].name)
-			rc = KVB_E_NOMEM;
+			rc = SKV_E_NOMEM;
 	}
-	i.numbered = rc == KVB_OK && format > 1 && kvb_get_u8(&in) != 0;
-	i.named = rc == KVB_OK && format >= DOC_NAMED && kvb_get_u8(&in) != 0;
-	if (rc == KVB_OK)
+	i.numbered = rc == SKV_OK && format > 1 && skv_get_u8(&in) != 0;
+	i.named = rc == SKV_OK && format >= DOC_NAMED && skv_get_u8(&in) != 0;
+	if (rc == SKV_OK)
 		get_instance_fields(&in, format, &i);
-	if (rc == KVB_OK && in.failed)
+	if (rc == SKV_OK && in.failed)
 		rc = bad_document(l->err, key);
-	if (rc == KVB_OK && (!i.tenant || !i.id || !i.group || !i.extra))
-		rc = KVB_E_NOMEM;
-	if (rc == KVB_OK && !dropped) {
+	if (rc == SKV_OK && (!i.tenant || !i.id || !i.group || !i.extra))
+		rc = SKV_E_NOMEM;
+	if (rc == SKV_OK && !dropped) {
 		rc = part_add_instance(l->p, &i, id);
-		if (rc == KVB_OK)
+		if (rc == SKV_OK)
 			l->p->inst[l->p->n_inst - 1]->registered = true;
 	}
-	if (rc == KVB_OK && dropped && !instance_by_id(l->p, id)) /* else its registration has not gone yet */
+	if (rc == SKV_OK && dropped && !instance_by_id(l->p, id)) /* else its registration has not gone yet */
 		rc = part_add_instance_to(l->p, &i, id, &l->p->limbo);
-	if (rc == KVB_OK && dropped)
+	if (rc == SKV_OK && dropped)
 		part_set_dropped(l->p, id);
-	if (rc == KVB_E_CORRUPT)
+	if (rc == SKV_E_CORRUPT)
 		bad_document(l->err, key);
-	kvb_free((char *)i.tenant);
-	kvb_free((char *)i.id);
-	kvb_free((char *)i.group);
-	kvb_free((char *)i.extra);
-	for (uint32_t s = 0; s < KVB_MAX_SPECS; s++)
-		kvb_free((char *)specs[s].name);
+	skv_free((char *)i.tenant);
+	skv_free((char *)i.id);
+	skv_free((char *)i.group);
+	skv_free((char *)i.extra);
+	for (uint32_t s = 0; s < SKV_MAX_SPECS; s++)
+		skv_free((char *)specs[s].name);
 	return rc;
 }
 
@@ -529,12 +529,12 @@ static int load_dropped(void *ctx, const char *key, const void *bytes, size_t n,
 	return instance_document(ctx, key, bytes, n, true);
 }
 
-void registry_put_file(struct kvb_buf *out, const struct space_file *f)
+void registry_put_file(struct skv_buf *out, const struct space_file *f)
 {
 	size_t at = out->len, fields;
 
-	kvb_put_u8(out, 1);
-	kvb_put_u64(out, f->length);
+	skv_put_u8(out, 1);
+	skv_put_u64(out, f->length);
 	fields = out->len;
 	put_field(out, FIELD_ASKED, f->asked);
 	put_field(out, FIELD_GONE, f->state == FILE_GONE);
@@ -543,10 +543,10 @@ void registry_put_file(struct kvb_buf *out, const struct space_file *f)
 
 bool registry_get_file(const void *bytes, size_t n, struct space_file *out)
 {
-	struct kvb_rd in = kvb_rd_make(bytes, n);
+	struct skv_rd in = skv_rd_make(bytes, n);
 	unsigned format = doc_version(&in, DOC_FIELDS);
 
-	out->length = kvb_get_u64(&in);
+	out->length = skv_get_u64(&in);
 	for (uint64_t tag; (tag = next_field(&in, format)) != 0;) {
 		switch (tag) {
 		case FIELD_ASKED: out->asked = get_small(&in, 1); break;
@@ -571,29 +571,29 @@ static int load_file(void *ctx, const char *key, const void *bytes, size_t n, ui
 		return bad_document(l->err, key);
 	s = space_by_id(l->p, storage);
 	if (!s)
-		return KVB_OK; /* its storage was deleted */
+		return SKV_OK; /* its storage was deleted */
 	rc = file_add_claim(s);
-	if (rc == KVB_OK && (f.asked || f.state == FILE_GONE))
+	if (rc == SKV_OK && (f.asked || f.state == FILE_GONE))
 		rc = file_add(s, &f);
-	else if (rc == KVB_OK)
+	else if (rc == SKV_OK)
 		s->claim = f;
-	return rc == KVB_E_INVALID ? bad_document(l->err, key) : rc;
+	return rc == SKV_E_INVALID ? bad_document(l->err, key) : rc;
 }
 
-int registry_load(struct part *p, struct kvb_error *err)
+int registry_load(struct part *p, struct skv_error *err)
 {
 	struct loader l = { p, err };
-	struct kvb_store *s = p->core->store;
-	int rc = kvb_store_list(s, "storage/", load_storage, &l, err);
+	struct skv_store *s = p->core->store;
+	int rc = skv_store_list(s, "storage/", load_storage, &l, err);
 
-	if (rc == KVB_OK)
-		rc = kvb_store_list(s, "group/", load_group, &l, err);
-	if (rc == KVB_OK)
-		rc = kvb_store_list(s, "instance/", load_instance, &l, err);
-	if (rc == KVB_OK)
-		rc = kvb_store_list(s, "dropped/", load_dropped, &l, err);
-	if (rc == KVB_OK)
-		rc = kvb_store_list(s, "file/", load_file, &l, err);
+	if (rc == SKV_OK)
+		rc = skv_store_list(s, "group/", load_group, &l, err);
+	if (rc == SKV_OK)
+		rc = skv_store_list(s, "instance/", load_instance, &l, err);
+	if (rc == SKV_OK)
+		rc = skv_store_list(s, "dropped/", load_dropped, &l, err);
+	if (rc == SKV_OK)
+		rc = skv_store_list(s, "file/", load_file, &l, err);
 	return rc;
 }
 
@@ -606,51 +606,51 @@ void registry_instance_key(char out[300], const char *tenant, const char *id)
 
 static void dropped_key(char out[64], uint32_t id) { snprintf(out, 64, "dropped/%08x", id); }
 
-static int gone(struct kvb_error *err, int rc)
+static int gone(struct skv_error *err, int rc)
 {
-	if (rc != KVB_E_NOT_FOUND)
+	if (rc != SKV_E_NOT_FOUND)
 		return rc;
-	kvb_error_clear(err);
-	return KVB_OK;
+	skv_error_clear(err);
+	return SKV_OK;
 }
 
-int registry_move_to_dropped(struct kvb_core *c, const char *instance_key, uint32_t id, const struct kvb_buf *doc,
-			     struct kvb_error *err)
+int registry_move_to_dropped(struct skv_core *c, const char *instance_key, uint32_t id, const struct skv_buf *doc,
+			     struct skv_error *err)
 {
 	char key[64];
 	int rc;
 
 	dropped_key(key, id);
-	rc = kvb_store_put(c->store, key, KVB_VERSION_ANY, doc->data, doc->len, NULL, err);
-	return rc == KVB_OK ? gone(err, kvb_store_del(c->store, instance_key, KVB_VERSION_ANY, err)) : rc;
+	rc = skv_store_put(c->store, key, SKV_VERSION_ANY, doc->data, doc->len, NULL, err);
+	return rc == SKV_OK ? gone(err, skv_store_del(c->store, instance_key, SKV_VERSION_ANY, err)) : rc;
 }
 
-int registry_forget_dropped(struct kvb_core *c, uint32_t id, struct kvb_error *err)
+int registry_forget_dropped(struct skv_core *c, uint32_t id, struct skv_error *err)
 {
 	char key[64];
 
 	dropped_key(key, id);
-	return gone(err, kvb_store_del(c->store, key, KVB_VERSION_ANY, err));
+	return gone(err, skv_store_del(c->store, key, SKV_VERSION_ANY, err));
 }
 
 /* A manager died between the record and the registry. */
-int registry_finish_drops(struct part *p, struct kvb_error *err)
+int registry_finish_drops(struct part *p, struct skv_error *err)
 {
-	int rc = KVB_OK;
+	int rc = SKV_OK;
 
-	for (size_t i = 0; rc == KVB_OK && i < p->n_inst; i++) {
+	for (size_t i = 0; rc == SKV_OK && i < p->n_inst; i++) {
 		struct instance *inst = p->inst[i];
-		struct kvb_buf doc = { 0 };
+		struct skv_buf doc = { 0 };
 		char key[300];
 
 		if (!inst->deleting || !inst->registered)
 			continue;
 		registry_instance_key(key, inst->spec.tenant, inst->spec.id);
 		registry_put_instance(&doc, &inst->spec, inst->id);
-		rc = doc.failed ? KVB_E_NOMEM : registry_move_to_dropped(p->core, key, inst->id, &doc, err);
-		kvb_buf_destroy(&doc);
-		inst->registered = rc != KVB_OK;
-		if (rc == KVB_OK)
+		rc = doc.failed ? SKV_E_NOMEM : registry_move_to_dropped(p->core, key, inst->id, &doc, err);
+		skv_buf_destroy(&doc);
+		inst->registered = rc != SKV_OK;
+		if (rc == SKV_OK)
 			part_set_dropped(p, inst->id);
 	}
 	return rc;

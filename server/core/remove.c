@@ -74,15 +74,15 @@ int remove_mark(struct part *p, struct picks *k, struct block *b)
 	const struct instance *inst = block_instance(b);
 	uint64_t lease = block_lease(p, inst, b);
 
-	if (kvb_grow(&v, &k->cap, k->n + 1, sizeof *k->v) != KVB_OK)
-		return KVB_E_NOMEM;
+	if (skv_grow(&v, &k->cap, k->n + 1, sizeof *k->v) != SKV_OK)
+		return SKV_E_NOMEM;
 	k->v = v;
 	k->v[k->n++] = (struct removal){ .block = block_id(b),
 					   .specs = committed_specs(inst, b),
-					   .hold_until = lease && lease > kvb_now_ms(p->core->clock) ? lease : 0 };
+					   .hold_until = lease && lease > skv_now_ms(p->core->clock) ? lease : 0 };
 	evict_forget(b);
 	set_removing(p, b, k->v[k->n - 1].specs, true);
-	return KVB_OK;
+	return SKV_OK;
 }
 
 static void unmark(struct part *p, const struct removal *v, size_t n)
@@ -93,7 +93,7 @@ static void unmark(struct part *p, const struct removal *v, size_t n)
 
 		for (uint32_t s = 0; s < inst->spec.n_specs; s++)
 			if (v[i].specs >> s & 1)
-				kvb_pool_drain(p->space[b->slot[s].space].pool, b->slot[s].slab, false);
+				skv_pool_drain(p->space[b->slot[s].space].pool, b->slot[s].slab, false);
 		set_removing(p, b, v[i].specs, false);
 		evict_consider(p, b);
 	}
@@ -102,14 +102,14 @@ static void unmark(struct part *p, const struct removal *v, size_t n)
 void remove_cancel(struct part *p, struct picks *k)
 {
 	unmark(p, k->v, k->n);
-	kvb_free(k->v);
+	skv_free(k->v);
 	*k = (struct picks){ 0 };
 }
 
 int remove_queue(struct part *p, struct picks *k, struct txn **out)
 {
 	struct txn *t = txn_make(TXN_REMOVE);
-	uint64_t now = kvb_now_ms(p->core->clock);
+	uint64_t now = skv_now_ms(p->core->clock);
 
 	if (t) {
 		t->removal = k->v;
@@ -123,13 +123,13 @@ int remove_queue(struct part *p, struct picks *k, struct txn **out)
 			t->removal = NULL;
 		txn_destroy(t);
 		remove_cancel(p, k);
-		return KVB_E_NOMEM;
+		return SKV_E_NOMEM;
 	}
 	*k = (struct picks){ 0 };
 	commit_queue(p, t);
 	if (out)
 		*out = t;
-	return KVB_OK;
+	return SKV_OK;
 }
 
 /* Victims lie anywhere: the entry some turns ahead, then its cell in the index. */
@@ -170,23 +170,23 @@ void remove_undo(struct part *p, struct txn *t) { unmark(p, t->removal, t->n_rem
 static int fill_delete(struct waiter *w, struct part *p, const struct txn *t, int status)
 {
 	(void)p;
-	if (status == KVB_OK)
-		((struct kvb_delete_res *)w->res)->deleted = (uint32_t)t->n_removal;
+	if (status == SKV_OK)
+		((struct skv_delete_res *)w->res)->deleted = (uint32_t)t->n_removal;
 	else
-		((struct kvb_delete_res *)w->res)->pinned = 0;
+		((struct skv_delete_res *)w->res)->pinned = 0;
 	return status;
 }
 
-static int delete_locked(struct part *p, const struct kvb_delete_req *req, struct waiter *w)
+static int delete_locked(struct part *p, const struct skv_delete_req *req, struct waiter *w)
 {
-	struct kvb_delete_res *res = w->res;
+	struct skv_delete_res *res = w->res;
 	struct instance *inst;
 	struct picks k = { 0 };
 	struct txn *t = NULL;
 	int rc = instance_need(p, req->tenant, req->instance, "instance", &inst, w->err);
 
-	*res = (struct kvb_delete_res){ 0 };
-	if (rc != KVB_OK)
+	*res = (struct skv_delete_res){ 0 };
+	if (rc != SKV_OK)
 		return rc;
 	for (uint32_t i = 0; i < req->n_keys; i++) {
 		struct block *b = index_find(p, inst, req->keys[i]);
@@ -194,36 +194,36 @@ static int delete_locked(struct part *p, const struct kvb_delete_req *req, struc
 		if (!b || !block_has_committed(inst, b))
 			continue;
 		res->pinned += b->pinned;
-		if (remove_mark(p, &k, b) != KVB_OK) {
+		if (remove_mark(p, &k, b) != SKV_OK) {
 			remove_cancel(p, &k);
-			return KVB_E_NOMEM;
+			return SKV_E_NOMEM;
 		}
 	}
 	if (k.n == 0) {
-		kvb_free(k.v);
-		return KVB_OK;
+		skv_free(k.v);
+		return SKV_OK;
 	}
 	COUNT(p->core, deleted_blocks, k.n);
 	rc = remove_queue(p, &k, &t);
-	if (rc != KVB_OK)
+	if (rc != SKV_OK)
 		return rc;
 	txn_wait(t, w);
-	return KVB_PENDING;
+	return SKV_PENDING;
 }
 
-int kvb_core_delete(struct kvb_core *c, const struct kvb_delete_req *req, struct kvb_delete_res *res,
-		    struct kvb_arena *a, struct kvb_error *err, const struct kvb_done *done)
+int skv_core_delete(struct skv_core *c, const struct skv_delete_req *req, struct skv_delete_res *res,
+		    struct skv_arena *a, struct skv_error *err, const struct skv_done *done)
 {
-	struct waiter *w = kvb_arena_calloc(a, 1, sizeof *w);
+	struct waiter *w = skv_arena_calloc(a, 1, sizeof *w);
 	int rc = core_gate(c, err);
 
-	if (rc != KVB_OK)
+	if (rc != SKV_OK)
 		return rc;
 	if (!w)
-		return KVB_E_NOMEM;
+		return SKV_E_NOMEM;
 	*w = (struct waiter){ .done = *done, .fill = fill_delete, .res = res, .arena = a, .err = err };
 	core_lock(c);
-	rc = c->part ? delete_locked(c->part, req, w) : kvb_fail(err, KVB_E_NOT_READY, NULL, "recovering");
+	rc = c->part ? delete_locked(c->part, req, w) : skv_fail(err, SKV_E_NOT_READY, NULL, "recovering");
 	core_unlock(c);
 	return rc;
 }

@@ -3,7 +3,7 @@
  *
  * Input is what record.c wrote, but it is treated as foreign: every count is bounded by the bytes that
  * are there, every reference is looked up, every slot must be free to be taken. A record that does
- * not fit is KVB_E_CORRUPT with its type; nothing aborts.
+ * not fit is SKV_E_CORRUPT with its type; nothing aborts.
  *
  * Records may repeat what a checkpoint already holds (a start queued while the snapshot was taken), so
  * a known session's start is skipped. Records of an instance that nobody knows are skipped too; that does not
@@ -16,10 +16,10 @@
 
 /* ---- places ------------------------------------------------------------------------------------- */
 
-static int get_place(struct replay *r, struct kvb_rd *in, struct place *out, struct kvb_error *err)
+static int get_place(struct replay *r, struct skv_rd *in, struct place *out, struct skv_error *err)
 {
-	uint64_t storage = kvb_get_varint(in), file = kvb_get_varint(in), unit = kvb_get_varint(in);
-	uint8_t log2 = kvb_get_u8(in);
+	uint64_t storage = skv_get_varint(in), file = skv_get_varint(in), unit = skv_get_varint(in);
+	uint8_t log2 = skv_get_u8(in);
 
 	if (in->failed || log2 > 31 || file > UINT32_MAX || unit > UINT32_MAX)
 		return corrupt(err, "malformed slab place");
@@ -27,70 +27,70 @@ static int get_place(struct replay *r, struct kvb_rd *in, struct place *out, str
 		if (r->p->space[out->space].dev->id == storage)
 			break;
 	if (out->space == r->p->n_space)
-		return KVB_E_NOT_FOUND;
-	if (file == r->p->space[out->space].claim.number && file_add_claim(&r->p->space[out->space]) != KVB_OK)
+		return SKV_E_NOT_FOUND;
+	if (file == r->p->space[out->space].claim.number && file_add_claim(&r->p->space[out->space]) != SKV_OK)
 		return corrupt(err, "a file that cannot be");
-	out->slab = (struct kvb_slab_place){ (uint32_t)file, (uint32_t)unit, 1u << log2 };
-	return KVB_OK;
+	out->slab = (struct skv_slab_place){ (uint32_t)file, (uint32_t)unit, 1u << log2 };
+	return SKV_OK;
 }
 
 /* Slots that are in use lie in a registered storage. */
-int replay_place(struct replay *r, struct kvb_rd *in, struct place *out, struct kvb_error *err)
+int replay_place(struct replay *r, struct skv_rd *in, struct place *out, struct skv_error *err)
 {
 	int rc = get_place(r, in, out, err);
 
-	return rc == KVB_E_NOT_FOUND ? corrupt(err, "unknown storage") : rc;
+	return rc == SKV_E_NOT_FOUND ? corrupt(err, "unknown storage") : rc;
 }
 
-int replay_take(struct replay *r, struct instance *inst, uint32_t spec, const struct place *pl, struct kvb_run *run,
-		struct kvb_error *err)
+int replay_take(struct replay *r, struct instance *inst, uint32_t spec, const struct place *pl, struct skv_run *run,
+		struct skv_error *err)
 {
 	uint32_t class_id, first = run->first, count = run->count;
 	int rc = space_class(r->p, inst, spec, pl->space, &class_id);
 
-	if (rc == KVB_OK)
+	if (rc == SKV_OK)
 		rc = evict_reserve(r->p, inst, pl->space, class_id);
-	if (rc == KVB_OK)
-		rc = kvb_pool_take(r->p->space[pl->space].pool, class_id, pl->slab, first, count, run);
-	if (rc == KVB_E_CORRUPT || rc == KVB_E_INVALID)
+	if (rc == SKV_OK)
+		rc = skv_pool_take(r->p->space[pl->space].pool, class_id, pl->slab, first, count, run);
+	if (rc == SKV_E_CORRUPT || rc == SKV_E_INVALID)
 		return corrupt(err, "a slot is taken twice, or lies outside its file");
 	return rc;
 }
 
 /* ---- sessions ------------------------------------------------------------------------------------ */
 
-static int get_runs(struct replay *r, struct kvb_rd *in, struct session *s, uint32_t spec, struct grants *g,
-		    struct kvb_error *err)
+static int get_runs(struct replay *r, struct skv_rd *in, struct session *s, uint32_t spec, struct grants *g,
+		    struct skv_error *err)
 {
 	uint32_t need = 0;
 
 	for (uint32_t i = 0; i < s->n_write; i++)
 		need += s->write[i].specs >> spec & 1;
-	g->v[spec] = kvb_malloc(need * sizeof *g->v[spec]);
+	g->v[spec] = skv_malloc(need * sizeof *g->v[spec]);
 	if (!g->v[spec])
-		return KVB_E_NOMEM;
+		return SKV_E_NOMEM;
 	while (g->n[spec] < need) {
 		struct place pl;
-		struct kvb_run run;
+		struct skv_run run;
 		int rc = replay_place(r, in, &pl, err);
-		uint64_t first = kvb_get_varint(in), count = kvb_get_varint(in);
+		uint64_t first = skv_get_varint(in), count = skv_get_varint(in);
 
-		if (rc != KVB_OK)
+		if (rc != SKV_OK)
 			return rc;
 		if (in->failed || first > UINT32_MAX || count == 0 || count > need - g->n[spec])
 			return corrupt(err, "malformed run");
 		run.first = (uint32_t)first;
 		run.count = (uint32_t)count;
 		rc = replay_take(r, s->inst, spec, &pl, &run, err);
-		if (rc != KVB_OK)
+		if (rc != SKV_OK)
 			return rc;
 		for (uint32_t i = 0; i < run.count; i++)
 			g->v[spec][g->n[spec]++] = (struct grant){ (uint8_t)pl.space, run.slab, run.first + i };
 	}
-	return KVB_OK;
+	return SKV_OK;
 }
 
-static int get_lists(struct kvb_rd *in, struct session *s, struct kvb_error *err)
+static int get_lists(struct skv_rd *in, struct session *s, struct skv_error *err)
 {
 	const uint8_t *four;
 	uint32_t write = 0;
@@ -98,16 +98,16 @@ static int get_lists(struct kvb_rd *in, struct session *s, struct kvb_error *err
 
 	for (uint32_t i = 0; i < s->n_keys; i++)
 		s->keys[i] = get_key(in);
-	four = kvb_get_bytes(in, (s->n_keys + 3) / 4);
-	uniform = kvb_get_u8(in) != 0;
+	four = skv_get_bytes(in, (s->n_keys + 3) / 4);
+	uniform = skv_get_u8(in) != 0;
 	for (uint32_t i = 0; four && i < s->n_keys; i++) {
 		s->outcome[i] = four[i / 4] >> 2 * (i % 4) & 3;
-		write += s->outcome[i] == KVB_START_WRITE;
+		write += s->outcome[i] == SKV_START_WRITE;
 	}
 	if (in->failed || write != s->n_write)
 		return corrupt(err, "start: counts do not match");
 	for (uint32_t i = 0; i < s->n_write; i++) {
-		s->write[i].specs = uniform ? s->specs : kvb_get_u32(in);
+		s->write[i].specs = uniform ? s->specs : skv_get_u32(in);
 		if (s->write[i].specs & ~s->specs)
 			return corrupt(err, "start: specs");
 		s->n_left += s->write[i].specs != 0;
@@ -115,34 +115,34 @@ static int get_lists(struct kvb_rd *in, struct session *s, struct kvb_error *err
 			if (s->write[i].specs >> spec & 1)
 				s->bytes += s->inst->spec.specs[spec].size;
 	}
-	return in->failed ? corrupt(err, "start: too short") : KVB_OK;
+	return in->failed ? corrupt(err, "start: too short") : SKV_OK;
 }
 
-static int get_session_head(struct replay *r, struct kvb_rd *in, struct session **out, struct kvb_error *err)
+static int get_session_head(struct replay *r, struct skv_rd *in, struct session **out, struct skv_error *err)
 {
-	struct kvb_key id = get_key(in), tenant = get_key(in), request = get_key(in), body = get_key(in);
-	struct instance *inst = instance_by_id(r->p, kvb_get_u32(in));
-	uint32_t specs = kvb_get_u32(in), deadline_ms = kvb_get_u32(in);
-	uint64_t created = kvb_get_u64(in), generation = kvb_get_u64(in);
-	bool has_parent = kvb_get_u8(in) != 0;
-	struct kvb_key parent = get_key(in);
-	uint64_t n_keys = kvb_get_varint(in), n_write = kvb_get_varint(in);
+	struct skv_key id = get_key(in), tenant = get_key(in), request = get_key(in), body = get_key(in);
+	struct instance *inst = instance_by_id(r->p, skv_get_u32(in));
+	uint32_t specs = skv_get_u32(in), deadline_ms = skv_get_u32(in);
+	uint64_t created = skv_get_u64(in), generation = skv_get_u64(in);
+	bool has_parent = skv_get_u8(in) != 0;
+	struct skv_key parent = get_key(in);
+	uint64_t n_keys = skv_get_varint(in), n_write = skv_get_varint(in);
 	struct session *s;
 
 	*out = NULL;
-	if (in->failed || n_keys == 0 || n_keys > KVB_MAX_KEYS || n_write == 0 || n_write > n_keys)
+	if (in->failed || n_keys == 0 || n_keys > SKV_MAX_KEYS || n_write == 0 || n_write > n_keys)
 		return corrupt(err, "start: malformed");
 	if (!inst) {
 		r->orphans = true;
-		return KVB_OK;
+		return SKV_OK;
 	}
 	if (session_find(r->p, id))
-		return KVB_OK;
+		return SKV_OK;
 	if (specs == 0 || (uint64_t)specs >> inst->spec.n_specs || !given(r, generation, n_write))
 		return corrupt(err, "start: specs or generation");
 	s = session_make((uint32_t)n_keys, (uint32_t)n_write);
 	if (!s)
-		return KVB_E_NOMEM;
+		return SKV_E_NOMEM;
 	s->id = id;
 	s->tenant = tenant;
 	s->request = request;
@@ -158,18 +158,18 @@ static int get_session_head(struct replay *r, struct kvb_rd *in, struct session 
 	s->has_parent = has_parent;
 	s->parent = parent;
 	*out = s;
-	return KVB_OK;
+	return SKV_OK;
 }
 
 /* What follows the runs, where there is anything: *names is [n_keys] then, or NULL. */
-static int get_start_tail(struct kvb_rd *in, struct session *s, struct kvb_bytes **names, struct kvb_error *err)
+static int get_start_tail(struct skv_rd *in, struct session *s, struct skv_bytes **names, struct skv_error *err)
 {
-	uint8_t flags = kvb_rd_left(in) ? kvb_get_u8(in) : 0;
-	uint64_t grace = flags & START_GRACE ? kvb_get_varint(in) : 0;
+	uint8_t flags = skv_rd_left(in) ? skv_get_u8(in) : 0;
+	uint64_t grace = flags & START_GRACE ? skv_get_varint(in) : 0;
 
 	if (flags & ~(START_ANONYMOUS | START_GRACE | START_NAMES | START_LOOSE))
 		return corrupt(err, "start: written by a newer version?");
-	if (in->failed || grace > KVB_MAX_SESSION_MS)
+	if (in->failed || grace > SKV_MAX_SESSION_MS)
 		return corrupt(err, "start: malformed end");
 	s->anonymous = flags & START_ANONYMOUS;
 	s->loose = flags & START_LOOSE;
@@ -178,14 +178,14 @@ static int get_start_tail(struct kvb_rd *in, struct session *s, struct kvb_bytes
 	if (s->n_left == 0 || (s->n_left < s->n_write && !s->anonymous))
 		return corrupt(err, "start: specs");
 	if (!(flags & START_NAMES))
-		return KVB_OK;
-	*names = kvb_calloc(s->n_keys, sizeof **names);
+		return SKV_OK;
+	*names = skv_calloc(s->n_keys, sizeof **names);
 	if (!*names)
-		return KVB_E_NOMEM;
+		return SKV_E_NOMEM;
 	for (uint32_t i = 0; i < s->n_keys; i++)
-		if (s->outcome[i] == KVB_START_WRITE && !get_name(in, &(*names)[i]))
+		if (s->outcome[i] == SKV_START_WRITE && !get_name(in, &(*names)[i]))
 			return corrupt(err, "start: names");
-	return KVB_OK;
+	return SKV_OK;
 }
 
 static int keys_are_free(const struct part *p, const struct session *s)
@@ -195,7 +195,7 @@ static int keys_are_free(const struct part *p, const struct session *s)
 	for (uint32_t i = 0; i < s->n_keys; i++) {
 		const struct block *b;
 
-		if (s->outcome[i] != KVB_START_WRITE)
+		if (s->outcome[i] != SKV_START_WRITE)
 			continue;
 		b = index_find(p, s->inst, s->keys[i]);
 		for (uint32_t spec = 0; b && specs_left(s->write[w].specs, spec); spec++)
@@ -206,107 +206,107 @@ static int keys_are_free(const struct part *p, const struct session *s)
 	return 1;
 }
 
-static int replay_start(struct replay *r, struct kvb_rd *in, struct kvb_error *err)
+static int replay_start(struct replay *r, struct skv_rd *in, struct skv_error *err)
 {
 	struct session *s = NULL;
 	struct grants g = { 0 }, arrays;
-	struct kvb_bytes *names = NULL;
+	struct skv_bytes *names = NULL;
 	uint32_t at, first;
 	int rc = get_session_head(r, in, &s, err);
 
-	if (rc != KVB_OK || !s)
+	if (rc != SKV_OK || !s)
 		return rc;
 	rc = get_lists(in, s, err);
-	if (rc == KVB_OK)
+	if (rc == SKV_OK)
 		rc = keys_duplicate(s->keys, s->n_keys, &at, &first);
-	if (rc == KVB_E_CONFLICT || (rc == KVB_OK && !keys_are_free(r->p, s)))
+	if (rc == SKV_E_CONFLICT || (rc == SKV_OK && !keys_are_free(r->p, s)))
 		rc = corrupt(err, "start: a block has two writers");
-	for (uint32_t spec = 0; rc == KVB_OK && specs_left(s->specs, spec); spec++)
+	for (uint32_t spec = 0; rc == SKV_OK && specs_left(s->specs, spec); spec++)
 		if (s->specs >> spec & 1)
 			rc = get_runs(r, in, s, spec, &g, err);
 	arrays = g;
-	if (rc == KVB_OK)
+	if (rc == SKV_OK)
 		rc = get_start_tail(in, s, &names, err);
-	if (rc == KVB_OK)
+	if (rc == SKV_OK)
 		rc = start_link(r->p, s, &g, names, NULL);
-	kvb_free(names);
-	for (uint32_t spec = 0; spec < KVB_MAX_SPECS; spec++)
-		kvb_free(arrays.v[spec]);
-	if (rc == KVB_OK)
+	skv_free(names);
+	for (uint32_t spec = 0; spec < SKV_MAX_SPECS; spec++)
+		skv_free(arrays.v[spec]);
+	if (rc == SKV_OK)
 		rc = session_add(r->p, s);
-	if (rc != KVB_OK) {
+	if (rc != SKV_OK) {
 		session_free(s);
 		return rc; /* the whole part is thrown away */
 	}
-	return KVB_OK;
+	return SKV_OK;
 }
 
 /* The session a record refers to; *out NULL = skip the record. */
-static int known_session(struct replay *r, struct kvb_key id, struct session **out, struct kvb_error *err)
+static int known_session(struct replay *r, struct skv_key id, struct session **out, struct skv_error *err)
 {
 	*out = session_find(r->p, id);
-	if (*out && (*out)->state == KVB_SESSION_ABORTED)
+	if (*out && (*out)->state == SKV_SESSION_ABORTED)
 		*out = NULL; /* its instance was dropped first, and it with it */
-	else if (*out && (*out)->state != KVB_SESSION_OPEN)
+	else if (*out && (*out)->state != SKV_SESSION_OPEN)
 		return corrupt(err, "a session ends twice");
 	else if (!*out && !r->orphans)
 		return corrupt(err, "the end of an unknown session");
-	return KVB_OK;
+	return SKV_OK;
 }
-static int replay_finish(struct replay *r, struct kvb_rd *in, struct kvb_error *err)
+static int replay_finish(struct replay *r, struct skv_rd *in, struct skv_error *err)
 {
-	struct kvb_key id = get_key(in);
-	uint64_t hold = kvb_get_varint(in), n_write = kvb_get_varint(in), n_sums;
+	struct skv_key id = get_key(in);
+	uint64_t hold = skv_get_varint(in), n_write = skv_get_varint(in), n_sums;
 	struct txn t = { .kind = TXN_FINISH, .hold_until = hold ? r->now + hold : 0 };
 	const uint8_t *bits;
 	int rc = known_session(r, id, &t.session, err);
 
-	if (rc != KVB_OK || !t.session)
+	if (rc != SKV_OK || !t.session)
 		return rc;
 	if (in->failed || n_write != t.session->n_write)
 		return corrupt(err, "finish: counts do not match");
-	bits = kvb_get_bytes(in, (n_write + 7) / 8);
-	n_sums = kvb_get_varint(in);
+	bits = skv_get_bytes(in, (n_write + 7) / 8);
+	n_sums = skv_get_varint(in);
 	if (in->failed ||
 	    (n_sums && n_sums != n_write * (uint32_t)__builtin_popcount(t.session->specs)))
 		return corrupt(err, "finish: checksums");
-	t.success = kvb_malloc(n_write);
-	t.sums = n_sums ? kvb_malloc(n_sums * sizeof *t.sums) : NULL;
+	t.success = skv_malloc(n_write);
+	t.sums = n_sums ? skv_malloc(n_sums * sizeof *t.sums) : NULL;
 	if (!t.success || (n_sums && !t.sums))
-		rc = KVB_E_NOMEM;
-	for (uint64_t i = 0; rc == KVB_OK && i < n_write; i++)
+		rc = SKV_E_NOMEM;
+	for (uint64_t i = 0; rc == SKV_OK && i < n_write; i++)
 		t.success[i] = bits[i / 8] >> (i % 8) & 1;
-	for (uint64_t i = 0; rc == KVB_OK && i < n_sums; i++)
-		t.sums[i] = kvb_get_u64(in);
-	if (rc == KVB_OK && in->failed)
+	for (uint64_t i = 0; rc == SKV_OK && i < n_sums; i++)
+		t.sums[i] = skv_get_u64(in);
+	if (rc == SKV_OK && in->failed)
 		rc = corrupt(err, "finish: too short");
-	if (rc == KVB_OK)
+	if (rc == SKV_OK)
 		finish_apply(r->p, &t);
-	kvb_free(t.success);
-	kvb_free(t.sums);
+	skv_free(t.success);
+	skv_free(t.sums);
 	return rc;
 }
 
-static int replay_end(struct replay *r, struct kvb_rd *in, struct kvb_error *err)
+static int replay_end(struct replay *r, struct skv_rd *in, struct skv_error *err)
 {
-	struct kvb_key id = get_key(in);
-	uint8_t state = kvb_get_u8(in);
-	uint64_t hold = kvb_get_varint(in);
+	struct skv_key id = get_key(in);
+	uint8_t state = skv_get_u8(in);
+	uint64_t hold = skv_get_varint(in);
 	struct txn t = { .kind = TXN_END, .hold_until = hold ? r->now + hold : 0 };
 	int rc = known_session(r, id, &t.session, err);
 
-	if (rc != KVB_OK || !t.session)
+	if (rc != SKV_OK || !t.session)
 		return rc;
-	if (in->failed || (state != KVB_SESSION_ABORTED && state != KVB_SESSION_EXPIRED))
+	if (in->failed || (state != SKV_SESSION_ABORTED && state != SKV_SESSION_EXPIRED))
 		return corrupt(err, "end: malformed");
 	t.end_state = state;
 	end_apply(r->p, &t);
-	return KVB_OK;
+	return SKV_OK;
 }
 
 /* Settles a run of a session's writes; *s is NULL once it has ended. */
 static int settle_run(struct replay *r, struct session **s, uint64_t first, uint64_t n, bool success, uint64_t use,
-		      struct kvb_error *err)
+		      struct skv_error *err)
 {
 	for (uint64_t i = first; i < first + n; i++) {
 		bool last;
@@ -317,119 +317,119 @@ static int settle_run(struct replay *r, struct session **s, uint64_t first, uint
 		session_settle(r->p, *s, (uint32_t)i, success, use);
 		*s = last ? NULL : *s;
 	}
-	return KVB_OK;
+	return SKV_OK;
 }
 
-static int replay_settle(struct replay *r, struct kvb_rd *in, struct kvb_error *err)
+static int replay_settle(struct replay *r, struct skv_rd *in, struct skv_error *err)
 {
 	uint64_t use = use_now(r->p, r->now);
 	bool skip = false;
 	struct session *s = NULL;
-	int rc = KVB_OK;
+	int rc = SKV_OK;
 
-	while (rc == KVB_OK && kvb_rd_left(in)) {
-		uint64_t what = kvb_get_varint(in), n = kvb_get_varint(in);
+	while (rc == SKV_OK && skv_rd_left(in)) {
+		uint64_t what = skv_get_varint(in), n = skv_get_varint(in);
 		bool same = what >> 1 & 1;
 
 		if (!same)
 			rc = known_session(r, get_key(in), &s, err);
-		if (rc == KVB_OK && (in->failed || n == 0 || n > KVB_MAX_KEYS || what >> 2 > KVB_MAX_KEYS))
+		if (rc == SKV_OK && (in->failed || n == 0 || n > SKV_MAX_KEYS || what >> 2 > SKV_MAX_KEYS))
 			rc = corrupt(err, "settle: malformed");
-		if (rc != KVB_OK)
+		if (rc != SKV_OK)
 			return rc;
 		skip = same ? skip : !s; /* of an instance that is not known */
 		if (s && !s->anonymous)
 			return corrupt(err, "settle: not such a session");
-		rc = skip ? KVB_OK : settle_run(r, &s, what >> 2, n, what & 1, use, err);
+		rc = skip ? SKV_OK : settle_run(r, &s, what >> 2, n, what & 1, use, err);
 	}
 	return rc;
 }
 
-static int replay_ended(struct replay *r, struct kvb_rd *in, struct kvb_error *err)
+static int replay_ended(struct replay *r, struct skv_rd *in, struct skv_error *err)
 {
-	struct session *s = kvb_calloc(1, sizeof *s);
+	struct session *s = skv_calloc(1, sizeof *s);
 	uint64_t left;
 	int rc;
 
 	if (!s)
-		return KVB_E_NOMEM;
+		return SKV_E_NOMEM;
 	s->id = get_key(in);
 	s->tenant = get_key(in);
 	s->request = get_key(in);
 	s->body = get_key(in);
-	s->state = kvb_get_u8(in);
-	s->n_write = kvb_get_u32(in);
-	s->committed = kvb_get_u32(in);
-	s->failed = kvb_get_u32(in);
-	left = kvb_get_varint(in);
-	s->instance = kvb_rd_left(in) ? kvb_get_u32(in) : 0; /* older versions did not tell */
-	if (left > KVB_MAX_SESSION_MS + REMEMBER_MS)
-		left = KVB_MAX_SESSION_MS + REMEMBER_MS;
+	s->state = skv_get_u8(in);
+	s->n_write = skv_get_u32(in);
+	s->committed = skv_get_u32(in);
+	s->failed = skv_get_u32(in);
+	left = skv_get_varint(in);
+	s->instance = skv_rd_left(in) ? skv_get_u32(in) : 0; /* older versions did not tell */
+	if (left > SKV_MAX_SESSION_MS + REMEMBER_MS)
+		left = SKV_MAX_SESSION_MS + REMEMBER_MS;
 	s->deadline_at = r->now + (left > REMEMBER_MS ? left - REMEMBER_MS : 0);
-	if (in->failed || s->state == KVB_SESSION_OPEN || s->state > KVB_SESSION_EXPIRED) {
-		kvb_free(s);
+	if (in->failed || s->state == SKV_SESSION_OPEN || s->state > SKV_SESSION_EXPIRED) {
+		skv_free(s);
 		return corrupt(err, "ended session: malformed");
 	}
-	rc = session_find(r->p, s->id) ? KVB_E_CORRUPT : session_add(r->p, s);
-	if (rc != KVB_OK) {
-		kvb_free(s);
-		return rc == KVB_E_CORRUPT ? corrupt(err, "ended session: twice") : rc;
+	rc = session_find(r->p, s->id) ? SKV_E_CORRUPT : session_add(r->p, s);
+	if (rc != SKV_OK) {
+		skv_free(s);
+		return rc == SKV_E_CORRUPT ? corrupt(err, "ended session: twice") : rc;
 	}
 	session_end(r->p, s, s->state);
-	return KVB_OK;
+	return SKV_OK;
 }
 
 /* ---- the rest -------------------------------------------------------------------------------------- */
 
 /* The class of the slots of a hold, by its stride and what the record ends with. */
-static int hold_class(struct kvb_pool *pool, uint64_t stride, struct kvb_rd *in, uint32_t *class_id, struct kvb_error *err)
+static int hold_class(struct skv_pool *pool, uint64_t stride, struct skv_rd *in, uint32_t *class_id, struct skv_error *err)
 {
 	uint64_t size = stride & ~(HOLD_NUMBERED | HOLD_GEOMETRY), align = stride_align(size, stride & HOLD_NUMBERED);
 	bool segmented = false;
 
 	if (stride & HOLD_GEOMETRY) {
-		align = kvb_get_varint(in);
-		segmented = kvb_get_u8(in) != 0;
+		align = skv_get_varint(in);
+		segmented = skv_get_u8(in) != 0;
 	}
 	if (in->failed || size == 0)
 		return corrupt(err, "hold: malformed");
-	return segmented ? kvb_pool_class_segmented(pool, size, align, class_id) : kvb_pool_class(pool, size, align, class_id);
+	return segmented ? skv_pool_class_segmented(pool, size, align, class_id) : skv_pool_class(pool, size, align, class_id);
 }
 
-static int replay_hold(struct replay *r, struct kvb_rd *in, struct kvb_error *err)
+static int replay_hold(struct replay *r, struct skv_rd *in, struct skv_error *err)
 {
 	struct place pl;
-	struct kvb_run run;
+	struct skv_run run;
 	uint32_t class_id;
 	int rc = get_place(r, in, &pl, err);
-	uint64_t stride = kvb_get_u64(in), first = kvb_get_varint(in), count = kvb_get_varint(in);
-	uint64_t left = kvb_get_varint(in);
-	struct kvb_pool *pool;
+	uint64_t stride = skv_get_u64(in), first = skv_get_varint(in), count = skv_get_varint(in);
+	uint64_t left = skv_get_varint(in);
+	struct skv_pool *pool;
 
-	if (rc == KVB_E_NOT_FOUND)
-		return KVB_OK; /* the storage was deleted, and the files with it */
-	if (rc == KVB_OK && (in->failed || first > UINT32_MAX || count > UINT32_MAX))
+	if (rc == SKV_E_NOT_FOUND)
+		return SKV_OK; /* the storage was deleted, and the files with it */
+	if (rc == SKV_OK && (in->failed || first > UINT32_MAX || count > UINT32_MAX))
 		rc = corrupt(err, "hold: malformed");
-	if (rc != KVB_OK)
+	if (rc != SKV_OK)
 		return rc;
 	pool = r->p->space[pl.space].pool;
 	rc = hold_class(pool, stride, in, &class_id, err);
-	if (rc == KVB_OK)
-		rc = kvb_pool_take(pool, class_id, pl.slab, (uint32_t)first, (uint32_t)count, &run);
-	if (rc == KVB_E_CORRUPT || rc == KVB_E_INVALID)
+	if (rc == SKV_OK)
+		rc = skv_pool_take(pool, class_id, pl.slab, (uint32_t)first, (uint32_t)count, &run);
+	if (rc == SKV_E_CORRUPT || rc == SKV_E_INVALID)
 		return corrupt(err, "hold: the slots are taken, or lie outside their file");
-	if (rc == KVB_OK)
-		kvb_pool_hold(pool, run, r->now + left);
+	if (rc == SKV_OK)
+		skv_pool_hold(pool, run, r->now + left);
 	return rc;
 }
 
-static int replay_horizon(struct replay *r, struct kvb_rd *in, struct kvb_error *err)
+static int replay_horizon(struct replay *r, struct skv_rd *in, struct skv_error *err)
 {
-	const uint8_t *boot = kvb_get_bytes(in, 36);
-	uint64_t until = kvb_get_u64(in);
-	uint32_t span = kvb_get_u32(in);
-	uint8_t clean = kvb_get_u8(in);
-	uint64_t freeze = kvb_get_varint(in);
+	const uint8_t *boot = skv_get_bytes(in, 36);
+	uint64_t until = skv_get_u64(in);
+	uint32_t span = skv_get_u32(in);
+	uint8_t clean = skv_get_u8(in);
+	uint64_t freeze = skv_get_varint(in);
 
 	if (in->failed)
 		return corrupt(err, "horizon: too short");
@@ -438,82 +438,82 @@ static int replay_horizon(struct replay *r, struct kvb_rd *in, struct kvb_error 
 	r->horizon_until = until;
 	r->horizon_span = span;
 	r->clean = clean != 0;
-	r->freeze_ms = freeze > KVB_MAX_SESSION_MS * 2ull ? KVB_MAX_SESSION_MS * 2ull : freeze;
-	return KVB_OK;
+	r->freeze_ms = freeze > SKV_MAX_SESSION_MS * 2ull ? SKV_MAX_SESSION_MS * 2ull : freeze;
+	return SKV_OK;
 }
 
 /* Until when blocks that go with this record may be leased. */
-static uint64_t get_leased_until(const struct replay *r, struct kvb_rd *in)
+static uint64_t get_leased_until(const struct replay *r, struct skv_rd *in)
 {
 	bool same_boot = strcmp(r->boot_id, r->p->core->boot_id) == 0;
 	uint32_t span = horizon_span(r->p->core);
 	uint64_t until, left;
 
-	if (!kvb_rd_left(in)) { /* older versions did not tell: as long as any lease may run */
+	if (!skv_rd_left(in)) { /* older versions did not tell: as long as any lease may run */
 		left = span > r->horizon_span ? span : r->horizon_span;
 		return same_boot ? r->horizon_until : r->now + left;
 	}
-	until = kvb_get_u64(in);
-	left = kvb_get_varint(in);
+	until = skv_get_u64(in);
+	left = skv_get_varint(in);
 	return same_boot ? until : r->now + left;
 }
 
-static int replay_clear(struct replay *r, struct kvb_rd *in, bool drop, struct kvb_error *err)
+static int replay_clear(struct replay *r, struct skv_rd *in, bool drop, struct skv_error *err)
 {
-	struct instance *inst = instance_by_id(r->p, kvb_get_u32(in));
+	struct instance *inst = instance_by_id(r->p, skv_get_u32(in));
 	uint64_t until = get_leased_until(r, in);
 
 	if (in->failed)
 		return corrupt(err, "clear: too short");
 	if (!inst) {
 		r->orphans = true;
-		return KVB_OK;
+		return SKV_OK;
 	}
 	inst->deleting |= drop; /* its registration goes next: registry_finish_drops */
 	clear_replay(r->p, inst, until);
-	return KVB_OK;
+	return SKV_OK;
 }
 
-static int replay_pins(struct replay *r, struct kvb_rd *in, struct kvb_error *err)
+static int replay_pins(struct replay *r, struct skv_rd *in, struct skv_error *err)
 {
-	struct instance *inst = instance_by_id(r->p, kvb_get_u32(in));
-	int rc = KVB_OK;
+	struct instance *inst = instance_by_id(r->p, skv_get_u32(in));
+	int rc = SKV_OK;
 
-	while (inst && rc == KVB_OK && kvb_rd_left(in)) {
-		struct kvb_key key = get_key(in);
-		uint8_t kind = kvb_get_u8(in);
-		uint64_t left = kvb_get_varint(in);
+	while (inst && rc == SKV_OK && skv_rd_left(in)) {
+		struct skv_key key = get_key(in);
+		uint8_t kind = skv_get_u8(in);
+		uint64_t left = skv_get_varint(in);
 
-		if (in->failed || kind > KVB_PIN_HARD || left > KVB_MAX_PIN_MS)
+		if (in->failed || kind > SKV_PIN_HARD || left > SKV_MAX_PIN_MS)
 			return corrupt(err, "pin: malformed");
 		rc = pin_replay(r->p, inst, key, kind, left ? r->now + left : 0);
 	}
 	return in->failed ? corrupt(err, "pin: too short") : rc;
 }
 
-static int replay_counters(struct replay *r, struct kvb_rd *in, struct kvb_error *err)
+static int replay_counters(struct replay *r, struct skv_rd *in, struct skv_error *err)
 {
-	uint64_t generation = kvb_get_u64(in);
+	uint64_t generation = skv_get_u64(in);
 
 	if (in->failed || !given(r, generation, 0))
 		return corrupt(err, "counters: malformed");
-	return KVB_OK;
+	return SKV_OK;
 }
 
-static int replay_eras(struct replay *r, struct kvb_rd *in, struct kvb_error *err)
+static int replay_eras(struct replay *r, struct skv_rd *in, struct skv_error *err)
 {
-	uint64_t n = kvb_get_varint(in);
+	uint64_t n = skv_get_varint(in);
 
 	for (uint64_t i = 0; i < n && !in->failed; i++) {
-		uint64_t generation = kvb_get_varint(in), wall_ms = kvb_get_varint(in);
+		uint64_t generation = skv_get_varint(in), wall_ms = skv_get_varint(in);
 
 		if (!in->failed)
 			era_note(r->p, generation, wall_ms);
 	}
-	return in->failed ? corrupt(err, "eras: too short") : KVB_OK;
+	return in->failed ? corrupt(err, "eras: too short") : SKV_OK;
 }
 
-static int replay_one(struct replay *r, uint8_t type, struct kvb_rd *in, struct kvb_error *err)
+static int replay_one(struct replay *r, uint8_t type, struct skv_rd *in, struct skv_error *err)
 {
 	switch (type) {
 	case RECORD_START: return replay_start(r, in, err);
@@ -535,32 +535,32 @@ static int replay_one(struct replay *r, uint8_t type, struct kvb_rd *in, struct 
 	}
 }
 
-int replay_records(struct replay *r, const void *bytes, size_t n, struct kvb_error *err)
+int replay_records(struct replay *r, const void *bytes, size_t n, struct skv_error *err)
 {
 	const uint8_t *at = bytes;
 
 	while (n > 0) {
 		size_t len = record_length(at, n);
-		struct kvb_rd in, sum;
+		struct skv_rd in, sum;
 		uint8_t type, version;
 		int rc;
 
 		if (len == 0)
 			return corrupt(err, "malformed length");
-		in = kvb_rd_make(at + 4, len - 12);
-		sum = kvb_rd_make(at + len - 8, 8);
-		if (kvb_get_u64(&sum) != kvb_checksum(at + 4, len - 12))
+		in = skv_rd_make(at + 4, len - 12);
+		sum = skv_rd_make(at + len - 8, 8);
+		if (skv_get_u64(&sum) != skv_checksum(at + 4, len - 12))
 			return corrupt(err, "wrong checksum");
-		type = kvb_get_u8(&in);
-		version = kvb_get_u8(&in);
-		kvb_get_u16(&in);
+		type = skv_get_u8(&in);
+		version = skv_get_u8(&in);
+		skv_get_u16(&in);
 		if (version != RECORD_VERSION)
-			return kvb_fail(err, KVB_E_UNSUPPORTED, NULL, "record version %u: use a newer kvblockd", version);
+			return skv_fail(err, SKV_E_UNSUPPORTED, NULL, "record version %u: use a newer slabkvd", version);
 		rc = replay_one(r, type, &in, err);
-		if (rc != KVB_OK)
+		if (rc != SKV_OK)
 			return rc;
 		at += len;
 		n -= len;
 	}
-	return KVB_OK;
+	return SKV_OK;
 }

@@ -14,10 +14,10 @@
 
 void grants_free(struct part *p, struct grants *g)
 {
-	for (uint32_t s = 0; s < KVB_MAX_SPECS; s++)
+	for (uint32_t s = 0; s < SKV_MAX_SPECS; s++)
 		for (uint32_t i = 0; i < g->n[s]; i++)
-			kvb_pool_free(p->space[g->v[s][i].space].pool,
-				      (struct kvb_run){ g->v[s][i].slab, g->v[s][i].index, 1 });
+			skv_pool_free(p->space[g->v[s][i].space].pool,
+				      (struct skv_run){ g->v[s][i].slab, g->v[s][i].index, 1 });
 	memset(g, 0, sizeof *g);
 }
 
@@ -25,37 +25,37 @@ void grants_free(struct part *p, struct grants *g)
 enum effort { FREE, EVICT, EVICT_SOFT_PINS };
 
 /* What was cleared and has not been swept yet comes before any eviction. */
-static int alloc_slots(struct part *p, uint32_t space, uint32_t class_id, uint32_t n, struct kvb_run *runs,
+static int alloc_slots(struct part *p, uint32_t space, uint32_t class_id, uint32_t n, struct skv_run *runs,
 		       uint32_t *n_runs)
 {
-	struct kvb_pool *pool = p->space[space].pool;
-	int rc = kvb_pool_alloc(pool, class_id, n, runs, n_runs);
+	struct skv_pool *pool = p->space[space].pool;
+	int rc = skv_pool_alloc(pool, class_id, n, runs, n_runs);
 
-	for (uint32_t swept, all = 0; rc == KVB_E_NO_SPACE && all < MAX_SWEEP; all += swept) {
+	for (uint32_t swept, all = 0; rc == SKV_E_NO_SPACE && all < MAX_SWEEP; all += swept) {
 		swept = ghosts_sweep(p, NULL, space, n);
 		if (!swept)
 			break;
-		rc = kvb_pool_alloc(pool, class_id, n, runs, n_runs);
+		rc = skv_pool_alloc(pool, class_id, n, runs, n_runs);
 	}
 	return rc;
 }
 
-static int take_spec(struct part *p, struct plan *plan, uint32_t space, uint32_t spec, struct kvb_arena *a)
+static int take_spec(struct part *p, struct plan *plan, uint32_t space, uint32_t spec, struct skv_arena *a)
 {
 	uint32_t n = plan->need[spec], n_runs = 0, at = 0, class_id;
-	struct kvb_run *runs = kvb_arena_alloc(a, n * sizeof *runs);
-	struct grant *g = kvb_arena_alloc(a, n * sizeof *g);
+	struct skv_run *runs = skv_arena_alloc(a, n * sizeof *runs);
+	struct grant *g = skv_arena_alloc(a, n * sizeof *g);
 	int rc = space_class(p, plan->inst, spec, space, &class_id);
 
-	if (rc == KVB_OK)
+	if (rc == SKV_OK)
 		rc = evict_reserve(p, plan->inst, space, class_id);
-	if (rc != KVB_OK)
+	if (rc != SKV_OK)
 		return rc;
 	if (!runs || !g)
-		return KVB_E_NOMEM;
-	p->space[space].class[class_id].wanted_ms = kvb_now_ms(p->core->clock);
+		return SKV_E_NOMEM;
+	p->space[space].class[class_id].wanted_ms = skv_now_ms(p->core->clock);
 	rc = alloc_slots(p, space, class_id, n, runs, &n_runs);
-	if (rc != KVB_OK)
+	if (rc != SKV_OK)
 		return rc;
 	p->space[space].class[class_id].taken += n;
 	for (uint32_t r = 0; r < n_runs; r++)
@@ -63,7 +63,7 @@ static int take_spec(struct part *p, struct plan *plan, uint32_t space, uint32_t
 			g[at++] = (struct grant){ (uint8_t)space, runs[r].slab, runs[r].first + i };
 	plan->grants.v[spec] = g;
 	plan->grants.n[spec] = n;
-	return KVB_OK;
+	return SKV_OK;
 }
 
 /* Will it have no more than its part with the plan, so that others give it room of theirs first, whatever their class? */
@@ -71,7 +71,7 @@ static bool below_part(const struct part *p, const struct plan *plan)
 {
 	const struct instance *inst = plan->inst;
 
-	return inst->group->spec.share != KVB_SHARE_GROUP &&
+	return inst->group->spec.share != SKV_SHARE_GROUP &&
 	       inst->used_bytes - inst->removing_bytes + plan->bytes <= share_of(inst, group_room(p, inst->group));
 }
 
@@ -84,9 +84,9 @@ static bool make_room(struct part *p, const struct plan *plan, uint32_t space, u
 	uint32_t class_id, need = plan->need[spec];
 	uint64_t coming, have, got;
 
-	if (space_class(p, plan->inst, spec, space, &class_id) != KVB_OK)
+	if (space_class(p, plan->inst, spec, space, &class_id) != SKV_OK)
 		return false;
-	have = kvb_pool_available(s->pool, class_id);
+	have = skv_pool_available(s->pool, class_id);
 	coming = s->class[class_id].removing;
 	if (have + coming >= need && coming > 0)
 		return true;
@@ -102,22 +102,22 @@ static bool make_room(struct part *p, const struct plan *plan, uint32_t space, u
 
 /* Takes the plan's slots in one space. On failure nothing is taken; *coming tells whether waiting
  * helps. */
-static int take_in_space(struct part *p, struct plan *plan, uint32_t space, struct kvb_arena *a, enum effort effort,
+static int take_in_space(struct part *p, struct plan *plan, uint32_t space, struct skv_arena *a, enum effort effort,
 			 bool *coming)
 {
 	for (uint32_t s = 0; s < plan->inst->spec.n_specs; s++) {
-		int rc = plan->need[s] ? take_spec(p, plan, space, s, a) : KVB_OK;
+		int rc = plan->need[s] ? take_spec(p, plan, space, s, a) : SKV_OK;
 
-		if (rc == KVB_OK)
+		if (rc == SKV_OK)
 			continue;
-		if (rc == KVB_E_NO_SPACE && ghosts_left(p, NULL, space))
+		if (rc == SKV_E_NO_SPACE && ghosts_left(p, NULL, space))
 			*coming = true;
-		else if (rc == KVB_E_NO_SPACE && effort != FREE)
+		else if (rc == SKV_E_NO_SPACE && effort != FREE)
 			*coming |= make_room(p, plan, space, s, effort == EVICT_SOFT_PINS);
 		grants_free(p, &plan->grants);
 		return rc;
 	}
-	return KVB_OK;
+	return SKV_OK;
 }
 
 /* A growth that failed is tried again soon. A full file system is an answer; any other trouble (the registry,
@@ -127,7 +127,7 @@ static bool may_grow_later(const struct space *s) { return space_has_room(s) && 
 /* True when a new slab file of it is on its way, or its last failure is so young that nothing else is done yet. */
 static bool grows(struct part *p, struct space *s)
 {
-	uint64_t now = kvb_now_ms(p->core->clock);
+	uint64_t now = skv_now_ms(p->core->clock);
 
 	if (!s->growing && space_can_grow(p, s))
 		space_ask_growth(p, s);
@@ -159,7 +159,7 @@ struct space_set group_spaces(const struct part *p, const struct group *g)
 static bool frees_soon(const struct part *p, const struct space_set *spaces, uint64_t by)
 {
 	for (uint32_t i = 0; i < p->n_space; i++)
-		if (space_set_has(spaces, i) && (kvb_pool_next_due(p->space[i].pool) <= by || evict_next_lease(p, i) <= by))
+		if (space_set_has(spaces, i) && (skv_pool_next_due(p->space[i].pool) <= by || evict_next_lease(p, i) <= by))
 			return true;
 	return false;
 }
@@ -219,7 +219,7 @@ static enum fit plan_fit(const struct space *s, const struct plan *plan)
  * group names them. Returns how many. */
 static uint32_t preferred_spaces(const struct part *p, const struct plan *plan, uint8_t at[MAX_STORAGES])
 {
-	const struct kvb_group_spec *g = &plan->inst->group->spec;
+	const struct skv_group_spec *g = &plan->inst->group->spec;
 	enum fit fit[MAX_STORAGES];
 	uint32_t n = 0;
 
@@ -242,9 +242,9 @@ static uint32_t preferred_spaces(const struct part *p, const struct plan *plan, 
 }
 
 /* One round over the group's storages in order of preference: of each its free slots, then, with FREE, a new
- * slab file, else eviction. KVB_E_NO_SPACE: not there; *within tells the spaces that are usable, have files large
+ * slab file, else eviction. SKV_E_NO_SPACE: not there; *within tells the spaces that are usable, have files large
  * enough, and are within the quota of their type. */
-static int take_somewhere(struct part *p, struct plan *plan, struct kvb_arena *a, enum effort effort,
+static int take_somewhere(struct part *p, struct plan *plan, struct skv_arena *a, enum effort effort,
 			  struct space_set *within)
 {
 	uint8_t order[MAX_STORAGES];
@@ -265,16 +265,16 @@ static int take_somewhere(struct part *p, struct plan *plan, struct kvb_arena *a
 		}
 		space_set_add(within, at);
 		rc = take_in_space(p, plan, at, a, effort, &coming);
-		if (rc != KVB_E_NO_SPACE)
+		if (rc != SKV_E_NO_SPACE)
 			return rc;
 		if (coming || (effort == FREE && grows(p, &p->space[at])))
 			return TRY_WAIT;
 	}
-	return KVB_E_NO_SPACE;
+	return SKV_E_NO_SPACE;
 }
 
 /* Why no storage was within reach. */
-static int none_within(const struct part *p, const struct plan *plan, struct kvb_error *err)
+static int none_within(const struct part *p, const struct plan *plan, struct skv_error *err)
 {
 	const struct group *g = plan->inst->group;
 	struct space_set spaces = group_spaces(p, g);
@@ -287,12 +287,12 @@ static int none_within(const struct part *p, const struct plan *plan, struct kvb
 		fits |= space_fits_plan(&p->space[i], plan);
 	}
 	if (!usable)
-		return kvb_fail(err, KVB_E_UNAVAILABLE, NULL, "no storage of group '%s' is healthy, enabled and not draining", g->spec.name);
+		return skv_fail(err, SKV_E_UNAVAILABLE, NULL, "no storage of group '%s' is healthy, enabled and not draining", g->spec.name);
 	if (!fits)
-		return kvb_fail(err, KVB_E_NO_SPACE, NULL,
+		return skv_fail(err, SKV_E_NO_SPACE, NULL,
 				"no storage of group '%s' that is healthy and enabled has slab files that are large enough",
 				g->spec.name);
-	return kvb_fail(err, KVB_E_QUOTA, "quotas",
+	return skv_fail(err, SKV_E_QUOTA, "quotas",
 			"group '%s' is at the capacity of its quota on each type of storage that it has, and nothing more may "
 			"be evicted there",
 			g->spec.name);
@@ -302,83 +302,83 @@ static int none_within(const struct part *p, const struct plan *plan, struct kvb
 static void hide_existing(struct part *p, const struct plan *plan, bool hidden)
 {
 	for (uint32_t i = 0; plan->keeps && i < plan->n_keys; i++) {
-		if (plan->outcome[i] != KVB_START_EXISTS)
+		if (plan->outcome[i] != SKV_START_EXISTS)
 			continue;
 		plan->have[i]->kept = hidden;
 		evict_consider(p, plan->have[i]);
 	}
 }
 
-int room_take(struct part *p, struct plan *plan, struct kvb_arena *a, struct kvb_error *err)
+int room_take(struct part *p, struct plan *plan, struct skv_arena *a, struct skv_error *err)
 {
-	uint64_t now = kvb_now_ms(p->core->clock);
+	uint64_t now = skv_now_ms(p->core->clock);
 	struct space_set within;
 	int rc = take_somewhere(p, plan, a, FREE, &within);
 
-	if (rc == KVB_E_NO_SPACE) {
+	if (rc == SKV_E_NO_SPACE) {
 		hide_existing(p, plan, true);
-		for (enum effort effort = EVICT; rc == KVB_E_NO_SPACE && effort <= EVICT_SOFT_PINS; effort++)
+		for (enum effort effort = EVICT; rc == SKV_E_NO_SPACE && effort <= EVICT_SOFT_PINS; effort++)
 			rc = take_somewhere(p, plan, a, effort, &within);
 		hide_existing(p, plan, false);
 	}
-	if (rc != KVB_E_NO_SPACE)
+	if (rc != SKV_E_NO_SPACE)
 		return rc;
 	if (space_set_empty(&within))
 		return none_within(p, plan, err);
 	if (grows_later(p, &within) || (!plan->hasty && now - plan->since < SOON_MS && frees_soon(p, &within, now + SOON_MS)))
 		return TRY_WAIT;
-	return kvb_fail(err, KVB_E_NO_SPACE, NULL,
+	return skv_fail(err, SKV_E_NO_SPACE, NULL,
 			"no room for %u blocks: what is there is pinned, leased, being written, or in its grace time",
 			plan->n_write);
 }
 
-int room_take_places(struct part *p, const struct kvb_start_req *req, struct plan *plan, struct kvb_arena *a,
-		     struct kvb_error *err)
+int room_take_places(struct part *p, const struct skv_start_req *req, struct plan *plan, struct skv_arena *a,
+		     struct skv_error *err)
 {
 	int at = space_of_places(p, plan->inst);
 	struct space *s = &p->space[at];
-	struct grant *g = kvb_arena_alloc(a, plan->n_write * sizeof *g);
+	struct grant *g = skv_arena_alloc(a, plan->n_write * sizeof *g);
 	uint32_t n = 0, class_id;
 	int rc = space_class(p, plan->inst, 0, (uint32_t)at, &class_id);
 
 	if (!space_usable(s))
-		return kvb_fail(err, KVB_E_UNAVAILABLE, NULL, "storage '%s' is not enabled", s->dev->name);
+		return skv_fail(err, SKV_E_UNAVAILABLE, NULL, "storage '%s' is not enabled", s->dev->name);
 	ghosts_sweep(p, NULL, (uint32_t)at, MAX_SWEEP);
 	if (ghosts_left(p, NULL, (uint32_t)at))
 		return TRY_WAIT;
-	if (rc == KVB_OK)
+	if (rc == SKV_OK)
 		rc = evict_reserve(p, plan->inst, (uint32_t)at, class_id);
-	if (rc == KVB_OK && !g)
-		rc = KVB_E_NOMEM;
+	if (rc == SKV_OK && !g)
+		rc = SKV_E_NOMEM;
 	plan->grants.v[0] = g;
-	for (uint32_t i = 0; i < req->n_keys && rc == KVB_OK; i++) {
-		struct kvb_run run;
+	for (uint32_t i = 0; i < req->n_keys && rc == SKV_OK; i++) {
+		struct skv_run run;
 
-		if (plan->outcome[i] != KVB_START_WRITE)
+		if (plan->outcome[i] != SKV_START_WRITE)
 			continue;
-		rc = kvb_pool_alloc_at(s->pool, class_id, 0, req->places[i], &run);
-		if (rc == KVB_OK)
+		rc = skv_pool_alloc_at(s->pool, class_id, 0, req->places[i], &run);
+		if (rc == SKV_OK)
 			g[n++] = (struct grant){ (uint8_t)at, run.slab, run.first };
-		else if (rc == KVB_E_NO_SPACE)
-			plan->outcome[i] = KVB_START_NO_ROOM;
+		else if (rc == SKV_E_NO_SPACE)
+			plan->outcome[i] = SKV_START_NO_ROOM;
 		plan->grants.n[0] = n;
-		rc = rc == KVB_E_NO_SPACE ? KVB_OK : rc;
+		rc = rc == SKV_E_NO_SPACE ? SKV_OK : rc;
 	}
-	if (rc != KVB_OK)
+	if (rc != SKV_OK)
 		grants_free(p, &plan->grants);
 	plan_count(plan);
 	return rc;
 }
 
 /* What is written counts: else a group would pass its bound by as many as are written at a time. */
-static int check_blocks(const struct plan *plan, struct kvb_error *err)
+static int check_blocks(const struct plan *plan, struct skv_error *err)
 {
 	const struct group *g = plan->inst->group;
 	uint64_t have = g->blocks + g->open_blocks;
 
 	if (!g->spec.max_blocks || have + plan->n_write <= g->spec.max_blocks)
-		return KVB_OK;
-	return kvb_fail(err, KVB_E_QUOTA, "max_blocks", "group '%s' has %llu of %llu blocks: delete some, or let them be evicted",
+		return SKV_OK;
+	return skv_fail(err, SKV_E_QUOTA, "max_blocks", "group '%s' has %llu of %llu blocks: delete some, or let them be evicted",
 			g->spec.name, (unsigned long long)have, (unsigned long long)g->spec.max_blocks);
 }
 
@@ -398,7 +398,7 @@ static uint64_t part_left(const struct part *p, const struct instance *inst, boo
 {
 	uint64_t part = share_of(inst, group_room(p, inst->group));
 
-	if (inst->group->spec.share != KVB_SHARE_FIXED)
+	if (inst->group->spec.share != SKV_SHARE_FIXED)
 		return UINT64_MAX;
 	return (all ? part : less(part, inst->used_bytes)) / inst->block_bytes;
 }
@@ -438,34 +438,34 @@ uint64_t room_now(struct part *p, const struct plan *plan)
 		uint64_t n;
 
 		if (at < 0 || !space_takes(&p->space[at]) || !space_fits_plan(&p->space[at], plan) ||
-		    space_class(p, plan->inst, 0, (uint32_t)at, &class_id) != KVB_OK)
+		    space_class(p, plan->inst, 0, (uint32_t)at, &class_id) != SKV_OK)
 			continue;
-		n = least(kvb_pool_available(p->space[at].pool, class_id), type_left(p, g, p->space[at].dev->type) / size);
+		n = least(skv_pool_available(p->space[at].pool, class_id), type_left(p, g, p->space[at].dev->type) / size);
 		most = n > most ? n : most;
 	}
 	most = least(most, part_left(p, plan->inst, false));
 	return g->spec.capacity ? least(most, less(g->spec.capacity, g->used_bytes) / size) : most;
 }
 
-int room_limits(const struct part *p, const struct plan *plan, struct kvb_error *err)
+int room_limits(const struct part *p, const struct plan *plan, struct skv_error *err)
 {
 	int rc = check_blocks(plan, err);
 	struct space_set spaces = group_spaces(p, plan->inst->group);
 	uint64_t most = may_open(p, plan->inst->group);
 
-	if (rc != KVB_OK)
+	if (rc != SKV_OK)
 		return rc;
 	if (space_set_empty(&spaces))
-		return kvb_fail(err, KVB_E_UNAVAILABLE, NULL, "no storage that group '%s' names exists", plan->inst->group->spec.name);
+		return skv_fail(err, SKV_E_UNAVAILABLE, NULL, "no storage that group '%s' names exists", plan->inst->group->spec.name);
 	if (plan->bytes > most)
-		return kvb_fail(err, KVB_E_TOO_LARGE, "keys",
+		return skv_fail(err, SKV_E_TOO_LARGE, "keys",
 				"%llu bytes in one session; this group allows %llu at a time: write fewer blocks",
 				(unsigned long long)plan->bytes, (unsigned long long)most);
 	if (plan->inst->open_bytes + plan->bytes > most)
-		return kvb_fail(err, KVB_E_TOO_MANY, NULL,
+		return skv_fail(err, SKV_E_TOO_MANY, NULL,
 				"open sessions of this instance hold %llu of %llu bytes: finish some first",
 				(unsigned long long)plan->inst->open_bytes, (unsigned long long)most);
-	return KVB_OK;
+	return SKV_OK;
 }
 
 /* Evicts from the group, or of one instance of it alone; what is pinned soft when there is nothing else. */
@@ -485,27 +485,27 @@ static uint64_t evict_for_quota(struct part *p, const struct plan *plan, bool ow
 	return got;
 }
 
-static int no_part(const struct plan *plan, uint64_t part, struct kvb_error *err)
+static int no_part(const struct plan *plan, uint64_t part, struct skv_error *err)
 {
-	const struct kvb_instance_spec *s = &plan->inst->spec;
+	const struct skv_instance_spec *s = &plan->inst->spec;
 
-	return kvb_fail(err, KVB_E_QUOTA, s->capacity ? "capacity" : "weight",
+	return skv_fail(err, SKV_E_QUOTA, s->capacity ? "capacity" : "weight",
 			"instance '%s' has %llu bytes of the %llu that are its part of group '%s', and nothing more of its own may "
 			"be evicted: it is pinned, leased or being written, or the part is too small",
 			s->id, (unsigned long long)plan->inst->used_bytes, (unsigned long long)part, s->group);
 }
 
 /* A fixed part is a bound; what the instance has makes room itself. */
-static int part_quota(struct part *p, const struct plan *plan, struct kvb_error *err)
+static int part_quota(struct part *p, const struct plan *plan, struct skv_error *err)
 {
 	struct instance *inst = plan->inst;
 	uint64_t part, staying;
 
-	if (inst->group->spec.share != KVB_SHARE_FIXED)
-		return KVB_OK;
+	if (inst->group->spec.share != SKV_SHARE_FIXED)
+		return SKV_OK;
 	part = share_of(inst, group_room(p, inst->group));
 	if (inst->used_bytes + plan->bytes <= part)
-		return KVB_OK;
+		return SKV_OK;
 	staying = inst->used_bytes - inst->removing_bytes;
 	if (staying + plan->bytes > part && (plan->bytes > part || evict_for_quota(p, plan, true, staying + plan->bytes - part) == 0) &&
 	    inst->removing_bytes == 0)
@@ -513,32 +513,32 @@ static int part_quota(struct part *p, const struct plan *plan, struct kvb_error 
 	return TRY_WAIT_QUOTA;
 }
 
-static int group_quota(struct part *p, const struct plan *plan, struct kvb_error *err)
+static int group_quota(struct part *p, const struct plan *plan, struct skv_error *err)
 {
 	struct group *g = plan->inst->group;
 	uint64_t staying;
 
 	if (!g->spec.capacity)
-		return KVB_OK;
+		return SKV_OK;
 	if (g->used_bytes + plan->bytes > g->spec.capacity)
 		ghosts_sweep(p, g, ANY_SPACE, plan->n_write);
 	if (g->used_bytes + plan->bytes <= g->spec.capacity)
-		return KVB_OK;
+		return SKV_OK;
 	if (ghosts_left(p, g, ANY_SPACE))
 		return TRY_WAIT_QUOTA;
 	staying = g->used_bytes - g->removing_bytes;
 	if (staying + plan->bytes > g->spec.capacity &&
 	    evict_for_quota(p, plan, false, staying + plan->bytes - g->spec.capacity) == 0 && g->removing_bytes == 0)
-		return kvb_fail(err, KVB_E_QUOTA, NULL,
+		return skv_fail(err, SKV_E_QUOTA, NULL,
 				"group '%s' is at its capacity of %llu bytes and nothing more may be evicted: it is pinned, leased or "
 				"being written",
 				g->spec.name, (unsigned long long)g->spec.capacity);
 	return TRY_WAIT_QUOTA;
 }
 
-int room_quota(struct part *p, const struct plan *plan, struct kvb_error *err)
+int room_quota(struct part *p, const struct plan *plan, struct skv_error *err)
 {
 	int rc = part_quota(p, plan, err);
 
-	return rc == KVB_OK ? group_quota(p, plan, err) : rc;
+	return rc == SKV_OK ? group_quota(p, plan, err) : rc;
 }

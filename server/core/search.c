@@ -41,14 +41,14 @@ static void spaces_gone(const struct part *p, const struct instance *inst, bool 
 
 /* ---- modes -------------------------------------------------------------------------------------------- */
 
-static bool is_hit(const struct kvb_lookup_req *req, const struct search *s, const struct block *b)
+static bool is_hit(const struct skv_lookup_req *req, const struct search *s, const struct block *b)
 {
 	return b && (req->partial ? has_any(b, s->mask, &s->gone) : has_all(b, s->mask, &s->gone));
 }
 
-static void find_each(struct probe *pr, const struct kvb_lookup_req *req, struct search *s)
+static void find_each(struct probe *pr, const struct skv_lookup_req *req, struct search *s)
 {
-	const bool prefix = req->mode == KVB_LOOKUP_PREFIX;
+	const bool prefix = req->mode == SKV_LOOKUP_PREFIX;
 	const uint32_t n = req->n_keys;
 	struct block **hit = s->hit;
 	uint32_t i, matched = 0;
@@ -68,7 +68,7 @@ static void find_each(struct probe *pr, const struct kvb_lookup_req *req, struct
 }
 
 /* Over the keys in reverse: the first run that is long enough. */
-static void find_window(struct probe *pr, const struct kvb_lookup_req *req, struct search *s)
+static void find_window(struct probe *pr, const struct skv_lookup_req *req, struct search *s)
 {
 	uint32_t run = 0, n = req->n_keys;
 
@@ -90,7 +90,7 @@ static void find_window(struct probe *pr, const struct kvb_lookup_req *req, stru
 		memset(s->hit, 0, run * sizeof *s->hit); /* a shorter run at the begin */
 }
 
-static void find_hybrid(struct probe *pr, const struct kvb_lookup_req *req, struct search *s)
+static void find_hybrid(struct probe *pr, const struct skv_lookup_req *req, struct search *s)
 {
 	uint32_t n = 0;
 
@@ -105,104 +105,104 @@ static void find_hybrid(struct probe *pr, const struct kvb_lookup_req *req, stru
 	s->n_seen = s->matched = n;
 }
 
-static struct kvb_key *reversed(const struct kvb_key *keys, uint32_t n, struct kvb_arena *a)
+static struct skv_key *reversed(const struct skv_key *keys, uint32_t n, struct skv_arena *a)
 {
-	struct kvb_key *out = kvb_arena_alloc(a, n * sizeof *out);
+	struct skv_key *out = skv_arena_alloc(a, n * sizeof *out);
 
 	for (uint32_t i = 0; out && i < n; i++)
 		out[i] = keys[n - 1 - i];
 	return out;
 }
 
-static int check_mode(const struct kvb_lookup_req *req, const struct instance *inst, struct kvb_error *err)
+static int check_mode(const struct skv_lookup_req *req, const struct instance *inst, struct skv_error *err)
 {
-	if (req->mode == KVB_LOOKUP_WINDOW && (req->window == 0 || req->window > req->n_keys))
-		return kvb_fail(err, KVB_E_INVALID, "window", "1 to the number of keys (%u), not %u", req->n_keys,
+	if (req->mode == SKV_LOOKUP_WINDOW && (req->window == 0 || req->window > req->n_keys))
+		return skv_fail(err, SKV_E_INVALID, "window", "1 to the number of keys (%u), not %u", req->n_keys,
 				req->window);
-	if (req->mode != KVB_LOOKUP_HYBRID)
-		return KVB_OK;
+	if (req->mode != SKV_LOOKUP_HYBRID)
+		return SKV_OK;
 	if (req->full_specs == 0 || (uint64_t)req->full_specs >> inst->spec.n_specs)
-		return kvb_fail(err, KVB_E_INVALID, "full_specs", "one or more of the instance's %u specs",
+		return skv_fail(err, SKV_E_INVALID, "full_specs", "one or more of the instance's %u specs",
 				inst->spec.n_specs);
 	if (req->state_specs == 0 || (uint64_t)req->state_specs >> inst->spec.n_specs)
-		return kvb_fail(err, KVB_E_INVALID, "state_specs", "one or more of the instance's %u specs",
+		return skv_fail(err, SKV_E_INVALID, "state_specs", "one or more of the instance's %u specs",
 				inst->spec.n_specs);
-	return KVB_OK;
+	return SKV_OK;
 }
 
-int search_run(struct part *p, const struct kvb_lookup_req *req, struct kvb_arena *a, struct search *s,
-	       struct kvb_error *err)
+int search_run(struct part *p, const struct skv_lookup_req *req, struct skv_arena *a, struct search *s,
+	       struct skv_error *err)
 {
-	const struct kvb_key *keys = req->keys;
+	const struct skv_key *keys = req->keys;
 	struct probe pr;
 	int rc;
 
 	*s = (struct search){ 0 };
 	rc = instance_need(p, req->tenant, req->instance, "instance", &s->inst, err);
-	if (rc == KVB_OK)
+	if (rc == SKV_OK)
 		rc = specs_resolve(s->inst, req->specs, req->n_specs, &s->mask, err);
-	if (rc == KVB_OK)
+	if (rc == SKV_OK)
 		rc = check_mode(req, s->inst, err);
-	if (rc != KVB_OK)
+	if (rc != SKV_OK)
 		return rc;
-	s->hit = kvb_arena_calloc(a, req->n_keys, sizeof *s->hit);
+	s->hit = skv_arena_calloc(a, req->n_keys, sizeof *s->hit);
 	if (!s->hit)
-		return KVB_E_NOMEM;
-	if (req->mode == KVB_LOOKUP_WINDOW && !(keys = reversed(keys, req->n_keys, a)))
-		return KVB_E_NOMEM;
+		return SKV_E_NOMEM;
+	if (req->mode == SKV_LOOKUP_WINDOW && !(keys = reversed(keys, req->n_keys, a)))
+		return SKV_E_NOMEM;
 	spaces_gone(p, s->inst, req->skip_disabled, &s->gone);
 	probe_begin(&pr, p, s->inst, keys, req->n_keys);
-	if (req->mode == KVB_LOOKUP_WINDOW)
+	if (req->mode == SKV_LOOKUP_WINDOW)
 		find_window(&pr, req, s);
-	else if (req->mode == KVB_LOOKUP_HYBRID)
+	else if (req->mode == SKV_LOOKUP_HYBRID)
 		find_hybrid(&pr, req, s);
 	else
 		find_each(&pr, req, s);
-	return KVB_OK;
+	return SKV_OK;
 }
 
 /* ---- lengths ------------------------------------------------------------------------------------------ */
 
-int kvb_core_lookup_length(struct kvb_core *c, const struct kvb_lookup_req *req, uint32_t *matched,
-			   struct kvb_arena *a, struct kvb_error *err)
+int skv_core_lookup_length(struct skv_core *c, const struct skv_lookup_req *req, uint32_t *matched,
+			   struct skv_arena *a, struct skv_error *err)
 {
 	struct search s;
 	int rc = core_gate(c, err);
 
-	if (rc != KVB_OK)
+	if (rc != SKV_OK)
 		return rc;
-	if (req->n_keys > KVB_MAX_KEYS)
-		return kvb_fail(err, KVB_E_TOO_LARGE, "keys", "at most %u keys", KVB_MAX_KEYS);
-	kvb_rwlock_read(&c->lock);
-	rc = c->part ? search_run(c->part, req, a, &s, err) : kvb_fail(err, KVB_E_NOT_READY, NULL, "recovering");
-	kvb_rwlock_read_unlock(&c->lock);
-	if (rc != KVB_OK)
+	if (req->n_keys > SKV_MAX_KEYS)
+		return skv_fail(err, SKV_E_TOO_LARGE, "keys", "at most %u keys", SKV_MAX_KEYS);
+	skv_rwlock_read(&c->lock);
+	rc = c->part ? search_run(c->part, req, a, &s, err) : skv_fail(err, SKV_E_NOT_READY, NULL, "recovering");
+	skv_rwlock_read_unlock(&c->lock);
+	if (rc != SKV_OK)
 		return rc;
 	COUNT(c, match_keys, req->n_keys);
 	*matched = s.matched;
-	return KVB_OK;
+	return SKV_OK;
 }
 
-int kvb_core_match(struct kvb_core *c, const struct kvb_match_req *req, struct kvb_match_res *res,
-		   struct kvb_arena *a, struct kvb_error *err)
+int skv_core_match(struct skv_core *c, const struct skv_match_req *req, struct skv_match_res *res,
+		   struct skv_arena *a, struct skv_error *err)
 {
-	uint32_t *matched = kvb_arena_calloc(a, req->n_instances, sizeof *matched);
+	uint32_t *matched = skv_arena_calloc(a, req->n_instances, sizeof *matched);
 	int rc = core_gate(c, err);
 
-	if (rc == KVB_OK && !matched)
-		rc = KVB_E_NOMEM;
-	if (rc != KVB_OK)
+	if (rc == SKV_OK && !matched)
+		rc = SKV_E_NOMEM;
+	if (rc != SKV_OK)
 		return rc;
-	kvb_rwlock_read(&c->lock);
+	skv_rwlock_read(&c->lock);
 	if (!c->part)
-		rc = kvb_fail(err, KVB_E_NOT_READY, NULL, "recovering");
-	for (uint32_t i = 0; rc == KVB_OK && i < req->n_instances; i++) {
+		rc = skv_fail(err, SKV_E_NOT_READY, NULL, "recovering");
+	for (uint32_t i = 0; rc == SKV_OK && i < req->n_instances; i++) {
 		struct instance *inst = NULL;
-		char field[KVB_FIELD_MAX];
+		char field[SKV_FIELD_MAX];
 
 		snprintf(field, sizeof field, "instances[%u]", i);
 		rc = instance_need(c->part, req->tenant, req->instances[i], field, &inst, err);
-		if (rc == KVB_OK) {
+		if (rc == SKV_OK) {
 			uint32_t mask = (uint32_t)((1ull << inst->spec.n_specs) - 1);
 			const struct block *b;
 			struct space_set gone;
@@ -214,10 +214,10 @@ int kvb_core_match(struct kvb_core *c, const struct kvb_match_req *req, struct k
 				matched[i]++;
 		}
 	}
-	kvb_rwlock_read_unlock(&c->lock);
-	if (rc != KVB_OK)
+	skv_rwlock_read_unlock(&c->lock);
+	if (rc != SKV_OK)
 		return rc;
 	COUNT(c, match_keys, (uint64_t)req->n_keys * req->n_instances);
-	*res = (struct kvb_match_res){ req->n_instances, req->instances, matched };
-	return KVB_OK;
+	*res = (struct skv_match_res){ req->n_instances, req->instances, matched };
+	return SKV_OK;
 }

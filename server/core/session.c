@@ -9,46 +9,46 @@
 
 #include <string.h>
 
-static size_t bucket(struct kvb_key k) { return (size_t)(k.lo ^ k.hi >> 17) & (SESSION_BUCKETS - 1); }
+static size_t bucket(struct skv_key k) { return (size_t)(k.lo ^ k.hi >> 17) & (SESSION_BUCKETS - 1); }
 
-struct session *session_find(const struct part *p, struct kvb_key id)
+struct session *session_find(const struct part *p, struct skv_key id)
 {
 	struct session *s = p->session_by_id[bucket(id)];
 
-	while (s && !kvb_key_equal(s->id, id))
+	while (s && !skv_key_equal(s->id, id))
 		s = s->id_next;
 	return s;
 }
 
-struct session *session_by_request(const struct part *p, struct kvb_key request)
+struct session *session_by_request(const struct part *p, struct skv_key request)
 {
 	struct session *s = p->session_by_request[bucket(request)];
 
-	while (s && !kvb_key_equal(s->request, request))
+	while (s && !skv_key_equal(s->request, request))
 		s = s->request_next;
 	return s;
 }
 
-struct kvb_key tenant_hash(const char *tenant) { return kvb_hash128(tenant, strlen(tenant)); }
+struct skv_key tenant_hash(const char *tenant) { return skv_hash128(tenant, strlen(tenant)); }
 
-bool session_id_parse(const char *hex, struct kvb_key *out)
+bool session_id_parse(const char *hex, struct skv_key *out)
 {
-	return kvb_key_from_hex(hex, strlen(hex), out);
+	return skv_key_from_hex(hex, strlen(hex), out);
 }
 
-void session_id_text(struct kvb_key id, char out[KVB_SESSION_ID_HEX + 1]) { kvb_key_to_hex(id, out); }
+void session_id_text(struct skv_key id, char out[SKV_SESSION_ID_HEX + 1]) { skv_key_to_hex(id, out); }
 
 struct session *session_make(uint32_t n_keys, uint32_t n_write)
 {
-	struct session *s = kvb_calloc(1, sizeof *s);
+	struct session *s = skv_calloc(1, sizeof *s);
 
 	if (!s)
 		return NULL;
 	s->n_keys = n_keys;
 	s->n_write = n_write;
-	s->outcome = kvb_calloc(n_keys, 1);
-	s->keys = kvb_calloc(n_keys, sizeof *s->keys);
-	s->write = kvb_calloc(n_write, sizeof *s->write);
+	s->outcome = skv_calloc(n_keys, 1);
+	s->keys = skv_calloc(n_keys, sizeof *s->keys);
+	s->write = skv_calloc(n_write, sizeof *s->write);
 	if (!s->outcome || !s->keys || !s->write) {
 		session_free(s);
 		return NULL;
@@ -58,9 +58,9 @@ struct session *session_make(uint32_t n_keys, uint32_t n_write)
 
 static void free_lists(struct session *s)
 {
-	kvb_free(s->outcome);
-	kvb_free(s->keys);
-	kvb_free(s->write);
+	skv_free(s->outcome);
+	skv_free(s->keys);
+	skv_free(s->write);
 	s->outcome = NULL;
 	s->keys = NULL;
 	s->write = NULL;
@@ -71,7 +71,7 @@ void session_free(struct session *s)
 	if (!s)
 		return;
 	free_lists(s);
-	kvb_free(s);
+	skv_free(s);
 }
 
 static int reserve_number(struct part *p, uint32_t *number)
@@ -79,20 +79,20 @@ static int reserve_number(struct part *p, uint32_t *number)
 	void *v = p->session, *f = p->session_free;
 	int rc;
 
-	rc = kvb_grow(&v, &p->cap_session, p->n_session + 1, sizeof *p->session);
+	rc = skv_grow(&v, &p->cap_session, p->n_session + 1, sizeof *p->session);
 	p->session = v;
-	if (rc == KVB_OK)
-		rc = kvb_grow(&f, &p->cap_session_free, p->n_session + 1, sizeof *p->session_free);
+	if (rc == SKV_OK)
+		rc = skv_grow(&f, &p->cap_session_free, p->n_session + 1, sizeof *p->session_free);
 	p->session_free = f;
-	if (rc == KVB_OK)
-		rc = kvb_heaps_reserve(&p->deadlines, p->n_session + 1);
-	if (rc != KVB_OK)
+	if (rc == SKV_OK)
+		rc = skv_heaps_reserve(&p->deadlines, p->n_session + 1);
+	if (rc != SKV_OK)
 		return rc;
 	if (p->n_session_free)
 		*number = p->session_free[--p->n_session_free];
 	else
 		*number = (uint32_t)p->n_session++;
-	return KVB_OK;
+	return SKV_OK;
 }
 
 uint32_t *session_due_place(void *ctx, uint32_t number)
@@ -106,8 +106,8 @@ uint32_t *session_due_place(void *ctx, uint32_t number)
 static void set_due(struct part *p, struct session *s, uint64_t at)
 {
 	if (s->due)
-		kvb_heap_remove(&p->deadlines, s->number);
-	kvb_heap_push(&p->deadlines, 0, at, s->number);
+		skv_heap_remove(&p->deadlines, s->number);
+	skv_heap_push(&p->deadlines, 0, at, s->number);
 }
 
 /* Whoever names one of its slots finds the session. */
@@ -128,7 +128,7 @@ int session_add(struct part *p, struct session *s)
 	struct session **by_request = &p->session_by_request[bucket(s->request)];
 	int rc = reserve_number(p, &s->number);
 
-	if (rc != KVB_OK)
+	if (rc != SKV_OK)
 		return rc;
 	p->session[s->number] = s;
 	s->id_next = *by_id;
@@ -137,8 +137,8 @@ int session_add(struct part *p, struct session *s)
 		s->request_next = *by_request;
 		*by_request = s;
 	}
-	if (s->state != KVB_SESSION_OPEN)
-		return KVB_OK;
+	if (s->state != SKV_SESSION_OPEN)
+		return SKV_OK;
 	p->open_sessions++;
 	s->inst->open_sessions++;
 	s->open_next = s->inst->open;
@@ -150,7 +150,7 @@ int session_add(struct part *p, struct session *s)
 	if (s->anonymous)
 		sign_slots(p, s);
 	set_due(p, s, s->deadline_at);
-	return KVB_OK;
+	return SKV_OK;
 }
 
 static void unchain(struct session **head, struct session *s, bool by_id)
@@ -164,7 +164,7 @@ static void unchain(struct session **head, struct session *s, bool by_id)
 static void leave_open(struct part *p, struct session *s)
 {
 	if (s->due)
-		kvb_heap_remove(&p->deadlines, s->number);
+		skv_heap_remove(&p->deadlines, s->number);
 	p->open_sessions--;
 	s->inst->open_sessions--;
 	*(s->open_before ? &s->open_before->open_next : &s->inst->open) = s->open_next;
@@ -201,7 +201,7 @@ static void forget_oldest(struct part *p)
 	session_destroy(p, s);
 }
 
-void session_end(struct part *p, struct session *s, enum kvb_session_state state)
+void session_end(struct part *p, struct session *s, enum skv_session_state state)
 {
 	if (s->inst)
 		leave_open(p, s);
@@ -250,7 +250,7 @@ uint64_t session_grace_end(const struct part *p, const struct session *s)
 	return s->deadline_at + (s->grace_ms > grace ? s->grace_ms : grace);
 }
 
-struct txn *session_queue_end(struct part *p, struct session *s, enum kvb_session_state state, bool quiesced)
+struct txn *session_queue_end(struct part *p, struct session *s, enum skv_session_state state, bool quiesced)
 {
 	struct txn *t = txn_make(TXN_END);
 
@@ -260,7 +260,7 @@ struct txn *session_queue_end(struct part *p, struct session *s, enum kvb_sessio
 	t->urgent = true;
 	t->end_state = state;
 	t->hold_until = quiesced ? 0 : session_grace_end(p, s);
-	record_end(&t->rec, s, t, kvb_now_ms(p->core->clock));
+	record_end(&t->rec, s, t, skv_now_ms(p->core->clock));
 	if (t->rec.failed) {
 		txn_destroy(t);
 		return NULL;
@@ -272,9 +272,9 @@ struct txn *session_queue_end(struct part *p, struct session *s, enum kvb_sessio
 
 uint32_t session_birth(const struct session *s, uint32_t i)
 {
-	bool below = s->has_parent || s->outcome[0] != KVB_START_WRITE;
+	bool below = s->has_parent || s->outcome[0] != SKV_START_WRITE;
 
-	return (i + 1 == s->n_write ? KVB_BORN_LAST : 0) | (below ? KVB_BORN_BELOW : 0);
+	return (i + 1 == s->n_write ? SKV_BORN_LAST : 0) | (below ? SKV_BORN_BELOW : 0);
 }
 
 void session_settle(struct part *p, struct session *s, uint32_t i, bool success, uint64_t use)
@@ -305,7 +305,7 @@ void session_settle(struct part *p, struct session *s, uint32_t i, bool success,
 	w->specs = 0;
 	s->inst->group->open_blocks--;
 	if (--s->n_left == 0)
-		session_end(p, s, KVB_SESSION_FINISHED);
+		session_end(p, s, SKV_SESSION_FINISHED);
 }
 
 void end_apply(struct part *p, struct txn *t)
@@ -319,7 +319,7 @@ void end_apply(struct part *p, struct txn *t)
 		session_release(p, s, i, t->hold_until);
 	s->failed = s->n_left;
 	COUNT(p->core, failed_blocks, s->n_left);
-	if (t->end_state == KVB_SESSION_EXPIRED)
+	if (t->end_state == SKV_SESSION_EXPIRED)
 		COUNT(p->core, expired_sessions, 1);
 	session_end(p, s, t->end_state);
 }
@@ -327,8 +327,8 @@ void end_apply(struct part *p, struct txn *t)
 void session_retry_expiry(struct part *p, struct session *s)
 {
 	/* Not if its instance was dropped meanwhile, or it was an abort and the deadline is still to come. */
-	if (s->state == KVB_SESSION_OPEN && !s->due)
-		set_due(p, s, kvb_now_ms(p->core->clock) + 1000);
+	if (s->state == SKV_SESSION_OPEN && !s->due)
+		set_due(p, s, skv_now_ms(p->core->clock) + 1000);
 }
 
 /* Sessions whose deadline has passed: one record each, as long as memory lasts. */
@@ -337,13 +337,13 @@ void session_expire_due(struct part *p, uint64_t now)
 	uint64_t key;
 	uint32_t number;
 
-	while (kvb_heap_top(&p->deadlines, 0, &key, &number) && key <= now) {
+	while (skv_heap_top(&p->deadlines, 0, &key, &number) && key <= now) {
 		struct session *s = p->session[number];
 
 		/* A finish is on its way, or the end of all of its instance, or no memory: look again a little later. */
-		if (is_named(s) || s->inst->ghost || !session_queue_end(p, s, KVB_SESSION_EXPIRED, false))
+		if (is_named(s) || s->inst->ghost || !session_queue_end(p, s, SKV_SESSION_EXPIRED, false))
 			set_due(p, s, now + 100);
 		else
-			kvb_heap_remove(&p->deadlines, number);
+			skv_heap_remove(&p->deadlines, number);
 	}
 }

@@ -16,7 +16,7 @@
 
 void settle_apply(struct part *p, struct txn *t)
 {
-	uint64_t use = use_now(p, kvb_now_ms(p->core->clock));
+	uint64_t use = use_now(p, skv_now_ms(p->core->clock));
 
 	for (uint32_t i = t->n_settled; i-- > 0;) {
 		const struct settled *e = &t->settled[i];
@@ -48,16 +48,16 @@ void settle_undo(struct part *p, struct txn *t) { unmark(p, t); }
 
 static int fill_settle(struct waiter *w, struct part *p, const struct txn *t, int status)
 {
-	struct kvb_settle_res *res = w->res;
-	const struct kvb_settle_req *req = w->req;
+	struct skv_settle_res *res = w->res;
+	const struct skv_settle_req *req = w->req;
 
 	(void)p;
-	if (status != KVB_OK)
+	if (status != SKV_OK)
 		return status;
-	*res = (struct kvb_settle_res){ .committed = t->committed, .given_up = t->given_up,
+	*res = (struct skv_settle_res){ .committed = t->committed, .given_up = t->given_up,
 					.ignored_commits = req->n_commit - t->committed,
 					.ignored_give_ups = req->n_give_up - t->given_up };
-	return KVB_OK;
+	return SKV_OK;
 }
 
 /* ---- early half ---------------------------------------------------------------------------------- */
@@ -73,23 +73,23 @@ struct search_for {
 /* Whose slot is at this offset? NULL: nobody's of the instance. */
 static struct block *block_at(const struct search_for *f, uint64_t offset)
 {
-	const struct kvb_pool *pool = f->p->space[f->space].pool;
+	const struct skv_pool *pool = f->p->space[f->space].pool;
 	struct block *b;
 	uint32_t slab, slot;
 
-	if (!kvb_pool_at(pool, 0, offset, &slab, &slot) || !kvb_pool_is_used(pool, slab, slot))
+	if (!skv_pool_at(pool, 0, offset, &slab, &slot) || !skv_pool_is_used(pool, slab, slot))
 		return NULL;
-	b = block_get(f->p, kvb_pool_owner(pool, slab, slot));
+	b = block_get(f->p, skv_pool_owner(pool, slab, slot));
 	__builtin_prefetch(b, 1);
 	return b;
 }
 
-static void choose(struct search_for *f, struct block *b, const struct kvb_key *key)
+static void choose(struct search_for *f, struct block *b, const struct skv_key *key)
 {
 	struct slot *slot = b ? &b->slot[0] : NULL;
 	struct session *s;
 
-	if (!b || block_instance(b) != f->inst || (key && !kvb_key_equal(b->key, *key)) || slot->state != SLOT_WRITING ||
+	if (!b || block_instance(b) != f->inst || (key && !skv_key_equal(b->key, *key)) || slot->state != SLOT_WRITING ||
 	    !slot->checksum)
 		return;
 	if (slot->checksum & SETTLING) {
@@ -104,7 +104,7 @@ static void choose(struct search_for *f, struct block *b, const struct kvb_key *
 	f->t->settled[f->t->n_settled++] = (struct settled){ s, (uint32_t)(slot->generation - s->generation), key != NULL };
 }
 
-static void choose_all(struct search_for *f, const struct kvb_key *keys, const uint64_t *offsets, uint32_t n)
+static void choose_all(struct search_for *f, const struct skv_key *keys, const uint64_t *offsets, uint32_t n)
 {
 	struct block *b[AHEAD];
 
@@ -122,60 +122,60 @@ static int queue(struct part *p, struct txn *t, struct waiter *w)
 	if (t->rec.failed) {
 		unmark(p, t);
 		txn_destroy(t);
-		return KVB_E_NOMEM;
+		return SKV_E_NOMEM;
 	}
 	t->urgent = true;
 	txn_wait(t, w);
 	commit_queue(p, t);
-	return KVB_PENDING;
+	return SKV_PENDING;
 }
 
-static int settle_locked(struct part *p, const struct kvb_settle_req *req, struct waiter *w)
+static int settle_locked(struct part *p, const struct skv_settle_req *req, struct waiter *w)
 {
 	struct search_for f = { .p = p };
 	struct txn none = { 0 };
 	int at, rc = instance_need(p, req->tenant, req->instance, "instance", &f.inst, w->err);
 
-	if (rc != KVB_OK)
+	if (rc != SKV_OK)
 		return rc;
 	at = space_of_places(p, f.inst);
 	if (at < 0)
-		return kvb_fail(w->err, KVB_E_UNSUPPORTED, "instance", "instance '%s' does not lie on one external storage",
+		return skv_fail(w->err, SKV_E_UNSUPPORTED, "instance", "instance '%s' does not lie on one external storage",
 				req->instance);
 	f.space = (uint32_t)at;
 	f.t = txn_make(TXN_SETTLE);
 	if (!f.t)
-		return KVB_E_NOMEM;
-	f.t->settled = kvb_malloc((req->n_commit + req->n_give_up + 1) * sizeof *f.t->settled);
+		return SKV_E_NOMEM;
+	f.t->settled = skv_malloc((req->n_commit + req->n_give_up + 1) * sizeof *f.t->settled);
 	if (!f.t->settled) {
 		txn_destroy(f.t);
-		return KVB_E_NOMEM;
+		return SKV_E_NOMEM;
 	}
 	choose_all(&f, req->keys, req->offsets, req->n_commit);
 	choose_all(&f, NULL, req->give_up, req->n_give_up);
 	if (f.t->n_settled || f.on_its_way)
 		return queue(p, f.t, w);
 	txn_destroy(f.t);
-	return fill_settle(w, p, &none, KVB_OK);
+	return fill_settle(w, p, &none, SKV_OK);
 }
 
-int kvb_core_settle(struct kvb_core *c, const struct kvb_settle_req *req, struct kvb_settle_res *res,
-		    struct kvb_arena *a, struct kvb_error *err, const struct kvb_done *done)
+int skv_core_settle(struct skv_core *c, const struct skv_settle_req *req, struct skv_settle_res *res,
+		    struct skv_arena *a, struct skv_error *err, const struct skv_done *done)
 {
-	struct waiter *w = kvb_arena_calloc(a, 1, sizeof *w);
+	struct waiter *w = skv_arena_calloc(a, 1, sizeof *w);
 	int rc = core_gate(c, err);
 
-	if (rc != KVB_OK)
+	if (rc != SKV_OK)
 		return rc;
-	if (req->n_commit > KVB_MAX_KEYS)
-		return kvb_fail(err, KVB_E_TOO_LARGE, "keys", "at most %u", KVB_MAX_KEYS);
-	if (req->n_give_up > KVB_MAX_KEYS)
-		return kvb_fail(err, KVB_E_TOO_LARGE, "give_up", "at most %u", KVB_MAX_KEYS);
+	if (req->n_commit > SKV_MAX_KEYS)
+		return skv_fail(err, SKV_E_TOO_LARGE, "keys", "at most %u", SKV_MAX_KEYS);
+	if (req->n_give_up > SKV_MAX_KEYS)
+		return skv_fail(err, SKV_E_TOO_LARGE, "give_up", "at most %u", SKV_MAX_KEYS);
 	if (!w)
-		return KVB_E_NOMEM;
+		return SKV_E_NOMEM;
 	*w = (struct waiter){ .done = *done, .fill = fill_settle, .req = req, .res = res, .arena = a, .err = err };
 	core_lock(c);
-	rc = c->part ? settle_locked(c->part, req, w) : kvb_fail(err, KVB_E_NOT_READY, NULL, "recovering");
+	rc = c->part ? settle_locked(c->part, req, w) : skv_fail(err, SKV_E_NOT_READY, NULL, "recovering");
 	core_unlock(c);
 	return rc;
 }

@@ -8,7 +8,7 @@
  */
 #include "internal.h"
 
-uint64_t spec_block_bytes(const struct kvb_instance_spec *i)
+uint64_t spec_block_bytes(const struct skv_instance_spec *i)
 {
 	uint64_t sum = 0;
 
@@ -18,7 +18,7 @@ uint64_t spec_block_bytes(const struct kvb_instance_spec *i)
 }
 
 /* What it adds to its group's sums. */
-static void count(struct group *g, const struct kvb_instance_spec *i, int sign)
+static void count(struct group *g, const struct skv_instance_spec *i, int sign)
 {
 	uint64_t weight = i->capacity ? 0 : i->weight ? i->weight : 1;
 
@@ -39,7 +39,7 @@ void group_leave(struct instance *inst)
 	count(inst->group, &inst->spec, -1);
 }
 
-void share_change(struct instance *inst, const struct kvb_instance_spec *to)
+void share_change(struct instance *inst, const struct skv_instance_spec *to)
 {
 	count(inst->group, &inst->spec, -1);
 	inst->spec.weight = to->weight;
@@ -64,7 +64,7 @@ uint64_t share_of(const struct instance *inst, uint64_t room)
 	const struct group *g = inst->group;
 	uint64_t rest = room > g->capacities ? room - g->capacities : 0;
 
-	if (g->spec.share == KVB_SHARE_GROUP)
+	if (g->spec.share == SKV_SHARE_GROUP)
 		return room;
 	if (inst->spec.capacity)
 		return inst->spec.capacity < room ? inst->spec.capacity : room;
@@ -74,7 +74,7 @@ uint64_t share_of(const struct instance *inst, uint64_t room)
 void shares_refresh(struct part *p)
 {
 	for (size_t i = 0; i < p->n_group; i++)
-		if (p->group[i]->spec.share != KVB_SHARE_GROUP)
+		if (p->group[i]->spec.share != SKV_SHARE_GROUP)
 			p->group[i]->room = group_room(p, p->group[i]);
 }
 
@@ -83,7 +83,7 @@ uint64_t share_ratio(const struct instance *inst, const struct evict_for *w)
 	uint64_t part, have = inst->used_bytes - inst->removing_bytes + (w->whose == inst ? w->bytes : 0);
 	unsigned __int128 ratio;
 
-	if (inst->group->spec.share == KVB_SHARE_GROUP)
+	if (inst->group->spec.share == SKV_SHARE_GROUP)
 		return 0;
 	part = share_of(inst, inst->group->room);
 	ratio = part ? (unsigned __int128)have * SHARE_PART / part : have ? UINT64_MAX : 0;
@@ -94,7 +94,7 @@ uint64_t share_ratio(const struct instance *inst, const struct evict_for *w)
 
 bool share_allows(const struct evict_for *w, const struct instance *inst)
 {
-	if (inst->group->spec.share != KVB_SHARE_FIXED || !w->whose || w->whose == inst)
+	if (inst->group->spec.share != SKV_SHARE_FIXED || !w->whose || w->whose == inst)
 		return true;
 	if (w->whose->group != inst->group)
 		return true; /* storages that groups share know no parts */

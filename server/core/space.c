@@ -1,7 +1,7 @@
 /*
  * space.c - slots of a storage as the core uses them: classes, release, locations, growth.
  *
- * Bridges blocks and the allocator (kvb/pool.h). All calls under the partition's lock, for writing
+ * Bridges blocks and the allocator (skv/pool.h). All calls under the partition's lock, for writing
  * where something changes. Files are made by the device's thread (device.c), never here.
  */
 #include "internal.h"
@@ -11,12 +11,12 @@
 
 uint64_t stride_align(uint64_t stride, bool numbered) { return geometry_of(stride, numbered, 0, 0).align; }
 
-struct geometry space_geometry(const struct space *sp, const struct kvb_instance_spec *i, uint32_t spec)
+struct geometry space_geometry(const struct space *sp, const struct skv_instance_spec *i, uint32_t spec)
 {
 	return geometry_of(i->specs[spec].size, i->numbered, sp->dev->chunk, sp->dev->unit);
 }
 
-bool space_fits(const struct space *sp, const struct kvb_instance_spec *i, uint32_t spec)
+bool space_fits(const struct space *sp, const struct skv_instance_spec *i, uint32_t spec)
 {
 	uint64_t file = sp->dev->file_size < sp->capacity ? sp->dev->file_size : sp->capacity;
 	struct geometry g = space_geometry(sp, i, spec);
@@ -39,7 +39,7 @@ static int classes_reserve(struct instance *inst, uint32_t space)
 {
 	void *v = inst->class_of;
 	size_t had = inst->cap_class_of;
-	int rc = kvb_grow(&v, &inst->cap_class_of, (size_t)(space + 1) * inst->spec.n_specs, sizeof *inst->class_of);
+	int rc = skv_grow(&v, &inst->cap_class_of, (size_t)(space + 1) * inst->spec.n_specs, sizeof *inst->class_of);
 
 	inst->class_of = v;
 	if (inst->cap_class_of > had)
@@ -51,20 +51,20 @@ int space_class(struct part *p, struct instance *inst, uint32_t spec, uint32_t s
 {
 	uint32_t *at;
 
-	if (classes_reserve(inst, space) != KVB_OK)
-		return KVB_E_NOMEM;
+	if (classes_reserve(inst, space) != SKV_OK)
+		return SKV_E_NOMEM;
 	at = &inst->class_of[space * inst->spec.n_specs + spec];
 	if (*at == UINT32_MAX) {
 		struct space *s = &p->space[space];
 		void *v = s->class;
 		struct geometry g = space_geometry(s, &inst->spec, spec);
 		uint32_t id;
-		int rc = g.segment ? kvb_pool_class_segmented(s->pool, g.stride, g.segment, &id)
-				   : kvb_pool_class(s->pool, g.stride, g.align, &id);
+		int rc = g.segment ? skv_pool_class_segmented(s->pool, g.stride, g.segment, &id)
+				   : skv_pool_class(s->pool, g.stride, g.align, &id);
 
-		if (rc == KVB_OK)
-			rc = kvb_grow(&v, &s->cap_class, id + 1, sizeof *s->class);
-		if (rc != KVB_OK)
+		if (rc == SKV_OK)
+			rc = skv_grow(&v, &s->cap_class, id + 1, sizeof *s->class);
+		if (rc != SKV_OK)
 			return rc;
 		s->class = v;
 		for (; s->n_class <= id; s->n_class++)
@@ -73,23 +73,23 @@ int space_class(struct part *p, struct instance *inst, uint32_t spec, uint32_t s
 		*at = id;
 	}
 	*class_id = *at;
-	return KVB_OK;
+	return SKV_OK;
 }
 
 void slot_release(struct part *p, struct block *b, uint32_t spec, uint64_t hold_until)
 {
 	struct instance *inst = block_instance(b);
 	struct slot *s = &b->slot[spec];
-	struct kvb_run run = { s->slab, s->index, 1 };
-	struct kvb_pool *pool = p->space[s->space].pool;
+	struct skv_run run = { s->slab, s->index, 1 };
+	struct skv_pool *pool = p->space[s->space].pool;
 	uint64_t size = inst->spec.specs[spec].size;
 
 	assert(s->state != SLOT_ABSENT && !s->queued);
 	block_touch(p, b);
-	if (hold_until && hold_until > kvb_now_ms(p->core->clock))
-		kvb_pool_hold(pool, run, hold_until);
+	if (hold_until && hold_until > skv_now_ms(p->core->clock))
+		skv_pool_hold(pool, run, hold_until);
 	else
-		kvb_pool_free(pool, run);
+		skv_pool_free(pool, run);
 	used_add(inst, s->space, -(int64_t)size);
 	*s = (struct slot){ .tag = s->tag };
 	if (b->pinned)
@@ -110,7 +110,7 @@ bool space_has_room(const struct space *s)
 
 bool space_can_grow(const struct part *p, const struct space *s)
 {
-	return space_has_room(s) && kvb_now_ms(p->core->clock) >= s->grow_again_at;
+	return space_has_room(s) && skv_now_ms(p->core->clock) >= s->grow_again_at;
 }
 
 void space_ask_growth(struct part *p, struct space *s)
@@ -132,11 +132,11 @@ int space_of_places(const struct part *p, const struct instance *inst)
 static int file_table_grow(struct file_table *t)
 {
 	uint32_t cap = t->cap ? t->cap * 2 : 8;
-	struct kvb_file_ref *v = kvb_arena_alloc(t->arena, cap * sizeof *v);
-	uint32_t *seen = kvb_arena_alloc(t->arena, cap * sizeof *seen);
+	struct skv_file_ref *v = skv_arena_alloc(t->arena, cap * sizeof *v);
+	uint32_t *seen = skv_arena_alloc(t->arena, cap * sizeof *seen);
 
 	if (!v || !seen)
-		return KVB_E_NOMEM;
+		return SKV_E_NOMEM;
 	if (t->files->n) {
 		memcpy(v, t->files->v, t->files->n * sizeof *v);
 		memcpy(seen, t->seen, t->files->n * sizeof *seen);
@@ -144,14 +144,14 @@ static int file_table_grow(struct file_table *t)
 	t->files->v = v;
 	t->seen = seen;
 	t->cap = cap;
-	return KVB_OK;
+	return SKV_OK;
 }
 
-static const char *client_root(const struct device *d, struct kvb_arena *a)
+static const char *client_root(const struct device *d, struct skv_arena *a)
 {
 	const char *root = *d->client_root ? d->client_root : d->root;
 
-	return kvb_arena_strndup(a, root, strlen(root));
+	return skv_arena_strndup(a, root, strlen(root));
 }
 
 /* The file of the slab that t->slab is about. */
@@ -159,55 +159,55 @@ static int add_file(struct file_table *t, const struct part *p)
 {
 	const struct space *space = &p->space[t->space];
 	uint32_t mark = t->space << 24 | t->slab.place.file;
-	struct kvb_file_ref *ref;
+	struct skv_file_ref *ref;
 
 	for (t->file = t->files->n; t->file-- > 0;)
 		if (t->seen[t->file] == mark)
-			return KVB_OK;
-	if (t->files->n == t->cap && file_table_grow(t) != KVB_OK)
-		return KVB_E_NOMEM;
+			return SKV_OK;
+	if (t->files->n == t->cap && file_table_grow(t) != SKV_OK)
+		return SKV_E_NOMEM;
 	t->seen[t->files->n] = mark;
 	ref = &t->files->v[t->files->n];
-	ref->storage = kvb_arena_strndup(t->arena, space->dev->name, strlen(space->dev->name));
+	ref->storage = skv_arena_strndup(t->arena, space->dev->name, strlen(space->dev->name));
 	ref->type = space->dev->ops->type;
 	ref->client_root = client_root(space->dev, t->arena);
 	if (!ref->storage || !ref->client_root)
-		return KVB_E_NOMEM;
-	kvb_uuid_to_text(space->dev->uuid, ref->uuid);
+		return SKV_E_NOMEM;
+	skv_uuid_to_text(space->dev->uuid, ref->uuid);
 	if (space->dev->ops->counted)
 		ref->path[0] = '\0';
 	else
-		kvb_slab_path(t->slab.place.file, ref->path);
+		skv_slab_path(t->slab.place.file, ref->path);
 	t->file = t->files->n++;
-	return KVB_OK;
+	return SKV_OK;
 }
 
 static int look_at_slab(struct file_table *t, const struct part *p, const struct slot *s)
 {
-	bool known = kvb_pool_slab(p->space[s->space].pool, s->slab, &t->slab);
+	bool known = skv_pool_slab(p->space[s->space].pool, s->slab, &t->slab);
 
 	assert(known);
 	(void)known;
 	t->space = s->space;
 	t->handle = s->slab;
-	t->any = add_file(t, p) == KVB_OK;
-	return t->any ? KVB_OK : KVB_E_NOMEM;
+	t->any = add_file(t, p) == SKV_OK;
+	return t->any ? SKV_OK : SKV_E_NOMEM;
 }
 
 int location_fill(struct file_table *t, const struct part *p, const struct instance *inst, const struct block *b,
-		  uint32_t spec, struct kvb_location *out)
+		  uint32_t spec, struct skv_location *out)
 {
 	const struct slot *s = &b->slot[spec];
 
-	if ((!t->any || t->space != s->space || t->handle != s->slab) && look_at_slab(t, p, s) != KVB_OK)
-		return KVB_E_NOMEM;
-	*out = (struct kvb_location){
+	if ((!t->any || t->space != s->space || t->handle != s->slab) && look_at_slab(t, p, s) != SKV_OK)
+		return SKV_E_NOMEM;
+	*out = (struct skv_location){
 		.file = t->file,
-		.offset = kvb_slot_offset(&t->slab, s->index),
+		.offset = skv_slot_offset(&t->slab, s->index),
 		.length = inst->spec.specs[spec].size,
 		.generation = s->generation,
 		.checksum = s->has_checksum ? s->checksum : 0,
 		.has_checksum = s->has_checksum,
 	};
-	return KVB_OK;
+	return SKV_OK;
 }

@@ -3,8 +3,8 @@
  *
  * A value of four words: copied, compared and joined without a loop over spaces. Pure; no state.
  */
-#ifndef KVB_CORE_SPACE_SET_H
-#define KVB_CORE_SPACE_SET_H
+#ifndef SKV_CORE_SPACE_SET_H
+#define SKV_CORE_SPACE_SET_H
 
 #include <stdbool.h>
 #include <stdint.h>

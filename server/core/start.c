@@ -12,19 +12,19 @@
 #include <stdio.h>
 #include <string.h>
 
-#include <kvb/key_set.h>
+#include <skv/key_set.h>
 
 #define MAX_WAIT_MS 15000u  /* before a start that waits for room gives up */
 
 struct start_op {
 	struct waiter w; /* req, res, arena, err, done */
 	struct start_op *next;
-	struct kvb_key request;
-	struct kvb_key body;
+	struct skv_key request;
+	struct skv_key body;
 	uint64_t since;
 };
 
-static const struct kvb_start_req *req_of(const struct start_op *op) { return op->w.req; }
+static const struct skv_start_req *req_of(const struct start_op *op) { return op->w.req; }
 
 /* ---- linking ---------------------------------------------------------------------------------- */
 
@@ -38,14 +38,14 @@ static void give_slot(struct part *p, struct session *s, struct block *b, uint32
 	slot->slab = g->slab;
 	slot->index = g->index;
 	slot->state = SLOT_WRITING;
-	kvb_pool_set_owner(p->space[g->space].pool, g->slab, g->index, block_id(b));
+	skv_pool_set_owner(p->space[g->space].pool, g->slab, g->index, block_id(b));
 	used_add(inst, slot->space, (int64_t)inst->spec.specs[spec].size);
 }
 
 /* The entry of key i. `have` may tell it, but for one that was made as the parent. */
 static struct block *entry_of(const struct part *p, const struct session *s, uint32_t i, struct block *const *have)
 {
-	if (have && !(s->has_parent && kvb_key_equal(s->parent, s->keys[i])))
+	if (have && !(s->has_parent && skv_key_equal(s->parent, s->keys[i])))
 		return have[i];
 	return index_find(p, s->inst, s->keys[i]);
 }
@@ -70,10 +70,10 @@ static struct block *parent_entry(struct part *p, const struct session *s)
 	return b ? b : block_make(p, s->inst, s->parent);
 }
 
-int start_link(struct part *p, struct session *s, struct grants *g, const struct kvb_bytes *names,
+int start_link(struct part *p, struct session *s, struct grants *g, const struct skv_bytes *names,
 	       struct block *const *have)
 {
-	uint32_t used[KVB_MAX_SPECS] = { 0 };
+	uint32_t used[SKV_MAX_SPECS] = { 0 };
 	uint32_t done = 0, n_write = s->n_write;
 	struct block *before = NULL;
 
@@ -83,16 +83,16 @@ int start_link(struct part *p, struct session *s, struct grants *g, const struct
 		struct block *b = entry_of(p, s, i, have);
 		struct session_write *w = &s->write[done];
 
-		if (s->outcome[i] != KVB_START_WRITE || !w->specs) {
+		if (s->outcome[i] != SKV_START_WRITE || !w->specs) {
 			before = b ? b : before;
-			done += s->outcome[i] == KVB_START_WRITE; /* settled: by replay of a checkpoint */
+			done += s->outcome[i] == SKV_START_WRITE; /* settled: by replay of a checkpoint */
 			continue;
 		}
 		b = entry_for(p, s, i, b, s->loose ? NULL : before);
 		if (!b)
 			break;
 		block_touch(p, b);
-		if (names && block_generation(s->inst, b) == 0 && block_set_name(b, names[i]) != KVB_OK) {
+		if (names && block_generation(s->inst, b) == 0 && block_set_name(b, names[i]) != SKV_OK) {
 			block_maybe_free(p, b);
 			break;
 		}
@@ -111,9 +111,9 @@ int start_link(struct part *p, struct session *s, struct grants *g, const struct
 	if (done == n_write) {
 		if (s->has_parent)
 			block_maybe_free(p, index_find(p, s->inst, s->parent));
-		return KVB_OK;
+		return SKV_OK;
 	}
-	for (uint32_t spec = 0; spec < KVB_MAX_SPECS; spec++) {
+	for (uint32_t spec = 0; spec < SKV_MAX_SPECS; spec++) {
 		if (g->n[spec])
 			g->v[spec] += used[spec];
 		g->n[spec] -= used[spec];
@@ -121,7 +121,7 @@ int start_link(struct part *p, struct session *s, struct grants *g, const struct
 	grants_free(p, g);
 	s->n_write = done;
 	start_unlink(p, s);
-	return KVB_E_NOMEM;
+	return SKV_E_NOMEM;
 }
 
 void start_unlink(struct part *p, struct session *s)
@@ -142,14 +142,14 @@ static uint32_t least(uint32_t a, uint32_t b) { return a < b ? a : b; }
 
 static struct session *session_of_plan(struct part *p, const struct start_op *op, const struct plan *plan)
 {
-	const struct kvb_start_req *req = req_of(op);
-	const struct kvb_core_options *o = &p->core->o;
+	const struct skv_start_req *req = req_of(op);
+	const struct skv_core_options *o = &p->core->o;
 	struct session *s = session_make(req->n_keys, plan->n_write);
 	uint32_t write = 0;
 
 	if (!s)
 		return NULL;
-	kvb_random(&s->id, sizeof s->id);
+	skv_random(&s->id, sizeof s->id);
 	s->tenant = tenant_hash(req->tenant);
 	s->request = op->request;
 	s->body = op->body;
@@ -157,14 +157,14 @@ static struct session *session_of_plan(struct part *p, const struct start_op *op
 	s->loose = req->loose;
 	s->inst = plan->inst;
 	s->instance = plan->inst->id;
-	s->state = KVB_SESSION_OPEN;
+	s->state = SKV_SESSION_OPEN;
 	s->starting = true;
 	s->deadline_ms = req->deadline_ms ? req->deadline_ms : o->session_default_ms;
 	if (s->deadline_ms > o->session_max_ms)
 		s->deadline_ms = o->session_max_ms;
-	s->deadline_at = kvb_now_ms(p->core->clock) + s->deadline_ms;
+	s->deadline_at = skv_now_ms(p->core->clock) + s->deadline_ms;
 	s->grace_ms = least(req->grace_ms, o->grace_max_ms);
-	s->created_ms = kvb_wall_ms(p->core->clock);
+	s->created_ms = skv_wall_ms(p->core->clock);
 	s->n_left = plan->n_write;
 	s->generation = p->next_generation;
 	s->specs = plan->specs;
@@ -174,7 +174,7 @@ static struct session *session_of_plan(struct part *p, const struct start_op *op
 	memcpy(s->keys, req->keys, req->n_keys * sizeof *s->keys);
 	memcpy(s->outcome, plan->outcome, req->n_keys);
 	for (uint32_t i = 0; i < req->n_keys; i++)
-		if (plan->outcome[i] == KVB_START_WRITE)
+		if (plan->outcome[i] == SKV_START_WRITE)
 			s->write[write++].specs = plan->missing[i];
 	return s;
 }
@@ -184,7 +184,7 @@ static uint32_t least_grace(const struct part *p, const struct grants *g)
 {
 	uint32_t most = 0;
 
-	for (uint32_t s = 0; s < KVB_MAX_SPECS; s++)
+	for (uint32_t s = 0; s < SKV_MAX_SPECS; s++)
 		if (g->n[s] && p->space[g->v[s][0].space].dev->ops->least_grace_ms > most) /* all of a plan lie in one storage */
 			most = p->space[g->v[s][0].space].dev->ops->least_grace_ms;
 	return most;
@@ -201,17 +201,17 @@ static int open_session(struct part *p, struct start_op *op, struct plan *plan)
 		s->grace_ms = grace;
 	if (!s || !t)
 		grants_free(p, &plan->grants);
-	if (!s || !t || start_link(p, s, &plan->grants, req_of(op)->names, plan->have) != KVB_OK) {
+	if (!s || !t || start_link(p, s, &plan->grants, req_of(op)->names, plan->have) != SKV_OK) {
 		session_free(s);
 		txn_destroy(t);
-		return KVB_E_NOMEM;
+		return SKV_E_NOMEM;
 	}
 	record_start(&t->rec, p, s);
-	if (t->rec.failed || session_add(p, s) != KVB_OK) {
+	if (t->rec.failed || session_add(p, s) != SKV_OK) {
 		start_unlink(p, s);
 		session_free(s);
 		txn_destroy(t);
-		return KVB_E_NOMEM;
+		return SKV_E_NOMEM;
 	}
 	era_note(p, s->generation, s->created_ms);
 	p->next_generation += s->n_write;
@@ -220,30 +220,30 @@ static int open_session(struct part *p, struct start_op *op, struct plan *plan)
 	op->w.fill = start_fill_late;
 	txn_wait(t, &op->w);
 	commit_queue(p, t);
-	return KVB_PENDING;
+	return SKV_PENDING;
 }
 
 static bool too_late(const struct part *p, const struct start_op *op)
 {
-	return kvb_now_ms(p->core->clock) - op->since > MAX_WAIT_MS;
+	return skv_now_ms(p->core->clock) - op->since > MAX_WAIT_MS;
 }
 
 static int give_up(struct start_op *op)
 {
-	return kvb_fail(op->w.err, KVB_E_NO_SPACE, NULL, "room that was being made did not come free in time");
+	return skv_fail(op->w.err, SKV_E_NO_SPACE, NULL, "room that was being made did not come free in time");
 }
 
 static int find_room(struct part *p, struct start_op *op, struct plan *plan, bool may_take)
 {
-	const struct kvb_start_req *req = req_of(op);
-	int rc = plan->n_write ? room_limits(p, plan, op->w.err) : KVB_OK;
+	const struct skv_start_req *req = req_of(op);
+	int rc = plan->n_write ? room_limits(p, plan, op->w.err) : SKV_OK;
 
-	if (rc != KVB_OK || plan->n_write == 0)
+	if (rc != SKV_OK || plan->n_write == 0)
 		return rc;
 	if (!may_take)
 		return TRY_WAIT;
 	rc = room_quota(p, plan, op->w.err);
-	if (rc != KVB_OK)
+	if (rc != SKV_OK)
 		return rc;
 	return req->places ? room_take_places(p, req, plan, op->w.arena, op->w.err)
 			   : room_take(p, plan, op->w.arena, op->w.err);
@@ -257,8 +257,8 @@ static int find_some_room(struct part *p, struct start_op *op, struct plan *plan
 	plan->hasty = true;
 	plan_cut(plan, room_bound(p, plan), req_of(op)->whole);
 	rc = find_room(p, op, plan, may_take);
-	if (rc == KVB_E_NO_SPACE || rc == KVB_E_QUOTA || ((rc == TRY_WAIT || rc == TRY_WAIT_QUOTA) && too_late(p, op))) {
-		kvb_error_clear(op->w.err);
+	if (rc == SKV_E_NO_SPACE || rc == SKV_E_QUOTA || ((rc == TRY_WAIT || rc == TRY_WAIT_QUOTA) && too_late(p, op))) {
+		skv_error_clear(op->w.err);
 		plan_cut(plan, room_now(p, plan), req_of(op)->whole);
 		rc = find_room(p, op, plan, true);
 	}
@@ -268,35 +268,35 @@ static int find_some_room(struct part *p, struct start_op *op, struct plan *plan
 /* What exists is used by this, and stays while room is made for the others. */
 static void use_existing(struct part *p, struct plan *plan)
 {
-	uint64_t use = use_now(p, kvb_now_ms(p->core->clock));
+	uint64_t use = use_now(p, skv_now_ms(p->core->clock));
 
 	plan->keeps = true;
 	for (uint32_t i = 0; i < plan->n_keys; i++)
-		if (plan->outcome[i] == KVB_START_EXISTS)
+		if (plan->outcome[i] == SKV_START_EXISTS)
 			block_use(plan->have[i], use);
 }
 
-/* TRY_WAIT, TRY_WAIT_QUOTA: not now. KVB_PENDING: the record is queued. */
+/* TRY_WAIT, TRY_WAIT_QUOTA: not now. SKV_PENDING: the record is queued. */
 static int start_try(struct part *p, struct start_op *op, bool may_take)
 {
-	const struct kvb_start_req *req = req_of(op);
+	const struct skv_start_req *req = req_of(op);
 	struct plan plan = { .since = op->since };
 	int rc = instance_need(p, req->tenant, req->instance, "instance", &plan.inst, op->w.err);
 
-	if (rc == KVB_OK)
+	if (rc == SKV_OK)
 		rc = plan_make(p, req, op->w.arena, &plan, op->w.err);
-	if (rc != KVB_OK)
+	if (rc != SKV_OK)
 		return rc;
 	if (req->want_existing)
 		use_existing(p, &plan);
 	rc = req->fit ? find_some_room(p, op, &plan, may_take) : find_room(p, op, &plan, may_take);
-	if (rc == KVB_OK && plan.n_write == 0)
+	if (rc == SKV_OK && plan.n_write == 0)
 		return start_fill_none(p, &op->w, &plan);
-	if (rc == KVB_OK)
+	if (rc == SKV_OK)
 		rc = open_session(p, op, &plan);
 	if ((rc == TRY_WAIT || rc == TRY_WAIT_QUOTA) && too_late(p, op))
 		return give_up(op);
-	assert(rc != KVB_OK); /* open_session answers later */
+	assert(rc != SKV_OK); /* open_session answers later */
 	return rc;
 }
 
@@ -328,12 +328,12 @@ static struct start_op *leave_line(struct part *p, struct group *g)
 /* A request id seen before: the same answer, or what became of it. */
 static int repeat(struct part *p, struct start_op *op, struct session *s)
 {
-	if (!kvb_key_equal(s->body, op->body))
-		return kvb_fail(op->w.err, KVB_E_CONFLICT, "request_id", "used before with another body");
+	if (!skv_key_equal(s->body, op->body))
+		return skv_fail(op->w.err, SKV_E_CONFLICT, "request_id", "used before with another body");
 	if (s->starting) {
 		op->w.fill = start_fill_late;
 		txn_wait(s->pending, &op->w);
-		return KVB_PENDING;
+		return SKV_PENDING;
 	}
 	return start_fill(&op->w, p, s);
 }
@@ -343,7 +343,7 @@ static struct session *seen_before(const struct part *p, const struct start_op *
 	return op->request.hi || op->request.lo ? session_by_request(p, op->request) : NULL;
 }
 
-/* Serves a line until its first one must go on waiting: TRY_WAIT (for slots), TRY_WAIT_QUOTA, or KVB_OK. */
+/* Serves a line until its first one must go on waiting: TRY_WAIT (for slots), TRY_WAIT_QUOTA, or SKV_OK. */
 static int serve_line(struct part *p, struct group *g)
 {
 	while (g->wait_head) {
@@ -354,11 +354,11 @@ static int serve_line(struct part *p, struct group *g)
 		if (rc == TRY_WAIT || rc == TRY_WAIT_QUOTA)
 			return rc;
 		leave_line(p, g);
-		if (rc != KVB_PENDING)
+		if (rc != SKV_PENDING)
 			core_complete(p->core, &op->w, rc);
-		COUNT(p->core, quota_refused, rc == KVB_E_QUOTA);
+		COUNT(p->core, quota_refused, rc == SKV_E_QUOTA);
 	}
-	return KVB_OK;
+	return SKV_OK;
 }
 
 /* The line whose first one came first, of those not looked at in this round. */
@@ -406,7 +406,7 @@ void start_fail_line(struct part *p, struct group *g, int status, const char *te
 	while (g->wait_head) {
 		struct start_op *op = leave_line(p, g);
 
-		core_complete(p->core, &op->w, kvb_fail(op->w.err, status, NULL, "%s", text));
+		core_complete(p->core, &op->w, skv_fail(op->w.err, status, NULL, "%s", text));
 	}
 }
 
@@ -435,93 +435,93 @@ void start_undo(struct part *p, struct txn *t)
 
 /* ---- entry ---------------------------------------------------------------------------------------- */
 
-int keys_duplicate(const struct kvb_key *keys, uint32_t n, uint32_t *at, uint32_t *first)
+int keys_duplicate(const struct skv_key *keys, uint32_t n, uint32_t *at, uint32_t *first)
 {
-	uint32_t *cells = kvb_calloc(kvb_key_set_cells(n), sizeof *cells);
-	struct kvb_key_set set;
-	int rc = KVB_OK;
+	uint32_t *cells = skv_calloc(skv_key_set_cells(n), sizeof *cells);
+	struct skv_key_set set;
+	int rc = SKV_OK;
 
 	if (!cells)
-		return KVB_E_NOMEM;
-	kvb_key_set_init(&set, cells, n);
-	for (uint32_t i = 0; i < n && rc == KVB_OK; i++) {
-		uint32_t *cell = kvb_key_set_find(&set, keys, keys[i]);
+		return SKV_E_NOMEM;
+	skv_key_set_init(&set, cells, n);
+	for (uint32_t i = 0; i < n && rc == SKV_OK; i++) {
+		uint32_t *cell = skv_key_set_find(&set, keys, keys[i]);
 
 		if (*cell) {
 			*at = i;
 			*first = *cell - 1;
-			rc = KVB_E_CONFLICT;
+			rc = SKV_E_CONFLICT;
 		}
 		*cell = i + 1;
 	}
-	kvb_free(cells);
+	skv_free(cells);
 	return rc;
 }
 
-static int refuse_duplicate(const struct kvb_start_req *req, struct kvb_error *err)
+static int refuse_duplicate(const struct skv_start_req *req, struct skv_error *err)
 {
 	uint32_t at = 0, first = 0;
-	char field[KVB_FIELD_MAX];
+	char field[SKV_FIELD_MAX];
 	int rc = keys_duplicate(req->keys, req->n_keys, &at, &first);
 
-	if (rc != KVB_E_CONFLICT)
+	if (rc != SKV_E_CONFLICT)
 		return rc;
 	snprintf(field, sizeof field, "keys[%u]", at);
-	return kvb_fail(err, KVB_E_INVALID, field, "the same key as keys[%u]", first);
+	return skv_fail(err, SKV_E_INVALID, field, "the same key as keys[%u]", first);
 }
 
-static int refuse_long_name(const struct kvb_start_req *req, struct kvb_error *err)
+static int refuse_long_name(const struct skv_start_req *req, struct skv_error *err)
 {
-	char field[KVB_FIELD_MAX];
+	char field[SKV_FIELD_MAX];
 
 	for (uint32_t i = 0; req->names && i < req->n_keys; i++) {
-		if (req->names[i].n <= KVB_MAX_BLOCK_NAME)
+		if (req->names[i].n <= SKV_MAX_BLOCK_NAME)
 			continue;
 		snprintf(field, sizeof field, "names[%u]", i);
-		return kvb_fail(err, KVB_E_INVALID, field, "%zu bytes, %u at most", req->names[i].n, KVB_MAX_BLOCK_NAME);
+		return skv_fail(err, SKV_E_INVALID, field, "%zu bytes, %u at most", req->names[i].n, SKV_MAX_BLOCK_NAME);
 	}
-	return KVB_OK;
+	return SKV_OK;
 }
 
 static void hash_request(struct start_op *op)
 {
-	const struct kvb_start_req *req = req_of(op);
-	struct kvb_buf b = { 0 };
+	const struct skv_start_req *req = req_of(op);
+	struct skv_buf b = { 0 };
 
 	if (!*req->request_id)
 		return;
-	kvb_put_string(&b, req->tenant, strlen(req->tenant));
-	kvb_put_string(&b, req->instance, strlen(req->instance));
-	kvb_put_string(&b, req->request_id, strlen(req->request_id));
+	skv_put_string(&b, req->tenant, strlen(req->tenant));
+	skv_put_string(&b, req->instance, strlen(req->instance));
+	skv_put_string(&b, req->request_id, strlen(req->request_id));
 	if (!b.failed)
-		op->request = kvb_hash128(b.data, b.len);
-	kvb_put_varint(&b, req->deadline_ms);
-	kvb_put_u8(&b, req->has_parent);
-	kvb_put_bytes(&b, &req->parent, sizeof req->parent);
+		op->request = skv_hash128(b.data, b.len);
+	skv_put_varint(&b, req->deadline_ms);
+	skv_put_u8(&b, req->has_parent);
+	skv_put_bytes(&b, &req->parent, sizeof req->parent);
 	for (uint32_t i = 0; i < req->n_specs; i++)
-		kvb_put_string(&b, req->specs[i], strlen(req->specs[i]));
-	kvb_put_bytes(&b, req->keys, req->n_keys * sizeof *req->keys);
+		skv_put_string(&b, req->specs[i], strlen(req->specs[i]));
+	skv_put_bytes(&b, req->keys, req->n_keys * sizeof *req->keys);
 	if (req->key_specs) /* else as it was before there were any: hashes outlive an update */
-		kvb_put_bytes(&b, req->key_specs, req->n_keys * sizeof *req->key_specs);
+		skv_put_bytes(&b, req->key_specs, req->n_keys * sizeof *req->key_specs);
 	if (req->grace_ms || req->fit || req->want_existing || req->loose) {
-		kvb_put_varint(&b, req->grace_ms);
-		kvb_put_u8(&b, (uint8_t)(req->fit | req->want_existing << 1 | req->whole << 2 | req->loose << 3));
+		skv_put_varint(&b, req->grace_ms);
+		skv_put_u8(&b, (uint8_t)(req->fit | req->want_existing << 1 | req->whole << 2 | req->loose << 3));
 	}
 	if (req->places)
-		kvb_put_bytes(&b, req->places, req->n_keys * sizeof *req->places);
+		skv_put_bytes(&b, req->places, req->n_keys * sizeof *req->places);
 	for (uint32_t i = 0; req->names && i < req->n_keys; i++)
-		kvb_put_string(&b, req->names[i].p, req->names[i].n);
+		skv_put_string(&b, req->names[i].p, req->names[i].n);
 	if (!b.failed)
-		op->body = kvb_hash128(b.data, b.len);
+		op->body = skv_hash128(b.data, b.len);
 	else
-		op->request = (struct kvb_key){ 0, 0 };
-	kvb_buf_destroy(&b);
+		op->request = (struct skv_key){ 0, 0 };
+	skv_buf_destroy(&b);
 }
 
 static int admit(struct part *p, struct start_op *op)
 {
-	const struct kvb_core_options *o = &p->core->o;
-	const struct kvb_start_req *req = req_of(op);
+	const struct skv_core_options *o = &p->core->o;
+	const struct skv_start_req *req = req_of(op);
 	struct session *s = seen_before(p, op);
 	struct space_set spaces;
 	struct instance *inst;
@@ -531,19 +531,19 @@ static int admit(struct part *p, struct start_op *op)
 	if (s)
 		return repeat(p, op, s);
 	if (p->open_sessions >= o->max_sessions)
-		return kvb_fail(op->w.err, KVB_E_TOO_MANY, NULL, "%u sessions are open, the most there may be",
+		return skv_fail(op->w.err, SKV_E_TOO_MANY, NULL, "%u sessions are open, the most there may be",
 				o->max_sessions);
 	if (p->journal_bytes >= o->journal_limit)
-		return kvb_fail(op->w.err, KVB_E_JOURNAL_FULL, NULL,
+		return skv_fail(op->w.err, SKV_E_JOURNAL_FULL, NULL,
 				"the journal is at its bound; a checkpoint must finish first");
-	if (p->store_full_until > kvb_now_ms(p->core->clock))
-		return kvb_fail(op->w.err, KVB_E_STORE_FULL, NULL,
+	if (p->store_full_until > skv_now_ms(p->core->clock))
+		return skv_fail(op->w.err, SKV_E_STORE_FULL, NULL,
 				"the disk of the metadata store is full; lookups and deletes go on");
 	rc = instance_need(p, req->tenant, req->instance, "instance", &inst, op->w.err);
-	if (rc != KVB_OK)
+	if (rc != SKV_OK)
 		return rc;
 	if (req->names && !inst->spec.named)
-		return kvb_fail(op->w.err, KVB_E_INVALID, "names", "instance '%s' keeps none", req->instance);
+		return skv_fail(op->w.err, SKV_E_INVALID, "names", "instance '%s' keeps none", req->instance);
 	g = inst->group;
 	spaces = group_spaces(p, g);
 	rc = start_try(p, op, !g->wait_head && !space_set_meets(&p->wait_spaces, &spaces));
@@ -552,46 +552,46 @@ static int admit(struct part *p, struct start_op *op)
 	if (rc == TRY_WAIT)
 		space_set_join(&p->wait_spaces, &spaces);
 	wait_in_line(p, g, op);
-	return KVB_PENDING;
+	return SKV_PENDING;
 }
 
-static void count_outcome(struct kvb_core *c, const struct kvb_start_req *req, const struct kvb_start_res *res)
+static void count_outcome(struct skv_core *c, const struct skv_start_req *req, const struct skv_start_res *res)
 {
 	COUNT(c, start_keys, req->n_keys);
 	for (uint32_t i = 0; i < res->n_keys; i++) {
-		if (res->outcome[i] == KVB_START_EXISTS)
+		if (res->outcome[i] == SKV_START_EXISTS)
 			COUNT(c, start_exists, 1);
-		else if (res->outcome[i] == KVB_START_BUSY)
+		else if (res->outcome[i] == SKV_START_BUSY)
 			COUNT(c, start_busy, 1);
 	}
 }
 
-int kvb_core_start(struct kvb_core *c, const struct kvb_start_req *req, struct kvb_start_res *res,
-		   struct kvb_arena *a, struct kvb_error *err, const struct kvb_done *done)
+int skv_core_start(struct skv_core *c, const struct skv_start_req *req, struct skv_start_res *res,
+		   struct skv_arena *a, struct skv_error *err, const struct skv_done *done)
 {
-	struct start_op *op = kvb_arena_calloc(a, 1, sizeof *op);
+	struct start_op *op = skv_arena_calloc(a, 1, sizeof *op);
 	int rc = core_gate(c, err);
 
-	if (rc != KVB_OK)
+	if (rc != SKV_OK)
 		return rc;
 	if (!op)
-		return KVB_E_NOMEM;
-	if (req->n_keys == 0 || req->n_keys > KVB_MAX_KEYS)
-		return kvb_fail(err, KVB_E_INVALID, "keys", "1..%u keys, not %u", KVB_MAX_KEYS, req->n_keys);
+		return SKV_E_NOMEM;
+	if (req->n_keys == 0 || req->n_keys > SKV_MAX_KEYS)
+		return skv_fail(err, SKV_E_INVALID, "keys", "1..%u keys, not %u", SKV_MAX_KEYS, req->n_keys);
 	rc = refuse_duplicate(req, err);
-	if (rc == KVB_OK)
+	if (rc == SKV_OK)
 		rc = refuse_long_name(req, err);
-	if (rc != KVB_OK)
+	if (rc != SKV_OK)
 		return rc;
 	op->w = (struct waiter){ .done = *done, .req = req, .res = res, .arena = a, .err = err };
-	op->since = kvb_now_ms(c->clock);
+	op->since = skv_now_ms(c->clock);
 	hash_request(op);
 	core_lock(c);
-	rc = c->part ? admit(c->part, op) : kvb_fail(err, KVB_E_NOT_READY, NULL, "recovering");
-	COUNT(c, quota_refused, rc == KVB_E_QUOTA);
-	if (rc == KVB_OK)
+	rc = c->part ? admit(c->part, op) : skv_fail(err, SKV_E_NOT_READY, NULL, "recovering");
+	COUNT(c, quota_refused, rc == SKV_E_QUOTA);
+	if (rc == SKV_OK)
 		count_outcome(c, req, res);
-	else if (rc == KVB_PENDING)
+	else if (rc == SKV_PENDING)
 		COUNT(c, start_keys, req->n_keys);
 	core_unlock(c);
 	return rc;

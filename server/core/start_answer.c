@@ -9,12 +9,12 @@
 
 /* The locations of `fill`, in the columns of `specs`. */
 static int fill_row(struct file_table *files, const struct part *p, const struct block *b, uint32_t specs, uint32_t fill,
-		    struct kvb_location *loc)
+		    struct skv_location *loc)
 {
 	const struct instance *inst = block_instance(b);
-	int rc = KVB_OK;
+	int rc = SKV_OK;
 
-	for (uint32_t spec = 0; rc == KVB_OK && specs_left(specs, spec); spec++) {
+	for (uint32_t spec = 0; rc == SKV_OK && specs_left(specs, spec); spec++) {
 		if (!(specs >> spec & 1))
 			continue;
 		if (fill >> spec & 1)
@@ -33,30 +33,30 @@ static uint32_t committed_of(const struct block *b, uint32_t specs)
 	return mask;
 }
 
-static int fill_locations(struct waiter *w, struct part *p, const struct session *s, struct kvb_start_res *res)
+static int fill_locations(struct waiter *w, struct part *p, const struct session *s, struct skv_start_res *res)
 {
-	bool existing = ((const struct kvb_start_req *)w->req)->want_existing;
+	bool existing = ((const struct skv_start_req *)w->req)->want_existing;
 	struct file_table files = { .arena = w->arena, .files = &res->files };
 	uint32_t write = 0;
-	int rc = KVB_OK;
+	int rc = SKV_OK;
 
-	for (uint32_t i = 0; rc == KVB_OK && i < s->n_keys; i++) {
-		struct kvb_location *loc = &res->loc[(size_t)i * res->n_specs];
+	for (uint32_t i = 0; rc == SKV_OK && i < s->n_keys; i++) {
+		struct skv_location *loc = &res->loc[(size_t)i * res->n_specs];
 
 		res->outcome[i] = s->outcome[i];
-		if (s->outcome[i] == KVB_START_WRITE) {
+		if (s->outcome[i] == SKV_START_WRITE) {
 			const struct session_write *sw = &s->write[write++];
 
 			if (sw->specs)
 				rc = fill_row(&files, p, block_get(p, sw->block), s->specs, sw->specs, loc);
-		} else if (s->outcome[i] == KVB_START_EXISTS && existing) {
+		} else if (s->outcome[i] == SKV_START_EXISTS && existing) {
 			const struct block *b = index_find(p, s->inst, s->keys[i]);
 			uint32_t there = committed_of(b, s->specs);
 
 			if (there)
 				rc = fill_row(&files, p, b, s->specs, there, loc);
 			else
-				res->outcome[i] = KVB_START_BUSY; /* it was evicted while the record was on its way */
+				res->outcome[i] = SKV_START_BUSY; /* it was evicted while the record was on its way */
 		}
 	}
 	return rc;
@@ -64,30 +64,30 @@ static int fill_locations(struct waiter *w, struct part *p, const struct session
 
 int start_fill(struct waiter *w, struct part *p, const struct session *s)
 {
-	struct kvb_start_res *res = w->res;
-	uint64_t now = kvb_now_ms(p->core->clock);
+	struct skv_start_res *res = w->res;
+	uint64_t now = skv_now_ms(p->core->clock);
 
 	memset(res, 0, sizeof *res);
 	if (!s->anonymous)
 		session_id_text(s->id, res->session);
 	res->state = s->state;
 	res->n_write = s->n_write;
-	if (s->state != KVB_SESSION_OPEN)
-		return KVB_OK;
+	if (s->state != SKV_SESSION_OPEN)
+		return SKV_OK;
 	res->deadline_ms = s->deadline_at > now ? (uint32_t)(s->deadline_at - now) : 0;
 	res->n_keys = s->n_keys;
-	if (specs_names(s->inst, s->specs, w->arena, &res->specs, &res->n_specs) != KVB_OK)
-		return KVB_E_NOMEM;
-	res->outcome = kvb_arena_calloc(w->arena, s->n_keys, 1);
-	res->loc = kvb_arena_calloc(w->arena, (size_t)s->n_keys * res->n_specs, sizeof *res->loc);
+	if (specs_names(s->inst, s->specs, w->arena, &res->specs, &res->n_specs) != SKV_OK)
+		return SKV_E_NOMEM;
+	res->outcome = skv_arena_calloc(w->arena, s->n_keys, 1);
+	res->loc = skv_arena_calloc(w->arena, (size_t)s->n_keys * res->n_specs, sizeof *res->loc);
 	if (!res->outcome || !res->loc)
-		return KVB_E_NOMEM;
+		return SKV_E_NOMEM;
 	return fill_locations(w, p, s, res);
 }
 
 int start_fill_late(struct waiter *w, struct part *p, const struct txn *t, int status)
 {
-	if (status != KVB_OK)
+	if (status != SKV_OK)
 		return status;
 	/* Out of memory now leaves the session open; the same request id asks again. */
 	return start_fill(w, p, t->session);
@@ -95,8 +95,8 @@ int start_fill_late(struct waiter *w, struct part *p, const struct txn *t, int s
 
 int start_fill_none(const struct part *p, struct waiter *w, const struct plan *plan)
 {
-	const struct kvb_start_req *req = w->req;
-	struct kvb_start_res *res = w->res;
+	const struct skv_start_req *req = w->req;
+	struct skv_start_res *res = w->res;
 	struct file_table files = { .arena = w->arena, .files = &res->files };
 	bool existing = req->want_existing;
 	int rc;
@@ -105,13 +105,13 @@ int start_fill_none(const struct part *p, struct waiter *w, const struct plan *p
 	res->n_keys = req->n_keys;
 	res->outcome = plan->outcome;
 	rc = specs_names(plan->inst, plan->specs, w->arena, &res->specs, &res->n_specs);
-	if (rc != KVB_OK)
+	if (rc != SKV_OK)
 		return rc;
-	res->loc = kvb_arena_calloc(w->arena, existing ? (size_t)res->n_keys * res->n_specs : 1, sizeof *res->loc);
+	res->loc = skv_arena_calloc(w->arena, existing ? (size_t)res->n_keys * res->n_specs : 1, sizeof *res->loc);
 	if (!res->loc)
-		return KVB_E_NOMEM;
-	for (uint32_t i = 0; rc == KVB_OK && existing && i < res->n_keys; i++)
-		if (plan->outcome[i] == KVB_START_EXISTS)
+		return SKV_E_NOMEM;
+	for (uint32_t i = 0; rc == SKV_OK && existing && i < res->n_keys; i++)
+		if (plan->outcome[i] == SKV_START_EXISTS)
 			rc = fill_row(&files, p, plan->have[i], plan->specs, committed_of(plan->have[i], plan->specs),
 				      &res->loc[(size_t)i * res->n_specs]);
 	return rc;

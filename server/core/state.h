@@ -2,22 +2,22 @@
  * state.h - the state of a partition and of the core: what the files of the core share. Functions are in internal.h,
  * with the rules of locking.
  */
-#ifndef KVB_CORE_STATE_H
-#define KVB_CORE_STATE_H
+#ifndef SKV_CORE_STATE_H
+#define SKV_CORE_STATE_H
 
 #include <assert.h>
 #include <stdatomic.h>
 
-#include <kvb/core.h>
-#include <kvb/heap.h>
-#include <kvb/lock.h>
-#include <kvb/log.h>
-#include <kvb/mem.h>
-#include <kvb/policy.h>
-#include <kvb/pool.h>
-#include <kvb/storage.h>
-#include <kvb/store.h>
-#include <kvb/superblock.h>
+#include <skv/core.h>
+#include <skv/heap.h>
+#include <skv/lock.h>
+#include <skv/log.h>
+#include <skv/mem.h>
+#include <skv/policy.h>
+#include <skv/pool.h>
+#include <skv/storage.h>
+#include <skv/store.h>
+#include <skv/superblock.h>
 
 #include "space_set.h"
 
@@ -37,7 +37,7 @@ struct slot {
 	uint64_t space : 8;       /* index into part->space */
 	uint64_t state : 2;       /* enum slot_state */
 	uint64_t has_checksum : 1;
-	uint64_t tag : 5; /* of the first slot, whatever its state: the policy's, of the block (kvb/policy.h) */
+	uint64_t tag : 5; /* of the first slot, whatever its state: the policy's, of the block (skv/policy.h) */
 	uint32_t slab; /* handle in the space's pool */
 	uint32_t index;
 	uint32_t queued; /* place in the eviction queue of its class (queue.c); 0 = none, or another slot has it */
@@ -50,7 +50,7 @@ struct slot {
 /* A block's entry stays while any of its slots is not ABSENT or another block names it as parent
  * (then it is a miss for everybody, but keeps the chain linked). */
 struct block {
-	struct kvb_key key;
+	struct skv_key key;
 	_Atomic uint64_t mark; /* last use and end of lease (mark.h); the only thing that readers write */
 	uint32_t parent;       /* id; while free: next free entry */
 	uint32_t children : 30; /* entries whose parent this is */
@@ -98,8 +98,8 @@ struct evict_queue {
 	uint32_t member;       /* of the set; not while the instance is a ghost */
 	uint32_t space;
 	uint32_t class_id;
-	uint32_t top[KVB_HEAPS_MAX]; /* places in the set's heaps */
-	struct kvb_heaps heaps;
+	uint32_t top[SKV_HEAPS_MAX]; /* places in the set's heaps */
+	struct skv_heaps heaps;
 };
 
 /* A member of a set, and what its instance has for its part (share.c). */
@@ -113,7 +113,7 @@ struct evict_set {
 	struct group *group;
 	uint32_t space;
 	uint32_t class_id;
-	struct kvb_heaps tops;
+	struct skv_heaps tops;
 	struct evict_queue **member;
 	size_t cap;
 	uint32_t n;
@@ -130,7 +130,7 @@ struct evict_set {
 /* A block that eviction leaves alone (pin.c). */
 struct pin {
 	uint32_t block; /* id; NO_BLOCK = the cell is empty */
-	uint32_t kind;  /* enum kvb_pin_kind */
+	uint32_t kind;  /* enum skv_pin_kind */
 	uint64_t until; /* boot time ms; 0 = until it is unpinned */
 };
 
@@ -145,7 +145,7 @@ struct pins {
 };
 
 struct instance {
-	struct kvb_instance_spec spec; /* strings owned */
+	struct skv_instance_spec spec; /* strings owned */
 	uint32_t id;                   /* durable number, never reused */
 	struct group *group;
 	bool deleting;   /* a record that drops it is queued or durable: nobody uses it any more */
@@ -187,7 +187,7 @@ struct instance {
 };
 
 struct group {
-	struct kvb_group_spec spec; /* strings owned */
+	struct skv_group_spec spec; /* strings owned */
 	uint64_t version;
 	uint64_t used_bytes;
 	uint64_t removing_bytes;
@@ -204,10 +204,10 @@ struct group {
 	uint64_t evicted;    /* blocks, since the part was loaded */
 	struct start_op *wait_head, *wait_tail; /* starts waiting for space, first come first served */
 	uint64_t turn; /* newest round of start_serve_waiters that has looked at the line */
-	const struct kvb_policy_ops *policy;
+	const struct skv_policy_ops *policy;
 	void *policy_state;
 	uint32_t n_queues; /* heaps that its evict_queues have for candidates */
-	uint64_t queued[KVB_POLICY_QUEUES]; /* blocks in them, by queue of the policy */
+	uint64_t queued[SKV_POLICY_QUEUES]; /* blocks in them, by queue of the policy */
 	uint32_t requeue; /* the policy has changed: chunks from here on are to be queued again; 0 = none */
 };
 
@@ -222,7 +222,7 @@ struct era {
 /* One storage as a device: outlives reloads of the partition. Has a thread of its own, because its
  * file system may hang. */
 struct device {
-	struct kvb_core *core;
+	struct skv_core *core;
 	char *name;
 	char *type;
 	char *root;
@@ -240,16 +240,16 @@ struct device {
 	uint64_t edge;  /* header and trailer of a slab file, each */
 	bool any_mount;
 	bool fresh; /* its chunk size, if it was not told, is what the directory says: of one that is being made */
-	const struct kvb_storage_ops *ops;
+	const struct skv_storage_ops *ops;
 
-	struct kvb_mutex lock; /* below core->lock: protects the rest */
-	struct kvb_cond wake;
+	struct skv_mutex lock; /* below core->lock: protects the rest */
+	struct skv_cond wake;
 	pthread_t thread;
 	bool running;
 	_Atomic bool ended; /* the thread has nothing more to do */
 	bool stop;
 	bool asked; /* to look at once */
-	struct kvb_storage *storage; /* NULL until it could be opened; used by the thread only */
+	struct skv_storage *storage; /* NULL until it could be opened; used by the thread only */
 	bool files_checked;          /* since the last open */
 	uint32_t next_check;         /* of the files, while running: none below; by the thread only */
 	uint32_t stuck_file;         /* + 1: told in the log that it could not be removed; by the thread only */
@@ -259,7 +259,7 @@ struct device {
 	_Atomic bool probed; /* since the part was loaded */
 	_Atomic uint64_t busy_since; /* boot time ms of a running call into the file system, 0 = none */
 	_Atomic uint64_t fs_free;
-	char problem[KVB_MESSAGE_MAX];
+	char problem[SKV_MESSAGE_MAX];
 };
 
 /* What the core keeps for each size class of a space. */
@@ -308,7 +308,7 @@ struct space {
 	bool enabled;
 	uint32_t high_percent, low_percent;
 	bool falling; /* as a group's */
-	struct kvb_pool *pool;
+	struct skv_pool *pool;
 	bool draining; /* no new blocks go there, and all files drain */
 	struct space_file *file; /* by number */
 	size_t n_file, cap_file;
@@ -333,10 +333,10 @@ struct session_write {
 };
 
 struct session {
-	struct kvb_key id;
-	struct kvb_key tenant;  /* hash of its name: only it may finish or abort */
-	struct kvb_key request; /* hash of tenant, instance, request id; {0,0} = none */
-	struct kvb_key body;    /* hash of what was asked */
+	struct skv_key id;
+	struct skv_key tenant;  /* hash of its name: only it may finish or abort */
+	struct skv_key request; /* hash of tenant, instance, request id; {0,0} = none */
+	struct skv_key body;    /* hash of what was asked */
 	struct session *id_next;      /* chain in part->session_by_id */
 	struct session *request_next; /* chain in part->session_by_request */
 	struct session *queue_next;   /* ended ones, oldest first */
@@ -345,7 +345,7 @@ struct session {
 	struct instance *inst; /* NULL once ended */
 	struct session *open_next, *open_before; /* of the same instance, while open */
 	uint32_t instance;     /* its durable number, kept; 0 = not known: ended, by an older version */
-	enum kvb_session_state state;
+	enum skv_session_state state;
 	struct txn *pending; /* start, finish, abort or expiry on its way to the journal */
 	uint32_t settling;   /* writes that are SETTLING: no expiry meanwhile */
 	bool starting;
@@ -363,9 +363,9 @@ struct session {
 	uint32_t n_left; /* of them: not settled */
 	uint64_t bytes;  /* of these */
 	uint8_t *outcome;            /* [n_keys] */
-	struct kvb_key *keys;        /* [n_keys], until ended */
+	struct skv_key *keys;        /* [n_keys], until ended */
 	bool has_parent;
-	struct kvb_key parent;
+	struct skv_key parent;
 	struct session_write *write; /* [n_write] */
 	uint32_t committed;
 	uint32_t failed;
@@ -382,7 +382,7 @@ struct removal {
 };
 
 /* Blocks picked for removal. mark() hides the block at once (its committed slots become REMOVING);
- * queue() puts the record of all of them into the journal, or un-marks them (KVB_E_NOMEM). */
+ * queue() puts the record of all of them into the journal, or un-marks them (SKV_E_NOMEM). */
 #define MAX_PICKS 16384u /* by eviction in one call: it holds the lock, and a record has bounds */
 struct picks {
 	struct removal *v;
@@ -397,12 +397,12 @@ struct snapshot {
 	uint64_t barrier; /* last transaction queued when it began: must be durable before it counts */
 	uint64_t journal_bytes; /* before it: what the checkpoint will truncate */
 	uint32_t next_chunk, end_chunk;
-	struct kvb_buf out;      /* blocks copied out, cut into slices by the checkpointer */
-	struct kvb_buf tail;     /* sessions, holds, counters: the last slice */
+	struct skv_buf out;      /* blocks copied out, cut into slices by the checkpointer */
+	struct skv_buf tail;     /* sessions, holds, counters: the last slice */
 };
 
 struct part {
-	struct kvb_core *core;
+	struct skv_core *core;
 	uint64_t fence;
 	uint64_t seq; /* newest durable batch */
 	uint64_t journal_bytes;
@@ -436,7 +436,7 @@ struct part {
 	struct session *session_by_request[SESSION_BUCKETS];
 	struct session *ended_head, *ended_tail;
 	uint64_t open_sessions, ended_sessions;
-	struct kvb_heaps deadlines; /* open sessions, by deadline: one heap */
+	struct skv_heaps deadlines; /* open sessions, by deadline: one heap */
 
 	uint64_t next_generation;
 	struct era *era; /* when generations were given out, oldest first (era.c) */
@@ -479,23 +479,23 @@ struct settled {
 	bool success;
 };
 
-/* A block whose pin is set or, with KVB_PIN_NONE, ended; and what it was before, for the undo. */
+/* A block whose pin is set or, with SKV_PIN_NONE, ended; and what it was before, for the undo. */
 struct repin {
-	struct kvb_key key;
+	struct skv_key key;
 	struct pin from, to;
 };
 
 /* Someone who waits for a transaction. Lives in the request's arena. */
 struct waiter {
 	struct waiter *next;
-	struct kvb_done done;
+	struct skv_done done;
 	/* Called under the write lock after the transaction was applied, to fill the answer; may be
-	 * NULL. `status` is the transaction's. Returns the status to report; KVB_PENDING = nothing yet, it goes on. */
+	 * NULL. `status` is the transaction's. Returns the status to report; SKV_PENDING = nothing yet, it goes on. */
 	int (*fill)(struct waiter *w, struct part *p, const struct txn *t, int status);
 	const void *req;
 	void *res;
-	struct kvb_arena *arena;
-	struct kvb_error *err;
+	struct skv_arena *arena;
+	struct skv_error *err;
 	int status;
 };
 
@@ -504,7 +504,7 @@ struct txn {
 	uint64_t number;
 	enum txn_kind kind;
 	bool urgent;
-	struct kvb_buf rec;
+	struct skv_buf rec;
 	struct waiter *_Atomic waiters; /* under the core's lock; the committer asks without it whether there are any */
 
 	struct session *session; /* START, FINISH, END */
@@ -512,7 +512,7 @@ struct txn {
 	uint8_t *success; /* bytes, one per written block */
 	uint64_t *sums;   /* [n_write * n_specs], or NULL */
 	uint64_t hold_until; /* FINISH, END: of the slots that fail */
-	enum kvb_session_state end_state;
+	enum skv_session_state end_state;
 	/* REMOVE */
 	struct removal *removal;
 	size_t n_removal;
@@ -531,9 +531,9 @@ struct txn {
 };
 
 struct commit {
-	struct kvb_mutex lock;
-	struct kvb_cond wake; /* the committer: work, a snapshot wanted, or stop */
-	struct kvb_cond idle; /* others: a round is over */
+	struct skv_mutex lock;
+	struct skv_cond wake; /* the committer: work, a snapshot wanted, or stop */
+	struct skv_cond idle; /* others: a round is over */
 	struct txn *head, *tail;
 	uint64_t queued;   /* number of the newest queued */
 	uint64_t appended; /* number of the newest durable, or failed */
@@ -552,26 +552,26 @@ struct commit {
 
 #define DEMOTE_NONE UINT64_MAX
 
-struct kvb_core {
-	struct kvb_core_options o;
-	const struct kvb_clock *clock;
-	struct kvb_store *store;
-	struct kvb_secret secret;
+struct skv_core {
+	struct skv_core_options o;
+	const struct skv_clock *clock;
+	struct skv_store *store;
+	struct skv_secret secret;
 	char owner[192];
 	char boot_id[37];
 	uint64_t started_ms;
 
-	struct kvb_rwlock lock;
+	struct skv_rwlock lock;
 	struct part *part; /* NULL unless READY (or recovering into it) */
-	_Atomic int state; /* enum kvb_core_state */
+	_Atomic int state; /* enum skv_core_state */
 	_Atomic uint64_t owned_until; /* end of the ownership lease, boot time ms */
 	_Atomic uint64_t fence;
 	_Atomic bool reload_asked; /* an append had an unknown outcome */
 	_Atomic bool fenced;       /* the store told that somebody else owns the partition */
 
 	struct commit commit;
-	struct kvb_mutex turn_lock; /* keeper, ticker, checkpointer: stop and wake */
-	struct kvb_cond turn_wake;
+	struct skv_mutex turn_lock; /* keeper, ticker, checkpointer: stop and wake */
+	struct skv_cond turn_wake;
 	bool stop;
 	bool checkpoint_asked;
 	bool checkpointing; /* somebody has the turn to write one */
@@ -595,7 +595,7 @@ struct kvb_core {
 
 	struct {
 #define CORE_COUNTER_ATOMIC(name, help) _Atomic uint64_t name;
-		KVB_CORE_COUNTERS(CORE_COUNTER_ATOMIC)
+		SKV_CORE_COUNTERS(CORE_COUNTER_ATOMIC)
 #undef CORE_COUNTER_ATOMIC
 	} count;
 };

@@ -12,22 +12,22 @@
 /* ---- one block, for a person --------------------------------------------------------------------------- */
 
 static int view_block(struct part *p, const struct instance *inst, const struct block *b,
-		      struct kvb_block_view *out, struct kvb_arena *a)
+		      struct skv_block_view *out, struct skv_arena *a)
 {
 	static const char *const states[] = { "absent", "writing", "committed", "deleting" };
 	struct file_table files = { .arena = a, .files = &out->files };
-	uint64_t now = kvb_now_ms(p->core->clock);
+	uint64_t now = skv_now_ms(p->core->clock);
 	uint64_t lease = block_lease(p, inst, b), use = use_ms(mark_use(atomic_load(&b->mark)));
 	uint64_t use_now = now + p->use_base;
 	int rc = specs_names(inst, UINT32_MAX, a, &out->specs, &out->n_specs);
 
-	out->state = kvb_arena_calloc(a, inst->spec.n_specs, sizeof *out->state);
-	out->loc = kvb_arena_calloc(a, inst->spec.n_specs, sizeof *out->loc);
-	if (rc != KVB_OK || !out->state || !out->loc)
-		return KVB_E_NOMEM;
+	out->state = skv_arena_calloc(a, inst->spec.n_specs, sizeof *out->state);
+	out->loc = skv_arena_calloc(a, inst->spec.n_specs, sizeof *out->loc);
+	if (rc != SKV_OK || !out->state || !out->loc)
+		return SKV_E_NOMEM;
 	out->key = b->key;
 	out->has_parent = b->parent != NO_BLOCK;
-	out->parent = out->has_parent ? block_get(p, b->parent)->key : (struct kvb_key){ 0, 0 };
+	out->parent = out->has_parent ? block_get(p, b->parent)->key : (struct skv_key){ 0, 0 };
 	out->children = b->children;
 	out->created_ms = era_of(p, block_generation(inst, b));
 	out->idle_ms = use && use < use_now ? use_now - use : 0;
@@ -35,54 +35,54 @@ static int view_block(struct part *p, const struct instance *inst, const struct 
 	for (uint32_t s = 0; s < inst->spec.n_specs; s++) {
 		out->state[s] = states[b->slot[s].state];
 		if (b->slot[s].state != SLOT_ABSENT &&
-		    location_fill(&files, p, inst, b, s, &out->loc[s]) != KVB_OK)
-			return KVB_E_NOMEM;
+		    location_fill(&files, p, inst, b, s, &out->loc[s]) != SKV_OK)
+			return SKV_E_NOMEM;
 	}
-	return KVB_OK;
+	return SKV_OK;
 }
 
-int kvb_core_block(struct kvb_core *c, const char *tenant, const char *instance, struct kvb_key key,
-		   struct kvb_block_view *out, struct kvb_arena *a, struct kvb_error *err)
+int skv_core_block(struct skv_core *c, const char *tenant, const char *instance, struct skv_key key,
+		   struct skv_block_view *out, struct skv_arena *a, struct skv_error *err)
 {
 	struct instance *inst = NULL;
 	const struct block *b = NULL;
 	int rc = core_gate(c, err);
 
-	if (rc != KVB_OK)
+	if (rc != SKV_OK)
 		return rc;
 	memset(out, 0, sizeof *out);
-	kvb_rwlock_read(&c->lock);
+	skv_rwlock_read(&c->lock);
 	rc = c->part ? instance_need(c->part, tenant, instance, "instance", &inst, err)
-		     : kvb_fail(err, KVB_E_NOT_READY, NULL, "recovering");
-	if (rc == KVB_OK)
+		     : skv_fail(err, SKV_E_NOT_READY, NULL, "recovering");
+	if (rc == SKV_OK)
 		b = index_find(c->part, inst, key);
-	if (rc == KVB_OK && (!b || !b->live))
-		rc = kvb_fail(err, KVB_E_NOT_FOUND, "key", "no such block in instance '%s'", instance);
-	if (rc == KVB_OK)
+	if (rc == SKV_OK && (!b || !b->live))
+		rc = skv_fail(err, SKV_E_NOT_FOUND, "key", "no such block in instance '%s'", instance);
+	if (rc == SKV_OK)
 		rc = view_block(c->part, inst, b, out, a);
-	kvb_rwlock_read_unlock(&c->lock);
+	skv_rwlock_read_unlock(&c->lock);
 	return rc;
 }
 
 /* ---- the states of many ----------------------------------------------------------------------------------- */
 
-_Static_assert(KVB_SLOT_ABSENT == (int)SLOT_ABSENT && KVB_SLOT_WRITING == (int)SLOT_WRITING &&
-		       KVB_SLOT_COMMITTED == (int)SLOT_COMMITTED && KVB_SLOT_REMOVING == (int)SLOT_REMOVING,
+_Static_assert(SKV_SLOT_ABSENT == (int)SLOT_ABSENT && SKV_SLOT_WRITING == (int)SLOT_WRITING &&
+		       SKV_SLOT_COMMITTED == (int)SLOT_COMMITTED && SKV_SLOT_REMOVING == (int)SLOT_REMOVING,
 	       "states are told as they are");
 
-static int fill_states(struct part *p, const struct instance *inst, const struct kvb_states_req *req,
-		       struct kvb_states_res *res, struct kvb_arena *a)
+static int fill_states(struct part *p, const struct instance *inst, const struct skv_states_req *req,
+		       struct skv_states_res *res, struct skv_arena *a)
 {
 	struct file_table files = { .arena = a, .files = &res->files };
 	size_t n = (size_t)req->n_keys * inst->spec.n_specs;
 
-	*res = (struct kvb_states_res){ .n_keys = req->n_keys };
-	res->state = kvb_arena_calloc(a, n, sizeof *res->state);
-	res->loc = kvb_arena_calloc(a, n, sizeof *res->loc);
-	res->created_ms = kvb_arena_calloc(a, req->n_keys, sizeof *res->created_ms);
+	*res = (struct skv_states_res){ .n_keys = req->n_keys };
+	res->state = skv_arena_calloc(a, n, sizeof *res->state);
+	res->loc = skv_arena_calloc(a, n, sizeof *res->loc);
+	res->created_ms = skv_arena_calloc(a, req->n_keys, sizeof *res->created_ms);
 	if (!res->state || !res->loc || !res->created_ms ||
-	    specs_names(inst, UINT32_MAX, a, &res->specs, &res->n_specs) != KVB_OK)
-		return KVB_E_NOMEM;
+	    specs_names(inst, UINT32_MAX, a, &res->specs, &res->n_specs) != SKV_OK)
+		return SKV_E_NOMEM;
 	for (uint32_t i = 0; i < req->n_keys; i++) {
 		const struct block *b = index_find(p, inst, req->keys[i]);
 		size_t row = (size_t)i * res->n_specs;
@@ -90,29 +90,29 @@ static int fill_states(struct part *p, const struct instance *inst, const struct
 		for (uint32_t s = 0; b && s < res->n_specs; s++) {
 			res->state[row + s] = b->slot[s].state;
 			if (b->slot[s].state != SLOT_ABSENT &&
-			    location_fill(&files, p, inst, b, s, &res->loc[row + s]) != KVB_OK)
-				return KVB_E_NOMEM;
+			    location_fill(&files, p, inst, b, s, &res->loc[row + s]) != SKV_OK)
+				return SKV_E_NOMEM;
 		}
 		res->created_ms[i] = b ? era_of(p, block_generation(inst, b)) : 0;
 	}
-	return KVB_OK;
+	return SKV_OK;
 }
 
-int kvb_core_states(struct kvb_core *c, const struct kvb_states_req *req, struct kvb_states_res *res,
-		    struct kvb_arena *a, struct kvb_error *err)
+int skv_core_states(struct skv_core *c, const struct skv_states_req *req, struct skv_states_res *res,
+		    struct skv_arena *a, struct skv_error *err)
 {
 	struct instance *inst = NULL;
 	int rc = core_gate(c, err);
 
-	if (rc != KVB_OK)
+	if (rc != SKV_OK)
 		return rc;
-	if (req->n_keys > KVB_MAX_KEYS)
-		return kvb_fail(err, KVB_E_TOO_LARGE, "keys", "at most %u keys", KVB_MAX_KEYS);
-	kvb_rwlock_read(&c->lock);
+	if (req->n_keys > SKV_MAX_KEYS)
+		return skv_fail(err, SKV_E_TOO_LARGE, "keys", "at most %u keys", SKV_MAX_KEYS);
+	skv_rwlock_read(&c->lock);
 	rc = c->part ? instance_need(c->part, req->tenant, req->instance, "instance", &inst, err)
-		     : kvb_fail(err, KVB_E_NOT_READY, NULL, "recovering");
-	if (rc == KVB_OK)
+		     : skv_fail(err, SKV_E_NOT_READY, NULL, "recovering");
+	if (rc == SKV_OK)
 		rc = fill_states(c->part, inst, req, res, a);
-	kvb_rwlock_read_unlock(&c->lock);
+	skv_rwlock_read_unlock(&c->lock);
 	return rc;
 }

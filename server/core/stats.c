@@ -6,30 +6,30 @@
 #include <stdio.h>
 #include <string.h>
 
-static char *dup_text(struct kvb_arena *a, const char *s) { return kvb_arena_strndup(a, s, strlen(s)); }
+static char *dup_text(struct skv_arena *a, const char *s) { return skv_arena_strndup(a, s, strlen(s)); }
 
-static int copy_masters(const struct device *d, struct kvb_arena *a, struct kvb_storage_spec *out)
+static int copy_masters(const struct device *d, struct skv_arena *a, struct skv_storage_spec *out)
 {
-	const char **v = kvb_arena_calloc(a, d->n_masters + 1, sizeof *v);
+	const char **v = skv_arena_calloc(a, d->n_masters + 1, sizeof *v);
 
 	for (uint32_t i = 0; v && i < d->n_masters; i++) {
 		v[i] = dup_text(a, d->masters[i]);
 		if (!v[i])
-			return KVB_E_NOMEM;
+			return SKV_E_NOMEM;
 	}
 	out->fs_master = v;
 	out->n_fs_master = d->n_masters;
-	return v ? KVB_OK : KVB_E_NOMEM;
+	return v ? SKV_OK : SKV_E_NOMEM;
 }
 
-static int view_storage(struct space *s, struct kvb_arena *a, struct kvb_storage_view *v)
+static int view_storage(struct space *s, struct skv_arena *a, struct skv_storage_view *v)
 {
 	struct device *d = s->dev;
-	struct kvb_pool_stats st;
+	struct skv_pool_stats st;
 
 	memset(v, 0, sizeof *v);
-	kvb_pool_stats(s->pool, &st);
-	v->spec = (struct kvb_storage_spec){ .name = dup_text(a, d->name), .type = dup_text(a, d->type),
+	skv_pool_stats(s->pool, &st);
+	v->spec = (struct skv_storage_spec){ .name = dup_text(a, d->name), .type = dup_text(a, d->type),
 					     .root = dup_text(a, d->root),
 					     .client_root = dup_text(a, d->client_root),
 					     .client_mount = dup_text(a, d->client_mount),
@@ -38,11 +38,11 @@ static int view_storage(struct space *s, struct kvb_arena *a, struct kvb_storage
 					     .high_percent = s->high_percent, .low_percent = s->low_percent };
 	v->spec.chunk_size = d->chunk;
 	v->spec.any_mount = d->any_mount;
-	if (copy_masters(d, a, &v->spec) != KVB_OK)
-		return KVB_E_NOMEM;
+	if (copy_masters(d, a, &v->spec) != SKV_OK)
+		return SKV_E_NOMEM;
 	if (d->ops->counted)
 		v->spec.file_size = v->spec.unit = 0;
-	kvb_uuid_to_text(d->uuid, v->uuid);
+	skv_uuid_to_text(d->uuid, v->uuid);
 	v->healthy = device_healthy(d);
 	v->problem = "";
 	if (!v->healthy)
@@ -59,13 +59,13 @@ static int view_storage(struct space *s, struct kvb_arena *a, struct kvb_storage
 	v->quarantined_bytes = st.held_bytes;
 	v->free_bytes = !s->draining && s->capacity > st.assigned_bytes ? s->capacity - st.assigned_bytes : 0;
 	return v->spec.name && v->spec.type && v->spec.root && v->spec.client_root && v->spec.client_mount && v->spec.extra
-		       ? KVB_OK
-		       : KVB_E_NOMEM;
+		       ? SKV_OK
+		       : SKV_E_NOMEM;
 }
 
 static uint64_t leased_bytes(const struct part *p, struct instance *inst)
 {
-	uint64_t no = kvb_now_ms(p->core->clock) / p->core->o.lease_max_ms;
+	uint64_t no = skv_now_ms(p->core->clock) / p->core->o.lease_max_ms;
 
 	if (atomic_load(&inst->lease_window_no) + 1 < no)
 		return 0;
@@ -73,7 +73,7 @@ static uint64_t leased_bytes(const struct part *p, struct instance *inst)
 }
 
 /* What its instances hold. */
-static void sum_group(const struct part *p, const struct group *g, struct kvb_group_view *v)
+static void sum_group(const struct part *p, const struct group *g, struct skv_group_view *v)
 {
 	v->room_bytes = group_room(p, g);
 	v->evicted_blocks = g->evicted;
@@ -90,62 +90,62 @@ static void sum_group(const struct part *p, const struct group *g, struct kvb_gr
 	}
 }
 
-static int view_group(const struct part *p, const struct group *g, struct kvb_arena *a, struct kvb_group_view *v)
+static int view_group(const struct part *p, const struct group *g, struct skv_arena *a, struct skv_group_view *v)
 {
-	const struct kvb_group_spec *have = &g->spec;
-	const char **names = kvb_arena_alloc(a, (have->n_storages + 1) * sizeof *names);
-	struct kvb_type_quota *quotas = kvb_arena_alloc(a, (have->n_quotas + 1) * sizeof *quotas);
+	const struct skv_group_spec *have = &g->spec;
+	const char **names = skv_arena_alloc(a, (have->n_storages + 1) * sizeof *names);
+	struct skv_type_quota *quotas = skv_arena_alloc(a, (have->n_quotas + 1) * sizeof *quotas);
 
-	*v = (struct kvb_group_view){ .spec = *have, .used_bytes = g->used_bytes, .blocks = g->blocks };
+	*v = (struct skv_group_view){ .spec = *have, .used_bytes = g->used_bytes, .blocks = g->blocks };
 	sum_group(p, g, v);
 	v->spec.name = dup_text(a, have->name);
 	v->spec.extra = dup_text(a, have->extra);
 	v->spec.storages = names;
 	v->spec.quotas = quotas;
 	if (!names || !quotas || !v->spec.name || !v->spec.extra)
-		return KVB_E_NOMEM;
+		return SKV_E_NOMEM;
 	for (uint32_t i = 0; i < have->n_storages; i++) {
 		names[i] = dup_text(a, have->storages[i]);
 		if (!names[i])
-			return KVB_E_NOMEM;
+			return SKV_E_NOMEM;
 	}
 	for (uint32_t i = 0; i < have->n_quotas; i++) {
 		quotas[i] = have->quotas[i];
 		quotas[i].type = dup_text(a, have->quotas[i].type);
 		if (!quotas[i].type)
-			return KVB_E_NOMEM;
+			return SKV_E_NOMEM;
 	}
-	return KVB_OK;
+	return SKV_OK;
 }
 
 /* On the storages of its group that have chunks. */
-static int view_placements(const struct part *p, const struct instance *inst, struct kvb_arena *a,
-			   struct kvb_instance_view *v)
+static int view_placements(const struct part *p, const struct instance *inst, struct skv_arena *a,
+			   struct skv_instance_view *v)
 {
-	const struct kvb_group_spec *g = &inst->group->spec;
-	struct kvb_placement *out = kvb_arena_calloc(a, (size_t)g->n_storages * inst->spec.n_specs + 1, sizeof *out);
+	const struct skv_group_spec *g = &inst->group->spec;
+	struct skv_placement *out = skv_arena_calloc(a, (size_t)g->n_storages * inst->spec.n_specs + 1, sizeof *out);
 
 	for (uint32_t k = 0; out && k < g->n_storages; k++) {
 		int at = space_find(p, g->storages[k]);
 
 		for (uint32_t s = 0; at >= 0 && p->space[at].dev->chunk && s < inst->spec.n_specs; s++) {
 			struct geometry how = space_geometry(&p->space[at], &inst->spec, s);
-			struct kvb_placement *to = &out[v->n_placements++];
+			struct skv_placement *to = &out[v->n_placements++];
 
-			*to = (struct kvb_placement){ dup_text(a, g->storages[k]), v->spec.specs[s].name, fit_text(how.fit),
+			*to = (struct skv_placement){ dup_text(a, g->storages[k]), v->spec.specs[s].name, fit_text(how.fit),
 						      how.stride, how.wasted, how.copied };
 			if (!to->storage)
-				return KVB_E_NOMEM;
+				return SKV_E_NOMEM;
 		}
 	}
 	v->placements = out;
-	return out ? KVB_OK : KVB_E_NOMEM;
+	return out ? SKV_OK : SKV_E_NOMEM;
 }
 
-static int view_instance(const struct part *p, struct instance *inst, struct kvb_arena *a,
-			 struct kvb_instance_view *v)
+static int view_instance(const struct part *p, struct instance *inst, struct skv_arena *a,
+			 struct skv_instance_view *v)
 {
-	struct kvb_spec *specs = kvb_arena_alloc(a, inst->spec.n_specs * sizeof *specs);
+	struct skv_spec *specs = skv_arena_alloc(a, inst->spec.n_specs * sizeof *specs);
 
 	memset(v, 0, sizeof *v);
 	v->spec = inst->spec;
@@ -155,46 +155,46 @@ static int view_instance(const struct part *p, struct instance *inst, struct kvb
 	v->spec.extra = dup_text(a, inst->spec.extra);
 	v->spec.specs = specs;
 	for (uint32_t s = 0; specs && s < inst->spec.n_specs; s++) {
-		specs[s] = (struct kvb_spec){ dup_text(a, inst->spec.specs[s].name), inst->spec.specs[s].size };
+		specs[s] = (struct skv_spec){ dup_text(a, inst->spec.specs[s].name), inst->spec.specs[s].size };
 		if (!specs[s].name)
-			return KVB_E_NOMEM;
+			return SKV_E_NOMEM;
 	}
 	v->blocks = inst->blocks;
 	v->used_bytes = inst->used_bytes;
 	v->open_sessions = inst->open_sessions;
 	v->open_bytes = inst->open_bytes;
 	v->leased_bytes = leased_bytes(p, inst);
-	if (inst->group->spec.share != KVB_SHARE_GROUP)
+	if (inst->group->spec.share != SKV_SHARE_GROUP)
 		v->share_bytes = share_of(inst, group_room(p, inst->group));
 	v->pinned_bytes = pinned_bytes(inst, true);
 	v->soft_pinned_bytes = pinned_bytes(inst, false);
 	v->evicted_blocks = inst->evicted;
 	v->hits = atomic_load(&inst->hits);
-	return specs && v->spec.tenant && v->spec.id && v->spec.group && v->spec.extra ? view_placements(p, inst, a, v) : KVB_E_NOMEM;
+	return specs && v->spec.tenant && v->spec.id && v->spec.group && v->spec.extra ? view_placements(p, inst, a, v) : SKV_E_NOMEM;
 }
 
-static int storages_locked(struct part *p, const char *name, struct kvb_arena *a, struct kvb_storage_view **out,
+static int storages_locked(struct part *p, const char *name, struct skv_arena *a, struct skv_storage_view **out,
 			   uint32_t *n)
 {
-	struct kvb_storage_view *v = kvb_arena_alloc(a, (p->n_space + 1) * sizeof *v);
-	int rc = v ? KVB_OK : KVB_E_NOMEM;
+	struct skv_storage_view *v = skv_arena_alloc(a, (p->n_space + 1) * sizeof *v);
+	int rc = v ? SKV_OK : SKV_E_NOMEM;
 
 	*n = 0;
-	for (uint32_t i = 0; rc == KVB_OK && i < p->n_space; i++)
+	for (uint32_t i = 0; rc == SKV_OK && i < p->n_space; i++)
 		if (p->space[i].pool && (!name || strcmp(p->space[i].dev->name, name) == 0))
 			rc = view_storage(&p->space[i], a, &v[(*n)++]);
 	*out = v;
 	return rc;
 }
 
-static int groups_locked(struct part *p, const char *name, struct kvb_arena *a, struct kvb_group_view **out,
+static int groups_locked(struct part *p, const char *name, struct skv_arena *a, struct skv_group_view **out,
 			 uint32_t *n)
 {
-	struct kvb_group_view *v = kvb_arena_alloc(a, (p->n_group + 1) * sizeof *v);
-	int rc = v ? KVB_OK : KVB_E_NOMEM;
+	struct skv_group_view *v = skv_arena_alloc(a, (p->n_group + 1) * sizeof *v);
+	int rc = v ? SKV_OK : SKV_E_NOMEM;
 
 	*n = 0;
-	for (size_t i = 0; rc == KVB_OK && i < p->n_group; i++)
+	for (size_t i = 0; rc == SKV_OK && i < p->n_group; i++)
 		if (!name || strcmp(p->group[i]->spec.name, name) == 0)
 			rc = view_group(p, p->group[i], a, &v[(*n)++]);
 	*out = v;
@@ -202,14 +202,14 @@ static int groups_locked(struct part *p, const char *name, struct kvb_arena *a, 
 }
 
 /* tenant NULL = of all tenants (totals). */
-static int instances_locked(struct part *p, const char *tenant, const char *id, struct kvb_arena *a,
-			    struct kvb_instance_view **out, uint32_t *n)
+static int instances_locked(struct part *p, const char *tenant, const char *id, struct skv_arena *a,
+			    struct skv_instance_view **out, uint32_t *n)
 {
-	struct kvb_instance_view *v = kvb_arena_alloc(a, (p->n_inst + 1) * sizeof *v);
-	int rc = v ? KVB_OK : KVB_E_NOMEM;
+	struct skv_instance_view *v = skv_arena_alloc(a, (p->n_inst + 1) * sizeof *v);
+	int rc = v ? SKV_OK : SKV_E_NOMEM;
 
 	*n = 0;
-	for (size_t i = 0; rc == KVB_OK && i < p->n_inst; i++) {
+	for (size_t i = 0; rc == SKV_OK && i < p->n_inst; i++) {
 		struct instance *inst = p->inst[i];
 
 		if (!inst->deleting && (!tenant || strcmp(inst->spec.tenant, tenant) == 0) &&
@@ -220,49 +220,49 @@ static int instances_locked(struct part *p, const char *tenant, const char *id, 
 	return rc;
 }
 
-static int missing(struct kvb_error *err, const char *kind, const char *field, const char *name)
+static int missing(struct skv_error *err, const char *kind, const char *field, const char *name)
 {
-	return kvb_fail(err, KVB_E_NOT_FOUND, field, "no %s '%s'", kind, name);
+	return skv_fail(err, SKV_E_NOT_FOUND, field, "no %s '%s'", kind, name);
 }
 
-int kvb_core_storages(struct kvb_core *c, const char *name, struct kvb_arena *a, struct kvb_storage_view **out,
-		      uint32_t *n, struct kvb_error *err)
+int skv_core_storages(struct skv_core *c, const char *name, struct skv_arena *a, struct skv_storage_view **out,
+		      uint32_t *n, struct skv_error *err)
 {
 	int rc = core_gate(c, err);
 
-	if (rc != KVB_OK)
+	if (rc != SKV_OK)
 		return rc;
-	kvb_rwlock_read(&c->lock);
-	rc = c->part ? storages_locked(c->part, name, a, out, n) : kvb_fail(err, KVB_E_NOT_READY, NULL, "recovering");
-	kvb_rwlock_read_unlock(&c->lock);
-	return rc == KVB_OK && name && *n == 0 ? missing(err, "storage", "name", name) : rc;
+	skv_rwlock_read(&c->lock);
+	rc = c->part ? storages_locked(c->part, name, a, out, n) : skv_fail(err, SKV_E_NOT_READY, NULL, "recovering");
+	skv_rwlock_read_unlock(&c->lock);
+	return rc == SKV_OK && name && *n == 0 ? missing(err, "storage", "name", name) : rc;
 }
 
-int kvb_core_groups(struct kvb_core *c, const char *name, struct kvb_arena *a, struct kvb_group_view **out,
-		    uint32_t *n, struct kvb_error *err)
+int skv_core_groups(struct skv_core *c, const char *name, struct skv_arena *a, struct skv_group_view **out,
+		    uint32_t *n, struct skv_error *err)
 {
 	int rc = core_gate(c, err);
 
-	if (rc != KVB_OK)
+	if (rc != SKV_OK)
 		return rc;
-	kvb_rwlock_read(&c->lock);
-	rc = c->part ? groups_locked(c->part, name, a, out, n) : kvb_fail(err, KVB_E_NOT_READY, NULL, "recovering");
-	kvb_rwlock_read_unlock(&c->lock);
-	return rc == KVB_OK && name && *n == 0 ? missing(err, "group", "name", name) : rc;
+	skv_rwlock_read(&c->lock);
+	rc = c->part ? groups_locked(c->part, name, a, out, n) : skv_fail(err, SKV_E_NOT_READY, NULL, "recovering");
+	skv_rwlock_read_unlock(&c->lock);
+	return rc == SKV_OK && name && *n == 0 ? missing(err, "group", "name", name) : rc;
 }
 
-int kvb_core_instances(struct kvb_core *c, const char *tenant, const char *id, struct kvb_arena *a,
-		       struct kvb_instance_view **out, uint32_t *n, struct kvb_error *err)
+int skv_core_instances(struct skv_core *c, const char *tenant, const char *id, struct skv_arena *a,
+		       struct skv_instance_view **out, uint32_t *n, struct skv_error *err)
 {
 	int rc = core_gate(c, err);
 
-	if (rc != KVB_OK)
+	if (rc != SKV_OK)
 		return rc;
-	kvb_rwlock_read(&c->lock);
+	skv_rwlock_read(&c->lock);
 	rc = c->part ? instances_locked(c->part, tenant, id, a, out, n)
-		     : kvb_fail(err, KVB_E_NOT_READY, NULL, "recovering");
-	kvb_rwlock_read_unlock(&c->lock);
-	return rc == KVB_OK && id && *n == 0 ? missing(err, "instance", "id", id) : rc;
+		     : skv_fail(err, SKV_E_NOT_READY, NULL, "recovering");
+	skv_rwlock_read_unlock(&c->lock);
+	return rc == SKV_OK && id && *n == 0 ? missing(err, "instance", "id", id) : rc;
 }
 
 static const char *state_name(int state)
@@ -272,13 +272,13 @@ static const char *state_name(int state)
 	return names[state];
 }
 
-static int totals(struct part *p, struct kvb_arena *a, struct kvb_stats *out)
+static int totals(struct part *p, struct skv_arena *a, struct skv_stats *out)
 {
 	int rc = storages_locked(p, NULL, a, &out->storages, &out->n_storages);
 
-	if (rc == KVB_OK)
+	if (rc == SKV_OK)
 		rc = groups_locked(p, NULL, a, &out->groups, &out->n_groups);
-	if (rc == KVB_OK)
+	if (rc == SKV_OK)
 		rc = instances_locked(p, NULL, NULL, a, &out->instances, &out->n_instances);
 	out->blocks = p->blocks;
 	out->sessions = p->open_sessions;
@@ -286,22 +286,22 @@ static int totals(struct part *p, struct kvb_arena *a, struct kvb_stats *out)
 	return rc;
 }
 
-int kvb_core_stats(struct kvb_core *c, struct kvb_arena *a, struct kvb_stats *out, struct kvb_error *err)
+int skv_core_stats(struct skv_core *c, struct skv_arena *a, struct skv_stats *out, struct skv_error *err)
 {
-	int rc = KVB_OK;
+	int rc = SKV_OK;
 
 	(void)err;
 	memset(out, 0, sizeof *out);
-	snprintf(out->version, sizeof out->version, "%s", KVB_VERSION);
+	snprintf(out->version, sizeof out->version, "%s", SKV_VERSION);
 	snprintf(out->owner, sizeof out->owner, "%.63s", c->owner);
 	out->state = state_name(atomic_load(&c->state));
-	out->uptime_ms = kvb_now_ms(c->clock) - c->started_ms;
+	out->uptime_ms = skv_now_ms(c->clock) - c->started_ms;
 	out->journal_limit = c->o.journal_limit;
 	out->evicted_blocks = atomic_load(&c->count.evicted_blocks);
 	out->expired_sessions = atomic_load(&c->count.expired_sessions);
-	kvb_rwlock_read(&c->lock);
+	skv_rwlock_read(&c->lock);
 	if (c->part)
 		rc = totals(c->part, a, out);
-	kvb_rwlock_read_unlock(&c->lock);
+	skv_rwlock_read_unlock(&c->lock);
 	return rc;
 }

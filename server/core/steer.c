@@ -9,7 +9,7 @@
  * STEER_RATIO times as long, and takes that. One window at a time, so that space moves as fast as the class writes, and
  * no faster.
  *
- * A slot of a segmented class (kvb/pool.h) is of no use before its segment is free: a victim takes the others of its
+ * A slot of a segmented class (skv/pool.h) is of no use before its segment is free: a victim takes the others of its
  * segment along, as far as they may go.
  *
  * All calls under the write lock.
@@ -25,23 +25,23 @@
 
 uint64_t block_idle_ms(const struct part *p, const struct block *b)
 {
-	uint64_t now = kvb_now_ms(p->core->clock) + p->use_base;
+	uint64_t now = skv_now_ms(p->core->clock) + p->use_base;
 	uint64_t use = use_ms(mark_use(atomic_load_explicit(&b->mark, memory_order_relaxed)));
 
 	return now > use ? now - use : 0;
 }
 
-uint64_t slab_idle_ms(const struct part *p, const struct kvb_pool *pool, uint32_t slab)
+uint64_t slab_idle_ms(const struct part *p, const struct skv_pool *pool, uint32_t slab)
 {
-	struct kvb_slab_info info;
+	struct skv_slab_info info;
 	uint64_t sum = 0, seen = 0;
 
-	if (!kvb_pool_slab(pool, slab, &info))
+	if (!skv_pool_slab(pool, slab, &info))
 		return 0;
 	for (uint32_t i = 0; i < info.slots; i += info.slots / SAMPLES + 1) {
-		if (!kvb_pool_is_used(pool, slab, i) || kvb_pool_owner(pool, slab, i) == NO_BLOCK)
+		if (!skv_pool_is_used(pool, slab, i) || skv_pool_owner(pool, slab, i) == NO_BLOCK)
 			continue;
-		sum += block_idle_ms(p, block_get(p, kvb_pool_owner(pool, slab, i)));
+		sum += block_idle_ms(p, block_get(p, skv_pool_owner(pool, slab, i)));
 		seen++;
 	}
 	return seen ? sum / seen : 0;
@@ -72,21 +72,21 @@ static bool slab_may_go(void *ctx, uint32_t slab)
 {
 	struct steal *st = ctx;
 	struct part *p = st->p;
-	const struct kvb_pool *pool = p->space[st->space].pool;
-	struct kvb_slab_info info;
+	const struct skv_pool *pool = p->space[st->space].pool;
+	struct skv_slab_info info;
 
-	if (!kvb_pool_slab(pool, slab, &info))
+	if (!skv_pool_slab(pool, slab, &info))
 		return false;
 	for (uint32_t i = 0; i < info.slots; i++) {
 		const struct block *b;
 		const struct instance *inst;
 		bool going = false;
 
-		if (!kvb_pool_is_used(pool, slab, i))
+		if (!skv_pool_is_used(pool, slab, i))
 			continue;
-		if (kvb_pool_owner(pool, slab, i) == NO_BLOCK)
+		if (skv_pool_owner(pool, slab, i) == NO_BLOCK)
 			return false; /* the start that makes room took it for another spec (room.c) */
-		b = block_get(p, kvb_pool_owner(pool, slab, i));
+		b = block_get(p, skv_pool_owner(pool, slab, i));
 		inst = block_instance(b);
 		for (uint32_t s = 0; s < inst->spec.n_specs; s++)
 			going |= b->slot[s].state == SLOT_REMOVING;
@@ -98,22 +98,22 @@ static bool slab_may_go(void *ctx, uint32_t slab)
 
 static void mark_slab(struct part *p, uint32_t space, uint32_t slab, struct picks *k)
 {
-	struct kvb_pool *pool = p->space[space].pool;
-	struct kvb_slab_info info;
+	struct skv_pool *pool = p->space[space].pool;
+	struct skv_slab_info info;
 
-	kvb_pool_slab(pool, slab, &info);
-	kvb_pool_drain(pool, slab, true);
+	skv_pool_slab(pool, slab, &info);
+	skv_pool_drain(pool, slab, true);
 	for (uint32_t i = 0; i < info.slots; i++) {
 		struct block *b;
 
 		if (k->n == MAX_PICKS)
 			return; /* the next call goes on: what is drained stays drained */
-		if (!kvb_pool_is_used(pool, slab, i))
+		if (!skv_pool_is_used(pool, slab, i))
 			continue;
-		b = block_get(p, kvb_pool_owner(pool, slab, i));
+		b = block_get(p, skv_pool_owner(pool, slab, i));
 		if (!block_has_committed(block_instance(b), b))
 			continue;
-		if (remove_mark(p, k, b) != KVB_OK)
+		if (remove_mark(p, k, b) != SKV_OK)
 			return;
 		evict_count(p, block_instance(b));
 	}
@@ -123,20 +123,20 @@ static void mark_slab(struct part *p, uint32_t space, uint32_t slab, struct pick
 static uint64_t slab_cost(void *ctx, uint32_t slab)
 {
 	const struct steal *st = ctx;
-	const struct kvb_pool *pool = st->p->space[st->space].pool;
-	struct kvb_slab_info info;
+	const struct skv_pool *pool = st->p->space[st->space].pool;
+	struct skv_slab_info info;
 
-	if (!kvb_pool_slab(pool, slab, &info))
+	if (!skv_pool_slab(pool, slab, &info))
 		return 0;
 	return info.used * info.stride / (1 + slab_idle_ms(st->p, pool, slab) / 1024);
 }
 
 static int find_window(struct steal *st, uint32_t class_id, uint32_t **slabs, size_t *n)
 {
-	struct kvb_victims v = { slab_may_go, slab_cost, st };
+	struct skv_victims v = { slab_may_go, slab_cost, st };
 
 	shares_refresh(st->p);
-	return kvb_pool_find_victims(st->p->space[st->space].pool, class_id, &v, slabs, n);
+	return skv_pool_find_victims(st->p->space[st->space].pool, class_id, &v, slabs, n);
 }
 
 static bool take_window(struct part *p, uint32_t space, const uint32_t *slabs, size_t n)
@@ -147,37 +147,37 @@ static bool take_window(struct part *p, uint32_t space, const uint32_t *slabs, s
 		mark_slab(p, space, slabs[i], &k);
 	if (k.n == 0)
 		return n > 0; /* all of it is on its way already */
-	return remove_queue(p, &k, NULL) == KVB_OK;
+	return remove_queue(p, &k, NULL) == SKV_OK;
 }
 
 bool evict_steal(struct part *p, uint32_t space, uint32_t class_id, const struct evict_for *w)
 {
-	struct steal st = { .p = p, .space = space, .now = kvb_now_ms(p->core->clock), .w = w };
+	struct steal st = { .p = p, .space = space, .now = skv_now_ms(p->core->clock), .w = w };
 	uint32_t *slabs = NULL;
 	size_t n = 0;
 	bool coming;
 
-	if (find_window(&st, class_id, &slabs, &n) != KVB_OK)
+	if (find_window(&st, class_id, &slabs, &n) != SKV_OK)
 		return false;
 	coming = take_window(p, space, slabs, n);
-	kvb_free(slabs);
+	skv_free(slabs);
 	return coming;
 }
 
 bool evict_steal_leased(struct part *p, uint32_t space, uint32_t class_id, const struct evict_for *w)
 {
 	struct space *s = &p->space[space];
-	struct steal st = { .p = p, .space = space, .now = kvb_now_ms(p->core->clock), .w = w, .leased = true };
+	struct steal st = { .p = p, .space = space, .now = skv_now_ms(p->core->clock), .w = w, .leased = true };
 	uint32_t *slabs = NULL;
 	size_t n = 0;
 
 	if (st.now < s->stolen_until)
 		return true;
-	if (find_window(&st, class_id, &slabs, &n) != KVB_OK)
+	if (find_window(&st, class_id, &slabs, &n) != SKV_OK)
 		return false;
 	if (take_window(p, space, slabs, n))
 		s->stolen_until = st.now + p->core->o.lease_max_ms;
-	kvb_free(slabs);
+	skv_free(slabs);
 	return s->stolen_until > st.now;
 }
 
@@ -196,15 +196,15 @@ void steer(struct part *p, uint32_t space, uint32_t class_id, const struct evict
 {
 	struct space *s = &p->space[space];
 	struct space_class *c = &s->class[class_id];
-	struct steal st = { .p = p, .space = space, .now = kvb_now_ms(p->core->clock), .w = w };
+	struct steal st = { .p = p, .space = space, .now = skv_now_ms(p->core->clock), .w = w };
 	uint32_t *slabs = NULL;
 	uint64_t idle = UINT64_MAX;
 	size_t n = 0;
 
-	if (s->n_class < 2 || c->evicted * c->stride < kvb_pool_slab_bytes(s->pool, class_id))
+	if (s->n_class < 2 || c->evicted * c->stride < skv_pool_slab_bytes(s->pool, class_id))
 		return;
 	c->evicted = 0;
-	if (find_window(&st, class_id, &slabs, &n) != KVB_OK)
+	if (find_window(&st, class_id, &slabs, &n) != SKV_OK)
 		return;
 	for (size_t i = 0; i < n; i++) {
 		uint64_t of_slab = slab_idle_ms(p, s->pool, slabs[i]);
@@ -213,7 +213,7 @@ void steer(struct part *p, uint32_t space, uint32_t class_id, const struct evict
 	}
 	if (idle / STEER_RATIO > c->idle_ms && take_window(p, space, slabs, n))
 		COUNT(p->core, steered_windows, 1);
-	kvb_free(slabs);
+	skv_free(slabs);
 }
 
 /* ---- segments ------------------------------------------------------------------------------------------- */
@@ -222,23 +222,23 @@ void steer(struct part *p, uint32_t space, uint32_t class_id, const struct evict
 static uint64_t take_segment(const struct steal *st, const struct slot *slot, struct picks *k)
 {
 	struct part *p = st->p;
-	const struct kvb_pool *pool = p->space[st->space].pool;
+	const struct skv_pool *pool = p->space[st->space].pool;
 	uint32_t first, count, stay = 0;
 
-	kvb_pool_segment(pool, slot->slab, slot->index, &first, &count);
+	skv_pool_segment(pool, slot->slab, slot->index, &first, &count);
 	for (uint32_t i = first; count > 1 && i < first + count; i++) {
 		struct block *b;
 
-		if (!kvb_pool_is_used(pool, slot->slab, i))
+		if (!skv_pool_is_used(pool, slot->slab, i))
 			continue;
-		if (kvb_pool_owner(pool, slot->slab, i) == NO_BLOCK) {
+		if (skv_pool_owner(pool, slot->slab, i) == NO_BLOCK) {
 			stay++;
 			continue;
 		}
-		b = block_get(p, kvb_pool_owner(pool, slot->slab, i));
+		b = block_get(p, skv_pool_owner(pool, slot->slab, i));
 		if (!block_has_committed(block_instance(b), b))
 			continue; /* going */
-		if (k->n == MAX_PICKS || !may_go_along(st, block_instance(b), b) || remove_mark(p, k, b) != KVB_OK)
+		if (k->n == MAX_PICKS || !may_go_along(st, block_instance(b), b) || remove_mark(p, k, b) != SKV_OK)
 			stay++;
 		else
 			evict_count(p, block_instance(b));
@@ -249,7 +249,7 @@ static uint64_t take_segment(const struct steal *st, const struct slot *slot, st
 uint64_t steer_segments(struct part *p, struct picks *k, uint32_t space, uint32_t class_id, const struct block *b,
 			const struct evict_for *w)
 {
-	struct steal st = { .p = p, .space = space, .now = kvb_now_ms(p->core->clock), .w = w };
+	struct steal st = { .p = p, .space = space, .now = skv_now_ms(p->core->clock), .w = w };
 	const struct instance *inst = block_instance(b);
 	uint64_t n = 0;
 

@@ -13,7 +13,7 @@
 #include <stddef.h>
 #include <string.h>
 
-#define REGION_CHUNKS (KVB_REGION_BYTES / CHUNK_BYTES)
+#define REGION_CHUNKS (SKV_REGION_BYTES / CHUNK_BYTES)
 
 _Static_assert(sizeof(struct chunk) <= CHUNK_HEAD, "a chunk's header");
 _Static_assert(offsetof(struct block, slot) + sizeof(struct slot) == 64, "a block of one spec fills a cache line");
@@ -31,15 +31,15 @@ static int region_add(struct part *p)
 {
 	void *v = p->region;
 
-	if (kvb_grow(&v, &p->cap_region, p->n_region + 1, sizeof *p->region) != KVB_OK)
-		return KVB_E_NOMEM;
+	if (skv_grow(&v, &p->cap_region, p->n_region + 1, sizeof *p->region) != SKV_OK)
+		return SKV_E_NOMEM;
 	p->region = v;
-	p->region[p->n_region] = kvb_region_alloc(p->n_region > 0); /* a small one need not have huge pages */
+	p->region[p->n_region] = skv_region_alloc(p->n_region > 0); /* a small one need not have huge pages */
 	if (!p->region[p->n_region])
-		return KVB_E_NOMEM;
+		return SKV_E_NOMEM;
 	p->n_region++;
 	p->region_left = REGION_CHUNKS;
-	return KVB_OK;
+	return SKV_OK;
 }
 
 /* A chunk with a number of its own; only `number` of it is set. */
@@ -49,13 +49,13 @@ static struct chunk *chunk_new(struct part *p)
 	struct chunk *c;
 
 	if (p->n_chunk >= UINT32_MAX >> CHUNK_SHIFT ||
-	    kvb_grow(&v, &p->cap_chunk, p->n_chunk + 1, sizeof *p->chunk) != KVB_OK)
+	    skv_grow(&v, &p->cap_chunk, p->n_chunk + 1, sizeof *p->chunk) != SKV_OK)
 		return NULL;
 	p->chunk = v;
-	if (kvb_grow(&strides, &p->cap_chunk_stride, p->n_chunk + 1, sizeof *p->chunk_stride) != KVB_OK)
+	if (skv_grow(&strides, &p->cap_chunk_stride, p->n_chunk + 1, sizeof *p->chunk_stride) != SKV_OK)
 		return NULL;
 	p->chunk_stride = strides;
-	if (p->region_left == 0 && region_add(p) != KVB_OK)
+	if (p->region_left == 0 && region_add(p) != SKV_OK)
 		return NULL;
 	c = (struct chunk *)((char *)p->region[p->n_region - 1] + (size_t)(REGION_CHUNKS - p->region_left) * CHUNK_BYTES);
 	p->region_left--;
@@ -71,14 +71,14 @@ static int chunk_add(struct part *p, struct instance *inst)
 	struct chunk *c = p->spare_chunk;
 	struct name **names = NULL;
 
-	if (evict_reserve_all(inst, inst->entries_made + places) != KVB_OK ||
-	    (inst->spec.named && names_make(places, &names) != KVB_OK))
-		return KVB_E_NOMEM;
+	if (evict_reserve_all(inst, inst->entries_made + places) != SKV_OK ||
+	    (inst->spec.named && names_make(places, &names) != SKV_OK))
+		return SKV_E_NOMEM;
 	if (c) {
 		p->spare_chunk = c->next;
 	} else if (!(c = chunk_new(p))) {
-		kvb_free(names);
-		return KVB_E_NOMEM;
+		skv_free(names);
+		return SKV_E_NOMEM;
 	}
 	number = c->number;
 	p->chunk_stride[number] = (uint16_t)stride;
@@ -87,7 +87,7 @@ static int chunk_add(struct part *p, struct instance *inst)
 			     .stride = stride, .places = places, .names = names };
 	inst->newest = c;
 	inst->entries_made += places;
-	return KVB_OK;
+	return SKV_OK;
 }
 
 void table_drop_chunk(struct part *p, struct instance *inst)
@@ -113,10 +113,10 @@ void table_destroy(struct part *p)
 	for (uint32_t no = 1; no < p->n_chunk; no++)
 		names_drop(p->chunk[no]);
 	for (size_t i = 0; i < p->n_region; i++)
-		kvb_region_free(p->region[i]);
-	kvb_free(p->region);
-	kvb_free(p->chunk);
-	kvb_free(p->chunk_stride);
+		skv_region_free(p->region[i]);
+	skv_free(p->region);
+	skv_free(p->chunk);
+	skv_free(p->chunk_stride);
 }
 
 /* ---- entries --------------------------------------------------------------------------------------- */
@@ -126,12 +126,12 @@ static struct block *next_free(struct part *p, struct instance *inst)
 {
 	if (inst->free_block != NO_BLOCK)
 		return block_get(p, inst->free_block);
-	if ((!inst->newest || inst->newest->fresh == inst->newest->places) && chunk_add(p, inst) != KVB_OK)
+	if ((!inst->newest || inst->newest->fresh == inst->newest->places) && chunk_add(p, inst) != SKV_OK)
 		return NULL;
 	return chunk_place(inst->newest, inst->newest->fresh);
 }
 
-struct block *block_make(struct part *p, struct instance *inst, struct kvb_key key)
+struct block *block_make(struct part *p, struct instance *inst, struct skv_key key)
 {
 	struct block *b = next_free(p, inst);
 	uint32_t next;
@@ -143,7 +143,7 @@ struct block *block_make(struct part *p, struct instance *inst, struct kvb_key k
 	if (inst->free_block != NO_BLOCK && next != NO_BLOCK)
 		__builtin_prefetch(block_get(p, next), 1); /* of the next call: free entries lie anywhere */
 	b->key = key;
-	if (index_insert(p, inst, b) != KVB_OK)
+	if (index_insert(p, inst, b) != SKV_OK)
 		return NULL;
 	if (inst->free_block != NO_BLOCK)
 		inst->free_block = next;

@@ -11,7 +11,7 @@
 #define CHECKPOINT_BLOCK_BYTES 76u /* of a block of one spec in a checkpoint */
 #define MAX_LIMBO 64u /* dropped instances before a checkpoint is written for their sake */
 
-uint32_t horizon_span(const struct kvb_core *c) { return 2 * c->o.lease_max_ms; }
+uint32_t horizon_span(const struct skv_core *c) { return 2 * c->o.lease_max_ms; }
 
 int horizon_extend(struct part *p, uint64_t now, struct txn **out)
 {
@@ -20,20 +20,20 @@ int horizon_extend(struct part *p, uint64_t now, struct txn **out)
 	if (!t) {
 		t = txn_make(TXN_HORIZON);
 		if (!t)
-			return KVB_E_NOMEM;
+			return SKV_E_NOMEM;
 		t->urgent = true;
 		t->horizon = now + horizon_span(p->core);
 		record_horizon(&t->rec, p, t->horizon, false);
 		if (t->rec.failed) {
 			txn_destroy(t);
-			return KVB_E_NOMEM;
+			return SKV_E_NOMEM;
 		}
 		p->horizon_txn = t;
 		commit_queue(p, t);
 	}
 	if (out)
 		*out = t;
-	return KVB_OK;
+	return SKV_OK;
 }
 
 /* Ahead of need, as long as somebody leases: so that a lookup hardly ever waits for it. */
@@ -59,15 +59,15 @@ static uint64_t checkpoint_due(const struct part *p)
 /* Returns ms to wait. */
 static uint32_t tick_part(struct part *p)
 {
-	struct kvb_core *c = p->core;
-	uint64_t now = kvb_now_ms(c->clock);
+	struct skv_core *c = p->core;
+	uint64_t now = skv_now_ms(c->clock);
 	bool more;
 
 	session_expire_due(p, now);
 	session_forget_due(p, now);
 	for (uint32_t i = 0; i < p->n_space; i++)
 		if (p->space[i].pool)
-			kvb_pool_release_due(p->space[i].pool, now);
+			skv_pool_release_due(p->space[i].pool, now);
 	more = ghosts_go_on(p);
 	more |= drains_go_on(p);
 	more |= evict_ahead(p);
@@ -81,21 +81,21 @@ static uint32_t tick_part(struct part *p)
 	return more ? 0 : TICK_MS;
 }
 
-uint32_t tick_once(struct kvb_core *c)
+uint32_t tick_once(struct skv_core *c)
 {
 	struct instance *swept = NULL;
 	uint32_t ms = TICK_MS;
 
 	if (!owner_load(c))
 		return LOAD_RETRY_MS;
-	if (atomic_load(&c->state) != KVB_CORE_READY || atomic_load(&c->closing))
+	if (atomic_load(&c->state) != SKV_CORE_READY || atomic_load(&c->closing))
 		return TICK_MS; /* closing: nothing may follow the clean checkpoint */
 	core_lock(c);
 	if (c->part && owner_valid(c))
 		ms = tick_part(c->part);
 	else if (c->part) { /* the store cannot be reached: nobody waits for what may never come */
-		start_fail_waiters(c->part, KVB_E_NOT_OWNER, "the ownership could not be renewed");
-		trim_fail_all(c->part, KVB_E_NOT_OWNER, "the ownership could not be renewed");
+		start_fail_waiters(c->part, SKV_E_NOT_OWNER, "the ownership could not be renewed");
+		trim_fail_all(c->part, SKV_E_NOT_OWNER, "the ownership could not be renewed");
 	}
 	if (c->part)
 		swept = ghosts_take_swept(c->part);

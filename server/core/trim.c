@@ -23,7 +23,7 @@ struct trim_op {
 	uint64_t deleted;
 };
 
-static const struct kvb_trim_req *req_of(const struct trim_op *op) { return op->w.req; }
+static const struct skv_trim_req *req_of(const struct trim_op *op) { return op->w.req; }
 
 static void join_list(struct part *p, struct trim_op *op)
 {
@@ -48,67 +48,67 @@ static int pick_chunk(struct part *p, const struct instance *inst, const struct 
 	for (uint32_t i = 0; i < c->fresh; i++) {
 		struct block *b = chunk_place(c, i);
 
-		if (b->used && matches(p, inst, op, b) && remove_mark(p, k, b) != KVB_OK)
-			return KVB_E_NOMEM;
+		if (b->used && matches(p, inst, op, b) && remove_mark(p, k, b) != SKV_OK)
+			return SKV_E_NOMEM;
 	}
-	return KVB_OK;
+	return SKV_OK;
 }
 
 static int pick(struct part *p, const struct instance *inst, struct trim_op *op, struct picks *k)
 {
 	uint32_t looked = 0;
-	int rc = KVB_OK;
+	int rc = SKV_OK;
 
 	for (; op->chunk < op->end_chunk && looked < PORTION_ENTRIES && k->n < PORTION_BLOCKS; op->chunk++) {
 		bool ours = p->chunk[op->chunk]->inst == inst;
 
 		looked += ours ? p->chunk[op->chunk]->fresh : OTHER_CHUNK;
-		rc = ours ? pick_chunk(p, inst, op, k) : KVB_OK;
-		if (rc != KVB_OK) {
+		rc = ours ? pick_chunk(p, inst, op, k) : SKV_OK;
+		if (rc != SKV_OK) {
 			remove_cancel(p, k);
 			return rc;
 		}
 	}
-	return KVB_OK;
+	return SKV_OK;
 }
 
 static int end(const struct trim_op *op)
 {
-	((struct kvb_trim_res *)op->w.res)->deleted = op->deleted;
-	return KVB_OK;
+	((struct skv_trim_res *)op->w.res)->deleted = op->deleted;
+	return SKV_OK;
 }
 
-/* One portion. KVB_PENDING: it waits for its record, or (in the list again) for the next turn. */
+/* One portion. SKV_PENDING: it waits for its record, or (in the list again) for the next turn. */
 static int portion(struct part *p, struct trim_op *op)
 {
-	const struct kvb_trim_req *req = req_of(op);
+	const struct skv_trim_req *req = req_of(op);
 	struct instance *inst = NULL;
 	struct picks k = { 0 };
 	struct txn *t = NULL;
 	size_t n;
 	int rc = instance_need(p, req->tenant, req->instance, "instance", &inst, op->w.err);
 
-	if (rc == KVB_OK && inst->id != op->inst) /* another one of that name: nothing of ours is left */
+	if (rc == SKV_OK && inst->id != op->inst) /* another one of that name: nothing of ours is left */
 		return end(op);
-	if (rc == KVB_OK)
+	if (rc == SKV_OK)
 		rc = pick(p, inst, op, &k);
-	if (rc != KVB_OK)
+	if (rc != SKV_OK)
 		return rc;
 	n = k.n;
 	if (n == 0) {
-		kvb_free(k.v);
+		skv_free(k.v);
 		if (op->chunk >= op->end_chunk)
 			return end(op);
 		join_list(p, op);
-		return KVB_PENDING;
+		return SKV_PENDING;
 	}
 	rc = remove_queue(p, &k, &t);
-	if (rc != KVB_OK)
+	if (rc != SKV_OK)
 		return rc;
 	op->deleted += n;
 	COUNT(p->core, deleted_blocks, n);
 	txn_wait(t, &op->w);
-	return KVB_PENDING;
+	return SKV_PENDING;
 }
 
 /* A portion's record is durable. The next one comes with the ticker: this is the committer's time. */
@@ -117,18 +117,18 @@ static int go_on_later(struct waiter *w, struct part *p, const struct txn *t, in
 	struct trim_op *op = (struct trim_op *)w;
 
 	(void)t;
-	if (status != KVB_OK)
+	if (status != SKV_OK)
 		return status;
 	if (op->chunk >= op->end_chunk)
 		return end(op);
 	join_list(p, op);
-	return KVB_PENDING;
+	return SKV_PENDING;
 }
 
 bool trim_go_on(struct part *p)
 {
 	struct trim_op *op = p->trims;
-	uint64_t now = kvb_now_ms(p->core->clock);
+	uint64_t now = skv_now_ms(p->core->clock);
 
 	p->trims = NULL;
 	if (op)
@@ -137,9 +137,9 @@ bool trim_go_on(struct part *p)
 		struct trim_op *next = op->next;
 		int rc = portion(p, op);
 
-		if (rc != KVB_OK && rc != KVB_PENDING && op->w.err->status == KVB_OK)
-			kvb_fail(op->w.err, rc, NULL, "%s", kvb_status_text(rc));
-		if (rc != KVB_PENDING)
+		if (rc != SKV_OK && rc != SKV_PENDING && op->w.err->status == SKV_OK)
+			skv_fail(op->w.err, rc, NULL, "%s", skv_status_text(rc));
+		if (rc != SKV_PENDING)
 			core_complete(p->core, &op->w, rc);
 		op = next;
 	}
@@ -154,42 +154,42 @@ void trim_fail_all(struct part *p, int status, const char *text)
 	while (op) {
 		struct trim_op *next = op->next;
 
-		core_complete(p->core, &op->w, kvb_fail(op->w.err, status, NULL, "%s", text));
+		core_complete(p->core, &op->w, skv_fail(op->w.err, status, NULL, "%s", text));
 		op = next;
 	}
 }
 
 static int begin(struct part *p, struct trim_op *op)
 {
-	const struct kvb_trim_req *req = req_of(op);
+	const struct skv_trim_req *req = req_of(op);
 	struct instance *inst;
 	int rc = instance_need(p, req->tenant, req->instance, "instance", &inst, op->w.err);
 
-	if (rc != KVB_OK)
+	if (rc != SKV_OK)
 		return rc;
 	op->inst = inst->id;
 	op->chunk = 1;
 	op->end_chunk = (uint32_t)p->n_chunk;
 	op->generation = p->next_generation;
-	p->trimmed_at = kvb_now_ms(p->core->clock);
+	p->trimmed_at = skv_now_ms(p->core->clock);
 	return portion(p, op);
 }
 
-int kvb_core_trim(struct kvb_core *c, const struct kvb_trim_req *req, struct kvb_trim_res *res, struct kvb_arena *a,
-		  struct kvb_error *err, const struct kvb_done *done)
+int skv_core_trim(struct skv_core *c, const struct skv_trim_req *req, struct skv_trim_res *res, struct skv_arena *a,
+		  struct skv_error *err, const struct skv_done *done)
 {
-	struct trim_op *op = kvb_arena_calloc(a, 1, sizeof *op);
+	struct trim_op *op = skv_arena_calloc(a, 1, sizeof *op);
 	int rc = core_gate(c, err);
 
-	if (rc != KVB_OK)
+	if (rc != SKV_OK)
 		return rc;
 	if (!op)
-		return KVB_E_NOMEM;
+		return SKV_E_NOMEM;
 	if (req->from_ms > req->to_ms)
-		return kvb_fail(err, KVB_E_INVALID, "from_ms", "it lies after to_ms");
+		return skv_fail(err, SKV_E_INVALID, "from_ms", "it lies after to_ms");
 	op->w = (struct waiter){ .done = *done, .fill = go_on_later, .req = req, .res = res, .arena = a, .err = err };
 	core_lock(c);
-	rc = c->part ? begin(c->part, op) : kvb_fail(err, KVB_E_NOT_READY, NULL, "recovering");
+	rc = c->part ? begin(c->part, op) : skv_fail(err, SKV_E_NOT_READY, NULL, "recovering");
 	core_unlock(c);
 	return rc;
 }

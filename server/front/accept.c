@@ -17,7 +17,7 @@
 #define PAUSE_MS 20 /* at the limit, or out of descriptors */
 
 /* False: the process is out of something for a while. */
-static bool accept_one(struct kvb_front *f)
+static bool accept_one(struct skv_front *f)
 {
 	struct sockaddr_storage from;
 	socklen_t n = sizeof from;
@@ -27,13 +27,13 @@ static bool accept_one(struct kvb_front *f)
 		return errno == EAGAIN || errno == EINTR || errno == ECONNABORTED;
 	atomic_fetch_add(&f->acceptor.open, 1);
 	if (MHD_add_connection(f->daemon, fd, (struct sockaddr *)&from, n) != MHD_YES) /* has closed it */
-		kvb_accept_closed(f);
+		skv_accept_closed(f);
 	return true;
 }
 
 static void *run(void *arg)
 {
-	struct kvb_front *f = arg;
+	struct skv_front *f = arg;
 	struct pollfd wait[2] = { { .fd = f->acceptor.wake, .events = POLLIN }, { .fd = f->bound.fd, .events = POLLIN } };
 	bool pause = false;
 
@@ -52,20 +52,20 @@ static void *run(void *arg)
 	return NULL;
 }
 
-int kvb_accept_start(struct kvb_front *f, struct kvb_error *err)
+int skv_accept_start(struct skv_front *f, struct skv_error *err)
 {
 	struct acceptor *a = &f->acceptor;
 
 	a->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	a->running = a->wake >= 0 && pthread_create(&a->thread, NULL, run, f) == 0;
 	if (a->running)
-		return KVB_OK;
+		return SKV_OK;
 	if (a->wake >= 0)
 		close(a->wake);
-	return kvb_fail(err, KVB_E_NOMEM, NULL, "cannot start a thread");
+	return skv_fail(err, SKV_E_NOMEM, NULL, "cannot start a thread");
 }
 
-void kvb_accept_stop(struct kvb_front *f)
+void skv_accept_stop(struct skv_front *f)
 {
 	if (!f->acceptor.running)
 		return;
@@ -76,10 +76,10 @@ void kvb_accept_stop(struct kvb_front *f)
 	f->acceptor.running = false;
 }
 
-void kvb_front_open(struct kvb_front *f)
+void skv_front_open(struct skv_front *f)
 {
 	if (f->acceptor.running)
 		eventfd_write(f->acceptor.wake, 1);
 }
 
-void kvb_accept_closed(struct kvb_front *f) { atomic_fetch_sub(&f->acceptor.open, 1); }
+void skv_accept_closed(struct skv_front *f) { atomic_fetch_sub(&f->acceptor.open, 1); }

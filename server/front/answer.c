@@ -11,13 +11,13 @@
 #include <stdio.h>
 #include <string.h>
 
-#include <kvb/clock.h>
-#include <kvb/log.h>
-#include <kvb/mem.h>
+#include <skv/clock.h>
+#include <skv/log.h>
+#include <skv/mem.h>
 
 /* ---- log ------------------------------------------------------------------------------------- */
 
-static void client_address(struct kvb_request *r, char *out, size_t size)
+static void client_address(struct skv_request *r, char *out, size_t size)
 {
 	const union MHD_ConnectionInfo *info =
 		MHD_get_connection_info(r->mhd, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
@@ -31,39 +31,39 @@ static void client_address(struct kvb_request *r, char *out, size_t size)
 		snprintf(out, size, "?");
 }
 
-static void log_answer(struct kvb_request *r, unsigned http, uint64_t us, const char *cause)
+static void log_answer(struct skv_request *r, unsigned http, uint64_t us, const char *cause)
 {
 	bool slow = r->f->s->o.slow_ms && us / 1000 >= r->f->s->o.slow_ms;
-	enum kvb_log_level level = http == 500	     ? KVB_LOG_ERROR
-				   : http > 500 || slow ? KVB_LOG_WARN
-				   : r->f->s->o.log_refused ? KVB_LOG_INFO
-							 : KVB_LOG_DEBUG;
+	enum skv_log_level level = http == 500	     ? SKV_LOG_ERROR
+				   : http > 500 || slow ? SKV_LOG_WARN
+				   : r->f->s->o.log_refused ? SKV_LOG_INFO
+							 : SKV_LOG_DEBUG;
 	char status[8], ms[32], client[64];
 
 	if (slow)
-		kvb_metrics_add(&r->f->s->metrics, METRIC_http_slow, 1);
-	if ((!r->c.failed && !slow) || !kvb_log_enabled(level))
+		skv_metrics_add(&r->f->s->metrics, METRIC_http_slow, 1);
+	if ((!r->c.failed && !slow) || !skv_log_enabled(level))
 		return;
 	snprintf(status, sizeof status, "%u", http);
 	snprintf(ms, sizeof ms, "%" PRIu64 ".%03u", us / 1000, (unsigned)(us % 1000));
 	client_address(r, client, sizeof client);
 
-	const struct kvb_log_field fields[] = {
+	const struct skv_log_field fields[] = {
 		{ "id", r->c.id },	   { "method", r->method }, { "path", r->c.path },
-		{ "status", status },	   { "code", kvb_status_name(r->c.status) },
+		{ "status", status },	   { "code", skv_status_name(r->c.status) },
 		{ "ms", ms },		   { "client", client },    { "field", r->c.err.field },
 		{ "cause", cause },
 	};
 
-	kvb_log_fields(level, "http", r->c.failed ? "request failed" : "request was slow", fields,
+	skv_log_fields(level, "http", r->c.failed ? "request failed" : "request was slow", fields,
 		       sizeof fields / sizeof fields[0] - (r->c.failed ? 0 : 2));
 }
 
 /* ---- body ------------------------------------------------------------------------------------ */
 
-static unsigned http_status(const struct kvb_request *r)
+static unsigned http_status(const struct skv_request *r)
 {
-	if (r->c.status != KVB_OK)
+	if (r->c.status != SKV_OK)
 		return r->c.answer;
 	if (r->c.http)
 		return r->c.http;
@@ -76,7 +76,7 @@ static unsigned http_status(const struct kvb_request *r)
 /* ---- response -------------------------------------------------------------------------------- */
 
 /* Takes the bytes of r->c.out: libmicrohttpd releases them when they are sent. */
-static struct MHD_Response *make_response(struct kvb_request *r, uint64_t *bytes)
+static struct MHD_Response *make_response(struct skv_request *r, uint64_t *bytes)
 {
 	struct MHD_Response *response;
 
@@ -89,15 +89,15 @@ static struct MHD_Response *make_response(struct kvb_request *r, uint64_t *bytes
 	}
 	*bytes = r->c.out.len;
 	response = MHD_create_response_from_buffer_with_free_callback(r->c.out.len, r->c.out.data,
-								      kvb_free);
+								      skv_free);
 	if (response)
-		kvb_buf_init(&r->c.out);
+		skv_buf_init(&r->c.out);
 	return response;
 }
 
-static void add_headers(struct kvb_request *r, struct MHD_Response *response, unsigned http)
+static void add_headers(struct skv_request *r, struct MHD_Response *response, unsigned http)
 {
-	unsigned retry_after = r->c.retry_after ? r->c.retry_after : kvb_call_retry_after(r->c.status);
+	unsigned retry_after = r->c.retry_after ? r->c.retry_after : skv_call_retry_after(r->c.status);
 	char text[128];
 
 	if (http != MHD_HTTP_NO_CONTENT && r->c.type)
@@ -106,7 +106,7 @@ static void add_headers(struct kvb_request *r, struct MHD_Response *response, un
 	MHD_add_response_header(response, "Cache-Control", "no-store");
 	if (http == MHD_HTTP_UNAUTHORIZED)
 		MHD_add_response_header(response, "WWW-Authenticate",
-					r->c.challenge ? r->c.challenge : "Bearer realm=\"kvblockd\"");
+					r->c.challenge ? r->c.challenge : "Bearer realm=\"slabkvd\"");
 	if (r->c.location)
 		MHD_add_response_header(response, "Location", r->c.location);
 	if (http >= 400 && retry_after > 0) {
@@ -114,33 +114,33 @@ static void add_headers(struct kvb_request *r, struct MHD_Response *response, un
 		MHD_add_response_header(response, "Retry-After", text);
 	}
 	if ((http == MHD_HTTP_METHOD_NOT_ALLOWED || strcmp(r->method, "OPTIONS") == 0) &&
-	    kvb_route_allow(&r->f->o.apis, r->c.path, text, sizeof text))
+	    skv_route_allow(&r->f->o.apis, r->c.path, text, sizeof text))
 		MHD_add_response_header(response, "Allow", text);
 	if (r->c.close || atomic_load(&r->f->s->leaving) || atomic_load(&r->f->s->draining))
 		MHD_add_response_header(response, "Connection", "close");
 }
 
-enum MHD_Result kvb_answer_send(struct kvb_request *r)
+enum MHD_Result skv_answer_send(struct skv_request *r)
 {
-	char cause[KVB_MESSAGE_MAX] = "";
+	char cause[SKV_MESSAGE_MAX] = "";
 	struct MHD_Response *response;
 	enum MHD_Result queued;
 	unsigned http;
 	uint64_t bytes, us;
 
-	kvb_call_finish(&r->c, cause);
+	skv_call_finish(&r->c, cause);
 	http = http_status(r); /* before make_response takes the bytes */
 	response = make_response(r, &bytes);
 	if (!response)
 		return MHD_NO;
 	add_headers(r, response, http);
-	kvb_conn_phase(r);
-	kvb_conn_deadline(r, bytes);
+	skv_conn_phase(r);
+	skv_conn_deadline(r, bytes);
 	queued = MHD_queue_response(r->mhd, http, response);
 	MHD_destroy_response(response);
 	r->answered = queued == MHD_YES;
-	us = kvb_call_count(&r->c, http);
-	kvb_metrics_add(&r->f->s->metrics, METRIC_http_response_bytes, bytes);
+	us = skv_call_count(&r->c, http);
+	skv_metrics_add(&r->f->s->metrics, METRIC_http_response_bytes, bytes);
 	log_answer(r, http, us, cause);
 	return queued;
 }

@@ -1,7 +1,7 @@
 /*
  * front.c - life of the HTTP front: options, the daemon of libmicrohttpd, drain, end.
  *
- * Owns everything in struct kvb_front; the service is shared. Threads: libmicrohttpd's pool (request.c runs on
+ * Owns everything in struct skv_front; the service is shared. Threads: libmicrohttpd's pool (request.c runs on
  * it), one that accepts, one watch for deadlines. Called by one thread of main. It never calls the core itself: the operations do.
  */
 #include "internal.h"
@@ -14,13 +14,13 @@
 #include <time.h>
 #include <unistd.h>
 
-#include <kvb/clock.h>
-#include <kvb/log.h>
-#include <kvb/mem.h>
+#include <skv/clock.h>
+#include <skv/log.h>
+#include <skv/mem.h>
 
-void kvb_front_options_init(struct kvb_front_options *o)
+void skv_front_options_init(struct skv_front_options *o)
 {
-	*o = (struct kvb_front_options){
+	*o = (struct skv_front_options){
 		.listen = "127.0.0.1",
 		.port = 7333,
 		.host_param = "http_listen",
@@ -46,74 +46,74 @@ static void log_mhd(void *cls, const char *fmt, va_list ap)
 	char text[256];
 
 	(void)cls;
-	if (!kvb_log_enabled(KVB_LOG_DEBUG))
+	if (!skv_log_enabled(SKV_LOG_DEBUG))
 		return;
 	vsnprintf(text, sizeof text, fmt, ap);
 	text[strcspn(text, "\n")] = '\0';
-	kvb_log(KVB_LOG_DEBUG, "http", "%s", text);
+	skv_log(SKV_LOG_DEBUG, "http", "%s", text);
 }
 
 static void on_watch(void *ctx, uint64_t now_ms, uint32_t dropped)
 {
-	struct kvb_front *f = ctx;
+	struct skv_front *f = ctx;
 
-	kvb_metrics_add(&f->s->metrics, METRIC_http_connections_dropped, dropped);
-	if (now_ms > KVB_QUEUE_WAIT_MS)
-		kvb_workers_expire(&f->s->workers, now_ms - KVB_QUEUE_WAIT_MS);
+	skv_metrics_add(&f->s->metrics, METRIC_http_connections_dropped, dropped);
+	if (now_ms > SKV_QUEUE_WAIT_MS)
+		skv_workers_expire(&f->s->workers, now_ms - SKV_QUEUE_WAIT_MS);
 }
 
-static int bind_port(struct kvb_front *f, struct kvb_error *err)
+static int bind_port(struct skv_front *f, struct skv_error *err)
 {
-	const struct kvb_listen l = { f->o.listen, f->o.port, f->o.host_param, f->o.port_param, f->o.port_option,
+	const struct skv_listen l = { f->o.listen, f->o.port, f->o.host_param, f->o.port_param, f->o.port_option,
 				      f->o.socket_name, &f->s->inherited };
-	int rc = kvb_listen(&l, f->o.open || f->s->auth.path, &f->bound, err);
+	int rc = skv_listen(&l, f->o.open || f->s->auth.path, &f->bound, err);
 
-	if (rc != KVB_OK)
+	if (rc != SKV_OK)
 		return rc;
 	snprintf(f->url, sizeof f->url, "http://%s", f->bound.text);
 	if (!*f->s->url)
 		snprintf(f->s->url, sizeof f->s->url, "%s", f->url);
-	return KVB_OK;
+	return SKV_OK;
 }
 
-static void release(struct kvb_front *f)
+static void release(struct skv_front *f)
 {
 	if (f->bound.fd >= 0)
 		close(f->bound.fd);
-	kvb_free((char *)f->o.listen);
-	kvb_free(f);
+	skv_free((char *)f->o.listen);
+	skv_free(f);
 }
 
-int kvb_front_create(const struct kvb_front_options *o, struct kvb_service *s, struct kvb_front **out,
-		     struct kvb_error *err)
+int skv_front_create(const struct skv_front_options *o, struct skv_service *s, struct skv_front **out,
+		     struct skv_error *err)
 {
-	struct kvb_front *f = kvb_calloc(1, sizeof *f);
+	struct skv_front *f = skv_calloc(1, sizeof *f);
 	int rc;
 
 	assert(o->apis.n > 0);
 	if (!f)
-		return kvb_fail(err, KVB_E_NOMEM, NULL, "out of memory");
+		return skv_fail(err, SKV_E_NOMEM, NULL, "out of memory");
 	f->bound.fd = -1;
 	f->s = s;
 	f->o = *o;
-	f->o.listen = kvb_strdup(o->listen);
-	rc = f->o.listen ? bind_port(f, err) : kvb_fail(err, KVB_E_NOMEM, NULL, "out of memory");
-	if (rc != KVB_OK) {
+	f->o.listen = skv_strdup(o->listen);
+	rc = f->o.listen ? bind_port(f, err) : skv_fail(err, SKV_E_NOMEM, NULL, "out of memory");
+	if (rc != SKV_OK) {
 		release(f);
 		return rc;
 	}
 	*out = f;
-	return KVB_OK;
+	return SKV_OK;
 }
 
-static unsigned thread_count(const struct kvb_front *f)
+static unsigned thread_count(const struct skv_front *f)
 {
 	long cores = f->o.threads ? (long)f->o.threads : sysconf(_SC_NPROCESSORS_ONLN);
 
 	return cores < 1 ? 1 : (unsigned)cores;
 }
 
-static int start_daemon(struct kvb_front *f, struct kvb_error *err)
+static int start_daemon(struct skv_front *f, struct skv_error *err)
 {
 	const unsigned flags = MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_NO_LISTEN_SOCKET |
 			       MHD_USE_ERROR_LOG;
@@ -126,89 +126,89 @@ static int start_daemon(struct kvb_front *f, struct kvb_error *err)
 		{ MHD_OPTION_CONNECTION_MEMORY_LIMIT, CONNECTION_POOL, NULL },
 		{ MHD_OPTION_CONNECTION_TIMEOUT, 0, NULL }, /* ours: watch.c */
 		{ MHD_OPTION_UNESCAPE_CALLBACK, (intptr_t)keep_escapes, NULL },
-		{ MHD_OPTION_NOTIFY_COMPLETED, (intptr_t)kvb_request_completed, f },
-		{ MHD_OPTION_NOTIFY_CONNECTION, (intptr_t)kvb_conn_notify, f },
+		{ MHD_OPTION_NOTIFY_COMPLETED, (intptr_t)skv_request_completed, f },
+		{ MHD_OPTION_NOTIFY_CONNECTION, (intptr_t)skv_conn_notify, f },
 		{ MHD_OPTION_END, 0, NULL },
 	};
 
-	f->daemon = MHD_start_daemon(flags, 0, NULL, NULL, kvb_request_serve, f,
+	f->daemon = MHD_start_daemon(flags, 0, NULL, NULL, skv_request_serve, f,
 				     MHD_OPTION_EXTERNAL_LOGGER, log_mhd, NULL, MHD_OPTION_ARRAY,
 				     options, MHD_OPTION_END);
 	if (!f->daemon)
-		return kvb_fail(err, KVB_E_IO, NULL, "the HTTP server could not start");
-	return KVB_OK;
+		return skv_fail(err, SKV_E_IO, NULL, "the HTTP server could not start");
+	return SKV_OK;
 }
 
-int kvb_front_start(struct kvb_front *f, struct kvb_error *err)
+int skv_front_start(struct skv_front *f, struct skv_error *err)
 {
 	uint32_t interval = f->o.idle_timeout_ms / 4;
 	int rc;
 
 	assert(!f->daemon && f->s->started);
-	rc = kvb_watch_start(&f->watch, interval < 10 ? 10 : interval > 1000 ? 1000 : interval,
+	rc = skv_watch_start(&f->watch, interval < 10 ? 10 : interval > 1000 ? 1000 : interval,
 			     on_watch, f, err);
-	if (rc != KVB_OK)
+	if (rc != SKV_OK)
 		return rc;
 	rc = start_daemon(f, err);
-	if (rc == KVB_OK)
-		rc = kvb_accept_start(f, err);
-	if (rc == KVB_OK)
-		return KVB_OK;
+	if (rc == SKV_OK)
+		rc = skv_accept_start(f, err);
+	if (rc == SKV_OK)
+		return SKV_OK;
 	if (f->daemon)
 		MHD_stop_daemon(f->daemon);
 	f->daemon = NULL;
-	kvb_watch_stop(&f->watch);
+	skv_watch_stop(&f->watch);
 	return rc;
 }
 
-uint16_t kvb_front_port(const struct kvb_front *f) { return f->bound.port; }
+uint16_t skv_front_port(const struct skv_front *f) { return f->bound.port; }
 
-const char *kvb_front_url(const struct kvb_front *f) { return f->url; }
+const char *skv_front_url(const struct skv_front *f) { return f->url; }
 
 /* Looks every few milliseconds: it happens once in a process's life, and whoever ends a request
  * must not have to touch the front afterwards. */
-static uint32_t await_zero(const struct kvb_front *f, enum gauge which, uint32_t timeout_ms)
+static uint32_t await_zero(const struct skv_front *f, enum gauge which, uint32_t timeout_ms)
 {
 	const struct timespec pause = { 0, 5 * 1000 * 1000 };
-	uint64_t end = kvb_now_ms(&kvb_clock_system) + timeout_ms;
+	uint64_t end = skv_now_ms(&skv_clock_system) + timeout_ms;
 
-	while (kvb_gauge_get(&f->s->metrics, which) > 0 && kvb_now_ms(&kvb_clock_system) < end)
+	while (skv_gauge_get(&f->s->metrics, which) > 0 && skv_now_ms(&skv_clock_system) < end)
 		nanosleep(&pause, NULL);
-	return (uint32_t)kvb_gauge_get(&f->s->metrics, which);
+	return (uint32_t)skv_gauge_get(&f->s->metrics, which);
 }
 
-void kvb_front_leave(struct kvb_front *f, uint32_t ms)
+void skv_front_leave(struct skv_front *f, uint32_t ms)
 {
 	if (!f->bound.inherited)
 		return;
-	kvb_accept_stop(f);
+	skv_accept_stop(f);
 	atomic_store(&f->s->leaving, true);
 	await_zero(f, GAUGE_http_open_connections, ms);
 }
 
-uint32_t kvb_front_drain(struct kvb_front *f, uint32_t timeout_ms)
+uint32_t skv_front_drain(struct skv_front *f, uint32_t timeout_ms)
 {
 	if (f->bound.inherited) /* else an answer is better than to wait for nothing */
-		kvb_accept_stop(f);
+		skv_accept_stop(f);
 	atomic_store(&f->s->draining, true);
 	return await_zero(f, GAUGE_http_in_flight, timeout_ms);
 }
 
-bool kvb_front_quiet(struct kvb_front *f, uint32_t timeout_ms)
+bool skv_front_quiet(struct skv_front *f, uint32_t timeout_ms)
 {
 	return await_zero(f, GAUGE_http_parked, timeout_ms) == 0;
 }
 
-void kvb_front_destroy(struct kvb_front *f)
+void skv_front_destroy(struct skv_front *f)
 {
 	if (!f)
 		return;
 	if (f->daemon) {
-		kvb_front_drain(f, 0);
-		kvb_accept_stop(f);
-		assert(kvb_gauge_get(&f->s->metrics, GAUGE_http_parked) == 0);
+		skv_front_drain(f, 0);
+		skv_accept_stop(f);
+		assert(skv_gauge_get(&f->s->metrics, GAUGE_http_parked) == 0);
 		MHD_stop_daemon(f->daemon);
-		kvb_watch_stop(&f->watch);
+		skv_watch_stop(&f->watch);
 	}
 	release(f);
 }

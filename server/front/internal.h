@@ -1,8 +1,8 @@
 /*
  * internal.h - the front's objects: the front, a connection, the request on it.
  */
-#ifndef KVB_FRONT_INTERNAL_H
-#define KVB_FRONT_INTERNAL_H
+#ifndef SKV_FRONT_INTERNAL_H
+#define SKV_FRONT_INTERNAL_H
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -10,10 +10,10 @@
 
 #include <microhttpd.h>
 
-#include <kvb/bytes.h>
-#include <kvb/call.h>
-#include <kvb/front.h>
-#include <kvb/service.h>
+#include <skv/bytes.h>
+#include <skv/call.h>
+#include <skv/front.h>
+#include <skv/service.h>
 
 #include "watch.h"
 
@@ -32,14 +32,14 @@ struct acceptor {
 	atomic_uint open; /* connections given to libmicrohttpd and not closed yet */
 };
 
-struct kvb_front {
-	struct kvb_front_options o; /* strings owned */
-	struct kvb_service *s; /* shared with other fronts */
+struct skv_front {
+	struct skv_front_options o; /* strings owned */
+	struct skv_service *s; /* shared with other fronts */
 	struct watch watch;
 	struct MHD_Daemon *daemon;
-	struct kvb_bound bound; /* fd -1: not bound */
+	struct skv_bound bound; /* fd -1: not bound */
 	struct acceptor acceptor;
-	char url[KVB_URL_MAX];
+	char url[SKV_URL_MAX];
 };
 
 /* A request that waits: its thread of libmicrohttpd goes on with others meanwhile. */
@@ -49,14 +49,14 @@ enum parking {
 	PARK_DONE,    /* completed: status is set */
 };
 
-struct kvb_request {
-	struct kvb_call c; /* the operation: what is not HTTP's */
-	struct kvb_front *f;
+struct skv_request {
+	struct skv_call c; /* the operation: what is not HTTP's */
+	struct skv_front *f;
 	struct conn *conn;
 	struct MHD_Connection *mhd; /* NULL between requests */
 	const char *method;         /* libmicrohttpd's, as c.path, until the request ends */
 
-	struct kvb_buf body;
+	struct skv_buf body;
 	uint64_t held;    /* bytes of body counted in service.body_held */
 	uint64_t dropped; /* bytes of an unwanted body read and thrown away */
 
@@ -68,41 +68,41 @@ struct kvb_request {
 /* One connection; it has at most one request at a time. */
 struct conn {
 	struct watched watched;
-	uint64_t phase_ms; /* when the phase of the connection began, see kvb_conn_phase */
-	struct kvb_request r;
+	uint64_t phase_ms; /* when the phase of the connection began, see skv_conn_phase */
+	struct skv_request r;
 };
 
-/* ---- request.c: callbacks of libmicrohttpd, cls = struct kvb_front --------------------------- */
+/* ---- request.c: callbacks of libmicrohttpd, cls = struct skv_front --------------------------- */
 
-enum MHD_Result kvb_request_serve(void *cls, struct MHD_Connection *mhd, const char *path,
+enum MHD_Result skv_request_serve(void *cls, struct MHD_Connection *mhd, const char *path,
 				  const char *method, const char *version, const char *data,
 				  size_t *size, void **state);
-void kvb_request_completed(void *cls, struct MHD_Connection *mhd, void **state,
+void skv_request_completed(void *cls, struct MHD_Connection *mhd, void **state,
 			   enum MHD_RequestTerminationCode why);
-void kvb_conn_notify(void *cls, struct MHD_Connection *mhd, void **state,
+void skv_conn_notify(void *cls, struct MHD_Connection *mhd, void **state,
 		     enum MHD_ConnectionNotificationCode what);
 /* A phase of the connection begins: waiting, sending a request, or taking the answer. */
-void kvb_conn_phase(struct kvb_request *r);
+void skv_conn_phase(struct skv_request *r);
 /* The phase may last idle_timeout_ms and the time that moving `bytes` takes. */
-void kvb_conn_deadline(struct kvb_request *r, uint64_t bytes);
+void skv_conn_deadline(struct skv_request *r, uint64_t bytes);
 
 /* ---- accept.c -------------------------------------------------------------------------------- */
 
 /* Connections are taken from now on. */
-int kvb_accept_start(struct kvb_front *f, struct kvb_error *err);
+int skv_accept_start(struct skv_front *f, struct skv_error *err);
 /* None is taken any more; whoever connects waits in the kernel. Again is harmless. */
-void kvb_accept_stop(struct kvb_front *f);
+void skv_accept_stop(struct skv_front *f);
 /* A connection is closed. */
-void kvb_accept_closed(struct kvb_front *f);
+void skv_accept_closed(struct skv_front *f);
 
 /* ---- admit.c: what is decided from the header alone ------------------------------------------ */
 
-/* Finds id, API, route and caller. KVB_OK, or the refusal in r->c.err (and r->c.http). */
-int kvb_request_admit(struct kvb_request *r);
+/* Finds id, API, route and caller. SKV_OK, or the refusal in r->c.err (and r->c.http). */
+int skv_request_admit(struct skv_request *r);
 
 /* ---- answer.c -------------------------------------------------------------------------------- */
 
 /* Encodes r->status and the result, queues the answer, counts and logs it. */
-enum MHD_Result kvb_answer_send(struct kvb_request *r);
+enum MHD_Result skv_answer_send(struct skv_request *r);
 
 #endif

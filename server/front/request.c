@@ -3,7 +3,7 @@
  *
  * Header: admit.c decides (route, caller, length). Body: gathered within its bounds, or thrown away
  * when the request is refused already. Then the operation runs: on this thread, on a worker if it
- * blocks, or it returns KVB_PENDING and the core calls back. While it waits the connection is
+ * blocks, or it returns SKV_PENDING and the core calls back. While it waits the connection is
  * suspended; whoever completes it only stores the status and resumes: the answer is always encoded
  * on a thread of libmicrohttpd. A connection has one request at a time, kept inside struct conn.
  * No locks; the hand-over between the two threads is the atomic `parking`.
@@ -14,62 +14,62 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <kvb/clock.h>
-#include <kvb/mem.h>
+#include <skv/clock.h>
+#include <skv/mem.h>
 
-void kvb_conn_phase(struct kvb_request *r) { r->conn->phase_ms = kvb_now_ms(&kvb_clock_system); }
+void skv_conn_phase(struct skv_request *r) { r->conn->phase_ms = skv_now_ms(&skv_clock_system); }
 
-void kvb_conn_deadline(struct kvb_request *r, uint64_t bytes)
+void skv_conn_deadline(struct skv_request *r, uint64_t bytes)
 {
 	atomic_store(&r->conn->watched.deadline_ms,
 		     r->conn->phase_ms + r->f->o.idle_timeout_ms + bytes / SLOW_BYTES_PER_MS);
 }
 
-static void no_deadline(struct kvb_request *r) { atomic_store(&r->conn->watched.deadline_ms, 0); }
+static void no_deadline(struct skv_request *r) { atomic_store(&r->conn->watched.deadline_ms, 0); }
 
 /* ---- connections ----------------------------------------------------------------------------- */
 
-static struct conn *conn_create(struct kvb_front *f, struct MHD_Connection *mhd)
+static struct conn *conn_create(struct skv_front *f, struct MHD_Connection *mhd)
 {
 	const union MHD_ConnectionInfo *info =
 		MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_CONNECTION_FD);
-	struct conn *c = info ? kvb_calloc(1, sizeof *c) : NULL;
+	struct conn *c = info ? skv_calloc(1, sizeof *c) : NULL;
 
 	if (!c)
 		return NULL; /* serve() closes a connection without one */
 	c->watched.fd = info->connect_fd;
 	c->r.f = f;
 	c->r.conn = c;
-	kvb_call_init(&c->r.c, f->s, WIRE_HTTP);
-	kvb_buf_init(&c->r.body);
-	kvb_conn_phase(&c->r);
-	kvb_conn_deadline(&c->r, 0);
-	kvb_watch_add(&f->watch, &c->watched);
-	kvb_metrics_add(&f->s->metrics, METRIC_http_connections, 1);
-	kvb_gauge_move(&f->s->metrics, GAUGE_http_open_connections, 1);
+	skv_call_init(&c->r.c, f->s, WIRE_HTTP);
+	skv_buf_init(&c->r.body);
+	skv_conn_phase(&c->r);
+	skv_conn_deadline(&c->r, 0);
+	skv_watch_add(&f->watch, &c->watched);
+	skv_metrics_add(&f->s->metrics, METRIC_http_connections, 1);
+	skv_gauge_move(&f->s->metrics, GAUGE_http_open_connections, 1);
 	return c;
 }
 
-static void conn_destroy(struct kvb_front *f, struct conn *c)
+static void conn_destroy(struct skv_front *f, struct conn *c)
 {
 	assert(!c->r.mhd);
-	kvb_watch_remove(&f->watch, &c->watched);
-	kvb_gauge_move(&f->s->metrics, GAUGE_http_open_connections, -1);
-	kvb_buf_destroy(&c->r.body);
-	kvb_call_destroy(&c->r.c);
-	kvb_free(c);
+	skv_watch_remove(&f->watch, &c->watched);
+	skv_gauge_move(&f->s->metrics, GAUGE_http_open_connections, -1);
+	skv_buf_destroy(&c->r.body);
+	skv_call_destroy(&c->r.c);
+	skv_free(c);
 }
 
-void kvb_conn_notify(void *cls, struct MHD_Connection *mhd, void **state,
+void skv_conn_notify(void *cls, struct MHD_Connection *mhd, void **state,
 		     enum MHD_ConnectionNotificationCode what)
 {
-	struct kvb_front *f = cls;
+	struct skv_front *f = cls;
 
 	if (what == MHD_CONNECTION_NOTIFY_STARTED) {
 		*state = conn_create(f, mhd);
 		return;
 	}
-	kvb_accept_closed(f);
+	skv_accept_closed(f);
 	if (*state) {
 		conn_destroy(f, *state);
 		*state = NULL;
@@ -78,42 +78,42 @@ void kvb_conn_notify(void *cls, struct MHD_Connection *mhd, void **state,
 
 /* ---- begin and end of a request -------------------------------------------------------------- */
 
-static struct kvb_request *request_begin(struct kvb_front *f, struct MHD_Connection *mhd,
+static struct skv_request *request_begin(struct skv_front *f, struct MHD_Connection *mhd,
 					 const char *path, const char *method)
 {
 	const union MHD_ConnectionInfo *info =
 		MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
 	struct conn *c = info ? info->socket_context : NULL;
-	struct kvb_request *r;
+	struct skv_request *r;
 
 	if (!c)
 		return NULL;
 	r = &c->r;
 	assert(!r->mhd);
-	kvb_gauge_move(&f->s->metrics, GAUGE_http_in_flight, 1);
+	skv_gauge_move(&f->s->metrics, GAUGE_http_in_flight, 1);
 	r->mhd = mhd;
 	r->c.path = path;
 	r->method = method;
-	r->c.begin_us = kvb_now_us();
-	kvb_conn_phase(r);
-	kvb_conn_deadline(r, 0);
+	r->c.begin_us = skv_now_us();
+	skv_conn_phase(r);
+	skv_conn_deadline(r, 0);
 	return r;
 }
 
-static void drop_body(struct kvb_request *r)
+static void drop_body(struct skv_request *r)
 {
 	atomic_fetch_sub(&r->f->s->body_held, r->held);
 	r->held = 0;
 	if (r->body.cap > KEEP_BODY)
-		kvb_buf_destroy(&r->body);
-	kvb_buf_clear(&r->body);
+		skv_buf_destroy(&r->body);
+	skv_buf_clear(&r->body);
 }
 
-void kvb_request_completed(void *cls, struct MHD_Connection *mhd, void **state,
+void skv_request_completed(void *cls, struct MHD_Connection *mhd, void **state,
 			   enum MHD_RequestTerminationCode why)
 {
-	struct kvb_front *f = cls;
-	struct kvb_request *r = *state;
+	struct skv_front *f = cls;
+	struct skv_request *r = *state;
 	struct conn *c;
 
 	(void)mhd;
@@ -122,15 +122,15 @@ void kvb_request_completed(void *cls, struct MHD_Connection *mhd, void **state,
 		return;
 	c = r->conn;
 	if (!r->answered)
-		kvb_metrics_add(&f->s->metrics, METRIC_http_aborted, 1);
+		skv_metrics_add(&f->s->metrics, METRIC_http_aborted, 1);
 	drop_body(r);
-	kvb_call_reset(&r->c);
+	skv_call_reset(&r->c);
 	/* The buffers stay with the connection, everything else begins anew. */
-	*r = (struct kvb_request){ .c = r->c, .f = f, .conn = c, .body = r->body };
+	*r = (struct skv_request){ .c = r->c, .f = f, .conn = c, .body = r->body };
 	*state = NULL;
-	kvb_conn_phase(r);
-	kvb_conn_deadline(r, 0);
-	kvb_gauge_move(&f->s->metrics, GAUGE_http_in_flight, -1);
+	skv_conn_phase(r);
+	skv_conn_deadline(r, 0);
+	skv_gauge_move(&f->s->metrics, GAUGE_http_in_flight, -1);
 }
 
 /* ---- waiting --------------------------------------------------------------------------------- */
@@ -138,54 +138,54 @@ void kvb_request_completed(void *cls, struct MHD_Connection *mhd, void **state,
 /* Called once by the core or a worker when a handed-over request is complete. */
 static void complete(void *ctx, int status)
 {
-	struct kvb_request *r = ctx;
+	struct skv_request *r = ctx;
 	struct MHD_Connection *mhd = r->mhd;
-	struct kvb_front *f = r->f;
+	struct skv_front *f = r->f;
 
 	r->c.status = status;
 	if (atomic_exchange(&r->parking, PARK_DONE) != PARK_PARKED)
 		return; /* its thread has not suspended it yet, and goes on by itself */
 	MHD_resume_connection(mhd);
-	kvb_gauge_move(&f->s->metrics, GAUGE_http_parked, -1); /* last touch: after it the front may be destroyed */
+	skv_gauge_move(&f->s->metrics, GAUGE_http_parked, -1); /* last touch: after it the front may be destroyed */
 }
 
 /* Suspends the connection until complete() has been called. */
-static enum MHD_Result park(struct kvb_request *r)
+static enum MHD_Result park(struct skv_request *r)
 {
 	enum parking expected = PARK_RUNNING;
 
 	if (atomic_load(&r->parking) == PARK_DONE)
-		return kvb_answer_send(r);
-	kvb_gauge_move(&r->f->s->metrics, GAUGE_http_parked, 1);
+		return skv_answer_send(r);
+	skv_gauge_move(&r->f->s->metrics, GAUGE_http_parked, 1);
 	MHD_suspend_connection(r->mhd);
 	if (!atomic_compare_exchange_strong(&r->parking, &expected, PARK_PARKED)) {
 		MHD_resume_connection(r->mhd);
-		kvb_gauge_move(&r->f->s->metrics, GAUGE_http_parked, -1);
+		skv_gauge_move(&r->f->s->metrics, GAUGE_http_parked, -1);
 	}
 	return MHD_YES;
 }
 
-static enum MHD_Result dispatch(struct kvb_request *r)
+static enum MHD_Result dispatch(struct skv_request *r)
 {
 	int rc;
 
 	no_deadline(r);
 	if (r->refused)
-		return kvb_answer_send(r);
-	r->c.done = (struct kvb_done){ complete, r };
+		return skv_answer_send(r);
+	r->c.done = (struct skv_done){ complete, r };
 	r->c.body = r->body.len ? (const char *)r->body.data : "";
 	r->c.n_body = r->body.len;
 	atomic_store(&r->parking, PARK_RUNNING);
-	rc = kvb_call_run(&r->c);
-	if (rc == KVB_PENDING)
+	rc = skv_call_run(&r->c);
+	if (rc == SKV_PENDING)
 		return park(r);
 	r->c.status = rc;
-	return kvb_answer_send(r);
+	return skv_answer_send(r);
 }
 
 /* ---- the body -------------------------------------------------------------------------------- */
 
-static void refuse(struct kvb_request *r, int status)
+static void refuse(struct skv_request *r, int status)
 {
 	r->refused = true;
 	r->c.status = status;
@@ -194,23 +194,23 @@ static void refuse(struct kvb_request *r, int status)
 
 /* A body nobody wants is read and forgotten, so that the connection lives on, but not without
  * end. */
-static enum MHD_Result throw_away(struct kvb_request *r, size_t n)
+static enum MHD_Result throw_away(struct skv_request *r, size_t n)
 {
 	r->dropped += n;
 	return r->dropped <= r->f->s->o.body_max + DRAIN_NOW ? MHD_YES : MHD_NO;
 }
 
-static enum MHD_Result take(struct kvb_request *r, const char *data, size_t n)
+static enum MHD_Result take(struct skv_request *r, const char *data, size_t n)
 {
-	struct kvb_front *f = r->f;
+	struct skv_front *f = r->f;
 	uint64_t held;
 
-	kvb_metrics_add(&f->s->metrics, METRIC_http_request_bytes, n);
-	kvb_conn_deadline(r, r->body.len + r->dropped + n);
+	skv_metrics_add(&f->s->metrics, METRIC_http_request_bytes, n);
+	skv_conn_deadline(r, r->body.len + r->dropped + n);
 	if (r->refused || !(r->c.route->flags & ROUTE_BODY))
 		return throw_away(r, n);
 	if (r->body.len + n > f->s->o.body_max) {
-		refuse(r, kvb_fail(&r->c.err, KVB_E_TOO_LARGE, NULL, "the body is over %llu bytes",
+		refuse(r, skv_fail(&r->c.err, SKV_E_TOO_LARGE, NULL, "the body is over %llu bytes",
 				   (unsigned long long)f->s->o.body_max));
 		return throw_away(r, n);
 	}
@@ -218,17 +218,17 @@ static enum MHD_Result take(struct kvb_request *r, const char *data, size_t n)
 	r->held += n;
 	if (held > f->s->o.body_total_max) {
 		refuse(r,
-		       kvb_fail(&r->c.err, KVB_E_TOO_MANY, NULL, "too many large bodies at a time"));
+		       skv_fail(&r->c.err, SKV_E_TOO_MANY, NULL, "too many large bodies at a time"));
 		return throw_away(r, n);
 	}
-	kvb_put_bytes(&r->body, data, n);
+	skv_put_bytes(&r->body, data, n);
 	if (r->body.failed)
-		refuse(r, kvb_fail(&r->c.err, KVB_E_NOMEM, NULL, "out of memory"));
+		refuse(r, skv_fail(&r->c.err, SKV_E_NOMEM, NULL, "out of memory"));
 	return MHD_YES;
 }
 
 /* Declared bytes of the body; UINT64_MAX when it does not say (chunked). */
-static uint64_t declared_length(struct kvb_request *r)
+static uint64_t declared_length(struct skv_request *r)
 {
 	const char *length = MHD_lookup_connection_value(r->mhd, MHD_HEADER_KIND, "Content-Length");
 
@@ -239,16 +239,16 @@ static uint64_t declared_length(struct kvb_request *r)
 
 /* Header complete. Refused requests with a short body wait for it, so that the connection can go
  * on; the others are answered at once, which ends the connection. */
-static enum MHD_Result head(struct kvb_request *r)
+static enum MHD_Result head(struct skv_request *r)
 {
-	int rc = kvb_request_admit(r);
+	int rc = skv_request_admit(r);
 	uint64_t length = declared_length(r);
 
-	if (rc == KVB_OK && r->c.route && (r->c.route->flags & ROUTE_BODY) && length != UINT64_MAX &&
+	if (rc == SKV_OK && r->c.route && (r->c.route->flags & ROUTE_BODY) && length != UINT64_MAX &&
 	    length > r->f->s->o.body_max)
-		rc = kvb_fail(&r->c.err, KVB_E_TOO_LARGE, NULL, "the body is over %llu bytes",
+		rc = skv_fail(&r->c.err, SKV_E_TOO_LARGE, NULL, "the body is over %llu bytes",
 			      (unsigned long long)r->f->s->o.body_max);
-	if (rc == KVB_OK && r->c.route)
+	if (rc == SKV_OK && r->c.route)
 		return MHD_YES;
 	r->refused = true; /* or answered without an operation: OPTIONS, a redirect */
 	r->c.status = rc;
@@ -257,14 +257,14 @@ static enum MHD_Result head(struct kvb_request *r)
 										"Expect")))
 		return MHD_YES;
 	no_deadline(r);
-	return kvb_answer_send(r);
+	return skv_answer_send(r);
 }
 
-enum MHD_Result kvb_request_serve(void *cls, struct MHD_Connection *mhd, const char *path,
+enum MHD_Result skv_request_serve(void *cls, struct MHD_Connection *mhd, const char *path,
 				  const char *method, const char *version, const char *data,
 				  size_t *size, void **state)
 {
-	struct kvb_request *r = *state;
+	struct skv_request *r = *state;
 	size_t n = *size;
 
 	(void)version;
@@ -277,6 +277,6 @@ enum MHD_Result kvb_request_serve(void *cls, struct MHD_Connection *mhd, const c
 	if (n > 0)
 		return take(r, data, n);
 	if (r->c.dispatched)
-		return kvb_answer_send(r); /* resumed */
+		return skv_answer_send(r); /* resumed */
 	return dispatch(r);
 }

@@ -1,16 +1,16 @@
 /*
  * watch.h - the open connections and their deadlines.
  */
-#ifndef KVB_FRONT_WATCH_H
-#define KVB_FRONT_WATCH_H
+#ifndef SKV_FRONT_WATCH_H
+#define SKV_FRONT_WATCH_H
 
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
-#include <kvb/lock.h>
-#include <kvb/status.h>
+#include <skv/lock.h>
+#include <skv/status.h>
 
 /* One connection as the watch sees it; part of struct conn. */
 struct watched {
@@ -21,8 +21,8 @@ struct watched {
 };
 
 struct watch {
-	struct kvb_mutex lock;
-	struct kvb_cond wake;
+	struct skv_mutex lock;
+	struct skv_cond wake;
 	struct watched head; /* ring, protected by lock */
 	bool stopping;       /* protected by lock */
 	atomic_uint_fast64_t open;
@@ -34,12 +34,12 @@ struct watch {
 };
 
 /* Starts the thread: every interval_ms it shuts down connections that are past their deadline. */
-int kvb_watch_start(struct watch *w, uint32_t interval_ms,
+int skv_watch_start(struct watch *w, uint32_t interval_ms,
 		    void (*tick)(void *ctx, uint64_t now_ms, uint32_t dropped), void *ctx,
-		    struct kvb_error *err);
-void kvb_watch_stop(struct watch *w); /* joins; no connection may be left */
-void kvb_watch_add(struct watch *w, struct watched *c);
+		    struct skv_error *err);
+void skv_watch_stop(struct watch *w); /* joins; no connection may be left */
+void skv_watch_add(struct watch *w, struct watched *c);
 /* Must return before the connection's descriptor is closed. */
-void kvb_watch_remove(struct watch *w, struct watched *c);
+void skv_watch_remove(struct watch *w, struct watched *c);
 
 #endif

@@ -9,73 +9,73 @@
 #include <fcntl.h>
 #include <string.h>
 
-#include <kvb/mem.h>
-#include <kvb/v1_codec.h>
-#include <kvb/v1_json.h>
+#include <skv/mem.h>
+#include <skv/v1_codec.h>
+#include <skv/v1_json.h>
 
-static const struct kvb_route routes[] = {
+static const struct skv_route routes[] = {
 #define FS_ROUTE(name, method, pattern, role, flags)                                                          \
-	{ #name, #method, pattern, ROLE_##role, flags, KVB_PLANE_ALL, NULL, NULL, fs_op_##name##_run, fs_op_##name##_write },
+	{ #name, #method, pattern, ROLE_##role, flags, SKV_PLANE_ALL, NULL, NULL, fs_op_##name##_run, fs_op_##name##_write },
 	FS_OPS(FS_ROUTE)
 #undef FS_ROUTE
 };
 
-int fs_open_root(const struct kvb_call *c, int *fd, struct kvb_error *err)
+int fs_open_root(const struct skv_call *c, int *fd, struct skv_error *err)
 {
 	const char *root = fs_master_of(c)->root;
 	char text[128];
 
 	*fd = open(root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (*fd >= 0)
-		return KVB_OK;
-	return kvb_fail(err, KVB_E_UNAVAILABLE, "root", "the root of this fs-master cannot be opened (%s): is the file system mounted at %.160s ?",
+		return SKV_OK;
+	return skv_fail(err, SKV_E_UNAVAILABLE, "root", "the root of this fs-master cannot be opened (%s): is the file system mounted at %.160s ?",
 			strerror_r(errno, text, sizeof text), root);
 }
 
-static int head(struct kvb_call *c, const struct kvb_head *h)
+static int head(struct skv_call *c, const struct skv_head *h)
 {
-	c->type = kvb_v1_json.content_type;
-	if (!c->route || !(c->route->flags & ROUTE_BODY) || kvb_v1_codec_of_type(h->content_type) == &kvb_v1_json)
-		return KVB_OK;
+	c->type = skv_v1_json.content_type;
+	if (!c->route || !(c->route->flags & ROUTE_BODY) || skv_v1_codec_of_type(h->content_type) == &skv_v1_json)
+		return SKV_OK;
 	c->http = 415;
-	return kvb_fail(&c->err, KVB_E_UNSUPPORTED, "Content-Type", "a body is application/json");
+	return skv_fail(&c->err, SKV_E_UNSUPPORTED, "Content-Type", "a body is application/json");
 }
 
-static unsigned fail(struct kvb_call *c)
+static unsigned fail(struct skv_call *c)
 {
-	c->type = kvb_v1_json.content_type;
-	kvb_v1_write_error(&c->out, &c->err, c->id);
+	c->type = skv_v1_json.content_type;
+	skv_v1_write_error(&c->out, &c->err, c->id);
 	if (c->out.failed)
-		c->fixed = kvb_v1_json.no_memory;
-	return c->http ? c->http : (unsigned)kvb_status_http(c->status);
+		c->fixed = skv_v1_json.no_memory;
+	return c->http ? c->http : (unsigned)skv_status_http(c->status);
 }
 
-int kvb_fs_master_create(const char *root, struct kvb_api **out, struct kvb_error *err)
+int skv_fs_master_create(const char *root, struct skv_api **out, struct skv_error *err)
 {
 	struct fs_master *m;
 
 	if (root[0] != '/')
-		return kvb_fail(err, KVB_E_INVALID, "root",
+		return skv_fail(err, SKV_E_INVALID, "root",
 				"an fs-master needs the directory whose subdirectories it looks after: --root /absolute/path");
-	m = kvb_calloc(1, sizeof *m);
+	m = skv_calloc(1, sizeof *m);
 	if (m)
-		m->root = kvb_strdup(root);
+		m->root = skv_strdup(root);
 	if (!m || !m->root) {
-		kvb_free(m);
-		return kvb_fail(err, KVB_E_NOMEM, NULL, "out of memory");
+		skv_free(m);
+		return skv_fail(err, SKV_E_NOMEM, NULL, "out of memory");
 	}
-	m->api = (struct kvb_api){ .name = "fs", .prefix = "/", .routes = routes, .n_routes = sizeof routes / sizeof routes[0],
+	m->api = (struct skv_api){ .name = "fs", .prefix = "/", .routes = routes, .n_routes = sizeof routes / sizeof routes[0],
 				   .state_size = sizeof(struct fs_call), .ctx = m, .head = head, .fail = fail };
 	*out = &m->api;
-	return KVB_OK;
+	return SKV_OK;
 }
 
-void kvb_fs_master_destroy(struct kvb_api *api)
+void skv_fs_master_destroy(struct skv_api *api)
 {
 	struct fs_master *m = api ? api->ctx : NULL;
 
 	if (!m)
 		return;
-	kvb_free(m->root);
-	kvb_free(m);
+	skv_free(m->root);
+	skv_free(m);
 }

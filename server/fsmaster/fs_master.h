@@ -1,33 +1,33 @@
 /*
  * fs_master.h - what the files of the fs-master share: its part of a call, its root.
  */
-#ifndef KVB_SERVER_FS_MASTER_H
-#define KVB_SERVER_FS_MASTER_H
+#ifndef SKV_SERVER_FS_MASTER_H
+#define SKV_SERVER_FS_MASTER_H
 
-#include <kvb/call.h>
-#include <kvb/fs_master.h>
-#include <kvb/fs_master_api.h>
-#include <kvb/storage.h>
+#include <skv/call.h>
+#include <skv/fs_master.h>
+#include <skv/fs_master_api.h>
+#include <skv/storage.h>
 
 struct fs_master {
-	struct kvb_api api;
+	struct skv_api api;
 	char *root;
 };
 
-/* kvb_call.state. */
+/* skv_call.state. */
 struct fs_call {
-	struct kvb_fs_answer answer; /* open, probe */
+	struct skv_fs_answer answer; /* open, probe */
 	bool measured;               /* there is one */
-	struct kvb_storage_stat stat;
+	struct skv_storage_stat stat;
 	uint32_t *files; /* list, in the call's arena */
 	size_t n_files;
 };
 
-static inline struct fs_call *fs_of(struct kvb_call *c) { return c->state; }
-static inline const struct fs_master *fs_master_of(const struct kvb_call *c) { return c->api->ctx; }
+static inline struct fs_call *fs_of(struct skv_call *c) { return c->state; }
+static inline const struct fs_master *fs_master_of(const struct skv_call *c) { return c->api->ctx; }
 
-/* KVB_E_UNAVAILABLE: the root is not there. The caller closes *fd. */
-int fs_open_root(const struct kvb_call *c, int *fd, struct kvb_error *err);
+/* SKV_E_UNAVAILABLE: the root is not there. The caller closes *fd. */
+int fs_open_root(const struct skv_call *c, int *fd, struct skv_error *err);
 
 /* ---- ops.c ------------------------------------------------------------------------------------- */
 
@@ -47,8 +47,8 @@ int fs_open_root(const struct kvb_call *c, int *fd, struct kvb_error *err);
 	X(punch, POST, "/fs/{dir}/punch", ADMIN, ROUTE_BLOCKS | ROUTE_BODY)
 
 #define FS_PROTOTYPES(name, ...)                       \
-	int fs_op_##name##_run(struct kvb_call *c);    \
-	void fs_op_##name##_write(struct kvb_call *c);
+	int fs_op_##name##_run(struct skv_call *c);    \
+	void fs_op_##name##_write(struct skv_call *c);
 FS_OPS(FS_PROTOTYPES)
 #undef FS_PROTOTYPES
 

@@ -11,236 +11,236 @@
 #include <string.h>
 #include <unistd.h>
 
-#include <kvb/json_out.h>
-#include <kvb/mem.h>
+#include <skv/json_out.h>
+#include <skv/mem.h>
 
 /* ---- for managers ------------------------------------------------------------------------------ */
 
-static int open_storage(struct kvb_call *c, const int *root, const struct kvb_fs_request *q, struct kvb_storage **out)
+static int open_storage(struct skv_call *c, const int *root, const struct skv_fs_request *q, struct skv_storage **out)
 {
-	struct kvb_storage_config cfg = { .name = q->storage, .root = c->param[0].value, .below = root, .unit = q->unit,
+	struct skv_storage_config cfg = { .name = q->storage, .root = c->param[0].value, .below = root, .unit = q->unit,
 					  .may_create = q->may_create, .chunk = q->chunk, .read_chunk = q->read_chunk,
 					  .any_mount = q->any_mount };
 
 	memcpy(cfg.uuid, q->uuid, sizeof cfg.uuid);
-	return kvb_storage_open(kvb_storage_find(q->type), &cfg, out, &c->err);
+	return skv_storage_open(skv_storage_find(q->type), &cfg, out, &c->err);
 }
 
-static int probe(struct kvb_storage *s, struct kvb_fs_answer *out, struct kvb_error *err)
+static int probe(struct skv_storage *s, struct skv_fs_answer *out, struct skv_error *err)
 {
-	struct kvb_storage_health h;
-	int rc = kvb_storage_probe(s, &h, err);
+	struct skv_storage_health h;
+	int rc = skv_storage_probe(s, &h, err);
 
-	if (rc == KVB_OK) {
+	if (rc == SKV_OK) {
 		out->free_bytes = h.free_bytes;
 		out->total_bytes = h.total_bytes;
 	}
 	return rc;
 }
 
-static int punch(struct kvb_call *c, struct kvb_storage *s, const struct kvb_fs_request *q)
+static int punch(struct skv_call *c, struct skv_storage *s, const struct skv_fs_request *q)
 {
-	struct kvb_storage_range *v = kvb_arena_calloc(&c->arena, q->n_ranges, sizeof *v);
+	struct skv_storage_range *v = skv_arena_calloc(&c->arena, q->n_ranges, sizeof *v);
 
 	if (!v)
-		return kvb_fail(&c->err, KVB_E_NOMEM, NULL, "out of memory");
+		return skv_fail(&c->err, SKV_E_NOMEM, NULL, "out of memory");
 	for (uint32_t i = 0; i < q->n_ranges; i++)
-		v[i] = (struct kvb_storage_range){ q->ranges[i][0], q->ranges[i][1] };
-	return kvb_storage_punch_file(s, q->file, q->length, v, q->n_ranges, &c->err);
+		v[i] = (struct skv_storage_range){ q->ranges[i][0], q->ranges[i][1] };
+	return skv_storage_punch_file(s, q->file, q->length, v, q->n_ranges, &c->err);
 }
 
-static int step(struct kvb_call *c, enum kvb_fs_verb verb, struct kvb_storage *s, const struct kvb_fs_request *q)
+static int step(struct skv_call *c, enum skv_fs_verb verb, struct skv_storage *s, const struct skv_fs_request *q)
 {
 	switch (verb) {
-	case KVB_FS_OPEN:
+	case SKV_FS_OPEN:
 		fs_of(c)->answer.free_bytes = fs_of(c)->answer.total_bytes = UINT64_MAX;
-		return KVB_OK;
-	case KVB_FS_PROBE:
+		return SKV_OK;
+	case SKV_FS_PROBE:
 		return probe(s, &fs_of(c)->answer, &c->err);
-	case KVB_FS_CREATE:
-		return kvb_storage_create_file(s, q->file, q->length, &c->err);
-	case KVB_FS_CHECK:
-		return kvb_storage_check_file(s, q->file, q->length, &c->err);
-	case KVB_FS_DELETE:
-		return kvb_storage_remove_file(s, q->file, &c->err);
-	case KVB_FS_PUNCH:
+	case SKV_FS_CREATE:
+		return skv_storage_create_file(s, q->file, q->length, &c->err);
+	case SKV_FS_CHECK:
+		return skv_storage_check_file(s, q->file, q->length, &c->err);
+	case SKV_FS_DELETE:
+		return skv_storage_remove_file(s, q->file, &c->err);
+	case SKV_FS_PUNCH:
 		return punch(c, s, q);
 	}
-	return KVB_E_INTERNAL;
+	return SKV_E_INTERNAL;
 }
 
-static int run(struct kvb_call *c, enum kvb_fs_verb verb)
+static int run(struct skv_call *c, enum skv_fs_verb verb)
 {
-	struct kvb_storage *s = NULL;
-	struct kvb_fs_request q;
-	int root, rc = kvb_fs_read_request(&c->arena, verb, c->body, c->n_body, &q, &c->err);
+	struct skv_storage *s = NULL;
+	struct skv_fs_request q;
+	int root, rc = skv_fs_read_request(&c->arena, verb, c->body, c->n_body, &q, &c->err);
 
-	if (rc != KVB_OK)
+	if (rc != SKV_OK)
 		return rc;
 	rc = fs_open_root(c, &root, &c->err);
-	if (rc != KVB_OK)
+	if (rc != SKV_OK)
 		return rc;
 	rc = open_storage(c, &root, &q, &s);
-	if (rc == KVB_OK) {
+	if (rc == SKV_OK) {
 		rc = step(c, verb, s, &q);
-		fs_of(c)->answer.chunk = kvb_storage_chunk(s);
-		fs_of(c)->measured = verb == KVB_FS_OPEN || verb == KVB_FS_PROBE;
-		kvb_storage_close(s);
+		fs_of(c)->answer.chunk = skv_storage_chunk(s);
+		fs_of(c)->measured = verb == SKV_FS_OPEN || verb == SKV_FS_PROBE;
+		skv_storage_close(s);
 	}
 	close(root);
 	return rc;
 }
 
-static void write_answer(struct kvb_call *c)
+static void write_answer(struct skv_call *c)
 {
 	if (fs_of(c)->measured)
-		kvb_fs_write_answer(&c->out, &fs_of(c)->answer);
+		skv_fs_write_answer(&c->out, &fs_of(c)->answer);
 	else
 		c->fixed = "{}";
 }
 
-int fs_op_open_run(struct kvb_call *c) { return run(c, KVB_FS_OPEN); }
-void fs_op_open_write(struct kvb_call *c) { write_answer(c); }
-int fs_op_probe_run(struct kvb_call *c) { return run(c, KVB_FS_PROBE); }
-void fs_op_probe_write(struct kvb_call *c) { write_answer(c); }
-int fs_op_create_run(struct kvb_call *c) { return run(c, KVB_FS_CREATE); }
-void fs_op_create_write(struct kvb_call *c) { write_answer(c); }
-int fs_op_check_run(struct kvb_call *c) { return run(c, KVB_FS_CHECK); }
-void fs_op_check_write(struct kvb_call *c) { write_answer(c); }
-int fs_op_delete_run(struct kvb_call *c) { return run(c, KVB_FS_DELETE); }
-void fs_op_delete_write(struct kvb_call *c) { write_answer(c); }
-int fs_op_punch_run(struct kvb_call *c) { return run(c, KVB_FS_PUNCH); }
-void fs_op_punch_write(struct kvb_call *c) { write_answer(c); }
+int fs_op_open_run(struct skv_call *c) { return run(c, SKV_FS_OPEN); }
+void fs_op_open_write(struct skv_call *c) { write_answer(c); }
+int fs_op_probe_run(struct skv_call *c) { return run(c, SKV_FS_PROBE); }
+void fs_op_probe_write(struct skv_call *c) { write_answer(c); }
+int fs_op_create_run(struct skv_call *c) { return run(c, SKV_FS_CREATE); }
+void fs_op_create_write(struct skv_call *c) { write_answer(c); }
+int fs_op_check_run(struct skv_call *c) { return run(c, SKV_FS_CHECK); }
+void fs_op_check_write(struct skv_call *c) { write_answer(c); }
+int fs_op_delete_run(struct skv_call *c) { return run(c, SKV_FS_DELETE); }
+void fs_op_delete_write(struct skv_call *c) { write_answer(c); }
+int fs_op_punch_run(struct skv_call *c) { return run(c, SKV_FS_PUNCH); }
+void fs_op_punch_write(struct skv_call *c) { write_answer(c); }
 
 /* ---- for people -------------------------------------------------------------------------------- */
 
 /* Decimal, with or without the zeros that a file's name has. */
-static int file_number(struct kvb_call *c, uint32_t *out)
+static int file_number(struct skv_call *c, uint32_t *out)
 {
 	const char *text = c->param[1].value;
 	char *end;
 	unsigned long long v = strtoull(text, &end, 10);
 
-	if (strspn(text, "0123456789") == strlen(text) && strlen(text) <= 10 && *end == '\0' && v < KVB_NO_FILE) {
+	if (strspn(text, "0123456789") == strlen(text) && strlen(text) <= 10 && *end == '\0' && v < SKV_NO_FILE) {
 		*out = (uint32_t)v;
-		return KVB_OK;
+		return SKV_OK;
 	}
-	return kvb_fail(&c->err, KVB_E_INVALID, "file", "the number of a slab file, 0..%u", KVB_NO_FILE - 1);
+	return skv_fail(&c->err, SKV_E_INVALID, "file", "the number of a slab file, 0..%u", SKV_NO_FILE - 1);
 }
 
-static int run_stat(struct kvb_call *c, uint32_t file)
+static int run_stat(struct skv_call *c, uint32_t file)
 {
 	int root, rc = fs_open_root(c, &root, &c->err);
 
-	if (rc != KVB_OK)
+	if (rc != SKV_OK)
 		return rc;
-	rc = kvb_storage_stat(root, c->param[0].value, file, &fs_of(c)->stat, &c->err);
+	rc = skv_storage_stat(root, c->param[0].value, file, &fs_of(c)->stat, &c->err);
 	close(root);
 	return rc;
 }
 
-int fs_op_stat_run(struct kvb_call *c) { return run_stat(c, KVB_NO_FILE); }
+int fs_op_stat_run(struct skv_call *c) { return run_stat(c, SKV_NO_FILE); }
 
-int fs_op_stat_file_run(struct kvb_call *c)
+int fs_op_stat_file_run(struct skv_call *c)
 {
 	uint32_t file = 0;
 	int rc = file_number(c, &file);
 
-	return rc == KVB_OK ? run_stat(c, file) : rc;
+	return rc == SKV_OK ? run_stat(c, file) : rc;
 }
 
-static void write_stat(struct kvb_call *c, bool of_file)
+static void write_stat(struct skv_call *c, bool of_file)
 {
-	const struct kvb_storage_stat *s = &fs_of(c)->stat;
+	const struct skv_storage_stat *s = &fs_of(c)->stat;
 	char uuid[37];
 
-	kvb_uuid_to_text(s->superblock.uuid, uuid);
-	kvb_jout_begin(&c->out);
-	kvb_jout_field_string(&c->out, "uuid", uuid);
+	skv_uuid_to_text(s->superblock.uuid, uuid);
+	skv_jout_begin(&c->out);
+	skv_jout_field_string(&c->out, "uuid", uuid);
 	if (of_file) {
-		kvb_jout_field_u64(&c->out, "file", s->superblock.file);
-		kvb_jout_field_u64(&c->out, "length", s->length);
+		skv_jout_field_u64(&c->out, "file", s->superblock.file);
+		skv_jout_field_u64(&c->out, "length", s->length);
 	}
-	kvb_jout_field_u64(&c->out, "unit", s->superblock.unit);
-	kvb_jout_field_u64(&c->out, "header", s->superblock.header);
-	kvb_jout_field_u64(&c->out, "trailer", s->superblock.trailer);
-	kvb_jout_field_u64(&c->out, "created_ms", s->superblock.created_ms);
-	kvb_jout_field_u64(&c->out, "block_size", s->block_size);
-	kvb_jout_field_bool(&c->out, "is_3fs", s->is_3fs);
-	kvb_jout_field_u64(&c->out, "free_bytes", s->free_bytes);
-	kvb_jout_field_u64(&c->out, "total_bytes", s->total_bytes);
-	kvb_jout_close(&c->out, '}');
+	skv_jout_field_u64(&c->out, "unit", s->superblock.unit);
+	skv_jout_field_u64(&c->out, "header", s->superblock.header);
+	skv_jout_field_u64(&c->out, "trailer", s->superblock.trailer);
+	skv_jout_field_u64(&c->out, "created_ms", s->superblock.created_ms);
+	skv_jout_field_u64(&c->out, "block_size", s->block_size);
+	skv_jout_field_bool(&c->out, "is_3fs", s->is_3fs);
+	skv_jout_field_u64(&c->out, "free_bytes", s->free_bytes);
+	skv_jout_field_u64(&c->out, "total_bytes", s->total_bytes);
+	skv_jout_close(&c->out, '}');
 }
-void fs_op_stat_write(struct kvb_call *c) { write_stat(c, false); }
-void fs_op_stat_file_write(struct kvb_call *c) { write_stat(c, true); }
+void fs_op_stat_write(struct skv_call *c) { write_stat(c, false); }
+void fs_op_stat_file_write(struct skv_call *c) { write_stat(c, true); }
 
-int fs_op_list_run(struct kvb_call *c)
+int fs_op_list_run(struct skv_call *c)
 {
 	uint32_t *files = NULL;
 	size_t n = 0;
 	int root, rc = fs_open_root(c, &root, &c->err);
 
-	if (rc != KVB_OK)
+	if (rc != SKV_OK)
 		return rc;
-	rc = kvb_storage_list(root, c->param[0].value, &files, &n, &c->err);
+	rc = skv_storage_list(root, c->param[0].value, &files, &n, &c->err);
 	close(root);
-	if (rc != KVB_OK)
+	if (rc != SKV_OK)
 		return rc;
-	fs_of(c)->files = kvb_arena_alloc(&c->arena, (n + 1) * sizeof *files);
+	fs_of(c)->files = skv_arena_alloc(&c->arena, (n + 1) * sizeof *files);
 	if (fs_of(c)->files && n)
 		memcpy(fs_of(c)->files, files, n * sizeof *files);
 	fs_of(c)->n_files = n;
-	kvb_free(files);
-	return fs_of(c)->files ? KVB_OK : kvb_fail(&c->err, KVB_E_NOMEM, NULL, "out of memory");
+	skv_free(files);
+	return fs_of(c)->files ? SKV_OK : skv_fail(&c->err, SKV_E_NOMEM, NULL, "out of memory");
 }
-void fs_op_list_write(struct kvb_call *c)
+void fs_op_list_write(struct skv_call *c)
 {
-	kvb_jout_begin(&c->out);
-	kvb_jout_name(&c->out, "files");
-	kvb_jout_open(&c->out, '[');
+	skv_jout_begin(&c->out);
+	skv_jout_name(&c->out, "files");
+	skv_jout_open(&c->out, '[');
 	for (size_t i = 0; i < fs_of(c)->n_files; i++)
-		kvb_jout_u64(&c->out, fs_of(c)->files[i]);
-	kvb_jout_close(&c->out, ']');
-	kvb_jout_close(&c->out, '}');
+		skv_jout_u64(&c->out, fs_of(c)->files[i]);
+	skv_jout_close(&c->out, ']');
+	skv_jout_close(&c->out, '}');
 }
 
 /* ---- of the service ---------------------------------------------------------------------------- */
 
-int fs_op_index_run(struct kvb_call *c)
+int fs_op_index_run(struct skv_call *c)
 {
 	(void)c;
-	return KVB_OK;
+	return SKV_OK;
 }
-void fs_op_index_write(struct kvb_call *c)
+void fs_op_index_write(struct skv_call *c)
 {
-	c->fixed = "{\"service\":\"kvblockd fs-master\",\"version\":\"" KVB_VERSION "\"}";
+	c->fixed = "{\"service\":\"slabkvd fs-master\",\"version\":\"" SKV_VERSION "\"}";
 }
 
-int fs_op_healthz_run(struct kvb_call *c)
+int fs_op_healthz_run(struct skv_call *c)
 {
 	(void)c;
-	return KVB_OK;
+	return SKV_OK;
 }
-void fs_op_healthz_write(struct kvb_call *c) { c->fixed = "{\"status\":\"ok\"}"; }
+void fs_op_healthz_write(struct skv_call *c) { c->fixed = "{\"status\":\"ok\"}"; }
 
 /* Ready is who can open its root. */
-int fs_op_readyz_run(struct kvb_call *c)
+int fs_op_readyz_run(struct skv_call *c)
 {
 	int root, rc = fs_open_root(c, &root, &c->err);
 
-	if (rc == KVB_OK)
+	if (rc == SKV_OK)
 		close(root);
 	return rc;
 }
-void fs_op_readyz_write(struct kvb_call *c) { c->fixed = "{\"status\":\"ready\"}"; }
+void fs_op_readyz_write(struct skv_call *c) { c->fixed = "{\"status\":\"ready\"}"; }
 
-int fs_op_metrics_run(struct kvb_call *c)
+int fs_op_metrics_run(struct skv_call *c)
 {
 	(void)c;
-	return KVB_OK;
+	return SKV_OK;
 }
-void fs_op_metrics_write(struct kvb_call *c)
+void fs_op_metrics_write(struct skv_call *c)
 {
 	c->type = "text/plain; version=0.0.4; charset=utf-8";
-	kvb_service_expose(c->s, &c->arena, &c->out);
+	skv_service_expose(c->s, &c->arena, &c->out);
 }

@@ -12,9 +12,9 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
-#include <kvb/clock.h>
-#include <kvb/log.h>
-#include <kvb/mem.h>
+#include <skv/clock.h>
+#include <skv/log.h>
+#include <skv/mem.h>
 
 #define READ_ROUNDS 8 /* reads before others get their turn */
 
@@ -32,9 +32,9 @@ static int on_begin_headers(nghttp2_session *h2, const nghttp2_frame *frame, voi
 
 	if (frame->hd.type != NGHTTP2_HEADERS || frame->headers.cat != NGHTTP2_HCAT_REQUEST)
 		return 0;
-	st = kvb_grpc_stream_begin(c, frame->hd.stream_id);
+	st = skv_grpc_stream_begin(c, frame->hd.stream_id);
 	if (!st) {
-		kvb_metrics_add(&c->loop->g->s->metrics, METRIC_grpc_streams_refused, 1);
+		skv_metrics_add(&c->loop->g->s->metrics, METRIC_grpc_streams_refused, 1);
 		return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE; /* the stream is reset */
 	}
 	nghttp2_session_set_stream_user_data(h2, frame->hd.stream_id, st);
@@ -50,9 +50,9 @@ static int on_header(nghttp2_session *h2, const nghttp2_frame *frame, const uint
 	(void)flags;
 	if (!st || frame->headers.cat != NGHTTP2_HCAT_REQUEST)
 		return 0;
-	if (kvb_grpc_stream_header(st, name, n_name, value, n_value))
+	if (skv_grpc_stream_header(st, name, n_name, value, n_value))
 		return 0;
-	kvb_metrics_add(&c->loop->g->s->metrics, METRIC_grpc_streams_refused, 1);
+	skv_metrics_add(&c->loop->g->s->metrics, METRIC_grpc_streams_refused, 1);
 	return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
 }
 
@@ -101,9 +101,9 @@ static int on_frame_recv(nghttp2_session *h2, const nghttp2_frame *frame, void *
 		return 0;
 	st = stream_of(h2, frame->hd.stream_id);
 	if (st && frame->hd.type == NGHTTP2_HEADERS && frame->headers.cat == NGHTTP2_HCAT_REQUEST)
-		kvb_grpc_stream_head(st);
+		skv_grpc_stream_head(st);
 	if (st && frame->hd.flags & NGHTTP2_FLAG_END_STREAM)
-		kvb_grpc_stream_half_closed(st);
+		skv_grpc_stream_half_closed(st);
 	return 0;
 }
 
@@ -114,7 +114,7 @@ static int on_data(nghttp2_session *h2, uint8_t flags, int32_t id, const uint8_t
 	(void)flags;
 	(void)ctx;
 	if (st)
-		kvb_grpc_stream_data(st, p, n);
+		skv_grpc_stream_data(st, p, n);
 	return 0;
 }
 
@@ -125,9 +125,9 @@ static int on_frame_send(nghttp2_session *h2, const nghttp2_frame *frame, void *
 
 	/* Over max_streams: nghttp2's own answer. */
 	if (frame->hd.type == NGHTTP2_RST_STREAM && frame->rst_stream.error_code == NGHTTP2_REFUSED_STREAM)
-		kvb_metrics_add(&c->loop->g->s->metrics, METRIC_grpc_streams_refused, 1);
+		skv_metrics_add(&c->loop->g->s->metrics, METRIC_grpc_streams_refused, 1);
 	if (frame->hd.type == NGHTTP2_GOAWAY && frame->goaway.error_code != NGHTTP2_NO_ERROR)
-		kvb_metrics_add(&c->loop->g->s->metrics, METRIC_grpc_connections_abused, 1);
+		skv_metrics_add(&c->loop->g->s->metrics, METRIC_grpc_connections_abused, 1);
 	if (frame->hd.type != NGHTTP2_HEADERS || !(frame->hd.flags & NGHTTP2_FLAG_END_STREAM))
 		return 0;
 	/* All was said before the client had: the rest of its request is not waited for. */
@@ -144,14 +144,14 @@ static int on_stream_close(nghttp2_session *h2, int32_t id, uint32_t code, void 
 	(void)code;
 	(void)ctx;
 	if (st)
-		kvb_grpc_stream_closed(st);
+		skv_grpc_stream_closed(st);
 	return 0;
 }
 
-int kvb_grpc_h2_init(struct kvb_grpc *g, struct kvb_error *err)
+int skv_grpc_h2_init(struct skv_grpc *g, struct skv_error *err)
 {
 	if (nghttp2_session_callbacks_new(&g->callbacks) != 0 || nghttp2_option_new(&g->option) != 0)
-		return kvb_fail(err, KVB_E_NOMEM, NULL, "out of memory");
+		return skv_fail(err, SKV_E_NOMEM, NULL, "out of memory");
 	nghttp2_session_callbacks_set_on_begin_headers_callback(g->callbacks, on_begin_headers);
 	nghttp2_session_callbacks_set_on_header_callback(g->callbacks, on_header);
 	nghttp2_session_callbacks_set_on_frame_recv_callback(g->callbacks, on_frame_recv);
@@ -163,7 +163,7 @@ int kvb_grpc_h2_init(struct kvb_grpc *g, struct kvb_error *err)
 	nghttp2_option_set_stream_reset_rate_limit(g->option, UINT32_MAX, UINT32_MAX); /* is_control does it */
 	nghttp2_option_set_max_continuations(g->option, 8);
 	nghttp2_option_set_no_closed_streams(g->option, 1);
-	return KVB_OK;
+	return SKV_OK;
 }
 
 /* ---- time ------------------------------------------------------------------------------------ */
@@ -179,9 +179,9 @@ static uint64_t limit_of(const struct grpc_conn *c)
 static void arm(struct grpc_conn *c)
 {
 	if (c->n_streams == 0 || is_blocked(c))
-		kvb_wheel_set(&c->loop->wheel, &c->timer, limit_of(c));
+		skv_wheel_set(&c->loop->wheel, &c->timer, limit_of(c));
 	else
-		kvb_wheel_clear(&c->loop->wheel, &c->timer);
+		skv_wheel_clear(&c->loop->wheel, &c->timer);
 }
 
 static void on_timer(struct timer *t, uint64_t now_ms)
@@ -189,18 +189,18 @@ static void on_timer(struct timer *t, uint64_t now_ms)
 	struct grpc_conn *c = (struct grpc_conn *)((char *)t - offsetof(struct grpc_conn, timer));
 
 	(void)now_ms;
-	kvb_metrics_add(&c->loop->g->s->metrics, METRIC_grpc_connections_dropped, 1);
+	skv_metrics_add(&c->loop->g->s->metrics, METRIC_grpc_connections_dropped, 1);
 	if (is_blocked(c) || c->leaving)
-		kvb_grpc_conn_close(c);
+		skv_grpc_conn_close(c);
 	else
-		kvb_grpc_conn_leave(c); /* says GOAWAY, so that the client loses no call on its way */
+		skv_grpc_conn_leave(c); /* says GOAWAY, so that the client loses no call on its way */
 }
 
 /* ---- life ------------------------------------------------------------------------------------ */
 
 static int begin_h2(struct grpc_conn *c)
 {
-	const struct kvb_grpc *g = c->loop->g;
+	const struct skv_grpc *g = c->loop->g;
 	const nghttp2_settings_entry settings[] = {
 		{ NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS, g->o.max_streams },
 		{ NGHTTP2_SETTINGS_MAX_HEADER_LIST_SIZE, HEADER_LIST_MAX },
@@ -211,25 +211,25 @@ static int begin_h2(struct grpc_conn *c)
 	    nghttp2_submit_settings(c->h2, NGHTTP2_FLAG_NONE, settings,
 				    sizeof settings / sizeof settings[0]) != 0 ||
 	    nghttp2_session_set_local_window_size(c->h2, NGHTTP2_FLAG_NONE, 0, CONNECTION_WINDOW) != 0)
-		return KVB_E_NOMEM;
-	return KVB_OK;
+		return SKV_E_NOMEM;
+	return SKV_OK;
 }
 
-void kvb_grpc_conn_open(struct grpc_loop *l, int fd)
+void skv_grpc_conn_open(struct grpc_loop *l, int fd)
 {
-	struct grpc_conn *c = kvb_calloc(1, sizeof *c);
-	struct grpc_io *io = c && !l->drained ? kvb_grpc_io_plain(fd) : NULL;
+	struct grpc_conn *c = skv_calloc(1, sizeof *c);
+	struct grpc_io *io = c && !l->drained ? skv_grpc_io_plain(fd) : NULL;
 	struct epoll_event e = { .events = EPOLLIN, .data.ptr = c };
 
 	if (!io) {
 		close(fd);
-		kvb_free(c);
-		kvb_gauge_move(&l->g->s->metrics, GAUGE_grpc_open_connections, -1);
+		skv_free(c);
+		skv_gauge_move(&l->g->s->metrics, GAUGE_grpc_open_connections, -1);
 		return;
 	}
 	c->loop = l;
 	c->io = io;
-	kvb_buf_init(&c->out);
+	skv_buf_init(&c->out);
 	c->since_ms = c->control_ms = l->now_ms;
 	c->control = CONTROL_BURST;
 	c->timer.fire = on_timer;
@@ -238,22 +238,22 @@ void kvb_grpc_conn_open(struct grpc_loop *l, int fd)
 	if (c->next)
 		c->next->prev = c;
 	l->conns = c;
-	kvb_metrics_add(&l->g->s->metrics, METRIC_grpc_connections, 1);
-	if (epoll_ctl(l->epoll, EPOLL_CTL_ADD, fd, &e) != 0 || begin_h2(c) != KVB_OK)
-		kvb_grpc_conn_close(c);
+	skv_metrics_add(&l->g->s->metrics, METRIC_grpc_connections, 1);
+	if (epoll_ctl(l->epoll, EPOLL_CTL_ADD, fd, &e) != 0 || begin_h2(c) != SKV_OK)
+		skv_grpc_conn_close(c);
 	else
-		kvb_grpc_conn_flush(c);
+		skv_grpc_conn_flush(c);
 }
 
-void kvb_grpc_conn_close(struct grpc_conn *c)
+void skv_grpc_conn_close(struct grpc_conn *c)
 {
 	struct grpc_loop *l = c->loop;
 
 	while (c->streams)
-		kvb_grpc_stream_closed(c->streams);
-	kvb_wheel_clear(&l->wheel, &c->timer);
+		skv_grpc_stream_closed(c->streams);
+	skv_wheel_clear(&l->wheel, &c->timer);
 	nghttp2_session_del(c->h2);
-	kvb_buf_destroy(&c->out);
+	skv_buf_destroy(&c->out);
 	c->io->ops->close(c->io); /* and leaves epoll with it */
 	if (c->prev)
 		c->prev->next = c->next;
@@ -261,17 +261,17 @@ void kvb_grpc_conn_close(struct grpc_conn *c)
 		l->conns = c->next;
 	if (c->next)
 		c->next->prev = c->prev;
-	kvb_gauge_move(&l->g->s->metrics, GAUGE_grpc_open_connections, -1);
-	kvb_free(c);
+	skv_gauge_move(&l->g->s->metrics, GAUGE_grpc_open_connections, -1);
+	skv_free(c);
 }
 
-void kvb_grpc_conn_leave(struct grpc_conn *c)
+void skv_grpc_conn_leave(struct grpc_conn *c)
 {
 	c->leaving = true;
 	c->since_ms = c->loop->now_ms;
 	nghttp2_submit_goaway(c->h2, NGHTTP2_FLAG_NONE, nghttp2_session_get_last_proc_stream_id(c->h2),
 			      NGHTTP2_NO_ERROR, NULL, 0);
-	kvb_grpc_conn_flush(c);
+	skv_grpc_conn_flush(c);
 }
 
 /* ---- bytes ----------------------------------------------------------------------------------- */
@@ -300,7 +300,7 @@ static void fill(struct grpc_conn *c)
 			c->broken = true;
 		if (n <= 0 || c->broken)
 			return;
-		kvb_put_bytes(&c->out, p, (size_t)n);
+		skv_put_bytes(&c->out, p, (size_t)n);
 	}
 }
 
@@ -347,10 +347,10 @@ static void write_out(struct grpc_conn *c)
 	}
 	set_events(c, EPOLLIN);
 	if (c->out.cap > KEEP_BYTES && c->n_streams == 0)
-		kvb_buf_destroy(&c->out);
+		skv_buf_destroy(&c->out);
 }
 
-void kvb_grpc_conn_flush(struct grpc_conn *c)
+void skv_grpc_conn_flush(struct grpc_conn *c)
 {
 	bool left;
 
@@ -359,7 +359,7 @@ void kvb_grpc_conn_flush(struct grpc_conn *c)
 	if (c->broken || (!left && ((c->leaving && c->n_streams == 0) ||
 				   (!nghttp2_session_want_read(c->h2) &&
 				    !nghttp2_session_want_write(c->h2)))))
-		kvb_grpc_conn_close(c);
+		skv_grpc_conn_close(c);
 	else
 		arm(c);
 }
@@ -379,8 +379,8 @@ static void read_in(struct grpc_conn *c)
 		used = nghttp2_session_mem_recv(c->h2, c->loop->input, (size_t)n);
 		if (used < 0) {
 			/* Not HTTP/2 at all, a flood, or no memory: nghttp2 has said what it wanted to say. */
-			kvb_metrics_add(&c->loop->g->s->metrics, METRIC_grpc_connections_abused, 1);
-			kvb_log(KVB_LOG_DEBUG, "grpc", "connection closed: %s", nghttp2_strerror((int)used));
+			skv_metrics_add(&c->loop->g->s->metrics, METRIC_grpc_connections_abused, 1);
+			skv_log(SKV_LOG_DEBUG, "grpc", "connection closed: %s", nghttp2_strerror((int)used));
 			c->broken = true;
 		}
 		if (n < (ssize_t)READ_BYTES)
@@ -388,14 +388,14 @@ static void read_in(struct grpc_conn *c)
 	}
 }
 
-void kvb_grpc_conn_event(struct grpc_conn *c, unsigned events)
+void skv_grpc_conn_event(struct grpc_conn *c, unsigned events)
 {
 	if (events & (EPOLLIN | EPOLLHUP | EPOLLERR) && c->events & EPOLLIN)
 		read_in(c);
 	else if (events & (EPOLLHUP | EPOLLERR))
 		c->broken = true;
 	if (c->broken)
-		kvb_grpc_conn_close(c);
+		skv_grpc_conn_close(c);
 	else
-		kvb_grpc_conn_flush(c);
+		skv_grpc_conn_flush(c);
 }

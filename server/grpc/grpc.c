@@ -1,7 +1,7 @@
 /*
  * grpc.c - life of the gRPC front: options, port, threads, drain, end.
  *
- * Owns everything in struct kvb_grpc; shares struct kvb_service with other fronts. Called by one thread
+ * Owns everything in struct skv_grpc; shares struct skv_service with other fronts. Called by one thread
  * of main. It never calls the core itself: the operations do.
  */
 #include "internal.h"
@@ -11,12 +11,12 @@
 #include <string.h>
 #include <unistd.h>
 
-#include <kvb/clock.h>
-#include <kvb/mem.h>
+#include <skv/clock.h>
+#include <skv/mem.h>
 
-void kvb_grpc_options_init(struct kvb_grpc_options *o)
+void skv_grpc_options_init(struct skv_grpc_options *o)
 {
-	*o = (struct kvb_grpc_options){
+	*o = (struct skv_grpc_options){
 		.listen = "127.0.0.1",
 		.port = 7334,
 		.host_param = "grpc_listen",
@@ -36,7 +36,7 @@ static uint32_t thread_count(uint32_t wanted)
 	return n < 1 ? 1 : n > LOOPS_MAX ? LOOPS_MAX : (uint32_t)n;
 }
 
-static void release(struct kvb_grpc *g)
+static void release(struct skv_grpc *g)
 {
 	if (g->bound.fd >= 0)
 		close(g->bound.fd);
@@ -44,84 +44,84 @@ static void release(struct kvb_grpc *g)
 		nghttp2_session_callbacks_del(g->callbacks);
 	if (g->option)
 		nghttp2_option_del(g->option);
-	kvb_free(g->methods);
-	kvb_free((char *)g->o.listen);
-	kvb_free(g);
+	skv_free(g->methods);
+	skv_free((char *)g->o.listen);
+	skv_free(g);
 }
 
-int kvb_grpc_create(const struct kvb_grpc_options *o, struct kvb_service *s, struct kvb_grpc **out,
-		    struct kvb_error *err)
+int skv_grpc_create(const struct skv_grpc_options *o, struct skv_service *s, struct skv_grpc **out,
+		    struct skv_error *err)
 {
-	const struct kvb_listen l = { o->listen, o->port, o->host_param, o->port_param, o->port_option,
+	const struct skv_listen l = { o->listen, o->port, o->host_param, o->port_param, o->port_option,
 				      o->socket_name, &s->inherited };
-	struct kvb_grpc *g = kvb_calloc(1, sizeof *g);
+	struct skv_grpc *g = skv_calloc(1, sizeof *g);
 	int rc;
 
 	if (!g)
-		return kvb_fail(err, KVB_E_NOMEM, NULL, "out of memory");
+		return skv_fail(err, SKV_E_NOMEM, NULL, "out of memory");
 	g->o = *o;
 	g->s = s;
 	g->bound.fd = -1;
 	g->n_loops = thread_count(o->threads);
-	g->o.listen = kvb_strdup(o->listen);
-	rc = g->o.listen ? kvb_grpc_methods_init(g, err) : kvb_fail(err, KVB_E_NOMEM, NULL, "out of memory");
-	if (rc == KVB_OK)
-		rc = kvb_grpc_h2_init(g, err);
-	if (rc == KVB_OK)
-		rc = kvb_listen(&l, o->open || s->auth.path, &g->bound, err);
-	if (rc != KVB_OK) {
+	g->o.listen = skv_strdup(o->listen);
+	rc = g->o.listen ? skv_grpc_methods_init(g, err) : skv_fail(err, SKV_E_NOMEM, NULL, "out of memory");
+	if (rc == SKV_OK)
+		rc = skv_grpc_h2_init(g, err);
+	if (rc == SKV_OK)
+		rc = skv_listen(&l, o->open || s->auth.path, &g->bound, err);
+	if (rc != SKV_OK) {
 		g->bound.fd = -1;
 		release(g);
 		return rc;
 	}
 	*out = g;
-	return KVB_OK;
+	return SKV_OK;
 }
 
-int kvb_grpc_start(struct kvb_grpc *g, struct kvb_error *err)
+int skv_grpc_start(struct skv_grpc *g, struct skv_error *err)
 {
 	assert(!g->loops && g->s->core);
-	return kvb_grpc_loops_start(g, err);
+	return skv_grpc_loops_start(g, err);
 }
 
-uint16_t kvb_grpc_port(const struct kvb_grpc *g) { return g->bound.port; }
+uint16_t skv_grpc_port(const struct skv_grpc *g) { return g->bound.port; }
 
-const char *kvb_grpc_address(const struct kvb_grpc *g) { return g->bound.text; }
+const char *skv_grpc_address(const struct skv_grpc *g) { return g->bound.text; }
 
 /* Looks every few milliseconds: it happens once in a process's life, and whoever ends a call must not have
  * to touch the front afterwards. */
-static uint64_t await_zero(const struct kvb_grpc *g, enum gauge which, uint32_t timeout_ms)
+static uint64_t await_zero(const struct skv_grpc *g, enum gauge which, uint32_t timeout_ms)
 {
-	uint64_t end = kvb_now_ms(&kvb_clock_system) + timeout_ms;
+	uint64_t end = skv_now_ms(&skv_clock_system) + timeout_ms;
 
-	while (kvb_gauge_get(&g->s->metrics, which) > 0 && kvb_now_ms(&kvb_clock_system) < end)
+	while (skv_gauge_get(&g->s->metrics, which) > 0 && skv_now_ms(&skv_clock_system) < end)
 		poll(NULL, 0, 5);
-	return kvb_gauge_get(&g->s->metrics, which);
+	return skv_gauge_get(&g->s->metrics, which);
 }
 
-uint32_t kvb_grpc_drain(struct kvb_grpc *g, uint32_t timeout_ms)
+uint32_t skv_grpc_drain(struct skv_grpc *g, uint32_t timeout_ms)
 {
 	if (!g->loops)
 		return 0;
 	if (!atomic_exchange(&g->draining, true))
 		for (uint32_t i = 0; i < g->n_loops; i++)
-			kvb_grpc_loop_wake(&g->loops[i]);
+			skv_grpc_loop_wake(&g->loops[i]);
 	return (uint32_t)await_zero(g, GAUGE_grpc_in_flight, timeout_ms);
 }
 
-bool kvb_grpc_quiet(struct kvb_grpc *g, uint32_t timeout_ms)
+bool skv_grpc_quiet(struct skv_grpc *g, uint32_t timeout_ms)
 {
 	return await_zero(g, GAUGE_grpc_parked, timeout_ms) == 0;
 }
 
-void kvb_grpc_destroy(struct kvb_grpc *g)
+void skv_grpc_destroy(struct skv_grpc *g)
 {
 	if (!g)
 		return;
 	if (g->loops) {
-		kvb_grpc_drain(g, 0);
-		assert(kvb_gauge_get(&g->s->metrics, GAUGE_grpc_parked) == 0);
-		kvb_grpc_loops_stop(g);
+		skv_grpc_drain(g, 0);
+		assert(skv_gauge_get(&g->s->metrics, GAUGE_grpc_parked) == 0);
+		skv_grpc_loops_stop(g);
 	}
 	release(g);
 }

@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-bool kvb_grpc_timeout(const char *s, size_t n, uint64_t *ms)
+bool skv_grpc_timeout(const char *s, size_t n, uint64_t *ms)
 {
 	uint64_t v = 0;
 
@@ -43,12 +43,12 @@ bool kvb_grpc_timeout(const char *s, size_t n, uint64_t *ms)
 	return true;
 }
 
-void kvb_grpc_percent(const char *s, char *out)
+void skv_grpc_percent(const char *s, char *out)
 {
 	static const char hex[] = "0123456789ABCDEF";
 	size_t k = 0;
 
-	for (size_t i = 0; s[i] && i < KVB_MESSAGE_MAX; i++) {
+	for (size_t i = 0; s[i] && i < SKV_MESSAGE_MAX; i++) {
 		unsigned char c = (unsigned char)s[i];
 
 		if (c >= 0x20 && c <= 0x7e && c != '%') {

@@ -9,29 +9,29 @@
 
 #include <string.h>
 
-#include <kvb/pb.h>
+#include <skv/pb.h>
 
 enum { SERVING = 1, NOT_SERVING = 2, SERVICE_UNKNOWN = 3 };
 
 static bool is_always_there(const char *name, size_t n) { return n > 5 && memcmp(name, "grpc.", 5) == 0; }
 
-static int state_of(struct kvb_grpc *g, const char *name, size_t n)
+static int state_of(struct skv_grpc *g, const char *name, size_t n)
 {
-	struct kvb_error ignored;
+	struct skv_error ignored;
 
-	if (n > 0 && !kvb_grpc_service_known(&g->o.apis, name, n))
+	if (n > 0 && !skv_grpc_service_known(&g->o.apis, name, n))
 		return SERVICE_UNKNOWN;
 	if (atomic_load(&g->draining))
 		return NOT_SERVING;
 	if (is_always_there(name, n))
 		return SERVING;
-	return kvb_service_ready(g->s, &ignored) == KVB_OK ? SERVING : NOT_SERVING;
+	return skv_service_ready(g->s, &ignored) == SKV_OK ? SERVING : NOT_SERVING;
 }
 
 /* Field 1 of a HealthCheckRequest. False: no protobuf. */
 static bool read_request(const uint8_t *p, size_t n, const char **name, size_t *n_name)
 {
-	struct kvb_rd r = kvb_rd_make(p, n);
+	struct skv_rd r = skv_rd_make(p, n);
 	struct pb_field f;
 
 	*name = "";
@@ -49,7 +49,7 @@ static void send_state(struct grpc_stream *st, int state)
 {
 	const uint8_t message[2] = { 1 << 3, (uint8_t)state };
 
-	kvb_grpc_send(st, message, sizeof message);
+	skv_grpc_send(st, message, sizeof message);
 }
 
 static void check(struct grpc_stream *st, const uint8_t *p, size_t n)
@@ -59,16 +59,16 @@ static void check(struct grpc_stream *st, const uint8_t *p, size_t n)
 	int state;
 
 	if (!read_request(p, n, &name, &n_name)) {
-		kvb_grpc_fail(st, GRPC_INVALID_ARGUMENT, KVB_E_INVALID, "the message is not valid protobuf");
+		skv_grpc_fail(st, GRPC_INVALID_ARGUMENT, SKV_E_INVALID, "the message is not valid protobuf");
 		return;
 	}
 	state = state_of(st->loop->g, name, n_name);
 	if (state == SERVICE_UNKNOWN) {
-		kvb_grpc_fail(st, GRPC_NOT_FOUND, KVB_E_NOT_FOUND, "no such service");
+		skv_grpc_fail(st, GRPC_NOT_FOUND, SKV_E_NOT_FOUND, "no such service");
 		return;
 	}
 	send_state(st, state);
-	kvb_grpc_end(st);
+	skv_grpc_end(st);
 }
 
 /* ---- watch ----------------------------------------------------------------------------------- */
@@ -80,7 +80,7 @@ static void watch(struct grpc_stream *st, const uint8_t *p, size_t n)
 	size_t n_name;
 
 	if (st->watching || !read_request(p, n, &name, &n_name)) {
-		kvb_grpc_fail(st, GRPC_INVALID_ARGUMENT, KVB_E_INVALID, "Watch takes one valid message");
+		skv_grpc_fail(st, GRPC_INVALID_ARGUMENT, SKV_E_INVALID, "Watch takes one valid message");
 		return;
 	}
 	st->watching = true;
@@ -93,7 +93,7 @@ static void watch(struct grpc_stream *st, const uint8_t *p, size_t n)
 		st->watch_next->watch_prev = st;
 	l->watchers = st;
 	if (!l->watch_timer.next)
-		kvb_wheel_set(&l->wheel, &l->watch_timer, l->now_ms + WATCH_MS);
+		skv_wheel_set(&l->wheel, &l->watch_timer, l->now_ms + WATCH_MS);
 }
 
 static void watch_closed(struct grpc_stream *st)
@@ -110,7 +110,7 @@ static void watch_closed(struct grpc_stream *st)
 	st->watch_prev = st->watch_next = NULL;
 }
 
-void kvb_grpc_health_look(struct grpc_loop *l)
+void skv_grpc_health_look(struct grpc_loop *l)
 {
 	bool draining = atomic_load(&l->g->draining);
 	int state = l->watchers ? state_of(l->g, "", 0) : NOT_SERVING;
@@ -122,17 +122,17 @@ void kvb_grpc_health_look(struct grpc_loop *l)
 			send_state(st, state);
 		}
 		if (draining)
-			kvb_grpc_fail(st, GRPC_UNAVAILABLE, KVB_E_NOT_READY, "this manager is shutting down");
+			skv_grpc_fail(st, GRPC_UNAVAILABLE, SKV_E_NOT_READY, "this manager is shutting down");
 	}
 	/* Written in a second pass: it may close connections, and with them watchers of the list above. */
 	for (struct grpc_conn *c = l->watchers ? l->conns : NULL; c; c = next) {
 		next = c->next;
 		if (nghttp2_session_want_write(c->h2))
-			kvb_grpc_conn_flush(c);
+			skv_grpc_conn_flush(c);
 	}
 }
 
-const struct grpc_method kvb_grpc_health_methods[2] = {
+const struct grpc_method skv_grpc_health_methods[2] = {
 	{ .path = "/grpc.health.v1.Health/Check", .message = check },
 	{ .path = "/grpc.health.v1.Health/Watch", .message = watch, .closed = watch_closed },
 };

@@ -3,10 +3,10 @@
  *
  * A connection and its streams belong to one thread (struct grpc_loop) and are touched by it alone. The
  * one exception is a call that waits: until its completion has come through the thread's inbox, its
- * struct kvb_call belongs to the core or a worker.
+ * struct skv_call belongs to the core or a worker.
  */
-#ifndef KVB_GRPC_INTERNAL_H
-#define KVB_GRPC_INTERNAL_H
+#ifndef SKV_GRPC_INTERNAL_H
+#define SKV_GRPC_INTERNAL_H
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -16,11 +16,11 @@
 
 #include <nghttp2/nghttp2.h>
 
-#include <kvb/bytes.h>
-#include <kvb/call.h>
-#include <kvb/grpc.h>
-#include <kvb/lock.h>
-#include <kvb/service.h>
+#include <skv/bytes.h>
+#include <skv/call.h>
+#include <skv/grpc.h>
+#include <skv/lock.h>
+#include <skv/service.h>
 
 #include "io.h"
 #include "wheel.h"
@@ -52,20 +52,20 @@ struct grpc_conn;
 struct grpc_stream;
 
 /* One method. Either an operation of an API, or a handler of its own that sees each message and
- * answers with kvb_grpc_send and kvb_grpc_end. */
+ * answers with skv_grpc_send and skv_grpc_end. */
 struct grpc_method {
-	const char *path;              /* "/kvblock.v1.KVBlock/Lookup" */
-	const struct kvb_api *api;     /* of the route */
-	const struct kvb_route *route; /* NULL: the functions */
+	const char *path;              /* "/slabkv.v1.SlabKV/Lookup" */
+	const struct skv_api *api;     /* of the route */
+	const struct skv_route *route; /* NULL: the functions */
 	void (*message)(struct grpc_stream *st, const uint8_t *p, size_t n);
 	void (*half_closed)(struct grpc_stream *st); /* the client sends no more; may be NULL */
 	void (*closed)(struct grpc_stream *st);      /* it is over, however it ended; may be NULL */
 };
 
-struct kvb_grpc {
-	struct kvb_grpc_options o; /* strings owned */
-	struct kvb_service *s;
-	struct kvb_bound bound; /* fd -1 once closed */
+struct skv_grpc {
+	struct skv_grpc_options o; /* strings owned */
+	struct skv_service *s;
+	struct skv_bound bound; /* fd -1 once closed */
 	nghttp2_session_callbacks *callbacks;
 	nghttp2_option *option;
 	struct grpc_method *methods;
@@ -78,11 +78,11 @@ struct kvb_grpc {
 };
 
 struct grpc_loop {
-	struct kvb_grpc *g;
+	struct skv_grpc *g;
 	pthread_t thread;
 	int epoll;
 	int wake; /* eventfd */
-	struct kvb_mutex lock;
+	struct skv_mutex lock;
 	struct grpc_stream *completed; /* protected by lock, newest first */
 	int *sockets;                  /* protected by lock: accepted, not taken over yet */
 	size_t n_sockets, cap_sockets; /* protected by lock */
@@ -107,7 +107,7 @@ struct grpc_conn {
 	nghttp2_session *h2;
 	struct grpc_stream *streams;
 	uint32_t n_streams;
-	struct kvb_buf out; /* frames; those from out_at on are still to be written */
+	struct skv_buf out; /* frames; those from out_at on are still to be written */
 	size_t out_at;
 	struct timer timer;
 	uint64_t since_ms;  /* idle, or waiting for the socket, since */
@@ -121,7 +121,7 @@ struct grpc_conn {
 };
 
 struct grpc_stream {
-	struct kvb_call c;
+	struct skv_call c;
 	struct grpc_loop *loop;
 	struct grpc_conn *conn; /* NULL: the client is gone */
 	struct grpc_stream *prev, *next;
@@ -145,7 +145,7 @@ struct grpc_stream {
 	uint8_t prefix[PREFIX];
 	uint8_t n_prefix;
 	uint32_t want;      /* bytes of the message that comes */
-	struct kvb_buf body;
+	struct skv_buf body;
 	uint64_t held;      /* counted in service.body_held */
 	bool got_message;
 	bool ended_in;      /* the client sends no more */
@@ -155,14 +155,14 @@ struct grpc_stream {
 	uint8_t head_at;    /* PREFIX = all sent */
 	const uint8_t *data;
 	size_t n_data, data_at;
-	struct kvb_buf wire; /* framed messages of a method with its own handler */
+	struct skv_buf wire; /* framed messages of a method with its own handler */
 	bool begun;         /* response headers are submitted */
 	bool deferred;      /* nothing to send now */
 	bool answered;      /* the status is known, nothing more will be said */
 	uint8_t code;       /* enum grpc_code */
 	const char *trailer_message, *trailer_code, *trailer_field; /* NULL: none; see reply.c */
-	char text[3 * KVB_MESSAGE_MAX + 1];                   /* of trailer_message */
-	char field[KVB_FIELD_MAX];
+	char text[3 * SKV_MESSAGE_MAX + 1];                   /* of trailer_message */
+	char field[SKV_FIELD_MAX];
 
 	bool pending; /* with the core or a worker */
 
@@ -175,75 +175,75 @@ struct grpc_stream {
 
 /* ---- loop.c: event threads -------------------------------------------------------------------- */
 
-int kvb_grpc_loops_start(struct kvb_grpc *g, struct kvb_error *err);
-void kvb_grpc_loops_stop(struct kvb_grpc *g);
-void kvb_grpc_loop_wake(struct grpc_loop *l);
+int skv_grpc_loops_start(struct skv_grpc *g, struct skv_error *err);
+void skv_grpc_loops_stop(struct skv_grpc *g);
+void skv_grpc_loop_wake(struct grpc_loop *l);
 /* Called once by the core or a worker: the stream's thread goes on with it. */
-void kvb_grpc_completed(void *ctx, int status);
+void skv_grpc_completed(void *ctx, int status);
 
 /* ---- conn.c: HTTP/2 --------------------------------------------------------------------------- */
 
-int kvb_grpc_h2_init(struct kvb_grpc *g, struct kvb_error *err);
+int skv_grpc_h2_init(struct skv_grpc *g, struct skv_error *err);
 /* Takes over an accepted socket. */
-void kvb_grpc_conn_open(struct grpc_loop *l, int fd);
-void kvb_grpc_conn_close(struct grpc_conn *c);
+void skv_grpc_conn_open(struct grpc_loop *l, int fd);
+void skv_grpc_conn_close(struct grpc_conn *c);
 /* What epoll said. May close the connection. */
-void kvb_grpc_conn_event(struct grpc_conn *c, unsigned events);
+void skv_grpc_conn_event(struct grpc_conn *c, unsigned events);
 /* Writes what there is. May close the connection: nobody in a callback of nghttp2 calls it. */
-void kvb_grpc_conn_flush(struct grpc_conn *c);
-void kvb_grpc_conn_leave(struct grpc_conn *c);
+void skv_grpc_conn_flush(struct grpc_conn *c);
+void skv_grpc_conn_leave(struct grpc_conn *c);
 
 /* ---- stream.c: one call ----------------------------------------------------------------------- */
 
-struct grpc_stream *kvb_grpc_stream_begin(struct grpc_conn *c, int32_t id);
+struct grpc_stream *skv_grpc_stream_begin(struct grpc_conn *c, int32_t id);
 /* The client or we have closed it; it is released when nothing of it waits any more. */
-void kvb_grpc_stream_closed(struct grpc_stream *st);
-void kvb_grpc_stream_free(struct grpc_stream *st);
+void skv_grpc_stream_closed(struct grpc_stream *st);
+void skv_grpc_stream_free(struct grpc_stream *st);
 /* Something is over: what the client may take its time for begins now. */
-void kvb_grpc_client_turn(struct grpc_stream *st);
+void skv_grpc_client_turn(struct grpc_stream *st);
 /* One header field; false: the list is far too long. */
-bool kvb_grpc_stream_header(struct grpc_stream *st, const uint8_t *name, size_t n_name,
+bool skv_grpc_stream_header(struct grpc_stream *st, const uint8_t *name, size_t n_name,
 			    const uint8_t *value, size_t n_value);
-void kvb_grpc_stream_head(struct grpc_stream *st);
-void kvb_grpc_stream_data(struct grpc_stream *st, const uint8_t *p, size_t n);
-void kvb_grpc_stream_half_closed(struct grpc_stream *st);
+void skv_grpc_stream_head(struct grpc_stream *st);
+void skv_grpc_stream_data(struct grpc_stream *st, const uint8_t *p, size_t n);
+void skv_grpc_stream_half_closed(struct grpc_stream *st);
 /* The core or a worker is done with it. */
-void kvb_grpc_stream_done(struct grpc_stream *st);
+void skv_grpc_stream_done(struct grpc_stream *st);
 /* Every WATCH_MS while there are watchers. */
-void kvb_grpc_health_look(struct grpc_loop *l);
+void skv_grpc_health_look(struct grpc_loop *l);
 
 /* ---- head.c ----------------------------------------------------------------------------------- */
 
 /* "100m" -> milliseconds, rounded up; false: not a grpc-timeout. */
-bool kvb_grpc_timeout(const char *s, size_t n, uint64_t *ms);
-/* As the value of grpc-message; `out` holds 3 * KVB_MESSAGE_MAX + 1 bytes. */
-void kvb_grpc_percent(const char *s, char *out);
+bool skv_grpc_timeout(const char *s, size_t n, uint64_t *ms);
+/* As the value of grpc-message; `out` holds 3 * SKV_MESSAGE_MAX + 1 bytes. */
+void skv_grpc_percent(const char *s, char *out);
 
 /* ---- reply.c: answers ------------------------------------------------------------------------- */
 
 /* Ends the call with a status that the transport decided. */
-void kvb_grpc_fail(struct grpc_stream *st, enum grpc_code code, int status, const char *message);
+void skv_grpc_fail(struct grpc_stream *st, enum grpc_code code, int status, const char *message);
 /* Ends the call with c.status: the answer, or the error. */
-void kvb_grpc_reply(struct grpc_stream *st);
+void skv_grpc_reply(struct grpc_stream *st);
 /* One more message of a method with its own handler; copied. */
-void kvb_grpc_send(struct grpc_stream *st, const void *p, size_t n);
+void skv_grpc_send(struct grpc_stream *st, const void *p, size_t n);
 /* The end of such a call. */
-void kvb_grpc_end(struct grpc_stream *st);
+void skv_grpc_end(struct grpc_stream *st);
 /* Not gRPC at all: an HTTP status without a body. */
-void kvb_grpc_not_grpc(struct grpc_stream *st, unsigned http);
+void skv_grpc_not_grpc(struct grpc_stream *st, unsigned http);
 
 /* ---- methods.c -------------------------------------------------------------------------------- */
 
-int kvb_grpc_methods_init(struct kvb_grpc *g, struct kvb_error *err);
-const struct grpc_method *kvb_grpc_method_find(const struct kvb_grpc *g, const char *path);
+int skv_grpc_methods_init(struct skv_grpc *g, struct skv_error *err);
+const struct grpc_method *skv_grpc_method_find(const struct skv_grpc *g, const char *path);
 
 /* ---- health.c, reflect.c ---------------------------------------------------------------------- */
 
-extern const struct grpc_method kvb_grpc_health_methods[2];
-extern const struct grpc_method kvb_grpc_reflect_method;
+extern const struct grpc_method skv_grpc_health_methods[2];
+extern const struct grpc_method skv_grpc_reflect_method;
 /* The services that are named in the descriptors: for health and reflection. */
-bool kvb_grpc_service_known(const struct kvb_apis *apis, const char *name, size_t n);
+bool skv_grpc_service_known(const struct skv_apis *apis, const char *name, size_t n);
 /* The FileDescriptorSet of health and reflection, made at build time. */
-const uint8_t *kvb_grpc_protoset(size_t *n);
+const uint8_t *skv_grpc_protoset(size_t *n);
 
 #endif

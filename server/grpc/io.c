@@ -9,7 +9,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include <kvb/mem.h>
+#include <skv/mem.h>
 
 static ssize_t result(ssize_t n, int again)
 {
@@ -31,14 +31,14 @@ static ssize_t plain_write(struct grpc_io *io, const void *p, size_t n)
 static void plain_close(struct grpc_io *io)
 {
 	close(io->fd);
-	kvb_free(io);
+	skv_free(io);
 }
 
 static const struct grpc_io_ops plain = { plain_read, plain_write, plain_close };
 
-struct grpc_io *kvb_grpc_io_plain(int fd)
+struct grpc_io *skv_grpc_io_plain(int fd)
 {
-	struct grpc_io *io = kvb_calloc(1, sizeof *io);
+	struct grpc_io *io = skv_calloc(1, sizeof *io);
 
 	if (io)
 		*io = (struct grpc_io){ &plain, fd };

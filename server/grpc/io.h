@@ -5,8 +5,8 @@
  * transport has the same three functions over its own session object that begins with a struct grpc_io;
  * it may have to read in order to write, so each result names what to wait for.
  */
-#ifndef KVB_GRPC_IO_H
-#define KVB_GRPC_IO_H
+#ifndef SKV_GRPC_IO_H
+#define SKV_GRPC_IO_H
 
 #include <stddef.h>
 #include <sys/types.h>
@@ -28,6 +28,6 @@ struct grpc_io {
 };
 
 /* Plain TCP over an accepted socket, which must not block. NULL: out of memory, the socket is still open. */
-struct grpc_io *kvb_grpc_io_plain(int fd);
+struct grpc_io *skv_grpc_io_plain(int fd);
 
 #endif

@@ -19,9 +19,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include <kvb/clock.h>
-#include <kvb/log.h>
-#include <kvb/mem.h>
+#include <skv/clock.h>
+#include <skv/log.h>
+#include <skv/mem.h>
 
 #define EVENTS 64
 #define ACCEPT_ROUND 64   /* sockets accepted before others get their turn */
@@ -31,56 +31,56 @@ static void wake_locked(struct grpc_loop *l)
 {
 	const uint64_t one = 1;
 
-	assert(kvb_mutex_held(&l->lock));
+	assert(skv_mutex_held(&l->lock));
 	/* It can only fail when the counter is full: then the thread is awake anyway. */
 	if (write(l->wake, &one, sizeof one) < 0)
 		return;
 }
 
-void kvb_grpc_loop_wake(struct grpc_loop *l)
+void skv_grpc_loop_wake(struct grpc_loop *l)
 {
-	kvb_mutex_lock(&l->lock);
+	skv_mutex_lock(&l->lock);
 	wake_locked(l);
-	kvb_mutex_unlock(&l->lock);
+	skv_mutex_unlock(&l->lock);
 }
 
-void kvb_grpc_completed(void *ctx, int status)
+void skv_grpc_completed(void *ctx, int status)
 {
 	struct grpc_stream *st = ctx;
 	struct grpc_loop *l = st->loop;
 
 	st->c.status = status;
-	kvb_mutex_lock(&l->lock);
+	skv_mutex_lock(&l->lock);
 	st->completed_next = l->completed;
 	l->completed = st;
 	if (!st->completed_next)
 		wake_locked(l);
-	kvb_mutex_unlock(&l->lock); /* last touch */
+	skv_mutex_unlock(&l->lock); /* last touch */
 }
 
 /* ---- accepting ------------------------------------------------------------------------------- */
 
-static void deal(struct kvb_grpc *g, int fd)
+static void deal(struct skv_grpc *g, int fd)
 {
 	struct grpc_loop *l = &g->loops[g->next_loop++ % g->n_loops];
 	void *sockets;
 	bool taken;
 
 	if (l == &g->loops[0]) {
-		kvb_grpc_conn_open(l, fd);
+		skv_grpc_conn_open(l, fd);
 		return;
 	}
-	kvb_mutex_lock(&l->lock);
+	skv_mutex_lock(&l->lock);
 	sockets = l->sockets;
-	taken = kvb_grow(&sockets, &l->cap_sockets, l->n_sockets + 1, sizeof *l->sockets) == KVB_OK;
+	taken = skv_grow(&sockets, &l->cap_sockets, l->n_sockets + 1, sizeof *l->sockets) == SKV_OK;
 	l->sockets = sockets;
 	if (taken) {
 		l->sockets[l->n_sockets++] = fd;
 		wake_locked(l);
 	}
-	kvb_mutex_unlock(&l->lock);
+	skv_mutex_unlock(&l->lock);
 	if (!taken) {
-		kvb_gauge_move(&g->s->metrics, GAUGE_grpc_open_connections, -1);
+		skv_gauge_move(&g->s->metrics, GAUGE_grpc_open_connections, -1);
 		close(fd);
 	}
 }
@@ -102,7 +102,7 @@ static void accept_again(struct timer *t, uint64_t now_ms)
 }
 
 /* A peer that vanished without a word (power, network) is found by the kernel, even while a Watch waits. */
-static void set_socket(const struct kvb_grpc *g, int fd)
+static void set_socket(const struct skv_grpc *g, int fd)
 {
 	const int one = 1, probes = 3, interval_s = 10;
 	const int idle_s = g->o.idle_timeout_ms / 1000 ? (int)(g->o.idle_timeout_ms / 1000) : 1;
@@ -116,22 +116,22 @@ static void set_socket(const struct kvb_grpc *g, int fd)
 
 static void accept_some(struct grpc_loop *l)
 {
-	struct kvb_grpc *g = l->g;
+	struct skv_grpc *g = l->g;
 
 	for (int i = 0; i < ACCEPT_ROUND; i++) {
 		int fd = accept4(g->bound.fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
 
 		if (fd < 0 && (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM)) {
 			listen_events(l, EPOLL_CTL_DEL); /* else epoll would tell again at once */
-			kvb_wheel_set(&l->wheel, &l->accept_timer, l->now_ms + ACCEPT_PAUSE);
+			skv_wheel_set(&l->wheel, &l->accept_timer, l->now_ms + ACCEPT_PAUSE);
 			return;
 		}
 		if (fd < 0)
 			return;
-		if (kvb_gauge_move(&g->s->metrics, GAUGE_grpc_open_connections, 1) >=
+		if (skv_gauge_move(&g->s->metrics, GAUGE_grpc_open_connections, 1) >=
 		    g->o.max_connections) {
-			kvb_gauge_move(&g->s->metrics, GAUGE_grpc_open_connections, -1);
-			kvb_metrics_add(&g->s->metrics, METRIC_grpc_connections_refused, 1);
+			skv_gauge_move(&g->s->metrics, GAUGE_grpc_open_connections, -1);
+			skv_metrics_add(&g->s->metrics, METRIC_grpc_connections_refused, 1);
 			close(fd);
 			continue;
 		}
@@ -145,8 +145,8 @@ static void accept_some(struct grpc_loop *l)
 static void take_sockets(struct grpc_loop *l, int *sockets, size_t n)
 {
 	for (size_t i = 0; i < n; i++)
-		kvb_grpc_conn_open(l, sockets[i]);
-	kvb_free(sockets);
+		skv_grpc_conn_open(l, sockets[i]);
+	skv_free(sockets);
 }
 
 static void take_inbox(struct grpc_loop *l)
@@ -156,7 +156,7 @@ static void take_inbox(struct grpc_loop *l)
 	int *sockets;
 	size_t n;
 
-	kvb_mutex_lock(&l->lock);
+	skv_mutex_lock(&l->lock);
 	if (read(l->wake, &ignored, sizeof ignored) < 0)
 		ignored = 0; /* woken twice for one thing */
 	completed = l->completed;
@@ -165,7 +165,7 @@ static void take_inbox(struct grpc_loop *l)
 	n = l->n_sockets;
 	l->sockets = NULL;
 	l->n_sockets = l->cap_sockets = 0;
-	kvb_mutex_unlock(&l->lock);
+	skv_mutex_unlock(&l->lock);
 
 	while (completed) {
 		struct grpc_stream *next = completed->completed_next;
@@ -177,7 +177,7 @@ static void take_inbox(struct grpc_loop *l)
 	while (oldest) {
 		struct grpc_stream *next = oldest->completed_next;
 
-		kvb_grpc_stream_done(oldest);
+		skv_grpc_stream_done(oldest);
 		oldest = next;
 	}
 	take_sockets(l, sockets, n);
@@ -191,15 +191,15 @@ static void drain(struct grpc_loop *l)
 
 	l->drained = true;
 	if (l == &l->g->loops[0]) {
-		kvb_wheel_clear(&l->wheel, &l->accept_timer);
+		skv_wheel_clear(&l->wheel, &l->accept_timer);
 		listen_events(l, EPOLL_CTL_DEL); /* closing does not, if another process has the socket too */
 		close(l->g->bound.fd);
 		l->g->bound.fd = -1;
 	}
-	kvb_grpc_health_look(l); /* tells the watchers, and ends their streams */
+	skv_grpc_health_look(l); /* tells the watchers, and ends their streams */
 	for (struct grpc_conn *c = l->conns; c; c = next) {
 		next = c->next;
-		kvb_grpc_conn_leave(c);
+		skv_grpc_conn_leave(c);
 	}
 }
 
@@ -208,9 +208,9 @@ static void look_at_health(struct timer *t, uint64_t now_ms)
 	struct grpc_loop *l =
 		(struct grpc_loop *)((char *)t - offsetof(struct grpc_loop, watch_timer));
 
-	kvb_grpc_health_look(l);
+	skv_grpc_health_look(l);
 	if (l->watchers)
-		kvb_wheel_set(&l->wheel, t, now_ms + WATCH_MS);
+		skv_wheel_set(&l->wheel, t, now_ms + WATCH_MS);
 }
 
 static void *run(void *arg)
@@ -219,15 +219,15 @@ static void *run(void *arg)
 	struct epoll_event e[EVENTS];
 
 	while (!atomic_load(&l->g->stopping)) {
-		int n = epoll_wait(l->epoll, e, EVENTS, kvb_wheel_wait(&l->wheel, kvb_now_ms(&kvb_clock_system)));
+		int n = epoll_wait(l->epoll, e, EVENTS, skv_wheel_wait(&l->wheel, skv_now_ms(&skv_clock_system)));
 		bool inbox = false;
 
-		l->now_ms = kvb_now_ms(&kvb_clock_system);
+		l->now_ms = skv_now_ms(&skv_clock_system);
 		for (int i = 0; i < n; i++) {
 			if (!e[i].data.ptr)
 				inbox = true; /* later: it may close connections that have events here */
 			else if (e[i].data.ptr != l->g)
-				kvb_grpc_conn_event(e[i].data.ptr, e[i].events);
+				skv_grpc_conn_event(e[i].data.ptr, e[i].events);
 		}
 		for (int i = 0; i < n; i++)
 			if (e[i].data.ptr == l->g)
@@ -236,32 +236,32 @@ static void *run(void *arg)
 			take_inbox(l);
 		if (atomic_load(&l->g->draining) && !l->drained)
 			drain(l);
-		kvb_wheel_run(&l->wheel, l->now_ms);
+		skv_wheel_run(&l->wheel, l->now_ms);
 	}
 	while (l->conns)
-		kvb_grpc_conn_close(l->conns);
+		skv_grpc_conn_close(l->conns);
 	return NULL;
 }
 
 /* ---- begin and end --------------------------------------------------------------------------- */
 
-static int loop_init(struct grpc_loop *l, struct kvb_grpc *g)
+static int loop_init(struct grpc_loop *l, struct skv_grpc *g)
 {
 	struct epoll_event e = { .events = EPOLLIN, .data.ptr = NULL };
 
 	l->g = g;
-	kvb_mutex_init(&l->lock);
+	skv_mutex_init(&l->lock);
 	l->epoll = epoll_create1(EPOLL_CLOEXEC);
 	l->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	l->input = kvb_malloc(READ_BYTES);
-	l->now_ms = kvb_now_ms(&kvb_clock_system);
-	kvb_wheel_init(&l->wheel, l->now_ms);
+	l->input = skv_malloc(READ_BYTES);
+	l->now_ms = skv_now_ms(&skv_clock_system);
+	skv_wheel_init(&l->wheel, l->now_ms);
 	l->watch_timer.fire = look_at_health;
 	l->accept_timer.fire = accept_again;
 	if (l->epoll < 0 || l->wake < 0 || !l->input ||
 	    epoll_ctl(l->epoll, EPOLL_CTL_ADD, l->wake, &e) != 0)
-		return KVB_E_NOMEM;
-	return KVB_OK;
+		return SKV_E_NOMEM;
+	return SKV_OK;
 }
 
 static void loop_destroy(struct grpc_loop *l)
@@ -269,66 +269,66 @@ static void loop_destroy(struct grpc_loop *l)
 	if (l->epoll >= 0) /* what came after its thread had ended */
 		take_inbox(l);
 	while (l->conns)
-		kvb_grpc_conn_close(l->conns);
+		skv_grpc_conn_close(l->conns);
 	while (l->spare) {
 		struct grpc_stream *st = l->spare;
 
 		l->spare = st->next;
-		kvb_call_destroy(&st->c);
-		kvb_buf_destroy(&st->body);
-		kvb_buf_destroy(&st->wire);
-		kvb_free(st);
+		skv_call_destroy(&st->c);
+		skv_buf_destroy(&st->body);
+		skv_buf_destroy(&st->wire);
+		skv_free(st);
 	}
 	if (l->epoll >= 0)
 		close(l->epoll);
 	if (l->wake >= 0)
 		close(l->wake);
-	kvb_free(l->input);
-	kvb_free(l->sockets);
-	kvb_mutex_destroy(&l->lock);
+	skv_free(l->input);
+	skv_free(l->sockets);
+	skv_mutex_destroy(&l->lock);
 }
 
-int kvb_grpc_loops_start(struct kvb_grpc *g, struct kvb_error *err)
+int skv_grpc_loops_start(struct skv_grpc *g, struct skv_error *err)
 {
 	uint32_t ready = 0;
-	int rc = KVB_OK;
+	int rc = SKV_OK;
 
-	g->loops = kvb_calloc(g->n_loops, sizeof *g->loops);
+	g->loops = skv_calloc(g->n_loops, sizeof *g->loops);
 	if (!g->loops)
-		return kvb_fail(err, KVB_E_NOMEM, NULL, "out of memory");
-	for (uint32_t i = 0; rc == KVB_OK && i < g->n_loops; i++, ready++)
+		return skv_fail(err, SKV_E_NOMEM, NULL, "out of memory");
+	for (uint32_t i = 0; rc == SKV_OK && i < g->n_loops; i++, ready++)
 		rc = loop_init(&g->loops[i], g);
-	if (rc == KVB_OK && !listen_events(&g->loops[0], EPOLL_CTL_ADD))
-		rc = KVB_E_NOMEM;
-	for (uint32_t i = 0; rc == KVB_OK && i < ready; i++) {
+	if (rc == SKV_OK && !listen_events(&g->loops[0], EPOLL_CTL_ADD))
+		rc = SKV_E_NOMEM;
+	for (uint32_t i = 0; rc == SKV_OK && i < ready; i++) {
 		if (pthread_create(&g->loops[i].thread, NULL, run, &g->loops[i]) == 0)
 			continue;
 		/* Those that run are ended and joined here; the rest never was. */
 		atomic_store(&g->stopping, true);
 		for (uint32_t k = 0; k < i; k++) {
-			kvb_grpc_loop_wake(&g->loops[k]);
+			skv_grpc_loop_wake(&g->loops[k]);
 			pthread_join(g->loops[k].thread, NULL);
 		}
-		rc = KVB_E_NOMEM;
+		rc = SKV_E_NOMEM;
 	}
-	if (rc == KVB_OK)
-		return KVB_OK;
+	if (rc == SKV_OK)
+		return SKV_OK;
 	for (uint32_t i = 0; i < ready; i++)
 		loop_destroy(&g->loops[i]);
-	kvb_free(g->loops);
+	skv_free(g->loops);
 	g->loops = NULL;
-	return kvb_fail(err, rc, NULL, "cannot start the threads of the gRPC port");
+	return skv_fail(err, rc, NULL, "cannot start the threads of the gRPC port");
 }
 
-void kvb_grpc_loops_stop(struct kvb_grpc *g)
+void skv_grpc_loops_stop(struct skv_grpc *g)
 {
 	atomic_store(&g->stopping, true);
 	for (uint32_t i = 0; i < g->n_loops; i++)
-		kvb_grpc_loop_wake(&g->loops[i]);
+		skv_grpc_loop_wake(&g->loops[i]);
 	for (uint32_t i = 0; i < g->n_loops; i++)
 		pthread_join(g->loops[i].thread, NULL);
 	for (uint32_t i = 0; i < g->n_loops; i++)
 		loop_destroy(&g->loops[i]);
-	kvb_free(g->loops);
+	skv_free(g->loops);
 	g->loops = NULL;
 }

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <kvb/mem.h>
+#include <skv/mem.h>
 
 static int by_path(const void *a, const void *b)
 {
@@ -17,7 +17,7 @@ static int by_path(const void *a, const void *b)
 	return strcmp(x->path, y->path);
 }
 
-static void add_api(struct kvb_grpc *g, const struct kvb_api *api)
+static void add_api(struct skv_grpc *g, const struct skv_api *api)
 {
 	for (size_t i = 0; i < api->n_routes; i++)
 		if (api->routes[i].grpc && api->routes[i].planes & g->o.apis.planes)
@@ -25,26 +25,26 @@ static void add_api(struct kvb_grpc *g, const struct kvb_api *api)
 				(struct grpc_method){ .path = api->routes[i].grpc, .api = api, .route = &api->routes[i] };
 }
 
-int kvb_grpc_methods_init(struct kvb_grpc *g, struct kvb_error *err)
+int skv_grpc_methods_init(struct skv_grpc *g, struct skv_error *err)
 {
-	const struct kvb_apis *apis = &g->o.apis;
+	const struct skv_apis *apis = &g->o.apis;
 	size_t n = 3;
 
 	for (size_t a = 0; a < apis->n; a++)
 		n += apis->v[a]->n_routes;
-	g->methods = kvb_calloc(n, sizeof *g->methods);
+	g->methods = skv_calloc(n, sizeof *g->methods);
 	if (!g->methods)
-		return kvb_fail(err, KVB_E_NOMEM, NULL, "out of memory");
+		return skv_fail(err, SKV_E_NOMEM, NULL, "out of memory");
 	for (size_t a = 0; a < apis->n; a++)
 		add_api(g, apis->v[a]);
-	g->methods[g->n_methods++] = kvb_grpc_health_methods[0];
-	g->methods[g->n_methods++] = kvb_grpc_health_methods[1];
-	g->methods[g->n_methods++] = kvb_grpc_reflect_method;
+	g->methods[g->n_methods++] = skv_grpc_health_methods[0];
+	g->methods[g->n_methods++] = skv_grpc_health_methods[1];
+	g->methods[g->n_methods++] = skv_grpc_reflect_method;
 	qsort(g->methods, g->n_methods, sizeof *g->methods, by_path);
-	return KVB_OK;
+	return SKV_OK;
 }
 
-const struct grpc_method *kvb_grpc_method_find(const struct kvb_grpc *g, const char *path)
+const struct grpc_method *skv_grpc_method_find(const struct skv_grpc *g, const char *path)
 {
 	const struct grpc_method wanted = { .path = path };
 

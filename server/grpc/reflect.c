@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-#include <kvb/pb.h>
+#include <skv/pb.h>
 
 enum { /* fields of descriptor.proto */
 	SET_FILE = 1, FILE_NAME = 1, FILE_PACKAGE = 2, FILE_MESSAGE = 4, FILE_ENUM = 5, FILE_SERVICE = 6,
@@ -22,7 +22,7 @@ enum { /* fields of reflection.proto */
 /* The last field `number` of a message; n 0 if there is none. */
 static struct pb_field get(const uint8_t *p, size_t n, uint32_t number)
 {
-	struct kvb_rd r = kvb_rd_make(p, n);
+	struct skv_rd r = skv_rd_make(p, n);
 	struct pb_field f, found = { 0 };
 
 	while (pb_next(&r, &f))
@@ -52,7 +52,7 @@ static bool equal(const char *name, size_t n, const struct pb_field *at)
 static bool declares(const struct pb_field *thing, uint32_t nested, uint32_t other, const char *name, size_t n)
 {
 	struct pb_field own = get(thing->p, thing->n, ANY_NAME), f;
-	struct kvb_rd r = kvb_rd_make(thing->p, thing->n);
+	struct skv_rd r = skv_rd_make(thing->p, thing->n);
 	const char *rest;
 
 	if (equal(name, n, &own))
@@ -69,7 +69,7 @@ static bool declares(const struct pb_field *thing, uint32_t nested, uint32_t oth
 static bool file_declares(const struct pb_field *file, const char *name, size_t n)
 {
 	struct pb_field package = get(file->p, file->n, FILE_PACKAGE), f;
-	struct kvb_rd r = kvb_rd_make(file->p, file->n);
+	struct skv_rd r = skv_rd_make(file->p, file->n);
 	const char *rest = below(name, &n, &package);
 
 	while (rest && pb_next(&r, &f)) {
@@ -87,17 +87,17 @@ static bool file_declares(const struct pb_field *file, const char *name, size_t 
 
 /* All files of a port, one after the other: the transport's own, then those of the APIs. */
 struct walk {
-	const struct kvb_apis *apis;
+	const struct skv_apis *apis;
 	size_t set; /* 0: the transport's */
-	struct kvb_rd files;
+	struct skv_rd files;
 };
 
-static void walk_begin(struct walk *w, const struct kvb_apis *apis)
+static void walk_begin(struct walk *w, const struct skv_apis *apis)
 {
 	size_t n;
-	const uint8_t *own = kvb_grpc_protoset(&n);
+	const uint8_t *own = skv_grpc_protoset(&n);
 
-	*w = (struct walk){ .apis = apis, .files = kvb_rd_make(own, n) };
+	*w = (struct walk){ .apis = apis, .files = skv_rd_make(own, n) };
 }
 
 static bool walk_next(struct walk *w, struct pb_field *file)
@@ -109,7 +109,7 @@ static bool walk_next(struct walk *w, struct pb_field *file)
 		if (w->set == w->apis->n)
 			return false;
 		set = w->apis->v[w->set]->descriptors ? w->apis->v[w->set]->descriptors(&n) : NULL;
-		w->files = kvb_rd_make(set, n);
+		w->files = skv_rd_make(set, n);
 		w->set++;
 	}
 	return true;
@@ -118,7 +118,7 @@ static bool walk_next(struct walk *w, struct pb_field *file)
 /* Is it one of a method that this port serves? An API's services may be left out by the planes. */
 static bool is_served(const struct walk *w, const char *service, size_t n)
 {
-	const struct kvb_api *api = w->set > 0 ? w->apis->v[w->set - 1] : NULL;
+	const struct skv_api *api = w->set > 0 ? w->apis->v[w->set - 1] : NULL;
 
 	for (size_t i = 0; api && i < api->n_routes; i++) {
 		const char *path = api->routes[i].grpc;
@@ -131,7 +131,7 @@ static bool is_served(const struct walk *w, const char *service, size_t n)
 }
 
 /* Calls say() with each service's full name, put together in `name`; ends when it returns true. */
-static bool each_service(const struct kvb_apis *apis, bool (*say)(void *ctx, const char *name, size_t n),
+static bool each_service(const struct skv_apis *apis, bool (*say)(void *ctx, const char *name, size_t n),
 			 void *ctx)
 {
 	struct pb_field file, f;
@@ -140,7 +140,7 @@ static bool each_service(const struct kvb_apis *apis, bool (*say)(void *ctx, con
 	walk_begin(&w, apis);
 	while (walk_next(&w, &file)) {
 		struct pb_field package = get(file.p, file.n, FILE_PACKAGE);
-		struct kvb_rd r = kvb_rd_make(file.p, file.n);
+		struct skv_rd r = skv_rd_make(file.p, file.n);
 
 		while (pb_next(&r, &f)) {
 			struct pb_field own = f.number == FILE_SERVICE ? get(f.p, f.n, ANY_NAME)
@@ -171,7 +171,7 @@ static bool is_wanted(void *ctx, const char *name, size_t n)
 	return w->n == n && memcmp(w->name, name, n) == 0;
 }
 
-bool kvb_grpc_service_known(const struct kvb_apis *apis, const char *name, size_t n)
+bool skv_grpc_service_known(const struct skv_apis *apis, const char *name, size_t n)
 {
 	struct wanted w = { name, n };
 
@@ -182,41 +182,41 @@ bool kvb_grpc_service_known(const struct kvb_apis *apis, const char *name, size_
 
 static bool list_one(void *ctx, const char *name, size_t n)
 {
-	struct kvb_buf one;
+	struct skv_buf one;
 
-	kvb_buf_init(&one);
+	skv_buf_init(&one);
 	pb_put_bytes(&one, 1, name, n);
 	pb_put_bytes(ctx, 1, one.data, one.len);
-	kvb_buf_destroy(&one);
+	skv_buf_destroy(&one);
 	return false;
 }
 
-static void tell_services(const struct kvb_apis *apis, struct kvb_buf *out)
+static void tell_services(const struct skv_apis *apis, struct skv_buf *out)
 {
-	struct kvb_buf list;
+	struct skv_buf list;
 
-	kvb_buf_init(&list);
+	skv_buf_init(&list);
 	each_service(apis, list_one, &list);
 	pb_put_bytes(out, TELL_SERVICES, list.data, list.len);
-	kvb_buf_destroy(&list);
+	skv_buf_destroy(&list);
 }
 
-static void tell_error(struct kvb_buf *out, enum grpc_code code, const char *message)
+static void tell_error(struct skv_buf *out, enum grpc_code code, const char *message)
 {
-	struct kvb_buf e;
+	struct skv_buf e;
 
-	kvb_buf_init(&e);
+	skv_buf_init(&e);
 	pb_put_number(&e, 1, code);
 	pb_put_bytes(&e, 2, message, strlen(message));
 	pb_put_bytes(out, TELL_ERROR, e.data, e.len);
-	kvb_buf_destroy(&e);
+	skv_buf_destroy(&e);
 }
 
 /* What it imports is asked for next. */
-static void tell_file(const struct kvb_apis *apis, struct kvb_buf *out, const struct pb_field *asked)
+static void tell_file(const struct skv_apis *apis, struct skv_buf *out, const struct pb_field *asked)
 {
 	struct pb_field file;
-	struct kvb_buf answer;
+	struct skv_buf answer;
 	struct walk w;
 
 	walk_begin(&w, apis);
@@ -226,10 +226,10 @@ static void tell_file(const struct kvb_apis *apis, struct kvb_buf *out, const st
 		if (asked->number == ASK_FILE ? !equal((const char *)asked->p, asked->n, &name)
 					      : !file_declares(&file, (const char *)asked->p, asked->n))
 			continue;
-		kvb_buf_init(&answer);
+		skv_buf_init(&answer);
 		pb_put_bytes(&answer, 1, file.p, file.n);
 		pb_put_bytes(out, TELL_FILES, answer.data, answer.len);
-		kvb_buf_destroy(&answer);
+		skv_buf_destroy(&answer);
 		return;
 	}
 	tell_error(out, GRPC_NOT_FOUND, asked->number == ASK_FILE ? "no such file" : "no such symbol");
@@ -237,19 +237,19 @@ static void tell_file(const struct kvb_apis *apis, struct kvb_buf *out, const st
 
 static void on_message(struct grpc_stream *st, const uint8_t *p, size_t n)
 {
-	const struct kvb_apis *apis = &st->loop->g->o.apis;
-	struct kvb_rd r = kvb_rd_make(p, n);
+	const struct skv_apis *apis = &st->loop->g->o.apis;
+	struct skv_rd r = skv_rd_make(p, n);
 	struct pb_field f, asked = { 0 }, host = get(p, n, ASK_HOST);
-	struct kvb_buf out;
+	struct skv_buf out;
 
 	while (pb_next(&r, &f))
 		if (f.number >= ASK_FILE && f.number <= ASK_SERVICES && f.wire == 2)
 			asked = f;
 	if (r.failed) {
-		kvb_grpc_fail(st, GRPC_INVALID_ARGUMENT, KVB_E_INVALID, "the message is not valid protobuf");
+		skv_grpc_fail(st, GRPC_INVALID_ARGUMENT, SKV_E_INVALID, "the message is not valid protobuf");
 		return;
 	}
-	kvb_buf_init(&out);
+	skv_buf_init(&out);
 	pb_put_bytes(&out, TELL_HOST, host.p ? (const void *)host.p : "", host.n);
 	pb_put_bytes(&out, TELL_REQUEST, p ? (const void *)p : "", n);
 	if (asked.number == ASK_SERVICES)
@@ -260,14 +260,14 @@ static void on_message(struct grpc_stream *st, const uint8_t *p, size_t n)
 		tell_error(&out, asked.number ? GRPC_NOT_FOUND : GRPC_INVALID_ARGUMENT,
 			   asked.number ? "there are no extensions" : "nothing is asked for");
 	if (out.failed)
-		kvb_grpc_fail(st, GRPC_RESOURCE_EXHAUSTED, KVB_E_NOMEM, "out of memory");
+		skv_grpc_fail(st, GRPC_RESOURCE_EXHAUSTED, SKV_E_NOMEM, "out of memory");
 	else
-		kvb_grpc_send(st, out.data, out.len);
-	kvb_buf_destroy(&out);
+		skv_grpc_send(st, out.data, out.len);
+	skv_buf_destroy(&out);
 }
 
-const struct grpc_method kvb_grpc_reflect_method = {
+const struct grpc_method skv_grpc_reflect_method = {
 	.path = "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo",
 	.message = on_message,
-	.half_closed = kvb_grpc_end,
+	.half_closed = skv_grpc_end,
 };

@@ -2,7 +2,7 @@
  * reply.c - answers: response headers, framed messages, trailers; and what is counted and logged.
  *
  * A successful call is headers, one message, trailers; a failed one trailers only. Beside grpc-status and
- * grpc-message a failure has our own wire code (kvblock-code, for gRPC's codes are fewer) and the field at
+ * grpc-message a failure has our own wire code (slabkv-code, for gRPC's codes are fewer) and the field at
  * fault. The message's bytes are not copied into the answer: nghttp2 asks for them frame by frame.
  * Runs on the connection's thread.
  */
@@ -14,8 +14,8 @@
 #include <string.h>
 #include <sys/socket.h>
 
-#include <kvb/clock.h>
-#include <kvb/log.h>
+#include <skv/clock.h>
+#include <skv/log.h>
 
 #define NV_MAX 8
 
@@ -38,9 +38,9 @@ static void add_trailers(struct grpc_stream *st, struct headers *h, char number[
 	if (st->trailer_message)
 		add(h, "grpc-message", st->trailer_message);
 	if (st->trailer_code)
-		add(h, "kvblock-code", st->trailer_code);
+		add(h, "slabkv-code", st->trailer_code);
 	if (st->trailer_field)
-		add(h, "kvblock-field", st->trailer_field);
+		add(h, "slabkv-field", st->trailer_field);
 }
 
 static void add_begin(struct grpc_stream *st, struct headers *h)
@@ -134,45 +134,45 @@ static void client_address(const struct grpc_stream *st, char *out, size_t size)
 }
 
 /* What the client or its haste is to blame for is no trouble of ours. */
-static enum kvb_log_level level_of(const struct grpc_stream *st, int status, bool slow)
+static enum skv_log_level level_of(const struct grpc_stream *st, int status, bool slow)
 {
-	int http = kvb_status_http(status);
+	int http = skv_status_http(status);
 
 	if (slow)
-		return KVB_LOG_WARN;
+		return SKV_LOG_WARN;
 	if (http < 500 || st->code == GRPC_DEADLINE_EXCEEDED || st->code == GRPC_CANCELLED)
-		return st->loop->g->s->o.log_refused ? KVB_LOG_INFO : KVB_LOG_DEBUG;
-	return http == 500 ? KVB_LOG_ERROR : KVB_LOG_WARN;
+		return st->loop->g->s->o.log_refused ? SKV_LOG_INFO : SKV_LOG_DEBUG;
+	return http == 500 ? SKV_LOG_ERROR : SKV_LOG_WARN;
 }
 
 static void note(struct grpc_stream *st, int status, const char *cause)
 {
-	struct kvb_service *s = st->loop->g->s;
-	bool failed = status != KVB_OK, slow;
+	struct skv_service *s = st->loop->g->s;
+	bool failed = status != SKV_OK, slow;
 	uint64_t us;
-	enum kvb_log_level level;
+	enum skv_log_level level;
 	char ms[32], number[8], client[64];
 
 	st->c.failed = failed;
-	us = kvb_call_count(&st->c, st->code);
+	us = skv_call_count(&st->c, st->code);
 	slow = s->o.slow_ms && us / 1000 >= s->o.slow_ms && st->c.route;
 	level = level_of(st, status, slow);
 	if (slow)
-		kvb_metrics_add(&s->metrics, METRIC_grpc_slow, 1);
-	if ((!failed && !slow) || !kvb_log_enabled(level))
+		skv_metrics_add(&s->metrics, METRIC_grpc_slow, 1);
+	if ((!failed && !slow) || !skv_log_enabled(level))
 		return;
 	snprintf(number, sizeof number, "%u", st->code);
 	snprintf(ms, sizeof ms, "%" PRIu64 ".%03u", us / 1000, (unsigned)(us % 1000));
 	client_address(st, client, sizeof client);
 
-	const struct kvb_log_field fields[] = {
+	const struct skv_log_field fields[] = {
 		{ "id", st->c.id }, { "method", st->path ? st->path : "" },
-		{ "status", number }, { "code", kvb_status_name(status) },
+		{ "status", number }, { "code", skv_status_name(status) },
 		{ "ms", ms },	       { "client", client },
 		{ "field", st->field }, { "cause", cause },
 	};
 
-	kvb_log_fields(level, "grpc", failed ? "call failed" : "call was slow", fields,
+	skv_log_fields(level, "grpc", failed ? "call failed" : "call was slow", fields,
 		       sizeof fields / sizeof fields[0] - (failed ? 0 : 2));
 }
 
@@ -185,9 +185,9 @@ static void end_with(struct grpc_stream *st, unsigned code, int status, const ch
 	st->code = (uint8_t)code;
 	snprintf(st->field, sizeof st->field, "%s", field);
 	if (code != GRPC_OK) {
-		kvb_grpc_percent(message, st->text);
+		skv_grpc_percent(message, st->text);
 		st->trailer_message = st->text;
-		st->trailer_code = kvb_status_name(status);
+		st->trailer_code = skv_status_name(status);
 		st->trailer_field = *st->field ? st->field : NULL;
 	}
 	note(st, status, cause);
@@ -197,29 +197,29 @@ static void end_with(struct grpc_stream *st, unsigned code, int status, const ch
 		begin_answer(st);
 	else
 		trailers_only(st);
-	kvb_grpc_client_turn(st); /* to take it */
+	skv_grpc_client_turn(st); /* to take it */
 }
 
-void kvb_grpc_fail(struct grpc_stream *st, enum grpc_code code, int status, const char *message)
+void skv_grpc_fail(struct grpc_stream *st, enum grpc_code code, int status, const char *message)
 {
 	if (!st->answered)
 		end_with(st, code, status, message, "", message);
 }
 
-void kvb_grpc_reply(struct grpc_stream *st)
+void skv_grpc_reply(struct grpc_stream *st)
 {
-	struct kvb_service *s = st->loop->g->s;
-	char cause[KVB_MESSAGE_MAX] = "";
-	int status = kvb_call_finish(&st->c, cause);
+	struct skv_service *s = st->loop->g->s;
+	char cause[SKV_MESSAGE_MAX] = "";
+	int status = skv_call_finish(&st->c, cause);
 	size_t n;
 
-	if (status != KVB_OK && st->c.answer != GRPC_OK) {
+	if (status != SKV_OK && st->c.answer != GRPC_OK) {
 		/* The answer of a failed call is its trailers. */
 		end_with(st, st->c.answer, status, st->c.err.message, st->c.err.field, cause);
 		return;
 	}
 	if (st->c.fixed)
-		kvb_put_bytes(&st->c.out, st->c.fixed, strlen(st->c.fixed));
+		skv_put_bytes(&st->c.out, st->c.fixed, strlen(st->c.fixed));
 	n = st->c.out.len;
 	st->data = st->c.out.data;
 	st->n_data = n;
@@ -229,12 +229,12 @@ void kvb_grpc_reply(struct grpc_stream *st)
 	/* Answers count as held too, so that those that nobody takes make new calls be refused. */
 	atomic_fetch_add(&s->body_held, n);
 	st->held += n;
-	kvb_metrics_add(&s->metrics, METRIC_grpc_response_bytes, n);
+	skv_metrics_add(&s->metrics, METRIC_grpc_response_bytes, n);
 	/* What failed for its API alone (its code lies in the answer) is an answer like any other here. */
-	end_with(st, GRPC_OK, status, "", status == KVB_OK ? "" : st->c.err.field, cause);
+	end_with(st, GRPC_OK, status, "", status == SKV_OK ? "" : st->c.err.field, cause);
 }
 
-void kvb_grpc_send(struct grpc_stream *st, const void *p, size_t n)
+void skv_grpc_send(struct grpc_stream *st, const void *p, size_t n)
 {
 	const uint8_t head[PREFIX] = { 0, (uint8_t)(n >> 24), (uint8_t)(n >> 16), (uint8_t)(n >> 8),
 				       (uint8_t)n };
@@ -243,22 +243,22 @@ void kvb_grpc_send(struct grpc_stream *st, const void *p, size_t n)
 		return;
 	if (st->data_at == st->n_data) {
 		st->conn->own_bytes -= st->wire.len;
-		kvb_buf_clear(&st->wire);
+		skv_buf_clear(&st->wire);
 		st->n_data = st->data_at = 0;
 	}
 	/* A client that asks and never reads ends here; nobody has asked it for a token. */
 	if (st->conn->own_bytes + n > OWN_BYTES) {
-		kvb_metrics_add(&st->loop->g->s->metrics, METRIC_grpc_streams_refused, 1);
-		kvb_grpc_fail(st, GRPC_RESOURCE_EXHAUSTED, KVB_E_TOO_MANY, "too many answers are not taken");
+		skv_metrics_add(&st->loop->g->s->metrics, METRIC_grpc_streams_refused, 1);
+		skv_grpc_fail(st, GRPC_RESOURCE_EXHAUSTED, SKV_E_TOO_MANY, "too many answers are not taken");
 		return;
 	}
 	st->conn->own_bytes -= st->wire.len;
-	kvb_put_bytes(&st->wire, head, sizeof head);
-	kvb_put_bytes(&st->wire, p, n);
+	skv_put_bytes(&st->wire, head, sizeof head);
+	skv_put_bytes(&st->wire, p, n);
 	st->conn->own_bytes += st->wire.len;
 	if (st->wire.failed) {
 		st->n_data = st->data_at = 0;
-		kvb_grpc_fail(st, GRPC_RESOURCE_EXHAUSTED, KVB_E_NOMEM, "out of memory");
+		skv_grpc_fail(st, GRPC_RESOURCE_EXHAUSTED, SKV_E_NOMEM, "out of memory");
 		return;
 	}
 	st->head_at = PREFIX; /* the messages have theirs */
@@ -270,21 +270,21 @@ void kvb_grpc_send(struct grpc_stream *st, const void *p, size_t n)
 		begin_answer(st);
 }
 
-void kvb_grpc_end(struct grpc_stream *st)
+void skv_grpc_end(struct grpc_stream *st)
 {
 	if (st->answered)
 		return;
 	st->head_at = PREFIX;
-	end_with(st, GRPC_OK, KVB_OK, "", "", "");
+	end_with(st, GRPC_OK, SKV_OK, "", "", "");
 }
 
-void kvb_grpc_not_grpc(struct grpc_stream *st, unsigned http)
+void skv_grpc_not_grpc(struct grpc_stream *st, unsigned http)
 {
 	struct headers h = { .n = 0 };
 
 	st->answered = st->begun = true;
 	st->code = GRPC_UNKNOWN;
-	note(st, KVB_E_INVALID, http == 405 ? "the HTTP method is not POST" : "the content type is not gRPC's");
+	note(st, SKV_E_INVALID, http == 405 ? "the HTTP method is not POST" : "the content type is not gRPC's");
 	add(&h, ":status", http == 405 ? "405" : "415");
 	nghttp2_submit_response(st->conn->h2, st->id, h.v, h.n, NULL);
 }

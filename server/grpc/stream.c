@@ -12,8 +12,8 @@
 #include <string.h>
 #include <strings.h>
 
-#include <kvb/clock.h>
-#include <kvb/mem.h>
+#include <skv/clock.h>
+#include <skv/mem.h>
 
 #define SPARE_MAX 256u
 #define PATH_MAX_BYTES 255u
@@ -34,12 +34,12 @@ static void arm(struct grpc_stream *st)
 	if (st->deadline_ms && st->has_head && !st->answered && st->deadline_ms < at)
 		at = st->deadline_ms;
 	if (at == UINT64_MAX)
-		kvb_wheel_clear(&st->loop->wheel, &st->timer);
+		skv_wheel_clear(&st->loop->wheel, &st->timer);
 	else
-		kvb_wheel_set(&st->loop->wheel, &st->timer, at);
+		skv_wheel_set(&st->loop->wheel, &st->timer, at);
 }
 
-void kvb_grpc_client_turn(struct grpc_stream *st)
+void skv_grpc_client_turn(struct grpc_stream *st)
 {
 	st->since_ms = st->loop->now_ms;
 	arm(st);
@@ -52,21 +52,21 @@ static void on_timer(struct timer *t, uint64_t now_ms)
 	struct metrics *m = &st->loop->g->s->metrics;
 
 	if (st->answered || !st->has_head) {
-		kvb_metrics_add(m, METRIC_grpc_streams_refused, 1);
+		skv_metrics_add(m, METRIC_grpc_streams_refused, 1);
 		nghttp2_submit_rst_stream(c->h2, NGHTTP2_FLAG_NONE, st->id, NGHTTP2_CANCEL);
 	} else if (st->deadline_ms && now_ms >= st->deadline_ms) {
-		kvb_metrics_add(m, METRIC_grpc_deadlines, 1);
-		kvb_grpc_fail(st, GRPC_DEADLINE_EXCEEDED, KVB_E_TIMEOUT, "the call's deadline has passed");
+		skv_metrics_add(m, METRIC_grpc_deadlines, 1);
+		skv_grpc_fail(st, GRPC_DEADLINE_EXCEEDED, SKV_E_TIMEOUT, "the call's deadline has passed");
 	} else {
-		kvb_metrics_add(m, METRIC_grpc_streams_refused, 1);
-		kvb_grpc_fail(st, GRPC_CANCELLED, KVB_E_TIMEOUT, "the request came too slowly");
+		skv_metrics_add(m, METRIC_grpc_streams_refused, 1);
+		skv_grpc_fail(st, GRPC_CANCELLED, SKV_E_TIMEOUT, "the request came too slowly");
 	}
-	kvb_grpc_conn_flush(c);
+	skv_grpc_conn_flush(c);
 }
 
 /* ---- life ------------------------------------------------------------------------------------ */
 
-struct grpc_stream *kvb_grpc_stream_begin(struct grpc_conn *c, int32_t id)
+struct grpc_stream *skv_grpc_stream_begin(struct grpc_conn *c, int32_t id)
 {
 	struct grpc_loop *l = c->loop;
 	struct grpc_stream *st = l->spare;
@@ -75,10 +75,10 @@ struct grpc_stream *kvb_grpc_stream_begin(struct grpc_conn *c, int32_t id)
 		l->spare = st->next;
 		l->n_spare--;
 	} else {
-		st = kvb_calloc(1, sizeof *st);
+		st = skv_calloc(1, sizeof *st);
 		if (!st)
 			return NULL;
-		kvb_call_init(&st->c, l->g->s, WIRE_GRPC);
+		skv_call_init(&st->c, l->g->s, WIRE_GRPC);
 	}
 	st->loop = l;
 	st->conn = c;
@@ -91,34 +91,34 @@ struct grpc_stream *kvb_grpc_stream_begin(struct grpc_conn *c, int32_t id)
 	c->n_streams++;
 	st->timer.fire = on_timer;
 	st->since_ms = l->now_ms;
-	st->c.begin_us = kvb_now_us();
-	kvb_gauge_move(&l->g->s->metrics, GAUGE_grpc_in_flight, 1);
-	kvb_grpc_client_turn(st); /* to send the rest of its header */
+	st->c.begin_us = skv_now_us();
+	skv_gauge_move(&l->g->s->metrics, GAUGE_grpc_in_flight, 1);
+	skv_grpc_client_turn(st); /* to send the rest of its header */
 	return st;
 }
 
-static void trim(struct kvb_buf *b)
+static void trim(struct skv_buf *b)
 {
 	if (b->cap > KEEP_BYTES)
-		kvb_buf_destroy(b);
-	kvb_buf_clear(b);
+		skv_buf_destroy(b);
+	skv_buf_clear(b);
 }
 
-void kvb_grpc_stream_free(struct grpc_stream *st)
+void skv_grpc_stream_free(struct grpc_stream *st)
 {
 	struct grpc_loop *l = st->loop;
 
-	kvb_service_let_go(l->g->s, st->held);
-	kvb_gauge_move(&l->g->s->metrics, GAUGE_grpc_in_flight, -1);
+	skv_service_let_go(l->g->s, st->held);
+	skv_gauge_move(&l->g->s->metrics, GAUGE_grpc_in_flight, -1);
 	trim(&st->c.out);
 	trim(&st->body);
 	trim(&st->wire);
-	kvb_call_reset(&st->c);
+	skv_call_reset(&st->c);
 	if (l->n_spare >= SPARE_MAX) {
-		kvb_call_destroy(&st->c);
-		kvb_buf_destroy(&st->body);
-		kvb_buf_destroy(&st->wire);
-		kvb_free(st);
+		skv_call_destroy(&st->c);
+		skv_buf_destroy(&st->body);
+		skv_buf_destroy(&st->wire);
+		skv_free(st);
 		return;
 	}
 	*st = (struct grpc_stream){ .c = st->c, .body = st->body, .wire = st->wire, .next = l->spare };
@@ -126,15 +126,15 @@ void kvb_grpc_stream_free(struct grpc_stream *st)
 	l->n_spare++;
 }
 
-void kvb_grpc_stream_closed(struct grpc_stream *st)
+void skv_grpc_stream_closed(struct grpc_stream *st)
 {
 	struct grpc_conn *c = st->conn;
 
 	if (!st->answered)
-		kvb_metrics_add(&st->loop->g->s->metrics, METRIC_grpc_cancelled, 1);
+		skv_metrics_add(&st->loop->g->s->metrics, METRIC_grpc_cancelled, 1);
 	if (st->method && st->method->closed)
 		st->method->closed(st);
-	kvb_wheel_clear(&st->loop->wheel, &st->timer);
+	skv_wheel_clear(&st->loop->wheel, &st->timer);
 	nghttp2_session_set_stream_user_data(c->h2, st->id, NULL);
 	if (st->prev)
 		st->prev->next = st->next;
@@ -150,7 +150,7 @@ void kvb_grpc_stream_closed(struct grpc_stream *st)
 		c->moved = 0;
 	}
 	if (!st->pending)
-		kvb_grpc_stream_free(st);
+		skv_grpc_stream_free(st);
 }
 
 /* ---- header ---------------------------------------------------------------------------------- */
@@ -170,7 +170,7 @@ static bool is(const uint8_t *name, size_t n, const char *word)
 
 static const char *keep(struct grpc_stream *st, const uint8_t *value, size_t n)
 {
-	const char *copy = kvb_arena_strndup(&st->c.arena, (const char *)value, n);
+	const char *copy = skv_arena_strndup(&st->c.arena, (const char *)value, n);
 
 	if (!copy)
 		set_problem(st, GRPC_RESOURCE_EXHAUSTED, "out of memory");
@@ -190,7 +190,7 @@ static bool is_grpc_type(const uint8_t *value, size_t n)
 	return n == k || value[k] == ';';
 }
 
-bool kvb_grpc_stream_header(struct grpc_stream *st, const uint8_t *name, size_t n_name,
+bool skv_grpc_stream_header(struct grpc_stream *st, const uint8_t *name, size_t n_name,
 			    const uint8_t *value, size_t n_value)
 {
 	uint64_t ms;
@@ -214,9 +214,9 @@ bool kvb_grpc_stream_header(struct grpc_stream *st, const uint8_t *name, size_t 
 	} else if (is(name, n_name, "authorization")) {
 		st->authorization = keep(st, value, n_value);
 	} else if (is(name, n_name, "x-request-id")) {
-		kvb_call_take_id(&st->c, (const char *)value, n_value);
+		skv_call_take_id(&st->c, (const char *)value, n_value);
 	} else if (is(name, n_name, "grpc-timeout")) {
-		if (kvb_grpc_timeout((const char *)value, n_value, &ms))
+		if (skv_grpc_timeout((const char *)value, n_value, &ms))
 			st->deadline_ms = st->loop->now_ms + ms;
 		else
 			set_problem(st, GRPC_INVALID_ARGUMENT, "grpc-timeout is not a duration");
@@ -227,57 +227,57 @@ bool kvb_grpc_stream_header(struct grpc_stream *st, const uint8_t *name, size_t 
 static void refuse(struct grpc_stream *st, int status)
 {
 	st->c.status = status;
-	kvb_grpc_reply(st);
+	skv_grpc_reply(st);
 }
 
 static void admit(struct grpc_stream *st)
 {
-	struct kvb_grpc *g = st->loop->g;
+	struct skv_grpc *g = st->loop->g;
 	int rc;
 
 	if (!st->is_post || !st->is_grpc) {
-		kvb_grpc_not_grpc(st, st->is_post ? 415 : 405);
+		skv_grpc_not_grpc(st, st->is_post ? 415 : 405);
 		return;
 	}
 	if (st->problem != GRPC_OK) {
 		if (st->problem == GRPC_RESOURCE_EXHAUSTED)
-			kvb_metrics_add(&g->s->metrics, METRIC_grpc_streams_refused, 1);
-		kvb_grpc_fail(st, st->problem,
-			      st->problem == GRPC_INVALID_ARGUMENT ? KVB_E_INVALID
-			      : st->problem == GRPC_UNIMPLEMENTED  ? KVB_E_UNSUPPORTED
-								   : KVB_E_TOO_LARGE,
+			skv_metrics_add(&g->s->metrics, METRIC_grpc_streams_refused, 1);
+		skv_grpc_fail(st, st->problem,
+			      st->problem == GRPC_INVALID_ARGUMENT ? SKV_E_INVALID
+			      : st->problem == GRPC_UNIMPLEMENTED  ? SKV_E_UNSUPPORTED
+								   : SKV_E_TOO_LARGE,
 			      st->problem_text);
 		return;
 	}
-	st->method = kvb_grpc_method_find(g, st->path);
+	st->method = skv_grpc_method_find(g, st->path);
 	if (!st->method) {
-		kvb_grpc_fail(st, GRPC_UNIMPLEMENTED, KVB_E_UNSUPPORTED,
+		skv_grpc_fail(st, GRPC_UNIMPLEMENTED, SKV_E_UNSUPPORTED,
 			      "no such method; reflection lists them");
 		return;
 	}
 	if (atomic_load(&g->draining)) {
-		kvb_grpc_fail(st, GRPC_UNAVAILABLE, KVB_E_NOT_READY, "this manager is shutting down");
+		skv_grpc_fail(st, GRPC_UNAVAILABLE, SKV_E_NOT_READY, "this manager is shutting down");
 		return;
 	}
 	if (!st->method->route)
 		return;
 	st->c.route = st->method->route;
-	rc = kvb_call_open(&st->c, st->method->api, &(struct kvb_head){ .content_type = NULL });
-	if (rc == KVB_OK)
-		rc = kvb_call_authorize(&st->c, st->authorization);
-	if (rc == KVB_E_UNAUTHENTICATED)
-		kvb_metrics_add(&g->s->metrics, METRIC_grpc_unauthenticated, 1);
-	if (rc != KVB_OK)
+	rc = skv_call_open(&st->c, st->method->api, &(struct skv_head){ .content_type = NULL });
+	if (rc == SKV_OK)
+		rc = skv_call_authorize(&st->c, st->authorization);
+	if (rc == SKV_E_UNAUTHENTICATED)
+		skv_metrics_add(&g->s->metrics, METRIC_grpc_unauthenticated, 1);
+	if (rc != SKV_OK)
 		refuse(st, rc);
 }
 
-void kvb_grpc_stream_head(struct grpc_stream *st)
+void skv_grpc_stream_head(struct grpc_stream *st)
 {
 	st->has_head = true;
 	if (!*st->c.id)
-		kvb_call_take_id(&st->c, NULL, 0);
+		skv_call_take_id(&st->c, NULL, 0);
 	admit(st);
-	kvb_grpc_client_turn(st);
+	skv_grpc_client_turn(st);
 }
 
 /* ---- messages -------------------------------------------------------------------------------- */
@@ -290,29 +290,29 @@ static void take_prefix(struct grpc_stream *st)
 	st->want = (uint32_t)st->prefix[1] << 24 | (uint32_t)st->prefix[2] << 16 |
 		   (uint32_t)st->prefix[3] << 8 | st->prefix[4];
 	if (st->prefix[0] > 1)
-		kvb_grpc_fail(st, GRPC_INTERNAL, KVB_E_INVALID, "this is no gRPC message");
+		skv_grpc_fail(st, GRPC_INTERNAL, SKV_E_INVALID, "this is no gRPC message");
 	else if (st->prefix[0] == 1)
-		kvb_grpc_fail(st, GRPC_UNIMPLEMENTED, KVB_E_UNSUPPORTED,
+		skv_grpc_fail(st, GRPC_UNIMPLEMENTED, SKV_E_UNSUPPORTED,
 			      "compressed messages are not understood: send them as they are");
 	else if (st->got_message)
-		kvb_grpc_fail(st, GRPC_INTERNAL, KVB_E_INVALID, "this method takes one message");
+		skv_grpc_fail(st, GRPC_INTERNAL, SKV_E_INVALID, "this method takes one message");
 	else if (st->want > max)
-		kvb_grpc_fail(st, GRPC_RESOURCE_EXHAUSTED, KVB_E_TOO_LARGE, "the message is too long");
+		skv_grpc_fail(st, GRPC_RESOURCE_EXHAUSTED, SKV_E_TOO_LARGE, "the message is too long");
 }
 
 static void take_body(struct grpc_stream *st, const uint8_t *p, size_t n)
 {
-	struct kvb_service *s = st->loop->g->s;
+	struct skv_service *s = st->loop->g->s;
 
-	if (n > 0 && !kvb_service_hold(s, n)) {
-		kvb_grpc_fail(st, GRPC_RESOURCE_EXHAUSTED, KVB_E_TOO_MANY, "too many large messages at a time");
+	if (n > 0 && !skv_service_hold(s, n)) {
+		skv_grpc_fail(st, GRPC_RESOURCE_EXHAUSTED, SKV_E_TOO_MANY, "too many large messages at a time");
 		return;
 	}
 	st->held += n;
-	kvb_metrics_add(&s->metrics, METRIC_grpc_request_bytes, n);
-	kvb_put_bytes(&st->body, p, n);
+	skv_metrics_add(&s->metrics, METRIC_grpc_request_bytes, n);
+	skv_put_bytes(&st->body, p, n);
 	if (st->body.failed) {
-		kvb_grpc_fail(st, GRPC_RESOURCE_EXHAUSTED, KVB_E_NOMEM, "out of memory");
+		skv_grpc_fail(st, GRPC_RESOURCE_EXHAUSTED, SKV_E_NOMEM, "out of memory");
 		return;
 	}
 	if (st->body.len < st->want)
@@ -321,15 +321,15 @@ static void take_body(struct grpc_stream *st, const uint8_t *p, size_t n)
 		st->got_message = true;
 	} else {
 		st->method->message(st, st->body.data, st->body.len);
-		kvb_service_let_go(s, st->held);
+		skv_service_let_go(s, st->held);
 		st->held = 0;
-		kvb_buf_clear(&st->body);
+		skv_buf_clear(&st->body);
 	}
 	st->n_prefix = 0;
-	kvb_grpc_client_turn(st);
+	skv_grpc_client_turn(st);
 }
 
-void kvb_grpc_stream_data(struct grpc_stream *st, const uint8_t *p, size_t n)
+void skv_grpc_stream_data(struct grpc_stream *st, const uint8_t *p, size_t n)
 {
 	while (n > 0 && !st->answered) {
 		size_t k;
@@ -360,58 +360,58 @@ static void run(struct grpc_stream *st)
 	int rc;
 
 	if (st->deadline_ms && st->loop->now_ms >= st->deadline_ms) {
-		kvb_metrics_add(m, METRIC_grpc_deadlines, 1);
-		kvb_grpc_fail(st, GRPC_DEADLINE_EXCEEDED, KVB_E_TIMEOUT, "the call's deadline has passed");
+		skv_metrics_add(m, METRIC_grpc_deadlines, 1);
+		skv_grpc_fail(st, GRPC_DEADLINE_EXCEEDED, SKV_E_TIMEOUT, "the call's deadline has passed");
 		return;
 	}
-	if (kvb_gauge_get(m, GAUGE_grpc_parked) >= PARKED_MAX) {
-		kvb_metrics_add(m, METRIC_grpc_streams_refused, 1);
-		kvb_grpc_fail(st, GRPC_RESOURCE_EXHAUSTED, KVB_E_TOO_MANY, "too many calls are waiting");
+	if (skv_gauge_get(m, GAUGE_grpc_parked) >= PARKED_MAX) {
+		skv_metrics_add(m, METRIC_grpc_streams_refused, 1);
+		skv_grpc_fail(st, GRPC_RESOURCE_EXHAUSTED, SKV_E_TOO_MANY, "too many calls are waiting");
 		return;
 	}
 	rc = st->c.api->message(&st->c, st->body.data, st->body.len);
-	if (rc == KVB_OK) {
+	if (rc == SKV_OK) {
 		/* Counted before it may wait: whoever sees none waiting may destroy the front. */
 		st->pending = true;
-		kvb_gauge_move(m, GAUGE_grpc_parked, 1);
-		st->c.done = (struct kvb_done){ kvb_grpc_completed, st };
-		rc = kvb_call_run(&st->c);
-		if (rc == KVB_PENDING)
+		skv_gauge_move(m, GAUGE_grpc_parked, 1);
+		st->c.done = (struct skv_done){ skv_grpc_completed, st };
+		rc = skv_call_run(&st->c);
+		if (rc == SKV_PENDING)
 			return;
 		st->pending = false;
-		kvb_gauge_move(m, GAUGE_grpc_parked, -1);
+		skv_gauge_move(m, GAUGE_grpc_parked, -1);
 	}
 	st->c.status = rc;
-	kvb_grpc_reply(st);
+	skv_grpc_reply(st);
 }
 
-void kvb_grpc_stream_half_closed(struct grpc_stream *st)
+void skv_grpc_stream_half_closed(struct grpc_stream *st)
 {
 	st->ended_in = true;
 	if (!st->answered && st->n_prefix > 0)
-		kvb_grpc_fail(st, GRPC_INTERNAL, KVB_E_INVALID, "the message ends too early");
+		skv_grpc_fail(st, GRPC_INTERNAL, SKV_E_INVALID, "the message ends too early");
 	else if (!st->answered && st->method->route && !st->got_message)
-		kvb_grpc_fail(st, GRPC_INTERNAL, KVB_E_INVALID, "there is no message");
+		skv_grpc_fail(st, GRPC_INTERNAL, SKV_E_INVALID, "there is no message");
 	else if (!st->answered && st->method->route)
 		run(st);
 	else if (!st->answered && st->method->half_closed)
 		st->method->half_closed(st);
-	kvb_grpc_client_turn(st); /* it is ours, or the client takes the answer */
+	skv_grpc_client_turn(st); /* it is ours, or the client takes the answer */
 }
 
-void kvb_grpc_stream_done(struct grpc_stream *st)
+void skv_grpc_stream_done(struct grpc_stream *st)
 {
 	struct grpc_conn *c = st->conn;
 
 	assert(st->pending);
 	st->pending = false;
-	kvb_gauge_move(&st->loop->g->s->metrics, GAUGE_grpc_parked, -1);
+	skv_gauge_move(&st->loop->g->s->metrics, GAUGE_grpc_parked, -1);
 	if (!c) {
-		kvb_grpc_stream_free(st);
+		skv_grpc_stream_free(st);
 		return;
 	}
 	if (st->answered)
 		return; /* its deadline had passed */
-	kvb_grpc_reply(st);
-	kvb_grpc_conn_flush(c);
+	skv_grpc_reply(st);
+	skv_grpc_conn_flush(c);
 }

@@ -33,7 +33,7 @@ static void place(struct wheel *w, struct timer *t)
 	link_before(&w->slot[tick % WHEEL_SLOTS], t);
 }
 
-void kvb_wheel_init(struct wheel *w, uint64_t now_ms)
+void skv_wheel_init(struct wheel *w, uint64_t now_ms)
 {
 	for (size_t i = 0; i < WHEEL_SLOTS; i++)
 		w->slot[i].prev = w->slot[i].next = &w->slot[i];
@@ -41,15 +41,15 @@ void kvb_wheel_init(struct wheel *w, uint64_t now_ms)
 	w->n = 0;
 }
 
-void kvb_wheel_set(struct wheel *w, struct timer *t, uint64_t at_ms)
+void skv_wheel_set(struct wheel *w, struct timer *t, uint64_t at_ms)
 {
-	kvb_wheel_clear(w, t);
+	skv_wheel_clear(w, t);
 	t->at_ms = at_ms;
 	place(w, t);
 	w->n++;
 }
 
-void kvb_wheel_clear(struct wheel *w, struct timer *t)
+void skv_wheel_clear(struct wheel *w, struct timer *t)
 {
 	if (!t->next)
 		return;
@@ -57,7 +57,7 @@ void kvb_wheel_clear(struct wheel *w, struct timer *t)
 	w->n--;
 }
 
-void kvb_wheel_run(struct wheel *w, uint64_t now_ms)
+void skv_wheel_run(struct wheel *w, uint64_t now_ms)
 {
 	uint64_t now = now_ms / WHEEL_MS;
 	uint64_t first = w->done + 1;
@@ -90,7 +90,7 @@ void kvb_wheel_run(struct wheel *w, uint64_t now_ms)
 	}
 }
 
-int kvb_wheel_wait(const struct wheel *w, uint64_t now_ms)
+int skv_wheel_wait(const struct wheel *w, uint64_t now_ms)
 {
 	if (w->n == 0)
 		return -1;

@@ -1,6 +1,6 @@
 /* wheel.h - timers of one event thread: set and cleared in constant time, late by 8 ms at most. */
-#ifndef KVB_GRPC_WHEEL_H
-#define KVB_GRPC_WHEEL_H
+#ifndef SKV_GRPC_WHEEL_H
+#define SKV_GRPC_WHEEL_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -22,13 +22,13 @@ struct wheel {
 	uint32_t n;                     /* timers that are set */
 };
 
-void kvb_wheel_init(struct wheel *w, uint64_t now_ms);
+void skv_wheel_init(struct wheel *w, uint64_t now_ms);
 /* t->fire is set. Moves a timer that is set already. */
-void kvb_wheel_set(struct wheel *w, struct timer *t, uint64_t at_ms);
-void kvb_wheel_clear(struct wheel *w, struct timer *t);
+void skv_wheel_set(struct wheel *w, struct timer *t, uint64_t at_ms);
+void skv_wheel_clear(struct wheel *w, struct timer *t);
 /* Fires what is due; timers may be set and cleared meanwhile. */
-void kvb_wheel_run(struct wheel *w, uint64_t now_ms);
-/* Milliseconds until kvb_wheel_run may have something to do; -1: nothing is set. */
-int kvb_wheel_wait(const struct wheel *w, uint64_t now_ms);
+void skv_wheel_run(struct wheel *w, uint64_t now_ms);
+/* Milliseconds until skv_wheel_run may have something to do; -1: nothing is set. */
+int skv_wheel_wait(const struct wheel *w, uint64_t now_ms);
 
 #endif

@@ -37,11 +37,11 @@ int kvcm_run_admin_listAccount(struct kvcm_call *k)
 	uint32_t n;
 	int rc = kvcm_account_list(kvcm_core(k), &k->c->arena, &v, &n, &k->c->err);
 
-	if (rc != KVB_OK)
+	if (rc != SKV_OK)
 		return rc;
-	res->accounts = kvb_arena_calloc(&k->c->arena, n + 1, sizeof(void *));
+	res->accounts = skv_arena_calloc(&k->c->arena, n + 1, sizeof(void *));
 	for (; res->accounts && res->n_accounts < n; res->n_accounts++) {
-		KvcmAdmin__Account *m = kvb_arena_alloc(&k->c->arena, sizeof *m);
+		KvcmAdmin__Account *m = skv_arena_alloc(&k->c->arena, sizeof *m);
 
 		if (!m)
 			return kvcm_nomem(k);
@@ -50,7 +50,7 @@ int kvcm_run_admin_listAccount(struct kvcm_call *k)
 		m->role = (KvcmAdmin__AccountRole)v[res->n_accounts].role;
 		res->accounts[res->n_accounts] = m;
 	}
-	return res->accounts ? KVB_OK : kvcm_nomem(k);
+	return res->accounts ? SKV_OK : kvcm_nomem(k);
 }
 
 /* ---- snapshots --------------------------------------------------------------------------------- */
@@ -59,17 +59,17 @@ int kvcm_run_admin_genConfigSnapshot(struct kvcm_call *k)
 {
 	KvcmAdmin__ConfigSnapShotResponse *res = k->res;
 	struct kvcm_snapshot s;
-	struct kvb_buf text;
+	struct skv_buf text;
 	int rc = kvcm_snapshot_take(kvcm_core(k), &k->c->arena, &s, &k->c->err);
 
-	if (rc != KVB_OK)
+	if (rc != SKV_OK)
 		return rc;
-	kvb_buf_init(&text);
+	skv_buf_init(&text);
 	kvcm_snapshot_write(&s, &text);
 	res->config_snapshot = text.failed ? NULL
-					   : kvb_arena_strndup(&k->c->arena, (const char *)text.data, text.len);
-	kvb_buf_destroy(&text);
-	return res->config_snapshot ? KVB_OK : kvcm_nomem(k);
+					   : skv_arena_strndup(&k->c->arena, (const char *)text.data, text.len);
+	skv_buf_destroy(&text);
+	return res->config_snapshot ? SKV_OK : kvcm_nomem(k);
 }
 
 int kvcm_run_admin_loadConfigSnapshot(struct kvcm_call *k)
@@ -81,10 +81,10 @@ int kvcm_run_admin_loadConfigSnapshot(struct kvcm_call *k)
 	if (!*req->config_snapshot)
 		return kvcm_missing(k, "config_snapshot");
 	rc = kvcm_snapshot_read(req->config_snapshot, strlen(req->config_snapshot), &k->c->arena, &s, &k->c->err);
-	if (rc == KVB_OK)
+	if (rc == SKV_OK)
 		rc = kvcm_snapshot_load(kvcm_core(k), &kvcm_of(k)->model, &s, &k->c->arena, &k->c->err);
-	if (rc != KVB_OK && *k->c->err.field)
-		return kvb_fail(&k->c->err, k->c->err.status, kvcm_text(k, "config_snapshot.%s", k->c->err.field),
+	if (rc != SKV_OK && *k->c->err.field)
+		return skv_fail(&k->c->err, k->c->err.status, kvcm_text(k, "config_snapshot.%s", k->c->err.field),
 				"config_snapshot.%s: %s", k->c->err.field, k->c->err.message);
 	return rc;
 }

@@ -20,45 +20,45 @@ static const char *missing(struct kvcm_call *k, const KvcmAdmin__InstanceGroup *
 
 static int no_such_group(struct kvcm_call *k, const char *name)
 {
-	return kvb_fail(&k->c->err, KVB_E_NOT_FOUND, NULL, "there is no instance group %.100s", name);
+	return skv_fail(&k->c->err, SKV_E_NOT_FOUND, NULL, "there is no instance group %.100s", name);
 }
 
-static int translate(struct kvcm_call *k, const KvcmAdmin__InstanceGroup *m, struct kvb_group_spec *out)
+static int translate(struct kvcm_call *k, const KvcmAdmin__InstanceGroup *m, struct skv_group_spec *out)
 {
-	struct kvb_storage_view *v;
+	struct skv_storage_view *v;
 	uint32_t n;
-	int rc = kvb_core_storages(kvcm_core(k), NULL, &k->c->arena, &v, &n, &k->c->err);
+	int rc = skv_core_storages(kvcm_core(k), NULL, &k->c->arena, &v, &n, &k->c->err);
 
-	return rc == KVB_OK ? kvcm_group_spec(m, v, n, &k->c->arena, out, &k->c->err) : rc;
+	return rc == SKV_OK ? kvcm_group_spec(m, v, n, &k->c->arena, out, &k->c->err) : rc;
 }
 
-static int find(struct kvcm_call *k, const char *name, struct kvb_group_view **out)
+static int find(struct kvcm_call *k, const char *name, struct skv_group_view **out)
 {
 	uint32_t n;
-	int rc = kvb_core_groups(kvcm_core(k), name, &k->c->arena, out, &n, &k->c->err);
+	int rc = skv_core_groups(kvcm_core(k), name, &k->c->arena, out, &n, &k->c->err);
 
-	return rc == KVB_E_NOT_FOUND ? no_such_group(k, name) : rc;
+	return rc == SKV_E_NOT_FOUND ? no_such_group(k, name) : rc;
 }
 
 int kvcm_run_admin_createInstanceGroup(struct kvcm_call *k)
 {
 	const KvcmAdmin__CreateInstanceGroupRequest *req = k->req;
 	const char *field = missing(k, req->instance_group);
-	struct kvb_group_view *have;
-	struct kvb_group_spec spec;
+	struct skv_group_view *have;
+	struct skv_group_spec spec;
 	bool created = false;
 	int rc;
 
 	if (field)
 		return kvcm_missing(k, field);
 	rc = translate(k, req->instance_group, &spec);
-	if (rc != KVB_OK)
+	if (rc != SKV_OK)
 		return rc;
 	rc = find(k, spec.name, &have);
-	if (rc == KVB_E_NOT_FOUND)
-		rc = kvb_core_group_put(kvcm_core(k), &spec, NULL, &created, &k->c->err);
-	if (rc == KVB_OK && !created)
-		return kvb_fail(&k->c->err, KVB_E_CONFLICT, NULL,
+	if (rc == SKV_E_NOT_FOUND)
+		rc = skv_core_group_put(kvcm_core(k), &spec, NULL, &created, &k->c->err);
+	if (rc == SKV_OK && !created)
+		return skv_fail(&k->c->err, SKV_E_CONFLICT, NULL,
 				"the instance group %s exists: updateInstanceGroup changes it", spec.name);
 	return rc;
 }
@@ -68,19 +68,19 @@ int kvcm_run_admin_updateInstanceGroup(struct kvcm_call *k)
 	const KvcmAdmin__UpdateInstanceGroupRequest *req = k->req;
 	const char *field = missing(k, req->instance_group);
 	const uint64_t expect = (uint64_t)req->current_version;
-	struct kvb_group_view *have;
-	struct kvb_group_spec spec;
+	struct skv_group_view *have;
+	struct skv_group_spec spec;
 	int rc;
 
 	if (field)
 		return kvcm_missing(k, field);
 	rc = find(k, req->instance_group->name, &have);
-	if (rc == KVB_OK)
+	if (rc == SKV_OK)
 		rc = translate(k, req->instance_group, &spec);
-	if (rc == KVB_OK)
-		rc = kvb_core_group_put(kvcm_core(k), &spec, &expect, NULL, &k->c->err);
-	if (rc == KVB_E_CONFLICT && strcmp(k->c->err.field, "version") == 0)
-		return kvb_fail(&k->c->err, KVB_E_INVALID, "current_version",
+	if (rc == SKV_OK)
+		rc = skv_core_group_put(kvcm_core(k), &spec, &expect, NULL, &k->c->err);
+	if (rc == SKV_E_CONFLICT && strcmp(k->c->err.field, "version") == 0)
+		return skv_fail(&k->c->err, SKV_E_INVALID, "current_version",
 				"current_version: the instance group %s has another version than %lld", spec.name,
 				(long long)req->current_version);
 	return rc;
@@ -93,8 +93,8 @@ int kvcm_run_admin_removeInstanceGroup(struct kvcm_call *k)
 
 	if (!*name)
 		return kvcm_missing(k, "name");
-	rc = kvb_core_group_delete(kvcm_core(k), name, &k->c->err);
-	if (rc == KVB_E_NOT_FOUND)
+	rc = skv_core_group_delete(kvcm_core(k), name, &k->c->err);
+	if (rc == SKV_E_NOT_FOUND)
 		return no_such_group(k, name);
 	return rc;
 }
@@ -103,28 +103,28 @@ int kvcm_run_admin_getInstanceGroup(struct kvcm_call *k)
 {
 	const char *name = ((const KvcmAdmin__GetInstanceGroupRequest *)k->req)->name;
 	KvcmAdmin__GetInstanceGroupResponse *res = k->res;
-	struct kvb_group_view *v;
+	struct skv_group_view *v;
 	int rc;
 
 	if (!*name)
 		return kvcm_missing(k, "name");
 	rc = find(k, name, &v);
-	if (rc != KVB_OK)
+	if (rc != SKV_OK)
 		return rc;
 	res->instance_group = kvcm_group_message(&v[0].spec, &k->c->arena);
-	return res->instance_group ? KVB_OK : kvcm_nomem(k);
+	return res->instance_group ? SKV_OK : kvcm_nomem(k);
 }
 
 int kvcm_run_admin_listInstanceGroup(struct kvcm_call *k)
 {
 	KvcmAdmin__ListInstanceGroupResponse *res = k->res;
-	struct kvb_group_view *v;
+	struct skv_group_view *v;
 	uint32_t n;
-	int rc = kvb_core_groups(kvcm_core(k), NULL, &k->c->arena, &v, &n, &k->c->err);
+	int rc = skv_core_groups(kvcm_core(k), NULL, &k->c->arena, &v, &n, &k->c->err);
 
-	if (rc != KVB_OK)
+	if (rc != SKV_OK)
 		return rc;
-	res->instance_group = kvb_arena_calloc(&k->c->arena, n + 1, sizeof(void *));
+	res->instance_group = skv_arena_calloc(&k->c->arena, n + 1, sizeof(void *));
 	if (!res->instance_group)
 		return kvcm_nomem(k);
 	for (; res->n_instance_group < n; res->n_instance_group++) {
@@ -134,5 +134,5 @@ int kvcm_run_admin_listInstanceGroup(struct kvcm_call *k)
 		if (!m)
 			return kvcm_nomem(k);
 	}
-	return KVB_OK;
+	return SKV_OK;
 }

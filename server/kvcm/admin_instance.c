@@ -9,37 +9,37 @@
 
 static int no_such_instance(struct kvcm_call *k, const char *id)
 {
-	return kvb_fail(&k->c->err, KVB_E_NOT_FOUND, NULL, "there is no instance %.127s", id);
+	return skv_fail(&k->c->err, SKV_E_NOT_FOUND, NULL, "there is no instance %.127s", id);
 }
 
-static int find(struct kvcm_call *k, const char *id, struct kvb_instance_view **out)
+static int find(struct kvcm_call *k, const char *id, struct skv_instance_view **out)
 {
 	uint32_t n;
-	int rc = kvb_core_instances(kvcm_core(k), k->c->caller.tenant, id, &k->c->arena, out, &n, &k->c->err);
+	int rc = skv_core_instances(kvcm_core(k), k->c->caller.tenant, id, &k->c->arena, out, &n, &k->c->err);
 
-	return rc == KVB_E_NOT_FOUND ? no_such_instance(k, id) : rc;
+	return rc == SKV_E_NOT_FOUND ? no_such_instance(k, id) : rc;
 }
 
 int kvcm_run_admin_removeInstance(struct kvcm_call *k)
 {
 	const KvcmAdmin__RemoveInstanceRequest *req = k->req;
-	struct kvb_instance_view *v;
+	struct skv_instance_view *v;
 	int rc;
 
 	if (!*req->instance_id)
 		return kvcm_missing(k, "instance_id");
 	rc = find(k, req->instance_id, &v);
-	if (rc == KVB_OK && *req->instance_group && strcmp(req->instance_group, v[0].spec.group) != 0)
-		return kvb_fail(&k->c->err, KVB_E_NOT_FOUND, NULL, "the instance %.127s is not in the group %.100s",
+	if (rc == SKV_OK && *req->instance_group && strcmp(req->instance_group, v[0].spec.group) != 0)
+		return skv_fail(&k->c->err, SKV_E_NOT_FOUND, NULL, "the instance %.127s is not in the group %.100s",
 				req->instance_id, req->instance_group);
-	if (rc == KVB_OK)
-		rc = kvb_core_instance_delete(kvcm_core(k), k->c->caller.tenant, req->instance_id, &k->c->err);
-	if (rc == KVB_E_NOT_FOUND)
+	if (rc == SKV_OK)
+		rc = skv_core_instance_delete(kvcm_core(k), k->c->caller.tenant, req->instance_id, &k->c->err);
+	if (rc == SKV_E_NOT_FOUND)
 		return no_such_instance(k, req->instance_id);
 	return rc;
 }
 
-static KvcmAdmin__InstanceInfo *info(struct kvcm_call *k, const struct kvb_instance_spec *s)
+static KvcmAdmin__InstanceInfo *info(struct kvcm_call *k, const struct skv_instance_spec *s)
 {
 	KvcmMeta__InstanceInfo *m = kvcm_instance_message(s, &k->c->arena);
 
@@ -50,16 +50,16 @@ int kvcm_run_admin_getInstanceInfo(struct kvcm_call *k)
 {
 	const KvcmAdmin__GetInstanceInfoRequest *req = k->req;
 	KvcmAdmin__GetInstanceInfoResponse *res = k->res;
-	struct kvb_instance_view *v;
+	struct skv_instance_view *v;
 	int rc;
 
 	if (!*req->instance_id)
 		return kvcm_missing(k, "instance_id");
 	rc = find(k, req->instance_id, &v);
-	if (rc != KVB_OK)
+	if (rc != SKV_OK)
 		return rc;
 	res->instance_info = info(k, &v[0].spec);
-	return res->instance_info ? KVB_OK : kvcm_nomem(k);
+	return res->instance_info ? SKV_OK : kvcm_nomem(k);
 }
 
 /* An unknown group has none: the peer's tests ask for that. */
@@ -67,13 +67,13 @@ int kvcm_run_admin_listInstanceInfo(struct kvcm_call *k)
 {
 	const char *group = ((const KvcmAdmin__ListInstanceInfoRequest *)k->req)->instance_group_name;
 	KvcmAdmin__ListInstanceInfoResponse *res = k->res;
-	struct kvb_instance_view *v;
+	struct skv_instance_view *v;
 	uint32_t n;
-	int rc = kvb_core_instances(kvcm_core(k), k->c->caller.tenant, NULL, &k->c->arena, &v, &n, &k->c->err);
+	int rc = skv_core_instances(kvcm_core(k), k->c->caller.tenant, NULL, &k->c->arena, &v, &n, &k->c->err);
 
-	if (rc != KVB_OK)
+	if (rc != SKV_OK)
 		return rc;
-	res->instance_info = kvb_arena_calloc(&k->c->arena, n + 1, sizeof(void *));
+	res->instance_info = skv_arena_calloc(&k->c->arena, n + 1, sizeof(void *));
 	if (!res->instance_info)
 		return kvcm_nomem(k);
 	for (uint32_t i = 0; i < n; i++) {
@@ -86,5 +86,5 @@ int kvcm_run_admin_listInstanceInfo(struct kvcm_call *k)
 			return kvcm_nomem(k);
 		res->instance_info[res->n_instance_info++] = m;
 	}
-	return KVB_OK;
+	return SKV_OK;
 }

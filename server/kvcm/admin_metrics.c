@@ -5,14 +5,14 @@
  */
 #include "op_list.h"
 
-#include <kvb/clock.h>
+#include <skv/clock.h>
 
 #include "metrics.h"
 
 #define FIRST_ROOM 64
 
 struct list {
-	struct kvb_arena *a;
+	struct skv_arena *a;
 	KvcmAdmin__GetMetricsResponse *res;
 	size_t room;
 	bool failed;
@@ -25,7 +25,7 @@ static bool grow(struct list *l)
 
 	if (l->res->n_metrics < l->room)
 		return true;
-	v = kvb_arena_calloc(l->a, room, sizeof *v);
+	v = skv_arena_calloc(l->a, room, sizeof *v);
 	if (!v)
 		return false;
 	for (size_t i = 0; i < l->res->n_metrics; i++)
@@ -37,7 +37,7 @@ static bool grow(struct list *l)
 
 static KvcmAdmin__MetricsTag *make_tag(struct list *l, const char *key, const char *value)
 {
-	KvcmAdmin__MetricsTag *tag = kvb_arena_alloc(l->a, sizeof *tag);
+	KvcmAdmin__MetricsTag *tag = skv_arena_alloc(l->a, sizeof *tag);
 
 	if (!tag)
 		return NULL;
@@ -49,9 +49,9 @@ static KvcmAdmin__MetricsTag *make_tag(struct list *l, const char *key, const ch
 
 static KvcmAdmin__MetricsData *make_entry(struct list *l, const struct kvcm_metric *m)
 {
-	KvcmAdmin__MetricsData *d = kvb_arena_alloc(l->a, sizeof *d);
-	KvcmAdmin__MetricValue *v = kvb_arena_alloc(l->a, sizeof *v);
-	KvcmAdmin__MetricsTag **tags = kvb_arena_calloc(l->a, m->n_tags + 1, sizeof *tags);
+	KvcmAdmin__MetricsData *d = skv_arena_alloc(l->a, sizeof *d);
+	KvcmAdmin__MetricValue *v = skv_arena_alloc(l->a, sizeof *v);
+	KvcmAdmin__MetricsTag **tags = skv_arena_calloc(l->a, m->n_tags + 1, sizeof *tags);
 
 	if (!d || !v || !tags)
 		return NULL;
@@ -89,7 +89,7 @@ int kvcm_run_admin_getMetrics(struct kvcm_call *k)
 {
 	struct list l = { .a = &k->c->arena, .res = k->res };
 
-	l.res->timestamp = (int64_t)kvb_wall_ms(&kvb_clock_system);
+	l.res->timestamp = (int64_t)skv_wall_ms(&skv_clock_system);
 	kvcm_metrics_each(k->c->api, k->c->s, l.a, add, &l);
-	return l.failed ? kvcm_nomem(k) : KVB_OK;
+	return l.failed ? kvcm_nomem(k) : SKV_OK;
 }

@@ -7,8 +7,8 @@
 
 #include <strings.h>
 
-#include <kvb/clock.h>
-#include <kvb/log.h>
+#include <skv/clock.h>
+#include <skv/log.h>
 
 #include "node.h"
 
@@ -16,17 +16,17 @@
 
 /* ---- health ------------------------------------------------------------------------------------ */
 
-bool kvcm_healthy(struct kvb_service *s)
+bool kvcm_healthy(struct skv_service *s)
 {
-	struct kvb_error ignored;
+	struct skv_error ignored;
 
-	switch (kvb_core_state_get(s->core)) {
-	case KVB_CORE_READY:
-		return kvb_service_ready(s, &ignored) == KVB_OK;
-	case KVB_CORE_STANDBY:
+	switch (skv_core_state_get(s->core)) {
+	case SKV_CORE_READY:
+		return skv_service_ready(s, &ignored) == SKV_OK;
+	case SKV_CORE_STANDBY:
 		return true; /* it waits for its turn, as it should */
-	case KVB_CORE_RECOVERING:
-	case KVB_CORE_STOPPED:
+	case SKV_CORE_RECOVERING:
+	case SKV_CORE_STOPPED:
 		break;
 	}
 	return false;
@@ -36,28 +36,28 @@ int kvcm_run_admin_checkHealth(struct kvcm_call *k)
 {
 	KvcmAdmin__CheckHealthResponse *res = k->res;
 
-	res->is_leader = kvb_core_may_answer(kvcm_core(k)) == KVB_OK;
+	res->is_leader = skv_core_may_answer(kvcm_core(k)) == SKV_OK;
 	res->is_health = kvcm_healthy(k->c->s);
-	res->elector_last_loop_time_ms = (int64_t)kvb_core_owner_seen_ms(kvcm_core(k));
-	return KVB_OK;
+	res->elector_last_loop_time_ms = (int64_t)skv_core_owner_seen_ms(kvcm_core(k));
+	return SKV_OK;
 }
 
 int kvcm_run_admin_getManagerClusterInfo(struct kvcm_call *k)
 {
-	const int64_t now = (int64_t)kvb_wall_ms(&kvb_clock_system);
+	const int64_t now = (int64_t)skv_wall_ms(&skv_clock_system);
 	KvcmAdmin__GetManagerClusterInfoResponse *res = k->res;
 	struct kvcm_cluster c;
 	int rc = kvcm_node_cluster(kvcm_core(k), kvcm_of(k)->own, &k->c->arena, &c, &k->c->err);
 
-	if (rc != KVB_OK)
+	if (rc != SKV_OK)
 		return rc;
 	res->info_updated_time = now;
 	res->self_node_id = (char *)c.self;
 	res->leader_node_id = (char *)c.leader;
 	res->leader_endpoint = (KvcmAdmin__NodeEndpoint *)c.endpoint;
-	if (kvb_core_may_answer(kvcm_core(k)) == KVB_OK)
+	if (skv_core_may_answer(kvcm_core(k)) == SKV_OK)
 		res->self_leader_expiration_time = now + (int64_t)c.remaining_ms;
-	return KVB_OK;
+	return SKV_OK;
 }
 
 /* ---- stepping down ----------------------------------------------------------------------------- */
@@ -66,7 +66,7 @@ int kvcm_run_admin_leaderDemote(struct kvcm_call *k)
 {
 	uint32_t delay = atomic_load(&kvcm_of(k)->campaign_delay_ms);
 
-	return kvb_core_demote(kvcm_core(k), delay, &k->c->err);
+	return skv_core_demote(kvcm_core(k), delay, &k->c->err);
 }
 
 int kvcm_run_admin_getLeaderElectorConfig(struct kvcm_call *k)
@@ -74,7 +74,7 @@ int kvcm_run_admin_getLeaderElectorConfig(struct kvcm_call *k)
 	KvcmAdmin__GetLeaderElectorConfigResponse *res = k->res;
 
 	res->campaign_delay_time_ms = atomic_load(&kvcm_of(k)->campaign_delay_ms);
-	return KVB_OK;
+	return SKV_OK;
 }
 
 int kvcm_run_admin_updateLeaderElectorConfig(struct kvcm_call *k)
@@ -82,10 +82,10 @@ int kvcm_run_admin_updateLeaderElectorConfig(struct kvcm_call *k)
 	const KvcmAdmin__UpdateLeaderElectorConfigRequest *req = k->req;
 
 	if (req->campaign_delay_time_ms < 0 || req->campaign_delay_time_ms > DELAY_MAX_MS)
-		return kvb_fail(&k->c->err, KVB_E_INVALID, "campaign_delay_time_ms",
+		return skv_fail(&k->c->err, SKV_E_INVALID, "campaign_delay_time_ms",
 				"campaign_delay_time_ms: 0 to %d are expected", DELAY_MAX_MS);
 	atomic_store(&kvcm_of(k)->campaign_delay_ms, (uint32_t)req->campaign_delay_time_ms);
-	return KVB_OK;
+	return SKV_OK;
 }
 
 /* ---- the log ----------------------------------------------------------------------------------- */
@@ -94,18 +94,18 @@ int kvcm_run_admin_updateLogger(struct kvcm_call *k)
 {
 	static const struct {
 		const char *name;
-		enum kvb_log_level level;
+		enum skv_log_level level;
 	} levels[] = {
-		{ "DEBUG", KVB_LOG_DEBUG }, { "INFO", KVB_LOG_INFO }, { "WARN", KVB_LOG_WARN }, { "ERROR", KVB_LOG_ERROR },
+		{ "DEBUG", SKV_LOG_DEBUG }, { "INFO", SKV_LOG_INFO }, { "WARN", SKV_LOG_WARN }, { "ERROR", SKV_LOG_ERROR },
 	};
 	const KvcmAdmin__UpdateLoggerRequest *req = k->req;
 
 	for (size_t i = 0; i < sizeof levels / sizeof levels[0]; i++) {
 		if (strcasecmp(req->log_level, levels[i].name) != 0)
 			continue;
-		kvb_log_level_set(levels[i].level);
-		kvb_log(KVB_LOG_WARN, "kvcm", "an administrator set the log level to %s", levels[i].name);
-		return KVB_OK;
+		skv_log_level_set(levels[i].level);
+		skv_log(SKV_LOG_WARN, "kvcm", "an administrator set the log level to %s", levels[i].name);
+		return SKV_OK;
 	}
 	return kvcm_missing(k, "log_level");
 }
@@ -115,7 +115,7 @@ int kvcm_run_admin_updateLogger(struct kvcm_call *k)
 int kvcm_run_admin_setAdminAuthTokens(struct kvcm_call *k)
 {
 	const KvcmAdmin__SetAdminAuthTokensRequest *req = k->req;
-	int rc = kvb_auth_give(&k->c->s->auth, k->c->caller.tenant, (const char *const *)req->tokens, req->n_tokens,
+	int rc = skv_auth_give(&k->c->s->auth, k->c->caller.tenant, (const char *const *)req->tokens, req->n_tokens,
 			       &k->c->err);
 
 	return rc;
@@ -129,7 +129,7 @@ int kvcm_run_admin_rotateAdminAuthToken(struct kvcm_call *k)
 		return kvcm_missing(k, "old_token");
 	if (!*req->new_token)
 		return kvcm_missing(k, "new_token");
-	return kvb_auth_rotate(&k->c->s->auth, req->old_token, req->new_token, &k->c->err);
+	return skv_auth_rotate(&k->c->s->auth, req->old_token, req->new_token, &k->c->err);
 }
 
 int kvcm_run_admin_listAdminAuthTokens(struct kvcm_call *k)
@@ -138,13 +138,13 @@ int kvcm_run_admin_listAdminAuthTokens(struct kvcm_call *k)
 	const uint32_t *prints;
 	size_t n;
 
-	res->enforcing = kvb_auth_given(&k->c->s->auth, &k->c->arena, &prints, &n);
-	res->fingerprints = kvb_arena_calloc(&k->c->arena, n + 1, sizeof(char *));
+	res->enforcing = skv_auth_given(&k->c->s->auth, &k->c->arena, &prints, &n);
+	res->fingerprints = skv_arena_calloc(&k->c->arena, n + 1, sizeof(char *));
 	for (; res->fingerprints && res->n_fingerprints < n; res->n_fingerprints++) {
 		res->fingerprints[res->n_fingerprints] = kvcm_text(k, "%08x", prints[res->n_fingerprints]);
 		if (!res->fingerprints[res->n_fingerprints])
 			return kvcm_nomem(k);
 	}
 	res->token_count = (int32_t)n;
-	return res->fingerprints ? KVB_OK : kvcm_nomem(k);
+	return res->fingerprints ? SKV_OK : kvcm_nomem(k);
 }

@@ -10,16 +10,16 @@
 
 static const struct kvcm_model *model(const struct kvcm_call *k) { return &kvcm_of(k)->model; }
 
-/* The storage's spec. KVB_E_NOT_FOUND says its name. */
-static int find(struct kvcm_call *k, const char *name, struct kvb_storage_spec *out)
+/* The storage's spec. SKV_E_NOT_FOUND says its name. */
+static int find(struct kvcm_call *k, const char *name, struct skv_storage_spec *out)
 {
-	struct kvb_storage_view *v;
+	struct skv_storage_view *v;
 	uint32_t n;
-	int rc = kvb_core_storages(kvcm_core(k), name, &k->c->arena, &v, &n, &k->c->err);
+	int rc = skv_core_storages(kvcm_core(k), name, &k->c->arena, &v, &n, &k->c->err);
 
-	if (rc == KVB_E_NOT_FOUND)
-		return kvb_fail(&k->c->err, rc, NULL, "there is no storage %.100s", name);
-	if (rc == KVB_OK)
+	if (rc == SKV_E_NOT_FOUND)
+		return skv_fail(&k->c->err, rc, NULL, "there is no storage %.100s", name);
+	if (rc == SKV_OK)
 		*out = v[0].spec;
 	return rc;
 }
@@ -49,32 +49,32 @@ int kvcm_run_admin_addStorage(struct kvcm_call *k)
 {
 	const KvcmAdmin__AddStorageRequest *req = k->req;
 	const KvcmAdmin__StorageConfig *m = req->storage;
-	struct kvb_storage_spec have;
+	struct skv_storage_spec have;
 	bool created = false;
 	int rc;
 
 	if (missing(m))
 		return kvcm_missing(k, missing(m));
 	rc = find(k, m->global_unique_name, &have);
-	if (rc == KVB_E_NOT_FOUND)
+	if (rc == SKV_E_NOT_FOUND)
 		rc = kvcm_storage_put(kvcm_core(k), m, model(k), &created, &k->c->err);
-	if (rc == KVB_OK && !created)
-		return kvb_fail(&k->c->err, KVB_E_CONFLICT, NULL, "the storage %s exists: updateStorage changes it",
+	if (rc == SKV_OK && !created)
+		return skv_fail(&k->c->err, SKV_E_CONFLICT, NULL, "the storage %s exists: updateStorage changes it",
 				m->global_unique_name);
 	return rc;
 }
 
 /* Elsewhere, with `force_update`: an empty storage goes and is made anew; if that fails the old one comes back. */
-static int replace(struct kvcm_call *k, const KvcmAdmin__StorageConfig *m, const struct kvb_storage_spec *have)
+static int replace(struct kvcm_call *k, const KvcmAdmin__StorageConfig *m, const struct skv_storage_spec *have)
 {
-	struct kvb_error ignored;
-	int rc = kvb_core_storage_delete(kvcm_core(k), have->name, &k->c->err);
+	struct skv_error ignored;
+	int rc = skv_core_storage_delete(kvcm_core(k), have->name, &k->c->err);
 
-	if (rc != KVB_OK)
+	if (rc != SKV_OK)
 		return rc;
 	rc = kvcm_storage_put(kvcm_core(k), m, model(k), NULL, &k->c->err);
-	if (rc != KVB_OK)
-		kvb_core_storage_put(kvcm_core(k), have, NULL, &ignored);
+	if (rc != SKV_OK)
+		skv_core_storage_put(kvcm_core(k), have, NULL, &ignored);
 	return rc;
 }
 
@@ -82,41 +82,41 @@ int kvcm_run_admin_updateStorage(struct kvcm_call *k)
 {
 	const KvcmAdmin__UpdateStorageRequest *req = k->req;
 	const KvcmAdmin__StorageConfig *m = req->storage, *was;
-	struct kvb_storage_spec have;
+	struct skv_storage_spec have;
 	int rc;
 
 	if (missing(m))
 		return kvcm_missing(k, missing(m));
 	rc = find(k, m->global_unique_name, &have);
-	if (rc != KVB_OK)
+	if (rc != SKV_OK)
 		return rc;
 	was = kvcm_storage_message(&have, &k->c->arena);
 	if (!was)
 		return kvcm_nomem(k);
 	if (was->storage_spec_case != m->storage_spec_case)
-		return kvb_fail(&k->c->err, KVB_E_INVALID, "storage.storage_spec",
+		return skv_fail(&k->c->err, SKV_E_INVALID, "storage.storage_spec",
 				"storage.storage_spec: a storage keeps its type; add another one");
 	rc = kvcm_storage_put(kvcm_core(k), m, model(k), NULL, &k->c->err);
-	if (rc == KVB_E_CONFLICT && req->force_update)
+	if (rc == SKV_E_CONFLICT && req->force_update)
 		rc = replace(k, m, &have);
-	else if (rc == KVB_E_CONFLICT)
-		return kvb_fail(&k->c->err, KVB_E_INVALID, "storage.storage_spec",
+	else if (rc == SKV_E_CONFLICT)
+		return skv_fail(&k->c->err, SKV_E_INVALID, "storage.storage_spec",
 				"storage.storage_spec: a storage does not move; force_update makes an empty one anew");
 	return rc;
 }
 
 static int set_enabled(struct kvcm_call *k, const char *name, bool enabled)
 {
-	struct kvb_storage_spec spec;
+	struct skv_storage_spec spec;
 	int rc;
 
 	if (!*name)
 		return kvcm_missing(k, "storage_unique_name");
 	rc = find(k, name, &spec);
-	if (rc != KVB_OK)
+	if (rc != SKV_OK)
 		return rc;
 	spec.enabled = enabled;
-	return kvb_core_storage_put(kvcm_core(k), &spec, NULL, &k->c->err);
+	return skv_core_storage_put(kvcm_core(k), &spec, NULL, &k->c->err);
 }
 
 int kvcm_run_admin_enableStorage(struct kvcm_call *k)
@@ -136,22 +136,22 @@ int kvcm_run_admin_removeStorage(struct kvcm_call *k)
 
 	if (!*name)
 		return kvcm_missing(k, "storage_unique_name");
-	rc = kvb_core_storage_delete(kvcm_core(k), name, &k->c->err);
-	if (rc == KVB_E_NOT_FOUND)
-		return kvb_fail(&k->c->err, rc, NULL, "there is no storage %.100s", name);
+	rc = skv_core_storage_delete(kvcm_core(k), name, &k->c->err);
+	if (rc == SKV_E_NOT_FOUND)
+		return skv_fail(&k->c->err, rc, NULL, "there is no storage %.100s", name);
 	return rc;
 }
 
 int kvcm_run_admin_listStorage(struct kvcm_call *k)
 {
 	KvcmAdmin__ListStorageResponse *res = k->res;
-	struct kvb_storage_view *v;
+	struct skv_storage_view *v;
 	uint32_t n;
-	int rc = kvb_core_storages(kvcm_core(k), NULL, &k->c->arena, &v, &n, &k->c->err);
+	int rc = skv_core_storages(kvcm_core(k), NULL, &k->c->arena, &v, &n, &k->c->err);
 
-	if (rc != KVB_OK)
+	if (rc != SKV_OK)
 		return rc;
-	res->storage = kvb_arena_calloc(&k->c->arena, n + 1, sizeof(void *));
+	res->storage = skv_arena_calloc(&k->c->arena, n + 1, sizeof(void *));
 	if (!res->storage)
 		return kvcm_nomem(k);
 	for (; res->n_storage < n; res->n_storage++) {
@@ -159,5 +159,5 @@ int kvcm_run_admin_listStorage(struct kvcm_call *k)
 		if (!res->storage[res->n_storage])
 			return kvcm_nomem(k);
 	}
-	return KVB_OK;
+	return SKV_OK;
 }

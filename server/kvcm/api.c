@@ -9,19 +9,19 @@
 
 #include <stdio.h>
 
-#include <kvb/mem.h>
+#include <skv/mem.h>
 
 #include "metrics.h"
 #include "protosets.h"
 
 /* ---- one call ---------------------------------------------------------------------------------- */
 
-static const struct kvb_proto_codec *codec_of(const struct kvb_call *c)
+static const struct skv_proto_codec *codec_of(const struct skv_call *c)
 {
-	return c->wire == WIRE_GRPC ? &kvb_proto_binary : &kvb_proto_json;
+	return c->wire == WIRE_GRPC ? &skv_proto_binary : &skv_proto_json;
 }
 
-static int head(struct kvb_call *c, const struct kvb_head *h)
+static int head(struct skv_call *c, const struct skv_head *h)
 {
 	struct kvcm_call *k = c->state;
 
@@ -29,36 +29,36 @@ static int head(struct kvb_call *c, const struct kvb_head *h)
 	k->c = c;
 	k->op = c->route ? c->route->own : NULL;
 	k->trace_id = "";
-	return KVB_OK;
+	return SKV_OK;
 }
 
 /* The whole message is the request. */
-static int message(struct kvb_call *c, const uint8_t *p, size_t n)
+static int message(struct skv_call *c, const uint8_t *p, size_t n)
 {
 	c->body = n ? (const char *)p : "";
 	c->n_body = n;
-	return KVB_OK;
+	return SKV_OK;
 }
 
-static int run(struct kvb_call *c)
+static int run(struct skv_call *c)
 {
 	struct kvcm_call *k = c->state;
 	ProtobufCMessage *m;
 	int rc = codec_of(c)->read(k->op->request, c->body, c->n_body, &c->arena, &m, &c->err);
 
-	if (rc != KVB_OK) {
-		k->unread = rc != KVB_E_NOMEM;
+	if (rc != SKV_OK) {
+		k->unread = rc != SKV_E_NOMEM;
 		return rc;
 	}
 	k->req = m;
 	k->trace_id = kvcm_field(k, "trace_id");
-	k->res = kvb_proto_make(k->op->response, &c->arena);
+	k->res = skv_proto_make(k->op->response, &c->arena);
 	return k->res ? kvcm_op_run(k) : kvcm_nomem(k);
 }
 
 static void encode(struct kvcm_call *k)
 {
-	struct kvb_call *c = k->c;
+	struct skv_call *c = k->c;
 
 	for (unsigned i = 0; i + 1 < sizeof k->splice / sizeof k->splice[0]; i++)
 		if (k->splice[i + 1].field)
@@ -69,10 +69,10 @@ static void encode(struct kvcm_call *k)
 
 static void answer_failure(struct kvcm_call *k, int status)
 {
-	struct kvb_call *c = k->c;
+	struct skv_call *c = k->c;
 	int code = kvcm_answer_code(k, status);
 
-	k->res = kvb_proto_make(k->op->response, &c->arena);
+	k->res = skv_proto_make(k->op->response, &c->arena);
 	k->splice[0].field = 0;
 	if (k->res && kvcm_put_header(k, code, kvcm_answer_message(k, status)))
 		encode(k);
@@ -80,14 +80,14 @@ static void answer_failure(struct kvcm_call *k, int status)
 		c->out.failed = true;
 }
 
-static void write(struct kvb_call *c)
+static void write(struct skv_call *c)
 {
 	struct kvcm_call *k = c->state;
-	int rc = k->op->write ? k->op->write(k) : KVB_OK;
+	int rc = k->op->write ? k->op->write(k) : SKV_OK;
 
-	if (rc == KVB_OK && !kvcm_put_header(k, KVCM_META__ERROR_CODE__OK, kvcm_answer_message(k, KVB_OK)))
+	if (rc == SKV_OK && !kvcm_put_header(k, KVCM_META__ERROR_CODE__OK, kvcm_answer_message(k, SKV_OK)))
 		rc = kvcm_nomem(k);
-	if (rc == KVB_OK) {
+	if (rc == SKV_OK) {
 		encode(k);
 	} else {
 		c->failed = true;
@@ -100,7 +100,7 @@ static void write(struct kvb_call *c)
 static const char out_of_memory[] =
 	"{\"header\":{\"status\":{\"code\":\"INTERNAL_ERROR\",\"message\":\"out of memory\"},\"request_id\":\"\"}}";
 
-static unsigned fixed(struct kvb_call *c, const char *text, unsigned status)
+static unsigned fixed(struct skv_call *c, const char *text, unsigned status)
 {
 	c->fixed = text;
 	c->type = "application/json";
@@ -108,9 +108,9 @@ static unsigned fixed(struct kvb_call *c, const char *text, unsigned status)
 }
 
 /* 3.12 of the peer: who may not is told in HTTP's terms. */
-static unsigned refuse_caller(struct kvb_call *c)
+static unsigned refuse_caller(struct skv_call *c)
 {
-	if (c->status == KVB_E_FORBIDDEN)
+	if (c->status == SKV_E_FORBIDDEN)
 		return fixed(c, "{\"error\":\"forbidden\"}", 403);
 	c->challenge = c->caller.credentials == CREDENTIALS_MALFORMED
 			       ? "Bearer realm=\"kvcm\", error=\"invalid_request\""
@@ -120,29 +120,29 @@ static unsigned refuse_caller(struct kvb_call *c)
 }
 
 /* Nothing of the operation has been done, or there is none. */
-static unsigned fail_outside(struct kvb_call *c)
+static unsigned fail_outside(struct skv_call *c)
 {
 	struct kvcm_call *k = c->state;
 
-	if (c->status == KVB_E_UNAUTHENTICATED || c->status == KVB_E_FORBIDDEN)
+	if (c->status == SKV_E_UNAUTHENTICATED || c->status == SKV_E_FORBIDDEN)
 		return refuse_caller(c);
 	if (!c->route || !k || !k->op)
-		return fixed(c, "{}", c->http ? c->http : c->status == KVB_E_METHOD ? 404 :
-					      (unsigned)kvb_status_http(c->status));
+		return fixed(c, "{}", c->http ? c->http : c->status == SKV_E_METHOD ? 404 :
+					      (unsigned)skv_status_http(c->status));
 	answer_failure(k, c->status);
 	if (c->http)
 		return c->http;
 	/* Draining is the peer's "ask another one", which its clients look for in the header. */
-	return c->status == KVB_E_NOT_READY ? 200 : (unsigned)kvb_status_http(c->status);
+	return c->status == SKV_E_NOT_READY ? 200 : (unsigned)skv_status_http(c->status);
 }
 
-static unsigned fail(struct kvb_call *c)
+static unsigned fail(struct skv_call *c)
 {
 	struct kvcm_call *k = c->state;
 	unsigned status = 200;
 
 	if (c->wire == WIRE_GRPC && (!c->dispatched || !k || k->unread))
-		return (unsigned)kvb_status_grpc(c->status);
+		return (unsigned)skv_status_grpc(c->status);
 	if (k && k->unread) {
 		c->fixed = "{}"; /* of no content type, as the peer's */
 		return 400;
@@ -152,9 +152,9 @@ static unsigned fail(struct kvb_call *c)
 	else
 		answer_failure(k, c->status);
 	if (c->out.failed) {
-		kvb_buf_clear(&c->out);
+		skv_buf_clear(&c->out);
 		if (c->wire == WIRE_GRPC)
-			return (unsigned)kvb_status_grpc(KVB_E_NOMEM);
+			return (unsigned)skv_status_grpc(SKV_E_NOMEM);
 		return fixed(c, out_of_memory, 200);
 	}
 	return c->wire == WIRE_GRPC ? 0 : status;
@@ -162,7 +162,7 @@ static unsigned fail(struct kvb_call *c)
 
 /* ---- the API ----------------------------------------------------------------------------------- */
 
-enum { PLANE_meta = KVB_PLANE_META, PLANE_admin = KVB_PLANE_ADMIN, PLANE_debug = KVB_PLANE_DEBUG };
+enum { PLANE_meta = SKV_PLANE_META, PLANE_admin = SKV_PLANE_ADMIN, PLANE_debug = SKV_PLANE_DEBUG };
 
 #define SERVICE_meta "/kv_cache_manager.proto.meta.MetaService/"
 #define SERVICE_admin "/kv_cache_manager.proto.admin.AdminService/"
@@ -191,7 +191,7 @@ enum op_number {
 #undef NUMBER
 };
 
-static const struct kvb_route routes[] = {
+static const struct skv_route routes[] = {
 #define ROUTE(service, title, path, req, res, role_, flags_, ...)                                                    \
 	{ .name = #title,                                                                                            \
 	  .method = "POST",                                                                                          \
@@ -211,25 +211,25 @@ static const struct kvb_route routes[] = {
 	  .pattern = path,                                                                                           \
 	  .role = ROLE_##role_,                                                                                      \
 	  .flags = flags_,                                                                                           \
-	  .planes = KVB_PLANE_ADMIN,                                                                                 \
+	  .planes = SKV_PLANE_ADMIN,                                                                                 \
 	  .run = kvcm_page_##title##_run,                                                                            \
 	  .write = kvcm_page_##title##_write },
 	KVCM_PAGES(PAGE)
 #undef PAGE
 };
 
-int kvcm_create(const struct kvcm_options *o, struct kvcm **out, struct kvb_error *err)
+int kvcm_create(const struct kvcm_options *o, struct kvcm **out, struct skv_error *err)
 {
-	struct kvcm *m = kvb_calloc(1, sizeof *m);
+	struct kvcm *m = skv_calloc(1, sizeof *m);
 
 	if (!m)
-		return kvb_fail(err, KVB_E_NOMEM, NULL, "out of memory");
+		return skv_fail(err, SKV_E_NOMEM, NULL, "out of memory");
 	if (o->model)
 		m->model = *o->model;
 	m->own = o->own;
 	atomic_init(&m->campaign_delay_ms, KVCM_CAMPAIGN_DELAY_MS);
 	kvcm_faults_init(&m->faults);
-	m->api = (struct kvb_api){
+	m->api = (struct skv_api){
 		.name = "kvcm",
 		.prefix = "/api/",
 		.routes = routes,
@@ -243,15 +243,15 @@ int kvcm_create(const struct kvcm_options *o, struct kvcm **out, struct kvb_erro
 		.descriptors = kvcm_protoset,
 	};
 	*out = m;
-	return KVB_OK;
+	return SKV_OK;
 }
 
-struct kvb_api *kvcm_api(struct kvcm *m) { return &m->api; }
+struct skv_api *kvcm_api(struct kvcm *m) { return &m->api; }
 
 void kvcm_destroy(struct kvcm *m)
 {
 	if (!m)
 		return;
 	kvcm_faults_destroy(&m->faults);
-	kvb_free(m);
+	skv_free(m);
 }

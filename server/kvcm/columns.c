@@ -9,7 +9,7 @@ uint32_t kvcm_group_columns(const KvcmMeta__InstanceInfo *info, const KvcmMeta__
 {
 	uint32_t columns = 0;
 
-	for (size_t s = 0; s < info->n_location_spec_infos && s < KVB_MAX_SPECS; s++)
+	for (size_t s = 0; s < info->n_location_spec_infos && s < SKV_MAX_SPECS; s++)
 		for (size_t i = 0; i < group->n_spec_names; i++)
 			if (strcmp(info->location_spec_infos[s]->name, group->spec_names[i]) == 0)
 				columns |= (uint32_t)1 << s;

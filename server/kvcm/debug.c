@@ -32,13 +32,13 @@ int kvcm_run_debug_removeFault(struct kvcm_call *k)
 	const KvcmDebug__RemoveFaultRequest *req = k->req;
 
 	if (!kvcm_faults_remove(&kvcm_of(k)->faults, req->api_name))
-		return kvb_fail(&k->c->err, KVB_E_INVALID, "api_name", "api_name: no fault is set for '%.64s'",
+		return skv_fail(&k->c->err, SKV_E_INVALID, "api_name", "api_name: no fault is set for '%.64s'",
 				req->api_name);
-	return KVB_OK;
+	return SKV_OK;
 }
 
 int kvcm_run_debug_clearFaults(struct kvcm_call *k)
 {
 	kvcm_faults_clear(&kvcm_of(k)->faults);
-	return KVB_OK;
+	return SKV_OK;
 }

@@ -10,38 +10,38 @@
 #include <stdio.h>
 #include <string.h>
 
-#include <kvb/clock.h>
+#include <skv/clock.h>
 
 #define EMPTY_S 10u
 
 static uint64_t proof(struct kvcm_call *k, const char *instance, uint64_t first)
 {
-	char text[2 * KVB_MAX_NAME + 64];
-	int n = snprintf(text, sizeof text, "kvcm session/%s/%.*s/%016llx", k->c->caller.tenant, (int)KVB_MAX_NAME,
+	char text[2 * SKV_MAX_NAME + 64];
+	int n = snprintf(text, sizeof text, "kvcm session/%s/%.*s/%016llx", k->c->caller.tenant, (int)SKV_MAX_NAME,
 			 instance, (unsigned long long)first);
 
-	return kvb_key_from_string(kvb_core_secret(kvcm_core(k)), text, (size_t)n).lo;
+	return skv_key_from_string(skv_core_secret(kvcm_core(k)), text, (size_t)n).lo;
 }
 
-static uint32_t seconds(void) { return (uint32_t)(kvb_wall_ms(&kvb_clock_system) / 1000); }
+static uint32_t seconds(void) { return (uint32_t)(skv_wall_ms(&skv_clock_system) / 1000); }
 
-void kvcm_empty_make(struct kvcm_call *k, const char *instance, char out[KVB_SESSION_ID_HEX + 1])
+void kvcm_empty_make(struct kvcm_call *k, const char *instance, char out[SKV_SESSION_ID_HEX + 1])
 {
 	static atomic_uint_fast32_t number;
 	uint64_t first = (uint64_t)seconds() << 32 | (uint32_t)atomic_fetch_add(&number, 1);
 
-	kvb_key_to_hex((struct kvb_key){ first, proof(k, instance, first) }, out);
+	skv_key_to_hex((struct skv_key){ first, proof(k, instance, first) }, out);
 }
 
 enum kvcm_empty kvcm_empty_check(struct kvcm_call *k, const char *instance, const char *id)
 {
-	struct kvb_key key;
+	struct skv_key key;
 	uint64_t expected;
 
-	if (!kvb_key_from_hex(id, strlen(id), &key))
+	if (!skv_key_from_hex(id, strlen(id), &key))
 		return KVCM_EMPTY_NONE;
 	expected = proof(k, instance, key.hi);
-	if (!kvb_equal_secret(&expected, &key.lo, sizeof expected))
+	if (!skv_equal_secret(&expected, &key.lo, sizeof expected))
 		return KVCM_EMPTY_NONE;
 	return seconds() - (uint32_t)(key.hi >> 32) <= EMPTY_S ? KVCM_EMPTY_OPEN : KVCM_EMPTY_OVER;
 }

@@ -12,10 +12,10 @@
 void kvcm_faults_init(struct kvcm_faults *f)
 {
 	memset(f, 0, sizeof *f);
-	kvb_mutex_init(&f->lock);
+	skv_mutex_init(&f->lock);
 }
 
-void kvcm_faults_destroy(struct kvcm_faults *f) { kvb_mutex_destroy(&f->lock); }
+void kvcm_faults_destroy(struct kvcm_faults *f) { skv_mutex_destroy(&f->lock); }
 
 static struct kvcm_fault *find_locked(struct kvcm_faults *f, const char *api)
 {
@@ -25,22 +25,22 @@ static struct kvcm_fault *find_locked(struct kvcm_faults *f, const char *api)
 	return NULL;
 }
 
-int kvcm_faults_inject(struct kvcm_faults *f, const struct kvcm_fault *fault, struct kvb_error *err)
+int kvcm_faults_inject(struct kvcm_faults *f, const struct kvcm_fault *fault, struct skv_error *err)
 {
 	struct kvcm_fault *at;
-	int rc = KVB_OK;
+	int rc = SKV_OK;
 
 	if (!*fault->api)
-		return kvb_fail(err, KVB_E_INVALID, "api_name", "the name of an operation is expected");
-	kvb_mutex_lock(&f->lock);
+		return skv_fail(err, SKV_E_INVALID, "api_name", "the name of an operation is expected");
+	skv_mutex_lock(&f->lock);
 	at = find_locked(f, fault->api);
 	if (!at && atomic_load(&f->n) < KVCM_FAULTS_MAX)
 		at = &f->v[atomic_fetch_add(&f->n, 1)];
 	if (at)
 		*at = *fault;
 	else
-		rc = kvb_fail(err, KVB_E_TOO_MANY, "api_name", "%d faults at most", KVCM_FAULTS_MAX);
-	kvb_mutex_unlock(&f->lock);
+		rc = skv_fail(err, SKV_E_TOO_MANY, "api_name", "%d faults at most", KVCM_FAULTS_MAX);
+	skv_mutex_unlock(&f->lock);
 	return rc;
 }
 
@@ -48,19 +48,19 @@ bool kvcm_faults_remove(struct kvcm_faults *f, const char *api)
 {
 	struct kvcm_fault *at;
 
-	kvb_mutex_lock(&f->lock);
+	skv_mutex_lock(&f->lock);
 	at = find_locked(f, api);
 	if (at)
 		*at = f->v[atomic_fetch_sub(&f->n, 1) - 1];
-	kvb_mutex_unlock(&f->lock);
+	skv_mutex_unlock(&f->lock);
 	return at != NULL;
 }
 
 void kvcm_faults_clear(struct kvcm_faults *f)
 {
-	kvb_mutex_lock(&f->lock);
+	skv_mutex_lock(&f->lock);
 	atomic_store(&f->n, 0);
-	kvb_mutex_unlock(&f->lock);
+	skv_mutex_unlock(&f->lock);
 }
 
 /* The number after the last '_' of the trace id. */
@@ -84,10 +84,10 @@ bool kvcm_faults_hit(struct kvcm_faults *f, const char *api, const char *trace_i
 
 	if (atomic_load_explicit(&f->n, memory_order_relaxed) == 0)
 		return false;
-	kvb_mutex_lock(&f->lock);
+	skv_mutex_lock(&f->lock);
 	at = find_locked(f, api);
 	if (at)
 		hit = !at->once || (call_number(trace_id, &number) && number == at->at);
-	kvb_mutex_unlock(&f->lock);
+	skv_mutex_unlock(&f->lock);
 	return hit;
 }

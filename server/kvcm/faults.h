@@ -10,8 +10,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include <kvb/lock.h>
-#include <kvb/status.h>
+#include <skv/lock.h>
+#include <skv/status.h>
 
 #define KVCM_FAULTS_MAX 64
 #define KVCM_FAULT_NAME 64 /* bytes, NUL included */
@@ -23,15 +23,15 @@ struct kvcm_fault {
 };
 
 struct kvcm_faults {
-	struct kvb_mutex lock;
+	struct skv_mutex lock;
 	struct kvcm_fault v[KVCM_FAULTS_MAX]; /* protected by lock */
 	atomic_uint n;                        /* changed under lock */
 };
 
 void kvcm_faults_init(struct kvcm_faults *f);
 void kvcm_faults_destroy(struct kvcm_faults *f);
-/* Replaces what was ordered for the same operation. KVB_E_INVALID (field "api_name"), KVB_E_TOO_MANY. */
-int kvcm_faults_inject(struct kvcm_faults *f, const struct kvcm_fault *fault, struct kvb_error *err);
+/* Replaces what was ordered for the same operation. SKV_E_INVALID (field "api_name"), SKV_E_TOO_MANY. */
+int kvcm_faults_inject(struct kvcm_faults *f, const struct kvcm_fault *fault, struct skv_error *err);
 /* False: none was ordered for it. */
 bool kvcm_faults_remove(struct kvcm_faults *f, const char *api);
 void kvcm_faults_clear(struct kvcm_faults *f);

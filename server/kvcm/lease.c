@@ -9,7 +9,7 @@
 
 #include <stdio.h>
 
-#include <kvb/clock.h>
+#include <skv/clock.h>
 
 #define LEASE_MIN_MS 1000u
 #define LEASE_BITS 22 /* of a word: milliseconds, an hour at most; then the second it was read; then the hash */
@@ -31,14 +31,14 @@ static bool is_fresh(uint64_t word, uint64_t hash, uint64_t second)
 
 static uint32_t ask(struct kvcm_call *k, const char *instance)
 {
-	const struct kvb_instance_spec *spec;
-	struct kvb_group_view *v;
-	struct kvb_error ignored;
+	const struct skv_instance_spec *spec;
+	struct skv_group_view *v;
+	struct skv_error ignored;
 	KvcmAdmin__InstanceGroup *m;
 	uint32_t n, lease;
 
-	if (kvcm_take_instance(k, instance, &spec) != KVB_OK ||
-	    kvb_core_groups(kvcm_core(k), spec->group, &k->c->arena, &v, &n, &ignored) != KVB_OK)
+	if (kvcm_take_instance(k, instance, &spec) != SKV_OK ||
+	    skv_core_groups(kvcm_core(k), spec->group, &k->c->arena, &v, &n, &ignored) != SKV_OK)
 		return LEASE_MIN_MS;
 	m = kvcm_group_message(&v[0].spec, &k->c->arena);
 	lease = m ? kvcm_group_lease_ms(m) : 0;
@@ -47,10 +47,10 @@ static uint32_t ask(struct kvcm_call *k, const char *instance)
 
 uint32_t kvcm_lease_ms(struct kvcm_call *k, const char *instance)
 {
-	char name[2 * KVB_MAX_NAME + 2];
-	int n = snprintf(name, sizeof name, "%s/%.*s", k->c->caller.tenant, (int)KVB_MAX_NAME, instance);
-	uint64_t hash = kvb_checksum(name, (size_t)n);
-	uint64_t second = kvb_now_ms(&kvb_clock_system) / 1000;
+	char name[2 * SKV_MAX_NAME + 2];
+	int n = snprintf(name, sizeof name, "%s/%.*s", k->c->caller.tenant, (int)SKV_MAX_NAME, instance);
+	uint64_t hash = skv_checksum(name, (size_t)n);
+	uint64_t second = skv_now_ms(&skv_clock_system) / 1000;
 	atomic_uint_fast64_t *at = &kvcm_of(k)->leases[hash % KVCM_LEASES];
 	uint64_t word = atomic_load_explicit(at, memory_order_relaxed);
 

@@ -3,26 +3,26 @@
  */
 #include "meta.h"
 
-int kvcm_take_instance(struct kvcm_call *k, const char *instance, const struct kvb_instance_spec **out)
+int kvcm_take_instance(struct kvcm_call *k, const char *instance, const struct skv_instance_spec **out)
 {
-	struct kvb_instance_view *v;
+	struct skv_instance_view *v;
 	uint32_t n;
-	int rc = kvb_core_instances(kvcm_core(k), k->c->caller.tenant, instance, &k->c->arena, &v, &n, &k->c->err);
+	int rc = skv_core_instances(kvcm_core(k), k->c->caller.tenant, instance, &k->c->arena, &v, &n, &k->c->err);
 
-	if (rc == KVB_OK)
+	if (rc == SKV_OK)
 		*out = &v[0].spec;
 	return rc;
 }
 
 int kvcm_take_info(struct kvcm_call *k, const char *instance, const KvcmMeta__InstanceInfo **out)
 {
-	const struct kvb_instance_spec *spec;
+	const struct skv_instance_spec *spec;
 	int rc = kvcm_take_instance(k, instance, &spec);
 
-	if (rc != KVB_OK)
+	if (rc != SKV_OK)
 		return rc;
 	*out = kvcm_instance_message(spec, &k->c->arena);
-	return *out ? KVB_OK : kvcm_nomem(k);
+	return *out ? SKV_OK : kvcm_nomem(k);
 }
 
 /* ---- keys -------------------------------------------------------------------------------------- */
@@ -31,21 +31,21 @@ int kvcm_take_info(struct kvcm_call *k, const char *instance, const KvcmMeta__In
 static int from_tokens(struct kvcm_call *k, const char *instance, const int64_t *tokens, size_t n,
 		       const int64_t **keys, size_t *n_keys)
 {
-	const struct kvb_instance_spec *spec;
+	const struct skv_instance_spec *spec;
 	int rc = kvcm_take_instance(k, instance, &spec);
 	int64_t *made;
 
-	if (rc != KVB_OK)
+	if (rc != SKV_OK)
 		return rc;
 	if (spec->block_tokens == 0)
 		return kvcm_missing(k, "block_keys"); /* nobody has told how many tokens a block has */
 	*n_keys = n / spec->block_tokens;
-	made = kvb_arena_calloc(&k->c->arena, *n_keys + 1, sizeof *made);
+	made = skv_arena_calloc(&k->c->arena, *n_keys + 1, sizeof *made);
 	if (!made)
 		return kvcm_nomem(k);
 	kvcm_token_keys(tokens, n, spec->block_tokens, made);
 	*keys = made;
-	return KVB_OK;
+	return SKV_OK;
 }
 
 int kvcm_take_keys(struct kvcm_call *k, const char *instance, const int64_t *block_keys, size_t n_block_keys,
@@ -53,23 +53,23 @@ int kvcm_take_keys(struct kvcm_call *k, const char *instance, const int64_t *blo
 {
 	const int64_t *keys = block_keys;
 	size_t n = n_block_keys;
-	int rc = KVB_OK;
+	int rc = SKV_OK;
 
 	if (n == 0 && n_token_ids == 0)
 		return kvcm_missing(k, "block_keys");
 	if (n == 0)
 		rc = from_tokens(k, instance, token_ids, n_token_ids, &keys, &n);
-	if (rc != KVB_OK)
+	if (rc != SKV_OK)
 		return rc;
-	if (n > KVB_MAX_KEYS)
-		return kvb_fail(&k->c->err, KVB_E_TOO_LARGE, "block_keys", "block_keys: at most %u in a request", KVB_MAX_KEYS);
-	out->v = kvb_arena_alloc(&k->c->arena, (n + 1) * sizeof *out->v);
+	if (n > SKV_MAX_KEYS)
+		return skv_fail(&k->c->err, SKV_E_TOO_LARGE, "block_keys", "block_keys: at most %u in a request", SKV_MAX_KEYS);
+	out->v = skv_arena_alloc(&k->c->arena, (n + 1) * sizeof *out->v);
 	if (!out->v)
 		return kvcm_nomem(k);
 	for (size_t i = 0; i < n; i++)
 		out->v[i] = kvcm_core_key(keys[i]);
 	out->n = (uint32_t)n;
-	return KVB_OK;
+	return SKV_OK;
 }
 
 int kvcm_take_unmasked(struct kvcm_call *k, const ProtobufCMessage *block_mask, struct kvcm_keys *keys)
@@ -77,20 +77,20 @@ int kvcm_take_unmasked(struct kvcm_call *k, const ProtobufCMessage *block_mask, 
 	struct kvcm_mask mask = kvcm_mask_of(block_mask);
 	uint32_t n = 0;
 
-	if (kvcm_mask_check(&mask, keys->n, false, &k->c->err) != KVB_OK)
+	if (kvcm_mask_check(&mask, keys->n, false, &k->c->err) != SKV_OK)
 		return kvcm_missing(k, "block_mask");
 	for (uint32_t i = 0; i < keys->n; i++)
 		if (!kvcm_mask_skips(&mask, i))
 			keys->v[n++] = keys->v[i];
 	keys->n = n;
-	return KVB_OK;
+	return SKV_OK;
 }
 
 /* ---- locations --------------------------------------------------------------------------------- */
 
-const char *const *kvcm_roots(struct kvcm_call *k, const struct kvb_files *files)
+const char *const *kvcm_roots(struct kvcm_call *k, const struct skv_files *files)
 {
-	const char **roots = kvb_arena_alloc(&k->c->arena, (files->n + 1) * sizeof *roots);
+	const char **roots = skv_arena_alloc(&k->c->arena, (files->n + 1) * sizeof *roots);
 
 	for (uint32_t i = 0; roots && i < files->n; i++)
 		roots[i] = files->v[i].client_root ? files->v[i].client_root : "";
@@ -99,5 +99,5 @@ const char *const *kvcm_roots(struct kvcm_call *k, const struct kvb_files *files
 
 void kvcm_splice(struct kvcm_call *k, unsigned at, struct kvcm_locations *l)
 {
-	k->splice[at] = (struct kvb_proto_splice){ l->field, kvcm_locations_json, kvcm_locations_binary, l, NULL };
+	k->splice[at] = (struct skv_proto_splice){ l->field, kvcm_locations_json, kvcm_locations_binary, l, NULL };
 }

@@ -4,7 +4,7 @@
 #ifndef KVCM_META_H
 #define KVCM_META_H
 
-#include <kvb/kvcm.h>
+#include <skv/kvcm.h>
 
 #include "op_list.h"
 
@@ -12,23 +12,23 @@
 
 /* The keys that a request means. */
 struct kvcm_keys {
-	struct kvb_key *v;
+	struct skv_key *v;
 	uint32_t n;
 };
 
-/* block_keys, or without them those of token_ids in blocks of the instance. KVB_E_INVALID as kvcm_missing when
+/* block_keys, or without them those of token_ids in blocks of the instance. SKV_E_INVALID as kvcm_missing when
  * both are empty. */
 int kvcm_take_keys(struct kvcm_call *k, const char *instance, const int64_t *block_keys, size_t n_block_keys,
 		   const int64_t *token_ids, size_t n_token_ids, struct kvcm_keys *out);
 /* Those that the mask leaves, in their order. */
 int kvcm_take_unmasked(struct kvcm_call *k, const ProtobufCMessage *block_mask, struct kvcm_keys *keys);
-/* The instance of the request; *out lives in the call's arena. KVB_E_NOT_FOUND. */
-int kvcm_take_instance(struct kvcm_call *k, const char *instance, const struct kvb_instance_spec **out);
-/* As it was registered. KVB_E_NOT_FOUND, KVB_E_NOMEM. */
+/* The instance of the request; *out lives in the call's arena. SKV_E_NOT_FOUND. */
+int kvcm_take_instance(struct kvcm_call *k, const char *instance, const struct skv_instance_spec **out);
+/* As it was registered. SKV_E_NOT_FOUND, SKV_E_NOMEM. */
 int kvcm_take_info(struct kvcm_call *k, const char *instance, const KvcmMeta__InstanceInfo **out);
 
 /* Places of an answer's files as clients see them, for kvcm_locations.roots. NULL: no memory. */
-const char *const *kvcm_roots(struct kvcm_call *k, const struct kvb_files *files);
+const char *const *kvcm_roots(struct kvcm_call *k, const struct skv_files *files);
 /* Lets the answer's field be written from `l`, which stays as it is until then. */
 void kvcm_splice(struct kvcm_call *k, unsigned at, struct kvcm_locations *l);
 
@@ -51,7 +51,7 @@ uint32_t kvcm_lease_ms(struct kvcm_call *k, const char *instance);
 enum kvcm_empty { KVCM_EMPTY_NONE, KVCM_EMPTY_OPEN, KVCM_EMPTY_OVER };
 
 /* An id that tells by itself whose it is and when it ends: nothing is remembered of it. */
-void kvcm_empty_make(struct kvcm_call *k, const char *instance, char out[KVB_SESSION_ID_HEX + 1]);
+void kvcm_empty_make(struct kvcm_call *k, const char *instance, char out[SKV_SESSION_ID_HEX + 1]);
 /* Is it one of the instance's? Not NONE: open still, or over. */
 enum kvcm_empty kvcm_empty_check(struct kvcm_call *k, const char *instance, const char *id);
 

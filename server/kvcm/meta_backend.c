@@ -9,8 +9,8 @@
 #include <string.h>
 
 struct by_backend {
-	struct kvb_lookup_req req;
-	struct kvb_lookup_res res;
+	struct skv_lookup_req req;
+	struct skv_lookup_res res;
 	struct kvcm_locations locations;
 	struct kvcm_mask mask;
 	uint64_t types; /* bit for each StorageType asked for */
@@ -45,7 +45,7 @@ static int take_selectors(struct kvcm_call *k, const KvcmMeta__GetCacheLocations
 			return kvcm_missing(k, "backend_selectors");
 		own->types |= (uint64_t)1 << type;
 	}
-	return own->types ? KVB_OK : kvcm_missing(k, "backend_selectors");
+	return own->types ? SKV_OK : kvcm_missing(k, "backend_selectors");
 }
 
 static int check_names(struct kvcm_call *k, const KvcmMeta__GetCacheLocationsByBackendRequest *req, uint32_t n_keys)
@@ -55,13 +55,13 @@ static int check_names(struct kvcm_call *k, const KvcmMeta__GetCacheLocationsByB
 	for (size_t i = 0; i < req->n_location_spec_names; i++)
 		if (!*req->location_spec_names[i])
 			return kvcm_missing(k, "location_spec_names");
-	return KVB_OK;
+	return SKV_OK;
 }
 
 int kvcm_run_meta_getCacheLocationsByBackend(struct kvcm_call *k)
 {
 	const KvcmMeta__GetCacheLocationsByBackendRequest *req = k->req;
-	struct by_backend *own = k->own = kvb_arena_calloc(&k->c->arena, 1, sizeof *own);
+	struct by_backend *own = k->own = skv_arena_calloc(&k->c->arena, 1, sizeof *own);
 	struct kvcm_keys keys;
 	int rc;
 
@@ -69,21 +69,21 @@ int kvcm_run_meta_getCacheLocationsByBackend(struct kvcm_call *k)
 		return kvcm_nomem(k);
 	rc = kvcm_take_keys(k, req->instance_id, req->block_keys, req->n_block_keys, req->token_ids, req->n_token_ids,
 			    &keys);
-	if (rc == KVB_OK && req->query_type != KVCM_META__QUERY_TYPE__QT_BATCH_GET)
+	if (rc == SKV_OK && req->query_type != KVCM_META__QUERY_TYPE__QT_BATCH_GET)
 		rc = kvcm_missing(k, "query_type");
-	if (rc == KVB_OK)
+	if (rc == SKV_OK)
 		rc = take_selectors(k, req, own);
-	if (rc == KVB_OK)
+	if (rc == SKV_OK)
 		rc = check_names(k, req, keys.n);
 	own->mask = kvcm_mask_of((const ProtobufCMessage *)req->block_mask);
-	if (rc == KVB_OK && kvcm_mask_check(&own->mask, keys.n, true, &k->c->err) != KVB_OK)
+	if (rc == SKV_OK && kvcm_mask_check(&own->mask, keys.n, true, &k->c->err) != SKV_OK)
 		rc = kvcm_missing(k, "block_mask");
-	if (rc != KVB_OK)
+	if (rc != SKV_OK)
 		return rc;
-	own->req = (struct kvb_lookup_req){
+	own->req = (struct skv_lookup_req){
 		.tenant = k->c->caller.tenant,
 		.instance = req->instance_id,
-		.mode = KVB_LOOKUP_BATCH,
+		.mode = SKV_LOOKUP_BATCH,
 		.keys = keys.v,
 		.n_keys = keys.n,
 		.partial = true,
@@ -92,18 +92,18 @@ int kvcm_run_meta_getCacheLocationsByBackend(struct kvcm_call *k)
 		.lease_ms = kvcm_lease_ms(k, req->instance_id),
 		.only_leased = true,
 	};
-	return kvb_core_lookup(kvcm_core(k), &own->req, &own->res, &k->c->arena, &k->c->err, &k->c->done);
+	return skv_core_lookup(kvcm_core(k), &own->req, &own->res, &k->c->arena, &k->c->err, &k->c->done);
 }
 
 /* Specs of row i that were asked for. */
 static uint32_t asked_columns(const KvcmMeta__GetCacheLocationsByBackendRequest *req, const struct by_backend *own,
 			      uint32_t i)
 {
-	const struct kvb_lookup_res *res = &own->res;
+	const struct skv_lookup_res *res = &own->res;
 	uint32_t asked = 0;
 
 	for (uint32_t s = 0; s < res->n_specs; s++) {
-		const struct kvb_location *loc = &res->loc[(size_t)i * res->n_specs + s];
+		const struct skv_location *loc = &res->loc[(size_t)i * res->n_specs + s];
 
 		if (loc->length == 0 ||
 		    !(own->types >> kvcm_storage_type(res->files.v[loc->file].type) & 1) ||
@@ -117,8 +117,8 @@ static uint32_t asked_columns(const KvcmMeta__GetCacheLocationsByBackendRequest 
 int kvcm_write_by_backend(struct kvcm_call *k)
 {
 	struct by_backend *own = k->own;
-	struct kvb_lookup_res *res = &own->res;
-	uint32_t *columns = kvb_arena_calloc(&k->c->arena, res->n_keys + 1, sizeof *columns);
+	struct skv_lookup_res *res = &own->res;
+	uint32_t *columns = skv_arena_calloc(&k->c->arena, res->n_keys + 1, sizeof *columns);
 
 	if (!columns)
 		return kvcm_nomem(k);
@@ -145,5 +145,5 @@ int kvcm_write_by_backend(struct kvcm_call *k)
 	if (!own->locations.roots)
 		return kvcm_nomem(k);
 	kvcm_splice(k, 0, &own->locations);
-	return KVB_OK;
+	return SKV_OK;
 }

@@ -8,8 +8,8 @@
 #include <stdio.h>
 
 struct states {
-	struct kvb_states_req req;
-	struct kvb_states_res res;
+	struct skv_states_req req;
+	struct skv_states_res res;
 	uint8_t *status; /* [n_keys] enum kvcm_status */
 	struct kvcm_locations locations, replicas;
 };
@@ -17,7 +17,7 @@ struct states {
 int kvcm_run_meta_getCacheMeta(struct kvcm_call *k)
 {
 	const KvcmMeta__GetCacheMetaRequest *req = k->req;
-	struct states *own = k->own = kvb_arena_calloc(&k->c->arena, 1, sizeof *own);
+	struct states *own = k->own = skv_arena_calloc(&k->c->arena, 1, sizeof *own);
 	struct kvcm_keys keys;
 	int rc;
 
@@ -25,25 +25,25 @@ int kvcm_run_meta_getCacheMeta(struct kvcm_call *k)
 		return kvcm_nomem(k);
 	rc = kvcm_take_keys(k, req->instance_id, req->block_keys, req->n_block_keys, req->token_ids, req->n_token_ids,
 			    &keys);
-	if (rc == KVB_OK)
+	if (rc == SKV_OK)
 		rc = kvcm_take_unmasked(k, (const ProtobufCMessage *)req->block_mask, &keys);
-	if (rc != KVB_OK)
+	if (rc != SKV_OK)
 		return rc;
-	own->req = (struct kvb_states_req){ k->c->caller.tenant, req->instance_id, keys.v, keys.n };
-	return kvb_core_states(kvcm_core(k), &own->req, &own->res, &k->c->arena, &k->c->err);
+	own->req = (struct skv_states_req){ k->c->caller.tenant, req->instance_id, keys.v, keys.n };
+	return skv_core_states(kvcm_core(k), &own->req, &own->res, &k->c->arena, &k->c->err);
 }
 
 /* A block is what the best of its specs is; specs in other states are left out of its location. */
-static enum kvcm_status settle(struct kvb_states_res *res, uint32_t row)
+static enum kvcm_status settle(struct skv_states_res *res, uint32_t row)
 {
 	static const struct {
 		uint8_t state;
 		enum kvcm_status status;
-	} order[] = { { KVB_SLOT_COMMITTED, KVCM_SERVING },
-		      { KVB_SLOT_WRITING, KVCM_WRITING },
-		      { KVB_SLOT_REMOVING, KVCM_DELETING } };
+	} order[] = { { SKV_SLOT_COMMITTED, KVCM_SERVING },
+		      { SKV_SLOT_WRITING, KVCM_WRITING },
+		      { SKV_SLOT_REMOVING, KVCM_DELETING } };
 	const uint8_t *state = res->state + (size_t)row * res->n_specs;
-	struct kvb_location *loc = res->loc + (size_t)row * res->n_specs;
+	struct skv_location *loc = res->loc + (size_t)row * res->n_specs;
 
 	for (unsigned i = 0; i < sizeof order / sizeof order[0]; i++) {
 		uint32_t found = 0;
@@ -62,7 +62,7 @@ static enum kvcm_status settle(struct kvb_states_res *res, uint32_t row)
 
 static char *meta_of(struct kvcm_call *k, const struct states *own, uint32_t row)
 {
-	const struct kvb_location *loc = own->res.loc + (size_t)row * own->res.n_specs;
+	const struct skv_location *loc = own->res.loc + (size_t)row * own->res.n_specs;
 	enum kvcm_status status = (enum kvcm_status)own->status[row];
 	char id[KVCM_LOCATION_ID];
 	int n = 0;
@@ -80,10 +80,10 @@ int kvcm_write_cache_meta(struct kvcm_call *k)
 {
 	KvcmMeta__GetCacheMetaResponse *out = k->res;
 	struct states *own = k->own;
-	struct kvb_states_res *res = &own->res;
+	struct skv_states_res *res = &own->res;
 
-	out->metas = kvb_arena_calloc(&k->c->arena, own->req.n_keys + 1, sizeof *out->metas);
-	own->status = kvb_arena_calloc(&k->c->arena, own->req.n_keys + 1, 1);
+	out->metas = skv_arena_calloc(&k->c->arena, own->req.n_keys + 1, sizeof *out->metas);
+	own->status = skv_arena_calloc(&k->c->arena, own->req.n_keys + 1, 1);
 	if (!out->metas || !own->status)
 		return kvcm_nomem(k);
 	for (uint32_t i = 0; i < own->req.n_keys; i++) {
@@ -110,5 +110,5 @@ int kvcm_write_cache_meta(struct kvcm_call *k)
 		return kvcm_nomem(k);
 	kvcm_splice(k, 0, &own->locations);
 	kvcm_splice(k, 1, &own->replicas);
-	return KVB_OK;
+	return SKV_OK;
 }

@@ -13,12 +13,12 @@ int kvcm_run_meta_getClusterInfo(struct kvcm_call *k)
 	struct kvcm_cluster c;
 	int rc = kvcm_node_cluster(kvcm_core(k), kvcm_of(k)->own, &k->c->arena, &c, &k->c->err);
 
-	if (rc != KVB_OK)
+	if (rc != SKV_OK)
 		return rc;
 	res->self_node_id = (char *)c.self;
 	res->leader_node_id = (char *)c.leader;
 	if (!c.endpoint)
-		return KVB_OK;
+		return SKV_OK;
 	res->leader_endpoint = kvcm_node_for_meta(c.endpoint, &k->c->arena);
-	return res->leader_endpoint ? KVB_OK : kvcm_nomem(k);
+	return res->leader_endpoint ? SKV_OK : kvcm_nomem(k);
 }

@@ -9,31 +9,31 @@
 #include <string.h>
 
 struct finish {
-	struct kvb_finish_req req;
-	struct kvb_finish_res res;
+	struct skv_finish_req req;
+	struct skv_finish_res res;
 };
 
 /* A session in which there was nothing to write. */
-static int finish_empty(struct kvcm_call *k, enum kvcm_empty state, const struct kvb_finish_req *req)
+static int finish_empty(struct kvcm_call *k, enum kvcm_empty state, const struct skv_finish_req *req)
 {
-	const struct kvb_instance_spec *spec;
+	const struct skv_instance_spec *spec;
 	int rc = kvcm_take_instance(k, req->instance, &spec);
 
-	if (rc != KVB_OK)
+	if (rc != SKV_OK)
 		return rc;
 	if (state == KVCM_EMPTY_OVER)
-		return kvb_fail(&k->c->err, KVB_E_SESSION_EXPIRED, NULL, "the session's deadline has passed");
+		return skv_fail(&k->c->err, SKV_E_SESSION_EXPIRED, NULL, "the session's deadline has passed");
 	if (req->mask_count > 0)
-		return kvb_fail(&k->c->err, KVB_E_INVALID, "success_blocks",
+		return skv_fail(&k->c->err, SKV_E_INVALID, "success_blocks",
 				"success_blocks: the session has no blocks to write");
-	return KVB_OK;
+	return SKV_OK;
 }
 
 int kvcm_run_meta_finishWriteCache(struct kvcm_call *k)
 {
 	const KvcmMeta__FinishWriteCacheRequest *req = k->req;
-	struct finish *own = k->own = kvb_arena_calloc(&k->c->arena, 1, sizeof *own);
-	struct kvb_key ignored;
+	struct finish *own = k->own = skv_arena_calloc(&k->c->arena, 1, sizeof *own);
+	struct skv_key ignored;
 	struct kvcm_mask mask;
 	enum kvcm_empty empty;
 	int rc;
@@ -44,19 +44,19 @@ int kvcm_run_meta_finishWriteCache(struct kvcm_call *k)
 		return kvcm_missing(k, "write_session_id");
 	if (!req->success_blocks)
 		return kvcm_missing(k, "success_blocks");
-	own->req = (struct kvb_finish_req){
+	own->req = (struct skv_finish_req){
 		.tenant = k->c->caller.tenant,
 		.instance = req->instance_id,
 		.session = req->write_session_id,
 	};
 	mask = kvcm_mask_of((const ProtobufCMessage *)req->success_blocks);
 	rc = kvcm_mask_finish(&mask, &k->c->arena, &own->req, &k->c->err);
-	if (rc != KVB_OK)
+	if (rc != SKV_OK)
 		return rc;
 	empty = kvcm_empty_check(k, req->instance_id, req->write_session_id);
 	if (empty != KVCM_EMPTY_NONE)
 		return finish_empty(k, empty, &own->req);
-	if (!kvb_key_from_hex(req->write_session_id, strlen(req->write_session_id), &ignored))
-		return kvb_fail(&k->c->err, KVB_E_NOT_FOUND, "write_session_id", "no such session, or it is over");
-	return kvb_core_finish(kvcm_core(k), &own->req, &own->res, &k->c->arena, &k->c->err, &k->c->done);
+	if (!skv_key_from_hex(req->write_session_id, strlen(req->write_session_id), &ignored))
+		return skv_fail(&k->c->err, SKV_E_NOT_FOUND, "write_session_id", "no such session, or it is over");
+	return skv_core_finish(kvcm_core(k), &own->req, &own->res, &k->c->arena, &k->c->err, &k->c->done);
 }

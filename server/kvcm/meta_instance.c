@@ -30,72 +30,72 @@ static const char *missing_field(const KvcmMeta__RegisterInstanceRequest *m)
 	return *m->model_deployment->dtype ? NULL : "model_deployment.dtype";
 }
 
-/* KVB_OK: it is there and the same. KVB_E_NOT_FOUND: it is not there. */
-static int compare(struct kvcm_call *k, const struct kvb_instance_spec *asked)
+/* SKV_OK: it is there and the same. SKV_E_NOT_FOUND: it is not there. */
+static int compare(struct kvcm_call *k, const struct skv_instance_spec *asked)
 {
 	const KvcmMeta__InstanceInfo *have, *want = kvcm_instance_message(asked, &k->c->arena);
 	int rc = kvcm_take_info(k, asked->id, &have);
 	const char *fields;
 
-	if (rc != KVB_OK)
+	if (rc != SKV_OK)
 		return rc;
 	fields = want ? kvcm_instance_differs(have, want, &k->c->arena) : NULL;
 	if (!fields)
 		return kvcm_nomem(k);
 	if (*fields)
-		return kvb_fail(&k->c->err, KVB_E_CONFLICT, NULL, "instance %s is registered with other data: %s",
+		return skv_fail(&k->c->err, SKV_E_CONFLICT, NULL, "instance %s is registered with other data: %s",
 				asked->id, fields);
-	return KVB_OK;
+	return SKV_OK;
 }
 
-static int put(struct kvcm_call *k, const struct kvb_instance_spec *spec)
+static int put(struct kvcm_call *k, const struct skv_instance_spec *spec)
 {
-	int rc = kvb_core_instance_put(kvcm_core(k), spec, NULL, &k->c->err);
+	int rc = skv_core_instance_put(kvcm_core(k), spec, NULL, &k->c->err);
 
-	if (rc == KVB_E_CONFLICT)
+	if (rc == SKV_E_CONFLICT)
 		return compare(k, spec); /* somebody was faster */
-	if (rc == KVB_E_NOT_FOUND)
-		return kvb_fail(&k->c->err, rc, "instance_group", "there is no instance group %s", spec->group);
+	if (rc == SKV_E_NOT_FOUND)
+		return skv_fail(&k->c->err, rc, "instance_group", "there is no instance group %s", spec->group);
 	return rc;
 }
 
 static int tell_storages(struct kvcm_call *k, const char *group, char **out)
 {
-	struct kvb_storage_view *storages;
-	struct kvb_group_view *v;
+	struct skv_storage_view *storages;
+	struct skv_group_view *v;
 	KvcmAdmin__InstanceGroup *m;
-	struct kvb_buf text;
+	struct skv_buf text;
 	uint32_t n, n_storages;
-	int rc = kvb_core_groups(kvcm_core(k), group, &k->c->arena, &v, &n, &k->c->err);
+	int rc = skv_core_groups(kvcm_core(k), group, &k->c->arena, &v, &n, &k->c->err);
 
-	if (rc == KVB_OK)
-		rc = kvb_core_storages(kvcm_core(k), NULL, &k->c->arena, &storages, &n_storages, &k->c->err);
-	if (rc != KVB_OK)
+	if (rc == SKV_OK)
+		rc = skv_core_storages(kvcm_core(k), NULL, &k->c->arena, &storages, &n_storages, &k->c->err);
+	if (rc != SKV_OK)
 		return rc;
 	m = kvcm_group_message(&v[0].spec, &k->c->arena);
 	if (!m)
 		return kvcm_nomem(k);
-	kvb_buf_init(&text);
+	skv_buf_init(&text);
 	kvcm_storage_configs(m, storages, n_storages, &k->c->arena, &text);
-	*out = text.failed ? NULL : kvb_arena_strndup(&k->c->arena, (const char *)text.data, text.len);
-	kvb_buf_destroy(&text);
-	return *out ? KVB_OK : kvcm_nomem(k);
+	*out = text.failed ? NULL : skv_arena_strndup(&k->c->arena, (const char *)text.data, text.len);
+	skv_buf_destroy(&text);
+	return *out ? SKV_OK : kvcm_nomem(k);
 }
 
 int kvcm_register(struct kvcm_call *k, const KvcmMeta__RegisterInstanceRequest *req, char **storage_configs)
 {
 	const char *field = missing_field(req);
-	struct kvb_instance_spec spec;
+	struct skv_instance_spec spec;
 	int rc;
 
 	if (field)
 		return kvcm_missing(k, field);
 	rc = kvcm_instance_spec(req, k->c->caller.tenant, &k->c->arena, &spec, &k->c->err);
-	if (rc == KVB_OK)
+	if (rc == SKV_OK)
 		rc = compare(k, &spec);
-	if (rc == KVB_E_NOT_FOUND)
+	if (rc == SKV_E_NOT_FOUND)
 		rc = put(k, &spec);
-	return rc == KVB_OK && storage_configs ? tell_storages(k, spec.group, storage_configs) : rc;
+	return rc == SKV_OK && storage_configs ? tell_storages(k, spec.group, storage_configs) : rc;
 }
 
 int kvcm_run_meta_registerInstance(struct kvcm_call *k)
@@ -109,15 +109,15 @@ int kvcm_run_meta_getInstanceInfo(struct kvcm_call *k)
 {
 	const KvcmMeta__GetInstanceInfoRequest *req = k->req;
 	KvcmMeta__GetInstanceInfoResponse *res = k->res;
-	const struct kvb_instance_spec *spec;
+	const struct skv_instance_spec *spec;
 	int rc;
 
 	if (!*req->instance_id)
 		return kvcm_missing(k, "instance_id");
 	rc = kvcm_take_instance(k, req->instance_id, &spec);
-	if (rc != KVB_OK)
+	if (rc != SKV_OK)
 		return rc;
 	res->instance_info = kvcm_instance_message(spec, &k->c->arena);
 	res->instance_group = (char *)spec->group;
-	return res->instance_info ? KVB_OK : kvcm_nomem(k);
+	return res->instance_info ? SKV_OK : kvcm_nomem(k);
 }

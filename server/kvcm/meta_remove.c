@@ -6,14 +6,14 @@
 #include "meta.h"
 
 struct removal {
-	struct kvb_delete_req req;
-	struct kvb_delete_res res;
+	struct skv_delete_req req;
+	struct skv_delete_res res;
 };
 
 int kvcm_run_meta_removeCache(struct kvcm_call *k)
 {
 	const KvcmMeta__RemoveCacheRequest *req = k->req;
-	struct removal *r = k->own = kvb_arena_calloc(&k->c->arena, 1, sizeof *r);
+	struct removal *r = k->own = skv_arena_calloc(&k->c->arena, 1, sizeof *r);
 	struct kvcm_keys keys;
 	int rc;
 
@@ -21,29 +21,29 @@ int kvcm_run_meta_removeCache(struct kvcm_call *k)
 		return kvcm_nomem(k);
 	rc = kvcm_take_keys(k, req->instance_id, req->block_keys, req->n_block_keys, req->token_ids, req->n_token_ids,
 			    &keys);
-	if (rc == KVB_OK)
+	if (rc == SKV_OK)
 		rc = kvcm_take_unmasked(k, (const ProtobufCMessage *)req->block_mask, &keys);
-	if (rc != KVB_OK)
+	if (rc != SKV_OK)
 		return rc;
-	r->req = (struct kvb_delete_req){ k->c->caller.tenant, req->instance_id, keys.v, keys.n };
-	return kvb_core_delete(kvcm_core(k), &r->req, &r->res, &k->c->arena, &k->c->err, &k->c->done);
+	r->req = (struct skv_delete_req){ k->c->caller.tenant, req->instance_id, keys.v, keys.n };
+	return skv_core_delete(kvcm_core(k), &r->req, &r->res, &k->c->arena, &k->c->err, &k->c->done);
 }
 
 /* ---- trimCache --------------------------------------------------------------------------------- */
 
 struct trim {
-	struct kvb_trim_req req;
-	struct kvb_trim_res res;
+	struct skv_trim_req req;
+	struct skv_trim_res res;
 };
 
 int kvcm_run_meta_trimCache(struct kvcm_call *k)
 {
 	const KvcmMeta__TrimCacheRequest *req = k->req;
-	struct trim *own = k->own = kvb_arena_calloc(&k->c->arena, 1, sizeof *own);
+	struct trim *own = k->own = skv_arena_calloc(&k->c->arena, 1, sizeof *own);
 
 	if (!own)
 		return kvcm_nomem(k);
-	own->req = (struct kvb_trim_req){ .tenant = k->c->caller.tenant, .instance = req->instance_id, .to_ms = UINT64_MAX };
+	own->req = (struct skv_trim_req){ .tenant = k->c->caller.tenant, .instance = req->instance_id, .to_ms = UINT64_MAX };
 	switch (req->strategy) {
 	case KVCM_META__TRIM_STRATEGY__TS_REMOVE_ALL_CACHE:
 	case KVCM_META__TRIM_STRATEGY__TS_REMOVE_ALL_META: /* here there is no metadata without its cache */
@@ -59,5 +59,5 @@ int kvcm_run_meta_trimCache(struct kvcm_call *k)
 	default:
 		return kvcm_missing(k, "strategy");
 	}
-	return kvb_core_trim(kvcm_core(k), &own->req, &own->res, &k->c->arena, &k->c->err, &k->c->done);
+	return skv_core_trim(kvcm_core(k), &own->req, &own->res, &k->c->arena, &k->c->err, &k->c->done);
 }

@@ -8,14 +8,14 @@
 
 #include <string.h>
 
-#include <kvb/clock.h>
-#include <kvb/key_set.h>
+#include <skv/clock.h>
+#include <skv/key_set.h>
 
 #define TIMEOUT_MAX_S 1800
 
 struct start {
-	struct kvb_start_req req;
-	struct kvb_start_res res;
+	struct skv_start_req req;
+	struct skv_start_res res;
 	uint32_t n;           /* keys of the request, repeated ones included */
 	const uint32_t *once; /* [n] which key of req each one is; NULL: none is repeated */
 	const bool *again;    /* [n] repeated */
@@ -28,16 +28,16 @@ struct start {
 static int take_once(struct kvcm_call *k, struct start *own, struct kvcm_keys *keys)
 {
 	uint32_t n = 0;
-	uint32_t *cells = kvb_arena_calloc(&k->c->arena, kvb_key_set_cells(keys->n), sizeof *cells);
-	uint32_t *once = kvb_arena_alloc(&k->c->arena, (keys->n + 1) * sizeof *once);
-	bool *again = kvb_arena_calloc(&k->c->arena, keys->n + 1, sizeof *again);
-	struct kvb_key_set set;
+	uint32_t *cells = skv_arena_calloc(&k->c->arena, skv_key_set_cells(keys->n), sizeof *cells);
+	uint32_t *once = skv_arena_alloc(&k->c->arena, (keys->n + 1) * sizeof *once);
+	bool *again = skv_arena_calloc(&k->c->arena, keys->n + 1, sizeof *again);
+	struct skv_key_set set;
 
 	if (!cells || !once || !again)
 		return kvcm_nomem(k);
-	kvb_key_set_init(&set, cells, keys->n);
+	skv_key_set_init(&set, cells, keys->n);
 	for (uint32_t i = 0; i < keys->n; i++) {
-		uint32_t *at = kvb_key_set_find(&set, keys->v, keys->v[i]);
+		uint32_t *at = skv_key_set_find(&set, keys->v, keys->v[i]);
 
 		again[i] = *at != 0;
 		if (!again[i]) {
@@ -52,7 +52,7 @@ static int take_once(struct kvcm_call *k, struct start *own, struct kvcm_keys *k
 		own->again = again;
 	}
 	keys->n = n;
-	return KVB_OK;
+	return SKV_OK;
 }
 
 /* ---- groups ------------------------------------------------------------------------------------ */
@@ -74,15 +74,15 @@ static int take_groups(struct kvcm_call *k, const KvcmMeta__StartWriteCacheReque
 	int rc;
 
 	if (req->n_location_spec_group_names == 0)
-		return KVB_OK;
+		return SKV_OK;
 	if (req->n_location_spec_group_names != own->n)
-		return kvb_fail(&k->c->err, KVB_E_INVALID, "location_spec_group_names",
+		return skv_fail(&k->c->err, SKV_E_INVALID, "location_spec_group_names",
 				"location_spec_group_names: %zu names for %u blocks", req->n_location_spec_group_names,
 				own->n);
 	rc = kvcm_take_info(k, req->instance_id, &info);
-	if (rc != KVB_OK)
+	if (rc != SKV_OK)
 		return rc;
-	columns = kvb_arena_calloc(&k->c->arena, own->req.n_keys + 1, sizeof *columns);
+	columns = skv_arena_calloc(&k->c->arena, own->req.n_keys + 1, sizeof *columns);
 	if (!columns)
 		return kvcm_nomem(k);
 	for (uint32_t i = 0; i < own->n; i++) {
@@ -93,13 +93,13 @@ static int take_groups(struct kvcm_call *k, const KvcmMeta__StartWriteCacheReque
 			found = last ? kvcm_group_columns(info, last) : 0;
 		}
 		if (found == 0)
-			return kvb_fail(&k->c->err, KVB_E_INVALID, "location_spec_group_names",
+			return skv_fail(&k->c->err, SKV_E_INVALID, "location_spec_group_names",
 					"location_spec_group_names: the instance has no group '%.64s'", name);
 		if (!own->again || !own->again[i])
 			columns[own->once ? own->once[i] : i] = found;
 	}
 	own->req.key_specs = columns;
-	return KVB_OK;
+	return SKV_OK;
 }
 
 /* ---- the operation ----------------------------------------------------------------------------- */
@@ -107,16 +107,16 @@ static int take_groups(struct kvcm_call *k, const KvcmMeta__StartWriteCacheReque
 static int check_unserved(struct kvcm_call *k, const KvcmMeta__StartWriteCacheRequest *req)
 {
 	if (req->min_replica_count > 1)
-		return kvb_fail(&k->c->err, KVB_E_UNSUPPORTED, "min_replica_count",
+		return skv_fail(&k->c->err, SKV_E_UNSUPPORTED, "min_replica_count",
 				"min_replica_count: this server keeps one replica of a block");
 	if (req->min_replica_count < 0)
 		return kvcm_missing(k, "min_replica_count");
 	if (req->is_replication && !*req->replication_target_node_id)
 		return kvcm_missing(k, "replication_target_node_id");
 	if (req->is_replication)
-		return kvb_fail(&k->c->err, KVB_E_UNSUPPORTED, "is_replication",
+		return skv_fail(&k->c->err, SKV_E_UNSUPPORTED, "is_replication",
 				"is_replication: this server does not replicate");
-	return KVB_OK;
+	return SKV_OK;
 }
 
 /* The peer's 0 and less end at once. */
@@ -128,7 +128,7 @@ static uint32_t deadline_of(int32_t seconds)
 int kvcm_run_meta_startWriteCache(struct kvcm_call *k)
 {
 	const KvcmMeta__StartWriteCacheRequest *req = k->req;
-	struct start *own = k->own = kvb_arena_calloc(&k->c->arena, 1, sizeof *own);
+	struct start *own = k->own = skv_arena_calloc(&k->c->arena, 1, sizeof *own);
 	struct kvcm_keys keys;
 	int rc;
 
@@ -136,13 +136,13 @@ int kvcm_run_meta_startWriteCache(struct kvcm_call *k)
 		return kvcm_nomem(k);
 	rc = kvcm_take_keys(k, req->instance_id, req->block_keys, req->n_block_keys, req->token_ids, req->n_token_ids,
 			    &keys);
-	if (rc == KVB_OK)
+	if (rc == SKV_OK)
 		rc = check_unserved(k, req);
-	if (rc == KVB_OK)
+	if (rc == SKV_OK)
 		rc = take_once(k, own, &keys);
-	if (rc != KVB_OK)
+	if (rc != SKV_OK)
 		return rc;
-	own->req = (struct kvb_start_req){
+	own->req = (struct skv_start_req){
 		.tenant = k->c->caller.tenant,
 		.instance = req->instance_id,
 		.request_id = "",
@@ -151,14 +151,14 @@ int kvcm_run_meta_startWriteCache(struct kvcm_call *k)
 		.deadline_ms = deadline_of(req->write_timeout_seconds),
 	};
 	rc = take_groups(k, req, own);
-	if (rc != KVB_OK)
+	if (rc != SKV_OK)
 		return rc;
 	if (keys.n == 0) { /* fewer tokens than a block */
-		const struct kvb_instance_spec *spec;
+		const struct skv_instance_spec *spec;
 
 		return kvcm_take_instance(k, req->instance_id, &spec);
 	}
-	return kvb_core_start(kvcm_core(k), &own->req, &own->res, &k->c->arena, &k->c->err, &k->c->done);
+	return skv_core_start(kvcm_core(k), &own->req, &own->res, &k->c->arena, &k->c->err, &k->c->done);
 }
 
 /* What to do with each key of the request. */
@@ -168,20 +168,20 @@ static const uint8_t *outcomes(struct kvcm_call *k, const struct start *own)
 
 	if (!own->once)
 		return own->n > 0 ? own->res.outcome : (const uint8_t *)"";
-	all = kvb_arena_alloc(&k->c->arena, own->n);
+	all = skv_arena_alloc(&k->c->arena, own->n);
 	for (uint32_t i = 0; all && i < own->n; i++)
-		all[i] = own->again[i] ? KVB_START_EXISTS : own->res.outcome[own->once[i]];
+		all[i] = own->again[i] ? SKV_START_EXISTS : own->res.outcome[own->once[i]];
 	return all;
 }
 
 /* Rows to write, in the order of the request. */
 static bool take_rows(struct kvcm_call *k, struct start *own)
 {
-	uint32_t *rows = kvb_arena_alloc(&k->c->arena, (own->res.n_keys + 1) * sizeof *rows);
+	uint32_t *rows = skv_arena_alloc(&k->c->arena, (own->res.n_keys + 1) * sizeof *rows);
 	uint32_t n = 0;
 
 	for (uint32_t i = 0; rows && i < own->res.n_keys; i++)
-		if (own->res.outcome[i] == KVB_START_WRITE)
+		if (own->res.outcome[i] == SKV_START_WRITE)
 			rows[n++] = i;
 	own->locations.rows = rows;
 	own->locations.n = n;
@@ -193,8 +193,8 @@ int kvcm_write_start(struct kvcm_call *k)
 	const KvcmMeta__StartWriteCacheRequest *req = k->req;
 	KvcmMeta__StartWriteCacheResponse *out = k->res;
 	struct start *own = k->own;
-	const struct kvb_start_res *res = &own->res;
-	char *session = kvb_arena_alloc(&k->c->arena, sizeof res->session);
+	const struct skv_start_res *res = &own->res;
+	char *session = skv_arena_alloc(&k->c->arena, sizeof res->session);
 	const uint8_t *outcome = outcomes(k, own);
 
 	if (!session || !outcome)
@@ -207,7 +207,7 @@ int kvcm_write_start(struct kvcm_call *k)
 	if (!out->block_mask)
 		return kvcm_nomem(k);
 	if (res->n_write == 0)
-		return KVB_OK;
+		return SKV_OK;
 	own->locations = (struct kvcm_locations){
 		.field = 4,
 		.miss = KVCM_MISS_EMPTY,
@@ -218,10 +218,10 @@ int kvcm_write_start(struct kvcm_call *k)
 		.loc = res->loc,
 		.columns = KVCM_ALL_COLUMNS,
 		.status = KVCM_WRITING,
-		.created_ms = kvb_wall_ms(&kvb_clock_system),
+		.created_ms = skv_wall_ms(&skv_clock_system),
 	};
 	if (!own->locations.roots || !take_rows(k, own))
 		return kvcm_nomem(k);
 	kvcm_splice(k, 0, &own->locations);
-	return KVB_OK;
+	return SKV_OK;
 }

@@ -1,16 +1,16 @@
 /*
  * metrics.c - the numbers of metrics_table.h, one after the other, and their Prometheus text.
  *
- * No state; any thread. Names of objects are names (kvb_name_valid), so a label needs no escapes.
+ * No state; any thread. Names of objects are names (skv_name_valid), so a label needs no escapes.
  */
 #include "metrics.h"
 
 #include <inttypes.h>
 #include <string.h>
 
-#include <kvb/api.h>
-#include <kvb/core.h>
-#include <kvb/service.h>
+#include <skv/api.h>
+#include <skv/core.h>
+#include <skv/service.h>
 
 #include "metrics_table.h"
 
@@ -36,7 +36,7 @@ static void tell(const struct walk *w, struct kvcm_metric *m, double real, uint6
 #define METRIC(n, type, form, h) { .name = (n), .help = (h), .counter = (type), .is_real = (form) }
 
 /* Of all routes with the name of route `i`: meta and admin have some in common. False if an earlier one has it. */
-static bool totals_of(const struct kvb_api *api, const struct kvb_service *s, size_t i, struct metric_totals *out)
+static bool totals_of(const struct skv_api *api, const struct skv_service *s, size_t i, struct metric_totals *out)
 {
 	struct metric_totals one;
 
@@ -46,7 +46,7 @@ static bool totals_of(const struct kvb_api *api, const struct kvb_service *s, si
 			continue;
 		if (k < i)
 			return false;
-		kvb_metrics_totals(&s->metrics, api->first_op + (unsigned)k, &one);
+		skv_metrics_totals(&s->metrics, api->first_op + (unsigned)k, &one);
 		out->calls += one.calls;
 		out->failed += one.failed;
 		out->us += one.us;
@@ -54,7 +54,7 @@ static bool totals_of(const struct kvb_api *api, const struct kvb_service *s, si
 	return out->calls > 0;
 }
 
-static void each_op(const struct walk *w, const struct kvb_api *api, const struct kvb_service *s)
+static void each_op(const struct walk *w, const struct skv_api *api, const struct skv_service *s)
 {
 	struct metric_totals totals;
 	const struct metric_totals *t = &totals;
@@ -72,11 +72,11 @@ static void each_op(const struct walk *w, const struct kvb_api *api, const struc
 #undef EACH
 }
 
-static void each_group(const struct walk *w, const struct kvb_stats *s)
+static void each_group(const struct walk *w, const struct skv_stats *s)
 {
 #define EACH(title, kind, form, expr, text)                                                               \
 	for (uint32_t i = 0; i < s->n_groups; i++) {                                                      \
-		const struct kvb_group_view *v = &s->groups[i];                                           \
+		const struct skv_group_view *v = &s->groups[i];                                           \
 		struct kvcm_metric m = METRIC(title, kind, form, text);                                   \
 		m.n_tags = 1;                                                                             \
 		m.tag[0].key = "instance_group";                                                          \
@@ -87,11 +87,11 @@ static void each_group(const struct walk *w, const struct kvb_stats *s)
 #undef EACH
 }
 
-static void each_instance(const struct walk *w, const struct kvb_stats *s)
+static void each_instance(const struct walk *w, const struct skv_stats *s)
 {
 #define EACH(title, kind, form, expr, text)                                                               \
 	for (uint32_t i = 0; i < s->n_instances; i++) {                                                   \
-		const struct kvb_instance_view *v = &s->instances[i];                                     \
+		const struct skv_instance_view *v = &s->instances[i];                                     \
 		struct kvcm_metric m = METRIC(title, kind, form, text);                                   \
 		m.n_tags = 2;                                                                             \
 		m.tag[0].key = "instance_group";                                                          \
@@ -107,11 +107,11 @@ static void each_instance(const struct walk *w, const struct kvb_stats *s)
 #undef EACH
 }
 
-static void each_storage(const struct walk *w, const struct kvb_stats *s)
+static void each_storage(const struct walk *w, const struct skv_stats *s)
 {
 #define EACH(title, kind, form, expr, text)                                                               \
 	for (uint32_t i = 0; i < s->n_storages; i++) {                                                    \
-		const struct kvb_storage_view *v = &s->storages[i];                                       \
+		const struct skv_storage_view *v = &s->storages[i];                                       \
 		struct kvcm_metric m = METRIC(title, kind, form, text);                                   \
 		m.n_tags = 2;                                                                             \
 		m.tag[0].key = "type";                                                                    \
@@ -124,12 +124,12 @@ static void each_storage(const struct walk *w, const struct kvb_stats *s)
 #undef EACH
 }
 
-static void each_total(const struct walk *w, const struct kvb_core *core, const struct kvb_stats *s)
+static void each_total(const struct walk *w, const struct skv_core *core, const struct skv_stats *s)
 {
-	struct kvb_core_counters got;
-	const struct kvb_core_counters *c = &got;
+	struct skv_core_counters got;
+	const struct skv_core_counters *c = &got;
 
-	kvb_core_counters_get(core, &got);
+	skv_core_counters_get(core, &got);
 #define EACH(title, kind, form, expr, text)                                                               \
 	do {                                                                                              \
 		struct kvcm_metric m = METRIC(title, kind, form, text);                                   \
@@ -139,15 +139,15 @@ static void each_total(const struct walk *w, const struct kvb_core *core, const 
 #undef EACH
 }
 
-void kvcm_metrics_each(const struct kvb_api *api, struct kvb_service *s, struct kvb_arena *a,
+void kvcm_metrics_each(const struct skv_api *api, struct skv_service *s, struct skv_arena *a,
 		       void (*sink)(void *ctx, const struct kvcm_metric *metric), void *ctx)
 {
 	const struct walk w = { sink, ctx };
-	struct kvb_error ignored;
-	struct kvb_stats stats;
+	struct skv_error ignored;
+	struct skv_stats stats;
 
 	each_op(&w, api, s);
-	if (kvb_core_stats(s->core, a, &stats, &ignored) != KVB_OK)
+	if (skv_core_stats(s->core, a, &stats, &ignored) != SKV_OK)
 		return;
 	each_total(&w, s->core, &stats);
 	each_group(&w, &stats);
@@ -158,15 +158,15 @@ void kvcm_metrics_each(const struct kvb_api *api, struct kvb_service *s, struct 
 /* ---- Prometheus -------------------------------------------------------------------------------- */
 
 struct text {
-	struct kvb_buf *out;
+	struct skv_buf *out;
 	const char *family; /* the last name */
 };
 
-static void put_name(struct kvb_buf *out, const char *name)
+static void put_name(struct skv_buf *out, const char *name)
 {
-	kvb_put_bytes(out, "kvcm_", 5);
+	skv_put_bytes(out, "kvcm_", 5);
 	for (; *name; name++)
-		kvb_put_u8(out, *name == '.' ? '_' : (uint8_t)*name);
+		skv_put_u8(out, *name == '.' ? '_' : (uint8_t)*name);
 }
 
 static void put_line(void *ctx, const struct kvcm_metric *m)
@@ -174,24 +174,24 @@ static void put_line(void *ctx, const struct kvcm_metric *m)
 	struct text *t = ctx;
 
 	if (t->family != m->name) {
-		kvb_buf_printf(t->out, "# HELP ");
+		skv_buf_printf(t->out, "# HELP ");
 		put_name(t->out, m->name);
-		kvb_buf_printf(t->out, " %s\n# TYPE ", m->help);
+		skv_buf_printf(t->out, " %s\n# TYPE ", m->help);
 		put_name(t->out, m->name);
-		kvb_buf_printf(t->out, " %s\n", m->counter ? "counter" : "gauge");
+		skv_buf_printf(t->out, " %s\n", m->counter ? "counter" : "gauge");
 		t->family = m->name;
 	}
 	put_name(t->out, m->name);
 	for (unsigned i = 0; i < m->n_tags; i++)
-		kvb_buf_printf(t->out, "%s%s=\"%s\"", i ? "," : "{", m->tag[i].key, m->tag[i].value);
-	kvb_buf_printf(t->out, "%s ", m->n_tags ? "}" : "");
+		skv_buf_printf(t->out, "%s%s=\"%s\"", i ? "," : "{", m->tag[i].key, m->tag[i].value);
+	skv_buf_printf(t->out, "%s ", m->n_tags ? "}" : "");
 	if (m->is_real)
-		kvb_buf_printf(t->out, "%.6g\n", m->real);
+		skv_buf_printf(t->out, "%.6g\n", m->real);
 	else
-		kvb_buf_printf(t->out, "%" PRId64 "\n", m->whole);
+		skv_buf_printf(t->out, "%" PRId64 "\n", m->whole);
 }
 
-void kvcm_metrics_write(const struct kvb_api *api, struct kvb_service *s, struct kvb_arena *a, struct kvb_buf *out)
+void kvcm_metrics_write(const struct skv_api *api, struct skv_service *s, struct skv_arena *a, struct skv_buf *out)
 {
 	struct text t = { out, NULL };
 

@@ -7,11 +7,11 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include <kvb/arena.h>
-#include <kvb/bytes.h>
+#include <skv/arena.h>
+#include <skv/bytes.h>
 
-struct kvb_api;
-struct kvb_service;
+struct skv_api;
+struct skv_service;
 
 struct kvcm_metric {
 	const char *name;
@@ -29,9 +29,9 @@ struct kvcm_metric {
 
 /* Calls `sink` for each number; those of one name come one after the other. A follower has no objects to tell of.
  * Strings live in `a` or in the constant tables. */
-void kvcm_metrics_each(const struct kvb_api *api, struct kvb_service *s, struct kvb_arena *a,
+void kvcm_metrics_each(const struct skv_api *api, struct skv_service *s, struct skv_arena *a,
 		       void (*sink)(void *ctx, const struct kvcm_metric *metric), void *ctx);
-/* All of it in Prometheus text format 0.0.4, names beginning with kvcm_: kvb_api.expose. */
-void kvcm_metrics_write(const struct kvb_api *api, struct kvb_service *s, struct kvb_arena *a, struct kvb_buf *out);
+/* All of it in Prometheus text format 0.0.4, names beginning with kvcm_: skv_api.expose. */
+void kvcm_metrics_write(const struct skv_api *api, struct skv_service *s, struct skv_arena *a, struct skv_buf *out);
 
 #endif

@@ -14,23 +14,23 @@
 	X("service.query_rt_us", GAUGE, REAL, t->calls ? (double)t->us / (double)t->calls : 0,                    \
 	  "microseconds of a call, mean since the start")
 
-/* Over `const struct kvb_group_view *v`, tag instance_group. */
+/* Over `const struct skv_group_view *v`, tag instance_group. */
 #define KVCM_GROUP_METRICS(X)                                                                                     \
 	X("cache_manager_group.usage_ratio", GAUGE, REAL,                                                         \
 	  v->spec.capacity ? (double)v->used_bytes / (double)v->spec.capacity : 0, "used part of the quota")
 
-/* Over `const struct kvb_instance_view *v`, tags instance_group, instance_id, and tenant if it is not "default". */
+/* Over `const struct skv_instance_view *v`, tags instance_group, instance_id, and tenant if it is not "default". */
 #define KVCM_INSTANCE_METRICS(X)                                                                                  \
 	X("cache_manager_instance.key_count", GAUGE, INT, v->blocks, "blocks")                                    \
 	X("cache_manager_instance.byte_size", GAUGE, INT, v->used_bytes, "bytes of blocks")
 
-/* Over `const struct kvb_storage_view *v`, tags type, unique_name. */
+/* Over `const struct skv_storage_view *v`, tags type, unique_name. */
 #define KVCM_STORAGE_METRICS(X)                                                                                   \
 	X("data_storage.healthy_status", GAUGE, INT, v->healthy, "1 if the storage can be used")                  \
 	X("data_storage.storage_usage_ratio", GAUGE, REAL,                                                        \
 	  v->spec.capacity ? (double)v->used_bytes / (double)v->spec.capacity : 0, "used part of the capacity")
 
-/* Over `const struct kvb_core_counters *c` and `const struct kvb_stats *s`, no tags. */
+/* Over `const struct skv_core_counters *c` and `const struct skv_stats *s`, no tags. */
 #define KVCM_TOTAL_METRICS(X)                                                                                     \
 	X("meta_indexer.total_key_count", GAUGE, INT, s->blocks, "blocks")                                        \
 	X("cache_manager.write_location_expire_size", GAUGE, INT, s->sessions, "open write sessions")             \

@@ -10,8 +10,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include <kvb/core.h>
-#include <kvb/kvcm.h>
+#include <skv/core.h>
+#include <skv/kvcm.h>
 
 typedef KvcmAdmin__InstanceGroup group;
 typedef KvcmAdmin__CacheReclaimStrategy reclaim;
@@ -19,14 +19,14 @@ typedef KvcmAdmin__CacheReclaimStrategy reclaim;
 #define DEFAULT_QUOTA_GROUP "default_quota_group"
 #define DAY_MS 86400000ull
 
-static int unsupported(const char *field, const char *what, struct kvb_error *err)
+static int unsupported(const char *field, const char *what, struct skv_error *err)
 {
-	return kvb_fail(err, KVB_E_UNSUPPORTED, field, "%s: this server has no %s", field, what);
+	return skv_fail(err, SKV_E_UNSUPPORTED, field, "%s: this server has no %s", field, what);
 }
 
-static int invalid(const char *field, const char *what, struct kvb_error *err)
+static int invalid(const char *field, const char *what, struct skv_error *err)
 {
-	return kvb_fail(err, KVB_E_INVALID, field, "%s: %s", field, what);
+	return skv_fail(err, SKV_E_INVALID, field, "%s: %s", field, what);
 }
 
 const char *kvcm_group_missing(const group *m)
@@ -52,7 +52,7 @@ const char *kvcm_group_missing(const group *m)
 
 /* ---- what we do not have --------------------------------------------------------------------- */
 
-static int check_index(const KvcmAdmin__MetaIndexerConfig *x, struct kvb_error *err)
+static int check_index(const KvcmAdmin__MetaIndexerConfig *x, struct skv_error *err)
 {
 	const KvcmAdmin__MetaStorageBackendConfig *b = x ? x->meta_storage_backend_config : NULL;
 
@@ -61,10 +61,10 @@ static int check_index(const KvcmAdmin__MetaIndexerConfig *x, struct kvb_error *
 	if (b && *b->storage_type && strcmp(b->storage_type, "local") != 0)
 		return unsupported("meta_indexer_config.meta_storage_backend_config.storage_type",
 				   "index but its own: only 'local' can be asked for", err);
-	return KVB_OK;
+	return SKV_OK;
 }
 
-static int check_reclaim(const reclaim *r, struct kvb_error *err)
+static int check_reclaim(const reclaim *r, struct skv_error *err)
 {
 	if ((int)r->reclaim_policy < 0 || r->reclaim_policy > KVCM_ADMIN__RECLAIM_POLICY__POLICY_TTL)
 		return invalid("reclaim_strategy.reclaim_policy", "no such policy", err);
@@ -77,7 +77,7 @@ static int check_reclaim(const reclaim *r, struct kvb_error *err)
 		return invalid("reclaim_strategy.reclaim_step_size", "not negative", err);
 	if (r->reclaim_step_percentage < 0 || r->reclaim_step_percentage > 100)
 		return invalid("reclaim_strategy.reclaim_step_percentage", "0 to 100", err);
-	if (r->delay_before_delete_ms < 0 || r->delay_before_delete_ms > (int32_t)KVB_MAX_LEASE_MS)
+	if (r->delay_before_delete_ms < 0 || r->delay_before_delete_ms > (int32_t)SKV_MAX_LEASE_MS)
 		return invalid("reclaim_strategy.delay_before_delete_ms", "0 to 600000", err);
 	/* The oneof's number is the field's; 0 = not given. */
 	if (r->instance_reclaim_budget_policy_presence_case != 0 &&
@@ -87,10 +87,10 @@ static int check_reclaim(const reclaim *r, struct kvb_error *err)
 		return invalid("reclaim_strategy.trigger_strategy.used_size", "not negative", err);
 	if (r->trigger_strategy && !(r->trigger_strategy->used_percentage >= 0))
 		return invalid("reclaim_strategy.trigger_strategy.used_percentage", "a number, not negative", err);
-	return KVB_OK;
+	return SKV_OK;
 }
 
-static int check_strategy(KvcmAdmin__CachePreferStrategy s, struct kvb_error *err)
+static int check_strategy(KvcmAdmin__CachePreferStrategy s, struct skv_error *err)
 {
 	switch (s) {
 	case KVCM_ADMIN__CACHE_PREFER_STRATEGY__CPS_ALWAYS_3FS:
@@ -100,7 +100,7 @@ static int check_strategy(KvcmAdmin__CachePreferStrategy s, struct kvb_error *er
 	case KVCM_ADMIN__CACHE_PREFER_STRATEGY__CPS_PREFER_TAIR_MEMPOOL:
 	case KVCM_ADMIN__CACHE_PREFER_STRATEGY__CPS_PREFER_VCNS_3FS:
 	case KVCM_ADMIN__CACHE_PREFER_STRATEGY__CPS_PREFER_TAIR_MEMPOOL_SSD:
-		return KVB_OK;
+		return SKV_OK;
 	case KVCM_ADMIN__CACHE_PREFER_STRATEGY__CPS_ALWAYS_MOONCAKE:
 	case KVCM_ADMIN__CACHE_PREFER_STRATEGY__CPS_ALWAYS_TAIR_MEMPOOL:
 	case KVCM_ADMIN__CACHE_PREFER_STRATEGY__CPS_ALWAYS_VCNS_3FS:
@@ -111,14 +111,14 @@ static int check_strategy(KvcmAdmin__CachePreferStrategy s, struct kvb_error *er
 	}
 }
 
-static int check(const group *m, struct kvb_error *err)
+static int check(const group *m, struct skv_error *err)
 {
 	const KvcmAdmin__CacheConfig *c = m->cache_config;
 	int rc = kvcm_model_name(m->name, "name", err);
 
-	for (size_t i = 0; rc == KVB_OK && i < m->n_storage_candidates; i++)
+	for (size_t i = 0; rc == SKV_OK && i < m->n_storage_candidates; i++)
 		rc = kvcm_model_name(m->storage_candidates[i], "storage_candidates", err);
-	if (rc != KVB_OK)
+	if (rc != SKV_OK)
 		return rc;
 	if (m->n_storage_candidates == 0)
 		return invalid("storage_candidates", "at least one is required", err);
@@ -135,14 +135,14 @@ static int check(const group *m, struct kvb_error *err)
 	if (c->migration_config && c->migration_config->n_strategies > 0)
 		return unsupported("cache_config.migration_config", "migration between storages", err);
 	rc = check_strategy(c->data_storage_strategy, err);
-	if (rc == KVB_OK && c->reclaim_strategy)
+	if (rc == SKV_OK && c->reclaim_strategy)
 		rc = check_reclaim(c->reclaim_strategy, err);
-	return rc == KVB_OK ? check_index(c->meta_indexer_config, err) : rc;
+	return rc == SKV_OK ? check_index(c->meta_indexer_config, err) : rc;
 }
 
 /* ---- order of storages ----------------------------------------------------------------------- */
 
-static bool is_3fs(const char *name, const struct kvb_storage_view *storages, uint32_t n)
+static bool is_3fs(const char *name, const struct skv_storage_view *storages, uint32_t n)
 {
 	for (uint32_t i = 0; i < n; i++)
 		if (strcmp(storages[i].spec.name, name) == 0)
@@ -158,13 +158,13 @@ static bool is_named(const char *const *names, uint32_t n, const char *name)
 	return false;
 }
 
-static int order_storages(const group *m, const struct kvb_storage_view *storages, uint32_t n,
-			  struct kvb_arena *a, struct kvb_group_spec *s, struct kvb_error *err)
+static int order_storages(const group *m, const struct skv_storage_view *storages, uint32_t n,
+			  struct skv_arena *a, struct skv_group_spec *s, struct skv_error *err)
 {
 	const KvcmAdmin__CachePreferStrategy by = m->cache_config->data_storage_strategy;
 	const bool always = by == KVCM_ADMIN__CACHE_PREFER_STRATEGY__CPS_ALWAYS_3FS;
 	const bool first = always || by == KVCM_ADMIN__CACHE_PREFER_STRATEGY__CPS_PREFER_3FS;
-	const char **names = kvb_arena_calloc(a, m->n_storage_candidates, sizeof *names);
+	const char **names = skv_arena_calloc(a, m->n_storage_candidates, sizeof *names);
 
 	if (!names)
 		return kvcm_model_nomem(err);
@@ -179,7 +179,7 @@ static int order_storages(const group *m, const struct kvb_storage_view *storage
 				names[s->n_storages++] = name;
 		}
 	}
-	return KVB_OK;
+	return SKV_OK;
 }
 
 /* ---- capacity -------------------------------------------------------------------------------- */
@@ -193,10 +193,10 @@ static uint64_t line(uint64_t bound, double share)
 	return (double)bound * share < 1 ? 1 : (uint64_t)((double)bound * share);
 }
 
-static int set_quotas(const KvcmAdmin__InstanceGroupQuota *q, double share, struct kvb_arena *a,
-		      struct kvb_group_spec *s, struct kvb_error *err)
+static int set_quotas(const KvcmAdmin__InstanceGroupQuota *q, double share, struct skv_arena *a,
+		      struct skv_group_spec *s, struct skv_error *err)
 {
-	struct kvb_type_quota *out = kvb_arena_calloc(a, q->n_quota_config + 1, sizeof *out);
+	struct skv_type_quota *out = skv_arena_calloc(a, q->n_quota_config + 1, sizeof *out);
 
 	if (!out)
 		return kvcm_model_nomem(err);
@@ -213,13 +213,13 @@ static int set_quotas(const KvcmAdmin__InstanceGroupQuota *q, double share, stru
 		if (!type)
 			continue;
 		/* A quota of 0 lets nothing in; 0 in the core would mean none. */
-		out[s->n_quotas++] = (struct kvb_type_quota){
+		out[s->n_quotas++] = (struct skv_type_quota){
 			.type = type,
 			.capacity = c->capacity ? (uint64_t)c->capacity : 1,
 			.reclaim = line((uint64_t)c->capacity, share),
 		};
 	}
-	return KVB_OK;
+	return SKV_OK;
 }
 
 /* POLICY_TTL is about use: any that keeps the order of uses will do. */
@@ -232,7 +232,7 @@ static const char *policy_of(const reclaim *r)
 	}
 }
 
-static void set_steps(const reclaim *r, struct kvb_group_spec *s)
+static void set_steps(const reclaim *r, struct skv_group_spec *s)
 {
 	if (r->reclaim_policy == KVCM_ADMIN__RECLAIM_POLICY__POLICY_TTL) {
 		s->max_idle_ms = (uint64_t)r->trigger_period_seconds * 1000;
@@ -247,7 +247,7 @@ static void set_steps(const reclaim *r, struct kvb_group_spec *s)
 				       : (uint32_t)DAY_MS;
 }
 
-static int set_lines(const group *m, struct kvb_arena *a, struct kvb_group_spec *s, struct kvb_error *err)
+static int set_lines(const group *m, struct skv_arena *a, struct skv_group_spec *s, struct skv_error *err)
 {
 	const reclaim *r = m->cache_config->reclaim_strategy;
 	const KvcmAdmin__TriggerStrategy *t = r ? r->trigger_strategy : NULL;
@@ -266,13 +266,13 @@ static int set_lines(const group *m, struct kvb_arena *a, struct kvb_group_spec 
 	s->policy = r ? policy_of(r) : "";
 	if (r)
 		set_steps(r, s);
-	return m->quota ? set_quotas(m->quota, share, a, s, err) : KVB_OK;
+	return m->quota ? set_quotas(m->quota, share, a, s, err) : SKV_OK;
 }
 
-int kvcm_group_spec(const group *m, const struct kvb_storage_view *storages, uint32_t n_storages,
-		    struct kvb_arena *a, struct kvb_group_spec *out, struct kvb_error *err)
+int kvcm_group_spec(const group *m, const struct skv_storage_view *storages, uint32_t n_storages,
+		    struct skv_arena *a, struct skv_group_spec *out, struct skv_error *err)
 {
-	struct kvb_group_spec s = {
+	struct skv_group_spec s = {
 		.name = m->name,
 		.loose_storages = true,
 		.max_instances = (uint32_t)m->max_instance_count,
@@ -280,17 +280,17 @@ int kvcm_group_spec(const group *m, const struct kvb_storage_view *storages, uin
 	};
 	int rc = check(m, err);
 
-	if (rc == KVB_OK)
+	if (rc == SKV_OK)
 		rc = order_storages(m, storages, n_storages, a, &s, err);
-	if (rc == KVB_OK)
+	if (rc == SKV_OK)
 		rc = set_lines(m, a, &s, err);
-	if (rc != KVB_OK)
+	if (rc != SKV_OK)
 		return rc;
 	s.extra = kvcm_model_text(&m->base, a);
 	if (!s.extra)
 		return kvcm_model_nomem(err);
 	*out = s;
-	return KVB_OK;
+	return SKV_OK;
 }
 
 uint32_t kvcm_group_lease_ms(const group *m)
@@ -308,13 +308,13 @@ static int64_t whole(uint64_t v)
 }
 
 /* A group that the peer's API did not make, as its message would be. */
-static group *made_up(const struct kvb_group_spec *g, struct kvb_arena *a)
+static group *made_up(const struct skv_group_spec *g, struct skv_arena *a)
 {
-	group *m = kvb_arena_alloc(a, sizeof *m);
-	KvcmAdmin__CacheConfig *c = kvb_arena_alloc(a, sizeof *c);
-	KvcmAdmin__InstanceGroupQuota *q = kvb_arena_alloc(a, sizeof *q);
-	reclaim *r = kvb_arena_alloc(a, sizeof *r);
-	KvcmAdmin__MetaIndexerConfig *x = kvb_arena_alloc(a, sizeof *x);
+	group *m = skv_arena_alloc(a, sizeof *m);
+	KvcmAdmin__CacheConfig *c = skv_arena_alloc(a, sizeof *c);
+	KvcmAdmin__InstanceGroupQuota *q = skv_arena_alloc(a, sizeof *q);
+	reclaim *r = skv_arena_alloc(a, sizeof *r);
+	KvcmAdmin__MetaIndexerConfig *x = skv_arena_alloc(a, sizeof *x);
 
 	if (!m || !c || !q || !r || !x)
 		return NULL;
@@ -341,7 +341,7 @@ static group *made_up(const struct kvb_group_spec *g, struct kvb_arena *a)
 	return m;
 }
 
-group *kvcm_group_message(const struct kvb_group_spec *g, struct kvb_arena *a)
+group *kvcm_group_message(const struct skv_group_spec *g, struct skv_arena *a)
 {
 	group *m = (group *)kvcm_model_message(&kvcm_admin__instance_group__descriptor, g->extra, a);
 
@@ -352,7 +352,7 @@ group *kvcm_group_message(const struct kvb_group_spec *g, struct kvb_arena *a)
 	return m;
 }
 
-static bool same_storages(const struct kvb_group_spec *a, const struct kvb_group_spec *b)
+static bool same_storages(const struct skv_group_spec *a, const struct skv_group_spec *b)
 {
 	if (a->n_storages != b->n_storages)
 		return false;
@@ -362,37 +362,37 @@ static bool same_storages(const struct kvb_group_spec *a, const struct kvb_group
 	return true;
 }
 
-/* One group; KVB_OK also when somebody changed or removed it meanwhile: who did has seen the storages of now. */
-static int refit(struct kvb_core *core, const struct kvb_group_spec *have, const struct kvb_storage_view *storages,
-		 uint32_t n, struct kvb_arena *a, struct kvb_error *err)
+/* One group; SKV_OK also when somebody changed or removed it meanwhile: who did has seen the storages of now. */
+static int refit(struct skv_core *core, const struct skv_group_spec *have, const struct skv_storage_view *storages,
+		 uint32_t n, struct skv_arena *a, struct skv_error *err)
 {
 	ProtobufCMessage *m = kvcm_model_message(&kvcm_admin__instance_group__descriptor, have->extra, a);
-	struct kvb_group_spec s, old = *have;
+	struct skv_group_spec s, old = *have;
 	const uint64_t version = have->version;
 	int rc;
 
-	if (!m || kvcm_group_spec((group *)m, storages, n, a, &s, err) != KVB_OK || same_storages(have, &s))
-		return KVB_OK;
+	if (!m || kvcm_group_spec((group *)m, storages, n, a, &s, err) != SKV_OK || same_storages(have, &s))
+		return SKV_OK;
 	old.storages = s.storages; /* the order only */
 	old.n_storages = s.n_storages;
-	rc = kvb_core_group_put(core, &old, &version, NULL, err);
-	return rc == KVB_E_CONFLICT || rc == KVB_E_NOT_FOUND ? KVB_OK : rc;
+	rc = skv_core_group_put(core, &old, &version, NULL, err);
+	return rc == SKV_E_CONFLICT || rc == SKV_E_NOT_FOUND ? SKV_OK : rc;
 }
 
-int kvcm_groups_refit(struct kvb_core *core, struct kvb_error *err)
+int kvcm_groups_refit(struct skv_core *core, struct skv_error *err)
 {
-	struct kvb_storage_view *storages;
-	struct kvb_group_view *groups;
+	struct skv_storage_view *storages;
+	struct skv_group_view *groups;
 	uint32_t n_storages, n_groups;
-	struct kvb_arena a;
+	struct skv_arena a;
 	int rc;
 
-	kvb_arena_init(&a);
-	rc = kvb_core_storages(core, NULL, &a, &storages, &n_storages, err);
-	if (rc == KVB_OK)
-		rc = kvb_core_groups(core, NULL, &a, &groups, &n_groups, err);
-	for (uint32_t i = 0; rc == KVB_OK && i < n_groups; i++)
+	skv_arena_init(&a);
+	rc = skv_core_storages(core, NULL, &a, &storages, &n_storages, err);
+	if (rc == SKV_OK)
+		rc = skv_core_groups(core, NULL, &a, &groups, &n_groups, err);
+	for (uint32_t i = 0; rc == SKV_OK && i < n_groups; i++)
 		rc = refit(core, &groups[i].spec, storages, n_storages, &a, err);
-	kvb_arena_destroy(&a);
+	skv_arena_destroy(&a);
 	return rc;
 }

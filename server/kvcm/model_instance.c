@@ -20,30 +20,30 @@ static const char *spec_name(const registration *m, size_t i)
 	return m->location_spec_infos[i]->name;
 }
 
-static int check_specs(const registration *m, struct kvb_error *err)
+static int check_specs(const registration *m, struct skv_error *err)
 {
 	static const char field[] = "location_spec_infos";
 
-	if (m->n_location_spec_infos == 0 || m->n_location_spec_infos > KVB_MAX_SPECS)
-		return kvb_fail(err, KVB_E_INVALID, field, "%s: 1 to %u specs", field, KVB_MAX_SPECS);
+	if (m->n_location_spec_infos == 0 || m->n_location_spec_infos > SKV_MAX_SPECS)
+		return skv_fail(err, SKV_E_INVALID, field, "%s: 1 to %u specs", field, SKV_MAX_SPECS);
 	for (size_t i = 0; i < m->n_location_spec_infos; i++) {
 		int64_t size = m->location_spec_infos[i]->size;
 		int rc = kvcm_model_name(spec_name(m, i), field, err);
 
-		if (rc != KVB_OK)
+		if (rc != SKV_OK)
 			return rc;
-		if (size < (int64_t)KVB_MIN_SPEC_SIZE || size > (int64_t)KVB_MAX_SPEC_SIZE)
-			return kvb_fail(err, KVB_E_INVALID, field, "%s: the size of '%s' is not 1 to 4 GiB", field,
+		if (size < (int64_t)SKV_MIN_SPEC_SIZE || size > (int64_t)SKV_MAX_SPEC_SIZE)
+			return skv_fail(err, SKV_E_INVALID, field, "%s: the size of '%s' is not 1 to 4 GiB", field,
 					spec_name(m, i));
 		for (size_t k = 0; k < i; k++)
 			if (strcmp(spec_name(m, i), spec_name(m, k)) == 0)
-				return kvb_fail(err, KVB_E_INVALID, field, "%s: '%s' is named twice", field,
+				return skv_fail(err, SKV_E_INVALID, field, "%s: '%s' is named twice", field,
 						spec_name(m, i));
 	}
-	return KVB_OK;
+	return SKV_OK;
 }
 
-static int check_groups(const registration *m, struct kvb_error *err)
+static int check_groups(const registration *m, struct skv_error *err)
 {
 	static const char field[] = "location_spec_groups";
 
@@ -51,47 +51,47 @@ static int check_groups(const registration *m, struct kvb_error *err)
 		const spec_group *g = m->location_spec_groups[i];
 
 		if (!*g->name)
-			return kvb_fail(err, KVB_E_INVALID, field, "%s: a group without a name", field);
+			return skv_fail(err, SKV_E_INVALID, field, "%s: a group without a name", field);
 		for (size_t k = 0; k < i; k++)
 			if (strcmp(g->name, m->location_spec_groups[k]->name) == 0)
-				return kvb_fail(err, KVB_E_INVALID, field, "%s: '%.64s' is named twice", field,
+				return skv_fail(err, SKV_E_INVALID, field, "%s: '%.64s' is named twice", field,
 						g->name);
 		if (g->n_spec_names == 0)
-			return kvb_fail(err, KVB_E_INVALID, field, "%s: '%.64s' has no specs", field, g->name);
+			return skv_fail(err, SKV_E_INVALID, field, "%s: '%.64s' has no specs", field, g->name);
 		for (size_t k = 0; k < g->n_spec_names; k++) {
 			size_t at = 0;
 
 			while (at < m->n_location_spec_infos && strcmp(g->spec_names[k], spec_name(m, at)) != 0)
 				at++;
 			if (at == m->n_location_spec_infos)
-				return kvb_fail(err, KVB_E_INVALID, field,
+				return skv_fail(err, SKV_E_INVALID, field,
 						"%s: '%.64s' names '%.64s', which is no spec of the instance",
 						field, g->name, g->spec_names[k]);
 		}
 	}
-	return KVB_OK;
+	return SKV_OK;
 }
 
-static int check(const registration *m, struct kvb_error *err)
+static int check(const registration *m, struct skv_error *err)
 {
 	int rc = kvcm_model_name(m->instance_id, "instance_id", err);
 
-	if (rc == KVB_OK)
+	if (rc == SKV_OK)
 		rc = kvcm_model_name(m->instance_group, "instance_group", err);
-	if (rc == KVB_OK && m->block_size <= 0)
-		rc = kvb_fail(err, KVB_E_INVALID, "block_size", "block_size: tokens of a block, at least 1");
-	if (rc == KVB_OK && *m->affinity_strategy_json)
-		rc = kvb_fail(err, KVB_E_UNSUPPORTED, "affinity_strategy_json",
+	if (rc == SKV_OK && m->block_size <= 0)
+		rc = skv_fail(err, SKV_E_INVALID, "block_size", "block_size: tokens of a block, at least 1");
+	if (rc == SKV_OK && *m->affinity_strategy_json)
+		rc = skv_fail(err, SKV_E_UNSUPPORTED, "affinity_strategy_json",
 			      "affinity_strategy_json: this server has no affinity");
-	if (rc == KVB_OK && ((int)m->default_query_type < 0 ||
+	if (rc == SKV_OK && ((int)m->default_query_type < 0 ||
 			     m->default_query_type > KVCM_META__QUERY_TYPE__QT_PREFIX_MATCH_WITH_MAMBA))
-		rc = kvb_fail(err, KVB_E_INVALID, "default_query_type", "default_query_type: no such type");
-	if (rc == KVB_OK)
+		rc = skv_fail(err, SKV_E_INVALID, "default_query_type", "default_query_type: no such type");
+	if (rc == SKV_OK)
 		rc = check_specs(m, err);
-	return rc == KVB_OK ? check_groups(m, err) : rc;
+	return rc == SKV_OK ? check_groups(m, err) : rc;
 }
 
-static const char *info_text(const registration *m, struct kvb_arena *a)
+static const char *info_text(const registration *m, struct skv_arena *a)
 {
 	info i;
 
@@ -109,27 +109,27 @@ static const char *info_text(const registration *m, struct kvb_arena *a)
 	return kvcm_model_text(&i.base, a);
 }
 
-int kvcm_instance_spec(const registration *m, const char *tenant, struct kvb_arena *a,
-		       struct kvb_instance_spec *out, struct kvb_error *err)
+int kvcm_instance_spec(const registration *m, const char *tenant, struct skv_arena *a,
+		       struct skv_instance_spec *out, struct skv_error *err)
 {
-	struct kvb_spec *specs;
+	struct skv_spec *specs;
 	const char *text;
 	int rc = check(m, err);
 
-	if (rc != KVB_OK)
+	if (rc != SKV_OK)
 		return rc;
-	specs = kvb_arena_calloc(a, m->n_location_spec_infos, sizeof *specs);
+	specs = skv_arena_calloc(a, m->n_location_spec_infos, sizeof *specs);
 	text = info_text(m, a);
 	if (!specs || !text)
 		return kvcm_model_nomem(err);
-	if (strlen(text) > KVB_MAX_EXTRA)
-		return kvb_fail(err, KVB_E_TOO_LARGE, "model_deployment",
-				"the registration is over %u bytes of JSON", KVB_MAX_EXTRA);
+	if (strlen(text) > SKV_MAX_EXTRA)
+		return skv_fail(err, SKV_E_TOO_LARGE, "model_deployment",
+				"the registration is over %u bytes of JSON", SKV_MAX_EXTRA);
 	for (size_t i = 0; i < m->n_location_spec_infos; i++) {
 		specs[i].name = spec_name(m, i);
 		specs[i].size = (uint64_t)m->location_spec_infos[i]->size;
 	}
-	*out = (struct kvb_instance_spec){
+	*out = (struct skv_instance_spec){
 		.tenant = tenant,
 		.id = m->instance_id,
 		.group = m->instance_group,
@@ -139,26 +139,26 @@ int kvcm_instance_spec(const registration *m, const char *tenant, struct kvb_are
 		.numbered = true,
 		.extra = text,
 	};
-	return KVB_OK;
+	return SKV_OK;
 }
 
-registration *kvcm_register_from_admin(const KvcmAdmin__RegisterInstanceRequest *m, struct kvb_arena *a)
+registration *kvcm_register_from_admin(const KvcmAdmin__RegisterInstanceRequest *m, struct skv_arena *a)
 {
 	return (registration *)kvcm_model_convert(&m->base, &kvcm_meta__register_instance_request__descriptor, a);
 }
 
-KvcmAdmin__InstanceInfo *kvcm_instance_for_admin(const info *m, struct kvb_arena *a)
+KvcmAdmin__InstanceInfo *kvcm_instance_for_admin(const info *m, struct skv_arena *a)
 {
 	return (KvcmAdmin__InstanceInfo *)kvcm_model_convert(&m->base, &kvcm_admin__instance_info__descriptor, a);
 }
 
 /* An instance that the peer's API did not register. */
-static info *made_up(const struct kvb_instance_spec *s, struct kvb_arena *a)
+static info *made_up(const struct skv_instance_spec *s, struct skv_arena *a)
 {
-	info *m = kvb_arena_alloc(a, sizeof *m);
-	KvcmMeta__LocationSpecInfo **list = kvb_arena_calloc(a, s->n_specs, sizeof *list);
-	KvcmMeta__LocationSpecInfo *v = kvb_arena_calloc(a, s->n_specs, sizeof *v);
-	KvcmMeta__ModelDeployment *model = kvb_arena_alloc(a, sizeof *model);
+	info *m = skv_arena_alloc(a, sizeof *m);
+	KvcmMeta__LocationSpecInfo **list = skv_arena_calloc(a, s->n_specs, sizeof *list);
+	KvcmMeta__LocationSpecInfo *v = skv_arena_calloc(a, s->n_specs, sizeof *v);
+	KvcmMeta__ModelDeployment *model = skv_arena_alloc(a, sizeof *model);
 
 	if (!m || !list || !v || !model)
 		return NULL;
@@ -180,7 +180,7 @@ static info *made_up(const struct kvb_instance_spec *s, struct kvb_arena *a)
 	return m;
 }
 
-info *kvcm_instance_message(const struct kvb_instance_spec *s, struct kvb_arena *a)
+info *kvcm_instance_message(const struct skv_instance_spec *s, struct skv_arena *a)
 {
 	ProtobufCMessage *m = kvcm_model_message(&kvcm_meta__instance_info__descriptor, s->extra, a);
 
@@ -241,7 +241,7 @@ static bool same_groups(const info *a, const info *b)
 	return true;
 }
 
-const char *kvcm_instance_differs(const info *have, const info *asked, struct kvb_arena *a)
+const char *kvcm_instance_differs(const info *have, const info *asked, struct skv_arena *a)
 {
 	const struct {
 		const char *name;
@@ -261,5 +261,5 @@ const char *kvcm_instance_differs(const info *have, const info *asked, struct kv
 	for (size_t i = 0; i < sizeof fields / sizeof fields[0]; i++)
 		if (!fields[i].same)
 			n += (size_t)snprintf(text + n, sizeof text - n, "%s%s", n ? ", " : "", fields[i].name);
-	return kvb_arena_strndup(a, text, n);
+	return skv_arena_strndup(a, text, n);
 }

@@ -5,15 +5,15 @@
 #include "model.h"
 
 /* The message as JSON text in the arena; NULL: out of memory. */
-const char *kvcm_model_text(const ProtobufCMessage *m, struct kvb_arena *a);
+const char *kvcm_model_text(const ProtobufCMessage *m, struct skv_arena *a);
 /* A message from `extra`; NULL when it is empty or of somebody else. */
 ProtobufCMessage *kvcm_model_message(const ProtobufCMessageDescriptor *d, const char *extra,
-				     struct kvb_arena *a);
+				     struct skv_arena *a);
 /* The same fields in another message type. NULL: out of memory. */
 ProtobufCMessage *kvcm_model_convert(const ProtobufCMessage *m, const ProtobufCMessageDescriptor *d,
-				     struct kvb_arena *a);
-int kvcm_model_nomem(struct kvb_error *err);
-/* KVB_OK, or KVB_E_INVALID for a text that is no name of ours. */
-int kvcm_model_name(const char *name, const char *field, struct kvb_error *err);
+				     struct skv_arena *a);
+int kvcm_model_nomem(struct skv_error *err);
+/* SKV_OK, or SKV_E_INVALID for a text that is no name of ours. */
+int kvcm_model_name(const char *name, const char *field, struct skv_error *err);
 
 #endif

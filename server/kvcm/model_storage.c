@@ -12,14 +12,14 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include <kvb/core.h>
-#include <kvb/kvcm.h>
+#include <skv/core.h>
+#include <skv/kvcm.h>
 
 typedef KvcmAdmin__StorageConfig config;
 
-static int no_such_kind(const char *field, struct kvb_error *err)
+static int no_such_kind(const char *field, struct skv_error *err)
 {
-	return kvb_fail(err, KVB_E_UNSUPPORTED, field,
+	return skv_fail(err, SKV_E_UNSUPPORTED, field,
 			"%s: this server has storages of the kinds nfs, threefs and dummy only", field);
 }
 
@@ -33,22 +33,22 @@ static size_t trimmed(const char *path)
 	return n;
 }
 
-static int join(const char *head, size_t n, const char *tail, struct kvb_arena *a, const char **out,
-		struct kvb_error *err)
+static int join(const char *head, size_t n, const char *tail, struct skv_arena *a, const char **out,
+		struct skv_error *err)
 {
 	size_t room = n + strlen(tail) + 2;
-	char *path = kvb_arena_alloc(a, room);
+	char *path = skv_arena_alloc(a, room);
 
 	if (!path)
 		return kvcm_model_nomem(err);
 	snprintf(path, room, "%.*s/%s", (int)n, head, tail);
 	*out = path;
-	return KVB_OK;
+	return SKV_OK;
 }
 
 /* Where the clients' directory `path` is on this host: the longest "client=here" that it begins with. */
-static int here(const char *path, const char *mounts, struct kvb_arena *a, const char **out,
-		struct kvb_error *err)
+static int here(const char *path, const char *mounts, struct skv_arena *a, const char **out,
+		struct skv_error *err)
 {
 	const char *best = NULL;
 	size_t best_n = 0, best_len = 0;
@@ -69,15 +69,15 @@ static int here(const char *path, const char *mounts, struct kvb_arena *a, const
 	}
 	*out = path;
 	if (!best)
-		return KVB_OK;
+		return SKV_OK;
 	while (best_len > 1 && best[best_len - 1] == '/')
 		best_len--;
 	return join(best, best_len, path[best_n] ? path + best_n + 1 : "", a, out, err);
 }
 
 /* The clients' directory of the storage, without slashes at its end, and the mount point if it is on one. */
-static int client_root(const config *m, struct kvb_arena *a, const char **root, const char **mount,
-		       struct kvb_error *err)
+static int client_root(const config *m, struct skv_arena *a, const char **root, const char **mount,
+		       struct skv_error *err)
 {
 	const KvcmAdmin__ThreeFSStorageSpec *t = m->threefs;
 	const char *path, *sub, *p;
@@ -86,28 +86,28 @@ static int client_root(const config *m, struct kvb_arena *a, const char **root, 
 	if (m->storage_spec_case == KVCM_ADMIN__STORAGE_CONFIG__STORAGE_SPEC_NFS) {
 		path = m->nfs->root_path;
 		if (path[0] != '/')
-			return kvb_fail(err, KVB_E_INVALID, "nfs.root_path",
+			return skv_fail(err, SKV_E_INVALID, "nfs.root_path",
 					"nfs.root_path: an absolute path is required");
-		p = kvb_arena_strndup(a, path, trimmed(path));
+		p = skv_arena_strndup(a, path, trimmed(path));
 		*root = p;
-		return p ? KVB_OK : kvcm_model_nomem(err);
+		return p ? SKV_OK : kvcm_model_nomem(err);
 	}
 	path = t->mountpoint;
 	for (sub = t->root_dir; *sub == '/';)
 		sub++;
 	if (path[0] != '/')
-		return kvb_fail(err, KVB_E_INVALID, "threefs.mountpoint",
+		return skv_fail(err, SKV_E_INVALID, "threefs.mountpoint",
 				"threefs.mountpoint: an absolute path is required");
 	if (trimmed(sub) == 0)
-		return kvb_fail(err, KVB_E_INVALID, "threefs.root_dir",
+		return skv_fail(err, SKV_E_INVALID, "threefs.root_dir",
 				"threefs.root_dir: a directory below the mount point is required");
-	*mount = kvb_arena_strndup(a, path, trimmed(path));
-	p = kvb_arena_strndup(a, sub, trimmed(sub));
+	*mount = skv_arena_strndup(a, path, trimmed(path));
+	p = skv_arena_strndup(a, sub, trimmed(sub));
 	return *mount && p ? join(*mount, strlen(*mount), p, a, root, err) : kvcm_model_nomem(err);
 }
 
 /* The oneof names one of the kinds that we have, and storage_type, if given, the same. */
-static int check_kind(const config *m, struct kvb_error *err)
+static int check_kind(const config *m, struct skv_error *err)
 {
 	KvcmAdmin__StorageType asked = KVCM_ADMIN__STORAGE_TYPE__ST_UNSPECIFIED;
 
@@ -132,13 +132,13 @@ static int check_kind(const config *m, struct kvb_error *err)
 	case KVCM_ADMIN__STORAGE_CONFIG__STORAGE_SPEC_EVENT_REPORT:
 		return no_such_kind("event_report", err);
 	default:
-		return kvb_fail(err, KVB_E_INVALID, "storage_spec",
+		return skv_fail(err, SKV_E_INVALID, "storage_spec",
 				"storage_spec: one of nfs, threefs and dummy is required");
 	}
 	if (m->storage_type != KVCM_ADMIN__STORAGE_TYPE__ST_UNSPECIFIED && m->storage_type != asked)
-		return kvb_fail(err, KVB_E_INVALID, "storage_type",
+		return skv_fail(err, SKV_E_INVALID, "storage_type",
 				"storage_type: it is not the kind of the storage that is given");
-	return KVB_OK;
+	return SKV_OK;
 }
 
 static uint64_t at_most(uint64_t v, uint64_t bound)
@@ -147,11 +147,11 @@ static uint64_t at_most(uint64_t v, uint64_t bound)
 }
 
 /* Where it lies, here and for clients. A dummy has no bytes, and lies nowhere. */
-static int set_places(const config *m, const struct kvcm_model *o, const char *id, struct kvb_arena *a,
-		      struct kvb_storage_spec *s, struct kvb_error *err)
+static int set_places(const config *m, const struct kvcm_model *o, const char *id, struct skv_arena *a,
+		      struct skv_storage_spec *s, struct skv_error *err)
 {
 	const char *clients, *ours;
-	char dir[2 * KVB_MAX_NAME + 2];
+	char dir[2 * SKV_MAX_NAME + 2];
 	int rc;
 
 	s->type = kvcm_core_type(m->storage_spec_case == KVCM_ADMIN__STORAGE_CONFIG__STORAGE_SPEC_NFS
@@ -161,32 +161,32 @@ static int set_places(const config *m, const struct kvcm_model *o, const char *i
 					 : KVCM_ADMIN__STORAGE_TYPE__ST_DUMMY);
 	s->root = s->client_root = s->client_mount = "";
 	if (m->storage_spec_case == KVCM_ADMIN__STORAGE_CONFIG__STORAGE_SPEC_DUMMY)
-		return KVB_OK;
+		return SKV_OK;
 	rc = client_root(m, a, &clients, &s->client_mount, err);
-	if (rc == KVB_OK)
+	if (rc == SKV_OK)
 		rc = here(clients, o->mounts, a, &ours, err);
-	if (rc != KVB_OK)
+	if (rc != SKV_OK)
 		return rc;
 	snprintf(dir, sizeof dir, "%s.%.64s", s->name, id);
 	rc = join(clients, strlen(clients), dir, a, &s->client_root, err);
-	if (rc == KVB_OK)
+	if (rc == SKV_OK)
 		rc = join(ours, strlen(ours), dir, a, &s->root, err);
-	if (rc == KVB_OK && (strlen(s->root) > KVB_MAX_ROOT || strlen(s->client_root) > KVB_MAX_ROOT))
-		rc = kvb_fail(err, KVB_E_INVALID, "storage_spec", "the path is over %u characters", KVB_MAX_ROOT);
+	if (rc == SKV_OK && (strlen(s->root) > SKV_MAX_ROOT || strlen(s->client_root) > SKV_MAX_ROOT))
+		rc = skv_fail(err, SKV_E_INVALID, "storage_spec", "the path is over %u characters", SKV_MAX_ROOT);
 	return rc;
 }
 
-int kvcm_storage_spec(const config *m, const struct kvcm_model *o, const char *id, struct kvb_arena *a,
-		      struct kvb_storage_spec *out, struct kvb_error *err)
+int kvcm_storage_spec(const config *m, const struct kvcm_model *o, const char *id, struct skv_arena *a,
+		      struct skv_storage_spec *out, struct skv_error *err)
 {
-	struct kvb_storage_spec s = { .name = m->global_unique_name, .enabled = true, .unit = o->storage_unit };
+	struct skv_storage_spec s = { .name = m->global_unique_name, .enabled = true, .unit = o->storage_unit };
 	int rc = kvcm_model_name(m->global_unique_name, "global_unique_name", err);
 
-	if (rc == KVB_OK)
+	if (rc == SKV_OK)
 		rc = check_kind(m, err);
-	if (rc == KVB_OK)
+	if (rc == SKV_OK)
 		rc = set_places(m, o, id, a, &s, err);
-	if (rc != KVB_OK)
+	if (rc != SKV_OK)
 		return rc;
 	s.capacity = o->storage_capacity - o->storage_capacity % o->storage_unit;
 	s.file_size = o->storage_file_size ? o->storage_file_size : KVCM_MAX_FILE_SIZE;
@@ -196,7 +196,7 @@ int kvcm_storage_spec(const config *m, const struct kvcm_model *o, const char *i
 	if (!s.extra)
 		return kvcm_model_nomem(err);
 	*out = s;
-	return KVB_OK;
+	return SKV_OK;
 }
 
 /* ---- putting --------------------------------------------------------------------------------- */
@@ -221,10 +221,10 @@ static int make_directories(char *path, unsigned levels)
 
 /* The core makes the storage's own directory, and only that. The peer's root is made too, with all above it; but
  * never a mount point of 3FS, which is missing because nothing is mounted. */
-static int make_parent(const config *m, const char *root, struct kvb_error *err)
+static int make_parent(const config *m, const char *root, struct skv_error *err)
 {
-	unsigned levels = KVB_MAX_ROOT;
-	char parent[KVB_MAX_ROOT + 1];
+	unsigned levels = SKV_MAX_ROOT;
+	char parent[SKV_MAX_ROOT + 1];
 	char *slash;
 	int error;
 
@@ -238,27 +238,27 @@ static int make_parent(const config *m, const char *root, struct kvb_error *err)
 	snprintf(parent, sizeof parent, "%s", root);
 	slash = strrchr(parent, '/');
 	if (slash == parent)
-		return KVB_OK;
+		return SKV_OK;
 	*slash = '\0';
 	error = make_directories(parent, levels);
 	if (error == 0)
-		return KVB_OK;
-	return kvb_fail(err, KVB_E_UNAVAILABLE, "storage_spec",
+		return SKV_OK;
+	return skv_fail(err, SKV_E_UNAVAILABLE, "storage_spec",
 			"the storage's directory does not exist on the manager's host and cannot be made: %s",
 			strerror(error));
 }
 
 /* Eight digits that are this store's for ever, and tell nothing about its secret. */
-static void own_id(struct kvb_core *core, char out[9])
+static void own_id(struct skv_core *core, char out[9])
 {
 	static const char text[] = "directory of storages";
-	struct kvb_key key = kvb_key_from_string(kvb_core_secret(core), text, sizeof text - 1);
+	struct skv_key key = skv_key_from_string(skv_core_secret(core), text, sizeof text - 1);
 
 	snprintf(out, 9, "%08" PRIx32, (uint32_t)(key.hi >> 32));
 }
 
 /* What never changes stays as it is; the parameters may have. */
-static void keep_fixed(struct kvb_storage_spec *s, const struct kvb_storage_spec *have)
+static void keep_fixed(struct skv_storage_spec *s, const struct skv_storage_spec *have)
 {
 	s->unit = have->unit;
 	s->file_size = have->file_size;
@@ -273,48 +273,48 @@ static void keep_fixed(struct kvb_storage_spec *s, const struct kvb_storage_spec
 		s->capacity = have->capacity;
 }
 
-int kvcm_storage_put(struct kvb_core *core, const config *m, const struct kvcm_model *o, bool *created,
-		     struct kvb_error *err)
+int kvcm_storage_put(struct skv_core *core, const config *m, const struct kvcm_model *o, bool *created,
+		     struct skv_error *err)
 {
-	struct kvb_storage_spec s;
-	struct kvb_storage_view *v;
-	struct kvb_arena a;
+	struct skv_storage_spec s;
+	struct skv_storage_view *v;
+	struct skv_arena a;
 	char id[9];
 	uint32_t n;
 	int rc;
 
-	kvb_arena_init(&a);
+	skv_arena_init(&a);
 	if (!o->id)
 		own_id(core, id);
 	rc = kvcm_storage_spec(m, o, o->id ? o->id : id, &a, &s, err);
-	if (rc == KVB_OK) {
-		rc = kvb_core_storages(core, s.name, &a, &v, &n, err);
-		if (rc == KVB_OK)
+	if (rc == SKV_OK) {
+		rc = skv_core_storages(core, s.name, &a, &v, &n, err);
+		if (rc == SKV_OK)
 			keep_fixed(&s, &v[0].spec);
-		else if (rc == KVB_E_NOT_FOUND)
-			rc = *s.root ? make_parent(m, s.root, err) : KVB_OK;
+		else if (rc == SKV_E_NOT_FOUND)
+			rc = *s.root ? make_parent(m, s.root, err) : SKV_OK;
 	}
-	if (rc == KVB_OK && o->owner && *s.root)
+	if (rc == SKV_OK && o->owner && *s.root)
 		rc = kvcm_private_mark(s.root, o->id, o->owner, err);
-	if (rc == KVB_OK)
-		rc = kvb_core_storage_put(core, &s, created, err);
-	if (rc == KVB_OK)
+	if (rc == SKV_OK)
+		rc = skv_core_storage_put(core, &s, created, err);
+	if (rc == SKV_OK)
 		rc = kvcm_groups_refit(core, err);
-	kvb_arena_destroy(&a);
+	skv_arena_destroy(&a);
 	return rc;
 }
 
 /* ---- answering ------------------------------------------------------------------------------- */
 
-static const char *clients_root(const struct kvb_storage_spec *s)
+static const char *clients_root(const struct skv_storage_spec *s)
 {
 	return s->client_root && *s->client_root ? s->client_root : s->root;
 }
 
 /* A storage that the peer's API did not make, as its message would be. */
-static config *made_up(const struct kvb_storage_spec *s, struct kvb_arena *a)
+static config *made_up(const struct skv_storage_spec *s, struct skv_arena *a)
 {
-	config *m = kvb_arena_alloc(a, sizeof *m);
+	config *m = skv_arena_alloc(a, sizeof *m);
 	const char *root = clients_root(s);
 	const char *mount = s->client_mount && *s->client_mount ? s->client_mount : "";
 	size_t n = strlen(mount);
@@ -325,7 +325,7 @@ static config *made_up(const struct kvb_storage_spec *s, struct kvb_arena *a)
 	m->global_unique_name = (char *)s->name;
 	m->storage_type = (KvcmAdmin__StorageType)kvcm_storage_type(s->type);
 	if (m->storage_type == KVCM_ADMIN__STORAGE_TYPE__ST_3FS) {
-		m->threefs = kvb_arena_alloc(a, sizeof *m->threefs);
+		m->threefs = skv_arena_alloc(a, sizeof *m->threefs);
 		if (!m->threefs)
 			return NULL;
 		kvcm_admin__three_fsstorage_spec__init(m->threefs);
@@ -335,14 +335,14 @@ static config *made_up(const struct kvb_storage_spec *s, struct kvb_arena *a)
 							? root + n + 1
 							: "");
 	} else if (m->storage_type == KVCM_ADMIN__STORAGE_TYPE__ST_NFS) {
-		m->nfs = kvb_arena_alloc(a, sizeof *m->nfs);
+		m->nfs = skv_arena_alloc(a, sizeof *m->nfs);
 		if (!m->nfs)
 			return NULL;
 		kvcm_admin__nfs_storage_spec__init(m->nfs);
 		m->storage_spec_case = KVCM_ADMIN__STORAGE_CONFIG__STORAGE_SPEC_NFS;
 		m->nfs->root_path = (char *)root;
 	} else {
-		m->dummy = kvb_arena_alloc(a, sizeof *m->dummy);
+		m->dummy = skv_arena_alloc(a, sizeof *m->dummy);
 		if (!m->dummy)
 			return NULL;
 		kvcm_admin__dummy_storage_spec__init(m->dummy);
@@ -351,61 +351,61 @@ static config *made_up(const struct kvb_storage_spec *s, struct kvb_arena *a)
 	return m;
 }
 
-config *kvcm_storage_message(const struct kvb_storage_spec *s, struct kvb_arena *a)
+config *kvcm_storage_message(const struct skv_storage_spec *s, struct skv_arena *a)
 {
 	ProtobufCMessage *m = kvcm_model_message(&kvcm_admin__storage_config__descriptor, s->extra, a);
 
 	return m ? (config *)m : made_up(s, a);
 }
 
-static void put_text(struct kvb_buf *out, const char *name, const char *s)
+static void put_text(struct skv_buf *out, const char *name, const char *s)
 {
-	kvb_buf_printf(out, "\"%s\":\"", name);
+	skv_buf_printf(out, "\"%s\":\"", name);
 	for (; *s; s++) {
 		if (*s == '"' || *s == '\\')
-			kvb_buf_printf(out, "\\%c", *s);
+			skv_buf_printf(out, "\\%c", *s);
 		else if ((unsigned char)*s < 0x20)
-			kvb_buf_printf(out, "\\u%04x", *s);
+			skv_buf_printf(out, "\\u%04x", *s);
 		else
-			kvb_put_u8(out, (uint8_t)*s);
+			skv_put_u8(out, (uint8_t)*s);
 	}
-	kvb_put_u8(out, '"');
+	skv_put_u8(out, '"');
 }
 
 /* Clients index the members without asking: all of them are always there. */
-static void put_entry(const struct kvb_storage_spec *s, const config *m, struct kvb_buf *out)
+static void put_entry(const struct skv_storage_spec *s, const config *m, struct skv_buf *out)
 {
-	kvb_buf_printf(out, "{");
+	skv_buf_printf(out, "{");
 	put_text(out, "type", strcmp(s->type, "null") == 0 ? "dummy" : s->type);
-	kvb_buf_printf(out, ",\"is_available\":%s,", s->enabled ? "true" : "false");
+	skv_buf_printf(out, ",\"is_available\":%s,", s->enabled ? "true" : "false");
 	put_text(out, "global_unique_name", s->name);
-	kvb_buf_printf(out, ",\"storage_spec\":{");
+	skv_buf_printf(out, ",\"storage_spec\":{");
 	if (m->storage_spec_case == KVCM_ADMIN__STORAGE_CONFIG__STORAGE_SPEC_THREEFS) {
 		put_text(out, "cluster_name", m->threefs->cluster_name);
-		kvb_buf_printf(out, ",");
+		skv_buf_printf(out, ",");
 		put_text(out, "mountpoint", m->threefs->mountpoint);
-		kvb_buf_printf(out, ",");
+		skv_buf_printf(out, ",");
 		put_text(out, "root_dir", m->threefs->root_dir);
-		kvb_buf_printf(out, ",\"key_count_per_file\":%" PRId32, m->threefs->key_count_per_file);
+		skv_buf_printf(out, ",\"key_count_per_file\":%" PRId32, m->threefs->key_count_per_file);
 	} else if (m->storage_spec_case == KVCM_ADMIN__STORAGE_CONFIG__STORAGE_SPEC_NFS) {
 		put_text(out, "root_path", m->nfs->root_path);
-		kvb_buf_printf(out, ",\"key_count_per_file\":%" PRId32, m->nfs->key_count_per_file);
+		skv_buf_printf(out, ",\"key_count_per_file\":%" PRId32, m->nfs->key_count_per_file);
 	} else if (m->storage_spec_case == KVCM_ADMIN__STORAGE_CONFIG__STORAGE_SPEC_DUMMY) {
 		put_text(out, "root_path", m->dummy->root_path);
-		kvb_buf_printf(out, ",\"key_count_per_file\":%" PRId32, m->dummy->key_count_per_file);
+		skv_buf_printf(out, ",\"key_count_per_file\":%" PRId32, m->dummy->key_count_per_file);
 	}
-	kvb_buf_printf(out, "}}");
+	skv_buf_printf(out, "}}");
 }
 
-void kvcm_storage_configs(const KvcmAdmin__InstanceGroup *g, const struct kvb_storage_view *storages,
-			  uint32_t n_storages, struct kvb_arena *a, struct kvb_buf *out)
+void kvcm_storage_configs(const KvcmAdmin__InstanceGroup *g, const struct skv_storage_view *storages,
+			  uint32_t n_storages, struct skv_arena *a, struct skv_buf *out)
 {
 	bool first = true;
 
-	kvb_buf_printf(out, "[");
+	skv_buf_printf(out, "[");
 	for (size_t i = 0; i < g->n_storage_candidates; i++) {
 		for (uint32_t k = 0; k < n_storages; k++) {
-			const struct kvb_storage_spec *s = &storages[k].spec;
+			const struct skv_storage_spec *s = &storages[k].spec;
 			config *m;
 
 			if (strcmp(s->name, g->storage_candidates[i]) != 0)
@@ -414,10 +414,10 @@ void kvcm_storage_configs(const KvcmAdmin__InstanceGroup *g, const struct kvb_st
 			if (!m)
 				continue;
 			if (!first)
-				kvb_buf_printf(out, ",");
+				skv_buf_printf(out, ",");
 			put_entry(s, m, out);
 			first = false;
 		}
 	}
-	kvb_buf_printf(out, "]");
+	skv_buf_printf(out, "]");
 }

@@ -5,56 +5,56 @@
 
 #include <string.h>
 
-#include <kvb/core.h>
-#include <kvb/kvcm_run.h>
-#include <kvb/nodes.h>
+#include <skv/core.h>
+#include <skv/kvcm_run.h>
+#include <skv/nodes.h>
 
 #include "model_internal.h"
 
 #define KIND "node"
 
-int kvcm_node_publish(struct kvb_core *core, const KvcmAdmin__NodeEndpoint *own, struct kvb_error *err)
+int kvcm_node_publish(struct skv_core *core, const KvcmAdmin__NodeEndpoint *own, struct skv_error *err)
 {
-	struct kvb_arena a;
+	struct skv_arena a;
 	const char *text;
 	int rc;
 
-	kvb_arena_init(&a);
+	skv_arena_init(&a);
 	text = kvcm_model_text(&own->base, &a);
-	rc = text ? kvb_node_publish(core, KIND, text, err) : kvcm_model_nomem(err);
-	kvb_arena_destroy(&a);
+	rc = text ? skv_node_publish(core, KIND, text, err) : kvcm_model_nomem(err);
+	skv_arena_destroy(&a);
 	return rc;
 }
 
-void kvcm_node_retire(struct kvb_core *core) { kvb_node_retire(core, KIND); }
+void kvcm_node_retire(struct skv_core *core) { skv_node_retire(core, KIND); }
 
-int kvcm_node_cluster(struct kvb_core *core, const KvcmAdmin__NodeEndpoint *own, struct kvb_arena *a,
-		      struct kvcm_cluster *out, struct kvb_error *err)
+int kvcm_node_cluster(struct skv_core *core, const KvcmAdmin__NodeEndpoint *own, struct skv_arena *a,
+		      struct kvcm_cluster *out, struct skv_error *err)
 {
-	char self[KVB_OWNER_NAME], leader[KVB_OWNER_NAME];
-	struct kvb_error ignored;
+	char self[SKV_OWNER_NAME], leader[SKV_OWNER_NAME];
+	struct skv_error ignored;
 	const char *text;
 
 	*out = (struct kvcm_cluster){ .self = own->node_id, .leader = "" };
-	kvb_core_leader(core, self, leader, &out->remaining_ms);
+	skv_core_leader(core, self, leader, &out->remaining_ms);
 	if (!*leader)
-		return KVB_OK;
+		return SKV_OK;
 	if (strcmp(self, leader) == 0) {
 		out->leader = own->node_id;
 		out->endpoint = own;
-		return KVB_OK;
+		return SKV_OK;
 	}
-	if (kvb_node_text(core, KIND, leader, a, &text, &ignored) == KVB_OK)
+	if (skv_node_text(core, KIND, leader, a, &text, &ignored) == SKV_OK)
 		out->endpoint = (const KvcmAdmin__NodeEndpoint *)kvcm_model_message(
 			&kvcm_admin__node_endpoint__descriptor, text, a);
 	/* A leader that has not published yet is still somebody. */
-	out->leader = out->endpoint ? out->endpoint->node_id : kvb_arena_strndup(a, leader, strlen(leader));
-	return out->leader ? KVB_OK : kvcm_model_nomem(err);
+	out->leader = out->endpoint ? out->endpoint->node_id : skv_arena_strndup(a, leader, strlen(leader));
+	return out->leader ? SKV_OK : kvcm_model_nomem(err);
 }
 
-KvcmMeta__MetaNodeEndpoint *kvcm_node_for_meta(const KvcmAdmin__NodeEndpoint *e, struct kvb_arena *a)
+KvcmMeta__MetaNodeEndpoint *kvcm_node_for_meta(const KvcmAdmin__NodeEndpoint *e, struct skv_arena *a)
 {
-	KvcmMeta__MetaNodeEndpoint *m = kvb_arena_alloc(a, sizeof *m);
+	KvcmMeta__MetaNodeEndpoint *m = skv_arena_alloc(a, sizeof *m);
 
 	if (!m)
 		return NULL;

@@ -2,20 +2,20 @@
  * node.h - where managers of one store are to be found: what getClusterInfo and getManagerClusterInfo tell.
  *
  * Each manager, leader or follower, leaves its endpoint as a document "node/<owner name>" in the store, where the others
- * read it (kvb/kvcm_run.h). No state; any thread.
+ * read it (skv/kvcm_run.h). No state; any thread.
  */
 #ifndef KVCM_NODE_H
 #define KVCM_NODE_H
 
 #include <stdint.h>
 
-#include <kvb/arena.h>
-#include <kvb/status.h>
+#include <skv/arena.h>
+#include <skv/status.h>
 
 #include <kvcm/admin.pb-c.h>
 #include <kvcm/meta.pb-c.h>
 
-struct kvb_core;
+struct skv_core;
 
 struct kvcm_cluster {
 	const char *self;   /* node id */
@@ -24,10 +24,10 @@ struct kvcm_cluster {
 	uint64_t remaining_ms; /* of the leader's lease */
 };
 
-/* Who leads, also on a follower. Strings live in `a`, or as long as `own`. KVB_E_NOMEM only. */
-int kvcm_node_cluster(struct kvb_core *core, const KvcmAdmin__NodeEndpoint *own, struct kvb_arena *a,
-		      struct kvcm_cluster *out, struct kvb_error *err);
+/* Who leads, also on a follower. Strings live in `a`, or as long as `own`. SKV_E_NOMEM only. */
+int kvcm_node_cluster(struct skv_core *core, const KvcmAdmin__NodeEndpoint *own, struct skv_arena *a,
+		      struct kvcm_cluster *out, struct skv_error *err);
 /* The same endpoint in the meta service's words, without the admin ports. NULL: out of memory. */
-KvcmMeta__MetaNodeEndpoint *kvcm_node_for_meta(const KvcmAdmin__NodeEndpoint *e, struct kvb_arena *a);
+KvcmMeta__MetaNodeEndpoint *kvcm_node_for_meta(const KvcmAdmin__NodeEndpoint *e, struct skv_arena *a);
 
 #endif

@@ -13,7 +13,7 @@
 
 struct kvcm *kvcm_of(const struct kvcm_call *k) { return k->c->api->ctx; }
 
-struct kvb_core *kvcm_core(const struct kvcm_call *k) { return k->c->s->core; }
+struct skv_core *kvcm_core(const struct kvcm_call *k) { return k->c->s->core; }
 
 /* ---- results ----------------------------------------------------------------------------------- */
 
@@ -27,7 +27,7 @@ char *kvcm_text(struct kvcm_call *k, const char *fmt, ...)
 	va_start(ap, fmt);
 	n = vsnprintf(small, sizeof small, fmt, ap);
 	va_end(ap);
-	text = n < 0 ? NULL : kvb_arena_alloc(&k->c->arena, (size_t)n + 1);
+	text = n < 0 ? NULL : skv_arena_alloc(&k->c->arena, (size_t)n + 1);
 	if (!text)
 		return none;
 	va_start(ap, fmt);
@@ -38,7 +38,7 @@ char *kvcm_text(struct kvcm_call *k, const char *fmt, ...)
 
 int kvcm_done(struct kvcm_call *k, int rc, const char *message)
 {
-	if (rc == KVB_OK)
+	if (rc == SKV_OK)
 		k->message = message;
 	return rc;
 }
@@ -46,10 +46,10 @@ int kvcm_done(struct kvcm_call *k, int rc, const char *message)
 int kvcm_missing(struct kvcm_call *k, const char *field)
 {
 	k->message = kvcm_text(k, "missing or invalid fields: {%s: {%s}}", k->op->name, field);
-	return kvb_fail(&k->c->err, KVB_E_INVALID, field, "%s is missing or invalid", field);
+	return skv_fail(&k->c->err, SKV_E_INVALID, field, "%s is missing or invalid", field);
 }
 
-int kvcm_nomem(struct kvcm_call *k) { return kvb_fail(&k->c->err, KVB_E_NOMEM, NULL, "out of memory"); }
+int kvcm_nomem(struct kvcm_call *k) { return skv_fail(&k->c->err, SKV_E_NOMEM, NULL, "out of memory"); }
 
 int kvcm_with_code(struct kvcm_call *k, int rc, int code)
 {
@@ -60,25 +60,25 @@ int kvcm_with_code(struct kvcm_call *k, int rc, int code)
 int kvcm_code(int status)
 {
 	switch (status) {
-	case KVB_OK:
+	case SKV_OK:
 		return KVCM_META__ERROR_CODE__OK;
-	case KVB_E_INVALID:
-	case KVB_E_TOO_LARGE:
+	case SKV_E_INVALID:
+	case SKV_E_TOO_LARGE:
 		return KVCM_META__ERROR_CODE__INVALID_ARGUMENT;
-	case KVB_E_UNSUPPORTED:
+	case SKV_E_UNSUPPORTED:
 		return KVCM_META__ERROR_CODE__UNSUPPORTED;
-	case KVB_E_CONFLICT:
+	case SKV_E_CONFLICT:
 		return KVCM_META__ERROR_CODE__DUPLICATE_ENTITY;
-	case KVB_E_NOT_FOUND:
+	case SKV_E_NOT_FOUND:
 		return KVCM_META__ERROR_CODE__INSTANCE_NOT_EXIST;
-	case KVB_E_TOO_MANY:
+	case SKV_E_TOO_MANY:
 		return KVCM_META__ERROR_CODE__REACH_MAX_ENTITY_CAPACITY;
-	case KVB_E_NOT_OWNER:
-	case KVB_E_NOT_READY:
-	case KVB_E_FENCED:
+	case SKV_E_NOT_OWNER:
+	case SKV_E_NOT_READY:
+	case SKV_E_FENCED:
 		return KVCM_META__ERROR_CODE__SERVER_NOT_LEADER;
-	case KVB_E_IO:
-	case KVB_E_STORE_IO:
+	case SKV_E_IO:
+	case SKV_E_STORE_IO:
 		return KVCM_META__ERROR_CODE__IO_ERROR;
 	default:
 		return KVCM_META__ERROR_CODE__INTERNAL_ERROR;
@@ -100,13 +100,13 @@ const char *kvcm_field(const struct kvcm_call *k, const char *name)
 
 int kvcm_op_run(struct kvcm_call *k)
 {
-	int rc = k->op->flags & KVCM_LEADER ? kvb_call_check_core(k->c) : KVB_OK;
+	int rc = k->op->flags & KVCM_LEADER ? skv_call_check_core(k->c) : SKV_OK;
 
-	if (rc != KVB_OK)
+	if (rc != SKV_OK)
 		return rc;
 	if (k->op->flags & KVCM_FAULTS && kvcm_faults_hit(&kvcm_of(k)->faults, k->op->name, k->trace_id)) {
 		k->message = kvcm_text(k, "%s fail due to fault injection", k->op->name);
-		return kvb_fail(&k->c->err, KVB_E_INTERNAL, NULL, "fault injection");
+		return skv_fail(&k->c->err, SKV_E_INTERNAL, NULL, "fault injection");
 	}
 	return k->op->run(k);
 }
@@ -116,17 +116,17 @@ int kvcm_op_run(struct kvcm_call *k)
 static bool is_registered(const struct kvcm_call *k)
 {
 	const char *id = kvcm_field(k, "instance_id");
-	struct kvb_instance_view *v;
-	struct kvb_error ignored;
+	struct skv_instance_view *v;
+	struct skv_error ignored;
 	uint32_t n;
 
-	return *id && kvb_core_instances(kvcm_core(k), k->c->caller.tenant, id, &k->c->arena, &v, &n, &ignored) !=
-			      KVB_E_NOT_FOUND;
+	return *id && skv_core_instances(kvcm_core(k), k->c->caller.tenant, id, &k->c->arena, &v, &n, &ignored) !=
+			      SKV_E_NOT_FOUND;
 }
 
 int kvcm_answer_code(const struct kvcm_call *k, int status)
 {
-	int code = k->code && status != KVB_OK ? k->code : kvcm_code(status);
+	int code = k->code && status != SKV_OK ? k->code : kvcm_code(status);
 
 	if (!(k->op->flags & KVCM_INSTANCE) || code == KVCM_META__ERROR_CODE__OK ||
 	    code == KVCM_META__ERROR_CODE__SERVER_NOT_LEADER)
@@ -139,7 +139,7 @@ int kvcm_answer_code(const struct kvcm_call *k, int status)
 
 const char *kvcm_answer_message(struct kvcm_call *k, int status)
 {
-	if (status == KVB_OK)
+	if (status == SKV_OK)
 		return k->message ? k->message : k->op->done ? k->op->done : "";
 	if (k->message)
 		return k->message;
@@ -147,10 +147,10 @@ const char *kvcm_answer_message(struct kvcm_call *k, int status)
 }
 
 /* Puts a new message into the field of `m`; NULL: no such field, or no memory. */
-static ProtobufCMessage *make_in(ProtobufCMessage *m, const char *name, struct kvb_arena *a)
+static ProtobufCMessage *make_in(ProtobufCMessage *m, const char *name, struct skv_arena *a)
 {
 	const ProtobufCFieldDescriptor *f = protobuf_c_message_descriptor_get_field_by_name(m->descriptor, name);
-	ProtobufCMessage *made = f ? kvb_proto_make(f->descriptor, a) : NULL;
+	ProtobufCMessage *made = f ? skv_proto_make(f->descriptor, a) : NULL;
 
 	if (made)
 		memcpy((char *)m + f->offset, &made, sizeof made);

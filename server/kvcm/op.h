@@ -10,11 +10,11 @@
 
 #include <stdatomic.h>
 
-#include <kvb/call.h>
-#include <kvb/core.h>
-#include <kvb/kvcm_api.h>
-#include <kvb/ops.h>
-#include <kvb/proto_codec.h>
+#include <skv/call.h>
+#include <skv/core.h>
+#include <skv/kvcm_api.h>
+#include <skv/ops.h>
+#include <skv/proto_codec.h>
 
 #include <kvcm/admin.pb-c.h>
 #include <kvcm/debug.pb-c.h>
@@ -33,18 +33,18 @@ struct kvcm_op {
 	const char *name; /* "GetCacheLocation": in messages, metrics, faults */
 	const ProtobufCMessageDescriptor *request, *response;
 	unsigned flags;
-	/* Checks k->req and does the work: KVB_OK, KVB_PENDING (the core calls k->c->done), or an error with
+	/* Checks k->req and does the work: SKV_OK, SKV_PENDING (the core calls k->c->done), or an error with
 	 * k->c->err filled. */
 	int (*run)(struct kvcm_call *k);
-	/* After success: fills k->res. KVB_OK or an error as above. NULL: run has done it. */
+	/* After success: fills k->res. SKV_OK or an error as above. NULL: run has done it. */
 	int (*write)(struct kvcm_call *k);
 	const char *done;   /* message of success; NULL: k->message */
 	const char *failed; /* what goes before the error's text: "Failed to trim cache : "; NULL: nothing */
 };
 
-/* kvb_call.state. */
+/* skv_call.state. */
 struct kvcm_call {
-	struct kvb_call *c;
+	struct skv_call *c;
 	const struct kvcm_op *op;
 	const void *req;     /* message of op->request */
 	void *res;           /* message of op->response; its header is filled at the end */
@@ -53,14 +53,14 @@ struct kvcm_call {
 	const char *message; /* to answer instead of the row's; NULL: none */
 	bool unread;         /* the body is not a message */
 	void *own;           /* of the operation, between run and write */
-	struct kvb_proto_splice splice[2]; /* fields of res that are written from elsewhere; field 0: unused */
+	struct skv_proto_splice splice[2]; /* fields of res that are written from elsewhere; field 0: unused */
 };
 
 #define KVCM_CAMPAIGN_DELAY_MS 10000u
 #define KVCM_LEASES 1024
 
 struct kvcm {
-	struct kvb_api api;
+	struct skv_api api;
 	struct kvcm_model model;
 	const KvcmAdmin__NodeEndpoint *own;
 	struct kvcm_faults faults;
@@ -69,10 +69,10 @@ struct kvcm {
 };
 
 /* What checkHealth and /api/healthy tell: a leader that can do its work, a follower that waits for its turn. */
-bool kvcm_healthy(struct kvb_service *s);
+bool kvcm_healthy(struct skv_service *s);
 
 struct kvcm *kvcm_of(const struct kvcm_call *k);
-struct kvb_core *kvcm_core(const struct kvcm_call *k);
+struct skv_core *kvcm_core(const struct kvcm_call *k);
 
 /* ---- answers of an operation ------------------------------------------------------------------- */
 

@@ -17,8 +17,8 @@ int kvcm_write_cache_meta(struct kvcm_call *k);
 int kvcm_write_start(struct kvcm_call *k);
 
 #define PAGE_PROTOTYPES(name, path, role, flags)                                                                     \
-	int kvcm_page_##name##_run(struct kvb_call *c);                                                              \
-	void kvcm_page_##name##_write(struct kvb_call *c);
+	int kvcm_page_##name##_run(struct skv_call *c);                                                              \
+	void kvcm_page_##name##_write(struct skv_call *c);
 KVCM_PAGES(PAGE_PROTOTYPES)
 #undef PAGE_PROTOTYPES
 

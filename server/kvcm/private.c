@@ -5,7 +5,7 @@
  * own; who comes removes those of processes that are provably dead. Nothing is ever removed but directories with the
  * mark of our storages. No state; any thread; blocks with the file system.
  */
-#include <kvb/kvcm_run.h>
+#include <skv/kvcm_run.h>
 
 #include <dirent.h>
 #include <errno.h>
@@ -17,13 +17,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <kvb/limits.h>
-#include <kvb/log.h>
-#include <kvb/store.h>
+#include <skv/limits.h>
+#include <skv/log.h>
+#include <skv/store.h>
+#include <skv/superblock.h>
 
 #define MARK ".kvcm-"
-#define STORAGE_MARKER "kvblock-storage" /* of backends/storage: the directory is one of ours */
-#define PATH_ROOM (KVB_MAX_ROOT + 80)
+#define PATH_ROOM (SKV_MAX_ROOT + 80)
 #define ENTRY_ROOM (PATH_ROOM + 260) /* with a directory entry */
 
 static int remove_one(const char *path, const struct stat *st, int type, struct FTW *walk)
@@ -39,7 +39,7 @@ static void remove_directory(const char *path)
 {
 	char marker[ENTRY_ROOM + 32];
 
-	snprintf(marker, sizeof marker, "%s/" STORAGE_MARKER, path);
+	snprintf(marker, sizeof marker, "%s/" SKV_STORAGE_MARKER, path);
 	if (access(marker, F_OK) == 0)
 		nftw(path, remove_one, 16, FTW_DEPTH | FTW_PHYS);
 }
@@ -69,7 +69,7 @@ static bool is_of_dead(const char *path)
 
 	if (fd >= 0)
 		close(fd);
-	return n > 0 && kvb_owner_is_dead(owner);
+	return n > 0 && skv_owner_is_dead(owner);
 }
 
 /* All directories in `parent` that end with ".<id>". */
@@ -85,7 +85,7 @@ static void sweep_id(const char *parent, const char *id)
 		if (!dot || dot == e->d_name || strcmp(dot + 1, id) != 0)
 			continue;
 		snprintf(path, sizeof path, "%s/%s", parent, e->d_name);
-		kvb_log(KVB_LOG_INFO, "kvcm", "removing %s, left by a process that is dead", path);
+		skv_log(SKV_LOG_INFO, "kvcm", "removing %s, left by a process that is dead", path);
 		remove_directory(path);
 	}
 	if (d)
@@ -112,7 +112,7 @@ static void sweep(const char *parent)
 		closedir(d);
 }
 
-int kvcm_private_mark(const char *root, const char *id, const char *owner, struct kvb_error *err)
+int kvcm_private_mark(const char *root, const char *id, const char *owner, struct skv_error *err)
 {
 	char path[PATH_ROOM], parent[PATH_ROOM];
 	size_t n = strlen(owner);
@@ -126,7 +126,7 @@ int kvcm_private_mark(const char *root, const char *id, const char *owner, struc
 	good = fd >= 0 && write(fd, owner, n) == (ssize_t)n;
 	if (fd >= 0 && close(fd) != 0)
 		good = false;
-	return good ? KVB_OK
-		    : kvb_fail(err, KVB_E_IO, "storage_spec", "cannot write into the storage's directory: %s",
+	return good ? SKV_OK
+		    : skv_fail(err, SKV_E_IO, "storage_spec", "cannot write into the storage's directory: %s",
 			       strerror(errno));
 }

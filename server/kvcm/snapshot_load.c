@@ -20,25 +20,25 @@
 #include "model_internal.h"
 
 struct load {
-	struct kvb_core *core;
+	struct skv_core *core;
 	const struct kvcm_model *model;
 	const struct kvcm_snapshot *s;
-	struct kvb_arena *a;
-	struct kvb_stats have;
-	struct kvb_error *err;
+	struct skv_arena *a;
+	struct skv_stats have;
+	struct skv_error *err;
 };
 
 static int bad(const struct load *l, const char *list, uint32_t i, const char *field, const char *what, const char *name)
 {
-	char at[KVB_FIELD_MAX];
+	char at[SKV_FIELD_MAX];
 
 	snprintf(at, sizeof at, "%s[%" PRIu32 "].%s", list, i, field);
-	return kvb_fail(l->err, KVB_E_INVALID, at, what, name);
+	return skv_fail(l->err, SKV_E_INVALID, at, what, name);
 }
 
 /* ---- storages ---------------------------------------------------------------------------------- */
 
-static const struct kvb_storage_spec *storage_there(const struct load *l, const char *name)
+static const struct skv_storage_spec *storage_there(const struct load *l, const char *name)
 {
 	for (uint32_t i = 0; i < l->have.n_storages; i++)
 		if (strcmp(l->have.storages[i].spec.name, name) == 0)
@@ -55,7 +55,7 @@ static bool storage_will_be(const struct load *l, const char *name)
 }
 
 /* The peer's message that a storage was made from; NULL: another API made it. */
-static const KvcmAdmin__StorageConfig *message_of(const struct load *l, const struct kvb_storage_spec *s)
+static const KvcmAdmin__StorageConfig *message_of(const struct load *l, const struct skv_storage_spec *s)
 {
 	return (const KvcmAdmin__StorageConfig *)kvcm_model_message(&kvcm_admin__storage_config__descriptor, s->extra,
 								     l->a);
@@ -76,7 +76,7 @@ static bool same_place(const KvcmAdmin__StorageConfig *a, const KvcmAdmin__Stora
 
 static int check_storage(const struct load *l, uint32_t i)
 {
-	const struct kvb_storage_spec *s = &l->s->storages[i], *old = storage_there(l, s->name);
+	const struct skv_storage_spec *s = &l->s->storages[i], *old = storage_there(l, s->name);
 	const KvcmAdmin__StorageConfig *was, *m = message_of(l, s);
 
 	for (uint32_t j = 0; j < i; j++)
@@ -85,7 +85,7 @@ static int check_storage(const struct load *l, uint32_t i)
 	if (m && strcmp(m->global_unique_name, s->name) != 0)
 		return bad(l, "storages", i, "spec.extra", "it is not the message of the storage %s", s->name);
 	if (!old)
-		return KVB_OK;
+		return SKV_OK;
 	was = message_of(l, old);
 	if (strcmp(old->type, s->type) != 0)
 		return bad(l, "storages", i, "spec.type", "the storage %s exists with another type", s->name);
@@ -93,7 +93,7 @@ static int check_storage(const struct load *l, uint32_t i)
 		return bad(l, "storages", i, "spec.extra", "the storage %s exists elsewhere", s->name);
 	if (s->capacity < old->capacity)
 		return bad(l, "storages", i, "spec.capacity", "the storage %s exists and cannot shrink", s->name);
-	return KVB_OK;
+	return SKV_OK;
 }
 
 /* ---- groups ------------------------------------------------------------------------------------ */
@@ -111,7 +111,7 @@ static bool group_will_be(const struct load *l, const char *name)
 
 static int check_group(const struct load *l, uint32_t i)
 {
-	const struct kvb_group_spec *g = &l->s->groups[i];
+	const struct skv_group_spec *g = &l->s->groups[i];
 
 	for (uint32_t j = 0; j < i; j++)
 		if (strcmp(l->s->groups[j].name, g->name) == 0)
@@ -123,17 +123,17 @@ static int check_group(const struct load *l, uint32_t i)
 		if (!storage_will_be(l, g->storages[k]))
 			return bad(l, "groups", i, field, "there is no storage %s", g->storages[k]);
 	}
-	return KVB_OK;
+	return SKV_OK;
 }
 
 /* ---- instances --------------------------------------------------------------------------------- */
 
-static bool same_instance(const struct kvb_instance_spec *a, const struct kvb_instance_spec *b)
+static bool same_instance(const struct skv_instance_spec *a, const struct skv_instance_spec *b)
 {
 	return strcmp(a->tenant, b->tenant) == 0 && strcmp(a->id, b->id) == 0;
 }
 
-static const struct kvb_instance_spec *instance_there(const struct load *l, const struct kvb_instance_spec *s)
+static const struct skv_instance_spec *instance_there(const struct load *l, const struct skv_instance_spec *s)
 {
 	for (uint32_t i = 0; i < l->have.n_instances; i++)
 		if (same_instance(&l->have.instances[i].spec, s))
@@ -141,7 +141,7 @@ static const struct kvb_instance_spec *instance_there(const struct load *l, cons
 	return NULL;
 }
 
-static const char *changed_field(const struct kvb_instance_spec *old, const struct kvb_instance_spec *s)
+static const char *changed_field(const struct skv_instance_spec *old, const struct skv_instance_spec *s)
 {
 	if (strcmp(old->group, s->group) != 0)
 		return "spec.group";
@@ -161,7 +161,7 @@ static const char *changed_field(const struct kvb_instance_spec *old, const stru
 
 static int check_instance(const struct load *l, uint32_t i)
 {
-	const struct kvb_instance_spec *s = &l->s->instances[i], *old = instance_there(l, s);
+	const struct skv_instance_spec *s = &l->s->instances[i], *old = instance_there(l, s);
 	const char *field = old ? changed_field(old, s) : NULL;
 
 	for (uint32_t j = 0; j < i; j++)
@@ -169,7 +169,7 @@ static int check_instance(const struct load *l, uint32_t i)
 			return bad(l, "instances", i, "id", "the instance %s is named twice", s->id);
 	if (!group_will_be(l, s->group))
 		return bad(l, "instances", i, "spec.group", "there is no group %s", s->group);
-	return field ? bad(l, "instances", i, field, "the instance %s exists with another one", s->id) : KVB_OK;
+	return field ? bad(l, "instances", i, field, "the instance %s exists with another one", s->id) : SKV_OK;
 }
 
 static int check_account(const struct load *l, uint32_t i)
@@ -178,20 +178,20 @@ static int check_account(const struct load *l, uint32_t i)
 		if (strcmp(l->s->accounts[j].name, l->s->accounts[i].name) == 0)
 			return bad(l, "accounts", i, "user_name", "the account %s is named twice",
 				   l->s->accounts[i].name);
-	return KVB_OK;
+	return SKV_OK;
 }
 
 static int check(const struct load *l)
 {
-	int rc = KVB_OK;
+	int rc = SKV_OK;
 
-	for (uint32_t i = 0; i < l->s->n_storages && rc == KVB_OK; i++)
+	for (uint32_t i = 0; i < l->s->n_storages && rc == SKV_OK; i++)
 		rc = check_storage(l, i);
-	for (uint32_t i = 0; i < l->s->n_groups && rc == KVB_OK; i++)
+	for (uint32_t i = 0; i < l->s->n_groups && rc == SKV_OK; i++)
 		rc = check_group(l, i);
-	for (uint32_t i = 0; i < l->s->n_instances && rc == KVB_OK; i++)
+	for (uint32_t i = 0; i < l->s->n_instances && rc == SKV_OK; i++)
 		rc = check_instance(l, i);
-	for (uint32_t i = 0; i < l->s->n_accounts && rc == KVB_OK; i++)
+	for (uint32_t i = 0; i < l->s->n_accounts && rc == SKV_OK; i++)
 		rc = check_account(l, i);
 	return rc;
 }
@@ -201,18 +201,18 @@ static int check(const struct load *l)
 /* Names the object that could not be put. */
 static int failed(const struct load *l, const char *list, uint32_t i)
 {
-	char at[KVB_FIELD_MAX];
+	char at[SKV_FIELD_MAX];
 
 	snprintf(at, sizeof at, "%s[%" PRIu32 "]%s%.60s", list, i, *l->err->field ? "." : "", l->err->field);
-	return kvb_fail(l->err, l->err->status, at, "%s", l->err->message);
+	return skv_fail(l->err, l->err->status, at, "%s", l->err->message);
 }
 
 /* From the peer's message, with the sizes of the snapshot. */
-static int put_message(const struct load *l, const KvcmAdmin__StorageConfig *m, const struct kvb_storage_spec *s)
+static int put_message(const struct load *l, const KvcmAdmin__StorageConfig *m, const struct skv_storage_spec *s)
 {
 	struct kvcm_model model = *l->model;
-	struct kvb_storage_view *v;
-	struct kvb_storage_spec now;
+	struct skv_storage_view *v;
+	struct skv_storage_spec now;
 	uint32_t n;
 	int rc;
 
@@ -221,20 +221,20 @@ static int put_message(const struct load *l, const KvcmAdmin__StorageConfig *m, 
 	if (s->unit)
 		model.storage_unit = s->unit;
 	rc = kvcm_storage_put(l->core, m, &model, NULL, l->err);
-	if (rc == KVB_OK)
-		rc = kvb_core_storages(l->core, s->name, l->a, &v, &n, l->err);
-	if (rc != KVB_OK || v[0].spec.enabled == s->enabled)
+	if (rc == SKV_OK)
+		rc = skv_core_storages(l->core, s->name, l->a, &v, &n, l->err);
+	if (rc != SKV_OK || v[0].spec.enabled == s->enabled)
 		return rc;
 	now = v[0].spec;
 	now.enabled = s->enabled;
-	return kvb_core_storage_put(l->core, &now, NULL, l->err);
+	return skv_core_storage_put(l->core, &now, NULL, l->err);
 }
 
 static int put_storage(const struct load *l, uint32_t i)
 {
-	const struct kvb_storage_spec *old = storage_there(l, l->s->storages[i].name);
+	const struct skv_storage_spec *old = storage_there(l, l->s->storages[i].name);
 	const KvcmAdmin__StorageConfig *m = message_of(l, &l->s->storages[i]);
-	struct kvb_storage_spec s = l->s->storages[i];
+	struct skv_storage_spec s = l->s->storages[i];
 
 	if (m)
 		return put_message(l, m, &s);
@@ -249,25 +249,25 @@ static int put_storage(const struct load *l, uint32_t i)
 		if (moved)
 			s.client_root = old->client_root;
 	}
-	return kvb_core_storage_put(l->core, &s, NULL, l->err);
+	return skv_core_storage_put(l->core, &s, NULL, l->err);
 }
 
 static int make_storages(const struct load *l)
 {
-	int rc = KVB_OK;
+	int rc = SKV_OK;
 	uint32_t i;
 
-	for (i = 0; i < l->s->n_storages && rc == KVB_OK; i++)
+	for (i = 0; i < l->s->n_storages && rc == SKV_OK; i++)
 		if (!storage_there(l, l->s->storages[i].name))
 			rc = put_storage(l, i);
-	if (rc == KVB_OK)
-		return KVB_OK;
+	if (rc == SKV_OK)
+		return SKV_OK;
 	failed(l, "storages", --i);
 	for (;; i--) { /* nothing lies there yet */
-		struct kvb_error ignored;
+		struct skv_error ignored;
 
 		if (!storage_there(l, l->s->storages[i].name))
-			kvb_core_storage_delete(l->core, l->s->storages[i].name, &ignored);
+			skv_core_storage_delete(l->core, l->s->storages[i].name, &ignored);
 		if (i == 0)
 			return rc;
 	}
@@ -276,29 +276,29 @@ static int make_storages(const struct load *l)
 static int put_rest(const struct load *l)
 {
 	for (uint32_t i = 0; i < l->s->n_storages; i++)
-		if (storage_there(l, l->s->storages[i].name) && put_storage(l, i) != KVB_OK)
+		if (storage_there(l, l->s->storages[i].name) && put_storage(l, i) != SKV_OK)
 			return failed(l, "storages", i);
 	for (uint32_t i = 0; i < l->s->n_groups; i++)
-		if (kvb_core_group_put(l->core, &l->s->groups[i], NULL, NULL, l->err) != KVB_OK)
+		if (skv_core_group_put(l->core, &l->s->groups[i], NULL, NULL, l->err) != SKV_OK)
 			return failed(l, "groups", i);
 	for (uint32_t i = 0; i < l->s->n_instances; i++)
-		if (kvb_core_instance_put(l->core, &l->s->instances[i], NULL, l->err) != KVB_OK)
+		if (skv_core_instance_put(l->core, &l->s->instances[i], NULL, l->err) != SKV_OK)
 			return failed(l, "instances", i);
 	for (uint32_t i = 0; i < l->s->n_accounts; i++)
-		if (kvcm_account_put(l->core, &l->s->accounts[i], l->err) != KVB_OK)
+		if (kvcm_account_put(l->core, &l->s->accounts[i], l->err) != SKV_OK)
 			return failed(l, "accounts", i);
-	return KVB_OK;
+	return SKV_OK;
 }
 
-int kvcm_snapshot_load(struct kvb_core *core, const struct kvcm_model *model, const struct kvcm_snapshot *s,
-		       struct kvb_arena *a, struct kvb_error *err)
+int kvcm_snapshot_load(struct skv_core *core, const struct kvcm_model *model, const struct kvcm_snapshot *s,
+		       struct skv_arena *a, struct skv_error *err)
 {
 	struct load l = { .core = core, .model = model, .s = s, .a = a, .err = err };
-	int rc = kvb_core_stats(core, a, &l.have, err);
+	int rc = skv_core_stats(core, a, &l.have, err);
 
-	if (rc == KVB_OK)
+	if (rc == SKV_OK)
 		rc = check(&l);
-	if (rc == KVB_OK)
+	if (rc == SKV_OK)
 		rc = make_storages(&l);
-	return rc == KVB_OK ? put_rest(&l) : rc;
+	return rc == SKV_OK ? put_rest(&l) : rc;
 }

@@ -8,7 +8,7 @@
 
 static int refuse(struct kvcm_call *k, const char *what)
 {
-	return kvb_fail(&k->c->err, KVB_E_UNSUPPORTED, NULL, "%s is not supported: %s", k->op->name, what);
+	return skv_fail(&k->c->err, SKV_E_UNSUPPORTED, NULL, "%s is not supported: %s", k->op->name, what);
 }
 
 int kvcm_run_admin_migrateCache(struct kvcm_call *k) { return refuse(k, "blocks stay on their storage"); }

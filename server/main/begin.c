@@ -13,11 +13,11 @@
 #include <time.h>
 #include <unistd.h>
 
-#include <kvb/front.h>
-#include <kvb/grpc.h>
-#include <kvb/log.h>
-#include <kvb/nodes.h>
-#include <kvb/service.h>
+#include <skv/front.h>
+#include <skv/grpc.h>
+#include <skv/log.h>
+#include <skv/nodes.h>
+#include <skv/service.h>
 
 #include "compat.h"
 #include "daemon.h"
@@ -34,17 +34,17 @@ void serve_end_with_problem(struct service *s)
 /* The one line on standard output that tells people and scripts that work can begin. */
 static void say_ready(struct service *s)
 {
-	struct kvb_storage_view *v = NULL;
-	struct kvb_arena a;
-	struct kvb_error err;
+	struct skv_storage_view *v = NULL;
+	struct skv_arena a;
+	struct skv_error err;
 	uint32_t n = 0, spaces = 0, told = 0;
 
-	kvb_arena_init(&a);
-	if (kvb_core_storages(s->core, NULL, &a, &v, &n, &err) != KVB_OK)
+	skv_arena_init(&a);
+	if (skv_core_storages(s->core, NULL, &a, &v, &n, &err) != SKV_OK)
 		n = 0;
-	printf("kvblockd " KVB_VERSION " ready: %s%s%s, store %s (%s), storages",
-	       kvb_front_url(s->front), s->grpc ? ", grpc " : "",
-	       s->grpc ? kvb_grpc_address(s->grpc) : "", s->p->store, s->p->durability);
+	printf("slabkvd " SKV_VERSION " ready: %s%s%s, store %s (%s), storages",
+	       skv_front_url(s->front), s->grpc ? ", grpc " : "",
+	       s->grpc ? skv_grpc_address(s->grpc) : "", s->p->store, s->p->durability);
 	for (uint32_t i = 0; i < n; i++) {
 		if (strcmp(v[i].spec.type, "external") == 0) {
 			spaces++;
@@ -59,22 +59,22 @@ static void say_ready(struct service *s)
 		printf("%s %u page spaces", told ? "," : "", spaces);
 	printf("\n");
 	fflush(stdout);
-	kvb_arena_destroy(&a);
+	skv_arena_destroy(&a);
 }
 
 /* Who started us in the background may go on: we serve, if only to say that another one owns the store. */
 static void release_starter(struct service *s)
 {
-	kvb_daemon_ready(s->ready_fd);
+	skv_daemon_ready(s->ready_fd);
 	s->ready_fd = -1;
 }
 
 /* The peer's clients take an open port for a manager that knows what it is: leader, or follower. */
-static int open_for_business(struct service *s, struct kvb_error *err)
+static int open_for_business(struct service *s, struct skv_error *err)
 {
-	int rc = kvb_compat_start(s->compat, err);
+	int rc = skv_compat_start(s->compat, err);
 
-	if (rc == KVB_OK)
+	if (rc == SKV_OK)
 		release_starter(s);
 	return rc;
 }
@@ -82,35 +82,35 @@ static int open_for_business(struct service *s, struct kvb_error *err)
 /* Another manager owns the store, and it is known where: clients can be sent there. */
 static bool is_follower(struct service *s)
 {
-	char url[KVB_URL_MAX];
+	char url[SKV_URL_MAX];
 
-	return kvb_core_state_get(s->core) == KVB_CORE_STANDBY && kvb_service_leader_url(s->service, url) == KVB_OK;
+	return skv_core_state_get(s->core) == SKV_CORE_STANDBY && skv_service_leader_url(s->service, url) == SKV_OK;
 }
 
-static int make_objects(struct service *s, struct kvb_error *err)
+static int make_objects(struct service *s, struct skv_error *err)
 {
-	return kvb_compat_has_objects(s->compat) ? kvb_compat_make(s->compat, s->core, err)
-						  : kvb_defaults_make(s->p, s->compat, s->core, err);
+	return skv_compat_has_objects(s->compat) ? skv_compat_make(s->compat, s->core, err)
+						  : skv_defaults_make(s->p, s->compat, s->core, err);
 }
 
 /* Until the default objects are made, whoever owns the store meanwhile. */
-static int await_defaults(struct service *s, struct kvb_error *err)
+static int await_defaults(struct service *s, struct skv_error *err)
 {
-	int rc = KVB_E_NOT_READY;
+	int rc = SKV_E_NOT_READY;
 	bool told = false;
 
-	while (!atomic_load(&s->stopping) && (rc == KVB_E_NOT_READY || rc == KVB_E_NOT_OWNER)) {
-		if (kvb_core_wait_ready(s->core, POLL_MS) == KVB_OK) {
+	while (!atomic_load(&s->stopping) && (rc == SKV_E_NOT_READY || rc == SKV_E_NOT_OWNER)) {
+		if (skv_core_wait_ready(s->core, POLL_MS) == SKV_OK) {
 			rc = make_objects(s, err);
-		} else if (!told && kvb_core_state_get(s->core) == KVB_CORE_STANDBY) {
-			kvb_log(KVB_LOG_INFO, "main", "standby: another manager owns the store %s",
+		} else if (!told && skv_core_state_get(s->core) == SKV_CORE_STANDBY) {
+			skv_log(SKV_LOG_INFO, "main", "standby: another manager owns the store %s",
 				s->p->store);
 			told = true;
-			if (open_for_business(s, err) != KVB_OK)
-				return KVB_E_INTERNAL;
+			if (open_for_business(s, err) != SKV_OK)
+				return SKV_E_INTERNAL;
 		}
-		if (rc != KVB_OK && is_follower(s))
-			kvb_front_open(s->front);
+		if (rc != SKV_OK && is_follower(s))
+			skv_front_open(s->front);
 	}
 	return rc;
 }
@@ -120,56 +120,56 @@ static void await_storage(struct service *s)
 {
 	const struct timespec pause = { 0, 20 * 1000 * 1000 };
 	unsigned rounds = 0;
-	struct kvb_error err;
+	struct skv_error err;
 
-	while (!atomic_load(&s->stopping) && kvb_core_ready(s->core, &err) != KVB_OK) {
+	while (!atomic_load(&s->stopping) && skv_core_ready(s->core, &err) != SKV_OK) {
 		if (++rounds == 100)
-			kvb_log(KVB_LOG_WARN, "main", "not ready yet: %s", err.message);
-		if (rounds == 500 && open_for_business(s, &err) != KVB_OK) /* it answers; that may be all for long */
-			kvb_log(KVB_LOG_ERROR, "main", "%s", err.message);
+			skv_log(SKV_LOG_WARN, "main", "not ready yet: %s", err.message);
+		if (rounds == 500 && open_for_business(s, &err) != SKV_OK) /* it answers; that may be all for long */
+			skv_log(SKV_LOG_ERROR, "main", "%s", err.message);
 		nanosleep(&pause, NULL);
 	}
 }
 
-static int publish_all(struct service *s, struct kvb_error *err)
+static int publish_all(struct service *s, struct skv_error *err)
 {
 	const char *url = s->service->advertised;
-	int rc = kvb_compat_publish(s->compat, s->core, err);
+	int rc = skv_compat_publish(s->compat, s->core, err);
 
-	return rc == KVB_OK && *url ? kvb_node_publish(s->core, KVB_NODE_URL, url, err) : rc;
+	return rc == SKV_OK && *url ? skv_node_publish(s->core, SKV_NODE_URL, url, err) : rc;
 }
 
 /* The others must learn where this manager is. The store may be busy for long: it is tried again. */
 static void publish(struct service *s)
 {
 	const struct timespec pause = { 0, POLL_MS * 1000 * 1000 };
-	struct kvb_error err;
+	struct skv_error err;
 
-	while (!atomic_load(&s->stopping) && publish_all(s, &err) != KVB_OK)
+	while (!atomic_load(&s->stopping) && publish_all(s, &err) != SKV_OK)
 		nanosleep(&pause, NULL);
 }
 
 void *serve_begin(void *arg)
 {
 	struct service *s = arg;
-	struct kvb_error err;
+	struct skv_error err;
 	int rc;
 
 	publish(s);
 	rc = await_defaults(s, &err);
-	if (rc == KVB_OK) {
-		kvb_service_release_ready(s->service);
-		kvb_front_open(s->front);
+	if (rc == SKV_OK) {
+		skv_service_release_ready(s->service);
+		skv_front_open(s->front);
 		await_storage(s);
-		rc = kvb_compat_start(s->compat, &err);
+		rc = skv_compat_start(s->compat, &err);
 	}
 	if (atomic_load(&s->stopping))
 		return NULL;
-	if (rc == KVB_OK) {
+	if (rc == SKV_OK) {
 		say_ready(s);
 		release_starter(s);
 	} else {
-		kvb_log(KVB_LOG_ERROR, "main", "%s", err.message);
+		skv_log(SKV_LOG_ERROR, "main", "%s", err.message);
 		serve_end_with_problem(s);
 	}
 	return NULL;

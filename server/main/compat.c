@@ -11,16 +11,16 @@
 #include <stdio.h>
 #include <string.h>
 
-#include <kvb/core.h>
-#include <kvb/hash.h>
-#include <kvb/kvcm_api.h>
-#include <kvb/kvcm_config.h>
-#include <kvb/kvcm_run.h>
-#include <kvb/lock.h>
-#include <kvb/log.h>
-#include <kvb/mem.h>
-#include <kvb/service.h>
-#include <kvb/store.h>
+#include <skv/core.h>
+#include <skv/hash.h>
+#include <skv/kvcm_api.h>
+#include <skv/kvcm_config.h>
+#include <skv/kvcm_run.h>
+#include <skv/lock.h>
+#include <skv/log.h>
+#include <skv/mem.h>
+#include <skv/service.h>
+#include <skv/store.h>
 
 #include <kvcm/admin.pb-c.h>
 
@@ -29,30 +29,30 @@
 
 #define ID_DIGITS 12
 
-struct kvb_compat {
-	const struct kvb_params *p;
+struct skv_compat {
+	const struct skv_params *p;
 	bool on;        /* compat = kvcm */
 	bool in_memory; /* the store ends with the process, and so must the slab files */
 	struct kvcm *kvcm; /* the API */
-	struct kvb_arena arena; /* of startup */
+	struct skv_arena arena; /* of startup */
 	struct kvcm_startup startup;
 	struct kvcm_model model;
 	char private_id[ID_DIGITS + 2];
 	char owner[192];
-	struct kvb_ports ports;
-	struct kvb_mutex lock; /* of the two below: the ports start on another thread than they end */
+	struct skv_ports ports;
+	struct skv_mutex lock; /* of the two below: the ports start on another thread than they end */
 	bool started;
 	bool closing;
 	KvcmAdmin__NodeEndpoint endpoint;
 	char host[256];
 	char node_id[320];
-	char (*roots)[KVB_MAX_ROOT + 1]; /* of storages in memory, to be removed at the end */
+	char (*roots)[SKV_MAX_ROOT + 1]; /* of storages in memory, to be removed at the end */
 	uint32_t n_roots;
 };
 
-static void set_model(struct kvb_compat *c)
+static void set_model(struct skv_compat *c)
 {
-	const struct kvb_params *p = c->p;
+	const struct skv_params *p = c->p;
 	uint8_t random[ID_DIGITS / 2];
 
 	c->model = (struct kvcm_model){
@@ -64,66 +64,66 @@ static void set_model(struct kvb_compat *c)
 	};
 	if (!c->in_memory)
 		return;
-	kvb_random(random, sizeof random);
+	skv_random(random, sizeof random);
 	c->private_id[0] = KVCM_PRIVATE_FIRST;
 	for (size_t i = 0; i < sizeof random; i++)
 		snprintf(c->private_id + 1 + 2 * i, 3, "%02x", random[i]);
-	kvb_owner_name(c->owner);
+	skv_owner_name(c->owner);
 	c->model.id = c->private_id;
 	c->model.owner = c->owner;
 }
 
-static int load_startup(struct kvb_compat *c, struct kvb_error *err)
+static int load_startup(struct skv_compat *c, struct skv_error *err)
 {
 	struct kvcm_start_file f;
 	struct kvcm_startup *s = &c->startup;
 	int rc = kvcm_start_file_read(c->p->kvcm_startup_config, &c->arena, &f, err);
 
-	if (rc != KVB_OK)
+	if (rc != SKV_OK)
 		return rc;
-	s->storages = kvb_arena_calloc(&c->arena, f.n_storages + 1, sizeof *s->storages);
-	s->groups = kvb_arena_calloc(&c->arena, f.n_groups + 1, sizeof *s->groups);
+	s->storages = skv_arena_calloc(&c->arena, f.n_storages + 1, sizeof *s->storages);
+	s->groups = skv_arena_calloc(&c->arena, f.n_groups + 1, sizeof *s->groups);
 	if (!s->storages || !s->groups)
-		return kvb_fail(err, KVB_E_NOMEM, NULL, "out of memory");
-	for (; rc == KVB_OK && s->n_storages < f.n_storages; s->n_storages++)
+		return skv_fail(err, SKV_E_NOMEM, NULL, "out of memory");
+	for (; rc == SKV_OK && s->n_storages < f.n_storages; s->n_storages++)
 		rc = kvcm_startup_storage(f.name, f.storages[s->n_storages].json, f.storages[s->n_storages].enabled,
 					  &c->model, &c->arena, &s->storages[s->n_storages], err);
-	for (; rc == KVB_OK && s->n_groups < f.n_groups; s->n_groups++)
+	for (; rc == SKV_OK && s->n_groups < f.n_groups; s->n_groups++)
 		rc = kvcm_startup_group(f.name, f.groups[s->n_groups], &c->arena, &s->groups[s->n_groups], err);
 	return rc;
 }
 
-int kvb_compat_create(const struct kvb_params *p, struct kvb_compat **out, struct kvb_error *err)
+int skv_compat_create(const struct skv_params *p, struct skv_compat **out, struct skv_error *err)
 {
-	struct kvb_compat *c = kvb_calloc(1, sizeof *c);
+	struct skv_compat *c = skv_calloc(1, sizeof *c);
 	int rc;
 
 	if (!c)
-		return kvb_fail(err, KVB_E_NOMEM, NULL, "out of memory");
+		return skv_fail(err, SKV_E_NOMEM, NULL, "out of memory");
 	c->p = p;
 	c->on = strcmp(p->compat, "kvcm") == 0;
 	c->in_memory = strcmp(p->store, ":memory:") == 0;
-	kvb_arena_init(&c->arena);
-	kvb_mutex_init(&c->lock);
+	skv_arena_init(&c->arena);
+	skv_mutex_init(&c->lock);
 	set_model(c);
 	kvcm_admin__node_endpoint__init(&c->endpoint);
 	rc = kvcm_create(&(struct kvcm_options){ .model = &c->model, .own = &c->endpoint }, &c->kvcm, err);
-	if (rc == KVB_OK && c->on)
+	if (rc == SKV_OK && c->on)
 		rc = load_startup(c, err);
-	if (rc != KVB_OK) {
-		kvb_compat_destroy(c);
+	if (rc != SKV_OK) {
+		skv_compat_destroy(c);
 		return rc;
 	}
 	*out = c;
-	return KVB_OK;
+	return SKV_OK;
 }
 
-struct kvb_api *kvb_compat_api(const struct kvb_compat *c) { return kvcm_api(c->kvcm); }
+struct skv_api *skv_compat_api(const struct skv_compat *c) { return kvcm_api(c->kvcm); }
 
 /* ---- ports ----------------------------------------------------------------------------------- */
 
 /* Tokens of the parameter, given as an administrator would. */
-static int give_tokens(struct kvb_compat *c, struct kvb_service *s, struct kvb_error *err)
+static int give_tokens(struct skv_compat *c, struct skv_service *s, struct skv_error *err)
 {
 	const char *list[AUTH_GIVEN_MAX];
 	char text[4096];
@@ -133,16 +133,16 @@ static int give_tokens(struct kvb_compat *c, struct kvb_service *s, struct kvb_e
 	snprintf(text, sizeof text, "%s", c->p->kvcm_admin_tokens);
 	for (char *t = strtok_r(text, ", ", &save); t; t = strtok_r(NULL, ", ", &save)) {
 		if (n == AUTH_GIVEN_MAX)
-			return kvb_fail(err, KVB_E_INVALID, "kvcm_admin_tokens", "kvcm_admin_tokens: at most %d tokens",
+			return skv_fail(err, SKV_E_INVALID, "kvcm_admin_tokens", "kvcm_admin_tokens: at most %d tokens",
 					AUTH_GIVEN_MAX);
 		list[n++] = t;
 	}
-	return n ? kvb_auth_give(&s->auth, "default", list, n, err) : KVB_OK;
+	return n ? skv_auth_give(&s->auth, "default", list, n, err) : SKV_OK;
 }
 
-static void set_endpoint(struct kvb_compat *c, uint16_t http_port, uint16_t grpc_port)
+static void set_endpoint(struct skv_compat *c, uint16_t http_port, uint16_t grpc_port)
 {
-	const struct kvb_params *p = c->p;
+	const struct skv_params *p = c->p;
 	KvcmAdmin__NodeEndpoint *e = &c->endpoint;
 	const char *listen = c->on && *p->kvcm_listen ? p->kvcm_listen : p->http_listen;
 	uint64_t random;
@@ -150,14 +150,14 @@ static void set_endpoint(struct kvb_compat *c, uint16_t http_port, uint16_t grpc
 	if (*p->kvcm_advertised_host)
 		snprintf(c->host, sizeof c->host, "%s", p->kvcm_advertised_host);
 	else
-		kvb_endpoint_host(listen, c->host, sizeof c->host);
+		skv_endpoint_host(listen, c->host, sizeof c->host);
 	e->host = c->host;
-	e->meta_rpc_port = c->on ? kvb_ports_number(&c->ports, PORT_META_RPC) : grpc_port;
-	e->meta_http_port = c->on ? kvb_ports_number(&c->ports, PORT_META_HTTP) : http_port;
-	e->admin_rpc_port = c->on ? kvb_ports_number(&c->ports, PORT_ADMIN_RPC) : grpc_port;
-	e->admin_http_port = c->on ? kvb_ports_number(&c->ports, PORT_ADMIN_HTTP) : http_port;
+	e->meta_rpc_port = c->on ? skv_ports_number(&c->ports, PORT_META_RPC) : grpc_port;
+	e->meta_http_port = c->on ? skv_ports_number(&c->ports, PORT_META_HTTP) : http_port;
+	e->admin_rpc_port = c->on ? skv_ports_number(&c->ports, PORT_ADMIN_RPC) : grpc_port;
+	e->admin_http_port = c->on ? skv_ports_number(&c->ports, PORT_ADMIN_HTTP) : http_port;
 	e->custom_info = p->kvcm_custom_info;
-	kvb_random(&random, sizeof random);
+	skv_random(&random, sizeof random);
 	if (*p->kvcm_node_id)
 		snprintf(c->node_id, sizeof c->node_id, "%s", p->kvcm_node_id);
 	else
@@ -165,59 +165,59 @@ static void set_endpoint(struct kvb_compat *c, uint16_t http_port, uint16_t grpc
 	e->node_id = c->node_id;
 }
 
-int kvb_compat_bind(struct kvb_compat *c, struct kvb_service *s, uint16_t http_port, uint16_t grpc_port,
-		    struct kvb_error *err)
+int skv_compat_bind(struct skv_compat *c, struct skv_service *s, uint16_t http_port, uint16_t grpc_port,
+		    struct skv_error *err)
 {
 	int rc = give_tokens(c, s, err);
 
-	if (rc == KVB_OK && c->on)
-		rc = kvb_ports_bind(&c->ports, c->p, s, kvcm_api(c->kvcm), err);
-	if (rc != KVB_OK)
+	if (rc == SKV_OK && c->on)
+		rc = skv_ports_bind(&c->ports, c->p, s, kvcm_api(c->kvcm), err);
+	if (rc != SKV_OK)
 		return rc;
 	set_endpoint(c, http_port, grpc_port);
 	if (c->on && c->p->kvcm_open && !*c->p->kvcm_admin_tokens && !*c->p->tokens_file)
-		kvb_log(KVB_LOG_WARN, "main", "the kvcm ports are open on %s without tokens: whoever reaches them may "
+		skv_log(SKV_LOG_WARN, "main", "the kvcm ports are open on %s without tokens: whoever reaches them may "
 			"do everything (kvcm_admin_tokens, kvcm_open)",
 			*c->p->kvcm_listen ? c->p->kvcm_listen : c->p->http_listen);
-	return KVB_OK;
+	return SKV_OK;
 }
 
-int kvb_compat_start(struct kvb_compat *c, struct kvb_error *err)
+int skv_compat_start(struct skv_compat *c, struct skv_error *err)
 {
-	int rc = KVB_OK;
+	int rc = SKV_OK;
 
-	kvb_mutex_lock(&c->lock);
+	skv_mutex_lock(&c->lock);
 	if (c->on && !c->started && !c->closing) {
 		c->started = true;
-		rc = kvb_ports_start(&c->ports, c->p, err);
+		rc = skv_ports_start(&c->ports, c->p, err);
 	}
-	kvb_mutex_unlock(&c->lock);
+	skv_mutex_unlock(&c->lock);
 	return rc;
 }
 
 /* ---- objects --------------------------------------------------------------------------------- */
 
-bool kvb_compat_has_objects(const struct kvb_compat *c) { return c->on; }
+bool skv_compat_has_objects(const struct skv_compat *c) { return c->on; }
 
-int kvb_compat_place(const struct kvb_compat *c, char root[KVB_MAX_ROOT + 1], struct kvb_error *err)
+int skv_compat_place(const struct skv_compat *c, char root[SKV_MAX_ROOT + 1], struct skv_error *err)
 {
 	const size_t n = strlen(root);
 
 	if (!c->in_memory)
-		return KVB_OK;
-	if (n + 1 + strlen(c->private_id) > KVB_MAX_ROOT)
-		return kvb_fail(err, KVB_E_INVALID, "storage_root", "the path of storage_root is over %u characters",
-				KVB_MAX_ROOT);
-	snprintf(root + n, KVB_MAX_ROOT + 1 - n, ".%s", c->private_id);
+		return SKV_OK;
+	if (n + 1 + strlen(c->private_id) > SKV_MAX_ROOT)
+		return skv_fail(err, SKV_E_INVALID, "storage_root", "the path of storage_root is over %u characters",
+				SKV_MAX_ROOT);
+	snprintf(root + n, SKV_MAX_ROOT + 1 - n, ".%s", c->private_id);
 	return kvcm_private_mark(root, c->private_id, c->owner, err);
 }
 
-int kvb_compat_make(struct kvb_compat *c, struct kvb_core *core, struct kvb_error *err)
+int skv_compat_make(struct skv_compat *c, struct skv_core *core, struct skv_error *err)
 {
 	return kvcm_startup_make(&c->startup, &c->model, core, err);
 }
 
-int kvb_compat_publish(struct kvb_compat *c, struct kvb_core *core, struct kvb_error *err)
+int skv_compat_publish(struct skv_compat *c, struct skv_core *core, struct skv_error *err)
 {
 	return kvcm_node_publish(core, &c->endpoint, err);
 }
@@ -225,63 +225,63 @@ int kvb_compat_publish(struct kvb_compat *c, struct kvb_core *core, struct kvb_e
 /* ---- end ------------------------------------------------------------------------------------- */
 
 /* Directories that nobody can use afterwards; they are removed when the core has let them go. */
-static void remember_roots(struct kvb_compat *c, struct kvb_core *core)
+static void remember_roots(struct skv_compat *c, struct skv_core *core)
 {
-	struct kvb_storage_view *v;
-	struct kvb_arena a;
-	struct kvb_error ignored;
+	struct skv_storage_view *v;
+	struct skv_arena a;
+	struct skv_error ignored;
 	uint32_t n;
 
-	kvb_arena_init(&a);
-	if (kvb_core_storages(core, NULL, &a, &v, &n, &ignored) == KVB_OK)
-		c->roots = kvb_calloc(n + 1, sizeof *c->roots);
+	skv_arena_init(&a);
+	if (skv_core_storages(core, NULL, &a, &v, &n, &ignored) == SKV_OK)
+		c->roots = skv_calloc(n + 1, sizeof *c->roots);
 	for (uint32_t i = 0; c->roots && i < n; i++) {
 		const char *dot = strrchr(v[i].spec.root, '.');
 
 		if (dot && strcmp(dot + 1, c->private_id) == 0)
-			snprintf(c->roots[c->n_roots++], KVB_MAX_ROOT + 1, "%s", v[i].spec.root);
+			snprintf(c->roots[c->n_roots++], SKV_MAX_ROOT + 1, "%s", v[i].spec.root);
 	}
-	kvb_arena_destroy(&a);
+	skv_arena_destroy(&a);
 }
 
-void kvb_compat_retire(struct kvb_compat *c, struct kvb_core *core)
+void skv_compat_retire(struct skv_compat *c, struct skv_core *core)
 {
 	kvcm_node_retire(core);
 	if (c->in_memory)
 		remember_roots(c, core);
 }
 
-uint32_t kvb_compat_drain(struct kvb_compat *c, uint32_t timeout_ms)
+uint32_t skv_compat_drain(struct skv_compat *c, uint32_t timeout_ms)
 {
 	bool started;
 
-	kvb_mutex_lock(&c->lock);
+	skv_mutex_lock(&c->lock);
 	c->closing = true;
 	started = c->started;
-	kvb_mutex_unlock(&c->lock);
-	return started ? kvb_ports_drain(&c->ports, c->p, timeout_ms) : 0;
+	skv_mutex_unlock(&c->lock);
+	return started ? skv_ports_drain(&c->ports, c->p, timeout_ms) : 0;
 }
 
-bool kvb_compat_quiet(struct kvb_compat *c, uint32_t timeout_ms)
+bool skv_compat_quiet(struct skv_compat *c, uint32_t timeout_ms)
 {
-	return !c->started || kvb_ports_quiet(&c->ports, timeout_ms); /* `closing` has settled it */
+	return !c->started || skv_ports_quiet(&c->ports, timeout_ms); /* `closing` has settled it */
 }
 
-void kvb_compat_close(struct kvb_compat *c)
+void skv_compat_close(struct skv_compat *c)
 {
-	kvb_ports_close(&c->ports);
+	skv_ports_close(&c->ports);
 }
 
-void kvb_compat_destroy(struct kvb_compat *c)
+void skv_compat_destroy(struct skv_compat *c)
 {
 	if (!c)
 		return;
-	kvb_ports_close(&c->ports);
+	skv_ports_close(&c->ports);
 	for (uint32_t i = 0; i < c->n_roots; i++)
 		kvcm_private_remove(c->roots[i], c->private_id);
-	kvb_free(c->roots);
+	skv_free(c->roots);
 	kvcm_destroy(c->kvcm);
-	kvb_mutex_destroy(&c->lock);
-	kvb_arena_destroy(&c->arena);
-	kvb_free(c);
+	skv_mutex_destroy(&c->lock);
+	skv_arena_destroy(&c->arena);
+	skv_free(c);
 }

@@ -32,20 +32,20 @@ static void wait_and_end(pid_t pid, int fd)
 	_exit(WIFEXITED(status) && WEXITSTATUS(status) != 0 ? WEXITSTATUS(status) : 1);
 }
 
-int kvb_daemon_begin(int *ready_fd, struct kvb_error *err)
+int skv_daemon_begin(int *ready_fd, struct skv_error *err)
 {
 	int pipe_fd[2];
 	pid_t pid;
 
 	if (pipe2(pipe_fd, O_CLOEXEC) != 0)
-		return kvb_fail(err, KVB_E_INTERNAL, NULL, "cannot make a pipe: %s", strerror(errno));
+		return skv_fail(err, SKV_E_INTERNAL, NULL, "cannot make a pipe: %s", strerror(errno));
 	fflush(NULL);
 	pid = fork();
 	if (pid < 0) {
-		kvb_fail(err, KVB_E_INTERNAL, NULL, "cannot fork: %s", strerror(errno));
+		skv_fail(err, SKV_E_INTERNAL, NULL, "cannot fork: %s", strerror(errno));
 		close(pipe_fd[0]);
 		close(pipe_fd[1]);
-		return KVB_E_INTERNAL;
+		return SKV_E_INTERNAL;
 	}
 	if (pid > 0) {
 		close(pipe_fd[1]);
@@ -54,10 +54,10 @@ int kvb_daemon_begin(int *ready_fd, struct kvb_error *err)
 	close(pipe_fd[0]);
 	setsid();
 	*ready_fd = pipe_fd[1];
-	return KVB_OK;
+	return SKV_OK;
 }
 
-void kvb_daemon_ready(int ready_fd)
+void skv_daemon_ready(int ready_fd)
 {
 	const char byte = READY;
 	int null;

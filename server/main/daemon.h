@@ -3,15 +3,15 @@
  *
  * Called before any thread exists.
  */
-#ifndef KVB_DAEMON_H
-#define KVB_DAEMON_H
+#ifndef SKV_DAEMON_H
+#define SKV_DAEMON_H
 
-#include <kvb/status.h>
+#include <skv/status.h>
 
-/* Forks. In the background process *ready_fd is where kvb_daemon_ready tells that it serves. The process that
+/* Forks. In the background process *ready_fd is where skv_daemon_ready tells that it serves. The process that
  * was started does not return: it ends with 0 then, or as the other one ends if that comes first. */
-int kvb_daemon_begin(int *ready_fd, struct kvb_error *err);
+int skv_daemon_begin(int *ready_fd, struct skv_error *err);
 /* Lets the starting process end, and the terminal go. Once; a descriptor of -1 does nothing. */
-void kvb_daemon_ready(int ready_fd);
+void skv_daemon_ready(int ready_fd);
 
 #endif

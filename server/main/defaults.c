@@ -10,47 +10,47 @@
 #include <string.h>
 #include <unistd.h>
 
-#include <kvb/log.h>
+#include <skv/log.h>
 
 #include "compat.h"
 
 #define DEFAULT_STORAGE "default"
 
-static bool is_given(const struct kvb_params *p, enum kvb_param i)
+static bool is_given(const struct skv_params *p, enum skv_param i)
 {
-	return p->source[i] != KVB_FROM_DEFAULT;
+	return p->source[i] != SKV_FROM_DEFAULT;
 }
 
 /* The registry keeps an absolute path: the next start may have another working directory. */
-static int absolute_root(const struct kvb_params *p, char out[KVB_MAX_ROOT + 1],
-			 struct kvb_error *err)
+static int absolute_root(const struct skv_params *p, char out[SKV_MAX_ROOT + 1],
+			 struct skv_error *err)
 {
 	const char *root = p->storage_root;
-	char cwd[KVB_MAX_ROOT + 1] = "";
+	char cwd[SKV_MAX_ROOT + 1] = "";
 	int n;
 
 	if (*root != '/' && !getcwd(cwd, sizeof cwd))
-		return kvb_fail(err, KVB_E_INVALID, "storage_root",
+		return skv_fail(err, SKV_E_INVALID, "storage_root",
 				"cannot make %.100s an absolute path: %s; name one with "
 				"--storage-root", root,
 				strerror(errno));
 	while (strncmp(root, "./", 2) == 0)
 		root += 2;
 	if (*root == '/' || strcmp(cwd, "/") == 0)
-		n = snprintf(out, KVB_MAX_ROOT + 1, "%s%s", *root == '/' ? "" : "/", root);
+		n = snprintf(out, SKV_MAX_ROOT + 1, "%s%s", *root == '/' ? "" : "/", root);
 	else
-		n = snprintf(out, KVB_MAX_ROOT + 1, "%s/%s", cwd, root);
-	if (n < 0 || n > (int)KVB_MAX_ROOT)
-		return kvb_fail(err, KVB_E_INVALID, "storage_root",
-				"the path of storage_root is over %u characters", KVB_MAX_ROOT);
-	return KVB_OK;
+		n = snprintf(out, SKV_MAX_ROOT + 1, "%s/%s", cwd, root);
+	if (n < 0 || n > (int)SKV_MAX_ROOT)
+		return skv_fail(err, SKV_E_INVALID, "storage_root",
+				"the path of storage_root is over %u characters", SKV_MAX_ROOT);
+	return SKV_OK;
 }
 
-static int create_storage(const struct kvb_params *p, const struct kvb_compat *compat, struct kvb_core *core,
-			  struct kvb_error *err)
+static int create_storage(const struct skv_params *p, const struct skv_compat *compat, struct skv_core *core,
+			  struct skv_error *err)
 {
-	char root[KVB_MAX_ROOT + 1];
-	struct kvb_storage_spec spec = {
+	char root[SKV_MAX_ROOT + 1];
+	struct skv_storage_spec spec = {
 		.name = DEFAULT_STORAGE,
 		.type = "file",
 		.root = root,
@@ -59,76 +59,76 @@ static int create_storage(const struct kvb_params *p, const struct kvb_compat *c
 		.unit = p->storage_unit,
 		.enabled = true,
 	};
-	struct kvb_error cause;
+	struct skv_error cause;
 	int rc = absolute_root(p, root, err);
 
-	if (rc == KVB_OK)
-		rc = kvb_compat_place(compat, root, err);
-	if (rc != KVB_OK)
+	if (rc == SKV_OK)
+		rc = skv_compat_place(compat, root, err);
+	if (rc != SKV_OK)
 		return rc;
-	rc = kvb_core_storage_put(core, &spec, NULL, &cause);
-	if (rc == KVB_OK || rc == KVB_E_NOT_READY || rc == KVB_E_NOT_OWNER)
+	rc = skv_core_storage_put(core, &spec, NULL, &cause);
+	if (rc == SKV_OK || rc == SKV_E_NOT_READY || rc == SKV_E_NOT_OWNER)
 		return rc;
-	return kvb_fail(err, rc, "storage_root",
+	return skv_fail(err, rc, "storage_root",
 			"cannot make the storage '" DEFAULT_STORAGE "': %.200s; choose another "
 			"directory with --storage-root, or mend this one",
 			cause.message);
 }
 
-static int grow_storage(const struct kvb_params *p, struct kvb_core *core,
-			const struct kvb_storage_view *have, struct kvb_error *err)
+static int grow_storage(const struct skv_params *p, struct skv_core *core,
+			const struct skv_storage_view *have, struct skv_error *err)
 {
-	struct kvb_storage_spec spec = have->spec;
+	struct skv_storage_spec spec = have->spec;
 	uint64_t unit = spec.unit ? spec.unit : p->storage_unit;
-	char root[KVB_MAX_ROOT + 1];
+	char root[SKV_MAX_ROOT + 1];
 
-	if (is_given(p, KVB_PARAM_storage_root) && absolute_root(p, root, err) == KVB_OK &&
+	if (is_given(p, SKV_PARAM_storage_root) && absolute_root(p, root, err) == SKV_OK &&
 	    strcmp(root, spec.root) != 0)
-		kvb_log(KVB_LOG_WARN, "main",
+		skv_log(SKV_LOG_WARN, "main",
 			"storage_root is %s, but the storage '" DEFAULT_STORAGE "' of this store "
 			"lies in %s and stays there",
 			root, spec.root);
 	spec.capacity = p->storage_capacity - p->storage_capacity % unit;
-	if (!is_given(p, KVB_PARAM_storage_capacity) || spec.capacity <= have->spec.capacity)
-		return KVB_OK;
-	return kvb_core_storage_put(core, &spec, NULL, err);
+	if (!is_given(p, SKV_PARAM_storage_capacity) || spec.capacity <= have->spec.capacity)
+		return SKV_OK;
+	return skv_core_storage_put(core, &spec, NULL, err);
 }
 
-static int make_storage(const struct kvb_params *p, const struct kvb_compat *compat, struct kvb_core *core,
-			struct kvb_arena *a, struct kvb_error *err)
+static int make_storage(const struct skv_params *p, const struct skv_compat *compat, struct skv_core *core,
+			struct skv_arena *a, struct skv_error *err)
 {
-	struct kvb_storage_view *v;
+	struct skv_storage_view *v;
 	uint32_t n;
-	int rc = kvb_core_storages(core, DEFAULT_STORAGE, a, &v, &n, err);
+	int rc = skv_core_storages(core, DEFAULT_STORAGE, a, &v, &n, err);
 
-	if (rc == KVB_E_NOT_FOUND)
+	if (rc == SKV_E_NOT_FOUND)
 		return create_storage(p, compat, core, err);
-	return rc == KVB_OK ? grow_storage(p, core, &v[0], err) : rc;
+	return rc == SKV_OK ? grow_storage(p, core, &v[0], err) : rc;
 }
 
-static int make_group(const struct kvb_params *p, struct kvb_core *core, struct kvb_arena *a,
-		      struct kvb_error *err)
+static int make_group(const struct skv_params *p, struct skv_core *core, struct skv_arena *a,
+		      struct skv_error *err)
 {
 	const char *const storages[] = { DEFAULT_STORAGE };
-	struct kvb_group_spec spec = { .name = p->default_group, .storages = storages,
+	struct skv_group_spec spec = { .name = p->default_group, .storages = storages,
 				      .n_storages = 1 };
-	struct kvb_group_view *v;
+	struct skv_group_view *v;
 	uint32_t n;
-	int rc = kvb_core_groups(core, p->default_group, a, &v, &n, err);
+	int rc = skv_core_groups(core, p->default_group, a, &v, &n, err);
 
-	return rc == KVB_E_NOT_FOUND ? kvb_core_group_put(core, &spec, NULL, NULL, err) : rc;
+	return rc == SKV_E_NOT_FOUND ? skv_core_group_put(core, &spec, NULL, NULL, err) : rc;
 }
 
-int kvb_defaults_make(const struct kvb_params *p, const struct kvb_compat *compat, struct kvb_core *core,
-		      struct kvb_error *err)
+int skv_defaults_make(const struct skv_params *p, const struct skv_compat *compat, struct skv_core *core,
+		      struct skv_error *err)
 {
-	struct kvb_arena a;
+	struct skv_arena a;
 	int rc;
 
-	kvb_arena_init(&a);
+	skv_arena_init(&a);
 	rc = make_storage(p, compat, core, &a, err);
-	if (rc == KVB_OK)
+	if (rc == SKV_OK)
 		rc = make_group(p, core, &a, err);
-	kvb_arena_destroy(&a);
+	skv_arena_destroy(&a);
 	return rc;
 }

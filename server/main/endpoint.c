@@ -43,7 +43,7 @@ static bool first_address(const struct ifaddrs *list, int family, char *out, siz
 	return false;
 }
 
-void kvb_endpoint_host(const char *listen, char *out, size_t n)
+void skv_endpoint_host(const char *listen, char *out, size_t n)
 {
 	struct ifaddrs *list = NULL;
 
@@ -55,7 +55,7 @@ void kvb_endpoint_host(const char *listen, char *out, size_t n)
 	freeifaddrs(list);
 }
 
-void kvb_endpoint_url(const char *advertise, const char *bound, char *out, size_t n)
+void skv_endpoint_url(const char *advertise, const char *bound, char *out, size_t n)
 {
 	const char *host = strstr(bound, "://") + 3, *port = strrchr(bound, ':');
 	char any[8], at[256];
@@ -69,6 +69,6 @@ void kvb_endpoint_url(const char *advertise, const char *bound, char *out, size_
 		snprintf(out, n, "%s", bound);
 		return;
 	}
-	kvb_endpoint_host("", at, sizeof at);
+	skv_endpoint_host("", at, sizeof at);
 	snprintf(out, n, strchr(at, ':') ? "http://[%s]%s" : "http://%s%s", at, port);
 }

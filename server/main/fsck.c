@@ -1,7 +1,7 @@
 /*
- * fsck.c - `kvblockd fsck`: checks a store that no manager runs on.
+ * fsck.c - `slabkvd fsck`: checks a store that no manager runs on.
  *
- * Reads only; the work is done by kvb_core_fsck. Text goes to standard output, one line a problem
+ * Reads only; the work is done by skv_core_fsck. Text goes to standard output, one line a problem
  * and a summary; with --json one object. Exit status 0 clean, 1 problems, 2 could not check.
  */
 #include "main.h"
@@ -13,7 +13,7 @@
 
 #include <jansson.h>
 
-#include <kvb/store.h>
+#include <skv/store.h>
 
 enum { FSCK_CLEAN = 0, FSCK_PROBLEMS = 1, FSCK_UNCHECKED = 2 };
 
@@ -25,8 +25,8 @@ struct fsck {
 	json_t *problems; /* with json: array of texts */
 };
 
-static const char usage[] = "Usage: kvblockd fsck [--files] [--fs-master-token-file PATH] [--json] [--store PATH]\n"
-			    "Checks the metadata store PATH (default ./kvblock.db) while no\n"
+static const char usage[] = "Usage: slabkvd fsck [--files] [--fs-master-token-file PATH] [--json] [--store PATH]\n"
+			    "Checks the metadata store PATH (default ./slabkv.db) while no\n"
 			    "manager runs on it.\n"
 			    "  --files  check the slab files too, those behind fs-masters with the token in\n"
 			    "           --fs-master-token-file\n"
@@ -63,7 +63,7 @@ static int parse(struct fsck *f, int argc, char **argv)
 			fputs(usage, stdout);
 			return FSCK_CLEAN;
 		} else {
-			fprintf(stderr, "kvblockd fsck: argument '%s' is not known\n%s", argv[i],
+			fprintf(stderr, "slabkvd fsck: argument '%s' is not known\n%s", argv[i],
 				usage);
 			return FSCK_UNCHECKED;
 		}
@@ -72,17 +72,17 @@ static int parse(struct fsck *f, int argc, char **argv)
 }
 
 /* Without this a missing store would be made, and found clean. */
-static int open_store(const struct fsck *f, struct kvb_store **out, struct kvb_error *err)
+static int open_store(const struct fsck *f, struct skv_store **out, struct skv_error *err)
 {
-	const struct kvb_store_options o = { .path = f->store, .durability = KVB_DURABILITY_FULL };
+	const struct skv_store_options o = { .path = f->store, .durability = SKV_DURABILITY_FULL };
 
 	if (access(f->store, R_OK) != 0)
-		return kvb_fail(err, KVB_E_NOT_FOUND, "store", "cannot read the store %.200s: %s",
+		return skv_fail(err, SKV_E_NOT_FOUND, "store", "cannot read the store %.200s: %s",
 				f->store, strerror(errno));
-	return kvb_store_open(&kvb_store_sqlite, &o, out, err);
+	return skv_store_open(&skv_store_sqlite, &o, out, err);
 }
 
-static void print_report(const struct fsck *f, const struct kvb_fsck_report *r)
+static void print_report(const struct fsck *f, const struct skv_fsck_report *r)
 {
 	json_t *o;
 
@@ -105,44 +105,44 @@ static void print_report(const struct fsck *f, const struct kvb_fsck_report *r)
 	json_decref(o);
 }
 
-static void print_failure(const struct fsck *f, const struct kvb_error *err)
+static void print_failure(const struct fsck *f, const struct skv_error *err)
 {
 	json_t *o;
 
 	if (!f->json) {
-		fprintf(stderr, "kvblockd fsck: could not check: %s\n", err->message);
+		fprintf(stderr, "slabkvd fsck: could not check: %s\n", err->message);
 		return;
 	}
 	o = json_pack("{s:s, s:{s:s, s:s}}", "store", f->store, "error", "code",
-		      kvb_status_name(err->status), "message", err->message);
+		      skv_status_name(err->status), "message", err->message);
 	if (o)
 		json_dumpf(o, stdout, JSON_COMPACT);
 	putchar('\n');
 	json_decref(o);
 }
 
-int kvb_fsck_main(int argc, char **argv)
+int skv_fsck_main(int argc, char **argv)
 {
-	struct fsck f = { .store = "./kvblock.db" };
-	struct kvb_fsck_report report = { 0 };
-	struct kvb_store *store = NULL;
-	struct kvb_error err = { 0 };
+	struct fsck f = { .store = "./slabkv.db" };
+	struct skv_fsck_report report = { 0 };
+	struct skv_store *store = NULL;
+	struct skv_error err = { 0 };
 	int rc = parse(&f, argc, argv);
 
 	if (rc >= 0)
 		return rc;
 	f.problems = json_array();
 	rc = open_store(&f, &store, &err);
-	if (rc == KVB_OK)
-		rc = kvb_core_fsck(store, f.files, f.token_file, say, &f, &report, &err);
-	if (rc == KVB_OK)
+	if (rc == SKV_OK)
+		rc = skv_core_fsck(store, f.files, f.token_file, say, &f, &report, &err);
+	if (rc == SKV_OK)
 		print_report(&f, &report);
 	else
 		print_failure(&f, &err);
 	if (store)
-		kvb_store_close(store);
+		skv_store_close(store);
 	json_decref(f.problems);
-	if (rc != KVB_OK)
+	if (rc != SKV_OK)
 		return FSCK_UNCHECKED;
 	return report.problems ? FSCK_PROBLEMS : FSCK_CLEAN;
 }

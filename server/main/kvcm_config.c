@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <kvb/mem.h>
+#include <skv/mem.h>
 
 #define PROGRAM "kv_cache_manager_bin"
 #define BOOTSTRAP_HINT "is not read: use kvcm.startup_config or the admin service"
@@ -26,8 +26,8 @@ bool kvcm_config_is_asked(const char *argv0)
 void kvcm_command_destroy(struct kvcm_command *c)
 {
 	for (size_t i = 0; i < c->notes.n; i++)
-		kvb_free(c->notes.text[i]);
-	kvb_free(c->notes.text);
+		skv_free(c->notes.text[i]);
+	skv_free(c->notes.text);
 	memset(c, 0, sizeof *c);
 }
 
@@ -45,28 +45,28 @@ static char *trim(char *s)
 }
 
 /* "key = value"; changes `text`. */
-static int set_pair(struct kvcm_reading *r, char *text, enum kvb_param_source source, const char *where,
-		    struct kvb_error *err)
+static int set_pair(struct kvcm_reading *r, char *text, enum skv_param_source source, const char *where,
+		    struct skv_error *err)
 {
 	char *equals = strchr(text, '=');
 
 	if (!equals)
-		return kvb_fail(err, KVB_E_INVALID, NULL, "%s: expected 'key=value', not '%.64s'", where, text);
+		return skv_fail(err, SKV_E_INVALID, NULL, "%s: expected 'key=value', not '%.64s'", where, text);
 	*equals = '\0';
 	return kvcm_key_set(r, trim(text), trim(equals + 1), source, where, err);
 }
 
-static int read_file(struct kvcm_reading *r, const char *path, struct kvb_error *err)
+static int read_file(struct kvcm_reading *r, const char *path, struct skv_error *err)
 {
 	FILE *f = fopen(path, "re");
 	char *line = NULL;
 	size_t size = 0;
 	unsigned number = 0;
-	int rc = KVB_OK;
+	int rc = SKV_OK;
 
 	if (!f)
-		return kvb_fail(err, KVB_E_IO, NULL, "-c: cannot read %.200s: %s", path, strerror(errno));
-	while (rc == KVB_OK && getline(&line, &size, f) >= 0) {
+		return skv_fail(err, SKV_E_IO, NULL, "-c: cannot read %.200s: %s", path, strerror(errno));
+	while (rc == SKV_OK && getline(&line, &size, f) >= 0) {
 		char where[200];
 		char *text;
 
@@ -74,10 +74,10 @@ static int read_file(struct kvcm_reading *r, const char *path, struct kvb_error 
 		line[strcspn(line, "#")] = '\0';
 		text = trim(line);
 		if (*text)
-			rc = set_pair(r, text, KVB_FROM_FILE, where, err);
+			rc = set_pair(r, text, SKV_FROM_FILE, where, err);
 	}
-	if (rc == KVB_OK && ferror(f))
-		rc = kvb_fail(err, KVB_E_IO, NULL, "-c: cannot read %.200s: %s", path, strerror(errno));
+	if (rc == SKV_OK && ferror(f))
+		rc = skv_fail(err, SKV_E_IO, NULL, "-c: cannot read %.200s: %s", path, strerror(errno));
 	free(line); /* getline's own */
 	fclose(f);
 	return rc;
@@ -93,7 +93,7 @@ struct arguments {
 };
 
 static int read_args(struct kvcm_command *c, struct arguments *a, int argc, char *const *argv,
-		     struct kvb_error *err)
+		     struct skv_error *err)
 {
 	static const struct option longs[] = {
 		{ "config_file", required_argument, NULL, 'c' },
@@ -123,37 +123,37 @@ static int read_args(struct kvcm_command *c, struct arguments *a, int argc, char
 			c->daemon = true;
 			break;
 		case 'h':
-			c->action = KVB_ACTION_HELP;
+			c->action = SKV_ACTION_HELP;
 			break;
 		case 'v':
-			c->action = KVB_ACTION_VERSION;
+			c->action = SKV_ACTION_VERSION;
 			break;
 		default:
-			return kvb_fail(err, KVB_E_INVALID, NULL, "argument '%.64s': %s; see -h", argv[optind - 1],
+			return skv_fail(err, SKV_E_INVALID, NULL, "argument '%.64s': %s; see -h", argv[optind - 1],
 					option == ':' ? "a value is missing" : "there is no such option");
 		}
 	}
 	if (optind < argc)
-		return kvb_fail(err, KVB_E_INVALID, NULL, "argument '%.64s' is not an option; see -h",
+		return skv_fail(err, SKV_E_INVALID, NULL, "argument '%.64s' is not an option; see -h",
 				argv[optind]);
-	return KVB_OK;
+	return SKV_OK;
 }
 
-static int apply_args(struct kvcm_reading *r, const struct arguments *a, struct kvb_error *err)
+static int apply_args(struct kvcm_reading *r, const struct arguments *a, struct skv_error *err)
 {
-	int rc = KVB_OK;
+	int rc = SKV_OK;
 
 	if (a->log_file)
-		rc = kvcm_note(r->notes, err, "-l %.200s: not read; kvcm.logger.log_level, kvblockd.log_file and "
-			       "kvblockd.log_format say how and where is logged", a->log_file);
-	if (rc == KVB_OK && a->file)
+		rc = kvcm_note(r->notes, err, "-l %.200s: not read; kvcm.logger.log_level, slabkvd.log_file and "
+			       "slabkvd.log_format say how and where is logged", a->log_file);
+	if (rc == SKV_OK && a->file)
 		rc = read_file(r, a->file, err);
-	for (size_t i = 0; rc == KVB_OK && i < a->n_env; i++) {
-		char *pair = kvb_strdup(a->env[i]);
+	for (size_t i = 0; rc == SKV_OK && i < a->n_env; i++) {
+		char *pair = skv_strdup(a->env[i]);
 
-		rc = pair ? set_pair(r, pair, KVB_FROM_ARGUMENT, "-e", err)
-			  : kvb_fail(err, KVB_E_NOMEM, NULL, "out of memory");
-		kvb_free(pair);
+		rc = pair ? set_pair(r, pair, SKV_FROM_ARGUMENT, "-e", err)
+			  : skv_fail(err, SKV_E_NOMEM, NULL, "out of memory");
+		skv_free(pair);
 	}
 	return rc;
 }
@@ -171,7 +171,7 @@ static bool is_named(const char *key, const char *name, size_t n)
 	return true;
 }
 
-static int read_variable(struct kvcm_reading *r, const char *variable, struct kvb_error *err)
+static int read_variable(struct kvcm_reading *r, const char *variable, struct skv_error *err)
 {
 	const size_t n = strcspn(variable, "=");
 	char where[160];
@@ -182,83 +182,83 @@ static int read_variable(struct kvcm_reading *r, const char *variable, struct kv
 		return kvcm_note(r->notes, err, "%s " BOOTSTRAP_HINT, where);
 	if ((strncmp(variable, "kvcm.", 5) != 0 && strncmp(variable, "kvcm_", 5) != 0) || variable[n] != '=' ||
 	    variable[n + 1] == '\0')
-		return KVB_OK;
+		return SKV_OK;
 	for (size_t i = 0; kvcm_key_name(i); i++)
 		if (is_named(kvcm_key_name(i), variable, n))
-			return kvcm_key_set(r, kvcm_key_name(i), variable + n + 1, KVB_FROM_ENVIRONMENT,
+			return kvcm_key_set(r, kvcm_key_name(i), variable + n + 1, SKV_FROM_ENVIRONMENT,
 					    "environment", err);
 	return kvcm_note(r->notes, err, "%s: no such key; it is ignored", where);
 }
 
 /* ---- together -------------------------------------------------------------------------------- */
 
-static bool is_given(const struct kvb_params *p, enum kvb_param i)
+static bool is_given(const struct skv_params *p, enum skv_param i)
 {
-	return p->source[i] != KVB_FROM_DEFAULT;
+	return p->source[i] != SKV_FROM_DEFAULT;
 }
 
-static int set_default(struct kvb_params *p, enum kvb_param i, const char *text, struct kvb_error *err)
+static int set_default(struct skv_params *p, enum skv_param i, const char *text, struct skv_error *err)
 {
-	return is_given(p, i) ? KVB_OK : kvb_param_set(p, i, text, KVB_FROM_DEFAULT, "default", err);
+	return is_given(p, i) ? SKV_OK : skv_param_set(p, i, text, SKV_FROM_DEFAULT, "default", err);
 }
 
 /* What the peer's program does unless told otherwise, and ours does not: ports of its own that several managers on a
  * host do not meet at, and none of our bounds on clients, whose connectors do not know them. */
-static int set_bounds(struct kvb_params *p, struct kvb_error *err)
+static int set_bounds(struct skv_params *p, struct skv_error *err)
 {
 	static const struct {
-		enum kvb_param param;
+		enum skv_param param;
 		const char *value;
 	} values[] = {
-		{ KVB_PARAM_compat, "kvcm" },
-		{ KVB_PARAM_kvcm_open, "true" },
-		{ KVB_PARAM_http_port, "0" },
-		{ KVB_PARAM_grpc_port, "off" },
-		{ KVB_PARAM_open_percent, "100" },      /* a group may be all blocks that are being written */
-		{ KVB_PARAM_session_max_ms, "1800000" }, /* the peer's own bound of write_timeout_seconds */
-		{ KVB_PARAM_lease_max_ms, "600000" },    /* delay_before_delete_ms is kept as it is given */
-		{ KVB_PARAM_idle_timeout_s, "600" },     /* Python clients keep a connection and come back to it */
+		{ SKV_PARAM_compat, "kvcm" },
+		{ SKV_PARAM_kvcm_open, "true" },
+		{ SKV_PARAM_http_port, "0" },
+		{ SKV_PARAM_grpc_port, "off" },
+		{ SKV_PARAM_open_percent, "100" },      /* a group may be all blocks that are being written */
+		{ SKV_PARAM_session_max_ms, "1800000" }, /* the peer's own bound of write_timeout_seconds */
+		{ SKV_PARAM_lease_max_ms, "600000" },    /* delay_before_delete_ms is kept as it is given */
+		{ SKV_PARAM_idle_timeout_s, "600" },     /* Python clients keep a connection and come back to it */
 	};
-	int rc = KVB_OK;
+	int rc = SKV_OK;
 
-	for (size_t i = 0; rc == KVB_OK && i < sizeof values / sizeof values[0]; i++)
+	for (size_t i = 0; rc == SKV_OK && i < sizeof values / sizeof values[0]; i++)
 		rc = set_default(p, values[i].param, values[i].value, err);
 	return rc;
 }
 
-static int set_defaults(struct kvb_params *p, const struct kvcm_command *c, struct kvb_error *err)
+static int set_defaults(struct skv_params *p, const struct kvcm_command *c, struct skv_error *err)
 {
 	char port[16] = "off";
 	int rc = set_bounds(p, err);
 	const bool open = p->kvcm_open || *p->kvcm_admin_tokens || *p->tokens_file;
 
-	if (rc == KVB_OK)
-		rc = set_default(p, KVB_PARAM_kvcm_listen, open ? "0.0.0.0" : "127.0.0.1", err);
-	if (p->kvcm_debug && p->kvcm_meta_http_port > 0 && p->kvcm_meta_http_port + 3000 < KVB_PORT_OFF)
+	if (rc == SKV_OK)
+		rc = set_default(p, SKV_PARAM_kvcm_listen, open ? "0.0.0.0" : "127.0.0.1", err);
+	if (p->kvcm_debug && p->kvcm_meta_http_port > 0 && p->kvcm_meta_http_port + 3000 < SKV_PORT_OFF)
 		snprintf(port, sizeof port, "%u", (unsigned)p->kvcm_meta_http_port + 3000);
-	if (rc == KVB_OK)
-		rc = set_default(p, KVB_PARAM_kvcm_debug_http_port, port, err);
-	if (rc == KVB_OK && c->daemon)
-		rc = set_default(p, KVB_PARAM_log_file, "logs/kv_cache_manager.log", err);
+	if (rc == SKV_OK)
+		rc = set_default(p, SKV_PARAM_kvcm_debug_http_port, port, err);
+	if (rc == SKV_OK && c->daemon)
+		rc = set_default(p, SKV_PARAM_log_file, "logs/kv_cache_manager.log", err);
 	return rc;
 }
 
 static int read_all(struct kvcm_reading *r, const struct kvcm_command *c, const struct arguments *a,
-		    char *const *envp, struct kvb_error *err)
+		    char *const *envp, struct skv_error *err)
 {
 	int rc = apply_args(r, a, err);
 
-	for (; rc == KVB_OK && envp && *envp; envp++)
+	for (; rc == SKV_OK && envp && *envp; envp++)
 		rc = read_variable(r, *envp, err);
-	if (rc == KVB_OK)
+	if (rc == SKV_OK)
 		rc = kvcm_uris_apply(r->p, &r->uris, r->notes, err);
-	if (rc == KVB_OK)
+	if (rc == SKV_OK)
 		rc = set_defaults(r->p, c, err);
-	return rc == KVB_OK ? kvb_params_check(r->p, err) : rc;
+	return rc == SKV_OK ? skv_params_check(r->p, err) : rc;
 }
 
-int kvcm_config_load(struct kvb_params *p, struct kvcm_command *c, int argc, char *const *argv,
-		     char *const *envp, struct kvb_error *err)
+int kvcm_config_load(struct skv_params *p, struct kvcm_command *c, int argc, char *const *argv,
+		     char *const *envp, struct skv_error *err)
 {
 	struct kvcm_reading r = { .p = p, .notes = &c->notes };
 	struct arguments a = { 0 };
@@ -266,21 +266,21 @@ int kvcm_config_load(struct kvb_params *p, struct kvcm_command *c, int argc, cha
 	int rc;
 
 	memset(c, 0, sizeof *c);
-	c->action = KVB_ACTION_RUN;
-	rc = kvb_params_load(p, 1, own, envp, err); /* defaults and KVBLOCKD_NAME */
-	if (rc != KVB_OK)
+	c->action = SKV_ACTION_RUN;
+	rc = skv_params_load(p, 1, own, envp, err); /* defaults and SLABKV_NAME */
+	if (rc != SKV_OK)
 		return rc;
-	a.env = kvb_calloc((size_t)argc + 1, sizeof *a.env);
-	rc = a.env ? read_args(c, &a, argc, argv, err) : kvb_fail(err, KVB_E_NOMEM, NULL, "out of memory");
+	a.env = skv_calloc((size_t)argc + 1, sizeof *a.env);
+	rc = a.env ? read_args(c, &a, argc, argv, err) : skv_fail(err, SKV_E_NOMEM, NULL, "out of memory");
 	/* Help must come even where the file is broken. */
-	if (rc == KVB_OK && c->action == KVB_ACTION_RUN)
+	if (rc == SKV_OK && c->action == SKV_ACTION_RUN)
 		rc = read_all(&r, c, &a, envp, err);
-	kvb_free(a.env);
-	kvb_free(r.uris.coordination);
-	kvb_free(r.uris.lock);
-	kvb_free(r.uris.registry);
-	if (rc != KVB_OK) {
-		kvb_params_destroy(p);
+	skv_free(a.env);
+	skv_free(r.uris.coordination);
+	skv_free(r.uris.lock);
+	skv_free(r.uris.registry);
+	if (rc != SKV_OK) {
+		skv_params_destroy(p);
 		kvcm_command_destroy(c);
 	}
 	return rc;

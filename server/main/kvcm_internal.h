@@ -1,8 +1,8 @@
 /* kvcm_internal.h - what the steps of reading the peer's configuration share. */
-#ifndef KVB_KVCM_INTERNAL_H
-#define KVB_KVCM_INTERNAL_H
+#ifndef SKV_KVCM_INTERNAL_H
+#define SKV_KVCM_INTERNAL_H
 
-#include <kvb/kvcm_config.h>
+#include <skv/kvcm_config.h>
 
 #include "params_internal.h"
 
@@ -14,21 +14,21 @@ struct kvcm_uris {
 };
 
 struct kvcm_reading {
-	struct kvb_params *p;
+	struct skv_params *p;
 	struct kvcm_notes *notes;
 	struct kvcm_uris uris;
 };
 
 /* One key and its value from `where` ("-e", "FILE:3"). An unknown key is noted, once. */
-int kvcm_key_set(struct kvcm_reading *r, const char *key, const char *value, enum kvb_param_source source,
-		 const char *where, struct kvb_error *err);
+int kvcm_key_set(struct kvcm_reading *r, const char *key, const char *value, enum skv_param_source source,
+		 const char *where, struct skv_error *err);
 /* The i-th key; NULL after the last. */
 const char *kvcm_key_name(size_t i);
 /* Says something once. */
-int kvcm_note(struct kvcm_notes *notes, struct kvb_error *err, const char *fmt, ...)
+int kvcm_note(struct kvcm_notes *notes, struct skv_error *err, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
 /* Where the store lies, by the URIs: sets the parameter `store` unless it was given itself. */
-int kvcm_uris_apply(struct kvb_params *p, const struct kvcm_uris *u, struct kvcm_notes *notes,
-		    struct kvb_error *err);
+int kvcm_uris_apply(struct skv_params *p, const struct kvcm_uris *u, struct kvcm_notes *notes,
+		    struct skv_error *err);
 
 #endif

@@ -10,33 +10,33 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <kvb/mem.h>
+#include <skv/mem.h>
 
 enum kind { KIND_SET, KIND_FLAG, KIND_ADMIN, KIND_LEASE, KIND_LEVEL, KIND_THREADS, KIND_URI, KIND_NONE };
 
 struct row {
 	const char *key;
 	enum kind kind;
-	enum kvb_param param;
+	enum skv_param param;
 	const char *quiet;
 	const char *text;
 };
 
 static const struct row rows[] = {
-#define ROW(key, kind, param, quiet, text) { key, KIND_##kind, KVB_PARAM_##param, quiet, text },
+#define ROW(key, kind, param, quiet, text) { key, KIND_##kind, SKV_PARAM_##param, quiet, text },
 	KVCM_KEYS(ROW)
 #undef ROW
 };
 
 #define N_ROWS (sizeof rows / sizeof rows[0])
-#define OWN_PREFIX "kvblockd."
+#define OWN_PREFIX "slabkvd."
 
 const char *kvcm_key_name(size_t i)
 {
 	return i < N_ROWS ? rows[i].key : NULL;
 }
 
-int kvcm_note(struct kvcm_notes *notes, struct kvb_error *err, const char *fmt, ...)
+int kvcm_note(struct kvcm_notes *notes, struct skv_error *err, const char *fmt, ...)
 {
 	char text[1024];
 	char **more;
@@ -47,14 +47,14 @@ int kvcm_note(struct kvcm_notes *notes, struct kvb_error *err, const char *fmt, 
 	va_end(ap);
 	for (size_t i = 0; i < notes->n; i++)
 		if (strcmp(notes->text[i], text) == 0)
-			return KVB_OK;
-	more = kvb_realloc(notes->text, (notes->n + 1) * sizeof *more);
+			return SKV_OK;
+	more = skv_realloc(notes->text, (notes->n + 1) * sizeof *more);
 	if (more)
 		notes->text = more;
-	if (!more || !(more[notes->n] = kvb_strdup(text)))
-		return kvb_fail(err, KVB_E_NOMEM, NULL, "out of memory");
+	if (!more || !(more[notes->n] = skv_strdup(text)))
+		return skv_fail(err, SKV_E_NOMEM, NULL, "out of memory");
 	notes->n++;
-	return KVB_OK;
+	return SKV_OK;
 }
 
 static bool is_quiet(const struct row *row, const char *value)
@@ -73,18 +73,18 @@ static bool is_quiet(const struct row *row, const char *value)
 	return false;
 }
 
-static int keep(char **slot, const char *value, struct kvb_error *err)
+static int keep(char **slot, const char *value, struct skv_error *err)
 {
-	char *copy = kvb_strdup(value);
+	char *copy = skv_strdup(value);
 
 	if (!copy)
-		return kvb_fail(err, KVB_E_NOMEM, NULL, "out of memory");
-	kvb_free(*slot);
+		return skv_fail(err, SKV_E_NOMEM, NULL, "out of memory");
+	skv_free(*slot);
 	*slot = copy;
-	return KVB_OK;
+	return SKV_OK;
 }
 
-static int set_uri(struct kvcm_reading *r, const char *key, const char *value, struct kvb_error *err)
+static int set_uri(struct kvcm_reading *r, const char *key, const char *value, struct skv_error *err)
 {
 	if (strcmp(key, "kvcm.coordination.uri") == 0)
 		return keep(&r->uris.coordination, value, err);
@@ -106,63 +106,63 @@ static const char *level(const char *value)
 /* The peer advises 600000 for a manager that is alone; ours are shorter, because no process but a dead or
  * a stopped one lets them run out. */
 static int set_lease(struct kvcm_reading *r, const struct row *row, const char *value,
-		     enum kvb_param_source source, const char *where, struct kvb_error *err)
+		     enum skv_param_source source, const char *where, struct skv_error *err)
 {
-	const struct param *param = &kvb_param_rows[row->param];
+	const struct param *param = &skv_param_rows[row->param];
 	char *end, bound[32];
 	unsigned long long ms = strtoull(value, &end, 10);
 	int rc;
 
 	if (*value < '0' || *value > '9' || *end || (ms >= param->min && ms <= param->max))
-		return kvb_param_set(r->p, row->param, value, source, where, err);
+		return skv_param_set(r->p, row->param, value, source, where, err);
 	snprintf(bound, sizeof bound, "%llu",
 		 (unsigned long long)(ms < param->min ? param->min : param->max));
 	rc = kvcm_note(r->notes, err, "%s: %s=%s is taken as %s", where, row->key, value, bound);
-	return rc == KVB_OK ? kvb_param_set(r->p, row->param, bound, source, where, err) : rc;
+	return rc == SKV_OK ? skv_param_set(r->p, row->param, bound, source, where, err) : rc;
 }
 
 static int set_row(struct kvcm_reading *r, const struct row *row, const char *value,
-		   enum kvb_param_source source, const char *where, struct kvb_error *err)
+		   enum skv_param_source source, const char *where, struct skv_error *err)
 {
 	int rc;
 
 	switch (row->kind) {
 	case KIND_SET:
-		return kvb_param_set(r->p, row->param, value, source, where, err);
+		return skv_param_set(r->p, row->param, value, source, where, err);
 	case KIND_FLAG:
-		return kvb_param_set(r->p, row->param, strcmp(value, "true") == 0 ? "true" : "false", source,
+		return skv_param_set(r->p, row->param, strcmp(value, "true") == 0 ? "true" : "false", source,
 				     where, err);
 	case KIND_ADMIN:
-		return kvb_param_set(r->p, row->param, strcmp(value, "0") == 0 ? "off" : value, source, where,
+		return skv_param_set(r->p, row->param, strcmp(value, "0") == 0 ? "off" : value, source, where,
 				     err);
 	case KIND_LEASE:
 		return set_lease(r, row, value, source, where, err);
 	case KIND_LEVEL:
-		return kvb_param_set(r->p, row->param, level(value), source, where, err);
+		return skv_param_set(r->p, row->param, level(value), source, where, err);
 	case KIND_THREADS:
-		rc = kvb_param_set(r->p, KVB_PARAM_http_threads, value, source, where, err);
-		return rc == KVB_OK ? kvb_param_set(r->p, KVB_PARAM_grpc_threads, value, source, where, err) : rc;
+		rc = skv_param_set(r->p, SKV_PARAM_http_threads, value, source, where, err);
+		return rc == SKV_OK ? skv_param_set(r->p, SKV_PARAM_grpc_threads, value, source, where, err) : rc;
 	case KIND_URI:
 		return set_uri(r, row->key, value, err);
 	case KIND_NONE:
 		break;
 	}
-	return is_quiet(row, value) ? KVB_OK
+	return is_quiet(row, value) ? SKV_OK
 				    : kvcm_note(r->notes, err, "%s: %s has no meaning here: %s", where, row->key,
 						row->text);
 }
 
-int kvcm_key_set(struct kvcm_reading *r, const char *key, const char *value, enum kvb_param_source source,
-		 const char *where, struct kvb_error *err)
+int kvcm_key_set(struct kvcm_reading *r, const char *key, const char *value, enum skv_param_source source,
+		 const char *where, struct skv_error *err)
 {
 	char at[320];
 
 	snprintf(at, sizeof at, "%.180s: %.120s", where, key);
 	if (strncmp(key, OWN_PREFIX, strlen(OWN_PREFIX)) == 0) {
-		enum kvb_param i = kvb_param_find(key + strlen(OWN_PREFIX));
+		enum skv_param i = skv_param_find(key + strlen(OWN_PREFIX));
 
-		if (i != KVB_PARAM_COUNT && i != KVB_PARAM_config)
-			return kvb_param_set(r->p, i, value, source, at, err);
+		if (i != SKV_PARAM_COUNT && i != SKV_PARAM_config)
+			return skv_param_set(r->p, i, value, source, at, err);
 	}
 	for (size_t i = 0; i < N_ROWS; i++)
 		if (strcmp(rows[i].key, key) == 0)
@@ -174,16 +174,16 @@ int kvcm_key_set(struct kvcm_reading *r, const char *key, const char *value, enu
 void kvcm_config_help(FILE *out)
 {
 	fputs("Usage: kv_cache_manager_bin [-c FILE] [-e KEY=VALUE]... [-d]\n\n"
-	      "kvblockd under the name, with the ports and the keys of Tair KVCache Manager.\n\n"
+	      "slabkvd under the name, with the ports and the keys of Tair KVCache Manager.\n\n"
 	      "  -c, --config_file FILE      lines 'key=value'; # begins a comment\n"
 	      "  -e, --env KEY=VALUE         one key; may be repeated, later ones win\n"
 	      "  -l, --log_config_file FILE  accepted and not read\n"
 	      "  -d, --daemon                return when it serves, go on in the background; the log goes to\n"
-	      "                              logs/kv_cache_manager.log unless kvblockd.log_file names a file\n"
+	      "                              logs/kv_cache_manager.log unless slabkvd.log_file names a file\n"
 	      "  -h, --help                  this text\n"
 	      "  -v, --version               the version\n\n"
 	      "Keys, from -c, -e and the environment (there also with _ for .); later ones win.\n"
-	      "kvblockd.NAME=VALUE sets the parameter NAME of kvblockd (kvblockd --help):\n\n",
+	      "slabkvd.NAME=VALUE sets the parameter NAME of slabkvd (slabkvd --help):\n\n",
 	      out);
 	for (size_t i = 0; i < N_ROWS; i++)
 		if (rows[i].kind != KIND_NONE)

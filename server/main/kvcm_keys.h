@@ -14,8 +14,8 @@
  *   quiet  values that NONE passes over in silence, separated by '|': the peer's defaults
  *   text   for --help; with NONE the reason that a warning gives
  */
-#ifndef KVB_KVCM_KEYS_H
-#define KVB_KVCM_KEYS_H
+#ifndef SKV_KVCM_KEYS_H
+#define SKV_KVCM_KEYS_H
 
 #define KVCM_NO_SAMPLING "eviction takes the oldest blocks of exact queues: it samples nothing and has no batches"
 #define KVCM_NO_CREDIT "a slot of an evicted block is free at once or when its lease ends: nothing is in flight"

@@ -10,7 +10,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include <kvb/kvcm_config.h>
+#include <skv/kvcm_config.h>
 
 #include "daemon.h"
 
@@ -28,40 +28,40 @@ static void make_log_directory(const char *log_file)
 	mkdir(dir, 0755); /* opening the file tells whatever is wrong */
 }
 
-static int run(const struct kvb_params *p, const struct kvcm_command *c)
+static int run(const struct skv_params *p, const struct kvcm_command *c)
 {
-	struct kvb_run r = { .p = p, .notes = (const char *const *)c->notes.text, .n_notes = c->notes.n,
+	struct skv_run r = { .p = p, .notes = (const char *const *)c->notes.text, .n_notes = c->notes.n,
 			     .ready_fd = -1 };
-	struct kvb_error err;
+	struct skv_error err;
 
 	if (c->daemon) {
 		make_log_directory(p->log_file);
-		if (kvb_daemon_begin(&r.ready_fd, &err) != KVB_OK) {
+		if (skv_daemon_begin(&r.ready_fd, &err) != SKV_OK) {
 			fprintf(stderr, "kv_cache_manager_bin: %s\n", err.message);
 			return EXIT_PROBLEM;
 		}
 	}
-	return kvb_serve(&r);
+	return skv_serve(&r);
 }
 
-int kvb_kvcm_main(int argc, char **argv, char **envp)
+int skv_kvcm_main(int argc, char **argv, char **envp)
 {
 	struct kvcm_command c;
-	struct kvb_params p;
-	struct kvb_error err;
+	struct skv_params p;
+	struct skv_error err;
 	int status = 0;
 
-	if (kvcm_config_load(&p, &c, argc, argv, envp, &err) != KVB_OK) {
+	if (kvcm_config_load(&p, &c, argc, argv, envp, &err) != SKV_OK) {
 		fprintf(stderr, "kv_cache_manager_bin: %s\n", err.message);
 		return EXIT_USAGE;
 	}
-	if (c.action == KVB_ACTION_HELP)
+	if (c.action == SKV_ACTION_HELP)
 		kvcm_config_help(stdout);
-	else if (c.action == KVB_ACTION_VERSION)
-		puts("kv_cache_manager_bin: kvblockd " KVB_VERSION);
+	else if (c.action == SKV_ACTION_VERSION)
+		puts("kv_cache_manager_bin: slabkvd " SKV_VERSION);
 	else
 		status = run(&p, &c);
-	kvb_params_destroy(&p);
+	skv_params_destroy(&p);
 	kvcm_command_destroy(&c);
 	if (fflush(stdout) != 0 && status == 0)
 		status = EXIT_PROBLEM;

@@ -4,7 +4,7 @@
  * Only names and values that differ are changed; the codec of the service reads the rest, so that unknown fields, enums
  * and numbers are taken as there. No state. One thread, at start.
  */
-#include <kvb/kvcm_config.h>
+#include <skv/kvcm_config.h>
 
 #include <stdlib.h>
 #include <string.h>
@@ -66,15 +66,15 @@ static void rename_member(json_t *object, const char *from, const char *to)
 	json_object_del(object, from);
 }
 
-static int unknown_type(const char *file, const json_t *type, struct kvb_error *err)
+static int unknown_type(const char *file, const json_t *type, struct skv_error *err)
 {
-	return kvb_fail(err, KVB_E_INVALID, "kvcm_startup_config", "%.160s: there is no storage type '%.32s'", file,
+	return skv_fail(err, SKV_E_INVALID, "kvcm_startup_config", "%.160s: there is no storage type '%.32s'", file,
 			json_is_string(type) ? json_string_value(type) : "");
 }
 
 /* ---- names and values that differ ------------------------------------------------------------ */
 
-static int rename_storage(const char *file, json_t *s, struct kvb_error *err)
+static int rename_storage(const char *file, json_t *s, struct skv_error *err)
 {
 	json_t *type = json_object_get(s, "type");
 	const struct kind *kind = find_kind(type);
@@ -85,10 +85,10 @@ static int rename_storage(const char *file, json_t *s, struct kvb_error *err)
 	if (strcmp(kind->type, "mooncake") == 0)
 		rename_member(json_object_get(s, kind->field), "master_server_entry", "master_service_entry");
 	json_object_set_new(s, "storage_type", json_integer(kind->number));
-	return KVB_OK;
+	return SKV_OK;
 }
 
-static int rename_group(const char *file, json_t *g, struct kvb_error *err)
+static int rename_group(const char *file, json_t *g, struct skv_error *err)
 {
 	json_t *list = json_object_get(json_object_get(g, "quota"), "quota_config");
 	json_t *quota;
@@ -105,7 +105,7 @@ static int rename_group(const char *file, json_t *g, struct kvb_error *err)
 		if (kind)
 			json_object_set_new(quota, "storage_type", json_integer(kind->number));
 	}
-	return KVB_OK;
+	return SKV_OK;
 }
 
 /* ---- reading --------------------------------------------------------------------------------- */
@@ -124,39 +124,39 @@ static json_t *listed(json_t *root, const char *name)
 	return list;
 }
 
-static int keep(const json_t *j, struct kvb_arena *a, const char **out, struct kvb_error *err)
+static int keep(const json_t *j, struct skv_arena *a, const char **out, struct skv_error *err)
 {
 	char *text = json_dumps(j, JSON_COMPACT);
 
-	*out = text ? kvb_arena_strndup(a, text, strlen(text)) : NULL;
+	*out = text ? skv_arena_strndup(a, text, strlen(text)) : NULL;
 	free(text); /* jansson's own */
-	return *out ? KVB_OK : kvb_fail(err, KVB_E_NOMEM, NULL, "out of memory");
+	return *out ? SKV_OK : skv_fail(err, SKV_E_NOMEM, NULL, "out of memory");
 }
 
-static int read_root(json_t *root, struct kvb_arena *a, struct kvcm_start_file *out, struct kvb_error *err)
+static int read_root(json_t *root, struct skv_arena *a, struct kvcm_start_file *out, struct skv_error *err)
 {
 	json_t *storages = listed(root, "storage_config");
 	json_t *groups = listed(root, "instance_group");
 	json_t *j;
 	size_t i;
-	int rc = KVB_OK;
+	int rc = SKV_OK;
 
-	out->storages = kvb_arena_calloc(a, json_array_size(storages) + 1, sizeof *out->storages);
-	out->groups = kvb_arena_calloc(a, json_array_size(groups) + 1, sizeof *out->groups);
+	out->storages = skv_arena_calloc(a, json_array_size(storages) + 1, sizeof *out->storages);
+	out->groups = skv_arena_calloc(a, json_array_size(groups) + 1, sizeof *out->groups);
 	if (!out->storages || !out->groups)
-		rc = kvb_fail(err, KVB_E_NOMEM, NULL, "out of memory");
+		rc = skv_fail(err, SKV_E_NOMEM, NULL, "out of memory");
 	json_array_foreach(storages, i, j) {
-		if (rc == KVB_OK)
+		if (rc == SKV_OK)
 			rc = rename_storage(out->name, j, err);
-		if (rc == KVB_OK)
+		if (rc == SKV_OK)
 			rc = keep(j, a, &out->storages[out->n_storages].json, err);
-		if (rc == KVB_OK)
+		if (rc == SKV_OK)
 			out->storages[out->n_storages++].enabled = !json_is_false(json_object_get(j, "is_available"));
 	}
 	json_array_foreach(groups, i, j) {
-		if (rc == KVB_OK)
+		if (rc == SKV_OK)
 			rc = rename_group(out->name, j, err);
-		if (rc == KVB_OK)
+		if (rc == SKV_OK)
 			rc = keep(j, a, &out->groups[out->n_groups++], err);
 	}
 	json_decref(storages);
@@ -164,7 +164,7 @@ static int read_root(json_t *root, struct kvb_arena *a, struct kvcm_start_file *
 	return rc;
 }
 
-int kvcm_start_file_read(const char *path, struct kvb_arena *a, struct kvcm_start_file *out, struct kvb_error *err)
+int kvcm_start_file_read(const char *path, struct skv_arena *a, struct kvcm_start_file *out, struct skv_error *err)
 {
 	json_error_t cause;
 	json_t *root = *path ? json_load_file(path, JSON_REJECT_DUPLICATES, &cause)
@@ -173,10 +173,10 @@ int kvcm_start_file_read(const char *path, struct kvb_arena *a, struct kvcm_star
 
 	*out = (struct kvcm_start_file){ .name = *path ? path : BUILT_IN };
 	if (!root)
-		return kvb_fail(err, KVB_E_INVALID, "kvcm_startup_config", "%.120s: line %d: %.150s", out->name, cause.line,
+		return skv_fail(err, SKV_E_INVALID, "kvcm_startup_config", "%.120s: line %d: %.150s", out->name, cause.line,
 				cause.text);
 	rc = json_is_object(root) ? read_root(root, a, out, err)
-				  : kvb_fail(err, KVB_E_INVALID, "kvcm_startup_config", "%.120s: an object is expected",
+				  : skv_fail(err, SKV_E_INVALID, "kvcm_startup_config", "%.120s: an object is expected",
 					     out->name);
 	json_decref(root);
 	return rc;

@@ -10,9 +10,9 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include <kvb/limits.h>
+#include <skv/limits.h>
 
-#define STORE_FILE "kvblock.db"
+#define STORE_FILE "slabkv.db"
 #define PATH_ROOM 4096
 
 static bool begins(const char *s, const char *with)
@@ -20,31 +20,31 @@ static bool begins(const char *s, const char *with)
 	return strncmp(s, with, strlen(with)) == 0;
 }
 
-/* KVB_OK with the path in `out`, "" for what is kept in memory. */
-static int path_of(const char *key, const char *uri, char out[PATH_ROOM], struct kvb_error *err)
+/* SKV_OK with the path in `out`, "" for what is kept in memory. */
+static int path_of(const char *key, const char *uri, char out[PATH_ROOM], struct skv_error *err)
 {
 	const char *path = uri;
 
 	out[0] = '\0';
 	if (begins(uri, "redis:"))
-		return kvb_fail(err, KVB_E_UNSUPPORTED, key,
+		return skv_fail(err, SKV_E_UNSUPPORTED, key,
 				"%s: this server keeps its metadata in a file and needs no Redis: name "
 				"file:///DIR, a directory of a local file system that the cluster's managers share",
 				key);
 	if (*uri == '\0' || strcmp(uri, "memory") == 0 || begins(uri, "memory:") || strcmp(uri, "local") == 0)
-		return KVB_OK;
+		return SKV_OK;
 	if (begins(uri, "file://"))
 		path = uri + strlen("file://");
 	else if (begins(uri, "local://"))
 		path = uri + strlen("local://");
 	else if (strstr(uri, "://"))
-		return kvb_fail(err, KVB_E_INVALID, key, "%s: '%.64s' is none of file://, memory://", key, uri);
+		return skv_fail(err, SKV_E_INVALID, key, "%s: '%.64s' is none of file://, memory://", key, uri);
 	if ((size_t)snprintf(out, PATH_ROOM, "%.*s", (int)strcspn(path, "?"), path) >= PATH_ROOM)
-		return kvb_fail(err, KVB_E_INVALID, key, "%s: the path is too long", key);
-	return KVB_OK;
+		return skv_fail(err, SKV_E_INVALID, key, "%s: the path is too long", key);
+	return SKV_OK;
 }
 
-static int set_store(struct kvb_params *p, const char *key, const char *dir, struct kvb_error *err)
+static int set_store(struct skv_params *p, const char *key, const char *dir, struct skv_error *err)
 {
 	char path[PATH_ROOM + 16];
 	size_t n = strlen(dir);
@@ -53,9 +53,9 @@ static int set_store(struct kvb_params *p, const char *key, const char *dir, str
 		n--;
 	snprintf(path, sizeof path, "%.*s/" STORE_FILE, (int)n, dir);
 	if (mkdir(dir, 0777) != 0 && errno != EEXIST)
-		return kvb_fail(err, KVB_E_IO, key, "%s: cannot make the directory %.160s: %s", key, dir,
+		return skv_fail(err, SKV_E_IO, key, "%s: cannot make the directory %.160s: %s", key, dir,
 				strerror(errno));
-	return kvb_param_set(p, KVB_PARAM_store, path, KVB_FROM_FILE, key, err);
+	return skv_param_set(p, SKV_PARAM_store, path, SKV_FROM_FILE, key, err);
 }
 
 static bool is_directory(const char *path)
@@ -66,8 +66,8 @@ static bool is_directory(const char *path)
 	return path[n - 1] == '/' || (stat(path, &st) == 0 && S_ISDIR(st.st_mode));
 }
 
-int kvcm_uris_apply(struct kvb_params *p, const struct kvcm_uris *u, struct kvcm_notes *notes,
-		    struct kvb_error *err)
+int kvcm_uris_apply(struct skv_params *p, const struct kvcm_uris *u, struct kvcm_notes *notes,
+		    struct skv_error *err)
 {
 	const bool newer = u->coordination && *u->coordination;
 	const char *key = newer ? "kvcm.coordination.uri" : "kvcm.distributed_lock.uri";
@@ -76,22 +76,22 @@ int kvcm_uris_apply(struct kvb_params *p, const struct kvcm_uris *u, struct kvcm
 	char shared[PATH_ROOM], registry[PATH_ROOM];
 	int rc = path_of(key, uri, shared, err);
 
-	if (rc == KVB_OK)
+	if (rc == SKV_OK)
 		rc = path_of("kvcm.registry_storage.uri", given, registry, err);
-	if (rc != KVB_OK)
+	if (rc != SKV_OK)
 		return rc;
-	if (p->source[KVB_PARAM_store] != KVB_FROM_DEFAULT)
-		return KVB_OK;
+	if (p->source[SKV_PARAM_store] != SKV_FROM_DEFAULT)
+		return SKV_OK;
 	if (*shared) {
 		rc = set_store(p, key, shared, err);
-		if (rc == KVB_OK && *registry)
+		if (rc == SKV_OK && *registry)
 			rc = kvcm_note(notes, err, "kvcm.registry_storage.uri: not used: all metadata lies in the "
 				       "directory of %s", key);
 		return rc;
 	}
 	if (!*registry)
-		return kvb_param_set(p, KVB_PARAM_store, ":memory:", KVB_FROM_DEFAULT, key, err);
+		return skv_param_set(p, SKV_PARAM_store, ":memory:", SKV_FROM_DEFAULT, key, err);
 	if (is_directory(registry))
 		return set_store(p, "kvcm.registry_storage.uri", registry, err);
-	return kvb_param_set(p, KVB_PARAM_store, registry, KVB_FROM_FILE, "kvcm.registry_storage.uri", err);
+	return skv_param_set(p, SKV_PARAM_store, registry, SKV_FROM_FILE, "kvcm.registry_storage.uri", err);
 }

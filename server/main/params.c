@@ -1,7 +1,7 @@
 /*
  * params.c - values of parameters: the table as data, text to value and back.
  *
- * Owns the strings inside struct kvb_params. One thread, at start; no locks. It reads no file and
+ * Owns the strings inside struct skv_params. One thread, at start; no locks. It reads no file and
  * prints nothing: params_read.c finds the sources, params_print.c writes help, dump and manual.
  */
 #include "params_internal.h"
@@ -11,21 +11,21 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <kvb/mem.h>
+#include <skv/mem.h>
 
-const struct param kvb_param_rows[KVB_PARAM_COUNT] = {
+const struct param skv_param_rows[SKV_PARAM_COUNT] = {
 #define ROW(name, type, initial, min, max, unit, help)                                             \
-	{ #name, PARAM_##type, initial, min, max, unit, help, offsetof(struct kvb_params, name) },
-	KVB_PARAMS(ROW)
+	{ #name, PARAM_##type, initial, min, max, unit, help, offsetof(struct skv_params, name) },
+	SKV_PARAMS(ROW)
 #undef ROW
 };
 
-static char **text_of(struct kvb_params *p, const struct param *row)
+static char **text_of(struct skv_params *p, const struct param *row)
 {
 	return (char **)((char *)p + row->offset);
 }
 
-static uint64_t *number_of(struct kvb_params *p, const struct param *row)
+static uint64_t *number_of(struct skv_params *p, const struct param *row)
 {
 	return (uint64_t *)((char *)p + row->offset);
 }
@@ -45,9 +45,9 @@ static void render_number(uint64_t v, bool bytes, char *out, size_t n)
 		snprintf(out, n, "%" PRIu64 "%c", v, suffix[k]);
 }
 
-void kvb_param_render(const struct kvb_params *p, enum kvb_param i, char *out)
+void skv_param_render(const struct skv_params *p, enum skv_param i, char *out)
 {
-	const struct param *row = &kvb_param_rows[i];
+	const struct param *row = &skv_param_rows[i];
 	const char *at = (const char *)p + row->offset;
 
 	switch (row->type) {
@@ -64,7 +64,7 @@ void kvb_param_render(const struct kvb_params *p, enum kvb_param i, char *out)
 			      PARAM_VALUE_MAX);
 		break;
 	case PARAM_PORT:
-		if (*(const uint64_t *)at == KVB_PORT_OFF)
+		if (*(const uint64_t *)at == SKV_PORT_OFF)
 			snprintf(out, PARAM_VALUE_MAX, "off");
 		else
 			render_number(*(const uint64_t *)at, false, out, PARAM_VALUE_MAX);
@@ -72,7 +72,7 @@ void kvb_param_render(const struct kvb_params *p, enum kvb_param i, char *out)
 	}
 }
 
-void kvb_param_range(const struct param *row, char *out)
+void skv_param_range(const struct param *row, char *out)
 {
 	char lo[32], hi[32];
 
@@ -181,25 +181,25 @@ static bool is_text(const struct param *row, const char *text)
 	return n == 0 || (text[0] != ' ' && text[n - 1] != ' ');
 }
 
-static int store_text(struct kvb_params *p, const struct param *row, const char *text,
-		      struct kvb_error *err)
+static int store_text(struct skv_params *p, const struct param *row, const char *text,
+		      struct skv_error *err)
 {
-	char *copy = kvb_strdup(text);
+	char *copy = skv_strdup(text);
 
 	if (!copy)
-		return kvb_fail(err, KVB_E_NOMEM, row->name, "out of memory");
-	kvb_free(*text_of(p, row));
+		return skv_fail(err, SKV_E_NOMEM, row->name, "out of memory");
+	skv_free(*text_of(p, row));
 	*text_of(p, row) = copy;
-	return KVB_OK;
+	return SKV_OK;
 }
 
-int kvb_param_set(struct kvb_params *p, enum kvb_param i, const char *text,
-		  enum kvb_param_source source, const char *where, struct kvb_error *err)
+int skv_param_set(struct skv_params *p, enum skv_param i, const char *text,
+		  enum skv_param_source source, const char *where, struct skv_error *err)
 {
-	const struct param *row = &kvb_param_rows[i];
+	const struct param *row = &skv_param_rows[i];
 	char range[128];
 	bool good = false;
-	int rc = KVB_OK;
+	int rc = SKV_OK;
 
 	switch (row->type) {
 	case PARAM_TEXT:
@@ -218,28 +218,28 @@ int kvb_param_set(struct kvb_params *p, enum kvb_param i, const char *text,
 	case PARAM_PORT:
 		good = parse_number(row, text, number_of(p, row));
 		if (!good && strcmp(text, "off") == 0) {
-			*number_of(p, row) = KVB_PORT_OFF;
+			*number_of(p, row) = SKV_PORT_OFF;
 			good = true;
 		}
 		break;
 	}
 	if (!good) {
-		kvb_param_range(row, range);
-		return kvb_fail(err, KVB_E_INVALID, row->name, "%s: %s: '%.64s' is not in %s",
+		skv_param_range(row, range);
+		return skv_fail(err, SKV_E_INVALID, row->name, "%s: %s: '%.64s' is not in %s",
 				where, row->name, text, range);
 	}
-	if (rc == KVB_OK)
+	if (rc == SKV_OK)
 		p->source[i] = source;
 	return rc;
 }
 
-void kvb_params_destroy(struct kvb_params *p)
+void skv_params_destroy(struct skv_params *p)
 {
-	for (size_t i = 0; i < KVB_PARAM_COUNT; i++) {
-		const struct param *row = &kvb_param_rows[i];
+	for (size_t i = 0; i < SKV_PARAM_COUNT; i++) {
+		const struct param *row = &skv_param_rows[i];
 
 		if (row->type == PARAM_TEXT || row->type == PARAM_CHOICE)
-			kvb_free(*text_of(p, row));
+			skv_free(*text_of(p, row));
 	}
 	memset(p, 0, sizeof *p);
 }

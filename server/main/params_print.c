@@ -37,25 +37,25 @@ static void dashed(const char *name, char out[64])
 	out[i] = '\0';
 }
 
-void kvb_params_help(FILE *out)
+void skv_params_help(FILE *out)
 {
-	fputs("Usage: kvblockd [--name value | --name=value]...\n"
-	      "       kvblockd fsck [--files] [--json] [--store PATH]\n"
-	      "       kvblockd simulate [options] TRACE...\n\n"
+	fputs("Usage: slabkvd [--name value | --name=value]...\n"
+	      "       slabkvd fsck [--files] [--json] [--store PATH]\n"
+	      "       slabkvd simulate [options] TRACE...\n\n"
 	      "The manager of KV-cache blocks. Needs no arguments: it listens on 127.0.0.1:7333\n"
-	      "and keeps its state in ./kvblock.db and its blocks below ./kvblock-data.\n\n"
+	      "and keeps its state in ./slabkv.db and its blocks below ./slabkv-data.\n\n"
 	      "  --help, -h       this text\n"
 	      "  --version, -V    the version\n"
 	      "  --dump-config    the parameters in force, as a file for --config\n"
 	      "  --man            the manual page, as roff\n\n"
 	      "Parameters, from the file named by --config ('name = value' lines), the\n"
-	      "environment (KVBLOCKD_NAME) and the command line; later ones win:\n",
+	      "environment (SLABKV_NAME) and the command line; later ones win:\n",
 	      out);
-	for (size_t i = 0; i < KVB_PARAM_COUNT; i++) {
-		const struct param *row = &kvb_param_rows[i];
+	for (size_t i = 0; i < SKV_PARAM_COUNT; i++) {
+		const struct param *row = &skv_param_rows[i];
 		char range[128], name[64];
 
-		kvb_param_range(row, range);
+		skv_param_range(row, range);
 		dashed(row->name, name);
 		fprintf(out, "\n  --%s (%s; default %s)\n", name, range,
 			*row->initial ? row->initial : "none");
@@ -63,21 +63,21 @@ void kvb_params_help(FILE *out)
 	}
 }
 
-void kvb_params_dump(const struct kvb_params *p, FILE *out)
+void skv_params_dump(const struct skv_params *p, FILE *out)
 {
 	static const char *const from[] = { "", ", from a file", ", from the environment",
 					    ", from the command line" };
 
-	fputs("# Parameters of kvblockd. Lines are 'name = value'; # begins a comment line.\n",
+	fputs("# Parameters of slabkvd. Lines are 'name = value'; # begins a comment line.\n",
 	      out);
-	for (size_t i = 0; i < KVB_PARAM_COUNT; i++) {
-		const struct param *row = &kvb_param_rows[i];
+	for (size_t i = 0; i < SKV_PARAM_COUNT; i++) {
+		const struct param *row = &skv_param_rows[i];
 		char range[128], value[PARAM_VALUE_MAX];
 
-		if (i == KVB_PARAM_config)
+		if (i == SKV_PARAM_config)
 			continue; /* a file cannot name another */
-		kvb_param_range(row, range);
-		kvb_param_render(p, (enum kvb_param)i, value);
+		skv_param_range(row, range);
+		skv_param_render(p, (enum skv_param)i, value);
 		fputc('\n', out);
 		wrap(out, "# ", 90, row->help);
 		fprintf(out, "# %s; default %s%s\n", range, *row->initial ? row->initial : "none",
@@ -103,41 +103,41 @@ static void roff(FILE *out, const char *s)
 
 static void man_head(FILE *out)
 {
-	fputs(".TH KVBLOCKD 8 \"\" \"kvblockd " KVB_VERSION "\" \"System Administration\"\n"
-	      ".SH NAME\nkvblockd \\- manager of KV\\-cache blocks\n"
-	      ".SH SYNOPSIS\n.B kvblockd\n[\\fB\\-\\-\\fIname value\\fR]...\n.br\n"
-	      ".B kvblockd fsck\n[\\fB\\-\\-files\\fR] [\\fB\\-\\-json\\fR] "
+	fputs(".TH SLABKVD 8 \"\" \"slabkvd " SKV_VERSION "\" \"System Administration\"\n"
+	      ".SH NAME\nslabkvd \\- manager of KV\\-cache blocks\n"
+	      ".SH SYNOPSIS\n.B slabkvd\n[\\fB\\-\\-\\fIname value\\fR]...\n.br\n"
+	      ".B slabkvd fsck\n[\\fB\\-\\-files\\fR] [\\fB\\-\\-json\\fR] "
 	      "[\\fB\\-\\-store\\fR \\fIpath\\fR]\n.br\n"
-	      ".B kvblockd simulate\n[\\fIoption\\fR]... \\fItrace\\fR...\n"
+	      ".B slabkvd simulate\n[\\fIoption\\fR]... \\fItrace\\fR...\n"
 	      ".SH DESCRIPTION\n"
 	      "Knows where every KV\\-cache block of a fleet of language\\-model servers lies\n"
 	      "inside a few slab files. Clients ask it over HTTP and move the bytes themselves.\n"
-	      "A second kvblockd on the same store waits as standby and takes over when the\n"
+	      "A second slabkvd on the same store waits as standby and takes over when the\n"
 	      "first one dies.\n.PP\n"
-	      ".B kvblockd fsck\n"
+	      ".B slabkvd fsck\n"
 	      "checks a store that no manager runs on: exit status 0 when clean, 1 with problems,\n"
 	      "2 when it could not check. \\fB\\-\\-files\\fR checks the slab files too.\n.PP\n"
-	      ".B kvblockd simulate\n"
+	      ".B slabkvd simulate\n"
 	      "tells what eviction policies and capacities would have made of a trace of requests, with the optimum\n"
 	      "beside; \\fB\\-\\-full\\fR runs the whole manager, and \\fB\\-\\-model\\fR turns blocks into bytes and "
-	      "hits into tokens.\nIt opens no store and no port. \\fBkvblockd simulate \\-\\-help\\fR tells its options.\n.PP\n"
+	      "hits into tokens.\nIt opens no store and no port. \\fBslabkvd simulate \\-\\-help\\fR tells its options.\n.PP\n"
 	      "Called\n.BR kv_cache_manager_bin ,\nit takes the flags, configuration keys and ports of Tair KVCache "
 	      "Manager instead:\n\\fB\\-c\\fR \\fIfile\\fR, \\fB\\-e\\fR \\fIkey\\fR=\\fIvalue\\fR, "
 	      "\\fB\\-d\\fR (into the background), \\fB\\-h\\fR (all keys), \\fB\\-v\\fR.\n"
 	      ".SH OPTIONS\n"
 	      "Each parameter may stand in the file named by \\fB\\-\\-config\\fR as \\fIname\\fR "
-	      "= \\fIvalue\\fR, in\nthe environment as \\fBKVBLOCKD_\\fINAME\\fR, or on the "
+	      "= \\fIvalue\\fR, in\nthe environment as \\fBSLABKV_\\fINAME\\fR, or on the "
 	      "command line; later ones win.\n", out);
 }
 
-void kvb_params_man(FILE *out)
+void skv_params_man(FILE *out)
 {
 	man_head(out);
-	for (size_t i = 0; i < KVB_PARAM_COUNT; i++) {
-		const struct param *row = &kvb_param_rows[i];
+	for (size_t i = 0; i < SKV_PARAM_COUNT; i++) {
+		const struct param *row = &skv_param_rows[i];
 		char range[128], name[64];
 
-		kvb_param_range(row, range);
+		skv_param_range(row, range);
 		dashed(row->name, name);
 		fputs(".TP\n\\fB\\-\\-", out);
 		roff(out, name);
@@ -152,6 +152,6 @@ void kvb_params_man(FILE *out)
 	fputs(".SH SIGNALS\n.TP\n.B SIGTERM, SIGINT\nRunning requests end, the state is "
 	      "checkpointed, exit status 0. A second one exits at once.\n.TP\n.B SIGHUP\nReads "
 	      "tokens_file again and opens log_file again.\n"
-	      ".SH SEE ALSO\n.BR kvblock (1)\n",
+	      ".SH SEE ALSO\n.BR slabkv (1)\n",
 	      out);
 }

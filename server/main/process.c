@@ -10,24 +10,24 @@
 #include <string.h>
 #include <unistd.h>
 
-int kvb_write_port_file(const char *path, unsigned port, const char *param, bool *written, struct kvb_error *err)
+int skv_write_port_file(const char *path, unsigned port, const char *param, bool *written, struct skv_error *err)
 {
 	char temporary[4200];
 	FILE *f;
 	bool good;
 
 	if (!*path)
-		return KVB_OK;
+		return SKV_OK;
 	snprintf(temporary, sizeof temporary, "%s.new", path);
 	f = fopen(temporary, "we");
 	good = f && fprintf(f, "%u\n", port) > 0;
 	if (f && fclose(f) != 0)
 		good = false;
 	if (!good || rename(temporary, path) != 0)
-		return kvb_fail(err, KVB_E_IO, param, "cannot write %s %.200s: %s", param, path,
+		return skv_fail(err, SKV_E_IO, param, "cannot write %s %.200s: %s", param, path,
 				strerror(errno));
 	*written = true;
-	return KVB_OK;
+	return SKV_OK;
 }
 
 static void leave_at_once(int number)
@@ -36,7 +36,7 @@ static void leave_at_once(int number)
 	_exit(EXIT_PROBLEM);
 }
 
-void kvb_signals_block(sigset_t *signals)
+void skv_signals_block(sigset_t *signals)
 {
 	sigemptyset(signals);
 	sigaddset(signals, SIGTERM);
@@ -45,7 +45,7 @@ void kvb_signals_block(sigset_t *signals)
 	pthread_sigmask(SIG_BLOCK, signals, NULL);
 }
 
-void kvb_signals_arm(const sigset_t *signals)
+void skv_signals_arm(const sigset_t *signals)
 {
 	struct sigaction action = { .sa_handler = leave_at_once };
 

@@ -20,14 +20,14 @@
 #include <time.h>
 #include <unistd.h>
 
-#include <kvb/front.h>
-#include <kvb/grpc.h>
-#include <kvb/log.h>
-#include <kvb/native_api.h>
-#include <kvb/nodes.h>
-#include <kvb/pages_api.h>
-#include <kvb/service.h>
-#include <kvb/store.h>
+#include <skv/front.h>
+#include <skv/grpc.h>
+#include <skv/log.h>
+#include <skv/native_api.h>
+#include <skv/nodes.h>
+#include <skv/pages_api.h>
+#include <skv/service.h>
+#include <skv/store.h>
 
 #include "compat.h"
 #include "endpoint.h"
@@ -39,11 +39,11 @@
 
 /* ---- start ----------------------------------------------------------------------------------- */
 
-static struct kvb_service_options service_options(const struct kvb_params *p, struct kvb_api *const *apis, size_t n)
+static struct skv_service_options service_options(const struct skv_params *p, struct skv_api *const *apis, size_t n)
 {
-	struct kvb_service_options o;
+	struct skv_service_options o;
 
-	kvb_service_options_init(&o);
+	skv_service_options_init(&o);
 	o.apis = apis;
 	o.n_apis = n;
 	o.tokens_file = p->tokens_file;
@@ -56,9 +56,9 @@ static struct kvb_service_options service_options(const struct kvb_params *p, st
 	return o;
 }
 
-static struct kvb_pages_options pages_options(const struct kvb_params *p)
+static struct skv_pages_options pages_options(const struct skv_params *p)
 {
-	return (struct kvb_pages_options){
+	return (struct skv_pages_options){
 		.strict_upstream = p->strict_upstream,
 		.partial_get = p->pages_partial_get,
 		.lease_ms = (uint32_t)p->pages_lease_ms,
@@ -69,21 +69,21 @@ static struct kvb_pages_options pages_options(const struct kvb_params *p)
 }
 
 /* Everything is on our own ports; faults only if they are asked for. */
-static struct kvb_apis all_apis(const struct service *s)
+static struct skv_apis all_apis(const struct service *s)
 {
-	return (struct kvb_apis){
-		.v = { &kvb_native_api, kvb_compat_api(s->compat), s->pages },
+	return (struct skv_apis){
+		.v = { &skv_native_api, skv_compat_api(s->compat), s->pages },
 		.n = s->pages ? 3 : 2,
-		.planes = s->p->kvcm_debug ? KVB_PLANE_ALL : KVB_PLANE_ALL & ~KVB_PLANE_DEBUG,
+		.planes = s->p->kvcm_debug ? SKV_PLANE_ALL : SKV_PLANE_ALL & ~SKV_PLANE_DEBUG,
 	};
 }
 
-static struct kvb_front_options front_options(const struct service *s)
+static struct skv_front_options front_options(const struct service *s)
 {
-	const struct kvb_params *p = s->p;
-	struct kvb_front_options o;
+	const struct skv_params *p = s->p;
+	struct skv_front_options o;
 
-	kvb_front_options_init(&o);
+	skv_front_options_init(&o);
 	o.apis = all_apis(s);
 	o.listen = p->http_listen;
 	o.port = (uint16_t)p->http_port;
@@ -95,12 +95,12 @@ static struct kvb_front_options front_options(const struct service *s)
 	return o;
 }
 
-static struct kvb_grpc_options grpc_options(const struct service *s)
+static struct skv_grpc_options grpc_options(const struct service *s)
 {
-	const struct kvb_params *p = s->p;
-	struct kvb_grpc_options o;
+	const struct skv_params *p = s->p;
+	struct skv_grpc_options o;
 
-	kvb_grpc_options_init(&o);
+	skv_grpc_options_init(&o);
 	o.apis = all_apis(s);
 	o.listen = *p->grpc_listen ? p->grpc_listen : p->http_listen;
 	o.port = (uint16_t)p->grpc_port;
@@ -111,11 +111,11 @@ static struct kvb_grpc_options grpc_options(const struct service *s)
 	return o;
 }
 
-static struct kvb_core_options core_options(const struct kvb_params *p, struct kvb_store *store)
+static struct skv_core_options core_options(const struct skv_params *p, struct skv_store *store)
 {
-	struct kvb_core_options o;
+	struct skv_core_options o;
 
-	kvb_core_options_init(&o);
+	skv_core_options_init(&o);
 	o.store = store;
 	o.owner_lease_ms = (uint32_t)p->owner_lease_ms;
 	o.lease_default_ms = (uint32_t)p->lease_default_ms;
@@ -133,27 +133,27 @@ static struct kvb_core_options core_options(const struct kvb_params *p, struct k
 	return o;
 }
 
-static int open_store(struct service *s, struct kvb_error *err)
+static int open_store(struct service *s, struct skv_error *err)
 {
 	const bool in_memory = strcmp(s->p->store, ":memory:") == 0; /* forgotten at the end */
-	const struct kvb_store_options o = {
+	const struct skv_store_options o = {
 		.path = in_memory ? "" : s->p->store,
-		.durability = strcmp(s->p->durability, "full") == 0 ? KVB_DURABILITY_FULL
-								      : KVB_DURABILITY_NORMAL,
+		.durability = strcmp(s->p->durability, "full") == 0 ? SKV_DURABILITY_FULL
+								      : SKV_DURABILITY_NORMAL,
 		.reserve_bytes = s->p->store_reserve,
 	};
-	struct kvb_error cause;
-	int rc = kvb_store_open(in_memory ? &kvb_store_memory : &kvb_store_sqlite, &o, &s->store, &cause);
+	struct skv_error cause;
+	int rc = skv_store_open(in_memory ? &skv_store_memory : &skv_store_sqlite, &o, &s->store, &cause);
 
-	if (rc == KVB_OK)
-		return KVB_OK;
-	return kvb_fail(err, rc, "store",
+	if (rc == SKV_OK)
+		return SKV_OK;
+	return skv_fail(err, rc, "store",
 			"cannot open the store %.120s: %.160s (--store names it; it must be a "
 			"writable file on a local file system)", s->p->store, cause.message);
 }
 
 /* Connections need descriptors: take what the administrator allows. */
-static void raise_file_limit(const struct kvb_params *p)
+static void raise_file_limit(const struct skv_params *p)
 {
 	struct rlimit limit;
 
@@ -162,7 +162,7 @@ static void raise_file_limit(const struct kvb_params *p)
 	limit.rlim_cur = limit.rlim_max;
 	setrlimit(RLIMIT_NOFILE, &limit);
 	if (limit.rlim_cur != RLIM_INFINITY && limit.rlim_cur < p->max_connections + 64)
-		kvb_log(KVB_LOG_WARN, "main",
+		skv_log(SKV_LOG_WARN, "main",
 			"max_connections is %" PRIu64 " but the process may open only %ju files: "
 			"raise 'ulimit -n'",
 			p->max_connections, (uintmax_t)limit.rlim_cur);
@@ -170,94 +170,94 @@ static void raise_file_limit(const struct kvb_params *p)
 
 static void on_hopeless(void *ctx)
 {
-	kvb_log(KVB_LOG_ERROR, "main", "ending: a new process may load the store, or another manager");
+	skv_log(SKV_LOG_ERROR, "main", "ending: a new process may load the store, or another manager");
 	serve_end_with_problem(ctx);
 }
 
 /* All ports, before anything else is touched. */
-static int bind_ports(struct service *s, struct kvb_error *err)
+static int bind_ports(struct service *s, struct skv_error *err)
 {
-	const struct kvb_pages_options po = pages_options(s->p);
-	struct kvb_api *apis[3] = { &kvb_native_api };
-	struct kvb_service_options so;
-	struct kvb_front_options fo;
-	struct kvb_grpc_options go;
-	int rc = kvb_compat_create(s->p, &s->compat, err);
+	const struct skv_pages_options po = pages_options(s->p);
+	struct skv_api *apis[3] = { &skv_native_api };
+	struct skv_service_options so;
+	struct skv_front_options fo;
+	struct skv_grpc_options go;
+	int rc = skv_compat_create(s->p, &s->compat, err);
 
-	if (rc == KVB_OK && s->p->pages)
-		rc = kvb_pages_create(&po, &s->pages, err);
-	if (rc != KVB_OK)
+	if (rc == SKV_OK && s->p->pages)
+		rc = skv_pages_create(&po, &s->pages, err);
+	if (rc != SKV_OK)
 		return rc;
-	apis[1] = kvb_compat_api(s->compat);
+	apis[1] = skv_compat_api(s->compat);
 	apis[2] = s->pages;
 	so = service_options(s->p, apis, s->pages ? 3 : 2);
 	fo = front_options(s);
 	go = grpc_options(s);
-	rc = kvb_service_create(&so, &s->service, err);
-	if (rc == KVB_OK)
-		rc = kvb_inherit(&s->service->inherited, err);
-	if (rc == KVB_OK)
-		rc = kvb_front_create(&fo, s->service, &s->front, err);
-	if (rc == KVB_OK && (*s->p->advertise || !*s->p->tokens_file))
-		kvb_endpoint_url(s->p->advertise, kvb_front_url(s->front), s->service->advertised, KVB_URL_MAX);
-	if (rc == KVB_OK && s->p->grpc_port != KVB_PORT_OFF)
-		rc = kvb_grpc_create(&go, s->service, &s->grpc, err);
-	if (rc == KVB_OK)
-		rc = kvb_compat_bind(s->compat, s->service, kvb_front_port(s->front),
-				     s->grpc ? kvb_grpc_port(s->grpc) : 0, err);
-	if (rc == KVB_OK)
-		rc = kvb_inherit_check(&s->service->inherited, err);
+	rc = skv_service_create(&so, &s->service, err);
+	if (rc == SKV_OK)
+		rc = skv_inherit(&s->service->inherited, err);
+	if (rc == SKV_OK)
+		rc = skv_front_create(&fo, s->service, &s->front, err);
+	if (rc == SKV_OK && (*s->p->advertise || !*s->p->tokens_file))
+		skv_endpoint_url(s->p->advertise, skv_front_url(s->front), s->service->advertised, SKV_URL_MAX);
+	if (rc == SKV_OK && s->p->grpc_port != SKV_PORT_OFF)
+		rc = skv_grpc_create(&go, s->service, &s->grpc, err);
+	if (rc == SKV_OK)
+		rc = skv_compat_bind(s->compat, s->service, skv_front_port(s->front),
+				     s->grpc ? skv_grpc_port(s->grpc) : 0, err);
+	if (rc == SKV_OK)
+		rc = skv_inherit_check(&s->service->inherited, err);
 	return rc;
 }
 
-static int start_fronts(struct service *s, struct kvb_error *err)
+static int start_fronts(struct service *s, struct skv_error *err)
 {
-	int rc = kvb_service_start(s->service, s->core, err);
+	int rc = skv_service_start(s->service, s->core, err);
 
-	if (rc == KVB_OK)
-		rc = kvb_front_start(s->front, err);
-	if (rc == KVB_OK && s->grpc)
-		rc = kvb_grpc_start(s->grpc, err);
+	if (rc == SKV_OK)
+		rc = skv_front_start(s->front, err);
+	if (rc == SKV_OK && s->grpc)
+		rc = skv_grpc_start(s->grpc, err);
 	/* gRPC's first: who has read the port of HTTP may ask for the other. */
-	if (rc == KVB_OK && s->grpc)
-		rc = kvb_write_port_file(s->p->grpc_port_file, kvb_grpc_port(s->grpc), "grpc_port_file",
+	if (rc == SKV_OK && s->grpc)
+		rc = skv_write_port_file(s->p->grpc_port_file, skv_grpc_port(s->grpc), "grpc_port_file",
 				     &s->has_grpc_port_file, err);
-	if (rc == KVB_OK)
-		rc = kvb_write_port_file(s->p->port_file, kvb_front_port(s->front), "port_file",
+	if (rc == SKV_OK)
+		rc = skv_write_port_file(s->p->port_file, skv_front_port(s->front), "port_file",
 				     &s->has_port_file, err);
-	if (rc == KVB_OK)
-		kvb_log(KVB_LOG_INFO, "main", "listening on %s%s%s", kvb_front_url(s->front),
-			s->grpc ? ", grpc " : "", s->grpc ? kvb_grpc_address(s->grpc) : "");
+	if (rc == SKV_OK)
+		skv_log(SKV_LOG_INFO, "main", "listening on %s%s%s", skv_front_url(s->front),
+			s->grpc ? ", grpc " : "", s->grpc ? skv_grpc_address(s->grpc) : "");
 	return rc;
 }
 
-static int start(struct service *s, struct kvb_error *err)
+static int start(struct service *s, struct skv_error *err)
 {
-	struct kvb_core_options co;
+	struct skv_core_options co;
 	int rc = bind_ports(s, err);
 
-	if (rc == KVB_OK)
+	if (rc == SKV_OK)
 		rc = open_store(s, err);
-	if (rc != KVB_OK)
+	if (rc != SKV_OK)
 		return rc;
 	co = core_options(s->p, s->store);
 	co.hopeless = on_hopeless;
 	co.hopeless_ctx = s;
-	rc = kvb_core_create(&co, &s->core, err);
-	return rc == KVB_OK ? start_fronts(s, err) : rc;
+	rc = skv_core_create(&co, &s->core, err);
+	return rc == SKV_OK ? start_fronts(s, err) : rc;
 }
 
 /* ---- signals --------------------------------------------------------------------------------- */
 
 static void reload(struct service *s)
 {
-	struct kvb_error err;
+	struct skv_error err;
 
-	kvb_sink_reopen(s->p, s->log_fd);
-	if (kvb_service_reload(s->service, &err) == KVB_OK)
-		kvb_log(KVB_LOG_INFO, "main", "SIGHUP: tokens and log file opened again");
+	skv_sink_reopen(s->p, s->log_fd);
+	if (skv_service_reload(s->service, &err) == SKV_OK)
+		skv_log(SKV_LOG_INFO, "main", "SIGHUP: tokens and log file opened again");
 	else
-		kvb_log(KVB_LOG_ERROR, "main", "SIGHUP: the old tokens stay in force: %s",
+		skv_log(SKV_LOG_ERROR, "main", "SIGHUP: the old tokens stay in force: %s",
 			err.message);
 }
 
@@ -289,18 +289,18 @@ static bool join_begin(struct service *s)
 static void release(struct service *s)
 {
 	if (s->compat)
-		kvb_compat_close(s->compat);
-	kvb_grpc_destroy(s->grpc);
-	kvb_front_destroy(s->front);
-	kvb_service_destroy(s->service);
+		skv_compat_close(s->compat);
+	skv_grpc_destroy(s->grpc);
+	skv_front_destroy(s->front);
+	skv_service_destroy(s->service);
 	if (s->core)
-		kvb_core_destroy(s->core);
+		skv_core_destroy(s->core);
 	if (s->store)
-		kvb_store_close(s->store);
-	kvb_compat_destroy(s->compat);
-	kvb_pages_destroy(s->pages);
+		skv_store_close(s->store);
+	skv_compat_destroy(s->compat);
+	skv_pages_destroy(s->pages);
 	if (s->log_fd >= 0) {
-		kvb_log_setup(STDERR_FILENO, false, KVB_LOG_INFO);
+		skv_log_setup(STDERR_FILENO, false, SKV_LOG_INFO);
 		close(s->log_fd);
 	}
 }
@@ -309,62 +309,62 @@ static void stop(struct service *s)
 {
 	uint32_t left;
 
-	kvb_log(KVB_LOG_INFO, "main", "stopping: running requests may end");
+	skv_log(SKV_LOG_INFO, "main", "stopping: running requests may end");
 	atomic_store(&s->stopping, true);
 	if (s->has_port_file)
 		unlink(s->p->port_file);
 	if (s->has_grpc_port_file)
 		unlink(s->p->grpc_port_file);
-	kvb_front_leave(s->front, LEAVE_MS);
-	kvb_compat_retire(s->compat, s->core);
+	skv_front_leave(s->front, LEAVE_MS);
+	skv_compat_retire(s->compat, s->core);
 	if (s->grpc)
-		kvb_grpc_drain(s->grpc, 0); /* all begin now, and have the same time */
-	kvb_compat_drain(s->compat, 0);
-	left = kvb_front_drain(s->front, DRAIN_MS);
+		skv_grpc_drain(s->grpc, 0); /* all begin now, and have the same time */
+	skv_compat_drain(s->compat, 0);
+	left = skv_front_drain(s->front, DRAIN_MS);
 	if (s->grpc)
-		left += kvb_grpc_drain(s->grpc, left ? 0 : DRAIN_MS);
-	left += kvb_compat_drain(s->compat, left ? 0 : DRAIN_MS);
+		left += skv_grpc_drain(s->grpc, left ? 0 : DRAIN_MS);
+	left += skv_compat_drain(s->compat, left ? 0 : DRAIN_MS);
 	if (left > 0)
-		kvb_log(KVB_LOG_WARN, "main", "%" PRIu32 " requests did not end in %d s", left,
+		skv_log(SKV_LOG_WARN, "main", "%" PRIu32 " requests did not end in %d s", left,
 			DRAIN_MS / 1000);
-	kvb_core_shutdown(s->core);
-	kvb_node_retire(s->core, KVB_NODE_URL); /* others tell it as long as this one owns the store */
-	if (!join_begin(s) || !kvb_front_quiet(s->front, 1000) ||
-	    (s->grpc && !kvb_grpc_quiet(s->grpc, 1000)) || !kvb_compat_quiet(s->compat, 1000) || !kvb_core_quiet(s->core, 1000)) {
-		kvb_log(KVB_LOG_WARN, "main", "leaving calls behind that hang in a file system");
+	skv_core_shutdown(s->core);
+	skv_node_retire(s->core, SKV_NODE_URL); /* others tell it as long as this one owns the store */
+	if (!join_begin(s) || !skv_front_quiet(s->front, 1000) ||
+	    (s->grpc && !skv_grpc_quiet(s->grpc, 1000)) || !skv_compat_quiet(s->compat, 1000) || !skv_core_quiet(s->core, 1000)) {
+		skv_log(SKV_LOG_WARN, "main", "leaving calls behind that hang in a file system");
 		_exit(atomic_load(&s->exit_status));
 	}
 	release(s);
-	kvb_log(KVB_LOG_INFO, "main", "stopped");
+	skv_log(SKV_LOG_INFO, "main", "stopped");
 }
 
 /* Tables that grow are given back to the system when they are replaced, however large: glibc would otherwise keep
  * them once one of that size was freed (98 bytes a block instead of 95, with ten million). */
 static void return_memory(void) { mallopt(M_MMAP_THRESHOLD, 256 << 10); }
 
-int kvb_serve(const struct kvb_run *run)
+int skv_serve(const struct skv_run *run)
 {
-	const struct kvb_params *p = run->p;
+	const struct skv_params *p = run->p;
 	struct service s = { .p = p, .log_fd = -1, .ready_fd = run->ready_fd };
-	struct kvb_error err;
+	struct skv_error err;
 	sigset_t signals;
 
 	return_memory();
 
-	kvb_signals_block(&signals);
-	if (kvb_sink_open(p, &s.log_fd, &err) != KVB_OK) {
-		fprintf(stderr, "kvblockd: %s\n", err.message);
+	skv_signals_block(&signals);
+	if (skv_sink_open(p, &s.log_fd, &err) != SKV_OK) {
+		fprintf(stderr, "slabkvd: %s\n", err.message);
 		return EXIT_PROBLEM;
 	}
 	for (size_t i = 0; i < run->n_notes; i++)
-		kvb_log(KVB_LOG_WARN, "main", "%s", run->notes[i]);
+		skv_log(SKV_LOG_WARN, "main", "%s", run->notes[i]);
 	raise_file_limit(p);
-	if (start(&s, &err) != KVB_OK) {
-		kvb_log(KVB_LOG_ERROR, "main", "cannot start: %s", err.message);
+	if (start(&s, &err) != SKV_OK) {
+		skv_log(SKV_LOG_ERROR, "main", "cannot start: %s", err.message);
 		if (s.ready_fd >= 0)
-			fprintf(stderr, "kvblockd: cannot start: %s\n", err.message);
+			fprintf(stderr, "slabkvd: cannot start: %s\n", err.message);
 		if (s.core)
-			kvb_core_shutdown(s.core);
+			skv_core_shutdown(s.core);
 		release(&s);
 		return EXIT_PROBLEM;
 	}
@@ -373,7 +373,7 @@ int kvb_serve(const struct kvb_run *run)
 		wait_for_end(&s, &signals);
 	else
 		atomic_store(&s.exit_status, EXIT_PROBLEM);
-	kvb_signals_arm(&signals);
+	skv_signals_arm(&signals);
 	stop(&s);
 	return atomic_load(&s.exit_status);
 }

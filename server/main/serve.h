@@ -1,6 +1,6 @@
 /* serve.h - the running manager, as its steps share it. */
-#ifndef KVB_SERVE_H
-#define KVB_SERVE_H
+#ifndef SKV_SERVE_H
+#define SKV_SERVE_H
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -9,15 +9,15 @@
 #include "main.h"
 
 struct service {
-	const struct kvb_params *p;
+	const struct skv_params *p;
 	int log_fd;
-	struct kvb_store *store;
-	struct kvb_core *core;
-	struct kvb_service *service; /* what the fronts share */
-	struct kvb_front *front;
-	struct kvb_grpc *grpc; /* NULL: off */
-	struct kvb_compat *compat;
-	struct kvb_api *pages; /* NULL: off */
+	struct skv_store *store;
+	struct skv_core *core;
+	struct skv_service *service; /* what the fronts share */
+	struct skv_front *front;
+	struct skv_grpc *grpc; /* NULL: off */
+	struct skv_compat *compat;
+	struct skv_api *pages; /* NULL: off */
 	pthread_t begin; /* begin.c */
 	bool has_begin;
 	bool has_port_file;

@@ -11,31 +11,31 @@
 #include <string.h>
 #include <unistd.h>
 
-#include <kvb/log.h>
+#include <skv/log.h>
 
-static int open_file(const struct kvb_params *p)
+static int open_file(const struct skv_params *p)
 {
 	return open(p->log_file, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0640);
 }
 
-int kvb_sink_open(const struct kvb_params *p, int *fd, struct kvb_error *err)
+int skv_sink_open(const struct skv_params *p, int *fd, struct skv_error *err)
 {
-	enum kvb_log_level level = KVB_LOG_INFO;
+	enum skv_log_level level = SKV_LOG_INFO;
 
 	*fd = -1;
-	kvb_log_level_parse(p->log_level, &level);
+	skv_log_level_parse(p->log_level, &level);
 	if (*p->log_file) {
 		*fd = open_file(p);
 		if (*fd < 0)
-			return kvb_fail(err, KVB_E_IO, "log_file",
+			return skv_fail(err, SKV_E_IO, "log_file",
 					"cannot open the log file %s: %s",
 					p->log_file, strerror(errno));
 	}
-	kvb_log_setup(*fd >= 0 ? *fd : STDERR_FILENO, strcmp(p->log_format, "json") == 0, level);
-	return KVB_OK;
+	skv_log_setup(*fd >= 0 ? *fd : STDERR_FILENO, strcmp(p->log_format, "json") == 0, level);
+	return SKV_OK;
 }
 
-void kvb_sink_reopen(const struct kvb_params *p, int fd)
+void skv_sink_reopen(const struct skv_params *p, int fd)
 {
 	int fresh;
 
@@ -43,7 +43,7 @@ void kvb_sink_reopen(const struct kvb_params *p, int fd)
 		return;
 	fresh = open_file(p);
 	if (fresh < 0) {
-		kvb_log(KVB_LOG_ERROR, "main", "cannot open the log file %s again: %s", p->log_file,
+		skv_log(SKV_LOG_ERROR, "main", "cannot open the log file %s again: %s", p->log_file,
 			strerror(errno));
 		return;
 	}

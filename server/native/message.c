@@ -10,14 +10,14 @@
 #include <stdio.h>
 #include <string.h>
 
-#include <kvb/pb.h>
+#include <skv/pb.h>
 
 enum { KEY_RAW = 2, KEY_INT = 3, KEY_TEXT = 4 }; /* fields of GetBlockRequest */
 
-static const struct native_row *row_of(const struct kvb_route *route) { return route->own; }
+static const struct native_row *row_of(const struct skv_route *route) { return route->own; }
 
-/* The field's name in kvblock.proto: what lies inside an instance says `instance`, the others as the path. */
-static void target_name(const struct kvb_route *route, char out[16])
+/* The field's name in slabkv.proto: what lies inside an instance says `instance`, the others as the path. */
+static void target_name(const struct skv_route *route, char out[16])
 {
 	const char *open = strchr(route->pattern, '{');
 	size_t n = open ? strcspn(open + 1, "}") : 0;
@@ -28,29 +28,29 @@ static void target_name(const struct kvb_route *route, char out[16])
 		snprintf(out, 16, "%.*s", (int)n, open ? open + 1 : "");
 }
 
-static int bad_message(struct kvb_call *c)
+static int bad_message(struct skv_call *c)
 {
-	return kvb_fail(&c->err, KVB_E_INVALID, NULL, "the message is not valid protobuf");
+	return skv_fail(&c->err, SKV_E_INVALID, NULL, "the message is not valid protobuf");
 }
 
-static int no_memory(struct kvb_call *c) { return kvb_fail(&c->err, KVB_E_NOMEM, NULL, "out of memory"); }
+static int no_memory(struct skv_call *c) { return skv_fail(&c->err, SKV_E_NOMEM, NULL, "out of memory"); }
 
 /* Which of its two operations a GetBlock means: by the bytes of the key, or by what a person has. */
-static int take_block_key(struct kvb_call *c, const struct pb_field *key)
+static int take_block_key(struct skv_call *c, const struct pb_field *key)
 {
 	static const char hex[] = "0123456789abcdef";
-	size_t max = key->n < KVB_MAX_KEY_STRING + 1 ? key->n : KVB_MAX_KEY_STRING + 1;
+	size_t max = key->n < SKV_MAX_KEY_STRING + 1 ? key->n : SKV_MAX_KEY_STRING + 1;
 	char *text;
 
-	if (key->number == KEY_RAW && key->wire == 2 && key->n == KVB_KEY_HEX / 2) {
+	if (key->number == KEY_RAW && key->wire == 2 && key->n == SKV_KEY_HEX / 2) {
 		for (size_t i = 0; i < key->n; i++) {
 			c->param[1].value[2 * i] = hex[key->p[i] >> 4];
 			c->param[1].value[2 * i + 1] = hex[key->p[i] & 15];
 		}
-		c->param[1].value[KVB_KEY_HEX] = '\0';
-		return KVB_OK;
+		c->param[1].value[SKV_KEY_HEX] = '\0';
+		return SKV_OK;
 	}
-	text = kvb_arena_alloc(&c->arena, 3 * max + 24);
+	text = skv_arena_alloc(&c->arena, 3 * max + 24);
 	if (!text)
 		return no_memory(c);
 	if (key->number == KEY_INT && key->wire == 1) {
@@ -65,30 +65,30 @@ static int take_block_key(struct kvb_call *c, const struct pb_field *key)
 		text[3 * max] = '\0';
 		native_of(c)->key_text = text;
 	} else {
-		return kvb_fail(&c->err, KVB_E_INVALID, "key",
+		return skv_fail(&c->err, SKV_E_INVALID, "key",
 				"one of key_raw (16 bytes), key_int and key is required");
 	}
-	c->route = &kvb_routes[ROUTE_ID_block_find];
-	return KVB_OK;
+	c->route = &skv_routes[ROUTE_ID_block_find];
+	return SKV_OK;
 }
 
-static int take_name(struct kvb_call *c, const struct pb_field *name)
+static int take_name(struct skv_call *c, const struct pb_field *name)
 {
 	char field[16];
 
 	if (!row_of(c->route)->target)
-		return KVB_OK;
+		return SKV_OK;
 	target_name(c->route, field);
 	if (name->wire != 2)
-		return kvb_fail(&c->err, KVB_E_INVALID, field, "%s is required", field);
-	return kvb_route_param(&c->param[0], field, (const char *)name->p, name->n, &c->err);
+		return skv_fail(&c->err, SKV_E_INVALID, field, "%s is required", field);
+	return skv_route_param(&c->param[0], field, (const char *)name->p, name->n, &c->err);
 }
 
-int kvb_native_message(struct kvb_call *c, const uint8_t *p, size_t n)
+int skv_native_message(struct skv_call *c, const uint8_t *p, size_t n)
 {
 	const struct native_row *row = row_of(c->route);
 	struct pb_field name = { .wire = 9 }, body = { .wire = 9 }, key = { .wire = 9 }, f;
-	struct kvb_rd r = kvb_rd_make(p, n);
+	struct skv_rd r = skv_rd_make(p, n);
 	int rc;
 
 	/* A message without name and body of its own is left to the codec. */
@@ -96,7 +96,7 @@ int kvb_native_message(struct kvb_call *c, const uint8_t *p, size_t n)
 		if (f.number == row->target)
 			name = f;
 		else if (row->body && f.number == row->body && f.wire == 2 && body.wire == 2)
-			return kvb_fail(&c->err, KVB_E_INVALID, "spec", "spec is given twice");
+			return skv_fail(&c->err, SKV_E_INVALID, "spec", "spec is given twice");
 		else if (row->body && f.number == row->body)
 			body = f;
 		else if (f.number >= KEY_RAW && f.number <= KEY_TEXT)
@@ -111,7 +111,7 @@ int kvb_native_message(struct kvb_call *c, const uint8_t *p, size_t n)
 		c->n_body = body.n;
 	}
 	rc = take_name(c, &name);
-	if (rc == KVB_OK && c->route == &kvb_routes[ROUTE_ID_block_get])
+	if (rc == SKV_OK && c->route == &skv_routes[ROUTE_ID_block_get])
 		rc = take_block_key(c, &key);
 	return rc;
 }

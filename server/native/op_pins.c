@@ -7,63 +7,63 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include <kvb/pb.h>
+#include <skv/pb.h>
 
 #define PINS_AT_A_TIME 1024u
 
-int kvb_op_pin_run(struct kvb_call *r)
+int skv_op_pin_run(struct skv_call *r)
 {
-	struct kvb_v1_in in = kvb_native_input(r);
-	struct kvb_pin_req *req = &native_of(r)->u.pin.req;
+	struct skv_v1_in in = skv_native_input(r);
+	struct skv_pin_req *req = &native_of(r)->u.pin.req;
 	int rc = native_of(r)->body_codec->read_pin_req(&in, r->body, r->n_body, req, &r->err);
 
-	if (rc != KVB_OK)
+	if (rc != SKV_OK)
 		return rc;
 	req->tenant = r->caller.tenant;
 	req->instance = r->param[0].value;
-	return kvb_core_pin(r->s->core, req, &native_of(r)->u.pin.res, &r->arena, &r->err, &r->done);
+	return skv_core_pin(r->s->core, req, &native_of(r)->u.pin.res, &r->arena, &r->err, &r->done);
 }
-void kvb_op_pin_write(struct kvb_call *r) { native_of(r)->codec->write_pin_res(&r->out, &native_of(r)->u.pin.res); }
+void skv_op_pin_write(struct skv_call *r) { native_of(r)->codec->write_pin_res(&r->out, &native_of(r)->u.pin.res); }
 
-int kvb_op_unpin_run(struct kvb_call *r)
+int skv_op_unpin_run(struct skv_call *r)
 {
-	struct kvb_v1_in in = kvb_native_input(r);
-	struct kvb_unpin_req *req = &native_of(r)->u.unpin.req;
+	struct skv_v1_in in = skv_native_input(r);
+	struct skv_unpin_req *req = &native_of(r)->u.unpin.req;
 	int rc = native_of(r)->body_codec->read_unpin_req(&in, r->body, r->n_body, req, &r->err);
 
-	if (rc != KVB_OK)
+	if (rc != SKV_OK)
 		return rc;
 	req->tenant = r->caller.tenant;
 	req->instance = r->param[0].value;
-	return kvb_core_unpin(r->s->core, req, &native_of(r)->u.unpin.res, &r->arena, &r->err, &r->done);
+	return skv_core_unpin(r->s->core, req, &native_of(r)->u.unpin.res, &r->arena, &r->err, &r->done);
 }
-void kvb_op_unpin_write(struct kvb_call *r) { native_of(r)->codec->write_unpin_res(&r->out, &native_of(r)->u.unpin.res); }
+void skv_op_unpin_write(struct skv_call *r) { native_of(r)->codec->write_unpin_res(&r->out, &native_of(r)->u.unpin.res); }
 
 /* ---- the list -------------------------------------------------------------------------------- */
 
-static int take_number(struct kvb_call *r, const char *field, const char *text, uint64_t *out)
+static int take_number(struct skv_call *r, const char *field, const char *text, uint64_t *out)
 {
 	char *end = NULL;
 
 	if (!text)
-		return KVB_OK;
+		return SKV_OK;
 	errno = 0;
 	*out = strtoull(text, &end, 10);
 	if (*text < '0' || *text > '9' || *end || errno)
-		return kvb_fail(&r->err, KVB_E_INVALID, field, "a decimal number is expected");
-	return KVB_OK;
+		return skv_fail(&r->err, SKV_E_INVALID, field, "a decimal number is expected");
+	return SKV_OK;
 }
 
-static int take_query(struct kvb_call *r, uint64_t *cursor, uint64_t *max)
+static int take_query(struct skv_call *r, uint64_t *cursor, uint64_t *max)
 {
 	int rc = take_number(r, "cursor", native_of(r)->cursor, cursor);
 
-	return rc == KVB_OK ? take_number(r, "max", native_of(r)->max, max) : rc;
+	return rc == SKV_OK ? take_number(r, "max", native_of(r)->max, max) : rc;
 }
 
-static void take_message(struct kvb_call *r, uint64_t *cursor, uint64_t *max)
+static void take_message(struct skv_call *r, uint64_t *cursor, uint64_t *max)
 {
-	struct kvb_rd message = kvb_rd_make(r->body, r->n_body);
+	struct skv_rd message = skv_rd_make(r->body, r->n_body);
 	struct pb_field f;
 
 	while (pb_next(&message, &f)) {
@@ -74,19 +74,19 @@ static void take_message(struct kvb_call *r, uint64_t *cursor, uint64_t *max)
 	}
 }
 
-int kvb_op_pins_run(struct kvb_call *r)
+int skv_op_pins_run(struct skv_call *r)
 {
-	struct kvb_pins_req req = { .tenant = r->caller.tenant, .instance = r->param[0].value };
+	struct skv_pins_req req = { .tenant = r->caller.tenant, .instance = r->param[0].value };
 	uint64_t max = PINS_AT_A_TIME;
-	int rc = KVB_OK;
+	int rc = SKV_OK;
 
 	if (r->wire == WIRE_GRPC)
 		take_message(r, &req.cursor, &max);
 	else
 		rc = take_query(r, &req.cursor, &max);
-	if (rc != KVB_OK)
+	if (rc != SKV_OK)
 		return rc;
 	req.max = max < UINT32_MAX ? (uint32_t)max : UINT32_MAX;
-	return kvb_core_pins(r->s->core, &req, &native_of(r)->u.pins, &r->arena, &r->err);
+	return skv_core_pins(r->s->core, &req, &native_of(r)->u.pins, &r->arena, &r->err);
 }
-void kvb_op_pins_write(struct kvb_call *r) { native_of(r)->codec->write_pins_res(&r->out, &native_of(r)->u.pins); }
+void skv_op_pins_write(struct skv_call *r) { native_of(r)->codec->write_pins_res(&r->out, &native_of(r)->u.pins); }

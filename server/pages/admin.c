@@ -1,5 +1,5 @@
 /*
- * admin.c - what `kvblock pages` asks for: spaces listed, exported, imported and cleared.
+ * admin.c - what `slabkv pages` asks for: spaces listed, exported, imported and cleared.
  *
  * For administrators: JSON as that of the native API, whose errors these are too. An import is a start at given places
  * and then a settle, of so many keys at a time as open sessions may hold; its order is the order of use. No state.
@@ -10,7 +10,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include <kvb/v1_json.h>
+#include <skv/v1_json.h>
 
 #define NOT_TOLD UINT64_MAX
 
@@ -18,98 +18,98 @@
 
 static int invalid(struct pages_call *k, const char *field, const char *what)
 {
-	return kvb_fail(&k->c->err, KVB_E_INVALID, field, "%s", what);
+	return skv_fail(&k->c->err, SKV_E_INVALID, field, "%s", what);
 }
 
-static int number(struct pages_call *k, const struct kvb_json_node *body, const char *name, uint64_t max, uint64_t *out)
+static int number(struct pages_call *k, const struct skv_json_node *body, const char *name, uint64_t max, uint64_t *out)
 {
-	const struct kvb_json_node *v = kvb_json_get(body, name, strlen(name));
+	const struct skv_json_node *v = skv_json_get(body, name, strlen(name));
 
 	if (!v)
-		return KVB_OK;
-	if (v->type != KVB_JSON_INTEGER || v->i < 0 || (uint64_t)v->i > max)
+		return SKV_OK;
+	if (v->type != SKV_JSON_INTEGER || v->i < 0 || (uint64_t)v->i > max)
 		return invalid(k, name, "must be a whole number in range");
 	*out = (uint64_t)v->i;
-	return KVB_OK;
+	return SKV_OK;
 }
 
-static int take_tenant(struct pages_call *k, const struct kvb_json_node *v, const char **out)
+static int take_tenant(struct pages_call *k, const struct skv_json_node *v, const char **out)
 {
 	const char *own = k->c->caller.tenant;
 
 	*out = own;
 	if (!v)
-		return KVB_OK;
-	if (v->type != KVB_JSON_STRING || !kvb_name_valid(v->s, v->n))
+		return SKV_OK;
+	if (v->type != SKV_JSON_STRING || !skv_name_valid(v->s, v->n))
 		return invalid(k, "tenant", "must be a name");
-	*out = kvb_arena_strndup(&k->c->arena, v->s, v->n);
+	*out = skv_arena_strndup(&k->c->arena, v->s, v->n);
 	if (!*out)
 		return pages_nomem(k);
 	if (k->c->s->auth.path && strcmp(*out, own) != 0)
-		return kvb_fail(&k->c->err, KVB_E_FORBIDDEN, "tenant", "this token is not the tenant's");
-	return KVB_OK;
+		return skv_fail(&k->c->err, SKV_E_FORBIDDEN, "tenant", "this token is not the tenant's");
+	return SKV_OK;
 }
 
 /* Which space, and the body. */
-static int open_body(struct kvb_call *c, struct pages_call **out, const struct kvb_json_node **body)
+static int open_body(struct skv_call *c, struct pages_call **out, const struct skv_json_node **body)
 {
-	static const struct kvb_json_limits limits = { .depth = 8, .values = 1u << 20, .wide = true, .nul = true };
+	static const struct skv_json_limits limits = { .depth = 8, .values = 1u << 20, .wide = true, .nul = true };
 	struct pages_call *k = c->state;
-	const struct kvb_json_node *rank, *ns;
-	struct kvb_json_doc doc;
+	const struct skv_json_node *rank, *ns;
+	struct skv_json_doc doc;
 	const char *tenant;
 	int rc;
 
 	*out = k;
-	if (!kvb_json_parse(&doc, &c->arena, c->body, c->n_body, &limits) && doc.fault == KVB_JSON_NOMEM)
+	if (!skv_json_parse(&doc, &c->arena, c->body, c->n_body, &limits) && doc.fault == SKV_JSON_NOMEM)
 		return pages_nomem(k);
-	if (!doc.root || doc.root->type != KVB_JSON_OBJECT)
-		return kvb_fail(&c->err, KVB_E_INVALID, NULL, "the body is no JSON object");
+	if (!doc.root || doc.root->type != SKV_JSON_OBJECT)
+		return skv_fail(&c->err, SKV_E_INVALID, NULL, "the body is no JSON object");
 	*body = doc.root;
-	rc = take_tenant(k, kvb_json_get(doc.root, "tenant", 6), &tenant);
-	if (rc != KVB_OK)
+	rc = take_tenant(k, skv_json_get(doc.root, "tenant", 6), &tenant);
+	if (rc != SKV_OK)
 		return rc;
-	rank = kvb_json_get(doc.root, "rank", 4);
-	ns = kvb_json_get(doc.root, "namespace", 9);
-	if (!rank || rank->type != KVB_JSON_INTEGER || rank->i < -PAGES_RANK_MAX || rank->i > PAGES_RANK_MAX)
+	rank = skv_json_get(doc.root, "rank", 4);
+	ns = skv_json_get(doc.root, "namespace", 9);
+	if (!rank || rank->type != SKV_JSON_INTEGER || rank->i < -PAGES_RANK_MAX || rank->i > PAGES_RANK_MAX)
 		return invalid(k, "rank", "must be a number of 1 to 18 digits");
-	if (ns && (ns->type != KVB_JSON_STRING || ns->n > SPACE_NS_MAX))
+	if (ns && (ns->type != SKV_JSON_STRING || ns->n > SPACE_NS_MAX))
 		return invalid(k, "namespace", "must be a string");
 	space_init(&k->space, tenant, rank->i, ns ? ns->s : SPACE_NS_DEFAULT, ns ? ns->n : sizeof SPACE_NS_DEFAULT - 1);
-	return KVB_OK;
+	return SKV_OK;
 }
 
-/* Pages of the space; KVB_E_NOT_FOUND. */
+/* Pages of the space; SKV_E_NOT_FOUND. */
 static int read_size(struct pages_call *k, uint64_t *out)
 {
-	struct kvb_storage_view *v;
-	char name[KVB_MAX_NAME + 1];
+	struct skv_storage_view *v;
+	char name[SKV_MAX_NAME + 1];
 	uint32_t n;
 	int rc;
 
 	space_name(&k->space, name);
-	rc = kvb_core_storages(pages_core(k), name, &k->c->arena, &v, &n, &k->c->err);
-	if (rc == KVB_OK)
+	rc = skv_core_storages(pages_core(k), name, &k->c->arena, &v, &n, &k->c->err);
+	if (rc == SKV_OK)
 		*out = v[0].spec.capacity;
 	return rc;
 }
 
-static void begin(struct kvb_call *c)
+static void begin(struct skv_call *c)
 {
 	c->type = "application/json";
-	kvb_jout_begin(&c->out);
+	skv_jout_begin(&c->out);
 }
 
-unsigned pages_admin_fail(struct kvb_call *c)
+unsigned pages_admin_fail(struct skv_call *c)
 {
 	c->type = "application/json";
-	kvb_v1_write_error(&c->out, &c->err, c->id);
-	return (unsigned)kvb_status_http(c->status);
+	skv_v1_write_error(&c->out, &c->err, c->id);
+	return (unsigned)skv_status_http(c->status);
 }
 
 /* ---- list -------------------------------------------------------------------------------------- */
 
-static uint64_t pages_in(const struct kvb_storage_view *v, uint32_t n, const char *name)
+static uint64_t pages_in(const struct skv_storage_view *v, uint32_t n, const char *name)
 {
 	for (uint32_t i = 0; i < n; i++)
 		if (strcmp(v[i].spec.name, name) == 0)
@@ -117,157 +117,157 @@ static uint64_t pages_in(const struct kvb_storage_view *v, uint32_t n, const cha
 	return 0;
 }
 
-static void put_space(struct kvb_buf *out, const struct space *s, const struct kvb_instance_view *i, uint64_t num_pages)
+static void put_space(struct skv_buf *out, const struct space *s, const struct skv_instance_view *i, uint64_t num_pages)
 {
-	kvb_jout_open(out, '{');
-	kvb_jout_field_string(out, "tenant", s->tenant);
-	kvb_jout_name(out, "rank");
-	kvb_jout_i64(out, s->rank);
-	kvb_jout_name(out, "namespace");
-	kvb_jout_string_n(out, s->ns, s->n_ns);
-	kvb_jout_field_u64(out, "num_pages", num_pages);
-	kvb_jout_field_u64(out, "used", i->used_bytes); /* of one byte each */
-	kvb_jout_field_u64(out, "keys", i->blocks);
-	kvb_jout_close(out, '}');
+	skv_jout_open(out, '{');
+	skv_jout_field_string(out, "tenant", s->tenant);
+	skv_jout_name(out, "rank");
+	skv_jout_i64(out, s->rank);
+	skv_jout_name(out, "namespace");
+	skv_jout_string_n(out, s->ns, s->n_ns);
+	skv_jout_field_u64(out, "num_pages", num_pages);
+	skv_jout_field_u64(out, "used", i->used_bytes); /* of one byte each */
+	skv_jout_field_u64(out, "keys", i->blocks);
+	skv_jout_close(out, '}');
 }
 
-int pages_admin_list(struct kvb_call *c)
+int pages_admin_list(struct skv_call *c)
 {
-	struct kvb_instance_view *v;
-	struct kvb_storage_view *storages;
+	struct skv_instance_view *v;
+	struct skv_storage_view *storages;
 	const char *tenant = c->s->auth.path ? c->caller.tenant : NULL;
-	char name[KVB_MAX_NAME + 1];
+	char name[SKV_MAX_NAME + 1];
 	uint32_t n, n_storages;
 	struct space s;
-	int rc = kvb_core_instances(c->s->core, tenant, NULL, &c->arena, &v, &n, &c->err);
+	int rc = skv_core_instances(c->s->core, tenant, NULL, &c->arena, &v, &n, &c->err);
 
-	if (rc == KVB_OK)
-		rc = kvb_core_storages(c->s->core, NULL, &c->arena, &storages, &n_storages, &c->err);
-	if (rc != KVB_OK)
+	if (rc == SKV_OK)
+		rc = skv_core_storages(c->s->core, NULL, &c->arena, &storages, &n_storages, &c->err);
+	if (rc != SKV_OK)
 		return rc;
 	begin(c);
-	kvb_jout_name(&c->out, "pages");
-	kvb_jout_open(&c->out, '[');
+	skv_jout_name(&c->out, "pages");
+	skv_jout_open(&c->out, '[');
 	for (uint32_t i = 0; i < n; i++) {
 		if (!space_of(&v[i].spec, &c->arena, &s))
 			continue;
 		space_name(&s, name);
 		put_space(&c->out, &s, &v[i], pages_in(storages, n_storages, name));
 	}
-	kvb_jout_close(&c->out, ']');
-	kvb_jout_close(&c->out, '}');
-	return KVB_OK;
+	skv_jout_close(&c->out, ']');
+	skv_jout_close(&c->out, '}');
+	return SKV_OK;
 }
 
-void pages_admin_list_write(struct kvb_call *c) { (void)c; } /* written already */
+void pages_admin_list_write(struct skv_call *c) { (void)c; } /* written already */
 
 /* ---- export ------------------------------------------------------------------------------------ */
 
-int pages_admin_export(struct kvb_call *c)
+int pages_admin_export(struct skv_call *c)
 {
-	const struct kvb_json_node *body;
-	struct kvb_export_req req;
+	const struct skv_json_node *body;
+	struct skv_export_req req;
 	struct pages_call *k;
-	uint64_t max = KVB_MAX_KEYS;
+	uint64_t max = SKV_MAX_KEYS;
 	int rc = open_body(c, &k, &body);
 
-	if (rc == KVB_OK)
+	if (rc == SKV_OK)
 		rc = number(k, body, "cursor", INT64_MAX, &k->u.admin.cursor);
-	if (rc == KVB_OK)
-		rc = number(k, body, "max", KVB_MAX_KEYS, &max);
-	if (rc == KVB_OK)
+	if (rc == SKV_OK)
+		rc = number(k, body, "max", SKV_MAX_KEYS, &max);
+	if (rc == SKV_OK)
 		rc = pages_find(k);
-	if (rc == KVB_OK)
+	if (rc == SKV_OK)
 		rc = read_size(k, &k->u.admin.have);
-	if (rc != KVB_OK)
+	if (rc != SKV_OK)
 		return rc;
-	req = (struct kvb_export_req){ k->space.tenant, k->space.id, k->u.admin.cursor, (uint32_t)max };
-	return kvb_core_export(c->s->core, &req, &k->u.admin.export_res, &c->arena, &c->err);
+	req = (struct skv_export_req){ k->space.tenant, k->space.id, k->u.admin.cursor, (uint32_t)max };
+	return skv_core_export(c->s->core, &req, &k->u.admin.export_res, &c->arena, &c->err);
 }
 
-void pages_admin_export_write(struct kvb_call *c)
+void pages_admin_export_write(struct skv_call *c)
 {
 	struct pages_call *k = c->state;
-	const struct kvb_export_res *res = &k->u.admin.export_res;
-	struct kvb_buf *out = &c->out;
+	const struct skv_export_res *res = &k->u.admin.export_res;
+	struct skv_buf *out = &c->out;
 
 	begin(c);
-	kvb_jout_field_u64(out, "num_pages", k->u.admin.have);
-	kvb_jout_name(out, "keys");
-	kvb_jout_open(out, '[');
+	skv_jout_field_u64(out, "num_pages", k->u.admin.have);
+	skv_jout_name(out, "keys");
+	skv_jout_open(out, '[');
 	for (uint32_t i = 0; i < res->n; i++) {
 		size_t before = out->len;
 
-		kvb_jout_open(out, '[');
+		skv_jout_open(out, '[');
 		if (!pages_name_put(out, &res->name[i])) {
 			out->len = before; /* not by this API, or written before names were kept */
 			continue;
 		}
-		kvb_jout_u64(out, res->loc[i].offset);
-		kvb_jout_u64(out, res->use[i]);
-		kvb_jout_close(out, ']');
+		skv_jout_u64(out, res->loc[i].offset);
+		skv_jout_u64(out, res->use[i]);
+		skv_jout_close(out, ']');
 	}
-	kvb_jout_close(out, ']');
-	kvb_jout_field_u64(out, "next", res->next);
-	kvb_jout_close(out, '}');
+	skv_jout_close(out, ']');
+	skv_jout_field_u64(out, "next", res->next);
+	skv_jout_close(out, '}');
 }
 
 /* ---- import ------------------------------------------------------------------------------------ */
 
 /* One [key, page] of the request, as the i-th that is asked for. False: it is not to be. */
-static bool take(struct pages_call *k, struct kvb_key_set *set, struct kvb_json_node pair[2], uint32_t i, uint8_t **text)
+static bool take(struct pages_call *k, struct skv_key_set *set, struct skv_json_node pair[2], uint32_t i, uint8_t **text)
 {
-	const struct kvb_secret *secret = kvb_core_secret(pages_core(k));
+	const struct skv_secret *secret = skv_core_secret(pages_core(k));
 	uint32_t *at;
 
-	if ((pair[0].type == KVB_JSON_STRING && pair[0].n > PAGES_KEY_MAX) || !pages_key(secret, &pair[0], &k->keys[i])) {
+	if ((pair[0].type == SKV_JSON_STRING && pair[0].n > PAGES_KEY_MAX) || !pages_key(secret, &pair[0], &k->keys[i])) {
 		k->u.admin.unfit++;
 		return false;
 	}
-	if (pair[1].type != KVB_JSON_INTEGER || pair[1].i < 0) {
+	if (pair[1].type != SKV_JSON_INTEGER || pair[1].i < 0) {
 		k->u.admin.outside++;
 		return false;
 	}
-	at = kvb_key_set_find(set, k->keys, k->keys[i]);
+	at = skv_key_set_find(set, k->keys, k->keys[i]);
 	if (*at) {
 		k->u.admin.there++;
 		return false;
 	}
 	*at = i + 1;
-	k->u.admin.names[i] = (struct kvb_bytes){ *text, pages_name(&pair[0], *text) };
+	k->u.admin.names[i] = (struct skv_bytes){ *text, pages_name(&pair[0], *text) };
 	k->u.admin.places[i] = (uint64_t)pair[1].i;
 	*text += k->u.admin.names[i].n;
 	return true;
 }
 
-static int read_import(struct pages_call *k, const struct kvb_json_node *body)
+static int read_import(struct pages_call *k, const struct skv_json_node *body)
 {
-	const struct kvb_json_node *list = kvb_json_get(body, "keys", 4), *v;
-	struct kvb_json_node pair[2];
-	struct kvb_key_set set;
-	uint8_t *text = kvb_arena_alloc(&k->c->arena, 2 * k->c->n_body + 1); /* of all names, see pages_name */
+	const struct skv_json_node *list = skv_json_get(body, "keys", 4), *v;
+	struct skv_json_node pair[2];
+	struct skv_key_set set;
+	uint8_t *text = skv_arena_alloc(&k->c->arena, 2 * k->c->n_body + 1); /* of all names, see pages_name */
 	int rc;
 
 	k->u.admin.num_pages = NOT_TOLD;
 	rc = number(k, body, "num_pages", INT64_MAX, &k->u.admin.num_pages);
-	if (rc != KVB_OK)
+	if (rc != SKV_OK)
 		return rc;
-	if (!list || list->type != KVB_JSON_ARRAY || list->n > KVB_MAX_KEYS)
+	if (!list || list->type != SKV_JSON_ARRAY || list->n > SKV_MAX_KEYS)
 		return invalid(k, "keys", "must be a list of pairs, not too long");
 	k->keys = body_array(k, list->n, sizeof *k->keys);
 	k->u.admin.names = body_array(k, list->n, sizeof *k->u.admin.names);
 	k->u.admin.places = body_array(k, list->n, sizeof *k->u.admin.places);
 	if (!text || !k->keys || !k->u.admin.names || !k->u.admin.places || !pages_key_set(&set, &k->c->arena, list->n))
 		return pages_nomem(k);
-	v = kvb_json_first(list);
-	for (uint32_t i = 0; i < list->n; i++, v = kvb_json_next(v)) {
-		if (v->type != KVB_JSON_ARRAY || v->n != 2)
+	v = skv_json_first(list);
+	for (uint32_t i = 0; i < list->n; i++, v = skv_json_next(v)) {
+		if (v->type != SKV_JSON_ARRAY || v->n != 2)
 			return invalid(k, "keys", "must be pairs of a key and its page");
-		pair[0] = *kvb_json_first(v);
-		pair[1] = *kvb_json_next(kvb_json_first(v));
+		pair[0] = *skv_json_first(v);
+		pair[1] = *skv_json_next(skv_json_first(v));
 		k->n_keys += take(k, &set, pair, k->n_keys, &text);
 	}
-	return KVB_OK;
+	return SKV_OK;
 }
 
 static int import_next(struct pages_call *k);
@@ -282,45 +282,45 @@ static void on_settle_done(void *ctx, int status)
 {
 	struct pages_call *k = ctx;
 
-	if (status == KVB_OK) {
+	if (status == SKV_OK) {
 		on_settled(k);
 		status = import_next(k);
 	}
-	if (status != KVB_PENDING)
+	if (status != SKV_PENDING)
 		k->c->done.fn(k->c->done.ctx, status);
 }
 
 /* Their slots are ours: the keys are there. */
 static int settle(struct pages_call *k)
 {
-	const struct kvb_start_res *res = &k->u.admin.start_res;
-	const struct kvb_done done = { on_settle_done, k };
-	struct kvb_key *keys = k->keys + k->at;
+	const struct skv_start_res *res = &k->u.admin.start_res;
+	const struct skv_done done = { on_settle_done, k };
+	struct skv_key *keys = k->keys + k->at;
 	uint64_t *places = k->u.admin.places + k->at;
 	uint32_t n = 0;
 	int rc;
 
 	for (uint32_t i = 0; i < res->n_keys; i++) {
-		k->u.admin.there += res->outcome[i] == KVB_START_EXISTS;
-		if (res->outcome[i] == KVB_START_BUSY || res->outcome[i] == KVB_START_NO_ROOM)
+		k->u.admin.there += res->outcome[i] == SKV_START_EXISTS;
+		if (res->outcome[i] == SKV_START_BUSY || res->outcome[i] == SKV_START_NO_ROOM)
 			*(places[i] < k->u.admin.have ? &k->u.admin.taken : &k->u.admin.outside) += 1;
-		if (res->outcome[i] != KVB_START_WRITE)
+		if (res->outcome[i] != SKV_START_WRITE)
 			continue;
 		keys[n] = keys[i];
 		places[n++] = places[i];
 	}
 	k->at += k->n;
 	if (n == 0)
-		return KVB_OK;
-	k->u.admin.settle_req = (struct kvb_settle_req){
+		return SKV_OK;
+	k->u.admin.settle_req = (struct skv_settle_req){
 		.tenant = k->space.tenant,
 		.instance = k->space.id,
 		.keys = keys,
 		.offsets = places,
 		.n_commit = n,
 	};
-	rc = kvb_core_settle(pages_core(k), &k->u.admin.settle_req, &k->u.admin.settle_res, &k->c->arena, &k->c->err, &done);
-	if (rc == KVB_OK)
+	rc = skv_core_settle(pages_core(k), &k->u.admin.settle_req, &k->u.admin.settle_res, &k->c->arena, &k->c->err, &done);
+	if (rc == SKV_OK)
 		on_settled(k);
 	return rc;
 }
@@ -329,24 +329,24 @@ static void on_start_done(void *ctx, int status)
 {
 	struct pages_call *k = ctx;
 
-	if (status == KVB_OK)
+	if (status == SKV_OK)
 		status = settle(k);
-	if (status == KVB_OK)
+	if (status == SKV_OK)
 		status = import_next(k);
-	if (status != KVB_PENDING)
+	if (status != SKV_PENDING)
 		k->c->done.fn(k->c->done.ctx, status);
 }
 
 /* Portion by portion: open sessions may hold a part of the space only. */
 static int import_next(struct pages_call *k)
 {
-	const struct kvb_done done = { on_start_done, k };
+	const struct skv_done done = { on_start_done, k };
 	uint64_t most = k->u.admin.have / 4 + 1;
-	int rc = KVB_OK;
+	int rc = SKV_OK;
 
-	while (rc == KVB_OK && k->at < k->n_keys) {
+	while (rc == SKV_OK && k->at < k->n_keys) {
 		k->n = k->n_keys - k->at < most ? k->n_keys - k->at : (uint32_t)most;
-		k->u.admin.start_req = (struct kvb_start_req){
+		k->u.admin.start_req = (struct skv_start_req){
 			.tenant = k->space.tenant,
 			.instance = k->space.id,
 			.request_id = "",
@@ -358,9 +358,9 @@ static int import_next(struct pages_call *k)
 			.anonymous = true,
 			.loose = true,
 		};
-		rc = kvb_core_start(pages_core(k), &k->u.admin.start_req, &k->u.admin.start_res, &k->c->arena, &k->c->err,
+		rc = skv_core_start(pages_core(k), &k->u.admin.start_req, &k->u.admin.start_res, &k->c->arena, &k->c->err,
 				    &done);
-		if (rc == KVB_OK)
+		if (rc == SKV_OK)
 			rc = settle(k);
 	}
 	return rc;
@@ -370,70 +370,70 @@ static int make_and_import(struct pages_call *k)
 {
 	int rc = pages_find(k);
 
-	if (rc == KVB_E_NOT_FOUND && k->u.admin.num_pages == NOT_TOLD)
+	if (rc == SKV_E_NOT_FOUND && k->u.admin.num_pages == NOT_TOLD)
 		return invalid(k, "num_pages", "is needed to make the space");
-	if (rc == KVB_E_NOT_FOUND)
+	if (rc == SKV_E_NOT_FOUND)
 		rc = pages_make(k, k->u.admin.num_pages);
-	if (rc == KVB_OK)
+	if (rc == SKV_OK)
 		rc = read_size(k, &k->u.admin.have);
-	return rc == KVB_OK ? import_next(k) : rc;
+	return rc == SKV_OK ? import_next(k) : rc;
 }
 
 static void on_worker(struct job *job, bool expired)
 {
 	struct pages_call *k = (struct pages_call *)((char *)job - offsetof(struct pages_call, job));
-	int rc = expired ? KVB_E_TIMEOUT : make_and_import(k);
+	int rc = expired ? SKV_E_TIMEOUT : make_and_import(k);
 
-	if (rc != KVB_PENDING)
+	if (rc != SKV_PENDING)
 		k->c->done.fn(k->c->done.ctx, rc);
 }
 
-int pages_admin_import(struct kvb_call *c)
+int pages_admin_import(struct skv_call *c)
 {
-	const struct kvb_json_node *body;
+	const struct skv_json_node *body;
 	struct pages_call *k;
 	int rc = open_body(c, &k, &body);
 
-	if (rc == KVB_OK)
+	if (rc == SKV_OK)
 		rc = read_import(k, body);
-	return rc == KVB_OK ? pages_on_worker(k, on_worker) : rc;
+	return rc == SKV_OK ? pages_on_worker(k, on_worker) : rc;
 }
 
-void pages_admin_import_write(struct kvb_call *c)
+void pages_admin_import_write(struct skv_call *c)
 {
 	struct pages_call *k = c->state;
 
 	begin(c);
-	kvb_jout_field_u64(&c->out, "num_pages", k->u.admin.have);
-	kvb_jout_field_u64(&c->out, "imported", k->u.admin.imported);
-	kvb_jout_field_u64(&c->out, "skipped",
+	skv_jout_field_u64(&c->out, "num_pages", k->u.admin.have);
+	skv_jout_field_u64(&c->out, "imported", k->u.admin.imported);
+	skv_jout_field_u64(&c->out, "skipped",
 			   k->u.admin.there + k->u.admin.taken + k->u.admin.outside + k->u.admin.unfit);
-	kvb_jout_field_u64(&c->out, "there", k->u.admin.there);
-	kvb_jout_field_u64(&c->out, "taken", k->u.admin.taken);
-	kvb_jout_field_u64(&c->out, "outside", k->u.admin.outside);
-	kvb_jout_field_u64(&c->out, "unfit", k->u.admin.unfit);
-	kvb_jout_close(&c->out, '}');
+	skv_jout_field_u64(&c->out, "there", k->u.admin.there);
+	skv_jout_field_u64(&c->out, "taken", k->u.admin.taken);
+	skv_jout_field_u64(&c->out, "outside", k->u.admin.outside);
+	skv_jout_field_u64(&c->out, "unfit", k->u.admin.unfit);
+	skv_jout_close(&c->out, '}');
 }
 
 /* ---- clear ------------------------------------------------------------------------------------- */
 
-int pages_admin_clear(struct kvb_call *c)
+int pages_admin_clear(struct skv_call *c)
 {
-	const struct kvb_json_node *body;
+	const struct skv_json_node *body;
 	struct pages_call *k;
 	int rc = open_body(c, &k, &body);
 
-	if (rc != KVB_OK)
+	if (rc != SKV_OK)
 		return rc;
-	k->u.admin.clear_req = (struct kvb_clear_req){ k->space.tenant, k->space.id };
-	return kvb_core_clear(c->s->core, &k->u.admin.clear_req, &k->u.admin.clear_res, &c->arena, &c->err, &c->done);
+	k->u.admin.clear_req = (struct skv_clear_req){ k->space.tenant, k->space.id };
+	return skv_core_clear(c->s->core, &k->u.admin.clear_req, &k->u.admin.clear_res, &c->arena, &c->err, &c->done);
 }
 
-void pages_admin_clear_write(struct kvb_call *c)
+void pages_admin_clear_write(struct skv_call *c)
 {
 	const struct pages_call *k = c->state;
 
 	begin(c);
-	kvb_jout_field_u64(&c->out, "deleted", k->u.admin.clear_res.deleted);
-	kvb_jout_close(&c->out, '}');
+	skv_jout_field_u64(&c->out, "deleted", k->u.admin.clear_res.deleted);
+	skv_jout_close(&c->out, '}');
 }

@@ -1,7 +1,7 @@
 /*
  * api.c - the pages API as the fronts see it: routes, portions, answers.
  *
- * The core takes at most KVB_MAX_KEYS at a time, so a longer request is asked for in portions: each is told when the
+ * The core takes at most SKV_MAX_KEYS at a time, so a longer request is asked for in portions: each is told when the
  * next one is asked for, on whatever thread the core calls back, and the last by `write`. No locks.
  */
 #include "body.h"
@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include <kvb/mem.h>
+#include <skv/mem.h>
 
 #include "ops_table.h"
 
@@ -17,17 +17,17 @@
 
 static void begin_answer(struct pages_call *k)
 {
-	struct kvb_buf *out = &k->c->out;
+	struct skv_buf *out = &k->c->out;
 
 	if (!k->op->list || out->len > 0)
 		return;
-	kvb_jout_begin(out);
+	skv_jout_begin(out);
 	if (k->op->flags & PAGES_ECHOES) {
-		kvb_jout_name(out, "rank");
-		kvb_jout_i64(out, k->space.rank);
+		skv_jout_name(out, "rank");
+		skv_jout_i64(out, k->space.rank);
 	}
-	kvb_jout_name(out, k->op->list);
-	kvb_jout_open(out, '[');
+	skv_jout_name(out, k->op->list);
+	skv_jout_open(out, '[');
 }
 
 /* Tells the portion that the core has answered. False: nothing is known of the others. */
@@ -50,9 +50,9 @@ int pages_go(struct pages_call *k)
 	int rc;
 
 	do {
-		k->n = k->total - k->at < KVB_MAX_KEYS ? k->total - k->at : KVB_MAX_KEYS;
+		k->n = k->total - k->at < SKV_MAX_KEYS ? k->total - k->at : SKV_MAX_KEYS;
 		rc = k->op->ask(k);
-	} while (rc == KVB_OK && goes_on(k));
+	} while (rc == SKV_OK && goes_on(k));
 	return rc;
 }
 
@@ -60,15 +60,15 @@ static void on_done(void *ctx, int status)
 {
 	struct pages_call *k = ctx;
 
-	if (status == KVB_OK && goes_on(k))
+	if (status == SKV_OK && goes_on(k))
 		status = pages_go(k);
-	if (status != KVB_PENDING)
+	if (status != SKV_PENDING)
 		k->c->done.fn(k->c->done.ctx, status);
 }
 
 void pages_untell(struct pages_call *k)
 {
-	kvb_buf_clear(&k->c->out);
+	skv_buf_clear(&k->c->out);
 	k->told = 0;
 	begin_answer(k);
 }
@@ -77,7 +77,7 @@ void pages_untell(struct pages_call *k)
 
 void pages_answer(struct pages_call *k)
 {
-	struct kvb_buf *out = &k->c->out;
+	struct skv_buf *out = &k->c->out;
 	const size_t n = k->op->none ? strlen(k->op->none) : 0;
 	char *p;
 
@@ -88,19 +88,19 @@ void pages_answer(struct pages_call *k)
 	begin_answer(k);
 	if (k->op->rest)
 		k->op->rest(k);
-	p = kvb_jraw_begin(out, (n + 1) * (size_t)(k->total - k->told) + 2);
+	p = skv_jraw_begin(out, (n + 1) * (size_t)(k->total - k->told) + 2);
 	if (!p)
 		return;
 	for (; k->told < k->total; k->told++) {
-		p = kvb_jraw_bytes(p, k->op->none, n);
+		p = skv_jraw_bytes(p, k->op->none, n);
 		*p++ = ',';
 	}
 	p -= k->total > 0; /* each element has a comma behind it */
-	kvb_jraw_end(out, kvb_jraw_text(p, "]}"));
+	skv_jraw_end(out, skv_jraw_text(p, "]}"));
 	k->c->type = "application/json";
 }
 
-static void write(struct kvb_call *c)
+static void write(struct skv_call *c)
 {
 	struct pages_call *k = c->state;
 
@@ -117,34 +117,34 @@ static void write(struct kvb_call *c)
 
 /* ---- calls ------------------------------------------------------------------------------------- */
 
-static int head(struct kvb_call *c, const struct kvb_head *h)
+static int head(struct skv_call *c, const struct skv_head *h)
 {
 	struct pages_call *k = c->state;
 
 	(void)h;
 	k->c = c;
 	k->op = c->route ? c->route->own : NULL;
-	k->done = (struct kvb_done){ on_done, k };
-	return KVB_OK;
+	k->done = (struct skv_done){ on_done, k };
+	return SKV_OK;
 }
 
 /* There is no gRPC of it. */
-static int message(struct kvb_call *c, const uint8_t *p, size_t n)
+static int message(struct skv_call *c, const uint8_t *p, size_t n)
 {
 	(void)p;
 	(void)n;
-	return kvb_fail(&c->err, KVB_E_UNSUPPORTED, NULL, "this API has no gRPC methods");
+	return skv_fail(&c->err, SKV_E_UNSUPPORTED, NULL, "this API has no gRPC methods");
 }
 
 /* A fault that upstream's server would not have come to, had it not found the space. */
 static int check_late(struct pages_call *k, int rc)
 {
 	if (!k->detail || !k->late || k->op->flags & (PAGES_VLLM | PAGES_MAKES) || !pages_strict(k) ||
-	    pages_find(k) != KVB_E_NOT_FOUND)
+	    pages_find(k) != SKV_E_NOT_FOUND)
 		return rc;
 	k->detail = NULL;
 	k->c->http = 0;
-	return KVB_E_NOT_FOUND;
+	return SKV_E_NOT_FOUND;
 }
 
 /* ---- the API ----------------------------------------------------------------------------------- */
@@ -152,16 +152,16 @@ static int check_late(struct pages_call *k, int rc)
 static const struct pages_op ops[] = {
 #define COLUMNS(u, r, a, t, l, n) .undone = u, .read = r, .ask = a, .tell = t, .list = l, .none = n
 #define OP(op, path, role, f, ...) { .name = #op, .flags = f, COLUMNS(__VA_ARGS__) },
-	KVB_PAGES_OPS(OP)
+	SKV_PAGES_OPS(OP)
 #undef OP
 #define OP(op, path, role, f, ...) { .name = #op, .flags = f, __VA_ARGS__ },
-	KVB_VLLM_OPS(OP)
+	SKV_VLLM_OPS(OP)
 #undef OP
 };
 
 enum op_number {
 #define NUMBER(name, ...) NUMBER_##name,
-	KVB_PAGES_OPS(NUMBER) KVB_VLLM_OPS(NUMBER)
+	SKV_PAGES_OPS(NUMBER) SKV_VLLM_OPS(NUMBER)
 #undef NUMBER
 };
 
@@ -184,24 +184,24 @@ int pages_begin(struct pages_call *k)
 
 	tell_clears_apart(k);
 	rc = pages_read(k);
-	if (rc != KVB_OK)
+	if (rc != SKV_OK)
 		return check_late(k, rc);
 	if (k->op->say && k->u.num_pages == VLLM_SCHEDULER)
-		return KVB_OK;
-	rc = kvb_call_check_core(k->c);
-	if (rc != KVB_OK)
+		return SKV_OK;
+	rc = skv_call_check_core(k->c);
+	if (rc != SKV_OK)
 		return rc;
 	if (k->op->flags & PAGES_MAKES)
 		return pages_make_later(k);
 	rc = k->total > 0 || k->op->flags & PAGES_WHOLE ? pages_go(k) : pages_find(k);
-	return rc == KVB_E_NOT_FOUND && k->op->flags & PAGES_GRANTS ? pages_make_later(k) : rc;
+	return rc == SKV_E_NOT_FOUND && k->op->flags & PAGES_GRANTS ? pages_make_later(k) : rc;
 }
 
-static int run(struct kvb_call *c)
+static int run(struct skv_call *c)
 {
 	struct pages_call *k = c->state;
 
-	return pages_wait(k) ? KVB_PENDING : pages_begin(k);
+	return pages_wait(k) ? SKV_PENDING : pages_begin(k);
 }
 
 #define ROUTE(op, path, role_)                                                                                       \
@@ -210,35 +210,35 @@ static int run(struct kvb_call *c)
 	  .pattern = path,                                                                                           \
 	  .role = ROLE_##role_,                                                                                      \
 	  .flags = ROUTE_OWNED | ROUTE_BODY | ROUTE_RAW,                                                             \
-	  .planes = KVB_PLANE_META,                                                                                  \
+	  .planes = SKV_PLANE_META,                                                                                  \
 	  .own = &ops[NUMBER_##op],                                                                                  \
 	  .run = run,                                                                                                \
 	  .write = write },
 
 /* The first that fits is taken: paths of fixed words go before these. */
-static const struct kvb_route routes[] = {
+static const struct skv_route routes[] = {
 #define ADMIN(op, method_, path, f)                                                                                  \
 	{ .name = "pages_" #op,                                                                                      \
 	  .method = #method_,                                                                                        \
 	  .pattern = "/v1/pages" path,                                                                               \
 	  .role = ROLE_ADMIN,                                                                                        \
 	  .flags = ROUTE_CORE | (f),                                                                                 \
-	  .planes = KVB_PLANE_ALL,                                                                                   \
+	  .planes = SKV_PLANE_ALL,                                                                                   \
 	  .run = pages_admin_##op,                                                                                   \
 	  .write = pages_admin_##op##_write },
-	KVB_PAGES_ADMIN(ADMIN)
+	SKV_PAGES_ADMIN(ADMIN)
 #undef ADMIN
 #define PLAIN(op, path, role, ...) ROUTE(op, "/" path, role)
-	KVB_VLLM_OPS(PLAIN)
+	SKV_VLLM_OPS(PLAIN)
 #undef PLAIN
 #define TENANT(op, path, role, ...) ROUTE(op, "/{tenant}/" path, role)
-	KVB_VLLM_TENANT_OPS(TENANT)
+	SKV_VLLM_TENANT_OPS(TENANT)
 #undef TENANT
 #define PLAIN(op, path, role, ...) ROUTE(op, "/{rank}/" path, role)
-	KVB_PAGES_OPS(PLAIN)
+	SKV_PAGES_OPS(PLAIN)
 #undef PLAIN
 #define TENANT(op, path, role, ...) ROUTE(op, "/{tenant}/{rank}/" path, role)
-	KVB_PAGES_OPS(TENANT)
+	SKV_PAGES_OPS(TENANT)
 #undef TENANT
 };
 
@@ -255,22 +255,22 @@ static bool owns(const char *path)
 	return second && space_rank(second + 1, strcspn(second + 1, "/"), true, &rank);
 }
 
-int kvb_pages_create(const struct kvb_pages_options *o, struct kvb_api **out, struct kvb_error *err)
+int skv_pages_create(const struct skv_pages_options *o, struct skv_api **out, struct skv_error *err)
 {
-	struct pages *p = kvb_calloc(1, sizeof *p);
+	struct pages *p = skv_calloc(1, sizeof *p);
 
 	if (!p)
-		return kvb_fail(err, KVB_E_NOMEM, NULL, "out of memory");
-	p->wishes = kvb_calloc(WISHES_MAX, sizeof *p->wishes);
-	if (!p->wishes || pages_ranks_create(&p->ranks) != KVB_OK) {
-		kvb_free(p->wishes);
-		kvb_free(p);
-		return kvb_fail(err, KVB_E_NOMEM, NULL, "out of memory");
+		return skv_fail(err, SKV_E_NOMEM, NULL, "out of memory");
+	p->wishes = skv_calloc(WISHES_MAX, sizeof *p->wishes);
+	if (!p->wishes || pages_ranks_create(&p->ranks) != SKV_OK) {
+		skv_free(p->wishes);
+		skv_free(p);
+		return skv_fail(err, SKV_E_NOMEM, NULL, "out of memory");
 	}
-	kvb_mutex_init(&p->wait_lock);
-	kvb_mutex_init(&p->wish_lock);
+	skv_mutex_init(&p->wait_lock);
+	skv_mutex_init(&p->wish_lock);
 	p->o = *o;
-	p->api = (struct kvb_api){
+	p->api = (struct skv_api){
 		.name = "pages",
 		.prefix = "/rank/",
 		.routes = routes,
@@ -285,18 +285,18 @@ int kvb_pages_create(const struct kvb_pages_options *o, struct kvb_api **out, st
 		.expose = pages_expose,
 	};
 	*out = &p->api;
-	return KVB_OK;
+	return SKV_OK;
 }
 
-void kvb_pages_destroy(struct kvb_api *api)
+void skv_pages_destroy(struct skv_api *api)
 {
 	struct pages *p = api ? api->ctx : NULL;
 
 	if (!p)
 		return;
-	kvb_mutex_destroy(&p->wish_lock);
-	kvb_mutex_destroy(&p->wait_lock);
+	skv_mutex_destroy(&p->wish_lock);
+	skv_mutex_destroy(&p->wait_lock);
 	pages_ranks_destroy(p->ranks);
-	kvb_free(p->wishes);
-	kvb_free(p);
+	skv_free(p->wishes);
+	skv_free(p);
 }

@@ -15,11 +15,11 @@
 
 #define VALUES_MAX (2u << 20) /* of a body: keys and pages, brackets and commas counted */
 
-static const struct kvb_json_limits limits = { .depth = 16, .values = VALUES_MAX, .wide = true, .nul = true };
+static const struct skv_json_limits limits = { .depth = 16, .values = VALUES_MAX, .wide = true, .nul = true };
 
 /* ---- path -------------------------------------------------------------------------------------- */
 
-static const char *param_of(const struct kvb_call *c, const char *name)
+static const char *param_of(const struct skv_call *c, const char *name)
 {
 	for (unsigned i = 0; i < ROUTE_PARAMS; i++)
 		if (strcmp(c->param[i].name, name) == 0)
@@ -35,7 +35,7 @@ bool body_is_tenant(const char *s)
 	for (size_t i = 0; i < sizeof taken / sizeof taken[0]; i++)
 		if (strcmp(s, taken[i]) == 0)
 			return false;
-	return kvb_name_valid(s, strlen(s)) && !space_rank(s, strlen(s), false, &number);
+	return skv_name_valid(s, strlen(s)) && !space_rank(s, strlen(s), false, &number);
 }
 
 static int take_tenant(struct pages_call *k, const char **out)
@@ -44,13 +44,13 @@ static int take_tenant(struct pages_call *k, const char **out)
 
 	*out = k->c->caller.tenant;
 	if (!tenant)
-		return KVB_OK;
+		return SKV_OK;
 	if (pages_strict(k) || !body_is_tenant(tenant))
 		return pages_refuse(k, 404, false, "Not Found");
 	if (k->c->s->auth.path && strcmp(tenant, *out) != 0)
-		return kvb_fail(&k->c->err, KVB_E_FORBIDDEN, NULL, "this token is not the tenant's");
+		return skv_fail(&k->c->err, SKV_E_FORBIDDEN, NULL, "this token is not the tenant's");
 	*out = tenant;
-	return KVB_OK;
+	return SKV_OK;
 }
 
 int body_rank(struct pages_call *k, int64_t *out)
@@ -58,7 +58,7 @@ int body_rank(struct pages_call *k, int64_t *out)
 	const char *rank = param_of(k->c, "rank");
 
 	if (rank && space_rank(rank, strlen(rank), pages_strict(k), out))
-		return KVB_OK;
+		return SKV_OK;
 	k->bad_rank = rank;
 	return pages_refuse(k, 422, false, "rank: must be a number of 1 to 18 digits");
 }
@@ -66,72 +66,72 @@ int body_rank(struct pages_call *k, int64_t *out)
 /* ---- fields ------------------------------------------------------------------------------------ */
 
 /* As Python prints it. NULL: it is no scalar, or there is no memory. */
-static const char *python_text(struct pages_call *k, const struct kvb_json_node *v)
+static const char *python_text(struct pages_call *k, const struct skv_json_node *v)
 {
-	char *out = kvb_arena_alloc(&k->c->arena, 24);
+	char *out = skv_arena_alloc(&k->c->arena, 24);
 
 	if (!out)
 		return NULL;
 	switch (v->type) {
-	case KVB_JSON_NULL:
+	case SKV_JSON_NULL:
 		return "None";
-	case KVB_JSON_TRUE:
+	case SKV_JSON_TRUE:
 		return "True";
-	case KVB_JSON_FALSE:
+	case SKV_JSON_FALSE:
 		return "False";
-	case KVB_JSON_INTEGER:
+	case SKV_JSON_INTEGER:
 		snprintf(out, 24, "%" PRId64, v->i);
 		return out;
-	case KVB_JSON_REAL:
-		return kvb_arena_strndup(&k->c->arena, v->s, v->n);
+	case SKV_JSON_REAL:
+		return skv_arena_strndup(&k->c->arena, v->s, v->n);
 	default:
 		return NULL;
 	}
 }
 
-static int take_namespace(struct pages_call *k, const struct kvb_json_node *body, const char **ns, size_t *n)
+static int take_namespace(struct pages_call *k, const struct skv_json_node *body, const char **ns, size_t *n)
 {
-	const struct kvb_json_node *v = kvb_json_get(body, "namespace", 9);
+	const struct skv_json_node *v = skv_json_get(body, "namespace", 9);
 
 	*ns = SPACE_NS_DEFAULT;
-	if (v && v->type == KVB_JSON_STRING) {
+	if (v && v->type == SKV_JSON_STRING) {
 		*ns = v->s;
 		*n = v->n;
 	} else {
 		if (v && pages_strict(k))
 			*ns = python_text(k, v);
-		else if (v && v->type != KVB_JSON_NULL)
+		else if (v && v->type != SKV_JSON_NULL)
 			*ns = NULL;
 		*n = *ns ? strlen(*ns) : 0;
 	}
 	if (*ns && *n <= SPACE_NS_MAX)
-		return KVB_OK;
+		return SKV_OK;
 	return pages_refuse(k, 422, true, "namespace: must be a string of at most %u bytes", SPACE_NS_MAX);
 }
 
 /* ---- lists ------------------------------------------------------------------------------------- */
 
-bool items_open(struct items *it, const struct kvb_json_node *v, bool strict)
+bool items_open(struct items *it, const struct skv_json_node *v, bool strict)
 {
 	*it = (struct items){ .v = v + 1, .left = v->n, .type = v->type };
-	if (v->type == KVB_JSON_ARRAY || !strict)
-		return v->type == KVB_JSON_ARRAY;
-	if (v->type != KVB_JSON_STRING)
-		return v->type == KVB_JSON_OBJECT;
-	it->letter = (struct kvb_json_node){ .type = KVB_JSON_STRING, .span = 1, .s = v->s };
+	if (v->type == SKV_JSON_ARRAY || !strict)
+		return v->type == SKV_JSON_ARRAY;
+	if (v->type != SKV_JSON_STRING)
+		return v->type == SKV_JSON_OBJECT;
+	it->letter = (struct skv_json_node){ .type = SKV_JSON_STRING, .span = 1, .s = v->s };
 	it->left = 0;
 	for (uint32_t i = 0; i < v->n; i++)
 		it->left += ((uint8_t)v->s[i] & 0xc0) != 0x80;
 	return true;
 }
 
-const struct kvb_json_node *items_next(struct items *it)
+const struct skv_json_node *items_next(struct items *it)
 {
-	const struct kvb_json_node *v = it->v;
+	const struct skv_json_node *v = it->v;
 
 	it->left--;
-	if (it->type != KVB_JSON_STRING) {
-		it->v = kvb_json_next(it->type == KVB_JSON_OBJECT ? v + 1 : v);
+	if (it->type != SKV_JSON_STRING) {
+		it->v = skv_json_next(it->type == SKV_JSON_OBJECT ? v + 1 : v);
 		return v;
 	}
 	it->letter.s += it->letter.n;
@@ -143,33 +143,33 @@ const struct kvb_json_node *items_next(struct items *it)
 
 void *body_array(struct pages_call *k, uint32_t n, size_t size)
 {
-	return kvb_arena_alloc(&k->c->arena, ((size_t)n + 1) * size);
+	return skv_arena_alloc(&k->c->arena, ((size_t)n + 1) * size);
 }
 
-int body_list(struct pages_call *k, const struct kvb_json_node *body, const char *name, bool optional,
+int body_list(struct pages_call *k, const struct skv_json_node *body, const char *name, bool optional,
 		     struct items *it)
 {
-	const struct kvb_json_node *v = kvb_json_get(body, name, strlen(name));
+	const struct skv_json_node *v = skv_json_get(body, name, strlen(name));
 
 	*it = (struct items){ .left = 0 };
 	if (!v && optional)
-		return KVB_OK;
+		return SKV_OK;
 	if (v && items_open(it, v, pages_strict(k)))
-		return KVB_OK;
+		return SKV_OK;
 	k->late &= v || !(k->op->flags & PAGES_KEYS_FIRST);
 	return pages_refuse(k, 422, true, "%s: must be a list", name);
 }
 
-int body_keys(struct pages_call *k, const struct kvb_json_node *body, const char *name, bool optional,
+int body_keys(struct pages_call *k, const struct skv_json_node *body, const char *name, bool optional,
 			  struct items *it)
 {
 	int rc = body_list(k, body, name, optional, it);
 
-	if (rc != KVB_OK)
+	if (rc != SKV_OK)
 		return rc;
 	k->n_keys = k->total = it->left;
 	k->keys = body_array(k, k->n_keys, sizeof *k->keys);
-	return k->keys ? KVB_OK : pages_nomem(k);
+	return k->keys ? SKV_OK : pages_nomem(k);
 }
 
 int body_bad_key(struct pages_call *k, const char *list, uint32_t i)
@@ -177,7 +177,7 @@ int body_bad_key(struct pages_call *k, const char *list, uint32_t i)
 	return pages_refuse(k, 422, true, "%s[%u]: a key must be a string", list, i);
 }
 
-bool body_pair(struct pages_call *k, const struct kvb_json_node *v, struct kvb_json_node out[2])
+bool body_pair(struct pages_call *k, const struct skv_json_node *v, struct skv_json_node out[2])
 {
 	struct items it;
 
@@ -188,61 +188,61 @@ bool body_pair(struct pages_call *k, const struct kvb_json_node *v, struct kvb_j
 	return true;
 }
 
-bool body_page(struct pages_call *k, const struct kvb_json_node *v, uint64_t *out)
+bool body_page(struct pages_call *k, const struct skv_json_node *v, uint64_t *out)
 {
-	*out = v->type == KVB_JSON_INTEGER && v->i >= 0 ? (uint64_t)v->i : UINT64_MAX;
-	return pages_strict(k) || v->type == KVB_JSON_INTEGER || v->type == KVB_JSON_UNSIGNED;
+	*out = v->type == SKV_JSON_INTEGER && v->i >= 0 ? (uint64_t)v->i : UINT64_MAX;
+	return pages_strict(k) || v->type == SKV_JSON_INTEGER || v->type == SKV_JSON_UNSIGNED;
 }
 
 /* ---- what operations read ---------------------------------------------------------------------- */
 
-int pages_read_nothing(struct pages_call *k, const struct kvb_json_node *body)
+int pages_read_nothing(struct pages_call *k, const struct skv_json_node *body)
 {
 	(void)k;
 	(void)body;
-	return KVB_OK;
+	return SKV_OK;
 }
 
-int pages_read_keys(struct pages_call *k, const struct kvb_json_node *body)
+int pages_read_keys(struct pages_call *k, const struct skv_json_node *body)
 {
-	struct kvb_key_batch batch = { .secret = kvb_core_secret(pages_core(k)) };
+	struct skv_key_batch batch = { .secret = skv_core_secret(pages_core(k)) };
 	struct items it;
 	int rc = body_keys(k, body, "keys", false, &it);
 
-	for (uint32_t i = 0; rc == KVB_OK && it.left > 0; i++)
+	for (uint32_t i = 0; rc == SKV_OK && it.left > 0; i++)
 		if (!pages_key_add(&batch, items_next(&it), &k->keys[i]))
 			rc = body_bad_key(k, "keys", i);
-	kvb_key_batch_end(&batch);
+	skv_key_batch_end(&batch);
 	return rc;
 }
 
 /* The first key's prefix_key, if there is one, is the block before it; one of the keys itself cannot be. */
-static void take_parent(struct pages_call *k, const struct kvb_json_node *prefix)
+static void take_parent(struct pages_call *k, const struct skv_json_node *prefix)
 {
-	k->u.reserve.has_parent = prefix->type != KVB_JSON_NULL && (prefix->type != KVB_JSON_STRING || prefix->n > 0) &&
-				  pages_key(kvb_core_secret(pages_core(k)), prefix, &k->u.reserve.parent);
+	k->u.reserve.has_parent = prefix->type != SKV_JSON_NULL && (prefix->type != SKV_JSON_STRING || prefix->n > 0) &&
+				  pages_key(skv_core_secret(pages_core(k)), prefix, &k->u.reserve.parent);
 }
 
 static void check_parent(struct pages_call *k)
 {
 	for (uint32_t i = 0; k->u.reserve.has_parent && i < k->n_keys; i++)
-		if (kvb_key_equal(k->keys[i], k->u.reserve.parent))
+		if (skv_key_equal(k->keys[i], k->u.reserve.parent))
 			k->u.reserve.has_parent = false;
 }
 
-int pages_read_reserve(struct pages_call *k, const struct kvb_json_node *body)
+int pages_read_reserve(struct pages_call *k, const struct skv_json_node *body)
 {
-	struct kvb_key_batch batch = { .secret = kvb_core_secret(pages_core(k)) };
-	struct kvb_json_node pair[2];
-	struct kvb_bytes *names;
+	struct skv_key_batch batch = { .secret = skv_core_secret(pages_core(k)) };
+	struct skv_json_node pair[2];
+	struct skv_bytes *names;
 	struct items it;
 	uint8_t *text;
 	int rc = body_keys(k, body, "keys", false, &it);
 
-	if (rc != KVB_OK)
+	if (rc != SKV_OK)
 		return rc;
 	names = k->u.reserve.names = body_array(k, k->n_keys, sizeof *names);
-	text = kvb_arena_alloc(&k->c->arena, k->c->n_body + k->n_keys); /* of all names, see pages_name */
+	text = skv_arena_alloc(&k->c->arena, k->c->n_body + k->n_keys); /* of all names, see pages_name */
 	if (!names || !text)
 		return pages_nomem(k);
 	for (uint32_t i = 0; it.left > 0; i++) {
@@ -250,27 +250,27 @@ int pages_read_reserve(struct pages_call *k, const struct kvb_json_node *body)
 			return pages_refuse(k, 422, true, "keys[%u]: must be a key and its prefix_key", i);
 		if (!pages_key_add(&batch, &pair[0], &k->keys[i]))
 			return body_bad_key(k, "keys", i);
-		names[i] = (struct kvb_bytes){ text, 0 };
-		if (pair[0].type != KVB_JSON_STRING || pair[0].n <= PAGES_KEY_MAX)
+		names[i] = (struct skv_bytes){ text, 0 };
+		if (pair[0].type != SKV_JSON_STRING || pair[0].n <= PAGES_KEY_MAX)
 			names[i].n = pages_name(&pair[0], text);
 		text += names[i].n;
 		if (i == 0)
 			take_parent(k, &pair[1]);
 	}
-	kvb_key_batch_end(&batch);
+	skv_key_batch_end(&batch);
 	check_parent(k);
-	return KVB_OK;
+	return SKV_OK;
 }
 
-int body_confirm(struct pages_call *k, const struct kvb_json_node *body, const char *written)
+int body_confirm(struct pages_call *k, const struct skv_json_node *body, const char *written)
 {
 	static const char released[] = "pages_to_release";
-	struct kvb_key_batch batch = { .secret = kvb_core_secret(pages_core(k)) };
-	struct kvb_json_node pair[2];
+	struct skv_key_batch batch = { .secret = skv_core_secret(pages_core(k)) };
+	struct skv_json_node pair[2];
 	struct items it;
 	int rc = body_keys(k, body, written, true, &it);
 
-	if (rc != KVB_OK)
+	if (rc != SKV_OK)
 		return rc;
 	k->u.confirm.pages = body_array(k, k->n_keys, sizeof *k->u.confirm.pages);
 	if (!k->u.confirm.pages)
@@ -281,9 +281,9 @@ int body_confirm(struct pages_call *k, const struct kvb_json_node *body, const c
 		if (!pages_key_add(&batch, &pair[0], &k->keys[i]))
 			return body_bad_key(k, written, i);
 	}
-	kvb_key_batch_end(&batch);
+	skv_key_batch_end(&batch);
 	rc = body_list(k, body, released, true, &it);
-	if (rc != KVB_OK)
+	if (rc != SKV_OK)
 		return rc;
 	k->u.confirm.n_released = it.left;
 	if (k->total < it.left)
@@ -294,76 +294,76 @@ int body_confirm(struct pages_call *k, const struct kvb_json_node *body, const c
 	for (uint32_t i = 0; it.left > 0; i++)
 		if (!body_page(k, items_next(&it), &k->u.confirm.released[i]))
 			return pages_refuse(k, 422, true, "%s[%u]: must be the number of a page", released, i);
-	return KVB_OK;
+	return SKV_OK;
 }
 
-int pages_read_confirm(struct pages_call *k, const struct kvb_json_node *body)
+int pages_read_confirm(struct pages_call *k, const struct skv_json_node *body)
 {
 	return body_confirm(k, body, "written_keys_to_confirm");
 }
 
-int pages_read_initialize(struct pages_call *k, const struct kvb_json_node *body)
+int pages_read_initialize(struct pages_call *k, const struct skv_json_node *body)
 {
-	const struct kvb_json_node *v = kvb_json_get(body, "num_pages", 9);
+	const struct skv_json_node *v = skv_json_get(body, "num_pages", 9);
 
-	if (v && v->type == KVB_JSON_INTEGER)
+	if (v && v->type == SKV_JSON_INTEGER)
 		k->u.num_pages = v->i < 0 ? 0 : (uint64_t)v->i; /* as upstream has it: a space that is always full */
-	else if (v && pages_strict(k) && (v->type == KVB_JSON_TRUE || v->type == KVB_JSON_FALSE))
-		k->u.num_pages = v->type == KVB_JSON_TRUE;
-	else if (!v || !pages_strict(k) || pages_find(k) != KVB_OK) /* upstream does not look at it if there is one */
+	else if (v && pages_strict(k) && (v->type == SKV_JSON_TRUE || v->type == SKV_JSON_FALSE))
+		k->u.num_pages = v->type == SKV_JSON_TRUE;
+	else if (!v || !pages_strict(k) || pages_find(k) != SKV_OK) /* upstream does not look at it if there is one */
 		return pages_refuse(k, 422, true, "num_pages: must be a whole number");
-	return KVB_OK;
+	return SKV_OK;
 }
 
 /* ---- all of it --------------------------------------------------------------------------------- */
 
-static int bad_json(struct pages_call *k, const struct kvb_json_doc *doc)
+static int bad_json(struct pages_call *k, const struct skv_json_doc *doc)
 {
 	static const char *const words[] = {
-		[KVB_JSON_UTF8] = "bytes that are not UTF-8",
-		[KVB_JSON_NUMBER] = "too large a number",
-		[KVB_JSON_TWICE] = "a name given twice",
-		[KVB_JSON_LIMIT] = "too many values, or too deep",
+		[SKV_JSON_UTF8] = "bytes that are not UTF-8",
+		[SKV_JSON_NUMBER] = "too large a number",
+		[SKV_JSON_TWICE] = "a name given twice",
+		[SKV_JSON_LIMIT] = "too many values, or too deep",
 	};
 
-	if (doc->fault == KVB_JSON_NOMEM)
+	if (doc->fault == SKV_JSON_NOMEM)
 		return pages_nomem(k);
 	return pages_refuse(k, 400, true, "the body is not JSON: %s at byte %zu",
-			    doc->fault == KVB_JSON_SYNTAX ? doc->what : words[doc->fault], doc->at);
+			    doc->fault == SKV_JSON_SYNTAX ? doc->what : words[doc->fault], doc->at);
 }
 
-int body_object(struct pages_call *k, const struct kvb_json_node **body)
+int body_object(struct pages_call *k, const struct skv_json_node **body)
 {
-	struct kvb_json_doc doc;
+	struct skv_json_doc doc;
 
 	*body = NULL;
 	if (k->c->n_body == 0 && k->op->flags & PAGES_BARE && !pages_strict(k))
-		return KVB_OK;
-	if (!kvb_json_parse(&doc, &k->c->arena, k->c->body, k->c->n_body, &limits))
+		return SKV_OK;
+	if (!skv_json_parse(&doc, &k->c->arena, k->c->body, k->c->n_body, &limits))
 		return bad_json(k, &doc);
-	if (doc.root->type != KVB_JSON_OBJECT)
+	if (doc.root->type != SKV_JSON_OBJECT)
 		return pages_refuse(k, 400, true, "the body must be an object");
 	*body = doc.root;
-	return KVB_OK;
+	return SKV_OK;
 }
 
 int pages_read(struct pages_call *k)
 {
-	const struct kvb_json_node *body;
+	const struct skv_json_node *body;
 	const char *tenant, *ns;
 	int64_t rank = 0;
 	size_t n_ns;
 	int rc = take_tenant(k, &tenant);
 
-	if (rc == KVB_OK && k->op->flags & PAGES_VLLM)
+	if (rc == SKV_OK && k->op->flags & PAGES_VLLM)
 		return vllm_read(k, tenant);
-	if (rc == KVB_OK)
+	if (rc == SKV_OK)
 		rc = body_rank(k, &rank);
-	if (rc == KVB_OK)
+	if (rc == SKV_OK)
 		rc = body_object(k, &body);
-	if (rc == KVB_OK)
+	if (rc == SKV_OK)
 		rc = take_namespace(k, body, &ns, &n_ns);
-	if (rc != KVB_OK)
+	if (rc != SKV_OK)
 		return rc;
 	space_init(&k->space, tenant, rank, ns, n_ns);
 	k->late = true;

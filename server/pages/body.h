@@ -1,45 +1,45 @@
 /*
  * body.h - how the parts of a request are read (body.c), for all who read one.
  *
- * What is wrong is refused: KVB_E_INVALID, k->detail says why.
+ * What is wrong is refused: SKV_E_INVALID, k->detail says why.
  */
-#ifndef KVB_PAGES_BODY_H
-#define KVB_PAGES_BODY_H
+#ifndef SKV_PAGES_BODY_H
+#define SKV_PAGES_BODY_H
 
 #include "pages.h"
 
 /* The elements of a list, one after the other. In the mode of upstream also the characters of a string and the names
  * of an object, as Python has it. */
 struct items {
-	const struct kvb_json_node *v;
+	const struct skv_json_node *v;
 	uint32_t left;
 	unsigned type;
-	struct kvb_json_node letter; /* the newest, of a string */
+	struct skv_json_node letter; /* the newest, of a string */
 };
 
-bool items_open(struct items *it, const struct kvb_json_node *v, bool strict);
+bool items_open(struct items *it, const struct skv_json_node *v, bool strict);
 /* Until `left` is 0. Valid until the next call. */
-const struct kvb_json_node *items_next(struct items *it);
+const struct skv_json_node *items_next(struct items *it);
 
 /* May the first segment of a path be a tenant? */
 bool body_is_tenant(const char *s);
 /* The one in the path. */
 int body_rank(struct pages_call *k, int64_t *out);
 /* *body NULL: there is none. */
-int body_object(struct pages_call *k, const struct kvb_json_node **body);
+int body_object(struct pages_call *k, const struct skv_json_node **body);
 /* Memory for a list that the core takes a part of each time: bounded by the nodes that a text may have. */
 void *body_array(struct pages_call *k, uint32_t n, size_t size);
 /* The list in the field `name`. Without one it is empty, where `optional`. */
-int body_list(struct pages_call *k, const struct kvb_json_node *body, const char *name, bool optional, struct items *it);
+int body_list(struct pages_call *k, const struct skv_json_node *body, const char *name, bool optional, struct items *it);
 /* The same of keys: sets k->total and makes room for k->keys. */
-int body_keys(struct pages_call *k, const struct kvb_json_node *body, const char *name, bool optional, struct items *it);
+int body_keys(struct pages_call *k, const struct skv_json_node *body, const char *name, bool optional, struct items *it);
 int body_bad_key(struct pages_call *k, const char *list, uint32_t i);
 /* Both elements of what should be a pair. */
-bool body_pair(struct pages_call *k, const struct kvb_json_node *v, struct kvb_json_node out[2]);
+bool body_pair(struct pages_call *k, const struct skv_json_node *v, struct skv_json_node out[2]);
 /* A page that cannot be is UINT64_MAX. False: it is no number. */
-bool body_page(struct pages_call *k, const struct kvb_json_node *v, uint64_t *out);
+bool body_page(struct pages_call *k, const struct skv_json_node *v, uint64_t *out);
 /* Pairs of keys and pages in the field `written`, and pages_to_release. */
-int body_confirm(struct pages_call *k, const struct kvb_json_node *body, const char *written);
+int body_confirm(struct pages_call *k, const struct skv_json_node *body, const char *written);
 
 /* vllm_body.c: what a call of vLLM's says; its space is the rank's. */
 int vllm_read(struct pages_call *k, const char *tenant);

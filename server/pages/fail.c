@@ -12,21 +12,21 @@
 #include <string.h>
 
 
-int pages_nomem(struct pages_call *k) { return kvb_fail(&k->c->err, KVB_E_NOMEM, NULL, "out of memory"); }
+int pages_nomem(struct pages_call *k) { return skv_fail(&k->c->err, SKV_E_NOMEM, NULL, "out of memory"); }
 
 int pages_refuse(struct pages_call *k, unsigned http, bool raises, const char *fmt, ...)
 {
-	char text[KVB_MESSAGE_MAX];
+	char text[SKV_MESSAGE_MAX];
 	va_list ap;
 
 	va_start(ap, fmt);
 	vsnprintf(text, sizeof text, fmt, ap);
 	va_end(ap);
-	k->detail = kvb_arena_strndup(&k->c->arena, text, strlen(text));
+	k->detail = skv_arena_strndup(&k->c->arena, text, strlen(text));
 	if (!k->detail)
 		return pages_nomem(k);
 	k->c->http = raises && pages_strict(k) ? 500 : http;
-	return kvb_fail(&k->c->err, KVB_E_INVALID, NULL, "%s", text);
+	return skv_fail(&k->c->err, SKV_E_INVALID, NULL, "%s", text);
 }
 
 void pages_is_up(struct pages_call *k)
@@ -39,21 +39,21 @@ void pages_is_up(struct pages_call *k)
 
 /* ---- errors ------------------------------------------------------------------------------------ */
 
-static unsigned detail(struct kvb_call *c, unsigned http, const char *text)
+static unsigned detail(struct skv_call *c, unsigned http, const char *text)
 {
 	c->type = "application/json";
-	kvb_put_bytes(&c->out, "{\"detail\":", 10);
-	kvb_jout_text(&c->out, text);
-	kvb_put_u8(&c->out, '}');
+	skv_put_bytes(&c->out, "{\"detail\":", 10);
+	skv_jout_text(&c->out, text);
+	skv_put_u8(&c->out, '}');
 	return http;
 }
 
 /* As Starlette answers when a handler raises, and uvicorn then ends the connection. */
 unsigned pages_raise(struct pages_call *k)
 {
-	struct kvb_call *c = k->c;
+	struct skv_call *c = k->c;
 
-	kvb_buf_clear(&c->out);
+	skv_buf_clear(&c->out);
 	c->type = "text/plain; charset=utf-8";
 	c->fixed = "Internal Server Error";
 	c->close = true;
@@ -61,25 +61,25 @@ unsigned pages_raise(struct pages_call *k)
 	return 500;
 }
 
-static unsigned later(struct kvb_call *c)
+static unsigned later(struct skv_call *c)
 {
 	c->retry_after = 1;
 	return detail(c, 503, c->err.message);
 }
 
 /* Whoever answers for the partition has an address: there, with the same path. False: he has none. */
-static bool elsewhere(struct kvb_call *c, unsigned *http)
+static bool elsewhere(struct skv_call *c, unsigned *http)
 {
-	char url[KVB_URL_MAX], *to;
+	char url[SKV_URL_MAX], *to;
 	size_t n;
-	int rc = kvb_service_leader_url(c->s, url);
+	int rc = skv_service_leader_url(c->s, url);
 
-	if (rc == KVB_E_NOT_READY)
+	if (rc == SKV_E_NOT_READY)
 		*http = later(c);
-	if (rc != KVB_OK)
-		return rc == KVB_E_NOT_READY;
+	if (rc != SKV_OK)
+		return rc == SKV_E_NOT_READY;
 	n = strlen(url) + strlen(c->path) + 1;
-	to = kvb_arena_alloc(&c->arena, n);
+	to = skv_arena_alloc(&c->arena, n);
 	if (!to)
 		return false;
 	snprintf(to, n, "%s%s", url, c->path);
@@ -89,17 +89,17 @@ static bool elsewhere(struct kvb_call *c, unsigned *http)
 }
 
 /* Nothing of an operation was done, or there is none. */
-static unsigned refused_outside(struct kvb_call *c)
+static unsigned refused_outside(struct skv_call *c)
 {
 	switch (c->status) {
-	case KVB_E_NOT_FOUND:
+	case SKV_E_NOT_FOUND:
 		return detail(c, 404, "Not Found");
-	case KVB_E_METHOD:
+	case SKV_E_METHOD:
 		return detail(c, 405, "Method Not Allowed");
-	case KVB_E_NOT_READY:
+	case SKV_E_NOT_READY:
 		return later(c);
 	default:
-		return detail(c, c->http ? c->http : (unsigned)kvb_status_http(c->status), c->err.message);
+		return detail(c, c->http ? c->http : (unsigned)skv_status_http(c->status), c->err.message);
 	}
 }
 
@@ -136,7 +136,7 @@ static unsigned unknown_rank(struct pages_call *k)
 
 static unsigned unknown_space(struct pages_call *k)
 {
-	char text[KVB_MESSAGE_MAX];
+	char text[SKV_MESSAGE_MAX];
 
 	pages_count(k, PAGES_unknown_space, 1);
 	if (k->op->flags & PAGES_VLLM)
@@ -152,19 +152,19 @@ static unsigned unknown_space(struct pages_call *k)
 /* As pydantic tells it. */
 static unsigned refused_rank(struct pages_call *k)
 {
-	struct kvb_buf *out = &k->c->out;
+	struct skv_buf *out = &k->c->out;
 
 	k->c->type = "application/json";
-	kvb_buf_printf(out, "{\"detail\":[{\"type\":\"int_parsing\",\"loc\":[\"path\",\"rank\"],\"msg\":"
+	skv_buf_printf(out, "{\"detail\":[{\"type\":\"int_parsing\",\"loc\":[\"path\",\"rank\"],\"msg\":"
 			    "\"Input should be a valid integer, unable to parse string as an integer\",\"input\":");
-	kvb_jout_text(out, k->bad_rank);
-	kvb_buf_printf(out, "}]}");
+	skv_jout_text(out, k->bad_rank);
+	skv_buf_printf(out, "}]}");
 	return 422;
 }
 
 static unsigned malformed(struct pages_call *k)
 {
-	char text[KVB_MESSAGE_MAX + 64];
+	char text[SKV_MESSAGE_MAX + 64];
 
 	pages_count(k, PAGES_malformed, 1);
 	if (k->c->http == 500 && k->caught) {
@@ -176,7 +176,7 @@ static unsigned malformed(struct pages_call *k)
 	return pages_strict(k) && k->bad_rank ? refused_rank(k) : detail(k->c, k->c->http, k->detail);
 }
 
-static unsigned answer(struct kvb_call *c)
+static unsigned answer(struct skv_call *c)
 {
 	struct pages_call *k = c->state;
 	unsigned http;
@@ -188,22 +188,22 @@ static unsigned answer(struct kvb_call *c)
 	if (k->detail)
 		return malformed(k);
 	switch (c->status) {
-	case KVB_E_FORBIDDEN:
+	case SKV_E_FORBIDDEN:
 		return detail(c, 403, c->err.message);
-	case KVB_E_NOT_FOUND:
+	case SKV_E_NOT_FOUND:
 		return unknown_space(k);
-	case KVB_E_NO_SPACE:
-	case KVB_E_QUOTA:
+	case SKV_E_NO_SPACE:
+	case SKV_E_QUOTA:
 		return full(k);
-	case KVB_E_NOMEM: /* it may not even be known how many keys there are */
+	case SKV_E_NOMEM: /* it may not even be known how many keys there are */
 		return later(c);
-	case KVB_E_NOT_READY:
-	case KVB_E_NOT_OWNER:
-	case KVB_E_FENCED:
-	case KVB_E_UNKNOWN_OUTCOME:
+	case SKV_E_NOT_READY:
+	case SKV_E_NOT_OWNER:
+	case SKV_E_FENCED:
+	case SKV_E_UNKNOWN_OUTCOME:
 		if (elsewhere(c, &http))
 			return http;
-		if (kvb_core_state_get(c->s->core) == KVB_CORE_STOPPED ||
+		if (skv_core_state_get(c->s->core) == SKV_CORE_STOPPED ||
 		    (!(k->op->flags & PAGES_MAKES) && pages_down_ms(k) < pages_of(k)->o.retry_ms))
 			return later(c);
 		break;
@@ -214,13 +214,13 @@ static unsigned answer(struct kvb_call *c)
 	return nothing(k);
 }
 
-unsigned pages_fail(struct kvb_call *c)
+unsigned pages_fail(struct skv_call *c)
 {
 	unsigned http = answer(c);
 
 	if (!c->out.failed)
 		return http;
-	kvb_buf_clear(&c->out);
+	skv_buf_clear(&c->out);
 	c->type = "application/json";
 	c->fixed = "{\"detail\":\"out of memory\"}";
 	c->retry_after = 1;

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <kvb/json_out.h>
+#include <skv/json_out.h>
 
 #define DIGEST_HEX 64u /* digits of a SHA-256 */
 #define NUMBER_MAX 400u /* bytes of a fraction that is read as a number */
@@ -19,7 +19,7 @@ enum { NAME_STRING, NAME_DIGEST, NAME_JSON };
 /* ---- keys -------------------------------------------------------------------------------------- */
 
 /* The text that equal numbers share. */
-static int number_text(const struct kvb_json_node *v, char *out, size_t size)
+static int number_text(const struct skv_json_node *v, char *out, size_t size)
 {
 	char text[NUMBER_MAX];
 	double d;
@@ -34,46 +34,46 @@ static int number_text(const struct kvb_json_node *v, char *out, size_t size)
 	return snprintf(out, size, "%.17g", d);
 }
 
-static int scalar_text(const struct kvb_json_node *v, char *out, size_t size)
+static int scalar_text(const struct skv_json_node *v, char *out, size_t size)
 {
 	switch (v->type) {
-	case KVB_JSON_INTEGER:
+	case SKV_JSON_INTEGER:
 		return snprintf(out, size, "%" PRId64, v->i);
-	case KVB_JSON_UNSIGNED:
+	case SKV_JSON_UNSIGNED:
 		return snprintf(out, size, "%" PRIu64, v->u);
-	case KVB_JSON_REAL:
+	case SKV_JSON_REAL:
 		return number_text(v, out, size);
-	case KVB_JSON_TRUE:
+	case SKV_JSON_TRUE:
 		return snprintf(out, size, "1");
-	case KVB_JSON_FALSE:
+	case SKV_JSON_FALSE:
 		return snprintf(out, size, "0");
 	default:
 		return snprintf(out, size, "null");
 	}
 }
 
-bool pages_key(const struct kvb_secret *secret, const struct kvb_json_node *v, struct kvb_key *out)
+bool pages_key(const struct skv_secret *secret, const struct skv_json_node *v, struct skv_key *out)
 {
 	char text[64] = "\xff";
 	int n;
 
-	if (v->type == KVB_JSON_STRING) {
-		*out = kvb_key_from_string(secret, v->s, v->n);
+	if (v->type == SKV_JSON_STRING) {
+		*out = skv_key_from_string(secret, v->s, v->n);
 		return true;
 	}
-	if (v->type == KVB_JSON_ARRAY || v->type == KVB_JSON_OBJECT)
+	if (v->type == SKV_JSON_ARRAY || v->type == SKV_JSON_OBJECT)
 		return false;
 	n = scalar_text(v, text + 1, sizeof text - 1);
-	*out = kvb_key_from_string(secret, text, 1 + (n < (int)sizeof text - 1 ? (size_t)n : sizeof text - 2));
+	*out = skv_key_from_string(secret, text, 1 + (n < (int)sizeof text - 1 ? (size_t)n : sizeof text - 2));
 	return true;
 }
 
-bool pages_key_set(struct kvb_key_set *s, struct kvb_arena *a, uint32_t n)
+bool pages_key_set(struct skv_key_set *s, struct skv_arena *a, uint32_t n)
 {
-	uint32_t *cells = kvb_arena_calloc(a, kvb_key_set_cells(n), sizeof *cells);
+	uint32_t *cells = skv_arena_calloc(a, skv_key_set_cells(n), sizeof *cells);
 
 	if (cells)
-		kvb_key_set_init(s, cells, n);
+		skv_key_set_init(s, cells, n);
 	return cells != NULL;
 }
 
@@ -111,7 +111,7 @@ static bool pack_digest(const char *s, uint8_t *out)
 	return good;
 }
 
-static size_t string_name(const struct kvb_json_node *v, uint8_t *out)
+static size_t string_name(const struct skv_json_node *v, uint8_t *out)
 {
 	const size_t packed = DIGEST_HEX / 2;
 
@@ -125,37 +125,37 @@ static size_t string_name(const struct kvb_json_node *v, uint8_t *out)
 	return 1 + v->n;
 }
 
-size_t pages_name(const struct kvb_json_node *v, uint8_t *out)
+size_t pages_name(const struct skv_json_node *v, uint8_t *out)
 {
 	char text[24];
 	int n;
 
-	if (v->type == KVB_JSON_STRING)
+	if (v->type == SKV_JSON_STRING)
 		return string_name(v, out);
 	out[0] = NAME_JSON;
-	if (v->type == KVB_JSON_REAL) {
+	if (v->type == SKV_JSON_REAL) {
 		memcpy(out + 1, v->s, v->n);
 		return 1 + v->n;
 	}
-	if (v->type == KVB_JSON_TRUE || v->type == KVB_JSON_FALSE)
-		n = snprintf(text, sizeof text, v->type == KVB_JSON_TRUE ? "true" : "false");
+	if (v->type == SKV_JSON_TRUE || v->type == SKV_JSON_FALSE)
+		n = snprintf(text, sizeof text, v->type == SKV_JSON_TRUE ? "true" : "false");
 	else
 		n = scalar_text(v, text, sizeof text);
 	memcpy(out + 1, text, (size_t)n);
 	return 1 + (size_t)n;
 }
 
-bool pages_name_put(struct kvb_buf *b, const struct kvb_bytes *name)
+bool pages_name_put(struct skv_buf *b, const struct skv_bytes *name)
 {
 	static const char hex[] = "0123456789abcdef";
 	const uint8_t *p = name->p;
-	char text[DIGEST_HEX + KVB_MAX_BLOCK_NAME];
+	char text[DIGEST_HEX + SKV_MAX_BLOCK_NAME];
 	size_t n = 0;
 
-	if (name->n == 0 || name->n > KVB_MAX_BLOCK_NAME || p[0] > NAME_JSON)
+	if (name->n == 0 || name->n > SKV_MAX_BLOCK_NAME || p[0] > NAME_JSON)
 		return false;
 	if (p[0] == NAME_JSON) {
-		kvb_jout_plain(b, (const char *)p + 1, name->n - 1);
+		skv_jout_plain(b, (const char *)p + 1, name->n - 1);
 		return name->n > 1;
 	}
 	p++;
@@ -170,6 +170,6 @@ bool pages_name_put(struct kvb_buf *b, const struct kvb_bytes *name)
 	const size_t rest = (size_t)((const uint8_t *)name->p + name->n - p);
 
 	memcpy(text + n, p, rest);
-	kvb_jout_string_n(b, text, n + rest);
+	skv_jout_string_n(b, text, n + rest);
 	return true;
 }

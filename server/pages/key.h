@@ -7,38 +7,38 @@
  * A name: byte 0, then the string; byte 1, then 32 bytes that are its first 64 characters, hexadecimal digits in lower
  * case, then the rest; or byte 2, then the JSON text of another scalar.
  */
-#ifndef KVB_PAGES_KEY_H
-#define KVB_PAGES_KEY_H
+#ifndef SKV_PAGES_KEY_H
+#define SKV_PAGES_KEY_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#include <kvb/arena.h>
-#include <kvb/bytes.h>
-#include <kvb/hash.h>
-#include <kvb/json.h>
-#include <kvb/key_set.h>
-#include <kvb/limits.h>
-#include <kvb/ops.h>
+#include <skv/arena.h>
+#include <skv/bytes.h>
+#include <skv/hash.h>
+#include <skv/json.h>
+#include <skv/key_set.h>
+#include <skv/limits.h>
+#include <skv/ops.h>
 
-#define PAGES_KEY_MAX (KVB_MAX_BLOCK_NAME - 1) /* longer ones are never there */
+#define PAGES_KEY_MAX (SKV_MAX_BLOCK_NAME - 1) /* longer ones are never there */
 
 /* False: it is no scalar. */
-bool pages_key(const struct kvb_secret *secret, const struct kvb_json_node *v, struct kvb_key *out);
+bool pages_key(const struct skv_secret *secret, const struct skv_json_node *v, struct skv_key *out);
 /* The same for one of many: *out is set when the batch ends. */
-static inline bool pages_key_add(struct kvb_key_batch *b, const struct kvb_json_node *v, struct kvb_key *out)
+static inline bool pages_key_add(struct skv_key_batch *b, const struct skv_json_node *v, struct skv_key *out)
 {
-	if (v->type != KVB_JSON_STRING)
+	if (v->type != SKV_JSON_STRING)
 		return pages_key(b->secret, v, out);
-	kvb_key_batch_add(b, v->s, v->n, out);
+	skv_key_batch_add(b, v->s, v->n, out);
 	return true;
 }
 /* An empty set for n keys, in the arena. False: out of memory. */
-bool pages_key_set(struct kvb_key_set *s, struct kvb_arena *a, uint32_t n);
+bool pages_key_set(struct skv_key_set *s, struct skv_arena *a, uint32_t n);
 /* Stores the name of a scalar at `out`, which has room for one byte more than its JSON text; returns its length. */
-size_t pages_name(const struct kvb_json_node *v, uint8_t *out);
+size_t pages_name(const struct skv_json_node *v, uint8_t *out);
 /* The scalar of a name, as a JSON value. False: it is no name of ours. */
-bool pages_name_put(struct kvb_buf *b, const struct kvb_bytes *name);
+bool pages_name_put(struct skv_buf *b, const struct skv_bytes *name);
 
 #endif

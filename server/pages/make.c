@@ -11,26 +11,26 @@
 #include <stdio.h>
 #include <string.h>
 
-#include <kvb/clock.h>
-#include <kvb/log.h>
+#include <skv/clock.h>
+#include <skv/log.h>
 
 #define WISH_MS 1000u
 
 int pages_find(struct pages_call *k)
 {
 	const char *id = k->space.id;
-	const struct kvb_match_req req = { .tenant = k->space.tenant, .instances = &id, .n_instances = 1 };
-	struct kvb_match_res res;
+	const struct skv_match_req req = { .tenant = k->space.tenant, .instances = &id, .n_instances = 1 };
+	struct skv_match_res res;
 
-	return kvb_core_match(pages_core(k), &req, &res, &k->c->arena, &k->c->err);
+	return skv_core_match(pages_core(k), &req, &res, &k->c->arena, &k->c->err);
 }
 
 int pages_on_worker(struct pages_call *k, void (*run)(struct job *job, bool expired))
 {
 	k->job.run = run;
-	if (kvb_workers_submit(&k->c->s->workers, &k->job, kvb_now_ms(&kvb_clock_system)))
-		return KVB_PENDING;
-	return kvb_fail(&k->c->err, KVB_E_TOO_MANY, NULL, "too many administration calls are waiting");
+	if (skv_workers_submit(&k->c->s->workers, &k->job, skv_now_ms(&skv_clock_system)))
+		return SKV_PENDING;
+	return skv_fail(&k->c->err, SKV_E_TOO_MANY, NULL, "too many administration calls are waiting");
 }
 
 /* ---- wishes ------------------------------------------------------------------------------------ */
@@ -47,33 +47,33 @@ static struct wish *find_locked(struct pages *p, const char *name)
 static bool is_due(struct pages_call *k)
 {
 	struct pages *p = pages_of(k);
-	uint64_t now = kvb_now_ms(&kvb_clock_system);
-	char name[KVB_MAX_NAME + 1];
+	uint64_t now = skv_now_ms(&skv_clock_system);
+	char name[SKV_MAX_NAME + 1];
 	struct wish *w;
 	bool due;
 
 	space_name(&k->space, name);
-	kvb_mutex_lock(&p->wish_lock);
+	skv_mutex_lock(&p->wish_lock);
 	w = find_locked(p, name);
 	due = w && now - w->tried_ms >= WISH_MS;
 	if (due)
 		w->tried_ms = now;
-	kvb_mutex_unlock(&p->wish_lock);
+	skv_mutex_unlock(&p->wish_lock);
 	return due;
 }
 
 static bool wish_of(struct pages_call *k, uint64_t *num_pages)
 {
 	struct pages *p = pages_of(k);
-	char name[KVB_MAX_NAME + 1];
+	char name[SKV_MAX_NAME + 1];
 	const struct wish *w;
 
 	space_name(&k->space, name);
-	kvb_mutex_lock(&p->wish_lock);
+	skv_mutex_lock(&p->wish_lock);
 	w = find_locked(p, name);
 	if (w)
 		*num_pages = w->num_pages;
-	kvb_mutex_unlock(&p->wish_lock);
+	skv_mutex_unlock(&p->wish_lock);
 	return w != NULL;
 }
 
@@ -84,24 +84,24 @@ void pages_wish_add(struct pages_call *k)
 	struct wish *w;
 
 	space_name(&k->space, made.name);
-	kvb_mutex_lock(&p->wish_lock);
+	skv_mutex_lock(&p->wish_lock);
 	w = find_locked(p, made.name);
 	if (!w && p->n_wishes < WISHES_MAX)
 		w = &p->wishes[p->n_wishes++];
 	if (w)
 		*w = made;
-	kvb_mutex_unlock(&p->wish_lock);
+	skv_mutex_unlock(&p->wish_lock);
 }
 
 static void remove_wish(struct pages *p, const char *name)
 {
 	struct wish *w;
 
-	kvb_mutex_lock(&p->wish_lock);
+	skv_mutex_lock(&p->wish_lock);
 	w = find_locked(p, name);
 	if (w)
 		*w = p->wishes[--p->n_wishes];
-	kvb_mutex_unlock(&p->wish_lock);
+	skv_mutex_unlock(&p->wish_lock);
 }
 
 /* ---- making ------------------------------------------------------------------------------------ */
@@ -109,19 +109,19 @@ static void remove_wish(struct pages *p, const char *name)
 /* The size that a space has is never changed from here. */
 static void compare_size(struct pages_call *k, const char *name, uint64_t num_pages)
 {
-	struct kvb_storage_view *v;
-	struct kvb_error ignored;
+	struct skv_storage_view *v;
+	struct skv_error ignored;
 	uint32_t n;
 
-	if (kvb_core_storages(pages_core(k), name, &k->c->arena, &v, &n, &ignored) == KVB_OK &&
+	if (skv_core_storages(pages_core(k), name, &k->c->arena, &v, &n, &ignored) == SKV_OK &&
 	    v[0].spec.capacity != num_pages)
-		kvb_log(KVB_LOG_WARN, "pages", "%s has %" PRIu64 " pages; an initialize with %" PRIu64 " is ignored", name,
+		skv_log(SKV_LOG_WARN, "pages", "%s has %" PRIu64 " pages; an initialize with %" PRIu64 " is ignored", name,
 			v[0].spec.capacity, num_pages);
 }
 
 static int make_storage(struct pages_call *k, const char *name, uint64_t num_pages)
 {
-	const struct kvb_storage_spec spec = {
+	const struct skv_storage_spec spec = {
 		.name = name,
 		.type = "external",
 		.root = "",
@@ -131,33 +131,33 @@ static int make_storage(struct pages_call *k, const char *name, uint64_t num_pag
 		.enabled = true,
 		.extra = "",
 	};
-	struct kvb_storage_view *v;
+	struct skv_storage_view *v;
 	uint32_t n;
-	int rc = kvb_core_storages(pages_core(k), name, &k->c->arena, &v, &n, &k->c->err);
+	int rc = skv_core_storages(pages_core(k), name, &k->c->arena, &v, &n, &k->c->err);
 
-	if (rc != KVB_E_NOT_FOUND)
+	if (rc != SKV_E_NOT_FOUND)
 		return rc;
-	rc = kvb_core_storage_put(pages_core(k), &spec, NULL, &k->c->err);
-	if (rc == KVB_E_INVALID)
+	rc = skv_core_storage_put(pages_core(k), &spec, NULL, &k->c->err);
+	if (rc == SKV_E_INVALID)
 		return pages_refuse(k, 422, true, "num_pages: %s", k->c->err.message);
-	return rc == KVB_E_CONFLICT ? KVB_OK : rc; /* made meanwhile */
+	return rc == SKV_E_CONFLICT ? SKV_OK : rc; /* made meanwhile */
 }
 
 static int make_group(struct pages_call *k, const char *name)
 {
-	const struct kvb_group_spec spec = { .name = name, .storages = &name, .n_storages = 1, .extra = "" };
-	struct kvb_group_view *v;
+	const struct skv_group_spec spec = { .name = name, .storages = &name, .n_storages = 1, .extra = "" };
+	struct skv_group_view *v;
 	uint32_t n;
-	int rc = kvb_core_groups(pages_core(k), name, &k->c->arena, &v, &n, &k->c->err);
+	int rc = skv_core_groups(pages_core(k), name, &k->c->arena, &v, &n, &k->c->err);
 
-	return rc == KVB_E_NOT_FOUND ? kvb_core_group_put(pages_core(k), &spec, NULL, NULL, &k->c->err) : rc;
+	return rc == SKV_E_NOT_FOUND ? skv_core_group_put(pages_core(k), &spec, NULL, NULL, &k->c->err) : rc;
 }
 
 static int make_instance(struct pages_call *k, const char *name)
 {
-	static const struct kvb_spec page = { "page", 1 };
-	struct kvb_buf extra = { 0 };
-	struct kvb_instance_spec spec = {
+	static const struct skv_spec page = { "page", 1 };
+	struct skv_buf extra = { 0 };
+	struct skv_instance_spec spec = {
 		.tenant = k->space.tenant,
 		.id = k->space.id,
 		.group = name,
@@ -169,8 +169,8 @@ static int make_instance(struct pages_call *k, const char *name)
 
 	space_extra(&k->space, &extra);
 	spec.extra = (const char *)extra.data;
-	rc = extra.failed ? pages_nomem(k) : kvb_core_instance_put(pages_core(k), &spec, NULL, &k->c->err);
-	kvb_buf_destroy(&extra);
+	rc = extra.failed ? pages_nomem(k) : skv_core_instance_put(pages_core(k), &spec, NULL, &k->c->err);
+	skv_buf_destroy(&extra);
 	return rc;
 }
 
@@ -178,50 +178,50 @@ static int make_all(struct pages_call *k, const char *name, uint64_t num_pages)
 {
 	int rc = make_storage(k, name, num_pages);
 
-	if (rc == KVB_OK)
+	if (rc == SKV_OK)
 		rc = make_group(k, name);
-	if (rc == KVB_OK)
+	if (rc == SKV_OK)
 		rc = make_instance(k, name);
-	if (rc == KVB_OK) {
-		kvb_log(KVB_LOG_INFO, "pages", "%s is initialized", name);
+	if (rc == SKV_OK) {
+		skv_log(SKV_LOG_INFO, "pages", "%s is initialized", name);
 		remove_wish(pages_of(k), name);
 		pages_ranks_forget(pages_of(k));
 	} else if (!k->detail) {
-		kvb_log(KVB_LOG_WARN, "pages", "%s cannot be made now: %s", name,
-			k->c->err.status == rc ? k->c->err.message : kvb_status_text(rc));
+		skv_log(SKV_LOG_WARN, "pages", "%s cannot be made now: %s", name,
+			k->c->err.status == rc ? k->c->err.message : skv_status_text(rc));
 	}
 	return rc;
 }
 
 int pages_make(struct pages_call *k, uint64_t num_pages)
 {
-	char name[KVB_MAX_NAME + 1];
+	char name[SKV_MAX_NAME + 1];
 	int rc = pages_find(k);
 
 	space_name(&k->space, name);
-	if (rc == KVB_E_NOT_FOUND)
+	if (rc == SKV_E_NOT_FOUND)
 		rc = make_all(k, name, num_pages);
-	if (rc == KVB_OK)
+	if (rc == SKV_OK)
 		compare_size(k, name, num_pages);
 	return rc;
 }
 
 int pages_drop(struct pages_call *k)
 {
-	struct kvb_storage_view *v;
-	char name[KVB_MAX_NAME + 1];
+	struct skv_storage_view *v;
+	char name[SKV_MAX_NAME + 1];
 	uint32_t n;
 	int rc;
 
 	space_name(&k->space, name);
-	rc = kvb_core_storages(pages_core(k), name, &k->c->arena, &v, &n, &k->c->err);
-	if (rc == KVB_OK) {
+	rc = skv_core_storages(pages_core(k), name, &k->c->arena, &v, &n, &k->c->err);
+	if (rc == SKV_OK) {
 		k->u.num_pages = v[0].spec.capacity;
-		rc = kvb_core_instance_delete(pages_core(k), k->space.tenant, k->space.id, &k->c->err);
+		rc = skv_core_instance_delete(pages_core(k), k->space.tenant, k->space.id, &k->c->err);
 	}
-	if (rc == KVB_OK && !pages_strict(k))
+	if (rc == SKV_OK && !pages_strict(k))
 		pages_wish_add(k);
-	return rc == KVB_E_NOT_FOUND ? KVB_OK : rc;
+	return rc == SKV_E_NOT_FOUND ? SKV_OK : rc;
 }
 
 /* Its own wish, or the one that a reservation makes good. */
@@ -233,24 +233,24 @@ static int make_and_ask(struct pages_call *k)
 	if (k->op->flags & PAGES_MAKES) {
 		num_pages = k->u.num_pages;
 	} else if (!wish_of(k, &num_pages)) {
-		return KVB_E_NOT_FOUND;
+		return SKV_E_NOT_FOUND;
 	}
 	rc = pages_make(k, num_pages);
-	return rc == KVB_OK && k->op->ask ? pages_go(k) : rc;
+	return rc == SKV_OK && k->op->ask ? pages_go(k) : rc;
 }
 
 static void on_worker(struct job *job, bool expired)
 {
 	struct pages_call *k = (struct pages_call *)((char *)job - offsetof(struct pages_call, job));
-	int rc = expired ? KVB_E_TIMEOUT : make_and_ask(k);
+	int rc = expired ? SKV_E_TIMEOUT : make_and_ask(k);
 
-	if (rc != KVB_PENDING)
+	if (rc != SKV_PENDING)
 		k->c->done.fn(k->c->done.ctx, rc);
 }
 
 int pages_make_later(struct pages_call *k)
 {
 	if (!(k->op->flags & PAGES_MAKES) && !is_due(k))
-		return KVB_E_NOT_FOUND;
+		return SKV_E_NOT_FOUND;
 	return pages_on_worker(k, on_worker);
 }

@@ -6,13 +6,13 @@
 #include <inttypes.h>
 #include <string.h>
 
-void pages_expose(const struct kvb_api *api, struct kvb_service *s, struct kvb_arena *a, struct kvb_buf *out)
+void pages_expose(const struct skv_api *api, struct skv_service *s, struct skv_arena *a, struct skv_buf *out)
 {
 	static const struct {
 		const char *name, *labels, *help;
 	} rows[] = {
 #define ROW(number, name, labels, help) { "pages_" name, labels, help },
-		KVB_PAGES_COUNTERS(ROW)
+		SKV_PAGES_COUNTERS(ROW)
 #undef ROW
 	};
 	const struct pages *p = api->ctx;
@@ -21,8 +21,8 @@ void pages_expose(const struct kvb_api *api, struct kvb_service *s, struct kvb_a
 	(void)a;
 	for (unsigned i = 0; i < PAGES_COUNTERS; i++) {
 		if (i == 0 || strcmp(rows[i].name, rows[i - 1].name) != 0)
-			kvb_metrics_head(out, rows[i].name, "_total", "counter", rows[i].help);
-		kvb_buf_printf(out, "kvblock_%s_total%s %" PRIuFAST64 "\n", rows[i].name, rows[i].labels,
+			skv_metrics_head(out, rows[i].name, "_total", "counter", rows[i].help);
+		skv_buf_printf(out, "slabkv_%s_total%s %" PRIuFAST64 "\n", rows[i].name, rows[i].labels,
 			       atomic_load(&p->counters[i]));
 	}
 }

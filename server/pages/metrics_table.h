@@ -1,14 +1,14 @@
 /*
- * metrics_table.h - what the pages API counts, one row each: kvblock_pages_<name>_total.
+ * metrics_table.h - what the pages API counts, one row each: slabkv_pages_<name>_total.
  *
  * Columns: number in enum pages_counter, name, labels, help. Those of one name stand together.
  */
-#ifndef KVB_PAGES_METRICS_TABLE_H
-#define KVB_PAGES_METRICS_TABLE_H
+#ifndef SKV_PAGES_METRICS_TABLE_H
+#define SKV_PAGES_METRICS_TABLE_H
 
 #define DROPPED_HELP "calls answered as done though the store could not take them"
 
-#define KVB_PAGES_COUNTERS(X)                                                                                         \
+#define SKV_PAGES_COUNTERS(X)                                                                                         \
 	X(reserved, "reserved", "", "pages reserved")                                                                 \
 	X(reserved_existing, "reserved_existing", "", "keys of reservations that were there already")                 \
 	X(refused_full, "refused_full", "", "keys that no page was left for, or that are too long")                   \

@@ -7,9 +7,9 @@
  */
 #include "pages.h"
 
-static int ask(struct pages_call *k, enum kvb_lookup_mode mode)
+static int ask(struct pages_call *k, enum skv_lookup_mode mode)
 {
-	k->u.lookup.req = (struct kvb_lookup_req){
+	k->u.lookup.req = (struct skv_lookup_req){
 		.tenant = k->space.tenant,
 		.instance = k->space.id,
 		.mode = mode,
@@ -19,23 +19,23 @@ static int ask(struct pages_call *k, enum kvb_lookup_mode mode)
 		.lease_ms = pages_of(k)->o.lease_ms,
 		.only_leased = true,
 	};
-	return kvb_core_lookup(pages_core(k), &k->u.lookup.req, &k->u.lookup.res, &k->c->arena, &k->c->err, &k->done);
+	return skv_core_lookup(pages_core(k), &k->u.lookup.req, &k->u.lookup.res, &k->c->arena, &k->c->err, &k->done);
 }
 
 /* ---- exists ------------------------------------------------------------------------------------ */
 
-int pages_ask_exists(struct pages_call *k) { return ask(k, pages_strict(k) ? KVB_LOOKUP_BATCH : KVB_LOOKUP_PREFIX); }
+int pages_ask_exists(struct pages_call *k) { return ask(k, pages_strict(k) ? SKV_LOOKUP_BATCH : SKV_LOOKUP_PREFIX); }
 
 bool pages_tell_exists(struct pages_call *k)
 {
-	const struct kvb_lookup_res *res = &k->u.lookup.res;
-	char *p = kvb_jraw_begin(&k->c->out, 6 * (size_t)k->n);
+	const struct skv_lookup_res *res = &k->u.lookup.res;
+	char *p = skv_jraw_begin(&k->c->out, 6 * (size_t)k->n);
 
 	if (!p)
 		return false;
 	for (uint32_t i = 0; i < k->n; i++)
-		p = res->hit[i] ? kvb_jraw_text(p, "true,") : kvb_jraw_text(p, "false,");
-	kvb_jraw_end(&k->c->out, p);
+		p = res->hit[i] ? skv_jraw_text(p, "true,") : skv_jraw_text(p, "false,");
+	skv_jraw_end(&k->c->out, p);
 	k->told += k->n;
 	return pages_strict(k) || res->matched == k->n;
 }
@@ -45,11 +45,11 @@ bool pages_tell_exists(struct pages_call *k)
 static bool is_partial(const struct pages_call *k) { return pages_strict(k) || pages_of(k)->o.partial_get; }
 
 /* A window of all keys is all or nothing. */
-int pages_ask_get(struct pages_call *k) { return ask(k, is_partial(k) ? KVB_LOOKUP_BATCH : KVB_LOOKUP_WINDOW); }
+int pages_ask_get(struct pages_call *k) { return ask(k, is_partial(k) ? SKV_LOOKUP_BATCH : SKV_LOOKUP_WINDOW); }
 
 bool pages_tell_get(struct pages_call *k)
 {
-	const struct kvb_lookup_res *res = &k->u.lookup.res;
+	const struct skv_lookup_res *res = &k->u.lookup.res;
 	char *p;
 
 	if (!is_partial(k) && res->matched < k->n) {
@@ -57,14 +57,14 @@ bool pages_tell_get(struct pages_call *k)
 		pages_untell(k);
 		return false;
 	}
-	p = kvb_jraw_begin(&k->c->out, (KVB_JRAW_U64 + 1) * (size_t)k->n);
+	p = skv_jraw_begin(&k->c->out, (SKV_JRAW_U64 + 1) * (size_t)k->n);
 	if (!p)
 		return false;
 	for (uint32_t i = 0; i < k->n; i++) {
-		p = res->hit[i] ? kvb_jraw_digits(p, res->loc[i].offset) : kvb_jraw_text(p, "null");
+		p = res->hit[i] ? skv_jraw_digits(p, res->loc[i].offset) : skv_jraw_text(p, "null");
 		*p++ = ',';
 	}
-	kvb_jraw_end(&k->c->out, p);
+	skv_jraw_end(&k->c->out, p);
 	k->told += k->n;
 	return true;
 }
@@ -73,11 +73,11 @@ bool pages_tell_get(struct pages_call *k)
 
 int pages_ask_delete(struct pages_call *k)
 {
-	k->u.del.req = (struct kvb_delete_req){
+	k->u.del.req = (struct skv_delete_req){
 		.tenant = k->space.tenant,
 		.instance = k->space.id,
 		.keys = k->keys + k->at,
 		.n_keys = k->n,
 	};
-	return kvb_core_delete(pages_core(k), &k->u.del.req, &k->u.del.res, &k->c->arena, &k->c->err, &k->done);
+	return skv_core_delete(pages_core(k), &k->u.del.req, &k->u.del.res, &k->c->arena, &k->c->err, &k->done);
 }

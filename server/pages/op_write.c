@@ -18,10 +18,10 @@
 /* Moves those that are to be asked for to the begin of the portion; *out: how many. */
 static bool take_once(struct pages_call *k, uint32_t *out)
 {
-	struct kvb_key *keys = k->keys + k->at;
-	struct kvb_bytes *names = k->u.reserve.names + k->at;
-	uint32_t *where = kvb_arena_alloc(&k->c->arena, k->n * sizeof *where), n = 0;
-	struct kvb_key_set set;
+	struct skv_key *keys = k->keys + k->at;
+	struct skv_bytes *names = k->u.reserve.names + k->at;
+	uint32_t *where = skv_arena_alloc(&k->c->arena, k->n * sizeof *where), n = 0;
+	struct skv_key_set set;
 
 	if (!where || !pages_key_set(&set, &k->c->arena, k->n))
 		return false;
@@ -31,7 +31,7 @@ static bool take_once(struct pages_call *k, uint32_t *out)
 		where[i] = NOWHERE;
 		if (names[i].n == 0)
 			continue;
-		at = kvb_key_set_find(&set, keys, keys[i]);
+		at = skv_key_set_find(&set, keys, keys[i]);
 		if (*at) {
 			where[i] = (*at - 1) | AGAIN;
 			continue;
@@ -53,7 +53,7 @@ int pages_ask_reserve(struct pages_call *k)
 
 	if (!take_once(k, &n))
 		return pages_nomem(k);
-	k->u.reserve.req = (struct kvb_start_req){
+	k->u.reserve.req = (struct skv_start_req){
 		.tenant = k->space.tenant,
 		.instance = k->space.id,
 		.request_id = "",
@@ -72,50 +72,50 @@ int pages_ask_reserve(struct pages_call *k)
 		return pages_find(k);
 	k->u.reserve.has_parent = true; /* of the portion behind this one */
 	k->u.reserve.parent = k->keys[k->at + n - 1];
-	return kvb_core_start(pages_core(k), &k->u.reserve.req, &k->u.reserve.res, &k->c->arena, &k->c->err, &k->done);
+	return skv_core_start(pages_core(k), &k->u.reserve.req, &k->u.reserve.res, &k->c->arena, &k->c->err, &k->done);
 }
 
 /* What a key is answered, and how it is counted. */
 static char *put_reserved(struct pages_call *k, char *p, uint32_t i, uint32_t count[PAGES_COUNTERS])
 {
 	const uint32_t where = k->u.reserve.where ? k->u.reserve.where[i] : i;
-	const struct kvb_start_res *res = &k->u.reserve.res;
+	const struct skv_start_res *res = &k->u.reserve.res;
 	const uint32_t at = where & ~AGAIN;
-	unsigned outcome = where == NOWHERE ? KVB_START_NO_ROOM : res->outcome[at];
+	unsigned outcome = where == NOWHERE ? SKV_START_NO_ROOM : res->outcome[at];
 
-	if (outcome == KVB_START_WRITE && where != at)
-		outcome = KVB_START_BUSY;
+	if (outcome == SKV_START_WRITE && where != at)
+		outcome = SKV_START_BUSY;
 	switch (outcome) {
-	case KVB_START_WRITE:
+	case SKV_START_WRITE:
 		count[PAGES_reserved]++;
-		p = kvb_jraw_digits(kvb_jraw_text(p, "[false,"), res->loc[at].offset);
-		return kvb_jraw_text(p, "],");
-	case KVB_START_EXISTS:
+		p = skv_jraw_digits(skv_jraw_text(p, "[false,"), res->loc[at].offset);
+		return skv_jraw_text(p, "],");
+	case SKV_START_EXISTS:
 		count[PAGES_reserved_existing]++;
-		p = kvb_jraw_digits(kvb_jraw_text(p, "[true,"), res->loc[at].offset);
-		return kvb_jraw_text(p, "],");
-	case KVB_START_BUSY:
+		p = skv_jraw_digits(skv_jraw_text(p, "[true,"), res->loc[at].offset);
+		return skv_jraw_text(p, "],");
+	case SKV_START_BUSY:
 		count[PAGES_refused_in_flight]++;
 		break;
 	default:
 		count[PAGES_refused_full]++;
 		break;
 	}
-	return kvb_jraw_text(p, "[false,-1],");
+	return skv_jraw_text(p, "[false,-1],");
 }
 
 /* Upstream's server raises when there is neither a free page nor a key that could go: all are reserved. */
 static bool is_all_reserved(struct pages_call *k)
 {
-	struct kvb_instance_view *i;
-	struct kvb_storage_view *s;
-	struct kvb_error ignored;
-	char name[KVB_MAX_NAME + 1];
+	struct skv_instance_view *i;
+	struct skv_storage_view *s;
+	struct skv_error ignored;
+	char name[SKV_MAX_NAME + 1];
 	uint32_t n;
 
 	space_name(&k->space, name);
-	return kvb_core_instances(pages_core(k), k->space.tenant, k->space.id, &k->c->arena, &i, &n, &ignored) == KVB_OK &&
-	       kvb_core_storages(pages_core(k), name, &k->c->arena, &s, &n, &ignored) == KVB_OK &&
+	return skv_core_instances(pages_core(k), k->space.tenant, k->space.id, &k->c->arena, &i, &n, &ignored) == SKV_OK &&
+	       skv_core_storages(pages_core(k), name, &k->c->arena, &s, &n, &ignored) == SKV_OK &&
 	       i[0].open_bytes >= s[0].spec.capacity;
 }
 
@@ -124,13 +124,13 @@ bool pages_tell_reserve(struct pages_call *k)
 	static const enum pages_counter counters[] = { PAGES_reserved, PAGES_reserved_existing, PAGES_refused_full,
 						       PAGES_refused_in_flight };
 	uint32_t count[PAGES_COUNTERS] = { 0 };
-	char *p = kvb_jraw_begin(&k->c->out, (sizeof "[false,]," + KVB_JRAW_U64) * (size_t)k->n);
+	char *p = skv_jraw_begin(&k->c->out, (sizeof "[false,]," + SKV_JRAW_U64) * (size_t)k->n);
 
 	if (!p)
 		return false;
 	for (uint32_t i = 0; i < k->n; i++)
 		p = put_reserved(k, p, i, count);
-	kvb_jraw_end(&k->c->out, p);
+	skv_jraw_end(&k->c->out, p);
 	k->told += k->n;
 	for (size_t i = 0; i < sizeof counters / sizeof counters[0]; i++)
 		if (count[counters[i]])
@@ -149,7 +149,7 @@ static uint32_t part_of(const struct pages_call *k, uint32_t n)
 
 int pages_ask_confirm(struct pages_call *k)
 {
-	k->u.confirm.req = (struct kvb_settle_req){
+	k->u.confirm.req = (struct skv_settle_req){
 		.tenant = k->space.tenant,
 		.instance = k->space.id,
 		.n_commit = part_of(k, k->n_keys),
@@ -161,12 +161,12 @@ int pages_ask_confirm(struct pages_call *k)
 	}
 	if (k->u.confirm.req.n_give_up > 0)
 		k->u.confirm.req.give_up = k->u.confirm.released + k->at;
-	return kvb_core_settle(pages_core(k), &k->u.confirm.req, &k->u.confirm.res, &k->c->arena, &k->c->err, &k->done);
+	return skv_core_settle(pages_core(k), &k->u.confirm.req, &k->u.confirm.res, &k->c->arena, &k->c->err, &k->done);
 }
 
 bool pages_tell_confirm(struct pages_call *k)
 {
-	const struct kvb_settle_res *res = &k->u.confirm.res;
+	const struct skv_settle_res *res = &k->u.confirm.res;
 
 	pages_count(k, PAGES_confirmed, res->committed);
 	pages_count(k, PAGES_released, res->given_up);
@@ -181,6 +181,6 @@ bool pages_tell_confirm(struct pages_call *k)
 
 int pages_ask_clear(struct pages_call *k)
 {
-	k->u.clear.req = (struct kvb_clear_req){ k->space.tenant, k->space.id };
-	return kvb_core_clear(pages_core(k), &k->u.clear.req, &k->u.clear.res, &k->c->arena, &k->c->err, &k->done);
+	k->u.clear.req = (struct skv_clear_req){ k->space.tenant, k->space.id };
+	return skv_core_clear(pages_core(k), &k->u.clear.req, &k->u.clear.res, &k->c->arena, &k->c->err, &k->done);
 }

@@ -4,10 +4,10 @@
  * Columns: name, path behind the rank, role, and of struct pages_op: flags, undone, read, ask, tell,
  * list, none.
  */
-#ifndef KVB_PAGES_OPS_TABLE_H
-#define KVB_PAGES_OPS_TABLE_H
+#ifndef SKV_PAGES_OPS_TABLE_H
+#define SKV_PAGES_OPS_TABLE_H
 
-#define KVB_PAGES_OPS(X)                                                                                               \
+#define SKV_PAGES_OPS(X)                                                                                               \
 	X(initialize, "initialize", WRITE, PAGES_MAKES, PAGES_wishes, pages_read_initialize, NULL, NULL, NULL, NULL)   \
 	X(exists, "exists", READ, PAGES_KEYS_FIRST, PAGES_answered_empty, pages_read_keys, pages_ask_exists,           \
 	  pages_tell_exists, "exists", "false")                                                                        \
@@ -26,7 +26,7 @@
  * pages_op.
  */
 #define NEED(list) "Invalid request format: need 'rank' and '" list "'"
-#define KVB_VLLM_TENANT_OPS(X)                                                                                         \
+#define SKV_VLLM_TENANT_OPS(X)                                                                                         \
 	X(vllm_initialize, "rank/{rank}/initialize", WRITE, PAGES_VLLM | PAGES_MAKES, .undone = PAGES_wishes,          \
 	  .read = vllm_read_initialize, .say = vllm_say_initialize)                                                    \
 	X(vllm_allocate, "keys/batch_allocate", WRITE, PAGES_VLLM | PAGES_RANKED | PAGES_GRANTS | PAGES_ECHOES,        \
@@ -43,12 +43,12 @@
 	X(vllm_locations, "keys/get_locations", READ, PAGES_VLLM | PAGES_RANKED, .undone = PAGES_answered_empty,       \
 	  .read = vllm_read_keys, .ask = vllm_ask_locations, .tell = vllm_tell_locations, .list = "locations",         \
 	  .none = "null", .need = NEED("keys"), .trouble = "Failed to get key locations")
-#define KVB_VLLM_OPS(X)                                                                                                \
-	KVB_VLLM_TENANT_OPS(X)                                                                                         \
+#define SKV_VLLM_OPS(X)                                                                                                \
+	SKV_VLLM_TENANT_OPS(X)                                                                                         \
 	X(vllm_clear, "clear", WRITE, PAGES_VLLM | PAGES_BARE | PAGES_WHOLE,                                           \
 	  .undone = PAGES_dropped_clear, .read = pages_read_nothing, .ask = vllm_ask_clear)
 
-#define KVB_PAGES_ADMIN(X)                                                                                             \
+#define SKV_PAGES_ADMIN(X)                                                                                             \
 	X(list, GET, "", 0)                                                                                            \
 	X(export, POST, "/export", ROUTE_BODY)                                                                         \
 	X(import, POST, "/import", ROUTE_BODY)                                                                         \

@@ -5,17 +5,17 @@
  * (api.c) -> the answer, or what stands for it when there is none (fail.c). An operation is a row in ops_table.h and
  * the functions that it names; it knows no statuses, modes of failure or portions.
  */
-#ifndef KVB_PAGES_H
-#define KVB_PAGES_H
+#ifndef SKV_PAGES_H
+#define SKV_PAGES_H
 
 #include <stdatomic.h>
 
-#include <kvb/call.h>
-#include <kvb/core.h>
-#include <kvb/json.h>
-#include <kvb/json_out.h>
-#include <kvb/ops.h>
-#include <kvb/pages_api.h>
+#include <skv/call.h>
+#include <skv/core.h>
+#include <skv/json.h>
+#include <skv/json_out.h>
+#include <skv/ops.h>
+#include <skv/pages_api.h>
 
 #include "metrics_table.h"
 #include "space.h"
@@ -24,14 +24,14 @@ struct pages_call;
 
 enum pages_counter {
 #define COUNTER_ENUM(number, ...) PAGES_##number,
-	KVB_PAGES_COUNTERS(COUNTER_ENUM)
+	SKV_PAGES_COUNTERS(COUNTER_ENUM)
 #undef COUNTER_ENUM
 	PAGES_COUNTERS
 };
 
 /* A space that could not be made when it was asked for. */
 struct wish {
-	char name[KVB_MAX_NAME + 1]; /* space_name */
+	char name[SKV_MAX_NAME + 1]; /* space_name */
 	uint64_t num_pages;
 	uint64_t tried_ms; /* when it was tried last */
 };
@@ -39,16 +39,16 @@ struct wish {
 #define WISHES_MAX 1024u
 
 struct pages {
-	struct kvb_api api;
-	struct kvb_pages_options o;
+	struct skv_api api;
+	struct skv_pages_options o;
 	atomic_uint_fast64_t counters[PAGES_COUNTERS];
-	struct kvb_mutex wait_lock;
+	struct skv_mutex wait_lock;
 	struct pages_call *waiting; /* these four protected by wait_lock */
 	bool waking; /* the waker is on its way */
 	struct job waker;
-	struct kvb_service *service; /* of those that wait */
+	struct skv_service *service; /* of those that wait */
 	struct pages_ranks *ranks; /* ranks.c */
-	struct kvb_mutex wish_lock;
+	struct skv_mutex wish_lock;
 	struct wish *wishes; /* [WISHES_MAX]; these two protected by wish_lock */
 	uint32_t n_wishes;
 	atomic_uint_fast64_t down_since; /* ms, when a call first found nobody answering for the partition; 0: it does */
@@ -67,7 +67,7 @@ struct pages_op {
 	unsigned flags;
 	enum pages_counter undone; /* counts that it was answered though nobody could do it */
 	/* Takes what it needs from the body, an object; k->total becomes the number of keys. */
-	int (*read)(struct pages_call *k, const struct kvb_json_node *body);
+	int (*read)(struct pages_call *k, const struct skv_json_node *body);
 	/* Asks the core for the k->n keys from k->at on, with k->done: the core's result. */
 	int (*ask)(struct pages_call *k);
 	/* It has answered: counts, and adds an element for each to the answer. False: for the others there is nothing.
@@ -85,9 +85,9 @@ struct pages_op {
 #define PAGES_RANK_MAX 999999999999999999 /* 18 digits */
 #define VLLM_SCHEDULER UINT64_MAX         /* instead of num_pages: there is nothing to initialize */
 
-/* kvb_call.state. */
+/* skv_call.state. */
 struct pages_call {
-	struct kvb_call *c;
+	struct skv_call *c;
 	const struct pages_op *op; /* NULL: no operation */
 	struct space space;
 	const char *detail; /* the request is refused with c->http, and why; NULL: it is not */
@@ -95,7 +95,7 @@ struct pages_call {
 	bool late;   /* upstream has looked for the space before it finds that out */
 	bool raised; /* upstream's server raises: 500 */
 	bool caught; /* upstream's handler would tell why it fails: op->trouble */
-	struct kvb_done done;
+	struct skv_done done;
 	struct job job; /* on a worker */
 	struct pages_call *next; /* while it waits */
 	uint64_t wait_until;     /* ms */
@@ -104,47 +104,47 @@ struct pages_call {
 	uint32_t at, n; /* portion that the core was asked for last; n 0: it is told already */
 	uint32_t told;  /* elements in the answer */
 
-	struct kvb_key *keys; /* [n_keys] */
+	struct skv_key *keys; /* [n_keys] */
 	uint32_t n_keys;
 	union {
 		struct {
-			struct kvb_lookup_req req;
-			struct kvb_lookup_res res;
+			struct skv_lookup_req req;
+			struct skv_lookup_res res;
 		} lookup;
 		struct {
-			struct kvb_bytes *names; /* [n_keys] n 0: the key is too long */
+			struct skv_bytes *names; /* [n_keys] n 0: the key is too long */
 			bool has_parent;
-			struct kvb_key parent; /* of keys[0] */
+			struct skv_key parent; /* of keys[0] */
 			uint32_t *where; /* [n] of the portion: which key of req each one is; NULL: each its own */
-			struct kvb_start_req req;
-			struct kvb_start_res res;
+			struct skv_start_req req;
+			struct skv_start_res res;
 		} reserve;
 		struct {
 			uint64_t *pages;    /* [n_keys] of the keys */
 			uint64_t *released; /* [n_released] */
 			uint32_t n_released;
-			struct kvb_settle_req req;
-			struct kvb_settle_res res;
+			struct skv_settle_req req;
+			struct skv_settle_res res;
 		} confirm;
 		struct {
-			struct kvb_delete_req req;
-			struct kvb_delete_res res;
+			struct skv_delete_req req;
+			struct skv_delete_res res;
 		} del;
 		struct {
-			struct kvb_clear_req req;
-			struct kvb_clear_res res;
+			struct skv_clear_req req;
+			struct skv_clear_res res;
 		} clear;
 		uint64_t num_pages; /* initialize */
 		struct {
-			struct kvb_json_node *node; /* [n_keys] */
+			struct skv_json_node *node; /* [n_keys] */
 			bool has_parent;
-			struct kvb_key parent; /* of keys[0] */
+			struct skv_key parent; /* of keys[0] */
 			uint64_t *page;  /* [n_keys] UINT64_MAX: none */
 			uint32_t *where; /* of start_req's keys: which of all each one is */
-			struct kvb_lookup_req find;
-			struct kvb_lookup_res found;
-			struct kvb_start_req start_req;
-			struct kvb_start_res start_res;
+			struct skv_lookup_req find;
+			struct skv_lookup_res found;
+			struct skv_start_req start_req;
+			struct skv_start_res start_res;
 		} allocate;
 		struct {
 			const int64_t *v; /* [n] the tenant's */
@@ -155,29 +155,29 @@ struct pages_call {
 			uint32_t matched;
 			struct space space;
 			uint64_t *page; /* [k->n] of the first rank; UINT64_MAX: not all have it */
-			struct kvb_lookup_req req;
-			struct kvb_lookup_res res;
+			struct skv_lookup_req req;
+			struct skv_lookup_res res;
 		} ranks;
 		struct {
 			uint64_t num_pages, have;   /* asked for; of the space */
 			uint64_t cursor;
 			uint32_t max;
-			struct kvb_bytes *names;    /* [n_keys] */
+			struct skv_bytes *names;    /* [n_keys] */
 			uint64_t *places;           /* [n_keys] */
 			uint64_t imported, there, taken, outside, unfit;
-			struct kvb_start_req start_req;
-			struct kvb_start_res start_res;
-			struct kvb_settle_req settle_req;
-			struct kvb_settle_res settle_res;
-			struct kvb_clear_req clear_req;
-			struct kvb_clear_res clear_res;
-			struct kvb_export_res export_res;
+			struct skv_start_req start_req;
+			struct skv_start_res start_res;
+			struct skv_settle_req settle_req;
+			struct skv_settle_res settle_res;
+			struct skv_clear_req clear_req;
+			struct skv_clear_res clear_res;
+			struct skv_export_res export_res;
 		} admin;
 	} u;
 };
 
 static inline struct pages *pages_of(const struct pages_call *k) { return k->c->api->ctx; }
-static inline struct kvb_core *pages_core(const struct pages_call *k) { return k->c->s->core; }
+static inline struct skv_core *pages_core(const struct pages_call *k) { return k->c->s->core; }
 static inline bool pages_strict(const struct pages_call *k) { return pages_of(k)->o.strict_upstream; }
 
 /* Else it is 204. */
@@ -201,9 +201,9 @@ void pages_untell(struct pages_call *k);
 
 /* ---- fail.c ------------------------------------------------------------------------------------ */
 
-/* kvb_api.fail. */
-unsigned pages_fail(struct kvb_call *c);
-/* The request is refused: `http`, and in the mode of upstream 500 where `raises` is true. Returns KVB_E_INVALID. */
+/* skv_api.fail. */
+unsigned pages_fail(struct skv_call *c);
+/* The request is refused: `http`, and in the mode of upstream 500 where `raises` is true. Returns SKV_E_INVALID. */
 int pages_refuse(struct pages_call *k, unsigned http, bool raises, const char *fmt, ...)
 	__attribute__((format(printf, 4, 5)));
 int pages_nomem(struct pages_call *k);
@@ -226,26 +226,26 @@ int pages_read(struct pages_call *k);
 
 /* ---- make.c: spaces ---------------------------------------------------------------------------- */
 
-/* Makes the space, or one that was wished for, on a worker, then asks what the operation has to ask. KVB_PENDING,
- * KVB_E_NOT_FOUND (there is no such wish, or not now), KVB_E_TOO_MANY. */
+/* Makes the space, or one that was wished for, on a worker, then asks what the operation has to ask. SKV_PENDING,
+ * SKV_E_NOT_FOUND (there is no such wish, or not now), SKV_E_TOO_MANY. */
 int pages_make_later(struct pages_call *k);
-/* What pages_make_later has a worker do: KVB_PENDING, or KVB_E_TOO_MANY. */
+/* What pages_make_later has a worker do: SKV_PENDING, or SKV_E_TOO_MANY. */
 int pages_on_worker(struct pages_call *k, void (*run)(struct job *job, bool expired));
-/* On a worker. KVB_OK, too, when it is there. */
+/* On a worker. SKV_OK, too, when it is there. */
 int pages_make(struct pages_call *k, uint64_t num_pages);
 /* On a worker: the space is gone with all its keys; who reserves in it makes it anew, unless upstream is followed. */
 int pages_drop(struct pages_call *k);
-/* KVB_E_NOT_FOUND: nobody has initialized it. */
+/* SKV_E_NOT_FOUND: nobody has initialized it. */
 int pages_find(struct pages_call *k);
 void pages_wish_add(struct pages_call *k);
 
 /* ---- operations: the functions of the rows ----------------------------------------------------- */
 
-int pages_read_initialize(struct pages_call *k, const struct kvb_json_node *body);
-int pages_read_keys(struct pages_call *k, const struct kvb_json_node *body);
-int pages_read_reserve(struct pages_call *k, const struct kvb_json_node *body);
-int pages_read_confirm(struct pages_call *k, const struct kvb_json_node *body);
-int pages_read_nothing(struct pages_call *k, const struct kvb_json_node *body);
+int pages_read_initialize(struct pages_call *k, const struct skv_json_node *body);
+int pages_read_keys(struct pages_call *k, const struct skv_json_node *body);
+int pages_read_reserve(struct pages_call *k, const struct skv_json_node *body);
+int pages_read_confirm(struct pages_call *k, const struct skv_json_node *body);
+int pages_read_nothing(struct pages_call *k, const struct skv_json_node *body);
 int pages_ask_exists(struct pages_call *k);
 int pages_ask_get(struct pages_call *k);
 int pages_ask_reserve(struct pages_call *k);
@@ -258,10 +258,10 @@ bool pages_tell_reserve(struct pages_call *k);
 bool pages_tell_confirm(struct pages_call *k);
 
 /* vllm.c, vllm_body.c */
-int vllm_read_initialize(struct pages_call *k, const struct kvb_json_node *body);
-int vllm_read_keys(struct pages_call *k, const struct kvb_json_node *body);
-int vllm_read_allocate(struct pages_call *k, const struct kvb_json_node *body);
-int vllm_read_confirm(struct pages_call *k, const struct kvb_json_node *body);
+int vllm_read_initialize(struct pages_call *k, const struct skv_json_node *body);
+int vllm_read_keys(struct pages_call *k, const struct skv_json_node *body);
+int vllm_read_allocate(struct pages_call *k, const struct skv_json_node *body);
+int vllm_read_confirm(struct pages_call *k, const struct skv_json_node *body);
 int vllm_ask_allocate(struct pages_call *k);
 int vllm_ask_exists(struct pages_call *k);
 int vllm_ask_locations(struct pages_call *k);
@@ -281,20 +281,20 @@ int pages_ranks(struct pages_call *k, const int64_t **v, uint32_t *n);
 /* Somebody has come or gone. */
 void pages_ranks_forget(struct pages *p);
 
-/* ---- admin.c: kvblock pages -------------------------------------------------------------------- */
+/* ---- admin.c: slabkv pages -------------------------------------------------------------------- */
 
-int pages_admin_list(struct kvb_call *c);
-int pages_admin_export(struct kvb_call *c);
-int pages_admin_import(struct kvb_call *c);
-int pages_admin_clear(struct kvb_call *c);
-void pages_admin_list_write(struct kvb_call *c);
-void pages_admin_export_write(struct kvb_call *c);
-void pages_admin_import_write(struct kvb_call *c);
-void pages_admin_clear_write(struct kvb_call *c);
-unsigned pages_admin_fail(struct kvb_call *c);
+int pages_admin_list(struct skv_call *c);
+int pages_admin_export(struct skv_call *c);
+int pages_admin_import(struct skv_call *c);
+int pages_admin_clear(struct skv_call *c);
+void pages_admin_list_write(struct skv_call *c);
+void pages_admin_export_write(struct skv_call *c);
+void pages_admin_import_write(struct skv_call *c);
+void pages_admin_clear_write(struct skv_call *c);
+unsigned pages_admin_fail(struct skv_call *c);
 
 /* ---- metrics.c --------------------------------------------------------------------------------- */
 
-void pages_expose(const struct kvb_api *api, struct kvb_service *s, struct kvb_arena *a, struct kvb_buf *out);
+void pages_expose(const struct skv_api *api, struct skv_service *s, struct skv_arena *a, struct skv_buf *out);
 
 #endif

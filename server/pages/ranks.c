@@ -9,53 +9,53 @@
 
 #include <string.h>
 
-#include <kvb/clock.h>
-#include <kvb/lock.h>
-#include <kvb/mem.h>
+#include <skv/clock.h>
+#include <skv/lock.h>
+#include <skv/mem.h>
 
 #define TENANTS 64u
 #define RANKS_MAX 256u /* no more storages than that */
 #define FRESH_MS 1000u
 
 struct tenant {
-	char name[KVB_MAX_NAME + 1]; /* "": none */
+	char name[SKV_MAX_NAME + 1]; /* "": none */
 	uint64_t read_ms;
 	uint32_t n;
 	int64_t rank[RANKS_MAX];
 };
 
 struct pages_ranks {
-	struct kvb_mutex lock; /* protects the rest */
+	struct skv_mutex lock; /* protects the rest */
 	uint64_t turn; /* of forgetting */
 	struct tenant tenant[TENANTS];
 };
 
 int pages_ranks_create(struct pages_ranks **out)
 {
-	struct pages_ranks *r = kvb_calloc(1, sizeof *r);
+	struct pages_ranks *r = skv_calloc(1, sizeof *r);
 
 	if (!r)
-		return KVB_E_NOMEM;
-	kvb_mutex_init(&r->lock);
+		return SKV_E_NOMEM;
+	skv_mutex_init(&r->lock);
 	*out = r;
-	return KVB_OK;
+	return SKV_OK;
 }
 
 void pages_ranks_destroy(struct pages_ranks *r)
 {
 	if (!r)
 		return;
-	kvb_mutex_destroy(&r->lock);
-	kvb_free(r);
+	skv_mutex_destroy(&r->lock);
+	skv_free(r);
 }
 
 void pages_ranks_forget(struct pages *p)
 {
-	kvb_mutex_lock(&p->ranks->lock);
+	skv_mutex_lock(&p->ranks->lock);
 	p->ranks->turn++;
 	for (uint32_t i = 0; i < TENANTS; i++)
 		p->ranks->tenant[i].name[0] = '\0';
-	kvb_mutex_unlock(&p->ranks->lock);
+	skv_mutex_unlock(&p->ranks->lock);
 }
 
 /* How many; -1: it is not known, or not any more. */
@@ -63,7 +63,7 @@ static int known(struct pages_ranks *r, const char *name, uint64_t now, int64_t 
 {
 	int n = -1;
 
-	kvb_mutex_lock(&r->lock);
+	skv_mutex_lock(&r->lock);
 	*turn = r->turn;
 	for (uint32_t i = 0; i < TENANTS; i++) {
 		const struct tenant *t = &r->tenant[i];
@@ -74,7 +74,7 @@ static int known(struct pages_ranks *r, const char *name, uint64_t now, int64_t 
 		n = (int)t->n;
 		break;
 	}
-	kvb_mutex_unlock(&r->lock);
+	skv_mutex_unlock(&r->lock);
 	return n;
 }
 
@@ -83,7 +83,7 @@ static void keep(struct pages_ranks *r, const char *name, uint64_t now, const in
 {
 	struct tenant *t = &r->tenant[0];
 
-	kvb_mutex_lock(&r->lock);
+	skv_mutex_lock(&r->lock);
 	for (uint32_t i = 0; i < TENANTS && strcmp(t->name, name) != 0; i++)
 		if (!r->tenant[i].name[0] || strcmp(r->tenant[i].name, name) == 0 ||
 		    (t->name[0] && r->tenant[i].read_ms < t->read_ms))
@@ -94,18 +94,18 @@ static void keep(struct pages_ranks *r, const char *name, uint64_t now, const in
 		t->n = n;
 		t->read_ms = now;
 	}
-	kvb_mutex_unlock(&r->lock);
+	skv_mutex_unlock(&r->lock);
 }
 
 static int read_ranks(struct pages_call *k, int64_t *out, uint32_t *n)
 {
-	struct kvb_instance_view *v;
+	struct skv_instance_view *v;
 	struct space s;
 	uint32_t count;
-	int rc = kvb_core_instances(pages_core(k), k->space.tenant, NULL, &k->c->arena, &v, &count, &k->c->err);
+	int rc = skv_core_instances(pages_core(k), k->space.tenant, NULL, &k->c->arena, &v, &count, &k->c->err);
 
 	*n = 0;
-	for (uint32_t i = 0; rc == KVB_OK && i < count && *n < RANKS_MAX; i++)
+	for (uint32_t i = 0; rc == SKV_OK && i < count && *n < RANKS_MAX; i++)
 		if (space_of(&v[i].spec, &k->c->arena, &s) && s.n_ns == sizeof SPACE_NS_VLLM - 1 &&
 		    memcmp(s.ns, SPACE_NS_VLLM, s.n_ns) == 0)
 			out[(*n)++] = s.rank;
@@ -115,8 +115,8 @@ static int read_ranks(struct pages_call *k, int64_t *out, uint32_t *n)
 int pages_ranks(struct pages_call *k, const int64_t **v, uint32_t *n)
 {
 	struct pages_ranks *r = pages_of(k)->ranks;
-	uint64_t now = kvb_now_ms(&kvb_clock_system), turn;
-	int64_t *out = kvb_arena_alloc(&k->c->arena, RANKS_MAX * sizeof *out);
+	uint64_t now = skv_now_ms(&skv_clock_system), turn;
+	int64_t *out = skv_arena_alloc(&k->c->arena, RANKS_MAX * sizeof *out);
 	int found, rc;
 
 	if (!out)
@@ -125,9 +125,9 @@ int pages_ranks(struct pages_call *k, const int64_t **v, uint32_t *n)
 	*v = out;
 	*n = found < 0 ? 0 : (uint32_t)found;
 	if (found >= 0)
-		return KVB_OK;
+		return SKV_OK;
 	rc = read_ranks(k, out, n);
-	if (rc == KVB_OK)
+	if (rc == SKV_OK)
 		keep(r, k->space.tenant, now, out, *n, turn);
 	return rc;
 }

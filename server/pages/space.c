@@ -7,13 +7,13 @@
 #include <stdio.h>
 #include <string.h>
 
-#include <kvb/hash.h>
-#include <kvb/json.h>
-#include <kvb/json_out.h>
+#include <skv/hash.h>
+#include <skv/json.h>
+#include <skv/json_out.h>
 
 /* "pages:" tenant ':' rank ':' namespace, the rank having 20 bytes at most. */
 #define TENANT_MAX 40u
-#define NS_MAX (KVB_MAX_NAME - 6 - TENANT_MAX - 1 - 20 - 1)
+#define NS_MAX (SKV_MAX_NAME - 6 - TENANT_MAX - 1 - 20 - 1)
 
 bool space_rank(const char *s, size_t n, bool sign, int64_t *out)
 {
@@ -52,12 +52,12 @@ static char *put_part(char *p, const char *s, size_t n, size_t max)
 
 	for (size_t i = 0; i < n; i++) {
 		if ((size_t)(end - p) < (is_plain(s[i]) ? 1u : 3u)) {
-			char digits[KVB_KEY_HEX + 1];
+			char digits[SKV_KEY_HEX + 1];
 
-			kvb_key_to_hex(kvb_hash128(s, n), digits);
+			skv_key_to_hex(skv_hash128(s, n), digits);
 			memcpy(begin, "=h", 2);
-			memcpy(begin + 2, digits, KVB_KEY_HEX);
-			return begin + 2 + KVB_KEY_HEX;
+			memcpy(begin + 2, digits, SKV_KEY_HEX);
+			return begin + 2 + SKV_KEY_HEX;
 		}
 		if (is_plain(s[i])) {
 			*p++ = s[i];
@@ -81,7 +81,7 @@ void space_init(struct space *s, const char *tenant, int64_t rank, const char *n
 	*put_part(s->id + n, ns, n_ns, NS_MAX) = '\0';
 }
 
-void space_name(const struct space *s, char out[KVB_MAX_NAME + 1])
+void space_name(const struct space *s, char out[SKV_MAX_NAME + 1])
 {
 	size_t n = strlen(s->id) + 1;
 	char *p = out + sizeof "pages:" - 1;
@@ -92,36 +92,36 @@ void space_name(const struct space *s, char out[KVB_MAX_NAME + 1])
 	memcpy(p, s->id, n);
 }
 
-void space_extra(const struct space *s, struct kvb_buf *out)
+void space_extra(const struct space *s, struct skv_buf *out)
 {
-	kvb_jout_begin(out);
-	kvb_jout_name(out, "pages");
-	kvb_jout_open(out, '{');
-	kvb_jout_name(out, "rank");
-	kvb_jout_i64(out, s->rank);
-	kvb_jout_name(out, "namespace");
-	kvb_jout_string_n(out, s->ns, s->n_ns);
-	kvb_jout_close(out, '}');
-	kvb_jout_close(out, '}');
-	kvb_put_u8(out, 0);
+	skv_jout_begin(out);
+	skv_jout_name(out, "pages");
+	skv_jout_open(out, '{');
+	skv_jout_name(out, "rank");
+	skv_jout_i64(out, s->rank);
+	skv_jout_name(out, "namespace");
+	skv_jout_string_n(out, s->ns, s->n_ns);
+	skv_jout_close(out, '}');
+	skv_jout_close(out, '}');
+	skv_put_u8(out, 0);
 }
 
-bool space_of(const struct kvb_instance_spec *i, struct kvb_arena *a, struct space *out)
+bool space_of(const struct skv_instance_spec *i, struct skv_arena *a, struct space *out)
 {
-	const struct kvb_json_limits limits = { .depth = 2, .values = 8, .nul = true };
-	const struct kvb_json_node *pages, *rank, *ns;
-	struct kvb_json_doc doc;
+	const struct skv_json_limits limits = { .depth = 2, .values = 8, .nul = true };
+	const struct skv_json_node *pages, *rank, *ns;
+	struct skv_json_doc doc;
 	char *text;
 
 	if (strncmp(i->extra, "{\"pages\":", 9) != 0)
 		return false;
-	text = kvb_arena_strndup(a, i->extra, strlen(i->extra));
-	if (!text || !kvb_json_parse(&doc, a, text, strlen(text), &limits))
+	text = skv_arena_strndup(a, i->extra, strlen(i->extra));
+	if (!text || !skv_json_parse(&doc, a, text, strlen(text), &limits))
 		return false;
-	pages = kvb_json_get(doc.root, "pages", 5);
-	rank = kvb_json_get(pages, "rank", 4);
-	ns = kvb_json_get(pages, "namespace", 9);
-	if (!rank || rank->type != KVB_JSON_INTEGER || !ns || ns->type != KVB_JSON_STRING)
+	pages = skv_json_get(doc.root, "pages", 5);
+	rank = skv_json_get(pages, "rank", 4);
+	ns = skv_json_get(pages, "namespace", 9);
+	if (!rank || rank->type != SKV_JSON_INTEGER || !ns || ns->type != SKV_JSON_STRING)
 		return false;
 	space_init(out, i->tenant, rank->i, ns->s, ns->n);
 	return strcmp(out->id, i->id) == 0;

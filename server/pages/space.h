@@ -5,24 +5,24 @@
  * character outside [A-Za-z0-9._-] is written =XX, a part that would be too long =h and the hash of its bytes, and a
  * rank below 0 has a _ in front. vLLM's spaces are those of namespace "vllm".
  */
-#ifndef KVB_PAGES_SPACE_H
-#define KVB_PAGES_SPACE_H
+#ifndef SKV_PAGES_SPACE_H
+#define SKV_PAGES_SPACE_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#include <kvb/arena.h>
-#include <kvb/bytes.h>
-#include <kvb/limits.h>
-#include <kvb/ops.h>
+#include <skv/arena.h>
+#include <skv/bytes.h>
+#include <skv/limits.h>
+#include <skv/ops.h>
 
 struct space {
 	const char *tenant;
 	int64_t rank;
 	const char *ns; /* n_ns bytes, any */
 	size_t n_ns;
-	char id[KVB_MAX_NAME + 1]; /* of the instance */
+	char id[SKV_MAX_NAME + 1]; /* of the instance */
 };
 
 #define SPACE_NS_DEFAULT "kv"
@@ -34,10 +34,10 @@ bool space_rank(const char *s, size_t n, bool sign, int64_t *out);
 /* Fills id. The strings stay the caller's. */
 void space_init(struct space *s, const char *tenant, int64_t rank, const char *ns, size_t n_ns);
 /* Of its storage and group. */
-void space_name(const struct space *s, char out[KVB_MAX_NAME + 1]);
+void space_name(const struct space *s, char out[SKV_MAX_NAME + 1]);
 /* What its instance keeps as `extra`, NUL-terminated: {"pages":{"rank":0,"namespace":"kv"}}. */
-void space_extra(const struct space *s, struct kvb_buf *out);
+void space_extra(const struct space *s, struct skv_buf *out);
 /* The space of an instance; its strings live in `a`. False: it is no space. */
-bool space_of(const struct kvb_instance_spec *i, struct kvb_arena *a, struct space *out);
+bool space_of(const struct skv_instance_spec *i, struct skv_arena *a, struct space *out);
 
 #endif

@@ -17,23 +17,23 @@
 /* ---- batch_allocate ---------------------------------------------------------------------------- */
 
 /* The keys of the portion that have no page yet: in order, each the one before it as parent. */
-static bool gather(struct pages_call *k, struct kvb_start_req *req)
+static bool gather(struct pages_call *k, struct skv_start_req *req)
 {
-	struct kvb_key *keys = kvb_arena_alloc(&k->c->arena, (k->n + (size_t)1) * sizeof *keys);
-	struct kvb_bytes *names = kvb_arena_alloc(&k->c->arena, (k->n + (size_t)1) * sizeof *names);
-	uint32_t *where = kvb_arena_alloc(&k->c->arena, (k->n + (size_t)1) * sizeof *where), n = 0;
+	struct skv_key *keys = skv_arena_alloc(&k->c->arena, (k->n + (size_t)1) * sizeof *keys);
+	struct skv_bytes *names = skv_arena_alloc(&k->c->arena, (k->n + (size_t)1) * sizeof *names);
+	uint32_t *where = skv_arena_alloc(&k->c->arena, (k->n + (size_t)1) * sizeof *where), n = 0;
 
 	if (!keys || !names || !where)
 		return false;
 	req->has_parent = k->u.allocate.has_parent;
 	req->parent = k->u.allocate.parent;
 	for (uint32_t i = k->at; i < k->at + k->n; i++) {
-		const struct kvb_json_node *v = &k->u.allocate.node[i];
+		const struct skv_json_node *v = &k->u.allocate.node[i];
 		uint8_t *text;
 
-		if (k->u.allocate.page[i] != NO_PAGE || (v->type == KVB_JSON_STRING && v->n > PAGES_KEY_MAX))
+		if (k->u.allocate.page[i] != NO_PAGE || (v->type == SKV_JSON_STRING && v->n > PAGES_KEY_MAX))
 			continue;
-		text = kvb_arena_alloc(&k->c->arena, v->n + (size_t)32);
+		text = skv_arena_alloc(&k->c->arena, v->n + (size_t)32);
 		if (!text)
 			return false;
 		if (n == 0 && i > 0) {
@@ -41,7 +41,7 @@ static bool gather(struct pages_call *k, struct kvb_start_req *req)
 			req->parent = k->keys[i - 1];
 		}
 		keys[n] = k->keys[i];
-		names[n] = (struct kvb_bytes){ text, pages_name(v, text) };
+		names[n] = (struct skv_bytes){ text, pages_name(v, text) };
 		where[n++] = i;
 	}
 	req->keys = keys;
@@ -53,13 +53,13 @@ static bool gather(struct pages_call *k, struct kvb_start_req *req)
 
 static void on_started(struct pages_call *k)
 {
-	const struct kvb_start_res *res = &k->u.allocate.start_res;
+	const struct skv_start_res *res = &k->u.allocate.start_res;
 	enum pages_counter refused = PAGES_refused_full;
 
 	for (uint32_t i = 0; i < res->n_keys; i++) {
-		if (res->outcome[i] == KVB_START_WRITE)
+		if (res->outcome[i] == SKV_START_WRITE)
 			k->u.allocate.page[k->u.allocate.where[i]] = res->loc[i].offset;
-		if (res->outcome[i] == KVB_START_BUSY)
+		if (res->outcome[i] == SKV_START_BUSY)
 			refused = PAGES_refused_in_flight;
 	}
 	pages_count(k, PAGES_reserved, res->n_write);
@@ -70,7 +70,7 @@ static void on_start_done(void *ctx, int status)
 {
 	struct pages_call *k = ctx;
 
-	if (status == KVB_OK)
+	if (status == SKV_OK)
 		on_started(k);
 	k->done.fn(k->done.ctx, status);
 }
@@ -78,11 +78,11 @@ static void on_start_done(void *ctx, int status)
 static int start(struct pages_call *k)
 {
 	const struct pages *p = pages_of(k);
-	struct kvb_start_req *req = &k->u.allocate.start_req;
-	const struct kvb_done done = { on_start_done, k };
+	struct skv_start_req *req = &k->u.allocate.start_req;
+	const struct skv_done done = { on_start_done, k };
 	int rc;
 
-	*req = (struct kvb_start_req){
+	*req = (struct skv_start_req){
 		.tenant = k->space.tenant,
 		.instance = k->space.id,
 		.request_id = "",
@@ -95,16 +95,16 @@ static int start(struct pages_call *k)
 	if (!gather(k, req))
 		return pages_nomem(k);
 	if (req->n_keys == 0)
-		return KVB_OK;
-	rc = kvb_core_start(pages_core(k), req, &k->u.allocate.start_res, &k->c->arena, &k->c->err, &done);
-	if (rc == KVB_OK)
+		return SKV_OK;
+	rc = skv_core_start(pages_core(k), req, &k->u.allocate.start_res, &k->c->arena, &k->c->err, &done);
+	if (rc == SKV_OK)
 		on_started(k);
 	return rc;
 }
 
 static int on_found(struct pages_call *k)
 {
-	const struct kvb_lookup_res *res = &k->u.allocate.found;
+	const struct skv_lookup_res *res = &k->u.allocate.found;
 
 	for (uint32_t i = 0; i < k->n; i++)
 		k->u.allocate.page[k->at + i] = res->hit[i] ? res->loc[i].offset : NO_PAGE;
@@ -116,45 +116,45 @@ static void on_find_done(void *ctx, int status)
 {
 	struct pages_call *k = ctx;
 
-	if (status == KVB_OK)
+	if (status == SKV_OK)
 		status = on_found(k);
-	if (status != KVB_PENDING)
+	if (status != SKV_PENDING)
 		k->done.fn(k->done.ctx, status);
 }
 
 int vllm_ask_allocate(struct pages_call *k)
 {
 	const struct pages *p = pages_of(k);
-	const struct kvb_done done = { on_find_done, k };
+	const struct skv_done done = { on_find_done, k };
 	uint64_t writing_ms = (uint64_t)p->o.reserve_ms + p->o.grace_ms;
 	int rc;
 
 	if (!k->u.allocate.page)
-		k->u.allocate.page = kvb_arena_alloc(&k->c->arena, k->total * sizeof *k->u.allocate.page);
+		k->u.allocate.page = skv_arena_alloc(&k->c->arena, k->total * sizeof *k->u.allocate.page);
 	if (!k->u.allocate.page)
 		return pages_nomem(k);
-	k->u.allocate.find = (struct kvb_lookup_req){
+	k->u.allocate.find = (struct skv_lookup_req){
 		.tenant = k->space.tenant,
 		.instance = k->space.id,
-		.mode = KVB_LOOKUP_BATCH,
+		.mode = SKV_LOOKUP_BATCH,
 		.keys = k->keys + k->at,
 		.n_keys = k->n,
-		.lease_ms = writing_ms < KVB_MAX_LEASE_MS ? (uint32_t)writing_ms : KVB_MAX_LEASE_MS,
+		.lease_ms = writing_ms < SKV_MAX_LEASE_MS ? (uint32_t)writing_ms : SKV_MAX_LEASE_MS,
 		.only_leased = true,
 	};
-	rc = kvb_core_lookup(pages_core(k), &k->u.allocate.find, &k->u.allocate.found, &k->c->arena, &k->c->err, &done);
-	return rc == KVB_OK ? on_found(k) : rc;
+	rc = skv_core_lookup(pages_core(k), &k->u.allocate.find, &k->u.allocate.found, &k->c->arena, &k->c->err, &done);
+	return rc == SKV_OK ? on_found(k) : rc;
 }
 
-static void put_key(struct kvb_buf *out, const struct kvb_json_node *v)
+static void put_key(struct skv_buf *out, const struct skv_json_node *v)
 {
 	uint8_t text[64];
-	struct kvb_bytes name = { text, 0 };
+	struct skv_bytes name = { text, 0 };
 
-	if (v->type == KVB_JSON_STRING) {
-		kvb_jout_string_n(out, v->s, v->n);
-	} else if (v->type == KVB_JSON_REAL) {
-		kvb_jout_plain(out, v->s, v->n);
+	if (v->type == SKV_JSON_STRING) {
+		skv_jout_string_n(out, v->s, v->n);
+	} else if (v->type == SKV_JSON_REAL) {
+		skv_jout_plain(out, v->s, v->n);
 	} else {
 		name.n = pages_name(v, text);
 		pages_name_put(out, &name);
@@ -163,14 +163,14 @@ static void put_key(struct kvb_buf *out, const struct kvb_json_node *v)
 
 static void put_row(struct pages_call *k, uint32_t i, uint64_t page)
 {
-	struct kvb_buf *out = &k->c->out;
+	struct skv_buf *out = &k->c->out;
 
-	kvb_put_u8(out, '[');
+	skv_put_u8(out, '[');
 	put_key(out, &k->u.allocate.node[i]);
 	if (page == NO_PAGE)
-		kvb_put_bytes(out, ",-1],", 5);
+		skv_put_bytes(out, ",-1],", 5);
 	else
-		kvb_buf_printf(out, ",%" PRIu64 "],", page);
+		skv_buf_printf(out, ",%" PRIu64 "],", page);
 }
 
 bool vllm_tell_allocate(struct pages_call *k)
@@ -192,7 +192,7 @@ void vllm_rest_allocate(struct pages_call *k)
 /* The rank's answer: only what all have so far stays a hit. */
 static void absorb(struct pages_call *k)
 {
-	const struct kvb_lookup_res *res = &k->u.ranks.res;
+	const struct skv_lookup_res *res = &k->u.ranks.res;
 
 	for (uint32_t i = 0; i < k->n; i++) {
 		bool hit = i < k->u.ranks.req.n_keys && res->hit[i];
@@ -211,16 +211,16 @@ static void on_rank_done(void *ctx, int status);
 
 static int ask_ranks(struct pages_call *k)
 {
-	const struct kvb_done done = { on_rank_done, k };
-	int rc = KVB_OK;
+	const struct skv_done done = { on_rank_done, k };
+	int rc = SKV_OK;
 
-	while (rc == KVB_OK && k->u.ranks.turn < k->u.ranks.n && k->u.ranks.matched > 0) {
+	while (rc == SKV_OK && k->u.ranks.turn < k->u.ranks.n && k->u.ranks.matched > 0) {
 		space_init(&k->u.ranks.space, k->space.tenant, k->u.ranks.v[k->u.ranks.turn], SPACE_NS_VLLM,
 			   sizeof SPACE_NS_VLLM - 1);
-		k->u.ranks.req = (struct kvb_lookup_req){
+		k->u.ranks.req = (struct skv_lookup_req){
 			.tenant = k->space.tenant,
 			.instance = k->u.ranks.space.id,
-			.mode = k->u.ranks.prefix ? KVB_LOOKUP_PREFIX : KVB_LOOKUP_BATCH,
+			.mode = k->u.ranks.prefix ? SKV_LOOKUP_PREFIX : SKV_LOOKUP_BATCH,
 			.keys = k->keys + k->at,
 			.n_keys = k->u.ranks.matched,
 			.lease_ms = pages_of(k)->o.lease_ms,
@@ -231,11 +231,11 @@ static int ask_ranks(struct pages_call *k)
 			k->u.ranks.req.lease_ms = 0;
 			k->u.ranks.req.only_leased = false;
 		}
-		rc = kvb_core_lookup(pages_core(k), &k->u.ranks.req, &k->u.ranks.res, &k->c->arena, &k->c->err, &done);
-		if (rc == KVB_OK)
+		rc = skv_core_lookup(pages_core(k), &k->u.ranks.req, &k->u.ranks.res, &k->c->arena, &k->c->err, &done);
+		if (rc == SKV_OK)
 			absorb(k);
 	}
-	if (rc == KVB_E_NOT_FOUND) /* gone meanwhile */
+	if (rc == SKV_E_NOT_FOUND) /* gone meanwhile */
 		pages_ranks_forget(pages_of(k));
 	return rc;
 }
@@ -244,11 +244,11 @@ static void on_rank_done(void *ctx, int status)
 {
 	struct pages_call *k = ctx;
 
-	if (status == KVB_OK) {
+	if (status == SKV_OK) {
 		absorb(k);
 		status = ask_ranks(k);
 	}
-	if (status != KVB_PENDING)
+	if (status != SKV_PENDING)
 		k->done.fn(k->done.ctx, status);
 }
 
@@ -256,7 +256,7 @@ static int begin_ranks(struct pages_call *k)
 {
 	k->u.ranks.turn = 0;
 	k->u.ranks.matched = k->n;
-	k->u.ranks.page = kvb_arena_alloc(&k->c->arena, k->n * sizeof *k->u.ranks.page);
+	k->u.ranks.page = skv_arena_alloc(&k->c->arena, k->n * sizeof *k->u.ranks.page);
 	if (!k->u.ranks.page)
 		return pages_nomem(k);
 	memset(k->u.ranks.page, 0xff, k->n * sizeof *k->u.ranks.page);
@@ -265,15 +265,15 @@ static int begin_ranks(struct pages_call *k)
 
 int vllm_ask_exists(struct pages_call *k)
 {
-	int rc = k->u.ranks.v ? KVB_OK : pages_ranks(k, &k->u.ranks.v, &k->u.ranks.n);
+	int rc = k->u.ranks.v ? SKV_OK : pages_ranks(k, &k->u.ranks.v, &k->u.ranks.n);
 
 	k->u.ranks.prefix = !pages_strict(k);
-	return rc == KVB_OK ? begin_ranks(k) : rc;
+	return rc == SKV_OK ? begin_ranks(k) : rc;
 }
 
 bool vllm_tell_exists(struct pages_call *k)
 {
-	char *p = kvb_jraw_begin(&k->c->out, 6 * (size_t)k->n);
+	char *p = skv_jraw_begin(&k->c->out, 6 * (size_t)k->n);
 	bool all = true;
 
 	if (!p)
@@ -281,10 +281,10 @@ bool vllm_tell_exists(struct pages_call *k)
 	for (uint32_t i = 0; i < k->n; i++) {
 		bool hit = k->u.ranks.page[i] != NO_PAGE;
 
-		p = hit ? kvb_jraw_text(p, "true,") : kvb_jraw_text(p, "false,");
+		p = hit ? skv_jraw_text(p, "true,") : skv_jraw_text(p, "false,");
 		all &= hit;
 	}
-	kvb_jraw_end(&k->c->out, p);
+	skv_jraw_end(&k->c->out, p);
 	k->told += k->n;
 	return all || pages_strict(k);
 }
@@ -300,9 +300,9 @@ int vllm_ask_locations(struct pages_call *k)
 	if (k->u.ranks.v)
 		return begin_ranks(k);
 	rc = pages_ranks(k, &all, &n);
-	if (rc != KVB_OK)
+	if (rc != SKV_OK)
 		return rc;
-	v = kvb_arena_alloc(&k->c->arena, (n + (size_t)1) * sizeof *v);
+	v = skv_arena_alloc(&k->c->arena, (n + (size_t)1) * sizeof *v);
 	if (!v)
 		return pages_nomem(k);
 	v[0] = k->space.rank;
@@ -317,17 +317,17 @@ int vllm_ask_locations(struct pages_call *k)
 
 bool vllm_tell_locations(struct pages_call *k)
 {
-	char *p = kvb_jraw_begin(&k->c->out, (KVB_JRAW_U64 + 1) * (size_t)k->n);
+	char *p = skv_jraw_begin(&k->c->out, (SKV_JRAW_U64 + 1) * (size_t)k->n);
 
 	if (!p)
 		return false;
 	for (uint32_t i = 0; i < k->n; i++) {
 		uint64_t page = k->u.ranks.page[i];
 
-		p = page == NO_PAGE ? kvb_jraw_text(p, "null") : kvb_jraw_digits(p, page);
+		p = page == NO_PAGE ? skv_jraw_text(p, "null") : skv_jraw_digits(p, page);
 		*p++ = ',';
 	}
-	kvb_jraw_end(&k->c->out, p);
+	skv_jraw_end(&k->c->out, p);
 	k->told += k->n;
 	return true;
 }
@@ -336,13 +336,13 @@ bool vllm_tell_locations(struct pages_call *k)
 
 void vllm_say_initialize(struct pages_call *k)
 {
-	struct kvb_buf *out = &k->c->out;
+	struct skv_buf *out = &k->c->out;
 
 	k->c->type = "application/json";
 	if (k->u.num_pages == VLLM_SCHEDULER)
-		kvb_buf_printf(out, "{\"message\":\"Scheduler role does not require initialization\"}");
+		skv_buf_printf(out, "{\"message\":\"Scheduler role does not require initialization\"}");
 	else
-		kvb_buf_printf(out, "{\"message\":\"Rank %" PRId64 " initialized with %" PRIu64 " pages\"}", k->space.rank,
+		skv_buf_printf(out, "{\"message\":\"Rank %" PRId64 " initialized with %" PRIu64 " pages\"}", k->space.rank,
 			       k->u.num_pages);
 }
 
@@ -357,7 +357,7 @@ static int drop_ranks(struct pages_call *k)
 
 	pages_ranks_forget(pages_of(k));
 	rc = pages_ranks(k, &v, &n);
-	for (uint32_t i = 0; rc == KVB_OK && i < n; i++) {
+	for (uint32_t i = 0; rc == SKV_OK && i < n; i++) {
 		space_init(&k->space, k->space.tenant, v[i], SPACE_NS_VLLM, sizeof SPACE_NS_VLLM - 1);
 		rc = pages_drop(k);
 	}
@@ -369,7 +369,7 @@ static void on_worker(struct job *job, bool expired)
 {
 	struct pages_call *k = (struct pages_call *)((char *)job - offsetof(struct pages_call, job));
 
-	k->c->done.fn(k->c->done.ctx, expired ? KVB_E_TIMEOUT : drop_ranks(k));
+	k->c->done.fn(k->c->done.ctx, expired ? SKV_E_TIMEOUT : drop_ranks(k));
 }
 
 int vllm_ask_clear(struct pages_call *k)

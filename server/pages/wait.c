@@ -7,7 +7,7 @@
  */
 #include "pages.h"
 
-#include <kvb/clock.h>
+#include <skv/clock.h>
 
 #define SLICE_MS 20u /* between two looks for calls whose time is over */
 #define MAKE_MS 10000u /* an initialize waits so long */
@@ -15,7 +15,7 @@
 uint64_t pages_down_ms(struct pages_call *k)
 {
 	atomic_uint_fast64_t *since = &pages_of(k)->down_since;
-	uint64_t now = kvb_now_ms(&kvb_clock_system);
+	uint64_t now = skv_now_ms(&skv_clock_system);
 	uint_fast64_t first = 0;
 
 	return atomic_compare_exchange_strong(since, &first, now) ? 0 : now - first;
@@ -24,10 +24,10 @@ uint64_t pages_down_ms(struct pages_call *k)
 /* Takes those off the list that need not wait any more. *last: nobody is left. */
 static struct pages_call *take_due(struct pages *p, bool all, bool *last)
 {
-	const uint64_t now = kvb_now_ms(&kvb_clock_system);
+	const uint64_t now = skv_now_ms(&skv_clock_system);
 	struct pages_call *due = NULL, **end = &due, **at;
 
-	kvb_mutex_lock(&p->wait_lock);
+	skv_mutex_lock(&p->wait_lock);
 	for (at = &p->waiting; *at;) {
 		struct pages_call *k = *at;
 
@@ -42,22 +42,22 @@ static struct pages_call *take_due(struct pages *p, bool all, bool *last)
 	*end = NULL;
 	*last = !p->waiting;
 	p->waking = !*last;
-	kvb_mutex_unlock(&p->wait_lock);
+	skv_mutex_unlock(&p->wait_lock);
 	return due;
 }
 
 /* It is known who answers: this manager, nobody any more, or another one that has an address. */
-static bool is_settled(struct kvb_service *s)
+static bool is_settled(struct skv_service *s)
 {
-	char url[KVB_URL_MAX];
+	char url[SKV_URL_MAX];
 
-	switch (kvb_core_state_get(s->core)) {
-	case KVB_CORE_READY:
-	case KVB_CORE_STOPPED:
+	switch (skv_core_state_get(s->core)) {
+	case SKV_CORE_READY:
+	case SKV_CORE_STOPPED:
 		return true;
-	case KVB_CORE_STANDBY:
-		return kvb_service_leader_url(s, url) == KVB_OK;
-	case KVB_CORE_RECOVERING:
+	case SKV_CORE_STANDBY:
+		return skv_service_leader_url(s, url) == SKV_OK;
+	case SKV_CORE_RECOVERING:
 		break;
 	}
 	return false;
@@ -66,11 +66,11 @@ static bool is_settled(struct kvb_service *s)
 static void wake(struct job *job, bool expired)
 {
 	struct pages *p = (struct pages *)((char *)job - offsetof(struct pages, waker));
-	struct kvb_service *s = p->service;
+	struct skv_service *s = p->service;
 	bool last = false;
 
 	while (!last) {
-		bool ready = kvb_core_wait_ready(s->core, SLICE_MS) == KVB_OK;
+		bool ready = skv_core_wait_ready(s->core, SLICE_MS) == SKV_OK;
 		struct pages_call *k = take_due(p, expired || is_settled(s), &last), *next;
 
 		for (; k; k = next) {
@@ -80,7 +80,7 @@ static void wake(struct job *job, bool expired)
 				pages_is_up(k);
 			next = k->next;
 			rc = pages_begin(k);
-			if (rc != KVB_PENDING)
+			if (rc != SKV_PENDING)
 				k->c->done.fn(k->c->done.ctx, rc);
 		}
 	}
@@ -101,21 +101,21 @@ static uint64_t patience_of(struct pages_call *k)
 bool pages_wait(struct pages_call *k)
 {
 	struct pages *p = pages_of(k);
-	const uint64_t ms = patience_of(k), now = kvb_now_ms(&kvb_clock_system);
+	const uint64_t ms = patience_of(k), now = skv_now_ms(&skv_clock_system);
 	bool waits;
 
 	if (ms == 0)
 		return false;
 	k->wait_until = now + ms;
-	kvb_mutex_lock(&p->wait_lock);
+	skv_mutex_lock(&p->wait_lock);
 	p->service = k->c->s;
 	p->waker.run = wake;
-	waits = p->waking = p->waking || kvb_workers_submit(&k->c->s->workers, &p->waker, now);
+	waits = p->waking = p->waking || skv_workers_submit(&k->c->s->workers, &p->waker, now);
 	if (waits) {
 		pages_count(k, PAGES_held, 1);
 		k->next = p->waiting;
 		p->waiting = k;
 	}
-	kvb_mutex_unlock(&p->wait_lock);
+	skv_mutex_unlock(&p->wait_lock);
 	return waits;
 }

@@ -1,8 +1,8 @@
 /* exact_ghosts.c - see exact_ghosts.h. */
 #include "exact_ghosts.h"
 
-#include <kvb/mem.h>
-#include <kvb/status.h>
+#include <skv/mem.h>
+#include <skv/status.h>
 
 #define CHUNK 4096u /* nodes, or buckets */
 #define MOST (1u << 24)
@@ -17,11 +17,11 @@ struct exact_ghost {
 void exact_ghosts_destroy(struct exact_ghosts *g)
 {
 	for (size_t i = 0; i < g->node_chunks; i++)
-		kvb_free(g->node[i]);
+		skv_free(g->node[i]);
 	for (size_t i = 0; i < g->bucket_chunks; i++)
-		kvb_free(g->bucket[i]);
-	kvb_free(g->node);
-	kvb_free(g->bucket);
+		skv_free(g->bucket[i]);
+	skv_free(g->node);
+	skv_free(g->bucket);
 	*g = (struct exact_ghosts){ 0 };
 }
 
@@ -44,10 +44,10 @@ static bool room(void **chunks, size_t *n_chunks, size_t *cap, uint32_t n, size_
 
 	if (n / CHUNK < *n_chunks)
 		return true;
-	if (kvb_grow((void **)&v, cap, *n_chunks + 1, sizeof *v) != KVB_OK)
+	if (skv_grow((void **)&v, cap, *n_chunks + 1, sizeof *v) != SKV_OK)
 		return false;
 	*chunks = v;
-	chunk = kvb_calloc(CHUNK, size);
+	chunk = skv_calloc(CHUNK, size);
 	if (!chunk)
 		return false;
 	v[(*n_chunks)++] = chunk;

@@ -5,8 +5,8 @@
  * Nothing is ever copied at once: nodes come in chunks, and the table grows by one bucket at a time (linear hashing).
  * Keys are told apart by 64 bits of hash. Zeroed = empty.
  */
-#ifndef KVB_EXACT_GHOSTS_H
-#define KVB_EXACT_GHOSTS_H
+#ifndef SKV_EXACT_GHOSTS_H
+#define SKV_EXACT_GHOSTS_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include <kvb/mem.h>
+#include <skv/mem.h>
 
 #define TAG_MASK 0xffffffu
 #define MIN_LINES 8u
@@ -13,7 +13,7 @@
 
 void ghosts_destroy(struct ghosts *g)
 {
-	kvb_free(g->memory);
+	skv_free(g->memory);
 	*g = (struct ghosts){ 0 };
 }
 
@@ -38,11 +38,11 @@ static void fit(struct ghosts *g, uint64_t want)
 		return;
 	if (g->retry_at && (int32_t)(g->number - g->retry_at) < 0)
 		return;
-	memory = kvb_calloc(lines + 1, LINE_BYTES); /* one more, to begin at a line */
+	memory = skv_calloc(lines + 1, LINE_BYTES); /* one more, to begin at a line */
 	g->retry_at = memory ? 0 : g->number + RETRY;
 	if (!memory)
 		return;
-	kvb_free(g->memory);
+	skv_free(g->memory);
 	g->memory = memory;
 	g->cell = (uint64_t *)(((uintptr_t)memory + LINE_BYTES - 1) & ~(uintptr_t)(LINE_BYTES - 1));
 	g->n_lines = (uint32_t)lines;

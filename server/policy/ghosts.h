@@ -6,8 +6,8 @@
  * line look the same. Memory follows the number wanted (12 bytes for each, 512 MiB at most); when it must grow or shrink,
  * all are forgotten, and when there is none, there are fewer ghosts. Zeroed = empty.
  */
-#ifndef KVB_GHOSTS_H
-#define KVB_GHOSTS_H
+#ifndef SKV_GHOSTS_H
+#define SKV_GHOSTS_H
 
 #include <stdbool.h>
 #include <stddef.h>

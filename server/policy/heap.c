@@ -1,125 +1,125 @@
 /*
- * heap.c - sets of min-heaps of (key, id), see kvb/heap.h.
+ * heap.c - sets of min-heaps of (key, id), see skv/heap.h.
  *
  * Four children to a node: half the depth of a binary heap, so half as many places to write. The arrays are chunks
  * that the heaps of a set pass around. A root that is taken out leaves a hole, which the next to come falls through: what
  * follows a victim is mostly its parent, which is as old and stays there.
  */
-#include <kvb/heap.h>
+#include <skv/heap.h>
 
 #include <assert.h>
 
-#include <kvb/mem.h>
-#include <kvb/status.h>
+#include <skv/mem.h>
+#include <skv/status.h>
 
 #define CHUNK 256u
 #define ARITY 4u
 #define INDEX_BITS 27u /* of a place: index + 1; above it which heap */
 #define INDEX_MASK ((1u << INDEX_BITS) - 1)
 
-struct kvb_heap_chunk {
+struct skv_heap_chunk {
 	union {
 		uint64_t key[CHUNK];
-		struct kvb_heap_chunk *next; /* while spare */
+		struct skv_heap_chunk *next; /* while spare */
 	};
 	uint32_t id[CHUNK];
 };
 
-_Static_assert(KVB_HEAP_IDS == 1u << INDEX_BITS && KVB_HEAPS_MAX <= 1u << (32 - INDEX_BITS), "a place is one word");
+_Static_assert(SKV_HEAP_IDS == 1u << INDEX_BITS && SKV_HEAPS_MAX <= 1u << (32 - INDEX_BITS), "a place is one word");
 
-static uint64_t key_at(const struct kvb_heap *h, uint32_t i) { return h->v[i / CHUNK]->key[i % CHUNK]; }
-static uint32_t id_at(const struct kvb_heap *h, uint32_t i) { return h->v[i / CHUNK]->id[i % CHUNK]; }
+static uint64_t key_at(const struct skv_heap *h, uint32_t i) { return h->v[i / CHUNK]->key[i % CHUNK]; }
+static uint32_t id_at(const struct skv_heap *h, uint32_t i) { return h->v[i / CHUNK]->id[i % CHUNK]; }
 
-static void put(struct kvb_heaps *hs, uint32_t which, uint32_t i, uint64_t key, uint32_t id)
+static void put(struct skv_heaps *hs, uint32_t which, uint32_t i, uint64_t key, uint32_t id)
 {
-	struct kvb_heap_chunk *c = hs->heap[which].v[i / CHUNK];
+	struct skv_heap_chunk *c = hs->heap[which].v[i / CHUNK];
 
 	c->key[i % CHUNK] = key;
 	c->id[i % CHUNK] = id;
 	*hs->place(hs->ctx, id) = which << INDEX_BITS | (i + 1);
 }
 
-void kvb_heaps_init(struct kvb_heaps *hs, uint32_t n_heaps, uint32_t *(*place)(void *ctx, uint32_t id), void *ctx)
+void skv_heaps_init(struct skv_heaps *hs, uint32_t n_heaps, uint32_t *(*place)(void *ctx, uint32_t id), void *ctx)
 {
-	assert(n_heaps > 0 && n_heaps <= KVB_HEAPS_MAX);
-	*hs = (struct kvb_heaps){ .n_heaps = n_heaps, .place = place, .ctx = ctx };
+	assert(n_heaps > 0 && n_heaps <= SKV_HEAPS_MAX);
+	*hs = (struct skv_heaps){ .n_heaps = n_heaps, .place = place, .ctx = ctx };
 }
 
-void kvb_heaps_destroy(struct kvb_heaps *hs)
+void skv_heaps_destroy(struct skv_heaps *hs)
 {
 	for (uint32_t w = 0; w < hs->n_heaps; w++) {
-		struct kvb_heap *h = &hs->heap[w];
+		struct skv_heap *h = &hs->heap[w];
 
 		for (uint32_t i = 0; i < h->chunks; i++)
-			kvb_free(h->v[i]);
-		kvb_free(h->v);
-		*h = (struct kvb_heap){ 0 };
+			skv_free(h->v[i]);
+		skv_free(h->v);
+		*h = (struct skv_heap){ 0 };
 	}
 	while (hs->spare) {
-		struct kvb_heap_chunk *next = hs->spare->next;
+		struct skv_heap_chunk *next = hs->spare->next;
 
-		kvb_free(hs->spare);
+		skv_free(hs->spare);
 		hs->spare = next;
 	}
 	hs->chunks = hs->room = 0;
 }
 
 /* Any of the heaps may hold all n, and each may have begun a chunk. */
-static int reserve(struct kvb_heaps *hs, uint32_t n_heaps, size_t n)
+static int reserve(struct skv_heaps *hs, uint32_t n_heaps, size_t n)
 {
 	size_t full = (n + CHUNK - 1) / CHUNK, need = n ? full + n_heaps - 1 : 0;
 
 	for (uint32_t w = 0; w < n_heaps; w++) {
 		void *v = hs->heap[w].v;
-		int rc = kvb_grow(&v, &hs->heap[w].cap, full, sizeof(struct kvb_heap_chunk *));
+		int rc = skv_grow(&v, &hs->heap[w].cap, full, sizeof(struct skv_heap_chunk *));
 
-		if (rc != KVB_OK)
+		if (rc != SKV_OK)
 			return rc;
 		hs->heap[w].v = v;
 	}
 	while (hs->chunks < need) {
-		struct kvb_heap_chunk *c = kvb_malloc(sizeof *c);
+		struct skv_heap_chunk *c = skv_malloc(sizeof *c);
 
 		if (!c)
-			return KVB_E_NOMEM;
+			return SKV_E_NOMEM;
 		c->next = hs->spare;
 		hs->spare = c;
 		hs->chunks++;
 	}
-	return KVB_OK;
+	return SKV_OK;
 }
 
-int kvb_heaps_reserve(struct kvb_heaps *hs, size_t n)
+int skv_heaps_reserve(struct skv_heaps *hs, size_t n)
 {
-	int rc = n > hs->room ? reserve(hs, hs->n_heaps, n) : KVB_OK;
+	int rc = n > hs->room ? reserve(hs, hs->n_heaps, n) : SKV_OK;
 
-	if (rc == KVB_OK && n > hs->room)
+	if (rc == SKV_OK && n > hs->room)
 		hs->room = n;
 	return rc;
 }
 
-int kvb_heaps_widen(struct kvb_heaps *hs, uint32_t n_heaps)
+int skv_heaps_widen(struct skv_heaps *hs, uint32_t n_heaps)
 {
 	int rc;
 
-	assert(n_heaps <= KVB_HEAPS_MAX);
+	assert(n_heaps <= SKV_HEAPS_MAX);
 	if (n_heaps <= hs->n_heaps)
-		return KVB_OK;
+		return SKV_OK;
 	rc = reserve(hs, n_heaps, hs->room);
-	if (rc == KVB_OK) {
+	if (rc == SKV_OK) {
 		hs->n_heaps = n_heaps;
 		return rc;
 	}
 	for (uint32_t w = hs->n_heaps; w < n_heaps; w++) {
-		kvb_free(hs->heap[w].v);
-		hs->heap[w] = (struct kvb_heap){ 0 };
+		skv_free(hs->heap[w].v);
+		hs->heap[w] = (struct skv_heap){ 0 };
 	}
 	return rc;
 }
 
-static void sift_up(struct kvb_heaps *hs, uint32_t which, uint32_t i, uint64_t key, uint32_t id)
+static void sift_up(struct skv_heaps *hs, uint32_t which, uint32_t i, uint64_t key, uint32_t id)
 {
-	const struct kvb_heap *h = &hs->heap[which];
+	const struct skv_heap *h = &hs->heap[which];
 
 	while (i > 0) {
 		uint32_t up = (i - 1) / ARITY;
@@ -132,9 +132,9 @@ static void sift_up(struct kvb_heaps *hs, uint32_t which, uint32_t i, uint64_t k
 	put(hs, which, i, key, id);
 }
 
-static void sift_down(struct kvb_heaps *hs, uint32_t which, uint32_t i, uint64_t key, uint32_t id)
+static void sift_down(struct skv_heaps *hs, uint32_t which, uint32_t i, uint64_t key, uint32_t id)
 {
-	const struct kvb_heap *h = &hs->heap[which];
+	const struct skv_heap *h = &hs->heap[which];
 
 	for (;;) {
 		uint32_t first = ARITY * i + 1, least = first;
@@ -153,22 +153,22 @@ static void sift_down(struct kvb_heaps *hs, uint32_t which, uint32_t i, uint64_t
 }
 
 /* The last entry, out of its cell. */
-static void take_last(struct kvb_heaps *hs, struct kvb_heap *h, uint64_t *key, uint32_t *id)
+static void take_last(struct skv_heaps *hs, struct skv_heap *h, uint64_t *key, uint32_t *id)
 {
 	h->n--;
 	*key = key_at(h, h->n);
 	*id = id_at(h, h->n);
 	if (h->n == (h->chunks - 1) * CHUNK) {
-		struct kvb_heap_chunk *c = h->v[--h->chunks];
+		struct skv_heap_chunk *c = h->v[--h->chunks];
 
 		c->next = hs->spare;
 		hs->spare = c;
 	}
 }
 
-static void fill_hole(struct kvb_heaps *hs, uint32_t which)
+static void fill_hole(struct skv_heaps *hs, uint32_t which)
 {
-	struct kvb_heap *h = &hs->heap[which];
+	struct skv_heap *h = &hs->heap[which];
 	uint64_t key;
 	uint32_t id;
 
@@ -177,9 +177,9 @@ static void fill_hole(struct kvb_heaps *hs, uint32_t which)
 	sift_down(hs, which, 0, key, id);
 }
 
-void kvb_heap_push(struct kvb_heaps *hs, uint32_t which, uint64_t key, uint32_t id)
+void skv_heap_push(struct skv_heaps *hs, uint32_t which, uint64_t key, uint32_t id)
 {
-	struct kvb_heap *h = &hs->heap[which];
+	struct skv_heap *h = &hs->heap[which];
 
 	assert(which < hs->n_heaps);
 	if (h->hole) {
@@ -197,11 +197,11 @@ void kvb_heap_push(struct kvb_heaps *hs, uint32_t which, uint64_t key, uint32_t 
 	sift_up(hs, which, h->n - 1, key, id);
 }
 
-void kvb_heap_remove(struct kvb_heaps *hs, uint32_t id)
+void skv_heap_remove(struct skv_heaps *hs, uint32_t id)
 {
 	uint32_t *place = hs->place(hs->ctx, id);
 	uint32_t which = *place >> INDEX_BITS, i, moved;
-	struct kvb_heap *h = &hs->heap[which];
+	struct skv_heap *h = &hs->heap[which];
 	uint64_t key;
 
 	assert(*place);
@@ -223,9 +223,9 @@ void kvb_heap_remove(struct kvb_heaps *hs, uint32_t id)
 		sift_down(hs, which, i, key, moved);
 }
 
-bool kvb_heap_top(const struct kvb_heaps *hs, uint32_t which, uint64_t *key, uint32_t *id)
+bool skv_heap_top(const struct skv_heaps *hs, uint32_t which, uint64_t *key, uint32_t *id)
 {
-	const struct kvb_heap *h = &hs->heap[which];
+	const struct skv_heap *h = &hs->heap[which];
 	uint32_t least = h->hole;
 
 	if (h->n == 0)
@@ -238,11 +238,11 @@ bool kvb_heap_top(const struct kvb_heaps *hs, uint32_t which, uint64_t *key, uin
 	return true;
 }
 
-uint32_t kvb_heap_count(const struct kvb_heaps *hs, uint32_t which) { return hs->heap[which].n - hs->heap[which].hole; }
+uint32_t skv_heap_count(const struct skv_heaps *hs, uint32_t which) { return hs->heap[which].n - hs->heap[which].hole; }
 
-uint32_t kvb_heap_which(uint32_t place) { return place >> INDEX_BITS; }
+uint32_t skv_heap_which(uint32_t place) { return place >> INDEX_BITS; }
 
-uint64_t kvb_heap_key(const struct kvb_heaps *hs, uint32_t place)
+uint64_t skv_heap_key(const struct skv_heaps *hs, uint32_t place)
 {
 	return key_at(&hs->heap[place >> INDEX_BITS], (place & INDEX_MASK) - 1);
 }

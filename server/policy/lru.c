@@ -4,28 +4,28 @@
  */
 #include "policies.h"
 
-static struct kvb_policy_place place(void *state, struct kvb_policy_block *b)
+static struct skv_policy_place place(void *state, struct skv_policy_block *b)
 {
 	(void)state;
-	return (struct kvb_policy_place){ 0, b->use };
+	return (struct skv_policy_place){ 0, b->use };
 }
 
-static bool look(void *state, struct kvb_policy_block *b, struct kvb_policy_place at)
+static bool look(void *state, struct skv_policy_block *b, struct skv_policy_place at)
 {
 	(void)state;
 	return at.queue == 0 && at.key == b->use;
 }
 
-static uint64_t rank(void *state, struct kvb_policy_place at)
+static uint64_t rank(void *state, struct skv_policy_place at)
 {
 	(void)state;
 	return at.key;
 }
 
-const struct kvb_policy_ops kvb_policy_lru = {
+const struct skv_policy_ops skv_policy_lru = {
 	.name = "lru", .n_queues = 1, .leaf_first = true, .by_use = true, .place = place, .look = look, .rank = rank,
 };
 
-const struct kvb_policy_ops kvb_policy_lru_plain = {
+const struct skv_policy_ops skv_policy_lru_plain = {
 	.name = "lru-plain", .n_queues = 1, .by_use = true, .place = place, .look = look, .rank = rank,
 };

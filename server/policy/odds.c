@@ -18,7 +18,7 @@
 
 #include <string.h>
 
-#include <kvb/mem.h>
+#include <skv/mem.h>
 
 #define ORIGINS 2u
 #define USES 3u /* 0, 1, more */
@@ -54,7 +54,7 @@ struct odds {
 	struct ghosts ghosts;
 };
 
-_Static_assert(CLASSES <= KVB_POLICY_QUEUES, "a queue for each class");
+_Static_assert(CLASSES <= SKV_POLICY_QUEUES, "a queue for each class");
 
 /* ---- classes ----------------------------------------------------------------------------------------- */
 
@@ -86,7 +86,7 @@ static void update(struct odds *o)
 	}
 }
 
-static void note_uses(struct odds *o, struct kvb_policy_block *b)
+static void note_uses(struct odds *o, struct skv_policy_block *b)
 {
 	uint32_t origin = origin_of(b->tag), now = most(b->freq, NOTED_MAX);
 
@@ -115,7 +115,7 @@ static void take_sample(struct odds *o, uint64_t use)
 	struct sample *last = o->n_samples ? &o->sample[o->n_samples - 1] : NULL;
 
 	if (!o->sample)
-		o->sample = kvb_malloc(SAMPLES * sizeof *o->sample);
+		o->sample = skv_malloc(SAMPLES * sizeof *o->sample);
 	if (!o->sample)
 		return; /* all are of one age: least recently used, by class */
 	if (last && use <= last->use) {
@@ -154,7 +154,7 @@ static uint64_t age_of(const struct odds *o, uint64_t use)
 
 static void *create(const uint64_t *queued)
 {
-	struct odds *o = kvb_calloc(1, sizeof *o);
+	struct odds *o = skv_calloc(1, sizeof *o);
 
 	if (!o)
 		return NULL;
@@ -170,14 +170,14 @@ static void destroy(void *state)
 	struct odds *o = state;
 
 	ghosts_destroy(&o->ghosts);
-	kvb_free(o->sample);
-	kvb_free(o);
+	skv_free(o->sample);
+	skv_free(o);
 }
 
-static void born(void *state, struct kvb_policy_block *b, uint32_t how)
+static void born(void *state, struct skv_policy_block *b, uint32_t how)
 {
 	struct odds *o = state;
-	uint32_t class, origin = how & KVB_BORN_LAST ? 1 : 0;
+	uint32_t class, origin = how & SKV_BORN_LAST ? 1 : 0;
 	uint64_t pause = policy_blocks(o->queued) / UPDATE_SHARE;
 
 	b->freq = 0;
@@ -194,7 +194,7 @@ static void born(void *state, struct kvb_policy_block *b, uint32_t how)
 	update(o);
 }
 
-static void adopt(void *state, struct kvb_policy_block *b, bool own)
+static void adopt(void *state, struct skv_policy_block *b, bool own)
 {
 	struct odds *o = state;
 
@@ -207,25 +207,25 @@ static void adopt(void *state, struct kvb_policy_block *b, bool own)
 	o->old_most = b->use > o->old_most ? b->use : o->old_most;
 }
 
-static struct kvb_policy_place place(void *state, struct kvb_policy_block *b)
+static struct skv_policy_place place(void *state, struct skv_policy_block *b)
 {
 	note_uses(state, b);
-	return (struct kvb_policy_place){ class_of(origin_of(b->tag), b->freq), b->use };
+	return (struct skv_policy_place){ class_of(origin_of(b->tag), b->freq), b->use };
 }
 
-static bool look(void *state, struct kvb_policy_block *b, struct kvb_policy_place at)
+static bool look(void *state, struct skv_policy_block *b, struct skv_policy_place at)
 {
 	(void)state;
 	return at.key == b->use && at.queue == class_of(origin_of(b->tag), b->freq);
 }
 
-static uint64_t rank(void *state, struct kvb_policy_place at)
+static uint64_t rank(void *state, struct skv_policy_place at)
 {
 	const struct odds *o = state;
 	return UINT64_MAX - (age_of(o, at.key) + 1) * o->cost[at.queue < CLASSES ? at.queue : 0];
 }
 
-static void evicted(void *state, const struct kvb_policy_block *b, struct kvb_policy_place at)
+static void evicted(void *state, const struct skv_policy_block *b, struct skv_policy_place at)
 {
 	struct odds *o = state;
 	uint32_t ended[GHOSTS_LINE];
@@ -235,7 +235,7 @@ static void evicted(void *state, const struct kvb_policy_block *b, struct kvb_po
 		o->never[ended[i] < CLASSES ? ended[i] : 0]++;
 }
 
-const struct kvb_policy_ops kvb_policy_odds = {
+const struct skv_policy_ops skv_policy_odds = {
 	.name = "odds", .n_queues = CLASSES, .leaf_first = true, .by_use = true, .create = create, .destroy = destroy,
 	.born = born, .adopt = adopt, .place = place, .look = look, .rank = rank, .evicted = evicted,
 };

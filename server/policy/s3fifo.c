@@ -7,7 +7,7 @@
 #include "exact_ghosts.h"
 #include "policies.h"
 
-#include <kvb/mem.h>
+#include <skv/mem.h>
 
 enum { SMALL, MAIN }; /* queues, and tags */
 
@@ -23,7 +23,7 @@ struct s3fifo {
 
 static void *create(const uint64_t *queued)
 {
-	struct s3fifo *s = kvb_calloc(1, sizeof *s);
+	struct s3fifo *s = skv_calloc(1, sizeof *s);
 
 	if (s)
 		s->queued = queued;
@@ -35,10 +35,10 @@ static void destroy(void *state)
 	struct s3fifo *s = state;
 
 	exact_ghosts_destroy(&s->ghosts);
-	kvb_free(s);
+	skv_free(s);
 }
 
-static void born(void *state, struct kvb_policy_block *b, uint32_t how)
+static void born(void *state, struct skv_policy_block *b, uint32_t how)
 {
 	struct s3fifo *s = state;
 
@@ -46,23 +46,23 @@ static void born(void *state, struct kvb_policy_block *b, uint32_t how)
 	b->tag = exact_ghosts_take(&s->ghosts, b->hash) ? MAIN : SMALL;
 }
 
-static void adopt(void *state, struct kvb_policy_block *b, bool own)
+static void adopt(void *state, struct skv_policy_block *b, bool own)
 {
 	(void)state;
 	if (!own)
 		b->tag = b->freq >= PROMOTE_AT ? MAIN : SMALL;
 }
 
-static struct kvb_policy_place place(void *state, struct kvb_policy_block *b)
+static struct skv_policy_place place(void *state, struct skv_policy_block *b)
 {
 	struct s3fifo *s = state;
 
 	if (b->tag & MAIN)
-		return (struct kvb_policy_place){ MAIN, ++s->entered };
-	return (struct kvb_policy_place){ SMALL, b->born };
+		return (struct skv_policy_place){ MAIN, ++s->entered };
+	return (struct skv_policy_place){ SMALL, b->born };
 }
 
-static bool look(void *state, struct kvb_policy_block *b, struct kvb_policy_place at)
+static bool look(void *state, struct skv_policy_block *b, struct skv_policy_place at)
 {
 	(void)state;
 	if (at.queue != (b->tag & MAIN))
@@ -80,7 +80,7 @@ static bool look(void *state, struct kvb_policy_block *b, struct kvb_policy_plac
 	return false;
 }
 
-static uint64_t rank(void *state, struct kvb_policy_place at)
+static uint64_t rank(void *state, struct skv_policy_place at)
 {
 	const struct s3fifo *s = state;
 	bool small_first = s->queued[SMALL] * SMALL_SHARE >= s->queued[SMALL] + s->queued[MAIN];
@@ -88,7 +88,7 @@ static uint64_t rank(void *state, struct kvb_policy_place at)
 	return (at.queue == SMALL) != small_first;
 }
 
-static void evicted(void *state, const struct kvb_policy_block *b, struct kvb_policy_place at)
+static void evicted(void *state, const struct skv_policy_block *b, struct skv_policy_place at)
 {
 	struct s3fifo *s = state;
 	uint64_t blocks = policy_blocks(s->queued) + 1; /* with this one */
@@ -97,7 +97,7 @@ static void evicted(void *state, const struct kvb_policy_block *b, struct kvb_po
 		exact_ghosts_add(&s->ghosts, b->hash, blocks - blocks / SMALL_SHARE);
 }
 
-const struct kvb_policy_ops kvb_policy_s3fifo = {
+const struct skv_policy_ops skv_policy_s3fifo = {
 	.name = "s3fifo", .n_queues = 2, .create = create, .destroy = destroy, .born = born, .adopt = adopt,
 	.place = place, .look = look, .rank = rank, .evicted = evicted,
 };

@@ -7,7 +7,7 @@
  */
 #include "policies.h"
 
-#include <kvb/mem.h>
+#include <skv/mem.h>
 
 struct sieve {
 	const uint64_t *queued;
@@ -17,21 +17,21 @@ struct sieve {
 
 static void *create(const uint64_t *queued)
 {
-	struct sieve *s = kvb_calloc(1, sizeof *s);
+	struct sieve *s = skv_calloc(1, sizeof *s);
 
 	if (s)
 		s->queued = queued;
 	return s;
 }
 
-static struct kvb_policy_place place(void *state, struct kvb_policy_block *b)
+static struct skv_policy_place place(void *state, struct skv_policy_block *b)
 {
 	const struct sieve *s = state;
 
-	return (struct kvb_policy_place){ b->born > s->hand ? s->round : !s->round, b->born };
+	return (struct skv_policy_place){ b->born > s->hand ? s->round : !s->round, b->born };
 }
 
-static bool look(void *state, struct kvb_policy_block *b, struct kvb_policy_place at)
+static bool look(void *state, struct skv_policy_block *b, struct skv_policy_place at)
 {
 	struct sieve *s = state;
 
@@ -45,15 +45,15 @@ static bool look(void *state, struct kvb_policy_block *b, struct kvb_policy_plac
 	return false;
 }
 
-static uint64_t rank(void *state, struct kvb_policy_place at)
+static uint64_t rank(void *state, struct skv_policy_place at)
 {
 	const struct sieve *s = state;
 
-	return (at.queue == s->round ? 0 : KVB_POLICY_INNER) | at.key;
+	return (at.queue == s->round ? 0 : SKV_POLICY_INNER) | at.key;
 }
 
 /* From the newest it goes back to the oldest, before others come. */
-static void evicted(void *state, const struct kvb_policy_block *b, struct kvb_policy_place at)
+static void evicted(void *state, const struct skv_policy_block *b, struct skv_policy_place at)
 {
 	struct sieve *s = state;
 
@@ -65,7 +65,7 @@ static void evicted(void *state, const struct kvb_policy_block *b, struct kvb_po
 	s->hand = 0;
 }
 
-const struct kvb_policy_ops kvb_policy_sieve = {
-	.name = "sieve", .n_queues = 2, .create = create, .destroy = kvb_free, .place = place, .look = look, .rank = rank,
+const struct skv_policy_ops skv_policy_sieve = {
+	.name = "sieve", .n_queues = 2, .create = create, .destroy = skv_free, .place = place, .look = look, .rank = rank,
 	.evicted = evicted,
 };

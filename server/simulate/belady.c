@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-#include <kvb/mem.h>
+#include <skv/mem.h>
 
 #define NEVER UINT32_MAX
 
@@ -52,11 +52,11 @@ static void pop(struct belady *s)
 
 static int prepare(struct belady *s, const struct refs *t)
 {
-	uint32_t *seen = kvb_malloc(t->n_blocks * sizeof *seen);
+	uint32_t *seen = skv_malloc(t->n_blocks * sizeof *seen);
 
-	s->next_of = kvb_malloc(t->n_refs * sizeof *s->next_of);
-	s->next = kvb_calloc(t->n_blocks, sizeof *s->next);
-	s->heap = kvb_malloc(t->n_refs * sizeof *s->heap);
+	s->next_of = skv_malloc(t->n_refs * sizeof *s->next_of);
+	s->next = skv_calloc(t->n_blocks, sizeof *s->next);
+	s->heap = skv_malloc(t->n_refs * sizeof *s->heap);
 	if (seen && s->next_of && s->next && s->heap) {
 		memset(seen, 0xff, t->n_blocks * sizeof *seen);
 		for (uint32_t i = t->n_refs; i-- > 0;) {
@@ -64,8 +64,8 @@ static int prepare(struct belady *s, const struct refs *t)
 			seen[t->ref[i]] = i;
 		}
 	}
-	kvb_free(seen);
-	return seen && s->next_of && s->next && s->heap ? KVB_OK : KVB_E_NOMEM;
+	skv_free(seen);
+	return seen && s->next_of && s->next && s->heap ? SKV_OK : SKV_E_NOMEM;
 }
 
 /* Makes room for one that is used again at `next`. False: all that is there is used earlier. */
@@ -118,14 +118,14 @@ int run_belady(struct run *r)
 	struct belady s = { 0 };
 	int rc = prepare(&s, r->refs);
 
-	if (rc != KVB_OK)
-		kvb_fail(&r->err, rc, NULL, "%s: out of memory", r->refs->name);
-	for (uint32_t q = 0; rc == KVB_OK && q < r->refs->n_requests; q++) {
+	if (rc != SKV_OK)
+		skv_fail(&r->err, rc, NULL, "%s: out of memory", r->refs->name);
+	for (uint32_t q = 0; rc == SKV_OK && q < r->refs->n_requests; q++) {
 		request(r, &s, q);
-		rc = run_goes_on(r) ? KVB_OK : r->err.status;
+		rc = run_goes_on(r) ? SKV_OK : r->err.status;
 	}
-	kvb_free(s.next_of);
-	kvb_free(s.next);
-	kvb_free(s.heap);
+	skv_free(s.next_of);
+	skv_free(s.next);
+	skv_free(s.heap);
 	return rc;
 }

@@ -1,5 +1,5 @@
 /*
- * full.c - full mode: the whole core under the trace's clock, as `kvblock replay` with one client asks it.
+ * full.c - full mode: the whole core under the trace's clock, as `slabkv replay` with one client asks it.
  *
  * A core of its own for each run, without threads, on a memory store and a storage without bytes, with one group and one
  * instance. Each request looks up its prefix without a lease, then starts and finishes what is missing below it. Nothing
@@ -11,9 +11,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include <kvb/core.h>
-#include <kvb/mem.h>
-#include <kvb/store.h>
+#include <skv/core.h>
+#include <skv/mem.h>
+#include <skv/store.h>
 
 #define BEGIN_MS 1000000u
 #define OWNER_LEASE_MS 60000u
@@ -24,12 +24,12 @@
 
 struct full {
 	struct run *r;
-	struct kvb_fake_clock clock;
-	struct kvb_store *store;
-	struct kvb_core *core;
-	struct kvb_arena arena;
-	struct kvb_key *keys; /* [longest request] */
-	char instance[KVB_MAX_NAME + 1];
+	struct skv_fake_clock clock;
+	struct skv_store *store;
+	struct skv_core *core;
+	struct skv_arena arena;
+	struct skv_key *keys; /* [longest request] */
+	char instance[SKV_MAX_NAME + 1];
 	uint64_t now;         /* of the trace, ms */
 };
 
@@ -49,14 +49,14 @@ static void on_done(void *ctx, int status)
 /* What the call returns in the end. */
 static int wait_for(struct full *f, struct answer *a, int rc)
 {
-	if (rc != KVB_PENDING)
+	if (rc != SKV_PENDING)
 		return rc;
 	for (uint32_t i = 0; i < PATIENCE_MS && !a->over; i++) {
 		if (i > 2)
-			kvb_fake_clock_advance(&f->clock, 1);
-		kvb_core_tick(f->core);
+			skv_fake_clock_advance(&f->clock, 1);
+		skv_core_tick(f->core);
 	}
-	return a->over ? a->status : kvb_fail(&f->r->err, KVB_E_INTERNAL, NULL, "a call of the core did not end");
+	return a->over ? a->status : skv_fail(&f->r->err, SKV_E_INTERNAL, NULL, "a call of the core did not end");
 }
 
 static void go_to(struct full *f, uint64_t at_ms)
@@ -67,8 +67,8 @@ static void go_to(struct full *f, uint64_t at_ms)
 		uint64_t step = at - f->now < STEP_MS ? at - f->now : STEP_MS;
 
 		f->now += step;
-		kvb_fake_clock_advance(&f->clock, step);
-		kvb_core_tick(f->core);
+		skv_fake_clock_advance(&f->clock, step);
+		skv_core_tick(f->core);
 	}
 }
 
@@ -76,11 +76,11 @@ static void go_to(struct full *f, uint64_t at_ms)
 
 static int lookup(struct full *f, uint32_t n, uint32_t *matched)
 {
-	struct kvb_lookup_req req = { .tenant = TENANT, .instance = f->instance, .mode = KVB_LOOKUP_PREFIX, .keys = f->keys, .n_keys = n };
-	struct kvb_lookup_res res = { 0 };
+	struct skv_lookup_req req = { .tenant = TENANT, .instance = f->instance, .mode = SKV_LOOKUP_PREFIX, .keys = f->keys, .n_keys = n };
+	struct skv_lookup_res res = { 0 };
 	struct answer a = { 0 };
-	struct kvb_done done = { on_done, &a };
-	int rc = wait_for(f, &a, kvb_core_lookup(f->core, &req, &res, &f->arena, &f->r->err, &done));
+	struct skv_done done = { on_done, &a };
+	int rc = wait_for(f, &a, skv_core_lookup(f->core, &req, &res, &f->arena, &f->r->err, &done));
 
 	*matched = res.matched;
 	return rc;
@@ -88,11 +88,11 @@ static int lookup(struct full *f, uint32_t n, uint32_t *matched)
 
 static int finish(struct full *f, const char *session, uint32_t *committed)
 {
-	struct kvb_finish_req req = { .tenant = TENANT, .session = session, .mask_kind = KVB_MASK_ALL, .quiesced = true };
-	struct kvb_finish_res res = { 0 };
+	struct skv_finish_req req = { .tenant = TENANT, .session = session, .mask_kind = SKV_MASK_ALL, .quiesced = true };
+	struct skv_finish_res res = { 0 };
 	struct answer a = { 0 };
-	struct kvb_done done = { on_done, &a };
-	int rc = wait_for(f, &a, kvb_core_finish(f->core, &req, &res, &f->arena, &f->r->err, &done));
+	struct skv_done done = { on_done, &a };
+	int rc = wait_for(f, &a, skv_core_finish(f->core, &req, &res, &f->arena, &f->r->err, &done));
 
 	*committed = res.committed;
 	return rc;
@@ -101,19 +101,19 @@ static int finish(struct full *f, const char *session, uint32_t *committed)
 /* Keys first..n-1. */
 static int write_rest(struct full *f, uint32_t first, uint32_t n, struct request_hits *h)
 {
-	struct kvb_start_req req = { .tenant = TENANT, .instance = f->instance, .request_id = "", .keys = f->keys + first,
+	struct skv_start_req req = { .tenant = TENANT, .instance = f->instance, .request_id = "", .keys = f->keys + first,
 				     .n_keys = n - first, .has_parent = first > 0 };
-	struct kvb_start_res res = { 0 };
+	struct skv_start_res res = { 0 };
 	struct answer a = { 0 };
-	struct kvb_done done = { on_done, &a };
+	struct skv_done done = { on_done, &a };
 	int rc;
 
 	if (first)
 		req.parent = f->keys[first - 1];
-	rc = wait_for(f, &a, kvb_core_start(f->core, &req, &res, &f->arena, &f->r->err, &done));
-	for (uint32_t i = 0; rc == KVB_OK && i < res.n_keys; i++)
-		h->behind += res.outcome[i] == KVB_START_EXISTS;
-	return rc == KVB_OK && res.n_write ? finish(f, res.session, &h->written) : rc;
+	rc = wait_for(f, &a, skv_core_start(f->core, &req, &res, &f->arena, &f->r->err, &done));
+	for (uint32_t i = 0; rc == SKV_OK && i < res.n_keys; i++)
+		h->behind += res.outcome[i] == SKV_START_EXISTS;
+	return rc == SKV_OK && res.n_write ? finish(f, res.session, &h->written) : rc;
 }
 
 static int request(struct full *f, uint32_t q)
@@ -121,22 +121,22 @@ static int request(struct full *f, uint32_t q)
 	const struct refs *t = f->r->refs;
 	uint32_t n = t->first[q + 1] - t->first[q];
 	struct request_hits h = { 0 };
-	int rc = KVB_OK;
+	int rc = SKV_OK;
 
 	go_to(f, t->at_ms[q]);
-	kvb_arena_reset(&f->arena);
+	skv_arena_reset(&f->arena);
 	for (uint32_t i = 0; i < n; i++)
-		f->keys[i] = (struct kvb_key){ 0, t->id[t->ref[t->first[q] + i]] };
+		f->keys[i] = (struct skv_key){ 0, t->id[t->ref[t->first[q] + i]] };
 	if (n)
 		rc = lookup(f, n, &h.prefix);
-	if (rc == KVB_OK && h.prefix < n)
+	if (rc == SKV_OK && h.prefix < n)
 		rc = write_rest(f, h.prefix, n, &h);
-	if (rc != KVB_OK)
-		return kvb_fail(&f->r->err, rc, NULL, "%s: line %u, %llu blocks: %.150s", t->name, q + 1,
+	if (rc != SKV_OK)
+		return skv_fail(&f->r->err, rc, NULL, "%s: line %u, %llu blocks: %.150s", t->name, q + 1,
 				(unsigned long long)f->r->blocks,
-				f->r->err.message[0] ? f->r->err.message : kvb_status_text(rc));
+				f->r->err.message[0] ? f->r->err.message : skv_status_text(rc));
 	run_note(f->r, q, h);
-	return KVB_OK;
+	return SKV_OK;
 }
 
 /* ---- the core ------------------------------------------------------------------------------------------- */
@@ -146,84 +146,84 @@ static int make_objects(struct full *f)
 	struct run *r = f->r;
 	uint64_t unit = r->storage_unit ? r->storage_unit : UNIT, need = 2 * r->blocks * r->block_bytes + 4 * unit;
 	const char *const storages[] = { "default" };
-	struct kvb_storage_spec s = { .name = "default", .type = "null", .root = "", .unit = unit, .file_size = r->storage_file,
+	struct skv_storage_spec s = { .name = "default", .type = "null", .root = "", .unit = unit, .file_size = r->storage_file,
 				      .enabled = true, .capacity = r->storage_bytes ? r->storage_bytes : need / unit * unit };
-	struct kvb_group_spec g = { .name = "default", .storages = storages, .n_storages = 1, .policy = r->policy,
+	struct skv_group_spec g = { .name = "default", .storages = storages, .n_storages = 1, .policy = r->policy,
 				    .ttl_ms = strcmp(r->policy, "ttl") == 0 ? r->ttl_ms : 0,
 				    .capacity = r->storage_bytes ? 0 : r->blocks * r->block_bytes };
-	struct kvb_spec spec = { "kv", r->block_bytes };
-	struct kvb_instance_spec i = { .tenant = TENANT, .id = f->instance, .group = "default", .specs = &spec, .n_specs = 1,
+	struct skv_spec spec = { "kv", r->block_bytes };
+	struct skv_instance_spec i = { .tenant = TENANT, .id = f->instance, .group = "default", .specs = &spec, .n_specs = 1,
 				       .extra = "" };
-	int rc = kvb_core_storage_put(f->core, &s, NULL, &r->err);
+	int rc = skv_core_storage_put(f->core, &s, NULL, &r->err);
 
-	if (rc == KVB_OK)
-		rc = kvb_core_group_put(f->core, &g, NULL, NULL, &r->err);
-	return rc == KVB_OK ? kvb_core_instance_put(f->core, &i, NULL, &r->err) : rc;
+	if (rc == SKV_OK)
+		rc = skv_core_group_put(f->core, &g, NULL, NULL, &r->err);
+	return rc == SKV_OK ? skv_core_instance_put(f->core, &i, NULL, &r->err) : rc;
 }
 
 static int open_core(struct full *f)
 {
-	static const struct kvb_store_options private = { .path = "" };
-	struct kvb_core_options o;
-	int rc = kvb_store_open(&kvb_store_memory, &private, &f->store, &f->r->err);
+	static const struct skv_store_options private = { .path = "" };
+	struct skv_core_options o;
+	int rc = skv_store_open(&skv_store_memory, &private, &f->store, &f->r->err);
 
-	if (rc != KVB_OK)
+	if (rc != SKV_OK)
 		return rc;
-	kvb_core_options_init(&o);
+	skv_core_options_init(&o);
 	o.store = f->store;
 	o.clock = &f->clock.clock;
 	o.owner_lease_ms = OWNER_LEASE_MS;
 	o.open_percent = 100;
 	o.free_percent = 0;
 	o.manual = true;
-	rc = kvb_core_create(&o, &f->core, &f->r->err);
-	if (rc == KVB_OK && kvb_core_wait_ready(f->core, PATIENCE_MS) != KVB_OK)
-		rc = kvb_fail(&f->r->err, KVB_E_INTERNAL, NULL, "the core did not get ready");
-	if (rc == KVB_OK)
+	rc = skv_core_create(&o, &f->core, &f->r->err);
+	if (rc == SKV_OK && skv_core_wait_ready(f->core, PATIENCE_MS) != SKV_OK)
+		rc = skv_fail(&f->r->err, SKV_E_INTERNAL, NULL, "the core did not get ready");
+	if (rc == SKV_OK)
 		rc = make_objects(f);
-	if (rc == KVB_OK)
-		kvb_core_tick(f->core);
+	if (rc == SKV_OK)
+		skv_core_tick(f->core);
 	return rc;
 }
 
-static struct kvb_key *room_for_keys(const struct refs *t)
+static struct skv_key *room_for_keys(const struct refs *t)
 {
 	uint32_t longest = 1;
 
 	for (uint32_t q = 0; q < t->n_requests; q++)
 		if (t->first[q + 1] - t->first[q] > longest)
 			longest = t->first[q + 1] - t->first[q];
-	return kvb_calloc(longest, sizeof(struct kvb_key));
+	return skv_calloc(longest, sizeof(struct skv_key));
 }
 
 int run_full(struct run *r)
 {
 	struct full f = { .r = r, .keys = room_for_keys(r->refs) };
-	struct kvb_core_counters counters;
-	int rc = f.keys ? KVB_OK : kvb_fail(&r->err, KVB_E_NOMEM, NULL, "%s: out of memory", r->refs->name);
+	struct skv_core_counters counters;
+	int rc = f.keys ? SKV_OK : skv_fail(&r->err, SKV_E_NOMEM, NULL, "%s: out of memory", r->refs->name);
 
 	if (r->instance)
 		snprintf(f.instance, sizeof f.instance, "%s", r->instance);
 	else
 		snprintf(f.instance, sizeof f.instance, "replay-%llux1", (unsigned long long)r->block_bytes);
-	kvb_fake_clock_init(&f.clock, BEGIN_MS);
-	kvb_arena_init(&f.arena);
-	if (rc == KVB_OK)
+	skv_fake_clock_init(&f.clock, BEGIN_MS);
+	skv_arena_init(&f.arena);
+	if (rc == SKV_OK)
 		rc = open_core(&f);
-	for (uint32_t q = 0; rc == KVB_OK && q < r->refs->n_requests; q++) {
+	for (uint32_t q = 0; rc == SKV_OK && q < r->refs->n_requests; q++) {
 		rc = request(&f, q);
-		if (rc == KVB_OK && !run_goes_on(r))
+		if (rc == SKV_OK && !run_goes_on(r))
 			rc = r->err.status;
 	}
 	if (f.core) {
-		kvb_core_counters_get(f.core, &counters);
+		skv_core_counters_get(f.core, &counters);
 		r->counts.evicted = counters.evicted_blocks;
 		r->counts.examined = counters.evict_examined;
-		kvb_core_destroy(f.core);
+		skv_core_destroy(f.core);
 	}
 	if (f.store)
-		kvb_store_close(f.store);
-	kvb_arena_destroy(&f.arena);
-	kvb_free(f.keys);
+		skv_store_close(f.store);
+	skv_arena_destroy(&f.arena);
+	skv_free(f.keys);
 	return rc;
 }

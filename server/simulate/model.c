@@ -1,5 +1,5 @@
-/* model.c - shapes of models and what their KV caches take. See kvb/model.h. No state. */
-#include <kvb/model.h>
+/* model.c - shapes of models and what their KV caches take. See skv/model.h. No state. */
+#include <skv/model.h>
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -8,7 +8,7 @@
 #define MAX_SHAPE (1u << 20) /* of any number of a shape */
 #define DS_MLA_BYTES 656u
 
-const struct kvb_model kvb_models[] = {
+const struct skv_model skv_models[] = {
 	{ .name = "llama-3.1-8b", .layers = 32, .kv_heads = 8, .head_dim = 128 },
 	{ .name = "llama-3.1-70b", .layers = 80, .kv_heads = 8, .head_dim = 128 },
 	{ .name = "qwen2.5-14b", .layers = 48, .kv_heads = 8, .head_dim = 128 },
@@ -19,9 +19,9 @@ const struct kvb_model kvb_models[] = {
 	{ .name = NULL },
 };
 
-const struct kvb_model *kvb_model_find(const char *name)
+const struct skv_model *skv_model_find(const char *name)
 {
-	for (const struct kvb_model *m = kvb_models; m->name; m++)
+	for (const struct skv_model *m = skv_models; m->name; m++)
 		if (strcmp(m->name, name) == 0)
 			return m;
 	return NULL;
@@ -37,57 +37,57 @@ static uint32_t dtype_bytes(const char *dtype)
 	return strcmp(dtype, "fp8") == 0 ? 1 : 0;
 }
 
-static int check_shape(const struct kvb_model *m, struct kvb_error *err)
+static int check_shape(const struct skv_model *m, struct skv_error *err)
 {
 	if (m->layers < 1 || m->layers > MAX_SHAPE)
-		return kvb_fail(err, KVB_E_INVALID, "layers", "layers of the model, 1..%u", MAX_SHAPE);
+		return skv_fail(err, SKV_E_INVALID, "layers", "layers of the model, 1..%u", MAX_SHAPE);
 	if (m->kv_heads && (m->mla_rank || m->rope_dim))
-		return kvb_fail(err, KVB_E_INVALID, "kv-heads", "a model has KV heads, or a latent rank, not both");
+		return skv_fail(err, SKV_E_INVALID, "kv-heads", "a model has KV heads, or a latent rank, not both");
 	if (!m->kv_heads && !m->mla_rank)
-		return kvb_fail(err, KVB_E_INVALID, "kv-heads", "give --kv-heads and --head-dim, or --mla-rank and --rope-dim");
+		return skv_fail(err, SKV_E_INVALID, "kv-heads", "give --kv-heads and --head-dim, or --mla-rank and --rope-dim");
 	if (m->kv_heads > MAX_SHAPE)
-		return kvb_fail(err, KVB_E_INVALID, "kv-heads", "1..%u", MAX_SHAPE);
+		return skv_fail(err, SKV_E_INVALID, "kv-heads", "1..%u", MAX_SHAPE);
 	if (m->kv_heads && (m->head_dim < 1 || m->head_dim > MAX_SHAPE))
-		return kvb_fail(err, KVB_E_INVALID, "head-dim", "size of a head, 1..%u", MAX_SHAPE);
+		return skv_fail(err, SKV_E_INVALID, "head-dim", "size of a head, 1..%u", MAX_SHAPE);
 	if (m->mla_rank > MAX_SHAPE)
-		return kvb_fail(err, KVB_E_INVALID, "mla-rank", "1..%u", MAX_SHAPE);
+		return skv_fail(err, SKV_E_INVALID, "mla-rank", "1..%u", MAX_SHAPE);
 	if (m->rope_dim > MAX_SHAPE)
-		return kvb_fail(err, KVB_E_INVALID, "rope-dim", "0..%u", MAX_SHAPE);
-	return KVB_OK;
+		return skv_fail(err, SKV_E_INVALID, "rope-dim", "0..%u", MAX_SHAPE);
+	return SKV_OK;
 }
 
-static int heads_bytes(const struct kvb_model *m, uint32_t number, uint32_t tp, struct kvb_model_bytes *out,
-		       struct kvb_error *err)
+static int heads_bytes(const struct skv_model *m, uint32_t number, uint32_t tp, struct skv_model_bytes *out,
+		       struct skv_error *err)
 {
 	uint32_t split = tp < m->kv_heads ? tp : m->kv_heads;
 
 	if (m->kv_heads % split || tp % split)
-		return kvb_fail(err, KVB_E_INVALID, "tp", "%u KV heads cannot be shared evenly by %u ranks", m->kv_heads, tp);
+		return skv_fail(err, SKV_E_INVALID, "tp", "%u KV heads cannot be shared evenly by %u ranks", m->kv_heads, tp);
 	out->rank = 2ull * m->layers * (m->kv_heads / split) * m->head_dim * number;
 	out->whole = out->rank * tp;
 	out->ranks = tp;
-	return KVB_OK;
+	return SKV_OK;
 }
 
-int kvb_model_bytes(const struct kvb_model *m, const char *dtype, uint32_t tp, struct kvb_model_bytes *out,
-		    struct kvb_error *err)
+int skv_model_bytes(const struct skv_model *m, const char *dtype, uint32_t tp, struct skv_model_bytes *out,
+		    struct skv_error *err)
 {
 	bool packed = strcmp(dtype, "fp8_ds_mla") == 0;
 	uint32_t number = dtype_bytes(dtype);
 	int rc = check_shape(m, err);
 
-	if (rc != KVB_OK)
+	if (rc != SKV_OK)
 		return rc;
 	if (tp < 1 || tp > 1024)
-		return kvb_fail(err, KVB_E_INVALID, "tp", "ranks of tensor parallelism, 1..1024");
+		return skv_fail(err, SKV_E_INVALID, "tp", "ranks of tensor parallelism, 1..1024");
 	if (!number && !packed)
-		return kvb_fail(err, KVB_E_INVALID, "dtype", "bf16, fp16, fp32, fp8 or fp8_ds_mla");
+		return skv_fail(err, SKV_E_INVALID, "dtype", "bf16, fp16, fp32, fp8 or fp8_ds_mla");
 	if (packed && (m->mla_rank != 512 || m->rope_dim != 64))
-		return kvb_fail(err, KVB_E_INVALID, "dtype", "fp8_ds_mla is for MLA of rank 512 and rope 64 only");
+		return skv_fail(err, SKV_E_INVALID, "dtype", "fp8_ds_mla is for MLA of rank 512 and rope 64 only");
 	if (m->kv_heads)
 		return heads_bytes(m, number, tp, out, err);
 	out->rank = (uint64_t)m->layers * (packed ? DS_MLA_BYTES : (m->mla_rank + m->rope_dim) * (uint64_t)number);
 	out->whole = out->rank;
 	out->ranks = 1;
-	return KVB_OK;
+	return SKV_OK;
 }

@@ -1,5 +1,5 @@
 /*
- * options.c - reads the command line of `kvblockd simulate`. No state but getopt's.
+ * options.c - reads the command line of `slabkvd simulate`. No state but getopt's.
  *
  * Numbers are one table: name, where it goes, range. What belongs together is checked once all is read.
  */
@@ -12,14 +12,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <kvb/limits.h>
-#include <kvb/mem.h>
-#include <kvb/ops.h>
+#include <skv/limits.h>
+#include <skv/mem.h>
+#include <skv/ops.h>
 
 static const char usage[] =
-	"Usage: kvblockd simulate [options] TRACE...\n"
-	"       kvblockd simulate [options] --generate KIND\n"
-	"       kvblockd simulate --model NAME [--tp N] [--dtype TYPE] [--block-tokens N]\n"
+	"Usage: slabkvd simulate [options] TRACE...\n"
+	"       slabkvd simulate [options] --generate KIND\n"
+	"       slabkvd simulate --model NAME [--tp N] [--dtype TYPE] [--block-tokens N]\n"
 	"What policies and capacities would have made of a trace: JSON lines of timestamp, input_length,\n"
 	"output_length and hash_ids, as the Mooncake project publishes them; - is stdin.\n\n"
 	"  --policy LIST         of policies, e.g. odds,lru (default: all, and the optimum, belady)\n"
@@ -32,14 +32,14 @@ static const char usage[] =
 	"  --csv, --json         instead of tables\n"
 	"  --svg FILE            prefix hit rate over capacity, a curve for each policy; one trace\n"
 	"  --hits FILE           what each request found, as CSV; one trace, policy and capacity\n\n"
-	"  --generate KIND       instead of a trace: " KVB_GEN_KINDS "\n"
+	"  --generate KIND       instead of a trace: " SKV_GEN_KINDS "\n"
 	"  --conversations N     of it (default: the kind's own; of mix, percent)\n"
 	"  --seed N              the same seed gives the same trace (default: 1)\n\n"
-	"  --full                the whole manager instead of its policies alone: what kvblock replay\n"
+	"  --full                the whole manager instead of its policies alone: what slabkv replay\n"
 	"                        --clients 1 --lease 0 finds at one with free_percent 0, open_percent 100\n"
 	"  --ttl-ms N            of policy ttl (default: 3600000); without --full it is as fifo\n"
 	"  --block-bytes SIZE    of its blocks (default: 4K)\n"
-	"  --instance ID         (default: replay-BYTESx1, as kvblock replay)\n"
+	"  --instance ID         (default: replay-BYTESx1, as slabkv replay)\n"
 	"  --unit SIZE           of its storage (default: 64M)\n"
 	"  --file-size SIZE      of its storage's slab files (default: 1G)\n\n"
 	"  --model NAME          capacities as bytes, hits as tokens; --list-models tells which there are\n"
@@ -78,7 +78,7 @@ static const struct number {
 #define N_NUMBERS (sizeof numbers / sizeof numbers[0])
 
 static const struct number sizes[] = {
-	{ "block-bytes", offsetof(struct options, block_bytes), KVB_MIN_SPEC_SIZE, KVB_MAX_SPEC_SIZE, true },
+	{ "block-bytes", offsetof(struct options, block_bytes), SKV_MIN_SPEC_SIZE, SKV_MAX_SPEC_SIZE, true },
 	{ "unit", offsetof(struct options, unit), 4096, 1ull << 40, true },
 	{ "file-size", offsetof(struct options, file_size), 4096, 1ull << 50, true },
 };
@@ -86,7 +86,7 @@ static const struct number sizes[] = {
 
 static int bad(const char *name, const char *what, const char *value)
 {
-	fprintf(stderr, "kvblockd simulate: --%s: %s%s%s%s\nTry: kvblockd simulate --help\n", name, what, value ? ", not '" : "",
+	fprintf(stderr, "slabkvd simulate: --%s: %s%s%s%s\nTry: slabkvd simulate --help\n", name, what, value ? ", not '" : "",
 		value ? value : "", value ? "'" : "");
 	return EXIT_BAD;
 }
@@ -136,9 +136,9 @@ static int parse_list(const char *name, const char *text, bool bytes, uint64_t *
 
 static int parse_policies(struct options *o, const char *text)
 {
-	char *at = kvb_strdup(text);
+	char *at = skv_strdup(text);
 
-	kvb_free(o->policy_text);
+	skv_free(o->policy_text);
 	o->policy_text = at;
 	o->n_policies = 0;
 	if (!at)
@@ -175,7 +175,7 @@ static int set_number(struct options *o, const struct number *n, bool size, cons
 
 static int set_model(struct options *o, const char *name)
 {
-	const struct kvb_model *m = kvb_model_find(name);
+	const struct skv_model *m = skv_model_find(name);
 
 	if (!m)
 		return bad("model", "not in --list-models; give its shape with --layers and so on", name);
@@ -186,10 +186,10 @@ static int set_model(struct options *o, const char *name)
 
 static int set_kind(struct options *o, const char *name)
 {
-	enum kvb_gen_kind kind;
+	enum skv_gen_kind kind;
 
-	if (!kvb_gen_kind_parse(name, &kind))
-		return bad("generate", "one of " KVB_GEN_KINDS, name);
+	if (!skv_gen_kind_parse(name, &kind))
+		return bad("generate", "one of " SKV_GEN_KINDS, name);
 	o->generate = true;
 	o->gen.kind = kind;
 	return OPTIONS_RUN;
@@ -236,7 +236,7 @@ static int set_other(struct options *o, int opt, const char *value)
 		fputs(usage, stdout);
 		return 0;
 	default: /* getopt has printed what is wrong */
-		fputs("Try: kvblockd simulate --help\n", stderr);
+		fputs("Try: slabkvd simulate --help\n", stderr);
 		return EXIT_BAD;
 	}
 }
@@ -250,7 +250,7 @@ static int check(const struct options *o)
 	if (!o->generate && (o->gen.conversations || o->gen.seed != 1))
 		return bad("conversations", "and --seed: of a trace that is generated (--generate)", NULL);
 	if (inputs == 0 && !o->list_models && !o->sizing) {
-		fputs("kvblockd simulate: name a trace, or --generate one\nTry: kvblockd simulate --help\n", stderr);
+		fputs("slabkvd simulate: name a trace, or --generate one\nTry: slabkvd simulate --help\n", stderr);
 		return EXIT_BAD;
 	}
 	if (o->n_capacity && o->n_blocks)
@@ -263,7 +263,7 @@ static int check(const struct options *o)
 		return bad(o->svg ? "svg" : "hits", "of one trace", NULL);
 	if (!o->full && (o->has_block_bytes || o->instance || o->unit || o->file_size))
 		return bad("block-bytes", "and --instance, --unit, --file-size: of the manager (--full)", NULL);
-	if (o->instance && !kvb_name_valid(o->instance, strlen(o->instance)))
+	if (o->instance && !skv_name_valid(o->instance, strlen(o->instance)))
 		return bad("instance", "1 to 127 characters of A-Za-z0-9._:=@+,-", o->instance);
 	return OPTIONS_RUN;
 }
@@ -271,13 +271,13 @@ static int check(const struct options *o)
 /* What was not said. Of a generated trace it is the kind's own. */
 static void complete(struct options *o)
 {
-	struct kvb_gen_options given = o->gen;
+	struct skv_gen_options given = o->gen;
 
 	o->tp = o->tp ? o->tp : 1;
 	o->block_tokens = o->block_tokens ? o->block_tokens : 64;
 	o->dtype = o->dtype ? o->dtype : "bf16";
 
-	kvb_gen_options_init(&o->gen, given.kind);
+	skv_gen_options_init(&o->gen, given.kind);
 	o->gen.seed = given.seed;
 	if (given.conversations)
 		o->gen.conversations = given.conversations;
@@ -310,7 +310,7 @@ int options_parse(struct options *o, int argc, char **argv)
 	int opt, rc = OPTIONS_RUN;
 
 	*o = (struct options){ .gen.seed = 1, .block_bytes = 4096, .ttl_ms = 3600000,
-			       .trace_tokens = KVB_TRACE_BLOCK_TOKENS };
+			       .trace_tokens = SKV_TRACE_BLOCK_TOKENS };
 	make_table(table);
 	while (rc == OPTIONS_RUN && (opt = getopt_long(argc, argv, "h", table, NULL)) != -1) {
 		if (opt >= SIZES && opt < SIZES + (int)N_SIZES)
@@ -333,6 +333,6 @@ int options_parse(struct options *o, int argc, char **argv)
 
 void options_free(struct options *o)
 {
-	kvb_free(o->policy_text);
+	skv_free(o->policy_text);
 	o->policy_text = NULL;
 }

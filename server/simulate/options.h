@@ -1,11 +1,11 @@
-/* options.h - the command line of `kvblockd simulate`. */
-#ifndef KVB_SIMULATE_OPTIONS_H
-#define KVB_SIMULATE_OPTIONS_H
+/* options.h - the command line of `slabkvd simulate`. */
+#ifndef SKV_SIMULATE_OPTIONS_H
+#define SKV_SIMULATE_OPTIONS_H
 
 #include <stdbool.h>
 
-#include <kvb/model.h>
-#include <kvb/trace_gen.h>
+#include <skv/model.h>
+#include <skv/trace_gen.h>
 
 #define MAX_LIST 64u
 
@@ -13,10 +13,10 @@ struct options {
 	const char *traces[MAX_LIST]; /* paths, "-" = stdin */
 	uint32_t n_traces;
 	bool generate;
-	struct kvb_gen_options gen;
+	struct skv_gen_options gen;
 	const char *policies[MAX_LIST];
 	uint32_t n_policies; /* 0 = all */
-	char *policy_text;   /* what they point into; kvb_free */
+	char *policy_text;   /* what they point into; skv_free */
 	uint64_t blocks[MAX_LIST];
 	uint32_t n_blocks; /* 0 = chosen by the trace */
 	uint64_t capacity[MAX_LIST]; /* bytes */
@@ -24,7 +24,7 @@ struct options {
 	uint64_t requests; /* of each trace, 0 = all */
 	bool full;
 	uint64_t ttl_ms;
-	const char *instance; /* NULL: as kvblock replay calls it */
+	const char *instance; /* NULL: as slabkv replay calls it */
 	uint64_t block_bytes;
 	uint64_t unit;
 	uint64_t file_size;
@@ -35,7 +35,7 @@ struct options {
 	bool list_models;
 	bool sizing; /* a model, or a shape, was given */
 	bool has_block_bytes;
-	struct kvb_model model;
+	struct skv_model model;
 	uint32_t tp;
 	uint32_t block_tokens;
 	uint32_t trace_tokens;

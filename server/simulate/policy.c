@@ -1,5 +1,5 @@
 /*
- * policy.c - policy mode: the policies of the core (kvb/policy.h) over a trace, one insertion at a time.
+ * policy.c - policy mode: the policies of the core (skv/policy.h) over a trace, one insertion at a time.
  *
  * Holds blocks and queues as the core does (server/core/evict.c): a use changes a block's stamp and count, the queues
  * learn of it when the block comes to a top. Blocks of a policy with `leaf_first` go only when no other hangs below
@@ -10,13 +10,13 @@
 
 #include <string.h>
 
-#include <kvb/heap.h>
-#include <kvb/mem.h>
-#include <kvb/policy.h>
+#include <skv/heap.h>
+#include <skv/mem.h>
+#include <skv/policy.h>
 
 struct cell {
-	struct kvb_policy_block b;
-	uint32_t place; /* kvb/heap.h; 0 = the block is not there */
+	struct skv_policy_block b;
+	uint32_t place; /* skv/heap.h; 0 = the block is not there */
 	uint32_t below; /* blocks there whose parent it is */
 	uint32_t found; /* number of the request that found it last, counted from 1 */
 };
@@ -24,11 +24,11 @@ struct cell {
 struct cache {
 	struct run *r;
 	const struct refs *t;
-	const struct kvb_policy_ops *ops;
+	const struct skv_policy_ops *ops;
 	void *state;
-	struct kvb_heaps heaps;
+	struct skv_heaps heaps;
 	struct cell *cell; /* [n_blocks] */
-	uint64_t queued[KVB_POLICY_QUEUES];
+	uint64_t queued[SKV_POLICY_QUEUES];
 	uint64_t n;
 	uint64_t uses;
 	uint64_t births;
@@ -52,21 +52,21 @@ static uint64_t mix(uint64_t x)
 
 static uint64_t inner_bit(const struct cache *c, uint32_t id)
 {
-	return c->ops->leaf_first && c->cell[id].below ? KVB_POLICY_INNER : 0;
+	return c->ops->leaf_first && c->cell[id].below ? SKV_POLICY_INNER : 0;
 }
 
 static void enqueue(struct cache *c, uint32_t id)
 {
-	struct kvb_policy_place at = c->ops->place(c->state, &c->cell[id].b);
+	struct skv_policy_place at = c->ops->place(c->state, &c->cell[id].b);
 
 	c->queued[at.queue]++;
-	kvb_heap_push(&c->heaps, at.queue, at.key | inner_bit(c, id), id);
+	skv_heap_push(&c->heaps, at.queue, at.key | inner_bit(c, id), id);
 }
 
 static void dequeue(struct cache *c, uint32_t id)
 {
-	c->queued[kvb_heap_which(c->cell[id].place)]--;
-	kvb_heap_remove(&c->heaps, id);
+	c->queued[skv_heap_which(c->cell[id].place)]--;
+	skv_heap_remove(&c->heaps, id);
 }
 
 /* The top of a queue as it stands; a use since then makes it look older than it is. */
@@ -75,7 +75,7 @@ struct top {
 	bool inner;
 	uint64_t rank;
 	uint64_t use;
-	struct kvb_policy_place at;
+	struct skv_policy_place at;
 };
 
 static bool goes_before(const struct top *a, const struct top *b)
@@ -93,10 +93,10 @@ static struct top first_top(const struct cache *c)
 		struct top t = { .at.queue = q };
 		uint64_t key;
 
-		if (!kvb_heap_top(&c->heaps, q, &key, &t.id))
+		if (!skv_heap_top(&c->heaps, q, &key, &t.id))
 			continue;
-		t.inner = (key & KVB_POLICY_INNER) != 0;
-		t.at.key = key & ~KVB_POLICY_INNER;
+		t.inner = (key & SKV_POLICY_INNER) != 0;
+		t.at.key = key & ~SKV_POLICY_INNER;
 		t.rank = c->ops->rank(c->state, t.at);
 		t.use = c->cell[t.id].b.use;
 		if (best.id == NO_BLOCK || goes_before(&t, &best))
@@ -144,10 +144,10 @@ static uint64_t next_use(struct cache *c) { return c->ops->leaf_first ? c->uses 
 
 static void use(struct cache *c, uint32_t id)
 {
-	struct kvb_policy_block *b = &c->cell[id].b;
+	struct skv_policy_block *b = &c->cell[id].b;
 
 	b->use = next_use(c);
-	b->freq += b->freq < KVB_POLICY_FREQ;
+	b->freq += b->freq < SKV_POLICY_FREQ;
 }
 
 static void insert(struct cache *c, uint32_t id, uint32_t how)
@@ -157,7 +157,7 @@ static void insert(struct cache *c, uint32_t id, uint32_t how)
 
 	if (c->n == c->r->blocks)
 		evict_one(c);
-	cell->b = (struct kvb_policy_block){ .hash = mix(c->t->id[id] + 1), .use = next_use(c), .born = ++c->births };
+	cell->b = (struct skv_policy_block){ .hash = mix(c->t->id[id] + 1), .use = next_use(c), .born = ++c->births };
 	if (c->ops->born)
 		c->ops->born(c->state, &cell->b, how);
 	enqueue(c, id);
@@ -189,7 +189,7 @@ static void request(struct cache *c, uint32_t q)
 	for (uint32_t i = first + h.prefix; i < end; i++) {
 		if (c->cell[t->ref[i]].found == q + 1)
 			continue; /* also if it has made room for others of this request */
-		insert(c, t->ref[i], (i == last ? KVB_BORN_LAST : 0) | (h.prefix ? KVB_BORN_BELOW : 0));
+		insert(c, t->ref[i], (i == last ? SKV_BORN_LAST : 0) | (h.prefix ? SKV_BORN_BELOW : 0));
 		h.written++;
 	}
 	run_note(c->r, q, h);
@@ -199,20 +199,20 @@ static int open_cache(struct cache *c, struct run *r)
 {
 	uint64_t most;
 
-	*c = (struct cache){ .r = r, .t = r->refs, .ops = kvb_policy_find(r->policy) };
+	*c = (struct cache){ .r = r, .t = r->refs, .ops = skv_policy_find(r->policy) };
 	if (!c->ops)
-		return kvb_fail(&r->err, KVB_E_INVALID, "policy", "there is no policy '%s': one of %s, belady", r->policy,
-				kvb_policy_names());
+		return skv_fail(&r->err, SKV_E_INVALID, "policy", "there is no policy '%s': one of %s, belady", r->policy,
+				skv_policy_names());
 	most = r->blocks < c->t->n_blocks ? r->blocks : c->t->n_blocks;
-	if (most >= KVB_HEAP_IDS)
-		return kvb_fail(&r->err, KVB_E_TOO_LARGE, NULL, "%s: a capacity of over 2^27 blocks", c->t->name);
-	kvb_heaps_init(&c->heaps, c->ops->n_queues, place_of, c);
-	c->cell = kvb_calloc(c->t->n_blocks, sizeof *c->cell);
-	if (!c->cell || kvb_heaps_reserve(&c->heaps, most) != KVB_OK)
-		return kvb_fail(&r->err, KVB_E_NOMEM, NULL, "%s: out of memory", c->t->name);
+	if (most >= SKV_HEAP_IDS)
+		return skv_fail(&r->err, SKV_E_TOO_LARGE, NULL, "%s: a capacity of over 2^27 blocks", c->t->name);
+	skv_heaps_init(&c->heaps, c->ops->n_queues, place_of, c);
+	c->cell = skv_calloc(c->t->n_blocks, sizeof *c->cell);
+	if (!c->cell || skv_heaps_reserve(&c->heaps, most) != SKV_OK)
+		return skv_fail(&r->err, SKV_E_NOMEM, NULL, "%s: out of memory", c->t->name);
 	if (c->ops->create && !(c->state = c->ops->create(c->queued)))
-		return kvb_fail(&r->err, KVB_E_NOMEM, NULL, "%s: out of memory", c->t->name);
-	return KVB_OK;
+		return skv_fail(&r->err, SKV_E_NOMEM, NULL, "%s: out of memory", c->t->name);
+	return SKV_OK;
 }
 
 int run_policy(struct run *r)
@@ -220,13 +220,13 @@ int run_policy(struct run *r)
 	struct cache c;
 	int rc = open_cache(&c, r);
 
-	for (uint32_t q = 0; rc == KVB_OK && q < r->refs->n_requests; q++) {
+	for (uint32_t q = 0; rc == SKV_OK && q < r->refs->n_requests; q++) {
 		request(&c, q);
-		rc = run_goes_on(r) ? KVB_OK : r->err.status;
+		rc = run_goes_on(r) ? SKV_OK : r->err.status;
 	}
 	if (c.state)
 		c.ops->destroy(c.state);
-	kvb_heaps_destroy(&c.heaps);
-	kvb_free(c.cell);
+	skv_heaps_destroy(&c.heaps);
+	skv_free(c.cell);
 	return rc;
 }

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include <kvb/mem.h>
+#include <skv/mem.h>
 
 struct numbers {
 	uint32_t *cell; /* block + 1; open addressing */
@@ -21,33 +21,33 @@ static uint32_t *cell_of(const struct numbers *n, const struct refs *r, uint64_t
 	return &n->cell[i];
 }
 
-static int allocate(const struct kvb_trace *t, struct refs *r, struct numbers *n, struct kvb_error *err)
+static int allocate(const struct skv_trace *t, struct refs *r, struct numbers *n, struct skv_error *err)
 {
 	uint64_t refs = 0, cells = 16;
 
 	for (size_t i = 0; i < t->n; i++)
 		refs += t->v[i].n_ids;
 	if (refs >= 1ull << 31 || t->n >= 1ull << 31)
-		return kvb_fail(err, KVB_E_TOO_LARGE, NULL, "%s: over 2^31 references; use --requests", r->name);
+		return skv_fail(err, SKV_E_TOO_LARGE, NULL, "%s: over 2^31 references; use --requests", r->name);
 	while (cells < 2 * refs)
 		cells *= 2;
 	r->n_requests = (uint32_t)t->n;
 	r->n_refs = (uint32_t)refs;
-	r->first = kvb_calloc(t->n + 1, sizeof *r->first);
-	r->at_ms = kvb_calloc(t->n, sizeof *r->at_ms);
-	r->ref = kvb_calloc(refs, sizeof *r->ref);
-	r->id = kvb_calloc(refs, sizeof *r->id);
-	r->parent = kvb_calloc(refs, sizeof *r->parent);
-	n->cell = kvb_calloc(cells, sizeof *n->cell);
+	r->first = skv_calloc(t->n + 1, sizeof *r->first);
+	r->at_ms = skv_calloc(t->n, sizeof *r->at_ms);
+	r->ref = skv_calloc(refs, sizeof *r->ref);
+	r->id = skv_calloc(refs, sizeof *r->id);
+	r->parent = skv_calloc(refs, sizeof *r->parent);
+	n->cell = skv_calloc(cells, sizeof *n->cell);
 	n->mask = (uint32_t)(cells - 1);
 	if (r->first && r->at_ms && r->ref && r->id && r->parent && n->cell)
-		return KVB_OK;
-	return kvb_fail(err, KVB_E_NOMEM, NULL, "%s: out of memory", r->name);
+		return SKV_OK;
+	return skv_fail(err, SKV_E_NOMEM, NULL, "%s: out of memory", r->name);
 }
 
 /* `seen`: uses of each block, one and several. */
-static int add_request(const struct kvb_trace_request *q, uint32_t at, struct refs *r, struct numbers *n, uint8_t *seen,
-		       struct kvb_error *err)
+static int add_request(const struct skv_trace_request *q, uint32_t at, struct refs *r, struct numbers *n, uint8_t *seen,
+		       struct skv_error *err)
 {
 	uint32_t before = NO_BLOCK, end = r->first[at];
 
@@ -61,7 +61,7 @@ static int add_request(const struct kvb_trace_request *q, uint32_t at, struct re
 		}
 		block = *cell - 1;
 		if (r->parent[block] != before)
-			return kvb_fail(err, KVB_E_INVALID, "hash_ids",
+			return skv_fail(err, SKV_E_INVALID, "hash_ids",
 					"%s: line %u: hash_ids[%u]: %llu followed another id before: ids must stand for "
 					"their whole prefix", r->name, at + 1, i, (unsigned long long)q->ids[i]);
 		seen[block] = (uint8_t)(seen[block] + (seen[block] < 2));
@@ -69,10 +69,10 @@ static int add_request(const struct kvb_trace_request *q, uint32_t at, struct re
 	}
 	r->first[at + 1] = end;
 	r->input_tokens += q->input_length;
-	return KVB_OK;
+	return SKV_OK;
 }
 
-int refs_make(const struct kvb_trace *t, const char *name, struct refs *out, struct kvb_error *err)
+int refs_make(const struct skv_trace *t, const char *name, struct refs *out, struct skv_error *err)
 {
 	struct numbers n = { 0 };
 	uint8_t *seen = NULL;
@@ -81,27 +81,27 @@ int refs_make(const struct kvb_trace *t, const char *name, struct refs *out, str
 	memset(out, 0, sizeof *out);
 	snprintf(out->name, sizeof out->name, "%s", name);
 	rc = allocate(t, out, &n, err);
-	if (rc == KVB_OK && !(seen = kvb_calloc(out->n_refs, 1)))
-		rc = kvb_fail(err, KVB_E_NOMEM, NULL, "%s: out of memory", out->name);
-	for (uint32_t i = 0; rc == KVB_OK && i < out->n_requests; i++) {
+	if (rc == SKV_OK && !(seen = skv_calloc(out->n_refs, 1)))
+		rc = skv_fail(err, SKV_E_NOMEM, NULL, "%s: out of memory", out->name);
+	for (uint32_t i = 0; rc == SKV_OK && i < out->n_requests; i++) {
 		uint64_t at = t->v[i].timestamp_ms > t->v[0].timestamp_ms ? t->v[i].timestamp_ms - t->v[0].timestamp_ms : 0;
 
 		out->at_ms[i] = i && at < out->at_ms[i - 1] ? out->at_ms[i - 1] : at;
 		rc = add_request(&t->v[i], i, out, &n, seen, err);
 	}
-	for (uint32_t b = 0; rc == KVB_OK && b < out->n_blocks; b++)
+	for (uint32_t b = 0; rc == SKV_OK && b < out->n_blocks; b++)
 		out->n_once += seen[b] == 1;
-	kvb_free(seen);
-	kvb_free(n.cell);
+	skv_free(seen);
+	skv_free(n.cell);
 	return rc;
 }
 
 void refs_free(struct refs *r)
 {
-	kvb_free(r->first);
-	kvb_free(r->ref);
-	kvb_free(r->at_ms);
-	kvb_free(r->id);
-	kvb_free(r->parent);
+	skv_free(r->first);
+	skv_free(r->ref);
+	skv_free(r->at_ms);
+	skv_free(r->id);
+	skv_free(r->parent);
 	memset(r, 0, sizeof *r);
 }

@@ -2,11 +2,11 @@
  * refs.h - a trace as simulations read it: blocks numbered 0, 1, 2... in the order of their first reference.
  * Read only once made; any thread.
  */
-#ifndef KVB_SIMULATE_REFS_H
-#define KVB_SIMULATE_REFS_H
+#ifndef SKV_SIMULATE_REFS_H
+#define SKV_SIMULATE_REFS_H
 
-#include <kvb/status.h>
-#include <kvb/trace.h>
+#include <skv/status.h>
+#include <skv/trace.h>
 
 #define NO_BLOCK UINT32_MAX
 
@@ -24,9 +24,9 @@ struct refs {
 	uint64_t input_tokens;
 };
 
-/* KVB_E_INVALID names line and element: an id that follows another id than it did before is no chain.
- * KVB_E_TOO_LARGE (2^31 references), KVB_E_NOMEM. `name` is cut. Release with refs_free, also after a failure. */
-int refs_make(const struct kvb_trace *t, const char *name, struct refs *out, struct kvb_error *err);
+/* SKV_E_INVALID names line and element: an id that follows another id than it did before is no chain.
+ * SKV_E_TOO_LARGE (2^31 references), SKV_E_NOMEM. `name` is cut. Release with refs_free, also after a failure. */
+int refs_make(const struct skv_trace *t, const char *name, struct refs *out, struct skv_error *err);
 void refs_free(struct refs *r);
 
 #endif

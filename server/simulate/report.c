@@ -4,7 +4,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include <kvb/json_out.h>
+#include <skv/json_out.h>
 
 #define GB 1e9
 #define NAME_WIDTH 16
@@ -163,79 +163,79 @@ int report_csv(const struct report *r, FILE *out)
 	return ferror(out) ? -1 : 0;
 }
 
-static void field_rate(struct kvb_buf *b, const char *name, double rate)
+static void field_rate(struct skv_buf *b, const char *name, double rate)
 {
 	char text[16];
 	int n = snprintf(text, sizeof text, "%.6f", rate);
 
-	kvb_jout_name(b, name);
-	kvb_jout_plain(b, text, (size_t)n);
+	skv_jout_name(b, name);
+	skv_jout_plain(b, text, (size_t)n);
 }
 
-static void json_run(const struct report *r, const struct run *run, struct kvb_buf *b)
+static void json_run(const struct report *r, const struct run *run, struct skv_buf *b)
 {
-	kvb_jout_open(b, '{');
-	kvb_jout_field_string(b, "policy", run->policy);
-	kvb_jout_field_u64(b, "blocks", run->blocks);
+	skv_jout_open(b, '{');
+	skv_jout_field_string(b, "policy", run->policy);
+	skv_jout_field_u64(b, "blocks", run->blocks);
 	if (r->sizing) {
-		kvb_jout_field_u64(b, "bytes_rank", bytes_of(r, r->sizing->bytes.rank, run->blocks));
-		kvb_jout_field_u64(b, "bytes_all", bytes_of(r, r->sizing->bytes.whole, run->blocks));
+		skv_jout_field_u64(b, "bytes_rank", bytes_of(r, r->sizing->bytes.rank, run->blocks));
+		skv_jout_field_u64(b, "bytes_all", bytes_of(r, r->sizing->bytes.whole, run->blocks));
 	}
-	kvb_jout_field_u64(b, "block_hits", run->counts.block_hits);
-	kvb_jout_field_u64(b, "prefix_hits", run->counts.prefix_hits);
+	skv_jout_field_u64(b, "block_hits", run->counts.block_hits);
+	skv_jout_field_u64(b, "prefix_hits", run->counts.prefix_hits);
 	field_rate(b, "block_hit_rate", report_rate(run->counts.block_hits, run->refs));
 	field_rate(b, "prefix_hit_rate", report_rate(run->counts.prefix_hits, run->refs));
-	kvb_jout_field_u64(b, "inserted", run->counts.inserted);
-	kvb_jout_field_u64(b, "evicted", run->counts.evicted);
-	kvb_jout_field_u64(b, "examined", run->counts.examined);
-	kvb_jout_field_u64(b, "tokens_saved", tokens_saved(r, run));
-	kvb_jout_close(b, '}');
+	skv_jout_field_u64(b, "inserted", run->counts.inserted);
+	skv_jout_field_u64(b, "evicted", run->counts.evicted);
+	skv_jout_field_u64(b, "examined", run->counts.examined);
+	skv_jout_field_u64(b, "tokens_saved", tokens_saved(r, run));
+	skv_jout_close(b, '}');
 }
 
-static void json_trace(const struct report *r, uint32_t trace, struct kvb_buf *b)
+static void json_trace(const struct report *r, uint32_t trace, struct skv_buf *b)
 {
 	const struct refs *t = &r->refs[trace];
 	uint32_t n = r->n_policies * r->n_blocks;
 
-	kvb_jout_open(b, '{');
-	kvb_jout_field_text(b, "name", t->name);
-	kvb_jout_field_u64(b, "requests", t->n_requests);
-	kvb_jout_field_u64(b, "references", t->n_refs);
-	kvb_jout_field_u64(b, "blocks", t->n_blocks);
-	kvb_jout_field_u64(b, "blocks_used_once", t->n_once);
-	kvb_jout_field_u64(b, "span_ms", t->n_requests ? t->at_ms[t->n_requests - 1] : 0);
-	kvb_jout_name(b, "runs");
-	kvb_jout_open(b, '[');
+	skv_jout_open(b, '{');
+	skv_jout_field_text(b, "name", t->name);
+	skv_jout_field_u64(b, "requests", t->n_requests);
+	skv_jout_field_u64(b, "references", t->n_refs);
+	skv_jout_field_u64(b, "blocks", t->n_blocks);
+	skv_jout_field_u64(b, "blocks_used_once", t->n_once);
+	skv_jout_field_u64(b, "span_ms", t->n_requests ? t->at_ms[t->n_requests - 1] : 0);
+	skv_jout_name(b, "runs");
+	skv_jout_open(b, '[');
 	for (uint32_t i = 0; i < n; i++)
 		json_run(r, &r->runs[(size_t)trace * n + i], b);
-	kvb_jout_close(b, ']');
-	kvb_jout_close(b, '}');
+	skv_jout_close(b, ']');
+	skv_jout_close(b, '}');
 }
 
 int report_json(const struct report *r, FILE *out)
 {
-	struct kvb_buf b = { 0 };
+	struct skv_buf b = { 0 };
 	int rc;
 
-	kvb_jout_begin(&b);
-	kvb_jout_field_string(&b, "mode", r->n_refs && r->runs[0].full ? "full" : "policy");
-	kvb_jout_field_u64(&b, "trace_block_tokens", r->trace_tokens);
+	skv_jout_begin(&b);
+	skv_jout_field_string(&b, "mode", r->n_refs && r->runs[0].full ? "full" : "policy");
+	skv_jout_field_u64(&b, "trace_block_tokens", r->trace_tokens);
 	if (r->sizing) {
-		kvb_jout_field_string(&b, "model", r->sizing->model.name ? r->sizing->model.name : "");
-		kvb_jout_field_string(&b, "dtype", r->sizing->dtype);
-		kvb_jout_field_u64(&b, "tp", r->sizing->tp);
-		kvb_jout_field_u64(&b, "block_tokens", r->sizing->block_tokens);
-		kvb_jout_field_u64(&b, "bytes_per_token_rank", r->sizing->bytes.rank);
-		kvb_jout_field_u64(&b, "bytes_per_token_all", r->sizing->bytes.whole);
+		skv_jout_field_string(&b, "model", r->sizing->model.name ? r->sizing->model.name : "");
+		skv_jout_field_string(&b, "dtype", r->sizing->dtype);
+		skv_jout_field_u64(&b, "tp", r->sizing->tp);
+		skv_jout_field_u64(&b, "block_tokens", r->sizing->block_tokens);
+		skv_jout_field_u64(&b, "bytes_per_token_rank", r->sizing->bytes.rank);
+		skv_jout_field_u64(&b, "bytes_per_token_all", r->sizing->bytes.whole);
 	}
-	kvb_jout_name(&b, "traces");
-	kvb_jout_open(&b, '[');
+	skv_jout_name(&b, "traces");
+	skv_jout_open(&b, '[');
 	for (uint32_t i = 0; i < r->n_refs; i++)
 		json_trace(r, i, &b);
-	kvb_jout_close(&b, ']');
-	kvb_jout_close(&b, '}');
+	skv_jout_close(&b, ']');
+	skv_jout_close(&b, '}');
 	rc = b.failed || fwrite(b.data, 1, b.len, out) != b.len || fputc('\n', out) == EOF ? -1 : 0;
-	kvb_buf_destroy(&b);
+	skv_buf_destroy(&b);
 	return rc;
 }
 

@@ -1,17 +1,17 @@
 /* report.h - what simulations found: table, CSV, JSON, SVG. All write to a stream and return 0, or -1 when that failed. */
-#ifndef KVB_SIMULATE_REPORT_H
-#define KVB_SIMULATE_REPORT_H
+#ifndef SKV_SIMULATE_REPORT_H
+#define SKV_SIMULATE_REPORT_H
 
 #include <stdio.h>
 
-#include <kvb/model.h>
+#include <skv/model.h>
 
 #include "run.h"
 
 /* What blocks of a trace are worth in bytes and tokens. */
 struct sizing {
-	struct kvb_model model;
-	struct kvb_model_bytes bytes; /* for each token */
+	struct skv_model model;
+	struct skv_model_bytes bytes; /* for each token */
 	const char *dtype;
 	uint32_t tp;
 	uint32_t block_tokens; /* of a block of the manager */

@@ -8,8 +8,8 @@
 #include <pthread.h>
 #include <string.h>
 
-#include <kvb/lock.h>
-#include <kvb/mem.h>
+#include <skv/lock.h>
+#include <skv/mem.h>
 
 #define PROGRESS_MS 200u
 
@@ -20,8 +20,8 @@ struct crew {
 	struct run *runs;
 	uint32_t n;
 	atomic_uint next;
-	struct kvb_mutex lock; /* protects working */
-	struct kvb_cond ended;
+	struct skv_mutex lock; /* protects working */
+	struct skv_cond ended;
 	uint32_t working;
 };
 
@@ -30,7 +30,7 @@ bool run_goes_on(struct run *r)
 	atomic_fetch_add_explicit(&run_done, 1, memory_order_relaxed);
 	if (!atomic_load_explicit(&run_stop, memory_order_relaxed))
 		return true;
-	kvb_fail(&r->err, KVB_E_TIMEOUT, NULL, "interrupted");
+	skv_fail(&r->err, SKV_E_TIMEOUT, NULL, "interrupted");
 	return false;
 }
 
@@ -61,13 +61,13 @@ static void *work(void *arg)
 		if (i >= c->n)
 			break;
 		run_one(&c->runs[i]);
-		if (c->runs[i].status != KVB_OK)
+		if (c->runs[i].status != SKV_OK)
 			atomic_store(&run_stop, true);
 	}
-	kvb_mutex_lock(&c->lock);
+	skv_mutex_lock(&c->lock);
 	c->working--;
-	kvb_cond_signal(&c->ended);
-	kvb_mutex_unlock(&c->lock);
+	skv_cond_signal(&c->ended);
+	skv_mutex_unlock(&c->lock);
 	return NULL;
 }
 
@@ -77,55 +77,55 @@ static void watch(struct crew *c, void (*progress)(uint64_t done, uint64_t all))
 
 	for (uint32_t i = 0; i < c->n; i++)
 		all += c->runs[i].refs->n_requests;
-	kvb_mutex_lock(&c->lock);
+	skv_mutex_lock(&c->lock);
 	while (c->working) {
-		kvb_cond_wait_ms(&c->ended, &c->lock, PROGRESS_MS);
+		skv_cond_wait_ms(&c->ended, &c->lock, PROGRESS_MS);
 		if (progress)
 			progress(atomic_load(&run_done), all);
 	}
-	kvb_mutex_unlock(&c->lock);
+	skv_mutex_unlock(&c->lock);
 }
 
 /* What was interrupted because another failed says less than that one. */
-static int first_failure(const struct crew *c, struct kvb_error *err)
+static int first_failure(const struct crew *c, struct skv_error *err)
 {
-	int rc = KVB_OK;
+	int rc = SKV_OK;
 
 	for (uint32_t i = 0; i < c->n; i++) {
-		if (c->runs[i].status == KVB_OK || (rc != KVB_OK && c->runs[i].status == KVB_E_TIMEOUT))
+		if (c->runs[i].status == SKV_OK || (rc != SKV_OK && c->runs[i].status == SKV_E_TIMEOUT))
 			continue;
 		*err = c->runs[i].err;
 		rc = c->runs[i].status;
-		if (rc != KVB_E_TIMEOUT)
+		if (rc != SKV_E_TIMEOUT)
 			break;
 	}
 	return rc;
 }
 
 int run_all(struct run *runs, uint32_t n, uint32_t threads, void (*progress)(uint64_t done, uint64_t all),
-	    struct kvb_error *err)
+	    struct skv_error *err)
 {
 	struct crew c = { .runs = runs, .n = n };
 	pthread_t *thread;
 	uint32_t started = 0;
 
 	threads = threads < n ? threads : n;
-	thread = kvb_calloc(threads, sizeof *thread);
+	thread = skv_calloc(threads, sizeof *thread);
 	if (!thread)
-		return kvb_fail(err, KVB_E_NOMEM, NULL, "out of memory");
-	kvb_mutex_init(&c.lock);
-	kvb_cond_init(&c.ended);
+		return skv_fail(err, SKV_E_NOMEM, NULL, "out of memory");
+	skv_mutex_init(&c.lock);
+	skv_cond_init(&c.ended);
 	c.working = threads;
 	while (started < threads && pthread_create(&thread[started], NULL, work, &c) == 0)
 		started++;
-	kvb_mutex_lock(&c.lock);
+	skv_mutex_lock(&c.lock);
 	c.working -= threads - started;
-	kvb_mutex_unlock(&c.lock);
+	skv_mutex_unlock(&c.lock);
 	watch(&c, progress);
 	for (uint32_t i = 0; i < started; i++)
 		pthread_join(thread[i], NULL);
-	kvb_cond_destroy(&c.ended);
-	kvb_mutex_destroy(&c.lock);
-	kvb_free(thread);
-	return started || !n ? first_failure(&c, err) : kvb_fail(err, KVB_E_NOMEM, NULL, "no thread could be started");
+	skv_cond_destroy(&c.ended);
+	skv_mutex_destroy(&c.lock);
+	skv_free(thread);
+	return started || !n ? first_failure(&c, err) : skv_fail(err, SKV_E_NOMEM, NULL, "no thread could be started");
 }

@@ -5,8 +5,8 @@
  * used, in request order; then those absent are inserted, in order, with one victim for each insertion once the
  * capacity is reached.
  */
-#ifndef KVB_SIMULATE_RUN_H
-#define KVB_SIMULATE_RUN_H
+#ifndef SKV_SIMULATE_RUN_H
+#define SKV_SIMULATE_RUN_H
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -30,23 +30,23 @@ struct request_hits {
 
 struct run {
 	const struct refs *refs;
-	const char *policy; /* of kvb_policy_all(), or "belady" */
+	const char *policy; /* of skv_policy_all(), or "belady" */
 	uint64_t blocks;    /* capacity, at least 1 */
 	bool full;
-	const char *instance;     /* full: its name, NULL = as kvblock replay calls it; ghosts are told apart by it */
+	const char *instance;     /* full: its name, NULL = as slabkv replay calls it; ghosts are told apart by it */
 	uint64_t ttl_ms;          /* full: of policy `ttl` */
 	uint64_t block_bytes;     /* full: bytes of a block */
 	uint64_t storage_bytes;   /* full: of the storage, 0 = `blocks` bound the group, and the storage is large enough */
 	uint64_t storage_unit;    /* full: 0 = 64 MiB, */
-	uint64_t storage_file;    /* full: 0 = 1 GiB, as kvb_storage_spec */
+	uint64_t storage_file;    /* full: 0 = 1 GiB, as skv_storage_spec */
 	struct request_hits *hits; /* [refs->n_requests], or NULL */
 	/* results */
 	struct counts counts;
 	int status;
-	struct kvb_error err; /* unless it is KVB_OK */
+	struct skv_error err; /* unless it is SKV_OK */
 };
 
-/* Set from a signal handler or any thread: every simulation ends soon, with KVB_E_TIMEOUT. */
+/* Set from a signal handler or any thread: every simulation ends soon, with SKV_E_TIMEOUT. */
 extern atomic_bool run_stop;
 /* Requests that all runs have done, for progress. */
 extern atomic_ullong run_done;
@@ -56,13 +56,13 @@ bool run_goes_on(struct run *r);
 /* Notes what a request found. */
 void run_note(struct run *r, uint32_t request, struct request_hits hits);
 
-/* Each fills counts, and returns KVB_OK, or what is in err, too. */
+/* Each fills counts, and returns SKV_OK, or what is in err, too. */
 int run_policy(struct run *r);
 int run_belady(struct run *r);
 int run_full(struct run *r);
 
 /* Runs all on so many threads. The first failure, with its run's err. */
 int run_all(struct run *runs, uint32_t n, uint32_t threads, void (*progress)(uint64_t done, uint64_t all),
-	    struct kvb_error *err);
+	    struct skv_error *err);
 
 #endif

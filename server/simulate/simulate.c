@@ -1,9 +1,9 @@
 /*
- * simulate.c - `kvblockd simulate`: reads traces, runs each policy at each capacity, prints what was found.
+ * simulate.c - `slabkvd simulate`: reads traces, runs each policy at each capacity, prints what was found.
  *
  * One thread, which makes those of run.c. A signal stops them; nothing is printed then.
  */
-#include <kvb/simulate.h>
+#include <skv/simulate.h>
 
 #include <errno.h>
 #include <inttypes.h>
@@ -12,9 +12,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include <kvb/log.h>
-#include <kvb/mem.h>
-#include <kvb/policy.h>
+#include <skv/log.h>
+#include <skv/mem.h>
+#include <skv/policy.h>
 
 #include "options.h"
 #include "report.h"
@@ -37,19 +37,19 @@ struct job {
 
 static int complain(int status, const char *what)
 {
-	fprintf(stderr, "kvblockd simulate: %s\n", what);
+	fprintf(stderr, "slabkvd simulate: %s\n", what);
 	return status;
 }
 
-static int complain_of(const struct kvb_error *err)
+static int complain_of(const struct skv_error *err)
 {
-	return complain(err->status == KVB_E_INVALID || err->status == KVB_E_TOO_LARGE ? EXIT_USAGE : EXIT_PROBLEM,
-			err->message[0] ? err->message : kvb_status_text(err->status));
+	return complain(err->status == SKV_E_INVALID || err->status == SKV_E_TOO_LARGE ? EXIT_USAGE : EXIT_PROBLEM,
+			err->message[0] ? err->message : skv_status_text(err->status));
 }
 
 /* ---- traces ------------------------------------------------------------------------------------------------ */
 
-static int read_trace(const char *path, uint64_t requests, struct kvb_trace *t)
+static int read_trace(const char *path, uint64_t requests, struct skv_trace *t)
 {
 	FILE *f = strcmp(path, "-") == 0 ? stdin : fopen(path, "re");
 	char why[256], text[600];
@@ -59,30 +59,30 @@ static int read_trace(const char *path, uint64_t requests, struct kvb_trace *t)
 		snprintf(text, sizeof text, "%.300s: %s", path, strerror(errno));
 		return complain(EXIT_USAGE, text);
 	}
-	rc = kvb_trace_read(f, requests, t, why);
+	rc = skv_trace_read(f, requests, t, why);
 	if (f != stdin)
 		fclose(f);
 	if (rc == 0 && t->n)
 		return EXIT_DONE;
 	snprintf(text, sizeof text, "%.300s: %s", path, rc ? why : "holds no request");
-	kvb_trace_free(t);
+	skv_trace_free(t);
 	return complain(EXIT_USAGE, text);
 }
 
-static int generate(const struct options *o, struct kvb_trace *t)
+static int generate(const struct options *o, struct skv_trace *t)
 {
-	if (kvb_gen_make(&o->gen, t) != 0)
+	if (skv_gen_make(&o->gen, t) != 0)
 		return complain(EXIT_PROBLEM, "out of memory");
 	for (; o->requests && t->n > o->requests; t->n--)
-		kvb_free(t->v[t->n - 1].ids);
+		skv_free(t->v[t->n - 1].ids);
 	return EXIT_DONE;
 }
 
 static int add_trace(struct job *j, const char *path)
 {
 	const char *slash = path ? strrchr(path, '/') : NULL;
-	struct kvb_trace t;
-	struct kvb_error err = { 0 };
+	struct skv_trace t;
+	struct skv_error err = { 0 };
 	char name[128];
 	int rc = path ? read_trace(path, j->o.requests, &t) : generate(&j->o, &t);
 
@@ -91,11 +91,11 @@ static int add_trace(struct job *j, const char *path)
 	if (path)
 		snprintf(name, sizeof name, "%.120s", strcmp(path, "-") == 0 ? "stdin" : slash ? slash + 1 : path);
 	else
-		snprintf(name, sizeof name, "%s, %" PRIu32 "%s, seed %" PRIu64, kvb_gen_kind_name(j->o.gen.kind),
-			 j->o.gen.conversations, j->o.gen.kind == KVB_GEN_MIX ? " %" : " conversations", j->o.gen.seed);
+		snprintf(name, sizeof name, "%s, %" PRIu32 "%s, seed %" PRIu64, skv_gen_kind_name(j->o.gen.kind),
+			 j->o.gen.conversations, j->o.gen.kind == SKV_GEN_MIX ? " %" : " conversations", j->o.gen.seed);
 	rc = refs_make(&t, name, &j->refs[j->n_refs++], &err);
-	kvb_trace_free(&t);
-	if (rc != KVB_OK)
+	skv_trace_free(&t);
+	if (rc != SKV_OK)
 		return complain_of(&err);
 	return j->refs[j->n_refs - 1].n_refs ? EXIT_DONE : complain(EXIT_USAGE, "the trace refers to no block");
 }
@@ -105,7 +105,7 @@ static int load(struct job *j)
 	uint32_t n = j->o.generate ? 1 : j->o.n_traces;
 	int rc = EXIT_DONE;
 
-	j->refs = kvb_calloc(n, sizeof *j->refs);
+	j->refs = skv_calloc(n, sizeof *j->refs);
 	if (!j->refs)
 		return complain(EXIT_PROBLEM, "out of memory");
 	for (uint32_t i = 0; i < n && rc == EXIT_DONE; i++)
@@ -123,17 +123,17 @@ static int choose_policies(struct job *j)
 		const char *name = j->o.policies[i];
 		bool optimum = strcmp(name, "belady") == 0;
 
-		if (optimum ? !j->o.full : kvb_policy_find(name) != NULL) {
-			j->policies[j->n_policies++] = optimum ? name : kvb_policy_find(name)->name;
+		if (optimum ? !j->o.full : skv_policy_find(name) != NULL) {
+			j->policies[j->n_policies++] = optimum ? name : skv_policy_find(name)->name;
 			continue;
 		}
-		snprintf(text, sizeof text, "--policy: '%.40s' is none of %s%s", name, kvb_policy_names(),
+		snprintf(text, sizeof text, "--policy: '%.40s' is none of %s%s", name, skv_policy_names(),
 			 j->o.full ? "" : ", belady");
 		return complain(EXIT_USAGE, text);
 	}
 	if (j->n_policies)
 		return EXIT_DONE;
-	for (const struct kvb_policy_ops *const *p = kvb_policy_all(); *p; p++)
+	for (const struct skv_policy_ops *const *p = skv_policy_all(); *p; p++)
 		if (j->o.full || strcmp((*p)->name, "ttl") != 0) /* without a clock it is fifo */
 			j->policies[j->n_policies++] = (*p)->name;
 	if (!j->o.full)
@@ -184,11 +184,11 @@ static int choose_capacities(struct job *j)
 static int size_model(struct job *j)
 {
 	const struct options *o = &j->o;
-	struct kvb_error err = { 0 };
+	struct skv_error err = { 0 };
 	char text[400];
 
 	j->sizing = (struct sizing){ .model = o->model, .dtype = o->dtype, .tp = o->tp, .block_tokens = o->block_tokens };
-	if (kvb_model_bytes(&o->model, o->dtype, o->tp, &j->sizing.bytes, &err) == KVB_OK)
+	if (skv_model_bytes(&o->model, o->dtype, o->tp, &j->sizing.bytes, &err) == SKV_OK)
 		return EXIT_DONE;
 	snprintf(text, sizeof text, "--%s: %.250s", err.field, err.message);
 	return complain(EXIT_USAGE, text);
@@ -200,7 +200,7 @@ static int make_runs(struct job *j)
 
 	if (j->o.hits && n != 1)
 		return complain(EXIT_USAGE, "--hits: of one trace, one --policy and one capacity");
-	j->runs = kvb_calloc(n, sizeof *j->runs);
+	j->runs = skv_calloc(n, sizeof *j->runs);
 	if (!j->runs)
 		return complain(EXIT_PROBLEM, "out of memory");
 	for (uint32_t t = 0; t < j->n_refs; t++)
@@ -212,7 +212,7 @@ static int make_runs(struct job *j)
 					.storage_unit = j->o.unit, .storage_file = j->o.file_size,
 					.storage_bytes = j->o.n_capacity && !j->o.sizing ? j->o.capacity[b] : 0,
 				};
-	if (j->o.hits && !(j->runs[0].hits = kvb_calloc(j->refs[0].n_requests, sizeof *j->runs[0].hits)))
+	if (j->o.hits && !(j->runs[0].hits = skv_calloc(j->refs[0].n_requests, sizeof *j->runs[0].hits)))
 		return complain(EXIT_PROBLEM, "out of memory");
 	return EXIT_DONE;
 }
@@ -239,7 +239,7 @@ static int run_jobs(struct job *j)
 	struct sigaction stop = { .sa_handler = on_signal };
 	long processors = sysconf(_SC_NPROCESSORS_ONLN);
 	bool terminal = isatty(STDERR_FILENO);
-	struct kvb_error err = { 0 };
+	struct skv_error err = { 0 };
 	int rc;
 
 	sigaction(SIGINT, &stop, NULL);
@@ -248,7 +248,7 @@ static int run_jobs(struct job *j)
 		     j->o.threads ? j->o.threads : processors > 0 ? (uint32_t)processors : 1, terminal ? progress : NULL, &err);
 	if (terminal)
 		fputs("\r\033[K", stderr);
-	return rc == KVB_OK ? EXIT_DONE : complain_of(&err);
+	return rc == SKV_OK ? EXIT_DONE : complain_of(&err);
 }
 
 static int to_file(const char *path, int (*print)(const struct report *r, FILE *out), const struct report *r)
@@ -285,7 +285,7 @@ static int print(const struct job *j)
 
 static int list_models(void)
 {
-	for (const struct kvb_model *m = kvb_models; m->name; m++) {
+	for (const struct skv_model *m = skv_models; m->name; m++) {
 		if (m->kv_heads)
 			printf("%-16s %3u layers, %u KV heads of %u\n", m->name, m->layers, m->kv_heads, m->head_dim);
 		else
@@ -314,20 +314,20 @@ static int simulate(struct job *j)
 	return rc == EXIT_DONE ? print(j) : rc;
 }
 
-int kvb_simulate_main(int argc, char **argv)
+int skv_simulate_main(int argc, char **argv)
 {
 	static struct job j; /* lists are large for a stack */
 	int rc = options_parse(&j.o, argc, argv);
 
-	kvb_log_level_set(KVB_LOG_ERROR);
+	skv_log_level_set(SKV_LOG_ERROR);
 	if (rc == OPTIONS_RUN)
 		rc = j.o.list_models ? list_models() : simulate(&j);
 	for (uint32_t i = 0; i < j.n_refs; i++)
 		refs_free(&j.refs[i]);
 	if (j.runs)
-		kvb_free(j.runs[0].hits);
-	kvb_free(j.runs);
-	kvb_free(j.refs);
+		skv_free(j.runs[0].hits);
+	skv_free(j.runs);
+	skv_free(j.refs);
 	options_free(&j.o);
 	if (fflush(stdout) != 0 && rc == EXIT_DONE)
 		rc = complain(EXIT_PROBLEM, "standard output cannot be written");

@@ -8,7 +8,7 @@
  *   churn  64 KiB, 1 MiB and 4,497,408 B blocks, a third of the bytes each, at 95 % of capacity.
  *          Each step puts one block, its class drawn at random, and removes random blocks until the
  *          bytes are at the target again. A put that finds no room empties the slabs that
- *          kvb_pool_find_victims names, as the core does. Live bytes / assigned bytes, sampled
+ *          skv_pool_find_victims names, as the core does. Live bytes / assigned bytes, sampled
  *          while the pool turns over several times.                                 Bar: 0.95.
  *   shift  the same, but the classes take turns in getting 80 % of the bytes put, so that space
  *          must move between them all the time. No bar: nearly every unit is assigned then, and the
@@ -19,9 +19,9 @@
  *
  * Exit code 1 when a bar is missed, 2 when something failed.
  */
-#include <kvb/clock.h>
-#include <kvb/mem.h>
-#include <kvb/pool.h>
+#include <skv/clock.h>
+#include <skv/mem.h>
+#include <skv/pool.h>
 
 #include <malloc.h>
 #include <stdbool.h>
@@ -74,24 +74,24 @@ static uint64_t rnd(void)
 	return seed;
 }
 
-static struct kvb_pool *make_pool(void)
+static struct skv_pool *make_pool(void)
 {
-	struct kvb_pool_options o = { .unit = GIB / 16, .header = 4096, .trailer = 4096 };
-	struct kvb_pool *p = kvb_pool_create(&o);
+	struct skv_pool_options o = { .unit = GIB / 16, .header = 4096, .trailer = 4096 };
+	struct skv_pool *p = skv_pool_create(&o);
 
 	for (uint32_t i = 0; p && i < FILES; i++)
-		if (kvb_pool_add_file(p, i, GIB))
+		if (skv_pool_add_file(p, i, GIB))
 			p = NULL;
 	if (!p)
 		die("no pool");
 	return p;
 }
 
-static uint32_t make_class(struct kvb_pool *p, uint64_t stride, uint64_t align)
+static uint32_t make_class(struct skv_pool *p, uint64_t stride, uint64_t align)
 {
 	uint32_t id;
 
-	if (kvb_pool_class(p, stride, align, &id))
+	if (skv_pool_class(p, stride, align, &id))
 		die("no class");
 	return id;
 }
@@ -100,17 +100,17 @@ static uint32_t make_class(struct kvb_pool *p, uint64_t stride, uint64_t align)
 
 static void fill(const char *name, uint64_t stride, uint64_t align)
 {
-	struct kvb_pool *p = make_pool();
+	struct skv_pool *p = make_pool();
 	uint32_t c = make_class(p, stride, align);
-	struct kvb_pool_stats st;
-	struct kvb_run run;
+	struct skv_pool_stats st;
+	struct skv_run run;
 	uint32_t n;
 
-	while (kvb_pool_alloc(p, c, 1, &run, &n) == KVB_OK)
+	while (skv_pool_alloc(p, c, 1, &run, &n) == SKV_OK)
 		;
-	kvb_pool_stats(p, &st);
+	skv_pool_stats(p, &st);
 	report(name, (double)st.slot_bytes / (double)st.assigned_bytes, "share", 0.99);
-	kvb_pool_destroy(p);
+	skv_pool_destroy(p);
 }
 
 /* ---- churn ----------------------------------------------------------------------------------- */
@@ -122,7 +122,7 @@ struct block {
 };
 
 struct churn {
-	struct kvb_pool *p;
+	struct skv_pool *p;
 	uint64_t size[N_CLASSES];
 	uint32_t id[N_CLASSES];
 	struct block *blocks;
@@ -140,7 +140,7 @@ static void add_block(struct churn *x, struct block b)
 {
 	if (x->n == x->cap)
 		die("too many blocks");
-	kvb_pool_set_owner(x->p, b.slab, b.slot, x->n);
+	skv_pool_set_owner(x->p, b.slab, b.slot, x->n);
 	x->blocks[x->n++] = b;
 	x->live += x->size[b.class];
 }
@@ -150,12 +150,12 @@ static void remove_block(struct churn *x, uint32_t i)
 	struct block b = x->blocks[i];
 	struct block last = x->blocks[--x->n];
 
-	kvb_pool_free(x->p, (struct kvb_run){ b.slab, b.slot, 1 });
+	skv_pool_free(x->p, (struct skv_run){ b.slab, b.slot, 1 });
 	x->live -= x->size[b.class];
 	if (i == x->n)
 		return;
 	x->blocks[i] = last;
-	kvb_pool_set_owner(x->p, last.slab, last.slot, i);
+	skv_pool_set_owner(x->p, last.slab, last.slot, i);
 }
 
 static bool any_slab(void *ctx, uint32_t slab)
@@ -167,33 +167,33 @@ static bool any_slab(void *ctx, uint32_t slab)
 
 static void empty_victims(struct churn *x, uint32_t class)
 {
-	struct kvb_slab_info info;
+	struct skv_slab_info info;
 	uint32_t *slabs;
 	size_t n;
 
-	if (kvb_pool_find_victims(x->p, x->id[class], &(struct kvb_victims){ .may_empty = any_slab }, &slabs, &n))
+	if (skv_pool_find_victims(x->p, x->id[class], &(struct skv_victims){ .may_empty = any_slab }, &slabs, &n))
 		die("no victims");
 	x->starved++;
 	for (size_t i = 0; i < n; i++) {
-		if (!kvb_pool_slab(x->p, slabs[i], &info))
+		if (!skv_pool_slab(x->p, slabs[i], &info))
 			die("a victim is no slab");
 		for (uint32_t slot = 0; info.used && slot < info.slots; slot++) {
-			if (!kvb_pool_is_used(x->p, slabs[i], slot))
+			if (!skv_pool_is_used(x->p, slabs[i], slot))
 				continue;
 			x->victims += info.stride;
 			info.used--;
-			remove_block(x, kvb_pool_owner(x->p, slabs[i], slot));
+			remove_block(x, skv_pool_owner(x->p, slabs[i], slot));
 		}
 	}
-	kvb_free(slabs);
+	skv_free(slabs);
 }
 
 static void put_block(struct churn *x, uint32_t class)
 {
-	struct kvb_run run;
+	struct skv_run run;
 	uint32_t n;
 
-	while (kvb_pool_alloc(x->p, x->id[class], 1, &run, &n))
+	while (skv_pool_alloc(x->p, x->id[class], 1, &run, &n))
 		empty_victims(x, class);
 	x->put += x->size[class];
 	add_block(x, (struct block){ class, run.slab, run.first });
@@ -226,9 +226,9 @@ static uint32_t draw_victim(const struct churn *x)
 
 	for (uint32_t k = 0; k < x->looks; k++) {
 		uint32_t i = (uint32_t)(rnd() % x->n);
-		struct kvb_slab_info info;
+		struct skv_slab_info info;
 
-		if (x->looks == 1 || !kvb_pool_slab(x->p, x->blocks[i].slab, &info))
+		if (x->looks == 1 || !skv_pool_slab(x->p, x->blocks[i].slab, &info))
 			return i;
 		if ((double)info.used / info.slots >= least)
 			continue;
@@ -250,14 +250,14 @@ static void churn_run(struct churn *x, const char *name)
 		put_block(x, draw(x));
 	x->put = x->victims = x->starved = 0;
 	for (uint64_t step = 0; x->put < TURNOVERS * target; step++) {
-		struct kvb_pool_stats st;
+		struct skv_pool_stats st;
 
 		put_block(x, draw(x));
 		while (x->live > target)
 			remove_block(x, draw_victim(x));
 		if (step % 8192 != 0 || x->put < TURNOVERS / 3 * target)
 			continue;
-		kvb_pool_stats(x->p, &st);
+		skv_pool_stats(x->p, &st);
 		if (st.used_bytes != x->live)
 			die("used bytes are not the live bytes");
 		double share = (double)x->live / (double)st.assigned_bytes;
@@ -280,19 +280,19 @@ static void churn(const char *name, uint64_t align_of_big, bool shift, uint32_t 
 {
 	struct churn x = { .p = make_pool(), .size = { 65536, 1 << 20, BLOCK }, .cap = 1u << 20,
 			   .shift = shift, .looks = looks };
-	struct kvb_error err;
+	struct skv_error err;
 
-	x.blocks = kvb_malloc(x.cap * sizeof *x.blocks);
+	x.blocks = skv_malloc(x.cap * sizeof *x.blocks);
 	if (!x.blocks)
 		die("out of memory");
 	x.id[0] = make_class(x.p, x.size[0], 4096);
 	x.id[1] = make_class(x.p, x.size[1], 4096);
 	x.id[2] = make_class(x.p, x.size[2], align_of_big);
 	churn_run(&x, name);
-	if (kvb_pool_check(x.p, &err))
+	if (skv_pool_check(x.p, &err))
 		die(err.message);
-	kvb_free(x.blocks);
-	kvb_pool_destroy(x.p);
+	skv_free(x.blocks);
+	skv_pool_destroy(x.p);
 }
 
 /* ---- time ------------------------------------------------------------------------------------ */
@@ -306,11 +306,11 @@ static uint64_t heap_bytes(void)
 
 /* Fills a pool to 95 % with runs of `count` slots, then frees one at random for each alloc. Ends
  * the pool. */
-static void speed(const char *name, struct kvb_pool *p, uint32_t c, uint32_t count, uint32_t calls)
+static void speed(const char *name, struct skv_pool *p, uint32_t c, uint32_t count, uint32_t calls)
 {
-	uint32_t n = (uint32_t)(kvb_pool_available(p, c) / 100 * 95 / count);
-	struct kvb_run *runs = kvb_malloc((size_t)n * count * sizeof *runs);
-	uint32_t *n_runs = kvb_malloc(n * sizeof *n_runs);
+	uint32_t n = (uint32_t)(skv_pool_available(p, c) / 100 * 95 / count);
+	struct skv_run *runs = skv_malloc((size_t)n * count * sizeof *runs);
+	uint32_t *n_runs = skv_malloc(n * sizeof *n_runs);
 	uint64_t before = heap_bytes();
 	uint64_t pieces = 0;
 	uint64_t began;
@@ -319,34 +319,34 @@ static void speed(const char *name, struct kvb_pool *p, uint32_t c, uint32_t cou
 	if (!runs || !n_runs)
 		die("out of memory");
 	for (uint32_t i = 0; i < n; i++)
-		if (kvb_pool_alloc(p, c, count, runs + (size_t)i * count, &n_runs[i]))
+		if (skv_pool_alloc(p, c, count, runs + (size_t)i * count, &n_runs[i]))
 			die("no room");
 	snprintf(label, sizeof label, "%s: memory of each slot", name);
 	report(label, (double)(heap_bytes() - before) / ((double)n * count), "bytes", 0);
-	began = kvb_now_us();
+	began = skv_now_us();
 	for (uint32_t i = 0; i < calls; i++) {
 		uint32_t at = (uint32_t)(rnd() % n);
-		struct kvb_run *r = runs + (size_t)at * count;
+		struct skv_run *r = runs + (size_t)at * count;
 
 		for (uint32_t k = 0; k < n_runs[at]; k++)
-			kvb_pool_free(p, r[k]);
-		if (kvb_pool_alloc(p, c, count, r, &n_runs[at]))
+			skv_pool_free(p, r[k]);
+		if (skv_pool_alloc(p, c, count, r, &n_runs[at]))
 			die("no room");
 		pieces += n_runs[at];
 	}
 	snprintf(label, sizeof label, "%s: free + alloc", name);
-	report(label, (double)(kvb_now_us() - began) * 1000 / calls, "ns", 0);
+	report(label, (double)(skv_now_us() - began) * 1000 / calls, "ns", 0);
 	snprintf(label, sizeof label, "%s: runs of each alloc", name);
 	report(label, (double)pieces / calls, "runs", 0);
-	kvb_free(runs);
-	kvb_free(n_runs);
-	kvb_pool_destroy(p);
+	skv_free(runs);
+	skv_free(n_runs);
+	skv_pool_destroy(p);
 }
 
 /* 64 KiB slots in files: a million of them. */
 static void speed_of_runs(const char *name, uint32_t count, uint32_t calls)
 {
-	struct kvb_pool *p = make_pool();
+	struct skv_pool *p = make_pool();
 
 	speed(name, p, make_class(p, 65536, 4096), count, calls);
 }
@@ -354,10 +354,10 @@ static void speed_of_runs(const char *name, uint32_t count, uint32_t calls)
 /* Slots of unknown size, only counted: ten million. */
 static void speed_of_counting(uint32_t calls)
 {
-	struct kvb_pool_options o = { .unit = 4096 };
-	struct kvb_pool *p = kvb_pool_create(&o);
+	struct skv_pool_options o = { .unit = 4096 };
+	struct skv_pool *p = skv_pool_create(&o);
 
-	if (!p || kvb_pool_add_file(p, 0, 10 * 1000 * 1000))
+	if (!p || skv_pool_add_file(p, 0, 10 * 1000 * 1000))
 		die("no pool");
 	speed("10 million counted slots", p, make_class(p, 1, 1), 1, calls);
 }

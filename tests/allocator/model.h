@@ -1,8 +1,8 @@
 /*
  * model.h - the trivial model of a pool that test_model.c drives: items, and whose each byte is.
  */
-#ifndef KVB_TESTS_ALLOCATOR_MODEL_H
-#define KVB_TESTS_ALLOCATOR_MODEL_H
+#ifndef SKV_TESTS_ALLOCATOR_MODEL_H
+#define SKV_TESTS_ALLOCATOR_MODEL_H
 
 #include "pooltest.h"
 
@@ -35,7 +35,7 @@ struct item {
 
 struct model {
 	const struct geometry *g;
-	struct kvb_pool *p;
+	struct skv_pool *p;
 	uint32_t n_classes;
 	uint32_t ids[MAX_CLASSES];
 	uint64_t lengths[MAX_FILES];
@@ -51,8 +51,8 @@ struct model {
 
 #define DEAD UINT32_MAX /* as the owner of bytes */
 
-uint32_t model_class(const struct model *m, struct kvb_pool *p, uint32_t class);
-/* Rebuilds the pool with kvb_pool_take from what durable records would hold, and compares. */
+uint32_t model_class(const struct model *m, struct skv_pool *p, uint32_t class);
+/* Rebuilds the pool with skv_pool_take from what durable records would hold, and compares. */
 void model_rebuild(const struct model *m);
 
 #endif

@@ -20,22 +20,22 @@ static void check_all(const uint64_t *w, const bool *model)
 		uint32_t next[2] = { i, i };
 		uint32_t before = 0;
 
-		assert_int_equal(kvb_bits_test(w, i), model[i]);
+		assert_int_equal(skv_bits_test(w, i), model[i]);
 		ones += model[i];
 		for (int v = 0; v < 2; v++) {
 			while (next[v] < N && model[next[v]] != v)
 				next[v]++;
-			assert_int_equal(kvb_bits_next(w, i, N, v), next[v]);
+			assert_int_equal(skv_bits_next(w, i, N, v), next[v]);
 		}
 		while (before < i && !model[i - 1 - before])
 			before++;
-		assert_int_equal(kvb_bits_clear_before(w, i), before);
+		assert_int_equal(skv_bits_clear_before(w, i), before);
 		/* A run of equal bits, and one more, which breaks it. */
-		assert_true(kvb_bits_all(w, i, next[!model[i]] - i, model[i]));
+		assert_true(skv_bits_all(w, i, next[!model[i]] - i, model[i]));
 		if (next[!model[i]] < N)
-			assert_false(kvb_bits_all(w, i, next[!model[i]] - i + 1, model[i]));
+			assert_false(skv_bits_all(w, i, next[!model[i]] - i + 1, model[i]));
 	}
-	assert_int_equal(kvb_bits_count(w, N), ones);
+	assert_int_equal(skv_bits_count(w, N), ones);
 }
 
 static void test_random_ranges(void **state)
@@ -52,7 +52,7 @@ static void test_random_ranges(void **state)
 
 		if (step % 3 == 0 && count > 3)
 			count = 3;
-		kvb_bits_fill(w, first, count, value);
+		skv_bits_fill(w, first, count, value);
 		memset(model + first, value, count);
 		check_all(w, model);
 	}
@@ -64,20 +64,20 @@ static void test_word_edges(void **state)
 	uint64_t w[3] = { 0 };
 
 	(void)state;
-	assert_int_equal(kvb_bits_words(1), 1);
-	assert_int_equal(kvb_bits_words(64), 1);
-	assert_int_equal(kvb_bits_words(65), 2);
-	kvb_bits_fill(w, 64, 64, true);
+	assert_int_equal(skv_bits_words(1), 1);
+	assert_int_equal(skv_bits_words(64), 1);
+	assert_int_equal(skv_bits_words(65), 2);
+	skv_bits_fill(w, 64, 64, true);
 	assert_true(w[0] == 0 && w[1] == UINT64_MAX && w[2] == 0);
-	kvb_bits_fill(w, 63, 66, true);
+	skv_bits_fill(w, 63, 66, true);
 	assert_true(w[0] == UINT64_C(1) << 63 && w[2] == 1);
-	assert_int_equal(kvb_bits_next(w, 0, 192, true), 63);
-	assert_int_equal(kvb_bits_next(w, 63, 192, false), 129);
-	assert_int_equal(kvb_bits_next(w, 129, 192, true), 192);
-	assert_int_equal(kvb_bits_clear_before(w, 63), 63);
-	assert_int_equal(kvb_bits_clear_before(w, 192), 63);
-	assert_int_equal(kvb_bits_clear_before(w, 0), 0);
-	assert_true(kvb_bits_all(w, 5, 0, true));
+	assert_int_equal(skv_bits_next(w, 0, 192, true), 63);
+	assert_int_equal(skv_bits_next(w, 63, 192, false), 129);
+	assert_int_equal(skv_bits_next(w, 129, 192, true), 192);
+	assert_int_equal(skv_bits_clear_before(w, 63), 63);
+	assert_int_equal(skv_bits_clear_before(w, 192), 63);
+	assert_int_equal(skv_bits_clear_before(w, 0), 0);
+	assert_true(skv_bits_all(w, 5, 0, true));
 }
 
 int main(void)

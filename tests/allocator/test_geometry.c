@@ -6,26 +6,26 @@
 /* Fills one 1 GiB file and returns its slots; *units is the length of the slabs. */
 static uint64_t fill_file(uint64_t stride, uint64_t align, uint32_t *units, double *share)
 {
-	struct kvb_pool *p = make_pool(MIB(64), 4096, 4096);
+	struct skv_pool *p = make_pool(MIB(64), 4096, 4096);
 	uint32_t c = make_class(p, stride, align);
-	struct kvb_pool_stats st;
-	struct kvb_run run;
+	struct skv_pool_stats st;
+	struct skv_run run;
 	uint64_t slots = 0;
 	uint32_t n;
 
-	assert_int_equal(kvb_pool_add_file(p, 1, GIB(1)), KVB_OK);
-	assert_int_equal(kvb_pool_available(p, c), kvb_pool_slots_in_file(p, c, GIB(1)));
-	while (kvb_pool_alloc(p, c, 1, &run, &n) == KVB_OK)
+	assert_int_equal(skv_pool_add_file(p, 1, GIB(1)), SKV_OK);
+	assert_int_equal(skv_pool_available(p, c), skv_pool_slots_in_file(p, c, GIB(1)));
+	while (skv_pool_alloc(p, c, 1, &run, &n) == SKV_OK)
 		slots++;
 	check(p);
-	assert_int_equal(slots, kvb_pool_slots_in_file(p, c, GIB(1)));
+	assert_int_equal(slots, skv_pool_slots_in_file(p, c, GIB(1)));
 	*units = slab_info(p, run.slab).place.units;
 	st = pool_stats(p);
 	assert_int_equal(st.used_bytes, slots * stride);
 	assert_int_equal(st.slot_bytes, slots * stride);
 	assert_int_equal(st.assigned_bytes, GIB(1));
 	*share = (double)st.slot_bytes / (double)st.assigned_bytes;
-	kvb_pool_destroy(p);
+	skv_pool_destroy(p);
 	return slots;
 }
 
@@ -57,13 +57,13 @@ static void test_numbers_of_real_blocks(void **state)
 
 static void test_slots_lie_where_the_header_says(void **state)
 {
-	struct kvb_pool *p = make_pool(4096, 100, 50);
+	struct skv_pool *p = make_pool(4096, 100, 50);
 	uint32_t own = make_class(p, 300, 300);
 	uint32_t page = make_class(p, 512, 256);
-	struct kvb_slab_info info;
+	struct skv_slab_info info;
 
 	(void)state;
-	assert_int_equal(kvb_pool_add_file(p, 5, 4096 * 2 + 1000), KVB_OK);
+	assert_int_equal(skv_pool_add_file(p, 5, 4096 * 2 + 1000), SKV_OK);
 	/* 300: 4096 and 8192 waste more than 1 % in the worst place, and the file has no window
 	 * longer than that, so two units it is. Multiples of 300 from 300 to below 8192. */
 	info = slab_info(p, alloc_run(p, own, 1).slab);
@@ -75,155 +75,155 @@ static void test_slots_lie_where_the_header_says(void **state)
 	assert_int_equal(info.stride, 300);
 	assert_int_equal(info.class_id, own);
 	/* 512: one unit. The last is 1000 bytes long, 950 without the trailer. */
-	assert_int_equal(kvb_pool_available(p, page), 1);
+	assert_int_equal(skv_pool_available(p, page), 1);
 	info = slab_info(p, alloc_run(p, page, 1).slab);
 	assert_int_equal(info.place.unit, 2);
 	assert_int_equal(info.first_offset, 2 * 4096);
 	assert_int_equal(info.slots, 1);
 	assert_int_equal(pool_stats(p).assigned_bytes, 4096 * 2 + 1000);
 	assert_int_equal(pool_stats(p).free_unit_bytes, 0);
-	kvb_pool_destroy(p);
+	skv_pool_destroy(p);
 }
 
 static void test_counting_slots(void **state)
 {
-	struct kvb_pool *p = make_pool(4096, 0, 0);
+	struct skv_pool *p = make_pool(4096, 0, 0);
 	uint32_t c = make_class(p, 1, 1);
-	struct kvb_run runs[3];
+	struct skv_run runs[3];
 	uint32_t n;
 
 	(void)state;
-	assert_int_equal(kvb_pool_add_file(p, 0, 10000), KVB_OK);
-	assert_int_equal(kvb_pool_slots_in_file(p, c, 10000), 10000);
-	assert_int_equal(kvb_pool_alloc(p, c, 1, runs, &n), KVB_OK);
+	assert_int_equal(skv_pool_add_file(p, 0, 10000), SKV_OK);
+	assert_int_equal(skv_pool_slots_in_file(p, c, 10000), 10000);
+	assert_int_equal(skv_pool_alloc(p, c, 1, runs, &n), SKV_OK);
 	assert_int_equal(slab_info(p, runs[0].slab).place.units, 1);
-	kvb_pool_free(p, runs[0]);
-	struct kvb_run *all = kvb_malloc(10000 * sizeof *all);
+	skv_pool_free(p, runs[0]);
+	struct skv_run *all = skv_malloc(10000 * sizeof *all);
 
-	assert_int_equal(kvb_pool_alloc(p, c, 10000, all, &n), KVB_OK);
+	assert_int_equal(skv_pool_alloc(p, c, 10000, all, &n), SKV_OK);
 	assert_int_equal(n, 3); /* 4096 + 4096 + 1808 */
-	assert_int_equal(kvb_pool_alloc(p, c, 1, runs, &n), KVB_E_NO_SPACE);
+	assert_int_equal(skv_pool_alloc(p, c, 1, runs, &n), SKV_E_NO_SPACE);
 	check(p);
-	kvb_free(all);
-	kvb_pool_destroy(p);
+	skv_free(all);
+	skv_pool_destroy(p);
 }
 
 /* The only window of the preferred length is taken: shorter ones serve, none is left unused. */
 static void test_shorter_slabs_when_nothing_else_is_left(void **state)
 {
-	struct kvb_pool *p = make_pool(MIB(64), 4096, 4096);
+	struct skv_pool *p = make_pool(MIB(64), 4096, 4096);
 	uint32_t big = make_class(p, BLOCK, 4096);
 	uint32_t small = make_class(p, MIB(1), MIB(1));
-	struct kvb_run a;
-	struct kvb_run b;
+	struct skv_run a;
+	struct skv_run b;
 
 	(void)state;
-	assert_int_equal(kvb_pool_add_file(p, 1, MIB(64) * 12), KVB_OK); /* 8 + 4 units */
+	assert_int_equal(skv_pool_add_file(p, 1, MIB(64) * 12), SKV_OK); /* 8 + 4 units */
 	a = alloc_run(p, small, 1);
 	assert_int_equal(slab_info(p, a.slab).place.unit, 8); /* from the shorter block */
 	b = alloc_run(p, big, 119);
 	assert_int_equal(slab_info(p, b.slab).place.units, 8);
 	/* Left are 1 + 2 units: 29 + 14, less what the trailer takes (nothing, as it happens). */
-	assert_int_equal(kvb_pool_available(p, big), 43);
+	assert_int_equal(skv_pool_available(p, big), 43);
 	b = alloc_run(p, big, 29);
 	assert_int_equal(slab_info(p, b.slab).place.units, 2);
 	b = alloc_run(p, big, 14);
 	assert_int_equal(slab_info(p, b.slab).place.units, 1);
-	assert_int_equal(kvb_pool_available(p, big), 0);
-	assert_int_equal(kvb_pool_slots_in_file(p, big, MIB(64) * 12), 119 + 59);
-	kvb_pool_destroy(p);
+	assert_int_equal(skv_pool_available(p, big), 0);
+	assert_int_equal(skv_pool_slots_in_file(p, big, MIB(64) * 12), 119 + 59);
+	skv_pool_destroy(p);
 }
 
 /* A window whose only slot the header takes is no use, and is passed over. */
 static void test_windows_without_a_slot(void **state)
 {
-	struct kvb_pool *p = make_pool(4096, 1, 1);
+	struct skv_pool *p = make_pool(4096, 1, 1);
 	uint32_t c = make_class(p, 4096, 4096);
 
 	(void)state;
-	assert_int_equal(kvb_pool_add_file(p, 1, 4096 * 4), KVB_OK);
-	assert_int_equal(kvb_pool_available(p, c), 2);
-	assert_int_equal(kvb_pool_slots_in_file(p, c, 4096 * 2), 0);
-	assert_int_equal(kvb_pool_slots_in_file(p, c, 2), 0);
-	assert_int_equal(kvb_pool_slots_in_file(p, c, 0), 0);
+	assert_int_equal(skv_pool_add_file(p, 1, 4096 * 4), SKV_OK);
+	assert_int_equal(skv_pool_available(p, c), 2);
+	assert_int_equal(skv_pool_slots_in_file(p, c, 4096 * 2), 0);
+	assert_int_equal(skv_pool_slots_in_file(p, c, 2), 0);
+	assert_int_equal(skv_pool_slots_in_file(p, c, 0), 0);
 	assert_int_equal(slab_info(p, alloc_run(p, c, 1).slab).place.unit, 1);
 	assert_int_equal(slab_info(p, alloc_run(p, c, 1).slab).place.unit, 2);
-	assert_int_equal(kvb_pool_available(p, c), 0);
-	kvb_pool_destroy(p);
+	assert_int_equal(skv_pool_available(p, c), 0);
+	skv_pool_destroy(p);
 }
 
 static void test_files_grow(void **state)
 {
-	struct kvb_pool *p = make_pool(4096, 0, 96);
+	struct skv_pool *p = make_pool(4096, 0, 96);
 	uint32_t c = make_class(p, 1000, 8);
-	struct kvb_run run;
+	struct skv_run run;
 	uint32_t n;
 
 	(void)state;
-	assert_int_equal(kvb_pool_add_file(p, 9, 4096 + 2096), KVB_OK);
-	assert_int_equal(kvb_pool_available(p, c), 4 + 2);
+	assert_int_equal(skv_pool_add_file(p, 9, 4096 + 2096), SKV_OK);
+	assert_int_equal(skv_pool_available(p, c), 4 + 2);
 	alloc_run(p, c, 4);
 	alloc_run(p, c, 2);
-	assert_int_equal(kvb_pool_alloc(p, c, 1, &run, &n), KVB_E_NO_SPACE);
+	assert_int_equal(skv_pool_alloc(p, c, 1, &run, &n), SKV_E_NO_SPACE);
 	/* The short unit becomes whole, and its slab with it. Two new units. */
-	assert_int_equal(kvb_pool_add_file(p, 9, 4096 * 4), KVB_OK);
+	assert_int_equal(skv_pool_add_file(p, 9, 4096 * 4), SKV_OK);
 	check(p);
-	assert_int_equal(kvb_pool_available(p, c), 10);
-	assert_int_equal(kvb_pool_add_file(p, 9, 4096 * 4), KVB_OK); /* again: harmless */
-	assert_int_equal(kvb_pool_add_file(p, 9, 4096 * 3), KVB_E_INVALID);
-	assert_int_equal(kvb_pool_available(p, c), 10);
-	assert_int_equal(kvb_pool_add_file(p, 2, 4096 * 5), KVB_OK); /* an id below the first */
+	assert_int_equal(skv_pool_available(p, c), 10);
+	assert_int_equal(skv_pool_add_file(p, 9, 4096 * 4), SKV_OK); /* again: harmless */
+	assert_int_equal(skv_pool_add_file(p, 9, 4096 * 3), SKV_E_INVALID);
+	assert_int_equal(skv_pool_available(p, c), 10);
+	assert_int_equal(skv_pool_add_file(p, 2, 4096 * 5), SKV_OK); /* an id below the first */
 	check(p);
 	assert_int_equal(pool_stats(p).files, 2);
 	assert_int_equal(pool_stats(p).file_bytes, 4096 * 9);
-	kvb_pool_destroy(p);
+	skv_pool_destroy(p);
 }
 
 static void test_bad_arguments(void **state)
 {
-	struct kvb_pool_options o = { .unit = 4096 };
-	struct kvb_pool *p;
+	struct skv_pool_options o = { .unit = 4096 };
+	struct skv_pool *p;
 	uint32_t id;
 
 	(void)state;
 	o.unit = 0;
-	assert_null(kvb_pool_create(&o));
+	assert_null(skv_pool_create(&o));
 	o.unit = 4097;
-	assert_null(kvb_pool_create(&o));
+	assert_null(skv_pool_create(&o));
 	p = make_pool(4096, 100, 100);
-	assert_int_equal(kvb_pool_add_file(p, 1, 0), KVB_E_INVALID);
-	assert_int_equal(kvb_pool_add_file(p, 1, 200), KVB_E_INVALID);
-	assert_int_equal(kvb_pool_add_file(p, 1, UINT64_MAX), KVB_E_INVALID);
-	assert_int_equal(kvb_pool_add_file(p, 1, UINT64_C(4096) << 33), KVB_E_INVALID);
-	assert_int_equal(kvb_pool_class(p, 0, 1, &id), KVB_E_INVALID);
-	assert_int_equal(kvb_pool_class(p, 1, 0, &id), KVB_E_INVALID);
+	assert_int_equal(skv_pool_add_file(p, 1, 0), SKV_E_INVALID);
+	assert_int_equal(skv_pool_add_file(p, 1, 200), SKV_E_INVALID);
+	assert_int_equal(skv_pool_add_file(p, 1, UINT64_MAX), SKV_E_INVALID);
+	assert_int_equal(skv_pool_add_file(p, 1, UINT64_C(4096) << 33), SKV_E_INVALID);
+	assert_int_equal(skv_pool_class(p, 0, 1, &id), SKV_E_INVALID);
+	assert_int_equal(skv_pool_class(p, 1, 0, &id), SKV_E_INVALID);
 	/* Slot 1 would not be aligned. */
-	assert_int_equal(kvb_pool_class(p, 100, 64, &id), KVB_E_INVALID);
-	assert_int_equal(kvb_pool_class(p, UINT64_MAX, 1, &id), KVB_E_INVALID);
+	assert_int_equal(skv_pool_class(p, 100, 64, &id), SKV_E_INVALID);
+	assert_int_equal(skv_pool_class(p, UINT64_MAX, 1, &id), SKV_E_INVALID);
 	assert_int_equal(pool_stats(p).files, 0);
 	/* Never fits any file, yet is a class: files may come. */
-	assert_int_equal(kvb_pool_class(p, UINT64_C(1) << 60, 1, &id), KVB_OK);
-	assert_int_equal(kvb_pool_add_file(p, 1, 4096 * 64), KVB_OK);
-	assert_int_equal(kvb_pool_available(p, id), 0);
-	kvb_pool_destroy(p);
-	kvb_pool_destroy(NULL);
+	assert_int_equal(skv_pool_class(p, UINT64_C(1) << 60, 1, &id), SKV_OK);
+	assert_int_equal(skv_pool_add_file(p, 1, 4096 * 64), SKV_OK);
+	assert_int_equal(skv_pool_available(p, id), 0);
+	skv_pool_destroy(p);
+	skv_pool_destroy(NULL);
 
 	o.unit = UINT64_C(1) << 40; /* too many slots for one slab */
-	p = kvb_pool_create(&o);
-	assert_int_equal(kvb_pool_class(p, 1, 1, &id), KVB_E_INVALID);
-	kvb_pool_destroy(p);
+	p = skv_pool_create(&o);
+	assert_int_equal(skv_pool_class(p, 1, 1, &id), SKV_E_INVALID);
+	skv_pool_destroy(p);
 }
 
 static void test_classes_are_found_again(void **state)
 {
-	struct kvb_pool *p = make_pool(4096, 0, 0);
+	struct skv_pool *p = make_pool(4096, 0, 0);
 	uint32_t a = make_class(p, 512, 512);
 
 	(void)state;
 	assert_int_not_equal(make_class(p, 512, 256), a);
 	assert_int_not_equal(make_class(p, 1024, 512), a);
 	assert_int_equal(make_class(p, 512, 512), a);
-	kvb_pool_destroy(p);
+	skv_pool_destroy(p);
 }
 
 int main(void)

@@ -3,7 +3,7 @@
  *
  * The model knows nothing of slabs. It says: no byte has two items, none is an item's in header or
  * trailer, offsets are multiples of `align`, what is held stays until its time and not longer,
- * `available` slots can be had and not one more, a pool rebuilt with kvb_pool_take is the same, and
+ * `available` slots can be had and not one more, a pool rebuilt with skv_pool_take is the same, and
  * when all is given back nothing is left.
  *
  *   test_alloc_model [seeds]    (default 40 for each geometry)
@@ -53,20 +53,20 @@ static uint64_t room(const struct geometry *g, int f)
 static void add_file(struct model *m, uint32_t f, uint64_t length)
 {
 	if (length <= m->g->header + m->g->trailer) {
-		assert_int_equal(kvb_pool_add_file(m->p, f, length), KVB_E_INVALID);
+		assert_int_equal(skv_pool_add_file(m->p, f, length), SKV_E_INVALID);
 		return;
 	}
-	assert_int_equal(kvb_pool_add_file(m->p, f, length), KVB_OK);
+	assert_int_equal(skv_pool_add_file(m->p, f, length), SKV_OK);
 	m->lengths[f] = length;
 }
 
-uint32_t model_class(const struct model *m, struct kvb_pool *p, uint32_t class)
+uint32_t model_class(const struct model *m, struct skv_pool *p, uint32_t class)
 {
 	uint32_t id = UINT32_MAX;
 
 	if (!m->g->segments[class])
 		return make_class(p, m->g->strides[class], m->g->aligns[class]);
-	assert_int_equal(kvb_pool_class_segmented(p, m->g->strides[class], m->g->segments[class], &id), KVB_OK);
+	assert_int_equal(skv_pool_class_segmented(p, m->g->strides[class], m->g->segments[class], &id), SKV_OK);
 	return id;
 }
 
@@ -77,8 +77,8 @@ static void model_open(struct model *m, const struct geometry *g, uint64_t seed)
 	for (uint32_t c = 0; c < MAX_CLASSES && g->strides[c]; c++)
 		m->ids[m->n_classes++] = model_class(m, m->p, c);
 	for (int f = 0; f < MAX_FILES; f++) {
-		m->bytes[f] = kvb_calloc(room(g, f), sizeof *m->bytes[f]);
-		m->frozen[f] = kvb_calloc(room(g, f) / g->unit, sizeof *m->frozen[f]);
+		m->bytes[f] = skv_calloc(room(g, f), sizeof *m->bytes[f]);
+		m->frozen[f] = skv_calloc(room(g, f) / g->unit, sizeof *m->frozen[f]);
 		assert_true(m->bytes[f] && m->frozen[f]);
 		if (g->lengths[f])
 			add_file(m, (uint32_t)f, g->lengths[f]);
@@ -88,11 +88,11 @@ static void model_open(struct model *m, const struct geometry *g, uint64_t seed)
 static void model_close(struct model *m)
 {
 	for (int f = 0; f < MAX_FILES; f++) {
-		kvb_free(m->bytes[f]);
-		kvb_free(m->frozen[f]);
+		skv_free(m->bytes[f]);
+		skv_free(m->frozen[f]);
 	}
-	kvb_free(m->items);
-	kvb_pool_destroy(m->p);
+	skv_free(m->items);
+	skv_pool_destroy(m->p);
 }
 
 static void paint(struct model *m, const struct item *it, uint32_t old, uint32_t new)
@@ -106,10 +106,10 @@ static void paint(struct model *m, const struct item *it, uint32_t old, uint32_t
 }
 
 /* A slot that the pool gave out (or froze): a new item. */
-static void item_new(struct model *m, uint32_t class, struct kvb_run at, enum state state,
+static void item_new(struct model *m, uint32_t class, struct skv_run at, enum state state,
 		     uint64_t until)
 {
-	struct kvb_slab_info info = slab_info(m->p, at.slab);
+	struct skv_slab_info info = slab_info(m->p, at.slab);
 	const struct geometry *g = m->g;
 	uint32_t slab = at.slab;
 	uint32_t slot = at.first;
@@ -117,7 +117,7 @@ static void item_new(struct model *m, uint32_t class, struct kvb_run at, enum st
 			   .slot = slot, .until = until };
 	uint64_t end;
 
-	it.offset = kvb_slot_offset(&info, slot);
+	it.offset = skv_slot_offset(&info, slot);
 	end = it.offset + info.stride;
 	assert_int_equal(info.class_id, m->ids[class]);
 	assert_int_equal(info.stride, g->strides[class]);
@@ -131,12 +131,12 @@ static void item_new(struct model *m, uint32_t class, struct kvb_run at, enum st
 	assert_true(end <= (info.place.unit + (uint64_t)info.place.units) * g->unit);
 	for (uint32_t u = 0; u < info.place.units; u++)
 		assert_false(m->frozen[it.file][info.place.unit + u]);
-	assert_int_equal(kvb_grow((void **)&m->items, &m->cap_items, m->n_items + 1, sizeof it),
-			 KVB_OK);
+	assert_int_equal(skv_grow((void **)&m->items, &m->cap_items, m->n_items + 1, sizeof it),
+			 SKV_OK);
 	m->items[m->n_items] = it;
 	paint(m, &it, 0, m->n_items + 1);
 	if (state == USED)
-		kvb_pool_set_owner(m->p, slab, slot, m->n_items);
+		skv_pool_set_owner(m->p, slab, slot, m->n_items);
 	m->n_items++;
 }
 
@@ -167,8 +167,8 @@ static void compact(struct model *m)
 			continue;
 		paint(m, &it, i + 1, n + 1);
 		if (it.state == USED) {
-			assert_int_equal(kvb_pool_owner(m->p, it.slab, it.slot), i);
-			kvb_pool_set_owner(m->p, it.slab, it.slot, n);
+			assert_int_equal(skv_pool_owner(m->p, it.slab, it.slot), i);
+			skv_pool_set_owner(m->p, it.slab, it.slot, n);
 		}
 		m->items[n++] = it;
 	}
@@ -177,26 +177,26 @@ static void compact(struct model *m)
 
 static bool file_draining(const struct model *m, uint32_t slab)
 {
-	struct kvb_file_info info;
+	struct skv_file_info info;
 
-	assert_true(kvb_pool_file(m->p, slab_info(m->p, slab).place.file, &info));
+	assert_true(skv_pool_file(m->p, slab_info(m->p, slab).place.file, &info));
 	return info.draining;
 }
 
 static void step_alloc(struct model *m)
 {
-	static struct kvb_run runs[MAX_COUNT];
+	static struct skv_run runs[MAX_COUNT];
 	uint32_t class = rnd(m, m->n_classes);
-	uint64_t had = kvb_pool_available(m->p, m->ids[class]);
+	uint64_t had = skv_pool_available(m->p, m->ids[class]);
 	uint32_t count = 1 + rnd(m, rnd(m, 4) ? 12 : 200);
 	uint32_t n = 0;
 	uint64_t sum = 0;
 
 	if (rnd(m, 10) == 0 && had < MAX_COUNT) /* all there is, or one more */
 		count = (uint32_t)had + rnd(m, 2);
-	if (kvb_pool_alloc(m->p, m->ids[class], count, runs, &n)) {
+	if (skv_pool_alloc(m->p, m->ids[class], count, runs, &n)) {
 		assert_true(count > had);
-		assert_int_equal(kvb_pool_available(m->p, m->ids[class]), had);
+		assert_int_equal(skv_pool_available(m->p, m->ids[class]), had);
 		return;
 	}
 	assert_true(count <= had && n <= count);
@@ -208,11 +208,11 @@ static void step_alloc(struct model *m)
 		sum += runs[i].count;
 	}
 	assert_int_equal(sum, count);
-	assert_int_equal(kvb_pool_available(m->p, m->ids[class]), had - count);
+	assert_int_equal(skv_pool_available(m->p, m->ids[class]), had - count);
 }
 
 /* A random used item and used neighbours behind it. */
-static bool pick_run(struct model *m, struct kvb_run *run)
+static bool pick_run(struct model *m, struct skv_run *run)
 {
 	uint32_t want = 1 + rnd(m, 8);
 
@@ -221,8 +221,8 @@ static bool pick_run(struct model *m, struct kvb_run *run)
 
 		if (it.state != USED)
 			continue;
-		*run = (struct kvb_run){ it.slab, it.slot, 1 };
-		while (run->count < want && kvb_pool_is_used(m->p, it.slab, it.slot + run->count))
+		*run = (struct skv_run){ it.slab, it.slot, 1 };
+		while (run->count < want && skv_pool_is_used(m->p, it.slab, it.slot + run->count))
 			run->count++;
 		return true;
 	}
@@ -232,12 +232,12 @@ static bool pick_run(struct model *m, struct kvb_run *run)
 static void step_end(struct model *m, bool hold)
 {
 	uint64_t until = m->now + rnd(m, 50);
-	struct kvb_run run;
+	struct skv_run run;
 
 	if (!pick_run(m, &run))
 		return;
 	for (uint32_t k = 0; k < run.count; k++) {
-		uint32_t i = kvb_pool_owner(m->p, run.slab, run.first + k);
+		uint32_t i = skv_pool_owner(m->p, run.slab, run.first + k);
 
 		assert_true(i < m->n_items && m->items[i].state == USED);
 		assert_true(m->items[i].slab == run.slab && m->items[i].slot == run.first + k);
@@ -249,9 +249,9 @@ static void step_end(struct model *m, bool hold)
 		}
 	}
 	if (hold)
-		kvb_pool_hold(m->p, run, until);
+		skv_pool_hold(m->p, run, until);
 	else
-		kvb_pool_free(m->p, run);
+		skv_pool_free(m->p, run);
 }
 
 static void step_time(struct model *m)
@@ -262,7 +262,7 @@ static void step_time(struct model *m)
 	for (uint32_t i = 0; i < m->n_items; i++)
 		if (m->items[i].state == HELD && m->items[i].until < due)
 			due = m->items[i].until;
-	assert_int_equal(kvb_pool_next_due(m->p), due);
+	assert_int_equal(skv_pool_next_due(m->p), due);
 	m->now += rnd(m, 12);
 	for (uint32_t i = 0; i < m->n_items; i++) {
 		if (m->items[i].state == HELD && m->items[i].until <= m->now) {
@@ -278,7 +278,7 @@ static void step_time(struct model *m)
 			}
 		m->frozen_until = 0;
 	}
-	assert_int_equal(kvb_pool_release_due(m->p, m->now), expect);
+	assert_int_equal(skv_pool_release_due(m->p, m->now), expect);
 }
 
 static void step_freeze(struct model *m)
@@ -287,14 +287,14 @@ static void step_freeze(struct model *m)
 	uint64_t until = m->now + rnd(m, 60);
 	bool any = false;
 
-	kvb_pool_each_slab(m->p, list_slab, &l);
+	skv_pool_each_slab(m->p, list_slab, &l);
 	/* First what is in no slab: units that no slab covers. */
 	for (uint32_t f = 0; f < MAX_FILES; f++)
 		for (uint64_t u = 0; u * m->g->unit < m->lengths[f]; u++) {
 			bool in_slab = false;
 
 			for (uint32_t i = 0; i < l.n; i++) {
-				struct kvb_slab_place at = slab_info(m->p, l.v[i]).place;
+				struct skv_slab_place at = slab_info(m->p, l.v[i]).place;
 
 				in_slab |= at.file == f && u >= at.unit &&
 					   u < at.unit + (uint64_t)at.units;
@@ -302,30 +302,30 @@ static void step_freeze(struct model *m)
 			if (!in_slab)
 				any = m->frozen[f][u] = true;
 		}
-	kvb_pool_freeze_free(m->p, until);
+	skv_pool_freeze_free(m->p, until);
 	if (any && until > m->frozen_until)
 		m->frozen_until = until;
 	for (uint32_t i = 0; i < l.n; i++) {
-		struct kvb_slab_info info = slab_info(m->p, l.v[i]);
+		struct skv_slab_info info = slab_info(m->p, l.v[i]);
 		uint32_t class = 0;
 
 		while (m->ids[class] != info.class_id)
 			class++;
 		for (uint32_t s = 0; s < info.slots; s++)
-			if (m->bytes[info.place.file][kvb_slot_offset(&info, s)] == 0)
-				item_new(m, class, (struct kvb_run){ l.v[i], s, 1 }, HELD, until);
+			if (m->bytes[info.place.file][skv_slot_offset(&info, s)] == 0)
+				item_new(m, class, (struct skv_run){ l.v[i], s, 1 }, HELD, until);
 	}
 	for (uint32_t c = 0; c < m->n_classes; c++)
-		assert_int_equal(kvb_pool_available(m->p, m->ids[c]), 0);
+		assert_int_equal(skv_pool_available(m->p, m->ids[c]), 0);
 }
 
 static void step_drain(struct model *m)
 {
 	struct slab_list l = { .n = 0 };
 
-	kvb_pool_each_slab(m->p, list_slab, &l);
+	skv_pool_each_slab(m->p, list_slab, &l);
 	if (l.n)
-		kvb_pool_drain(m->p, l.v[rnd(m, l.n)], rnd(m, 3) == 0);
+		skv_pool_drain(m->p, l.v[rnd(m, l.n)], rnd(m, 3) == 0);
 }
 
 /* Is anything of the file used, held or frozen? */
@@ -343,20 +343,20 @@ static bool file_busy(const struct model *m, uint32_t f)
 static void step_file(struct model *m)
 {
 	uint32_t f = rnd(m, MAX_FILES), next;
-	struct kvb_file_info info;
+	struct skv_file_info info;
 	uint64_t used = 0, held = 0;
 
 	if (!m->lengths[f]) {
-		assert_int_equal(kvb_pool_drain_file(m->p, f, true), KVB_E_NOT_FOUND);
-		assert_int_equal(kvb_pool_remove_file(m->p, f), KVB_E_NOT_FOUND);
-		assert_false(kvb_pool_file(m->p, f, &info));
+		assert_int_equal(skv_pool_drain_file(m->p, f, true), SKV_E_NOT_FOUND);
+		assert_int_equal(skv_pool_remove_file(m->p, f), SKV_E_NOT_FOUND);
+		assert_false(skv_pool_file(m->p, f, &info));
 		if (m->g->lengths[f])
 			add_file(m, f, m->g->lengths[f]);
 		return;
 	}
-	assert_true(kvb_pool_next_file(m->p, f, &next) && next == f);
-	assert_int_equal(kvb_pool_drain_file(m->p, f, rnd(m, 3) != 0), KVB_OK);
-	assert_true(kvb_pool_file(m->p, f, &info));
+	assert_true(skv_pool_next_file(m->p, f, &next) && next == f);
+	assert_int_equal(skv_pool_drain_file(m->p, f, rnd(m, 3) != 0), SKV_OK);
+	assert_true(skv_pool_file(m->p, f, &info));
 	for (uint32_t i = 0; i < m->n_items; i++) {
 		used += m->items[i].file == f && m->items[i].state == USED ? stride_of(m, m->items[i].class) : 0;
 		held += m->items[i].file == f && m->items[i].state == HELD ? stride_of(m, m->items[i].class) : 0;
@@ -367,9 +367,9 @@ static void step_file(struct model *m)
 	if (rnd(m, 2) == 0)
 		return;
 	if (file_busy(m, f)) {
-		assert_int_equal(kvb_pool_remove_file(m->p, f), KVB_E_IN_USE);
+		assert_int_equal(skv_pool_remove_file(m->p, f), SKV_E_IN_USE);
 	} else {
-		assert_int_equal(kvb_pool_remove_file(m->p, f), KVB_OK);
+		assert_int_equal(skv_pool_remove_file(m->p, f), SKV_OK);
 		m->lengths[f] = 0;
 	}
 }
@@ -392,33 +392,33 @@ static uint64_t cost(void *ctx, uint32_t slab)
 static void step_victims(struct model *m)
 {
 	uint32_t class = rnd(m, m->n_classes);
-	uint64_t had = kvb_pool_available(m->p, m->ids[class]);
+	uint64_t had = skv_pool_available(m->p, m->ids[class]);
 	uint32_t *slabs;
 	size_t n;
 
-	if (kvb_pool_find_victims(m->p, m->ids[class], &(struct kvb_victims){ may_empty, rnd(m, 2) ? cost : NULL, m }, &slabs, &n))
+	if (skv_pool_find_victims(m->p, m->ids[class], &(struct skv_victims){ may_empty, rnd(m, 2) ? cost : NULL, m }, &slabs, &n))
 		return;
 	assert_true(n > 0);
 	for (size_t i = 0; i < n; i++) {
-		struct kvb_slab_info info = slab_info(m->p, slabs[i]);
+		struct skv_slab_info info = slab_info(m->p, slabs[i]);
 
 		assert_int_not_equal(info.class_id, m->ids[class]);
 		assert_true(may_empty(m, slabs[i]));
 		for (uint32_t s = 0; s < info.slots; s++) {
-			if (!kvb_pool_is_used(m->p, slabs[i], s))
+			if (!skv_pool_is_used(m->p, slabs[i], s))
 				continue;
-			item_gone(m, kvb_pool_owner(m->p, slabs[i], s));
-			kvb_pool_free(m->p, (struct kvb_run){ slabs[i], s, 1 });
+			item_gone(m, skv_pool_owner(m->p, slabs[i], s));
+			skv_pool_free(m->p, (struct skv_run){ slabs[i], s, 1 });
 		}
 	}
-	kvb_free(slabs);
-	assert_true(kvb_pool_available(m->p, m->ids[class]) > had);
+	skv_free(slabs);
+	assert_true(skv_pool_available(m->p, m->ids[class]) > had);
 }
 
 /* The pool's counts and holds against the model's items. */
 static void compare(struct model *m)
 {
-	struct kvb_pool_stats st = pool_stats(m->p);
+	struct skv_pool_stats st = pool_stats(m->p);
 	struct slab_list l = { .n = 0 };
 	uint64_t used = 0;
 	uint64_t held = 0;
@@ -430,15 +430,15 @@ static void compare(struct model *m)
 		if (it->state == GONE)
 			continue;
 		*(it->state == USED ? &used : &held) += stride_of(m, it->class);
-		assert_int_equal(kvb_pool_is_used(m->p, it->slab, it->slot), it->state == USED);
+		assert_int_equal(skv_pool_is_used(m->p, it->slab, it->slot), it->state == USED);
 	}
 	assert_int_equal(st.used_bytes, used);
 	assert_int_equal(st.held_bytes, held);
 	assert_int_equal(st.assigned_bytes + st.free_unit_bytes, st.file_bytes);
-	kvb_pool_each_slab(m->p, list_slab, &l);
+	skv_pool_each_slab(m->p, list_slab, &l);
 	assert_int_equal(l.n, st.slabs);
 	for (uint32_t i = 0; i < l.n; i++) {
-		struct kvb_slab_info info = slab_info(m->p, l.v[i]);
+		struct skv_slab_info info = slab_info(m->p, l.v[i]);
 
 		assert_true(info.used + info.held > 0);
 	}
@@ -472,14 +472,14 @@ static void give_back(struct model *m)
 	compact(m);
 	for (uint32_t f = 0; f < MAX_FILES; f++)
 		if (m->lengths[f])
-			assert_int_equal(kvb_pool_drain_file(m->p, f, false), KVB_OK);
+			assert_int_equal(skv_pool_drain_file(m->p, f, false), SKV_OK);
 	for (uint32_t i = 0; i < m->n_items; i++) {
 		struct item it = m->items[i];
 
 		if (it.state == USED)
-			kvb_pool_free(m->p, (struct kvb_run){ it.slab, it.slot, 1 });
+			skv_pool_free(m->p, (struct skv_run){ it.slab, it.slot, 1 });
 	}
-	kvb_pool_release_due(m->p, UINT64_MAX - 1);
+	skv_pool_release_due(m->p, UINT64_MAX - 1);
 	check(m->p);
 	assert_int_equal(pool_stats(m->p).slabs, 0);
 	assert_int_equal(pool_stats(m->p).free_unit_bytes, pool_stats(m->p).file_bytes);
@@ -487,8 +487,8 @@ static void give_back(struct model *m)
 		uint64_t all = 0;
 
 		for (int f = 0; f < MAX_FILES; f++)
-			all += kvb_pool_slots_in_file(m->p, m->ids[c], m->lengths[f]);
-		assert_int_equal(kvb_pool_available(m->p, m->ids[c]), all);
+			all += skv_pool_slots_in_file(m->p, m->ids[c], m->lengths[f]);
+		assert_int_equal(skv_pool_available(m->p, m->ids[c]), all);
 	}
 }
 

@@ -1,38 +1,38 @@
 /* Recovery: exact slots by place; what gives way and what never does. */
 #include "pooltest.h"
 
-static struct kvb_slab_place at(uint32_t file, uint32_t unit, uint32_t units)
+static struct skv_slab_place at(uint32_t file, uint32_t unit, uint32_t units)
 {
-	return (struct kvb_slab_place){ .file = file, .unit = unit, .units = units };
+	return (struct skv_slab_place){ .file = file, .unit = unit, .units = units };
 }
 
-static struct kvb_pool *plain_pool(uint32_t units)
+static struct skv_pool *plain_pool(uint32_t units)
 {
-	struct kvb_pool *p = make_pool(4096, 0, 0);
+	struct skv_pool *p = make_pool(4096, 0, 0);
 
-	assert_int_equal(kvb_pool_add_file(p, 1, 4096 * units), KVB_OK);
+	assert_int_equal(skv_pool_add_file(p, 1, 4096 * units), SKV_OK);
 	return p;
 }
 
-static struct kvb_run take(struct kvb_pool *p, uint32_t c, struct kvb_slab_place place,
+static struct skv_run take(struct skv_pool *p, uint32_t c, struct skv_slab_place place,
 			   uint32_t first, uint32_t count)
 {
-	struct kvb_run run;
+	struct skv_run run;
 
-	assert_int_equal(kvb_pool_take(p, c, place, first, count, &run), KVB_OK);
+	assert_int_equal(skv_pool_take(p, c, place, first, count, &run), SKV_OK);
 	assert_int_equal(run.first, first);
 	assert_int_equal(run.count, count);
 	check(p);
 	return run;
 }
 
-static void refuse(struct kvb_pool *p, uint32_t c, struct kvb_slab_place place, uint32_t first,
+static void refuse(struct skv_pool *p, uint32_t c, struct skv_slab_place place, uint32_t first,
 		   uint32_t count)
 {
-	struct kvb_pool_stats before = pool_stats(p);
-	struct kvb_run run;
+	struct skv_pool_stats before = pool_stats(p);
+	struct skv_run run;
 
-	assert_int_equal(kvb_pool_take(p, c, place, first, count, &run), KVB_E_CORRUPT);
+	assert_int_equal(skv_pool_take(p, c, place, first, count, &run), SKV_E_CORRUPT);
 	check(p);
 	assert_int_equal(pool_stats(p).used_bytes, before.used_bytes);
 	assert_int_equal(pool_stats(p).held_bytes, before.held_bytes);
@@ -41,30 +41,30 @@ static void refuse(struct kvb_pool *p, uint32_t c, struct kvb_slab_place place, 
 
 static void test_take_opens_the_slab(void **state)
 {
-	struct kvb_pool *p = plain_pool(8);
+	struct skv_pool *p = plain_pool(8);
 	uint32_t c = make_class(p, 64, 64);
-	struct kvb_run a = take(p, c, at(1, 5, 1), 10, 4);
-	struct kvb_run b = take(p, c, at(1, 5, 1), 20, 1);
-	struct kvb_slab_info info = slab_info(p, a.slab);
+	struct skv_run a = take(p, c, at(1, 5, 1), 10, 4);
+	struct skv_run b = take(p, c, at(1, 5, 1), 20, 1);
+	struct skv_slab_info info = slab_info(p, a.slab);
 
 	(void)state;
 	assert_int_equal(a.slab, b.slab);
 	assert_int_equal(info.place.unit, 5);
 	assert_int_equal(info.first_offset, 5 * 4096);
 	assert_int_equal(info.used, 5);
-	assert_int_equal(kvb_pool_owner(p, a.slab, 10), 0);
+	assert_int_equal(skv_pool_owner(p, a.slab, 10), 0);
 	/* A length that is not the preferred one: the fallback of an earlier life. */
 	a = take(p, c, at(1, 0, 4), 200, 56);
 	assert_int_equal(slab_info(p, a.slab).slots, 256);
-	kvb_pool_free(p, a);
-	kvb_pool_free(p, b);
+	skv_pool_free(p, a);
+	skv_pool_free(p, b);
 	check(p);
-	kvb_pool_destroy(p);
+	skv_pool_destroy(p);
 }
 
 static void test_take_refuses_what_does_not_fit(void **state)
 {
-	struct kvb_pool *p = plain_pool(6);
+	struct skv_pool *p = plain_pool(6);
 	uint32_t c = make_class(p, 64, 64);
 	uint32_t other = make_class(p, 100, 4);
 
@@ -86,139 +86,139 @@ static void test_take_refuses_what_does_not_fit(void **state)
 	refuse(p, other, at(1, 2, 1), 20, 1);              /* another class uses the slab */
 	refuse(p, c, at(1, 2, 2), 0, 1);                   /* the same class, another length */
 	refuse(p, c, at(1, 0, 4), 0, 1);
-	kvb_pool_destroy(p);
+	skv_pool_destroy(p);
 }
 
 static void test_held_slots_give_way(void **state)
 {
-	struct kvb_pool *p = plain_pool(2);
+	struct skv_pool *p = plain_pool(2);
 	uint32_t c = make_class(p, 64, 64);
-	struct kvb_run a = take(p, c, at(1, 0, 1), 0, 10);
+	struct skv_run a = take(p, c, at(1, 0, 1), 0, 10);
 
 	(void)state;
-	kvb_pool_hold(p, a, 100);
+	skv_pool_hold(p, a, 100);
 	take(p, c, at(1, 0, 1), 3, 4);
 	assert_int_equal(slab_info(p, a.slab).used, 4);
 	assert_int_equal(slab_info(p, a.slab).held, 6);
-	kvb_pool_set_owner(p, a.slab, 3, 0); /* the index of the hold: still not its slot */
-	kvb_pool_hold(p, sub_run(a, 6, 1), 200);
+	skv_pool_set_owner(p, a.slab, 3, 0); /* the index of the hold: still not its slot */
+	skv_pool_hold(p, sub_run(a, 6, 1), 200);
 	check(p);
-	assert_int_equal(kvb_pool_release_due(p, 100), 6);
-	assert_true(kvb_pool_is_used(p, a.slab, 3));
+	assert_int_equal(skv_pool_release_due(p, 100), 6);
+	assert_true(skv_pool_is_used(p, a.slab, 3));
 	assert_int_equal(slab_info(p, a.slab).used, 3);
-	assert_int_equal(kvb_pool_release_due(p, 199), 0);
-	assert_int_equal(kvb_pool_release_due(p, 200), 1);
+	assert_int_equal(skv_pool_release_due(p, 199), 0);
+	assert_int_equal(skv_pool_release_due(p, 200), 1);
 	check(p);
-	kvb_pool_destroy(p);
+	skv_pool_destroy(p);
 }
 
 static void test_held_slabs_of_other_classes_give_way(void **state)
 {
-	struct kvb_pool *p = plain_pool(8);
+	struct skv_pool *p = plain_pool(8);
 	uint32_t small = make_class(p, 64, 64);
 	uint32_t big = make_class(p, 4096 * 4, 4096);
-	struct kvb_run a = take(p, small, at(1, 1, 1), 0, 10);
-	struct kvb_run b = take(p, small, at(1, 3, 1), 0, 64);
-	struct kvb_run d;
+	struct skv_run a = take(p, small, at(1, 1, 1), 0, 10);
+	struct skv_run b = take(p, small, at(1, 3, 1), 0, 64);
+	struct skv_run d;
 
 	(void)state;
-	kvb_pool_hold(p, a, 100);
-	kvb_pool_hold(p, sub_run(b, 0, 63), 100);
+	skv_pool_hold(p, a, 100);
+	skv_pool_hold(p, sub_run(b, 0, 63), 100);
 	refuse(p, big, at(1, 0, 4), 0, 1); /* b has a used slot */
-	kvb_pool_free(p, sub_run(b, 63, 1));
+	skv_pool_free(p, sub_run(b, 63, 1));
 	d = take(p, big, at(1, 0, 4), 0, 1);
 	assert_int_equal(pool_stats(p).slabs, 1);
 	assert_int_equal(pool_stats(p).held_bytes, 0);
 	/* The holds are gone with their slabs, whose handles may name others now. */
 	a = take(p, small, at(1, 4, 1), 0, 64);
-	kvb_pool_hold(p, sub_run(a, 0, 20), 300);
+	skv_pool_hold(p, sub_run(a, 0, 20), 300);
 	check(p);
-	assert_int_equal(kvb_pool_release_due(p, 100), 0);
+	assert_int_equal(skv_pool_release_due(p, 100), 0);
 	assert_int_equal(slab_info(p, a.slab).held, 20);
 	/* And back: a small slab where the big one is held, then other small ones beside it. */
-	kvb_pool_hold(p, d, 400);
+	skv_pool_hold(p, d, 400);
 	take(p, small, at(1, 2, 1), 7, 1);
 	take(p, small, at(1, 0, 1), 7, 1);
-	assert_int_equal(kvb_pool_release_due(p, 1000), 20);
+	assert_int_equal(skv_pool_release_due(p, 1000), 20);
 	check(p);
-	kvb_pool_destroy(p);
+	skv_pool_destroy(p);
 }
 
 /* A hold that lost its slab is continued, by handle and slot, in the next slab of that handle. */
 static void test_a_hold_without_slots_is_continued(void **state)
 {
-	struct kvb_pool *p = plain_pool(1);
+	struct skv_pool *p = plain_pool(1);
 	uint32_t small = make_class(p, 64, 64);
 	uint32_t large = make_class(p, 128, 128);
-	struct kvb_run a = take(p, small, at(1, 0, 1), 0, 10);
-	struct kvb_run b;
+	struct skv_run a = take(p, small, at(1, 0, 1), 0, 10);
+	struct skv_run b;
 
 	(void)state;
-	kvb_pool_hold(p, a, 100);
+	skv_pool_hold(p, a, 100);
 	b = take(p, large, at(1, 0, 1), 8, 6);
 	assert_int_equal(a.slab, b.slab);
-	kvb_pool_hold(p, sub_run(b, 2, 3), 100);
+	skv_pool_hold(p, sub_run(b, 2, 3), 100);
 	check(p);
 	assert_int_equal(slab_info(p, b.slab).held, 3);
-	assert_int_equal(kvb_pool_release_due(p, 100), 3);
+	assert_int_equal(skv_pool_release_due(p, 100), 3);
 	assert_int_equal(slab_info(p, b.slab).used, 3);
 	check(p);
-	kvb_pool_destroy(p);
+	skv_pool_destroy(p);
 }
 
 static void test_overflow_gives_way(void **state)
 {
-	struct kvb_pool *p = plain_pool(1);
+	struct skv_pool *p = plain_pool(1);
 	uint32_t c = make_class(p, 64, 64);
-	struct kvb_run a = take(p, c, at(1, 0, 1), 0, 10);
+	struct skv_run a = take(p, c, at(1, 0, 1), 0, 10);
 
 	(void)state;
-	kvb_mem_fail_at(1);
-	kvb_pool_hold(p, a, 100);
-	kvb_mem_fail_at(0);
+	skv_mem_fail_at(1);
+	skv_pool_hold(p, a, 100);
+	skv_mem_fail_at(0);
 	take(p, c, at(1, 0, 1), 9, 1);
-	assert_int_equal(kvb_pool_release_due(p, 100), 9);
+	assert_int_equal(skv_pool_release_due(p, 100), 9);
 	take(p, c, at(1, 0, 1), 0, 9);
-	kvb_pool_destroy(p);
+	skv_pool_destroy(p);
 }
 
 static void test_frozen_units_give_way(void **state)
 {
-	struct kvb_pool *p = plain_pool(4);
+	struct skv_pool *p = plain_pool(4);
 	uint32_t c = make_class(p, 64, 64);
-	struct kvb_run a;
+	struct skv_run a;
 
 	(void)state;
-	kvb_pool_freeze_free(p, 1000);
+	skv_pool_freeze_free(p, 1000);
 	a = take(p, c, at(1, 0, 2), 5, 2);
 	/* The slots that were not taken stay frozen. */
 	assert_int_equal(slab_info(p, a.slab).used, 2);
 	assert_int_equal(slab_info(p, a.slab).held, 126);
-	assert_int_equal(kvb_pool_available(p, c), 0);
-	assert_int_equal(kvb_pool_release_due(p, 999), 0);
-	assert_int_equal(kvb_pool_release_due(p, 1000), 126 + 2);
-	assert_int_equal(kvb_pool_available(p, c), 254);
-	kvb_pool_free(p, a);
+	assert_int_equal(skv_pool_available(p, c), 0);
+	assert_int_equal(skv_pool_release_due(p, 999), 0);
+	assert_int_equal(skv_pool_release_due(p, 1000), 126 + 2);
+	assert_int_equal(skv_pool_available(p, c), 254);
+	skv_pool_free(p, a);
 	check(p);
-	kvb_pool_destroy(p);
+	skv_pool_destroy(p);
 }
 
 /* An open slab at the old end of a file has more slots once the file is longer. */
 static void test_take_after_growth(void **state)
 {
-	struct kvb_pool *p = make_pool(4096, 0, 64);
+	struct skv_pool *p = make_pool(4096, 0, 64);
 	uint32_t c = make_class(p, 64, 64);
-	struct kvb_run a;
+	struct skv_run a;
 
 	(void)state;
-	assert_int_equal(kvb_pool_add_file(p, 1, 1024), KVB_OK);
+	assert_int_equal(skv_pool_add_file(p, 1, 1024), SKV_OK);
 	a = take(p, c, at(1, 0, 1), 0, 15);
-	assert_int_equal(kvb_pool_add_file(p, 1, 8192), KVB_OK);
+	assert_int_equal(skv_pool_add_file(p, 1, 8192), SKV_OK);
 	refuse(p, c, at(1, 0, 1), 14, 2);
 	take(p, c, at(1, 0, 1), 40, 1);
 	assert_int_equal(slab_info(p, a.slab).slots, 64);
 	assert_int_equal(slab_info(p, a.slab).used, 16);
-	kvb_pool_destroy(p);
+	skv_pool_destroy(p);
 }
 
 int main(void)

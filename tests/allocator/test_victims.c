@@ -3,10 +3,10 @@
 
 /* Eight units; the small class fills one each, the big one needs four. */
 struct fixture {
-	struct kvb_pool *p;
+	struct skv_pool *p;
 	uint32_t small;
 	uint32_t big;
-	struct kvb_run runs[8]; /* by unit */
+	struct skv_run runs[8]; /* by unit */
 	uint64_t (*cost)(void *ctx, uint32_t slab);
 	uint32_t cheap; /* unit whose slab costs nothing */
 	uint32_t deny;          /* slab that may not be emptied, or UINT32_MAX */
@@ -15,7 +15,7 @@ struct fixture {
 
 static void fill(struct fixture *f)
 {
-	struct kvb_slab_place place = { .file = 1, .units = 1 };
+	struct skv_slab_place place = { .file = 1, .units = 1 };
 
 	f->p = make_pool(4096, 0, 0);
 	f->deny = UINT32_MAX;
@@ -23,16 +23,16 @@ static void fill(struct fixture *f)
 	f->cost = NULL;
 	f->small = make_class(f->p, 64, 64);
 	f->big = make_class(f->p, 4096 * 4, 4096);
-	assert_int_equal(kvb_pool_add_file(f->p, 1, 4096 * 8), KVB_OK);
+	assert_int_equal(skv_pool_add_file(f->p, 1, 4096 * 8), SKV_OK);
 	for (place.unit = 0; place.unit < 8; place.unit++)
-		assert_int_equal(kvb_pool_take(f->p, f->small, place, 0, 64, &f->runs[place.unit]),
-				 KVB_OK);
+		assert_int_equal(skv_pool_take(f->p, f->small, place, 0, 64, &f->runs[place.unit]),
+				 SKV_OK);
 }
 
 static bool may_empty(void *ctx, uint32_t slab)
 {
 	struct fixture *f = ctx;
-	struct kvb_slab_info info = slab_info(f->p, slab);
+	struct skv_slab_info info = slab_info(f->p, slab);
 
 	f->asked++;
 	assert_int_equal(info.held, 0);
@@ -41,7 +41,7 @@ static bool may_empty(void *ctx, uint32_t slab)
 
 static int find(struct fixture *f, uint32_t class_id, uint32_t **slabs, size_t *n)
 {
-	int status = kvb_pool_find_victims(f->p, class_id, &(struct kvb_victims){ may_empty, f->cost, f }, slabs, n);
+	int status = skv_pool_find_victims(f->p, class_id, &(struct skv_victims){ may_empty, f->cost, f }, slabs, n);
 
 	check(f->p);
 	return status;
@@ -51,30 +51,30 @@ static void test_the_window_with_the_fewest(void **state)
 {
 	struct fixture f;
 	uint32_t *slabs;
-	struct kvb_run run;
+	struct skv_run run;
 	size_t n;
 	uint32_t k;
 
 	(void)state;
 	fill(&f);
-	kvb_pool_free(f.p, sub_run(f.runs[5], 0, 30));
-	kvb_pool_free(f.p, sub_run(f.runs[1], 0, 20));
-	assert_int_equal(find(&f, f.big, &slabs, &n), KVB_OK);
+	skv_pool_free(f.p, sub_run(f.runs[5], 0, 30));
+	skv_pool_free(f.p, sub_run(f.runs[1], 0, 20));
+	assert_int_equal(find(&f, f.big, &slabs, &n), SKV_OK);
 	assert_int_equal(n, 4);
 	for (uint32_t i = 0; i < 4; i++)
 		assert_int_equal(slab_info(f.p, slabs[i]).place.unit, 4 + i);
 	/* Not allowed there: the other window. Nowhere: no space. */
 	f.deny = slabs[2];
-	kvb_free(slabs);
-	assert_int_equal(find(&f, f.big, &slabs, &n), KVB_OK);
+	skv_free(slabs);
+	assert_int_equal(find(&f, f.big, &slabs, &n), SKV_OK);
 	assert_int_equal(slab_info(f.p, slabs[0]).place.unit, 0);
 	/* Emptying them makes room. */
-	assert_int_equal(kvb_pool_alloc(f.p, f.big, 1, &run, &k), KVB_E_NO_SPACE);
+	assert_int_equal(skv_pool_alloc(f.p, f.big, 1, &run, &k), SKV_E_NO_SPACE);
 	for (uint32_t i = 0; i < 4; i++)
-		kvb_pool_free(f.p, i == 1 ? sub_run(f.runs[1], 20, 44) : f.runs[i]);
-	kvb_free(slabs);
-	assert_int_equal(kvb_pool_alloc(f.p, f.big, 1, &run, &k), KVB_OK);
-	kvb_pool_destroy(f.p);
+		skv_pool_free(f.p, i == 1 ? sub_run(f.runs[1], 20, 44) : f.runs[i]);
+	skv_free(slabs);
+	assert_int_equal(skv_pool_alloc(f.p, f.big, 1, &run, &k), SKV_OK);
+	skv_pool_destroy(f.p);
 }
 
 static void test_held_slots_and_own_slabs_are_not_asked_for(void **state)
@@ -85,38 +85,38 @@ static void test_held_slots_and_own_slabs_are_not_asked_for(void **state)
 
 	(void)state;
 	fill(&f);
-	kvb_pool_hold(f.p, sub_run(f.runs[6], 0, 1), 100);
-	assert_int_equal(find(&f, f.big, &slabs, &n), KVB_OK);
+	skv_pool_hold(f.p, sub_run(f.runs[6], 0, 1), 100);
+	assert_int_equal(find(&f, f.big, &slabs, &n), SKV_OK);
 	assert_int_equal(slab_info(f.p, slabs[0]).place.unit, 0);
 	assert_int_equal(f.asked, 4);
-	kvb_free(slabs);
-	kvb_pool_hold(f.p, sub_run(f.runs[3], 0, 1), 100);
+	skv_free(slabs);
+	skv_pool_hold(f.p, sub_run(f.runs[3], 0, 1), 100);
 	/* No window is left. Slabs of the class itself are no help to it either. */
-	assert_int_equal(find(&f, f.big, &slabs, &n), KVB_E_NO_SPACE);
-	assert_int_equal(find(&f, f.small, &slabs, &n), KVB_E_NO_SPACE);
+	assert_int_equal(find(&f, f.big, &slabs, &n), SKV_E_NO_SPACE);
+	assert_int_equal(find(&f, f.small, &slabs, &n), SKV_E_NO_SPACE);
 	assert_int_equal(f.asked, 4);
-	kvb_pool_destroy(f.p);
+	skv_pool_destroy(f.p);
 }
 
 /* A big slab that reaches beyond the window must go as a whole, and is named once. */
 static void test_a_longer_slab_is_named_once(void **state)
 {
 	struct fixture f;
-	struct kvb_slab_place place = { .file = 1, .unit = 4, .units = 4 };
-	struct kvb_run run;
+	struct skv_slab_place place = { .file = 1, .unit = 4, .units = 4 };
+	struct skv_run run;
 	uint32_t *slabs;
 	size_t n;
 
 	(void)state;
 	fill(&f);
 	for (uint32_t i = 4; i < 8; i++)
-		kvb_pool_free(f.p, f.runs[i]);
-	assert_int_equal(kvb_pool_take(f.p, f.big, place, 0, 1, &run), KVB_OK);
-	assert_int_equal(find(&f, f.small, &slabs, &n), KVB_OK);
+		skv_pool_free(f.p, f.runs[i]);
+	assert_int_equal(skv_pool_take(f.p, f.big, place, 0, 1, &run), SKV_OK);
+	assert_int_equal(find(&f, f.small, &slabs, &n), SKV_OK);
 	assert_int_equal(n, 1);
 	assert_int_equal(slabs[0], run.slab);
-	kvb_free(slabs);
-	kvb_pool_destroy(f.p);
+	skv_free(slabs);
+	skv_pool_destroy(f.p);
 }
 
 /* Windows that are free already are no answer: the caller would wait for nothing to change. */
@@ -129,14 +129,14 @@ static void test_free_and_frozen_windows(void **state)
 	(void)state;
 	fill(&f);
 	for (uint32_t i = 0; i < 4; i++)
-		kvb_pool_free(f.p, f.runs[i]);
-	assert_int_equal(find(&f, f.big, &slabs, &n), KVB_OK);
+		skv_pool_free(f.p, f.runs[i]);
+	assert_int_equal(find(&f, f.big, &slabs, &n), SKV_OK);
 	assert_int_equal(n, 4);
-	kvb_free(slabs);
-	kvb_pool_free(f.p, f.runs[7]);
-	kvb_pool_freeze_free(f.p, 100); /* unit 7 cannot be had, whatever is emptied */
-	assert_int_equal(find(&f, f.big, &slabs, &n), KVB_E_NO_SPACE);
-	kvb_pool_destroy(f.p);
+	skv_free(slabs);
+	skv_pool_free(f.p, f.runs[7]);
+	skv_pool_freeze_free(f.p, 100); /* unit 7 cannot be had, whatever is emptied */
+	assert_int_equal(find(&f, f.big, &slabs, &n), SKV_E_NO_SPACE);
+	skv_pool_destroy(f.p);
 }
 
 /* Slots of 1025 bytes like windows of two units or more. When none of these can be emptied, one
@@ -153,14 +153,14 @@ static void test_shorter_windows_when_nothing_else_is_left(void **state)
 	odd = make_class(f.p, 1025, 1);
 	for (uint32_t i = 0; i < 8; i++)
 		if (i != 5)
-			kvb_pool_hold(f.p, sub_run(f.runs[i], 0, 1), 100);
-	assert_int_equal(find(&f, odd, &slabs, &n), KVB_OK);
+			skv_pool_hold(f.p, sub_run(f.runs[i], 0, 1), 100);
+	assert_int_equal(find(&f, odd, &slabs, &n), SKV_OK);
 	assert_int_equal(n, 1);
 	assert_int_equal(slabs[0], f.runs[5].slab);
-	kvb_free(slabs);
-	kvb_pool_free(f.p, f.runs[5]);
+	skv_free(slabs);
+	skv_pool_free(f.p, f.runs[5]);
 	assert_int_equal(alloc_run(f.p, odd, 3).count, 3);
-	kvb_pool_destroy(f.p);
+	skv_pool_destroy(f.p);
 }
 
 static void test_out_of_memory(void **state)
@@ -168,19 +168,19 @@ static void test_out_of_memory(void **state)
 	struct fixture f;
 	uint32_t *slabs = NULL;
 	size_t n;
-	int status = KVB_E_NOMEM;
+	int status = SKV_E_NOMEM;
 
 	(void)state;
 	fill(&f);
-	for (unsigned long at = 1; status == KVB_E_NOMEM; at++) {
+	for (unsigned long at = 1; status == SKV_E_NOMEM; at++) {
 		assert_true(at < 10);
-		kvb_mem_fail_at(at);
+		skv_mem_fail_at(at);
 		status = find(&f, f.big, &slabs, &n);
 	}
-	kvb_mem_fail_at(0);
-	assert_int_equal(status, KVB_OK);
-	kvb_free(slabs);
-	kvb_pool_destroy(f.p);
+	skv_mem_fail_at(0);
+	assert_int_equal(status, SKV_OK);
+	skv_free(slabs);
+	skv_pool_destroy(f.p);
 }
 
 static uint64_t cost(void *ctx, uint32_t slab)
@@ -200,17 +200,17 @@ static void test_the_cheapest_of_those_that_are_alike(void **state)
 	fill(&f);
 	f.cost = cost;
 	for (f.cheap = 0; f.cheap < 8; f.cheap++) {
-		assert_int_equal(find(&f, f.big, &slabs, &n), KVB_OK);
+		assert_int_equal(find(&f, f.big, &slabs, &n), SKV_OK);
 		assert_int_equal(slab_info(f.p, slabs[0]).place.unit, f.cheap / 4 * 4);
-		kvb_free(slabs);
+		skv_free(slabs);
 	}
 	/* Not if it may not go. */
 	f.cheap = 1;
 	f.deny = f.runs[2].slab;
-	assert_int_equal(find(&f, f.big, &slabs, &n), KVB_OK);
+	assert_int_equal(find(&f, f.big, &slabs, &n), SKV_OK);
 	assert_int_equal(slab_info(f.p, slabs[0]).place.unit, 4);
-	kvb_free(slabs);
-	kvb_pool_destroy(f.p);
+	skv_free(slabs);
+	skv_pool_destroy(f.p);
 }
 
 int main(void)

@@ -13,12 +13,12 @@
 #include "reference/reference.h"
 
 static uint32_t n_keys = 512, rounds = 400;
-static struct kvb_arena arena, made; /* of a read; of the messages */
-static struct kvb_v1_in in = { .arena = &arena, .secret = &test_secret, .tenant = "default" };
-static struct kvb_buf text[5], out;
-static struct kvb_lookup_res lookup;
-static struct kvb_start_res start;
-static struct kvb_finish_res finish = { .state = KVB_SESSION_FINISHED, .committed = 512 };
+static struct skv_arena arena, made; /* of a read; of the messages */
+static struct skv_v1_in in = { .arena = &arena, .secret = &test_secret, .tenant = "default" };
+static struct skv_buf text[5], out;
+static struct skv_lookup_res lookup;
+static struct skv_start_res start;
+static struct skv_finish_res finish = { .state = SKV_SESSION_FINISHED, .committed = 512 };
 
 static double now(void)
 {
@@ -30,7 +30,7 @@ static double now(void)
 
 static void *zeroed(size_t n, size_t size)
 {
-	void *p = kvb_arena_calloc(&made, n, size);
+	void *p = skv_arena_calloc(&made, n, size);
 
 	if (!p)
 		exit(1);
@@ -40,42 +40,42 @@ static void *zeroed(size_t n, size_t size)
 static void make_messages(void)
 {
 	static const char *const specs[] = { "tp0" }, *const instances[] = { "m" };
-	struct kvb_key *keys = zeroed(n_keys, sizeof *keys);
-	struct kvb_key_input input = { .form = KVB_KEYS_HEX, .n = n_keys, .keys = keys };
-	struct kvb_files files = { zeroed(8, sizeof *files.v), 8 };
-	struct kvb_finish_req done = { .mask_kind = KVB_MASK_ALL, .n_checksums = n_keys };
+	struct skv_key *keys = zeroed(n_keys, sizeof *keys);
+	struct skv_key_input input = { .form = SKV_KEYS_HEX, .n = n_keys, .keys = keys };
+	struct skv_files files = { zeroed(8, sizeof *files.v), 8 };
+	struct skv_finish_req done = { .mask_kind = SKV_MASK_ALL, .n_checksums = n_keys };
 	uint64_t *sums = zeroed(n_keys, sizeof *sums);
 
 	for (uint32_t i = 0; i < files.n; i++) {
-		files.v[i] = (struct kvb_file_ref){ .storage = "default", .type = "file",
+		files.v[i] = (struct skv_file_ref){ .storage = "default", .type = "file",
 						    .uuid = "00112233-4455-6677-8899-aabbccddeeff" };
 		snprintf(files.v[i].path, sizeof files.v[i].path, "slab-%08u.kvs", i);
 	}
-	lookup = (struct kvb_lookup_res){ .n_keys = n_keys, .matched = n_keys, .n_specs = 1, .specs = specs,
+	lookup = (struct skv_lookup_res){ .n_keys = n_keys, .matched = n_keys, .n_specs = 1, .specs = specs,
 					  .hit = zeroed(n_keys, sizeof(bool)), .lease_ms = 10000,
 					  .loc = zeroed(n_keys, sizeof *lookup.loc), .files = files };
-	start = (struct kvb_start_res){ .session = "00112233445566778899aabbccddeeff",
+	start = (struct skv_start_res){ .session = "00112233445566778899aabbccddeeff",
 					.n_keys = n_keys, .n_write = n_keys, .n_specs = 1, .specs = specs,
 					.outcome = zeroed(n_keys, 1), .loc = lookup.loc, .files = files };
 	for (uint32_t i = 0; i < n_keys; i++) {
-		keys[i] = kvb_hash128(&i, sizeof i);
+		keys[i] = skv_hash128(&i, sizeof i);
 		sums[i] = keys[i].lo;
 		lookup.hit[i] = true;
-		lookup.loc[i] = (struct kvb_location){ i % 8, (uint64_t)i * 4497408, 4497408, 1000000 + i,
+		lookup.loc[i] = (struct skv_location){ i % 8, (uint64_t)i * 4497408, 4497408, 1000000 + i,
 						       keys[i].hi, true };
 	}
 	done.checksums = sums;
-	kvb_v1_write_lookup_req(&text[0], &(struct kvb_lookup_req){ .lease_ms = KVB_LEASE_DEFAULT }, &input);
-	kvb_v1_write_match_req(&text[1], &(struct kvb_match_req){ .instances = instances, .n_instances = 1 },
+	skv_v1_write_lookup_req(&text[0], &(struct skv_lookup_req){ .lease_ms = SKV_LEASE_DEFAULT }, &input);
+	skv_v1_write_match_req(&text[1], &(struct skv_match_req){ .instances = instances, .n_instances = 1 },
 			       &input);
-	kvb_v1_write_start_req(&text[2], &(struct kvb_start_req){ .request_id = "r-1" }, &input, NULL);
-	kvb_v1_write_finish_req(&text[3], &done);
-	kvb_v1_write_lookup_res(&text[4], &lookup);
+	skv_v1_write_start_req(&text[2], &(struct skv_start_req){ .request_id = "r-1" }, &input, NULL);
+	skv_v1_write_finish_req(&text[3], &done);
+	skv_v1_write_lookup_res(&text[4], &lookup);
 }
 
 static void must(int status)
 {
-	if (status == KVB_OK)
+	if (status == SKV_OK)
 		return;
 	fprintf(stderr, "a message of the benchmark is refused\n");
 	exit(1);
@@ -86,7 +86,7 @@ static void must(int status)
 	static void fast_read_##message(void)                                                        \
 	{                                                                                            \
 		struct type m;                                                                       \
-		must(kvb_v1_read_##message(&in, (char *)text[i].data, text[i].len, &m, NULL));        \
+		must(skv_v1_read_##message(&in, (char *)text[i].data, text[i].len, &m, NULL));        \
 	}                                                                                            \
 	static void slow_read_##message(void)                                                        \
 	{                                                                                            \
@@ -94,14 +94,14 @@ static void must(int status)
 		must(ref_read_##message(&in, (char *)text[i].data, text[i].len, &m, NULL));           \
 	}
 #define WRITE_STEP(message, value)                                                                   \
-	static void fast_write_##message(void) { kvb_v1_write_##message(&out, &(value)); }           \
+	static void fast_write_##message(void) { skv_v1_write_##message(&out, &(value)); }           \
 	static void slow_write_##message(void) { ref_write_##message(&out, &(value)); }
 
-READ_STEP(lookup_req, kvb_lookup_req, 0)
-READ_STEP(match_req, kvb_match_req, 1)
-READ_STEP(start_req, kvb_start_req, 2)
-READ_STEP(finish_req, kvb_finish_req, 3)
-READ_STEP(lookup_res, kvb_lookup_res, 4)
+READ_STEP(lookup_req, skv_lookup_req, 0)
+READ_STEP(match_req, skv_match_req, 1)
+READ_STEP(start_req, skv_start_req, 2)
+READ_STEP(finish_req, skv_finish_req, 3)
+READ_STEP(lookup_res, skv_lookup_res, 4)
 WRITE_STEP(lookup_res, lookup)
 WRITE_STEP(start_res, start)
 WRITE_STEP(finish_res, finish)
@@ -115,8 +115,8 @@ static double best(void (*step)(void))
 
 		for (uint32_t i = 0; i < rounds; i++) {
 			step();
-			kvb_arena_reset(&arena);
-			kvb_buf_clear(&out);
+			skv_arena_reset(&arena);
+			skv_buf_clear(&out);
 		}
 		t = (now() - t) / rounds;
 		least = t < least ? t : least;
@@ -139,16 +139,16 @@ int main(int argc, char **argv)
 		n_keys = (uint32_t)strtoul(argv[1], NULL, 10);
 	if (argc > 2)
 		rounds = (uint32_t)strtoul(argv[2], NULL, 10);
-	if (n_keys == 0 || n_keys > KVB_MAX_KEYS || rounds == 0)
+	if (n_keys == 0 || n_keys > SKV_MAX_KEYS || rounds == 0)
 		return 2;
 	make_messages();
 	printf("%u keys, ns per message   %12s %12s\n", n_keys, "reference", "codec");
 	for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
 		printf("%-25s %12.0f %12.0f\n", rows[i].name, best(rows[i].slow), best(rows[i].fast));
 	for (size_t i = 0; i < sizeof text / sizeof text[0]; i++)
-		kvb_buf_destroy(&text[i]);
-	kvb_buf_destroy(&out);
-	kvb_arena_destroy(&arena);
-	kvb_arena_destroy(&made);
+		skv_buf_destroy(&text[i]);
+	skv_buf_destroy(&out);
+	skv_arena_destroy(&arena);
+	skv_arena_destroy(&made);
 	return 0;
 }

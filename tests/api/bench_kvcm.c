@@ -11,8 +11,8 @@
 #include <string.h>
 #include <time.h>
 
-#include <kvb/json_out.h>
-#include <kvb/kvcm.h>
+#include <skv/json_out.h>
+#include <skv/kvcm.h>
 
 #include <kvcm/meta.pb-c.h>
 
@@ -26,8 +26,8 @@ static double now_us(void)
 
 struct bench {
 	unsigned keys, rounds;
-	struct kvb_arena arena;
-	struct kvb_buf buf;
+	struct skv_arena arena;
+	struct skv_buf buf;
 	int64_t *key;
 };
 
@@ -37,7 +37,7 @@ static void print(const char *what, const struct bench *b, double us, size_t byt
 	       us * 1000 / b->rounds / b->keys, bytes);
 }
 
-static void read_request(struct bench *b, const struct kvb_proto_codec *codec, const char *what)
+static void read_request(struct bench *b, const struct skv_proto_codec *codec, const char *what)
 {
 	KvcmMeta__GetCacheLocationRequest req = KVCM_META__GET_CACHE_LOCATION_REQUEST__INIT;
 	ProtobufCMessage *m;
@@ -48,9 +48,9 @@ static void read_request(struct bench *b, const struct kvb_proto_codec *codec, c
 	req.query_type = KVCM_META__QUERY_TYPE__QT_PREFIX_MATCH;
 	req.n_block_keys = b->keys;
 	req.block_keys = b->key;
-	kvb_buf_clear(&b->buf);
+	skv_buf_clear(&b->buf);
 	codec->write(&req.base, NULL, &b->buf);
-	if (codec == &kvb_proto_json) { /* clients send numbers */
+	if (codec == &skv_proto_json) { /* clients send numbers */
 		size_t n = 0;
 		bool quoted = false;
 
@@ -64,25 +64,25 @@ static void read_request(struct bench *b, const struct kvb_proto_codec *codec, c
 	}
 	start = now_us();
 	for (unsigned i = 0; i < b->rounds; i++) {
-		kvb_arena_reset(&b->arena);
-		if (codec->read(req.base.descriptor, b->buf.data, b->buf.len, &b->arena, &m, NULL) != KVB_OK ||
+		skv_arena_reset(&b->arena);
+		if (codec->read(req.base.descriptor, b->buf.data, b->buf.len, &b->arena, &m, NULL) != SKV_OK ||
 		    ((KvcmMeta__GetCacheLocationRequest *)(void *)m)->n_block_keys != b->keys)
 			abort();
 	}
 	print(what, b, now_us() - start, b->buf.len);
 }
 
-static void write_answer(struct bench *b, const struct kvb_proto_codec *codec, uint32_t n_specs,
+static void write_answer(struct bench *b, const struct skv_proto_codec *codec, uint32_t n_specs,
 			 const char *what)
 {
 	static const char *const specs[] = { "tp0", "tp1" };
 	const char *roots[] = { "/mnt/3fs/kv", "/mnt/3fs/kv" };
-	struct kvb_file_ref refs[] = {
-		{ .storage = "st_3fs_01", .type = "hf3fs", .path = "kvb-0f3a9c42/000001.slab" },
-		{ .storage = "st_3fs_01", .type = "hf3fs", .path = "kvb-0f3a9c42/000002.slab" },
+	struct skv_file_ref refs[] = {
+		{ .storage = "st_3fs_01", .type = "hf3fs", .path = "skv-0f3a9c42/000001.slab" },
+		{ .storage = "st_3fs_01", .type = "hf3fs", .path = "skv-0f3a9c42/000002.slab" },
 	};
-	struct kvb_files files = { refs, 2 };
-	struct kvb_location *loc = calloc((size_t)b->keys * n_specs, sizeof *loc);
+	struct skv_files files = { refs, 2 };
+	struct skv_location *loc = calloc((size_t)b->keys * n_specs, sizeof *loc);
 	KvcmMeta__GetCacheLocationResponse res = KVCM_META__GET_CACHE_LOCATION_RESPONSE__INIT;
 	KvcmMeta__CommonResponseHeader header = KVCM_META__COMMON_RESPONSE_HEADER__INIT;
 	KvcmMeta__Status status = KVCM_META__STATUS__INIT;
@@ -90,13 +90,13 @@ static void write_answer(struct bench *b, const struct kvb_proto_codec *codec, u
 		.field = 2, .files = &files, .roots = roots, .n_specs = n_specs, .specs = specs, .loc = loc,
 		.columns = KVCM_ALL_COLUMNS, .n = b->keys, .status = KVCM_SERVING, .created_ms = 1760000000123,
 	};
-	struct kvb_proto_splice splice = { 2, kvcm_locations_json, kvcm_locations_binary, &l, NULL };
+	struct skv_proto_splice splice = { 2, kvcm_locations_json, kvcm_locations_binary, &l, NULL };
 	ProtobufCMessage *m;
 	char name[128];
 	double start;
 
 	for (uint32_t i = 0; i < b->keys * n_specs; i++)
-		loc[i] = (struct kvb_location){ .file = i & 1, .offset = (uint64_t)i << 21, .length = 1 << 21,
+		loc[i] = (struct skv_location){ .file = i & 1, .offset = (uint64_t)i << 21, .length = 1 << 21,
 						.generation = 1 + i };
 	status.code = KVCM_META__ERROR_CODE__OK;
 	status.message = "Cache locations retrieved successfully";
@@ -105,16 +105,16 @@ static void write_answer(struct bench *b, const struct kvb_proto_codec *codec, u
 	res.header = &header;
 	start = now_us();
 	for (unsigned i = 0; i < b->rounds; i++) {
-		kvb_buf_clear(&b->buf);
+		skv_buf_clear(&b->buf);
 		codec->write(&res.base, &splice, &b->buf);
 	}
 	print(what, b, now_us() - start, b->buf.len);
-	kvb_arena_reset(&b->arena);
-	if (codec->read(res.base.descriptor, b->buf.data, b->buf.len, &b->arena, &m, NULL) != KVB_OK)
+	skv_arena_reset(&b->arena);
+	if (codec->read(res.base.descriptor, b->buf.data, b->buf.len, &b->arena, &m, NULL) != SKV_OK)
 		abort();
 	start = now_us();
 	for (unsigned i = 0; i < b->rounds; i++) {
-		kvb_buf_clear(&b->buf);
+		skv_buf_clear(&b->buf);
 		codec->write(m, NULL, &b->buf);
 	}
 	snprintf(name, sizeof name, "  the same, generic");
@@ -133,19 +133,19 @@ int main(int argc, char **argv)
 	b.key = calloc(b.keys, sizeof *b.key);
 	for (size_t i = 0; i < n_tokens; i++)
 		tokens[i] = (int64_t)(i * 7919 % 151643);
-	kvb_arena_init(&b.arena);
+	skv_arena_init(&b.arena);
 	start = now_us();
 	for (unsigned i = 0; i < b.rounds / 10 + 1; i++)
 		kvcm_token_keys(tokens, n_tokens, 64, b.key);
 	print("keys from 64 tokens each", &b, (now_us() - start) / (b.rounds / 10 + 1) * b.rounds, n_tokens * 8);
-	read_request(&b, &kvb_proto_json, "getCacheLocation request, JSON");
-	read_request(&b, &kvb_proto_binary, "getCacheLocation request, binary");
-	write_answer(&b, &kvb_proto_json, 1, "answer, one spec, JSON");
-	write_answer(&b, &kvb_proto_binary, 1, "answer, one spec, binary");
-	write_answer(&b, &kvb_proto_json, 2, "answer, two specs, JSON");
-	write_answer(&b, &kvb_proto_binary, 2, "answer, two specs, binary");
-	kvb_buf_destroy(&b.buf);
-	kvb_arena_destroy(&b.arena);
+	read_request(&b, &skv_proto_json, "getCacheLocation request, JSON");
+	read_request(&b, &skv_proto_binary, "getCacheLocation request, binary");
+	write_answer(&b, &skv_proto_json, 1, "answer, one spec, JSON");
+	write_answer(&b, &skv_proto_binary, 1, "answer, one spec, binary");
+	write_answer(&b, &skv_proto_json, 2, "answer, two specs, JSON");
+	write_answer(&b, &skv_proto_binary, 2, "answer, two specs, binary");
+	skv_buf_destroy(&b.buf);
+	skv_arena_destroy(&b.arena);
 	free(tokens);
 	free(b.key);
 	return 0;

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <time.h>
 
-#include <kvb/v1_codec.h>
+#include <skv/v1_codec.h>
 
 #define KEYS 512u
 #define BATCHES 40u /* the fastest counts: the machine may be shared */
@@ -23,18 +23,18 @@ static uint64_t now_ns(void)
 	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
-static void must(int rc, const struct kvb_error *err)
+static void must(int rc, const struct skv_error *err)
 {
-	if (rc == KVB_OK)
+	if (rc == SKV_OK)
 		return;
 	fprintf(stderr, "%s at %s\n", err->message, err->field);
 	exit(1);
 }
 
-static struct kvb_key keys[KEYS];
+static struct skv_key keys[KEYS];
 static bool hit[KEYS];
-static struct kvb_location loc[KEYS];
-static struct kvb_file_ref files[4];
+static struct skv_location loc[KEYS];
+static struct skv_file_ref files[4];
 
 /* Four slabs of 128 neighbours each, or every block elsewhere. */
 static void fill(bool scattered)
@@ -48,14 +48,14 @@ static void fill(bool scattered)
 	for (uint32_t i = 0; i < KEYS; i++) {
 		uint64_t slot = scattered ? i * 7919u % 16384u : i % 128;
 
-		kvb_random(&keys[i], sizeof keys[i]);
+		skv_random(&keys[i], sizeof keys[i]);
 		hit[i] = true;
-		loc[i] = (struct kvb_location){ .file = i / 128, .offset = (64 << 20) + slot * 1310720,
+		loc[i] = (struct skv_location){ .file = i / 128, .offset = (64 << 20) + slot * 1310720,
 						.length = 1310720, .generation = 123456 + i,
 						.has_checksum = true };
 		if (scattered)
 			loc[i].generation += slot * slot;
-		kvb_random(&loc[i].checksum, sizeof loc[i].checksum);
+		skv_random(&loc[i].checksum, sizeof loc[i].checksum);
 	}
 }
 
@@ -64,48 +64,48 @@ struct numbers {
 	double read_req, write_res, write_req, read_res; /* ns of one message */
 };
 
-static struct numbers measure(const struct kvb_v1_codec *codec)
+static struct numbers measure(const struct skv_v1_codec *codec)
 {
 	static const char *const specs[] = { "kv" };
-	const struct kvb_key_input input = { .form = KVB_KEYS_HEX, .n = KEYS, .keys = keys };
-	struct kvb_lookup_req req = { .tenant = "default", .lease_ms = KVB_LEASE_DEFAULT }, got;
-	struct kvb_lookup_res res = { .n_keys = KEYS, .matched = KEYS, .n_specs = 1, .specs = specs,
+	const struct skv_key_input input = { .form = SKV_KEYS_HEX, .n = KEYS, .keys = keys };
+	struct skv_lookup_req req = { .tenant = "default", .lease_ms = SKV_LEASE_DEFAULT }, got;
+	struct skv_lookup_res res = { .n_keys = KEYS, .matched = KEYS, .n_specs = 1, .specs = specs,
 				      .hit = hit, .loc = loc, .lease_ms = 10000,
 				      .files = { files, 4 } }, got_res;
-	struct kvb_arena arena;
-	struct kvb_v1_in in = { .arena = &arena, .tenant = "default" };
-	struct kvb_buf text = { 0 };
-	struct kvb_error err;
+	struct skv_arena arena;
+	struct skv_v1_in in = { .arena = &arena, .tenant = "default" };
+	struct skv_buf text = { 0 };
+	struct skv_error err;
 	struct numbers n;
 	uint64_t begin;
 	double took;
 
-	kvb_arena_init(&arena);
+	skv_arena_init(&arena);
 #define TIME(out, once)                                                                              \
 	out = 1e18;                                                                                  \
 	for (uint32_t b = 0; b < BATCHES; b++) {                                                     \
 		begin = now_ns();                                                                    \
 		for (uint32_t r = 0; r < ROUNDS; r++) {                                              \
 			once;                                                                        \
-			kvb_arena_reset(&arena);                                                     \
+			skv_arena_reset(&arena);                                                     \
 		}                                                                                    \
 		took = (double)(now_ns() - begin) / ROUNDS;                                          \
 		out = took < out ? took : out;                                                       \
 	}
-	TIME(n.write_req, (kvb_buf_clear(&text), codec->write_lookup_req(&text, &req, &input)))
+	TIME(n.write_req, (skv_buf_clear(&text), codec->write_lookup_req(&text, &req, &input)))
 	n.req_bytes = text.len;
 	TIME(n.read_req, must(codec->read_lookup_req(&in, (char *)text.data, text.len, &got, &err), &err))
-	TIME(n.write_res, (kvb_buf_clear(&text), codec->write_lookup_res(&text, &res)))
+	TIME(n.write_res, (skv_buf_clear(&text), codec->write_lookup_res(&text, &res)))
 	n.res_bytes = text.len;
 	TIME(n.read_res, must(codec->read_lookup_res(&in, (char *)text.data, text.len, &got_res, &err), &err))
-	kvb_buf_destroy(&text);
-	kvb_arena_destroy(&arena);
+	skv_buf_destroy(&text);
+	skv_arena_destroy(&arena);
 	return n;
 }
 
 int main(int argc, char **argv)
 {
-	const struct kvb_v1_codec *const codecs[] = { &kvb_v1_json, &kvb_v1_pb };
+	const struct skv_v1_codec *const codecs[] = { &skv_v1_json, &skv_v1_pb };
 
 	printf("%-9s %-10s %9s %9s %12s %12s %12s %12s\n", "blocks", "codec", "request B", "answer B",
 	       "req read ns", "ans write ns", "req write ns", "ans read ns");

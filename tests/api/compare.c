@@ -9,20 +9,20 @@
 
 struct result {
 	int status;
-	struct kvb_error err;
-	struct kvb_buf out;
+	struct skv_error err;
+	struct skv_buf out;
 };
 
 static void run(const struct message *m, const char *text, size_t n, struct result *r)
 {
-	struct kvb_arena arena;
-	struct kvb_v1_in in = { .arena = &arena, .secret = &test_secret, .tenant = "default" };
+	struct skv_arena arena;
+	struct skv_v1_in in = { .arena = &arena, .secret = &test_secret, .tenant = "default" };
 
-	kvb_arena_init(&arena);
-	kvb_buf_init(&r->out);
-	kvb_error_clear(&r->err);
+	skv_arena_init(&arena);
+	skv_buf_init(&r->out);
+	skv_error_clear(&r->err);
 	r->status = m->echo(&in, text, n, &r->out, &r->err);
-	kvb_arena_destroy(&arena);
+	skv_arena_destroy(&arena);
 }
 
 /* Each parser describes bad syntax in its own words, but at the same line and column. */
@@ -53,22 +53,22 @@ int compare_codecs(size_t m, const char *text, size_t n)
 
 	run(&messages[m], text, n, &a);
 	if (n && memchr(text, 0, n)) { /* see reference.h */
-		if (a.status == KVB_OK)
+		if (a.status == SKV_OK)
 			differ("a raw NUL is taken", &messages[m], text, n, &a, &a);
-		kvb_buf_destroy(&a.out);
+		skv_buf_destroy(&a.out);
 		return a.status;
 	}
 	run(&reference_messages[m], text, n, &b);
 	same = compared(b.err.message);
 	if (a.status != b.status)
 		differ("status", &messages[m], text, n, &a, &b);
-	if (a.status != KVB_OK && strcmp(a.err.field, b.err.field) != 0)
+	if (a.status != SKV_OK && strcmp(a.err.field, b.err.field) != 0)
 		differ("field", &messages[m], text, n, &a, &b);
-	if (a.status != KVB_OK && strncmp(a.err.message, b.err.message, same) != 0)
+	if (a.status != SKV_OK && strncmp(a.err.message, b.err.message, same) != 0)
 		differ("message", &messages[m], text, n, &a, &b);
 	if (a.out.len != b.out.len || (a.out.len && memcmp(a.out.data, b.out.data, a.out.len) != 0))
 		differ("value", &messages[m], text, n, &a, &b);
-	kvb_buf_destroy(&a.out);
-	kvb_buf_destroy(&b.out);
+	skv_buf_destroy(&a.out);
+	skv_buf_destroy(&b.out);
 	return a.status;
 }

@@ -1,71 +1,71 @@
 /*
  * messages.c - the table of messages.h. Requests come back with their keys as keys_hex, since that is
- * what they are once read. Compiled a second time with KVB_REFERENCE for the reference codec. No state.
+ * what they are once read. Compiled a second time with SKV_REFERENCE for the reference codec. No state.
  */
 #include "messages.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#ifdef KVB_REFERENCE
+#ifdef SKV_REFERENCE
 #include "reference/reference.h"
 #define READ(message) ref_read_##message
 #define WRITE(message) ref_write_##message
 #define messages reference_messages
 #else
-#define READ(message) kvb_v1_read_##message
-#define WRITE(message) kvb_v1_write_##message
+#define READ(message) skv_v1_read_##message
+#define WRITE(message) skv_v1_write_##message
 
-const struct kvb_secret test_secret = { .bytes = { 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16 } };
+const struct skv_secret test_secret = { .bytes = { 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16 } };
 #endif
 
 #define ECHO(message, type, write_it)                                                                \
-	static int echo_##message(const struct kvb_v1_in *in, const char *text, size_t n,            \
-				  struct kvb_buf *out, struct kvb_error *err)                        \
+	static int echo_##message(const struct skv_v1_in *in, const char *text, size_t n,            \
+				  struct skv_buf *out, struct skv_error *err)                        \
 	{                                                                                            \
 		struct type m;                                                                       \
 		int status = READ(message)(in, text, n, &m, err);                            \
                                                                                                      \
-		if (status == KVB_OK)                                                                \
+		if (status == SKV_OK)                                                                \
 			write_it;                                                                    \
 		return status;                                                                       \
 	}
 #define ECHO_SIMPLE(message, type) ECHO(message, type, WRITE(message)(out, &m))
-#define HEX(array, count) &(struct kvb_key_input){ .form = KVB_KEYS_HEX, .n = (count), .keys = (array) }
+#define HEX(array, count) &(struct skv_key_input){ .form = SKV_KEYS_HEX, .n = (count), .keys = (array) }
 #define ECHO_KEYS(message, type) ECHO(message, type, WRITE(message)(out, &m, HEX(m.keys, m.n_keys)))
 
-ECHO_SIMPLE(storage, kvb_storage_spec)
-ECHO_SIMPLE(group, kvb_group_spec)
-ECHO_SIMPLE(instance, kvb_instance_spec)
-ECHO_SIMPLE(storage_view, kvb_storage_view)
-ECHO_SIMPLE(group_view, kvb_group_view)
-ECHO_SIMPLE(instance_view, kvb_instance_view)
-ECHO_KEYS(match_req, kvb_match_req)
-ECHO_KEYS(lookup_req, kvb_lookup_req)
-ECHO_KEYS(delete_req, kvb_delete_req)
-ECHO_KEYS(pin_req, kvb_pin_req)
-ECHO_KEYS(unpin_req, kvb_unpin_req)
-ECHO(start_req, kvb_start_req,
+ECHO_SIMPLE(storage, skv_storage_spec)
+ECHO_SIMPLE(group, skv_group_spec)
+ECHO_SIMPLE(instance, skv_instance_spec)
+ECHO_SIMPLE(storage_view, skv_storage_view)
+ECHO_SIMPLE(group_view, skv_group_view)
+ECHO_SIMPLE(instance_view, skv_instance_view)
+ECHO_KEYS(match_req, skv_match_req)
+ECHO_KEYS(lookup_req, skv_lookup_req)
+ECHO_KEYS(delete_req, skv_delete_req)
+ECHO_KEYS(pin_req, skv_pin_req)
+ECHO_KEYS(unpin_req, skv_unpin_req)
+ECHO(start_req, skv_start_req,
      WRITE(start_req)(out, &m, HEX(m.keys, m.n_keys), m.has_parent ? HEX(&m.parent, 1) : NULL))
-ECHO_SIMPLE(finish_req, kvb_finish_req)
-ECHO_SIMPLE(abort_req, kvb_abort_req)
-ECHO_SIMPLE(match_res, kvb_match_res)
-ECHO_SIMPLE(lookup_res, kvb_lookup_res)
-ECHO_SIMPLE(start_res, kvb_start_res)
-ECHO_SIMPLE(finish_res, kvb_finish_res)
-ECHO_SIMPLE(delete_res, kvb_delete_res)
-ECHO_SIMPLE(trim_req, kvb_trim_req)
-ECHO_SIMPLE(file_wish, kvb_file_wish)
-ECHO_SIMPLE(trim_res, kvb_trim_res)
-ECHO_SIMPLE(pin_res, kvb_pin_res)
-ECHO_SIMPLE(unpin_res, kvb_unpin_res)
-ECHO_SIMPLE(pins_res, kvb_pins_res)
+ECHO_SIMPLE(finish_req, skv_finish_req)
+ECHO_SIMPLE(abort_req, skv_abort_req)
+ECHO_SIMPLE(match_res, skv_match_res)
+ECHO_SIMPLE(lookup_res, skv_lookup_res)
+ECHO_SIMPLE(start_res, skv_start_res)
+ECHO_SIMPLE(finish_res, skv_finish_res)
+ECHO_SIMPLE(delete_res, skv_delete_res)
+ECHO_SIMPLE(trim_req, skv_trim_req)
+ECHO_SIMPLE(file_wish, skv_file_wish)
+ECHO_SIMPLE(trim_res, skv_trim_res)
+ECHO_SIMPLE(pin_res, skv_pin_res)
+ECHO_SIMPLE(unpin_res, skv_unpin_res)
+ECHO_SIMPLE(pins_res, skv_pins_res)
 
 /* The odd one: its reader returns the status that it read. */
-static int echo_error(const struct kvb_v1_in *in, const char *text, size_t n, struct kvb_buf *out,
-		      struct kvb_error *err)
+static int echo_error(const struct skv_v1_in *in, const char *text, size_t n, struct skv_buf *out,
+		      struct skv_error *err)
 {
-	struct kvb_error e;
+	struct skv_error e;
 	int status = READ(error)(in, text, n, &e);
 
 	WRITE(error)(out, &e, "r-1");
@@ -141,7 +141,7 @@ const struct message messages[] = {
 	  "{\"error\":{\"code\":\"no_space\",\"message\":\"no room\",\"detail\":{\"field\":\"keys\"}},"
 	  "\"request_id\":\"r-1\"}" },
 };
-#ifndef KVB_REFERENCE
+#ifndef SKV_REFERENCE
 const size_t n_messages = sizeof messages / sizeof messages[0];
 
 const struct message *message_find(const char *name)

@@ -5,13 +5,13 @@
 #ifndef TESTS_API_MESSAGES_H
 #define TESTS_API_MESSAGES_H
 
-#include <kvb/v1_json.h>
+#include <skv/v1_json.h>
 
 struct message {
 	const char *name;
-	/* Reads `text`; when that is KVB_OK writes what was read to `out`. Returns the read's status. */
-	int (*echo)(const struct kvb_v1_in *in, const char *text, size_t n, struct kvb_buf *out,
-		    struct kvb_error *err);
+	/* Reads `text`; when that is SKV_OK writes what was read to `out`. Returns the read's status. */
+	int (*echo)(const struct skv_v1_in *in, const char *text, size_t n, struct skv_buf *out,
+		    struct skv_error *err);
 	const char *sample; /* a valid document that uses every field */
 };
 
@@ -23,6 +23,6 @@ extern const struct message reference_messages[];
 /* Aborts the test when there is none. */
 const struct message *message_find(const char *name);
 
-extern const struct kvb_secret test_secret;
+extern const struct skv_secret test_secret;
 
 #endif

@@ -16,8 +16,8 @@
 
 /* Everything that is reached from these is found by its full name. */
 static const ProtobufCMessageDescriptor *const roots[] = {
-	&kvb__test__all__descriptor,
-	&kvb__test__sparse__descriptor,
+	&skv__test__all__descriptor,
+	&skv__test__sparse__descriptor,
 	&kvcm_meta__register_instance_request__descriptor,
 	&kvcm_meta__get_instance_info_response__descriptor,
 	&kvcm_meta__get_cache_location_request__descriptor,
@@ -74,7 +74,7 @@ static void answer(const char *type, const char *form, const char *hex)
 
 	tools_open(&t);
 	if (d)
-		m = tools_read(&t, strcmp(form, "json") == 0 ? &kvb_proto_json : &kvb_proto_binary, d, bytes,
+		m = tools_read(&t, strcmp(form, "json") == 0 ? &skv_proto_json : &skv_proto_binary, d, bytes,
 			       from_hex(hex, bytes));
 	if (m) {
 		const uint8_t *packed = tools_write_binary(&t, m, &n);

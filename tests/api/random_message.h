@@ -13,11 +13,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <kvb/proto_codec.h>
+#include <skv/proto_codec.h>
 
 struct dice {
 	uint64_t seed;
-	struct kvb_arena *arena;
+	struct skv_arena *arena;
 };
 
 static inline uint64_t dice_roll(struct dice *d)
@@ -65,7 +65,7 @@ static inline char *dice_text(struct dice *d)
 
 	for (uint32_t i = 0; i < n; i++)
 		strncat(text, parts[dice_below(d, sizeof parts / sizeof parts[0])], 12);
-	return kvb_arena_strndup(d->arena, text, strlen(text));
+	return skv_arena_strndup(d->arena, text, strlen(text));
 }
 
 static inline void *dice_message(struct dice *d, const ProtobufCMessageDescriptor *type, unsigned depth);
@@ -95,7 +95,7 @@ static inline size_t dice_value(struct dice *d, const ProtobufCFieldDescriptor *
 	case PROTOBUF_C_TYPE_BYTES:
 		blob = out;
 		blob->len = dice_below(d, 7);
-		blob->data = kvb_arena_alloc(d->arena, blob->len);
+		blob->data = skv_arena_alloc(d->arena, blob->len);
 		for (size_t i = 0; i < blob->len; i++)
 			blob->data[i] = (uint8_t)dice_roll(d);
 		return sizeof *blob;
@@ -135,7 +135,7 @@ static inline void dice_field(struct dice *d, ProtobufCMessage *m, const Protobu
 	if (f->type == PROTOBUF_C_TYPE_MESSAGE &&
 	    strstr(((const ProtobufCMessageDescriptor *)f->descriptor)->short_name, "Entry"))
 		n = 1;
-	values = kvb_arena_calloc(d->arena, n, 16);
+	values = skv_arena_calloc(d->arena, n, 16);
 	for (size_t i = 0; i < n; i++)
 		at += dice_value(d, f, values + at, depth - 1);
 	*(void **)(void *)(base + f->offset) = values;
@@ -144,7 +144,7 @@ static inline void dice_field(struct dice *d, ProtobufCMessage *m, const Protobu
 
 static inline void *dice_message(struct dice *d, const ProtobufCMessageDescriptor *type, unsigned depth)
 {
-	ProtobufCMessage *m = kvb_proto_make(type, d->arena);
+	ProtobufCMessage *m = skv_proto_make(type, d->arena);
 	bool entry = strstr(type->short_name, "Entry") != NULL;
 	bool choice = false;
 

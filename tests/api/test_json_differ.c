@@ -2,7 +2,7 @@
  * test_json_differ.c - random messages, whole and damaged, through the codec and through the reference.
  *
  * The generator takes a sample of a message and edits it with a grammar's eye: tokens that parsers
- * disagree about, pieces given twice, moved, cut. KVB_CASES sets how many (default 200000), KVB_SEED where
+ * disagree about, pieces given twice, moved, cut. SKV_CASES sets how many (default 200000), SKV_SEED where
  * to begin; the same numbers give the same cases.
  */
 #include <setjmp.h>
@@ -173,11 +173,11 @@ static unsigned long setting(const char *name, unsigned long otherwise)
 
 static void test_differ(void **state)
 {
-	unsigned long cases = setting("KVB_CASES", 200000), good = 0;
+	unsigned long cases = setting("SKV_CASES", 200000), good = 0;
 	static struct text t;
 
 	(void)state;
-	state_of_random = (setting("KVB_SEED", 1) + 1) * 0x9e3779b97f4a7c15u;
+	state_of_random = (setting("SKV_SEED", 1) + 1) * 0x9e3779b97f4a7c15u;
 	for (unsigned long i = 0; i < cases; i++) {
 		size_t m = i % n_messages;
 		/* Exactly its size, so that a step too far is found. */
@@ -189,7 +189,7 @@ static void test_differ(void **state)
 		exact = malloc(t.n ? t.n : 1);
 		assert_non_null(exact);
 		memcpy(exact, t.s, t.n);
-		good += compare_codecs(m, exact, t.n) == KVB_OK;
+		good += compare_codecs(m, exact, t.n) == SKV_OK;
 		free(exact);
 	}
 	printf("%lu cases, %lu of them valid\n", cases, good);

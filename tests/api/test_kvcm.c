@@ -7,8 +7,8 @@
 #include <stddef.h>
 #include <cmocka.h>
 
-#include <kvb/kvcm.h>
-#include <kvb/mem.h>
+#include <skv/kvcm.h>
+#include <skv/mem.h>
 #include <kvcm/admin.pb-c.h>
 #include <kvcm/meta.pb-c.h>
 
@@ -73,7 +73,7 @@ static void test_query_masks(void **state)
 		{ "{\"bool_masks\":{\"values\":[true,true,true,true,true]}}", "1111", false },
 		{ "{\"bool_masks\":{}}", "0000", false },
 	};
-	struct kvb_error err;
+	struct skv_error err;
 
 	for (size_t i = 0; i < 2 * sizeof cases / sizeof cases[0]; i++) {
 		struct tools t;
@@ -83,43 +83,43 @@ static void test_query_masks(void **state)
 		tools_open(&t);
 		m = read_mask(&t, cases[i / 2].json, i & 1);
 		status = kvcm_mask_check(&m, 4, false, &err);
-		assert_int_equal(status, cases[i / 2].skipped ? KVB_OK : KVB_E_INVALID);
-		assert_int_equal(kvcm_mask_check(&m, 4, true, &err) == KVB_OK, cases[i / 2].exact_ok);
-		for (size_t k = 0; status == KVB_OK && k < 4; k++)
+		assert_int_equal(status, cases[i / 2].skipped ? SKV_OK : SKV_E_INVALID);
+		assert_int_equal(kvcm_mask_check(&m, 4, true, &err) == SKV_OK, cases[i / 2].exact_ok);
+		for (size_t k = 0; status == SKV_OK && k < 4; k++)
 			assert_int_equal(kvcm_mask_skips(&m, k), cases[i / 2].skipped[k] == '1');
 		tools_close(&t);
 	}
 	assert_int_equal(kvcm_mask_of(NULL).kind, KVCM_MASK_UNSET);
-	assert_int_equal(kvb_fail(NULL, kvcm_mask_check(&(struct kvcm_mask){ .kind = KVCM_MASK_OFFSET,
+	assert_int_equal(skv_fail(NULL, kvcm_mask_check(&(struct kvcm_mask){ .kind = KVCM_MASK_OFFSET,
 									     .offset = -3 }, 4, false, &err),
-				  NULL, "x"), KVB_E_INVALID);
+				  NULL, "x"), SKV_E_INVALID);
 	assert_string_equal(err.field, "block_mask.offset");
 }
 
 static void test_finish_masks(void **state)
 {
 	(void)state;
-	struct kvb_finish_req req;
-	struct kvb_error err;
+	struct skv_finish_req req;
+	struct skv_error err;
 	struct kvcm_mask m;
 	struct tools t;
 
 	tools_open(&t);
 	m = read_mask(&t, "{\"offset\":3}", false);
-	assert_int_equal(kvcm_mask_finish(&m, &t.arena, &req, &err), KVB_OK);
-	assert_true(req.mask_kind == KVB_MASK_COUNT && req.mask_count == 3);
+	assert_int_equal(kvcm_mask_finish(&m, &t.arena, &req, &err), SKV_OK);
+	assert_true(req.mask_kind == SKV_MASK_COUNT && req.mask_count == 3);
 	m = read_mask(&t, "{\"offset\":-1}", false);
-	assert_int_equal(kvcm_mask_finish(&m, &t.arena, &req, &err), KVB_E_INVALID);
+	assert_int_equal(kvcm_mask_finish(&m, &t.arena, &req, &err), SKV_E_INVALID);
 	assert_string_equal(err.field, "success_blocks.offset");
 	m = read_mask(&t, "{\"bool_masks\":{\"values\":[true,false,true]}}", false);
-	assert_int_equal(kvcm_mask_finish(&m, &t.arena, &req, &err), KVB_OK);
-	assert_true(req.mask_kind == KVB_MASK_BITS && req.mask_count == 3);
+	assert_int_equal(kvcm_mask_finish(&m, &t.arena, &req, &err), SKV_OK);
+	assert_true(req.mask_kind == SKV_MASK_BITS && req.mask_count == 3);
 	assert_true(req.mask[0] && !req.mask[1] && req.mask[2]);
 	/* What an empty session is finished with; and nothing at all. */
 	m = read_mask(&t, "{\"bool_masks\":{\"offset\":0}}", false);
 	for (int i = 0; i < 2; i++) {
-		assert_int_equal(kvcm_mask_finish(&m, &t.arena, &req, &err), KVB_OK);
-		assert_true(req.mask_kind == KVB_MASK_BITS && req.mask_count == 0);
+		assert_int_equal(kvcm_mask_finish(&m, &t.arena, &req, &err), SKV_OK);
+		assert_true(req.mask_kind == SKV_MASK_BITS && req.mask_count == 0);
 		m = kvcm_mask_of(NULL);
 	}
 	tools_close(&t);
@@ -149,8 +149,8 @@ static void test_answered_masks(void **state)
 
 		tools_open(&t);
 		for (uint32_t k = 0; k < n; k++)
-			outcome[k] = cases[i].outcome[k] == 'w' ? KVB_START_WRITE :
-				     cases[i].outcome[k] == 'e' ? KVB_START_EXISTS : KVB_START_BUSY;
+			outcome[k] = cases[i].outcome[k] == 'w' ? SKV_START_WRITE :
+				     cases[i].outcome[k] == 'e' ? SKV_START_EXISTS : SKV_START_BUSY;
 		assert_string_equal(tools_write_json(&t, kvcm_mask_answer(outcome, n, &t.arena), NULL),
 				    cases[i].json);
 		tools_close(&t);
@@ -193,50 +193,50 @@ static void test_names(void **state)
 #define FIELD 2
 
 static const char *const spec_names[] = { "tp0", "tp1", "full:g=0", "state \"x\"" };
-static struct kvb_file_ref refs[] = {
-	{ .storage = "nfs_01", .type = "file", .path = "kvb-1/000001.slab" },
-	{ .storage = "st3", .type = "hf3fs", .path = "kvb-2/000001.slab" },
-	{ .storage = "st3", .type = "hf3fs", .path = "kvb-2/000002.slab" },
+static struct skv_file_ref refs[] = {
+	{ .storage = "nfs_01", .type = "file", .path = "skv-1/000001.slab" },
+	{ .storage = "st3", .type = "hf3fs", .path = "skv-2/000001.slab" },
+	{ .storage = "st3", .type = "hf3fs", .path = "skv-2/000002.slab" },
 	{ .storage = "zero", .type = "null", .path = "x" },
 };
 static const char *roots[] = { "/tmp/nfs/", "/mnt/3fs/kv", "/mnt/3fs/kv", "" };
-static struct kvb_files files = { refs, 4 };
+static struct skv_files files = { refs, 4 };
 
 /* What the header says, in the slow way. */
 static KvcmMeta__CacheLocation *expected(struct tools *t, const struct kvcm_locations *l, uint32_t i)
 {
 	uint32_t row = l->rows ? l->rows[i] : i, columns = l->row_columns ? l->row_columns[row] : l->columns;
-	KvcmMeta__CacheLocation *to = kvb_proto_make(&kvcm_meta__cache_location__descriptor, &t->arena);
-	const struct kvb_location *loc = l->loc + row * l->n_specs, *first = NULL;
+	KvcmMeta__CacheLocation *to = skv_proto_make(&kvcm_meta__cache_location__descriptor, &t->arena);
+	const struct skv_location *loc = l->loc + row * l->n_specs, *first = NULL;
 	char text[512];
 
-	to->location_specs = kvb_arena_calloc(&t->arena, l->n_specs, sizeof *to->location_specs);
+	to->location_specs = skv_arena_calloc(&t->arena, l->n_specs, sizeof *to->location_specs);
 	for (uint32_t s = 0; s < l->n_specs && !first; s++)
 		first = loc[s].length ? &loc[s] : NULL;
 	if (l->hit && !l->hit[row])
 		first = NULL;
 	for (uint32_t s = 0; s < l->n_specs; s++) {
-		KvcmMeta__LocationSpec *spec = kvb_proto_make(&kvcm_meta__location_spec__descriptor, &t->arena);
+		KvcmMeta__LocationSpec *spec = skv_proto_make(&kvcm_meta__location_spec__descriptor, &t->arena);
 
 		if (!(columns >> s & 1) || (first ? loc[s].length == 0 : l->miss == KVCM_MISS_EMPTY))
 			continue;
 		spec->name = (char *)l->specs[s];
 		if (first) {
-			const struct kvb_file_ref *f = &refs[loc[s].file];
+			const struct skv_file_ref *f = &refs[loc[s].file];
 
 			snprintf(text, sizeof text, "%s://%s%s%s/%s?blkid=%llu&size=%llu",
 				 strcmp(f->type, "null") == 0 ? "dummy" : f->type, f->storage,
 				 loc[s].file == 0 ? "/tmp/nfs" : roots[loc[s].file], "", f->path,
 				 (unsigned long long)(loc[s].offset / loc[s].length),
 				 (unsigned long long)loc[s].length);
-			spec->uri = kvb_arena_strndup(&t->arena, text, strlen(text));
+			spec->uri = skv_arena_strndup(&t->arena, text, strlen(text));
 		}
 		to->location_specs[to->n_location_specs++] = spec;
 	}
 	to->spec_size = (int32_t)to->n_location_specs;
 	if (first) {
 		to->type = (KvcmMeta__StorageType)kvcm_storage_type(refs[first->file].type);
-		to->id = kvb_arena_calloc(&t->arena, 1, KVCM_LOCATION_ID + 1);
+		to->id = skv_arena_calloc(&t->arena, 1, KVCM_LOCATION_ID + 1);
 		kvcm_location_id(first->generation, to->id);
 		to->status = (char *)kvcm_status_name(l->row_status ? l->row_status[row] : l->status);
 		to->create_time =
@@ -249,16 +249,16 @@ static KvcmMeta__CacheLocation *expected(struct tools *t, const struct kvcm_loca
 static ProtobufCMessage *expected_all(struct tools *t, const struct kvcm_locations *l)
 {
 	KvcmMeta__GetCacheLocationResponse *plain =
-		kvb_proto_make(&kvcm_meta__get_cache_location_response__descriptor, &t->arena);
+		skv_proto_make(&kvcm_meta__get_cache_location_response__descriptor, &t->arena);
 	KvcmMeta__GetCacheLocationsByBackendResponse *vectors =
-		kvb_proto_make(&kvcm_meta__get_cache_locations_by_backend_response__descriptor, &t->arena);
+		skv_proto_make(&kvcm_meta__get_cache_locations_by_backend_response__descriptor, &t->arena);
 
-	plain->locations = kvb_arena_calloc(&t->arena, l->n + 1, sizeof *plain->locations);
-	vectors->key_locations = kvb_arena_calloc(&t->arena, l->n + 1, sizeof *vectors->key_locations);
+	plain->locations = skv_arena_calloc(&t->arena, l->n + 1, sizeof *plain->locations);
+	vectors->key_locations = skv_arena_calloc(&t->arena, l->n + 1, sizeof *vectors->key_locations);
 	plain->n_locations = vectors->n_key_locations = l->n;
 	for (uint32_t i = 0; i < l->n; i++) {
 		KvcmMeta__CacheLocationVector *v =
-			kvb_proto_make(&kvcm_meta__cache_location_vector__descriptor, &t->arena);
+			skv_proto_make(&kvcm_meta__cache_location_vector__descriptor, &t->arena);
 
 		plain->locations[i] = expected(t, l, i);
 		v->locations = &plain->locations[i];
@@ -270,8 +270,8 @@ static ProtobufCMessage *expected_all(struct tools *t, const struct kvcm_locatio
 
 static void compare(struct tools *t, const struct kvcm_locations *l)
 {
-	ProtobufCMessage *want = expected_all(t, l), *empty = kvb_proto_make(want->descriptor, &t->arena), *read;
-	struct kvb_proto_splice splice = { FIELD, kvcm_locations_json, kvcm_locations_binary, l, NULL };
+	ProtobufCMessage *want = expected_all(t, l), *empty = skv_proto_make(want->descriptor, &t->arena), *read;
+	struct skv_proto_splice splice = { FIELD, kvcm_locations_json, kvcm_locations_binary, l, NULL };
 	char *text = strdup(tools_write_json(t, want, NULL));
 	size_t n, n_spliced;
 	uint8_t *bytes;
@@ -279,13 +279,13 @@ static void compare(struct tools *t, const struct kvcm_locations *l)
 	assert_string_equal(tools_write_json(t, empty, &splice), text);
 	bytes = (uint8_t *)tools_write_binary(t, want, &n);
 	bytes = memcpy(malloc(n + 1), bytes, n);
-	kvb_buf_clear(&t->out);
-	kvb_proto_binary.write(empty, &splice, &t->out);
+	skv_buf_clear(&t->out);
+	skv_proto_binary.write(empty, &splice, &t->out);
 	n_spliced = t->out.len;
 	assert_int_equal(n, n_spliced);
 	assert_memory_equal(bytes, t->out.data, n);
 	memcpy(bytes, t->out.data, n);
-	read = tools_read(t, &kvb_proto_binary, want->descriptor, bytes, n);
+	read = tools_read(t, &skv_proto_binary, want->descriptor, bytes, n);
 	assert_string_equal(tools_write_json(t, read, NULL), text);
 	free(bytes);
 	free(text);
@@ -294,7 +294,7 @@ static void compare(struct tools *t, const struct kvcm_locations *l)
 static void test_one_location(void **state)
 {
 	(void)state;
-	struct kvb_location loc[] = { { .file = 0, .offset = 3 << 21, .length = 1 << 21, .generation = 5 },
+	struct skv_location loc[] = { { .file = 0, .offset = 3 << 21, .length = 1 << 21, .generation = 5 },
 				      { .file = 1, .offset = 7 * 512, .length = 512, .generation = 6 } };
 	struct kvcm_locations l = { .field = FIELD, .files = &files, .roots = roots, .n_specs = 2,
 				    .specs = spec_names, .loc = loc, .columns = KVCM_ALL_COLUMNS, .n = 1,
@@ -306,11 +306,11 @@ static void test_one_location(void **state)
 	kvcm_location_id(5, id);
 	snprintf(want, sizeof want,
 		 "[{\"type\":\"ST_NFS\",\"spec_size\":2,\"location_specs\":[{\"name\":\"tp0\",\"uri\":"
-		 "\"file://nfs_01/tmp/nfs/kvb-1/000001.slab?blkid=3&size=2097152\",\"node_id\":\"\"},{\"name\":\"tp1\","
-		 "\"uri\":\"hf3fs://st3/mnt/3fs/kv/kvb-2/000001.slab?blkid=7&size=512\",\"node_id\":\"\"}],"
+		 "\"file://nfs_01/tmp/nfs/skv-1/000001.slab?blkid=3&size=2097152\",\"node_id\":\"\"},{\"name\":\"tp1\","
+		 "\"uri\":\"hf3fs://st3/mnt/3fs/kv/skv-2/000001.slab?blkid=7&size=512\",\"node_id\":\"\"}],"
 		 "\"id\":\"%s\",\"status\":\"CLS_SERVING\",\"create_time\":\"1760000000123000\"}]", id);
 	kvcm_locations_json(&l, &t.out);
-	kvb_put_u8(&t.out, 0);
+	skv_put_u8(&t.out, 0);
 	assert_string_equal((char *)t.out.data, want);
 	tools_close(&t);
 }
@@ -322,7 +322,7 @@ static void test_random_locations(void **state)
 		struct tools t;
 		struct dice d = { seed, &t.arena };
 		uint32_t n_specs = 1 + dice_below(&d, 4), rows = dice_below(&d, 6);
-		struct kvb_location loc[24] = { { 0 } };
+		struct skv_location loc[24] = { { 0 } };
 		uint32_t row_columns[6], picked[6];
 		uint64_t created[6];
 		uint8_t status[6];
@@ -338,7 +338,7 @@ static void test_random_locations(void **state)
 		for (uint32_t i = 0; i < rows * n_specs; i++) {
 			uint64_t length = dice_below(&d, 4) ? 4096 : 1 + dice_below(&d, 1 << 20);
 
-			loc[i] = (struct kvb_location){ .file = dice_below(&d, 4),
+			loc[i] = (struct skv_location){ .file = dice_below(&d, 4),
 							.offset = length * (dice_roll(&d) >> dice_below(&d, 24) >> 40),
 							.length = dice_below(&d, 5) ? length : 0,
 							.generation = dice_roll(&d) };
@@ -364,7 +364,7 @@ static void test_random_locations(void **state)
 static void test_no_memory(void **state)
 {
 	(void)state;
-	struct kvb_location loc[] = { { .file = 0, .offset = 0, .length = 512, .generation = 5 }, { .length = 0 } };
+	struct skv_location loc[] = { { .file = 0, .offset = 0, .length = 512, .generation = 5 }, { .length = 0 } };
 	struct kvcm_locations l = { .field = FIELD, .files = &files, .roots = roots, .n_specs = 1,
 				    .specs = spec_names, .loc = loc, .columns = KVCM_ALL_COLUMNS, .n = 2 };
 
@@ -372,17 +372,17 @@ static void test_no_memory(void **state)
 		bool failed = true;
 
 		for (unsigned long n = 1; failed; n++) {
-			struct kvb_buf out = { 0 };
+			struct skv_buf out = { 0 };
 
-			kvb_mem_fail_at(n);
+			skv_mem_fail_at(n);
 			if (json)
 				kvcm_locations_json(&l, &out);
 			else
 				kvcm_locations_binary(&l, &out);
-			failed = kvb_mem_count() >= n;
-			kvb_mem_fail_at(0);
+			failed = skv_mem_count() >= n;
+			skv_mem_fail_at(0);
 			assert_int_equal(out.failed, failed);
-			kvb_buf_destroy(&out);
+			skv_buf_destroy(&out);
 		}
 	}
 }

@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <cmocka.h>
 
-#include <kvb/mem.h>
+#include <skv/mem.h>
 #include <kvcm/admin.pb-c.h>
 #include <kvcm/meta.pb-c.h>
 
@@ -15,11 +15,11 @@
 #include "proto_tools.h"
 #include "random_message.h"
 
-#define ALL (&kvb__test__all__descriptor)
+#define ALL (&skv__test__all__descriptor)
 
 static const ProtobufCMessageDescriptor *const types[] = {
-	&kvb__test__all__descriptor,
-	&kvb__test__sparse__descriptor,
+	&skv__test__all__descriptor,
+	&skv__test__sparse__descriptor,
 	&kvcm_meta__report_event_request__descriptor,
 	&kvcm_meta__get_cache_meta_response__descriptor,
 	&kvcm_admin__list_instance_group_response__descriptor,
@@ -37,7 +37,7 @@ static void round_trip(struct tools *t, const ProtobufCMessage *m, uint64_t seed
 
 	bytes = (char *)tools_write_binary(t, m, &n);
 	bytes = memcpy(malloc(n + 1), bytes, n);
-	read = tools_read(t, &kvb_proto_binary, m->descriptor, bytes, n);
+	read = tools_read(t, &skv_proto_binary, m->descriptor, bytes, n);
 	assert_non_null(read);
 	if (memcmp(bytes, tools_write_binary(t, read, &again), n) != 0 || n != again)
 		fail_msg("%s, seed %llu: binary differs", m->descriptor->name, (unsigned long long)seed);
@@ -70,11 +70,11 @@ static void test_round_trips(void **state)
  * have; a bool is read from bytes of any wire type. Ends at what it does not understand. */
 static bool is_misread(const ProtobufCMessageDescriptor *type, const uint8_t *bytes, size_t size)
 {
-	struct kvb_rd r = kvb_rd_make(bytes, size);
-	bool seen[KVB_PROTO_FIELDS] = { false };
+	struct skv_rd r = skv_rd_make(bytes, size);
+	bool seen[SKV_PROTO_FIELDS] = { false };
 
 	while (r.p < r.end && !r.failed) {
-		uint64_t tag = kvb_get_varint(&r), n = 0;
+		uint64_t tag = skv_get_varint(&r), n = 0;
 		const ProtobufCFieldDescriptor *f =
 			protobuf_c_message_descriptor_get_field(type, (unsigned)(tag >> 3));
 		const uint8_t *p;
@@ -83,21 +83,21 @@ static bool is_misread(const ProtobufCMessageDescriptor *type, const uint8_t *by
 			return true;
 		switch (tag & 7) {
 		case 0:
-			kvb_get_varint(&r);
+			skv_get_varint(&r);
 			continue;
 		case 1:
-			kvb_get_u64(&r);
+			skv_get_u64(&r);
 			continue;
 		case 5:
-			kvb_get_u32(&r);
+			skv_get_u32(&r);
 			continue;
 		case 2:
-			n = kvb_get_varint(&r);
+			n = skv_get_varint(&r);
 			break;
 		default:
 			return false;
 		}
-		p = kvb_get_bytes(&r, n);
+		p = skv_get_bytes(&r, n);
 		if (!p || !f || f->type != PROTOBUF_C_TYPE_MESSAGE)
 			continue;
 		if (f->label != PROTOBUF_C_LABEL_REPEATED && seen[f - type->fields])
@@ -128,7 +128,7 @@ static void test_against_protobuf_c(void **state)
 		bytes = memcpy(malloc(n + 1), bytes, n);
 		for (unsigned i = dice_below(&d, 3); n > 0 && i > 0; i--)
 			bytes[dice_below(&d, (uint32_t)n)] = (uint8_t)dice_roll(&d);
-		ours = tools_read(&t, &kvb_proto_binary, type, bytes, n);
+		ours = tools_read(&t, &skv_proto_binary, type, bytes, n);
 		theirs = protobuf_c_message_unpack(type, NULL, n, bytes);
 		if (ours && theirs && !is_misread(type, bytes, n)) {
 			/* Theirs keeps unknown fields, ours drops them: compare what JSON says. */
@@ -169,7 +169,7 @@ static void test_cut(void **state)
 		bytes = (uint8_t *)tools_write_binary(&t, dice_message(&d, types[seed % N_TYPES], 2), &n);
 		bytes = memcpy(malloc(n + 1), bytes, n);
 		for (size_t i = 0; i < n; i++)
-			tools_read(&t, &kvb_proto_binary, types[seed % N_TYPES], bytes, i);
+			tools_read(&t, &skv_proto_binary, types[seed % N_TYPES], bytes, i);
 		free(bytes);
 		tools_close(&t);
 	}
@@ -249,7 +249,7 @@ static void test_bytes(void **state)
 		const char *text;
 
 		tools_open(&t);
-		m = tools_read(&t, &kvb_proto_binary, ALL, cases[i].bytes, cases[i].n);
+		m = tools_read(&t, &skv_proto_binary, ALL, cases[i].bytes, cases[i].n);
 		if (m && cases[i].want) {
 			text = tools_write_json(&t, m, NULL);
 			if (!strstr(text, cases[i].want))
@@ -263,17 +263,17 @@ static void test_bytes(void **state)
 	}
 }
 
-static void wrap(struct kvb_buf *b, bool group)
+static void wrap(struct skv_buf *b, bool group)
 {
-	struct kvb_buf out = { 0 };
+	struct skv_buf out = { 0 };
 
-	kvb_put_varint(&out, group ? 1000 << 3 | 3 : 17 << 3 | 2);
+	skv_put_varint(&out, group ? 1000 << 3 | 3 : 17 << 3 | 2);
 	if (!group)
-		kvb_put_varint(&out, b->len);
-	kvb_put_bytes(&out, b->data, b->len);
+		skv_put_varint(&out, b->len);
+	skv_put_bytes(&out, b->data, b->len);
 	if (group)
-		kvb_put_varint(&out, 1000 << 3 | 4);
-	kvb_buf_destroy(b);
+		skv_put_varint(&out, 1000 << 3 | 4);
+	skv_buf_destroy(b);
 	*b = out;
 }
 
@@ -281,18 +281,18 @@ static void test_depth(void **state)
 {
 	(void)state;
 	for (unsigned group = 0; group < 2; group++) {
-		struct kvb_buf b = { 0 };
+		struct skv_buf b = { 0 };
 
-		for (unsigned depth = 0; depth <= KVB_PROTO_DEPTH + 1; depth++) {
+		for (unsigned depth = 0; depth <= SKV_PROTO_DEPTH + 1; depth++) {
 			struct tools t;
 
 			tools_open(&t);
-			assert_true((tools_read(&t, &kvb_proto_binary, ALL, b.data, b.len) != NULL) ==
-				    (depth <= KVB_PROTO_DEPTH));
+			assert_true((tools_read(&t, &skv_proto_binary, ALL, b.data, b.len) != NULL) ==
+				    (depth <= SKV_PROTO_DEPTH));
 			tools_close(&t);
 			wrap(&b, group);
 		}
-		kvb_buf_destroy(&b);
+		skv_buf_destroy(&b);
 	}
 }
 
@@ -306,16 +306,16 @@ static void test_expansion(void **state)
 	} pieces[] = { { "\xaa\x02\x00", 3 }, { "\x8a\x01\x03\xa8\x01\x01", 6 } };
 
 	for (size_t i = 0; i < 2; i++) {
-		struct kvb_buf b = { 0 };
+		struct skv_buf b = { 0 };
 		struct tools t;
 
 		tools_open(&t);
 		for (unsigned n = 0; n < 100000; n++)
-			kvb_put_bytes(&b, pieces[i].piece, pieces[i].n);
-		assert_null(tools_read(&t, &kvb_proto_binary, ALL, b.data, b.len));
-		assert_int_equal(t.err.status, KVB_E_TOO_LARGE);
+			skv_put_bytes(&b, pieces[i].piece, pieces[i].n);
+		assert_null(tools_read(&t, &skv_proto_binary, ALL, b.data, b.len));
+		assert_int_equal(t.err.status, SKV_E_TOO_LARGE);
 		assert_true(t.arena.total < 60 * b.len);
-		kvb_buf_destroy(&b);
+		skv_buf_destroy(&b);
 		tools_close(&t);
 	}
 }
@@ -325,9 +325,9 @@ static void test_no_memory(void **state)
 {
 	(void)state;
 	for (uint64_t seed = 0; seed < 12; seed++) {
-		const struct kvb_proto_codec *codec = seed % 2 ? &kvb_proto_json : &kvb_proto_binary;
+		const struct skv_proto_codec *codec = seed % 2 ? &skv_proto_json : &skv_proto_binary;
 		const ProtobufCMessageDescriptor *type = types[seed / 2 % N_TYPES];
-		struct kvb_buf b = { 0 };
+		struct skv_buf b = { 0 };
 		struct tools made;
 		struct dice d = { seed, &made.arena };
 		unsigned long n = 0;
@@ -340,19 +340,19 @@ static void test_no_memory(void **state)
 			struct tools t;
 
 			tools_open(&t);
-			kvb_mem_fail_at(++n);
+			skv_mem_fail_at(++n);
 			status = codec->read(type, b.data, b.len, &t.arena, &m, &t.err);
-			if (status == KVB_OK)
+			if (status == SKV_OK)
 				codec->write(m, NULL, &t.out);
-			kvb_mem_fail_at(0);
-			assert_true(status == KVB_OK || status == KVB_E_NOMEM);
-			if (status == KVB_OK && t.out.failed)
-				status = KVB_E_NOMEM;
-			else if (status == KVB_OK)
+			skv_mem_fail_at(0);
+			assert_true(status == SKV_OK || status == SKV_E_NOMEM);
+			if (status == SKV_OK && t.out.failed)
+				status = SKV_E_NOMEM;
+			else if (status == SKV_OK)
 				assert_memory_equal(t.out.data, b.data, b.len);
 			tools_close(&t);
-		} while (status != KVB_OK);
-		kvb_buf_destroy(&b);
+		} while (status != SKV_OK);
+		skv_buf_destroy(&b);
 		tools_close(&made);
 	}
 }

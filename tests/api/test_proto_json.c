@@ -14,7 +14,7 @@
 #include "all_types.pb-c.h"
 #include "proto_tools.h"
 
-#define ALL (&kvb__test__all__descriptor)
+#define ALL (&skv__test__all__descriptor)
 
 /* What is written of a message of the type holds `want`; NULL: it is refused at field `where`. */
 struct rule {
@@ -304,18 +304,18 @@ static void test_depth(void **state)
 	for (unsigned depth = 99; depth <= 101; depth++) {
 		for (unsigned known = 0; known < 2; known++) {
 			const char *open = known ? "{\"more\":" : "{\"other\":";
-			struct kvb_buf text = { 0 };
+			struct skv_buf text = { 0 };
 			struct tools t;
 
 			tools_open(&t);
 			for (unsigned i = 1; i < depth; i++)
-				kvb_put_bytes(&text, open, strlen(open));
-			kvb_put_bytes(&text, "{", 1);
+				skv_put_bytes(&text, open, strlen(open));
+			skv_put_bytes(&text, "{", 1);
 			for (unsigned i = 0; i < depth; i++)
-				kvb_put_bytes(&text, "}", 1);
-			assert_true((tools_read(&t, &kvb_proto_json, ALL, text.data, text.len) != NULL) ==
-				    (depth <= KVB_PROTO_DEPTH));
-			kvb_buf_destroy(&text);
+				skv_put_bytes(&text, "}", 1);
+			assert_true((tools_read(&t, &skv_proto_json, ALL, text.data, text.len) != NULL) ==
+				    (depth <= SKV_PROTO_DEPTH));
+			skv_buf_destroy(&text);
 			tools_close(&t);
 		}
 	}
@@ -325,24 +325,24 @@ static void test_depth(void **state)
 static void test_expansion(void **state)
 {
 	(void)state;
-	struct kvb_buf text = { 0 };
+	struct skv_buf text = { 0 };
 	struct tools t;
 
 	tools_open(&t);
-	kvb_put_bytes(&text, "{\"many_more\":[{}", 16);
+	skv_put_bytes(&text, "{\"many_more\":[{}", 16);
 	for (unsigned i = 0; i < 100000; i++)
-		kvb_put_bytes(&text, ",{}", 3);
-	kvb_put_bytes(&text, "]}", 2);
-	assert_null(tools_read(&t, &kvb_proto_json, ALL, text.data, text.len));
-	assert_int_equal(t.err.status, KVB_E_TOO_LARGE);
+		skv_put_bytes(&text, ",{}", 3);
+	skv_put_bytes(&text, "]}", 2);
+	assert_null(tools_read(&t, &skv_proto_json, ALL, text.data, text.len));
+	assert_int_equal(t.err.status, SKV_E_TOO_LARGE);
 	assert_true(strncmp(t.err.field, "many_more[", 10) == 0);
-	kvb_buf_destroy(&text);
+	skv_buf_destroy(&text);
 	tools_close(&t);
 }
 
-static void write_two(const void *ctx, struct kvb_buf *out)
+static void write_two(const void *ctx, struct skv_buf *out)
 {
-	kvb_put_bytes(out, ctx, strlen(ctx));
+	skv_put_bytes(out, ctx, strlen(ctx));
 }
 
 /* Splices stand where their fields stand, without a comma too many. */
@@ -350,9 +350,9 @@ static void test_splice(void **state)
 {
 	(void)state;
 	KvcmMeta__GetCacheMetaResponse res = KVCM_META__GET_CACHE_META_RESPONSE__INIT;
-	struct kvb_proto_splice last = { 4, write_two, NULL, "[3]", NULL };
-	struct kvb_proto_splice first = { 2, write_two, NULL, "[1,2]", &last };
-	struct kvb_proto_splice none = { 0 };
+	struct skv_proto_splice last = { 4, write_two, NULL, "[3]", NULL };
+	struct skv_proto_splice first = { 2, write_two, NULL, "[1,2]", &last };
+	struct skv_proto_splice none = { 0 };
 	struct tools t;
 
 	tools_open(&t);
@@ -368,16 +368,16 @@ static void test_out(void **state)
 {
 	(void)state;
 	KvcmDebug__RemoveFaultRequest m = KVCM_DEBUG__REMOVE_FAULT_REQUEST__INIT;
-	struct kvb_buf out = { 0 };
+	struct skv_buf out = { 0 };
 	char bad[] = "a\xff"
 		     "b";
 
 	m.api_name = bad;
-	kvb_put_bytes(&out, "x", 1);
-	kvb_proto_json.write(&m.base, NULL, &out);
+	skv_put_bytes(&out, "x", 1);
+	skv_proto_json.write(&m.base, NULL, &out);
 	assert_int_equal(out.len, 19);
 	assert_memory_equal(out.data, "x{\"api_name\":\"a?b\"}", 19);
-	kvb_buf_destroy(&out);
+	skv_buf_destroy(&out);
 }
 
 int main(void)

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <kvb/mem.h>
+#include <skv/mem.h>
 
 #include "messages.h"
 
@@ -21,7 +21,7 @@ struct bad {
 };
 
 #define H1 "00000000000000000000000000000001"
-#define I KVB_E_INVALID
+#define I SKV_E_INVALID
 
 static const struct bad documents[] = {
 	/* not JSON at all; the field is where it stopped being so */
@@ -132,7 +132,7 @@ static const struct bad documents[] = {
 	{ "unpin_req", "{\"all\":true,\"keys\":[\"a\"]}", I, "keys" },
 	{ "pin_res", "{\"n_keys\":2,\"pinned\":1}", I, "missing" },
 	{ "pin_res", "{\"n_keys\":2,\"pinned\":1,\"missing\":[2]}", I, "missing[0]" },
-	{ "pin_res", "{\"n_keys\":1,\"pinned\":1,\"missing\":[0,0]}", KVB_E_TOO_LARGE, "missing" },
+	{ "pin_res", "{\"n_keys\":1,\"pinned\":1,\"missing\":[0,0]}", SKV_E_TOO_LARGE, "missing" },
 	{ "unpin_res", "{}", I, "unpinned" },
 	{ "pins_res", "{\"next\":0}", I, "pins" },
 	{ "pins_res", "{\"pins\":[]}", I, "next" },
@@ -281,30 +281,30 @@ static const struct bad documents[] = {
 	{ "error", "<html>502 Bad Gateway</html>", I, "" },
 	{ "error", "{}", I, "" },
 	{ "error", "{\"error\":\"no\"}", I, "" },
-	{ "error", "{\"error\":{\"code\":\"ok\",\"message\":\"x\"}}", KVB_E_INTERNAL, "" },
-	{ "error", "{\"error\":{\"code\":\"from_the_future\",\"message\":\"x\"}}", KVB_E_INTERNAL, "" },
+	{ "error", "{\"error\":{\"code\":\"ok\",\"message\":\"x\"}}", SKV_E_INTERNAL, "" },
+	{ "error", "{\"error\":{\"code\":\"from_the_future\",\"message\":\"x\"}}", SKV_E_INTERNAL, "" },
 };
 
 /* Reads `text` as `m` and expects this failure. The output must stay untouched. */
 static void expect(const struct message *m, const char *text, size_t n, int status, const char *field)
 {
-	struct kvb_arena arena;
-	struct kvb_v1_in in = { .arena = &arena, .secret = &test_secret, .tenant = "default" };
-	struct kvb_error err;
-	struct kvb_buf out;
+	struct skv_arena arena;
+	struct skv_v1_in in = { .arena = &arena, .secret = &test_secret, .tenant = "default" };
+	struct skv_error err;
+	struct skv_buf out;
 	int got;
 
-	kvb_arena_init(&arena);
-	kvb_buf_init(&out);
-	kvb_error_clear(&err);
+	skv_arena_init(&arena);
+	skv_buf_init(&out);
+	skv_error_clear(&err);
 	got = m->echo(&in, text, n, &out, &err);
 	if (got != status || err.status != status || strcmp(err.field, field) != 0)
 		fail_msg("%s %.200s\n  wanted %s at '%s', got %s at '%s': %s", m->name, text,
-			 kvb_status_name(status), field, kvb_status_name(got), err.field, err.message);
+			 skv_status_name(status), field, skv_status_name(got), err.field, err.message);
 	assert_true(err.message[0] != '\0');
 	got = m->echo(&in, text, n, &out, NULL); /* nobody wants to know why */
-	kvb_buf_destroy(&out);
-	kvb_arena_destroy(&arena);
+	skv_buf_destroy(&out);
+	skv_arena_destroy(&arena);
 	assert_int_equal(got, status);
 }
 
@@ -331,45 +331,45 @@ static void test_unknown_field(void **state)
 		bool answer = strstr(m->name, "_res") || strstr(m->name, "_view") || !strcmp(m->name, "error");
 		char text[4096];
 		int n = snprintf(text, sizeof text, "{\"zz\":[{\"x\":null}],%s", m->sample + 1);
-		struct kvb_arena arena;
-		struct kvb_v1_in in = { .arena = &arena, .secret = &test_secret, .tenant = "default" };
-		struct kvb_buf out, plain;
-		struct kvb_error err;
+		struct skv_arena arena;
+		struct skv_v1_in in = { .arena = &arena, .secret = &test_secret, .tenant = "default" };
+		struct skv_buf out, plain;
+		struct skv_error err;
 
 		assert_true(n > 0 && (size_t)n < sizeof text);
 		if (!answer) {
-			expect(m, text, (size_t)n, KVB_E_INVALID, "zz");
+			expect(m, text, (size_t)n, SKV_E_INVALID, "zz");
 			continue;
 		}
-		kvb_arena_init(&arena);
-		kvb_buf_init(&out);
-		kvb_buf_init(&plain);
+		skv_arena_init(&arena);
+		skv_buf_init(&out);
+		skv_buf_init(&plain);
 		m->echo(&in, text, (size_t)n, &out, &err);
 		m->echo(&in, m->sample, strlen(m->sample), &plain, &err);
 		assert_true(out.len > 0 && out.len == plain.len);
 		assert_memory_equal(out.data, plain.data, out.len);
-		kvb_buf_destroy(&out);
-		kvb_buf_destroy(&plain);
-		kvb_arena_destroy(&arena);
+		skv_buf_destroy(&out);
+		skv_buf_destroy(&plain);
+		skv_arena_destroy(&arena);
 	}
 }
 
 /* `head`, then `n` copies of a numbered item with commas, then `tail`. */
-static struct kvb_buf many(const char *head, const char *format, unsigned n, const char *tail)
+static struct skv_buf many(const char *head, const char *format, unsigned n, const char *tail)
 {
-	struct kvb_buf b;
+	struct skv_buf b;
 
-	kvb_buf_init(&b);
-	kvb_put_bytes(&b, head, strlen(head));
+	skv_buf_init(&b);
+	skv_put_bytes(&b, head, strlen(head));
 	for (unsigned i = 0; i < n; i++) {
 		char item[64];
 		int len = snprintf(item, sizeof item, format, i);
 
 		if (i)
-			kvb_put_u8(&b, ',');
-		kvb_put_bytes(&b, item, (size_t)len);
+			skv_put_u8(&b, ',');
+		skv_put_bytes(&b, item, (size_t)len);
 	}
-	kvb_put_bytes(&b, tail, strlen(tail));
+	skv_put_bytes(&b, tail, strlen(tail));
 	assert_false(b.failed);
 	return b;
 }
@@ -377,31 +377,31 @@ static struct kvb_buf many(const char *head, const char *format, unsigned n, con
 static void expect_many(const char *message, const char *head, const char *format, unsigned n,
 			const char *tail, int status, const char *field)
 {
-	struct kvb_buf b = many(head, format, n, tail);
+	struct skv_buf b = many(head, format, n, tail);
 
 	expect(message_find(message), (const char *)b.data, b.len, status, field);
-	kvb_buf_destroy(&b);
+	skv_buf_destroy(&b);
 }
 
 static void test_too_many(void **state)
 {
-	const int large = KVB_E_TOO_LARGE;
+	const int large = SKV_E_TOO_LARGE;
 
 	(void)state;
-	expect_many("delete_req", "{\"keys_int\":[", "%u", KVB_MAX_KEYS + 1, "]}", large, "keys_int");
-	expect_many("lookup_req", "{\"keys\":[", "\"k%u\"", KVB_MAX_KEYS + 1, "]}", large, "keys");
-	expect_many("match_req", "{\"instances\":[\"m\"],\"keys_hex\":[", "\"%032x\"", KVB_MAX_KEYS + 1, "]}",
+	expect_many("delete_req", "{\"keys_int\":[", "%u", SKV_MAX_KEYS + 1, "]}", large, "keys_int");
+	expect_many("lookup_req", "{\"keys\":[", "\"k%u\"", SKV_MAX_KEYS + 1, "]}", large, "keys");
+	expect_many("match_req", "{\"instances\":[\"m\"],\"keys_hex\":[", "\"%032x\"", SKV_MAX_KEYS + 1, "]}",
 		    large, "keys_hex");
 	expect_many("match_req", "{\"keys\":[\"a\"],\"instances\":[", "\"m%u\"",
-		    KVB_MAX_INSTANCES_PER_MATCH + 1, "]}", large, "instances");
-	expect_many("start_req", "{\"keys\":[\"a\"],\"specs\":[", "\"s%u\"", KVB_MAX_SPECS + 1, "]}", large,
+		    SKV_MAX_INSTANCES_PER_MATCH + 1, "]}", large, "instances");
+	expect_many("start_req", "{\"keys\":[\"a\"],\"specs\":[", "\"s%u\"", SKV_MAX_SPECS + 1, "]}", large,
 		    "specs");
-	expect_many("instance", "{\"specs\":[", "{\"name\":\"s%u\",\"size\":1}", KVB_MAX_SPECS + 1, "]}", large,
+	expect_many("instance", "{\"specs\":[", "{\"name\":\"s%u\",\"size\":1}", SKV_MAX_SPECS + 1, "]}", large,
 		    "specs");
-	expect_many("finish_req", "{\"success\":{\"mask\":[", "true", KVB_MAX_KEYS + 1, "]}}", large,
+	expect_many("finish_req", "{\"success\":{\"mask\":[", "true", SKV_MAX_KEYS + 1, "]}}", large,
 		    "success.mask");
 	expect_many("finish_req", "{\"success\":true,\"checksums\":[", "null",
-		    KVB_MAX_KEYS * KVB_MAX_SPECS + 1, "]}", large, "checksums");
+		    SKV_MAX_KEYS * SKV_MAX_SPECS + 1, "]}", large, "checksums");
 	/* Refused before a tree is built of them. */
 	expect_many("delete_req", "{\"keys_int\":[", "%u", 10000000, "]}", large, "keys_int");
 	expect_many("delete_req", "{\"x\":[", "[]", 1000000, "]}", large, "x[16383]");
@@ -412,63 +412,63 @@ static void test_too_many(void **state)
 /* Ten million keys cost one pass over the text, not a gigabyte. */
 static void test_ten_million_keys_cost_nothing(void **state)
 {
-	struct kvb_buf b = many("{\"keys_int\":[", "%u", 10000000, "]}");
+	struct skv_buf b = many("{\"keys_int\":[", "%u", 10000000, "]}");
 
 	(void)state;
-	kvb_mem_fail_at(1000000); /* only counts */
-	expect(message_find("delete_req"), (const char *)b.data, b.len, KVB_E_TOO_LARGE, "keys_int");
-	assert_true(kvb_mem_count() < 10);
-	kvb_mem_fail_at(0);
-	kvb_buf_destroy(&b);
+	skv_mem_fail_at(1000000); /* only counts */
+	expect(message_find("delete_req"), (const char *)b.data, b.len, SKV_E_TOO_LARGE, "keys_int");
+	assert_true(skv_mem_count() < 10);
+	skv_mem_fail_at(0);
+	skv_buf_destroy(&b);
 }
 
 static void test_long_texts(void **state)
 {
 	(void)state;
-	expect_many("delete_req", "{\"keys\":[\"", "aaaaaaaaaaaaaaa", 65, "\"]}", KVB_E_INVALID, "keys[0]");
-	expect_many("start_req", "{\"keys\":[\"a\"],\"request_id\":\"", "bbbbbbb", 17, "\"}", KVB_E_INVALID,
+	expect_many("delete_req", "{\"keys\":[\"", "aaaaaaaaaaaaaaa", 65, "\"]}", SKV_E_INVALID, "keys[0]");
+	expect_many("start_req", "{\"keys\":[\"a\"],\"request_id\":\"", "bbbbbbb", 17, "\"}", SKV_E_INVALID,
 		    "request_id");
-	expect_many("instance", "{\"specs\":[{\"name\":\"", "ccccccc", 17, "\",\"size\":1}]}", KVB_E_INVALID,
+	expect_many("instance", "{\"specs\":[{\"name\":\"", "ccccccc", 17, "\",\"size\":1}]}", SKV_E_INVALID,
 		    "specs[0].name");
 	expect_many("instance", "{\"specs\":[{\"name\":\"a\",\"size\":1}],\"extra\":\"", "ddddddd", 2049, "\"}",
-		    KVB_E_INVALID, "extra");
-	expect_many("storage", "{\"capacity\":1,\"root\":\"/", "eeeeeee", 129, "\"}", KVB_E_INVALID, "root");
+		    SKV_E_INVALID, "extra");
+	expect_many("storage", "{\"capacity\":1,\"root\":\"/", "eeeeeee", 129, "\"}", SKV_E_INVALID, "root");
 }
 
 /* A field name of any length is cut, wherever it is reported from. */
 static void test_long_field_name(void **state)
 {
-	struct kvb_buf b = many("{\"", "nnnnnnn", 200, "\":1}");
-	struct kvb_arena arena;
-	struct kvb_v1_in in = { .arena = &arena, .tenant = "default" };
-	struct kvb_error err;
-	struct kvb_abort_req r;
+	struct skv_buf b = many("{\"", "nnnnnnn", 200, "\":1}");
+	struct skv_arena arena;
+	struct skv_v1_in in = { .arena = &arena, .tenant = "default" };
+	struct skv_error err;
+	struct skv_abort_req r;
 
 	(void)state;
-	kvb_arena_init(&arena);
-	assert_int_equal(kvb_v1_read_abort_req(&in, (char *)b.data, b.len, &r, &err), KVB_E_INVALID);
-	assert_int_equal(strlen(err.field), KVB_FIELD_MAX - 1);
+	skv_arena_init(&arena);
+	assert_int_equal(skv_v1_read_abort_req(&in, (char *)b.data, b.len, &r, &err), SKV_E_INVALID);
+	assert_int_equal(strlen(err.field), SKV_FIELD_MAX - 1);
 	b.data[b.len - 2] = '!'; /* now it is the parser that complains */
-	assert_int_equal(kvb_v1_read_abort_req(&in, (char *)b.data, b.len, &r, &err), KVB_E_INVALID);
-	assert_int_equal(strlen(err.field), KVB_FIELD_MAX - 1);
-	kvb_arena_destroy(&arena);
-	kvb_buf_destroy(&b);
+	assert_int_equal(skv_v1_read_abort_req(&in, (char *)b.data, b.len, &r, &err), SKV_E_INVALID);
+	assert_int_equal(strlen(err.field), SKV_FIELD_MAX - 1);
+	skv_arena_destroy(&arena);
+	skv_buf_destroy(&b);
 }
 
 /* A manager without the store's secret (or a client) cannot hash and must not guess. */
 static void test_no_secret(void **state)
 {
-	struct kvb_arena arena;
-	struct kvb_v1_in in = { .arena = &arena, .tenant = "default" };
-	struct kvb_error err;
-	struct kvb_delete_req r;
+	struct skv_arena arena;
+	struct skv_v1_in in = { .arena = &arena, .tenant = "default" };
+	struct skv_error err;
+	struct skv_delete_req r;
 	static const char text[] = "{\"keys\":[\"a\"]}";
 
 	(void)state;
-	kvb_arena_init(&arena);
-	assert_int_equal(kvb_v1_read_delete_req(&in, text, strlen(text), &r, &err), KVB_E_INVALID);
+	skv_arena_init(&arena);
+	assert_int_equal(skv_v1_read_delete_req(&in, text, strlen(text), &r, &err), SKV_E_INVALID);
 	assert_string_equal(err.field, "keys[0]");
-	kvb_arena_destroy(&arena);
+	skv_arena_destroy(&arena);
 }
 
 #define UUID "00112233-4455-6677-8899-aabbccddeeff"
@@ -498,9 +498,9 @@ static const struct bad answers[] = {
 	{ "lookup_res", LOOKUP(SOUND, "{\"index\":0,\"locations\":[null]}"), I, "blocks[0]" },
 	{ "lookup_res", LOOKUP(SOUND, "{\"index\":0,\"locations\":[]}"), I, "blocks[0].locations" },
 	{ "lookup_res", LOOKUP(SOUND, "{\"index\":0,\"locations\":[1]}"), I, "blocks[0].locations[0]" },
-	{ "lookup_res", LOOKUP(SOUND, "{\"index\":0,\"locations\":[{},{}]}"), KVB_E_TOO_LARGE, "blocks[0].locations" },
+	{ "lookup_res", LOOKUP(SOUND, "{\"index\":0,\"locations\":[{},{}]}"), SKV_E_TOO_LARGE, "blocks[0].locations" },
 	{ "lookup_res", LOOKUP(SOUND, ""), I, "matched" },
-	{ "lookup_res", LOOKUP(SOUND, "{},{},{}"), KVB_E_TOO_LARGE, "blocks" },
+	{ "lookup_res", LOOKUP(SOUND, "{},{},{}"), SKV_E_TOO_LARGE, "blocks" },
 	{ "start_res", START("ajar", "1", "0", ""), I, "state" },
 	{ "start_res", START("open", "1", "0", ""), I, "blocks" },
 	{ "start_res", START("open", "1", "1", "{\"index\":0,\"outcome\":\"busy\"}"), I, "n_write" },

@@ -7,11 +7,11 @@
 /* ---- keys --------------------------------------------------------------------------------------- */
 
 /* `n` different keys of a form; also what they must be once read. */
-static struct kvb_key_input any_keys(struct trip *t, enum kvb_key_form form, uint32_t n,
-				     struct kvb_key **expected)
+static struct skv_key_input any_keys(struct trip *t, enum skv_key_form form, uint32_t n,
+				     struct skv_key **expected)
 {
 	const char **strings = made(t, n, sizeof *strings);
-	struct kvb_key *keys = made(t, n, sizeof *keys);
+	struct skv_key *keys = made(t, n, sizeof *keys);
 	uint64_t base = any64(t);
 
 	*expected = made(t, n, sizeof **expected);
@@ -21,17 +21,17 @@ static struct kvb_key_input any_keys(struct trip *t, enum kvb_key_form form, uin
 		snprintf(s, 80, "%u %s", i, any_text(t, 40));
 		strings[i] = s;
 		/* base + i never repeats and runs over the edges */
-		keys[i] = (struct kvb_key){ .hi = form == KVB_KEYS_HEX ? any64(t) : 0, .lo = base + i };
-		(*expected)[i] = form == KVB_KEYS_STRING ? kvb_key_from_string(&t->secret, s, strlen(s)) : keys[i];
+		keys[i] = (struct skv_key){ .hi = form == SKV_KEYS_HEX ? any64(t) : 0, .lo = base + i };
+		(*expected)[i] = form == SKV_KEYS_STRING ? skv_key_from_string(&t->secret, s, strlen(s)) : keys[i];
 	}
-	return (struct kvb_key_input){ .form = form, .n = n, .strings = strings, .keys = keys };
+	return (struct skv_key_input){ .form = form, .n = n, .strings = strings, .keys = keys };
 }
 
-static void same_keys(const struct kvb_key *a, uint32_t na, const struct kvb_key *b, uint32_t nb)
+static void same_keys(const struct skv_key *a, uint32_t na, const struct skv_key *b, uint32_t nb)
 {
 	assert_int_equal(na, nb);
 	for (uint32_t i = 0; i < na; i++)
-		assert_true(kvb_key_equal(a[i], b[i]));
+		assert_true(skv_key_equal(a[i], b[i]));
 }
 
 static uint32_t any_count(struct trip *t, uint32_t max) { return below(t, 40) ? 1 + below(t, 8) : max; }
@@ -40,17 +40,17 @@ static void test_match_req(void **state)
 {
 	(void)state;
 	for (uint64_t round = 0; round < ROUNDS; round++) {
-		struct kvb_match_req r = { .n_instances = 0 }, got;
-		struct kvb_key_input keys;
-		struct kvb_key *expected;
+		struct skv_match_req r = { .n_instances = 0 }, got;
+		struct skv_key_input keys;
+		struct skv_key *expected;
 		struct trip t;
 
 		trip_begin(&t, round);
-		r.n_instances = any_count(&t, KVB_MAX_INSTANCES_PER_MATCH);
+		r.n_instances = any_count(&t, SKV_MAX_INSTANCES_PER_MATCH);
 		r.instances = any_names(&t, r.n_instances);
-		keys = any_keys(&t, round % 3, any_count(&t, KVB_MAX_KEYS), &expected);
-		kvb_v1_write_match_req(&t.text, &r, &keys);
-		read_back(&t, kvb_v1_read_match_req, &got);
+		keys = any_keys(&t, round % 3, any_count(&t, SKV_MAX_KEYS), &expected);
+		skv_v1_write_match_req(&t.text, &r, &keys);
+		read_back(&t, skv_v1_read_match_req, &got);
 		assert_string_equal(got.tenant, "default");
 		same_names(r.instances, r.n_instances, got.instances, got.n_instances);
 		same_keys(expected, keys.n, got.keys, got.n_keys);
@@ -62,21 +62,21 @@ static void test_lookup_req(void **state)
 {
 	(void)state;
 	for (uint64_t round = 0; round < ROUNDS; round++) {
-		struct kvb_lookup_req r = { .n_keys = 0 }, got;
-		struct kvb_key_input keys;
-		struct kvb_key *expected;
+		struct skv_lookup_req r = { .n_keys = 0 }, got;
+		struct skv_key_input keys;
+		struct skv_key *expected;
 		struct trip t;
 
 		trip_begin(&t, round);
-		r.mode = (enum kvb_lookup_mode)below(&t, 3);
+		r.mode = (enum skv_lookup_mode)below(&t, 3);
 		r.partial = below(&t, 2);
-		r.window = below(&t, KVB_MAX_KEYS + 1);
-		r.n_specs = below(&t, 3) ? 0 : any_count(&t, KVB_MAX_SPECS);
+		r.window = below(&t, SKV_MAX_KEYS + 1);
+		r.n_specs = below(&t, 3) ? 0 : any_count(&t, SKV_MAX_SPECS);
 		r.specs = any_names(&t, r.n_specs);
-		r.lease_ms = any32(&t); /* UINT32_MAX is KVB_LEASE_DEFAULT */
-		keys = any_keys(&t, round % 3, any_count(&t, KVB_MAX_KEYS), &expected);
-		kvb_v1_write_lookup_req(&t.text, &r, &keys);
-		read_back(&t, kvb_v1_read_lookup_req, &got);
+		r.lease_ms = any32(&t); /* UINT32_MAX is SKV_LEASE_DEFAULT */
+		keys = any_keys(&t, round % 3, any_count(&t, SKV_MAX_KEYS), &expected);
+		skv_v1_write_lookup_req(&t.text, &r, &keys);
+		read_back(&t, skv_v1_read_lookup_req, &got);
 		assert_string_equal(got.tenant, "default");
 		assert_null(got.instance);
 		same(r.mode, got.mode);
@@ -93,21 +93,21 @@ static void test_trim(void **state)
 {
 	(void)state;
 	for (uint64_t round = 0; round < ROUNDS; round++) {
-		struct kvb_trim_req r = { .from_ms = round * 977 }, got;
-		struct kvb_trim_res res = { .deleted = round << 33 }, got_res;
+		struct skv_trim_req r = { .from_ms = round * 977 }, got;
+		struct skv_trim_res res = { .deleted = round << 33 }, got_res;
 		struct trip t;
 
 		trip_begin(&t, round);
 		r.to_ms = round % 3 ? any32(&t) : UINT64_MAX;
-		kvb_v1_write_trim_req(&t.text, &r);
-		read_back(&t, kvb_v1_read_trim_req, &got);
+		skv_v1_write_trim_req(&t.text, &r);
+		read_back(&t, skv_v1_read_trim_req, &got);
 		same(r.from_ms, got.from_ms);
-		same(round % 3 ? r.to_ms : KVB_MAX_WALL_MS, got.to_ms);
+		same(round % 3 ? r.to_ms : SKV_MAX_WALL_MS, got.to_ms);
 		assert_string_equal(got.tenant, "default");
 		trip_end(&t);
 		trip_begin(&t, round);
-		kvb_v1_write_trim_res(&t.text, &res);
-		read_back(&t, kvb_v1_read_trim_res, &got_res);
+		skv_v1_write_trim_res(&t.text, &res);
+		read_back(&t, skv_v1_read_trim_res, &got_res);
 		same(res.deleted, got_res.deleted);
 		trip_end(&t);
 	}
@@ -117,21 +117,21 @@ static void test_start_req(void **state)
 {
 	(void)state;
 	for (uint64_t round = 0; round < ROUNDS; round++) {
-		struct kvb_start_req r = { .n_keys = 0 }, got;
-		struct kvb_key_input keys, parent;
-		struct kvb_key *expected, *expected_parent;
+		struct skv_start_req r = { .n_keys = 0 }, got;
+		struct skv_key_input keys, parent;
+		struct skv_key *expected, *expected_parent;
 		struct trip t;
 
 		trip_begin(&t, round);
-		r.request_id = below(&t, 2) ? "" : any_text(&t, KVB_MAX_REQUEST_ID);
-		r.n_specs = below(&t, 3) ? 0 : any_count(&t, KVB_MAX_SPECS);
+		r.request_id = below(&t, 2) ? "" : any_text(&t, SKV_MAX_REQUEST_ID);
+		r.n_specs = below(&t, 3) ? 0 : any_count(&t, SKV_MAX_SPECS);
 		r.specs = any_names(&t, r.n_specs);
 		r.deadline_ms = any32(&t);
 		r.has_parent = below(&t, 2);
-		keys = any_keys(&t, round % 3, any_count(&t, KVB_MAX_KEYS), &expected);
+		keys = any_keys(&t, round % 3, any_count(&t, SKV_MAX_KEYS), &expected);
 		parent = any_keys(&t, round % 3, 1, &expected_parent);
-		kvb_v1_write_start_req(&t.text, &r, &keys, r.has_parent ? &parent : NULL);
-		read_back(&t, kvb_v1_read_start_req, &got);
+		skv_v1_write_start_req(&t.text, &r, &keys, r.has_parent ? &parent : NULL);
+		read_back(&t, skv_v1_read_start_req, &got);
 		assert_string_equal(got.tenant, "default");
 		assert_string_equal(r.request_id, got.request_id);
 		same(r.deadline_ms, got.deadline_ms);
@@ -148,27 +148,27 @@ static void test_finish_req(void **state)
 {
 	(void)state;
 	for (uint64_t round = 0; round < ROUNDS; round++) {
-		struct kvb_finish_req r = { .session = NULL }, got;
+		struct skv_finish_req r = { .session = NULL }, got;
 		uint64_t *sums;
 		bool *mask;
 		struct trip t;
 
 		trip_begin(&t, round);
-		r.mask_kind = (enum kvb_mask_kind)(round % 3);
-		r.mask_count = r.mask_kind == KVB_MASK_ALL ? 0 : below(&t, 30) ? below(&t, 9) : KVB_MAX_KEYS;
-		r.mask = mask = made(&t, KVB_MAX_KEYS, sizeof *mask);
+		r.mask_kind = (enum skv_mask_kind)(round % 3);
+		r.mask_count = r.mask_kind == SKV_MASK_ALL ? 0 : below(&t, 30) ? below(&t, 9) : SKV_MAX_KEYS;
+		r.mask = mask = made(&t, SKV_MAX_KEYS, sizeof *mask);
 		for (uint32_t i = 0; i < r.mask_count; i++)
 			mask[i] = below(&t, 2);
-		r.n_checksums = below(&t, 100) ? below(&t, 9) : KVB_MAX_KEYS * KVB_MAX_SPECS;
+		r.n_checksums = below(&t, 100) ? below(&t, 9) : SKV_MAX_KEYS * SKV_MAX_SPECS;
 		r.checksums = sums = made(&t, (size_t)r.n_checksums + 1, sizeof *sums);
 		for (uint32_t i = 0; i < r.n_checksums; i++)
 			sums[i] = any64(&t);
 		r.quiesced = below(&t, 2);
-		kvb_v1_write_finish_req(&t.text, &r);
-		read_back(&t, kvb_v1_read_finish_req, &got);
+		skv_v1_write_finish_req(&t.text, &r);
+		read_back(&t, skv_v1_read_finish_req, &got);
 		same(r.mask_kind, got.mask_kind);
 		same(r.mask_count, got.mask_count);
-		if (r.mask_kind == KVB_MASK_BITS)
+		if (r.mask_kind == SKV_MASK_BITS)
 			assert_memory_equal(r.mask, got.mask, r.mask_count * sizeof *r.mask);
 		same(r.n_checksums, got.n_checksums);
 		assert_memory_equal(r.checksums, got.checksums, r.n_checksums * sizeof *sums);
@@ -181,24 +181,24 @@ static void test_abort_and_delete_req(void **state)
 {
 	(void)state;
 	for (uint64_t round = 0; round < ROUNDS; round++) {
-		struct kvb_abort_req a = { .quiesced = round & 1 }, aborted;
-		struct kvb_delete_req d = { .n_keys = 0 }, deleted;
-		struct kvb_key_input keys;
-		struct kvb_key *expected;
+		struct skv_abort_req a = { .quiesced = round & 1 }, aborted;
+		struct skv_delete_req d = { .n_keys = 0 }, deleted;
+		struct skv_key_input keys;
+		struct skv_key *expected;
 		struct trip t;
 
 		trip_begin(&t, round);
-		kvb_v1_write_abort_req(&t.text, &a);
-		read_back(&t, kvb_v1_read_abort_req, &aborted);
+		skv_v1_write_abort_req(&t.text, &a);
+		read_back(&t, skv_v1_read_abort_req, &aborted);
 		same(a.quiesced, aborted.quiesced);
 		assert_string_equal(aborted.tenant, "default");
-		assert_int_equal(kvb_v1_read_abort_req(&t.in, NULL, 0, &aborted, &t.err), KVB_OK);
+		assert_int_equal(skv_v1_read_abort_req(&t.in, NULL, 0, &aborted, &t.err), SKV_OK);
 		assert_false(aborted.quiesced);
 
-		kvb_buf_clear(&t.text);
-		keys = any_keys(&t, round % 3, any_count(&t, KVB_MAX_KEYS), &expected);
-		kvb_v1_write_delete_req(&t.text, &d, &keys);
-		read_back(&t, kvb_v1_read_delete_req, &deleted);
+		skv_buf_clear(&t.text);
+		keys = any_keys(&t, round % 3, any_count(&t, SKV_MAX_KEYS), &expected);
+		skv_v1_write_delete_req(&t.text, &d, &keys);
+		read_back(&t, skv_v1_read_delete_req, &deleted);
 		assert_string_equal(deleted.tenant, "default");
 		same_keys(expected, keys.n, deleted.keys, deleted.n_keys);
 		trip_end(&t);
@@ -211,21 +211,21 @@ static void test_key_forms(void **state)
 	static const char *const texts[] = {
 		"{\"keys_int\":[1]}", "{\"keys_int\":[\"1\"]}", "{\"keys_int\":[\"0001\"]}",
 		"{\"keys_hex\":[\"00000000000000000000000000000001\"]}" };
-	struct kvb_delete_req r;
+	struct skv_delete_req r;
 	struct trip t;
 
 	(void)state;
 	trip_begin(&t, 0);
 	for (size_t i = 0; i < 4; i++) {
-		assert_int_equal(kvb_v1_read_delete_req(&t.in, texts[i], strlen(texts[i]), &r, &t.err), KVB_OK);
+		assert_int_equal(skv_v1_read_delete_req(&t.in, texts[i], strlen(texts[i]), &r, &t.err), SKV_OK);
 		assert_true(r.n_keys == 1 && r.keys[0].hi == 0 && r.keys[0].lo == 1);
 	}
-	kvb_put_bytes(&t.text, "{\"keys\":[\"1\"]}", 14);
-	read_back(&t, kvb_v1_read_delete_req, &r);
-	assert_true(kvb_key_equal(r.keys[0], kvb_key_from_string(&t.secret, "1", 1)));
-	kvb_buf_clear(&t.text);
-	kvb_buf_printf(&t.text, "{\"keys_int\":[9007199254740993,9223372036854775807,\"18446744073709551615\"]}");
-	read_back(&t, kvb_v1_read_delete_req, &r);
+	skv_put_bytes(&t.text, "{\"keys\":[\"1\"]}", 14);
+	read_back(&t, skv_v1_read_delete_req, &r);
+	assert_true(skv_key_equal(r.keys[0], skv_key_from_string(&t.secret, "1", 1)));
+	skv_buf_clear(&t.text);
+	skv_buf_printf(&t.text, "{\"keys_int\":[9007199254740993,9223372036854775807,\"18446744073709551615\"]}");
+	read_back(&t, skv_v1_read_delete_req, &r);
 	same(r.keys[0].lo, 9007199254740993u); /* not a double's 2^53 + 1 */
 	same(r.keys[1].lo, INT64_MAX);
 	same(r.keys[2].lo, UINT64_MAX);
@@ -234,9 +234,9 @@ static void test_key_forms(void **state)
 
 /* ---- answers ------------------------------------------------------------------------------------ */
 
-static struct kvb_files any_files(struct trip *t)
+static struct skv_files any_files(struct trip *t)
 {
-	struct kvb_files f = { .n = 1 + below(t, 5) };
+	struct skv_files f = { .n = 1 + below(t, 5) };
 
 	f.v = made(t, f.n, sizeof *f.v);
 	for (uint32_t i = 0; i < f.n; i++) {
@@ -248,11 +248,11 @@ static struct kvb_files any_files(struct trip *t)
 	return f;
 }
 
-static struct kvb_location any_location(struct trip *t, uint32_t n_files)
+static struct skv_location any_location(struct trip *t, uint32_t n_files)
 {
-	struct kvb_location l = { .file = below(t, n_files), .generation = any64(t), .has_checksum = below(t, 2) };
+	struct skv_location l = { .file = below(t, n_files), .generation = any64(t), .has_checksum = below(t, 2) };
 
-	l.length = below(t, 2) ? KVB_MAX_SPEC_SIZE : 1 + any32(t);
+	l.length = below(t, 2) ? SKV_MAX_SPEC_SIZE : 1 + any32(t);
 	l.length = l.length ? l.length : 1;
 	l.offset = below(t, 2) ? (uint64_t)INT64_MAX - l.length : any64(t) >> 2;
 	l.checksum = l.has_checksum ? any64(t) : 0;
@@ -261,7 +261,7 @@ static struct kvb_location any_location(struct trip *t, uint32_t n_files)
 	return l;
 }
 
-static void same_location(const struct kvb_location *a, const struct kvb_location *b)
+static void same_location(const struct skv_location *a, const struct skv_location *b)
 {
 	same(a->length, b->length);
 	if (a->length == 0)
@@ -273,7 +273,7 @@ static void same_location(const struct kvb_location *a, const struct kvb_locatio
 	same(a->checksum, b->checksum);
 }
 
-static void same_files(const struct kvb_files *a, const struct kvb_files *b)
+static void same_files(const struct skv_files *a, const struct skv_files *b)
 {
 	assert_int_equal(a->n, b->n);
 	for (uint32_t i = 0; i < a->n; i++) {
@@ -288,26 +288,26 @@ static void test_match_res(void **state)
 {
 	(void)state;
 	for (uint64_t round = 0; round < ROUNDS; round++) {
-		struct kvb_match_res r = { .n_instances = 0 }, got;
+		struct skv_match_res r = { .n_instances = 0 }, got;
 		struct trip t;
 
 		trip_begin(&t, round);
-		r.n_instances = below(&t, KVB_MAX_INSTANCES_PER_MATCH + 1);
+		r.n_instances = below(&t, SKV_MAX_INSTANCES_PER_MATCH + 1);
 		r.instances = any_names(&t, r.n_instances);
 		r.matched = made(&t, r.n_instances + 1, sizeof *r.matched);
 		for (uint32_t i = 0; i < r.n_instances; i++)
-			r.matched[i] = below(&t, KVB_MAX_KEYS + 1);
-		kvb_v1_write_match_res(&t.text, &r);
-		read_back(&t, kvb_v1_read_match_res, &got);
+			r.matched[i] = below(&t, SKV_MAX_KEYS + 1);
+		skv_v1_write_match_res(&t.text, &r);
+		read_back(&t, skv_v1_read_match_res, &got);
 		same_names(r.instances, r.n_instances, got.instances, got.n_instances);
 		assert_memory_equal(r.matched, got.matched, r.n_instances * sizeof *r.matched);
 		trip_end(&t);
 	}
 }
 
-static struct kvb_lookup_res any_lookup(struct trip *t, uint32_t n_keys, uint32_t n_specs)
+static struct skv_lookup_res any_lookup(struct trip *t, uint32_t n_keys, uint32_t n_specs)
 {
-	struct kvb_lookup_res r = { .n_keys = n_keys, .n_specs = n_specs, .lease_ms = any32(t),
+	struct skv_lookup_res r = { .n_keys = n_keys, .n_specs = n_specs, .lease_ms = any32(t),
 				    .files = any_files(t) };
 	uint32_t chance = below(t, 5);
 
@@ -324,12 +324,12 @@ static struct kvb_lookup_res any_lookup(struct trip *t, uint32_t n_keys, uint32_
 	return r;
 }
 
-static void check_lookup_res(struct trip *t, const struct kvb_lookup_res *r)
+static void check_lookup_res(struct trip *t, const struct skv_lookup_res *r)
 {
-	struct kvb_lookup_res got;
+	struct skv_lookup_res got;
 
-	kvb_v1_write_lookup_res(&t->text, r);
-	read_back(t, kvb_v1_read_lookup_res, &got);
+	skv_v1_write_lookup_res(&t->text, r);
+	read_back(t, skv_v1_read_lookup_res, &got);
 	same(r->n_keys, got.n_keys);
 	same(r->matched, got.matched);
 	same(r->lease_ms, got.lease_ms);
@@ -346,7 +346,7 @@ static void test_lookup_res(void **state)
 {
 	(void)state;
 	for (uint64_t round = 0; round < ROUNDS; round++) {
-		struct kvb_lookup_res r;
+		struct skv_lookup_res r;
 		struct trip t;
 
 		trip_begin(&t, round);
@@ -356,9 +356,9 @@ static void test_lookup_res(void **state)
 	}
 }
 
-static struct kvb_start_res any_start(struct trip *t, uint32_t n_keys, uint32_t n_specs)
+static struct skv_start_res any_start(struct trip *t, uint32_t n_keys, uint32_t n_specs)
 {
-	struct kvb_start_res r = { .n_keys = n_keys, .n_specs = n_specs, .deadline_ms = any32(t),
+	struct skv_start_res r = { .n_keys = n_keys, .n_specs = n_specs, .deadline_ms = any32(t),
 				   .files = any_files(t) };
 
 	r.specs = any_names(t, n_specs);
@@ -366,22 +366,22 @@ static struct kvb_start_res any_start(struct trip *t, uint32_t n_keys, uint32_t 
 	r.loc = made(t, (size_t)n_keys * n_specs + 1, sizeof *r.loc);
 	for (uint32_t i = 0; i < n_keys; i++) {
 		r.outcome[i] = (uint8_t)below(t, 3);
-		r.n_write += r.outcome[i] == KVB_START_WRITE;
-		for (uint32_t s = 0; r.outcome[i] == KVB_START_WRITE && s < n_specs; s++)
+		r.n_write += r.outcome[i] == SKV_START_WRITE;
+		for (uint32_t s = 0; r.outcome[i] == SKV_START_WRITE && s < n_specs; s++)
 			if (below(t, 4))
 				r.loc[(size_t)i * n_specs + s] = any_location(t, r.files.n);
 	}
 	if (r.n_write)
-		kvb_key_to_hex((struct kvb_key){ rnd(t), rnd(t) }, r.session);
+		skv_key_to_hex((struct skv_key){ rnd(t), rnd(t) }, r.session);
 	return r;
 }
 
-static void check_start_res(struct trip *t, const struct kvb_start_res *r)
+static void check_start_res(struct trip *t, const struct skv_start_res *r)
 {
-	struct kvb_start_res got;
+	struct skv_start_res got;
 
-	kvb_v1_write_start_res(&t->text, r);
-	read_back(t, kvb_v1_read_start_res, &got);
+	skv_v1_write_start_res(&t->text, r);
+	read_back(t, skv_v1_read_start_res, &got);
 	assert_string_equal(r->session, got.session);
 	same(r->state, got.state);
 	same(r->deadline_ms, got.deadline_ms);
@@ -390,11 +390,11 @@ static void check_start_res(struct trip *t, const struct kvb_start_res *r)
 	same_names(r->specs, r->n_specs, got.specs, got.n_specs);
 	same_files(&r->files, &got.files);
 	for (uint32_t i = 0; i < r->n_keys; i++) {
-		bool open = r->state == KVB_SESSION_OPEN;
+		bool open = r->state == SKV_SESSION_OPEN;
 
-		same(open ? r->outcome[i] : KVB_START_BUSY, got.outcome[i]);
+		same(open ? r->outcome[i] : SKV_START_BUSY, got.outcome[i]);
 		for (uint32_t s = 0; s < r->n_specs; s++) {
-			const struct kvb_location *l = &got.loc[(size_t)i * r->n_specs + s];
+			const struct skv_location *l = &got.loc[(size_t)i * r->n_specs + s];
 
 			if (open)
 				same_location(&r->loc[(size_t)i * r->n_specs + s], l);
@@ -408,7 +408,7 @@ static void test_start_res(void **state)
 {
 	(void)state;
 	for (uint64_t round = 0; round < ROUNDS; round++) {
-		struct kvb_start_res r;
+		struct skv_start_res r;
 		struct trip t;
 
 		trip_begin(&t, round);
@@ -422,15 +422,15 @@ static void test_start_res(void **state)
 static void test_start_res_ended(void **state)
 {
 	(void)state;
-	for (int s = KVB_SESSION_FINISHED; s <= KVB_SESSION_EXPIRED; s++) {
-		struct kvb_start_res r = { .session = "00000000000000000000000000000001", .n_keys = 3, .n_write = 2,
+	for (int s = SKV_SESSION_FINISHED; s <= SKV_SESSION_EXPIRED; s++) {
+		struct skv_start_res r = { .session = "00000000000000000000000000000001", .n_keys = 3, .n_write = 2,
 					   .n_specs = 1, .specs = (const char *const[]){ "kv" },
-					   .state = (enum kvb_session_state)s };
+					   .state = (enum skv_session_state)s };
 		struct trip t;
 
 		trip_begin(&t, 0);
 		check_start_res(&t, &r);
-		kvb_buf_clear(&t.text);
+		skv_buf_clear(&t.text);
 		r.n_keys = r.n_specs = 0; /* nor how many keys it had */
 		check_start_res(&t, &r);
 		trip_end(&t);
@@ -440,19 +440,19 @@ static void test_start_res_ended(void **state)
 /* The largest answers that limits.h allows. */
 static void test_largest(void **state)
 {
-	struct kvb_lookup_res l;
-	struct kvb_start_res s;
+	struct skv_lookup_res l;
+	struct skv_start_res s;
 	struct trip t;
 
 	(void)state;
 	trip_begin(&t, 4);
-	l = any_lookup(&t, KVB_MAX_KEYS, 4);
+	l = any_lookup(&t, SKV_MAX_KEYS, 4);
 	check_lookup_res(&t, &l);
-	kvb_buf_clear(&t.text);
-	s = any_start(&t, KVB_MAX_KEYS, 4);
+	skv_buf_clear(&t.text);
+	s = any_start(&t, SKV_MAX_KEYS, 4);
 	check_start_res(&t, &s);
-	kvb_buf_clear(&t.text);
-	l = any_lookup(&t, 1024, KVB_MAX_SPECS);
+	skv_buf_clear(&t.text);
+	l = any_lookup(&t, 1024, SKV_MAX_SPECS);
 	check_lookup_res(&t, &l);
 	trip_end(&t);
 }
@@ -461,22 +461,22 @@ static void test_small_answers(void **state)
 {
 	(void)state;
 	for (uint64_t round = 0; round < ROUNDS; round++) {
-		struct kvb_finish_res f, finished;
-		struct kvb_delete_res d = { 0 }, deleted;
+		struct skv_finish_res f, finished;
+		struct skv_delete_res d = { 0 }, deleted;
 		struct trip t;
 
 		trip_begin(&t, round);
-		f = (struct kvb_finish_res){ (enum kvb_session_state)below(&t, 4), any32(&t), any32(&t) };
-		kvb_v1_write_finish_res(&t.text, &f);
-		read_back(&t, kvb_v1_read_finish_res, &finished);
+		f = (struct skv_finish_res){ (enum skv_session_state)below(&t, 4), any32(&t), any32(&t) };
+		skv_v1_write_finish_res(&t.text, &f);
+		read_back(&t, skv_v1_read_finish_res, &finished);
 		same(f.state, finished.state);
 		same(f.committed, finished.committed);
 		same(f.failed, finished.failed);
 
-		kvb_buf_clear(&t.text);
+		skv_buf_clear(&t.text);
 		d.deleted = any32(&t);
-		kvb_v1_write_delete_res(&t.text, &d);
-		read_back(&t, kvb_v1_read_delete_res, &deleted);
+		skv_v1_write_delete_res(&t.text, &d);
+		read_back(&t, skv_v1_read_delete_res, &deleted);
 		same(d.deleted, deleted.deleted);
 		trip_end(&t);
 	}
@@ -489,9 +489,9 @@ static void test_append(void **state)
 
 	(void)state;
 	trip_begin(&t, 0);
-	kvb_put_bytes(&t.text, "x", 1);
-	kvb_v1_write_delete_res(&t.text, &(struct kvb_delete_res){ .deleted = 3 });
-	kvb_v1_write_delete_res(&t.text, &(struct kvb_delete_res){ .deleted = 4 });
+	skv_put_bytes(&t.text, "x", 1);
+	skv_v1_write_delete_res(&t.text, &(struct skv_delete_res){ .deleted = 3 });
+	skv_v1_write_delete_res(&t.text, &(struct skv_delete_res){ .deleted = 4 });
 	assert_int_equal(t.text.len, 27);
 	assert_memory_equal(t.text.data, "x{\"deleted\":3}{\"deleted\":4}", 27);
 	trip_end(&t);

@@ -1,6 +1,6 @@
 /*
  * test_v1_docs.c - what is told about the API is true: the OpenAPI document is sound and complete, the
- * tables of docs/PROTOCOL.md agree with kvb/status.h and kvb/limits.h, its JSON examples are readable.
+ * tables of docs/PROTOCOL.md agree with skv/status.h and skv/limits.h, its JSON examples are readable.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <kvb/v1_json.h>
+#include <skv/v1_json.h>
 
 struct operation {
 	const char *method;
@@ -71,7 +71,7 @@ static int setup(void **state)
 	n = fread(protocol, 1, cap - 1, f);
 	protocol[n] = '\0';
 	fclose(f);
-	openapi = json_loads(kvb_v1_openapi(), JSON_REJECT_DUPLICATES, &e);
+	openapi = json_loads(skv_v1_openapi(), JSON_REJECT_DUPLICATES, &e);
 	if (!openapi)
 		fprintf(stderr, "openapi.json, line %d: %s\n", e.line, e.text);
 	return openapi && n < cap - 1 ? 0 : -1;
@@ -160,12 +160,12 @@ static void test_openapi_references(void **state)
 	(void)state;
 	assert_true(check_references(openapi) > 100);
 	/* The document is embedded byte by byte: ASCII, so that every compiler agrees. */
-	for (const char *p = kvb_v1_openapi(); *p; p++)
+	for (const char *p = skv_v1_openapi(); *p; p++)
 		assert_true((unsigned char)*p < 0x80);
 }
 
 /* All fields of what a writer wrote stand in the schema, and what the schema requires was written. */
-static void check_schema(const char *schema, const struct kvb_buf *text)
+static void check_schema(const char *schema, const struct skv_buf *text)
 {
 	json_t *s = at(at(at(openapi, "components"), "schemas"), schema), *part, *value;
 	json_t *doc = json_loadb((const char *)text->data, text->len, JSON_REJECT_DUPLICATES, NULL);
@@ -198,84 +198,84 @@ static void check_schema(const char *schema, const struct kvb_buf *text)
 
 #define CHECK_SCHEMA(schema, call)                                                                   \
 	do {                                                                                         \
-		struct kvb_buf b_ = { 0 }, *b = &b_;                                                 \
+		struct skv_buf b_ = { 0 }, *b = &b_;                                                 \
                                                                                                      \
 		call;                                                                                \
 		check_schema(schema, b);                                                             \
-		kvb_buf_destroy(b);                                                                  \
+		skv_buf_destroy(b);                                                                  \
 	} while (0)
 
 static void test_openapi_schemas(void **state)
 {
-	struct kvb_storage_view storage = { .spec = { .name = "s", .type = "file", .root = "/r", .capacity = 1, .file_size = 2, .unit = 4, .enabled = true,
+	struct skv_storage_view storage = { .spec = { .name = "s", .type = "file", .root = "/r", .capacity = 1, .file_size = 2, .unit = 4, .enabled = true,
 						      .high_percent = 2, .low_percent = 1, .chunk_size = 8, .any_mount = true,
 						      .fs_master = (const char *const[]){ "http://a/b" }, .n_fs_master = 1 },
 					    .problem = "" };
-	struct kvb_group_view group = { .spec = { .name = "g", .share = KVB_SHARE_FIXED, .high_percent = 2, .low_percent = 1,
+	struct skv_group_view group = { .spec = { .name = "g", .share = SKV_SHARE_FIXED, .high_percent = 2, .low_percent = 1,
 						  .pin_percent = 1 } };
-	const struct kvb_placement placement = { .storage = "s", .spec = "x", .fit = "whole", .slot_bytes = 1 };
-	struct kvb_instance_view instance = { .spec = { .tenant = "t", .id = "i", .group = "g", .extra = "", .weight = 1,
+	const struct skv_placement placement = { .storage = "s", .spec = "x", .fit = "whole", .slot_bytes = 1 };
+	struct skv_instance_view instance = { .spec = { .tenant = "t", .id = "i", .group = "g", .extra = "", .weight = 1,
 							.capacity = 1 },
 					      .placements = &placement, .n_placements = 1 };
-	struct kvb_match_res match = { 0 };
-	struct kvb_lookup_res lookup = { 0 };
-	struct kvb_start_res start = { .session = "" };
-	struct kvb_finish_res finish = { 0 };
-	struct kvb_delete_res deleted = { .pinned = 1 };
-	struct kvb_trim_req trim = { .to_ms = 1 };
-	struct kvb_file_view file = { .state = "used", .why = "", .waits_for = "" };
-	struct kvb_trim_res trimmed = { 0 };
-	struct kvb_pin_req pin = { .kind = KVB_PIN_SOFT, .ttl_ms = 1 };
-	struct kvb_pin_res pinned = { 0 };
-	struct kvb_unpin_res unpinned = { 0 };
-	struct kvb_pins_res pins = { 0 };
-	struct kvb_block_view block = { .children = 0 };
-	struct kvb_stats stats = { .state = "ready" };
-	struct kvb_error error = { .status = KVB_E_INVALID };
-	struct kvb_key key = { 0, 1 };
-	struct kvb_key_input keys = { .form = KVB_KEYS_INT, .n = 1, .keys = &key };
+	struct skv_match_res match = { 0 };
+	struct skv_lookup_res lookup = { 0 };
+	struct skv_start_res start = { .session = "" };
+	struct skv_finish_res finish = { 0 };
+	struct skv_delete_res deleted = { .pinned = 1 };
+	struct skv_trim_req trim = { .to_ms = 1 };
+	struct skv_file_view file = { .state = "used", .why = "", .waits_for = "" };
+	struct skv_trim_res trimmed = { 0 };
+	struct skv_pin_req pin = { .kind = SKV_PIN_SOFT, .ttl_ms = 1 };
+	struct skv_pin_res pinned = { 0 };
+	struct skv_unpin_res unpinned = { 0 };
+	struct skv_pins_res pins = { 0 };
+	struct skv_block_view block = { .children = 0 };
+	struct skv_stats stats = { .state = "ready" };
+	struct skv_error error = { .status = SKV_E_INVALID };
+	struct skv_key key = { 0, 1 };
+	struct skv_key_input keys = { .form = SKV_KEYS_INT, .n = 1, .keys = &key };
 	const char *const names[] = { "a" };
 	uint64_t sum = 1;
 
 	(void)state;
-	CHECK_SCHEMA("StorageSpec", kvb_v1_write_storage(b, &storage.spec));
-	CHECK_SCHEMA("GroupSpec", kvb_v1_write_group(b, &group.spec));
-	CHECK_SCHEMA("InstanceSpec", kvb_v1_write_instance(b, &instance.spec));
-	CHECK_SCHEMA("StorageView", kvb_v1_write_storage_view(b, &storage));
-	CHECK_SCHEMA("GroupView", kvb_v1_write_group_view(b, &group));
-	CHECK_SCHEMA("InstanceView", kvb_v1_write_instance_view(b, &instance));
-	CHECK_SCHEMA("StorageList", kvb_v1_write_storage_list(b, &storage, 1));
-	CHECK_SCHEMA("GroupList", kvb_v1_write_group_list(b, &group, 1));
-	CHECK_SCHEMA("InstanceList", kvb_v1_write_instance_list(b, &instance, 1));
-	CHECK_SCHEMA("MatchRequest", kvb_v1_write_match_req(
-		b, &(struct kvb_match_req){ .instances = names, .n_instances = 1 }, &keys));
-	CHECK_SCHEMA("LookupRequest", kvb_v1_write_lookup_req(
-		b, &(struct kvb_lookup_req){ .specs = names, .n_specs = 1, .partial = true, .window = 1 }, &keys));
-	CHECK_SCHEMA("StartRequest", kvb_v1_write_start_req(
-		b, &(struct kvb_start_req){ .request_id = "r", .specs = names, .n_specs = 1, .deadline_ms = 1 },
+	CHECK_SCHEMA("StorageSpec", skv_v1_write_storage(b, &storage.spec));
+	CHECK_SCHEMA("GroupSpec", skv_v1_write_group(b, &group.spec));
+	CHECK_SCHEMA("InstanceSpec", skv_v1_write_instance(b, &instance.spec));
+	CHECK_SCHEMA("StorageView", skv_v1_write_storage_view(b, &storage));
+	CHECK_SCHEMA("GroupView", skv_v1_write_group_view(b, &group));
+	CHECK_SCHEMA("InstanceView", skv_v1_write_instance_view(b, &instance));
+	CHECK_SCHEMA("StorageList", skv_v1_write_storage_list(b, &storage, 1));
+	CHECK_SCHEMA("GroupList", skv_v1_write_group_list(b, &group, 1));
+	CHECK_SCHEMA("InstanceList", skv_v1_write_instance_list(b, &instance, 1));
+	CHECK_SCHEMA("MatchRequest", skv_v1_write_match_req(
+		b, &(struct skv_match_req){ .instances = names, .n_instances = 1 }, &keys));
+	CHECK_SCHEMA("LookupRequest", skv_v1_write_lookup_req(
+		b, &(struct skv_lookup_req){ .specs = names, .n_specs = 1, .partial = true, .window = 1 }, &keys));
+	CHECK_SCHEMA("StartRequest", skv_v1_write_start_req(
+		b, &(struct skv_start_req){ .request_id = "r", .specs = names, .n_specs = 1, .deadline_ms = 1 },
 		&keys, &keys));
-	CHECK_SCHEMA("FinishRequest", kvb_v1_write_finish_req(
-		b, &(struct kvb_finish_req){ .n_checksums = 1, .checksums = &sum }));
-	CHECK_SCHEMA("AbortRequest", kvb_v1_write_abort_req(b, &(struct kvb_abort_req){ .quiesced = true }));
-	CHECK_SCHEMA("DeleteRequest", kvb_v1_write_delete_req(b, NULL, &keys));
-	CHECK_SCHEMA("FileList", kvb_v1_write_file_list(b, &file, 1));
-	CHECK_SCHEMA("FileWish", kvb_v1_write_file_wish(b, &(struct kvb_file_wish){ 3, true }));
-	CHECK_SCHEMA("TrimRequest", kvb_v1_write_trim_req(b, &trim));
-	CHECK_SCHEMA("PinRequest", kvb_v1_write_pin_req(b, &pin, &keys));
-	CHECK_SCHEMA("UnpinRequest", kvb_v1_write_unpin_req(b, NULL, &keys));
-	CHECK_SCHEMA("UnpinRequest", kvb_v1_write_unpin_req(b, NULL, &(struct kvb_key_input){ .n = 0 }));
-	CHECK_SCHEMA("MatchResult", kvb_v1_write_match_res(b, &match));
-	CHECK_SCHEMA("LookupResult", kvb_v1_write_lookup_res(b, &lookup));
-	CHECK_SCHEMA("StartResult", kvb_v1_write_start_res(b, &start));
-	CHECK_SCHEMA("FinishResult", kvb_v1_write_finish_res(b, &finish));
-	CHECK_SCHEMA("DeleteResult", kvb_v1_write_delete_res(b, &deleted));
-	CHECK_SCHEMA("TrimResult", kvb_v1_write_trim_res(b, &trimmed));
-	CHECK_SCHEMA("PinResult", kvb_v1_write_pin_res(b, &pinned));
-	CHECK_SCHEMA("UnpinResult", kvb_v1_write_unpin_res(b, &unpinned));
-	CHECK_SCHEMA("PinList", kvb_v1_write_pins_res(b, &pins));
-	CHECK_SCHEMA("Block", kvb_v1_write_block_view(b, &block));
-	CHECK_SCHEMA("Stats", kvb_v1_write_stats(b, &stats));
-	CHECK_SCHEMA("Error", kvb_v1_write_error(b, &error, "r"));
+	CHECK_SCHEMA("FinishRequest", skv_v1_write_finish_req(
+		b, &(struct skv_finish_req){ .n_checksums = 1, .checksums = &sum }));
+	CHECK_SCHEMA("AbortRequest", skv_v1_write_abort_req(b, &(struct skv_abort_req){ .quiesced = true }));
+	CHECK_SCHEMA("DeleteRequest", skv_v1_write_delete_req(b, NULL, &keys));
+	CHECK_SCHEMA("FileList", skv_v1_write_file_list(b, &file, 1));
+	CHECK_SCHEMA("FileWish", skv_v1_write_file_wish(b, &(struct skv_file_wish){ 3, true }));
+	CHECK_SCHEMA("TrimRequest", skv_v1_write_trim_req(b, &trim));
+	CHECK_SCHEMA("PinRequest", skv_v1_write_pin_req(b, &pin, &keys));
+	CHECK_SCHEMA("UnpinRequest", skv_v1_write_unpin_req(b, NULL, &keys));
+	CHECK_SCHEMA("UnpinRequest", skv_v1_write_unpin_req(b, NULL, &(struct skv_key_input){ .n = 0 }));
+	CHECK_SCHEMA("MatchResult", skv_v1_write_match_res(b, &match));
+	CHECK_SCHEMA("LookupResult", skv_v1_write_lookup_res(b, &lookup));
+	CHECK_SCHEMA("StartResult", skv_v1_write_start_res(b, &start));
+	CHECK_SCHEMA("FinishResult", skv_v1_write_finish_res(b, &finish));
+	CHECK_SCHEMA("DeleteResult", skv_v1_write_delete_res(b, &deleted));
+	CHECK_SCHEMA("TrimResult", skv_v1_write_trim_res(b, &trimmed));
+	CHECK_SCHEMA("PinResult", skv_v1_write_pin_res(b, &pinned));
+	CHECK_SCHEMA("UnpinResult", skv_v1_write_unpin_res(b, &unpinned));
+	CHECK_SCHEMA("PinList", skv_v1_write_pins_res(b, &pins));
+	CHECK_SCHEMA("Block", skv_v1_write_block_view(b, &block));
+	CHECK_SCHEMA("Stats", skv_v1_write_stats(b, &stats));
+	CHECK_SCHEMA("Error", skv_v1_write_error(b, &error, "r"));
 }
 
 static void need(const char *text)
@@ -307,7 +307,7 @@ static void test_error_table(void **state)
 		assert_string_equal(json_string_value(json_array_get(codes, n)), code);              \
 		n++;                                                                                 \
 	}
-	KVB_STATUS_MAP(ROW)
+	SKV_STATUS_MAP(ROW)
 #undef ROW
 	assert_int_equal(json_array_size(codes), n);
 	/* No row more than that: the table's rows are the only ones with HTTP and gRPC numbers. */
@@ -328,31 +328,31 @@ static void test_limits(void **state)
 #define LIMIT(text, value)                                                                           \
 	snprintf(row, sizeof row, "\n| " text, (unsigned long long)(value));                         \
 	need(row)
-	LIMIT("keys in one request | %llu |", KVB_MAX_KEYS);
-	LIMIT("bytes of a string key | %llu |", KVB_MAX_KEY_STRING);
-	LIMIT("instances in one match | %llu |", KVB_MAX_INSTANCES_PER_MATCH);
-	LIMIT("specs of an instance | %llu |", KVB_MAX_SPECS);
-	LIMIT("bytes of one spec | 1 to %llu |", KVB_MAX_SPEC_SIZE);
-	LIMIT("characters of a name | %llu |", KVB_MAX_NAME);
-	LIMIT("bytes of a `request_id` | %llu |", KVB_MAX_REQUEST_ID);
-	LIMIT("bytes of `root` | %llu |", KVB_MAX_ROOT);
-	LIMIT("bytes of `extra` | %llu |", KVB_MAX_EXTRA);
-	LIMIT("bytes of a body | %llu (", KVB_MAX_BODY);
-	LIMIT("lease | parameter `lease_max_ms`, never over %llu |", KVB_MAX_LEASE_MS);
-	LIMIT("deadline of a session | parameter `session_max_ms`, never over %llu |", KVB_MAX_SESSION_MS);
+	LIMIT("keys in one request | %llu |", SKV_MAX_KEYS);
+	LIMIT("bytes of a string key | %llu |", SKV_MAX_KEY_STRING);
+	LIMIT("instances in one match | %llu |", SKV_MAX_INSTANCES_PER_MATCH);
+	LIMIT("specs of an instance | %llu |", SKV_MAX_SPECS);
+	LIMIT("bytes of one spec | 1 to %llu |", SKV_MAX_SPEC_SIZE);
+	LIMIT("characters of a name | %llu |", SKV_MAX_NAME);
+	LIMIT("bytes of a `request_id` | %llu |", SKV_MAX_REQUEST_ID);
+	LIMIT("bytes of `root` | %llu |", SKV_MAX_ROOT);
+	LIMIT("bytes of `extra` | %llu |", SKV_MAX_EXTRA);
+	LIMIT("bytes of a body | %llu (", SKV_MAX_BODY);
+	LIMIT("lease | parameter `lease_max_ms`, never over %llu |", SKV_MAX_LEASE_MS);
+	LIMIT("deadline of a session | parameter `session_max_ms`, never over %llu |", SKV_MAX_SESSION_MS);
 #undef LIMIT
 }
 
 /* What a curl line of the document asks for: method and path, with names put back to {parameters}. */
 static bool asks(const char *line, const struct operation *op)
 {
-	const char *url = strstr(line, "$KVB"), *p = op->path;
+	const char *url = strstr(line, "$SLABKV_URL"), *p = op->path;
 	const char *method = strstr(line, "-X PUT") ? "put" : strstr(line, "-X DELETE") ? "delete"
 			     : strstr(line, " -d '") ? "post" : "get";
 
 	if (!url || strcmp(method, op->method) != 0)
 		return false;
-	for (url += 4; *p; p++) {
+	for (url += strlen("$SLABKV_URL"); *p; p++) {
 		if (*p == '{') {
 			url += strcspn(url, "/ \"?\n)");
 			p = strchr(p, '}');
@@ -389,13 +389,13 @@ static void test_curl_lines(void **state)
 static void test_examples(void **state)
 {
 	static const char zeros[4096];
-	struct kvb_arena arena;
-	struct kvb_v1_in in = { .arena = &arena };
+	struct skv_arena arena;
+	struct skv_v1_in in = { .arena = &arena };
 	unsigned n = 0;
 	char sum[32];
 
 	(void)state;
-	kvb_arena_init(&arena);
+	skv_arena_init(&arena);
 	for (const char *p = protocol; (p = strstr(p, "```json\n"));) {
 		const char *end = strstr(p += 8, "\n```");
 		json_error_t e;
@@ -409,37 +409,37 @@ static void test_examples(void **state)
 			fail_msg("example %u: line %d: %s", n, e.line, e.text);
 		n++;
 		if (json_object_get(v, "session")) {
-			struct kvb_start_res r;
+			struct skv_start_res r;
 
-			assert_int_equal(kvb_v1_read_start_res(&in, p, len, &r, NULL), KVB_OK);
+			assert_int_equal(skv_v1_read_start_res(&in, p, len, &r, NULL), SKV_OK);
 		} else if (json_object_get(v, "matched")) {
-			struct kvb_lookup_res r;
+			struct skv_lookup_res r;
 
-			assert_int_equal(kvb_v1_read_lookup_res(&in, p, len, &r, NULL), KVB_OK);
+			assert_int_equal(skv_v1_read_lookup_res(&in, p, len, &r, NULL), SKV_OK);
 		} else if (json_object_get(v, "results")) {
-			struct kvb_match_res r;
+			struct skv_match_res r;
 
-			assert_int_equal(kvb_v1_read_match_res(&in, p, len, &r, NULL), KVB_OK);
+			assert_int_equal(skv_v1_read_match_res(&in, p, len, &r, NULL), SKV_OK);
 		} else if (json_object_get(v, "committed")) {
-			struct kvb_finish_res r;
+			struct skv_finish_res r;
 
-			assert_int_equal(kvb_v1_read_finish_res(&in, p, len, &r, NULL), KVB_OK);
+			assert_int_equal(skv_v1_read_finish_res(&in, p, len, &r, NULL), SKV_OK);
 		} else if (json_object_get(v, "deleted")) {
-			struct kvb_trim_res r;
+			struct skv_trim_res r;
 
-			assert_int_equal(kvb_v1_read_trim_res(&in, p, len, &r, NULL), KVB_OK);
+			assert_int_equal(skv_v1_read_trim_res(&in, p, len, &r, NULL), SKV_OK);
 		} else {
-			struct kvb_error r;
+			struct skv_error r;
 
-			assert_int_equal(kvb_v1_read_error(&in, p, len, &r), KVB_E_INVALID);
+			assert_int_equal(skv_v1_read_error(&in, p, len, &r), SKV_E_INVALID);
 			assert_string_equal(r.field, "specs[0].size");
 		}
 		json_decref(v);
 	}
 	assert_int_equal(n, 6);
-	snprintf(sum, sizeof sum, "\"%016llx\"", (unsigned long long)kvb_checksum(zeros, sizeof zeros));
+	snprintf(sum, sizeof sum, "\"%016llx\"", (unsigned long long)skv_checksum(zeros, sizeof zeros));
 	assert_int_equal(count(protocol, sum), 4);
-	kvb_arena_destroy(&arena);
+	skv_arena_destroy(&arena);
 }
 
 int main(void)

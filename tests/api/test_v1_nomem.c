@@ -1,6 +1,6 @@
 /*
  * test_v1_nomem.c - the n-th allocation fails, for n = 1, 2, ... until none does: reading and writing
- * any message gives KVB_E_NOMEM, a failed buffer, or exactly what it gives without the failure.
+ * any message gives SKV_E_NOMEM, a failed buffer, or exactly what it gives without the failure.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <kvb/mem.h>
+#include <skv/mem.h>
 
 #include "messages.h"
 
@@ -23,24 +23,24 @@ struct result {
 /* Echo with the `n`-th allocation failing; the caller frees .text. */
 static struct result echo(const struct message *m, const char *text, unsigned long n, unsigned long *asked)
 {
-	struct kvb_arena arena;
-	struct kvb_v1_in in = { .arena = &arena, .secret = &test_secret, .tenant = "default" };
-	struct kvb_error err;
-	struct kvb_buf out;
+	struct skv_arena arena;
+	struct skv_v1_in in = { .arena = &arena, .secret = &test_secret, .tenant = "default" };
+	struct skv_error err;
+	struct skv_buf out;
 	struct result r;
 
-	kvb_arena_init(&arena);
-	kvb_buf_init(&out);
-	kvb_error_clear(&err);
-	kvb_mem_fail_at(n);
+	skv_arena_init(&arena);
+	skv_buf_init(&out);
+	skv_error_clear(&err);
+	skv_mem_fail_at(n);
 	r.status = m->echo(&in, text, strlen(text), &out, &err);
-	*asked = kvb_mem_count();
-	kvb_mem_fail_at(0);
+	*asked = skv_mem_count();
+	skv_mem_fail_at(0);
 	assert_int_equal(r.status, err.status);
 	r.failed = out.failed;
 	r.text = strndup(out.data ? (char *)out.data : "", out.len);
-	kvb_buf_destroy(&out);
-	kvb_arena_destroy(&arena);
+	skv_buf_destroy(&out);
+	skv_arena_destroy(&arena);
 	return r;
 }
 
@@ -52,7 +52,7 @@ static void every_allocation_of(const struct message *m, const char *text)
 	do {
 		struct result r = echo(m, text, ++n, &asked);
 
-		if (r.status == KVB_E_NOMEM || r.failed) {
+		if (r.status == SKV_E_NOMEM || r.failed) {
 			failures++;
 		} else {
 			assert_int_equal(r.status, good.status);
@@ -74,25 +74,25 @@ static void test_samples(void **state)
 /* Answers that only people read have no reader: their writers alone. */
 static void test_writers(void **state)
 {
-	struct kvb_storage_view storage = { .spec = { .name = "s", .type = "file", .root = "/r" }, .problem = "" };
-	struct kvb_group_view group = { .spec = { .name = "g" } };
-	struct kvb_instance_view instance = {
+	struct skv_storage_view storage = { .spec = { .name = "s", .type = "file", .root = "/r" }, .problem = "" };
+	struct skv_group_view group = { .spec = { .name = "g" } };
+	struct skv_instance_view instance = {
 		.spec = { .tenant = "t", .id = "i", .group = "g", .extra = "" } };
-	struct kvb_stats stats = { .state = "ready", .storages = &storage, .n_storages = 1,
+	struct skv_stats stats = { .state = "ready", .storages = &storage, .n_storages = 1,
 				   .groups = &group, .n_groups = 1, .instances = &instance, .n_instances = 1 };
 	unsigned long n = 0, asked;
 
 	(void)state;
 	do {
-		struct kvb_buf out;
+		struct skv_buf out;
 
-		kvb_buf_init(&out);
-		kvb_mem_fail_at(++n);
-		kvb_v1_write_stats(&out, &stats);
-		asked = kvb_mem_count();
-		kvb_mem_fail_at(0);
+		skv_buf_init(&out);
+		skv_mem_fail_at(++n);
+		skv_v1_write_stats(&out, &stats);
+		asked = skv_mem_count();
+		skv_mem_fail_at(0);
 		assert_int_equal(out.failed, asked >= n);
-		kvb_buf_destroy(&out);
+		skv_buf_destroy(&out);
 	} while (asked >= n);
 	assert_true(n > 3);
 }

@@ -4,16 +4,16 @@
  */
 #include "trip.h"
 
-#include <kvb/v1_codec.h>
+#include <skv/v1_codec.h>
 
-static struct kvb_storage_spec any_storage(struct trip *t)
+static struct skv_storage_spec any_storage(struct trip *t)
 {
-	struct kvb_storage_spec s = { .name = any_name(t, 0), .type = below(t, 2) ? "file" : "null",
+	struct skv_storage_spec s = { .name = any_name(t, 0), .type = below(t, 2) ? "file" : "null",
 				      .root = "", .enabled = below(t, 2), .draining = below(t, 2) };
-	char *root = made(t, 1, KVB_MAX_ROOT + 1);
+	char *root = made(t, 1, SKV_MAX_ROOT + 1);
 
 	root[0] = '/';
-	snprintf(root + 1, KVB_MAX_ROOT, "%s", any_text(t, below(t, 2) ? 40 : KVB_MAX_ROOT - 1));
+	snprintf(root + 1, SKV_MAX_ROOT, "%s", any_text(t, below(t, 2) ? 40 : SKV_MAX_ROOT - 1));
 	if (strcmp(s.type, "file") == 0 || below(t, 2))
 		s.root = root;
 	s.unit = below(t, 2) ? 0 : 1ull << below(t, 64);
@@ -21,23 +21,23 @@ static struct kvb_storage_spec any_storage(struct trip *t)
 	if (s.capacity == 0) /* also 2^63 twice */
 		s.capacity = s.unit ? s.unit : 1;
 	s.file_size = any64(t);
-	s.client_root = any_text(t, below(t, 2) ? 0 : KVB_MAX_ROOT);
+	s.client_root = any_text(t, below(t, 2) ? 0 : SKV_MAX_ROOT);
 	s.client_mount = any_text(t, below(t, 2) ? 0 : 40);
-	s.extra = any_text(t, below(t, 2) ? 0 : KVB_MAX_EXTRA);
+	s.extra = any_text(t, below(t, 2) ? 0 : SKV_MAX_EXTRA);
 	s.chunk_size = any64(t);
 	s.any_mount = below(t, 2);
-	s.n_fs_master = below(t, KVB_MAX_FS_MASTERS + 1);
+	s.n_fs_master = below(t, SKV_MAX_FS_MASTERS + 1);
 	s.fs_master = made(t, s.n_fs_master + 1, sizeof *s.fs_master);
 	for (uint32_t i = 0; i < s.n_fs_master; i++) {
-		char *url = made(t, 1, KVB_MAX_URL + 1);
+		char *url = made(t, 1, SKV_MAX_URL + 1);
 
-		snprintf(url, KVB_MAX_URL + 1, "u%s", any_text(t, 40));
+		snprintf(url, SKV_MAX_URL + 1, "u%s", any_text(t, 40));
 		((const char **)s.fs_master)[i] = url;
 	}
 	return s;
 }
 
-static void same_storage(const struct kvb_storage_spec *a, const struct kvb_storage_spec *b)
+static void same_storage(const struct skv_storage_spec *a, const struct skv_storage_spec *b)
 {
 	assert_string_equal(a->type, b->type);
 	assert_string_equal(a->root, b->root);
@@ -60,13 +60,13 @@ static void test_storage(void **state)
 {
 	(void)state;
 	for (uint64_t round = 0; round < ROUNDS; round++) {
-		struct kvb_storage_spec s, got;
+		struct skv_storage_spec s, got;
 		struct trip t;
 
 		trip_begin(&t, round);
 		s = any_storage(&t);
-		kvb_v1_write_storage(&t.text, &s);
-		read_back(&t, kvb_v1_read_storage, &got);
+		skv_v1_write_storage(&t.text, &s);
+		read_back(&t, skv_v1_read_storage, &got);
 		same_storage(&s, &got);
 		assert_null(got.name);
 		trip_end(&t);
@@ -77,7 +77,7 @@ static void test_storage_view(void **state)
 {
 	(void)state;
 	for (uint64_t round = 0; round < ROUNDS; round++) {
-		struct kvb_storage_view v = { .problem = "" }, got;
+		struct skv_storage_view v = { .problem = "" }, got;
 		struct trip t;
 
 		trip_begin(&t, round);
@@ -92,8 +92,8 @@ static void test_storage_view(void **state)
 		v.used_bytes = any64(&t);
 		v.quarantined_bytes = any64(&t);
 		v.free_bytes = any64(&t);
-		kvb_v1_write_storage_view(&t.text, &v);
-		read_back(&t, kvb_v1_read_storage_view, &got);
+		skv_v1_write_storage_view(&t.text, &v);
+		read_back(&t, skv_v1_read_storage_view, &got);
 		same_storage(&v.spec, &got.spec);
 		assert_string_equal(v.spec.name, got.spec.name);
 		assert_string_equal(v.uuid, got.uuid);
@@ -110,16 +110,16 @@ static void test_storage_view(void **state)
 	}
 }
 
-static struct kvb_group_spec any_group(struct trip *t)
+static struct skv_group_spec any_group(struct trip *t)
 {
 	bool loose = below(t, 2);
-	struct kvb_group_spec g = { .name = any_name(t, 0), .capacity = any64(t), .n_storages = !loose + below(t, 9),
-				    .loose_storages = loose, .n_quotas = below(t, KVB_MAX_QUOTAS + 1) };
-	struct kvb_type_quota *quotas = made(t, g.n_quotas + 1, sizeof *quotas);
+	struct skv_group_spec g = { .name = any_name(t, 0), .capacity = any64(t), .n_storages = !loose + below(t, 9),
+				    .loose_storages = loose, .n_quotas = below(t, SKV_MAX_QUOTAS + 1) };
+	struct skv_type_quota *quotas = made(t, g.n_quotas + 1, sizeof *quotas);
 
 	g.storages = any_names(t, g.n_storages);
 	for (uint32_t i = 0; i < g.n_quotas; i++)
-		quotas[i] = (struct kvb_type_quota){ any_name(t, i), any64(t), any64(t) };
+		quotas[i] = (struct skv_type_quota){ any_name(t, i), any64(t), any64(t) };
 	g.quotas = quotas;
 	g.max_blocks = any64(t);
 	g.max_instances = any32(t);
@@ -132,11 +132,11 @@ static struct kvb_group_spec any_group(struct trip *t)
 	g.policy = below(t, 2) ? "" : any_name(t, 0);
 	g.ttl_ms = any64(t);
 	g.version = any64(t);
-	g.extra = any_text(t, below(t, 2) ? 0 : KVB_MAX_EXTRA);
+	g.extra = any_text(t, below(t, 2) ? 0 : SKV_MAX_EXTRA);
 	return g;
 }
 
-static void same_group(const struct kvb_group_spec *a, const struct kvb_group_spec *b)
+static void same_group(const struct skv_group_spec *a, const struct skv_group_spec *b)
 {
 	same(a->capacity, b->capacity);
 	same_names(a->storages, a->n_storages, b->storages, b->n_storages);
@@ -166,19 +166,19 @@ static void test_objects_in_protobuf(void **state)
 {
 	(void)state;
 	for (uint64_t round = 0; round < ROUNDS; round++) {
-		struct kvb_storage_spec s, got_s;
-		struct kvb_group_spec g, got_g;
+		struct skv_storage_spec s, got_s;
+		struct skv_group_spec g, got_g;
 		struct trip t;
 
 		trip_begin(&t, round);
 		s = any_storage(&t);
-		kvb_v1_pb.write_storage(&t.text, &s);
-		read_back(&t, kvb_v1_pb.read_storage, &got_s);
+		skv_v1_pb.write_storage(&t.text, &s);
+		read_back(&t, skv_v1_pb.read_storage, &got_s);
 		same_storage(&s, &got_s);
-		kvb_buf_clear(&t.text);
+		skv_buf_clear(&t.text);
 		g = any_group(&t);
-		kvb_v1_pb.write_group(&t.text, &g);
-		read_back(&t, kvb_v1_pb.read_group, &got_g);
+		skv_v1_pb.write_group(&t.text, &g);
+		read_back(&t, skv_v1_pb.read_group, &got_g);
 		same_group(&g, &got_g);
 		trip_end(&t);
 	}
@@ -188,22 +188,22 @@ static void test_group(void **state)
 {
 	(void)state;
 	for (uint64_t round = 0; round < ROUNDS; round++) {
-		struct kvb_group_spec got;
-		struct kvb_group_view v, seen;
+		struct skv_group_spec got;
+		struct skv_group_view v, seen;
 		struct trip t;
 
 		trip_begin(&t, round);
 		v.spec = any_group(&t);
 		v.used_bytes = any64(&t);
 		v.blocks = any64(&t);
-		kvb_v1_write_group(&t.text, &v.spec);
-		read_back(&t, kvb_v1_read_group, &got);
+		skv_v1_write_group(&t.text, &v.spec);
+		read_back(&t, skv_v1_read_group, &got);
 		assert_null(got.name);
 		same_group(&v.spec, &got);
 
-		kvb_buf_clear(&t.text);
-		kvb_v1_write_group_view(&t.text, &v);
-		read_back(&t, kvb_v1_read_group_view, &seen);
+		skv_buf_clear(&t.text);
+		skv_v1_write_group_view(&t.text, &v);
+		read_back(&t, skv_v1_read_group_view, &seen);
 		assert_string_equal(v.spec.name, seen.spec.name);
 		same_group(&v.spec, &seen.spec);
 		same(v.used_bytes, seen.used_bytes);
@@ -212,25 +212,25 @@ static void test_group(void **state)
 	}
 }
 
-static struct kvb_instance_spec any_instance(struct trip *t)
+static struct skv_instance_spec any_instance(struct trip *t)
 {
-	uint32_t n = below(t, 4) ? 1 + below(t, 3) : KVB_MAX_SPECS;
-	struct kvb_spec *specs = made(t, n, sizeof *specs);
+	uint32_t n = below(t, 4) ? 1 + below(t, 3) : SKV_MAX_SPECS;
+	struct skv_spec *specs = made(t, n, sizeof *specs);
 
 	for (uint32_t i = 0; i < n; i++) {
 		specs[i].name = any_name(t, i);
-		specs[i].size = below(t, 2) ? 1 + any32(t) : below(t, 2) ? KVB_MIN_SPEC_SIZE : KVB_MAX_SPEC_SIZE;
+		specs[i].size = below(t, 2) ? 1 + any32(t) : below(t, 2) ? SKV_MIN_SPEC_SIZE : SKV_MAX_SPEC_SIZE;
 		if (specs[i].size == 0)
 			specs[i].size = 1;
 	}
-	return (struct kvb_instance_spec){ .tenant = "default", .id = any_name(t, 0), .group = any_name(t, 1),
+	return (struct skv_instance_spec){ .tenant = "default", .id = any_name(t, 0), .group = any_name(t, 1),
 					   .block_tokens = any32(t), .specs = specs, .n_specs = n,
-					   .extra = any_text(t, below(t, 2) ? 0 : KVB_MAX_EXTRA),
+					   .extra = any_text(t, below(t, 2) ? 0 : SKV_MAX_EXTRA),
 					   .numbered = below(t, 2), .named = below(t, 2),
-					   .weight = below(t, KVB_MAX_WEIGHT + 1), .capacity = below(t, 2) ? any64(t) : 0 };
+					   .weight = below(t, SKV_MAX_WEIGHT + 1), .capacity = below(t, 2) ? any64(t) : 0 };
 }
 
-static void same_instance(const struct kvb_instance_spec *a, const struct kvb_instance_spec *b)
+static void same_instance(const struct skv_instance_spec *a, const struct skv_instance_spec *b)
 {
 	assert_string_equal(a->tenant, b->tenant);
 	assert_string_equal(a->group, b->group);
@@ -251,26 +251,26 @@ static void test_instance(void **state)
 {
 	(void)state;
 	for (uint64_t round = 0; round < ROUNDS; round++) {
-		struct kvb_instance_view v, seen;
-		struct kvb_placement p;
-		struct kvb_instance_spec got;
+		struct skv_instance_view v, seen;
+		struct skv_placement p;
+		struct skv_instance_spec got;
 		struct trip t;
 
 		trip_begin(&t, round);
-		v = (struct kvb_instance_view){ .spec = any_instance(&t), .blocks = any64(&t), .used_bytes = any64(&t),
+		v = (struct skv_instance_view){ .spec = any_instance(&t), .blocks = any64(&t), .used_bytes = any64(&t),
 						.open_sessions = any64(&t), .open_bytes = any64(&t),
 						.leased_bytes = any64(&t), .share_bytes = any64(&t),
 						.pinned_bytes = any64(&t), .soft_pinned_bytes = any64(&t),
 						.evicted_blocks = any64(&t), .hits = any64(&t), .placements = &p, .n_placements = below(&t, 2) };
-		p = (struct kvb_placement){ any_name(&t, 0), any_name(&t, 0), "rounded", any64(&t), any64(&t), any64(&t) };
-		kvb_v1_write_instance(&t.text, &v.spec);
-		read_back(&t, kvb_v1_read_instance, &got);
+		p = (struct skv_placement){ any_name(&t, 0), any_name(&t, 0), "rounded", any64(&t), any64(&t), any64(&t) };
+		skv_v1_write_instance(&t.text, &v.spec);
+		read_back(&t, skv_v1_read_instance, &got);
 		same_instance(&v.spec, &got);
 		assert_null(got.id);
 
-		kvb_buf_clear(&t.text);
-		kvb_v1_write_instance_view(&t.text, &v);
-		read_back(&t, kvb_v1_read_instance_view, &seen);
+		skv_buf_clear(&t.text);
+		skv_v1_write_instance_view(&t.text, &v);
+		read_back(&t, skv_v1_read_instance_view, &seen);
 		same_instance(&v.spec, &seen.spec);
 		assert_string_equal(v.spec.id, seen.spec.id);
 		same(v.blocks, seen.blocks);
@@ -299,19 +299,19 @@ static void test_instance(void **state)
 static void test_error(void **state)
 {
 	(void)state;
-#define STATUS(name, number, code, http, grpc, text) KVB_##name,
-	static const int all[] = { KVB_STATUS_MAP(STATUS) };
+#define STATUS(name, number, code, http, grpc, text) SKV_##name,
+	static const int all[] = { SKV_STATUS_MAP(STATUS) };
 #undef STATUS
 	for (uint64_t round = 0; round < ROUNDS; round++) {
-		struct kvb_error e, got;
+		struct skv_error e, got;
 		struct trip t;
 
 		trip_begin(&t, round);
 		e.status = all[1 + below(&t, sizeof all / sizeof all[0] - 1)];
 		snprintf(e.field, sizeof e.field, "%s", any_text(&t, 40));
 		snprintf(e.message, sizeof e.message, "%s.", any_text(&t, 200));
-		kvb_v1_write_error(&t.text, &e, "req-1");
-		assert_int_equal(kvb_v1_read_error(&t.in, trip_text(&t), t.text.len, &got), e.status);
+		skv_v1_write_error(&t.text, &e, "req-1");
+		assert_int_equal(skv_v1_read_error(&t.in, trip_text(&t), t.text.len, &got), e.status);
 		assert_int_equal(got.status, e.status);
 		assert_string_equal(got.field, e.field);
 		assert_string_equal(got.message, e.message);
@@ -328,14 +328,14 @@ static void test_error_mends_text(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < sizeof broken / sizeof broken[0]; i++) {
-		struct kvb_error e = { .status = KVB_E_INVALID }, got;
+		struct skv_error e = { .status = SKV_E_INVALID }, got;
 		struct trip t;
 
 		trip_begin(&t, 1);
 		snprintf(e.message, sizeof e.message, "%s", broken[i]);
 		snprintf(e.field, sizeof e.field, "%s", broken[i]);
-		kvb_v1_write_error(&t.text, &e, broken[i]);
-		kvb_v1_read_error(&t.in, trip_text(&t), t.text.len, &got);
+		skv_v1_write_error(&t.text, &e, broken[i]);
+		skv_v1_read_error(&t.in, trip_text(&t), t.text.len, &got);
 		assert_string_equal(got.message, mended[i]);
 		assert_string_equal(got.field, mended[i]);
 		trip_end(&t);
@@ -344,19 +344,19 @@ static void test_error_mends_text(void **state)
 
 static void expect_text(struct trip *t, const char *text)
 {
-	kvb_put_u8(&t->text, 0);
+	skv_put_u8(&t->text, 0);
 	assert_string_equal(trip_text(t), text);
-	kvb_buf_clear(&t->text);
+	skv_buf_clear(&t->text);
 }
 
 /* The shapes of docs/PROTOCOL.md, to the byte. */
 static void test_shapes(void **state)
 {
-	struct kvb_error e = { .status = KVB_E_NOT_FOUND, .field = "instance", .message = "no instance 'x'" };
-	struct kvb_stats stats = { .version = "1", .owner = "o", .state = "ready", .uptime_ms = 1, .blocks = 2,
+	struct skv_error e = { .status = SKV_E_NOT_FOUND, .field = "instance", .message = "no instance 'x'" };
+	struct skv_stats stats = { .version = "1", .owner = "o", .state = "ready", .uptime_ms = 1, .blocks = 2,
 				   .sessions = 3, .journal_bytes = 4, .journal_limit = 5, .evicted_blocks = 6,
 				   .expired_sessions = 7 };
-	struct kvb_group_view group = { .spec = { .name = "g", .capacity = 9, .storages = (const char *const[]){ "s" },
+	struct skv_group_view group = { .spec = { .name = "g", .capacity = 9, .storages = (const char *const[]){ "s" },
 						  .n_storages = 1 }, .used_bytes = 8, .blocks = 7, .room_bytes = 9,
 					.pinned_bytes = 1, .soft_pinned_bytes = 2, .leased_bytes = 3, .open_bytes = 4,
 					.evicted_blocks = 5, .hits = 6 };
@@ -364,23 +364,23 @@ static void test_shapes(void **state)
 
 	(void)state;
 	trip_begin(&t, 0);
-	kvb_v1_write_error(&t.text, &e, "7-1");
+	skv_v1_write_error(&t.text, &e, "7-1");
 	expect_text(&t, "{\"error\":{\"code\":\"not_found\",\"message\":\"no instance 'x'\","
 			"\"detail\":{\"field\":\"instance\"}},\"request_id\":\"7-1\"}");
-	kvb_v1_write_error(&t.text, &(struct kvb_error){ .status = KVB_E_NO_SPACE }, NULL);
+	skv_v1_write_error(&t.text, &(struct skv_error){ .status = SKV_E_NO_SPACE }, NULL);
 	expect_text(&t, "{\"error\":{\"code\":\"no_space\",\"message\":\"no room, and nothing that may be evicted\","
 			"\"detail\":{}},\"request_id\":\"\"}");
-	kvb_v1_write_storage_list(&t.text, NULL, 0);
+	skv_v1_write_storage_list(&t.text, NULL, 0);
 	expect_text(&t, "{\"storages\":[]}");
-	kvb_v1_write_instance_list(&t.text, NULL, 0);
+	skv_v1_write_instance_list(&t.text, NULL, 0);
 	expect_text(&t, "{\"instances\":[]}");
-	kvb_v1_write_group_list(&t.text, (struct kvb_group_view[]){ group, group }, 2);
+	skv_v1_write_group_list(&t.text, (struct skv_group_view[]){ group, group }, 2);
 #define GROUP "{\"name\":\"g\",\"capacity\":9,\"storages\":[\"s\"],\"blocks\":7,\"used_bytes\":8," \
 	      "\"room_bytes\":9,\"pinned_bytes\":1,\"soft_pinned_bytes\":2,\"leased_bytes\":3,\"open_bytes\":4,\"evicted_blocks\":5,\"hits\":6}"
 	expect_text(&t, "{\"groups\":[" GROUP "," GROUP "]}");
 	stats.groups = &group;
 	stats.n_groups = 1;
-	kvb_v1_write_stats(&t.text, &stats);
+	skv_v1_write_stats(&t.text, &stats);
 	expect_text(&t, "{\"version\":\"1\",\"state\":\"ready\",\"owner\":\"o\",\"uptime_ms\":1,\"blocks\":2,\"sessions\":3,"
 			"\"journal_bytes\":4,\"journal_limit\":5,\"evicted_blocks\":6,\"expired_sessions\":7,"
 			"\"storages\":[],\"groups\":[" GROUP "],\"instances\":[]}");
@@ -390,16 +390,16 @@ static void test_shapes(void **state)
 static void test_block_view(void **state)
 {
 	const char *states[] = { "committed", "absent" };
-	struct kvb_location loc[2] = { { .length = 5, .offset = 4096, .generation = UINT64_MAX, .has_checksum = true,
+	struct skv_location loc[2] = { { .length = 5, .offset = 4096, .generation = UINT64_MAX, .has_checksum = true,
 					 .checksum = 0xabc } };
-	struct kvb_block_view v = { .key = { 0, 1 }, .has_parent = true, .parent = { 1, 0 }, .children = 2,
+	struct skv_block_view v = { .key = { 0, 1 }, .has_parent = true, .parent = { 1, 0 }, .children = 2,
 				    .created_ms = 3, .idle_ms = 4, .lease_ms = 5, .n_specs = 2,
 				    .specs = (const char *const[]){ "a", "b" }, .state = states, .loc = loc };
 	struct trip t;
 
 	(void)state;
 	trip_begin(&t, 0);
-	kvb_v1_write_block_view(&t.text, &v);
+	skv_v1_write_block_view(&t.text, &v);
 	expect_text(&t, "{\"key\":\"00000000000000000000000000000001\",\"parent\":\"00000000000000010000000000000000\","
 			"\"children\":2,\"created_ms\":3,\"idle_ms\":4,\"lease_ms\":5,\"specs\":["
 			"{\"name\":\"a\",\"state\":\"committed\",\"location\":{\"file\":0,\"offset\":4096,\"length\":5,"
@@ -407,7 +407,7 @@ static void test_block_view(void **state)
 			"{\"name\":\"b\",\"state\":\"absent\",\"location\":null}],\"files\":[]}");
 	v.has_parent = false;
 	v.n_specs = 0;
-	kvb_v1_write_block_view(&t.text, &v);
+	skv_v1_write_block_view(&t.text, &v);
 	expect_text(&t, "{\"key\":\"00000000000000000000000000000001\",\"parent\":null,\"children\":2,\"created_ms\":3,"
 			"\"idle_ms\":4,\"lease_ms\":5,\"specs\":[],\"files\":[]}");
 	trip_end(&t);
@@ -415,47 +415,47 @@ static void test_block_view(void **state)
 
 static void read_text(struct trip *t, const char *text)
 {
-	kvb_buf_clear(&t->text);
-	kvb_put_bytes(&t->text, text, strlen(text));
+	skv_buf_clear(&t->text);
+	skv_put_bytes(&t->text, text, strlen(text));
 }
 
 static void test_defaults(void **state)
 {
-	struct kvb_storage_spec s;
-	struct kvb_group_spec g;
-	struct kvb_instance_spec i;
+	struct skv_storage_spec s;
+	struct skv_group_spec g;
+	struct skv_instance_spec i;
 	struct trip t;
 
 	(void)state;
 	trip_begin(&t, 0);
 	read_text(&t, "{\"root\":\"/data\",\"capacity\":\"100G\"}");
-	read_back(&t, kvb_v1_read_storage, &s);
+	read_back(&t, skv_v1_read_storage, &s);
 	assert_string_equal(s.type, "file");
 	same(s.capacity, 100ull << 30);
 	same(s.file_size, 0);
 	same(s.unit, 0);
 	assert_true(s.enabled);
 	read_text(&t, "{\"type\":\"null\",\"capacity\":\"3K\",\"file_size\":\"2M\",\"unit\":\"1\"}");
-	read_back(&t, kvb_v1_read_storage, &s);
+	read_back(&t, skv_v1_read_storage, &s);
 	assert_string_equal(s.root, "");
 	same(s.capacity, 3072);
 	same(s.file_size, 2 << 20);
 	same(s.unit, 1);
 	read_text(&t, "{\"root\":\"/\",\"capacity\":\"16777215T\"}");
-	read_back(&t, kvb_v1_read_storage, &s);
+	read_back(&t, skv_v1_read_storage, &s);
 	same(s.capacity, 16777215ull << 40);
 	read_text(&t, "{\"storages\":[\"default\"]}");
-	read_back(&t, kvb_v1_read_group, &g);
-	same_group(&(struct kvb_group_spec){ .storages = (const char *const[]){ "default" }, .n_storages = 1, .policy = "",
+	read_back(&t, skv_v1_read_group, &g);
+	same_group(&(struct skv_group_spec){ .storages = (const char *const[]){ "default" }, .n_storages = 1, .policy = "",
 					     .extra = "" }, &g);
 	read_text(&t, "{\"specs\":[{\"name\":\"kv\",\"size\":\"4G\"}]}");
-	read_back(&t, kvb_v1_read_instance, &i);
+	read_back(&t, skv_v1_read_instance, &i);
 	assert_string_equal(i.group, "default");
 	assert_string_equal(i.extra, "");
 	same(i.block_tokens, 0);
 	assert_false(i.numbered);
 	assert_false(i.named);
-	same(i.specs[0].size, KVB_MAX_SPEC_SIZE);
+	same(i.specs[0].size, SKV_MAX_SPEC_SIZE);
 	trip_end(&t);
 }
 

@@ -15,7 +15,7 @@ static void samples_pass_through(void **state)
 	for (size_t i = 0; i < n_pb_messages; i++) {
 		const struct message *m = message_find(pb_messages[i].name);
 		size_t n = strlen(m->sample);
-		struct kvb_buf json = { 0 }, expected = { 0 };
+		struct skv_buf json = { 0 }, expected = { 0 };
 		struct trip t;
 		int rc;
 
@@ -23,12 +23,12 @@ static void samples_pass_through(void **state)
 		t.in.secret = &test_secret;
 		m->echo(&t.in, m->sample, n, &expected, &t.err);
 		rc = pb_messages[i].convert(&t.in, m->sample, n, &t.text, &json, &t.err);
-		if (rc != KVB_OK)
+		if (rc != SKV_OK)
 			fail_msg("%s: %s at '%s'", m->name, t.err.message, t.err.field);
 		assert_int_equal(json.len, expected.len);
 		assert_memory_equal(json.data, expected.data, json.len);
-		kvb_buf_destroy(&json);
-		kvb_buf_destroy(&expected);
+		skv_buf_destroy(&json);
+		skv_buf_destroy(&expected);
 		trip_end(&t);
 	}
 }
@@ -38,27 +38,27 @@ static void samples_pass_through(void **state)
 /* Both texts that JSON makes must be one. */
 #define SAME_TEXT(t, message, a, b)                                                                  \
 	do {                                                                                         \
-		struct kvb_buf one_ = { 0 }, two_ = { 0 };                                           \
+		struct skv_buf one_ = { 0 }, two_ = { 0 };                                           \
                                                                                                      \
-		kvb_v1_json.write_##message(&one_, a);                                               \
-		kvb_v1_json.write_##message(&two_, b);                                               \
+		skv_v1_json.write_##message(&one_, a);                                               \
+		skv_v1_json.write_##message(&two_, b);                                               \
 		assert_int_equal(one_.len, two_.len);                                                \
 		assert_memory_equal(one_.data, two_.data, one_.len);                                 \
-		kvb_buf_destroy(&one_);                                                              \
-		kvb_buf_destroy(&two_);                                                              \
+		skv_buf_destroy(&one_);                                                              \
+		skv_buf_destroy(&two_);                                                              \
 	} while (0)
 
 static void random_lookups(void **state)
 {
 	(void)state;
 	for (uint64_t round = 0; round < 2 * ROUNDS; round++) {
-		struct kvb_lookup_res r, got;
+		struct skv_lookup_res r, got;
 		struct trip t;
 
 		trip_begin(&t, round);
 		r = any_lookup(&t, (int)(round % 4));
-		kvb_v1_pb.write_lookup_res(&t.text, &r);
-		read_back(&t, kvb_v1_pb.read_lookup_res, &got);
+		skv_v1_pb.write_lookup_res(&t.text, &r);
+		read_back(&t, skv_v1_pb.read_lookup_res, &got);
 		SAME_TEXT(&t, lookup_res, &r, &got);
 		trip_end(&t);
 	}
@@ -68,13 +68,13 @@ static void random_starts(void **state)
 {
 	(void)state;
 	for (uint64_t round = 0; round < 2 * ROUNDS; round++) {
-		struct kvb_start_res r, got;
+		struct skv_start_res r, got;
 		struct trip t;
 
 		trip_begin(&t, round);
 		r = any_start(&t);
-		kvb_v1_pb.write_start_res(&t.text, &r);
-		read_back(&t, kvb_v1_pb.read_start_res, &got);
+		skv_v1_pb.write_start_res(&t.text, &r);
+		read_back(&t, skv_v1_pb.read_start_res, &got);
 		SAME_TEXT(&t, start_res, &r, &got);
 		trip_end(&t);
 	}
@@ -82,7 +82,7 @@ static void random_starts(void **state)
 
 /* ---- random requests: what JSON reads is what protobuf reads -------------------------------------- */
 
-static void same_keys(const struct kvb_key *a, uint32_t na, const struct kvb_key *b, uint32_t nb)
+static void same_keys(const struct skv_key *a, uint32_t na, const struct skv_key *b, uint32_t nb)
 {
 	assert_int_equal(na, nb);
 	assert_memory_equal(a, b, na * sizeof *a);
@@ -91,29 +91,29 @@ static void same_keys(const struct kvb_key *a, uint32_t na, const struct kvb_key
 /* Writes with both codecs and reads both back. */
 #define READ_BOTH(t, message, write_args, from_json, from_pb)                                        \
 	do {                                                                                         \
-		kvb_v1_json.write_##message write_args;                                              \
-		read_back(t, kvb_v1_json.read_##message, from_json);                                 \
-		kvb_buf_clear(&(t)->text);                                                           \
-		kvb_v1_pb.write_##message write_args;                                                \
-		read_back(t, kvb_v1_pb.read_##message, from_pb);                                     \
+		skv_v1_json.write_##message write_args;                                              \
+		read_back(t, skv_v1_json.read_##message, from_json);                                 \
+		skv_buf_clear(&(t)->text);                                                           \
+		skv_v1_pb.write_##message write_args;                                                \
+		read_back(t, skv_v1_pb.read_##message, from_pb);                                     \
 	} while (0)
 
 static void random_lookup_requests(void **state)
 {
 	(void)state;
 	for (uint64_t round = 0; round < ROUNDS; round++) {
-		struct kvb_lookup_req r = { .n_keys = 0 }, json, pb;
-		struct kvb_key_input keys;
+		struct skv_lookup_req r = { .n_keys = 0 }, json, pb;
+		struct skv_key_input keys;
 		struct trip t;
 
 		trip_begin(&t, round);
-		r.mode = (enum kvb_lookup_mode)below(&t, 3);
+		r.mode = (enum skv_lookup_mode)below(&t, 3);
 		r.partial = below(&t, 2);
-		r.window = below(&t, KVB_MAX_KEYS + 1);
-		r.n_specs = below(&t, 3) ? 0 : any_count(&t, KVB_MAX_SPECS) % KVB_MAX_SPECS;
+		r.window = below(&t, SKV_MAX_KEYS + 1);
+		r.n_specs = below(&t, 3) ? 0 : any_count(&t, SKV_MAX_SPECS) % SKV_MAX_SPECS;
 		r.specs = any_names(&t, r.n_specs);
 		r.lease_ms = any32(&t);
-		keys = any_keys(&t, round % 3, any_count(&t, KVB_MAX_KEYS));
+		keys = any_keys(&t, round % 3, any_count(&t, SKV_MAX_KEYS));
 		READ_BOTH(&t, lookup_req, (&t.text, &r, &keys), &json, &pb);
 		same_keys(json.keys, json.n_keys, pb.keys, pb.n_keys);
 		same_names(json.specs, json.n_specs, pb.specs, pb.n_specs);
@@ -130,16 +130,16 @@ static void random_start_requests(void **state)
 {
 	(void)state;
 	for (uint64_t round = 0; round < ROUNDS; round++) {
-		struct kvb_start_req r = { .n_keys = 0 }, json, pb;
-		struct kvb_key_input keys, parent;
+		struct skv_start_req r = { .n_keys = 0 }, json, pb;
+		struct skv_key_input keys, parent;
 		struct trip t;
 
 		trip_begin(&t, round);
-		r.request_id = below(&t, 2) ? "" : any_text(&t, KVB_MAX_REQUEST_ID);
-		r.n_specs = below(&t, 3) ? 0 : 1 + below(&t, KVB_MAX_SPECS);
+		r.request_id = below(&t, 2) ? "" : any_text(&t, SKV_MAX_REQUEST_ID);
+		r.n_specs = below(&t, 3) ? 0 : 1 + below(&t, SKV_MAX_SPECS);
 		r.specs = any_names(&t, r.n_specs);
 		r.deadline_ms = any32(&t);
-		keys = any_keys(&t, round % 3, any_count(&t, KVB_MAX_KEYS));
+		keys = any_keys(&t, round % 3, any_count(&t, SKV_MAX_KEYS));
 		parent = any_keys(&t, round % 3, 1);
 		READ_BOTH(&t, start_req, (&t.text, &r, &keys, below(&t, 2) ? &parent : NULL), &json, &pb);
 		same_keys(json.keys, json.n_keys, pb.keys, pb.n_keys);
@@ -154,8 +154,8 @@ static void parents_come_through(void **state)
 {
 	(void)state;
 	for (uint64_t round = 0; round < 60; round++) {
-		struct kvb_start_req r = { .request_id = "" }, json, pb;
-		struct kvb_key_input keys, parent;
+		struct skv_start_req r = { .request_id = "" }, json, pb;
+		struct skv_key_input keys, parent;
 		struct trip t;
 
 		trip_begin(&t, round);
@@ -163,7 +163,7 @@ static void parents_come_through(void **state)
 		parent = any_keys(&t, round % 3, 1);
 		READ_BOTH(&t, start_req, (&t.text, &r, &keys, &parent), &json, &pb);
 		assert_true(json.has_parent && pb.has_parent);
-		assert_true(kvb_key_equal(json.parent, pb.parent));
+		assert_true(skv_key_equal(json.parent, pb.parent));
 		trip_end(&t);
 	}
 }
@@ -172,24 +172,24 @@ static void random_finish_requests(void **state)
 {
 	(void)state;
 	for (uint64_t round = 0; round < ROUNDS; round++) {
-		struct kvb_finish_req r = { .session = NULL }, got;
+		struct skv_finish_req r = { .session = NULL }, got;
 		uint64_t *sums;
 		bool *mask;
 		struct trip t;
 
 		trip_begin(&t, round);
-		r.mask_kind = (enum kvb_mask_kind)(round % 3);
-		r.mask_count = r.mask_kind == KVB_MASK_ALL ? 0 : below(&t, 30) ? below(&t, 9) : KVB_MAX_KEYS;
-		r.mask = mask = made(&t, KVB_MAX_KEYS, sizeof *mask);
+		r.mask_kind = (enum skv_mask_kind)(round % 3);
+		r.mask_count = r.mask_kind == SKV_MASK_ALL ? 0 : below(&t, 30) ? below(&t, 9) : SKV_MAX_KEYS;
+		r.mask = mask = made(&t, SKV_MAX_KEYS, sizeof *mask);
 		for (uint32_t i = 0; i < r.mask_count; i++)
 			mask[i] = below(&t, 2);
-		r.n_checksums = below(&t, 100) ? below(&t, 9) : KVB_MAX_KEYS * KVB_MAX_SPECS;
+		r.n_checksums = below(&t, 100) ? below(&t, 9) : SKV_MAX_KEYS * SKV_MAX_SPECS;
 		r.checksums = sums = made(&t, (size_t)r.n_checksums + 1, sizeof *sums);
 		for (uint32_t i = 0; i < r.n_checksums; i++)
 			sums[i] = any64(&t);
 		r.quiesced = below(&t, 2);
-		kvb_v1_pb.write_finish_req(&t.text, &r);
-		read_back(&t, kvb_v1_pb.read_finish_req, &got);
+		skv_v1_pb.write_finish_req(&t.text, &r);
+		read_back(&t, skv_v1_pb.read_finish_req, &got);
 		SAME_TEXT(&t, finish_req, &r, &got);
 		trip_end(&t);
 	}
@@ -200,27 +200,27 @@ static void random_finish_requests(void **state)
 static void codecs_are_found(void **state)
 {
 	(void)state;
-	assert_ptr_equal(kvb_v1_codec_of_type(NULL), &kvb_v1_json);
-	assert_ptr_equal(kvb_v1_codec_of_type("application/json"), &kvb_v1_json);
-	assert_ptr_equal(kvb_v1_codec_of_type("Application/JSON; charset=utf-8"), &kvb_v1_json);
-	assert_ptr_equal(kvb_v1_codec_of_type("application/x-www-form-urlencoded"), &kvb_v1_json);
-	assert_ptr_equal(kvb_v1_codec_of_type("application/x-protobuf"), &kvb_v1_pb);
-	assert_ptr_equal(kvb_v1_codec_of_type("application/protobuf;x=y"), &kvb_v1_pb);
-	assert_null(kvb_v1_codec_of_type("text/html"));
-	assert_null(kvb_v1_codec_of_type("application/jsonx"));
-	assert_null(kvb_v1_codec_of_accept(NULL));
-	assert_null(kvb_v1_codec_of_accept("*/*"));
-	assert_null(kvb_v1_codec_of_accept(",;,"));
-	assert_ptr_equal(kvb_v1_codec_of_accept("text/html, application/x-protobuf;q=0.9"), &kvb_v1_pb);
-	assert_ptr_equal(kvb_v1_codec_of_accept("application/json,application/x-protobuf"), &kvb_v1_json);
-	assert_ptr_equal(kvb_v1_codec_named("protobuf"), &kvb_v1_pb);
-	assert_ptr_equal(kvb_v1_codec_named("json"), &kvb_v1_json);
-	assert_null(kvb_v1_codec_named("xml"));
+	assert_ptr_equal(skv_v1_codec_of_type(NULL), &skv_v1_json);
+	assert_ptr_equal(skv_v1_codec_of_type("application/json"), &skv_v1_json);
+	assert_ptr_equal(skv_v1_codec_of_type("Application/JSON; charset=utf-8"), &skv_v1_json);
+	assert_ptr_equal(skv_v1_codec_of_type("application/x-www-form-urlencoded"), &skv_v1_json);
+	assert_ptr_equal(skv_v1_codec_of_type("application/x-protobuf"), &skv_v1_pb);
+	assert_ptr_equal(skv_v1_codec_of_type("application/protobuf;x=y"), &skv_v1_pb);
+	assert_null(skv_v1_codec_of_type("text/html"));
+	assert_null(skv_v1_codec_of_type("application/jsonx"));
+	assert_null(skv_v1_codec_of_accept(NULL));
+	assert_null(skv_v1_codec_of_accept("*/*"));
+	assert_null(skv_v1_codec_of_accept(",;,"));
+	assert_ptr_equal(skv_v1_codec_of_accept("text/html, application/x-protobuf;q=0.9"), &skv_v1_pb);
+	assert_ptr_equal(skv_v1_codec_of_accept("application/json,application/x-protobuf"), &skv_v1_json);
+	assert_ptr_equal(skv_v1_codec_named("protobuf"), &skv_v1_pb);
+	assert_ptr_equal(skv_v1_codec_named("json"), &skv_v1_json);
+	assert_null(skv_v1_codec_named("xml"));
 }
 
 static void no_memory_is_an_error_answer(void **state)
 {
-	const struct kvb_v1_codec *const codecs[] = { &kvb_v1_json, &kvb_v1_pb };
+	const struct skv_v1_codec *const codecs[] = { &skv_v1_json, &skv_v1_pb };
 	struct trip t;
 
 	(void)state;
@@ -228,7 +228,7 @@ static void no_memory_is_an_error_answer(void **state)
 	for (int i = 0; i < 2; i++)
 		assert_int_equal(codecs[i]->read_error(&t.in, codecs[i]->no_memory,
 						       strlen(codecs[i]->no_memory), &t.err),
-				 KVB_E_NOMEM);
+				 SKV_E_NOMEM);
 	trip_end(&t);
 }
 

@@ -7,7 +7,7 @@
 #include "pb_messages.h"
 #include "random_answers.h"
 
-#include <kvb/mem.h>
+#include <skv/mem.h>
 
 static const struct pb_message *find(const char *name)
 {
@@ -29,7 +29,7 @@ struct bad {
 #define B(s) s, sizeof(s) - 1
 #define K "0123456789abcdef" /* a key */
 #define L "fedcba9876543210"
-#define I KVB_E_INVALID
+#define I SKV_E_INVALID
 #define FILE0 "\x0a\x04" "file" "\x12\x01" "s" "\x1a\x24" "00112233-4455-6677-8899-aabbccddeeff" "\x22\x01" "p"
 #define FOUND "\x08\x02\x10\x02\x22\x02kv\x2a\x32" FILE0 /* two keys, both hit, one file */
 
@@ -166,17 +166,17 @@ static void bad_messages_name_the_field(void **state)
 	(void)state;
 	for (size_t i = 0; i < sizeof documents / sizeof documents[0]; i++) {
 		const struct bad *b = &documents[i];
-		struct kvb_buf out = { 0 };
+		struct skv_buf out = { 0 };
 		struct trip t;
 		int rc;
 
 		trip_begin(&t, 1);
-		kvb_put_bytes(&t.text, b->bytes, b->n);
+		skv_put_bytes(&t.text, b->bytes, b->n);
 		rc = find(b->message)->echo(&t.in, (char *)t.text.data, b->n, &out, &t.err);
 		if (rc != b->status || strcmp(t.err.field, b->field) != 0)
 			fail_msg("%zu, %s: %d at '%s', not %d at '%s': %s", i, b->message, rc,
 				 rc ? t.err.field : "", b->status, b->field, rc ? t.err.message : "");
-		kvb_buf_destroy(&out);
+		skv_buf_destroy(&out);
 		trip_end(&t);
 	}
 }
@@ -185,70 +185,70 @@ static void bad_messages_name_the_field(void **state)
 
 static void expect(struct trip *t, const char *message, int status, const char *field)
 {
-	struct kvb_buf out = { 0 };
+	struct skv_buf out = { 0 };
 
 	assert_false(t->text.failed);
 	assert_int_equal(find(message)->echo(&t->in, (char *)t->text.data, t->text.len, &out, &t->err),
 			 status);
 	assert_string_equal(t->err.field, field);
-	kvb_buf_destroy(&out);
+	skv_buf_destroy(&out);
 	trip_end(t);
 }
 
-static void repeat(struct kvb_buf *b, const char *bytes, size_t n, uint32_t times)
+static void repeat(struct skv_buf *b, const char *bytes, size_t n, uint32_t times)
 {
 	while (times--)
-		kvb_put_bytes(b, bytes, n);
+		skv_put_bytes(b, bytes, n);
 }
 
 static void counts_are_bounded(void **state)
 {
-	uint8_t *zeros = calloc(KVB_MAX_KEYS * KVB_MAX_SPECS + 1, 16);
+	uint8_t *zeros = calloc(SKV_MAX_KEYS * SKV_MAX_SPECS + 1, 16);
 	struct trip t;
 
 	(void)state;
 	assert_non_null(zeros);
-	for (uint64_t i = 0; i <= KVB_MAX_KEYS; i++)
+	for (uint64_t i = 0; i <= SKV_MAX_KEYS; i++)
 		memcpy(zeros + 16 * i, &i, sizeof i);
 	trip_begin(&t, 1);
-	kvb_put_u8(&t.text, 1 << 3 | 2);
-	kvb_put_string(&t.text, (char *)zeros, 16 * (KVB_MAX_KEYS + 1));
-	expect(&t, "lookup_req", KVB_E_TOO_LARGE, "keys_raw");
+	skv_put_u8(&t.text, 1 << 3 | 2);
+	skv_put_string(&t.text, (char *)zeros, 16 * (SKV_MAX_KEYS + 1));
+	expect(&t, "lookup_req", SKV_E_TOO_LARGE, "keys_raw");
 	trip_begin(&t, 1);
-	kvb_put_u8(&t.text, 2 << 3 | 2);
-	kvb_put_string(&t.text, (char *)zeros, 8 * (KVB_MAX_KEYS + 1));
-	expect(&t, "lookup_req", KVB_E_TOO_LARGE, "keys_int");
+	skv_put_u8(&t.text, 2 << 3 | 2);
+	skv_put_string(&t.text, (char *)zeros, 8 * (SKV_MAX_KEYS + 1));
+	expect(&t, "lookup_req", SKV_E_TOO_LARGE, "keys_int");
 	trip_begin(&t, 1);
-	repeat(&t.text, "\x1a\x01" "a", 3, KVB_MAX_KEYS + 1);
-	expect(&t, "lookup_req", KVB_E_TOO_LARGE, "keys");
+	repeat(&t.text, "\x1a\x01" "a", 3, SKV_MAX_KEYS + 1);
+	expect(&t, "lookup_req", SKV_E_TOO_LARGE, "keys");
 	trip_begin(&t, 1);
-	repeat(&t.text, "\x22\x01" "a", 3, KVB_MAX_INSTANCES_PER_MATCH + 1);
-	expect(&t, "match_req", KVB_E_TOO_LARGE, "instances");
+	repeat(&t.text, "\x22\x01" "a", 3, SKV_MAX_INSTANCES_PER_MATCH + 1);
+	expect(&t, "match_req", SKV_E_TOO_LARGE, "instances");
 	trip_begin(&t, 1);
-	repeat(&t.text, "\x0a\x10" K "\x2a\x01" "a", 21, KVB_MAX_SPECS + 1);
-	expect(&t, "lookup_req", KVB_E_TOO_LARGE, "specs");
+	repeat(&t.text, "\x0a\x10" K "\x2a\x01" "a", 21, SKV_MAX_SPECS + 1);
+	expect(&t, "lookup_req", SKV_E_TOO_LARGE, "specs");
 	trip_begin(&t, 1);
-	repeat(&t.text, "\x1a\x01" "a", 3, KVB_MAX_SPECS + 1);
-	expect(&t, "instance", KVB_E_INVALID, "specs[0]"); /* no message */
+	repeat(&t.text, "\x1a\x01" "a", 3, SKV_MAX_SPECS + 1);
+	expect(&t, "instance", SKV_E_INVALID, "specs[0]"); /* no message */
 	trip_begin(&t, 1);
-	repeat(&t.text, "\x1a\x00", 2, KVB_MAX_SPECS + 1);
-	expect(&t, "instance", KVB_E_TOO_LARGE, "specs");
+	repeat(&t.text, "\x1a\x00", 2, SKV_MAX_SPECS + 1);
+	expect(&t, "instance", SKV_E_TOO_LARGE, "specs");
 	trip_begin(&t, 1);
 	repeat(&t.text, "\x12\x00", 2, 100000);
-	expect(&t, "group", KVB_E_TOO_LARGE, "");
+	expect(&t, "group", SKV_E_TOO_LARGE, "");
 	trip_begin(&t, 1);
-	kvb_put_bytes(&t.text, "\x08\x01\x22", 3);
-	kvb_put_string(&t.text, (char *)zeros, 8 * (KVB_MAX_KEYS * KVB_MAX_SPECS + 1));
-	expect(&t, "finish_req", KVB_E_TOO_LARGE, "checksums");
+	skv_put_bytes(&t.text, "\x08\x01\x22", 3);
+	skv_put_string(&t.text, (char *)zeros, 8 * (SKV_MAX_KEYS * SKV_MAX_SPECS + 1));
+	expect(&t, "finish_req", SKV_E_TOO_LARGE, "checksums");
 	trip_begin(&t, 1);
-	kvb_put_u8(&t.text, 3 << 3 | 2);
-	kvb_put_string(&t.text, (char *)zeros, KVB_MAX_KEYS + 1);
-	expect(&t, "finish_req", KVB_E_TOO_LARGE, "success.mask");
+	skv_put_u8(&t.text, 3 << 3 | 2);
+	skv_put_string(&t.text, (char *)zeros, SKV_MAX_KEYS + 1);
+	expect(&t, "finish_req", SKV_E_TOO_LARGE, "success.mask");
 	trip_begin(&t, 1);
-	kvb_put_u8(&t.text, 3 << 3 | 2);
-	memset(zeros, 'a', KVB_MAX_KEY_STRING + 1);
-	kvb_put_string(&t.text, (char *)zeros, KVB_MAX_KEY_STRING + 1);
-	expect(&t, "lookup_req", KVB_E_INVALID, "keys[0]");
+	skv_put_u8(&t.text, 3 << 3 | 2);
+	memset(zeros, 'a', SKV_MAX_KEY_STRING + 1);
+	skv_put_string(&t.text, (char *)zeros, SKV_MAX_KEY_STRING + 1);
+	expect(&t, "lookup_req", SKV_E_INVALID, "keys[0]");
 	free(zeros);
 }
 
@@ -259,12 +259,12 @@ static void cut_anywhere(void **state)
 {
 	(void)state;
 	for (size_t i = 0; i < n_pb_messages; i++) {
-		struct kvb_buf b = { 0 };
+		struct skv_buf b = { 0 };
 
 		pb_sample(&pb_messages[i], &b);
 		for (size_t n = 0; n < b.len; n++) {
 			char *exact = malloc(n + 1);
-			struct kvb_buf out = { 0 };
+			struct skv_buf out = { 0 };
 			struct trip t;
 			int rc;
 
@@ -273,29 +273,29 @@ static void cut_anywhere(void **state)
 			exact = realloc(exact, n ? n : 1);
 			trip_begin(&t, 1);
 			rc = pb_messages[i].echo(&t.in, exact, n, &out, &t.err);
-			if (rc != KVB_OK && strcmp(pb_messages[i].name, "error") != 0)
+			if (rc != SKV_OK && strcmp(pb_messages[i].name, "error") != 0)
 				assert_true(t.err.status == rc && t.err.message[0]);
-			kvb_buf_destroy(&out);
+			skv_buf_destroy(&out);
 			trip_end(&t);
 			free(exact);
 		}
-		kvb_buf_destroy(&b);
+		skv_buf_destroy(&b);
 	}
 }
 
 /* ---- what a writer may do -------------------------------------------------------------------------- */
 
-static void read_req(const char *bytes, size_t n, struct kvb_lookup_req *out, struct trip *t)
+static void read_req(const char *bytes, size_t n, struct skv_lookup_req *out, struct trip *t)
 {
 	trip_begin(t, 1);
-	if (kvb_v1_pb.read_lookup_req(&t->in, bytes, n, out, &t->err) != KVB_OK)
+	if (skv_v1_pb.read_lookup_req(&t->in, bytes, n, out, &t->err) != SKV_OK)
 		fail_msg("%s at '%s'", t->err.message, t->err.field);
 }
 
 static void freedoms_of_protobuf(void **state)
 {
-	struct kvb_lookup_req r;
-	struct kvb_finish_req f;
+	struct skv_lookup_req r;
+	struct skv_finish_req f;
 	struct trip t;
 
 	(void)state;
@@ -304,8 +304,8 @@ static void freedoms_of_protobuf(void **state)
 		 &t);
 	assert_int_equal(r.n_keys, 1);
 	assert_int_equal(r.keys[0].hi >> 56, '0');
-	assert_int_equal(r.mode, KVB_LOOKUP_PREFIX);
-	same(r.lease_ms, KVB_LEASE_DEFAULT);
+	assert_int_equal(r.mode, SKV_LOOKUP_PREFIX);
+	same(r.lease_ms, SKV_LEASE_DEFAULT);
 	trip_end(&t);
 	/* not packed, packed in pieces, in between other fields */
 	read_req(B("\x11" "12345678" "\x30\x00\x12\x08" "abcdefgh" "\x2a\x01s\x11" "ABCDEFGH" "\x12\x00"), &r, &t);
@@ -317,9 +317,9 @@ static void freedoms_of_protobuf(void **state)
 	trip_end(&t);
 	/* a oneof: the last one */
 	trip_begin(&t, 1);
-	assert_int_equal(kvb_v1_pb.read_finish_req(&t.in, B("\x08\x01\x10\x03\x1a\x01\x01\x10\x02"), &f, NULL),
-			 KVB_OK);
-	assert_int_equal(f.mask_kind, KVB_MASK_COUNT);
+	assert_int_equal(skv_v1_pb.read_finish_req(&t.in, B("\x08\x01\x10\x03\x1a\x01\x01\x10\x02"), &f, NULL),
+			 SKV_OK);
+	assert_int_equal(f.mask_kind, SKV_MASK_COUNT);
 	assert_int_equal(f.mask_count, 2);
 	trip_end(&t);
 }
@@ -330,12 +330,12 @@ static void any_order(void **state)
 	static const char reversed[] =
 		"\x3a\x0c\x1a\x04\x08\x07\x18\x01\x12\x02\x08\x01\x08\x08" /* column: generations, runs, length */
 		"\x32\x02\x00\x02\x2a\x32" FILE0 "\x22\x02kv\x10\x02\x08\x02";
-	struct kvb_lookup_res r;
+	struct skv_lookup_res r;
 	struct trip t;
 
 	(void)state;
 	trip_begin(&t, 1);
-	if (kvb_v1_pb.read_lookup_res(&t.in, B(reversed), &r, &t.err) != KVB_OK)
+	if (skv_v1_pb.read_lookup_res(&t.in, B(reversed), &r, &t.err) != SKV_OK)
 		fail_msg("%s at '%s'", t.err.message, t.err.field);
 	assert_int_equal(r.matched, 2);
 	assert_int_equal(r.loc[1].offset, 8);
@@ -351,31 +351,31 @@ static void every_allocation_may_fail(void **state)
 {
 	(void)state;
 	for (size_t i = 0; i < n_pb_messages; i++) {
-		struct kvb_buf b = { 0 };
+		struct skv_buf b = { 0 };
 		unsigned long n = 0, asked;
 
 		pb_sample(&pb_messages[i], &b);
 		do {
-			struct kvb_buf out = { 0 };
+			struct skv_buf out = { 0 };
 			struct trip t;
 			int rc;
 
 			trip_begin(&t, 1);
-			kvb_mem_fail_at(++n);
+			skv_mem_fail_at(++n);
 			rc = pb_messages[i].echo(&t.in, (char *)b.data, b.len, &out, &t.err);
-			asked = kvb_mem_count();
-			kvb_mem_fail_at(0);
-			if (rc == KVB_OK && !out.failed) {
+			asked = skv_mem_count();
+			skv_mem_fail_at(0);
+			if (rc == SKV_OK && !out.failed) {
 				assert_int_equal(out.len, b.len);
 				assert_memory_equal(out.data, b.data, b.len);
 			} else if (!out.failed && strcmp(pb_messages[i].name, "error") != 0) {
-				assert_int_equal(rc, KVB_E_NOMEM);
+				assert_int_equal(rc, SKV_E_NOMEM);
 			}
-			kvb_buf_destroy(&out);
+			skv_buf_destroy(&out);
 			trip_end(&t);
 		} while (asked >= n);
 		assert_true(n > 1);
-		kvb_buf_destroy(&b);
+		skv_buf_destroy(&b);
 	}
 }
 

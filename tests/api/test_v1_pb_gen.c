@@ -1,13 +1,13 @@
 /*
  * test_v1_pb_gen.c - the codec that is written by hand against the one that protobuf-c generates from
- * kvblock.proto: what ours writes theirs reads, to the same values and the same bytes again, and a plain
+ * slabkv.proto: what ours writes theirs reads, to the same values and the same bytes again, and a plain
  * expansion of their columns gives the locations that went in.
  */
 #include "messages.h"
 #include "pb_messages.h"
 #include "random_answers.h"
 
-#include "kvblock.pb-c.h"
+#include "slabkv.pb-c.h"
 
 /* Unknown fields anywhere would mean that a number is wrong. */
 static void assert_known(const ProtobufCMessage *m)
@@ -32,7 +32,7 @@ static void assert_known(const ProtobufCMessage *m)
 }
 
 /* Their message of our bytes; packed again it has the same bytes. */
-static void *theirs(const ProtobufCMessageDescriptor *type, const struct kvb_buf *ours)
+static void *theirs(const ProtobufCMessageDescriptor *type, const struct skv_buf *ours)
 {
 	ProtobufCMessage *m = protobuf_c_message_unpack(type, NULL, ours->len, ours->data);
 	uint8_t *again;
@@ -51,19 +51,19 @@ static void *theirs(const ProtobufCMessageDescriptor *type, const struct kvb_buf
 }
 
 static const ProtobufCMessageDescriptor *const types[] = {
-	&kvblock__v1__storage_spec__descriptor,	   &kvblock__v1__group_spec__descriptor,
-	&kvblock__v1__instance_spec__descriptor,   &kvblock__v1__storage_view__descriptor,
-	&kvblock__v1__group_view__descriptor,	   &kvblock__v1__instance_view__descriptor,
-	&kvblock__v1__match_request__descriptor,   &kvblock__v1__lookup_request__descriptor,
-	&kvblock__v1__start_request__descriptor,   &kvblock__v1__finish_request__descriptor,
-	&kvblock__v1__abort_request__descriptor,   &kvblock__v1__delete_request__descriptor,
-	&kvblock__v1__trim_request__descriptor,	   &kvblock__v1__pin_request__descriptor,
-	&kvblock__v1__unpin_request__descriptor,	   &kvblock__v1__file_wish__descriptor,
-	&kvblock__v1__match_response__descriptor,  &kvblock__v1__lookup_response__descriptor,
-	&kvblock__v1__start_response__descriptor,  &kvblock__v1__finish_response__descriptor,
-	&kvblock__v1__delete_response__descriptor, &kvblock__v1__trim_response__descriptor,
-	&kvblock__v1__pin_response__descriptor,	   &kvblock__v1__unpin_response__descriptor,
-	&kvblock__v1__pin_list__descriptor,	   &kvblock__v1__error__descriptor,
+	&slabkv__v1__storage_spec__descriptor,	   &slabkv__v1__group_spec__descriptor,
+	&slabkv__v1__instance_spec__descriptor,   &slabkv__v1__storage_view__descriptor,
+	&slabkv__v1__group_view__descriptor,	   &slabkv__v1__instance_view__descriptor,
+	&slabkv__v1__match_request__descriptor,   &slabkv__v1__lookup_request__descriptor,
+	&slabkv__v1__start_request__descriptor,   &slabkv__v1__finish_request__descriptor,
+	&slabkv__v1__abort_request__descriptor,   &slabkv__v1__delete_request__descriptor,
+	&slabkv__v1__trim_request__descriptor,	   &slabkv__v1__pin_request__descriptor,
+	&slabkv__v1__unpin_request__descriptor,	   &slabkv__v1__file_wish__descriptor,
+	&slabkv__v1__match_response__descriptor,  &slabkv__v1__lookup_response__descriptor,
+	&slabkv__v1__start_response__descriptor,  &slabkv__v1__finish_response__descriptor,
+	&slabkv__v1__delete_response__descriptor, &slabkv__v1__trim_response__descriptor,
+	&slabkv__v1__pin_response__descriptor,	   &slabkv__v1__unpin_response__descriptor,
+	&slabkv__v1__pin_list__descriptor,	   &slabkv__v1__error__descriptor,
 };
 
 static void samples_have_their_bytes(void **state)
@@ -71,24 +71,24 @@ static void samples_have_their_bytes(void **state)
 	(void)state;
 	assert_int_equal(sizeof types / sizeof types[0], n_pb_messages);
 	for (size_t i = 0; i < n_pb_messages; i++) {
-		struct kvb_buf b = { 0 };
+		struct skv_buf b = { 0 };
 
 		pb_sample(&pb_messages[i], &b);
 		protobuf_c_message_free_unpacked(theirs(types[i], &b), NULL);
-		kvb_buf_destroy(&b);
+		skv_buf_destroy(&b);
 	}
 }
 
-/* Checks one column of theirs, expanded as kvblock.proto tells, against ours. */
-static void same_column(const Kvblock__V1__Column *c, const struct kvb_location *loc, uint32_t n_specs,
+/* Checks one column of theirs, expanded as slabkv.proto tells, against ours. */
+static void same_column(const Slabkv__V1__Column *c, const struct skv_location *loc, uint32_t n_specs,
 			const uint8_t *mark, uint8_t located, uint32_t n_rows)
 {
 	size_t run = 0, series = 0, sum = 0, sum_run = 0;
 	uint32_t in_run = 0, in_series = 0, in_sum_run = 0;
 
 	for (uint32_t r = 0; r < n_rows; r++) {
-		const struct kvb_location *l = &loc[(size_t)r * n_specs];
-		const Kvblock__V1__Run *u;
+		const struct skv_location *l = &loc[(size_t)r * n_specs];
+		const Slabkv__V1__Run *u;
 		uint64_t length;
 
 		if (mark[r] != located)
@@ -98,7 +98,7 @@ static void same_column(const Kvblock__V1__Column *c, const struct kvb_location 
 		length = u->length ? u->length : c->length;
 		assert_int_equal(u->absent, l->length == 0);
 		if (l->length) {
-			const Kvblock__V1__Series *s = c->generations[series];
+			const Slabkv__V1__Series *s = c->generations[series];
 			bool has = c->n_checksums && (c->n_checksum_runs == 0 || sum_run % 2);
 
 			same(l->file, u->file);
@@ -133,15 +133,15 @@ static void lookups_are_theirs(void **state)
 {
 	(void)state;
 	for (uint64_t round = 0; round < ROUNDS; round++) {
-		Kvblock__V1__LookupResponse *m;
-		struct kvb_lookup_res r;
+		Slabkv__V1__LookupResponse *m;
+		struct skv_lookup_res r;
 		struct trip t;
 		uint32_t at = 0;
 
 		trip_begin(&t, round);
 		r = any_lookup(&t, (int)(round % 4));
-		kvb_v1_pb.write_lookup_res(&t.text, &r);
-		m = theirs(&kvblock__v1__lookup_response__descriptor, &t.text);
+		skv_v1_pb.write_lookup_res(&t.text, &r);
+		m = theirs(&slabkv__v1__lookup_response__descriptor, &t.text);
 		same(m->n_keys, r.n_keys);
 		same(m->matched, r.matched);
 		same(m->lease_ms, r.lease_ms);
@@ -164,15 +164,15 @@ static void starts_are_theirs(void **state)
 {
 	(void)state;
 	for (uint64_t round = 0; round < ROUNDS; round++) {
-		Kvblock__V1__StartResponse *m;
-		struct kvb_start_res r;
+		Slabkv__V1__StartResponse *m;
+		struct skv_start_res r;
 		struct trip t;
 		uint32_t at = 0;
 
 		trip_begin(&t, round);
 		r = any_start(&t);
-		kvb_v1_pb.write_start_res(&t.text, &r);
-		m = theirs(&kvblock__v1__start_response__descriptor, &t.text);
+		skv_v1_pb.write_start_res(&t.text, &r);
+		m = theirs(&slabkv__v1__start_response__descriptor, &t.text);
 		assert_string_equal(m->session, r.session);
 		same(m->state, r.state);
 		same(m->n_write, r.n_write);
@@ -180,7 +180,7 @@ static void starts_are_theirs(void **state)
 			for (uint32_t k = 0; k < m->outcome_runs[i] / 4; k++)
 				assert_int_equal(r.outcome[at++], m->outcome_runs[i] % 4);
 		for (size_t s = 0; s < m->n_columns; s++)
-			same_column(m->columns[s], r.loc + s, r.n_specs, r.outcome, KVB_START_WRITE,
+			same_column(m->columns[s], r.loc + s, r.n_specs, r.outcome, SKV_START_WRITE,
 				    r.n_keys);
 		protobuf_c_message_free_unpacked(&m->base, NULL);
 		trip_end(&t);
@@ -191,33 +191,33 @@ static void requests_are_theirs(void **state)
 {
 	(void)state;
 	for (uint64_t round = 0; round < ROUNDS; round++) {
-		Kvblock__V1__StartRequest *m;
-		struct kvb_start_req r = { .request_id = "id", .deadline_ms = 1 };
-		struct kvb_key_input keys, parent;
-		struct kvb_key k;
+		Slabkv__V1__StartRequest *m;
+		struct skv_start_req r = { .request_id = "id", .deadline_ms = 1 };
+		struct skv_key_input keys, parent;
+		struct skv_key k;
 		struct trip t;
 
 		trip_begin(&t, round);
 		keys = any_keys(&t, round % 3, any_count(&t, 500));
 		parent = any_keys(&t, round % 3, 1);
-		kvb_v1_pb.write_start_req(&t.text, &r, &keys, &parent);
-		m = theirs(&kvblock__v1__start_request__descriptor, &t.text);
+		skv_v1_pb.write_start_req(&t.text, &r, &keys, &parent);
+		m = theirs(&slabkv__v1__start_request__descriptor, &t.text);
 		for (uint32_t i = 0; i < keys.n; i++) {
-			if (round % 3 == KVB_KEYS_STRING)
+			if (round % 3 == SKV_KEYS_STRING)
 				assert_string_equal(m->keys[i], keys.strings[i]);
-			if (round % 3 == KVB_KEYS_INT)
+			if (round % 3 == SKV_KEYS_INT)
 				same(m->keys_int[i], keys.keys[i].lo);
-			if (round % 3 == KVB_KEYS_HEX) {
+			if (round % 3 == SKV_KEYS_HEX) {
 				char hex[2 * 16 + 1];
 
 				for (int b = 0; b < 16; b++)
 					snprintf(hex + 2 * b, 3, "%02x", m->keys_raw.data[16 * i + b]);
-				assert_true(kvb_key_from_hex(hex, 32, &k));
-				assert_true(kvb_key_equal(k, keys.keys[i]));
+				assert_true(skv_key_from_hex(hex, 32, &k));
+				assert_true(skv_key_equal(k, keys.keys[i]));
 			}
 		}
-		assert_int_equal(m->parent_key_case, round % 3 == KVB_KEYS_STRING ? 9 :
-						     round % 3 == KVB_KEYS_INT	  ? 8 : 7);
+		assert_int_equal(m->parent_key_case, round % 3 == SKV_KEYS_STRING ? 9 :
+						     round % 3 == SKV_KEYS_INT	  ? 8 : 7);
 		assert_string_equal(m->request_id, "id");
 		protobuf_c_message_free_unpacked(&m->base, NULL);
 		trip_end(&t);

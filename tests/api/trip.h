@@ -13,36 +13,36 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <kvb/v1_json.h>
+#include <skv/v1_json.h>
 
 #define ROUNDS 300
 
 struct trip {
-	struct kvb_arena made; /* what is written */
-	struct kvb_arena read;
-	struct kvb_buf text;
-	struct kvb_v1_in in;
-	struct kvb_error err;
-	struct kvb_secret secret;
+	struct skv_arena made; /* what is written */
+	struct skv_arena read;
+	struct skv_buf text;
+	struct skv_v1_in in;
+	struct skv_error err;
+	struct skv_secret secret;
 	uint64_t random;
 };
 
 static inline void trip_begin(struct trip *t, uint64_t seed)
 {
 	memset(t, 0, sizeof *t);
-	kvb_arena_init(&t->made);
-	kvb_arena_init(&t->read);
-	kvb_buf_init(&t->text);
+	skv_arena_init(&t->made);
+	skv_arena_init(&t->read);
+	skv_buf_init(&t->text);
 	memset(&t->secret, 7, sizeof t->secret);
-	t->in = (struct kvb_v1_in){ .arena = &t->read, .secret = &t->secret, .tenant = "default" };
+	t->in = (struct skv_v1_in){ .arena = &t->read, .secret = &t->secret, .tenant = "default" };
 	t->random = seed * 0x9e3779b97f4a7c15u + 1;
 }
 
 static inline void trip_end(struct trip *t)
 {
-	kvb_arena_destroy(&t->made);
-	kvb_arena_destroy(&t->read);
-	kvb_buf_destroy(&t->text);
+	skv_arena_destroy(&t->made);
+	skv_arena_destroy(&t->read);
+	skv_buf_destroy(&t->text);
 }
 
 /* What was written, as the arguments `text, n` of a reader, in memory of exactly that size. */
@@ -77,7 +77,7 @@ static inline uint32_t any32(struct trip *t) { return (uint32_t)any64(t); }
 
 static inline void *made(struct trip *t, size_t n, size_t size)
 {
-	void *p = kvb_arena_calloc(&t->made, n, size);
+	void *p = skv_arena_calloc(&t->made, n, size);
 
 	assert_non_null(p);
 	return p;
@@ -87,12 +87,12 @@ static inline void *made(struct trip *t, size_t n, size_t size)
 static inline const char *any_name(struct trip *t, uint32_t i)
 {
 	static const char letters[] = "abcXYZ019._-";
-	uint32_t n = below(t, 8) ? below(t, 20) : KVB_MAX_NAME - 10;
-	char *s = made(t, 1, KVB_MAX_NAME + 1);
+	uint32_t n = below(t, 8) ? below(t, 20) : SKV_MAX_NAME - 10;
+	char *s = made(t, 1, SKV_MAX_NAME + 1);
 	int at = snprintf(s, 11, "n%u", i);
 
 	s[at++] = '_';
-	for (uint32_t k = 0; k < n && (uint32_t)at < KVB_MAX_NAME; k++)
+	for (uint32_t k = 0; k < n && (uint32_t)at < SKV_MAX_NAME; k++)
 		s[at++] = letters[below(t, sizeof letters - 1)];
 	return s;
 }
@@ -149,7 +149,7 @@ static inline void same_names(const char *const *a, uint32_t na, const char *con
 	do {                                                                                         \
 		int status_ = reader(&(t)->in, trip_text(t), (t)->text.len, out, &(t)->err);         \
                                                                                                      \
-		if (status_ != KVB_OK)                                                               \
+		if (status_ != SKV_OK)                                                               \
 			fail_msg("%s: %s at '%s'\n%.*s", #reader, (t)->err.message, (t)->err.field,  \
 				 (int)((t)->text.len < 2000 ? (t)->text.len : 2000), trip_text(t));   \
 	} while (0)

@@ -13,10 +13,10 @@
 #include <time.h>
 #include <unistd.h>
 
-#include <kvb/lock.h>
+#include <skv/lock.h>
 
 static pthread_rwlock_t theirs = PTHREAD_RWLOCK_INITIALIZER;
-static struct kvb_rwlock ours;
+static struct skv_rwlock ours;
 static atomic_bool stop;
 static bool use_ours;
 
@@ -36,8 +36,8 @@ static void *read_on(void *arg)
 	while (!atomic_load_explicit(&stop, memory_order_relaxed)) {
 		for (int i = 0; i < 100; i++, n++) {
 			if (use_ours) {
-				kvb_rwlock_read(&ours);
-				kvb_rwlock_read_unlock(&ours);
+				skv_rwlock_read(&ours);
+				skv_rwlock_read_unlock(&ours);
 			} else {
 				pthread_rwlock_rdlock(&theirs);
 				pthread_rwlock_unlock(&theirs);
@@ -73,7 +73,7 @@ int main(int argc, char **argv)
 	long most = argc > 1 ? atol(argv[1]) : sysconf(_SC_NPROCESSORS_ONLN);
 	double begin;
 
-	kvb_rwlock_init(&ours);
+	skv_rwlock_init(&ours);
 	for (long n = 1; n <= most; n *= 2) {
 		use_ours = false;
 		printf("%ld threads: pthread %.0f ns of CPU for lock and unlock, ", n, run(n));
@@ -82,10 +82,10 @@ int main(int argc, char **argv)
 	}
 	begin = seconds(CLOCK_THREAD_CPUTIME_ID);
 	for (int i = 0; i < 1000000; i++) {
-		kvb_rwlock_write(&ours);
-		kvb_rwlock_write_unlock(&ours);
+		skv_rwlock_write(&ours);
+		skv_rwlock_write_unlock(&ours);
 	}
 	printf("write: %.0f ns with %u stripes\n", (seconds(CLOCK_THREAD_CPUTIME_ID) - begin) * 1e3, ours.n);
-	kvb_rwlock_destroy(&ours);
+	skv_rwlock_destroy(&ours);
 	return 0;
 }

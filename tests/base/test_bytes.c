@@ -11,8 +11,8 @@
 #include <cmocka.h>
 #include <string.h>
 
-#include <kvb/bytes.h>
-#include <kvb/mem.h>
+#include <skv/bytes.h>
+#include <skv/mem.h>
 
 /* splitmix64: the same numbers in every run. */
 static uint64_t next(uint64_t *seed)
@@ -28,21 +28,21 @@ static void golden_bytes(void **state)
 {
 	static const uint8_t want[] = { 0x01, 0x02, 0x03, 0x06, 0x05, 0x04, 0x03, 0x0e, 0x0d, 0x0c, 0x0b, 0x0a,
 					0x09, 0x08, 0x07, 0xac, 0x02, 0x02, 'h', 'i', 'x', '-', '7' };
-	struct kvb_buf b;
+	struct skv_buf b;
 
 	(void)state;
-	kvb_buf_init(&b);
-	kvb_put_u8(&b, 1);
-	kvb_put_u16(&b, 0x0302);
-	kvb_put_u32(&b, 0x03040506);
-	kvb_put_u64(&b, 0x0708090a0b0c0d0eu);
-	kvb_put_varint(&b, 300);
-	kvb_put_string(&b, "hi", 2);
-	kvb_buf_printf(&b, "%c%d", 'x', -7);
+	skv_buf_init(&b);
+	skv_put_u8(&b, 1);
+	skv_put_u16(&b, 0x0302);
+	skv_put_u32(&b, 0x03040506);
+	skv_put_u64(&b, 0x0708090a0b0c0d0eu);
+	skv_put_varint(&b, 300);
+	skv_put_string(&b, "hi", 2);
+	skv_buf_printf(&b, "%c%d", 'x', -7);
 	assert_false(b.failed);
 	assert_int_equal(b.len, sizeof want);
 	assert_memory_equal(b.data, want, sizeof want);
-	kvb_buf_destroy(&b);
+	skv_buf_destroy(&b);
 	assert_null(b.data);
 }
 
@@ -63,16 +63,16 @@ static void golden_varints(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < sizeof row / sizeof row[0]; i++) {
-		struct kvb_rd r = kvb_rd_make(row[i].bytes, row[i].n);
-		struct kvb_buf b = { 0 };
+		struct skv_rd r = skv_rd_make(row[i].bytes, row[i].n);
+		struct skv_buf b = { 0 };
 
-		kvb_put_varint(&b, row[i].v);
+		skv_put_varint(&b, row[i].v);
 		assert_int_equal(b.len, row[i].n);
 		assert_memory_equal(b.data, row[i].bytes, row[i].n);
-		assert_true(kvb_get_varint(&r) == row[i].v);
+		assert_true(skv_get_varint(&r) == row[i].v);
 		assert_false(r.failed);
-		assert_int_equal(kvb_rd_left(&r), 0);
-		kvb_buf_destroy(&b);
+		assert_int_equal(skv_rd_left(&r), 0);
+		skv_buf_destroy(&b);
 	}
 }
 
@@ -80,62 +80,62 @@ static void too_large_varints_fail(void **state)
 {
 	static const uint8_t eleven[] = { 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 1 };
 	static const uint8_t over[] = { 255, 255, 255, 255, 255, 255, 255, 255, 255, 2 };
-	struct kvb_rd r = kvb_rd_make(eleven, sizeof eleven);
+	struct skv_rd r = skv_rd_make(eleven, sizeof eleven);
 
 	(void)state;
-	assert_true(kvb_get_varint(&r) == 0 && r.failed);
-	r = kvb_rd_make(over, sizeof over);
-	assert_true(kvb_get_varint(&r) == 0 && r.failed);
-	r = kvb_rd_make(eleven, 3); /* ends in the middle */
-	assert_true(kvb_get_varint(&r) == 0 && r.failed);
+	assert_true(skv_get_varint(&r) == 0 && r.failed);
+	r = skv_rd_make(over, sizeof over);
+	assert_true(skv_get_varint(&r) == 0 && r.failed);
+	r = skv_rd_make(eleven, 3); /* ends in the middle */
+	assert_true(skv_get_varint(&r) == 0 && r.failed);
 }
 
-static void write_one(struct kvb_buf *b, uint64_t kind, uint64_t v)
+static void write_one(struct skv_buf *b, uint64_t kind, uint64_t v)
 {
 	switch (kind) {
 	case 0:
-		kvb_put_u8(b, (uint8_t)v);
+		skv_put_u8(b, (uint8_t)v);
 		break;
 	case 1:
-		kvb_put_u16(b, (uint16_t)v);
+		skv_put_u16(b, (uint16_t)v);
 		break;
 	case 2:
-		kvb_put_u32(b, (uint32_t)v);
+		skv_put_u32(b, (uint32_t)v);
 		break;
 	case 3:
-		kvb_put_u64(b, v);
+		skv_put_u64(b, v);
 		break;
 	case 4:
-		kvb_put_varint(b, v >> (v & 63));
+		skv_put_varint(b, v >> (v & 63));
 		break;
 	default:
-		kvb_put_string(b, (const char *)&v, v & 7);
+		skv_put_string(b, (const char *)&v, v & 7);
 	}
 }
 
-static void read_one(struct kvb_rd *r, uint64_t kind, uint64_t v)
+static void read_one(struct skv_rd *r, uint64_t kind, uint64_t v)
 {
 	const char *s;
 	size_t n;
 
 	switch (kind) {
 	case 0:
-		assert_int_equal(kvb_get_u8(r), (uint8_t)v);
+		assert_int_equal(skv_get_u8(r), (uint8_t)v);
 		break;
 	case 1:
-		assert_int_equal(kvb_get_u16(r), (uint16_t)v);
+		assert_int_equal(skv_get_u16(r), (uint16_t)v);
 		break;
 	case 2:
-		assert_int_equal(kvb_get_u32(r), (uint32_t)v);
+		assert_int_equal(skv_get_u32(r), (uint32_t)v);
 		break;
 	case 3:
-		assert_true(kvb_get_u64(r) == v);
+		assert_true(skv_get_u64(r) == v);
 		break;
 	case 4:
-		assert_true(kvb_get_varint(r) == v >> (v & 63));
+		assert_true(skv_get_varint(r) == v >> (v & 63));
 		break;
 	default:
-		s = kvb_get_string(r, &n, 7);
+		s = skv_get_string(r, &n, 7);
 		assert_non_null(s);
 		assert_int_equal(n, v & 7);
 		assert_memory_equal(s, &v, n);
@@ -147,8 +147,8 @@ static void random_values_come_back(void **state)
 	(void)state;
 	for (uint64_t round = 0; round < 200; round++) {
 		uint64_t w = round, seed = round;
-		struct kvb_buf b = { 0 };
-		struct kvb_rd r;
+		struct skv_buf b = { 0 };
+		struct skv_rd r;
 
 		for (int i = 0; i < 200; i++) {
 			uint64_t kind = next(&w) % 6;
@@ -156,63 +156,63 @@ static void random_values_come_back(void **state)
 			write_one(&b, kind, next(&w));
 		}
 		assert_false(b.failed);
-		r = kvb_rd_make(b.data, b.len);
+		r = skv_rd_make(b.data, b.len);
 		for (int i = 0; i < 200; i++) {
 			uint64_t kind = next(&seed) % 6;
 
 			read_one(&r, kind, next(&seed));
 		}
 		assert_false(r.failed);
-		assert_int_equal(kvb_rd_left(&r), 0);
-		kvb_buf_destroy(&b);
+		assert_int_equal(skv_rd_left(&r), 0);
+		skv_buf_destroy(&b);
 	}
 }
 
 /* A heap copy of exactly n bytes, so that one step over the end is found. */
 static void read_nonsense(uint64_t seed, size_t n)
 {
-	uint8_t *raw = kvb_malloc(n);
-	struct kvb_rd r = kvb_rd_make(raw, n);
+	uint8_t *raw = skv_malloc(n);
+	struct skv_rd r = skv_rd_make(raw, n);
 	uint64_t sum = 0;
 
 	assert_non_null(raw);
 	for (size_t i = 0; i < n; i++)
 		raw[i] = (uint8_t)next(&seed);
 	for (int i = 0; i < 50 && !r.failed; i++) {
-		size_t before = kvb_rd_left(&r), len = 0;
+		size_t before = skv_rd_left(&r), len = 0;
 		const char *s;
 
 		switch (next(&seed) % 7) {
 		case 0:
-			sum += kvb_get_u8(&r);
+			sum += skv_get_u8(&r);
 			break;
 		case 1:
-			sum += kvb_get_u16(&r);
+			sum += skv_get_u16(&r);
 			break;
 		case 2:
-			sum += kvb_get_u32(&r);
+			sum += skv_get_u32(&r);
 			break;
 		case 3:
-			sum += kvb_get_u64(&r);
+			sum += skv_get_u64(&r);
 			break;
 		case 4:
-			sum += kvb_get_varint(&r);
+			sum += skv_get_varint(&r);
 			break;
 		case 5:
-			s = kvb_get_string(&r, &len, 16);
+			s = skv_get_string(&r, &len, 16);
 			assert_true(len <= 16);
 			for (size_t k = 0; s && k < len; k++)
 				sum += (uint8_t)s[k];
 			break;
 		default:
-			s = (const char *)kvb_get_bytes(&r, next(&seed) % 20);
-			sum += s && before > kvb_rd_left(&r) ? (uint8_t)s[0] : 0;
+			s = (const char *)skv_get_bytes(&r, next(&seed) % 20);
+			sum += s && before > skv_rd_left(&r) ? (uint8_t)s[0] : 0;
 		}
-		assert_true(kvb_rd_left(&r) <= before);
+		assert_true(skv_rd_left(&r) <= before);
 		assert_true(r.p >= raw && r.p <= raw + n);
 	}
 	assert_true(sum < UINT64_MAX); /* so that the reads are not left out */
-	kvb_free(raw);
+	skv_free(raw);
 }
 
 static void nonsense_stays_in_bounds(void **state)
@@ -225,106 +225,106 @@ static void nonsense_stays_in_bounds(void **state)
 static void a_failed_read_is_sticky(void **state)
 {
 	static const uint8_t raw[] = { 1, 2, 3 };
-	struct kvb_rd r = kvb_rd_make(raw, sizeof raw);
+	struct skv_rd r = skv_rd_make(raw, sizeof raw);
 	size_t n = 9;
 
 	(void)state;
-	assert_int_equal(kvb_get_u32(&r), 0);
+	assert_int_equal(skv_get_u32(&r), 0);
 	assert_true(r.failed);
-	assert_int_equal(kvb_get_u8(&r), 0);
-	assert_null(kvb_get_bytes(&r, 0));
-	assert_null(kvb_get_string(&r, &n, 10));
+	assert_int_equal(skv_get_u8(&r), 0);
+	assert_null(skv_get_bytes(&r, 0));
+	assert_null(skv_get_string(&r, &n, 10));
 	assert_int_equal(n, 0);
-	assert_int_equal(kvb_rd_left(&r), 3); /* nothing was consumed */
+	assert_int_equal(skv_rd_left(&r), 3); /* nothing was consumed */
 }
 
 static void empty_readers_are_fine(void **state)
 {
-	struct kvb_rd r = kvb_rd_make(NULL, 0);
+	struct skv_rd r = skv_rd_make(NULL, 0);
 
 	(void)state;
-	assert_int_equal(kvb_rd_left(&r), 0);
-	(void)kvb_get_bytes(&r, 0);
+	assert_int_equal(skv_rd_left(&r), 0);
+	(void)skv_get_bytes(&r, 0);
 	assert_false(r.failed);
-	assert_int_equal(kvb_get_u8(&r), 0);
+	assert_int_equal(skv_get_u8(&r), 0);
 	assert_true(r.failed);
 }
 
 static void strings_have_a_bound(void **state)
 {
-	struct kvb_buf b = { 0 };
-	struct kvb_rd r;
+	struct skv_buf b = { 0 };
+	struct skv_rd r;
 	size_t n;
 
 	(void)state;
-	kvb_put_string(&b, "12345", 5);
-	r = kvb_rd_make(b.data, b.len);
-	assert_non_null(kvb_get_string(&r, &n, 5));
-	r = kvb_rd_make(b.data, b.len);
-	assert_null(kvb_get_string(&r, &n, 4));
+	skv_put_string(&b, "12345", 5);
+	r = skv_rd_make(b.data, b.len);
+	assert_non_null(skv_get_string(&r, &n, 5));
+	r = skv_rd_make(b.data, b.len);
+	assert_null(skv_get_string(&r, &n, 4));
 	assert_true(r.failed);
-	r = kvb_rd_make(b.data, b.len - 1);
-	assert_null(kvb_get_string(&r, &n, 5));
-	kvb_buf_clear(&b);
-	kvb_put_varint(&b, UINT64_MAX); /* a length that is a lie */
-	r = kvb_rd_make(b.data, b.len);
-	assert_null(kvb_get_string(&r, &n, SIZE_MAX));
+	r = skv_rd_make(b.data, b.len - 1);
+	assert_null(skv_get_string(&r, &n, 5));
+	skv_buf_clear(&b);
+	skv_put_varint(&b, UINT64_MAX); /* a length that is a lie */
+	r = skv_rd_make(b.data, b.len);
+	assert_null(skv_get_string(&r, &n, SIZE_MAX));
 	assert_true(r.failed);
-	kvb_buf_destroy(&b);
+	skv_buf_destroy(&b);
 }
 
 static void a_failed_write_is_sticky_and_keeps_the_begin(void **state)
 {
-	struct kvb_buf b = { 0 };
+	struct skv_buf b = { 0 };
 
 	(void)state;
-	kvb_put_bytes(&b, "begin", 5);
-	kvb_mem_fail_at(1);
-	assert_false(kvb_buf_reserve(&b, 1 << 20));
-	kvb_mem_fail_at(0);
+	skv_put_bytes(&b, "begin", 5);
+	skv_mem_fail_at(1);
+	assert_false(skv_buf_reserve(&b, 1 << 20));
+	skv_mem_fail_at(0);
 	assert_true(b.failed);
-	kvb_put_u32(&b, 7);
-	kvb_buf_printf(&b, "more");
-	kvb_buf_set_u32(&b, 0, 9);
+	skv_put_u32(&b, 7);
+	skv_buf_printf(&b, "more");
+	skv_buf_set_u32(&b, 0, 9);
 	assert_int_equal(b.len, 5);
 	assert_memory_equal(b.data, "begin", 5);
-	kvb_buf_clear(&b);
+	skv_buf_clear(&b);
 	assert_false(b.failed);
-	kvb_put_u8(&b, 7);
+	skv_put_u8(&b, 7);
 	assert_int_equal(b.len, 1);
-	assert_false(kvb_buf_reserve(&b, SIZE_MAX));
+	assert_false(skv_buf_reserve(&b, SIZE_MAX));
 	assert_true(b.failed);
-	kvb_buf_destroy(&b);
+	skv_buf_destroy(&b);
 }
 
 static void a_length_is_filled_in_later(void **state)
 {
-	struct kvb_buf b = { 0 };
-	struct kvb_rd r;
+	struct skv_buf b = { 0 };
+	struct skv_rd r;
 
 	(void)state;
-	kvb_put_u32(&b, 0);
-	kvb_put_bytes(&b, "abc", 3);
-	kvb_buf_set_u32(&b, 0, 0x01020304);
-	kvb_buf_set_u32(&b, 4, 0xffffffff); /* only three bytes there: left alone */
-	kvb_buf_set_u32(&b, 100, 1);
-	r = kvb_rd_make(b.data, b.len);
-	assert_int_equal(kvb_get_u32(&r), 0x01020304);
-	assert_memory_equal(kvb_get_bytes(&r, 3), "abc", 3);
-	kvb_buf_destroy(&b);
+	skv_put_u32(&b, 0);
+	skv_put_bytes(&b, "abc", 3);
+	skv_buf_set_u32(&b, 0, 0x01020304);
+	skv_buf_set_u32(&b, 4, 0xffffffff); /* only three bytes there: left alone */
+	skv_buf_set_u32(&b, 100, 1);
+	r = skv_rd_make(b.data, b.len);
+	assert_int_equal(skv_get_u32(&r), 0x01020304);
+	assert_memory_equal(skv_get_bytes(&r, 3), "abc", 3);
+	skv_buf_destroy(&b);
 }
 
 static void printf_grows_as_needed(void **state)
 {
-	struct kvb_buf b = { 0 };
+	struct skv_buf b = { 0 };
 
 	(void)state;
 	for (int i = 0; i < 1000; i++)
-		kvb_buf_printf(&b, "%04d,", i);
+		skv_buf_printf(&b, "%04d,", i);
 	assert_int_equal(b.len, 5000);
 	assert_memory_equal(b.data, "0000,0001,", 10);
 	assert_memory_equal(b.data + 4995, "0999,", 5);
-	kvb_buf_destroy(&b);
+	skv_buf_destroy(&b);
 }
 
 int main(void)

@@ -13,24 +13,24 @@
 #include <pthread.h>
 #include <string.h>
 
-#include <kvb/hash.h>
-#include <kvb/key_set.h>
+#include <skv/hash.h>
+#include <skv/key_set.h>
 
 static void checksum_is_xxh3(void **state)
 {
 	uint8_t b[4096];
 
 	(void)state;
-	assert_true(kvb_checksum("", 0) == 0x2d06800538d394c2u);
-	assert_true(kvb_checksum(NULL, 0) == 0x2d06800538d394c2u);
-	assert_true(kvb_checksum("a", 1) == 0xe6c632b61e964e1fu);
-	assert_true(kvb_checksum("abc", 3) == 0x78af5f94892f3950u);
-	assert_true(kvb_checksum("kvblockd", 8) == 0x9b211f5a5c16cb55u);
+	assert_true(skv_checksum("", 0) == 0x2d06800538d394c2u);
+	assert_true(skv_checksum(NULL, 0) == 0x2d06800538d394c2u);
+	assert_true(skv_checksum("a", 1) == 0xe6c632b61e964e1fu);
+	assert_true(skv_checksum("abc", 3) == 0x78af5f94892f3950u);
+	assert_true(skv_checksum("slabkvd", 7) == 0x1b2fa231fd4e965au);
 	for (int i = 0; i < 4096; i++)
 		b[i] = (uint8_t)i;
-	assert_true(kvb_checksum(b, sizeof b) == 0xeb4b7c3707879151u);
+	assert_true(skv_checksum(b, sizeof b) == 0xeb4b7c3707879151u);
 	b[2000] ^= 1;
-	assert_true(kvb_checksum(b, sizeof b) != 0xeb4b7c3707879151u);
+	assert_true(skv_checksum(b, sizeof b) != 0xeb4b7c3707879151u);
 }
 
 static void checksum_does_not_care_for_alignment(void **state)
@@ -43,18 +43,18 @@ static void checksum_does_not_care_for_alignment(void **state)
 	for (size_t shift = 1; shift < 16; shift++) {
 		memcpy(moved + shift, pattern, sizeof pattern);
 		for (size_t n = 0; n <= sizeof pattern; n += 64)
-			assert_true(kvb_checksum(moved + shift, n) == kvb_checksum(pattern, n));
+			assert_true(skv_checksum(moved + shift, n) == skv_checksum(pattern, n));
 	}
 }
 
 static void content_hash_is_xxh3_128(void **state)
 {
-	char hex[KVB_KEY_HEX + 1];
+	char hex[SKV_KEY_HEX + 1];
 
 	(void)state;
-	kvb_key_to_hex(kvb_hash128("", 0), hex);
+	skv_key_to_hex(skv_hash128("", 0), hex);
 	assert_string_equal(hex, "99aa06d3014798d86001c324468d497f");
-	kvb_key_to_hex(kvb_hash128("abc", 3), hex);
+	skv_key_to_hex(skv_hash128("abc", 3), hex);
 	assert_string_equal(hex, "06b05ab6733a618578af5f94892f3950");
 }
 
@@ -69,8 +69,8 @@ static void string_keys_are_siphash(void **state)
 		{ 2, "8177228da4a45dc7fca38bdef60affe4" },
 		{ 63, "5150d1772f50834a503e069a973fbd7c" },
 	};
-	struct kvb_secret secret;
-	char text[64], hex[KVB_KEY_HEX + 1];
+	struct skv_secret secret;
+	char text[64], hex[SKV_KEY_HEX + 1];
 
 	(void)state;
 	for (int i = 0; i < 16; i++)
@@ -78,11 +78,11 @@ static void string_keys_are_siphash(void **state)
 	for (int i = 0; i < 64; i++)
 		text[i] = (char)i;
 	for (size_t i = 0; i < 4; i++) {
-		kvb_key_to_hex(kvb_key_from_string(&secret, text, row[i].n), hex);
+		skv_key_to_hex(skv_key_from_string(&secret, text, row[i].n), hex);
 		assert_string_equal(hex, row[i].hex);
 	}
 	secret.bytes[15] ^= 1;
-	kvb_key_to_hex(kvb_key_from_string(&secret, text, 0), hex);
+	skv_key_to_hex(skv_key_from_string(&secret, text, 0), hex);
 	assert_string_not_equal(hex, row[0].hex);
 }
 
@@ -90,58 +90,58 @@ static void a_batch_of_keys_is_its_keys(void **state)
 {
 	static const size_t n[] = { 64, 64, 64, 64, 64, 3, 3, 66, 66, 66, 66, 0, 0, 0, 0, 1, 7, 8, 8, 8, 8, 255, 255, 255, 255 };
 	enum { N = sizeof n / sizeof n[0] };
-	struct kvb_secret secret;
+	struct skv_secret secret;
 	char text[N][255];
-	struct kvb_key out[N];
-	struct kvb_key_batch b = { .secret = &secret };
+	struct skv_key out[N];
+	struct skv_key_batch b = { .secret = &secret };
 
 	(void)state;
-	kvb_random(&secret, sizeof secret);
-	kvb_random(text, sizeof text);
+	skv_random(&secret, sizeof secret);
+	skv_random(text, sizeof text);
 	for (int round = 0; round < 300; round++) {
 		for (int i = 0; i < N; i++)
-			kvb_key_batch_add(&b, text[i], round ? (size_t)round % 255 : n[i], &out[i]);
-		kvb_key_batch_end(&b);
+			skv_key_batch_add(&b, text[i], round ? (size_t)round % 255 : n[i], &out[i]);
+		skv_key_batch_end(&b);
 		for (int i = 0; i < N; i++) {
-			struct kvb_key one = kvb_key_from_string(&secret, text[i], round ? (size_t)round % 255 : n[i]);
+			struct skv_key one = skv_key_from_string(&secret, text[i], round ? (size_t)round % 255 : n[i]);
 
-			assert_true(kvb_key_equal(out[i], one));
+			assert_true(skv_key_equal(out[i], one));
 		}
 	}
 }
 
 static void hex_goes_both_ways(void **state)
 {
-	struct kvb_key key = { 0x0123456789abcdefu, 0xfedcba9876543210u }, back;
-	char hex[KVB_KEY_HEX + 1];
+	struct skv_key key = { 0x0123456789abcdefu, 0xfedcba9876543210u }, back;
+	char hex[SKV_KEY_HEX + 1];
 
 	(void)state;
-	kvb_key_to_hex(key, hex);
+	skv_key_to_hex(key, hex);
 	assert_string_equal(hex, "0123456789abcdeffedcba9876543210");
-	assert_true(kvb_key_from_hex(hex, 32, &back));
-	assert_true(kvb_key_equal(key, back));
-	assert_true(kvb_key_from_hex("0123456789ABCDEFFEDCBA9876543210", 32, &back));
-	assert_true(kvb_key_equal(key, back));
-	kvb_key_to_hex((struct kvb_key){ 0, 5 }, hex); /* keys_int 5 */
+	assert_true(skv_key_from_hex(hex, 32, &back));
+	assert_true(skv_key_equal(key, back));
+	assert_true(skv_key_from_hex("0123456789ABCDEFFEDCBA9876543210", 32, &back));
+	assert_true(skv_key_equal(key, back));
+	skv_key_to_hex((struct skv_key){ 0, 5 }, hex); /* keys_int 5 */
 	assert_string_equal(hex, "00000000000000000000000000000005");
 }
 
 static void other_text_is_no_key(void **state)
 {
 	static const char good[] = "0123456789abcdeffedcba9876543210";
-	struct kvb_key key = { 1, 2 };
+	struct skv_key key = { 1, 2 };
 	char bad[33];
 
 	(void)state;
-	assert_false(kvb_key_from_hex(good, 31, &key));
-	assert_false(kvb_key_from_hex(good, 33, &key));
-	assert_false(kvb_key_from_hex("", 0, &key));
+	assert_false(skv_key_from_hex(good, 31, &key));
+	assert_false(skv_key_from_hex(good, 33, &key));
+	assert_false(skv_key_from_hex("", 0, &key));
 	for (int c = 0; c < 256; c++) {
 		if (strchr("0123456789abcdefABCDEF", c) && c != 0)
 			continue;
 		memcpy(bad, good, sizeof bad);
 		bad[c % 32] = (char)c;
-		assert_false(kvb_key_from_hex(bad, 32, &key));
+		assert_false(skv_key_from_hex(bad, 32, &key));
 	}
 	assert_true(key.hi == 1 && key.lo == 2); /* untouched */
 }
@@ -154,10 +154,10 @@ static void mixed_keys_spread(void **state)
 
 	(void)state;
 	for (uint64_t i = 0; i < 25600; i++) {
-		struct kvb_key key = { 0, i };
+		struct skv_key key = { 0, i };
 
-		bucket[kvb_key_mix(key, 42) & 255]++;
-		same += kvb_key_mix(key, 42) == kvb_key_mix(key, 43);
+		bucket[skv_key_mix(key, 42) & 255]++;
+		same += skv_key_mix(key, 42) == skv_key_mix(key, 43);
 	}
 	for (int i = 0; i < 256; i++)
 		assert_in_range(bucket[i], 40, 200); /* 100 expected */
@@ -169,15 +169,15 @@ static void random_bytes_differ(void **state)
 	uint64_t a[4] = { 0 }, b[4] = { 0 };
 
 	(void)state;
-	kvb_random(a, sizeof a);
-	kvb_random(b, sizeof b);
+	skv_random(a, sizeof a);
+	skv_random(b, sizeof b);
 	assert_memory_not_equal(a, b, sizeof a);
 	assert_true((a[0] | a[1]) != 0 && (a[2] | a[3]) != 0);
 }
 
 static void *draw(void *out)
 {
-	kvb_random(out, 16);
+	skv_random(out, 16);
 	return NULL;
 }
 
@@ -200,36 +200,36 @@ static void threads_draw_different_numbers(void **state)
 static void secrets_compare(void **state)
 {
 	(void)state;
-	assert_true(kvb_equal_secret("abcd", "abcd", 4));
-	assert_false(kvb_equal_secret("abcd", "abcx", 4));
-	assert_true(kvb_equal_secret("abcd", "abcx", 3));
-	assert_true(kvb_equal_secret("", "x", 0));
+	assert_true(skv_equal_secret("abcd", "abcd", 4));
+	assert_false(skv_equal_secret("abcd", "abcx", 4));
+	assert_true(skv_equal_secret("abcd", "abcx", 3));
+	assert_true(skv_equal_secret("", "x", 0));
 }
 
 static void a_key_set_knows_what_came_before(void **state)
 {
 	enum { N = 1000 };
-	static struct kvb_key keys[N];
+	static struct skv_key keys[N];
 	static uint32_t cells[2048];
-	struct kvb_key_set set;
+	struct skv_key_set set;
 
 	(void)state;
-	assert_int_equal(kvb_key_set_cells(0), 2);
-	assert_int_equal(kvb_key_set_cells(N), 2048);
-	kvb_key_set_init(&set, cells, N);
+	assert_int_equal(skv_key_set_cells(0), 2);
+	assert_int_equal(skv_key_set_cells(N), 2048);
+	skv_key_set_init(&set, cells, N);
 	for (uint32_t i = 0; i < N; i++) {
 		uint32_t *at;
 
-		keys[i] = (struct kvb_key){ i % 7, i % 300 }; /* alike in a half, never in both */
-		at = kvb_key_set_find(&set, keys, keys[i]);
+		keys[i] = (struct skv_key){ i % 7, i % 300 }; /* alike in a half, never in both */
+		at = skv_key_set_find(&set, keys, keys[i]);
 		assert_int_equal(*at, 0);
 		*at = i + 1;
 	}
 	for (uint32_t i = 0; i < N; i++)
-		assert_int_equal(*kvb_key_set_find(&set, keys, keys[i]), i + 1);
-	assert_int_equal(*kvb_key_set_find(&set, keys, (struct kvb_key){ 9, 9 }), 0);
-	kvb_key_set_init(&set, memset(cells, 0, sizeof cells), N);
-	assert_int_equal(*kvb_key_set_find(&set, keys, keys[5]), 0);
+		assert_int_equal(*skv_key_set_find(&set, keys, keys[i]), i + 1);
+	assert_int_equal(*skv_key_set_find(&set, keys, (struct skv_key){ 9, 9 }), 0);
+	skv_key_set_init(&set, memset(cells, 0, sizeof cells), N);
+	assert_int_equal(*skv_key_set_find(&set, keys, keys[5]), 0);
 }
 
 int main(void)

@@ -14,33 +14,33 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <kvb/clock.h>
-#include <kvb/lock.h>
+#include <skv/clock.h>
+#include <skv/lock.h>
 
 enum { THREADS = 4, ROUNDS = 20000 };
 
 struct shared {
-	struct kvb_mutex m;
-	struct kvb_rwlock l;
-	struct kvb_cond c;
+	struct skv_mutex m;
+	struct skv_rwlock l;
+	struct skv_cond c;
 	long count; /* protected by m or l, as the test has it */
 	int turn;   /* protected by m */
 };
 
 static void setup(struct shared *s)
 {
-	kvb_mutex_init(&s->m);
-	kvb_rwlock_init(&s->l);
-	kvb_cond_init(&s->c);
+	skv_mutex_init(&s->m);
+	skv_rwlock_init(&s->l);
+	skv_cond_init(&s->c);
 	s->count = 0;
 	s->turn = 0;
 }
 
 static void teardown(struct shared *s)
 {
-	kvb_cond_destroy(&s->c);
-	kvb_rwlock_destroy(&s->l);
-	kvb_mutex_destroy(&s->m);
+	skv_cond_destroy(&s->c);
+	skv_rwlock_destroy(&s->l);
+	skv_mutex_destroy(&s->m);
 }
 
 static void run(void *(*fn)(void *), struct shared *s)
@@ -58,9 +58,9 @@ static void *add_under_mutex(void *p)
 	struct shared *s = p;
 
 	for (int i = 0; i < ROUNDS; i++) {
-		kvb_mutex_lock(&s->m);
+		skv_mutex_lock(&s->m);
 		s->count++;
-		kvb_mutex_unlock(&s->m);
+		skv_mutex_unlock(&s->m);
 	}
 	return NULL;
 }
@@ -72,13 +72,13 @@ static void *add_under_rwlock(void *p)
 
 	for (int i = 0; i < ROUNDS; i++) {
 		if (i % 4 == 0) {
-			kvb_rwlock_write(&s->l);
+			skv_rwlock_write(&s->l);
 			s->count += 4;
-			kvb_rwlock_write_unlock(&s->l);
+			skv_rwlock_write_unlock(&s->l);
 		} else {
-			kvb_rwlock_read(&s->l);
+			skv_rwlock_read(&s->l);
 			seen |= s->count; /* a sum of fours: never with a half one in it */
-			kvb_rwlock_read_unlock(&s->l);
+			skv_rwlock_read_unlock(&s->l);
 		}
 	}
 	return (void *)(seen & 3);
@@ -110,7 +110,7 @@ static void *ask(void *p)
 {
 	struct shared *s = p;
 
-	return (void *)(uintptr_t)(kvb_mutex_held(&s->m) || kvb_rwlock_write_held(&s->l));
+	return (void *)(uintptr_t)(skv_mutex_held(&s->m) || skv_rwlock_write_held(&s->l));
 }
 
 static void owners_are_known(void **state)
@@ -121,22 +121,22 @@ static void owners_are_known(void **state)
 
 	(void)state;
 	setup(&s);
-	assert_false(kvb_mutex_held(&s.m));
-	assert_false(kvb_rwlock_write_held(&s.l));
-	kvb_mutex_lock(&s.m);
-	kvb_rwlock_write(&s.l);
-	assert_true(kvb_mutex_held(&s.m));
-	assert_true(kvb_rwlock_write_held(&s.l));
+	assert_false(skv_mutex_held(&s.m));
+	assert_false(skv_rwlock_write_held(&s.l));
+	skv_mutex_lock(&s.m);
+	skv_rwlock_write(&s.l);
+	assert_true(skv_mutex_held(&s.m));
+	assert_true(skv_rwlock_write_held(&s.l));
 	assert_int_equal(pthread_create(&t, NULL, ask, &s), 0);
 	pthread_join(t, &held);
 	assert_null(held); /* held, but not by the one who asked */
-	kvb_rwlock_write_unlock(&s.l);
-	kvb_mutex_unlock(&s.m);
-	assert_false(kvb_mutex_held(&s.m));
-	assert_false(kvb_rwlock_write_held(&s.l));
-	kvb_rwlock_read(&s.l);
-	assert_false(kvb_rwlock_write_held(&s.l));
-	kvb_rwlock_read_unlock(&s.l);
+	skv_rwlock_write_unlock(&s.l);
+	skv_mutex_unlock(&s.m);
+	assert_false(skv_mutex_held(&s.m));
+	assert_false(skv_rwlock_write_held(&s.l));
+	skv_rwlock_read(&s.l);
+	assert_false(skv_rwlock_write_held(&s.l));
+	skv_rwlock_read_unlock(&s.l);
 	teardown(&s);
 }
 
@@ -146,12 +146,12 @@ static void *even(void *p)
 	struct shared *s = p;
 
 	for (int i = 0; i < 1000; i++) {
-		kvb_mutex_lock(&s->m);
+		skv_mutex_lock(&s->m);
 		while (s->turn % 2 != 0)
-			kvb_cond_wait(&s->c, &s->m);
+			skv_cond_wait(&s->c, &s->m);
 		s->turn++;
-		kvb_cond_broadcast(&s->c);
-		kvb_mutex_unlock(&s->m);
+		skv_cond_broadcast(&s->c);
+		skv_mutex_unlock(&s->m);
 	}
 	return NULL;
 }
@@ -165,13 +165,13 @@ static void waiting_gives_the_lock_away_and_back(void **state)
 	setup(&s);
 	assert_int_equal(pthread_create(&t, NULL, even, &s), 0);
 	for (int i = 0; i < 1000; i++) {
-		kvb_mutex_lock(&s.m);
+		skv_mutex_lock(&s.m);
 		while (s.turn % 2 != 1)
-			assert_true(kvb_cond_wait_ms(&s.c, &s.m, 60000));
-		assert_true(kvb_mutex_held(&s.m));
+			assert_true(skv_cond_wait_ms(&s.c, &s.m, 60000));
+		assert_true(skv_mutex_held(&s.m));
 		s.turn++;
-		kvb_cond_signal(&s.c);
-		kvb_mutex_unlock(&s.m);
+		skv_cond_signal(&s.c);
+		skv_mutex_unlock(&s.m);
 	}
 	pthread_join(t, NULL);
 	assert_int_equal(s.turn, 2000);
@@ -181,17 +181,17 @@ static void waiting_gives_the_lock_away_and_back(void **state)
 static void waiting_ends_in_time(void **state)
 {
 	struct shared s;
-	uint64_t begin = kvb_now_us();
+	uint64_t begin = skv_now_us();
 
 	(void)state;
 	setup(&s);
-	kvb_mutex_lock(&s.m);
-	while (kvb_cond_wait_ms(&s.c, &s.m, 30))
+	skv_mutex_lock(&s.m);
+	while (skv_cond_wait_ms(&s.c, &s.m, 30))
 		; /* woken for no reason */
-	assert_true(kvb_mutex_held(&s.m));
-	assert_true(kvb_now_us() - begin >= 30000);
-	(void)kvb_cond_wait_ms(&s.c, &s.m, 0);
-	kvb_mutex_unlock(&s.m);
+	assert_true(skv_mutex_held(&s.m));
+	assert_true(skv_now_us() - begin >= 30000);
+	(void)skv_cond_wait_ms(&s.c, &s.m, 0);
+	skv_mutex_unlock(&s.m);
 	teardown(&s);
 }
 
@@ -217,36 +217,36 @@ static bool aborts(void (*fn)(struct shared *))
 
 static void nothing_wrong(struct shared *s)
 {
-	kvb_mutex_lock(&s->m);
-	kvb_mutex_unlock(&s->m);
+	skv_mutex_lock(&s->m);
+	skv_mutex_unlock(&s->m);
 }
 static void lock_twice(struct shared *s)
 {
-	kvb_mutex_lock(&s->m);
-	kvb_mutex_lock(&s->m);
+	skv_mutex_lock(&s->m);
+	skv_mutex_lock(&s->m);
 }
-static void unlock_free(struct shared *s) { kvb_mutex_unlock(&s->m); }
+static void unlock_free(struct shared *s) { skv_mutex_unlock(&s->m); }
 static void *stranger(void *p)
 {
-	kvb_mutex_unlock(&((struct shared *)p)->m);
+	skv_mutex_unlock(&((struct shared *)p)->m);
 	return NULL;
 }
 static void unlock_as_a_stranger(struct shared *s)
 {
 	pthread_t t;
 
-	kvb_mutex_lock(&s->m);
+	skv_mutex_lock(&s->m);
 	if (pthread_create(&t, NULL, stranger, s) == 0)
 		pthread_join(t, NULL);
 }
 static void write_twice(struct shared *s)
 {
-	kvb_rwlock_write(&s->l);
-	kvb_rwlock_write(&s->l);
+	skv_rwlock_write(&s->l);
+	skv_rwlock_write(&s->l);
 }
-static void write_unlock_free(struct shared *s) { kvb_rwlock_write_unlock(&s->l); }
-static void wait_without_lock(struct shared *s) { kvb_cond_wait(&s->c, &s->m); }
-static void timed_wait_without_lock(struct shared *s) { (void)kvb_cond_wait_ms(&s->c, &s->m, 1); }
+static void write_unlock_free(struct shared *s) { skv_rwlock_write_unlock(&s->l); }
+static void wait_without_lock(struct shared *s) { skv_cond_wait(&s->c, &s->m); }
+static void timed_wait_without_lock(struct shared *s) { (void)skv_cond_wait_ms(&s->c, &s->m, 1); }
 
 static void misuse_aborts(void **state)
 {

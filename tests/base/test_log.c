@@ -16,8 +16,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include <kvb/log.h>
-#include <kvb/mem.h>
+#include <skv/log.h>
+#include <skv/mem.h>
 
 static int ends[2];
 static char said[65536];
@@ -31,7 +31,7 @@ static int open_pipe(void **state)
 static int close_pipe(void **state)
 {
 	(void)state;
-	kvb_log_setup(STDERR_FILENO, false, KVB_LOG_INFO);
+	skv_log_setup(STDERR_FILENO, false, SKV_LOG_INFO);
 	close(ends[0]);
 	close(ends[1]);
 	return 0;
@@ -82,24 +82,24 @@ static const char *member(json_t *j, const char *key)
 
 static void text_form(void **state)
 {
-	const struct kvb_log_field fields[] = { { "id", "a1" }, { "path", "/v1/x y" }, { "empty", "" } };
+	const struct skv_log_field fields[] = { { "id", "a1" }, { "path", "/v1/x y" }, { "empty", "" } };
 
 	(void)state;
-	kvb_log_setup(ends[1], false, KVB_LOG_INFO);
-	kvb_log(KVB_LOG_INFO, "main", "ready on port %d", 7333);
+	skv_log_setup(ends[1], false, SKV_LOG_INFO);
+	skv_log(SKV_LOG_INFO, "main", "ready on port %d", 7333);
 	assert_string_equal(text_line(), "info  main: ready on port 7333");
-	kvb_log_fields(KVB_LOG_ERROR, "front", "slow request", fields, 3);
+	skv_log_fields(SKV_LOG_ERROR, "front", "slow request", fields, 3);
 	assert_string_equal(text_line(), "error front: slow request id=a1 path=\"/v1/x y\" empty=\"\"");
 }
 
 static void json_form(void **state)
 {
-	const struct kvb_log_field fields[] = { { "id", "a1" }, { "path", "/v1/x y" } };
+	const struct skv_log_field fields[] = { { "id", "a1" }, { "path", "/v1/x y" } };
 	json_t *j;
 
 	(void)state;
-	kvb_log_setup(ends[1], true, KVB_LOG_INFO);
-	kvb_log_fields(KVB_LOG_WARN, "front", "slow \"request\" \\", fields, 2);
+	skv_log_setup(ends[1], true, SKV_LOG_INFO);
+	skv_log_fields(SKV_LOG_WARN, "front", "slow \"request\" \\", fields, 2);
 	j = json_line();
 	assert_string_equal(member(j, "level"), "warn");
 	assert_string_equal(member(j, "component"), "front");
@@ -112,27 +112,27 @@ static void json_form(void **state)
 
 static void levels_are_kept(void **state)
 {
-	enum kvb_log_level level = KVB_LOG_ERROR;
+	enum skv_log_level level = SKV_LOG_ERROR;
 
 	(void)state;
-	kvb_log_setup(ends[1], false, KVB_LOG_WARN);
-	assert_true(kvb_log_enabled(KVB_LOG_ERROR));
-	assert_true(kvb_log_enabled(KVB_LOG_WARN));
-	assert_false(kvb_log_enabled(KVB_LOG_INFO));
-	kvb_log(KVB_LOG_INFO, "x", "not said");
-	kvb_log_fields(KVB_LOG_DEBUG, "x", "not said", NULL, 0);
+	skv_log_setup(ends[1], false, SKV_LOG_WARN);
+	assert_true(skv_log_enabled(SKV_LOG_ERROR));
+	assert_true(skv_log_enabled(SKV_LOG_WARN));
+	assert_false(skv_log_enabled(SKV_LOG_INFO));
+	skv_log(SKV_LOG_INFO, "x", "not said");
+	skv_log_fields(SKV_LOG_DEBUG, "x", "not said", NULL, 0);
 	assert_string_equal(listen_pipe(), "");
-	kvb_log_level_set(KVB_LOG_INFO); /* while it runs */
-	kvb_log(KVB_LOG_INFO, "x", "said");
+	skv_log_level_set(SKV_LOG_INFO); /* while it runs */
+	skv_log(SKV_LOG_INFO, "x", "said");
 	assert_string_equal(text_line(), "info  x: said");
-	kvb_log_level_set(KVB_LOG_ERROR);
-	assert_false(kvb_log_enabled(KVB_LOG_WARN));
-	assert_true(kvb_log_level_parse("debug", &level));
-	assert_int_equal(level, KVB_LOG_DEBUG);
-	assert_true(kvb_log_level_parse("error", &level));
-	assert_int_equal(level, KVB_LOG_ERROR);
-	assert_false(kvb_log_level_parse("Debug", &level));
-	assert_false(kvb_log_level_parse("", &level));
+	skv_log_level_set(SKV_LOG_ERROR);
+	assert_false(skv_log_enabled(SKV_LOG_WARN));
+	assert_true(skv_log_level_parse("debug", &level));
+	assert_int_equal(level, SKV_LOG_DEBUG);
+	assert_true(skv_log_level_parse("error", &level));
+	assert_int_equal(level, SKV_LOG_ERROR);
+	assert_false(skv_log_level_parse("Debug", &level));
+	assert_false(skv_log_level_parse("", &level));
 }
 
 /* Everything that could begin a line of its own for some reader. */
@@ -145,12 +145,12 @@ static const char *const breaks[] = {
 static void nobody_forges_a_text_line(void **state)
 {
 	(void)state;
-	kvb_log_setup(ends[1], false, KVB_LOG_INFO);
+	skv_log_setup(ends[1], false, SKV_LOG_INFO);
 	for (size_t i = 0; i < sizeof breaks / sizeof breaks[0]; i++) {
-		const struct kvb_log_field f = { "key", breaks[i] };
+		const struct skv_log_field f = { "key", breaks[i] };
 		const char *line;
 
-		kvb_log_fields(KVB_LOG_INFO, "x", breaks[i], &f, 1);
+		skv_log_fields(SKV_LOG_INFO, "x", breaks[i], &f, 1);
 		line = text_line();
 		for (const char *p = line; *p; p++)
 			assert_true((unsigned char)*p >= 0x20 && *p != 0x7f);
@@ -164,12 +164,12 @@ static void nobody_forges_a_text_line(void **state)
 static void nobody_forges_a_json_line(void **state)
 {
 	(void)state;
-	kvb_log_setup(ends[1], true, KVB_LOG_INFO);
+	skv_log_setup(ends[1], true, SKV_LOG_INFO);
 	for (size_t i = 0; i < sizeof breaks / sizeof breaks[0]; i++) {
-		const struct kvb_log_field f = { "key", breaks[i] };
+		const struct skv_log_field f = { "key", breaks[i] };
 		json_t *j;
 
-		kvb_log_fields(KVB_LOG_INFO, "x", breaks[i], &f, 1);
+		skv_log_fields(SKV_LOG_INFO, "x", breaks[i], &f, 1);
 		j = json_line();
 		assert_null(strstr(said, "\xc2\x85"));
 		assert_null(strstr(said, "\xe2\x80\xa8"));
@@ -181,11 +181,11 @@ static void nobody_forges_a_json_line(void **state)
 
 static void nobody_forges_a_field(void **state)
 {
-	const struct kvb_log_field f[] = { { "user", "x\" role=\"admin" }, { "path", "a\\ b\\" }, { "q", "a=b" } };
+	const struct skv_log_field f[] = { { "user", "x\" role=\"admin" }, { "path", "a\\ b\\" }, { "q", "a=b" } };
 
 	(void)state;
-	kvb_log_setup(ends[1], false, KVB_LOG_INFO);
-	kvb_log_fields(KVB_LOG_INFO, "x", "m", f, 3);
+	skv_log_setup(ends[1], false, SKV_LOG_INFO);
+	skv_log_fields(SKV_LOG_INFO, "x", "m", f, 3);
 	assert_string_equal(text_line(),
 			    "info  x: m user=\"x\\\" role=\\\"admin\" path=\"a\\\\ b\\\\\" q=\"a=b\"");
 }
@@ -196,13 +196,13 @@ static void text_of_other_languages_stays(void **state)
 	json_t *j;
 
 	(void)state;
-	kvb_log_setup(ends[1], true, KVB_LOG_INFO);
-	kvb_log(KVB_LOG_INFO, "x", "%s", text);
+	skv_log_setup(ends[1], true, SKV_LOG_INFO);
+	skv_log(SKV_LOG_INFO, "x", "%s", text);
 	j = json_line();
 	assert_string_equal(member(j, "message"), text);
 	json_decref(j);
-	kvb_log_setup(ends[1], false, KVB_LOG_INFO);
-	kvb_log(KVB_LOG_INFO, "x", "%s", text);
+	skv_log_setup(ends[1], false, SKV_LOG_INFO);
+	skv_log(SKV_LOG_INFO, "x", "%s", text);
 	assert_non_null(strstr(text_line(), text));
 }
 
@@ -217,14 +217,14 @@ static void bytes_that_are_no_text_are_replaced(void **state)
 	for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
 		json_t *j;
 
-		kvb_log_setup(ends[1], true, KVB_LOG_INFO);
-		kvb_log(KVB_LOG_INFO, "x", "<%s>", bad[i]);
+		skv_log_setup(ends[1], true, SKV_LOG_INFO);
+		skv_log(SKV_LOG_INFO, "x", "<%s>", bad[i]);
 		j = json_line(); /* jansson refuses what is not UTF-8 */
 		assert_non_null(strstr(member(j, "message"), "\xef\xbf\xbd"));
 		assert_int_equal(member(j, "message")[0], '<');
 		json_decref(j);
-		kvb_log_setup(ends[1], false, KVB_LOG_INFO);
-		kvb_log(KVB_LOG_INFO, "x", "<%s>", bad[i]);
+		skv_log_setup(ends[1], false, SKV_LOG_INFO);
+		skv_log(SKV_LOG_INFO, "x", "<%s>", bad[i]);
 		assert_non_null(strstr(text_line(), "<?"));
 	}
 }
@@ -234,10 +234,10 @@ static void random_bytes_make_valid_lines(void **state)
 	uint64_t seed = 1;
 
 	(void)state;
-	kvb_log_setup(ends[1], true, KVB_LOG_INFO);
+	skv_log_setup(ends[1], true, SKV_LOG_INFO);
 	for (int round = 0; round < 2000; round++) {
 		char text[40];
-		const struct kvb_log_field f = { "key", text };
+		const struct skv_log_field f = { "key", text };
 
 		for (size_t i = 0; i < sizeof text; i++) {
 			seed = seed * 6364136223846793005u + 1442695040888963407u;
@@ -245,7 +245,7 @@ static void random_bytes_make_valid_lines(void **state)
 		}
 		text[(seed >> 32) % sizeof text] = '\0';
 		text[sizeof text - 1] = '\0';
-		kvb_log_fields(KVB_LOG_INFO, "x", "m", &f, 1);
+		skv_log_fields(SKV_LOG_INFO, "x", "m", &f, 1);
 		json_decref(json_line());
 	}
 }
@@ -256,13 +256,13 @@ static void long_messages_are_cut_to_valid_text(void **state)
 	json_t *j;
 
 	(void)state;
-	kvb_log_setup(ends[1], true, KVB_LOG_INFO);
+	skv_log_setup(ends[1], true, SKV_LOG_INFO);
 	for (size_t shift = 0; shift < 3; shift++) {
 		memset(text, 'a', shift);
 		for (size_t i = shift; i + 3 < sizeof text; i += 3)
 			memcpy(text + i, "\xe4\xbd\xa0", 3);
 		text[sizeof text - 4] = '\0';
-		kvb_log(KVB_LOG_INFO, "x", "%s", text);
+		skv_log(SKV_LOG_INFO, "x", "%s", text);
 		j = json_line();
 		assert_in_range(strlen(member(j, "message")), 1000, 1100);
 		json_decref(j);
@@ -272,26 +272,26 @@ static void long_messages_are_cut_to_valid_text(void **state)
 static void no_memory_loses_the_line_only(void **state)
 {
 	(void)state;
-	kvb_log_setup(ends[1], false, KVB_LOG_INFO);
-	kvb_mem_fail_at(1);
-	kvb_log(KVB_LOG_INFO, "x", "lost");
-	kvb_mem_fail_at(0);
+	skv_log_setup(ends[1], false, SKV_LOG_INFO);
+	skv_mem_fail_at(1);
+	skv_log(SKV_LOG_INFO, "x", "lost");
+	skv_mem_fail_at(0);
 	assert_string_equal(listen_pipe(), "");
-	kvb_log(KVB_LOG_INFO, "x", "next");
+	skv_log(SKV_LOG_INFO, "x", "next");
 	assert_string_equal(text_line(), "info  x: next");
 }
 
 static void a_closed_sink_is_no_failure(void **state)
 {
 	(void)state;
-	kvb_log_setup(-1, false, KVB_LOG_INFO);
-	kvb_log(KVB_LOG_INFO, "x", "nowhere");
+	skv_log_setup(-1, false, SKV_LOG_INFO);
+	skv_log(SKV_LOG_INFO, "x", "nowhere");
 }
 
 static void *chatter(void *name)
 {
 	for (int i = 0; i < 100; i++)
-		kvb_log(KVB_LOG_INFO, name, "one two three four five");
+		skv_log(SKV_LOG_INFO, name, "one two three four five");
 	return NULL;
 }
 
@@ -302,7 +302,7 @@ static void lines_of_threads_do_not_mix(void **state)
 	unsigned lines = 0;
 
 	(void)state;
-	kvb_log_setup(ends[1], false, KVB_LOG_INFO);
+	skv_log_setup(ends[1], false, SKV_LOG_INFO);
 	for (int i = 0; i < 4; i++)
 		assert_int_equal(pthread_create(&t[i], NULL, chatter, names[i]), 0);
 	for (int i = 0; i < 4; i++)

@@ -8,10 +8,10 @@
 #include <cmocka.h>
 #include <string.h>
 
-#include <kvb/limits.h>
-#include <kvb/ops.h>
+#include <skv/limits.h>
+#include <skv/ops.h>
 
-static bool valid(const char *s) { return kvb_name_valid(s, strlen(s)); }
+static bool valid(const char *s) { return skv_name_valid(s, strlen(s)); }
 
 static void good_names(void **state)
 {
@@ -38,7 +38,7 @@ static void bad_names(void **state)
 	for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
 		if (valid(bad[i]))
 			fail_msg("'%s' is accepted", bad[i]);
-	assert_false(kvb_name_valid("a\0b", 3));
+	assert_false(skv_name_valid("a\0b", 3));
 }
 
 static void every_character(void **state)
@@ -49,19 +49,19 @@ static void every_character(void **state)
 	for (int c = 0; c < 256; c++) {
 		const char s[2] = { 'x', (char)c };
 
-		assert_int_equal(kvb_name_valid(s, 2), c != 0 && strchr(fine, c) != NULL);
+		assert_int_equal(skv_name_valid(s, 2), c != 0 && strchr(fine, c) != NULL);
 	}
 }
 
 static void the_longest_name(void **state)
 {
-	char s[KVB_MAX_NAME + 1];
+	char s[SKV_MAX_NAME + 1];
 
 	(void)state;
 	memset(s, 'n', sizeof s);
-	assert_true(kvb_name_valid(s, KVB_MAX_NAME));
-	assert_false(kvb_name_valid(s, KVB_MAX_NAME + 1));
-	assert_false(kvb_name_valid(s, SIZE_MAX));
+	assert_true(skv_name_valid(s, SKV_MAX_NAME));
+	assert_false(skv_name_valid(s, SKV_MAX_NAME + 1));
+	assert_false(skv_name_valid(s, SIZE_MAX));
 }
 
 int main(void)

@@ -14,7 +14,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include <kvb/status.h>
+#include <skv/status.h>
 
 static const struct {
 	int status;
@@ -22,7 +22,7 @@ static const struct {
 	int http, grpc;
 } rows[] = {
 #define ROW(name, number, code, http, grpc, text) { number, code, http, grpc },
-	KVB_STATUS_MAP(ROW)
+	SKV_STATUS_MAP(ROW)
 #undef ROW
 };
 enum { N = sizeof rows / sizeof rows[0] };
@@ -39,40 +39,40 @@ static void numbers_and_codes_are_unique(void **state)
 		for (const char *p = rows[i].code; *p; p++)
 			assert_true(islower((unsigned char)*p) || *p == '_');
 	}
-	assert_int_equal(KVB_OK, 0);
-	assert_true(KVB_PENDING > 0);
+	assert_int_equal(SKV_OK, 0);
+	assert_true(SKV_PENDING > 0);
 }
 
 static void codes_of_the_wire_make_sense(void **state)
 {
 	(void)state;
-	assert_int_equal(kvb_status_http(KVB_OK), 200);
-	assert_int_equal(kvb_status_grpc(KVB_OK), 0);
+	assert_int_equal(skv_status_http(SKV_OK), 200);
+	assert_int_equal(skv_status_grpc(SKV_OK), 0);
 	for (int i = 1; i < N; i++) {
-		assert_in_range(kvb_status_http(rows[i].status), 400, 599);
-		assert_in_range(kvb_status_grpc(rows[i].status), 1, 16);
-		assert_true(strlen(kvb_status_text(rows[i].status)) > 3);
+		assert_in_range(skv_status_http(rows[i].status), 400, 599);
+		assert_in_range(skv_status_grpc(rows[i].status), 1, 16);
+		assert_true(strlen(skv_status_text(rows[i].status)) > 3);
 	}
 	/* Spot checks against RFC 9110 and the gRPC code list. */
-	assert_int_equal(kvb_status_http(KVB_E_NOT_FOUND), 404);
-	assert_int_equal(kvb_status_grpc(KVB_E_NOT_FOUND), 5);
-	assert_int_equal(kvb_status_http(KVB_E_UNAUTHENTICATED), 401);
-	assert_int_equal(kvb_status_grpc(KVB_E_UNAUTHENTICATED), 16);
-	assert_int_equal(kvb_status_http(KVB_E_TOO_LARGE), 413);
-	assert_int_equal(kvb_status_http(KVB_E_NO_SPACE), 507);
-	assert_int_equal(kvb_status_grpc(KVB_E_NO_SPACE), 8);
-	assert_int_equal(kvb_status_http(KVB_E_SESSION_EXPIRED), 410);
+	assert_int_equal(skv_status_http(SKV_E_NOT_FOUND), 404);
+	assert_int_equal(skv_status_grpc(SKV_E_NOT_FOUND), 5);
+	assert_int_equal(skv_status_http(SKV_E_UNAUTHENTICATED), 401);
+	assert_int_equal(skv_status_grpc(SKV_E_UNAUTHENTICATED), 16);
+	assert_int_equal(skv_status_http(SKV_E_TOO_LARGE), 413);
+	assert_int_equal(skv_status_http(SKV_E_NO_SPACE), 507);
+	assert_int_equal(skv_status_grpc(SKV_E_NO_SPACE), 8);
+	assert_int_equal(skv_status_http(SKV_E_SESSION_EXPIRED), 410);
 }
 
 static void names_go_both_ways(void **state)
 {
 	(void)state;
 	for (int i = 0; i < N; i++) {
-		assert_string_equal(kvb_status_name(rows[i].status), rows[i].code);
-		assert_int_equal(kvb_status_from_name(rows[i].code), rows[i].status);
+		assert_string_equal(skv_status_name(rows[i].status), rows[i].code);
+		assert_int_equal(skv_status_from_name(rows[i].code), rows[i].status);
 	}
-	assert_int_equal(kvb_status_from_name("no_such_code"), KVB_E_INTERNAL);
-	assert_int_equal(kvb_status_from_name(""), KVB_E_INTERNAL);
+	assert_int_equal(skv_status_from_name("no_such_code"), SKV_E_INTERNAL);
+	assert_int_equal(skv_status_from_name(""), SKV_E_INTERNAL);
 }
 
 static void unknown_numbers_are_internal_errors(void **state)
@@ -81,63 +81,63 @@ static void unknown_numbers_are_internal_errors(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < sizeof odd / sizeof odd[0]; i++) {
-		assert_string_equal(kvb_status_name(odd[i]), "internal");
-		assert_int_equal(kvb_status_http(odd[i]), 500);
-		assert_int_equal(kvb_status_grpc(odd[i]), 13);
-		assert_string_equal(kvb_status_text(odd[i]), "a bug of the server");
+		assert_string_equal(skv_status_name(odd[i]), "internal");
+		assert_int_equal(skv_status_http(odd[i]), 500);
+		assert_int_equal(skv_status_grpc(odd[i]), 13);
+		assert_string_equal(skv_status_text(odd[i]), "a bug of the server");
 	}
 }
 
 static void failing_explains(void **state)
 {
-	struct kvb_error err;
+	struct skv_error err;
 
 	(void)state;
-	assert_int_equal(kvb_fail(&err, KVB_E_INVALID, "keys[3]", "bad key %d", 7), KVB_E_INVALID);
-	assert_int_equal(err.status, KVB_E_INVALID);
+	assert_int_equal(skv_fail(&err, SKV_E_INVALID, "keys[3]", "bad key %d", 7), SKV_E_INVALID);
+	assert_int_equal(err.status, SKV_E_INVALID);
 	assert_string_equal(err.field, "keys[3]");
 	assert_string_equal(err.message, "bad key 7");
-	assert_int_equal(kvb_fail(&err, KVB_E_IO, NULL, "x"), KVB_E_IO);
+	assert_int_equal(skv_fail(&err, SKV_E_IO, NULL, "x"), SKV_E_IO);
 	assert_string_equal(err.field, "");
-	assert_int_equal(kvb_fail(NULL, KVB_E_IO, "f", "x"), KVB_E_IO);
-	kvb_error_clear(&err);
-	assert_int_equal(err.status, KVB_OK);
+	assert_int_equal(skv_fail(NULL, SKV_E_IO, "f", "x"), SKV_E_IO);
+	skv_error_clear(&err);
+	assert_int_equal(err.status, SKV_OK);
 	assert_string_equal(err.message, "");
-	kvb_error_clear(NULL);
+	skv_error_clear(NULL);
 }
 
 static void an_explanation_can_be_extended(void **state)
 {
-	struct kvb_error err;
+	struct skv_error err;
 
 	(void)state;
-	kvb_fail(&err, KVB_E_IO, "root", "disk gone");
-	kvb_fail(&err, KVB_E_UNAVAILABLE, err.field, "storage 'a': %s (again: %s)", err.message, err.message);
+	skv_fail(&err, SKV_E_IO, "root", "disk gone");
+	skv_fail(&err, SKV_E_UNAVAILABLE, err.field, "storage 'a': %s (again: %s)", err.message, err.message);
 	assert_string_equal(err.field, "root");
 	assert_string_equal(err.message, "storage 'a': disk gone (again: disk gone)");
 }
 
 static void long_texts_are_cut(void **state)
 {
-	struct kvb_error err;
+	struct skv_error err;
 	char text[1000];
 
 	(void)state;
 	memset(text, 'x', sizeof text);
 	text[sizeof text - 1] = '\0';
-	kvb_fail(&err, KVB_E_IO, text, "%s", text);
-	assert_int_equal(strlen(err.field), KVB_FIELD_MAX - 1);
-	assert_int_equal(strlen(err.message), KVB_MESSAGE_MAX - 1);
-	text[KVB_MESSAGE_MAX - 1] = '\0'; /* just fits */
-	kvb_fail(&err, KVB_E_IO, NULL, "%s", text);
-	assert_int_equal(strlen(err.message), KVB_MESSAGE_MAX - 1);
+	skv_fail(&err, SKV_E_IO, text, "%s", text);
+	assert_int_equal(strlen(err.field), SKV_FIELD_MAX - 1);
+	assert_int_equal(strlen(err.message), SKV_MESSAGE_MAX - 1);
+	text[SKV_MESSAGE_MAX - 1] = '\0'; /* just fits */
+	skv_fail(&err, SKV_E_IO, NULL, "%s", text);
+	assert_int_equal(strlen(err.message), SKV_MESSAGE_MAX - 1);
 }
 
 /* Answers are JSON: a cut inside a character would make them invalid. */
 static void cuts_fall_between_characters(void **state)
 {
 	static const char *const chars[] = { "\xc3\xbc", "\xe4\xbd\xa0", "\xf0\x9f\x98\x80" };
-	struct kvb_error err;
+	struct skv_error err;
 	char text[1000];
 
 	(void)state;
@@ -152,9 +152,9 @@ static void cuts_fall_between_characters(void **state)
 			for (; at + n < sizeof text; at += n)
 				memcpy(text + at, chars[kind], n);
 			text[at] = '\0';
-			kvb_fail(&err, KVB_E_IO, text, "%s", text);
-			assert_true(strlen(err.message) > KVB_MESSAGE_MAX - 1 - n);
-			assert_true(strlen(err.field) > KVB_FIELD_MAX - 1 - n);
+			skv_fail(&err, SKV_E_IO, text, "%s", text);
+			assert_true(strlen(err.message) > SKV_MESSAGE_MAX - 1 - n);
+			assert_true(strlen(err.field) > SKV_FIELD_MAX - 1 - n);
 			j = json_pack("{s:s,s:s}", "m", err.message, "f", err.field);
 			assert_non_null(j);
 			json_decref(j);

@@ -11,10 +11,10 @@
 #include <cmocka.h>
 #include <string.h>
 
-#include <kvb/hash.h>
-#include <kvb/superblock.h>
+#include <skv/hash.h>
+#include <skv/superblock.h>
 
-static const struct kvb_superblock example = {
+static const struct skv_superblock example = {
 	.uuid = { 0xa0, 0xa1, 0xa2, 0xa3, 0xa4, 0xa5, 0xa6, 0xa7, 0xa8, 0xa9, 0xaa, 0xab, 0xac, 0xad, 0xae, 0xaf },
 	.file = 7,
 	.length = 1u << 30,
@@ -26,36 +26,36 @@ static const struct kvb_superblock example = {
 
 /* docs/ON_DISK.md has the same table. A change here is a new version of the format. */
 static const uint8_t golden[72] = {
-	'K',  'V',  'B',  'S',  'L',  'A',  'B',  '\n', 0x01, 0x00, 0x00, 0x00, 0x07, 0x00, 0x00, 0x00, /* 0 */
+	'S',  'K',  'V',  'S',  'L',  'A',  'B',  '\n', 0x01, 0x00, 0x00, 0x00, 0x07, 0x00, 0x00, 0x00, /* 0 */
 	0xa0, 0xa1, 0xa2, 0xa3, 0xa4, 0xa5, 0xa6, 0xa7, 0xa8, 0xa9, 0xaa, 0xab, 0xac, 0xad, 0xae, 0xaf, /* 16 */
 	0x00, 0x00, 0x00, 0x40, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x04, 0x00, 0x00, 0x00, 0x00, /* 32 */
 	0x00, 0x10, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x10, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, /* 48 */
 	0xef, 0xcd, 0xab, 0x89, 0x67, 0x45, 0x23, 0x01,                                                 /* 64 */
 };
-static const uint8_t golden_sum[8] = { 0xb2, 0xf6, 0x47, 0x0f, 0xdc, 0xaa, 0x42, 0xb0 };
+static const uint8_t golden_sum[8] = { 0xec, 0xdb, 0xf7, 0x82, 0x06, 0xda, 0x75, 0x9a };
 
 static void golden_bytes(void **state)
 {
-	uint8_t raw[KVB_SUPERBLOCK_SIZE];
+	uint8_t raw[SKV_SUPERBLOCK_SIZE];
 
 	(void)state;
 	memset(raw, 0xff, sizeof raw);
-	kvb_superblock_encode(&example, raw);
+	skv_superblock_encode(&example, raw);
 	assert_memory_equal(raw, golden, sizeof golden);
-	for (size_t i = sizeof golden; i < KVB_SUPERBLOCK_SIZE - 8; i++)
+	for (size_t i = sizeof golden; i < SKV_SUPERBLOCK_SIZE - 8; i++)
 		assert_int_equal(raw[i], 0);
-	assert_memory_equal(raw + KVB_SUPERBLOCK_SIZE - 8, golden_sum, 8);
+	assert_memory_equal(raw + SKV_SUPERBLOCK_SIZE - 8, golden_sum, 8);
 }
 
 static void golden_bytes_are_read(void **state)
 {
-	uint8_t raw[KVB_SUPERBLOCK_SIZE] = { 0 };
-	struct kvb_superblock sb;
+	uint8_t raw[SKV_SUPERBLOCK_SIZE] = { 0 };
+	struct skv_superblock sb;
 
 	(void)state;
 	memcpy(raw, golden, sizeof golden);
-	memcpy(raw + KVB_SUPERBLOCK_SIZE - 8, golden_sum, 8);
-	assert_int_equal(kvb_superblock_decode(raw, &sb, NULL), KVB_OK);
+	memcpy(raw + SKV_SUPERBLOCK_SIZE - 8, golden_sum, 8);
+	assert_int_equal(skv_superblock_decode(raw, &sb, NULL), SKV_OK);
 	assert_memory_equal(sb.uuid, example.uuid, 16);
 	assert_int_equal(sb.file, 7);
 	assert_int_equal(sb.length, 1u << 30);
@@ -67,66 +67,69 @@ static void golden_bytes_are_read(void **state)
 
 static void extreme_values_come_back(void **state)
 {
-	struct kvb_superblock sb = { .file = KVB_NO_FILE, .length = UINT64_MAX, .unit = UINT64_MAX,
+	struct skv_superblock sb = { .file = SKV_NO_FILE, .length = UINT64_MAX, .unit = UINT64_MAX,
 				     .header = UINT64_MAX, .trailer = UINT64_MAX, .created_ms = UINT64_MAX };
-	uint8_t raw[KVB_SUPERBLOCK_SIZE];
-	struct kvb_superblock back;
+	uint8_t raw[SKV_SUPERBLOCK_SIZE];
+	struct skv_superblock back;
 
 	(void)state;
 	memset(sb.uuid, 0xff, sizeof sb.uuid);
-	kvb_superblock_encode(&sb, raw);
-	assert_int_equal(kvb_superblock_decode(raw, &back, NULL), KVB_OK);
+	skv_superblock_encode(&sb, raw);
+	assert_int_equal(skv_superblock_decode(raw, &back, NULL), SKV_OK);
 	assert_memory_equal(back.uuid, sb.uuid, 16);
-	assert_true(back.file == KVB_NO_FILE && back.length == UINT64_MAX && back.unit == UINT64_MAX &&
+	assert_true(back.file == SKV_NO_FILE && back.length == UINT64_MAX && back.unit == UINT64_MAX &&
 		    back.header == UINT64_MAX && back.trailer == UINT64_MAX && back.created_ms == UINT64_MAX);
 }
 
 static void every_flipped_bit_is_found(void **state)
 {
-	uint8_t raw[KVB_SUPERBLOCK_SIZE];
-	struct kvb_superblock sb;
-	struct kvb_error err;
+	uint8_t raw[SKV_SUPERBLOCK_SIZE];
+	struct skv_superblock sb;
+	struct skv_error err;
 
 	(void)state;
-	kvb_superblock_encode(&example, raw);
-	for (size_t bit = 0; bit < KVB_SUPERBLOCK_SIZE * 8; bit++) {
-		int want = bit / 8 < 8 ? KVB_E_FOREIGN : KVB_E_CORRUPT;
+	skv_superblock_encode(&example, raw);
+	for (size_t bit = 0; bit < SKV_SUPERBLOCK_SIZE * 8; bit++) {
+		int want = bit / 8 < 8 ? SKV_E_FOREIGN : SKV_E_CORRUPT;
 
 		raw[bit / 8] ^= (uint8_t)(1 << bit % 8);
-		assert_int_equal(kvb_superblock_decode(raw, &sb, &err), want);
+		assert_int_equal(skv_superblock_decode(raw, &sb, &err), want);
 		raw[bit / 8] ^= (uint8_t)(1 << bit % 8);
 	}
-	assert_int_equal(kvb_superblock_decode(raw, &sb, &err), KVB_OK);
+	assert_int_equal(skv_superblock_decode(raw, &sb, &err), SKV_OK);
 }
 
 static void other_contents_are_foreign(void **state)
 {
-	uint8_t raw[KVB_SUPERBLOCK_SIZE] = { 0 };
-	struct kvb_superblock sb;
-	struct kvb_error err;
+	uint8_t raw[SKV_SUPERBLOCK_SIZE] = { 0 };
+	struct skv_superblock sb;
+	struct skv_error err;
 
 	(void)state;
-	assert_int_equal(kvb_superblock_decode(raw, &sb, &err), KVB_E_FOREIGN);
-	assert_non_null(strstr(err.message, "not a file of kvblockd"));
+	assert_int_equal(skv_superblock_decode(raw, &sb, &err), SKV_E_FOREIGN);
+	assert_non_null(strstr(err.message, "not a file of slabkv"));
 	memset(raw, 0xff, sizeof raw);
-	assert_int_equal(kvb_superblock_decode(raw, &sb, NULL), KVB_E_FOREIGN);
+	assert_int_equal(skv_superblock_decode(raw, &sb, NULL), SKV_E_FOREIGN);
+	memcpy(raw, "KVBSLAB\n", 8);
+	assert_int_equal(skv_superblock_decode(raw, &sb, &err), SKV_E_FOREIGN);
+	assert_non_null(strstr(err.message, "before the product was named slabkv"));
 }
 
 /* A newer version is told apart from damage: its checksum is right. */
 static void newer_versions_are_named(void **state)
 {
-	uint8_t raw[KVB_SUPERBLOCK_SIZE];
-	struct kvb_superblock sb;
-	struct kvb_error err;
+	uint8_t raw[SKV_SUPERBLOCK_SIZE];
+	struct skv_superblock sb;
+	struct skv_error err;
 	uint64_t sum;
 
 	(void)state;
-	kvb_superblock_encode(&example, raw);
+	skv_superblock_encode(&example, raw);
 	raw[8] = 2;
-	sum = kvb_checksum(raw, KVB_SUPERBLOCK_SIZE - 8);
+	sum = skv_checksum(raw, SKV_SUPERBLOCK_SIZE - 8);
 	for (int i = 0; i < 8; i++)
-		raw[KVB_SUPERBLOCK_SIZE - 8 + i] = (uint8_t)(sum >> (8 * i));
-	assert_int_equal(kvb_superblock_decode(raw, &sb, &err), KVB_E_UNSUPPORTED);
+		raw[SKV_SUPERBLOCK_SIZE - 8 + i] = (uint8_t)(sum >> (8 * i));
+	assert_int_equal(skv_superblock_decode(raw, &sb, &err), SKV_E_UNSUPPORTED);
 	assert_non_null(strstr(err.message, "version 2; this program knows 1"));
 }
 
@@ -136,11 +139,11 @@ static void uuids_as_text(void **state)
 	char text[37];
 
 	(void)state;
-	kvb_uuid_to_text(example.uuid, text);
+	skv_uuid_to_text(example.uuid, text);
 	assert_string_equal(text, "a0a1a2a3-a4a5-a6a7-a8a9-aaabacadaeaf");
-	assert_int_equal(kvb_uuid_from_text(text, back), KVB_OK);
+	assert_int_equal(skv_uuid_from_text(text, back), SKV_OK);
 	assert_memory_equal(back, example.uuid, 16);
-	assert_int_equal(kvb_uuid_from_text("A0A1A2A3-A4A5-A6A7-A8A9-AAABACADAEAF", back), KVB_OK);
+	assert_int_equal(skv_uuid_from_text("A0A1A2A3-A4A5-A6A7-A8A9-AAABACADAEAF", back), SKV_OK);
 	assert_memory_equal(back, example.uuid, 16);
 }
 
@@ -156,20 +159,20 @@ static void other_text_is_no_uuid(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
-		assert_int_equal(kvb_uuid_from_text(bad[i], out), KVB_E_INVALID);
+		assert_int_equal(skv_uuid_from_text(bad[i], out), SKV_E_INVALID);
 	assert_int_equal(out[0], 5); /* untouched */
 }
 
 static void slab_files_have_names(void **state)
 {
-	char path[KVB_SLAB_PATH_MAX];
+	char path[SKV_SLAB_PATH_MAX];
 
 	(void)state;
-	kvb_slab_path(0, path);
+	skv_slab_path(0, path);
 	assert_string_equal(path, "slab-00000000.kvs");
-	kvb_slab_path(123, path);
+	skv_slab_path(123, path);
 	assert_string_equal(path, "slab-00000123.kvs");
-	kvb_slab_path(UINT32_MAX, path);
+	skv_slab_path(UINT32_MAX, path);
 	assert_string_equal(path, "slab-4294967295.kvs");
 }
 

@@ -1,6 +1,6 @@
 /* bench_util.h - for the floors: a clock, latencies, CPU time of a process, memory. */
-#ifndef KVB_TESTS_BENCH_UTIL_H
-#define KVB_TESTS_BENCH_UTIL_H
+#ifndef SKV_TESTS_BENCH_UTIL_H
+#define SKV_TESTS_BENCH_UTIL_H
 
 #include <stddef.h>
 #include <stdint.h>

@@ -61,7 +61,7 @@ def writers(lab):
 
 def lookups_beside(lab, m, rate, *args):
     """Lookups of two clients while a writer makes `rate` blocks a second."""
-    writer = subprocess.Popen([lab.kvblock, "--url", m.url, "--json", "--timeout", "60000", "bench", "--ops", "start", "--keys",
+    writer = subprocess.Popen([lab.slabkv, "--url", m.url, "--json", "--timeout", "60000", "bench", "--ops", "start", "--keys",
                                "128", "--clients", "2", "--rate", str(rate), "--seconds", str(lab.seconds + 4), "--max-blocks",
                                "400000000", "--population", "1", *args], cwd=m.dir, stdout=subprocess.PIPE, text=True)
     try:

@@ -65,7 +65,7 @@ def rss(pid):
 
 
 class Manager:
-    """A kvblockd on a directory of its own, with a storage `default` of files."""
+    """A slabkvd on a directory of its own, with a storage `default` of files."""
 
     def __init__(self, lab, name, *args):
         self.lab = lab
@@ -87,13 +87,13 @@ class Manager:
         begin = time.monotonic()
         with open(self.path("log"), "ab") as log:
             self.process = subprocess.Popen(
-                [self.lab.kvblockd, "--http-port", "0", "--port-file", "port", "--grpc-port", "0", "--grpc-port-file", "grpc",
+                [self.lab.slabkvd, "--http-port", "0", "--port-file", "port", "--grpc-port", "0", "--grpc-port-file", "grpc",
                  "--grace-ms", "300", *self.args],
                 cwd=self.dir, stdout=log, stderr=log)
         while not self.is_ready():
             if self.process.poll() is not None or time.monotonic() - begin > 300:
                 with open(self.path("log"), encoding="utf-8", errors="replace") as f:
-                    raise RuntimeError("kvblockd did not become ready:\n" + f.read()[-2000:])
+                    raise RuntimeError("slabkvd did not become ready:\n" + f.read()[-2000:])
             time.sleep(0.01)
         return time.monotonic() - begin
 
@@ -115,7 +115,7 @@ class Manager:
     def counters(self):
         found = {}
         for line in self.get("/metrics").split("\n"):
-            m = re.match(r"kvblock_(\w+?)(?:_total)? (\d+)$", line)
+            m = re.match(r"slabkv_(\w+?)(?:_total)? (\d+)$", line)
             if m:
                 found[m.group(1)] = int(m.group(2))
         return found
@@ -132,13 +132,13 @@ class Manager:
             time.sleep(0.05)
 
     def bench(self, *args):
-        """The rows of one run of `kvblock bench`, with what the manager counted meanwhile. The engine of the
+        """The rows of one run of `slabkv bench`, with what the manager counted meanwhile. The engine of the
         client's data path is in self.engine afterwards."""
         before = self.counters()
-        run = command([self.lab.kvblock, "--url", self.url, "--json", "--timeout", "60000", "bench",
+        run = command([self.lab.slabkv, "--url", self.url, "--json", "--timeout", "60000", "bench",
                        "--manager-pid", str(self.process.pid), *map(str, args)], cwd=self.dir)
         if run.returncode != 0:
-            raise RuntimeError(f"kvblock bench {' '.join(map(str, args))}: {run.stderr}")
+            raise RuntimeError(f"slabkv bench {' '.join(map(str, args))}: {run.stderr}")
         after = self.counters()
         found = json.loads(run.stdout)
         self.engine = found["engine"]
@@ -162,9 +162,9 @@ class Lab:
 
     def __init__(self, build, folder, quick):
         self.build = os.path.abspath(build)
-        self.kvblockd = self.program("server/main/kvblockd")
-        self.kvblock = self.program("client/kvblock")
-        self.dir = tempfile.mkdtemp(prefix="kvb-bench-", dir=os.path.abspath(folder) if folder else None)
+        self.slabkvd = self.program("server/main/slabkvd")
+        self.slabkv = self.program("client/slabkv")
+        self.dir = tempfile.mkdtemp(prefix="skv-bench-", dir=os.path.abspath(folder) if folder else None)
         self.seconds = 1 if quick else 4
         self.rounds = 1 if quick else 3
         self.quick = quick

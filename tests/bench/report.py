@@ -45,7 +45,7 @@ Neither makes anything durable before it answers; the rows above that write do.
 cmake -S . -B build && cmake --build build
 tests/bench/run              # everything, about ten minutes; --quick: two
 tests/bench/run --row scale  # one row; --list names them
-kvblock bench --help         # against a manager that runs
+slabkv bench --help         # against a manager that runs
 ```
 
 Run it on a machine that does nothing else, with `--dir` on the disk that is meant.

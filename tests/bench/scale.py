@@ -30,7 +30,7 @@ def check_room(lab, blocks):
 def fill(lab, m, blocks, empty):
     """Fills and watches: the most bytes a block while the table grows (from a tenth on)."""
     worst, told = 0.0, 0.0
-    load = subprocess.Popen([lab.kvblock, "--url", m.url, "--timeout", "60000", "bench", "--ops", "start", "--keys",
+    load = subprocess.Popen([lab.slabkv, "--url", m.url, "--timeout", "60000", "bench", "--ops", "start", "--keys",
                              "4096", "--clients", "4", "--seconds", "1800", "--max-blocks", str(blocks), "--keep",
                              "--population", "1"], cwd=m.dir, stdout=subprocess.PIPE, text=True)
     try:
@@ -74,7 +74,7 @@ def rows(lab):
         empty = settled(m)
         worst = fill(lab, m, blocks, empty)
         have, steady = m.blocks(), settled(m)
-        store = sum(os.path.getsize(m.path(n)) for n in os.listdir(m.dir) if n.startswith("kvblock.db"))
+        store = sum(os.path.getsize(m.path(n)) for n in os.listdir(m.dir) if n.startswith("slabkv.db"))
         each = (steady - empty) / have
         yield line(f"memory, {have:,} blocks of one spec, steady", "<= 96 B a block", f"{each:.1f} B",
                    "the fields alone (key, parent, place, generation, checksum, last use): 64 B", each <= 96)

@@ -44,38 +44,38 @@ struct shape {
 	bool mapped;
 };
 
-static void measure(struct kvb_engine *e, struct kvb_engine_file *f, const struct shape *s, uint8_t *data,
+static void measure(struct skv_engine *e, struct skv_engine_file *f, const struct shape *s, uint8_t *data,
 		    uint64_t requests)
 {
-	const struct kvb_deadline by = { &kvb_clock_system, UINT64_MAX };
-	struct kvb_io_run *runs = calloc(s->runs, sizeof *runs);
+	const struct skv_deadline by = { &skv_clock_system, UINT64_MAX };
+	struct skv_io_run *runs = calloc(s->runs, sizeof *runs);
 	struct iovec *iov = calloc(s->runs, sizeof *iov);
 	uint64_t done = 0, begin_us;
 	double cpu;
 
 	if (!runs || !iov)
 		stop(s->what, "no memory");
-	begin_us = kvb_now_us();
+	begin_us = skv_now_us();
 	cpu = cpu_us();
 	while (done < requests) {
 		for (uint32_t i = 0; i < s->runs; i++) {
 			iov[i] = (struct iovec){ data + i * s->bytes, s->bytes };
-			runs[i] = (struct kvb_io_run){ .file = f, .offset = i * (s->bytes + 4096), .iov = &iov[i],
+			runs[i] = (struct skv_io_run){ .file = f, .offset = i * (s->bytes + 4096), .iov = &iov[i],
 						       .n_iov = 1, .length = s->bytes };
 		}
 		if (s->write)
-			kvb_engine_write(e, runs, s->runs, &by);
+			skv_engine_write(e, runs, s->runs, &by);
 		else
-			kvb_engine_read(e, runs, s->runs, &by);
+			skv_engine_read(e, runs, s->runs, &by);
 		for (uint32_t i = 0; i < s->runs; i++) {
-			if (runs[i].status != KVB_OK || runs[i].done != s->bytes)
-				stop(s->what, kvb_status_text(runs[i].status));
+			if (runs[i].status != SKV_OK || runs[i].done != s->bytes)
+				stop(s->what, skv_status_text(runs[i].status));
 			done += runs[i].ios;
 		}
 	}
 	printf("%-34s %8llu B  %4u at once  %8.2f us of CPU a request  %10.0f requests/s\n", s->what,
 	       (unsigned long long)s->bytes, s->runs, (cpu_us() - cpu) / (double)done,
-	       (double)done * 1e6 / (double)(kvb_now_us() - begin_us));
+	       (double)done * 1e6 / (double)(skv_now_us() - begin_us));
 	free(runs);
 	free(iov);
 }
@@ -89,14 +89,14 @@ int main(int argc, char **argv)
 		{ "read, mapped", 1 << 20, 32, false, true },	{ "read, copied", 1 << 20, 32, false, false },
 	};
 	uint64_t requests = argc > 2 ? strtoull(argv[2], NULL, 10) : 20000;
-	struct kvblock_pool_options po;
-	struct kvblock_pool_info info;
-	struct kvblock_hf3fs o;
-	const struct kvb_engine_options with = { .hf3fs = &o };
-	struct kvb_engine_file *f;
-	struct kvblock_pool *pool = NULL;
-	struct kvb_engine *e;
-	struct kvb_error err;
+	struct slabkv_pool_options po;
+	struct slabkv_pool_info info;
+	struct slabkv_hf3fs o;
+	const struct skv_engine_options with = { .hf3fs = &o };
+	struct skv_engine_file *f;
+	struct slabkv_pool *pool = NULL;
+	struct skv_engine *e;
+	struct skv_error err;
 	char command[96];
 	uint8_t *plain;
 	int dirfd, fd;
@@ -113,27 +113,27 @@ int main(int argc, char **argv)
 	if (fd < 0 || ftruncate(fd, (off_t)FILE_BYTES) != 0)
 		stop(root, "no file");
 	close(fd);
-	kvb_hf3fs_init(&o);
+	skv_hf3fs_init(&o);
 	o.mount_point = root;
-	kvblock_pool_options_init(&po);
+	slabkv_pool_options_init(&po);
 	po.bytes = po.buffer_bytes = BUFFER_BYTES;
-	po.kind = KVBLOCK_MEMORY_SHARED;
+	po.kind = SLABKV_MEMORY_SHARED;
 	po.shm_name = "bench";
 	plain = calloc(1, BUFFER_BYTES);
-	if (kvb_engine_usrbio.create(&with, &e, &err) != KVB_OK || kvb_engine_open(e, dirfd, "slab", true, &f, &err) != KVB_OK)
+	if (skv_engine_usrbio.create(&with, &e, &err) != SKV_OK || skv_engine_open(e, dirfd, "slab", true, &f, &err) != SKV_OK)
 		stop("engine", err.message);
-	if (!plain || kvblock_pool_create(&po, &pool, NULL) != KVBLOCK_OK)
+	if (!plain || slabkv_pool_create(&po, &pool, NULL) != SLABKV_OK)
 		stop("pool", "no memory");
-	kvblock_pool_info(pool, &info);
-	if (kvb_engine_map(e, info.base, info.bytes, &err) != KVB_OK)
+	slabkv_pool_info(pool, &info);
+	if (skv_engine_map(e, info.base, info.bytes, &err) != SKV_OK)
 		stop("pool", err.message);
 	for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++)
 		measure(e, f, &shapes[i], shapes[i].mapped ? info.base : plain,
 			shapes[i].bytes > 65536 ? requests / 20 : requests);
-	kvb_engine_close(e, f);
-	kvb_engine_unmap(e, info.base);
+	skv_engine_close(e, f);
+	skv_engine_unmap(e, info.base);
 	e->ops->destroy(e);
-	kvblock_pool_destroy(pool);
+	slabkv_pool_destroy(pool);
 	free(plain);
 	close(dirfd);
 	snprintf(command, sizeof command, "rm -rf %s", root);

@@ -1,49 +1,49 @@
 #!/bin/bash
-# The command kvblock against a real kvblockd: every subcommand, its exit status, its output.
-# usage: cli.sh KVBLOCKD KVBLOCK STANDIN (of 3FS's client library, tests/usrbio)
+# The command slabkv against a real slabkvd: every subcommand, its exit status, its output.
+# usage: cli.sh SLABKVD SLABKV STANDIN (of 3FS's client library, tests/usrbio)
 set -u
-kvblockd=$1
-kvblock=$2
+slabkvd=$1
+slabkv=$2
 standin=$3
-unset KVBLOCK_URL KVBLOCK_TOKEN KVBLOCK_ENGINE HF3FS_LIB
-dir=$(mktemp -d /tmp/kvb-cli-XXXXXX)
+unset SLABKV_URL SLABKV_TOKEN SLABKV_ENGINE HF3FS_LIB
+dir=$(mktemp -d /tmp/skv-cli-XXXXXX)
 pid=
 trap 'test -n "$pid" && kill -9 $pid 2>/dev/null; wait 2>/dev/null; rm -rf "$dir"' EXIT
 cd "$dir" || exit 1
 
 fail() { echo "FAILED: $*" >&2; echo "--- output:" >&2; cat out err >&2; echo "--- log:" >&2; tail -20 log >&2; exit 1; }
-# run EXIT ARGS...: runs kvblock, wants that exit status, leaves out and err.
+# run EXIT ARGS...: runs slabkv, wants that exit status, leaves out and err.
 run() {
 	local want=$1 got
 	shift
-	"$kvblock" "$@" >out 2>err </dev/null
+	"$slabkv" "$@" >out 2>err </dev/null
 	got=$?
-	[ "$got" = "$want" ] || fail "kvblock $* ended with $got instead of $want"
+	[ "$got" = "$want" ] || fail "slabkv $* ended with $got instead of $want"
 }
 says() { grep -q -- "$1" out || fail "no '$1' in the output"; }
 complains() { grep -q -- "$1" err || fail "no '$1' among the errors"; }
 
 touch log out err
-"$kvblockd" --http-port 0 --grpc-port 0 --port-file port --store s.db --storage-root "$dir/data" \
+"$slabkvd" --http-port 0 --grpc-port 0 --port-file port --store s.db --storage-root "$dir/data" \
 	--storage-capacity 64M --storage-unit 1M >log 2>&1 &
 pid=$!
 for _ in $(seq 200); do
-	if [ -s port ] && "$kvblock" --url "http://127.0.0.1:$(cat port)" stat >out 2>err &&
+	if [ -s port ] && "$slabkv" --url "http://127.0.0.1:$(cat port)" stat >out 2>err &&
 		grep -q ' ready,' out; then break; fi
-	kill -0 $pid 2>/dev/null || fail "kvblockd ended"
+	kill -0 $pid 2>/dev/null || fail "slabkvd ended"
 	sleep 0.05
 done
-KVBLOCK_URL=http://127.0.0.1:$(cat port)
-export KVBLOCK_URL
+SLABKV_URL=http://127.0.0.1:$(cat port)
+export SLABKV_URL
 
 # help, version, usage
-run 0 --version; says 'kvblock [0-9]'
+run 0 --version; says 'slabkv [0-9]'
 run 0 --help; says 'gen-trace'
 for c in put get lookup match delete pin unpin pins stat top replay bench doctor group pages gen-trace; do
 	run 0 $c --help
-	says "kvblock $c"
+	says "slabkv $c"
 	run 2 $c --no-such-option
-	complains "kvblock $c --help"
+	complains "slabkv $c --help"
 done
 run 2; complains 'no command'
 run 2 fly; complains "no command 'fly'"
@@ -52,7 +52,7 @@ run 2 lookup --key-form int abc; complains 'decimal'
 run 2 put --key a /nonexistent; complains '/nonexistent'
 run 2 put --key a /dev/null; complains 'empty'
 run 2 --token-file /nonexistent stat; complains 'cannot read'
-run 3 --url http://127.0.0.1:1 stat; complains 'kvblockd running'
+run 3 --url http://127.0.0.1:1 stat; complains 'slabkvd running'
 run 4 --url ftp://x stat
 
 # groups: fields as the API names them, what is not named stays
@@ -76,7 +76,7 @@ head -c 100000 /dev/urandom >a
 run 0 put --key a a; says '1 written'
 run 0 put --key a a; says '1 there already'
 run 0 get --key a b; cmp a b || fail 'other bytes'
-"$kvblock" get --key a | cmp - a || fail 'other bytes on stdout'
+"$slabkv" get --key a | cmp - a || fail 'other bytes on stdout'
 for engine in posix auto uring; do # uring: or posix in its place
 	run 0 --engine $engine get --key a b; cmp a b || fail "other bytes with $engine"
 done
@@ -134,7 +134,7 @@ says '"mismatches": 0'; says '"failed": 0'
 run 0 --json replay --block-bytes 16K --clients 3 --spec-count 2 t.jsonl
 says '"prefix_hit_rate": 1.0'; says '"written": 0'
 run 0 replay --block-bytes 16K --requests 5 --speed 1000 t.jsonl; says 'read and verified'
-"$kvblock" gen-trace --conversations 3 | "$kvblock" replay --block-bytes 4K - >out 2>err || fail 'from stdin'
+"$slabkv" gen-trace --conversations 3 | "$slabkv" replay --block-bytes 4K - >out 2>err || fail 'from stdin'
 echo rubbish >>t.jsonl
 run 2 replay t.jsonl; complains 'line [0-9]*:'
 run 2 replay --block-bytes 5 --spec-count 2 t.jsonl; complains 'multiple'
@@ -148,7 +148,7 @@ run 2 replay /dev/null; complains 'no request'
 
 # a flipped byte is found, told and has its own exit status
 run 0 replay --instance flip --block-bytes 4K one.jsonl
-offset=$("$kvblock" --json lookup --instance flip --key-form int \
+offset=$("$slabkv" --json lookup --instance flip --key-form int \
 	"$(sed 's/.*\[\([0-9]*\).*/\1/' one.jsonl)" | sed -n 's/.*"offset": \([0-9]*\).*/\1/p')
 printf '\xff\x00\xff\x00' | dd of=data/slab-00000000.kvs bs=1 seek=$((offset + 100)) conv=notrunc 2>/dev/null
 run 5 replay --instance flip --block-bytes 4K one.jsonl; says 'mismatches *1'
@@ -178,22 +178,22 @@ run 0 -o help; says '^hf3fs_io_depth  *-8  *-128..128'
 run 2 stat -o hf3fs_io_depth=300; complains 'hf3fs_io_depth: -128..128'
 run 2 -o hf3fs_io_deep=3 stat; complains 'no option of that name'
 run 2 -o hf3fs_io_depth stat; complains 'NAME=VALUE'
-url=$KVBLOCK_URL
-unset KVBLOCK_URL
+url=$SLABKV_URL
+unset SLABKV_URL
 mkdir 3fs
 export HF3FS_STANDIN_ROOT=$dir/3fs
 small=(-o threefs_read_iov_size=8M -o threefs_write_iov_size=8M)
 run 0 --mount "$dir/3fs" "${small[@]}" -o "hf3fs_lib=$standin" doctor
 says '^ok *library .*libhf3fs_api_shared.so'; says '^ok */dev/shm *a process needs'; says '^ok *rings'
 says '^ok *round trip'; says '^ok *hole'
-[ "$(find 3fs -name '.kvblock-doctor*')" = "" ] || fail "doctor left its file"
+[ "$(find 3fs -name '.slabkv-doctor*')" = "" ] || fail "doctor left its file"
 run 1 --mount "$dir/empty" -o "hf3fs_lib=$standin" -o "hf3fs_mount_point=$dir/3fs" doctor; says '^bad *3fs .*does not answer as 3FS'
 run 1 --mount "$dir/nowhere" doctor; says '^bad *directory .*No such file'
 run 1 --mount "$dir/3fs" -o "hf3fs_lib=$standin" -o threefs_read_iov_size=64G -o threefs_write_iov_size=64G doctor
 says '^bad */dev/shm *a process needs 1310'; says 'MiB free: make it larger'
 rm 3fs/3fs-virt/iovs/submit-ios
 run 1 --mount "$dir/3fs" "${small[@]}" -o "hf3fs_lib=$standin" --json doctor; says 'does the FUSE daemon of this 3FS run'
-export KVBLOCK_URL=$url
+export SLABKV_URL=$url
 run 4 --mount "$dir/empty" get --instance two --key-form int --key 7 b; complains "--mount"
 
 # page spaces, to and from upstream's file
@@ -221,7 +221,7 @@ run 1 get --instance two --key-form int --key 7
 run 2 delete --object house x
 
 kill -TERM $pid
-wait $pid || fail "kvblockd ended with $?"
+wait $pid || fail "slabkvd ended with $?"
 pid=
 grep -E ' error ' log >out && fail 'the manager logged an error'
 echo 'all as it should be'

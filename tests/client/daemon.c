@@ -1,4 +1,4 @@
-/* daemon.c - see daemon.h. The path of kvblockd comes from the build (KVBLOCKD). */
+/* daemon.c - see daemon.h. The path of slabkvd comes from the build (SLABKVD). */
 #include "daemon.h"
 
 #include <setjmp.h>
@@ -35,7 +35,7 @@ static void launch(struct daemon *d, const char *port)
 	snprintf(log, sizeof log, "%s/log", d->dir);
 	if (chdir(d->dir) != 0 || !freopen(log, "a", stderr) || !freopen(log, "a", stdout))
 		_exit(126);
-	execl(KVBLOCKD, "kvblockd", "--http-port", port, "--grpc-port", "off", "--port-file", "port", "--store", "s.db",
+	execl(SLABKVD, "slabkvd", "--http-port", port, "--grpc-port", "off", "--port-file", "port", "--store", "s.db",
 	      "--storage-root", d->root, "--storage-capacity", "64M", "--storage-unit", "1M",
 	      "--owner-lease-ms", "1000", (char *)NULL);
 	_exit(127);
@@ -57,26 +57,26 @@ static int read_port(const struct daemon *d)
 	return port;
 }
 
-void daemon_wait(struct kvblock *kv)
+void daemon_wait(struct slabkv *kv)
 {
-	int rc = KVBLOCK_E_NOT_READY;
+	int rc = SLABKV_E_NOT_READY;
 
-	for (int i = 0; i < 1500 && rc != KVBLOCK_OK; i++) {
-		rc = kvblock_ready(kv, NULL);
-		if (rc != KVBLOCK_OK)
+	for (int i = 0; i < 1500 && rc != SLABKV_OK; i++) {
+		rc = slabkv_ready(kv, NULL);
+		if (rc != SLABKV_OK)
 			nap();
 	}
-	assert_int_equal(rc, KVBLOCK_OK);
+	assert_int_equal(rc, SLABKV_OK);
 }
 
 void daemon_start(struct daemon *d)
 {
-	struct kvblock_options o;
-	struct kvblock *kv;
+	struct slabkv_options o;
+	struct slabkv *kv;
 	const char *url = d->url;
 	int port = 0;
 
-	snprintf(d->dir, sizeof d->dir, "/tmp/kvb-real-XXXXXX");
+	snprintf(d->dir, sizeof d->dir, "/tmp/skv-real-XXXXXX");
 	assert_non_null(mkdtemp(d->dir));
 	snprintf(d->root, sizeof d->root, "%s/data", d->dir);
 	launch(d, "0");
@@ -87,12 +87,12 @@ void daemon_start(struct daemon *d)
 	}
 	assert_true(port > 0);
 	snprintf(d->url, sizeof d->url, "http://127.0.0.1:%d", port);
-	kvblock_options_init(&o);
+	slabkv_options_init(&o);
 	o.urls = &url;
 	o.n_urls = 1;
-	assert_int_equal(kvblock_open(&o, &kv, NULL), KVBLOCK_OK);
+	assert_int_equal(slabkv_open(&o, &kv, NULL), SLABKV_OK);
 	daemon_wait(kv);
-	kvblock_close(kv);
+	slabkv_close(kv);
 }
 
 void daemon_kill(struct daemon *d)

@@ -1,11 +1,11 @@
-/* daemon.h - a real kvblockd process for a test: started, killed, started again on the same
+/* daemon.h - a real slabkvd process for a test: started, killed, started again on the same
  * store. */
-#ifndef KVB_TEST_DAEMON_H
-#define KVB_TEST_DAEMON_H
+#ifndef SKV_TEST_DAEMON_H
+#define SKV_TEST_DAEMON_H
 
 #include <sys/types.h>
 
-#include <kvblock.h>
+#include <slabkv.h>
 
 struct daemon {
 	char dir[64];  /* store, data and log; removed by daemon_remove */
@@ -22,7 +22,7 @@ void daemon_kill(struct daemon *d);
 /* Starts it again on the same store and port; does not wait until it is ready. */
 void daemon_again(struct daemon *d);
 /* Waits until `kv` finds it ready. */
-void daemon_wait(struct kvblock *kv);
+void daemon_wait(struct slabkv *kv);
 /* Stops it (SIGTERM, expects exit status 0) and removes the directory. */
 void daemon_remove(struct daemon *d);
 

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void on_mismatch(void *ctx, const struct kvblock_mismatch *m)
+static void on_mismatch(void *ctx, const struct slabkv_mismatch *m)
 {
 	struct fixture *f = ctx;
 
@@ -12,34 +12,34 @@ static void on_mismatch(void *ctx, const struct kvblock_mismatch *m)
 	f->last = *m;
 }
 
-void fixture_reopen(struct fixture *f, const struct kvb_clock *clock,
-		    const struct kvb_engine_ops *engine)
+void fixture_reopen(struct fixture *f, const struct skv_clock *clock,
+		    const struct skv_engine_ops *engine)
 {
-	struct kvb_error err;
+	struct skv_error err;
 
-	kvblock_close(f->kv);
+	slabkv_close(f->kv);
 	f->kv = NULL;
-	assert_int_equal(kvb_client_open(&f->o, clock, engine, &f->kv, &err), KVB_OK);
+	assert_int_equal(skv_client_open(&f->o, clock, engine, &f->kv, &err), SKV_OK);
 }
 
 int fixture_setup(void **state)
 {
-	static const struct kvblock_spec spec = { "kv", FIX_BYTES };
-	static const struct kvblock_instance instance = { .id = "m", .group = "g", .specs = &spec,
+	static const struct slabkv_spec spec = { "kv", FIX_BYTES };
+	static const struct slabkv_instance instance = { .id = "m", .group = "g", .specs = &spec,
 							  .n_specs = 1 };
 	struct fixture *f = calloc(1, sizeof *f);
-	struct kvblock_error err;
+	struct slabkv_error err;
 
 	assert_non_null(f);
 	standin_start(&f->s);
-	kvblock_options_init(&f->o);
+	slabkv_options_init(&f->o);
 	f->urls[0] = f->s.url;
 	f->o.urls = f->urls;
 	f->o.n_urls = 1;
 	f->o.on_mismatch = on_mismatch;
 	f->o.on_mismatch_ctx = f;
 	fixture_reopen(f, NULL, NULL);
-	assert_int_equal(kvblock_instance_put(f->kv, &instance, &err), KVBLOCK_OK);
+	assert_int_equal(slabkv_instance_put(f->kv, &instance, &err), SLABKV_OK);
 	*state = f;
 	return 0;
 }
@@ -48,7 +48,7 @@ int fixture_teardown(void **state)
 {
 	struct fixture *f = *state;
 
-	kvblock_close(f->kv);
+	slabkv_close(f->kv);
 	standin_stop(&f->s);
 	free(f);
 	return 0;
@@ -65,10 +65,10 @@ void set_init(struct set *b, uint64_t first, uint32_t n)
 	assert_true(b->ids && b->memory && b->bufs && b->blocks);
 	for (uint32_t i = 0; i < n; i++) {
 		b->ids[i] = first + i;
-		b->bufs[i] = (struct kvblock_buf){ b->memory + (size_t)i * FIX_BYTES, FIX_BYTES };
-		b->blocks[i] = (struct kvblock_block){ .bufs = &b->bufs[i], .n_bufs = 1 };
+		b->bufs[i] = (struct slabkv_buf){ b->memory + (size_t)i * FIX_BYTES, FIX_BYTES };
+		b->blocks[i] = (struct slabkv_block){ .bufs = &b->bufs[i], .n_bufs = 1 };
 	}
-	b->keys = kvblock_keys_ints(b->ids, n);
+	b->keys = slabkv_keys_ints(b->ids, n);
 }
 
 void set_free(struct set *b)
@@ -104,15 +104,15 @@ bool set_right(const struct set *b, uint32_t i)
 int set_put(struct fixture *f, struct set *b)
 {
 	set_fill(b);
-	return kvblock_put(f->kv, "m", &b->keys, NULL, b->blocks, &b->io, &b->err);
+	return slabkv_put(f->kv, "m", &b->keys, NULL, b->blocks, &b->io, &b->err);
 }
 
-int set_get(struct fixture *f, struct set *b, enum kvblock_mode mode)
+int set_get(struct fixture *f, struct set *b, enum slabkv_mode mode)
 {
-	const struct kvblock_lookup_options o = { .mode = mode, .lease_ms = KVBLOCK_LEASE_DEFAULT };
+	const struct slabkv_lookup_options o = { .mode = mode, .lease_ms = SLABKV_LEASE_DEFAULT };
 
 	set_clear(b);
-	return kvblock_get(f->kv, "m", &b->keys, &o, b->blocks, &b->io, &b->err);
+	return slabkv_get(f->kv, "m", &b->keys, &o, b->blocks, &b->io, &b->err);
 }
 
 void put_all(struct fixture *f, uint64_t first, uint32_t n)
@@ -120,7 +120,7 @@ void put_all(struct fixture *f, uint64_t first, uint32_t n)
 	struct set b;
 
 	set_init(&b, first, n);
-	assert_int_equal(set_put(f, &b), KVBLOCK_OK);
+	assert_int_equal(set_put(f, &b), SLABKV_OK);
 	assert_int_equal(b.io.done, n);
 	set_free(&b);
 }

@@ -1,6 +1,6 @@
 /* fixture.h - a stand-in, a handle on it, an instance, and blocks with known contents. */
-#ifndef KVB_TEST_CLIENT_FIXTURE_H
-#define KVB_TEST_CLIENT_FIXTURE_H
+#ifndef SKV_TEST_CLIENT_FIXTURE_H
+#define SKV_TEST_CLIENT_FIXTURE_H
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -16,10 +16,10 @@
 
 struct fixture {
 	struct standin s;
-	struct kvblock_options o;
-	struct kvblock *kv;
+	struct slabkv_options o;
+	struct slabkv *kv;
 	uint32_t mismatches; /* on_mismatch */
-	struct kvblock_mismatch last;
+	struct slabkv_mismatch last;
 	const char *urls[4];
 };
 
@@ -27,19 +27,19 @@ struct fixture {
 int fixture_setup(void **state);
 int fixture_teardown(void **state);
 /* Opens the handle anew with f->o, a clock and an engine (NULL = defaults). */
-void fixture_reopen(struct fixture *f, const struct kvb_clock *clock,
-		    const struct kvb_engine_ops *engine);
+void fixture_reopen(struct fixture *f, const struct skv_clock *clock,
+		    const struct skv_engine_ops *engine);
 
 /* `n` blocks with keys first.. and one buffer each; contents differ per key. Free with set_free. */
 struct set {
 	uint32_t n;
 	uint64_t *ids;
 	uint8_t *memory;
-	struct kvblock_buf *bufs;
-	struct kvblock_block *blocks;
-	struct kvblock_keys keys;
-	struct kvblock_io io;
-	struct kvblock_error err;
+	struct slabkv_buf *bufs;
+	struct slabkv_block *blocks;
+	struct slabkv_keys keys;
+	struct slabkv_io io;
+	struct slabkv_error err;
 };
 void set_init(struct set *b, uint64_t first, uint32_t n);
 void set_free(struct set *b);
@@ -48,7 +48,7 @@ void set_clear(struct set *b); /* zeros */
 /* Block i holds what set_fill makes. */
 bool set_right(const struct set *b, uint32_t i);
 int set_put(struct fixture *f, struct set *b);
-int set_get(struct fixture *f, struct set *b, enum kvblock_mode mode);
+int set_get(struct fixture *f, struct set *b, enum slabkv_mode mode);
 /* Puts keys first.. and checks that all were written. */
 void put_all(struct fixture *f, uint64_t first, uint32_t n);
 

@@ -5,9 +5,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include <kvb/v1_json.h>
+#include <skv/v1_json.h>
 
-static const struct kvb_secret secret = { "standin secret!" };
+static const struct skv_secret secret = { "standin secret!" };
 
 static struct standin_instance *instance_of(struct standin *s, const char *id)
 {
@@ -17,33 +17,33 @@ static struct standin_instance *instance_of(struct standin *s, const char *id)
 	return NULL;
 }
 
-static struct standin_block *block_of(struct standin *s, const char *instance, struct kvb_key key)
+static struct standin_block *block_of(struct standin *s, const char *instance, struct skv_key key)
 {
 	for (uint32_t i = 0; i < s->n_blocks; i++)
-		if (s->blocks[i].state != STANDIN_FREE && kvb_key_equal(s->blocks[i].key, key) &&
+		if (s->blocks[i].state != STANDIN_FREE && skv_key_equal(s->blocks[i].key, key) &&
 		    strcmp(s->blocks[i].instance, instance) == 0)
 			return &s->blocks[i];
 	return NULL;
 }
 
-const struct kvb_location *standin_find(struct standin *s, const char *instance, uint64_t key)
+const struct skv_location *standin_find(struct standin *s, const char *instance, uint64_t key)
 {
-	struct standin_block *b = block_of(s, instance, (struct kvb_key){ 0, key });
+	struct standin_block *b = block_of(s, instance, (struct skv_key){ 0, key });
 
 	return b && b->state == STANDIN_COMMITTED ? b->loc : NULL;
 }
 
 /* ---- answers --------------------------------------------------------------------------------- */
 
-static void files(struct standin *s, struct exchange *x, struct kvb_files *out)
+static void files(struct standin *s, struct exchange *x, struct skv_files *out)
 {
 	out->n = STANDIN_FILES;
-	out->v = kvb_arena_calloc(&x->arena, out->n, sizeof *out->v);
+	out->v = skv_arena_calloc(&x->arena, out->n, sizeof *out->v);
 	for (uint32_t i = 0; i < out->n; i++) {
 		out->v[i].storage = "default";
 		out->v[i].type = "file";
-		kvb_uuid_to_text(s->uuid, out->v[i].uuid);
-		kvb_slab_path(i, out->v[i].path);
+		skv_uuid_to_text(s->uuid, out->v[i].uuid);
+		skv_slab_path(i, out->v[i].path);
 		if (s->bad_path)
 			snprintf(out->v[i].path, sizeof out->v[i].path, "%s", s->bad_path);
 	}
@@ -51,27 +51,27 @@ static void files(struct standin *s, struct exchange *x, struct kvb_files *out)
 
 static const char **spec_names(struct exchange *x, const struct standin_instance *in)
 {
-	const char **names = kvb_arena_calloc(&x->arena, in->n_specs, sizeof *names);
+	const char **names = skv_arena_calloc(&x->arena, in->n_specs, sizeof *names);
 
 	for (uint32_t i = 0; i < in->n_specs; i++)
 		names[i] = in->names[i];
 	return names;
 }
 
-static int match(struct standin *s, struct exchange *x, const struct kvb_v1_in *in)
+static int match(struct standin *s, struct exchange *x, const struct skv_v1_in *in)
 {
-	struct kvb_match_req req;
-	struct kvb_match_res res = { 0 };
+	struct skv_match_req req;
+	struct skv_match_res res = { 0 };
 	int rc = x->codec->read_match_req(in, (char *)x->in.data, x->in.len, &req, &x->err);
 
-	if (rc != KVB_OK)
+	if (rc != SKV_OK)
 		return rc;
 	res.n_instances = req.n_instances;
 	res.instances = req.instances;
-	res.matched = kvb_arena_calloc(&x->arena, req.n_instances, sizeof *res.matched);
+	res.matched = skv_arena_calloc(&x->arena, req.n_instances, sizeof *res.matched);
 	for (uint32_t i = 0; i < req.n_instances; i++) {
 		if (!instance_of(s, req.instances[i]))
-			return kvb_fail(&x->err, KVB_E_NOT_FOUND, "instances[0]",
+			return skv_fail(&x->err, SKV_E_NOT_FOUND, "instances[0]",
 					"no such instance");
 		for (uint32_t k = 0; k < req.n_keys; k++) {
 			struct standin_block *b = block_of(s, req.instances[i], req.keys[k]);
@@ -82,40 +82,40 @@ static int match(struct standin *s, struct exchange *x, const struct kvb_v1_in *
 		}
 	}
 	x->codec->write_match_res(&x->out, &res);
-	return KVB_OK;
+	return SKV_OK;
 }
 
-static int lookup(struct standin *s, struct exchange *x, const struct kvb_v1_in *in, const char *id)
+static int lookup(struct standin *s, struct exchange *x, const struct skv_v1_in *in, const char *id)
 {
 	struct standin_instance *inst = instance_of(s, id);
-	struct kvb_lookup_req req;
-	struct kvb_lookup_res res = { 0 };
+	struct skv_lookup_req req;
+	struct skv_lookup_res res = { 0 };
 	int rc = x->codec->read_lookup_req(in, (char *)x->in.data, x->in.len, &req, &x->err);
 
 	s->lookups++;
-	if (rc != KVB_OK)
+	if (rc != SKV_OK)
 		return rc;
 	if (!inst)
-		return kvb_fail(&x->err, KVB_E_NOT_FOUND, "instance", "no such instance");
+		return skv_fail(&x->err, SKV_E_NOT_FOUND, "instance", "no such instance");
 	res.n_keys = req.n_keys;
 	res.n_specs = inst->n_specs;
 	res.specs = spec_names(x, inst);
-	res.hit = kvb_arena_calloc(&x->arena, req.n_keys, sizeof *res.hit);
-	res.loc = kvb_arena_calloc(&x->arena, (size_t)req.n_keys * res.n_specs, sizeof *res.loc);
+	res.hit = skv_arena_calloc(&x->arena, req.n_keys, sizeof *res.hit);
+	res.loc = skv_arena_calloc(&x->arena, (size_t)req.n_keys * res.n_specs, sizeof *res.loc);
 	res.lease_ms = req.lease_ms < s->lease_ms ? req.lease_ms : s->lease_ms;
 	files(s, x, &res.files);
 	for (uint32_t k = 0; k < req.n_keys; k++) {
 		struct standin_block *b = block_of(s, id, req.keys[k]);
 
 		if (!b || b->state != STANDIN_COMMITTED) {
-			if (req.mode == KVB_LOOKUP_PREFIX)
+			if (req.mode == SKV_LOOKUP_PREFIX)
 				break;
 			continue;
 		}
 		res.hit[k] = true;
 		res.matched++;
 		for (uint32_t i = 0; i < res.n_specs; i++) {
-			struct kvb_location *loc = &res.loc[(size_t)k * res.n_specs + i];
+			struct skv_location *loc = &res.loc[(size_t)k * res.n_specs + i];
 
 			*loc = b->loc[i];
 			if (s->bad_offset)
@@ -123,7 +123,7 @@ static int lookup(struct standin *s, struct exchange *x, const struct kvb_v1_in 
 		}
 	}
 	x->codec->write_lookup_res(&x->out, &res);
-	return KVB_OK;
+	return SKV_OK;
 }
 
 static void place(struct standin *s, struct standin_block *b, const struct standin_instance *inst)
@@ -138,7 +138,7 @@ static void place(struct standin *s, struct standin_block *b, const struct stand
 			s->next_offset = STANDIN_HEADER;
 		}
 		assert(s->next_file < STANDIN_FILES);
-		b->loc[i] = (struct kvb_location){ .file = s->next_file, .offset = s->next_offset,
+		b->loc[i] = (struct skv_location){ .file = s->next_file, .offset = s->next_offset,
 						   .length = size, .generation = generation++ };
 		if (s->bad_offset)
 			b->loc[i].offset = s->bad_offset;
@@ -171,28 +171,28 @@ static uint32_t session_for(struct standin *s, const char *request_id, bool *rep
 	return open_session(s, request_id);
 }
 
-static int start(struct standin *s, struct exchange *x, const struct kvb_v1_in *in, const char *id)
+static int start(struct standin *s, struct exchange *x, const struct skv_v1_in *in, const char *id)
 {
 	struct standin_instance *inst = instance_of(s, id);
-	struct kvb_start_req req;
-	struct kvb_start_res res = { .state = KVB_SESSION_OPEN, .deadline_ms = s->deadline_ms };
+	struct skv_start_req req;
+	struct skv_start_res res = { .state = SKV_SESSION_OPEN, .deadline_ms = s->deadline_ms };
 	bool repeated;
 	uint32_t session;
 	int rc = x->codec->read_start_req(in, (char *)x->in.data, x->in.len, &req, &x->err);
 
 	s->starts++;
-	if (rc != KVB_OK)
+	if (rc != SKV_OK)
 		return rc;
 	if (!inst)
-		return kvb_fail(&x->err, KVB_E_NOT_FOUND, "instance", "no such instance");
+		return skv_fail(&x->err, SKV_E_NOT_FOUND, "instance", "no such instance");
 	session = session_for(s, req.request_id, &repeated);
 	if (repeated && !s->sessions[session].open)
-		res.state = KVB_SESSION_FINISHED;
+		res.state = SKV_SESSION_FINISHED;
 	res.n_keys = req.n_keys;
 	res.n_specs = inst->n_specs;
 	res.specs = spec_names(x, inst);
-	res.outcome = kvb_arena_calloc(&x->arena, req.n_keys, 1);
-	res.loc = kvb_arena_calloc(&x->arena, (size_t)req.n_keys * res.n_specs, sizeof *res.loc);
+	res.outcome = skv_arena_calloc(&x->arena, req.n_keys, 1);
+	res.loc = skv_arena_calloc(&x->arena, (size_t)req.n_keys * res.n_specs, sizeof *res.loc);
 	files(s, x, &res.files);
 	for (uint32_t k = 0; k < req.n_keys; k++) {
 		struct standin_block *b = block_of(s, id, req.keys[k]);
@@ -206,11 +206,11 @@ static int start(struct standin *s, struct exchange *x, const struct kvb_v1_in *
 			place(s, b, inst);
 		}
 		if (b->state == STANDIN_COMMITTED) {
-			res.outcome[k] = KVB_START_EXISTS;
+			res.outcome[k] = SKV_START_EXISTS;
 		} else if (b->session != session) {
-			res.outcome[k] = KVB_START_BUSY;
+			res.outcome[k] = SKV_START_BUSY;
 		} else {
-			res.outcome[k] = KVB_START_WRITE;
+			res.outcome[k] = SKV_START_WRITE;
 			res.n_write++;
 			memcpy(&res.loc[(size_t)k * res.n_specs], b->loc,
 			       res.n_specs * sizeof *b->loc);
@@ -219,7 +219,7 @@ static int start(struct standin *s, struct exchange *x, const struct kvb_v1_in *
 	if (res.n_write)
 		memcpy(res.session, s->sessions[session].id, sizeof res.session);
 	x->codec->write_start_res(&x->out, &res);
-	return KVB_OK;
+	return SKV_OK;
 }
 
 static struct standin_session *session_of(struct standin *s, const char *id, uint32_t *number)
@@ -230,14 +230,14 @@ static struct standin_session *session_of(struct standin *s, const char *id, uin
 	return NULL;
 }
 
-static bool succeeded(const struct kvb_finish_req *req, uint32_t row)
+static bool succeeded(const struct skv_finish_req *req, uint32_t row)
 {
-	if (req->mask_kind == KVB_MASK_ALL)
+	if (req->mask_kind == SKV_MASK_ALL)
 		return true;
-	return req->mask_kind == KVB_MASK_COUNT ? row < req->mask_count : req->mask[row];
+	return req->mask_kind == SKV_MASK_COUNT ? row < req->mask_count : req->mask[row];
 }
 
-static void commit(struct standin *s, const struct kvb_finish_req *req, uint32_t number,
+static void commit(struct standin *s, const struct skv_finish_req *req, uint32_t number,
 		   struct standin_session *session)
 {
 	uint32_t row = 0;
@@ -260,12 +260,12 @@ static void commit(struct standin *s, const struct kvb_finish_req *req, uint32_t
 	}
 }
 
-static int end(struct standin *s, struct exchange *x, const struct kvb_v1_in *in, const char *id,
+static int end(struct standin *s, struct exchange *x, const struct skv_v1_in *in, const char *id,
 	       bool abort)
 {
 	static const bool none[STANDIN_BLOCKS];
-	struct kvb_finish_req req = { .mask_kind = KVB_MASK_BITS, .mask = none };
-	struct kvb_abort_req abort_req;
+	struct skv_finish_req req = { .mask_kind = SKV_MASK_BITS, .mask = none };
+	struct skv_abort_req abort_req;
 	struct standin_session *session;
 	uint32_t number;
 	int rc;
@@ -278,28 +278,28 @@ static int end(struct standin *s, struct exchange *x, const struct kvb_v1_in *in
 	s->aborts += abort;
 	if (!abort)
 		s->last_finish = req;
-	if (rc != KVB_OK)
+	if (rc != SKV_OK)
 		return rc;
 	session = session_of(s, id, &number);
 	if (!session)
-		return kvb_fail(&x->err, KVB_E_NOT_FOUND, "session", "no such session");
+		return skv_fail(&x->err, SKV_E_NOT_FOUND, "session", "no such session");
 	if (session->open) {
-		session->res.state = abort ? KVB_SESSION_ABORTED : KVB_SESSION_FINISHED;
+		session->res.state = abort ? SKV_SESSION_ABORTED : SKV_SESSION_FINISHED;
 		commit(s, &req, number, session);
 		session->open = false;
 	}
 	x->codec->write_finish_res(&x->out, &session->res);
-	return KVB_OK;
+	return SKV_OK;
 }
 
-static int delete_blocks(struct standin *s, struct exchange *x, const struct kvb_v1_in *in,
+static int delete_blocks(struct standin *s, struct exchange *x, const struct skv_v1_in *in,
 			 const char *id)
 {
-	struct kvb_delete_req req;
-	struct kvb_delete_res res = { 0 };
+	struct skv_delete_req req;
+	struct skv_delete_res res = { 0 };
 	int rc = x->codec->read_delete_req(in, (char *)x->in.data, x->in.len, &req, &x->err);
 
-	for (uint32_t k = 0; rc == KVB_OK && k < req.n_keys; k++) {
+	for (uint32_t k = 0; rc == SKV_OK && k < req.n_keys; k++) {
 		struct standin_block *b = block_of(s, id, req.keys[k]);
 
 		if (b && b->state == STANDIN_COMMITTED) {
@@ -313,17 +313,17 @@ static int delete_blocks(struct standin *s, struct exchange *x, const struct kvb
 
 /* ---- objects --------------------------------------------------------------------------------- */
 
-static int put_instance(struct standin *s, struct exchange *x, const struct kvb_v1_in *in,
+static int put_instance(struct standin *s, struct exchange *x, const struct skv_v1_in *in,
 			const char *id)
 {
-	struct kvb_instance_spec spec;
+	struct skv_instance_spec spec;
 	struct standin_instance *inst = instance_of(s, id);
 	int rc = x->codec->read_instance(in, (char *)x->in.data, x->in.len, &spec, &x->err);
 
-	if (rc != KVB_OK)
+	if (rc != SKV_OK)
 		return rc;
 	if (inst && inst->specs[0].size != spec.specs[0].size)
-		return kvb_fail(&x->err, KVB_E_CONFLICT, "specs[0].size", "may not change");
+		return skv_fail(&x->err, SKV_E_CONFLICT, "specs[0].size", "may not change");
 	if (!inst) {
 		assert(s->n_instances < 8 && spec.n_specs <= 4);
 		inst = &s->instances[s->n_instances++];
@@ -333,44 +333,44 @@ static int put_instance(struct standin *s, struct exchange *x, const struct kvb_
 	inst->n_specs = spec.n_specs;
 	for (uint32_t i = 0; i < spec.n_specs; i++) {
 		snprintf(inst->names[i], sizeof inst->names[i], "%.15s", spec.specs[i].name);
-		inst->specs[i] = (struct kvb_spec){ inst->names[i], spec.specs[i].size };
+		inst->specs[i] = (struct skv_spec){ inst->names[i], spec.specs[i].size };
 	}
-	kvb_buf_printf(&x->out, "{}");
-	return KVB_OK;
+	skv_buf_printf(&x->out, "{}");
+	return SKV_OK;
 }
 
 static int get_instance(struct standin *s, struct exchange *x, const char *id)
 {
 	struct standin_instance *inst = instance_of(s, id);
-	struct kvb_instance_view v = { 0 };
+	struct skv_instance_view v = { 0 };
 
 	if (!inst)
-		return kvb_fail(&x->err, KVB_E_NOT_FOUND, "instance", "no such instance");
-	v.spec = (struct kvb_instance_spec){ .tenant = "default",
+		return skv_fail(&x->err, SKV_E_NOT_FOUND, "instance", "no such instance");
+	v.spec = (struct skv_instance_spec){ .tenant = "default",
 					     .id = inst->id,
 					     .group = inst->group,
 					     .specs = inst->specs,
 					     .n_specs = inst->n_specs,
 					     .extra = "" };
 	x->codec->write_instance_view(&x->out, &v);
-	return KVB_OK;
+	return SKV_OK;
 }
 
 static int get_storage(struct standin *s, struct exchange *x)
 {
-	struct kvb_storage_view v = { .healthy = true, .problem = "", .files = STANDIN_FILES };
+	struct skv_storage_view v = { .healthy = true, .problem = "", .files = STANDIN_FILES };
 
 	s->storage_gets++;
-	v.spec = (struct kvb_storage_spec){ .name = "default",
+	v.spec = (struct skv_storage_spec){ .name = "default",
 					    .type = "file",
 					    .root = s->hide_root ? "/nonexistent" : s->root,
 					    .capacity = STANDIN_FILES * s->file_length,
 					    .file_size = s->file_length,
 					    .unit = 65536,
 					    .enabled = true };
-	kvb_uuid_to_text(s->uuid, v.uuid);
+	skv_uuid_to_text(s->uuid, v.uuid);
 	x->codec->write_storage_view(&x->out, &v);
-	return KVB_OK;
+	return SKV_OK;
 }
 
 /* ---- which operation ----------------------------------------------------------------------- */
@@ -384,15 +384,15 @@ static bool split(const char *url, char kind[32], char id[128], char verb[32])
 
 int standin_dispatch(struct standin *s, struct exchange *x, const char *method, const char *url)
 {
-	const struct kvb_v1_in in = { .arena = &x->arena, .secret = &secret, .tenant = "default" };
+	const struct skv_v1_in in = { .arena = &x->arena, .secret = &secret, .tenant = "default" };
 	char kind[32], id[128], verb[32];
 
 	if (strcmp(url, "/v1/match") == 0)
 		return match(s, x, &in);
 	if (strcmp(url, "/readyz") == 0 || strcmp(url, "/v1/stats") == 0)
-		return kvb_buf_printf(&x->out, "{\"state\":\"ready\"}"), KVB_OK;
+		return skv_buf_printf(&x->out, "{\"state\":\"ready\"}"), SKV_OK;
 	if (!split(url, kind, id, verb))
-		return kvb_fail(&x->err, KVB_E_NOT_FOUND, NULL, "no such path");
+		return skv_fail(&x->err, SKV_E_NOT_FOUND, NULL, "no such path");
 	if (strcmp(verb, "lookup") == 0)
 		return lookup(s, x, &in, id);
 	if (strcmp(verb, "start") == 0)
@@ -409,5 +409,5 @@ int standin_dispatch(struct standin *s, struct exchange *x, const char *method, 
 		return put_instance(s, x, &in, id);
 	if (strcmp(kind, "instances") == 0 && strcmp(method, "GET") == 0)
 		return get_instance(s, x, id);
-	return kvb_fail(&x->err, KVB_E_NOT_FOUND, "name", "no such object");
+	return skv_fail(&x->err, SKV_E_NOT_FOUND, "name", "no such object");
 }

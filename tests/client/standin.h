@@ -1,20 +1,20 @@
 /*
- * standin.h - a stand-in for kvblockd, in this process: just enough of the native API to test the
+ * standin.h - a stand-in for slabkvd, in this process: just enough of the native API to test the
  * client library against, with knobs for answers that a real manager gives rarely or never.
  *
  * It allocates slots one after the other in real slab files below a temporary directory, keeps
  * blocks in a plain array, has no eviction, no durability, no time. It is not a model of the
  * manager: what the manager does is tested in tests/core and, with this library, in test_real.c.
  */
-#ifndef KVB_TEST_STANDIN_H
-#define KVB_TEST_STANDIN_H
+#ifndef SKV_TEST_STANDIN_H
+#define SKV_TEST_STANDIN_H
 
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
 
-#include <kvb/ops.h>
-#include <kvb/superblock.h>
+#include <skv/ops.h>
+#include <skv/superblock.h>
 
 #define STANDIN_BLOCKS 40000
 #define STANDIN_SESSIONS 4096
@@ -27,16 +27,16 @@ enum standin_state { STANDIN_FREE, STANDIN_WRITING, STANDIN_COMMITTED };
 struct standin_block {
 	enum standin_state state;
 	char instance[32];
-	struct kvb_key key;
+	struct skv_key key;
 	uint32_t session;
-	struct kvb_location loc[4];
+	struct skv_location loc[4];
 };
 
 struct standin_session {
 	bool open;
-	char id[KVB_SESSION_ID_HEX + 1];
+	char id[SKV_SESSION_ID_HEX + 1];
 	char request_id[64];
-	struct kvb_finish_res res;
+	struct skv_finish_res res;
 };
 
 struct standin_instance {
@@ -44,7 +44,7 @@ struct standin_instance {
 	char group[32];
 	uint32_t n_specs;
 	char names[4][16];
-	struct kvb_spec specs[4];
+	struct skv_spec specs[4];
 };
 
 struct standin {
@@ -74,11 +74,11 @@ struct standin {
 	bool only_json;   /* refuses protobuf with 415 */
 	uint32_t refused; /* how often it had protobuf and did not want it */
 	const char *fail_op;  /* "start", "lookup", ...: this operation fails */
-	int fail_status;      /* with this; KVB_OK = does its work, then breaks the connection */
+	int fail_status;      /* with this; SKV_OK = does its work, then breaks the connection */
 	uint32_t fail_count;  /* so many times */
 	/* counters */
 	uint32_t starts, finishes, aborts, lookups, storage_gets;
-	struct kvb_finish_req last_finish; /* mask and checksums not kept */
+	struct skv_finish_req last_finish; /* mask and checksums not kept */
 };
 
 /* Starts it with fresh slab files. Aborts the test when it cannot. */
@@ -87,7 +87,7 @@ void standin_start(struct standin *s);
 void standin_start_failing(struct standin *s, int status);
 void standin_stop(struct standin *s);
 /* Location of the committed block, for tests that damage it. NULL when absent. */
-const struct kvb_location *standin_find(struct standin *s, const char *instance, uint64_t key);
+const struct skv_location *standin_find(struct standin *s, const char *instance, uint64_t key);
 /* Path of slab file `file` of this storage. */
 void standin_path(const struct standin *s, uint32_t file, char out[160]);
 

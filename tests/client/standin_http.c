@@ -14,9 +14,9 @@
 
 void standin_path(const struct standin *s, uint32_t file, char out[160])
 {
-	char name[KVB_SLAB_PATH_MAX];
+	char name[SKV_SLAB_PATH_MAX];
 
-	kvb_slab_path(file, name);
+	skv_slab_path(file, name);
 	snprintf(out, 160, "%s/%s", s->root, name);
 }
 
@@ -36,22 +36,22 @@ static int answer(struct standin *s, struct exchange *x, const char *method, con
 	*cut = false;
 	if (fails) {
 		s->fail_count--;
-		*cut = s->fail_status == KVB_OK;
+		*cut = s->fail_status == SKV_OK;
 		if (!*cut)
-			return kvb_fail(&x->err, s->fail_status, "knob", "told to fail");
+			return skv_fail(&x->err, s->fail_status, "knob", "told to fail");
 	}
 	return standin_dispatch(s, x, method, url);
 }
 
 /* In which form a request is read and answered. */
-static const struct kvb_v1_codec *codec_of(struct MHD_Connection *c, const char *method)
+static const struct skv_v1_codec *codec_of(struct MHD_Connection *c, const char *method)
 {
 	bool get = strcmp(method, "GET") == 0;
 	const char *type =
 		MHD_lookup_connection_value(c, MHD_HEADER_KIND, get ? "Accept" : "Content-Type");
-	const struct kvb_v1_codec *codec = kvb_v1_codec_of_type(type);
+	const struct skv_v1_codec *codec = skv_v1_codec_of_type(type);
 
-	return codec ? codec : &kvb_v1_json;
+	return codec ? codec : &skv_v1_json;
 }
 
 static enum MHD_Result on_request(void *ctx, struct MHD_Connection *c, const char *url,
@@ -71,32 +71,32 @@ static enum MHD_Result on_request(void *ctx, struct MHD_Connection *c, const cha
 		return *state ? MHD_YES : MHD_NO;
 	}
 	if (*size) {
-		kvb_put_bytes(&x->in, data, *size);
+		skv_put_bytes(&x->in, data, *size);
 		*size = 0;
 		return MHD_YES;
 	}
-	kvb_arena_init(&x->arena);
+	skv_arena_init(&x->arena);
 	x->codec = codec_of(c, method);
 	pthread_mutex_lock(&s->lock);
-	refused = s->only_json && x->codec != &kvb_v1_json;
+	refused = s->only_json && x->codec != &skv_v1_json;
 	s->refused += refused;
 	if (refused)
-		x->codec = &kvb_v1_json;
+		x->codec = &skv_v1_json;
 	/* A manager that knows only JSON cannot refuse a GET: it answers it in JSON. */
 	refused = refused && strcmp(method, "GET") != 0;
 	cut = false;
-	rc = refused ? kvb_fail(&x->err, KVB_E_UNSUPPORTED, "Content-Type", "JSON only")
+	rc = refused ? skv_fail(&x->err, SKV_E_UNSUPPORTED, "Content-Type", "JSON only")
 		     : answer(s, x, method, url, &cut);
 	pthread_mutex_unlock(&s->lock);
 	if (cut)
 		return MHD_NO;
-	if (rc != KVB_OK) {
-		kvb_buf_clear(&x->out);
+	if (rc != SKV_OK) {
+		skv_buf_clear(&x->out);
 		x->codec->write_error(&x->out, &x->err, "r1");
 	}
 	r = MHD_create_response_from_buffer(x->out.len, x->out.data ? (void *)x->out.data : "",
 					    MHD_RESPMEM_MUST_COPY);
-	result = MHD_queue_response(c, refused ? 415 : (unsigned)kvb_status_http(rc), r);
+	result = MHD_queue_response(c, refused ? 415 : (unsigned)skv_status_http(rc), r);
 	MHD_destroy_response(r);
 	return result;
 }
@@ -111,9 +111,9 @@ static void on_completed(void *ctx, struct MHD_Connection *c, void **state,
 	(void)t;
 	if (!x)
 		return;
-	kvb_buf_destroy(&x->in);
-	kvb_buf_destroy(&x->out);
-	kvb_arena_destroy(&x->arena);
+	skv_buf_destroy(&x->in);
+	skv_buf_destroy(&x->out);
+	skv_arena_destroy(&x->arena);
 	free(x);
 	*state = NULL;
 }
@@ -123,17 +123,17 @@ static void on_completed(void *ctx, struct MHD_Connection *c, void **state,
 static void write_superblock(const struct standin *s, const char *path, uint32_t file,
 			     uint64_t length)
 {
-	struct kvb_superblock sb = { .file = file,
+	struct skv_superblock sb = { .file = file,
 				     .length = length,
 				     .unit = 65536,
 				     .header = STANDIN_HEADER,
 				     .trailer = STANDIN_TRAILER,
 				     .created_ms = 1 };
-	uint8_t raw[KVB_SUPERBLOCK_SIZE];
+	uint8_t raw[SKV_SUPERBLOCK_SIZE];
 	int fd = open(path, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0600);
 
 	memcpy(sb.uuid, s->uuid, 16);
-	kvb_superblock_encode(&sb, raw);
+	skv_superblock_encode(&sb, raw);
 	assert(fd >= 0);
 	assert(pwrite(fd, raw, sizeof raw, 0) == (ssize_t)sizeof raw);
 	assert(length == 0 || ftruncate(fd, (off_t)length) == 0);
@@ -144,11 +144,11 @@ static void make_files(struct standin *s)
 {
 	char path[160];
 
-	snprintf(s->root, sizeof s->root, "/tmp/kvb-client-XXXXXX");
+	snprintf(s->root, sizeof s->root, "/tmp/skv-client-XXXXXX");
 	assert(mkdtemp(s->root));
-	kvb_random(s->uuid, sizeof s->uuid);
-	snprintf(path, sizeof path, "%s/%s", s->root, KVB_STORAGE_MARKER);
-	write_superblock(s, path, KVB_NO_FILE, 0);
+	skv_random(s->uuid, sizeof s->uuid);
+	snprintf(path, sizeof path, "%s/%s", s->root, SKV_STORAGE_MARKER);
+	write_superblock(s, path, SKV_NO_FILE, 0);
 	s->file_length = 4u << 20;
 	for (uint32_t i = 0; i < STANDIN_FILES; i++) {
 		standin_path(s, i, path);

@@ -1,20 +1,20 @@
 /* standin_internal.h - between the two files of the stand-in. */
-#ifndef KVB_TEST_STANDIN_INTERNAL_H
-#define KVB_TEST_STANDIN_INTERNAL_H
+#ifndef SKV_TEST_STANDIN_INTERNAL_H
+#define SKV_TEST_STANDIN_INTERNAL_H
 
-#include <kvb/arena.h>
-#include <kvb/bytes.h>
-#include <kvb/status.h>
-#include <kvb/v1_codec.h>
+#include <skv/arena.h>
+#include <skv/bytes.h>
+#include <skv/status.h>
+#include <skv/v1_codec.h>
 
 #include "standin.h"
 
 /* One request while it is answered. */
 struct exchange {
-	struct kvb_buf in, out;
-	struct kvb_arena arena;
-	struct kvb_error err;
-	const struct kvb_v1_codec *codec; /* of body and answer */
+	struct skv_buf in, out;
+	struct skv_arena arena;
+	struct skv_error err;
+	const struct skv_v1_codec *codec; /* of body and answer */
 };
 
 /* Does what `method` and `url` ask; the answer is in x->out, or the error in x->err. The caller

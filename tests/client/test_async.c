@@ -19,11 +19,11 @@
 
 struct scene {
 	struct daemon d;
-	struct kvblock_options o;
+	struct slabkv_options o;
 	const char *url;
-	struct kvblock *kv;
-	struct kvblock_async *a;
-	struct kvblock_pool *pool;
+	struct slabkv *kv;
+	struct slabkv_async *a;
+	struct slabkv_pool *pool;
 	atomic_uint starts, lookups; /* calls to the manager */
 };
 
@@ -41,38 +41,38 @@ static void on_call(void *ctx, const char *op, uint64_t us, int status)
 
 static void open_async(struct scene *s, uint32_t in_flight, uint32_t threads)
 {
-	struct kvblock_async_options o;
+	struct slabkv_async_options o;
 
-	kvblock_async_options_init(&o);
+	slabkv_async_options_init(&o);
 	o.max_in_flight = in_flight;
 	o.threads = threads;
-	assert_int_equal(kvblock_async_open(s->kv, &o, &s->a, NULL), KVBLOCK_OK);
+	assert_int_equal(slabkv_async_open(s->kv, &o, &s->a, NULL), SLABKV_OK);
 }
 
 static int setup(void **state)
 {
-	static const struct kvblock_spec spec = { "kv", BYTES };
-	static const struct kvblock_instance m = {
+	static const struct slabkv_spec spec = { "kv", BYTES };
+	static const struct slabkv_instance m = {
 		.id = "m", .group = "default", .specs = &spec, .n_specs = 1
 	};
-	struct kvblock_pool_options po;
+	struct slabkv_pool_options po;
 	struct scene *s = calloc(1, sizeof *s);
 
 	assert_non_null(s);
 	daemon_start(&s->d);
-	kvblock_options_init(&s->o);
+	slabkv_options_init(&s->o);
 	s->url = s->d.url;
 	s->o.urls = &s->url;
 	s->o.n_urls = 1;
 	s->o.on_call = on_call;
 	s->o.on_call_ctx = s;
-	assert_int_equal(kvblock_open(&s->o, &s->kv, NULL), KVBLOCK_OK);
-	assert_int_equal(kvblock_instance_put(s->kv, &m, NULL), KVBLOCK_OK);
-	kvblock_pool_options_init(&po);
+	assert_int_equal(slabkv_open(&s->o, &s->kv, NULL), SLABKV_OK);
+	assert_int_equal(slabkv_instance_put(s->kv, &m, NULL), SLABKV_OK);
+	slabkv_pool_options_init(&po);
 	po.bytes = POOL_BUFFERS * BYTES;
 	po.buffer_bytes = BYTES;
-	assert_int_equal(kvblock_pool_create(&po, &s->pool, NULL), KVBLOCK_OK);
-	assert_int_equal(kvblock_pool_attach(s->kv, s->pool, NULL), KVBLOCK_OK);
+	assert_int_equal(slabkv_pool_create(&po, &s->pool, NULL), SLABKV_OK);
+	assert_int_equal(slabkv_pool_attach(s->kv, s->pool, NULL), SLABKV_OK);
 	open_async(s, 4096, 4);
 	*state = s;
 	return 0;
@@ -82,8 +82,8 @@ static int teardown(void **state)
 {
 	struct scene *s = *state;
 
-	kvblock_close(s->kv); /* with whatever queue is open */
-	assert_int_equal(kvblock_pool_destroy(s->pool), KVBLOCK_OK);
+	slabkv_close(s->kv); /* with whatever queue is open */
+	assert_int_equal(slabkv_pool_destroy(s->pool), SLABKV_OK);
 	daemon_remove(&s->d);
 	free(s);
 	return 0;
@@ -91,17 +91,17 @@ static int teardown(void **state)
 
 static bool readable(const struct scene *s, int timeout_ms)
 {
-	struct pollfd p = { .fd = kvblock_async_fd(s->a), .events = POLLIN };
+	struct pollfd p = { .fd = slabkv_async_fd(s->a), .events = POLLIN };
 
 	return poll(&p, 1, timeout_ms) == 1;
 }
 
 /* One completion, waited for. */
-static struct kvblock_completion next(const struct scene *s)
+static struct slabkv_completion next(const struct scene *s)
 {
-	struct kvblock_completion c;
+	struct slabkv_completion c;
 
-	while (kvblock_drain(s->a, &c, 1) == 0)
+	while (slabkv_drain(s->a, &c, 1) == 0)
 		assert_true(readable(s, 60000));
 	return c;
 }
@@ -127,16 +127,16 @@ static bool right(const void *data, uint64_t key, uint32_t version)
 
 static void buffer(const struct scene *s, struct iovec *iov)
 {
-	struct kvblock_buf b;
+	struct slabkv_buf b;
 
-	assert_int_equal(kvblock_pool_get(s->pool, 60000, &b), KVBLOCK_OK);
+	assert_int_equal(slabkv_pool_get(s->pool, 60000, &b), SLABKV_OK);
 	*iov = (struct iovec){ b.data, b.size };
 }
 
-static struct kvblock_op op_of(enum kvblock_op_kind kind, uint64_t key, const struct iovec *iov)
+static struct slabkv_op op_of(enum slabkv_op_kind kind, uint64_t key, const struct iovec *iov)
 {
-	return (struct kvblock_op){ .kind = kind,
-				    .form = KVBLOCK_KEYS_INT,
+	return (struct slabkv_op){ .kind = kind,
+				    .form = SLABKV_KEYS_INT,
 				    .key.number = key,
 				    .instance = "m",
 				    .iov = iov,
@@ -147,9 +147,9 @@ static struct kvblock_op op_of(enum kvblock_op_kind kind, uint64_t key, const st
 
 static void assert_pool_quiet(const struct scene *s)
 {
-	struct kvblock_pool_info info;
+	struct slabkv_pool_info info;
 
-	kvblock_pool_info(s->pool, &info);
+	slabkv_pool_info(s->pool, &info);
 	assert_int_equal(info.leaving, 0);
 	assert_int_equal(info.free, info.n_buffers);
 }
@@ -161,23 +161,23 @@ static void assert_pool_quiet(const struct scene *s)
 static void chains_and_batches_share_calls(void **state)
 {
 	struct scene *s = *state;
-	struct kvblock_op ops[CHAIN];
+	struct slabkv_op ops[CHAIN];
 	struct iovec iov[CHAIN];
-	struct kvblock_completion c;
+	struct slabkv_completion c;
 	uint64_t batch, second;
 	bool seen[CHAIN] = { false };
 
 	for (uint32_t i = 0; i < CHAIN; i++) {
 		buffer(s, &iov[i]);
 		fill(iov[i].iov_base, i + 1, 0);
-		ops[i] = op_of(KVBLOCK_OP_PUT, i + 1, &iov[i]);
+		ops[i] = op_of(SLABKV_OP_PUT, i + 1, &iov[i]);
 		ops[i].chained = i > 0;
 	}
-	assert_int_equal(kvblock_submit(s->a, ops, CHAIN, &batch, NULL), KVBLOCK_OK);
+	assert_int_equal(slabkv_submit(s->a, ops, CHAIN, &batch, NULL), SLABKV_OK);
 	for (uint32_t i = 0; i < CHAIN; i++) {
 		c = next(s);
-		assert_int_equal(c.result, KVBLOCK_WRITTEN);
-		assert_int_equal(c.why, KVBLOCK_OK);
+		assert_int_equal(c.result, SLABKV_WRITTEN);
+		assert_int_equal(c.why, SLABKV_OK);
 		assert_int_equal(c.batch, batch);
 		assert_int_equal(c.left, CHAIN - 1 - i);
 		assert_int_equal(c.tag, c.index + 1);
@@ -187,31 +187,31 @@ static void chains_and_batches_share_calls(void **state)
 	assert_true(s->starts <= CHAIN / 16 + 1);
 	for (uint32_t i = 0; i < CHAIN; i++) {
 		memset(iov[i].iov_base, 0, BYTES);
-		ops[i] = op_of(i % 2 ? KVBLOCK_OP_GET : KVBLOCK_OP_EXISTS, i + 1,
+		ops[i] = op_of(i % 2 ? SLABKV_OP_GET : SLABKV_OP_EXISTS, i + 1,
 			       i % 2 ? &iov[i] : NULL);
 	}
 	ops[0].key.number = 4711;
-	assert_int_equal(kvblock_submit(s->a, ops, CHAIN, &second, NULL), KVBLOCK_OK);
+	assert_int_equal(slabkv_submit(s->a, ops, CHAIN, &second, NULL), SLABKV_OK);
 	assert_true(second != batch);
 	for (uint32_t i = 0; i < CHAIN; i++) {
 		c = next(s);
-		assert_int_equal(c.result, c.index == 0 ? KVBLOCK_MISS : KVBLOCK_HIT);
+		assert_int_equal(c.result, c.index == 0 ? SLABKV_MISS : SLABKV_HIT);
 		if (c.index % 2)
 			assert_true(right(iov[c.index].iov_base, c.tag, 0));
 	}
 	assert_true(s->lookups <= 2 * (CHAIN / 16 + 1));
 	for (uint32_t i = 0; i < CHAIN; i++)
-		ops[i] = op_of(KVBLOCK_OP_DELETE, i + 1, NULL);
-	assert_int_equal(kvblock_submit(s->a, ops, CHAIN, NULL, NULL), KVBLOCK_OK);
+		ops[i] = op_of(SLABKV_OP_DELETE, i + 1, NULL);
+	assert_int_equal(slabkv_submit(s->a, ops, CHAIN, NULL, NULL), SLABKV_OK);
 	for (uint32_t i = 0; i < CHAIN; i++)
-		assert_int_equal(next(s).result, KVBLOCK_GONE);
+		assert_int_equal(next(s).result, SLABKV_GONE);
 	for (uint32_t i = 0; i < CHAIN; i++) {
-		ops[i] = op_of(KVBLOCK_OP_GET, i + 1, &iov[i]);
-		assert_int_equal(kvblock_pool_put(s->pool, iov[i].iov_base), KVBLOCK_OK);
+		ops[i] = op_of(SLABKV_OP_GET, i + 1, &iov[i]);
+		assert_int_equal(slabkv_pool_put(s->pool, iov[i].iov_base), SLABKV_OK);
 	}
-	assert_int_equal(kvblock_submit(s->a, ops, CHAIN, NULL, NULL), KVBLOCK_OK);
+	assert_int_equal(slabkv_submit(s->a, ops, CHAIN, NULL, NULL), SLABKV_OK);
 	for (uint32_t i = 0; i < CHAIN; i++)
-		assert_int_equal(next(s).result, KVBLOCK_MISS);
+		assert_int_equal(next(s).result, SLABKV_MISS);
 	assert_pool_quiet(s);
 }
 
@@ -219,63 +219,63 @@ static void every_form_of_key(void **state)
 {
 	struct scene *s = *state;
 	char names[2][16] = { "a key", "another" };
-	struct kvblock_op ops[4];
+	struct slabkv_op ops[4];
 	struct iovec iov[4];
 
 	for (uint32_t i = 0; i < 4; i++) {
 		buffer(s, &iov[i]);
 		fill(iov[i].iov_base, i, 7);
-		ops[i] = op_of(KVBLOCK_OP_PUT, i, &iov[i]);
+		ops[i] = op_of(SLABKV_OP_PUT, i, &iov[i]);
 		if (i < 2) {
-			ops[i].form = KVBLOCK_KEYS_STRING;
+			ops[i].form = SLABKV_KEYS_STRING;
 			ops[i].key.string = names[i];
 		} else {
-			ops[i].form = KVBLOCK_KEYS_WIDE;
-			ops[i].key.wide = (struct kvblock_key){ UINT64_MAX, i };
+			ops[i].form = SLABKV_KEYS_WIDE;
+			ops[i].key.wide = (struct slabkv_key){ UINT64_MAX, i };
 		}
 	}
 	ops[1].has_parent = true;
 	ops[1].parent.string = names[0];
-	assert_int_equal(kvblock_submit(s->a, &ops[0], 1, NULL, NULL), KVBLOCK_OK);
-	assert_int_equal(next(s).result, KVBLOCK_WRITTEN);
-	assert_int_equal(kvblock_submit(s->a, &ops[1], 3, NULL, NULL), KVBLOCK_OK);
+	assert_int_equal(slabkv_submit(s->a, &ops[0], 1, NULL, NULL), SLABKV_OK);
+	assert_int_equal(next(s).result, SLABKV_WRITTEN);
+	assert_int_equal(slabkv_submit(s->a, &ops[1], 3, NULL, NULL), SLABKV_OK);
 	memset(names, 'x', sizeof names); /* they have been copied */
 	for (int i = 0; i < 3; i++)
-		assert_int_equal(next(s).result, KVBLOCK_WRITTEN);
+		assert_int_equal(next(s).result, SLABKV_WRITTEN);
 	for (uint32_t i = 0; i < 4; i++) {
 		memset(iov[i].iov_base, 0, BYTES);
-		ops[i].kind = KVBLOCK_OP_GET;
+		ops[i].kind = SLABKV_OP_GET;
 		ops[i].has_parent = false;
 	}
 	memcpy(names, (char[2][16]){ "a key", "another" }, sizeof names);
-	assert_int_equal(kvblock_submit(s->a, ops, 4, NULL, NULL), KVBLOCK_OK);
+	assert_int_equal(slabkv_submit(s->a, ops, 4, NULL, NULL), SLABKV_OK);
 	for (uint32_t i = 0; i < 4; i++)
-		assert_int_equal(next(s).result, KVBLOCK_HIT);
+		assert_int_equal(next(s).result, SLABKV_HIT);
 	for (uint32_t i = 0; i < 4; i++) {
 		assert_true(right(iov[i].iov_base, i, 7));
-		assert_int_equal(kvblock_pool_put(s->pool, iov[i].iov_base), KVBLOCK_OK);
+		assert_int_equal(slabkv_pool_put(s->pool, iov[i].iov_base), SLABKV_OK);
 	}
 }
 
 static void the_descriptor_is_readable_while_there_is_something(void **state)
 {
 	struct scene *s = *state;
-	struct kvblock_completion c[16];
-	struct kvblock_op ops[10];
+	struct slabkv_completion c[16];
+	struct slabkv_op ops[10];
 	uint32_t n = 0;
 
 	assert_false(readable(s, 0));
-	assert_int_equal(kvblock_drain(s->a, c, 16), 0);
+	assert_int_equal(slabkv_drain(s->a, c, 16), 0);
 	for (uint32_t i = 0; i < 10; i++)
-		ops[i] = op_of(KVBLOCK_OP_EXISTS, i, NULL);
+		ops[i] = op_of(SLABKV_OP_EXISTS, i, NULL);
 	for (int round = 0; round < 20; round++) {
-		assert_int_equal(kvblock_submit(s->a, ops, 10, NULL, NULL), KVBLOCK_OK);
+		assert_int_equal(slabkv_submit(s->a, ops, 10, NULL, NULL), SLABKV_OK);
 		for (n = 0; n < 10;) {
 			uint32_t got;
 
 			assert_true(readable(s, 60000));
 			assert_true(readable(s, 0)); /* looking changes nothing */
-			got = kvblock_drain(s->a, c, 3);
+			got = slabkv_drain(s->a, c, 3);
 			assert_true(got > 0);
 			n += got;
 		}
@@ -283,62 +283,62 @@ static void the_descriptor_is_readable_while_there_is_something(void **state)
 		assert_false(readable(s, 0));
 	}
 	ops[0].key.number = 1ull << 40;
-	assert_int_equal(kvblock_submit(s->a, ops, 1, NULL, NULL), KVBLOCK_OK);
-	kvblock_async_stop(s->a, false);
+	assert_int_equal(slabkv_submit(s->a, ops, 1, NULL, NULL), SLABKV_OK);
+	slabkv_async_stop(s->a, false);
 	assert_true(readable(s, 0));
-	assert_int_equal(kvblock_drain(s->a, c, 16), 1);
-	assert_int_equal(c[0].result, KVBLOCK_MISS);
+	assert_int_equal(slabkv_drain(s->a, c, 16), 1);
+	assert_int_equal(c[0].result, SLABKV_MISS);
 	assert_false(readable(s, 0));
-	assert_int_equal(kvblock_submit(s->a, ops, 1, NULL, NULL), KVBLOCK_E_UNAVAILABLE);
-	kvblock_async_stop(s->a, true); /* again: nothing */
-	kvblock_async_close(s->a);
+	assert_int_equal(slabkv_submit(s->a, ops, 1, NULL, NULL), SLABKV_E_UNAVAILABLE);
+	slabkv_async_stop(s->a, true); /* again: nothing */
+	slabkv_async_close(s->a);
 }
 
 static void bounds_and_refusals(void **state)
 {
 	struct scene *s = *state;
-	struct kvblock_async_options o;
-	struct kvblock_async *other;
-	struct kvblock_op ops[9], bad;
-	struct kvblock_error err;
+	struct slabkv_async_options o;
+	struct slabkv_async *other;
+	struct slabkv_op ops[9], bad;
+	struct slabkv_error err;
 	char memory[BYTES];
 	struct iovec iov = { memory, BYTES };
 	uint32_t drained = 0;
 
-	kvblock_async_close(s->a);
+	slabkv_async_close(s->a);
 	open_async(s, 8, 1);
 	for (uint32_t i = 0; i < 9; i++)
-		ops[i] = op_of(KVBLOCK_OP_EXISTS, i, NULL);
-	assert_int_equal(kvblock_submit(s->a, ops, 9, NULL, &err), KVBLOCK_E_TOO_LARGE);
-	assert_int_equal(kvblock_submit(s->a, ops, 8, NULL, &err), KVBLOCK_OK);
-	assert_int_equal(kvblock_submit(s->a, ops, 1, NULL, &err), KVBLOCK_E_TOO_MANY);
+		ops[i] = op_of(SLABKV_OP_EXISTS, i, NULL);
+	assert_int_equal(slabkv_submit(s->a, ops, 9, NULL, &err), SLABKV_E_TOO_LARGE);
+	assert_int_equal(slabkv_submit(s->a, ops, 8, NULL, &err), SLABKV_OK);
+	assert_int_equal(slabkv_submit(s->a, ops, 1, NULL, &err), SLABKV_E_TOO_MANY);
 	for (; drained < 8; drained++) {
 		(void)next(s);
-		assert_int_equal(kvblock_submit(s->a, ops, drained + 2, NULL, &err),
-				 drained == 7 ? KVBLOCK_E_TOO_LARGE : KVBLOCK_E_TOO_MANY);
+		assert_int_equal(slabkv_submit(s->a, ops, drained + 2, NULL, &err),
+				 drained == 7 ? SLABKV_E_TOO_LARGE : SLABKV_E_TOO_MANY);
 	}
-	assert_int_equal(kvblock_submit(s->a, ops, 8, NULL, &err), KVBLOCK_OK);
+	assert_int_equal(slabkv_submit(s->a, ops, 8, NULL, &err), SLABKV_OK);
 #define BAD(change, name)                                                                          \
 	do {                                                                                       \
-		bad = op_of(KVBLOCK_OP_PUT, 1, &iov);                                              \
+		bad = op_of(SLABKV_OP_PUT, 1, &iov);                                              \
 		change;                                                                            \
-		assert_int_equal(kvblock_submit(s->a, &bad, 1, NULL, &err), KVBLOCK_E_INVALID);    \
+		assert_int_equal(slabkv_submit(s->a, &bad, 1, NULL, &err), SLABKV_E_INVALID);    \
 		assert_string_equal(err.field, name);                                              \
 	} while (0)
-	BAD(bad.kind = (enum kvblock_op_kind)9, "kind");
+	BAD(bad.kind = (enum slabkv_op_kind)9, "kind");
 	BAD(bad.instance = "../x", "instance");
-	BAD(bad.form = (enum kvblock_key_form)7, "key");
-	BAD(bad.form = KVBLOCK_KEYS_STRING; bad.key.string = "", "key");
+	BAD(bad.form = (enum slabkv_key_form)7, "key");
+	BAD(bad.form = SLABKV_KEYS_STRING; bad.key.string = "", "key");
 	BAD(bad.length--, "length");
 	BAD(bad.n_iov = 0, "iov");
-	BAD(bad.kind = KVBLOCK_OP_DELETE, "iov");
+	BAD(bad.kind = SLABKV_OP_DELETE, "iov");
 	BAD(bad.chained = true, "chained");
-	BAD(bad.kind = KVBLOCK_OP_GET; bad.has_parent = true, "chained");
+	BAD(bad.kind = SLABKV_OP_GET; bad.has_parent = true, "chained");
 #undef BAD
-	assert_int_equal(kvblock_submit(s->a, ops, 0, NULL, &err), KVBLOCK_E_INVALID);
-	kvblock_async_options_init(&o);
+	assert_int_equal(slabkv_submit(s->a, ops, 0, NULL, &err), SLABKV_E_INVALID);
+	slabkv_async_options_init(&o);
 	o.threads = 65;
-	assert_int_equal(kvblock_async_open(s->kv, &o, &other, &err), KVBLOCK_E_INVALID);
+	assert_int_equal(slabkv_async_open(s->kv, &o, &other, &err), SLABKV_E_INVALID);
 	assert_string_equal(err.field, "threads");
 }
 
@@ -348,31 +348,31 @@ static void single_operations_fail_alone(void **state)
 	struct scene *s = *state;
 	char memory[2 * BYTES];
 	struct iovec iov[2] = { { memory, BYTES }, { memory + BYTES, BYTES - 1 } };
-	struct kvblock_op ops[4];
+	struct slabkv_op ops[4];
 
 	memset(memory, 1, sizeof memory);
-	ops[0] = op_of(KVBLOCK_OP_PUT, 1, &iov[0]);
-	ops[1] = op_of(KVBLOCK_OP_PUT, 2, &iov[1]);
+	ops[0] = op_of(SLABKV_OP_PUT, 1, &iov[0]);
+	ops[1] = op_of(SLABKV_OP_PUT, 2, &iov[1]);
 	ops[1].chained = true;
-	ops[2] = op_of(KVBLOCK_OP_GET, 3, &iov[0]);
+	ops[2] = op_of(SLABKV_OP_GET, 3, &iov[0]);
 	ops[2].instance = "unknown";
-	ops[3] = op_of(KVBLOCK_OP_EXISTS, 3, NULL);
+	ops[3] = op_of(SLABKV_OP_EXISTS, 3, NULL);
 	ops[3].instance = "unknown";
-	assert_int_equal(kvblock_submit(s->a, ops, 4, NULL, NULL), KVBLOCK_OK);
+	assert_int_equal(slabkv_submit(s->a, ops, 4, NULL, NULL), SLABKV_OK);
 	for (int i = 0; i < 4; i++) {
-		struct kvblock_completion c = next(s);
+		struct slabkv_completion c = next(s);
 
 		switch (c.index) {
 		case 0:
-			assert_int_equal(c.result, KVBLOCK_WRITTEN);
+			assert_int_equal(c.result, SLABKV_WRITTEN);
 			break;
 		case 1:
-			assert_int_equal(c.result, KVBLOCK_FAILED);
-			assert_int_equal(c.why, KVBLOCK_E_INVALID);
+			assert_int_equal(c.result, SLABKV_FAILED);
+			assert_int_equal(c.why, SLABKV_E_INVALID);
 			break;
 		default:
-			assert_int_equal(c.result, KVBLOCK_ERROR);
-			assert_int_equal(c.why, KVBLOCK_E_NOT_FOUND);
+			assert_int_equal(c.result, SLABKV_ERROR);
+			assert_int_equal(c.why, SLABKV_E_NOT_FOUND);
 		}
 	}
 }
@@ -389,7 +389,7 @@ struct key {
 	bool present;
 	uint32_t version;
 	uint64_t number;
-	enum kvblock_op_kind kind;
+	enum slabkv_op_kind kind;
 	struct iovec iov;
 };
 
@@ -413,53 +413,53 @@ static void *submit_many(void *ctx)
 
 	for (uint32_t i = 0; i < OPS; i++) {
 		struct key *k = &t->keys[dice(t, KEYS)];
-		struct kvblock_op op;
+		struct slabkv_op op;
 		int rc;
 
 		while (atomic_load(&k->busy))
 			poll(NULL, 0, 1);
-		k->kind = (enum kvblock_op_kind)dice(t, 4);
-		if (k->kind == KVBLOCK_OP_PUT || k->kind == KVBLOCK_OP_GET)
+		k->kind = (enum slabkv_op_kind)dice(t, 4);
+		if (k->kind == SLABKV_OP_PUT || k->kind == SLABKV_OP_GET)
 			buffer(t->s, &k->iov);
-		if (k->kind == KVBLOCK_OP_PUT && !k->present)
+		if (k->kind == SLABKV_OP_PUT && !k->present)
 			k->version++;
-		if (k->kind == KVBLOCK_OP_PUT)
+		if (k->kind == SLABKV_OP_PUT)
 			fill(k->iov.iov_base, k->number, k->version);
-		op = op_of(k->kind, k->number, k->kind <= KVBLOCK_OP_GET ? &k->iov : NULL);
+		op = op_of(k->kind, k->number, k->kind <= SLABKV_OP_GET ? &k->iov : NULL);
 		op.tag = (uint64_t)(uintptr_t)k;
 		atomic_store(&k->busy, true);
-		while ((rc = kvblock_submit(t->s->a, &op, 1, NULL, NULL)) == KVBLOCK_E_TOO_MANY)
+		while ((rc = slabkv_submit(t->s->a, &op, 1, NULL, NULL)) == SLABKV_E_TOO_MANY)
 			poll(NULL, 0, 1);
-		if (rc != KVBLOCK_OK)
+		if (rc != SLABKV_OK)
 			atomic_fetch_add(t->wrong, 1);
 		/* A put's buffer is given back at once: nobody gets it before the put is over. */
-		if (k->kind == KVBLOCK_OP_PUT &&
-		    kvblock_pool_put(t->s->pool, op.iov->iov_base) != KVBLOCK_OK)
+		if (k->kind == SLABKV_OP_PUT &&
+		    slabkv_pool_put(t->s->pool, op.iov->iov_base) != SLABKV_OK)
 			atomic_fetch_add(t->wrong, 1);
 	}
 	return NULL;
 }
 
-static bool as_expected(struct scene *s, struct key *k, const struct kvblock_completion *c)
+static bool as_expected(struct scene *s, struct key *k, const struct slabkv_completion *c)
 {
 	bool fine = true;
 
 	switch (k->kind) {
-	case KVBLOCK_OP_PUT:
-		fine = c->result == (k->present ? KVBLOCK_EXISTS : KVBLOCK_WRITTEN);
+	case SLABKV_OP_PUT:
+		fine = c->result == (k->present ? SLABKV_EXISTS : SLABKV_WRITTEN);
 		k->present = true;
 		break;
-	case KVBLOCK_OP_GET:
-		fine = c->result == (k->present ? KVBLOCK_HIT : KVBLOCK_MISS);
+	case SLABKV_OP_GET:
+		fine = c->result == (k->present ? SLABKV_HIT : SLABKV_MISS);
 		if (k->present && !right(k->iov.iov_base, k->number, k->version))
 			fine = false;
-		fine &= kvblock_pool_put(s->pool, k->iov.iov_base) == KVBLOCK_OK;
+		fine &= slabkv_pool_put(s->pool, k->iov.iov_base) == SLABKV_OK;
 		break;
-	case KVBLOCK_OP_EXISTS:
-		fine = c->result == (k->present ? KVBLOCK_HIT : KVBLOCK_MISS);
+	case SLABKV_OP_EXISTS:
+		fine = c->result == (k->present ? SLABKV_HIT : SLABKV_MISS);
 		break;
-	case KVBLOCK_OP_DELETE:
-		fine = c->result == KVBLOCK_GONE;
+	case SLABKV_OP_DELETE:
+		fine = c->result == SLABKV_GONE;
 		k->present = false;
 	}
 	if (!fine)
@@ -472,12 +472,12 @@ static void thousands_from_four_threads(void **state)
 {
 	struct scene *s = *state;
 	struct submitter *t = calloc(THREADS, sizeof *t);
-	struct kvblock_completion c[32];
+	struct slabkv_completion c[32];
 	atomic_uint wrong = 0;
 	uint32_t n = 0;
 
 	assert_non_null(t);
-	kvblock_async_close(s->a);
+	slabkv_async_close(s->a);
 	open_async(s, 100, 3);
 	for (uint32_t i = 0; i < THREADS; i++) {
 		t[i].s = s;
@@ -488,7 +488,7 @@ static void thousands_from_four_threads(void **state)
 		assert_int_equal(pthread_create(&t[i].thread, NULL, submit_many, &t[i]), 0);
 	}
 	while (n < THREADS * OPS) {
-		uint32_t got = kvblock_drain(s->a, c, 32);
+		uint32_t got = slabkv_drain(s->a, c, 32);
 
 		if (got == 0)
 			assert_true(readable(s, 60000));
@@ -516,7 +516,7 @@ static void thousands_from_four_threads(void **state)
 /* Puts of single blocks, each a call or two. Buffers are given back at once. */
 static uint64_t submit_puts(const struct scene *s, uint64_t first, uint32_t n)
 {
-	struct kvblock_op *ops = calloc(n, sizeof *ops);
+	struct slabkv_op *ops = calloc(n, sizeof *ops);
 	struct iovec *iov = calloc(n, sizeof *iov);
 	uint64_t batch;
 
@@ -524,11 +524,11 @@ static uint64_t submit_puts(const struct scene *s, uint64_t first, uint32_t n)
 	for (uint32_t i = 0; i < n; i++) {
 		buffer(s, &iov[i]);
 		fill(iov[i].iov_base, first + i, 0);
-		ops[i] = op_of(KVBLOCK_OP_PUT, first + i, &iov[i]);
+		ops[i] = op_of(SLABKV_OP_PUT, first + i, &iov[i]);
 	}
-	assert_int_equal(kvblock_submit(s->a, ops, n, &batch, NULL), KVBLOCK_OK);
+	assert_int_equal(slabkv_submit(s->a, ops, n, &batch, NULL), SLABKV_OK);
 	for (uint32_t i = 0; i < n; i++)
-		assert_int_equal(kvblock_pool_put(s->pool, iov[i].iov_base), KVBLOCK_OK);
+		assert_int_equal(slabkv_pool_put(s->pool, iov[i].iov_base), SLABKV_OK);
 	free(ops);
 	free(iov);
 	return batch;
@@ -538,58 +538,58 @@ static void cancelled_operations_complete_too(void **state)
 {
 	struct scene *s = *state;
 	uint64_t first = submit_puts(s, 1, 200), second = submit_puts(s, 1001, 200);
-	uint32_t cancelled = kvblock_cancel(s->a, second), n[2][2] = { { 0 } };
+	uint32_t cancelled = slabkv_cancel(s->a, second), n[2][2] = { { 0 } };
 
 	for (uint32_t i = 0; i < 400; i++) {
-		struct kvblock_completion c = next(s);
+		struct slabkv_completion c = next(s);
 
 		assert_true(c.batch == first || c.batch == second);
-		assert_true(c.result == KVBLOCK_WRITTEN || c.result == KVBLOCK_CANCELLED);
-		n[c.batch == second][c.result == KVBLOCK_CANCELLED]++;
+		assert_true(c.result == SLABKV_WRITTEN || c.result == SLABKV_CANCELLED);
+		n[c.batch == second][c.result == SLABKV_CANCELLED]++;
 	}
 	assert_int_equal(n[0][0], 200);
 	assert_int_equal(n[1][1], cancelled);
 	assert_true(cancelled > 0);
-	assert_int_equal(kvblock_cancel(s->a, 0), 0);
+	assert_int_equal(slabkv_cancel(s->a, 0), 0);
 	assert_pool_quiet(s);
 }
 
 static void stop_ends_what_is_in_flight(void **state)
 {
 	struct scene *s = *state;
-	struct kvblock_completion c[MANY];
+	struct slabkv_completion c[MANY];
 	uint32_t n, written = 0, cancelled = 0;
 
 	submit_puts(s, 1, 300);
-	kvblock_async_stop(s->a, false);
-	n = kvblock_drain(s->a, c, MANY);
+	slabkv_async_stop(s->a, false);
+	n = slabkv_drain(s->a, c, MANY);
 	assert_int_equal(n, 300);
 	for (uint32_t i = 0; i < n; i++)
-		written += c[i].result == KVBLOCK_WRITTEN;
+		written += c[i].result == SLABKV_WRITTEN;
 	assert_int_equal(written, 300);
-	kvblock_async_close(s->a);
+	slabkv_async_close(s->a);
 	open_async(s, 4096, 2);
 	submit_puts(s, 1001, 400);
-	kvblock_async_stop(s->a, true);
+	slabkv_async_stop(s->a, true);
 	assert_pool_quiet(s); /* before anything is drained */
-	n = kvblock_drain(s->a, c, MANY);
+	n = slabkv_drain(s->a, c, MANY);
 	assert_int_equal(n, 400);
 	for (uint32_t i = 0; i < n; i++)
-		cancelled += c[i].result == KVBLOCK_CANCELLED;
+		cancelled += c[i].result == SLABKV_CANCELLED;
 	assert_true(cancelled > 0);
-	assert_int_equal(kvblock_pool_detach(s->kv, s->pool), KVBLOCK_OK);
+	assert_int_equal(slabkv_pool_detach(s->kv, s->pool), SLABKV_OK);
 }
 
 /* With operations in flight, not drained, on two queues; then the handle itself (teardown). */
 static void close_in_the_middle(void **state)
 {
 	struct scene *s = *state;
-	struct kvblock_async *other;
+	struct slabkv_async *other;
 
-	assert_int_equal(kvblock_async_open(s->kv, NULL, &other, NULL), KVBLOCK_OK);
+	assert_int_equal(slabkv_async_open(s->kv, NULL, &other, NULL), SLABKV_OK);
 	submit_puts(s, 1, 200);
 	(void)next(s);
-	kvblock_async_close(s->a);
+	slabkv_async_close(s->a);
 	assert_pool_quiet(s);
 	s->a = other;
 	submit_puts(s, 1001, 300);
@@ -601,42 +601,42 @@ static void the_manager_dies_in_the_middle(void **state)
 	struct scene *s = *state;
 	uint32_t n = 0, errors = 0, n_written = 0;
 	uint64_t written[400];
-	struct kvblock_op op = op_of(KVBLOCK_OP_EXISTS, 1, NULL);
+	struct slabkv_op op = op_of(SLABKV_OP_EXISTS, 1, NULL);
 
-	kvblock_close(s->kv); /* another one, that gives up soon */
+	slabkv_close(s->kv); /* another one, that gives up soon */
 	s->o.timeout_ms = 700;
 	s->o.rounds = 2;
-	assert_int_equal(kvblock_open(&s->o, &s->kv, NULL), KVBLOCK_OK);
-	assert_int_equal(kvblock_pool_attach(s->kv, s->pool, NULL), KVBLOCK_OK);
+	assert_int_equal(slabkv_open(&s->o, &s->kv, NULL), SLABKV_OK);
+	assert_int_equal(slabkv_pool_attach(s->kv, s->pool, NULL), SLABKV_OK);
 	open_async(s, 4096, 16);
 	submit_puts(s, 1, 400);
 	for (; n < 20; n++) {
-		struct kvblock_completion c = next(s);
+		struct slabkv_completion c = next(s);
 
-		assert_int_equal(c.result, KVBLOCK_WRITTEN);
+		assert_int_equal(c.result, SLABKV_WRITTEN);
 		written[n_written++] = c.tag; /* in no particular order */
 	}
 	daemon_kill(&s->d);
 	for (; n < 400; n++) {
-		struct kvblock_completion c = next(s);
+		struct slabkv_completion c = next(s);
 
-		assert_true(c.result == KVBLOCK_WRITTEN || c.result == KVBLOCK_FAILED);
-		assert_true((c.result == KVBLOCK_FAILED) == (c.why != KVBLOCK_OK));
-		errors += c.result == KVBLOCK_FAILED;
-		if (c.result == KVBLOCK_WRITTEN)
+		assert_true(c.result == SLABKV_WRITTEN || c.result == SLABKV_FAILED);
+		assert_true((c.result == SLABKV_FAILED) == (c.why != SLABKV_OK));
+		errors += c.result == SLABKV_FAILED;
+		if (c.result == SLABKV_WRITTEN)
 			written[n_written++] = c.tag;
 	}
 	assert_true(errors > 0);
 	assert_false(readable(s, 0));
 	assert_pool_quiet(s);
-	assert_int_equal(kvblock_submit(s->a, &op, 1, NULL, NULL), KVBLOCK_OK);
-	assert_int_equal(next(s).result, KVBLOCK_ERROR);
+	assert_int_equal(slabkv_submit(s->a, &op, 1, NULL, NULL), SLABKV_OK);
+	assert_int_equal(next(s).result, SLABKV_ERROR);
 	daemon_again(&s->d);
 	daemon_wait(s->kv);
 	for (uint32_t i = 0; i < n_written; i++) { /* what was acknowledged is there */
-		op = op_of(KVBLOCK_OP_EXISTS, written[i], NULL);
-		assert_int_equal(kvblock_submit(s->a, &op, 1, NULL, NULL), KVBLOCK_OK);
-		assert_int_equal(next(s).result, KVBLOCK_HIT);
+		op = op_of(SLABKV_OP_EXISTS, written[i], NULL);
+		assert_int_equal(slabkv_submit(s->a, &op, 1, NULL, NULL), SLABKV_OK);
+		assert_int_equal(next(s).result, SLABKV_HIT);
 	}
 }
 

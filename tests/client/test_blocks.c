@@ -12,17 +12,17 @@ static void blocks_come_back(void **state)
 	struct set b;
 
 	set_init(&b, 100, 20);
-	assert_int_equal(set_put(f, &b), KVBLOCK_OK);
+	assert_int_equal(set_put(f, &b), SLABKV_OK);
 	assert_int_equal(b.io.done, 20);
 	assert_int_equal(b.io.bytes, 20 * FIX_BYTES);
 	assert_int_equal(b.io.ios, 1); /* neighbouring slots: one write */
 	assert_true(f->s.last_finish.quiesced);
 	assert_int_equal(f->s.last_finish.n_checksums, 20);
-	assert_int_equal(set_get(f, &b, KVBLOCK_PREFIX), KVBLOCK_OK);
+	assert_int_equal(set_get(f, &b, SLABKV_PREFIX), SLABKV_OK);
 	assert_int_equal(b.io.done, 20);
 	assert_int_equal(b.io.ios, 1);
 	for (uint32_t i = 0; i < 20; i++) {
-		assert_int_equal(b.blocks[i].result, KVBLOCK_HIT);
+		assert_int_equal(b.blocks[i].result, SLABKV_HIT);
 		assert_true(set_right(&b, i));
 	}
 	set_free(&b);
@@ -35,9 +35,9 @@ static void slots_with_gaps_come_back(void **state)
 
 	f->s.gap = 512;
 	set_init(&b, 1, 5);
-	assert_int_equal(set_put(f, &b), KVBLOCK_OK);
+	assert_int_equal(set_put(f, &b), SLABKV_OK);
 	assert_int_equal(b.io.ios, 5);
-	assert_int_equal(set_get(f, &b, KVBLOCK_PREFIX), KVBLOCK_OK);
+	assert_int_equal(set_get(f, &b, SLABKV_PREFIX), SLABKV_OK);
 	assert_int_equal(b.io.done, 5);
 	assert_true(set_right(&b, 4));
 	set_free(&b);
@@ -51,13 +51,13 @@ static void prefix_stops_batch_goes_on(void **state)
 	put_all(f, 1, 2);
 	put_all(f, 4, 1);
 	set_init(&b, 1, 5);
-	assert_int_equal(set_get(f, &b, KVBLOCK_PREFIX), KVBLOCK_OK);
+	assert_int_equal(set_get(f, &b, SLABKV_PREFIX), SLABKV_OK);
 	assert_int_equal(b.io.done, 2);
-	assert_int_equal(b.blocks[3].result, KVBLOCK_MISS);
-	assert_int_equal(set_get(f, &b, KVBLOCK_BATCH), KVBLOCK_OK);
+	assert_int_equal(b.blocks[3].result, SLABKV_MISS);
+	assert_int_equal(set_get(f, &b, SLABKV_BATCH), SLABKV_OK);
 	assert_int_equal(b.io.done, 3);
-	assert_int_equal(b.blocks[2].result, KVBLOCK_MISS);
-	assert_int_equal(b.blocks[3].result, KVBLOCK_HIT);
+	assert_int_equal(b.blocks[2].result, SLABKV_MISS);
+	assert_int_equal(b.blocks[3].result, SLABKV_HIT);
 	assert_true(set_right(&b, 3));
 	set_free(&b);
 }
@@ -65,30 +65,30 @@ static void prefix_stops_batch_goes_on(void **state)
 static void what_is_there_is_not_written_again(void **state)
 {
 	struct fixture *f = *state;
-	const struct kvblock_session *other;
+	const struct slabkv_session *other;
 	const uint64_t busy = 3;
-	struct kvblock_keys busy_key = kvblock_keys_ints(&busy, 1);
+	struct slabkv_keys busy_key = slabkv_keys_ints(&busy, 1);
 	struct set b;
 
 	put_all(f, 1, 2);
-	assert_int_equal(kvblock_start(f->kv, "m", &busy_key, NULL, NULL, &other, NULL),
-			 KVBLOCK_OK);
+	assert_int_equal(slabkv_start(f->kv, "m", &busy_key, NULL, NULL, &other, NULL),
+			 SLABKV_OK);
 	set_init(&b, 1, 4);
-	assert_int_equal(set_put(f, &b), KVBLOCK_OK);
-	assert_int_equal(b.blocks[0].result, KVBLOCK_EXISTS);
-	assert_int_equal(b.blocks[1].result, KVBLOCK_EXISTS);
-	assert_int_equal(b.blocks[2].result, KVBLOCK_BUSY);
-	assert_int_equal(b.blocks[3].result, KVBLOCK_WRITTEN);
+	assert_int_equal(set_put(f, &b), SLABKV_OK);
+	assert_int_equal(b.blocks[0].result, SLABKV_EXISTS);
+	assert_int_equal(b.blocks[1].result, SLABKV_EXISTS);
+	assert_int_equal(b.blocks[2].result, SLABKV_BUSY);
+	assert_int_equal(b.blocks[3].result, SLABKV_WRITTEN);
 	assert_int_equal(b.io.exists, 2);
 	assert_int_equal(b.io.busy, 1);
-	assert_int_equal(kvblock_abort(f->kv, other->id, true, NULL), KVBLOCK_OK);
-	assert_int_equal(kvblock_abort(f->kv, other->id, true, NULL), KVBLOCK_OK);
-	kvblock_free(other);
+	assert_int_equal(slabkv_abort(f->kv, other->id, true, NULL), SLABKV_OK);
+	assert_int_equal(slabkv_abort(f->kv, other->id, true, NULL), SLABKV_OK);
+	slabkv_free(other);
 	/* all there: no session is needed */
 	f->s.finishes = 0;
 	set_free(&b);
 	set_init(&b, 1, 2);
-	assert_int_equal(set_put(f, &b), KVBLOCK_OK);
+	assert_int_equal(set_put(f, &b), SLABKV_OK);
 	assert_int_equal(f->s.finishes, 0);
 	set_free(&b);
 }
@@ -96,37 +96,37 @@ static void what_is_there_is_not_written_again(void **state)
 static void several_specs_keep_their_order(void **state)
 {
 	struct fixture *f = *state;
-	static const struct kvblock_spec specs[] = { { "tp0", 1000 }, { "tp1", 3000 } };
-	static const struct kvblock_instance two = {
+	static const struct slabkv_spec specs[] = { { "tp0", 1000 }, { "tp1", 3000 } };
+	static const struct slabkv_instance two = {
 		.id = "two", .group = "g", .specs = specs, .n_specs = 2
 	};
 	char a[1000], b[3000];
-	struct kvblock_buf bufs[2] = { { a, sizeof a }, { b, sizeof b } };
-	struct kvblock_block block = { .bufs = bufs, .n_bufs = 2 };
-	const struct kvblock_key key = { 7, 9 };
-	struct kvblock_keys keys = kvblock_keys_wide(&key, 1);
-	struct kvblock_error err;
+	struct slabkv_buf bufs[2] = { { a, sizeof a }, { b, sizeof b } };
+	struct slabkv_block block = { .bufs = bufs, .n_bufs = 2 };
+	const struct slabkv_key key = { 7, 9 };
+	struct slabkv_keys keys = slabkv_keys_wide(&key, 1);
+	struct slabkv_error err;
 
-	assert_int_equal(kvblock_instance_put(f->kv, &two, &err), KVBLOCK_OK);
+	assert_int_equal(slabkv_instance_put(f->kv, &two, &err), SLABKV_OK);
 	memset(a, 'a', sizeof a);
 	memset(b, 'b', sizeof b);
-	assert_int_equal(kvblock_put(f->kv, "two", &keys, NULL, &block, NULL, &err), KVBLOCK_OK);
-	assert_int_equal(block.result, KVBLOCK_WRITTEN);
+	assert_int_equal(slabkv_put(f->kv, "two", &keys, NULL, &block, NULL, &err), SLABKV_OK);
+	assert_int_equal(block.result, SLABKV_WRITTEN);
 	memset(a, 0, sizeof a);
 	memset(b, 0, sizeof b);
-	assert_int_equal(kvblock_get(f->kv, "two", &keys, NULL, &block, NULL, &err), KVBLOCK_OK);
-	assert_int_equal(block.result, KVBLOCK_HIT);
+	assert_int_equal(slabkv_get(f->kv, "two", &keys, NULL, &block, NULL, &err), SLABKV_OK);
+	assert_int_equal(block.result, SLABKV_HIT);
 	assert_true(a[0] == 'a' && a[999] == 'a' && b[0] == 'b' && b[2999] == 'b');
 	/* too few or too small buffers are an error of the block, never an overrun */
 	block.n_bufs = 1;
-	assert_int_equal(kvblock_get(f->kv, "two", &keys, NULL, &block, NULL, &err), KVBLOCK_OK);
-	assert_int_equal(block.result, KVBLOCK_ERROR);
-	assert_int_equal(block.why, KVBLOCK_E_INVALID);
-	assert_int_equal(err.code, KVBLOCK_E_INVALID);
+	assert_int_equal(slabkv_get(f->kv, "two", &keys, NULL, &block, NULL, &err), SLABKV_OK);
+	assert_int_equal(block.result, SLABKV_ERROR);
+	assert_int_equal(block.why, SLABKV_E_INVALID);
+	assert_int_equal(err.code, SLABKV_E_INVALID);
 	block.n_bufs = 2;
 	bufs[1].size = 2999;
-	assert_int_equal(kvblock_get(f->kv, "two", &keys, NULL, &block, NULL, &err), KVBLOCK_OK);
-	assert_int_equal(block.result, KVBLOCK_ERROR);
+	assert_int_equal(slabkv_get(f->kv, "two", &keys, NULL, &block, NULL, &err), SLABKV_OK);
+	assert_int_equal(block.result, SLABKV_ERROR);
 	assert_string_equal(err.field, "bufs");
 }
 
@@ -135,22 +135,22 @@ static void keys_have_three_forms(void **state)
 	struct fixture *f = *state;
 	static const char *const names[] = { "a/0", "a/1", "\xc3\xa4" };
 	const uint64_t ints[] = { 5, UINT64_MAX, 1ull << 63 };
-	const struct kvblock_key wide[] = { { 0, 5 }, { 0, UINT64_MAX }, { 0, 1ull << 63 } };
-	const struct kvblock_keys forms[] = { kvblock_keys_strings(names, 3),
-					      kvblock_keys_ints(ints, 3),
-					      kvblock_keys_wide(wide, 3) };
+	const struct slabkv_key wide[] = { { 0, 5 }, { 0, UINT64_MAX }, { 0, 1ull << 63 } };
+	const struct slabkv_keys forms[] = { slabkv_keys_strings(names, 3),
+					      slabkv_keys_ints(ints, 3),
+					      slabkv_keys_wide(wide, 3) };
 	struct set b;
 
 	set_init(&b, 0, 3);
 	set_fill(&b);
 	for (int i = 0; i < 2; i++) {
-		assert_int_equal(kvblock_put(f->kv, "m", &forms[i], NULL, b.blocks, &b.io, NULL),
-				 KVBLOCK_OK);
+		assert_int_equal(slabkv_put(f->kv, "m", &forms[i], NULL, b.blocks, &b.io, NULL),
+				 SLABKV_OK);
 		assert_int_equal(b.io.done, 3);
 	}
 	/* an integer is the same key as {0, n} */
-	assert_int_equal(kvblock_get(f->kv, "m", &forms[2], NULL, b.blocks, &b.io, NULL),
-			 KVBLOCK_OK);
+	assert_int_equal(slabkv_get(f->kv, "m", &forms[2], NULL, b.blocks, &b.io, NULL),
+			 SLABKV_OK);
 	assert_int_equal(b.io.done, 3);
 	set_free(&b);
 }
@@ -160,45 +160,45 @@ static void parents_travel(void **state)
 	struct fixture *f = *state;
 	const uint64_t head = UINT64_MAX;
 	const char *const word = "head";
-	struct kvblock_keys parent = kvblock_keys_ints(&head, 1);
-	struct kvblock_keys text = kvblock_keys_strings(&word, 1);
-	struct kvblock_put_options o = { .parent = &parent };
+	struct slabkv_keys parent = slabkv_keys_ints(&head, 1);
+	struct slabkv_keys text = slabkv_keys_strings(&word, 1);
+	struct slabkv_put_options o = { .parent = &parent };
 	struct set b;
 
 	set_init(&b, 1, 2);
 	set_fill(&b);
-	assert_int_equal(kvblock_put(f->kv, "m", &b.keys, &o, b.blocks, &b.io, &b.err), KVBLOCK_OK);
+	assert_int_equal(slabkv_put(f->kv, "m", &b.keys, &o, b.blocks, &b.io, &b.err), SLABKV_OK);
 	assert_int_equal(b.io.done, 2);
 	o.parent = &text;
-	assert_int_equal(kvblock_put(f->kv, "m", &b.keys, &o, b.blocks, &b.io, &b.err),
-			 KVBLOCK_E_INVALID);
+	assert_int_equal(slabkv_put(f->kv, "m", &b.keys, &o, b.blocks, &b.io, &b.err),
+			 SLABKV_E_INVALID);
 	assert_string_equal(b.err.field, "parent");
-	assert_int_equal(b.blocks[0].result, KVBLOCK_FAILED);
+	assert_int_equal(b.blocks[0].result, SLABKV_FAILED);
 	set_free(&b);
 }
 
 static void match_and_delete(void **state)
 {
 	struct fixture *f = *state;
-	static const struct kvblock_spec spec = { "kv", FIX_BYTES };
-	static const struct kvblock_instance empty = {
+	static const struct slabkv_spec spec = { "kv", FIX_BYTES };
+	static const struct slabkv_instance empty = {
 		.id = "n", .group = "g", .specs = &spec, .n_specs = 1
 	};
 	const char *const instances[] = { "n", "m" };
 	uint32_t matched[2], deleted;
 	struct set b;
 
-	assert_int_equal(kvblock_instance_put(f->kv, &empty, NULL), KVBLOCK_OK);
+	assert_int_equal(slabkv_instance_put(f->kv, &empty, NULL), SLABKV_OK);
 	put_all(f, 1, 3);
 	set_init(&b, 1, 5);
-	assert_int_equal(kvblock_match(f->kv, instances, 2, &b.keys, matched, &b.err), KVBLOCK_OK);
+	assert_int_equal(slabkv_match(f->kv, instances, 2, &b.keys, matched, &b.err), SLABKV_OK);
 	assert_int_equal(matched[0], 0);
 	assert_int_equal(matched[1], 3);
-	assert_int_equal(kvblock_delete(f->kv, "m", &b.keys, &deleted, &b.err), KVBLOCK_OK);
+	assert_int_equal(slabkv_delete(f->kv, "m", &b.keys, &deleted, &b.err), SLABKV_OK);
 	assert_int_equal(deleted, 3);
-	assert_int_equal(kvblock_delete(f->kv, "m", &b.keys, &deleted, &b.err), KVBLOCK_OK);
+	assert_int_equal(slabkv_delete(f->kv, "m", &b.keys, &deleted, &b.err), SLABKV_OK);
 	assert_int_equal(deleted, 0);
-	assert_int_equal(set_get(f, &b, KVBLOCK_PREFIX), KVBLOCK_OK);
+	assert_int_equal(set_get(f, &b, SLABKV_PREFIX), SLABKV_OK);
 	assert_int_equal(b.io.done, 0);
 	set_free(&b);
 }
@@ -206,14 +206,14 @@ static void match_and_delete(void **state)
 static void locations_for_those_who_read_themselves(void **state)
 {
 	struct fixture *f = *state;
-	const struct kvblock_locations *l;
-	const struct kvb_location *truth;
-	uint64_t now = kvb_now_ms(&kvb_clock_system);
+	const struct slabkv_locations *l;
+	const struct skv_location *truth;
+	uint64_t now = skv_now_ms(&skv_clock_system);
 	struct set b;
 
 	put_all(f, 1, 2);
 	set_init(&b, 1, 3);
-	assert_int_equal(kvblock_lookup(f->kv, "m", &b.keys, NULL, &l, &b.err), KVBLOCK_OK);
+	assert_int_equal(slabkv_lookup(f->kv, "m", &b.keys, NULL, &l, &b.err), SLABKV_OK);
 	truth = standin_find(&f->s, "m", 2);
 	assert_int_equal(l->matched, 2);
 	assert_true(l->hit[1] && !l->hit[2]);
@@ -223,38 +223,38 @@ static void locations_for_those_who_read_themselves(void **state)
 	assert_string_equal(l->specs[0], "kv");
 	assert_string_equal(l->files[l->loc[1].file].storage, "default");
 	assert_true(l->valid_until_ms >= now + l->lease_ms);
-	kvblock_free(l);
+	slabkv_free(l);
 	set_free(&b);
 }
 
 static void the_longest_call(void **state)
 {
 	struct fixture *f = *state;
-	static const struct kvblock_spec spec = { "kv", 16 };
-	static const struct kvblock_instance small = { .id = "small", .group = "g", .specs = &spec,
+	static const struct slabkv_spec spec = { "kv", 16 };
+	static const struct slabkv_instance small = { .id = "small", .group = "g", .specs = &spec,
 						       .n_specs = 1 };
-	struct kvblock_error err;
+	struct slabkv_error err;
 	struct set b;
 
-	assert_int_equal(kvblock_instance_put(f->kv, &small, &err), KVBLOCK_OK);
-	set_init(&b, 1, KVBLOCK_MAX_KEYS);
+	assert_int_equal(slabkv_instance_put(f->kv, &small, &err), SLABKV_OK);
+	set_init(&b, 1, SLABKV_MAX_KEYS);
 	set_fill(&b);
 	for (uint32_t i = 0; i < b.n; i++)
 		b.bufs[i].size = 16;
-	assert_int_equal(kvblock_put(f->kv, "small", &b.keys, NULL, b.blocks, &b.io, &err),
-			 KVBLOCK_OK);
-	assert_int_equal(b.io.done, KVBLOCK_MAX_KEYS);
+	assert_int_equal(slabkv_put(f->kv, "small", &b.keys, NULL, b.blocks, &b.io, &err),
+			 SLABKV_OK);
+	assert_int_equal(b.io.done, SLABKV_MAX_KEYS);
 	set_clear(&b);
-	assert_int_equal(kvblock_get(f->kv, "small", &b.keys, NULL, b.blocks, &b.io, &err),
-			 KVBLOCK_OK);
-	assert_int_equal(b.io.done, KVBLOCK_MAX_KEYS);
-	assert_int_equal(b.io.ios, KVBLOCK_MAX_KEYS / KVB_RUN_IOV);
-	b.keys.n = KVBLOCK_MAX_KEYS + 1;
-	assert_int_equal(kvblock_lookup(f->kv, "small", &b.keys, NULL, NULL, &err),
-			 KVBLOCK_E_TOO_LARGE);
+	assert_int_equal(slabkv_get(f->kv, "small", &b.keys, NULL, b.blocks, &b.io, &err),
+			 SLABKV_OK);
+	assert_int_equal(b.io.done, SLABKV_MAX_KEYS);
+	assert_int_equal(b.io.ios, SLABKV_MAX_KEYS / SKV_RUN_IOV);
+	b.keys.n = SLABKV_MAX_KEYS + 1;
+	assert_int_equal(slabkv_lookup(f->kv, "small", &b.keys, NULL, NULL, &err),
+			 SLABKV_E_TOO_LARGE);
 	b.keys.n = 0;
-	assert_int_equal(kvblock_lookup(f->kv, "small", &b.keys, NULL, NULL, &err),
-			 KVBLOCK_E_INVALID);
+	assert_int_equal(slabkv_lookup(f->kv, "small", &b.keys, NULL, NULL, &err),
+			 SLABKV_E_INVALID);
 	assert_string_equal(err.field, "keys");
 	set_free(&b);
 }
@@ -275,8 +275,8 @@ static void *busy_thread(void *ctx)
 	for (int i = 0; i < 10; i++) {
 		for (uint32_t k = 0; k < b.n; k++)
 			b.ids[k] = t->first + (uint64_t)i * 8 + k;
-		t->bad += set_put(t->f, &b) != KVBLOCK_OK || b.io.done != b.n;
-		t->bad += set_get(t->f, &b, KVBLOCK_PREFIX) != KVBLOCK_OK || b.io.done != b.n;
+		t->bad += set_put(t->f, &b) != SLABKV_OK || b.io.done != b.n;
+		t->bad += set_get(t->f, &b, SLABKV_PREFIX) != SLABKV_OK || b.io.done != b.n;
 		for (uint32_t k = 0; k < b.n; k++)
 			t->bad += !set_right(&b, k);
 	}

@@ -7,69 +7,69 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-static int open_with(const struct kvblock_options *o, struct kvblock_error *err)
+static int open_with(const struct slabkv_options *o, struct slabkv_error *err)
 {
-	struct kvblock *kv = NULL;
-	int rc = kvblock_open(o, &kv, err);
+	struct slabkv *kv = NULL;
+	int rc = slabkv_open(o, &kv, err);
 
-	kvblock_close(kv);
+	slabkv_close(kv);
 	return rc;
 }
 
 static void options_are_checked(void **state)
 {
 	const char *url = "ftp://x", *empty = "";
-	struct kvblock_options o;
-	struct kvblock_error err;
+	struct slabkv_options o;
+	struct slabkv_error err;
 
 	(void)state;
-	kvblock_options_init(&o);
-	assert_int_equal(open_with(&o, &err), KVBLOCK_OK);
+	slabkv_options_init(&o);
+	assert_int_equal(open_with(&o, &err), SLABKV_OK);
 	o.size = 8;
-	assert_int_equal(open_with(&o, &err), KVBLOCK_E_INVALID);
-	kvblock_options_init(&o);
+	assert_int_equal(open_with(&o, &err), SLABKV_E_INVALID);
+	slabkv_options_init(&o);
 	o.urls = &url;
 	o.n_urls = 1;
-	assert_int_equal(open_with(&o, &err), KVBLOCK_E_INVALID);
+	assert_int_equal(open_with(&o, &err), SLABKV_E_INVALID);
 	assert_string_equal(err.field, "urls");
-	kvblock_options_init(&o);
+	slabkv_options_init(&o);
 	o.mounts = &empty;
 	o.n_mounts = 1;
-	assert_int_equal(open_with(&o, &err), KVBLOCK_E_INVALID);
+	assert_int_equal(open_with(&o, &err), SLABKV_E_INVALID);
 	assert_string_equal(err.field, "mounts");
-	kvblock_options_init(&o);
+	slabkv_options_init(&o);
 	o.engine = "warp";
-	assert_int_equal(open_with(&o, &err), KVBLOCK_E_INVALID);
+	assert_int_equal(open_with(&o, &err), SLABKV_E_INVALID);
 	assert_string_equal(err.field, "engine");
-	kvblock_options_init(&o);
+	slabkv_options_init(&o);
 	o.token = "two\r\nlines";
-	assert_int_equal(open_with(&o, &err), KVBLOCK_E_INVALID);
-	kvblock_options_init(&o);
+	assert_int_equal(open_with(&o, &err), SLABKV_E_INVALID);
+	slabkv_options_init(&o);
 	o.timeout_ms = 0;
-	assert_int_equal(open_with(&o, &err), KVBLOCK_E_INVALID);
+	assert_int_equal(open_with(&o, &err), SLABKV_E_INVALID);
 	assert_string_equal(err.field, "timeout_ms");
-	kvblock_close(NULL);
-	kvblock_free(NULL);
+	slabkv_close(NULL);
+	slabkv_free(NULL);
 }
 
 static void names_are_checked_before_they_stand_in_a_path(void **state)
 {
 	static const char *const bad[] = { "", "a/b", "..", "a b", "-x", "a?b", NULL };
 	struct fixture *f = *state;
-	struct kvblock_error err;
+	struct slabkv_error err;
 	struct set b;
 
 	set_init(&b, 1, 1);
 	for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
-		assert_int_equal(kvblock_lookup(f->kv, bad[i], &b.keys, NULL, NULL, &err),
-				 KVBLOCK_E_INVALID);
+		assert_int_equal(slabkv_lookup(f->kv, bad[i], &b.keys, NULL, NULL, &err),
+				 SLABKV_E_INVALID);
 		assert_string_equal(err.field, "instance");
-		assert_int_equal(kvblock_delete(f->kv, bad[i], &b.keys, NULL, &err),
-				 KVBLOCK_E_INVALID);
-		assert_int_equal(kvblock_instance_delete(f->kv, bad[i], &err), KVBLOCK_E_INVALID);
-		assert_int_equal(kvblock_group_get(f->kv, bad[i], NULL, &err), KVBLOCK_E_INVALID);
+		assert_int_equal(slabkv_delete(f->kv, bad[i], &b.keys, NULL, &err),
+				 SLABKV_E_INVALID);
+		assert_int_equal(slabkv_instance_delete(f->kv, bad[i], &err), SLABKV_E_INVALID);
+		assert_int_equal(slabkv_group_get(f->kv, bad[i], NULL, &err), SLABKV_E_INVALID);
 	}
-	assert_int_equal(kvblock_finish(f->kv, "../x", NULL, NULL, &err), KVBLOCK_E_INVALID);
+	assert_int_equal(slabkv_finish(f->kv, "../x", NULL, NULL, &err), SLABKV_E_INVALID);
 	assert_string_equal(err.field, "session");
 	set_free(&b);
 }
@@ -94,7 +94,7 @@ static void the_next_manager_is_tried(void **state)
 	struct standin standby;
 	char dead[64];
 
-	standin_start_failing(&standby, KVB_E_NOT_OWNER);
+	standin_start_failing(&standby, SKV_E_NOT_OWNER);
 	snprintf(dead, sizeof dead, "http://127.0.0.1:%u/", closed_port());
 	f->urls[0] = dead;
 	f->urls[1] = standby.url;
@@ -111,7 +111,7 @@ static void the_next_manager_is_tried(void **state)
 static void nobody_answers(void **state)
 {
 	struct fixture *f = *state;
-	struct kvblock_error err;
+	struct slabkv_error err;
 	struct set b;
 	char dead[64];
 
@@ -120,12 +120,12 @@ static void nobody_answers(void **state)
 	f->o.rounds = 2;
 	fixture_reopen(f, NULL, NULL);
 	set_init(&b, 1, 2);
-	assert_int_equal(set_get(f, &b, KVBLOCK_PREFIX), KVBLOCK_E_NETWORK);
-	assert_int_equal(b.blocks[1].result, KVBLOCK_MISS);
-	assert_int_equal(set_put(f, &b), KVBLOCK_E_NETWORK);
-	assert_int_equal(b.blocks[1].result, KVBLOCK_FAILED);
-	assert_int_equal(b.blocks[1].why, KVBLOCK_E_NETWORK);
-	assert_int_equal(kvblock_ready(f->kv, &err), KVBLOCK_E_NETWORK);
+	assert_int_equal(set_get(f, &b, SLABKV_PREFIX), SLABKV_E_NETWORK);
+	assert_int_equal(b.blocks[1].result, SLABKV_MISS);
+	assert_int_equal(set_put(f, &b), SLABKV_E_NETWORK);
+	assert_int_equal(b.blocks[1].result, SLABKV_FAILED);
+	assert_int_equal(b.blocks[1].why, SLABKV_E_NETWORK);
+	assert_int_equal(slabkv_ready(f->kv, &err), SLABKV_E_NETWORK);
 	assert_non_null(strstr(err.message, dead));
 	set_free(&b);
 }
@@ -147,20 +147,20 @@ static void a_silent_manager_is_not_waited_for(void **state)
 	f->urls[0] = url;
 	f->o.timeout_ms = 200;
 	fixture_reopen(f, NULL, NULL);
-	assert_int_equal(kvblock_ready(f->kv, NULL), KVBLOCK_E_TIMEOUT);
+	assert_int_equal(slabkv_ready(f->kv, NULL), SLABKV_E_TIMEOUT);
 	/* with a second manager there is time left for it */
 	f->urls[1] = f->s.url;
 	f->o.n_urls = 2;
 	f->o.timeout_ms = 2000;
 	fixture_reopen(f, NULL, NULL);
-	assert_int_equal(kvblock_ready(f->kv, NULL), KVBLOCK_OK);
+	assert_int_equal(slabkv_ready(f->kv, NULL), SLABKV_OK);
 	close(fd);
 }
 
 static void passing_failures_are_retried(void **state)
 {
-	static const int passing[] = { KVB_E_NOT_READY, KVB_E_NOT_OWNER, KVB_E_UNKNOWN_OUTCOME,
-				       KVB_OK };
+	static const int passing[] = { SKV_E_NOT_READY, SKV_E_NOT_OWNER, SKV_E_UNKNOWN_OUTCOME,
+				       SKV_OK };
 	static const char *const ops[] = { "start", "finish", "lookup" };
 	struct fixture *f = *state;
 	uint64_t key = 1;
@@ -173,10 +173,10 @@ static void passing_failures_are_retried(void **state)
 			f->s.fail_status = passing[i];
 			f->s.fail_count = 2;
 			set_init(&b, key++, 1);
-			assert_int_equal(set_put(f, &b), KVBLOCK_OK);
-			assert_int_equal(b.blocks[0].result, KVBLOCK_WRITTEN);
-			assert_int_equal(set_get(f, &b, KVBLOCK_PREFIX), KVBLOCK_OK);
-			assert_int_equal(b.blocks[0].result, KVBLOCK_HIT);
+			assert_int_equal(set_put(f, &b), SLABKV_OK);
+			assert_int_equal(b.blocks[0].result, SLABKV_WRITTEN);
+			assert_int_equal(set_get(f, &b, SLABKV_PREFIX), SLABKV_OK);
+			assert_int_equal(b.blocks[0].result, SLABKV_HIT);
 			assert_int_equal(f->s.fail_count, 0);
 			set_free(&b);
 		}
@@ -190,10 +190,10 @@ static void a_repeated_start_finds_its_session(void **state)
 	struct set b;
 
 	f->s.fail_op = "start";
-	f->s.fail_status = KVB_OK;
+	f->s.fail_status = SKV_OK;
 	f->s.fail_count = 1;
 	set_init(&b, 1, 3);
-	assert_int_equal(set_put(f, &b), KVBLOCK_OK);
+	assert_int_equal(set_put(f, &b), SLABKV_OK);
 	assert_int_equal(b.io.done, 3); /* not busy by its own first try */
 	assert_int_equal(f->s.n_sessions, 1);
 	assert_int_equal(f->s.starts, 2);
@@ -206,69 +206,69 @@ static void lasting_refusals_are_told_at_once(void **state)
 	struct set b;
 
 	f->s.fail_op = "start";
-	f->s.fail_status = KVB_E_NO_SPACE;
+	f->s.fail_status = SKV_E_NO_SPACE;
 	f->s.fail_count = 5;
 	set_init(&b, 1, 1);
-	assert_int_equal(set_put(f, &b), KVBLOCK_E_NO_SPACE);
+	assert_int_equal(set_put(f, &b), SLABKV_E_NO_SPACE);
 	assert_int_equal(f->s.fail_count, 4);
-	assert_int_equal(b.err.code, KVBLOCK_E_NO_SPACE);
+	assert_int_equal(b.err.code, SLABKV_E_NO_SPACE);
 	assert_string_equal(b.err.message, "told to fail");
 	assert_string_equal(b.err.field, "knob");
 	f->s.fail_op = "finish";
-	f->s.fail_status = KVB_E_SESSION_EXPIRED;
+	f->s.fail_status = SKV_E_SESSION_EXPIRED;
 	f->s.fail_count = 1;
-	assert_int_equal(set_put(f, &b), KVBLOCK_E_SESSION_EXPIRED);
-	assert_int_equal(b.blocks[0].result, KVBLOCK_FAILED);
-	assert_int_equal(b.blocks[0].why, KVBLOCK_E_SESSION_EXPIRED);
+	assert_int_equal(set_put(f, &b), SLABKV_E_SESSION_EXPIRED);
+	assert_int_equal(b.blocks[0].result, SLABKV_FAILED);
+	assert_int_equal(b.blocks[0].why, SLABKV_E_SESSION_EXPIRED);
 	set_free(&b);
 }
 
 static void an_id_that_is_over_starts_nothing(void **state)
 {
 	struct fixture *f = *state;
-	const struct kvblock_session *s;
-	struct kvblock_finished done;
-	struct kvblock_error err;
+	const struct slabkv_session *s;
+	struct slabkv_finished done;
+	struct slabkv_error err;
 	struct set b;
 
 	set_init(&b, 1, 2);
-	assert_int_equal(kvblock_start(f->kv, "m", &b.keys, NULL, "again", &s, &err), KVBLOCK_OK);
+	assert_int_equal(slabkv_start(f->kv, "m", &b.keys, NULL, "again", &s, &err), SLABKV_OK);
 	assert_int_equal(s->n_write, 2);
-	assert_int_equal(s->outcome[0], KVBLOCK_START_WRITE);
-	assert_int_equal(kvblock_finish(f->kv, s->id, NULL, &done, &err), KVBLOCK_OK);
+	assert_int_equal(s->outcome[0], SLABKV_START_WRITE);
+	assert_int_equal(slabkv_finish(f->kv, s->id, NULL, &done, &err), SLABKV_OK);
 	assert_int_equal(done.committed, 2);
-	assert_int_equal(kvblock_finish(f->kv, s->id, NULL, &done, &err), KVBLOCK_OK);
+	assert_int_equal(slabkv_finish(f->kv, s->id, NULL, &done, &err), SLABKV_OK);
 	assert_int_equal(done.committed, 2);
-	kvblock_free(s);
-	assert_int_equal(kvblock_start(f->kv, "m", &b.keys, NULL, "again", &s, &err),
-			 KVBLOCK_E_SESSION_ENDED);
+	slabkv_free(s);
+	assert_int_equal(slabkv_start(f->kv, "m", &b.keys, NULL, "again", &s, &err),
+			 SLABKV_E_SESSION_ENDED);
 	set_free(&b);
 }
 
 static void unknown_things_are_not_found(void **state)
 {
 	struct fixture *f = *state;
-	const struct kvblock_instance_info *info;
+	const struct slabkv_instance_info *info;
 	const char *const unknown = "unknown";
-	struct kvblock_error err;
+	struct slabkv_error err;
 	uint32_t matched;
 	struct set b;
 
 	set_init(&b, 1, 1);
-	assert_int_equal(kvblock_get(f->kv, "unknown", &b.keys, NULL, b.blocks, NULL, &err),
-			 KVBLOCK_E_NOT_FOUND);
+	assert_int_equal(slabkv_get(f->kv, "unknown", &b.keys, NULL, b.blocks, NULL, &err),
+			 SLABKV_E_NOT_FOUND);
 	assert_string_equal(err.field, "instance");
-	assert_int_equal(kvblock_match(f->kv, &unknown, 1, &b.keys, &matched, &err),
-			 KVBLOCK_E_NOT_FOUND);
-	assert_int_equal(kvblock_match(f->kv, &unknown, 0, &b.keys, &matched, &err),
-			 KVBLOCK_E_INVALID);
-	assert_int_equal(kvblock_instance_get(f->kv, "unknown", &info, &err), KVBLOCK_E_NOT_FOUND);
-	assert_int_equal(kvblock_instance_delete(f->kv, "unknown", &err), KVBLOCK_OK);
-	assert_int_equal(kvblock_instance_get(f->kv, "m", &info, &err), KVBLOCK_OK);
+	assert_int_equal(slabkv_match(f->kv, &unknown, 1, &b.keys, &matched, &err),
+			 SLABKV_E_NOT_FOUND);
+	assert_int_equal(slabkv_match(f->kv, &unknown, 0, &b.keys, &matched, &err),
+			 SLABKV_E_INVALID);
+	assert_int_equal(slabkv_instance_get(f->kv, "unknown", &info, &err), SLABKV_E_NOT_FOUND);
+	assert_int_equal(slabkv_instance_delete(f->kv, "unknown", &err), SLABKV_OK);
+	assert_int_equal(slabkv_instance_get(f->kv, "m", &info, &err), SLABKV_OK);
 	assert_string_equal(info->spec.id, "m");
 	assert_string_equal(info->spec.group, "g");
 	assert_int_equal(info->spec.specs[0].size, FIX_BYTES);
-	kvblock_free(info);
+	slabkv_free(info);
 	set_free(&b);
 }
 
@@ -279,7 +279,7 @@ static void on_call(void *ctx, const char *op, uint64_t us, int status)
 	char *log = ctx;
 
 	(void)us;
-	assert_int_equal(status, KVBLOCK_OK);
+	assert_int_equal(status, SLABKV_OK);
 	snprintf(log + strlen(log), LOG_MAX - strlen(log), "%s ", op);
 }
 
@@ -294,7 +294,7 @@ static void every_call_is_reported(void **state)
 	fixture_reopen(f, NULL, NULL);
 	put_all(f, 1, 1);
 	set_init(&b, 1, 1);
-	assert_int_equal(set_get(f, &b, KVBLOCK_PREFIX), KVBLOCK_OK);
+	assert_int_equal(set_get(f, &b, SLABKV_PREFIX), SLABKV_OK);
 	assert_string_equal(log, "start storage_get finish lookup ");
 	set_free(&b);
 }
@@ -302,63 +302,63 @@ static void every_call_is_reported(void **state)
 static void texts_are_handed_on(void **state)
 {
 	struct fixture *f = *state;
-	struct kvblock_error err;
+	struct slabkv_error err;
 	const char *json;
 
-	assert_int_equal(kvblock_stats(f->kv, &json, &err), KVBLOCK_OK);
+	assert_int_equal(slabkv_stats(f->kv, &json, &err), SLABKV_OK);
 	assert_string_equal(json, "{\"state\":\"ready\"}");
-	kvblock_free(json);
-	assert_int_equal(err.code, KVBLOCK_OK);
-	assert_string_equal(kvblock_code(KVBLOCK_E_NO_SPACE), "no_space");
-	assert_true(strlen(kvblock_text(KVBLOCK_E_TIMEOUT)) > 0);
-	assert_string_equal(kvblock_version(), KVBLOCK_VERSION);
-	assert_int_equal(kvblock_checksum("abc", 3), kvb_checksum("abc", 3));
+	slabkv_free(json);
+	assert_int_equal(err.code, SLABKV_OK);
+	assert_string_equal(slabkv_code(SLABKV_E_NO_SPACE), "no_space");
+	assert_true(strlen(slabkv_text(SLABKV_E_TIMEOUT)) > 0);
+	assert_string_equal(slabkv_version(), SLABKV_VERSION);
+	assert_int_equal(slabkv_checksum("abc", 3), skv_checksum("abc", 3));
 }
 
 /* A manager that knows only JSON costs one call; then the handle speaks JSON. */
 static void json_is_fallen_back_to(void **state)
 {
 	struct fixture *f = *state;
-	const struct kvblock_storage_info *info;
+	const struct slabkv_storage_info *info;
 	struct set b;
 
-	assert_ptr_equal(f->kv->codec, &kvb_v1_pb);
+	assert_ptr_equal(f->kv->codec, &skv_v1_pb);
 	f->s.only_json = true;
 	/* A GET is answered in JSON all the same, and read. */
-	assert_int_equal(kvblock_storage_get(f->kv, "default", &info, NULL), KVBLOCK_OK);
-	kvblock_free(info);
-	assert_ptr_equal(f->kv->codec, &kvb_v1_pb);
+	assert_int_equal(slabkv_storage_get(f->kv, "default", &info, NULL), SLABKV_OK);
+	slabkv_free(info);
+	assert_ptr_equal(f->kv->codec, &skv_v1_pb);
 	f->s.refused = 0;
 	set_init(&b, 1, 10);
-	assert_int_equal(set_put(f, &b), KVBLOCK_OK);
-	assert_int_equal(set_get(f, &b, KVBLOCK_PREFIX), KVBLOCK_OK);
+	assert_int_equal(set_put(f, &b), SLABKV_OK);
+	assert_int_equal(set_get(f, &b, SLABKV_PREFIX), SLABKV_OK);
 	assert_int_equal(b.io.done, 10);
 	assert_int_equal(f->s.refused, 1);
-	assert_ptr_equal(f->kv->codec, &kvb_v1_json);
+	assert_ptr_equal(f->kv->codec, &skv_v1_json);
 	set_free(&b);
 }
 
 static void the_form_may_be_chosen(void **state)
 {
 	struct fixture *f = *state;
-	struct kvblock_error err;
-	struct kvblock *kv;
+	struct slabkv_error err;
+	struct slabkv *kv;
 	struct set b;
 
 	f->o.codec = "json";
 	fixture_reopen(f, NULL, NULL);
 	f->s.only_json = true;
 	set_init(&b, 1, 10);
-	assert_int_equal(set_put(f, &b), KVBLOCK_OK);
+	assert_int_equal(set_put(f, &b), SLABKV_OK);
 	assert_int_equal(f->s.refused, 0);
 	set_free(&b);
 	f->o.codec = "xml";
-	assert_int_equal(kvblock_open(&f->o, &kv, &err), KVBLOCK_E_INVALID);
+	assert_int_equal(slabkv_open(&f->o, &kv, &err), SLABKV_E_INVALID);
 	assert_string_equal(err.field, "codec");
 	/* Options of a caller who was built before there was a choice. */
-	f->o.size = offsetof(struct kvblock_options, codec);
-	assert_int_equal(kvblock_open(&f->o, &kv, &err), KVBLOCK_OK);
-	kvblock_close(kv);
+	f->o.size = offsetof(struct slabkv_options, codec);
+	assert_int_equal(slabkv_open(&f->o, &kv, &err), SLABKV_OK);
+	slabkv_close(kv);
 }
 
 int main(void)

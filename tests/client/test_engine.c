@@ -17,7 +17,7 @@
 struct place {
 	char dir[32];
 	int dirfd;
-	struct kvb_engine *engine;
+	struct skv_engine *engine;
 };
 
 static int setup(void **state)
@@ -25,11 +25,11 @@ static int setup(void **state)
 	struct place *p = calloc(1, sizeof *p);
 
 	assert_non_null(p);
-	snprintf(p->dir, sizeof p->dir, "/tmp/kvb-engine-XXXXXX");
+	snprintf(p->dir, sizeof p->dir, "/tmp/skv-engine-XXXXXX");
 	assert_non_null(mkdtemp(p->dir));
 	p->dirfd = open(p->dir, O_DIRECTORY | O_CLOEXEC);
 	assert_true(p->dirfd >= 0);
-	assert_int_equal(kvb_engine_posix.create(NULL, &p->engine, NULL), KVB_OK);
+	assert_int_equal(skv_engine_posix.create(NULL, &p->engine, NULL), SKV_OK);
 	*state = p;
 	return 0;
 }
@@ -47,77 +47,77 @@ static int teardown(void **state)
 	return 0;
 }
 
-static struct kvb_engine_file *make_file(struct place *p, size_t bytes)
+static struct skv_engine_file *make_file(struct place *p, size_t bytes)
 {
-	struct kvb_engine_file *f;
+	struct skv_engine_file *f;
 	int fd = openat(p->dirfd, "f", O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
 
 	assert_true(fd >= 0);
 	assert_int_equal(ftruncate(fd, (off_t)bytes), 0);
 	close(fd);
-	assert_int_equal(kvb_engine_open(p->engine, p->dirfd, "f", true, &f, NULL), KVB_OK);
+	assert_int_equal(skv_engine_open(p->engine, p->dirfd, "f", true, &f, NULL), SKV_OK);
 	return f;
 }
 
-static struct kvb_deadline never(void)
+static struct skv_deadline never(void)
 {
-	return (struct kvb_deadline){ &kvb_clock_system, UINT64_MAX };
+	return (struct skv_deadline){ &skv_clock_system, UINT64_MAX };
 }
 
 static void vectors_come_back_as_written(void **state)
 {
 	struct place *p = *state;
-	struct kvb_engine_file *f = make_file(p, 64);
-	struct kvb_deadline by = never();
+	struct skv_engine_file *f = make_file(p, 64);
+	struct skv_deadline by = never();
 	char a[] = "hello ", b[] = "world", back[16] = "";
 	struct iovec out[2] = { { a, 6 }, { b, 5 } }, in[2] = { { back, 4 }, { back + 4, 7 } };
-	struct kvb_io_run w = { .file = f, .offset = 10, .iov = out, .n_iov = 2, .length = 11 };
-	struct kvb_io_run r = { .file = f, .offset = 10, .iov = in, .n_iov = 2, .length = 11 };
+	struct skv_io_run w = { .file = f, .offset = 10, .iov = out, .n_iov = 2, .length = 11 };
+	struct skv_io_run r = { .file = f, .offset = 10, .iov = in, .n_iov = 2, .length = 11 };
 
-	kvb_engine_write(p->engine, &w, 1, &by);
-	assert_int_equal(w.status, KVB_OK);
+	skv_engine_write(p->engine, &w, 1, &by);
+	assert_int_equal(w.status, SKV_OK);
 	assert_int_equal(w.done, 11);
-	assert_int_equal(kvb_engine_sync(p->engine, f), KVB_OK);
-	kvb_engine_read(p->engine, &r, 1, &by);
+	assert_int_equal(skv_engine_sync(p->engine, f), SKV_OK);
+	skv_engine_read(p->engine, &r, 1, &by);
 	assert_int_equal(r.done, 11);
 	assert_memory_equal(back, "hello world", 11);
-	assert_true(r.ended_ms <= kvb_now_ms(&kvb_clock_system));
-	kvb_engine_close(p->engine, f);
+	assert_true(r.ended_ms <= skv_now_ms(&skv_clock_system));
+	skv_engine_close(p->engine, f);
 }
 
 static void end_of_file_is_a_short_read(void **state)
 {
 	struct place *p = *state;
-	struct kvb_engine_file *f = make_file(p, 20);
-	struct kvb_deadline by = never();
+	struct skv_engine_file *f = make_file(p, 20);
+	struct skv_deadline by = never();
 	char back[16];
 	struct iovec iov = { back, 16 };
-	struct kvb_io_run r = { .file = f, .offset = 10, .iov = &iov, .n_iov = 1, .length = 16 };
+	struct skv_io_run r = { .file = f, .offset = 10, .iov = &iov, .n_iov = 1, .length = 16 };
 
-	kvb_engine_read(p->engine, &r, 1, &by);
-	assert_int_equal(r.status, KVB_OK);
+	skv_engine_read(p->engine, &r, 1, &by);
+	assert_int_equal(r.status, SKV_OK);
 	assert_int_equal(r.done, 10);
-	kvb_engine_close(p->engine, f);
+	skv_engine_close(p->engine, f);
 }
 
 static void errors_stop_one_run_only(void **state)
 {
 	struct place *p = *state;
-	struct kvb_engine_file *f = make_file(p, 64), *ro;
-	struct kvb_deadline by = never();
+	struct skv_engine_file *f = make_file(p, 64), *ro;
+	struct skv_deadline by = never();
 	char x = 'x';
 	struct iovec iov[2] = { { &x, 1 }, { &x, 1 } };
-	struct kvb_io_run w[2];
+	struct skv_io_run w[2];
 
-	assert_int_equal(kvb_engine_open(p->engine, p->dirfd, "f", false, &ro, NULL), KVB_OK);
-	w[0] = (struct kvb_io_run){ .file = ro, .iov = &iov[0], .n_iov = 1, .length = 1 };
-	w[1] = (struct kvb_io_run){ .file = f, .iov = &iov[1], .n_iov = 1, .length = 1 };
-	kvb_engine_write(p->engine, w, 2, &by);
-	assert_int_equal(w[0].status, KVB_E_IO);
+	assert_int_equal(skv_engine_open(p->engine, p->dirfd, "f", false, &ro, NULL), SKV_OK);
+	w[0] = (struct skv_io_run){ .file = ro, .iov = &iov[0], .n_iov = 1, .length = 1 };
+	w[1] = (struct skv_io_run){ .file = f, .iov = &iov[1], .n_iov = 1, .length = 1 };
+	skv_engine_write(p->engine, w, 2, &by);
+	assert_int_equal(w[0].status, SKV_E_IO);
 	assert_int_equal(w[0].done, 0);
-	assert_int_equal(w[1].status, KVB_OK);
-	kvb_engine_close(p->engine, ro);
-	kvb_engine_close(p->engine, f);
+	assert_int_equal(w[1].status, SKV_OK);
+	skv_engine_close(p->engine, ro);
+	skv_engine_close(p->engine, f);
 }
 
 /* A clock that moves on by one millisecond each time it is read. */
@@ -126,45 +126,45 @@ static uint64_t tick(void *self) { return (*(uint64_t *)self)++; }
 static void nothing_is_submitted_after_the_deadline(void **state)
 {
 	struct place *p = *state;
-	struct kvb_engine_file *f = make_file(p, 64);
+	struct skv_engine_file *f = make_file(p, 64);
 	uint64_t now = 0;
-	const struct kvb_clock clock = { tick, tick, &now };
+	const struct skv_clock clock = { tick, tick, &now };
 	/* reads of the clock: before run 0 (0), after it (1), before run 1 (2) - late */
-	struct kvb_deadline by = { &clock, 2 };
+	struct skv_deadline by = { &clock, 2 };
 	char one[] = "1", two[] = "2", back[2];
 	struct iovec iov[2] = { { one, 1 }, { two, 1 } };
-	struct kvb_io_run w[2] = {
+	struct skv_io_run w[2] = {
 		{ .file = f, .offset = 0, .iov = &iov[0], .n_iov = 1, .length = 1 },
 		{ .file = f, .offset = 1, .iov = &iov[1], .n_iov = 1, .length = 1 }
 	};
 
-	kvb_engine_write(p->engine, w, 2, &by);
-	assert_int_equal(w[0].status, KVB_OK);
+	skv_engine_write(p->engine, w, 2, &by);
+	assert_int_equal(w[0].status, SKV_OK);
 	assert_int_equal(w[0].ended_ms, 1);
-	assert_int_equal(w[1].status, KVB_E_TIMEOUT);
+	assert_int_equal(w[1].status, SKV_E_TIMEOUT);
 	assert_int_equal(w[1].done, 0);
 	assert_int_equal(pread(f->fd, back, 2, 0), 2);
 	assert_memory_equal(back, "1\0", 2);
-	kvb_engine_close(p->engine, f);
+	skv_engine_close(p->engine, f);
 }
 
 static void links_are_not_followed(void **state)
 {
 	struct place *p = *state;
-	struct kvb_engine_file *f = make_file(p, 1);
-	struct kvb_error err;
+	struct skv_engine_file *f = make_file(p, 1);
+	struct skv_error err;
 
-	kvb_engine_close(p->engine, f);
+	skv_engine_close(p->engine, f);
 	assert_int_equal(symlinkat("f", p->dirfd, "l"), 0);
-	assert_int_equal(kvb_engine_open(p->engine, p->dirfd, "l", false, &f, &err), KVB_E_FOREIGN);
-	assert_int_equal(kvb_engine_open(p->engine, p->dirfd, "none", false, &f, &err),
-			 KVB_E_UNAVAILABLE);
+	assert_int_equal(skv_engine_open(p->engine, p->dirfd, "l", false, &f, &err), SKV_E_FOREIGN);
+	assert_int_equal(skv_engine_open(p->engine, p->dirfd, "none", false, &f, &err),
+			 SKV_E_UNAVAILABLE);
 }
 
 /* An engine that lies: what the guard makes of it. */
 static uint64_t lie;
-static void lying(struct kvb_engine *e, struct kvb_io_run *runs, uint32_t n,
-		  const struct kvb_deadline *by)
+static void lying(struct skv_engine *e, struct skv_io_run *runs, uint32_t n,
+		  const struct skv_deadline *by)
 {
 	(void)e;
 	(void)by;
@@ -174,33 +174,33 @@ static void lying(struct kvb_engine *e, struct kvb_io_run *runs, uint32_t n,
 
 static void an_engine_is_not_believed_blindly(void **state)
 {
-	static const struct kvb_engine_ops ops = {
+	static const struct skv_engine_ops ops = {
 		.size = sizeof ops, .name = "liar", .read = lying, .write = lying
 	};
-	struct kvb_engine e = { .ops = &ops };
+	struct skv_engine e = { .ops = &ops };
 	char x[8];
 	struct iovec iov = { x, 8 };
-	struct kvb_io_run r = { .iov = &iov, .n_iov = 1, .length = 8 };
-	struct kvb_deadline by = never();
+	struct skv_io_run r = { .iov = &iov, .n_iov = 1, .length = 8 };
+	struct skv_deadline by = never();
 
 	(void)state;
 	lie = 9; /* more than asked for */
-	kvb_engine_read(&e, &r, 1, &by);
-	assert_int_equal(r.status, KVB_E_INTERNAL);
+	skv_engine_read(&e, &r, 1, &by);
+	assert_int_equal(r.status, SKV_E_INTERNAL);
 	assert_int_equal(r.done, 0);
 	lie = 7; /* a short write without a reason */
-	kvb_engine_write(&e, &r, 1, &by);
-	assert_int_equal(r.status, KVB_E_IO);
-	kvb_engine_read(&e, &r, 1, &by); /* a short read is a fact, not an error */
-	assert_int_equal(r.status, KVB_OK);
+	skv_engine_write(&e, &r, 1, &by);
+	assert_int_equal(r.status, SKV_E_IO);
+	skv_engine_read(&e, &r, 1, &by); /* a short read is a fact, not an error */
+	assert_int_equal(r.status, SKV_OK);
 }
 
 static void engines_are_found_by_name(void **state)
 {
 	(void)state;
-	assert_ptr_equal(kvb_engine_find("posix"), &kvb_engine_posix);
-	assert_ptr_equal(kvb_engine_find("uring"), &kvb_engine_uring);
-	assert_null(kvb_engine_find("warp"));
+	assert_ptr_equal(skv_engine_find("posix"), &skv_engine_posix);
+	assert_ptr_equal(skv_engine_find("uring"), &skv_engine_uring);
+	assert_null(skv_engine_find("warp"));
 }
 
 int main(void)

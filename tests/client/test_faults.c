@@ -13,7 +13,7 @@
 
 /* ---- damage on the storage ------------------------------------------------------------------- */
 
-static int open_slab(struct fixture *f, const struct kvb_location *loc)
+static int open_slab(struct fixture *f, const struct skv_location *loc)
 {
 	char path[160];
 	int fd;
@@ -26,7 +26,7 @@ static int open_slab(struct fixture *f, const struct kvb_location *loc)
 
 static void flip(struct fixture *f, uint64_t key, uint64_t at)
 {
-	const struct kvb_location *loc = standin_find(&f->s, "m", key);
+	const struct skv_location *loc = standin_find(&f->s, "m", key);
 	int fd = open_slab(f, loc);
 	uint8_t byte;
 
@@ -44,10 +44,10 @@ static void a_flipped_byte_is_a_mismatch(void **state)
 	put_all(f, 1, 3);
 	flip(f, 2, FIX_BYTES - 1);
 	set_init(&b, 1, 3);
-	assert_int_equal(set_get(f, &b, KVBLOCK_PREFIX), KVBLOCK_OK);
-	assert_int_equal(b.blocks[0].result, KVBLOCK_HIT);
-	assert_int_equal(b.blocks[1].result, KVBLOCK_MISMATCH);
-	assert_int_equal(b.blocks[2].result, KVBLOCK_HIT);
+	assert_int_equal(set_get(f, &b, SLABKV_PREFIX), SLABKV_OK);
+	assert_int_equal(b.blocks[0].result, SLABKV_HIT);
+	assert_int_equal(b.blocks[1].result, SLABKV_MISMATCH);
+	assert_int_equal(b.blocks[2].result, SLABKV_HIT);
 	assert_int_equal(b.io.mismatches, 1);
 	assert_int_equal(b.io.done, 2);
 	assert_int_equal(f->mismatches, 1);
@@ -59,7 +59,7 @@ static void a_flipped_byte_is_a_mismatch(void **state)
 static void swapped_slots_are_mismatches(void **state)
 {
 	struct fixture *f = *state;
-	const struct kvb_location *one, *two;
+	const struct skv_location *one, *two;
 	uint8_t a[FIX_BYTES], z[FIX_BYTES];
 	struct set b;
 	int fd;
@@ -74,7 +74,7 @@ static void swapped_slots_are_mismatches(void **state)
 	assert_int_equal(pwrite(fd, a, sizeof a, (off_t)two->offset), sizeof a);
 	close(fd);
 	set_init(&b, 1, 2);
-	assert_int_equal(set_get(f, &b, KVBLOCK_PREFIX), KVBLOCK_OK);
+	assert_int_equal(set_get(f, &b, SLABKV_PREFIX), SLABKV_OK);
 	assert_int_equal(b.io.mismatches, 2);
 	set_free(&b);
 }
@@ -89,8 +89,8 @@ static void verification_can_be_switched_off(void **state)
 	f->o.verify = false;
 	fixture_reopen(f, NULL, NULL);
 	set_init(&b, 1, 1);
-	assert_int_equal(set_get(f, &b, KVBLOCK_PREFIX), KVBLOCK_OK);
-	assert_int_equal(b.blocks[0].result, KVBLOCK_HIT); /* as asked for */
+	assert_int_equal(set_get(f, &b, SLABKV_PREFIX), SLABKV_OK);
+	assert_int_equal(b.blocks[0].result, SLABKV_HIT); /* as asked for */
 	set_free(&b);
 }
 
@@ -102,17 +102,17 @@ static void a_truncated_file_is_a_miss(void **state)
 
 	put_all(f, 1, 4);
 	set_init(&b, 1, 4);
-	assert_int_equal(set_get(f, &b, KVBLOCK_PREFIX), KVBLOCK_OK); /* the file is open now */
+	assert_int_equal(set_get(f, &b, SLABKV_PREFIX), SLABKV_OK); /* the file is open now */
 	standin_path(&f->s, 0, path);
 	assert_int_equal(truncate(path, STANDIN_HEADER + 2 * FIX_BYTES + 100), 0);
-	assert_int_equal(set_get(f, &b, KVBLOCK_PREFIX), KVBLOCK_OK);
-	assert_int_equal(b.blocks[1].result, KVBLOCK_HIT);
-	assert_int_equal(b.blocks[2].result, KVBLOCK_MISS);
-	assert_int_equal(b.blocks[3].result, KVBLOCK_MISS);
+	assert_int_equal(set_get(f, &b, SLABKV_PREFIX), SLABKV_OK);
+	assert_int_equal(b.blocks[1].result, SLABKV_HIT);
+	assert_int_equal(b.blocks[2].result, SLABKV_MISS);
+	assert_int_equal(b.blocks[3].result, SLABKV_MISS);
 	/* it was forgotten: the next call proves it anew and finds it too short */
-	assert_int_equal(set_get(f, &b, KVBLOCK_PREFIX), KVBLOCK_OK);
-	assert_int_equal(b.blocks[0].result, KVBLOCK_ERROR);
-	assert_int_equal(b.blocks[0].why, KVBLOCK_E_CORRUPT);
+	assert_int_equal(set_get(f, &b, SLABKV_PREFIX), SLABKV_OK);
+	assert_int_equal(b.blocks[0].result, SLABKV_ERROR);
+	assert_int_equal(b.blocks[0].why, SLABKV_E_CORRUPT);
 	assert_int_equal(f->mismatches, 0);
 	set_free(&b);
 }
@@ -128,27 +128,27 @@ static void a_vanished_root_is_an_error_of_the_blocks(void **state)
 	assert_int_equal(rename(f->s.root, away), 0);
 	fixture_reopen(f, NULL, NULL);
 	set_init(&b, 1, 2);
-	assert_int_equal(set_get(f, &b, KVBLOCK_PREFIX), KVBLOCK_OK);
+	assert_int_equal(set_get(f, &b, SLABKV_PREFIX), SLABKV_OK);
 	assert_int_equal(b.io.matched, 2);
 	assert_int_equal(b.io.failed, 2);
-	assert_int_equal(b.blocks[0].why, KVBLOCK_E_UNAVAILABLE);
+	assert_int_equal(b.blocks[0].why, SLABKV_E_UNAVAILABLE);
 	set_free(&b);
 	set_init(&b, 10, 2);
-	assert_int_equal(set_put(f, &b), KVBLOCK_OK);
+	assert_int_equal(set_put(f, &b), SLABKV_OK);
 	assert_int_equal(b.io.failed, 2);
-	assert_int_equal(b.err.code, KVBLOCK_E_UNAVAILABLE);
+	assert_int_equal(b.err.code, SLABKV_E_UNAVAILABLE);
 	assert_int_equal(f->s.aborts, 1); /* the slots go back at once */
 	/* it comes back by itself */
 	assert_int_equal(rename(away, f->s.root), 0);
-	assert_int_equal(set_put(f, &b), KVBLOCK_OK);
+	assert_int_equal(set_put(f, &b), SLABKV_OK);
 	assert_int_equal(b.io.done, 2);
 	/* files that vanish while they are open for writing are not written to */
 	standin_path(&f->s, 0, path);
 	assert_int_equal(unlink(path), 0);
 	set_free(&b);
 	set_init(&b, 20, 1);
-	assert_int_equal(set_put(f, &b), KVBLOCK_OK);
-	assert_int_equal(b.blocks[0].result, KVBLOCK_FAILED);
+	assert_int_equal(set_put(f, &b), SLABKV_OK);
+	assert_int_equal(b.blocks[0].result, SLABKV_FAILED);
 	set_free(&b);
 }
 
@@ -167,16 +167,16 @@ static void the_wrong_mount_is_not_used(void **state)
 	f->s.storage_gets = 0;
 	fixture_reopen(f, NULL, NULL);
 	set_init(&b, 1, 1);
-	assert_int_equal(set_get(f, &b, KVBLOCK_PREFIX), KVBLOCK_OK);
-	assert_int_equal(b.blocks[0].result, KVBLOCK_ERROR);
-	assert_int_equal(b.blocks[0].why, KVBLOCK_E_FOREIGN);
+	assert_int_equal(set_get(f, &b, SLABKV_PREFIX), SLABKV_OK);
+	assert_int_equal(b.blocks[0].result, SLABKV_ERROR);
+	assert_int_equal(b.blocks[0].why, SLABKV_E_FOREIGN);
 	assert_int_equal(f->s.storage_gets,
 			 0); /* mounts are named: the manager's root is not tried */
 	mount = f->s.root;
 	fixture_reopen(f, NULL, NULL);
 	f->s.hide_root = true; /* named mounts need no root from the manager */
-	assert_int_equal(set_get(f, &b, KVBLOCK_PREFIX), KVBLOCK_OK);
-	assert_int_equal(b.blocks[0].result, KVBLOCK_HIT);
+	assert_int_equal(set_get(f, &b, SLABKV_PREFIX), SLABKV_OK);
+	assert_int_equal(b.blocks[0].result, SLABKV_HIT);
 	set_free(&b);
 	standin_stop(&other);
 }
@@ -184,71 +184,71 @@ static void the_wrong_mount_is_not_used(void **state)
 static void mounts_are_found_for_people(void **state)
 {
 	struct fixture *f = *state;
-	struct kvblock_error err;
+	struct slabkv_error err;
 	const char *path;
 
-	assert_int_equal(kvblock_mount_find(f->kv, "default", &path, &err), KVBLOCK_OK);
+	assert_int_equal(slabkv_mount_find(f->kv, "default", &path, &err), SLABKV_OK);
 	assert_string_equal(path, f->s.root);
-	kvblock_free(path);
+	slabkv_free(path);
 	f->s.hide_root = true;
 	fixture_reopen(f, NULL, NULL);
-	assert_int_equal(kvblock_mount_find(f->kv, "default", &path, &err), KVBLOCK_E_UNAVAILABLE);
-	assert_int_equal(kvblock_mount_find(f->kv, "../x", &path, &err), KVBLOCK_E_INVALID);
+	assert_int_equal(slabkv_mount_find(f->kv, "default", &path, &err), SLABKV_E_UNAVAILABLE);
+	assert_int_equal(slabkv_mount_find(f->kv, "../x", &path, &err), SLABKV_E_INVALID);
 }
 
 /* ---- leases ---------------------------------------------------------------------------------- */
 
 /* A clock that stands until the data path reads, and an engine that turns it. */
-static struct kvb_fake_clock fake;
+static struct skv_fake_clock fake;
 static uint64_t read_takes_ms;
 static uint64_t write_takes_ms;
 
-static void slow_read(struct kvb_engine *e, struct kvb_io_run *runs, uint32_t n,
-		      const struct kvb_deadline *by)
+static void slow_read(struct skv_engine *e, struct skv_io_run *runs, uint32_t n,
+		      const struct skv_deadline *by)
 {
 	for (uint32_t i = 0; i < n; i++) {
-		bool submitted = !kvb_deadline_passed(by);
+		bool submitted = !skv_deadline_passed(by);
 
-		kvb_fake_clock_advance(&fake, submitted ? read_takes_ms : 0);
+		skv_fake_clock_advance(&fake, submitted ? read_takes_ms : 0);
 		if (submitted) {
-			struct kvb_deadline open = { by->clock, UINT64_MAX };
+			struct skv_deadline open = { by->clock, UINT64_MAX };
 
-			kvb_engine_posix.read(e, &runs[i], 1, &open);
+			skv_engine_posix.read(e, &runs[i], 1, &open);
 		} else {
-			runs[i].status = KVB_E_TIMEOUT;
+			runs[i].status = SKV_E_TIMEOUT;
 		}
 	}
 }
 
-static void slow_write(struct kvb_engine *e, struct kvb_io_run *runs, uint32_t n,
-		       const struct kvb_deadline *by)
+static void slow_write(struct skv_engine *e, struct skv_io_run *runs, uint32_t n,
+		       const struct skv_deadline *by)
 {
 	for (uint32_t i = 0; i < n; i++) {
-		kvb_engine_posix.write(e, &runs[i], 1, by);
-		kvb_fake_clock_advance(&fake, write_takes_ms);
+		skv_engine_posix.write(e, &runs[i], 1, by);
+		skv_fake_clock_advance(&fake, write_takes_ms);
 	}
 }
 
-static struct kvb_engine_ops slow;
+static struct skv_engine_ops slow;
 
-static int slow_create(const struct kvb_engine_options *o, struct kvb_engine **out,
-		       struct kvb_error *err)
+static int slow_create(const struct skv_engine_options *o, struct skv_engine **out,
+		       struct skv_error *err)
 {
-	int rc = kvb_engine_posix.create(o, out, err);
+	int rc = skv_engine_posix.create(o, out, err);
 
-	if (rc == KVB_OK)
+	if (rc == SKV_OK)
 		(*out)->ops = &slow;
 	return rc;
 }
 
 static void use_slow_engine(struct fixture *f)
 {
-	slow = kvb_engine_posix;
+	slow = skv_engine_posix;
 	slow.create = slow_create;
 	slow.read = slow_read;
 	slow.write = slow_write;
 	read_takes_ms = write_takes_ms = 0;
-	kvb_fake_clock_init(&fake, 1000);
+	skv_fake_clock_init(&fake, 1000);
 	fixture_reopen(f, &fake.clock, &slow);
 }
 
@@ -261,16 +261,16 @@ static void late_bytes_count_only_with_a_checksum(void **state)
 	use_slow_engine(f);
 	read_takes_ms = 10001; /* the lease is 10000 */
 	set_init(&b, 1, 2);
-	assert_int_equal(set_get(f, &b, KVBLOCK_PREFIX), KVBLOCK_OK);
+	assert_int_equal(set_get(f, &b, SLABKV_PREFIX), SLABKV_OK);
 	assert_int_equal(b.io.done, 2); /* proved by their checksums */
 	f->o.verify = false;
 	use_slow_engine(f);
 	read_takes_ms = 10001;
-	assert_int_equal(set_get(f, &b, KVBLOCK_PREFIX), KVBLOCK_OK);
+	assert_int_equal(set_get(f, &b, SLABKV_PREFIX), SLABKV_OK);
 	assert_int_equal(b.io.done, 0);
-	assert_int_equal(b.blocks[0].result, KVBLOCK_MISS);
+	assert_int_equal(b.blocks[0].result, SLABKV_MISS);
 	read_takes_ms = 9999;
-	assert_int_equal(set_get(f, &b, KVBLOCK_PREFIX), KVBLOCK_OK);
+	assert_int_equal(set_get(f, &b, SLABKV_PREFIX), SLABKV_OK);
 	assert_int_equal(b.io.done, 2);
 	set_free(&b);
 }
@@ -278,16 +278,16 @@ static void late_bytes_count_only_with_a_checksum(void **state)
 static void without_checksum_or_lease_nothing_can_be_trusted(void **state)
 {
 	struct fixture *f = *state;
-	const struct kvblock_lookup_options o = { .mode = KVBLOCK_PREFIX, .lease_ms = 0 };
+	const struct slabkv_lookup_options o = { .mode = SLABKV_PREFIX, .lease_ms = 0 };
 	struct set b;
 
 	f->s.drop_checksums = true;
 	put_all(f, 1, 1);
 	set_init(&b, 1, 1);
-	assert_int_equal(set_get(f, &b, KVBLOCK_PREFIX), KVBLOCK_OK);
-	assert_int_equal(b.blocks[0].result, KVBLOCK_HIT); /* inside the lease */
-	assert_int_equal(kvblock_get(f->kv, "m", &b.keys, &o, b.blocks, NULL, NULL), KVBLOCK_OK);
-	assert_int_equal(b.blocks[0].result, KVBLOCK_MISS);
+	assert_int_equal(set_get(f, &b, SLABKV_PREFIX), SLABKV_OK);
+	assert_int_equal(b.blocks[0].result, SLABKV_HIT); /* inside the lease */
+	assert_int_equal(slabkv_get(f->kv, "m", &b.keys, &o, b.blocks, NULL, NULL), SLABKV_OK);
+	assert_int_equal(b.blocks[0].result, SLABKV_MISS);
 	set_free(&b);
 }
 
@@ -301,8 +301,8 @@ static void a_mismatch_after_the_lease_is_a_miss(void **state)
 	use_slow_engine(f);
 	read_takes_ms = 10001;
 	set_init(&b, 1, 1);
-	assert_int_equal(set_get(f, &b, KVBLOCK_PREFIX), KVBLOCK_OK);
-	assert_int_equal(b.blocks[0].result, KVBLOCK_MISS); /* the slot may have been reused */
+	assert_int_equal(set_get(f, &b, SLABKV_PREFIX), SLABKV_OK);
+	assert_int_equal(b.blocks[0].result, SLABKV_MISS); /* the slot may have been reused */
 	assert_int_equal(f->mismatches, 0);
 	set_free(&b);
 }
@@ -318,12 +318,12 @@ static void nothing_is_written_after_the_deadline(void **state)
 	f->s.gap = 512; /* one run for each block */
 	write_takes_ms = 20000; /* the deadline is 30000 */
 	set_init(&b, 1, 4);
-	assert_int_equal(set_put(f, &b), KVBLOCK_OK);
-	assert_int_equal(b.blocks[0].result, KVBLOCK_WRITTEN);
-	assert_int_equal(b.blocks[1].result, KVBLOCK_WRITTEN); /* submitted at 20000 */
-	assert_int_equal(b.blocks[2].result, KVBLOCK_FAILED);
-	assert_int_equal(b.blocks[2].why, KVBLOCK_E_TIMEOUT);
-	assert_int_equal(f->s.last_finish.mask_kind, KVB_MASK_BITS);
+	assert_int_equal(set_put(f, &b), SLABKV_OK);
+	assert_int_equal(b.blocks[0].result, SLABKV_WRITTEN);
+	assert_int_equal(b.blocks[1].result, SLABKV_WRITTEN); /* submitted at 20000 */
+	assert_int_equal(b.blocks[2].result, SLABKV_FAILED);
+	assert_int_equal(b.blocks[2].why, SLABKV_E_TIMEOUT);
+	assert_int_equal(f->s.last_finish.mask_kind, SKV_MASK_BITS);
 	assert_true(f->s.last_finish.quiesced);
 	assert_null(standin_find(&f->s, "m", 3));
 	set_free(&b);
@@ -333,18 +333,18 @@ static void nothing_is_written_after_the_deadline(void **state)
 static uint64_t fail_from = UINT64_MAX;
 static int sync_result;
 
-static void failing_write(struct kvb_engine *e, struct kvb_io_run *runs, uint32_t n,
-			  const struct kvb_deadline *by)
+static void failing_write(struct skv_engine *e, struct skv_io_run *runs, uint32_t n,
+			  const struct skv_deadline *by)
 {
 	for (uint32_t i = 0; i < n; i++) {
 		if (runs[i].offset >= fail_from)
-			runs[i].status = KVB_E_NO_SPACE;
+			runs[i].status = SKV_E_NO_SPACE;
 		else
-			kvb_engine_posix.write(e, &runs[i], 1, by);
+			skv_engine_posix.write(e, &runs[i], 1, by);
 	}
 }
 
-static int failing_sync(struct kvb_engine *e, struct kvb_engine_file *file)
+static int failing_sync(struct skv_engine *e, struct skv_engine_file *file)
 {
 	(void)e;
 	(void)file;
@@ -361,13 +361,13 @@ static void what_could_not_be_written_is_not_committed(void **state)
 	f->s.gap = 512;
 	fail_from = STANDIN_HEADER + FIX_BYTES + 512;
 	set_init(&b, 1, 3);
-	assert_int_equal(set_put(f, &b), KVBLOCK_OK);
+	assert_int_equal(set_put(f, &b), SLABKV_OK);
 	assert_int_equal(b.io.done, 1);
 	assert_int_equal(b.io.failed, 2);
-	assert_int_equal(b.blocks[1].why, KVBLOCK_E_NO_SPACE);
-	assert_int_equal(b.err.code, KVBLOCK_E_NO_SPACE);
+	assert_int_equal(b.blocks[1].why, SLABKV_E_NO_SPACE);
+	assert_int_equal(b.err.code, SLABKV_E_NO_SPACE);
 	fail_from = UINT64_MAX;
-	assert_int_equal(set_get(f, &b, KVBLOCK_PREFIX), KVBLOCK_OK);
+	assert_int_equal(set_get(f, &b, SLABKV_PREFIX), SLABKV_OK);
 	assert_int_equal(b.io.done, 1);
 	set_free(&b);
 }
@@ -379,9 +379,9 @@ static void what_could_not_be_synced_is_not_committed(void **state)
 
 	use_slow_engine(f);
 	slow.sync = failing_sync;
-	sync_result = KVB_E_IO;
+	sync_result = SKV_E_IO;
 	set_init(&b, 1, 3);
-	assert_int_equal(set_put(f, &b), KVBLOCK_OK);
+	assert_int_equal(set_put(f, &b), SLABKV_OK);
 	assert_int_equal(b.io.failed, 3);
 	assert_int_equal(f->s.finishes, 0);
 	assert_int_equal(f->s.aborts, 1);
@@ -402,20 +402,20 @@ static void places_outside_of_a_file_are_refused(void **state)
 	for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
 		f->s.bad_offset = bad[i];
 		set_init(&b, 1, 1);
-		assert_int_equal(set_get(f, &b, KVBLOCK_PREFIX), KVBLOCK_OK);
-		assert_int_equal(b.blocks[0].result, KVBLOCK_ERROR);
+		assert_int_equal(set_get(f, &b, SLABKV_PREFIX), SLABKV_OK);
+		assert_int_equal(b.blocks[0].result, SLABKV_ERROR);
 		set_free(&b);
 		set_init(&b, 100 + i, 1); /* above all nothing may be written there */
-		assert_int_equal(set_put(f, &b), KVBLOCK_OK);
-		assert_int_equal(b.blocks[0].result, KVBLOCK_FAILED);
-		assert_int_equal(b.blocks[0].why, KVBLOCK_E_CORRUPT);
+		assert_int_equal(set_put(f, &b), SLABKV_OK);
+		assert_int_equal(b.blocks[0].result, SLABKV_FAILED);
+		assert_int_equal(b.blocks[0].why, SLABKV_E_CORRUPT);
 		set_free(&b);
 	}
 }
 
 static void paths_that_lead_elsewhere_are_refused(void **state)
 {
-	static const char *const bad[] = { "../../etc/passwd", "/etc/passwd", "kvblock-storage" };
+	static const char *const bad[] = { "../../etc/passwd", "/etc/passwd", "slabkv-storage" };
 	struct fixture *f = *state;
 	struct set b;
 
@@ -424,8 +424,8 @@ static void paths_that_lead_elsewhere_are_refused(void **state)
 	set_init(&b, 1, 1);
 	for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
 		f->s.bad_path = bad[i];
-		(void)set_get(f, &b, KVBLOCK_PREFIX);
-		assert_int_not_equal(b.blocks[0].result, KVBLOCK_HIT);
+		(void)set_get(f, &b, SLABKV_PREFIX);
+		assert_int_not_equal(b.blocks[0].result, SLABKV_HIT);
 	}
 	set_free(&b);
 }
@@ -437,7 +437,7 @@ static void two_blocks_at_one_place_are_refused(void **state)
 
 	f->s.bad_offset = STANDIN_HEADER; /* the same for every block */
 	set_init(&b, 1, 2);
-	assert_int_equal(set_put(f, &b), KVBLOCK_OK);
+	assert_int_equal(set_put(f, &b), SLABKV_OK);
 	assert_int_equal(b.io.done, 1);
 	assert_int_equal(b.io.failed, 1);
 	set_free(&b);

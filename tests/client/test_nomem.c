@@ -14,7 +14,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <kvb/mem.h>
+#include <skv/mem.h>
 
 struct remote {
 	char url[64];
@@ -67,68 +67,68 @@ static int stop_child(void **state)
 }
 
 struct scene {
-	struct kvblock *kv;
-	struct kvblock_pool *pool;
+	struct slabkv *kv;
+	struct slabkv_pool *pool;
 	struct set b;
 	bool done; /* everything succeeded */
 };
 
 static bool fine(int rc)
 {
-	assert_true(rc == KVBLOCK_OK || rc == KVBLOCK_E_NOMEM);
-	return rc == KVBLOCK_OK;
+	assert_true(rc == SLABKV_OK || rc == SLABKV_E_NOMEM);
+	return rc == SLABKV_OK;
 }
 
-static const struct kvblock_spec spec = { "kv", FIX_BYTES };
-static const struct kvblock_instance m = { .id = "m", .group = "g", .specs = &spec, .n_specs = 1 };
+static const struct slabkv_spec spec = { "kv", FIX_BYTES };
+static const struct slabkv_instance m = { .id = "m", .group = "g", .specs = &spec, .n_specs = 1 };
 
 /* A pool, a queue, gets through both. False at the first failure. */
 static bool play_async(struct scene *s)
 {
-	struct kvblock_async_options o;
-	struct kvblock_pool_options po;
-	struct kvblock_completion c[2];
-	struct kvblock_async *a;
-	struct kvblock_buf buf;
-	struct kvblock_op ops[2];
+	struct slabkv_async_options o;
+	struct slabkv_pool_options po;
+	struct slabkv_completion c[2];
+	struct slabkv_async *a;
+	struct slabkv_buf buf;
+	struct slabkv_op ops[2];
 	struct iovec iov[2];
 	bool hits;
 
-	kvblock_pool_options_init(&po);
+	slabkv_pool_options_init(&po);
 	po.bytes = 2 * FIX_BYTES;
 	po.buffer_bytes = FIX_BYTES;
-	if (!fine(kvblock_pool_create(&po, &s->pool, NULL)) ||
-	    !fine(kvblock_pool_attach(s->kv, s->pool, NULL)))
+	if (!fine(slabkv_pool_create(&po, &s->pool, NULL)) ||
+	    !fine(slabkv_pool_attach(s->kv, s->pool, NULL)))
 		return false;
-	kvblock_async_options_init(&o);
+	slabkv_async_options_init(&o);
 	o.threads = 1;
-	if (!fine(kvblock_async_open(s->kv, &o, &a, NULL)))
+	if (!fine(slabkv_async_open(s->kv, &o, &a, NULL)))
 		return false;
 	for (uint32_t i = 0; i < 2; i++) {
-		assert_int_equal(kvblock_pool_get(s->pool, 0, &buf), KVBLOCK_OK);
+		assert_int_equal(slabkv_pool_get(s->pool, 0, &buf), SLABKV_OK);
 		iov[i] = (struct iovec){ buf.data, buf.size };
-		ops[i] = (struct kvblock_op){ .kind = KVBLOCK_OP_GET,
-					      .form = KVBLOCK_KEYS_INT,
+		ops[i] = (struct slabkv_op){ .kind = SLABKV_OP_GET,
+					      .form = SLABKV_KEYS_INT,
 					      .key.number = s->b.ids[i],
 					      .instance = "m",
 					      .iov = &iov[i],
 					      .n_iov = 1,
 					      .length = FIX_BYTES };
 	}
-	hits = fine(kvblock_submit(a, ops, 2, NULL, NULL));
+	hits = fine(slabkv_submit(a, ops, 2, NULL, NULL));
 	for (uint32_t i = 0; i < 2; i++)
-		assert_int_equal(kvblock_pool_put(s->pool, iov[i].iov_base), KVBLOCK_OK);
+		assert_int_equal(slabkv_pool_put(s->pool, iov[i].iov_base), SLABKV_OK);
 	if (!hits) {
-		kvblock_async_close(a);
+		slabkv_async_close(a);
 		return false;
 	}
-	kvblock_async_stop(a, false);
-	assert_int_equal(kvblock_drain(a, c, 2), 2);
+	slabkv_async_stop(a, false);
+	assert_int_equal(slabkv_drain(a, c, 2), 2);
 	for (int i = 0; i < 2; i++) {
-		assert_true(c[i].result == KVBLOCK_HIT || c[i].why == KVBLOCK_E_NOMEM);
-		hits = hits && c[i].result == KVBLOCK_HIT;
+		assert_true(c[i].result == SLABKV_HIT || c[i].why == SLABKV_E_NOMEM);
+		hits = hits && c[i].result == SLABKV_HIT;
 	}
-	kvblock_async_close(a);
+	slabkv_async_close(a);
 	return hits;
 }
 
@@ -136,45 +136,45 @@ static bool play_async(struct scene *s)
 static void play(struct scene *s)
 {
 	const char *instance = "m", *url = remote.url, *mount = remote.root, *text;
-	const struct kvblock_locations *l;
-	const struct kvblock_instance_info *info;
-	struct kvblock_options o;
+	const struct slabkv_locations *l;
+	const struct slabkv_instance_info *info;
+	struct slabkv_options o;
 	uint32_t matched;
 	int rc;
 
-	kvblock_options_init(&o);
+	slabkv_options_init(&o);
 	o.urls = &url;
 	o.n_urls = 1;
 	o.mounts = &mount;
 	o.n_mounts = 1;
 	o.token = "secret";
-	if (!fine(kvblock_open(&o, &s->kv, NULL)) || !fine(kvblock_instance_put(s->kv, &m, NULL)))
+	if (!fine(slabkv_open(&o, &s->kv, NULL)) || !fine(slabkv_instance_put(s->kv, &m, NULL)))
 		return;
-	if (!fine(kvblock_instance_get(s->kv, "m", &info, NULL)))
+	if (!fine(slabkv_instance_get(s->kv, "m", &info, NULL)))
 		return;
-	kvblock_free(info);
+	slabkv_free(info);
 	set_fill(&s->b);
-	rc = kvblock_put(s->kv, "m", &s->b.keys, NULL, s->b.blocks, &s->b.io, NULL);
+	rc = slabkv_put(s->kv, "m", &s->b.keys, NULL, s->b.blocks, &s->b.io, NULL);
 	if (!fine(rc) || s->b.io.done != s->b.n)
 		return;
-	if (!fine(kvblock_lookup(s->kv, "m", &s->b.keys, NULL, &l, NULL)))
+	if (!fine(slabkv_lookup(s->kv, "m", &s->b.keys, NULL, &l, NULL)))
 		return;
-	kvblock_free(l);
+	slabkv_free(l);
 	set_clear(&s->b);
-	if (!fine(kvblock_get(s->kv, "m", &s->b.keys, NULL, s->b.blocks, &s->b.io, NULL)))
+	if (!fine(slabkv_get(s->kv, "m", &s->b.keys, NULL, s->b.blocks, &s->b.io, NULL)))
 		return;
 	for (uint32_t i = 0; i < s->b.n; i++)
-		if (s->b.blocks[i].result == KVBLOCK_HIT)
+		if (s->b.blocks[i].result == SLABKV_HIT)
 			assert_true(set_right(&s->b, i));
 	if (s->b.io.done != s->b.n ||
-	    !fine(kvblock_match(s->kv, &instance, 1, &s->b.keys, &matched, NULL)))
+	    !fine(slabkv_match(s->kv, &instance, 1, &s->b.keys, &matched, NULL)))
 		return;
 	if (!play_async(s))
 		return;
-	if (!fine(kvblock_stats(s->kv, &text, NULL)))
+	if (!fine(slabkv_stats(s->kv, &text, NULL)))
 		return;
-	kvblock_free(text);
-	if (!fine(kvblock_delete(s->kv, "m", &s->b.keys, NULL, NULL)))
+	slabkv_free(text);
+	if (!fine(slabkv_delete(s->kv, "m", &s->b.keys, NULL, NULL)))
 		return;
 	s->done = true;
 }
@@ -189,24 +189,24 @@ static void each_allocation_may_fail(void **state)
 
 		/* Keys of their own for each try: what a failed try has written stays there. */
 		set_init(&s.b, n * 10, 2);
-		kvb_mem_fail_at(n);
+		skv_mem_fail_at(n);
 		play(&s);
-		kvb_mem_fail_at(0);
+		skv_mem_fail_at(0);
 		/* The handle survives: nothing is held back, nothing is left locked. */
 		if (s.kv && !s.done) {
-			struct kvblock_keys keys = s.b.keys;
+			struct slabkv_keys keys = s.b.keys;
 
-			assert_int_equal(kvblock_instance_put(s.kv, &m, NULL), KVBLOCK_OK);
-			assert_int_equal(kvblock_delete(s.kv, "m", &keys, NULL, NULL), KVBLOCK_OK);
+			assert_int_equal(slabkv_instance_put(s.kv, &m, NULL), SLABKV_OK);
+			assert_int_equal(slabkv_delete(s.kv, "m", &keys, NULL, NULL), SLABKV_OK);
 			set_fill(&s.b);
 			assert_int_equal(
-				kvblock_put(s.kv, "m", &keys, NULL, s.b.blocks, &s.b.io, NULL),
-				KVBLOCK_OK);
+				slabkv_put(s.kv, "m", &keys, NULL, s.b.blocks, &s.b.io, NULL),
+				SLABKV_OK);
 			/* a session that could not be ended may still hold them */
 			assert_int_equal(s.b.io.failed, 0);
 		}
-		kvblock_close(s.kv);
-		assert_int_equal(kvblock_pool_destroy(s.pool), KVBLOCK_OK);
+		slabkv_close(s.kv);
+		assert_int_equal(slabkv_pool_destroy(s.pool), SLABKV_OK);
 		set_free(&s.b);
 		if (s.done)
 			break;

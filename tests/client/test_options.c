@@ -9,48 +9,48 @@
 
 #include "client.h"
 
-static int set(struct kvblock_options *o, const char *name, const char *value, struct kvblock_error *err)
+static int set(struct slabkv_options *o, const char *name, const char *value, struct slabkv_error *err)
 {
-	return kvblock_options_set(o, name, value, err);
+	return slabkv_options_set(o, name, value, err);
 }
 
 /* Each row takes its default and the ends of its range, refuses what lies beyond, and says the range. */
 static void test_rows(void **state)
 {
-	const struct kvblock_option *row;
-	struct kvblock_options o, before;
-	struct kvblock_error err;
+	const struct slabkv_option *row;
+	struct slabkv_options o, before;
+	struct slabkv_error err;
 	uint32_t ranges = 0;
 
 	(void)state;
-	for (uint32_t i = 0; (row = kvblock_option(i)) != NULL; i++) {
+	for (uint32_t i = 0; (row = slabkv_option(i)) != NULL; i++) {
 		const char *dots = strstr(row->range, "..");
 		char min[32] = "", max[32], beyond[40];
 
-		kvblock_options_init(&o);
+		slabkv_options_init(&o);
 		before = o;
 		assert_true(row->meaning[0]);
 		if (row->value[0]) {
-			assert_int_equal(set(&o, row->name, row->value, &err), KVBLOCK_OK);
+			assert_int_equal(set(&o, row->name, row->value, &err), SLABKV_OK);
 			assert_memory_equal(&o.hf3fs, &before.hf3fs, sizeof o.hf3fs);
 		}
-		assert_int_equal(set(&o, row->name, "", &err), KVBLOCK_E_INVALID);
+		assert_int_equal(set(&o, row->name, "", &err), SLABKV_E_INVALID);
 		if (!dots)
 			continue;
 		ranges++;
 		memcpy(min, row->range, (size_t)(dots - row->range));
 		snprintf(max, sizeof max, "%s", dots + 2);
-		assert_int_equal(set(&o, row->name, min, &err), KVBLOCK_OK);
-		assert_int_equal(set(&o, row->name, max, &err), KVBLOCK_OK);
+		assert_int_equal(set(&o, row->name, min, &err), SLABKV_OK);
+		assert_int_equal(set(&o, row->name, max, &err), SLABKV_OK);
 		before = o;
 		snprintf(beyond, sizeof beyond, "9%s", max);
-		assert_int_equal(set(&o, row->name, beyond, &err), KVBLOCK_E_INVALID);
+		assert_int_equal(set(&o, row->name, beyond, &err), SLABKV_E_INVALID);
 		assert_string_equal(err.field, row->name);
 		assert_non_null(strstr(err.message, row->range));
-		assert_int_equal(set(&o, row->name, "-200", &err), KVBLOCK_E_INVALID);
-		assert_int_equal(set(&o, row->name, "12x", &err), KVBLOCK_E_INVALID);
-		assert_int_equal(set(&o, row->name, " 200", &err), KVBLOCK_E_INVALID);
-		assert_int_equal(set(&o, row->name, "99999999999999999999", &err), KVBLOCK_E_INVALID);
+		assert_int_equal(set(&o, row->name, "-200", &err), SLABKV_E_INVALID);
+		assert_int_equal(set(&o, row->name, "12x", &err), SLABKV_E_INVALID);
+		assert_int_equal(set(&o, row->name, " 200", &err), SLABKV_E_INVALID);
+		assert_int_equal(set(&o, row->name, "99999999999999999999", &err), SLABKV_E_INVALID);
 		assert_memory_equal(&o, &before, sizeof o);
 	}
 	assert_true(ranges >= 15);
@@ -58,47 +58,47 @@ static void test_rows(void **state)
 
 static void test_meanings(void **state)
 {
-	struct kvblock_options o;
-	struct kvblock_error err;
+	struct slabkv_options o;
+	struct slabkv_error err;
 
 	(void)state;
-	kvblock_options_init(&o);
+	slabkv_options_init(&o);
 	assert_int_equal(o.hf3fs.read_iov_size, 200u << 20);
 	assert_int_equal(o.hf3fs.io_depth, -8);
 	assert_int_equal(o.hf3fs.ior_entries, 256);
 	assert_int_equal(o.hf3fs.io_thread_num, 4);
 	assert_int_equal(o.hf3fs.numa_id, -1);
 	assert_int_equal(o.hf3fs.read_timeout_ms, 65000);
-	assert_int_equal(set(&o, "hf3fs_iov_size", "1G", &err), KVBLOCK_OK);
+	assert_int_equal(set(&o, "hf3fs_iov_size", "1G", &err), SLABKV_OK);
 	assert_int_equal(o.hf3fs.read_iov_size, 1u << 30);
 	assert_int_equal(o.hf3fs.write_iov_size, 1u << 30);
-	assert_int_equal(set(&o, "threefs_write_iov_size", "4G", &err), KVBLOCK_OK);
+	assert_int_equal(set(&o, "threefs_write_iov_size", "4G", &err), SLABKV_OK);
 	assert_int_equal(o.hf3fs.read_iov_size, 1u << 30);
 	assert_int_equal(o.hf3fs.write_iov_size, 4ull << 30);
-	assert_int_equal(set(&o, "hf3fs_io_depth", "-32", &err), KVBLOCK_OK);
+	assert_int_equal(set(&o, "hf3fs_io_depth", "-32", &err), SLABKV_OK);
 	assert_int_equal(o.hf3fs.io_depth, -32);
-	assert_int_equal(set(&o, "timeout_ms", "30000", &err), KVBLOCK_OK);
+	assert_int_equal(set(&o, "timeout_ms", "30000", &err), SLABKV_OK);
 	assert_int_equal(o.hf3fs.read_timeout_ms, 30000);
 	assert_int_equal(o.hf3fs.write_timeout_ms, 30000);
 	assert_int_equal(o.timeout_ms, 10000); /* of calls to the manager */
-	assert_int_equal(set(&o, "stream_number", "32", &err), KVBLOCK_OK);
+	assert_int_equal(set(&o, "stream_number", "32", &err), SLABKV_OK);
 	assert_int_equal(o.async_threads, 32);
-	assert_int_equal(set(&o, "hf3fs_mount_point", "/3fs/stage", &err), KVBLOCK_OK);
+	assert_int_equal(set(&o, "hf3fs_mount_point", "/3fs/stage", &err), SLABKV_OK);
 	assert_string_equal(o.hf3fs.mount_point, "/3fs/stage");
-	assert_int_equal(set(&o, "hf3fs_mount_point", "stage", &err), KVBLOCK_E_INVALID);
+	assert_int_equal(set(&o, "hf3fs_mount_point", "stage", &err), SLABKV_E_INVALID);
 	assert_string_equal(err.field, "hf3fs_mount_point");
-	assert_int_equal(set(&o, "hf3fs_io_deep", "1", &err), KVBLOCK_E_INVALID);
+	assert_int_equal(set(&o, "hf3fs_io_deep", "1", &err), SLABKV_E_INVALID);
 	assert_string_equal(err.field, "hf3fs_io_deep");
 	o.size = 16;
-	assert_int_equal(set(&o, "hf3fs_io_depth", "1", &err), KVBLOCK_E_INVALID);
+	assert_int_equal(set(&o, "hf3fs_io_depth", "1", &err), SLABKV_E_INVALID);
 }
 
-static void expect(const struct kvblock_options *o, const char *field, const char *word)
+static void expect(const struct slabkv_options *o, const char *field, const char *word)
 {
-	struct kvblock_error err;
-	struct kvblock *kv;
+	struct slabkv_error err;
+	struct slabkv *kv;
 
-	assert_int_equal(kvblock_open(o, &kv, &err), KVBLOCK_E_INVALID);
+	assert_int_equal(slabkv_open(o, &kv, &err), SLABKV_E_INVALID);
 	assert_string_equal(err.field, field);
 	if (!strstr(err.message, word))
 		fail_msg("'%s' is not in: %s", word, err.message);
@@ -107,53 +107,53 @@ static void expect(const struct kvblock_options *o, const char *field, const cha
 /* What is set in the struct itself is checked as well, and by the same table. */
 static void test_open(void **state)
 {
-	struct kvblock_options o;
-	struct kvblock_error err;
-	struct kvblock *kv;
+	struct slabkv_options o;
+	struct slabkv_error err;
+	struct slabkv *kv;
 
 	(void)state;
-	kvblock_options_init(&o);
+	slabkv_options_init(&o);
 	o.hf3fs.ior_entries = 100;
 	expect(&o, "hf3fs_ior_entries", "128..1024");
-	kvblock_options_init(&o);
+	slabkv_options_init(&o);
 	o.hf3fs.io_depth = -129;
 	expect(&o, "hf3fs_io_depth", "-128..128");
-	kvblock_options_init(&o);
+	slabkv_options_init(&o);
 	o.hf3fs.read_iov_size = 1;
 	expect(&o, "threefs_read_iov_size", "1M..64G");
-	kvblock_options_init(&o);
+	slabkv_options_init(&o);
 	o.hf3fs.numa_id = 1000;
 	expect(&o, "hf3fs_numa_id", "on this machine");
-	kvblock_options_init(&o);
+	slabkv_options_init(&o);
 	o.hf3fs.mount_point = "/3fs/stage/";
 	o.hf3fs.base_path = "/3fs/stage/a,/3fs/stager/b";
 	expect(&o, "hf3fs_base_path", "/3fs/stager/b does not lie below");
 	o.hf3fs.base_path = "/3fs/stage/a,b";
 	expect(&o, "hf3fs_base_path", "'b' does not begin with /");
 	o.hf3fs.base_path = "/3fs/stage/a,/3fs/stage/b";
-	assert_int_equal(kvblock_open(&o, &kv, &err), KVBLOCK_OK); /* the way is chosen when a file is opened */
-	assert_true(kvb_mounts_named(kv->mounts));
-	kvblock_close(kv);
+	assert_int_equal(slabkv_open(&o, &kv, &err), SLABKV_OK); /* the way is chosen when a file is opened */
+	assert_true(skv_mounts_named(kv->mounts));
+	slabkv_close(kv);
 }
 
 /* A caller that was built before these members were there. */
 static void test_older_caller(void **state)
 {
-	struct kvblock_options o;
-	struct kvblock_error err;
-	struct kvblock *kv;
+	struct slabkv_options o;
+	struct slabkv_error err;
+	struct slabkv *kv;
 
 	(void)state;
-	kvblock_options_init(&o);
-	memset(&o.hf3fs, 0xff, sizeof o - offsetof(struct kvblock_options, hf3fs));
-	o.size = offsetof(struct kvblock_options, hf3fs);
-	assert_int_equal(kvblock_open(&o, &kv, &err), KVBLOCK_OK);
-	kvblock_close(kv);
-	o.size = offsetof(struct kvblock_options, codec);
-	assert_int_equal(kvblock_open(&o, &kv, &err), KVBLOCK_OK);
-	kvblock_close(kv);
+	slabkv_options_init(&o);
+	memset(&o.hf3fs, 0xff, sizeof o - offsetof(struct slabkv_options, hf3fs));
+	o.size = offsetof(struct slabkv_options, hf3fs);
+	assert_int_equal(slabkv_open(&o, &kv, &err), SLABKV_OK);
+	slabkv_close(kv);
+	o.size = offsetof(struct slabkv_options, codec);
+	assert_int_equal(slabkv_open(&o, &kv, &err), SLABKV_OK);
+	slabkv_close(kv);
 	o.size--;
-	assert_int_equal(kvblock_open(&o, &kv, &err), KVBLOCK_E_INVALID);
+	assert_int_equal(slabkv_open(&o, &kv, &err), SLABKV_E_INVALID);
 }
 
 int main(void)

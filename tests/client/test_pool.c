@@ -21,33 +21,33 @@
 
 #include "client.h"
 
-static struct kvblock_pool *make(uint64_t bytes, uint64_t buffer, const char *shm)
+static struct slabkv_pool *make(uint64_t bytes, uint64_t buffer, const char *shm)
 {
-	struct kvblock_pool_options o;
-	struct kvblock_pool *pool;
-	struct kvblock_error err;
+	struct slabkv_pool_options o;
+	struct slabkv_pool *pool;
+	struct slabkv_error err;
 
-	kvblock_pool_options_init(&o);
+	slabkv_pool_options_init(&o);
 	o.bytes = bytes;
 	o.buffer_bytes = buffer;
 	o.numa_node = 0;
 	if (shm) {
-		o.kind = KVBLOCK_MEMORY_SHARED;
+		o.kind = SLABKV_MEMORY_SHARED;
 		o.shm_name = shm;
 	}
-	if (kvblock_pool_create(&o, &pool, &err) != KVBLOCK_OK)
+	if (slabkv_pool_create(&o, &pool, &err) != SLABKV_OK)
 		fail_msg("%s", err.message);
 	return pool;
 }
 
-static struct kvblock *open_handle(const char *engine)
+static struct slabkv *open_handle(const char *engine)
 {
-	struct kvblock_options o;
-	struct kvblock *kv;
+	struct slabkv_options o;
+	struct slabkv *kv;
 
-	kvblock_options_init(&o);
+	slabkv_options_init(&o);
 	o.engine = engine;
-	assert_int_equal(kvblock_open(&o, &kv, NULL), KVBLOCK_OK);
+	assert_int_equal(slabkv_open(&o, &kv, NULL), SLABKV_OK);
 	return kv;
 }
 
@@ -62,75 +62,75 @@ static bool there(const char *shm)
 
 static void a_pool_has_what_it_says(void **state)
 {
-	struct kvblock_pool *pool = make(10 * 8192 + 4096, 5000, NULL);
-	struct kvblock_pool_info info;
-	struct kvblock_buf b[11];
+	struct slabkv_pool *pool = make(10 * 8192 + 4096, 5000, NULL);
+	struct slabkv_pool_info info;
+	struct slabkv_buf b[11];
 
 	(void)state;
-	kvblock_pool_info(pool, &info);
+	slabkv_pool_info(pool, &info);
 	assert_int_equal(info.n_buffers, 10);
 	assert_int_equal(info.bytes, 10 * 8192);
 	assert_int_equal(info.stride, 8192);
 	assert_int_equal(info.free, 10);
 	for (uint32_t i = 0; i < 10; i++) {
-		assert_int_equal(kvblock_pool_get(pool, 0, &b[i]), KVBLOCK_OK);
+		assert_int_equal(slabkv_pool_get(pool, 0, &b[i]), SLABKV_OK);
 		assert_int_equal((uintptr_t)b[i].data % 4096, 0);
 		assert_int_equal(b[i].size, 5000);
 		memset(b[i].data, (int)i, 5000);
 	}
-	assert_int_equal(kvblock_pool_get(pool, 0, &b[10]), KVBLOCK_E_TOO_MANY);
-	assert_int_equal(kvblock_pool_get(pool, 20, &b[10]), KVBLOCK_E_TOO_MANY);
+	assert_int_equal(slabkv_pool_get(pool, 0, &b[10]), SLABKV_E_TOO_MANY);
+	assert_int_equal(slabkv_pool_get(pool, 20, &b[10]), SLABKV_E_TOO_MANY);
 	for (uint32_t i = 0; i < 10; i++)
 		assert_int_equal(((uint8_t *)b[i].data)[4999], i);
-	assert_int_equal(kvblock_pool_destroy(pool), KVBLOCK_E_IN_USE);
-	assert_int_equal(kvblock_pool_put(pool, (char *)b[3].data + 1), KVBLOCK_E_INVALID);
-	assert_int_equal(kvblock_pool_put(pool, &info), KVBLOCK_E_INVALID);
-	assert_int_equal(kvblock_pool_put(pool, b[3].data), KVBLOCK_OK);
-	assert_int_equal(kvblock_pool_put(pool, b[3].data), KVBLOCK_E_INVALID); /* twice */
-	assert_int_equal(kvblock_pool_get(pool, 0, &b[10]), KVBLOCK_OK);
+	assert_int_equal(slabkv_pool_destroy(pool), SLABKV_E_IN_USE);
+	assert_int_equal(slabkv_pool_put(pool, (char *)b[3].data + 1), SLABKV_E_INVALID);
+	assert_int_equal(slabkv_pool_put(pool, &info), SLABKV_E_INVALID);
+	assert_int_equal(slabkv_pool_put(pool, b[3].data), SLABKV_OK);
+	assert_int_equal(slabkv_pool_put(pool, b[3].data), SLABKV_E_INVALID); /* twice */
+	assert_int_equal(slabkv_pool_get(pool, 0, &b[10]), SLABKV_OK);
 	assert_ptr_equal(b[10].data, b[3].data);
 	for (uint32_t i = 0; i < 10; i++)
-		assert_int_equal(kvblock_pool_put(pool, b[i].data), KVBLOCK_OK);
-	assert_int_equal(kvblock_pool_destroy(pool), KVBLOCK_OK);
-	assert_int_equal(kvblock_pool_destroy(NULL), KVBLOCK_OK);
+		assert_int_equal(slabkv_pool_put(pool, b[i].data), SLABKV_OK);
+	assert_int_equal(slabkv_pool_destroy(pool), SLABKV_OK);
+	assert_int_equal(slabkv_pool_destroy(NULL), SLABKV_OK);
 }
 
 static void options_are_checked(void **state)
 {
-	struct kvblock_pool_options o;
-	struct kvblock_pool *pool;
-	struct kvblock_error err;
+	struct slabkv_pool_options o;
+	struct slabkv_pool *pool;
+	struct slabkv_error err;
 
 	(void)state;
 #define REFUSED(status, name)                                                                      \
 	do {                                                                                       \
-		assert_int_equal(kvblock_pool_create(&o, &pool, &err), status);                    \
+		assert_int_equal(slabkv_pool_create(&o, &pool, &err), status);                    \
 		assert_string_equal(err.field, name);                                              \
 	} while (0)
-	kvblock_pool_options_init(&o);
+	slabkv_pool_options_init(&o);
 	o.bytes = 1 << 20;
-	REFUSED(KVBLOCK_E_INVALID, "buffer_bytes");
+	REFUSED(SLABKV_E_INVALID, "buffer_bytes");
 	o.buffer_bytes = UINT64_MAX;
-	REFUSED(KVBLOCK_E_INVALID, "buffer_bytes");
+	REFUSED(SLABKV_E_INVALID, "buffer_bytes");
 	o.buffer_bytes = 2 << 20;
-	REFUSED(KVBLOCK_E_INVALID, "bytes");
+	REFUSED(SLABKV_E_INVALID, "bytes");
 	o.buffer_bytes = 4096;
 	o.numa_node = 4711;
-	REFUSED(KVBLOCK_E_INVALID, "numa_node");
+	REFUSED(SLABKV_E_INVALID, "numa_node");
 	o.numa_node = -1;
-	o.kind = KVBLOCK_MEMORY_DEVICE;
-	REFUSED(KVBLOCK_E_UNSUPPORTED, "kind");
-	o.kind = KVBLOCK_MEMORY_SHARED;
-	REFUSED(KVBLOCK_E_INVALID, "shm_name");
+	o.kind = SLABKV_MEMORY_DEVICE;
+	REFUSED(SLABKV_E_UNSUPPORTED, "kind");
+	o.kind = SLABKV_MEMORY_SHARED;
+	REFUSED(SLABKV_E_INVALID, "shm_name");
 	o.shm_name = "../x";
-	REFUSED(KVBLOCK_E_INVALID, "shm_name");
+	REFUSED(SLABKV_E_INVALID, "shm_name");
 	o.shm_name = "x";
-	o.kind = KVBLOCK_MEMORY_HOST;
-	REFUSED(KVBLOCK_E_INVALID, "shm_name");
-	o.kind = KVBLOCK_MEMORY_SHARED;
+	o.kind = SLABKV_MEMORY_HOST;
+	REFUSED(SLABKV_E_INVALID, "shm_name");
+	o.kind = SLABKV_MEMORY_SHARED;
 	o.bytes = 1ull << 50; /* more than any /dev/shm: an error, no SIGBUS later */
 	o.buffer_bytes = 1ull << 40;
-	REFUSED(KVBLOCK_E_NO_SPACE, "bytes");
+	REFUSED(SLABKV_E_NO_SPACE, "bytes");
 #undef REFUSED
 }
 
@@ -138,66 +138,66 @@ static void options_are_checked(void **state)
 
 static void pinned_buffers_come_back_later(void **state)
 {
-	struct kvblock *kv = open_handle("auto");
-	struct kvblock_pool *pool = make(2 * 4096, 4096, NULL);
-	struct kvblock_pool_info info;
-	struct kvblock_buf a, b, c;
-	struct kvb_region *r, *other;
+	struct slabkv *kv = open_handle("auto");
+	struct slabkv_pool *pool = make(2 * 4096, 4096, NULL);
+	struct slabkv_pool_info info;
+	struct slabkv_buf a, b, c;
+	struct skv_region *r, *other;
 
 	(void)state;
-	assert_null(kvb_memory_pin(kv->memory, &info, 1));
-	assert_int_equal(kvblock_pool_attach(kv, pool, NULL), KVBLOCK_OK);
-	assert_int_equal(kvblock_pool_attach(kv, pool, NULL), KVBLOCK_E_CONFLICT);
-	assert_int_equal(kvblock_pool_get(pool, 0, &a), KVBLOCK_OK);
-	assert_int_equal(kvblock_pool_get(pool, 0, &b), KVBLOCK_OK);
-	r = kvb_memory_pin(kv->memory, (char *)a.data + 10, 4000);
-	other = kvb_memory_pin(kv->memory, a.data, 8192); /* both, should it come to that */
+	assert_null(skv_memory_pin(kv->memory, &info, 1));
+	assert_int_equal(slabkv_pool_attach(kv, pool, NULL), SLABKV_OK);
+	assert_int_equal(slabkv_pool_attach(kv, pool, NULL), SLABKV_E_CONFLICT);
+	assert_int_equal(slabkv_pool_get(pool, 0, &a), SLABKV_OK);
+	assert_int_equal(slabkv_pool_get(pool, 0, &b), SLABKV_OK);
+	r = skv_memory_pin(kv->memory, (char *)a.data + 10, 4000);
+	other = skv_memory_pin(kv->memory, a.data, 8192); /* both, should it come to that */
 	assert_non_null(r);
-	assert_int_equal(kvblock_pool_put(pool, a.data), KVBLOCK_OK);
-	assert_int_equal(kvblock_pool_get(pool, 0, &c), KVBLOCK_E_TOO_MANY);
-	kvblock_pool_info(pool, &info);
+	assert_int_equal(slabkv_pool_put(pool, a.data), SLABKV_OK);
+	assert_int_equal(slabkv_pool_get(pool, 0, &c), SLABKV_E_TOO_MANY);
+	slabkv_pool_info(pool, &info);
 	assert_int_equal(info.leaving, 1);
 	assert_int_equal(info.free, 0);
-	assert_int_equal(kvblock_pool_detach(kv, pool), KVBLOCK_E_IN_USE);
-	kvb_memory_unpin(kv->memory, r, (char *)a.data + 10, 4000);
-	assert_int_equal(kvblock_pool_get(pool, 0, &c), KVBLOCK_E_TOO_MANY);
-	kvb_memory_unpin(kv->memory, other, a.data, 8192);
-	assert_int_equal(kvblock_pool_get(pool, 0, &c), KVBLOCK_OK);
+	assert_int_equal(slabkv_pool_detach(kv, pool), SLABKV_E_IN_USE);
+	skv_memory_unpin(kv->memory, r, (char *)a.data + 10, 4000);
+	assert_int_equal(slabkv_pool_get(pool, 0, &c), SLABKV_E_TOO_MANY);
+	skv_memory_unpin(kv->memory, other, a.data, 8192);
+	assert_int_equal(slabkv_pool_get(pool, 0, &c), SLABKV_OK);
 	assert_ptr_equal(c.data, a.data);
-	assert_int_equal(kvblock_pool_put(pool, b.data), KVBLOCK_OK);
-	assert_int_equal(kvblock_pool_put(pool, c.data), KVBLOCK_OK);
-	assert_int_equal(kvblock_pool_destroy(pool), KVBLOCK_E_IN_USE);
-	assert_int_equal(kvblock_pool_detach(kv, pool), KVBLOCK_OK);
-	assert_int_equal(kvblock_pool_detach(kv, pool), KVBLOCK_E_NOT_FOUND);
-	assert_int_equal(kvblock_pool_attach(kv, pool, NULL), KVBLOCK_OK);
-	kvblock_close(kv); /* lets go of it */
-	assert_int_equal(kvblock_pool_destroy(pool), KVBLOCK_OK);
+	assert_int_equal(slabkv_pool_put(pool, b.data), SLABKV_OK);
+	assert_int_equal(slabkv_pool_put(pool, c.data), SLABKV_OK);
+	assert_int_equal(slabkv_pool_destroy(pool), SLABKV_E_IN_USE);
+	assert_int_equal(slabkv_pool_detach(kv, pool), SLABKV_OK);
+	assert_int_equal(slabkv_pool_detach(kv, pool), SLABKV_E_NOT_FOUND);
+	assert_int_equal(slabkv_pool_attach(kv, pool, NULL), SLABKV_OK);
+	slabkv_close(kv); /* lets go of it */
+	assert_int_equal(slabkv_pool_destroy(pool), SLABKV_OK);
 }
 
 static void foreign_memory_is_registered(void **state)
 {
 	static char memory[3 * 4096];
-	struct kvblock *kv = open_handle("auto");
-	struct kvblock_error err;
+	struct slabkv *kv = open_handle("auto");
+	struct slabkv_error err;
 
 	(void)state;
-	assert_int_equal(kvblock_memory_register(kv, memory, 4096, KVBLOCK_MEMORY_DEVICE, &err),
-			 KVBLOCK_E_UNSUPPORTED);
-	assert_int_equal(kvblock_memory_register(kv, NULL, 4096, KVBLOCK_MEMORY_HOST, &err),
-			 KVBLOCK_E_INVALID);
-	assert_int_equal(kvblock_memory_register(kv, memory, 8192, KVBLOCK_MEMORY_HOST, &err),
-			 KVBLOCK_OK);
-	assert_int_equal(kvblock_memory_register(kv, memory + 8191, 1, KVBLOCK_MEMORY_HOST, &err),
-			 KVBLOCK_E_CONFLICT);
-	assert_int_equal(kvblock_memory_register(kv, memory + 8192, 1, KVBLOCK_MEMORY_HOST, &err),
-			 KVBLOCK_OK);
-	assert_int_equal(kvblock_memory_unregister(kv, memory + 1), KVBLOCK_E_NOT_FOUND);
-	assert_int_equal(kvblock_memory_unregister(kv, memory), KVBLOCK_OK);
-	kvblock_close(kv);
+	assert_int_equal(slabkv_memory_register(kv, memory, 4096, SLABKV_MEMORY_DEVICE, &err),
+			 SLABKV_E_UNSUPPORTED);
+	assert_int_equal(slabkv_memory_register(kv, NULL, 4096, SLABKV_MEMORY_HOST, &err),
+			 SLABKV_E_INVALID);
+	assert_int_equal(slabkv_memory_register(kv, memory, 8192, SLABKV_MEMORY_HOST, &err),
+			 SLABKV_OK);
+	assert_int_equal(slabkv_memory_register(kv, memory + 8191, 1, SLABKV_MEMORY_HOST, &err),
+			 SLABKV_E_CONFLICT);
+	assert_int_equal(slabkv_memory_register(kv, memory + 8192, 1, SLABKV_MEMORY_HOST, &err),
+			 SLABKV_OK);
+	assert_int_equal(slabkv_memory_unregister(kv, memory + 1), SLABKV_E_NOT_FOUND);
+	assert_int_equal(slabkv_memory_unregister(kv, memory), SLABKV_OK);
+	slabkv_close(kv);
 }
 
 struct trader {
-	struct kvblock_pool *pool;
+	struct slabkv_pool *pool;
 	pthread_t thread;
 	uint32_t wrong;
 };
@@ -205,18 +205,18 @@ struct trader {
 static void *trade(void *ctx)
 {
 	struct trader *t = ctx;
-	struct kvblock_buf b;
+	struct slabkv_buf b;
 
 	for (uint32_t i = 0; i < 3000; i++) {
 		uint64_t mark = (uint64_t)(uintptr_t)t + i;
 
-		if (kvblock_pool_get(t->pool, 10000, &b) != KVBLOCK_OK) {
+		if (slabkv_pool_get(t->pool, 10000, &b) != SLABKV_OK) {
 			t->wrong++;
 			continue;
 		}
 		memcpy(b.data, &mark, sizeof mark); /* nobody else has it */
 		t->wrong += memcmp(b.data, &mark, sizeof mark) != 0;
-		t->wrong += kvblock_pool_put(t->pool, b.data) != KVBLOCK_OK;
+		t->wrong += slabkv_pool_put(t->pool, b.data) != SLABKV_OK;
 	}
 	return NULL;
 }
@@ -235,24 +235,24 @@ static void threads_wait_for_one_another(void **state)
 		pthread_join(t[i].thread, NULL);
 		assert_int_equal(t[i].wrong, 0);
 	}
-	assert_int_equal(kvblock_pool_destroy(t[0].pool), KVBLOCK_OK);
+	assert_int_equal(slabkv_pool_destroy(t[0].pool), SLABKV_OK);
 }
 
 /* ---- shared memory --------------------------------------------------------------------------- */
 
 static void shared_pools_are_seen_by_name(void **state)
 {
-	struct kvblock_pool *pool = make(2 * 4096, 4096, "test-pool.1");
-	struct kvblock_pool_options o;
-	struct kvblock_pool_info info;
-	struct kvblock_pool *twin;
-	struct kvblock_buf b;
+	struct slabkv_pool *pool = make(2 * 4096, 4096, "test-pool.1");
+	struct slabkv_pool_options o;
+	struct slabkv_pool_info info;
+	struct slabkv_pool *twin;
+	struct slabkv_buf b;
 	const char *seen;
 	int fd;
 
 	(void)state;
-	kvblock_pool_info(pool, &info);
-	assert_int_equal(kvblock_pool_get(pool, 0, &b), KVBLOCK_OK);
+	slabkv_pool_info(pool, &info);
+	assert_int_equal(slabkv_pool_get(pool, 0, &b), SLABKV_OK);
 	memcpy(b.data, "hello", 6);
 	fd = shm_open(info.shm, O_RDONLY, 0);
 	assert_true(fd >= 0);
@@ -261,14 +261,14 @@ static void shared_pools_are_seen_by_name(void **state)
 	assert_true(seen != MAP_FAILED);
 	assert_string_equal(seen + ((char *)b.data - (char *)info.base), "hello");
 	munmap((void *)(uintptr_t)seen, info.bytes);
-	kvblock_pool_options_init(&o);
+	slabkv_pool_options_init(&o);
 	o.bytes = o.buffer_bytes = 4096;
-	o.kind = KVBLOCK_MEMORY_SHARED;
+	o.kind = SLABKV_MEMORY_SHARED;
 	o.shm_name = "test-pool.1";
-	assert_int_equal(kvblock_pool_create(&o, &twin, NULL), KVBLOCK_E_IN_USE);
+	assert_int_equal(slabkv_pool_create(&o, &twin, NULL), SLABKV_E_IN_USE);
 	assert_true(there(info.shm));
-	assert_int_equal(kvblock_pool_put(pool, b.data), KVBLOCK_OK);
-	assert_int_equal(kvblock_pool_destroy(pool), KVBLOCK_OK);
+	assert_int_equal(slabkv_pool_put(pool, b.data), SLABKV_OK);
+	assert_int_equal(slabkv_pool_destroy(pool), SLABKV_OK);
 	assert_false(there(info.shm));
 }
 
@@ -284,10 +284,10 @@ static void what_a_crash_leaves_is_swept(void **state)
 	child = fork();
 	assert_true(child >= 0);
 	if (child == 0) {
-		struct kvblock_pool_info info;
+		struct slabkv_pool_info info;
 
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
-		kvblock_pool_info(make(1 << 20, 4096, "crash"), &info);
+		slabkv_pool_info(make(1 << 20, 4096, "crash"), &info);
 		if (write(ends[1], info.shm, sizeof info.shm) == (ssize_t)sizeof info.shm)
 			pause();
 		_exit(1);
@@ -295,12 +295,12 @@ static void what_a_crash_leaves_is_swept(void **state)
 	assert_int_equal(read(ends[0], name, sizeof name), sizeof name);
 	close(ends[0]);
 	close(ends[1]);
-	(void)kvblock_pool_sweep();
+	(void)slabkv_pool_sweep();
 	assert_true(there(name)); /* its owner lives */
 	assert_int_equal(kill(child, SIGKILL), 0);
 	/* dead, but not reaped: its number is still taken */
 	assert_int_equal(waitid(P_PID, (id_t)child, &dead, WEXITED | WNOWAIT), 0);
-	assert_true(kvblock_pool_sweep() >= 1);
+	assert_true(slabkv_pool_sweep() >= 1);
 	assert_false(there(name));
 	assert_int_equal(waitpid(child, &status, 0), child);
 }
@@ -316,32 +316,32 @@ static void make_object(const char *name)
 /* Names made by hand: another start time, another namespace, old, no name of ours. */
 static void only_the_owner_counts(void **state)
 {
-	struct kvblock_pool *pool = make(4096, 4096, "mine");
+	struct slabkv_pool *pool = make(4096, 4096, "mine");
 	const struct timespec old[2] = { { 1000, 0 }, { 1000, 0 } };
 	unsigned long long space, pid, start;
-	struct kvblock_pool_info info;
+	struct slabkv_pool_info info;
 	char other[200], foreign[200], strange[200];
 	int fd;
 
 	(void)state;
-	kvblock_pool_info(pool, &info);
-	assert_int_equal(sscanf(info.shm, "/kvblock-mine-%llu-%llu-%llu", &space, &pid, &start), 3);
+	slabkv_pool_info(pool, &info);
+	assert_int_equal(sscanf(info.shm, "/slabkv-mine-%llu-%llu-%llu", &space, &pid, &start), 3);
 	assert_int_equal(pid, getpid());
-	snprintf(other, sizeof other, "/kvblock-mine-%llu-%llu-%llu", space, pid, start - 1);
-	snprintf(foreign, sizeof foreign, "/kvblock-mine-%llu-%llu-%llu", space + 1, pid, start - 1);
-	snprintf(strange, sizeof strange, "/kvblock-mine-%llu-%llu-x%d", space, pid, getpid());
+	snprintf(other, sizeof other, "/slabkv-mine-%llu-%llu-%llu", space, pid, start - 1);
+	snprintf(foreign, sizeof foreign, "/slabkv-mine-%llu-%llu-%llu", space + 1, pid, start - 1);
+	snprintf(strange, sizeof strange, "/slabkv-mine-%llu-%llu-x%d", space, pid, getpid());
 	make_object(other);
 	make_object(foreign);
 	make_object(strange);
 	fd = shm_open(info.shm, O_RDWR, 0);
 	assert_int_equal(futimens(fd, old), 0);
 	close(fd);
-	(void)kvblock_pool_sweep();
+	(void)slabkv_pool_sweep();
 	assert_false(there(other)); /* that process is gone, its number is used again */
 	assert_true(there(foreign) && there(strange) && there(info.shm));
 	shm_unlink(foreign);
 	shm_unlink(strange);
-	assert_int_equal(kvblock_pool_destroy(pool), KVBLOCK_OK);
+	assert_int_equal(slabkv_pool_destroy(pool), SLABKV_OK);
 }
 
 int main(void)

@@ -21,7 +21,7 @@ struct real {
 	struct daemon d;
 };
 
-static void on_mismatch(void *ctx, const struct kvblock_mismatch *m)
+static void on_mismatch(void *ctx, const struct slabkv_mismatch *m)
 {
 	struct fixture *f = ctx;
 
@@ -34,15 +34,15 @@ static const char *codec;
 
 static int setup(void **state)
 {
-	static const struct kvblock_spec spec = { "kv", FIX_BYTES };
-	static const struct kvblock_instance m = {
+	static const struct slabkv_spec spec = { "kv", FIX_BYTES };
+	static const struct slabkv_instance m = {
 		.id = "m", .group = "default", .specs = &spec, .n_specs = 1
 	};
 	struct real *r = calloc(1, sizeof *r);
 
 	assert_non_null(r);
 	daemon_start(&r->d);
-	kvblock_options_init(&r->f.o);
+	slabkv_options_init(&r->f.o);
 	r->f.o.codec = codec;
 	r->f.urls[0] = r->d.url;
 	r->f.o.urls = r->f.urls;
@@ -52,7 +52,7 @@ static int setup(void **state)
 	r->f.o.on_mismatch = on_mismatch;
 	r->f.o.on_mismatch_ctx = &r->f;
 	fixture_reopen(&r->f, NULL, NULL);
-	assert_int_equal(kvblock_instance_put(r->f.kv, &m, NULL), KVBLOCK_OK);
+	assert_int_equal(slabkv_instance_put(r->f.kv, &m, NULL), SLABKV_OK);
 	*state = r;
 	return 0;
 }
@@ -61,7 +61,7 @@ static int teardown(void **state)
 {
 	struct real *r = *state;
 
-	kvblock_close(r->f.kv);
+	slabkv_close(r->f.kv);
 	daemon_remove(&r->d);
 	free(r);
 	return 0;
@@ -79,14 +79,14 @@ static void blocks_come_back(void **state)
 	struct set b;
 
 	set_init(&b, 1, 300);
-	assert_int_equal(set_put(&r->f, &b), KVBLOCK_OK);
+	assert_int_equal(set_put(&r->f, &b), SLABKV_OK);
 	assert_int_equal(b.io.done, 300);
 	assert_true(b.io.ios < 10); /* runs of neighbouring slots */
-	assert_int_equal(set_get(&r->f, &b, KVBLOCK_PREFIX), KVBLOCK_OK);
+	assert_int_equal(set_get(&r->f, &b, SLABKV_PREFIX), SLABKV_OK);
 	assert_int_equal(b.io.done, 300);
 	for (uint32_t i = 0; i < b.n; i++)
 		assert_true(set_right(&b, i));
-	assert_int_equal(set_put(&r->f, &b), KVBLOCK_OK);
+	assert_int_equal(set_put(&r->f, &b), SLABKV_OK);
 	assert_int_equal(b.io.exists, 300);
 	set_free(&b);
 }
@@ -95,35 +95,35 @@ static void blocks_come_back(void **state)
 static void blocks_come_back_from_hf3fs(void **state)
 {
 	static const char *const names[] = { "three" };
-	static const struct kvblock_spec spec = { "kv", FIX_BYTES };
-	const struct kvblock_group g = { .name = "g3", .storages = names, .n_storages = 1 };
-	const struct kvblock_instance m = { .id = "m", .group = "g3", .specs = &spec, .n_specs = 1 };
+	static const struct slabkv_spec spec = { "kv", FIX_BYTES };
+	const struct slabkv_group g = { .name = "g3", .storages = names, .n_storages = 1 };
+	const struct slabkv_instance m = { .id = "m", .group = "g3", .specs = &spec, .n_specs = 1 };
 	struct real *r = *state;
-	struct kvblock_storage s = { .name = "three", .type = "hf3fs", .root = "", .capacity = 8 << 20,
+	struct slabkv_storage s = { .name = "three", .type = "hf3fs", .root = "", .capacity = 8 << 20,
 				     .unit = 1 << 20, .enabled = true, .any_mount = true };
-	const struct kvblock_instance_info *info;
-	struct kvblock_error err;
+	const struct slabkv_instance_info *info;
+	struct slabkv_error err;
 	char root[128];
 	struct set b;
 
 	snprintf(root, sizeof root, "%s/three", r->d.dir);
 	s.root = root;
-	assert_int_equal(kvblock_storage_put(r->f.kv, &s, &err), KVBLOCK_OK);
-	assert_int_equal(kvblock_group_put(r->f.kv, &g, &err), KVBLOCK_OK);
-	assert_int_equal(kvblock_instance_delete(r->f.kv, "m", &err), KVBLOCK_OK);
-	assert_int_equal(kvblock_instance_put(r->f.kv, &m, &err), KVBLOCK_OK);
-	assert_int_equal(kvblock_instance_get(r->f.kv, "m", &info, &err), KVBLOCK_OK);
+	assert_int_equal(slabkv_storage_put(r->f.kv, &s, &err), SLABKV_OK);
+	assert_int_equal(slabkv_group_put(r->f.kv, &g, &err), SLABKV_OK);
+	assert_int_equal(slabkv_instance_delete(r->f.kv, "m", &err), SLABKV_OK);
+	assert_int_equal(slabkv_instance_put(r->f.kv, &m, &err), SLABKV_OK);
+	assert_int_equal(slabkv_instance_get(r->f.kv, "m", &info, &err), SLABKV_OK);
 	assert_int_equal(info->n_placements, 1);
 	assert_string_equal(info->placements[0].storage, "three");
 	assert_string_equal(info->placements[0].spec, "kv");
 	assert_true(info->placements[0].slot_bytes >= FIX_BYTES);
-	kvblock_free(info);
+	slabkv_free(info);
 	set_init(&b, 1, 100);
-	assert_int_equal(set_put(&r->f, &b), KVBLOCK_OK);
+	assert_int_equal(set_put(&r->f, &b), SLABKV_OK);
 	assert_int_equal(b.io.done, 100);
 	restart(r);
 	set_clear(&b);
-	assert_int_equal(set_get(&r->f, &b, KVBLOCK_PREFIX), KVBLOCK_OK);
+	assert_int_equal(set_get(&r->f, &b, SLABKV_PREFIX), SLABKV_OK);
 	assert_int_equal(b.io.done, 100);
 	for (uint32_t i = 0; i < b.n; i++)
 		assert_true(set_right(&b, i));
@@ -136,63 +136,63 @@ static void form_is_the_one_asked_for(void **state)
 	struct set b;
 
 	set_init(&b, 1, 20);
-	assert_int_equal(set_put(&r->f, &b), KVBLOCK_OK);
-	assert_int_equal(set_get(&r->f, &b, KVBLOCK_BATCH), KVBLOCK_OK);
+	assert_int_equal(set_put(&r->f, &b), SLABKV_OK);
+	assert_int_equal(set_get(&r->f, &b, SLABKV_BATCH), SLABKV_OK);
 	assert_int_equal(b.io.done, 20);
-	assert_ptr_equal(r->f.kv->codec, codec ? &kvb_v1_json : &kvb_v1_pb);
+	assert_ptr_equal(r->f.kv->codec, codec ? &skv_v1_json : &skv_v1_pb);
 	set_free(&b);
 }
 
 /* Three keys that are there, and all of the instance's pins. */
-static void pin_and_unpin(struct kvblock *kv, const struct kvblock_keys *keys)
+static void pin_and_unpin(struct slabkv *kv, const struct slabkv_keys *keys)
 {
-	const struct kvblock_pins *pins;
-	struct kvblock_error err;
+	const struct slabkv_pins *pins;
+	struct slabkv_error err;
 	bool missing[3] = { true, true, true };
 	uint32_t pinned = 0;
 	uint64_t n = 0;
 
-	assert_int_equal(kvblock_pin(kv, "m", keys, KVBLOCK_PIN_SOFT, 60000, &pinned, missing, &err), KVBLOCK_OK);
+	assert_int_equal(slabkv_pin(kv, "m", keys, SLABKV_PIN_SOFT, 60000, &pinned, missing, &err), SLABKV_OK);
 	assert_true(pinned == 3 && !missing[0] && !missing[1] && !missing[2]);
-	assert_int_equal(kvblock_pin(kv, "m", keys, KVBLOCK_PIN_HARD, 0, NULL, NULL, &err), KVBLOCK_OK);
-	assert_int_equal(kvblock_pin(kv, "m", keys, KVBLOCK_PIN_SOFT, 0, NULL, NULL, &err), KVBLOCK_E_INVALID);
+	assert_int_equal(slabkv_pin(kv, "m", keys, SLABKV_PIN_HARD, 0, NULL, NULL, &err), SLABKV_OK);
+	assert_int_equal(slabkv_pin(kv, "m", keys, SLABKV_PIN_SOFT, 0, NULL, NULL, &err), SLABKV_E_INVALID);
 	assert_string_equal(err.field, "ttl_ms");
-	assert_int_equal(kvblock_pins(kv, "m", 0, &pins, &err), KVBLOCK_OK);
+	assert_int_equal(slabkv_pins(kv, "m", 0, &pins, &err), SLABKV_OK);
 	assert_true(pins->n == 3 && pins->next == 0);
 	for (uint32_t i = 0; i < 3; i++)
-		assert_true(pins->v[i].kind == KVBLOCK_PIN_HARD && pins->v[i].ttl_ms == 0);
-	kvblock_free(pins);
-	assert_int_equal(kvblock_unpin(kv, "m", keys, &n, &err), KVBLOCK_OK);
+		assert_true(pins->v[i].kind == SLABKV_PIN_HARD && pins->v[i].ttl_ms == 0);
+	slabkv_free(pins);
+	assert_int_equal(slabkv_unpin(kv, "m", keys, &n, &err), SLABKV_OK);
 	assert_int_equal(n, 3);
-	assert_int_equal(kvblock_unpin(kv, "m", NULL, &n, &err), KVBLOCK_OK);
+	assert_int_equal(slabkv_unpin(kv, "m", NULL, &n, &err), SLABKV_OK);
 	assert_int_equal(n, 0);
-	assert_int_equal(kvblock_pins(kv, "nobody", 0, &pins, &err), KVBLOCK_E_NOT_FOUND);
+	assert_int_equal(slabkv_pins(kv, "nobody", 0, &pins, &err), SLABKV_E_NOT_FOUND);
 }
 
 static void string_and_wide_keys(void **state)
 {
 	static const char *const texts[] = { "a", "\xc3\xa9", "c" };
-	static const struct kvblock_key wide[] = { { 1, 2 }, { UINT64_MAX, 0 }, { 0, 7 } };
-	const struct kvblock_keys sets[] = { kvblock_keys_strings(texts, 3), kvblock_keys_wide(wide, 3) };
+	static const struct slabkv_key wide[] = { { 1, 2 }, { UINT64_MAX, 0 }, { 0, 7 } };
+	const struct slabkv_keys sets[] = { slabkv_keys_strings(texts, 3), slabkv_keys_wide(wide, 3) };
 	const char *const instances[] = { "m" };
 	struct real *r = *state;
-	struct kvblock_error err;
+	struct slabkv_error err;
 	uint32_t matched, deleted;
 
 	for (int i = 0; i < 2; i++) {
-		const struct kvblock_session *s;
-		struct kvblock_finished done;
+		const struct slabkv_session *s;
+		struct slabkv_finished done;
 
-		if (kvblock_start(r->f.kv, "m", &sets[i], NULL, NULL, &s, &err) != KVBLOCK_OK)
+		if (slabkv_start(r->f.kv, "m", &sets[i], NULL, NULL, &s, &err) != SLABKV_OK)
 			fail_msg("%s at %s", err.message, err.field);
 		assert_int_equal(s->n_write, 3);
-		assert_int_equal(kvblock_finish(r->f.kv, s->id, NULL, &done, &err), KVBLOCK_OK);
+		assert_int_equal(slabkv_finish(r->f.kv, s->id, NULL, &done, &err), SLABKV_OK);
 		assert_int_equal(done.committed, 3);
-		kvblock_free(s);
-		assert_int_equal(kvblock_match(r->f.kv, instances, 1, &sets[i], &matched, &err), KVBLOCK_OK);
+		slabkv_free(s);
+		assert_int_equal(slabkv_match(r->f.kv, instances, 1, &sets[i], &matched, &err), SLABKV_OK);
 		assert_int_equal(matched, 3);
 		pin_and_unpin(r->f.kv, &sets[i]);
-		assert_int_equal(kvblock_delete(r->f.kv, "m", &sets[i], &deleted, &err), KVBLOCK_OK);
+		assert_int_equal(slabkv_delete(r->f.kv, "m", &sets[i], &deleted, &err), SLABKV_OK);
 		assert_int_equal(deleted, 3);
 	}
 }
@@ -200,83 +200,83 @@ static void string_and_wide_keys(void **state)
 static void objects_come_back(void **state)
 {
 	struct real *r = *state;
-	static const struct kvblock_spec specs[] = { { "tp0", 64 }, { "tp1", 128 } };
+	static const struct slabkv_spec specs[] = { { "tp0", 64 }, { "tp1", 128 } };
 	const char *storages[] = { "default" };
-	const struct kvblock_group g = {
+	const struct slabkv_group g = {
 		.name = "g", .capacity = 1 << 20, .storages = storages, .n_storages = 1
 	};
-	struct kvblock_instance i = { .id = "two",
+	struct slabkv_instance i = { .id = "two",
 				      .group = "g",
 				      .block_tokens = 16,
 				      .specs = specs,
 				      .n_specs = 2,
 				      .extra = "x\"y" };
-	const struct kvblock_storage_info *s;
-	const struct kvblock_group_info *gi;
-	const struct kvblock_instance_info *ii;
-	struct kvblock_error err;
+	const struct slabkv_storage_info *s;
+	const struct slabkv_group_info *gi;
+	const struct slabkv_instance_info *ii;
+	struct slabkv_error err;
 	const char *path;
 
-	assert_int_equal(kvblock_group_put(r->f.kv, &g, &err), KVBLOCK_OK);
-	assert_int_equal(kvblock_instance_put(r->f.kv, &i, &err), KVBLOCK_OK);
-	assert_int_equal(kvblock_instance_put(r->f.kv, &i, &err), KVBLOCK_OK);
+	assert_int_equal(slabkv_group_put(r->f.kv, &g, &err), SLABKV_OK);
+	assert_int_equal(slabkv_instance_put(r->f.kv, &i, &err), SLABKV_OK);
+	assert_int_equal(slabkv_instance_put(r->f.kv, &i, &err), SLABKV_OK);
 	i.block_tokens = 32;
-	assert_int_equal(kvblock_instance_put(r->f.kv, &i, &err), KVBLOCK_E_CONFLICT);
+	assert_int_equal(slabkv_instance_put(r->f.kv, &i, &err), SLABKV_E_CONFLICT);
 	assert_string_equal(err.field, "block_tokens");
-	assert_int_equal(kvblock_storage_get(r->f.kv, "default", &s, &err), KVBLOCK_OK);
+	assert_int_equal(slabkv_storage_get(r->f.kv, "default", &s, &err), SLABKV_OK);
 	assert_true(s->healthy && s->spec.enabled);
 	assert_string_equal(s->spec.root, r->d.root);
 	assert_int_equal(s->spec.capacity, 64 << 20);
-	kvblock_free(s);
-	assert_int_equal(kvblock_group_get(r->f.kv, "g", &gi, &err), KVBLOCK_OK);
+	slabkv_free(s);
+	assert_int_equal(slabkv_group_get(r->f.kv, "g", &gi, &err), SLABKV_OK);
 	assert_int_equal(gi->spec.capacity, 1 << 20);
 	assert_string_equal(gi->spec.storages[0], "default");
-	kvblock_free(gi);
-	assert_int_equal(kvblock_instance_get(r->f.kv, "two", &ii, &err), KVBLOCK_OK);
+	slabkv_free(gi);
+	assert_int_equal(slabkv_instance_get(r->f.kv, "two", &ii, &err), SLABKV_OK);
 	assert_int_equal(ii->spec.n_specs, 2);
 	assert_string_equal(ii->spec.specs[1].name, "tp1");
 	assert_string_equal(ii->spec.extra, "x\"y");
 	assert_int_equal(ii->spec.block_tokens, 16);
-	kvblock_free(ii);
-	assert_int_equal(kvblock_group_delete(r->f.kv, "g", &err), KVBLOCK_E_IN_USE);
-	assert_int_equal(kvblock_instance_delete(r->f.kv, "two", &err), KVBLOCK_OK);
-	assert_int_equal(kvblock_group_delete(r->f.kv, "g", &err), KVBLOCK_OK);
-	assert_int_equal(kvblock_group_delete(r->f.kv, "g", &err), KVBLOCK_OK);
-	assert_int_equal(kvblock_mount_find(r->f.kv, "default", &path, &err), KVBLOCK_OK);
+	slabkv_free(ii);
+	assert_int_equal(slabkv_group_delete(r->f.kv, "g", &err), SLABKV_E_IN_USE);
+	assert_int_equal(slabkv_instance_delete(r->f.kv, "two", &err), SLABKV_OK);
+	assert_int_equal(slabkv_group_delete(r->f.kv, "g", &err), SLABKV_OK);
+	assert_int_equal(slabkv_group_delete(r->f.kv, "g", &err), SLABKV_OK);
+	assert_int_equal(slabkv_mount_find(r->f.kv, "default", &path, &err), SLABKV_OK);
 	assert_string_equal(path, r->d.root);
-	kvblock_free(path);
+	slabkv_free(path);
 }
 
 static void one_spec_after_the_other(void **state)
 {
 	struct real *r = *state;
-	static const struct kvblock_spec specs[] = { { "a", 100 }, { "b", 200 } };
-	static const struct kvblock_instance i = {
+	static const struct slabkv_spec specs[] = { { "a", 100 }, { "b", 200 } };
+	static const struct slabkv_instance i = {
 		.id = "ab", .group = "default", .specs = specs, .n_specs = 2
 	};
 	const char *name[] = { "a", "b" };
 	char data[2][200], back[2][200];
 	const uint64_t id = 1;
-	struct kvblock_keys keys = kvblock_keys_ints(&id, 1);
-	struct kvblock_buf bufs[2] = { { data[0], 100 }, { data[1], 200 } };
-	struct kvblock_block block = { .n_bufs = 1 };
+	struct slabkv_keys keys = slabkv_keys_ints(&id, 1);
+	struct slabkv_buf bufs[2] = { { data[0], 100 }, { data[1], 200 } };
+	struct slabkv_block block = { .n_bufs = 1 };
 
 	memset(data[0], 'a', 200);
 	memset(data[1], 'b', 200);
-	assert_int_equal(kvblock_instance_put(r->f.kv, &i, NULL), KVBLOCK_OK);
+	assert_int_equal(slabkv_instance_put(r->f.kv, &i, NULL), SLABKV_OK);
 	for (int s = 0; s < 2; s++) {
-		const struct kvblock_put_options o = { .specs = &name[s], .n_specs = 1 };
+		const struct slabkv_put_options o = { .specs = &name[s], .n_specs = 1 };
 
 		block.bufs = &bufs[s];
-		assert_int_equal(kvblock_put(r->f.kv, "ab", &keys, &o, &block, NULL, NULL),
-				 KVBLOCK_OK);
-		assert_int_equal(block.result, KVBLOCK_WRITTEN);
+		assert_int_equal(slabkv_put(r->f.kv, "ab", &keys, &o, &block, NULL, NULL),
+				 SLABKV_OK);
+		assert_int_equal(block.result, SLABKV_WRITTEN);
 	}
 	bufs[0].data = back[0];
 	bufs[1].data = back[1];
-	block = (struct kvblock_block){ .bufs = bufs, .n_bufs = 2 };
-	assert_int_equal(kvblock_get(r->f.kv, "ab", &keys, NULL, &block, NULL, NULL), KVBLOCK_OK);
-	assert_int_equal(block.result, KVBLOCK_HIT);
+	block = (struct slabkv_block){ .bufs = bufs, .n_bufs = 2 };
+	assert_int_equal(slabkv_get(r->f.kv, "ab", &keys, NULL, &block, NULL, NULL), SLABKV_OK);
+	assert_int_equal(block.result, SLABKV_HIT);
 	assert_memory_equal(back[0], data[0], 100);
 	assert_memory_equal(back[1], data[1], 200);
 }
@@ -291,7 +291,7 @@ static void acknowledged_blocks_survive_kill_9(void **state)
 		restart(r);
 		daemon_wait(r->f.kv); /* until its storage is back, blocks there are misses */
 		set_init(&b, 1, 10 * (round + 1));
-		assert_int_equal(set_get(&r->f, &b, KVBLOCK_PREFIX), KVBLOCK_OK);
+		assert_int_equal(set_get(&r->f, &b, SLABKV_PREFIX), SLABKV_OK);
 		assert_int_equal(b.io.done, b.n);
 		for (uint32_t i = 0; i < b.n; i++)
 			assert_true(set_right(&b, i));
@@ -302,51 +302,51 @@ static void acknowledged_blocks_survive_kill_9(void **state)
 static void open_sessions_survive_kill_9(void **state)
 {
 	struct real *r = *state;
-	const struct kvblock_session *s, *same;
-	struct kvblock_finished done;
-	struct kvblock_error err;
+	const struct slabkv_session *s, *same;
+	struct slabkv_finished done;
+	struct slabkv_error err;
 	struct set b;
 
 	set_init(&b, 1, 5);
-	assert_int_equal(kvblock_start(r->f.kv, "m", &b.keys, NULL, "once", &s, &err), KVBLOCK_OK);
+	assert_int_equal(slabkv_start(r->f.kv, "m", &b.keys, NULL, "once", &s, &err), SLABKV_OK);
 	assert_int_equal(s->n_write, 5);
 	restart(r);
 	/* waits for the manager; the same request finds the same session with the same places */
-	assert_int_equal(kvblock_start(r->f.kv, "m", &b.keys, NULL, "once", &same, &err),
-			 KVBLOCK_OK);
+	assert_int_equal(slabkv_start(r->f.kv, "m", &b.keys, NULL, "once", &same, &err),
+			 SLABKV_OK);
 	assert_string_equal(same->id, s->id);
 	assert_int_equal(same->loc[4].offset, s->loc[4].offset);
 	assert_int_equal(same->loc[4].generation, s->loc[4].generation);
-	kvblock_free(same);
-	assert_int_equal(kvblock_finish(r->f.kv, s->id, NULL, &done, &err), KVBLOCK_OK);
+	slabkv_free(same);
+	assert_int_equal(slabkv_finish(r->f.kv, s->id, NULL, &done, &err), SLABKV_OK);
 	assert_int_equal(done.committed, 5);
 	restart(r);
-	assert_int_equal(kvblock_finish(r->f.kv, s->id, NULL, &done, &err), KVBLOCK_OK);
+	assert_int_equal(slabkv_finish(r->f.kv, s->id, NULL, &done, &err), SLABKV_OK);
 	assert_int_equal(done.committed, 5);
-	kvblock_free(s);
+	slabkv_free(s);
 	set_free(&b);
 }
 
 static void damage_is_found(void **state)
 {
 	struct real *r = *state;
-	const struct kvblock_locations *l;
+	const struct slabkv_locations *l;
 	char path[256];
 	struct set b;
 	int fd;
 
 	put_all(&r->f, 1, 3);
 	set_init(&b, 1, 3);
-	assert_int_equal(kvblock_lookup(r->f.kv, "m", &b.keys, NULL, &l, NULL), KVBLOCK_OK);
+	assert_int_equal(slabkv_lookup(r->f.kv, "m", &b.keys, NULL, &l, NULL), SLABKV_OK);
 	snprintf(path, sizeof path, "%s/%s", r->d.root, l->files[l->loc[1].file].path);
 	fd = open(path, O_WRONLY | O_CLOEXEC);
 	assert_int_equal(pwrite(fd, "\0\0\0\0", 4, (off_t)l->loc[1].offset + 1), 4);
 	close(fd);
-	kvblock_free(l);
-	assert_int_equal(set_get(&r->f, &b, KVBLOCK_PREFIX), KVBLOCK_OK);
-	assert_int_equal(b.blocks[0].result, KVBLOCK_HIT);
-	assert_int_equal(b.blocks[1].result, KVBLOCK_MISMATCH);
-	assert_int_equal(b.blocks[2].result, KVBLOCK_HIT);
+	slabkv_free(l);
+	assert_int_equal(set_get(&r->f, &b, SLABKV_PREFIX), SLABKV_OK);
+	assert_int_equal(b.blocks[0].result, SLABKV_HIT);
+	assert_int_equal(b.blocks[1].result, SLABKV_MISMATCH);
+	assert_int_equal(b.blocks[2].result, SLABKV_HIT);
 	assert_int_equal(r->f.mismatches, 1);
 	set_free(&b);
 }
@@ -368,16 +368,16 @@ static void *load_thread(void *ctx)
 	for (uint32_t round = 0; round < 100; round++) {
 		for (uint32_t i = 0; i < b.n; i++)
 			b.ids[i] = l->first + (uint64_t)round * 64 + i;
-		if (set_put(&l->r->f, &b) == KVBLOCK_OK)
+		if (set_put(&l->r->f, &b) == SLABKV_OK)
 			l->written += b.io.done;
 		for (uint32_t i = 0; i < b.n; i++)
 			b.ids[i] = l->first + (uint64_t)(round / 2) * 64 + i;
-		if (set_get(&l->r->f, &b, KVBLOCK_BATCH) != KVBLOCK_OK)
+		if (set_get(&l->r->f, &b, SLABKV_BATCH) != SLABKV_OK)
 			continue;
 		l->mismatches += b.io.mismatches;
 		for (uint32_t i = 0; i < b.n; i++) {
-			l->hits += b.blocks[i].result == KVBLOCK_HIT;
-			l->wrong += b.blocks[i].result == KVBLOCK_HIT && !set_right(&b, i);
+			l->hits += b.blocks[i].result == SLABKV_HIT;
+			l->wrong += b.blocks[i].result == SLABKV_HIT && !set_right(&b, i);
 		}
 	}
 	set_free(&b);
@@ -409,23 +409,23 @@ static void the_manager_tells_people(void **state)
 {
 	struct real *r = *state;
 	const char *name = "some/key with spaces \xc3\xa4";
-	struct kvblock_keys key = kvblock_keys_strings(&name, 1);
-	struct kvblock_error err;
+	struct slabkv_keys key = slabkv_keys_strings(&name, 1);
+	struct slabkv_error err;
 	const char *text;
 	struct set b;
 
 	set_init(&b, 1, 1);
 	set_fill(&b);
-	assert_int_equal(kvblock_put(r->f.kv, "m", &key, NULL, b.blocks, &b.io, &err), KVBLOCK_OK);
+	assert_int_equal(slabkv_put(r->f.kv, "m", &key, NULL, b.blocks, &b.io, &err), SLABKV_OK);
 	assert_int_equal(b.io.done, 1);
-	assert_int_equal(kvblock_block_info(r->f.kv, "m", &key, &text, &err), KVBLOCK_OK);
+	assert_int_equal(slabkv_block_info(r->f.kv, "m", &key, &text, &err), SLABKV_OK);
 	assert_non_null(strstr(text, "\"committed\""));
-	kvblock_free(text);
-	assert_int_equal(kvblock_block_info(r->f.kv, "m", &b.keys, &text, &err),
-			 KVBLOCK_E_NOT_FOUND);
-	assert_int_equal(kvblock_stats(r->f.kv, &text, &err), KVBLOCK_OK);
+	slabkv_free(text);
+	assert_int_equal(slabkv_block_info(r->f.kv, "m", &b.keys, &text, &err),
+			 SLABKV_E_NOT_FOUND);
+	assert_int_equal(slabkv_stats(r->f.kv, &text, &err), SLABKV_OK);
 	assert_non_null(strstr(text, "\"storages\""));
-	kvblock_free(text);
+	slabkv_free(text);
 	set_free(&b);
 }
 
@@ -433,15 +433,15 @@ static void refusals_name_the_field(void **state)
 {
 	struct real *r = *state;
 	const uint64_t twice[] = { 1, 1 };
-	struct kvblock_keys keys = kvblock_keys_ints(twice, 2);
-	const struct kvblock_locations *l;
-	struct kvblock_error err;
+	struct slabkv_keys keys = slabkv_keys_ints(twice, 2);
+	const struct slabkv_locations *l;
+	struct slabkv_error err;
 
-	assert_int_equal(kvblock_lookup(r->f.kv, "m", &keys, NULL, &l, &err), KVBLOCK_E_INVALID);
+	assert_int_equal(slabkv_lookup(r->f.kv, "m", &keys, NULL, &l, &err), SLABKV_E_INVALID);
 	assert_non_null(strstr(err.field, "[1]"));
 	assert_int_equal(
-		kvblock_finish(r->f.kv, "00000000000000000000000000000000", NULL, NULL, &err),
-		KVBLOCK_E_NOT_FOUND);
+		slabkv_finish(r->f.kv, "00000000000000000000000000000000", NULL, NULL, &err),
+		SLABKV_E_NOT_FOUND);
 	assert_string_equal(err.field, "session");
 }
 

@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include <kvb/mem.h>
+#include <skv/mem.h>
 
 #include "args.h"
 #include "histogram.h"
@@ -31,14 +31,14 @@ static void sizes_are_taken_whole_or_refused(void **state)
 	uint64_t v;
 
 	(void)state;
-	assert_true(kvb_args_size("4096", &v) && v == 4096);
-	assert_true(kvb_args_size("64K", &v) && v == 65536);
-	assert_true(kvb_args_size("16T", &v) && v == 16ull << 40);
+	assert_true(skv_args_size("4096", &v) && v == 4096);
+	assert_true(skv_args_size("64K", &v) && v == 65536);
+	assert_true(skv_args_size("16T", &v) && v == 16ull << 40);
 	for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
-		assert_false(kvb_args_size(bad[i], &v));
-	kvb_args_print_size(1536, text);
+		assert_false(skv_args_size(bad[i], &v));
+	skv_args_print_size(1536, text);
 	assert_string_equal(text, "1.50 KiB");
-	kvb_args_print_size(7, text);
+	skv_args_print_size(7, text);
 	assert_string_equal(text, "7 B");
 }
 
@@ -48,15 +48,15 @@ static void numbers_have_bounds(void **state)
 	double d;
 
 	(void)state;
-	assert_true(kvb_args_number("5", 1, 5, &v) && v == 5);
-	assert_false(kvb_args_number("6", 1, 5, &v));
-	assert_false(kvb_args_number("+5", 1, 5, &v));
-	assert_false(kvb_args_number("5x", 1, 5, &v));
-	assert_true(kvb_args_factor("0.5", &d) && d == 0.5);
-	assert_false(kvb_args_factor("0", &d));
-	assert_false(kvb_args_factor("nan", &d));
-	assert_false(kvb_args_factor("-1", &d));
-	assert_false(kvb_args_factor("1e999", &d));
+	assert_true(skv_args_number("5", 1, 5, &v) && v == 5);
+	assert_false(skv_args_number("6", 1, 5, &v));
+	assert_false(skv_args_number("+5", 1, 5, &v));
+	assert_false(skv_args_number("5x", 1, 5, &v));
+	assert_true(skv_args_factor("0.5", &d) && d == 0.5);
+	assert_false(skv_args_factor("0", &d));
+	assert_false(skv_args_factor("nan", &d));
+	assert_false(skv_args_factor("-1", &d));
+	assert_false(skv_args_factor("1e999", &d));
 }
 
 static void keys_are_parsed_in_their_form(void **state)
@@ -64,61 +64,61 @@ static void keys_are_parsed_in_their_form(void **state)
 	static const char *const ints[] = { "1", "18446744073709551615" };
 	static const char *const hex[] = { "0123456789abcdef0123456789ABCDEF" };
 	static const char *const bad[] = { "12x" };
-	struct kvb_args_keys k;
-	enum kvblock_key_form form;
+	struct skv_args_keys k;
+	enum slabkv_key_form form;
 
 	(void)state;
-	assert_null(kvb_args_keys_parse(&k, KVBLOCK_KEYS_INT, ints, 2));
+	assert_null(skv_args_keys_parse(&k, SLABKV_KEYS_INT, ints, 2));
 	assert_true(k.ints[1] == UINT64_MAX);
-	kvb_args_keys_free(&k);
-	assert_null(kvb_args_keys_parse(&k, KVBLOCK_KEYS_WIDE, hex, 1));
+	skv_args_keys_free(&k);
+	assert_null(skv_args_keys_parse(&k, SLABKV_KEYS_WIDE, hex, 1));
 	assert_true(k.wide[0].hi == 0x0123456789abcdef && k.wide[0].lo == 0x0123456789abcdef);
-	kvb_args_keys_free(&k);
-	assert_non_null(kvb_args_keys_parse(&k, KVBLOCK_KEYS_INT, bad, 1));
-	kvb_args_keys_free(&k);
-	assert_non_null(kvb_args_keys_parse(&k, KVBLOCK_KEYS_WIDE, bad, 1));
-	kvb_args_keys_free(&k);
-	assert_non_null(kvb_args_keys_parse(&k, KVBLOCK_KEYS_STRING, bad, 0));
-	kvb_args_keys_free(&k);
-	assert_true(kvb_args_key_form("hex", &form) && form == KVBLOCK_KEYS_WIDE);
-	assert_false(kvb_args_key_form("base64", &form));
+	skv_args_keys_free(&k);
+	assert_non_null(skv_args_keys_parse(&k, SLABKV_KEYS_INT, bad, 1));
+	skv_args_keys_free(&k);
+	assert_non_null(skv_args_keys_parse(&k, SLABKV_KEYS_WIDE, bad, 1));
+	skv_args_keys_free(&k);
+	assert_non_null(skv_args_keys_parse(&k, SLABKV_KEYS_STRING, bad, 0));
+	skv_args_keys_free(&k);
+	assert_true(skv_args_key_form("hex", &form) && form == SLABKV_KEYS_WIDE);
+	assert_false(skv_args_key_form("base64", &form));
 }
 
 static void quantiles_are_close(void **state)
 {
-	struct kvb_histogram *h = calloc(2, sizeof *h);
+	struct skv_histogram *h = calloc(2, sizeof *h);
 	uint64_t q;
 
 	(void)state;
 	assert_non_null(h);
-	assert_int_equal(kvb_histogram_quantile(&h[0], 0.5), 0);
+	assert_int_equal(skv_histogram_quantile(&h[0], 0.5), 0);
 	for (uint64_t v = 1; v <= 100000; v++)
-		kvb_histogram_add(&h[v % 2], v);
-	kvb_histogram_merge(&h[0], &h[1]);
+		skv_histogram_add(&h[v % 2], v);
+	skv_histogram_merge(&h[0], &h[1]);
 	assert_int_equal(h[0].count, 100000);
 	assert_int_equal(h[0].max, 100000);
 	for (int i = 1; i < 100; i++) {
-		q = kvb_histogram_quantile(&h[0], i / 100.0);
+		q = skv_histogram_quantile(&h[0], i / 100.0);
 		assert_true(q >= (uint64_t)i * 1000 &&
 			    q <= (uint64_t)i * 1000 + (uint64_t)i * 1000 / 60 + 2);
 	}
-	assert_int_equal(kvb_histogram_quantile(&h[0], 1), 100000);
-	kvb_histogram_add(&h[0], UINT64_MAX); /* beyond the last bucket: counted there */
+	assert_int_equal(skv_histogram_quantile(&h[0], 1), 100000);
+	skv_histogram_add(&h[0], UINT64_MAX); /* beyond the last bucket: counted there */
 	assert_int_equal(h[0].max, UINT64_MAX);
 	free(h);
 }
 
 static void small_values_are_exact(void **state)
 {
-	struct kvb_histogram *h = calloc(1, sizeof *h);
+	struct skv_histogram *h = calloc(1, sizeof *h);
 
 	(void)state;
 	assert_non_null(h);
 	for (uint64_t v = 0; v < 128; v++) {
 		memset(h, 0, sizeof *h);
-		kvb_histogram_add(h, v);
-		kvb_histogram_add(h, UINT32_MAX);
-		assert_int_equal(kvb_histogram_quantile(h, 0), v);
+		skv_histogram_add(h, v);
+		skv_histogram_add(h, UINT32_MAX);
+		assert_int_equal(skv_histogram_quantile(h, 0), v);
 	}
 	free(h);
 }
@@ -126,22 +126,22 @@ static void small_values_are_exact(void **state)
 static void patterns_tell_every_byte(void **state)
 {
 	uint8_t a[1003], b[1003];
-	uint64_t seed = kvb_pattern_seed("m", 0, 7);
+	uint64_t seed = skv_pattern_seed("m", 0, 7);
 
 	(void)state;
-	assert_true(seed != kvb_pattern_seed("m", 1, 7) && seed != kvb_pattern_seed("n", 0, 7) &&
-		    seed != kvb_pattern_seed("m", 0, 8));
+	assert_true(seed != skv_pattern_seed("m", 1, 7) && seed != skv_pattern_seed("n", 0, 7) &&
+		    seed != skv_pattern_seed("m", 0, 8));
 	for (size_t n = 1; n <= sizeof a; n += 7) {
-		kvb_pattern_fill(a, n, seed);
-		assert_true(kvb_pattern_check(a, n, seed));
+		skv_pattern_fill(a, n, seed);
+		assert_true(skv_pattern_check(a, n, seed));
 		for (size_t i = 0; i < n; i += 31) {
 			memcpy(b, a, n);
 			b[i] ^= 0x10;
-			assert_false(kvb_pattern_check(b, n, seed));
+			assert_false(skv_pattern_check(b, n, seed));
 		}
 		b[n - 1] = (uint8_t)~a[n - 1];
 		memcpy(b, a, n - 1);
-		assert_false(kvb_pattern_check(b, n, seed));
+		assert_false(skv_pattern_check(b, n, seed));
 	}
 }
 

@@ -25,7 +25,7 @@
 
 #include <cmocka.h>
 
-#include <kvblock.h>
+#include <slabkv.h>
 
 #include "engine.h"
 #include "uring.h"
@@ -87,18 +87,18 @@ int __wrap_io_uring_submit_and_wait(struct io_uring *ring, unsigned int n)
 struct place {
 	char dir[32];
 	int dirfd;
-	struct kvb_engine *uring, *posix;
-	struct kvb_engine_file *u, *p; /* two files with the same contents */
+	struct skv_engine *uring, *posix;
+	struct skv_engine_file *u, *p; /* two files with the same contents */
 	char *memory_u, *memory_p;
 	unsigned int seed;
 };
 
 static bool allowed(void)
 {
-	struct kvb_engine *e;
-	struct kvb_error err;
+	struct skv_engine *e;
+	struct skv_error err;
 
-	if (kvb_engine_uring.create(NULL, &e, &err) == KVB_OK) {
+	if (skv_engine_uring.create(NULL, &e, &err) == SKV_OK) {
 		e->ops->destroy(e);
 		return true;
 	}
@@ -106,8 +106,8 @@ static bool allowed(void)
 	return false;
 }
 
-static void make_file(struct place *p, const char *name, struct kvb_engine *e,
-		      struct kvb_engine_file **out)
+static void make_file(struct place *p, const char *name, struct skv_engine *e,
+		      struct skv_engine_file **out)
 {
 	int fd = openat(p->dirfd, name, O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
 	size_t bytes = FILE_BYTES + FILE_TAIL;
@@ -119,12 +119,12 @@ static void make_file(struct place *p, const char *name, struct kvb_engine *e,
 	assert_int_equal(write(fd, text, bytes), bytes);
 	free(text);
 	close(fd);
-	assert_int_equal(kvb_engine_open(e, p->dirfd, name, true, out, NULL), KVB_OK);
+	assert_int_equal(skv_engine_open(e, p->dirfd, name, true, out, NULL), SKV_OK);
 }
 
 static int setup_with(void **state, uint32_t depth)
 {
-	const struct kvb_engine_options o = { .depth = depth };
+	const struct skv_engine_options o = { .depth = depth };
 	struct place *p = calloc(1, sizeof *p);
 
 	*state = NULL;
@@ -133,11 +133,11 @@ static int setup_with(void **state, uint32_t depth)
 		free(p);
 		return 0;
 	}
-	snprintf(p->dir, sizeof p->dir, "/tmp/kvb-uring-XXXXXX");
+	snprintf(p->dir, sizeof p->dir, "/tmp/skv-uring-XXXXXX");
 	assert_non_null(mkdtemp(p->dir));
 	p->dirfd = open(p->dir, O_DIRECTORY | O_CLOEXEC);
-	assert_int_equal(kvb_engine_uring.create(&o, &p->uring, NULL), KVB_OK);
-	assert_int_equal(kvb_engine_posix.create(&o, &p->posix, NULL), KVB_OK);
+	assert_int_equal(skv_engine_uring.create(&o, &p->uring, NULL), SKV_OK);
+	assert_int_equal(skv_engine_posix.create(&o, &p->posix, NULL), SKV_OK);
 	make_file(p, "u", p->uring, &p->u);
 	make_file(p, "p", p->posix, &p->p);
 	assert_int_equal(posix_memalign((void **)&p->memory_u, 4096, MEMORY + 8192), 0);
@@ -159,8 +159,8 @@ static int teardown(void **state)
 	if (!p)
 		return 0;
 	fault = NO_FAULT;
-	kvb_engine_close(p->uring, p->u);
-	kvb_engine_close(p->posix, p->p);
+	skv_engine_close(p->uring, p->u);
+	skv_engine_close(p->posix, p->p);
 	p->uring->ops->destroy(p->uring);
 	p->posix->ops->destroy(p->posix);
 	unlinkat(p->dirfd, "u", 0);
@@ -179,9 +179,9 @@ static int teardown(void **state)
 			skip();                                                                    \
 	} while (0)
 
-static struct kvb_deadline never(void)
+static struct skv_deadline never(void)
 {
-	return (struct kvb_deadline){ &kvb_clock_system, UINT64_MAX };
+	return (struct skv_deadline){ &skv_clock_system, UINT64_MAX };
 }
 
 /* ---- the same as posix ----------------------------------------------------------------------- */
@@ -193,9 +193,9 @@ static uint32_t dice(struct place *p, uint32_t n)
 }
 
 struct runs {
-	struct kvb_io_run run[MAX_RUNS];
-	struct iovec iov[MAX_RUNS * KVB_RUN_IOV];
-	struct iovec was[MAX_RUNS * KVB_RUN_IOV]; /* as `iov` before the I/O */
+	struct skv_io_run run[MAX_RUNS];
+	struct iovec iov[MAX_RUNS * SKV_RUN_IOV];
+	struct iovec was[MAX_RUNS * SKV_RUN_IOV]; /* as `iov` before the I/O */
 	uint32_t n;
 	size_t memory; /* used */
 };
@@ -211,12 +211,12 @@ static void throw_runs(struct place *p, struct runs *u, struct runs *x, bool wri
 		bool aligned = dice(p, 2);
 		uint32_t n_iov = dice(p, 6) ? 1 + dice(p, 6) : 1 + dice(p, 600);
 		uint32_t unit = n_iov > 50 ? (aligned ? 4096 : 700) : 300000;
-		struct kvb_io_run *r = &u->run[u->n];
-		struct iovec *iov = &u->iov[(size_t)u->n * KVB_RUN_IOV];
+		struct skv_io_run *r = &u->run[u->n];
+		struct iovec *iov = &u->iov[(size_t)u->n * SKV_RUN_IOV];
 
 		at = aligned ? (at + 4095) / 4096 * 4096 : at + dice(p, 3000);
 		u->memory = aligned ? (u->memory + 4095) / 4096 * 4096 : u->memory + dice(p, 9);
-		*r = (struct kvb_io_run){ .file = p->u, .offset = at, .iov = iov };
+		*r = (struct skv_io_run){ .file = p->u, .offset = at, .iov = iov };
 		for (uint32_t k = 0; k < n_iov; k++) {
 			size_t len = aligned ? (1 + dice(p, (unit + 4095) / 4096)) * 4096u
 					     : 1 + dice(p, unit);
@@ -236,7 +236,7 @@ static void throw_runs(struct place *p, struct runs *u, struct runs *x, bool wri
 	*x = *u;
 	for (uint32_t i = 0; i < x->n; i++) {
 		x->run[i].file = p->p;
-		x->run[i].iov = &x->iov[(size_t)i * KVB_RUN_IOV];
+		x->run[i].iov = &x->iov[(size_t)i * SKV_RUN_IOV];
 		for (int k = 0; k < x->run[i].n_iov; k++)
 			x->run[i].iov[k].iov_base =
 				p->memory_p +
@@ -264,7 +264,7 @@ static void clear_rest(struct runs *x)
 
 		/* the engine may have changed the vector of the run, not our copy of it */
 		for (int k = 0; k < x->run[i].n_iov; k++) {
-			const struct iovec *v = &x->was[(size_t)i * KVB_RUN_IOV + (size_t)k];
+			const struct iovec *v = &x->was[(size_t)i * SKV_RUN_IOV + (size_t)k];
 			size_t keep = done < v->iov_len ? done : v->iov_len;
 
 			memset((char *)v->iov_base + keep, 0xdd, v->iov_len - keep);
@@ -287,15 +287,15 @@ static void assert_same_files(struct place *p)
 static void compare(struct place *p, uint32_t rounds)
 {
 	struct runs *u = malloc(sizeof *u), *x = malloc(sizeof *x);
-	struct kvb_deadline by = never();
+	struct skv_deadline by = never();
 
 	assert_true(u && x);
 	for (uint32_t round = 0; round < rounds; round++) {
 		throw_runs(p, u, x, false);
 		memset(p->memory_u, 0xee, u->memory);
 		memset(p->memory_p, 0xee, u->memory);
-		kvb_engine_read(p->uring, u->run, u->n, &by);
-		kvb_engine_read(p->posix, x->run, x->n, &by);
+		skv_engine_read(p->uring, u->run, u->n, &by);
+		skv_engine_read(p->posix, x->run, x->n, &by);
 		assert_same_results(u, x);
 		clear_rest(u);
 		clear_rest(x);
@@ -304,11 +304,11 @@ static void compare(struct place *p, uint32_t rounds)
 		for (uint32_t i = 0; i < u->memory / 4 + 1; i++)
 			((uint32_t *)p->memory_u)[i] = (i + round) * 2654435761u;
 		memcpy(p->memory_p, p->memory_u, u->memory);
-		kvb_engine_write(p->uring, u->run, u->n, &by);
-		kvb_engine_write(p->posix, x->run, x->n, &by);
+		skv_engine_write(p->uring, u->run, u->n, &by);
+		skv_engine_write(p->posix, x->run, x->n, &by);
 		assert_same_results(u, x);
 		assert_same_files(p);
-		assert_int_equal(kvb_engine_sync(p->uring, p->u), KVB_OK);
+		assert_int_equal(skv_engine_sync(p->uring, p->u), SKV_OK);
 	}
 	free(u);
 	free(x);
@@ -320,25 +320,25 @@ static void random_runs_end_as_with_posix(void **state)
 
 	NEED_RING(p);
 	print_message("O_DIRECT here: %s\n",
-		      ((struct kvb_uring_file *)p->u)->direct >= 0 ? "yes" : "no");
+		      ((struct skv_uring_file *)p->u)->direct >= 0 ? "yes" : "no");
 	/* below a page, a buffered neighbour could write back old bytes over direct ones */
-	if (((struct kvb_uring_file *)p->u)->direct >= 0)
-		assert_int_equal(((struct kvb_uring_file *)p->u)->align % sysconf(_SC_PAGESIZE), 0);
+	if (((struct skv_uring_file *)p->u)->direct >= 0)
+		assert_int_equal(((struct skv_uring_file *)p->u)->align % sysconf(_SC_PAGESIZE), 0);
 	compare(p, 40);
 }
 
 static void registered_memory_changes_nothing(void **state)
 {
 	struct place *p = *state;
-	struct kvb_error err;
+	struct skv_error err;
 	int rc;
 
 	NEED_RING(p);
-	rc = kvb_engine_map(p->uring, p->memory_u, MEMORY, &err);
-	if (rc != KVB_OK)
+	rc = skv_engine_map(p->uring, p->memory_u, MEMORY, &err);
+	if (rc != SKV_OK)
 		print_message("not registered: %s\n", err.message);
 	compare(p, 20);
-	kvb_engine_unmap(p->uring, p->memory_u);
+	skv_engine_unmap(p->uring, p->memory_u);
 	compare(p, 5);
 }
 
@@ -359,13 +359,13 @@ static void short_and_refused_requests_go_on(void **state)
 static void direct_refused_goes_buffered(void **state)
 {
 	struct place *p = *state;
-	struct kvb_deadline by = never();
+	struct skv_deadline by = never();
 	struct iovec iov = { p ? p->memory_u : NULL, 2 << 20 };
-	struct kvb_io_run r = { .iov = &iov, .n_iov = 1, .length = 2 << 20 };
-	struct kvb_uring_file *f;
+	struct skv_io_run r = { .iov = &iov, .n_iov = 1, .length = 2 << 20 };
+	struct skv_uring_file *f;
 
 	NEED_RING(p);
-	f = (struct kvb_uring_file *)p->u;
+	f = (struct skv_uring_file *)p->u;
 	if (f->direct < 0) {
 		print_message("skipped: no O_DIRECT in /tmp\n");
 		skip();
@@ -373,9 +373,9 @@ static void direct_refused_goes_buffered(void **state)
 	r.file = p->u;
 	calls = 0;
 	fault = SAY_EINVAL;
-	kvb_engine_read(p->uring, &r, 1, &by);
+	skv_engine_read(p->uring, &r, 1, &by);
 	fault = NO_FAULT;
-	assert_int_equal(r.status, KVB_OK);
+	assert_int_equal(r.status, SKV_OK);
 	assert_int_equal(r.done, 2 << 20);
 	assert_true(f->refused);
 	compare(p, 2);
@@ -385,15 +385,15 @@ static void a_ring_that_dies_ends_the_call_and_is_replaced(void **state)
 {
 	static const enum fault faults[] = { REFUSE_ALL, DIE, SAY_EIO };
 	struct place *p = *state;
-	struct kvb_deadline by = never();
+	struct skv_deadline by = never();
 	struct iovec iov[2], again;
-	struct kvb_io_run r[2];
+	struct skv_io_run r[2];
 
 	NEED_RING(p);
 	for (size_t i = 0; i < sizeof faults / sizeof faults[0]; i++) {
 		for (int k = 0; k < 2; k++) {
 			iov[k] = (struct iovec){ p->memory_u + k * (2 << 20), 1 << 20 };
-			r[k] = (struct kvb_io_run){ .file = p->u,
+			r[k] = (struct skv_io_run){ .file = p->u,
 						    .offset = (uint64_t)k << 20,
 						    .iov = &iov[k],
 						    .n_iov = 1,
@@ -401,16 +401,16 @@ static void a_ring_that_dies_ends_the_call_and_is_replaced(void **state)
 		}
 		calls = 0;
 		fault = faults[i];
-		kvb_engine_read(p->uring, r, 2, &by);
-		assert_int_equal(r[1].status, KVB_E_IO);
+		skv_engine_read(p->uring, r, 2, &by);
+		assert_int_equal(r[1].status, SKV_E_IO);
 		assert_int_equal(r[1].done, 0);
 		fault = NO_FAULT;
 		again = (struct iovec){ p->memory_u, 1 << 20 };
-		r[0] = (struct kvb_io_run){
+		r[0] = (struct skv_io_run){
 			.file = p->u, .iov = &again, .n_iov = 1, .length = 1 << 20
 		};
-		kvb_engine_read(p->uring, r, 1, &by);
-		assert_int_equal(r[0].status, KVB_OK);
+		skv_engine_read(p->uring, r, 1, &by);
+		assert_int_equal(r[0].status, SKV_OK);
 		assert_int_equal(r[0].done, 1 << 20);
 	}
 }
@@ -419,31 +419,31 @@ static void a_ring_that_dies_ends_the_call_and_is_replaced(void **state)
 static void without_a_ring_posix_moves_the_bytes(void **state)
 {
 	struct place *p = *state;
-	struct kvb_deadline by = never();
+	struct skv_deadline by = never();
 	struct iovec iov = { p ? p->memory_u : NULL, 1 << 20 };
-	struct kvb_io_run r = { .iov = &iov, .n_iov = 1, .length = 1 << 20 };
+	struct skv_io_run r = { .iov = &iov, .n_iov = 1, .length = 1 << 20 };
 	struct rlimit before, none;
 
 	NEED_RING(p);
 	r.file = p->u;
 	calls = 0;
 	fault = REFUSE_ALL;
-	kvb_engine_read(p->uring, &r, 1, &by);
+	skv_engine_read(p->uring, &r, 1, &by);
 	fault = NO_FAULT;
-	assert_int_equal(r.status, KVB_E_IO);
+	assert_int_equal(r.status, SKV_E_IO);
 	assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
 	none = before;
 	none.rlim_cur = 3;
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
-	kvb_engine_read(p->uring, &r, 1, &by);
+	skv_engine_read(p->uring, &r, 1, &by);
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
-	assert_int_equal(r.status, KVB_OK);
+	assert_int_equal(r.status, SKV_OK);
 	assert_int_equal(r.done, 1 << 20);
-	assert_int_equal(((struct kvb_uring *)p->uring)->n_rings, 0);
+	assert_int_equal(((struct skv_uring *)p->uring)->n_rings, 0);
 	iov = (struct iovec){ p->memory_u, 1 << 20 };
-	kvb_engine_read(p->uring, &r, 1, &by);
+	skv_engine_read(p->uring, &r, 1, &by);
 	assert_int_equal(r.done, 1 << 20);
-	assert_int_equal(((struct kvb_uring *)p->uring)->n_rings, 1);
+	assert_int_equal(((struct skv_uring *)p->uring)->n_rings, 1);
 }
 
 /* In a child without privileges and with little RLIMIT_MEMLOCK: refused in words. */
@@ -458,20 +458,20 @@ static void memory_beyond_the_limit_is_not_registered(void **state)
 	child = fork();
 	assert_true(child >= 0);
 	if (child == 0) {
-		struct kvb_engine *e;
-		struct kvb_error err;
+		struct skv_engine *e;
+		struct skv_error err;
 
 		if (setrlimit(RLIMIT_MEMLOCK, &little) != 0 ||
 		    (getuid() == 0 && setresuid(65534, 65534, 65534) != 0))
 			_exit(77);
-		if (kvb_engine_uring.create(NULL, &e, NULL) != KVB_OK)
+		if (skv_engine_uring.create(NULL, &e, NULL) != SKV_OK)
 			_exit(77);
-		if (kvb_engine_map(e, p->memory_u, 1 << 20, &err) != KVB_E_UNSUPPORTED ||
+		if (skv_engine_map(e, p->memory_u, 1 << 20, &err) != SKV_E_UNSUPPORTED ||
 		    !strstr(err.message, "RLIMIT_MEMLOCK"))
 			_exit(1);
-		if (kvb_engine_map(e, p->memory_u, 4096, &err) != KVB_OK)
+		if (skv_engine_map(e, p->memory_u, 4096, &err) != SKV_OK)
 			_exit(2);
-		kvb_engine_unmap(e, p->memory_u);
+		skv_engine_unmap(e, p->memory_u);
 		e->ops->destroy(e);
 		_exit(0);
 	}
@@ -484,22 +484,22 @@ static void memory_beyond_the_limit_is_not_registered(void **state)
 static void errors_stop_one_run_only(void **state)
 {
 	struct place *p = *state;
-	struct kvb_engine_file *ro;
-	struct kvb_deadline by = never();
+	struct skv_engine_file *ro;
+	struct skv_deadline by = never();
 	char x = 'x';
 	struct iovec iov[2] = { { &x, 1 }, { &x, 1 } };
-	struct kvb_io_run w[2];
+	struct skv_io_run w[2];
 
 	NEED_RING(p);
-	assert_int_equal(kvb_engine_open(p->uring, p->dirfd, "u", false, &ro, NULL), KVB_OK);
-	w[0] = (struct kvb_io_run){ .file = ro, .iov = &iov[0], .n_iov = 1, .length = 1 };
-	w[1] = (struct kvb_io_run){ .file = p->u, .iov = &iov[1], .n_iov = 1, .length = 1 };
-	kvb_engine_write(p->uring, w, 2, &by);
-	assert_int_equal(w[0].status, KVB_E_IO);
+	assert_int_equal(skv_engine_open(p->uring, p->dirfd, "u", false, &ro, NULL), SKV_OK);
+	w[0] = (struct skv_io_run){ .file = ro, .iov = &iov[0], .n_iov = 1, .length = 1 };
+	w[1] = (struct skv_io_run){ .file = p->u, .iov = &iov[1], .n_iov = 1, .length = 1 };
+	skv_engine_write(p->uring, w, 2, &by);
+	assert_int_equal(w[0].status, SKV_E_IO);
 	assert_int_equal(w[0].done, 0);
-	assert_int_equal(w[1].status, KVB_OK);
+	assert_int_equal(w[1].status, SKV_OK);
 	assert_int_equal(w[1].done, 1);
-	kvb_engine_close(p->uring, ro);
+	skv_engine_close(p->uring, ro);
 }
 
 /* ---- deadlines ------------------------------------------------------------------------------- */
@@ -512,25 +512,25 @@ static void nothing_is_submitted_after_the_deadline(void **state)
 {
 	struct place *p = *state;
 	uint64_t now = 0;
-	const struct kvb_clock clock = { tick, tick, &now };
-	struct kvb_deadline by = { &clock, 2 };
+	const struct skv_clock clock = { tick, tick, &now };
+	struct skv_deadline by = { &clock, 2 };
 	struct iovec iov[2];
-	struct kvb_io_run w[2];
+	struct skv_io_run w[2];
 	char before, after;
 
 	NEED_RING(p);
 	for (uint32_t k = 0; k < 2; k++) {
 		iov[k] = (struct iovec){ p->memory_u, 1 };
-		w[k] = (struct kvb_io_run){
+		w[k] = (struct skv_io_run){
 			.file = p->u, .offset = k, .iov = &iov[k], .n_iov = 1, .length = 1
 		};
 	}
 	p->memory_u[0] = 'W';
 	assert_int_equal(pread(p->u->fd, &before, 1, 1), 1);
-	kvb_engine_write(p->uring, w, 2, &by);
-	assert_int_equal(w[0].status, KVB_OK);
+	skv_engine_write(p->uring, w, 2, &by);
+	assert_int_equal(w[0].status, SKV_OK);
 	assert_int_equal(w[0].ended_ms, 1);
-	assert_int_equal(w[1].status, KVB_E_TIMEOUT);
+	assert_int_equal(w[1].status, SKV_E_TIMEOUT);
 	assert_int_equal(w[1].done, 0);
 	assert_int_equal(pread(p->u->fd, &after, 1, 1), 1);
 	assert_int_equal(after, before);
@@ -541,26 +541,26 @@ static void late_in_the_middle(void **state)
 {
 	struct place *p = *state;
 	uint64_t now = 0;
-	const struct kvb_clock clock = { tick, tick, &now };
-	struct kvb_deadline by = { &clock, 4 };
+	const struct skv_clock clock = { tick, tick, &now };
+	struct skv_deadline by = { &clock, 4 };
 	struct iovec iov = { p ? p->memory_u : NULL, FILE_BYTES };
-	struct kvb_io_run r = { .iov = &iov, .n_iov = 1, .length = FILE_BYTES };
+	struct skv_io_run r = { .iov = &iov, .n_iov = 1, .length = FILE_BYTES };
 
 	NEED_RING(p);
 	r.file = p->u;
-	kvb_engine_read(p->uring, &r, 1, &by);
-	assert_int_equal(r.status, KVB_E_TIMEOUT);
-	assert_int_equal(r.done, 2 * KVB_URING_CHUNK);
+	skv_engine_read(p->uring, &r, 1, &by);
+	assert_int_equal(r.status, SKV_E_TIMEOUT);
+	assert_int_equal(r.done, 2 * SKV_URING_CHUNK);
 	now = calls = 0;
 	fault = REFUSE_SOME; /* the first two tries */
 	by.at_ms = 1;
-	kvb_engine_read(p->uring, &r, 1, &by);
-	assert_int_equal(r.status, KVB_E_TIMEOUT);
+	skv_engine_read(p->uring, &r, 1, &by);
+	assert_int_equal(r.status, SKV_E_TIMEOUT);
 	assert_int_equal(r.done, 0);
 	assert_int_equal(calls, 1);
 	fault = NO_FAULT;
 	by = never();
-	kvb_engine_read(p->uring, &r, 1, &by);
+	skv_engine_read(p->uring, &r, 1, &by);
 	assert_int_equal(r.done, FILE_BYTES);
 }
 
@@ -577,29 +577,29 @@ struct worker {
 static void *work(void *ctx)
 {
 	struct worker *w = ctx;
-	struct kvb_deadline by = never();
+	struct skv_deadline by = never();
 	size_t part = 64 << 10;
 	char *mine = aligned_alloc(4096, part), *back = aligned_alloc(4096, part);
 
 	for (uint32_t round = 0; round < 30; round++) {
 		size_t skew = round % 3 ? 0 : 17, n = part - (round % 3 ? 0 : 100);
 		struct iovec out = { mine, n }, in = { back, n };
-		struct kvb_io_run r = { .file = w->p->u,
+		struct skv_io_run r = { .file = w->p->u,
 					.offset = w->number * part + skew,
 					.iov = &out,
 					.n_iov = 1,
 					.length = n };
-		struct kvb_engine_file *f;
+		struct skv_engine_file *f;
 
 		memset(mine, (int)(w->number * 31 + round), part);
-		kvb_engine_write(w->p->uring, &r, 1, &by);
-		w->wrong += r.status != KVB_OK;
-		w->wrong += kvb_engine_open(w->p->uring, w->p->dirfd, "u", false, &f, NULL) != KVB_OK;
+		skv_engine_write(w->p->uring, &r, 1, &by);
+		w->wrong += r.status != SKV_OK;
+		w->wrong += skv_engine_open(w->p->uring, w->p->dirfd, "u", false, &f, NULL) != SKV_OK;
 		r.iov = &in;
 		r.file = f;
-		kvb_engine_read(w->p->uring, &r, 1, &by);
+		skv_engine_read(w->p->uring, &r, 1, &by);
 		w->wrong += r.done != n || memcmp(mine, back, n) != 0;
-		kvb_engine_close(w->p->uring, f);
+		skv_engine_close(w->p->uring, f);
 	}
 	free(mine);
 	free(back);
@@ -609,8 +609,8 @@ static void *work(void *ctx)
 static void more_threads_than_rings(void **state)
 {
 	struct place *p = *state;
-	struct worker w[KVB_URING_RINGS + 8];
-	uint32_t n = KVB_URING_RINGS + 8;
+	struct worker w[SKV_URING_RINGS + 8];
+	uint32_t n = SKV_URING_RINGS + 8;
 
 	NEED_RING(p);
 	for (uint32_t i = 0; i < n; i++) {
@@ -618,8 +618,8 @@ static void more_threads_than_rings(void **state)
 		assert_int_equal(pthread_create(&w[i].thread, NULL, work, &w[i]), 0);
 	}
 	for (uint32_t i = 0; i < 20; i++) { /* memory comes and goes meanwhile */
-		(void)kvb_engine_map(p->uring, p->memory_u, 1 << 20, NULL);
-		kvb_engine_unmap(p->uring, p->memory_u);
+		(void)skv_engine_map(p->uring, p->memory_u, 1 << 20, NULL);
+		skv_engine_unmap(p->uring, p->memory_u);
 	}
 	for (uint32_t i = 0; i < n; i++) {
 		pthread_join(w[i].thread, NULL);
@@ -631,7 +631,7 @@ static void more_threads_than_rings(void **state)
 static void closed_files_are_let_go(void **state)
 {
 	struct place *p = *state;
-	struct kvb_engine_file *f;
+	struct skv_engine_file *f;
 	char path[64];
 	pid_t child;
 	int status, fd;
@@ -641,9 +641,9 @@ static void closed_files_are_let_go(void **state)
 	fd = open(path, O_CREAT | O_WRONLY | O_CLOEXEC, 0700);
 	assert_int_equal(write(fd, "#!/bin/true\n", 12), 12);
 	close(fd);
-	assert_int_equal(kvb_engine_open(p->uring, p->dirfd, "x", true, &f, NULL), KVB_OK);
-	assert_true(((struct kvb_uring_file *)f)->index != KVB_URING_NONE);
-	kvb_engine_close(p->uring, f);
+	assert_int_equal(skv_engine_open(p->uring, p->dirfd, "x", true, &f, NULL), SKV_OK);
+	assert_true(((struct skv_uring_file *)f)->index != SKV_URING_NONE);
+	skv_engine_close(p->uring, f);
 	for (int i = 0; i < 200; i++) { /* the kernel lets go a moment later */
 		child = fork();
 		assert_true(child >= 0);
@@ -684,19 +684,19 @@ static int fall_back(const char *name, int error, const char *word)
 
 	assert_true(child >= 0);
 	if (child == 0) {
-		struct kvblock_options o;
-		struct kvblock *kv;
+		struct slabkv_options o;
+		struct slabkv *kv;
 		const char *why;
 		int bad;
 
 		if (!forbid(error))
 			_exit(77);
-		kvblock_options_init(&o);
+		slabkv_options_init(&o);
 		o.engine = name;
-		if (kvblock_open(&o, &kv, NULL) != KVBLOCK_OK)
+		if (slabkv_open(&o, &kv, NULL) != SLABKV_OK)
 			_exit(1);
-		bad = strcmp(kvblock_engine(kv, &why), "posix") != 0 || !strstr(why, word);
-		kvblock_close(kv);
+		bad = strcmp(slabkv_engine(kv, &why), "posix") != 0 || !strstr(why, word);
+		slabkv_close(kv);
 		_exit(bad ? 2 : 0);
 	}
 	assert_int_equal(waitpid(child, &status, 0), child);
@@ -721,33 +721,33 @@ static void without_io_uring_posix_takes_over(void **state)
 static void options_choose(void **state)
 {
 	bool can = allowed();
-	struct kvblock_options o;
-	struct kvblock_error err;
-	struct kvblock *kv;
+	struct slabkv_options o;
+	struct slabkv_error err;
+	struct slabkv *kv;
 	const char *why;
 
 	(void)state;
-	kvblock_options_init(&o);
-	unsetenv("KVBLOCK_ENGINE");
-	assert_int_equal(kvblock_open(&o, &kv, NULL), KVBLOCK_OK);
-	assert_string_equal(kvblock_engine(kv, NULL), can ? "uring" : "posix");
-	kvblock_close(kv);
-	setenv("KVBLOCK_ENGINE", "posix", 1);
-	assert_int_equal(kvblock_open(&o, &kv, NULL), KVBLOCK_OK);
-	assert_string_equal(kvblock_engine(kv, &why), "posix");
+	slabkv_options_init(&o);
+	unsetenv("SLABKV_ENGINE");
+	assert_int_equal(slabkv_open(&o, &kv, NULL), SLABKV_OK);
+	assert_string_equal(slabkv_engine(kv, NULL), can ? "uring" : "posix");
+	slabkv_close(kv);
+	setenv("SLABKV_ENGINE", "posix", 1);
+	assert_int_equal(slabkv_open(&o, &kv, NULL), SLABKV_OK);
+	assert_string_equal(slabkv_engine(kv, &why), "posix");
 	assert_string_equal(why, "");
-	kvblock_close(kv);
+	slabkv_close(kv);
 	o.engine = "auto"; /* the option wins */
-	assert_int_equal(kvblock_open(&o, &kv, NULL), KVBLOCK_OK);
-	assert_string_equal(kvblock_engine(kv, NULL), can ? "uring" : "posix");
-	kvblock_close(kv);
-	unsetenv("KVBLOCK_ENGINE");
+	assert_int_equal(slabkv_open(&o, &kv, NULL), SLABKV_OK);
+	assert_string_equal(slabkv_engine(kv, NULL), can ? "uring" : "posix");
+	slabkv_close(kv);
+	unsetenv("SLABKV_ENGINE");
 	o.engine = "warp";
-	assert_int_equal(kvblock_open(&o, &kv, &err), KVBLOCK_E_INVALID);
+	assert_int_equal(slabkv_open(&o, &kv, &err), SLABKV_E_INVALID);
 	assert_string_equal(err.field, "engine");
 	o.engine = NULL;
 	o.depth = 1025;
-	assert_int_equal(kvblock_open(&o, &kv, &err), KVBLOCK_E_INVALID);
+	assert_int_equal(slabkv_open(&o, &kv, &err), SLABKV_E_INVALID);
 	assert_string_equal(err.field, "depth");
 }
 
@@ -774,6 +774,6 @@ int main(void)
 	};
 #undef T
 
-	unsetenv("KVBLOCK_ENGINE"); /* some tests choose by name */
+	unsetenv("SLABKV_ENGINE"); /* some tests choose by name */
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -18,8 +18,8 @@
 
 #include <cmocka.h>
 
-#include <kvb/hash.h>
-#include <kvb/mem.h>
+#include <skv/hash.h>
+#include <skv/mem.h>
 
 #include "client.h"
 #include "control.h"
@@ -34,12 +34,12 @@ static int rootfd;
 static int64_t epoch = 1;
 
 struct place {
-	struct kvblock_hf3fs o;
-	struct kvb_engine_options with;
-	struct kvb_engine *engine;
-	struct kvb_engine_file *r, *w;
-	struct kvb_fake_clock clock;
-	struct kvb_deadline by;
+	struct slabkv_hf3fs o;
+	struct skv_engine_options with;
+	struct skv_engine *engine;
+	struct skv_engine_file *r, *w;
+	struct skv_fake_clock clock;
+	struct skv_deadline by;
 };
 
 static uint64_t count(enum counter_name name) { return standin_count(root, name); }
@@ -66,36 +66,36 @@ static void make_file(const char *name)
 
 static void open_files(struct place *p)
 {
-	struct kvb_error err;
+	struct skv_error err;
 
-	assert_int_equal(kvb_engine_open(p->engine, rootfd, "slab", true, &p->w, &err), KVB_OK);
-	assert_int_equal(kvb_engine_open(p->engine, rootfd, "slab", false, &p->r, &err), KVB_OK);
-	assert_int_equal(((struct kvb_usrbio_file *)p->r)->kind, KVB_USRBIO_NATIVE);
+	assert_int_equal(skv_engine_open(p->engine, rootfd, "slab", true, &p->w, &err), SKV_OK);
+	assert_int_equal(skv_engine_open(p->engine, rootfd, "slab", false, &p->r, &err), SKV_OK);
+	assert_int_equal(((struct skv_usrbio_file *)p->r)->kind, SKV_USRBIO_NATIVE);
 }
 
 static void close_files(struct place *p)
 {
-	kvb_engine_close(p->engine, p->r);
-	kvb_engine_close(p->engine, p->w);
+	skv_engine_close(p->engine, p->r);
+	skv_engine_close(p->engine, p->w);
 	p->r = p->w = NULL;
 }
 
 static int setup(void **state)
 {
 	struct place *p = calloc(1, sizeof *p);
-	struct kvb_error err;
+	struct skv_error err;
 
 	assert_non_null(p);
 	restart();
 	make_file("slab");
-	kvb_hf3fs_init(&p->o);
+	skv_hf3fs_init(&p->o);
 	p->o.mount_point = root;
 	p->o.read_iov_size = p->o.write_iov_size = 32 * MIB;
 	p->o.ior_entries = 128;
-	p->with = (struct kvb_engine_options){ .depth = 64, .hf3fs = &p->o };
-	assert_int_equal(kvb_engine_usrbio.create(&p->with, &p->engine, &err), KVB_OK);
-	kvb_fake_clock_init(&p->clock, 1000);
-	p->by = (struct kvb_deadline){ &p->clock.clock, UINT64_MAX };
+	p->with = (struct skv_engine_options){ .depth = 64, .hf3fs = &p->o };
+	assert_int_equal(skv_engine_usrbio.create(&p->with, &p->engine, &err), SKV_OK);
+	skv_fake_clock_init(&p->clock, 1000);
+	p->by = (struct skv_deadline){ &p->clock.clock, UINT64_MAX };
 	open_files(p);
 	*state = p;
 	return 0;
@@ -112,7 +112,7 @@ static bool left_behind(char name[256])
 	assert_non_null(d);
 	snprintf(pid, sizeof pid, "-%d-", (int)getpid());
 	while (!found && (e = readdir(d)) != NULL) {
-		found = strncmp(e->d_name, "kvblock-", 8) == 0 && strstr(e->d_name, pid);
+		found = strncmp(e->d_name, "slabkv-", 7) == 0 && strstr(e->d_name, pid);
 		snprintf(name, 256, "%s", e->d_name);
 	}
 	closedir(d);
@@ -133,18 +133,18 @@ static int teardown(void **state)
 	return 0;
 }
 
-static struct kvb_usrbio_ground *ground(const struct place *p)
+static struct skv_usrbio_ground *ground(const struct place *p)
 {
-	return ((struct kvb_usrbio_file *)p->r)->ground;
+	return ((struct skv_usrbio_file *)p->r)->ground;
 }
 
-static bool in_use(struct kvb_usrbio_ground *g, enum kvb_usrbio_way way)
+static bool in_use(struct skv_usrbio_ground *g, enum skv_usrbio_way way)
 {
 	bool some;
 
-	kvb_mutex_lock(&g->pools[way].lock);
+	skv_mutex_lock(&g->pools[way].lock);
 	some = g->pools[way].n_used > 0;
-	kvb_mutex_unlock(&g->pools[way].lock);
+	skv_mutex_unlock(&g->pools[way].lock);
 	return some;
 }
 
@@ -158,21 +158,21 @@ static void fill(uint8_t *data, size_t n, uint64_t seed)
 }
 
 /* One run of `n` pieces of `size` bytes, each in memory of its own `stride` bytes apart. */
-static struct kvb_io_run run_of(struct kvb_engine_file *f, uint64_t offset, uint8_t *data, size_t size, size_t stride,
+static struct skv_io_run run_of(struct skv_engine_file *f, uint64_t offset, uint8_t *data, size_t size, size_t stride,
 				int n, struct iovec *iov)
 {
 	for (int i = 0; i < n; i++)
 		iov[i] = (struct iovec){ data + (size_t)i * stride, size };
-	return (struct kvb_io_run){ .file = f, .offset = offset, .iov = iov, .n_iov = n, .length = (uint64_t)n * size };
+	return (struct skv_io_run){ .file = f, .offset = offset, .iov = iov, .n_iov = n, .length = (uint64_t)n * size };
 }
 
 static void write_bytes(struct place *p, uint64_t offset, uint8_t *data, size_t n)
 {
 	struct iovec iov[1];
-	struct kvb_io_run run = run_of(p->w, offset, data, n, n, 1, iov);
+	struct skv_io_run run = run_of(p->w, offset, data, n, n, 1, iov);
 
-	kvb_engine_write(p->engine, &run, 1, &p->by);
-	assert_int_equal(run.status, KVB_OK);
+	skv_engine_write(p->engine, &run, 1, &p->by);
+	assert_int_equal(run.status, SKV_OK);
 	assert_int_equal(run.done, n);
 }
 
@@ -187,27 +187,27 @@ static void test_bytes(void **state)
 		size_t n = sizes[s], stride = n + 64;
 		uint8_t *out = calloc(7, stride), *in = calloc(7, stride);
 		struct iovec iov[7], vio[7];
-		struct kvb_io_run w = run_of(p->w, 4096 + s * 7, out, n, stride, 7, iov);
-		struct kvb_io_run r = run_of(p->r, 4096 + s * 7, in, n, stride, 7, vio);
+		struct skv_io_run w = run_of(p->w, 4096 + s * 7, out, n, stride, 7, iov);
+		struct skv_io_run r = run_of(p->r, 4096 + s * 7, in, n, stride, 7, vio);
 
 		assert_non_null(out);
 		assert_non_null(in);
 		for (int i = 0; i < 7; i++)
 			fill(out + (size_t)i * stride, n, s * 100 + (size_t)i);
-		kvb_engine_write(p->engine, &w, 1, &p->by);
-		assert_int_equal(w.status, KVB_OK);
+		skv_engine_write(p->engine, &w, 1, &p->by);
+		assert_int_equal(w.status, SKV_OK);
 		assert_int_equal(w.done, 7 * n);
 		assert_false(w.loose);
-		kvb_engine_read(p->engine, &r, 1, &p->by);
-		assert_int_equal(r.status, KVB_OK);
+		skv_engine_read(p->engine, &r, 1, &p->by);
+		assert_int_equal(r.status, SKV_OK);
 		assert_int_equal(r.done, 7 * n);
 		assert_int_equal(r.ended_ms, 1000);
 		assert_memory_equal(out, in, 7 * stride);
 		free(out);
 		free(in);
 	}
-	assert_int_equal(ground(p)->pools[KVB_USRBIO_READ].n_used, 0);
-	assert_int_equal(ground(p)->pools[KVB_USRBIO_WRITE].n_used, 0);
+	assert_int_equal(ground(p)->pools[SKV_USRBIO_READ].n_used, 0);
+	assert_int_equal(ground(p)->pools[SKV_USRBIO_WRITE].n_used, 0);
 }
 
 /* Neighbouring blocks in memory of their own go in few requests, cut at chunks. */
@@ -217,16 +217,16 @@ static void test_requests_are_large(void **state)
 	struct place *p = *state;
 	uint8_t *data = calloc(N, SIZE + 4096);
 	struct iovec iov[N];
-	struct kvb_io_run w = run_of(p->w, 4096, data, SIZE, SIZE + 4096, N, iov), r;
+	struct skv_io_run w = run_of(p->w, 4096, data, SIZE, SIZE + 4096, N, iov), r;
 	uint64_t before;
 
 	assert_non_null(data);
-	kvb_engine_write(p->engine, &w, 1, &p->by);
-	assert_int_equal(w.status, KVB_OK);
+	skv_engine_write(p->engine, &w, 1, &p->by);
+	assert_int_equal(w.status, SKV_OK);
 	assert_in_range(w.ios, 8, 9);
 	before = count(COUNT_read_ios);
 	r = run_of(p->r, 4096, data, SIZE, SIZE + 4096, N, iov);
-	kvb_engine_read(p->engine, &r, 1, &p->by);
+	skv_engine_read(p->engine, &r, 1, &p->by);
 	assert_int_equal(r.done, r.length);
 	assert_int_equal(count(COUNT_read_ios) - before, r.ios);
 	assert_true(r.ios <= N / 8);
@@ -240,18 +240,18 @@ static void test_hole(void **state)
 	struct place *p = *state;
 	uint8_t *data = calloc(1, 4 * MIB);
 	struct iovec iov[2];
-	struct kvb_io_run r;
+	struct skv_io_run r;
 
 	assert_non_null(data);
 	memset(data, 7, MIB);
 	write_bytes(p, 8 * MIB, data, MIB);
 	r = run_of(p->r, 8 * MIB, data, 2 * MIB, 2 * MIB, 1, iov);
-	kvb_engine_read(p->engine, &r, 1, &p->by);
-	assert_int_equal(r.status, KVB_OK);
+	skv_engine_read(p->engine, &r, 1, &p->by);
+	assert_int_equal(r.status, SKV_OK);
 	assert_int_equal(r.done, MIB);
 	r = run_of(p->r, 64 * MIB, data, MIB, MIB, 2, iov);
-	kvb_engine_read(p->engine, &r, 1, &p->by);
-	assert_int_equal(r.status, KVB_OK);
+	skv_engine_read(p->engine, &r, 1, &p->by);
+	assert_int_equal(r.status, SKV_OK);
 	assert_int_equal(r.done, 0);
 	free(data);
 }
@@ -263,10 +263,10 @@ static void test_errors(void **state)
 		bool write;
 		int status;
 	} cases[] = {
-		{ "fault=read:EIO:@2", false, KVB_E_IO },	  { "fault=read:EREMOTEIO:@2", false, KVB_E_IO },
-		{ "fault=write:ENOSPC:@2", true, KVB_E_NO_SPACE }, { "fault=write:EREMOTEIO:@2", true, KVB_E_IO },
-		{ "fault=write:EIO:@2:torn", true, KVB_E_IO },	  { "fault=read:EINVAL:@2", false, KVB_E_IO },
-		{ "fault=read:EACCES:@2", false, KVB_E_IO },
+		{ "fault=read:EIO:@2", false, SKV_E_IO },	  { "fault=read:EREMOTEIO:@2", false, SKV_E_IO },
+		{ "fault=write:ENOSPC:@2", true, SKV_E_NO_SPACE }, { "fault=write:EREMOTEIO:@2", true, SKV_E_IO },
+		{ "fault=write:EIO:@2:torn", true, SKV_E_IO },	  { "fault=read:EINVAL:@2", false, SKV_E_IO },
+		{ "fault=read:EACCES:@2", false, SKV_E_IO },
 	};
 	struct place *p = *state;
 	uint8_t *data = calloc(1, 6 * MIB);
@@ -275,17 +275,17 @@ static void test_errors(void **state)
 	assert_non_null(data);
 	write_bytes(p, 0, data, 6 * MIB);
 	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-		struct kvb_io_run run[2];
+		struct skv_io_run run[2];
 
 		knobs(cases[i].fault);
 		for (int k = 0; k < 2; k++) {
 			run[k] = run_of(cases[i].write ? p->w : p->r, 0, data, 4 * MIB, 4 * MIB, 1, iov);
 			if (cases[i].write)
-				kvb_engine_write(p->engine, &run[k], 1, &p->by);
+				skv_engine_write(p->engine, &run[k], 1, &p->by);
 			else
-				kvb_engine_read(p->engine, &run[k], 1, &p->by);
+				skv_engine_read(p->engine, &run[k], 1, &p->by);
 		}
-		assert_int_equal(run[0].status, KVB_OK);
+		assert_int_equal(run[0].status, SKV_OK);
 		assert_int_equal(run[0].done, 4 * MIB);
 		assert_int_equal(run[1].status, cases[i].status);
 		assert_int_equal(run[1].done, 0);
@@ -294,10 +294,10 @@ static void test_errors(void **state)
 	}
 	knobs("fault=read:SHORT:@1");
 	{
-		struct kvb_io_run run = run_of(p->r, 0, data, 4 * MIB, 4 * MIB, 1, iov);
+		struct skv_io_run run = run_of(p->r, 0, data, 4 * MIB, 4 * MIB, 1, iov);
 
-		kvb_engine_read(p->engine, &run, 1, &p->by);
-		assert_int_equal(run.status, KVB_OK);
+		skv_engine_read(p->engine, &run, 1, &p->by);
+		assert_int_equal(run.status, SKV_OK);
 		assert_true(run.done < run.length);
 	}
 	knobs("");
@@ -309,70 +309,70 @@ static void test_deadline(void **state)
 	struct place *p = *state;
 	static uint8_t data[4096];
 	struct iovec iov[1];
-	struct kvb_io_run run = run_of(p->w, 0, data, sizeof data, sizeof data, 1, iov);
+	struct skv_io_run run = run_of(p->w, 0, data, sizeof data, sizeof data, 1, iov);
 	uint64_t before = count(COUNT_write_ios);
 
 	p->by.at_ms = 1000; /* now */
-	kvb_engine_write(p->engine, &run, 1, &p->by);
-	assert_int_equal(run.status, KVB_E_TIMEOUT);
+	skv_engine_write(p->engine, &run, 1, &p->by);
+	assert_int_equal(run.status, SKV_E_TIMEOUT);
 	assert_int_equal(run.done, 0);
 	assert_false(run.loose);
 	assert_int_equal(count(COUNT_write_ios), before);
 	p->by.at_ms = 1001;
 	run = run_of(p->w, 0, data, sizeof data, sizeof data, 1, iov);
-	kvb_engine_write(p->engine, &run, 1, &p->by);
-	assert_int_equal(run.status, KVB_OK);
+	skv_engine_write(p->engine, &run, 1, &p->by);
+	assert_int_equal(run.status, SKV_OK);
 }
 
 /* ---- memory that is used directly ------------------------------------------------------------ */
 
 static void test_direct(void **state)
 {
-	struct kvblock_pool_options o;
-	struct kvblock_pool_info info;
+	struct slabkv_pool_options o;
+	struct slabkv_pool_info info;
 	struct place *p = *state;
-	struct kvblock_pool *pool;
-	struct kvblock_error e;
-	struct kvb_error err;
+	struct slabkv_pool *pool;
+	struct slabkv_error e;
+	struct skv_error err;
 	struct iovec iov[4];
-	struct kvb_io_run run[2];
+	struct skv_io_run run[2];
 	uint8_t *base;
 
-	kvblock_pool_options_init(&o);
+	slabkv_pool_options_init(&o);
 	o.bytes = 16 * MIB;
 	o.buffer_bytes = 4 * MIB;
-	o.kind = KVBLOCK_MEMORY_SHARED;
+	o.kind = SLABKV_MEMORY_SHARED;
 	o.shm_name = "direct";
-	assert_int_equal(kvblock_pool_create(&o, &pool, &e), KVBLOCK_OK);
-	kvblock_pool_info(pool, &info);
+	assert_int_equal(slabkv_pool_create(&o, &pool, &e), SLABKV_OK);
+	slabkv_pool_info(pool, &info);
 	base = info.base;
-	assert_int_equal(kvb_engine_map(p->engine, base, info.bytes, &err), KVB_OK);
+	assert_int_equal(skv_engine_map(p->engine, base, info.bytes, &err), SKV_OK);
 	fill(base, 8 * MIB, 3);
 	run[0] = run_of(p->w, 4096, base, 4 * MIB, 4 * MIB, 2, iov);
-	kvb_engine_write(p->engine, run, 1, &p->by);
-	assert_int_equal(run[0].status, KVB_OK);
-	assert_int_equal(ground(p)->pools[KVB_USRBIO_WRITE].next, 0); /* no buffer was ever taken */
+	skv_engine_write(p->engine, run, 1, &p->by);
+	assert_int_equal(run[0].status, SKV_OK);
+	assert_int_equal(ground(p)->pools[SKV_USRBIO_WRITE].next, 0); /* no buffer was ever taken */
 	run[0] = run_of(p->r, 4096, base + 8 * MIB, 4 * MIB, 4 * MIB, 2, iov);
-	kvb_engine_read(p->engine, run, 1, &p->by);
-	assert_int_equal(run[0].status, KVB_OK);
+	skv_engine_read(p->engine, run, 1, &p->by);
+	assert_int_equal(run[0].status, SKV_OK);
 	assert_int_equal(run[0].done, 8 * MIB);
 	assert_memory_equal(base, base + 8 * MIB, 8 * MIB);
-	assert_int_equal(ground(p)->pools[KVB_USRBIO_READ].next, 0);
+	assert_int_equal(ground(p)->pools[SKV_USRBIO_READ].next, 0);
 	/* Two reads into the same bytes: 3FS would fail the whole batch. */
 	run[0] = run_of(p->r, 4096, base + 8 * MIB, 4 * MIB, 4 * MIB, 1, iov);
 	run[1] = run_of(p->r, 4096, base + 10 * MIB, 4 * MIB, 4 * MIB, 1, iov + 1);
-	kvb_engine_read(p->engine, run, 2, &p->by);
-	assert_int_equal(run[0].status, KVB_OK);
-	assert_int_equal(run[1].status, KVB_OK);
-	kvb_engine_unmap(p->engine, base);
-	assert_int_equal(kvblock_pool_destroy(pool), KVBLOCK_OK);
+	skv_engine_read(p->engine, run, 2, &p->by);
+	assert_int_equal(run[0].status, SKV_OK);
+	assert_int_equal(run[1].status, SKV_OK);
+	skv_engine_unmap(p->engine, base);
+	assert_int_equal(slabkv_pool_destroy(pool), SLABKV_OK);
 	/* Memory without a name works too, by copies. */
 	base = mmap(NULL, MIB, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	assert_int_equal(kvb_engine_map(p->engine, base, MIB, &err), KVB_E_UNSUPPORTED);
+	assert_int_equal(skv_engine_map(p->engine, base, MIB, &err), SKV_E_UNSUPPORTED);
 	run[0] = run_of(p->r, 4096, base, MIB, MIB, 1, iov);
-	kvb_engine_read(p->engine, run, 1, &p->by);
+	skv_engine_read(p->engine, run, 1, &p->by);
 	assert_int_equal(run[0].done, MIB);
-	kvb_engine_unmap(p->engine, base);
+	skv_engine_unmap(p->engine, base);
 	munmap(base, MIB);
 }
 
@@ -380,7 +380,7 @@ static void test_direct(void **state)
 
 struct late {
 	struct place *p;
-	struct kvb_io_run run;
+	struct skv_io_run run;
 	struct iovec iov[1];
 	bool write;
 };
@@ -390,21 +390,21 @@ static void *move_late(void *arg)
 	struct late *l = arg;
 
 	if (l->write)
-		kvb_engine_write(l->p->engine, &l->run, 1, &l->p->by);
+		skv_engine_write(l->p->engine, &l->run, 1, &l->p->by);
 	else
-		kvb_engine_read(l->p->engine, &l->run, 1, &l->p->by);
+		skv_engine_read(l->p->engine, &l->run, 1, &l->p->by);
 	return NULL;
 }
 
 /* Waits, with a bound, until nothing of the pool is taken. */
-static bool comes_back(struct kvb_usrbio_ground *g, enum kvb_usrbio_way way)
+static bool comes_back(struct skv_usrbio_ground *g, enum skv_usrbio_way way)
 {
 	for (int i = 0; i < 3000; i++) {
 		for (uint32_t k = 0; k < g->n_rings; k++)
-			kvb_usrbio_ring_poll(&g->rings[way][k]);
+			skv_usrbio_ring_poll(&g->rings[way][k]);
 		if (!in_use(g, way))
 			return true;
-		kvb_usrbio_pool_wait(&g->pools[way], 10);
+		skv_usrbio_pool_wait(&g->pools[way], 10);
 	}
 	return false;
 }
@@ -417,7 +417,7 @@ static void test_no_answer(void **state)
 	assert_non_null(data);
 	write_bytes(p, 0, data, MIB);
 	for (int way = 0; way < 2; way++) {
-		struct late l = { .p = p, .write = way == KVB_USRBIO_WRITE };
+		struct late l = { .p = p, .write = way == SKV_USRBIO_WRITE };
 		uint64_t before = count(way ? COUNT_write_ios : COUNT_read_ios);
 		pthread_t thread;
 
@@ -426,13 +426,13 @@ static void test_no_answer(void **state)
 		l.run = run_of(way ? p->w : p->r, 0, data, MIB, MIB, 1, l.iov);
 		assert_int_equal(pthread_create(&thread, NULL, move_late, &l), 0);
 		while (!in_use(ground(p), way))
-			kvb_usrbio_pool_wait(&ground(p)->pools[way], 1);
+			skv_usrbio_pool_wait(&ground(p)->pools[way], 1);
 		while (atomic_load(&ground(p)->adrift[way]) == 0) {
-			kvb_fake_clock_advance(&p->clock, p->o.read_timeout_ms);
-			kvb_usrbio_pool_wait(&ground(p)->pools[way], 1);
+			skv_fake_clock_advance(&p->clock, p->o.read_timeout_ms);
+			skv_usrbio_pool_wait(&ground(p)->pools[way], 1);
 		}
 		assert_int_equal(pthread_join(thread, NULL), 0);
-		assert_int_equal(l.run.status, KVB_E_IO);
+		assert_int_equal(l.run.status, SKV_E_IO);
 		assert_int_equal(l.run.done, 0);
 		assert_int_equal(l.run.loose, l.write);
 		assert_false(l.run.again);
@@ -447,17 +447,17 @@ static void test_no_answer(void **state)
 	free(data);
 }
 
-static bool adrift(struct kvb_usrbio_ground *g)
+static bool adrift(struct skv_usrbio_ground *g)
 {
 	bool some = false;
 
 	for (uint32_t i = 0; i < g->n_rings; i++) {
-		struct kvb_usrbio_ring *r = &g->rings[KVB_USRBIO_READ][i];
+		struct skv_usrbio_ring *r = &g->rings[SKV_USRBIO_READ][i];
 
-		kvb_usrbio_ring_poll(r);
-		kvb_mutex_lock(&r->lock);
+		skv_usrbio_ring_poll(r);
+		skv_mutex_lock(&r->lock);
 		some |= r->adrift > 0;
-		kvb_mutex_unlock(&r->lock);
+		skv_mutex_unlock(&r->lock);
 	}
 	return some;
 }
@@ -487,42 +487,42 @@ static void let_go(void *ctx, void *kept, void *data, size_t length)
 /* Memory of the caller's stays away until a request on it that was given up comes back. */
 static void test_no_answer_direct(void **state)
 {
-	struct kvblock_pool_options o;
-	struct kvblock_pool_info info;
+	struct slabkv_pool_options o;
+	struct slabkv_pool_info info;
 	struct place *p = *state;
-	struct kvblock_pool *pool;
+	struct slabkv_pool *pool;
 	struct late l = { .p = p };
-	struct kvb_error err;
+	struct skv_error err;
 	pthread_t thread;
 
-	kvblock_pool_options_init(&o);
+	slabkv_pool_options_init(&o);
 	o.bytes = o.buffer_bytes = 2 * MIB;
-	o.kind = KVBLOCK_MEMORY_SHARED;
+	o.kind = SLABKV_MEMORY_SHARED;
 	o.shm_name = "held";
-	assert_int_equal(kvblock_pool_create(&o, &pool, NULL), KVBLOCK_OK);
-	kvblock_pool_info(pool, &info);
-	assert_int_equal(kvb_engine_map(p->engine, info.base, info.bytes, &err), KVB_OK);
-	p->engine->keeper = (struct kvb_engine_keeper){ p, keep, let_go };
+	assert_int_equal(slabkv_pool_create(&o, &pool, NULL), SLABKV_OK);
+	slabkv_pool_info(pool, &info);
+	assert_int_equal(skv_engine_map(p->engine, info.base, info.bytes, &err), SKV_OK);
+	p->engine->keeper = (struct skv_engine_keeper){ p, keep, let_go };
 	fill(info.base, 2 * MIB, 9);
 	write_bytes(p, 0, info.base, 2 * MIB);
 	knobs("hold=1");
 	l.run = run_of(p->r, 0, info.base, 2 * MIB, 2 * MIB, 1, l.iov);
 	assert_int_equal(pthread_create(&thread, NULL, move_late, &l), 0);
 	while (!adrift(ground(p))) {
-		kvb_fake_clock_advance(&p->clock, p->o.read_timeout_ms);
-		kvb_usrbio_pool_wait(&ground(p)->pools[KVB_USRBIO_READ], 1);
+		skv_fake_clock_advance(&p->clock, p->o.read_timeout_ms);
+		skv_usrbio_pool_wait(&ground(p)->pools[SKV_USRBIO_READ], 1);
 	}
 	assert_int_equal(pthread_join(thread, NULL), 0);
-	assert_int_equal(l.run.status, KVB_E_IO);
+	assert_int_equal(l.run.status, SKV_E_IO);
 	assert_true(atomic_load(&keeping.kept) > 0);
 	assert_int_equal(atomic_load(&keeping.gone), 0);
 	knobs("");
 	while (adrift(ground(p)))
-		kvb_usrbio_pool_wait(&ground(p)->pools[KVB_USRBIO_READ], 1);
+		skv_usrbio_pool_wait(&ground(p)->pools[SKV_USRBIO_READ], 1);
 	assert_int_equal(atomic_load(&keeping.gone), atomic_load(&keeping.kept));
-	p->engine->keeper = (struct kvb_engine_keeper){ 0 };
-	kvb_engine_unmap(p->engine, info.base);
-	assert_int_equal(kvblock_pool_destroy(pool), KVBLOCK_OK);
+	p->engine->keeper = (struct skv_engine_keeper){ 0 };
+	skv_engine_unmap(p->engine, info.base);
+	assert_int_equal(slabkv_pool_destroy(pool), SLABKV_OK);
 }
 
 /* ---- another daemon -------------------------------------------------------------------------- */
@@ -531,9 +531,9 @@ static void test_restart(void **state)
 {
 	struct place *p = *state;
 	uint8_t *out = calloc(1, 3 * MIB), *in = calloc(1, 3 * MIB);
-	struct kvb_engine_file *other;
+	struct skv_engine_file *other;
 	struct iovec iov[1];
-	struct kvb_io_run run;
+	struct skv_io_run run;
 
 	assert_non_null(out);
 	assert_non_null(in);
@@ -542,24 +542,24 @@ static void test_restart(void **state)
 	for (int round = 0; round < 3; round++) {
 		restart();
 		run = run_of(p->r, MIB, in, 3 * MIB, 3 * MIB, 1, iov);
-		kvb_engine_read(p->engine, &run, 1, &p->by);
-		assert_int_equal(run.status, KVB_E_IO);
+		skv_engine_read(p->engine, &run, 1, &p->by);
+		assert_int_equal(run.status, SKV_E_IO);
 		assert_true(run.again);
 		run = run_of(p->w, MIB, out, 3 * MIB, 3 * MIB, 1, iov);
-		kvb_engine_write(p->engine, &run, 1, &p->by);
-		assert_int_equal(run.status, KVB_E_IO);
+		skv_engine_write(p->engine, &run, 1, &p->by);
+		assert_int_equal(run.status, SKV_E_IO);
 		assert_true(run.again); /* nothing of it was carried out */
 		assert_true(atomic_load(&ground(p)->lost));
 		/* The next ground has room, although files of the last one are still open. */
-		assert_int_equal(kvb_engine_open(p->engine, rootfd, "slab", false, &other, NULL), KVB_OK);
+		assert_int_equal(skv_engine_open(p->engine, rootfd, "slab", false, &other, NULL), SKV_OK);
 		assert_int_equal(ground(p)->users, 0);
-		kvb_engine_close(p->engine, other);
+		skv_engine_close(p->engine, other);
 		close_files(p);
 		open_files(p);
 		assert_false(atomic_load(&ground(p)->lost));
 		run = run_of(p->r, MIB, in, 3 * MIB, 3 * MIB, 1, iov);
-		kvb_engine_read(p->engine, &run, 1, &p->by);
-		assert_int_equal(run.status, KVB_OK);
+		skv_engine_read(p->engine, &run, 1, &p->by);
+		assert_int_equal(run.status, SKV_OK);
 		assert_memory_equal(in, out, 3 * MIB);
 	}
 	free(out);
@@ -575,17 +575,17 @@ static void test_restart_in_flight(void **state)
 	assert_non_null(data);
 	write_bytes(p, 0, data, MIB);
 	for (int way = 0; way < 2; way++) {
-		struct late l = { .p = p, .write = way == KVB_USRBIO_WRITE };
+		struct late l = { .p = p, .write = way == SKV_USRBIO_WRITE };
 		pthread_t thread;
 
 		knobs("hold=1");
 		l.run = run_of(way ? p->w : p->r, 0, data, MIB, MIB, 1, l.iov);
 		assert_int_equal(pthread_create(&thread, NULL, move_late, &l), 0);
 		while (!in_use(ground(p), way))
-			kvb_usrbio_pool_wait(&ground(p)->pools[way], 1);
+			skv_usrbio_pool_wait(&ground(p)->pools[way], 1);
 		restart();
 		assert_int_equal(pthread_join(thread, NULL), 0);
-		assert_int_equal(l.run.status, KVB_E_IO);
+		assert_int_equal(l.run.status, SKV_E_IO);
 		if (!l.write)
 			assert_true(l.run.again);
 		else /* sent before or after: only the first may still be carried out */
@@ -611,16 +611,16 @@ static void *mix(void *arg)
 	for (int round = 0; round < 6; round++) {
 		size_t n = round % 2 ? 700000 : MIB;
 		int pieces = round % 3 + 1;
-		struct kvb_io_run run;
+		struct skv_io_run run;
 
 		fill(out, pieces * n, at + (uint64_t)round);
 		run = run_of(p->w, at, out, n, n, pieces, iov);
-		kvb_engine_write(p->engine, &run, 1, &p->by);
-		if (run.status != KVB_OK)
+		skv_engine_write(p->engine, &run, 1, &p->by);
+		if (run.status != SKV_OK)
 			break;
 		run = run_of(p->r, at, in, n, n, pieces, iov);
-		kvb_engine_read(p->engine, &run, 1, &p->by);
-		if (run.status != KVB_OK || run.done != run.length || memcmp(in, out, (pieces * n) & ~7ull) != 0)
+		skv_engine_read(p->engine, &run, 1, &p->by);
+		if (run.status != SKV_OK || run.done != run.length || memcmp(in, out, (pieces * n) & ~7ull) != 0)
 			break;
 		l->iov[0].iov_len++;
 	}
@@ -651,28 +651,28 @@ static void test_threads(void **state)
 static void test_no_memory(void **state)
 {
 	struct place *p = *state;
-	const struct kvb_engine_options with = { .hf3fs = &p->o };
+	const struct skv_engine_options with = { .hf3fs = &p->o };
 	static uint8_t data[65536];
 	unsigned long n = 0, asked = 0;
 
 	do {
-		struct kvb_engine_file *f = NULL;
-		struct kvb_engine *e = NULL;
+		struct skv_engine_file *f = NULL;
+		struct skv_engine *e = NULL;
 		struct iovec iov[1];
-		struct kvb_io_run run = { 0 };
+		struct skv_io_run run = { 0 };
 
-		kvb_mem_fail_at(++n);
-		if (kvb_engine_usrbio.create(&with, &e, NULL) == KVB_OK &&
-		    kvb_engine_open(e, rootfd, "slab", true, &f, NULL) == KVB_OK) {
+		skv_mem_fail_at(++n);
+		if (skv_engine_usrbio.create(&with, &e, NULL) == SKV_OK &&
+		    skv_engine_open(e, rootfd, "slab", true, &f, NULL) == SKV_OK) {
 			run = run_of(f, 4096, data, sizeof data, sizeof data, 1, iov);
-			kvb_engine_write(e, &run, 1, &p->by);
-			assert_int_equal(run.status, KVB_OK);
-			kvb_engine_read(e, &run, 1, &p->by);
-			assert_int_equal(run.status, KVB_OK);
+			skv_engine_write(e, &run, 1, &p->by);
+			assert_int_equal(run.status, SKV_OK);
+			skv_engine_read(e, &run, 1, &p->by);
+			assert_int_equal(run.status, SKV_OK);
 		}
-		asked = kvb_mem_count();
-		kvb_mem_fail_at(0);
-		kvb_engine_close(e, f);
+		asked = skv_mem_count();
+		skv_mem_fail_at(0);
+		skv_engine_close(e, f);
 		if (e)
 			e->ops->destroy(e);
 		if (asked < n)
@@ -683,13 +683,13 @@ static void test_no_memory(void **state)
 
 /* ---- what it says ---------------------------------------------------------------------------- */
 
-static void expect_refusal(struct kvblock_hf3fs *o, int status, const char *field, const char *word)
+static void expect_refusal(struct slabkv_hf3fs *o, int status, const char *field, const char *word)
 {
-	const struct kvb_engine_options with = { .hf3fs = o };
-	struct kvb_engine *engine;
-	struct kvb_error err;
+	const struct skv_engine_options with = { .hf3fs = o };
+	struct skv_engine *engine;
+	struct skv_error err;
 
-	assert_int_equal(kvb_engine_usrbio.create(&with, &engine, &err), status);
+	assert_int_equal(skv_engine_usrbio.create(&with, &engine, &err), status);
 	assert_string_equal(err.field, field);
 	if (!strstr(err.message, word))
 		fail_msg("'%s' is not in: %s", word, err.message);
@@ -698,20 +698,20 @@ static void expect_refusal(struct kvblock_hf3fs *o, int status, const char *fiel
 static void test_refusals(void **state)
 {
 	struct place *p = *state;
-	struct kvblock_hf3fs o = p->o;
+	struct slabkv_hf3fs o = p->o;
 
 	o.mount_point = "/nowhere/3fs";
-	expect_refusal(&o, KVB_E_UNAVAILABLE, "hf3fs_mount_point", "/nowhere/3fs: No such file");
+	expect_refusal(&o, SKV_E_UNAVAILABLE, "hf3fs_mount_point", "/nowhere/3fs: No such file");
 	o.mount_point = "/proc";
-	expect_refusal(&o, KVB_E_FOREIGN, "hf3fs_mount_point", "does not lie on a mounted 3FS");
+	expect_refusal(&o, SKV_E_FOREIGN, "hf3fs_mount_point", "does not lie on a mounted 3FS");
 	o.mount_point = root;
 	o.read_iov_size = 64ull << 40;
-	expect_refusal(&o, KVB_E_NO_SPACE, "hf3fs_iov_size", "/dev/shm has");
+	expect_refusal(&o, SKV_E_NO_SPACE, "hf3fs_iov_size", "/dev/shm has");
 	o.read_iov_size = 32 * MIB;
 	knobs("fault=ring:ENOMEM:@3");
-	expect_refusal(&o, KVB_E_UNAVAILABLE, "", "refused a ring");
+	expect_refusal(&o, SKV_E_UNAVAILABLE, "", "refused a ring");
 	knobs("fault=shm:ENOMEM:@1");
-	expect_refusal(&o, KVB_E_UNAVAILABLE, "", "refused a ring");
+	expect_refusal(&o, SKV_E_UNAVAILABLE, "", "refused a ring");
 	knobs("");
 }
 
@@ -719,12 +719,12 @@ static void test_refusals(void **state)
 static void test_depth(void **state)
 {
 	struct place *p = *state;
-	const struct kvb_engine_options with = { .hf3fs = &p->o };
-	struct kvb_engine *engine;
-	struct kvb_error err;
+	const struct skv_engine_options with = { .hf3fs = &p->o };
+	struct skv_engine *engine;
+	struct skv_error err;
 
 	knobs("negative_depth=0");
-	assert_int_equal(kvb_engine_usrbio.create(&with, &engine, &err), KVB_OK);
+	assert_int_equal(skv_engine_usrbio.create(&with, &engine, &err), SKV_OK);
 	engine->ops->destroy(engine);
 	knobs("");
 }
@@ -733,13 +733,13 @@ static void test_depth(void **state)
 static void test_elsewhere(void **state)
 {
 	struct place *p = *state;
-	char dir[] = "/tmp/kvb-usrbio-XXXXXX", path[64];
+	char dir[] = "/tmp/skv-usrbio-XXXXXX", path[64];
 	static uint8_t out[8192], in[8192];
-	struct kvb_engine *any;
-	struct kvb_engine_file *f;
-	struct kvb_error err, unused;
+	struct skv_engine *any;
+	struct skv_engine_file *f;
+	struct skv_error err, unused;
 	struct iovec iov[1];
-	struct kvb_io_run run;
+	struct skv_io_run run;
 	const char *why;
 	int other, fd;
 
@@ -748,25 +748,25 @@ static void test_elsewhere(void **state)
 	fd = openat(other, "plain", O_RDWR | O_CREAT | O_CLOEXEC, 0600);
 	assert_int_equal(ftruncate(fd, 65536), 0);
 	close(fd);
-	assert_int_equal(kvb_engine_make("auto", &p->with, &any, &unused, &err), KVB_OK);
+	assert_int_equal(skv_engine_make("auto", &p->with, &any, &unused, &err), SKV_OK);
 	assert_string_not_equal(any->ops->told(any, &why), "usrbio");
-	assert_int_equal(kvb_engine_open(any, other, "plain", true, &f, &err), KVB_OK);
+	assert_int_equal(skv_engine_open(any, other, "plain", true, &f, &err), SKV_OK);
 	fill(out, sizeof out, 5);
 	run = run_of(f, 4096, out, sizeof out, sizeof out, 1, iov);
-	kvb_engine_write(any, &run, 1, &p->by);
-	assert_int_equal(run.status, KVB_OK);
-	assert_int_equal(kvb_engine_sync(any, f), KVB_OK);
+	skv_engine_write(any, &run, 1, &p->by);
+	assert_int_equal(run.status, SKV_OK);
+	assert_int_equal(skv_engine_sync(any, f), SKV_OK);
 	run = run_of(f, 4096, in, sizeof in, sizeof in, 1, iov);
-	kvb_engine_read(any, &run, 1, &p->by);
+	skv_engine_read(any, &run, 1, &p->by);
 	assert_int_equal(run.done, sizeof in);
 	assert_memory_equal(in, out, sizeof in);
-	kvb_engine_close(any, f);
+	skv_engine_close(any, f);
 	assert_string_not_equal(any->ops->told(any, &why), "usrbio");
 	/* The first file on 3FS makes it native. */
-	assert_int_equal(kvb_engine_open(any, rootfd, "slab", false, &f, &err), KVB_OK);
+	assert_int_equal(skv_engine_open(any, rootfd, "slab", false, &f, &err), SKV_OK);
 	assert_string_equal(any->ops->told(any, &why), "usrbio");
 	assert_string_equal(why, "");
-	kvb_engine_close(any, f);
+	skv_engine_close(any, f);
 	any->ops->destroy(any);
 	snprintf(path, sizeof path, "%s/plain", dir);
 	unlink(path);
@@ -796,7 +796,7 @@ int main(void)
 	char command[128];
 	int rc;
 
-	snprintf(root, sizeof root, "/tmp/kvb-3fs-XXXXXX");
+	snprintf(root, sizeof root, "/tmp/skv-3fs-XXXXXX");
 	if (!mkdtemp(root))
 		return 1;
 	setenv("HF3FS_STANDIN_ROOT", root, 1);

@@ -19,7 +19,7 @@ static int fake_punch(int fd, int n, const size_t *start, const size_t *end, siz
 {
 	assert_int_equal(fd, 7);
 	assert_int_equal(flags, 0);
-	assert_in_range(n, 1, KVB_HF3FS_PUNCH_MAX);
+	assert_in_range(n, 1, SKV_HF3FS_PUNCH_MAX);
 	assert_int_equal(start[0], (size_t)ranges * 2 * 65536);
 	assert_int_equal(end[n - 1], start[n - 1] + 65536);
 	punches++;
@@ -39,31 +39,31 @@ static int fake_mount_point(char *out, int size, const char *path)
 	return sizeof mount;
 }
 
-static const struct kvb_usrbio_lib fake = { .punchhole = fake_punch, .extract_mount_point = fake_mount_point };
+static const struct skv_usrbio_lib fake = { .punchhole = fake_punch, .extract_mount_point = fake_mount_point };
 
 static void test_absent(void **state)
 {
-	const struct kvb_usrbio_lib *lib;
-	struct kvb_error err;
+	const struct skv_usrbio_lib *lib;
+	struct skv_error err;
 
 	(void)state;
-	assert_int_equal(kvb_usrbio_load("/nowhere/libhf3fs_api_shared.so", &lib, &err), KVB_E_UNSUPPORTED);
+	assert_int_equal(skv_usrbio_load("/nowhere/libhf3fs_api_shared.so", &lib, &err), SKV_E_UNSUPPORTED);
 	assert_string_equal(err.field, "hf3fs_lib");
 	assert_non_null(strstr(err.message, "/nowhere/libhf3fs_api_shared.so"));
-	assert_non_null(strstr(err.message, KVB_USRBIO_LIB_ENV));
-	setenv(KVB_USRBIO_LIB_ENV, "/elsewhere/lib.so", 1);
-	assert_int_equal(kvb_usrbio_load(NULL, &lib, &err), KVB_E_UNSUPPORTED);
+	assert_non_null(strstr(err.message, SKV_USRBIO_LIB_ENV));
+	setenv(SKV_USRBIO_LIB_ENV, "/elsewhere/lib.so", 1);
+	assert_int_equal(skv_usrbio_load(NULL, &lib, &err), SKV_E_UNSUPPORTED);
 	assert_non_null(strstr(err.message, "/elsewhere/lib.so"));
-	unsetenv(KVB_USRBIO_LIB_ENV);
+	unsetenv(SKV_USRBIO_LIB_ENV);
 }
 
 static void test_another_library(void **state)
 {
-	const struct kvb_usrbio_lib *lib;
-	struct kvb_error err;
+	const struct skv_usrbio_lib *lib;
+	struct skv_error err;
 
 	(void)state;
-	assert_int_equal(kvb_usrbio_load("libm.so.6", &lib, &err), KVB_E_UNSUPPORTED);
+	assert_int_equal(skv_usrbio_load("libm.so.6", &lib, &err), SKV_E_UNSUPPORTED);
 	assert_non_null(strstr(err.message, "hf3fs_is_hf3fs"));
 }
 
@@ -81,10 +81,10 @@ static void test_limit(void **state)
 	if (pid == 0) {
 		struct rlimit l;
 
-		kvb_usrbio_bound_files(before.rlim_max); /* not beyond: nothing changes */
+		skv_usrbio_bound_files(before.rlim_max); /* not beyond: nothing changes */
 		if (getrlimit(RLIMIT_NOFILE, &l) != 0 || l.rlim_max != before.rlim_max || l.rlim_cur != before.rlim_cur)
 			_exit(1);
-		kvb_usrbio_bound_files(256);
+		skv_usrbio_bound_files(256);
 		_exit(getrlimit(RLIMIT_NOFILE, &l) != 0 || l.rlim_max != 256 || l.rlim_cur > 256 ? 2 : 0);
 	}
 	assert_int_equal(waitpid(pid, &status, 0), pid);
@@ -95,44 +95,44 @@ static void test_limit(void **state)
 static void test_mount_point(void **state)
 {
 	char out[32], small[4] = "";
-	struct kvb_error err;
+	struct skv_error err;
 
 	(void)state;
-	assert_int_equal(kvb_usrbio_mount_point(&fake, "/proc/self", out, sizeof out, &err), KVB_OK);
+	assert_int_equal(skv_usrbio_mount_point(&fake, "/proc/self", out, sizeof out, &err), SKV_OK);
 	assert_string_equal(out, "/3fs/stage");
-	assert_int_equal(kvb_usrbio_mount_point(&fake, "/nowhere/at/all", out, sizeof out, &err), KVB_E_UNAVAILABLE);
+	assert_int_equal(skv_usrbio_mount_point(&fake, "/nowhere/at/all", out, sizeof out, &err), SKV_E_UNAVAILABLE);
 	assert_non_null(strstr(err.message, "/nowhere/at/all"));
-	assert_int_equal(kvb_usrbio_mount_point(&fake, "/dev", out, sizeof out, &err), KVB_E_FOREIGN);
+	assert_int_equal(skv_usrbio_mount_point(&fake, "/dev", out, sizeof out, &err), SKV_E_FOREIGN);
 	assert_non_null(strstr(err.message, "/dev does not lie on a mounted 3FS"));
-	assert_int_equal(kvb_usrbio_mount_point(&fake, "/proc", small, sizeof small, &err), KVB_E_FOREIGN);
+	assert_int_equal(skv_usrbio_mount_point(&fake, "/proc", small, sizeof small, &err), SKV_E_FOREIGN);
 }
 
 static void test_punch(void **state)
 {
 	enum { N = 2500 };
 	static size_t start[N], end[N];
-	struct kvb_error err;
+	struct skv_error err;
 
 	(void)state;
 	for (size_t i = 0; i < N; i++) {
 		start[i] = 2 * i * 65536;
 		end[i] = start[i] + 65536;
 	}
-	assert_int_equal(kvb_usrbio_punch(&fake, 7, 65536, N, start, end, &err), KVB_OK);
+	assert_int_equal(skv_usrbio_punch(&fake, 7, 65536, N, start, end, &err), SKV_OK);
 	assert_int_equal(punches, 3);
 	assert_int_equal(ranges, N);
 	punches = ranges = 0;
 	refuse_at = 2;
-	assert_int_equal(kvb_usrbio_punch(&fake, 7, 65536, N, start, end, &err), KVB_E_IO);
+	assert_int_equal(skv_usrbio_punch(&fake, 7, 65536, N, start, end, &err), SKV_E_IO);
 	assert_int_equal(punches, 2);
 	/* Nothing at all is done when one range is wrong. */
 	punches = 0;
 	end[N - 1]--;
-	assert_int_equal(kvb_usrbio_punch(&fake, 7, 65536, N, start, end, &err), KVB_E_INVALID);
+	assert_int_equal(skv_usrbio_punch(&fake, 7, 65536, N, start, end, &err), SKV_E_INVALID);
 	assert_non_null(strstr(err.message, "2499"));
 	end[N - 1] = start[N - 1];
-	assert_int_equal(kvb_usrbio_punch(&fake, 7, 65536, N, start, end, &err), KVB_E_INVALID);
-	assert_int_equal(kvb_usrbio_punch(&fake, 7, 0, 1, start, end, &err), KVB_E_INVALID);
+	assert_int_equal(skv_usrbio_punch(&fake, 7, 65536, N, start, end, &err), SKV_E_INVALID);
+	assert_int_equal(skv_usrbio_punch(&fake, 7, 0, 1, start, end, &err), SKV_E_INVALID);
 	assert_int_equal(punches, 0);
 }
 

@@ -40,45 +40,45 @@ static double resident(void)
 }
 
 /* Keys as engines make them: hashes. */
-static void make_keys(struct kvb_key *k, uint64_t first)
+static void make_keys(struct skv_key *k, uint64_t first)
 {
 	for (uint64_t i = 0; i < BATCH; i++) {
 		uint64_t n = first + i;
 
-		k[i] = kvb_hash128(&n, sizeof n);
+		k[i] = skv_hash128(&n, sizeof n);
 	}
 }
 
 static void make_instance(struct env *e, uint64_t capacity, bool named)
 {
-	const struct kvb_spec spec = { "kv", 4096 };
-	const struct kvb_instance_spec i = { .tenant = "t", .id = "i", .group = "g", .specs = &spec, .n_specs = 1, .extra = "",
+	const struct skv_spec spec = { "kv", 4096 };
+	const struct skv_instance_spec i = { .tenant = "t", .id = "i", .group = "g", .specs = &spec, .n_specs = 1, .extra = "",
 					     .named = named };
 
-	assert_int_equal(env_storage(e, "s", capacity, 64 << 20), KVB_OK);
-	assert_int_equal(env_group(e, "g", 0, "s"), KVB_OK);
-	assert_int_equal(kvb_core_instance_put(e->core, &i, NULL, &e->err), KVB_OK);
+	assert_int_equal(env_storage(e, "s", capacity, 64 << 20), SKV_OK);
+	assert_int_equal(env_group(e, "g", 0, "s"), SKV_OK);
+	assert_int_equal(skv_core_instance_put(e->core, &i, NULL, &e->err), SKV_OK);
 }
 
-static void put(struct env *e, const struct kvb_key *k, size_t name)
+static void put(struct env *e, const struct skv_key *k, size_t name)
 {
-	static uint8_t bytes[KVB_MAX_BLOCK_NAME];
-	struct kvb_bytes names[BATCH];
-	struct kvb_start_res s;
-	struct kvb_finish_res f;
-	char session[KVB_SESSION_ID_HEX + 1];
+	static uint8_t bytes[SKV_MAX_BLOCK_NAME];
+	struct skv_bytes names[BATCH];
+	struct skv_start_res s;
+	struct skv_finish_res f;
+	char session[SKV_SESSION_ID_HEX + 1];
 
 	for (uint32_t i = 0; i < BATCH; i++)
-		names[i] = (struct kvb_bytes){ bytes, name };
-	assert_int_equal(env_start(e, &(struct env_start){ .keys = k, .n = BATCH, .names = name ? names : NULL }, &s), KVB_OK);
+		names[i] = (struct skv_bytes){ bytes, name };
+	assert_int_equal(env_start(e, &(struct env_start){ .keys = k, .n = BATCH, .names = name ? names : NULL }, &s), SKV_OK);
 	memcpy(session, s.session, sizeof session);
-	assert_int_equal(env_finish(e, session, NULL, 0, &f), KVB_OK);
+	assert_int_equal(env_finish(e, session, NULL, 0, &f), SKV_OK);
 	assert_int_equal(f.committed, BATCH);
 }
 
 static void fill(struct env *e, uint64_t blocks, size_t name)
 {
-	struct kvb_key k[BATCH];
+	struct skv_key k[BATCH];
 	double empty = resident(), wall = seconds(CLOCK_MONOTONIC), cpu = seconds(CLOCK_PROCESS_CPUTIME_ID), worst = 0;
 
 	for (uint64_t n = 0; n < blocks; n += BATCH) {
@@ -106,11 +106,11 @@ static void lookups(struct env *e, uint64_t blocks, enum kind kind)
 {
 	static const char *const what[] = { "all hits, one chain", "all misses", "all hits, scattered" };
 	uint64_t calls = 0, seed = 12345;
-	struct kvb_key k[BATCH];
+	struct skv_key k[BATCH];
 	double spent = 0;
 
 	while (spent < 2) {
-		struct kvb_lookup_res r;
+		struct skv_lookup_res r;
 		double t;
 
 		seed = seed * 6364136223846793005ull + 1442695040888963407ull;
@@ -118,10 +118,10 @@ static void lookups(struct env *e, uint64_t blocks, enum kind kind)
 		for (uint32_t i = 0; kind == SCATTERED && i < BATCH; i++) {
 			uint64_t n = ((seed >> 20) + i * 7919ull * 104729) % blocks;
 
-			k[i] = kvb_hash128(&n, sizeof n);
+			k[i] = skv_hash128(&n, sizeof n);
 		}
 		t = seconds(CLOCK_PROCESS_CPUTIME_ID);
-		assert_int_equal(env_lookup(e, k, BATCH, KVB_LOOKUP_BATCH, 1000, &r), KVB_OK);
+		assert_int_equal(env_lookup(e, k, BATCH, SKV_LOOKUP_BATCH, 1000, &r), SKV_OK);
 		spent += seconds(CLOCK_PROCESS_CPUTIME_ID) - t;
 		calls++;
 	}
@@ -148,16 +148,16 @@ static void restart(struct env *e, bool clean)
 static void clear(struct env *e)
 {
 	double wall = seconds(CLOCK_MONOTONIC), longest = 0, sweep;
-	struct kvb_stats st;
+	struct skv_stats st;
 	uint64_t n;
 
-	assert_int_equal(env_clear(e, NULL, &n), KVB_OK);
+	assert_int_equal(env_clear(e, NULL, &n), SKV_OK);
 	wall = seconds(CLOCK_MONOTONIC) - wall;
 	sweep = seconds(CLOCK_MONOTONIC);
 	for (env_stats(e, &st); st.storages[0].used_bytes; env_stats(e, &st)) {
 		double t = seconds(CLOCK_MONOTONIC);
 
-		kvb_core_tick(e->core);
+		skv_core_tick(e->core);
 		t = seconds(CLOCK_MONOTONIC) - t;
 		longest = t > longest ? t : longest;
 	}
@@ -173,16 +173,16 @@ int main(int argc, char **argv)
 	struct env e;
 
 	blocks -= blocks % BATCH;
-	if (blocks == 0 || name > KVB_MAX_BLOCK_NAME)
+	if (blocks == 0 || name > SKV_MAX_BLOCK_NAME)
 		return 2;
-	snprintf(dir, sizeof dir, "%s/kvb-core-XXXXXX", argc > 2 ? argv[2] : "/tmp");
+	snprintf(dir, sizeof dir, "%s/skv-core-XXXXXX", argc > 2 ? argv[2] : "/tmp");
 	if (!mkdtemp(dir))
 		return 2;
-	snprintf(path, sizeof path, "%s/kvblock.db", dir);
+	snprintf(path, sizeof path, "%s/slabkv.db", dir);
 	env_quiet();
 	env_init(&e);
-	e.ops = &kvb_store_sqlite;
-	e.store_options = (struct kvb_store_options){ .path = path, .durability = KVB_DURABILITY_NORMAL };
+	e.ops = &skv_store_sqlite;
+	e.store_options = (struct skv_store_options){ .path = path, .durability = SKV_DURABILITY_NORMAL };
 	e.o.owner_lease_ms = LEASE_MS;
 	env_open(&e);
 	make_instance(&e, (blocks + blocks / 8 + 65536) * 4096, name > 0);

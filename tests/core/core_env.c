@@ -9,9 +9,9 @@
 
 void env_quiet(void)
 {
-	int fd = getenv("KVB_TEST_LOG") ? STDERR_FILENO : open("/dev/null", O_WRONLY | O_CLOEXEC);
+	int fd = getenv("SKV_TEST_LOG") ? STDERR_FILENO : open("/dev/null", O_WRONLY | O_CLOEXEC);
 
-	kvb_log_setup(fd, false, KVB_LOG_INFO);
+	skv_log_setup(fd, false, SKV_LOG_INFO);
 }
 
 void env_init(struct env *e)
@@ -22,11 +22,11 @@ void env_init(struct env *e)
 
 	memset(e, 0, sizeof *e);
 	snprintf(name, sizeof names[0], "core-test-%d-%u", (int)getpid(), n++);
-	kvb_fake_clock_init(&e->clock, 1000000);
-	kvb_arena_init(&e->arena);
-	e->ops = &kvb_store_memory;
-	e->store_options = (struct kvb_store_options){ .path = name };
-	kvb_core_options_init(&e->o);
+	skv_fake_clock_init(&e->clock, 1000000);
+	skv_arena_init(&e->arena);
+	e->ops = &skv_store_memory;
+	e->store_options = (struct skv_store_options){ .path = name };
+	skv_core_options_init(&e->o);
 	e->o.clock = &e->clock.clock;
 	e->o.manual = true;
 	e->o.owner_lease_ms = 1; /* a crashed owner of this process is over at once */
@@ -42,43 +42,43 @@ void env_init(struct env *e)
 
 void env_arm(struct env *e)
 {
-	struct kvb_fault rule;
+	struct skv_fault rule;
 
 	if (!e->faulty || !e->rule || e->seen >= e->rule->at)
 		return;
 	rule = *e->rule;
 	rule.at -= e->seen;
-	kvb_fault_store_set(e->store, &rule);
+	skv_fault_store_set(e->store, &rule);
 }
 
 void env_open(struct env *e)
 {
-	struct kvb_store *below;
+	struct skv_store *below;
 
-	assert_int_equal(kvb_store_open(e->ops, &e->store_options, &below, &e->err), KVB_OK);
+	assert_int_equal(skv_store_open(e->ops, &e->store_options, &below, &e->err), SKV_OK);
 	e->store = below;
 	if (e->faulty)
-		assert_int_equal(kvb_fault_store_open(below, &e->store, &e->err), KVB_OK);
+		assert_int_equal(skv_fault_store_open(below, &e->store, &e->err), SKV_OK);
 	env_arm(e);
 	e->o.store = e->store;
-	assert_int_equal(kvb_core_create(&e->o, &e->core, &e->err), KVB_OK);
-	assert_int_equal(kvb_core_wait_ready(e->core, 10000), KVB_OK);
-	kvb_core_tick(e->core); /* storages are opened */
+	assert_int_equal(skv_core_create(&e->o, &e->core, &e->err), SKV_OK);
+	assert_int_equal(skv_core_wait_ready(e->core, 10000), SKV_OK);
+	skv_core_tick(e->core); /* storages are opened */
 }
 
 void env_crash(struct env *e)
 {
-	kvb_core_destroy(e->core);
+	skv_core_destroy(e->core);
 	if (e->faulty)
-		e->seen += kvb_fault_store_seen(e->store);
-	kvb_store_close(e->store);
+		e->seen += skv_fault_store_seen(e->store);
+	skv_store_close(e->store);
 	e->core = NULL;
 	e->store = NULL;
 }
 
 void env_shutdown(struct env *e)
 {
-	kvb_core_shutdown(e->core);
+	skv_core_shutdown(e->core);
 	env_crash(e);
 }
 
@@ -86,54 +86,54 @@ void env_destroy(struct env *e)
 {
 	if (e->core)
 		env_crash(e);
-	kvb_arena_destroy(&e->arena);
+	skv_arena_destroy(&e->arena);
 }
 
 void env_advance(struct env *e, uint64_t ms)
 {
-	kvb_fake_clock_advance(&e->clock, ms);
-	kvb_core_tick(e->core);
+	skv_fake_clock_advance(&e->clock, ms);
+	skv_core_tick(e->core);
 }
 
 int env_storage(struct env *e, const char *name, uint64_t capacity, uint64_t unit)
 {
-	struct kvb_storage_spec s = { .name = name, .type = "null", .root = "", .capacity = capacity, .unit = unit,
+	struct skv_storage_spec s = { .name = name, .type = "null", .root = "", .capacity = capacity, .unit = unit,
 				      .file_size = unit * 16, .enabled = true };
 
-	return kvb_core_storage_put(e->core, &s, NULL, &e->err);
+	return skv_core_storage_put(e->core, &s, NULL, &e->err);
 }
 
 int env_group(struct env *e, const char *name, uint64_t capacity, const char *storage)
 {
-	struct kvb_group_spec g = { .name = name, .capacity = capacity, .storages = &storage, .n_storages = 1 };
+	struct skv_group_spec g = { .name = name, .capacity = capacity, .storages = &storage, .n_storages = 1 };
 
-	return kvb_core_group_put(e->core, &g, NULL, NULL, &e->err);
+	return skv_core_group_put(e->core, &g, NULL, NULL, &e->err);
 }
 
-int env_instance(struct env *e, const char *id, const char *group, const struct kvb_spec *specs, uint32_t n)
+int env_instance(struct env *e, const char *id, const char *group, const struct skv_spec *specs, uint32_t n)
 {
-	struct kvb_instance_spec i = { .tenant = "t", .id = id, .group = group, .specs = specs, .n_specs = n, .extra = "" };
+	struct skv_instance_spec i = { .tenant = "t", .id = id, .group = group, .specs = specs, .n_specs = n, .extra = "" };
 
-	return kvb_core_instance_put(e->core, &i, NULL, &e->err);
+	return skv_core_instance_put(e->core, &i, NULL, &e->err);
 }
 
 void env_make(struct env *e, uint64_t capacity, uint64_t unit, uint64_t block)
 {
-	struct kvb_spec spec = { "kv", block };
+	struct skv_spec spec = { "kv", block };
 
-	assert_int_equal(env_storage(e, "s", capacity, unit), KVB_OK);
-	assert_int_equal(env_group(e, "g", 0, "s"), KVB_OK);
-	assert_int_equal(env_instance(e, "i", "g", &spec, 1), KVB_OK);
+	assert_int_equal(env_storage(e, "s", capacity, unit), SKV_OK);
+	assert_int_equal(env_group(e, "g", 0, "s"), SKV_OK);
+	assert_int_equal(env_instance(e, "i", "g", &spec, 1), SKV_OK);
 }
 
 void env_make_pages(struct env *e, uint64_t pages)
 {
-	struct kvb_storage_spec s = { .name = "s", .type = "external", .root = "", .capacity = pages, .enabled = true };
-	struct kvb_spec spec = { "page", 1 };
+	struct skv_storage_spec s = { .name = "s", .type = "external", .root = "", .capacity = pages, .enabled = true };
+	struct skv_spec spec = { "page", 1 };
 
-	assert_int_equal(kvb_core_storage_put(e->core, &s, NULL, &e->err), KVB_OK);
-	assert_int_equal(env_group(e, "g", 0, "s"), KVB_OK);
-	assert_int_equal(env_instance(e, "i", "g", &spec, 1), KVB_OK);
+	assert_int_equal(skv_core_storage_put(e->core, &s, NULL, &e->err), SKV_OK);
+	assert_int_equal(env_group(e, "g", 0, "s"), SKV_OK);
+	assert_int_equal(env_instance(e, "i", "g", &spec, 1), SKV_OK);
 }
 
 struct answer {
@@ -152,12 +152,12 @@ static void on_done(void *ctx, int status)
 /* Ticks until the answer is there; the clock goes on a little, as it would. */
 static int settle(struct env *e, struct answer *a, int rc)
 {
-	if (rc != KVB_PENDING)
+	if (rc != SKV_PENDING)
 		return rc;
 	for (int i = 0; i < 2000 && !a->over; i++) {
-		kvb_core_tick(e->core);
+		skv_core_tick(e->core);
 		if (!a->over && i > 2)
-			kvb_fake_clock_advance(&e->clock, 20);
+			skv_fake_clock_advance(&e->clock, 20);
 	}
 	assert_true(a->over);
 	return a->status;
@@ -165,15 +165,15 @@ static int settle(struct env *e, struct answer *a, int rc)
 
 static void begin(struct env *e)
 {
-	kvb_arena_reset(&e->arena);
-	kvb_error_clear(&e->err);
+	skv_arena_reset(&e->arena);
+	skv_error_clear(&e->err);
 }
 
-int env_start(struct env *e, const struct env_start *s, struct kvb_start_res *res)
+int env_start(struct env *e, const struct env_start *s, struct skv_start_res *res)
 {
 	struct answer a = { 0 };
-	struct kvb_done done = { on_done, &a };
-	struct kvb_start_req req = {
+	struct skv_done done = { on_done, &a };
+	struct skv_start_req req = {
 		.tenant = "t", .instance = s->instance ? s->instance : "i",
 		.request_id = s->request_id ? s->request_id : "", .keys = s->keys, .n_keys = s->n,
 		.specs = s->specs, .n_specs = s->n_specs, .key_specs = s->key_specs, .deadline_ms = s->deadline_ms,
@@ -185,31 +185,31 @@ int env_start(struct env *e, const struct env_start *s, struct kvb_start_res *re
 		req.parent = *s->parent;
 	begin(e);
 	memset(res, 0, sizeof *res);
-	return settle(e, &a, kvb_core_start(e->core, &req, res, &e->arena, &e->err, &done));
+	return settle(e, &a, skv_core_start(e->core, &req, res, &e->arena, &e->err, &done));
 }
 
-int env_finish_req(struct env *e, const struct kvb_finish_req *req, struct kvb_finish_res *res)
+int env_finish_req(struct env *e, const struct skv_finish_req *req, struct skv_finish_res *res)
 {
 	struct answer a = { 0 };
-	struct kvb_done done = { on_done, &a };
+	struct skv_done done = { on_done, &a };
 
 	begin(e);
 	memset(res, 0, sizeof *res);
-	return settle(e, &a, kvb_core_finish(e->core, req, res, &e->arena, &e->err, &done));
+	return settle(e, &a, skv_core_finish(e->core, req, res, &e->arena, &e->err, &done));
 }
 
-int env_finish(struct env *e, const char *session, const uint64_t *sums, uint32_t n_sums, struct kvb_finish_res *res)
+int env_finish(struct env *e, const char *session, const uint64_t *sums, uint32_t n_sums, struct skv_finish_res *res)
 {
-	struct kvb_finish_req req = { .tenant = "t", .session = session, .mask_kind = KVB_MASK_ALL, .checksums = sums,
+	struct skv_finish_req req = { .tenant = "t", .session = session, .mask_kind = SKV_MASK_ALL, .checksums = sums,
 				      .n_checksums = n_sums };
 
 	return env_finish_req(e, &req, res);
 }
 
 int env_finish_mask(struct env *e, const char *session, const bool *mask, uint32_t n, bool quiesced,
-		    struct kvb_finish_res *res)
+		    struct skv_finish_res *res)
 {
-	struct kvb_finish_req req = { .tenant = "t", .session = session, .mask_kind = KVB_MASK_BITS, .mask = mask,
+	struct skv_finish_req req = { .tenant = "t", .session = session, .mask_kind = SKV_MASK_BITS, .mask = mask,
 				      .mask_count = n, .quiesced = quiesced };
 
 	return env_finish_req(e, &req, res);
@@ -218,53 +218,53 @@ int env_finish_mask(struct env *e, const char *session, const bool *mask, uint32
 int env_abort(struct env *e, const char *session, bool quiesced)
 {
 	struct answer a = { 0 };
-	struct kvb_done done = { on_done, &a };
-	struct kvb_abort_req req = { .tenant = "t", .session = session, .quiesced = quiesced };
-	struct kvb_finish_res res;
+	struct skv_done done = { on_done, &a };
+	struct skv_abort_req req = { .tenant = "t", .session = session, .quiesced = quiesced };
+	struct skv_finish_res res;
 
 	begin(e);
-	return settle(e, &a, kvb_core_abort(e->core, &req, &res, &e->arena, &e->err, &done));
+	return settle(e, &a, skv_core_abort(e->core, &req, &res, &e->arena, &e->err, &done));
 }
 
-int env_settle(struct env *e, const struct kvb_settle_req *req, struct kvb_settle_res *res)
+int env_settle(struct env *e, const struct skv_settle_req *req, struct skv_settle_res *res)
 {
 	struct answer a = { 0 };
-	struct kvb_done done = { on_done, &a };
+	struct skv_done done = { on_done, &a };
 
 	begin(e);
 	memset(res, 0, sizeof *res);
-	return settle(e, &a, kvb_core_settle(e->core, req, res, &e->arena, &e->err, &done));
+	return settle(e, &a, skv_core_settle(e->core, req, res, &e->arena, &e->err, &done));
 }
 
-int env_lookup_req(struct env *e, const struct kvb_lookup_req *req, struct kvb_lookup_res *res)
+int env_lookup_req(struct env *e, const struct skv_lookup_req *req, struct skv_lookup_res *res)
 {
 	struct answer a = { 0 };
-	struct kvb_done done = { on_done, &a };
+	struct skv_done done = { on_done, &a };
 
 	begin(e);
 	memset(res, 0, sizeof *res);
-	return settle(e, &a, kvb_core_lookup(e->core, req, res, &e->arena, &e->err, &done));
+	return settle(e, &a, skv_core_lookup(e->core, req, res, &e->arena, &e->err, &done));
 }
 
-int env_lookup(struct env *e, const struct kvb_key *keys, uint32_t n, enum kvb_lookup_mode mode, uint32_t lease_ms,
-	       struct kvb_lookup_res *res)
+int env_lookup(struct env *e, const struct skv_key *keys, uint32_t n, enum skv_lookup_mode mode, uint32_t lease_ms,
+	       struct skv_lookup_res *res)
 {
-	struct kvb_lookup_req req = { .tenant = "t", .instance = "i", .mode = mode, .keys = keys, .n_keys = n,
+	struct skv_lookup_req req = { .tenant = "t", .instance = "i", .mode = mode, .keys = keys, .n_keys = n,
 				      .lease_ms = lease_ms };
 
 	return env_lookup_req(e, &req, res);
 }
 
-int env_delete(struct env *e, const struct kvb_key *keys, uint32_t n, uint32_t *deleted)
+int env_delete(struct env *e, const struct skv_key *keys, uint32_t n, uint32_t *deleted)
 {
 	struct answer a = { 0 };
-	struct kvb_done done = { on_done, &a };
-	struct kvb_delete_req req = { .tenant = "t", .instance = "i", .keys = keys, .n_keys = n };
-	struct kvb_delete_res res = { 0 };
+	struct skv_done done = { on_done, &a };
+	struct skv_delete_req req = { .tenant = "t", .instance = "i", .keys = keys, .n_keys = n };
+	struct skv_delete_res res = { 0 };
 	int rc;
 
 	begin(e);
-	rc = settle(e, &a, kvb_core_delete(e->core, &req, &res, &e->arena, &e->err, &done));
+	rc = settle(e, &a, skv_core_delete(e->core, &req, &res, &e->arena, &e->err, &done));
 	*deleted = res.deleted;
 	return rc;
 }
@@ -272,13 +272,13 @@ int env_delete(struct env *e, const struct kvb_key *keys, uint32_t n, uint32_t *
 int env_trim(struct env *e, uint64_t from_ms, uint64_t to_ms, uint64_t *deleted)
 {
 	struct answer a = { 0 };
-	struct kvb_done done = { on_done, &a };
-	struct kvb_trim_req req = { .tenant = "t", .instance = "i", .from_ms = from_ms, .to_ms = to_ms };
-	struct kvb_trim_res res = { 0 };
+	struct skv_done done = { on_done, &a };
+	struct skv_trim_req req = { .tenant = "t", .instance = "i", .from_ms = from_ms, .to_ms = to_ms };
+	struct skv_trim_res res = { 0 };
 	int rc;
 
 	begin(e);
-	rc = settle(e, &a, kvb_core_trim(e->core, &req, &res, &e->arena, &e->err, &done));
+	rc = settle(e, &a, skv_core_trim(e->core, &req, &res, &e->arena, &e->err, &done));
 	*deleted = res.deleted;
 	return rc;
 }
@@ -286,92 +286,92 @@ int env_trim(struct env *e, uint64_t from_ms, uint64_t to_ms, uint64_t *deleted)
 int env_clear(struct env *e, const char *instance, uint64_t *deleted)
 {
 	struct answer a = { 0 };
-	struct kvb_done done = { on_done, &a };
-	struct kvb_clear_req req = { .tenant = "t", .instance = instance ? instance : "i" };
-	struct kvb_clear_res res = { 0 };
+	struct skv_done done = { on_done, &a };
+	struct skv_clear_req req = { .tenant = "t", .instance = instance ? instance : "i" };
+	struct skv_clear_res res = { 0 };
 	int rc;
 
 	begin(e);
-	rc = settle(e, &a, kvb_core_clear(e->core, &req, &res, &e->arena, &e->err, &done));
+	rc = settle(e, &a, skv_core_clear(e->core, &req, &res, &e->arena, &e->err, &done));
 	*deleted = res.deleted;
 	return rc;
 }
 
-int env_pin(struct env *e, const struct kvb_key *keys, uint32_t n, enum kvb_pin_kind kind, uint64_t ttl_ms,
-	    struct kvb_pin_res *res)
+int env_pin(struct env *e, const struct skv_key *keys, uint32_t n, enum skv_pin_kind kind, uint64_t ttl_ms,
+	    struct skv_pin_res *res)
 {
 	struct answer a = { 0 };
-	struct kvb_done done = { on_done, &a };
-	struct kvb_pin_req req = { .tenant = "t", .instance = "i", .keys = keys, .n_keys = n, .kind = kind, .ttl_ms = ttl_ms };
+	struct skv_done done = { on_done, &a };
+	struct skv_pin_req req = { .tenant = "t", .instance = "i", .keys = keys, .n_keys = n, .kind = kind, .ttl_ms = ttl_ms };
 
 	begin(e);
 	memset(res, 0, sizeof *res);
-	return settle(e, &a, kvb_core_pin(e->core, &req, res, &e->arena, &e->err, &done));
+	return settle(e, &a, skv_core_pin(e->core, &req, res, &e->arena, &e->err, &done));
 }
 
-int env_unpin(struct env *e, const struct kvb_key *keys, uint32_t n, uint64_t *unpinned)
+int env_unpin(struct env *e, const struct skv_key *keys, uint32_t n, uint64_t *unpinned)
 {
 	struct answer a = { 0 };
-	struct kvb_done done = { on_done, &a };
-	struct kvb_unpin_req req = { .tenant = "t", .instance = "i", .keys = keys, .n_keys = n };
-	struct kvb_unpin_res res = { 0 };
+	struct skv_done done = { on_done, &a };
+	struct skv_unpin_req req = { .tenant = "t", .instance = "i", .keys = keys, .n_keys = n };
+	struct skv_unpin_res res = { 0 };
 	int rc;
 
 	begin(e);
-	rc = settle(e, &a, kvb_core_unpin(e->core, &req, &res, &e->arena, &e->err, &done));
+	rc = settle(e, &a, skv_core_unpin(e->core, &req, &res, &e->arena, &e->err, &done));
 	*unpinned = res.unpinned;
 	return rc;
 }
 
-uint32_t env_match(struct env *e, const struct kvb_key *keys, uint32_t n)
+uint32_t env_match(struct env *e, const struct skv_key *keys, uint32_t n)
 {
 	const char *id = "i";
-	struct kvb_match_req req = { .tenant = "t", .instances = &id, .n_instances = 1, .keys = keys, .n_keys = n };
-	struct kvb_match_res res;
+	struct skv_match_req req = { .tenant = "t", .instances = &id, .n_instances = 1, .keys = keys, .n_keys = n };
+	struct skv_match_res res;
 
 	begin(e);
-	assert_int_equal(kvb_core_match(e->core, &req, &res, &e->arena, &e->err), KVB_OK);
+	assert_int_equal(skv_core_match(e->core, &req, &res, &e->arena, &e->err), SKV_OK);
 	return res.matched[0];
 }
 
-uint32_t env_put(struct env *e, const struct kvb_key *keys, uint32_t n)
+uint32_t env_put(struct env *e, const struct skv_key *keys, uint32_t n)
 {
-	struct kvb_start_res s;
-	struct kvb_finish_res f;
-	char session[KVB_SESSION_ID_HEX + 1];
+	struct skv_start_res s;
+	struct skv_finish_res f;
+	char session[SKV_SESSION_ID_HEX + 1];
 	uint32_t n_write;
 	int rc = env_start(e, &(struct env_start){ .keys = keys, .n = n }, &s);
 
-	if (rc != KVB_OK)
-		print_error("start: %s %s\n", kvb_status_name(rc), e->err.message);
-	assert_int_equal(rc, KVB_OK);
+	if (rc != SKV_OK)
+		print_error("start: %s %s\n", skv_status_name(rc), e->err.message);
+	assert_int_equal(rc, SKV_OK);
 	n_write = s.n_write;
 	if (n_write == 0)
 		return 0;
 	memcpy(session, s.session, sizeof session);
-	assert_int_equal(env_finish(e, session, NULL, 0, &f), KVB_OK);
+	assert_int_equal(env_finish(e, session, NULL, 0, &f), SKV_OK);
 	assert_int_equal(f.committed, n_write);
 	return n_write;
 }
 
-void env_stats(struct env *e, struct kvb_stats *out)
+void env_stats(struct env *e, struct skv_stats *out)
 {
 	begin(e);
-	assert_int_equal(kvb_core_stats(e->core, &e->arena, out, &e->err), KVB_OK);
+	assert_int_equal(skv_core_stats(e->core, &e->arena, out, &e->err), SKV_OK);
 }
 
-void env_keys(struct kvb_key *keys, uint32_t n, uint64_t hi, uint64_t first)
+void env_keys(struct skv_key *keys, uint32_t n, uint64_t hi, uint64_t first)
 {
 	for (uint32_t i = 0; i < n; i++)
-		keys[i] = (struct kvb_key){ hi, first + i };
+		keys[i] = (struct skv_key){ hi, first + i };
 }
 
 void env_check(struct env *e)
 {
-	struct kvb_error err = { 0 };
-	int rc = kvb_core_check(e->core, &err);
+	struct skv_error err = { 0 };
+	int rc = skv_core_check(e->core, &err);
 
-	if (rc != KVB_OK)
+	if (rc != SKV_OK)
 		print_error("check: %s\n", err.message);
-	assert_int_equal(rc, KVB_OK);
+	assert_int_equal(rc, SKV_OK);
 }

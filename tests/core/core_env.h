@@ -4,8 +4,8 @@
  * The core runs in manual mode: every call here that must wait ticks it until the answer is there.
  * Storages are of type "null" (addresses only). env_crash + env_open is a kill -9 and a restart.
  */
-#ifndef KVB_TESTS_CORE_ENV_H
-#define KVB_TESTS_CORE_ENV_H
+#ifndef SKV_TESTS_CORE_ENV_H
+#define SKV_TESTS_CORE_ENV_H
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -13,26 +13,26 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include <kvb/core.h>
-#include <kvb/lock.h>
-#include <kvb/log.h>
-#include <kvb/store.h>
+#include <skv/core.h>
+#include <skv/lock.h>
+#include <skv/log.h>
+#include <skv/store.h>
 
 struct env {
-	struct kvb_fake_clock clock;
-	const struct kvb_store_ops *ops;
-	struct kvb_store_options store_options;
-	struct kvb_store *store;
-	struct kvb_core *core;
-	struct kvb_core_options o;
-	struct kvb_arena arena; /* of the newest call's answer */
-	struct kvb_error err;
+	struct skv_fake_clock clock;
+	const struct skv_store_ops *ops;
+	struct skv_store_options store_options;
+	struct skv_store *store;
+	struct skv_core *core;
+	struct skv_core_options o;
+	struct skv_arena arena; /* of the newest call's answer */
+	struct skv_error err;
 	bool faulty; /* put the fault backend on top */
-	const struct kvb_fault *rule; /* set on it; its `at` counts on over reopenings */
+	const struct skv_fault *rule; /* set on it; its `at` counts on over reopenings */
 	uint64_t seen;                /* matching calls of stores that are closed by now */
 };
 
-/* No log unless KVB_TEST_LOG is set: these tests provoke what it would tell. */
+/* No log unless SKV_TEST_LOG is set: these tests provoke what it would tell. */
 void env_quiet(void);
 /* Defaults: a fresh named memory store, grace 1000 ms, leases 10 s at most. Nothing is opened. */
 void env_init(struct env *e);
@@ -53,50 +53,50 @@ void env_make(struct env *e, uint64_t capacity, uint64_t unit, uint64_t block);
 void env_make_pages(struct env *e, uint64_t pages);
 int env_storage(struct env *e, const char *name, uint64_t capacity, uint64_t unit);
 int env_group(struct env *e, const char *name, uint64_t capacity, const char *storage);
-int env_instance(struct env *e, const char *id, const char *group, const struct kvb_spec *specs, uint32_t n);
+int env_instance(struct env *e, const char *id, const char *group, const struct skv_spec *specs, uint32_t n);
 
 /* Calls that wait. Results are valid until the next call. Statuses as the core's. */
 struct env_start {
 	const char *instance;   /* "i" */
 	const char *request_id; /* "" */
-	const struct kvb_key *keys;
+	const struct skv_key *keys;
 	uint32_t n;
 	const char *const *specs;
 	uint32_t n_specs;
 	const uint32_t *key_specs;
 	uint32_t deadline_ms;
-	const struct kvb_key *parent;
-	const struct kvb_bytes *names;
+	const struct skv_key *parent;
+	const struct skv_bytes *names;
 	const uint64_t *places;
 	uint32_t grace_ms;
 	bool fit, whole, loose, anonymous, want_existing;
 };
-int env_start(struct env *e, const struct env_start *s, struct kvb_start_res *res);
-int env_finish(struct env *e, const char *session, const uint64_t *sums, uint32_t n_sums, struct kvb_finish_res *res);
+int env_start(struct env *e, const struct env_start *s, struct skv_start_res *res);
+int env_finish(struct env *e, const char *session, const uint64_t *sums, uint32_t n_sums, struct skv_finish_res *res);
 int env_finish_mask(struct env *e, const char *session, const bool *mask, uint32_t n, bool quiesced,
-		    struct kvb_finish_res *res);
-int env_finish_req(struct env *e, const struct kvb_finish_req *req, struct kvb_finish_res *res);
+		    struct skv_finish_res *res);
+int env_finish_req(struct env *e, const struct skv_finish_req *req, struct skv_finish_res *res);
 int env_abort(struct env *e, const char *session, bool quiesced);
-int env_settle(struct env *e, const struct kvb_settle_req *req, struct kvb_settle_res *res);
-int env_lookup_req(struct env *e, const struct kvb_lookup_req *req, struct kvb_lookup_res *res);
-int env_lookup(struct env *e, const struct kvb_key *keys, uint32_t n, enum kvb_lookup_mode mode, uint32_t lease_ms,
-	       struct kvb_lookup_res *res);
-int env_delete(struct env *e, const struct kvb_key *keys, uint32_t n, uint32_t *deleted);
+int env_settle(struct env *e, const struct skv_settle_req *req, struct skv_settle_res *res);
+int env_lookup_req(struct env *e, const struct skv_lookup_req *req, struct skv_lookup_res *res);
+int env_lookup(struct env *e, const struct skv_key *keys, uint32_t n, enum skv_lookup_mode mode, uint32_t lease_ms,
+	       struct skv_lookup_res *res);
+int env_delete(struct env *e, const struct skv_key *keys, uint32_t n, uint32_t *deleted);
 /* Of instance "i". */
 int env_trim(struct env *e, uint64_t from_ms, uint64_t to_ms, uint64_t *deleted);
 /* instance NULL = "i". */
 int env_clear(struct env *e, const char *instance, uint64_t *deleted);
 /* Of instance "i". *res is valid until the next call. */
-int env_pin(struct env *e, const struct kvb_key *keys, uint32_t n, enum kvb_pin_kind kind, uint64_t ttl_ms,
-	    struct kvb_pin_res *res);
+int env_pin(struct env *e, const struct skv_key *keys, uint32_t n, enum skv_pin_kind kind, uint64_t ttl_ms,
+	    struct skv_pin_res *res);
 /* n 0 = all. */
-int env_unpin(struct env *e, const struct kvb_key *keys, uint32_t n, uint64_t *unpinned);
-uint32_t env_match(struct env *e, const struct kvb_key *keys, uint32_t n);
+int env_unpin(struct env *e, const struct skv_key *keys, uint32_t n, uint64_t *unpinned);
+uint32_t env_match(struct env *e, const struct skv_key *keys, uint32_t n);
 /* start + finish of n blocks of "i", all committed; returns how many were written. */
-uint32_t env_put(struct env *e, const struct kvb_key *keys, uint32_t n);
-void env_stats(struct env *e, struct kvb_stats *out);
+uint32_t env_put(struct env *e, const struct skv_key *keys, uint32_t n);
+void env_stats(struct env *e, struct skv_stats *out);
 /* Keys {hi, first}, {hi, first + 1}... */
-void env_keys(struct kvb_key *keys, uint32_t n, uint64_t hi, uint64_t first);
+void env_keys(struct skv_key *keys, uint32_t n, uint64_t hi, uint64_t first);
 void env_check(struct env *e);
 
 #endif

@@ -13,19 +13,19 @@
 
 static int put_instance(struct env *e, const char *id, const char *group)
 {
-	static const struct kvb_spec spec = { "kv", BLOCK };
-	const struct kvb_instance_spec i = { .tenant = "t", .id = id, .group = group, .specs = &spec, .n_specs = 1,
+	static const struct skv_spec spec = { "kv", BLOCK };
+	const struct skv_instance_spec i = { .tenant = "t", .id = id, .group = group, .specs = &spec, .n_specs = 1,
 					     .extra = "", .named = true };
 
-	return kvb_core_instance_put(e->core, &i, NULL, &e->err);
+	return skv_core_instance_put(e->core, &i, NULL, &e->err);
 }
 
 static void make(struct env *e, uint64_t files)
 {
 	env_open(e);
-	assert_int_equal(env_storage(e, "s", files * 256 * BLOCK, 16 * BLOCK), KVB_OK);
-	assert_int_equal(env_group(e, "g", 0, "s"), KVB_OK);
-	assert_int_equal(put_instance(e, "i", "g"), KVB_OK);
+	assert_int_equal(env_storage(e, "s", files * 256 * BLOCK, 16 * BLOCK), SKV_OK);
+	assert_int_equal(env_group(e, "g", 0, "s"), SKV_OK);
+	assert_int_equal(put_instance(e, "i", "g"), SKV_OK);
 }
 
 static int setup(void **state)
@@ -65,7 +65,7 @@ static void reopen(struct env *e, enum restart how)
 /* What the storage has: slots of blocks, slots that wait. */
 static void count(struct env *e, uint64_t *used, uint64_t *held)
 {
-	struct kvb_stats st;
+	struct skv_stats st;
 
 	env_stats(e, &st);
 	*used = st.storages[0].used_bytes / BLOCK;
@@ -81,19 +81,19 @@ static void expect_slots(struct env *e, uint64_t used, uint64_t held)
 	assert_int_equal(h, held);
 }
 
-static uint32_t found(struct env *e, const struct kvb_key *k, uint32_t n)
+static uint32_t found(struct env *e, const struct skv_key *k, uint32_t n)
 {
-	struct kvb_lookup_res r;
+	struct skv_lookup_res r;
 
-	assert_int_equal(env_lookup(e, k, n, KVB_LOOKUP_BATCH, 0, &r), KVB_OK);
+	assert_int_equal(env_lookup(e, k, n, SKV_LOOKUP_BATCH, 0, &r), SKV_OK);
 	return r.matched;
 }
 
-static void lease(struct env *e, const struct kvb_key *k, uint32_t n, uint32_t ms)
+static void lease(struct env *e, const struct skv_key *k, uint32_t n, uint32_t ms)
 {
-	struct kvb_lookup_res r;
+	struct skv_lookup_res r;
 
-	assert_int_equal(env_lookup(e, k, n, KVB_LOOKUP_BATCH, ms, &r), KVB_OK);
+	assert_int_equal(env_lookup(e, k, n, SKV_LOOKUP_BATCH, ms, &r), SKV_OK);
 	assert_int_equal(r.matched, n);
 	assert_int_equal(r.lease_ms, ms);
 }
@@ -102,33 +102,33 @@ static uint64_t clear(struct env *e)
 {
 	uint64_t n;
 
-	assert_int_equal(env_clear(e, NULL, &n), KVB_OK);
+	assert_int_equal(env_clear(e, NULL, &n), SKV_OK);
 	return n;
 }
 
-static void open_session(struct env *e, const struct kvb_key *k, uint32_t n, const char *id, char session[33])
+static void open_session(struct env *e, const struct skv_key *k, uint32_t n, const char *id, char session[33])
 {
-	struct kvb_start_res r;
+	struct skv_start_res r;
 
-	assert_int_equal(env_start(e, &(struct env_start){ .request_id = id, .keys = k, .n = n }, &r), KVB_OK);
+	assert_int_equal(env_start(e, &(struct env_start){ .request_id = id, .keys = k, .n = n }, &r), SKV_OK);
 	assert_int_equal(r.n_write, n);
 	memcpy(session, r.session, 33);
 }
 
 /* Calls that do not wait. */
 struct call {
-	struct kvb_arena arena;
-	struct kvb_error err;
+	struct skv_arena arena;
+	struct skv_error err;
 	bool over;
 	int status;
 	union {
-		struct kvb_clear_res clear;
-		struct kvb_start_res start;
-		struct kvb_finish_res finish;
+		struct skv_clear_res clear;
+		struct skv_start_res start;
+		struct skv_finish_res finish;
 	} res;
-	struct kvb_clear_req clear;
-	struct kvb_start_req start;
-	struct kvb_finish_req finish;
+	struct skv_clear_req clear;
+	struct skv_start_req start;
+	struct skv_finish_req finish;
 };
 
 static void on_done(void *ctx, int status)
@@ -139,41 +139,41 @@ static void on_done(void *ctx, int status)
 	c->status = status;
 }
 
-static struct kvb_done begin(struct call *c)
+static struct skv_done begin(struct call *c)
 {
 	memset(c, 0, sizeof *c);
-	kvb_arena_init(&c->arena);
-	return (struct kvb_done){ on_done, c };
+	skv_arena_init(&c->arena);
+	return (struct skv_done){ on_done, c };
 }
 
 static void began(struct call *c, int rc)
 {
-	if (rc != KVB_PENDING)
+	if (rc != SKV_PENDING)
 		on_done(c, rc);
 }
 
 static void begin_clear(struct env *e, struct call *c)
 {
-	struct kvb_done done = begin(c);
+	struct skv_done done = begin(c);
 
-	c->clear = (struct kvb_clear_req){ .tenant = "t", .instance = "i" };
-	began(c, kvb_core_clear(e->core, &c->clear, &c->res.clear, &c->arena, &c->err, &done));
+	c->clear = (struct skv_clear_req){ .tenant = "t", .instance = "i" };
+	began(c, skv_core_clear(e->core, &c->clear, &c->res.clear, &c->arena, &c->err, &done));
 }
 
-static void begin_start(struct env *e, struct call *c, const struct kvb_key *k, uint32_t n)
+static void begin_start(struct env *e, struct call *c, const struct skv_key *k, uint32_t n)
 {
-	struct kvb_done done = begin(c);
+	struct skv_done done = begin(c);
 
-	c->start = (struct kvb_start_req){ .tenant = "t", .instance = "i", .request_id = "", .keys = k, .n_keys = n };
-	began(c, kvb_core_start(e->core, &c->start, &c->res.start, &c->arena, &c->err, &done));
+	c->start = (struct skv_start_req){ .tenant = "t", .instance = "i", .request_id = "", .keys = k, .n_keys = n };
+	began(c, skv_core_start(e->core, &c->start, &c->res.start, &c->arena, &c->err, &done));
 }
 
 static void begin_finish(struct env *e, struct call *c, const char *session)
 {
-	struct kvb_done done = begin(c);
+	struct skv_done done = begin(c);
 
-	c->finish = (struct kvb_finish_req){ .tenant = "t", .session = session, .mask_kind = KVB_MASK_ALL };
-	began(c, kvb_core_finish(e->core, &c->finish, &c->res.finish, &c->arena, &c->err, &done));
+	c->finish = (struct skv_finish_req){ .tenant = "t", .session = session, .mask_kind = SKV_MASK_ALL };
+	began(c, skv_core_finish(e->core, &c->finish, &c->res.finish, &c->arena, &c->err, &done));
 }
 
 static int end_call(struct call *c)
@@ -181,7 +181,7 @@ static int end_call(struct call *c)
 	int status = c->status;
 
 	assert_true(c->over);
-	kvb_arena_destroy(&c->arena);
+	skv_arena_destroy(&c->arena);
 	return status;
 }
 
@@ -190,8 +190,8 @@ static int end_call(struct call *c)
 static void test_clear(void **state)
 {
 	struct env *e = *state;
-	struct kvb_key k[SLOTS];
-	struct kvb_stats st;
+	struct skv_key k[SLOTS];
+	struct skv_stats st;
 
 	env_keys(k, SLOTS, 1, 1);
 	for (int how = NONE; how < RESTARTS; how++) {
@@ -216,7 +216,7 @@ static void test_clear(void **state)
 	{
 		uint64_t n;
 
-		assert_int_equal(env_clear(e, "none", &n), KVB_E_NOT_FOUND);
+		assert_int_equal(env_clear(e, "none", &n), SKV_E_NOT_FOUND);
 	}
 }
 
@@ -224,10 +224,10 @@ static void test_clear(void **state)
  * blocks, too. */
 static void test_room_at_once(void **state)
 {
-	static struct kvb_key k[64 * SLOTS];
-	const struct kvb_spec spec = { "kv", 3 * BLOCK };
-	struct kvb_core_counters n, before;
-	struct kvb_start_res r;
+	static struct skv_key k[64 * SLOTS];
+	const struct skv_spec spec = { "kv", 3 * BLOCK };
+	struct skv_core_counters n, before;
+	struct skv_start_res r;
 	struct env e;
 
 	(void)state;
@@ -236,15 +236,15 @@ static void test_room_at_once(void **state)
 	env_keys(k, 64 * SLOTS, 1, 0);
 	assert_int_equal(env_put(&e, k, 64 * SLOTS), 64 * SLOTS);
 	assert_int_equal(clear(&e), 64 * SLOTS);
-	kvb_core_counters_get(e.core, &before);
+	skv_core_counters_get(e.core, &before);
 	assert_int_equal(env_put(&e, k, 64 * SLOTS), 64 * SLOTS);
-	kvb_core_counters_get(e.core, &n);
+	skv_core_counters_get(e.core, &n);
 	assert_int_equal(n.start_waits, before.start_waits);
-	assert_int_equal(env_instance(&e, "wide", "g", &spec, 1), KVB_OK);
+	assert_int_equal(env_instance(&e, "wide", "g", &spec, 1), SKV_OK);
 	assert_int_equal(clear(&e), 64 * SLOTS);
-	assert_int_equal(env_start(&e, &(struct env_start){ .instance = "wide", .keys = k, .n = 4096 }, &r), KVB_OK);
+	assert_int_equal(env_start(&e, &(struct env_start){ .instance = "wide", .keys = k, .n = 4096 }, &r), SKV_OK);
 	assert_int_equal(r.n_write, 4096);
-	kvb_core_counters_get(e.core, &n);
+	skv_core_counters_get(e.core, &n);
 	assert_int_equal(n.evicted_blocks, 0);
 	env_check(&e);
 	env_destroy(&e);
@@ -254,24 +254,24 @@ static void test_room_at_once(void **state)
 static void test_start_behind_clear(void **state)
 {
 	struct env *e = *state;
-	struct kvb_key k[SLOTS], j[10];
-	struct kvb_core_counters n;
+	struct skv_key k[SLOTS], j[10];
+	struct skv_core_counters n;
 	struct call c, s;
 
 	env_keys(k, SLOTS, 1, 1);
 	env_keys(j, 10, 2, 1);
-	assert_int_equal(put_instance(e, "j", "g"), KVB_OK);
+	assert_int_equal(put_instance(e, "j", "g"), SKV_OK);
 	assert_int_equal(env_put(e, k, SLOTS), SLOTS);
 	begin_clear(e, &c);
 	assert_false(c.over);
 	begin_start(e, &s, k, SLOTS);
 	assert_false(s.over);
 	for (int i = 0; i < 4; i++)
-		kvb_core_tick(e->core);
-	assert_int_equal(end_call(&c), KVB_OK);
+		skv_core_tick(e->core);
+	assert_int_equal(end_call(&c), SKV_OK);
 	assert_int_equal(s.res.start.n_write, SLOTS);
-	assert_int_equal(end_call(&s), KVB_OK);
-	kvb_core_counters_get(e->core, &n);
+	assert_int_equal(end_call(&s), SKV_OK);
+	skv_core_counters_get(e->core, &n);
 	assert_int_equal(n.evicted_blocks, 0);
 }
 
@@ -279,7 +279,7 @@ static void test_start_behind_clear(void **state)
 static void test_leases(void **state)
 {
 	struct env *e = *state;
-	struct kvb_key k[100], other[SLOTS];
+	struct skv_key k[100], other[SLOTS];
 
 	env_keys(k, 100, 1, 1);
 	env_keys(other, SLOTS, 2, 1);
@@ -320,7 +320,7 @@ static void test_leases(void **state)
 	env_advance(e, 2000);
 	assert_int_equal(clear(e), 100);
 	env_crash(e);
-	kvb_fake_clock_advance(&e->clock, 2000);
+	skv_fake_clock_advance(&e->clock, 2000);
 	e->o.boot_id = "bbbbbbbb-0000-4000-8000-000000000002";
 	env_open(e);
 	expect_slots(e, 0, 100);
@@ -344,7 +344,7 @@ static void test_leases(void **state)
 static void test_checkpoint_before_sweep(void **state)
 {
 	struct env *e = *state;
-	struct kvb_key k[100];
+	struct skv_key k[100];
 
 	env_keys(k, 100, 1, 1);
 	assert_int_equal(env_put(e, k, 100), 100);
@@ -370,9 +370,9 @@ static void test_checkpoint_before_sweep(void **state)
 static void test_sessions(void **state)
 {
 	struct env *e = *state;
-	struct kvb_key k[60];
-	struct kvb_finish_res f;
-	struct kvb_start_res r;
+	struct skv_key k[60];
+	struct skv_finish_res f;
+	struct skv_start_res r;
 	char session[33], id[8];
 
 	env_keys(k, 60, 1, 1);
@@ -383,10 +383,10 @@ static void test_sessions(void **state)
 		env_advance(e, 20);
 		expect_slots(e, 0, 60);
 		reopen(e, how);
-		assert_int_equal(env_finish(e, session, NULL, 0, &f), KVB_E_SESSION_ENDED);
-		assert_int_equal(env_abort(e, session, true), KVB_OK);
-		assert_int_equal(env_start(e, &(struct env_start){ .request_id = id, .keys = k, .n = 60 }, &r), KVB_OK);
-		assert_int_equal(r.state, KVB_SESSION_ABORTED);
+		assert_int_equal(env_finish(e, session, NULL, 0, &f), SKV_E_SESSION_ENDED);
+		assert_int_equal(env_abort(e, session, true), SKV_OK);
+		assert_int_equal(env_start(e, &(struct env_start){ .request_id = id, .keys = k, .n = 60 }, &r), SKV_OK);
+		assert_int_equal(r.state, SKV_SESSION_ABORTED);
 		expect_slots(e, 0, 60);
 		env_advance(e, 5800); /* deadline 5 s, grace 1 s */
 		expect_slots(e, 0, 60);
@@ -399,7 +399,7 @@ static void test_sessions(void **state)
 static void test_ends_around(void **state)
 {
 	struct env *e = *state;
-	struct kvb_key a[20], b[20], d[20];
+	struct skv_key a[20], b[20], d[20];
 	char first[33], second[33];
 	struct call f1, c, f2, s;
 
@@ -414,18 +414,18 @@ static void test_ends_around(void **state)
 		begin_finish(e, &f2, second);
 		begin_start(e, &s, d, 20);
 		env_advance(e, how == CLEAN ? 5000 : 20); /* both deadlines, too */
-		kvb_core_tick(e->core);
+		skv_core_tick(e->core);
 		assert_int_equal(f1.res.finish.committed, 20);
-		assert_int_equal(end_call(&f1), KVB_OK);
+		assert_int_equal(end_call(&f1), SKV_OK);
 		assert_int_equal(c.res.clear.deleted, 20);
-		assert_int_equal(end_call(&c), KVB_OK);
-		assert_int_equal(end_call(&f2), KVB_E_SESSION_ENDED);
+		assert_int_equal(end_call(&c), SKV_OK);
+		assert_int_equal(end_call(&f2), SKV_E_SESSION_ENDED);
 		memcpy(first, s.res.start.session, 33);
-		assert_int_equal(end_call(&s), KVB_OK);
+		assert_int_equal(end_call(&s), SKV_OK);
 		begin_finish(e, &f1, first);
-		kvb_core_tick(e->core);
+		skv_core_tick(e->core);
 		reopen(e, how);
-		assert_int_equal(end_call(&f1), how == CLEAN ? KVB_E_SESSION_EXPIRED : KVB_OK);
+		assert_int_equal(end_call(&f1), how == CLEAN ? SKV_E_SESSION_EXPIRED : SKV_OK);
 		assert_int_equal(found(e, a, 20) + found(e, b, 20), 0);
 		assert_int_equal(found(e, d, 20), how == CLEAN ? 0 : 20);
 		clear(e);
@@ -436,17 +436,17 @@ static void test_ends_around(void **state)
 /* The append fails: all is as before, with what was queued behind it undone, and blocks may be evicted again. */
 static void test_undo(void **state)
 {
-	static const int statuses[] = { KVB_E_STORE_IO, KVB_E_STORE_FULL };
+	static const int statuses[] = { SKV_E_STORE_IO, SKV_E_STORE_FULL };
 	struct env *e = *state;
-	struct kvb_key k[SLOTS], b[20], d[20];
-	struct kvb_finish_res f;
+	struct skv_key k[SLOTS], b[20], d[20];
+	struct skv_finish_res f;
 	char session[33];
 
 	env_keys(k, SLOTS, 1, 1);
 	env_keys(b, 20, 2, 1);
 	env_keys(d, 20, 3, 1);
 	for (int i = 0; i < 4; i++) {
-		struct kvb_fault rule = { .kind = KVB_FAULT_ERROR, .call = "append", .times = 2, .at = 1, .status = statuses[i % 2] };
+		struct skv_fault rule = { .kind = SKV_FAULT_ERROR, .call = "append", .times = 2, .at = 1, .status = statuses[i % 2] };
 		struct call f1, c1, c2, s;
 		char done[33];
 
@@ -455,24 +455,24 @@ static void test_undo(void **state)
 		open_session(e, d, 20, "", done);
 		if (i < 2)
 			begin_finish(e, &f1, done);
-		kvb_fault_store_set(e->store, &rule);
+		skv_fault_store_set(e->store, &rule);
 		begin_clear(e, &c1);
 		begin_start(e, &s, k, 20);
 		begin_clear(e, &c2);
 		assert_false(c1.over || c2.over || s.over);
 		for (int t = 0; t < 3; t++)
-			kvb_core_tick(e->core);
+			skv_core_tick(e->core);
 		assert_int_equal(end_call(&c1), statuses[i % 2]);
 		assert_int_equal(end_call(&c2), statuses[i % 2]);
 		assert_int_equal(end_call(&s), statuses[i % 2]);
 		if (i < 2)
 			assert_int_equal(end_call(&f1), statuses[i % 2]);
-		kvb_fault_store_set(e->store, &(struct kvb_fault){ 0 });
+		skv_fault_store_set(e->store, &(struct skv_fault){ 0 });
 		env_check(e);
 		assert_int_equal(found(e, k, 100), 100);
 		env_advance(e, 1100); /* starts are allowed again */
-		assert_int_equal(env_finish(e, session, NULL, 0, &f), KVB_OK);
-		assert_int_equal(env_finish(e, done, NULL, 0, &f), KVB_OK);
+		assert_int_equal(env_finish(e, session, NULL, 0, &f), SKV_OK);
+		assert_int_equal(env_finish(e, done, NULL, 0, &f), SKV_OK);
 		assert_int_equal(found(e, b, 20) + found(e, d, 20), 40);
 		reopen(e, i == 1 ? CRASH : i == 3 ? CLEAN : NONE);
 		env_advance(e, 60000);
@@ -488,17 +488,17 @@ static void test_undo(void **state)
 static void test_undo_after_finish(void **state)
 {
 	struct env *e = *state;
-	struct kvb_fault rule = { .kind = KVB_FAULT_ERROR, .call = "append", .times = 1, .at = 1, .status = KVB_E_STORE_IO };
-	struct kvb_key k[SLOTS], b[SLOTS];
+	struct skv_fault rule = { .kind = SKV_FAULT_ERROR, .call = "append", .times = 1, .at = 1, .status = SKV_E_STORE_IO };
+	struct skv_key k[SLOTS], b[SLOTS];
 	struct call c;
 
 	env_keys(k, SLOTS, 1, 1);
 	env_keys(b, SLOTS, 2, 1);
 	assert_int_equal(env_put(e, k, SLOTS), SLOTS);
-	kvb_fault_store_set(e->store, &rule);
+	skv_fault_store_set(e->store, &rule);
 	begin_clear(e, &c);
-	kvb_core_tick(e->core);
-	assert_int_equal(end_call(&c), KVB_E_STORE_IO);
+	skv_core_tick(e->core);
+	assert_int_equal(end_call(&c), SKV_E_STORE_IO);
 	env_advance(e, 1100);
 	assert_int_equal(env_put(e, b, SLOTS), SLOTS); /* evicts them all */
 	assert_int_equal(found(e, k, SLOTS), 0);
@@ -507,7 +507,7 @@ static void test_undo_after_finish(void **state)
 static void test_two_at_once(void **state)
 {
 	struct env *e = *state;
-	struct kvb_key k[50];
+	struct skv_key k[50];
 	struct call c1, c2, s, c3;
 
 	env_keys(k, 50, 1, 1);
@@ -517,13 +517,13 @@ static void test_two_at_once(void **state)
 	assert_false(c1.over || c2.over);
 	begin_start(e, &s, k, 50);
 	begin_clear(e, &c3);
-	kvb_core_tick(e->core);
-	kvb_core_tick(e->core);
+	skv_core_tick(e->core);
+	skv_core_tick(e->core);
 	assert_true(c1.res.clear.deleted == 50 && c2.res.clear.deleted == 0 && c3.res.clear.deleted == 0);
-	assert_int_equal(end_call(&c1), KVB_OK);
-	assert_int_equal(end_call(&c2), KVB_OK);
-	assert_int_equal(end_call(&s), KVB_OK);
-	assert_int_equal(end_call(&c3), KVB_OK);
+	assert_int_equal(end_call(&c1), SKV_OK);
+	assert_int_equal(end_call(&c2), SKV_OK);
+	assert_int_equal(end_call(&s), SKV_OK);
+	assert_int_equal(end_call(&c3), SKV_OK);
 	reopen(e, CRASH);
 	assert_int_equal(found(e, k, 50), 0);
 	env_advance(e, 60000);
@@ -534,37 +534,37 @@ static void test_two_at_once(void **state)
 static void test_deletions(void **state)
 {
 	struct env *e = *state;
-	struct kvb_key k[100];
+	struct skv_key k[100];
 
 	env_keys(k, 100, 1, 1);
 	for (int how = NONE; how < RESTARTS; how++) {
-		struct kvb_stats st;
+		struct skv_stats st;
 
-		assert_int_equal(env_storage(e, "s2", 64 * BLOCK * 4, 16 * BLOCK), KVB_OK);
-		assert_int_equal(env_group(e, "g2", 0, "s2"), KVB_OK);
-		assert_int_equal(put_instance(e, "j", "g2"), KVB_OK);
+		assert_int_equal(env_storage(e, "s2", 64 * BLOCK * 4, 16 * BLOCK), SKV_OK);
+		assert_int_equal(env_group(e, "g2", 0, "s2"), SKV_OK);
+		assert_int_equal(put_instance(e, "j", "g2"), SKV_OK);
 		{
-			struct kvb_start_res r;
-			struct kvb_finish_res f;
-			struct kvb_lookup_req q = { .tenant = "t", .instance = "j", .mode = KVB_LOOKUP_BATCH, .keys = k,
+			struct skv_start_res r;
+			struct skv_finish_res f;
+			struct skv_lookup_req q = { .tenant = "t", .instance = "j", .mode = SKV_LOOKUP_BATCH, .keys = k,
 						    .n_keys = 20, .lease_ms = 5000 };
-			struct kvb_lookup_res l;
+			struct skv_lookup_res l;
 			char session[33];
 			uint64_t n;
 
-			assert_int_equal(env_start(e, &(struct env_start){ .instance = "j", .keys = k, .n = 100 }, &r), KVB_OK);
+			assert_int_equal(env_start(e, &(struct env_start){ .instance = "j", .keys = k, .n = 100 }, &r), SKV_OK);
 			memcpy(session, r.session, 33);
-			assert_int_equal(env_finish(e, session, NULL, 0, &f), KVB_OK);
-			assert_int_equal(env_lookup_req(e, &q, &l), KVB_OK);
-			assert_int_equal(env_clear(e, "j", &n), KVB_OK);
+			assert_int_equal(env_finish(e, session, NULL, 0, &f), SKV_OK);
+			assert_int_equal(env_lookup_req(e, &q, &l), SKV_OK);
+			assert_int_equal(env_clear(e, "j", &n), SKV_OK);
 			assert_int_equal(n, 100);
 		}
 		env_check(e);
-		assert_int_equal(kvb_core_instance_delete(e->core, "t", "j", &e->err), KVB_OK);
+		assert_int_equal(skv_core_instance_delete(e->core, "t", "j", &e->err), SKV_OK);
 		reopen(e, how);
-		assert_int_equal(kvb_core_group_delete(e->core, "g2", &e->err), KVB_OK);
+		assert_int_equal(skv_core_group_delete(e->core, "g2", &e->err), SKV_OK);
 		env_check(e);
-		assert_int_equal(kvb_core_storage_delete(e->core, "s2", &e->err), KVB_OK);
+		assert_int_equal(skv_core_storage_delete(e->core, "s2", &e->err), SKV_OK);
 		env_check(e);
 		env_stats(e, &st);
 		assert_int_equal(st.n_storages, 1);
@@ -575,19 +575,19 @@ static void test_deletions(void **state)
 static void test_quota(void **state)
 {
 	struct env *e = *state;
-	struct kvb_key k[100], j[50];
-	struct kvb_core_counters n;
-	struct kvb_start_res r;
-	struct kvb_finish_res f;
+	struct skv_key k[100], j[50];
+	struct skv_core_counters n;
+	struct skv_start_res r;
+	struct skv_finish_res f;
 	char session[33];
 
 	env_keys(k, 100, 1, 1);
 	env_keys(j, 50, 2, 1);
-	assert_int_equal(env_group(e, "g", 150 * BLOCK, "s"), KVB_OK);
-	assert_int_equal(put_instance(e, "j", "g"), KVB_OK);
-	assert_int_equal(env_start(e, &(struct env_start){ .instance = "j", .keys = j, .n = 50 }, &r), KVB_OK);
+	assert_int_equal(env_group(e, "g", 150 * BLOCK, "s"), SKV_OK);
+	assert_int_equal(put_instance(e, "j", "g"), SKV_OK);
+	assert_int_equal(env_start(e, &(struct env_start){ .instance = "j", .keys = j, .n = 50 }, &r), SKV_OK);
 	memcpy(session, r.session, 33);
-	assert_int_equal(env_finish(e, session, NULL, 0, &f), KVB_OK);
+	assert_int_equal(env_finish(e, session, NULL, 0, &f), SKV_OK);
 	for (int i = 0; i < 5; i++) {
 		struct call c, s;
 
@@ -595,13 +595,13 @@ static void test_quota(void **state)
 		begin_clear(e, &c);
 		begin_start(e, &s, k, 100);
 		for (int t = 0; t < 4; t++)
-			kvb_core_tick(e->core);
+			skv_core_tick(e->core);
 		memcpy(session, s.res.start.session, 33);
-		assert_int_equal(end_call(&c), KVB_OK);
-		assert_int_equal(end_call(&s), KVB_OK);
-		assert_int_equal(env_abort(e, session, true), KVB_OK);
+		assert_int_equal(end_call(&c), SKV_OK);
+		assert_int_equal(end_call(&s), SKV_OK);
+		assert_int_equal(env_abort(e, session, true), SKV_OK);
 	}
-	kvb_core_counters_get(e->core, &n);
+	skv_core_counters_get(e->core, &n);
 	assert_int_equal(n.evicted_blocks, 0);
 }
 
@@ -632,19 +632,19 @@ static uint32_t below(struct model *m, uint32_t n)
 	return (uint32_t)(m->seed >> 33) % n;
 }
 
-static struct kvb_key key_of(uint32_t i) { return (struct kvb_key){ 1, i + 1 }; }
+static struct skv_key key_of(uint32_t i) { return (struct skv_key){ 1, i + 1 }; }
 
-static struct kvb_bytes model_name(uint32_t i)
+static struct skv_bytes model_name(uint32_t i)
 {
 	static char names[KEYS][16];
 
-	return (struct kvb_bytes){ names[i], (size_t)snprintf(names[i], sizeof names[i], "key%u", i * 7919) };
+	return (struct skv_bytes){ names[i], (size_t)snprintf(names[i], sizeof names[i], "key%u", i * 7919) };
 }
 
-static uint64_t now_of(const struct model *m) { return kvb_now_ms(m->e.o.clock); }
+static uint64_t now_of(const struct model *m) { return skv_now_ms(m->e.o.clock); }
 
 /* A file of the storage has 16 units, each of 16 slots. */
-static uint64_t slot_number(const struct kvb_files *files, const struct kvb_location *loc)
+static uint64_t slot_number(const struct skv_files *files, const struct skv_location *loc)
 {
 	uint64_t slot = strtoull(files->v[loc->file].path + 5, NULL, 16) * 256 + loc->offset / BLOCK;
 
@@ -654,9 +654,9 @@ static uint64_t slot_number(const struct kvb_files *files, const struct kvb_loca
 
 static void model_start(struct model *m)
 {
-	struct kvb_key k[8];
-	struct kvb_bytes names[8];
-	struct kvb_start_res r;
+	struct skv_key k[8];
+	struct skv_bytes names[8];
+	struct skv_start_res r;
 	struct open *o = m->open;
 	uint32_t n = 1 + below(m, 8), first = below(m, KEYS);
 	uint64_t now;
@@ -671,9 +671,9 @@ static void model_start(struct model *m)
 		names[i] = model_name((first + i) % KEYS);
 	}
 	rc = env_start(&m->e, &(struct env_start){ .keys = k, .n = n, .names = names }, &r);
-	if (m->small && rc == KVB_E_NO_SPACE)
+	if (m->small && rc == SKV_E_NO_SPACE)
 		return;
-	if (rc != KVB_OK)
+	if (rc != SKV_OK)
 		fail_msg("start: %s", m->e.err.message);
 	now = now_of(m);
 	if (!r.n_write)
@@ -685,8 +685,8 @@ static void model_start(struct model *m)
 		uint32_t key = (first + i) % KEYS;
 		uint64_t slot;
 
-		if (r.outcome[i] != KVB_START_WRITE) {
-			assert_true(r.outcome[i] != KVB_START_EXISTS || m->there[key]);
+		if (r.outcome[i] != SKV_START_WRITE) {
+			assert_true(r.outcome[i] != SKV_START_EXISTS || m->there[key]);
 			continue;
 		}
 		slot = slot_number(&r.files, &r.loc[i]);
@@ -704,20 +704,20 @@ static void model_start(struct model *m)
 static void model_finish(struct model *m)
 {
 	struct open *o = &m->open[below(m, SESSIONS)];
-	struct kvb_finish_res f;
+	struct skv_finish_res f;
 	int rc;
 
 	if (!o->id[0])
 		return;
 	rc = env_finish(&m->e, o->id, NULL, 0, &f);
-	if (rc == KVB_OK) {
+	if (rc == SKV_OK) {
 		for (uint32_t i = 0; i < o->n; i++) {
 			m->there[o->key[i]] = true;
 			m->offset[o->key[i]] = o->offset[i];
 			m->written[o->offset[i]] = 0;
 		}
 	} else {
-		assert_int_equal(rc, KVB_E_SESSION_EXPIRED);
+		assert_int_equal(rc, SKV_E_SESSION_EXPIRED);
 		assert_true(now_of(m) >= o->deadline);
 	}
 	o->id[0] = '\0';
@@ -730,7 +730,7 @@ static void model_abort(struct model *m)
 
 	if (!o->id[0])
 		return;
-	if (env_abort(&m->e, o->id, quiesced) == KVB_OK && quiesced)
+	if (env_abort(&m->e, o->id, quiesced) == SKV_OK && quiesced)
 		for (uint32_t i = 0; i < o->n; i++)
 			m->written[o->offset[i]] = 0;
 	o->id[0] = '\0';
@@ -738,14 +738,14 @@ static void model_abort(struct model *m)
 
 static void model_lookup(struct model *m)
 {
-	struct kvb_key k[16];
-	struct kvb_lookup_res r;
+	struct skv_key k[16];
+	struct skv_lookup_res r;
 	uint32_t n = 1 + below(m, 16), first = below(m, KEYS);
 	uint64_t now;
 
 	for (uint32_t i = 0; i < n; i++)
 		k[i] = key_of((first + i) % KEYS);
-	assert_int_equal(env_lookup(&m->e, k, n, KVB_LOOKUP_BATCH, below(m, 2) ? 0 : 1 + below(m, 9000), &r), KVB_OK);
+	assert_int_equal(env_lookup(&m->e, k, n, SKV_LOOKUP_BATCH, below(m, 2) ? 0 : 1 + below(m, 9000), &r), SKV_OK);
 	now = now_of(m);
 	for (uint32_t i = 0; i < n; i++) {
 		uint32_t key = (first + i) % KEYS;
@@ -765,24 +765,24 @@ static void model_lookup(struct model *m)
 
 static void model_delete(struct model *m)
 {
-	struct kvb_key k[4];
+	struct skv_key k[4];
 	uint32_t n = 1 + below(m, 4), first = below(m, KEYS), deleted;
 
 	for (uint32_t i = 0; i < n; i++) {
 		k[i] = key_of((first + i) % KEYS);
 		m->there[(first + i) % KEYS] = false;
 	}
-	assert_int_equal(env_delete(&m->e, k, n, &deleted), KVB_OK);
+	assert_int_equal(env_delete(&m->e, k, n, &deleted), SKV_OK);
 }
 
 static void forget_all(struct model *m)
 {
 	memset(m->there, 0, sizeof m->there);
 	for (uint32_t i = 0; i < SESSIONS; i++) {
-		struct kvb_finish_res f;
+		struct skv_finish_res f;
 
 		if (m->open[i].id[0])
-			assert_true(env_finish(&m->e, m->open[i].id, NULL, 0, &f) != KVB_OK);
+			assert_true(env_finish(&m->e, m->open[i].id, NULL, 0, &f) != SKV_OK);
 		m->open[i].id[0] = '\0';
 	}
 }
@@ -794,8 +794,8 @@ static void model_clear(struct model *m)
 	for (uint32_t i = 0; i < KEYS; i++)
 		most += m->there[i];
 	if (below(m, 4) == 0) { /* the instance itself goes, and comes back */
-		assert_int_equal(kvb_core_instance_delete(m->e.core, "t", "i", &m->e.err), KVB_OK);
-		assert_int_equal(put_instance(&m->e, "i", "g"), KVB_OK);
+		assert_int_equal(skv_core_instance_delete(m->e.core, "t", "i", &m->e.err), SKV_OK);
+		assert_int_equal(put_instance(&m->e, "i", "g"), SKV_OK);
 	} else {
 		n = clear(&m->e);
 		assert_true(m->small ? n <= most : n == most);
@@ -805,18 +805,18 @@ static void model_clear(struct model *m)
 
 static void model_export(struct model *m)
 {
-	struct kvb_export_req q = { .tenant = "t", .instance = "i", .max = 1 + below(m, KEYS) };
-	struct kvb_export_res r;
+	struct skv_export_req q = { .tenant = "t", .instance = "i", .max = 1 + below(m, KEYS) };
+	struct skv_export_res r;
 	uint32_t told = 0, want = 0;
 
 	for (uint32_t i = 0; i < KEYS; i++)
 		want += m->there[i];
 	do {
-		kvb_arena_reset(&m->e.arena);
-		assert_int_equal(kvb_core_export(m->e.core, &q, &r, &m->e.arena, &m->e.err), KVB_OK);
+		skv_arena_reset(&m->e.arena);
+		assert_int_equal(skv_core_export(m->e.core, &q, &r, &m->e.arena, &m->e.err), SKV_OK);
 		for (uint32_t i = 0; i < r.n; i++) {
 			uint32_t key = (uint32_t)r.key[i].lo - 1;
-			struct kvb_bytes name = model_name(key);
+			struct skv_bytes name = model_name(key);
 
 			assert_true(m->there[key]);
 			assert_int_equal(slot_number(&r.files, &r.loc[i]), m->offset[key]);
@@ -847,10 +847,10 @@ static void model_step(struct model *m)
 	}
 }
 
-static void run_model(uint64_t seed, bool small, enum kvb_durability durability)
+static void run_model(uint64_t seed, bool small, enum skv_durability durability)
 {
 	static struct model m;
-	struct kvb_key k[SLOTS];
+	struct skv_key k[SLOTS];
 	uint64_t n;
 
 	memset(&m, 0, sizeof m);
@@ -866,7 +866,7 @@ static void run_model(uint64_t seed, bool small, enum kvb_durability durability)
 		if (i % 50 == 0)
 			env_check(&m.e);
 	}
-	assert_int_equal(env_clear(&m.e, NULL, &n), KVB_OK);
+	assert_int_equal(env_clear(&m.e, NULL, &n), SKV_OK);
 	reopen(&m.e, seed % 2 ? CLEAN : CRASH);
 	env_advance(&m.e, 60000);
 	env_advance(&m.e, 60000);
@@ -879,12 +879,12 @@ static void run_model(uint64_t seed, bool small, enum kvb_durability durability)
 
 static void test_model(void **state)
 {
-	const char *from = getenv("KVB_SEED");
+	const char *from = getenv("SKV_SEED");
 	uint64_t seed = from ? strtoull(from, NULL, 10) : 1;
 
 	(void)state;
 	for (uint64_t i = 0; i < (from ? 1 : 40); i++)
-		run_model(seed + i, (seed + i) % 2, (seed + i) % 3 ? KVB_DURABILITY_FULL : KVB_DURABILITY_NORMAL);
+		run_model(seed + i, (seed + i) % 2, (seed + i) % 3 ? SKV_DURABILITY_FULL : SKV_DURABILITY_NORMAL);
 }
 
 int main(void)

@@ -20,14 +20,14 @@ static void manager(struct env *e, const struct env *a)
 	if (!a)
 		return;
 	e->store_options = a->store_options;
-	kvb_fake_clock_advance(&e->clock, kvb_now_ms(&a->clock.clock) - kvb_now_ms(&e->clock.clock));
-	assert_int_equal(kvb_store_open(e->ops, &e->store_options, &e->store, &e->err), KVB_OK);
+	skv_fake_clock_advance(&e->clock, skv_now_ms(&a->clock.clock) - skv_now_ms(&e->clock.clock));
+	assert_int_equal(skv_store_open(e->ops, &e->store_options, &e->store, &e->err), SKV_OK);
 	e->o.store = e->store;
-	assert_int_equal(kvb_core_create(&e->o, &e->core, &e->err), KVB_OK);
+	assert_int_equal(skv_core_create(&e->o, &e->core, &e->err), SKV_OK);
 }
 
 struct lead {
-	char self[KVB_OWNER_NAME], leader[KVB_OWNER_NAME];
+	char self[SKV_OWNER_NAME], leader[SKV_OWNER_NAME];
 	uint64_t left;
 };
 
@@ -35,16 +35,16 @@ static struct lead lead(struct env *e)
 {
 	struct lead l;
 
-	kvb_core_leader(e->core, l.self, l.leader, &l.left);
+	skv_core_leader(e->core, l.self, l.leader, &l.left);
 	return l;
 }
 
 static void demotion_hands_over(void **state)
 {
 	struct env a, b;
-	struct kvb_key k[4];
-	struct kvb_start_res s;
-	struct kvb_finish_res f;
+	struct skv_key k[4];
+	struct skv_start_res s;
+	struct skv_finish_res f;
 	struct lead la, lb;
 	char session[33];
 
@@ -54,7 +54,7 @@ static void demotion_hands_over(void **state)
 	env_make(&a, 4096 * KB, 64 * KB, 4 * KB);
 	env_keys(k, 4, 1, 1);
 	env_put(&a, k, 2);
-	assert_int_equal(env_start(&a, &(struct env_start){ .keys = k + 2, .n = 2 }, &s), KVB_OK);
+	assert_int_equal(env_start(&a, &(struct env_start){ .keys = k + 2, .n = 2 }, &s), SKV_OK);
 	memcpy(session, s.session, sizeof session);
 	la = lead(&a);
 	assert_string_equal(la.leader, la.self);
@@ -62,49 +62,49 @@ static void demotion_hands_over(void **state)
 
 	manager(&b, &a);
 	assert_string_equal(lead(&b).leader, ""); /* it has not looked yet */
-	kvb_core_tick(b.core);
+	skv_core_tick(b.core);
 	lb = lead(&b);
 	assert_string_not_equal(lb.self, la.self);
 	assert_string_equal(lb.leader, la.self);
-	assert_int_equal(kvb_core_demote(b.core, 5000, &b.err), KVB_E_NOT_OWNER);
+	assert_int_equal(skv_core_demote(b.core, 5000, &b.err), SKV_E_NOT_OWNER);
 
-	assert_int_equal(kvb_core_demote(a.core, 5000, &a.err), KVB_OK);
-	assert_int_equal(kvb_core_state_get(a.core), KVB_CORE_STANDBY);
-	assert_int_equal(kvb_core_may_answer(a.core), KVB_E_NOT_OWNER);
-	assert_int_equal(env_start(&a, &(struct env_start){ .keys = k, .n = 1 }, &s), KVB_E_NOT_OWNER);
-	kvb_core_tick(a.core);
+	assert_int_equal(skv_core_demote(a.core, 5000, &a.err), SKV_OK);
+	assert_int_equal(skv_core_state_get(a.core), SKV_CORE_STANDBY);
+	assert_int_equal(skv_core_may_answer(a.core), SKV_E_NOT_OWNER);
+	assert_int_equal(env_start(&a, &(struct env_start){ .keys = k, .n = 1 }, &s), SKV_E_NOT_OWNER);
+	skv_core_tick(a.core);
 	assert_string_equal(lead(&a).leader, "");
-	assert_int_equal(kvb_core_state_get(a.core), KVB_CORE_STANDBY); /* it stays out, though nobody leads */
-	assert_int_equal(kvb_core_demote(a.core, 5000, &a.err), KVB_E_NOT_OWNER);
+	assert_int_equal(skv_core_state_get(a.core), SKV_CORE_STANDBY); /* it stays out, though nobody leads */
+	assert_int_equal(skv_core_demote(a.core, 5000, &a.err), SKV_E_NOT_OWNER);
 
-	assert_int_equal(kvb_core_wait_ready(b.core, 10000), KVB_OK); /* the lease is free: nothing to wait for */
-	kvb_core_tick(b.core);
+	assert_int_equal(skv_core_wait_ready(b.core, 10000), SKV_OK); /* the lease is free: nothing to wait for */
+	skv_core_tick(b.core);
 	assert_int_equal(env_match(&b, k, 4), 2);
-	assert_int_equal(env_finish(&b, session, NULL, 0, &f), KVB_OK); /* its sessions go on */
+	assert_int_equal(env_finish(&b, session, NULL, 0, &f), SKV_OK); /* its sessions go on */
 	assert_int_equal(env_match(&b, k, 4), 4);
-	kvb_core_tick(a.core);
+	skv_core_tick(a.core);
 	assert_string_equal(lead(&a).leader, lb.self);
 
 	/* And back: not before its time is over. */
-	assert_int_equal(kvb_core_demote(b.core, 60000, &b.err), KVB_OK);
-	kvb_core_tick(a.core);
-	assert_int_equal(kvb_core_state_get(a.core), KVB_CORE_STANDBY);
+	assert_int_equal(skv_core_demote(b.core, 60000, &b.err), SKV_OK);
+	skv_core_tick(a.core);
+	assert_int_equal(skv_core_state_get(a.core), SKV_CORE_STANDBY);
 	env_advance(&a, 4999);
-	assert_int_equal(kvb_core_state_get(a.core), KVB_CORE_STANDBY);
-	kvb_fake_clock_advance(&a.clock, 1);
-	assert_int_equal(kvb_core_wait_ready(a.core, 10000), KVB_OK);
-	kvb_core_tick(a.core);
+	assert_int_equal(skv_core_state_get(a.core), SKV_CORE_STANDBY);
+	skv_fake_clock_advance(&a.clock, 1);
+	assert_int_equal(skv_core_wait_ready(a.core, 10000), SKV_OK);
+	skv_core_tick(a.core);
 	assert_int_equal(env_match(&a, k, 4), 4);
 	env_check(&a);
-	kvb_core_tick(b.core);
+	skv_core_tick(b.core);
 	env_destroy(&b);
 	env_destroy(&a);
 }
 
 struct call {
-	struct kvb_arena arena;
-	struct kvb_error err;
-	struct kvb_done done;
+	struct skv_arena arena;
+	struct skv_error err;
+	struct skv_done done;
 	unsigned answers;
 	int status;
 };
@@ -120,18 +120,18 @@ static void on_done(void *ctx, int status)
 static void call_init(struct call *k)
 {
 	memset(k, 0, sizeof *k);
-	kvb_arena_init(&k->arena);
-	k->done = (struct kvb_done){ on_done, k };
+	skv_arena_init(&k->arena);
+	k->done = (struct skv_done){ on_done, k };
 }
 
 /* What waits for a record, or for the next portion of a trim, is told; the manager comes back when it is alone. */
 static void what_waits_is_told(void **state)
 {
-	static struct kvb_key k[1500], more = { 9, 9 };
-	struct kvb_trim_req trim = { .tenant = "t", .instance = "i", .to_ms = UINT64_MAX };
-	struct kvb_trim_res trimmed;
-	struct kvb_start_req start = { .tenant = "t", .instance = "i", .request_id = "", .keys = &more, .n_keys = 1 };
-	struct kvb_start_res started;
+	static struct skv_key k[1500], more = { 9, 9 };
+	struct skv_trim_req trim = { .tenant = "t", .instance = "i", .to_ms = UINT64_MAX };
+	struct skv_trim_res trimmed;
+	struct skv_start_req start = { .tenant = "t", .instance = "i", .request_id = "", .keys = &more, .n_keys = 1 };
+	struct skv_start_res started;
 	struct call one, two;
 	struct env a;
 	uint64_t n;
@@ -144,27 +144,27 @@ static void what_waits_is_told(void **state)
 	env_make(&a, 16384 * KB, 64 * KB, 4 * KB);
 	env_keys(k, 1500, 1, 1);
 	env_put(&a, k, 1500);
-	assert_int_equal(kvb_core_trim(a.core, &trim, &trimmed, &one.arena, &one.err, &one.done), KVB_PENDING);
-	kvb_core_tick(a.core); /* the first portion is durable, the second has not begun */
+	assert_int_equal(skv_core_trim(a.core, &trim, &trimmed, &one.arena, &one.err, &one.done), SKV_PENDING);
+	skv_core_tick(a.core); /* the first portion is durable, the second has not begun */
 	assert_int_equal(one.answers, 0);
-	assert_int_equal(kvb_core_start(a.core, &start, &started, &two.arena, &two.err, &two.done), KVB_PENDING);
-	assert_int_equal(kvb_core_demote(a.core, 3000, &a.err), KVB_OK);
+	assert_int_equal(skv_core_start(a.core, &start, &started, &two.arena, &two.err, &two.done), SKV_PENDING);
+	assert_int_equal(skv_core_demote(a.core, 3000, &a.err), SKV_OK);
 	assert_int_equal(one.answers, 1);
-	assert_int_equal(one.status, KVB_E_NOT_OWNER);
+	assert_int_equal(one.status, SKV_E_NOT_OWNER);
 	assert_int_equal(two.answers, 1);
-	assert_int_equal(two.status, KVB_E_NOT_OWNER);
+	assert_int_equal(two.status, SKV_E_NOT_OWNER);
 	env_advance(&a, 2999);
-	assert_int_equal(kvb_core_state_get(a.core), KVB_CORE_STANDBY);
+	assert_int_equal(skv_core_state_get(a.core), SKV_CORE_STANDBY);
 	env_advance(&a, 1);
-	assert_int_equal(kvb_core_wait_ready(a.core, 10000), KVB_OK);
-	kvb_core_tick(a.core);
+	assert_int_equal(skv_core_wait_ready(a.core, 10000), SKV_OK);
+	skv_core_tick(a.core);
 	assert_int_equal(env_match(&a, &more, 1), 0);
-	assert_int_equal(env_trim(&a, 0, UINT64_MAX, &n), KVB_OK);
+	assert_int_equal(env_trim(&a, 0, UINT64_MAX, &n), SKV_OK);
 	assert_true(n > 0 && n < 1500); /* the rest */
 	env_check(&a);
 	env_destroy(&a);
-	kvb_arena_destroy(&one.arena);
-	kvb_arena_destroy(&two.arena);
+	skv_arena_destroy(&one.arena);
+	skv_arena_destroy(&two.arena);
 }
 
 /* ---- with threads ------------------------------------------------------------------------------------- */
@@ -172,13 +172,13 @@ static void what_waits_is_told(void **state)
 static void threaded(struct env *e, const struct env *a)
 {
 	env_init(e);
-	kvb_core_options_init(&e->o);
+	skv_core_options_init(&e->o);
 	e->o.owner_lease_ms = LEASE_MS;
 	if (a)
 		e->store_options = a->store_options;
-	assert_int_equal(kvb_store_open(e->ops, &e->store_options, &e->store, &e->err), KVB_OK);
+	assert_int_equal(skv_store_open(e->ops, &e->store_options, &e->store, &e->err), SKV_OK);
 	e->o.store = e->store;
-	assert_int_equal(kvb_core_create(&e->o, &e->core, &e->err), KVB_OK);
+	assert_int_equal(skv_core_create(&e->o, &e->core, &e->err), SKV_OK);
 }
 
 /* Polls: the standby looks each 200 ms. */
@@ -192,11 +192,11 @@ static void sees(struct env *e, const char *leader)
 static void two_managers_change_places(void **state)
 {
 	struct env a, b;
-	char name_a[KVB_OWNER_NAME], name_b[KVB_OWNER_NAME];
+	char name_a[SKV_OWNER_NAME], name_b[SKV_OWNER_NAME];
 
 	(void)state;
 	threaded(&a, NULL);
-	assert_int_equal(kvb_core_wait_ready(a.core, 10000), KVB_OK);
+	assert_int_equal(skv_core_wait_ready(a.core, 10000), SKV_OK);
 	threaded(&b, &a);
 	memcpy(name_a, lead(&a).self, sizeof name_a);
 	memcpy(name_b, lead(&b).self, sizeof name_b);
@@ -204,14 +204,14 @@ static void two_managers_change_places(void **state)
 	for (int turn = 0; turn < 2; turn++) {
 		struct env *from = turn ? &b : &a, *to = turn ? &a : &b;
 
-		assert_int_equal(kvb_core_demote(from->core, 1000, &from->err), KVB_OK);
-		assert_int_equal(kvb_core_may_answer(from->core), KVB_E_NOT_OWNER);
-		assert_int_equal(kvb_core_wait_ready(to->core, 5000), KVB_OK); /* a fraction of the lease */
+		assert_int_equal(skv_core_demote(from->core, 1000, &from->err), SKV_OK);
+		assert_int_equal(skv_core_may_answer(from->core), SKV_E_NOT_OWNER);
+		assert_int_equal(skv_core_wait_ready(to->core, 5000), SKV_OK); /* a fraction of the lease */
 		sees(from, turn ? name_a : name_b);
-		assert_int_equal(kvb_core_state_get(from->core), KVB_CORE_STANDBY);
+		assert_int_equal(skv_core_state_get(from->core), SKV_CORE_STANDBY);
 	}
-	kvb_core_shutdown(b.core);
-	kvb_core_shutdown(a.core);
+	skv_core_shutdown(b.core);
+	skv_core_shutdown(a.core);
 	env_destroy(&b);
 	env_destroy(&a);
 }

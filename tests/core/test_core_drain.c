@@ -15,30 +15,30 @@
 
 static int put_storage(struct env *e, uint64_t files, bool draining)
 {
-	struct kvb_storage_spec s = { .name = "s", .type = "null", .root = "", .capacity = files * UNIT, .unit = UNIT,
+	struct skv_storage_spec s = { .name = "s", .type = "null", .root = "", .capacity = files * UNIT, .unit = UNIT,
 				      .file_size = UNIT, .enabled = true, .draining = draining };
 
-	return kvb_core_storage_put(e->core, &s, NULL, &e->err);
+	return skv_core_storage_put(e->core, &s, NULL, &e->err);
 }
 
 /* Four files of 15 slots each, all in use: key {1, i} is the i-th. */
 static void setup(struct env *e)
 {
-	struct kvb_spec spec = { "kv", BLOCK };
-	struct kvb_key keys[ALL];
+	struct skv_spec spec = { "kv", BLOCK };
+	struct skv_key keys[ALL];
 
 	env_init(e);
 	env_open(e);
-	assert_int_equal(put_storage(e, FILES, false), KVB_OK);
-	assert_int_equal(env_group(e, "g", 0, "s"), KVB_OK);
-	assert_int_equal(env_instance(e, "i", "g", &spec, 1), KVB_OK);
+	assert_int_equal(put_storage(e, FILES, false), SKV_OK);
+	assert_int_equal(env_group(e, "g", 0, "s"), SKV_OK);
+	assert_int_equal(env_instance(e, "i", "g", &spec, 1), SKV_OK);
 	env_keys(keys, ALL, 1, 0);
 	for (uint32_t i = 0; i < ALL; i += SLOTS)
 		assert_int_equal(env_put(e, keys + i, SLOTS), SLOTS);
 }
 
 struct files {
-	struct kvb_file_view *v;
+	struct skv_file_view *v;
 	uint32_t n;
 };
 
@@ -46,12 +46,12 @@ static struct files files_of(struct env *e)
 {
 	struct files f = { 0 };
 
-	kvb_arena_reset(&e->arena);
-	assert_int_equal(kvb_core_files(e->core, "s", &e->arena, &f.v, &f.n, &e->err), KVB_OK);
+	skv_arena_reset(&e->arena);
+	assert_int_equal(skv_core_files(e->core, "s", &e->arena, &f.v, &f.n, &e->err), SKV_OK);
 	return f;
 }
 
-static const struct kvb_file_view *file_view(struct env *e, uint32_t number)
+static const struct skv_file_view *file_view(struct env *e, uint32_t number)
 {
 	struct files f = files_of(e);
 
@@ -61,7 +61,7 @@ static const struct kvb_file_view *file_view(struct env *e, uint32_t number)
 	return NULL;
 }
 
-static int drain(struct env *e, uint32_t file, bool on) { return kvb_core_file_drain(e->core, "s", file, on, &e->err); }
+static int drain(struct env *e, uint32_t file, bool on) { return skv_core_file_drain(e->core, "s", file, on, &e->err); }
 
 /* Until the file is not there any more. */
 static void wait_gone(struct env *e, uint32_t file)
@@ -74,7 +74,7 @@ static void wait_gone(struct env *e, uint32_t file)
 
 static uint32_t found(struct env *e, uint32_t first, uint32_t n)
 {
-	struct kvb_key keys[ALL];
+	struct skv_key keys[ALL];
 	uint32_t there = 0;
 
 	env_keys(keys, n, 1, first);
@@ -85,9 +85,9 @@ static uint32_t found(struct env *e, uint32_t first, uint32_t n)
 
 static void test_a_drained_file_goes(void **state)
 {
-	struct kvb_key more[SLOTS];
-	const struct kvb_file_view *v;
-	struct kvb_stats st;
+	struct skv_key more[SLOTS];
+	const struct skv_file_view *v;
+	struct skv_stats st;
 	struct env e;
 
 	(void)state;
@@ -96,8 +96,8 @@ static void test_a_drained_file_goes(void **state)
 	assert_string_equal(file_view(&e, 1)->state, "used");
 	assert_string_equal(file_view(&e, 1)->why, "");
 	assert_int_equal(file_view(&e, 1)->used_bytes, SLOTS * BLOCK);
-	assert_int_equal(drain(&e, 1, true), KVB_OK);
-	assert_int_equal(drain(&e, 1, true), KVB_OK); /* again */
+	assert_int_equal(drain(&e, 1, true), SKV_OK);
+	assert_int_equal(drain(&e, 1, true), SKV_OK); /* again */
 	v = file_view(&e, 1);
 	assert_string_equal(v->state, "draining");
 	assert_string_equal(v->why, "asked");
@@ -114,10 +114,10 @@ static void test_a_drained_file_goes(void **state)
 	assert_int_equal(found(&e, 0, ALL), ALL - SLOTS);
 	assert_non_null(file_view(&e, FILES));
 	assert_int_equal(file_view(&e, FILES)->used_bytes, SLOTS * BLOCK);
-	assert_int_equal(drain(&e, 1, true), KVB_E_NOT_FOUND);
+	assert_int_equal(drain(&e, 1, true), SKV_E_NOT_FOUND);
 	assert_string_equal(e.err.field, "file");
-	assert_int_equal(drain(&e, 99, false), KVB_E_NOT_FOUND);
-	assert_int_equal(kvb_core_file_drain(e.core, "none", 0, true, &e.err), KVB_E_NOT_FOUND);
+	assert_int_equal(drain(&e, 99, false), SKV_E_NOT_FOUND);
+	assert_int_equal(skv_core_file_drain(e.core, "none", 0, true, &e.err), SKV_E_NOT_FOUND);
 	/* A restart knows the same. */
 	env_crash(&e);
 	env_open(&e);
@@ -131,12 +131,12 @@ static void test_a_drained_file_goes(void **state)
 /* The newest number is not given again, either. */
 static void test_numbers_do_not_come_again(void **state)
 {
-	struct kvb_key more[SLOTS];
+	struct skv_key more[SLOTS];
 	struct env e;
 
 	(void)state;
 	setup(&e);
-	assert_int_equal(drain(&e, FILES - 1, true), KVB_OK);
+	assert_int_equal(drain(&e, FILES - 1, true), SKV_OK);
 	wait_gone(&e, FILES - 1);
 	env_crash(&e);
 	env_open(&e);
@@ -148,7 +148,7 @@ static void test_numbers_do_not_come_again(void **state)
 	for (uint32_t f = 0; f <= FILES; f++) {
 		if (f == FILES - 1)
 			continue;
-		assert_int_equal(drain(&e, f, true), KVB_OK);
+		assert_int_equal(drain(&e, f, true), SKV_OK);
 		wait_gone(&e, f);
 	}
 	assert_int_equal(files_of(&e).n, 0);
@@ -163,25 +163,25 @@ static void test_numbers_do_not_come_again(void **state)
 
 static void test_undone(void **state)
 {
-	struct kvb_lookup_res r;
-	struct kvb_key keys[SLOTS];
+	struct skv_lookup_res r;
+	struct skv_key keys[SLOTS];
 	struct env e;
 
 	(void)state;
 	setup(&e);
 	env_keys(keys, SLOTS, 1, SLOTS);
-	assert_int_equal(env_lookup(&e, keys, SLOTS, KVB_LOOKUP_BATCH, 5000, &r), KVB_OK);
-	assert_int_equal(drain(&e, 1, true), KVB_OK);
-	assert_int_equal(drain(&e, 1, false), KVB_OK);
+	assert_int_equal(env_lookup(&e, keys, SLOTS, SKV_LOOKUP_BATCH, 5000, &r), SKV_OK);
+	assert_int_equal(drain(&e, 1, true), SKV_OK);
+	assert_int_equal(drain(&e, 1, false), SKV_OK);
 	env_advance(&e, 6000);
 	assert_int_equal(found(&e, 0, ALL), ALL);
 	assert_string_equal(file_view(&e, 1)->state, "used");
 	/* Also when a manager died in between. */
-	assert_int_equal(drain(&e, 2, true), KVB_OK);
+	assert_int_equal(drain(&e, 2, true), SKV_OK);
 	env_crash(&e);
 	env_open(&e);
 	assert_string_equal(file_view(&e, 2)->why, "asked");
-	assert_int_equal(drain(&e, 2, false), KVB_OK);
+	assert_int_equal(drain(&e, 2, false), SKV_OK);
 	for (int i = 0; i < 200; i++)
 		env_advance(&e, 100);
 	assert_int_equal(files_of(&e).n, FILES);
@@ -198,7 +198,7 @@ static void test_restarts_at_every_step(void **state)
 
 		setup(&e);
 		env_advance(&e, 20000);
-		assert_int_equal(drain(&e, 1, true), KVB_OK);
+		assert_int_equal(drain(&e, 1, true), SKV_OK);
 		for (int i = 0; i < steps && file_view(&e, 1); i++)
 			env_advance(&e, 20);
 		env_crash(&e);
@@ -216,17 +216,17 @@ static void test_restarts_at_every_step(void **state)
 
 static void test_leases_are_kept(void **state)
 {
-	struct kvb_lookup_res r;
-	struct kvb_key keys[SLOTS];
+	struct skv_lookup_res r;
+	struct skv_key keys[SLOTS];
 	struct env e;
 
 	(void)state;
 	setup(&e);
 	env_advance(&e, 15000);
 	env_keys(keys, SLOTS, 1, SLOTS);
-	assert_int_equal(env_lookup(&e, keys, SLOTS, KVB_LOOKUP_BATCH, 8000, &r), KVB_OK);
+	assert_int_equal(env_lookup(&e, keys, SLOTS, SKV_LOOKUP_BATCH, 8000, &r), SKV_OK);
 	assert_int_equal(r.matched, SLOTS);
-	assert_int_equal(drain(&e, 1, true), KVB_OK);
+	assert_int_equal(drain(&e, 1, true), SKV_OK);
 	for (int i = 0; i < 100 && found(&e, SLOTS, SLOTS); i++)
 		env_advance(&e, 20);
 	assert_int_equal(found(&e, SLOTS, SLOTS), 0); /* nobody gets a lease on them any more */
@@ -241,37 +241,37 @@ static void test_leases_are_kept(void **state)
 
 static void test_sessions_end_first(void **state)
 {
-	struct kvb_key keys[SLOTS];
-	struct kvb_start_res s;
-	struct kvb_finish_res f;
-	char session[KVB_SESSION_ID_HEX + 1];
+	struct skv_key keys[SLOTS];
+	struct skv_start_res s;
+	struct skv_finish_res f;
+	char session[SKV_SESSION_ID_HEX + 1];
 	uint32_t n;
 	struct env e;
 
 	(void)state;
 	setup(&e);
 	env_keys(keys, SLOTS, 1, 0);
-	assert_int_equal(env_delete(&e, keys, SLOTS, &n), KVB_OK);
+	assert_int_equal(env_delete(&e, keys, SLOTS, &n), SKV_OK);
 	env_keys(keys, SLOTS, 3, 0);
-	assert_int_equal(env_start(&e, &(struct env_start){ .keys = keys, .n = SLOTS, .deadline_ms = 15000 }, &s), KVB_OK);
+	assert_int_equal(env_start(&e, &(struct env_start){ .keys = keys, .n = SLOTS, .deadline_ms = 15000 }, &s), SKV_OK);
 	memcpy(session, s.session, sizeof session);
-	assert_int_equal(drain(&e, 0, true), KVB_OK);
+	assert_int_equal(drain(&e, 0, true), SKV_OK);
 	for (int i = 0; i < 100; i++)
 		env_advance(&e, 50);
 	assert_int_equal(file_view(&e, 0)->used_bytes, SLOTS * BLOCK);
 	assert_string_equal(file_view(&e, 0)->waits_for, "open sessions");
-	assert_int_equal(env_finish(&e, session, NULL, 0, &f), KVB_OK); /* as if nothing was; then they are evicted */
+	assert_int_equal(env_finish(&e, session, NULL, 0, &f), SKV_OK); /* as if nothing was; then they are evicted */
 	assert_int_equal(f.committed, SLOTS);
 	wait_gone(&e, 0);
 	/* One that ends without a word keeps the file until its grace time is over. */
 	env_keys(keys, SLOTS, 1, SLOTS);
-	assert_int_equal(env_delete(&e, keys, SLOTS, &n), KVB_OK);
+	assert_int_equal(env_delete(&e, keys, SLOTS, &n), SKV_OK);
 	env_keys(keys, SLOTS, 4, 0);
-	assert_int_equal(env_start(&e, &(struct env_start){ .keys = keys, .n = SLOTS, .deadline_ms = 2000 }, &s), KVB_OK);
+	assert_int_equal(env_start(&e, &(struct env_start){ .keys = keys, .n = SLOTS, .deadline_ms = 2000 }, &s), SKV_OK);
 	assert_int_equal(file_view(&e, 1)->used_bytes + (file_view(&e, FILES) ? file_view(&e, FILES)->used_bytes : 0),
 			 SLOTS * BLOCK);
 	n = file_view(&e, 1)->used_bytes ? 1 : FILES;
-	assert_int_equal(drain(&e, n, true), KVB_OK);
+	assert_int_equal(drain(&e, n, true), SKV_OK);
 	env_advance(&e, 2100); /* expired; the grace time is 1000 ms */
 	env_advance(&e, 500);
 	assert_non_null(file_view(&e, n));
@@ -282,8 +282,8 @@ static void test_sessions_end_first(void **state)
 
 static void test_a_smaller_capacity(void **state)
 {
-	struct kvb_key keys[ALL];
-	struct kvb_stats st;
+	struct skv_key keys[ALL];
+	struct skv_stats st;
 	struct env e;
 
 	(void)state;
@@ -292,19 +292,19 @@ static void test_a_smaller_capacity(void **state)
 	/* File 2 is worth least: nobody has used it for longest. */
 	env_advance(&e, 60000);
 	for (uint32_t i = 0; i < ALL; i++) {
-		struct kvb_lookup_res r;
+		struct skv_lookup_res r;
 
 		if (i / SLOTS != 2)
-			assert_int_equal(env_lookup(&e, keys + i, 1, KVB_LOOKUP_BATCH, 1, &r), KVB_OK);
+			assert_int_equal(env_lookup(&e, keys + i, 1, SKV_LOOKUP_BATCH, 1, &r), SKV_OK);
 	}
-	assert_int_equal(put_storage(&e, 3, false), KVB_OK);
+	assert_int_equal(put_storage(&e, 3, false), SKV_OK);
 	env_advance(&e, 20);
 	assert_string_equal(file_view(&e, 2)->why, "capacity");
 	/* Raised again before it is empty: it stays. */
-	assert_int_equal(put_storage(&e, FILES, false), KVB_OK);
+	assert_int_equal(put_storage(&e, FILES, false), SKV_OK);
 	env_advance(&e, 20);
 	assert_string_equal(file_view(&e, 2)->state, "used");
-	assert_int_equal(put_storage(&e, 3, false), KVB_OK);
+	assert_int_equal(put_storage(&e, 3, false), SKV_OK);
 	wait_gone(&e, 2);
 	env_stats(&e, &st);
 	assert_int_equal(st.storages[0].files, 3);
@@ -315,7 +315,7 @@ static void test_a_smaller_capacity(void **state)
 	assert_int_equal(env_put(&e, keys, SLOTS), SLOTS);
 	assert_int_equal(files_of(&e).n, 3);
 	/* By two at once, over a restart in between. */
-	assert_int_equal(put_storage(&e, 1, false), KVB_OK);
+	assert_int_equal(put_storage(&e, 1, false), SKV_OK);
 	env_crash(&e);
 	env_open(&e);
 	for (int i = 0; i < 1000 && files_of(&e).n > 1; i++)
@@ -323,7 +323,7 @@ static void test_a_smaller_capacity(void **state)
 	assert_int_equal(files_of(&e).n, 1);
 	env_keys(keys, SLOTS, 6, 0);
 	assert_int_equal(env_put(&e, keys, SLOTS), SLOTS);
-	assert_int_equal(put_storage(&e, 2, false), KVB_OK);
+	assert_int_equal(put_storage(&e, 2, false), SKV_OK);
 	env_keys(keys, SLOTS, 7, 0);
 	assert_int_equal(env_put(&e, keys, SLOTS), SLOTS);
 	assert_int_equal(files_of(&e).n, 2);
@@ -333,22 +333,22 @@ static void test_a_smaller_capacity(void **state)
 
 static void test_a_storage_that_is_retired(void **state)
 {
-	struct kvb_key keys[SLOTS];
-	struct kvb_start_res s;
+	struct skv_key keys[SLOTS];
+	struct skv_start_res s;
 	struct env e;
 
 	(void)state;
 	setup(&e);
 	env_keys(keys, SLOTS, 2, 0);
-	assert_int_equal(kvb_core_storage_delete(e.core, "s", &e.err), KVB_E_IN_USE);
-	assert_int_equal(put_storage(&e, FILES, true), KVB_OK);
+	assert_int_equal(skv_core_storage_delete(e.core, "s", &e.err), SKV_E_IN_USE);
+	assert_int_equal(put_storage(&e, FILES, true), SKV_OK);
 	env_advance(&e, 20);
-	assert_int_equal(env_start(&e, &(struct env_start){ .keys = keys, .n = SLOTS }, &s), KVB_E_UNAVAILABLE);
+	assert_int_equal(env_start(&e, &(struct env_start){ .keys = keys, .n = SLOTS }, &s), SKV_E_UNAVAILABLE);
 	assert_string_equal(file_view(&e, 3)->why, "storage");
 	/* Not after all: */
-	assert_int_equal(put_storage(&e, FILES, false), KVB_OK);
+	assert_int_equal(put_storage(&e, FILES, false), SKV_OK);
 	assert_int_equal(env_put(&e, keys, SLOTS), SLOTS);
-	assert_int_equal(put_storage(&e, FILES, true), KVB_OK);
+	assert_int_equal(put_storage(&e, FILES, true), SKV_OK);
 	env_crash(&e);
 	env_open(&e);
 	for (int i = 0; i < 1000 && files_of(&e).n; i++)
@@ -356,10 +356,10 @@ static void test_a_storage_that_is_retired(void **state)
 	assert_int_equal(files_of(&e).n, 0);
 	env_check(&e);
 	/* A group that may name a storage that is not there lets it go. */
-	assert_int_equal(kvb_core_storage_delete(e.core, "s", &e.err), KVB_E_IN_USE);
-	assert_int_equal(kvb_core_instance_delete(e.core, "t", "i", &e.err), KVB_OK);
-	assert_int_equal(kvb_core_group_delete(e.core, "g", &e.err), KVB_OK);
-	assert_int_equal(kvb_core_storage_delete(e.core, "s", &e.err), KVB_OK);
+	assert_int_equal(skv_core_storage_delete(e.core, "s", &e.err), SKV_E_IN_USE);
+	assert_int_equal(skv_core_instance_delete(e.core, "t", "i", &e.err), SKV_OK);
+	assert_int_equal(skv_core_group_delete(e.core, "g", &e.err), SKV_OK);
+	assert_int_equal(skv_core_storage_delete(e.core, "s", &e.err), SKV_OK);
 	env_crash(&e);
 	env_open(&e);
 	env_check(&e);
@@ -368,7 +368,7 @@ static void test_a_storage_that_is_retired(void **state)
 
 static void test_pages_are_not_drained(void **state)
 {
-	struct kvb_storage_spec s = { .name = "s", .type = "external", .root = "", .capacity = 100, .enabled = true };
+	struct skv_storage_spec s = { .name = "s", .type = "external", .root = "", .capacity = 100, .enabled = true };
 	struct files f;
 	struct env e;
 
@@ -378,13 +378,13 @@ static void test_pages_are_not_drained(void **state)
 	env_make_pages(&e, 100);
 	f = files_of(&e);
 	assert_int_equal(f.n, 0);
-	assert_int_equal(drain(&e, 0, true), KVB_E_NOT_FOUND);
+	assert_int_equal(drain(&e, 0, true), SKV_E_NOT_FOUND);
 	s.draining = true;
-	assert_int_equal(kvb_core_storage_put(e.core, &s, NULL, &e.err), KVB_E_INVALID);
+	assert_int_equal(skv_core_storage_put(e.core, &s, NULL, &e.err), SKV_E_INVALID);
 	assert_string_equal(e.err.field, "draining");
 	s.draining = false;
 	s.capacity = 50;
-	assert_int_equal(kvb_core_storage_put(e.core, &s, NULL, &e.err), KVB_E_CONFLICT);
+	assert_int_equal(skv_core_storage_put(e.core, &s, NULL, &e.err), SKV_E_CONFLICT);
 	assert_string_equal(e.err.field, "capacity");
 	env_destroy(&e);
 }
@@ -393,40 +393,40 @@ static void test_pages_are_not_drained(void **state)
 
 static void settle_state(struct env *e)
 {
-	for (int i = 0; i < 20 && kvb_core_may_answer(e->core) != KVB_OK; i++)
+	for (int i = 0; i < 20 && skv_core_may_answer(e->core) != SKV_OK; i++)
 		env_advance(e, 700);
-	assert_int_equal(kvb_core_may_answer(e->core), KVB_OK);
+	assert_int_equal(skv_core_may_answer(e->core), SKV_OK);
 }
 
 /* True: the fault was met. */
-static bool with_fault(enum kvb_fault_kind kind, int status, uint64_t at)
+static bool with_fault(enum skv_fault_kind kind, int status, uint64_t at)
 {
-	struct kvb_fault rule = { .kind = kind, .at = at, .times = 1, .status = status };
-	struct kvb_key more[SLOTS];
+	struct skv_fault rule = { .kind = kind, .at = at, .times = 1, .status = status };
+	struct skv_key more[SLOTS];
 	bool met;
 	struct env e;
-	int rc = KVB_E_STORE_IO;
+	int rc = SKV_E_STORE_IO;
 
 	env_init(&e);
 	e.faulty = true;
 	env_open(&e);
 	{
-		struct kvb_spec spec = { "kv", BLOCK };
-		struct kvb_key keys[ALL];
+		struct skv_spec spec = { "kv", BLOCK };
+		struct skv_key keys[ALL];
 
-		assert_int_equal(put_storage(&e, FILES, false), KVB_OK);
-		assert_int_equal(env_group(&e, "g", 0, "s"), KVB_OK);
-		assert_int_equal(env_instance(&e, "i", "g", &spec, 1), KVB_OK);
+		assert_int_equal(put_storage(&e, FILES, false), SKV_OK);
+		assert_int_equal(env_group(&e, "g", 0, "s"), SKV_OK);
+		assert_int_equal(env_instance(&e, "i", "g", &spec, 1), SKV_OK);
 		env_keys(keys, ALL, 1, 0);
 		for (uint32_t i = 0; i < ALL; i += SLOTS)
 			assert_int_equal(env_put(&e, keys + i, SLOTS), SLOTS);
 	}
-	kvb_fault_store_set(e.store, &rule);
-	for (int i = 0; i < 20 && rc != KVB_OK && rc != KVB_E_NOT_FOUND; i++) {
+	skv_fault_store_set(e.store, &rule);
+	for (int i = 0; i < 20 && rc != SKV_OK && rc != SKV_E_NOT_FOUND; i++) {
 		rc = drain(&e, 3, true);
 		settle_state(&e);
 	}
-	assert_true(rc == KVB_OK || rc == KVB_E_NOT_FOUND);
+	assert_true(rc == SKV_OK || rc == SKV_E_NOT_FOUND);
 	for (int i = 0; i < 400; i++) {
 		settle_state(&e);
 		if (!file_view(&e, 3))
@@ -437,7 +437,7 @@ static bool with_fault(enum kvb_fault_kind kind, int status, uint64_t at)
 	assert_null(file_view(&e, 3));
 	env_advance(&e, 2000);
 	settle_state(&e);
-	met = kvb_fault_store_seen(e.store) >= at;
+	met = skv_fault_store_seen(e.store) >= at;
 	env_check(&e);
 	env_crash(&e);
 	env_open(&e);
@@ -453,12 +453,12 @@ static bool with_fault(enum kvb_fault_kind kind, int status, uint64_t at)
 
 static void test_every_store_call_fails_once(void **state)
 {
-	static const enum kvb_fault_kind kinds[] = { KVB_FAULT_ERROR, KVB_FAULT_UNKNOWN_BEFORE, KVB_FAULT_UNKNOWN_AFTER };
+	static const enum skv_fault_kind kinds[] = { SKV_FAULT_ERROR, SKV_FAULT_UNKNOWN_BEFORE, SKV_FAULT_UNKNOWN_AFTER };
 	uint64_t n;
 
 	(void)state;
 	for (size_t k = 0; k < 3; k++) {
-		for (n = 1; with_fault(kinds[k], KVB_E_STORE_IO, n); n++)
+		for (n = 1; with_fault(kinds[k], SKV_E_STORE_IO, n); n++)
 			;
 		assert_true(n > 5);
 	}

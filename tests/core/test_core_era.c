@@ -40,7 +40,7 @@ static void years(uint64_t gap, uint64_t starts, unsigned seed)
 			fail_msg("a block %llu ms old is told to be %llu ms older", (unsigned long long)age,
 				 (unsigned long long)(s[i].wall - told));
 	}
-	kvb_free(p->era);
+	skv_free(p->era);
 	free(p);
 	free(s);
 }
@@ -75,7 +75,7 @@ static void odd_times(void **state)
 	assert_true(p->n_era <= 8192);
 	era_note(p, UINT64_MAX - 1, UINT64_MAX);
 	assert_int_equal(era_of(p, UINT64_MAX), UINT64_MAX);
-	kvb_free(p->era);
+	skv_free(p->era);
 	free(p);
 }
 

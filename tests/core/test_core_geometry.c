@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <kvb/superblock.h>
+#include <skv/superblock.h>
 
 #include "../../server/core/geometry.h"
 
@@ -25,7 +25,7 @@ static char top[64];
 static int setup(void **state)
 {
 	(void)state;
-	snprintf(top, sizeof top, "/tmp/kvb-geometry-XXXXXX");
+	snprintf(top, sizeof top, "/tmp/skv-geometry-XXXXXX");
 	if (!mkdtemp(top))
 		return -1;
 	env_quiet();
@@ -116,14 +116,14 @@ static void any_size(void **state)
 	}
 }
 
-static int put_storage(const char *name, uint64_t chunk, struct kvb_storage_spec *change)
+static int put_storage(const char *name, uint64_t chunk, struct skv_storage_spec *change)
 {
 	char root[128];
-	struct kvb_storage_spec s = { .name = name, .type = "hf3fs", .root = root, .capacity = 64 * MIB, .unit = UNIT,
+	struct skv_storage_spec s = { .name = name, .type = "hf3fs", .root = root, .capacity = 64 * MIB, .unit = UNIT,
 				      .enabled = true, .any_mount = true, .chunk_size = chunk };
 
 	if (change) {
-		*change = (struct kvb_storage_spec){ .type = change->type ? change->type : s.type, .root = root, .name = name,
+		*change = (struct skv_storage_spec){ .type = change->type ? change->type : s.type, .root = root, .name = name,
 						     .capacity = change->capacity ? change->capacity : s.capacity,
 						     .unit = change->unit ? change->unit : s.unit, .enabled = true,
 						     .any_mount = change->any_mount, .file_size = change->file_size,
@@ -131,32 +131,32 @@ static int put_storage(const char *name, uint64_t chunk, struct kvb_storage_spec
 		s = *change;
 	}
 	snprintf(root, sizeof root, "%s/%s", top, name);
-	return kvb_core_storage_put(e.core, &s, NULL, &e.err);
+	return skv_core_storage_put(e.core, &s, NULL, &e.err);
 }
 
-static const struct kvb_storage_view *view(const char *name)
+static const struct skv_storage_view *view(const char *name)
 {
-	struct kvb_storage_view *v;
+	struct skv_storage_view *v;
 	uint32_t n;
 
-	assert_int_equal(kvb_core_storages(e.core, name, &e.arena, &v, &n, &e.err), KVB_OK);
+	assert_int_equal(skv_core_storages(e.core, name, &e.arena, &v, &n, &e.err), SKV_OK);
 	return &v[0];
 }
 
 static int put_instance(const char *id, uint64_t size, bool numbered)
 {
-	const struct kvb_spec spec = { "kv", size };
-	const struct kvb_instance_spec i = { .tenant = "t", .id = id, .group = "g", .specs = &spec, .n_specs = 1,
+	const struct skv_spec spec = { "kv", size };
+	const struct skv_instance_spec i = { .tenant = "t", .id = id, .group = "g", .specs = &spec, .n_specs = 1,
 					     .extra = "", .numbered = numbered };
 
-	return kvb_core_instance_put(e.core, &i, NULL, &e.err);
+	return skv_core_instance_put(e.core, &i, NULL, &e.err);
 }
 
 static void put_group(const char *const *names, uint32_t n)
 {
-	const struct kvb_group_spec g = { .name = "g", .storages = names, .n_storages = n, .extra = "" };
+	const struct skv_group_spec g = { .name = "g", .storages = names, .n_storages = n, .extra = "" };
 
-	assert_int_equal(kvb_core_group_put(e.core, &g, NULL, NULL, &e.err), KVB_OK);
+	assert_int_equal(skv_core_group_put(e.core, &g, NULL, NULL, &e.err), SKV_OK);
 }
 
 /* Not at once: nobody would renew the ownership. */
@@ -172,41 +172,41 @@ static void says(int rc, int status, const char *field, const char *words)
 	assert_string_equal(e.err.field, field);
 	if (!strstr(e.err.message, words))
 		fail_msg("\"%s\" is not in \"%s\"", words, e.err.message);
-	kvb_error_clear(&e.err);
+	skv_error_clear(&e.err);
 }
 
 static void refusals(void **state)
 {
-	struct kvb_storage_spec change;
+	struct skv_storage_spec change;
 	char path[160];
 
 	(void)state;
-	says(put_storage("a", 3 * MIB, NULL), KVB_E_INVALID, "chunk_size", "a power of two from 64 KiB to 64 MiB");
-	says(put_storage("a", 128 * MIB, NULL), KVB_E_INVALID, "chunk_size", "64 MiB");
-	change = (struct kvb_storage_spec){ .any_mount = false };
-	says(put_storage("a", 32 * KIB, &change), KVB_E_INVALID, "chunk_size", "64 KiB");
-	change = (struct kvb_storage_spec){ .any_mount = false };
-	says(put_storage("a", MIB, &change), KVB_E_UNAVAILABLE, "root", "was promised 3FS, but its directory lies on a mount of type");
-	change = (struct kvb_storage_spec){ .type = "file", .any_mount = true };
-	says(put_storage("a", 0, &change), KVB_E_INVALID, "any_mount", "has no chunks");
-	change = (struct kvb_storage_spec){ .type = "file" };
-	says(put_storage("a", MIB, &change), KVB_E_INVALID, "chunk_size", "has no chunks");
-	change = (struct kvb_storage_spec){ .any_mount = true, .unit = MIB };
-	says(put_storage("a", 2 * MIB, &change), KVB_E_INVALID, "unit", "a chunk at least");
-	change = (struct kvb_storage_spec){ .any_mount = true, .file_size = UNIT };
-	says(put_storage("b", 4 * MIB, &change), KVB_E_INVALID, "file_size", "four chunks at least");
-	change = (struct kvb_storage_spec){ .any_mount = true, .capacity = UNIT };
-	says(put_storage("c", 4 * MIB, &change), KVB_E_INVALID, "capacity", "four chunks at least");
+	says(put_storage("a", 3 * MIB, NULL), SKV_E_INVALID, "chunk_size", "a power of two from 64 KiB to 64 MiB");
+	says(put_storage("a", 128 * MIB, NULL), SKV_E_INVALID, "chunk_size", "64 MiB");
+	change = (struct skv_storage_spec){ .any_mount = false };
+	says(put_storage("a", 32 * KIB, &change), SKV_E_INVALID, "chunk_size", "64 KiB");
+	change = (struct skv_storage_spec){ .any_mount = false };
+	says(put_storage("a", MIB, &change), SKV_E_UNAVAILABLE, "root", "was promised 3FS, but its directory lies on a mount of type");
+	change = (struct skv_storage_spec){ .type = "file", .any_mount = true };
+	says(put_storage("a", 0, &change), SKV_E_INVALID, "any_mount", "has no chunks");
+	change = (struct skv_storage_spec){ .type = "file" };
+	says(put_storage("a", MIB, &change), SKV_E_INVALID, "chunk_size", "has no chunks");
+	change = (struct skv_storage_spec){ .any_mount = true, .unit = MIB };
+	says(put_storage("a", 2 * MIB, &change), SKV_E_INVALID, "unit", "a chunk at least");
+	change = (struct skv_storage_spec){ .any_mount = true, .file_size = UNIT };
+	says(put_storage("b", 4 * MIB, &change), SKV_E_INVALID, "file_size", "four chunks at least");
+	change = (struct skv_storage_spec){ .any_mount = true, .capacity = UNIT };
+	says(put_storage("c", 4 * MIB, &change), SKV_E_INVALID, "capacity", "four chunks at least");
 	snprintf(path, sizeof path, "%s/missing/d", top);
 	{
-		struct kvb_storage_spec s = { .name = "d", .type = "hf3fs", .root = path, .capacity = UNIT, .unit = UNIT,
+		struct skv_storage_spec s = { .name = "d", .type = "hf3fs", .root = path, .capacity = UNIT, .unit = UNIT,
 					      .enabled = true };
 
-		says(kvb_core_storage_put(e.core, &s, NULL, &e.err), KVB_E_UNAVAILABLE, "root", "is the file system mounted?");
+		says(skv_core_storage_put(e.core, &s, NULL, &e.err), SKV_E_UNAVAILABLE, "root", "is the file system mounted?");
 	}
-	assert_int_equal(put_storage("one", MIB, NULL), KVB_OK);
+	assert_int_equal(put_storage("one", MIB, NULL), SKV_OK);
 	{
-		struct kvb_storage_spec s = { .name = "other", .type = "hf3fs", .root = path, .capacity = 64 * MIB, .unit = UNIT,
+		struct skv_storage_spec s = { .name = "other", .type = "hf3fs", .root = path, .capacity = 64 * MIB, .unit = UNIT,
 					      .enabled = true, .any_mount = true, .chunk_size = MIB };
 
 		/* The directory of another storage of another store. */
@@ -215,37 +215,37 @@ static void refusals(void **state)
 		env_init(&e);
 		env_open(&e);
 		snprintf(path, sizeof path, "%s/one", top);
-		says(kvb_core_storage_put(e.core, &s, NULL, &e.err), KVB_E_FOREIGN, "root", "belongs to storage");
+		says(skv_core_storage_put(e.core, &s, NULL, &e.err), SKV_E_FOREIGN, "root", "belongs to storage");
 	}
 }
 
 static void what_is_found_is_kept(void **state)
 {
-	const struct kvb_storage_view *v;
-	struct kvb_storage_spec s;
+	const struct skv_storage_view *v;
+	struct skv_storage_spec s;
 	struct stat st;
 	char path[160];
 
 	(void)state;
-	assert_int_equal(put_storage("s", 0, NULL), KVB_OK);
+	assert_int_equal(put_storage("s", 0, NULL), SKV_OK);
 	snprintf(path, sizeof path, "%s/s", top);
 	assert_int_equal(stat(path, &st), 0);
 	assert_int_equal(view("s")->spec.chunk_size, (uint64_t)st.st_blksize);
-	assert_int_equal(put_storage("m", MIB, NULL), KVB_OK);
+	assert_int_equal(put_storage("m", MIB, NULL), SKV_OK);
 	v = view("m");
 	assert_int_equal(v->spec.chunk_size, MIB);
 	assert_true(v->spec.any_mount);
 	assert_int_equal(v->spec.file_size, UNIT); /* an eighth of the capacity */
-	assert_int_equal(put_storage("m", 0, NULL), KVB_OK); /* the same again; not told means as it is */
-	says(put_storage("m", 2 * MIB, NULL), KVB_E_CONFLICT, "chunk_size", "cannot change");
-	s = (struct kvb_storage_spec){ .any_mount = true, .capacity = 64ull << 40, .unit = 64 * MIB };
-	assert_int_equal(put_storage("big", 64 * KIB, &s), KVB_OK);
+	assert_int_equal(put_storage("m", 0, NULL), SKV_OK); /* the same again; not told means as it is */
+	says(put_storage("m", 2 * MIB, NULL), SKV_E_CONFLICT, "chunk_size", "cannot change");
+	s = (struct skv_storage_spec){ .any_mount = true, .capacity = 64ull << 40, .unit = 64 * MIB };
+	assert_int_equal(put_storage("big", 64 * KIB, &s), SKV_OK);
 	assert_int_equal(view("big")->spec.file_size, 4ull << 30);
-	s = (struct kvb_storage_spec){ .any_mount = true, .capacity = 64ull << 40, .unit = 64 * MIB };
-	assert_int_equal(put_storage("big1", MIB, &s), KVB_OK);
+	s = (struct skv_storage_spec){ .any_mount = true, .capacity = 64ull << 40, .unit = 64 * MIB };
+	assert_int_equal(put_storage("big1", MIB, &s), SKV_OK);
 	assert_int_equal(view("big1")->spec.file_size, 16ull << 30);
-	s = (struct kvb_storage_spec){ .any_mount = true, .capacity = 64ull << 40, .unit = 64 * MIB };
-	assert_int_equal(put_storage("big4", 8 * MIB, &s), KVB_OK);
+	s = (struct skv_storage_spec){ .any_mount = true, .capacity = 64ull << 40, .unit = 64 * MIB };
+	assert_int_equal(put_storage("big4", 8 * MIB, &s), SKV_OK);
 	assert_int_equal(view("big4")->spec.file_size, 64ull << 30);
 	env_crash(&e);
 	env_open(&e);
@@ -260,17 +260,17 @@ static void what_is_found_is_kept(void **state)
 static void registration_tells_the_cost(void **state)
 {
 	static const char *const names[] = { "c64k", "c1m", "plain" };
-	const struct kvb_instance_view *i;
-	struct kvb_instance_view *v;
+	const struct skv_instance_view *i;
+	struct skv_instance_view *v;
 	uint32_t n;
 
 	(void)state;
-	assert_int_equal(put_storage("c64k", 64 * KIB, NULL), KVB_OK);
-	assert_int_equal(put_storage("c1m", MIB, NULL), KVB_OK);
-	assert_int_equal(put_storage("plain", 0, &(struct kvb_storage_spec){ .type = "file" }), KVB_OK);
+	assert_int_equal(put_storage("c64k", 64 * KIB, NULL), SKV_OK);
+	assert_int_equal(put_storage("c1m", MIB, NULL), SKV_OK);
+	assert_int_equal(put_storage("plain", 0, &(struct skv_storage_spec){ .type = "file" }), SKV_OK);
 	put_group(names, 3);
-	assert_int_equal(put_instance("i", 100 * KIB, true), KVB_OK);
-	assert_int_equal(kvb_core_instances(e.core, "t", "i", &e.arena, &v, &n, &e.err), KVB_OK);
+	assert_int_equal(put_instance("i", 100 * KIB, true), SKV_OK);
+	assert_int_equal(skv_core_instances(e.core, "t", "i", &e.arena, &v, &n, &e.err), SKV_OK);
 	i = &v[0];
 	assert_int_equal(i->n_placements, 2);
 	assert_string_equal(i->placements[0].storage, "c64k");
@@ -278,40 +278,40 @@ static void registration_tells_the_cost(void **state)
 	assert_string_equal(i->placements[0].fit, "copied");
 	assert_int_equal(i->placements[0].copied_bytes, 60 * KIB);
 	assert_int_equal(i->placements[1].copied_bytes, MIB - 4 * KIB);
-	assert_int_equal(put_instance("j", 64 * KIB, false), KVB_OK);
-	assert_int_equal(kvb_core_instances(e.core, "t", "j", &e.arena, &v, &n, &e.err), KVB_OK);
+	assert_int_equal(put_instance("j", 64 * KIB, false), SKV_OK);
+	assert_int_equal(skv_core_instances(e.core, "t", "j", &e.arena, &v, &n, &e.err), SKV_OK);
 	assert_string_equal(v[0].placements[0].fit, "whole");
 	assert_int_equal(v[0].placements[0].slot_bytes, 64 * KIB);
 	assert_string_equal(v[0].placements[1].fit, "segments");
 }
 
 /* Starts `n` blocks; the file of the first, all locations in loc. */
-static const char *start(const char *instance, uint64_t key, uint32_t n, struct kvb_start_res *res)
+static const char *start(const char *instance, uint64_t key, uint32_t n, struct skv_start_res *res)
 {
-	struct kvb_key keys[8];
+	struct skv_key keys[8];
 	struct env_start s = { .instance = instance, .keys = keys, .n = n, .loose = true, .deadline_ms = 20000 };
 
 	for (uint32_t i = 0; i < n; i++)
-		keys[i] = (struct kvb_key){ key, i + 1 };
-	assert_int_equal(env_start(&e, &s, res), KVB_OK);
+		keys[i] = (struct skv_key){ key, i + 1 };
+	assert_int_equal(env_start(&e, &s, res), SKV_OK);
 	return res->files.v[res->loc[0].file].storage;
 }
 
 static void the_best_fit_comes_first(void **state)
 {
 	static const char *const names[] = { "c1m", "c64k", "c256k" };
-	struct kvb_start_res res;
+	struct skv_start_res res;
 
 	(void)state;
-	assert_int_equal(put_storage("c64k", 64 * KIB, NULL), KVB_OK);
-	assert_int_equal(put_storage("c256k", 256 * KIB, NULL), KVB_OK);
-	assert_int_equal(put_storage("c1m", MIB, NULL), KVB_OK);
+	assert_int_equal(put_storage("c64k", 64 * KIB, NULL), SKV_OK);
+	assert_int_equal(put_storage("c256k", 256 * KIB, NULL), SKV_OK);
+	assert_int_equal(put_storage("c1m", MIB, NULL), SKV_OK);
 	put_group(names, 3);
-	assert_int_equal(put_instance("whole1m", MIB, false), KVB_OK);
-	assert_int_equal(put_instance("whole64k", 64 * KIB, false), KVB_OK);
-	assert_int_equal(put_instance("whole256k", 768 * KIB, false), KVB_OK);
-	assert_int_equal(put_instance("round", 1000 * KIB, false), KVB_OK);
-	assert_int_equal(put_instance("odd", 40 * KIB, false), KVB_OK);
+	assert_int_equal(put_instance("whole1m", MIB, false), SKV_OK);
+	assert_int_equal(put_instance("whole64k", 64 * KIB, false), SKV_OK);
+	assert_int_equal(put_instance("whole256k", 768 * KIB, false), SKV_OK);
+	assert_int_equal(put_instance("round", 1000 * KIB, false), SKV_OK);
+	assert_int_equal(put_instance("odd", 40 * KIB, false), SKV_OK);
 	assert_string_equal(start("whole1m", 1, 2, &res), "c1m"); /* all fit it: the first that the group names */
 	assert_int_equal(res.loc[0].offset % MIB, 0);
 	assert_true(res.loc[0].offset >= MIB);
@@ -330,9 +330,9 @@ static void the_best_fit_comes_first(void **state)
 	assert_int_equal(res.loc[2].offset - res.loc[1].offset, 40 * KIB);
 }
 
-static void note(const struct kvb_start_res *res, int i, char path[KVB_SLAB_PATH_MAX], uint64_t *offset)
+static void note(const struct skv_start_res *res, int i, char path[SKV_SLAB_PATH_MAX], uint64_t *offset)
 {
-	snprintf(path, KVB_SLAB_PATH_MAX, "%s", res->files.v[res->loc[i].file].path);
+	snprintf(path, SKV_SLAB_PATH_MAX, "%s", res->files.v[res->loc[i].file].path);
 	*offset = res->loc[i].offset;
 }
 
@@ -343,34 +343,34 @@ static void slots_are_the_same_after_a_crash(void **state)
 	static const uint64_t sizes[] = { MIB, 1000 * KIB, 40 * KIB };
 	static const char *const ids[] = { "whole", "round", "odd" };
 	struct {
-		char path[KVB_SLAB_PATH_MAX];
+		char path[SKV_SLAB_PATH_MAX];
 		uint64_t offset;
 	} at[3][4];
-	struct kvb_start_res res;
-	struct kvb_finish_res done;
-	char session[KVB_SESSION_ID_HEX + 1];
+	struct skv_start_res res;
+	struct skv_finish_res done;
+	char session[SKV_SESSION_ID_HEX + 1];
 
 	(void)state;
-	assert_int_equal(put_storage("c1m", MIB, NULL), KVB_OK);
+	assert_int_equal(put_storage("c1m", MIB, NULL), SKV_OK);
 	put_group(names, 1);
 	for (int k = 0; k < 3; k++) {
-		assert_int_equal(put_instance(ids[k], sizes[k], false), KVB_OK);
+		assert_int_equal(put_instance(ids[k], sizes[k], false), SKV_OK);
 		start(ids[k], 1, 4, &res);
 		for (int i = 0; i < 4; i++)
 			note(&res, i, at[k][i].path, &at[k][i].offset);
 		snprintf(session, sizeof session, "%s", res.session);
-		assert_int_equal(env_finish(&e, session, NULL, 0, &done), KVB_OK);
+		assert_int_equal(env_finish(&e, session, NULL, 0, &done), SKV_OK);
 	}
 	for (int round = 0; round < 2; round++) {
 		env_crash(&e);
 		env_open(&e);
 		env_advance(&e, 1000);
 		for (int k = 0; k < 3; k++) {
-			const struct kvb_key keys[4] = { { 1, 1 }, { 1, 2 }, { 1, 3 }, { 1, 4 } };
-			struct kvb_lookup_req req = { .tenant = "t", .instance = ids[k], .keys = keys, .n_keys = 4 };
-			struct kvb_lookup_res found;
+			const struct skv_key keys[4] = { { 1, 1 }, { 1, 2 }, { 1, 3 }, { 1, 4 } };
+			struct skv_lookup_req req = { .tenant = "t", .instance = ids[k], .keys = keys, .n_keys = 4 };
+			struct skv_lookup_res found;
 
-			assert_int_equal(env_lookup_req(&e, &req, &found), KVB_OK);
+			assert_int_equal(env_lookup_req(&e, &req, &found), SKV_OK);
 			assert_int_equal(found.matched, 4);
 			for (int i = 0; i < 4; i++)
 				assert_int_equal(found.loc[i].offset, at[k][i].offset);
@@ -387,13 +387,13 @@ static void slots_are_the_same_after_a_crash(void **state)
 static void writers_have_a_minute(void **state)
 {
 	static const char *const names[] = { "c1m" };
-	struct kvb_start_res res;
+	struct skv_start_res res;
 	uint64_t held;
 
 	(void)state;
-	assert_int_equal(put_storage("c1m", MIB, NULL), KVB_OK);
+	assert_int_equal(put_storage("c1m", MIB, NULL), SKV_OK);
 	put_group(names, 1);
-	assert_int_equal(put_instance("i", MIB, false), KVB_OK);
+	assert_int_equal(put_instance("i", MIB, false), SKV_OK);
 	start("i", 1, 2, &res);
 	seconds(21); /* the session of 20 s is over */
 	held = view("c1m")->quarantined_bytes;

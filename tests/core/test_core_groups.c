@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include <kvb/bytes.h>
+#include <skv/bytes.h>
 
 #define BLOCK 65536u
 #define UNIT (1ull << 20)
@@ -33,39 +33,39 @@ static int teardown(void **state)
 
 static const char *const one[] = { "s" };
 
-static struct kvb_group_spec group(void)
+static struct skv_group_spec group(void)
 {
-	return (struct kvb_group_spec){ .name = "g", .storages = one, .n_storages = 1, .extra = "x" };
+	return (struct skv_group_spec){ .name = "g", .storages = one, .n_storages = 1, .extra = "x" };
 }
 
-static int put_group(const struct kvb_group_spec *g)
+static int put_group(const struct skv_group_spec *g)
 {
-	return kvb_core_group_put(e.core, g, NULL, NULL, &e.err);
+	return skv_core_group_put(e.core, g, NULL, NULL, &e.err);
 }
 
 static int put_instance(const char *id, const char *in, uint64_t size, bool numbered)
 {
-	const struct kvb_spec spec = { "kv", size };
-	const struct kvb_instance_spec i = { .tenant = "t", .id = id, .group = in, .specs = &spec, .n_specs = 1,
+	const struct skv_spec spec = { "kv", size };
+	const struct skv_instance_spec i = { .tenant = "t", .id = id, .group = in, .specs = &spec, .n_specs = 1,
 					     .extra = "", .numbered = numbered };
 
-	return kvb_core_instance_put(e.core, &i, NULL, &e.err);
+	return skv_core_instance_put(e.core, &i, NULL, &e.err);
 }
 
 static uint64_t blocks(void)
 {
-	struct kvb_group_view *v;
+	struct skv_group_view *v;
 	uint32_t n;
 
-	kvb_arena_reset(&e.arena);
-	assert_int_equal(kvb_core_groups(e.core, "g", &e.arena, &v, &n, &e.err), KVB_OK);
+	skv_arena_reset(&e.arena);
+	assert_int_equal(skv_core_groups(e.core, "g", &e.arena, &v, &n, &e.err), SKV_OK);
 	return v->blocks;
 }
 
 /* Starts n fresh blocks and leaves them open. */
-static int start(uint64_t first, uint32_t n, struct kvb_start_res *res)
+static int start(uint64_t first, uint32_t n, struct skv_start_res *res)
 {
-	static struct kvb_key keys[256];
+	static struct skv_key keys[256];
 
 	env_keys(keys, n, 0, first);
 	return env_start(&e, &(struct env_start){ .keys = keys, .n = n }, res);
@@ -73,7 +73,7 @@ static int start(uint64_t first, uint32_t n, struct kvb_start_res *res)
 
 static uint32_t put(uint64_t first, uint32_t n)
 {
-	struct kvb_key keys[256];
+	struct skv_key keys[256];
 
 	env_keys(keys, n, 0, first);
 	return env_put(&e, keys, n);
@@ -87,41 +87,41 @@ static void settle_for(uint64_t ms)
 
 static void test_max_blocks(void **state)
 {
-	struct kvb_group_spec g = group();
-	struct kvb_start_res res;
+	struct skv_group_spec g = group();
+	struct skv_start_res res;
 
 	(void)state;
 	env_make(&e, 16 * UNIT, UNIT, BLOCK);
 	g.max_blocks = 16;
-	assert_int_equal(put_group(&g), KVB_OK);
+	assert_int_equal(put_group(&g), SKV_OK);
 	assert_int_equal(put(0, 12), 12);
-	assert_int_equal(start(100, 4, &res), KVB_OK); /* being written: they count */
-	assert_int_equal(start(200, 1, &res), KVB_E_QUOTA);
+	assert_int_equal(start(100, 4, &res), SKV_OK); /* being written: they count */
+	assert_int_equal(start(200, 1, &res), SKV_E_QUOTA);
 	assert_string_equal(e.err.field, "max_blocks");
 	assert_int_equal(blocks(), 12);
 	g.reclaim_blocks = 2;
-	assert_int_equal(put_group(&g), KVB_OK);
+	assert_int_equal(put_group(&g), SKV_OK);
 	settle_for(500);
 	assert_int_equal(blocks(), 2);
-	assert_int_equal(start(200, 1, &res), KVB_OK);
+	assert_int_equal(start(200, 1, &res), SKV_OK);
 	g.max_blocks = 0;
-	assert_int_equal(put_group(&g), KVB_OK);
-	assert_int_equal(start(300, 64, &res), KVB_OK);
+	assert_int_equal(put_group(&g), SKV_OK);
+	assert_int_equal(start(300, 64, &res), SKV_OK);
 }
 
 static void test_lines_spare_leases(void **state)
 {
-	struct kvb_group_spec g = group();
-	struct kvb_lookup_res res;
-	struct kvb_key keys[10];
+	struct skv_group_spec g = group();
+	struct skv_lookup_res res;
+	struct skv_key keys[10];
 
 	(void)state;
 	env_make(&e, 16 * UNIT, UNIT, BLOCK);
 	assert_int_equal(put(0, 40), 40);
 	env_keys(keys, 10, 0, 0);
-	assert_int_equal(env_lookup(&e, keys, 10, KVB_LOOKUP_PREFIX, 5000, &res), KVB_OK);
+	assert_int_equal(env_lookup(&e, keys, 10, SKV_LOOKUP_PREFIX, 5000, &res), SKV_OK);
 	g.reclaim_bytes = 4 * BLOCK;
-	assert_int_equal(put_group(&g), KVB_OK);
+	assert_int_equal(put_group(&g), SKV_OK);
 	settle_for(1000);
 	assert_int_equal(blocks(), 10);
 	assert_int_equal(env_match(&e, keys, 10), 10);
@@ -132,7 +132,7 @@ static void test_lines_spare_leases(void **state)
 
 static void test_steps(void **state)
 {
-	struct kvb_group_spec g = group();
+	struct skv_group_spec g = group();
 
 	(void)state;
 	env_make(&e, 16 * UNIT, UNIT, BLOCK);
@@ -140,7 +140,7 @@ static void test_steps(void **state)
 	g.reclaim_bytes = 10 * BLOCK;
 	g.reclaim_step_bytes = 5 * BLOCK;
 	g.reclaim_period_ms = 2000;
-	assert_int_equal(put_group(&g), KVB_OK);
+	assert_int_equal(put_group(&g), SKV_OK);
 	settle_for(500);
 	assert_int_equal(blocks(), 35);
 	settle_for(1000);
@@ -149,25 +149,25 @@ static void test_steps(void **state)
 	assert_int_equal(blocks(), 30);
 	g.reclaim_step_bytes = 0;
 	g.reclaim_step_percent = 50;
-	assert_int_equal(put_group(&g), KVB_OK); /* a change counts at once */
+	assert_int_equal(put_group(&g), SKV_OK); /* a change counts at once */
 	settle_for(300);
 	assert_int_equal(blocks(), 15);
 }
 
 static void test_idle(void **state)
 {
-	struct kvb_group_spec g = group();
-	struct kvb_lookup_res res;
-	struct kvb_key keys[8];
+	struct skv_group_spec g = group();
+	struct skv_lookup_res res;
+	struct skv_key keys[8];
 
 	(void)state;
 	env_make(&e, 16 * UNIT, UNIT, BLOCK);
 	g.max_idle_ms = 10000;
-	assert_int_equal(put_group(&g), KVB_OK);
+	assert_int_equal(put_group(&g), SKV_OK);
 	assert_int_equal(put(0, 20), 20);
 	settle_for(6000);
 	env_keys(keys, 8, 0, 0);
-	assert_int_equal(env_lookup(&e, keys, 8, KVB_LOOKUP_PREFIX, 0, &res), KVB_OK);
+	assert_int_equal(env_lookup(&e, keys, 8, SKV_LOOKUP_PREFIX, 0, &res), SKV_OK);
 	settle_for(5000);
 	assert_int_equal(blocks(), 8);
 	settle_for(6000);
@@ -176,106 +176,106 @@ static void test_idle(void **state)
 
 static void test_type_quota(void **state)
 {
-	const struct kvb_type_quota quota = { "null", 8 * BLOCK, 0 }, tight = { "null", 8 * BLOCK, 3 * BLOCK };
-	struct kvb_group_spec g = group();
-	struct kvb_start_res res;
+	const struct skv_type_quota quota = { "null", 8 * BLOCK, 0 }, tight = { "null", 8 * BLOCK, 3 * BLOCK };
+	struct skv_group_spec g = group();
+	struct skv_start_res res;
 
 	(void)state;
 	env_make(&e, 16 * UNIT, UNIT, BLOCK);
 	g.quotas = &quota;
 	g.n_quotas = 1;
-	assert_int_equal(put_group(&g), KVB_OK);
+	assert_int_equal(put_group(&g), SKV_OK);
 	assert_int_equal(put(0, 8), 8);
 	assert_int_equal(put(100, 4), 4); /* evicts */
 	assert_int_equal(blocks(), 8);
-	assert_int_equal(start(200, 9, &res), KVB_E_QUOTA);
+	assert_int_equal(start(200, 9, &res), SKV_E_QUOTA);
 	assert_string_equal(e.err.field, "quotas");
 	g.quotas = &tight;
-	assert_int_equal(put_group(&g), KVB_OK);
+	assert_int_equal(put_group(&g), SKV_OK);
 	settle_for(500);
 	assert_int_equal(blocks(), 3);
 }
 
 static void test_max_instances(void **state)
 {
-	struct kvb_group_spec g = group();
+	struct skv_group_spec g = group();
 
 	(void)state;
 	env_make(&e, 16 * UNIT, UNIT, BLOCK);
 	g.max_instances = 2;
-	assert_int_equal(put_group(&g), KVB_OK);
-	assert_int_equal(put_instance("j", "g", BLOCK, false), KVB_OK);
-	assert_int_equal(put_instance("k", "g", BLOCK, false), KVB_E_TOO_MANY);
-	assert_int_equal(put_instance("j", "g", BLOCK, false), KVB_OK); /* again */
-	assert_int_equal(kvb_core_instance_delete(e.core, "t", "j", &e.err), KVB_OK);
-	assert_int_equal(put_instance("k", "g", BLOCK, false), KVB_OK);
+	assert_int_equal(put_group(&g), SKV_OK);
+	assert_int_equal(put_instance("j", "g", BLOCK, false), SKV_OK);
+	assert_int_equal(put_instance("k", "g", BLOCK, false), SKV_E_TOO_MANY);
+	assert_int_equal(put_instance("j", "g", BLOCK, false), SKV_OK); /* again */
+	assert_int_equal(skv_core_instance_delete(e.core, "t", "j", &e.err), SKV_OK);
+	assert_int_equal(put_instance("k", "g", BLOCK, false), SKV_OK);
 }
 
 static void test_version(void **state)
 {
-	struct kvb_group_spec g = group();
+	struct skv_group_spec g = group();
 	uint64_t is = 1;
 
 	(void)state;
 	env_make(&e, 16 * UNIT, UNIT, BLOCK);
 	g.version = 1;
-	assert_int_equal(put_group(&g), KVB_OK);
+	assert_int_equal(put_group(&g), SKV_OK);
 	g.version = 2;
-	assert_int_equal(kvb_core_group_put(e.core, &g, &is, NULL, &e.err), KVB_OK);
+	assert_int_equal(skv_core_group_put(e.core, &g, &is, NULL, &e.err), SKV_OK);
 	g.version = 3;
-	assert_int_equal(kvb_core_group_put(e.core, &g, &is, NULL, &e.err), KVB_E_CONFLICT);
+	assert_int_equal(skv_core_group_put(e.core, &g, &is, NULL, &e.err), SKV_E_CONFLICT);
 	assert_string_equal(e.err.field, "version");
 	env_crash(&e);
 	env_open(&e);
 	is = 2;
-	assert_int_equal(kvb_core_group_put(e.core, &g, &is, NULL, &e.err), KVB_OK);
+	assert_int_equal(skv_core_group_put(e.core, &g, &is, NULL, &e.err), SKV_OK);
 }
 
 static void test_loose_storages(void **state)
 {
 	static const char *const two[] = { "later", "s" };
-	struct kvb_group_spec g = { .name = "g", .storages = two, .n_storages = 2 };
-	struct kvb_start_res res;
+	struct skv_group_spec g = { .name = "g", .storages = two, .n_storages = 2 };
+	struct skv_start_res res;
 
 	(void)state;
-	assert_int_equal(put_group(&g), KVB_E_NOT_FOUND);
+	assert_int_equal(put_group(&g), SKV_E_NOT_FOUND);
 	g.loose_storages = true;
-	assert_int_equal(put_group(&g), KVB_OK);
-	assert_int_equal(put_instance("i", "g", BLOCK, false), KVB_OK);
-	assert_int_equal(start(0, 1, &res), KVB_E_UNAVAILABLE);
-	assert_int_equal(env_storage(&e, "s", 16 * UNIT, UNIT), KVB_OK);
+	assert_int_equal(put_group(&g), SKV_OK);
+	assert_int_equal(put_instance("i", "g", BLOCK, false), SKV_OK);
+	assert_int_equal(start(0, 1, &res), SKV_E_UNAVAILABLE);
+	assert_int_equal(env_storage(&e, "s", 16 * UNIT, UNIT), SKV_OK);
 	env_advance(&e, 100);
 	assert_int_equal(put(0, 4), 4);
-	assert_int_equal(kvb_core_storage_delete(e.core, "s", &e.err), KVB_E_IN_USE); /* blocks are in it */
+	assert_int_equal(skv_core_storage_delete(e.core, "s", &e.err), SKV_E_IN_USE); /* blocks are in it */
 	env_crash(&e);
 	env_open(&e);
 	assert_int_equal(blocks(), 4);
-	assert_int_equal(kvb_core_instance_delete(e.core, "t", "i", &e.err), KVB_OK);
+	assert_int_equal(skv_core_instance_delete(e.core, "t", "i", &e.err), SKV_OK);
 	settle_for(2000);
-	assert_int_equal(kvb_core_storage_delete(e.core, "s", &e.err), KVB_OK);
+	assert_int_equal(skv_core_storage_delete(e.core, "s", &e.err), SKV_OK);
 }
 
 /* Slots of an odd size: offset / length is whole, also of what a restart has read back, and none overlap. */
 static void test_numbered(void **state)
 {
 	const uint32_t size = 69633;
-	struct kvb_lookup_res res;
-	struct kvb_key keys[40];
+	struct skv_lookup_res res;
+	struct skv_key keys[40];
 	uint64_t seen[40];
 	uint32_t deleted;
 
 	(void)state;
-	assert_int_equal(env_storage(&e, "s", 64 * UNIT, UNIT), KVB_OK);
-	assert_int_equal(env_group(&e, "g", 0, "s"), KVB_OK);
-	assert_int_equal(put_instance("i", "g", size, true), KVB_OK);
-	assert_int_equal(put_instance("i", "g", size, false), KVB_E_CONFLICT);
+	assert_int_equal(env_storage(&e, "s", 64 * UNIT, UNIT), SKV_OK);
+	assert_int_equal(env_group(&e, "g", 0, "s"), SKV_OK);
+	assert_int_equal(put_instance("i", "g", size, true), SKV_OK);
+	assert_int_equal(put_instance("i", "g", size, false), SKV_E_CONFLICT);
 	assert_string_equal(e.err.field, "numbered");
-	assert_int_equal(put_instance("other", "g", size, false), KVB_OK);
+	assert_int_equal(put_instance("other", "g", size, false), SKV_OK);
 	env_advance(&e, 100);
 	assert_int_equal(put(0, 40), 40);
 	env_keys(keys, 40, 0, 0);
 	for (int round = 0; round < 2; round++) {
-		assert_int_equal(env_lookup(&e, keys, 40, KVB_LOOKUP_PREFIX, 1000, &res), KVB_OK);
+		assert_int_equal(env_lookup(&e, keys, 40, SKV_LOOKUP_PREFIX, 1000, &res), SKV_OK);
 		assert_int_equal(res.matched, 40);
 		for (uint32_t i = 0; i < 40; i++) {
 			assert_int_equal(res.loc[i].length, size);
@@ -288,14 +288,14 @@ static void test_numbered(void **state)
 		env_open(&e);
 	}
 	/* Held slots are of the numbered class after a restart as before: nobody is given them meanwhile. */
-	assert_int_equal(env_lookup(&e, keys, 40, KVB_LOOKUP_PREFIX, 9000, &res), KVB_OK);
-	assert_int_equal(env_delete(&e, keys, 40, &deleted), KVB_OK);
+	assert_int_equal(env_lookup(&e, keys, 40, SKV_LOOKUP_PREFIX, 9000, &res), SKV_OK);
+	assert_int_equal(env_delete(&e, keys, 40, &deleted), SKV_OK);
 	env_shutdown(&e);
 	env_open(&e);
 	env_check(&e);
 	assert_int_equal(put(1000, 40), 40);
 	env_keys(keys, 40, 0, 1000);
-	assert_int_equal(env_lookup(&e, keys, 40, KVB_LOOKUP_PREFIX, 0, &res), KVB_OK);
+	assert_int_equal(env_lookup(&e, keys, 40, SKV_LOOKUP_PREFIX, 0, &res), SKV_OK);
 	for (uint32_t i = 0; i < 40; i++)
 		for (uint32_t j = 0; j < 40; j++)
 			assert_int_not_equal(res.loc[i].offset, seen[j]);
@@ -303,22 +303,22 @@ static void test_numbered(void **state)
 
 static void test_storage_description(void **state)
 {
-	struct kvb_storage_spec s = { .name = "s", .type = "null", .root = "", .capacity = UNIT, .file_size = UNIT,
+	struct skv_storage_spec s = { .name = "s", .type = "null", .root = "", .capacity = UNIT, .file_size = UNIT,
 				      .unit = UNIT, .enabled = true, .client_root = "/mnt/kv/a", .client_mount = "/mnt/kv/",
 				      .extra = "{}" };
-	struct kvb_storage_view *v;
+	struct skv_storage_view *v;
 	uint32_t n;
 
 	(void)state;
-	assert_int_equal(kvb_core_storage_put(e.core, &s, NULL, &e.err), KVB_OK);
+	assert_int_equal(skv_core_storage_put(e.core, &s, NULL, &e.err), SKV_OK);
 	s.client_mount = "/mnt/k";
-	assert_int_equal(kvb_core_storage_put(e.core, &s, NULL, &e.err), KVB_E_INVALID);
+	assert_int_equal(skv_core_storage_put(e.core, &s, NULL, &e.err), SKV_E_INVALID);
 	assert_string_equal(e.err.field, "client_mount");
 	s.client_mount = "/mnt";
 	s.extra = "changed";
-	assert_int_equal(kvb_core_storage_put(e.core, &s, NULL, &e.err), KVB_OK);
+	assert_int_equal(skv_core_storage_put(e.core, &s, NULL, &e.err), SKV_OK);
 	for (int round = 0; round < 2; round++) {
-		assert_int_equal(kvb_core_storages(e.core, "s", &e.arena, &v, &n, &e.err), KVB_OK);
+		assert_int_equal(skv_core_storages(e.core, "s", &e.arena, &v, &n, &e.err), SKV_OK);
 		assert_string_equal(v->spec.client_root, "/mnt/kv/a");
 		assert_string_equal(v->spec.client_mount, "/mnt");
 		assert_string_equal(v->spec.extra, "changed");
@@ -330,23 +330,23 @@ static void test_storage_description(void **state)
 /* Documents of version 1, as earlier managers wrote them. */
 static void test_old_documents(void **state)
 {
-	struct kvb_buf b = { 0 };
-	struct kvb_group_view *g;
+	struct skv_buf b = { 0 };
+	struct skv_group_view *g;
 	uint32_t n;
 
 	(void)state;
 	env_make(&e, 16 * UNIT, UNIT, BLOCK);
 	assert_int_equal(put(0, 5), 5);
-	kvb_put_u8(&b, 1);
-	kvb_put_string(&b, "g", 1);
-	kvb_put_u64(&b, 8 * UNIT);
-	kvb_put_varint(&b, 1);
-	kvb_put_string(&b, "s", 1);
-	assert_int_equal(kvb_store_put(e.store, "group/g", KVB_VERSION_ANY, b.data, b.len, NULL, &e.err), KVB_OK);
-	kvb_buf_destroy(&b);
+	skv_put_u8(&b, 1);
+	skv_put_string(&b, "g", 1);
+	skv_put_u64(&b, 8 * UNIT);
+	skv_put_varint(&b, 1);
+	skv_put_string(&b, "s", 1);
+	assert_int_equal(skv_store_put(e.store, "group/g", SKV_VERSION_ANY, b.data, b.len, NULL, &e.err), SKV_OK);
+	skv_buf_destroy(&b);
 	env_crash(&e);
 	env_open(&e);
-	assert_int_equal(kvb_core_groups(e.core, "g", &e.arena, &g, &n, &e.err), KVB_OK);
+	assert_int_equal(skv_core_groups(e.core, "g", &e.arena, &g, &n, &e.err), SKV_OK);
 	assert_int_equal(g->spec.capacity, 8 * UNIT);
 	assert_false(g->spec.loose_storages);
 	assert_string_equal(g->spec.extra, "");
@@ -355,29 +355,29 @@ static void test_old_documents(void **state)
 
 static void test_documents(void **state)
 {
-	struct kvb_doc doc, *all;
+	struct skv_doc doc, *all;
 	uint64_t version = 0;
 	uint32_t n;
 
 	(void)state;
-	assert_int_equal(kvb_core_doc_get(e.core, "a/b", &e.arena, &doc, &e.err), KVB_E_NOT_FOUND);
-	assert_int_equal(kvb_core_doc_put(e.core, "a/b", 0, "text", &version, &e.err), KVB_OK);
-	assert_int_equal(kvb_core_doc_put(e.core, "a/b", 0, "other", NULL, &e.err), KVB_E_CONFLICT);
-	assert_int_equal(kvb_core_doc_put(e.core, "a/b", version, "newer", NULL, &e.err), KVB_OK);
-	assert_int_equal(kvb_core_doc_put(e.core, "a/c", UINT64_MAX, "", NULL, &e.err), KVB_OK);
-	assert_int_equal(kvb_core_doc_put(e.core, "b", UINT64_MAX, "", NULL, &e.err), KVB_OK);
-	assert_int_equal(kvb_core_doc_put(e.core, "a b", UINT64_MAX, "", NULL, &e.err), KVB_E_INVALID);
-	assert_int_equal(kvb_core_doc_put(e.core, "", UINT64_MAX, "", NULL, &e.err), KVB_E_INVALID);
+	assert_int_equal(skv_core_doc_get(e.core, "a/b", &e.arena, &doc, &e.err), SKV_E_NOT_FOUND);
+	assert_int_equal(skv_core_doc_put(e.core, "a/b", 0, "text", &version, &e.err), SKV_OK);
+	assert_int_equal(skv_core_doc_put(e.core, "a/b", 0, "other", NULL, &e.err), SKV_E_CONFLICT);
+	assert_int_equal(skv_core_doc_put(e.core, "a/b", version, "newer", NULL, &e.err), SKV_OK);
+	assert_int_equal(skv_core_doc_put(e.core, "a/c", UINT64_MAX, "", NULL, &e.err), SKV_OK);
+	assert_int_equal(skv_core_doc_put(e.core, "b", UINT64_MAX, "", NULL, &e.err), SKV_OK);
+	assert_int_equal(skv_core_doc_put(e.core, "a b", UINT64_MAX, "", NULL, &e.err), SKV_E_INVALID);
+	assert_int_equal(skv_core_doc_put(e.core, "", UINT64_MAX, "", NULL, &e.err), SKV_E_INVALID);
 	env_crash(&e);
 	env_open(&e);
-	assert_int_equal(kvb_core_doc_get(e.core, "a/b", &e.arena, &doc, &e.err), KVB_OK);
+	assert_int_equal(skv_core_doc_get(e.core, "a/b", &e.arena, &doc, &e.err), SKV_OK);
 	assert_string_equal(doc.text, "newer");
-	assert_int_equal(kvb_core_doc_list(e.core, "a/", &e.arena, &all, &n, &e.err), KVB_OK);
+	assert_int_equal(skv_core_doc_list(e.core, "a/", &e.arena, &all, &n, &e.err), SKV_OK);
 	assert_int_equal(n, 2);
 	assert_string_equal(all[0].name, "a/b");
 	assert_string_equal(all[1].text, "");
-	assert_int_equal(kvb_core_doc_delete(e.core, "a/b", &e.err), KVB_OK);
-	assert_int_equal(kvb_core_doc_get(e.core, "a/b", &e.arena, &doc, &e.err), KVB_E_NOT_FOUND);
+	assert_int_equal(skv_core_doc_delete(e.core, "a/b", &e.err), SKV_OK);
+	assert_int_equal(skv_core_doc_get(e.core, "a/b", &e.arena, &doc, &e.err), SKV_E_NOT_FOUND);
 }
 
 #define SCENE(f) cmocka_unit_test_setup_teardown(f, setup, teardown)

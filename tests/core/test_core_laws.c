@@ -23,9 +23,9 @@
 
 /* ---- the store with hooks ------------------------------------------------------------------------- */
 
-static struct kvb_store_ops hooked;
+static struct skv_store_ops hooked;
 static struct hooks {
-	int (*append)(unsigned n); /* KVB_OK = go on; else the call's result */
+	int (*append)(unsigned n); /* SKV_OK = go on; else the call's result */
 	void (*slice)(void);
 	int (*put)(const char *key, bool after);
 	int (*del)(const char *key);
@@ -35,7 +35,7 @@ static struct hooks {
 } hook;
 
 static int hook_append(void *self, uint32_t partition, uint64_t fence, uint64_t seq, const void *bytes, size_t n,
-		       unsigned flags, struct kvb_error *err)
+		       unsigned flags, struct skv_error *err)
 {
 	if (hook.append && !hook.inside) {
 		int rc;
@@ -43,38 +43,38 @@ static int hook_append(void *self, uint32_t partition, uint64_t fence, uint64_t 
 		hook.inside = true;
 		rc = hook.append(++hook.appends);
 		hook.inside = false;
-		if (rc != KVB_OK)
-			return kvb_fail(err, rc, NULL, "hook");
+		if (rc != SKV_OK)
+			return skv_fail(err, rc, NULL, "hook");
 	}
-	return kvb_store_memory.append(self, partition, fence, seq, bytes, n, flags, err);
+	return skv_store_memory.append(self, partition, fence, seq, bytes, n, flags, err);
 }
 
 static int hook_slice(void *self, uint32_t partition, uint64_t fence, uint64_t id, uint32_t number, const void *bytes,
-		      size_t n, struct kvb_error *err)
+		      size_t n, struct skv_error *err)
 {
 	if (hook.slice && !hook.inside) {
 		hook.inside = true;
 		hook.slice();
 		hook.inside = false;
 	}
-	return kvb_store_memory.checkpoint_slice(self, partition, fence, id, number, bytes, n, err);
+	return skv_store_memory.checkpoint_slice(self, partition, fence, id, number, bytes, n, err);
 }
 
 static int hook_put(void *self, const char *key, uint64_t expect, const void *bytes, size_t n, uint64_t *version,
-		    struct kvb_error *err)
+		    struct skv_error *err)
 {
 	bool mine = hook.put && !hook.inside;
-	int rc = KVB_OK;
+	int rc = SKV_OK;
 
 	if (mine) {
 		hook.inside = true;
 		rc = hook.put(key, false);
 		hook.inside = false;
-		if (rc != KVB_OK)
-			return kvb_fail(err, rc, NULL, "hook");
+		if (rc != SKV_OK)
+			return skv_fail(err, rc, NULL, "hook");
 	}
-	rc = kvb_store_memory.put(self, key, expect, bytes, n, version, err);
-	if (mine && rc == KVB_OK) {
+	rc = skv_store_memory.put(self, key, expect, bytes, n, version, err);
+	if (mine && rc == SKV_OK) {
 		hook.inside = true;
 		hook.put(key, true);
 		hook.inside = false;
@@ -82,28 +82,28 @@ static int hook_put(void *self, const char *key, uint64_t expect, const void *by
 	return rc;
 }
 
-static int hook_del(void *self, const char *key, uint64_t expect, struct kvb_error *err)
+static int hook_del(void *self, const char *key, uint64_t expect, struct skv_error *err)
 {
-	int rc = hook.del ? hook.del(key) : KVB_OK;
+	int rc = hook.del ? hook.del(key) : SKV_OK;
 
-	return rc != KVB_OK ? kvb_fail(err, rc, NULL, "hook") : kvb_store_memory.del(self, key, expect, err);
+	return rc != SKV_OK ? skv_fail(err, rc, NULL, "hook") : skv_store_memory.del(self, key, expect, err);
 }
 
-static int hook_get(void *self, const char *key, struct kvb_buf *value, uint64_t *version, struct kvb_error *err)
+static int hook_get(void *self, const char *key, struct skv_buf *value, uint64_t *version, struct skv_error *err)
 {
 	if (hook.get && !hook.inside) {
 		hook.inside = true;
 		hook.get(key);
 		hook.inside = false;
 	}
-	return kvb_store_memory.get(self, key, value, version, err);
+	return skv_store_memory.get(self, key, value, version, err);
 }
 
 static bool no_list;
 
-static int hook_list(void *self, const char *prefix, kvb_registry_fn fn, void *ctx, struct kvb_error *err)
+static int hook_list(void *self, const char *prefix, skv_registry_fn fn, void *ctx, struct skv_error *err)
 {
-	return no_list ? kvb_fail(err, KVB_E_STORE_IO, NULL, "hook") : kvb_store_memory.list(self, prefix, fn, ctx, err);
+	return no_list ? skv_fail(err, SKV_E_STORE_IO, NULL, "hook") : skv_store_memory.list(self, prefix, fn, ctx, err);
 }
 
 static struct env *E; /* of the running test, for hooks */
@@ -113,7 +113,7 @@ static struct env *begin(void)
 	static struct env e;
 
 	memset(&hook, 0, sizeof hook);
-	hooked = kvb_store_memory;
+	hooked = skv_store_memory;
 	hooked.append = hook_append;
 	hooked.checkpoint_slice = hook_slice;
 	hooked.put = hook_put;
@@ -153,27 +153,27 @@ static void survives(void (*fn)(void))
 }
 
 /* Calls that do not wait. Their memory goes with the test. */
-static struct kvb_arena arenas[64];
+static struct skv_arena arenas[64];
 static unsigned n_arenas;
 
 static void end(struct env *e)
 {
 	env_destroy(e);
 	while (n_arenas)
-		kvb_arena_destroy(&arenas[--n_arenas]);
+		skv_arena_destroy(&arenas[--n_arenas]);
 }
 
 struct call {
-	struct kvb_arena *arena;
-	struct kvb_error err;
+	struct skv_arena *arena;
+	struct skv_error err;
 	bool over;
 	int status;
-	struct kvb_done done;
-	struct kvb_start_req start;
-	struct kvb_start_res started;
-	struct kvb_finish_res finished;
-	struct kvb_delete_res deleted;
-	struct kvb_lookup_res found;
+	struct skv_done done;
+	struct skv_start_req start;
+	struct skv_start_res started;
+	struct skv_finish_res finished;
+	struct skv_delete_res deleted;
+	struct skv_lookup_res found;
 };
 
 static void call_done(void *ctx, int status)
@@ -189,42 +189,42 @@ static void call_init(struct call *k)
 	memset(k, 0, sizeof *k);
 	assert_true(n_arenas < sizeof arenas / sizeof *arenas);
 	k->arena = &arenas[n_arenas++];
-	kvb_arena_init(k->arena);
-	k->done = (struct kvb_done){ call_done, k };
+	skv_arena_init(k->arena);
+	k->done = (struct skv_done){ call_done, k };
 }
 
 static void call_over(struct call *k, int rc)
 {
-	if (rc == KVB_PENDING)
+	if (rc == SKV_PENDING)
 		return;
 	k->over = true;
 	k->status = rc;
 }
 
-static void async_start(struct env *e, struct call *k, const char *request_id, const struct kvb_key *keys, uint32_t n)
+static void async_start(struct env *e, struct call *k, const char *request_id, const struct skv_key *keys, uint32_t n)
 {
 	call_init(k);
-	k->start = (struct kvb_start_req){ .tenant = "t", .instance = "i", .request_id = request_id, .keys = keys,
+	k->start = (struct skv_start_req){ .tenant = "t", .instance = "i", .request_id = request_id, .keys = keys,
 					   .n_keys = n };
-	call_over(k, kvb_core_start(e->core, &k->start, &k->started, k->arena, &k->err, &k->done));
+	call_over(k, skv_core_start(e->core, &k->start, &k->started, k->arena, &k->err, &k->done));
 }
 
-static void async_delete(struct env *e, struct call *k, const struct kvb_key *keys, uint32_t n)
+static void async_delete(struct env *e, struct call *k, const struct skv_key *keys, uint32_t n)
 {
-	static struct kvb_delete_req req;
+	static struct skv_delete_req req;
 
 	call_init(k);
-	req = (struct kvb_delete_req){ .tenant = "t", .instance = "i", .keys = keys, .n_keys = n };
-	call_over(k, kvb_core_delete(e->core, &req, &k->deleted, k->arena, &k->err, &k->done));
+	req = (struct skv_delete_req){ .tenant = "t", .instance = "i", .keys = keys, .n_keys = n };
+	call_over(k, skv_core_delete(e->core, &req, &k->deleted, k->arena, &k->err, &k->done));
 }
 
 static void async_finish(struct env *e, struct call *k, const char *session)
 {
-	static struct kvb_finish_req req;
+	static struct skv_finish_req req;
 
 	call_init(k);
-	req = (struct kvb_finish_req){ .tenant = "t", .session = session, .mask_kind = KVB_MASK_ALL };
-	call_over(k, kvb_core_finish(e->core, &req, &k->finished, k->arena, &k->err, &k->done));
+	req = (struct skv_finish_req){ .tenant = "t", .session = session, .mask_kind = SKV_MASK_ALL };
+	call_over(k, skv_core_finish(e->core, &req, &k->finished, k->arena, &k->err, &k->done));
 }
 
 static void ticks(struct env *e, int n, uint64_t ms)
@@ -234,24 +234,24 @@ static void ticks(struct env *e, int n, uint64_t ms)
 }
 
 /* Fills storage "s" with blocks of "i"; returns how many there are. */
-static uint32_t fill(struct env *e, struct kvb_key *k, uint32_t max)
+static uint32_t fill(struct env *e, struct skv_key *k, uint32_t max)
 {
 	uint32_t n = 0;
-	struct kvb_stats st;
+	struct skv_stats st;
 
 	(void)st;
 	while (n < max) {
-		struct kvb_start_res s;
-		struct kvb_finish_res f;
-		char session[KVB_SESSION_ID_HEX + 1];
-		struct kvb_core_counters before, after;
+		struct skv_start_res s;
+		struct skv_finish_res f;
+		char session[SKV_SESSION_ID_HEX + 1];
+		struct skv_core_counters before, after;
 
-		kvb_core_counters_get(e->core, &before);
+		skv_core_counters_get(e->core, &before);
 		env_keys(&k[n], 1, 9, n + 1);
-		assert_int_equal(env_start(e, &(struct env_start){ .keys = &k[n], .n = 1 }, &s), KVB_OK);
+		assert_int_equal(env_start(e, &(struct env_start){ .keys = &k[n], .n = 1 }, &s), SKV_OK);
 		memcpy(session, s.session, sizeof session);
-		assert_int_equal(env_finish(e, session, NULL, 0, &f), KVB_OK);
-		kvb_core_counters_get(e->core, &after);
+		assert_int_equal(env_finish(e, session, NULL, 0, &f), SKV_OK);
+		skv_core_counters_get(e->core, &after);
 		n++;
 		if (after.evicted_blocks > before.evicted_blocks)
 			break;
@@ -265,11 +265,11 @@ static uint32_t fill(struct env *e, struct kvb_key *k, uint32_t max)
 static void a_deleted_storage_does_not_stop_the_next_manager(void **state)
 {
 	struct env *e = begin();
-	struct kvb_key k[4];
+	struct skv_key k[4];
 	uint32_t n;
 	const char *s2 = "s2";
-	struct kvb_group_spec g = { .name = "g", .storages = &s2, .n_storages = 1 };
-	struct kvb_store *below;
+	struct skv_group_spec g = { .name = "g", .storages = &s2, .n_storages = 1 };
+	struct skv_store *below;
 	int rc;
 
 	(void)state;
@@ -277,26 +277,26 @@ static void a_deleted_storage_does_not_stop_the_next_manager(void **state)
 	env_make(e, 1 * MB, 64 * KB, 4 * KB);
 	env_keys(k, 4, 1, 1);
 	assert_int_equal(env_put(e, k, 4), 4);
-	assert_int_equal(env_delete(e, k, 4, &n), KVB_OK);
-	assert_int_equal(env_storage(e, "s2", 1 * MB, 64 * KB), KVB_OK);
-	assert_int_equal(kvb_core_group_put(e->core, &g, NULL, NULL, &e->err), KVB_OK);
-	assert_int_equal(kvb_core_storage_delete(e->core, "s", &e->err), KVB_OK);
+	assert_int_equal(env_delete(e, k, 4, &n), SKV_OK);
+	assert_int_equal(env_storage(e, "s2", 1 * MB, 64 * KB), SKV_OK);
+	assert_int_equal(skv_core_group_put(e->core, &g, NULL, NULL, &e->err), SKV_OK);
+	assert_int_equal(skv_core_storage_delete(e->core, "s", &e->err), SKV_OK);
 	assert_int_equal(env_put(e, k, 4), 4);
 	env_crash(e);
 	lease_ends();
-	assert_int_equal(kvb_store_open(e->ops, &e->store_options, &below, &e->err), KVB_OK);
+	assert_int_equal(skv_store_open(e->ops, &e->store_options, &below, &e->err), SKV_OK);
 	e->store = below;
 	e->o.store = below;
-	assert_int_equal(kvb_core_create(&e->o, &e->core, &e->err), KVB_OK);
-	rc = KVB_E_TIMEOUT;
-	for (int i = 0; i < 20 && rc != KVB_OK; i++) {
-		kvb_core_tick(e->core);
-		rc = kvb_core_state_get(e->core) == KVB_CORE_READY ? KVB_OK : KVB_E_TIMEOUT;
-		kvb_fake_clock_advance(&e->clock, 500);
+	assert_int_equal(skv_core_create(&e->o, &e->core, &e->err), SKV_OK);
+	rc = SKV_E_TIMEOUT;
+	for (int i = 0; i < 20 && rc != SKV_OK; i++) {
+		skv_core_tick(e->core);
+		rc = skv_core_state_get(e->core) == SKV_CORE_READY ? SKV_OK : SKV_E_TIMEOUT;
+		skv_fake_clock_advance(&e->clock, 500);
 	}
 	env_crash(e);
 	end(e);
-	assert_int_equal(rc, KVB_OK);
+	assert_int_equal(rc, SKV_OK);
 }
 
 /* ---- 2: NORMAL, unclean boot, a second restart ------------------------------------------------------- */
@@ -305,12 +305,12 @@ static void a_deleted_storage_does_not_stop_the_next_manager(void **state)
 static void free_slots_wait_over_a_second_restart(void **state)
 {
 	struct env *e = begin();
-	struct kvb_key k[4];
-	struct kvb_start_res r;
+	struct skv_key k[4];
+	struct skv_start_res r;
 	int first, second;
 
 	(void)state;
-	e->store_options.durability = KVB_DURABILITY_NORMAL;
+	e->store_options.durability = SKV_DURABILITY_NORMAL;
 	e->o.boot_id = BOOT_A;
 	env_open(e);
 	env_make(e, 1 * MB, 64 * KB, 4 * KB);
@@ -325,7 +325,7 @@ static void free_slots_wait_over_a_second_restart(void **state)
 	end(e);
 
 	e = begin(); /* the same with one start only: it waits, as it should */
-	e->store_options.durability = KVB_DURABILITY_NORMAL;
+	e->store_options.durability = SKV_DURABILITY_NORMAL;
 	e->o.boot_id = BOOT_A;
 	env_open(e);
 	env_make(e, 1 * MB, 64 * KB, 4 * KB);
@@ -333,11 +333,11 @@ static void free_slots_wait_over_a_second_restart(void **state)
 	env_crash(e);
 	e->o.boot_id = BOOT_B;
 	env_open(e);
-	first = kvb_core_state_get(e->core) == KVB_CORE_READY ? env_start(e, &(struct env_start){ .keys = &k[1], .n = 1 }, &r) : 0;
+	first = skv_core_state_get(e->core) == SKV_CORE_READY ? env_start(e, &(struct env_start){ .keys = &k[1], .n = 1 }, &r) : 0;
 	end(e);
-	print_message("one start: %s, restarted: %s\n", kvb_status_name(first), kvb_status_name(second));
-	assert_int_equal(first, KVB_E_NO_SPACE);
-	assert_int_equal(second, KVB_E_NO_SPACE);
+	print_message("one start: %s, restarted: %s\n", skv_status_name(first), skv_status_name(second));
+	assert_int_equal(first, SKV_E_NO_SPACE);
+	assert_int_equal(second, SKV_E_NO_SPACE);
 }
 
 /* ---- 3: blocks without checksum after a power loss ---------------------------------------------------- */
@@ -346,15 +346,15 @@ static char root[64];
 
 static void file_storage(struct env *e)
 {
-	struct kvb_storage_spec s = { .name = "s", .type = "file", .root = root, .capacity = 256 * KB,
+	struct skv_storage_spec s = { .name = "s", .type = "file", .root = root, .capacity = 256 * KB,
 				      .unit = 64 * KB, .file_size = 256 * KB, .enabled = true };
-	struct kvb_spec spec = { "kv", 4 * KB };
+	struct skv_spec spec = { "kv", 4 * KB };
 
-	snprintf(root, sizeof root, "/tmp/kvb-laws-XXXXXX");
+	snprintf(root, sizeof root, "/tmp/skv-laws-XXXXXX");
 	assert_non_null(mkdtemp(root));
-	assert_int_equal(kvb_core_storage_put(e->core, &s, NULL, &e->err), KVB_OK);
-	assert_int_equal(env_group(e, "g", 0, "s"), KVB_OK);
-	assert_int_equal(env_instance(e, "i", "g", &spec, 1), KVB_OK);
+	assert_int_equal(skv_core_storage_put(e->core, &s, NULL, &e->err), SKV_OK);
+	assert_int_equal(env_group(e, "g", 0, "s"), SKV_OK);
+	assert_int_equal(env_instance(e, "i", "g", &spec, 1), SKV_OK);
 }
 
 static void remove_root(void)
@@ -372,13 +372,13 @@ static void remove_root(void)
 	rmdir(root);
 }
 
-static int fail_second(unsigned n) { return n == 1 ? KVB_OK : n == 2 ? KVB_E_STORE_IO : KVB_OK; }
-static int unknown_second(unsigned n) { return n == 2 ? KVB_E_UNKNOWN_OUTCOME : KVB_OK; }
+static int fail_second(unsigned n) { return n == 1 ? SKV_OK : n == 2 ? SKV_E_STORE_IO : SKV_OK; }
+static int unknown_second(unsigned n) { return n == 2 ? SKV_E_UNKNOWN_OUTCOME : SKV_OK; }
 
 static uint32_t after_power_loss(int (*append)(unsigned n))
 {
 	struct env *e = begin();
-	struct kvb_key k[4];
+	struct skv_key k[4];
 	uint32_t seen;
 
 	e->o.boot_id = BOOT_A;
@@ -415,9 +415,9 @@ static void unsummed_blocks_stay_dropped_over_a_reload(void **state)
 static void the_slot_of_a_dropped_block_waits_for_the_horizon(void **state)
 {
 	struct env *e = begin();
-	struct kvb_key k[100], x[1];
-	struct kvb_lookup_res l;
-	struct kvb_start_res r;
+	struct skv_key k[100], x[1];
+	struct skv_lookup_res l;
+	struct skv_start_res r;
 	uint32_t n;
 	uint64_t offset, t0;
 	int rc;
@@ -428,21 +428,21 @@ static void the_slot_of_a_dropped_block_waits_for_the_horizon(void **state)
 	file_storage(e);
 	n = fill(e, k, 100);
 	n--;
-	assert_int_equal(env_lookup(e, &k[n], 1, KVB_LOOKUP_BATCH, 10000, &l), KVB_OK);
+	assert_int_equal(env_lookup(e, &k[n], 1, SKV_LOOKUP_BATCH, 10000, &l), SKV_OK);
 	assert_int_equal(l.lease_ms, 10000);
 	offset = l.loc[0].offset;
 	env_crash(e);
 	e->o.boot_id = BOOT_B;
-	t0 = kvb_now_ms(&e->clock.clock);
+	t0 = skv_now_ms(&e->clock.clock);
 	env_open(e);
-	kvb_core_tick(e->core);
+	skv_core_tick(e->core);
 	bool reused = false;
 	for (uint32_t i = 0; i < n && !reused; i++) {
 		env_keys(x, 1, 77, i + 1);
 		rc = env_start(e, &(struct env_start){ .keys = x, .n = 1 }, &r);
-		if (rc != KVB_OK)
+		if (rc != SKV_OK)
 			break;
-		reused = r.loc[0].offset == offset && kvb_now_ms(&e->clock.clock) < t0 + 9000;
+		reused = r.loc[0].offset == offset && skv_now_ms(&e->clock.clock) < t0 + 9000;
 	}
 	end(e);
 	remove_root();
@@ -455,7 +455,7 @@ static void the_slot_of_a_dropped_block_waits_for_the_horizon(void **state)
 static void a_start_repeated_in_line_gets_the_same_answer(void **state)
 {
 	struct env *e = begin();
-	struct kvb_key k[2];
+	struct skv_key k[2];
 	struct call a, b;
 
 	(void)state;
@@ -467,8 +467,8 @@ static void a_start_repeated_in_line_gets_the_same_answer(void **state)
 	assert_false(a.over || b.over);
 	ticks(e, 10, 1);
 	assert_true(a.over && b.over);
-	assert_int_equal(a.status, KVB_OK);
-	assert_int_equal(b.status, KVB_OK);
+	assert_int_equal(a.status, SKV_OK);
+	assert_int_equal(b.status, SKV_OK);
 	print_message("first: %u to write, second: %u to write\n", a.started.n_write, b.started.n_write);
 	assert_string_equal(a.started.session, b.started.session);
 	end(e);
@@ -477,7 +477,7 @@ static void a_start_repeated_in_line_gets_the_same_answer(void **state)
 static void a_request_id_with_another_body_in_line_is_a_conflict(void **state)
 {
 	struct env *e = begin();
-	struct kvb_key k[2];
+	struct skv_key k[2];
 	struct call a, b;
 
 	(void)state;
@@ -487,8 +487,8 @@ static void a_request_id_with_another_body_in_line_is_a_conflict(void **state)
 	async_start(e, &a, "same", k, 1);
 	async_start(e, &b, "same", k + 1, 1);
 	ticks(e, 10, 1);
-	assert_int_equal(a.status, KVB_OK);
-	assert_int_equal(b.status, KVB_E_CONFLICT);
+	assert_int_equal(a.status, SKV_OK);
+	assert_int_equal(b.status, SKV_E_CONFLICT);
 	end(e);
 }
 
@@ -497,38 +497,38 @@ static void a_request_id_with_another_body_in_line_is_a_conflict(void **state)
 static void a_finish_behind_an_abort_is_refused(void **state)
 {
 	struct env *e = begin();
-	struct kvb_key k[1];
-	struct kvb_start_res s;
+	struct skv_key k[1];
+	struct skv_start_res s;
 	struct call f, a;
-	struct kvb_abort_req req = { .tenant = "t" };
-	char session[KVB_SESSION_ID_HEX + 1];
+	struct skv_abort_req req = { .tenant = "t" };
+	char session[SKV_SESSION_ID_HEX + 1];
 
 	(void)state;
 	env_open(e);
 	env_make(e, 1 * MB, 64 * KB, 4 * KB);
 	env_keys(k, 1, 1, 1);
-	assert_int_equal(env_start(e, &(struct env_start){ .keys = k, .n = 1 }, &s), KVB_OK);
+	assert_int_equal(env_start(e, &(struct env_start){ .keys = k, .n = 1 }, &s), SKV_OK);
 	memcpy(session, s.session, sizeof session);
 	req.session = session;
 	call_init(&a);
-	call_over(&a, kvb_core_abort(e->core, &req, &a.finished, a.arena, &a.err, &a.done));
+	call_over(&a, skv_core_abort(e->core, &req, &a.finished, a.arena, &a.err, &a.done));
 	async_finish(e, &f, session);
 	ticks(e, 3, 1);
 	assert_true(a.over && f.over);
-	print_message("finish: %s\n", kvb_status_name(f.status));
-	assert_int_equal(f.status, KVB_E_SESSION_ENDED);
+	print_message("finish: %s\n", skv_status_name(f.status));
+	assert_int_equal(f.status, SKV_E_SESSION_ENDED);
 	end(e);
 }
 
 /* ---- 6: two removals of one block ------------------------------------------------------------------------- */
 
 static struct call del1, del2;
-static struct kvb_key the_key;
+static struct skv_key the_key;
 static int step;
 
 static int two_removals(unsigned n)
 {
-	static struct kvb_lookup_req req;
+	static struct skv_lookup_req req;
 	static const char *b = "b";
 	static struct call l;
 
@@ -537,34 +537,34 @@ static int two_removals(unsigned n)
 		async_delete(E, &del1, &the_key, 1);
 	else if (step == 2) { /* the first delete is */
 		call_init(&l);
-		req = (struct kvb_lookup_req){ .tenant = "t", .instance = "i", .mode = KVB_LOOKUP_BATCH,
+		req = (struct skv_lookup_req){ .tenant = "t", .instance = "i", .mode = SKV_LOOKUP_BATCH,
 					       .keys = &the_key, .n_keys = 1, .specs = &b, .n_specs = 1 };
-		call_over(&l, kvb_core_lookup(E->core, &req, &l.found, l.arena, &l.err, &l.done));
+		call_over(&l, skv_core_lookup(E->core, &req, &l.found, l.arena, &l.err, &l.done));
 		assert_int_equal(l.found.matched, 1);
 		async_delete(E, &del2, &the_key, 1);
 	}
-	return KVB_OK;
+	return SKV_OK;
 }
 
 static void two_removals_scene(void)
 {
 	struct env *e = begin();
-	struct kvb_spec specs[] = { { "a", 4 * KB }, { "b", 4 * KB } };
+	struct skv_spec specs[] = { { "a", 4 * KB }, { "b", 4 * KB } };
 	const char *a = "a", *b = "b";
-	struct kvb_start_res s;
-	struct kvb_finish_res f;
+	struct skv_start_res s;
+	struct skv_finish_res f;
 	struct call fin;
-	char session[KVB_SESSION_ID_HEX + 1];
+	char session[SKV_SESSION_ID_HEX + 1];
 
 	env_open(e);
-	assert_int_equal(env_storage(e, "s", 1 * MB, 64 * KB), KVB_OK);
-	assert_int_equal(env_group(e, "g", 0, "s"), KVB_OK);
-	assert_int_equal(env_instance(e, "i", "g", specs, 2), KVB_OK);
+	assert_int_equal(env_storage(e, "s", 1 * MB, 64 * KB), SKV_OK);
+	assert_int_equal(env_group(e, "g", 0, "s"), SKV_OK);
+	assert_int_equal(env_instance(e, "i", "g", specs, 2), SKV_OK);
 	env_keys(&the_key, 1, 1, 1);
-	assert_int_equal(env_start(e, &(struct env_start){ .keys = &the_key, .n = 1, .specs = &a, .n_specs = 1 }, &s), KVB_OK);
+	assert_int_equal(env_start(e, &(struct env_start){ .keys = &the_key, .n = 1, .specs = &a, .n_specs = 1 }, &s), SKV_OK);
 	memcpy(session, s.session, sizeof session);
-	assert_int_equal(env_finish(e, session, NULL, 0, &f), KVB_OK);
-	assert_int_equal(env_start(e, &(struct env_start){ .keys = &the_key, .n = 1, .specs = &b, .n_specs = 1 }, &s), KVB_OK);
+	assert_int_equal(env_finish(e, session, NULL, 0, &f), SKV_OK);
+	assert_int_equal(env_start(e, &(struct env_start){ .keys = &the_key, .n = 1, .specs = &b, .n_specs = 1 }, &s), SKV_OK);
 	memcpy(session, s.session, sizeof session);
 	step = 0;
 	async_finish(e, &fin, session);
@@ -587,21 +587,21 @@ static void lose_ownership(const char *key)
 {
 	uint64_t fence;
 	char holder[192];
-	struct kvb_error err = { 0 };
+	struct skv_error err = { 0 };
 
 	if (strcmp(key, "secret") != 0)
 		return;
 	hook.get = NULL;
 	lease_ends();
-	assert_int_equal(kvb_store_acquire(E->store, 0, "other", 100000, &fence, holder, sizeof holder, &err), KVB_OK);
-	kvb_core_tick(E->core); /* the keeper: renewal is fenced */
-	kvb_core_tick(E->core); /* and drops the part */
+	assert_int_equal(skv_store_acquire(E->store, 0, "other", 100000, &fence, holder, sizeof holder, &err), SKV_OK);
+	skv_core_tick(E->core); /* the keeper: renewal is fenced */
+	skv_core_tick(E->core); /* and drops the part */
 }
 
 static void lost_while_loading_scene(void)
 {
 	struct env *e = begin();
-	struct kvb_key k[2];
+	struct skv_key k[2];
 
 	env_open(e);
 	env_make(e, 1 * MB, 64 * KB, 4 * KB);
@@ -609,13 +609,13 @@ static void lost_while_loading_scene(void)
 	env_put(e, k, 2);
 	env_crash(e);
 	lease_ends();
-	assert_int_equal(kvb_store_open(e->ops, &e->store_options, &e->store, &e->err), KVB_OK);
+	assert_int_equal(skv_store_open(e->ops, &e->store_options, &e->store, &e->err), SKV_OK);
 	e->o.store = e->store;
-	assert_int_equal(kvb_core_create(&e->o, &e->core, &e->err), KVB_OK);
+	assert_int_equal(skv_core_create(&e->o, &e->core, &e->err), SKV_OK);
 	hook.get = lose_ownership;
 	ticks(e, 3, 10);
 	assert_null(hook.get); /* it happened */
-	assert_int_equal(kvb_core_state_get(e->core), KVB_CORE_STANDBY);
+	assert_int_equal(skv_core_state_get(e->core), SKV_CORE_STANDBY);
 	env_crash(e);
 }
 
@@ -627,14 +627,14 @@ static void ownership_lost_while_loading(void **state)
 
 /* ---- 8: eviction ---------------------------------------------------------------------------------------------- */
 
-static uint32_t put_spec(struct env *e, const struct kvb_key *k, const char *spec)
+static uint32_t put_spec(struct env *e, const struct skv_key *k, const char *spec)
 {
-	struct kvb_start_res s;
-	struct kvb_finish_res f;
-	char session[KVB_SESSION_ID_HEX + 1];
+	struct skv_start_res s;
+	struct skv_finish_res f;
+	char session[SKV_SESSION_ID_HEX + 1];
 	int rc = env_start(e, &(struct env_start){ .keys = k, .n = 1, .specs = &spec, .n_specs = 1 }, &s);
 
-	if (rc != KVB_OK)
+	if (rc != SKV_OK)
 		return (uint32_t)rc;
 	memcpy(session, s.session, sizeof session);
 	return (uint32_t)env_finish(e, session, NULL, 0, &f);
@@ -644,66 +644,66 @@ static uint32_t put_spec(struct env *e, const struct kvb_key *k, const char *spe
 static void a_second_storage_evicts_what_it_holds(void **state)
 {
 	struct env *e = begin();
-	struct kvb_spec specs[] = { { "a", 4 * KB }, { "b", 4 * KB } };
+	struct skv_spec specs[] = { { "a", 4 * KB }, { "b", 4 * KB } };
 	const char *both[] = { "s1", "s2" };
-	struct kvb_group_spec g = { .name = "g", .storages = both, .n_storages = 2 };
-	struct kvb_storage_spec s1 = { .name = "s1", .type = "null", .root = "", .capacity = 1 * MB, .unit = 64 * KB,
+	struct skv_group_spec g = { .name = "g", .storages = both, .n_storages = 2 };
+	struct skv_storage_spec s1 = { .name = "s1", .type = "null", .root = "", .capacity = 1 * MB, .unit = 64 * KB,
 				       .file_size = 1 * MB, .enabled = false };
-	struct kvb_key k;
+	struct skv_key k;
 	uint32_t n = 0;
 	int rc;
 
 	(void)state;
 	env_open(e);
-	assert_int_equal(env_storage(e, "s1", 1 * MB, 64 * KB), KVB_OK);
-	assert_int_equal(env_storage(e, "s2", 256 * KB, 64 * KB), KVB_OK);
-	assert_int_equal(kvb_core_group_put(e->core, &g, NULL, NULL, &e->err), KVB_OK);
-	assert_int_equal(env_instance(e, "i", "g", specs, 2), KVB_OK);
+	assert_int_equal(env_storage(e, "s1", 1 * MB, 64 * KB), SKV_OK);
+	assert_int_equal(env_storage(e, "s2", 256 * KB, 64 * KB), SKV_OK);
+	assert_int_equal(skv_core_group_put(e->core, &g, NULL, NULL, &e->err), SKV_OK);
+	assert_int_equal(env_instance(e, "i", "g", specs, 2), SKV_OK);
 	for (n = 0; n < 80; n++) {
 		env_keys(&k, 1, 1, n + 1);
-		assert_int_equal(put_spec(e, &k, "a"), KVB_OK);
+		assert_int_equal(put_spec(e, &k, "a"), SKV_OK);
 	}
-	assert_int_equal(kvb_core_storage_put(e->core, &s1, NULL, &e->err), KVB_OK);
+	assert_int_equal(skv_core_storage_put(e->core, &s1, NULL, &e->err), SKV_OK);
 	for (n = 0; n < 80; n++) {
 		env_keys(&k, 1, 1, n + 1);
 		rc = (int)put_spec(e, &k, "b");
-		if (rc != KVB_OK)
+		if (rc != SKV_OK)
 			break;
 	}
-	print_message("%u blocks have spec b, then: %s: %s\n", n, kvb_status_name(rc), e->err.message);
+	print_message("%u blocks have spec b, then: %s: %s\n", n, skv_status_name(rc), e->err.message);
 	end(e);
-	assert_int_equal(rc, KVB_OK);
+	assert_int_equal(rc, SKV_OK);
 }
 
 /* A start that has slots for one spec makes room for the next: its own slots, which nobody owns yet, stay. */
 static void room_for_one_spec_spares_the_slots_of_another(void **state)
 {
 	struct env *e = begin();
-	struct kvb_spec specs[] = { { "a", 4 * KB }, { "b", 64 * KB } };
-	struct kvb_start_res s;
-	struct kvb_stats st;
-	struct kvb_key k[8];
+	struct skv_spec specs[] = { { "a", 4 * KB }, { "b", 64 * KB } };
+	struct skv_start_res s;
+	struct skv_stats st;
+	struct skv_key k[8];
 	uint32_t n = 0;
 
 	(void)state;
 	env_open(e);
-	assert_int_equal(env_storage(e, "s", 1 * MB, 64 * KB), KVB_OK);
-	assert_int_equal(env_group(e, "g", 0, "s"), KVB_OK);
-	assert_int_equal(env_instance(e, "i", "g", specs, 2), KVB_OK);
+	assert_int_equal(env_storage(e, "s", 1 * MB, 64 * KB), SKV_OK);
+	assert_int_equal(env_group(e, "g", 0, "s"), SKV_OK);
+	assert_int_equal(env_instance(e, "i", "g", specs, 2), SKV_OK);
 	do { /* until all of it is full slabs of class a, and something had to go */
 		env_keys(k, 1, 1, ++n);
-		assert_int_equal(put_spec(e, k, "a"), KVB_OK);
+		assert_int_equal(put_spec(e, k, "a"), SKV_OK);
 		env_stats(e, &st);
 	} while (st.evicted_blocks == 0 && n < 1000);
 	assert_true(st.evicted_blocks > 0);
 	/* One slab is emptier than the others: a start takes its slot of a there, and it is the best slab to empty for b. */
 	env_keys(k, 8, 1, 101); /* neighbours */
-	assert_int_equal(env_delete(e, k, 8, &n), KVB_OK);
+	assert_int_equal(env_delete(e, k, 8, &n), SKV_OK);
 	env_advance(e, 20000);
 	for (uint64_t i = 0; i < 20; i++) {
 		env_keys(k, 1, 2, i + 1);
-		assert_int_equal(env_start(e, &(struct env_start){ .keys = k, .n = 1 }, &s), KVB_OK);
-		assert_int_equal(env_abort(e, s.session, true), KVB_OK);
+		assert_int_equal(env_start(e, &(struct env_start){ .keys = k, .n = 1 }, &s), SKV_OK);
+		assert_int_equal(env_abort(e, s.session, true), SKV_OK);
 	}
 	end(e);
 }
@@ -712,24 +712,24 @@ static void room_for_one_spec_spares_the_slots_of_another(void **state)
 static void eviction_spares_blocks_without_the_class(void **state)
 {
 	struct env *e = begin();
-	struct kvb_spec specs[] = { { "a", 4 * KB }, { "b", 64 * KB } };
-	struct kvb_core_counters c0, c1;
-	struct kvb_key k;
+	struct skv_spec specs[] = { { "a", 4 * KB }, { "b", 64 * KB } };
+	struct skv_core_counters c0, c1;
+	struct skv_key k;
 
 	(void)state;
 	env_open(e);
-	assert_int_equal(env_storage(e, "s", 1 * MB, 64 * KB), KVB_OK);
-	assert_int_equal(env_group(e, "g", 0, "s"), KVB_OK);
-	assert_int_equal(env_instance(e, "i", "g", specs, 2), KVB_OK);
+	assert_int_equal(env_storage(e, "s", 1 * MB, 64 * KB), SKV_OK);
+	assert_int_equal(env_group(e, "g", 0, "s"), SKV_OK);
+	assert_int_equal(env_instance(e, "i", "g", specs, 2), SKV_OK);
 	for (uint32_t i = 0; i < 60; i++) {
 		env_keys(&k, 1, 1, i + 1);
-		assert_int_equal(put_spec(e, &k, "a"), KVB_OK);
+		assert_int_equal(put_spec(e, &k, "a"), SKV_OK);
 	}
-	kvb_core_counters_get(e->core, &c0);
+	skv_core_counters_get(e->core, &c0);
 	for (uint32_t i = 0; i < 40; i++) {
 		env_keys(&k, 1, 2, i + 1);
-		assert_int_equal(put_spec(e, &k, "b"), KVB_OK);
-		kvb_core_counters_get(e->core, &c1);
+		assert_int_equal(put_spec(e, &k, "b"), SKV_OK);
+		skv_core_counters_get(e->core, &c1);
 		if (c1.evicted_blocks > c0.evicted_blocks)
 			break;
 	}
@@ -738,55 +738,55 @@ static void eviction_spares_blocks_without_the_class(void **state)
 	assert_int_equal(c1.evicted_blocks - c0.evicted_blocks, 1);
 }
 
-static int no_files(const char *key, bool after) { return !after && strncmp(key, "file/", 5) == 0 ? KVB_E_STORE_IO : KVB_OK; }
+static int no_files(const char *key, bool after) { return !after && strncmp(key, "file/", 5) == 0 ? SKV_E_STORE_IO : SKV_OK; }
 
 /* Law 6: a storage that cannot grow (for whatever reason) still evicts. */
 static void a_storage_that_cannot_grow_evicts(void **state)
 {
 	struct env *e = begin();
-	static struct kvb_key k[1000];
-	struct kvb_storage_spec s = { .name = "s", .type = "null", .root = "", .capacity = 512 * KB, .unit = 64 * KB,
+	static struct skv_key k[1000];
+	struct skv_storage_spec s = { .name = "s", .type = "null", .root = "", .capacity = 512 * KB, .unit = 64 * KB,
 				      .file_size = 256 * KB, .enabled = true };
-	struct kvb_spec spec = { "kv", 4 * KB };
-	struct kvb_start_res r;
+	struct skv_spec spec = { "kv", 4 * KB };
+	struct skv_start_res r;
 	int rc;
 
 	(void)state;
 	env_open(e);
-	assert_int_equal(kvb_core_storage_put(e->core, &s, NULL, &e->err), KVB_OK);
-	assert_int_equal(env_group(e, "g", 0, "s"), KVB_OK);
-	assert_int_equal(env_instance(e, "i", "g", &spec, 1), KVB_OK);
+	assert_int_equal(skv_core_storage_put(e->core, &s, NULL, &e->err), SKV_OK);
+	assert_int_equal(env_group(e, "g", 0, "s"), SKV_OK);
+	assert_int_equal(env_instance(e, "i", "g", &spec, 1), SKV_OK);
 	env_keys(k, 40, 1, 1);
 	assert_int_equal(env_put(e, k, 40), 40);
 	hook.put = no_files;
 	env_keys(k, 40, 2, 1);
 	rc = env_start(e, &(struct env_start){ .keys = k, .n = 40 }, &r);
-	print_message("%s: %s\n", kvb_status_name(rc), e->err.message);
+	print_message("%s: %s\n", skv_status_name(rc), e->err.message);
 	end(e);
-	assert_int_equal(rc, KVB_OK);
+	assert_int_equal(rc, SKV_OK);
 }
 
 /* 300 commits of others while a slab file is being made. */
 static int busy_others(const char *key, bool after)
 {
-	struct kvb_spec spec = { "kv", 4 * KB };
-	struct kvb_error err = { 0 };
-	struct kvb_instance_spec j = { .tenant = "t", .id = "j", .group = "g", .specs = &spec, .n_specs = 1, .extra = "" };
+	struct skv_spec spec = { "kv", 4 * KB };
+	struct skv_error err = { 0 };
+	struct skv_instance_spec j = { .tenant = "t", .id = "j", .group = "g", .specs = &spec, .n_specs = 1, .extra = "" };
 
 	if (after || strncmp(key, "file/", 5) != 0)
-		return KVB_OK;
+		return SKV_OK;
 	for (int i = 0; i < 300; i++) {
-		assert_int_equal(kvb_core_instance_put(E->core, &j, NULL, &err), KVB_OK);
-		assert_int_equal(kvb_core_instance_delete(E->core, "t", "j", &err), KVB_OK);
+		assert_int_equal(skv_core_instance_put(E->core, &j, NULL, &err), SKV_OK);
+		assert_int_equal(skv_core_instance_delete(E->core, "t", "j", &err), SKV_OK);
 	}
-	return KVB_OK;
+	return SKV_OK;
 }
 
 static void a_start_outlives_the_commits_of_others(void **state)
 {
 	struct env *e = begin();
-	struct kvb_key k[1];
-	struct kvb_start_res r;
+	struct skv_key k[1];
+	struct skv_start_res r;
 	int rc;
 
 	(void)state;
@@ -795,19 +795,19 @@ static void a_start_outlives_the_commits_of_others(void **state)
 	env_keys(k, 1, 1, 1);
 	hook.put = busy_others;
 	rc = env_start(e, &(struct env_start){ .keys = k, .n = 1 }, &r);
-	print_message("%s: %s\n", kvb_status_name(rc), e->err.message);
+	print_message("%s: %s\n", skv_status_name(rc), e->err.message);
 	hook.put = NULL;
 	end(e);
-	assert_int_equal(rc, KVB_OK);
+	assert_int_equal(rc, SKV_OK);
 }
 
 /* A lease that ends within a second is waited for; one that does not is an answer. */
 static int start_beside_leases(uint32_t lease_ms)
 {
 	struct env *e = begin();
-	static struct kvb_key k[400];
-	struct kvb_lookup_res l;
-	struct kvb_start_res r;
+	static struct skv_key k[400];
+	struct skv_lookup_res l;
+	struct skv_start_res r;
 	uint32_t n;
 	int rc;
 
@@ -815,7 +815,7 @@ static int start_beside_leases(uint32_t lease_ms)
 	env_make(e, 256 * KB, 64 * KB, 4 * KB);
 	n = fill(e, k, 400);
 	env_advance(e, 20000); /* what the deletions held is free */
-	assert_int_equal(env_lookup(e, k, n, KVB_LOOKUP_BATCH, lease_ms, &l), KVB_OK);
+	assert_int_equal(env_lookup(e, k, n, SKV_LOOKUP_BATCH, lease_ms, &l), SKV_OK);
 	assert_int_equal(l.lease_ms, lease_ms);
 	env_keys(k, 8, 77, 1);
 	rc = env_start(e, &(struct env_start){ .keys = k, .n = 8 }, &r);
@@ -826,42 +826,42 @@ static int start_beside_leases(uint32_t lease_ms)
 static void a_start_waits_for_a_lease_that_ends_soon(void **state)
 {
 	(void)state;
-	assert_int_equal(start_beside_leases(500), KVB_OK);
-	assert_int_equal(start_beside_leases(9000), KVB_E_NO_SPACE);
+	assert_int_equal(start_beside_leases(500), SKV_OK);
+	assert_int_equal(start_beside_leases(9000), SKV_E_NO_SPACE);
 }
 
 static int no_files_of_s(const char *key, bool after)
 {
-	return !after && strncmp(key, "file/00000001", 13) == 0 ? KVB_E_STORE_IO : KVB_OK;
+	return !after && strncmp(key, "file/00000001", 13) == 0 ? SKV_E_STORE_IO : SKV_OK;
 }
 
 /* A start that waits for one storage does not hold up those of another group on another storage. */
 static void a_waiting_start_does_not_block_other_storages(void **state)
 {
 	struct env *e = begin();
-	struct kvb_spec spec = { "kv", 4 * KB };
-	struct kvb_key k[2];
+	struct skv_spec spec = { "kv", 4 * KB };
+	struct skv_key k[2];
 	struct call a, b;
 	uint64_t t0;
 
 	(void)state;
 	env_open(e);
 	env_make(e, 1 * MB, 64 * KB, 4 * KB); /* "s" is storage 1 */
-	assert_int_equal(env_storage(e, "s2", 1 * MB, 64 * KB), KVB_OK);
-	assert_int_equal(env_group(e, "g2", 0, "s2"), KVB_OK);
-	assert_int_equal(env_instance(e, "i2", "g2", &spec, 1), KVB_OK);
+	assert_int_equal(env_storage(e, "s2", 1 * MB, 64 * KB), SKV_OK);
+	assert_int_equal(env_group(e, "g2", 0, "s2"), SKV_OK);
+	assert_int_equal(env_instance(e, "i2", "g2", &spec, 1), SKV_OK);
 	env_keys(k, 2, 1, 1);
 	hook.put = no_files_of_s;
 	async_start(e, &a, "", k, 1);
 	call_init(&b);
-	b.start = (struct kvb_start_req){ .tenant = "t", .instance = "i2", .request_id = "", .keys = k, .n_keys = 1 };
-	t0 = kvb_now_ms(&e->clock.clock);
-	call_over(&b, kvb_core_start(e->core, &b.start, &b.started, b.arena, &b.err, &b.done));
+	b.start = (struct skv_start_req){ .tenant = "t", .instance = "i2", .request_id = "", .keys = k, .n_keys = 1 };
+	t0 = skv_now_ms(&e->clock.clock);
+	call_over(&b, skv_core_start(e->core, &b.start, &b.started, b.arena, &b.err, &b.done));
 	for (int i = 0; i < 2000 && !b.over; i++)
 		env_advance(e, 20);
-	print_message("the other one waited %d ms (first is %s)\n", (int)(kvb_now_ms(&e->clock.clock) - t0),
+	print_message("the other one waited %d ms (first is %s)\n", (int)(skv_now_ms(&e->clock.clock) - t0),
 		      a.over ? "over" : "waiting");
-	t0 = kvb_now_ms(&e->clock.clock) - t0;
+	t0 = skv_now_ms(&e->clock.clock) - t0;
 	assert_true(b.over);
 	hook.put = NULL;
 	end(e);
@@ -871,10 +871,10 @@ static void a_waiting_start_does_not_block_other_storages(void **state)
 static int reload_in_growth(const char *key, bool after)
 {
 	static struct call d;
-	static struct kvb_key k;
+	static struct skv_key k;
 
 	if (!after || strcmp(key, "file/00000001/00000001") != 0)
-		return KVB_OK;
+		return SKV_OK;
 	hook.put = NULL;
 	env_keys(&k, 1, 9, 1);
 	hook.appends = 1;
@@ -883,26 +883,26 @@ static int reload_in_growth(const char *key, bool after)
 	async_delete(E, &d, &k, 1);
 	ticks(E, 5, 600);
 	hook.append = NULL;
-	assert_int_equal(kvb_core_state_get(E->core), KVB_CORE_READY);
-	return KVB_OK;
+	assert_int_equal(skv_core_state_get(E->core), SKV_CORE_READY);
+	return SKV_OK;
 }
 
 /* A slab file made over a reload counts once. */
 static uint64_t bytes_before_eviction(bool reload)
 {
 	struct env *e = begin();
-	static struct kvb_key k[400];
-	struct kvb_storage_spec s = { .name = "s", .type = "null", .root = "", .capacity = 1024 * KB, .unit = 64 * KB,
+	static struct skv_key k[400];
+	struct skv_storage_spec s = { .name = "s", .type = "null", .root = "", .capacity = 1024 * KB, .unit = 64 * KB,
 				      .file_size = 256 * KB, .enabled = true };
-	struct kvb_spec spec = { "kv", 4 * KB };
-	struct kvb_storage_view *v;
+	struct skv_spec spec = { "kv", 4 * KB };
+	struct skv_storage_view *v;
 	uint32_t n = 0;
 	uint64_t bytes;
 
 	env_open(e);
-	assert_int_equal(kvb_core_storage_put(e->core, &s, NULL, &e->err), KVB_OK);
-	assert_int_equal(env_group(e, "g", 0, "s"), KVB_OK);
-	assert_int_equal(env_instance(e, "i", "g", &spec, 1), KVB_OK);
+	assert_int_equal(skv_core_storage_put(e->core, &s, NULL, &e->err), SKV_OK);
+	assert_int_equal(env_group(e, "g", 0, "s"), SKV_OK);
+	assert_int_equal(env_instance(e, "i", "g", &spec, 1), SKV_OK);
 	env_keys(k, 1, 8, 1);
 	env_put(e, k, 1);
 	if (reload)
@@ -916,8 +916,8 @@ static uint64_t bytes_before_eviction(bool reload)
 	}
 	assert_null(hook.put);
 	fill(e, k, 400);
-	kvb_arena_reset(&e->arena);
-	assert_int_equal(kvb_core_storages(e->core, "s", &e->arena, &v, &n, &e->err), KVB_OK);
+	skv_arena_reset(&e->arena);
+	assert_int_equal(skv_core_storages(e->core, "s", &e->arena, &v, &n, &e->err), SKV_OK);
 	bytes = v->file_bytes;
 	end(e);
 	return bytes;
@@ -934,31 +934,31 @@ static void a_file_made_over_a_reload_counts_once(void **state)
 
 /* ---- 9: administration that fails half-way ----------------------------------------------------------------------- */
 
-static int no_del(const char *key) { return key[0] ? KVB_E_STORE_IO : KVB_OK; }
+static int no_del(const char *key) { return key[0] ? SKV_E_STORE_IO : SKV_OK; }
 
 static void a_failed_deletion_leaves_the_storage_usable(void **state)
 {
 	struct env *e = begin();
-	struct kvb_key k[1];
-	struct kvb_start_res r;
+	struct skv_key k[1];
+	struct skv_start_res r;
 	int rc;
 
 	(void)state;
 	env_open(e);
-	assert_int_equal(env_storage(e, "s", 1 * MB, 64 * KB), KVB_OK);
+	assert_int_equal(env_storage(e, "s", 1 * MB, 64 * KB), SKV_OK);
 	hook.del = no_del;
-	assert_int_equal(kvb_core_storage_delete(e->core, "s", &e->err), KVB_E_STORE_IO);
+	assert_int_equal(skv_core_storage_delete(e->core, "s", &e->err), SKV_E_STORE_IO);
 	hook.del = NULL;
 	{
-		struct kvb_spec spec = { "kv", 4 * KB };
+		struct skv_spec spec = { "kv", 4 * KB };
 
-		assert_int_equal(env_group(e, "g", 0, "s"), KVB_OK);
-		assert_int_equal(env_instance(e, "i", "g", &spec, 1), KVB_OK);
+		assert_int_equal(env_group(e, "g", 0, "s"), SKV_OK);
+		assert_int_equal(env_instance(e, "i", "g", &spec, 1), SKV_OK);
 	}
 	env_keys(k, 1, 1, 1);
 	rc = env_start(e, &(struct env_start){ .keys = k, .n = 1 }, &r);
 	end(e);
-	assert_int_equal(rc, KVB_OK);
+	assert_int_equal(rc, SKV_OK);
 }
 
 /* Laws 1 and 3: a leased slot of a dropped instance waits for the horizon, also if the manager dies between
@@ -966,10 +966,10 @@ static void a_failed_deletion_leaves_the_storage_usable(void **state)
 static void a_dropped_instance_s_leases_survive_a_crash(void **state)
 {
 	struct env *e = begin();
-	static struct kvb_key k[400];
-	struct kvb_lookup_res l;
-	struct kvb_start_res r;
-	struct kvb_spec spec = { "kv", 4 * KB };
+	static struct skv_key k[400];
+	struct skv_lookup_res l;
+	struct skv_start_res r;
+	struct skv_spec spec = { "kv", 4 * KB };
 	uint32_t n;
 	uint64_t t0;
 	int rc;
@@ -978,28 +978,28 @@ static void a_dropped_instance_s_leases_survive_a_crash(void **state)
 	env_open(e);
 	env_make(e, 256 * KB, 64 * KB, 4 * KB);
 	n = fill(e, k, 400) - 1;
-	assert_int_equal(env_lookup(e, k, n + 1, KVB_LOOKUP_BATCH, 10000, &l), KVB_OK);
+	assert_int_equal(env_lookup(e, k, n + 1, SKV_LOOKUP_BATCH, 10000, &l), SKV_OK);
 	assert_true(l.matched == n && l.lease_ms == 10000);
-	t0 = kvb_now_ms(&e->clock.clock);
+	t0 = skv_now_ms(&e->clock.clock);
 	hook.del = no_del;
-	assert_int_equal(kvb_core_instance_delete(e->core, "t", "i", &e->err), KVB_E_STORE_IO);
+	assert_int_equal(skv_core_instance_delete(e->core, "t", "i", &e->err), SKV_E_STORE_IO);
 	hook.del = NULL;
 	reopen(e);
-	assert_int_equal(env_instance(e, "i", "g", &spec, 1), KVB_OK);
+	assert_int_equal(env_instance(e, "i", "g", &spec, 1), SKV_OK);
 	env_keys(k, 1, 77, 1);
 	rc = env_start(e, &(struct env_start){ .keys = k, .n = 1 }, &r);
-	print_message("%s after %d ms of the lease\n", kvb_status_name(rc), (int)(kvb_now_ms(&e->clock.clock) - t0));
+	print_message("%s after %d ms of the lease\n", skv_status_name(rc), (int)(skv_now_ms(&e->clock.clock) - t0));
 	end(e);
-	assert_int_not_equal(rc, KVB_OK);
+	assert_int_not_equal(rc, SKV_OK);
 }
 
 /* Law 6: deleting an instance costs the others nothing after a restart. */
 static void free_space_is_usable_after_a_drop_and_a_crash(void **state)
 {
 	struct env *e = begin();
-	struct kvb_spec spec = { "kv", 4 * KB };
-	struct kvb_key k[8];
-	struct kvb_start_res r;
+	struct skv_spec spec = { "kv", 4 * KB };
+	struct skv_key k[8];
+	struct skv_start_res r;
 	int rc;
 
 	(void)state;
@@ -1007,25 +1007,25 @@ static void free_space_is_usable_after_a_drop_and_a_crash(void **state)
 	env_make(e, 1 * MB, 64 * KB, 4 * KB);
 	env_keys(k, 8, 1, 1);
 	assert_int_equal(env_put(e, k, 4), 4);
-	assert_int_equal(kvb_core_instance_delete(e->core, "t", "i", &e->err), KVB_OK);
-	assert_int_equal(env_instance(e, "i", "g", &spec, 1), KVB_OK);
+	assert_int_equal(skv_core_instance_delete(e->core, "t", "i", &e->err), SKV_OK);
+	assert_int_equal(env_instance(e, "i", "g", &spec, 1), SKV_OK);
 	ticks(e, 5, 100000); /* whatever somebody knew of it is long over */
 	reopen(e);
 	rc = env_start(e, &(struct env_start){ .keys = k, .n = 1 }, &r);
 	end(e);
-	print_message("%s\n", kvb_status_name(rc));
-	assert_int_equal(rc, KVB_OK);
+	print_message("%s\n", skv_status_name(rc));
+	assert_int_equal(rc, SKV_OK);
 }
 
-static int unknown_once(unsigned n) { return n == 1 ? KVB_E_UNKNOWN_OUTCOME : KVB_OK; }
+static int unknown_once(unsigned n) { return n == 1 ? SKV_E_UNKNOWN_OUTCOME : SKV_OK; }
 
 static int reload_meanwhile(const char *key, bool after)
 {
 	static struct call d;
-	static struct kvb_key k;
+	static struct skv_key k;
 
 	if (!after || strncmp(key, "storage/", 8) != 0)
-		return KVB_OK;
+		return SKV_OK;
 	hook.put = NULL;
 	env_keys(&k, 1, 1, 1);
 	hook.append = unknown_once;
@@ -1034,16 +1034,16 @@ static int reload_meanwhile(const char *key, bool after)
 	async_delete(E, &d, &k, 1);
 	ticks(E, 5, 600);
 	hook.append = NULL;
-	assert_int_equal(kvb_core_state_get(E->core), KVB_CORE_READY);
-	return KVB_OK;
+	assert_int_equal(skv_core_state_get(E->core), SKV_CORE_READY);
+	return SKV_OK;
 }
 
 /* Law 1: a storage that is made while the partition is loaded again is there once. */
 static void a_storage_made_over_a_reload_is_there_once(void **state)
 {
 	struct env *e = begin();
-	struct kvb_key k[1];
-	struct kvb_stats st;
+	struct skv_key k[1];
+	struct skv_stats st;
 	int rc;
 
 	(void)state;
@@ -1055,12 +1055,12 @@ static void a_storage_made_over_a_reload_is_there_once(void **state)
 	rc = env_storage(e, "s2", 1 * MB, 64 * KB);
 	assert_null(hook.put);
 	{
-		struct kvb_storage_view *v;
+		struct skv_storage_view *v;
 		uint32_t n = 0;
 
-		kvb_arena_reset(&e->arena);
-		assert_int_equal(kvb_core_storages(e->core, NULL, &e->arena, &v, &n, &e->err), KVB_OK);
-		print_message("put: %s; %u storages\n", kvb_status_name(rc), n);
+		skv_arena_reset(&e->arena);
+		assert_int_equal(skv_core_storages(e->core, NULL, &e->arena, &v, &n, &e->err), SKV_OK);
+		print_message("put: %s; %u storages\n", skv_status_name(rc), n);
 		(void)st;
 		end(e);
 		assert_int_equal(n, 2);
@@ -1069,15 +1069,15 @@ static void a_storage_made_over_a_reload_is_there_once(void **state)
 
 static int reload_in_instance_put(const char *key, bool after)
 {
-	return after && strncmp(key, "instance/", 9) == 0 ? reload_meanwhile("storage/", true) : KVB_OK;
+	return after && strncmp(key, "instance/", 9) == 0 ? reload_meanwhile("storage/", true) : SKV_OK;
 }
 
 static void an_instance_made_over_a_reload_is_there_once(void **state)
 {
 	struct env *e = begin();
-	struct kvb_spec spec = { "kv", 4 * KB };
-	struct kvb_instance_view *v;
-	struct kvb_key k[1];
+	struct skv_spec spec = { "kv", 4 * KB };
+	struct skv_instance_view *v;
+	struct skv_key k[1];
 	uint32_t n = 0;
 
 	(void)state;
@@ -1088,8 +1088,8 @@ static void an_instance_made_over_a_reload_is_there_once(void **state)
 	hook.put = reload_in_instance_put;
 	env_instance(e, "j", "g", &spec, 1);
 	assert_null(hook.put);
-	kvb_arena_reset(&e->arena);
-	assert_int_equal(kvb_core_instances(e->core, NULL, NULL, &e->arena, &v, &n, &e->err), KVB_OK);
+	skv_arena_reset(&e->arena);
+	assert_int_equal(skv_core_instances(e->core, NULL, NULL, &e->arena, &v, &n, &e->err), SKV_OK);
 	end(e);
 	assert_int_equal(n, 2);
 }
@@ -1099,8 +1099,8 @@ static void an_instance_made_over_a_reload_is_there_once(void **state)
 static void a_claimed_file_that_cannot_be_made_hides_no_blocks(void **state)
 {
 	struct env *e = begin();
-	struct kvb_key k[4];
-	struct kvb_buf doc = { 0 };
+	struct skv_key k[4];
+	struct skv_buf doc = { 0 };
 	struct rlimit was;
 	uint32_t seen;
 
@@ -1109,11 +1109,11 @@ static void a_claimed_file_that_cannot_be_made_hides_no_blocks(void **state)
 	file_storage(e);
 	env_keys(k, 4, 1, 1);
 	assert_int_equal(env_put(e, k, 4), 4);
-	kvb_put_u8(&doc, 1);
-	kvb_put_u64(&doc, 256 * KB);
-	assert_int_equal(kvb_store_put(e->store, "file/00000001/00000001", KVB_VERSION_NONE, doc.data, doc.len, NULL,
-				       &e->err), KVB_OK);
-	kvb_buf_destroy(&doc);
+	skv_put_u8(&doc, 1);
+	skv_put_u64(&doc, 256 * KB);
+	assert_int_equal(skv_store_put(e->store, "file/00000001/00000001", SKV_VERSION_NONE, doc.data, doc.len, NULL,
+				       &e->err), SKV_OK);
+	skv_buf_destroy(&doc);
 	signal(SIGXFSZ, SIG_IGN);
 	getrlimit(RLIMIT_FSIZE, &was);
 	setrlimit(RLIMIT_FSIZE, &(struct rlimit){ 16 * KB, was.rlim_max });
@@ -1134,8 +1134,8 @@ static void count_call(void *ctx) { ++*(int *)ctx; }
 static void who_cannot_load_gives_way(void **state)
 {
 	struct env *e = begin();
-	struct kvb_store *other = NULL;
-	struct kvb_error err = { 0 };
+	struct skv_store *other = NULL;
+	struct skv_error err = { 0 };
 	char holder[192];
 	uint64_t fence;
 	int rc, told = 0;
@@ -1149,18 +1149,18 @@ static void who_cannot_load_gives_way(void **state)
 	e->o.hopeless = count_call;
 	e->o.hopeless_ctx = &told;
 	no_list = true;
-	assert_int_equal(kvb_store_open(e->ops, &e->store_options, &e->store, &e->err), KVB_OK);
+	assert_int_equal(skv_store_open(e->ops, &e->store_options, &e->store, &e->err), SKV_OK);
 	e->o.store = e->store;
-	assert_int_equal(kvb_core_create(&e->o, &e->core, &e->err), KVB_OK);
-	assert_int_equal(kvb_store_open(e->ops, &e->store_options, &other, &err), KVB_OK);
+	assert_int_equal(skv_core_create(&e->o, &e->core, &e->err), SKV_OK);
+	assert_int_equal(skv_store_open(e->ops, &e->store_options, &other, &err), SKV_OK);
 	ticks(e, 5, 500);
-	assert_int_equal(kvb_store_acquire(other, 0, "other", 1, &fence, holder, sizeof holder, &err), KVB_E_NOT_OWNER);
-	for (int i = 0; i < 20 && kvb_core_state_get(e->core) == KVB_CORE_RECOVERING; i++)
-		kvb_core_tick(e->core);
-	rc = kvb_store_acquire(other, 0, "other", 60000, &fence, holder, sizeof holder, &err);
-	kvb_store_close(other);
+	assert_int_equal(skv_store_acquire(other, 0, "other", 1, &fence, holder, sizeof holder, &err), SKV_E_NOT_OWNER);
+	for (int i = 0; i < 20 && skv_core_state_get(e->core) == SKV_CORE_RECOVERING; i++)
+		skv_core_tick(e->core);
+	rc = skv_store_acquire(other, 0, "other", 60000, &fence, holder, sizeof holder, &err);
+	skv_store_close(other);
 	end(e);
-	assert_int_equal(rc, KVB_OK);
+	assert_int_equal(rc, SKV_OK);
 	assert_int_equal(told, 1);
 }
 
@@ -1171,14 +1171,14 @@ static int count_one(void *ctx, const char *key, const void *bytes, size_t n, ui
 	(void)n;
 	(void)version;
 	++*(int *)ctx;
-	return KVB_OK;
+	return SKV_OK;
 }
 
 static int count_dropped(struct env *e)
 {
 	int n = 0;
 
-	assert_int_equal(kvb_store_list(e->store, "dropped/", count_one, &n, &e->err), KVB_OK);
+	assert_int_equal(skv_store_list(e->store, "dropped/", count_one, &n, &e->err), SKV_OK);
 	return n;
 }
 
@@ -1186,8 +1186,8 @@ static int count_dropped(struct env *e)
 static void a_checkpoint_forgets_dropped_instances(void **state)
 {
 	struct env *e = begin();
-	struct kvb_spec spec = { "kv", 4 * KB };
-	struct kvb_key k[4];
+	struct skv_spec spec = { "kv", 4 * KB };
+	struct skv_key k[4];
 
 	(void)state;
 	env_open(e);
@@ -1195,8 +1195,8 @@ static void a_checkpoint_forgets_dropped_instances(void **state)
 	env_keys(k, 4, 1, 1);
 	for (int i = 0; i < 3; i++) {
 		assert_int_equal(env_put(e, k, 4), 4);
-		assert_int_equal(kvb_core_instance_delete(e->core, "t", "i", &e->err), KVB_OK);
-		assert_int_equal(env_instance(e, "i", "g", &spec, 1), KVB_OK);
+		assert_int_equal(skv_core_instance_delete(e->core, "t", "i", &e->err), SKV_OK);
+		assert_int_equal(env_instance(e, "i", "g", &spec, 1), SKV_OK);
 		assert_int_equal(env_match(e, k, 4), 0);
 	}
 	assert_int_equal(count_dropped(e), 3);
@@ -1214,13 +1214,13 @@ static void a_checkpoint_forgets_dropped_instances(void **state)
 static void shut_down(void)
 {
 	hook.slice = NULL;
-	kvb_core_shutdown(E->core); /* from the main thread, while the checkpointer writes */
+	skv_core_shutdown(E->core); /* from the main thread, while the checkpointer writes */
 }
 
 static void shutdown_in_checkpoint_scene(void)
 {
 	struct env *e = begin();
-	struct kvb_key k[64];
+	struct skv_key k[64];
 
 	e->o.journal_limit = 4096;
 	env_open(e);
@@ -1243,7 +1243,7 @@ static void shutdown_during_a_checkpoint(void **state)
 static void nothing_remembered_scene(void)
 {
 	struct env *e = begin();
-	struct kvb_key k[2];
+	struct skv_key k[2];
 
 	e->o.max_remembered = 0;
 	env_open(e);

@@ -10,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include <kvb/bytes.h>
+#include <skv/bytes.h>
 
 #define BLOCK 65536u
 #define UNIT (1ull << 20)
@@ -25,7 +25,7 @@ static int setup(void **state)
 	env_init(&e);
 	env_open(&e);
 	/* Each tick proves the storage with a sync: not on a disk. */
-	snprintf(dir, sizeof dir, "%s/kvb-core-XXXXXX", access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp");
+	snprintf(dir, sizeof dir, "%s/skv-core-XXXXXX", access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp");
 	return mkdtemp(dir) ? 0 : -1;
 }
 
@@ -47,53 +47,53 @@ static int teardown(void **state)
 
 static const char *const two[] = { "s", "files" };
 
-static struct kvb_group_spec group(uint32_t storages)
+static struct skv_group_spec group(uint32_t storages)
 {
-	return (struct kvb_group_spec){ .name = "g", .storages = two, .n_storages = storages };
+	return (struct skv_group_spec){ .name = "g", .storages = two, .n_storages = storages };
 }
 
-static int put_group(const struct kvb_group_spec *g) { return kvb_core_group_put(e.core, g, NULL, NULL, &e.err); }
+static int put_group(const struct skv_group_spec *g) { return skv_core_group_put(e.core, g, NULL, NULL, &e.err); }
 
 static void refused(int rc, int status, const char *field)
 {
 	assert_int_equal(rc, status);
 	assert_string_equal(e.err.field, field);
-	kvb_error_clear(&e.err);
+	skv_error_clear(&e.err);
 }
 
 /* `file_size` 0: one file that holds all. */
 static int put_files(const char *type, uint64_t file_size)
 {
 	uint64_t capacity = file_size ? 16 * UNIT : 64 * UNIT;
-	struct kvb_storage_spec s = { .name = "files", .type = type, .root = dir, .capacity = capacity, .unit = UNIT,
+	struct skv_storage_spec s = { .name = "files", .type = type, .root = dir, .capacity = capacity, .unit = UNIT,
 				      .file_size = file_size ? file_size : capacity, .enabled = true,
 				      .any_mount = strcmp(type, "hf3fs") == 0 };
 
-	return kvb_core_storage_put(e.core, &s, NULL, &e.err);
+	return skv_core_storage_put(e.core, &s, NULL, &e.err);
 }
 
 static int put_instance(const char *id, uint64_t size, bool numbered)
 {
-	const struct kvb_spec spec = { "kv", size };
-	const struct kvb_instance_spec i = { .tenant = "t", .id = id, .group = "g", .specs = &spec, .n_specs = 1,
+	const struct skv_spec spec = { "kv", size };
+	const struct skv_instance_spec i = { .tenant = "t", .id = id, .group = "g", .specs = &spec, .n_specs = 1,
 					     .extra = "", .numbered = numbered };
 
-	return kvb_core_instance_put(e.core, &i, NULL, &e.err);
+	return skv_core_instance_put(e.core, &i, NULL, &e.err);
 }
 
-static struct kvb_group_view *view(void)
+static struct skv_group_view *view(void)
 {
-	struct kvb_group_view *v;
+	struct skv_group_view *v;
 	uint32_t n;
 
-	kvb_arena_reset(&e.arena);
-	assert_int_equal(kvb_core_groups(e.core, "g", &e.arena, &v, &n, &e.err), KVB_OK);
+	skv_arena_reset(&e.arena);
+	assert_int_equal(skv_core_groups(e.core, "g", &e.arena, &v, &n, &e.err), SKV_OK);
 	return v;
 }
 
-static int start(uint64_t first, uint32_t n, const struct kvb_key *parent, struct kvb_start_res *res)
+static int start(uint64_t first, uint32_t n, const struct skv_key *parent, struct skv_start_res *res)
 {
-	static struct kvb_key keys[256];
+	static struct skv_key keys[256];
 
 	env_keys(keys, n, 0, first);
 	return env_start(&e, &(struct env_start){ .keys = keys, .n = n, .parent = parent }, res);
@@ -101,7 +101,7 @@ static int start(uint64_t first, uint32_t n, const struct kvb_key *parent, struc
 
 static uint32_t put(uint64_t first, uint32_t n)
 {
-	struct kvb_key keys[256];
+	struct skv_key keys[256];
 
 	env_keys(keys, n, 0, first);
 	return env_put(&e, keys, n);
@@ -113,21 +113,21 @@ static void settle_for(uint64_t ms)
 		env_advance(&e, 100);
 }
 
-static void lookup(uint64_t first, uint32_t n, uint32_t lease_ms, struct kvb_lookup_res *res)
+static void lookup(uint64_t first, uint32_t n, uint32_t lease_ms, struct skv_lookup_res *res)
 {
-	struct kvb_key keys[256];
+	struct skv_key keys[256];
 
 	env_keys(keys, n, 0, first);
-	assert_int_equal(env_lookup(&e, keys, n, KVB_LOOKUP_BATCH, lease_ms, res), KVB_OK);
+	assert_int_equal(env_lookup(&e, keys, n, SKV_LOOKUP_BATCH, lease_ms, res), SKV_OK);
 }
 
 /* A storage whose type's quota is reached does not grow for it, and nobody waits for that. */
 static void test_quota_spares_growth(void **state)
 {
-	const struct kvb_type_quota quota = { "null", 8 * BLOCK, 0 };
-	struct kvb_group_spec g = group(1);
-	struct kvb_storage_view *v;
-	struct kvb_start_res res;
+	const struct skv_type_quota quota = { "null", 8 * BLOCK, 0 };
+	struct skv_group_spec g = group(1);
+	struct skv_storage_view *v;
+	struct skv_start_res res;
 	uint64_t began;
 	uint32_t n;
 
@@ -135,34 +135,34 @@ static void test_quota_spares_growth(void **state)
 	env_make(&e, 160 * UNIT, UNIT, BLOCK);
 	g.quotas = &quota;
 	g.n_quotas = 1;
-	assert_int_equal(put_group(&g), KVB_OK);
+	assert_int_equal(put_group(&g), SKV_OK);
 	for (uint32_t i = 0; i < 50; i++)
 		assert_int_equal(put(4 * i, 4), 4);
 	assert_int_equal(view()->blocks, 8);
-	assert_int_equal(start(1000, 8, NULL, &res), KVB_OK);
-	began = kvb_now_ms(e.o.clock);
-	refused(start(2000, 1, NULL, &res), KVB_E_QUOTA, "quotas");
-	refused(start(2000, 9, NULL, &res), KVB_E_QUOTA, "quotas");
-	assert_true(kvb_now_ms(e.o.clock) - began < 1000);
-	assert_int_equal(kvb_core_storages(e.core, "s", &e.arena, &v, &n, &e.err), KVB_OK);
+	assert_int_equal(start(1000, 8, NULL, &res), SKV_OK);
+	began = skv_now_ms(e.o.clock);
+	refused(start(2000, 1, NULL, &res), SKV_E_QUOTA, "quotas");
+	refused(start(2000, 9, NULL, &res), SKV_E_QUOTA, "quotas");
+	assert_true(skv_now_ms(e.o.clock) - began < 1000);
+	assert_int_equal(skv_core_storages(e.core, "s", &e.arena, &v, &n, &e.err), SKV_OK);
 	assert_int_equal(v->files, 1);
 }
 
 /* Blocks go to the next type when the first one's quota is reached; nothing is evicted as long as one has room. */
 static void test_types_side_by_side(void **state)
 {
-	const struct kvb_type_quota quotas[] = { { "null", 4 * BLOCK, 0 }, { "hf3fs", 6 * BLOCK, 3 * BLOCK } };
-	struct kvb_group_spec g = group(2);
-	struct kvb_start_res res;
-	struct kvb_lookup_res found;
+	const struct skv_type_quota quotas[] = { { "null", 4 * BLOCK, 0 }, { "hf3fs", 6 * BLOCK, 3 * BLOCK } };
+	struct skv_group_spec g = group(2);
+	struct skv_start_res res;
+	struct skv_lookup_res found;
 
 	(void)state;
 	env_make(&e, 16 * UNIT, UNIT, BLOCK);
-	assert_int_equal(put_files("hf3fs", 4 * UNIT), KVB_OK);
+	assert_int_equal(put_files("hf3fs", 4 * UNIT), SKV_OK);
 	env_advance(&e, 100);
 	g.quotas = quotas;
 	g.n_quotas = 1;
-	assert_int_equal(put_group(&g), KVB_OK);
+	assert_int_equal(put_group(&g), SKV_OK);
 	assert_int_equal(put(0, 4), 4);
 	assert_int_equal(put(100, 6), 6);
 	lookup(100, 6, 0, &found);
@@ -173,54 +173,54 @@ static void test_types_side_by_side(void **state)
 	assert_string_equal(found.files.v[found.loc[0].file].type, "null");
 	assert_int_equal(view()->blocks, 10);
 	g.n_quotas = 2;
-	assert_int_equal(put_group(&g), KVB_OK);
+	assert_int_equal(put_group(&g), SKV_OK);
 	settle_for(500);
 	lookup(100, 6, 0, &found);
 	assert_int_equal(found.matched, 3); /* over the line of its type only */
 	lookup(0, 4, 0, &found);
 	assert_int_equal(found.matched, 4);
-	assert_int_equal(start(200, 3, NULL, &res), KVB_OK);
+	assert_int_equal(start(200, 3, NULL, &res), SKV_OK);
 	env_crash(&e);
 	env_open(&e);
 	env_check(&e);
-	assert_int_equal(start(300, 7, NULL, &res), KVB_E_QUOTA);
+	assert_int_equal(start(300, 7, NULL, &res), SKV_E_QUOTA);
 }
 
 static void test_sessions_count_after_a_restart(void **state)
 {
-	struct kvb_group_spec g = group(1);
-	struct kvb_start_res res;
-	struct kvb_finish_res done;
-	char session[KVB_SESSION_ID_HEX + 1];
+	struct skv_group_spec g = group(1);
+	struct skv_start_res res;
+	struct skv_finish_res done;
+	char session[SKV_SESSION_ID_HEX + 1];
 
 	(void)state;
 	env_make(&e, 16 * UNIT, UNIT, BLOCK);
 	g.max_blocks = 10;
-	assert_int_equal(put_group(&g), KVB_OK);
+	assert_int_equal(put_group(&g), SKV_OK);
 	assert_int_equal(put(0, 6), 6);
-	assert_int_equal(start(100, 4, NULL, &res), KVB_OK);
+	assert_int_equal(start(100, 4, NULL, &res), SKV_OK);
 	memcpy(session, res.session, sizeof session);
 	env_crash(&e);
 	env_open(&e);
-	refused(start(200, 1, NULL, &res), KVB_E_QUOTA, "max_blocks");
-	assert_int_equal(env_finish_mask(&e, session, (const bool[]){ true, false, true, false }, 4, true, &done), KVB_OK);
-	refused(start(200, 3, NULL, &res), KVB_E_QUOTA, "max_blocks");
-	assert_int_equal(start(200, 2, NULL, &res), KVB_OK);
-	assert_int_equal(env_abort(&e, res.session, true), KVB_OK);
+	refused(start(200, 1, NULL, &res), SKV_E_QUOTA, "max_blocks");
+	assert_int_equal(env_finish_mask(&e, session, (const bool[]){ true, false, true, false }, 4, true, &done), SKV_OK);
+	refused(start(200, 3, NULL, &res), SKV_E_QUOTA, "max_blocks");
+	assert_int_equal(start(200, 2, NULL, &res), SKV_OK);
+	assert_int_equal(env_abort(&e, res.session, true), SKV_OK);
 	assert_int_equal(put(0, 8), 2); /* those there do not count again */
 }
 
 /* What hangs above a block that is used, leased or written is in use with it. */
 static void test_idle_chains(void **state)
 {
-	struct kvb_group_spec g = group(1);
-	struct kvb_lookup_res found;
-	struct kvb_start_res res;
+	struct skv_group_spec g = group(1);
+	struct skv_lookup_res found;
+	struct skv_start_res res;
 
 	(void)state;
 	env_make(&e, 16 * UNIT, UNIT, BLOCK);
 	g.max_idle_ms = 10000;
-	assert_int_equal(put_group(&g), KVB_OK);
+	assert_int_equal(put_group(&g), SKV_OK);
 	assert_int_equal(put(0, 10), 10);
 	assert_int_equal(put(100, 10), 10);
 	for (int i = 0; i < 5; i++) {
@@ -230,7 +230,7 @@ static void test_idle_chains(void **state)
 	}
 	assert_int_equal(view()->blocks, 10);
 	settle_for(9000);
-	assert_int_equal(start(10, 2, &(struct kvb_key){ 0, 9 }, &res), KVB_OK);
+	assert_int_equal(start(10, 2, &(struct skv_key){ 0, 9 }, &res), SKV_OK);
 	settle_for(4000);
 	assert_int_equal(view()->blocks, 10); /* a child is being written */
 	settle_for(3000);                     /* its session ends */
@@ -239,12 +239,12 @@ static void test_idle_chains(void **state)
 
 static void test_idle_over_restarts(void **state)
 {
-	struct kvb_group_spec g = group(1);
+	struct skv_group_spec g = group(1);
 
 	(void)state;
 	env_make(&e, 16 * UNIT, UNIT, BLOCK);
 	g.max_idle_ms = 20000;
-	assert_int_equal(put_group(&g), KVB_OK);
+	assert_int_equal(put_group(&g), SKV_OK);
 	assert_int_equal(put(0, 10), 10);
 	settle_for(15000);
 	assert_int_equal(put(100, 5), 5);
@@ -263,13 +263,13 @@ static void test_idle_over_restarts(void **state)
 /* Many blocks that were used since they were queued: looked at in portions, and none of them goes. */
 static void test_idle_in_portions(void **state)
 {
-	struct kvb_group_spec g = group(1);
-	struct kvb_lookup_res found;
+	struct skv_group_spec g = group(1);
+	struct skv_lookup_res found;
 
 	(void)state;
 	env_make(&e, 16 * UNIT, UNIT, 1024);
 	g.max_idle_ms = 10000;
-	assert_int_equal(put_group(&g), KVB_OK);
+	assert_int_equal(put_group(&g), SKV_OK);
 	for (uint32_t i = 0; i < 40; i++)
 		assert_int_equal(put(1000 * i, 250), 250);
 	settle_for(8000);
@@ -283,8 +283,8 @@ static void test_idle_in_portions(void **state)
 
 static void test_all_of_a_group_is_kept(void **state)
 {
-	const struct kvb_type_quota quotas[] = { { "null", 1ull << 40, 7 }, { "elsewhere", 0, 1ull << 50 } };
-	struct kvb_group_spec g = group(1), is;
+	const struct skv_type_quota quotas[] = { { "null", 1ull << 40, 7 }, { "elsewhere", 0, 1ull << 50 } };
+	struct skv_group_spec g = group(1), is;
 
 	(void)state;
 	env_make(&e, 16 * UNIT, UNIT, BLOCK);
@@ -303,7 +303,7 @@ static void test_all_of_a_group_is_kept(void **state)
 	g.max_idle_ms = 9;
 	g.version = UINT64_MAX;
 	g.extra = "{\"a\":1}";
-	assert_int_equal(put_group(&g), KVB_OK);
+	assert_int_equal(put_group(&g), SKV_OK);
 	env_crash(&e);
 	env_open(&e);
 	is = view()->spec;
@@ -321,18 +321,18 @@ static void test_all_of_a_group_is_kept(void **state)
 	assert_true(is.version == UINT64_MAX);
 }
 
-static void put_old(const char *key, struct kvb_buf *b)
+static void put_old(const char *key, struct skv_buf *b)
 {
-	assert_int_equal(kvb_store_put(e.store, key, KVB_VERSION_ANY, b->data, b->len, NULL, &e.err), KVB_OK);
-	kvb_buf_destroy(b);
+	assert_int_equal(skv_store_put(e.store, key, SKV_VERSION_ANY, b->data, b->len, NULL, &e.err), SKV_OK);
+	skv_buf_destroy(b);
 }
 
 /* Turns a document of version 2 into one of version 1, which ended `less` bytes earlier. */
 static void make_old(const char *key, size_t less)
 {
-	struct kvb_buf b = { 0 };
+	struct skv_buf b = { 0 };
 
-	assert_int_equal(kvb_store_get(e.store, key, &b, NULL, &e.err), KVB_OK);
+	assert_int_equal(skv_store_get(e.store, key, &b, NULL, &e.err), SKV_OK);
 	assert_int_equal(b.data[0], 2);
 	b.data[0] = 1;
 	b.len -= less;
@@ -341,9 +341,9 @@ static void make_old(const char *key, size_t less)
 
 static void test_old_storage_and_instance(void **state)
 {
-	struct kvb_storage_view *s;
-	struct kvb_instance_view *i;
-	struct kvb_lookup_res found;
+	struct skv_storage_view *s;
+	struct skv_instance_view *i;
+	struct skv_lookup_res found;
 	uint32_t n;
 
 	(void)state;
@@ -353,161 +353,161 @@ static void test_old_storage_and_instance(void **state)
 	make_old("instance/t/i", 1); /* numbered */
 	env_crash(&e);
 	env_open(&e);
-	assert_int_equal(kvb_core_storages(e.core, "s", &e.arena, &s, &n, &e.err), KVB_OK);
+	assert_int_equal(skv_core_storages(e.core, "s", &e.arena, &s, &n, &e.err), SKV_OK);
 	assert_true(s->spec.enabled && s->spec.capacity == 16 * UNIT);
 	assert_string_equal(s->spec.client_root, "");
 	assert_string_equal(s->spec.client_mount, "");
 	assert_string_equal(s->spec.extra, "");
-	assert_int_equal(kvb_core_instances(e.core, "t", "i", &e.arena, &i, &n, &e.err), KVB_OK);
+	assert_int_equal(skv_core_instances(e.core, "t", "i", &e.arena, &i, &n, &e.err), SKV_OK);
 	assert_false(i->spec.numbered);
 	lookup(0, 5, 0, &found);
 	assert_int_equal(found.matched, 5);
-	assert_int_equal(put_instance("i", BLOCK, false), KVB_OK); /* again */
+	assert_int_equal(put_instance("i", BLOCK, false), SKV_OK); /* again */
 }
 
 /* A document of a version that is not known, and one with a field that is not. */
 static void test_newer_documents_are_refused(void **state)
 {
-	struct kvb_buf b = { 0 };
-	struct kvb_fsck_report r;
+	struct skv_buf b = { 0 };
+	struct skv_fsck_report r;
 
 	(void)state;
 	env_make(&e, 16 * UNIT, UNIT, BLOCK);
-	assert_int_equal(kvb_store_get(e.store, "group/g", &b, NULL, &e.err), KVB_OK);
+	assert_int_equal(skv_store_get(e.store, "group/g", &b, NULL, &e.err), SKV_OK);
 	for (int round = 0; round < 2; round++) {
 		size_t n = b.len;
 
 		b.data[0] = round ? 4 : 5;
-		kvb_put_varint(&b, 9999);
-		kvb_put_varint(&b, 1);
-		assert_int_equal(kvb_store_put(e.store, "group/g", KVB_VERSION_ANY, b.data, round ? b.len : n, NULL, &e.err), KVB_OK);
+		skv_put_varint(&b, 9999);
+		skv_put_varint(&b, 1);
+		assert_int_equal(skv_store_put(e.store, "group/g", SKV_VERSION_ANY, b.data, round ? b.len : n, NULL, &e.err), SKV_OK);
 		env_shutdown(&e);
-		assert_int_equal(kvb_store_open(e.ops, &e.store_options, &e.store, &e.err), KVB_OK);
-		assert_int_equal(kvb_core_fsck(e.store, false, NULL, NULL, NULL, &r, &e.err), KVB_OK);
+		assert_int_equal(skv_store_open(e.ops, &e.store_options, &e.store, &e.err), SKV_OK);
+		assert_int_equal(skv_core_fsck(e.store, false, NULL, NULL, NULL, &r, &e.err), SKV_OK);
 		assert_int_equal(r.problems, 1);
 		b.data[0] = 2;
 		b.len = n;
-		assert_int_equal(kvb_store_put(e.store, "group/g", KVB_VERSION_ANY, b.data, n, NULL, &e.err), KVB_OK);
-		kvb_store_close(e.store);
+		assert_int_equal(skv_store_put(e.store, "group/g", SKV_VERSION_ANY, b.data, n, NULL, &e.err), SKV_OK);
+		skv_store_close(e.store);
 		env_open(&e);
 	}
-	kvb_buf_destroy(&b);
+	skv_buf_destroy(&b);
 }
 
 /* In a run of free space numbers follow each other; fsck finds nothing wrong, with sessions and holds of both kinds. */
 static void test_numbered_runs(void **state)
 {
 	const uint32_t size = 3 * 4096 + 512;
-	struct kvb_start_res res;
-	struct kvb_fsck_report r;
+	struct skv_start_res res;
+	struct skv_fsck_report r;
 	uint32_t breaks = 0;
 
 	(void)state;
-	assert_int_equal(env_storage(&e, "s", 64 * UNIT, UNIT), KVB_OK);
-	assert_int_equal(env_group(&e, "g", 0, "s"), KVB_OK);
-	assert_int_equal(put_instance("i", size, true), KVB_OK);
+	assert_int_equal(env_storage(&e, "s", 64 * UNIT, UNIT), SKV_OK);
+	assert_int_equal(env_group(&e, "g", 0, "s"), SKV_OK);
+	assert_int_equal(put_instance("i", size, true), SKV_OK);
 	env_advance(&e, 100);
-	assert_int_equal(start(0, 250, NULL, &res), KVB_OK);
+	assert_int_equal(start(0, 250, NULL, &res), SKV_OK);
 	for (uint32_t i = 0; i < 250; i++) {
 		assert_int_equal(res.loc[i].offset % size, 0);
 		breaks += i > 0 && res.loc[i].offset != res.loc[i - 1].offset + size;
 	}
 	assert_true(breaks <= 4); /* between slabs only */
 	assert_int_equal(put(500, 100), 100);
-	assert_int_equal(env_abort(&e, res.session, false), KVB_OK); /* held for the grace */
+	assert_int_equal(env_abort(&e, res.session, false), SKV_OK); /* held for the grace */
 	env_shutdown(&e);
-	assert_int_equal(kvb_store_open(e.ops, &e.store_options, &e.store, &e.err), KVB_OK);
-	assert_int_equal(kvb_core_fsck(e.store, false, NULL, NULL, NULL, &r, &e.err), KVB_OK);
+	assert_int_equal(skv_store_open(e.ops, &e.store_options, &e.store, &e.err), SKV_OK);
+	assert_int_equal(skv_core_fsck(e.store, false, NULL, NULL, NULL, &r, &e.err), SKV_OK);
 	assert_int_equal(r.problems, 0);
 	assert_int_equal(r.held_slots, 250);
-	kvb_store_close(e.store);
+	skv_store_close(e.store);
 	env_open(&e);
-	assert_int_equal(start(1000, 250, NULL, &res), KVB_OK);
+	assert_int_equal(start(1000, 250, NULL, &res), SKV_OK);
 }
 
 /* A slot that fits at any place need not fit at a multiple of its size. */
 static void test_fit(void **state)
 {
 	const uint64_t file = 4 * UNIT, most = file - 3 * 4096;
-	struct kvb_start_res res;
-	struct kvb_group_spec g = group(2);
+	struct skv_start_res res;
+	struct skv_group_spec g = group(2);
 
 	(void)state;
-	assert_int_equal(put_files("file", file), KVB_OK);
+	assert_int_equal(put_files("file", file), SKV_OK);
 	g.loose_storages = true;
-	assert_int_equal(put_group(&g), KVB_OK);
-	assert_int_equal(put_instance("i", most, false), KVB_OK);
-	assert_int_equal(kvb_core_instance_delete(e.core, "t", "i", &e.err), KVB_OK);
-	refused(put_instance("i", most, true), KVB_E_INVALID, "specs[0].size");
-	refused(put_instance("i", file / 2, true), KVB_E_INVALID, "specs[0].size");
-	assert_int_equal(put_instance("i", file / 2 - 4096, true), KVB_OK);
+	assert_int_equal(put_group(&g), SKV_OK);
+	assert_int_equal(put_instance("i", most, false), SKV_OK);
+	assert_int_equal(skv_core_instance_delete(e.core, "t", "i", &e.err), SKV_OK);
+	refused(put_instance("i", most, true), SKV_E_INVALID, "specs[0].size");
+	refused(put_instance("i", file / 2, true), SKV_E_INVALID, "specs[0].size");
+	assert_int_equal(put_instance("i", file / 2 - 4096, true), SKV_OK);
 	env_advance(&e, 100);
-	assert_int_equal(start(0, 1, NULL, &res), KVB_OK);
+	assert_int_equal(start(0, 1, NULL, &res), SKV_OK);
 	assert_int_equal(res.loc[0].offset, file / 2 - 4096);
-	assert_int_equal(env_abort(&e, res.session, true), KVB_OK);
+	assert_int_equal(env_abort(&e, res.session, true), SKV_OK);
 }
 
 static uint32_t files_of(const char *storage)
 {
-	struct kvb_storage_view *v;
+	struct skv_storage_view *v;
 	uint32_t n;
 
-	kvb_arena_reset(&e.arena);
-	assert_int_equal(kvb_core_storages(e.core, storage, &e.arena, &v, &n, &e.err), KVB_OK);
+	skv_arena_reset(&e.arena);
+	assert_int_equal(skv_core_storages(e.core, storage, &e.arena, &v, &n, &e.err), SKV_OK);
 	return v->files;
 }
 
 /* A storage has files too small for the blocks: it is passed over, and does not grow for them. */
 static void test_too_small_a_storage(void **state)
 {
-	struct kvb_start_res res;
-	struct kvb_group_spec g = group(1);
+	struct skv_start_res res;
+	struct skv_group_spec g = group(1);
 
 	(void)state;
 	g.loose_storages = true;
-	assert_int_equal(put_group(&g), KVB_OK);
-	assert_int_equal(put_instance("i", 10 * UNIT, true), KVB_OK);
-	assert_int_equal(env_storage(&e, "s", 160 * UNIT, UNIT), KVB_OK); /* files of 16 units */
+	assert_int_equal(put_group(&g), SKV_OK);
+	assert_int_equal(put_instance("i", 10 * UNIT, true), SKV_OK);
+	assert_int_equal(env_storage(&e, "s", 160 * UNIT, UNIT), SKV_OK); /* files of 16 units */
 	env_advance(&e, 100);
-	assert_int_equal(start(0, 1, NULL, &res), KVB_E_NO_SPACE);
+	assert_int_equal(start(0, 1, NULL, &res), SKV_E_NO_SPACE);
 	assert_int_equal(files_of("s"), 0);
 	g.n_storages = 2;
-	assert_int_equal(put_group(&g), KVB_OK);
-	assert_int_equal(start(0, 1, NULL, &res), KVB_E_NO_SPACE);
-	assert_int_equal(put_files("file", 0), KVB_OK);
+	assert_int_equal(put_group(&g), SKV_OK);
+	assert_int_equal(start(0, 1, NULL, &res), SKV_E_NO_SPACE);
+	assert_int_equal(put_files("file", 0), SKV_OK);
 	env_advance(&e, 100);
-	assert_int_equal(start(0, 1, NULL, &res), KVB_OK);
+	assert_int_equal(start(0, 1, NULL, &res), SKV_OK);
 	assert_string_equal(res.files.v[res.loc[0].file].storage, "files");
 	assert_int_equal(files_of("s"), 0);
 }
 
 static void test_bad_groups(void **state)
 {
-	struct kvb_type_quota quotas[KVB_MAX_QUOTAS + 1] = { { "null", 1, 0 }, { "file", 1, 0 }, { "null", 2, 0 } };
-	struct kvb_group_spec g = group(1);
-	char *extra = malloc(KVB_MAX_EXTRA + 2);
+	struct skv_type_quota quotas[SKV_MAX_QUOTAS + 1] = { { "null", 1, 0 }, { "file", 1, 0 }, { "null", 2, 0 } };
+	struct skv_group_spec g = group(1);
+	char *extra = malloc(SKV_MAX_EXTRA + 2);
 	uint64_t none = 0;
 
 	(void)state;
 	assert_non_null(extra);
-	memset(extra, 'x', KVB_MAX_EXTRA + 1);
-	extra[KVB_MAX_EXTRA + 1] = '\0';
+	memset(extra, 'x', SKV_MAX_EXTRA + 1);
+	extra[SKV_MAX_EXTRA + 1] = '\0';
 	env_make(&e, 16 * UNIT, UNIT, BLOCK);
 	g.quotas = quotas;
 	g.n_quotas = 3;
-	refused(put_group(&g), KVB_E_INVALID, "quotas[2].type");
-	g.n_quotas = KVB_MAX_QUOTAS + 1;
-	refused(put_group(&g), KVB_E_INVALID, "quotas");
+	refused(put_group(&g), SKV_E_INVALID, "quotas[2].type");
+	g.n_quotas = SKV_MAX_QUOTAS + 1;
+	refused(put_group(&g), SKV_E_INVALID, "quotas");
 	g.n_quotas = 0;
 	g.reclaim_step_percent = 101;
-	refused(put_group(&g), KVB_E_INVALID, "reclaim_step_percent");
+	refused(put_group(&g), SKV_E_INVALID, "reclaim_step_percent");
 	g.reclaim_step_percent = 100;
 	g.extra = extra;
-	refused(put_group(&g), KVB_E_TOO_LARGE, "extra");
-	extra[KVB_MAX_EXTRA] = '\0';
-	assert_int_equal(put_group(&g), KVB_OK);
+	refused(put_group(&g), SKV_E_TOO_LARGE, "extra");
+	extra[SKV_MAX_EXTRA] = '\0';
+	assert_int_equal(put_group(&g), SKV_OK);
 	g.name = "new";
-	assert_int_equal(kvb_core_group_put(e.core, &g, &none, NULL, &e.err), KVB_OK); /* 0: it is not there */
+	assert_int_equal(skv_core_group_put(e.core, &g, &none, NULL, &e.err), SKV_OK); /* 0: it is not there */
 	free(extra);
 }
 
@@ -516,13 +516,13 @@ static void test_bad_groups(void **state)
 static unsigned seed;
 static uint32_t rnd(uint32_t n) { return (uint32_t)rand_r(&seed) % n; }
 
-static void any_limits(struct kvb_group_spec *g, struct kvb_type_quota quotas[2])
+static void any_limits(struct skv_group_spec *g, struct skv_type_quota quotas[2])
 {
 	*g = group(2);
 	g->loose_storages = rnd(2);
 	g->capacity = rnd(2) ? 0 : (1 + rnd(60)) * BLOCK;
-	quotas[0] = (struct kvb_type_quota){ "null", rnd(40) * BLOCK, rnd(40) * BLOCK };
-	quotas[1] = (struct kvb_type_quota){ "file", rnd(40) * BLOCK, rnd(40) * BLOCK };
+	quotas[0] = (struct skv_type_quota){ "null", rnd(40) * BLOCK, rnd(40) * BLOCK };
+	quotas[1] = (struct skv_type_quota){ "file", rnd(40) * BLOCK, rnd(40) * BLOCK };
 	g->quotas = quotas;
 	g->n_quotas = rnd(3);
 	g->max_blocks = rnd(2) ? 0 : 1 + rnd(60);
@@ -534,15 +534,15 @@ static void any_limits(struct kvb_group_spec *g, struct kvb_type_quota quotas[2]
 	g->max_idle_ms = rnd(2) ? 0 : 1 + rnd(20000);
 }
 
-static void any_write(const struct kvb_group_spec *g)
+static void any_write(const struct skv_group_spec *g)
 {
-	struct kvb_start_res res;
-	struct kvb_finish_res done;
+	struct skv_start_res res;
+	struct skv_finish_res done;
 	uint64_t before = view()->blocks;
 	int rc = start(rnd(150), 1 + rnd(10), NULL, &res);
 
-	if (rc != KVB_OK) {
-		assert_true(rc == KVB_E_QUOTA || rc == KVB_E_NO_SPACE || rc == KVB_E_TOO_MANY || rc == KVB_E_TOO_LARGE);
+	if (rc != SKV_OK) {
+		assert_true(rc == SKV_E_QUOTA || rc == SKV_E_NO_SPACE || rc == SKV_E_TOO_MANY || rc == SKV_E_TOO_LARGE);
 		return;
 	}
 	if (g->max_blocks && res.n_write && before <= g->max_blocks)
@@ -550,37 +550,37 @@ static void any_write(const struct kvb_group_spec *g)
 	if (!res.n_write || rnd(8) == 0)
 		return; /* left open */
 	if (rnd(6) == 0)
-		assert_int_equal(env_abort(&e, res.session, rnd(2)), KVB_OK);
+		assert_int_equal(env_abort(&e, res.session, rnd(2)), SKV_OK);
 	else
-		assert_int_equal(env_finish(&e, res.session, NULL, 0, &done), KVB_OK);
+		assert_int_equal(env_finish(&e, res.session, NULL, 0, &done), SKV_OK);
 }
 
 static void test_anything(void **state)
 {
-	struct kvb_type_quota quotas[2];
-	struct kvb_lookup_res found;
-	struct kvb_group_spec g;
-	struct kvb_key keys[8];
+	struct skv_type_quota quotas[2];
+	struct skv_lookup_res found;
+	struct skv_group_spec g;
+	struct skv_key keys[8];
 	uint32_t deleted;
 
 	(void)state;
 	seed = 1;
-	assert_int_equal(env_storage(&e, "s", 4 * UNIT, UNIT), KVB_OK);
-	assert_int_equal(put_files("file", 2 * UNIT), KVB_OK);
+	assert_int_equal(env_storage(&e, "s", 4 * UNIT, UNIT), SKV_OK);
+	assert_int_equal(put_files("file", 2 * UNIT), SKV_OK);
 	any_limits(&g, quotas);
-	assert_int_equal(put_group(&g), KVB_OK);
-	assert_int_equal(put_instance("i", BLOCK - 3, true), KVB_OK);
+	assert_int_equal(put_group(&g), SKV_OK);
+	assert_int_equal(put_instance("i", BLOCK - 3, true), SKV_OK);
 	for (int i = 0; i < 1000; i++) {
 		if (i % 40 == 0) {
 			any_limits(&g, quotas);
-			assert_int_equal(put_group(&g), KVB_OK);
+			assert_int_equal(put_group(&g), SKV_OK);
 		}
 		any_write(&g);
 		if (rnd(2))
 			lookup(rnd(150), 1 + rnd(10), rnd(2) ? 0 : rnd(3000), &found);
 		env_keys(keys, 8, 0, rnd(150));
 		if (rnd(10) == 0)
-			assert_int_equal(env_delete(&e, keys, 8, &deleted), KVB_OK);
+			assert_int_equal(env_delete(&e, keys, 8, &deleted), SKV_OK);
 		if (rnd(60) == 0) {
 			rnd(2) ? env_crash(&e) : env_shutdown(&e);
 			env_open(&e);

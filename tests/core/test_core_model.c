@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <kvb/mem.h>
+#include <skv/mem.h>
 
 #define BLOCK 4096u
 #define SLOTS 8192u
@@ -35,7 +35,7 @@ struct msession {
 	char request[24];
 	uint32_t n_keys, n_write;
 	uint32_t n_slots;
-	struct kvb_key keys[32];
+	struct skv_key keys[32];
 	uint32_t want[32];         /* specs asked for of each key */
 	uint32_t row[32 * SPECS];  /* of each slot: which of the written blocks, */
 	uint32_t unit[32 * SPECS]; /* what lies there, */
@@ -61,11 +61,11 @@ struct model {
 };
 
 static uint32_t rnd(struct model *m, uint32_t n) { return (uint32_t)rand_r(&m->seed) % n; }
-static uint64_t now(const struct model *m) { return kvb_now_ms(m->e.o.clock); }
+static uint64_t now(const struct model *m) { return skv_now_ms(m->e.o.clock); }
 static uint32_t unit_of(const struct model *m, uint32_t key, uint32_t spec) { return key * m->specs + spec; }
-static struct kvb_key key_of(uint32_t no) { return (struct kvb_key){ no / 40, no }; }
+static struct skv_key key_of(uint32_t no) { return (struct skv_key){ no / 40, no }; }
 
-static uint32_t slot_of(const struct kvb_files *files, const struct kvb_location *loc)
+static uint32_t slot_of(const struct skv_files *files, const struct skv_location *loc)
 {
 	uint32_t file = (uint32_t)strtoul(files->v[loc->file].path + 5, NULL, 10);
 	uint32_t slot = (uint32_t)(file * (16 * 65536 / BLOCK) + loc->offset / BLOCK);
@@ -78,36 +78,36 @@ static uint32_t slot_of(const struct kvb_files *files, const struct kvb_location
 /* Before each call: maybe the store or the memory fails under it. */
 static void disturb(struct model *m)
 {
-	static const int statuses[] = { KVB_E_STORE_IO, KVB_E_STORE_FULL };
-	struct kvb_fault f = { .call = "append", .at = 1 + rnd(m, 3), .times = 1 };
+	static const int statuses[] = { SKV_E_STORE_IO, SKV_E_STORE_FULL };
+	struct skv_fault f = { .call = "append", .at = 1 + rnd(m, 3), .times = 1 };
 
 	if (rnd(m, 100) < m->nomem_percent)
-		kvb_mem_fail_at(1 + rnd(m, 40));
+		skv_mem_fail_at(1 + rnd(m, 40));
 	if (!m->e.faulty)
 		return;
 	if (rnd(m, 100) < m->fault_percent) {
-		f.kind = (enum kvb_fault_kind[]){ KVB_FAULT_ERROR, KVB_FAULT_UNKNOWN_BEFORE,
-						  KVB_FAULT_UNKNOWN_AFTER }[rnd(m, 3)];
+		f.kind = (enum skv_fault_kind[]){ SKV_FAULT_ERROR, SKV_FAULT_UNKNOWN_BEFORE,
+						  SKV_FAULT_UNKNOWN_AFTER }[rnd(m, 3)];
 		f.status = statuses[rnd(m, 2)];
 	}
-	kvb_fault_store_set(m->e.store, &f);
+	skv_fault_store_set(m->e.store, &f);
 }
 
 static void calm(struct model *m)
 {
-	struct kvb_fault none = { .kind = KVB_FAULT_NONE };
+	struct skv_fault none = { .kind = SKV_FAULT_NONE };
 
-	kvb_mem_fail_at(0);
+	skv_mem_fail_at(0);
 	if (m->e.faulty)
-		kvb_fault_store_set(m->e.store, &none);
+		skv_fault_store_set(m->e.store, &none);
 }
 
 /* Errors of a disturbed store or memory: the caller may try again. */
 static bool transient(int rc)
 {
 	switch (rc) {
-	case KVB_E_STORE_IO: case KVB_E_STORE_FULL: case KVB_E_UNKNOWN_OUTCOME: case KVB_E_NOT_READY:
-	case KVB_E_NOT_OWNER: case KVB_E_NOMEM: return true;
+	case SKV_E_STORE_IO: case SKV_E_STORE_FULL: case SKV_E_UNKNOWN_OUTCOME: case SKV_E_NOT_READY:
+	case SKV_E_NOT_OWNER: case SKV_E_NOMEM: return true;
 	default: return false;
 	}
 }
@@ -134,17 +134,17 @@ static void told(struct model *m, uint32_t slot, uint32_t unit, uint64_t generat
 	*s = (struct mslot){ .use = OPEN, .unit = unit, .generation = generation, .until = until };
 }
 
-static void remember_session(struct model *m, struct msession *s, const struct kvb_start_res *r, uint64_t sent)
+static void remember_session(struct model *m, struct msession *s, const struct skv_start_res *r, uint64_t sent)
 {
 	s->open = true;
 	memcpy(s->id, r->session, sizeof s->id);
 	s->n_write = s->n_slots = 0;
 	s->deadline = sent + r->deadline_ms;
 	for (uint32_t i = 0; i < r->n_keys; i++) {
-		if (r->outcome[i] != KVB_START_WRITE)
+		if (r->outcome[i] != SKV_START_WRITE)
 			continue;
 		for (uint32_t c = 0; c < r->n_specs; c++) {
-			const struct kvb_location *loc = &r->loc[i * r->n_specs + c];
+			const struct skv_location *loc = &r->loc[i * r->n_specs + c];
 			uint32_t spec = (uint32_t)(r->specs[c][0] - 'a'), n = s->n_slots;
 
 			if (loc->length == 0)
@@ -163,7 +163,7 @@ static void remember_session(struct model *m, struct msession *s, const struct k
 	assert_int_equal(s->n_write, r->n_write);
 }
 
-static int start_once(struct model *m, struct msession *s, struct kvb_start_res *r)
+static int start_once(struct model *m, struct msession *s, struct skv_start_res *r)
 {
 	struct env_start es = { .request_id = s->request, .keys = s->keys, .n = s->n_keys,
 				.key_specs = m->specs > 1 ? s->want : NULL, .deadline_ms = 5000 };
@@ -175,7 +175,7 @@ static void do_start(struct model *m)
 {
 	struct msession *s = &m->s[rnd(m, SESSIONS)];
 	uint32_t first = rnd(m, KEYS), n = 1 + rnd(m, 31);
-	struct kvb_start_res r;
+	struct skv_start_res r;
 	uint64_t sent = now(m);
 	int rc, tries = 0;
 
@@ -195,13 +195,13 @@ static void do_start(struct model *m)
 		sent = now(m);
 		rc = start_once(m, s, &r);
 	}
-	if ((rc == KVB_E_NO_SPACE && !m->nothing_evicted) || (rc == KVB_E_QUOTA && m->stealing))
+	if ((rc == SKV_E_NO_SPACE && !m->nothing_evicted) || (rc == SKV_E_QUOTA && m->stealing))
 		return;
-	if (rc != KVB_OK)
-		fail_msg("start: %s: %s", kvb_status_name(rc), m->e.err.message);
+	if (rc != SKV_OK)
+		fail_msg("start: %s: %s", skv_status_name(rc), m->e.err.message);
 	if (r.n_write == 0)
 		return;
-	if (r.state != KVB_SESSION_OPEN)
+	if (r.state != SKV_SESSION_OPEN)
 		return; /* it ended while we retried */
 	remember_session(m, s, &r, sent);
 	m->counts[0]++;
@@ -231,7 +231,7 @@ static void end_slots(struct model *m, struct msession *s, const bool *ok, bool 
 static void do_finish(struct model *m)
 {
 	struct msession *s = &m->s[rnd(m, SESSIONS)];
-	struct kvb_finish_res f;
+	struct skv_finish_res f;
 	bool ok[32], quiesced = rnd(m, 2);
 	int rc, tries = 0;
 
@@ -246,13 +246,13 @@ static void do_finish(struct model *m)
 		env_advance(&m->e, 300);
 		rc = env_finish_mask(&m->e, s->id, ok, s->n_write, quiesced, &f);
 	}
-	if (rc == KVB_E_SESSION_EXPIRED) {
+	if (rc == SKV_E_SESSION_EXPIRED) {
 		assert_true(now(m) >= s->deadline);
 		end_slots(m, s, NULL, false);
 		return;
 	}
-	if (rc != KVB_OK)
-		fail_msg("finish: %s: %s", kvb_status_name(rc), m->e.err.message);
+	if (rc != SKV_OK)
+		fail_msg("finish: %s: %s", skv_status_name(rc), m->e.err.message);
 	end_slots(m, s, ok, quiesced);
 	m->counts[1]++;
 }
@@ -266,12 +266,12 @@ static void do_abort(struct model *m)
 	if (!s->open)
 		return;
 	rc = env_abort(&m->e, s->id, quiesced);
-	if (rc != KVB_OK && rc != KVB_E_SESSION_EXPIRED)
-		fail_msg("abort: %s", kvb_status_name(rc));
-	end_slots(m, s, NULL, quiesced && rc == KVB_OK);
+	if (rc != SKV_OK && rc != SKV_E_SESSION_EXPIRED)
+		fail_msg("abort: %s", skv_status_name(rc));
+	end_slots(m, s, NULL, quiesced && rc == SKV_OK);
 }
 
-static void seen(struct model *m, uint32_t unit, const struct kvb_files *files, const struct kvb_location *loc,
+static void seen(struct model *m, uint32_t unit, const struct skv_files *files, const struct skv_location *loc,
 		 uint64_t lease_end)
 {
 	uint32_t at = slot_of(files, loc);
@@ -285,17 +285,17 @@ static void seen(struct model *m, uint32_t unit, const struct kvb_files *files, 
 		s->until = lease_end;
 }
 
-static void seen_key(struct model *m, uint32_t no, const struct kvb_lookup_res *r, uint32_t i, uint64_t lease_end)
+static void seen_key(struct model *m, uint32_t no, const struct skv_lookup_res *r, uint32_t i, uint64_t lease_end)
 {
 	for (uint32_t c = 0; r->hit[i] && c < r->n_specs; c++)
 		if (r->loc[i * r->n_specs + c].length)
 			seen(m, unit_of(m, no, c), &r->files, &r->loc[i * r->n_specs + c], lease_end);
 }
 
-static int look(struct model *m, const struct kvb_key *keys, uint32_t n, enum kvb_lookup_mode mode, uint32_t lease_ms,
-		struct kvb_lookup_res *r)
+static int look(struct model *m, const struct skv_key *keys, uint32_t n, enum skv_lookup_mode mode, uint32_t lease_ms,
+		struct skv_lookup_res *r)
 {
-	struct kvb_lookup_req q = { .tenant = "t", .instance = "i", .mode = mode, .keys = keys, .n_keys = n,
+	struct skv_lookup_req q = { .tenant = "t", .instance = "i", .mode = mode, .keys = keys, .n_keys = n,
 				    .lease_ms = lease_ms, .partial = m->specs > 1 };
 
 	return env_lookup_req(&m->e, &q, r);
@@ -304,8 +304,8 @@ static int look(struct model *m, const struct kvb_key *keys, uint32_t n, enum kv
 static void do_lookup(struct model *m)
 {
 	uint32_t first = rnd(m, KEYS), n = 1 + rnd(m, 60);
-	struct kvb_key keys[64];
-	struct kvb_lookup_res r;
+	struct skv_key keys[64];
+	struct skv_lookup_res r;
 	uint64_t sent = now(m);
 	int rc;
 
@@ -314,11 +314,11 @@ static void do_lookup(struct model *m)
 	for (uint32_t i = 0; i < n; i++)
 		keys[i] = key_of(first + i);
 	disturb(m);
-	rc = look(m, keys, n, rnd(m, 2) ? KVB_LOOKUP_BATCH : KVB_LOOKUP_PREFIX, rnd(m, 2) ? 3000 : 0, &r);
+	rc = look(m, keys, n, rnd(m, 2) ? SKV_LOOKUP_BATCH : SKV_LOOKUP_PREFIX, rnd(m, 2) ? 3000 : 0, &r);
 	calm(m);
 	if (transient(rc))
 		return;
-	assert_int_equal(rc, KVB_OK);
+	assert_int_equal(rc, SKV_OK);
 	for (uint32_t i = 0; i < n; i++) {
 		seen_key(m, first + i, &r, i, r.lease_ms ? sent + r.lease_ms : 0);
 		m->counts[2] += r.hit[i];
@@ -328,12 +328,12 @@ static void do_lookup(struct model *m)
 /* Without eviction every block that was acknowledged must be there, whatever happened since. */
 static void check_all_found(struct model *m)
 {
-	struct kvb_key keys[KEYS];
-	struct kvb_lookup_res r;
+	struct skv_key keys[KEYS];
+	struct skv_lookup_res r;
 
 	for (uint32_t i = 0; i < KEYS; i++)
 		keys[i] = key_of(i);
-	assert_int_equal(look(m, keys, KEYS, KVB_LOOKUP_BATCH, 0, &r), KVB_OK);
+	assert_int_equal(look(m, keys, KEYS, SKV_LOOKUP_BATCH, 0, &r), SKV_OK);
 	for (uint32_t i = 0; i < KEYS; i++) {
 		seen_key(m, i, &r, i, 0);
 		for (uint32_t c = 0; c < m->specs && (m->nothing_evicted || m->pinned[i]); c++)
@@ -345,7 +345,7 @@ static void check_all_found(struct model *m)
 static void do_delete(struct model *m)
 {
 	uint32_t no = rnd(m, KEYS), n;
-	struct kvb_key key = key_of(no);
+	struct skv_key key = key_of(no);
 	int rc, tries = 0;
 
 	disturb(m);
@@ -355,7 +355,7 @@ static void do_delete(struct model *m)
 		env_advance(&m->e, 300);
 		rc = env_delete(&m->e, &key, 1, &n);
 	}
-	assert_int_equal(rc, KVB_OK);
+	assert_int_equal(rc, SKV_OK);
 	m->pinned[no] = false;
 	for (uint32_t c = 0; c < m->specs; c++) {
 		int64_t *at = &m->at[unit_of(m, no, c)];
@@ -368,15 +368,15 @@ static void do_delete(struct model *m)
 }
 
 /* Repeats it while store or memory are disturbed. A call that failed may have been done all the same. */
-static int pin_or_not(struct model *m, bool on, const struct kvb_key *keys, uint32_t n, enum kvb_pin_kind kind,
-		      struct kvb_pin_res *res)
+static int pin_or_not(struct model *m, bool on, const struct skv_key *keys, uint32_t n, enum skv_pin_kind kind,
+		      struct skv_pin_res *res)
 {
 	uint64_t ended;
-	int rc = KVB_E_NOMEM;
+	int rc = SKV_E_NOMEM;
 
 	for (int tries = 0; transient(rc) && tries < 20; tries++) {
 		disturb(m);
-		rc = on ? env_pin(&m->e, keys, n, kind, kind == KVB_PIN_SOFT || rnd(m, 2) ? 1000000 : 0, res)
+		rc = on ? env_pin(&m->e, keys, n, kind, kind == SKV_PIN_SOFT || rnd(m, 2) ? 1000000 : 0, res)
 			: env_unpin(&m->e, keys, n, &ended);
 		calm(m);
 		if (transient(rc))
@@ -388,24 +388,24 @@ static int pin_or_not(struct model *m, bool on, const struct kvb_key *keys, uint
 static void do_pin(struct model *m)
 {
 	uint32_t first = rnd(m, KEYS - 4), n = 1 + rnd(m, 4);
-	enum kvb_pin_kind kind = rnd(m, 3) ? KVB_PIN_HARD : KVB_PIN_SOFT;
-	struct kvb_pin_res res = { 0 };
-	struct kvb_key keys[4];
+	enum skv_pin_kind kind = rnd(m, 3) ? SKV_PIN_HARD : SKV_PIN_SOFT;
+	struct skv_pin_res res = { 0 };
+	struct skv_key keys[4];
 	bool on = rnd(m, 3) > 0;
 	int rc;
 
 	for (uint32_t i = 0; i < n; i++)
 		keys[i] = key_of(first + i);
 	rc = pin_or_not(m, on, keys, n, kind, &res);
-	if (rc == KVB_E_QUOTA) {
+	if (rc == SKV_E_QUOTA) {
 		assert_string_equal(m->e.err.field, "pinned_bytes");
 		return;
 	}
-	assert_int_equal(rc, KVB_OK);
+	assert_int_equal(rc, SKV_OK);
 	for (uint32_t i = 0; i < n; i++) {
 		if (!on)
 			m->pinned[first + i] = false;
-		else if (kind == KVB_PIN_HARD)
+		else if (kind == SKV_PIN_HARD)
 			m->pinned[first + i] |= !res.missing[i];
 	}
 	m->counts[5] += res.pinned;
@@ -414,21 +414,21 @@ static void do_pin(struct model *m)
 static void put_shares(struct model *m)
 {
 	static const char *const one[] = { "s" };
-	static const struct kvb_spec spec = { "a", BLOCK };
-	const struct kvb_group_spec g = { .name = "g", .storages = one, .n_storages = 1, .share = rnd(m, 3) };
-	const struct kvb_instance_spec j = { .tenant = "t", .id = "j", .group = "g", .specs = &spec, .n_specs = 1, .extra = "",
+	static const struct skv_spec spec = { "a", BLOCK };
+	const struct skv_group_spec g = { .name = "g", .storages = one, .n_storages = 1, .share = rnd(m, 3) };
+	const struct skv_instance_spec j = { .tenant = "t", .id = "j", .group = "g", .specs = &spec, .n_specs = 1, .extra = "",
 					     .weight = rnd(m, 4), .capacity = rnd(m, 2) * (1 + rnd(m, 100)) * BLOCK };
 
-	assert_int_equal(kvb_core_group_put(m->e.core, &g, NULL, NULL, &m->e.err), KVB_OK);
-	assert_int_equal(kvb_core_instance_put(m->e.core, &j, NULL, &m->e.err), KVB_OK);
+	assert_int_equal(skv_core_group_put(m->e.core, &g, NULL, NULL, &m->e.err), SKV_OK);
+	assert_int_equal(skv_core_instance_put(m->e.core, &j, NULL, &m->e.err), SKV_OK);
 }
 
 /* Blocks of another instance come, of which the model only knows that they are not ours. */
 static void do_steal(struct model *m)
 {
-	struct kvb_key keys[8];
-	struct kvb_start_res r;
-	struct kvb_finish_res f;
+	struct skv_key keys[8];
+	struct skv_start_res r;
+	struct skv_finish_res f;
 	char session[33];
 
 	if (!m->stealing)
@@ -436,17 +436,17 @@ static void do_steal(struct model *m)
 	if (rnd(m, 20) == 0)
 		put_shares(m);
 	env_keys(keys, 8, 1000, 8 * rnd(m, KEYS));
-	if (env_start(&m->e, &(struct env_start){ .instance = "j", .keys = keys, .n = 1 + rnd(m, 8) }, &r) != KVB_OK || r.n_write == 0)
+	if (env_start(&m->e, &(struct env_start){ .instance = "j", .keys = keys, .n = 1 + rnd(m, 8) }, &r) != SKV_OK || r.n_write == 0)
 		return;
 	for (uint32_t i = 0; i < r.n_keys; i++) {
-		if (r.outcome[i] != KVB_START_WRITE)
+		if (r.outcome[i] != SKV_START_WRITE)
 			continue;
 		told(m, slot_of(&r.files, &r.loc[i]), 0, r.loc[i].generation, 0);
 		m->slot[slot_of(&r.files, &r.loc[i])].use = NOBODY;
 	}
 	m->counts[6] += r.n_write;
 	memcpy(session, r.session, sizeof session);
-	assert_int_equal(env_finish(&m->e, session, NULL, 0, &f), KVB_OK);
+	assert_int_equal(env_finish(&m->e, session, NULL, 0, &f), SKV_OK);
 }
 
 static void do_restart(struct model *m, bool clean)
@@ -487,22 +487,22 @@ static void step(struct model *m)
 
 static void make_instance(struct model *m, uint64_t capacity)
 {
-	static const struct kvb_spec specs[SPECS] = { { "a", BLOCK }, { "b", BLOCK }, { "c", BLOCK } };
+	static const struct skv_spec specs[SPECS] = { { "a", BLOCK }, { "b", BLOCK }, { "c", BLOCK } };
 
-	assert_int_equal(env_storage(&m->e, "s", capacity, 65536), KVB_OK);
-	assert_int_equal(env_group(&m->e, "g", 0, "s"), KVB_OK);
-	assert_int_equal(env_instance(&m->e, "i", "g", specs, m->specs), KVB_OK);
+	assert_int_equal(env_storage(&m->e, "s", capacity, 65536), SKV_OK);
+	assert_int_equal(env_group(&m->e, "g", 0, "s"), SKV_OK);
+	assert_int_equal(env_instance(&m->e, "i", "g", specs, m->specs), SKV_OK);
 }
 
 static uint64_t units_found(struct model *m)
 {
-	struct kvb_key keys[KEYS];
-	struct kvb_lookup_res r;
+	struct skv_key keys[KEYS];
+	struct skv_lookup_res r;
 	uint64_t n = 0;
 
 	for (uint32_t i = 0; i < KEYS; i++)
 		keys[i] = key_of(i);
-	assert_int_equal(look(m, keys, KEYS, KVB_LOOKUP_BATCH, 0, &r), KVB_OK);
+	assert_int_equal(look(m, keys, KEYS, SKV_LOOKUP_BATCH, 0, &r), SKV_OK);
 	for (uint32_t i = 0; i < KEYS; i++)
 		for (uint32_t c = 0; r.hit[i] && c < r.n_specs; c++)
 			n += r.loc[i * r.n_specs + c].length > 0;
@@ -512,7 +512,7 @@ static uint64_t units_found(struct model *m)
 static uint32_t specs = 1; /* of the next runs */
 static bool stealing;
 
-static void run(unsigned seed, uint64_t capacity, unsigned faults, unsigned nomem, enum kvb_durability durability,
+static void run(unsigned seed, uint64_t capacity, unsigned faults, unsigned nomem, enum skv_durability durability,
 		int steps)
 {
 	struct model *m = calloc(1, sizeof *m);
@@ -545,7 +545,7 @@ static void run(unsigned seed, uint64_t capacity, unsigned faults, unsigned nome
 	env_advance(&m->e, 60000);
 	{
 		uint64_t units = units_found(m);
-		struct kvb_stats st;
+		struct skv_stats st;
 
 		env_stats(&m->e, &st);
 		assert_int_equal(st.sessions, 0);
@@ -568,28 +568,28 @@ static void random_calls_with_room(void **state)
 {
 	(void)state;
 	for (unsigned seed = 1; seed <= 6; seed++)
-		run(seed, LARGE, 0, 0, seed % 2 ? KVB_DURABILITY_FULL : KVB_DURABILITY_NORMAL, 3000);
+		run(seed, LARGE, 0, 0, seed % 2 ? SKV_DURABILITY_FULL : SKV_DURABILITY_NORMAL, 3000);
 }
 
 static void random_calls_with_eviction(void **state)
 {
 	(void)state;
 	for (unsigned seed = 11; seed <= 16; seed++)
-		run(seed, SMALL, 0, 0, seed % 2 ? KVB_DURABILITY_FULL : KVB_DURABILITY_NORMAL, 3000);
+		run(seed, SMALL, 0, 0, seed % 2 ? SKV_DURABILITY_FULL : SKV_DURABILITY_NORMAL, 3000);
 }
 
 static void random_calls_with_a_failing_store(void **state)
 {
 	(void)state;
 	for (unsigned seed = 21; seed <= 26; seed++)
-		run(seed, seed % 2 ? LARGE : SMALL, 20, 0, seed % 3 ? KVB_DURABILITY_FULL : KVB_DURABILITY_NORMAL, 3000);
+		run(seed, seed % 2 ? LARGE : SMALL, 20, 0, seed % 3 ? SKV_DURABILITY_FULL : SKV_DURABILITY_NORMAL, 3000);
 }
 
 static void random_calls_with_failing_allocations(void **state)
 {
 	(void)state;
 	for (unsigned seed = 31; seed <= 36; seed++)
-		run(seed, seed % 2 ? LARGE : SMALL, seed % 3 ? 0 : 10, 30, KVB_DURABILITY_FULL, 3000);
+		run(seed, seed % 2 ? LARGE : SMALL, seed % 3 ? 0 : 10, 30, SKV_DURABILITY_FULL, 3000);
 }
 
 /* The same, with a set of specs for each key, so that blocks have several writers at a time. */
@@ -598,11 +598,11 @@ static void random_specs_for_each_key(void **state)
 	(void)state;
 	specs = SPECS;
 	for (unsigned seed = 41; seed <= 44; seed++)
-		run(seed, seed % 2 ? LARGE : 3 * SMALL, 0, 0, seed % 3 ? KVB_DURABILITY_FULL : KVB_DURABILITY_NORMAL, 2500);
+		run(seed, seed % 2 ? LARGE : 3 * SMALL, 0, 0, seed % 3 ? SKV_DURABILITY_FULL : SKV_DURABILITY_NORMAL, 2500);
 	for (unsigned seed = 51; seed <= 54; seed++)
-		run(seed, seed % 2 ? LARGE : 3 * SMALL, 20, 0, seed % 3 ? KVB_DURABILITY_FULL : KVB_DURABILITY_NORMAL, 2500);
+		run(seed, seed % 2 ? LARGE : 3 * SMALL, 20, 0, seed % 3 ? SKV_DURABILITY_FULL : SKV_DURABILITY_NORMAL, 2500);
 	for (unsigned seed = 61; seed <= 64; seed++)
-		run(seed, seed % 2 ? LARGE : 3 * SMALL, 10, 30, KVB_DURABILITY_FULL, 2500);
+		run(seed, seed % 2 ? LARGE : 3 * SMALL, 10, 30, SKV_DURABILITY_FULL, 2500);
 	specs = 1;
 }
 
@@ -612,7 +612,7 @@ static void random_shares(void **state)
 	(void)state;
 	stealing = true;
 	for (unsigned seed = 71; seed <= 76; seed++)
-		run(seed, SMALL, seed % 3 ? 0 : 20, seed % 2 ? 0 : 30, seed % 2 ? KVB_DURABILITY_FULL : KVB_DURABILITY_NORMAL, 4000);
+		run(seed, SMALL, seed % 3 ? 0 : 20, seed % 2 ? 0 : 30, seed % 2 ? SKV_DURABILITY_FULL : SKV_DURABILITY_NORMAL, 4000);
 	stealing = false;
 }
 

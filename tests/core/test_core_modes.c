@@ -16,13 +16,13 @@ enum { FULL = 1, STATE = 2, EXTRA = 4 };
 static int setup(void **state)
 {
 	static struct env e;
-	static const struct kvb_spec specs[3] = { { "full", 4 * KB }, { "state", 8 * KB }, { "extra", 4 * KB } };
+	static const struct skv_spec specs[3] = { { "full", 4 * KB }, { "state", 8 * KB }, { "extra", 4 * KB } };
 
 	env_init(&e);
 	env_open(&e);
-	assert_int_equal(env_storage(&e, "s", 8192 * KB, 64 * KB), KVB_OK);
-	assert_int_equal(env_group(&e, "g", 0, "s"), KVB_OK);
-	assert_int_equal(env_instance(&e, "i", "g", specs, 3), KVB_OK);
+	assert_int_equal(env_storage(&e, "s", 8192 * KB, 64 * KB), SKV_OK);
+	assert_int_equal(env_group(&e, "g", 0, "s"), SKV_OK);
+	assert_int_equal(env_instance(&e, "i", "g", specs, 3), SKV_OK);
 	*state = &e;
 	return 0;
 }
@@ -37,12 +37,12 @@ static int teardown(void **state)
 }
 
 /* Blocks with these specs; 0 = none at all. */
-static void put(struct env *e, const struct kvb_key *keys, const uint32_t *has, uint32_t n)
+static void put(struct env *e, const struct skv_key *keys, const uint32_t *has, uint32_t n)
 {
-	struct kvb_key k[N];
+	struct skv_key k[N];
 	uint32_t want[N], m = 0;
-	struct kvb_start_res r;
-	struct kvb_finish_res f;
+	struct skv_start_res r;
+	struct skv_finish_res f;
 	char session[33];
 
 	for (uint32_t i = 0; i < n; i++) {
@@ -52,39 +52,39 @@ static void put(struct env *e, const struct kvb_key *keys, const uint32_t *has, 
 	}
 	if (m == 0)
 		return;
-	assert_int_equal(env_start(e, &(struct env_start){ .keys = k, .n = m, .key_specs = want }, &r), KVB_OK);
+	assert_int_equal(env_start(e, &(struct env_start){ .keys = k, .n = m, .key_specs = want }, &r), SKV_OK);
 	assert_int_equal(r.n_write, m);
 	memcpy(session, r.session, 33);
-	assert_int_equal(env_finish(e, session, NULL, 0, &f), KVB_OK);
+	assert_int_equal(env_finish(e, session, NULL, 0, &f), SKV_OK);
 }
 
-static struct kvb_lookup_req ask(enum kvb_lookup_mode mode, const struct kvb_key *k, uint32_t n)
+static struct skv_lookup_req ask(enum skv_lookup_mode mode, const struct skv_key *k, uint32_t n)
 {
-	return (struct kvb_lookup_req){ .tenant = "t", .instance = "i", .mode = mode, .keys = k, .n_keys = n };
+	return (struct skv_lookup_req){ .tenant = "t", .instance = "i", .mode = mode, .keys = k, .n_keys = n };
 }
 
 /* ---- what is right, plainly --------------------------------------------------------------------------- */
 
-static bool hits(const struct kvb_lookup_req *q, uint32_t mask, uint32_t has)
+static bool hits(const struct skv_lookup_req *q, uint32_t mask, uint32_t has)
 {
 	return q->partial ? (has & mask) != 0 : (has & mask) == mask;
 }
 
-static uint32_t expect(const struct kvb_lookup_req *q, uint32_t mask, const uint32_t *has, bool *hit)
+static uint32_t expect(const struct skv_lookup_req *q, uint32_t mask, const uint32_t *has, bool *hit)
 {
 	uint32_t n = q->n_keys, first = 0, count = 0;
 
 	memset(hit, 0, n * sizeof *hit);
 	switch (q->mode) {
-	case KVB_LOOKUP_PREFIX:
+	case SKV_LOOKUP_PREFIX:
 		while (count < n && hits(q, mask, has[count]))
 			count++;
 		break;
-	case KVB_LOOKUP_BATCH:
+	case SKV_LOOKUP_BATCH:
 		for (uint32_t i = 0; i < n; i++)
 			count += hit[i] = hits(q, mask, has[i]);
 		return count;
-	case KVB_LOOKUP_WINDOW:
+	case SKV_LOOKUP_WINDOW:
 		for (uint32_t at = 0; at + q->window <= n; at++) {
 			uint32_t run = 0;
 
@@ -96,7 +96,7 @@ static uint32_t expect(const struct kvb_lookup_req *q, uint32_t mask, const uint
 			}
 		}
 		break;
-	case KVB_LOOKUP_HYBRID: {
+	case SKV_LOOKUP_HYBRID: {
 		uint32_t prefix = 0;
 
 		while (prefix < n && (has[prefix] & q->full_specs) == q->full_specs)
@@ -113,15 +113,15 @@ static uint32_t expect(const struct kvb_lookup_req *q, uint32_t mask, const uint
 	return count;
 }
 
-static void compare(struct env *e, const struct kvb_lookup_req *q, uint32_t mask, const uint32_t *has)
+static void compare(struct env *e, const struct skv_lookup_req *q, uint32_t mask, const uint32_t *has)
 {
 	bool hit[N];
 	uint32_t want = expect(q, mask, has, hit), length;
-	struct kvb_lookup_res r;
+	struct skv_lookup_res r;
 
-	assert_int_equal(kvb_core_lookup_length(e->core, q, &length, &e->arena, &e->err), KVB_OK);
+	assert_int_equal(skv_core_lookup_length(e->core, q, &length, &e->arena, &e->err), SKV_OK);
 	assert_int_equal(length, want);
-	assert_int_equal(env_lookup_req(e, q, &r), KVB_OK);
+	assert_int_equal(env_lookup_req(e, q, &r), SKV_OK);
 	assert_int_equal(r.matched, want);
 	for (uint32_t i = 0; i < q->n_keys; i++) {
 		uint32_t column = 0;
@@ -143,7 +143,7 @@ static void modes_against_plain_ones(void **state)
 	unsigned seed = 99;
 
 	for (uint32_t round = 0; round < 120; round++) {
-		struct kvb_key k[N];
+		struct skv_key k[N];
 		uint32_t has[N], n = 1 + (uint32_t)rand_r(&seed) % N, gaps = 2 + (uint32_t)rand_r(&seed) % 12;
 
 		env_keys(k, n, 1000 + round, 1);
@@ -151,7 +151,7 @@ static void modes_against_plain_ones(void **state)
 			has[i] = (uint32_t)rand_r(&seed) % gaps == 0 ? (uint32_t)rand_r(&seed) % 8 : (uint32_t)rand_r(&seed) % 2 ? 7 : 5;
 		put(e, k, has, n);
 		for (uint32_t mode = 0; mode < 4; mode++) {
-			struct kvb_lookup_req q = ask(mode, k, n);
+			struct skv_lookup_req q = ask(mode, k, n);
 			const char *asked[3];
 			uint32_t mask = (uint32_t)rand_r(&seed) % 8;
 
@@ -162,7 +162,7 @@ static void modes_against_plain_ones(void **state)
 			mask = mask ? mask : 7;
 			q.lease_ms = rand_r(&seed) % 2 ? 100 : 0;
 			q.peek = rand_r(&seed) % 2;
-			q.partial = mode != KVB_LOOKUP_HYBRID && rand_r(&seed) % 2;
+			q.partial = mode != SKV_LOOKUP_HYBRID && rand_r(&seed) % 2;
 			q.window = 1 + (uint32_t)rand_r(&seed) % n;
 			q.full_specs = rand_r(&seed) % 2 ? FULL : FULL | EXTRA;
 			q.state_specs = STATE;
@@ -177,62 +177,62 @@ static void hybrid_ends_at_the_checkpoint(void **state)
 {
 	struct env *e = *state;
 	const uint32_t has[4] = { FULL, FULL, FULL | STATE, 0 };
-	struct kvb_key k[4];
-	struct kvb_lookup_req q = ask(KVB_LOOKUP_HYBRID, k, 4);
+	struct skv_key k[4];
+	struct skv_lookup_req q = ask(SKV_LOOKUP_HYBRID, k, 4);
 	uint32_t n;
 
 	env_keys(k, 4, 1, 1);
 	put(e, k, has, 4);
 	q.full_specs = FULL;
 	q.state_specs = STATE;
-	assert_int_equal(kvb_core_lookup_length(e->core, &q, &n, &e->arena, &e->err), KVB_OK);
+	assert_int_equal(skv_core_lookup_length(e->core, &q, &n, &e->arena, &e->err), SKV_OK);
 	assert_int_equal(n, 3);
 	q.drop = 1;
-	assert_int_equal(kvb_core_lookup_length(e->core, &q, &n, &e->arena, &e->err), KVB_OK);
+	assert_int_equal(skv_core_lookup_length(e->core, &q, &n, &e->arena, &e->err), SKV_OK);
 	assert_int_equal(n, 0);
 	q.drop = UINT32_MAX;
-	assert_int_equal(kvb_core_lookup_length(e->core, &q, &n, &e->arena, &e->err), KVB_OK);
+	assert_int_equal(skv_core_lookup_length(e->core, &q, &n, &e->arena, &e->err), SKV_OK);
 	assert_int_equal(n, 0);
 	q.drop = 0;
-	assert_int_equal(env_delete(e, &k[1], 1, &n), KVB_OK);
-	assert_int_equal(kvb_core_lookup_length(e->core, &q, &n, &e->arena, &e->err), KVB_OK);
+	assert_int_equal(env_delete(e, &k[1], 1, &n), SKV_OK);
+	assert_int_equal(skv_core_lookup_length(e->core, &q, &n, &e->arena, &e->err), SKV_OK);
 	assert_int_equal(n, 0);
 }
 
 static void bad_modes_are_refused(void **state)
 {
 	struct env *e = *state;
-	struct kvb_key k[4];
-	struct kvb_lookup_req q = ask(KVB_LOOKUP_WINDOW, k, 4);
-	struct kvb_lookup_res r;
+	struct skv_key k[4];
+	struct skv_lookup_req q = ask(SKV_LOOKUP_WINDOW, k, 4);
+	struct skv_lookup_res r;
 	uint32_t n;
 
 	env_keys(k, 4, 1, 1);
-	assert_int_equal(env_lookup_req(e, &q, &r), KVB_E_INVALID);
+	assert_int_equal(env_lookup_req(e, &q, &r), SKV_E_INVALID);
 	assert_string_equal(e->err.field, "window");
 	q.window = 5;
-	assert_int_equal(kvb_core_lookup_length(e->core, &q, &n, &e->arena, &e->err), KVB_E_INVALID);
-	q = ask(KVB_LOOKUP_HYBRID, k, 4);
-	assert_int_equal(env_lookup_req(e, &q, &r), KVB_E_INVALID);
+	assert_int_equal(skv_core_lookup_length(e->core, &q, &n, &e->arena, &e->err), SKV_E_INVALID);
+	q = ask(SKV_LOOKUP_HYBRID, k, 4);
+	assert_int_equal(env_lookup_req(e, &q, &r), SKV_E_INVALID);
 	assert_string_equal(e->err.field, "full_specs");
 	q.full_specs = FULL;
 	q.state_specs = 8;
-	assert_int_equal(env_lookup_req(e, &q, &r), KVB_E_INVALID);
+	assert_int_equal(env_lookup_req(e, &q, &r), SKV_E_INVALID);
 	assert_string_equal(e->err.field, "state_specs");
 	q.instance = "nobody";
-	assert_int_equal(kvb_core_lookup_length(e->core, &q, &n, &e->arena, &e->err), KVB_E_NOT_FOUND);
-	q = ask(KVB_LOOKUP_PREFIX, k, 0);
-	assert_int_equal(kvb_core_lookup_length(e->core, &q, &n, &e->arena, &e->err), KVB_OK);
+	assert_int_equal(skv_core_lookup_length(e->core, &q, &n, &e->arena, &e->err), SKV_E_NOT_FOUND);
+	q = ask(SKV_LOOKUP_PREFIX, k, 0);
+	assert_int_equal(skv_core_lookup_length(e->core, &q, &n, &e->arena, &e->err), SKV_OK);
 	assert_int_equal(n, 0);
 }
 
 /* ---- who is noticed ---------------------------------------------------------------------------------- */
 
-static uint32_t lease_of(struct env *e, struct kvb_key k, uint64_t *idle)
+static uint32_t lease_of(struct env *e, struct skv_key k, uint64_t *idle)
 {
-	struct kvb_block_view v;
+	struct skv_block_view v;
 
-	assert_int_equal(kvb_core_block(e->core, "t", "i", k, &v, &e->arena, &e->err), KVB_OK);
+	assert_int_equal(skv_core_block(e->core, "t", "i", k, &v, &e->arena, &e->err), SKV_OK);
 	*idle = v.idle_ms;
 	return v.lease_ms;
 }
@@ -242,9 +242,9 @@ static void only_what_is_returned_is_leased(void **state)
 {
 	struct env *e = *state;
 	uint32_t has[8] = { 7, 7, 7, 5, 7, 7, 7, 7 };
-	struct kvb_key k[8];
-	struct kvb_lookup_req q = ask(KVB_LOOKUP_WINDOW, k, 8);
-	struct kvb_lookup_res r;
+	struct skv_key k[8];
+	struct skv_lookup_req q = ask(SKV_LOOKUP_WINDOW, k, 8);
+	struct skv_lookup_res r;
 	uint64_t idle;
 
 	env_keys(k, 8, 1, 1);
@@ -252,18 +252,18 @@ static void only_what_is_returned_is_leased(void **state)
 	env_advance(e, 1000);
 	q.window = 2;
 	q.lease_ms = 3000;
-	assert_int_equal(env_lookup_req(e, &q, &r), KVB_OK);
+	assert_int_equal(env_lookup_req(e, &q, &r), SKV_OK);
 	assert_true(r.hit[6] && r.hit[7] && !r.hit[5]);
 	for (uint32_t i = 0; i < 8; i++) {
 		assert_int_equal(lease_of(e, k[i], &idle) > 0, i >= 6);
 		assert_int_equal(idle < 1000, i >= 6);
 	}
-	q = ask(KVB_LOOKUP_HYBRID, k, 8);
+	q = ask(SKV_LOOKUP_HYBRID, k, 8);
 	q.full_specs = FULL;
 	q.state_specs = STATE;
 	q.drop = 4;
 	q.lease_ms = 3000;
-	assert_int_equal(env_lookup_req(e, &q, &r), KVB_OK);
+	assert_int_equal(env_lookup_req(e, &q, &r), SKV_OK);
 	assert_int_equal(r.matched, 3);
 	for (uint32_t i = 0; i < 6; i++)
 		assert_int_equal(lease_of(e, k[i], &idle) > 0, i < 3);
@@ -273,9 +273,9 @@ static void peeking_is_not_noticed(void **state)
 {
 	struct env *e = *state;
 	uint32_t has[3] = { 7, 7, 7 }, n;
-	struct kvb_key k[3];
-	struct kvb_lookup_req q = ask(KVB_LOOKUP_BATCH, k, 3);
-	struct kvb_lookup_res r;
+	struct skv_key k[3];
+	struct skv_lookup_req q = ask(SKV_LOOKUP_BATCH, k, 3);
+	struct skv_lookup_res r;
 	uint64_t idle;
 
 	env_keys(k, 3, 1, 1);
@@ -283,11 +283,11 @@ static void peeking_is_not_noticed(void **state)
 	env_advance(e, 1000);
 	q.peek = true;
 	q.lease_ms = 3000;
-	assert_int_equal(env_lookup_req(e, &q, &r), KVB_OK);
+	assert_int_equal(env_lookup_req(e, &q, &r), SKV_OK);
 	assert_int_equal(r.matched, 3);
 	assert_int_equal(r.lease_ms, 0);
 	q.peek = false;
-	assert_int_equal(kvb_core_lookup_length(e->core, &q, &n, &e->arena, &e->err), KVB_OK);
+	assert_int_equal(skv_core_lookup_length(e->core, &q, &n, &e->arena, &e->err), SKV_OK);
 	assert_int_equal(n, 3);
 	assert_int_equal(lease_of(e, k[0], &idle), 0);
 	assert_true(idle >= 1000);
@@ -297,13 +297,13 @@ static void peeking_is_not_noticed(void **state)
 static void only_what_can_be_leased_is_returned(void **state)
 {
 	static const char *const one[] = { "s" };
-	struct kvb_group_spec g = { .name = "g", .storages = one, .n_storages = 1 };
+	struct skv_group_spec g = { .name = "g", .storages = one, .n_storages = 1 };
 	struct env *e = *state;
-	struct kvb_group_view *v;
-	struct kvb_key k[20];
+	struct skv_group_view *v;
+	struct skv_key k[20];
 	uint32_t has[20], n;
-	struct kvb_lookup_req q = ask(KVB_LOOKUP_PREFIX, k, 20);
-	struct kvb_lookup_res r;
+	struct skv_lookup_req q = ask(SKV_LOOKUP_PREFIX, k, 20);
+	struct skv_lookup_res r;
 
 	e->o.leased_percent = 50;
 	env_shutdown(e);
@@ -312,36 +312,36 @@ static void only_what_can_be_leased_is_returned(void **state)
 		has[i] = 7;
 	env_keys(k, 20, 1, 1);
 	put(e, k, has, 20);
-	assert_int_equal(kvb_core_groups(e->core, "g", &e->arena, &v, &n, &e->err), KVB_OK);
+	assert_int_equal(skv_core_groups(e->core, "g", &e->arena, &v, &n, &e->err), SKV_OK);
 	g.capacity = v->used_bytes / 20 * 25; /* of which 12 blocks may be leased */
-	assert_int_equal(kvb_core_group_put(e->core, &g, NULL, NULL, &e->err), KVB_OK);
+	assert_int_equal(skv_core_group_put(e->core, &g, NULL, NULL, &e->err), SKV_OK);
 	q.lease_ms = 3000;
-	assert_int_equal(env_lookup_req(e, &q, &r), KVB_OK);
+	assert_int_equal(env_lookup_req(e, &q, &r), SKV_OK);
 	assert_int_equal(r.matched, 20);
 	assert_int_equal(r.lease_ms, 0);
 	q.only_leased = true;
-	q.mode = KVB_LOOKUP_WINDOW;
+	q.mode = SKV_LOOKUP_WINDOW;
 	q.window = 13;
-	assert_int_equal(env_lookup_req(e, &q, &r), KVB_OK);
+	assert_int_equal(env_lookup_req(e, &q, &r), SKV_OK);
 	assert_int_equal(r.matched, 0);
 	for (uint32_t i = 0; i < 20; i++)
 		assert_false(r.hit[i]);
-	q.mode = KVB_LOOKUP_PREFIX;
-	assert_int_equal(env_lookup_req(e, &q, &r), KVB_OK);
+	q.mode = SKV_LOOKUP_PREFIX;
+	assert_int_equal(env_lookup_req(e, &q, &r), SKV_OK);
 	assert_int_equal(r.matched, 12);
 	assert_int_equal(r.lease_ms, 3000);
 	for (uint32_t i = 0; i < 20; i++)
 		assert_int_equal(r.hit[i], i < 12);
-	q.mode = KVB_LOOKUP_BATCH; /* what is leased already needs no more room */
-	assert_int_equal(env_lookup_req(e, &q, &r), KVB_OK);
+	q.mode = SKV_LOOKUP_BATCH; /* what is leased already needs no more room */
+	assert_int_equal(env_lookup_req(e, &q, &r), SKV_OK);
 	assert_int_equal(r.matched, 12);
 	assert_true(r.hit[11] && !r.hit[12]);
 	q.keys = k + 12;
 	q.n_keys = 8;
-	assert_int_equal(env_lookup_req(e, &q, &r), KVB_OK);
+	assert_int_equal(env_lookup_req(e, &q, &r), SKV_OK);
 	assert_int_equal(r.matched, 0);
 	q.lease_ms = 1000; /* a start waits as long for it: no cap */
-	assert_int_equal(env_lookup_req(e, &q, &r), KVB_OK);
+	assert_int_equal(env_lookup_req(e, &q, &r), SKV_OK);
 	assert_int_equal(r.matched, 8);
 	assert_int_equal(r.lease_ms, 1000);
 }
@@ -350,42 +350,42 @@ static void only_what_can_be_leased_is_returned(void **state)
 
 static void set_enabled(struct env *e, const char *name, bool enabled)
 {
-	struct kvb_storage_spec s = { .name = name, .type = "null", .root = "", .capacity = 8192 * KB, .unit = 64 * KB,
+	struct skv_storage_spec s = { .name = name, .type = "null", .root = "", .capacity = 8192 * KB, .unit = 64 * KB,
 				      .file_size = 64 * KB * 16, .enabled = enabled };
 
-	assert_int_equal(kvb_core_storage_put(e->core, &s, NULL, &e->err), KVB_OK);
+	assert_int_equal(skv_core_storage_put(e->core, &s, NULL, &e->err), SKV_OK);
 }
 
 static void specs_on_disabled_storages_may_be_skipped(void **state)
 {
 	struct env *e = *state;
 	static const char *const both[2] = { "s", "s2" };
-	struct kvb_group_spec g = { .name = "g", .storages = both, .n_storages = 2 };
+	struct skv_group_spec g = { .name = "g", .storages = both, .n_storages = 2 };
 	uint32_t full[2] = { FULL, FULL }, rest[2] = { STATE | EXTRA, STATE | EXTRA }, n;
-	struct kvb_key k[2];
-	struct kvb_lookup_req q = ask(KVB_LOOKUP_PREFIX, k, 2);
-	struct kvb_lookup_res r;
+	struct skv_key k[2];
+	struct skv_lookup_req q = ask(SKV_LOOKUP_PREFIX, k, 2);
+	struct skv_lookup_res r;
 
 	env_keys(k, 2, 1, 1);
 	put(e, k, full, 2);
-	assert_int_equal(env_storage(e, "s2", 8192 * KB, 64 * KB), KVB_OK);
-	assert_int_equal(kvb_core_group_put(e->core, &g, NULL, NULL, &e->err), KVB_OK);
-	kvb_core_tick(e->core);
+	assert_int_equal(env_storage(e, "s2", 8192 * KB, 64 * KB), SKV_OK);
+	assert_int_equal(skv_core_group_put(e->core, &g, NULL, NULL, &e->err), SKV_OK);
+	skv_core_tick(e->core);
 	set_enabled(e, "s", false);
 	put(e, k, rest, 2); /* goes to the other one */
-	assert_int_equal(kvb_core_lookup_length(e->core, &q, &n, &e->arena, &e->err), KVB_OK);
+	assert_int_equal(skv_core_lookup_length(e->core, &q, &n, &e->arena, &e->err), SKV_OK);
 	assert_int_equal(n, 2); /* what is there stays readable */
 	q.skip_disabled = true;
-	assert_int_equal(kvb_core_lookup_length(e->core, &q, &n, &e->arena, &e->err), KVB_OK);
+	assert_int_equal(skv_core_lookup_length(e->core, &q, &n, &e->arena, &e->err), SKV_OK);
 	assert_int_equal(n, 0);
 	q.partial = true;
-	assert_int_equal(env_lookup_req(e, &q, &r), KVB_OK);
+	assert_int_equal(env_lookup_req(e, &q, &r), SKV_OK);
 	assert_int_equal(r.matched, 2);
 	assert_int_equal(r.loc[0].length, 0);
 	assert_int_equal(r.loc[1].length, 8 * KB);
 	set_enabled(e, "s", true);
 	q.partial = false;
-	assert_int_equal(kvb_core_lookup_length(e->core, &q, &n, &e->arena, &e->err), KVB_OK);
+	assert_int_equal(skv_core_lookup_length(e->core, &q, &n, &e->arena, &e->err), SKV_OK);
 	assert_int_equal(n, 2);
 }
 
@@ -393,21 +393,21 @@ static void lookups_tell_when_blocks_were_made(void **state)
 {
 	struct env *e = *state;
 	uint32_t has = 7;
-	struct kvb_key k[3];
-	struct kvb_lookup_req q = ask(KVB_LOOKUP_BATCH, k, 3);
-	struct kvb_lookup_res r;
-	uint64_t first = kvb_wall_ms(e->o.clock), second;
+	struct skv_key k[3];
+	struct skv_lookup_req q = ask(SKV_LOOKUP_BATCH, k, 3);
+	struct skv_lookup_res r;
+	uint64_t first = skv_wall_ms(e->o.clock), second;
 
 	env_keys(k, 3, 1, 1);
 	put(e, &k[0], &has, 1);
 	env_advance(e, 5000);
-	second = kvb_wall_ms(e->o.clock);
+	second = skv_wall_ms(e->o.clock);
 	put(e, &k[2], &has, 1);
-	assert_int_equal(env_lookup_req(e, &q, &r), KVB_OK);
+	assert_int_equal(env_lookup_req(e, &q, &r), SKV_OK);
 	assert_null(r.created_ms);
 	q.want_created = true;
 	for (int restart = 0; restart < 3; restart++) {
-		assert_int_equal(env_lookup_req(e, &q, &r), KVB_OK);
+		assert_int_equal(env_lookup_req(e, &q, &r), SKV_OK);
 		assert_int_equal(r.created_ms[0], first);
 		assert_int_equal(r.created_ms[1], 0);
 		assert_int_equal(r.created_ms[2], second);

@@ -8,17 +8,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <kvb/mem.h>
+#include <skv/mem.h>
 
 #define MANY 700u /* blocks: several chunks */
 
 static int put_instance(struct env *e, const char *id, uint32_t n_specs, bool named)
 {
-	static const struct kvb_spec specs[] = { { "a", 4096 }, { "b", 8192 } };
-	const struct kvb_instance_spec i = { .tenant = "t", .id = id, .group = "g", .specs = specs, .n_specs = n_specs,
+	static const struct skv_spec specs[] = { { "a", 4096 }, { "b", 8192 } };
+	const struct skv_instance_spec i = { .tenant = "t", .id = id, .group = "g", .specs = specs, .n_specs = n_specs,
 					     .extra = "", .named = named };
 
-	return kvb_core_instance_put(e->core, &i, NULL, &e->err);
+	return skv_core_instance_put(e->core, &i, NULL, &e->err);
 }
 
 static int setup(void **state)
@@ -27,9 +27,9 @@ static int setup(void **state)
 
 	env_init(&e);
 	env_open(&e);
-	assert_int_equal(env_storage(&e, "s", 64 << 20, 65536), KVB_OK);
-	assert_int_equal(env_group(&e, "g", 0, "s"), KVB_OK);
-	assert_int_equal(put_instance(&e, "i", 1, true), KVB_OK);
+	assert_int_equal(env_storage(&e, "s", 64 << 20, 65536), SKV_OK);
+	assert_int_equal(env_group(&e, "g", 0, "s"), SKV_OK);
+	assert_int_equal(put_instance(&e, "i", 1, true), SKV_OK);
 	*state = &e;
 	return 0;
 }
@@ -54,53 +54,53 @@ static void reopen(struct env *e, bool checkpoint)
 }
 
 /* The name of key {hi, lo}: of any length, of any bytes; of some none. */
-static size_t name_of(struct kvb_key k, uint8_t out[KVB_MAX_BLOCK_NAME])
+static size_t name_of(struct skv_key k, uint8_t out[SKV_MAX_BLOCK_NAME])
 {
-	size_t n = k.lo % 7 == 0 ? 0 : k.lo % 50 == 1 ? KVB_MAX_BLOCK_NAME : 1 + k.lo % 66;
+	size_t n = k.lo % 7 == 0 ? 0 : k.lo % 50 == 1 ? SKV_MAX_BLOCK_NAME : 1 + k.lo % 66;
 
 	for (size_t i = 0; i < n; i++)
 		out[i] = (uint8_t)(k.hi * 31 + k.lo + i);
 	return n;
 }
 
-static int put(struct env *e, const char *instance, const struct kvb_key *k, uint32_t n, bool finish)
+static int put(struct env *e, const char *instance, const struct skv_key *k, uint32_t n, bool finish)
 {
-	uint8_t(*bytes)[KVB_MAX_BLOCK_NAME] = calloc(n, sizeof *bytes);
-	struct kvb_bytes *names = calloc(n, sizeof *names);
-	struct kvb_start_res r;
-	struct kvb_finish_res f;
-	char session[KVB_SESSION_ID_HEX + 1];
+	uint8_t(*bytes)[SKV_MAX_BLOCK_NAME] = calloc(n, sizeof *bytes);
+	struct skv_bytes *names = calloc(n, sizeof *names);
+	struct skv_start_res r;
+	struct skv_finish_res f;
+	char session[SKV_SESSION_ID_HEX + 1];
 	int rc;
 
 	for (uint32_t i = 0; i < n; i++)
-		names[i] = (struct kvb_bytes){ bytes[i], name_of(k[i], bytes[i]) };
+		names[i] = (struct skv_bytes){ bytes[i], name_of(k[i], bytes[i]) };
 	rc = env_start(e, &(struct env_start){ .instance = instance, .keys = k, .n = n, .names = names }, &r);
 	free(bytes);
 	free(names);
 	memcpy(session, r.session, sizeof session);
-	if (rc == KVB_OK && finish && r.n_write)
+	if (rc == SKV_OK && finish && r.n_write)
 		rc = env_finish(e, session, NULL, 0, &f);
 	return rc;
 }
 
-static int export(struct env *e, const char *instance, uint64_t cursor, uint32_t max, struct kvb_export_res *res)
+static int export(struct env *e, const char *instance, uint64_t cursor, uint32_t max, struct skv_export_res *res)
 {
-	struct kvb_export_req q = { .tenant = "t", .instance = instance, .cursor = cursor, .max = max };
+	struct skv_export_req q = { .tenant = "t", .instance = instance, .cursor = cursor, .max = max };
 
-	kvb_arena_reset(&e->arena);
-	kvb_error_clear(&e->err);
-	return kvb_core_export(e->core, &q, res, &e->arena, &e->err);
+	skv_arena_reset(&e->arena);
+	skv_error_clear(&e->err);
+	return skv_core_export(e->core, &q, res, &e->arena, &e->err);
 }
 
 /* All blocks with key {hi, 1..n} are told exactly once, with their names and places, and nothing else is. */
 static void check_export(struct env *e, uint64_t hi, uint32_t n, uint32_t max)
 {
-	uint8_t *seen = calloc(n + 1, 1), want[KVB_MAX_BLOCK_NAME];
-	struct kvb_export_res r = { 0 };
+	uint8_t *seen = calloc(n + 1, 1), want[SKV_MAX_BLOCK_NAME];
+	struct skv_export_res r = { 0 };
 	uint32_t told = 0;
 
 	do {
-		assert_int_equal(export(e, "i", r.next, max, &r), KVB_OK);
+		assert_int_equal(export(e, "i", r.next, max, &r), SKV_OK);
 		assert_true(r.n <= max);
 		told += r.n;
 		for (uint32_t i = 0; i < r.n; i++) {
@@ -120,13 +120,13 @@ static void check_export(struct env *e, uint64_t hi, uint32_t n, uint32_t max)
 static void test_restarts(void **state)
 {
 	struct env *e = *state;
-	static struct kvb_key k[MANY];
+	static struct skv_key k[MANY];
 
 	env_keys(k, MANY, 1, 1);
-	assert_int_equal(put(e, "i", k, MANY, true), KVB_OK);
+	assert_int_equal(put(e, "i", k, MANY, true), SKV_OK);
 	check_export(e, 1, MANY, 64);
 	reopen(e, false); /* over the journal, */
-	check_export(e, 1, MANY, KVB_MAX_KEYS);
+	check_export(e, 1, MANY, SKV_MAX_KEYS);
 	reopen(e, true); /* over a checkpoint, */
 	check_export(e, 1, MANY, 1);
 	reopen(e, false); /* over both */
@@ -137,35 +137,35 @@ static void test_restarts(void **state)
 static void test_open_session(void **state)
 {
 	struct env *e = *state;
-	struct kvb_key k[20];
-	struct kvb_start_res r;
-	struct kvb_finish_res f;
-	uint8_t bytes[20][KVB_MAX_BLOCK_NAME];
-	struct kvb_bytes names[20];
+	struct skv_key k[20];
+	struct skv_start_res r;
+	struct skv_finish_res f;
+	uint8_t bytes[20][SKV_MAX_BLOCK_NAME];
+	struct skv_bytes names[20];
 	struct env_start s = { .request_id = "r", .keys = k, .n = 20, .names = names };
-	char session[KVB_SESSION_ID_HEX + 1];
+	char session[SKV_SESSION_ID_HEX + 1];
 
 	env_keys(k, 20, 3, 1);
 	for (uint32_t i = 0; i < 20; i++)
-		names[i] = (struct kvb_bytes){ bytes[i], name_of(k[i], bytes[i]) };
+		names[i] = (struct skv_bytes){ bytes[i], name_of(k[i], bytes[i]) };
 	for (int checkpoint = 0; checkpoint < 2; checkpoint++) {
 		uint32_t deleted;
 
-		assert_int_equal(env_start(e, &s, &r), KVB_OK);
+		assert_int_equal(env_start(e, &s, &r), SKV_OK);
 		memcpy(session, r.session, sizeof session);
 		reopen(e, checkpoint);
 		check_export(e, 3, 0, 10); /* not yet */
-		assert_int_equal(env_start(e, &s, &r), KVB_OK); /* the same again */
+		assert_int_equal(env_start(e, &s, &r), SKV_OK); /* the same again */
 		assert_string_equal(r.session, session);
-		assert_int_equal(env_finish(e, session, NULL, 0, &f), KVB_OK);
+		assert_int_equal(env_finish(e, session, NULL, 0, &f), SKV_OK);
 		check_export(e, 3, 20, 7);
-		assert_int_equal(env_delete(e, k, 20, &deleted), KVB_OK);
+		assert_int_equal(env_delete(e, k, 20, &deleted), SKV_OK);
 		assert_int_equal(deleted, 20);
 		s.request_id = "r2";
 	}
 	s.request_id = "r";
 	names[3].n--; /* another body */
-	assert_int_equal(env_start(e, &s, &r), KVB_E_CONFLICT);
+	assert_int_equal(env_start(e, &s, &r), SKV_E_CONFLICT);
 	assert_string_equal(e->err.field, "request_id");
 }
 
@@ -174,29 +174,29 @@ static void test_new_lives(void **state)
 {
 	struct env *e = *state;
 	static const char *const a[] = { "a" }, *const b[] = { "b" };
-	struct kvb_key k[2] = { { 5, 1 }, { 5, 2 } };
-	struct kvb_bytes one[2] = { { "one", 3 }, { "uno", 3 } }, two[2] = { { "two2", 4 }, { "due", 3 } };
+	struct skv_key k[2] = { { 5, 1 }, { 5, 2 } };
+	struct skv_bytes one[2] = { { "one", 3 }, { "uno", 3 } }, two[2] = { { "two2", 4 }, { "due", 3 } };
 	struct env_start s = { .instance = "j", .keys = k, .n = 2, .specs = a, .n_specs = 1, .names = one };
-	struct kvb_export_res x;
-	struct kvb_start_res r;
-	struct kvb_finish_res f;
-	char session[KVB_SESSION_ID_HEX + 1];
+	struct skv_export_res x;
+	struct skv_start_res r;
+	struct skv_finish_res f;
+	char session[SKV_SESSION_ID_HEX + 1];
 
-	assert_int_equal(put_instance(e, "j", 2, true), KVB_OK);
-	assert_int_equal(env_start(e, &s, &r), KVB_OK);
+	assert_int_equal(put_instance(e, "j", 2, true), SKV_OK);
+	assert_int_equal(env_start(e, &s, &r), SKV_OK);
 	memcpy(session, r.session, sizeof session);
-	assert_int_equal(env_abort(e, session, true), KVB_OK);
+	assert_int_equal(env_abort(e, session, true), SKV_OK);
 	s.names = two;
-	assert_int_equal(env_start(e, &s, &r), KVB_OK);
+	assert_int_equal(env_start(e, &s, &r), SKV_OK);
 	memcpy(session, r.session, sizeof session);
-	assert_int_equal(env_finish(e, session, NULL, 0, &f), KVB_OK);
+	assert_int_equal(env_finish(e, session, NULL, 0, &f), SKV_OK);
 	s.names = one;
 	s.specs = b;
-	assert_int_equal(env_start(e, &s, &r), KVB_OK);
+	assert_int_equal(env_start(e, &s, &r), SKV_OK);
 	memcpy(session, r.session, sizeof session);
-	assert_int_equal(env_finish(e, session, NULL, 0, &f), KVB_OK);
+	assert_int_equal(env_finish(e, session, NULL, 0, &f), SKV_OK);
 	for (int i = 0; i < 3; i++) {
-		assert_int_equal(export(e, "j", 0, 10, &x), KVB_OK);
+		assert_int_equal(export(e, "j", 0, 10, &x), SKV_OK);
 		assert_int_equal(x.n, 2);
 		assert_memory_equal(x.name[0].p, "two2", 4);
 		assert_memory_equal(x.name[1].p, "due", 3);
@@ -209,9 +209,9 @@ static void test_new_lives(void **state)
 static void test_export_while_things_change(void **state)
 {
 	struct env *e = *state;
-	static struct kvb_key stay[MANY], go[MANY], come[MANY];
+	static struct skv_key stay[MANY], go[MANY], come[MANY];
 	static uint8_t seen[MANY + 1];
-	struct kvb_export_res r = { 0 };
+	struct skv_export_res r = { 0 };
 	uint32_t deleted, told = 0;
 	uint64_t cursor;
 
@@ -219,59 +219,59 @@ static void test_export_while_things_change(void **state)
 		env_keys(stay + i, 70, 1, 1 + i);
 		env_keys(go + i, 70, 2, 1 + i);
 		env_keys(come + i, 70, 4, 1 + i);
-		assert_int_equal(put(e, "i", stay + i, 70, true), KVB_OK);
-		assert_int_equal(put(e, "i", go + i, 70, true), KVB_OK);
+		assert_int_equal(put(e, "i", stay + i, 70, true), SKV_OK);
+		assert_int_equal(put(e, "i", go + i, 70, true), SKV_OK);
 	}
 	memset(seen, 0, sizeof seen);
 	for (uint32_t i = 0; i < MANY; i += 70) {
-		assert_int_equal(export(e, "i", r.next, 140, &r), KVB_OK);
+		assert_int_equal(export(e, "i", r.next, 140, &r), SKV_OK);
 		cursor = r.next;
 		for (uint32_t j = 0; j < r.n; j++) {
 			assert_true(r.key[j].hi != 1 || !seen[r.key[j].lo]++);
 			told += r.key[j].hi == 1;
 		}
-		assert_int_equal(env_delete(e, go + MANY - 70 - i, 70, &deleted), KVB_OK);
-		assert_int_equal(put(e, "i", come + i, 70, true), KVB_OK);
+		assert_int_equal(env_delete(e, go + MANY - 70 - i, 70, &deleted), SKV_OK);
+		assert_int_equal(put(e, "i", come + i, 70, true), SKV_OK);
 		r.next = cursor;
 		if (!cursor)
 			break;
 	}
 	assert_int_equal(told, MANY);
-	assert_int_equal(export(e, "i", 0, 10, &r), KVB_OK);
+	assert_int_equal(export(e, "i", 0, 10, &r), SKV_OK);
 	cursor = r.next;
 	reopen(e, false);
-	assert_int_equal(export(e, "i", cursor, 10, &r), KVB_E_INVALID);
+	assert_int_equal(export(e, "i", cursor, 10, &r), SKV_E_INVALID);
 	assert_string_equal(e->err.field, "cursor");
 }
 
 static void test_bad(void **state)
 {
 	struct env *e = *state;
-	static uint8_t bytes[KVB_MAX_BLOCK_NAME + 1];
-	struct kvb_bytes names[2] = { { bytes, 1 }, { bytes, sizeof bytes } };
-	struct kvb_key k[2] = { { 7, 1 }, { 7, 2 } };
+	static uint8_t bytes[SKV_MAX_BLOCK_NAME + 1];
+	struct skv_bytes names[2] = { { bytes, 1 }, { bytes, sizeof bytes } };
+	struct skv_key k[2] = { { 7, 1 }, { 7, 2 } };
 	struct env_start s = { .keys = k, .n = 2, .names = names };
-	struct kvb_export_res x;
-	struct kvb_start_res r;
+	struct skv_export_res x;
+	struct skv_start_res r;
 
-	assert_int_equal(env_start(e, &s, &r), KVB_E_INVALID);
+	assert_int_equal(env_start(e, &s, &r), SKV_E_INVALID);
 	assert_string_equal(e->err.field, "names[1]");
-	assert_int_equal(put_instance(e, "plain", 1, false), KVB_OK);
+	assert_int_equal(put_instance(e, "plain", 1, false), SKV_OK);
 	names[1].n--;
 	s.instance = "plain";
-	assert_int_equal(env_start(e, &s, &r), KVB_E_INVALID);
+	assert_int_equal(env_start(e, &s, &r), SKV_E_INVALID);
 	assert_string_equal(e->err.field, "names");
-	assert_int_equal(put_instance(e, "plain", 1, true), KVB_E_CONFLICT);
+	assert_int_equal(put_instance(e, "plain", 1, true), SKV_E_CONFLICT);
 	assert_string_equal(e->err.field, "named");
 	reopen(e, false);
-	assert_int_equal(put_instance(e, "plain", 1, true), KVB_E_CONFLICT);
-	assert_int_equal(put_instance(e, "i", 1, true), KVB_OK);
-	assert_int_equal(export(e, "i", 0, 0, &x), KVB_E_INVALID);
-	assert_int_equal(export(e, "i", 0, KVB_MAX_KEYS + 1, &x), KVB_E_INVALID);
+	assert_int_equal(put_instance(e, "plain", 1, true), SKV_E_CONFLICT);
+	assert_int_equal(put_instance(e, "i", 1, true), SKV_OK);
+	assert_int_equal(export(e, "i", 0, 0, &x), SKV_E_INVALID);
+	assert_int_equal(export(e, "i", 0, SKV_MAX_KEYS + 1, &x), SKV_E_INVALID);
 	assert_string_equal(e->err.field, "max");
-	assert_int_equal(export(e, "i", 300, 5, &x), KVB_E_INVALID);
-	assert_int_equal(export(e, "none", 0, 5, &x), KVB_E_NOT_FOUND);
-	assert_int_equal(export(e, "plain", 0, 5, &x), KVB_OK);
+	assert_int_equal(export(e, "i", 300, 5, &x), SKV_E_INVALID);
+	assert_int_equal(export(e, "none", 0, 5, &x), SKV_E_NOT_FOUND);
+	assert_int_equal(export(e, "plain", 0, 5, &x), SKV_OK);
 	assert_true(x.n == 0 && x.next == 0);
 }
 
@@ -279,49 +279,49 @@ static void test_bad(void **state)
 static void test_largest(void **state)
 {
 	struct env *e = *state;
-	static struct kvb_key k[KVB_MAX_KEYS];
-	static uint8_t bytes[KVB_MAX_KEYS][KVB_MAX_BLOCK_NAME];
-	static struct kvb_bytes names[KVB_MAX_KEYS];
-	struct env_start s = { .keys = k, .n = KVB_MAX_KEYS, .names = names, .deadline_ms = 20000 };
-	struct kvb_export_res x = { 0 };
-	struct kvb_core_counters n;
-	struct kvb_start_res r;
-	struct kvb_finish_res f;
-	char session[KVB_SESSION_ID_HEX + 1];
+	static struct skv_key k[SKV_MAX_KEYS];
+	static uint8_t bytes[SKV_MAX_KEYS][SKV_MAX_BLOCK_NAME];
+	static struct skv_bytes names[SKV_MAX_KEYS];
+	struct env_start s = { .keys = k, .n = SKV_MAX_KEYS, .names = names, .deadline_ms = 20000 };
+	struct skv_export_res x = { 0 };
+	struct skv_core_counters n;
+	struct skv_start_res r;
+	struct skv_finish_res f;
+	char session[SKV_SESSION_ID_HEX + 1];
 	uint32_t told = 0;
 
-	env_keys(k, KVB_MAX_KEYS, 9, 0);
-	for (uint32_t i = 0; i < KVB_MAX_KEYS; i++) {
-		memset(bytes[i], (int)(i % 251), KVB_MAX_BLOCK_NAME);
-		names[i] = (struct kvb_bytes){ bytes[i], KVB_MAX_BLOCK_NAME };
+	env_keys(k, SKV_MAX_KEYS, 9, 0);
+	for (uint32_t i = 0; i < SKV_MAX_KEYS; i++) {
+		memset(bytes[i], (int)(i % 251), SKV_MAX_BLOCK_NAME);
+		names[i] = (struct skv_bytes){ bytes[i], SKV_MAX_BLOCK_NAME };
 	}
 	e->o.journal_limit = 32 << 20; /* a quarter of it is enough */
 	reopen(e, false);
-	assert_int_equal(env_storage(e, "s", 128 << 20, 65536), KVB_OK);
-	assert_int_equal(env_start(e, &s, &r), KVB_OK);
-	assert_int_equal(r.n_write, KVB_MAX_KEYS);
+	assert_int_equal(env_storage(e, "s", 128 << 20, 65536), SKV_OK);
+	assert_int_equal(env_start(e, &s, &r), SKV_OK);
+	assert_int_equal(r.n_write, SKV_MAX_KEYS);
 	memcpy(session, r.session, sizeof session);
 	env_advance(e, 20);
-	kvb_core_counters_get(e->core, &n);
+	skv_core_counters_get(e->core, &n);
 	assert_true(n.checkpoints > 0 && n.checkpoint_failures == 0);
 	reopen(e, false);
-	assert_int_equal(env_finish(e, session, NULL, 0, &f), KVB_OK);
+	assert_int_equal(env_finish(e, session, NULL, 0, &f), SKV_OK);
 	reopen(e, true);
 	do {
-		assert_int_equal(export(e, "i", x.next, 5000, &x), KVB_OK);
+		assert_int_equal(export(e, "i", x.next, 5000, &x), SKV_OK);
 		for (uint32_t i = 0; i < x.n; i++)
-			assert_true(x.name[i].n == KVB_MAX_BLOCK_NAME &&
-				    memcmp(x.name[i].p, bytes[x.key[i].lo], KVB_MAX_BLOCK_NAME) == 0);
+			assert_true(x.name[i].n == SKV_MAX_BLOCK_NAME &&
+				    memcmp(x.name[i].p, bytes[x.key[i].lo], SKV_MAX_BLOCK_NAME) == 0);
 		told += x.n;
 	} while (x.next);
-	assert_int_equal(told, KVB_MAX_KEYS);
+	assert_int_equal(told, SKV_MAX_KEYS);
 }
 
 /* Whichever allocation fails, a start that failed has left nothing, and one that did not has all names. */
 static void test_no_memory(void **state)
 {
 	struct env *e = *state;
-	struct kvb_key k[40];
+	struct skv_key k[40];
 	bool failed = true;
 
 	for (unsigned long n = 1; failed && n < 3000; n++) {
@@ -329,24 +329,24 @@ static void test_no_memory(void **state)
 		int rc;
 
 		env_keys(k, 40, 1, 1);
-		kvb_mem_fail_at(n);
+		skv_mem_fail_at(n);
 		rc = put(e, "i", k, 40, true);
-		failed = kvb_mem_count() >= n;
-		kvb_mem_fail_at(0);
+		failed = skv_mem_count() >= n;
+		skv_mem_fail_at(0);
 		env_advance(e, 30000);
-		if (kvb_core_state_get(e->core) != KVB_CORE_READY || rc != KVB_OK) {
-			assert_int_equal(rc == KVB_OK, false);
-			for (int i = 0; i < 100 && kvb_core_state_get(e->core) != KVB_CORE_READY; i++)
+		if (skv_core_state_get(e->core) != SKV_CORE_READY || rc != SKV_OK) {
+			assert_int_equal(rc == SKV_OK, false);
+			for (int i = 0; i < 100 && skv_core_state_get(e->core) != SKV_CORE_READY; i++)
 				env_advance(e, 100);
 		}
 		env_check(e);
-		assert_int_equal(put(e, "i", k, 40, true), KVB_OK);
+		assert_int_equal(put(e, "i", k, 40, true), SKV_OK);
 		check_export(e, 1, 40, 100);
 		if (n % 16 == 0) {
 			reopen(e, false);
 			check_export(e, 1, 40, 100);
 		}
-		assert_int_equal(env_delete(e, k, 40, &deleted), KVB_OK);
+		assert_int_equal(env_delete(e, k, 40, &deleted), SKV_OK);
 		env_advance(e, 30000);
 	}
 	assert_false(failed);

@@ -8,43 +8,43 @@
 #include <stdio.h>
 #include <string.h>
 
-#include <kvb/mem.h>
+#include <skv/mem.h>
 
 #define CHAIN 12u
 #define TRIES 12
 
 static bool transient(int rc)
 {
-	return rc == KVB_E_STORE_IO || rc == KVB_E_STORE_FULL || rc == KVB_E_UNKNOWN_OUTCOME || rc == KVB_E_NOT_READY ||
-	       rc == KVB_E_NOT_OWNER || rc == KVB_E_NOMEM || rc == KVB_E_JOURNAL_FULL || rc == KVB_E_UNAVAILABLE;
+	return rc == SKV_E_STORE_IO || rc == SKV_E_STORE_FULL || rc == SKV_E_UNKNOWN_OUTCOME || rc == SKV_E_NOT_READY ||
+	       rc == SKV_E_NOT_OWNER || rc == SKV_E_NOMEM || rc == SKV_E_JOURNAL_FULL || rc == SKV_E_UNAVAILABLE;
 }
 
 /* A manager that cannot start is started again. */
 static void open_again(struct env *e)
 {
 	for (int i = 0; i < TRIES; i++) {
-		struct kvb_store *below = NULL;
-		int rc = kvb_store_open(e->ops, &e->store_options, &below, &e->err);
+		struct skv_store *below = NULL;
+		int rc = skv_store_open(e->ops, &e->store_options, &below, &e->err);
 
 		e->store = below;
-		if (rc == KVB_OK && e->faulty) {
-			rc = kvb_fault_store_open(below, &e->store, &e->err);
-			if (rc != KVB_OK)
-				kvb_store_close(below);
+		if (rc == SKV_OK && e->faulty) {
+			rc = skv_fault_store_open(below, &e->store, &e->err);
+			if (rc != SKV_OK)
+				skv_store_close(below);
 		}
-		if (rc != KVB_OK)
+		if (rc != SKV_OK)
 			continue;
 		env_arm(e);
 		e->o.store = e->store;
-		rc = kvb_core_create(&e->o, &e->core, &e->err);
-		if (rc == KVB_OK && kvb_core_wait_ready(e->core, 5000) == KVB_OK) {
-			kvb_core_tick(e->core);
+		rc = skv_core_create(&e->o, &e->core, &e->err);
+		if (rc == SKV_OK && skv_core_wait_ready(e->core, 5000) == SKV_OK) {
+			skv_core_tick(e->core);
 			return;
 		}
-		if (rc == KVB_OK)
+		if (rc == SKV_OK)
 			env_crash(e);
 		else
-			kvb_store_close(e->store);
+			skv_store_close(e->store);
 	}
 	fail_msg("the manager does not start: %s", e->err.message);
 }
@@ -61,60 +61,60 @@ static void open_again(struct env *e)
 
 static void register_all(struct env *e)
 {
-	struct kvb_spec specs[2] = { { "a", 4096 }, { "b", 12288 } };
+	struct skv_spec specs[2] = { { "a", 4096 }, { "b", 12288 } };
 	int rc;
 
 	INSIST(e, rc, env_storage(e, "s", 4 << 20, 65536));
-	assert_int_equal(rc, KVB_OK);
+	assert_int_equal(rc, SKV_OK);
 	INSIST(e, rc, env_group(e, "g", 0, "s"));
-	assert_int_equal(rc, KVB_OK);
+	assert_int_equal(rc, SKV_OK);
 	INSIST(e, rc, env_instance(e, "i", "g", specs, 2));
-	assert_int_equal(rc, KVB_OK);
+	assert_int_equal(rc, SKV_OK);
 }
 
-static void start(struct env *e, const struct kvb_key *keys, const char *id, char session[33], bool *written)
+static void start(struct env *e, const struct skv_key *keys, const char *id, char session[33], bool *written)
 {
-	struct kvb_start_res r;
+	struct skv_start_res r;
 	int rc;
 
 	INSIST(e, rc, env_start(e, &(struct env_start){ .request_id = id, .keys = keys, .n = CHAIN }, &r));
-	if (rc != KVB_OK)
-		fail_msg("start %s: %s %s", id, kvb_status_name(rc), e->err.message);
-	*written = r.n_write > 0 && r.state == KVB_SESSION_OPEN;
+	if (rc != SKV_OK)
+		fail_msg("start %s: %s %s", id, skv_status_name(rc), e->err.message);
+	*written = r.n_write > 0 && r.state == SKV_SESSION_OPEN;
 	memcpy(session, r.session, 33);
 }
 
 /* True when acknowledged. */
 static bool finish(struct env *e, const char *session)
 {
-	struct kvb_finish_res f;
+	struct skv_finish_res f;
 	int rc;
 
 	INSIST(e, rc, env_finish(e, session, NULL, 0, &f));
-	if (rc == KVB_E_SESSION_EXPIRED)
+	if (rc == SKV_E_SESSION_EXPIRED)
 		return false;
-	if (rc != KVB_OK)
-		fail_msg("finish: %s %s", kvb_status_name(rc), e->err.message);
+	if (rc != SKV_OK)
+		fail_msg("finish: %s %s", skv_status_name(rc), e->err.message);
 	return f.committed > 0;
 }
 
-static uint32_t found(struct env *e, const struct kvb_key *keys)
+static uint32_t found(struct env *e, const struct skv_key *keys)
 {
-	struct kvb_lookup_res r;
+	struct skv_lookup_res r;
 	int rc;
 
-	INSIST(e, rc, env_lookup(e, keys, CHAIN, KVB_LOOKUP_BATCH, 100, &r));
-	assert_int_equal(rc, KVB_OK);
+	INSIST(e, rc, env_lookup(e, keys, CHAIN, SKV_LOOKUP_BATCH, 100, &r));
+	assert_int_equal(rc, SKV_OK);
 	return r.matched;
 }
 
-static void drop(struct env *e, const struct kvb_key *keys)
+static void drop(struct env *e, const struct skv_key *keys)
 {
 	uint32_t n;
 	int rc;
 
 	INSIST(e, rc, env_delete(e, keys, CHAIN, &n));
-	assert_int_equal(rc, KVB_OK);
+	assert_int_equal(rc, SKV_OK);
 	assert_int_equal(found(e, keys), 0);
 }
 
@@ -122,8 +122,8 @@ static void drop(struct env *e, const struct kvb_key *keys)
 	do {                                                                                       \
 		int well_rc;                                                                       \
 		INSIST(e, well_rc, call);                                                          \
-		if (well_rc != KVB_OK && well_rc != KVB_E_NOT_FOUND) /* gone: by a try whose answer was lost */ \
-			fail_msg("%s: %s %s", #call, kvb_status_name(well_rc), (e)->err.message);  \
+		if (well_rc != SKV_OK && well_rc != SKV_E_NOT_FOUND) /* gone: by a try whose answer was lost */ \
+			fail_msg("%s: %s %s", #call, skv_status_name(well_rc), (e)->err.message);  \
 	} while (0)
 
 /* Everything that was started until then goes. */
@@ -133,71 +133,71 @@ static void trim(struct env *e, uint64_t until)
 	int rc;
 
 	INSIST(e, rc, env_trim(e, 0, until, &n));
-	if (rc != KVB_OK)
-		fail_msg("trim: %s %s", kvb_status_name(rc), e->err.message);
+	if (rc != SKV_OK)
+		fail_msg("trim: %s %s", skv_status_name(rc), e->err.message);
 }
 
 /* A storage, a group and an instance that are used and then deleted. */
 static void come_and_go(struct env *e)
 {
-	struct kvb_spec spec = { "c", 8192 };
-	struct kvb_key k[CHAIN];
-	struct kvb_start_res r;
-	struct kvb_finish_res f;
+	struct skv_spec spec = { "c", 8192 };
+	struct skv_key k[CHAIN];
+	struct skv_start_res r;
+	struct skv_finish_res f;
 	char session[33];
 	int rc;
 
 	INSIST(e, rc, env_storage(e, "s2", 1 << 20, 65536));
-	assert_int_equal(rc, KVB_OK);
+	assert_int_equal(rc, SKV_OK);
 	INSIST(e, rc, env_group(e, "g2", 0, "s2"));
-	assert_int_equal(rc, KVB_OK);
+	assert_int_equal(rc, SKV_OK);
 	INSIST(e, rc, env_instance(e, "j", "g2", &spec, 1));
-	assert_int_equal(rc, KVB_OK);
+	assert_int_equal(rc, SKV_OK);
 	env_keys(k, CHAIN, 77, 1);
 	INSIST(e, rc, env_start(e, &(struct env_start){ .instance = "j", .request_id = "j", .keys = k, .n = CHAIN }, &r));
-	assert_int_equal(rc, KVB_OK);
+	assert_int_equal(rc, SKV_OK);
 	memcpy(session, r.session, 33);
 	INSIST(e, rc, env_finish(e, session, NULL, 0, &f));
-	WELL_OR_GONE(e, kvb_core_instance_delete(e->core, "t", "j", &e->err));
-	WELL_OR_GONE(e, kvb_core_group_delete(e->core, "g2", &e->err));
-	WELL_OR_GONE(e, kvb_core_storage_delete(e->core, "s2", &e->err));
+	WELL_OR_GONE(e, skv_core_instance_delete(e->core, "t", "j", &e->err));
+	WELL_OR_GONE(e, skv_core_group_delete(e->core, "g2", &e->err));
+	WELL_OR_GONE(e, skv_core_storage_delete(e->core, "s2", &e->err));
 }
 
 /* Pins of one chain that last, and of another that are taken back. Returns whether all of the first are pinned. */
-static bool pin(struct env *e, const struct kvb_key *lasting, const struct kvb_key *brief)
+static bool pin(struct env *e, const struct skv_key *lasting, const struct skv_key *brief)
 {
-	struct kvb_pin_res res;
+	struct skv_pin_res res;
 	uint32_t pinned;
 	uint64_t n;
 	int rc;
 
-	INSIST(e, rc, env_pin(e, lasting, CHAIN, KVB_PIN_HARD, 0, &res));
-	assert_int_equal(rc, KVB_OK);
+	INSIST(e, rc, env_pin(e, lasting, CHAIN, SKV_PIN_HARD, 0, &res));
+	assert_int_equal(rc, SKV_OK);
 	pinned = res.pinned;
-	INSIST(e, rc, env_pin(e, brief, CHAIN, KVB_PIN_SOFT, 1000000, &res));
-	assert_int_equal(rc, KVB_OK);
+	INSIST(e, rc, env_pin(e, brief, CHAIN, SKV_PIN_SOFT, 1000000, &res));
+	assert_int_equal(rc, SKV_OK);
 	INSIST(e, rc, env_unpin(e, brief, CHAIN, &n));
-	assert_int_equal(rc, KVB_OK);
+	assert_int_equal(rc, SKV_OK);
 	return pinned == CHAIN;
 }
 
 /* Pins that are told are those of this chain. */
-static void pinned_still(struct env *e, const struct kvb_key *keys, bool all)
+static void pinned_still(struct env *e, const struct skv_key *keys, bool all)
 {
-	struct kvb_pins_req req = { .tenant = "t", .instance = "i", .max = 4 * CHAIN };
-	struct kvb_pins_res res;
+	struct skv_pins_req req = { .tenant = "t", .instance = "i", .max = 4 * CHAIN };
+	struct skv_pins_res res;
 	int rc;
 
-	INSIST(e, rc, kvb_core_pins(e->core, &req, &res, &e->arena, &e->err));
-	assert_int_equal(rc, KVB_OK);
+	INSIST(e, rc, skv_core_pins(e->core, &req, &res, &e->arena, &e->err));
+	assert_int_equal(rc, SKV_OK);
 	if (all)
 		assert_int_equal(res.n, CHAIN);
 	for (uint32_t i = 0; i < res.n; i++)
-		assert_true(res.key[i].hi == keys[0].hi && res.kind[i] == KVB_PIN_HARD && res.ttl_ms[i] == 0);
+		assert_true(res.key[i].hi == keys[0].hi && res.kind[i] == SKV_PIN_HARD && res.ttl_ms[i] == 0);
 }
 
 /* Everything goes, also what is being written, and stays away. */
-static void clear(struct env *e, const struct kvb_key *before, const struct kvb_key *after)
+static void clear(struct env *e, const struct skv_key *before, const struct skv_key *after)
 {
 	char session[33];
 	bool open, acknowledged;
@@ -206,8 +206,8 @@ static void clear(struct env *e, const struct kvb_key *before, const struct kvb_
 
 	start(e, after, "open", session, &open);
 	INSIST(e, rc, env_clear(e, NULL, &n));
-	if (rc != KVB_OK)
-		fail_msg("clear: %s %s", kvb_status_name(rc), e->err.message);
+	if (rc != SKV_OK)
+		fail_msg("clear: %s %s", skv_status_name(rc), e->err.message);
 	assert_int_equal(found(e, before), 0);
 	start(e, after, "after", session, &open);
 	acknowledged = open && finish(e, session);
@@ -220,7 +220,7 @@ static void clear(struct env *e, const struct kvb_key *before, const struct kvb_
 
 static void scenario(struct env *e)
 {
-	struct kvb_key k[6][CHAIN], old[CHAIN];
+	struct skv_key k[6][CHAIN], old[CHAIN];
 	char session[6][33], id[8];
 	bool acknowledged[6] = { false }, open[6], pinned;
 	uint64_t long_ago;
@@ -231,7 +231,7 @@ static void scenario(struct env *e)
 	start(e, old, "old", session[0], &open[0]);
 	if (open[0])
 		finish(e, session[0]);
-	long_ago = kvb_wall_ms(e->o.clock);
+	long_ago = skv_wall_ms(e->o.clock);
 	env_advance(e, 10);
 	for (uint32_t c = 0; c < 6; c++) {
 		env_keys(k[c], CHAIN, c + 1, 1);
@@ -245,7 +245,7 @@ static void scenario(struct env *e)
 	drop(e, k[1]);
 	acknowledged[1] = false;
 	trim(e, long_ago);
-	kvb_core_tick(e->core);
+	skv_core_tick(e->core);
 	env_crash(e);
 	open_again(e);
 	if (open[4])
@@ -265,7 +265,7 @@ static void scenario(struct env *e)
 
 static void leaks_nothing(struct env *e)
 {
-	struct kvb_stats st;
+	struct skv_stats st;
 
 	env_check(e);
 	for (int i = 0; i < 4; i++) /* the last fault may have it load again, and hold what it did before */
@@ -277,9 +277,9 @@ static void leaks_nothing(struct env *e)
 	assert_int_equal(st.storages[0].used_bytes, st.blocks * (4096 + 12288));
 }
 
-static uint64_t nth_store_call(enum kvb_durability durability, enum kvb_fault_kind kind, int status, uint64_t n)
+static uint64_t nth_store_call(enum skv_durability durability, enum skv_fault_kind kind, int status, uint64_t n)
 {
-	struct kvb_fault rule = { .kind = kind, .at = n, .times = 1, .status = status };
+	struct skv_fault rule = { .kind = kind, .at = n, .times = 1, .status = status };
 	struct env e;
 	uint64_t seen;
 
@@ -289,23 +289,23 @@ static uint64_t nth_store_call(enum kvb_durability durability, enum kvb_fault_ki
 	e.o.journal_limit = 16384; /* a checkpoint happens on the way */
 	e.rule = &rule;
 	scenario(&e);
-	seen = e.seen + kvb_fault_store_seen(e.store);
+	seen = e.seen + skv_fault_store_seen(e.store);
 	leaks_nothing(&e);
 	env_destroy(&e);
 	return seen;
 }
 
-static void sweep_store(enum kvb_durability durability)
+static void sweep_store(enum skv_durability durability)
 {
 	static const struct {
-		enum kvb_fault_kind kind;
+		enum skv_fault_kind kind;
 		int status;
 		const char *name;
 	} faults[] = {
-		{ KVB_FAULT_ERROR, KVB_E_STORE_IO, "failing" },
-		{ KVB_FAULT_ERROR, KVB_E_STORE_FULL, "full" },
-		{ KVB_FAULT_UNKNOWN_BEFORE, 0, "unknown, not done" },
-		{ KVB_FAULT_UNKNOWN_AFTER, 0, "unknown, done" },
+		{ SKV_FAULT_ERROR, SKV_E_STORE_IO, "failing" },
+		{ SKV_FAULT_ERROR, SKV_E_STORE_FULL, "full" },
+		{ SKV_FAULT_UNKNOWN_BEFORE, 0, "unknown, not done" },
+		{ SKV_FAULT_UNKNOWN_AFTER, 0, "unknown, done" },
 	};
 
 	for (size_t f = 0; f < 4; f++) {
@@ -314,7 +314,7 @@ static void sweep_store(enum kvb_durability durability)
 		while (nth_store_call(durability, faults[f].kind, faults[f].status, n) >= n)
 			n++;
 		print_message("%s, store call %s: survived at each of %llu calls\n",
-			      durability == KVB_DURABILITY_FULL ? "full" : "normal", faults[f].name,
+			      durability == SKV_DURABILITY_FULL ? "full" : "normal", faults[f].name,
 			      (unsigned long long)n - 1);
 		assert_true(n > 20);
 	}
@@ -323,13 +323,13 @@ static void sweep_store(enum kvb_durability durability)
 static void every_store_call_full(void **state)
 {
 	(void)state;
-	sweep_store(KVB_DURABILITY_FULL);
+	sweep_store(SKV_DURABILITY_FULL);
 }
 
 static void every_store_call_normal(void **state)
 {
 	(void)state;
-	sweep_store(KVB_DURABILITY_NORMAL);
+	sweep_store(SKV_DURABILITY_NORMAL);
 }
 
 static void every_allocation(void **state)
@@ -342,12 +342,12 @@ static void every_allocation(void **state)
 		struct env e;
 
 		env_init(&e);
-		e.store_options.durability = n % 2 ? KVB_DURABILITY_FULL : KVB_DURABILITY_NORMAL;
+		e.store_options.durability = n % 2 ? SKV_DURABILITY_FULL : SKV_DURABILITY_NORMAL;
 		e.o.journal_limit = 16384;
-		kvb_mem_fail_at(n);
+		skv_mem_fail_at(n);
 		scenario(&e);
-		reached = kvb_mem_count() >= n;
-		kvb_mem_fail_at(0);
+		reached = skv_mem_count() >= n;
+		skv_mem_fail_at(0);
 		leaks_nothing(&e);
 		env_destroy(&e);
 	}

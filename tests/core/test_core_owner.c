@@ -18,19 +18,19 @@ static void second(struct env *a, struct env *b)
 {
 	env_init(b);
 	b->store_options = a->store_options;
-	kvb_fake_clock_advance(&b->clock, kvb_now_ms(&a->clock.clock) - kvb_now_ms(&b->clock.clock));
-	assert_int_equal(kvb_store_open(b->ops, &b->store_options, &b->store, &b->err), KVB_OK);
+	skv_fake_clock_advance(&b->clock, skv_now_ms(&a->clock.clock) - skv_now_ms(&b->clock.clock));
+	assert_int_equal(skv_store_open(b->ops, &b->store_options, &b->store, &b->err), SKV_OK);
 	b->o.store = b->store;
-	assert_int_equal(kvb_core_create(&b->o, &b->core, &b->err), KVB_OK);
+	assert_int_equal(skv_core_create(&b->o, &b->core, &b->err), SKV_OK);
 }
 
 static void the_stopped_owner_neither_answers_nor_appends(void **state)
 {
 	struct env a, b;
-	struct kvb_key k[4];
-	struct kvb_lookup_res r;
-	struct kvb_start_res s;
-	struct kvb_finish_res f;
+	struct skv_key k[4];
+	struct skv_lookup_res r;
+	struct skv_start_res s;
+	struct skv_finish_res f;
 	char session[33];
 
 	(void)state;
@@ -39,23 +39,23 @@ static void the_stopped_owner_neither_answers_nor_appends(void **state)
 	env_make(&a, 4096 * KB, 64 * KB, 4 * KB);
 	env_keys(k, 4, 1, 1);
 	env_put(&a, k, 2);
-	assert_int_equal(env_start(&a, &(struct env_start){ .keys = k + 2, .n = 2 }, &s), KVB_OK);
+	assert_int_equal(env_start(&a, &(struct env_start){ .keys = k + 2, .n = 2 }, &s), SKV_OK);
 	memcpy(session, s.session, sizeof session);
 
 	second(&a, &b); /* and `a` is stopped: nobody ticks it */
-	kvb_fake_clock_advance(&b.clock, 100);
-	assert_int_equal(kvb_core_wait_ready(b.core, 10000), KVB_OK);
-	kvb_core_tick(b.core);
+	skv_fake_clock_advance(&b.clock, 100);
+	assert_int_equal(skv_core_wait_ready(b.core, 10000), SKV_OK);
+	skv_core_tick(b.core);
 	assert_int_equal(env_match(&b, k, 4), 2);
-	assert_int_equal(env_finish(&b, session, NULL, 0, &f), KVB_OK); /* its session goes on here */
+	assert_int_equal(env_finish(&b, session, NULL, 0, &f), SKV_OK); /* its session goes on here */
 
-	kvb_fake_clock_advance(&a.clock, 100); /* `a` wakes up */
-	assert_int_equal(kvb_core_may_answer(a.core), KVB_E_NOT_OWNER);
-	assert_int_equal(env_lookup(&a, k, 2, KVB_LOOKUP_PREFIX, 0, &r), KVB_E_NOT_OWNER);
-	assert_int_equal(env_start(&a, &(struct env_start){ .keys = k, .n = 2 }, &s), KVB_E_NOT_OWNER);
-	kvb_core_tick(a.core); /* it finds out that it was fenced */
-	kvb_core_tick(a.core);
-	assert_int_not_equal(kvb_core_state_get(a.core), KVB_CORE_STOPPED);
+	skv_fake_clock_advance(&a.clock, 100); /* `a` wakes up */
+	assert_int_equal(skv_core_may_answer(a.core), SKV_E_NOT_OWNER);
+	assert_int_equal(env_lookup(&a, k, 2, SKV_LOOKUP_PREFIX, 0, &r), SKV_E_NOT_OWNER);
+	assert_int_equal(env_start(&a, &(struct env_start){ .keys = k, .n = 2 }, &s), SKV_E_NOT_OWNER);
+	skv_core_tick(a.core); /* it finds out that it was fenced */
+	skv_core_tick(a.core);
+	assert_int_not_equal(skv_core_state_get(a.core), SKV_CORE_STOPPED);
 	env_crash(&a);
 
 	env_crash(&b);
@@ -70,8 +70,8 @@ static void the_stopped_owner_neither_answers_nor_appends(void **state)
 static void a_fenced_append_makes_a_standby(void **state)
 {
 	struct env a;
-	struct kvb_key k[2];
-	struct kvb_start_res s;
+	struct skv_key k[2];
+	struct skv_start_res s;
 	int rc;
 
 	(void)state;
@@ -83,15 +83,15 @@ static void a_fenced_append_makes_a_standby(void **state)
 	env_keys(k, 2, 1, 1);
 	env_put(&a, k, 1);
 	{
-		struct kvb_fault rule = { .kind = KVB_FAULT_ERROR, .call = "append", .at = 1, .times = 1,
-					  .status = KVB_E_FENCED };
+		struct skv_fault rule = { .kind = SKV_FAULT_ERROR, .call = "append", .at = 1, .times = 1,
+					  .status = SKV_E_FENCED };
 
-		kvb_fault_store_set(a.store, &rule);
+		skv_fault_store_set(a.store, &rule);
 	}
 	rc = env_start(&a, &(struct env_start){ .keys = k + 1, .n = 1 }, &s);
-	assert_int_equal(rc, KVB_E_NOT_OWNER);
-	assert_int_equal(kvb_core_wait_ready(a.core, 10000), KVB_OK); /* it acquires again: nobody else did */
-	kvb_core_tick(a.core);
+	assert_int_equal(rc, SKV_E_NOT_OWNER);
+	assert_int_equal(skv_core_wait_ready(a.core, 10000), SKV_OK); /* it acquires again: nobody else did */
+	skv_core_tick(a.core);
 	assert_int_equal(env_match(&a, k, 2), 1);
 	env_check(&a);
 	env_destroy(&a);
@@ -100,11 +100,11 @@ static void a_fenced_append_makes_a_standby(void **state)
 /* Asked to step down: the other one leads, sessions and all, and this one stays out as long as it was told to. */
 static void a_demoted_owner_stays_out(void **state)
 {
-	char self[KVB_OWNER_NAME], leader[KVB_OWNER_NAME], other[KVB_OWNER_NAME];
-	struct kvb_start_res s;
-	struct kvb_finish_res f;
+	char self[SKV_OWNER_NAME], leader[SKV_OWNER_NAME], other[SKV_OWNER_NAME];
+	struct skv_start_res s;
+	struct skv_finish_res f;
 	struct env a, b;
-	struct kvb_key k[2];
+	struct skv_key k[2];
 	char session[33];
 	uint64_t left;
 
@@ -114,42 +114,42 @@ static void a_demoted_owner_stays_out(void **state)
 	env_open(&a);
 	env_make(&a, 4096 * KB, 64 * KB, 4 * KB);
 	env_keys(k, 2, 1, 1);
-	assert_int_equal(env_start(&a, &(struct env_start){ .keys = k, .n = 2 }, &s), KVB_OK);
+	assert_int_equal(env_start(&a, &(struct env_start){ .keys = k, .n = 2 }, &s), SKV_OK);
 	memcpy(session, s.session, sizeof session);
 	second(&a, &b);
-	assert_int_equal(kvb_core_demote(b.core, 1000, &b.err), KVB_E_NOT_OWNER);
-	kvb_core_tick(b.core);
-	kvb_core_leader(b.core, other, leader, &left);
+	assert_int_equal(skv_core_demote(b.core, 1000, &b.err), SKV_E_NOT_OWNER);
+	skv_core_tick(b.core);
+	skv_core_leader(b.core, other, leader, &left);
 	assert_int_equal(left, 0);
-	kvb_core_leader(a.core, self, other, &left);
+	skv_core_leader(a.core, self, other, &left);
 	assert_string_equal(self, other);
 	assert_string_equal(self, leader);
 	assert_in_range(left, 1, 2000);
 
-	assert_int_equal(kvb_core_demote(a.core, 60000, &a.err), KVB_OK);
-	assert_int_equal(kvb_core_may_answer(a.core), KVB_E_NOT_OWNER);
-	assert_int_equal(kvb_core_demote(a.core, 60000, &a.err), KVB_E_NOT_OWNER);
-	kvb_core_tick(a.core);
-	kvb_core_leader(a.core, self, leader, &left);
+	assert_int_equal(skv_core_demote(a.core, 60000, &a.err), SKV_OK);
+	assert_int_equal(skv_core_may_answer(a.core), SKV_E_NOT_OWNER);
+	assert_int_equal(skv_core_demote(a.core, 60000, &a.err), SKV_E_NOT_OWNER);
+	skv_core_tick(a.core);
+	skv_core_leader(a.core, self, leader, &left);
 	assert_string_equal(leader, ""); /* nobody yet */
 	assert_int_equal(left, 0);
-	kvb_core_tick(b.core);
-	assert_int_equal(kvb_core_wait_ready(b.core, 10000), KVB_OK);
-	assert_int_equal(env_finish(&b, session, NULL, 0, &f), KVB_OK);
-	kvb_core_tick(a.core);
-	kvb_core_leader(a.core, self, leader, &left);
-	kvb_core_leader(b.core, self, other, &left);
+	skv_core_tick(b.core);
+	assert_int_equal(skv_core_wait_ready(b.core, 10000), SKV_OK);
+	assert_int_equal(env_finish(&b, session, NULL, 0, &f), SKV_OK);
+	skv_core_tick(a.core);
+	skv_core_leader(a.core, self, leader, &left);
+	skv_core_leader(b.core, self, other, &left);
 	assert_string_equal(leader, other);
 
 	env_shutdown(&b); /* nobody leads now, but `a` still stays out */
 	env_destroy(&b);
-	kvb_core_tick(a.core);
-	assert_int_equal(kvb_core_state_get(a.core), KVB_CORE_STANDBY);
+	skv_core_tick(a.core);
+	assert_int_equal(skv_core_state_get(a.core), SKV_CORE_STANDBY);
 	env_advance(&a, 60000);
-	assert_int_equal(kvb_core_wait_ready(a.core, 10000), KVB_OK);
-	kvb_core_tick(a.core);
+	assert_int_equal(skv_core_wait_ready(a.core, 10000), SKV_OK);
+	skv_core_tick(a.core);
 	assert_int_equal(env_match(&a, k, 2), 2);
-	assert_int_equal(kvb_core_owner_seen_ms(a.core), kvb_wall_ms(&a.clock.clock));
+	assert_int_equal(skv_core_owner_seen_ms(a.core), skv_wall_ms(&a.clock.clock));
 	env_check(&a);
 	env_destroy(&a);
 }
@@ -160,21 +160,21 @@ struct machine {
 };
 
 /* A machine with a real directory as storage. */
-static void boot(struct machine *m, enum kvb_durability durability)
+static void boot(struct machine *m, enum skv_durability durability)
 {
-	struct kvb_storage_spec st = { .name = "s", .type = "file", .root = m->root, .capacity = 1024 * KB,
+	struct skv_storage_spec st = { .name = "s", .type = "file", .root = m->root, .capacity = 1024 * KB,
 				       .unit = 64 * KB, .file_size = 1024 * KB, .enabled = true };
-	struct kvb_spec spec = { "kv", 4 * KB };
+	struct skv_spec spec = { "kv", 4 * KB };
 
-	snprintf(m->root, sizeof m->root, "/tmp/kvb-owner-XXXXXX");
+	snprintf(m->root, sizeof m->root, "/tmp/skv-owner-XXXXXX");
 	assert_non_null(mkdtemp(m->root));
 	env_init(&m->e);
 	m->e.o.boot_id = BOOT_A;
 	m->e.store_options.durability = durability;
 	env_open(&m->e);
-	assert_int_equal(kvb_core_storage_put(m->e.core, &st, NULL, &m->e.err), KVB_OK);
-	assert_int_equal(env_group(&m->e, "g", 0, "s"), KVB_OK);
-	assert_int_equal(env_instance(&m->e, "i", "g", &spec, 1), KVB_OK);
+	assert_int_equal(skv_core_storage_put(m->e.core, &st, NULL, &m->e.err), SKV_OK);
+	assert_int_equal(env_group(&m->e, "g", 0, "s"), SKV_OK);
+	assert_int_equal(env_instance(&m->e, "i", "g", &spec, 1), SKV_OK);
 }
 
 static void power_off(struct machine *m)
@@ -192,26 +192,26 @@ static void power_off(struct machine *m)
 	rmdir(m->root);
 }
 
-static void put_summed(struct env *e, const struct kvb_key *k)
+static void put_summed(struct env *e, const struct skv_key *k)
 {
-	struct kvb_start_res s;
-	struct kvb_finish_res f;
+	struct skv_start_res s;
+	struct skv_finish_res f;
 	uint64_t sum = 7;
 	char session[33];
 
-	assert_int_equal(env_start(e, &(struct env_start){ .keys = k, .n = 1 }, &s), KVB_OK);
+	assert_int_equal(env_start(e, &(struct env_start){ .keys = k, .n = 1 }, &s), SKV_OK);
 	memcpy(session, s.session, sizeof session);
-	assert_int_equal(env_finish(e, session, &sum, 1, &f), KVB_OK);
+	assert_int_equal(env_finish(e, session, &sum, 1, &f), SKV_OK);
 }
 
 static void power_loss_drops_blocks_without_checksum(void **state)
 {
 	struct machine m;
-	struct kvb_key k[2];
-	struct kvb_lookup_res r;
+	struct skv_key k[2];
+	struct skv_lookup_res r;
 
 	(void)state;
-	boot(&m, KVB_DURABILITY_FULL);
+	boot(&m, SKV_DURABILITY_FULL);
 	env_keys(k, 2, 1, 1);
 	put_summed(&m.e, &k[0]);
 	env_put(&m.e, &k[1], 1);
@@ -221,7 +221,7 @@ static void power_loss_drops_blocks_without_checksum(void **state)
 	env_crash(&m.e); /* of the machine */
 	m.e.o.boot_id = BOOT_B;
 	env_open(&m.e);
-	assert_int_equal(env_lookup(&m.e, k, 2, KVB_LOOKUP_BATCH, 0, &r), KVB_OK);
+	assert_int_equal(env_lookup(&m.e, k, 2, SKV_LOOKUP_BATCH, 0, &r), SKV_OK);
 	assert_true(r.hit[0] && !r.hit[1]);
 	env_check(&m.e);
 	env_shutdown(&m.e); /* a clean stop, then a boot: nothing is dropped */
@@ -235,15 +235,15 @@ static void power_loss_drops_blocks_without_checksum(void **state)
  * early, and a writer that we forgot may still write into a slot that looks free. */
 static void power_loss_in_normal_freezes_free_slots(void **state)
 {
-	struct kvb_key k[2];
-	struct kvb_start_res s;
+	struct skv_key k[2];
+	struct skv_start_res s;
 
 	(void)state;
 	for (int normal = 0; normal <= 1; normal++) {
 		struct machine m;
 		int rc;
 
-		boot(&m, normal ? KVB_DURABILITY_NORMAL : KVB_DURABILITY_FULL);
+		boot(&m, normal ? SKV_DURABILITY_NORMAL : SKV_DURABILITY_FULL);
 		env_keys(k, 2, 1, 1);
 		put_summed(&m.e, &k[0]);
 		env_crash(&m.e);
@@ -251,12 +251,12 @@ static void power_loss_in_normal_freezes_free_slots(void **state)
 		env_open(&m.e);
 		rc = env_start(&m.e, &(struct env_start){ .keys = k + 1, .n = 1 }, &s);
 		if (normal)
-			assert_int_equal(rc, KVB_E_NO_SPACE);
+			assert_int_equal(rc, SKV_E_NO_SPACE);
 		else
-			assert_int_equal(rc, KVB_OK);
+			assert_int_equal(rc, SKV_OK);
 		env_advance(&m.e, m.e.o.session_max_ms + m.e.o.grace_ms + 1);
 		if (normal)
-			assert_int_equal(env_start(&m.e, &(struct env_start){ .keys = k + 1, .n = 1 }, &s), KVB_OK);
+			assert_int_equal(env_start(&m.e, &(struct env_start){ .keys = k + 1, .n = 1 }, &s), SKV_OK);
 		power_off(&m);
 	}
 }
@@ -265,28 +265,28 @@ static void power_loss_in_normal_freezes_free_slots(void **state)
 static void leases_outlive_a_reboot(void **state)
 {
 	struct machine m;
-	struct kvb_key k[240], more;
-	struct kvb_lookup_res r;
-	struct kvb_start_res s;
+	struct skv_key k[240], more;
+	struct skv_lookup_res r;
+	struct skv_start_res s;
 
 	(void)state;
-	boot(&m, KVB_DURABILITY_FULL);
+	boot(&m, SKV_DURABILITY_FULL);
 	env_keys(k, 240, 1, 1);
 	for (int i = 0; i < 240; i++)
 		put_summed(&m.e, &k[i]);
-	assert_int_equal(env_lookup(&m.e, k, 240, KVB_LOOKUP_PREFIX, 10000, &r), KVB_OK);
+	assert_int_equal(env_lookup(&m.e, k, 240, SKV_LOOKUP_PREFIX, 10000, &r), SKV_OK);
 	env_crash(&m.e);
 	m.e.o.boot_id = BOOT_B;
 	env_open(&m.e);
 	for (int i = 0; i < 20; i++) { /* what was free is soon gone; what was leased is not given */
-		more = (struct kvb_key){ 9, 100 + (uint64_t)i };
-		if (env_start(&m.e, &(struct env_start){ .keys = &more, .n = 1 }, &s) != KVB_OK)
+		more = (struct skv_key){ 9, 100 + (uint64_t)i };
+		if (env_start(&m.e, &(struct env_start){ .keys = &more, .n = 1 }, &s) != SKV_OK)
 			break;
 	}
 	assert_int_equal(env_match(&m.e, k, 240), 240);
 	env_advance(&m.e, 21000);
-	more = (struct kvb_key){ 9, 200 };
-	assert_int_equal(env_start(&m.e, &(struct env_start){ .keys = &more, .n = 1 }, &s), KVB_OK);
+	more = (struct skv_key){ 9, 200 };
+	assert_int_equal(env_start(&m.e, &(struct env_start){ .keys = &more, .n = 1 }, &s), SKV_OK);
 	power_off(&m);
 }
 

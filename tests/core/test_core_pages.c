@@ -7,14 +7,14 @@
 #include <stdio.h>
 #include <string.h>
 
-#include <kvb/mem.h>
+#include <skv/mem.h>
 
 #define MAX 64u
 #define NONE UINT64_MAX
 
 /* What a reserve of keys {hi, first}... was answered. */
 struct reserved {
-	struct kvb_key key[MAX];
+	struct skv_key key[MAX];
 	uint64_t page[MAX]; /* NONE = not to be written */
 	uint8_t outcome[MAX];
 	uint32_t n, n_write;
@@ -22,7 +22,7 @@ struct reserved {
 
 static int reserve_as(struct env *e, uint64_t hi, uint32_t n, struct env_start as, struct reserved *r)
 {
-	struct kvb_start_res res;
+	struct skv_start_res res;
 	int rc;
 
 	memset(r, 0, sizeof *r);
@@ -31,14 +31,14 @@ static int reserve_as(struct env *e, uint64_t hi, uint32_t n, struct env_start a
 	as.n = n;
 	as.anonymous = true;
 	rc = env_start(e, &as, &res);
-	if (rc != KVB_OK)
+	if (rc != SKV_OK)
 		return rc;
 	assert_int_equal(res.n_keys, n);
 	assert_string_equal(res.session, "");
 	for (uint32_t i = 0; i < n; i++) {
 		r->outcome[i] = res.outcome[i];
 		r->page[i] = NONE;
-		if (res.outcome[i] != KVB_START_WRITE && !(res.outcome[i] == KVB_START_EXISTS && as.want_existing))
+		if (res.outcome[i] != SKV_START_WRITE && !(res.outcome[i] == SKV_START_EXISTS && as.want_existing))
 			continue;
 		assert_int_equal(res.loc[i].length, 1);
 		assert_string_equal(res.files.v[res.loc[i].file].type, "external");
@@ -47,25 +47,25 @@ static int reserve_as(struct env *e, uint64_t hi, uint32_t n, struct env_start a
 	}
 	r->n = n;
 	r->n_write = res.n_write;
-	return KVB_OK;
+	return SKV_OK;
 }
 
 static void reserve(struct env *e, uint64_t hi, uint32_t n, struct reserved *r)
 {
 	int rc = reserve_as(e, hi, n, (struct env_start){ .fit = true, .want_existing = true }, r);
 
-	if (rc != KVB_OK)
-		fail_msg("reserve: %s %s", kvb_status_name(rc), e->err.message);
+	if (rc != SKV_OK)
+		fail_msg("reserve: %s %s", skv_status_name(rc), e->err.message);
 }
 
 /* Commits keys [from, to), gives up [to, end). */
-static struct kvb_settle_res settle(struct env *e, const struct reserved *r, uint32_t from, uint32_t to, uint32_t end)
+static struct skv_settle_res settle(struct env *e, const struct reserved *r, uint32_t from, uint32_t to, uint32_t end)
 {
-	struct kvb_settle_req q = { .tenant = "t", .instance = "i", .keys = r->key + from, .offsets = r->page + from,
+	struct skv_settle_req q = { .tenant = "t", .instance = "i", .keys = r->key + from, .offsets = r->page + from,
 				    .n_commit = to - from, .give_up = r->page + to, .n_give_up = end - to };
-	struct kvb_settle_res res;
+	struct skv_settle_res res;
 
-	assert_int_equal(env_settle(e, &q, &res), KVB_OK);
+	assert_int_equal(env_settle(e, &q, &res), SKV_OK);
 	assert_int_equal(res.committed + res.ignored_commits, q.n_commit);
 	assert_int_equal(res.given_up + res.ignored_give_ups, q.n_give_up);
 	return res;
@@ -74,7 +74,7 @@ static struct kvb_settle_res settle(struct env *e, const struct reserved *r, uin
 static uint32_t put(struct env *e, uint64_t hi, uint32_t n)
 {
 	struct reserved r;
-	struct kvb_settle_res res;
+	struct skv_settle_res res;
 
 	reserve(e, hi, n, &r);
 	res = settle(e, &r, 0, n, n);
@@ -84,7 +84,7 @@ static uint32_t put(struct env *e, uint64_t hi, uint32_t n)
 
 static uint32_t found(struct env *e, uint64_t hi, uint32_t n)
 {
-	struct kvb_key k[MAX];
+	struct skv_key k[MAX];
 
 	env_keys(k, n, hi, 1);
 	return env_match(e, k, n);
@@ -100,7 +100,7 @@ static void open_pages(struct env *e, uint64_t pages)
 
 static void expect_used(struct env *e, uint64_t used, uint64_t held, uint64_t sessions)
 {
-	struct kvb_stats st;
+	struct skv_stats st;
 
 	env_check(e);
 	env_stats(e, &st);
@@ -113,14 +113,14 @@ static void expect_used(struct env *e, uint64_t used, uint64_t held, uint64_t se
 
 static void any_capacity_will_do(void **state)
 {
-	struct kvb_storage_spec s = { .name = "s", .type = "external", .root = "", .capacity = 5000, .enabled = true };
-	struct kvb_stats st;
+	struct skv_storage_spec s = { .name = "s", .type = "external", .root = "", .capacity = 5000, .enabled = true };
+	struct skv_stats st;
 	struct env e;
 
 	(void)state;
 	env_init(&e);
 	env_open(&e);
-	assert_int_equal(kvb_core_storage_put(e.core, &s, NULL, &e.err), KVB_OK);
+	assert_int_equal(skv_core_storage_put(e.core, &s, NULL, &e.err), SKV_OK);
 	env_stats(&e, &st);
 	assert_int_equal(st.storages[0].spec.capacity, 5000);
 	assert_int_equal(st.storages[0].spec.unit, 0);
@@ -128,34 +128,34 @@ static void any_capacity_will_do(void **state)
 	assert_int_equal(st.storages[0].file_bytes, 5000);
 	assert_true(st.storages[0].healthy);
 	s.unit = 4096;
-	assert_int_equal(kvb_core_storage_put(e.core, &s, NULL, &e.err), KVB_E_INVALID);
+	assert_int_equal(skv_core_storage_put(e.core, &s, NULL, &e.err), SKV_E_INVALID);
 	assert_string_equal(e.err.field, "unit");
 	s.unit = 0;
 	s.file_size = 4096;
-	assert_int_equal(kvb_core_storage_put(e.core, &s, NULL, &e.err), KVB_E_INVALID);
+	assert_int_equal(skv_core_storage_put(e.core, &s, NULL, &e.err), SKV_E_INVALID);
 	assert_string_equal(e.err.field, "file_size");
 	s.file_size = 0;
 	s.capacity = 1ull << 33;
-	assert_int_equal(kvb_core_storage_put(e.core, &s, NULL, &e.err), KVB_E_INVALID);
+	assert_int_equal(skv_core_storage_put(e.core, &s, NULL, &e.err), SKV_E_INVALID);
 	s.capacity = 4999;
-	assert_int_equal(kvb_core_storage_put(e.core, &s, NULL, &e.err), KVB_E_CONFLICT);
+	assert_int_equal(skv_core_storage_put(e.core, &s, NULL, &e.err), SKV_E_CONFLICT);
 	s.name = "none";
 	s.capacity = 0;
-	assert_int_equal(kvb_core_storage_put(e.core, &s, NULL, &e.err), KVB_OK);
-	assert_int_equal(kvb_core_storage_delete(e.core, "none", &e.err), KVB_OK);
+	assert_int_equal(skv_core_storage_put(e.core, &s, NULL, &e.err), SKV_OK);
+	assert_int_equal(skv_core_storage_delete(e.core, "none", &e.err), SKV_OK);
 	env_destroy(&e);
 }
 
 static void a_storage_grows_and_goes(void **state)
 {
-	struct kvb_storage_spec s = { .name = "s", .type = "external", .root = "", .capacity = 50, .enabled = true };
+	struct skv_storage_spec s = { .name = "s", .type = "external", .root = "", .capacity = 50, .enabled = true };
 	struct reserved r;
 	struct env e;
 
 	(void)state;
 	open_pages(&e, 10);
 	assert_int_equal(put(&e, 1, 10), 10);
-	assert_int_equal(kvb_core_storage_put(e.core, &s, NULL, &e.err), KVB_OK);
+	assert_int_equal(skv_core_storage_put(e.core, &s, NULL, &e.err), SKV_OK);
 	reserve(&e, 2, 40, &r);
 	assert_int_equal(r.n_write, 40);
 	assert_int_equal(found(&e, 1, 10), 10);
@@ -164,9 +164,9 @@ static void a_storage_grows_and_goes(void **state)
 	assert_int_equal(settle(&e, &r, 0, 40, 40).committed, 40);
 	assert_int_equal(found(&e, 1, 10), 10);
 	expect_used(&e, 50, 0, 0);
-	assert_int_equal(kvb_core_instance_delete(e.core, "t", "i", &e.err), KVB_OK);
-	assert_int_equal(kvb_core_group_delete(e.core, "g", &e.err), KVB_OK);
-	assert_int_equal(kvb_core_storage_delete(e.core, "s", &e.err), KVB_OK);
+	assert_int_equal(skv_core_instance_delete(e.core, "t", "i", &e.err), SKV_OK);
+	assert_int_equal(skv_core_group_delete(e.core, "g", &e.err), SKV_OK);
+	assert_int_equal(skv_core_storage_delete(e.core, "s", &e.err), SKV_OK);
 	env_crash(&e);
 	env_open(&e);
 	env_check(&e);
@@ -175,28 +175,28 @@ static void a_storage_grows_and_goes(void **state)
 
 static void pages_have_no_bytes(void **state)
 {
-	struct kvb_spec big = { "page", 2 }, two[2] = { { "a", 1 }, { "b", 1 } };
+	struct skv_spec big = { "page", 2 }, two[2] = { { "a", 1 }, { "b", 1 } };
 	const char *both[2] = { "s", "bytes" };
-	struct kvb_group_spec g = { .name = "both", .storages = both, .n_storages = 2 };
-	struct kvb_key k = { 1, 1 };
+	struct skv_group_spec g = { .name = "both", .storages = both, .n_storages = 2 };
+	struct skv_key k = { 1, 1 };
 	uint64_t place = 0;
-	struct kvb_start_res res;
+	struct skv_start_res res;
 	struct env e;
 
 	(void)state;
 	open_pages(&e, 10);
-	assert_int_equal(env_instance(&e, "big", "g", &big, 1), KVB_E_INVALID);
+	assert_int_equal(env_instance(&e, "big", "g", &big, 1), SKV_E_INVALID);
 	assert_string_equal(e.err.field, "specs[0].size");
-	assert_int_equal(env_storage(&e, "bytes", 1 << 20, 65536), KVB_OK);
-	assert_int_equal(kvb_core_group_put(e.core, &g, NULL, NULL, &e.err), KVB_E_INVALID);
+	assert_int_equal(env_storage(&e, "bytes", 1 << 20, 65536), SKV_OK);
+	assert_int_equal(skv_core_group_put(e.core, &g, NULL, NULL, &e.err), SKV_E_INVALID);
 	assert_string_equal(e.err.field, "storages");
-	assert_int_equal(env_instance(&e, "two", "g", two, 2), KVB_OK);
+	assert_int_equal(env_instance(&e, "two", "g", two, 2), SKV_OK);
 	assert_int_equal(env_start(&e, &(struct env_start){ .instance = "two", .keys = &k, .n = 1, .fit = true }, &res),
-			 KVB_E_UNSUPPORTED);
+			 SKV_E_UNSUPPORTED);
 	assert_int_equal(env_start(&e, &(struct env_start){ .instance = "two", .keys = &k, .n = 1, .places = &place }, &res),
-			 KVB_E_UNSUPPORTED);
+			 SKV_E_UNSUPPORTED);
 	assert_int_equal(env_start(&e, &(struct env_start){ .keys = &k, .n = 1, .anonymous = true, .request_id = "r" }, &res),
-			 KVB_E_INVALID);
+			 SKV_E_INVALID);
 	assert_string_equal(e.err.field, "request_id");
 	env_destroy(&e);
 }
@@ -208,7 +208,7 @@ static void on_done(void *ctx, int status) { *(int *)ctx = status; }
 static void pages_are_settled_one_by_one(void **state)
 {
 	struct reserved r, again;
-	struct kvb_settle_res s;
+	struct skv_settle_res s;
 	struct env e;
 
 	(void)state;
@@ -225,7 +225,7 @@ static void pages_are_settled_one_by_one(void **state)
 	assert_int_equal(s.committed + s.given_up, 0);
 	reserve(&e, 1, 10, &again);
 	for (uint32_t i = 0; i < 10; i++) {
-		assert_int_equal(again.outcome[i], i < 4 ? KVB_START_EXISTS : i < 6 ? KVB_START_WRITE : KVB_START_BUSY);
+		assert_int_equal(again.outcome[i], i < 4 ? SKV_START_EXISTS : i < 6 ? SKV_START_WRITE : SKV_START_BUSY);
 		assert_true(i >= 4 || again.page[i] == r.page[i]);
 	}
 	s = settle(&e, &r, 6, 10, 10);
@@ -244,8 +244,8 @@ static void what_is_not_as_said_is_ignored(void **state)
 {
 	struct reserved a, b, wrong;
 	uint64_t odd[] = { 99, 100, UINT64_MAX };
-	struct kvb_settle_req q = { .tenant = "t", .instance = "i", .give_up = odd, .n_give_up = 3 };
-	struct kvb_settle_res s;
+	struct skv_settle_req q = { .tenant = "t", .instance = "i", .give_up = odd, .n_give_up = 3 };
+	struct skv_settle_res s;
 	struct env e;
 
 	(void)state;
@@ -262,7 +262,7 @@ static void what_is_not_as_said_is_ignored(void **state)
 	wrong.key[2] = a.key[3];
 	s = settle(&e, &wrong, 0, 4, 4);
 	assert_int_equal(s.committed, 1); /* the same twice */
-	assert_int_equal(env_settle(&e, &q, &s), KVB_OK);
+	assert_int_equal(env_settle(&e, &q, &s), SKV_OK);
 	assert_int_equal(s.given_up, 0);
 	wrong = a;
 	wrong.page[0] = a.page[3]; /* is a key's page by now */
@@ -270,13 +270,13 @@ static void what_is_not_as_said_is_ignored(void **state)
 	wrong.page[1] = wrong.page[2]; /* twice */
 	assert_int_equal(settle(&e, &wrong, 0, 0, 3).given_up, 1);
 	q.instance = "nobody";
-	assert_int_equal(env_settle(&e, &q, &s), KVB_E_NOT_FOUND);
+	assert_int_equal(env_settle(&e, &q, &s), SKV_E_NOT_FOUND);
 	q.instance = "i";
-	q.n_give_up = KVB_MAX_KEYS + 1;
-	assert_int_equal(env_settle(&e, &q, &s), KVB_E_TOO_LARGE);
+	q.n_give_up = SKV_MAX_KEYS + 1;
+	assert_int_equal(env_settle(&e, &q, &s), SKV_E_TOO_LARGE);
 	assert_string_equal(e.err.field, "give_up");
-	q.n_commit = KVB_MAX_KEYS + 1;
-	assert_int_equal(env_settle(&e, &q, &s), KVB_E_TOO_LARGE);
+	q.n_commit = SKV_MAX_KEYS + 1;
+	assert_int_equal(env_settle(&e, &q, &s), SKV_E_TOO_LARGE);
 	assert_string_equal(e.err.field, "keys");
 	env_check(&e);
 	env_destroy(&e);
@@ -286,34 +286,34 @@ static void what_is_not_as_said_is_ignored(void **state)
 static void a_repeat_waits_for_the_first(void **state)
 {
 	struct call {
-		struct kvb_settle_res res;
+		struct skv_settle_res res;
 		int status;
 	} first, second;
-	struct kvb_done one = { on_done, &first.status }, two = { on_done, &second.status };
-	struct kvb_settle_req q = { .tenant = "t", .instance = "i" };
-	struct kvb_error err = { 0 };
-	struct kvb_arena arena;
+	struct skv_done one = { on_done, &first.status }, two = { on_done, &second.status };
+	struct skv_settle_req q = { .tenant = "t", .instance = "i" };
+	struct skv_error err = { 0 };
+	struct skv_arena arena;
 	struct reserved r;
 	struct env e;
 
 	(void)state;
 	open_pages(&e, 100);
 	reserve(&e, 1, 4, &r);
-	kvb_arena_init(&arena);
+	skv_arena_init(&arena);
 	first.status = second.status = 77;
 	q.keys = r.key;
 	q.offsets = r.page;
 	q.n_commit = 2;
 	q.give_up = r.page + 2;
 	q.n_give_up = 1;
-	assert_int_equal(kvb_core_settle(e.core, &q, &first.res, &arena, &err, &one), KVB_PENDING);
-	assert_int_equal(kvb_core_settle(e.core, &q, &second.res, &arena, &err, &two), KVB_PENDING);
+	assert_int_equal(skv_core_settle(e.core, &q, &first.res, &arena, &err, &one), SKV_PENDING);
+	assert_int_equal(skv_core_settle(e.core, &q, &second.res, &arena, &err, &two), SKV_PENDING);
 	env_check(&e);
 	assert_int_equal(found(&e, 1, 4), 0); /* nothing is visible before it is durable */
 	while (second.status == 77)
-		kvb_core_tick(e.core);
-	assert_int_equal(first.status, KVB_OK);
-	assert_int_equal(second.status, KVB_OK);
+		skv_core_tick(e.core);
+	assert_int_equal(first.status, SKV_OK);
+	assert_int_equal(second.status, SKV_OK);
 	assert_int_equal(first.res.committed, 2);
 	assert_int_equal(first.res.given_up, 1);
 	assert_int_equal(second.res.committed + second.res.given_up, 0);
@@ -321,7 +321,7 @@ static void a_repeat_waits_for_the_first(void **state)
 	assert_int_equal(second.res.ignored_give_ups, 1);
 	assert_int_equal(found(&e, 1, 4), 2);
 	expect_used(&e, 3, 1, 1);
-	kvb_arena_destroy(&arena);
+	skv_arena_destroy(&arena);
 	env_destroy(&e);
 }
 
@@ -333,7 +333,7 @@ static void a_reservation_expires(void **state)
 
 	(void)state;
 	open_pages(&e, 10);
-	assert_int_equal(reserve_as(&e, 1, 10, (struct env_start){ .deadline_ms = 4000, .grace_ms = 60000 }, &r), KVB_OK);
+	assert_int_equal(reserve_as(&e, 1, 10, (struct env_start){ .deadline_ms = 4000, .grace_ms = 60000 }, &r), SKV_OK);
 	assert_int_equal(settle(&e, &r, 0, 3, 4).given_up, 1);
 	expect_used(&e, 9, 1, 1);
 	env_advance(&e, 3900);
@@ -353,9 +353,9 @@ static void a_reservation_expires(void **state)
 /* Its settling is on its way when the deadline comes; and a failed one leaves all as it was. */
 static void settling_keeps_from_expiring(void **state)
 {
-	struct kvb_fault fail = { .kind = KVB_FAULT_ERROR, .call = "append", .at = 1, .times = 1, .status = KVB_E_STORE_IO };
-	struct kvb_settle_req q = { .tenant = "t", .instance = "i" };
-	struct kvb_settle_res res;
+	struct skv_fault fail = { .kind = SKV_FAULT_ERROR, .call = "append", .at = 1, .times = 1, .status = SKV_E_STORE_IO };
+	struct skv_settle_req q = { .tenant = "t", .instance = "i" };
+	struct skv_settle_res res;
 	struct reserved r;
 	struct env e;
 
@@ -368,14 +368,14 @@ static void settling_keeps_from_expiring(void **state)
 	q.keys = r.key;
 	q.offsets = r.page;
 	q.n_commit = 4;
-	kvb_fault_store_set(e.store, &fail);
-	assert_int_equal(env_settle(&e, &q, &res), KVB_E_STORE_IO);
+	skv_fault_store_set(e.store, &fail);
+	assert_int_equal(env_settle(&e, &q, &res), SKV_E_STORE_IO);
 	expect_used(&e, 4, 0, 1);
-	kvb_fault_store_set(e.store, &fail);
+	skv_fault_store_set(e.store, &fail);
 	q.n_commit = 0;
 	q.give_up = r.page;
 	q.n_give_up = 4;
-	assert_int_equal(env_settle(&e, &q, &res), KVB_E_STORE_IO);
+	assert_int_equal(env_settle(&e, &q, &res), SKV_E_STORE_IO);
 	expect_used(&e, 4, 0, 1);
 	assert_int_equal(settle(&e, &r, 0, 4, 4).committed, 4);
 	expect_used(&e, 4, 0, 0);
@@ -394,19 +394,19 @@ static void what_fits_is_taken(void **state)
 	e.o.open_percent = 50;
 	env_open(&e);
 	env_make_pages(&e, 40);
-	assert_int_equal(reserve_as(&e, 1, 60, (struct env_start){ 0 }, &r), KVB_E_TOO_LARGE);
+	assert_int_equal(reserve_as(&e, 1, 60, (struct env_start){ 0 }, &r), SKV_E_TOO_LARGE);
 	reserve(&e, 1, 60, &r); /* more than there are at all */
 	assert_int_equal(r.n_write, 20);
 	for (uint32_t i = 0; i < 60; i++)
-		assert_int_equal(r.outcome[i], i < 20 ? KVB_START_WRITE : KVB_START_NO_ROOM);
+		assert_int_equal(r.outcome[i], i < 20 ? SKV_START_WRITE : SKV_START_NO_ROOM);
 	settle(&e, &r, 0, 20, 20);
 	reserve(&e, 1, 60, &r);
 	assert_int_equal(r.n_write, 20);
 	for (uint32_t i = 0; i < 60; i++)
-		assert_int_equal(r.outcome[i], i < 20 ? KVB_START_EXISTS : i < 40 ? KVB_START_WRITE : KVB_START_NO_ROOM);
+		assert_int_equal(r.outcome[i], i < 20 ? SKV_START_EXISTS : i < 40 ? SKV_START_WRITE : SKV_START_NO_ROOM);
 	reserve(&e, 2, 1, &r); /* as many are open as may be */
 	assert_int_equal(r.n_write, 0);
-	assert_int_equal(r.outcome[0], KVB_START_NO_ROOM);
+	assert_int_equal(r.outcome[0], SKV_START_NO_ROOM);
 	env_check(&e);
 	env_destroy(&e);
 }
@@ -420,17 +420,17 @@ static void all_is_taken_or_nothing(void **state)
 	(void)state;
 	open_pages(&e, 10);
 	put(&e, 1, 2);
-	assert_int_equal(reserve_as(&e, 1, 3, whole, &r), KVB_OK);
+	assert_int_equal(reserve_as(&e, 1, 3, whole, &r), SKV_OK);
 	assert_int_equal(r.n_write, 1);
-	assert_int_equal(reserve_as(&e, 1, 5, whole, &r), KVB_OK); /* the third is being written */
+	assert_int_equal(reserve_as(&e, 1, 5, whole, &r), SKV_OK); /* the third is being written */
 	assert_int_equal(r.n_write, 0);
-	assert_int_equal(r.outcome[1], KVB_START_EXISTS);
-	assert_int_equal(r.outcome[2], KVB_START_BUSY);
-	assert_int_equal(r.outcome[4], KVB_START_NO_ROOM);
-	assert_int_equal(reserve_as(&e, 2, 10, whole, &r), KVB_OK); /* nine at most could be had */
+	assert_int_equal(r.outcome[1], SKV_START_EXISTS);
+	assert_int_equal(r.outcome[2], SKV_START_BUSY);
+	assert_int_equal(r.outcome[4], SKV_START_NO_ROOM);
+	assert_int_equal(reserve_as(&e, 2, 10, whole, &r), SKV_OK); /* nine at most could be had */
 	assert_int_equal(r.n_write, 0);
 	for (uint32_t i = 0; i < 10; i++)
-		assert_int_equal(r.outcome[i], KVB_START_NO_ROOM);
+		assert_int_equal(r.outcome[i], SKV_START_NO_ROOM);
 	assert_int_equal(found(&e, 1, 2), 2);
 	expect_used(&e, 3, 0, 1);
 	env_destroy(&e);
@@ -439,13 +439,13 @@ static void all_is_taken_or_nothing(void **state)
 /* The same keys as a chain and loose: the last of them is used, and room is made for three. */
 static void loose_keys_go_by_their_own_use(bool loose, bool crash, uint32_t *kept)
 {
-	struct kvb_lookup_res res;
+	struct skv_lookup_res res;
 	struct reserved r;
-	struct kvb_key k[8];
+	struct skv_key k[8];
 	struct env e;
 
 	open_pages(&e, 8);
-	assert_int_equal(reserve_as(&e, 1, 8, (struct env_start){ .fit = true, .loose = loose }, &r), KVB_OK);
+	assert_int_equal(reserve_as(&e, 1, 8, (struct env_start){ .fit = true, .loose = loose }, &r), SKV_OK);
 	if (crash) {
 		env_crash(&e);
 		env_open(&e);
@@ -453,7 +453,7 @@ static void loose_keys_go_by_their_own_use(bool loose, bool crash, uint32_t *kep
 	assert_int_equal(settle(&e, &r, 0, 8, 8).committed, 8);
 	env_keys(k, 8, 1, 1);
 	env_advance(&e, 100);
-	assert_int_equal(env_lookup(&e, k + 7, 1, KVB_LOOKUP_BATCH, 0, &res), KVB_OK);
+	assert_int_equal(env_lookup(&e, k + 7, 1, SKV_LOOKUP_BATCH, 0, &res), SKV_OK);
 	assert_int_equal(res.matched, 1);
 	env_advance(&e, 100);
 	reserve(&e, 2, 3, &r);
@@ -481,7 +481,7 @@ static void imported_keys_are_no_chain(void **state)
 /* Keys of the request itself stay while room is made for the others; leased pages stay anyway. */
 static void a_full_storage_evicts(void **state)
 {
-	struct kvb_lookup_res l;
+	struct skv_lookup_res l;
 	struct reserved r;
 	struct env e;
 	uint64_t now;
@@ -494,21 +494,21 @@ static void a_full_storage_evicts(void **state)
 	}
 	reserve(&e, 1, 20, &r); /* the oldest ten are asked for again */
 	assert_int_equal(r.n_write, 10);
-	assert_int_equal(r.outcome[0], KVB_START_EXISTS);
+	assert_int_equal(r.outcome[0], SKV_START_EXISTS);
 	settle(&e, &r, 10, 20, 20);
 	assert_int_equal(found(&e, 1, 20), 20);
 	assert_int_equal(found(&e, 2, 10), 0);
 	assert_int_equal(found(&e, 3, 10), 10);
-	assert_int_equal(env_lookup(&e, r.key, 20, KVB_LOOKUP_PREFIX, 5000, &l), KVB_OK);
+	assert_int_equal(env_lookup(&e, r.key, 20, SKV_LOOKUP_PREFIX, 5000, &l), SKV_OK);
 	assert_int_equal(l.matched, 20);
-	now = kvb_now_ms(e.o.clock);
+	now = skv_now_ms(e.o.clock);
 	reserve(&e, 4, 15, &r);
 	assert_int_equal(r.n_write, 10); /* and nothing was waited for */
-	assert_true(kvb_now_ms(e.o.clock) - now < 200);
+	assert_true(skv_now_ms(e.o.clock) - now < 200);
 	assert_int_equal(found(&e, 1, 20), 20);
 	reserve(&e, 5, 5, &r);
 	assert_int_equal(r.n_write, 0);
-	assert_true(kvb_now_ms(e.o.clock) - now < 200);
+	assert_true(skv_now_ms(e.o.clock) - now < 200);
 	expect_used(&e, 30, 0, 1);
 	env_destroy(&e);
 }
@@ -527,19 +527,19 @@ static void a_start_keeps_what_it_found(void **state)
 	reserve(&e, 1, 4, &r);
 	assert_int_equal(r.n_write, 0);
 	for (uint32_t i = 0; i < 4; i++)
-		assert_int_equal(r.outcome[i], i < 2 ? KVB_START_EXISTS : KVB_START_NO_ROOM);
+		assert_int_equal(r.outcome[i], i < 2 ? SKV_START_EXISTS : SKV_START_NO_ROOM);
 	assert_int_equal(found(&e, 1, 2), 2);
 	reserve(&e, 3, 2, &r); /* for others they may go */
 	assert_int_equal(r.n_write, 2);
 	env_check(&e);
 	env_destroy(&e);
 	open_pages(&e, 100); /* the same with a quota of the group */
-	assert_int_equal(env_group(&e, "g", 4, "s"), KVB_OK);
+	assert_int_equal(env_group(&e, "g", 4, "s"), SKV_OK);
 	assert_int_equal(put(&e, 1, 2), 2);
 	reserve(&e, 2, 2, &other);
 	reserve(&e, 1, 4, &r);
 	assert_int_equal(r.n_write, 0);
-	assert_int_equal(r.outcome[1], KVB_START_EXISTS);
+	assert_int_equal(r.outcome[1], SKV_START_EXISTS);
 	env_check(&e);
 	env_destroy(&e);
 }
@@ -547,7 +547,7 @@ static void a_start_keeps_what_it_found(void **state)
 /* With the manager's own shares of what may be open, and leased. */
 static void the_smallest_storages_work(void **state)
 {
-	struct kvb_lookup_res l;
+	struct skv_lookup_res l;
 	struct reserved r;
 	struct env e;
 
@@ -561,7 +561,7 @@ static void the_smallest_storages_work(void **state)
 		reserve(&e, 1, 4, &r);
 		assert_int_equal(r.n_write, (pages + 1) / 2);
 		settle(&e, &r, 0, r.n_write, r.n_write);
-		assert_int_equal(env_lookup(&e, r.key, 1, KVB_LOOKUP_PREFIX, 5000, &l), KVB_OK);
+		assert_int_equal(env_lookup(&e, r.key, 1, SKV_LOOKUP_PREFIX, 5000, &l), SKV_OK);
 		assert_int_equal(l.lease_ms, 5000);
 		env_destroy(&e);
 	}
@@ -588,21 +588,21 @@ static void a_storage_may_be_full(void **state)
 
 static void a_quota_of_pages_binds(void **state)
 {
-	struct kvb_type_quota quota = { "external", 15, 0 };
+	struct skv_type_quota quota = { "external", 15, 0 };
 	const char *s = "s";
-	struct kvb_group_spec g = { .name = "g", .capacity = 20, .storages = &s, .n_storages = 1 };
-	struct kvb_lookup_res l;
+	struct skv_group_spec g = { .name = "g", .capacity = 20, .storages = &s, .n_storages = 1 };
+	struct skv_lookup_res l;
 	struct reserved r;
 	struct env e;
 
 	(void)state;
 	open_pages(&e, 100);
-	assert_int_equal(kvb_core_group_put(e.core, &g, NULL, NULL, &e.err), KVB_OK);
+	assert_int_equal(skv_core_group_put(e.core, &g, NULL, NULL, &e.err), SKV_OK);
 	reserve(&e, 1, 30, &r);
 	assert_int_equal(r.n_write, 20);
 	settle(&e, &r, 0, 20, 20);
 	assert_int_equal(put(&e, 2, 12), 12); /* evicts */
-	assert_int_equal(env_lookup(&e, r.key, 8, KVB_LOOKUP_BATCH, 5000, &l), KVB_OK);
+	assert_int_equal(env_lookup(&e, r.key, 8, SKV_LOOKUP_BATCH, 5000, &l), SKV_OK);
 	assert_int_equal(l.matched, 8);
 	reserve(&e, 3, 30, &r);
 	assert_int_equal(r.n_write, 12);
@@ -610,13 +610,13 @@ static void a_quota_of_pages_binds(void **state)
 	g.capacity = 0;
 	g.quotas = &quota;
 	g.n_quotas = 1;
-	assert_int_equal(kvb_core_group_put(e.core, &g, NULL, NULL, &e.err), KVB_OK);
+	assert_int_equal(skv_core_group_put(e.core, &g, NULL, NULL, &e.err), SKV_OK);
 	reserve(&e, 4, 30, &r);
 	assert_int_equal(r.n_write, 7);
 	settle(&e, &r, 0, 7, 7);
 	g.n_quotas = 0;
 	g.max_blocks = 18;
-	assert_int_equal(kvb_core_group_put(e.core, &g, NULL, NULL, &e.err), KVB_OK);
+	assert_int_equal(skv_core_group_put(e.core, &g, NULL, NULL, &e.err), SKV_OK);
 	reserve(&e, 5, 30, &r);
 	assert_int_equal(r.n_write, 3);
 	env_check(&e);
@@ -625,36 +625,36 @@ static void a_quota_of_pages_binds(void **state)
 
 static void a_disabled_storage_is_an_error(void **state)
 {
-	struct kvb_storage_spec s = { .name = "s", .type = "external", .root = "", .capacity = 10 };
+	struct skv_storage_spec s = { .name = "s", .type = "external", .root = "", .capacity = 10 };
 	struct reserved r;
 	struct env e;
 
 	(void)state;
 	open_pages(&e, 10);
-	assert_int_equal(kvb_core_storage_put(e.core, &s, NULL, &e.err), KVB_OK);
-	assert_int_equal(reserve_as(&e, 1, 4, (struct env_start){ .fit = true }, &r), KVB_E_UNAVAILABLE);
+	assert_int_equal(skv_core_storage_put(e.core, &s, NULL, &e.err), SKV_OK);
+	assert_int_equal(reserve_as(&e, 1, 4, (struct env_start){ .fit = true }, &r), SKV_E_UNAVAILABLE);
 	env_destroy(&e);
 }
 
 static void places_are_taken_if_they_are_free(void **state)
 {
 	const uint64_t places[] = { 7, 3, 3, 10, 0, UINT64_MAX, 9, 5 };
-	const uint8_t expect[] = { KVB_START_WRITE, KVB_START_WRITE, KVB_START_NO_ROOM, KVB_START_NO_ROOM, KVB_START_WRITE,
-				   KVB_START_NO_ROOM, KVB_START_WRITE, KVB_START_WRITE };
+	const uint8_t expect[] = { SKV_START_WRITE, SKV_START_WRITE, SKV_START_NO_ROOM, SKV_START_NO_ROOM, SKV_START_WRITE,
+				   SKV_START_NO_ROOM, SKV_START_WRITE, SKV_START_WRITE };
 	struct reserved r;
 	struct env e;
 
 	(void)state;
 	open_pages(&e, 10);
-	assert_int_equal(reserve_as(&e, 1, 8, (struct env_start){ .places = places, .fit = true }, &r), KVB_OK);
+	assert_int_equal(reserve_as(&e, 1, 8, (struct env_start){ .places = places, .fit = true }, &r), SKV_OK);
 	assert_int_equal(r.n_write, 5);
 	for (uint32_t i = 0; i < 8; i++) {
 		assert_int_equal(r.outcome[i], expect[i]);
-		assert_true(r.page[i] == (expect[i] == KVB_START_WRITE ? places[i] : NONE));
+		assert_true(r.page[i] == (expect[i] == SKV_START_WRITE ? places[i] : NONE));
 	}
 	settle(&e, &r, 0, 2, 2);
 	assert_int_equal(settle(&e, &r, 7, 7, 8).given_up, 1); /* 5 is held now: it does not give way */
-	assert_int_equal(reserve_as(&e, 2, 8, (struct env_start){ .places = places }, &r), KVB_OK);
+	assert_int_equal(reserve_as(&e, 2, 8, (struct env_start){ .places = places }, &r), SKV_OK);
 	assert_int_equal(r.n_write, 0);
 	env_crash(&e);
 	env_open(&e);
@@ -680,16 +680,16 @@ static void restart(struct env *e, bool clean)
 /* What fsck says of the store while nobody runs on it. */
 static void check_offline(struct env *e, uint64_t used, uint64_t held, uint64_t sessions)
 {
-	struct kvb_fsck_report r;
-	struct kvb_store *s;
+	struct skv_fsck_report r;
+	struct skv_store *s;
 
-	assert_int_equal(kvb_store_open(e->ops, &e->store_options, &s, &e->err), KVB_OK);
-	assert_int_equal(kvb_core_fsck(s, true, NULL, NULL, NULL, &r, &e->err), KVB_OK);
+	assert_int_equal(skv_store_open(e->ops, &e->store_options, &s, &e->err), SKV_OK);
+	assert_int_equal(skv_core_fsck(s, true, NULL, NULL, NULL, &r, &e->err), SKV_OK);
 	assert_int_equal(r.problems, 0);
 	assert_int_equal(r.used_slots, used);
 	assert_int_equal(r.held_slots, held);
 	assert_int_equal(r.sessions, sessions);
-	kvb_store_close(s);
+	skv_store_close(s);
 }
 
 static void fsck_knows_pages(void **state)
@@ -717,7 +717,7 @@ static void half_settled_sessions_survive(void **state)
 	(void)state;
 	for (unsigned how = 0; how < 8; how++) {
 		open_pages(&e, 30);
-		assert_int_equal(reserve_as(&e, 1, 12, (struct env_start){ .grace_ms = 2500 }, &r), KVB_OK);
+		assert_int_equal(reserve_as(&e, 1, 12, (struct env_start){ .grace_ms = 2500 }, &r), SKV_OK);
 		restart(&e, how & 1);
 		assert_int_equal(settle(&e, &r, 0, 3, 5).committed, 3);
 		restart(&e, how & 2);
@@ -747,30 +747,30 @@ static void half_settled_sessions_survive(void **state)
 
 static void a_checkpoint_between_record_and_answer(void **state)
 {
-	struct kvb_settle_req q = { .tenant = "t", .instance = "i" };
-	struct kvb_settle_res res;
-	struct kvb_error err = { 0 };
-	struct kvb_arena arena;
+	struct skv_settle_req q = { .tenant = "t", .instance = "i" };
+	struct skv_settle_res res;
+	struct skv_error err = { 0 };
+	struct skv_arena arena;
 	struct reserved r;
 	struct env e;
 	int status = 77;
-	struct kvb_done done = { on_done, &status };
+	struct skv_done done = { on_done, &status };
 
 	(void)state;
 	open_pages(&e, 30);
 	reserve(&e, 1, 6, &r);
-	kvb_arena_init(&arena);
+	skv_arena_init(&arena);
 	q.keys = r.key;
 	q.offsets = r.page;
 	q.n_commit = 4;
-	assert_int_equal(kvb_core_settle(e.core, &q, &res, &arena, &err, &done), KVB_PENDING);
-	assert_int_equal(kvb_core_storage_delete(e.core, "s", &err), KVB_E_IN_USE);
+	assert_int_equal(skv_core_settle(e.core, &q, &res, &arena, &err, &done), SKV_PENDING);
+	assert_int_equal(skv_core_storage_delete(e.core, "s", &err), SKV_E_IN_USE);
 	env_shutdown(&e); /* writes one */
 	env_open(&e);
 	env_check(&e);
 	assert_true(status != 77);
-	assert_int_equal(found(&e, 1, 6), status == KVB_OK ? 4 : 0);
-	kvb_arena_destroy(&arena);
+	assert_int_equal(found(&e, 1, 6), status == SKV_OK ? 4 : 0);
+	skv_arena_destroy(&arena);
 	env_destroy(&e);
 }
 
@@ -784,13 +784,13 @@ static void an_instance_goes_with_its_reservations(void **state)
 	for (unsigned normal = 0; normal < 2; normal++) {
 		env_init(&e);
 		e.o.grace_max_ms = 3000;
-		e.store_options.durability = normal ? KVB_DURABILITY_NORMAL : KVB_DURABILITY_FULL;
+		e.store_options.durability = normal ? SKV_DURABILITY_NORMAL : SKV_DURABILITY_FULL;
 		env_open(&e);
 		env_make_pages(&e, 30);
 		assert_int_equal(put(&e, 1, 4), 4);
-		assert_int_equal(reserve_as(&e, 2, 8, (struct env_start){ .grace_ms = 3000, .deadline_ms = 20000 }, &r), KVB_OK);
+		assert_int_equal(reserve_as(&e, 2, 8, (struct env_start){ .grace_ms = 3000, .deadline_ms = 20000 }, &r), SKV_OK);
 		settle(&e, &r, 0, 2, 4);
-		assert_int_equal(kvb_core_instance_delete(e.core, "t", "i", &e.err), KVB_OK);
+		assert_int_equal(skv_core_instance_delete(e.core, "t", "i", &e.err), SKV_OK);
 		expect_used(&e, 0, 6, 0);
 		restart(&e, false);
 		expect_used(&e, 0, 6, 0); /* nobody had leased anything */
@@ -805,27 +805,27 @@ static void an_instance_goes_with_its_reservations(void **state)
 
 static bool transient(int rc)
 {
-	return rc == KVB_E_STORE_IO || rc == KVB_E_STORE_FULL || rc == KVB_E_UNKNOWN_OUTCOME || rc == KVB_E_NOT_READY ||
-	       rc == KVB_E_NOT_OWNER || rc == KVB_E_NOMEM || rc == KVB_E_UNAVAILABLE;
+	return rc == SKV_E_STORE_IO || rc == SKV_E_STORE_FULL || rc == SKV_E_UNKNOWN_OUTCOME || rc == SKV_E_NOT_READY ||
+	       rc == SKV_E_NOT_OWNER || rc == SKV_E_NOMEM || rc == SKV_E_UNAVAILABLE;
 }
 
 /* The client asks again as theirs do: what was in flight may have become busy. */
 static uint32_t put_anyhow(struct env *e, uint64_t hi, uint32_t n)
 {
-	struct kvb_settle_req q = { .tenant = "t", .instance = "i" };
-	struct kvb_settle_res res;
+	struct skv_settle_req q = { .tenant = "t", .instance = "i" };
+	struct skv_settle_res res;
 	struct reserved r = { .n = 0 };
 	uint32_t written = 0;
-	int rc = KVB_E_NOMEM;
+	int rc = SKV_E_NOMEM;
 
 	for (int i = 0; i < 12 && transient(rc); i++) {
 		rc = reserve_as(e, hi, n, (struct env_start){ .fit = true, .want_existing = true, .grace_ms = 1500 }, &r);
 		if (transient(rc))
 			env_advance(e, 700);
 	}
-	assert_int_equal(rc, KVB_OK);
+	assert_int_equal(rc, SKV_OK);
 	for (uint32_t i = 0; i < n; i++) {
-		if (r.outcome[i] != KVB_START_WRITE)
+		if (r.outcome[i] != SKV_START_WRITE)
 			continue;
 		r.key[written] = r.key[i];
 		r.page[written++] = r.page[i];
@@ -835,26 +835,26 @@ static uint32_t put_anyhow(struct env *e, uint64_t hi, uint32_t n)
 	q.n_commit = written ? written - 1 : 0;
 	q.give_up = r.page + q.n_commit;
 	q.n_give_up = written ? 1 : 0;
-	rc = KVB_E_NOMEM;
+	rc = SKV_E_NOMEM;
 	for (int i = 0; i < 12 && transient(rc); i++) {
 		rc = env_settle(e, &q, &res);
 		if (transient(rc))
 			env_advance(e, 300);
 	}
-	assert_int_equal(rc, KVB_OK);
+	assert_int_equal(rc, SKV_OK);
 	return q.n_commit;
 }
 
 static uint32_t found_anyhow(struct env *e, uint64_t hi, uint32_t n)
 {
-	struct kvb_lookup_res res = { 0 };
-	struct kvb_key k[MAX];
-	int rc = KVB_E_NOMEM;
+	struct skv_lookup_res res = { 0 };
+	struct skv_key k[MAX];
+	int rc = SKV_E_NOMEM;
 
 	env_keys(k, n, hi, 1);
 	for (int i = 0; i < 12 && transient(rc); i++)
-		rc = env_lookup(e, k, n, KVB_LOOKUP_PREFIX, 0, &res);
-	assert_int_equal(rc, KVB_OK);
+		rc = env_lookup(e, k, n, SKV_LOOKUP_PREFIX, 0, &res);
+	assert_int_equal(rc, SKV_OK);
 	return res.matched;
 }
 
@@ -870,12 +870,12 @@ static void scenario(struct env *e)
 		if (there < n[i] && there != 0) /* acknowledged, unless its deadline came first */
 			fail_msg("%u of %u pages are there", there, n[i]);
 	}
-	kvb_core_tick(e->core);
+	skv_core_tick(e->core);
 }
 
 static void leaks_nothing(struct env *e)
 {
-	struct kvb_stats st;
+	struct skv_stats st;
 
 	env_check(e);
 	env_advance(e, 30000);
@@ -887,29 +887,29 @@ static void leaks_nothing(struct env *e)
 static void every_store_call(void **state)
 {
 	static const struct {
-		enum kvb_fault_kind kind;
+		enum skv_fault_kind kind;
 		int status;
-	} faults[] = { { KVB_FAULT_ERROR, KVB_E_STORE_IO }, { KVB_FAULT_ERROR, KVB_E_STORE_FULL },
-		       { KVB_FAULT_UNKNOWN_BEFORE, 0 }, { KVB_FAULT_UNKNOWN_AFTER, 0 } };
+	} faults[] = { { SKV_FAULT_ERROR, SKV_E_STORE_IO }, { SKV_FAULT_ERROR, SKV_E_STORE_FULL },
+		       { SKV_FAULT_UNKNOWN_BEFORE, 0 }, { SKV_FAULT_UNKNOWN_AFTER, 0 } };
 
 	(void)state;
 	for (size_t f = 0; f < 8; f++) {
 		uint64_t n = 1, seen;
 
 		do {
-			struct kvb_fault rule = { .kind = faults[f / 2].kind, .at = n, .times = 1, .status = faults[f / 2].status };
+			struct skv_fault rule = { .kind = faults[f / 2].kind, .at = n, .times = 1, .status = faults[f / 2].status };
 			struct env e;
 
 			env_init(&e);
 			e.faulty = true;
-			e.store_options.durability = f % 2 ? KVB_DURABILITY_NORMAL : KVB_DURABILITY_FULL;
+			e.store_options.durability = f % 2 ? SKV_DURABILITY_NORMAL : SKV_DURABILITY_FULL;
 			e.o.grace_max_ms = 3000;
 			e.o.journal_limit = 4096; /* a checkpoint happens on the way */
 			env_open(&e);
 			env_make_pages(&e, 40);
-			kvb_fault_store_set(e.store, &rule);
+			skv_fault_store_set(e.store, &rule);
 			scenario(&e);
-			seen = kvb_fault_store_seen(e.store);
+			seen = skv_fault_store_seen(e.store);
 			leaks_nothing(&e);
 			restart(&e, n % 2);
 			leaks_nothing(&e);
@@ -929,10 +929,10 @@ static void every_allocation(void **state)
 		struct env e;
 
 		open_pages(&e, 40);
-		kvb_mem_fail_at(n);
+		skv_mem_fail_at(n);
 		scenario(&e);
-		reached = kvb_mem_count() >= n;
-		kvb_mem_fail_at(0);
+		reached = skv_mem_count() >= n;
+		skv_mem_fail_at(0);
 		leaks_nothing(&e);
 		restart(&e, false);
 		leaks_nothing(&e);

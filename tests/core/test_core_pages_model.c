@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <kvb/mem.h>
+#include <skv/mem.h>
 
 #define KEYS 200u
 #define PAGES 9000u
@@ -21,7 +21,7 @@
 struct reservation {
 	bool open;
 	bool unsure; /* its deadline may have passed, or a call about it failed */
-	struct kvb_key key[BATCH];
+	struct skv_key key[BATCH];
 	uint64_t page[BATCH];
 	bool settled[BATCH];
 	uint32_t n;
@@ -42,36 +42,36 @@ struct model {
 };
 
 static uint32_t rnd(struct model *m, uint32_t n) { return (uint32_t)rand_r(&m->seed) % n; }
-static uint64_t now(const struct model *m) { return kvb_now_ms(m->e.o.clock); }
-static struct kvb_key key_of(uint32_t no) { return (struct kvb_key){ no / 30, no }; }
+static uint64_t now(const struct model *m) { return skv_now_ms(m->e.o.clock); }
+static struct skv_key key_of(uint32_t no) { return (struct skv_key){ no / 30, no }; }
 
 static void disturb(struct model *m)
 {
-	struct kvb_fault f = { .kind = KVB_FAULT_NONE, .at = 1 + rnd(m, 3), .times = 1,
-			       .status = rnd(m, 2) ? KVB_E_STORE_IO : KVB_E_STORE_FULL };
+	struct skv_fault f = { .kind = SKV_FAULT_NONE, .at = 1 + rnd(m, 3), .times = 1,
+			       .status = rnd(m, 2) ? SKV_E_STORE_IO : SKV_E_STORE_FULL };
 
 	if (rnd(m, 100) < m->nomem_percent)
-		kvb_mem_fail_at(1 + rnd(m, 30));
+		skv_mem_fail_at(1 + rnd(m, 30));
 	if (!m->e.faulty)
 		return;
 	if (rnd(m, 100) < m->fault_percent)
-		f.kind = (enum kvb_fault_kind[]){ KVB_FAULT_ERROR, KVB_FAULT_UNKNOWN_BEFORE, KVB_FAULT_UNKNOWN_AFTER }[rnd(m, 3)];
-	kvb_fault_store_set(m->e.store, &f);
+		f.kind = (enum skv_fault_kind[]){ SKV_FAULT_ERROR, SKV_FAULT_UNKNOWN_BEFORE, SKV_FAULT_UNKNOWN_AFTER }[rnd(m, 3)];
+	skv_fault_store_set(m->e.store, &f);
 }
 
 static void calm(struct model *m)
 {
-	struct kvb_fault none = { .kind = KVB_FAULT_NONE };
+	struct skv_fault none = { .kind = SKV_FAULT_NONE };
 
-	kvb_mem_fail_at(0);
+	skv_mem_fail_at(0);
 	if (m->e.faulty)
-		kvb_fault_store_set(m->e.store, &none);
+		skv_fault_store_set(m->e.store, &none);
 }
 
 static bool transient(int rc)
 {
-	return rc == KVB_E_STORE_IO || rc == KVB_E_STORE_FULL || rc == KVB_E_UNKNOWN_OUTCOME || rc == KVB_E_NOT_READY ||
-	       rc == KVB_E_NOT_OWNER || rc == KVB_E_NOMEM;
+	return rc == SKV_E_STORE_IO || rc == SKV_E_STORE_FULL || rc == SKV_E_UNKNOWN_OUTCOME || rc == SKV_E_NOT_READY ||
+	       rc == SKV_E_NOT_OWNER || rc == SKV_E_NOMEM;
 }
 
 static void forget(struct model *m, uint32_t no)
@@ -83,7 +83,7 @@ static void forget(struct model *m, uint32_t no)
 
 /* ---- calls -------------------------------------------------------------------------------------------- */
 
-static void told_to_write(struct model *m, struct reservation *r, struct kvb_key key, uint64_t page, uint64_t until)
+static void told_to_write(struct model *m, struct reservation *r, struct skv_key key, uint64_t page, uint64_t until)
 {
 	assert_true(page < m->pages);
 	if (m->until[page] > now(m))
@@ -106,11 +106,11 @@ static void do_reserve(struct model *m)
 {
 	struct reservation *r = &m->r[rnd(m, RESERVATIONS)];
 	uint32_t first = rnd(m, KEYS), n = 1 + rnd(m, BATCH);
-	struct kvb_key keys[BATCH];
+	struct skv_key keys[BATCH];
 	uint64_t places[BATCH], sent = now(m);
 	struct env_start s = { .keys = keys, .fit = true, .anonymous = true, .want_existing = rnd(m, 4) != 0,
 			       .deadline_ms = 2000 + rnd(m, 3000), .grace_ms = rnd(m, 3) * 1500 };
-	struct kvb_start_res res;
+	struct skv_start_res res;
 	uint32_t grace = s.grace_ms > m->e.o.grace_ms ? s.grace_ms : m->e.o.grace_ms;
 	int rc;
 
@@ -126,19 +126,19 @@ static void do_reserve(struct model *m)
 	calm(m);
 	if (transient(rc))
 		return;
-	if (rc != KVB_OK)
-		fail_msg("start: %s: %s", kvb_status_name(rc), m->e.err.message);
+	if (rc != SKV_OK)
+		fail_msg("start: %s: %s", skv_status_name(rc), m->e.err.message);
 	*r = (struct reservation){ .deadline = sent + s.deadline_ms };
 	for (uint32_t i = 0; i < s.n; i++) {
 		uint32_t no = (uint32_t)keys[i].lo;
 
-		if (res.outcome[i] == KVB_START_WRITE)
+		if (res.outcome[i] == SKV_START_WRITE)
 			told_to_write(m, r, keys[i], res.loc[i].offset, now(m) + res.deadline_ms + grace);
-		else if (res.outcome[i] == KVB_START_EXISTS && s.want_existing && res.loc[i].offset != m->at[no])
+		else if (res.outcome[i] == SKV_START_EXISTS && s.want_existing && res.loc[i].offset != m->at[no])
 			fail_msg("key %u is said to lie in page %llu", no, (unsigned long long)res.loc[i].offset);
-		if (res.outcome[i] == KVB_START_WRITE && s.places)
+		if (res.outcome[i] == SKV_START_WRITE && s.places)
 			assert_int_equal(res.loc[i].offset, places[i]);
-		m->no_room += res.outcome[i] == KVB_START_NO_ROOM;
+		m->no_room += res.outcome[i] == SKV_START_NO_ROOM;
 	}
 	assert_int_equal(r->n, res.n_write);
 	r->open = r->n > 0;
@@ -156,22 +156,22 @@ static void is_committed(struct model *m, uint32_t no, uint64_t page)
 /* Where the key lies, by the core. */
 static uint64_t page_of(struct model *m, uint32_t no)
 {
-	struct kvb_key key = key_of(no);
-	struct kvb_lookup_req q = { .tenant = "t", .instance = "i", .mode = KVB_LOOKUP_BATCH, .keys = &key, .n_keys = 1,
+	struct skv_key key = key_of(no);
+	struct skv_lookup_req q = { .tenant = "t", .instance = "i", .mode = SKV_LOOKUP_BATCH, .keys = &key, .n_keys = 1,
 				    .peek = true };
-	struct kvb_lookup_res res;
+	struct skv_lookup_res res;
 	int rc = env_lookup_req(&m->e, &q, &res);
 
 	for (int i = 0; transient(rc) && i < 20; i++) { /* it is being loaded anew */
 		env_advance(&m->e, 100);
 		rc = env_lookup_req(&m->e, &q, &res);
 	}
-	assert_int_equal(rc, KVB_OK);
+	assert_int_equal(rc, SKV_OK);
 	return res.hit[0] ? res.loc[0].offset : NOWHERE;
 }
 
 struct choice {
-	struct kvb_key key[BATCH + 4];
+	struct skv_key key[BATCH + 4];
 	uint64_t page[BATCH + 4], give_up[BATCH + 4];
 	uint32_t commit_of[BATCH];
 	uint32_t n_commit, n_give_up, n_junk;
@@ -205,8 +205,8 @@ static void choose(struct model *m, struct reservation *r, struct choice *c)
 static void do_settle(struct model *m)
 {
 	struct reservation *r = &m->r[rnd(m, RESERVATIONS)];
-	struct kvb_settle_req q = { .tenant = "t", .instance = "i" };
-	struct kvb_settle_res res;
+	struct skv_settle_req q = { .tenant = "t", .instance = "i" };
+	struct skv_settle_res res;
 	struct choice c;
 	uint64_t last = r->deadline + m->e.o.grace_ms; /* later the page may be somebody else's, for the same key */
 	int rc;
@@ -228,10 +228,10 @@ static void do_settle(struct model *m)
 		env_advance(&m->e, 300);
 		if (now(m) < last)
 			rc = env_settle(&m->e, &q, &res);
-		else if (kvb_core_state_get(m->e.core) == KVB_CORE_READY)
+		else if (skv_core_state_get(m->e.core) == SKV_CORE_READY)
 			break;
 	}
-	assert_true(rc == KVB_OK || transient(rc));
+	assert_true(rc == SKV_OK || transient(rc));
 	r->unsure |= now(m) >= r->deadline;
 	if (!r->unsure && (res.committed != c.n_commit || res.given_up != c.n_give_up))
 		fail_msg("%u of %u committed, %u of %u given up", res.committed, c.n_commit, res.given_up, c.n_give_up);
@@ -249,19 +249,19 @@ static void do_lookup(struct model *m)
 {
 	uint32_t first = rnd(m, KEYS), n = 1 + rnd(m, 40);
 	uint64_t sent = now(m);
-	struct kvb_key keys[40];
-	struct kvb_lookup_res res;
+	struct skv_key keys[40];
+	struct skv_lookup_res res;
 	int rc;
 
 	n = n < KEYS - first ? n : KEYS - first;
 	for (uint32_t i = 0; i < n; i++)
 		keys[i] = key_of(first + i);
 	disturb(m);
-	rc = env_lookup(&m->e, keys, n, KVB_LOOKUP_BATCH, rnd(m, 2) ? 3000 : 0, &res);
+	rc = env_lookup(&m->e, keys, n, SKV_LOOKUP_BATCH, rnd(m, 2) ? 3000 : 0, &res);
 	calm(m);
 	if (transient(rc))
 		return;
-	assert_int_equal(rc, KVB_OK);
+	assert_int_equal(rc, SKV_OK);
 	for (uint32_t i = 0; i < n; i++) {
 		uint64_t page = res.hit[i] ? res.loc[i].offset : NOWHERE;
 
@@ -276,7 +276,7 @@ static void do_lookup(struct model *m)
 static void do_delete(struct model *m)
 {
 	uint32_t no = rnd(m, KEYS), n;
-	struct kvb_key key = key_of(no);
+	struct skv_key key = key_of(no);
 	int rc, tries = 0;
 
 	disturb(m);
@@ -286,7 +286,7 @@ static void do_delete(struct model *m)
 		env_advance(&m->e, 300);
 		rc = env_delete(&m->e, &key, 1, &n);
 	}
-	assert_int_equal(rc, KVB_OK);
+	assert_int_equal(rc, SKV_OK);
 	forget(m, no);
 }
 
@@ -303,7 +303,7 @@ static void do_clear(struct model *m)
 		env_advance(&m->e, 300);
 		rc = env_clear(&m->e, "i", &n);
 	}
-	assert_int_equal(rc, KVB_OK);
+	assert_int_equal(rc, SKV_OK);
 	for (uint32_t no = 0; no < KEYS; no++)
 		forget(m, no);
 	for (uint32_t i = 0; i < RESERVATIONS; i++)
@@ -366,7 +366,7 @@ static void step(struct model *m)
 static void run(unsigned seed, uint64_t pages, unsigned faults, unsigned nomem)
 {
 	struct model *m = calloc(1, sizeof *m);
-	struct kvb_stats st;
+	struct skv_stats st;
 	uint64_t found;
 
 	assert_non_null(m);
@@ -381,7 +381,7 @@ static void run(unsigned seed, uint64_t pages, unsigned faults, unsigned nomem)
 	m->e.faulty = faults > 0;
 	m->e.o.grace_max_ms = 3000;
 	m->e.o.journal_limit = 64 * 1024; /* checkpoints come often */
-	m->e.store_options.durability = seed % 2 ? KVB_DURABILITY_FULL : KVB_DURABILITY_NORMAL;
+	m->e.store_options.durability = seed % 2 ? SKV_DURABILITY_FULL : SKV_DURABILITY_NORMAL;
 	env_open(&m->e);
 	env_make_pages(&m->e, pages);
 	for (int i = 0; i < 3000; i++) {

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <kvb/mem.h>
+#include <skv/mem.h>
 
 #include "../../server/core/mark.h"
 
@@ -40,31 +40,31 @@ static const char *const storages[] = { "s" };
 
 static int put_group(const char *name, const char *policy, uint64_t ttl_ms, uint64_t max_idle_ms)
 {
-	const struct kvb_group_spec g = { .name = name, .storages = storages, .n_storages = 1, .policy = policy,
+	const struct skv_group_spec g = { .name = name, .storages = storages, .n_storages = 1, .policy = policy,
 					  .ttl_ms = ttl_ms, .max_idle_ms = max_idle_ms };
 
-	return kvb_core_group_put(e.core, &g, NULL, NULL, &e.err);
+	return skv_core_group_put(e.core, &g, NULL, NULL, &e.err);
 }
 
 /* Room for about so many blocks; for 15 exactly. */
 static void make(uint64_t blocks, const char *policy)
 {
 	env_make(&e, (blocks + 1) * BLOCK, UNIT, BLOCK); /* the superblock takes one */
-	assert_int_equal(put_group("g", policy, 0, 0), KVB_OK);
+	assert_int_equal(put_group("g", policy, 0, 0), SKV_OK);
 }
 
 static void refused(int rc, const char *field, const char *says)
 {
-	assert_int_equal(rc, KVB_E_INVALID);
+	assert_int_equal(rc, SKV_E_INVALID);
 	assert_string_equal(e.err.field, field);
 	assert_non_null(strstr(e.err.message, says));
-	kvb_error_clear(&e.err);
+	skv_error_clear(&e.err);
 }
 
 /* Each a chain of its own, one start and finish. */
 static void put_one(uint64_t n)
 {
-	struct kvb_key key;
+	struct skv_key key;
 
 	env_keys(&key, 1, 0, n);
 	assert_int_equal(env_put(&e, &key, 1), 1);
@@ -78,27 +78,27 @@ static void put_each(uint64_t first, uint64_t n)
 
 static void use(uint64_t n, uint32_t lease_ms)
 {
-	struct kvb_lookup_res r;
-	struct kvb_key key;
+	struct skv_lookup_res r;
+	struct skv_key key;
 
 	env_keys(&key, 1, 0, n);
-	assert_int_equal(env_lookup(&e, &key, 1, KVB_LOOKUP_PREFIX, lease_ms, &r), KVB_OK);
+	assert_int_equal(env_lookup(&e, &key, 1, SKV_LOOKUP_PREFIX, lease_ms, &r), SKV_OK);
 	assert_int_equal(r.matched, 1);
 }
 
 static bool there(uint64_t n)
 {
-	struct kvb_key key;
+	struct skv_key key;
 
 	env_keys(&key, 1, 0, n);
 	return env_match(&e, &key, 1) == 1;
 }
 
-static struct kvb_core_counters counters(void)
+static struct skv_core_counters counters(void)
 {
-	struct kvb_core_counters c;
+	struct skv_core_counters c;
 
-	kvb_core_counters_get(e.core, &c);
+	skv_core_counters_get(e.core, &c);
 	return c;
 }
 
@@ -106,7 +106,7 @@ static struct kvb_core_counters counters(void)
 
 static void test_refused(void **state)
 {
-	struct kvb_group_view *v;
+	struct skv_group_view *v;
 	uint32_t n;
 
 	(void)state;
@@ -116,17 +116,17 @@ static void test_refused(void **state)
 	refused(put_group("g", "lru", 5, 0), "ttl_ms", "only policy 'ttl'");
 	refused(put_group("g", "", 5, 0), "ttl_ms", "not 'odds'");
 	refused(put_group("g", "sieve", 0, 5), "max_idle_ms", "'sieve'");
-	assert_int_equal(put_group("g", "lfu", 0, 5), KVB_OK);
-	assert_int_equal(put_group("g", "ttl", 5, 0), KVB_OK);
-	assert_int_equal(put_group("other", NULL, 0, 0), KVB_OK);
+	assert_int_equal(put_group("g", "lfu", 0, 5), SKV_OK);
+	assert_int_equal(put_group("g", "ttl", 5, 0), SKV_OK);
+	assert_int_equal(put_group("other", NULL, 0, 0), SKV_OK);
 	env_shutdown(&e);
 	env_open(&e);
-	kvb_arena_reset(&e.arena);
-	assert_int_equal(kvb_core_groups(e.core, "g", &e.arena, &v, &n, &e.err), KVB_OK);
+	skv_arena_reset(&e.arena);
+	assert_int_equal(skv_core_groups(e.core, "g", &e.arena, &v, &n, &e.err), SKV_OK);
 	assert_string_equal(v->spec.policy, "ttl");
 	assert_int_equal(v->spec.ttl_ms, 5);
-	kvb_arena_reset(&e.arena);
-	assert_int_equal(kvb_core_groups(e.core, "other", &e.arena, &v, &n, &e.err), KVB_OK);
+	skv_arena_reset(&e.arena);
+	assert_int_equal(skv_core_groups(e.core, "other", &e.arena, &v, &n, &e.err), SKV_OK);
 	assert_string_equal(v->spec.policy, "");
 }
 
@@ -147,9 +147,9 @@ static void test_order(void **state)
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
 		uint64_t first = 100 * i, n;
 
-		assert_int_equal(env_clear(&e, NULL, &n), KVB_OK);
+		assert_int_equal(env_clear(&e, NULL, &n), SKV_OK);
 		env_advance(&e, 10);
-		assert_int_equal(put_group("g", cases[i].policy, 0, 0), KVB_OK);
+		assert_int_equal(put_group("g", cases[i].policy, 0, 0), SKV_OK);
 		put_each(first, 15);
 		for (int u = 0; u < 3; u++)
 			use(first, 0);
@@ -168,7 +168,7 @@ static void test_order(void **state)
 /* A chain loses its tail first, and what a policy that knows no chains takes of it is a prefix of nobody. */
 static void test_chains(void **state)
 {
-	struct kvb_key keys[16], more[4];
+	struct skv_key keys[16], more[4];
 
 	(void)state;
 	make(15, "odds");
@@ -179,7 +179,7 @@ static void test_chains(void **state)
 	put_each(0, 3);
 	assert_int_equal(env_match(&e, keys, 11), 8);
 	assert_int_equal(env_match(&e, more, 4), 4);
-	assert_int_equal(put_group("g", "fifo", 0, 0), KVB_OK);
+	assert_int_equal(put_group("g", "fifo", 0, 0), SKV_OK);
 	env_advance(&e, 10);
 	put_one(50);
 	assert_int_equal(env_match(&e, keys, 11), 0);
@@ -189,34 +189,34 @@ static void test_chains(void **state)
 static void test_groups_compared(void **state)
 {
 	static const char *const policies[] = { "fifo", "lru", "odds", "s3fifo" };
-	const struct kvb_spec spec = { "kv", BLOCK };
-	struct kvb_key key;
-	struct kvb_start_res s;
-	struct kvb_finish_res f;
-	char session[KVB_SESSION_ID_HEX + 1], id[8];
+	const struct skv_spec spec = { "kv", BLOCK };
+	struct skv_key key;
+	struct skv_start_res s;
+	struct skv_finish_res f;
+	char session[SKV_SESSION_ID_HEX + 1], id[8];
 
 	(void)state;
 	make(15, "lru");
 	for (uint32_t g = 0; g < 4; g++) {
 		snprintf(id, sizeof id, "g%u", g);
-		assert_int_equal(put_group(id, policies[g], 0, 0), KVB_OK);
-		assert_int_equal(env_instance(&e, id, id, &spec, 1), KVB_OK);
+		assert_int_equal(put_group(id, policies[g], 0, 0), SKV_OK);
+		assert_int_equal(env_instance(&e, id, id, &spec, 1), SKV_OK);
 	}
 	for (uint32_t i = 0; i < 48; i++) { /* round and round: the oldest is always the same group's */
 		snprintf(id, sizeof id, "g%u", i % 4);
 		env_keys(&key, 1, 0, i);
-		assert_int_equal(env_start(&e, &(struct env_start){ .instance = id, .keys = &key, .n = 1 }, &s), KVB_OK);
+		assert_int_equal(env_start(&e, &(struct env_start){ .instance = id, .keys = &key, .n = 1 }, &s), SKV_OK);
 		memcpy(session, s.session, sizeof session);
-		assert_int_equal(env_finish(&e, session, NULL, 0, &f), KVB_OK);
+		assert_int_equal(env_finish(&e, session, NULL, 0, &f), SKV_OK);
 		env_advance(&e, 1);
 	}
 	for (uint32_t g = 0; g < 4; g++) {
-		struct kvb_group_view *v;
+		struct skv_group_view *v;
 		uint32_t n;
 
 		snprintf(id, sizeof id, "g%u", g);
-		kvb_arena_reset(&e.arena);
-		assert_int_equal(kvb_core_groups(e.core, id, &e.arena, &v, &n, &e.err), KVB_OK);
+		skv_arena_reset(&e.arena);
+		assert_int_equal(skv_core_groups(e.core, id, &e.arena, &v, &n, &e.err), SKV_OK);
 		assert_int_equal(v->blocks, g ? 4 : 3); /* the newest 15 */
 	}
 }
@@ -229,7 +229,7 @@ static void test_change(void **state)
 	(void)state;
 	make(3071, "lru");
 	for (uint64_t first = 0; first < 3072; first += 256) {
-		struct kvb_key keys[256];
+		struct skv_key keys[256];
 
 		env_keys(keys, 256, first, 0);
 		for (uint32_t i = 0; i < 256; i++) /* each its own chain */
@@ -240,7 +240,7 @@ static void test_change(void **state)
 	for (uint32_t round = 0; round < 3; round++) {
 		static const char *const policies[] = { "lfu", "fifo", "odds" };
 
-		assert_int_equal(put_group("g", policies[round], 0, 0), KVB_OK);
+		assert_int_equal(put_group("g", policies[round], 0, 0), SKV_OK);
 		put_one(1000 + round);
 		for (uint32_t i = 0; i < 8; i++) { /* 1024 blocks at a time */
 			env_advance(&e, 1);
@@ -258,16 +258,16 @@ static void test_change_of_order(void **state)
 	make(15, "lru");
 	put_each(0, 15);
 	use(0, 0);
-	assert_int_equal(put_group("g", "fifo", 0, 0), KVB_OK);
+	assert_int_equal(put_group("g", "fifo", 0, 0), SKV_OK);
 	env_advance(&e, 10);
 	put_one(20);
 	assert_false(there(0));
 	use(1, 0);
-	assert_int_equal(put_group("g", "lru", 0, 0), KVB_OK);
+	assert_int_equal(put_group("g", "lru", 0, 0), SKV_OK);
 	env_advance(&e, 10);
 	put_one(21);
 	assert_true(there(1) && !there(2));
-	assert_int_equal(put_group("g", "lfu", 0, 0), KVB_OK);
+	assert_int_equal(put_group("g", "lfu", 0, 0), SKV_OK);
 	put_one(22); /* nothing was queued again yet */
 	assert_true(there(1) && !there(3));
 }
@@ -275,17 +275,17 @@ static void test_change_of_order(void **state)
 /* Without memory the policy stays, or the part is loaded anew; nothing is lost. */
 static void test_change_without_memory(void **state)
 {
-	int rc = KVB_E_NOMEM;
+	int rc = SKV_E_NOMEM;
 
 	(void)state;
 	make(15, "lru");
 	put_each(0, 15);
-	for (unsigned long nth = 1; rc != KVB_OK; nth++) {
+	for (unsigned long nth = 1; rc != SKV_OK; nth++) {
 		assert_true(nth < 300);
-		kvb_mem_fail_at(nth);
+		skv_mem_fail_at(nth);
 		rc = put_group("g", nth % 2 ? "lfu" : "s3fifo", 0, 0);
-		kvb_mem_fail_at(0);
-		kvb_error_clear(&e.err);
+		skv_mem_fail_at(0);
+		skv_error_clear(&e.err);
 		for (int i = 0; i < 5; i++)
 			env_advance(&e, 700);
 		env_check(&e);
@@ -300,7 +300,7 @@ static void test_ttl(void **state)
 {
 	(void)state;
 	make(63, "");
-	assert_int_equal(put_group("g", "ttl", 60000, 0), KVB_OK);
+	assert_int_equal(put_group("g", "ttl", 60000, 0), SKV_OK);
 	put_each(0, 10);
 	env_advance(&e, 30000);
 	put_each(10, 10);
@@ -385,7 +385,7 @@ static void test_stored_marks(void **state)
 	(void)state;
 	for (uint32_t i = 0; i < 10000; i++) {
 		uint64_t ms = ((uint64_t)rand_r(&seed) << 6 ^ (uint64_t)rand_r(&seed)) & USE_MS_MAX, order = (uint64_t)rand_r(&seed) % 128;
-		uint64_t old = ms << 7 | order, mark = stored_mark(old), lease = ms + (uint64_t)rand_r(&seed) % KVB_MAX_LEASE_MS, end;
+		uint64_t old = ms << 7 | order, mark = stored_mark(old), lease = ms + (uint64_t)rand_r(&seed) % SKV_MAX_LEASE_MS, end;
 		uint32_t freq = (uint32_t)rand_r(&seed) % 16, tag = (uint32_t)rand_r(&seed) % 32;
 
 		assert_int_equal(use_ms(mark_use(mark)), ms);
@@ -417,12 +417,12 @@ static void test_stored_marks(void **state)
  * one block or of many, and leased ones are not among them. Returns a sum over what is there in the end. */
 static uint64_t churn(const char *policy, uint32_t step_ms, uint32_t lease_ms)
 {
-	const struct kvb_spec spec = { "kv", BLOCK };
-	struct kvb_core_counters before = { 0 }, after;
-	struct kvb_key keys[16];
-	struct kvb_start_res s;
-	struct kvb_finish_res f;
-	struct kvb_lookup_res r;
+	const struct skv_spec spec = { "kv", BLOCK };
+	struct skv_core_counters before = { 0 }, after;
+	struct skv_key keys[16];
+	struct skv_start_res s;
+	struct skv_finish_res f;
+	struct skv_lookup_res r;
 	uint64_t sum = 0;
 	unsigned seed = 9;
 	char id[8];
@@ -430,7 +430,7 @@ static uint64_t churn(const char *policy, uint32_t step_ms, uint32_t lease_ms)
 	make(4095, policy);
 	for (uint32_t i = 0; i < INSTANCES; i++) {
 		snprintf(id, sizeof id, "i%u", i);
-		assert_int_equal(env_instance(&e, id, "g", &spec, 1), KVB_OK);
+		assert_int_equal(env_instance(&e, id, "g", &spec, 1), SKV_OK);
 	}
 	for (uint32_t round = 0; round < 2400; round++) {
 		uint32_t n = 1 + (uint32_t)rand_r(&seed) % 16, inst = (uint32_t)rand_r(&seed) % INSTANCES;
@@ -440,15 +440,15 @@ static uint64_t churn(const char *policy, uint32_t step_ms, uint32_t lease_ms)
 			before = counters();
 		env_keys(keys, n, chain, 0);
 		snprintf(id, sizeof id, "i%u", inst);
-		kvb_arena_reset(&e.arena);
-		assert_int_equal(env_lookup_req(&e, &(struct kvb_lookup_req){ .tenant = "t", .instance = id, .keys = keys,
-					.n_keys = n, .mode = KVB_LOOKUP_PREFIX, .lease_ms = lease_ms }, &r), KVB_OK);
+		skv_arena_reset(&e.arena);
+		assert_int_equal(env_lookup_req(&e, &(struct skv_lookup_req){ .tenant = "t", .instance = id, .keys = keys,
+					.n_keys = n, .mode = SKV_LOOKUP_PREFIX, .lease_ms = lease_ms }, &r), SKV_OK);
 		if (r.matched < n) {
-			char session[KVB_SESSION_ID_HEX + 1];
+			char session[SKV_SESSION_ID_HEX + 1];
 
-			assert_int_equal(env_start(&e, &(struct env_start){ .instance = id, .keys = keys, .n = n }, &s), KVB_OK);
+			assert_int_equal(env_start(&e, &(struct env_start){ .instance = id, .keys = keys, .n = n }, &s), SKV_OK);
 			memcpy(session, s.session, sizeof session);
-			assert_int_equal(env_finish(&e, session, NULL, 0, &f), KVB_OK);
+			assert_int_equal(env_finish(&e, session, NULL, 0, &f), SKV_OK);
 		}
 		sum = sum * 31 + r.matched;
 		env_advance(&e, step_ms);

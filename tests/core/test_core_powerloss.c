@@ -38,7 +38,7 @@ struct world {
 	bool unsure[CHAINS];       /* a delete was asked for whose answer never came */
 };
 
-static uint32_t slot_of(const struct kvb_files *files, const struct kvb_location *loc)
+static uint32_t slot_of(const struct skv_files *files, const struct skv_location *loc)
 {
 	uint32_t slot = pages ? (uint32_t)loc->offset : (uint32_t)strtoul(files->v[loc->file].path + 5, NULL, 10) * 256 + (uint32_t)(loc->offset / 4096);
 
@@ -46,15 +46,15 @@ static uint32_t slot_of(const struct kvb_files *files, const struct kvb_location
 	return slot;
 }
 
-static void world_open(struct world *w, enum kvb_durability durability)
+static void world_open(struct world *w, enum skv_durability durability)
 {
 	memset(w, 0, sizeof *w);
-	snprintf(w->dir, sizeof w->dir, "/tmp/kvb-power-XXXXXX");
+	snprintf(w->dir, sizeof w->dir, "/tmp/skv-power-XXXXXX");
 	assert_non_null(mkdtemp(w->dir));
 	snprintf(w->db, sizeof w->db, "%s/db", w->dir);
 	env_init(&w->e);
-	w->e.ops = &kvb_store_sqlite;
-	w->e.store_options = (struct kvb_store_options){ .path = w->db, .durability = durability, .vfs = POWERLOSS_VFS };
+	w->e.ops = &skv_store_sqlite;
+	w->e.store_options = (struct skv_store_options){ .path = w->db, .durability = durability, .vfs = POWERLOSS_VFS };
 	w->e.o.boot_id = BOOT_A;
 	w->e.o.journal_limit = 32768;
 }
@@ -78,35 +78,35 @@ static bool boot(struct world *w)
 {
 	struct env *e = &w->e;
 
-	if (kvb_store_open(e->ops, &e->store_options, &e->store, &e->err) != KVB_OK)
+	if (skv_store_open(e->ops, &e->store_options, &e->store, &e->err) != SKV_OK)
 		return false;
 	e->o.store = e->store;
-	assert_int_equal(kvb_core_create(&e->o, &e->core, &e->err), KVB_OK);
-	for (int i = 0; i < 200 && kvb_core_state_get(e->core) != KVB_CORE_READY && !powerloss_is_cut(); i++)
-		kvb_core_tick(e->core);
-	kvb_core_tick(e->core);
-	return kvb_core_state_get(e->core) == KVB_CORE_READY;
+	assert_int_equal(skv_core_create(&e->o, &e->core, &e->err), SKV_OK);
+	for (int i = 0; i < 200 && skv_core_state_get(e->core) != SKV_CORE_READY && !powerloss_is_cut(); i++)
+		skv_core_tick(e->core);
+	skv_core_tick(e->core);
+	return skv_core_state_get(e->core) == SKV_CORE_READY;
 }
 
 static bool registered(struct world *w)
 {
-	struct kvb_storage_spec s = { .name = "s", .type = "external", .root = "", .capacity = 256, .enabled = true };
-	struct kvb_spec spec = { "kv", pages ? 1 : 4096 };
+	struct skv_storage_spec s = { .name = "s", .type = "external", .root = "", .capacity = 256, .enabled = true };
+	struct skv_spec spec = { "kv", pages ? 1 : 4096 };
 
 	if (pages)
-		return kvb_core_storage_put(w->e.core, &s, NULL, &w->e.err) == KVB_OK && env_group(&w->e, "g", 0, "s") == KVB_OK &&
-		       env_instance(&w->e, "i", "g", &spec, 1) == KVB_OK;
-	return env_storage(&w->e, "s", 1 << 20, 65536) == KVB_OK && env_group(&w->e, "g", 0, "s") == KVB_OK &&
-	       env_instance(&w->e, "i", "g", &spec, 1) == KVB_OK;
+		return skv_core_storage_put(w->e.core, &s, NULL, &w->e.err) == SKV_OK && env_group(&w->e, "g", 0, "s") == SKV_OK &&
+		       env_instance(&w->e, "i", "g", &spec, 1) == SKV_OK;
+	return env_storage(&w->e, "s", 1 << 20, 65536) == SKV_OK && env_group(&w->e, "g", 0, "s") == SKV_OK &&
+	       env_instance(&w->e, "i", "g", &spec, 1) == SKV_OK;
 }
 
 /* Half of the chain, by key and place. */
-static bool settle_half(struct world *w, const struct kvb_key *k, const uint64_t *page)
+static bool settle_half(struct world *w, const struct skv_key *k, const uint64_t *page)
 {
-	struct kvb_settle_req q = { .tenant = "t", .instance = "i", .keys = k, .offsets = page, .n_commit = CHAIN / 2 };
-	struct kvb_settle_res res;
+	struct skv_settle_req q = { .tenant = "t", .instance = "i", .keys = k, .offsets = page, .n_commit = CHAIN / 2 };
+	struct skv_settle_res res;
 
-	if (env_settle(&w->e, &q, &res) != KVB_OK)
+	if (env_settle(&w->e, &q, &res) != SKV_OK)
 		return false;
 	assert_int_equal(res.committed, CHAIN / 2);
 	return true;
@@ -114,20 +114,20 @@ static bool settle_half(struct world *w, const struct kvb_key *k, const uint64_t
 
 static bool put_chain(struct world *w, uint32_t no)
 {
-	struct kvb_key k[CHAIN];
-	struct kvb_start_res s;
-	struct kvb_finish_res f;
+	struct skv_key k[CHAIN];
+	struct skv_start_res s;
+	struct skv_finish_res f;
 	uint64_t page[CHAIN];
-	uint64_t now = kvb_now_ms(w->e.o.clock);
+	uint64_t now = skv_now_ms(w->e.o.clock);
 	char session[33];
 
 	env_keys(k, CHAIN, no + 1, 1);
-	if (env_start(&w->e, &(struct env_start){ .keys = k, .n = CHAIN, .anonymous = pages }, &s) != KVB_OK)
+	if (env_start(&w->e, &(struct env_start){ .keys = k, .n = CHAIN, .anonymous = pages }, &s) != SKV_OK)
 		return false;
 	for (uint32_t i = 0; i < CHAIN; i++) {
 		uint32_t slot;
 
-		if (s.outcome[i] != KVB_START_WRITE)
+		if (s.outcome[i] != SKV_START_WRITE)
 			continue;
 		slot = slot_of(&s.files, &s.loc[i]);
 		page[i] = slot;
@@ -140,7 +140,7 @@ static bool put_chain(struct world *w, uint32_t no)
 	w->unsure[no] = true; /* until all of it is known to be there */
 	if (pages && !(settle_half(w, k, page) && settle_half(w, k + CHAIN / 2, page + CHAIN / 2)))
 		return false;
-	if (!pages && env_finish(&w->e, session, NULL, 0, &f) != KVB_OK)
+	if (!pages && env_finish(&w->e, session, NULL, 0, &f) != SKV_OK)
 		return false;
 	for (uint32_t i = 0; i < SLOTS; i++)
 		if (w->until[i] >= now + 1) /* that writer is through */
@@ -152,12 +152,12 @@ static bool put_chain(struct world *w, uint32_t no)
 
 static bool delete_chain(struct world *w, uint32_t no)
 {
-	struct kvb_key k[CHAIN];
+	struct skv_key k[CHAIN];
 	uint32_t n;
 
 	env_keys(k, CHAIN, no + 1, 1);
 	w->unsure[no] = true;
-	if (env_delete(&w->e, k, CHAIN, &n) != KVB_OK)
+	if (env_delete(&w->e, k, CHAIN, &n) != SKV_OK)
 		return false;
 	w->acknowledged[no] = false;
 	return true;
@@ -169,7 +169,7 @@ static bool clear(struct world *w)
 
 	for (uint32_t c = 0; c < CHAINS; c++)
 		w->unsure[c] = w->acknowledged[c];
-	if (env_clear(&w->e, NULL, &n) != KVB_OK)
+	if (env_clear(&w->e, NULL, &n) != SKV_OK)
 		return false;
 	memset(w->acknowledged, 0, sizeof w->acknowledged);
 	return true;
@@ -185,18 +185,18 @@ static bool scenario(struct world *w)
 			return false;
 		if (!put_chain(w, c))
 			return false;
-		kvb_core_tick(w->e.core);
+		skv_core_tick(w->e.core);
 	}
 	return !powerloss_is_cut();
 }
 
 static void check_found(struct world *w, uint32_t no, bool full)
 {
-	struct kvb_key k[CHAIN];
-	struct kvb_lookup_res r;
+	struct skv_key k[CHAIN];
+	struct skv_lookup_res r;
 
 	env_keys(k, CHAIN, no + 1, 1);
-	assert_int_equal(env_lookup(&w->e, k, CHAIN, KVB_LOOKUP_BATCH, 0, &r), KVB_OK);
+	assert_int_equal(env_lookup(&w->e, k, CHAIN, SKV_LOOKUP_BATCH, 0, &r), SKV_OK);
 	if (full && !w->acknowledged[no] && !w->unsure[no] && r.matched)
 		fail_msg("chain %u is back", no);
 	if (full && w->acknowledged[no] && !w->unsure[no] && r.matched != CHAIN)
@@ -214,17 +214,17 @@ static void check_found(struct world *w, uint32_t no, bool full)
 
 static bool knows_instance(struct world *w)
 {
-	struct kvb_instance_view *v;
+	struct skv_instance_view *v;
 	uint32_t n;
 
-	return kvb_core_instances(w->e.core, "t", "i", &w->e.arena, &v, &n, &w->e.err) == KVB_OK;
+	return skv_core_instances(w->e.core, "t", "i", &w->e.arena, &v, &n, &w->e.err) == SKV_OK;
 }
 
 /* After the boot: what is there is right, and writing goes on without touching what it must not. */
 static void check_after(struct world *w, bool full)
 {
-	struct kvb_key k[CHAIN];
-	struct kvb_start_res s;
+	struct skv_key k[CHAIN];
+	struct skv_start_res s;
 
 	env_check(&w->e);
 	if (!knows_instance(w)) {
@@ -236,12 +236,12 @@ static void check_after(struct world *w, bool full)
 		check_found(w, c, full);
 	for (uint32_t i = 0; i < 6; i++) {
 		env_keys(k, CHAIN, 1000 + i, 1);
-		if (env_start(&w->e, &(struct env_start){ .keys = k, .n = CHAIN }, &s) != KVB_OK)
+		if (env_start(&w->e, &(struct env_start){ .keys = k, .n = CHAIN }, &s) != SKV_OK)
 			continue;
 		for (uint32_t j = 0; j < CHAIN; j++) {
 			uint32_t slot = slot_of(&s.files, &s.loc[j]);
 
-			if (w->until[slot] > kvb_now_ms(w->e.o.clock))
+			if (w->until[slot] > skv_now_ms(w->e.o.clock))
 				fail_msg("after the boot slot %u is handed out while a writer may be at it", slot);
 		}
 	}
@@ -249,7 +249,7 @@ static void check_after(struct world *w, bool full)
 }
 
 /* True when the scenario went through without reaching the n-th step. */
-static bool cut_at(enum kvb_durability durability, uint64_t n)
+static bool cut_at(enum skv_durability durability, uint64_t n)
 {
 	struct world w;
 	bool survived;
@@ -259,22 +259,22 @@ static bool cut_at(enum kvb_durability durability, uint64_t n)
 	powerloss_cut_at(n);
 	survived = scenario(&w) && !powerloss_is_cut();
 	if (w.e.core)
-		kvb_core_destroy(w.e.core);
+		skv_core_destroy(w.e.core);
 	if (w.e.store)
-		kvb_store_close(w.e.store);
+		skv_store_close(w.e.store);
 	w.e.core = NULL;
 	w.e.store = NULL;
 	powerloss_apply(n % 2 ? POWERLOSS_DROP_ALL : POWERLOSS_DROP_SOME, n);
 	w.e.o.boot_id = BOOT_B;
-	kvb_arena_reset(&w.e.arena);
+	skv_arena_reset(&w.e.arena);
 	if (!boot(&w))
 		fail_msg("n = %llu: does not boot: %s", (unsigned long long)n, w.e.err.message);
-	check_after(&w, durability == KVB_DURABILITY_FULL);
+	check_after(&w, durability == SKV_DURABILITY_FULL);
 	world_close(&w);
 	return survived;
 }
 
-static void sweep(enum kvb_durability durability, uint64_t stride)
+static void sweep(enum skv_durability durability, uint64_t stride)
 {
 	uint64_t n = 1, tried = 0;
 
@@ -282,7 +282,7 @@ static void sweep(enum kvb_durability durability, uint64_t stride)
 		if (cut_at(durability, n))
 			break;
 	print_message("%s: power cut at %llu of %llu writes and syncs\n",
-		      durability == KVB_DURABILITY_FULL ? "full" : "normal", (unsigned long long)tried,
+		      durability == SKV_DURABILITY_FULL ? "full" : "normal", (unsigned long long)tried,
 		      (unsigned long long)n);
 	assert_true(n > 50);
 }
@@ -290,20 +290,20 @@ static void sweep(enum kvb_durability durability, uint64_t stride)
 static void full(void **state)
 {
 	(void)state;
-	sweep(KVB_DURABILITY_FULL, 13);
+	sweep(SKV_DURABILITY_FULL, 13);
 }
 
 static void normal(void **state)
 {
 	(void)state;
-	sweep(KVB_DURABILITY_NORMAL, 7);
+	sweep(SKV_DURABILITY_NORMAL, 7);
 }
 
 static void full_pages(void **state)
 {
 	(void)state;
 	pages = true;
-	sweep(KVB_DURABILITY_FULL, 13);
+	sweep(SKV_DURABILITY_FULL, 13);
 	pages = false;
 }
 
@@ -311,7 +311,7 @@ static void normal_pages(void **state)
 {
 	(void)state;
 	pages = true;
-	sweep(KVB_DURABILITY_NORMAL, 7);
+	sweep(SKV_DURABILITY_NORMAL, 7);
 	pages = false;
 }
 

@@ -12,7 +12,7 @@
 #include "../../server/core/internal.h"
 
 struct saved {
-	struct kvb_buf b; /* all slices and batches, one after another */
+	struct skv_buf b; /* all slices and batches, one after another */
 	size_t at[256];   /* where each record begins */
 	uint32_t n;
 };
@@ -26,10 +26,10 @@ static int keep(void *ctx, uint64_t seq, const void *bytes, size_t n)
 	while (at < n && (len = record_length((const uint8_t *)bytes + at, n - at)) != 0) {
 		assert_true(s->n < 256);
 		s->at[s->n++] = s->b.len;
-		kvb_put_bytes(&s->b, (const uint8_t *)bytes + at, len);
+		skv_put_bytes(&s->b, (const uint8_t *)bytes + at, len);
 		at += len;
 	}
-	return KVB_OK;
+	return SKV_OK;
 }
 
 static int keep_slice(void *ctx, uint32_t number, const void *bytes, size_t n)
@@ -40,43 +40,43 @@ static int keep_slice(void *ctx, uint32_t number, const void *bytes, size_t n)
 /* Pages that are settled in two goes, and some that stay open. */
 static void make_pages(struct env *e)
 {
-	struct kvb_storage_spec st = { .name = "p", .type = "external", .root = "", .capacity = 100, .enabled = true };
-	struct kvb_spec spec = { "page", 1 };
-	struct kvb_key k[8];
+	struct skv_storage_spec st = { .name = "p", .type = "external", .root = "", .capacity = 100, .enabled = true };
+	struct skv_spec spec = { "page", 1 };
+	struct skv_key k[8];
 	uint64_t page[8];
-	struct kvb_start_res s;
-	struct kvb_settle_req q = { .tenant = "t", .instance = "pages", .keys = k, .offsets = page };
-	struct kvb_settle_res r;
+	struct skv_start_res s;
+	struct skv_settle_req q = { .tenant = "t", .instance = "pages", .keys = k, .offsets = page };
+	struct skv_settle_res r;
 
-	assert_int_equal(kvb_core_storage_put(e->core, &st, NULL, &e->err), KVB_OK);
-	assert_int_equal(env_group(e, "p", 0, "p"), KVB_OK);
-	assert_int_equal(env_instance(e, "pages", "p", &spec, 1), KVB_OK);
+	assert_int_equal(skv_core_storage_put(e->core, &st, NULL, &e->err), SKV_OK);
+	assert_int_equal(env_group(e, "p", 0, "p"), SKV_OK);
+	assert_int_equal(env_instance(e, "pages", "p", &spec, 1), SKV_OK);
 	for (uint64_t round = 0; round < 2; round++) {
 		env_keys(k, 8, 5 + round, 1);
 		assert_int_equal(env_start(e, &(struct env_start){ .instance = "pages", .keys = k, .n = 8, .fit = true,
-								   .anonymous = true, .grace_ms = 1500 }, &s), KVB_OK);
+								   .anonymous = true, .grace_ms = 1500 }, &s), SKV_OK);
 		for (uint32_t i = 0; i < 8; i++)
 			page[i] = s.loc[i].offset;
 		q.n_commit = 3;
 		q.give_up = page + 3;
 		q.n_give_up = 2;
-		assert_int_equal(env_settle(e, &q, &r), KVB_OK);
+		assert_int_equal(env_settle(e, &q, &r), SKV_OK);
 		assert_int_equal(r.committed + r.given_up, 5);
 	}
 	q.n_commit = 8;
 	q.n_give_up = 0;
-	assert_int_equal(env_settle(e, &q, &r), KVB_OK);
+	assert_int_equal(env_settle(e, &q, &r), SKV_OK);
 	assert_int_equal(r.committed, 3);
 }
 
 /* Every kind of record that there is. */
 static void make_records(struct env *e, struct saved *journal, struct saved *slices)
 {
-	struct kvb_load_sink sink = { keep_slice, keep, journal };
-	struct kvb_spec specs[2] = { { "a", 4096 }, { "b", 8192 } };
-	struct kvb_key k[8], parent = { 77, 1 };
-	struct kvb_start_res s;
-	struct kvb_finish_res f;
+	struct skv_load_sink sink = { keep_slice, keep, journal };
+	struct skv_spec specs[2] = { { "a", 4096 }, { "b", 8192 } };
+	struct skv_key k[8], parent = { 77, 1 };
+	struct skv_start_res s;
+	struct skv_finish_res f;
 	const uint32_t first[4] = { 1, 2, 3, 1 }, second[4] = { 3, 3, 3, 2 };
 	bool mask[8] = { true, false, true, true, true, true, true, true };
 	char session[33];
@@ -84,29 +84,29 @@ static void make_records(struct env *e, struct saved *journal, struct saved *sli
 	uint32_t n;
 
 	env_make(e, 4 << 20, 65536, 4096);
-	assert_int_equal(env_instance(e, "two", "g", specs, 2), KVB_OK);
+	assert_int_equal(env_instance(e, "two", "g", specs, 2), SKV_OK);
 	env_keys(k, 8, 1, 1);
 	assert_int_equal(env_start(e, &(struct env_start){ .keys = k, .n = 8, .parent = &parent, .request_id = "x" }, &s),
-			 KVB_OK);
+			 SKV_OK);
 	memcpy(session, s.session, 33);
-	assert_int_equal(env_finish_mask(e, session, mask, 8, false, &f), KVB_OK);
-	assert_int_equal(env_delete(e, k + 2, 2, &n), KVB_OK);
+	assert_int_equal(env_finish_mask(e, session, mask, 8, false, &f), SKV_OK);
+	assert_int_equal(env_delete(e, k + 2, 2, &n), SKV_OK);
 	env_keys(k, 8, 2, 1);
-	assert_int_equal(env_start(e, &(struct env_start){ .instance = "two", .keys = k, .n = 8 }, &s), KVB_OK);
+	assert_int_equal(env_start(e, &(struct env_start){ .instance = "two", .keys = k, .n = 8 }, &s), SKV_OK);
 	memcpy(session, s.session, 33);
-	assert_int_equal(env_abort(e, session, false), KVB_OK);
+	assert_int_equal(env_abort(e, session, false), SKV_OK);
 	env_keys(k, 8, 3, 1);
-	assert_int_equal(env_start(e, &(struct env_start){ .instance = "two", .keys = k, .n = 8 }, &s), KVB_OK);
+	assert_int_equal(env_start(e, &(struct env_start){ .instance = "two", .keys = k, .n = 8 }, &s), SKV_OK);
 	env_keys(k, 8, 4, 1); /* two writers of one chain */
-	assert_int_equal(env_start(e, &(struct env_start){ .instance = "two", .keys = k, .n = 4, .key_specs = first }, &s), KVB_OK);
-	assert_int_equal(env_start(e, &(struct env_start){ .instance = "two", .keys = k, .n = 4, .key_specs = second }, &s), KVB_OK);
+	assert_int_equal(env_start(e, &(struct env_start){ .instance = "two", .keys = k, .n = 4, .key_specs = first }, &s), SKV_OK);
+	assert_int_equal(env_start(e, &(struct env_start){ .instance = "two", .keys = k, .n = 4, .key_specs = second }, &s), SKV_OK);
 	memcpy(session, s.session, 33);
-	assert_int_equal(env_finish_mask(e, session, mask, s.n_write, true, &f), KVB_OK);
+	assert_int_equal(env_finish_mask(e, session, mask, s.n_write, true, &f), SKV_OK);
 	make_pages(e);
-	assert_int_equal(kvb_store_load(e->store, 0, &base, &sink, &e->err), KVB_OK);
-	assert_int_equal(checkpoint_run(e->core, false, &e->err), KVB_OK);
+	assert_int_equal(skv_store_load(e->store, 0, &base, &sink, &e->err), SKV_OK);
+	assert_int_equal(checkpoint_run(e->core, false, &e->err), SKV_OK);
 	sink.ctx = slices;
-	assert_int_equal(kvb_store_load(e->store, 0, &base, &sink, &e->err), KVB_OK);
+	assert_int_equal(skv_store_load(e->store, 0, &base, &sink, &e->err), SKV_OK);
 	assert_true(journal->n > 5 && slices->n > 5);
 }
 
@@ -119,23 +119,23 @@ static void tell(void *ctx, const char *text)
 static int replay(struct env *e, const void *bytes, size_t n, bool *adds_up)
 {
 	struct part *p = part_make(e->core);
-	struct kvb_error err = { 0 };
-	struct replay r = { .p = p, .now = kvb_now_ms(e->core->clock) };
+	struct skv_error err = { 0 };
+	struct replay r = { .p = p, .now = skv_now_ms(e->core->clock) };
 	int rc;
 
 	assert_non_null(p);
-	assert_int_equal(registry_load(p, &err), KVB_OK);
+	assert_int_equal(registry_load(p, &err), SKV_OK);
 	rc = replay_records(&r, bytes, n, &err);
-	*adds_up = rc != KVB_OK || part_check(p, tell, NULL) == 0;
+	*adds_up = rc != SKV_OK || part_check(p, tell, NULL) == 0;
 	part_destroy(p);
 	return rc;
 }
 
 static void seal(uint8_t *record)
 {
-	struct kvb_rd in = kvb_rd_make(record, 4);
-	uint32_t n = kvb_get_u32(&in);
-	uint64_t sum = kvb_checksum(record + 4, n);
+	struct skv_rd in = skv_rd_make(record, 4);
+	uint32_t n = skv_get_u32(&in);
+	uint64_t sum = skv_checksum(record + 4, n);
 
 	for (int i = 0; i < 8; i++)
 		record[4 + n + i] = (uint8_t)(sum >> (8 * i));
@@ -157,15 +157,15 @@ static void damage_one_byte(struct env *e, const struct saved *s, unsigned *seed
 	seal(copy + begin);
 	rc = replay(e, copy, s->b.len, &adds_up);
 	assert_true(adds_up);
-	*refused += rc != KVB_OK;
-	if (rc != KVB_OK && rc != KVB_E_CORRUPT && rc != KVB_E_UNSUPPORTED)
-		fail_msg("record %u, byte %zu: %s", no, at - begin, kvb_status_name(rc));
+	*refused += rc != SKV_OK;
+	if (rc != SKV_OK && rc != SKV_E_CORRUPT && rc != SKV_E_UNSUPPORTED)
+		fail_msg("record %u, byte %zu: %s", no, at - begin, skv_status_name(rc));
 	free(copy);
 }
 
 static void reorder(struct env *e, const struct saved *s, unsigned *seed, uint64_t *refused)
 {
-	struct kvb_buf b = { 0 };
+	struct skv_buf b = { 0 };
 	bool adds_up;
 	int rc;
 
@@ -173,13 +173,13 @@ static void reorder(struct env *e, const struct saved *s, unsigned *seed, uint64
 		uint32_t no = rand_r(seed) % 4 ? i : (uint32_t)rand_r(seed) % s->n;
 		size_t end = no + 1 < s->n ? s->at[no + 1] : s->b.len;
 
-		kvb_put_bytes(&b, s->b.data + s->at[no], end - s->at[no]);
+		skv_put_bytes(&b, s->b.data + s->at[no], end - s->at[no]);
 	}
 	rc = replay(e, b.data, b.len, &adds_up);
 	assert_true(adds_up);
-	*refused += rc != KVB_OK;
-	assert_true(rc == KVB_OK || rc == KVB_E_CORRUPT);
-	kvb_buf_destroy(&b);
+	*refused += rc != SKV_OK;
+	assert_true(rc == SKV_OK || rc == SKV_E_CORRUPT);
+	skv_buf_destroy(&b);
 }
 
 static void damaged_records(void **state)
@@ -195,9 +195,9 @@ static void damaged_records(void **state)
 	e.o.grace_max_ms = 3000;
 	env_open(&e);
 	make_records(&e, &journal, &slices);
-	assert_int_equal(replay(&e, journal.b.data, journal.b.len, &adds_up), KVB_OK);
+	assert_int_equal(replay(&e, journal.b.data, journal.b.len, &adds_up), SKV_OK);
 	assert_true(adds_up);
-	assert_int_equal(replay(&e, slices.b.data, slices.b.len, &adds_up), KVB_OK);
+	assert_int_equal(replay(&e, slices.b.data, slices.b.len, &adds_up), SKV_OK);
 	assert_true(adds_up);
 	for (int i = 0; i < 3000; i++) {
 		damage_one_byte(&e, &journal, &seed, &refused);
@@ -207,8 +207,8 @@ static void damaged_records(void **state)
 	}
 	print_message("%llu of 12000 damaged histories were refused\n", (unsigned long long)refused);
 	assert_true(refused > 1000);
-	kvb_buf_destroy(&journal.b);
-	kvb_buf_destroy(&slices.b);
+	skv_buf_destroy(&journal.b);
+	skv_buf_destroy(&slices.b);
 	env_destroy(&e);
 }
 
@@ -228,11 +228,11 @@ static void cut_records(void **state)
 
 		for (uint32_t i = 0; i < journal.n; i++)
 			whole |= journal.at[i] == n;
-		assert_int_equal(rc, whole ? KVB_OK : KVB_E_CORRUPT);
+		assert_int_equal(rc, whole ? SKV_OK : SKV_E_CORRUPT);
 		assert_true(!whole || adds_up); /* any prefix of the journal is a consistent state */
 	}
-	kvb_buf_destroy(&journal.b);
-	kvb_buf_destroy(&slices.b);
+	skv_buf_destroy(&journal.b);
+	skv_buf_destroy(&slices.b);
 	env_destroy(&e);
 }
 

@@ -31,57 +31,57 @@ static int teardown(void **state)
 
 static const char *const one[] = { "s" };
 
-static struct kvb_group_spec group(void)
+static struct skv_group_spec group(void)
 {
-	return (struct kvb_group_spec){ .name = "g", .storages = one, .n_storages = 1, .extra = "" };
+	return (struct skv_group_spec){ .name = "g", .storages = one, .n_storages = 1, .extra = "" };
 }
 
-static int put_group(const struct kvb_group_spec *g) { return kvb_core_group_put(e.core, g, NULL, NULL, &e.err); }
+static int put_group(const struct skv_group_spec *g) { return skv_core_group_put(e.core, g, NULL, NULL, &e.err); }
 
-static struct kvb_storage_spec storage(uint64_t capacity)
+static struct skv_storage_spec storage(uint64_t capacity)
 {
-	return (struct kvb_storage_spec){ .name = "s", .type = "null", .root = "", .capacity = capacity, .unit = UNIT,
+	return (struct skv_storage_spec){ .name = "s", .type = "null", .root = "", .capacity = capacity, .unit = UNIT,
 					  .file_size = 16 * UNIT, .enabled = true };
 }
 
-static int put_storage(const struct kvb_storage_spec *s) { return kvb_core_storage_put(e.core, s, NULL, &e.err); }
+static int put_storage(const struct skv_storage_spec *s) { return skv_core_storage_put(e.core, s, NULL, &e.err); }
 
 static int put_instance(const char *id, uint32_t weight, uint64_t capacity)
 {
-	const struct kvb_spec spec = { "kv", BLOCK };
-	const struct kvb_instance_spec i = { .tenant = "t", .id = id, .group = "g", .specs = &spec, .n_specs = 1,
+	const struct skv_spec spec = { "kv", BLOCK };
+	const struct skv_instance_spec i = { .tenant = "t", .id = id, .group = "g", .specs = &spec, .n_specs = 1,
 					     .extra = "", .weight = weight, .capacity = capacity };
 
-	return kvb_core_instance_put(e.core, &i, NULL, &e.err);
+	return skv_core_instance_put(e.core, &i, NULL, &e.err);
 }
 
 static void refused(int rc, int status, const char *field)
 {
 	assert_int_equal(rc, status);
 	assert_string_equal(e.err.field, field);
-	kvb_error_clear(&e.err);
+	skv_error_clear(&e.err);
 }
 
 static void test_documents(void **state)
 {
-	struct kvb_group_spec g = group();
-	struct kvb_storage_spec s = storage(16 * UNIT);
-	struct kvb_stats st;
+	struct skv_group_spec g = group();
+	struct skv_storage_spec s = storage(16 * UNIT);
+	struct skv_stats st;
 
 	(void)state;
 	s.high_percent = 90;
 	s.low_percent = 80;
-	assert_int_equal(put_storage(&s), KVB_OK);
+	assert_int_equal(put_storage(&s), SKV_OK);
 	g.high_percent = 70;
 	g.low_percent = 60;
 	g.pin_percent = 25;
-	g.share = KVB_SHARE_FIXED;
-	assert_int_equal(put_group(&g), KVB_OK);
-	assert_int_equal(put_instance("i", 7, 0), KVB_OK);
-	assert_int_equal(put_instance("j", 0, 2 * BLOCK), KVB_OK);
-	assert_int_equal(put_instance("j", 0, 3 * BLOCK), KVB_OK); /* may change */
-	assert_int_equal(put_instance("i", 0, 0), KVB_OK); /* registered again: they stay */
-	assert_int_equal(put_instance("j", 0, 0), KVB_OK);
+	g.share = SKV_SHARE_FIXED;
+	assert_int_equal(put_group(&g), SKV_OK);
+	assert_int_equal(put_instance("i", 7, 0), SKV_OK);
+	assert_int_equal(put_instance("j", 0, 2 * BLOCK), SKV_OK);
+	assert_int_equal(put_instance("j", 0, 3 * BLOCK), SKV_OK); /* may change */
+	assert_int_equal(put_instance("i", 0, 0), SKV_OK); /* registered again: they stay */
+	assert_int_equal(put_instance("j", 0, 0), SKV_OK);
 	for (int round = 0; round < 2; round++) {
 		env_stats(&e, &st);
 		assert_int_equal(st.storages[0].spec.high_percent, 90);
@@ -89,7 +89,7 @@ static void test_documents(void **state)
 		assert_int_equal(st.groups[0].spec.high_percent, 70);
 		assert_int_equal(st.groups[0].spec.low_percent, 60);
 		assert_int_equal(st.groups[0].spec.pin_percent, 25);
-		assert_int_equal(st.groups[0].spec.share, KVB_SHARE_FIXED);
+		assert_int_equal(st.groups[0].spec.share, SKV_SHARE_FIXED);
 		assert_int_equal(st.instances[0].spec.weight, 7);
 		assert_int_equal(st.instances[1].spec.capacity, 3 * BLOCK);
 		env_crash(&e);
@@ -97,38 +97,38 @@ static void test_documents(void **state)
 	}
 	g = group();
 	s = storage(16 * UNIT);
-	assert_int_equal(put_group(&g), KVB_OK);
-	assert_int_equal(put_storage(&s), KVB_OK);
+	assert_int_equal(put_group(&g), SKV_OK);
+	assert_int_equal(put_storage(&s), SKV_OK);
 	env_stats(&e, &st);
 	assert_int_equal(st.storages[0].spec.high_percent, 0);
-	assert_int_equal(st.groups[0].spec.share, KVB_SHARE_GROUP);
+	assert_int_equal(st.groups[0].spec.share, SKV_SHARE_GROUP);
 }
 
 static void test_bad_fields(void **state)
 {
-	struct kvb_group_spec g = group();
-	struct kvb_storage_spec s = storage(16 * UNIT);
+	struct skv_group_spec g = group();
+	struct skv_storage_spec s = storage(16 * UNIT);
 
 	(void)state;
 	env_make(&e, 16 * UNIT, UNIT, BLOCK);
 	g.high_percent = 101;
-	refused(put_group(&g), KVB_E_INVALID, "high_percent");
+	refused(put_group(&g), SKV_E_INVALID, "high_percent");
 	g.high_percent = 90;
-	refused(put_group(&g), KVB_E_INVALID, "low_percent");
+	refused(put_group(&g), SKV_E_INVALID, "low_percent");
 	g.low_percent = 91;
-	refused(put_group(&g), KVB_E_INVALID, "low_percent");
+	refused(put_group(&g), SKV_E_INVALID, "low_percent");
 	g.high_percent = 0;
 	g.low_percent = 50;
-	refused(put_group(&g), KVB_E_INVALID, "low_percent");
+	refused(put_group(&g), SKV_E_INVALID, "low_percent");
 	g = group();
 	g.pin_percent = 101;
-	refused(put_group(&g), KVB_E_INVALID, "pin_percent");
+	refused(put_group(&g), SKV_E_INVALID, "pin_percent");
 	s.high_percent = 100;
 	s.low_percent = 1;
-	refused(put_storage(&s), KVB_E_INVALID, "low_percent");
-	refused(put_instance("j", KVB_MAX_WEIGHT + 1, 0), KVB_E_INVALID, "weight");
-	refused(put_instance("j", 0, BLOCK - 1), KVB_E_INVALID, "capacity");
-	refused(put_instance("i", KVB_MAX_WEIGHT + 1, 0), KVB_E_INVALID, "weight");
+	refused(put_storage(&s), SKV_E_INVALID, "low_percent");
+	refused(put_instance("j", SKV_MAX_WEIGHT + 1, 0), SKV_E_INVALID, "weight");
+	refused(put_instance("j", 0, BLOCK - 1), SKV_E_INVALID, "capacity");
+	refused(put_instance("i", SKV_MAX_WEIGHT + 1, 0), SKV_E_INVALID, "weight");
 }
 
 /* ---- what instances have ---------------------------------------------------------------------------- */
@@ -136,15 +136,15 @@ static void test_bad_fields(void **state)
 #define ROOM 40u /* blocks that the group may have */
 
 /* The group with this share, and a storage that is larger. */
-static void make(enum kvb_share share)
+static void make(enum skv_share share)
 {
-	struct kvb_storage_spec s = storage(16 * UNIT);
-	struct kvb_group_spec g = group();
+	struct skv_storage_spec s = storage(16 * UNIT);
+	struct skv_group_spec g = group();
 
-	assert_int_equal(put_storage(&s), KVB_OK);
+	assert_int_equal(put_storage(&s), SKV_OK);
 	g.capacity = ROOM * BLOCK;
 	g.share = share;
-	assert_int_equal(put_group(&g), KVB_OK);
+	assert_int_equal(put_group(&g), SKV_OK);
 	env_advance(&e, 20);
 }
 
@@ -153,15 +153,15 @@ static uint64_t next_key = 1;
 /* Starts n blocks of chains of their own; commits them if that is well. */
 static int try_put(const char *instance, uint32_t n)
 {
-	struct kvb_key keys[64];
-	struct kvb_start_res res;
-	struct kvb_finish_res f;
-	char session[KVB_SESSION_ID_HEX + 1];
+	struct skv_key keys[64];
+	struct skv_start_res res;
+	struct skv_finish_res f;
+	char session[SKV_SESSION_ID_HEX + 1];
 	int rc;
 
 	env_keys(keys, n, next_key++, 1);
 	rc = env_start(&e, &(struct env_start){ .instance = instance, .keys = keys, .n = n, .loose = true }, &res);
-	if (rc != KVB_OK)
+	if (rc != SKV_OK)
 		return rc;
 	assert_int_equal(res.n_write, n);
 	memcpy(session, res.session, sizeof session);
@@ -171,16 +171,16 @@ static int try_put(const char *instance, uint32_t n)
 static void put(const char *instance, uint32_t n)
 {
 	for (uint32_t i = 0; i < n; i++)
-		assert_int_equal(try_put(instance, 1), KVB_OK);
+		assert_int_equal(try_put(instance, 1), SKV_OK);
 }
 
-static const struct kvb_instance_view *view(const char *id)
+static const struct skv_instance_view *view(const char *id)
 {
-	struct kvb_instance_view *v;
+	struct skv_instance_view *v;
 	uint32_t n;
 
-	kvb_arena_reset(&e.arena);
-	assert_int_equal(kvb_core_instances(e.core, "t", id, &e.arena, &v, &n, &e.err), KVB_OK);
+	skv_arena_reset(&e.arena);
+	assert_int_equal(skv_core_instances(e.core, "t", id, &e.arena, &v, &n, &e.err), SKV_OK);
 	return v;
 }
 
@@ -190,12 +190,12 @@ static uint64_t blocks(const char *id) { return view(id)->blocks; }
 static void lease_all(const char *id, uint32_t ms)
 {
 	for (uint64_t hi = 1; hi < next_key; hi++) {
-		struct kvb_key keys[64];
-		struct kvb_lookup_res res;
-		struct kvb_lookup_req req = { .tenant = "t", .instance = id, .keys = keys, .n_keys = 64, .lease_ms = ms };
+		struct skv_key keys[64];
+		struct skv_lookup_res res;
+		struct skv_lookup_req req = { .tenant = "t", .instance = id, .keys = keys, .n_keys = 64, .lease_ms = ms };
 
 		env_keys(keys, 64, hi, 1);
-		assert_int_equal(env_lookup_req(&e, &req, &res), KVB_OK);
+		assert_int_equal(env_lookup_req(&e, &req, &res), SKV_OK);
 		assert_true(res.matched == 0 || res.lease_ms == ms);
 	}
 }
@@ -204,9 +204,9 @@ static void lease_all(const char *id, uint32_t ms)
 static void test_group_wide(void **state)
 {
 	(void)state;
-	make(KVB_SHARE_GROUP);
-	assert_int_equal(put_instance("a", 0, 0), KVB_OK);
-	assert_int_equal(put_instance("b", 9, 0), KVB_OK);
+	make(SKV_SHARE_GROUP);
+	assert_int_equal(put_instance("a", 0, 0), SKV_OK);
+	assert_int_equal(put_instance("b", 9, 0), SKV_OK);
 	put("b", ROOM);
 	put("a", ROOM);
 	assert_int_equal(blocks("a"), ROOM);
@@ -216,9 +216,9 @@ static void test_group_wide(void **state)
 static void test_borrowed_and_given_back(void **state)
 {
 	(void)state;
-	make(KVB_SHARE_PROPORTIONAL);
-	assert_int_equal(put_instance("a", 1, 0), KVB_OK);
-	assert_int_equal(put_instance("b", 3, 0), KVB_OK);
+	make(SKV_SHARE_PROPORTIONAL);
+	assert_int_equal(put_instance("a", 1, 0), SKV_OK);
+	assert_int_equal(put_instance("b", 3, 0), SKV_OK);
 	put("a", ROOM); /* all of it: nobody else wants it */
 	assert_int_equal(blocks("a"), ROOM);
 	put("b", 20);
@@ -235,10 +235,10 @@ static void test_borrowed_and_given_back(void **state)
 static void test_three(void **state)
 {
 	(void)state;
-	make(KVB_SHARE_PROPORTIONAL);
-	assert_int_equal(put_instance("a", 1, 0), KVB_OK);
-	assert_int_equal(put_instance("b", 3, 0), KVB_OK);
-	assert_int_equal(put_instance("c", 0, 20 * BLOCK), KVB_OK);
+	make(SKV_SHARE_PROPORTIONAL);
+	assert_int_equal(put_instance("a", 1, 0), SKV_OK);
+	assert_int_equal(put_instance("b", 3, 0), SKV_OK);
+	assert_int_equal(put_instance("c", 0, 20 * BLOCK), SKV_OK);
 	for (int i = 0; i < 100; i++) {
 		put("a", 1);
 		put("b", 1);
@@ -249,7 +249,7 @@ static void test_three(void **state)
 	assert_int_equal(blocks("c"), 20);
 	assert_int_equal(blocks("a"), 5);
 	assert_int_equal(blocks("b"), 15);
-	assert_int_equal(put_instance("b", 1, 0), KVB_OK); /* weights change under load */
+	assert_int_equal(put_instance("b", 1, 0), SKV_OK); /* weights change under load */
 	for (int i = 0; i < 50; i++) {
 		put("a", 1);
 		put("b", 1);
@@ -264,9 +264,9 @@ static void test_three(void **state)
 static void test_borrowed_and_leased(void **state)
 {
 	(void)state;
-	make(KVB_SHARE_PROPORTIONAL);
-	assert_int_equal(put_instance("a", 1, 0), KVB_OK);
-	assert_int_equal(put_instance("b", 1, 0), KVB_OK);
+	make(SKV_SHARE_PROPORTIONAL);
+	assert_int_equal(put_instance("a", 1, 0), SKV_OK);
+	assert_int_equal(put_instance("b", 1, 0), SKV_OK);
 	put("b", 10);
 	put("a", 30);
 	lease_all("a", 5000);
@@ -282,9 +282,9 @@ static void test_borrowed_and_leased(void **state)
 static void test_fixed(void **state)
 {
 	(void)state;
-	make(KVB_SHARE_FIXED);
-	assert_int_equal(put_instance("a", 1, 0), KVB_OK);
-	assert_int_equal(put_instance("b", 3, 0), KVB_OK);
+	make(SKV_SHARE_FIXED);
+	assert_int_equal(put_instance("a", 1, 0), SKV_OK);
+	assert_int_equal(put_instance("b", 3, 0), SKV_OK);
 	put("a", 50); /* never more, though there is room */
 	assert_int_equal(blocks("a"), 10);
 	put("b", 50);
@@ -292,39 +292,39 @@ static void test_fixed(void **state)
 	assert_int_equal(blocks("a"), 10);
 	put("a", 10);
 	assert_int_equal(blocks("b"), 30);
-	refused(try_put("a", 11), KVB_E_QUOTA, "weight");
+	refused(try_put("a", 11), SKV_E_QUOTA, "weight");
 	assert_int_equal(blocks("a"), 10);
-	assert_int_equal(try_put("a", 10), KVB_OK);
+	assert_int_equal(try_put("a", 10), SKV_OK);
 }
 
 static void test_fixed_capacity(void **state)
 {
-	struct kvb_pin_res pinned;
-	struct kvb_key key;
+	struct skv_pin_res pinned;
+	struct skv_key key;
 
 	(void)state;
-	make(KVB_SHARE_FIXED);
-	assert_int_equal(put_instance("i", 0, 8 * BLOCK), KVB_OK);
-	assert_int_equal(put_instance("b", 0, 0), KVB_OK);
+	make(SKV_SHARE_FIXED);
+	assert_int_equal(put_instance("i", 0, 8 * BLOCK), SKV_OK);
+	assert_int_equal(put_instance("b", 0, 0), SKV_OK);
 	put("b", 50);
 	assert_int_equal(blocks("b"), ROOM - 8);
 	put("i", 8);
 	lease_all("i", 5000);
-	refused(try_put("i", 1), KVB_E_QUOTA, "capacity"); /* all of its own is leased */
+	refused(try_put("i", 1), SKV_E_QUOTA, "capacity"); /* all of its own is leased */
 	assert_int_equal(blocks("b"), ROOM - 8);
 	env_advance(&e, 5100);
 	put("i", 4); /* progress when leases end */
-	assert_int_equal(put_instance("i", 0, 12 * BLOCK), KVB_OK);
+	assert_int_equal(put_instance("i", 0, 12 * BLOCK), SKV_OK);
 	put("i", 20);
 	assert_int_equal(blocks("i"), 12);
 	assert_int_equal(blocks("b"), ROOM - 12); /* it had more than what is its part now */
-	assert_int_equal(put_instance("i", 0, 3 * BLOCK), KVB_OK);
+	assert_int_equal(put_instance("i", 0, 3 * BLOCK), SKV_OK);
 	env_advance(&e, 20);
 	env_advance(&e, 20);
 	assert_int_equal(blocks("i"), 3); /* in the background */
 	for (uint64_t n = 0; n < 2; n++) {
-		key = (struct kvb_key){ next_key - 1 - n, 1 };
-		assert_int_equal(env_pin(&e, &key, 1, KVB_PIN_HARD, 0, &pinned), n == 0 ? KVB_OK : KVB_E_QUOTA);
+		key = (struct skv_key){ next_key - 1 - n, 1 };
+		assert_int_equal(env_pin(&e, &key, 1, SKV_PIN_HARD, 0, &pinned), n == 0 ? SKV_OK : SKV_E_QUOTA);
 	}
 	assert_string_equal(e.err.field, "pinned_bytes"); /* half of its part, not of the group's room */
 }
@@ -332,38 +332,38 @@ static void test_fixed_capacity(void **state)
 /* What fits into a fixed part is written, the rest has no room. */
 static void test_fixed_and_fit(void **state)
 {
-	struct kvb_start_res res;
-	struct kvb_key keys[8];
+	struct skv_start_res res;
+	struct skv_key keys[8];
 
 	(void)state;
-	make(KVB_SHARE_FIXED);
-	assert_int_equal(put_instance("i", 0, 6 * BLOCK), KVB_OK);
+	make(SKV_SHARE_FIXED);
+	assert_int_equal(put_instance("i", 0, 6 * BLOCK), SKV_OK);
 	put("i", 4);
 	lease_all("i", 5000);
 	env_keys(keys, 8, next_key++, 1);
-	assert_int_equal(env_start(&e, &(struct env_start){ .keys = keys, .n = 8, .fit = true }, &res), KVB_OK);
+	assert_int_equal(env_start(&e, &(struct env_start){ .keys = keys, .n = 8, .fit = true }, &res), SKV_OK);
 	assert_int_equal(res.n_write, 2);
-	assert_int_equal(env_abort(&e, res.session, true), KVB_OK);
+	assert_int_equal(env_abort(&e, res.session, true), SKV_OK);
 	env_advance(&e, 5100);
-	assert_int_equal(env_start(&e, &(struct env_start){ .keys = keys, .n = 8, .fit = true }, &res), KVB_OK);
+	assert_int_equal(env_start(&e, &(struct env_start){ .keys = keys, .n = 8, .fit = true }, &res), SKV_OK);
 	assert_int_equal(res.n_write, 6); /* of its own making */
 }
 
 /* Of another class, in slabs of its own: what has more than its part gives up whole slabs. */
 static void test_parts_across_classes(void **state)
 {
-	const struct kvb_spec spec = { "kv", 2 * BLOCK };
-	const struct kvb_instance_spec other = { .tenant = "t", .id = "b", .group = "g", .specs = &spec, .n_specs = 1, .extra = "" };
-	struct kvb_storage_spec s = storage(4 * UNIT);
-	struct kvb_group_spec g = group();
+	const struct skv_spec spec = { "kv", 2 * BLOCK };
+	const struct skv_instance_spec other = { .tenant = "t", .id = "b", .group = "g", .specs = &spec, .n_specs = 1, .extra = "" };
+	struct skv_storage_spec s = storage(4 * UNIT);
+	struct skv_group_spec g = group();
 
 	(void)state;
-	assert_int_equal(put_storage(&s), KVB_OK);
-	g.share = KVB_SHARE_PROPORTIONAL;
-	assert_int_equal(put_group(&g), KVB_OK);
+	assert_int_equal(put_storage(&s), SKV_OK);
+	g.share = SKV_SHARE_PROPORTIONAL;
+	assert_int_equal(put_group(&g), SKV_OK);
 	env_advance(&e, 20);
-	assert_int_equal(put_instance("a", 1, 0), KVB_OK);
-	assert_int_equal(kvb_core_instance_put(e.core, &other, NULL, &e.err), KVB_OK);
+	assert_int_equal(put_instance("a", 1, 0), SKV_OK);
+	assert_int_equal(skv_core_instance_put(e.core, &other, NULL, &e.err), SKV_OK);
 	put("a", 62);
 	assert_true(blocks("a") >= 60);
 	for (int i = 0; i < 2; i++) {
@@ -378,23 +378,23 @@ static void test_parts_across_classes(void **state)
 
 static void test_capacity_lowered(void **state)
 {
-	struct kvb_group_spec g = group();
+	struct skv_group_spec g = group();
 
 	(void)state;
-	make(KVB_SHARE_PROPORTIONAL);
-	assert_int_equal(put_instance("a", 1, 0), KVB_OK);
-	assert_int_equal(put_instance("b", 3, 0), KVB_OK);
+	make(SKV_SHARE_PROPORTIONAL);
+	assert_int_equal(put_instance("a", 1, 0), SKV_OK);
+	assert_int_equal(put_instance("b", 3, 0), SKV_OK);
 	put("b", 20);
 	put("a", 20);
 	g.capacity = 24 * BLOCK;
-	g.share = KVB_SHARE_PROPORTIONAL;
-	assert_int_equal(put_group(&g), KVB_OK);
+	g.share = SKV_SHARE_PROPORTIONAL;
+	assert_int_equal(put_group(&g), SKV_OK);
 	env_advance(&e, 20);
 	env_advance(&e, 20);
 	assert_int_equal(blocks("a"), 6);
 	assert_int_equal(blocks("b"), 18);
-	g.share = KVB_SHARE_FIXED; /* the mode may change, too */
-	assert_int_equal(put_group(&g), KVB_OK);
+	g.share = SKV_SHARE_FIXED; /* the mode may change, too */
+	assert_int_equal(put_group(&g), SKV_OK);
 	put("a", 20);
 	assert_int_equal(blocks("a"), 6);
 	assert_int_equal(blocks("b"), 18);
@@ -406,17 +406,17 @@ static void test_cleared(void **state)
 	uint64_t n;
 
 	(void)state;
-	make(KVB_SHARE_FIXED);
-	assert_int_equal(put_instance("i", 1, 0), KVB_OK);
-	assert_int_equal(put_instance("b", 1, 0), KVB_OK);
+	make(SKV_SHARE_FIXED);
+	assert_int_equal(put_instance("i", 1, 0), SKV_OK);
+	assert_int_equal(put_instance("b", 1, 0), SKV_OK);
 	put("i", 20);
 	put("b", 20);
-	assert_int_equal(env_clear(&e, "i", &n), KVB_OK);
+	assert_int_equal(env_clear(&e, "i", &n), SKV_OK);
 	assert_int_equal(n, 20);
 	put("i", 30);
 	assert_int_equal(blocks("i"), 20);
 	assert_int_equal(blocks("b"), 20);
-	assert_int_equal(kvb_core_instance_delete(e.core, "t", "b", &e.err), KVB_OK);
+	assert_int_equal(skv_core_instance_delete(e.core, "t", "b", &e.err), SKV_OK);
 	put("i", 40); /* all of it is its part now */
 	assert_int_equal(blocks("i"), ROOM);
 }
@@ -431,15 +431,15 @@ static void settle(void)
 
 static void test_group_watermarks(void **state)
 {
-	struct kvb_group_spec g = group();
+	struct skv_group_spec g = group();
 
 	(void)state;
-	make(KVB_SHARE_GROUP);
-	assert_int_equal(put_instance("a", 0, 0), KVB_OK);
+	make(SKV_SHARE_GROUP);
+	assert_int_equal(put_instance("a", 0, 0), SKV_OK);
 	g.capacity = ROOM * BLOCK;
 	g.high_percent = 90;
 	g.low_percent = 50;
-	assert_int_equal(put_group(&g), KVB_OK);
+	assert_int_equal(put_group(&g), SKV_OK);
 	put("a", 36);
 	settle();
 	assert_int_equal(blocks("a"), 36); /* 90 %: not above */
@@ -451,7 +451,7 @@ static void test_group_watermarks(void **state)
 	assert_int_equal(blocks("a"), 35);
 	g.high_percent = 100;
 	g.low_percent = 0;
-	assert_int_equal(put_group(&g), KVB_OK);
+	assert_int_equal(put_group(&g), SKV_OK);
 	put("a", 5);
 	settle();
 	assert_int_equal(blocks("a"), ROOM);
@@ -461,8 +461,8 @@ static void test_group_watermarks(void **state)
 
 static void test_storage_watermarks(void **state)
 {
-	struct kvb_storage_spec s = storage(4 * UNIT);
-	struct kvb_group_spec g = group();
+	struct skv_storage_spec s = storage(4 * UNIT);
+	struct skv_group_spec g = group();
 	uint64_t all;
 
 	(void)state;
@@ -471,11 +471,11 @@ static void test_storage_watermarks(void **state)
 	env_open(&e);
 	s.high_percent = 75;
 	s.low_percent = 25;
-	assert_int_equal(put_storage(&s), KVB_OK);
-	assert_int_equal(put_group(&g), KVB_OK);
+	assert_int_equal(put_storage(&s), SKV_OK);
+	assert_int_equal(put_group(&g), SKV_OK);
 	g.name = "h"; /* whoever's */
-	assert_int_equal(put_group(&g), KVB_OK);
-	assert_int_equal(put_instance("a", 0, 0), KVB_OK);
+	assert_int_equal(put_group(&g), SKV_OK);
+	assert_int_equal(put_instance("a", 0, 0), SKV_OK);
 	settle();
 	put("a", 48);
 	settle();
@@ -490,7 +490,7 @@ static void test_storage_watermarks(void **state)
 	assert_int_equal(blocks("a"), 47);
 	s.high_percent = 100;
 	s.low_percent = 0;
-	assert_int_equal(put_storage(&s), KVB_OK);
+	assert_int_equal(put_storage(&s), SKV_OK);
 	for (int i = 0; i < 30; i++)
 		put("a", 1);
 	settle();
@@ -503,18 +503,18 @@ static void test_storage_watermarks(void **state)
 /* Leases above the mark: what may go goes, the rest when they end. */
 static void test_watermark_and_leases(void **state)
 {
-	struct kvb_group_spec g = group();
+	struct skv_group_spec g = group();
 
 	(void)state;
-	make(KVB_SHARE_GROUP);
-	assert_int_equal(put_instance("a", 0, 0), KVB_OK);
+	make(SKV_SHARE_GROUP);
+	assert_int_equal(put_instance("a", 0, 0), SKV_OK);
 	put("a", 30);
 	lease_all("a", 5000);
 	put("a", 8);
 	g.capacity = ROOM * BLOCK;
 	g.high_percent = 90;
 	g.low_percent = 50;
-	assert_int_equal(put_group(&g), KVB_OK);
+	assert_int_equal(put_group(&g), SKV_OK);
 	settle();
 	assert_int_equal(blocks("a"), 30);
 	env_advance(&e, 3600000); /* a jump of the clock */

@@ -47,10 +47,10 @@ static void load_snapshot(void)
 	for (uint32_t no = 1; no < p->snap.end_chunk; no++)
 		snapshot_touch_chunk(p, no);
 	core_unlock(e.core);
-	assert_int_equal(kvb_store_checkpoint_begin(e.store, 0, fence, &id, &e.err), KVB_OK);
-	assert_int_equal(kvb_store_checkpoint_slice(e.store, 0, fence, id, 0, p->snap.out.data, p->snap.out.len, &e.err), KVB_OK);
-	assert_int_equal(kvb_store_checkpoint_slice(e.store, 0, fence, id, 1, p->snap.tail.data, p->snap.tail.len, &e.err), KVB_OK);
-	assert_int_equal(kvb_store_checkpoint_commit(e.store, 0, fence, id, 2, p->snap.seq, &e.err), KVB_OK);
+	assert_int_equal(skv_store_checkpoint_begin(e.store, 0, fence, &id, &e.err), SKV_OK);
+	assert_int_equal(skv_store_checkpoint_slice(e.store, 0, fence, id, 0, p->snap.out.data, p->snap.out.len, &e.err), SKV_OK);
+	assert_int_equal(skv_store_checkpoint_slice(e.store, 0, fence, id, 1, p->snap.tail.data, p->snap.tail.len, &e.err), SKV_OK);
+	assert_int_equal(skv_store_checkpoint_commit(e.store, 0, fence, id, 2, p->snap.seq, &e.err), SKV_OK);
 	env_crash(&e);
 	env_open(&e);
 	env_check(&e);
@@ -58,84 +58,84 @@ static void load_snapshot(void)
 
 struct call {
 	int status;
-	struct kvb_arena arena;
-	struct kvb_error err;
+	struct skv_arena arena;
+	struct skv_error err;
 	union {
-		struct kvb_clear_res clear;
-		struct kvb_start_res start;
-		struct kvb_finish_res finish;
-		struct kvb_delete_res delete;
+		struct skv_clear_res clear;
+		struct skv_start_res start;
+		struct skv_finish_res finish;
+		struct skv_delete_res delete;
 	} res;
 };
 
 static void on_done(void *ctx, int status) { ((struct call *)ctx)->status = status; }
 
-static struct kvb_done begin(struct call *c)
+static struct skv_done begin(struct call *c)
 {
 	memset(c, 0, sizeof *c);
-	kvb_arena_init(&c->arena);
-	c->status = KVB_PENDING;
-	return (struct kvb_done){ on_done, c };
+	skv_arena_init(&c->arena);
+	c->status = SKV_PENDING;
+	return (struct skv_done){ on_done, c };
 }
 
 static void end(struct call *c, int status)
 {
 	assert_int_equal(c->status, status);
-	kvb_arena_destroy(&c->arena);
+	skv_arena_destroy(&c->arena);
 }
 
-static void begin_delete(struct call *c, const struct kvb_key *k, uint32_t n)
+static void begin_delete(struct call *c, const struct skv_key *k, uint32_t n)
 {
-	struct kvb_delete_req req = { .tenant = "t", .instance = "i", .keys = k, .n_keys = n };
-	struct kvb_done done = begin(c);
+	struct skv_delete_req req = { .tenant = "t", .instance = "i", .keys = k, .n_keys = n };
+	struct skv_done done = begin(c);
 
-	assert_int_equal(kvb_core_delete(e.core, &req, &c->res.delete, &c->arena, &c->err, &done), KVB_PENDING);
+	assert_int_equal(skv_core_delete(e.core, &req, &c->res.delete, &c->arena, &c->err, &done), SKV_PENDING);
 }
 
 static void begin_clear(struct call *c)
 {
-	struct kvb_clear_req req = { .tenant = "t", .instance = "i" };
-	struct kvb_done done = begin(c);
+	struct skv_clear_req req = { .tenant = "t", .instance = "i" };
+	struct skv_done done = begin(c);
 
-	assert_int_equal(kvb_core_clear(e.core, &req, &c->res.clear, &c->arena, &c->err, &done), KVB_PENDING);
+	assert_int_equal(skv_core_clear(e.core, &req, &c->res.clear, &c->arena, &c->err, &done), SKV_PENDING);
 }
 
-static void begin_start(struct call *c, const struct kvb_key *k, uint32_t n)
+static void begin_start(struct call *c, const struct skv_key *k, uint32_t n)
 {
-	static struct kvb_start_req req;
-	struct kvb_done done = begin(c);
+	static struct skv_start_req req;
+	struct skv_done done = begin(c);
 
-	req = (struct kvb_start_req){ .tenant = "t", .instance = "i", .request_id = "", .keys = k, .n_keys = n };
-	assert_int_equal(kvb_core_start(e.core, &req, &c->res.start, &c->arena, &c->err, &done), KVB_PENDING);
+	req = (struct skv_start_req){ .tenant = "t", .instance = "i", .request_id = "", .keys = k, .n_keys = n };
+	assert_int_equal(skv_core_start(e.core, &req, &c->res.start, &c->arena, &c->err, &done), SKV_PENDING);
 }
 
 static void begin_finish(struct call *c, const char *session)
 {
-	struct kvb_finish_req req = { .tenant = "t", .session = session, .mask_kind = KVB_MASK_ALL };
-	struct kvb_done done = begin(c);
+	struct skv_finish_req req = { .tenant = "t", .session = session, .mask_kind = SKV_MASK_ALL };
+	struct skv_done done = begin(c);
 
-	assert_int_equal(kvb_core_finish(e.core, &req, &c->res.finish, &c->arena, &c->err, &done), KVB_PENDING);
+	assert_int_equal(skv_core_finish(e.core, &req, &c->res.finish, &c->arena, &c->err, &done), SKV_PENDING);
 }
 
-static void open_session(const struct kvb_key *k, uint32_t n, char session[33])
+static void open_session(const struct skv_key *k, uint32_t n, char session[33])
 {
-	struct kvb_start_res r;
+	struct skv_start_res r;
 
-	assert_int_equal(env_start(&e, &(struct env_start){ .keys = k, .n = n }, &r), KVB_OK);
+	assert_int_equal(env_start(&e, &(struct env_start){ .keys = k, .n = n }, &r), SKV_OK);
 	memcpy(session, r.session, 33);
 }
 
-static uint32_t found(const struct kvb_key *k, uint32_t n)
+static uint32_t found(const struct skv_key *k, uint32_t n)
 {
-	struct kvb_lookup_res r;
+	struct skv_lookup_res r;
 
-	assert_int_equal(env_lookup(&e, k, n, KVB_LOOKUP_BATCH, 0, &r), KVB_OK);
+	assert_int_equal(env_lookup(&e, k, n, SKV_LOOKUP_BATCH, 0, &r), SKV_OK);
 	return r.matched;
 }
 
 static uint64_t held(void)
 {
-	struct kvb_stats st;
+	struct skv_stats st;
 
 	env_stats(&e, &st);
 	return st.storages[0].quarantined_bytes / 4096;
@@ -144,9 +144,9 @@ static uint64_t held(void)
 /* It began before all of it. */
 static void test_before(void **state)
 {
-	struct kvb_key k[N], more[20];
-	struct kvb_lookup_res r;
-	struct kvb_finish_res f;
+	struct skv_key k[N], more[20];
+	struct skv_lookup_res r;
+	struct skv_finish_res f;
 	char session[33];
 	struct call c;
 	uint32_t n;
@@ -155,15 +155,15 @@ static void test_before(void **state)
 	env_keys(k, N, 1, 1);
 	env_keys(more, 20, 2, 1);
 	assert_int_equal(env_put(&e, k, N), N);
-	assert_int_equal(env_lookup(&e, k, 50, KVB_LOOKUP_BATCH, 5000, &r), KVB_OK);
+	assert_int_equal(env_lookup(&e, k, 50, SKV_LOOKUP_BATCH, 5000, &r), SKV_OK);
 	open_session(more, 20, session);
 	begin_snapshot();
-	assert_int_equal(env_delete(&e, k + 100, 300, &n), KVB_OK);
-	assert_int_equal(env_finish(&e, session, NULL, 0, &f), KVB_OK);
+	assert_int_equal(env_delete(&e, k + 100, 300, &n), SKV_OK);
+	assert_int_equal(env_finish(&e, session, NULL, 0, &f), SKV_OK);
 	begin_clear(&c);
-	kvb_core_tick(e.core); /* durable, */
-	kvb_core_tick(e.core); /* and swept */
-	end(&c, KVB_OK);
+	skv_core_tick(e.core); /* durable, */
+	skv_core_tick(e.core); /* and swept */
+	end(&c, SKV_OK);
 	assert_int_equal(env_put(&e, k + 550, 50), 50); /* in chunks that were swept */
 	load_snapshot();
 	assert_true(held() >= 50);
@@ -174,11 +174,11 @@ static void test_before(void **state)
 /* It begins while the record is on its way: removals and ends before it, starts of the same keys after it. */
 static void on_its_way(bool drop)
 {
-	struct kvb_key k[N], more[20];
+	struct skv_key k[N], more[20];
 	char session[33];
 	struct call del, fin, clear, start;
 	struct txn *t;
-	struct kvb_finish_res f;
+	struct skv_finish_res f;
 
 	env_keys(k, N, 1, 1);
 	env_keys(more, 20, 2, 1);
@@ -188,29 +188,29 @@ static void on_its_way(bool drop)
 	begin_finish(&fin, session);
 	if (drop) {
 		core_lock(e.core);
-		assert_int_equal(clear_queue(e.core->part, instance_find(e.core->part, "t", "i"), TXN_DROP, &t), KVB_OK);
+		assert_int_equal(clear_queue(e.core->part, instance_find(e.core->part, "t", "i"), TXN_DROP, &t), SKV_OK);
 		core_unlock(e.core);
 	} else {
 		begin_clear(&clear);
 		begin_start(&start, k + 90, 20);
 	}
 	begin_snapshot();
-	kvb_core_tick(e.core);
-	end(&del, KVB_OK);
-	end(&fin, KVB_OK);
+	skv_core_tick(e.core);
+	end(&del, SKV_OK);
+	end(&fin, SKV_OK);
 	if (!drop) {
-		end(&clear, KVB_OK);
+		end(&clear, SKV_OK);
 		memcpy(session, start.res.start.session, 33);
 		assert_int_equal(start.res.start.n_write, 20);
-		end(&start, KVB_OK);
-		assert_int_equal(env_finish(&e, session, NULL, 0, &f), KVB_OK);
+		end(&start, SKV_OK);
+		assert_int_equal(env_finish(&e, session, NULL, 0, &f), SKV_OK);
 	}
 	load_snapshot();
 }
 
 static void test_clear_on_its_way(void **state)
 {
-	struct kvb_key k[N];
+	struct skv_key k[N];
 
 	(void)state;
 	on_its_way(false);
@@ -221,29 +221,29 @@ static void test_clear_on_its_way(void **state)
 
 static void test_drop_on_its_way(void **state)
 {
-	struct kvb_instance_view *v;
+	struct skv_instance_view *v;
 	uint32_t n;
 
 	(void)state;
 	on_its_way(true);
-	assert_int_equal(kvb_core_instances(e.core, "t", "i", &e.arena, &v, &n, &e.err), KVB_E_NOT_FOUND);
+	assert_int_equal(skv_core_instances(e.core, "t", "i", &e.arena, &v, &n, &e.err), SKV_E_NOT_FOUND);
 }
 
 /* It begins when the record is durable, and nothing is swept: leases are told, blocks are not. */
 static void test_not_swept(void **state)
 {
-	struct kvb_key k[N];
-	struct kvb_lookup_res r;
+	struct skv_key k[N];
+	struct skv_lookup_res r;
 	struct call c;
 
 	(void)state;
 	env_keys(k, N, 1, 1);
 	assert_int_equal(env_put(&e, k, N), N);
-	assert_int_equal(env_lookup(&e, k + 10, 50, KVB_LOOKUP_BATCH, 5000, &r), KVB_OK);
+	assert_int_equal(env_lookup(&e, k + 10, 50, SKV_LOOKUP_BATCH, 5000, &r), SKV_OK);
 	begin_clear(&c);
-	while (c.status == KVB_PENDING)
+	while (c.status == SKV_PENDING)
 		assert_true(commit_round(e.core));
-	end(&c, KVB_OK);
+	end(&c, SKV_OK);
 	assert_true(e.core->part->ghosts && e.core->part->ghosts->newest);
 	begin_snapshot();
 	assert_int_equal(env_put(&e, k, N), N); /* some of it in swept slots */

@@ -14,14 +14,14 @@ enum { A = 1, B = 2, C = 4 };
 static int setup(void **state)
 {
 	static struct env e;
-	static const struct kvb_spec specs[3] = { { "a", 4 * KB }, { "b", 8 * KB }, { "c", 12 * KB } };
+	static const struct skv_spec specs[3] = { { "a", 4 * KB }, { "b", 8 * KB }, { "c", 12 * KB } };
 
 	env_init(&e);
 	env_open(&e);
-	assert_int_equal(env_storage(&e, "s", 4096 * KB, 64 * KB), KVB_OK);
-	assert_int_equal(env_group(&e, "g", 0, "s"), KVB_OK);
-	assert_int_equal(env_instance(&e, "i", "g", specs, 3), KVB_OK);
-	assert_int_equal(env_instance(&e, "other", "g", specs, 3), KVB_OK);
+	assert_int_equal(env_storage(&e, "s", 4096 * KB, 64 * KB), SKV_OK);
+	assert_int_equal(env_group(&e, "g", 0, "s"), SKV_OK);
+	assert_int_equal(env_instance(&e, "i", "g", specs, 3), SKV_OK);
+	assert_int_equal(env_instance(&e, "other", "g", specs, 3), SKV_OK);
 	*state = &e;
 	return 0;
 }
@@ -30,7 +30,7 @@ static int setup(void **state)
 static int teardown(void **state)
 {
 	struct env *e = *state;
-	struct kvb_stats st;
+	struct skv_stats st;
 
 	env_check(e);
 	env_advance(e, 60000);
@@ -57,13 +57,13 @@ struct session {
 };
 
 /* Starts, and compares the outcome of each key: 'w'rite, 'e'xists, 'b'usy. */
-static struct session start(struct env *e, const struct kvb_key *k, uint32_t n, const uint32_t *key_specs,
+static struct session start(struct env *e, const struct skv_key *k, uint32_t n, const uint32_t *key_specs,
 			    const char *outcomes)
 {
 	struct session s;
-	struct kvb_start_res r;
+	struct skv_start_res r;
 
-	assert_int_equal(env_start(e, &(struct env_start){ .keys = k, .n = n, .key_specs = key_specs }, &r), KVB_OK);
+	assert_int_equal(env_start(e, &(struct env_start){ .keys = k, .n = n, .key_specs = key_specs }, &r), SKV_OK);
 	for (uint32_t i = 0; i < n; i++)
 		assert_int_equal("web"[r.outcome[i]], outcomes[i]);
 	memcpy(s.id, r.session, sizeof s.id);
@@ -73,21 +73,21 @@ static struct session start(struct env *e, const struct kvb_key *k, uint32_t n, 
 
 static void finish(struct env *e, const struct session *s)
 {
-	struct kvb_finish_res f;
+	struct skv_finish_res f;
 
-	assert_int_equal(env_finish(e, s->id, NULL, 0, &f), KVB_OK);
+	assert_int_equal(env_finish(e, s->id, NULL, 0, &f), SKV_OK);
 	assert_int_equal(f.committed, s->n_write);
 }
 
 /* Specs of the key that a lookup finds. */
-static uint32_t has(struct env *e, const struct kvb_key *k)
+static uint32_t has(struct env *e, const struct skv_key *k)
 {
-	struct kvb_lookup_req q = { .tenant = "t", .instance = "i", .mode = KVB_LOOKUP_BATCH, .keys = k, .n_keys = 1,
+	struct skv_lookup_req q = { .tenant = "t", .instance = "i", .mode = SKV_LOOKUP_BATCH, .keys = k, .n_keys = 1,
 				    .partial = true, .peek = true };
-	struct kvb_lookup_res r;
+	struct skv_lookup_res r;
 	uint32_t mask = 0;
 
-	assert_int_equal(env_lookup_req(e, &q, &r), KVB_OK);
+	assert_int_equal(env_lookup_req(e, &q, &r), SKV_OK);
 	for (uint32_t s = 0; r.hit[0] && s < r.n_specs; s++)
 		mask |= r.loc[s].length ? 1u << s : 0;
 	assert_int_equal(r.hit[0], mask != 0);
@@ -98,13 +98,13 @@ static void every_key_with_its_own_specs(void **state)
 {
 	struct env *e = *state;
 	const uint32_t want[4] = { A, A | C, C, A };
-	struct kvb_key k[4];
-	struct kvb_start_res r;
+	struct skv_key k[4];
+	struct skv_start_res r;
 	struct session s;
 
 	env_keys(k, 4, 1, 1);
 	assert_int_equal(env_start(e, &(struct env_start){ .keys = k, .n = 4, .key_specs = want, .request_id = "r" }, &r),
-			 KVB_OK);
+			 SKV_OK);
 	assert_int_equal(r.n_write, 4);
 	assert_int_equal(r.n_specs, 2); /* a and c: what any key asked for */
 	assert_string_equal(r.specs[0], "a");
@@ -117,7 +117,7 @@ static void every_key_with_its_own_specs(void **state)
 	s.n_write = 4;
 	reopen(e); /* the journal knows which */
 	assert_int_equal(env_start(e, &(struct env_start){ .keys = k, .n = 4, .key_specs = want, .request_id = "r" }, &r),
-			 KVB_OK);
+			 SKV_OK);
 	assert_string_equal(r.session, s.id);
 	assert_int_equal(r.loc[2].length, 4 * KB);
 	assert_int_equal(r.loc[1].length, 0);
@@ -135,15 +135,15 @@ static void the_same_id_with_other_specs_is_another_body(void **state)
 {
 	struct env *e = *state;
 	const uint32_t one[2] = { A, B }, two[2] = { A, C };
-	struct kvb_key k[2];
-	struct kvb_start_res r;
+	struct skv_key k[2];
+	struct skv_start_res r;
 
 	env_keys(k, 2, 1, 1);
 	assert_int_equal(env_start(e, &(struct env_start){ .keys = k, .n = 2, .key_specs = one, .request_id = "r" }, &r),
-			 KVB_OK);
+			 SKV_OK);
 	assert_int_equal(env_start(e, &(struct env_start){ .keys = k, .n = 2, .key_specs = two, .request_id = "r" }, &r),
-			 KVB_E_CONFLICT);
-	assert_int_equal(env_start(e, &(struct env_start){ .keys = k, .n = 2, .request_id = "r" }, &r), KVB_E_CONFLICT);
+			 SKV_E_CONFLICT);
+	assert_int_equal(env_start(e, &(struct env_start){ .keys = k, .n = 2, .request_id = "r" }, &r), SKV_E_CONFLICT);
 }
 
 static void bad_spec_sets_are_refused(void **state)
@@ -151,21 +151,21 @@ static void bad_spec_sets_are_refused(void **state)
 	struct env *e = *state;
 	static const char *const names[] = { "a" };
 	uint32_t want[2] = { A, 0 };
-	struct kvb_key k[2];
-	struct kvb_start_res r;
+	struct skv_key k[2];
+	struct skv_start_res r;
 
 	env_keys(k, 2, 1, 1);
-	assert_int_equal(env_start(e, &(struct env_start){ .keys = k, .n = 2, .key_specs = want }, &r), KVB_E_INVALID);
+	assert_int_equal(env_start(e, &(struct env_start){ .keys = k, .n = 2, .key_specs = want }, &r), SKV_E_INVALID);
 	assert_string_equal(e->err.field, "key_specs[1]");
 	want[1] = 8;
-	assert_int_equal(env_start(e, &(struct env_start){ .keys = k, .n = 2, .key_specs = want }, &r), KVB_E_INVALID);
+	assert_int_equal(env_start(e, &(struct env_start){ .keys = k, .n = 2, .key_specs = want }, &r), SKV_E_INVALID);
 	assert_string_equal(e->err.field, "key_specs[1]");
 	want[1] = UINT32_MAX;
-	assert_int_equal(env_start(e, &(struct env_start){ .keys = k, .n = 2, .key_specs = want }, &r), KVB_E_INVALID);
+	assert_int_equal(env_start(e, &(struct env_start){ .keys = k, .n = 2, .key_specs = want }, &r), SKV_E_INVALID);
 	want[1] = A;
 	assert_int_equal(env_start(e, &(struct env_start){ .keys = k, .n = 2, .key_specs = want, .specs = names, .n_specs = 1 },
 				   &r),
-			 KVB_E_INVALID);
+			 SKV_E_INVALID);
 	assert_string_equal(e->err.field, "specs");
 }
 
@@ -173,7 +173,7 @@ static void each_spec_has_one_writer(void **state)
 {
 	struct env *e = *state;
 	uint32_t a = A, ab = A | B, abc = A | B | C;
-	struct kvb_key k = { 1, 1 };
+	struct skv_key k = { 1, 1 };
 	struct session sa, sb, sc;
 
 	sa = start(e, &k, 1, &a, "w");
@@ -187,7 +187,7 @@ static void each_spec_has_one_writer(void **state)
 	assert_int_equal(has(e, &k), B);
 	assert_int_equal(env_match(e, &k, 1), 0);
 	reopen(e);
-	assert_int_equal(env_abort(e, sa.id, true), KVB_OK); /* its spec comes from the next one */
+	assert_int_equal(env_abort(e, sa.id, true), SKV_OK); /* its spec comes from the next one */
 	sa = start(e, &k, 1, &abc, "w");
 	env_shutdown(e); /* a block with a committed spec and two that are written, in a checkpoint */
 	env_open(e);
@@ -206,32 +206,32 @@ static void a_second_writer_gets_only_the_rest(void **state)
 {
 	struct env *e = *state;
 	uint32_t ab[2] = { A | B, A | B }, c[2] = { A, A | B };
-	struct kvb_key k[2];
-	struct kvb_start_res r;
+	struct skv_key k[2];
+	struct skv_start_res r;
 	struct session s1, s2;
 	uint64_t sums[4] = { 11, 12, 13, 14 };
-	struct kvb_finish_res f;
-	struct kvb_lookup_res l;
+	struct skv_finish_res f;
+	struct skv_lookup_res l;
 
 	env_keys(k, 2, 1, 1);
 	s1 = start(e, k, 1, ab, "w");
-	assert_int_equal(env_start(e, &(struct env_start){ .keys = k, .n = 2, .key_specs = c }, &r), KVB_OK);
-	assert_int_equal(r.outcome[0], KVB_START_BUSY);
-	assert_int_equal(r.outcome[1], KVB_START_WRITE);
+	assert_int_equal(env_start(e, &(struct env_start){ .keys = k, .n = 2, .key_specs = c }, &r), SKV_OK);
+	assert_int_equal(r.outcome[0], SKV_START_BUSY);
+	assert_int_equal(r.outcome[1], SKV_START_WRITE);
 	memcpy(s2.id, r.session, 33);
 	/* One row for each written block, a column for each of the session's specs. */
-	assert_int_equal(env_finish(e, s2.id, sums, 1, &f), KVB_E_INVALID);
-	assert_int_equal(env_finish(e, s2.id, sums, 2, &f), KVB_OK);
+	assert_int_equal(env_finish(e, s2.id, sums, 1, &f), SKV_E_INVALID);
+	assert_int_equal(env_finish(e, s2.id, sums, 2, &f), SKV_OK);
 	finish(e, &s1);
-	assert_int_equal(env_lookup(e, &k[1], 1, KVB_LOOKUP_BATCH, 0, &l), KVB_OK);
+	assert_int_equal(env_lookup(e, &k[1], 1, SKV_LOOKUP_BATCH, 0, &l), SKV_OK);
 	assert_false(l.hit[0]); /* without c it is not whole */
 	assert_int_equal(has(e, &k[1]), A | B);
 	{
 		static const char *const names[] = { "a", "b" };
-		struct kvb_lookup_req q = { .tenant = "t", .instance = "i", .keys = &k[1], .n_keys = 1, .specs = names,
+		struct skv_lookup_req q = { .tenant = "t", .instance = "i", .keys = &k[1], .n_keys = 1, .specs = names,
 					    .n_specs = 2 };
 
-		assert_int_equal(env_lookup_req(e, &q, &l), KVB_OK);
+		assert_int_equal(env_lookup_req(e, &q, &l), SKV_OK);
 		assert_true(l.hit[0] && l.loc[0].has_checksum && l.loc[1].has_checksum);
 		assert_int_equal(l.loc[0].checksum, 11);
 		assert_int_equal(l.loc[1].checksum, 12);
@@ -256,23 +256,23 @@ static void a_block_on_its_way_out_is_busy(void **state)
 {
 	struct env *e = *state;
 	uint32_t a = A, ab = A | B;
-	struct kvb_key k = { 1, 1 };
-	struct kvb_delete_req q = { .tenant = "t", .instance = "i", .keys = &k, .n_keys = 1 };
-	struct kvb_delete_res deleted;
+	struct skv_key k = { 1, 1 };
+	struct skv_delete_req q = { .tenant = "t", .instance = "i", .keys = &k, .n_keys = 1 };
+	struct skv_delete_res deleted;
 	struct answer answer = { 0 };
-	struct kvb_done done = { on_done, &answer };
+	struct skv_done done = { on_done, &answer };
 	struct session s = start(e, &k, 1, &a, "w");
-	struct kvb_arena arena;
-	struct kvb_error err = { 0 };
+	struct skv_arena arena;
+	struct skv_error err = { 0 };
 
 	finish(e, &s);
-	kvb_arena_init(&arena);
-	assert_int_equal(kvb_core_delete(e->core, &q, &deleted, &arena, &err, &done), KVB_PENDING);
+	skv_arena_init(&arena);
+	assert_int_equal(skv_core_delete(e->core, &q, &deleted, &arena, &err, &done), SKV_PENDING);
 	start(e, &k, 1, &ab, "b"); /* nothing was committed meanwhile: nobody ticked */
-	kvb_core_tick(e->core);
+	skv_core_tick(e->core);
 	assert_true(answer.over);
-	assert_int_equal(answer.status, KVB_OK);
-	kvb_arena_destroy(&arena);
+	assert_int_equal(answer.status, SKV_OK);
+	skv_arena_destroy(&arena);
 	s = start(e, &k, 1, &ab, "w");
 	finish(e, &s);
 	assert_int_equal(has(e, &k), A | B);
@@ -284,7 +284,7 @@ static void writers_of_one_key_end_in_any_order(void **state)
 
 	/* Three sessions write a, b, c of the same chain; each finishes, aborts, or expires, in every order. */
 	for (uint32_t how = 0; how < 27; how++) {
-		struct kvb_key k[3];
+		struct skv_key k[3];
 		struct session s[3];
 		uint32_t left = 0, h = how;
 
@@ -303,7 +303,7 @@ static void writers_of_one_key_end_in_any_order(void **state)
 				finish(e, &s[w]);
 				left |= 1u << w;
 			} else if (h % 3 == 1) {
-				assert_int_equal(env_abort(e, s[w].id, i % 2), KVB_OK);
+				assert_int_equal(env_abort(e, s[w].id, i % 2), SKV_OK);
 			}
 			env_check(e);
 		}
@@ -319,78 +319,78 @@ static void thirty_two_specs(void **state)
 {
 	struct env *e = *state;
 	static char names[32][8];
-	struct kvb_spec specs[32];
+	struct skv_spec specs[32];
 	uint32_t want[2] = { 1u << 31, UINT32_MAX };
-	struct kvb_key k[2];
-	struct kvb_start_res r;
-	struct kvb_finish_res f;
-	struct kvb_lookup_res l;
+	struct skv_key k[2];
+	struct skv_start_res r;
+	struct skv_finish_res f;
+	struct skv_lookup_res l;
 	char session[33];
 
 	for (uint32_t i = 0; i < 32; i++) {
 		snprintf(names[i], sizeof names[i], "s%u", i);
-		specs[i] = (struct kvb_spec){ names[i], 4 * KB };
+		specs[i] = (struct skv_spec){ names[i], 4 * KB };
 	}
-	assert_int_equal(env_instance(e, "wide", "g", specs, 32), KVB_OK);
+	assert_int_equal(env_instance(e, "wide", "g", specs, 32), SKV_OK);
 	env_keys(k, 2, 1, 1);
 	assert_int_equal(env_start(e, &(struct env_start){ .instance = "wide", .keys = k, .n = 2, .key_specs = want }, &r),
-			 KVB_OK);
+			 SKV_OK);
 	assert_int_equal(r.n_specs, 32);
 	assert_int_equal(r.loc[30].length, 0);
 	assert_int_equal(r.loc[31].length, 4 * KB);
 	memcpy(session, r.session, 33);
 	reopen(e);
-	assert_int_equal(env_finish(e, session, NULL, 0, &f), KVB_OK);
+	assert_int_equal(env_finish(e, session, NULL, 0, &f), SKV_OK);
 	reopen(e);
 	{
-		struct kvb_lookup_req lq = { .tenant = "t", .instance = "wide", .mode = KVB_LOOKUP_BATCH, .keys = k,
+		struct skv_lookup_req lq = { .tenant = "t", .instance = "wide", .mode = SKV_LOOKUP_BATCH, .keys = k,
 					     .n_keys = 2, .lease_ms = 0 };
 
-		assert_int_equal(env_lookup_req(e, &lq, &l), KVB_OK);
+		assert_int_equal(env_lookup_req(e, &lq, &l), SKV_OK);
 		assert_true(!l.hit[0] && l.hit[1]);
 		lq.partial = true;
-		assert_int_equal(env_lookup_req(e, &lq, &l), KVB_OK);
+		assert_int_equal(env_lookup_req(e, &lq, &l), SKV_OK);
 		assert_true(l.hit[0] && l.hit[1]);
 		assert_int_equal(l.loc[30].length, 0);
 		assert_int_equal(l.loc[31].length, 4 * KB);
 	}
-	assert_int_equal(env_start(e, &(struct env_start){ .instance = "wide", .keys = k, .n = 2 }, &r), KVB_OK);
+	assert_int_equal(env_start(e, &(struct env_start){ .instance = "wide", .keys = k, .n = 2 }, &r), SKV_OK);
 	assert_int_equal(r.n_write, 1);
 	assert_int_equal(r.loc[31].length, 0);
-	assert_int_equal(env_abort(e, r.session, true), KVB_OK);
+	assert_int_equal(env_abort(e, r.session, true), SKV_OK);
 }
 
 /* ---- sessions and their instances ----------------------------------------------------------------------- */
 
-static int finish_as(struct env *e, const char *instance, const char *session, struct kvb_finish_res *f)
+static int finish_as(struct env *e, const char *instance, const char *session, struct skv_finish_res *f)
 {
-	return env_finish_req(e, &(struct kvb_finish_req){ .tenant = "t", .instance = instance, .session = session }, f);
+	return env_finish_req(e, &(struct skv_finish_req){ .tenant = "t", .instance = instance, .session = session }, f);
 }
 
 static void a_session_belongs_to_its_instance(void **state)
 {
 	struct env *e = *state;
-	struct kvb_key k = { 1, 1 };
-	struct kvb_finish_res f;
+	struct skv_key k = { 1, 1 };
+	struct skv_finish_res f;
 	struct session s = start(e, &k, 1, NULL, "w");
 
-	assert_int_equal(finish_as(e, "other", s.id, &f), KVB_E_NOT_FOUND);
+	assert_int_equal(finish_as(e, "other", s.id, &f), SKV_E_NOT_FOUND);
 	assert_string_equal(e->err.field, "session");
-	assert_int_equal(finish_as(e, "nowhere", s.id, &f), KVB_E_NOT_FOUND);
+	assert_int_equal(finish_as(e, "nowhere", s.id, &f), SKV_E_NOT_FOUND);
 	assert_string_equal(e->err.field, "instance");
 	reopen(e);
-	assert_int_equal(finish_as(e, "other", s.id, &f), KVB_E_NOT_FOUND);
-	assert_int_equal(finish_as(e, "i", s.id, &f), KVB_OK);
+	assert_int_equal(finish_as(e, "other", s.id, &f), SKV_E_NOT_FOUND);
+	assert_int_equal(finish_as(e, "i", s.id, &f), SKV_OK);
 	assert_int_equal(f.committed, 1);
-	assert_int_equal(finish_as(e, "other", s.id, &f), KVB_E_NOT_FOUND); /* an ended one too, */
+	assert_int_equal(finish_as(e, "other", s.id, &f), SKV_E_NOT_FOUND); /* an ended one too, */
 	reopen(e);
-	assert_int_equal(finish_as(e, "other", s.id, &f), KVB_E_NOT_FOUND);
+	assert_int_equal(finish_as(e, "other", s.id, &f), SKV_E_NOT_FOUND);
 	env_shutdown(e); /* from the journal and from a checkpoint */
 	env_open(e);
-	assert_int_equal(finish_as(e, "other", s.id, &f), KVB_E_NOT_FOUND);
-	assert_int_equal(finish_as(e, "i", s.id, &f), KVB_OK);
+	assert_int_equal(finish_as(e, "other", s.id, &f), SKV_E_NOT_FOUND);
+	assert_int_equal(finish_as(e, "i", s.id, &f), SKV_OK);
 	assert_int_equal(f.committed, 1);
-	assert_int_equal(env_finish(e, s.id, NULL, 0, &f), KVB_OK); /* without one nobody asks */
+	assert_int_equal(env_finish(e, s.id, NULL, 0, &f), SKV_OK); /* without one nobody asks */
 }
 
 int main(void)

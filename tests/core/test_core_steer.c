@@ -18,25 +18,25 @@
 
 static void setup(struct env *e)
 {
-	struct kvb_spec small = { "kv", SMALL }, large = { "kv", LARGE };
+	struct skv_spec small = { "kv", SMALL }, large = { "kv", LARGE };
 
 	env_init(e);
 	env_open(e);
-	assert_int_equal(env_storage(e, "s", BYTES, UNIT), KVB_OK);
-	assert_int_equal(env_group(e, "g", 0, "s"), KVB_OK);
-	assert_int_equal(env_instance(e, "i", "g", &small, 1), KVB_OK);
-	assert_int_equal(env_instance(e, "l", "g", &large, 1), KVB_OK);
+	assert_int_equal(env_storage(e, "s", BYTES, UNIT), SKV_OK);
+	assert_int_equal(env_group(e, "g", 0, "s"), SKV_OK);
+	assert_int_equal(env_instance(e, "i", "g", &small, 1), SKV_OK);
+	assert_int_equal(env_instance(e, "l", "g", &large, 1), SKV_OK);
 }
 
 static int put_to(struct env *e, const char *instance, uint64_t number)
 {
-	struct kvb_key key = { 1, number };
-	struct kvb_start_res s;
-	struct kvb_finish_res f;
-	char session[KVB_SESSION_ID_HEX + 1];
+	struct skv_key key = { 1, number };
+	struct skv_start_res s;
+	struct skv_finish_res f;
+	char session[SKV_SESSION_ID_HEX + 1];
 	int rc = env_start(e, &(struct env_start){ .instance = instance, .keys = &key, .n = 1 }, &s);
 
-	if (rc != KVB_OK)
+	if (rc != SKV_OK)
 		return rc;
 	memcpy(session, s.session, sizeof session);
 	return env_finish(e, session, NULL, 0, &f);
@@ -46,14 +46,14 @@ static void put(struct env *e, const char *instance, uint64_t number)
 {
 	int rc = put_to(e, instance, number);
 
-	if (rc != KVB_OK)
-		fail_msg("put %llu of %s: %s %s", (unsigned long long)number, instance, kvb_status_name(rc), e->err.message);
+	if (rc != SKV_OK)
+		fail_msg("put %llu of %s: %s %s", (unsigned long long)number, instance, skv_status_name(rc), e->err.message);
 	env_advance(e, 10);
 }
 
 static uint64_t used(struct env *e, const char *instance)
 {
-	struct kvb_stats st;
+	struct skv_stats st;
 
 	env_stats(e, &st);
 	for (uint32_t i = 0; i < st.n_instances; i++)
@@ -66,7 +66,7 @@ static uint64_t used(struct env *e, const char *instance)
 /* The small ones have all of it, and nobody asks for them any more. */
 static void test_idle_space_goes_to_who_writes(void **state)
 {
-	struct kvb_core_counters n;
+	struct skv_core_counters n;
 	struct env e;
 
 	(void)state;
@@ -78,7 +78,7 @@ static void test_idle_space_goes_to_who_writes(void **state)
 	for (uint32_t i = 0; i < 300; i++)
 		put(&e, "l", i);
 	assert_true(used(&e, "l") > BYTES * 7 / 10);
-	kvb_core_counters_get(e.core, &n);
+	skv_core_counters_get(e.core, &n);
 	assert_true(n.steered_windows > 0);
 	/* And back. */
 	env_advance(&e, 3600000);
@@ -124,12 +124,12 @@ static void test_no_start_is_refused(void **state)
 		const char *instance = turn % 2 ? "l" : "i";
 
 		for (uint32_t i = 0; i < 150; i++, number++) {
-			struct kvb_key key = { 1, number };
-			struct kvb_lookup_res r;
+			struct skv_key key = { 1, number };
+			struct skv_lookup_res r;
 
 			put(&e, instance, number);
 			if (i % 16 == 0 && turn % 2 == 0) /* "i" only: env_lookup asks for it */
-				assert_int_equal(env_lookup(&e, &key, 1, KVB_LOOKUP_BATCH, 200, &r), KVB_OK);
+				assert_int_equal(env_lookup(&e, &key, 1, SKV_LOOKUP_BATCH, 200, &r), SKV_OK);
 		}
 	}
 	env_check(&e);
@@ -139,8 +139,8 @@ static void test_no_start_is_refused(void **state)
 /* Somebody reads a small block in each unit, again and again: a large one gets a window all the same. */
 static void test_leases_everywhere(void **state)
 {
-	struct kvb_lookup_res r;
-	struct kvb_key key = { 1, 0 };
+	struct skv_lookup_res r;
+	struct skv_key key = { 1, 0 };
 	uint32_t leased = 0;
 	struct env e;
 
@@ -149,7 +149,7 @@ static void test_leases_everywhere(void **state)
 	for (uint32_t i = 0; i < BYTES / SMALL; i++)
 		put(&e, "i", i);
 	for (key.lo = 0; key.lo < BYTES / SMALL; key.lo += 5) {
-		assert_int_equal(env_lookup(&e, &key, 1, KVB_LOOKUP_BATCH, 8000, &r), KVB_OK);
+		assert_int_equal(env_lookup(&e, &key, 1, SKV_LOOKUP_BATCH, 8000, &r), SKV_OK);
 		leased += r.matched;
 	}
 	assert_true(leased >= 2 * UNITS);
@@ -157,7 +157,7 @@ static void test_leases_everywhere(void **state)
 	env_check(&e);
 	/* One window went, eight units of the twelve for this size; the others' leases stand. */
 	for (key.lo = 0; key.lo < BYTES / SMALL; key.lo += 5) {
-		const struct kvb_key one = key;
+		const struct skv_key one = key;
 
 		leased -= env_match(&e, &one, 1);
 	}
@@ -171,12 +171,12 @@ static int remove_one(const char *path, const struct stat *st, int type, struct 
 	return remove(path);
 }
 
-static char root[sizeof "/tmp/kvb-steer-XXXXXX"];
+static char root[sizeof "/tmp/skv-steer-XXXXXX"];
 
 static int make_root(void **state)
 {
 	(void)state;
-	snprintf(root, sizeof root, "/tmp/kvb-steer-XXXXXX");
+	snprintf(root, sizeof root, "/tmp/skv-steer-XXXXXX");
 	return mkdtemp(root) ? 0 : -1;
 }
 
@@ -190,34 +190,34 @@ static int remove_root(void **state)
 static void test_segments_come_free(void **state)
 {
 	enum { PUTS = 600 };
-	struct kvb_storage_spec s = { .name = "s", .type = "hf3fs", .root = root, .capacity = 32 * UNIT, .unit = 4 * UNIT,
+	struct skv_storage_spec s = { .name = "s", .type = "hf3fs", .root = root, .capacity = 32 * UNIT, .unit = 4 * UNIT,
 				      .file_size = 16 * UNIT, .chunk_size = UNIT, .any_mount = true, .enabled = true };
-	struct kvb_spec spec = { "kv", 100 << 10 };
-	struct kvb_core_counters before, after;
-	struct kvb_stats st;
+	struct skv_spec spec = { "kv", 100 << 10 };
+	struct skv_core_counters before, after;
+	struct skv_stats st;
 	struct env e;
 	uint64_t most;
 
 	(void)state;
 	env_init(&e);
 	env_open(&e);
-	assert_int_equal(kvb_core_storage_put(e.core, &s, NULL, &e.err), KVB_OK);
-	assert_int_equal(env_group(&e, "g", 0, "s"), KVB_OK);
-	assert_int_equal(env_instance(&e, "i", "g", &spec, 1), KVB_OK);
+	assert_int_equal(skv_core_storage_put(e.core, &s, NULL, &e.err), SKV_OK);
+	assert_int_equal(env_group(&e, "g", 0, "s"), SKV_OK);
+	assert_int_equal(env_instance(&e, "i", "g", &spec, 1), SKV_OK);
 	for (uint32_t i = 0; i < PUTS; i++)
 		put(&e, "i", i);
 	most = used(&e, "i");
 	assert_true(most > 20 * UNIT);
-	kvb_core_counters_get(e.core, &before);
+	skv_core_counters_get(e.core, &before);
 	for (uint32_t i = 0; i < PUTS; i++) {
-		struct kvb_key key = { 1, PUTS + i };
-		struct kvb_lookup_res r;
+		struct skv_key key = { 1, PUTS + i };
+		struct skv_lookup_res r;
 
 		put(&e, "i", PUTS + i);
 		if (i % 32 == 0) /* somebody reads one of them: its segment waits, others go */
-			assert_int_equal(env_lookup(&e, &key, 1, KVB_LOOKUP_BATCH, 500, &r), KVB_OK);
+			assert_int_equal(env_lookup(&e, &key, 1, SKV_LOOKUP_BATCH, 500, &r), SKV_OK);
 	}
-	kvb_core_counters_get(e.core, &after);
+	skv_core_counters_get(e.core, &after);
 	/* One goes for each that comes, and not many more. */
 	assert_in_range(after.evicted_blocks - before.evicted_blocks, PUTS / 2, PUTS + PUTS / 2);
 	assert_true(used(&e, "i") > most / 10 * 8);

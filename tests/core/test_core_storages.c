@@ -44,11 +44,11 @@ static const char *name(uint32_t i)
 
 static void make(uint32_t i)
 {
-	const struct kvb_spec spec = { "page", BLOCK };
+	const struct skv_spec spec = { "page", BLOCK };
 
-	assert_int_equal(env_storage(&e, name(i), UNIT, UNIT), KVB_OK);
-	assert_int_equal(env_group(&e, name(i), 0, name(i)), KVB_OK);
-	assert_int_equal(env_instance(&e, name(i), name(i), &spec, 1), KVB_OK);
+	assert_int_equal(env_storage(&e, name(i), UNIT, UNIT), SKV_OK);
+	assert_int_equal(env_group(&e, name(i), 0, name(i)), SKV_OK);
+	assert_int_equal(env_instance(&e, name(i), name(i), &spec, 1), SKV_OK);
 }
 
 static void make_many(void)
@@ -60,32 +60,32 @@ static void make_many(void)
 /* n blocks {i, first...} into instance `id`. */
 static void put(const char *id, uint32_t i, uint32_t first, uint32_t n)
 {
-	struct kvb_key keys[SLOTS];
-	struct kvb_start_res s;
-	struct kvb_finish_res f;
-	char session[KVB_SESSION_ID_HEX + 1];
+	struct skv_key keys[SLOTS];
+	struct skv_start_res s;
+	struct skv_finish_res f;
+	char session[SKV_SESSION_ID_HEX + 1];
 
 	env_keys(keys, n, i, first);
-	assert_int_equal(env_start(&e, &(struct env_start){ .instance = id, .keys = keys, .n = n }, &s), KVB_OK);
+	assert_int_equal(env_start(&e, &(struct env_start){ .instance = id, .keys = keys, .n = n }, &s), SKV_OK);
 	assert_int_equal(s.n_write, n);
 	memcpy(session, s.session, sizeof session);
-	assert_int_equal(env_finish(&e, session, NULL, 0, &f), KVB_OK);
+	assert_int_equal(env_finish(&e, session, NULL, 0, &f), SKV_OK);
 }
 
-static uint32_t found(const char *id, uint32_t i, uint32_t first, uint32_t n, bool skip_disabled, struct kvb_lookup_res *res)
+static uint32_t found(const char *id, uint32_t i, uint32_t first, uint32_t n, bool skip_disabled, struct skv_lookup_res *res)
 {
-	struct kvb_key keys[SLOTS];
-	struct kvb_lookup_req req = { .tenant = "t", .instance = id, .mode = KVB_LOOKUP_BATCH, .keys = keys, .n_keys = n,
+	struct skv_key keys[SLOTS];
+	struct skv_lookup_req req = { .tenant = "t", .instance = id, .mode = SKV_LOOKUP_BATCH, .keys = keys, .n_keys = n,
 				      .skip_disabled = skip_disabled };
 
 	env_keys(keys, n, i, first);
-	assert_int_equal(env_lookup_req(&e, &req, res), KVB_OK);
+	assert_int_equal(env_lookup_req(&e, &req, res), SKV_OK);
 	return res->matched;
 }
 
 static void made_used_and_loaded_again(void **state)
 {
-	struct kvb_lookup_res res;
+	struct skv_lookup_res res;
 
 	(void)state;
 	make_many();
@@ -106,7 +106,7 @@ static void made_used_and_loaded_again(void **state)
 
 static void each_evicts_from_its_own(void **state)
 {
-	struct kvb_lookup_res res;
+	struct skv_lookup_res res;
 
 	(void)state;
 	make_many();
@@ -122,15 +122,15 @@ static void each_evicts_from_its_own(void **state)
 
 static void a_disabled_one_is_a_miss_of_its_own(void **state)
 {
-	struct kvb_storage_spec s = { .name = "s170", .type = "null", .root = "", .capacity = UNIT, .unit = UNIT,
+	struct skv_storage_spec s = { .name = "s170", .type = "null", .root = "", .capacity = UNIT, .unit = UNIT,
 				      .file_size = 16 * UNIT };
-	struct kvb_lookup_res res;
+	struct skv_lookup_res res;
 
 	(void)state;
 	make_many();
 	for (uint32_t i = 0; i < MANY; i++)
 		put(name(i), i, 0, 2);
-	assert_int_equal(kvb_core_storage_put(e.core, &s, NULL, &e.err), KVB_OK);
+	assert_int_equal(skv_core_storage_put(e.core, &s, NULL, &e.err), SKV_OK);
 	for (uint32_t i = 0; i < MANY; i++)
 		assert_int_equal(found(name(i), i, 0, 2, true, &res), i == 170 ? 0 : 2);
 }
@@ -138,27 +138,27 @@ static void a_disabled_one_is_a_miss_of_its_own(void **state)
 /* A group over all: its line counts what is in any of them, and its starts go on to the next one that has room. */
 static void one_group_over_all(void **state)
 {
-	const struct kvb_spec spec = { "page", BLOCK };
+	const struct skv_spec spec = { "page", BLOCK };
 	const char *names[MANY];
 	char text[MANY][16];
-	struct kvb_group_spec g = { .name = "all", .storages = names, .n_storages = MANY };
-	struct kvb_lookup_res res;
+	struct skv_group_spec g = { .name = "all", .storages = names, .n_storages = MANY };
+	struct skv_lookup_res res;
 	uint32_t left = 0;
 
 	(void)state;
 	for (uint32_t i = 0; i < MANY; i++) {
-		assert_int_equal(env_storage(&e, name(i), UNIT, UNIT), KVB_OK);
+		assert_int_equal(env_storage(&e, name(i), UNIT, UNIT), SKV_OK);
 		snprintf(text[i], sizeof text[i], "s%u", i);
 		names[i] = text[i];
 	}
-	assert_int_equal(kvb_core_group_put(e.core, &g, NULL, NULL, &e.err), KVB_OK);
-	assert_int_equal(env_instance(&e, "wide", "all", &spec, 1), KVB_OK);
+	assert_int_equal(skv_core_group_put(e.core, &g, NULL, NULL, &e.err), SKV_OK);
+	assert_int_equal(env_instance(&e, "wide", "all", &spec, 1), SKV_OK);
 	for (uint32_t i = 0; i < MANY; i++)
 		put("wide", i, 0, SLOTS);
 	assert_int_equal(found("wide", MANY - 1, 0, 1, false, &res), 1);
 	assert_string_equal(res.files.v[0].storage, name(MANY - 1));
 	g.capacity = (uint64_t)(MANY - 1) * SLOTS * BLOCK; /* the oldest 15 are too many */
-	assert_int_equal(kvb_core_group_put(e.core, &g, NULL, NULL, &e.err), KVB_OK);
+	assert_int_equal(skv_core_group_put(e.core, &g, NULL, NULL, &e.err), SKV_OK);
 	for (unsigned t = 0; t < 20; t++)
 		env_advance(&e, 20);
 	assert_int_equal(found("wide", 0, 0, SLOTS, false, &res), 0);
@@ -169,21 +169,21 @@ static void one_group_over_all(void **state)
 
 static void no_more_than_the_most(void **state)
 {
-	const struct kvb_spec spec = { "page", BLOCK };
+	const struct skv_spec spec = { "page", BLOCK };
 
 	(void)state;
 	for (uint32_t i = 0; i < MOST; i++)
-		assert_int_equal(env_storage(&e, name(i), UNIT, UNIT), KVB_OK);
-	assert_int_equal(env_storage(&e, "more", UNIT, UNIT), KVB_E_TOO_MANY);
-	kvb_error_clear(&e.err);
-	assert_int_equal(kvb_core_storage_delete(e.core, "s255", &e.err), KVB_OK);
-	assert_int_equal(kvb_core_storage_delete(e.core, "s100", &e.err), KVB_OK);
-	assert_int_equal(env_storage(&e, "more", UNIT, UNIT), KVB_OK);
-	assert_int_equal(env_storage(&e, "and-more", UNIT, UNIT), KVB_OK);
-	assert_int_equal(env_storage(&e, "too-many", UNIT, UNIT), KVB_E_TOO_MANY);
-	kvb_error_clear(&e.err);
-	assert_int_equal(env_group(&e, "g", 0, "and-more"), KVB_OK);
-	assert_int_equal(env_instance(&e, "i", "g", &spec, 1), KVB_OK);
+		assert_int_equal(env_storage(&e, name(i), UNIT, UNIT), SKV_OK);
+	assert_int_equal(env_storage(&e, "more", UNIT, UNIT), SKV_E_TOO_MANY);
+	skv_error_clear(&e.err);
+	assert_int_equal(skv_core_storage_delete(e.core, "s255", &e.err), SKV_OK);
+	assert_int_equal(skv_core_storage_delete(e.core, "s100", &e.err), SKV_OK);
+	assert_int_equal(env_storage(&e, "more", UNIT, UNIT), SKV_OK);
+	assert_int_equal(env_storage(&e, "and-more", UNIT, UNIT), SKV_OK);
+	assert_int_equal(env_storage(&e, "too-many", UNIT, UNIT), SKV_E_TOO_MANY);
+	skv_error_clear(&e.err);
+	assert_int_equal(env_group(&e, "g", 0, "and-more"), SKV_OK);
+	assert_int_equal(env_instance(&e, "i", "g", &spec, 1), SKV_OK);
 	put("i", 0, 0, SLOTS);
 	env_crash(&e);
 	env_open(&e);

@@ -34,8 +34,8 @@ struct caller {
 };
 
 struct answer {
-	struct kvb_mutex lock;
-	struct kvb_cond cond;
+	struct skv_mutex lock;
+	struct skv_cond cond;
 	bool over;
 	int status;
 };
@@ -44,49 +44,49 @@ static void on_done(void *ctx, int status)
 {
 	struct answer *a = ctx;
 
-	kvb_mutex_lock(&a->lock);
+	skv_mutex_lock(&a->lock);
 	a->over = true;
 	a->status = status;
-	kvb_cond_signal(&a->cond);
-	kvb_mutex_unlock(&a->lock);
+	skv_cond_signal(&a->cond);
+	skv_mutex_unlock(&a->lock);
 }
 
 static int wait_for(struct answer *a, int rc)
 {
-	if (rc == KVB_PENDING) {
-		kvb_mutex_lock(&a->lock);
+	if (rc == SKV_PENDING) {
+		skv_mutex_lock(&a->lock);
 		while (!a->over)
-			kvb_cond_wait(&a->cond, &a->lock);
+			skv_cond_wait(&a->cond, &a->lock);
 		rc = a->status;
-		kvb_mutex_unlock(&a->lock);
+		skv_mutex_unlock(&a->lock);
 	}
-	kvb_mutex_destroy(&a->lock);
-	kvb_cond_destroy(&a->cond);
+	skv_mutex_destroy(&a->lock);
+	skv_cond_destroy(&a->cond);
 	return rc;
 }
 
-static struct kvb_done answer_init(struct answer *a)
+static struct skv_done answer_init(struct answer *a)
 {
 	memset(a, 0, sizeof *a);
-	kvb_mutex_init(&a->lock);
-	kvb_cond_init(&a->cond);
-	return (struct kvb_done){ on_done, a };
+	skv_mutex_init(&a->lock);
+	skv_cond_init(&a->cond);
+	return (struct skv_done){ on_done, a };
 }
 
-static uint32_t slot_of(const struct kvb_start_res *r, uint32_t i)
+static uint32_t slot_of(const struct skv_start_res *r, uint32_t i)
 {
 	uint32_t file = (uint32_t)strtoul(r->files.v[r->loc[i].file].path + 5, NULL, 10);
 
 	return file * 256 + (uint32_t)(r->loc[i].offset / 4096);
 }
 
-static void hold(struct caller *c, const struct kvb_start_res *r, bool on)
+static void hold(struct caller *c, const struct skv_start_res *r, bool on)
 {
 	for (uint32_t i = 0; i < r->n_keys; i++) {
 		uint32_t slot;
 		int was = on ? 0 : 1 + c->no;
 
-		if (r->outcome[i] != KVB_START_WRITE)
+		if (r->outcome[i] != SKV_START_WRITE)
 			continue;
 		slot = slot_of(r, i);
 		assert_true(slot < SLOTS);
@@ -95,21 +95,21 @@ static void hold(struct caller *c, const struct kvb_start_res *r, bool on)
 	}
 }
 
-static void put_some(struct caller *c, struct kvb_arena *a)
+static void put_some(struct caller *c, struct skv_arena *a)
 {
-	struct kvb_key keys[16];
-	struct kvb_start_req req = { .tenant = "t", .instance = "i", .request_id = "", .keys = keys, .n_keys = 16 };
-	struct kvb_start_res res;
-	struct kvb_finish_req fin = { .tenant = "t", .mask_kind = KVB_MASK_ALL, .quiesced = true };
-	struct kvb_finish_res fres;
-	struct kvb_error err = { 0 };
+	struct skv_key keys[16];
+	struct skv_start_req req = { .tenant = "t", .instance = "i", .request_id = "", .keys = keys, .n_keys = 16 };
+	struct skv_start_res res;
+	struct skv_finish_req fin = { .tenant = "t", .mask_kind = SKV_MASK_ALL, .quiesced = true };
+	struct skv_finish_res fres;
+	struct skv_error err = { 0 };
 	struct answer w;
-	struct kvb_done done = answer_init(&w);
+	struct skv_done done = answer_init(&w);
 	int rc;
 
 	env_keys(keys, 16, rand_r(&c->seed) % c->s->chains, 1);
-	rc = wait_for(&w, kvb_core_start(c->s->e.core, &req, &res, a, &err, &done));
-	if (rc != KVB_OK) {
+	rc = wait_for(&w, skv_core_start(c->s->e.core, &req, &res, a, &err, &done));
+	if (rc != SKV_OK) {
 		atomic_fetch_add(&c->s->refused, 1);
 		poll(NULL, 0, 1);
 		return;
@@ -120,79 +120,79 @@ static void put_some(struct caller *c, struct kvb_arena *a)
 	hold(c, &res, false); /* from the finish on, another may be handed it */
 	fin.session = res.session;
 	done = answer_init(&w);
-	rc = wait_for(&w, kvb_core_finish(c->s->e.core, &fin, &fres, a, &err, &done));
-	if (rc == KVB_OK)
+	rc = wait_for(&w, skv_core_finish(c->s->e.core, &fin, &fres, a, &err, &done));
+	if (rc == SKV_OK)
 		atomic_fetch_add(&c->s->written, fres.committed);
 	else
 		atomic_fetch_add(&c->s->refused, 1);
 }
 
-static void look_up(struct caller *c, struct kvb_arena *a)
+static void look_up(struct caller *c, struct skv_arena *a)
 {
-	struct kvb_key keys[16];
-	struct kvb_lookup_req req = { .tenant = "t", .instance = "i", .keys = keys, .n_keys = 16, .lease_ms = 5 };
-	struct kvb_lookup_res res;
-	struct kvb_error err = { 0 };
+	struct skv_key keys[16];
+	struct skv_lookup_req req = { .tenant = "t", .instance = "i", .keys = keys, .n_keys = 16, .lease_ms = 5 };
+	struct skv_lookup_res res;
+	struct skv_error err = { 0 };
 	struct answer w;
-	struct kvb_done done = answer_init(&w);
+	struct skv_done done = answer_init(&w);
 
 	env_keys(keys, 16, rand_r(&c->seed) % c->s->chains, 1);
-	if (wait_for(&w, kvb_core_lookup(c->s->e.core, &req, &res, a, &err, &done)) == KVB_OK)
+	if (wait_for(&w, skv_core_lookup(c->s->e.core, &req, &res, a, &err, &done)) == SKV_OK)
 		atomic_fetch_add(&c->s->hits, res.matched);
 }
 
-static void delete_some(struct caller *c, struct kvb_arena *a)
+static void delete_some(struct caller *c, struct skv_arena *a)
 {
-	struct kvb_key key;
-	struct kvb_delete_req req = { .tenant = "t", .instance = "i", .keys = &key, .n_keys = 1 };
-	struct kvb_delete_res res;
-	struct kvb_error err = { 0 };
+	struct skv_key key;
+	struct skv_delete_req req = { .tenant = "t", .instance = "i", .keys = &key, .n_keys = 1 };
+	struct skv_delete_res res;
+	struct skv_error err = { 0 };
 	struct answer w;
-	struct kvb_done done = answer_init(&w);
+	struct skv_done done = answer_init(&w);
 
 	env_keys(&key, 1, rand_r(&c->seed) % c->s->chains, 1 + rand_r(&c->seed) % 16);
-	wait_for(&w, kvb_core_delete(c->s->e.core, &req, &res, a, &err, &done));
+	wait_for(&w, skv_core_delete(c->s->e.core, &req, &res, a, &err, &done));
 }
 
 static void *call(void *arg)
 {
 	struct caller *c = arg;
-	struct kvb_arena a;
+	struct skv_arena a;
 
-	kvb_arena_init(&a);
+	skv_arena_init(&a);
 	for (int i = 0; i < ROUNDS || (c->s->stop == -1); i++) {
 		switch (rand_r(&c->seed) % 4) {
 		case 0: case 1: put_some(c, &a); break;
 		case 2: look_up(c, &a); break;
 		default: delete_some(c, &a);
 		}
-		kvb_arena_reset(&a);
+		skv_arena_reset(&a);
 		if (atomic_load(&c->s->stop) == 1)
 			break;
 	}
-	kvb_arena_destroy(&a);
+	skv_arena_destroy(&a);
 	return NULL;
 }
 
 /* The store takes its time over a call. */
 static void slow(struct shared *s, const char *call, uint32_t ms)
 {
-	struct kvb_fault rule = { .kind = KVB_FAULT_DELAY, .call = call, .delay_ms = ms };
+	struct skv_fault rule = { .kind = SKV_FAULT_DELAY, .call = call, .delay_ms = ms };
 
-	assert_int_equal(kvb_fault_store_open(s->e.store, &s->e.store, &s->e.err), KVB_OK);
-	kvb_fault_store_set(s->e.store, &rule);
+	assert_int_equal(skv_fault_store_open(s->e.store, &s->e.store, &s->e.err), SKV_OK);
+	skv_fault_store_set(s->e.store, &rule);
 }
 
 static void open_core(struct shared *s)
 {
-	assert_int_equal(kvb_store_open(s->e.ops, &s->e.store_options, &s->e.store, &s->e.err), KVB_OK);
+	assert_int_equal(skv_store_open(s->e.ops, &s->e.store_options, &s->e.store, &s->e.err), SKV_OK);
 	if (s->slow) { /* much happens while a record, or a checkpoint that has begun, is on its way */
 		slow(s, "append", 2);
 		slow(s, "checkpoint_begin", 30);
 	}
 	s->e.o.store = s->e.store;
-	assert_int_equal(kvb_core_create(&s->e.o, &s->e.core, &s->e.err), KVB_OK);
-	assert_int_equal(kvb_core_wait_ready(s->e.core, 10000), KVB_OK);
+	assert_int_equal(skv_core_create(&s->e.o, &s->e.core, &s->e.err), SKV_OK);
+	assert_int_equal(skv_core_wait_ready(s->e.core, 10000), SKV_OK);
 }
 
 static struct shared *open_all(unsigned chains, uint64_t journal, bool slow_store)
@@ -230,19 +230,19 @@ static void many_callers(void **state)
 	struct shared *s = open_all(60, 256 << 10, false);
 	struct caller c[THREADS];
 	pthread_t t[THREADS];
-	struct kvb_core_counters n;
+	struct skv_core_counters n;
 
 	(void)state;
 	start_callers(s, c, t);
 	for (int i = 0; i < THREADS; i++)
 		pthread_join(t[i], NULL);
 	env_check(&s->e);
-	kvb_core_counters_get(s->e.core, &n);
+	skv_core_counters_get(s->e.core, &n);
 	assert_true(atomic_load(&s->written) > 500);
 	assert_true(n.evicted_blocks > 0);
 	assert_int_equal(n.committed_blocks, atomic_load(&s->written));
 	assert_int_equal(atomic_load(&s->refused), 0);
-	kvb_core_shutdown(s->e.core);
+	skv_core_shutdown(s->e.core);
 	env_destroy(&s->e);
 	free(s);
 }
@@ -259,7 +259,7 @@ static void stop_under_load(void **state)
 	start_callers(s, c, t);
 	while (atomic_load(&s->written) < 50)
 		sched_yield();
-	kvb_core_shutdown(s->e.core);
+	skv_core_shutdown(s->e.core);
 	atomic_store(&s->stop, 1);
 	for (int i = 0; i < THREADS; i++)
 		pthread_join(t[i], NULL);
@@ -273,14 +273,14 @@ static uint64_t *contents(struct shared *s)
 	uint64_t *all = calloc((size_t)s->chains * 16, sizeof *all);
 
 	for (unsigned i = 0; i < s->chains; i++) {
-		struct kvb_key keys[16];
-		struct kvb_lookup_req req = { .tenant = "t", .instance = "i", .mode = KVB_LOOKUP_BATCH, .keys = keys,
+		struct skv_key keys[16];
+		struct skv_lookup_req req = { .tenant = "t", .instance = "i", .mode = SKV_LOOKUP_BATCH, .keys = keys,
 					      .n_keys = 16, .peek = true };
-		struct kvb_lookup_res res;
+		struct skv_lookup_res res;
 
 		env_keys(keys, 16, i, 1);
-		kvb_arena_reset(&s->e.arena);
-		assert_int_equal(kvb_core_lookup(s->e.core, &req, &res, &s->e.arena, &s->e.err, &(struct kvb_done){ 0 }), KVB_OK);
+		skv_arena_reset(&s->e.arena);
+		assert_int_equal(skv_core_lookup(s->e.core, &req, &res, &s->e.arena, &s->e.err, &(struct skv_done){ 0 }), SKV_OK);
 		for (unsigned j = 0; j < 16; j++)
 			all[i * 16 + j] = res.hit[j] ? res.loc[j].generation : 0;
 	}
@@ -289,28 +289,28 @@ static uint64_t *contents(struct shared *s)
 
 static void clear_all(struct shared *s)
 {
-	struct kvb_clear_req req = { .tenant = "t", .instance = "i" };
-	struct kvb_clear_res res;
+	struct skv_clear_req req = { .tenant = "t", .instance = "i" };
+	struct skv_clear_res res;
 	struct answer w;
-	struct kvb_done done = answer_init(&w);
+	struct skv_done done = answer_init(&w);
 
-	kvb_arena_reset(&s->e.arena);
-	assert_int_equal(wait_for(&w, kvb_core_clear(s->e.core, &req, &res, &s->e.arena, &s->e.err, &done)), KVB_OK);
+	skv_arena_reset(&s->e.arena);
+	assert_int_equal(wait_for(&w, skv_core_clear(s->e.core, &req, &res, &s->e.arena, &s->e.err, &done)), SKV_OK);
 }
 
 static void drop_all(struct shared *s)
 {
-	struct kvb_spec spec = { "kv", 4096 };
+	struct skv_spec spec = { "kv", 4096 };
 
-	assert_int_equal(kvb_core_instance_delete(s->e.core, "t", "i", &s->e.err), KVB_OK);
-	assert_int_equal(env_instance(&s->e, "i", "g", &spec, 1), KVB_OK);
+	assert_int_equal(skv_core_instance_delete(s->e.core, "t", "i", &s->e.err), SKV_OK);
+	assert_int_equal(env_instance(&s->e, "i", "g", &spec, 1), SKV_OK);
 }
 
 static uint64_t checkpoints(struct shared *s)
 {
-	struct kvb_core_counters n;
+	struct skv_core_counters n;
 
-	kvb_core_counters_get(s->e.core, &n);
+	skv_core_counters_get(s->e.core, &n);
 	return n.checkpoints;
 }
 
@@ -321,8 +321,8 @@ static void load_again(struct shared *s)
 
 	for (int i = 0; i < 1000 && checkpoints(s) == n; i++)
 		poll(NULL, 0, 1);
-	assert_int_equal(kvb_core_demote(s->e.core, 1, &s->e.err), KVB_OK);
-	assert_int_equal(kvb_core_wait_ready(s->e.core, 10000), KVB_OK);
+	assert_int_equal(skv_core_demote(s->e.core, 1, &s->e.err), SKV_OK);
+	assert_int_equal(skv_core_wait_ready(s->e.core, 10000), SKV_OK);
 	env_check(&s->e);
 }
 

@@ -30,7 +30,7 @@ static int teardown(void **state)
 	return 0;
 }
 
-static uint64_t wall(const struct env *e) { return kvb_wall_ms(e->o.clock); }
+static uint64_t wall(const struct env *e) { return skv_wall_ms(e->o.clock); }
 
 static void reopen(struct env *e)
 {
@@ -41,14 +41,14 @@ static void reopen(struct env *e)
 
 static uint64_t blocks(struct env *e)
 {
-	struct kvb_stats st;
+	struct skv_stats st;
 
 	env_stats(e, &st);
 	return st.blocks;
 }
 
 /* MANY blocks in chains of BATCH, each a second after the one before. Returns when the first was made. */
-static uint64_t put_many(struct env *e, struct kvb_key *keys)
+static uint64_t put_many(struct env *e, struct skv_key *keys)
 {
 	uint64_t first = wall(e);
 
@@ -61,38 +61,38 @@ static uint64_t put_many(struct env *e, struct kvb_key *keys)
 	return first;
 }
 
-static uint32_t found(struct env *e, const struct kvb_key *keys, uint32_t n)
+static uint32_t found(struct env *e, const struct skv_key *keys, uint32_t n)
 {
-	struct kvb_lookup_req q = { .tenant = "t", .instance = "i", .mode = KVB_LOOKUP_BATCH, .keys = keys, .n_keys = n };
+	struct skv_lookup_req q = { .tenant = "t", .instance = "i", .mode = SKV_LOOKUP_BATCH, .keys = keys, .n_keys = n };
 	uint32_t matched = 0;
 
-	kvb_arena_reset(&e->arena);
-	assert_int_equal(kvb_core_lookup_length(e->core, &q, &matched, &e->arena, &e->err), KVB_OK);
+	skv_arena_reset(&e->arena);
+	assert_int_equal(skv_core_lookup_length(e->core, &q, &matched, &e->arena, &e->err), SKV_OK);
 	return matched;
 }
 
 static void by_time(void **state)
 {
 	struct env *e = *state;
-	static struct kvb_key k[MANY];
+	static struct skv_key k[MANY];
 	uint64_t first = put_many(e, k), n;
 
 	env_shutdown(e); /* times survive a checkpoint, */
 	env_open(e);
 	reopen(e); /* and a kill */
-	assert_int_equal(env_trim(e, first + 1, first + 999, &n), KVB_OK);
+	assert_int_equal(env_trim(e, first + 1, first + 999, &n), SKV_OK);
 	assert_int_equal(n, 0); /* between two chains */
-	assert_int_equal(env_trim(e, 0, first - 1, &n), KVB_OK);
+	assert_int_equal(env_trim(e, 0, first - 1, &n), SKV_OK);
 	assert_int_equal(n, 0);
-	assert_int_equal(env_trim(e, first + 1000, first + 2000, &n), KVB_OK); /* both ends count */
+	assert_int_equal(env_trim(e, first + 1000, first + 2000, &n), SKV_OK); /* both ends count */
 	assert_int_equal(n, 2 * BATCH);
 	for (uint32_t c = 0; c < MANY / BATCH; c++)
 		assert_int_equal(found(e, k + c * BATCH, BATCH), c == 1 || c == 2 ? 0 : BATCH);
-	assert_int_equal(env_trim(e, first + 1000, first + 2000, &n), KVB_OK); /* again */
+	assert_int_equal(env_trim(e, first + 1000, first + 2000, &n), SKV_OK); /* again */
 	assert_int_equal(n, 0);
 	reopen(e);
 	assert_int_equal(blocks(e), MANY - 2 * BATCH);
-	assert_int_equal(env_trim(e, 0, UINT64_MAX, &n), KVB_OK);
+	assert_int_equal(env_trim(e, 0, UINT64_MAX, &n), SKV_OK);
 	assert_int_equal(n, MANY - 2 * BATCH);
 	assert_int_equal(blocks(e), 0);
 	reopen(e);
@@ -102,36 +102,36 @@ static void by_time(void **state)
 static void bad_trims_are_refused(void **state)
 {
 	struct env *e = *state;
-	struct kvb_trim_req q = { .tenant = "t", .instance = "nobody", .to_ms = 1 };
-	struct kvb_trim_res r;
-	struct kvb_done done = { NULL, NULL };
+	struct skv_trim_req q = { .tenant = "t", .instance = "nobody", .to_ms = 1 };
+	struct skv_trim_res r;
+	struct skv_done done = { NULL, NULL };
 	uint64_t n;
 
-	assert_int_equal(env_trim(e, 2, 1, &n), KVB_E_INVALID);
+	assert_int_equal(env_trim(e, 2, 1, &n), SKV_E_INVALID);
 	assert_string_equal(e->err.field, "from_ms");
-	assert_int_equal(kvb_core_trim(e->core, &q, &r, &e->arena, &e->err, &done), KVB_E_NOT_FOUND);
+	assert_int_equal(skv_core_trim(e->core, &q, &r, &e->arena, &e->err, &done), SKV_E_NOT_FOUND);
 	assert_string_equal(e->err.field, "instance");
-	assert_int_equal(env_trim(e, 0, UINT64_MAX, &n), KVB_OK); /* of nothing */
+	assert_int_equal(env_trim(e, 0, UINT64_MAX, &n), SKV_OK); /* of nothing */
 	assert_int_equal(n, 0);
 }
 
 static void only_of_its_instance(void **state)
 {
 	struct env *e = *state;
-	struct kvb_spec spec = { "kv", 4 * KB };
-	struct kvb_key k[4];
-	struct kvb_start_res s;
-	struct kvb_finish_res f;
+	struct skv_spec spec = { "kv", 4 * KB };
+	struct skv_key k[4];
+	struct skv_start_res s;
+	struct skv_finish_res f;
 	char session[33];
 	uint64_t n;
 
-	assert_int_equal(env_instance(e, "other", "g", &spec, 1), KVB_OK);
+	assert_int_equal(env_instance(e, "other", "g", &spec, 1), SKV_OK);
 	env_keys(k, 4, 1, 1);
 	env_put(e, k, 4);
-	assert_int_equal(env_start(e, &(struct env_start){ .instance = "other", .keys = k, .n = 4 }, &s), KVB_OK);
+	assert_int_equal(env_start(e, &(struct env_start){ .instance = "other", .keys = k, .n = 4 }, &s), SKV_OK);
 	memcpy(session, s.session, 33);
-	assert_int_equal(env_finish(e, session, NULL, 0, &f), KVB_OK);
-	assert_int_equal(env_trim(e, 0, UINT64_MAX, &n), KVB_OK);
+	assert_int_equal(env_finish(e, session, NULL, 0, &f), SKV_OK);
+	assert_int_equal(env_trim(e, 0, UINT64_MAX, &n), SKV_OK);
 	assert_int_equal(n, 4);
 	assert_int_equal(blocks(e), 4);
 }
@@ -139,19 +139,19 @@ static void only_of_its_instance(void **state)
 static void what_is_written_stays(void **state)
 {
 	struct env *e = *state;
-	struct kvb_key k[4];
-	struct kvb_start_res s;
-	struct kvb_finish_res f;
+	struct skv_key k[4];
+	struct skv_start_res s;
+	struct skv_finish_res f;
 	char session[33];
 	uint64_t n;
 
 	env_keys(k, 4, 1, 1);
 	env_put(e, k, 2);
-	assert_int_equal(env_start(e, &(struct env_start){ .keys = k + 2, .n = 2, .parent = &k[1] }, &s), KVB_OK);
+	assert_int_equal(env_start(e, &(struct env_start){ .keys = k + 2, .n = 2, .parent = &k[1] }, &s), SKV_OK);
 	memcpy(session, s.session, 33);
-	assert_int_equal(env_trim(e, 0, UINT64_MAX, &n), KVB_OK);
+	assert_int_equal(env_trim(e, 0, UINT64_MAX, &n), SKV_OK);
 	assert_int_equal(n, 2);
-	assert_int_equal(env_finish(e, session, NULL, 0, &f), KVB_OK);
+	assert_int_equal(env_finish(e, session, NULL, 0, &f), SKV_OK);
 	assert_int_equal(f.committed, 2);
 	assert_int_equal(found(e, k, 4), 2);
 }
@@ -160,15 +160,15 @@ static void what_is_written_stays(void **state)
 static void leased_slots_are_held(void **state)
 {
 	struct env *e = *state;
-	struct kvb_key k[4];
-	struct kvb_lookup_res r;
-	struct kvb_stats st;
+	struct skv_key k[4];
+	struct skv_lookup_res r;
+	struct skv_stats st;
 	uint64_t n;
 
 	env_keys(k, 4, 1, 1);
 	env_put(e, k, 4);
-	assert_int_equal(env_lookup(e, k, 4, KVB_LOOKUP_PREFIX, 5000, &r), KVB_OK);
-	assert_int_equal(env_trim(e, 0, UINT64_MAX, &n), KVB_OK);
+	assert_int_equal(env_lookup(e, k, 4, SKV_LOOKUP_PREFIX, 5000, &r), SKV_OK);
+	assert_int_equal(env_trim(e, 0, UINT64_MAX, &n), SKV_OK);
 	assert_int_equal(n, 4);
 	assert_int_equal(found(e, k, 4), 0);
 	env_stats(e, &st);
@@ -181,11 +181,11 @@ static void leased_slots_are_held(void **state)
 /* ---- portions --------------------------------------------------------------------------------------- */
 
 struct trim {
-	struct kvb_trim_req req;
-	struct kvb_trim_res res;
-	struct kvb_arena arena;
-	struct kvb_error err;
-	struct kvb_done done;
+	struct skv_trim_req req;
+	struct skv_trim_res res;
+	struct skv_arena arena;
+	struct skv_error err;
+	struct skv_done done;
 	unsigned answers;
 	int status;
 };
@@ -201,104 +201,104 @@ static void on_done(void *ctx, int status)
 static void begin_trim(struct env *e, struct trim *t)
 {
 	*t = (struct trim){ .req = { .tenant = "t", .instance = "i", .to_ms = UINT64_MAX } };
-	t->done = (struct kvb_done){ on_done, t };
-	kvb_arena_init(&t->arena);
-	assert_int_equal(kvb_core_trim(e->core, &t->req, &t->res, &t->arena, &t->err, &t->done), KVB_PENDING);
+	t->done = (struct skv_done){ on_done, t };
+	skv_arena_init(&t->arena);
+	assert_int_equal(skv_core_trim(e->core, &t->req, &t->res, &t->arena, &t->err, &t->done), SKV_PENDING);
 }
 
 static void in_portions(void **state)
 {
 	struct env *e = *state;
-	static struct kvb_key k[MANY];
-	struct kvb_key fresh = { 99, 1 };
+	static struct skv_key k[MANY];
+	struct skv_key fresh = { 99, 1 };
 	struct trim t;
 	uint64_t before;
 	unsigned ticks = 0;
 
 	put_many(e, k);
 	begin_trim(e, &t);
-	kvb_core_tick(e->core);
+	skv_core_tick(e->core);
 	before = blocks(e);
 	assert_true(before > 0 && before < MANY); /* others come in between */
 	assert_int_equal(t.answers, 0);
 	env_put(e, &fresh, 1);
 	while (t.answers == 0 && ticks++ < 100)
-		kvb_core_tick(e->core);
+		skv_core_tick(e->core);
 	assert_int_equal(t.answers, 1);
-	assert_int_equal(t.status, KVB_OK);
+	assert_int_equal(t.status, SKV_OK);
 	assert_int_equal(t.res.deleted, MANY);
 	assert_int_equal(blocks(e), 1); /* younger than the call */
-	kvb_arena_destroy(&t.arena);
+	skv_arena_destroy(&t.arena);
 }
 
 static void an_end_in_between_is_told(void **state)
 {
 	struct env *e = *state;
-	static struct kvb_key k[MANY];
+	static struct skv_key k[MANY];
 	struct trim t;
 	uint64_t n;
 
 	/* The manager stops. */
 	put_many(e, k);
 	begin_trim(e, &t);
-	kvb_core_tick(e->core);
+	skv_core_tick(e->core);
 	env_shutdown(e);
 	assert_int_equal(t.answers, 1);
-	assert_int_equal(t.status, KVB_E_NOT_READY);
-	kvb_arena_destroy(&t.arena);
+	assert_int_equal(t.status, SKV_E_NOT_READY);
+	skv_arena_destroy(&t.arena);
 	env_open(e);
 	env_check(e);
 	assert_true(blocks(e) > 0 && blocks(e) < MANY);
-	assert_int_equal(env_trim(e, 0, UINT64_MAX, &n), KVB_OK);
+	assert_int_equal(env_trim(e, 0, UINT64_MAX, &n), SKV_OK);
 	/* It dies. */
 	put_many(e, k);
 	begin_trim(e, &t);
-	kvb_core_tick(e->core);
+	skv_core_tick(e->core);
 	env_crash(e);
 	assert_int_equal(t.answers, 1);
-	assert_int_not_equal(t.status, KVB_OK);
-	kvb_arena_destroy(&t.arena);
+	assert_int_not_equal(t.status, SKV_OK);
+	skv_arena_destroy(&t.arena);
 	env_open(e);
 	env_check(e);
 	/* The instance goes. */
 	begin_trim(e, &t);
-	assert_int_equal(kvb_core_instance_delete(e->core, "t", "i", &e->err), KVB_OK);
+	assert_int_equal(skv_core_instance_delete(e->core, "t", "i", &e->err), SKV_OK);
 	for (int i = 0; i < 10 && t.answers == 0; i++)
-		kvb_core_tick(e->core);
+		skv_core_tick(e->core);
 	assert_int_equal(t.answers, 1);
-	assert_true(t.status == KVB_E_NOT_FOUND || t.status == KVB_OK);
-	kvb_arena_destroy(&t.arena);
+	assert_true(t.status == SKV_E_NOT_FOUND || t.status == SKV_OK);
+	skv_arena_destroy(&t.arena);
 	assert_int_equal(blocks(e), 0);
 }
 
 /* Each append of a trim fails once, or has an unknown outcome; asked again it does the rest. */
 static void every_append_fails_once(void **state)
 {
-	static const enum kvb_fault_kind kinds[] = { KVB_FAULT_ERROR, KVB_FAULT_UNKNOWN_BEFORE, KVB_FAULT_UNKNOWN_AFTER };
-	static struct kvb_key k[MANY];
+	static const enum skv_fault_kind kinds[] = { SKV_FAULT_ERROR, SKV_FAULT_UNKNOWN_BEFORE, SKV_FAULT_UNKNOWN_AFTER };
+	static struct skv_key k[MANY];
 
 	(void)state;
 	for (uint32_t kind = 0; kind < 3; kind++) {
 		for (uint64_t at = 1, seen = 1; seen >= at; at++) {
-			struct kvb_fault rule = { .kind = kinds[kind], .call = "append", .at = at, .times = 1,
-						  .status = at % 2 ? KVB_E_STORE_IO : KVB_E_STORE_FULL };
+			struct skv_fault rule = { .kind = kinds[kind], .call = "append", .at = at, .times = 1,
+						  .status = at % 2 ? SKV_E_STORE_IO : SKV_E_STORE_FULL };
 			struct env e;
 			uint64_t n;
 			int rc, tries = 0;
 
 			env_init(&e);
 			e.faulty = true;
-			e.store_options.durability = at % 2 ? KVB_DURABILITY_FULL : KVB_DURABILITY_NORMAL;
+			e.store_options.durability = at % 2 ? SKV_DURABILITY_FULL : SKV_DURABILITY_NORMAL;
 			env_open(&e);
 			env_make(&e, 65536 * KB, 64 * KB, 4 * KB);
 			put_many(&e, k);
-			kvb_fault_store_set(e.store, &rule);
-			while ((rc = env_trim(&e, 0, UINT64_MAX, &n)) != KVB_OK && tries++ < 5) {
+			skv_fault_store_set(e.store, &rule);
+			while ((rc = env_trim(&e, 0, UINT64_MAX, &n)) != SKV_OK && tries++ < 5) {
 				env_check(&e);
 				env_advance(&e, 2000);
 			}
-			seen = kvb_fault_store_seen(e.store);
-			assert_int_equal(rc, KVB_OK);
+			seen = skv_fault_store_seen(e.store);
+			assert_int_equal(rc, SKV_OK);
 			assert_int_equal(blocks(&e), 0);
 			reopen(&e);
 			assert_int_equal(blocks(&e), 0);
@@ -314,41 +314,41 @@ static void every_append_fails_once(void **state)
 static void states_of_many(void **state)
 {
 	struct env *e = *state;
-	static const struct kvb_spec specs[2] = { { "a", 4 * KB }, { "b", 8 * KB } };
+	static const struct skv_spec specs[2] = { { "a", 4 * KB }, { "b", 8 * KB } };
 	const uint32_t both[2] = { 3, 1 }, b[1] = { 2 };
-	struct kvb_key k[4];
-	struct kvb_states_req q = { .tenant = "t", .instance = "two", .keys = k, .n_keys = 4 };
-	struct kvb_delete_req del = { .tenant = "t", .instance = "two", .keys = k, .n_keys = 1 };
-	struct kvb_delete_res deleted;
+	struct skv_key k[4];
+	struct skv_states_req q = { .tenant = "t", .instance = "two", .keys = k, .n_keys = 4 };
+	struct skv_delete_req del = { .tenant = "t", .instance = "two", .keys = k, .n_keys = 1 };
+	struct skv_delete_res deleted;
 	struct trim answer = { .answers = 0 };
-	struct kvb_done done = { on_done, &answer };
-	struct kvb_states_res r;
-	struct kvb_start_res s;
-	struct kvb_finish_res f;
-	struct kvb_error err = { 0 };
+	struct skv_done done = { on_done, &answer };
+	struct skv_states_res r;
+	struct skv_start_res s;
+	struct skv_finish_res f;
+	struct skv_error err = { 0 };
 	char session[33];
 	uint64_t made = wall(e);
 
-	assert_int_equal(env_instance(e, "two", "g", specs, 2), KVB_OK);
+	assert_int_equal(env_instance(e, "two", "g", specs, 2), SKV_OK);
 	env_keys(k, 4, 1, 1);
-	assert_int_equal(env_start(e, &(struct env_start){ .instance = "two", .keys = k, .n = 2, .key_specs = both }, &s), KVB_OK);
+	assert_int_equal(env_start(e, &(struct env_start){ .instance = "two", .keys = k, .n = 2, .key_specs = both }, &s), SKV_OK);
 	memcpy(session, s.session, 33);
-	assert_int_equal(env_finish(e, session, NULL, 0, &f), KVB_OK);
+	assert_int_equal(env_finish(e, session, NULL, 0, &f), SKV_OK);
 	env_advance(e, 500);
-	assert_int_equal(env_start(e, &(struct env_start){ .instance = "two", .keys = &k[1], .n = 1, .key_specs = b }, &s), KVB_OK);
-	assert_int_equal(env_start(e, &(struct env_start){ .instance = "two", .keys = &k[3], .n = 1, .key_specs = b }, &s), KVB_OK);
-	kvb_arena_init(&answer.arena);
-	assert_int_equal(kvb_core_delete(e->core, &del, &deleted, &answer.arena, &err, &done), KVB_PENDING);
-	assert_int_equal(kvb_core_states(e->core, &q, &r, &answer.arena, &err), KVB_OK);
+	assert_int_equal(env_start(e, &(struct env_start){ .instance = "two", .keys = &k[1], .n = 1, .key_specs = b }, &s), SKV_OK);
+	assert_int_equal(env_start(e, &(struct env_start){ .instance = "two", .keys = &k[3], .n = 1, .key_specs = b }, &s), SKV_OK);
+	skv_arena_init(&answer.arena);
+	assert_int_equal(skv_core_delete(e->core, &del, &deleted, &answer.arena, &err, &done), SKV_PENDING);
+	assert_int_equal(skv_core_states(e->core, &q, &r, &answer.arena, &err), SKV_OK);
 	assert_int_equal(r.n_specs, 2);
 	assert_string_equal(r.specs[1], "b");
 	{
-		static const uint8_t want[8] = { KVB_SLOT_REMOVING, KVB_SLOT_REMOVING, KVB_SLOT_COMMITTED, KVB_SLOT_WRITING,
-						 KVB_SLOT_ABSENT,   KVB_SLOT_ABSENT,   KVB_SLOT_ABSENT,    KVB_SLOT_WRITING };
+		static const uint8_t want[8] = { SKV_SLOT_REMOVING, SKV_SLOT_REMOVING, SKV_SLOT_COMMITTED, SKV_SLOT_WRITING,
+						 SKV_SLOT_ABSENT,   SKV_SLOT_ABSENT,   SKV_SLOT_ABSENT,    SKV_SLOT_WRITING };
 
 		for (uint32_t i = 0; i < 8; i++) {
 			assert_int_equal(r.state[i], want[i]);
-			assert_int_equal(r.loc[i].length, want[i] == KVB_SLOT_ABSENT ? 0 : i % 2 ? 8 * KB : 4 * KB);
+			assert_int_equal(r.loc[i].length, want[i] == SKV_SLOT_ABSENT ? 0 : i % 2 ? 8 * KB : 4 * KB);
 		}
 	}
 	assert_int_equal(r.files.n, 1);
@@ -356,11 +356,11 @@ static void states_of_many(void **state)
 	assert_int_equal(r.created_ms[1], made); /* its oldest spec */
 	assert_int_equal(r.created_ms[2], 0);
 	assert_true(r.created_ms[3] >= made + 500);
-	kvb_core_tick(e->core);
+	skv_core_tick(e->core);
 	assert_int_equal(answer.answers, 1);
 	q.instance = "nobody";
-	assert_int_equal(kvb_core_states(e->core, &q, &r, &answer.arena, &err), KVB_E_NOT_FOUND);
-	kvb_arena_destroy(&answer.arena);
+	assert_int_equal(skv_core_states(e->core, &q, &r, &answer.arena, &err), SKV_E_NOT_FOUND);
+	skv_arena_destroy(&answer.arena);
 }
 
 int main(void)

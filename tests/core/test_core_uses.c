@@ -4,11 +4,11 @@
 #define BLOCK 4096u
 #define KEPT 3u
 
-static void look_up(struct env *e, struct kvb_key key)
+static void look_up(struct env *e, struct skv_key key)
 {
-	struct kvb_lookup_res res;
+	struct skv_lookup_res res;
 
-	assert_int_equal(env_lookup(e, &key, 1, KVB_LOOKUP_PREFIX, 0, &res), KVB_OK);
+	assert_int_equal(env_lookup(e, &key, 1, SKV_LOOKUP_PREFIX, 0, &res), SKV_OK);
 	assert_int_equal(res.matched, 1);
 }
 
@@ -17,16 +17,16 @@ static void look_up(struct env *e, struct kvb_key key)
 static void order_is_kept_within_a_millisecond(void **state)
 {
 	struct env e;
-	struct kvb_key key[400];
-	struct kvb_group_spec g = { .name = "g", .capacity = KEPT * BLOCK, .storages = (const char *[]){ "s" }, .n_storages = 1 };
+	struct skv_key key[400];
+	struct skv_group_spec g = { .name = "g", .capacity = KEPT * BLOCK, .storages = (const char *[]){ "s" }, .n_storages = 1 };
 
 	(void)state;
 	env_init(&e);
 	env_open(&e);
 	env_make(&e, 1u << 20, 1u << 16, BLOCK);
-	assert_int_equal(kvb_core_group_put(e.core, &g, NULL, NULL, &e.err), KVB_OK);
+	assert_int_equal(skv_core_group_put(e.core, &g, NULL, NULL, &e.err), SKV_OK);
 	for (uint32_t i = 0; i < 400; i++) /* no chain: each for itself */
-		key[i] = (struct kvb_key){ 7, i };
+		key[i] = (struct skv_key){ 7, i };
 	for (uint32_t i = 0; i < KEPT; i++)
 		assert_int_equal(env_put(&e, &key[i], 1), 1);
 	for (uint32_t i = 0; i + KEPT < 400; i++) {

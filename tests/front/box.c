@@ -1,5 +1,5 @@
 /*
- * box.c - real kvblockd processes for tests.
+ * box.c - real slabkvd processes for tests.
  *
  * Every wait looks again and again until a deadline and fails the test after it. One thread.
  */
@@ -20,7 +20,7 @@
 
 #include <cmocka.h>
 
-#include <kvb/clock.h>
+#include <skv/clock.h>
 
 #include "shell.h"
 
@@ -31,7 +31,7 @@
 int box_setup(void **state)
 {
 	struct box *b = calloc(1, sizeof *b);
-	char dir[] = "/tmp/kvblockd-XXXXXX";
+	char dir[] = "/tmp/slabkvd-XXXXXX";
 
 	assert_non_null(mkdtemp(dir));
 	snprintf(b->dir, sizeof b->dir, "%s", dir);
@@ -98,14 +98,14 @@ void box_spawn(struct box *b, int which, const char *const *args)
 {
 	struct manager *m = &b->m[which];
 	char port_file[128], store[128], root[128];
-	const char *argv[32] = { KVBLOCKD, "--http_port=0", "--grpc_port=0", "--storage_capacity=8M",
+	const char *argv[32] = { SLABKVD, "--http_port=0", "--grpc_port=0", "--storage_capacity=8M",
 				"--storage_unit=1M",
 				 "--owner_lease_ms=1000", port_file, store, root };
 	char *const envp[] = { "PATH=/usr/bin:/bin", NULL };
 	int n = 9;
 
 	snprintf(port_file, sizeof port_file, "--port_file=%s", m->port_file);
-	snprintf(store, sizeof store, "--store=%s/kvblock.db", b->dir);
+	snprintf(store, sizeof store, "--store=%s/slabkv.db", b->dir);
 	snprintf(root, sizeof root, "--storage_root=%s/data", b->dir);
 	for (; args && *args; args++)
 		argv[n++] = *args;
@@ -114,7 +114,7 @@ void box_spawn(struct box *b, int which, const char *const *args)
 	if (m->pid == 0) {
 		replace(STDOUT_FILENO, m->out);
 		replace(STDERR_FILENO, m->log);
-		execve(KVBLOCKD, (char *const *)argv, envp);
+		execve(SLABKVD, (char *const *)argv, envp);
 		_exit(98);
 	}
 }
@@ -122,12 +122,12 @@ void box_spawn(struct box *b, int which, const char *const *args)
 /* Exit status, or minus the signal. */
 int manager_reap(struct manager *m)
 {
-	uint64_t end = kvb_now_us() + HTTP_WAIT_MS * 1000ull;
+	uint64_t end = skv_now_us() + HTTP_WAIT_MS * 1000ull;
 	int status = 0;
 
 	while (waitpid(m->pid, &status, WNOHANG) == 0) {
-		if (kvb_now_us() > end)
-			fail_msg("kvblockd did not end; its log: %s", slurp(m->log));
+		if (skv_now_us() > end)
+			fail_msg("slabkvd did not end; its log: %s", slurp(m->log));
 		pause_10_ms();
 	}
 	m->pid = 0;
@@ -148,7 +148,7 @@ static bool still_runs(struct manager *m)
 
 void manager_await_port(struct manager *m)
 {
-	uint64_t end = kvb_now_us() + HTTP_WAIT_MS * 1000ull;
+	uint64_t end = skv_now_us() + HTTP_WAIT_MS * 1000ull;
 
 	for (;;) {
 		char *text = slurp(m->port_file);
@@ -157,8 +157,8 @@ void manager_await_port(struct manager *m)
 		free(text);
 		if (m->port)
 			return;
-		if (!still_runs(m) || kvb_now_us() > end)
-			fail_msg("kvblockd did not start: %s", slurp(m->log));
+		if (!still_runs(m) || skv_now_us() > end)
+			fail_msg("slabkvd did not start: %s", slurp(m->log));
 		pause_10_ms();
 	}
 }
@@ -166,7 +166,7 @@ void manager_await_port(struct manager *m)
 /* Until the ready line is on standard output: then the default objects are there too. */
 void manager_await_ready(struct manager *m)
 {
-	uint64_t end = kvb_now_us() + HTTP_WAIT_MS * 1000ull;
+	uint64_t end = skv_now_us() + HTTP_WAIT_MS * 1000ull;
 
 	for (;;) {
 		char *text = slurp(m->out);
@@ -175,8 +175,8 @@ void manager_await_ready(struct manager *m)
 		free(text);
 		if (ready)
 			return;
-		if (!still_runs(m) || kvb_now_us() > end)
-			fail_msg("kvblockd is not ready: %s", slurp(m->log));
+		if (!still_runs(m) || skv_now_us() > end)
+			fail_msg("slabkvd is not ready: %s", slurp(m->log));
 		pause_10_ms();
 	}
 }
@@ -207,7 +207,7 @@ static int run_once(struct box *b, const char *command, char **said)
 	int status;
 
 	snprintf(path, sizeof path, "%s/said", b->dir);
-	snprintf(text, sizeof text, "cd %s && timeout -k 1 20 %s %s > said 2>&1", b->dir, KVBLOCKD,
+	snprintf(text, sizeof text, "cd %s && timeout -k 1 20 %s %s > said 2>&1", b->dir, SLABKVD,
 		 command);
 	status = test_shell(text);
 	assert_true(WIFEXITED(status));
@@ -221,7 +221,7 @@ void assert_run(struct box *b, const char *command, int status, const char *word
 	int got = run_once(b, command, &said);
 
 	if (got != status || !strstr(said, words))
-		fail_msg("kvblockd %s: status %d, not %d, or no '%s' in: "
+		fail_msg("slabkvd %s: status %d, not %d, or no '%s' in: "
 			 "%s", command, got, status, words, said);
 	free(said);
 }

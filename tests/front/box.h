@@ -32,7 +32,7 @@ struct box {
 int box_setup(void **state);
 int box_teardown(void **state);
 
-/* Starts kvblockd on a free port in the box; `args` (NULL-terminated, may be NULL) come last. */
+/* Starts slabkvd on a free port in the box; `args` (NULL-terminated, may be NULL) come last. */
 void box_spawn(struct box *b, int which, const char *const *args);
 /* The same, and waits until it is ready. */
 struct manager *box_start(struct box *b, int which, const char *const *args);
@@ -43,7 +43,7 @@ void manager_await_ready(struct manager *m);
 int manager_reap(struct manager *m);
 /* SIGTERM, which must end it with status 0. */
 void manager_stop(struct manager *m);
-/* Fails the test unless `kvblockd command` ends with `status` and says `words`. */
+/* Fails the test unless `slabkvd command` ends with `status` and says `words`. */
 void assert_run(struct box *b, const char *command, int status, const char *words);
 /* A file's text; the caller frees. Empty when there is none. */
 char *slurp(const char *path);

@@ -1,38 +1,38 @@
 /*
- * fake_core.h - stands in for kvb_core when the front is tested alone: same symbols, turned by
+ * fake_core.h - stands in for skv_core when the front is tested alone: same symbols, turned by
  * hand.
  */
 #ifndef TESTS_FRONT_FAKE_CORE_H
 #define TESTS_FRONT_FAKE_CORE_H
 
-#include <kvb/core.h>
+#include <skv/core.h>
 
 enum fake_mode {
 	FAKE_NOW,    /* results at once */
-	FAKE_THREAD, /* KVB_PENDING, completed by another thread as soon as it can */
-	FAKE_HOLD,   /* KVB_PENDING, completed when fake_core_release is called */
+	FAKE_THREAD, /* SKV_PENDING, completed by another thread as soon as it can */
+	FAKE_HOLD,   /* SKV_PENDING, completed when fake_core_release is called */
 };
 
-struct kvb_core *fake_core_create(void);
-void fake_core_destroy(struct kvb_core *c);
+struct skv_core *fake_core_create(void);
+void fake_core_destroy(struct skv_core *c);
 
-void fake_core_state(struct kvb_core *c, enum kvb_core_state state);
-void fake_core_may_answer(struct kvb_core *c, int rc);
-void fake_core_mode(struct kvb_core *c, enum fake_mode mode);
-/* Block operations and puts end with this status and message from now on; KVB_OK = succeed. */
-void fake_core_fail(struct kvb_core *c, int status, const char *message);
+void fake_core_state(struct skv_core *c, enum skv_core_state state);
+void fake_core_may_answer(struct skv_core *c, int rc);
+void fake_core_mode(struct skv_core *c, enum fake_mode mode);
+/* Block operations and puts end with this status and message from now on; SKV_OK = succeed. */
+void fake_core_fail(struct skv_core *c, int status, const char *message);
 /* Waits until `n` calls are held, then completes them all. */
-void fake_core_await_held(struct kvb_core *c, unsigned n);
-void fake_core_release(struct kvb_core *c);
+void fake_core_await_held(struct skv_core *c, unsigned n);
+void fake_core_release(struct skv_core *c);
 /* Administration puts hang while `on`. */
-void fake_core_hang(struct kvb_core *c, bool on);
+void fake_core_hang(struct skv_core *c, bool on);
 /* Waits until `n` administration calls hang. */
-void fake_core_await_hanging(struct kvb_core *c, unsigned n);
+void fake_core_await_hanging(struct skv_core *c, unsigned n);
 
 /* How many calls have come, and what the last one brought. */
-unsigned fake_core_calls(const struct kvb_core *c);
-const char *fake_core_tenant(const struct kvb_core *c);
-const char *fake_core_name(const struct kvb_core *c); /* instance, object or session */
-struct kvb_key fake_core_key(const struct kvb_core *c);
+unsigned fake_core_calls(const struct skv_core *c);
+const char *fake_core_tenant(const struct skv_core *c);
+const char *fake_core_name(const struct skv_core *c); /* instance, object or session */
+struct skv_key fake_core_key(const struct skv_core *c);
 
 #endif

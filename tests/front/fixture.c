@@ -11,25 +11,25 @@
 
 #include <cmocka.h>
 
-#include <kvb/log.h>
+#include <skv/log.h>
 
-static struct kvb_api *const apis[] = { &kvb_native_api };
+static struct skv_api *const apis[] = { &skv_native_api };
 
 int fixture_setup(void **state)
 {
 	struct fixture *x = calloc(1, sizeof *x);
 
 	assert_non_null(x);
-	kvb_log_setup(STDERR_FILENO, false, KVB_LOG_ERROR);
-	kvb_service_options_init(&x->so);
+	skv_log_setup(STDERR_FILENO, false, SKV_LOG_ERROR);
+	skv_service_options_init(&x->so);
 	x->so.apis = apis;
 	x->so.n_apis = 1;
-	kvb_front_options_init(&x->o);
-	x->o.apis = (struct kvb_apis){ { &kvb_native_api }, 1, KVB_PLANE_ALL };
+	skv_front_options_init(&x->o);
+	x->o.apis = (struct skv_apis){ { &skv_native_api }, 1, SKV_PLANE_ALL };
 	x->o.port = 0;
 	x->o.threads = 2;
 	x->core = fake_core_create();
-	snprintf(x->dir, sizeof x->dir, "/tmp/kvb-front-XXXXXX");
+	snprintf(x->dir, sizeof x->dir, "/tmp/skv-front-XXXXXX");
 	assert_non_null(mkdtemp(x->dir));
 	snprintf(x->tokens, sizeof x->tokens, "%s/tokens", x->dir);
 	*state = x;
@@ -44,8 +44,8 @@ int fixture_teardown(void **state)
 	fake_core_mode(x->core, FAKE_NOW);
 	fake_core_release(x->core);
 	if (x->front) {
-		kvb_front_drain(x->front, 0);
-		assert_true(kvb_front_quiet(x->front, HTTP_WAIT_MS));
+		skv_front_drain(x->front, 0);
+		assert_true(skv_front_quiet(x->front, HTTP_WAIT_MS));
 	}
 	fixture_unbind(x);
 	fake_core_destroy(x->core);
@@ -75,31 +75,31 @@ void fixture_three_tokens(struct fixture *x)
 			  "admin t-admin " TOKEN_ADMIN "\n");
 }
 
-int fixture_bind(struct fixture *x, struct kvb_error *err)
+int fixture_bind(struct fixture *x, struct skv_error *err)
 {
-	int rc = kvb_service_create(&x->so, &x->service, err);
+	int rc = skv_service_create(&x->so, &x->service, err);
 
-	if (rc == KVB_OK)
-		rc = kvb_front_create(&x->o, x->service, &x->front, err);
-	if (rc != KVB_OK)
+	if (rc == SKV_OK)
+		rc = skv_front_create(&x->o, x->service, &x->front, err);
+	if (rc != SKV_OK)
 		fixture_unbind(x);
 	return rc;
 }
 
 void fixture_unbind(struct fixture *x)
 {
-	kvb_front_destroy(x->front);
-	kvb_service_destroy(x->service);
+	skv_front_destroy(x->front);
+	skv_service_destroy(x->service);
 	x->front = NULL;
 	x->service = NULL;
 }
 
 void fixture_start(struct fixture *x)
 {
-	struct kvb_error err;
+	struct skv_error err;
 
-	if (fixture_bind(x, &err) != KVB_OK || kvb_service_start(x->service, x->core, &err) != KVB_OK ||
-	    kvb_front_start(x->front, &err) != KVB_OK)
+	if (fixture_bind(x, &err) != SKV_OK || skv_service_start(x->service, x->core, &err) != SKV_OK ||
+	    skv_front_start(x->front, &err) != SKV_OK)
 		fail_msg("%s", err.message);
-	x->port = kvb_front_port(x->front);
+	x->port = skv_front_port(x->front);
 }

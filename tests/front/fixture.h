@@ -2,19 +2,19 @@
 #ifndef TESTS_FRONT_FIXTURE_H
 #define TESTS_FRONT_FIXTURE_H
 
-#include <kvb/front.h>
-#include <kvb/native_api.h>
-#include <kvb/service.h>
+#include <skv/front.h>
+#include <skv/native_api.h>
+#include <skv/service.h>
 
 #include "fake_core.h"
 #include "http.h"
 
 struct fixture {
-	struct kvb_service_options so; /* change these two before fixture_start */
-	struct kvb_front_options o;
-	struct kvb_core *core;
-	struct kvb_service *service;
-	struct kvb_front *front;
+	struct skv_service_options so; /* change these two before fixture_start */
+	struct skv_front_options o;
+	struct skv_core *core;
+	struct skv_service *service;
+	struct skv_front *front;
 	uint16_t port;
 	char dir[64]; /* temporary, removed at the end */
 	char tokens[96];
@@ -33,7 +33,7 @@ void fixture_tokens(struct fixture *x, const char *text);
 /* The three TOKEN_* above, tenants t-read, t-write, t-admin. */
 void fixture_three_tokens(struct fixture *x);
 /* Makes service and front, which fixture_unbind takes away again. */
-int fixture_bind(struct fixture *x, struct kvb_error *err);
+int fixture_bind(struct fixture *x, struct skv_error *err);
 void fixture_unbind(struct fixture *x);
 void fixture_start(struct fixture *x);
 

@@ -12,7 +12,7 @@
 
 #include "fixture.h"
 #include "native.h"
-#include <kvb/call.h>
+#include <skv/call.h>
 
 #define SESSION "000102030405060708090a0b0c0d0e0f"
 #define STORAGE "{\"type\":\"file\",\"root\":\"/data\",\"capacity\":1073741824}"
@@ -153,8 +153,8 @@ static void test_one_block(void **state)
 		"/v1/instances/m/blocks/0123456789abcdef0123456789abcdeg",
 	};
 	struct fixture *x = *state;
-	struct kvb_secret secret;
-	struct kvb_key key;
+	struct skv_secret secret;
+	struct skv_key key;
 
 	fixture_start(x);
 	json_decref(call(x, "GET", "/v1/instances/m/blocks/0123456789ABCDEF0000000000000001", NULL,
@@ -166,8 +166,8 @@ static void test_one_block(void **state)
 	assert_true(fake_core_key(x->core).hi == 0 && fake_core_key(x->core).lo == UINT64_MAX);
 	json_decref(call(x, "GET", "/v1/instances/m/blocks?key=a%20%2F%C3%BC%26b%25", NULL, 200));
 	memset(&secret, 7, sizeof secret);
-	key = kvb_key_from_string(&secret, "a /\xc3\xbc&b%", 8);
-	assert_true(kvb_key_equal(fake_core_key(x->core), key));
+	key = skv_key_from_string(&secret, "a /\xc3\xbc&b%", 8);
+	assert_true(skv_key_equal(fake_core_key(x->core), key));
 	for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
 		assert_call_error(x->port, "GET", bad[i], NULL, NULL, 400, "invalid_argument");
 }
@@ -182,7 +182,7 @@ static void test_pages(void **state)
 	a = http_call(x->port, "GET", "/", NULL, NULL);
 	assert_int_equal(a.status, 200);
 	for (size_t i = 0; i < ROUTE_COUNT; i++)
-		assert_non_null(strstr(a.body, kvb_routes[i].pattern));
+		assert_non_null(strstr(a.body, skv_routes[i].pattern));
 	answer_free(&a);
 	json_decref(call(x, "GET", "/healthz", NULL, 200));
 	json_decref(call(x, "GET", "/readyz", NULL, 200));
@@ -205,10 +205,10 @@ static void test_openapi_names_every_route(void **state)
 	for (size_t i = 0; i < ROUTE_COUNT; i++) {
 		char method[16] = "";
 
-		for (size_t k = 0; kvb_routes[i].method[k]; k++)
-			method[k] = (char)(kvb_routes[i].method[k] | 0x20);
-		if (!json_object_get(json_object_get(paths, kvb_routes[i].pattern), method))
-			fail_msg("%s %s is not described", method, kvb_routes[i].pattern);
+		for (size_t k = 0; skv_routes[i].method[k]; k++)
+			method[k] = (char)(skv_routes[i].method[k] | 0x20);
+		if (!json_object_get(json_object_get(paths, skv_routes[i].pattern), method))
+			fail_msg("%s %s is not described", method, skv_routes[i].pattern);
 	}
 	json_object_foreach(paths, name, path) {
 		static const char *const methods[] = { "get", "put", "post", "delete" };
@@ -231,7 +231,7 @@ static void test_ready_is_held(void **state)
 	fixture_start(x);
 	assert_call_error(x->port, "GET", "/readyz", NULL, NULL, 503, "not_ready");
 	json_decref(call(x, "GET", "/v1/groups", NULL, 200));
-	kvb_service_release_ready(x->service);
+	skv_service_release_ready(x->service);
 	json_decref(call(x, "GET", "/readyz", NULL, 200));
 }
 
@@ -241,7 +241,7 @@ static void test_before_it_is_ready(void **state)
 	struct answer a;
 
 	fixture_start(x);
-	fake_core_state(x->core, KVB_CORE_RECOVERING);
+	fake_core_state(x->core, SKV_CORE_RECOVERING);
 	a = http_call(x->port, "POST", "/v1/instances/m/lookup", NULL, "{\"keys\":[\"a\"]}");
 	assert_error(&a, 503, "not_ready");
 	assert_string_equal(answer_header(&a, "Retry-After"), "1");
@@ -249,9 +249,9 @@ static void test_before_it_is_ready(void **state)
 	json_decref(call(x, "GET", "/healthz", NULL, 200));
 	assert_call_error(x->port, "GET", "/readyz", NULL, NULL, 503, "not_ready");
 	assert_call_error(x->port, "PUT", "/v1/storages/s", NULL, STORAGE, 503, "not_ready");
-	fake_core_state(x->core, KVB_CORE_STANDBY);
+	fake_core_state(x->core, SKV_CORE_STANDBY);
 	assert_call_error(x->port, "POST", "/v1/match", NULL, "{}", 503, "not_owner");
-	fake_core_state(x->core, KVB_CORE_STOPPED);
+	fake_core_state(x->core, SKV_CORE_STOPPED);
 	assert_call_error(x->port, "GET", "/healthz", NULL, NULL, 503, "not_ready");
 	assert_call_error(x->port, "GET", "/v1/groups", NULL, NULL, 503, "not_ready");
 	assert_int_equal(fake_core_calls(x->core), 0);
@@ -263,7 +263,7 @@ static void test_ownership_is_checked_before_the_answer(void **state)
 	struct fixture *x = *state;
 
 	fixture_start(x);
-	fake_core_may_answer(x->core, KVB_E_NOT_OWNER);
+	fake_core_may_answer(x->core, SKV_E_NOT_OWNER);
 	assert_call_error(x->port, "POST", "/v1/match", NULL,
 			  "{\"instances\":[\"a\"],\"keys_int\":[1]}", 503,
 			  "not_owner");
@@ -288,7 +288,7 @@ static void test_every_status(void **state)
 		const char *code;
 	} statuses[] = {
 #define STATUS(name, number, code, http, grpc, text) { number, http, code },
-		KVB_STATUS_MAP(STATUS)
+		SKV_STATUS_MAP(STATUS)
 #undef STATUS
 	};
 	struct fixture *x = *state;
@@ -302,7 +302,7 @@ static void test_every_status(void **state)
 		a = http_call(x->port, "POST", "/v1/instances/m/start", NULL, "{\"keys_int\":[1]}");
 		assert_error(&a, statuses[i].http, statuses[i].code);
 		assert_non_null(strstr(a.body, "words of the core"));
-		if (statuses[i].http == 503 && statuses[i].status != KVB_E_NETWORK)
+		if (statuses[i].http == 503 && statuses[i].status != SKV_E_NETWORK)
 			assert_string_not_equal(answer_header(&a, "Retry-After"), "");
 		answer_free(&a);
 	}
@@ -314,7 +314,7 @@ static void test_paths_stay_inside(void **state)
 	struct answer a;
 
 	fixture_start(x);
-	fake_core_fail(x->core, KVB_E_UNAVAILABLE,
+	fake_core_fail(x->core, SKV_E_UNAVAILABLE,
 		       "cannot open '/srv/kv/slab-1.kvs': read-only, see ./x.db (/y)");
 	a = http_call(x->port, "PUT", "/v1/storages/s", NULL, STORAGE);
 	assert_error(&a, 503, "unavailable");
@@ -336,19 +336,19 @@ static void test_scrub(void **state)
 		{ "open \"/a/b\" and (/c), ../d;", "open \"(path)\" and ((path)), (path);" },
 		{ "a. b ... c", "a. b ... c" },
 	};
-	char text[KVB_MESSAGE_MAX];
+	char text[SKV_MESSAGE_MAX];
 
 	(void)state;
 	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
 		snprintf(text, sizeof text, "%s", cases[i].in);
-		kvb_call_scrub(text);
+		skv_call_scrub(text);
 		assert_string_equal(text, cases[i].out);
 	}
 	/* What grows by it is cut to fit. */
 	for (size_t i = 0; i + 1 < sizeof text; i++)
 		text[i] = i % 2 ? ' ' : '/';
 	text[sizeof text - 1] = '\0';
-	kvb_call_scrub(text);
+	skv_call_scrub(text);
 	assert_true(strlen(text) < sizeof text && !strchr(text, '/'));
 }
 

@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include <kvb/call.h>
+#include <skv/call.h>
 
 #include "fixture.h"
 
@@ -20,92 +20,92 @@ struct toy_call {
 	const char *q;
 };
 
-static int toy_head(struct kvb_call *c, const struct kvb_head *h)
+static int toy_head(struct skv_call *c, const struct skv_head *h)
 {
 	struct toy_call *t = c->state;
 
 	assert_int_equal(t->runs, 0); /* each call begins with zeroes */
 	t->q = h->argument(h->ctx, "q");
-	return KVB_OK;
+	return SKV_OK;
 }
 
-static int toy_message(struct kvb_call *c, const uint8_t *p, size_t n)
+static int toy_message(struct skv_call *c, const uint8_t *p, size_t n)
 {
 	(void)p;
 	(void)n;
-	return kvb_fail(&c->err, KVB_E_INTERNAL, NULL, "there is no gRPC here");
+	return skv_fail(&c->err, SKV_E_INTERNAL, NULL, "there is no gRPC here");
 }
 
 /* All of its errors but unknown paths are 200. */
-static unsigned toy_fail(struct kvb_call *c)
+static unsigned toy_fail(struct skv_call *c)
 {
 	if (!c->route)
 		return 404;
 	if (c->n_body == 9 && memcmp(c->body, "later 503", 9) == 0)
 		return 503;
-	kvb_buf_printf(&c->out, "toy failed: %s", kvb_status_name(c->status));
+	skv_buf_printf(&c->out, "toy failed: %s", skv_status_name(c->status));
 	return c->http ? c->http : 200;
 }
 
-static int toy_run(struct kvb_call *c)
+static int toy_run(struct skv_call *c)
 {
 	struct toy_call *t = c->state;
 
 	t->runs++;
 	if (c->n_body == 3 && memcmp(c->body, "bad", 3) == 0)
-		return kvb_fail(&c->err, KVB_E_CONFLICT, NULL, "as asked");
-	return KVB_OK;
+		return skv_fail(&c->err, SKV_E_CONFLICT, NULL, "as asked");
+	return SKV_OK;
 }
 
-static void toy_write(struct kvb_call *c)
+static void toy_write(struct skv_call *c)
 {
 	struct toy_call *t = c->state;
 
 	c->type = "text/x-toy";
-	kvb_buf_printf(&c->out, "%s %s %s %d", c->route->name, c->param[0].value, t->q ? t->q : "-", t->runs);
+	skv_buf_printf(&c->out, "%s %s %s %d", c->route->name, c->param[0].value, t->q ? t->q : "-", t->runs);
 }
 
 /* The body says what the header of the answer has. */
-static int toy_send_run(struct kvb_call *c)
+static int toy_send_run(struct skv_call *c)
 {
 	if (strncmp(c->body, "later", 5) == 0) {
 		c->retry_after = 7;
-		return kvb_fail(&c->err, KVB_E_NOT_READY, NULL, "as asked");
+		return skv_fail(&c->err, SKV_E_NOT_READY, NULL, "as asked");
 	}
 	c->http = 307;
-	c->location = kvb_arena_strndup(&c->arena, c->body, c->n_body);
+	c->location = skv_arena_strndup(&c->arena, c->body, c->n_body);
 	c->close = true;
-	return KVB_OK;
+	return SKV_OK;
 }
 
-static void toy_send_write(struct kvb_call *c) { (void)c; }
+static void toy_send_write(struct skv_call *c) { (void)c; }
 
 static bool toy_owns(const char *path) { return path[1] >= '0' && path[1] <= '9'; }
 
-static void toy_expose(const struct kvb_api *api, struct kvb_service *s, struct kvb_arena *a, struct kvb_buf *out)
+static void toy_expose(const struct skv_api *api, struct skv_service *s, struct skv_arena *a, struct skv_buf *out)
 {
 	struct metric_totals t;
 
 	(void)a;
-	kvb_metrics_totals(&s->metrics, api->first_op, &t);
-	kvb_buf_printf(out, "# HELP toy_calls_total c\n# TYPE toy_calls_total counter\ntoy_calls_total %u/%u\n",
+	skv_metrics_totals(&s->metrics, api->first_op, &t);
+	skv_buf_printf(out, "# HELP toy_calls_total c\n# TYPE toy_calls_total counter\ntoy_calls_total %u/%u\n",
 		       (unsigned)t.calls, (unsigned)t.failed);
 }
 
-static const struct kvb_route toy_routes[] = {
+static const struct skv_route toy_routes[] = {
 	{ .name = "echo", .method = "POST", .pattern = "/toy/{name}/echo", .role = ROLE_READ, .flags = ROUTE_BODY,
-	  .planes = KVB_PLANE_META, .run = toy_run, .write = toy_write },
+	  .planes = SKV_PLANE_META, .run = toy_run, .write = toy_write },
 	{ .name = "rule", .method = "POST", .pattern = "/toy/rule", .role = ROLE_ADMIN, .flags = ROUTE_BODY,
-	  .planes = KVB_PLANE_ADMIN, .run = toy_run, .write = toy_write },
+	  .planes = SKV_PLANE_ADMIN, .run = toy_run, .write = toy_write },
 	{ .name = "raw", .method = "POST", .pattern = "/{x}/raw", .role = ROLE_READ, .flags = ROUTE_BODY | ROUTE_RAW,
-	  .planes = KVB_PLANE_META, .run = toy_run, .write = toy_write },
+	  .planes = SKV_PLANE_META, .run = toy_run, .write = toy_write },
 	{ .name = "send", .method = "POST", .pattern = "/toy/send", .role = ROLE_READ, .flags = ROUTE_BODY,
-	  .planes = KVB_PLANE_META, .run = toy_send_run, .write = toy_send_write },
+	  .planes = SKV_PLANE_META, .run = toy_send_run, .write = toy_send_write },
 	{ .name = "stats", .method = "GET", .pattern = "/v1/stats", .role = ROLE_READ,
-	  .planes = KVB_PLANE_ALL, .run = toy_run, .write = toy_write },
+	  .planes = SKV_PLANE_ALL, .run = toy_run, .write = toy_write },
 };
 
-static struct kvb_api toy = {
+static struct skv_api toy = {
 	.name = "toy",
 	.prefix = "/toy/",
 	.routes = toy_routes,
@@ -119,13 +119,13 @@ static struct kvb_api toy = {
 	.expose = toy_expose,
 };
 
-static struct kvb_api *const apis[] = { &kvb_native_api, &toy };
+static struct skv_api *const apis[] = { &skv_native_api, &toy };
 
 static void start(struct fixture *x, unsigned planes)
 {
 	x->so.apis = apis;
 	x->so.n_apis = 2;
-	x->o.apis = (struct kvb_apis){ { &kvb_native_api, &toy }, 2, planes };
+	x->o.apis = (struct skv_apis){ { &skv_native_api, &toy }, 2, planes };
 	fixture_start(x);
 }
 
@@ -146,7 +146,7 @@ static void test_paths_find_their_api(void **state)
 {
 	struct fixture *x = *state;
 
-	start(x, KVB_PLANE_ALL);
+	start(x, SKV_PLANE_ALL);
 	expect(x, "POST", "/toy/a/echo?q=7", "", 200, "echo a 7 1");
 	expect(x, "POST", "/toy/b/echo", "xyz", 200, "echo b - 1");
 	expect(x, "GET", "/healthz", NULL, 200, "{\"status\":\"ok\"}");
@@ -159,7 +159,7 @@ static void test_nobodys_paths(void **state)
 	struct fixture *x = *state;
 	struct answer a;
 
-	start(x, KVB_PLANE_ALL);
+	start(x, SKV_PLANE_ALL);
 	a = http_call(x->port, "GET", "/elsewhere", NULL, NULL);
 	assert_error(&a, 404, "not_found"); /* the native API's, whose prefix is / */
 	answer_free(&a);
@@ -175,7 +175,7 @@ static void test_raw_parameters(void **state)
 {
 	struct fixture *x = *state;
 
-	start(x, KVB_PLANE_ALL);
+	start(x, SKV_PLANE_ALL);
 	expect(x, "POST", "/-1/raw", "", 200, "raw -1 - 1");
 	expect(x, "POST", "/%2e%2E%2f%20/raw", "", 200, "raw ../  - 1");
 	expect(x, "POST", "/a%00b/raw", "", 200, "toy failed: invalid_argument");
@@ -188,7 +188,7 @@ static void test_owned_paths(void **state)
 	struct fixture *x = *state;
 	struct answer a;
 
-	start(x, KVB_PLANE_ALL);
+	start(x, SKV_PLANE_ALL);
 	expect(x, "GET", "/0/none", NULL, 404, "");
 	a = http_call(x->port, "GET", "/a/none", NULL, NULL);
 	assert_error(&a, 404, "not_found");
@@ -208,7 +208,7 @@ static void test_trailing_slash(void **state)
 {
 	struct fixture *x = *state;
 
-	start(x, KVB_PLANE_ALL);
+	start(x, SKV_PLANE_ALL);
 	expect_to(x, "/0/raw/", "some body", 307, "/0/raw");
 	expect_to(x, "/a%20b/raw/?q=1", "", 307, "/a%20b/raw");
 	expect_to(x, "/v1/lookup/", "", 404, ""); /* the native API does not */
@@ -225,7 +225,7 @@ static void test_headers_of_an_answer(void **state)
 	struct fixture *x = *state;
 	struct answer a;
 
-	start(x, KVB_PLANE_ALL);
+	start(x, SKV_PLANE_ALL);
 	a = http_call(x->port, "POST", "/toy/send", NULL, "http://127.0.0.1:1/there");
 	assert_int_equal(a.status, 307);
 	assert_string_equal(answer_header(&a, "Location"), "http://127.0.0.1:1/there");
@@ -246,7 +246,7 @@ static void test_planes(void **state)
 {
 	struct fixture *x = *state;
 
-	start(x, KVB_PLANE_META);
+	start(x, SKV_PLANE_META);
 	expect(x, "POST", "/toy/a/echo", "", 200, "echo a - 1");
 	expect(x, "POST", "/toy/rule", "", 404, "");
 	expect(x, "GET", "/healthz", NULL, 200, NULL); /* native routes are of all planes */
@@ -257,7 +257,7 @@ static void test_failures_are_the_apis(void **state)
 	struct fixture *x = *state;
 
 	x->so.body_max = 10;
-	start(x, KVB_PLANE_ALL);
+	start(x, SKV_PLANE_ALL);
 	expect(x, "POST", "/toy/a/echo", "bad", 200, "toy failed: conflict");
 	expect(x, "POST", "/toy/a/echo", "much too long", 200, "toy failed: too_large");
 	expect(x, "POST", "/toy/%2e%2e/echo", "", 200, "toy failed: invalid_argument");
@@ -268,13 +268,13 @@ static void test_counters(void **state)
 	struct fixture *x = *state;
 	struct answer a;
 
-	start(x, KVB_PLANE_ALL);
+	start(x, SKV_PLANE_ALL);
 	expect(x, "POST", "/toy/a/echo", "bad", 200, NULL);
 	expect(x, "POST", "/toy/a/echo", "", 200, NULL);
 	a = http_call(x->port, "GET", "/metrics", NULL, NULL);
-	assert_non_null(strstr(a.body, "\nkvblock_http_requests_total{op=\"echo\",api=\"toy\",status=\"2xx\"} 2\n"));
-	assert_non_null(strstr(a.body, "\nkvblock_http_failed_requests_total{op=\"echo\",api=\"toy\"} 1\n"));
-	assert_non_null(strstr(a.body, "\nkvblock_http_failed_requests_total{op=\"lookup\",api=\"v1\"} 0\n"));
+	assert_non_null(strstr(a.body, "\nslabkv_http_requests_total{op=\"echo\",api=\"toy\",status=\"2xx\"} 2\n"));
+	assert_non_null(strstr(a.body, "\nslabkv_http_failed_requests_total{op=\"echo\",api=\"toy\"} 1\n"));
+	assert_non_null(strstr(a.body, "\nslabkv_http_failed_requests_total{op=\"lookup\",api=\"v1\"} 0\n"));
 	assert_null(strstr(a.body, "op=\"rule\"")); /* nobody has called it */
 	assert_non_null(strstr(a.body, "\ntoy_calls_total 2/1\n"));
 	answer_free(&a);
@@ -286,7 +286,7 @@ static void test_roles(void **state)
 	struct answer a;
 
 	fixture_three_tokens(x);
-	start(x, KVB_PLANE_ALL);
+	start(x, SKV_PLANE_ALL);
 	a = http_call(x->port, "POST", "/toy/rule", BEARER(TOKEN_WRITE), "");
 	assert_string_equal(a.body, "toy failed: forbidden");
 	answer_free(&a);

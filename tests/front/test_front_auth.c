@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include <kvb/auth.h>
+#include <skv/auth.h>
 #include "fixture.h"
 #include "native.h"
 
@@ -17,10 +17,10 @@
 
 static void assert_file_refused(struct fixture *x, const char *text, const char *word)
 {
-	struct kvb_error err;
+	struct skv_error err;
 
 	fixture_tokens(x, text);
-	assert_int_equal(fixture_bind(x, &err), KVB_E_INVALID);
+	assert_int_equal(fixture_bind(x, &err), SKV_E_INVALID);
 	if (!strstr(err.message, word))
 		fail_msg("'%s' is not in: %s", word, err.message);
 	assert_null(strstr(err.message, "secret"));
@@ -44,21 +44,21 @@ static void test_bad_files(void **state)
 static void test_file_modes(void **state)
 {
 	struct fixture *x = *state;
-	struct kvb_error err;
+	struct skv_error err;
 
 	fixture_three_tokens(x);
 	assert_int_equal(chmod(x->tokens, 0644), 0);
-	assert_int_equal(fixture_bind(x, &err), KVB_E_INVALID);
+	assert_int_equal(fixture_bind(x, &err), SKV_E_INVALID);
 	assert_non_null(strstr(err.message, "chmod 600"));
 	assert_int_equal(chmod(x->tokens, 0660), 0);
-	assert_int_equal(fixture_bind(x, &err), KVB_E_INVALID);
+	assert_int_equal(fixture_bind(x, &err), SKV_E_INVALID);
 	assert_int_equal(chmod(x->tokens, 0640), 0);
-	assert_int_equal(fixture_bind(x, &err), KVB_OK);
+	assert_int_equal(fixture_bind(x, &err), SKV_OK);
 	fixture_unbind(x);
 	x->so.tokens_file = "/nonexistent/tokens";
-	assert_int_equal(fixture_bind(x, &err), KVB_E_INVALID);
+	assert_int_equal(fixture_bind(x, &err), SKV_E_INVALID);
 	x->so.tokens_file = x->dir;
-	assert_int_equal(fixture_bind(x, &err), KVB_E_INVALID);
+	assert_int_equal(fixture_bind(x, &err), SKV_E_INVALID);
 }
 
 static void test_headers(void **state)
@@ -75,29 +75,29 @@ static void test_headers(void **state)
 	};
 	struct fixture *x = *state;
 	struct caller caller;
-	struct kvb_error err;
+	struct skv_error err;
 	struct auth auth;
 	char huge[8192];
 
 	fixture_three_tokens(x);
-	assert_int_equal(kvb_auth_init(&auth, x->tokens, &err), KVB_OK);
+	assert_int_equal(skv_auth_init(&auth, x->tokens, &err), SKV_OK);
 	for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
-		if (kvb_auth_check(&auth, bad[i], &caller, &err) != KVB_E_UNAUTHENTICATED)
+		if (skv_auth_check(&auth, bad[i], &caller, &err) != SKV_E_UNAUTHENTICATED)
 			fail_msg("'%s' was let in", bad[i]);
 	memset(huge, 'a', sizeof huge);
 	memcpy(huge, "Bearer ", 7);
 	huge[sizeof huge - 1] = '\0';
-	assert_int_equal(kvb_auth_check(&auth, huge, &caller, &err), KVB_E_UNAUTHENTICATED);
-	assert_int_equal(kvb_auth_check(&auth, "bearer   " TOKEN_WRITE, &caller, &err), KVB_OK);
+	assert_int_equal(skv_auth_check(&auth, huge, &caller, &err), SKV_E_UNAUTHENTICATED);
+	assert_int_equal(skv_auth_check(&auth, "bearer   " TOKEN_WRITE, &caller, &err), SKV_OK);
 	assert_int_equal(caller.role, ROLE_WRITE);
 	assert_string_equal(caller.tenant, "t-write");
 	memcpy(huge, "Basic  ", 7);
-	assert_int_equal(kvb_auth_check(&auth, huge, &caller, &err), KVB_E_UNAUTHENTICATED);
-	assert_int_equal(kvb_auth_check(&auth, "basic dTphZG1pbi10b2tlbi0wMTIzNDU2Nzg5", &caller, &err), KVB_OK);
+	assert_int_equal(skv_auth_check(&auth, huge, &caller, &err), SKV_E_UNAUTHENTICATED);
+	assert_int_equal(skv_auth_check(&auth, "basic dTphZG1pbi10b2tlbi0wMTIzNDU2Nzg5", &caller, &err), SKV_OK);
 	assert_int_equal(caller.role, ROLE_ADMIN);
-	assert_int_equal(kvb_auth_check(&auth, "Basic OndyaXRlLXRva2VuLTAxMjM0NTY3ODk=", &caller, &err), KVB_OK);
+	assert_int_equal(skv_auth_check(&auth, "Basic OndyaXRlLXRva2VuLTAxMjM0NTY3ODk=", &caller, &err), SKV_OK);
 	assert_string_equal(caller.tenant, "t-write"); /* no user at all */
-	kvb_auth_destroy(&auth);
+	skv_auth_destroy(&auth);
 }
 
 /* ---- roles ----------------------------------------------------------------------------------- */
@@ -123,7 +123,7 @@ static const char *body_of(const char *name)
 	return "{\"keys_int\":[1]}";
 }
 
-static void path_of(const struct kvb_route *r, char out[160])
+static void path_of(const struct skv_route *r, char out[160])
 {
 	const char *p = r->pattern;
 	size_t k = 0;
@@ -137,7 +137,7 @@ static void path_of(const struct kvb_route *r, char out[160])
 		}
 	}
 	out[k] = '\0';
-	if (r == &kvb_routes[ROUTE_ID_block_find])
+	if (r == &skv_routes[ROUTE_ID_block_find])
 		snprintf(out + k, 160 - k, "?key_int=1");
 }
 
@@ -157,7 +157,7 @@ static void test_matrix(void **state)
 	fixture_three_tokens(x);
 	fixture_start(x);
 	for (size_t i = 0; i < ROUTE_COUNT; i++) {
-		const struct kvb_route *r = &kvb_routes[i];
+		const struct skv_route *r = &skv_routes[i];
 		char path[160];
 
 		path_of(r, path);
@@ -174,7 +174,7 @@ static void test_matrix(void **state)
 			} else if (callers[c].role == ROLE_OPEN) {
 				assert_error(&a, 401, "unauthenticated");
 				assert_string_equal(answer_header(&a, "WWW-Authenticate"),
-						    "Bearer realm=\"kvblockd\"");
+						    "Bearer realm=\"slabkvd\"");
 			} else {
 				assert_error(&a, 403, "forbidden");
 			}
@@ -238,13 +238,13 @@ static void test_open_metrics(void **state)
 static void test_reload(void **state)
 {
 	struct fixture *x = *state;
-	struct kvb_error err;
+	struct skv_error err;
 	struct answer a;
 
 	fixture_three_tokens(x);
 	fixture_start(x);
 	fixture_tokens(x, "read other fresh-token-0123456789\n");
-	assert_int_equal(kvb_service_reload(x->service, &err), KVB_OK);
+	assert_int_equal(skv_service_reload(x->service, &err), SKV_OK);
 	assert_call_error(x->port, "GET", "/v1/stats", BEARER(TOKEN_ADMIN), NULL, 401,
 			  "unauthenticated");
 	a = http_call(x->port, "GET", "/v1/stats", BEARER("fresh-token-0123456789"), NULL);
@@ -252,7 +252,7 @@ static void test_reload(void **state)
 	answer_free(&a);
 	/* A broken file changes nothing. */
 	fixture_tokens(x, "read other\n");
-	assert_int_equal(kvb_service_reload(x->service, &err), KVB_E_INVALID);
+	assert_int_equal(skv_service_reload(x->service, &err), SKV_E_INVALID);
 	a = http_call(x->port, "GET", "/v1/stats", BEARER("fresh-token-0123456789"), NULL);
 	assert_int_equal(a.status, 200);
 	answer_free(&a);
@@ -264,35 +264,35 @@ static void test_only_loopback_without_tokens(void **state)
 {
 	static const char *const open_addresses[] = { "0.0.0.0", "::", "::ffff:0.0.0.0" };
 	struct fixture *x = *state;
-	struct kvb_error err;
+	struct skv_error err;
 
 	for (size_t i = 0; i < sizeof open_addresses / sizeof open_addresses[0]; i++) {
 		x->o.listen = open_addresses[i];
-		assert_int_equal(fixture_bind(x, &err), KVB_E_INVALID);
+		assert_int_equal(fixture_bind(x, &err), SKV_E_INVALID);
 		assert_non_null(strstr(err.message, "tokens_file"));
 	}
 	x->o.listen = "127.0.0.2";
-	assert_int_equal(fixture_bind(x, &err), KVB_OK);
+	assert_int_equal(fixture_bind(x, &err), SKV_OK);
 	fixture_unbind(x);
 	fixture_three_tokens(x);
 	x->o.listen = "0.0.0.0";
-	assert_int_equal(fixture_bind(x, &err), KVB_OK);
+	assert_int_equal(fixture_bind(x, &err), SKV_OK);
 	fixture_unbind(x);
 }
 
 static void test_bad_addresses(void **state)
 {
 	struct fixture *x = *state;
-	struct kvb_front *second = NULL;
-	struct kvb_error err;
+	struct skv_front *second = NULL;
+	struct skv_error err;
 
 	x->o.listen = "no.such.host.invalid";
-	assert_int_equal(fixture_bind(x, &err), KVB_E_INVALID);
+	assert_int_equal(fixture_bind(x, &err), SKV_E_INVALID);
 	assert_string_equal(err.field, "http_listen");
 	x->o.listen = "127.0.0.1";
-	assert_int_equal(fixture_bind(x, &err), KVB_OK);
-	x->o.port = kvb_front_port(x->front);
-	assert_int_equal(kvb_front_create(&x->o, x->service, &second, &err), KVB_E_IN_USE);
+	assert_int_equal(fixture_bind(x, &err), SKV_OK);
+	x->o.port = skv_front_port(x->front);
+	assert_int_equal(skv_front_create(&x->o, x->service, &second, &err), SKV_E_IN_USE);
 	assert_non_null(strstr(err.message, "--http-port"));
 	fixture_unbind(x);
 }

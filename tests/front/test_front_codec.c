@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include <kvb/v1_codec.h>
+#include <skv/v1_codec.h>
 
 #include "fixture.h"
 
@@ -109,38 +109,38 @@ static void the_list_is_told(void **state)
 static void errors_are_messages(void **state)
 {
 	struct fixture *x = *state;
-	struct kvb_arena arena;
-	struct kvb_v1_in in = { .arena = &arena };
-	struct kvb_error err;
+	struct skv_arena arena;
+	struct skv_v1_in in = { .arena = &arena };
+	struct skv_error err;
 	struct answer a;
 
 	fixture_start(x);
-	kvb_arena_init(&arena);
+	skv_arena_init(&arena);
 	a = http_call(x->port, "POST", LOOKUP, TYPE(PB), "\x0a\x0f" "0123456789abcde");
-	assert_int_equal(kvb_v1_pb.read_error(&in, a.body, a.body_len, &err), KVB_E_INVALID);
+	assert_int_equal(skv_v1_pb.read_error(&in, a.body, a.body_len, &err), SKV_E_INVALID);
 	assert_string_equal(err.field, "keys_raw");
 	answer_free(&a);
-	kvb_arena_destroy(&arena);
+	skv_arena_destroy(&arena);
 }
 
 static void answers_are_messages(void **state)
 {
 	struct fixture *x = *state;
-	struct kvb_arena arena;
-	struct kvb_v1_in in = { .arena = &arena };
-	struct kvb_lookup_res res;
-	struct kvb_key expected;
+	struct skv_arena arena;
+	struct skv_v1_in in = { .arena = &arena };
+	struct skv_lookup_res res;
+	struct skv_key expected;
 	struct answer a;
 
 	fixture_start(x);
-	kvb_arena_init(&arena);
+	skv_arena_init(&arena);
 	a = http_call(x->port, "POST", LOOKUP, TYPE(PB), LOOKUP_PB);
-	assert_int_equal(kvb_v1_pb.read_lookup_res(&in, a.body, a.body_len, &res, NULL), KVB_OK);
+	assert_int_equal(skv_v1_pb.read_lookup_res(&in, a.body, a.body_len, &res, NULL), SKV_OK);
 	assert_int_equal(res.n_keys, 1);
-	assert_true(kvb_key_from_hex("30313233343536373839616263646566", 32, &expected));
-	assert_true(kvb_key_equal(fake_core_key(x->core), expected));
+	assert_true(skv_key_from_hex("30313233343536373839616263646566", 32, &expected));
+	assert_true(skv_key_equal(fake_core_key(x->core), expected));
 	answer_free(&a);
-	kvb_arena_destroy(&arena);
+	skv_arena_destroy(&arena);
 }
 
 int main(void)

@@ -11,8 +11,8 @@
 
 #include <cmocka.h>
 
-#include <kvb/clock.h>
-#include <kvb/log.h>
+#include <skv/clock.h>
+#include <skv/log.h>
 
 #include "fixture.h"
 
@@ -44,32 +44,32 @@ static const char *text(const json_t *line, const char *name)
 }
 
 /* A log file that is gone when it is closed. */
-static int capture(enum kvb_log_level level)
+static int capture(enum skv_log_level level)
 {
-	char path[] = "/tmp/kvb-log-XXXXXX";
+	char path[] = "/tmp/skv-log-XXXXXX";
 	int fd = mkostemp(path, O_CLOEXEC | O_APPEND);
 
 	assert_true(fd >= 0);
 	unlink(path);
-	kvb_log_setup(fd, true, level);
+	skv_log_setup(fd, true, level);
 	return fd;
 }
 
 static void release(int fd)
 {
-	kvb_log_setup(STDERR_FILENO, false, KVB_LOG_ERROR);
+	skv_log_setup(STDERR_FILENO, false, SKV_LOG_ERROR);
 	close(fd);
 }
 
 /* The log line is written after the answer is queued: wait until there are n. */
 static json_t *await_lines(int fd, size_t n)
 {
-	uint64_t end = kvb_now_us() + HTTP_WAIT_MS * 1000ull;
+	uint64_t end = skv_now_us() + HTTP_WAIT_MS * 1000ull;
 
 	for (;;) {
 		json_t *all = lines(fd);
 
-		if (json_array_size(all) >= n || kvb_now_us() > end)
+		if (json_array_size(all) >= n || skv_now_us() > end)
 			return all;
 		json_decref(all);
 	}
@@ -78,18 +78,18 @@ static json_t *await_lines(int fd, size_t n)
 static void test_failures(void **state)
 {
 	struct fixture *x = *state;
-	int fd = capture(KVB_LOG_INFO);
+	int fd = capture(SKV_LOG_INFO);
 	json_t *all;
 	const json_t *line;
 	struct answer a;
 
 	fixture_start(x);
-	fake_core_fail(x->core, KVB_E_IO, "pread of /srv/slab: Input/output error");
+	fake_core_fail(x->core, SKV_E_IO, "pread of /srv/slab: Input/output error");
 	a = http_call(x->port, "POST", START, "X-Request-Id: abc\r\n", KEYS);
 	assert_error(&a, 500, "io");
 	assert_null(strstr(a.body, "/srv"));
 	answer_free(&a);
-	fake_core_fail(x->core, KVB_E_NO_SPACE, "full");
+	fake_core_fail(x->core, SKV_E_NO_SPACE, "full");
 	assert_call_error(x->port, "POST", START, NULL, KEYS, 507, "no_space");
 	all = await_lines(fd, 2);
 	assert_int_equal(json_array_size(all), 2);
@@ -110,7 +110,7 @@ static void test_failures(void **state)
 
 static void refused_requests(struct fixture *x, bool at_info, size_t expected)
 {
-	int fd = capture(KVB_LOG_INFO);
+	int fd = capture(SKV_LOG_INFO);
 	json_t *all;
 
 	x->so.log_refused = at_info;
@@ -119,7 +119,7 @@ static void refused_requests(struct fixture *x, bool at_info, size_t expected)
 	assert_call_error(x->port, "POST", START, NULL, "{\"keys_int\":[-1]}", 400,
 			  "invalid_argument");
 	/* A failure comes last, so that nothing can still be on its way. */
-	fake_core_fail(x->core, KVB_E_INTERNAL, "x");
+	fake_core_fail(x->core, SKV_E_INTERNAL, "x");
 	assert_call_error(x->port, "POST", START, NULL, KEYS, 500, "internal");
 	all = await_lines(fd, expected);
 	assert_int_equal(json_array_size(all), expected);
@@ -133,7 +133,7 @@ static void test_refusals_on_request(void **state) { refused_requests(*state, tr
 static void test_slow_requests(void **state)
 {
 	struct fixture *x = *state;
-	int fd = capture(KVB_LOG_INFO);
+	int fd = capture(SKV_LOG_INFO);
 	uint64_t begin;
 	struct http h;
 	struct answer a;
@@ -145,7 +145,7 @@ static void test_slow_requests(void **state)
 	http_open(&h, x->port);
 	http_request(&h, "POST", START, NULL, KEYS);
 	fake_core_await_held(x->core, 1);
-	for (begin = kvb_now_us(); kvb_now_us() < begin + 25000;) {
+	for (begin = skv_now_us(); skv_now_us() < begin + 25000;) {
 		a = http_call(x->port, "GET", "/healthz", NULL, NULL);
 		answer_free(&a);
 	}
@@ -166,7 +166,7 @@ static void test_slow_requests(void **state)
 static void test_no_forged_lines(void **state)
 {
 	struct fixture *x = *state;
-	int fd = capture(KVB_LOG_DEBUG);
+	int fd = capture(SKV_LOG_DEBUG);
 	json_t *all;
 
 	fixture_start(x);

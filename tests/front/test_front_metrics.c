@@ -14,7 +14,7 @@
 
 #include "fixture.h"
 #include "native.h"
-#include <kvb/metrics.h>
+#include <skv/metrics.h>
 
 /* ---- a small checker of the text format 0.0.4 ------------------------------------------------ */
 
@@ -164,19 +164,19 @@ static void test_text_is_valid(void **state)
 	fixture_start(x);
 	text = scrape(x);
 	check_text(text);
-	assert_int_equal(value(text, "kvblock_lookup_keys_total"), 42);
-	assert_int_equal(value(text, "kvblock_blocks"), 11);
-	assert_int_equal(value(text, "kvblock_storage_healthy{storage=\"default\"}"), 1);
-	assert_int_equal(value(text, "kvblock_state{state=\"ready\"}"), 1);
-	assert_int_equal(value(text, "kvblock_state{state=\"standby\"}"), 0);
-	assert_int_equal(value(text, "kvblock_http_in_flight"), 1);
+	assert_int_equal(value(text, "slabkv_lookup_keys_total"), 42);
+	assert_int_equal(value(text, "slabkv_blocks"), 11);
+	assert_int_equal(value(text, "slabkv_storage_healthy{storage=\"default\"}"), 1);
+	assert_int_equal(value(text, "slabkv_state{state=\"ready\"}"), 1);
+	assert_int_equal(value(text, "slabkv_state{state=\"standby\"}"), 0);
+	assert_int_equal(value(text, "slabkv_http_in_flight"), 1);
 	free(text);
 	/* A standby has no statistics, but is scraped like any other. */
-	fake_core_state(x->core, KVB_CORE_STANDBY);
+	fake_core_state(x->core, SKV_CORE_STANDBY);
 	text = scrape(x);
 	check_text(text);
-	assert_null(strstr(text, "kvblock_blocks "));
-	assert_int_equal(value(text, "kvblock_state{state=\"standby\"}"), 1);
+	assert_null(strstr(text, "slabkv_blocks "));
+	assert_int_equal(value(text, "slabkv_state{state=\"standby\"}"), 1);
 	free(text);
 }
 
@@ -197,20 +197,20 @@ static void test_requests_are_counted(void **state)
 		assert_call_error(x->port, "POST", "/v1/instances/m/lookup", NULL, "{}", 400,
 				  "invalid_argument");
 	assert_call_error(x->port, "GET", "/nowhere", NULL, NULL, 404, "not_found");
-	fake_core_fail(x->core, KVB_E_STORE_IO, "x");
+	fake_core_fail(x->core, SKV_E_STORE_IO, "x");
 	assert_call_error(x->port, "POST", "/v1/instances/m/start", NULL, "{\"keys_int\":[1]}", 503,
 			  "store_io");
 	text = scrape(x);
-	assert_int_equal(value(text, "kvblock_http_requests_total{op=\"lookup\",api=\"v1\",status=\"2xx\"}"),
+	assert_int_equal(value(text, "slabkv_http_requests_total{op=\"lookup\",api=\"v1\",status=\"2xx\"}"),
 			 7);
-	assert_int_equal(value(text, "kvblock_http_requests_total{op=\"lookup\",api=\"v1\",status=\"4xx\"}"),
+	assert_int_equal(value(text, "slabkv_http_requests_total{op=\"lookup\",api=\"v1\",status=\"4xx\"}"),
 			 3);
-	assert_int_equal(value(text, "kvblock_http_requests_total{op=\"none\",api=\"\",status=\"4xx\"}"), 1);
-	assert_int_equal(value(text, "kvblock_http_requests_total{op=\"start\",api=\"v1\",status=\"5xx\"}"),
+	assert_int_equal(value(text, "slabkv_http_requests_total{op=\"none\",api=\"\",status=\"4xx\"}"), 1);
+	assert_int_equal(value(text, "slabkv_http_requests_total{op=\"start\",api=\"v1\",status=\"5xx\"}"),
 			 1);
-	assert_int_equal(value(text, "kvblock_http_request_seconds_count{op=\"lookup\",api=\"v1\"}"), 10);
-	assert_int_equal(value(text, "kvblock_http_request_bytes_total"), 16 * 7 + 2 * 3 + 16);
-	assert_int_equal(value(text, "kvblock_http_connections_total"), 13);
+	assert_int_equal(value(text, "slabkv_http_request_seconds_count{op=\"lookup\",api=\"v1\"}"), 10);
+	assert_int_equal(value(text, "slabkv_http_request_bytes_total"), 16 * 7 + 2 * 3 + 16);
+	assert_int_equal(value(text, "slabkv_http_connections_total"), 13);
 	free(text);
 }
 
@@ -222,8 +222,8 @@ static void test_store_counters(void **state)
 	fixture_start(x);
 	text = scrape(x);
 	check_text(text);
-	assert_int_equal(value(text, "kvblock_store_appends_total"), 3);
-	assert_int_equal(value(text, "kvblock_store_append_max_us"), 50);
+	assert_int_equal(value(text, "slabkv_store_appends_total"), 3);
+	assert_int_equal(value(text, "slabkv_store_append_max_us"), 50);
 	free(text);
 }
 
@@ -239,17 +239,17 @@ static void test_buckets(void **state)
 	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
 		struct metrics *m = aligned_alloc(64, sizeof *m);
 		struct metric_request r = { WIRE_HTTP, 0, 200, false, cases[i].us };
-		const struct kvb_api *api = &kvb_native_api;
-		struct kvb_buf out = { 0 };
+		const struct skv_api *api = &skv_native_api;
+		struct skv_buf out = { 0 };
 		char needle[128], *first;
 
 		memset(m, 0, sizeof *m);
-		assert_int_equal(kvb_metrics_init(m, 1 + ROUTE_COUNT, NULL), KVB_OK);
-		kvb_native_api.first_op = 1;
+		assert_int_equal(skv_metrics_init(m, 1 + ROUTE_COUNT, NULL), SKV_OK);
+		skv_native_api.first_op = 1;
 		r.op = 1 + ROUTE_ID_match;
-		kvb_metrics_request(m, &r);
-		kvb_metrics_write(m, &api, 1, &out);
-		kvb_put_u8(&out, 0);
+		skv_metrics_request(m, &r);
+		skv_metrics_write(m, &api, 1, &out);
+		skv_put_u8(&out, 0);
 		assert_false(out.failed);
 		check_text((char *)out.data);
 		/* The first bucket that has it. */
@@ -259,8 +259,8 @@ static void test_buckets(void **state)
 		snprintf(needle, sizeof needle, "_bucket{op=\"match\",api=\"v1\",le=\"%s\"} 1\n", cases[i].le);
 		assert_non_null(first);
 		assert_memory_equal(first, needle, strlen(needle));
-		kvb_buf_destroy(&out);
-		kvb_metrics_destroy(m);
+		skv_buf_destroy(&out);
+		skv_metrics_destroy(m);
 		free(m);
 	}
 }

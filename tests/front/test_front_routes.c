@@ -10,16 +10,16 @@
 
 #include "native.h"
 
-static const struct kvb_apis apis = { { &kvb_native_api }, 1, KVB_PLANE_ALL };
+static const struct skv_apis apis = { { &skv_native_api }, 1, SKV_PLANE_ALL };
 
 static int find(const char *method, const char *path, const char **name, struct route_param *params)
 {
-	const struct kvb_route *route = NULL;
-	const struct kvb_api *api = NULL;
-	struct kvb_error err;
-	int rc = kvb_route_find(&apis, method, path, &api, &route, params, &err);
+	const struct skv_route *route = NULL;
+	const struct skv_api *api = NULL;
+	struct skv_error err;
+	int rc = skv_route_find(&apis, method, path, &api, &route, params, &err);
 
-	assert_ptr_equal(api, &kvb_native_api);
+	assert_ptr_equal(api, &skv_native_api);
 	*name = route ? route->name : "";
 	return rc;
 }
@@ -30,7 +30,7 @@ static void assert_route(const char *method, const char *path, const char *name,
 	struct route_param params[ROUTE_PARAMS] = { 0 };
 	const char *found;
 
-	assert_int_equal(find(method, path, &found, params), KVB_OK);
+	assert_int_equal(find(method, path, &found, params), SKV_OK);
 	assert_string_equal(found, name);
 	assert_string_equal(params[0].value, first);
 	assert_string_equal(params[1].value, second);
@@ -40,7 +40,7 @@ static void test_every_row_is_found(void **state)
 {
 	(void)state;
 	for (size_t i = 0; i < ROUTE_COUNT; i++) {
-		const struct kvb_route *r = &kvb_routes[i];
+		const struct skv_route *r = &skv_routes[i];
 		char path[128] = "";
 		const char *found;
 		struct route_param params[ROUTE_PARAMS];
@@ -53,7 +53,7 @@ static void test_every_row_is_found(void **state)
 				strncat(path, p++, 1);
 			}
 		}
-		assert_int_equal(find(r->method, path, &found, params), KVB_OK);
+		assert_int_equal(find(r->method, path, &found, params), SKV_OK);
 		assert_string_equal(found, r->name);
 		/* Whoever changes something needs a role for it. */
 		if (strcmp(r->method, "GET") != 0 && strcmp(r->name, "match") != 0 &&
@@ -95,7 +95,7 @@ static void test_names_that_are_refused(void **state)
 		char path[128];
 
 		snprintf(path, sizeof path, "/v1/storages/%s", bad[i]);
-		if (find("GET", path, &found, params) != KVB_E_INVALID)
+		if (find("GET", path, &found, params) != SKV_E_INVALID)
 			fail_msg("'%s' was let through", bad[i]);
 	}
 }
@@ -107,16 +107,16 @@ static void test_long_names(void **state)
 	const char *found;
 
 	(void)state;
-	memset(path + 13, 'a', KVB_MAX_NAME);
-	assert_int_equal(find("GET", path, &found, params), KVB_OK);
-	assert_int_equal(strlen(params[0].value), KVB_MAX_NAME);
-	memset(path + 13, 'a', KVB_MAX_NAME + 1);
-	assert_int_equal(find("GET", path, &found, params), KVB_E_INVALID);
+	memset(path + 13, 'a', SKV_MAX_NAME);
+	assert_int_equal(find("GET", path, &found, params), SKV_OK);
+	assert_int_equal(strlen(params[0].value), SKV_MAX_NAME);
+	memset(path + 13, 'a', SKV_MAX_NAME + 1);
+	assert_int_equal(find("GET", path, &found, params), SKV_E_INVALID);
 	/* The limit is on the decoded name. */
-	for (unsigned i = 0; i < KVB_MAX_NAME; i++)
+	for (unsigned i = 0; i < SKV_MAX_NAME; i++)
 		memcpy(path + 13 + i * 3, "%61", 3);
-	assert_int_equal(find("GET", path, &found, params), KVB_OK);
-	assert_int_equal(strlen(params[0].value), KVB_MAX_NAME);
+	assert_int_equal(find("GET", path, &found, params), SKV_OK);
+	assert_int_equal(strlen(params[0].value), SKV_MAX_NAME);
 }
 
 static void test_paths_that_do_not_exist(void **state)
@@ -134,7 +134,7 @@ static void test_paths_that_do_not_exist(void **state)
 		struct route_param params[ROUTE_PARAMS];
 		const char *found;
 
-		if (find("GET", none[i], &found, params) != KVB_E_NOT_FOUND)
+		if (find("GET", none[i], &found, params) != SKV_E_NOT_FOUND)
 			fail_msg("'%s' was found", none[i]);
 	}
 }
@@ -146,15 +146,15 @@ static void test_methods(void **state)
 	char allow[128];
 
 	(void)state;
-	assert_int_equal(find("POST", "/v1/storages/a", &found, params), KVB_E_METHOD);
-	assert_int_equal(find("get", "/healthz", &found, params), KVB_E_METHOD);
-	assert_int_equal(find("GET", "/v1/match", &found, params), KVB_E_METHOD);
-	assert_int_equal(find("HEAD", "/v1/match", &found, params), KVB_E_METHOD);
-	assert_true(kvb_route_allow(&apis, "/v1/storages/a", allow, sizeof allow));
+	assert_int_equal(find("POST", "/v1/storages/a", &found, params), SKV_E_METHOD);
+	assert_int_equal(find("get", "/healthz", &found, params), SKV_E_METHOD);
+	assert_int_equal(find("GET", "/v1/match", &found, params), SKV_E_METHOD);
+	assert_int_equal(find("HEAD", "/v1/match", &found, params), SKV_E_METHOD);
+	assert_true(skv_route_allow(&apis, "/v1/storages/a", allow, sizeof allow));
 	assert_string_equal(allow, "GET, HEAD, PUT, DELETE, OPTIONS");
-	assert_true(kvb_route_allow(&apis, "/v1/match", allow, sizeof allow));
+	assert_true(skv_route_allow(&apis, "/v1/match", allow, sizeof allow));
 	assert_string_equal(allow, "POST, OPTIONS");
-	assert_false(kvb_route_allow(&apis, "/nowhere", allow, sizeof allow));
+	assert_false(skv_route_allow(&apis, "/nowhere", allow, sizeof allow));
 }
 
 static void test_percent_decode(void **state)
@@ -162,20 +162,20 @@ static void test_percent_decode(void **state)
 	char out[8];
 
 	(void)state;
-	assert_true(kvb_percent_decode("", 0, out, sizeof out));
+	assert_true(skv_percent_decode("", 0, out, sizeof out));
 	assert_string_equal(out, "");
-	assert_true(kvb_percent_decode("%41", 3, out, sizeof out));
+	assert_true(skv_percent_decode("%41", 3, out, sizeof out));
 	assert_string_equal(out, "A");
-	assert_true(kvb_percent_decode("%2525", 5, out, sizeof out));
+	assert_true(skv_percent_decode("%2525", 5, out, sizeof out));
 	assert_string_equal(out, "%25");
-	assert_true(kvb_percent_decode("1234567", 7, out, sizeof out));
-	assert_false(kvb_percent_decode("12345678", 8, out, sizeof out));
-	assert_false(kvb_percent_decode("%41", 2, out, sizeof out));
-	assert_false(kvb_percent_decode("%", 1, out, sizeof out));
-	assert_false(kvb_percent_decode("%0", 2, out, sizeof out));
-	assert_false(kvb_percent_decode("%00", 3, out, sizeof out));
-	assert_false(kvb_percent_decode("%g1", 3, out, sizeof out));
-	assert_false(kvb_percent_decode("a", 1, out, 0));
+	assert_true(skv_percent_decode("1234567", 7, out, sizeof out));
+	assert_false(skv_percent_decode("12345678", 8, out, sizeof out));
+	assert_false(skv_percent_decode("%41", 2, out, sizeof out));
+	assert_false(skv_percent_decode("%", 1, out, sizeof out));
+	assert_false(skv_percent_decode("%0", 2, out, sizeof out));
+	assert_false(skv_percent_decode("%00", 3, out, sizeof out));
+	assert_false(skv_percent_decode("%g1", 3, out, sizeof out));
+	assert_false(skv_percent_decode("a", 1, out, 0));
 }
 
 int main(void)

@@ -9,10 +9,10 @@
 
 #include <cmocka.h>
 
-#include <kvb/mem.h>
+#include <skv/mem.h>
 
 #include "fixture.h"
-#include <kvb/workers.h>
+#include <skv/workers.h>
 
 #define START "/v1/instances/m/start"
 #define KEYS "{\"keys_int\":[1,2,3]}"
@@ -134,7 +134,7 @@ static void test_client_leaves_while_it_waits(void **state)
 		http_close(&h);
 	}
 	fake_core_release(x->core);
-	assert_int_equal(kvb_front_drain(x->front, HTTP_WAIT_MS), 0);
+	assert_int_equal(skv_front_drain(x->front, HTTP_WAIT_MS), 0);
 }
 
 /* Out of memory at any point of a request: an honest error or a closed connection, nothing lost. */
@@ -147,11 +147,11 @@ static void out_of_memory(struct fixture *x, const char *method, const char *pat
 		struct answer a;
 
 		assert_true(n < 1000);
-		kvb_mem_fail_at(n);
+		skv_mem_fail_at(n);
 		http_open(&h, x->port);
 		http_request(&h, method, path, NULL, body);
 		a = http_read(&h, false);
-		kvb_mem_fail_at(0);
+		skv_mem_fail_at(0);
 		status = a.status;
 		if (status / 100 != 2 && status != 0 && status != 503)
 			fail_msg("%s with allocation %lu failing: %d %s", path, n, status, a.body);
@@ -206,7 +206,7 @@ static void test_hanging_administration(void **state)
 		struct http extra;
 
 		a = http_call(x->port, "GET", "/metrics", NULL, NULL);
-		if (strstr(a.body, "kvblock_http_parked 68\n")) {
+		if (strstr(a.body, "slabkv_http_parked 68\n")) {
 			answer_free(&a);
 			http_open(&extra, x->port);
 			http_request(&extra, "PUT", "/v1/storages/s", NULL, STORAGE);
@@ -227,8 +227,8 @@ static void test_hanging_administration(void **state)
 
 struct counted {
 	struct job job;
-	struct kvb_mutex *lock;
-	struct kvb_cond *changed;
+	struct skv_mutex *lock;
+	struct skv_cond *changed;
 	bool *hold;
 	int ran;
 	int expired;
@@ -238,55 +238,55 @@ static void count(struct job *job, bool expired)
 {
 	struct counted *c = (struct counted *)job;
 
-	kvb_mutex_lock(c->lock);
+	skv_mutex_lock(c->lock);
 	*(expired ? &c->expired : &c->ran) += 1;
-	kvb_cond_broadcast(c->changed);
+	skv_cond_broadcast(c->changed);
 	while (!expired && *c->hold)
-		kvb_cond_wait(c->changed, c->lock);
-	kvb_mutex_unlock(c->lock);
+		skv_cond_wait(c->changed, c->lock);
+	skv_mutex_unlock(c->lock);
 }
 
 /* With all workers hanging, old jobs are given up, young ones stay; stop ends the rest. */
 static void test_workers_expire(void **state)
 {
-	struct kvb_mutex lock;
-	struct kvb_cond changed;
+	struct skv_mutex lock;
+	struct skv_cond changed;
 	bool hold = true;
 	struct counted c[WORKERS + 3];
-	struct kvb_error err;
+	struct skv_error err;
 	struct workers w;
 
 	(void)state;
-	kvb_mutex_init(&lock);
-	kvb_cond_init(&changed);
-	assert_int_equal(kvb_workers_start(&w, &err), KVB_OK);
+	skv_mutex_init(&lock);
+	skv_cond_init(&changed);
+	assert_int_equal(skv_workers_start(&w, &err), SKV_OK);
 	for (int i = 0; i < WORKERS + 3; i++) {
 		c[i] = (struct counted){ { count, NULL, 0 }, &lock, &changed, &hold, 0, 0 };
-		assert_true(kvb_workers_submit(&w, &c[i].job, 100 + (uint64_t)i));
-		kvb_mutex_lock(&lock);
+		assert_true(skv_workers_submit(&w, &c[i].job, 100 + (uint64_t)i));
+		skv_mutex_lock(&lock);
 		while (i < WORKERS && c[i].ran == 0)
-			kvb_cond_wait(&changed, &lock);
-		kvb_mutex_unlock(&lock);
+			skv_cond_wait(&changed, &lock);
+		skv_mutex_unlock(&lock);
 	}
-	kvb_workers_expire(&w, 100 + WORKERS + 1);
+	skv_workers_expire(&w, 100 + WORKERS + 1);
 	assert_int_equal(c[WORKERS].expired, 1);
 	assert_int_equal(c[WORKERS + 1].expired, 1);
 	assert_int_equal(c[WORKERS + 2].expired, 0);
-	kvb_mutex_lock(&lock);
+	skv_mutex_lock(&lock);
 	hold = false;
-	kvb_cond_broadcast(&changed);
-	kvb_mutex_unlock(&lock);
-	kvb_workers_stop(&w);
+	skv_cond_broadcast(&changed);
+	skv_mutex_unlock(&lock);
+	skv_workers_stop(&w);
 	assert_int_equal(c[WORKERS + 2].expired + c[WORKERS + 2].ran, 1);
-	kvb_cond_destroy(&changed);
-	kvb_mutex_destroy(&lock);
+	skv_cond_destroy(&changed);
+	skv_mutex_destroy(&lock);
 }
 
 /* ---- drain ----------------------------------------------------------------------------------- */
 
 static void *drain(void *arg)
 {
-	return (void *)(uintptr_t)kvb_front_drain(arg, HTTP_WAIT_MS);
+	return (void *)(uintptr_t)skv_front_drain(arg, HTTP_WAIT_MS);
 }
 
 /* Told to go elsewhere, and closed. */
@@ -318,7 +318,7 @@ static void test_drain(void **state)
 	http_open(&waiting, x->port);
 	http_request(&waiting, "POST", START, NULL, KEYS);
 	fake_core_await_held(x->core, 1);
-	assert_int_equal(kvb_front_drain(x->front, 0), 1);
+	assert_int_equal(skv_front_drain(x->front, 0), 1);
 	assert_int_equal(pthread_create(&thread, NULL, drain, x->front), 0);
 	assert_sent_away(&kept);
 	http_open(&fresh, x->port);

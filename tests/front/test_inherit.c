@@ -15,7 +15,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include <kvb/service.h>
+#include <skv/service.h>
 
 #define FIRST 3
 
@@ -62,7 +62,7 @@ static uint16_t give(int i, int type, const char *address, bool listening)
 	return ntohs(at.sin_port);
 }
 
-static int inherit(struct kvb_inherited *in, const char *fds, const char *names, struct kvb_error *err)
+static int inherit(struct skv_inherited *in, const char *fds, const char *names, struct skv_error *err)
 {
 	char pid[32];
 
@@ -71,15 +71,15 @@ static int inherit(struct kvb_inherited *in, const char *fds, const char *names,
 	setenv("LISTEN_FDS", fds, 1);
 	if (names)
 		setenv("LISTEN_FDNAMES", names, 1);
-	return kvb_inherit(in, err);
+	return skv_inherit(in, err);
 }
 
 static void assert_refused(const char *fds, const char *names, const char *word)
 {
-	struct kvb_inherited in;
-	struct kvb_error err;
+	struct skv_inherited in;
+	struct skv_error err;
 
-	assert_int_equal(inherit(&in, fds, names, &err), KVB_E_INVALID);
+	assert_int_equal(inherit(&in, fds, names, &err), SKV_E_INVALID);
 	if (!strstr(err.message, word))
 		fail_msg("'%s' is not in: %s", word, err.message);
 	assert_null(getenv("LISTEN_FDS"));
@@ -89,62 +89,62 @@ static void assert_refused(const char *fds, const char *names, const char *word)
 
 static void test_none(void **state)
 {
-	struct kvb_inherited in;
-	struct kvb_error err;
+	struct skv_inherited in;
+	struct skv_error err;
 
 	(void)state;
-	assert_int_equal(kvb_inherit(&in, &err), KVB_OK);
+	assert_int_equal(skv_inherit(&in, &err), SKV_OK);
 	assert_int_equal(in.n, 0);
 	setenv("LISTEN_PID", "1", 1); /* another process's */
 	setenv("LISTEN_FDS", "2", 1);
-	assert_int_equal(kvb_inherit(&in, &err), KVB_OK);
+	assert_int_equal(skv_inherit(&in, &err), SKV_OK);
 	assert_int_equal(in.n, 0);
 	assert_null(getenv("LISTEN_PID"));
-	assert_int_equal(inherit(&in, "0", NULL, &err), KVB_OK);
-	assert_int_equal(kvb_inherit_take(&in, "http", 7333), -1);
-	assert_int_equal(kvb_inherit_check(&in, &err), KVB_OK);
+	assert_int_equal(inherit(&in, "0", NULL, &err), SKV_OK);
+	assert_int_equal(skv_inherit_take(&in, "http", 7333), -1);
+	assert_int_equal(skv_inherit_check(&in, &err), SKV_OK);
 }
 
 static void test_by_name_and_by_port(void **state)
 {
-	struct kvb_inherited in;
-	struct kvb_error err;
+	struct skv_inherited in;
+	struct skv_error err;
 	uint16_t port;
 
 	(void)state;
 	give(0, SOCK_STREAM, "127.0.0.1", true);
 	give(1, SOCK_STREAM, "127.0.0.1", true);
 	port = give(2, SOCK_STREAM, "127.0.0.1", true);
-	assert_int_equal(inherit(&in, "3", "grpc:http:kvblockd.socket", &err), KVB_OK);
+	assert_int_equal(inherit(&in, "3", "grpc:http:slabkvd.socket", &err), SKV_OK);
 	assert_null(getenv("LISTEN_FDNAMES"));
 	for (int i = 0; i < 3; i++) {
 		assert_true(fcntl(FIRST + i, F_GETFD) & FD_CLOEXEC);
 		assert_true(fcntl(FIRST + i, F_GETFL) & O_NONBLOCK);
 	}
-	assert_int_equal(kvb_inherit_take(&in, "http", 0), FIRST + 1);
-	assert_int_equal(kvb_inherit_take(&in, "http", 0), -1);
-	assert_int_equal(kvb_inherit_take(&in, "grpc", 1), FIRST);
-	assert_int_equal(kvb_inherit_check(&in, &err), KVB_E_INVALID);
-	assert_non_null(strstr(err.message, "'kvblockd.socket'"));
-	assert_int_equal(kvb_inherit_take(&in, "admin", 1), -1);
-	assert_int_equal(kvb_inherit_take(&in, "admin", port), FIRST + 2);
-	assert_int_equal(kvb_inherit_check(&in, &err), KVB_OK);
+	assert_int_equal(skv_inherit_take(&in, "http", 0), FIRST + 1);
+	assert_int_equal(skv_inherit_take(&in, "http", 0), -1);
+	assert_int_equal(skv_inherit_take(&in, "grpc", 1), FIRST);
+	assert_int_equal(skv_inherit_check(&in, &err), SKV_E_INVALID);
+	assert_non_null(strstr(err.message, "'slabkvd.socket'"));
+	assert_int_equal(skv_inherit_take(&in, "admin", 1), -1);
+	assert_int_equal(skv_inherit_take(&in, "admin", port), FIRST + 2);
+	assert_int_equal(skv_inherit_check(&in, &err), SKV_OK);
 }
 
 /* A name that is a port's counts more than the number, and there may be fewer names than sockets. */
 static void test_names_go_first(void **state)
 {
-	struct kvb_inherited in;
-	struct kvb_error err;
+	struct skv_inherited in;
+	struct skv_error err;
 	uint16_t port;
 
 	(void)state;
 	port = give(0, SOCK_STREAM, "127.0.0.1", true);
 	give(1, SOCK_STREAM, "127.0.0.1", true);
-	assert_int_equal(inherit(&in, "2", "grpc", &err), KVB_OK);
-	assert_int_equal(kvb_inherit_take(&in, "http", port), -1);
-	assert_int_equal(kvb_inherit_take(&in, "grpc", 1), FIRST);
-	kvb_inherit_drop(&in);
+	assert_int_equal(inherit(&in, "2", "grpc", &err), SKV_OK);
+	assert_int_equal(skv_inherit_take(&in, "http", port), -1);
+	assert_int_equal(skv_inherit_take(&in, "grpc", 1), FIRST);
+	skv_inherit_drop(&in);
 	assert_int_equal(fcntl(FIRST + 1, F_GETFD), -1);
 }
 
@@ -172,29 +172,29 @@ static void test_refused(void **state)
 
 static void test_listening(void **state)
 {
-	struct kvb_inherited in;
-	struct kvb_listen l = { "127.0.0.1", 1, "http_listen", "http_port", "--http-port", "http", &in };
-	struct kvb_error err;
-	struct kvb_bound b;
+	struct skv_inherited in;
+	struct skv_listen l = { "127.0.0.1", 1, "http_listen", "http_port", "--http-port", "http", &in };
+	struct skv_error err;
+	struct skv_bound b;
 	uint16_t port;
 
 	(void)state;
 	port = give(0, SOCK_STREAM, "127.0.0.1", true);
-	assert_int_equal(inherit(&in, "1", "http", &err), KVB_OK);
-	assert_int_equal(kvb_listen(&l, false, &b, &err), KVB_OK);
+	assert_int_equal(inherit(&in, "1", "http", &err), SKV_OK);
+	assert_int_equal(skv_listen(&l, false, &b, &err), SKV_OK);
 	assert_true(b.inherited);
 	assert_int_equal(b.fd, FIRST);
 	assert_int_equal(b.port, port);
 	/* The rule for addresses is the same. */
 	give(0, SOCK_STREAM, "0.0.0.0", true);
-	assert_int_equal(inherit(&in, "1", "http", &err), KVB_OK);
-	assert_int_equal(kvb_listen(&l, false, &b, &err), KVB_E_INVALID);
+	assert_int_equal(inherit(&in, "1", "http", &err), SKV_OK);
+	assert_int_equal(skv_listen(&l, false, &b, &err), SKV_E_INVALID);
 	assert_non_null(strstr(err.message, "without tokens"));
 	give(0, SOCK_STREAM, "0.0.0.0", true);
-	assert_int_equal(inherit(&in, "1", "http", &err), KVB_OK);
-	assert_int_equal(kvb_listen(&l, true, &b, &err), KVB_OK);
+	assert_int_equal(inherit(&in, "1", "http", &err), SKV_OK);
+	assert_int_equal(skv_listen(&l, true, &b, &err), SKV_OK);
 	l.port = 0; /* none is left: one of our own */
-	assert_int_equal(kvb_listen(&l, false, &b, &err), KVB_OK);
+	assert_int_equal(skv_listen(&l, false, &b, &err), SKV_OK);
 	assert_false(b.inherited);
 	close(b.fd);
 }

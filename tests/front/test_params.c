@@ -10,8 +10,8 @@
 
 #include <cmocka.h>
 
-#include <kvb/mem.h>
-#include <kvb/params.h>
+#include <skv/mem.h>
+#include <skv/params.h>
 
 struct files {
 	char dir[64];
@@ -22,9 +22,9 @@ static int setup(void **state)
 {
 	struct files *f = calloc(1, sizeof *f);
 
-	snprintf(f->dir, sizeof f->dir, "/tmp/kvb-params-XXXXXX");
+	snprintf(f->dir, sizeof f->dir, "/tmp/skv-params-XXXXXX");
 	assert_non_null(mkdtemp(f->dir));
-	snprintf(f->conf, sizeof f->conf, "%s/kvblockd.conf", f->dir);
+	snprintf(f->conf, sizeof f->conf, "%s/slabkvd.conf", f->dir);
 	*state = f;
 	return 0;
 }
@@ -49,22 +49,22 @@ static void write_conf(const struct files *f, const char *text)
 }
 
 /* `args` and `env` end with NULL. */
-static int load(struct kvb_params *p, const char *const *args, const char *const *env,
-		struct kvb_error *err)
+static int load(struct skv_params *p, const char *const *args, const char *const *env,
+		struct skv_error *err)
 {
-	char *argv[16] = { "kvblockd" };
+	char *argv[16] = { "slabkvd" };
 	int argc = 1;
 
 	for (; args && *args; args++)
 		argv[argc++] = (char *)*args;
-	return kvb_params_load(p, argc, argv, (char *const *)env, err);
+	return skv_params_load(p, argc, argv, (char *const *)env, err);
 }
 
-static void assert_load(struct kvb_params *p, const char *const *args, const char *const *env)
+static void assert_load(struct skv_params *p, const char *const *args, const char *const *env)
 {
-	struct kvb_error err;
+	struct skv_error err;
 
-	if (load(p, args, env, &err) != KVB_OK)
+	if (load(p, args, env, &err) != SKV_OK)
 		fail_msg("%s", err.message);
 }
 
@@ -72,10 +72,10 @@ static void assert_load(struct kvb_params *p, const char *const *args, const cha
 static void assert_refused(const char *const *args, const char *const *env,
 			   const char *const *words)
 {
-	struct kvb_params p;
-	struct kvb_error err;
+	struct skv_params p;
+	struct skv_error err;
 
-	assert_int_not_equal(load(&p, args, env, &err), KVB_OK);
+	assert_int_not_equal(load(&p, args, env, &err), SKV_OK);
 	for (; *words; words++)
 		if (!strstr(err.message, *words))
 			fail_msg("'%s' is not in: %s", *words, err.message);
@@ -85,47 +85,47 @@ static void assert_refused(const char *const *args, const char *const *env,
 
 static void test_defaults(void **state)
 {
-	struct kvb_params p;
+	struct skv_params p;
 
 	(void)state;
 	assert_load(&p, NULL, NULL);
 	assert_string_equal(p.http_listen, "127.0.0.1");
 	assert_int_equal(p.http_port, 7333);
-	assert_string_equal(p.store, "./kvblock.db");
-	assert_string_equal(p.storage_root, "./kvblock-data");
+	assert_string_equal(p.store, "./slabkv.db");
+	assert_string_equal(p.storage_root, "./slabkv-data");
 	assert_true(p.storage_capacity == 4ull << 30);
 	assert_true(p.storage_unit == 64u << 20);
 	assert_string_equal(p.durability, "full");
-	assert_int_equal(p.body_max, KVB_MAX_BODY);
+	assert_int_equal(p.body_max, SKV_MAX_BODY);
 	assert_false(p.metrics_open);
-	for (size_t i = 0; i < KVB_PARAM_COUNT; i++)
-		assert_int_equal(p.source[i], KVB_FROM_DEFAULT);
-	assert_int_equal(p.action, KVB_ACTION_RUN);
-	kvb_params_destroy(&p);
+	for (size_t i = 0; i < SKV_PARAM_COUNT; i++)
+		assert_int_equal(p.source[i], SKV_FROM_DEFAULT);
+	assert_int_equal(p.action, SKV_ACTION_RUN);
+	skv_params_destroy(&p);
 }
 
 static void test_precedence(void **state)
 {
 	const struct files *f = *state;
 	char env_config[160];
-	struct kvb_params p;
+	struct skv_params p;
 
 	write_conf(f, "# all three\n http_port = 1001 \nslow_ms=1001\ngrace_ms = 1001\n\n");
-	snprintf(env_config, sizeof env_config, "KVBLOCKD_CONFIG=%s", f->conf);
+	snprintf(env_config, sizeof env_config, "SLABKV_CONFIG=%s", f->conf);
 	assert_load(&p, LIST("--grace-ms", "1003"),
-		    LIST("HOME=/", env_config, "KVBLOCKD_SLOW_MS=1002", "KVBLOCKD_GRACE_MS=1002"));
+		    LIST("HOME=/", env_config, "SLABKV_SLOW_MS=1002", "SLABKV_GRACE_MS=1002"));
 	assert_int_equal(p.http_port, 1001);
-	assert_int_equal(p.source[KVB_PARAM_http_port], KVB_FROM_FILE);
+	assert_int_equal(p.source[SKV_PARAM_http_port], SKV_FROM_FILE);
 	assert_int_equal(p.slow_ms, 1002);
-	assert_int_equal(p.source[KVB_PARAM_slow_ms], KVB_FROM_ENVIRONMENT);
+	assert_int_equal(p.source[SKV_PARAM_slow_ms], SKV_FROM_ENVIRONMENT);
 	assert_int_equal(p.grace_ms, 1003);
-	assert_int_equal(p.source[KVB_PARAM_grace_ms], KVB_FROM_ARGUMENT);
-	kvb_params_destroy(&p);
+	assert_int_equal(p.source[SKV_PARAM_grace_ms], SKV_FROM_ARGUMENT);
+	skv_params_destroy(&p);
 }
 
 static void test_command_line_forms(void **state)
 {
-	struct kvb_params p;
+	struct skv_params p;
 
 	(void)state;
 	assert_load(&p,
@@ -138,7 +138,7 @@ static void test_command_line_forms(void **state)
 	assert_true(p.metrics_open);
 	assert_false(p.log_refused);
 	assert_string_equal(p.store, "/x=y #z");
-	kvb_params_destroy(&p);
+	skv_params_destroy(&p);
 }
 
 static void test_bytes(void **state)
@@ -153,14 +153,14 @@ static void test_bytes(void **state)
 					   "4KK", "0x1", "+4096", "17179869184G",
 					   "99999999999999999999" };
 	char arg[64];
-	struct kvb_params p;
+	struct skv_params p;
 
 	(void)state;
 	for (size_t i = 0; i < sizeof good / sizeof good[0]; i++) {
 		snprintf(arg, sizeof arg, "--storage_capacity=%s", good[i].text);
 		assert_load(&p, LIST(arg), NULL);
 		assert_true(p.storage_capacity == good[i].value);
-		kvb_params_destroy(&p);
+		skv_params_destroy(&p);
 	}
 	for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
 		snprintf(arg, sizeof arg, "--storage_capacity=%s", bad[i]);
@@ -176,18 +176,18 @@ static void test_errors_name_the_place(void **state)
 	snprintf(config, sizeof config, "--config=%s", f->conf);
 	write_conf(f, "\n\nhttp_port = 70000\n");
 	assert_refused(LIST(config), NULL,
-		       LIST("kvblockd.conf:3", "http_port", "70000", "0..65535"));
+		       LIST("slabkvd.conf:3", "http_port", "70000", "0..65535"));
 	write_conf(f, "nonsense = 1\n");
-	assert_refused(LIST(config), NULL, LIST("kvblockd.conf:1", "nonsense", "--help"));
+	assert_refused(LIST(config), NULL, LIST("slabkvd.conf:1", "nonsense", "--help"));
 	write_conf(f, "http_port 1\n");
-	assert_refused(LIST(config), NULL, LIST("kvblockd.conf:1", "name = value"));
+	assert_refused(LIST(config), NULL, LIST("slabkvd.conf:1", "name = value"));
 	write_conf(f, "config = /etc/x\n");
-	assert_refused(LIST(config), NULL, LIST("kvblockd.conf:1", "another file"));
+	assert_refused(LIST(config), NULL, LIST("slabkvd.conf:1", "another file"));
 	assert_refused(LIST("--config", "/nonexistent/x"), NULL,
 		       LIST("/nonexistent/x", "No such file"));
-	assert_refused(NULL, LIST("KVBLOCKD_DURABILITY=maybe"),
-		       LIST("environment KVBLOCKD_DURABILITY", "maybe", "full|normal"));
-	assert_refused(NULL, LIST("KVBLOCKD_NONSENSE=1"), LIST("environment KVBLOCKD_NONSENSE"));
+	assert_refused(NULL, LIST("SLABKV_DURABILITY=maybe"),
+		       LIST("environment SLABKV_DURABILITY", "maybe", "full|normal"));
+	assert_refused(NULL, LIST("SLABKV_NONSENSE=1"), LIST("environment SLABKV_NONSENSE"));
 	assert_refused(LIST("--nonsense"), NULL, LIST("--nonsense", "--help"));
 	assert_refused(LIST("nonsense"), NULL, LIST("nonsense", "not an option"));
 	assert_refused(LIST("--http_port"), NULL, LIST("--http_port", "missing"));
@@ -207,12 +207,12 @@ static void test_values_that_contradict(void **state)
 	assert_refused(LIST("--body_max=1G"), NULL, LIST("body_max", "body_total_max"));
 }
 
-/* What Kubernetes sets by itself for a service named kvblockd must not stop the start. */
+/* What Kubernetes sets by itself for a service named slabkvd must not stop the start. */
 static void test_advertised_address(void **state)
 {
 	static const char *const bad[] = { "host", "ftp://host:1", "http://host", "http://h:1/", "h:1?x", "u:p@h:1", "h:1 x" };
 	static const char *const good[] = { "host:7333", "[fd00::1]:7333", "http://h:1", "https://h:443" };
-	struct kvb_params p;
+	struct skv_params p;
 	char option[64];
 
 	(void)state;
@@ -224,37 +224,52 @@ static void test_advertised_address(void **state)
 		snprintf(option, sizeof option, "--advertise=%s", good[i]);
 		assert_load(&p, LIST(option), NULL);
 		assert_string_equal(p.advertise, good[i]);
-		kvb_params_destroy(&p);
+		skv_params_destroy(&p);
 	}
 }
 
 static void test_kubernetes_environment(void **state)
 {
-	struct kvb_params p;
+	struct skv_params p;
 
 	(void)state;
 	assert_load(&p, NULL,
-		    LIST("KVBLOCKD_PORT=tcp://10.0.0.1:7333", "KVBLOCKD_SERVICE_HOST=10.0.0.1",
-			 "KVBLOCKD_PORT_7333_TCP=tcp://10.0.0.1:7333"));
+		    LIST("SLABKV_PORT=tcp://10.0.0.1:7333", "SLABKV_SERVICE_HOST=10.0.0.1",
+			 "SLABKV_PORT_7333_TCP=tcp://10.0.0.1:7333", "SLABKV_PORT_7333_TCP_ADDR=10.0.0.1",
+			 "SLABKV_HTTP_PORT=tcp://10.0.0.1:9", "SLABKV_MANAGER_SERVICE_PORT_HTTP=9"));
 	assert_int_equal(p.http_port, 7333);
-	kvb_params_destroy(&p);
+	skv_params_destroy(&p);
+}
+
+/* One prefix for the server and its clients: a shell that is set up for the command line starts a manager, too. */
+static void test_environment_of_clients(void **state)
+{
+	struct skv_params p;
+
+	(void)state;
+	assert_load(&p, NULL,
+		    LIST("SLABKV_URL=http://h:1", "SLABKV_TOKEN=x", "SLABKV_ENGINE=posix", "SLABKV_CODEC=json",
+			 "SLABKV_SLOW_MS=1002"));
+	assert_int_equal(p.slow_ms, 1002);
+	skv_params_destroy(&p);
+	assert_refused(NULL, LIST("SLABKV_URLS=x"), LIST("environment SLABKV_URLS"));
 }
 
 static void test_actions(void **state)
 {
-	struct kvb_params p;
+	struct skv_params p;
 
 	(void)state;
 	assert_load(&p, LIST("--version"), NULL);
-	assert_int_equal(p.action, KVB_ACTION_VERSION);
-	kvb_params_destroy(&p);
+	assert_int_equal(p.action, SKV_ACTION_VERSION);
+	skv_params_destroy(&p);
 	/* Help must come even where the file cannot be read. */
 	assert_load(&p, LIST("--config=/nonexistent/x", "--help"), NULL);
-	assert_int_equal(p.action, KVB_ACTION_HELP);
-	kvb_params_destroy(&p);
+	assert_int_equal(p.action, SKV_ACTION_HELP);
+	skv_params_destroy(&p);
 	assert_load(&p, LIST("--man"), NULL);
-	assert_int_equal(p.action, KVB_ACTION_MAN);
-	kvb_params_destroy(&p);
+	assert_int_equal(p.action, SKV_ACTION_MAN);
+	skv_params_destroy(&p);
 }
 
 static char *printed(void (*print)(FILE *out))
@@ -268,13 +283,13 @@ static char *printed(void (*print)(FILE *out))
 	return text;
 }
 
-static char *dumped(const struct kvb_params *p)
+static char *dumped(const struct skv_params *p)
 {
 	char *text = NULL;
 	size_t size = 0;
 	FILE *out = open_memstream(&text, &size);
 
-	kvb_params_dump(p, out);
+	skv_params_dump(p, out);
 	fclose(out);
 	return text;
 }
@@ -284,7 +299,7 @@ static void test_dump_round_trips(void **state)
 {
 	const struct files *f = *state;
 	char config[160], *first, *second, *third;
-	struct kvb_params p;
+	struct skv_params p;
 
 	snprintf(config, sizeof config, "--config=%s", f->conf);
 	assert_load(&p,
@@ -292,7 +307,7 @@ static void test_dump_round_trips(void **state)
 			 "--log_format=json", "--tokens_file=/etc/a b#c", "--durability", "normal"),
 		    NULL);
 	first = dumped(&p);
-	kvb_params_destroy(&p);
+	skv_params_destroy(&p);
 	assert_non_null(strstr(first, "storage_capacity = 12345678901\n"));
 	assert_non_null(strstr(first, "storage_unit = 1M\n"));
 	assert_non_null(strstr(first, "\ntokens_file = /etc/a b#c\n"));
@@ -303,11 +318,11 @@ static void test_dump_round_trips(void **state)
 	assert_string_equal(p.tokens_file, "/etc/a b#c");
 	assert_true(p.metrics_open);
 	second = dumped(&p);
-	kvb_params_destroy(&p);
+	skv_params_destroy(&p);
 	write_conf(f, second);
 	assert_load(&p, LIST(config), NULL);
 	third = dumped(&p);
-	kvb_params_destroy(&p);
+	skv_params_destroy(&p);
 	assert_string_equal(second, third);
 	free(first);
 	free(second);
@@ -318,14 +333,14 @@ static void test_help_and_manual_are_complete(void **state)
 {
 	static const char *const names[] = {
 #define NAME(name, ...) #name,
-		KVB_PARAMS(NAME)
+		SKV_PARAMS(NAME)
 #undef NAME
 	};
-	char *help = printed(kvb_params_help);
-	char *man = printed(kvb_params_man);
+	char *help = printed(skv_params_help);
+	char *man = printed(skv_params_man);
 
 	(void)state;
-	for (size_t i = 0; i < KVB_PARAM_COUNT; i++) {
+	for (size_t i = 0; i < SKV_PARAM_COUNT; i++) {
 		char option[80], roff[160];
 		size_t k = 0;
 
@@ -354,21 +369,21 @@ static void test_every_allocation_failing(void **state)
 {
 	const struct files *f = *state;
 	char config[160];
-	int rc = KVB_E_NOMEM;
+	int rc = SKV_E_NOMEM;
 
 	snprintf(config, sizeof config, "--config=%s", f->conf);
 	write_conf(f, "store = /tmp/x\nlog_format = json\n");
-	for (unsigned long n = 1; rc != KVB_OK; n++) {
-		struct kvb_params p;
-		struct kvb_error err;
+	for (unsigned long n = 1; rc != SKV_OK; n++) {
+		struct skv_params p;
+		struct skv_error err;
 
-		kvb_mem_fail_at(n);
+		skv_mem_fail_at(n);
 		rc = load(&p, LIST(config, "--port_file=/tmp/y"), NULL, &err);
-		kvb_mem_fail_at(0);
-		if (rc == KVB_OK)
-			kvb_params_destroy(&p);
+		skv_mem_fail_at(0);
+		if (rc == SKV_OK)
+			skv_params_destroy(&p);
 		else
-			assert_int_equal(rc, KVB_E_NOMEM);
+			assert_int_equal(rc, SKV_E_NOMEM);
 	}
 }
 
@@ -383,6 +398,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_values_that_contradict, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_advertised_address, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_kubernetes_environment, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_environment_of_clients, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_actions, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_dump_round_trips, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_help_and_manual_are_complete, setup, teardown),

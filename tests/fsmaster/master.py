@@ -1,7 +1,7 @@
 """master.py - real fs-masters and managers without a mount, started and ended as tests/kvcm/server.py does it.
 
 `FsMaster(program, root)` serves directories below `root`; with `prefix` it runs in a network namespace, say. `Manager`
-is a kvblockd; `writer` and `check` do what clients do, on the directory itself.
+is a slabkvd; `writer` and `check` do what clients do, on the directory itself.
 """
 
 import hashlib
@@ -14,7 +14,7 @@ import sys
 
 sys.path.append(str(pathlib.Path(__file__).resolve().parents[1] / "kvcm"))
 
-from server import Kvblockd, Process, die_with_parent, environment, patience, until  # noqa: E402
+from server import Slabkvd, Process, die_with_parent, environment, patience, until  # noqa: E402
 
 __all__ = ["FsMaster", "Manager", "READER", "TOKEN", "call", "content", "patience", "until", "uuid_of"]
 
@@ -43,7 +43,7 @@ def call(address, method, path, body=None, token=None, headers=()):
 
 
 class FsMaster(Process):
-    """kvblockd --role fs-master; on `address`, if it is told one, else on loopback and any port."""
+    """slabkvd --role fs-master; on `address`, if it is told one, else on loopback and any port."""
 
     def __init__(self, program, root, address=None, tokens=False, prefix=(), **parameters):
         super().__init__(program)
@@ -80,7 +80,7 @@ class FsMaster(Process):
         return call(self.address, method, path, body, token or self.token, **more)
 
 
-class Manager(Kvblockd):
+class Manager(Slabkvd):
     """Its storage `default` is not what is tested; the tests register theirs."""
 
     def __init__(self, program, folder=None, token=None, **parameters):

@@ -13,10 +13,10 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include <kvb/clock.h>
-#include <kvb/log.h>
-#include <kvb/mem.h>
-#include <kvb/native_api.h>
+#include <skv/clock.h>
+#include <skv/log.h>
+#include <skv/mem.h>
+#include <skv/native_api.h>
 
 #include "fake_core.h"
 #include "internal.h"
@@ -38,51 +38,51 @@ static void must(bool ok, const char *what)
 
 /* ---- a front without threads ----------------------------------------------------------------- */
 
-static struct kvb_service *service;
-static struct kvb_grpc front;
+static struct skv_service *service;
+static struct skv_grpc front;
 static struct grpc_loop loop;
 
 static void look(struct timer *t, uint64_t now_ms)
 {
 	(void)t;
 	(void)now_ms;
-	kvb_grpc_health_look(&loop);
+	skv_grpc_health_look(&loop);
 }
 
 static void prepare(void)
 {
-	static struct kvb_api *const apis[] = { &kvb_native_api };
-	struct kvb_service_options so;
-	struct kvb_error err;
+	static struct skv_api *const apis[] = { &skv_native_api };
+	struct skv_service_options so;
+	struct skv_error err;
 
 	if (front.s)
 		return;
-	kvb_log_setup(STDERR_FILENO, false, KVB_LOG_ERROR);
-	kvb_service_options_init(&so);
+	skv_log_setup(STDERR_FILENO, false, SKV_LOG_ERROR);
+	skv_service_options_init(&so);
 	so.apis = apis;
 	so.n_apis = 1;
 	so.body_max = 1 << 20;
 	so.body_total_max = 4 << 20;
-	must(kvb_service_create(&so, &service, &err) == KVB_OK, "no service");
+	must(skv_service_create(&so, &service, &err) == SKV_OK, "no service");
 	service->core = fake_core_create();
-	kvb_grpc_options_init(&front.o);
+	skv_grpc_options_init(&front.o);
 	front.o.max_streams = 8;
-	front.o.apis = (struct kvb_apis){ { &kvb_native_api }, 1, KVB_PLANE_ALL };
+	front.o.apis = (struct skv_apis){ { &skv_native_api }, 1, SKV_PLANE_ALL };
 	front.s = service;
 	front.loops = &loop;
 	front.n_loops = 1;
-	must(kvb_grpc_methods_init(&front, &err) == KVB_OK && kvb_grpc_h2_init(&front, &err) == KVB_OK, "no front");
+	must(skv_grpc_methods_init(&front, &err) == SKV_OK && skv_grpc_h2_init(&front, &err) == SKV_OK, "no front");
 	loop.g = &front;
 	loop.watch_timer.fire = look;
-	kvb_mutex_init(&loop.lock);
-	kvb_mutex_init(&service->workers.lock);
-	kvb_cond_init(&service->workers.wake);
+	skv_mutex_init(&loop.lock);
+	skv_mutex_init(&service->workers.lock);
+	skv_cond_init(&service->workers.wake);
 	service->workers.tail = &service->workers.head;
 	loop.epoll = epoll_create1(EPOLL_CLOEXEC);
 	loop.wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	loop.input = kvb_malloc(READ_BYTES);
-	loop.now_ms = kvb_now_ms(&kvb_clock_system);
-	kvb_wheel_init(&loop.wheel, loop.now_ms);
+	loop.input = skv_malloc(READ_BYTES);
+	loop.now_ms = skv_now_ms(&skv_clock_system);
+	skv_wheel_init(&loop.wheel, loop.now_ms);
 	must(loop.epoll >= 0 && loop.wake >= 0 && loop.input, "no loop");
 }
 
@@ -104,53 +104,53 @@ static void work_off(void)
 		struct grpc_stream *st = loop.completed;
 
 		loop.completed = st->completed_next;
-		kvb_grpc_stream_done(st);
+		skv_grpc_stream_done(st);
 	}
 }
 
 /* ---- bytes ----------------------------------------------------------------------------------- */
 
-static void put_frame(struct kvb_buf *b, uint8_t type, uint8_t flags, const void *p, size_t n)
+static void put_frame(struct skv_buf *b, uint8_t type, uint8_t flags, const void *p, size_t n)
 {
 	const uint8_t head[9] = { (uint8_t)(n >> 16), (uint8_t)(n >> 8), (uint8_t)n, type, flags, 0, 0, 0, 1 };
 
-	kvb_put_bytes(b, head, sizeof head);
-	kvb_put_bytes(b, p, n);
+	skv_put_bytes(b, head, sizeof head);
+	skv_put_bytes(b, p, n);
 }
 
 /* A literal that enters no table; name and value are short. */
-static void put_field(struct kvb_buf *b, const char *name, const char *value)
+static void put_field(struct skv_buf *b, const char *name, const char *value)
 {
-	kvb_put_u8(b, 0);
-	kvb_put_u8(b, (uint8_t)strlen(name));
-	kvb_put_bytes(b, name, strlen(name));
-	kvb_put_u8(b, (uint8_t)strlen(value));
-	kvb_put_bytes(b, value, strlen(value));
+	skv_put_u8(b, 0);
+	skv_put_u8(b, (uint8_t)strlen(name));
+	skv_put_bytes(b, name, strlen(name));
+	skv_put_u8(b, (uint8_t)strlen(value));
+	skv_put_bytes(b, value, strlen(value));
 }
 
-static void put_call(struct kvb_buf *b, const struct grpc_method *m, const uint8_t *p, size_t n)
+static void put_call(struct skv_buf *b, const struct grpc_method *m, const uint8_t *p, size_t n)
 {
-	struct kvb_buf head, message;
+	struct skv_buf head, message;
 
-	kvb_buf_init(&head);
-	kvb_buf_init(&message);
+	skv_buf_init(&head);
+	skv_buf_init(&message);
 	put_field(&head, ":method", "POST");
 	put_field(&head, ":scheme", "http");
 	put_field(&head, ":path", m->path);
 	put_field(&head, "content-type", "application/grpc");
 	put_frame(b, NGHTTP2_HEADERS, NGHTTP2_FLAG_END_HEADERS, head.data, head.len);
-	kvb_put_u8(&message, 0);
+	skv_put_u8(&message, 0);
 	for (int shift = 24; shift >= 0; shift -= 8)
-		kvb_put_u8(&message, (uint8_t)(n >> shift));
-	kvb_put_bytes(&message, p, n);
+		skv_put_u8(&message, (uint8_t)(n >> shift));
+	skv_put_bytes(&message, p, n);
 	for (size_t at = 0; at < message.len; at += 16384) {
 		size_t left = message.len - at;
 
 		put_frame(b, NGHTTP2_DATA, left <= 16384 ? NGHTTP2_FLAG_END_STREAM : 0, message.data + at,
 			  left < 16384 ? left : 16384);
 	}
-	kvb_buf_destroy(&head);
-	kvb_buf_destroy(&message);
+	skv_buf_destroy(&head);
+	skv_buf_destroy(&message);
 }
 
 static void take_answers(int fd)
@@ -164,13 +164,13 @@ static void take_answers(int fd)
 /* ---- one connection -------------------------------------------------------------------------- */
 
 /* `late`: what waits completes when the client is gone. */
-static void serve(const struct kvb_buf *b, bool late)
+static void serve(const struct skv_buf *b, bool late)
 {
 	int fd[2];
 
 	must(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, fd) == 0, "no sockets");
-	kvb_gauge_move(&service->metrics, GAUGE_grpc_open_connections, 1);
-	kvb_grpc_conn_open(&loop, fd[0]);
+	skv_gauge_move(&service->metrics, GAUGE_grpc_open_connections, 1);
+	skv_grpc_conn_open(&loop, fd[0]);
 	for (size_t at = 0; at < b->len && loop.conns;) {
 		size_t n = b->len - at < PIECE ? b->len - at : PIECE;
 		ssize_t sent = send(fd[1], b->data + at, n, MSG_NOSIGNAL);
@@ -178,44 +178,44 @@ static void serve(const struct kvb_buf *b, bool late)
 		if (sent <= 0)
 			break;
 		at += (size_t)sent;
-		kvb_grpc_conn_event(loop.conns, EPOLLIN);
+		skv_grpc_conn_event(loop.conns, EPOLLIN);
 		take_answers(fd[1]);
 		if (loop.conns && loop.conns->events & EPOLLOUT)
-			kvb_grpc_conn_event(loop.conns, EPOLLOUT);
+			skv_grpc_conn_event(loop.conns, EPOLLOUT);
 	}
 	if (!late)
 		work_off();
 	/* Time passes: calls that wait for the client are given up. */
 	loop.now_ms += front.o.idle_timeout_ms * 3;
-	kvb_wheel_run(&loop.wheel, loop.now_ms);
+	skv_wheel_run(&loop.wheel, loop.now_ms);
 	close(fd[1]);
 	if (loop.conns)
-		kvb_grpc_conn_event(loop.conns, EPOLLIN | EPOLLHUP);
+		skv_grpc_conn_event(loop.conns, EPOLLIN | EPOLLHUP);
 	if (loop.conns)
-		kvb_grpc_conn_close(loop.conns);
+		skv_grpc_conn_close(loop.conns);
 	work_off();
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	struct kvb_buf b;
+	struct skv_buf b;
 
 	if (size == 0)
 		return 0;
 	prepare();
-	kvb_buf_init(&b);
-	kvb_put_bytes(&b, preface, sizeof preface);
+	skv_buf_init(&b);
+	skv_put_bytes(&b, preface, sizeof preface);
 	if (data[0] == 0)
-		kvb_put_bytes(&b, data + 1, size - 1);
+		skv_put_bytes(&b, data + 1, size - 1);
 	else
 		put_call(&b, &front.methods[data[0] % front.n_methods], data + 1, size - 1);
 	must(!b.failed, "out of memory");
 	serve(&b, size & 1);
-	kvb_buf_destroy(&b);
+	skv_buf_destroy(&b);
 	must(!loop.conns && loop.watchers == NULL, "a connection or a watcher is left");
-	must(kvb_gauge_get(&service->metrics, GAUGE_grpc_open_connections) == 0, "an open connection is counted");
-	must(kvb_gauge_get(&service->metrics, GAUGE_grpc_in_flight) == 0, "a running call is counted");
-	must(kvb_gauge_get(&service->metrics, GAUGE_grpc_parked) == 0, "a waiting call is counted");
+	must(skv_gauge_get(&service->metrics, GAUGE_grpc_open_connections) == 0, "an open connection is counted");
+	must(skv_gauge_get(&service->metrics, GAUGE_grpc_in_flight) == 0, "a running call is counted");
+	must(skv_gauge_get(&service->metrics, GAUGE_grpc_parked) == 0, "a waiting call is counted");
 	must(atomic_load(&service->body_held) == 0, "held bytes are counted");
 	return 0;
 }

@@ -1,7 +1,7 @@
 /*
  * fuzz_json.c - any bytes through the JSON codec of the native API and through the reference on jansson.
  *
- * First byte chooses the message, the rest is the document; any difference aborts. With KVB_FUZZ=ON (clang)
+ * First byte chooses the message, the rest is the document; any difference aborts. With SKV_FUZZ=ON (clang)
  * a libFuzzer target; replay.c runs the corpus without one.
  */
 #include <stdio.h>

@@ -18,8 +18,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static struct env env;
 static struct kvcm *kvcm;
-static struct kvb_service *service;
-static struct kvb_call call;
+static struct skv_service *service;
+static struct skv_call call;
 static unsigned runs;
 static int completed; /* 1: not yet */
 
@@ -37,55 +37,55 @@ static void on_done(void *ctx, int status)
 	completed = status;
 }
 
-static void run(const struct kvb_route *route, enum metric_wire wire, const uint8_t *p, size_t n)
+static void run(const struct skv_route *route, enum metric_wire wire, const uint8_t *p, size_t n)
 {
-	char cause[KVB_MESSAGE_MAX];
+	char cause[SKV_MESSAGE_MAX];
 	int rc;
 
-	kvb_call_init(&call, service, wire);
+	skv_call_init(&call, service, wire);
 	call.route = route;
-	must(kvb_call_open(&call, kvcm_api(kvcm), &(struct kvb_head){ .content_type = NULL }) == KVB_OK &&
-		     kvb_call_authorize(&call, NULL) == KVB_OK && call.api->message(&call, p, n) == KVB_OK,
+	must(skv_call_open(&call, kvcm_api(kvcm), &(struct skv_head){ .content_type = NULL }) == SKV_OK &&
+		     skv_call_authorize(&call, NULL) == SKV_OK && call.api->message(&call, p, n) == SKV_OK,
 	     "not let in");
-	call.done = (struct kvb_done){ on_done, NULL };
+	call.done = (struct skv_done){ on_done, NULL };
 	call.dispatched = true;
 	completed = 1;
 	rc = route->run(&call);
-	for (unsigned i = 0; rc == KVB_PENDING && completed == 1; i++) {
+	for (unsigned i = 0; rc == SKV_PENDING && completed == 1; i++) {
 		must(i < 100000, "it never completes");
 		env_advance(&env, 10);
 	}
-	call.status = rc == KVB_PENDING ? completed : rc;
-	kvb_call_finish(&call, cause);
+	call.status = rc == SKV_PENDING ? completed : rc;
+	skv_call_finish(&call, cause);
 }
 
 static void run_text(const char *name, const char *text)
 {
-	const struct kvb_api *api = kvcm_api(kvcm);
+	const struct skv_api *api = kvcm_api(kvcm);
 	size_t i = 0;
 
 	while (strcmp(api->routes[i].name, name) != 0)
 		i++;
 	run(&api->routes[i], WIRE_HTTP, (const uint8_t *)text, strlen(text));
-	must(call.status == KVB_OK, "what all begins with is refused");
-	kvb_call_destroy(&call);
+	must(call.status == SKV_OK, "what all begins with is refused");
+	skv_call_destroy(&call);
 }
 
 static void begin(void)
 {
-	struct kvb_service_options o;
-	struct kvb_api *apis[1];
+	struct skv_service_options o;
+	struct skv_api *apis[1];
 
 	env_quiet();
 	env_init(&env);
 	env_open(&env);
-	must(env_storage(&env, "s", 1 << 24, 1 << 20) == KVB_OK && env_group(&env, "g", 0, "s") == KVB_OK, "no group");
-	must(kvcm_create(&(struct kvcm_options){ NULL, NULL }, &kvcm, &env.err) == KVB_OK, "no API");
-	kvb_service_options_init(&o);
+	must(env_storage(&env, "s", 1 << 24, 1 << 20) == SKV_OK && env_group(&env, "g", 0, "s") == SKV_OK, "no group");
+	must(kvcm_create(&(struct kvcm_options){ NULL, NULL }, &kvcm, &env.err) == SKV_OK, "no API");
+	skv_service_options_init(&o);
 	apis[0] = kvcm_api(kvcm);
 	o.apis = apis;
 	o.n_apis = 1;
-	must(kvb_service_create(&o, &service, &env.err) == KVB_OK, "no service");
+	must(skv_service_create(&o, &service, &env.err) == SKV_OK, "no service");
 	service->core = env.core;
 	run_text("RegisterInstance",
 		 "{\"instance_id\":\"m\",\"instance_group\":\"g\",\"block_size\":2,\"default_query_type\":2,"
@@ -97,7 +97,7 @@ static void begin(void)
 
 static void end(void)
 {
-	kvb_service_destroy(service);
+	skv_service_destroy(service);
 	kvcm_destroy(kvcm);
 	env_shutdown(&env);
 	env_destroy(&env);
@@ -120,7 +120,7 @@ static void check(enum metric_wire wire, bool failed)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	const struct kvb_api *api;
+	const struct skv_api *api;
 	enum metric_wire wire;
 	size_t n_meta = 0;
 	int status;
@@ -133,7 +133,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		begin();
 	}
 	api = kvcm_api(kvcm);
-	while (api->routes[n_meta].planes == KVB_PLANE_META)
+	while (api->routes[n_meta].planes == SKV_PLANE_META)
 		n_meta++;
 	wire = data[0] & 0x80 ? WIRE_GRPC : WIRE_HTTP;
 	n_meta = (data[0] & 0x7f) % n_meta;
@@ -141,8 +141,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		return 0; /* asks for this manager's endpoint, which main knows */
 	run(&api->routes[n_meta], wire, data + 1, size - 1);
 	status = call.status;
-	check(wire, status != KVB_OK);
-	kvb_call_destroy(&call);
+	check(wire, status != SKV_OK);
+	skv_call_destroy(&call);
 	env_advance(&env, 100);
 	return 0;
 }

@@ -21,9 +21,9 @@ __attribute__((visibility("default"))) const char *__asan_default_options(void);
 const char *__asan_default_options(void) { return "detect_leaks=0"; }
 
 static struct env env;
-static struct kvb_api *apis[2]; /* by default, strict */
-static struct kvb_service *service;
-static struct kvb_call call;
+static struct skv_api *apis[2]; /* by default, strict */
+static struct skv_service *service;
+static struct skv_call call;
 static unsigned ops[32], n_ops; /* numbers of routes: SGLang's, then vLLM's, without tenants */
 static unsigned runs;
 static int completed; /* 1: not yet */
@@ -57,31 +57,31 @@ static bool run_job(void)
 }
 
 /* Returns the status of the answer. */
-static unsigned run(const struct kvb_api *api, unsigned op, const uint8_t *p, size_t n)
+static unsigned run(const struct skv_api *api, unsigned op, const uint8_t *p, size_t n)
 {
-	char cause[KVB_MESSAGE_MAX];
+	char cause[SKV_MESSAGE_MAX];
 	int rc;
 
-	kvb_call_init(&call, service, WIRE_HTTP);
+	skv_call_init(&call, service, WIRE_HTTP);
 	call.route = &api->routes[op];
 	call.path = "/0/x";
-	must(kvb_route_param(&call.param[0], "rank", "0", 1, &env.err) == KVB_OK, "no rank");
-	must(kvb_call_open(&call, api, &(struct kvb_head){ .content_type = NULL }) == KVB_OK &&
-		     kvb_call_authorize(&call, NULL) == KVB_OK,
+	must(skv_route_param(&call.param[0], "rank", "0", 1, &env.err) == SKV_OK, "no rank");
+	must(skv_call_open(&call, api, &(struct skv_head){ .content_type = NULL }) == SKV_OK &&
+		     skv_call_authorize(&call, NULL) == SKV_OK,
 	     "not let in");
 	call.body = n ? (const char *)p : "";
 	call.n_body = n;
-	call.done = (struct kvb_done){ on_done, NULL };
+	call.done = (struct skv_done){ on_done, NULL };
 	completed = 1;
-	rc = kvb_call_run(&call);
-	for (unsigned i = 0; rc == KVB_PENDING && completed == 1; i++) {
+	rc = skv_call_run(&call);
+	for (unsigned i = 0; rc == SKV_PENDING && completed == 1; i++) {
 		must(i < 100000, "it never completes");
 		if (!run_job())
 			env_advance(&env, 10);
 	}
-	call.status = rc == KVB_PENDING ? completed : rc;
-	rc = kvb_call_finish(&call, cause);
-	return rc != KVB_OK ? call.answer : call.http ? call.http : 200;
+	call.status = rc == SKV_PENDING ? completed : rc;
+	rc = skv_call_finish(&call, cause);
+	return rc != SKV_OK ? call.answer : call.http ? call.http : 200;
 }
 
 static void run_text(const char *name, const char *text)
@@ -91,7 +91,7 @@ static void run_text(const char *name, const char *text)
 	while (strcmp(apis[0]->routes[i].name, name) != 0)
 		i++;
 	must(run(apis[0], i, (const uint8_t *)text, strlen(text)) < 300, "what all begins with is refused");
-	kvb_call_destroy(&call);
+	skv_call_destroy(&call);
 }
 
 static void list_ops(void)
@@ -99,7 +99,7 @@ static void list_ops(void)
 	n_ops = 0;
 	for (int own = 1; own >= 0; own--) {
 		for (unsigned i = 0; i < apis[0]->n_routes; i++) {
-			const struct kvb_route *r = &apis[0]->routes[i];
+			const struct skv_route *r = &apis[0]->routes[i];
 
 			if (r->own && !strstr(r->pattern, "{tenant}") && (strncmp(r->pattern, "/{rank}/", 8) == 0) == own)
 				ops[n_ops++] = i;
@@ -110,22 +110,22 @@ static void list_ops(void)
 
 static void begin(void)
 {
-	struct kvb_pages_options po = { .lease_ms = 500, .reserve_ms = 1000, .grace_ms = 500 };
-	struct kvb_service_options o;
+	struct skv_pages_options po = { .lease_ms = 500, .reserve_ms = 1000, .grace_ms = 500 };
+	struct skv_service_options o;
 
 	env_quiet();
 	env_init(&env);
 	env_open(&env);
-	must(kvb_pages_create(&po, &apis[0], &env.err) == KVB_OK, "no API");
+	must(skv_pages_create(&po, &apis[0], &env.err) == SKV_OK, "no API");
 	po.strict_upstream = true;
-	must(kvb_pages_create(&po, &apis[1], &env.err) == KVB_OK, "no API");
-	kvb_service_options_init(&o);
+	must(skv_pages_create(&po, &apis[1], &env.err) == SKV_OK, "no API");
+	skv_service_options_init(&o);
 	o.apis = apis;
 	o.n_apis = 2;
-	must(kvb_service_create(&o, &service, &env.err) == KVB_OK, "no service");
+	must(skv_service_create(&o, &service, &env.err) == SKV_OK, "no service");
 	service->core = env.core;
-	kvb_mutex_init(&service->workers.lock);
-	kvb_cond_init(&service->workers.wake);
+	skv_mutex_init(&service->workers.lock);
+	skv_cond_init(&service->workers.wake);
 	service->workers.tail = &service->workers.head;
 	list_ops();
 	run_text("initialize", "{\"num_pages\":6}");
@@ -137,11 +137,11 @@ static void begin(void)
 static void end(void)
 {
 	env_check(&env);
-	kvb_cond_destroy(&service->workers.wake);
-	kvb_mutex_destroy(&service->workers.lock);
-	kvb_service_destroy(service);
-	kvb_pages_destroy(apis[0]);
-	kvb_pages_destroy(apis[1]);
+	skv_cond_destroy(&service->workers.wake);
+	skv_mutex_destroy(&service->workers.lock);
+	skv_service_destroy(service);
+	skv_pages_destroy(apis[0]);
+	skv_pages_destroy(apis[1]);
 	env_shutdown(&env);
 	env_destroy(&env);
 }
@@ -150,13 +150,13 @@ static void end(void)
 static void check_list(void)
 {
 	const struct pages_call *k = call.state;
-	const struct kvb_json_limits limits = { .depth = 8, .values = 1u << 22 };
-	const struct kvb_json_node *list;
-	struct kvb_json_doc doc;
+	const struct skv_json_limits limits = { .depth = 8, .values = 1u << 22 };
+	const struct skv_json_node *list;
+	struct skv_json_doc doc;
 
-	must(kvb_json_parse(&doc, &call.arena, (const char *)call.out.data, call.out.len, &limits), "the answer is no JSON");
-	list = kvb_json_get(doc.root, k->op->list, strlen(k->op->list));
-	must(list && list->type == KVB_JSON_ARRAY && (list->n == k->total || k->op->rest), "not as many elements as keys");
+	must(skv_json_parse(&doc, &call.arena, (const char *)call.out.data, call.out.len, &limits), "the answer is no JSON");
+	list = skv_json_get(doc.root, k->op->list, strlen(k->op->list));
+	must(list && list->type == SKV_JSON_ARRAY && (list->n == k->total || k->op->rest), "not as many elements as keys");
 }
 
 static void check(unsigned status, bool strict)
@@ -193,7 +193,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	strict = data[0] & 0x80;
 	op = (data[0] & 0x7f) % n_ops;
 	check(run(apis[strict], ops[op], data + 1, size - 1), strict);
-	kvb_call_destroy(&call);
+	skv_call_destroy(&call);
 	env_advance(&env, 20);
 	return 0;
 }

@@ -23,20 +23,20 @@ static void must(bool ok, const char *what, const struct pb_message *m)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	struct kvb_arena arena;
-	struct kvb_v1_in in = { .arena = &arena, .secret = &test_secret, .tenant = "default" };
-	struct kvb_error err;
-	struct kvb_buf once = { 0 }, twice = { 0 };
+	struct skv_arena arena;
+	struct skv_v1_in in = { .arena = &arena, .secret = &test_secret, .tenant = "default" };
+	struct skv_error err;
+	struct skv_buf once = { 0 }, twice = { 0 };
 	const struct pb_message *m;
 	int status;
 
 	if (size == 0)
 		return 0;
 	m = &pb_messages[data[0] % n_pb_messages];
-	kvb_arena_init(&arena);
-	kvb_error_clear(&err);
+	skv_arena_init(&arena);
+	skv_error_clear(&err);
 	status = m->echo(&in, (const char *)data + 1, size - 1, &once, &err);
-	if (status == KVB_OK || once.len > 0) {
+	if (status == SKV_OK || once.len > 0) {
 		int again = m->echo(&in, (const char *)once.data, once.len, &twice, &err);
 
 		must(again == status, "written, but not read again", m);
@@ -47,8 +47,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		must(err.status == status, "the error has another status", m);
 		must(err.message[0] != '\0', "an error without a message", m);
 	}
-	kvb_buf_destroy(&once);
-	kvb_buf_destroy(&twice);
-	kvb_arena_destroy(&arena);
+	skv_buf_destroy(&once);
+	skv_buf_destroy(&twice);
+	skv_arena_destroy(&arena);
 	return 0;
 }

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <kvb/proto_codec.h>
+#include <skv/proto_codec.h>
 #include <kvcm/admin.pb-c.h>
 #include <kvcm/debug.pb-c.h>
 #include <kvcm/meta.pb-c.h>
@@ -19,9 +19,9 @@
 #include "all_types.pb-c.h"
 
 static const ProtobufCMessageDescriptor *const fuzz_types[] = {
-	&kvb__test__all__descriptor,
-	&kvb__test__sparse__descriptor,
-	&kvb__test__empty__descriptor,
+	&skv__test__all__descriptor,
+	&skv__test__sparse__descriptor,
+	&skv__test__empty__descriptor,
 	&kvcm_meta__register_instance_request__descriptor,
 	&kvcm_meta__get_cache_location_request__descriptor,
 	&kvcm_meta__get_cache_locations_by_backend_request__descriptor,
@@ -46,54 +46,54 @@ static inline void must(bool ok, const char *what, const ProtobufCMessageDescrip
 	abort();
 }
 
-static inline void read_again(const ProtobufCMessage *m, const struct kvb_proto_codec *codec,
-			      const struct kvb_buf *json)
+static inline void read_again(const ProtobufCMessage *m, const struct skv_proto_codec *codec,
+			      const struct skv_buf *json)
 {
 	const ProtobufCMessageDescriptor *type = m->descriptor;
-	struct kvb_buf written = { 0 }, twice = { 0 };
+	struct skv_buf written = { 0 }, twice = { 0 };
 	ProtobufCMessage *again = NULL;
-	struct kvb_arena arena;
-	struct kvb_error err;
+	struct skv_arena arena;
+	struct skv_error err;
 	int status;
 
-	kvb_arena_init(&arena);
+	skv_arena_init(&arena);
 	codec->write(m, NULL, &written);
 	status = codec->read(type, written.data, written.len, &arena, &again, &err);
-	if (status == KVB_OK) {
-		kvb_proto_json.write(again, NULL, &twice);
+	if (status == SKV_OK) {
+		skv_proto_json.write(again, NULL, &twice);
 		must(twice.len == json->len && memcmp(twice.data, json->data, json->len) == 0,
 		     "written differently the second time", type);
 	} else {
-		must(status == KVB_E_TOO_LARGE || strstr(err.message, "nested"), "written, but not read again",
+		must(status == SKV_E_TOO_LARGE || strstr(err.message, "nested"), "written, but not read again",
 		     type);
 	}
-	kvb_buf_destroy(&written);
-	kvb_buf_destroy(&twice);
-	kvb_arena_destroy(&arena);
+	skv_buf_destroy(&written);
+	skv_buf_destroy(&twice);
+	skv_arena_destroy(&arena);
 }
 
-static inline void fuzz_proto(const struct kvb_proto_codec *codec, const uint8_t *data, size_t size)
+static inline void fuzz_proto(const struct skv_proto_codec *codec, const uint8_t *data, size_t size)
 {
 	const ProtobufCMessageDescriptor *type;
-	struct kvb_buf json = { 0 };
+	struct skv_buf json = { 0 };
 	ProtobufCMessage *m = NULL;
-	struct kvb_arena arena;
-	struct kvb_error err;
+	struct skv_arena arena;
+	struct skv_error err;
 
 	if (size == 0)
 		return;
 	type = fuzz_types[data[0] % (sizeof fuzz_types / sizeof fuzz_types[0])];
-	kvb_arena_init(&arena);
-	kvb_error_clear(&err);
-	if (codec->read(type, data + 1, size - 1, &arena, &m, &err) == KVB_OK) {
-		kvb_proto_json.write(m, NULL, &json);
-		read_again(m, &kvb_proto_json, &json);
-		read_again(m, &kvb_proto_binary, &json);
+	skv_arena_init(&arena);
+	skv_error_clear(&err);
+	if (codec->read(type, data + 1, size - 1, &arena, &m, &err) == SKV_OK) {
+		skv_proto_json.write(m, NULL, &json);
+		read_again(m, &skv_proto_json, &json);
+		read_again(m, &skv_proto_binary, &json);
 	} else {
-		must(err.status != KVB_OK && err.message[0] != '\0', "an error without a message", type);
+		must(err.status != SKV_OK && err.message[0] != '\0', "an error without a message", type);
 	}
-	kvb_buf_destroy(&json);
-	kvb_arena_destroy(&arena);
+	skv_buf_destroy(&json);
+	skv_arena_destroy(&arena);
 }
 
 #endif

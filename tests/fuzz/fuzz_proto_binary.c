@@ -7,6 +7,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	fuzz_proto(&kvb_proto_binary, data, size);
+	fuzz_proto(&skv_proto_binary, data, size);
 	return 0;
 }

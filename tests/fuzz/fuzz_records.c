@@ -5,7 +5,7 @@
  * decoders behind the checksum are reached, and all are replayed into a fresh part of a partition that has a
  * storage and two instances. Whatever they say, replay answers with a status, and a part that it accepts adds up.
  *
- * With KVB_CORPUS=DIR in the environment it writes the records of a small partition there first: that is how
+ * With SKV_CORPUS=DIR in the environment it writes the records of a small partition there first: that is how
  * corpus/records was made.
  */
 #include "../core/core_env.h"
@@ -67,7 +67,7 @@ static int save_records(void *ctx, uint64_t seq, const void *bytes, size_t n)
 	}
 	if (used)
 		save(ctx, input, used);
-	return KVB_OK;
+	return SKV_OK;
 }
 
 static int save_slice(void *ctx, uint32_t number, const void *bytes, size_t n)
@@ -78,11 +78,11 @@ static int save_slice(void *ctx, uint32_t number, const void *bytes, size_t n)
 static void write_corpus(const char *dir)
 {
 	struct corpus c = { .dir = dir };
-	struct kvb_load_sink sink = { save_slice, save_records, &c };
-	struct kvb_key k[6], parent = { 77, 1 };
-	struct kvb_start_res s;
-	struct kvb_finish_res f;
-	struct kvb_pin_res pinned;
+	struct skv_load_sink sink = { save_slice, save_records, &c };
+	struct skv_key k[6], parent = { 77, 1 };
+	struct skv_start_res s;
+	struct skv_finish_res f;
+	struct skv_pin_res pinned;
 	bool mask[6] = { true, false, true, true, true, true };
 	uint64_t sums[6] = { 1, 2, 3, 4, 5, 6 }, base;
 	char session[33];
@@ -91,55 +91,55 @@ static void write_corpus(const char *dir)
 	env_keys(k, 6, 1, 1);
 	must(env_start(&env, &(struct env_start){ .keys = k, .n = 6, .parent = &parent, .request_id = "x" }, &s) == 0, "");
 	memcpy(session, s.session, sizeof session);
-	must(env_finish_mask(&env, session, mask, 6, false, &f) == KVB_OK, "");
-	must(env_delete(&env, k + 2, 2, &n) == KVB_OK, "");
+	must(env_finish_mask(&env, session, mask, 6, false, &f) == SKV_OK, "");
+	must(env_delete(&env, k + 2, 2, &n) == SKV_OK, "");
 	env_keys(k, 6, 2, 1);
-	must(env_start(&env, &(struct env_start){ .keys = k, .n = 6 }, &s) == KVB_OK, "");
+	must(env_start(&env, &(struct env_start){ .keys = k, .n = 6 }, &s) == SKV_OK, "");
 	memcpy(session, s.session, sizeof session);
-	must(env_finish(&env, session, sums, 6, &f) == KVB_OK, "");
-	must(env_pin(&env, k, 3, KVB_PIN_HARD, 0, &pinned) == KVB_OK && env_pin(&env, k + 2, 3, KVB_PIN_SOFT, 9000, &pinned) == KVB_OK, "");
+	must(env_finish(&env, session, sums, 6, &f) == SKV_OK, "");
+	must(env_pin(&env, k, 3, SKV_PIN_HARD, 0, &pinned) == SKV_OK && env_pin(&env, k + 2, 3, SKV_PIN_SOFT, 9000, &pinned) == SKV_OK, "");
 	env_keys(k, 6, 3, 1);
-	must(env_start(&env, &(struct env_start){ .instance = "two", .keys = k, .n = 6 }, &s) == KVB_OK, "");
+	must(env_start(&env, &(struct env_start){ .instance = "two", .keys = k, .n = 6 }, &s) == SKV_OK, "");
 	memcpy(session, s.session, sizeof session);
-	must(env_abort(&env, session, false) == KVB_OK, "");
-	must(env_start(&env, &(struct env_start){ .instance = "two", .keys = k, .n = 6 }, &s) == KVB_OK, "");
-	must(kvb_store_load(env.store, 0, &base, &sink, &env.err) == KVB_OK, "");
-	must(checkpoint_run(env.core, false, &env.err) == KVB_OK, "");
-	must(kvb_store_load(env.store, 0, &base, &sink, &env.err) == KVB_OK, "");
+	must(env_abort(&env, session, false) == SKV_OK, "");
+	must(env_start(&env, &(struct env_start){ .instance = "two", .keys = k, .n = 6 }, &s) == SKV_OK, "");
+	must(skv_store_load(env.store, 0, &base, &sink, &env.err) == SKV_OK, "");
+	must(checkpoint_run(env.core, false, &env.err) == SKV_OK, "");
+	must(skv_store_load(env.store, 0, &base, &sink, &env.err) == SKV_OK, "");
 }
 
 /* ---- one input ------------------------------------------------------------------------------------ */
 
 static void begin(void)
 {
-	struct kvb_spec specs[2] = { { "a", 4096 }, { "b", 8192 } };
-	const char *dir = getenv("KVB_CORPUS");
+	struct skv_spec specs[2] = { { "a", 4096 }, { "b", 8192 } };
+	const char *dir = getenv("SKV_CORPUS");
 
 	env_quiet();
 	env_init(&env);
 	env_open(&env);
 	env_make(&env, 1 << 20, 65536, 4096);
-	must(env_instance(&env, "two", "g", specs, 2) == KVB_OK, "no instance");
+	must(env_instance(&env, "two", "g", specs, 2) == SKV_OK, "no instance");
 	if (dir)
 		write_corpus(dir);
 }
 
-static void frame(struct kvb_buf *out, uint8_t type, const uint8_t *payload, size_t n)
+static void frame(struct skv_buf *out, uint8_t type, const uint8_t *payload, size_t n)
 {
 	size_t at = out->len;
 
-	kvb_put_u32(out, (uint32_t)n + 4);
-	kvb_put_u8(out, type);
-	kvb_put_u8(out, 1);
-	kvb_put_u16(out, 0);
-	kvb_put_bytes(out, payload, n);
-	kvb_put_u64(out, kvb_checksum(out->data + at + 4, n + 4));
+	skv_put_u32(out, (uint32_t)n + 4);
+	skv_put_u8(out, type);
+	skv_put_u8(out, 1);
+	skv_put_u16(out, 0);
+	skv_put_bytes(out, payload, n);
+	skv_put_u64(out, skv_checksum(out->data + at + 4, n + 4));
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	struct kvb_buf records = { 0 };
-	struct kvb_error err = { 0 };
+	struct skv_buf records = { 0 };
+	struct skv_error err = { 0 };
 	struct replay r;
 	int rc;
 
@@ -153,12 +153,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		data += 3 + n;
 		size -= 3 + n;
 	}
-	r = (struct replay){ .p = part_make(env.core), .now = kvb_now_ms(env.core->clock) };
-	must(r.p && !records.failed && registry_load(r.p, &err) == KVB_OK, "no part");
+	r = (struct replay){ .p = part_make(env.core), .now = skv_now_ms(env.core->clock) };
+	must(r.p && !records.failed && registry_load(r.p, &err) == SKV_OK, "no part");
 	rc = replay_records(&r, records.data, records.len, &err);
-	must(rc != KVB_OK || part_check(r.p, NULL, NULL) == 0, "a part that was accepted does not add up");
-	must(rc == KVB_OK || rc == KVB_E_CORRUPT || rc == KVB_E_NOMEM || rc == KVB_E_UNSUPPORTED, "an odd status");
+	must(rc != SKV_OK || part_check(r.p, NULL, NULL) == 0, "a part that was accepted does not add up");
+	must(rc == SKV_OK || rc == SKV_E_CORRUPT || rc == SKV_E_NOMEM || rc == SKV_E_UNSUPPORTED, "an odd status");
 	part_destroy(r.p);
-	kvb_buf_destroy(&records);
+	skv_buf_destroy(&records);
 	return 0;
 }

@@ -8,44 +8,44 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <kvb/trace.h>
+#include <skv/trace.h>
 
 #include "../../server/simulate/run.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static void read_again(const struct kvb_trace *t)
+static void read_again(const struct skv_trace *t)
 {
-	struct kvb_trace again;
+	struct skv_trace again;
 	char *text = NULL, why[256];
 	size_t n;
 	FILE *f = open_memstream(&text, &n);
 
-	if (!f || kvb_trace_write(t, f) != 0)
+	if (!f || skv_trace_write(t, f) != 0)
 		abort();
 	fclose(f);
 	f = fmemopen(text, n, "r");
-	if (!f || kvb_trace_read(f, 0, &again, why) != 0 || again.n != t->n)
+	if (!f || skv_trace_read(f, 0, &again, why) != 0 || again.n != t->n)
 		abort();
 	for (size_t i = 0; i < t->n; i++)
 		if (again.v[i].n_ids != t->v[i].n_ids || again.v[i].timestamp_ms != t->v[i].timestamp_ms ||
 		    memcmp(again.v[i].ids, t->v[i].ids, t->v[i].n_ids * sizeof *t->v[i].ids) != 0)
 			abort();
 	fclose(f);
-	kvb_trace_free(&again);
+	skv_trace_free(&again);
 	free(text);
 }
 
-static void simulate(const struct kvb_trace *t)
+static void simulate(const struct skv_trace *t)
 {
-	struct kvb_error err = { 0 };
+	struct skv_error err = { 0 };
 	struct refs r;
 	struct run lru = { .refs = &r, .policy = "lru", .blocks = 3 }, best = { .refs = &r, .policy = "belady", .blocks = 3 };
 	int rc = refs_make(t, "fuzz", &r, &err);
 
-	if (rc != KVB_OK && (rc != KVB_E_INVALID || !strstr(err.message, "line")))
+	if (rc != SKV_OK && (rc != SKV_E_INVALID || !strstr(err.message, "line")))
 		abort();
-	if (rc == KVB_OK && (run_policy(&lru) != KVB_OK || run_belady(&best) != KVB_OK))
+	if (rc == SKV_OK && (run_policy(&lru) != SKV_OK || run_belady(&best) != SKV_OK))
 		abort();
 	refs_free(&r);
 }
@@ -53,16 +53,16 @@ static void simulate(const struct kvb_trace *t)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	FILE *f = size ? fmemopen((void *)(uintptr_t)data, size, "r") : NULL;
-	struct kvb_trace t;
+	struct skv_trace t;
 	char why[256] = "";
 
 	if (!f)
 		return 0;
-	if (kvb_trace_read(f, 0, &t, why) == 0) {
+	if (skv_trace_read(f, 0, &t, why) == 0) {
 		if (t.n)
 			read_again(&t);
 		simulate(&t);
-		kvb_trace_free(&t);
+		skv_trace_free(&t);
 	} else if (strncmp(why, "line ", 5) != 0) {
 		abort();
 	}

@@ -10,7 +10,7 @@
 
 #include "internal.h"
 #include "native.h"
-#include <kvb/pb.h>
+#include <skv/pb.h>
 
 static void timeouts(void **state)
 {
@@ -31,23 +31,23 @@ static void timeouts(void **state)
 	for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
 		uint64_t ms = 0;
 
-		if (kvb_grpc_timeout(all[i].text, strlen(all[i].text), &ms) != all[i].good || ms != all[i].ms)
+		if (skv_grpc_timeout(all[i].text, strlen(all[i].text), &ms) != all[i].good || ms != all[i].ms)
 			fail_msg("%s: %llu", all[i].text, (unsigned long long)ms);
 	}
 }
 
 static void percent(void **state)
 {
-	char long_text[KVB_MESSAGE_MAX], out[3 * KVB_MESSAGE_MAX + 1];
+	char long_text[SKV_MESSAGE_MAX], out[3 * SKV_MESSAGE_MAX + 1];
 
 	(void)state;
-	kvb_grpc_percent("plain ~ text", out);
+	skv_grpc_percent("plain ~ text", out);
 	assert_string_equal(out, "plain ~ text");
-	kvb_grpc_percent("50% \n\xc3\xa9\x7f", out);
+	skv_grpc_percent("50% \n\xc3\xa9\x7f", out);
 	assert_string_equal(out, "50%25 %0A%C3%A9%7F");
 	memset(long_text, '%', sizeof long_text);
 	long_text[sizeof long_text - 1] = '\0';
-	kvb_grpc_percent(long_text, out);
+	skv_grpc_percent(long_text, out);
 	assert_int_equal(strlen(out), 3 * (sizeof long_text - 1));
 }
 
@@ -80,9 +80,9 @@ static void meddle(struct timer *t, uint64_t now_ms)
 	struct test_timer *x = (struct test_timer *)t;
 
 	x->fired++;
-	kvb_wheel_clear(&wheel, &timers[1].t);
+	skv_wheel_clear(&wheel, &timers[1].t);
 	if (x->fired == 1)
-		kvb_wheel_set(&wheel, t, now_ms);
+		skv_wheel_set(&wheel, t, now_ms);
 }
 
 static void wheel_fires_in_time(void **state)
@@ -92,21 +92,21 @@ static void wheel_fires_in_time(void **state)
 	(void)state;
 	memset(timers, 0, sizeof timers);
 	fired = 0;
-	kvb_wheel_init(&wheel, now);
-	assert_int_equal(kvb_wheel_wait(&wheel, now), -1);
+	skv_wheel_init(&wheel, now);
+	assert_int_equal(skv_wheel_wait(&wheel, now), -1);
 	for (unsigned i = 0; i < TIMERS; i++) {
 		seed = seed * 6364136223846793005ull + 1442695040888963407ull;
 		timers[i].t.fire = note_fired;
-		kvb_wheel_set(&wheel, &timers[i].t, now + 1 + (seed >> 33) % 10000);
+		skv_wheel_set(&wheel, &timers[i].t, now + 1 + (seed >> 33) % 10000);
 		if (i % 3 == 0)
-			kvb_wheel_set(&wheel, &timers[i].t, timers[i].t.at_ms + 5); /* moved */
+			skv_wheel_set(&wheel, &timers[i].t, timers[i].t.at_ms + 5); /* moved */
 	}
 	while (wheel.n > 0) {
-		int wait = kvb_wheel_wait(&wheel, now);
+		int wait = skv_wheel_wait(&wheel, now);
 
 		assert_in_range(wait, 0, WHEEL_SLOTS * WHEEL_MS);
 		now += (uint64_t)(wait ? wait : 1);
-		kvb_wheel_run(&wheel, now);
+		skv_wheel_run(&wheel, now);
 	}
 	assert_int_equal(fired, TIMERS);
 }
@@ -117,71 +117,71 @@ static void wheel_after_a_pause(void **state)
 
 	(void)state;
 	memset(timers, 0, sizeof timers);
-	kvb_wheel_init(&wheel, now);
+	skv_wheel_init(&wheel, now);
 	timers[0].t.fire = meddle;
 	timers[1].t.fire = note_fired;
-	kvb_wheel_set(&wheel, &timers[0].t, now + 100);
-	kvb_wheel_set(&wheel, &timers[1].t, now + 100);
-	kvb_wheel_run(&wheel, now + 1000000); /* many rounds at once */
+	skv_wheel_set(&wheel, &timers[0].t, now + 100);
+	skv_wheel_set(&wheel, &timers[1].t, now + 100);
+	skv_wheel_run(&wheel, now + 1000000); /* many rounds at once */
 	assert_int_equal(timers[0].fired, 1);
 	assert_int_equal(timers[1].fired, 0);
-	kvb_wheel_run(&wheel, now + 1000000 + 2 * WHEEL_MS);
+	skv_wheel_run(&wheel, now + 1000000 + 2 * WHEEL_MS);
 	assert_int_equal(timers[0].fired, 2);
 	assert_int_equal(wheel.n, 0);
 }
 
 /* ---- messages -------------------------------------------------------------------------------- */
 
-static int take(struct kvb_call *c, enum route_id id, const void *p, size_t n)
+static int take(struct skv_call *c, enum route_id id, const void *p, size_t n)
 {
-	kvb_call_reset(c);
-	c->route = &kvb_routes[id];
-	assert_int_equal(kvb_call_open(c, &kvb_native_api, &(struct kvb_head){ .content_type = NULL }), KVB_OK);
+	skv_call_reset(c);
+	c->route = &skv_routes[id];
+	assert_int_equal(skv_call_open(c, &skv_native_api, &(struct skv_head){ .content_type = NULL }), SKV_OK);
 	return c->api->message(c, p, n);
 }
 
 static void names_and_bodies(void **state)
 {
-	struct kvb_service s = { 0 };
-	struct kvb_call c;
+	struct skv_service s = { 0 };
+	struct skv_call c;
 
 	(void)state;
-	kvb_call_init(&c, &s, WIRE_GRPC);
-	assert_int_equal(take(&c, ROUTE_ID_lookup, "\x7a\x01m\x08\x01", 5), KVB_OK);
+	skv_call_init(&c, &s, WIRE_GRPC);
+	assert_int_equal(take(&c, ROUTE_ID_lookup, "\x7a\x01m\x08\x01", 5), SKV_OK);
 	assert_string_equal(c.param[0].value, "m");
 	assert_int_equal(c.n_body, 5);
-	assert_int_equal(take(&c, ROUTE_ID_lookup, "\x08\x01", 2), KVB_E_INVALID);
+	assert_int_equal(take(&c, ROUTE_ID_lookup, "\x08\x01", 2), SKV_E_INVALID);
 	assert_string_equal(c.err.field, "instance");
-	assert_int_equal(take(&c, ROUTE_ID_lookup, "\x78\x01", 2), KVB_E_INVALID);
-	assert_int_equal(take(&c, ROUTE_ID_lookup, "\x7a\x02m", 3), KVB_E_INVALID);
-	assert_int_equal(take(&c, ROUTE_ID_instance_put, "\x0a\x01m\x12\x02xy", 7), KVB_OK);
+	assert_int_equal(take(&c, ROUTE_ID_lookup, "\x78\x01", 2), SKV_E_INVALID);
+	assert_int_equal(take(&c, ROUTE_ID_lookup, "\x7a\x02m", 3), SKV_E_INVALID);
+	assert_int_equal(take(&c, ROUTE_ID_instance_put, "\x0a\x01m\x12\x02xy", 7), SKV_OK);
 	assert_memory_equal(c.body, "xy", 2);
 	assert_int_equal(c.n_body, 2);
-	assert_int_equal(take(&c, ROUTE_ID_instance_put, "\x0a\x01m", 3), KVB_OK);
+	assert_int_equal(take(&c, ROUTE_ID_instance_put, "\x0a\x01m", 3), SKV_OK);
 	assert_int_equal(c.n_body, 0);
-	assert_int_equal(take(&c, ROUTE_ID_instance_put, "\x0a\x01m\x12\x01x\x12\x01y", 9), KVB_E_INVALID);
-	assert_int_equal(take(&c, ROUTE_ID_instance_put, "\x0a\x01m\x10\x01", 5), KVB_E_INVALID);
-	assert_int_equal(take(&c, ROUTE_ID_block_get, "\x0a\x01m\x22\x02\x00%", 7), KVB_OK);
+	assert_int_equal(take(&c, ROUTE_ID_instance_put, "\x0a\x01m\x12\x01x\x12\x01y", 9), SKV_E_INVALID);
+	assert_int_equal(take(&c, ROUTE_ID_instance_put, "\x0a\x01m\x10\x01", 5), SKV_E_INVALID);
+	assert_int_equal(take(&c, ROUTE_ID_block_get, "\x0a\x01m\x22\x02\x00%", 7), SKV_OK);
 	assert_string_equal(native_of(&c)->key_text, "%00%25");
-	assert_ptr_equal(c.route, &kvb_routes[ROUTE_ID_block_find]);
-	assert_int_equal(take(&c, ROUTE_ID_block_get, "\x0a\x01m\x19\x07\0\0\0\0\0\0\0", 12), KVB_OK);
+	assert_ptr_equal(c.route, &skv_routes[ROUTE_ID_block_find]);
+	assert_int_equal(take(&c, ROUTE_ID_block_get, "\x0a\x01m\x19\x07\0\0\0\0\0\0\0", 12), SKV_OK);
 	assert_string_equal(native_of(&c)->key_number, "7");
-	assert_int_equal(take(&c, ROUTE_ID_block_get, "\x0a\x01m\x12\x10" "0123456789abcdef", 21), KVB_OK);
+	assert_int_equal(take(&c, ROUTE_ID_block_get, "\x0a\x01m\x12\x10" "0123456789abcdef", 21), SKV_OK);
 	assert_string_equal(c.param[1].value, "30313233343536373839616263646566");
-	assert_int_equal(take(&c, ROUTE_ID_block_get, "\x0a\x01m", 3), KVB_E_INVALID);
-	kvb_call_destroy(&c);
+	assert_int_equal(take(&c, ROUTE_ID_block_get, "\x0a\x01m", 3), SKV_E_INVALID);
+	skv_call_destroy(&c);
 }
 
 /* Every method of the table is in the descriptors, with the field that the table names. */
 static void services_are_described(void **state)
 {
-	const struct kvb_apis apis = { { &kvb_native_api }, 1, KVB_PLANE_ALL };
+	const struct skv_apis apis = { { &skv_native_api }, 1, SKV_PLANE_ALL };
 
 	(void)state;
-	assert_true(kvb_grpc_service_known(&apis, "kvblock.v1.KVBlock", 18));
-	assert_true(kvb_grpc_service_known(&apis, "grpc.health.v1.Health", 21));
-	assert_false(kvb_grpc_service_known(&apis, "kvblock.v1.KVBloc", 17));
-	assert_false(kvb_grpc_service_known(&apis, "KVBlock", 7));
+	assert_true(skv_grpc_service_known(&apis, "slabkv.v1.SlabKV", 16));
+	assert_true(skv_grpc_service_known(&apis, "grpc.health.v1.Health", 21));
+	assert_false(skv_grpc_service_known(&apis, "slabkv.v1.SlabK", 15));
+	assert_false(skv_grpc_service_known(&apis, "SlabKV", 6));
 }
 
 int main(void)

@@ -28,7 +28,7 @@ def header(name, value):
     return b"\0" + length(len(name)) + name + length(len(value)) + value
 
 
-def head(path="/kvblock.v1.KVBlock/GetStats", method="POST", kind="application/grpc", **more):
+def head(path="/slabkv.v1.SlabKV/GetStats", method="POST", kind="application/grpc", **more):
     fields = {":method": method, ":scheme": "http", ":path": path, ":authority": "x", "content-type": kind, "te": "trailers"}
     fields.update({k.replace("_", "-"): v for k, v in more.items()})
     return b"".join(header(k, v) for k, v in fields.items() if v is not None)

@@ -1,8 +1,8 @@
 /*
  * kill9.h - the load of the kill -9 test.
  */
-#ifndef KVB_TESTS_KILL9_H
-#define KVB_TESTS_KILL9_H
+#ifndef SKV_TESTS_KILL9_H
+#define SKV_TESTS_KILL9_H
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -40,7 +40,7 @@ struct writer {
 };
 
 struct load {
-	struct kvblock *kv;
+	struct slabkv *kv;
 	bool evicts; /* the storage is too small for all: what was acknowledged may be gone */
 	_Atomic bool stop;
 	struct writer writer[WRITERS];
@@ -48,7 +48,7 @@ struct load {
 	_Atomic uint64_t puts, reads, bytes, deletes, hits, mismatches, refused;
 };
 
-void load_start(struct load *l, struct kvblock *kv, bool evicts);
+void load_start(struct load *l, struct slabkv *kv, bool evicts);
 void load_stop(struct load *l);
 /* Reads everything that was acknowledged; returns the blocks found. */
 uint64_t load_check_all(struct load *l);

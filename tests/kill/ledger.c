@@ -2,12 +2,12 @@
  * ledger.c - kills the manager again and again, with a ledger of who was given which bytes: no slot ever has two
  * owners, and a reader under a lease never sees foreign bytes.
  *
- * usage: ledger KVBLOCKD full|normal KILLS
+ * usage: ledger SLABKVD full|normal KILLS
  *
  * kill9.c works through put and get; this one uses the low-level calls of the library, records every slot that a
  * start or a lookup names (owners.c), and judges by deadlines, graces and leases. Sessions end in every way
  * (ledger_load.c), one spans each kill, and one kill in four comes while the manager starts and recovers. After
- * each kill `kvblockd fsck --files` must find nothing. Two phases of KILLS kills each, with room for everything
+ * each kill `slabkvd fsck --files` must find nothing. Two phases of KILLS kills each, with room for everything
  * and in a storage that is too small. At the end nothing may be in use but the blocks.
  *
  * Each recovery begins deadlines and graces of open sessions anew, so kills without a pause would fill any storage
@@ -39,62 +39,62 @@
 /* One phase. */
 struct run {
 	struct manager m;
-	struct kvblock *kv;
+	struct slabkv *kv;
 	struct load load;
 	unsigned seed, kills;
 	uint64_t evicted; /* blocks */
 };
 
-static uint64_t evicted_blocks(struct kvblock *kv)
+static uint64_t evicted_blocks(struct slabkv *kv)
 {
 	static const char name[] = "\"evicted_blocks\":";
-	struct kvblock_error err;
+	struct slabkv_error err;
 	const char *json, *at;
 	uint64_t n;
 
-	MUST(kvblock_stats(kv, &json, &err) == KVBLOCK_OK, "%s", err.message);
+	MUST(slabkv_stats(kv, &json, &err) == SLABKV_OK, "%s", err.message);
 	at = strstr(json, name);
 	MUST(at, "%s", json);
 	n = strtoull(at + sizeof name - 1, NULL, 10);
-	kvblock_free(json);
+	slabkv_free(json);
 	return n;
 }
 
 /* Bytes of blocks and sessions, and of those that wait for a lease or grace. */
-static uint64_t taken(struct kvblock *kv, uint64_t *waiting)
+static uint64_t taken(struct slabkv *kv, uint64_t *waiting)
 {
-	const struct kvblock_storage_info *st;
-	struct kvblock_error err;
+	const struct slabkv_storage_info *st;
+	struct slabkv_error err;
 	uint64_t used;
 
-	MUST(kvblock_storage_get(kv, "default", &st, &err) == KVBLOCK_OK, "%s", err.message);
+	MUST(slabkv_storage_get(kv, "default", &st, &err) == SLABKV_OK, "%s", err.message);
 	used = st->used_bytes;
 	*waiting = st->quarantined_bytes;
-	kvblock_free(st);
+	slabkv_free(st);
 	return used + *waiting;
 }
 
 /* Blocks of all instances, their bytes, and how many sessions are open. */
-static uint64_t blocks(struct kvblock *kv, uint64_t *bytes, uint64_t *sessions)
+static uint64_t blocks(struct slabkv *kv, uint64_t *bytes, uint64_t *sessions)
 {
 	uint64_t n = 0;
 
 	*bytes = *sessions = 0;
 	for (unsigned i = 0; i < MODELS; i++) {
-		const struct kvblock_instance_info *in;
-		struct kvblock_error err;
+		const struct slabkv_instance_info *in;
+		struct slabkv_error err;
 
-		MUST(kvblock_instance_get(kv, models[i].id, &in, &err) == KVBLOCK_OK, "%s", err.message);
+		MUST(slabkv_instance_get(kv, models[i].id, &in, &err) == SLABKV_OK, "%s", err.message);
 		n += in->blocks;
 		*bytes += in->blocks * models[i].block_bytes;
 		*sessions += in->open_sessions;
-		kvblock_free(in);
+		slabkv_free(in);
 	}
 	return n;
 }
 
 /* No session, no quarantine, no byte in use beyond the blocks. */
-static bool settled(struct kvblock *kv)
+static bool settled(struct slabkv *kv)
 {
 	uint64_t bytes, sessions, waiting;
 
@@ -102,7 +102,7 @@ static bool settled(struct kvblock *kv)
 	return sessions == 0 && taken(kv, &waiting) == bytes && waiting == 0;
 }
 
-static bool has_room(struct kvblock *kv)
+static bool has_room(struct slabkv *kv)
 {
 	uint64_t waiting;
 
@@ -138,16 +138,16 @@ static void kill_once(struct run *r)
 static void begin(struct run *r, bool evicts)
 {
 	static char root[96];
-	struct kvblock_error err;
+	struct slabkv_error err;
 
 	manager_start(&r->m);
 	r->kv = manager_connect(&r->m);
 	for (unsigned i = 0; i < MODELS; i++) {
-		struct kvblock_instance in = { models[i].id, "default", 0, models[i].spec, models[i].n_specs, NULL };
+		struct slabkv_instance in = { models[i].id, "default", 0, models[i].spec, models[i].n_specs, NULL };
 
-		MUST(kvblock_instance_put(r->kv, &in, &err) == KVBLOCK_OK, "%s", err.message);
+		MUST(slabkv_instance_put(r->kv, &in, &err) == SLABKV_OK, "%s", err.message);
 	}
-	snprintf(root, sizeof root, "%s/kvblock-data", r->m.dir);
+	snprintf(root, sizeof root, "%s/slabkv-data", r->m.dir);
 	load_start(&r->load, r->kv, root, evicts);
 	UNTIL(atomic_load(&r->load.n.reads) > 0 && atomic_load(&r->load.n.deletes) > 0, "the load does not begin");
 	if (evicts)
@@ -198,7 +198,7 @@ static void phase(const char *program, const char *durability, unsigned kills, b
 	found = load_check(&r->load);
 	UNTIL(settled(r->kv), "something is still in use beside the blocks");
 	check_restart(r);
-	kvblock_close(r->kv);
+	slabkv_close(r->kv);
 	manager_remove(&r->m);
 	MUST((found > 0 || evicts) && r->load.n.survived > 0 && r->load.n.bytes > 0, "too little was tested");
 	report(r, found);
@@ -209,7 +209,7 @@ int main(int argc, char **argv)
 	unsigned kills;
 
 	if (argc != 4) {
-		fprintf(stderr, "usage: ledger KVBLOCKD full|normal KILLS\n");
+		fprintf(stderr, "usage: ledger SLABKVD full|normal KILLS\n");
 		return 2;
 	}
 	kills = (unsigned)strtoul(argv[3], NULL, 10);

@@ -1,8 +1,8 @@
 /*
  * ledger.h - parts of the test that keeps a ledger of who owns which bytes (see ledger.c).
  */
-#ifndef KVB_TESTS_LEDGER_H
-#define KVB_TESTS_LEDGER_H
+#ifndef SKV_TESTS_LEDGER_H
+#define SKV_TESTS_LEDGER_H
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -32,11 +32,11 @@ enum claim_state {
 /* Forgets everything: a new storage. No thread may be in here. */
 void owners_reset(bool evicts);
 /* A start named these bytes for `key`; nobody else may be given them before `until`. */
-void owners_claim(const struct kvblock_file *f, const struct kvblock_location *l, uint64_t key, uint64_t until);
+void owners_claim(const struct slabkv_file *f, const struct slabkv_location *l, uint64_t key, uint64_t until);
 /* The claim changes its state. Before the call that loosens it is sent, for it may act at any time. */
-void owners_set(const struct kvblock_file *f, const struct kvblock_location *l, enum claim_state state);
+void owners_set(const struct slabkv_file *f, const struct slabkv_location *l, enum claim_state state);
 /* A lookup named these bytes for `key` under a lease that lasts until `until`, 0 = without one. */
-void owners_lease(const struct kvblock_file *f, const struct kvblock_location *l, uint64_t key, uint64_t until);
+void owners_lease(const struct slabkv_file *f, const struct slabkv_location *l, uint64_t key, uint64_t until);
 /* How many claims and leases were compared with others. */
 uint64_t owners_checks(void);
 
@@ -52,12 +52,12 @@ struct counts {
 extern const struct model {
 	const char *id;
 	uint32_t n_specs;
-	struct kvblock_spec spec[MAX_SPECS];
+	struct slabkv_spec spec[MAX_SPECS];
 	uint64_t block_bytes;
 } models[MODELS];
 
 struct load {
-	struct kvblock *kv;
+	struct slabkv *kv;
 	const char *root; /* of the storage */
 	bool evicts;      /* the storage is too small for all: what was acknowledged may be gone */
 	_Atomic bool stop;
@@ -68,7 +68,7 @@ struct load {
 };
 
 /* One load at a time. */
-void load_start(struct load *l, struct kvblock *kv, const char *root, bool evicts);
+void load_start(struct load *l, struct slabkv *kv, const char *root, bool evicts);
 /* Ends all threads; open sessions are finished first, those of the careless are not. */
 void load_stop(struct load *l);
 /* After load_stop: looks up every chain that is remembered; nothing lost, nothing back. Returns the blocks that

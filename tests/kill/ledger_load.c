@@ -46,7 +46,7 @@ static struct writer {
 	uint64_t next;
 	uint64_t turn;
 	struct chain chain[WINDOW];                      /* under the lock */
-	const struct kvblock_session *session[WINDOW];   /* of each chain, for where it lies; this thread's own */
+	const struct slabkv_session *session[WINDOW];   /* of each chain, for where it lies; this thread's own */
 	_Atomic uint64_t writing_until; /* a write is going on, which must not last longer; 0 = none */
 	pthread_mutex_t lock;
 } writer[WRITERS];
@@ -56,7 +56,7 @@ struct put {
 	struct writer *w;
 	struct chain *chain;
 	struct chain c; /* what the place is going to hold */
-	const struct kvblock_session *s;
+	const struct slabkv_session *s;
 	enum ending ending;
 	bool quiesced;
 	unsigned epoch; /* kills before it began */
@@ -84,7 +84,7 @@ static void fill(uint64_t key, uint8_t *bytes, size_t size)
 	}
 }
 
-static int open_slab(const struct load *l, const struct kvblock_file *f)
+static int open_slab(const struct load *l, const struct slabkv_file *f)
 {
 	char path[512];
 	int fd;
@@ -95,11 +95,11 @@ static int open_slab(const struct load *l, const struct kvblock_file *f)
 	return fd;
 }
 
-static struct kvblock_keys chain_keys(const struct chain *c, uint64_t *ints)
+static struct slabkv_keys chain_keys(const struct chain *c, uint64_t *ints)
 {
 	for (uint32_t i = 0; i < CHAIN; i++)
 		ints[i] = c->first + i;
-	return kvblock_keys_ints(ints, CHAIN);
+	return slabkv_keys_ints(ints, CHAIN);
 }
 
 /* A thread that stands still between its look at the clock and its write breaks the rules itself, and may
@@ -118,10 +118,10 @@ static void skip_if_late(uint64_t until)
 
 /* ---- writers ------------------------------------------------------------------------------------------- */
 
-static void set_block(const struct chain *c, const struct kvblock_session *s, uint32_t block, enum claim_state state)
+static void set_block(const struct chain *c, const struct slabkv_session *s, uint32_t block, enum claim_state state)
 {
 	for (uint32_t k = 0; k < c->model->n_specs; k++) {
-		const struct kvblock_location *loc = &s->loc[block * c->model->n_specs + k];
+		const struct slabkv_location *loc = &s->loc[block * c->model->n_specs + k];
 
 		owners_set(&s->files[loc->file], loc, state);
 	}
@@ -130,9 +130,9 @@ static void set_block(const struct chain *c, const struct kvblock_session *s, ui
 /* What a start may say when no manager served for longer than the library tries. */
 static bool may_fail(int rc)
 {
-	return rc == KVBLOCK_E_SESSION_EXPIRED || rc == KVBLOCK_E_TIMEOUT || rc == KVBLOCK_E_NETWORK ||
-	       rc == KVBLOCK_E_NOT_OWNER || rc == KVBLOCK_E_NOT_READY || rc == KVBLOCK_E_FENCED ||
-	       rc == KVBLOCK_E_UNKNOWN_OUTCOME || rc == KVBLOCK_E_JOURNAL_FULL;
+	return rc == SLABKV_E_SESSION_EXPIRED || rc == SLABKV_E_TIMEOUT || rc == SLABKV_E_NETWORK ||
+	       rc == SLABKV_E_NOT_OWNER || rc == SLABKV_E_NOT_READY || rc == SLABKV_E_FENCED ||
+	       rc == SLABKV_E_UNKNOWN_OUTCOME || rc == SLABKV_E_JOURNAL_FULL;
 }
 
 static uint32_t deadline_of(const struct put *p)
@@ -147,21 +147,21 @@ static bool begin(struct put *p)
 	struct load *l = p->w->load;
 	const struct model *m = p->c.model;
 	uint64_t ints[CHAIN];
-	struct kvblock_keys keys = chain_keys(&p->c, ints);
-	struct kvblock_put_options o = { .deadline_ms = deadline_of(p) };
-	struct kvblock_error err;
-	int rc = kvblock_start(l->kv, m->id, &keys, &o, NULL, &p->s, &err);
+	struct slabkv_keys keys = chain_keys(&p->c, ints);
+	struct slabkv_put_options o = { .deadline_ms = deadline_of(p) };
+	struct slabkv_error err;
+	int rc = slabkv_start(l->kv, m->id, &keys, &o, NULL, &p->s, &err);
 
-	if (rc != KVBLOCK_OK) {
-		MUST(rc != KVBLOCK_E_NO_SPACE || l->evicts, "no space, though there is room: %s", err.message);
-		MUST(rc == KVBLOCK_E_NO_SPACE || may_fail(rc), "start: %s: %s", kvblock_code(rc), err.message);
-		atomic_fetch_add(rc == KVBLOCK_E_NO_SPACE ? &l->n.no_space : &l->n.refused, 1);
+	if (rc != SLABKV_OK) {
+		MUST(rc != SLABKV_E_NO_SPACE || l->evicts, "no space, though there is room: %s", err.message);
+		MUST(rc == SLABKV_E_NO_SPACE || may_fail(rc), "start: %s: %s", slabkv_code(rc), err.message);
+		atomic_fetch_add(rc == SLABKV_E_NO_SPACE ? &l->n.no_space : &l->n.refused, 1);
 		poll(NULL, 0, 5);
 		return false;
 	}
 	MUST(p->s->n_write == CHAIN, "%u blocks to write of keys that nobody has used", p->s->n_write);
 	for (uint32_t i = 0; i < CHAIN * m->n_specs; i++) {
-		const struct kvblock_location *loc = &p->s->loc[i];
+		const struct slabkv_location *loc = &p->s->loc[i];
 		uint32_t k = i % m->n_specs;
 
 		MUST(loc->length == m->spec[k].size, "length %llu", (unsigned long long)loc->length);
@@ -178,13 +178,13 @@ static bool write_parts(struct put *p, uint64_t *sums, uint32_t from, uint32_t t
 	uint8_t bytes[2 * UNIT];
 
 	for (uint32_t i = from; i < to; i++) {
-		const struct kvblock_location *loc = &p->s->loc[i];
+		const struct slabkv_location *loc = &p->s->loc[i];
 		uint64_t key = block_key(p->c.first + i / m->n_specs, i % m->n_specs);
 		int fd = open_slab(p->w->load, &p->s->files[loc->file]);
 		bool late;
 
 		fill(key, bytes, loc->length);
-		sums[i] = kvblock_checksum(bytes, loc->length);
+		sums[i] = slabkv_checksum(bytes, loc->length);
 		atomic_store(&p->w->writing_until, p->s->submit_until_ms);
 		late = now_ms() + MARGIN_MS > p->s->submit_until_ms;
 		if (!late) {
@@ -204,9 +204,9 @@ static void finish(struct put *p, const uint64_t *sums)
 {
 	struct load *l = p->w->load;
 	bool mask[CHAIN];
-	struct kvblock_finish_options o = { mask, CHAIN, sums, CHAIN * p->c.model->n_specs, p->quiesced };
-	struct kvblock_finished done, again;
-	struct kvblock_error err;
+	struct slabkv_finish_options o = { mask, CHAIN, sums, CHAIN * p->c.model->n_specs, p->quiesced };
+	struct slabkv_finished done, again;
+	struct slabkv_error err;
 	uint32_t good = 0;
 	int rc;
 
@@ -216,9 +216,9 @@ static void finish(struct put *p, const uint64_t *sums)
 		if (mask[i] || p->quiesced)
 			set_block(&p->c, p->s, i, mask[i] ? CLAIM_COMMITTED : CLAIM_LOOSE);
 	}
-	rc = kvblock_finish(l->kv, p->s->id, &o, &done, &err);
-	if (rc != KVBLOCK_OK) {
-		MUST(now_ms() >= p->s->submit_until_ms, "finish before the deadline: %s: %s", kvblock_code(rc), err.message);
+	rc = slabkv_finish(l->kv, p->s->id, &o, &done, &err);
+	if (rc != SLABKV_OK) {
+		MUST(now_ms() >= p->s->submit_until_ms, "finish before the deadline: %s: %s", slabkv_code(rc), err.message);
 		for (uint32_t i = 0; i < CHAIN; i++)
 			set_block(&p->c, p->s, i, CLAIM_LOOSE);
 		atomic_fetch_add(&l->n.refused, 1);
@@ -226,7 +226,7 @@ static void finish(struct put *p, const uint64_t *sums)
 	}
 	MUST(done.committed == good && done.failed == CHAIN - good, "%u committed of %u", done.committed, good);
 	if (rand_r(&p->w->seed) % 8 == 0) {
-		MUST(kvblock_finish(l->kv, p->s->id, &o, &again, &err) == KVBLOCK_OK, "%s", err.message);
+		MUST(slabkv_finish(l->kv, p->s->id, &o, &again, &err) == SLABKV_OK, "%s", err.message);
 		MUST(again.committed == good && again.failed == CHAIN - good, "a repetition has other numbers");
 		atomic_fetch_add(&l->n.repeated, 1);
 	}
@@ -246,7 +246,7 @@ static void give_back(struct put *p)
 	if (p->quiesced)
 		for (uint32_t i = 0; i < CHAIN; i++)
 			set_block(&p->c, p->s, i, CLAIM_LOOSE);
-	if (kvblock_abort(p->w->load->kv, p->s->id, p->quiesced, NULL) == KVBLOCK_OK)
+	if (slabkv_abort(p->w->load->kv, p->s->id, p->quiesced, NULL) == SLABKV_OK)
 		atomic_fetch_add(&p->w->load->n.aborts, 1);
 }
 
@@ -286,7 +286,7 @@ static void put_chain(struct writer *w, unsigned place)
 	pthread_mutex_lock(&w->lock);
 	*p.chain = p.c;
 	pthread_mutex_unlock(&w->lock);
-	kvblock_free(w->session[place]);
+	slabkv_free(w->session[place]);
 	w->session[place] = NULL;
 	choose_ending(&p);
 	p.epoch = atomic_load(&w->load->epoch);
@@ -317,14 +317,14 @@ static void delete_chain(struct writer *w, unsigned place)
 {
 	struct chain *c = &w->chain[place];
 	uint64_t ints[CHAIN];
-	struct kvblock_keys keys = chain_keys(c, ints);
+	struct slabkv_keys keys = chain_keys(c, ints);
 	uint32_t n = 0;
 
 	set_state(w, c, GOING);
 	for (uint32_t i = 0; i < CHAIN; i++)
 		if (c->stored[i])
 			set_block(c, w->session[place], i, CLAIM_LOOSE);
-	if (kvblock_delete(w->load->kv, c->model->id, &keys, &n, NULL) == KVBLOCK_OK) {
+	if (slabkv_delete(w->load->kv, c->model->id, &keys, &n, NULL) == SLABKV_OK) {
 		atomic_fetch_add(&w->load->n.deletes, n);
 		set_state(w, c, DELETED);
 	}
@@ -350,12 +350,12 @@ static void *write_on(void *arg)
 
 /* Reads and compares one block by itself; the library's checksum has no part in it. `quiet`: no session is open,
  * so bytes stay without a lease. */
-static void read_block(struct load *l, const struct kvblock_locations *r, const struct chain *c, uint32_t i, bool quiet)
+static void read_block(struct load *l, const struct slabkv_locations *r, const struct chain *c, uint32_t i, bool quiet)
 {
 	uint8_t bytes[2 * UNIT], expected[2 * UNIT];
 
 	for (uint32_t k = 0; k < c->model->n_specs; k++) {
-		const struct kvblock_location *loc = &r->loc[i * c->model->n_specs + k];
+		const struct slabkv_location *loc = &r->loc[i * c->model->n_specs + k];
 		uint64_t key = block_key(c->first + i, k);
 		int fd = open_slab(l, &r->files[loc->file]);
 		ssize_t n;
@@ -363,7 +363,7 @@ static void read_block(struct load *l, const struct kvblock_locations *r, const 
 		MUST(loc->length == c->model->spec[k].size, "length %llu", (unsigned long long)loc->length);
 		owners_lease(&r->files[loc->file], loc, key, r->lease_ms ? r->valid_until_ms : 0);
 		fill(key, expected, loc->length);
-		MUST(loc->has_checksum && loc->checksum == kvblock_checksum(expected, loc->length), "checksum");
+		MUST(loc->has_checksum && loc->checksum == slabkv_checksum(expected, loc->length), "checksum");
 		n = pread(fd, bytes, loc->length, (off_t)loc->offset);
 		close(fd);
 		if (!quiet && (r->lease_ms == 0 || now_ms() >= r->valid_until_ms))
@@ -383,11 +383,11 @@ static void read_block(struct load *l, const struct kvblock_locations *r, const 
 static bool read_chain(struct load *l, const struct chain *c, uint32_t lease_ms, bool quiet, bool *hit)
 {
 	uint64_t ints[CHAIN];
-	struct kvblock_keys keys = chain_keys(c, ints);
-	struct kvblock_lookup_options o = { .mode = KVBLOCK_BATCH, .lease_ms = lease_ms };
-	const struct kvblock_locations *r;
+	struct slabkv_keys keys = chain_keys(c, ints);
+	struct slabkv_lookup_options o = { .mode = SLABKV_BATCH, .lease_ms = lease_ms };
+	const struct slabkv_locations *r;
 
-	if (kvblock_lookup(l->kv, c->model->id, &keys, &o, &r, NULL) != KVBLOCK_OK) {
+	if (slabkv_lookup(l->kv, c->model->id, &keys, &o, &r, NULL) != SLABKV_OK) {
 		atomic_fetch_add(&l->n.refused, 1);
 		return false;
 	}
@@ -396,7 +396,7 @@ static bool read_chain(struct load *l, const struct chain *c, uint32_t lease_ms,
 		if (hit[i])
 			read_block(l, r, c, i, quiet);
 	}
-	kvblock_free(r);
+	slabkv_free(r);
 	return true;
 }
 
@@ -438,7 +438,7 @@ static void *read_on(void *arg)
 	return NULL;
 }
 
-void load_start(struct load *l, struct kvblock *kv, const char *root, bool evicts)
+void load_start(struct load *l, struct slabkv *kv, const char *root, bool evicts)
 {
 	*l = (struct load){ .kv = kv, .root = root, .evicts = evicts };
 	owners_reset(evicts);
@@ -468,7 +468,7 @@ uint64_t load_check(struct load *l)
 			const struct chain *c = &writer[i].chain[j];
 			bool hit[CHAIN];
 
-			kvblock_free(writer[i].session[j]);
+			slabkv_free(writer[i].session[j]);
 			writer[i].session[j] = NULL;
 			if (c->first == 0)
 				continue;

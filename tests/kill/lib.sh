@@ -1,8 +1,8 @@
 # shellcheck shell=bash disable=SC2154
 # lib.sh - for scripts that run real managers: a directory that goes away, processes that go with it.
-# usage: kvblockd=... kvblock=...; . lib.sh; the script's directory of work is then the current one.
+# usage: slabkvd=... slabkv=...; . lib.sh; the script's directory of work is then the current one.
 
-dir=$(mktemp -d /tmp/kvb-kill-XXXXXX)
+dir=$(mktemp -d /tmp/skv-kill-XXXXXX)
 pids=()
 mounts=()
 cleanup() {
@@ -45,7 +45,7 @@ manager() {
 	local name=$1
 	shift
 	rm -f "$name.port"
-	"$kvblockd" --http-port 0 --grpc-port 0 --port-file "$name.port" --owner-lease-ms 1500 --grace-ms 300 \
+	"$slabkvd" --http-port 0 --grpc-port 0 --port-file "$name.port" --owner-lease-ms 1500 --grace-ms 300 \
 		--storage-capacity 64M --storage-unit 1M --storage-file-size 8M "$@" >>"$name.log" 2>&1 &
 	last=$!
 	pids+=("$last")

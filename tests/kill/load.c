@@ -26,34 +26,34 @@ struct io {
 	uint8_t bytes[CHAIN][BLOCK];
 	uint8_t expected[BLOCK];
 	uint64_t ints[CHAIN];
-	struct kvblock_buf buf[CHAIN];
-	struct kvblock_block block[CHAIN];
-	struct kvblock_keys keys;
+	struct slabkv_buf buf[CHAIN];
+	struct slabkv_block block[CHAIN];
+	struct slabkv_keys keys;
 };
 
 static void prepare(struct io *io, uint64_t first)
 {
 	for (uint32_t i = 0; i < CHAIN; i++) {
 		io->ints[i] = first + i;
-		io->buf[i] = (struct kvblock_buf){ io->bytes[i], BLOCK };
-		io->block[i] = (struct kvblock_block){ .bufs = &io->buf[i], .n_bufs = 1 };
+		io->buf[i] = (struct slabkv_buf){ io->bytes[i], BLOCK };
+		io->block[i] = (struct slabkv_block){ .bufs = &io->buf[i], .n_bufs = 1 };
 	}
-	io->keys = kvblock_keys_ints(io->ints, CHAIN);
+	io->keys = slabkv_keys_ints(io->ints, CHAIN);
 }
 
 static void put_chain(struct writer *w, struct io *io, struct chain *c)
 {
-	struct kvblock_error err;
+	struct slabkv_error err;
 	uint32_t written = 0;
 
 	prepare(io, w->next);
 	for (uint32_t i = 0; i < CHAIN; i++)
 		fill(io->ints[i], io->bytes[i]);
-	if (kvblock_put(w->load->kv, "kill9", &io->keys, NULL, io->block, NULL, &err) != KVBLOCK_OK)
+	if (slabkv_put(w->load->kv, "kill9", &io->keys, NULL, io->block, NULL, &err) != SLABKV_OK)
 		atomic_fetch_add(&w->load->refused, 1);
 	else
 		for (uint32_t i = 0; i < CHAIN; i++)
-			written += io->block[i].result == KVBLOCK_WRITTEN || io->block[i].result == KVBLOCK_EXISTS;
+			written += io->block[i].result == SLABKV_WRITTEN || io->block[i].result == SLABKV_EXISTS;
 	pthread_mutex_lock(&w->lock);
 	*c = (struct chain){ w->next, written == CHAIN ? ACKNOWLEDGED : UNKNOWN };
 	pthread_mutex_unlock(&w->lock);
@@ -69,7 +69,7 @@ static void delete_chain(struct writer *w, struct io *io, struct chain *c)
 	c->state = GOING;
 	pthread_mutex_unlock(&w->lock);
 	prepare(io, c->first);
-	if (kvblock_delete(w->load->kv, "kill9", &io->keys, &n, NULL) == KVBLOCK_OK)
+	if (slabkv_delete(w->load->kv, "kill9", &io->keys, &n, NULL) == SLABKV_OK)
 		atomic_fetch_add(&w->load->deletes, n);
 }
 
@@ -94,22 +94,22 @@ static void *write_on(void *arg)
 /* Reads one chain; every byte of a hit must be right. Returns the hits. */
 static uint32_t read_chain(struct load *l, struct io *io, uint64_t first, bool must)
 {
-	struct kvblock_error err;
-	struct kvblock_io n = { 0 };
+	struct slabkv_error err;
+	struct slabkv_io n = { 0 };
 	uint32_t hits = 0;
 	int rc;
 
 	prepare(io, first);
-	rc = kvblock_get(l->kv, "kill9", &io->keys, NULL, io->block, &n, &err);
-	if (rc != KVBLOCK_OK) {
+	rc = slabkv_get(l->kv, "kill9", &io->keys, NULL, io->block, &n, &err);
+	if (rc != SLABKV_OK) {
 		atomic_fetch_add(&l->refused, 1);
 		return 0;
 	}
 	for (uint32_t i = 0; i < CHAIN; i++) {
-		MUST(io->block[i].result != KVBLOCK_MISMATCH, "key %llu: damaged", (unsigned long long)first + i);
-		if (io->block[i].result != KVBLOCK_HIT) {
+		MUST(io->block[i].result != SLABKV_MISMATCH, "key %llu: damaged", (unsigned long long)first + i);
+		if (io->block[i].result != SLABKV_HIT) {
 			MUST(!must, "acknowledged key %llu is lost (%s)", (unsigned long long)first + i,
-			     kvblock_code(io->block[i].why));
+			     slabkv_code(io->block[i].why));
 			continue;
 		}
 		fill(first + i, io->expected);
@@ -143,7 +143,7 @@ static void *read_on(void *arg)
 	return NULL;
 }
 
-void load_start(struct load *l, struct kvblock *kv, bool evicts)
+void load_start(struct load *l, struct slabkv *kv, bool evicts)
 {
 	memset(l, 0, sizeof *l);
 	l->kv = kv;

@@ -1,5 +1,5 @@
 /*
- * manager.c - starts, kills, stops and checks a real kvblockd on a directory of its own.
+ * manager.c - starts, kills, stops and checks a real slabkvd on a directory of its own.
  */
 #include "manager.h"
 
@@ -51,9 +51,9 @@ void manager_init(struct manager *m, const char *program, const char *durability
 	m->program = program;
 	m->durability = durability;
 	snprintf(m->port, sizeof m->port, "0");
-	snprintf(m->dir, sizeof m->dir, "/tmp/kvb-kill-XXXXXX");
+	snprintf(m->dir, sizeof m->dir, "/tmp/skv-kill-XXXXXX");
 	MUST(mkdtemp(m->dir), "%s", strerror(errno));
-	setenv("KVBLOCKD_STORAGE_CAPACITY", capacity, 1);
+	setenv("SLABKV_STORAGE_CAPACITY", capacity, 1);
 	running = m;
 }
 
@@ -92,14 +92,14 @@ static bool read_port(struct manager *m)
 
 static bool is_ready(struct manager *m)
 {
-	struct kvblock *kv;
+	struct slabkv *kv;
 	bool ready;
 
 	if (!read_port(m))
 		return false;
 	kv = manager_connect(m);
-	ready = kvblock_ready(kv, NULL) == KVBLOCK_OK;
-	kvblock_close(kv);
+	ready = slabkv_ready(kv, NULL) == SLABKV_OK;
+	slabkv_close(kv);
 	return ready;
 }
 
@@ -170,7 +170,7 @@ void manager_stop(struct manager *m)
 
 void manager_fsck(struct manager *m)
 {
-	char *const argv[] = { (char *)m->program, "fsck", "--files", "--store", "kvblock.db", NULL };
+	char *const argv[] = { (char *)m->program, "fsck", "--files", "--store", "slabkv.db", NULL };
 	pid_t pid = fork();
 	int status;
 
@@ -194,20 +194,20 @@ void manager_remove(struct manager *m)
 	nftw(m->dir, remove_one, 16, FTW_DEPTH | FTW_PHYS);
 }
 
-struct kvblock *manager_connect(const struct manager *m)
+struct slabkv *manager_connect(const struct manager *m)
 {
 	char url[64];
 	const char *urls[] = { url };
-	struct kvblock_options o;
-	struct kvblock_error err;
-	struct kvblock *kv;
+	struct slabkv_options o;
+	struct slabkv_error err;
+	struct slabkv *kv;
 
 	snprintf(url, sizeof url, "http://127.0.0.1:%s", m->port);
-	kvblock_options_init(&o);
+	slabkv_options_init(&o);
 	o.urls = urls;
 	o.n_urls = 1;
 	o.timeout_ms = 60000; /* restarts are slow under the sanitizers */
 	o.rounds = 200;
-	MUST(kvblock_open(&o, &kv, &err) == KVBLOCK_OK, "%s", err.message);
+	MUST(slabkv_open(&o, &kv, &err) == SLABKV_OK, "%s", err.message);
 	return kv;
 }

@@ -1,13 +1,13 @@
 /*
- * manager.h - kvblockd as a child of a test, and how a test gives up.
+ * manager.h - slabkvd as a child of a test, and how a test gives up.
  */
-#ifndef KVB_TESTS_MANAGER_H
-#define KVB_TESTS_MANAGER_H
+#ifndef SKV_TESTS_MANAGER_H
+#define SKV_TESTS_MANAGER_H
 
 #include <stdbool.h>
 #include <sys/types.h>
 
-#include <kvblock.h>
+#include <slabkv.h>
 
 /* A failure ends the test at once: the manager is killed, its directory kept for a look. */
 #define MUST(cond, ...)                                                                            \
@@ -36,6 +36,6 @@ void manager_fsck(struct manager *m);   /* must be clean */
 void manager_remove(struct manager *m);
 /* Ends the test as skipped; the reason was printed. */
 void manager_skip(void) __attribute__((noreturn));
-struct kvblock *manager_connect(const struct manager *m);
+struct slabkv *manager_connect(const struct manager *m);
 
 #endif

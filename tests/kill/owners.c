@@ -42,7 +42,7 @@ void owners_reset(bool evicts)
 	ledger.evicts = evicts;
 }
 
-static struct unit *units_locked(const struct kvblock_file *f, const struct kvblock_location *l, unsigned *n)
+static struct unit *units_locked(const struct slabkv_file *f, const struct slabkv_location *l, unsigned *n)
 {
 	unsigned i = 0;
 
@@ -76,7 +76,7 @@ static void judge(const struct unit *u, uint64_t key, uint64_t now)
 	     (unsigned long long)key, (unsigned long long)(u->lease_until - now), (unsigned long long)u->key);
 }
 
-void owners_claim(const struct kvblock_file *f, const struct kvblock_location *l, uint64_t key, uint64_t until)
+void owners_claim(const struct slabkv_file *f, const struct slabkv_location *l, uint64_t key, uint64_t until)
 {
 	uint64_t now = now_ms();
 	struct unit *u;
@@ -98,7 +98,7 @@ void owners_claim(const struct kvblock_file *f, const struct kvblock_location *l
 	pthread_mutex_unlock(&ledger.lock);
 }
 
-void owners_set(const struct kvblock_file *f, const struct kvblock_location *l, enum claim_state state)
+void owners_set(const struct slabkv_file *f, const struct slabkv_location *l, enum claim_state state)
 {
 	struct unit *u;
 	unsigned n;
@@ -110,7 +110,7 @@ void owners_set(const struct kvblock_file *f, const struct kvblock_location *l, 
 	pthread_mutex_unlock(&ledger.lock);
 }
 
-void owners_lease(const struct kvblock_file *f, const struct kvblock_location *l, uint64_t key, uint64_t until)
+void owners_lease(const struct slabkv_file *f, const struct slabkv_location *l, uint64_t key, uint64_t until)
 {
 	struct unit *u;
 	unsigned n;

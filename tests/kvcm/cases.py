@@ -3,7 +3,7 @@
 A suite is a class whose functions test_* are the cases; each runs over each of its transports, with an
 instance id of its own in `self.instance`. A script ends with `main(Suite, ...)`:
 
-    SCRIPT KVBLOCKD [--peer KV_CACHE_MANAGER_BIN] [--as-peer] [--over http,grpc] [--only WORD,WORD]
+    SCRIPT SLABKVD [--peer KV_CACHE_MANAGER_BIN] [--as-peer] [--over http,grpc] [--only WORD,WORD]
 
 runs those cases whose name (Suite.test_name) contains one of the words. With --as-peer the cases run against
 kv_cache_manager_bin, on its separate ports. Every case is run and named; a case that raises
@@ -72,7 +72,7 @@ class Suite:
     def make_server(cls, args):
         if args.as_peer:
             return server.Peer(args.peer)
-        return server.Kvblockd(args.program, **cls.parameters)
+        return server.Slabkvd(args.program, **cls.parameters)
 
     # ---- the calls that most cases make ----------------------------------------------------------
 

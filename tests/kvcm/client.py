@@ -80,7 +80,7 @@ class Messages:
             raise ImportError(f"{PROTOS}/meta.proto does not exist")
         from google.protobuf import json_format
         self.json = json_format
-        with tempfile.TemporaryDirectory(prefix="kvb-kvcm-proto-") as folder:
+        with tempfile.TemporaryDirectory(prefix="skv-kvcm-proto-") as folder:
             names = [f"{s}.proto" for s in SERVICES]
             subprocess.run(["protoc", f"--python_out={folder}", f"--proto_path={PROTOS}", *names], check=True)
             sys.path.insert(0, folder)

@@ -1,4 +1,4 @@
-"""server.py - real servers for the KVCM tests: kvblockd, and kv_cache_manager_bin as a test rig starts it.
+"""server.py - real servers for the KVCM tests: slabkvd, and kv_cache_manager_bin as a test rig starts it.
 
 Each has a temporary directory of its own, free ports, and goes away with its `with` block, whatever
 happened; if the test is killed, the kernel kills the server. `kill` is kill -9, `start` starts it again on
@@ -18,7 +18,7 @@ import time
 import urllib.error
 import urllib.request
 
-SLOW = 5 if os.environ.get("KVB_SLOW") else 1  # set for builds with sanitizers
+SLOW = 5 if os.environ.get("SKV_SLOW") else 1  # set for builds with sanitizers
 READY_S = 20
 PR_SET_PDEATHSIG = 1
 
@@ -61,13 +61,13 @@ def environment():
 
 
 class Process:
-    """One program in a directory; what Kvblockd and Peer have in common."""
+    """One program in a directory; what Slabkvd and Peer have in common."""
 
     def __init__(self, program, folder=None):
         self.program = os.path.abspath(program)
         self.own = None
         if folder is None:
-            self.own = tempfile.TemporaryDirectory(prefix="kvb-kvcm-")
+            self.own = tempfile.TemporaryDirectory(prefix="skv-kvcm-")
             folder = self.own.name
         self.dir = folder
         self.process = None
@@ -150,8 +150,8 @@ class Process:
             return False
 
 
-class Kvblockd(Process):
-    """kvblockd with KVCM on its one HTTP port and its one gRPC port."""
+class Slabkvd(Process):
+    """slabkvd with KVCM on its one HTTP port and its one gRPC port."""
 
     DEFAULTS = {
         "http-port": "0", "port-file": "port", "grpc-port": "0", "grpc-port-file": "grpc-port",
@@ -231,8 +231,8 @@ class Peer(Process):
     the directory of the test. A node of a cluster is not waited for until it leads."""
 
     PORTS = ("rpc_port", "http_port", "admin_rpc_port", "admin_http_port")
-    SMALL = {"kvblockd.storage_capacity": "64M", "kvblockd.storage_unit": "1M", "kvblockd.storage_file_size": "16M",
-             "kvblockd.kvcm_any_mount": "true"}
+    SMALL = {"slabkvd.storage_capacity": "64M", "slabkvd.storage_unit": "1M", "slabkvd.storage_file_size": "16M",
+             "slabkvd.kvcm_any_mount": "true"}
 
     def __init__(self, program, folder=None, flags=(), built_in=False, node=False, **settings):
         super().__init__(program, folder)

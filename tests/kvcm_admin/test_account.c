@@ -40,8 +40,8 @@ static void list(struct kvcm_account **v, uint32_t n)
 {
 	uint32_t have = 0;
 
-	kvb_arena_reset(&env.arena);
-	assert_int_equal(kvcm_account_list(env.core, &env.arena, v, &have, &env.err), KVB_OK);
+	skv_arena_reset(&env.arena);
+	assert_int_equal(kvcm_account_list(env.core, &env.arena, v, &have, &env.err), SKV_OK);
 	assert_int_equal(have, n);
 }
 
@@ -50,8 +50,8 @@ static void passwords_are_kept_as_salted_hashes(void **state)
 	struct kvcm_account *v;
 
 	(void)state;
-	assert_int_equal(add("bob", "the password", 0), KVB_OK);
-	assert_int_equal(add("alice", "the password", 1), KVB_OK);
+	assert_int_equal(add("bob", "the password", 0), SKV_OK);
+	assert_int_equal(add("alice", "the password", 1), SKV_OK);
 	list(&v, 2);
 	assert_string_equal(v[0].name, "alice");
 	assert_int_equal(v[0].role, 1);
@@ -71,16 +71,16 @@ static void what_is_no_account_is_refused(void **state)
 	(void)state;
 	memset(long_one, 'x', KVCM_PASSWORD_MAX + 1);
 	long_one[KVCM_PASSWORD_MAX + 1] = '\0';
-	assert_int_equal(add("bob", "another", 1), KVB_E_CONFLICT);
-	assert_int_equal(add("", "p", 1), KVB_E_INVALID);
+	assert_int_equal(add("bob", "another", 1), SKV_E_CONFLICT);
+	assert_int_equal(add("", "p", 1), SKV_E_INVALID);
 	assert_string_equal(env.err.field, "user_name");
-	assert_int_equal(add("../x", "p", 1), KVB_E_INVALID);
-	assert_int_equal(add("carol", "", 1), KVB_E_INVALID);
+	assert_int_equal(add("../x", "p", 1), SKV_E_INVALID);
+	assert_int_equal(add("carol", "", 1), SKV_E_INVALID);
 	assert_string_equal(env.err.field, "password");
-	assert_int_equal(add("carol", long_one, 1), KVB_E_INVALID);
-	assert_int_equal(add("carol", "p", 2), KVB_E_INVALID);
+	assert_int_equal(add("carol", long_one, 1), SKV_E_INVALID);
+	assert_int_equal(add("carol", "p", 2), SKV_E_INVALID);
 	assert_string_equal(env.err.field, "role");
-	assert_int_equal(add("carol", "p", -1), KVB_E_INVALID);
+	assert_int_equal(add("carol", "p", -1), SKV_E_INVALID);
 	list(&v, 2);
 	test_free(long_one);
 }
@@ -93,9 +93,9 @@ static void they_survive_and_go(void **state)
 	env_crash(&env);
 	env_open(&env);
 	list(&v, 2);
-	assert_int_equal(kvcm_account_delete(env.core, "bob", &env.err), KVB_OK);
-	assert_int_equal(kvcm_account_delete(env.core, "bob", &env.err), KVB_E_NOT_FOUND);
-	assert_int_equal(kvcm_account_delete(env.core, "alice", &env.err), KVB_OK);
+	assert_int_equal(kvcm_account_delete(env.core, "bob", &env.err), SKV_OK);
+	assert_int_equal(kvcm_account_delete(env.core, "bob", &env.err), SKV_E_NOT_FOUND);
+	assert_int_equal(kvcm_account_delete(env.core, "alice", &env.err), SKV_OK);
 	list(&v, 0);
 }
 

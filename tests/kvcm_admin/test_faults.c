@@ -11,7 +11,7 @@
 #include "faults.h"
 
 static struct kvcm_faults faults;
-static struct kvb_error err;
+static struct skv_error err;
 
 static int make(void **state)
 {
@@ -32,7 +32,7 @@ static void order(const char *api, bool once, int32_t at)
 	struct kvcm_fault f = { .once = once, .at = at };
 
 	snprintf(f.api, sizeof f.api, "%s", api);
-	assert_int_equal(kvcm_faults_inject(&faults, &f, &err), KVB_OK);
+	assert_int_equal(kvcm_faults_inject(&faults, &f, &err), SKV_OK);
 }
 
 static void always_hits_every_call_of_its_own(void **state)
@@ -73,17 +73,17 @@ static void there_is_a_bound(void **state)
 	char name[32];
 
 	(void)state;
-	assert_int_equal(kvcm_faults_inject(&faults, &f, &err), KVB_E_INVALID);
+	assert_int_equal(kvcm_faults_inject(&faults, &f, &err), SKV_E_INVALID);
 	for (int i = 0; i < KVCM_FAULTS_MAX; i++) {
 		snprintf(name, sizeof name, "Op%d", i);
 		order(name, false, 0);
 	}
 	snprintf(f.api, sizeof f.api, "OneMore");
-	assert_int_equal(kvcm_faults_inject(&faults, &f, &err), KVB_E_TOO_MANY);
+	assert_int_equal(kvcm_faults_inject(&faults, &f, &err), SKV_E_TOO_MANY);
 	order("Op3", true, 1); /* no new entry */
 	assert_true(kvcm_faults_remove(&faults, "Op0"));
 	assert_true(kvcm_faults_hit(&faults, "Op63", ""));
-	assert_int_equal(kvcm_faults_inject(&faults, &f, &err), KVB_OK);
+	assert_int_equal(kvcm_faults_inject(&faults, &f, &err), SKV_OK);
 	kvcm_faults_clear(&faults);
 	assert_false(kvcm_faults_hit(&faults, "Op63", ""));
 }

@@ -21,7 +21,7 @@
 
 #include <cmocka.h>
 
-#include <kvb/clock.h>
+#include <skv/clock.h>
 
 #include "front/http.h"
 #include "shell.h"
@@ -110,14 +110,14 @@ static void spawn(struct nodes *s, int which, const char *const *args)
 	char startup[128];
 	const char *argv[64] = { PROGRAM,
 				 "-e", startup,
-				 "-e", "kvblockd.kvcm_ports_file=ports",
-				 "-e", "kvblockd.port_file=native",
-				 "-e", "kvblockd.storage_capacity=8M",
-				 "-e", "kvblockd.storage_unit=1M",
+				 "-e", "slabkvd.kvcm_ports_file=ports",
+				 "-e", "slabkvd.port_file=native",
+				 "-e", "slabkvd.storage_capacity=8M",
+				 "-e", "slabkvd.storage_unit=1M",
 				 "-e", "kvcm.service.rpc_port=0",
 				 "-e", "kvcm.service.http_port=0",
-				 "-e", "kvblockd.kvcm_admin_rpc_port=0",
-				 "-e", "kvblockd.kvcm_admin_http_port=0" };
+				 "-e", "slabkvd.kvcm_admin_rpc_port=0",
+				 "-e", "slabkvd.kvcm_admin_http_port=0" };
 	char *const envp[] = { "PATH=/usr/bin:/bin", NULL };
 	int count = 19;
 
@@ -142,11 +142,11 @@ static void spawn(struct nodes *s, int which, const char *const *args)
 
 int node_reap(struct node *n)
 {
-	const uint64_t end = kvb_now_us() + WAIT_S * 1000000ull;
+	const uint64_t end = skv_now_us() + WAIT_S * 1000000ull;
 	int status = 0;
 
 	while (waitpid(n->pid, &status, WNOHANG) == 0) {
-		if (kvb_now_us() > end)
+		if (skv_now_us() > end)
 			fail_msg("it did not end: %s", node_said(n));
 		pause_20_ms();
 	}
@@ -201,7 +201,7 @@ static bool read_ports(struct node *n)
 
 struct node *node_start(struct nodes *s, int which, const char *const *args)
 {
-	const uint64_t end = kvb_now_us() + WAIT_S * 1000000ull;
+	const uint64_t end = skv_now_us() + WAIT_S * 1000000ull;
 	struct node *n = &s->n[which];
 	char path[128];
 
@@ -213,7 +213,7 @@ struct node *node_start(struct nodes *s, int which, const char *const *args)
 			n->pid = 0;
 			fail_msg("it ended: %s", node_said(n));
 		}
-		if (kvb_now_us() > end)
+		if (skv_now_us() > end)
 			fail_msg("it told no ports: %s", node_said(n));
 		pause_20_ms();
 	}
@@ -252,10 +252,10 @@ json_t *call(uint16_t port, const char *api, const char *body, const char *code)
 
 void await_true(bool (*f)(void *ctx), void *ctx, unsigned seconds, const char *what)
 {
-	const uint64_t end = kvb_now_us() + seconds * 1000000ull;
+	const uint64_t end = skv_now_us() + seconds * 1000000ull;
 
 	while (!f(ctx)) {
-		if (kvb_now_us() > end)
+		if (skv_now_us() > end)
 			fail_msg("%s: not within %u s", what, seconds);
 		pause_20_ms();
 	}

@@ -16,7 +16,7 @@ struct node {
 	pid_t pid; /* 0 = does not run */
 	char dir[96];
 	uint16_t meta_rpc, meta_http, admin_rpc, admin_http, debug_http; /* 0 = none */
-	uint16_t native; /* kvblockd's own HTTP port */
+	uint16_t native; /* slabkvd's own HTTP port */
 };
 
 struct nodes {

@@ -10,17 +10,17 @@
 
 #include <cmocka.h>
 
-#include <kvb/kvcm_config.h>
-#include <kvb/mem.h>
+#include <skv/kvcm_config.h>
+#include <skv/mem.h>
 
 #define LIST(...) ((const char *const[]){ __VA_ARGS__, NULL })
 
 struct box {
 	char dir[64];
 	char conf[96];
-	struct kvb_params p;
+	struct skv_params p;
 	struct kvcm_command c;
-	struct kvb_error err;
+	struct skv_error err;
 };
 
 static int setup(void **state)
@@ -69,13 +69,13 @@ static int load(struct box *b, const char *const *args, const char *const *env)
 
 static void good(struct box *b, const char *const *args, const char *const *env)
 {
-	if (load(b, args, env) != KVB_OK)
+	if (load(b, args, env) != SKV_OK)
 		fail_msg("%s", b->err.message);
 }
 
 static void done(struct box *b)
 {
-	kvb_params_destroy(&b->p);
+	skv_params_destroy(&b->p);
 	kvcm_command_destroy(&b->c);
 }
 
@@ -124,7 +124,7 @@ static const struct {
 	{ "kvcm.logger.log_level", "4", "log_level", "info" },
 	{ "kvcm.logger.log_level", "5", "log_level", "debug" },
 	{ "kvcm.startup_config", "/etc/start.json", "kvcm_startup_config", "/etc/start.json" },
-	{ "kvblockd.storage_capacity", "1T", "storage_capacity", "1T" },
+	{ "slabkvd.storage_capacity", "1T", "storage_capacity", "1T" },
 	{ "kvcm.leader_elector.loop_interval_ms", "500", NULL, "100" },
 	{ "kvcm.schedule_plan_executor_thread_count", "16", NULL, "8" },
 	{ "kvcm.schedule_plan_migration_worker_budget", "4", NULL, "3" },
@@ -164,7 +164,7 @@ static const struct {
 };
 
 /* "name = value" as the dump of the parameters has it. */
-static bool dumped(const struct kvb_params *p, const char *name, const char *value)
+static bool dumped(const struct skv_params *p, const char *name, const char *value)
 {
 	char line[256], *text = NULL;
 	size_t size = 0;
@@ -172,7 +172,7 @@ static bool dumped(const struct kvb_params *p, const char *name, const char *val
 	bool found;
 
 	assert_non_null(f);
-	kvb_params_dump(p, f);
+	skv_params_dump(p, f);
 	fclose(f);
 	snprintf(line, sizeof line, "\n%s = %s\n", name, value);
 	found = strstr(text, line) != NULL;
@@ -218,9 +218,9 @@ static void test_defaults(void **state)
 	assert_int_equal(b->p.kvcm_meta_http_port, 6382);
 	assert_int_equal(b->p.kvcm_admin_rpc_port, 6491);
 	assert_int_equal(b->p.kvcm_admin_http_port, 6492);
-	assert_int_equal(b->p.kvcm_debug_http_port, KVB_PORT_OFF);
+	assert_int_equal(b->p.kvcm_debug_http_port, SKV_PORT_OFF);
 	assert_int_equal(b->p.http_port, 0);
-	assert_int_equal(b->p.grpc_port, KVB_PORT_OFF);
+	assert_int_equal(b->p.grpc_port, SKV_PORT_OFF);
 	assert_string_equal(b->p.http_listen, "127.0.0.1");
 	assert_int_equal(b->p.open_percent, 100);
 	assert_int_equal(b->p.session_max_ms, 1800000);
@@ -234,10 +234,10 @@ static void test_closed(void **state)
 {
 	struct box *b = *state;
 
-	good(b, LIST("-e", "kvblockd.kvcm_open=false"), NULL);
+	good(b, LIST("-e", "slabkvd.kvcm_open=false"), NULL);
 	assert_string_equal(b->p.kvcm_listen, "127.0.0.1");
 	done(b);
-	good(b, LIST("-e", "kvblockd.kvcm_open=false", "-e", "kvcm.service.admin_auth_token=t"), NULL);
+	good(b, LIST("-e", "slabkvd.kvcm_open=false", "-e", "kvcm.service.admin_auth_token=t"), NULL);
 	assert_string_equal(b->p.kvcm_listen, "0.0.0.0");
 	done(b);
 }
@@ -247,10 +247,10 @@ static void test_precedence(void **state)
 	struct box *b = *state;
 
 	write_conf(b, "# a comment\n\n kvcm.service.http_port = 1001 # inline\nkvcm.service.rpc_port=1002\n"
-		      "kvcm.service.admin_http_port=1003\nkvblockd.max_sessions=7\n");
+		      "kvcm.service.admin_http_port=1003\nslabkvd.max_sessions=7\n");
 	good(b, LIST("-e", "kvcm.service.rpc_port=2002", "-c", b->conf, "--env", "kvcm.service.admin_http_port=2003",
 		     "--env=kvcm.service.admin_http_port=2004"),
-	     LIST("KVBLOCKD_MAX_SESSIONS=5", "KVBLOCKD_FREE_PERCENT=9", "kvcm_service_admin_http_port=3003",
+	     LIST("SLABKV_MAX_SESSIONS=5", "SLABKV_FREE_PERCENT=9", "kvcm_service_admin_http_port=3003",
 		  "kvcm.leader_elector.node_id=n", "kvcm.service.rpc_port="));
 	assert_int_equal(b->p.kvcm_meta_http_port, 1001);
 	assert_int_equal(b->p.kvcm_meta_rpc_port, 2002); /* -e over the file; an empty variable says nothing */
@@ -266,11 +266,11 @@ static void test_unknown_keys_are_told_once(void **state)
 {
 	struct box *b = *state;
 
-	good(b, LIST("-e", "kvcm.nothing=1", "-e", "kvcm.nothing=2", "-e", "other=3", "-e", "kvblockd.nothing=4"),
+	good(b, LIST("-e", "kvcm.nothing=1", "-e", "kvcm.nothing=2", "-e", "other=3", "-e", "slabkvd.nothing=4"),
 	     LIST("kvcm_nothing_either=1", "KVCM_INSTANCE_GROUP={}", "PATH=/bin"));
 	assert_int_equal(noted(b, "'kvcm.nothing'"), 1);
 	assert_int_equal(noted(b, "'other'"), 1);
-	assert_int_equal(noted(b, "'kvblockd.nothing'"), 1);
+	assert_int_equal(noted(b, "'slabkvd.nothing'"), 1);
 	assert_int_equal(noted(b, "kvcm_nothing_either"), 1);
 	assert_int_equal(noted(b, "KVCM_INSTANCE_GROUP"), 1);
 	assert_int_equal(b->c.notes.n, 5);
@@ -286,18 +286,18 @@ static void test_flags(void **state)
 	assert_string_equal(b->p.log_file, "logs/kv_cache_manager.log");
 	assert_int_equal(noted(b, "/etc/log.conf"), 1);
 	done(b);
-	good(b, LIST("--daemon", "-e", "kvblockd.log_file=/tmp/x.log"), NULL);
+	good(b, LIST("--daemon", "-e", "slabkvd.log_file=/tmp/x.log"), NULL);
 	assert_string_equal(b->p.log_file, "/tmp/x.log");
 	done(b);
 	good(b, LIST("-h", "-c", "/does/not/exist"), NULL);
-	assert_int_equal(b->c.action, KVB_ACTION_HELP);
+	assert_int_equal(b->c.action, SKV_ACTION_HELP);
 	done(b);
 	good(b, LIST("--version"), NULL);
-	assert_int_equal(b->c.action, KVB_ACTION_VERSION);
+	assert_int_equal(b->c.action, SKV_ACTION_VERSION);
 	done(b);
 	assert_true(kvcm_config_is_asked("/usr/sbin/kv_cache_manager_bin"));
 	assert_true(kvcm_config_is_asked("kv_cache_manager_bin"));
-	assert_false(kvcm_config_is_asked("/opt/kv_cache_manager_bin/kvblockd"));
+	assert_false(kvcm_config_is_asked("/opt/kv_cache_manager_bin/slabkvd"));
 	assert_false(kvcm_config_is_asked(NULL));
 }
 
@@ -312,21 +312,21 @@ static void test_bad_values(void **state)
 {
 	struct box *b = *state;
 
-	refused(b, LIST("-e", "kvcm.service.http_port=65536"), KVB_E_INVALID, "kvcm.service.http_port");
-	refused(b, LIST("-e", "kvcm.service.http_port=-1"), KVB_E_INVALID, "kvcm.service.http_port");
-	refused(b, LIST("-e", "kvcm.logger.log_level=6"), KVB_E_INVALID, "kvcm.logger.log_level");
-	refused(b, LIST("-e", "kvcm.leader_elector.lease_ms=soon"), KVB_E_INVALID, "lease_ms");
-	refused(b, LIST("-e", "kvblockd.config=/x"), KVB_OK, "") /* told as unknown */;
+	refused(b, LIST("-e", "kvcm.service.http_port=65536"), SKV_E_INVALID, "kvcm.service.http_port");
+	refused(b, LIST("-e", "kvcm.service.http_port=-1"), SKV_E_INVALID, "kvcm.service.http_port");
+	refused(b, LIST("-e", "kvcm.logger.log_level=6"), SKV_E_INVALID, "kvcm.logger.log_level");
+	refused(b, LIST("-e", "kvcm.leader_elector.lease_ms=soon"), SKV_E_INVALID, "lease_ms");
+	refused(b, LIST("-e", "slabkvd.config=/x"), SKV_OK, "") /* told as unknown */;
 	done(b);
-	refused(b, LIST("-e", "kvcm.service.http_port"), KVB_E_INVALID, "key=value");
-	refused(b, LIST("-c", "/does/not/exist"), KVB_E_IO, "/does/not/exist");
-	refused(b, LIST("-x"), KVB_E_INVALID, "-x");
-	refused(b, LIST("-c"), KVB_E_INVALID, "value is missing");
-	refused(b, LIST("word"), KVB_E_INVALID, "word");
+	refused(b, LIST("-e", "kvcm.service.http_port"), SKV_E_INVALID, "key=value");
+	refused(b, LIST("-c", "/does/not/exist"), SKV_E_IO, "/does/not/exist");
+	refused(b, LIST("-x"), SKV_E_INVALID, "-x");
+	refused(b, LIST("-c"), SKV_E_INVALID, "value is missing");
+	refused(b, LIST("word"), SKV_E_INVALID, "word");
 	write_conf(b, "kvcm.service.http_port=1\nwords\n");
-	refused(b, LIST("-c", b->conf), KVB_E_INVALID, ":2");
+	refused(b, LIST("-c", b->conf), SKV_E_INVALID, ":2");
 	write_conf(b, "\nkvcm.service.http_port=x\n");
-	refused(b, LIST("-c", b->conf), KVB_E_INVALID, ":2");
+	refused(b, LIST("-c", b->conf), SKV_E_INVALID, ":2");
 }
 
 static void test_lease_is_brought_into_range(void **state)
@@ -360,8 +360,8 @@ static void test_uris(void **state)
 	snprintf(lock, sizeof lock, "kvcm.distributed_lock.uri=file://%s/lock", b->dir);
 	snprintf(other, sizeof other, "kvcm.coordination.uri=file://%s/?cluster_name=a", b->dir);
 	snprintf(registry, sizeof registry, "kvcm.registry_storage.uri=local://%s/r.db", b->dir);
-	snprintf(in_lock, sizeof in_lock, "%s/lock/kvblock.db", b->dir);
-	snprintf(in_dir, sizeof in_dir, "%s/kvblock.db", b->dir);
+	snprintf(in_lock, sizeof in_lock, "%s/lock/slabkv.db", b->dir);
+	snprintf(in_dir, sizeof in_dir, "%s/slabkv.db", b->dir);
 	store_is(b, LIST("-e", lock), in_lock);
 	assert_int_equal(stat(strstr(lock, "/tmp"), &st), 0); /* made */
 	store_is(b, LIST("-e", other, "-e", lock), in_dir); /* the newer name wins */
@@ -375,11 +375,11 @@ static void test_uris(void **state)
 	store_is(b, LIST("-e", registry, "-e", "kvcm.coordination.uri=memory"), in_dir);
 	store_is(b, LIST("-e", "kvcm.registry_storage.uri=local://", "-e", "kvcm.coordination.uri=memory://"),
 		 ":memory:");
-	store_is(b, LIST("-e", lock, "-e", "kvblockd.store=/x/y.db"), "/x/y.db");
-	refused(b, LIST("-e", "kvcm.coordination.uri=redis://h:6379/?db=1"), KVB_E_UNSUPPORTED, "file:///DIR");
-	refused(b, LIST("-e", "kvcm.registry_storage.uri=redis://h:6379"), KVB_E_UNSUPPORTED, "registry_storage");
-	refused(b, LIST("-e", "kvcm.distributed_lock.uri=etcd://h"), KVB_E_INVALID, "etcd://h");
-	refused(b, LIST("-e", "kvcm.distributed_lock.uri=file:///does/not/exist"), KVB_E_IO, "/does/not/exist");
+	store_is(b, LIST("-e", lock, "-e", "slabkvd.store=/x/y.db"), "/x/y.db");
+	refused(b, LIST("-e", "kvcm.coordination.uri=redis://h:6379/?db=1"), SKV_E_UNSUPPORTED, "file:///DIR");
+	refused(b, LIST("-e", "kvcm.registry_storage.uri=redis://h:6379"), SKV_E_UNSUPPORTED, "registry_storage");
+	refused(b, LIST("-e", "kvcm.distributed_lock.uri=etcd://h"), SKV_E_INVALID, "etcd://h");
+	refused(b, LIST("-e", "kvcm.distributed_lock.uri=file:///does/not/exist"), SKV_E_IO, "/does/not/exist");
 }
 
 static void test_every_allocation_failing(void **state)
@@ -391,13 +391,13 @@ static void test_every_allocation_failing(void **state)
 
 	write_conf(b, "kvcm.leader_elector.node_id=a\nkvcm.unknown=1\n");
 	do {
-		kvb_mem_fail_at(n);
+		skv_mem_fail_at(n);
 		rc = load(b, LIST("-c", b->conf, "-e", "kvcm.coordination.uri=memory", "-l", "x"), env);
-		kvb_mem_fail_at(0);
-		if (rc != KVB_OK)
-			assert_int_equal(rc, KVB_E_NOMEM);
+		skv_mem_fail_at(0);
+		if (rc != SKV_OK)
+			assert_int_equal(rc, SKV_E_NOMEM);
 		n++;
-	} while (rc != KVB_OK);
+	} while (rc != SKV_OK);
 	assert_true(n > 20); /* each parameter that is a text has one */
 	assert_int_equal(b->p.kvcm_meta_http_port, 7);
 	done(b);

@@ -56,7 +56,7 @@ static void test_debug(void **state)
 {
 	struct nodes *s = *state;
 	struct node *n = node_start(s, 0, LIST("-e", "kvcm.service.enable_debug_service=true", "-e",
-					       "kvblockd.kvcm_debug_http_port=0"));
+					       "slabkvd.kvcm_debug_http_port=0"));
 
 	json_decref(call(n->admin_http, "clearFaults", NULL, "OK"));
 	json_decref(call(n->debug_http, "clearFaults", NULL, "OK"));
@@ -127,7 +127,7 @@ static void test_any_host_name_where_it_is_open(void **state)
 	assert_int_equal(status_for_host(n->admin_http, "Origin: http://elsewhere.example\r\n"), 403);
 	assert_int_equal(status_for_host(n->native, ""), 403);
 	node_stop(n);
-	n = node_start(s, 0, LIST("-e", "kvblockd.kvcm_open=false"));
+	n = node_start(s, 0, LIST("-e", "slabkvd.kvcm_open=false"));
 	assert_int_equal(status_for_host(n->admin_http, ""), 403);
 	node_stop(n);
 }
@@ -143,12 +143,12 @@ static void test_other_addresses(void **state)
 	assert_non_null(strstr(said, "0.0.0.0"));
 	assert_non_null(strstr(said, "without tokens"));
 	free(said);
-	assert_int_equal(node_run(s, 1, LIST("-e", "kvblockd.kvcm_open=false", "-e", "kvblockd.kvcm_listen=0.0.0.0")),
+	assert_int_equal(node_run(s, 1, LIST("-e", "slabkvd.kvcm_open=false", "-e", "slabkvd.kvcm_listen=0.0.0.0")),
 			 1);
 	said = node_said(&s->n[1]);
 	assert_non_null(strstr(said, "kvcm_listen"));
 	free(said);
-	node_stop(node_start(s, 1, LIST("-e", "kvblockd.kvcm_open=false", "-e", "kvblockd.kvcm_listen=0.0.0.0", "-e",
+	node_stop(node_start(s, 1, LIST("-e", "slabkvd.kvcm_open=false", "-e", "slabkvd.kvcm_listen=0.0.0.0", "-e",
 					"kvcm.service.admin_auth_token=t")));
 }
 
@@ -174,7 +174,7 @@ static void test_default_objects(void **state)
 			 "{\"instance_group\":\"default\",\"instance_id\":\"i\",\"block_size\":64,\"model_deployment\":"
 			 "{\"model_name\":\"m\",\"dtype\":\"fp8\"},\"location_spec_infos\":[{\"name\":\"tp0\",\"size\":4096}]}",
 			 "OK"));
-	snprintf(command, sizeof command, "ls %snfs_01.p*/kvblock-storage >/dev/null", root);
+	snprintf(command, sizeof command, "ls %snfs_01.p*/slabkv-storage >/dev/null", root);
 	assert_int_equal(test_shell(command), 0);
 	node_stop(n);
 	/* Metadata was in memory: nothing is left. */
@@ -231,8 +231,8 @@ static void test_daemon(void **state)
 	snprintf(command, sizeof command,
 		 "cd %s && " PROGRAM " --env kvcm.service.rpc_port=0 --env kvcm.service.http_port=0"
 		 " --env kvcm.service.admin_rpc_port=0 --env kvcm.service.admin_http_port=0"
-		 " --env kvcm.startup_config=%s/start.json --env kvblockd.kvcm_ports_file=ports"
-		 " --env kvblockd.storage_capacity=8M --env kvblockd.storage_unit=1M -d > stdout 2> stderr",
+		 " --env kvcm.startup_config=%s/start.json --env slabkvd.kvcm_ports_file=ports"
+		 " --env slabkvd.storage_capacity=8M --env slabkvd.storage_unit=1M -d > stdout 2> stderr",
 		 s->n[0].dir, s->dir);
 	assert_int_equal(test_shell(command), 0);
 	/* It serves when the shell goes on, and is found by its command line. */

@@ -8,15 +8,15 @@
 
 #include <cmocka.h>
 
-#include <kvb/proto_codec.h>
+#include <skv/proto_codec.h>
 
 #include "model.h"
 
 #define GIB (1ull << 30)
 
 struct box {
-	struct kvb_arena a;
-	struct kvb_error err;
+	struct skv_arena a;
+	struct skv_error err;
 	struct kvcm_model model;
 };
 
@@ -25,7 +25,7 @@ static int setup(void **state)
 	struct box *b = calloc(1, sizeof *b);
 
 	assert_non_null(b);
-	kvb_arena_init(&b->a);
+	skv_arena_init(&b->a);
 	b->model = (struct kvcm_model){ .storage_capacity = 4 * GIB + 5, .storage_unit = 64 << 20, .mounts = "" };
 	*state = b;
 	return 0;
@@ -35,7 +35,7 @@ static int teardown(void **state)
 {
 	struct box *b = *state;
 
-	kvb_arena_destroy(&b->a);
+	skv_arena_destroy(&b->a);
 	free(b);
 	return 0;
 }
@@ -44,27 +44,27 @@ static void *message(struct box *b, const ProtobufCMessageDescriptor *d, const c
 {
 	ProtobufCMessage *m;
 
-	if (kvb_proto_json.read(d, json, strlen(json), &b->a, &m, &b->err) != KVB_OK)
+	if (skv_proto_json.read(d, json, strlen(json), &b->a, &m, &b->err) != SKV_OK)
 		fail_msg("%s: %s", json, b->err.message);
 	return m;
 }
 
 static const char *text(struct box *b, const ProtobufCMessage *m)
 {
-	struct kvb_buf out;
+	struct skv_buf out;
 	char *s;
 
-	kvb_buf_init(&out);
-	kvb_proto_json.write(m, NULL, &out);
+	skv_buf_init(&out);
+	skv_proto_json.write(m, NULL, &out);
 	assert_false(out.failed);
-	s = kvb_arena_strndup(&b->a, (const char *)out.data, out.len);
-	kvb_buf_destroy(&out);
+	s = skv_arena_strndup(&b->a, (const char *)out.data, out.len);
+	skv_buf_destroy(&out);
 	return s;
 }
 
 /* ---- storages -------------------------------------------------------------------------------- */
 
-static int storage(struct box *b, const char *json, struct kvb_storage_spec *s)
+static int storage(struct box *b, const char *json, struct skv_storage_spec *s)
 {
 	return kvcm_storage_spec(message(b, &kvcm_admin__storage_config__descriptor, json), &b->model, "0a1b2c3d",
 				 &b->a, s, &b->err);
@@ -73,10 +73,10 @@ static int storage(struct box *b, const char *json, struct kvb_storage_spec *s)
 static void test_nfs(void **state)
 {
 	struct box *b = *state;
-	struct kvb_storage_spec s;
+	struct skv_storage_spec s;
 
 	assert_int_equal(storage(b, "{\"global_unique_name\":\"st1\",\"nfs\":{\"root_path\":\"/data/kv//\"}}", &s),
-			 KVB_OK);
+			 SKV_OK);
 	assert_string_equal(s.name, "st1");
 	assert_string_equal(s.type, "file");
 	assert_string_equal(s.root, "/data/kv/st1.0a1b2c3d");
@@ -92,19 +92,19 @@ static void test_nfs(void **state)
 static void test_3fs_elsewhere(void **state)
 {
 	struct box *b = *state;
-	struct kvb_storage_spec s;
+	struct skv_storage_spec s;
 
 	b->model.mounts = "/3fs=/none,/3fs/stage/=/mnt/a/,/3fs/st=/no";
 	b->model.storage_file_size = 2 * GIB;
 	assert_int_equal(storage(b, "{\"globalUniqueName\":\"t\",\"threefs\":{\"mountpoint\":\"/3fs/stage/\","
-				    "\"root_dir\":\"/kv/a/\"}}", &s), KVB_OK);
+				    "\"root_dir\":\"/kv/a/\"}}", &s), SKV_OK);
 	assert_string_equal(s.type, "hf3fs");
 	assert_string_equal(s.client_mount, "/3fs/stage");
 	assert_string_equal(s.client_root, "/3fs/stage/kv/a/t.0a1b2c3d");
 	assert_string_equal(s.root, "/mnt/a/kv/a/t.0a1b2c3d");
 	assert_int_equal(s.file_size, GIB); /* the peer's SDK maps whole files */
 	b->model.storage_file_size = 128 << 20;
-	assert_int_equal(storage(b, "{\"global_unique_name\":\"t\",\"nfs\":{\"root_path\":\"/3fsx\"}}", &s), KVB_OK);
+	assert_int_equal(storage(b, "{\"global_unique_name\":\"t\",\"nfs\":{\"root_path\":\"/3fsx\"}}", &s), SKV_OK);
 	assert_string_equal(s.root, "/3fsx/t.0a1b2c3d");
 	assert_int_equal(s.file_size, 128 << 20);
 }
@@ -112,9 +112,9 @@ static void test_3fs_elsewhere(void **state)
 static void test_dummy(void **state)
 {
 	struct box *b = *state;
-	struct kvb_storage_spec s;
+	struct skv_storage_spec s;
 
-	assert_int_equal(storage(b, "{\"global_unique_name\":\"d\",\"dummy\":{\"root_path\":\"/x\"}}", &s), KVB_OK);
+	assert_int_equal(storage(b, "{\"global_unique_name\":\"d\",\"dummy\":{\"root_path\":\"/x\"}}", &s), SKV_OK);
 	assert_string_equal(s.type, "null");
 	assert_string_equal(s.root, "");
 	assert_string_equal(s.client_root, "");
@@ -128,26 +128,26 @@ static void test_storages_refused(void **state)
 		int status;
 		const char *field;
 	} cases[] = {
-		{ "{\"nfs\":{\"root_path\":\"/a\"}}", KVB_E_INVALID, "global_unique_name" },
-		{ "{\"global_unique_name\":\"a/b\",\"nfs\":{\"root_path\":\"/a\"}}", KVB_E_INVALID,
+		{ "{\"nfs\":{\"root_path\":\"/a\"}}", SKV_E_INVALID, "global_unique_name" },
+		{ "{\"global_unique_name\":\"a/b\",\"nfs\":{\"root_path\":\"/a\"}}", SKV_E_INVALID,
 		  "global_unique_name" },
-		{ "{\"global_unique_name\":\"a\"}", KVB_E_INVALID, "storage_spec" },
-		{ "{\"global_unique_name\":\"a\",\"nfs\":{}}", KVB_E_INVALID, "nfs.root_path" },
-		{ "{\"global_unique_name\":\"a\",\"nfs\":{\"root_path\":\"rel\"}}", KVB_E_INVALID, "nfs.root_path" },
-		{ "{\"global_unique_name\":\"a\",\"threefs\":{\"root_dir\":\"d\"}}", KVB_E_INVALID,
+		{ "{\"global_unique_name\":\"a\"}", SKV_E_INVALID, "storage_spec" },
+		{ "{\"global_unique_name\":\"a\",\"nfs\":{}}", SKV_E_INVALID, "nfs.root_path" },
+		{ "{\"global_unique_name\":\"a\",\"nfs\":{\"root_path\":\"rel\"}}", SKV_E_INVALID, "nfs.root_path" },
+		{ "{\"global_unique_name\":\"a\",\"threefs\":{\"root_dir\":\"d\"}}", SKV_E_INVALID,
 		  "threefs.mountpoint" },
 		{ "{\"global_unique_name\":\"a\",\"threefs\":{\"mountpoint\":\"/3fs\",\"root_dir\":\"//\"}}",
-		  KVB_E_INVALID, "threefs.root_dir" },
+		  SKV_E_INVALID, "threefs.root_dir" },
 		{ "{\"global_unique_name\":\"a\",\"nfs\":{\"root_path\":\"/a\"},\"storage_type\":\"ST_3FS\"}",
-		  KVB_E_INVALID, "storage_type" },
-		{ "{\"global_unique_name\":\"a\",\"local\":{}}", KVB_E_UNSUPPORTED, "local" },
-		{ "{\"global_unique_name\":\"a\",\"mooncake\":{}}", KVB_E_UNSUPPORTED, "mooncake" },
-		{ "{\"global_unique_name\":\"a\",\"tair_mem_pool\":{}}", KVB_E_UNSUPPORTED, "tair_mem_pool" },
-		{ "{\"global_unique_name\":\"a\",\"vcnsthreefs\":{}}", KVB_E_UNSUPPORTED, "vcnsthreefs" },
-		{ "{\"global_unique_name\":\"a\",\"event_report\":{}}", KVB_E_UNSUPPORTED, "event_report" },
+		  SKV_E_INVALID, "storage_type" },
+		{ "{\"global_unique_name\":\"a\",\"local\":{}}", SKV_E_UNSUPPORTED, "local" },
+		{ "{\"global_unique_name\":\"a\",\"mooncake\":{}}", SKV_E_UNSUPPORTED, "mooncake" },
+		{ "{\"global_unique_name\":\"a\",\"tair_mem_pool\":{}}", SKV_E_UNSUPPORTED, "tair_mem_pool" },
+		{ "{\"global_unique_name\":\"a\",\"vcnsthreefs\":{}}", SKV_E_UNSUPPORTED, "vcnsthreefs" },
+		{ "{\"global_unique_name\":\"a\",\"event_report\":{}}", SKV_E_UNSUPPORTED, "event_report" },
 	};
 	struct box *b = *state;
-	struct kvb_storage_spec s;
+	struct skv_storage_spec s;
 
 	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
 		assert_int_equal(storage(b, cases[i].json, &s), cases[i].status);
@@ -160,10 +160,10 @@ static void test_storage_and_back(void **state)
 	static const char json[] = "{\"global_unique_name\":\"t\",\"threefs\":{\"cluster_name\":\"c\",\"mountpoint\":"
 				   "\"/3fs\",\"root_dir\":\"d\",\"key_count_per_file\":4,\"touch_file_when_create\":true}}";
 	struct box *b = *state;
-	struct kvb_storage_spec s;
+	struct skv_storage_spec s;
 	KvcmAdmin__StorageConfig *m;
 
-	assert_int_equal(storage(b, json, &s), KVB_OK);
+	assert_int_equal(storage(b, json, &s), SKV_OK);
 	m = kvcm_storage_message(&s, &b->a);
 	assert_string_equal(text(b, &m->base), text(b, message(b, &kvcm_admin__storage_config__descriptor, json)));
 	s.extra = "";
@@ -182,25 +182,25 @@ static void test_storage_and_back(void **state)
 static void test_storage_configs(void **state)
 {
 	struct box *b = *state;
-	struct kvb_storage_view v[2] = { 0 };
+	struct skv_storage_view v[2] = { 0 };
 	KvcmAdmin__InstanceGroup *g = message(b, &kvcm_admin__instance_group__descriptor,
 					      "{\"storage_candidates\":[\"t\",\"absent\",\"n\"]}");
-	struct kvb_buf out;
+	struct skv_buf out;
 
 	assert_int_equal(storage(b, "{\"global_unique_name\":\"n\",\"nfs\":{\"root_path\":\"/a\\\"b\\\\/\","
-				    "\"key_count_per_file\":8}}", &v[0].spec), KVB_OK);
+				    "\"key_count_per_file\":8}}", &v[0].spec), SKV_OK);
 	v[0].spec.enabled = false;
 	assert_int_equal(storage(b, "{\"global_unique_name\":\"t\",\"threefs\":{\"mountpoint\":\"/3fs/\","
-				    "\"root_dir\":\"d\"}}", &v[1].spec), KVB_OK);
-	kvb_buf_init(&out);
+				    "\"root_dir\":\"d\"}}", &v[1].spec), SKV_OK);
+	skv_buf_init(&out);
 	kvcm_storage_configs(g, v, 2, &b->a, &out);
-	kvb_put_u8(&out, 0);
+	skv_put_u8(&out, 0);
 	assert_string_equal((char *)out.data,
 			    "[{\"type\":\"hf3fs\",\"is_available\":true,\"global_unique_name\":\"t\",\"storage_spec\":{"
 			    "\"cluster_name\":\"\",\"mountpoint\":\"/3fs/\",\"root_dir\":\"d\",\"key_count_per_file\":0}},"
 			    "{\"type\":\"file\",\"is_available\":false,\"global_unique_name\":\"n\",\"storage_spec\":{"
 			    "\"root_path\":\"/a\\\"b\\\\/\",\"key_count_per_file\":8}}]");
-	kvb_buf_destroy(&out);
+	skv_buf_destroy(&out);
 }
 
 /* ---- groups ---------------------------------------------------------------------------------- */
@@ -218,7 +218,7 @@ static const char *group_json(struct box *b, const char *strategy, const char *r
 		{ "\"quota\"", "{\"capacity\":1000,\"quota_config\":[{\"storage_type\":4,\"capacity\":500},"
 			       "{\"storage_type\":3,\"capacity\":9},{\"storage_type\":\"ST_3FS\"}]}" },
 	};
-	char *s = kvb_arena_alloc(&b->a, 2048);
+	char *s = skv_arena_alloc(&b->a, 2048);
 	size_t n;
 
 	n = (size_t)snprintf(s, 2048, "{\"storage_candidates\":[\"n1\",\"t1\",\"n1\",\"later\",\"t2\"],"
@@ -232,20 +232,20 @@ static const char *group_json(struct box *b, const char *strategy, const char *r
 	return s;
 }
 
-static const struct kvb_storage_view storages[] = {
+static const struct skv_storage_view storages[] = {
 	{ .spec = { .name = "n1", .type = "file" } },
 	{ .spec = { .name = "t1", .type = "hf3fs" } },
 	{ .spec = { .name = "t2", .type = "hf3fs" } },
 	{ .spec = { .name = "other", .type = "hf3fs" } },
 };
 
-static int group(struct box *b, const char *json, struct kvb_group_spec *s)
+static int group(struct box *b, const char *json, struct skv_group_spec *s)
 {
 	return kvcm_group_spec(message(b, &kvcm_admin__instance_group__descriptor, json), storages, 4, &b->a, s,
 			       &b->err);
 }
 
-static void assert_order(const struct kvb_group_spec *s, const char *names)
+static void assert_order(const struct skv_group_spec *s, const char *names)
 {
 	char list[256] = "";
 
@@ -257,11 +257,11 @@ static void assert_order(const struct kvb_group_spec *s, const char *names)
 static void test_group(void **state)
 {
 	struct box *b = *state;
-	struct kvb_group_spec s;
+	struct skv_group_spec s;
 
 	assert_int_equal(group(b, group_json(b, "4", ",\"reclaim_policy\":1,\"trigger_strategy\":{\"used_size\":300,"
 						     "\"used_percentage\":0.5},\"delay_before_delete_ms\":1500", ""), &s),
-			 KVB_OK);
+			 SKV_OK);
 	assert_string_equal(s.name, "g");
 	assert_true(s.loose_storages);
 	assert_order(&s, "n1 t1 later t2 ");
@@ -285,15 +285,15 @@ static void test_group(void **state)
 static void test_order_of_storages(void **state)
 {
 	struct box *b = *state;
-	struct kvb_group_spec s;
+	struct skv_group_spec s;
 
-	assert_int_equal(group(b, group_json(b, "2", "", ""), &s), KVB_OK);
+	assert_int_equal(group(b, group_json(b, "2", "", ""), &s), SKV_OK);
 	assert_order(&s, "t1 t2 n1 later ");
-	assert_int_equal(group(b, group_json(b, "\"CPS_ALWAYS_3FS\"", "", ""), &s), KVB_OK);
+	assert_int_equal(group(b, group_json(b, "\"CPS_ALWAYS_3FS\"", "", ""), &s), SKV_OK);
 	assert_order(&s, "t1 t2 ");
 	assert_int_equal(kvcm_group_spec(message(b, &kvcm_admin__instance_group__descriptor,
 						 group_json(b, "1", "", "")), storages, 1, &b->a, &s, &b->err),
-			 KVB_OK);
+			 SKV_OK);
 	assert_int_equal(s.n_storages, 0); /* none yet */
 }
 
@@ -301,44 +301,44 @@ static void test_lines_that_are_none(void **state)
 {
 	static const char *const shares[] = { "0", "1", "3.2" };
 	struct box *b = *state;
-	struct kvb_group_spec s;
+	struct skv_group_spec s;
 
 	for (size_t i = 0; i < 3; i++) {
 		char reclaim[80];
 
 		snprintf(reclaim, sizeof reclaim, ",\"trigger_strategy\":{\"used_percentage\":%s}", shares[i]);
-		assert_int_equal(group(b, group_json(b, "2", reclaim, ""), &s), KVB_OK);
+		assert_int_equal(group(b, group_json(b, "2", reclaim, ""), &s), SKV_OK);
 		assert_int_equal(s.reclaim_bytes, 0);
 		assert_int_equal(s.reclaim_blocks, 0);
 		assert_int_equal(s.quotas[0].reclaim, 0);
 	}
 	assert_int_equal(group(b, group_json(b, "2", ",\"trigger_strategy\":{\"used_percentage\":0.01}", ""), &s),
-			 KVB_OK);
+			 SKV_OK);
 	assert_int_equal(s.reclaim_blocks, 1); /* 0.16 of a block */
 }
 
 static void test_steps_and_ttl(void **state)
 {
 	struct box *b = *state;
-	struct kvb_group_spec s;
+	struct skv_group_spec s;
 
 	assert_int_equal(group(b, group_json(b, "2", ",\"trigger_period_seconds\":60,\"reclaim_step_size\":4096,"
-						     "\"reclaim_step_percentage\":5", ""), &s), KVB_OK);
+						     "\"reclaim_step_percentage\":5", ""), &s), SKV_OK);
 	assert_int_equal(s.reclaim_period_ms, 60000);
 	assert_int_equal(s.reclaim_step_bytes, 4096);
 	assert_int_equal(s.reclaim_step_percent, 5);
-	assert_int_equal(group(b, group_json(b, "2", ",\"trigger_period_seconds\":60", ""), &s), KVB_OK);
+	assert_int_equal(group(b, group_json(b, "2", ",\"trigger_period_seconds\":60", ""), &s), SKV_OK);
 	assert_int_equal(s.reclaim_period_ms, 0);
 	assert_int_equal(group(b, group_json(b, "2", ",\"reclaim_policy\":\"POLICY_TTL\",\"trigger_period_seconds\":90",
-					     ""), &s), KVB_OK);
+					     ""), &s), SKV_OK);
 	assert_int_equal(s.max_idle_ms, 90000);
 	assert_int_equal(s.reclaim_period_ms, 0);
 	assert_string_equal(s.policy, "");
-	assert_int_equal(group(b, group_json(b, "2", ",\"reclaim_policy\":\"POLICY_LFU\"", ""), &s), KVB_OK);
+	assert_int_equal(group(b, group_json(b, "2", ",\"reclaim_policy\":\"POLICY_LFU\"", ""), &s), SKV_OK);
 	assert_string_equal(s.policy, "lfu");
-	assert_int_equal(group(b, group_json(b, "2", ",\"reclaim_policy\":\"POLICY_LRU\"", ""), &s), KVB_OK);
+	assert_int_equal(group(b, group_json(b, "2", ",\"reclaim_policy\":\"POLICY_LRU\"", ""), &s), SKV_OK);
 	assert_string_equal(s.policy, "lru");
-	assert_int_equal(group(b, group_json(b, "2", "", ""), &s), KVB_OK);
+	assert_int_equal(group(b, group_json(b, "2", "", ""), &s), SKV_OK);
 	assert_string_equal(s.policy, "");
 }
 
@@ -349,50 +349,50 @@ static void test_groups_refused(void **state)
 		int status;
 		const char *field;
 	} cases[] = {
-		{ "0", "", "", KVB_E_INVALID, "cache_config.data_storage_strategy" },
-		{ "77", "", "", KVB_E_INVALID, "cache_config.data_storage_strategy" },
-		{ "3", "", "", KVB_E_UNSUPPORTED, "cache_config.data_storage_strategy" },
-		{ "5", "", "", KVB_E_UNSUPPORTED, "cache_config.data_storage_strategy" },
-		{ "7", "", "", KVB_E_UNSUPPORTED, "cache_config.data_storage_strategy" },
-		{ "9", "", "", KVB_E_UNSUPPORTED, "cache_config.data_storage_strategy" },
-		{ "2", ",\"reclaim_policy\":9", "", KVB_E_INVALID, "reclaim_strategy.reclaim_policy" },
-		{ "2", ",\"reclaim_policy\":-1", "", KVB_E_INVALID, "reclaim_strategy.reclaim_policy" },
-		{ "2", ",\"reclaim_policy\":3", "", KVB_E_INVALID, "reclaim_strategy.trigger_period_seconds" },
-		{ "2", ",\"trigger_period_seconds\":-1", "", KVB_E_INVALID, "reclaim_strategy.trigger_period_seconds" },
-		{ "2", ",\"reclaim_step_size\":-1", "", KVB_E_INVALID, "reclaim_strategy.reclaim_step_size" },
-		{ "2", ",\"reclaim_step_percentage\":101", "", KVB_E_INVALID,
+		{ "0", "", "", SKV_E_INVALID, "cache_config.data_storage_strategy" },
+		{ "77", "", "", SKV_E_INVALID, "cache_config.data_storage_strategy" },
+		{ "3", "", "", SKV_E_UNSUPPORTED, "cache_config.data_storage_strategy" },
+		{ "5", "", "", SKV_E_UNSUPPORTED, "cache_config.data_storage_strategy" },
+		{ "7", "", "", SKV_E_UNSUPPORTED, "cache_config.data_storage_strategy" },
+		{ "9", "", "", SKV_E_UNSUPPORTED, "cache_config.data_storage_strategy" },
+		{ "2", ",\"reclaim_policy\":9", "", SKV_E_INVALID, "reclaim_strategy.reclaim_policy" },
+		{ "2", ",\"reclaim_policy\":-1", "", SKV_E_INVALID, "reclaim_strategy.reclaim_policy" },
+		{ "2", ",\"reclaim_policy\":3", "", SKV_E_INVALID, "reclaim_strategy.trigger_period_seconds" },
+		{ "2", ",\"trigger_period_seconds\":-1", "", SKV_E_INVALID, "reclaim_strategy.trigger_period_seconds" },
+		{ "2", ",\"reclaim_step_size\":-1", "", SKV_E_INVALID, "reclaim_strategy.reclaim_step_size" },
+		{ "2", ",\"reclaim_step_percentage\":101", "", SKV_E_INVALID,
 		  "reclaim_strategy.reclaim_step_percentage" },
-		{ "2", ",\"delay_before_delete_ms\":-1", "", KVB_E_INVALID, "reclaim_strategy.delay_before_delete_ms" },
-		{ "2", ",\"instance_reclaim_budget_policy\":0", "", KVB_E_UNSUPPORTED,
+		{ "2", ",\"delay_before_delete_ms\":-1", "", SKV_E_INVALID, "reclaim_strategy.delay_before_delete_ms" },
+		{ "2", ",\"instance_reclaim_budget_policy\":0", "", SKV_E_UNSUPPORTED,
 		  "reclaim_strategy.instance_reclaim_budget_policy" },
-		{ "2", ",\"instance_reclaim_budget_policy\":1", "", KVB_E_UNSUPPORTED,
+		{ "2", ",\"instance_reclaim_budget_policy\":1", "", SKV_E_UNSUPPORTED,
 		  "reclaim_strategy.instance_reclaim_budget_policy" },
-		{ "2", ",\"trigger_strategy\":{\"used_size\":-1}", "", KVB_E_INVALID,
+		{ "2", ",\"trigger_strategy\":{\"used_size\":-1}", "", SKV_E_INVALID,
 		  "reclaim_strategy.trigger_strategy.used_size" },
-		{ "2", ",\"trigger_strategy\":{\"used_percentage\":-0.1}", "", KVB_E_INVALID,
+		{ "2", ",\"trigger_strategy\":{\"used_percentage\":-0.1}", "", SKV_E_INVALID,
 		  "reclaim_strategy.trigger_strategy.used_percentage" },
-		{ "2", ",\"trigger_strategy\":{\"used_percentage\":\"NaN\"}", "", KVB_E_INVALID,
+		{ "2", ",\"trigger_strategy\":{\"used_percentage\":\"NaN\"}", "", SKV_E_INVALID,
 		  "reclaim_strategy.trigger_strategy.used_percentage" },
-		{ "2", "", ",\"event_report_storage_candidates\":[\"e\"]", KVB_E_UNSUPPORTED,
+		{ "2", "", ",\"event_report_storage_candidates\":[\"e\"]", SKV_E_UNSUPPORTED,
 		  "event_report_storage_candidates" },
-		{ "2", "", ",\"affinity_strategy_json\":\"{}\"", KVB_E_UNSUPPORTED, "affinity_strategy_json" },
-		{ "2", "", ",\"version\":-1", KVB_E_INVALID, "version" },
-		{ "2", "", ",\"max_instance_count\":-1", KVB_E_INVALID, "max_instance_count" },
-		{ "2", "", ",\"name\":\"a b\"", KVB_E_INVALID, "name" },
-		{ "2", "", ",\"quota\":{\"capacity\":-1}", KVB_E_INVALID, "quota.capacity" },
-		{ "2", "", ",\"quota\":{\"quota_config\":[{\"storage_type\":4,\"capacity\":-1}]}", KVB_E_INVALID,
+		{ "2", "", ",\"affinity_strategy_json\":\"{}\"", SKV_E_UNSUPPORTED, "affinity_strategy_json" },
+		{ "2", "", ",\"version\":-1", SKV_E_INVALID, "version" },
+		{ "2", "", ",\"max_instance_count\":-1", SKV_E_INVALID, "max_instance_count" },
+		{ "2", "", ",\"name\":\"a b\"", SKV_E_INVALID, "name" },
+		{ "2", "", ",\"quota\":{\"capacity\":-1}", SKV_E_INVALID, "quota.capacity" },
+		{ "2", "", ",\"quota\":{\"quota_config\":[{\"storage_type\":4,\"capacity\":-1}]}", SKV_E_INVALID,
 		  "quota.quota_config.capacity" },
 	};
 	struct box *b = *state;
-	struct kvb_group_spec s;
+	struct skv_group_spec s;
 
 	assert_int_equal(group(b, group_json(b, "2", ",\"instance_reclaim_budget_policy\":\"GROUP_LRU\"", ""), &s),
-			 KVB_OK);
+			 SKV_OK);
 	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
 		int rc = group(b, group_json(b, cases[i].strategy, cases[i].reclaim, cases[i].more), &s);
 
 		if (rc != cases[i].status || strcmp(b->err.field, cases[i].field) != 0)
-			fail_msg("case %zu: %s, field '%s'", i, kvb_status_name(rc), b->err.field);
+			fail_msg("case %zu: %s, field '%s'", i, skv_status_name(rc), b->err.field);
 	}
 }
 
@@ -423,9 +423,9 @@ static void test_group_and_back(void **state)
 	struct box *b = *state;
 	const char *json = group_json(b, "2", ",\"delay_before_delete_ms\":7", ",\"user_data\":\"u\",\"extra_info\":\"e\"");
 	KvcmAdmin__InstanceGroup *m = message(b, &kvcm_admin__instance_group__descriptor, json);
-	struct kvb_group_spec s;
+	struct skv_group_spec s;
 
-	assert_int_equal(group(b, json, &s), KVB_OK);
+	assert_int_equal(group(b, json, &s), SKV_OK);
 	assert_string_equal(text(b, &kvcm_group_message(&s, &b->a)->base), text(b, &m->base));
 	s.version = 9; /* the core's number counts */
 	assert_int_equal(kvcm_group_message(&s, &b->a)->version, 9);
@@ -448,7 +448,7 @@ static void test_group_and_back(void **state)
 #define HEAD "{\"instance_group\":\"g\",\"instance_id\":\"i\",\"block_size\":64,"
 #define WHOLE HEAD SPECS "," MODEL "," GROUPS "}"
 
-static int instance(struct box *b, const char *json, struct kvb_instance_spec *s)
+static int instance(struct box *b, const char *json, struct skv_instance_spec *s)
 {
 	return kvcm_instance_spec(message(b, &kvcm_meta__register_instance_request__descriptor, json), "default",
 				  &b->a, s, &b->err);
@@ -457,10 +457,10 @@ static int instance(struct box *b, const char *json, struct kvb_instance_spec *s
 static void test_instance(void **state)
 {
 	struct box *b = *state;
-	struct kvb_instance_spec s;
+	struct skv_instance_spec s;
 	KvcmMeta__InstanceInfo *i;
 
-	assert_int_equal(instance(b, WHOLE, &s), KVB_OK);
+	assert_int_equal(instance(b, WHOLE, &s), SKV_OK);
 	assert_string_equal(s.tenant, "default");
 	assert_string_equal(s.id, "i");
 	assert_string_equal(s.group, "g");
@@ -485,10 +485,10 @@ static void test_admin_registers_the_same(void **state)
 {
 	struct box *b = *state;
 	KvcmAdmin__RegisterInstanceRequest *m = message(b, &kvcm_admin__register_instance_request__descriptor, WHOLE);
-	struct kvb_instance_spec one, two;
+	struct skv_instance_spec one, two;
 
-	assert_int_equal(kvcm_instance_spec(kvcm_register_from_admin(m, &b->a), "default", &b->a, &one, &b->err), KVB_OK);
-	assert_int_equal(instance(b, WHOLE, &two), KVB_OK);
+	assert_int_equal(kvcm_instance_spec(kvcm_register_from_admin(m, &b->a), "default", &b->a, &one, &b->err), SKV_OK);
+	assert_int_equal(instance(b, WHOLE, &two), SKV_OK);
 	assert_string_equal(one.extra, two.extra);
 }
 
@@ -520,22 +520,22 @@ static void test_instances_refused(void **state)
 		{ HEAD SPECS ",\"affinity_strategy_json\":\"{}\"}", "affinity_strategy_json" },
 	};
 	struct box *b = *state;
-	struct kvb_instance_spec s;
+	struct skv_instance_spec s;
 
 	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
 		int rc = instance(b, cases[i].json, &s);
 
-		if (rc == KVB_OK || strcmp(b->err.field, cases[i].field) != 0)
-			fail_msg("case %zu: %s, field '%s'", i, kvb_status_name(rc), b->err.field);
+		if (rc == SKV_OK || strcmp(b->err.field, cases[i].field) != 0)
+			fail_msg("case %zu: %s, field '%s'", i, skv_status_name(rc), b->err.field);
 	}
 }
 
 static void differs(struct box *b, const char *json, const char *fields)
 {
-	struct kvb_instance_spec have, asked;
+	struct skv_instance_spec have, asked;
 
-	assert_int_equal(instance(b, WHOLE, &have), KVB_OK);
-	assert_int_equal(instance(b, json, &asked), KVB_OK);
+	assert_int_equal(instance(b, WHOLE, &have), SKV_OK);
+	assert_int_equal(instance(b, json, &asked), SKV_OK);
 	assert_string_equal(kvcm_instance_differs(kvcm_instance_message(&have, &b->a),
 						  kvcm_instance_message(&asked, &b->a), &b->a), fields);
 }

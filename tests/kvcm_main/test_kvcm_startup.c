@@ -9,10 +9,10 @@
 
 #include <cmocka.h>
 
-#include <kvb/core.h>
-#include <kvb/kvcm_config.h>
-#include <kvb/kvcm_run.h>
-#include <kvb/store.h>
+#include <skv/core.h>
+#include <skv/kvcm_config.h>
+#include <skv/kvcm_run.h>
+#include <skv/store.h>
 
 #include "model.h"
 #include "shell.h"
@@ -22,12 +22,12 @@
 struct box {
 	char dir[64];
 	char file[96];
-	struct kvb_arena a;
-	struct kvb_error err;
+	struct skv_arena a;
+	struct skv_error err;
 	struct kvcm_model model;
 	struct kvcm_startup s;
-	struct kvb_store *store;
-	struct kvb_core *core;
+	struct skv_store *store;
+	struct skv_core *core;
 };
 
 static int setup(void **state)
@@ -38,7 +38,7 @@ static int setup(void **state)
 	snprintf(b->dir, sizeof b->dir, "/tmp/kvcm-startup-XXXXXX");
 	assert_non_null(mkdtemp(b->dir));
 	snprintf(b->file, sizeof b->file, "%s/start.json", b->dir);
-	kvb_arena_init(&b->a);
+	skv_arena_init(&b->a);
 	b->model = (struct kvcm_model){ .storage_capacity = 2 << 20, .storage_unit = 1 << 20, .any_mount = true, .mounts = "" };
 	*state = b;
 	return 0;
@@ -50,11 +50,11 @@ static int teardown(void **state)
 	char command[128];
 
 	if (b->core) {
-		kvb_core_shutdown(b->core);
-		kvb_core_destroy(b->core);
-		kvb_store_close(b->store);
+		skv_core_shutdown(b->core);
+		skv_core_destroy(b->core);
+		skv_store_close(b->store);
 	}
-	kvb_arena_destroy(&b->a);
+	skv_arena_destroy(&b->a);
 	snprintf(command, sizeof command, "rm -rf %s", b->dir);
 	assert_int_equal(test_shell(command), 0);
 	free(b);
@@ -67,14 +67,14 @@ static int read_objects(struct box *b, const char *path)
 	struct kvcm_start_file f;
 	int rc = kvcm_start_file_read(path, &b->a, &f, &b->err);
 
-	if (rc != KVB_OK)
+	if (rc != SKV_OK)
 		return rc;
-	b->s.storages = kvb_arena_calloc(&b->a, f.n_storages + 1, sizeof *b->s.storages);
-	b->s.groups = kvb_arena_calloc(&b->a, f.n_groups + 1, sizeof *b->s.groups);
-	for (b->s.n_storages = 0; rc == KVB_OK && b->s.n_storages < f.n_storages; b->s.n_storages++)
+	b->s.storages = skv_arena_calloc(&b->a, f.n_storages + 1, sizeof *b->s.storages);
+	b->s.groups = skv_arena_calloc(&b->a, f.n_groups + 1, sizeof *b->s.groups);
+	for (b->s.n_storages = 0; rc == SKV_OK && b->s.n_storages < f.n_storages; b->s.n_storages++)
 		rc = kvcm_startup_storage(f.name, f.storages[b->s.n_storages].json, f.storages[b->s.n_storages].enabled,
 					  &b->model, &b->a, &b->s.storages[b->s.n_storages], &b->err);
-	for (b->s.n_groups = 0; rc == KVB_OK && b->s.n_groups < f.n_groups; b->s.n_groups++)
+	for (b->s.n_groups = 0; rc == SKV_OK && b->s.n_groups < f.n_groups; b->s.n_groups++)
 		rc = kvcm_startup_group(f.name, f.groups[b->s.n_groups], &b->a, &b->s.groups[b->s.n_groups], &b->err);
 	return rc;
 }
@@ -97,7 +97,7 @@ static void test_built_in(void **state)
 	const KvcmAdmin__StorageConfig *s;
 	const KvcmAdmin__InstanceGroup *g;
 
-	assert_int_equal(read_objects(b, ""), KVB_OK);
+	assert_int_equal(read_objects(b, ""), SKV_OK);
 	assert_int_equal(b->s.n_storages, 1);
 	assert_int_equal(b->s.n_groups, 1);
 	s = b->s.storages[0].config;
@@ -133,7 +133,7 @@ static void test_names_of_the_file(void **state)
 
 	assert_int_equal(load(b, "{'unknown':[1],'storage_config':{'type':'hf3fs','global_unique_name':'s',"
 				 "'is_available':false,'storage_spec':{'cluster_name':'c','mountpoint':'/3fs',"
-				 "'root_dir':'d','key_count_per_file':2}}," GROUP("") "}"), KVB_OK);
+				 "'root_dir':'d','key_count_per_file':2}}," GROUP("") "}"), SKV_OK);
 	s = b->s.storages[0].config;
 	g = b->s.groups[0].group;
 	assert_string_equal(s->threefs->mountpoint, "/3fs");
@@ -142,12 +142,12 @@ static void test_names_of_the_file(void **state)
 	assert_int_equal(g->cache_config->data_storage_strategy, KVCM_ADMIN__CACHE_PREFER_STRATEGY__CPS_ALWAYS_3FS);
 	assert_int_equal(load(b, "{'instance_group':[],'storage_config':[{'type':'file','global_unique_name':'a',"
 				 "'storage_spec':{'root_path':'/a'}},{'type':'file','global_unique_name':'b',"
-				 "'storage_spec':{'root_path':'/b'}}]}"), KVB_OK);
+				 "'storage_spec':{'root_path':'/b'}}]}"), SKV_OK);
 	assert_int_equal(b->s.n_storages, 2);
 	assert_string_equal(b->s.storages[1].name, "b");
 	assert_true(b->s.storages[1].enabled);
 	assert_int_equal(b->s.n_groups, 0);
-	assert_int_equal(load(b, "{}"), KVB_OK);
+	assert_int_equal(load(b, "{}"), SKV_OK);
 	assert_int_equal(b->s.n_storages, 0);
 }
 
@@ -159,22 +159,22 @@ static void test_refused(void **state)
 		const char *words;
 	} cases[] = {
 		{ "{'storage_config':{'type':'mooncake','global_unique_name':'s','storage_spec':"
-		  "{'master_server_entry':'h:1'}}}", KVB_E_UNSUPPORTED, "mooncake" },
+		  "{'master_server_entry':'h:1'}}}", SKV_E_UNSUPPORTED, "mooncake" },
 		{ "{'storage_config':{'type':'pace','global_unique_name':'s','storage_spec':{'domain':'d'}}}",
-		  KVB_E_UNSUPPORTED, "tair_mem_pool" },
+		  SKV_E_UNSUPPORTED, "tair_mem_pool" },
 		{ "{'storage_config':{'type':'vcns_hf3fs','global_unique_name':'s','storage_spec':{}}}",
-		  KVB_E_UNSUPPORTED, "vcnsthreefs" },
+		  SKV_E_UNSUPPORTED, "vcnsthreefs" },
 		{ "{'storage_config':{'type':'event_report_l2','global_unique_name':'s','storage_spec':{}}}",
-		  KVB_E_UNSUPPORTED, "event_report" },
-		{ "{'storage_config':{'type':'tape','global_unique_name':'s'}}", KVB_E_INVALID, "'tape'" },
-		{ "{'storage_config':{'global_unique_name':'s'}}", KVB_E_INVALID, "storage type" },
+		  SKV_E_UNSUPPORTED, "event_report" },
+		{ "{'storage_config':{'type':'tape','global_unique_name':'s'}}", SKV_E_INVALID, "'tape'" },
+		{ "{'storage_config':{'global_unique_name':'s'}}", SKV_E_INVALID, "storage type" },
 		{ "{'storage_config':{'type':'file','global_unique_name':'s','storage_spec':{'root_path':'x'}}}",
-		  KVB_E_INVALID, "root_path" },
-		{ "{'storage_config':{'type':'file','global_unique_name':7}}", KVB_E_INVALID, "start.json" },
-		{ "{" GROUP(",'event_reporting_storage_candidates':['e']") "}", KVB_E_UNSUPPORTED, "event_report" },
-		{ "{" GROUP(",'quota':{'quota_config':[{'storage_type':'tape'}]}") "}", KVB_E_INVALID, "'tape'" },
-		{ "{\n'storage_config':", KVB_E_INVALID, "line 2" },
-		{ "[]", KVB_E_INVALID, "start.json" },
+		  SKV_E_INVALID, "root_path" },
+		{ "{'storage_config':{'type':'file','global_unique_name':7}}", SKV_E_INVALID, "start.json" },
+		{ "{" GROUP(",'event_reporting_storage_candidates':['e']") "}", SKV_E_UNSUPPORTED, "event_report" },
+		{ "{" GROUP(",'quota':{'quota_config':[{'storage_type':'tape'}]}") "}", SKV_E_INVALID, "'tape'" },
+		{ "{\n'storage_config':", SKV_E_INVALID, "line 2" },
+		{ "[]", SKV_E_INVALID, "start.json" },
 	};
 	struct box *b = *state;
 
@@ -182,9 +182,9 @@ static void test_refused(void **state)
 		int rc = load(b, cases[i].json);
 
 		if (rc != cases[i].status || !strstr(b->err.message, cases[i].words))
-			fail_msg("case %zu: %s: %s", i, kvb_status_name(rc), b->err.message);
+			fail_msg("case %zu: %s: %s", i, skv_status_name(rc), b->err.message);
 	}
-	assert_int_equal(read_objects(b, "/does/not/exist"), KVB_E_INVALID);
+	assert_int_equal(read_objects(b, "/does/not/exist"), SKV_E_INVALID);
 	assert_non_null(strstr(b->err.message, "/does/not/exist"));
 }
 
@@ -192,14 +192,14 @@ static void test_refused(void **state)
 
 static void open_core(struct box *b)
 {
-	const struct kvb_store_options o = { .path = "" };
-	struct kvb_core_options c;
+	const struct skv_store_options o = { .path = "" };
+	struct skv_core_options c;
 
-	assert_int_equal(kvb_store_open(&kvb_store_memory, &o, &b->store, &b->err), KVB_OK);
-	kvb_core_options_init(&c);
+	assert_int_equal(skv_store_open(&skv_store_memory, &o, &b->store, &b->err), SKV_OK);
+	skv_core_options_init(&c);
 	c.store = b->store;
-	assert_int_equal(kvb_core_create(&c, &b->core, &b->err), KVB_OK);
-	assert_int_equal(kvb_core_wait_ready(b->core, 10000), KVB_OK);
+	assert_int_equal(skv_core_create(&c, &b->core, &b->err), SKV_OK);
+	assert_int_equal(skv_core_wait_ready(b->core, 10000), SKV_OK);
 }
 
 static void load_in_dir(struct box *b, const char *capacity)
@@ -212,37 +212,37 @@ static void load_in_dir(struct box *b, const char *capacity)
 		 "'instance_group':{'name':'g','storage_candidates':['one','later'],'global_quota_group_name':'q',"
 		 "'quota':{'capacity':%s},'cache_config':{'cache_prefer_strategy':2,'reclaim_strategy':{}}}}",
 		 b->dir, b->dir, capacity);
-	assert_int_equal(load(b, json), KVB_OK);
+	assert_int_equal(load(b, json), SKV_OK);
 }
 
-static struct kvb_storage_spec storage(struct box *b, const char *name)
+static struct skv_storage_spec storage(struct box *b, const char *name)
 {
-	struct kvb_storage_view *v;
+	struct skv_storage_view *v;
 	uint32_t n;
 
-	assert_int_equal(kvb_core_storages(b->core, name, &b->a, &v, &n, &b->err), KVB_OK);
+	assert_int_equal(skv_core_storages(b->core, name, &b->a, &v, &n, &b->err), SKV_OK);
 	return v[0].spec;
 }
 
-static struct kvb_group_spec group(struct box *b)
+static struct skv_group_spec group(struct box *b)
 {
-	struct kvb_group_view *v;
+	struct skv_group_view *v;
 	uint32_t n;
 
-	assert_int_equal(kvb_core_groups(b->core, "g", &b->a, &v, &n, &b->err), KVB_OK);
+	assert_int_equal(skv_core_groups(b->core, "g", &b->a, &v, &n, &b->err), SKV_OK);
 	return v[0].spec;
 }
 
 static void make(struct box *b)
 {
-	if (kvcm_startup_make(&b->s, &b->model, b->core, &b->err) != KVB_OK)
+	if (kvcm_startup_make(&b->s, &b->model, b->core, &b->err) != SKV_OK)
 		fail_msg("%s", b->err.message);
 }
 
 static void test_made_once(void **state)
 {
 	struct box *b = *state;
-	struct kvb_storage_spec s;
+	struct skv_storage_spec s;
 
 	open_core(b);
 	load_in_dir(b, "1000");
@@ -273,17 +273,17 @@ static void test_storage_grows_and_groups_notice(void **state)
 	assert_string_equal(group(b).storages[0], "one");
 	snprintf(json, sizeof json, "{'storage_config':{'type':'hf3fs','global_unique_name':'later','storage_spec':"
 		 "{'mountpoint':'%s','root_dir':'fs'}}}", b->dir);
-	assert_int_equal(load(b, json), KVB_OK);
+	assert_int_equal(load(b, json), SKV_OK);
 	later = (KvcmAdmin__StorageConfig *)b->s.storages[0].config;
-	assert_int_equal(kvcm_storage_put(b->core, later, &b->model, NULL, &b->err), KVB_OK);
+	assert_int_equal(kvcm_storage_put(b->core, later, &b->model, NULL, &b->err), SKV_OK);
 	assert_string_equal(group(b).storages[0], "later"); /* CPS_PREFER_3FS */
 	assert_string_equal(group(b).storages[1], "one");
 	b->model.storage_capacity = 3 << 20;
 	b->model.storage_unit = 64 << 20; /* fixed when it was made */
-	assert_int_equal(kvcm_storage_put(b->core, later, &b->model, NULL, &b->err), KVB_OK);
+	assert_int_equal(kvcm_storage_put(b->core, later, &b->model, NULL, &b->err), SKV_OK);
 	assert_int_equal(storage(b, "later").capacity, 2 << 20);
 	b->model.storage_unit = 1 << 20;
-	assert_int_equal(kvcm_storage_put(b->core, later, &b->model, NULL, &b->err), KVB_OK);
+	assert_int_equal(kvcm_storage_put(b->core, later, &b->model, NULL, &b->err), SKV_OK);
 	assert_int_equal(storage(b, "later").capacity, 3 << 20);
 }
 
@@ -291,21 +291,21 @@ static void test_private_directories(void **state)
 {
 	struct box *b = *state;
 	char owner[192], dead[192], path[160], gone[128], command[512];
-	struct kvb_storage_spec s;
+	struct skv_storage_spec s;
 	FILE *f;
 
 	open_core(b);
-	kvb_owner_name(owner);
+	skv_owner_name(owner);
 	b->model.id = ID;
 	b->model.owner = owner;
 	/* What a process that is dead has left: the owner's text with another process id. */
 	snprintf(gone, sizeof gone, "%s/up/made/one.pdead", b->dir);
-	snprintf(command, sizeof command, "mkdir -p %s && touch %s/kvblock-storage %s/other", gone, gone, gone);
+	snprintf(command, sizeof command, "mkdir -p %s && touch %s/slabkv-storage %s/other", gone, gone, gone);
 	assert_int_equal(test_shell(command), 0);
 	assert_non_null(strchr(owner, ':'));
 	snprintf(dead, sizeof dead, "%.*s:4194303%.120s", (int)strcspn(owner, ":"), owner,
 		 strchr(strchr(owner, ':') + 1, ':'));
-	assert_true(kvb_owner_is_dead(dead));
+	assert_true(skv_owner_is_dead(dead));
 	snprintf(path, sizeof path, "%s/up/made/.kvcm-pdead", b->dir);
 	f = fopen(path, "w");
 	assert_non_null(f);

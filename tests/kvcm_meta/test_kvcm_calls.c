@@ -19,27 +19,27 @@
 
 static struct env env;
 static struct kvcm *kvcm;
-static struct kvb_service *service;
-static struct kvb_call call;
+static struct skv_service *service;
+static struct skv_call call;
 static int completed; /* 1: not yet */
 
 static int open_all(void **state)
 {
-	struct kvb_service_options o;
-	struct kvb_api *apis[1];
+	struct skv_service_options o;
+	struct skv_api *apis[1];
 
 	(void)state;
 	env_quiet();
 	env_init(&env);
 	env_open(&env);
-	assert_int_equal(env_storage(&env, "s", 16 << 20, 1 << 20), KVB_OK);
-	assert_int_equal(env_group(&env, "g", 0, "s"), KVB_OK);
-	assert_int_equal(kvcm_create(&(struct kvcm_options){ NULL, NULL }, &kvcm, &env.err), KVB_OK);
-	kvb_service_options_init(&o);
+	assert_int_equal(env_storage(&env, "s", 16 << 20, 1 << 20), SKV_OK);
+	assert_int_equal(env_group(&env, "g", 0, "s"), SKV_OK);
+	assert_int_equal(kvcm_create(&(struct kvcm_options){ NULL, NULL }, &kvcm, &env.err), SKV_OK);
+	skv_service_options_init(&o);
 	apis[0] = kvcm_api(kvcm);
 	o.apis = apis;
 	o.n_apis = 1;
-	assert_int_equal(kvb_service_create(&o, &service, &env.err), KVB_OK);
+	assert_int_equal(skv_service_create(&o, &service, &env.err), SKV_OK);
 	service->core = env.core;
 	return 0;
 }
@@ -47,8 +47,8 @@ static int open_all(void **state)
 static int close_all(void **state)
 {
 	(void)state;
-	kvb_call_destroy(&call);
-	kvb_service_destroy(service);
+	skv_call_destroy(&call);
+	skv_service_destroy(service);
 	kvcm_destroy(kvcm);
 	env_shutdown(&env);
 	env_destroy(&env);
@@ -63,9 +63,9 @@ static void on_done(void *ctx, int status)
 	completed = status;
 }
 
-static const struct kvb_route *route_of(const char *name)
+static const struct skv_route *route_of(const char *name)
 {
-	const struct kvb_api *api = kvcm_api(kvcm);
+	const struct skv_api *api = kvcm_api(kvcm);
 
 	for (size_t i = 0; i < api->n_routes; i++)
 		if (strcmp(api->routes[i].name, name) == 0)
@@ -77,26 +77,26 @@ static const struct kvb_route *route_of(const char *name)
 /* Runs it to its answer, workers included. */
 static void run(enum metric_wire wire, const char *name, const void *body, size_t n)
 {
-	char cause[KVB_MESSAGE_MAX];
+	char cause[SKV_MESSAGE_MAX];
 	int rc;
 
-	kvb_call_destroy(&call);
-	kvb_call_init(&call, service, wire);
+	skv_call_destroy(&call);
+	skv_call_init(&call, service, wire);
 	call.route = route_of(name);
-	assert_int_equal(kvb_call_open(&call, kvcm_api(kvcm), &(struct kvb_head){ .content_type = NULL }), KVB_OK);
-	assert_int_equal(kvb_call_authorize(&call, NULL), KVB_OK);
-	assert_int_equal(call.api->message(&call, body, n), KVB_OK);
-	call.done = (struct kvb_done){ on_done, NULL };
+	assert_int_equal(skv_call_open(&call, kvcm_api(kvcm), &(struct skv_head){ .content_type = NULL }), SKV_OK);
+	assert_int_equal(skv_call_authorize(&call, NULL), SKV_OK);
+	assert_int_equal(call.api->message(&call, body, n), SKV_OK);
+	call.done = (struct skv_done){ on_done, NULL };
 	completed = 1;
 	call.dispatched = true;
 	rc = call.route->run(&call); /* here, whatever the flags */
-	while (rc == KVB_PENDING && completed == 1)
-		kvb_core_tick(env.core);
-	call.status = rc == KVB_PENDING ? completed : rc;
-	kvb_call_finish(&call, cause);
-	kvb_put_u8(&call.out, 0);
+	while (rc == SKV_PENDING && completed == 1)
+		skv_core_tick(env.core);
+	call.status = rc == SKV_PENDING ? completed : rc;
+	skv_call_finish(&call, cause);
+	skv_put_u8(&call.out, 0);
 	call.out.len--;
-	kvb_call_count(&call, 200);
+	skv_call_count(&call, 200);
 }
 
 static const char *ask(const char *name, const char *body)
@@ -156,15 +156,15 @@ static void test_rows_are_the_services(void **state)
 	const ProtobufCServiceDescriptor *services[] = { &kvcm_meta__meta_service__descriptor,
 							 &kvcm_admin__admin_service__descriptor,
 							 &kvcm_debug__debug_service__descriptor };
-	const unsigned planes[] = { KVB_PLANE_META, KVB_PLANE_ADMIN, KVB_PLANE_DEBUG };
-	const struct kvb_api *api = kvcm_api(kvcm);
+	const unsigned planes[] = { SKV_PLANE_META, SKV_PLANE_ADMIN, SKV_PLANE_DEBUG };
+	const struct skv_api *api = kvcm_api(kvcm);
 	size_t found = 0, methods = 0;
 
 	(void)state;
 	for (size_t s = 0; s < 3; s++)
 		methods += services[s]->n_methods;
 	for (size_t i = 0; i < api->n_routes; i++) {
-		const struct kvb_route *r = &api->routes[i];
+		const struct skv_route *r = &api->routes[i];
 		const struct kvcm_op *op = r->own;
 		const ProtobufCMethodDescriptor *m = NULL;
 
@@ -178,7 +178,7 @@ static void test_rows_are_the_services(void **state)
 		assert_string_equal(strrchr(r->grpc, '/') + 1, r->name);
 		assert_string_equal(r->pattern + 6, r->name + 1); /* /api/xYZ of XYZ */
 		assert_int_equal(r->pattern[5], r->name[0] | 0x20);
-		if (r->planes != KVB_PLANE_META)
+		if (r->planes != SKV_PLANE_META)
 			assert_int_equal(r->role, ROLE_ADMIN);
 		found++;
 	}
@@ -260,7 +260,7 @@ static void test_empty_sessions(void **state)
 	ask("StartWriteCache", INSTANCE "\"block_keys\":[1],\"write_timeout_seconds\":30}");
 	snprintf(session, sizeof session, "%s",
 		 cut(ask("StartWriteCache", INSTANCE "\"block_keys\":[1]}"), "\"write_session_id\":\""));
-	assert_int_equal(strlen(session), KVB_SESSION_ID_HEX);
+	assert_int_equal(strlen(session), SKV_SESSION_ID_HEX);
 	finish(session, "{\"offset\":1}", "\"code\":\"INVALID_ARGUMENT\"");
 	finish(session, "{\"bool_masks\":{\"values\":[true]}}", "\"code\":\"INVALID_ARGUMENT\"");
 	finish(session, "{\"bool_masks\":{\"offset\":0}}", "\"code\":\"OK\""); /* as vLLM's connector does */
@@ -274,7 +274,7 @@ static void test_empty_sessions(void **state)
 static void test_empty_sessions_end(void **state)
 {
 	struct kvcm_call *k;
-	char mine[KVB_SESSION_ID_HEX + 1];
+	char mine[SKV_SESSION_ID_HEX + 1];
 
 	(void)state;
 	register_m("");
@@ -307,7 +307,7 @@ static void test_failures(void **state)
 	assert_int_equal(call.answer, 400);
 	expect("StartWriteCache", INSTANCE "\"block_keys\":[1],\"min_replica_count\":2}", "\"code\":\"UNSUPPORTED\"");
 	expect("ReportEvent", INSTANCE "\"events\":[]}", "\"item_results\":[],\"committed_snapshot_version\":\"\"");
-	kvb_core_shutdown(env.core);
+	skv_core_shutdown(env.core);
 	expect("GetCacheLocation", "{\"instance_id\":\"gone\"}",
 	       "\"code\":\"SERVER_NOT_LEADER\",\"message\":\"Server is not leader\"");
 	assert_true(call.failed);
@@ -319,7 +319,7 @@ static void test_faults(void **state)
 
 	(void)state;
 	register_m("");
-	assert_int_equal(kvcm_faults_inject(&kvcm->faults, &fault, &env.err), KVB_OK);
+	assert_int_equal(kvcm_faults_inject(&kvcm->faults, &fault, &env.err), SKV_OK);
 	expect("GetCacheLocation", INSTANCE "\"trace_id\":\"t\"}", "GetCacheLocation fail due to fault injection");
 	expect("GetCacheLocation", "{\"instance_id\":\"gone\"}", "INSTANCE_NOT_EXIST");
 }
@@ -334,7 +334,7 @@ static void test_binary(void **state)
 	(void)state;
 	register_m("");
 	run(WIRE_GRPC, "GetCacheLocationLen", message, sizeof message - 1);
-	assert_int_equal(call.status, KVB_OK);
+	assert_int_equal(call.status, SKV_OK);
 	res = kvcm_meta__get_cache_location_len_response__unpack(NULL, call.out.len, call.out.data);
 	assert_non_null(res);
 	assert_int_equal(res->header->status->code, KVCM_META__ERROR_CODE__OK);

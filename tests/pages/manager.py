@@ -1,4 +1,4 @@
-"""manager.py - a real kvblockd that serves page spaces, started and ended as tests/kvcm/server.py does it.
+"""manager.py - a real slabkvd that serves page spaces, started and ended as tests/kvcm/server.py does it.
 
 `Manager(program, strict=True)` answers as upstream does; more parameters by keyword. `kill` is kill -9, `start`
 starts it again on the same directory. A SocketManager gets its listening socket from the test, as from systemd, so
@@ -14,7 +14,7 @@ import sys
 
 sys.path.append(str(pathlib.Path(__file__).resolve().parents[1] / "kvcm"))
 
-from server import Kvblockd, die_with_parent, environment, patience, until  # noqa: E402
+from server import Slabkvd, die_with_parent, environment, patience, until  # noqa: E402
 
 __all__ = ["Manager", "SocketManager", "WHOLE", "patience", "until"]
 
@@ -23,7 +23,7 @@ __all__ = ["Manager", "SocketManager", "WHOLE", "patience", "until"]
 WHOLE = {"leased_percent": 100, "open_percent": 100, "free_percent": 0}
 
 
-class Manager(Kvblockd):
+class Manager(Slabkvd):
     def __init__(self, program, folder=None, strict=False, **parameters):
         parameters.setdefault("storage_capacity", "2M")
         parameters.setdefault("storage_file_size", "2M")
@@ -34,7 +34,7 @@ class Manager(Kvblockd):
     def counter(self, name):
         """Of the pages API, its labels added up."""
         all_of_them = self.metrics().items()
-        found = [v for k, v in all_of_them if k.split("{")[0] == f"kvblock_pages_{name}_total"]
+        found = [v for k, v in all_of_them if k.split("{")[0] == f"slabkv_pages_{name}_total"]
         assert found, (name, sorted(k for k, _ in all_of_them if "pages" in k))
         return sum(found)
 

@@ -6,48 +6,48 @@
 #include <string.h>
 
 struct env env;
-struct kvb_api *api;
-struct kvb_service *service;
-struct kvb_call call;
+struct skv_api *api;
+struct skv_service *service;
+struct skv_call call;
 unsigned status;
 const char *tokens = "";
 const char *authorization;
 static int completed; /* 1: not yet */
 
-struct kvb_pages_options options(void)
+struct skv_pages_options options(void)
 {
-	return (struct kvb_pages_options){ .lease_ms = 5000, .reserve_ms = 4000, .grace_ms = 2000, .retry_ms = 0 };
+	return (struct skv_pages_options){ .lease_ms = 5000, .reserve_ms = 4000, .grace_ms = 2000, .retry_ms = 0 };
 }
 
-void open_api(const struct kvb_pages_options *o)
+void open_api(const struct skv_pages_options *o)
 {
-	struct kvb_service_options so;
+	struct skv_service_options so;
 
-	assert_int_equal(kvb_pages_create(o, &api, &env.err), KVB_OK);
-	kvb_service_options_init(&so);
+	assert_int_equal(skv_pages_create(o, &api, &env.err), SKV_OK);
+	skv_service_options_init(&so);
 	so.apis = &api;
 	so.n_apis = 1;
 	so.tokens_file = tokens;
-	assert_int_equal(kvb_service_create(&so, &service, &env.err), KVB_OK);
+	assert_int_equal(skv_service_create(&so, &service, &env.err), SKV_OK);
 	service->core = env.core;
-	kvb_mutex_init(&service->workers.lock);
-	kvb_cond_init(&service->workers.wake);
+	skv_mutex_init(&service->workers.lock);
+	skv_cond_init(&service->workers.wake);
 	service->workers.tail = &service->workers.head;
 }
 
 void close_api(void)
 {
-	kvb_call_destroy(&call);
-	kvb_cond_destroy(&service->workers.wake);
-	kvb_mutex_destroy(&service->workers.lock);
-	kvb_service_destroy(service);
-	kvb_pages_destroy(api);
+	skv_call_destroy(&call);
+	skv_cond_destroy(&service->workers.wake);
+	skv_mutex_destroy(&service->workers.lock);
+	skv_service_destroy(service);
+	skv_pages_destroy(api);
 	memset(&call, 0, sizeof call);
 }
 
 int open_all(void **state)
 {
-	const struct kvb_pages_options o = options();
+	const struct skv_pages_options o = options();
 
 	(void)state;
 	env_quiet();
@@ -67,7 +67,7 @@ int close_all(void **state)
 	return 0;
 }
 
-void change(const struct kvb_pages_options *o)
+void change(const struct skv_pages_options *o)
 {
 	close_api();
 	open_api(o);
@@ -75,7 +75,7 @@ void change(const struct kvb_pages_options *o)
 
 void go_strict(void)
 {
-	struct kvb_pages_options o = options();
+	struct skv_pages_options o = options();
 
 	o.strict_upstream = true;
 	change(&o);
@@ -106,34 +106,34 @@ bool run_job(void)
 
 const char *ask_n(const char *path, const char *body, size_t n)
 {
-	const struct kvb_apis apis = { .v = { api }, .n = 1, .planes = KVB_PLANE_ALL };
-	char cause[KVB_MESSAGE_MAX];
-	const struct kvb_api *whose;
+	const struct skv_apis apis = { .v = { api }, .n = 1, .planes = SKV_PLANE_ALL };
+	char cause[SKV_MESSAGE_MAX];
+	const struct skv_api *whose;
 	int rc;
 
-	kvb_call_destroy(&call);
-	kvb_call_init(&call, service, WIRE_HTTP);
+	skv_call_destroy(&call);
+	skv_call_init(&call, service, WIRE_HTTP);
 	call.path = path;
-	rc = kvb_route_find(&apis, body ? "POST" : "GET", path, &whose, &call.route, call.param, &call.err);
-	if (kvb_call_open(&call, whose, &(struct kvb_head){ .content_type = NULL }) != KVB_OK)
-		rc = KVB_E_NOMEM;
-	if (rc == KVB_OK)
-		rc = kvb_call_authorize(&call, authorization);
+	rc = skv_route_find(&apis, body ? "POST" : "GET", path, &whose, &call.route, call.param, &call.err);
+	if (skv_call_open(&call, whose, &(struct skv_head){ .content_type = NULL }) != SKV_OK)
+		rc = SKV_E_NOMEM;
+	if (rc == SKV_OK)
+		rc = skv_call_authorize(&call, authorization);
 	call.body = body ? body : "";
 	call.n_body = n;
-	call.done = (struct kvb_done){ on_done, NULL };
+	call.done = (struct skv_done){ on_done, NULL };
 	completed = 1;
-	if (rc == KVB_OK)
-		rc = kvb_call_run(&call);
-	while (rc == KVB_PENDING && completed == 1)
+	if (rc == SKV_OK)
+		rc = skv_call_run(&call);
+	while (rc == SKV_PENDING && completed == 1)
 		if (!run_job())
-			kvb_core_tick(env.core);
-	call.status = rc == KVB_PENDING ? completed : rc;
-	rc = kvb_call_finish(&call, cause);
-	status = rc != KVB_OK ? call.answer : call.http ? call.http : 200;
-	kvb_put_u8(&call.out, 0);
+			skv_core_tick(env.core);
+	call.status = rc == SKV_PENDING ? completed : rc;
+	rc = skv_call_finish(&call, cause);
+	status = rc != SKV_OK ? call.answer : call.http ? call.http : 200;
+	skv_put_u8(&call.out, 0);
 	call.out.len--;
-	kvb_call_count(&call, status);
+	skv_call_count(&call, status);
 	return call.fixed ? call.fixed : (const char *)call.out.data;
 }
 

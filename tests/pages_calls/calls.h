@@ -3,28 +3,28 @@
  *
  * Jobs of workers run by hand, within the call that waits for them. One thread, one call at a time.
  */
-#ifndef KVB_TESTS_PAGES_CALLS_H
-#define KVB_TESTS_PAGES_CALLS_H
+#ifndef SKV_TESTS_PAGES_CALLS_H
+#define SKV_TESTS_PAGES_CALLS_H
 
 #include "core_env.h"
 #include "pages.h"
 
 extern struct env env;
-extern struct kvb_api *api;
-extern struct kvb_service *service;
-extern struct kvb_call call;
+extern struct skv_api *api;
+extern struct skv_service *service;
+extern struct skv_call call;
 extern unsigned status; /* of the newest answer */
 extern const char *tokens;        /* file, "" = none; when the API is opened */
 extern const char *authorization; /* header of calls, or NULL */
 
-struct kvb_pages_options options(void); /* of open_all */
+struct skv_pages_options options(void); /* of open_all */
 /* Setup and teardown of a test: core, API and service. */
 int open_all(void **state);
 int close_all(void **state);
-void open_api(const struct kvb_pages_options *o);
+void open_api(const struct skv_pages_options *o);
 void close_api(void);
 /* The API is opened anew. */
-void change(const struct kvb_pages_options *o);
+void change(const struct skv_pages_options *o);
 void go_strict(void);
 
 /* Runs the oldest job of the workers. */

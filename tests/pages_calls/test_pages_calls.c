@@ -15,7 +15,7 @@
 
 #include <cmocka.h>
 
-#include <kvb/mem.h>
+#include <skv/mem.h>
 
 #include "calls.h"
 
@@ -136,7 +136,7 @@ static void test_nulls_lease_nothing(void **state)
 
 static void test_partial_get(void **state)
 {
-	struct kvb_pages_options o = options();
+	struct skv_pages_options o = options();
 	char answer[64];
 	long a;
 
@@ -151,7 +151,7 @@ static void test_partial_get(void **state)
 
 static void test_repeated_and_long_keys(void **state)
 {
-	char key[KVB_MAX_BLOCK_NAME + 1], body[3 * sizeof key];
+	char key[SKV_MAX_BLOCK_NAME + 1], body[3 * sizeof key];
 
 	(void)state;
 	initialize(8);
@@ -239,7 +239,7 @@ static void test_spaces_are_apart(void **state)
 
 static void test_initialize_again(void **state)
 {
-	struct kvb_storage_view *v;
+	struct skv_storage_view *v;
 	uint32_t n;
 
 	(void)state;
@@ -247,20 +247,20 @@ static void test_initialize_again(void **state)
 	put("a");
 	initialize(9);
 	expect(EXISTS, "{\"keys\":[\"a\"]}", 200, "{\"exists\":[true]}");
-	assert_int_equal(kvb_core_storages(env.core, "pages:default:0:kv", &env.arena, &v, &n, &env.err), KVB_OK);
+	assert_int_equal(skv_core_storages(env.core, "pages:default:0:kv", &env.arena, &v, &n, &env.err), SKV_OK);
 	assert_int_equal(v[0].spec.capacity, 2);
 }
 
 /* What a crash leaves between two of its three objects. */
 static void test_half_made_space(void **state)
 {
-	const struct kvb_storage_spec storage = {
+	const struct skv_storage_spec storage = {
 		.name = "pages:default:0:kv", .type = "external", .root = "", .client_root = "", .client_mount = "",
 		.capacity = 3, .enabled = true, .extra = "",
 	};
 
 	(void)state;
-	assert_int_equal(kvb_core_storage_put(env.core, &storage, NULL, &env.err), KVB_OK);
+	assert_int_equal(skv_core_storage_put(env.core, &storage, NULL, &env.err), SKV_OK);
 	expect(EXISTS, "{\"keys\":[\"a\"]}", 200, "{\"exists\":[false]}");
 	assert_int_equal(reserve("a"), -1);
 	initialize(9);
@@ -270,7 +270,7 @@ static void test_half_made_space(void **state)
 
 static void test_restart(void **state)
 {
-	struct kvb_pages_options o = options();
+	struct skv_pages_options o = options();
 	long a;
 
 	(void)state;
@@ -299,8 +299,8 @@ static void test_no_pages(void **state)
 
 static void test_tenants_of_tokens(void **state)
 {
-	struct kvb_pages_options o = options();
-	char path[] = "/tmp/kvb-tokens-XXXXXX";
+	struct skv_pages_options o = options();
+	char path[] = "/tmp/skv-tokens-XXXXXX";
 	int fd = mkstemp(path);
 	FILE *f = fdopen(fd, "w");
 
@@ -323,11 +323,11 @@ static void test_tenants_of_tokens(void **state)
 
 /* ---- failures ---------------------------------------------------------------------------------- */
 
-static const struct kvb_fault failing = { .kind = KVB_FAULT_ERROR, .at = 1, .call = "append", .status = KVB_E_STORE_IO };
+static const struct skv_fault failing = { .kind = SKV_FAULT_ERROR, .at = 1, .call = "append", .status = SKV_E_STORE_IO };
 
 static void open_faulty(void)
 {
-	const struct kvb_pages_options o = options();
+	const struct skv_pages_options o = options();
 
 	close_api();
 	env_shutdown(&env);
@@ -340,14 +340,14 @@ static void open_faulty(void)
 
 static void test_store_down(void **state)
 {
-	struct kvb_buf text = { 0 };
+	struct skv_buf text = { 0 };
 	long a;
 
 	(void)state;
 	open_faulty();
 	initialize(4);
 	a = reserve("a");
-	kvb_fault_store_set(env.store, &failing);
+	skv_fault_store_set(env.store, &failing);
 	expect(RESERVE, "{\"keys\":[[\"b\",\"\"]]}", 200, "{\"indices\":[[false,-1]]}");
 	assert_int_equal(counted(PAGES_answered_empty), 1);
 	confirm("a", a);
@@ -356,20 +356,20 @@ static void test_store_down(void **state)
 	assert_int_equal(counted(PAGES_dropped_confirm), 1);
 	assert_int_equal(counted(PAGES_dropped_clear), 1);
 	pages_expose(api, service, &env.arena, &text);
-	kvb_put_u8(&text, 0);
-	assert_non_null(strstr((char *)text.data, "\nkvblock_pages_dropped_total{op=\"confirm\"} 1\n"));
-	assert_non_null(strstr((char *)text.data, "\nkvblock_pages_answered_empty_total 1\n"));
-	kvb_buf_destroy(&text);
+	skv_put_u8(&text, 0);
+	assert_non_null(strstr((char *)text.data, "\nslabkv_pages_dropped_total{op=\"confirm\"} 1\n"));
+	assert_non_null(strstr((char *)text.data, "\nslabkv_pages_answered_empty_total 1\n"));
+	skv_buf_destroy(&text);
 }
 
 static void test_not_ready(void **state)
 {
-	struct kvb_pages_options o = options();
+	struct skv_pages_options o = options();
 
 	(void)state;
 	initialize(4);
 	put("a");
-	assert_int_equal(kvb_core_demote(env.core, 600000, &env.err), KVB_OK);
+	assert_int_equal(skv_core_demote(env.core, 600000, &env.err), SKV_OK);
 	expect(EXISTS, "{\"keys\":[\"a\"]}", 200, "{\"exists\":[false]}");
 	expect(GET, "{\"keys\":[\"a\"]}", 200, "{\"indices\":[null]}");
 	expect(RESERVE, "{\"keys\":[[\"a\",\"\"]]}", 200, "{\"indices\":[[false,-1]]}");
@@ -386,7 +386,7 @@ static void test_not_ready(void **state)
 /* A call that comes while it recovers is answered when it is ready. */
 static void test_held_call(void **state)
 {
-	struct kvb_pages_options o = options();
+	struct skv_pages_options o = options();
 	long a;
 
 	(void)state;
@@ -395,30 +395,30 @@ static void test_held_call(void **state)
 	a = put("a");
 	change(&o);
 	for (int i = 0; i < 2; i++) {
-		assert_int_equal(kvb_core_demote(env.core, 100, &env.err), KVB_OK);
-		kvb_fake_clock_advance(&env.clock, 200);
+		assert_int_equal(skv_core_demote(env.core, 100, &env.err), SKV_OK);
+		skv_fake_clock_advance(&env.clock, 200);
 		expect_page("a", a);
 		assert_int_equal(counted(PAGES_held), i + 1);
 	}
-	assert_int_equal(kvb_core_demote(env.core, 100, &env.err), KVB_OK);
-	kvb_fake_clock_advance(&env.clock, 200);
+	assert_int_equal(skv_core_demote(env.core, 100, &env.err), SKV_OK);
+	skv_fake_clock_advance(&env.clock, 200);
 	expect("/5/initialize", "{\"num_pages\":2}", 204, "");
 	expect("/5/reserve_and_allocate_page_indices", "{\"keys\":[[\"b\",\"\"]]}", 200, "{\"indices\":[[false,0]]}");
 }
 
 static void test_wishes(void **state)
 {
-	const struct kvb_fault puts = { .kind = KVB_FAULT_ERROR, .at = 1, .call = "put", .status = KVB_E_STORE_IO };
-	const struct kvb_fault none = { .kind = KVB_FAULT_NONE };
+	const struct skv_fault puts = { .kind = SKV_FAULT_ERROR, .at = 1, .call = "put", .status = SKV_E_STORE_IO };
+	const struct skv_fault none = { .kind = SKV_FAULT_NONE };
 
 	(void)state;
 	open_faulty();
-	kvb_fault_store_set(env.store, &puts);
+	skv_fault_store_set(env.store, &puts);
 	initialize(4);
 	assert_int_equal(counted(PAGES_wishes), 1);
 	expect(EXISTS, "{\"keys\":[\"a\"]}", 200, "{\"exists\":[false]}");
 	assert_int_equal(reserve("a"), -1);
-	kvb_fault_store_set(env.store, &none);
+	skv_fault_store_set(env.store, &none);
 	((struct pages *)api->ctx)->wishes[0].tried_ms = 0;
 	assert_true(reserve("a") >= 0);
 	assert_int_equal(((struct pages *)api->ctx)->n_wishes, 0);
@@ -446,15 +446,15 @@ static void test_no_memory(void **state)
 	put("a");
 	for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
 		for (unsigned long n = 1;; n++) {
-			kvb_call_destroy(&call);
+			skv_call_destroy(&call);
 			memset(&call, 0, sizeof call);
-			kvb_mem_fail_at(n);
+			skv_mem_fail_at(n);
 			ask(rows[i].path, rows[i].body);
-			if (kvb_mem_count() < n)
+			if (skv_mem_count() < n)
 				break;
 			assert_true(status == 200 || status == 204 || status == 422 || status == 503);
 		}
-		kvb_mem_fail_at(0);
+		skv_mem_fail_at(0);
 	}
 	env_check(&env);
 	expect(EXISTS, "{\"keys\":[\"a\"]}", 200, "{\"exists\":[true]}");
@@ -581,26 +581,26 @@ static void test_bad_input(void **state)
 
 /* ---- portions ---------------------------------------------------------------------------------- */
 
-#define MANY (2 * KVB_MAX_KEYS + 7)
+#define MANY (2 * SKV_MAX_KEYS + 7)
 
 /* {"keys":[...]} with `many` elements; format of one, of its number. */
-static void make_keys(struct kvb_buf *b, const char *format, unsigned from, unsigned to)
+static void make_keys(struct skv_buf *b, const char *format, unsigned from, unsigned to)
 {
 	char one[64];
 
-	kvb_buf_printf(b, "{\"keys\":[");
+	skv_buf_printf(b, "{\"keys\":[");
 	for (unsigned i = from; i < to; i++) {
 		int n = snprintf(one, sizeof one, "%s", i > from ? "," : "");
 
 		n += snprintf(one + n, sizeof one - (size_t)n, format, i);
-		kvb_put_bytes(b, one, (size_t)n);
+		skv_put_bytes(b, one, (size_t)n);
 	}
-	kvb_buf_printf(b, "]}");
+	skv_buf_printf(b, "]}");
 }
 
 static void test_portions(void **state)
 {
-	struct kvb_buf b = { 0 }, c = { 0 };
+	struct skv_buf b = { 0 }, c = { 0 };
 	const char *got, *p;
 	unsigned n = 0;
 
@@ -609,36 +609,36 @@ static void test_portions(void **state)
 	make_keys(&b, "[\"k%u\",\"\"]", 0, MANY);
 	got = ask_n(RESERVE, (const char *)b.data, b.len);
 	assert_int_equal(status, 200);
-	kvb_buf_printf(&c, "{\"written_keys_to_confirm\":[");
+	skv_buf_printf(&c, "{\"written_keys_to_confirm\":[");
 	for (p = strstr(got, "[false,"); p; p = strstr(p, "[false,"), n++) {
 		char one[64];
 		int len = snprintf(one, sizeof one, "%s[\"k%u\",%ld]", n ? "," : "", n, strtol(p += 7, NULL, 10));
 
-		kvb_put_bytes(&c, one, (size_t)len);
+		skv_put_bytes(&c, one, (size_t)len);
 	}
-	kvb_buf_printf(&c, "]}");
+	skv_buf_printf(&c, "]}");
 	assert_int_equal(n, MANY);
 	ask_n(CONFIRM, (const char *)c.data, c.len);
 	assert_int_equal(status, 204);
 	assert_int_equal(counted(PAGES_confirmed), MANY);
-	kvb_buf_clear(&b);
+	skv_buf_clear(&b);
 	make_keys(&b, "\"k%u\"", 0, MANY);
 	got = ask_n(EXISTS, (const char *)b.data, b.len);
 	assert_int_equal(status, 200);
-	kvb_buf_clear(&b);
+	skv_buf_clear(&b);
 	make_keys(&b, "\"k%u\"", 0, MANY);
 	ask_n(DELETE, (const char *)b.data, b.len);
 	assert_int_equal(status, 204);
 	expect_page("k0", -1);
-	kvb_buf_destroy(&b);
-	kvb_buf_destroy(&c);
+	skv_buf_destroy(&b);
+	skv_buf_destroy(&c);
 }
 
 /* A miss in the second portion is found, and everything behind it too. */
 static void test_portions_with_a_miss(void **state)
 {
-	struct kvb_pages_options o = options();
-	struct kvb_buf b = { 0 };
+	struct skv_pages_options o = options();
+	struct skv_buf b = { 0 };
 	const char *got;
 
 	(void)state;
@@ -646,17 +646,17 @@ static void test_portions_with_a_miss(void **state)
 	change(&o);
 	initialize(4);
 	put("k0");
-	make_keys(&b, "\"k0\"", 0, KVB_MAX_KEYS + 1);
+	make_keys(&b, "\"k0\"", 0, SKV_MAX_KEYS + 1);
 	b.len -= 2;
-	kvb_buf_printf(&b, ",\"x\",\"k0\"]}");
+	skv_buf_printf(&b, ",\"x\",\"k0\"]}");
 	got = ask_n(EXISTS, (const char *)b.data, b.len);
 	assert_int_equal(status, 200);
 	assert_string_equal(got + strlen(got) - 18, "true,false,false]}");
 	got = ask_n(GET, (const char *)b.data, b.len);
 	assert_int_equal(status, 200);
-	assert_int_equal(strlen(got), strlen("{\"indices\":[]}") + 5 * (KVB_MAX_KEYS + 3) - 1);
+	assert_int_equal(strlen(got), strlen("{\"indices\":[]}") + 5 * (SKV_MAX_KEYS + 3) - 1);
 	assert_int_equal(strncmp(got, "{\"indices\":[null,null,", 22), 0);
-	kvb_buf_destroy(&b);
+	skv_buf_destroy(&b);
 }
 
 int main(void)

@@ -9,31 +9,31 @@
 
 #include <cmocka.h>
 
-#include <kvb/ops.h>
+#include <skv/ops.h>
 
 #include "key.h"
 #include "space.h"
 
-static const struct kvb_secret secret = { { 1, 2, 3 } };
+static const struct skv_secret secret = { { 1, 2, 3 } };
 
 /* ---- spaces ------------------------------------------------------------------------------------ */
 
 static void assert_space(const char *tenant, int64_t rank, const char *ns, const char *name, const char *id)
 {
-	char got[KVB_MAX_NAME + 1];
+	char got[SKV_MAX_NAME + 1];
 	struct space s;
 
 	space_init(&s, tenant, rank, ns, strlen(ns));
 	space_name(&s, got);
 	assert_string_equal(got, name);
 	assert_string_equal(s.id, id);
-	assert_true(kvb_name_valid(got, strlen(got)));
-	assert_true(kvb_name_valid(s.id, strlen(s.id)));
+	assert_true(skv_name_valid(got, strlen(got)));
+	assert_true(skv_name_valid(s.id, strlen(s.id)));
 }
 
 static void test_space_names(void **state)
 {
-	char longest[SPACE_NS_MAX + 1], other[SPACE_NS_MAX + 1], name[KVB_MAX_NAME + 1];
+	char longest[SPACE_NS_MAX + 1], other[SPACE_NS_MAX + 1], name[SKV_MAX_NAME + 1];
 	struct space s, t;
 
 	(void)state;
@@ -47,19 +47,19 @@ static void test_space_names(void **state)
 	space_init(&s, longest, -999999999999999999, longest, SPACE_NS_MAX);
 	space_init(&t, longest, -999999999999999999, other, SPACE_NS_MAX);
 	space_name(&s, name);
-	assert_true(kvb_name_valid(name, strlen(name)) && kvb_name_valid(s.id, strlen(s.id)));
+	assert_true(skv_name_valid(name, strlen(name)) && skv_name_valid(s.id, strlen(s.id)));
 	assert_string_not_equal(s.id, t.id);
 	assert_non_null(strstr(s.id, ":=h"));
 }
 
 static void assert_back(int64_t rank, const char *ns, size_t n)
 {
-	struct kvb_instance_spec i = { .tenant = "t" };
-	struct kvb_arena a;
-	struct kvb_buf extra = { 0 };
+	struct skv_instance_spec i = { .tenant = "t" };
+	struct skv_arena a;
+	struct skv_buf extra = { 0 };
 	struct space s, got;
 
-	kvb_arena_init(&a);
+	skv_arena_init(&a);
 	space_init(&s, "t", rank, ns, n);
 	space_extra(&s, &extra);
 	i.id = s.id;
@@ -71,8 +71,8 @@ static void assert_back(int64_t rank, const char *ns, size_t n)
 	assert_string_equal(got.tenant, "t");
 	i.id = "0:other";
 	assert_false(space_of(&i, &a, &got));
-	kvb_buf_destroy(&extra);
-	kvb_arena_destroy(&a);
+	skv_buf_destroy(&extra);
+	skv_arena_destroy(&a);
 }
 
 static void test_space_of_instance(void **state)
@@ -105,34 +105,34 @@ static void test_ranks(void **state)
 
 /* ---- keys -------------------------------------------------------------------------------------- */
 
-static struct kvb_arena arena;
+static struct skv_arena arena;
 
 /* The first element of a list. */
-static const struct kvb_json_node *scalar(const char *list)
+static const struct skv_json_node *scalar(const char *list)
 {
-	const struct kvb_json_limits limits = { .depth = 4, .values = 16, .wide = true, .nul = true };
-	struct kvb_json_doc doc;
+	const struct skv_json_limits limits = { .depth = 4, .values = 16, .wide = true, .nul = true };
+	struct skv_json_doc doc;
 
-	assert_true(kvb_json_parse(&doc, &arena, list, strlen(list), &limits));
-	return kvb_json_first(doc.root);
+	assert_true(skv_json_parse(&doc, &arena, list, strlen(list), &limits));
+	return skv_json_first(doc.root);
 }
 
 static bool are_equal(const char *a, const char *b)
 {
-	struct kvb_key one, two;
+	struct skv_key one, two;
 
 	assert_true(pages_key(&secret, scalar(a), &one));
 	assert_true(pages_key(&secret, scalar(b), &two));
-	return kvb_key_equal(one, two);
+	return skv_key_equal(one, two);
 }
 
 static void test_keys(void **state)
 {
-	struct kvb_key key;
+	struct skv_key key;
 
 	(void)state;
 	assert_true(pages_key(&secret, scalar("[\"ab\"]"), &key));
-	assert_true(kvb_key_equal(key, kvb_key_from_string(&secret, "ab", 2)));
+	assert_true(skv_key_equal(key, skv_key_from_string(&secret, "ab", 2)));
 	assert_true(are_equal("[\"\\u0061b\"]", "[\"ab\"]"));
 	assert_true(are_equal("[1]", "[1.0]") && are_equal("[1]", "[true]") && are_equal("[1]", "[10e-1]"));
 	assert_true(are_equal("[0]", "[false]") && are_equal("[0]", "[-0.0]"));
@@ -147,20 +147,20 @@ static void test_keys(void **state)
 
 static void assert_name(const char *list, size_t length, uint8_t kind)
 {
-	const struct kvb_json_node *v = scalar(list);
+	const struct skv_json_node *v = scalar(list);
 	uint8_t out[2048];
-	const struct kvb_bytes name = { out, pages_name(v, out) };
-	struct kvb_buf b = { 0 };
+	const struct skv_bytes name = { out, pages_name(v, out) };
+	struct skv_buf b = { 0 };
 
 	assert_int_equal(name.n, length);
 	assert_int_equal(out[0], kind);
 	assert_true(name.n <= 1 + strlen(list) - 2);
-	kvb_put_u8(&b, '[');
+	skv_put_u8(&b, '[');
 	assert_true(pages_name_put(&b, &name));
-	kvb_put_u8(&b, ']');
+	skv_put_u8(&b, ']');
 	assert_int_equal(b.len, strlen(list));
 	assert_memory_equal(b.data, list, b.len);
-	kvb_buf_destroy(&b);
+	skv_buf_destroy(&b);
 }
 
 #define HEX64 "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
@@ -168,7 +168,7 @@ static void assert_name(const char *list, size_t length, uint8_t kind)
 static void test_names(void **state)
 {
 	static const uint8_t bad[] = { 9, 1, 2 };
-	struct kvb_buf b = { 0 };
+	struct skv_buf b = { 0 };
 
 	(void)state;
 	assert_name("[\"ab\"]", 3, 0);
@@ -185,10 +185,10 @@ static void test_names(void **state)
 	assert_name("[true]", 5, 2);
 	assert_name("[false]", 6, 2);
 	assert_name("[null]", 5, 2);
-	assert_false(pages_name_put(&b, &(struct kvb_bytes){ bad, sizeof bad }));
-	assert_false(pages_name_put(&b, &(struct kvb_bytes){ bad, 0 }));
-	assert_false(pages_name_put(&b, &(struct kvb_bytes){ bad + 1, 2 })); /* half a digest */
-	kvb_buf_destroy(&b);
+	assert_false(pages_name_put(&b, &(struct skv_bytes){ bad, sizeof bad }));
+	assert_false(pages_name_put(&b, &(struct skv_bytes){ bad, 0 }));
+	assert_false(pages_name_put(&b, &(struct skv_bytes){ bad + 1, 2 })); /* half a digest */
+	skv_buf_destroy(&b);
 }
 
 /* Each byte in the place of a digit: a digest only if it is one. */
@@ -200,7 +200,7 @@ static void test_digest_digits(void **state)
 	(void)state;
 	for (unsigned at = 0; at < 64; at += 5) {
 		for (unsigned c = 0; c < 256; c++) {
-			const struct kvb_json_node v = { .type = KVB_JSON_STRING, .span = 1, .n = 64, .s = text };
+			const struct skv_json_node v = { .type = SKV_JSON_STRING, .span = 1, .n = 64, .s = text };
 			bool digit = (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f');
 			char was = text[at];
 
@@ -216,14 +216,14 @@ static void test_digest_digits(void **state)
 static int open_arena(void **state)
 {
 	(void)state;
-	kvb_arena_init(&arena);
+	skv_arena_init(&arena);
 	return 0;
 }
 
 static int close_arena(void **state)
 {
 	(void)state;
-	kvb_arena_destroy(&arena);
+	skv_arena_destroy(&arena);
 	return 0;
 }
 

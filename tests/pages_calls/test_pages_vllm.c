@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include <kvb/mem.h>
+#include <skv/mem.h>
 
 #include "calls.h"
 
@@ -128,7 +128,7 @@ static void test_all_or_nothing(void **state)
 /* Its page is written once more: nobody else gets it meanwhile. */
 static void test_a_page_that_is_written_again(void **state)
 {
-	struct kvb_pages_options o = options();
+	struct skv_pages_options o = options();
 
 	(void)state;
 	o.lease_ms = 0;
@@ -226,8 +226,8 @@ static void test_there_and_back(void **state)
 /* An administrator sees and changes the spaces of his tenant, others none. */
 static void test_roles_and_tenants(void **state)
 {
-	struct kvb_pages_options o = options();
-	char path[] = "/tmp/kvb-tokens-XXXXXX";
+	struct skv_pages_options o = options();
+	char path[] = "/tmp/skv-tokens-XXXXXX";
 	int fd = mkstemp(path);
 	FILE *f = fdopen(fd, "w");
 
@@ -278,16 +278,16 @@ static void test_no_memory(void **state)
 		initialize(0, 8);
 		initialize(1, 8);
 		for (unsigned long n = 1;; n++) {
-			kvb_call_destroy(&call);
+			skv_call_destroy(&call);
 			memset(&call, 0, sizeof call);
-			kvb_mem_fail_at(n);
+			skv_mem_fail_at(n);
 			ask(rows[i].path, rows[i].body);
-			if (kvb_mem_count() < n)
+			if (skv_mem_count() < n)
 				break;
 			if (status != 200 && status != 204 && status < 500)
 				fail_msg("%s at %lu: %u", rows[i].path, n, status);
 		}
-		kvb_mem_fail_at(0);
+		skv_mem_fail_at(0);
 		env_check(&env);
 	}
 	env_advance(&env, 10000);

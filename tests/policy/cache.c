@@ -16,12 +16,12 @@ static uint64_t mix(uint64_t x)
 
 static void begin(struct cache *c, const char *policy)
 {
-	c->ops = kvb_policy_find(policy);
+	c->ops = skv_policy_find(policy);
 	assert(c->ops);
 	memset(c->queued, 0, sizeof c->queued);
 	c->state = c->ops->create ? c->ops->create(c->queued) : NULL;
-	kvb_heaps_init(&c->heaps, c->ops->n_queues, place_of, c);
-	if (kvb_heaps_reserve(&c->heaps, c->n_ids) != 0)
+	skv_heaps_init(&c->heaps, c->ops->n_queues, place_of, c);
+	if (skv_heaps_reserve(&c->heaps, c->n_ids) != 0)
 		abort();
 }
 
@@ -34,7 +34,7 @@ void cache_make(struct cache *c, const char *policy, uint32_t cap, uint32_t n_id
 
 void cache_destroy(struct cache *c)
 {
-	kvb_heaps_destroy(&c->heaps);
+	skv_heaps_destroy(&c->heaps);
 	if (c->ops->destroy)
 		c->ops->destroy(c->state);
 	free(c->block);
@@ -42,18 +42,18 @@ void cache_destroy(struct cache *c)
 
 static void take_out(struct cache *c, uint32_t id)
 {
-	c->queued[kvb_heap_which(c->block[id].place)]--;
-	kvb_heap_remove(&c->heaps, id);
+	c->queued[skv_heap_which(c->block[id].place)]--;
+	skv_heap_remove(&c->heaps, id);
 }
 
 static void put(struct cache *c, uint32_t id)
 {
 	struct cache_block *b = &c->block[id];
-	struct kvb_policy_place at = c->ops->place(c->state, &b->facts);
+	struct skv_policy_place at = c->ops->place(c->state, &b->facts);
 
-	assert(at.queue < c->ops->n_queues && at.key < KVB_POLICY_INNER && b->facts.tag < KVB_POLICY_TAGS);
+	assert(at.queue < c->ops->n_queues && at.key < SKV_POLICY_INNER && b->facts.tag < SKV_POLICY_TAGS);
 	c->queued[at.queue]++;
-	kvb_heap_push(&c->heaps, at.queue, at.key | (c->ops->leaf_first && b->kids ? KVB_POLICY_INNER : 0), id);
+	skv_heap_push(&c->heaps, at.queue, at.key | (c->ops->leaf_first && b->kids ? SKV_POLICY_INNER : 0), id);
 }
 
 void cache_replace(struct cache *c, uint32_t id)
@@ -64,10 +64,10 @@ void cache_replace(struct cache *c, uint32_t id)
 
 void cache_use(struct cache *c, uint32_t id)
 {
-	struct kvb_policy_block *f = &c->block[id].facts;
+	struct skv_policy_block *f = &c->block[id].facts;
 
 	f->use = c->stamp += c->stamp_step;
-	f->freq += f->freq < KVB_POLICY_FREQ;
+	f->freq += f->freq < SKV_POLICY_FREQ;
 }
 
 void cache_insert(struct cache *c, uint32_t id, uint32_t parent, uint32_t how)
@@ -76,7 +76,7 @@ void cache_insert(struct cache *c, uint32_t id, uint32_t parent, uint32_t how)
 
 	if (c->n >= c->cap)
 		cache_evict(c);
-	b->facts = (struct kvb_policy_block){ .hash = mix(id), .use = c->stamp += c->stamp_step, .born = ++c->births };
+	b->facts = (struct skv_policy_block){ .hash = mix(id), .use = c->stamp += c->stamp_step, .born = ++c->births };
 	b->in = true;
 	b->parent = parent;
 	c->n++;
@@ -102,21 +102,21 @@ void cache_remove(struct cache *c, uint32_t id)
 }
 
 /* The least of the tops as they stand. */
-static uint32_t first(struct cache *c, struct kvb_policy_place *out)
+static uint32_t first(struct cache *c, struct skv_policy_place *out)
 {
 	uint64_t best_rank = 0, best_key = 0;
 	uint32_t best = 0;
 
 	for (uint32_t q = 0; q < c->ops->n_queues; q++) {
-		struct kvb_policy_place at = { .queue = q };
+		struct skv_policy_place at = { .queue = q };
 		uint64_t key, rank;
 		uint32_t id;
 
-		if (!kvb_heap_top(&c->heaps, q, &key, &id))
+		if (!skv_heap_top(&c->heaps, q, &key, &id))
 			continue;
-		at.key = key & ~KVB_POLICY_INNER;
+		at.key = key & ~SKV_POLICY_INNER;
 		rank = c->ops->rank(c->state, at);
-		if (best && ((key ^ best_key) & KVB_POLICY_INNER ? key & KVB_POLICY_INNER : rank >= best_rank))
+		if (best && ((key ^ best_key) & SKV_POLICY_INNER ? key & SKV_POLICY_INNER : rank >= best_rank))
 			continue;
 		best = id;
 		best_rank = rank;
@@ -128,11 +128,11 @@ static uint32_t first(struct cache *c, struct kvb_policy_place *out)
 
 uint32_t cache_evict(struct cache *c)
 {
-	struct kvb_policy_place at;
+	struct skv_policy_place at;
 	uint32_t id;
 
 	while ((id = first(c, &at)) != 0) {
-		struct kvb_policy_block facts = c->block[id].facts;
+		struct skv_policy_block facts = c->block[id].facts;
 
 		c->looks++;
 		if (c->ops->look(c->state, &c->block[id].facts, at)) {
@@ -153,7 +153,7 @@ void cache_change(struct cache *c, const char *policy)
 	for (uint32_t id = 1; id <= c->n_ids; id++)
 		if (c->block[id].in)
 			take_out(c, id);
-	kvb_heaps_destroy(&c->heaps);
+	skv_heaps_destroy(&c->heaps);
 	if (c->ops->destroy)
 		c->ops->destroy(c->state);
 	begin(c, policy);
@@ -185,6 +185,6 @@ uint32_t cache_request(struct cache *c, const uint32_t *ids, uint32_t n, uint32_
 	for (uint32_t i = 0; i < n; i++)
 		if (c->block[ids[i]].absent)
 			cache_insert(c, ids[i], i ? ids[i - 1] : 0,
-				     (i + 1 == n ? KVB_BORN_LAST : 0) | (head ? KVB_BORN_BELOW : 0));
+				     (i + 1 == n ? SKV_BORN_LAST : 0) | (head ? SKV_BORN_BELOW : 0));
 	return hits;
 }

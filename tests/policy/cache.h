@@ -5,11 +5,11 @@
 #ifndef CACHE_H
 #define CACHE_H
 
-#include <kvb/heap.h>
-#include <kvb/policy.h>
+#include <skv/heap.h>
+#include <skv/policy.h>
 
 struct cache_block {
-	struct kvb_policy_block facts;
+	struct skv_policy_block facts;
 	uint32_t parent; /* 0 = none */
 	uint32_t kids;   /* that are in */
 	uint32_t place;
@@ -18,10 +18,10 @@ struct cache_block {
 };
 
 struct cache {
-	const struct kvb_policy_ops *ops;
+	const struct skv_policy_ops *ops;
 	void *state;
-	struct kvb_heaps heaps;
-	uint64_t queued[KVB_POLICY_QUEUES];
+	struct skv_heaps heaps;
+	uint64_t queued[SKV_POLICY_QUEUES];
 	struct cache_block *block; /* [n_ids], 1.. */
 	uint32_t n_ids;
 	uint32_t cap, n;

@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include <kvb/mem.h>
+#include <skv/mem.h>
 
 #include "../../server/policy/exact_ghosts.h"
 
@@ -86,10 +86,10 @@ static void without_memory_there_are_fewer(void **state)
 		struct exact_ghosts g = { 0 };
 		uint32_t found = 0;
 
-		kvb_mem_fail_at(n);
+		skv_mem_fail_at(n);
 		for (uint32_t i = 0; i < 9000; i++)
 			exact_ghosts_add(&g, hash_of(i), 8500);
-		kvb_mem_fail_at(0);
+		skv_mem_fail_at(0);
 		exact_ghosts_add(&g, hash_of(9000), 8500);
 		assert_true(exact_ghosts_take(&g, hash_of(9000)));
 		for (uint32_t i = 0; i < 9000; i++)

@@ -7,7 +7,7 @@
 #include <cmocka.h>
 #include <string.h>
 
-#include <kvb/mem.h>
+#include <skv/mem.h>
 
 #include "ghosts.h"
 
@@ -75,17 +75,17 @@ static void test_no_memory(void **state)
 	uint32_t ended[GHOSTS_LINE], class;
 
 	(void)state;
-	kvb_mem_fail_at(1);
+	skv_mem_fail_at(1);
 	assert_int_equal(ghosts_add(&g, hash_of(1), 0, 1000, ended), 0);
-	kvb_mem_fail_at(0);
+	skv_mem_fail_at(0);
 	assert_false(ghosts_take(&g, hash_of(1), &class));
 	for (uint64_t i = 2; i < 3000 && !g.n_lines; i++)
 		ghosts_add(&g, hash_of(i), 0, 1000, ended);
 	assert_true(g.n_lines > 0); /* asked again after a while */
-	kvb_mem_fail_at(1);
+	skv_mem_fail_at(1);
 	for (uint64_t i = 0; i < 500; i++)
 		ghosts_add(&g, hash_of(i + 5000), 3, 50000, ended); /* more are wanted: as many as there were */
-	kvb_mem_fail_at(0);
+	skv_mem_fail_at(0);
 	assert_true(ghosts_take(&g, hash_of(5499), &class) && class == 3);
 	ghosts_destroy(&g);
 }

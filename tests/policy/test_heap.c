@@ -7,14 +7,14 @@
 #include <cmocka.h>
 #include <stdlib.h>
 
-#include <kvb/heap.h>
-#include <kvb/mem.h>
-#include <kvb/status.h>
+#include <skv/heap.h>
+#include <skv/mem.h>
+#include <skv/status.h>
 
 #define IDS 5000u
 #define HEAPS 5u
 
-static struct kvb_heaps hp;
+static struct skv_heaps hp;
 static uint32_t places[IDS];
 static struct {
 	bool in;
@@ -40,7 +40,7 @@ static void compare_top(unsigned which)
 		any = true;
 		least = model[i].key < least ? model[i].key : least;
 	}
-	assert_int_equal(kvb_heap_top(&hp, which, &key, &id), any);
+	assert_int_equal(skv_heap_top(&hp, which, &key, &id), any);
 	if (any) {
 		assert_true(key == least);
 		assert_true(model[id].in && model[id].which == which && model[id].key == key);
@@ -52,30 +52,30 @@ static void random_steps(void **state)
 	unsigned seed = 7;
 
 	(void)state;
-	kvb_heaps_init(&hp, HEAPS, place, NULL);
-	assert_int_equal(kvb_heaps_reserve(&hp, IDS), KVB_OK);
+	skv_heaps_init(&hp, HEAPS, place, NULL);
+	assert_int_equal(skv_heaps_reserve(&hp, IDS), SKV_OK);
 	for (uint32_t step = 0; step < 200000; step++) {
 		uint32_t id = (uint32_t)rand_r(&seed) % IDS;
 
 		if (model[id].in) {
 			assert_true(places[id] != 0);
-			kvb_heap_remove(&hp, id);
+			skv_heap_remove(&hp, id);
 			assert_int_equal(places[id], 0);
 			model[id].in = false;
 		} else {
 			model[id].in = true;
 			model[id].which = (unsigned)rand_r(&seed) % 7 % HEAPS;
 			model[id].key = (uint64_t)rand_r(&seed) % 1000;
-			kvb_heap_push(&hp, model[id].which, model[id].key, id);
-			assert_int_equal(kvb_heap_which(places[id]), model[id].which);
-			assert_true(kvb_heap_key(&hp, places[id]) == model[id].key);
+			skv_heap_push(&hp, model[id].which, model[id].key, id);
+			assert_int_equal(skv_heap_which(places[id]), model[id].which);
+			assert_true(skv_heap_key(&hp, places[id]) == model[id].key);
 		}
 		if (step % 500 == 0) {
 			for (unsigned w = 0; w < HEAPS; w++)
 				compare_top(w);
 		}
 	}
-	kvb_heaps_destroy(&hp);
+	skv_heaps_destroy(&hp);
 }
 
 /* All ids in one heap, then all in the other: what is reserved is enough for any split. */
@@ -85,22 +85,22 @@ static void any_split_fits(void **state)
 	uint32_t id;
 
 	(void)state;
-	kvb_heaps_init(&hp, HEAPS, place, NULL);
+	skv_heaps_init(&hp, HEAPS, place, NULL);
 	for (uint32_t n = 1; n <= IDS; n += 311) {
-		assert_int_equal(kvb_heaps_reserve(&hp, n), KVB_OK);
+		assert_int_equal(skv_heaps_reserve(&hp, n), SKV_OK);
 		for (uint32_t i = 0; i < n; i++)
-			kvb_heap_push(&hp, 0, n - i, i);
+			skv_heap_push(&hp, 0, n - i, i);
 		for (uint32_t i = 0; i < n; i++) {
-			assert_true(kvb_heap_top(&hp, 0, &key, &id));
+			assert_true(skv_heap_top(&hp, 0, &key, &id));
 			assert_true(key == i + 1);
-			kvb_heap_remove(&hp, id);
-			kvb_heap_push(&hp, 1, key, id);
+			skv_heap_remove(&hp, id);
+			skv_heap_push(&hp, 1, key, id);
 		}
 		for (uint32_t i = n; i-- > 0;)
-			kvb_heap_remove(&hp, i);
-		assert_false(kvb_heap_top(&hp, 1, &key, &id));
+			skv_heap_remove(&hp, i);
+		assert_false(skv_heap_top(&hp, 1, &key, &id));
 	}
-	kvb_heaps_destroy(&hp);
+	skv_heaps_destroy(&hp);
 }
 
 /* Without memory there is the room that there was. */
@@ -111,22 +111,22 @@ static void no_memory(void **state)
 
 	(void)state;
 	for (unsigned long nth = 1; nth <= 40; nth++) {
-		kvb_heaps_init(&hp, 1, place, NULL);
-		assert_int_equal(kvb_heaps_reserve(&hp, 300), KVB_OK);
+		skv_heaps_init(&hp, 1, place, NULL);
+		assert_int_equal(skv_heaps_reserve(&hp, 300), SKV_OK);
 		for (uint32_t i = 0; i < 300; i++)
-			kvb_heap_push(&hp, 0, i, i);
-		kvb_mem_fail_at(nth);
-		if (kvb_heaps_widen(&hp, HEAPS) == KVB_OK)
-			(void)kvb_heaps_reserve(&hp, IDS);
-		kvb_mem_fail_at(0);
+			skv_heap_push(&hp, 0, i, i);
+		skv_mem_fail_at(nth);
+		if (skv_heaps_widen(&hp, HEAPS) == SKV_OK)
+			(void)skv_heaps_reserve(&hp, IDS);
+		skv_mem_fail_at(0);
 		for (uint32_t i = 0; i < 300; i++) {
-			assert_true(kvb_heap_top(&hp, 0, &key, &id) && key == i);
-			kvb_heap_remove(&hp, id);
-			kvb_heap_push(&hp, hp.n_heaps - 1, key + 1000, id);
+			assert_true(skv_heap_top(&hp, 0, &key, &id) && key == i);
+			skv_heap_remove(&hp, id);
+			skv_heap_push(&hp, hp.n_heaps - 1, key + 1000, id);
 		}
 		for (uint32_t i = 0; i < 300; i++)
-			kvb_heap_remove(&hp, i);
-		kvb_heaps_destroy(&hp);
+			skv_heap_remove(&hp, i);
+		skv_heaps_destroy(&hp);
 	}
 }
 

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <kvb/mem.h>
+#include <skv/mem.h>
 
 #include "cache.h"
 
@@ -104,7 +104,7 @@ static void model_use(uint32_t id)
 	struct item *x = &list[at_of(id)];
 
 	x->visited = true;
-	x->freq += x->freq < KVB_POLICY_FREQ;
+	x->freq += x->freq < SKV_POLICY_FREQ;
 	x->use = ++clock_now;
 }
 
@@ -207,7 +207,7 @@ static void test_suffix_first(void **state)
 /* Only inner blocks are left: they go all the same. */
 static void test_never_stuck(void **state)
 {
-	const struct kvb_policy_ops *const *p = kvb_policy_all();
+	const struct skv_policy_ops *const *p = skv_policy_all();
 
 	(void)state;
 	for (; *p; p++) {
@@ -333,13 +333,13 @@ static void test_odds_without_memory(void **state)
 	(void)state;
 	cache_make(&c, "odds", 50, IDS);
 	for (uint32_t id = 1; id <= 300; id++) {
-		kvb_mem_fail_at(1);
+		skv_mem_fail_at(1);
 		if (id > 50)
 			assert_int_equal(cache_evict(&c), id - 50);
-		kvb_mem_fail_at(1);
+		skv_mem_fail_at(1);
 		cache_insert(&c, id, 0, 0);
 	}
-	kvb_mem_fail_at(0);
+	skv_mem_fail_at(0);
 	cache_destroy(&c);
 }
 
@@ -348,7 +348,7 @@ static void test_odds_without_memory(void **state)
 /* What goes depends on the order of calls alone: not on time, not on addresses. */
 static void test_same_order_same_victims(void **state)
 {
-	const struct kvb_policy_ops *const *p = kvb_policy_all();
+	const struct skv_policy_ops *const *p = skv_policy_all();
 	static uint32_t went[2][1500];
 
 	(void)state;
@@ -380,12 +380,12 @@ static void test_same_order_same_victims(void **state)
 /* From any policy to any other, in the middle of it all: whatever tags and counts the old one has left. */
 static void test_change(void **state)
 {
-	const struct kvb_policy_ops *const *from = kvb_policy_all(), *const *to;
+	const struct skv_policy_ops *const *from = skv_policy_all(), *const *to;
 	unsigned seed = 3;
 
 	(void)state;
 	for (; *from; from++) {
-		for (to = kvb_policy_all(); *to; to++) {
+		for (to = skv_policy_all(); *to; to++) {
 			uint32_t ids[30], prefix;
 
 			cache_make(&c, (*from)->name, 150, IDS);
@@ -409,26 +409,26 @@ static void test_change(void **state)
 /* A place may be another policy's, a tag may be anything: nothing breaks, and nothing goes round for ever. */
 static void test_foreign_places(void **state)
 {
-	const struct kvb_policy_ops *const *p = kvb_policy_all();
+	const struct skv_policy_ops *const *p = skv_policy_all();
 	unsigned seed = 17;
 
 	(void)state;
 	for (; *p; p++) {
-		uint64_t queued[KVB_POLICY_QUEUES] = { 0 };
+		uint64_t queued[SKV_POLICY_QUEUES] = { 0 };
 		void *policy = (*p)->create ? (*p)->create(queued) : NULL;
 
 		for (uint32_t i = 0; i < 5000; i++) {
-			struct kvb_policy_block b = { .hash = (uint64_t)rand_r(&seed) * 0x9e3779b97f4a7c15ull,
+			struct skv_policy_block b = { .hash = (uint64_t)rand_r(&seed) * 0x9e3779b97f4a7c15ull,
 						      .use = (uint64_t)rand_r(&seed), .born = 1 + (uint64_t)rand_r(&seed),
 						      .freq = (uint32_t)rand_r(&seed) % 16, .tag = (uint32_t)rand_r(&seed) % 32 };
-			struct kvb_policy_place at = { (uint32_t)rand_r(&seed) % KVB_POLICY_QUEUES, (uint64_t)rand_r(&seed) };
+			struct skv_policy_place at = { (uint32_t)rand_r(&seed) % SKV_POLICY_QUEUES, (uint64_t)rand_r(&seed) };
 			uint32_t rounds = 0;
 
 			(void)(*p)->rank(policy, at);
 			while (!(*p)->look(policy, &b, at)) {
 				at = (*p)->place(policy, &b);
-				assert_true(at.queue < (*p)->n_queues && at.key < KVB_POLICY_INNER);
-				assert_true(b.tag < KVB_POLICY_TAGS && b.freq <= KVB_POLICY_FREQ);
+				assert_true(at.queue < (*p)->n_queues && at.key < SKV_POLICY_INNER);
+				assert_true(b.tag < SKV_POLICY_TAGS && b.freq <= SKV_POLICY_FREQ);
 				assert_true(++rounds < 30);
 			}
 			if ((*p)->evicted)
@@ -441,22 +441,22 @@ static void test_foreign_places(void **state)
 
 static void test_names(void **state)
 {
-	const struct kvb_policy_ops *const *p = kvb_policy_all();
+	const struct skv_policy_ops *const *p = skv_policy_all();
 	size_t length = 0;
 
 	(void)state;
-	assert_ptr_equal(kvb_policy_find(""), *p);
-	assert_string_equal((*p)->name, KVB_POLICY_DEFAULT);
-	assert_null(kvb_policy_find("lruu"));
-	assert_null(kvb_policy_find("LRU"));
+	assert_ptr_equal(skv_policy_find(""), *p);
+	assert_string_equal((*p)->name, SKV_POLICY_DEFAULT);
+	assert_null(skv_policy_find("lruu"));
+	assert_null(skv_policy_find("LRU"));
 	for (; *p; p++) {
-		assert_ptr_equal(kvb_policy_find((*p)->name), *p);
-		assert_true((*p)->n_queues >= 1 && (*p)->n_queues <= KVB_POLICY_QUEUES);
+		assert_ptr_equal(skv_policy_find((*p)->name), *p);
+		assert_true((*p)->n_queues >= 1 && (*p)->n_queues <= SKV_POLICY_QUEUES);
 		assert_int_equal(!(*p)->create, !(*p)->destroy);
-		assert_non_null(strstr(kvb_policy_names(), (*p)->name));
+		assert_non_null(strstr(skv_policy_names(), (*p)->name));
 		length += strlen((*p)->name) + 2;
 	}
-	assert_int_equal(strlen(kvb_policy_names()), length - 2);
+	assert_int_equal(strlen(skv_policy_names()), length - 2);
 }
 
 int main(void)

@@ -19,76 +19,76 @@ SQL = r"sqlite3_\w+"
 WEB = r"MHD_\w+"
 NET = r"curl_\w+"
 JSON = r"json_\w+|jansson_\w+"
-PB = r"protobuf_c_\w+|kvblock__v1__\w+|kvb_proto_\w+|kvcm_\w+"
-V1 = r"kvb_(v1|pb|jin|jat)_\w+|kvblock__v1__\w+"
-POOL = r"kvb_pool_\w+"
-STORE = r"kvb_(fault_|memory_)?store_\w+"
-STORAGE = r"kvb_storage_\w+"
-CORE = r"kvb_core_\w+"
-FRONT = r"kvb_(front|grpc)_\w+"
-API = r"kvb_native_\w+|kvb_op_\w+|kvcm_\w+|kvb_kvcm_\w+|kvb_pages_\w+"
+PB = r"protobuf_c_\w+|slabkv__v1__\w+|skv_proto_\w+|kvcm_\w+"
+V1 = r"skv_(v1|pb|jin|jat)_\w+|slabkv__v1__\w+"
+POOL = r"skv_pool_\w+"
+STORE = r"skv_(fault_|memory_)?store_\w+"
+STORAGE = r"skv_storage_\w+"
+CORE = r"skv_core_\w+"
+FRONT = r"skv_(front|grpc)_\w+"
+API = r"skv_native_\w+|skv_op_\w+|kvcm_\w+|skv_kvcm_\w+|skv_pages_\w+"
 H2 = r"nghttp2_\w+"
-CLIENT = r"kvblock_\w+"
+CLIENT = r"slabkv_\w+"
 IO = r"open(at)?(64)?|f?read|f?write|fopen(64)?|p(read|write)v?(64)?|socket|clock_gettime|time|pthread_\w+"
 
 LAYERS = {
-    "api/base": ([r"kvb_\w+", CLIENT, SQL, WEB, NET, JSON, PB],
-                 ["sqlite3.h", "microhttpd.h", "curl/", "jansson.h", "protobuf-c/", "kvblock.h"]),
+    "api/base": ([r"skv_\w+", CLIENT, SQL, WEB, NET, JSON, PB],
+                 ["sqlite3.h", "microhttpd.h", "curl/", "jansson.h", "protobuf-c/", "slabkv.h"]),
     "api": ([POOL, STORE, STORAGE, CORE, FRONT, CLIENT, SQL, WEB, NET, JSON],
-            ["kvb/pool.h", "kvb/store.h", "kvb/storage.h", "kvb/core.h", "kvb/front.h", "kvblock.h",
+            ["skv/pool.h", "skv/store.h", "skv/storage.h", "skv/core.h", "skv/front.h", "slabkv.h",
              "sqlite3.h", "microhttpd.h", "curl/", "jansson.h"]),
     "api/proto": ([V1, r"kvcm_\w+", POOL, STORE, STORAGE, CORE, FRONT, CLIENT, SQL, WEB, NET, JSON],
-                  ["kvb/ops.h", "kvb/kvcm.h", "kvcm/", "kvb/v1_json.h", "kvb/v1_codec.h", "kvblock.h", "jansson.h"]),
+                  ["skv/ops.h", "skv/kvcm.h", "kvcm/", "skv/v1_json.h", "skv/v1_codec.h", "slabkv.h", "jansson.h"]),
     "api/kvcm": ([V1, POOL, STORE, STORAGE, CORE, FRONT, CLIENT, SQL, WEB, NET, JSON],
-                 ["kvb/v1_json.h", "kvb/v1_codec.h", "kvb/pool.h", "kvb/store.h", "kvb/storage.h", "kvb/core.h",
-                  "kvb/front.h", "kvblock.h", "sqlite3.h", "microhttpd.h", "curl/", "jansson.h"]),
-    "allocator": ([STORE, STORAGE, CORE, FRONT, CLIENT, SQL, WEB, NET, JSON, IO, r"kvb_(now|log|mutex|rwlock)\w*"],
-                  ["kvb/store.h", "kvb/storage.h", "kvb/core.h", "kvb/front.h", "kvb/ops.h", "kvb/log.h",
-                   "kvb/clock.h", "kvb/lock.h", "kvblock.h", "sqlite3.h", "microhttpd.h", "curl/", "jansson.h",
+                 ["skv/v1_json.h", "skv/v1_codec.h", "skv/pool.h", "skv/store.h", "skv/storage.h", "skv/core.h",
+                  "skv/front.h", "slabkv.h", "sqlite3.h", "microhttpd.h", "curl/", "jansson.h"]),
+    "allocator": ([STORE, STORAGE, CORE, FRONT, CLIENT, SQL, WEB, NET, JSON, IO, r"skv_(now|log|mutex|rwlock)\w*"],
+                  ["skv/store.h", "skv/storage.h", "skv/core.h", "skv/front.h", "skv/ops.h", "skv/log.h",
+                   "skv/clock.h", "skv/lock.h", "slabkv.h", "sqlite3.h", "microhttpd.h", "curl/", "jansson.h",
                    "pthread.h", "fcntl.h", "unistd.h", "stdio.h"]),
     "backends": ([POOL, STORAGE, CORE, FRONT, CLIENT, WEB, NET, JSON],
-                 ["kvb/pool.h", "kvb/storage.h", "kvb/core.h", "kvb/front.h", "kvb/ops.h", "kvblock.h",
+                 ["skv/pool.h", "skv/storage.h", "skv/core.h", "skv/front.h", "skv/ops.h", "slabkv.h",
                   "microhttpd.h", "curl/", "jansson.h"]),
     "backends/storage": ([POOL, STORE, CORE, FRONT, CLIENT, SQL, WEB, NET, JSON],
-                         ["kvb/pool.h", "kvb/store.h", "kvb/core.h", "kvb/front.h", "kvb/ops.h", "kvblock.h",
+                         ["skv/pool.h", "skv/store.h", "skv/core.h", "skv/front.h", "skv/ops.h", "slabkv.h",
                           "sqlite3.h", "microhttpd.h", "curl/", "jansson.h"]),
-    "server/policy": ([POOL, STORE, STORAGE, CORE, FRONT, API, CLIENT, SQL, WEB, H2, NET, JSON, PB, IO, r"kvb_(now|log|mutex|rwlock)\w*"],
-                      ["kvb/pool.h", "kvb/store.h", "kvb/storage.h", "kvb/core.h", "kvb/front.h", "kvb/ops.h", "kvb/log.h",
-                       "kvb/clock.h", "kvb/lock.h", "kvblock.h", "sqlite3.h", "microhttpd.h", "curl/", "jansson.h",
+    "server/policy": ([POOL, STORE, STORAGE, CORE, FRONT, API, CLIENT, SQL, WEB, H2, NET, JSON, PB, IO, r"skv_(now|log|mutex|rwlock)\w*"],
+                      ["skv/pool.h", "skv/store.h", "skv/storage.h", "skv/core.h", "skv/front.h", "skv/ops.h", "skv/log.h",
+                       "skv/clock.h", "skv/lock.h", "slabkv.h", "sqlite3.h", "microhttpd.h", "curl/", "jansson.h",
                        "pthread.h", "fcntl.h", "unistd.h", "stdio.h"]),
     "backends/fsmaster": ([POOL, STORE, CORE, FRONT, CLIENT, SQL, WEB, JSON],
-                          ["kvb/pool.h", "kvb/store.h", "kvb/core.h", "kvb/front.h", "kvb/ops.h", "kvblock.h",
+                          ["skv/pool.h", "skv/store.h", "skv/core.h", "skv/front.h", "skv/ops.h", "slabkv.h",
                            "sqlite3.h", "microhttpd.h", "jansson.h"]),
     "server/core": ([FRONT, CLIENT, SQL, WEB, NET, JSON, PB],
-                    ["kvb/front.h", "kvb/v1_json.h", "kvb/v1_codec.h", "kvblock.h", "sqlite3.h", "microhttpd.h", "curl/",
+                    ["skv/front.h", "skv/v1_json.h", "skv/v1_codec.h", "slabkv.h", "sqlite3.h", "microhttpd.h", "curl/",
                      "jansson.h"]),
     "server/call": ([POOL, STORE, STORAGE, FRONT, API, CLIENT, SQL, WEB, H2, NET, JSON, PB],
-                    ["kvb/pool.h", "kvb/storage.h", "kvb/front.h", "kvb/grpc.h", "kvb/native_api.h", "kvb/kvcm_api.h",
-                     "kvb/v1_json.h", "kvb/v1_codec.h", "kvblock.h", "sqlite3.h", "microhttpd.h", "nghttp2/", "curl/",
+                    ["skv/pool.h", "skv/storage.h", "skv/front.h", "skv/grpc.h", "skv/native_api.h", "skv/kvcm_api.h",
+                     "skv/v1_json.h", "skv/v1_codec.h", "slabkv.h", "sqlite3.h", "microhttpd.h", "nghttp2/", "curl/",
                      "jansson.h"]),
-    "server/native": ([POOL, STORE, STORAGE, FRONT, r"kvcm_\w+|kvb_kvcm_\w+|kvb_pages_\w+", CLIENT, SQL, WEB, H2, NET, JSON, PB],
-                      ["kvb/pool.h", "kvb/storage.h", "kvb/front.h", "kvb/grpc.h", "kvb/kvcm_api.h", "kvblock.h",
+    "server/native": ([POOL, STORE, STORAGE, FRONT, r"kvcm_\w+|skv_kvcm_\w+|skv_pages_\w+", CLIENT, SQL, WEB, H2, NET, JSON, PB],
+                      ["skv/pool.h", "skv/storage.h", "skv/front.h", "skv/grpc.h", "skv/kvcm_api.h", "slabkv.h",
                        "sqlite3.h", "microhttpd.h", "nghttp2/", "curl/", "jansson.h"]),
-    "server/kvcm": ([POOL, STORE, STORAGE, FRONT, r"kvb_native_\w+|kvb_op_\w+", CLIENT, SQL, WEB, H2, NET, JSON],
-                    ["kvb/pool.h", "kvb/storage.h", "kvb/front.h", "kvb/grpc.h", "kvb/native_api.h", "kvblock.h",
+    "server/kvcm": ([POOL, STORE, STORAGE, FRONT, r"skv_native_\w+|skv_op_\w+", CLIENT, SQL, WEB, H2, NET, JSON],
+                    ["skv/pool.h", "skv/storage.h", "skv/front.h", "skv/grpc.h", "skv/native_api.h", "slabkv.h",
                      "sqlite3.h", "microhttpd.h", "nghttp2/", "curl/", "jansson.h"]),
-    "server/pages": ([POOL, STORE, STORAGE, FRONT, r"kvb_native_\w+|kvb_op_\w+|kvcm_\w+|kvb_kvcm_\w+", CLIENT, SQL, WEB, H2,
+    "server/pages": ([POOL, STORE, STORAGE, FRONT, r"skv_native_\w+|skv_op_\w+|kvcm_\w+|skv_kvcm_\w+", CLIENT, SQL, WEB, H2,
                       NET, JSON, PB],
-                     ["kvb/pool.h", "kvb/storage.h", "kvb/front.h", "kvb/grpc.h", "kvb/native_api.h", "kvb/kvcm_api.h",
-                      "kvblock.h", "sqlite3.h", "microhttpd.h", "nghttp2/", "curl/", "jansson.h"]),
-    "server/grpc": ([POOL, STORE, STORAGE, CORE, API, r"kvb_front_\w+", r"kvb_v1_\w+", CLIENT, SQL, WEB, NET, JSON, PB],
-                    ["kvb/pool.h", "kvb/store.h", "kvb/storage.h", "kvb/front.h", "kvb/native_api.h", "kvb/kvcm_api.h",
-                     "kvb/v1_codec.h", "kvblock.h", "sqlite3.h", "microhttpd.h", "curl/", "jansson.h"]),
-    "server/front": ([POOL, STORE, STORAGE, CORE, API, r"kvb_grpc_\w+", r"kvb_v1_\w+", CLIENT, SQL, H2, NET, JSON, PB],
-                     ["kvb/pool.h", "kvb/store.h", "kvb/storage.h", "kvb/grpc.h", "kvb/native_api.h", "kvb/kvcm_api.h",
-                      "kvb/v1_codec.h", "kvblock.h", "sqlite3.h", "nghttp2/", "curl/", "jansson.h"]),
+                     ["skv/pool.h", "skv/storage.h", "skv/front.h", "skv/grpc.h", "skv/native_api.h", "skv/kvcm_api.h",
+                      "slabkv.h", "sqlite3.h", "microhttpd.h", "nghttp2/", "curl/", "jansson.h"]),
+    "server/grpc": ([POOL, STORE, STORAGE, CORE, API, r"skv_front_\w+", r"skv_v1_\w+", CLIENT, SQL, WEB, NET, JSON, PB],
+                    ["skv/pool.h", "skv/store.h", "skv/storage.h", "skv/front.h", "skv/native_api.h", "skv/kvcm_api.h",
+                     "skv/v1_codec.h", "slabkv.h", "sqlite3.h", "microhttpd.h", "curl/", "jansson.h"]),
+    "server/front": ([POOL, STORE, STORAGE, CORE, API, r"skv_grpc_\w+", r"skv_v1_\w+", CLIENT, SQL, H2, NET, JSON, PB],
+                     ["skv/pool.h", "skv/store.h", "skv/storage.h", "skv/grpc.h", "skv/native_api.h", "skv/kvcm_api.h",
+                      "skv/v1_codec.h", "slabkv.h", "sqlite3.h", "nghttp2/", "curl/", "jansson.h"]),
     "server/simulate": ([POOL, STORAGE, FRONT, API, CLIENT, SQL, WEB, H2, NET, JSON, PB],
-                        ["kvb/pool.h", "kvb/storage.h", "kvb/front.h", "kvb/grpc.h", "kvb/native_api.h", "kvb/kvcm_api.h",
-                         "kvb/v1_json.h", "kvb/v1_codec.h", "kvblock.h", "sqlite3.h", "microhttpd.h", "nghttp2/", "curl/",
+                        ["skv/pool.h", "skv/storage.h", "skv/front.h", "skv/grpc.h", "skv/native_api.h", "skv/kvcm_api.h",
+                         "skv/v1_json.h", "skv/v1_codec.h", "slabkv.h", "sqlite3.h", "microhttpd.h", "nghttp2/", "curl/",
                          "jansson.h"]),
-    "server/main": ([POOL, CLIENT, SQL, NET], ["kvb/pool.h", "kvblock.h", "sqlite3.h", "curl/"]),
+    "server/main": ([POOL, CLIENT, SQL, NET], ["skv/pool.h", "slabkv.h", "sqlite3.h", "curl/"]),
     "client": ([POOL, STORE, STORAGE, CORE, FRONT, SQL, WEB, PB],
-               ["kvb/pool.h", "kvb/store.h", "kvb/storage.h", "kvb/core.h", "kvb/front.h", "sqlite3.h",
+               ["skv/pool.h", "skv/store.h", "skv/storage.h", "skv/core.h", "skv/front.h", "sqlite3.h",
                 "microhttpd.h"]),
 }
 

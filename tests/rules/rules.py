@@ -26,14 +26,14 @@ TOP_LEVEL = {
 
 # What to use instead. Names are matched as calls, outside comments and strings.
 FORBIDDEN = {
-    "strcpy": "snprintf or memcpy with a length", "strcat": "snprintf or struct kvb_buf",
+    "strcpy": "snprintf or memcpy with a length", "strcat": "snprintf or struct skv_buf",
     "sprintf": "snprintf", "vsprintf": "vsnprintf", "gets": "fgets", "alloca": "an arena",
     "system": "a function of ours", "popen": "a function of ours",
-    "rand": "kvb_random", "srand": "kvb_random", "random": "kvb_random", "tmpnam": "mkstemp", "mktemp": "mkstemp",
+    "rand": "skv_random", "srand": "skv_random", "random": "skv_random", "tmpnam": "mkstemp", "mktemp": "mkstemp",
 }
-RAW_MEMORY = {"malloc": "kvb_malloc", "calloc": "kvb_calloc", "realloc": "kvb_realloc",
-              "strdup": "kvb_strdup", "strndup": "kvb_arena_strndup", "reallocarray": "kvb_grow",
-              "asprintf": "kvb_buf_printf"}
+RAW_MEMORY = {"malloc": "skv_malloc", "calloc": "skv_calloc", "realloc": "skv_realloc",
+              "strdup": "skv_strdup", "strndup": "skv_arena_strndup", "reallocarray": "skv_grow",
+              "asprintf": "skv_buf_printf"}
 SLEEPS = {"sleep": 0, "usleep": 0, "nanosleep": 0, "clock_nanosleep": 0}
 
 # Stock clients are the point of these tests; without them they are skipped.
@@ -93,7 +93,7 @@ def rule_headers(args):
             unit = os.path.join(folder, "alone.c")
             with open(unit, "w", encoding="utf-8") as f:
                 path = os.path.join(args.source, header)
-                f.write(f'#include "{path}"\n#include "{path}"\nint kvb_alone;\n')
+                f.write(f'#include "{path}"\n#include "{path}"\nint skv_alone;\n')
             for cc in compilers:
                 run = subprocess.run([cc, *flags, "-fsyntax-only", unit], capture_output=True, text=True)
                 if run.returncode != 0:
@@ -105,7 +105,7 @@ def rule_headers(args):
 
 
 def rule_forbidden(args):
-    """No function that cannot be used safely; our memory comes from kvb/mem.h; tests never sleep."""
+    """No function that cannot be used safely; our memory comes from skv/mem.h; tests never sleep."""
     report = Report()
     sources = tree.files(args.source, ".c", ".h", under=(*tree.COMPONENTS, "tests"))
     for path in sources:
@@ -184,7 +184,7 @@ DECLARATION = re.compile(r"^(?!static|typedef|#)[a-z][\w \t*]*?\*?(\w+)\([^;{]*\
 
 
 def rule_public(args):
-    """Functions of public headers begin with kvb_, kvcm_ or kvblock_, and each paragraph explains itself."""
+    """Functions of public headers begin with skv_, kvcm_ or slabkv_, and each paragraph explains itself."""
     report = Report()
     headers = public_headers(args.source)
     count = 0
@@ -196,8 +196,8 @@ def rule_public(args):
             if names and "/*" not in paragraph:
                 report.breach(header, line, f"{names[0]} is not documented")
             for name in names:
-                if not name.startswith(("kvb_", "kvcm_", "kvblock_")):
-                    report.breach(header, line, f"{name} is exported without the prefix kvb_")
+                if not name.startswith(("skv_", "kvcm_", "slabkv_")):
+                    report.breach(header, line, f"{name} is exported without the prefix skv_")
             line += paragraph.count("\n") + 1
     return report.end(f"{count} declarations in {len(headers)} public headers")
 
@@ -257,7 +257,7 @@ def rule_python(args):
 def rule_unit(args):
     """The systemd units are ones that systemd understands, and every paragraph of them is explained."""
     report = Report()
-    units = {os.path.join("deploy", n): n.removesuffix(".in") for n in ("kvblockd.service.in", "kvblockd-fs-master.service.in", "kvblockd.socket")}
+    units = {os.path.join("deploy", n): n.removesuffix(".in") for n in ("slabkvd.service.in", "slabkvd-fs-master.service.in", "slabkvd.socket")}
     sources = {unit: tree.text(args.source, unit) for unit in units}
     for unit, source in sources.items():
         line = 1

@@ -20,24 +20,24 @@ import tree
 CLEAN = {
     "CMakeLists.txt": "project(x C)\n",
     "README.md": "A tree for tests.\n",
-    "api/base/mem.c": "/* mem.c - memory. */\n#include <stdlib.h>\n\nvoid *kvb_malloc(size_t n);\n"
-    "void *kvb_malloc(size_t n)\n{\n\treturn malloc(n);\n}\n",
-    "allocator/pool.c": "/* pool.c - slots. */\nint kvb_pool_size(void);\n\nint kvb_pool_size(void)\n{\n\treturn 1;\n}\n",
-    "allocator/include/kvb/pool.h": "/* pool.h - slots. */\n#ifndef P\n#define P\n\n/* How many. */\n"
-    "int kvb_pool_size(void);\n\n#endif\n",
+    "api/base/mem.c": "/* mem.c - memory. */\n#include <stdlib.h>\n\nvoid *skv_malloc(size_t n);\n"
+    "void *skv_malloc(size_t n)\n{\n\treturn malloc(n);\n}\n",
+    "allocator/pool.c": "/* pool.c - slots. */\nint skv_pool_size(void);\n\nint skv_pool_size(void)\n{\n\treturn 1;\n}\n",
+    "allocator/include/skv/pool.h": "/* pool.h - slots. */\n#ifndef P\n#define P\n\n/* How many. */\n"
+    "int skv_pool_size(void);\n\n#endif\n",
     "tests/pool/test_pool.c": "/* Tests of the pool. */\nint main(void)\n{\n\treturn 0;\n}\n",
     "tests/pool/run.sh": '#!/bin/sh\necho "$1"\n',
-    "deploy/kvblockd.service.in": "[Unit]\n# What it is.\nDescription=a test\n\n[Service]\n# How it starts.\n"
-    "Type=exec\nExecStart=/usr/sbin/kvblockd\n",
-    "deploy/kvblockd-fs-master.service.in": "[Unit]\n# What it is.\nDescription=a test\n\n[Service]\n# How it starts.\n"
-    "Type=exec\nExecStart=/usr/sbin/kvblockd\n",
-    "deploy/kvblockd.socket": "[Socket]\n# Where.\nListenStream=127.0.0.1:7333\n",
+    "deploy/slabkvd.service.in": "[Unit]\n# What it is.\nDescription=a test\n\n[Service]\n# How it starts.\n"
+    "Type=exec\nExecStart=/usr/sbin/slabkvd\n",
+    "deploy/slabkvd-fs-master.service.in": "[Unit]\n# What it is.\nDescription=a test\n\n[Service]\n# How it starts.\n"
+    "Type=exec\nExecStart=/usr/sbin/slabkvd\n",
+    "deploy/slabkvd.socket": "[Socket]\n# Where.\nListenStream=127.0.0.1:7333\n",
 }
 
 
 class Rules(unittest.TestCase):
     def setUp(self):
-        self.root = tempfile.mkdtemp(prefix="kvb-rules-")
+        self.root = tempfile.mkdtemp(prefix="skv-rules-")
         self.addCleanup(shutil.rmtree, self.root)
         for path, text in CLEAN.items():
             self.write(path, text)
@@ -76,10 +76,10 @@ class Rules(unittest.TestCase):
         self.assertIn(words, said)
 
     def test_header_that_needs_another(self):
-        self.breaks("headers", "api/include/kvb/x.h", "/* x.h - x. */\nint kvb_x(uint32_t n);\n", "with gcc")
+        self.breaks("headers", "api/include/skv/x.h", "/* x.h - x. */\nint skv_x(uint32_t n);\n", "with gcc")
 
     def test_header_without_guard(self):
-        self.breaks("headers", "api/include/kvb/x.h", "/* x.h - x. */\nstruct x { int n; };\n", "alone")
+        self.breaks("headers", "api/include/skv/x.h", "/* x.h - x. */\nstruct x { int n; };\n", "alone")
 
     def compile_all(self):
         for path in CLEAN:
@@ -96,7 +96,7 @@ class Rules(unittest.TestCase):
 
     def test_layer_by_include(self):
         self.compile_all()
-        self.breaks("layers", "allocator/pool.h", "/* pool.h - x. */\n#include <kvb/store.h>\n", "must not include")
+        self.breaks("layers", "allocator/pool.h", "/* pool.h - x. */\n#include <skv/store.h>\n", "must not include")
 
     def test_layer_round_the_path(self):
         self.compile_all()
@@ -115,7 +115,7 @@ class Rules(unittest.TestCase):
         for call in ("strcpy(s, s)", "sprintf(s, s)", "system (s)", "rand()", "s = malloc(3)", "s = strdup(s)"):
             self.write("allocator/pool.c", CLEAN["allocator/pool.c"])
             self.breaks("forbidden", "allocator/pool.c", body % call, "pool.c:4")
-        for fine in ("/* strcpy(s, s) */", 'f("system(1)")', "kvb_malloc(3)", "p->malloc(3)", "int operand(3)"):
+        for fine in ("/* strcpy(s, s) */", 'f("system(1)")', "skv_malloc(3)", "p->malloc(3)", "int operand(3)"):
             self.write("allocator/pool.c", body % fine)
             self.clean("forbidden")
 
@@ -148,9 +148,9 @@ class Rules(unittest.TestCase):
 
     def test_public(self):
         head = "/* pool.h - slots. */\n\n"
-        self.breaks("public", "allocator/include/kvb/pool.h", head + "/* x. */\nint size(void);\n", "without the prefix")
-        self.write("allocator/include/kvb/pool.h", CLEAN["allocator/include/kvb/pool.h"])
-        self.breaks("public", "allocator/include/kvb/pool.h", head + "int kvb_size(void);\n", "not documented")
+        self.breaks("public", "allocator/include/skv/pool.h", head + "/* x. */\nint size(void);\n", "without the prefix")
+        self.write("allocator/include/skv/pool.h", CLEAN["allocator/include/skv/pool.h"])
+        self.breaks("public", "allocator/include/skv/pool.h", head + "int skv_size(void);\n", "not documented")
 
     def test_shell(self):
         self.breaks("shell", "tests/pool/run.sh", "#!/bin/sh\nrm -rf $1/x\n", "SC2086")
@@ -162,18 +162,18 @@ class Rules(unittest.TestCase):
         self.breaks("python", "tests/pool/x.py", "def f(:\n", "x.py:1")
 
     def test_unit_without_words(self):
-        text = CLEAN["deploy/kvblockd.service.in"] + "\nNoNewPrivileges=yes\n"
-        self.breaks("unit", "deploy/kvblockd.service.in", text, "NoNewPrivileges stands in a paragraph")
+        text = CLEAN["deploy/slabkvd.service.in"] + "\nNoNewPrivileges=yes\n"
+        self.breaks("unit", "deploy/slabkvd.service.in", text, "NoNewPrivileges stands in a paragraph")
 
     def test_unit_that_systemd_does_not_know(self):
-        text = CLEAN["deploy/kvblockd.service.in"] + "\n# Safe.\nNoNewPrivilegs=yes\n"
-        self.breaks("unit", "deploy/kvblockd.service.in", text, "NoNewPrivilegs")
+        text = CLEAN["deploy/slabkvd.service.in"] + "\n# Safe.\nNoNewPrivilegs=yes\n"
+        self.breaks("unit", "deploy/slabkvd.service.in", text, "NoNewPrivilegs")
 
     def test_code_keeps_lines(self):
         self.assertEqual(tree.code('a /* b\n c */ "d\\"/*" // e\nf'), 'a  \n ""  \nf')
 
     def test_left_by_runs(self):
-        for name in ("build", "build-asan/x.c", "kvblock-data"):
+        for name in ("build", "build-asan/x.c", "slabkv-data"):
             self.write(name + "/CMakeLists.c", "int x;\n")
         self.clean("toplevel")
         self.clean("openings")

@@ -12,7 +12,7 @@ COMPONENTS = ("allocator", "api", "backends", "client", "server")  # where produ
 
 def is_left_by_runs(name):
     """Top-level names that a build or a first run makes; .gitignore has the same list."""
-    return name.startswith(("build", "kvblock.db")) or name == "kvblock-data"
+    return name.startswith(("build", "slabkv.db")) or name == "slabkv-data"
 
 
 def files(root, *suffixes, under=None):

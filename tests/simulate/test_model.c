@@ -6,18 +6,18 @@
 
 #include <cmocka.h>
 
-#include <kvb/model.h>
+#include <skv/model.h>
 
 #define MIB (1ull << 20)
 
-static struct kvb_model_bytes bytes(const char *model, const char *dtype, uint32_t tp)
+static struct skv_model_bytes bytes(const char *model, const char *dtype, uint32_t tp)
 {
-	const struct kvb_model *m = kvb_model_find(model);
-	struct kvb_model_bytes b = { 0 };
-	struct kvb_error err = { 0 };
+	const struct skv_model *m = skv_model_find(model);
+	struct skv_model_bytes b = { 0 };
+	struct skv_error err = { 0 };
 
 	assert_non_null(m);
-	assert_int_equal(kvb_model_bytes(m, dtype, tp, &b, &err), KVB_OK);
+	assert_int_equal(skv_model_bytes(m, dtype, tp, &b, &err), SKV_OK);
 	return b;
 }
 
@@ -41,7 +41,7 @@ static void whole_models(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-		struct kvb_model_bytes b = bytes(rows[i].model, rows[i].dtype, 1);
+		struct skv_model_bytes b = bytes(rows[i].model, rows[i].dtype, 1);
 
 		assert_int_equal(b.rank, rows[i].token);
 		assert_int_equal(b.whole, rows[i].token);
@@ -66,7 +66,7 @@ static void ranks_share_heads_but_not_latents(void **state)
 	(void)state;
 	for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
 		for (uint32_t k = 0; k < 3; k++) {
-			struct kvb_model_bytes b = bytes(rows[i].model, "bf16", 2u << k);
+			struct skv_model_bytes b = bytes(rows[i].model, "bf16", 2u << k);
 
 			assert_int_equal(b.rank, rows[i].rank[k]);
 			assert_int_equal(b.whole, bytes(rows[i].model, "bf16", 1).whole);
@@ -80,7 +80,7 @@ static void ranks_share_heads_but_not_latents(void **state)
 static void wrong_shapes_name_the_option(void **state)
 {
 	static const struct {
-		struct kvb_model m;
+		struct skv_model m;
 		const char *dtype;
 		uint32_t tp;
 		const char *field;
@@ -99,13 +99,13 @@ static void wrong_shapes_name_the_option(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
-		struct kvb_model_bytes b;
-		struct kvb_error err = { 0 };
+		struct skv_model_bytes b;
+		struct skv_error err = { 0 };
 
-		assert_int_equal(kvb_model_bytes(&bad[i].m, bad[i].dtype, bad[i].tp, &b, &err), KVB_E_INVALID);
+		assert_int_equal(skv_model_bytes(&bad[i].m, bad[i].dtype, bad[i].tp, &b, &err), SKV_E_INVALID);
 		assert_string_equal(err.field, bad[i].field);
 	}
-	assert_null(kvb_model_find("llama"));
+	assert_null(skv_model_find("llama"));
 }
 
 int main(void)

@@ -11,8 +11,8 @@
 
 #include <cmocka.h>
 
-#include <kvb/log.h>
-#include <kvb/mem.h>
+#include <skv/log.h>
+#include <skv/mem.h>
 
 #include "../../server/simulate/run.h"
 
@@ -21,29 +21,29 @@
 /* "1 2 3|1 2 4": requests of ids. */
 static void make_refs(const char *text, struct refs *out)
 {
-	struct kvb_trace t = { 0 };
-	struct kvb_error err = { 0 };
+	struct skv_trace t = { 0 };
+	struct skv_error err = { 0 };
 	char *copy = strdup(text), *at = copy, *request;
 	int rc;
 
 	assert_non_null(copy);
 	while ((request = strsep(&at, "|")) != NULL) {
-		struct kvb_trace_request *q;
+		struct skv_trace_request *q;
 
-		assert_int_equal(kvb_grow((void **)&t.v, &t.cap, t.n + 1, sizeof *t.v), KVB_OK);
+		assert_int_equal(skv_grow((void **)&t.v, &t.cap, t.n + 1, sizeof *t.v), SKV_OK);
 		q = &t.v[t.n];
-		*q = (struct kvb_trace_request){ .timestamp_ms = 10 * t.n, .input_length = 1 };
+		*q = (struct skv_trace_request){ .timestamp_ms = 10 * t.n, .input_length = 1 };
 		t.n++;
-		q->ids = kvb_calloc(MOST_BLOCKS, sizeof *q->ids);
+		q->ids = skv_calloc(MOST_BLOCKS, sizeof *q->ids);
 		for (char *id; (id = strsep(&request, " ")) != NULL;)
 			if (*id)
 				q->ids[q->n_ids++] = strtoull(id, NULL, 10);
 	}
 	rc = refs_make(&t, "test", out, &err);
-	if (rc != KVB_OK)
+	if (rc != SKV_OK)
 		print_error("%s\n", err.message);
-	assert_int_equal(rc, KVB_OK);
-	kvb_trace_free(&t);
+	assert_int_equal(rc, SKV_OK);
+	skv_trace_free(&t);
 	free(copy);
 }
 
@@ -61,9 +61,9 @@ static struct run run_it(const struct refs *t, const char *policy, uint64_t bloc
 	struct run r = { .refs = t, .policy = policy, .blocks = blocks, .hits = hits };
 	int rc = strcmp(policy, "belady") == 0 ? run_belady(&r) : run_policy(&r);
 
-	if (rc != KVB_OK)
+	if (rc != SKV_OK)
 		print_error("%s\n", r.err.message);
-	assert_int_equal(rc, KVB_OK);
+	assert_int_equal(rc, SKV_OK);
 	return r;
 }
 
@@ -306,7 +306,7 @@ static void the_whole_core_does_the_same(void **state)
 		make_refs(text, &t);
 		alone = run_it(&t, "lru", 64, NULL);
 		whole = (struct run){ .refs = &t, .policy = "lru", .blocks = 64, .block_bytes = 4096, .full = true };
-		assert_int_equal(run_full(&whole), KVB_OK);
+		assert_int_equal(run_full(&whole), SKV_OK);
 		assert_int_equal(whole.counts.prefix_hits, alone.counts.prefix_hits);
 		assert_int_equal(whole.counts.inserted, alone.counts.inserted);
 		assert_int_equal(whole.counts.evicted, 0);
@@ -323,7 +323,7 @@ static void what_does_not_fit_is_told(void **state)
 	(void)state;
 	make_refs("1|2 3 4", &t);
 	r = (struct run){ .refs = &t, .policy = "lru", .blocks = 2, .block_bytes = 4096, .full = true };
-	assert_int_not_equal(run_full(&r), KVB_OK);
+	assert_int_not_equal(run_full(&r), SKV_OK);
 	assert_non_null(strstr(r.err.message, "line 2, 2 blocks"));
 	refs_free(&t);
 }
@@ -333,13 +333,13 @@ static void what_does_not_fit_is_told(void **state)
 static void ids_that_are_no_chain_are_refused(void **state)
 {
 	uint64_t one[] = { 5, 6 }, two[] = { 7, 6 };
-	struct kvb_trace_request q[] = { { .n_ids = 2, .ids = one }, { .n_ids = 2, .ids = two } };
-	const struct kvb_trace t = { .v = q, .n = 2 };
-	struct kvb_error err = { 0 };
+	struct skv_trace_request q[] = { { .n_ids = 2, .ids = one }, { .n_ids = 2, .ids = two } };
+	const struct skv_trace t = { .v = q, .n = 2 };
+	struct skv_error err = { 0 };
 	struct refs r;
 
 	(void)state;
-	assert_int_equal(refs_make(&t, "x", &r, &err), KVB_E_INVALID);
+	assert_int_equal(refs_make(&t, "x", &r, &err), SKV_E_INVALID);
 	assert_non_null(strstr(err.message, "line 2: hash_ids[1]: 6"));
 	refs_free(&r);
 }
@@ -353,15 +353,15 @@ static void memory_may_end_anywhere(void **state)
 	for (int mode = 0; mode < 2; mode++) {
 		int rc = -1;
 
-		for (unsigned long n = 1; n < 100 && rc != KVB_OK; n++) {
+		for (unsigned long n = 1; n < 100 && rc != SKV_OK; n++) {
 			struct run r = { .refs = &t, .policy = "lru", .blocks = 2 };
 
-			kvb_mem_fail_at(n);
+			skv_mem_fail_at(n);
 			rc = mode ? run_belady(&r) : run_policy(&r);
-			kvb_mem_fail_at(0);
-			assert_true(rc == KVB_OK || (rc == KVB_E_NOMEM && strstr(r.err.message, "memory")));
+			skv_mem_fail_at(0);
+			assert_true(rc == SKV_OK || (rc == SKV_E_NOMEM && strstr(r.err.message, "memory")));
 		}
-		assert_int_equal(rc, KVB_OK);
+		assert_int_equal(rc, SKV_OK);
 	}
 	refs_free(&t);
 }
@@ -378,6 +378,6 @@ int main(void)
 		cmocka_unit_test(memory_may_end_anywhere),
 	};
 
-	kvb_log_level_set(KVB_LOG_ERROR); /* of the cores of full mode */
+	skv_log_level_set(SKV_LOG_ERROR); /* of the cores of full mode */
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

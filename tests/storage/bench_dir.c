@@ -12,22 +12,22 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <kvb/mem.h>
+#include <skv/mem.h>
 
 int bench_setup(void **state)
 {
-	struct bench *b = kvb_calloc(1, sizeof *b);
+	struct bench *b = skv_calloc(1, sizeof *b);
 
 	if (!b)
 		return -1;
-	snprintf(b->top, sizeof b->top, "/tmp/kvb-storage-XXXXXX");
+	snprintf(b->top, sizeof b->top, "/tmp/skv-storage-XXXXXX");
 	if (!mkdtemp(b->top))
 		return -1;
 	snprintf(b->root, sizeof b->root, "%s/root", b->top);
-	b->config = (struct kvb_storage_config){
+	b->config = (struct skv_storage_config){
 		.name = "test", .root = b->root, .uuid = { 1, 2, 3, 4 }, .unit = UNIT, .may_create = true
 	};
-	b->ops = &kvb_storage_file;
+	b->ops = &skv_storage_file;
 	*state = b;
 	return 0;
 }
@@ -40,7 +40,7 @@ int bench_setup_hf3fs(void **state)
 
 	if (rc != 0)
 		return rc;
-	b->ops = &kvb_storage_hf3fs;
+	b->ops = &skv_storage_hf3fs;
 	b->config.chunk = 4096;
 	b->config.any_mount = true;
 	return 0;
@@ -59,7 +59,7 @@ int bench_teardown(void **state)
 	struct bench *b = *state;
 	int rc = nftw(b->top, remove_one, 16, FTW_DEPTH | FTW_PHYS | FTW_MOUNT);
 
-	kvb_free(b);
+	skv_free(b);
 	return rc;
 }
 
@@ -113,14 +113,14 @@ void bench_flip(struct bench *b, const char *name, long at)
 	assert_int_equal(fclose(f), 0);
 }
 
-struct kvb_storage *bench_open(struct bench *b)
+struct skv_storage *bench_open(struct bench *b)
 {
-	struct kvb_storage *s = NULL;
-	int rc = kvb_storage_open(b->ops, &b->config, &s, &b->err);
+	struct skv_storage *s = NULL;
+	int rc = skv_storage_open(b->ops, &b->config, &s, &b->err);
 
-	if (rc != KVB_OK)
+	if (rc != SKV_OK)
 		print_error("open: %s\n", b->err.message);
-	assert_int_equal(rc, KVB_OK);
+	assert_int_equal(rc, SKV_OK);
 	assert_non_null(s);
 	return s;
 }
@@ -134,9 +134,9 @@ void bench_says(const struct bench *b, const char *words)
 
 void bench_refused(struct bench *b, int status, const char *words)
 {
-	struct kvb_storage *s = NULL;
+	struct skv_storage *s = NULL;
 
-	assert_int_equal(kvb_storage_open(b->ops, &b->config, &s, &b->err), status);
+	assert_int_equal(skv_storage_open(b->ops, &b->config, &s, &b->err), status);
 	assert_null(s);
 	assert_int_equal(b->err.status, status);
 	bench_says(b, words);

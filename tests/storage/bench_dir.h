@@ -10,8 +10,8 @@
 
 #include <cmocka.h>
 
-#include <kvb/storage.h>
-#include <kvb/superblock.h>
+#include <skv/storage.h>
+#include <skv/superblock.h>
 
 #define UNIT ((uint64_t)65536)
 #define LENGTH (4 * UNIT)
@@ -19,9 +19,9 @@
 struct bench {
 	char top[64];  /* temporary directory, removed at the end */
 	char root[96]; /* below it, does not exist at first */
-	struct kvb_storage_config config;
-	const struct kvb_storage_ops *ops; /* kvb_storage_file, or kvb_storage_hf3fs on a directory like any other */
-	struct kvb_error err;
+	struct skv_storage_config config;
+	const struct skv_storage_ops *ops; /* skv_storage_file, or skv_storage_hf3fs on a directory like any other */
+	struct skv_error err;
 	char text[256]; /* of bench_path */
 };
 
@@ -39,7 +39,7 @@ bool bench_has(struct bench *b, const char *name);
 /* Flips one byte of a file. */
 void bench_flip(struct bench *b, const char *name, long at);
 
-struct kvb_storage *bench_open(struct bench *b);
+struct skv_storage *bench_open(struct bench *b);
 /* Opening must fail with `status` and a sentence that holds `words`. */
 void bench_refused(struct bench *b, int status, const char *words);
 void bench_says(const struct bench *b, const char *words);

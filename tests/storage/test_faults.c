@@ -14,52 +14,52 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <kvb/mem.h>
+#include <skv/mem.h>
 
 #define MANY 200 /* more steps than any call has */
 
 /* The whole life of a storage: open, make a file, check it, remove another, probe. */
 static int scenario(struct bench *b)
 {
-	struct kvb_storage_health h;
-	struct kvb_storage *s = NULL;
-	int rc = kvb_storage_open(b->ops, &b->config, &s, &b->err);
+	struct skv_storage_health h;
+	struct skv_storage *s = NULL;
+	int rc = skv_storage_open(b->ops, &b->config, &s, &b->err);
 
-	if (rc != KVB_OK)
+	if (rc != SKV_OK)
 		return rc;
-	rc = kvb_storage_create_file(s, 0, LENGTH, &b->err);
-	if (rc == KVB_OK)
-		rc = kvb_storage_check_file(s, 0, LENGTH, &b->err);
-	if (rc == KVB_OK)
-		rc = kvb_storage_create_file(s, 1, LENGTH, &b->err);
-	if (rc == KVB_OK)
-		rc = kvb_storage_remove_file(s, 1, &b->err);
-	if (rc == KVB_OK)
-		rc = kvb_storage_probe(s, &h, &b->err);
-	kvb_storage_close(s);
+	rc = skv_storage_create_file(s, 0, LENGTH, &b->err);
+	if (rc == SKV_OK)
+		rc = skv_storage_check_file(s, 0, LENGTH, &b->err);
+	if (rc == SKV_OK)
+		rc = skv_storage_create_file(s, 1, LENGTH, &b->err);
+	if (rc == SKV_OK)
+		rc = skv_storage_remove_file(s, 1, &b->err);
+	if (rc == SKV_OK)
+		rc = skv_storage_probe(s, &h, &b->err);
+	skv_storage_close(s);
 	return rc;
 }
 
 /* Whatever has a real name is complete: half files exist under temporary names only. */
 static void nothing_half(struct bench *b)
 {
-	struct kvb_storage *s;
+	struct skv_storage *s;
 
-	if (!bench_has(b, KVB_STORAGE_MARKER))
+	if (!bench_has(b, SKV_STORAGE_MARKER))
 		return;
 	s = bench_open(b);
 	for (uint32_t i = 0; i < 2; i++) {
-		int rc = kvb_storage_check_file(s, i, LENGTH, &b->err);
+		int rc = skv_storage_check_file(s, i, LENGTH, &b->err);
 
-		assert_true(rc == KVB_OK || rc == KVB_E_NOT_FOUND);
+		assert_true(rc == SKV_OK || rc == SKV_E_NOT_FOUND);
 	}
-	kvb_storage_close(s);
+	skv_storage_close(s);
 }
 
 /* The same scenario works now, and leaves exactly marker, probe file and one slab file. */
 static void all_well(struct bench *b)
 {
-	if (scenario(b) != KVB_OK)
+	if (scenario(b) != SKV_OK)
 		fail_msg("afterwards: %s", b->err.message);
 	assert_int_equal(bench_entries(b), 3);
 }
@@ -75,15 +75,15 @@ static void every_step_fails(struct bench *b, int error)
 		rc = scenario(b);
 		if (steps_stop() < n)
 			break;
-		if (rc != KVB_OK) {
+		if (rc != SKV_OK) {
 			assert_int_equal(b->err.status, rc);
 			assert_string_not_equal(b->err.message, "");
 		}
 		nothing_half(b);
 		all_well(b);
 		assert_int_equal(unlink(bench_path(b, "slab-00000000.kvs")), 0);
-		assert_int_equal(unlink(bench_path(b, KVB_STORAGE_MARKER)), 0);
-		assert_int_equal(unlink(bench_path(b, ".kvblock-probe")), 0);
+		assert_int_equal(unlink(bench_path(b, SKV_STORAGE_MARKER)), 0);
+		assert_int_equal(unlink(bench_path(b, ".slabkv-probe")), 0);
 	}
 	assert_true(n > 20 && n < MANY);
 	print_message("failed at each of %u steps with %s\n", n - 1, strerror(error));
@@ -107,11 +107,11 @@ static void interrupted_calls_are_repeated(void **state)
 			break;
 		step = steps_trace()[n - 1];
 		if (step == 'w' || step == 'a' || step == 't')
-			assert_int_equal(rc, KVB_OK);
+			assert_int_equal(rc, SKV_OK);
 		all_well(b);
 		assert_int_equal(unlink(bench_path(b, "slab-00000000.kvs")), 0);
-		assert_int_equal(unlink(bench_path(b, KVB_STORAGE_MARKER)), 0);
-		assert_int_equal(unlink(bench_path(b, ".kvblock-probe")), 0);
+		assert_int_equal(unlink(bench_path(b, SKV_STORAGE_MARKER)), 0);
+		assert_int_equal(unlink(bench_path(b, ".slabkv-probe")), 0);
 	}
 }
 
@@ -124,7 +124,7 @@ static bool dies_at(struct bench *b, unsigned n)
 	assert_true(pid >= 0);
 	if (pid == 0) {
 		steps_fail_at(n, 0);
-		_exit(scenario(b) == KVB_OK ? 0 : 1);
+		_exit(scenario(b) == SKV_OK ? 0 : 1);
 	}
 	assert_int_equal(waitpid(pid, &status, 0), pid);
 	assert_true(WIFEXITED(status));
@@ -141,8 +141,8 @@ static void survives_death_at_every_step(void **state)
 		nothing_half(b);
 		all_well(b);
 		assert_int_equal(unlink(bench_path(b, "slab-00000000.kvs")), 0);
-		assert_int_equal(unlink(bench_path(b, KVB_STORAGE_MARKER)), 0);
-		assert_int_equal(unlink(bench_path(b, ".kvblock-probe")), 0);
+		assert_int_equal(unlink(bench_path(b, SKV_STORAGE_MARKER)), 0);
+		assert_int_equal(unlink(bench_path(b, ".slabkv-probe")), 0);
 	}
 	assert_true(n > 20 && n < MANY);
 	print_message("died at each of %u steps\n", n - 1);
@@ -157,16 +157,16 @@ static void survives_every_failed_allocation(void **state)
 	for (; n < MANY; n++) {
 		int rc;
 
-		kvb_mem_fail_at(n);
+		skv_mem_fail_at(n);
 		rc = scenario(b);
-		if (kvb_mem_count() < n)
+		if (skv_mem_count() < n)
 			break;
-		kvb_mem_fail_at(0);
-		assert_int_equal(rc, KVB_E_NOMEM);
+		skv_mem_fail_at(0);
+		assert_int_equal(rc, SKV_E_NOMEM);
 		all_well(b);
 		assert_int_equal(unlink(bench_path(b, "slab-00000000.kvs")), 0);
 	}
-	kvb_mem_fail_at(0);
+	skv_mem_fail_at(0);
 	steps_no_fallocate(0);
 	assert_true(n > 3 && n < MANY);
 }
@@ -174,20 +174,20 @@ static void survives_every_failed_allocation(void **state)
 static void zeros_are_written_where_fallocate_is_missing(void **state)
 {
 	struct bench *b = *state;
-	struct kvb_storage *s = bench_open(b);
+	struct skv_storage *s = bench_open(b);
 	const uint64_t odd = 3 * (1 << 20) + 4096 + 17; /* more than one buffer, and a rest */
 	const int missing[] = { EOPNOTSUPP, ENOSYS };
 	struct stat st;
 
 	for (uint32_t i = 0; i < 2; i++) {
 		steps_no_fallocate(missing[i]);
-		assert_int_equal(kvb_storage_create_file(s, i, odd, &b->err), KVB_OK);
-		assert_int_equal(kvb_storage_check_file(s, i, odd, &b->err), KVB_OK);
+		assert_int_equal(skv_storage_create_file(s, i, odd, &b->err), SKV_OK);
+		assert_int_equal(skv_storage_check_file(s, i, odd, &b->err), SKV_OK);
 	}
 	steps_no_fallocate(0);
 	assert_int_equal(stat(bench_path(b, "slab-00000001.kvs"), &st), 0);
 	assert_true((uint64_t)st.st_blocks * 512 >= odd);
-	kvb_storage_close(s);
+	skv_storage_close(s);
 }
 
 static void allocation_errors_leave_nothing(void **state)
@@ -196,24 +196,24 @@ static void allocation_errors_leave_nothing(void **state)
 		int error, status;
 		const char *words;
 	} row[] = {
-		{ ENOSPC, KVB_E_NO_SPACE, "no room for a slab file of 262144 bytes" },
-		{ EDQUOT, KVB_E_NO_SPACE, "no room for a slab file" },
-		{ EFBIG, KVB_E_INVALID, "cannot make the slab file: File too large" },
-		{ EIO, KVB_E_IO, "cannot make the slab file: Input/output error" },
-		{ ESTALE, KVB_E_UNAVAILABLE, "cannot make the slab file" },
+		{ ENOSPC, SKV_E_NO_SPACE, "no room for a slab file of 262144 bytes" },
+		{ EDQUOT, SKV_E_NO_SPACE, "no room for a slab file" },
+		{ EFBIG, SKV_E_INVALID, "cannot make the slab file: File too large" },
+		{ EIO, SKV_E_IO, "cannot make the slab file: Input/output error" },
+		{ ESTALE, SKV_E_UNAVAILABLE, "cannot make the slab file" },
 	};
 	struct bench *b = *state;
-	struct kvb_storage *s = bench_open(b);
+	struct skv_storage *s = bench_open(b);
 
 	for (size_t i = 0; i < sizeof row / sizeof row[0]; i++) {
 		steps_no_fallocate(row[i].error);
-		assert_int_equal(kvb_storage_create_file(s, 0, LENGTH, &b->err), row[i].status);
+		assert_int_equal(skv_storage_create_file(s, 0, LENGTH, &b->err), row[i].status);
 		bench_says(b, row[i].words);
 		assert_int_equal(bench_entries(b), 2);
 	}
 	steps_no_fallocate(0);
-	assert_int_equal(kvb_storage_create_file(s, 0, LENGTH, &b->err), KVB_OK);
-	kvb_storage_close(s);
+	assert_int_equal(skv_storage_create_file(s, 0, LENGTH, &b->err), SKV_OK);
+	skv_storage_close(s);
 }
 
 /* File systems that cannot rename without replacing, or have no flock. */
@@ -222,7 +222,7 @@ static void poorer_file_systems_work(void **state)
 	struct bench *b = *state;
 	const int poor[] = { EINVAL, ENOSYS };
 
-	kvb_storage_close(bench_open(b));
+	skv_storage_close(bench_open(b));
 	for (size_t i = 0; i < 2; i++) {
 		for (unsigned n = 1; n < MANY; n++) {
 			steps_fail_at(n, poor[i]);
@@ -241,54 +241,54 @@ static void write_mine(void *b) { bench_write(b, "slab-00000000.kvs", "mine", 4)
 static void a_rename_never_replaces(void **state)
 {
 	struct bench *b = *state;
-	struct kvb_storage *s = bench_open(b);
+	struct skv_storage *s = bench_open(b);
 	struct stat st;
 	unsigned at;
 
 	steps_fail_at(0, 0);
-	assert_int_equal(kvb_storage_create_file(s, 5, LENGTH, &b->err), KVB_OK);
+	assert_int_equal(skv_storage_create_file(s, 5, LENGTH, &b->err), SKV_OK);
 	at = (unsigned)(strchr(steps_trace(), 'r') - steps_trace()) + 1;
-	assert_int_equal(kvb_storage_remove_file(s, 5, &b->err), KVB_OK);
+	assert_int_equal(skv_storage_remove_file(s, 5, &b->err), SKV_OK);
 	for (int poor = 0; poor < 2; poor++) {
 		steps_before_rename(write_mine, b);
 		/* The second time the file system cannot rename without replacing. */
 		steps_fail_at(poor ? at : 0, EINVAL);
-		assert_int_equal(kvb_storage_create_file(s, 0, LENGTH, &b->err), KVB_E_IN_USE);
+		assert_int_equal(skv_storage_create_file(s, 0, LENGTH, &b->err), SKV_E_IN_USE);
 		(void)steps_stop();
 		assert_int_equal(stat(bench_path(b, "slab-00000000.kvs"), &st), 0);
 		assert_int_equal(st.st_size, 4);
 		assert_int_equal(bench_entries(b), 3); /* and nothing is left of ours */
 		assert_int_equal(unlink(bench_path(b, "slab-00000000.kvs")), 0);
 	}
-	kvb_storage_close(s);
+	skv_storage_close(s);
 }
 
 /* Over quota the file system still tells of free space; we cannot have it. */
 static void over_quota_means_full(void **state)
 {
 	struct bench *b = *state;
-	struct kvb_storage *s = bench_open(b);
-	struct kvb_storage_health h;
+	struct skv_storage *s = bench_open(b);
+	struct skv_storage_health h;
 	unsigned n;
 
 	steps_fail_at(0, 0);
-	assert_int_equal(kvb_storage_probe(s, &h, &b->err), KVB_OK);
+	assert_int_equal(skv_storage_probe(s, &h, &b->err), SKV_OK);
 	assert_true(h.free_bytes > 0);
 	n = (unsigned)(strchr(steps_trace(), 'w') - steps_trace()) + 1;
 	steps_fail_at(n, EDQUOT);
-	assert_int_equal(kvb_storage_probe(s, &h, &b->err), KVB_OK);
+	assert_int_equal(skv_storage_probe(s, &h, &b->err), SKV_OK);
 	assert_int_equal(h.free_bytes, 0);
-	assert_int_equal(b->err.status, KVB_OK);
+	assert_int_equal(b->err.status, SKV_OK);
 	(void)steps_stop();
-	kvb_storage_close(s);
+	skv_storage_close(s);
 }
 
 /* Durable before told: the file is synced before it gets its name, the directory after. */
 static void the_order_of_steps_is_durable(void **state)
 {
 	struct bench *b = *state;
-	const char *made = b->ops == &kvb_storage_hf3fs ? "oltwwsrd" : "olawwsrd"; /* 3FS allocates nothing */
-	struct kvb_storage *s;
+	const char *made = b->ops == &skv_storage_hf3fs ? "oltwwsrd" : "olawwsrd"; /* 3FS allocates nothing */
+	struct skv_storage *s;
 
 	steps_fail_at(0, 0);
 	s = bench_open(b);
@@ -296,17 +296,17 @@ static void the_order_of_steps_is_durable(void **state)
 	assert_non_null(strstr(steps_trace(), "d"));
 	assert_non_null(strstr(steps_trace(), "wsrd"));
 	steps_fail_at(0, 0);
-	assert_int_equal(kvb_storage_create_file(s, 0, LENGTH, &b->err), KVB_OK);
+	assert_int_equal(skv_storage_create_file(s, 0, LENGTH, &b->err), SKV_OK);
 	assert_non_null(strstr(steps_trace(), made));
 	assert_string_equal(strstr(steps_trace(), made), made);
 	steps_fail_at(0, 0);
-	assert_int_equal(kvb_storage_create_file(s, 0, LENGTH, &b->err), KVB_OK);
+	assert_int_equal(skv_storage_create_file(s, 0, LENGTH, &b->err), SKV_OK);
 	assert_non_null(strchr(steps_trace(), 'd')); /* the first call may have failed right before */
 	assert_null(strchr(steps_trace(), 'w'));
 	steps_fail_at(0, 0);
-	assert_int_equal(kvb_storage_remove_file(s, 0, &b->err), KVB_OK);
+	assert_int_equal(skv_storage_remove_file(s, 0, &b->err), SKV_OK);
 	assert_int_equal(steps_trace()[strlen(steps_trace()) - 1], 'd');
-	kvb_storage_close(s);
+	skv_storage_close(s);
 }
 
 int main(void)

@@ -64,51 +64,51 @@ static void fill_up(struct bench *b, const char *name)
 static void no_space_leaves_nothing_behind(void **state)
 {
 	struct bench *b = *state;
-	struct kvb_storage_health before, after;
-	struct kvb_storage *s;
+	struct skv_storage_health before, after;
+	struct skv_storage *s;
 
 	mount_or_skip(b, "tmpfs", "size=4m");
 	s = bench_open(b);
-	assert_int_equal(kvb_storage_create_file(s, 0, 2 * MIB, &b->err), KVB_OK);
-	assert_int_equal(kvb_storage_probe(s, &before, &b->err), KVB_OK);
-	assert_int_equal(kvb_storage_create_file(s, 1, 3 * MIB, &b->err), KVB_E_NO_SPACE);
+	assert_int_equal(skv_storage_create_file(s, 0, 2 * MIB, &b->err), SKV_OK);
+	assert_int_equal(skv_storage_probe(s, &before, &b->err), SKV_OK);
+	assert_int_equal(skv_storage_create_file(s, 1, 3 * MIB, &b->err), SKV_E_NO_SPACE);
 	bench_says(b, "no room for a slab file of 3145728 bytes");
-	assert_int_equal(kvb_storage_probe(s, &after, &b->err), KVB_OK);
+	assert_int_equal(skv_storage_probe(s, &after, &b->err), SKV_OK);
 	assert_int_equal(before.free_bytes, after.free_bytes);
 	assert_int_equal(bench_entries(b), 3);
-	assert_int_equal(kvb_storage_check_file(s, 0, 2 * MIB, &b->err), KVB_OK);
-	assert_int_equal(kvb_storage_check_file(s, 1, 3 * MIB, &b->err), KVB_E_NOT_FOUND);
-	assert_int_equal(kvb_storage_create_file(s, 1, MIB, &b->err), KVB_OK);
-	kvb_storage_close(s);
+	assert_int_equal(skv_storage_check_file(s, 0, 2 * MIB, &b->err), SKV_OK);
+	assert_int_equal(skv_storage_check_file(s, 1, 3 * MIB, &b->err), SKV_E_NOT_FOUND);
+	assert_int_equal(skv_storage_create_file(s, 1, MIB, &b->err), SKV_OK);
+	skv_storage_close(s);
 }
 
 static void a_full_file_system_is_full_not_broken(void **state)
 {
 	struct bench *b = *state;
-	struct kvb_storage_health h;
-	struct kvb_storage *s;
+	struct skv_storage_health h;
+	struct skv_storage *s;
 
 	mount_or_skip(b, "tmpfs", "size=2m");
 	s = bench_open(b);
-	assert_int_equal(kvb_storage_create_file(s, 0, MIB, &b->err), KVB_OK);
+	assert_int_equal(skv_storage_create_file(s, 0, MIB, &b->err), SKV_OK);
 	fill_up(b, "filler");
-	assert_int_equal(kvb_storage_probe(s, &h, &b->err), KVB_OK);
+	assert_int_equal(skv_storage_probe(s, &h, &b->err), SKV_OK);
 	assert_int_equal(h.free_bytes, 0);
 	assert_int_equal(h.total_bytes, 2 * MIB);
-	assert_int_equal(kvb_storage_check_file(s, 0, MIB, &b->err), KVB_OK);
-	assert_int_equal(kvb_storage_create_file(s, 1, MIB, &b->err), KVB_E_NO_SPACE);
-	kvb_storage_close(s);
+	assert_int_equal(skv_storage_check_file(s, 0, MIB, &b->err), SKV_OK);
+	assert_int_equal(skv_storage_create_file(s, 1, MIB, &b->err), SKV_E_NO_SPACE);
+	skv_storage_close(s);
 
 	/* After a restart its blocks are still there to be read. */
 	b->config.may_create = false;
-	assert_int_equal(unlink(bench_path(b, ".kvblock-probe")), 0);
+	assert_int_equal(unlink(bench_path(b, ".slabkv-probe")), 0);
 	fill_up(b, "filler");
 	s = bench_open(b);
-	assert_int_equal(kvb_storage_check_file(s, 0, MIB, &b->err), KVB_OK);
+	assert_int_equal(skv_storage_check_file(s, 0, MIB, &b->err), SKV_OK);
 	assert_int_equal(unlink(bench_path(b, "filler")), 0);
-	assert_int_equal(kvb_storage_probe(s, &h, &b->err), KVB_OK);
+	assert_int_equal(skv_storage_probe(s, &h, &b->err), SKV_OK);
 	assert_true(h.free_bytes > 0);
-	kvb_storage_close(s);
+	skv_storage_close(s);
 }
 
 static void a_new_storage_needs_room_for_its_marker(void **state)
@@ -118,58 +118,58 @@ static void a_new_storage_needs_room_for_its_marker(void **state)
 	mount_or_skip(b, "tmpfs", "size=1m");
 	assert_int_equal(mkdir(bench_path(b, "lost+found"), 0700), 0);
 	fill_up(b, "lost+found/filler");
-	bench_refused(b, KVB_E_NO_SPACE, "cannot write the marker into the root directory: No space left");
+	bench_refused(b, SKV_E_NO_SPACE, "cannot write the marker into the root directory: No space left");
 	assert_int_equal(bench_entries(b), 1);
 	assert_int_equal(unlink(bench_path(b, "lost+found/filler")), 0);
-	kvb_storage_close(bench_open(b));
+	skv_storage_close(bench_open(b));
 }
 
 static void slack_is_left_free(void **state)
 {
 	struct bench *b = *state;
-	struct kvb_storage_health h;
-	struct kvb_storage *s;
+	struct skv_storage_health h;
+	struct skv_storage *s;
 
 	mount_or_skip(b, "tmpfs", "size=16m");
 	s = bench_open(b);
-	assert_int_equal(kvb_storage_probe(s, &h, &b->err), KVB_OK);
+	assert_int_equal(skv_storage_probe(s, &h, &b->err), SKV_OK);
 	assert_int_equal(h.total_bytes, 16 * MIB);
 	/* Tiny: a sixteenth. The marker and the probe file take a page each. */
 	assert_true(h.free_bytes <= 15 * MIB && h.free_bytes >= 15 * MIB - 16 * 4096);
-	kvb_storage_close(s);
+	skv_storage_close(s);
 	assert_int_equal(mount("none", b->root, NULL, MS_REMOUNT, "size=4g"), 0);
 	s = bench_open(b);
-	assert_int_equal(kvb_storage_probe(s, &h, &b->err), KVB_OK);
+	assert_int_equal(skv_storage_probe(s, &h, &b->err), SKV_OK);
 	/* 64 MiB, for 1 % of 4 GiB is less. */
 	assert_true(h.free_bytes <= 4096 * MIB - 64 * MIB && h.free_bytes > 4096 * MIB - 65 * MIB);
-	kvb_storage_close(s);
+	skv_storage_close(s);
 	assert_int_equal(mount("none", b->root, NULL, MS_REMOUNT, "size=100g"), 0);
 	s = bench_open(b);
-	assert_int_equal(kvb_storage_probe(s, &h, &b->err), KVB_OK);
+	assert_int_equal(skv_storage_probe(s, &h, &b->err), SKV_OK);
 	assert_true(h.free_bytes <= 99 * 1024 * MIB && h.free_bytes > 99 * 1024 * MIB - MIB); /* 1 % */
-	kvb_storage_close(s);
+	skv_storage_close(s);
 }
 
 static void read_only_is_refused_and_noticed(void **state)
 {
 	struct bench *b = *state;
-	struct kvb_storage_health h;
-	struct kvb_storage *s;
+	struct skv_storage_health h;
+	struct skv_storage *s;
 
 	mount_or_skip(b, "tmpfs", "size=4m");
 	s = bench_open(b);
-	assert_int_equal(kvb_storage_create_file(s, 0, MIB, &b->err), KVB_OK);
+	assert_int_equal(skv_storage_create_file(s, 0, MIB, &b->err), SKV_OK);
 	assert_int_equal(mount("none", b->root, NULL, MS_REMOUNT | MS_RDONLY, NULL), 0);
-	assert_int_equal(kvb_storage_probe(s, &h, &b->err), KVB_E_UNAVAILABLE);
+	assert_int_equal(skv_storage_probe(s, &h, &b->err), SKV_E_UNAVAILABLE);
 	bench_says(b, "is mounted read-only: mount it writable");
-	assert_int_equal(kvb_storage_check_file(s, 0, MIB, &b->err), KVB_OK);
-	assert_int_equal(kvb_storage_create_file(s, 1, MIB, &b->err), KVB_E_UNAVAILABLE);
+	assert_int_equal(skv_storage_check_file(s, 0, MIB, &b->err), SKV_OK);
+	assert_int_equal(skv_storage_create_file(s, 1, MIB, &b->err), SKV_E_UNAVAILABLE);
 	bench_says(b, "Read-only file system");
-	assert_int_equal(kvb_storage_remove_file(s, 0, &b->err), KVB_E_UNAVAILABLE);
-	bench_refused(b, KVB_E_UNAVAILABLE, "mounted read-only");
+	assert_int_equal(skv_storage_remove_file(s, 0, &b->err), SKV_E_UNAVAILABLE);
+	bench_refused(b, SKV_E_UNAVAILABLE, "mounted read-only");
 	assert_int_equal(mount("none", b->root, NULL, MS_REMOUNT, NULL), 0);
-	assert_int_equal(kvb_storage_probe(s, &h, &b->err), KVB_OK);
-	kvb_storage_close(s);
+	assert_int_equal(skv_storage_probe(s, &h, &b->err), SKV_OK);
+	skv_storage_close(s);
 }
 
 static void a_read_only_place_gets_no_storage(void **state)
@@ -178,60 +178,60 @@ static void a_read_only_place_gets_no_storage(void **state)
 	char below[128];
 
 	mount_or_skip(b, "tmpfs", "size=1m,ro");
-	bench_refused(b, KVB_E_UNAVAILABLE, "cannot write the marker");
+	bench_refused(b, SKV_E_UNAVAILABLE, "cannot write the marker");
 	snprintf(below, sizeof below, "%s/below", b->root);
 	b->config.root = below;
-	bench_refused(b, KVB_E_UNAVAILABLE, "cannot make the root directory: Read-only file system");
+	bench_refused(b, SKV_E_UNAVAILABLE, "cannot make the root directory: Read-only file system");
 }
 
 static void no_fallocate_means_zeros(void **state)
 {
 	struct bench *b = *state;
-	struct kvb_storage_health h;
-	struct kvb_storage *s;
+	struct skv_storage_health h;
+	struct skv_storage *s;
 	struct stat st;
 
 	mount_or_skip(b, "ramfs", NULL);
 	s = bench_open(b);
-	assert_int_equal(kvb_storage_create_file(s, 0, 2 * MIB + 4096, &b->err), KVB_OK);
-	assert_int_equal(kvb_storage_check_file(s, 0, 2 * MIB + 4096, &b->err), KVB_OK);
+	assert_int_equal(skv_storage_create_file(s, 0, 2 * MIB + 4096, &b->err), SKV_OK);
+	assert_int_equal(skv_storage_check_file(s, 0, 2 * MIB + 4096, &b->err), SKV_OK);
 	assert_int_equal(stat(bench_path(b, "slab-00000000.kvs"), &st), 0);
 	assert_int_equal(st.st_size, 2 * MIB + 4096);
-	assert_int_equal(kvb_storage_probe(s, &h, &b->err), KVB_OK);
+	assert_int_equal(skv_storage_probe(s, &h, &b->err), SKV_OK);
 	assert_true(h.free_bytes == UINT64_MAX && h.total_bytes == UINT64_MAX); /* ramfs has no bound */
-	kvb_storage_close(s);
+	skv_storage_close(s);
 }
 
 static void unmounting_is_noticed_and_not_hindered(void **state)
 {
 	struct bench *b = *state;
-	struct kvb_storage_health h;
-	struct kvb_storage *s;
+	struct skv_storage_health h;
+	struct skv_storage *s;
 	char other[128];
 
 	mount_or_skip(b, "tmpfs", "size=4m");
 	s = bench_open(b);
-	assert_int_equal(kvb_storage_create_file(s, 0, MIB, &b->err), KVB_OK);
+	assert_int_equal(skv_storage_create_file(s, 0, MIB, &b->err), SKV_OK);
 	snprintf(other, sizeof other, "%s/other", b->top);
 	assert_int_equal(mkdir(other, 0700), 0);
 	assert_int_equal(mount(b->root, other, NULL, MS_BIND, NULL), 0);
 	assert_int_equal(umount(b->root), 0); /* we hold nothing open */
-	assert_int_equal(kvb_storage_probe(s, &h, &b->err), KVB_E_UNAVAILABLE);
+	assert_int_equal(skv_storage_probe(s, &h, &b->err), SKV_E_UNAVAILABLE);
 	bench_says(b, "lost its marker");
 	bench_says(b, "is the file system mounted?");
-	assert_int_equal(kvb_storage_create_file(s, 1, MIB, &b->err), KVB_E_UNAVAILABLE);
+	assert_int_equal(skv_storage_create_file(s, 1, MIB, &b->err), SKV_E_UNAVAILABLE);
 	assert_int_equal(bench_entries(b), 0);
 
 	/* The mount comes back: used again without a word from anybody. */
 	assert_int_equal(mount(other, b->root, NULL, MS_BIND, NULL), 0);
-	assert_int_equal(kvb_storage_probe(s, &h, &b->err), KVB_OK);
-	assert_int_equal(kvb_storage_check_file(s, 0, MIB, &b->err), KVB_OK);
+	assert_int_equal(skv_storage_probe(s, &h, &b->err), SKV_OK);
+	assert_int_equal(skv_storage_check_file(s, 0, MIB, &b->err), SKV_OK);
 
 	/* Something else is mounted over it. */
 	assert_int_equal(mount("none", b->root, "tmpfs", 0, "size=1m"), 0);
-	assert_int_equal(kvb_storage_probe(s, &h, &b->err), KVB_E_UNAVAILABLE);
+	assert_int_equal(skv_storage_probe(s, &h, &b->err), SKV_E_UNAVAILABLE);
 	assert_int_equal(bench_entries(b), 0);
-	kvb_storage_close(s);
+	skv_storage_close(s);
 	assert_int_equal(umount2(b->root, MNT_DETACH), 0);
 	assert_int_equal(umount2(b->root, MNT_DETACH), 0);
 	assert_int_equal(umount2(other, MNT_DETACH), 0);

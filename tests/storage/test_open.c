@@ -15,18 +15,18 @@
 static void makes_root_and_marker(void **state)
 {
 	struct bench *b = *state;
-	struct kvb_superblock sb;
-	uint8_t raw[KVB_SUPERBLOCK_SIZE + 1];
+	struct skv_superblock sb;
+	uint8_t raw[SKV_SUPERBLOCK_SIZE + 1];
 	FILE *f;
 
-	kvb_storage_close(bench_open(b));
-	f = fopen(bench_path(b, KVB_STORAGE_MARKER), "rb");
+	skv_storage_close(bench_open(b));
+	f = fopen(bench_path(b, SKV_STORAGE_MARKER), "rb");
 	assert_non_null(f);
-	assert_int_equal(fread(raw, 1, sizeof raw, f), KVB_SUPERBLOCK_SIZE);
+	assert_int_equal(fread(raw, 1, sizeof raw, f), SKV_SUPERBLOCK_SIZE);
 	fclose(f);
-	assert_int_equal(kvb_superblock_decode(raw, &sb, &b->err), KVB_OK);
+	assert_int_equal(skv_superblock_decode(raw, &sb, &b->err), SKV_OK);
 	assert_memory_equal(sb.uuid, b->config.uuid, 16);
-	assert_int_equal(sb.file, KVB_NO_FILE);
+	assert_int_equal(sb.file, SKV_NO_FILE);
 	assert_int_equal(sb.length, 0);
 	assert_int_equal(sb.unit, UNIT);
 	assert_int_equal(sb.header, b->ops->edge);
@@ -39,13 +39,13 @@ static void opens_again_without_a_change(void **state)
 	struct bench *b = *state;
 	struct stat before, after;
 
-	kvb_storage_close(bench_open(b));
-	assert_int_equal(stat(bench_path(b, KVB_STORAGE_MARKER), &before), 0);
+	skv_storage_close(bench_open(b));
+	assert_int_equal(stat(bench_path(b, SKV_STORAGE_MARKER), &before), 0);
 	b->config.may_create = false;
-	kvb_storage_close(bench_open(b));
+	skv_storage_close(bench_open(b));
 	b->config.may_create = true;
-	kvb_storage_close(bench_open(b));
-	assert_int_equal(stat(bench_path(b, KVB_STORAGE_MARKER), &after), 0);
+	skv_storage_close(bench_open(b));
+	assert_int_equal(stat(bench_path(b, SKV_STORAGE_MARKER), &after), 0);
 	assert_int_equal(before.st_ino, after.st_ino);
 	assert_int_equal(before.st_mtim.tv_nsec, after.st_mtim.tv_nsec);
 	assert_int_equal(bench_entries(b), 2); /* marker and probe file */
@@ -57,8 +57,8 @@ static void accepts_an_empty_directory_and_lost_found(void **state)
 
 	assert_int_equal(mkdir(b->root, 0700), 0);
 	assert_int_equal(mkdir(bench_path(b, "lost+found"), 0700), 0);
-	kvb_storage_close(bench_open(b));
-	assert_true(bench_has(b, KVB_STORAGE_MARKER));
+	skv_storage_close(bench_open(b));
+	assert_true(bench_has(b, SKV_STORAGE_MARKER));
 }
 
 static void accepts_a_leftover_of_its_own_crash(void **state)
@@ -66,9 +66,9 @@ static void accepts_a_leftover_of_its_own_crash(void **state)
 	struct bench *b = *state;
 
 	assert_int_equal(mkdir(b->root, 0700), 0);
-	bench_write(b, ".kvblock-tmp-" KVB_STORAGE_MARKER, "half", 4);
-	kvb_storage_close(bench_open(b));
-	assert_false(bench_has(b, ".kvblock-tmp-" KVB_STORAGE_MARKER));
+	bench_write(b, ".slabkv-tmp-" SKV_STORAGE_MARKER, "half", 4);
+	skv_storage_close(bench_open(b));
+	assert_false(bench_has(b, ".slabkv-tmp-" SKV_STORAGE_MARKER));
 }
 
 static void refuses_foreign_files(void **state)
@@ -79,7 +79,7 @@ static void refuses_foreign_files(void **state)
 
 	assert_int_equal(mkdir(b->root, 0700), 0);
 	bench_write(b, "thesis.tex", "my work", 7);
-	bench_refused(b, KVB_E_FOREIGN, "not empty (it holds 'thesis.tex') and has no marker");
+	bench_refused(b, SKV_E_FOREIGN, "not empty (it holds 'thesis.tex') and has no marker");
 	assert_string_equal(b->err.field, "root");
 	assert_int_equal(bench_entries(b), 1);
 	f = fopen(bench_path(b, "thesis.tex"), "rb");
@@ -93,14 +93,14 @@ static void refuses_foreign_files(void **state)
 static void refuses_slab_files_without_marker(void **state)
 {
 	struct bench *b = *state;
-	struct kvb_storage *s = bench_open(b);
+	struct skv_storage *s = bench_open(b);
 
-	assert_int_equal(kvb_storage_create_file(s, 0, LENGTH, &b->err), KVB_OK);
-	kvb_storage_close(s);
-	assert_int_equal(unlink(bench_path(b, KVB_STORAGE_MARKER)), 0);
-	bench_refused(b, KVB_E_FOREIGN, "has no marker");
+	assert_int_equal(skv_storage_create_file(s, 0, LENGTH, &b->err), SKV_OK);
+	skv_storage_close(s);
+	assert_int_equal(unlink(bench_path(b, SKV_STORAGE_MARKER)), 0);
+	bench_refused(b, SKV_E_FOREIGN, "has no marker");
 	b->config.may_create = false;
-	bench_refused(b, KVB_E_UNAVAILABLE, "lost its marker");
+	bench_refused(b, SKV_E_UNAVAILABLE, "lost its marker");
 	assert_true(bench_has(b, "slab-00000000.kvs"));
 }
 
@@ -108,14 +108,14 @@ static void refuses_another_storages_root(void **state)
 {
 	struct bench *b = *state;
 
-	kvb_storage_close(bench_open(b));
+	skv_storage_close(bench_open(b));
 	b->config.uuid[0] = 9;
-	bench_refused(b, KVB_E_FOREIGN,
+	bench_refused(b, SKV_E_FOREIGN,
 		      "belongs to storage 01020304-0000-0000-0000-000000000000, this one is 09020304-");
 	b->config.may_create = false;
-	bench_refused(b, KVB_E_FOREIGN, "wrong mount");
+	bench_refused(b, SKV_E_FOREIGN, "wrong mount");
 	b->config.uuid[0] = 1;
-	kvb_storage_close(bench_open(b));
+	skv_storage_close(bench_open(b));
 }
 
 static void refuses_a_missing_root_that_must_exist(void **state)
@@ -123,10 +123,10 @@ static void refuses_a_missing_root_that_must_exist(void **state)
 	struct bench *b = *state;
 
 	b->config.may_create = false;
-	bench_refused(b, KVB_E_UNAVAILABLE, "does not exist: is the file system mounted?");
+	bench_refused(b, SKV_E_UNAVAILABLE, "does not exist: is the file system mounted?");
 	assert_int_equal(bench_entries(b), -1);
 	assert_int_equal(mkdir(b->root, 0700), 0);
-	bench_refused(b, KVB_E_UNAVAILABLE, "is the file system mounted?");
+	bench_refused(b, SKV_E_UNAVAILABLE, "is the file system mounted?");
 	assert_int_equal(bench_entries(b), 0);
 }
 
@@ -137,7 +137,7 @@ static void refuses_a_missing_parent(void **state)
 
 	snprintf(deep, sizeof deep, "%s/not/there", b->top);
 	b->config.root = deep;
-	bench_refused(b, KVB_E_UNAVAILABLE, "the parent of the root directory does not exist");
+	bench_refused(b, SKV_E_UNAVAILABLE, "the parent of the root directory does not exist");
 }
 
 static void refuses_what_is_no_directory(void **state)
@@ -147,7 +147,7 @@ static void refuses_what_is_no_directory(void **state)
 
 	assert_true(fd >= 0);
 	close(fd);
-	bench_refused(b, KVB_E_FOREIGN, "not a directory");
+	bench_refused(b, SKV_E_FOREIGN, "not a directory");
 }
 
 static void refuses_odd_paths(void **state)
@@ -155,12 +155,12 @@ static void refuses_odd_paths(void **state)
 	struct bench *b = *state;
 
 	b->config.root = "relative/path";
-	bench_refused(b, KVB_E_INVALID, "absolute path");
+	bench_refused(b, SKV_E_INVALID, "absolute path");
 	assert_string_equal(b->err.field, "root");
 	b->config.root = "";
-	bench_refused(b, KVB_E_INVALID, "absolute path");
+	bench_refused(b, SKV_E_INVALID, "absolute path");
 	b->config.root = NULL;
-	bench_refused(b, KVB_E_INVALID, "absolute path");
+	bench_refused(b, SKV_E_INVALID, "absolute path");
 }
 
 static void accepts_a_trailing_slash(void **state)
@@ -170,53 +170,64 @@ static void accepts_a_trailing_slash(void **state)
 
 	snprintf(slashes, sizeof slashes, "%s//", b->root);
 	b->config.root = slashes;
-	kvb_storage_close(bench_open(b));
-	assert_true(bench_has(b, KVB_STORAGE_MARKER));
+	skv_storage_close(bench_open(b));
+	assert_true(bench_has(b, SKV_STORAGE_MARKER));
 }
 
 static void refuses_a_damaged_marker(void **state)
 {
 	struct bench *b = *state;
 
-	kvb_storage_close(bench_open(b));
-	bench_flip(b, KVB_STORAGE_MARKER, 16);
-	bench_refused(b, KVB_E_CORRUPT, "checksum is wrong");
-	bench_flip(b, KVB_STORAGE_MARKER, 16);
-	assert_int_equal(truncate(bench_path(b, KVB_STORAGE_MARKER), 4095), 0);
-	bench_refused(b, KVB_E_CORRUPT, "too short");
-	assert_int_equal(truncate(bench_path(b, KVB_STORAGE_MARKER), 0), 0);
-	bench_refused(b, KVB_E_CORRUPT, "too short");
+	skv_storage_close(bench_open(b));
+	bench_flip(b, SKV_STORAGE_MARKER, 16);
+	bench_refused(b, SKV_E_CORRUPT, "checksum is wrong");
+	bench_flip(b, SKV_STORAGE_MARKER, 16);
+	assert_int_equal(truncate(bench_path(b, SKV_STORAGE_MARKER), 4095), 0);
+	bench_refused(b, SKV_E_CORRUPT, "too short");
+	assert_int_equal(truncate(bench_path(b, SKV_STORAGE_MARKER), 0), 0);
+	bench_refused(b, SKV_E_CORRUPT, "too short");
 }
 
 static void refuses_a_marker_of_another_program(void **state)
 {
 	struct bench *b = *state;
-	static const char other[KVB_SUPERBLOCK_SIZE] = "something else";
+	static const char other[SKV_SUPERBLOCK_SIZE] = "something else";
 
 	assert_int_equal(mkdir(b->root, 0700), 0);
-	bench_write(b, KVB_STORAGE_MARKER, other, sizeof other);
-	bench_refused(b, KVB_E_FOREIGN, "not a file of kvblockd");
+	bench_write(b, SKV_STORAGE_MARKER, other, sizeof other);
+	bench_refused(b, SKV_E_FOREIGN, "not a file of slabkv");
+}
+
+/* Its marker and its slab files have other names, so it is a directory of somebody else that holds files like ours. */
+static void refuses_a_directory_of_before_the_name(void **state)
+{
+	struct bench *b = *state;
+	static const char other[SKV_SUPERBLOCK_SIZE] = "KVBSLAB\n";
+
+	assert_int_equal(mkdir(b->root, 0700), 0);
+	bench_write(b, "storage", other, sizeof other);
+	bench_refused(b, SKV_E_FOREIGN, "before the product was named slabkv");
 }
 
 static void refuses_a_slab_superblock_as_marker(void **state)
 {
 	struct bench *b = *state;
-	struct kvb_superblock sb = { .file = 3, .uuid = { 1, 2, 3, 4 }, .length = LENGTH, .unit = UNIT };
-	uint8_t raw[KVB_SUPERBLOCK_SIZE];
+	struct skv_superblock sb = { .file = 3, .uuid = { 1, 2, 3, 4 }, .length = LENGTH, .unit = UNIT };
+	uint8_t raw[SKV_SUPERBLOCK_SIZE];
 
-	kvb_superblock_encode(&sb, raw);
+	skv_superblock_encode(&sb, raw);
 	assert_int_equal(mkdir(b->root, 0700), 0);
-	bench_write(b, KVB_STORAGE_MARKER, raw, sizeof raw);
-	bench_refused(b, KVB_E_FOREIGN, "superblock of slab file 3");
+	bench_write(b, SKV_STORAGE_MARKER, raw, sizeof raw);
+	bench_refused(b, SKV_E_FOREIGN, "superblock of slab file 3");
 }
 
 static void refuses_another_unit(void **state)
 {
 	struct bench *b = *state;
 
-	kvb_storage_close(bench_open(b));
+	skv_storage_close(bench_open(b));
 	b->config.unit = 2 * UNIT;
-	bench_refused(b, KVB_E_CORRUPT, "another geometry (unit 65536) than the registry (unit 131072)");
+	bench_refused(b, SKV_E_CORRUPT, "another geometry (unit 65536) than the registry (unit 131072)");
 }
 
 static void refuses_a_marker_that_is_no_file(void **state)
@@ -224,17 +235,17 @@ static void refuses_a_marker_that_is_no_file(void **state)
 	struct bench *b = *state;
 	char copy[128];
 
-	kvb_storage_close(bench_open(b));
+	skv_storage_close(bench_open(b));
 	snprintf(copy, sizeof copy, "%s/marker", b->top);
-	assert_int_equal(rename(bench_path(b, KVB_STORAGE_MARKER), copy), 0);
-	assert_int_equal(symlink(copy, bench_path(b, KVB_STORAGE_MARKER)), 0);
-	bench_refused(b, KVB_E_FOREIGN, "symbolic link: refused");
-	assert_int_equal(unlink(bench_path(b, KVB_STORAGE_MARKER)), 0);
-	assert_int_equal(mkfifo(bench_path(b, KVB_STORAGE_MARKER), 0600), 0);
-	bench_refused(b, KVB_E_FOREIGN, "not a regular file");
-	assert_int_equal(unlink(bench_path(b, KVB_STORAGE_MARKER)), 0);
-	assert_int_equal(mkdir(bench_path(b, KVB_STORAGE_MARKER), 0700), 0);
-	bench_refused(b, KVB_E_FOREIGN, "not a regular file");
+	assert_int_equal(rename(bench_path(b, SKV_STORAGE_MARKER), copy), 0);
+	assert_int_equal(symlink(copy, bench_path(b, SKV_STORAGE_MARKER)), 0);
+	bench_refused(b, SKV_E_FOREIGN, "symbolic link: refused");
+	assert_int_equal(unlink(bench_path(b, SKV_STORAGE_MARKER)), 0);
+	assert_int_equal(mkfifo(bench_path(b, SKV_STORAGE_MARKER), 0600), 0);
+	bench_refused(b, SKV_E_FOREIGN, "not a regular file");
+	assert_int_equal(unlink(bench_path(b, SKV_STORAGE_MARKER)), 0);
+	assert_int_equal(mkdir(bench_path(b, SKV_STORAGE_MARKER), 0700), 0);
+	bench_refused(b, SKV_E_FOREIGN, "not a regular file");
 }
 
 /* The probe file is opened for writing: it must not lead elsewhere. */
@@ -244,12 +255,12 @@ static void never_writes_through_a_link(void **state)
 	char victim[128];
 	struct stat st;
 
-	kvb_storage_close(bench_open(b));
+	skv_storage_close(bench_open(b));
 	snprintf(victim, sizeof victim, "%s/victim", b->top);
 	assert_int_equal(close(open(victim, O_CREAT | O_WRONLY, 0600)), 0);
-	assert_int_equal(unlink(bench_path(b, ".kvblock-probe")), 0);
-	assert_int_equal(symlink(victim, bench_path(b, ".kvblock-probe")), 0);
-	bench_refused(b, KVB_E_FOREIGN, "cannot write into the root");
+	assert_int_equal(unlink(bench_path(b, ".slabkv-probe")), 0);
+	assert_int_equal(symlink(victim, bench_path(b, ".slabkv-probe")), 0);
+	bench_refused(b, SKV_E_FOREIGN, "cannot write into the root");
 	assert_int_equal(stat(victim, &st), 0);
 	assert_int_equal(st.st_size, 0);
 }
@@ -263,58 +274,58 @@ static void a_link_to_the_root_is_the_operators_choice(void **state)
 	snprintf(link, sizeof link, "%s/link", b->top);
 	assert_int_equal(symlink(b->root, link), 0);
 	b->config.root = link;
-	kvb_storage_close(bench_open(b));
-	assert_true(bench_has(b, KVB_STORAGE_MARKER));
+	skv_storage_close(bench_open(b));
+	assert_true(bench_has(b, SKV_STORAGE_MARKER));
 }
 
 static void probe_notices_a_root_that_goes_and_comes(void **state)
 {
 	struct bench *b = *state;
-	struct kvb_storage *s = bench_open(b);
-	struct kvb_storage_health h = { 7, 7 };
+	struct skv_storage *s = bench_open(b);
+	struct skv_storage_health h = { 7, 7 };
 	char aside[128];
 
-	assert_int_equal(kvb_storage_create_file(s, 0, LENGTH, &b->err), KVB_OK);
-	assert_int_equal(kvb_storage_probe(s, &h, &b->err), KVB_OK);
+	assert_int_equal(skv_storage_create_file(s, 0, LENGTH, &b->err), SKV_OK);
+	assert_int_equal(skv_storage_probe(s, &h, &b->err), SKV_OK);
 	assert_true(h.total_bytes > h.free_bytes);
 	snprintf(aside, sizeof aside, "%s/aside", b->top);
 	assert_int_equal(rename(b->root, aside), 0);
 
-	h = (struct kvb_storage_health){ 7, 7 };
-	assert_int_equal(kvb_storage_probe(s, &h, &b->err), KVB_E_UNAVAILABLE);
+	h = (struct skv_storage_health){ 7, 7 };
+	assert_int_equal(skv_storage_probe(s, &h, &b->err), SKV_E_UNAVAILABLE);
 	bench_says(b, "is the file system mounted?");
 	assert_int_equal(h.free_bytes, 7); /* outputs are set on success only */
-	assert_int_equal(kvb_storage_check_file(s, 0, LENGTH, &b->err), KVB_E_UNAVAILABLE);
-	assert_int_equal(kvb_storage_create_file(s, 1, LENGTH, &b->err), KVB_E_UNAVAILABLE);
-	assert_int_equal(kvb_storage_remove_file(s, 0, &b->err), KVB_E_UNAVAILABLE);
+	assert_int_equal(skv_storage_check_file(s, 0, LENGTH, &b->err), SKV_E_UNAVAILABLE);
+	assert_int_equal(skv_storage_create_file(s, 1, LENGTH, &b->err), SKV_E_UNAVAILABLE);
+	assert_int_equal(skv_storage_remove_file(s, 0, &b->err), SKV_E_UNAVAILABLE);
 
 	/* The empty mount point below an unmounted file system. */
 	assert_int_equal(mkdir(b->root, 0700), 0);
-	assert_int_equal(kvb_storage_probe(s, &h, &b->err), KVB_E_UNAVAILABLE);
-	assert_int_equal(kvb_storage_create_file(s, 1, LENGTH, &b->err), KVB_E_UNAVAILABLE);
+	assert_int_equal(skv_storage_probe(s, &h, &b->err), SKV_E_UNAVAILABLE);
+	assert_int_equal(skv_storage_create_file(s, 1, LENGTH, &b->err), SKV_E_UNAVAILABLE);
 	assert_int_equal(bench_entries(b), 0);
 
 	assert_int_equal(rmdir(b->root), 0);
 	assert_int_equal(rename(aside, b->root), 0);
-	assert_int_equal(kvb_storage_probe(s, &h, &b->err), KVB_OK);
-	assert_int_equal(kvb_storage_check_file(s, 0, LENGTH, &b->err), KVB_OK);
-	kvb_storage_close(s);
+	assert_int_equal(skv_storage_probe(s, &h, &b->err), SKV_OK);
+	assert_int_equal(skv_storage_check_file(s, 0, LENGTH, &b->err), SKV_OK);
+	skv_storage_close(s);
 }
 
 static void probe_notices_another_storage_in_its_place(void **state)
 {
 	struct bench *b = *state;
-	struct kvb_storage *s = bench_open(b);
-	struct kvb_storage_health h;
+	struct skv_storage *s = bench_open(b);
+	struct skv_storage_health h;
 	char aside[128];
 
 	snprintf(aside, sizeof aside, "%s/aside", b->top);
 	assert_int_equal(rename(b->root, aside), 0);
 	b->config.uuid[0] = 9;
-	kvb_storage_close(bench_open(b));
-	assert_int_equal(kvb_storage_probe(s, &h, &b->err), KVB_E_FOREIGN);
+	skv_storage_close(bench_open(b));
+	assert_int_equal(skv_storage_probe(s, &h, &b->err), SKV_E_FOREIGN);
 	bench_says(b, "wrong mount");
-	kvb_storage_close(s);
+	skv_storage_close(s);
 }
 
 int main(void)
@@ -334,6 +345,7 @@ int main(void)
 		T(accepts_a_trailing_slash), \
 		T(refuses_a_damaged_marker), \
 		T(refuses_a_marker_of_another_program), \
+		T(refuses_a_directory_of_before_the_name), \
 		T(refuses_a_slab_superblock_as_marker), \
 		T(refuses_another_unit), \
 		T(refuses_a_marker_that_is_no_file), \

@@ -6,74 +6,74 @@
 
 #include <string.h>
 
-#include <kvb/mem.h>
+#include <skv/mem.h>
 
-static struct kvb_storage_config config(void)
+static struct skv_storage_config config(void)
 {
-	return (struct kvb_storage_config){ .name = "n", .root = "", .uuid = { 1 }, .unit = UNIT };
+	return (struct skv_storage_config){ .name = "n", .root = "", .uuid = { 1 }, .unit = UNIT };
 }
 
 static void types_are_found_by_name(void **state)
 {
 	(void)state;
-	assert_ptr_equal(kvb_storage_find("file"), &kvb_storage_file);
-	assert_ptr_equal(kvb_storage_find("hf3fs"), &kvb_storage_hf3fs);
-	assert_ptr_equal(kvb_storage_find("null"), &kvb_storage_null);
-	assert_ptr_equal(kvb_storage_find("external"), &kvb_storage_external);
-	assert_null(kvb_storage_find("HF3FS"));
-	assert_null(kvb_storage_find(""));
+	assert_ptr_equal(skv_storage_find("file"), &skv_storage_file);
+	assert_ptr_equal(skv_storage_find("hf3fs"), &skv_storage_hf3fs);
+	assert_ptr_equal(skv_storage_find("null"), &skv_storage_null);
+	assert_ptr_equal(skv_storage_find("external"), &skv_storage_external);
+	assert_null(skv_storage_find("HF3FS"));
+	assert_null(skv_storage_find(""));
 }
 
 static void null_has_everything_and_nothing(void **state)
 {
-	struct kvb_storage_config c = config();
-	struct kvb_storage_health h;
-	struct kvb_error err;
-	struct kvb_storage *s;
+	struct skv_storage_config c = config();
+	struct skv_storage_health h;
+	struct skv_error err;
+	struct skv_storage *s;
 
 	(void)state;
-	assert_int_equal(kvb_storage_open(&kvb_storage_null, &c, &s, &err), KVB_OK);
-	assert_ptr_equal(kvb_storage_ops_of(s), &kvb_storage_null);
-	assert_int_equal(kvb_storage_create_file(s, 5, LENGTH, &err), KVB_OK);
-	assert_int_equal(kvb_storage_check_file(s, 6, LENGTH, NULL), KVB_OK);
-	assert_int_equal(kvb_storage_remove_file(s, 5, &err), KVB_OK);
-	assert_int_equal(kvb_storage_probe(s, &h, &err), KVB_OK);
+	assert_int_equal(skv_storage_open(&skv_storage_null, &c, &s, &err), SKV_OK);
+	assert_ptr_equal(skv_storage_ops_of(s), &skv_storage_null);
+	assert_int_equal(skv_storage_create_file(s, 5, LENGTH, &err), SKV_OK);
+	assert_int_equal(skv_storage_check_file(s, 6, LENGTH, NULL), SKV_OK);
+	assert_int_equal(skv_storage_remove_file(s, 5, &err), SKV_OK);
+	assert_int_equal(skv_storage_probe(s, &h, &err), SKV_OK);
 	assert_true(h.free_bytes == UINT64_MAX);
-	kvb_storage_close(s);
+	skv_storage_close(s);
 	/* The same requests get the same offsets on both. */
-	assert_int_equal(kvb_storage_null.edge, kvb_storage_file.edge);
+	assert_int_equal(skv_storage_null.edge, skv_storage_file.edge);
 }
 
 static void bad_configurations_are_refused(void **state)
 {
-	struct kvb_storage_config c;
-	struct kvb_error err;
-	struct kvb_storage *s = NULL;
+	struct skv_storage_config c;
+	struct skv_error err;
+	struct skv_storage *s = NULL;
 
 	(void)state;
 	c = config();
 	c.name = "";
-	assert_int_equal(kvb_storage_open(&kvb_storage_null, &c, &s, &err), KVB_E_INVALID);
+	assert_int_equal(skv_storage_open(&skv_storage_null, &c, &s, &err), SKV_E_INVALID);
 	assert_string_equal(err.field, "name");
 	c.name = NULL;
-	assert_int_equal(kvb_storage_open(&kvb_storage_null, &c, &s, &err), KVB_E_INVALID);
+	assert_int_equal(skv_storage_open(&skv_storage_null, &c, &s, &err), SKV_E_INVALID);
 	c = config();
 	c.uuid[0] = 0;
-	assert_int_equal(kvb_storage_open(&kvb_storage_null, &c, &s, &err), KVB_E_INVALID);
+	assert_int_equal(skv_storage_open(&skv_storage_null, &c, &s, &err), SKV_E_INVALID);
 	assert_string_equal(err.field, "uuid");
 	c = config();
 	c.unit = 0;
-	assert_int_equal(kvb_storage_open(&kvb_storage_null, &c, &s, &err), KVB_E_INVALID);
+	assert_int_equal(skv_storage_open(&skv_storage_null, &c, &s, &err), SKV_E_INVALID);
 	c.unit = 3 * UNIT;
-	assert_int_equal(kvb_storage_open(&kvb_storage_null, &c, &s, &err), KVB_E_INVALID);
+	assert_int_equal(skv_storage_open(&skv_storage_null, &c, &s, &err), SKV_E_INVALID);
 	assert_string_equal(err.field, "unit");
 	assert_null(s);
-	kvb_storage_close(NULL);
+	skv_storage_close(NULL);
 }
 
 /* A backend that answers what the test says. */
 static int answer;
-static int odd_open(const struct kvb_storage_config *c, void **self, struct kvb_error *err)
+static int odd_open(const struct skv_storage_config *c, void **self, struct skv_error *err)
 {
 	(void)c;
 	(void)err;
@@ -81,125 +81,125 @@ static int odd_open(const struct kvb_storage_config *c, void **self, struct kvb_
 	return answer;
 }
 static void odd_close(void *self) { assert_ptr_equal(self, &answer); }
-static int odd_file(void *self, uint32_t file, uint64_t length, struct kvb_error *err)
+static int odd_file(void *self, uint32_t file, uint64_t length, struct skv_error *err)
 {
 	(void)file;
 	(void)length;
 	assert_non_null(err); /* also when the caller gave none */
 	return *(int *)self;
 }
-static int odd_remove(void *self, uint32_t file, struct kvb_error *err) { return odd_file(self, file, 0, err); }
-static int odd_probe(void *self, struct kvb_storage_health *out, struct kvb_error *err)
+static int odd_remove(void *self, uint32_t file, struct skv_error *err) { return odd_file(self, file, 0, err); }
+static int odd_probe(void *self, struct skv_storage_health *out, struct skv_error *err)
 {
 	(void)out;
 	return odd_file(self, 0, 0, err);
 }
-static const struct kvb_storage_ops odd = {
+static const struct skv_storage_ops odd = {
 	.size = sizeof odd, .type = "odd", .edge = 4096, .open = odd_open, .close = odd_close,
 	.create_file = odd_file, .check_file = odd_file, .remove_file = odd_remove, .probe = odd_probe,
 };
 
 static void every_failure_has_a_sentence(void **state)
 {
-	struct kvb_storage_config c = config();
-	struct kvb_storage_health h;
-	struct kvb_error err;
-	struct kvb_storage *s = NULL;
+	struct skv_storage_config c = config();
+	struct skv_storage_health h;
+	struct skv_error err;
+	struct skv_storage *s = NULL;
 
 	(void)state;
-	answer = KVB_E_IO;
-	assert_int_equal(kvb_storage_open(&odd, &c, &s, &err), KVB_E_IO);
+	answer = SKV_E_IO;
+	assert_int_equal(skv_storage_open(&odd, &c, &s, &err), SKV_E_IO);
 	assert_string_equal(err.message, "open: an input/output error");
-	answer = KVB_OK;
-	assert_int_equal(kvb_storage_open(&odd, &c, &s, &err), KVB_OK);
-	answer = KVB_E_CORRUPT;
-	assert_int_equal(kvb_storage_create_file(s, 0, LENGTH, &err), KVB_E_CORRUPT);
-	assert_int_equal(err.status, KVB_E_CORRUPT);
+	answer = SKV_OK;
+	assert_int_equal(skv_storage_open(&odd, &c, &s, &err), SKV_OK);
+	answer = SKV_E_CORRUPT;
+	assert_int_equal(skv_storage_create_file(s, 0, LENGTH, &err), SKV_E_CORRUPT);
+	assert_int_equal(err.status, SKV_E_CORRUPT);
 	assert_int_equal(strncmp(err.message, "create_file: ", 13), 0);
-	assert_int_equal(kvb_storage_check_file(s, 0, LENGTH, NULL), KVB_E_CORRUPT);
+	assert_int_equal(skv_storage_check_file(s, 0, LENGTH, NULL), SKV_E_CORRUPT);
 	for (answer = 1; answer != 0; answer = answer == 1 ? -5000 : 0) { /* not in our list */
-		assert_int_equal(kvb_storage_probe(s, &h, &err), KVB_E_INTERNAL);
-		assert_int_equal(kvb_storage_remove_file(s, 0, &err), KVB_E_INTERNAL);
+		assert_int_equal(skv_storage_probe(s, &h, &err), SKV_E_INTERNAL);
+		assert_int_equal(skv_storage_remove_file(s, 0, &err), SKV_E_INTERNAL);
 		assert_non_null(strstr(err.message, "the backend answered"));
 	}
-	kvb_storage_close(s);
+	skv_storage_close(s);
 }
 
 static void incomplete_backends_are_refused(void **state)
 {
-	struct kvb_storage_config c = config();
-	struct kvb_storage_ops less = odd;
-	struct kvb_error err;
-	struct kvb_storage *s = NULL;
+	struct skv_storage_config c = config();
+	struct skv_storage_ops less = odd;
+	struct skv_error err;
+	struct skv_storage *s = NULL;
 
 	(void)state;
-	answer = KVB_OK;
+	answer = SKV_OK;
 	less.probe = NULL;
-	assert_int_equal(kvb_storage_open(&less, &c, &s, &err), KVB_E_UNSUPPORTED);
+	assert_int_equal(skv_storage_open(&less, &c, &s, &err), SKV_E_UNSUPPORTED);
 	less = odd;
 	less.size = sizeof less - 8; /* compiled against an older table */
-	assert_int_equal(kvb_storage_open(&less, &c, &s, &err), KVB_E_UNSUPPORTED);
+	assert_int_equal(skv_storage_open(&less, &c, &s, &err), SKV_E_UNSUPPORTED);
 	assert_null(s);
 }
 
 static void bad_arguments_never_reach_the_backend(void **state)
 {
-	struct kvb_storage_config c = config();
-	struct kvb_error err;
-	struct kvb_storage *s = NULL;
+	struct skv_storage_config c = config();
+	struct skv_error err;
+	struct skv_storage *s = NULL;
 
 	(void)state;
-	answer = KVB_OK;
-	assert_int_equal(kvb_storage_open(&odd, &c, &s, &err), KVB_OK);
-	answer = KVB_E_IO;
-	assert_int_equal(kvb_storage_create_file(s, KVB_NO_FILE, LENGTH, &err), KVB_E_INVALID);
-	assert_int_equal(kvb_storage_remove_file(s, KVB_NO_FILE, &err), KVB_E_INVALID);
-	assert_int_equal(kvb_storage_create_file(s, 0, 0, &err), KVB_E_INVALID);
-	assert_int_equal(kvb_storage_create_file(s, 0, 8192, &err), KVB_E_INVALID); /* only header, trailer */
+	answer = SKV_OK;
+	assert_int_equal(skv_storage_open(&odd, &c, &s, &err), SKV_OK);
+	answer = SKV_E_IO;
+	assert_int_equal(skv_storage_create_file(s, SKV_NO_FILE, LENGTH, &err), SKV_E_INVALID);
+	assert_int_equal(skv_storage_remove_file(s, SKV_NO_FILE, &err), SKV_E_INVALID);
+	assert_int_equal(skv_storage_create_file(s, 0, 0, &err), SKV_E_INVALID);
+	assert_int_equal(skv_storage_create_file(s, 0, 8192, &err), SKV_E_INVALID); /* only header, trailer */
 	assert_string_equal(err.field, "file_size");
-	assert_int_equal(kvb_storage_check_file(s, 0, (uint64_t)INT64_MAX + 1, &err), KVB_E_INVALID);
-	kvb_storage_close(s);
+	assert_int_equal(skv_storage_check_file(s, 0, (uint64_t)INT64_MAX + 1, &err), SKV_E_INVALID);
+	skv_storage_close(s);
 }
 
 static void calls_are_counted(void **state)
 {
-	struct kvb_storage_config c = config();
-	struct kvb_storage_counters n;
-	struct kvb_storage *s = NULL;
+	struct skv_storage_config c = config();
+	struct skv_storage_counters n;
+	struct skv_storage *s = NULL;
 
 	(void)state;
-	answer = KVB_OK;
-	assert_int_equal(kvb_storage_open(&odd, &c, &s, NULL), KVB_OK);
-	assert_int_equal(kvb_storage_create_file(s, 0, LENGTH, NULL), KVB_OK);
-	answer = KVB_E_IO;
-	assert_int_equal(kvb_storage_create_file(s, 0, LENGTH, NULL), KVB_E_IO);
-	assert_int_equal(kvb_storage_create_file(s, 0, 0, NULL), KVB_E_INVALID);
-	kvb_storage_counters_get(s, &n);
+	answer = SKV_OK;
+	assert_int_equal(skv_storage_open(&odd, &c, &s, NULL), SKV_OK);
+	assert_int_equal(skv_storage_create_file(s, 0, LENGTH, NULL), SKV_OK);
+	answer = SKV_E_IO;
+	assert_int_equal(skv_storage_create_file(s, 0, LENGTH, NULL), SKV_E_IO);
+	assert_int_equal(skv_storage_create_file(s, 0, 0, NULL), SKV_E_INVALID);
+	skv_storage_counters_get(s, &n);
 	assert_int_equal(n.calls, 3);
 	assert_int_equal(n.errors, 2);
 	assert_true(n.max_us <= n.busy_us);
-	kvb_storage_close(s);
+	skv_storage_close(s);
 }
 
 static void open_survives_every_failed_allocation(void **state)
 {
-	struct kvb_storage_config c = config();
-	struct kvb_storage *s = NULL;
+	struct skv_storage_config c = config();
+	struct skv_storage *s = NULL;
 
 	(void)state;
-	answer = KVB_OK;
+	answer = SKV_OK;
 	for (unsigned n = 1;; n++) {
 		int rc;
 
-		kvb_mem_fail_at(n);
-		rc = kvb_storage_open(&odd, &c, &s, NULL);
-		if (kvb_mem_count() < n)
+		skv_mem_fail_at(n);
+		rc = skv_storage_open(&odd, &c, &s, NULL);
+		if (skv_mem_count() < n)
 			break;
-		assert_int_equal(rc, KVB_E_NOMEM);
+		assert_int_equal(rc, SKV_E_NOMEM);
 		assert_null(s);
 	}
-	kvb_mem_fail_at(0);
-	kvb_storage_close(s);
+	skv_mem_fail_at(0);
+	skv_storage_close(s);
 }
 
 int main(void)

@@ -12,7 +12,7 @@
 
 #include <sqlite3.h>
 
-#include <kvb/store.h>
+#include <skv/store.h>
 
 #include "bench_store.h"
 
@@ -41,44 +41,44 @@ static void die(const char *what)
 	exit(1);
 }
 
-static void checkpoint(struct kvb_store *s, uint64_t fence, uint64_t upto)
+static void checkpoint(struct skv_store *s, uint64_t fence, uint64_t upto)
 {
 	uint64_t id;
 
-	if (kvb_store_checkpoint_begin(s, 0, fence, &id, NULL) != KVB_OK ||
-	    kvb_store_checkpoint_slice(s, 0, fence, id, 0, bytes, BATCH, NULL) != KVB_OK ||
-	    kvb_store_checkpoint_commit(s, 0, fence, id, 1, upto, NULL) != KVB_OK)
+	if (skv_store_checkpoint_begin(s, 0, fence, &id, NULL) != SKV_OK ||
+	    skv_store_checkpoint_slice(s, 0, fence, id, 0, bytes, BATCH, NULL) != SKV_OK ||
+	    skv_store_checkpoint_commit(s, 0, fence, id, 1, upto, NULL) != SKV_OK)
 		die("checkpoint");
 }
 
-static void run_store(enum kvb_durability durability, double seconds)
+static void run_store(enum skv_durability durability, double seconds)
 {
-	const struct kvb_store_options o = { .path = path, .durability = durability };
+	const struct skv_store_options o = { .path = path, .durability = durability };
 	uint64_t fence, seq = 0, begin, end, n = (uint64_t)(seconds * 1e6);
-	struct kvb_store_counters c;
-	struct kvb_error err;
-	struct kvb_store *s;
+	struct skv_store_counters c;
+	struct skv_error err;
+	struct skv_store *s;
 
 	remove_files();
-	if (kvb_store_open(&kvb_store_sqlite, &o, &s, &err) != KVB_OK)
+	if (skv_store_open(&skv_store_sqlite, &o, &s, &err) != SKV_OK)
 		die(err.message);
-	if (kvb_store_acquire(s, 0, "bench", 600000, &fence, NULL, 0, &err) != KVB_OK)
+	if (skv_store_acquire(s, 0, "bench", 600000, &fence, NULL, 0, &err) != SKV_OK)
 		die(err.message);
-	begin = kvb_now_us();
+	begin = skv_now_us();
 	do {
 		bench_fill(++seq, bytes, 64);
-		if (kvb_store_append(s, 0, fence, seq, bytes, BATCH, 0, &err) != KVB_OK)
+		if (skv_store_append(s, 0, fence, seq, bytes, BATCH, 0, &err) != SKV_OK)
 			die(err.message);
 		if (seq % CHECKPOINT_EVERY == 0)
 			checkpoint(s, fence, seq);
-		end = kvb_now_us();
+		end = skv_now_us();
 	} while (end - begin < n);
-	kvb_store_counters_get(s, &c);
+	skv_store_counters_get(s, &c);
 	printf("store %-6s %9.0f appends/s, mean %6.0f us, slowest %7llu us\n",
-	       durability == KVB_DURABILITY_FULL ? "FULL" : "NORMAL",
+	       durability == SKV_DURABILITY_FULL ? "FULL" : "NORMAL",
 	       (double)seq / ((double)(end - begin) / 1e6), (double)c.append_us / (double)c.appends,
 	       (unsigned long long)c.append_max_us);
-	kvb_store_close(s);
+	skv_store_close(s);
 	remove_files();
 }
 
@@ -104,7 +104,7 @@ static void run_bare(const char *synchronous, double seconds)
 	exec(db, "CREATE TABLE t(id INTEGER PRIMARY KEY, bytes BLOB)");
 	if (sqlite3_prepare_v2(db, "INSERT INTO t VALUES(?1, ?2)", -1, &st, NULL) != SQLITE_OK)
 		die("prepare");
-	begin = last = kvb_now_us();
+	begin = last = skv_now_us();
 	do {
 		bench_fill(++n, bytes, 64);
 		sqlite3_bind_int64(st, 1, (sqlite3_int64)n);
@@ -112,7 +112,7 @@ static void run_bare(const char *synchronous, double seconds)
 		if (sqlite3_step(st) != SQLITE_DONE)
 			die("insert");
 		sqlite3_reset(st);
-		end = kvb_now_us();
+		end = skv_now_us();
 		slowest = end - last > slowest ? end - last : slowest;
 		last = end;
 	} while (end - begin < (uint64_t)(seconds * 1e6));
@@ -131,8 +131,8 @@ int main(int argc, char **argv)
 	snprintf(path, sizeof path, "%s/bench-%ld.db", argc > 1 ? argv[1] : "/tmp", (long)getpid());
 	bench_fill(1, bytes, sizeof bytes);
 	run_bare("FULL", seconds);
-	run_store(KVB_DURABILITY_FULL, seconds);
+	run_store(SKV_DURABILITY_FULL, seconds);
 	run_bare("NORMAL", seconds);
-	run_store(KVB_DURABILITY_NORMAL, seconds);
+	run_store(SKV_DURABILITY_NORMAL, seconds);
 	return 0;
 }

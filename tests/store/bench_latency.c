@@ -15,7 +15,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <kvb/store.h>
+#include <skv/store.h>
 
 #include "bench_store.h"
 
@@ -27,7 +27,7 @@
 #define SLOW_US 50000
 
 struct load {
-	struct kvb_store *s;
+	struct skv_store *s;
 	uint64_t fence;
 	_Atomic uint64_t seq; /* appended */
 	_Atomic bool stop;
@@ -72,11 +72,11 @@ static void *sync_main(void *ctx)
 	struct load *l = ctx;
 
 	while (!atomic_load(&l->stop)) {
-		uint64_t begin = kvb_now_us(), us;
+		uint64_t begin = skv_now_us(), us;
 
-		if (kvb_store_sync(l->s, NULL) != KVB_OK)
+		if (skv_store_sync(l->s, NULL) != SKV_OK)
 			die("sync");
-		us = kvb_now_us() - begin;
+		us = skv_now_us() - begin;
 		l->sync_max_us = us > l->sync_max_us ? us : l->sync_max_us;
 		l->syncs++;
 		poll(NULL, 0, SYNC_MS);
@@ -88,13 +88,13 @@ static void checkpoint(struct load *l, const uint8_t *slice, uint64_t upto)
 {
 	uint64_t id;
 
-	if (kvb_store_checkpoint_begin(l->s, 0, l->fence, &id, NULL) != KVB_OK)
+	if (skv_store_checkpoint_begin(l->s, 0, l->fence, &id, NULL) != SKV_OK)
 		die("checkpoint begin");
 	for (uint32_t i = 0; i < SLICES; i++)
-		if (kvb_store_checkpoint_slice(l->s, 0, l->fence, id, i, slice, SLICE, NULL) !=
-		    KVB_OK)
+		if (skv_store_checkpoint_slice(l->s, 0, l->fence, id, i, slice, SLICE, NULL) !=
+		    SKV_OK)
 			die("checkpoint slice");
-	if (kvb_store_checkpoint_commit(l->s, 0, l->fence, id, SLICES, upto, NULL) != KVB_OK)
+	if (skv_store_checkpoint_commit(l->s, 0, l->fence, id, SLICES, upto, NULL) != SKV_OK)
 		die("checkpoint commit");
 	l->checkpoints++;
 }
@@ -124,8 +124,8 @@ static void *checkpoint_main(void *ctx)
 /* The appends, and their times; the number of them. */
 static size_t append_all(struct load *l, uint64_t us, uint64_t rate)
 {
-	uint64_t begin = kvb_now_us(), now = begin, due;
-	struct kvb_error err;
+	uint64_t begin = skv_now_us(), now = begin, due;
+	struct skv_error err;
 	size_t n = 0;
 
 	while (now - begin < us && n < SAMPLES_MAX) {
@@ -133,10 +133,10 @@ static size_t append_all(struct load *l, uint64_t us, uint64_t rate)
 		if (due > now + 1000)
 			poll(NULL, 0, (int)((due - now) / 1000));
 		bench_fill(n, batch, 64);
-		now = kvb_now_us();
-		if (kvb_store_append(l->s, 0, l->fence, n + 1, batch, l->bytes, 0, &err) != KVB_OK)
+		now = skv_now_us();
+		if (skv_store_append(l->s, 0, l->fence, n + 1, batch, l->bytes, 0, &err) != SKV_OK)
 			die(err.message);
-		samples[n] = (uint32_t)(kvb_now_us() - now);
+		samples[n] = (uint32_t)(skv_now_us() - now);
 		now += samples[n];
 		if (samples[n] >= SLOW_US)
 			printf("  at %6.2f s: %4u ms (log %.0f MiB)\n", (double)(now - begin) / 1e6,
@@ -180,22 +180,22 @@ int main(int argc, char **argv)
 {
 	double seconds = argc > 2 ? atof(argv[2]) : 20;
 	uint64_t rate = argc > 4 ? strtoull(argv[4], NULL, 10) : 0;
-	struct kvb_store_options o = { .path = path, .durability = KVB_DURABILITY_NORMAL };
+	struct skv_store_options o = { .path = path, .durability = SKV_DURABILITY_NORMAL };
 	struct load l = { .bytes = argc > 3 ? (uint32_t)atoi(argv[3]) : 65536 };
-	struct kvb_error err;
+	struct skv_error err;
 	pthread_t syncer, checkpointer;
 	size_t n;
 
 	if (argc > 5)
-		o.durability = KVB_DURABILITY_FULL;
+		o.durability = SKV_DURABILITY_FULL;
 	snprintf(path, sizeof path, "%s/latency-%ld.db", argc > 1 ? argv[1] : "/tmp",
 		 (long)getpid());
 	batch = malloc(l.bytes + 64);
 	if (!batch)
 		die("out of memory");
 	bench_fill(1, batch, l.bytes);
-	if (kvb_store_open(&kvb_store_sqlite, &o, &l.s, &err) != KVB_OK ||
-	    kvb_store_acquire(l.s, 0, "bench", 600000, &l.fence, NULL, 0, &err) != KVB_OK)
+	if (skv_store_open(&skv_store_sqlite, &o, &l.s, &err) != SKV_OK ||
+	    skv_store_acquire(l.s, 0, "bench", 600000, &l.fence, NULL, 0, &err) != SKV_OK)
 		die(err.message);
 	pthread_create(&syncer, NULL, sync_main, &l);
 	pthread_create(&checkpointer, NULL, checkpoint_main, &l);
@@ -204,7 +204,7 @@ int main(int argc, char **argv)
 	pthread_join(syncer, NULL);
 	pthread_join(checkpointer, NULL);
 	report(&l, n, seconds);
-	kvb_store_close(l.s);
+	skv_store_close(l.s);
 	remove_files();
 	free(batch);
 	return 0;

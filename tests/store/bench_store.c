@@ -9,13 +9,13 @@
 
 #include <sqlite3.h>
 
-#include <kvb/mem.h>
+#include <skv/mem.h>
 
 const struct bench_kind bench_kinds[4] = {
-	{ "memory", &kvb_store_memory, KVB_DURABILITY_FULL, false },
-	{ "sqlite full", &kvb_store_sqlite, KVB_DURABILITY_FULL, false },
-	{ "sqlite normal", &kvb_store_sqlite, KVB_DURABILITY_NORMAL, false },
-	{ "fault over sqlite", &kvb_store_sqlite, KVB_DURABILITY_FULL, true },
+	{ "memory", &skv_store_memory, SKV_DURABILITY_FULL, false },
+	{ "sqlite full", &skv_store_sqlite, SKV_DURABILITY_FULL, false },
+	{ "sqlite normal", &skv_store_sqlite, SKV_DURABILITY_NORMAL, false },
+	{ "fault over sqlite", &skv_store_sqlite, SKV_DURABILITY_FULL, true },
 };
 const struct bench_kind *bench_kind = &bench_kinds[1];
 const char *bench_base = "/tmp";
@@ -25,11 +25,11 @@ int bench_setup(void **state)
 	struct bench *b = calloc(1, sizeof *b);
 
 	assert_non_null(b);
-	snprintf(b->dir, sizeof b->dir, "%s/kvb-store-XXXXXX", bench_base);
+	snprintf(b->dir, sizeof b->dir, "%s/skv-store-XXXXXX", bench_base);
 	assert_non_null(mkdtemp(b->dir));
 	snprintf(b->path, sizeof b->path, "%s/store.db", b->dir);
-	kvb_fake_clock_init(&b->clock, 1000000);
-	b->options = (struct kvb_store_options){
+	skv_fake_clock_init(&b->clock, 1000000);
+	b->options = (struct skv_store_options){
 		.path = b->path,
 		.durability = bench_kind->durability,
 		.clock = &b->clock.clock,
@@ -58,8 +58,8 @@ int bench_teardown(void **state)
 {
 	struct bench *b = *state;
 
-	kvb_mem_fail_at(0);
-	kvb_memory_store_forget(b->path);
+	skv_mem_fail_at(0);
+	skv_memory_store_forget(b->path);
 	remove_dir(b->dir);
 	free(b);
 	return 0;
@@ -67,18 +67,18 @@ int bench_teardown(void **state)
 
 void bench_ok(const struct bench *b, int rc)
 {
-	if (rc != KVB_OK)
-		fail_msg("%s: %s", kvb_status_name(rc), b->err.message);
+	if (rc != SKV_OK)
+		fail_msg("%s: %s", skv_status_name(rc), b->err.message);
 }
 
-struct kvb_store *bench_open(struct bench *b)
+struct skv_store *bench_open(struct bench *b)
 {
-	struct kvb_store *below, *s;
+	struct skv_store *below, *s;
 
-	bench_ok(b, kvb_store_open(bench_kind->ops, &b->options, &below, &b->err));
+	bench_ok(b, skv_store_open(bench_kind->ops, &b->options, &below, &b->err));
 	if (!bench_kind->under_fault)
 		return below;
-	bench_ok(b, kvb_fault_store_open(below, &s, &b->err));
+	bench_ok(b, skv_fault_store_open(below, &s, &b->err));
 	return s;
 }
 
@@ -117,19 +117,19 @@ int64_t bench_ask(struct bench *b, const char *tail, const char *text)
 	return n;
 }
 
-uint64_t bench_acquire(struct bench *b, struct kvb_store *s, const char *owner, uint32_t ttl_ms)
+uint64_t bench_acquire(struct bench *b, struct skv_store *s, const char *owner, uint32_t ttl_ms)
 {
 	uint64_t fence = 0;
 
-	bench_ok(b, kvb_store_acquire(s, 0, owner, ttl_ms, &fence, NULL, 0, &b->err));
+	bench_ok(b, skv_store_acquire(s, 0, owner, ttl_ms, &fence, NULL, 0, &b->err));
 	assert_int_not_equal(fence, 0);
 	return fence;
 }
 
-void bench_append(struct bench *b, struct kvb_store *s, uint64_t fence, uint64_t seq,
+void bench_append(struct bench *b, struct skv_store *s, uint64_t fence, uint64_t seq,
 		  const char *text)
 {
-	bench_ok(b, kvb_store_append(s, 0, fence, seq, text, strlen(text), 0, &b->err));
+	bench_ok(b, skv_store_append(s, 0, fence, seq, text, strlen(text), 0, &b->err));
 }
 
 void bench_fill(uint64_t seq, uint8_t *bytes, size_t n)
@@ -148,7 +148,7 @@ void bench_fill(uint64_t seq, uint8_t *bytes, size_t n)
  * ----------------------------------------------------------------------------------- */
 
 struct text {
-	struct kvb_buf buf;
+	struct skv_buf buf;
 	const uint64_t *base;
 	bool begun, records;
 };
@@ -156,11 +156,11 @@ struct text {
 static void begin(struct text *t, bool records)
 {
 	if (!t->begun)
-		kvb_buf_printf(&t->buf, "%llu|", (unsigned long long)*t->base);
+		skv_buf_printf(&t->buf, "%llu|", (unsigned long long)*t->base);
 	else if (records == t->records)
-		kvb_buf_printf(&t->buf, ",");
+		skv_buf_printf(&t->buf, ",");
 	if (records && !t->records)
-		kvb_buf_printf(&t->buf, "|");
+		skv_buf_printf(&t->buf, "|");
 	t->begun = true;
 	t->records = records;
 }
@@ -171,8 +171,8 @@ static int add_slice(void *ctx, uint32_t number, const void *bytes, size_t n)
 
 	(void)number;
 	begin(t, false);
-	kvb_put_bytes(&t->buf, bytes, n);
-	return KVB_OK;
+	skv_put_bytes(&t->buf, bytes, n);
+	return SKV_OK;
 }
 
 static int add_record(void *ctx, uint64_t seq, const void *bytes, size_t n)
@@ -180,31 +180,31 @@ static int add_record(void *ctx, uint64_t seq, const void *bytes, size_t n)
 	struct text *t = ctx;
 
 	begin(t, true);
-	kvb_buf_printf(&t->buf, "%llu:", (unsigned long long)seq);
-	kvb_put_bytes(&t->buf, bytes, n);
-	return KVB_OK;
+	skv_buf_printf(&t->buf, "%llu:", (unsigned long long)seq);
+	skv_put_bytes(&t->buf, bytes, n);
+	return SKV_OK;
 }
 
-char *bench_load(struct bench *b, struct kvb_store *s, uint32_t partition)
+char *bench_load(struct bench *b, struct skv_store *s, uint32_t partition)
 {
 	uint64_t base = 99;
 	struct text t = { .base = &base };
-	const struct kvb_load_sink sink = { add_slice, add_record, &t };
+	const struct skv_load_sink sink = { add_slice, add_record, &t };
 	char *out;
 
-	bench_ok(b, kvb_store_load(s, partition, &base, &sink, &b->err));
+	bench_ok(b, skv_store_load(s, partition, &base, &sink, &b->err));
 	if (!t.begun)
 		begin(&t, false);
 	if (!t.records)
-		kvb_put_u8(&t.buf, '|');
-	kvb_put_u8(&t.buf, 0);
+		skv_put_u8(&t.buf, '|');
+	skv_put_u8(&t.buf, 0);
 	assert_false(t.buf.failed);
 	out = strdup((char *)t.buf.data);
-	kvb_buf_destroy(&t.buf);
+	skv_buf_destroy(&t.buf);
 	return out;
 }
 
-void bench_holds(struct bench *b, struct kvb_store *s, uint32_t partition, const char *want)
+void bench_holds(struct bench *b, struct skv_store *s, uint32_t partition, const char *want)
 {
 	char *got = bench_load(b, s, partition);
 

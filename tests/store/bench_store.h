@@ -13,13 +13,13 @@
 
 #include <cmocka.h>
 
-#include <kvb/store.h>
+#include <skv/store.h>
 
 /* One way to open a store. */
 struct bench_kind {
 	const char *name;
-	const struct kvb_store_ops *ops;
-	enum kvb_durability durability;
+	const struct skv_store_ops *ops;
+	enum skv_durability durability;
 	bool under_fault; /* stack a fault store without a rule on it */
 };
 
@@ -32,14 +32,14 @@ extern const char *bench_base;
 struct bench {
 	char dir[64];  /* removed at the end */
 	char path[96]; /* of the database in it; the name of a memory store */
-	struct kvb_error err;
-	struct kvb_fake_clock clock;
-	struct kvb_store_options options; /* what bench_open uses; a test may change it */
+	struct skv_error err;
+	struct skv_fake_clock clock;
+	struct skv_store_options options; /* what bench_open uses; a test may change it */
 };
 
 int bench_setup(void **state);
 int bench_teardown(void **state);
-struct kvb_store *bench_open(struct bench *b);
+struct skv_store *bench_open(struct bench *b);
 /* path + tail; valid until the next call */
 const char *bench_file(struct bench *b, const char *tail);
 /* Runs SQL on the database file (`tail` as above) with a connection of its own. */
@@ -47,16 +47,16 @@ void bench_sql(struct bench *b, const char *tail, const char *text);
 int64_t bench_ask(struct bench *b, const char *tail, const char *text);
 
 /* Succeed, or the test fails with the store's sentence. */
-uint64_t bench_acquire(struct bench *b, struct kvb_store *s, const char *owner, uint32_t ttl_ms);
-void bench_append(struct bench *b, struct kvb_store *s, uint64_t fence, uint64_t seq,
+uint64_t bench_acquire(struct bench *b, struct skv_store *s, const char *owner, uint32_t ttl_ms);
+void bench_append(struct bench *b, struct skv_store *s, uint64_t fence, uint64_t seq,
 		  const char *text);
 void bench_ok(const struct bench *b, int rc);
 /* Batch bytes that depend on seq alone. */
 void bench_fill(uint64_t seq, uint8_t *bytes, size_t n);
 
 /* What a load delivered, as text: "base|slice,slice|seq:record,seq:record". To be freed. */
-char *bench_load(struct bench *b, struct kvb_store *s, uint32_t partition);
+char *bench_load(struct bench *b, struct skv_store *s, uint32_t partition);
 /* The same compared. */
-void bench_holds(struct bench *b, struct kvb_store *s, uint32_t partition, const char *want);
+void bench_holds(struct bench *b, struct skv_store *s, uint32_t partition, const char *want);
 
 #endif

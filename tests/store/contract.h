@@ -34,9 +34,9 @@ CONTRACT_CASES(CONTRACT_CASE)
 #undef CONTRACT_CASE
 
 /* Sets a registry entry to a text, whatever it was. */
-void contract_put(struct bench *b, struct kvb_store *s, const char *key, const char *text);
+void contract_put(struct bench *b, struct skv_store *s, const char *key, const char *text);
 /* Writes a whole checkpoint of partition 0; returns its id. */
-uint64_t contract_checkpoint(struct bench *b, struct kvb_store *s, uint64_t fence, uint64_t upto,
+uint64_t contract_checkpoint(struct bench *b, struct skv_store *s, uint64_t fence, uint64_t upto,
 			     const char *const *slices, uint32_t n);
 
 #endif

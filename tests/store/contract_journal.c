@@ -10,60 +10,60 @@
 void appends_follow_each_other(void **state)
 {
 	struct bench *b = *state;
-	struct kvb_store *s = bench_open(b);
-	struct kvb_store_stats st;
+	struct skv_store *s = bench_open(b);
+	struct skv_store_stats st;
 	uint64_t fence = bench_acquire(b, s, "me", 1000);
 
 	bench_holds(b, s, 0, "0||");
-	assert_int_equal(kvb_store_append(s, 0, fence, 2, "x", 1, 0, &b->err), KVB_E_CONFLICT);
+	assert_int_equal(skv_store_append(s, 0, fence, 2, "x", 1, 0, &b->err), SKV_E_CONFLICT);
 	bench_append(b, s, fence, 1, "one");
 	bench_append(b, s, fence, 2, "two");
-	assert_int_equal(kvb_store_append(s, 0, fence, 2, "x", 1, 0, &b->err), KVB_E_CONFLICT);
-	assert_int_equal(kvb_store_append(s, 0, fence, 4, "x", 1, 0, &b->err), KVB_E_CONFLICT);
+	assert_int_equal(skv_store_append(s, 0, fence, 2, "x", 1, 0, &b->err), SKV_E_CONFLICT);
+	assert_int_equal(skv_store_append(s, 0, fence, 4, "x", 1, 0, &b->err), SKV_E_CONFLICT);
 	bench_append(b, s, fence, 3, "");
 	bench_holds(b, s, 0, "0||1:one,2:two,3:");
-	bench_ok(b, kvb_store_stats_get(s, 0, &st, &b->err));
+	bench_ok(b, skv_store_stats_get(s, 0, &st, &b->err));
 	assert_int_equal(st.last_seq, 3);
 	assert_int_equal(st.journal_bytes, 6);
 	assert_true(st.free_bytes > 0);
-	bench_ok(b, kvb_store_sync(s, &b->err));
-	kvb_store_close(s);
+	bench_ok(b, skv_store_sync(s, &b->err));
+	skv_store_close(s);
 }
 
 void partitions_are_apart(void **state)
 {
 	struct bench *b = *state;
-	struct kvb_store *s = bench_open(b);
-	const uint32_t last = KVB_STORE_PARTITION_MAX;
+	struct skv_store *s = bench_open(b);
+	const uint32_t last = SKV_STORE_PARTITION_MAX;
 	uint64_t f0 = bench_acquire(b, s, "me", 1000), f1;
 
-	bench_ok(b, kvb_store_acquire(s, last, "me", 1000, &f1, NULL, 0, &b->err));
+	bench_ok(b, skv_store_acquire(s, last, "me", 1000, &f1, NULL, 0, &b->err));
 	bench_append(b, s, f0, 1, "zero");
-	bench_ok(b, kvb_store_append(s, last, f1, 1, "last", 4, 0, &b->err));
+	bench_ok(b, skv_store_append(s, last, f1, 1, "last", 4, 0, &b->err));
 	bench_append(b, s, f0, 2, "zero");
 	bench_holds(b, s, 0, "0||1:zero,2:zero");
 	bench_holds(b, s, last, "0||1:last");
 	bench_holds(b, s, 1, "0||");
-	kvb_store_close(s);
+	skv_store_close(s);
 }
 
 void an_append_needs_the_newest_fence(void **state)
 {
 	struct bench *b = *state;
-	struct kvb_store *s = bench_open(b), *standby = bench_open(b);
+	struct skv_store *s = bench_open(b), *standby = bench_open(b);
 	uint64_t old = bench_acquire(b, s, "old", 100), now;
 
-	assert_int_equal(kvb_store_append(s, 0, 0, 1, "x", 1, 0, &b->err), KVB_E_FENCED);
-	assert_int_equal(kvb_store_append(s, 0, old + 1, 1, "x", 1, 0, &b->err), KVB_E_FENCED);
-	assert_int_equal(kvb_store_append(s, 3, old, 1, "x", 1, 0, &b->err), KVB_E_FENCED);
+	assert_int_equal(skv_store_append(s, 0, 0, 1, "x", 1, 0, &b->err), SKV_E_FENCED);
+	assert_int_equal(skv_store_append(s, 0, old + 1, 1, "x", 1, 0, &b->err), SKV_E_FENCED);
+	assert_int_equal(skv_store_append(s, 3, old, 1, "x", 1, 0, &b->err), SKV_E_FENCED);
 	bench_append(b, s, old, 1, "old");
-	kvb_fake_clock_advance(&b->clock, 100);
+	skv_fake_clock_advance(&b->clock, 100);
 	now = bench_acquire(b, standby, "new", 100);
 	bench_append(b, standby, now, 2, "new");
-	assert_int_equal(kvb_store_append(s, 0, old, 3, "late", 4, 0, &b->err), KVB_E_FENCED);
+	assert_int_equal(skv_store_append(s, 0, old, 3, "late", 4, 0, &b->err), SKV_E_FENCED);
 	bench_holds(b, s, 0, "0||1:old,2:new");
-	kvb_store_close(standby);
-	kvb_store_close(s);
+	skv_store_close(standby);
+	skv_store_close(s);
 }
 
 struct one_record {
@@ -77,7 +77,7 @@ static int no_slice(void *ctx, uint32_t number, const void *bytes, size_t n)
 	(void)ctx;
 	(void)bytes;
 	fail_msg("slice %u of %zu bytes", number, n);
-	return KVB_OK;
+	return SKV_OK;
 }
 
 static int compare_record(void *ctx, uint64_t seq, const void *bytes, size_t n)
@@ -88,31 +88,31 @@ static int compare_record(void *ctx, uint64_t seq, const void *bytes, size_t n)
 	assert_int_equal(n, o->n);
 	assert_memory_equal(bytes, o->want, n);
 	o->seen++;
-	return KVB_OK;
+	return SKV_OK;
 }
 
 void a_batch_of_the_largest_size(void **state)
 {
 	struct bench *b = *state;
-	struct kvb_store *s = bench_open(b);
-	uint8_t *bytes = malloc(KVB_STORE_BATCH_MAX);
-	struct one_record one = { bytes, KVB_STORE_BATCH_MAX, 0 };
-	const struct kvb_load_sink sink = { no_slice, compare_record, &one };
+	struct skv_store *s = bench_open(b);
+	uint8_t *bytes = malloc(SKV_STORE_BATCH_MAX);
+	struct one_record one = { bytes, SKV_STORE_BATCH_MAX, 0 };
+	const struct skv_load_sink sink = { no_slice, compare_record, &one };
 	uint64_t fence = bench_acquire(b, s, "me", 1000), base;
 
-	bench_fill(3, bytes, KVB_STORE_BATCH_MAX);
-	bench_ok(b, kvb_store_append(s, 0, fence, 1, bytes, KVB_STORE_BATCH_MAX, 0, &b->err));
-	bench_ok(b, kvb_store_load(s, 0, &base, &sink, &b->err));
+	bench_fill(3, bytes, SKV_STORE_BATCH_MAX);
+	bench_ok(b, skv_store_append(s, 0, fence, 1, bytes, SKV_STORE_BATCH_MAX, 0, &b->err));
+	bench_ok(b, skv_store_load(s, 0, &base, &sink, &b->err));
 	assert_int_equal(one.seen, 1);
 	free(bytes);
-	kvb_store_close(s);
+	skv_store_close(s);
 }
 
 /* ---- load
  * ------------------------------------------------------------------------------------------- */
 
 struct ender {
-	struct kvb_store *store;
+	struct skv_store *store;
 	int slices, records;
 	int end_slice, end_record;
 };
@@ -124,7 +124,7 @@ static int end_slice(void *ctx, uint32_t number, const void *bytes, size_t n)
 	(void)number;
 	(void)bytes;
 	(void)n;
-	return ++e->slices == e->end_slice ? 17 : KVB_OK;
+	return ++e->slices == e->end_slice ? 17 : SKV_OK;
 }
 
 static int end_record(void *ctx, uint64_t seq, const void *bytes, size_t n)
@@ -135,44 +135,44 @@ static int end_record(void *ctx, uint64_t seq, const void *bytes, size_t n)
 	(void)bytes;
 	(void)n;
 	/* The store may be used meanwhile. */
-	assert_int_equal(kvb_store_put(e->store, "k", KVB_VERSION_ANY, "v", 1, NULL, NULL), KVB_OK);
-	return ++e->records == e->end_record ? KVB_E_CORRUPT : KVB_OK;
+	assert_int_equal(skv_store_put(e->store, "k", SKV_VERSION_ANY, "v", 1, NULL, NULL), SKV_OK);
+	return ++e->records == e->end_record ? SKV_E_CORRUPT : SKV_OK;
 }
 
-uint64_t contract_checkpoint(struct bench *b, struct kvb_store *s, uint64_t fence, uint64_t upto,
+uint64_t contract_checkpoint(struct bench *b, struct skv_store *s, uint64_t fence, uint64_t upto,
 			     const char *const *slices, uint32_t n)
 {
 	uint64_t id;
 
-	bench_ok(b, kvb_store_checkpoint_begin(s, 0, fence, &id, &b->err));
+	bench_ok(b, skv_store_checkpoint_begin(s, 0, fence, &id, &b->err));
 	for (uint32_t i = 0; i < n; i++)
-		bench_ok(b, kvb_store_checkpoint_slice(s, 0, fence, id, i, slices[i],
+		bench_ok(b, skv_store_checkpoint_slice(s, 0, fence, id, i, slices[i],
 						       strlen(slices[i]), &b->err));
-	bench_ok(b, kvb_store_checkpoint_commit(s, 0, fence, id, n, upto, &b->err));
+	bench_ok(b, skv_store_checkpoint_commit(s, 0, fence, id, n, upto, &b->err));
 	return id;
 }
 
 void a_sink_can_end_the_load(void **state)
 {
 	struct bench *b = *state;
-	struct kvb_store *s = bench_open(b);
+	struct skv_store *s = bench_open(b);
 	struct ender e = { .store = s, .end_slice = 2 };
-	const struct kvb_load_sink sink = { end_slice, end_record, &e };
+	const struct skv_load_sink sink = { end_slice, end_record, &e };
 	uint64_t fence = bench_acquire(b, s, "me", 1000), base;
 
 	bench_append(b, s, fence, 1, "one");
 	contract_checkpoint(b, s, fence, 1, (const char *[]){ "a", "b", "c" }, 3);
 	bench_append(b, s, fence, 2, "two");
 	bench_append(b, s, fence, 3, "three");
-	assert_int_equal(kvb_store_load(s, 0, &base, &sink, &b->err), 17);
+	assert_int_equal(skv_store_load(s, 0, &base, &sink, &b->err), 17);
 	assert_int_equal(base, 1);
 	assert_int_equal(e.slices, 2);
 	assert_int_equal(e.records, 0);
 	e = (struct ender){ .store = s, .end_record = 1 };
-	assert_int_equal(kvb_store_load(s, 0, &base, &sink, &b->err), KVB_E_CORRUPT);
+	assert_int_equal(skv_store_load(s, 0, &base, &sink, &b->err), SKV_E_CORRUPT);
 	assert_int_equal(e.slices, 3);
 	assert_int_equal(e.records, 1);
-	kvb_store_close(s);
+	skv_store_close(s);
 }
 
 /* ---- checkpoints
@@ -181,20 +181,20 @@ void a_sink_can_end_the_load(void **state)
 void a_checkpoint_replaces_the_journal(void **state)
 {
 	struct bench *b = *state;
-	struct kvb_store *s = bench_open(b);
-	struct kvb_store_stats st;
+	struct skv_store *s = bench_open(b);
+	struct skv_store_stats st;
 	uint64_t fence = bench_acquire(b, s, "me", 1000), id;
 
 	for (uint64_t seq = 1; seq <= 5; seq++)
 		bench_append(b, s, fence, seq, "record");
 	id = contract_checkpoint(b, s, fence, 3, (const char *[]){ "A", "B" }, 2);
 	bench_holds(b, s, 0, "3|A,B|4:record,5:record");
-	bench_ok(b, kvb_store_stats_get(s, 0, &st, &b->err));
+	bench_ok(b, skv_store_stats_get(s, 0, &st, &b->err));
 	assert_int_equal(st.journal_bytes, 12);
 	assert_int_equal(st.last_seq, 5);
 	assert_true(contract_checkpoint(b, s, fence, 5, (const char *[]){ "C" }, 1) > id);
 	bench_holds(b, s, 0, "5|C|");
-	bench_ok(b, kvb_store_stats_get(s, 0, &st, &b->err));
+	bench_ok(b, skv_store_stats_get(s, 0, &st, &b->err));
 	assert_int_equal(st.journal_bytes, 0);
 	assert_int_equal(st.last_seq, 5);
 	bench_append(b, s, fence, 6, "six");
@@ -204,106 +204,106 @@ void a_checkpoint_replaces_the_journal(void **state)
 	bench_holds(b, s, 0, "5|D,E|6:six");
 	contract_checkpoint(b, s, fence, 6, NULL, 0);
 	bench_holds(b, s, 0, "6||");
-	kvb_store_close(s);
+	skv_store_close(s);
 }
 
 void an_unfinished_checkpoint_is_invisible(void **state)
 {
 	struct bench *b = *state;
-	struct kvb_store *s = bench_open(b);
+	struct skv_store *s = bench_open(b);
 	uint64_t fence = bench_acquire(b, s, "me", 1000), first, second;
 
 	bench_append(b, s, fence, 1, "one");
 	contract_checkpoint(b, s, fence, 1, (const char *[]){ "good" }, 1);
-	bench_ok(b, kvb_store_checkpoint_begin(s, 0, fence, &first, &b->err));
-	bench_ok(b, kvb_store_checkpoint_slice(s, 0, fence, first, 0, "half", 4, &b->err));
+	bench_ok(b, skv_store_checkpoint_begin(s, 0, fence, &first, &b->err));
+	bench_ok(b, skv_store_checkpoint_slice(s, 0, fence, first, 0, "half", 4, &b->err));
 	bench_holds(b, s, 0, "1|good|");
-	bench_ok(b, kvb_store_checkpoint_abort(s, 0, first));
-	assert_int_equal(kvb_store_checkpoint_slice(s, 0, fence, first, 1, "x", 1, &b->err),
-			 KVB_E_CONFLICT);
-	assert_int_equal(kvb_store_checkpoint_commit(s, 0, fence, first, 1, 1, &b->err),
-			 KVB_E_CONFLICT);
-	bench_ok(b, kvb_store_checkpoint_abort(s, 0, first));
+	bench_ok(b, skv_store_checkpoint_abort(s, 0, first));
+	assert_int_equal(skv_store_checkpoint_slice(s, 0, fence, first, 1, "x", 1, &b->err),
+			 SKV_E_CONFLICT);
+	assert_int_equal(skv_store_checkpoint_commit(s, 0, fence, first, 1, 1, &b->err),
+			 SKV_E_CONFLICT);
+	bench_ok(b, skv_store_checkpoint_abort(s, 0, first));
 
 	/* A new begin ends the one before. */
-	bench_ok(b, kvb_store_checkpoint_begin(s, 0, fence, &first, &b->err));
-	bench_ok(b, kvb_store_checkpoint_begin(s, 0, fence, &second, &b->err));
+	bench_ok(b, skv_store_checkpoint_begin(s, 0, fence, &first, &b->err));
+	bench_ok(b, skv_store_checkpoint_begin(s, 0, fence, &second, &b->err));
 	assert_true(second > first);
-	assert_int_equal(kvb_store_checkpoint_slice(s, 0, fence, first, 0, "x", 1, &b->err),
-			 KVB_E_CONFLICT);
-	bench_ok(b, kvb_store_checkpoint_abort(s, 0, first)); /* not the newest: no effect */
-	bench_ok(b, kvb_store_checkpoint_slice(s, 0, fence, second, 0, "new", 3, &b->err));
-	bench_ok(b, kvb_store_checkpoint_commit(s, 0, fence, second, 1, 1, &b->err));
+	assert_int_equal(skv_store_checkpoint_slice(s, 0, fence, first, 0, "x", 1, &b->err),
+			 SKV_E_CONFLICT);
+	bench_ok(b, skv_store_checkpoint_abort(s, 0, first)); /* not the newest: no effect */
+	bench_ok(b, skv_store_checkpoint_slice(s, 0, fence, second, 0, "new", 3, &b->err));
+	bench_ok(b, skv_store_checkpoint_commit(s, 0, fence, second, 1, 1, &b->err));
 	bench_holds(b, s, 0, "1|new|");
-	assert_int_equal(kvb_store_checkpoint_commit(s, 0, fence, second, 1, 1, &b->err),
-			 KVB_E_CONFLICT);
-	kvb_store_close(s);
+	assert_int_equal(skv_store_checkpoint_commit(s, 0, fence, second, 1, 1, &b->err),
+			 SKV_E_CONFLICT);
+	skv_store_close(s);
 }
 
 void a_checkpoint_must_be_whole(void **state)
 {
 	struct bench *b = *state;
-	struct kvb_store *s = bench_open(b);
+	struct skv_store *s = bench_open(b);
 	uint64_t fence = bench_acquire(b, s, "me", 1000), id;
 
 	bench_append(b, s, fence, 1, "one");
 	bench_append(b, s, fence, 2, "two");
 	contract_checkpoint(b, s, fence, 1, (const char *[]){ "good" }, 1);
-	bench_ok(b, kvb_store_checkpoint_begin(s, 0, fence, &id, &b->err));
-	bench_ok(b, kvb_store_checkpoint_slice(s, 0, fence, id, 2, "c", 1, &b->err));
-	bench_ok(b, kvb_store_checkpoint_slice(s, 0, fence, id, 0, "a", 1, &b->err));
-	assert_int_equal(kvb_store_checkpoint_commit(s, 0, fence, id, 3, 2, &b->err),
-			 KVB_E_CONFLICT);
-	bench_ok(b, kvb_store_checkpoint_slice(s, 0, fence, id, 1, "b", 1, &b->err));
-	bench_ok(b, kvb_store_checkpoint_slice(s, 0, fence, id, 0, "again", 5, &b->err));
-	assert_int_equal(kvb_store_checkpoint_commit(s, 0, fence, id, 3, 0, &b->err),
-			 KVB_E_CONFLICT);
-	assert_int_equal(kvb_store_checkpoint_commit(s, 0, fence, id, 3, 3, &b->err),
-			 KVB_E_CONFLICT);
+	bench_ok(b, skv_store_checkpoint_begin(s, 0, fence, &id, &b->err));
+	bench_ok(b, skv_store_checkpoint_slice(s, 0, fence, id, 2, "c", 1, &b->err));
+	bench_ok(b, skv_store_checkpoint_slice(s, 0, fence, id, 0, "a", 1, &b->err));
+	assert_int_equal(skv_store_checkpoint_commit(s, 0, fence, id, 3, 2, &b->err),
+			 SKV_E_CONFLICT);
+	bench_ok(b, skv_store_checkpoint_slice(s, 0, fence, id, 1, "b", 1, &b->err));
+	bench_ok(b, skv_store_checkpoint_slice(s, 0, fence, id, 0, "again", 5, &b->err));
+	assert_int_equal(skv_store_checkpoint_commit(s, 0, fence, id, 3, 0, &b->err),
+			 SKV_E_CONFLICT);
+	assert_int_equal(skv_store_checkpoint_commit(s, 0, fence, id, 3, 3, &b->err),
+			 SKV_E_CONFLICT);
 	bench_holds(b, s, 0, "1|good|2:two");
-	bench_ok(b, kvb_store_checkpoint_commit(s, 0, fence, id, 3, 2, &b->err));
+	bench_ok(b, skv_store_checkpoint_commit(s, 0, fence, id, 3, 2, &b->err));
 	bench_holds(b, s, 0, "2|again,b,c|");
-	kvb_store_close(s);
+	skv_store_close(s);
 }
 
 void a_new_owner_ends_the_old_ones_checkpoint(void **state)
 {
 	struct bench *b = *state;
-	struct kvb_store *s = bench_open(b), *standby = bench_open(b);
+	struct skv_store *s = bench_open(b), *standby = bench_open(b);
 	uint64_t old = bench_acquire(b, s, "old", 100), now, id, mine;
 
 	bench_append(b, s, old, 1, "one");
-	bench_ok(b, kvb_store_checkpoint_begin(s, 0, old, &id, &b->err));
-	bench_ok(b, kvb_store_checkpoint_slice(s, 0, old, id, 0, "old", 3, &b->err));
-	kvb_fake_clock_advance(&b->clock, 100);
+	bench_ok(b, skv_store_checkpoint_begin(s, 0, old, &id, &b->err));
+	bench_ok(b, skv_store_checkpoint_slice(s, 0, old, id, 0, "old", 3, &b->err));
+	skv_fake_clock_advance(&b->clock, 100);
 	now = bench_acquire(b, standby, "new", 100);
-	assert_int_equal(kvb_store_checkpoint_slice(s, 0, old, id, 1, "x", 1, &b->err),
-			 KVB_E_FENCED);
-	assert_int_equal(kvb_store_checkpoint_commit(s, 0, old, id, 1, 1, &b->err), KVB_E_FENCED);
-	assert_int_equal(kvb_store_checkpoint_begin(s, 0, old, &mine, &b->err), KVB_E_FENCED);
-	assert_int_equal(kvb_store_checkpoint_commit(standby, 0, now, id, 1, 1, &b->err),
-			 KVB_E_CONFLICT);
-	bench_ok(b, kvb_store_checkpoint_begin(standby, 0, now, &mine, &b->err));
+	assert_int_equal(skv_store_checkpoint_slice(s, 0, old, id, 1, "x", 1, &b->err),
+			 SKV_E_FENCED);
+	assert_int_equal(skv_store_checkpoint_commit(s, 0, old, id, 1, 1, &b->err), SKV_E_FENCED);
+	assert_int_equal(skv_store_checkpoint_begin(s, 0, old, &mine, &b->err), SKV_E_FENCED);
+	assert_int_equal(skv_store_checkpoint_commit(standby, 0, now, id, 1, 1, &b->err),
+			 SKV_E_CONFLICT);
+	bench_ok(b, skv_store_checkpoint_begin(standby, 0, now, &mine, &b->err));
 	assert_true(mine > id);
 	bench_holds(b, standby, 0, "0||1:one");
-	kvb_store_close(standby);
-	kvb_store_close(s);
+	skv_store_close(standby);
+	skv_store_close(s);
 }
 
 void a_slice_of_the_largest_size(void **state)
 {
 	struct bench *b = *state;
-	struct kvb_store *s = bench_open(b);
-	char *slice = malloc(KVB_STORE_SLICE_MAX + 1), *got;
+	struct skv_store *s = bench_open(b);
+	char *slice = malloc(SKV_STORE_SLICE_MAX + 1), *got;
 	uint64_t fence = bench_acquire(b, s, "me", 1000);
 
-	memset(slice, 's', KVB_STORE_SLICE_MAX);
-	slice[KVB_STORE_SLICE_MAX] = '\0';
+	memset(slice, 's', SKV_STORE_SLICE_MAX);
+	slice[SKV_STORE_SLICE_MAX] = '\0';
 	contract_checkpoint(b, s, fence, 0, (const char *[]){ slice, "x", slice }, 3);
 	got = bench_load(b, s, 0);
-	assert_int_equal(strlen(got), 2 * (size_t)KVB_STORE_SLICE_MAX + strlen("0|,x,|"));
-	assert_memory_equal(got + 2, slice, KVB_STORE_SLICE_MAX);
+	assert_int_equal(strlen(got), 2 * (size_t)SKV_STORE_SLICE_MAX + strlen("0|,x,|"));
+	assert_memory_equal(got + 2, slice, SKV_STORE_SLICE_MAX);
 	free(got);
 	free(slice);
-	kvb_store_close(s);
+	skv_store_close(s);
 }

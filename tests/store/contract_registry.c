@@ -9,67 +9,67 @@
 /* ---- registry
  * --------------------------------------------------------------------------------------- */
 
-void contract_put(struct bench *b, struct kvb_store *s, const char *key, const char *text)
+void contract_put(struct bench *b, struct skv_store *s, const char *key, const char *text)
 {
-	bench_ok(b, kvb_store_put(s, key, KVB_VERSION_ANY, text, strlen(text), NULL, &b->err));
+	bench_ok(b, skv_store_put(s, key, SKV_VERSION_ANY, text, strlen(text), NULL, &b->err));
 }
 
 void registry_compares_and_sets(void **state)
 {
 	struct bench *b = *state;
-	struct kvb_store *s = bench_open(b);
-	struct kvb_buf v = { 0 };
+	struct skv_store *s = bench_open(b);
+	struct skv_buf v = { 0 };
 	uint64_t version = 7;
 
-	assert_int_equal(kvb_store_get(s, "k", &v, &version, &b->err), KVB_E_NOT_FOUND);
+	assert_int_equal(skv_store_get(s, "k", &v, &version, &b->err), SKV_E_NOT_FOUND);
 	assert_int_equal(version, 7);
-	assert_int_equal(kvb_store_put(s, "k", 1, "a", 1, &version, &b->err), KVB_E_CONFLICT);
-	assert_int_equal(kvb_store_put(s, "k", KVB_VERSION_NONE, "a", 1, &version, &b->err),
-			 KVB_OK);
+	assert_int_equal(skv_store_put(s, "k", 1, "a", 1, &version, &b->err), SKV_E_CONFLICT);
+	assert_int_equal(skv_store_put(s, "k", SKV_VERSION_NONE, "a", 1, &version, &b->err),
+			 SKV_OK);
 	assert_int_equal(version, 1);
-	assert_int_equal(kvb_store_put(s, "k", KVB_VERSION_NONE, "b", 1, &version, &b->err),
-			 KVB_E_CONFLICT);
-	assert_int_equal(kvb_store_put(s, "k", 1, "bb", 2, &version, &b->err), KVB_OK);
+	assert_int_equal(skv_store_put(s, "k", SKV_VERSION_NONE, "b", 1, &version, &b->err),
+			 SKV_E_CONFLICT);
+	assert_int_equal(skv_store_put(s, "k", 1, "bb", 2, &version, &b->err), SKV_OK);
 	assert_int_equal(version, 2);
-	assert_int_equal(kvb_store_put(s, "k", 1, "c", 1, &version, &b->err), KVB_E_CONFLICT);
-	assert_int_equal(kvb_store_put(s, "k", KVB_VERSION_ANY, "d\0d", 3, &version, &b->err),
-			 KVB_OK);
-	assert_int_equal(kvb_store_get(s, "k", &v, &version, &b->err), KVB_OK);
+	assert_int_equal(skv_store_put(s, "k", 1, "c", 1, &version, &b->err), SKV_E_CONFLICT);
+	assert_int_equal(skv_store_put(s, "k", SKV_VERSION_ANY, "d\0d", 3, &version, &b->err),
+			 SKV_OK);
+	assert_int_equal(skv_store_get(s, "k", &v, &version, &b->err), SKV_OK);
 	assert_int_equal(version, 3);
 	assert_int_equal(v.len, 3);
 	assert_memory_equal(v.data, "d\0d", 3);
-	assert_int_equal(kvb_store_del(s, "k", 2, &b->err), KVB_E_CONFLICT);
-	assert_int_equal(kvb_store_del(s, "k", 3, &b->err), KVB_OK);
-	assert_int_equal(kvb_store_del(s, "k", KVB_VERSION_ANY, &b->err), KVB_E_NOT_FOUND);
-	assert_int_equal(kvb_store_get(s, "k", &v, NULL, &b->err), KVB_E_NOT_FOUND);
-	kvb_buf_destroy(&v);
-	kvb_store_close(s);
+	assert_int_equal(skv_store_del(s, "k", 2, &b->err), SKV_E_CONFLICT);
+	assert_int_equal(skv_store_del(s, "k", 3, &b->err), SKV_OK);
+	assert_int_equal(skv_store_del(s, "k", SKV_VERSION_ANY, &b->err), SKV_E_NOT_FOUND);
+	assert_int_equal(skv_store_get(s, "k", &v, NULL, &b->err), SKV_E_NOT_FOUND);
+	skv_buf_destroy(&v);
+	skv_store_close(s);
 }
 
 void registry_keeps_empty_and_large_documents(void **state)
 {
 	struct bench *b = *state;
-	struct kvb_store *s = bench_open(b);
-	struct kvb_buf v = { 0 };
-	uint8_t *large = malloc(KVB_STORE_VALUE_MAX);
+	struct skv_store *s = bench_open(b);
+	struct skv_buf v = { 0 };
+	uint8_t *large = malloc(SKV_STORE_VALUE_MAX);
 
-	bench_fill(1, large, KVB_STORE_VALUE_MAX);
-	bench_ok(b, kvb_store_put(s, "empty", KVB_VERSION_NONE, NULL, 0, NULL, &b->err));
-	bench_ok(b, kvb_store_put(s, "large", KVB_VERSION_NONE, large, KVB_STORE_VALUE_MAX, NULL,
+	bench_fill(1, large, SKV_STORE_VALUE_MAX);
+	bench_ok(b, skv_store_put(s, "empty", SKV_VERSION_NONE, NULL, 0, NULL, &b->err));
+	bench_ok(b, skv_store_put(s, "large", SKV_VERSION_NONE, large, SKV_STORE_VALUE_MAX, NULL,
 				  &b->err));
-	bench_ok(b, kvb_store_get(s, "empty", &v, NULL, &b->err));
+	bench_ok(b, skv_store_get(s, "empty", &v, NULL, &b->err));
 	assert_int_equal(v.len, 0);
-	bench_ok(b, kvb_store_get(s, "large", &v, NULL, &b->err));
-	assert_int_equal(v.len, KVB_STORE_VALUE_MAX);
+	bench_ok(b, skv_store_get(s, "large", &v, NULL, &b->err));
+	assert_int_equal(v.len, SKV_STORE_VALUE_MAX);
 	assert_memory_equal(v.data, large, v.len);
-	kvb_buf_destroy(&v);
+	skv_buf_destroy(&v);
 	free(large);
-	kvb_store_close(s);
+	skv_store_close(s);
 }
 
 struct listed {
 	char text[256];
-	struct kvb_store *store;
+	struct skv_store *store;
 	int stop_after;
 };
 
@@ -81,15 +81,15 @@ static int note(void *ctx, const char *key, const void *bytes, size_t n, uint64_
 		 (int)n, (const char *)bytes, (unsigned long long)version);
 	if (l->store)
 		assert_int_equal(
-			kvb_store_put(l->store, "a/new", KVB_VERSION_ANY, "x", 1, NULL, NULL),
-			KVB_OK);
-	return --l->stop_after == 0 ? 42 : KVB_OK;
+			skv_store_put(l->store, "a/new", SKV_VERSION_ANY, "x", 1, NULL, NULL),
+			SKV_OK);
+	return --l->stop_after == 0 ? 42 : SKV_OK;
 }
 
 void registry_lists_a_prefix_in_key_order(void **state)
 {
 	struct bench *b = *state;
-	struct kvb_store *s = bench_open(b);
+	struct skv_store *s = bench_open(b);
 	struct listed l = { "", NULL, 0 };
 
 	contract_put(b, s, "a/2", "two");
@@ -98,33 +98,33 @@ void registry_lists_a_prefix_in_key_order(void **state)
 	contract_put(b, s, "a/2", "TWO");
 	contract_put(b, s, "a", "short");
 	contract_put(b, s, "a0", "after the slash");
-	bench_ok(b, kvb_store_list(s, "a/", note, &l, &b->err));
+	bench_ok(b, skv_store_list(s, "a/", note, &l, &b->err));
 	assert_string_equal(l.text, "a/10=ten@1 a/2=TWO@2 ");
 	l = (struct listed){ "", NULL, 0 };
-	bench_ok(b, kvb_store_list(s, "", note, &l, &b->err));
+	bench_ok(b, skv_store_list(s, "", note, &l, &b->err));
 	assert_string_equal(l.text,
 			    "a=short@1 a/10=ten@1 a/2=TWO@2 a0=after the slash@1 b=other@1 ");
 	l = (struct listed){ "", NULL, 0 };
-	bench_ok(b, kvb_store_list(s, "c", note, &l, &b->err));
+	bench_ok(b, skv_store_list(s, "c", note, &l, &b->err));
 	assert_string_equal(l.text, "");
-	kvb_store_close(s);
+	skv_store_close(s);
 }
 
 void a_listing_can_be_ended_and_may_write(void **state)
 {
 	struct bench *b = *state;
-	struct kvb_store *s = bench_open(b);
+	struct skv_store *s = bench_open(b);
 	struct listed l = { "", NULL, 1 };
 
 	contract_put(b, s, "a/1", "one");
 	contract_put(b, s, "a/2", "two");
-	assert_int_equal(kvb_store_list(s, "a/", note, &l, &b->err), 42);
+	assert_int_equal(skv_store_list(s, "a/", note, &l, &b->err), 42);
 	assert_string_equal(l.text, "a/1=one@1 ");
 	/* What the function itself writes is not part of the moment that is listed. */
 	l = (struct listed){ "", s, 0 };
-	bench_ok(b, kvb_store_list(s, "a/", note, &l, &b->err));
+	bench_ok(b, skv_store_list(s, "a/", note, &l, &b->err));
 	assert_string_equal(l.text, "a/1=one@1 a/2=two@1 ");
-	kvb_store_close(s);
+	skv_store_close(s);
 }
 
 /* ---- arguments
@@ -133,67 +133,67 @@ void a_listing_can_be_ended_and_may_write(void **state)
 void bad_arguments_are_refused(void **state)
 {
 	struct bench *b = *state;
-	struct kvb_store *s = bench_open(b);
+	struct skv_store *s = bench_open(b);
 	uint64_t fence = bench_acquire(b, s, "me", 1000), id;
-	char key[KVB_STORE_KEY_MAX + 2], owner[193];
-	uint8_t *large = calloc(1, KVB_STORE_BATCH_MAX + 1);
+	char key[SKV_STORE_KEY_MAX + 2], owner[193];
+	uint8_t *large = calloc(1, SKV_STORE_BATCH_MAX + 1);
 
 	memset(key, 'k', sizeof key);
 	key[sizeof key - 1] = '\0';
 	memset(owner, 'o', sizeof owner);
 	owner[192] = '\0';
-	assert_int_equal(kvb_store_get(s, "", NULL, NULL, &b->err), KVB_E_INVALID);
+	assert_int_equal(skv_store_get(s, "", NULL, NULL, &b->err), SKV_E_INVALID);
 	assert_string_equal(b->err.field, "key");
-	assert_int_equal(kvb_store_put(s, key, KVB_VERSION_ANY, "", 0, NULL, &b->err),
-			 KVB_E_INVALID);
-	assert_int_equal(kvb_store_put(s, "k", KVB_VERSION_ANY, large, KVB_STORE_VALUE_MAX + 1,
+	assert_int_equal(skv_store_put(s, key, SKV_VERSION_ANY, "", 0, NULL, &b->err),
+			 SKV_E_INVALID);
+	assert_int_equal(skv_store_put(s, "k", SKV_VERSION_ANY, large, SKV_STORE_VALUE_MAX + 1,
 				       NULL, &b->err),
-			 KVB_E_TOO_LARGE);
-	assert_int_equal(kvb_store_del(s, "k", KVB_VERSION_NONE, &b->err), KVB_E_INVALID);
-	assert_int_equal(kvb_store_acquire(s, 1, "", 1, &fence, NULL, 0, &b->err), KVB_E_INVALID);
-	assert_int_equal(kvb_store_acquire(s, 1, owner, 1, &fence, NULL, 0, &b->err),
-			 KVB_E_INVALID);
+			 SKV_E_TOO_LARGE);
+	assert_int_equal(skv_store_del(s, "k", SKV_VERSION_NONE, &b->err), SKV_E_INVALID);
+	assert_int_equal(skv_store_acquire(s, 1, "", 1, &fence, NULL, 0, &b->err), SKV_E_INVALID);
+	assert_int_equal(skv_store_acquire(s, 1, owner, 1, &fence, NULL, 0, &b->err),
+			 SKV_E_INVALID);
 	assert_int_equal(
-		kvb_store_acquire(s, KVB_STORE_PARTITION_MAX + 1, "o", 1, &fence, NULL, 0, &b->err),
-		KVB_E_INVALID);
-	assert_int_equal(kvb_store_append(s, 0, fence, 0, "x", 1, 0, &b->err), KVB_E_INVALID);
-	assert_int_equal(kvb_store_append(s, 0, fence, KVB_STORE_SEQ_MAX + 1, "x", 1, 0, &b->err),
-			 KVB_E_INVALID);
+		skv_store_acquire(s, SKV_STORE_PARTITION_MAX + 1, "o", 1, &fence, NULL, 0, &b->err),
+		SKV_E_INVALID);
+	assert_int_equal(skv_store_append(s, 0, fence, 0, "x", 1, 0, &b->err), SKV_E_INVALID);
+	assert_int_equal(skv_store_append(s, 0, fence, SKV_STORE_SEQ_MAX + 1, "x", 1, 0, &b->err),
+			 SKV_E_INVALID);
 	assert_int_equal(
-		kvb_store_append(s, 0, fence, 1, large, KVB_STORE_BATCH_MAX + 1, 0, &b->err),
-		KVB_E_TOO_LARGE);
-	bench_ok(b, kvb_store_checkpoint_begin(s, 0, fence, &id, &b->err));
-	assert_int_equal(kvb_store_checkpoint_slice(s, 0, fence, id, 0, large,
-						    KVB_STORE_SLICE_MAX + 1, &b->err),
-			 KVB_E_TOO_LARGE);
+		skv_store_append(s, 0, fence, 1, large, SKV_STORE_BATCH_MAX + 1, 0, &b->err),
+		SKV_E_TOO_LARGE);
+	bench_ok(b, skv_store_checkpoint_begin(s, 0, fence, &id, &b->err));
+	assert_int_equal(skv_store_checkpoint_slice(s, 0, fence, id, 0, large,
+						    SKV_STORE_SLICE_MAX + 1, &b->err),
+			 SKV_E_TOO_LARGE);
 	assert_int_equal(
-		kvb_store_checkpoint_slice(s, 0, fence, id, KVB_STORE_SLICES_MAX, "", 0, &b->err),
-		KVB_E_TOO_LARGE);
+		skv_store_checkpoint_slice(s, 0, fence, id, SKV_STORE_SLICES_MAX, "", 0, &b->err),
+		SKV_E_TOO_LARGE);
 	bench_holds(b, s, 0, "0||");
 	free(large);
-	kvb_store_close(s);
+	skv_store_close(s);
 }
 
 void calls_are_counted(void **state)
 {
 	struct bench *b = *state;
-	struct kvb_store *s = bench_open(b);
-	struct kvb_store_counters c;
+	struct skv_store *s = bench_open(b);
+	struct skv_store_counters c;
 	uint64_t fence = bench_acquire(b, s, "me", 1000);
 
 	bench_append(b, s, fence, 1, "four");
 	bench_append(b, s, fence, 2, "sixsix");
-	assert_int_equal(kvb_store_append(s, 0, fence, 2, "x", 1, 0, NULL), KVB_E_CONFLICT);
-	kvb_store_counters_get(s, &c);
+	assert_int_equal(skv_store_append(s, 0, fence, 2, "x", 1, 0, NULL), SKV_E_CONFLICT);
+	skv_store_counters_get(s, &c);
 	assert_int_equal(c.calls, 4);
 	assert_int_equal(c.errors, 1);
 	assert_int_equal(c.appends, 2);
 	assert_int_equal(c.append_bytes, 10);
 	assert_true(c.append_max_us <= c.append_us);
-	assert_int_equal(kvb_store_durability(s), bench_kind->durability);
-	assert_string_equal(kvb_store_name(s),
+	assert_int_equal(skv_store_durability(s), bench_kind->durability);
+	assert_string_equal(skv_store_name(s),
 			    bench_kind->under_fault ? "fault" : bench_kind->ops->name);
-	kvb_store_close(s);
+	skv_store_close(s);
 }
 
 /* ---- ownership
@@ -202,77 +202,77 @@ void calls_are_counted(void **state)
 void ownership_goes_to_one(void **state)
 {
 	struct bench *b = *state;
-	struct kvb_store *s = bench_open(b), *standby = bench_open(b);
+	struct skv_store *s = bench_open(b), *standby = bench_open(b);
 	uint64_t first = bench_acquire(b, s, "first", 1000), second = 0;
 	char holder[192] = "";
 
-	assert_int_equal(kvb_store_acquire(standby, 0, "second", 1000, &second, holder,
+	assert_int_equal(skv_store_acquire(standby, 0, "second", 1000, &second, holder,
 					   sizeof holder, &b->err),
-			 KVB_E_NOT_OWNER);
+			 SKV_E_NOT_OWNER);
 	assert_string_equal(holder, "first");
 	assert_int_equal(second, 0);
 	holder[0] = '\0'; /* whoever only looks gets nothing, and takes nothing */
-	assert_int_equal(kvb_store_acquire(standby, 0, "second", 0, &second, holder, sizeof holder, &b->err),
-			 KVB_E_NOT_OWNER);
+	assert_int_equal(skv_store_acquire(standby, 0, "second", 0, &second, holder, sizeof holder, &b->err),
+			 SKV_E_NOT_OWNER);
 	assert_string_equal(holder, "first");
-	bench_ok(b, kvb_store_acquire(standby, 2, "second", 0, &second, NULL, 0, &b->err));
-	bench_ok(b, kvb_store_acquire(s, 2, "first", 1000, &second, NULL, 0, &b->err));
+	bench_ok(b, skv_store_acquire(standby, 2, "second", 0, &second, NULL, 0, &b->err));
+	bench_ok(b, skv_store_acquire(s, 2, "first", 1000, &second, NULL, 0, &b->err));
 	second = 0;
 	/* Another partition is another matter. */
-	bench_ok(b, kvb_store_acquire(standby, 1, "second", 1000, &second, NULL, 0, &b->err));
-	kvb_fake_clock_advance(&b->clock, 900);
-	bench_ok(b, kvb_store_renew(s, 0, first, 1000, &b->err));
-	kvb_fake_clock_advance(&b->clock, 999);
-	assert_int_equal(kvb_store_acquire(standby, 0, "second", 1000, &second, NULL, 0, &b->err),
-			 KVB_E_NOT_OWNER);
-	kvb_fake_clock_advance(&b->clock, 1);
-	bench_ok(b, kvb_store_acquire(standby, 0, "second", 1000, &second, NULL, 0, &b->err));
+	bench_ok(b, skv_store_acquire(standby, 1, "second", 1000, &second, NULL, 0, &b->err));
+	skv_fake_clock_advance(&b->clock, 900);
+	bench_ok(b, skv_store_renew(s, 0, first, 1000, &b->err));
+	skv_fake_clock_advance(&b->clock, 999);
+	assert_int_equal(skv_store_acquire(standby, 0, "second", 1000, &second, NULL, 0, &b->err),
+			 SKV_E_NOT_OWNER);
+	skv_fake_clock_advance(&b->clock, 1);
+	bench_ok(b, skv_store_acquire(standby, 0, "second", 1000, &second, NULL, 0, &b->err));
 	assert_true(second > first);
-	assert_int_equal(kvb_store_renew(s, 0, first, 1000, &b->err), KVB_E_FENCED);
-	assert_int_equal(kvb_store_release(s, 0, first, &b->err), KVB_E_FENCED);
-	bench_ok(b, kvb_store_renew(standby, 0, second, 1000, &b->err));
-	kvb_store_close(standby);
-	kvb_store_close(s);
+	assert_int_equal(skv_store_renew(s, 0, first, 1000, &b->err), SKV_E_FENCED);
+	assert_int_equal(skv_store_release(s, 0, first, &b->err), SKV_E_FENCED);
+	bench_ok(b, skv_store_renew(standby, 0, second, 1000, &b->err));
+	skv_store_close(standby);
+	skv_store_close(s);
 }
 
 void a_release_is_at_once_and_final(void **state)
 {
 	struct bench *b = *state;
-	struct kvb_store *s = bench_open(b);
+	struct skv_store *s = bench_open(b);
 	uint64_t first = bench_acquire(b, s, "first", 60000), second;
 
-	bench_ok(b, kvb_store_release(s, 0, first, &b->err));
-	assert_int_equal(kvb_store_append(s, 0, first, 1, "x", 1, 0, &b->err), KVB_E_FENCED);
-	assert_int_equal(kvb_store_renew(s, 0, first, 1000, &b->err), KVB_E_FENCED);
-	assert_int_equal(kvb_store_release(s, 0, first, &b->err), KVB_E_FENCED);
+	bench_ok(b, skv_store_release(s, 0, first, &b->err));
+	assert_int_equal(skv_store_append(s, 0, first, 1, "x", 1, 0, &b->err), SKV_E_FENCED);
+	assert_int_equal(skv_store_renew(s, 0, first, 1000, &b->err), SKV_E_FENCED);
+	assert_int_equal(skv_store_release(s, 0, first, &b->err), SKV_E_FENCED);
 	second = bench_acquire(b, s, "second", 60000);
 	assert_true(second > first);
-	kvb_store_close(s);
+	skv_store_close(s);
 }
 
 void acquiring_again_fences_what_is_in_flight(void **state)
 {
 	struct bench *b = *state;
-	struct kvb_store *s = bench_open(b);
+	struct skv_store *s = bench_open(b);
 	uint64_t first = bench_acquire(b, s, "me", 60000);
 	uint64_t second = bench_acquire(b, s, "me", 60000);
 
 	assert_true(second > first);
-	assert_int_equal(kvb_store_append(s, 0, first, 1, "x", 1, 0, &b->err), KVB_E_FENCED);
+	assert_int_equal(skv_store_append(s, 0, first, 1, "x", 1, 0, &b->err), SKV_E_FENCED);
 	bench_append(b, s, second, 1, "y");
 	bench_holds(b, s, 0, "0||1:y");
-	kvb_store_close(s);
+	skv_store_close(s);
 }
 
 void a_lease_that_ran_out_unseen_can_be_renewed(void **state)
 {
 	struct bench *b = *state;
-	struct kvb_store *s = bench_open(b);
+	struct skv_store *s = bench_open(b);
 	uint64_t fence = bench_acquire(b, s, "me", 1000);
 
-	kvb_fake_clock_advance(&b->clock, 5000);
-	bench_ok(b, kvb_store_renew(s, 0, fence, 1000, &b->err));
-	assert_int_equal(kvb_store_acquire(s, 0, "other", 1000, &fence, NULL, 0, &b->err),
-			 KVB_E_NOT_OWNER);
-	kvb_store_close(s);
+	skv_fake_clock_advance(&b->clock, 5000);
+	bench_ok(b, skv_store_renew(s, 0, fence, 1000, &b->err));
+	assert_int_equal(skv_store_acquire(s, 0, "other", 1000, &fence, NULL, 0, &b->err),
+			 SKV_E_NOT_OWNER);
+	skv_store_close(s);
 }

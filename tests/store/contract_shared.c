@@ -13,50 +13,50 @@
 void a_reopened_store_has_everything(void **state)
 {
 	struct bench *b = *state;
-	struct kvb_store *s = bench_open(b);
+	struct skv_store *s = bench_open(b);
 	uint64_t fence = bench_acquire(b, s, "me", 1000), other;
-	struct kvb_buf v = { 0 };
+	struct skv_buf v = { 0 };
 
 	contract_put(b, s, "k", "value");
 	bench_append(b, s, fence, 1, "one");
 	bench_append(b, s, fence, 2, "two");
 	contract_checkpoint(b, s, fence, 1, (const char *[]){ "slice" }, 1);
-	kvb_store_close(s);
+	skv_store_close(s);
 	s = bench_open(b);
-	bench_ok(b, kvb_store_get(s, "k", &v, NULL, &b->err));
+	bench_ok(b, skv_store_get(s, "k", &v, NULL, &b->err));
 	assert_memory_equal(v.data, "value", 5);
 	bench_holds(b, s, 0, "1|slice|2:two");
-	assert_int_equal(kvb_store_acquire(s, 0, "other", 1000, &other, NULL, 0, &b->err),
-			 KVB_E_NOT_OWNER);
+	assert_int_equal(skv_store_acquire(s, 0, "other", 1000, &other, NULL, 0, &b->err),
+			 SKV_E_NOT_OWNER);
 	bench_append(b, s, fence, 3, "three");
 	bench_holds(b, s, 0, "1|slice|2:two,3:three");
-	kvb_buf_destroy(&v);
-	kvb_store_close(s);
+	skv_buf_destroy(&v);
+	skv_store_close(s);
 }
 
 void two_openers_see_each_other(void **state)
 {
 	struct bench *b = *state;
-	struct kvb_store *s = bench_open(b), *other = bench_open(b);
+	struct skv_store *s = bench_open(b), *other = bench_open(b);
 	uint64_t fence = bench_acquire(b, s, "me", 1000);
-	struct kvb_buf v = { 0 };
+	struct skv_buf v = { 0 };
 
 	contract_put(b, s, "k", "value");
-	bench_ok(b, kvb_store_get(other, "k", &v, NULL, &b->err));
+	bench_ok(b, skv_store_get(other, "k", &v, NULL, &b->err));
 	bench_append(b, s, fence, 1, "one");
 	bench_holds(b, other, 0, "0||1:one");
 	contract_checkpoint(b, s, fence, 1, (const char *[]){ "slice" }, 1);
 	bench_holds(b, other, 0, "1|slice|");
-	kvb_buf_destroy(&v);
-	kvb_store_close(s);
+	skv_buf_destroy(&v);
+	skv_store_close(s);
 	bench_holds(b, other, 0, "1|slice|");
-	kvb_store_close(other);
+	skv_store_close(other);
 }
 
 enum { LOAD_APPENDS = 300, LOAD_BYTES = 3000 };
 
 struct crowd {
-	struct kvb_store *store;
+	struct skv_store *store;
 	uint64_t fence;
 	_Atomic uint64_t appended;
 	_Atomic bool done;
@@ -70,8 +70,8 @@ static void *append_many(void *ctx)
 
 	for (uint64_t seq = 1; seq <= LOAD_APPENDS; seq++) {
 		bench_fill(seq, bytes, sizeof bytes);
-		if (kvb_store_append(c->store, 0, c->fence, seq, bytes, sizeof bytes, 0, NULL) !=
-		    KVB_OK)
+		if (skv_store_append(c->store, 0, c->fence, seq, bytes, sizeof bytes, 0, NULL) !=
+		    SKV_OK)
 			c->failures++;
 		c->appended = seq;
 	}
@@ -86,15 +86,15 @@ static void *checkpoint_many(void *ctx)
 
 	while (!c->done) {
 		uint64_t upto = c->appended, id = 0;
-		int rc = kvb_store_checkpoint_begin(c->store, 0, c->fence, &id, NULL);
+		int rc = skv_store_checkpoint_begin(c->store, 0, c->fence, &id, NULL);
 
 		bench_fill(upto, bytes, sizeof bytes);
-		for (uint32_t i = 0; rc == KVB_OK && i < 3; i++)
-			rc = kvb_store_checkpoint_slice(c->store, 0, c->fence, id, i, bytes,
+		for (uint32_t i = 0; rc == SKV_OK && i < 3; i++)
+			rc = skv_store_checkpoint_slice(c->store, 0, c->fence, id, i, bytes,
 							sizeof bytes, NULL);
-		if (rc == KVB_OK)
-			rc = kvb_store_checkpoint_commit(c->store, 0, c->fence, id, 3, upto, NULL);
-		if (rc != KVB_OK)
+		if (rc == SKV_OK)
+			rc = skv_store_checkpoint_commit(c->store, 0, c->fence, id, 3, upto, NULL);
+		if (rc != SKV_OK)
 			c->failures++;
 	}
 	return NULL;
@@ -103,14 +103,14 @@ static void *checkpoint_many(void *ctx)
 static void *register_many(void *ctx)
 {
 	struct crowd *c = ctx;
-	uint64_t version = KVB_VERSION_NONE;
+	uint64_t version = SKV_VERSION_NONE;
 
 	while (!c->done) {
-		if (kvb_store_put(c->store, "crowd", version, "x", 1, &version, NULL) != KVB_OK)
+		if (skv_store_put(c->store, "crowd", version, "x", 1, &version, NULL) != SKV_OK)
 			c->failures++;
-		if (kvb_store_renew(c->store, 0, c->fence, 60000, NULL) != KVB_OK)
+		if (skv_store_renew(c->store, 0, c->fence, 60000, NULL) != SKV_OK)
 			c->failures++;
-		if (kvb_store_sync(c->store, NULL) != KVB_OK)
+		if (skv_store_sync(c->store, NULL) != SKV_OK)
 			c->failures++;
 	}
 	return NULL;
@@ -130,7 +130,7 @@ static int crowd_slice(void *ctx, uint32_t number, const void *bytes, size_t n)
 	if (number != (uint32_t)l->slices++ || n != sizeof want || memcmp(bytes, want, n) != 0)
 		l->wrong++;
 	l->next = l->base + 1;
-	return KVB_OK;
+	return SKV_OK;
 }
 
 static int crowd_record(void *ctx, uint64_t seq, const void *bytes, size_t n)
@@ -142,15 +142,15 @@ static int crowd_record(void *ctx, uint64_t seq, const void *bytes, size_t n)
 	if (seq != (l->next ? l->next : 1) || n != sizeof want || memcmp(bytes, want, n) != 0)
 		l->wrong++;
 	l->next = seq + 1;
-	return KVB_OK;
+	return SKV_OK;
 }
 
 static void load_once(struct crowd *c, struct crowd_load *l)
 {
-	const struct kvb_load_sink sink = { crowd_slice, crowd_record, l };
+	const struct skv_load_sink sink = { crowd_slice, crowd_record, l };
 
 	*l = (struct crowd_load){ 0 };
-	if (kvb_store_load(c->store, 0, &l->base, &sink, NULL) != KVB_OK || l->wrong)
+	if (skv_store_load(c->store, 0, &l->base, &sink, NULL) != SKV_OK || l->wrong)
 		c->failures++;
 }
 
@@ -181,5 +181,5 @@ void a_crowd_of_threads(void **state)
 	load_once(&c, &l);
 	assert_int_equal(c.failures, 0);
 	assert_int_equal(l.next, LOAD_APPENDS + 1);
-	kvb_store_close(c.store);
+	skv_store_close(c.store);
 }

@@ -8,7 +8,7 @@
  *
  * Model: a write that was not synced may be lost, or any of its 512-byte sectors may; a sync of a
  * file saves all of that file; creating and deleting a file are durable at once (SQLite syncs the
- * folder where that matters). Open stores with kvb_store_options.vfs = POWERLOSS_VFS.
+ * folder where that matters). Open stores with skv_store_options.vfs = POWERLOSS_VFS.
  *
  * Any thread may use the files; the functions below are for the one that directs the test. One
  * world per process.

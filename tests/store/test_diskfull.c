@@ -61,17 +61,17 @@ static void fill_up(struct bench *b)
 	close(fd);
 }
 
-static int append(struct bench *b, struct kvb_store *s, uint64_t fence, uint64_t seq,
+static int append(struct bench *b, struct skv_store *s, uint64_t fence, uint64_t seq,
 		  unsigned flags)
 {
 	uint8_t bytes[BATCH];
 
 	bench_fill(seq, bytes, sizeof bytes);
-	return kvb_store_append(s, 0, fence, seq, bytes, sizeof bytes, flags, &b->err);
+	return skv_store_append(s, 0, fence, seq, bytes, sizeof bytes, flags, &b->err);
 }
 
 /* Appends until the disk is full; returns the last seq that was taken. */
-static uint64_t append_until_full(struct bench *b, struct kvb_store *s, uint64_t fence,
+static uint64_t append_until_full(struct bench *b, struct skv_store *s, uint64_t fence,
 				  uint64_t seq)
 {
 	int rc;
@@ -79,8 +79,8 @@ static uint64_t append_until_full(struct bench *b, struct kvb_store *s, uint64_t
 	do {
 		assert_true(seq < 10000);
 		rc = append(b, s, fence, ++seq, 0);
-	} while (rc == KVB_OK);
-	assert_int_equal(rc, KVB_E_STORE_FULL);
+	} while (rc == SKV_OK);
+	assert_int_equal(rc, SKV_E_STORE_FULL);
 	return seq - 1;
 }
 
@@ -93,7 +93,7 @@ static int no_slice(void *ctx, uint32_t number, const void *bytes, size_t n)
 	(void)ctx;
 	(void)bytes;
 	fail_msg("slice %u of %zu bytes", number, n);
-	return KVB_OK;
+	return SKV_OK;
 }
 
 static int check_record(void *ctx, uint64_t seq, const void *bytes, size_t n)
@@ -106,31 +106,31 @@ static int check_record(void *ctx, uint64_t seq, const void *bytes, size_t n)
 	assert_int_equal(n, sizeof want);
 	assert_memory_equal(bytes, want, n);
 	l->last = seq;
-	return KVB_OK;
+	return SKV_OK;
 }
 
-static void check_journal(struct bench *b, struct kvb_store *s, uint64_t last)
+static void check_journal(struct bench *b, struct skv_store *s, uint64_t last)
 {
 	struct seen l = { 0 };
-	const struct kvb_load_sink sink = { no_slice, check_record, &l };
+	const struct skv_load_sink sink = { no_slice, check_record, &l };
 	uint64_t base;
 
-	bench_ok(b, kvb_store_load(s, 0, &base, &sink, &b->err));
+	bench_ok(b, skv_store_load(s, 0, &base, &sink, &b->err));
 	assert_int_equal(l.last, last);
 }
 
 static void a_full_disk_takes_urgent_appends_only(void **state)
 {
 	struct bench *b = *state;
-	struct kvb_store *s;
-	struct kvb_store_stats st;
-	struct kvb_buf v = { 0 };
+	struct skv_store *s;
+	struct skv_store_stats st;
+	struct skv_buf v = { 0 };
 	uint64_t fence, last;
 
 	mount_or_skip(b);
 	s = bench_open(b);
 	fence = bench_acquire(b, s, "me", 60000);
-	bench_ok(b, kvb_store_put(s, "k", KVB_VERSION_NONE, "value", 5, NULL, &b->err));
+	bench_ok(b, skv_store_put(s, "k", SKV_VERSION_NONE, "value", 5, NULL, &b->err));
 	bench_ok(b, append(b, s, fence, 1, 0));
 	fill_up(b);
 	last = append_until_full(b, s, fence, 1);
@@ -138,14 +138,14 @@ static void a_full_disk_takes_urgent_appends_only(void **state)
 
 	/* A megabyte is reserved: a good part of it can be used, in appends of 16 KiB. */
 	for (int i = 0; i < 20; i++)
-		bench_ok(b, append(b, s, fence, ++last, KVB_APPEND_URGENT));
+		bench_ok(b, append(b, s, fence, ++last, SKV_APPEND_URGENT));
 	check_journal(b, s, last);
 
 	/* Until that is used up too. Reads go on. */
 	last = append_until_full(b, s, fence, last);
-	bench_ok(b, kvb_store_get(s, "k", &v, NULL, &b->err));
+	bench_ok(b, skv_store_get(s, "k", &v, NULL, &b->err));
 	assert_memory_equal(v.data, "value", 5);
-	bench_ok(b, kvb_store_stats_get(s, 0, &st, &b->err));
+	bench_ok(b, skv_store_stats_get(s, 0, &st, &b->err));
 	assert_int_equal(st.last_seq, last);
 	assert_true(st.free_bytes < RESERVE);
 	check_journal(b, s, last);
@@ -153,14 +153,14 @@ static void a_full_disk_takes_urgent_appends_only(void **state)
 	assert_int_equal(unlink(bench_file(b, "-filler")), 0);
 	bench_ok(b, append(b, s, fence, ++last, 0));
 	check_journal(b, s, last);
-	kvb_buf_destroy(&v);
-	kvb_store_close(s);
+	skv_buf_destroy(&v);
+	skv_store_close(s);
 }
 
 static void a_full_disk_survives_a_restart(void **state)
 {
 	struct bench *b = *state;
-	struct kvb_store *s;
+	struct skv_store *s;
 	uint64_t fence, last;
 
 	mount_or_skip(b);
@@ -168,20 +168,20 @@ static void a_full_disk_survives_a_restart(void **state)
 	fence = bench_acquire(b, s, "me", 60000);
 	fill_up(b);
 	last = append_until_full(b, s, fence, 0);
-	kvb_store_close(s);
+	skv_store_close(s);
 	s = bench_open(b);
 	check_journal(b, s, last);
 	assert_int_equal(unlink(bench_file(b, "-filler")), 0);
 	bench_ok(b, append(b, s, fence, last + 1, 0));
 	check_journal(b, s, last + 1);
-	kvb_store_close(s);
+	skv_store_close(s);
 }
 
 /* Housekeeping looks once a second. */
 static void the_reserve_comes_back(void **state)
 {
 	struct bench *b = *state;
-	struct kvb_store *s;
+	struct skv_store *s;
 	struct stat st = { 0 };
 	uint64_t fence, last, deadline;
 
@@ -193,29 +193,29 @@ static void the_reserve_comes_back(void **state)
 	fence = bench_acquire(b, s, "me", 60000);
 	fill_up(b);
 	last = append_until_full(b, s, fence, 0);
-	bench_ok(b, append(b, s, fence, last + 1, KVB_APPEND_URGENT));
+	bench_ok(b, append(b, s, fence, last + 1, SKV_APPEND_URGENT));
 	assert_int_equal(unlink(bench_file(b, "-filler")), 0);
-	deadline = kvb_now_us() + 20000000;
+	deadline = skv_now_us() + 20000000;
 	do
 		assert_int_equal(stat(bench_file(b, "-reserve"), &st), 0);
-	while ((uint64_t)st.st_size != RESERVE && kvb_now_us() < deadline && poll(NULL, 0, 10) == 0);
+	while ((uint64_t)st.st_size != RESERVE && skv_now_us() < deadline && poll(NULL, 0, 10) == 0);
 	assert_int_equal(st.st_size, RESERVE);
-	kvb_store_close(s);
+	skv_store_close(s);
 }
 
 static void no_room_for_a_new_store(void **state)
 {
 	struct bench *b = *state;
-	struct kvb_store *s;
+	struct skv_store *s;
 
 	mount_or_skip(b);
 	fill_up(b);
-	assert_int_equal(kvb_store_open(&kvb_store_sqlite, &b->options, &s, &b->err),
-			 KVB_E_STORE_FULL);
+	assert_int_equal(skv_store_open(&skv_store_sqlite, &b->options, &s, &b->err),
+			 SKV_E_STORE_FULL);
 	assert_int_equal(unlink(bench_file(b, "-filler")), 0);
 	s = bench_open(b);
 	bench_acquire(b, s, "me", 1000);
-	kvb_store_close(s);
+	skv_store_close(s);
 }
 
 #define CASE(f) cmocka_unit_test_setup_teardown(f, bench_setup, unmount)

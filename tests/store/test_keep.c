@@ -49,7 +49,7 @@ static bool watch_sync(void *ctx, const char *path, int64_t unsynced)
 	return true;
 }
 
-static struct kvb_store *open_watched(struct bench *b, struct watch *w)
+static struct skv_store *open_watched(struct bench *b, struct watch *w)
 {
 	powerloss_reset();
 	powerloss_on_sync(watch_sync, w);
@@ -57,7 +57,7 @@ static struct kvb_store *open_watched(struct bench *b, struct watch *w)
 	return bench_open(b);
 }
 
-static void append_some(struct bench *b, struct kvb_store *s, uint64_t fence, uint64_t first,
+static void append_some(struct bench *b, struct skv_store *s, uint64_t fence, uint64_t first,
 			uint64_t last, struct watch *w)
 {
 	uint8_t *bytes = malloc(BATCH);
@@ -65,7 +65,7 @@ static void append_some(struct bench *b, struct kvb_store *s, uint64_t fence, ui
 	assert_non_null(bytes);
 	for (uint64_t seq = first; seq <= last; seq++) {
 		bench_fill(seq, bytes, BATCH);
-		bench_ok(b, kvb_store_append(s, 0, fence, seq, bytes, BATCH, 0, &b->err));
+		bench_ok(b, skv_store_append(s, 0, fence, seq, bytes, BATCH, 0, &b->err));
 		atomic_store(&w->appended, seq);
 	}
 	free(bytes);
@@ -77,14 +77,14 @@ static void appends_go_on_while_the_database_is_synced(void **state)
 {
 	struct bench *b = *state;
 	struct watch w = { .database = b->path };
-	struct kvb_store *s = open_watched(b, &w);
+	struct skv_store *s = open_watched(b, &w);
 	uint64_t fence = bench_acquire(b, s, "me", 60000);
 	struct stat st;
 
 	append_some(b, s, fence, 1, 2000, &w);
 	atomic_store(&w.done, true);
 	assert_int_equal(stat(bench_file(b, "-wal"), &st), 0);
-	kvb_store_close(s);
+	skv_store_close(s);
 	powerloss_on_sync(NULL, NULL);
 	assert_false(w.stuck);
 	assert_true(w.large > 0); /* there was something to wait for */
@@ -97,9 +97,9 @@ static void a_failed_copy_keeps_the_log(void **state)
 	enum { MANY = 1200 };
 	struct bench *b = *state;
 	struct watch w = { .database = b->path, .fail_next = true };
-	struct kvb_store *s = open_watched(b, &w);
+	struct skv_store *s = open_watched(b, &w);
 	uint64_t fence = bench_acquire(b, s, "me", 60000);
-	struct kvb_store_stats st;
+	struct skv_store_stats st;
 
 	append_some(b, s, fence, 1, MANY, &w);
 	for (int i = 0; i < 2000 && atomic_load(&w.fail_next); i++)
@@ -107,14 +107,14 @@ static void a_failed_copy_keeps_the_log(void **state)
 	assert_false(atomic_load(&w.fail_next));
 	append_some(b, s, fence, MANY + 1, MANY + 10, &w);
 	atomic_store(&w.done, true);
-	kvb_store_close(s);
+	skv_store_close(s);
 	powerloss_on_sync(NULL, NULL);
 	powerloss_apply(POWERLOSS_DROP_ALL, 1);
 	s = bench_open(b);
-	bench_ok(b, kvb_store_stats_get(s, 0, &st, &b->err));
+	bench_ok(b, skv_store_stats_get(s, 0, &st, &b->err));
 	assert_int_equal(st.last_seq, MANY + 10);
 	free(bench_load(b, s, 0));
-	kvb_store_close(s);
+	skv_store_close(s);
 }
 
 #define CASE(f) cmocka_unit_test_setup_teardown(f, bench_setup, bench_teardown)

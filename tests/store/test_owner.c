@@ -32,7 +32,7 @@ static struct name own_name(void)
 	char text[192];
 	struct name n;
 
-	kvb_owner_name(text);
+	skv_owner_name(text);
 	assert_int_equal(sscanf(text, "%64[^:]:%ld:%llu:%36[^:]:%llu.%19s", n.host, &n.pid,
 				&n.start_time, n.boot_id, &n.pid_space, n.random),
 			 6);
@@ -50,7 +50,7 @@ static bool is_dead(struct name n)
 	char text[192];
 
 	write_name(&n, text);
-	return kvb_owner_is_dead(text);
+	return skv_owner_is_dead(text);
 }
 
 /* A child that writes its name and then waits to be killed. */
@@ -65,7 +65,7 @@ static pid_t make_child(char name[192])
 	if (pid == 0) {
 		char text[192] = "";
 
-		kvb_owner_name(text);
+		skv_owner_name(text);
 		if (write(p[1], text, sizeof text) == (ssize_t)sizeof text)
 			for (;;)
 				pause();
@@ -111,10 +111,10 @@ static void only_a_proven_death_counts(void **state)
 	other.pid = 0x7ffffff0;
 	other.pid_space++;
 	assert_false(is_dead(other));
-	assert_false(kvb_owner_is_dead(""));
-	assert_false(kvb_owner_is_dead("anybody"));
-	assert_false(kvb_owner_is_dead("a:1:2"));
-	assert_false(kvb_owner_is_dead("::::"));
+	assert_false(skv_owner_is_dead(""));
+	assert_false(skv_owner_is_dead("anybody"));
+	assert_false(skv_owner_is_dead("a:1:2"));
+	assert_false(skv_owner_is_dead("::::"));
 }
 
 static void a_killed_process_is_dead_at_once(void **state)
@@ -124,34 +124,34 @@ static void a_killed_process_is_dead_at_once(void **state)
 	siginfo_t info;
 
 	(void)state;
-	assert_false(kvb_owner_is_dead(name));
+	assert_false(skv_owner_is_dead(name));
 	kill(pid, SIGSTOP);
-	assert_false(kvb_owner_is_dead(name)); /* it may go on */
+	assert_false(skv_owner_is_dead(name)); /* it may go on */
 	kill(pid, SIGKILL);
 	assert_int_equal(waitid(P_PID, (id_t)pid, &info, WEXITED | WNOWAIT), 0);
-	assert_true(kvb_owner_is_dead(name)); /* a zombie */
+	assert_true(skv_owner_is_dead(name)); /* a zombie */
 	assert_int_equal(waitpid(pid, NULL, 0), pid);
-	assert_true(kvb_owner_is_dead(name));
+	assert_true(skv_owner_is_dead(name));
 }
 
 static void a_dead_owners_lease_is_free(void **state)
 {
 	struct bench *b = *state;
-	struct kvb_store *s = bench_open(b);
+	struct skv_store *s = bench_open(b);
 	char name[192], holder[192];
 	pid_t pid = make_child(name);
 	uint64_t old = bench_acquire(b, s, name, 60000), now;
 
 	assert_int_equal(
-		kvb_store_acquire(s, 0, "next", 1000, &now, holder, sizeof holder, &b->err),
-		KVB_E_NOT_OWNER);
+		skv_store_acquire(s, 0, "next", 1000, &now, holder, sizeof holder, &b->err),
+		SKV_E_NOT_OWNER);
 	assert_string_equal(holder, name);
 	kill(pid, SIGKILL);
 	assert_int_equal(waitpid(pid, NULL, 0), pid);
 	now = bench_acquire(b, s, "next", 1000);
 	assert_true(now > old);
-	assert_int_equal(kvb_store_append(s, 0, old, 1, "x", 1, 0, &b->err), KVB_E_FENCED);
-	kvb_store_close(s);
+	assert_int_equal(skv_store_append(s, 0, old, 1, "x", 1, 0, &b->err), SKV_E_FENCED);
+	skv_store_close(s);
 }
 
 /* Makes the lease one of another boot, written by this name. */
@@ -168,51 +168,51 @@ static void other_boot(struct bench *b, struct name n)
 static void a_lease_of_this_host_ends_with_its_boot(void **state)
 {
 	struct bench *b = *state;
-	struct kvb_store *s = bench_open(b);
+	struct skv_store *s = bench_open(b);
 	char me[192];
 	uint64_t fence = bench_acquire(b, s, "old", 60000), now;
 
-	if (bench_kind->ops == &kvb_store_memory) {
-		kvb_store_close(s);
+	if (bench_kind->ops == &skv_store_memory) {
+		skv_store_close(s);
 		return;
 	}
-	kvb_owner_name(me);
+	skv_owner_name(me);
 	other_boot(b, own_name());
 	now = bench_acquire(b, s, me, 60000);
 	assert_true(now > fence);
-	kvb_store_close(s);
+	skv_store_close(s);
 }
 
 /* Its clock says nothing here: only time under our own eyes counts. */
 static void a_lease_of_another_host_is_waited_out(void **state)
 {
 	struct bench *b = *state;
-	struct kvb_store *s = bench_open(b);
+	struct skv_store *s = bench_open(b);
 	struct name stranger = own_name();
 	char me[192];
 	uint64_t fence = bench_acquire(b, s, "old", 5000);
 
-	if (bench_kind->ops == &kvb_store_memory) {
-		kvb_store_close(s);
+	if (bench_kind->ops == &skv_store_memory) {
+		skv_store_close(s);
 		return;
 	}
 	snprintf(stranger.host, sizeof stranger.host, "elsewhere");
-	kvb_owner_name(me);
+	skv_owner_name(me);
 	other_boot(b, stranger);
-	kvb_fake_clock_advance(&b->clock, 1000000);
-	assert_int_equal(kvb_store_acquire(s, 0, me, 1000, &fence, NULL, 0, &b->err),
-			 KVB_E_NOT_OWNER);
-	kvb_fake_clock_advance(&b->clock, 4999);
-	assert_int_equal(kvb_store_acquire(s, 0, me, 1000, &fence, NULL, 0, &b->err),
-			 KVB_E_NOT_OWNER);
+	skv_fake_clock_advance(&b->clock, 1000000);
+	assert_int_equal(skv_store_acquire(s, 0, me, 1000, &fence, NULL, 0, &b->err),
+			 SKV_E_NOT_OWNER);
+	skv_fake_clock_advance(&b->clock, 4999);
+	assert_int_equal(skv_store_acquire(s, 0, me, 1000, &fence, NULL, 0, &b->err),
+			 SKV_E_NOT_OWNER);
 	/* It moved: it lives. */
 	bench_sql(b, "", "UPDATE owner SET expires_boottime_ms = expires_boottime_ms + 1");
-	kvb_fake_clock_advance(&b->clock, 1);
-	assert_int_equal(kvb_store_acquire(s, 0, me, 1000, &fence, NULL, 0, &b->err),
-			 KVB_E_NOT_OWNER);
-	kvb_fake_clock_advance(&b->clock, 5000);
-	bench_ok(b, kvb_store_acquire(s, 0, me, 1000, &fence, NULL, 0, &b->err));
-	kvb_store_close(s);
+	skv_fake_clock_advance(&b->clock, 1);
+	assert_int_equal(skv_store_acquire(s, 0, me, 1000, &fence, NULL, 0, &b->err),
+			 SKV_E_NOT_OWNER);
+	skv_fake_clock_advance(&b->clock, 5000);
+	bench_ok(b, skv_store_acquire(s, 0, me, 1000, &fence, NULL, 0, &b->err));
+	skv_store_close(s);
 }
 
 /* ---- another process is frozen inside a transaction
@@ -266,55 +266,55 @@ static void a_standby_starts_while_the_owner_is_frozen(void **state)
 {
 	struct bench *b = *state;
 	char holder[192] = "";
-	struct kvb_buf v = { 0 };
+	struct skv_buf v = { 0 };
 	uint64_t fence, begin;
-	struct kvb_store *s = bench_open(b);
+	struct skv_store *s = bench_open(b);
 	pid_t pid;
 
 	bench_acquire(b, s, "owner", 60000);
-	bench_ok(b, kvb_store_put(s, "k", KVB_VERSION_NONE, "x", 1, NULL, &b->err));
-	kvb_store_close(s);
+	bench_ok(b, skv_store_put(s, "k", SKV_VERSION_NONE, "x", 1, NULL, &b->err));
+	skv_store_close(s);
 	pid = freeze_a_writer(b);
 	b->options.reserve_bytes = 65536;
-	begin = kvb_now_us();
+	begin = skv_now_us();
 	s = bench_open(b);
-	bench_ok(b, kvb_store_get(s, "k", &v, NULL, &b->err));
+	bench_ok(b, skv_store_get(s, "k", &v, NULL, &b->err));
 	bench_holds(b, s, 0, "0||");
 	assert_int_equal(
-		kvb_store_acquire(s, 0, "next", 1000, &fence, holder, sizeof holder, &b->err),
-		KVB_E_NOT_OWNER);
+		skv_store_acquire(s, 0, "next", 1000, &fence, holder, sizeof holder, &b->err),
+		SKV_E_NOT_OWNER);
 	assert_string_equal(holder, "owner");
-	assert_true(kvb_now_us() - begin < 2000000); /* it waited for nobody */
-	kvb_store_close(s);
+	assert_true(skv_now_us() - begin < 2000000); /* it waited for nobody */
+	skv_store_close(s);
 	kill_writer(pid);
-	kvb_buf_destroy(&v);
+	skv_buf_destroy(&v);
 }
 
 /* The lease is over, but the write lock is not: the standby is told to try again, and can. */
 static void an_acquire_that_finds_the_store_locked(void **state)
 {
 	struct bench *b = *state;
-	struct kvb_store *s = bench_open(b);
+	struct skv_store *s = bench_open(b);
 	uint64_t old = bench_acquire(b, s, "owner", 1000), fence = 0, begin;
 	pid_t pid;
 
-	kvb_store_close(s);
+	skv_store_close(s);
 	pid = freeze_a_writer(b);
-	kvb_fake_clock_advance(&b->clock, 1000);
+	skv_fake_clock_advance(&b->clock, 1000);
 	s = bench_open(b);
 	for (int i = 0; i < 2; i++) {
-		begin = kvb_now_us();
-		assert_int_equal(kvb_store_acquire(s, 0, "next", 1000, &fence, NULL, 0, &b->err),
-				 KVB_E_STORE_IO);
+		begin = skv_now_us();
+		assert_int_equal(skv_store_acquire(s, 0, "next", 1000, &fence, NULL, 0, &b->err),
+				 SKV_E_STORE_IO);
 		assert_non_null(strstr(b->err.message, "locked; nothing was changed, try again"));
-		assert_true(kvb_now_us() - begin < 10000000);
+		assert_true(skv_now_us() - begin < 10000000);
 	}
 	kill_writer(pid);
 	fence = bench_acquire(b, s, "next", 1000);
 	assert_true(fence > old);
 	bench_append(b, s, fence, 1, "one");
 	bench_holds(b, s, 0, "0||1:one");
-	kvb_store_close(s);
+	skv_store_close(s);
 }
 
 #define CASE(f) cmocka_unit_test_setup_teardown(f, bench_setup, bench_teardown)

@@ -17,7 +17,7 @@
 
 #include <sqlite3.h>
 
-#include <kvb/log.h>
+#include <skv/log.h>
 
 #include "bench_store.h"
 #include "powerloss_vfs.h"
@@ -42,7 +42,7 @@ struct ledger {
 	uint64_t tried_upto, told_upto;
 };
 
-static int append_one(struct kvb_store *s, uint64_t fence, const struct script *p, struct ledger *l,
+static int append_one(struct skv_store *s, uint64_t fence, const struct script *p, struct ledger *l,
 		      uint8_t *bytes)
 {
 	uint64_t seq = l->told_seq + 1;
@@ -50,66 +50,66 @@ static int append_one(struct kvb_store *s, uint64_t fence, const struct script *
 
 	bench_fill(seq, bytes, p->batch);
 	l->tried_seq = seq;
-	rc = kvb_store_append(s, 0, fence, seq, bytes, p->batch, 0, NULL);
-	if (rc == KVB_OK)
+	rc = skv_store_append(s, 0, fence, seq, bytes, p->batch, 0, NULL);
+	if (rc == SKV_OK)
 		l->told_seq = seq;
-	if (rc == KVB_OK && kvb_store_durability(s) == KVB_DURABILITY_FULL)
+	if (rc == SKV_OK && skv_store_durability(s) == SKV_DURABILITY_FULL)
 		l->synced_seq = seq;
 	return rc;
 }
 
-static int put_one(struct kvb_store *s, struct ledger *l)
+static int put_one(struct skv_store *s, struct ledger *l)
 {
 	uint64_t version;
 	int rc;
 
 	l->tried_version = l->told_version + 1;
-	rc = kvb_store_put(s, "k", l->told_version, &l->tried_version, 8, &version, NULL);
-	if (rc == KVB_OK)
+	rc = skv_store_put(s, "k", l->told_version, &l->tried_version, 8, &version, NULL);
+	if (rc == SKV_OK)
 		l->told_version = version;
 	return rc;
 }
 
-static int checkpoint_one(struct kvb_store *s, uint64_t fence, const struct script *p,
+static int checkpoint_one(struct skv_store *s, uint64_t fence, const struct script *p,
 			  struct ledger *l, uint8_t *bytes)
 {
 	uint64_t id;
-	int rc = kvb_store_checkpoint_begin(s, 0, fence, &id, NULL);
+	int rc = skv_store_checkpoint_begin(s, 0, fence, &id, NULL);
 
 	l->tried_upto = l->told_seq;
-	for (uint32_t i = 0; rc == KVB_OK && i < p->slices; i++) {
+	for (uint32_t i = 0; rc == SKV_OK && i < p->slices; i++) {
 		bench_fill(l->tried_upto * 100 + i, bytes, p->batch);
-		rc = kvb_store_checkpoint_slice(s, 0, fence, id, i, bytes, p->batch, NULL);
+		rc = skv_store_checkpoint_slice(s, 0, fence, id, i, bytes, p->batch, NULL);
 	}
-	if (rc == KVB_OK)
-		rc = kvb_store_checkpoint_commit(s, 0, fence, id, p->slices, l->tried_upto, NULL);
-	if (rc == KVB_OK)
+	if (rc == SKV_OK)
+		rc = skv_store_checkpoint_commit(s, 0, fence, id, p->slices, l->tried_upto, NULL);
+	if (rc == SKV_OK)
 		l->told_upto = l->tried_upto;
 	return rc;
 }
 
-static int sync_all(struct kvb_store *s, struct ledger *l)
+static int sync_all(struct skv_store *s, struct ledger *l)
 {
-	int rc = kvb_store_sync(s, NULL);
+	int rc = skv_store_sync(s, NULL);
 
-	if (rc == KVB_OK)
+	if (rc == SKV_OK)
 		l->synced_seq = l->told_seq;
 	return rc;
 }
 
 /* Ends with the first failure. */
-static int play(struct kvb_store *s, const struct script *p, struct ledger *l, uint8_t *bytes)
+static int play(struct skv_store *s, const struct script *p, struct ledger *l, uint8_t *bytes)
 {
 	uint64_t fence;
-	int rc = kvb_store_acquire(s, 0, "me", 60000, &fence, NULL, 0, NULL);
+	int rc = skv_store_acquire(s, 0, "me", 60000, &fence, NULL, 0, NULL);
 
-	for (uint64_t i = 1; rc == KVB_OK && i <= p->appends; i++) {
+	for (uint64_t i = 1; rc == SKV_OK && i <= p->appends; i++) {
 		rc = append_one(s, fence, p, l, bytes);
-		if (rc == KVB_OK && i % p->sync_every == 0)
+		if (rc == SKV_OK && i % p->sync_every == 0)
 			rc = sync_all(s, l);
-		if (rc == KVB_OK && i % p->sync_every == 1)
+		if (rc == SKV_OK && i % p->sync_every == 1)
 			rc = put_one(s, l);
-		if (rc == KVB_OK && i % p->checkpoint_every == 0)
+		if (rc == SKV_OK && i % p->checkpoint_every == 0)
 			rc = checkpoint_one(s, fence, p, l, bytes);
 	}
 	return rc;
@@ -133,7 +133,7 @@ static int check_slice(void *ctx, uint32_t number, const void *bytes, size_t n)
 	assert_int_equal(n, f->p->batch);
 	assert_memory_equal(bytes, f->want, n);
 	f->slices++;
-	return KVB_OK;
+	return SKV_OK;
 }
 
 static int check_record(void *ctx, uint64_t seq, const void *bytes, size_t n)
@@ -145,7 +145,7 @@ static int check_record(void *ctx, uint64_t seq, const void *bytes, size_t n)
 	assert_int_equal(n, f->p->batch);
 	assert_memory_equal(bytes, f->want, n);
 	f->last = seq;
-	return KVB_OK;
+	return SKV_OK;
 }
 
 static void check_sound(struct bench *b, const char *tail)
@@ -162,32 +162,32 @@ static void check_sound(struct bench *b, const char *tail)
 	sqlite3_close(db);
 }
 
-static void check_registry(struct kvb_store *s, const struct ledger *l)
+static void check_registry(struct skv_store *s, const struct ledger *l)
 {
-	struct kvb_buf v = { 0 };
+	struct skv_buf v = { 0 };
 	uint64_t version = 0;
-	int rc = kvb_store_get(s, "k", &v, &version, NULL);
+	int rc = skv_store_get(s, "k", &v, &version, NULL);
 
-	if (rc == KVB_OK) {
+	if (rc == SKV_OK) {
 		assert_memory_equal(v.data, &version, 8);
 		assert_true(version <= l->tried_version);
 	} else {
-		assert_int_equal(rc, KVB_E_NOT_FOUND);
+		assert_int_equal(rc, SKV_E_NOT_FOUND);
 	}
 	assert_true(version >= l->told_version);
-	kvb_buf_destroy(&v);
+	skv_buf_destroy(&v);
 }
 
 static void check_after(struct bench *b, const struct script *p, const struct ledger *l,
 			uint8_t *bytes)
 {
-	struct kvb_store *s = bench_open(b);
+	struct skv_store *s = bench_open(b);
 	struct found f = { .p = p, .want = bytes };
-	const struct kvb_load_sink sink = { check_slice, check_record, &f };
+	const struct skv_load_sink sink = { check_slice, check_record, &f };
 	uint64_t fence, last;
 
 	check_registry(s, l);
-	bench_ok(b, kvb_store_load(s, 0, &f.base, &sink, &b->err));
+	bench_ok(b, skv_store_load(s, 0, &f.base, &sink, &b->err));
 	assert_int_equal(f.slices, f.base ? p->slices : 0);
 	assert_true(f.base >= l->told_upto && f.base <= l->tried_upto);
 	last = f.last ? f.last : f.base;
@@ -195,11 +195,11 @@ static void check_after(struct bench *b, const struct script *p, const struct le
 		fail_msg("the journal ends at %llu; saved %llu, asked %llu",
 			 (unsigned long long)last, (unsigned long long)l->synced_seq,
 			 (unsigned long long)l->tried_seq);
-	kvb_fake_clock_advance(&b->clock, 60000);
+	skv_fake_clock_advance(&b->clock, 60000);
 	fence = bench_acquire(b, s, "next", 60000);
 	bench_fill(last + 1, bytes, p->batch);
-	bench_ok(b, kvb_store_append(s, 0, fence, last + 1, bytes, p->batch, 0, &b->err));
-	kvb_store_close(s);
+	bench_ok(b, skv_store_append(s, 0, fence, last + 1, bytes, p->batch, 0, &b->err));
+	skv_store_close(s);
 	check_sound(b, "");
 	check_sound(b, "-checkpoint");
 }
@@ -228,19 +228,19 @@ static bool cut_once(struct bench *b, const struct script *p, uint64_t n, enum p
 		     uint8_t *bytes)
 {
 	struct ledger l = { 0 };
-	struct kvb_store *s;
+	struct skv_store *s;
 	bool survived;
 	int rc;
 
 	fresh_files(b);
 	powerloss_cut_at(n);
-	rc = kvb_store_open(bench_kind->ops, &b->options, &s, &b->err);
-	if (rc == KVB_OK) {
+	rc = skv_store_open(bench_kind->ops, &b->options, &s, &b->err);
+	if (rc == SKV_OK) {
 		rc = play(s, p, &l, bytes);
 		/* Power is lost now if not before: closing would save everything. */
 		survived = !powerloss_is_cut();
 		powerloss_cut_at(1);
-		kvb_store_close(s);
+		skv_store_close(s);
 	} else {
 		survived = false;
 		powerloss_cut_at(1);
@@ -284,27 +284,27 @@ static void power_is_cut_while_the_log_is_moved(void **state)
 static void without_a_sync_something_is_lost(void **state)
 {
 	struct bench *b = *state;
-	struct kvb_store *s;
-	struct kvb_store_stats st;
+	struct skv_store *s;
+	struct skv_store_stats st;
 	uint64_t fence;
 
-	if (bench_kind->durability != KVB_DURABILITY_NORMAL)
+	if (bench_kind->durability != SKV_DURABILITY_NORMAL)
 		return;
 	fresh_files(b);
 	b->options.vfs = POWERLOSS_VFS;
 	s = bench_open(b);
 	fence = bench_acquire(b, s, "me", 60000);
 	bench_append(b, s, fence, 1, "one");
-	bench_ok(b, kvb_store_sync(s, &b->err));
+	bench_ok(b, skv_store_sync(s, &b->err));
 	bench_append(b, s, fence, 2, "two");
 	powerloss_cut_at(1);
-	kvb_store_close(s);
+	skv_store_close(s);
 	powerloss_apply(POWERLOSS_DROP_ALL, 0);
 	s = bench_open(b);
 	bench_holds(b, s, 0, "0||1:one");
-	bench_ok(b, kvb_store_stats_get(s, 0, &st, &b->err));
+	bench_ok(b, skv_store_stats_get(s, 0, &st, &b->err));
 	assert_int_equal(st.last_seq, 1);
-	kvb_store_close(s);
+	skv_store_close(s);
 }
 
 #define CASE(f) cmocka_unit_test_setup_teardown(f, bench_setup, bench_teardown)
@@ -318,7 +318,7 @@ int main(int argc, char **argv)
 	};
 	int failed = 0;
 
-	kvb_log_setup(2, false, KVB_LOG_ERROR); /* housekeeping warns of each cut */
+	skv_log_setup(2, false, SKV_LOG_ERROR); /* housekeeping warns of each cut */
 	bench_base = "/dev/shm"; /* what a disk keeps is the shim's business here, so a fast one
 				    will do */
 	all = argc > 1 && strcmp(argv[1], "all") == 0;

@@ -34,9 +34,9 @@ static void copy_file(const char *from, const char *to)
 static void would_hold(struct bench *b, const char *want)
 {
 	static const char *const tails[] = { "", "-wal", "-checkpoint", "-checkpoint-wal" };
-	struct kvb_store_options o = { .path = b->options.path };
+	struct skv_store_options o = { .path = b->options.path };
 	char path[128], to[160];
-	struct kvb_store *s;
+	struct skv_store *s;
 
 	snprintf(path, sizeof path, "%s/copy.db", b->dir);
 	for (size_t i = 0; i < sizeof tails / sizeof tails[0]; i++) {
@@ -45,9 +45,9 @@ static void would_hold(struct bench *b, const char *want)
 		copy_file(bench_file(b, tails[i]), to);
 	}
 	o.path = path;
-	bench_ok(b, kvb_store_open(&kvb_store_sqlite, &o, &s, &b->err));
+	bench_ok(b, skv_store_open(&skv_store_sqlite, &o, &s, &b->err));
 	bench_holds(b, s, 0, want);
-	kvb_store_close(s);
+	skv_store_close(s);
 }
 
 static void open_on_shim(struct bench *b)
@@ -61,10 +61,10 @@ static void open_on_shim(struct bench *b)
  * looks. */
 static uint64_t acquire_aside(struct bench *b)
 {
-	struct kvb_store *s = bench_open(b);
+	struct skv_store *s = bench_open(b);
 	uint64_t fence = bench_acquire(b, s, "me", 1000);
 
-	kvb_store_close(s);
+	skv_store_close(s);
 	return fence;
 }
 
@@ -72,19 +72,19 @@ static uint64_t acquire_aside(struct bench *b)
 static void an_unknown_outcome_is_settled_before_it_is_asked(void **state)
 {
 	struct bench *b = *state;
-	struct kvb_store *s;
+	struct skv_store *s;
 	uint64_t fence;
 
-	if (bench_kind->durability != KVB_DURABILITY_FULL)
+	if (bench_kind->durability != SKV_DURABILITY_FULL)
 		return;
 	open_on_shim(b);
 	fence = acquire_aside(b);
 	s = bench_open(b);
 	bench_append(b, s, fence, 1, "one");
 	powerloss_fail_sync_at(1);
-	assert_int_equal(kvb_store_append(s, 0, fence, 2, "ghost", 5, 0, &b->err),
-			 KVB_E_UNKNOWN_OUTCOME);
-	assert_int_equal(b->err.status, KVB_E_UNKNOWN_OUTCOME);
+	assert_int_equal(skv_store_append(s, 0, fence, 2, "ghost", 5, 0, &b->err),
+			 SKV_E_UNKNOWN_OUTCOME);
+	assert_int_equal(b->err.status, SKV_E_UNKNOWN_OUTCOME);
 	/* The danger that this test is about is real: */
 	would_hold(b, "0||1:one,2:ghost");
 	/* Whoever asks gets an answer that stays true. */
@@ -92,101 +92,101 @@ static void an_unknown_outcome_is_settled_before_it_is_asked(void **state)
 	would_hold(b, "0||1:one");
 	bench_append(b, s, fence, 2, "two");
 	would_hold(b, "0||1:one,2:two");
-	kvb_store_close(s);
+	skv_store_close(s);
 }
 
 static void an_unknown_outcome_of_a_put_is_settled_too(void **state)
 {
 	struct bench *b = *state;
-	struct kvb_buf v = { 0 };
-	struct kvb_store *s;
+	struct skv_buf v = { 0 };
+	struct skv_store *s;
 	uint64_t version = 0, fence;
 
 	open_on_shim(b);
 	fence = acquire_aside(b);
 	s = bench_open(b);
-	bench_ok(b, kvb_store_put(s, "k", KVB_VERSION_NONE, "old", 3, NULL, &b->err));
+	bench_ok(b, skv_store_put(s, "k", SKV_VERSION_NONE, "old", 3, NULL, &b->err));
 	powerloss_fail_sync_at(1);
-	assert_int_equal(kvb_store_put(s, "k", 1, "new", 3, NULL, &b->err), KVB_E_UNKNOWN_OUTCOME);
+	assert_int_equal(skv_store_put(s, "k", 1, "new", 3, NULL, &b->err), SKV_E_UNKNOWN_OUTCOME);
 	bench_append(b, s, fence, 1, "one"); /* another connection's turn */
 	would_hold(b, "0||1:one");
-	bench_ok(b, kvb_store_get(s, "k", &v, &version, &b->err));
+	bench_ok(b, skv_store_get(s, "k", &v, &version, &b->err));
 	assert_int_equal(version, 1);
 	assert_memory_equal(v.data, "old", 3);
-	bench_ok(b, kvb_store_put(s, "k", 1, "new", 3, &version, &b->err));
+	bench_ok(b, skv_store_put(s, "k", 1, "new", 3, &version, &b->err));
 	assert_int_equal(version, 2);
-	kvb_buf_destroy(&v);
-	kvb_store_close(s);
+	skv_buf_destroy(&v);
+	skv_store_close(s);
 }
 
 /* When not even that can be written, nothing is answered that might not stay true. */
 static void an_unknown_outcome_that_cannot_be_settled(void **state)
 {
 	struct bench *b = *state;
-	struct kvb_store_stats st;
-	struct kvb_store *s;
+	struct skv_store_stats st;
+	struct skv_store *s;
 	uint64_t fence;
 
 	open_on_shim(b);
 	fence = acquire_aside(b);
 	s = bench_open(b);
 	powerloss_fail_sync_at(1);
-	assert_int_equal(kvb_store_put(s, "k", KVB_VERSION_NONE, "x", 1, NULL, &b->err),
-			 KVB_E_UNKNOWN_OUTCOME);
+	assert_int_equal(skv_store_put(s, "k", SKV_VERSION_NONE, "x", 1, NULL, &b->err),
+			 SKV_E_UNKNOWN_OUTCOME);
 	powerloss_fail_sync_at(1);
-	assert_int_equal(kvb_store_append(s, 0, fence, 1, "one", 3, 0, &b->err), KVB_E_STORE_IO);
+	assert_int_equal(skv_store_append(s, 0, fence, 1, "one", 3, 0, &b->err), SKV_E_STORE_IO);
 	powerloss_fail_sync_at(1);
-	assert_int_equal(kvb_store_stats_get(s, 0, &st, &b->err), KVB_E_STORE_IO);
+	assert_int_equal(skv_store_stats_get(s, 0, &st, &b->err), SKV_E_STORE_IO);
 	bench_append(b, s, fence, 1, "one");
 	bench_holds(b, s, 0, "0||1:one");
-	kvb_store_close(s);
+	skv_store_close(s);
 }
 
 static void a_failed_sync_is_not_forgotten(void **state)
 {
 	struct bench *b = *state;
-	struct kvb_store *s;
+	struct skv_store *s;
 	uint64_t fence;
 
-	if (bench_kind->durability != KVB_DURABILITY_NORMAL)
+	if (bench_kind->durability != SKV_DURABILITY_NORMAL)
 		return;
 	open_on_shim(b);
 	fence = acquire_aside(b);
 	s = bench_open(b);
 	bench_append(b, s, fence, 1, "one");
 	powerloss_fail_sync_at(1);
-	assert_int_equal(kvb_store_sync(s, &b->err), KVB_E_STORE_IO);
-	assert_int_equal(kvb_store_sync(s, &b->err), KVB_E_STORE_IO);
+	assert_int_equal(skv_store_sync(s, &b->err), SKV_E_STORE_IO);
+	assert_int_equal(skv_store_sync(s, &b->err), SKV_E_STORE_IO);
 	assert_non_null(strstr(b->err.message, "restart the manager"));
 	bench_append(b, s, fence, 2, "two"); /* the promise of an append is another one */
-	kvb_store_close(s);
+	skv_store_close(s);
 	s = bench_open(b);
-	bench_ok(b, kvb_store_sync(s, &b->err));
+	bench_ok(b, skv_store_sync(s, &b->err));
 	bench_holds(b, s, 0, "0||1:one,2:two");
-	kvb_store_close(s);
+	skv_store_close(s);
 }
 
 static void a_failed_slice_fails_its_checkpoint_only(void **state)
 {
 	struct bench *b = *state;
-	struct kvb_store *s;
+	struct skv_store *s;
 	uint64_t fence, id;
 
 	open_on_shim(b);
 	fence = acquire_aside(b);
 	s = bench_open(b);
 	bench_append(b, s, fence, 1, "one");
-	bench_ok(b, kvb_store_checkpoint_begin(s, 0, fence, &id, &b->err));
+	bench_ok(b, skv_store_checkpoint_begin(s, 0, fence, &id, &b->err));
 	powerloss_fail_sync_at(1);
-	assert_int_not_equal(kvb_store_checkpoint_slice(s, 0, fence, id, 0, "x", 1, &b->err),
-			     KVB_OK);
+	assert_int_not_equal(skv_store_checkpoint_slice(s, 0, fence, id, 0, "x", 1, &b->err),
+			     SKV_OK);
 	bench_append(b, s, fence, 2, "two");
-	assert_int_equal(kvb_store_checkpoint_commit(s, 0, fence, id, 1, 2, &b->err),
-			 KVB_E_CONFLICT);
-	bench_ok(b, kvb_store_checkpoint_slice(s, 0, fence, id, 0, "slice", 5, &b->err));
-	bench_ok(b, kvb_store_checkpoint_commit(s, 0, fence, id, 1, 2, &b->err));
+	assert_int_equal(skv_store_checkpoint_commit(s, 0, fence, id, 1, 2, &b->err),
+			 SKV_E_CONFLICT);
+	bench_ok(b, skv_store_checkpoint_slice(s, 0, fence, id, 0, "slice", 5, &b->err));
+	bench_ok(b, skv_store_checkpoint_commit(s, 0, fence, id, 1, 2, &b->err));
 	bench_holds(b, s, 0, "2|slice|");
-	kvb_store_close(s);
+	skv_store_close(s);
 }
 
 /* Each acknowledged append is told through a pipe before the next one begins. */
@@ -196,8 +196,8 @@ static void kill_9_loses_nothing(void **state)
 
 	for (int round = 0; round < 5; round++) {
 		uint64_t told = 0, seq;
-		struct kvb_store_stats st;
-		struct kvb_store *s;
+		struct skv_store_stats st;
+		struct skv_store *s;
 		int p[2];
 		pid_t pid;
 
@@ -206,18 +206,18 @@ static void kill_9_loses_nothing(void **state)
 		assert_true(pid >= 0);
 		if (pid == 0) {
 			uint64_t fence = 0;
-			int rc = kvb_store_open(bench_kind->ops, &b->options, &s, &b->err);
+			int rc = skv_store_open(bench_kind->ops, &b->options, &s, &b->err);
 
-			if (rc == KVB_OK)
-				rc = kvb_store_acquire(s, 0, "child", 1000, &fence, NULL, 0,
+			if (rc == SKV_OK)
+				rc = skv_store_acquire(s, 0, "child", 1000, &fence, NULL, 0,
 						       &b->err);
-			if (rc == KVB_OK)
-				rc = kvb_store_stats_get(s, 0, &st, &b->err);
-			for (seq = st.last_seq + 1; rc == KVB_OK; seq++) {
-				rc = kvb_store_append(s, 0, fence, seq, "child", 5, 0, &b->err);
-				if (rc == KVB_OK &&
+			if (rc == SKV_OK)
+				rc = skv_store_stats_get(s, 0, &st, &b->err);
+			for (seq = st.last_seq + 1; rc == SKV_OK; seq++) {
+				rc = skv_store_append(s, 0, fence, seq, "child", 5, 0, &b->err);
+				if (rc == SKV_OK &&
 				    write(p[1], &seq, sizeof seq) != (ssize_t)sizeof seq)
-					rc = KVB_E_IO;
+					rc = SKV_E_IO;
 			}
 			_exit(1);
 		}
@@ -230,10 +230,10 @@ static void kill_9_loses_nothing(void **state)
 		assert_int_equal(waitpid(pid, NULL, 0), pid);
 		close(p[0]);
 		s = bench_open(b);
-		bench_ok(b, kvb_store_stats_get(s, 0, &st, &b->err));
+		bench_ok(b, skv_store_stats_get(s, 0, &st, &b->err));
 		assert_true(st.last_seq == told || st.last_seq == told + 1);
 		free(bench_load(b, s, 0));
-		kvb_store_close(s);
+		skv_store_close(s);
 	}
 }
 

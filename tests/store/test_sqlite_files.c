@@ -64,11 +64,11 @@ static bool exists(struct bench *b, const char *tail)
 /* Opening fails with `status` and these words, and leaves `tail` as it is, to the byte. */
 static void refused(struct bench *b, const char *tail, int status, const char *words)
 {
-	struct kvb_store *s;
+	struct skv_store *s;
 	size_t n, n_after;
 	char *before = read_file(b, tail, &n), *after;
 
-	assert_int_equal(kvb_store_open(&kvb_store_sqlite, &b->options, &s, &b->err), status);
+	assert_int_equal(skv_store_open(&skv_store_sqlite, &b->options, &s, &b->err), status);
 	if (!strstr(b->err.message, words))
 		fail_msg("'%s' does not say '%s'", b->err.message, words);
 	after = read_file(b, tail, &n_after);
@@ -87,7 +87,7 @@ static void files_are_private(void **state)
 		"", "-wal", "-shm", "-checkpoint", "-checkpoint-wal", "-reserve"
 	};
 	struct bench *b = *state;
-	struct kvb_store *s;
+	struct skv_store *s;
 	struct stat st;
 
 	b->options.reserve_bytes = 65536;
@@ -96,9 +96,9 @@ static void files_are_private(void **state)
 		assert_int_equal(stat(bench_file(b, tails[i]), &st), 0);
 		assert_int_equal(st.st_mode & 0777, 0600);
 	}
-	kvb_store_close(s);
+	skv_store_close(s);
 	assert_int_equal(bench_ask(b, "", "PRAGMA user_version"), 1);
-	assert_int_equal(bench_ask(b, "", "PRAGMA application_id"), 0x4b56426d);
+	assert_int_equal(bench_ask(b, "", "PRAGMA application_id"), 0x534b566d);
 }
 
 static void a_foreign_file_is_left_alone(void **state)
@@ -109,11 +109,11 @@ static void a_foreign_file_is_left_alone(void **state)
 	struct bench *b = *state;
 
 	write_file(b, "", text, sizeof text);
-	refused(b, "", KVB_E_FOREIGN, "is not a store of kvblockd");
+	refused(b, "", SKV_E_FOREIGN, "is not a store of slabkv");
 	write_file(b, "", "short", 5);
-	refused(b, "", KVB_E_FOREIGN, "is not a store of kvblockd");
+	refused(b, "", SKV_E_FOREIGN, "is not a store of slabkv");
 	write_file(b, "", (char[8192]){ 0 }, 8192);
-	refused(b, "", KVB_E_FOREIGN, "is not a store of kvblockd");
+	refused(b, "", SKV_E_FOREIGN, "is not a store of slabkv");
 	assert_false(exists(b, "-checkpoint"));
 }
 
@@ -122,11 +122,13 @@ static void a_foreign_database_is_left_alone(void **state)
 	struct bench *b = *state;
 
 	bench_sql(b, "", "CREATE TABLE recipes(name TEXT); INSERT INTO recipes VALUES('bread')");
-	refused(b, "", KVB_E_FOREIGN, "is not a store of kvblockd");
+	refused(b, "", SKV_E_FOREIGN, "is not a store of slabkv");
 	bench_sql(b, "", "PRAGMA application_id = 77");
-	refused(b, "", KVB_E_FOREIGN, "is not a store of kvblockd");
+	refused(b, "", SKV_E_FOREIGN, "is not a store of slabkv");
+	bench_sql(b, "", "PRAGMA application_id = 0x4b56426d");
+	refused(b, "", SKV_E_FOREIGN, "before the product was named slabkv");
 	bench_sql(b, "", "PRAGMA application_id = 0; PRAGMA journal_mode = WAL");
-	refused(b, "", KVB_E_FOREIGN, "is not a store of kvblockd");
+	refused(b, "", SKV_E_FOREIGN, "is not a store of slabkv");
 	assert_int_equal(bench_ask(b, "", "SELECT count(*) FROM recipes"), 1);
 	assert_false(exists(b, "-checkpoint"));
 }
@@ -135,13 +137,13 @@ static void a_newer_schema_is_left_alone(void **state)
 {
 	struct bench *b = *state;
 
-	kvb_store_close(bench_open(b));
+	skv_store_close(bench_open(b));
 	bench_sql(b, "", "PRAGMA user_version = 2; PRAGMA wal_checkpoint(TRUNCATE)");
-	refused(b, "", KVB_E_UNSUPPORTED,
-		"has schema 2, this version knows 1: use the version of kvblockd");
+	refused(b, "", SKV_E_UNSUPPORTED,
+		"has schema 2, this version knows 1: use the version of slabkvd");
 	bench_sql(b, "", "PRAGMA user_version = 1");
 	bench_sql(b, "-checkpoint", "PRAGMA user_version = 9");
-	refused(b, "-checkpoint", KVB_E_UNSUPPORTED, "has schema 9");
+	refused(b, "-checkpoint", SKV_E_UNSUPPORTED, "has schema 9");
 }
 
 static void the_second_file_must_be_the_stores_own(void **state)
@@ -149,62 +151,62 @@ static void the_second_file_must_be_the_stores_own(void **state)
 	struct bench *b = *state;
 
 	write_file(b, "-checkpoint", (char[200]){ "not a database" }, 200);
-	refused(b, "-checkpoint", KVB_E_FOREIGN, "-checkpoint is not a store");
+	refused(b, "-checkpoint", SKV_E_FOREIGN, "-checkpoint is not a store");
 	unlink(bench_file(b, "-checkpoint"));
-	kvb_store_close(bench_open(b));
+	skv_store_close(bench_open(b));
 	bench_sql(b, "-checkpoint", "UPDATE store SET id = id + 1");
-	refused(b, "-checkpoint", KVB_E_FOREIGN, "belongs to another store");
+	refused(b, "-checkpoint", SKV_E_FOREIGN, "belongs to another store");
 	/* One file in the other's place. */
 	unlink(bench_file(b, ""));
 	assert_int_equal(link(bench_file(b, "-checkpoint"), b->path), 0);
-	refused(b, "", KVB_E_FOREIGN, "is not a store of kvblockd");
+	refused(b, "", SKV_E_FOREIGN, "is not a store of slabkv");
 }
 
 static void an_empty_database_becomes_a_store(void **state)
 {
 	struct bench *b = *state;
-	struct kvb_store *s;
+	struct skv_store *s;
 
 	write_file(b, "", "", 0);
 	s = bench_open(b);
 	bench_acquire(b, s, "me", 1000);
-	kvb_store_close(s);
+	skv_store_close(s);
 	unlink(b->path);
 	unlink(bench_file(b, "-checkpoint"));
 	/* Made, then crashed before the schema. */
 	bench_sql(b, "", "PRAGMA journal_mode = WAL");
 	s = bench_open(b);
 	bench_acquire(b, s, "me", 1000);
-	kvb_store_close(s);
+	skv_store_close(s);
 }
 
 static void paths_are_only_paths(void **state)
 {
 	struct bench *b = *state;
 	char here[512];
-	struct kvb_store *s;
+	struct skv_store *s;
 
 	assert_non_null(getcwd(here, sizeof here));
 	assert_int_equal(chdir(b->dir), 0);
 	b->options.path = "file:x?mode=memory";
 	s = bench_open(b);
-	kvb_store_close(s);
+	skv_store_close(s);
 	assert_int_equal(access("file:x?mode=memory", F_OK), 0);
 	assert_int_equal(access("file:x?mode=memory-checkpoint", F_OK), 0);
 	assert_int_equal(chdir(here), 0);
 	b->options.path = "";
-	assert_int_equal(kvb_store_open(&kvb_store_sqlite, &b->options, &s, &b->err),
-			 KVB_E_INVALID);
+	assert_int_equal(skv_store_open(&skv_store_sqlite, &b->options, &s, &b->err),
+			 SKV_E_INVALID);
 	b->options.path = "/nowhere/at/all/store.db";
-	assert_int_equal(kvb_store_open(&kvb_store_sqlite, &b->options, &s, &b->err),
-			 KVB_E_STORE_IO);
+	assert_int_equal(skv_store_open(&skv_store_sqlite, &b->options, &s, &b->err),
+			 SKV_E_STORE_IO);
 	assert_non_null(strstr(b->err.message, "/nowhere/at/all"));
 	b->options.path = b->dir;
-	assert_int_not_equal(kvb_store_open(&kvb_store_sqlite, &b->options, &s, &b->err), KVB_OK);
+	assert_int_not_equal(skv_store_open(&skv_store_sqlite, &b->options, &s, &b->err), SKV_OK);
 	b->options.path = b->path;
 	b->options.vfs = "no such vfs";
-	assert_int_equal(kvb_store_open(&kvb_store_sqlite, &b->options, &s, &b->err),
-			 KVB_E_STORE_IO);
+	assert_int_equal(skv_store_open(&skv_store_sqlite, &b->options, &s, &b->err),
+			 SKV_E_STORE_IO);
 }
 
 static void a_network_file_system_is_refused(void **state)
@@ -215,18 +217,18 @@ static void a_network_file_system_is_refused(void **state)
 	static const long local[] = { 0xef53 /* ext4 */, 0x58465342 /* XFS */,
 				      (long)0x9123683e /* btrfs */, 0x01021994 /* tmpfs */ };
 	struct bench *b = *state;
-	struct kvb_store *s;
+	struct skv_store *s;
 
 	for (size_t i = 0; i < sizeof shared / sizeof shared[0]; i++) {
 		claimed_type = shared[i];
-		assert_int_equal(kvb_store_open(&kvb_store_sqlite, &b->options, &s, &b->err),
-				 KVB_E_UNSUPPORTED);
+		assert_int_equal(skv_store_open(&skv_store_sqlite, &b->options, &s, &b->err),
+				 SKV_E_UNSUPPORTED);
 		assert_non_null(strstr(b->err.message, "put the store on a local disk"));
 		assert_false(exists(b, ""));
 	}
 	for (size_t i = 0; i < sizeof local / sizeof local[0]; i++) {
 		claimed_type = local[i];
-		kvb_store_close(bench_open(b));
+		skv_store_close(bench_open(b));
 	}
 	claimed_type = 0;
 }
@@ -242,15 +244,15 @@ static void a_crowd_of_processes_makes_one_store(void **state)
 		pid[i] = fork();
 		assert_true(pid[i] >= 0);
 		if (pid[i] == 0) {
-			struct kvb_store *s;
+			struct skv_store *s;
 			char key[2] = { (char)('a' + i), 0 };
-			int rc = kvb_store_open(&kvb_store_sqlite, &b->options, &s, &b->err);
+			int rc = skv_store_open(&skv_store_sqlite, &b->options, &s, &b->err);
 
-			if (rc == KVB_OK)
-				rc = kvb_store_put(s, key, KVB_VERSION_NONE, "x", 1, NULL, &b->err);
-			if (rc != KVB_OK)
+			if (rc == SKV_OK)
+				rc = skv_store_put(s, key, SKV_VERSION_NONE, "x", 1, NULL, &b->err);
+			if (rc != SKV_OK)
 				dprintf(2, "%s\n", b->err.message);
-			_exit(rc == KVB_OK ? 0 : 1);
+			_exit(rc == SKV_OK ? 0 : 1);
 		}
 	}
 	for (int i = 0; i < CROWD; i++) {
@@ -270,7 +272,7 @@ static int any_slice(void *ctx, uint32_t number, const void *bytes, size_t n)
 	(void)number;
 	(void)bytes;
 	(void)n;
-	return KVB_OK;
+	return SKV_OK;
 }
 
 static int any_record(void *ctx, uint64_t seq, const void *bytes, size_t n)
@@ -279,36 +281,36 @@ static int any_record(void *ctx, uint64_t seq, const void *bytes, size_t n)
 	(void)seq;
 	(void)bytes;
 	(void)n;
-	return KVB_OK;
+	return SKV_OK;
 }
 
 static void damage_is_noticed(struct bench *b, const char *tail, const char *sql, const char *words)
 {
-	const struct kvb_load_sink sink = { any_slice, any_record, NULL };
-	struct kvb_store *s;
+	const struct skv_load_sink sink = { any_slice, any_record, NULL };
+	struct skv_store *s;
 	uint64_t base;
 
 	bench_sql(b, tail, sql);
 	s = bench_open(b);
-	assert_int_equal(kvb_store_load(s, 0, &base, &sink, &b->err), KVB_E_CORRUPT);
+	assert_int_equal(skv_store_load(s, 0, &base, &sink, &b->err), SKV_E_CORRUPT);
 	if (!strstr(b->err.message, words))
 		fail_msg("'%s' does not say '%s'", b->err.message, words);
-	kvb_store_close(s);
+	skv_store_close(s);
 }
 
 static void make_state(struct bench *b)
 {
-	struct kvb_store *s = bench_open(b);
+	struct skv_store *s = bench_open(b);
 	uint64_t fence = bench_acquire(b, s, "me", 1000), id;
 
 	for (uint64_t seq = 1; seq <= 6; seq++)
 		bench_append(b, s, fence, seq, "same bytes");
-	bench_ok(b, kvb_store_checkpoint_begin(s, 0, fence, &id, &b->err));
+	bench_ok(b, skv_store_checkpoint_begin(s, 0, fence, &id, &b->err));
 	for (uint32_t i = 0; i < 3; i++)
 		bench_ok(b,
-			 kvb_store_checkpoint_slice(s, 0, fence, id, i, "same bytes", 10, &b->err));
-	bench_ok(b, kvb_store_checkpoint_commit(s, 0, fence, id, 3, 2, &b->err));
-	kvb_store_close(s);
+			 skv_store_checkpoint_slice(s, 0, fence, id, i, "same bytes", 10, &b->err));
+	bench_ok(b, skv_store_checkpoint_commit(s, 0, fence, id, 3, 2, &b->err));
+	skv_store_close(s);
 	bench_sql(b, "", "CREATE TABLE saved AS SELECT * FROM journal WHERE id > 2");
 	bench_sql(b, "-checkpoint", "CREATE TABLE saved AS SELECT * FROM slice");
 }
@@ -349,7 +351,7 @@ static void damaged_rows_are_corrupt(void **state)
 		  "slice 0 does not match" },
 	};
 	struct bench *b = *state;
-	struct kvb_store *s;
+	struct skv_store *s;
 
 	make_state(b);
 	for (size_t i = 0; i < sizeof damages / sizeof damages[0]; i++) {
@@ -360,7 +362,7 @@ static void damaged_rows_are_corrupt(void **state)
 	bench_holds(b, s, 0,
 		    "2|same bytes,same bytes,same bytes|3:same bytes,4:same bytes,5:same "
 		    "bytes,6:same bytes");
-	kvb_store_close(s);
+	skv_store_close(s);
 	/* The second file is gone: it is made anew, and the checkpoint is missed. */
 	unlink(bench_file(b, "-checkpoint"));
 	damage_is_noticed(b, "", "SELECT 1", "slice 0 of 3 is missing");
@@ -368,9 +370,9 @@ static void damaged_rows_are_corrupt(void **state)
 
 static void damaged_pages_are_corrupt(void **state)
 {
-	const struct kvb_load_sink sink = { any_slice, any_record, NULL };
+	const struct skv_load_sink sink = { any_slice, any_record, NULL };
 	struct bench *b = *state;
-	struct kvb_store *s;
+	struct skv_store *s;
 	uint64_t base;
 	char page[4096];
 	long at;
@@ -384,8 +386,8 @@ static void damaged_pages_are_corrupt(void **state)
 	assert_int_equal(fwrite(page, 1, sizeof page, f), sizeof page);
 	fclose(f);
 	s = bench_open(b);
-	assert_int_equal(kvb_store_load(s, 0, &base, &sink, &b->err), KVB_E_CORRUPT);
-	kvb_store_close(s);
+	assert_int_equal(skv_store_load(s, 0, &base, &sink, &b->err), SKV_E_CORRUPT);
+	skv_store_close(s);
 }
 
 /* ---- housekeeping
@@ -393,28 +395,28 @@ static void damaged_pages_are_corrupt(void **state)
 
 static void wait_for(struct bench *b, const char *tail, const char *sql, int64_t want)
 {
-	uint64_t deadline = kvb_now_us() + 20000000;
+	uint64_t deadline = skv_now_us() + 20000000;
 	int64_t got;
 
-	while ((got = bench_ask(b, tail, sql)) != want && kvb_now_us() < deadline)
+	while ((got = bench_ask(b, tail, sql)) != want && skv_now_us() < deadline)
 		poll(NULL, 0, 5);
 	assert_int_equal(got, want);
 }
 
-static void checkpoint(struct bench *b, struct kvb_store *s, uint64_t fence, uint64_t upto)
+static void checkpoint(struct bench *b, struct skv_store *s, uint64_t fence, uint64_t upto)
 {
 	uint64_t id;
 
-	bench_ok(b, kvb_store_checkpoint_begin(s, 0, fence, &id, &b->err));
+	bench_ok(b, skv_store_checkpoint_begin(s, 0, fence, &id, &b->err));
 	for (uint32_t i = 0; i < 4; i++)
-		bench_ok(b, kvb_store_checkpoint_slice(s, 0, fence, id, i, "slice", 5, &b->err));
-	bench_ok(b, kvb_store_checkpoint_commit(s, 0, fence, id, 4, upto, &b->err));
+		bench_ok(b, skv_store_checkpoint_slice(s, 0, fence, id, i, "slice", 5, &b->err));
+	bench_ok(b, skv_store_checkpoint_commit(s, 0, fence, id, 4, upto, &b->err));
 }
 
 static void the_dead_are_removed(void **state)
 {
 	struct bench *b = *state;
-	struct kvb_store *s = bench_open(b);
+	struct skv_store *s = bench_open(b);
 	uint64_t fence = bench_acquire(b, s, "me", 1000), id;
 
 	for (uint64_t seq = 1; seq <= 200; seq++)
@@ -425,19 +427,19 @@ static void the_dead_are_removed(void **state)
 	wait_for(b, "", "SELECT count(*) FROM journal", 20);
 	wait_for(b, "-checkpoint", "SELECT count(*) FROM slice", 4);
 	/* One that was aborted, and one that a crash left unfinished. */
-	bench_ok(b, kvb_store_checkpoint_begin(s, 0, fence, &id, &b->err));
-	bench_ok(b, kvb_store_checkpoint_slice(s, 0, fence, id, 0, "half", 4, &b->err));
-	bench_ok(b, kvb_store_checkpoint_abort(s, 0, id));
+	bench_ok(b, skv_store_checkpoint_begin(s, 0, fence, &id, &b->err));
+	bench_ok(b, skv_store_checkpoint_slice(s, 0, fence, id, 0, "half", 4, &b->err));
+	bench_ok(b, skv_store_checkpoint_abort(s, 0, id));
 	wait_for(b, "-checkpoint", "SELECT count(*) FROM slice", 4);
-	bench_ok(b, kvb_store_checkpoint_begin(s, 0, fence, &id, &b->err));
-	bench_ok(b, kvb_store_checkpoint_slice(s, 0, fence, id, 0, "half", 4, &b->err));
-	kvb_store_close(s);
+	bench_ok(b, skv_store_checkpoint_begin(s, 0, fence, &id, &b->err));
+	bench_ok(b, skv_store_checkpoint_slice(s, 0, fence, id, 0, "half", 4, &b->err));
+	skv_store_close(s);
 	assert_int_equal(bench_ask(b, "-checkpoint", "SELECT count(*) FROM slice"), 5);
 	s = bench_open(b);
-	kvb_fake_clock_advance(&b->clock, 1000);
+	skv_fake_clock_advance(&b->clock, 1000);
 	bench_acquire(b, s, "next", 1000);
 	wait_for(b, "-checkpoint", "SELECT count(*) FROM slice", 4);
-	kvb_store_close(s);
+	skv_store_close(s);
 }
 
 /* A log and a database that only grew would be 64 MiB each here. */
@@ -445,14 +447,14 @@ static void files_stay_small(void **state)
 {
 	enum { BATCH = 256 << 10, BATCHES = 256 };
 	struct bench *b = *state;
-	struct kvb_store *s = bench_open(b);
+	struct skv_store *s = bench_open(b);
 	uint64_t fence = bench_acquire(b, s, "me", 60000);
 	uint8_t *bytes = malloc(BATCH);
 	struct stat st;
 
 	for (uint64_t seq = 1; seq <= BATCHES; seq++) {
 		bench_fill(seq, bytes, BATCH);
-		bench_ok(b, kvb_store_append(s, 0, fence, seq, bytes, BATCH, 0, &b->err));
+		bench_ok(b, skv_store_append(s, 0, fence, seq, bytes, BATCH, 0, &b->err));
 		if (seq % 16 == 0) {
 			checkpoint(b, s, fence, seq);
 			wait_for(b, "", "SELECT count(*) FROM journal", 0);
@@ -463,7 +465,7 @@ static void files_stay_small(void **state)
 	assert_int_equal(stat(b->path, &st), 0);
 	assert_true(st.st_size < 24 << 20);
 	free(bytes);
-	kvb_store_close(s);
+	skv_store_close(s);
 }
 
 #define CASE(f) cmocka_unit_test_setup_teardown(f, bench_setup, bench_teardown)

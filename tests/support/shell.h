@@ -1,6 +1,6 @@
 /* shell.h - for tests: runs a shell command and waits for it. */
-#ifndef KVB_TESTS_SHELL_H
-#define KVB_TESTS_SHELL_H
+#ifndef SKV_TESTS_SHELL_H
+#define SKV_TESTS_SHELL_H
 
 /* /bin/sh -c command. Returns the status of waitpid(2), or -1. */
 int test_shell(const char *command);

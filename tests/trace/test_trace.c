@@ -8,19 +8,19 @@
 
 #include <cmocka.h>
 
-#include <kvb/limits.h>
-#include <kvb/mem.h>
-#include <kvb/trace_gen.h>
+#include <skv/limits.h>
+#include <skv/mem.h>
+#include <skv/trace_gen.h>
 
 /* ---- traces ---------------------------------------------------------------------------------- */
 
-static int read_text(const char *text, size_t limit, struct kvb_trace *t, char *why)
+static int read_text(const char *text, size_t limit, struct skv_trace *t, char *why)
 {
 	FILE *f = fmemopen((void *)(uintptr_t)text, strlen(text), "r");
 	int rc;
 
 	assert_non_null(f);
-	rc = kvb_trace_read(f, limit, t, why);
+	rc = skv_trace_read(f, limit, t, why);
 	fclose(f);
 	return rc;
 }
@@ -30,7 +30,7 @@ static int read_text(const char *text, size_t limit, struct kvb_trace *t, char *
 
 static void traces_are_read(void **state)
 {
-	struct kvb_trace t;
+	struct skv_trace t;
 	char why[256];
 
 	(void)state;
@@ -44,10 +44,10 @@ static void traces_are_read(void **state)
 	assert_int_equal(t.v[0].ids[1], 1);
 	assert_int_equal(t.v[1].n_ids, 0);
 	assert_true(t.v[2].ids[0] == INT64_MAX);
-	kvb_trace_free(&t);
+	skv_trace_free(&t);
 	assert_int_equal(read_text(LINE("[0]") LINE("[1]") "rubbish", 2, &t, why), 0);
 	assert_int_equal(t.n, 2);
-	kvb_trace_free(&t);
+	skv_trace_free(&t);
 }
 
 static void bad_lines_are_named(void **state)
@@ -76,7 +76,7 @@ static void bad_lines_are_named(void **state)
 		{ "{\"timestamp\": 1, \"timestamp\": 1}", "line 1" },
 		{ "{\"timestamp\": 1", "line 1" },
 	};
-	struct kvb_trace t;
+	struct skv_trace t;
 	char why[256];
 
 	(void)state;
@@ -90,9 +90,9 @@ static void bad_lines_are_named(void **state)
 
 static void too_many_ids_are_refused(void **state)
 {
-	size_t n = KVB_MAX_KEYS + 1;
+	size_t n = SKV_MAX_KEYS + 1;
 	char *text = malloc(n * 8 + 200), *at = text;
-	struct kvb_trace t;
+	struct skv_trace t;
 	char why[256];
 
 	(void)state;
@@ -109,53 +109,53 @@ static void too_many_ids_are_refused(void **state)
 
 static void traces_survive_lack_of_memory(void **state)
 {
-	struct kvb_trace t;
+	struct skv_trace t;
 	char why[256];
 	int rc = -1;
 
 	(void)state;
 	for (unsigned long n = 1; n < 50 && rc != 0; n++) {
-		kvb_mem_fail_at(n);
+		skv_mem_fail_at(n);
 		rc = read_text(LINE("[0, 1]") LINE("[2]"), 0, &t, why);
-		kvb_mem_fail_at(0);
+		skv_mem_fail_at(0);
 		assert_true(rc == 0 || strstr(why, "memory"));
 	}
 	assert_int_equal(rc, 0);
-	kvb_trace_free(&t);
+	skv_trace_free(&t);
 }
 
 /* ---- generator ------------------------------------------------------------------------------- */
 
-static char *generate(const struct kvb_gen_options *o, size_t *n)
+static char *generate(const struct skv_gen_options *o, size_t *n)
 {
 	char *text = NULL;
 	FILE *f = open_memstream(&text, n);
-	struct kvb_trace t;
+	struct skv_trace t;
 
 	assert_non_null(f);
-	assert_int_equal(kvb_gen_make(o, &t), 0);
-	assert_int_equal(kvb_trace_write(&t, f), 0);
+	assert_int_equal(skv_gen_make(o, &t), 0);
+	assert_int_equal(skv_trace_write(&t, f), 0);
 	fclose(f);
-	kvb_trace_free(&t);
+	skv_trace_free(&t);
 	return text;
 }
 
 static void generated_traces_are_chained_conversations(void **state)
 {
-	struct kvb_gen_options o;
-	struct kvb_trace t;
+	struct skv_gen_options o;
+	struct skv_trace t;
 	size_t n, refs = 0, repeated = 0;
 	char *text, *seen, why[256];
 
 	(void)state;
-	kvb_gen_options_init(&o, KVB_GEN_CHAT);
+	skv_gen_options_init(&o, SKV_GEN_CHAT);
 	text = generate(&o, &n);
 	assert_int_equal(read_text(text, 0, &t, why), 0);
 	assert_true(t.n >= o.conversations);
 	seen = calloc(1, 1u << 20);
 	assert_non_null(seen);
 	for (size_t i = 0; i < t.n; i++) {
-		const struct kvb_trace_request *r = &t.v[i];
+		const struct skv_trace_request *r = &t.v[i];
 		bool old = true;
 
 		assert_true(i == 0 || r->timestamp_ms >= t.v[i - 1].timestamp_ms);
@@ -173,18 +173,18 @@ static void generated_traces_are_chained_conversations(void **state)
 	}
 	assert_true(repeated > refs / 4); /* there is something to hit */
 	free(seen);
-	kvb_trace_free(&t);
+	skv_trace_free(&t);
 	free(text);
 }
 
 static void the_seed_decides(void **state)
 {
-	struct kvb_gen_options o;
+	struct skv_gen_options o;
 	size_t n1, n2, n3;
 	char *one, *two, *three;
 
 	(void)state;
-	kvb_gen_options_init(&o, KVB_GEN_CHAT);
+	skv_gen_options_init(&o, SKV_GEN_CHAT);
 	o.conversations = 10;
 	one = generate(&o, &n1);
 	two = generate(&o, &n2);
@@ -209,16 +209,16 @@ static void kinds_are_what_they_say(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
-		struct kvb_gen_options o;
-		enum kvb_gen_kind kind;
+		struct skv_gen_options o;
+		enum skv_gen_kind kind;
 		uint64_t refs = 0, again = 0, *seen, *parent, cells = 1u << 20;
 		uint32_t longest = 0;
-		struct kvb_trace t;
+		struct skv_trace t;
 
-		assert_true(kvb_gen_kind_parse(kinds[i].name, &kind));
-		assert_string_equal(kvb_gen_kind_name(kind), kinds[i].name);
-		kvb_gen_options_init(&o, kind);
-		assert_int_equal(kvb_gen_make(&o, &t), 0);
+		assert_true(skv_gen_kind_parse(kinds[i].name, &kind));
+		assert_string_equal(skv_gen_kind_name(kind), kinds[i].name);
+		skv_gen_options_init(&o, kind);
+		assert_int_equal(skv_gen_make(&o, &t), 0);
 		seen = calloc(2 * cells, sizeof *seen);
 		assert_non_null(seen);
 		parent = seen + cells;
@@ -243,28 +243,28 @@ static void kinds_are_what_they_say(void **state)
 			fail_msg("%s: %f of %d come again, longest %u", kinds[i].name, (double)again / (double)refs,
 				 (int)refs, longest);
 		free(seen);
-		kvb_trace_free(&t);
+		skv_trace_free(&t);
 	}
-	assert_false(kvb_gen_kind_parse("chatter", &(enum kvb_gen_kind){ 0 }));
+	assert_false(skv_gen_kind_parse("chatter", &(enum skv_gen_kind){ 0 }));
 }
 
 static void generating_survives_lack_of_memory(void **state)
 {
-	struct kvb_gen_options o;
-	struct kvb_trace t;
+	struct skv_gen_options o;
+	struct skv_trace t;
 	int rc = -1;
 
 	(void)state;
-	kvb_gen_options_init(&o, KVB_GEN_RAG);
+	skv_gen_options_init(&o, SKV_GEN_RAG);
 	o.conversations = 2;
 	for (unsigned long n = 1; n < 200 && rc != 0; n++) {
-		kvb_mem_fail_at(n);
-		rc = kvb_gen_make(&o, &t);
-		kvb_mem_fail_at(0);
+		skv_mem_fail_at(n);
+		rc = skv_gen_make(&o, &t);
+		skv_mem_fail_at(0);
 		assert_true(rc == 0 || t.n == 0);
 	}
 	assert_int_equal(rc, 0);
-	kvb_trace_free(&t);
+	skv_trace_free(&t);
 }
 
 int main(void)

@@ -163,7 +163,7 @@ static void *own_memory(uint8_t id[16], char shm[64], char link[512], size_t siz
 
 	assert_int_equal(getrandom(id, 16, 0), 16);
 	uuid_of((char *)id, uuid);
-	snprintf(shm, 64, "/kvb-own-%s", uuid);
+	snprintf(shm, 64, "/skv-own-%s", uuid);
 	snprintf(target, sizeof target, "/dev/shm%s", shm);
 	snprintf(link, 512, "%s/3fs-virt/iovs/%s", suite.mount, uuid);
 	fd = shm_open(shm, O_RDWR | O_CREAT | O_EXCL, 0600);

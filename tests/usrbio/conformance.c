@@ -284,7 +284,7 @@ static int load(const char *path)
 static int find_place(bool child)
 {
 	const char *mount = getenv("HF3FS_MOUNT"), *chunk = getenv("HF3FS_CHUNK");
-	char text[64], made[] = "/tmp/kvb-usrbio-XXXXXX";
+	char text[64], made[] = "/tmp/skv-usrbio-XXXXXX";
 	struct stat st;
 
 	if (!mount && !suite.standin) {

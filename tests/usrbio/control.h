@@ -3,8 +3,8 @@
  * its daemon, and reads what it counted. All of it works by files, so also from outside of the process that
  * has loaded the library. Functions fail the process with a sentence when they cannot do it.
  */
-#ifndef KVB_TESTS_USRBIO_CONTROL_H
-#define KVB_TESTS_USRBIO_CONTROL_H
+#ifndef SKV_TESTS_USRBIO_CONTROL_H
+#define SKV_TESTS_USRBIO_CONTROL_H
 
 #include <stdint.h>
 

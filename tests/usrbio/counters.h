@@ -2,8 +2,8 @@
  * counters.h - what the stand-in for 3FS's client library counts on a mount, in the shared file
  * <mount>/3fs-virt/standin.stats: an array of struct counter, for anybody who maps or reads it.
  */
-#ifndef KVB_TESTS_USRBIO_COUNTERS_H
-#define KVB_TESTS_USRBIO_COUNTERS_H
+#ifndef SKV_TESTS_USRBIO_COUNTERS_H
+#define SKV_TESTS_USRBIO_COUNTERS_H
 
 #include <stdatomic.h>
 #include <stdint.h>

@@ -14,8 +14,8 @@
  * and read the same control file. control.h is how a test turns the knobs; README.md says what they do and
  * where this differs from the real thing.
  */
-#ifndef KVB_TESTS_USRBIO_STANDIN_H
-#define KVB_TESTS_USRBIO_STANDIN_H
+#ifndef SKV_TESTS_USRBIO_STANDIN_H
+#define SKV_TESTS_USRBIO_STANDIN_H
 
 #include <pthread.h>
 #include <stdatomic.h>

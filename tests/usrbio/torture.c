@@ -1,5 +1,5 @@
 /*
- * torture.c - usrbio_torture KVBLOCKD quick|long|prefix
+ * torture.c - usrbio_torture SLABKVD quick|long|prefix
  *
  * Sixteen threads put, get and delete blocks of two sizes through the engine "usrbio" while the stand-in for 3FS
  * is slow, fails, tears writes apart, holds requests back and dies: no wrong byte, no call that does not come
@@ -166,7 +166,7 @@ static void run_scenario(struct world *w, const struct scenario *s, uint64_t ms)
 
 /* ---- what may not be left -------------------------------------------------------------------- */
 
-/* Shared memory of the client library that belongs to a process: kvblock-NAME-NAMESPACE-PID-START. */
+/* Shared memory of the client library that belongs to a process: slabkv-NAME-NAMESPACE-PID-START. */
 static int shm_of(pid_t pid)
 {
 	DIR *dir = opendir("/dev/shm");
@@ -177,7 +177,7 @@ static int shm_of(pid_t pid)
 	MUST(dir, "/dev/shm: %s", strerror(errno));
 	snprintf(part, sizeof part, "-%d-", (int)pid);
 	while ((d = readdir(dir)))
-		n += strncmp(d->d_name, "kvblock-", 8) == 0 && strstr(d->d_name, part);
+		n += strncmp(d->d_name, "slabkv-", 7) == 0 && strstr(d->d_name, part);
 	closedir(dir);
 	return n;
 }
@@ -247,7 +247,7 @@ static int victim(const char *mount, const char *url)
 /* usrbio_torture --visitor MOUNT URL: comes and goes. The daemon gets to see who has died meanwhile. */
 static int visitor(const char *mount, const char *url)
 {
-	kvblock_close(load_open(mount, url, PATIENT));
+	slabkv_close(load_open(mount, url, PATIENT));
 	return 0;
 }
 
@@ -283,7 +283,7 @@ static void kill_one(struct world *w, int after)
 	kill(pid, SIGKILL);
 	MUST(waitpid(pid, &status, 0) == pid && WIFSIGNALED(status), "a client ended by itself");
 	close(ends[0]);
-	(void)kvblock_pool_sweep();
+	(void)slabkv_pool_sweep();
 	MUST(shm_of(pid) == 0, "shared memory of a killed client is left in /dev/shm");
 }
 
@@ -300,7 +300,7 @@ static void kill_clients(struct world *w, int n)
 	/* What they had written and was acknowledged, and what they had not: all of it can be there again. */
 	w->load.kv = load_open(w->mount, w->url, PATIENT);
 	load_settle(&w->load);
-	kvblock_close(w->load.kv);
+	slabkv_close(w->load.kv);
 }
 
 /* ---- start ----------------------------------------------------------------------------------- */
@@ -308,25 +308,25 @@ static void kill_clients(struct world *w, int n)
 static void make_objects(struct world *w)
 {
 	static const char *const names[] = { "slabs" };
-	const struct kvblock_group g = { .name = "g", .storages = names, .n_storages = 1 };
-	struct kvblock_storage s = { .name = "slabs", .type = "hf3fs", .capacity = 16ull << 30, .unit = 16 << 20,
+	const struct slabkv_group g = { .name = "g", .storages = names, .n_storages = 1 };
+	struct slabkv_storage s = { .name = "slabs", .type = "hf3fs", .capacity = 16ull << 30, .unit = 16 << 20,
 				     .file_size = 512 << 20, .enabled = true, .chunk_size = 1 << 20,
 				     .any_mount = true };
-	struct kvblock *kv = manager_connect(&w->m);
-	struct kvblock_error err;
+	struct slabkv *kv = manager_connect(&w->m);
+	struct slabkv_error err;
 	char root[160];
 
 	snprintf(root, sizeof root, "%s/slabs", w->mount);
 	s.root = root;
-	MUST(kvblock_storage_put(kv, &s, &err) == KVBLOCK_OK, "%s: %s", err.field, err.message);
-	MUST(kvblock_group_put(kv, &g, &err) == KVBLOCK_OK, "%s", err.message);
+	MUST(slabkv_storage_put(kv, &s, &err) == SLABKV_OK, "%s: %s", err.field, err.message);
+	MUST(slabkv_group_put(kv, &g, &err) == SLABKV_OK, "%s", err.message);
 	for (int i = 0; i < N_MODELS; i++) {
-		struct kvblock_spec spec = { "kv", model_bytes[i] };
-		const struct kvblock_instance m = { .id = model_name[i], .group = "g", .specs = &spec, .n_specs = 1 };
+		struct slabkv_spec spec = { "kv", model_bytes[i] };
+		const struct slabkv_instance m = { .id = model_name[i], .group = "g", .specs = &spec, .n_specs = 1 };
 
-		MUST(kvblock_instance_put(kv, &m, &err) == KVBLOCK_OK, "%s", err.message);
+		MUST(slabkv_instance_put(kv, &m, &err) == SLABKV_OK, "%s", err.message);
 	}
-	kvblock_close(kv);
+	slabkv_close(kv);
 }
 
 static void start(struct world *w, const char *program)
@@ -353,8 +353,8 @@ static void prefix(struct world *w, uint64_t bytes)
 	uint64_t ios = load_prefix(&w->load, w->mount, "prefix", bytes, 512);
 
 	printf("512 blocks of %llu bytes: %llu reads; engine %s %s\n", (unsigned long long)bytes,
-	       (unsigned long long)ios, kvblock_engine(w->load.kv, &why), why);
-	MUST(strcmp(kvblock_engine(w->load.kv, NULL), "usrbio") == 0, "%s", why);
+	       (unsigned long long)ios, slabkv_engine(w->load.kv, &why), why);
+	MUST(strcmp(slabkv_engine(w->load.kv, NULL), "usrbio") == 0, "%s", why);
 	MUST(ios > 0 && ios * 8 <= 512, "%llu reads", (unsigned long long)ios);
 }
 
@@ -368,7 +368,7 @@ int main(int argc, char **argv)
 	if (argc == 4 && strcmp(argv[1], "--visitor") == 0)
 		return visitor(argv[2], argv[3]);
 	if (argc != 3) {
-		fputs("usage: usrbio_torture KVBLOCKD quick|long|prefix\n", stderr);
+		fputs("usage: usrbio_torture SLABKVD quick|long|prefix\n", stderr);
 		return 2;
 	}
 	start(&w, argv[1]);

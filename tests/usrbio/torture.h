@@ -2,8 +2,8 @@
  * torture.h - the engine "usrbio" between a real manager and the stand-in for 3FS: what the parts of the
  * torture test share. torture.c tells the story, torture_load.c has the threads that put and get.
  */
-#ifndef KVB_TESTS_USRBIO_TORTURE_H
-#define KVB_TESTS_USRBIO_TORTURE_H
+#ifndef SKV_TESTS_USRBIO_TORTURE_H
+#define SKV_TESTS_USRBIO_TORTURE_H
 
 #include <stdatomic.h>
 #include <stdint.h>
@@ -20,8 +20,8 @@ extern const char *const model_name[N_MODELS];
 extern const uint64_t model_bytes[N_MODELS];
 
 struct load {
-	struct kvblock *kv;
-	struct kvblock_pool *pool; /* shared memory, attached: the engine moves bytes from and to it without a copy */
+	struct slabkv *kv;
+	struct slabkv_pool *pool; /* shared memory, attached: the engine moves bytes from and to it without a copy */
 	atomic_bool stop;
 	_Atomic uint64_t hits, misses, errors;    /* blocks of gets */
 	_Atomic uint64_t written, exists, busy, failed; /* blocks of puts; refused calls count all of theirs */
@@ -32,7 +32,7 @@ struct load {
 };
 
 /* A handle with the engine on `mount`, which gives requests up after `timeout_ms`. Mismatches end the test. */
-struct kvblock *load_open(const char *mount, const char *url, const char *timeout_ms);
+struct slabkv *load_open(const char *mount, const char *url, const char *timeout_ms);
 uint64_t load_now_ms(void);
 /* A pool for a quarter of the threads; load_close gives it back, and closes the handle. */
 void load_attach(struct load *l);

@@ -49,27 +49,27 @@ static void check(const void *data, uint64_t bytes, const char *instance, uint64
 
 /* ---- handle ---------------------------------------------------------------------------------- */
 
-static void on_mismatch(void *ctx, const struct kvblock_mismatch *m)
+static void on_mismatch(void *ctx, const struct slabkv_mismatch *m)
 {
 	(void)ctx;
 	MUST(false, "a wrong checksum under a lease: %s, key %u, %s at %llu", m->instance, m->key, m->path,
 	     (unsigned long long)m->offset);
 }
 
-static void set(struct kvblock_options *o, const char *name, const char *value)
+static void set(struct slabkv_options *o, const char *name, const char *value)
 {
-	struct kvblock_error err;
+	struct slabkv_error err;
 
-	MUST(kvblock_options_set(o, name, value, &err) == KVBLOCK_OK, "%s: %s", name, err.message);
+	MUST(slabkv_options_set(o, name, value, &err) == SLABKV_OK, "%s: %s", name, err.message);
 }
 
-struct kvblock *load_open(const char *mount, const char *url, const char *timeout_ms)
+struct slabkv *load_open(const char *mount, const char *url, const char *timeout_ms)
 {
-	struct kvblock_options o;
-	struct kvblock_error err;
-	struct kvblock *kv;
+	struct slabkv_options o;
+	struct slabkv_error err;
+	struct slabkv *kv;
 
-	kvblock_options_init(&o);
+	slabkv_options_init(&o);
 	o.urls = &url;
 	o.n_urls = 1;
 	o.timeout_ms = 30000;
@@ -80,7 +80,7 @@ struct kvblock *load_open(const char *mount, const char *url, const char *timeou
 	set(&o, "threefs_write_iov_size", "64M");
 	set(&o, "threefs_read_timeout_ms", timeout_ms);
 	set(&o, "threefs_write_timeout_ms", timeout_ms);
-	MUST(kvblock_open(&o, &kv, &err) == KVBLOCK_OK, "%s: %s", err.field, err.message);
+	MUST(slabkv_open(&o, &kv, &err) == SLABKV_OK, "%s: %s", err.field, err.message);
 	return kv;
 }
 
@@ -88,24 +88,24 @@ struct kvblock *load_open(const char *mount, const char *url, const char *timeou
 
 void load_attach(struct load *l)
 {
-	struct kvblock_pool_options o;
-	struct kvblock_error err;
+	struct slabkv_pool_options o;
+	struct slabkv_error err;
 
-	kvblock_pool_options_init(&o);
-	o.kind = KVBLOCK_MEMORY_SHARED;
+	slabkv_pool_options_init(&o);
+	o.kind = SLABKV_MEMORY_SHARED;
 	o.shm_name = "torture";
 	o.buffer_bytes = CHAIN * model_bytes[BIG];
 	o.bytes = POOLED * o.buffer_bytes;
-	MUST(kvblock_pool_create(&o, &l->pool, &err) == KVBLOCK_OK, "%s", err.message);
-	MUST(kvblock_pool_attach(l->kv, l->pool, &err) == KVBLOCK_OK, "%s", err.message);
+	MUST(slabkv_pool_create(&o, &l->pool, &err) == SLABKV_OK, "%s", err.message);
+	MUST(slabkv_pool_attach(l->kv, l->pool, &err) == SLABKV_OK, "%s", err.message);
 }
 
 void load_close(struct load *l)
 {
 	if (l->pool)
-		MUST(kvblock_pool_detach(l->kv, l->pool) == KVBLOCK_OK, "the pool is still in use");
-	kvblock_close(l->kv);
-	MUST(kvblock_pool_destroy(l->pool) == KVBLOCK_OK, "a buffer of the pool is still in use");
+		MUST(slabkv_pool_detach(l->kv, l->pool) == SLABKV_OK, "the pool is still in use");
+	slabkv_close(l->kv);
+	MUST(slabkv_pool_destroy(l->pool) == SLABKV_OK, "a buffer of the pool is still in use");
 	l->pool = NULL;
 }
 
@@ -115,9 +115,9 @@ struct chain {
 	enum model model;
 	uint8_t *memory; /* CHAIN blocks of the largest model */
 	uint64_t ids[CHAIN];
-	struct kvblock_buf bufs[CHAIN];
-	struct kvblock_block blocks[CHAIN];
-	struct kvblock_keys keys;
+	struct slabkv_buf bufs[CHAIN];
+	struct slabkv_block blocks[CHAIN];
+	struct slabkv_keys keys;
 };
 
 /* The first n blocks of a chain. */
@@ -128,10 +128,10 @@ static void aim(struct chain *c, enum model model, uint32_t number, uint32_t n)
 	c->model = model;
 	for (uint32_t i = 0; i < n; i++) {
 		c->ids[i] = number * CHAIN + i;
-		c->bufs[i] = (struct kvblock_buf){ c->memory + i * bytes, bytes };
-		c->blocks[i] = (struct kvblock_block){ .bufs = &c->bufs[i], .n_bufs = 1 };
+		c->bufs[i] = (struct slabkv_buf){ c->memory + i * bytes, bytes };
+		c->blocks[i] = (struct slabkv_block){ .bufs = &c->bufs[i], .n_bufs = 1 };
 	}
-	c->keys = kvblock_keys_ints(c->ids, n);
+	c->keys = slabkv_keys_ints(c->ids, n);
 }
 
 static void progress(const struct load *l)
@@ -144,27 +144,27 @@ static void progress(const struct load *l)
 static uint32_t put(struct load *l, struct chain *c)
 {
 	const char *name = model_name[c->model];
-	const struct kvblock_put_options o = { .deadline_ms = 3000 };
+	const struct slabkv_put_options o = { .deadline_ms = 3000 };
 	uint32_t there = 0;
 
 	for (uint32_t i = 0; i < c->keys.n; i++)
 		fill(c->bufs[i].data, c->bufs[i].size, seed_of(name, c->ids[i]));
-	if (kvblock_put(l->kv, name, &c->keys, &o, c->blocks, NULL, NULL) != KVBLOCK_OK) {
+	if (slabkv_put(l->kv, name, &c->keys, &o, c->blocks, NULL, NULL) != SLABKV_OK) {
 		atomic_fetch_add(&l->failed, c->keys.n);
 		return 0;
 	}
 	for (uint32_t i = 0; i < c->keys.n; i++) {
 		switch (c->blocks[i].result) {
-		case KVBLOCK_WRITTEN:
+		case SLABKV_WRITTEN:
 			atomic_fetch_add(&l->written, 1);
 			there++;
 			progress(l);
 			break;
-		case KVBLOCK_EXISTS:
+		case SLABKV_EXISTS:
 			atomic_fetch_add(&l->exists, 1);
 			there++;
 			break;
-		case KVBLOCK_BUSY:
+		case SLABKV_BUSY:
 			atomic_fetch_add(&l->busy, 1);
 			break;
 		default:
@@ -180,17 +180,17 @@ static uint32_t get(struct load *l, struct chain *c)
 	const char *name = model_name[c->model];
 	uint32_t hits = 0;
 
-	if (kvblock_get(l->kv, name, &c->keys, NULL, c->blocks, NULL, NULL) != KVBLOCK_OK) {
+	if (slabkv_get(l->kv, name, &c->keys, NULL, c->blocks, NULL, NULL) != SLABKV_OK) {
 		atomic_fetch_add(&l->errors, c->keys.n);
 		return 0;
 	}
 	for (uint32_t i = 0; i < c->keys.n; i++) {
-		if (c->blocks[i].result == KVBLOCK_HIT) {
+		if (c->blocks[i].result == SLABKV_HIT) {
 			check(c->bufs[i].data, c->bufs[i].size, name, c->ids[i]);
 			hits++;
 			progress(l);
 		} else {
-			atomic_fetch_add(c->blocks[i].result == KVBLOCK_ERROR ? &l->errors : &l->misses, 1);
+			atomic_fetch_add(c->blocks[i].result == SLABKV_ERROR ? &l->errors : &l->misses, 1);
 		}
 	}
 	atomic_fetch_add(&l->hits, hits);
@@ -199,10 +199,10 @@ static uint32_t get(struct load *l, struct chain *c)
 
 static void chain_init(struct load *l, struct chain *c, bool pooled)
 {
-	struct kvblock_buf buf = { 0 };
+	struct slabkv_buf buf = { 0 };
 
 	if (pooled)
-		MUST(kvblock_pool_get(l->pool, 0, &buf) == KVBLOCK_OK, "no buffer in the pool");
+		MUST(slabkv_pool_get(l->pool, 0, &buf) == SLABKV_OK, "no buffer in the pool");
 	c->memory = pooled ? buf.data : aligned_alloc(4096, CHAIN * model_bytes[BIG]);
 	MUST(c->memory, "no memory");
 }
@@ -210,7 +210,7 @@ static void chain_init(struct load *l, struct chain *c, bool pooled)
 static void chain_free(struct load *l, struct chain *c, bool pooled)
 {
 	if (pooled)
-		MUST(kvblock_pool_put(l->pool, c->memory) == KVBLOCK_OK, "the pool's buffer is not one");
+		MUST(slabkv_pool_put(l->pool, c->memory) == SLABKV_OK, "the pool's buffer is not one");
 	else
 		free(c->memory);
 }
@@ -250,7 +250,7 @@ static void *work(void *arg)
 		else if (what < 9)
 			(void)get(l, &c);
 		else
-			(void)kvblock_delete(l->kv, model_name[c.model], &c.keys, NULL, NULL);
+			(void)slabkv_delete(l->kv, model_name[c.model], &c.keys, NULL, NULL);
 		atomic_store(&l->busy_since[h.index], 0);
 	}
 	chain_free(l, &c, pooled);
@@ -279,7 +279,7 @@ void load_settle(struct load *l)
 			aim(&c, (enum model)model, i, CHAIN);
 			while (put(l, &c) < CHAIN || get(l, &c) < CHAIN) {
 				MUST(load_now_ms() < until, "chain %u of %s does not come back: %s", i,
-				     model_name[model], kvblock_text(c.blocks[0].why));
+				     model_name[model], slabkv_text(c.blocks[0].why));
 				poll(NULL, 0, 20);
 			}
 		}
@@ -289,34 +289,34 @@ void load_settle(struct load *l)
 
 uint64_t load_prefix(struct load *l, const char *mount, const char *instance, uint64_t bytes, uint32_t n)
 {
-	struct kvblock_spec spec = { "kv", bytes };
-	const struct kvblock_instance m = { .id = instance, .group = "g", .specs = &spec, .n_specs = 1 };
+	struct slabkv_spec spec = { "kv", bytes };
+	const struct slabkv_instance m = { .id = instance, .group = "g", .specs = &spec, .n_specs = 1 };
 	uint64_t *ids = calloc(n, sizeof *ids), before, ios;
-	struct kvblock_buf *bufs = calloc(n, sizeof *bufs);
-	struct kvblock_block *blocks = calloc(n, sizeof *blocks);
+	struct slabkv_buf *bufs = calloc(n, sizeof *bufs);
+	struct slabkv_block *blocks = calloc(n, sizeof *blocks);
 	uint8_t *memory = aligned_alloc(4096, n * bytes);
-	struct kvblock_keys keys = kvblock_keys_ints(ids, n);
-	struct kvblock_error err;
-	struct kvblock_io io;
+	struct slabkv_keys keys = slabkv_keys_ints(ids, n);
+	struct slabkv_error err;
+	struct slabkv_io io;
 
 	MUST(ids && bufs && blocks && memory, "no memory");
-	MUST(kvblock_instance_put(l->kv, &m, &err) == KVBLOCK_OK, "%s", err.message);
+	MUST(slabkv_instance_put(l->kv, &m, &err) == SLABKV_OK, "%s", err.message);
 	for (uint32_t i = 0; i < n; i++) {
 		ids[i] = i;
-		bufs[i] = (struct kvblock_buf){ memory + i * bytes, bytes };
-		blocks[i] = (struct kvblock_block){ .bufs = &bufs[i], .n_bufs = 1 };
+		bufs[i] = (struct slabkv_buf){ memory + i * bytes, bytes };
+		blocks[i] = (struct slabkv_block){ .bufs = &bufs[i], .n_bufs = 1 };
 		fill(bufs[i].data, bytes, seed_of(instance, i));
 	}
-	MUST(kvblock_put(l->kv, instance, &keys, NULL, blocks, &io, &err) == KVBLOCK_OK && io.done == n,
+	MUST(slabkv_put(l->kv, instance, &keys, NULL, blocks, &io, &err) == SLABKV_OK && io.done == n,
 	     "%u of %u written: %s", io.done, n, err.message);
 	memset(memory, 0, n * bytes);
 	before = standin_count(mount, COUNT_read_ios);
-	MUST(kvblock_get(l->kv, instance, &keys, NULL, blocks, &io, &err) == KVBLOCK_OK && io.done == n,
+	MUST(slabkv_get(l->kv, instance, &keys, NULL, blocks, &io, &err) == SLABKV_OK && io.done == n,
 	     "%u of %u read: %s", io.done, n, err.message);
 	ios = standin_count(mount, COUNT_read_ios) - before;
 	for (uint32_t i = 0; i < n; i++)
 		check(bufs[i].data, bytes, instance, i);
-	MUST(kvblock_instance_delete(l->kv, instance, &err) == KVBLOCK_OK, "%s", err.message);
+	MUST(slabkv_instance_delete(l->kv, instance, &err) == SLABKV_OK, "%s", err.message);
 	free(ids);
 	free(bufs);
 	free(blocks);

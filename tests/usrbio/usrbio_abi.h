@@ -6,8 +6,8 @@
  * mistake in either shows: layouts of x86-64, asserted below, and the functions with their returns, which
  * differ from one to the next.
  */
-#ifndef KVB_TESTS_USRBIO_ABI_H
-#define KVB_TESTS_USRBIO_ABI_H
+#ifndef SKV_TESTS_USRBIO_ABI_H
+#define SKV_TESTS_USRBIO_ABI_H
 
 #include <semaphore.h>
 #include <stdbool.h>

@@ -12,8 +12,8 @@
  * Threads: those of libfuse's loop, three watchers of submit semaphores, the workers. Locks: each file's own, taken
  * in the order iov, ring, inode table, inode, chunk; none is held over a wait for another process.
  */
-#ifndef KVB_TEST_HF3FS_STAND_H
-#define KVB_TEST_HF3FS_STAND_H
+#ifndef SKV_TEST_HF3FS_STAND_H
+#define SKV_TEST_HF3FS_STAND_H
 
 #define FUSE_USE_VERSION 314
 #include <fuse_lowlevel.h>

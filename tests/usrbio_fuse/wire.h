@@ -7,8 +7,8 @@
  * (one stays empty, to tell full from empty), then a semaphore that the daemon posts after each job.
  * The client owns sqe_head and cqe_tail, the daemon sqe_tail and cqe_head; all markers are read and written atomically.
  */
-#ifndef KVB_TEST_HF3FS_WIRE_H
-#define KVB_TEST_HF3FS_WIRE_H
+#ifndef SKV_TEST_HF3FS_WIRE_H
+#define SKV_TEST_HF3FS_WIRE_H
 
 #include <semaphore.h>
 #include <stddef.h>

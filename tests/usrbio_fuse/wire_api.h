@@ -3,8 +3,8 @@
  * and layouts, written down from 3FS's hf3fs_usrbio.h for x86-64 and checked at compile time. What each function
  * returns differs, as it does there; see wire_client.c and wire_io.c.
  */
-#ifndef KVB_TEST_HF3FS_WIRE_API_H
-#define KVB_TEST_HF3FS_WIRE_API_H
+#ifndef SKV_TEST_HF3FS_WIRE_API_H
+#define SKV_TEST_HF3FS_WIRE_API_H
 
 #include <stdbool.h>
 #include <stddef.h>

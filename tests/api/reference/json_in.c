@@ -10,7 +10,7 @@
  */
 #include "json_in.h"
 
-#include <kvb/mem.h>
+#include <skv/mem.h>
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -18,7 +18,7 @@
 
 /* ---- failures ----------------------------------------------------------------------------------- */
 
-static size_t render(const struct ref_jat *at, char out[KVB_FIELD_MAX])
+static size_t render(const struct ref_jat *at, char out[SKV_FIELD_MAX])
 {
 	size_t n = at->up ? render(at->up, out) : 0;
 	int more = 0;
@@ -26,17 +26,17 @@ static size_t render(const struct ref_jat *at, char out[KVB_FIELD_MAX])
 	if (!at->up)
 		out[0] = '\0';
 	else if (at->name)
-		more = snprintf(out + n, KVB_FIELD_MAX - n, "%s%s", n ? "." : "", at->name);
+		more = snprintf(out + n, SKV_FIELD_MAX - n, "%s%s", n ? "." : "", at->name);
 	else
-		more = snprintf(out + n, KVB_FIELD_MAX - n, "[%zu]", at->index);
+		more = snprintf(out + n, SKV_FIELD_MAX - n, "[%zu]", at->index);
 	n += more > 0 ? (size_t)more : 0;
-	return n < KVB_FIELD_MAX ? n : KVB_FIELD_MAX - 1;
+	return n < SKV_FIELD_MAX ? n : SKV_FIELD_MAX - 1;
 }
 
 void ref_jdoc_fail(struct ref_jdoc *d, const struct ref_jat *at, int status, const char *fmt, ...)
 {
-	char field[KVB_FIELD_MAX];
-	char message[KVB_MESSAGE_MAX];
+	char field[SKV_FIELD_MAX];
+	char message[SKV_MESSAGE_MAX];
 	va_list ap;
 
 	if (!ref_jdoc_ok(d))
@@ -45,13 +45,13 @@ void ref_jdoc_fail(struct ref_jdoc *d, const struct ref_jat *at, int status, con
 	vsnprintf(message, sizeof message, fmt, ap);
 	va_end(ap);
 	render(at, field);
-	d->status = kvb_fail(d->err, status, field, "%s", message);
+	d->status = skv_fail(d->err, status, field, "%s", message);
 }
 
 static void *out_of_memory(struct ref_jdoc *d)
 {
 	if (ref_jdoc_ok(d))
-		d->status = kvb_fail(d->err, KVB_E_NOMEM, NULL, "out of memory");
+		d->status = skv_fail(d->err, SKV_E_NOMEM, NULL, "out of memory");
 	return NULL;
 }
 
@@ -61,7 +61,7 @@ void *ref_jdoc_alloc(struct ref_jdoc *d, size_t n, size_t size)
 
 	if (!ref_jdoc_ok(d))
 		return NULL;
-	p = kvb_arena_calloc(d->in->arena, n, size);
+	p = skv_arena_calloc(d->in->arena, n, size);
 	return p ? p : out_of_memory(d);
 }
 
@@ -69,7 +69,7 @@ void *ref_jdoc_alloc(struct ref_jdoc *d, size_t n, size_t size)
 
 static void fail_parse(struct ref_jdoc *d, const char *text, size_t n, const json_error_t *e)
 {
-	char field[KVB_FIELD_MAX];
+	char field[SKV_FIELD_MAX];
 	size_t at = e->position > 0 && (size_t)e->position < n ? (size_t)e->position : n;
 	size_t values = SIZE_MAX;
 
@@ -79,21 +79,21 @@ static void fail_parse(struct ref_jdoc *d, const char *text, size_t n, const jso
 		out_of_memory(d);
 		break;
 	case json_error_numeric_overflow:
-		d->status = kvb_fail(d->err, KVB_E_INVALID, field,
+		d->status = skv_fail(d->err, SKV_E_INVALID, field,
 				     "a number over 9223372036854775807 is written as a decimal string");
 		break;
 	case json_error_duplicate_key:
-		d->status = kvb_fail(d->err, KVB_E_INVALID, field, "the field is given twice");
+		d->status = skv_fail(d->err, SKV_E_INVALID, field, "the field is given twice");
 		break;
 	case json_error_invalid_utf8:
-		d->status = kvb_fail(d->err, KVB_E_INVALID, field, "the text is not valid UTF-8");
+		d->status = skv_fail(d->err, SKV_E_INVALID, field, "the text is not valid UTF-8");
 		break;
 	case json_error_null_character:
 	case json_error_null_byte_in_key:
-		d->status = kvb_fail(d->err, KVB_E_INVALID, field, "the text holds a NUL character");
+		d->status = skv_fail(d->err, SKV_E_INVALID, field, "the text holds a NUL character");
 		break;
 	default:
-		d->status = kvb_fail(d->err, KVB_E_INVALID, field, "not JSON at line %d, column %d: %s",
+		d->status = skv_fail(d->err, SKV_E_INVALID, field, "not JSON at line %d, column %d: %s",
 				     e->line, e->column, e->text);
 	}
 }
@@ -102,28 +102,28 @@ static void fail_parse(struct ref_jdoc *d, const char *text, size_t n, const jso
 static bool memory_for(size_t n, size_t values)
 {
 	/* The text as strings, and once in a buffer of doubling size; a node and its slot per value. */
-	void *room = kvb_malloc(4 * n + 128 * values);
+	void *room = skv_malloc(4 * n + 128 * values);
 
-	kvb_free(room);
+	skv_free(room);
 	return room != NULL;
 }
 
 static void parse(struct ref_jdoc *d, const char *text, size_t n, size_t max_values)
 {
-	char field[KVB_FIELD_MAX];
+	char field[SKV_FIELD_MAX];
 	size_t values = max_values;
 	json_error_t e;
 
 	switch (ref_json_scan(text, n, &values, field)) {
-	case KVB_JSCAN_DEEP:
-		d->status = kvb_fail(d->err, KVB_E_INVALID, field, "nested deeper than %u",
-				     KVB_JSON_DEPTH);
+	case SKV_JSCAN_DEEP:
+		d->status = skv_fail(d->err, SKV_E_INVALID, field, "nested deeper than %u",
+				     SKV_JSON_DEPTH);
 		return;
-	case KVB_JSCAN_MANY:
-		d->status = kvb_fail(d->err, KVB_E_TOO_LARGE, field,
+	case SKV_JSCAN_MANY:
+		d->status = skv_fail(d->err, SKV_E_TOO_LARGE, field,
 				     "more than %zu values in one document", max_values);
 		return;
-	case KVB_JSCAN_END:
+	case SKV_JSCAN_END:
 		break;
 	}
 	if (!memory_for(n, values)) {
@@ -134,18 +134,18 @@ static void parse(struct ref_jdoc *d, const char *text, size_t n, size_t max_val
 	if (!d->root)
 		fail_parse(d, text, n, &e);
 	else if (!json_is_object(d->root))
-		d->status = kvb_fail(d->err, KVB_E_INVALID, NULL, "the body must be a JSON object");
+		d->status = skv_fail(d->err, SKV_E_INVALID, NULL, "the body must be a JSON object");
 }
 
-struct ref_jat ref_jdoc_open(struct ref_jdoc *d, const struct kvb_v1_in *in, const char *text, size_t n,
-			     enum ref_jdir dir, size_t max_values, struct kvb_error *err)
+struct ref_jat ref_jdoc_open(struct ref_jdoc *d, const struct skv_v1_in *in, const char *text, size_t n,
+			     enum ref_jdir dir, size_t max_values, struct skv_error *err)
 {
 	memset(d, 0, sizeof *d);
 	d->in = in;
 	d->err = err;
-	d->lenient = dir == KVB_JANSWER;
+	d->lenient = dir == SKV_JANSWER;
 	if (n == 0)
-		d->status = kvb_fail(err, KVB_E_INVALID, NULL, "the body is empty, not a JSON object");
+		d->status = skv_fail(err, SKV_E_INVALID, NULL, "the body is empty, not a JSON object");
 	else
 		parse(d, text, n, max_values);
 	return (struct ref_jat){ .v = ref_jdoc_ok(d) ? d->root : NULL };
@@ -174,9 +174,9 @@ static bool is(struct ref_jdoc *d, const struct ref_jat *at, json_type type, con
 	if (!ref_jdoc_ok(d))
 		return false;
 	if (!at->v)
-		ref_jdoc_fail(d, at, KVB_E_INVALID, "the field is required");
+		ref_jdoc_fail(d, at, SKV_E_INVALID, "the field is required");
 	else if (json_typeof(at->v) != type)
-		ref_jdoc_fail(d, at, KVB_E_INVALID, "must be %s, not %s", wanted, type_name(at->v));
+		ref_jdoc_fail(d, at, SKV_E_INVALID, "must be %s, not %s", wanted, type_name(at->v));
 	return ref_jdoc_ok(d);
 }
 
@@ -199,7 +199,7 @@ void ref_jat_object(struct ref_jdoc *d, const struct ref_jat *at, const char *co
 		struct ref_jat field = { .up = at, .name = name, .v = value };
 
 		if (!listed(names, name))
-			ref_jdoc_fail(d, &field, KVB_E_INVALID, "there is no such field here");
+			ref_jdoc_fail(d, &field, SKV_E_INVALID, "there is no such field here");
 	}
 }
 
@@ -217,10 +217,10 @@ uint32_t ref_jat_array(struct ref_jdoc *d, const struct ref_jat *at, uint32_t mi
 		return 0;
 	n = json_array_size(at->v);
 	if (n > max)
-		ref_jdoc_fail(d, at, KVB_E_TOO_LARGE, "has %zu elements, at most %u may be", n,
+		ref_jdoc_fail(d, at, SKV_E_TOO_LARGE, "has %zu elements, at most %u may be", n,
 			      max);
 	else if (n < min)
-		ref_jdoc_fail(d, at, KVB_E_INVALID, "has %zu elements, at least %u are needed", n, min);
+		ref_jdoc_fail(d, at, SKV_E_INVALID, "has %zu elements, at least %u are needed", n, min);
 	return ref_jdoc_ok(d) ? (uint32_t)n : 0;
 }
 
@@ -295,13 +295,13 @@ static uint64_t number(struct ref_jdoc *d, const struct ref_jat *at, uint64_t mi
 	if (!ref_jdoc_ok(d))
 		return 0;
 	if (!at->v)
-		ref_jdoc_fail(d, at, KVB_E_INVALID, "the field is required");
+		ref_jdoc_fail(d, at, SKV_E_INVALID, "the field is required");
 	else if (!parse_number(at->v, suffix, &v))
-		ref_jdoc_fail(d, at, KVB_E_INVALID, "must be %s", suffix ?
+		ref_jdoc_fail(d, at, SKV_E_INVALID, "must be %s", suffix ?
 			      "an integer of bytes, or a string like \"64M\" (suffix K, M, G or T)" :
 			      "an integer from 0 to 2^63-1, or a decimal string up to 2^64-1");
 	else if (v < min || v > max)
-		ref_jdoc_fail(d, at, KVB_E_INVALID, "must be from %llu to %llu, not %llu",
+		ref_jdoc_fail(d, at, SKV_E_INVALID, "must be from %llu to %llu, not %llu",
 			      (unsigned long long)min, (unsigned long long)max, (unsigned long long)v);
 	return ref_jdoc_ok(d) ? v : 0;
 }
@@ -330,11 +330,11 @@ const char *ref_jat_string(struct ref_jdoc *d, const struct ref_jat *at, size_t 
 		return "";
 	n = json_string_length(at->v);
 	if (n < min || n > max) {
-		ref_jdoc_fail(d, at, KVB_E_INVALID, "must be a string of %zu to %zu bytes, not %zu", min,
+		ref_jdoc_fail(d, at, SKV_E_INVALID, "must be a string of %zu to %zu bytes, not %zu", min,
 			      max, n);
 		return "";
 	}
-	copy = kvb_arena_strndup(d->in->arena, json_string_value(at->v), n);
+	copy = skv_arena_strndup(d->in->arena, json_string_value(at->v), n);
 	return copy ? copy : (out_of_memory(d), "");
 }
 
@@ -342,11 +342,11 @@ const char *ref_jat_name(struct ref_jdoc *d, const struct ref_jat *at)
 {
 	if (!is(d, at, JSON_STRING, "a string"))
 		return "";
-	if (!kvb_name_valid(json_string_value(at->v), json_string_length(at->v)))
-		ref_jdoc_fail(d, at, KVB_E_INVALID,
+	if (!skv_name_valid(json_string_value(at->v), json_string_length(at->v)))
+		ref_jdoc_fail(d, at, SKV_E_INVALID,
 			      "a name is 1 to %u of A-Z a-z 0-9 . _ - : = @ + , and begins with a letter, digit or _",
-			      KVB_MAX_NAME);
-	return ref_jat_string(d, at, 1, KVB_MAX_NAME);
+			      SKV_MAX_NAME);
+	return ref_jat_string(d, at, 1, SKV_MAX_NAME);
 }
 
 const char *const *ref_jat_names(struct ref_jdoc *d, const struct ref_jat *at, uint32_t min,
@@ -361,34 +361,34 @@ const char *const *ref_jat_names(struct ref_jdoc *d, const struct ref_jat *at, u
 		names[i] = ref_jat_name(d, &item);
 		for (uint32_t j = 0; j < i && ref_jdoc_ok(d); j++)
 			if (strcmp(names[i], names[j]) == 0)
-				ref_jdoc_fail(d, &item, KVB_E_INVALID, "'%s' is named twice", names[i]);
+				ref_jdoc_fail(d, &item, SKV_E_INVALID, "'%s' is named twice", names[i]);
 	}
 	*n = ref_jdoc_ok(d) ? count : 0;
 	return names;
 }
 
-struct kvb_key ref_jat_key_hex(struct ref_jdoc *d, const struct ref_jat *at)
+struct skv_key ref_jat_key_hex(struct ref_jdoc *d, const struct ref_jat *at)
 {
-	struct kvb_key key = { 0, 0 };
+	struct skv_key key = { 0, 0 };
 
 	if (is(d, at, JSON_STRING, "a string") &&
-	    !kvb_key_from_hex(json_string_value(at->v), json_string_length(at->v), &key))
-		ref_jdoc_fail(d, at, KVB_E_INVALID, "must be exactly 32 hex digits");
+	    !skv_key_from_hex(json_string_value(at->v), json_string_length(at->v), &key))
+		ref_jdoc_fail(d, at, SKV_E_INVALID, "must be exactly 32 hex digits");
 	return key;
 }
 
 uint64_t ref_jat_hex64(struct ref_jdoc *d, const struct ref_jat *at)
 {
-	char both[KVB_KEY_HEX];
-	struct kvb_key key = { 0, 0 };
+	char both[SKV_KEY_HEX];
+	struct skv_key key = { 0, 0 };
 
 	if (!is(d, at, JSON_STRING, "a string"))
 		return 0;
 	memset(both, '0', sizeof both);
 	if (json_string_length(at->v) == 16)
 		memcpy(both + 16, json_string_value(at->v), 16);
-	if (json_string_length(at->v) != 16 || !kvb_key_from_hex(both, sizeof both, &key))
-		ref_jdoc_fail(d, at, KVB_E_INVALID, "must be exactly 16 hex digits");
+	if (json_string_length(at->v) != 16 || !skv_key_from_hex(both, sizeof both, &key))
+		ref_jdoc_fail(d, at, SKV_E_INVALID, "must be exactly 16 hex digits");
 	return key.lo;
 }
 
@@ -407,6 +407,6 @@ uint32_t ref_jat_word(struct ref_jdoc *d, const struct ref_jat *at, const char *
 		if (n > sizeof list)
 			n = sizeof list;
 	}
-	ref_jdoc_fail(d, at, KVB_E_INVALID, "must be one of: %s", list);
+	ref_jdoc_fail(d, at, SKV_E_INVALID, "must be one of: %s", list);
 	return 0;
 }

@@ -16,23 +16,23 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include <kvb/status.h>
-#include <kvb/v1_json.h>
+#include <skv/status.h>
+#include <skv/v1_json.h>
 
 #include "reference.h"
 
-#define KVB_JSON_DEPTH 16u /* nesting that any message may have */
+#define SKV_JSON_DEPTH 16u /* nesting that any message may have */
 
 /* How many JSON values a document may hold, checked before any memory is spent on them. */
-#define KVB_JMAX_OBJECT 4096u
-#define KVB_JMAX_KEYS (2 * KVB_MAX_KEYS)
-#define KVB_JMAX_FINISH ((KVB_MAX_SPECS + 2) * KVB_MAX_KEYS)
-#define KVB_JMAX_ANSWER (8u * KVB_MAX_SPECS * KVB_MAX_KEYS + (4u << 20))
+#define SKV_JMAX_OBJECT 4096u
+#define SKV_JMAX_KEYS (2 * SKV_MAX_KEYS)
+#define SKV_JMAX_FINISH ((SKV_MAX_SPECS + 2) * SKV_MAX_KEYS)
+#define SKV_JMAX_ANSWER (8u * SKV_MAX_SPECS * SKV_MAX_KEYS + (4u << 20))
 
 struct ref_jdoc {
-	const struct kvb_v1_in *in;
+	const struct skv_v1_in *in;
 	json_t *root;
-	struct kvb_error *err;
+	struct skv_error *err;
 	int status;   /* first failure */
 	bool lenient; /* an answer: unknown fields are skipped */
 };
@@ -44,19 +44,19 @@ struct ref_jat {
 	json_t *v; /* NULL: absent */
 };
 
-enum ref_jdir { KVB_JREQUEST, KVB_JANSWER };
+enum ref_jdir { SKV_JREQUEST, SKV_JANSWER };
 
 /* Parses the text, which must be one JSON object. Returns the place of that object; after a failure
  * its value is NULL and everything read from it is absent, silently. Pair with ref_jdoc_close. */
-struct ref_jat ref_jdoc_open(struct ref_jdoc *d, const struct kvb_v1_in *in, const char *text, size_t n,
-			     enum ref_jdir dir, size_t max_values, struct kvb_error *err);
-/* Releases the document; returns KVB_OK or the first failure. What was read stays in the arena. */
+struct ref_jat ref_jdoc_open(struct ref_jdoc *d, const struct skv_v1_in *in, const char *text, size_t n,
+			     enum ref_jdir dir, size_t max_values, struct skv_error *err);
+/* Releases the document; returns SKV_OK or the first failure. What was read stays in the arena. */
 int ref_jdoc_close(struct ref_jdoc *d);
 
 /* Fails the document at a place (unless it has failed already). */
 void ref_jdoc_fail(struct ref_jdoc *d, const struct ref_jat *at, int status, const char *fmt, ...)
 	__attribute__((format(printf, 4, 5)));
-static inline bool ref_jdoc_ok(const struct ref_jdoc *d) { return d->status == KVB_OK; }
+static inline bool ref_jdoc_ok(const struct ref_jdoc *d) { return d->status == SKV_OK; }
 
 /* Zeroed memory of the arena; fails the document when there is none. */
 void *ref_jdoc_alloc(struct ref_jdoc *d, size_t n, size_t size);
@@ -65,7 +65,7 @@ void *ref_jdoc_alloc(struct ref_jdoc *d, size_t n, size_t size);
 void ref_jat_object(struct ref_jdoc *d, const struct ref_jat *at, const char *const *names);
 /* A field of an object, absent (v NULL) if it is not there. A JSON null is there. */
 struct ref_jat ref_jat_get(const struct ref_jat *object, const char *name);
-/* Length of an array, which must be min..max; above that KVB_E_TOO_LARGE. */
+/* Length of an array, which must be min..max; above that SKV_E_TOO_LARGE. */
 uint32_t ref_jat_array(struct ref_jdoc *d, const struct ref_jat *at, uint32_t min, uint32_t max);
 struct ref_jat ref_jat_item(const struct ref_jat *array, size_t index);
 
@@ -78,13 +78,13 @@ uint32_t ref_jat_u32(struct ref_jdoc *d, const struct ref_jat *at, uint32_t min,
 uint64_t ref_jat_size(struct ref_jdoc *d, const struct ref_jat *at, uint64_t min, uint64_t max);
 /* Text of min..max bytes, copied into the arena. "" after a failure, never NULL. */
 const char *ref_jat_string(struct ref_jdoc *d, const struct ref_jat *at, size_t min, size_t max);
-/* The same for a name (kvb_name_valid). */
+/* The same for a name (skv_name_valid). */
 const char *ref_jat_name(struct ref_jdoc *d, const struct ref_jat *at);
 /* Array of names, min..max of them, none twice. */
 const char *const *ref_jat_names(struct ref_jdoc *d, const struct ref_jat *at, uint32_t min,
 				 uint32_t max, uint32_t *n);
 /* 32 hex digits. */
-struct kvb_key ref_jat_key_hex(struct ref_jdoc *d, const struct ref_jat *at);
+struct skv_key ref_jat_key_hex(struct ref_jdoc *d, const struct ref_jat *at);
 /* 16 hex digits. */
 uint64_t ref_jat_hex64(struct ref_jdoc *d, const struct ref_jat *at);
 /* Index of the text in `words` (NULL-terminated). */
@@ -92,10 +92,10 @@ uint32_t ref_jat_word(struct ref_jdoc *d, const struct ref_jat *at, const char *
 
 /* ---- scan.c: what jansson does not do ----------------------------------------------------------- */
 
-enum ref_jscan { KVB_JSCAN_END, KVB_JSCAN_DEEP, KVB_JSCAN_MANY };
-/* Walks JSON text without allocating, no further than byte `n`, until deeper than KVB_JSON_DEPTH or
+enum ref_jscan { SKV_JSCAN_END, SKV_JSCAN_DEEP, SKV_JSCAN_MANY };
+/* Walks JSON text without allocating, no further than byte `n`, until deeper than SKV_JSON_DEPTH or
  * over *values values; then *values is how many it saw. `field` gets the JSON path of where it stopped
  * (cut to fit). The text need not be valid: the walk only ever goes forward. */
-enum ref_jscan ref_json_scan(const char *text, size_t n, size_t *values, char field[KVB_FIELD_MAX]);
+enum ref_jscan ref_json_scan(const char *text, size_t n, size_t *values, char field[SKV_FIELD_MAX]);
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * json_out.c - JSON writer over struct kvb_buf. No state, no tree, no allocation but the buffer's.
+ * json_out.c - JSON writer over struct skv_buf. No state, no tree, no allocation but the buffer's.
  *
  * Any thread, one at a time per buffer. It never checks that the caller's brackets match: the round
  * trip tests do.
@@ -9,41 +9,41 @@
 #include <string.h>
 
 /* A comma, unless this is the first thing after a bracket or the value of a field. */
-static void separate(struct kvb_buf *b)
+static void separate(struct skv_buf *b)
 {
 	uint8_t last = b->len ? b->data[b->len - 1] : '[';
 
 	if (last != '{' && last != '[' && last != ':')
-		kvb_put_u8(b, ',');
+		skv_put_u8(b, ',');
 }
 
-void ref_jout_begin(struct kvb_buf *b) { kvb_put_u8(b, '{'); }
+void ref_jout_begin(struct skv_buf *b) { skv_put_u8(b, '{'); }
 
-void ref_jout_open(struct kvb_buf *b, char bracket)
+void ref_jout_open(struct skv_buf *b, char bracket)
 {
 	separate(b);
-	kvb_put_u8(b, (uint8_t)bracket);
+	skv_put_u8(b, (uint8_t)bracket);
 }
 
-void ref_jout_close(struct kvb_buf *b, char bracket) { kvb_put_u8(b, (uint8_t)bracket); }
+void ref_jout_close(struct skv_buf *b, char bracket) { skv_put_u8(b, (uint8_t)bracket); }
 
-void ref_jout_name(struct kvb_buf *b, const char *name)
+void ref_jout_name(struct skv_buf *b, const char *name)
 {
 	separate(b);
-	kvb_put_u8(b, '"');
-	kvb_put_bytes(b, name, strlen(name));
-	kvb_put_bytes(b, "\":", 2);
+	skv_put_u8(b, '"');
+	skv_put_bytes(b, name, strlen(name));
+	skv_put_bytes(b, "\":", 2);
 }
 
-static void value(struct kvb_buf *b, const char *s, size_t n)
+static void value(struct skv_buf *b, const char *s, size_t n)
 {
 	separate(b);
-	kvb_put_bytes(b, s, n);
+	skv_put_bytes(b, s, n);
 }
 
-void ref_jout_null(struct kvb_buf *b) { value(b, "null", 4); }
+void ref_jout_null(struct skv_buf *b) { value(b, "null", 4); }
 
-void ref_jout_bool(struct kvb_buf *b, bool v)
+void ref_jout_bool(struct skv_buf *b, bool v)
 {
 	if (v)
 		value(b, "true", 4);
@@ -52,7 +52,7 @@ void ref_jout_bool(struct kvb_buf *b, bool v)
 }
 
 /* Decimal with or without quotes. */
-static void decimal(struct kvb_buf *b, uint64_t v, bool quoted)
+static void decimal(struct skv_buf *b, uint64_t v, bool quoted)
 {
 	char text[24];
 	size_t at = sizeof text;
@@ -68,27 +68,27 @@ static void decimal(struct kvb_buf *b, uint64_t v, bool quoted)
 	value(b, text + at, sizeof text - at);
 }
 
-void ref_jout_u64(struct kvb_buf *b, uint64_t v) { decimal(b, v, v > INT64_MAX); }
+void ref_jout_u64(struct skv_buf *b, uint64_t v) { decimal(b, v, v > INT64_MAX); }
 
-void ref_jout_u64_string(struct kvb_buf *b, uint64_t v) { decimal(b, v, true); }
+void ref_jout_u64_string(struct skv_buf *b, uint64_t v) { decimal(b, v, true); }
 
-void ref_jout_key(struct kvb_buf *b, struct kvb_key key)
+void ref_jout_key(struct skv_buf *b, struct skv_key key)
 {
-	char text[KVB_KEY_HEX + 3];
+	char text[SKV_KEY_HEX + 3];
 
-	kvb_key_to_hex(key, text + 1);
+	skv_key_to_hex(key, text + 1);
 	text[0] = '"';
-	text[KVB_KEY_HEX + 1] = '"';
-	value(b, text, KVB_KEY_HEX + 2);
+	text[SKV_KEY_HEX + 1] = '"';
+	value(b, text, SKV_KEY_HEX + 2);
 }
 
-void ref_jout_hex64(struct kvb_buf *b, uint64_t v)
+void ref_jout_hex64(struct skv_buf *b, uint64_t v)
 {
-	char text[KVB_KEY_HEX + 3];
+	char text[SKV_KEY_HEX + 3];
 
-	kvb_key_to_hex((struct kvb_key){ .lo = v }, text + 1);
+	skv_key_to_hex((struct skv_key){ .lo = v }, text + 1);
 	text[16] = '"'; /* the low half is the second one */
-	text[KVB_KEY_HEX + 1] = '"';
+	text[SKV_KEY_HEX + 1] = '"';
 	value(b, text + 16, 18);
 }
 
@@ -107,28 +107,28 @@ static size_t utf8_length(const uint8_t *s)
 	return n && c >= least[n] && c <= 0x10ffff && !(c >= 0xd800 && c <= 0xdfff) ? n : 0;
 }
 
-static void escape(struct kvb_buf *b, uint8_t c)
+static void escape(struct skv_buf *b, uint8_t c)
 {
 	static const char digits[] = "0123456789abcdef";
 	char text[6] = { '\\', 'u', '0', '0', digits[c >> 4], digits[c & 15] };
 
 	if (c == '"' || c == '\\') {
 		text[1] = (char)c;
-		kvb_put_bytes(b, text, 2);
+		skv_put_bytes(b, text, 2);
 	} else if (c == '\n') {
-		kvb_put_bytes(b, "\\n", 2);
+		skv_put_bytes(b, "\\n", 2);
 	} else {
-		kvb_put_bytes(b, text, 6);
+		skv_put_bytes(b, text, 6);
 	}
 }
 
-static void quote(struct kvb_buf *b, const char *text, bool mend)
+static void quote(struct skv_buf *b, const char *text, bool mend)
 {
 	const uint8_t *s = (const uint8_t *)text;
 	const uint8_t *plain = s;
 
 	separate(b);
-	kvb_put_u8(b, '"');
+	skv_put_u8(b, '"');
 	while (*s) {
 		size_t n = mend ? utf8_length(s) : 1;
 
@@ -136,45 +136,45 @@ static void quote(struct kvb_buf *b, const char *text, bool mend)
 			s += n;
 			continue;
 		}
-		kvb_put_bytes(b, plain, (size_t)(s - plain));
+		skv_put_bytes(b, plain, (size_t)(s - plain));
 		if (n)
 			escape(b, *s);
 		else
-			kvb_put_u8(b, '?');
+			skv_put_u8(b, '?');
 		plain = ++s;
 	}
-	kvb_put_bytes(b, plain, (size_t)(s - plain));
-	kvb_put_u8(b, '"');
+	skv_put_bytes(b, plain, (size_t)(s - plain));
+	skv_put_u8(b, '"');
 }
 
-void ref_jout_string(struct kvb_buf *b, const char *s) { quote(b, s, false); }
-void ref_jout_text(struct kvb_buf *b, const char *s) { quote(b, s, true); }
+void ref_jout_string(struct skv_buf *b, const char *s) { quote(b, s, false); }
+void ref_jout_text(struct skv_buf *b, const char *s) { quote(b, s, true); }
 
-void ref_jout_field_bool(struct kvb_buf *b, const char *name, bool v)
+void ref_jout_field_bool(struct skv_buf *b, const char *name, bool v)
 {
 	ref_jout_name(b, name);
 	ref_jout_bool(b, v);
 }
 
-void ref_jout_field_u64(struct kvb_buf *b, const char *name, uint64_t v)
+void ref_jout_field_u64(struct skv_buf *b, const char *name, uint64_t v)
 {
 	ref_jout_name(b, name);
 	ref_jout_u64(b, v);
 }
 
-void ref_jout_field_string(struct kvb_buf *b, const char *name, const char *s)
+void ref_jout_field_string(struct skv_buf *b, const char *name, const char *s)
 {
 	ref_jout_name(b, name);
 	ref_jout_string(b, s);
 }
 
-void ref_jout_field_text(struct kvb_buf *b, const char *name, const char *s)
+void ref_jout_field_text(struct skv_buf *b, const char *name, const char *s)
 {
 	ref_jout_name(b, name);
 	ref_jout_text(b, s);
 }
 
-void ref_jout_field_strings(struct kvb_buf *b, const char *name, const char *const *v, uint32_t n)
+void ref_jout_field_strings(struct skv_buf *b, const char *name, const char *const *v, uint32_t n)
 {
 	ref_jout_name(b, name);
 	ref_jout_open(b, '[');

@@ -9,18 +9,18 @@
  */
 #include "parts.h"
 
-#include <kvb/superblock.h>
+#include <skv/superblock.h>
 
 #include <string.h>
 
 #define MAX_FILES 65536u /* of one answer, for the reader */
 
-void ref_jout_files(struct kvb_buf *b, const struct kvb_files *files)
+void ref_jout_files(struct skv_buf *b, const struct skv_files *files)
 {
 	ref_jout_name(b, "files");
 	ref_jout_open(b, '[');
 	for (uint32_t i = 0; i < files->n; i++) {
-		const struct kvb_file_ref *f = &files->v[i];
+		const struct skv_file_ref *f = &files->v[i];
 
 		ref_jout_open(b, '{');
 		ref_jout_field_string(b, "type", f->type);
@@ -46,7 +46,7 @@ static bool path_is_inside(const char *path)
 	}
 }
 
-static void read_file(struct ref_jdoc *d, const struct ref_jat *at, struct kvb_file_ref *out)
+static void read_file(struct ref_jdoc *d, const struct ref_jat *at, struct skv_file_ref *out)
 {
 	struct ref_jat type = ref_jat_get(at, "type"), storage = ref_jat_get(at, "storage"),
 		       uuid = ref_jat_get(at, "uuid"), path = ref_jat_get(at, "path");
@@ -56,18 +56,18 @@ static void read_file(struct ref_jdoc *d, const struct ref_jat *at, struct kvb_f
 	out->type = ref_jat_name(d, &type);
 	out->storage = ref_jat_name(d, &storage);
 	s = ref_jat_string(d, &uuid, 36, 36);
-	if (ref_jdoc_ok(d) && kvb_uuid_from_text(s, bytes) != KVB_OK)
-		ref_jdoc_fail(d, &uuid, KVB_E_INVALID, "is not a UUID");
+	if (ref_jdoc_ok(d) && skv_uuid_from_text(s, bytes) != SKV_OK)
+		ref_jdoc_fail(d, &uuid, SKV_E_INVALID, "is not a UUID");
 	else
 		memcpy(out->uuid, s, strlen(s) + 1);
 	s = ref_jat_string(d, &path, 0, sizeof out->path - 1);
 	if (ref_jdoc_ok(d) && *s && !path_is_inside(s))
-		ref_jdoc_fail(d, &path, KVB_E_INVALID, "is not a path below the storage's root");
+		ref_jdoc_fail(d, &path, SKV_E_INVALID, "is not a path below the storage's root");
 	else
 		memcpy(out->path, s, strlen(s) + 1);
 }
 
-void ref_jat_files(struct ref_jdoc *d, const struct ref_jat *object, struct kvb_files *out)
+void ref_jat_files(struct ref_jdoc *d, const struct ref_jat *object, struct skv_files *out)
 {
 	struct ref_jat files = ref_jat_get(object, "files");
 	uint32_t n = ref_jat_array(d, &files, 0, MAX_FILES);
@@ -84,7 +84,7 @@ void ref_jat_files(struct ref_jdoc *d, const struct ref_jat *object, struct kvb_
 		out->n = n;
 }
 
-void ref_jout_location(struct kvb_buf *b, const struct kvb_location *loc)
+void ref_jout_location(struct skv_buf *b, const struct skv_location *loc)
 {
 	if (loc->length == 0) {
 		ref_jout_null(b);
@@ -103,7 +103,7 @@ void ref_jout_location(struct kvb_buf *b, const struct kvb_location *loc)
 	ref_jout_close(b, '}');
 }
 
-void ref_jout_locations(struct kvb_buf *b, const struct kvb_location *loc, uint32_t n)
+void ref_jout_locations(struct skv_buf *b, const struct skv_location *loc, uint32_t n)
 {
 	ref_jout_name(b, "locations");
 	ref_jout_open(b, '[');
@@ -113,7 +113,7 @@ void ref_jout_locations(struct kvb_buf *b, const struct kvb_location *loc, uint3
 }
 
 static void read_location(struct ref_jdoc *d, const struct ref_jat *at, uint32_t n_files,
-			  struct kvb_location *out)
+			  struct skv_location *out)
 {
 	struct ref_jat file = ref_jat_get(at, "file"), offset = ref_jat_get(at, "offset"),
 		       length = ref_jat_get(at, "length"), generation = ref_jat_get(at, "generation"),
@@ -122,7 +122,7 @@ static void read_location(struct ref_jdoc *d, const struct ref_jat *at, uint32_t
 	ref_jat_object(d, at, NULL);
 	out->file = ref_jat_u32(d, &file, 0, UINT32_MAX);
 	if (ref_jdoc_ok(d) && out->file >= n_files)
-		ref_jdoc_fail(d, &file, KVB_E_INVALID, "there are only %u files", n_files);
+		ref_jdoc_fail(d, &file, SKV_E_INVALID, "there are only %u files", n_files);
 	out->length = ref_jat_u64(d, &length, 1, INT64_MAX);
 	/* File offsets are signed, and so must be the end. */
 	out->offset = ref_jat_u64(d, &offset, 0, INT64_MAX - out->length);
@@ -133,7 +133,7 @@ static void read_location(struct ref_jdoc *d, const struct ref_jat *at, uint32_t
 }
 
 void ref_jat_locations(struct ref_jdoc *d, const struct ref_jat *object, uint32_t n_files,
-		       struct kvb_location *loc, uint32_t n)
+		       struct skv_location *loc, uint32_t n)
 {
 	struct ref_jat array = ref_jat_get(object, "locations");
 

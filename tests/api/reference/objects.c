@@ -36,7 +36,7 @@ static bool bool_or_false(struct ref_jdoc *d, const struct ref_jat *object, cons
 	return at.v && ref_jat_bool(d, &at);
 }
 
-static void write_text(struct kvb_buf *b, const char *name, const char *s)
+static void write_text(struct skv_buf *b, const char *name, const char *s)
 {
 	if (s && *s)
 		ref_jout_field_string(b, name, s);
@@ -48,42 +48,42 @@ static void read_marks(struct ref_jdoc *d, const struct ref_jat *object, uint32_
 	*low = (uint32_t)size_or_0(d, object, "low_percent", 100);
 }
 
-static void write_number(struct kvb_buf *b, const char *name, uint64_t v)
+static void write_number(struct skv_buf *b, const char *name, uint64_t v)
 {
 	if (v)
 		ref_jout_field_u64(b, name, v);
 }
 
-static void read_masters(struct ref_jdoc *d, const struct ref_jat *at, struct kvb_storage_spec *out)
+static void read_masters(struct ref_jdoc *d, const struct ref_jat *at, struct skv_storage_spec *out)
 {
 	struct ref_jat masters = ref_jat_get(at, "fs_master");
 	const char **urls;
 
 	if (!masters.v)
 		return;
-	out->n_fs_master = ref_jat_array(d, &masters, 0, KVB_MAX_FS_MASTERS);
+	out->n_fs_master = ref_jat_array(d, &masters, 0, SKV_MAX_FS_MASTERS);
 	urls = ref_jdoc_alloc(d, out->n_fs_master + 1, sizeof *urls);
 	for (uint32_t i = 0; urls && i < out->n_fs_master; i++) {
 		struct ref_jat item = ref_jat_item(&masters, i);
 
-		urls[i] = ref_jat_string(d, &item, 1, KVB_MAX_URL);
+		urls[i] = ref_jat_string(d, &item, 1, SKV_MAX_URL);
 	}
 	out->fs_master = urls;
 }
 
-static void read_root(struct ref_jdoc *d, const struct ref_jat *at, struct kvb_storage_spec *out)
+static void read_root(struct ref_jdoc *d, const struct ref_jat *at, struct skv_storage_spec *out)
 {
 	struct ref_jat root = ref_jat_get(at, "root");
 	bool none = without_root(out->type) || out->n_fs_master > 0;
 
 	out->root = "";
 	if (root.v || !none)
-		out->root = ref_jat_string(d, &root, none ? 0 : 1, KVB_MAX_ROOT);
+		out->root = ref_jat_string(d, &root, none ? 0 : 1, SKV_MAX_ROOT);
 	if (ref_jdoc_ok(d) && out->root[0] && out->root[0] != '/')
-		ref_jdoc_fail(d, &root, KVB_E_INVALID, "must be an absolute directory, like /data/kv");
+		ref_jdoc_fail(d, &root, SKV_E_INVALID, "must be an absolute directory, like /data/kv");
 }
 
-static void read_sizes(struct ref_jdoc *d, const struct ref_jat *at, struct kvb_storage_spec *out)
+static void read_sizes(struct ref_jdoc *d, const struct ref_jat *at, struct skv_storage_spec *out)
 {
 	struct ref_jat capacity = ref_jat_get(at, "capacity"), file_size = ref_jat_get(at, "file_size"),
 		       unit = ref_jat_get(at, "unit");
@@ -94,13 +94,13 @@ static void read_sizes(struct ref_jdoc *d, const struct ref_jat *at, struct kvb_
 	if (unit.v)
 		out->unit = ref_jat_size(d, &unit, 0, UINT64_MAX);
 	if (out->unit & (out->unit - 1))
-		ref_jdoc_fail(d, &unit, KVB_E_INVALID, "must be a power of two");
+		ref_jdoc_fail(d, &unit, SKV_E_INVALID, "must be a power of two");
 	else if (out->unit && out->capacity % out->unit)
-		ref_jdoc_fail(d, &capacity, KVB_E_INVALID, "must be a multiple of the unit, %llu",
+		ref_jdoc_fail(d, &capacity, SKV_E_INVALID, "must be a multiple of the unit, %llu",
 			      (unsigned long long)out->unit);
 }
 
-void ref_jat_storage(struct ref_jdoc *d, const struct ref_jat *at, struct kvb_storage_spec *out)
+void ref_jat_storage(struct ref_jdoc *d, const struct ref_jat *at, struct skv_storage_spec *out)
 {
 	struct ref_jat type = ref_jat_get(at, "type"), enabled = ref_jat_get(at, "enabled");
 
@@ -111,15 +111,15 @@ void ref_jat_storage(struct ref_jdoc *d, const struct ref_jat *at, struct kvb_st
 	read_sizes(d, at, out);
 	out->enabled = enabled.v ? ref_jat_bool(d, &enabled) : true;
 	out->draining = bool_or_false(d, at, "draining");
-	out->client_root = text_or_none(d, at, "client_root", KVB_MAX_ROOT);
-	out->client_mount = text_or_none(d, at, "client_mount", KVB_MAX_ROOT);
-	out->extra = text_or_none(d, at, "extra", KVB_MAX_EXTRA);
+	out->client_root = text_or_none(d, at, "client_root", SKV_MAX_ROOT);
+	out->client_mount = text_or_none(d, at, "client_mount", SKV_MAX_ROOT);
+	out->extra = text_or_none(d, at, "extra", SKV_MAX_EXTRA);
 	read_marks(d, at, &out->high_percent, &out->low_percent);
 	out->chunk_size = size_or_0(d, at, "chunk_size", UINT64_MAX);
 	out->any_mount = bool_or_false(d, at, "any_mount");
 }
 
-void ref_jout_storage_fields(struct kvb_buf *b, const struct kvb_storage_spec *s)
+void ref_jout_storage_fields(struct skv_buf *b, const struct skv_storage_spec *s)
 {
 	ref_jout_field_string(b, "type", s->type);
 	ref_jout_field_string(b, "root", s->root);
@@ -143,10 +143,10 @@ void ref_jout_storage_fields(struct kvb_buf *b, const struct kvb_storage_spec *s
 
 static const char *const quota_fields[] = { "type", "capacity", "reclaim", NULL };
 
-static void read_quotas(struct ref_jdoc *d, const struct ref_jat *at, struct kvb_group_spec *out)
+static void read_quotas(struct ref_jdoc *d, const struct ref_jat *at, struct skv_group_spec *out)
 {
-	uint32_t n = ref_jat_array(d, at, 0, KVB_MAX_QUOTAS);
-	struct kvb_type_quota *quotas = ref_jdoc_alloc(d, n + 1, sizeof *quotas);
+	uint32_t n = ref_jat_array(d, at, 0, SKV_MAX_QUOTAS);
+	struct skv_type_quota *quotas = ref_jdoc_alloc(d, n + 1, sizeof *quotas);
 	
 	for (uint32_t i = 0; quotas && i < n; i++) {
 		struct ref_jat item = ref_jat_item(at, i);
@@ -163,7 +163,7 @@ static void read_quotas(struct ref_jdoc *d, const struct ref_jat *at, struct kvb
 
 static const char *const shares[] = { "group", "proportional", "fixed", NULL };
 
-static void read_limits(struct ref_jdoc *d, const struct ref_jat *at, struct kvb_group_spec *out)
+static void read_limits(struct ref_jdoc *d, const struct ref_jat *at, struct skv_group_spec *out)
 {
 	struct ref_jat quotas = ref_jat_get(at, "quotas"), share = ref_jat_get(at, "share");
 
@@ -178,17 +178,17 @@ static void read_limits(struct ref_jdoc *d, const struct ref_jat *at, struct kvb
 	out->reclaim_step_percent = (uint32_t)size_or_0(d, at, "reclaim_step_percent", 100);
 	out->reclaim_period_ms = (uint32_t)size_or_0(d, at, "reclaim_period_ms", UINT32_MAX);
 	out->max_idle_ms = size_or_0(d, at, "max_idle_ms", UINT64_MAX);
-	out->policy = text_or_none(d, at, "policy", KVB_MAX_NAME);
+	out->policy = text_or_none(d, at, "policy", SKV_MAX_NAME);
 	out->ttl_ms = size_or_0(d, at, "ttl_ms", UINT64_MAX);
 	out->version = size_or_0(d, at, "version", UINT64_MAX);
 	read_marks(d, at, &out->high_percent, &out->low_percent);
 	out->pin_percent = (uint32_t)size_or_0(d, at, "pin_percent", 100);
 	if (share.v)
 		out->share = ref_jat_word(d, &share, shares);
-	out->extra = text_or_none(d, at, "extra", KVB_MAX_EXTRA);
+	out->extra = text_or_none(d, at, "extra", SKV_MAX_EXTRA);
 }
 
-static void write_limits(struct kvb_buf *b, const struct kvb_group_spec *g)
+static void write_limits(struct skv_buf *b, const struct skv_group_spec *g)
 {
 	if (g->loose_storages)
 		ref_jout_field_bool(b, "loose_storages", true);
@@ -219,12 +219,12 @@ static void write_limits(struct kvb_buf *b, const struct kvb_group_spec *g)
 	write_number(b, "high_percent", g->high_percent);
 	write_number(b, "low_percent", g->low_percent);
 	write_number(b, "pin_percent", g->pin_percent);
-	if (g->share != KVB_SHARE_GROUP)
+	if (g->share != SKV_SHARE_GROUP)
 		ref_jout_field_string(b, "share", shares[g->share]);
 	write_text(b, "extra", g->extra);
 }
 
-void ref_jat_group(struct ref_jdoc *d, const struct ref_jat *at, struct kvb_group_spec *out)
+void ref_jat_group(struct ref_jdoc *d, const struct ref_jat *at, struct skv_group_spec *out)
 {
 	struct ref_jat capacity = ref_jat_get(at, "capacity"), storages = ref_jat_get(at, "storages");
 
@@ -232,30 +232,30 @@ void ref_jat_group(struct ref_jdoc *d, const struct ref_jat *at, struct kvb_grou
 	if (capacity.v)
 		out->capacity = ref_jat_size(d, &capacity, 0, UINT64_MAX);
 	read_limits(d, at, out);
-	out->storages = ref_jat_names(d, &storages, out->loose_storages ? 0 : 1, KVB_JMAX_OBJECT, &out->n_storages);
+	out->storages = ref_jat_names(d, &storages, out->loose_storages ? 0 : 1, SKV_JMAX_OBJECT, &out->n_storages);
 }
 
-void ref_jout_group_fields(struct kvb_buf *b, const struct kvb_group_spec *g)
+void ref_jout_group_fields(struct skv_buf *b, const struct skv_group_spec *g)
 {
 	ref_jout_field_u64(b, "capacity", g->capacity);
 	ref_jout_field_strings(b, "storages", g->storages, g->n_storages);
 	write_limits(b, g);
 }
 
-static void read_spec(struct ref_jdoc *d, const struct ref_jat *at, struct kvb_spec *out)
+static void read_spec(struct ref_jdoc *d, const struct ref_jat *at, struct skv_spec *out)
 {
 	static const char *const fields[] = { "name", "size", NULL };
 	struct ref_jat name = ref_jat_get(at, "name"), size = ref_jat_get(at, "size");
 
 	ref_jat_object(d, at, fields);
 	out->name = ref_jat_name(d, &name);
-	out->size = ref_jat_size(d, &size, KVB_MIN_SPEC_SIZE, KVB_MAX_SPEC_SIZE);
+	out->size = ref_jat_size(d, &size, SKV_MIN_SPEC_SIZE, SKV_MAX_SPEC_SIZE);
 }
 
-static void read_specs(struct ref_jdoc *d, const struct ref_jat *at, struct kvb_instance_spec *out)
+static void read_specs(struct ref_jdoc *d, const struct ref_jat *at, struct skv_instance_spec *out)
 {
-	uint32_t n = ref_jat_array(d, at, 1, KVB_MAX_SPECS);
-	struct kvb_spec *specs = ref_jdoc_alloc(d, n, sizeof *specs);
+	uint32_t n = ref_jat_array(d, at, 1, SKV_MAX_SPECS);
+	struct skv_spec *specs = ref_jdoc_alloc(d, n, sizeof *specs);
 
 	for (uint32_t i = 0; specs && i < n; i++) {
 		struct ref_jat item = ref_jat_item(at, i);
@@ -264,14 +264,14 @@ static void read_specs(struct ref_jdoc *d, const struct ref_jat *at, struct kvb_
 		read_spec(d, &item, &specs[i]);
 		for (uint32_t j = 0; j < i && ref_jdoc_ok(d); j++)
 			if (strcmp(specs[i].name, specs[j].name) == 0)
-				ref_jdoc_fail(d, &name, KVB_E_INVALID, "'%s' is named twice",
+				ref_jdoc_fail(d, &name, SKV_E_INVALID, "'%s' is named twice",
 					      specs[i].name);
 	}
 	out->specs = specs;
 	out->n_specs = n;
 }
 
-void ref_jat_instance(struct ref_jdoc *d, const struct ref_jat *at, struct kvb_instance_spec *out)
+void ref_jat_instance(struct ref_jdoc *d, const struct ref_jat *at, struct skv_instance_spec *out)
 {
 	struct ref_jat group = ref_jat_get(at, "group"), tokens = ref_jat_get(at, "block_tokens"),
 		       specs = ref_jat_get(at, "specs"), extra = ref_jat_get(at, "extra");
@@ -282,14 +282,14 @@ void ref_jat_instance(struct ref_jdoc *d, const struct ref_jat *at, struct kvb_i
 	if (tokens.v)
 		out->block_tokens = ref_jat_u32(d, &tokens, 0, UINT32_MAX);
 	read_specs(d, &specs, out);
-	out->extra = extra.v ? ref_jat_string(d, &extra, 0, KVB_MAX_EXTRA) : "";
+	out->extra = extra.v ? ref_jat_string(d, &extra, 0, SKV_MAX_EXTRA) : "";
 	out->numbered = bool_or_false(d, at, "numbered");
 	out->named = bool_or_false(d, at, "named");
-	out->weight = (uint32_t)size_or_0(d, at, "weight", KVB_MAX_WEIGHT);
+	out->weight = (uint32_t)size_or_0(d, at, "weight", SKV_MAX_WEIGHT);
 	out->capacity = size_or_0(d, at, "capacity", UINT64_MAX);
 }
 
-void ref_jout_instance_fields(struct kvb_buf *b, const struct kvb_instance_spec *i)
+void ref_jout_instance_fields(struct skv_buf *b, const struct skv_instance_spec *i)
 {
 	ref_jout_field_string(b, "group", i->group);
 	ref_jout_field_u64(b, "block_tokens", i->block_tokens);
@@ -313,16 +313,16 @@ void ref_jout_instance_fields(struct kvb_buf *b, const struct kvb_instance_spec 
 
 /* ---- the bodies --------------------------------------------------------------------------------- */
 
-int ref_read_storage(const struct kvb_v1_in *in, const char *text, size_t n,
-			struct kvb_storage_spec *out, struct kvb_error *err)
+int ref_read_storage(const struct skv_v1_in *in, const char *text, size_t n,
+			struct skv_storage_spec *out, struct skv_error *err)
 {
 	static const char *const fields[] = { "type", "root", "capacity", "file_size", "unit", "enabled", "draining",
 					      "client_root", "client_mount", "extra", "high_percent",
 					      "low_percent", "chunk_size", "any_mount",
 					      "fs_master", NULL };
-	struct kvb_storage_spec s = { .name = NULL };
+	struct skv_storage_spec s = { .name = NULL };
 	struct ref_jdoc d;
-	struct ref_jat top = ref_jdoc_open(&d, in, text, n, KVB_JREQUEST, KVB_JMAX_OBJECT, err);
+	struct ref_jat top = ref_jdoc_open(&d, in, text, n, SKV_JREQUEST, SKV_JMAX_OBJECT, err);
 
 	ref_jat_object(&d, &top, fields);
 	ref_jat_storage(&d, &top, &s);
@@ -331,8 +331,8 @@ int ref_read_storage(const struct kvb_v1_in *in, const char *text, size_t n,
 	return ref_jdoc_close(&d);
 }
 
-int ref_read_group(const struct kvb_v1_in *in, const char *text, size_t n, struct kvb_group_spec *out,
-		      struct kvb_error *err)
+int ref_read_group(const struct skv_v1_in *in, const char *text, size_t n, struct skv_group_spec *out,
+		      struct skv_error *err)
 {
 	static const char *const fields[] = {
 		"capacity", "storages", "loose_storages", "quotas", "max_blocks", "max_instances", "reclaim_bytes",
@@ -340,9 +340,9 @@ int ref_read_group(const struct kvb_v1_in *in, const char *text, size_t n, struc
 		"reclaim_blocks", "reclaim_step_bytes", "reclaim_step_percent", "reclaim_period_ms", "max_idle_ms",
 		"version", "extra", "high_percent", "low_percent", "pin_percent", "share", NULL
 	};
-	struct kvb_group_spec g = { .name = NULL };
+	struct skv_group_spec g = { .name = NULL };
 	struct ref_jdoc d;
-	struct ref_jat top = ref_jdoc_open(&d, in, text, n, KVB_JREQUEST, KVB_JMAX_OBJECT, err);
+	struct ref_jat top = ref_jdoc_open(&d, in, text, n, SKV_JREQUEST, SKV_JMAX_OBJECT, err);
 
 	ref_jat_object(&d, &top, fields);
 	ref_jat_group(&d, &top, &g);
@@ -351,14 +351,14 @@ int ref_read_group(const struct kvb_v1_in *in, const char *text, size_t n, struc
 	return ref_jdoc_close(&d);
 }
 
-int ref_read_instance(const struct kvb_v1_in *in, const char *text, size_t n,
-			 struct kvb_instance_spec *out, struct kvb_error *err)
+int ref_read_instance(const struct skv_v1_in *in, const char *text, size_t n,
+			 struct skv_instance_spec *out, struct skv_error *err)
 {
 	static const char *const fields[] = { "group", "block_tokens", "specs", "extra", "numbered", "named",
 					      "weight", "capacity", NULL };
-	struct kvb_instance_spec i = { .id = NULL };
+	struct skv_instance_spec i = { .id = NULL };
 	struct ref_jdoc d;
-	struct ref_jat top = ref_jdoc_open(&d, in, text, n, KVB_JREQUEST, KVB_JMAX_OBJECT, err);
+	struct ref_jat top = ref_jdoc_open(&d, in, text, n, SKV_JREQUEST, SKV_JMAX_OBJECT, err);
 
 	ref_jat_object(&d, &top, fields);
 	ref_jat_instance(&d, &top, &i);
@@ -367,21 +367,21 @@ int ref_read_instance(const struct kvb_v1_in *in, const char *text, size_t n,
 	return ref_jdoc_close(&d);
 }
 
-void ref_write_storage(struct kvb_buf *out, const struct kvb_storage_spec *s)
+void ref_write_storage(struct skv_buf *out, const struct skv_storage_spec *s)
 {
 	ref_jout_begin(out);
 	ref_jout_storage_fields(out, s);
 	ref_jout_close(out, '}');
 }
 
-void ref_write_group(struct kvb_buf *out, const struct kvb_group_spec *g)
+void ref_write_group(struct skv_buf *out, const struct skv_group_spec *g)
 {
 	ref_jout_begin(out);
 	ref_jout_group_fields(out, g);
 	ref_jout_close(out, '}');
 }
 
-void ref_write_instance(struct kvb_buf *out, const struct kvb_instance_spec *i)
+void ref_write_instance(struct skv_buf *out, const struct skv_instance_spec *i)
 {
 	ref_jout_begin(out);
 	ref_jout_instance_fields(out, i);

@@ -23,7 +23,7 @@ struct level {
 };
 
 struct walk {
-	struct level levels[KVB_JSON_DEPTH];
+	struct level levels[SKV_JSON_DEPTH];
 	size_t depth;
 	size_t values;
 	bool deep;
@@ -32,7 +32,7 @@ struct walk {
 /* Adds to the path in `out`; what does not fit is cut. */
 static size_t append(char *out, size_t at, const char *s, size_t n)
 {
-	size_t room = KVB_FIELD_MAX - 1 - at;
+	size_t room = SKV_FIELD_MAX - 1 - at;
 
 	if (n > room)
 		n = room;
@@ -41,7 +41,7 @@ static size_t append(char *out, size_t at, const char *s, size_t n)
 	return at + n;
 }
 
-static void render(const struct walk *w, char out[KVB_FIELD_MAX])
+static void render(const struct walk *w, char out[SKV_FIELD_MAX])
 {
 	size_t at = 0;
 	char index[32];
@@ -76,7 +76,7 @@ static size_t skip_string(const char *text, size_t i, size_t n)
 
 static void open_level(struct walk *w, bool object)
 {
-	if (w->depth == KVB_JSON_DEPTH) {
+	if (w->depth == SKV_JSON_DEPTH) {
 		w->deep = true;
 		return;
 	}
@@ -114,14 +114,14 @@ static void see(struct walk *w, char c)
 	}
 }
 
-enum ref_jscan ref_json_scan(const char *text, size_t n, size_t *values, char field[KVB_FIELD_MAX])
+enum ref_jscan ref_json_scan(const char *text, size_t n, size_t *values, char field[SKV_FIELD_MAX])
 {
 	const size_t max_values = *values;
 	struct walk w = { .depth = 0 };
-	enum ref_jscan result = KVB_JSCAN_END;
+	enum ref_jscan result = SKV_JSCAN_END;
 	size_t i = 0;
 
-	while (i < n && result == KVB_JSCAN_END) {
+	while (i < n && result == SKV_JSCAN_END) {
 		if (text[i] == '"') {
 			size_t end = skip_string(text, i, n);
 			struct level *top = w.depth ? &w.levels[w.depth - 1] : NULL;
@@ -135,12 +135,12 @@ enum ref_jscan ref_json_scan(const char *text, size_t n, size_t *values, char fi
 		}
 		see(&w, text[i++]);
 		if (w.deep)
-			result = KVB_JSCAN_DEEP;
+			result = SKV_JSCAN_DEEP;
 		else if (w.values > max_values)
-			result = KVB_JSCAN_MANY;
+			result = SKV_JSCAN_MANY;
 	}
 	/* Too many: the array is at fault, not the element that went over. */
-	if (result == KVB_JSCAN_MANY && w.depth > 1 && !w.levels[w.depth - 1].object)
+	if (result == SKV_JSCAN_MANY && w.depth > 1 && !w.levels[w.depth - 1].object)
 		w.depth--;
 	render(&w, field);
 	*values = w.values;

@@ -5,11 +5,11 @@
  */
 #include "parts.h"
 
-#include <kvb/superblock.h>
+#include <skv/superblock.h>
 
 #include <string.h>
 
-static void storage_fields(struct kvb_buf *b, const struct kvb_storage_view *v)
+static void storage_fields(struct skv_buf *b, const struct skv_storage_view *v)
 {
 	ref_jout_field_string(b, "name", v->spec.name);
 	ref_jout_storage_fields(b, &v->spec);
@@ -25,7 +25,7 @@ static void storage_fields(struct kvb_buf *b, const struct kvb_storage_view *v)
 	ref_jout_field_u64(b, "free_bytes", v->free_bytes);
 }
 
-static void group_fields(struct kvb_buf *b, const struct kvb_group_view *v)
+static void group_fields(struct skv_buf *b, const struct skv_group_view *v)
 {
 	ref_jout_field_string(b, "name", v->spec.name);
 	ref_jout_group_fields(b, &v->spec);
@@ -40,7 +40,7 @@ static void group_fields(struct kvb_buf *b, const struct kvb_group_view *v)
 	ref_jout_field_u64(b, "hits", v->hits);
 }
 
-static void write_placements(struct kvb_buf *b, const struct kvb_placement *v, uint32_t n)
+static void write_placements(struct skv_buf *b, const struct skv_placement *v, uint32_t n)
 {
 	if (!n)
 		return;
@@ -59,7 +59,7 @@ static void write_placements(struct kvb_buf *b, const struct kvb_placement *v, u
 	ref_jout_close(b, ']');
 }
 
-static void instance_fields(struct kvb_buf *b, const struct kvb_instance_view *v)
+static void instance_fields(struct skv_buf *b, const struct skv_instance_view *v)
 {
 	ref_jout_field_string(b, "id", v->spec.id);
 	ref_jout_field_string(b, "tenant", v->spec.tenant);
@@ -77,21 +77,21 @@ static void instance_fields(struct kvb_buf *b, const struct kvb_instance_view *v
 	write_placements(b, v->placements, v->n_placements);
 }
 
-void ref_write_storage_view(struct kvb_buf *out, const struct kvb_storage_view *v)
+void ref_write_storage_view(struct skv_buf *out, const struct skv_storage_view *v)
 {
 	ref_jout_begin(out);
 	storage_fields(out, v);
 	ref_jout_close(out, '}');
 }
 
-void ref_write_group_view(struct kvb_buf *out, const struct kvb_group_view *v)
+void ref_write_group_view(struct skv_buf *out, const struct skv_group_view *v)
 {
 	ref_jout_begin(out);
 	group_fields(out, v);
 	ref_jout_close(out, '}');
 }
 
-void ref_write_instance_view(struct kvb_buf *out, const struct kvb_instance_view *v)
+void ref_write_instance_view(struct skv_buf *out, const struct skv_instance_view *v)
 {
 	ref_jout_begin(out);
 	instance_fields(out, v);
@@ -100,7 +100,7 @@ void ref_write_instance_view(struct kvb_buf *out, const struct kvb_instance_view
 
 /* ---- lists -------------------------------------------------------------------------------------- */
 
-void ref_jout_storages(struct kvb_buf *b, const struct kvb_storage_view *v, uint32_t n)
+void ref_jout_storages(struct skv_buf *b, const struct skv_storage_view *v, uint32_t n)
 {
 	ref_jout_name(b, "storages");
 	ref_jout_open(b, '[');
@@ -112,7 +112,7 @@ void ref_jout_storages(struct kvb_buf *b, const struct kvb_storage_view *v, uint
 	ref_jout_close(b, ']');
 }
 
-void ref_jout_groups(struct kvb_buf *b, const struct kvb_group_view *v, uint32_t n)
+void ref_jout_groups(struct skv_buf *b, const struct skv_group_view *v, uint32_t n)
 {
 	ref_jout_name(b, "groups");
 	ref_jout_open(b, '[');
@@ -124,7 +124,7 @@ void ref_jout_groups(struct kvb_buf *b, const struct kvb_group_view *v, uint32_t
 	ref_jout_close(b, ']');
 }
 
-void ref_jout_instances(struct kvb_buf *b, const struct kvb_instance_view *v, uint32_t n)
+void ref_jout_instances(struct skv_buf *b, const struct skv_instance_view *v, uint32_t n)
 {
 	ref_jout_name(b, "instances");
 	ref_jout_open(b, '[');
@@ -136,21 +136,21 @@ void ref_jout_instances(struct kvb_buf *b, const struct kvb_instance_view *v, ui
 	ref_jout_close(b, ']');
 }
 
-void ref_write_storage_list(struct kvb_buf *out, const struct kvb_storage_view *v, uint32_t n)
+void ref_write_storage_list(struct skv_buf *out, const struct skv_storage_view *v, uint32_t n)
 {
 	ref_jout_begin(out);
 	ref_jout_storages(out, v, n);
 	ref_jout_close(out, '}');
 }
 
-void ref_write_group_list(struct kvb_buf *out, const struct kvb_group_view *v, uint32_t n)
+void ref_write_group_list(struct skv_buf *out, const struct skv_group_view *v, uint32_t n)
 {
 	ref_jout_begin(out);
 	ref_jout_groups(out, v, n);
 	ref_jout_close(out, '}');
 }
 
-void ref_write_instance_list(struct kvb_buf *out, const struct kvb_instance_view *v, uint32_t n)
+void ref_write_instance_list(struct skv_buf *out, const struct skv_instance_view *v, uint32_t n)
 {
 	ref_jout_begin(out);
 	ref_jout_instances(out, v, n);
@@ -181,7 +181,7 @@ static const char *name_of(struct ref_jdoc *d, const struct ref_jat *object, con
 	return ref_jat_name(d, &at);
 }
 
-static void read_storage_state(struct ref_jdoc *d, const struct ref_jat *top, struct kvb_storage_view *v)
+static void read_storage_state(struct ref_jdoc *d, const struct ref_jat *top, struct skv_storage_view *v)
 {
 	struct ref_jat uuid = ref_jat_get(top, "uuid"), healthy = ref_jat_get(top, "healthy"),
 		       problem = ref_jat_get(top, "problem"), files = ref_jat_get(top, "files"),
@@ -189,8 +189,8 @@ static void read_storage_state(struct ref_jdoc *d, const struct ref_jat *top, st
 	const char *text = ref_jat_string(d, &uuid, 36, 36);
 	uint8_t bytes[16];
 
-	if (ref_jdoc_ok(d) && kvb_uuid_from_text(text, bytes) != KVB_OK)
-		ref_jdoc_fail(d, &uuid, KVB_E_INVALID, "is not a UUID");
+	if (ref_jdoc_ok(d) && skv_uuid_from_text(text, bytes) != SKV_OK)
+		ref_jdoc_fail(d, &uuid, SKV_E_INVALID, "is not a UUID");
 	else
 		memcpy(v->uuid, text, strlen(text) + 1);
 	v->healthy = ref_jat_bool(d, &healthy);
@@ -204,12 +204,12 @@ static void read_storage_state(struct ref_jdoc *d, const struct ref_jat *top, st
 	v->free_bytes = count(d, top, "free_bytes");
 }
 
-int ref_read_storage_view(const struct kvb_v1_in *in, const char *text, size_t n,
-			     struct kvb_storage_view *out, struct kvb_error *err)
+int ref_read_storage_view(const struct skv_v1_in *in, const char *text, size_t n,
+			     struct skv_storage_view *out, struct skv_error *err)
 {
-	struct kvb_storage_view v = { .problem = "" };
+	struct skv_storage_view v = { .problem = "" };
 	struct ref_jdoc d;
-	struct ref_jat top = ref_jdoc_open(&d, in, text, n, KVB_JANSWER, KVB_JMAX_OBJECT, err);
+	struct ref_jat top = ref_jdoc_open(&d, in, text, n, SKV_JANSWER, SKV_JMAX_OBJECT, err);
 
 	ref_jat_storage(&d, &top, &v.spec);
 	v.spec.name = name_of(&d, &top, "name");
@@ -219,12 +219,12 @@ int ref_read_storage_view(const struct kvb_v1_in *in, const char *text, size_t n
 	return ref_jdoc_close(&d);
 }
 
-int ref_read_group_view(const struct kvb_v1_in *in, const char *text, size_t n,
-			   struct kvb_group_view *out, struct kvb_error *err)
+int ref_read_group_view(const struct skv_v1_in *in, const char *text, size_t n,
+			   struct skv_group_view *out, struct skv_error *err)
 {
-	struct kvb_group_view v = { .blocks = 0 };
+	struct skv_group_view v = { .blocks = 0 };
 	struct ref_jdoc d;
-	struct ref_jat top = ref_jdoc_open(&d, in, text, n, KVB_JANSWER, KVB_JMAX_OBJECT, err);
+	struct ref_jat top = ref_jdoc_open(&d, in, text, n, SKV_JANSWER, SKV_JMAX_OBJECT, err);
 
 	ref_jat_group(&d, &top, &v.spec);
 	v.spec.name = name_of(&d, &top, "name");
@@ -242,19 +242,19 @@ int ref_read_group_view(const struct kvb_v1_in *in, const char *text, size_t n,
 	return ref_jdoc_close(&d);
 }
 
-static void read_placements(struct ref_jdoc *d, const struct ref_jat *top, struct kvb_instance_view *out)
+static void read_placements(struct ref_jdoc *d, const struct ref_jat *top, struct skv_instance_view *out)
 {
 	struct ref_jat at = ref_jat_get(top, "placements");
-	struct kvb_placement *v;
+	struct skv_placement *v;
 
 	if (!at.v)
 		return;
-	out->n_placements = ref_jat_array(d, &at, 0, KVB_MAX_PLACEMENTS);
+	out->n_placements = ref_jat_array(d, &at, 0, SKV_MAX_PLACEMENTS);
 	v = ref_jdoc_alloc(d, out->n_placements + 1, sizeof *v);
 	for (uint32_t i = 0; v && i < out->n_placements; i++) {
 		struct ref_jat item = ref_jat_item(&at, i);
 
-		v[i] = (struct kvb_placement){ .storage = name_of(d, &item, "storage"), .spec = name_of(d, &item, "spec"),
+		v[i] = (struct skv_placement){ .storage = name_of(d, &item, "storage"), .spec = name_of(d, &item, "spec"),
 					       .fit = name_of(d, &item, "fit"), .slot_bytes = count(d, &item, "slot_bytes"),
 					       .wasted_bytes = count(d, &item, "wasted_bytes"),
 					       .copied_bytes = count(d, &item, "copied_bytes") };
@@ -262,12 +262,12 @@ static void read_placements(struct ref_jdoc *d, const struct ref_jat *top, struc
 	out->placements = v;
 }
 
-int ref_read_instance_view(const struct kvb_v1_in *in, const char *text, size_t n,
-			      struct kvb_instance_view *out, struct kvb_error *err)
+int ref_read_instance_view(const struct skv_v1_in *in, const char *text, size_t n,
+			      struct skv_instance_view *out, struct skv_error *err)
 {
-	struct kvb_instance_view v = { .blocks = 0 };
+	struct skv_instance_view v = { .blocks = 0 };
 	struct ref_jdoc d;
-	struct ref_jat top = ref_jdoc_open(&d, in, text, n, KVB_JANSWER, KVB_JMAX_OBJECT, err);
+	struct ref_jat top = ref_jdoc_open(&d, in, text, n, SKV_JANSWER, SKV_JMAX_OBJECT, err);
 
 	ref_jat_instance(&d, &top, &v.spec);
 	v.spec.id = name_of(&d, &top, "id");

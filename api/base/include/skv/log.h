@@ -1,0 +1,32 @@
+/*
+ * log.h - log sink. Libraries say what happened once, at the place that knows; main decides where
+ * it goes and in which form (text or JSON lines). Any thread. Hot paths do not log.
+ */
+#ifndef SKV_LOG_H
+#define SKV_LOG_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+enum skv_log_level { SKV_LOG_ERROR, SKV_LOG_WARN, SKV_LOG_INFO, SKV_LOG_DEBUG };
+
+/* One key=value of a structured line. Both borrowed for the call. */
+struct skv_log_field {
+	const char *key;
+	const char *value;
+};
+
+/* Chooses the sink: `fd` stays the caller's; `json` one JSON object a line instead of text. Call
+ * once before threads start. Without it: text to stderr at level info. */
+void skv_log_setup(int fd, bool json, enum skv_log_level max);
+/* Another level from now on; the rest of the sink stays. Any thread, at any time. */
+void skv_log_level_set(enum skv_log_level max);
+bool skv_log_enabled(enum skv_log_level level);
+void skv_log(enum skv_log_level level, const char *component, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
+void skv_log_fields(enum skv_log_level level, const char *component, const char *message,
+		    const struct skv_log_field *fields, size_t n);
+/* "error" | "warn" | "info" | "debug"; false for anything else. */
+bool skv_log_level_parse(const char *s, enum skv_log_level *out);
+
+#endif

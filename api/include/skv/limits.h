@@ -1,0 +1,30 @@
+/* limits.h - bounds of the interface, one place. Sizes in bytes unless named otherwise. */
+#ifndef SKV_LIMITS_H
+#define SKV_LIMITS_H
+
+#define SKV_MAX_KEYS 16384u           /* keys in one request */
+#define SKV_MAX_KEY_STRING 1024u      /* one string key */
+#define SKV_MAX_BLOCK_NAME 1024u      /* name that is kept with a block */
+#define SKV_MAX_INSTANCES_PER_MATCH 64u
+#define SKV_MAX_SPECS 32u             /* specs of one instance */
+#define SKV_MAX_NAME 127u             /* names of storages, groups, instances, specs, tenants */
+#define SKV_MAX_REQUEST_ID 127u
+#define SKV_MAX_BODY (32u << 20)      /* default bound of a request body */
+#define SKV_MAX_SPEC_SIZE (1ull << 32) /* one spec of one block: 4 GiB */
+#define SKV_MIN_SPEC_SIZE 1ull
+#define SKV_MAX_ROOT 1023u            /* path of a storage's root directory */
+#define SKV_MAX_EXTRA 16384u          /* opaque text kept with a storage, group or instance */
+#define SKV_MAX_DOC_NAME 255u         /* name of a document of an API */
+#define SKV_MAX_DOC (256u << 10)      /* bytes of its text */
+#define SKV_MAX_FS_MASTERS 8u          /* of one storage */
+#define SKV_MAX_PLACEMENTS 8192u       /* SKV_MAX_SPECS on each of 256 storages */
+#define SKV_MAX_URL 255u              /* characters of one */
+#define SKV_MAX_QUOTAS 16u            /* quotas by type of storage in one group */
+#define SKV_MAX_PIN_MS 2592000000ull  /* a pin that ends by itself: 30 days */
+#define SKV_MAX_WEIGHT 1000u          /* of an instance in its group */
+#define SKV_MAX_LEASE_MS 600000u      /* bound of the manager's own lease_max_ms parameter */
+#define SKV_MAX_WALL_MS ((1ull << 53) - 1) /* a time since 1970; every JSON reader knows such numbers */
+#define SKV_MAX_SESSION_MS 3600000u   /* bound of the manager's own session_max_ms parameter */
+#define SKV_SESSION_ID_HEX 32         /* digits of a session id */
+
+#endif

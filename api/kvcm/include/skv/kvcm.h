@@ -1,0 +1,127 @@
+/*
+ * kvcm.h - what an API server of KVCM needs besides its messages: keys, masks, places.
+ *
+ * The messages themselves are generated from meta.proto, admin.proto and debug.proto: <kvcm/meta.pb-c.h> and so
+ * on, types KvcmMeta__..., KvcmAdmin__..., KvcmDebug__..., read and written by skv/proto_codec.h. Functions here
+ * that take a message take any of the services' own kind of it.
+ *
+ * A KVCM key is a signed 64-bit number n; the core's key of it is {0, (uint64_t)n}.
+ * Constant data, no state; any thread.
+ */
+#ifndef SKV_KVCM_H
+#define SKV_KVCM_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <skv/arena.h>
+#include <skv/bytes.h>
+#include <skv/ops.h>
+#include <skv/proto_codec.h>
+#include <skv/status.h>
+
+/* ---- keys ----------------------------------------------------------------------------------------------- */
+
+/* Keys of the n / block_size whole blocks of `tokens` into keys[]; what remains at the end has none. Each key
+ * stands for all tokens up to its block's end. block_size > 0. */
+void kvcm_token_keys(const int64_t *tokens, size_t n, uint32_t block_size, int64_t *keys);
+
+static inline struct skv_key kvcm_core_key(int64_t key)
+{
+	return (struct skv_key){ .hi = 0, .lo = (uint64_t)key };
+}
+
+/* ---- masks ---------------------------------------------------------------------------------------------- */
+
+enum kvcm_mask_kind { KVCM_MASK_UNSET, KVCM_MASK_OFFSET, KVCM_MASK_BITS };
+
+struct kvcm_mask {
+	enum kvcm_mask_kind kind;
+	int32_t offset;                 /* OFFSET */
+	size_t n;                       /* BITS */
+	const protobuf_c_boolean *bits; /* BITS: of the message */
+};
+
+/* A BlockMask of the meta or admin service; NULL is an unset one. */
+struct kvcm_mask kvcm_mask_of(const ProtobufCMessage *block_mask);
+
+/* Of a query or removal of n keys. A negative offset is refused, and so is, with `exact`, an offset over n or
+ * another number of bits than n. Otherwise bits that are missing mask nothing, an offset over n masks all. */
+int kvcm_mask_check(const struct kvcm_mask *mask, size_t n, bool exact, struct skv_error *err);
+
+/* Is key i left out? Of a checked mask. */
+static inline bool kvcm_mask_skips(const struct kvcm_mask *mask, size_t i)
+{
+	if (mask->kind == KVCM_MASK_BITS)
+		return i < mask->n && mask->bits[i];
+	return mask->kind == KVCM_MASK_OFFSET && i < (size_t)mask->offset;
+}
+
+/* success_blocks of a finish, in the core's terms (mask_kind, mask_count, mask; memory of the arena). Only the
+ * core knows how many blocks the session has and checks that they are as many. Unset means no bits. */
+int kvcm_mask_finish(const struct kvcm_mask *mask, struct skv_arena *a, struct skv_finish_req *req,
+		     struct skv_error *err);
+
+/* The mask of a started write: a KvcmMeta__BlockMask of the arena in which all blocks are masked whose
+ * outcome[i] is not SKV_START_WRITE. Offset form if what is to be written is the end of the request (0: all
+ * of it, n: nothing), else bits. NULL when there is no memory. */
+void *kvcm_mask_answer(const uint8_t *outcome, uint32_t n, struct skv_arena *a);
+
+/* ---- storages and places -------------------------------------------------------------------------------- */
+
+/* StorageType of a type of the core (ST_UNSPECIFIED if it has none) and its scheme in URIs (never NULL). */
+int kvcm_storage_type(const char *core_type);
+const char *kvcm_scheme(const char *core_type);
+/* Type of the core of a StorageType; NULL when it has none like it. */
+const char *kvcm_core_type(int storage_type);
+
+enum kvcm_status { KVCM_NOT_FOUND, KVCM_NEW, KVCM_WRITING, KVCM_SERVING, KVCM_DELETING };
+const char *kvcm_status_name(enum kvcm_status status); /* "CLS_SERVING" */
+
+#define KVCM_LOCATION_ID 8
+/* The id of a location, of a-z and 0-9, from the generation of its first slot. No NUL is added. */
+void kvcm_location_id(uint64_t generation, char out[KVCM_LOCATION_ID]);
+
+/* A bit for each of specs[] that is named in want[]; all if n_want is 0. Unknown names ask for nothing. */
+#define KVCM_ALL_COLUMNS UINT32_MAX
+uint32_t kvcm_columns(const char *const *want, size_t n_want, const char *const *specs, uint32_t n_specs);
+
+/* ---- locations ------------------------------------------------------------------------------------------- */
+
+/* What a row without a location is written as: names with empty URIs, a CacheLocation with nothing in it. */
+enum kvcm_miss { KVCM_MISS_PLACEHOLDER, KVCM_MISS_EMPTY };
+
+/* CacheLocations of a result of the core, written straight from its arrays. As a splice:
+ *	(struct skv_proto_splice){ 2, kvcm_locations_json, kvcm_locations_binary, &locations, NULL }
+ * A URI is <scheme>://<storage><root>/<file>?blkid=<offset / length>&size=<length>: offsets are multiples of
+ * the length. What a row has with length 0 is not there; a row with nothing there is a miss. */
+struct kvcm_locations {
+	uint32_t field; /* number of the field that they are, for the binary form */
+	bool vectors;   /* each in a CacheLocationVector of its own; that of a miss is empty */
+	enum kvcm_miss miss;
+
+	const struct skv_files *files;
+	const char *const *roots; /* [files->n]: directory of the file's storage as clients see it; NULL: "" */
+
+	uint32_t n_specs;
+	const char *const *specs;
+	const struct skv_location *loc; /* [rows * n_specs] */
+	uint32_t columns;               /* bit for each spec that is told; KVCM_ALL_COLUMNS */
+	const uint32_t *row_columns;    /* [rows]: instead of `columns`; NULL */
+
+	uint32_t n;           /* of locations to write */
+	const uint32_t *rows; /* [n]: their rows; NULL: 0 to n - 1 */
+	const bool *hit;      /* [rows]: false is a miss; NULL: all are hits */
+
+	enum kvcm_status status;     /* of all hits, unless row_status */
+	const uint8_t *row_status;   /* [rows] enum kvcm_status; NULL */
+	uint64_t created_ms;         /* wall time of all hits, unless row_created_ms */
+	const uint64_t *row_created_ms; /* [rows]; NULL */
+};
+
+/* `locations`: a struct kvcm_locations. */
+void kvcm_locations_json(const void *locations, struct skv_buf *out);
+void kvcm_locations_binary(const void *locations, struct skv_buf *out);
+
+#endif

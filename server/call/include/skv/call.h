@@ -1,0 +1,85 @@
+/*
+ * call.h - one call of an operation, whatever brought it: HTTP and gRPC embed it in their requests.
+ *
+ * Life: skv_call_init once; for each call fill route and parameters; skv_call_open; skv_call_authorize; fill the
+ * body; skv_call_run; when it is complete skv_call_finish on any one thread; skv_call_reset. While skv_call_run has
+ * returned SKV_PENDING nobody but the completion touches it.
+ */
+#ifndef SKV_CALL_H
+#define SKV_CALL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <skv/api.h>
+#include <skv/arena.h>
+#include <skv/bytes.h>
+#include <skv/core.h>
+#include <skv/service.h>
+
+#define REQUEST_ID_MAX 64
+
+struct skv_call {
+	struct skv_service *s;
+	enum metric_wire wire;
+	const struct skv_api *api;     /* NULL: not known yet */
+	const struct skv_route *route; /* NULL: none */
+	void *state;                   /* the API's, see skv_api.state_size */
+	const char *path;              /* HTTP: as it came, not decoded, without the query; else NULL */
+	struct route_param param[ROUTE_PARAMS];
+	struct caller caller;
+	char id[REQUEST_ID_MAX + 1];
+	uint64_t begin_us;
+	const char *body; /* n_body bytes, never NULL; borrowed until the call is complete */
+	size_t n_body;
+
+	struct skv_done done; /* called once after SKV_PENDING, from another thread */
+	struct job job;
+	bool dispatched; /* the operation ran or runs */
+	int status;      /* result */
+	struct skv_error err;
+
+	struct skv_arena arena;
+	struct skv_buf out; /* the answer */
+	const char *fixed;  /* static answer instead of out */
+	const char *type;   /* content type */
+	bool created;       /* a put made a new object */
+	bool failed;        /* the answer tells of a failure, though the transport may not */
+	unsigned http;      /* HTTP status that goes before that of `status`, successful or not; 0: none */
+	unsigned answer;    /* status of the transport after skv_call_finish; a successful one 0 */
+	/* Headers of an HTTP answer; the strings live as long as the call. */
+	const char *challenge; /* WWW-Authenticate; NULL: the front's own */
+	const char *location;  /* Location; NULL: none */
+	unsigned retry_after;  /* seconds; 0: skv_call_retry_after of `status` */
+	bool close;            /* the connection ends with the answer */
+};
+
+void skv_call_init(struct skv_call *c, struct skv_service *s, enum metric_wire wire);
+/* Everything as after init, but arena and answer buffer keep their memory. */
+void skv_call_reset(struct skv_call *c);
+void skv_call_destroy(struct skv_call *c);
+
+/* Takes the caller's id (n bytes, may be NULL) if it can stand in a log line and a header, else one of ours. */
+void skv_call_take_id(struct skv_call *c, const char *given, size_t n);
+/* Whose call it is, and what the header says about its form. The API's answer is that of its `head`. */
+int skv_call_open(struct skv_call *c, const struct skv_api *api, const struct skv_head *h);
+/* Fills c->caller from the Authorization header (or NULL) and checks the route's role. */
+int skv_call_authorize(struct skv_call *c, const char *authorization);
+/* SKV_OK when the core is ready for a call; else c->err tells why. What ROUTE_READY asks for, for those that have to
+ * look at the message first. */
+int skv_call_check_core(struct skv_call *c);
+/* Runs the operation here, on a worker, or later in the core: then SKV_PENDING, and c->done is called. */
+int skv_call_run(struct skv_call *c);
+/* After the operation, c->status being its result: encodes a successful one into c->out (or c->fixed). A
+ * failure has c->err filled and fit for the client, and is encoded by its API; `cause` gets what the log may
+ * know. Returns c->status. */
+int skv_call_finish(struct skv_call *c, char cause[SKV_MESSAGE_MAX]);
+/* Counts the call, which has its answer, under its route. `code`: the transport's status; returns how long it took. */
+uint64_t skv_call_count(const struct skv_call *c, unsigned code);
+/* Seconds after which the same call may succeed; 0 = repeating does not help. */
+unsigned skv_call_retry_after(int status);
+/* Replaces words that look like paths of this host by "(path)". */
+void skv_call_scrub(char *message);
+
+#endif

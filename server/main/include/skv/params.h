@@ -1,0 +1,61 @@
+/*
+ * params.h - the parameters of slabkvd: defaults < file < environment < command line.
+ *
+ * One thread, at start. The rows are in params_table.h.
+ */
+#ifndef SKV_PARAMS_H
+#define SKV_PARAMS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include <skv/params_table.h>
+#include <skv/status.h>
+
+#define SKV_PARAM_CTYPE_TEXT char *
+#define SKV_PARAM_CTYPE_CHOICE char *
+#define SKV_PARAM_CTYPE_FLAG bool
+#define SKV_PARAM_CTYPE_NUMBER uint64_t
+#define SKV_PARAM_CTYPE_BYTES uint64_t
+#define SKV_PARAM_CTYPE_PORT uint64_t
+
+#define SKV_PORT_OFF 65536u /* value of a PORT that is "off" */
+
+enum skv_param {
+#define SKV_PARAM_ENUM(name, ...) SKV_PARAM_##name,
+	SKV_PARAMS(SKV_PARAM_ENUM)
+#undef SKV_PARAM_ENUM
+	SKV_PARAM_COUNT
+};
+
+enum skv_param_source { SKV_FROM_DEFAULT, SKV_FROM_FILE, SKV_FROM_ENVIRONMENT, SKV_FROM_ARGUMENT };
+
+/* What the command line asks for besides values. */
+enum skv_action { SKV_ACTION_RUN, SKV_ACTION_HELP, SKV_ACTION_VERSION, SKV_ACTION_DUMP,
+		 SKV_ACTION_MAN };
+
+struct skv_params {
+#define SKV_PARAM_FIELD(name, type, ...) SKV_PARAM_CTYPE_##type name;
+	SKV_PARAMS(SKV_PARAM_FIELD)
+#undef SKV_PARAM_FIELD
+	enum skv_param_source source[SKV_PARAM_COUNT]; /* which source set it last */
+	enum skv_action action;
+};
+
+/* Reads all sources. argv[0] is skipped; `envp` as of main (may be NULL). On failure *p is released
+ * and *err names the source (file:line, environment variable, argument), the parameter and its
+ * range: SKV_E_INVALID, SKV_E_IO (file unreadable), SKV_E_NOMEM. Release with
+ * skv_params_destroy. */
+int skv_params_load(struct skv_params *p, int argc, char *const *argv, char *const *envp,
+		    struct skv_error *err);
+void skv_params_destroy(struct skv_params *p);
+
+/* Usage with one paragraph per parameter. */
+void skv_params_help(FILE *out);
+/* A file that gives exactly these values, with comments. */
+void skv_params_dump(const struct skv_params *p, FILE *out);
+/* The manual page slabkvd(8), roff man macros. */
+void skv_params_man(FILE *out);
+
+#endif

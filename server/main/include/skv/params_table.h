@@ -1,0 +1,168 @@
+/*
+ * params_table.h - every parameter of slabkvd, one row each.
+ *
+ * The struct, the parsers (file, environment, command line), --help, --dump-config and the manual
+ * all come from these rows. Columns:
+ *   name     as in the file; SLABKV_<NAME> in the environment; --<name> (or --na-me) on the
+ * command line
+ *   type     TEXT, CHOICE, FLAG, NUMBER, BYTES (with K, M, G, T as powers of 1024), PORT (a number, or "off")
+ *   default  as text, read by the same parser as any other source
+ *   min, max of the value; of the length for TEXT
+ *   unit     of the value; the allowed words, separated by '|', for CHOICE
+ *   help     one sentence or two
+ */
+#ifndef SKV_PARAMS_TABLE_H
+#define SKV_PARAMS_TABLE_H
+
+#include <skv/limits.h>
+
+#define SKV_PARAMS(X)                                                                              \
+	X(config, TEXT, "", 0, 4095, "", "File with parameters; empty = none.")                    \
+	X(role, CHOICE, "manager", 0, 0, "manager|fs-master",                                      \
+	  "fs-master: only makes, checks and deletes slab files below root, over HTTP, for managers " \
+	  "without the mount; of the other parameters those of HTTP, tokens and log count.")       \
+	X(root, TEXT, "", 0, SKV_MAX_ROOT, "",                                                     \
+	  "Of an fs-master: the directory whose subdirectories it looks after; an absolute path.") \
+	X(fs_master_token_file, TEXT, "", 0, 4095, "",                                             \
+	  "File with the token, of role admin there, that the manager shows to fs-masters; read "  \
+	  "for each call. Empty = none.")                                                          \
+	X(http_listen, TEXT, "127.0.0.1", 1, 255, "",                                              \
+	  "Address or host name that the HTTP port is bound to. Anything but loopback needs "      \
+	  "tokens_file.")                                                                          \
+	X(http_port, NUMBER, "7333", 0, 65535, "",                                                 \
+	  "HTTP port; 0 = any free one, which is then printed and written to port_file.")          \
+	X(advertise, TEXT, "", 0, 255, "",                                                         \
+	  "URL or host:port of the HTTP port that other managers of the store send clients to (307), " \
+	  "without a path. Empty = the bound address, or this host's first one, and the bound port; " \
+	  "with tokens_file, none: clients drop their token when they are sent elsewhere.")        \
+	X(http_threads, NUMBER, "0", 0, 256, "", "Threads that serve HTTP; 0 = one per core.")     \
+	X(port_file, TEXT, "", 0, 4095, "",                                                        \
+	  "File that gets the bound port as a decimal number; empty = none.")                      \
+	X(grpc_listen, TEXT, "", 0, 255, "",                                                       \
+	  "Address or host name that the gRPC port is bound to; empty = that of http_listen.")     \
+	X(grpc_port, PORT, "7334", 0, 65535, "",                                                   \
+	  "gRPC port (HTTP/2 without TLS); 0 = any free one, which is then printed and written to "\
+	  "grpc_port_file; off = no gRPC.")                                                        \
+	X(grpc_port_file, TEXT, "", 0, 4095, "",                                                   \
+	  "File that gets the bound gRPC port as a decimal number; empty = none.")                 \
+	X(grpc_threads, NUMBER, "0", 0, 256, "", "Threads that serve gRPC; 0 = one per core.")     \
+	X(grpc_max_streams, NUMBER, "1024", 1, 65535, "",                                          \
+	  "gRPC calls at a time on one connection.")                                               \
+	X(store, TEXT, "./slabkv.db", 1, 4095, "",                                                \
+	  "Metadata store: an SQLite file on a local file system, made if absent; :memory: = none, "\
+	  "everything is forgotten at the end.")                                                   \
+	X(durability, CHOICE, "full", 0, 0, "full|normal",                                         \
+	  "full: an answer survives power loss. normal: it survives kill -9, and power loss after "\
+	  "the next sync.")                                                                        \
+	X(store_reserve, BYTES, "16M", 0, 1ull << 40, "bytes",                                     \
+	  "Disk space kept aside so that deletes still work when the store's disk is full.")       \
+	X(storage_root, TEXT, "./slabkv-data", 1, SKV_MAX_ROOT, "",                               \
+	  "Directory of the storage 'default', which is made at the first start.")                 \
+	X(storage_capacity, BYTES, "4G", 4096, 1ull << 60, "bytes",                                \
+	  "Most bytes that the storage 'default' may take. Set it higher later to let it grow.")   \
+	X(storage_file_size, BYTES, "0", 0, 1ull << 50, "bytes",                                   \
+	  "Length of one slab file of the storage 'default'; 0 = 1G, or the capacity if smaller.") \
+	X(storage_unit, BYTES, "64M", 4096, 1ull << 40, "bytes",                                   \
+	  "Smallest region that is given to one block size; a power of two.")                      \
+	X(default_group, TEXT, "default", 1, SKV_MAX_NAME, "",                                     \
+	  "Name of the group that is made at the first start, on the storage 'default'.")          \
+	X(tokens_file, TEXT, "", 0, 4095, "",                                                      \
+	  "File with one 'role tenant token' a line, role read, write or admin. Empty: every "     \
+	  "caller is admin, and only loopback may be bound. SIGHUP reads it again.")               \
+	X(owner_lease_ms, NUMBER, "5000", 1000, 60000, "ms",                                       \
+	  "How long this manager owns the store without renewing: a standby takes over after it.") \
+	X(lease_default_ms, NUMBER, "10000", 1, SKV_MAX_LEASE_MS, "ms",                            \
+	  "Lease of a lookup that names none.")                                                    \
+	X(lease_max_ms, NUMBER, "60000", 1, SKV_MAX_LEASE_MS, "ms", "Longest lease of a lookup.")  \
+	X(session_default_ms, NUMBER, "30000", 1, SKV_MAX_SESSION_MS, "ms",                        \
+	  "Time to write for a start that names none.")                                            \
+	X(session_max_ms, NUMBER, "600000", 1, SKV_MAX_SESSION_MS, "ms",                           \
+	  "Longest time to write of a session.")                                                   \
+	X(grace_ms, NUMBER, "2000", 0, 600000, "ms",                                               \
+	  "How long slots of a failed session rest after its deadline; 60000 on 3FS.")             \
+	X(max_sessions, NUMBER, "65536", 1, 16777216, "", "Sessions open at a time.")              \
+	X(leased_percent, NUMBER, "50", 1, 100, "percent",                                         \
+	  "Part of an instance's share that may be leased at a time.")                             \
+	X(open_percent, NUMBER, "50", 1, 100, "percent",                                           \
+	  "Part of the storages that open sessions may hold.")                                     \
+	X(free_percent, NUMBER, "2", 0, 50, "percent", "Eviction runs ahead to keep this free.")   \
+	X(journal_limit, BYTES, "256M", 1 << 20, 1ull << 36, "bytes",                              \
+	  "Bound of the journal; a quarter of it triggers a checkpoint.")                          \
+	X(body_max, BYTES, "32M", 1024, 1ull << 30, "bytes", "Longest request body.")              \
+	X(body_total_max, BYTES, "512M", 1024, 1ull << 40, "bytes",                                \
+	  "Bytes of requests held at a time, all connections of both ports together.")                     \
+	X(max_connections, NUMBER, "4096", 1, 1000000, "", "Connections at a time, of each port.")          \
+	X(max_connections_per_ip, NUMBER, "0", 0, 1000000, "",                                     \
+	  "HTTP connections at a time from one address; 0 = no bound of its own.")                 \
+	X(idle_timeout_s, NUMBER, "60", 1, 3600, "s",                                              \
+	  "A connection that is idle, or too slow in sending its request or reading the answer, "  \
+	  "is closed after this.")                                                                 \
+	X(slow_ms, NUMBER, "200", 0, 3600000, "ms",                                                \
+	  "Requests that take at least this long are logged; 0 = none are.")                       \
+	X(log_level, CHOICE, "info", 0, 0, "error|warn|info|debug", "How much is logged.")         \
+	X(log_format, CHOICE, "text", 0, 0, "text|json", "Form of a log line.")                    \
+	X(log_file, TEXT, "", 0, 4095, "",                                                         \
+	  "Log file, appended to and opened again on SIGHUP; empty = standard error.")             \
+	X(log_refused, FLAG, "false", 0, 0, "",                                                    \
+	  "Log requests answered with 4xx at level info instead of debug.")                        \
+	X(metrics_open, FLAG, "false", 0, 0, "", "/metrics needs no token even where others do.")  \
+	X(pages, FLAG, "true", 0, 0, "",                                                           \
+	  "Serve the hf3fs metadata APIs of SGLang and vLLM on the HTTP port.")                     \
+	X(strict_upstream, FLAG, "false", 0, 0, "",                                                \
+	  "These APIs answer like SGLang's own server, 404 and 500 included.")                      \
+	X(pages_partial_get, FLAG, "false", 0, 0, "",                                              \
+	  "get answers null for missing pages only; else for all of its batch if one is missing, "  \
+	  "because SGLang's client fails on a null among pages.")                                   \
+	X(pages_lease_ms, NUMBER, "30000", 0, SKV_MAX_LEASE_MS, "ms",                              \
+	  "How long pages that exists and get told are not given to others; 0 = not at all.")       \
+	X(pages_reserve_ms, NUMBER, "30000", 1, SKV_MAX_SESSION_MS, "ms",                          \
+	  "Time between reserve and confirm of a page.")                                            \
+	X(pages_grace_ms, NUMBER, "60000", 0, 600000, "ms",                                        \
+	  "How long a page that was reserved and not confirmed rests afterwards: 3FS may retry its " \
+	  "write so long.")                                                                         \
+	X(pages_retry_ms, NUMBER, "1500", 0, 600000, "ms",                                         \
+	  "How long these APIs answer 503 with Retry-After while the manager starts or recovers; "  \
+	  "then as if nothing were stored.")                                                        \
+	X(compat, CHOICE, "off", 0, 0, "off|kvcm",                                                 \
+	  "kvcm: also opens the four ports of Tair KVCache Manager, and begins with its storage "  \
+	  "nfs_01 and group default. Its API is on the ports above in any case.")                  \
+	X(kvcm_listen, TEXT, "", 0, 255, "",                                                       \
+	  "Address or host name of the kvcm ports; empty = that of http_listen.")                  \
+	X(kvcm_open, FLAG, "false", 0, 0, "",                                                      \
+	  "The kvcm ports may be bound to any address without tokens, as that manager's are: "     \
+	  "whoever reaches them may do everything.")                                               \
+	X(kvcm_meta_rpc_port, PORT, "6381", 0, 65535, "",                                          \
+	  "gRPC port of the meta service; 0 = any free one, off = none.")                          \
+	X(kvcm_meta_http_port, PORT, "6382", 0, 65535, "",                                         \
+	  "HTTP port of the meta service; 0 = any free one, off = none.")                          \
+	X(kvcm_admin_rpc_port, PORT, "6491", 0, 65535, "",                                         \
+	  "gRPC port of the admin service; 0 = any free one, off or the same number = that of "    \
+	  "kvcm_meta_rpc_port.")                                                                   \
+	X(kvcm_admin_http_port, PORT, "6492", 0, 65535, "",                                        \
+	  "HTTP port of the admin service; 0 = any free one, off or the same number = that of "    \
+	  "kvcm_meta_http_port.")                                                                  \
+	X(kvcm_debug, FLAG, "false", 0, 0, "",                                                     \
+	  "Serve fault injection, where the admin service is.")                                    \
+	X(kvcm_debug_http_port, PORT, "off", 0, 65535, "",                                         \
+	  "One more HTTP port for fault injection, as older clients expect it 3000 above that of " \
+	  "the meta service; off = none.")                                                         \
+	X(kvcm_ports_file, TEXT, "", 0, 4095, "",                                                  \
+	  "File that gets a line 'name number' for each kvcm port; empty = none.")                 \
+	X(kvcm_node_id, TEXT, "", 0, 127, "",                                                      \
+	  "Name of this manager in getClusterInfo; empty = host, port and random digits.")         \
+	X(kvcm_advertised_host, TEXT, "", 0, 255, "",                                              \
+	  "Host that clients are told to find this manager at; empty = the address it listens on, "\
+	  "or this host's first one.")                                                             \
+	X(kvcm_custom_info, TEXT, "", 0, 1023, "", "Free text in the endpoint of getClusterInfo.") \
+	X(kvcm_admin_tokens, TEXT, "", 0, 4095, "",                                                \
+	  "Tokens of role admin for the admin service, separated by commas; empty = those of "     \
+	  "tokens_file.")                                                                          \
+	X(kvcm_startup_config, TEXT, "", 0, 4095, "",                                              \
+	  "JSON file with the storages and groups to begin with; empty = nfs_01 in /tmp/nfs/ and " \
+	  "the group default.")                                                                    \
+	X(kvcm_any_mount, FLAG, "false", 0, 0, "",                                                 \
+	  "Storages of type ST_3FS may lie on mounts that are not 3FS, for tests.")                \
+	X(kvcm_mounts, TEXT, "", 0, 4095, "",                                                      \
+	  "Where directories of clients are on this host, 'theirs=here,...'; others are the same.")
+
+#endif
