@@ -131,6 +131,7 @@ static int start_daemon(struct skv_front *f, struct skv_error *err)
 		{ MHD_OPTION_END, 0, NULL },
 	};
 
+	assert(skv_events_bounded());
 	f->daemon = MHD_start_daemon(flags, 0, NULL, NULL, skv_request_serve, f,
 				     MHD_OPTION_EXTERNAL_LOGGER, log_mhd, NULL, MHD_OPTION_ARRAY,
 				     options, MHD_OPTION_END);

@@ -95,6 +95,11 @@ void skv_accept_stop(struct skv_front *f);
 /* A connection is closed. */
 void skv_accept_closed(struct skv_front *f);
 
+/* ---- events.c -------------------------------------------------------------------------------- */
+
+/* libmicrohttpd waits for events with the bound that it needs. */
+bool skv_events_bounded(void);
+
 /* ---- admit.c: what is decided from the header alone ------------------------------------------ */
 
 /* Finds id, API, route and caller. SKV_OK, or the refusal in r->c.err (and r->c.http). */
