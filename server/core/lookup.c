@@ -2,7 +2,8 @@
  * lookup.c - lookups: what search.c found, leased, marked as used, and told; name resolution.
  *
  * Runs under the read lock. A lookup allocates only its answer and writes only the blocks' atomic
- * marks (last use, end of lease), those of the hits alone; one that peeks writes nothing at all.
+ * marks (last use, end of lease), those of the hits alone; one that peeks writes nothing at all, and one that asks
+ * where a prefix may end (TRAILING) writes leases alone.
  *
  * Leases are not journaled one by one. The partition keeps a durable *horizon*: no lease ends later
  * than it, and after a recovery every committed block counts as leased until it. When a lease would
@@ -117,15 +118,17 @@ static uint64_t given_until(const struct part *p, const struct block *b)
 	return given_end(p, mark_lease_end(atomic_load_explicit(&b->mark, memory_order_relaxed)));
 }
 
-/* Readers race for the mark: none takes a lease or a later use away from another. */
+/* Readers race for the mark: none takes a lease or a later use away from another. `use` 0: it is leased, not used. */
 static void mark(const struct part *p, const struct search *s, struct block *b, uint64_t use)
 {
 	const uint64_t width = p->core->o.lease_max_ms, end = s->lease_until ? s->lease_until + p->use_base : 0;
+	const uint64_t least = use ? use : mark_least_use(end);
 	uint64_t old = atomic_load_explicit(&b->mark, memory_order_relaxed), before, next;
 
 	do {
 		before = mark_lease_end(old);
-		next = mark_make(mark_use(old) > use ? mark_use(old) : use, mark_freq(old) + 1, before > end ? before : end);
+		next = mark_make(mark_use(old) > least ? mark_use(old) : least, mark_freq(old) + (use != 0),
+				 before > end ? before : end);
 	} while (!atomic_compare_exchange_weak_explicit(&b->mark, &old, next, memory_order_relaxed,
 							memory_order_relaxed));
 	if (given_end(p, before) < s->lease_window)
@@ -171,15 +174,18 @@ static void forget_hits(const struct part *p, struct search *s)
 }
 
 /* Makes misses of the hits that the cap leaves no room for: of a prefix all from the first such one on, of a window
- * or a hybrid all. */
+ * or a hybrid all, of what is read from its end the first ones. */
 static void keep_leasable(const struct part *p, enum skv_lookup_mode mode, struct search *s, uint64_t left)
 {
-	for (uint32_t i = 0; i < s->n_seen; i++) {
+	const bool trailing = mode == SKV_LOOKUP_TRAILING;
+
+	for (uint32_t turn = 0; turn < s->n_seen; turn++) {
+		const uint32_t i = trailing ? s->n_seen - 1 - turn : turn;
 		uint64_t adds = lease_adds(p, s, i);
 
 		if (adds <= left) {
 			left -= adds;
-		} else if (mode == SKV_LOOKUP_BATCH) {
+		} else if (mode == SKV_LOOKUP_BATCH || trailing) {
 			s->hit[i] = NULL;
 			s->matched--;
 		} else if (mode == SKV_LOOKUP_PREFIX) {
@@ -290,7 +296,7 @@ static int lookup_locked(struct part *p, const struct skv_lookup_req *req, struc
 		atomic_store_explicit(&p->horizon_used, true, memory_order_relaxed);
 	res->lease_ms = s.lease_until ? (uint32_t)(s.lease_until - now) : 0;
 	note_lease(s.inst, s.lease_until);
-	use = req->peek ? 0 : use_now(p, now);
+	use = req->peek || req->mode == SKV_LOOKUP_TRAILING ? 0 : use_now(p, now);
 	for (uint32_t i = 0; i < s.n_seen && !req->peek; i++)
 		if (s.hit[i])
 			mark(p, &s, s.hit[i], use);

@@ -43,6 +43,14 @@ static inline uint64_t mark_make(uint64_t use, uint32_t freq, uint64_t lease_end
 	return (use << MARK_FREQ_BITS | (freq < MARK_FREQ_MAX ? freq : MARK_FREQ_MAX)) << MARK_LEASE_BITS | lease;
 }
 
+/* The first use that a lease with this end can be kept beside: more than a quarter of an hour before it there is none. */
+static inline uint64_t mark_least_use(uint64_t lease_end)
+{
+	const uint64_t span = (MARK_LEASE_MAX - 1) * MARK_LEASE_UNIT;
+
+	return lease_end > span ? use_make(lease_end - span, 0) : 0;
+}
+
 /* End of the lease, in the milliseconds of uses; 0 = none was given at that use. */
 static inline uint64_t mark_lease_end(uint64_t mark)
 {

@@ -1,9 +1,13 @@
 /*
  * op_keys.c - exists, get_page_indices, delete_keys.
  *
- * What the first two tell is leased, so that no page of it is reused before the client has read it. Clients read up to
- * the first miss, so exists tells only of the keys before that. An answer of get_page_indices that has one null makes
- * SGLang's data client close itself, so all are, and nothing is leased for it, unless it was asked for otherwise. No state.
+ * What the first two tell is leased, so that no page of it is reused before the client has read it. In the main pool
+ * clients read up to the first miss, so exists tells only of the keys before that. An answer of get_page_indices that has
+ * one null makes SGLang's data client close itself there, so all are, and nothing is leased for it, unless it was asked
+ * for otherwise.
+ *
+ * In the other pools each key stands for itself, for they may hold the last pages of a prompt alone. Which of them the
+ * client will read it alone knows, the last ones mostly; so exists is no use of a page there, get is. No state.
  */
 #include "pages.h"
 
@@ -24,7 +28,12 @@ static int ask(struct pages_call *k, enum skv_lookup_mode mode)
 
 /* ---- exists ------------------------------------------------------------------------------------ */
 
-int pages_ask_exists(struct pages_call *k) { return ask(k, pages_strict(k) ? SKV_LOOKUP_BATCH : SKV_LOOKUP_PREFIX); }
+int pages_ask_exists(struct pages_call *k)
+{
+	if (pages_strict(k))
+		return ask(k, SKV_LOOKUP_BATCH);
+	return ask(k, space_is_main(&k->space) ? SKV_LOOKUP_PREFIX : SKV_LOOKUP_TRAILING);
+}
 
 bool pages_tell_exists(struct pages_call *k)
 {
@@ -37,12 +46,15 @@ bool pages_tell_exists(struct pages_call *k)
 		p = res->hit[i] ? skv_jraw_text(p, "true,") : skv_jraw_text(p, "false,");
 	skv_jraw_end(&k->c->out, p);
 	k->told += k->n;
-	return pages_strict(k) || res->matched == k->n;
+	return k->u.lookup.req.mode != SKV_LOOKUP_PREFIX || res->matched == k->n;
 }
 
 /* ---- get_page_indices -------------------------------------------------------------------------- */
 
-static bool is_partial(const struct pages_call *k) { return pages_strict(k) || pages_of(k)->o.partial_get; }
+static bool is_partial(const struct pages_call *k)
+{
+	return pages_strict(k) || pages_of(k)->o.partial_get || !space_is_main(&k->space);
+}
 
 /* A window of all keys is all or nothing. */
 int pages_ask_get(struct pages_call *k) { return ask(k, is_partial(k) ? SKV_LOOKUP_BATCH : SKV_LOOKUP_WINDOW); }

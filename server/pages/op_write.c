@@ -49,6 +49,7 @@ static bool take_once(struct pages_call *k, uint32_t *out)
 int pages_ask_reserve(struct pages_call *k)
 {
 	const struct pages *p = pages_of(k);
+	const bool main = space_is_main(&k->space);
 	uint32_t n;
 
 	if (!take_once(k, &n))
@@ -59,12 +60,13 @@ int pages_ask_reserve(struct pages_call *k)
 		.request_id = "",
 		.keys = k->keys + k->at,
 		.n_keys = n,
-		.has_parent = k->u.reserve.has_parent,
+		.has_parent = main && k->u.reserve.has_parent,
 		.parent = k->u.reserve.parent,
 		.names = k->u.reserve.names + k->at,
 		.deadline_ms = p->o.reserve_ms,
 		.grace_ms = p->o.grace_ms,
 		.fit = true,
+		.loose = !main, /* a tail without its head is what is wanted there */
 		.anonymous = true,
 		.want_existing = true,
 	};

@@ -92,6 +92,11 @@ void space_name(const struct space *s, char out[SKV_MAX_NAME + 1])
 	memcpy(p, s->id, n);
 }
 
+bool space_is_main(const struct space *s)
+{
+	return s->n_ns == sizeof SPACE_NS_DEFAULT - 1 && memcmp(s->ns, SPACE_NS_DEFAULT, s->n_ns) == 0;
+}
+
 void space_extra(const struct space *s, struct skv_buf *out)
 {
 	skv_jout_begin(out);

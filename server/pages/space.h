@@ -35,6 +35,9 @@ bool space_rank(const char *s, size_t n, bool sign, int64_t *out);
 void space_init(struct space *s, const char *tenant, int64_t rank, const char *ns, size_t n_ns);
 /* Of its storage and group. */
 void space_name(const struct space *s, char out[SKV_MAX_NAME + 1]);
+/* SGLang's pages of the layers that attend to everything: what is there of a prompt is used up to the first miss. The
+ * other pools (windows, states) may hold no more of a prompt than its last pages. */
+bool space_is_main(const struct space *s);
 /* What its instance keeps as `extra`, NUL-terminated: {"pages":{"rank":0,"namespace":"kv"}}. */
 void space_extra(const struct space *s, struct skv_buf *out);
 /* The space of an instance; its strings live in `a`. False: it is no space. */

@@ -81,6 +81,7 @@ static uint32_t expect(const struct skv_lookup_req *q, uint32_t mask, const uint
 			count++;
 		break;
 	case SKV_LOOKUP_BATCH:
+	case SKV_LOOKUP_TRAILING:
 		for (uint32_t i = 0; i < n; i++)
 			count += hit[i] = hits(q, mask, has[i]);
 		return count;
@@ -150,7 +151,7 @@ static void modes_against_plain_ones(void **state)
 		for (uint32_t i = 0; i < n; i++)
 			has[i] = (uint32_t)rand_r(&seed) % gaps == 0 ? (uint32_t)rand_r(&seed) % 8 : (uint32_t)rand_r(&seed) % 2 ? 7 : 5;
 		put(e, k, has, n);
-		for (uint32_t mode = 0; mode < 4; mode++) {
+		for (uint32_t mode = 0; mode < 5; mode++) {
 			struct skv_lookup_req q = ask(mode, k, n);
 			const char *asked[3];
 			uint32_t mask = (uint32_t)rand_r(&seed) % 8;
@@ -346,6 +347,69 @@ static void only_what_can_be_leased_is_returned(void **state)
 	assert_int_equal(r.lease_ms, 1000);
 }
 
+/* Of what is read from its end the last ones are leased, if not all can be. */
+static void of_trailing_hits_the_last_are_leased(void **state)
+{
+	static const char *const one[] = { "s" };
+	struct skv_group_spec g = { .name = "g", .storages = one, .n_storages = 1 };
+	struct env *e = *state;
+	struct skv_group_view *v;
+	struct skv_key k[20];
+	uint32_t has[20], n;
+	struct skv_lookup_req q = ask(SKV_LOOKUP_TRAILING, k, 20);
+	struct skv_lookup_res r;
+
+	e->o.leased_percent = 50;
+	env_shutdown(e);
+	env_open(e);
+	for (uint32_t i = 0; i < 20; i++)
+		has[i] = i == 15 ? 0 : 7;
+	env_keys(k, 20, 1, 1);
+	put(e, k, has, 20);
+	assert_int_equal(skv_core_groups(e->core, "g", &e->arena, &v, &n, &e->err), SKV_OK);
+	g.capacity = v->used_bytes / 19 * 20; /* of which 10 blocks may be leased */
+	assert_int_equal(skv_core_group_put(e->core, &g, NULL, NULL, &e->err), SKV_OK);
+	q.lease_ms = 3000;
+	q.only_leased = true;
+	assert_int_equal(env_lookup_req(e, &q, &r), SKV_OK);
+	assert_int_equal(r.matched, 10);
+	assert_int_equal(r.lease_ms, 3000);
+	for (uint32_t i = 0; i < 20; i++)
+		assert_int_equal(r.hit[i], i > 8 && i != 15);
+}
+
+/* A lease that is no use keeps a block all the same, however long ago it was used. */
+static void trailing_hits_are_leased_and_not_used(void **state)
+{
+	struct env *e = *state;
+	static const uint32_t pauses[] = { 1000, 3600u * 1000 };
+	uint32_t has[2] = { 7, 7 };
+	struct skv_key k[2];
+	struct skv_lookup_req q = ask(SKV_LOOKUP_TRAILING, k, 2);
+	struct skv_lookup_res r;
+	uint64_t idle;
+
+	env_keys(k, 2, 1, 1);
+	put(e, k, has, 2);
+	q.lease_ms = 3000;
+	for (uint32_t i = 0; i < 2; i++) {
+		env_advance(e, pauses[i]);
+		assert_int_equal(env_lookup_req(e, &q, &r), SKV_OK);
+		assert_int_equal(r.matched, 2);
+		assert_int_equal(r.lease_ms, 3000);
+		assert_in_range(lease_of(e, k[0], &idle), 3000, 3008);
+		assert_true(idle >= (pauses[i] < 900000 ? pauses[i] : 900000));
+		env_advance(e, 2900);
+		assert_true(lease_of(e, k[1], &idle) >= 100);
+		env_advance(e, 200);
+		assert_int_equal(lease_of(e, k[1], &idle), 0);
+	}
+	q.mode = SKV_LOOKUP_BATCH;
+	assert_int_equal(env_lookup_req(e, &q, &r), SKV_OK);
+	lease_of(e, k[0], &idle);
+	assert_int_equal(idle, 0);
+}
+
 /* ---- storages and times -------------------------------------------------------------------------------- */
 
 static void set_enabled(struct env *e, const char *name, bool enabled)
@@ -428,6 +492,8 @@ int main(void)
 		SCENE(bad_modes_are_refused),
 		SCENE(only_what_is_returned_is_leased),
 		SCENE(only_what_can_be_leased_is_returned),
+		SCENE(of_trailing_hits_the_last_are_leased),
+		SCENE(trailing_hits_are_leased_and_not_used),
 		SCENE(peeking_is_not_noticed),
 		SCENE(specs_on_disabled_storages_may_be_skipped),
 		SCENE(lookups_tell_when_blocks_were_made),

@@ -172,6 +172,15 @@ SPACES = [
         *stored("a"), quiet("initialize", {"num_pages": 4, "namespace": "mamba"}, NOTHING),
         step("exists", {"keys": ["a"], "namespace": "mamba"}, {"exists": [False]}),
         step("clear", {"namespace": "mamba"}, NOTHING), get(["a"], ["<a>"])]),
+    Case("the last pages of a prompt alone, in the main pool", [
+        *stored("c", "d"), exists(list("abcd"), [False] * 4, [False, False, True, True], told=True),
+        get(list("abcd"), [None] * 4, [None, None, "<c>", "<d>"], told=True)]),
+    Case("the last pages of a prompt alone, in another pool", [
+        quiet("initialize", {"num_pages": 4, "namespace": "mamba"}, NOTHING),
+        quiet("reserve", {**asks("cd"), "namespace": "mamba"}, {"indices": [[False, "<c>"], [False, "<d>"]]}),
+        quiet("confirm", {"written_keys_to_confirm": [["c", "<c>"], ["d", "<d>"]], "namespace": "mamba"}, NOTHING),
+        step("exists", {"keys": list("abcd"), "namespace": "mamba"}, {"exists": [False, False, True, True]}),
+        step("get", {"keys": list("abcd"), "namespace": "mamba"}, {"indices": [None, None, "<c>", "<d>"]})]),
     *[Case(f"a namespace of {what}", [
         quiet("initialize", {"num_pages": 2, "namespace": name}, NOTHING),
         step("reserve", {"keys": [["a", ""]], "namespace": name}, {"indices": [[False, "<a>"]]}, shown=shown),

@@ -184,6 +184,9 @@ enum skv_lookup_mode {
 	 * `drop` keys; within it the last key that has `state_specs` too. The hits are the keys up to that one;
 	 * without such a key there are none. */
 	SKV_LOOKUP_HYBRID,
+	/* Every key on its own, for who reads only the last few of them (a window, a state) and has not said how many: when
+	 * not all hits can be leased, the last ones are; and it counts as no use, for most of them will not be read. */
+	SKV_LOOKUP_TRAILING,
 };
 
 #define SKV_LEASE_DEFAULT UINT32_MAX
@@ -208,7 +211,7 @@ struct skv_lookup_req {
 	uint32_t state_specs; /* HYBRID: the same */
 	uint32_t drop;        /* HYBRID */
 };
-/* Only hits are leased and count as used. */
+/* Only hits are leased and count as used (TRAILING: are leased). */
 struct skv_lookup_res {
 	uint32_t n_keys;  /* of the request */
 	uint32_t matched; /* hits: PREFIX and HYBRID: leading ones; WINDOW: `window` or 0 */
