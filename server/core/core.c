@@ -302,14 +302,17 @@ int skv_core_may_answer(const struct skv_core *c)
 int skv_core_ready(struct skv_core *c, struct skv_error *err)
 {
 	int rc = core_gate(c, err);
-	bool any = false;
+	bool any = false, loaded;
 
 	if (rc != SKV_OK)
 		return rc;
 	skv_rwlock_read(&c->lock);
-	for (uint32_t i = 0; c->part && i < c->part->n_space; i++)
+	loaded = c->part != NULL;
+	for (uint32_t i = 0; loaded && i < c->part->n_space; i++)
 		any |= c->part->space[i].pool && space_usable(&c->part->space[i]);
 	skv_rwlock_read_unlock(&c->lock);
+	if (!loaded)
+		return skv_fail(err, SKV_E_NOT_READY, NULL, "recovering");
 	return any ? SKV_OK : skv_fail(err, SKV_E_UNAVAILABLE, NULL, "no storage is healthy");
 }
 

@@ -360,3 +360,5 @@ void skv_core_leader(struct skv_core *c, char self[SKV_OWNER_NAME], char leader[
 }
 
 uint64_t skv_core_owner_seen_ms(const struct skv_core *c) { return atomic_load(&c->seen_ms); }
+
+bool skv_core_load_fails(const struct skv_core *c) { return atomic_load(&c->failed_loads) > 0; }

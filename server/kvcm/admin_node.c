@@ -16,28 +16,26 @@
 
 /* ---- health ------------------------------------------------------------------------------------ */
 
-bool kvcm_healthy(struct skv_service *s)
+/* Both are told from one look: a manager that has the ownership leads from when it serves. Until then it is what it
+ * looks like to its clients, a follower, and a healthy one unless it cannot load. */
+struct kvcm_health kvcm_health(struct skv_service *s)
 {
 	struct skv_error ignored;
+	int rc = atomic_load(&s->holding) ? SKV_E_NOT_READY : skv_core_ready(s->core, &ignored);
 
-	switch (skv_core_state_get(s->core)) {
-	case SKV_CORE_READY:
-		return skv_service_ready(s, &ignored) == SKV_OK;
-	case SKV_CORE_STANDBY:
-		return true; /* it waits for its turn, as it should */
-	case SKV_CORE_RECOVERING:
-	case SKV_CORE_STOPPED:
-		break;
-	}
-	return false;
+	if (rc == SKV_OK || rc == SKV_E_UNAVAILABLE)
+		return (struct kvcm_health){ .leads = true, .healthy = rc == SKV_OK };
+	return (struct kvcm_health){ .healthy = skv_core_state_get(s->core) != SKV_CORE_STOPPED &&
+						!skv_core_load_fails(s->core) };
 }
 
 int kvcm_run_admin_checkHealth(struct kvcm_call *k)
 {
 	KvcmAdmin__CheckHealthResponse *res = k->res;
+	struct kvcm_health h = kvcm_health(k->c->s);
 
-	res->is_leader = skv_core_may_answer(kvcm_core(k)) == SKV_OK;
-	res->is_health = kvcm_healthy(k->c->s);
+	res->is_leader = h.leads;
+	res->is_health = h.healthy;
 	res->elector_last_loop_time_ms = (int64_t)skv_core_owner_seen_ms(kvcm_core(k));
 	return SKV_OK;
 }

@@ -68,8 +68,13 @@ struct kvcm {
 	atomic_uint_fast64_t leases[KVCM_LEASES]; /* lease.c */
 };
 
-/* What checkHealth and /api/healthy tell: a leader that can do its work, a follower that waits for its turn. */
-bool kvcm_healthy(struct skv_service *s);
+/* What checkHealth and /api/healthy tell. Healthy: a leader that can do its work, or a follower that waits for its turn
+ * or is just getting it. */
+struct kvcm_health {
+	bool leads; /* it serves: from then on its clients may come */
+	bool healthy;
+};
+struct kvcm_health kvcm_health(struct skv_service *s);
 
 struct kvcm *kvcm_of(const struct kvcm_call *k);
 struct skv_core *kvcm_core(const struct kvcm_call *k);

@@ -18,7 +18,7 @@ void kvcm_page_metrics_write(struct skv_call *c)
 
 int kvcm_page_healthy_run(struct skv_call *c)
 {
-	return kvcm_healthy(c->s) ? SKV_OK : skv_fail(&c->err, SKV_E_NOT_READY, NULL, "not healthy");
+	return kvcm_health(c->s).healthy ? SKV_OK : skv_fail(&c->err, SKV_E_NOT_READY, NULL, "not healthy");
 }
 void kvcm_page_healthy_write(struct skv_call *c)
 {

@@ -79,6 +79,8 @@ void skv_core_leader(struct skv_core *c, char self[SKV_OWNER_NAME], char leader[
 		     uint64_t *remaining_ms);
 /* Wall time, ms, when this manager last looked after the ownership: several times a lease, on a standby too. */
 uint64_t skv_core_owner_seen_ms(const struct skv_core *c);
+/* It owns the partition, and the last try to load it failed; the next one comes by itself. */
+bool skv_core_load_fails(const struct skv_core *c);
 /* Waits until READY or timeout; SKV_E_TIMEOUT. */
 int skv_core_wait_ready(struct skv_core *c, uint32_t timeout_ms);
 /* manual mode: does whatever time has made due (expiry, holds, eviction, renewal, checkpoints). */
@@ -143,8 +145,9 @@ int skv_core_lookup_length(struct skv_core *c, const struct skv_lookup_req *req,
  * (sessions), SKV_E_JOURNAL_FULL, SKV_E_STORE_*, SKV_E_UNAVAILABLE (no healthy storage). */
 int skv_core_start(struct skv_core *c, const struct skv_start_req *req, struct skv_start_res *res,
 		   struct skv_arena *a, struct skv_error *err, const struct skv_done *done);
-/* SKV_E_NOT_FOUND (unknown session, or another instance's), SKV_E_SESSION_EXPIRED, SKV_E_SESSION_ENDED (aborted),
- * SKV_E_INVALID (mask or checksum count). A finished session finished again: SKV_OK, same numbers. */
+/* SKV_E_NOT_FOUND (unknown session, or another instance's), SKV_E_SESSION_EXPIRED, SKV_E_SESSION_ENDED (aborted,
+ * or finished with another outcome), SKV_E_INVALID (mask or checksum count). A finished session finished again as before:
+ * SKV_OK, same numbers. */
 int skv_core_finish(struct skv_core *c, const struct skv_finish_req *req, struct skv_finish_res *res,
 		    struct skv_arena *a, struct skv_error *err, const struct skv_done *done);
 int skv_core_abort(struct skv_core *c, const struct skv_abort_req *req, struct skv_finish_res *res,
