@@ -98,7 +98,7 @@ static void end_sessions(struct part *p, struct instance *inst)
 		assert(!s->pending && !s->settling);
 		for (uint32_t i = s->n_write; i-- > 0;)
 			session_release(p, s, i, session_grace_end(p, s));
-		s->failed = s->n_left;
+		s->failed = s->n_write;
 		COUNT(p->core, failed_blocks, s->n_left);
 		session_end(p, s, SKV_SESSION_ABORTED);
 	}

@@ -146,6 +146,8 @@ static bool frees_slots(const struct txn *t)
 	for (uint32_t i = 0; i < t->n_settled; i++)
 		if (!t->settled[i].success)
 			return true;
+	if (t->kind == TXN_FINISH && t->session->settling)
+		return true; /* behind what was revoked of it */
 	if (t->kind != TXN_FINISH)
 		return t->kind == TXN_REMOVE || t->kind == TXN_END || t->kind == TXN_CLEAR || t->kind == TXN_DROP;
 	for (uint32_t i = 0; i < t->session->n_write; i++)

@@ -65,7 +65,7 @@ static const uint64_t *sum_of(const struct session *s, const struct txn *t, uint
 static void commit_block(struct part *p, const struct txn *t, uint32_t i, uint64_t use)
 {
 	const struct session_write *w = &t->session->write[i];
-	const bool followed = i + 1 < t->session->n_write && t->success[i + 1];
+	const bool followed = i + 1 < t->session->n_write && t->success[i + 1] && t->session->write[i + 1].specs;
 	struct block *b = block_get(p, w->block);
 	bool born = !block_has_committed(block_instance(b), b);
 
@@ -79,6 +79,14 @@ static void commit_block(struct part *p, const struct txn *t, uint32_t i, uint64
 	evict_consider_above(p, b, followed ? block_get(p, t->session->write[i + 1].block) : NULL);
 }
 
+/* Never 0. */
+static uint64_t hash_outcome(const uint8_t *success, uint32_t n)
+{
+	uint64_t hash = skv_checksum(success, n);
+
+	return hash ? hash : 1;
+}
+
 void finish_apply(struct part *p, struct txn *t)
 {
 	struct session *s = t->session;
@@ -87,8 +95,10 @@ void finish_apply(struct part *p, struct txn *t)
 	s->pending = NULL;
 	if (!s->inst)
 		return; /* its instance was dropped first */
+	s->finished_as = hash_outcome(t->success, s->n_write);
 	for (uint32_t i = s->n_write; i-- > 0;) {
-		if (t->success[i]) {
+		assert(!s->write[i].specs || !revoke_is_settling(p, &s->write[i]));
+		if (t->success[i] && s->write[i].specs) {
 			commit_block(p, t, i, use);
 			s->committed++;
 		} else {
@@ -103,15 +113,74 @@ void finish_apply(struct part *p, struct txn *t)
 
 /* ---- answers -------------------------------------------------------------------------------------- */
 
-static int answer_ended(const struct session *s, struct skv_finish_res *res, struct skv_error *err)
+static int decode_mask(const struct session *s, const struct skv_finish_req *req, uint8_t *success,
+		       struct skv_error *err)
 {
-	if (s->state == SKV_SESSION_EXPIRED)
-		return skv_fail(err, SKV_E_SESSION_EXPIRED, "session",
-				"its deadline has passed; start again (longer deadline_ms, or fewer blocks)");
-	*res = (struct skv_finish_res){ .state = s->state, .committed = s->committed, .failed = s->failed };
+	if (req->mask_kind == SKV_MASK_COUNT && req->mask_count > s->n_write)
+		return skv_fail(err, SKV_E_INVALID, "success.count", "%u, but the session writes %u blocks",
+				req->mask_count, s->n_write);
+	if (req->mask_kind == SKV_MASK_BITS && req->mask_count != s->n_write)
+		return skv_fail(err, SKV_E_INVALID, "success.mask", "%u values, but the session writes %u blocks",
+				req->mask_count, s->n_write);
+	for (uint32_t i = 0; i < s->n_write; i++)
+		success[i] = req->mask_kind == SKV_MASK_ALL ||
+			     (req->mask_kind == SKV_MASK_COUNT ? i < req->mask_count : req->mask[i]);
 	return SKV_OK;
 }
 
+/* A finish is repeated by saying the same of each block, in whatever form. */
+static int check_repeated(const struct session *s, const struct skv_finish_req *req, struct skv_arena *a,
+			  struct skv_error *err)
+{
+	uint8_t *success = skv_arena_alloc(a, s->n_write + 1u);
+	struct skv_error ignored;
+	uint32_t n = 0;
+	bool same = false;
+
+	if (!success)
+		return SKV_E_NOMEM;
+	same = decode_mask(s, req, success, &ignored) == SKV_OK;
+	for (uint32_t i = 0; same && i < s->n_write; i++)
+		n += success[i];
+	if (same)
+		same = s->finished_as ? s->finished_as == hash_outcome(success, s->n_write) : n == s->committed;
+	return same ? SKV_OK
+		    : skv_fail(err, SKV_E_SESSION_ENDED, "session",
+			       "it was finished already, and another outcome was told then");
+}
+
+/* `w` is a finish's, or (no req) an abort's. */
+static int answer_ended(const struct session *s, struct waiter *w)
+{
+	struct skv_finish_res *res = w->res;
+	int rc = SKV_OK;
+
+	if (s->state == SKV_SESSION_EXPIRED)
+		return skv_fail(w->err, SKV_E_SESSION_EXPIRED, "session",
+				"its deadline has passed; start again (longer deadline_ms, or fewer blocks)");
+	if (w->req && s->state == SKV_SESSION_FINISHED)
+		rc = check_repeated(s, w->req, w->arena, w->err);
+	if (rc == SKV_OK)
+		*res = (struct skv_finish_res){ .state = s->state, .committed = s->committed, .failed = s->failed };
+	return rc;
+}
+
+/* The finish that ends it: what it says needs no comparison. */
+static int fill_own_finish(struct waiter *w, struct part *p, const struct txn *t, int status)
+{
+	const struct session *s = t->session;
+
+	(void)p;
+	if (status != SKV_OK)
+		return status;
+	if (s->state != SKV_SESSION_FINISHED)
+		return skv_fail(w->err, SKV_E_SESSION_ENDED, "session", "it was aborted, or its instance deleted");
+	*(struct skv_finish_res *)w->res =
+		(struct skv_finish_res){ .state = s->state, .committed = s->committed, .failed = s->failed };
+	return SKV_OK;
+}
+
+/* One that waits behind another's end. */
 static int fill_finish(struct waiter *w, struct part *p, const struct txn *t, int status)
 {
 	const struct session *s = t->session;
@@ -121,7 +190,7 @@ static int fill_finish(struct waiter *w, struct part *p, const struct txn *t, in
 		return status;
 	if ((t->kind == TXN_FINISH || w->req) && s->state == SKV_SESSION_ABORTED)
 		return skv_fail(w->err, SKV_E_SESSION_ENDED, "session", "it was aborted, or its instance deleted");
-	return answer_ended(s, w->res, w->err);
+	return answer_ended(s, w);
 }
 
 /* ---- entry ---------------------------------------------------------------------------------------- */
@@ -153,21 +222,6 @@ static int find(const struct part *p, const struct ending *e, struct session **o
 	if (inst && s->instance && s->instance != inst->id)
 		return skv_fail(err, SKV_E_NOT_FOUND, "session", "not a session of instance '%s'", e->instance);
 	*out = s;
-	return SKV_OK;
-}
-
-static int decode_mask(const struct session *s, const struct skv_finish_req *req, uint8_t *success,
-		       struct skv_error *err)
-{
-	if (req->mask_kind == SKV_MASK_COUNT && req->mask_count > s->n_write)
-		return skv_fail(err, SKV_E_INVALID, "success.count", "%u, but the session writes %u blocks",
-				req->mask_count, s->n_write);
-	if (req->mask_kind == SKV_MASK_BITS && req->mask_count != s->n_write)
-		return skv_fail(err, SKV_E_INVALID, "success.mask", "%u values, but the session writes %u blocks",
-				req->mask_count, s->n_write);
-	for (uint32_t i = 0; i < s->n_write; i++)
-		success[i] = req->mask_kind == SKV_MASK_ALL ||
-			     (req->mask_kind == SKV_MASK_COUNT ? i < req->mask_count : req->mask[i]);
 	return SKV_OK;
 }
 
@@ -220,6 +274,7 @@ static int queue_finish(struct part *p, struct session *s, const struct skv_fini
 		return rc;
 	}
 	s->pending = t;
+	w->fill = fill_own_finish;
 	txn_wait(t, w);
 	commit_queue(p, t);
 	return SKV_PENDING;
@@ -230,7 +285,7 @@ static int settle(struct part *p, struct session *s, struct waiter *w, bool *set
 {
 	*settled = true;
 	if (s->state != SKV_SESSION_OPEN)
-		return answer_ended(s, w->res, w->err);
+		return answer_ended(s, w);
 	if (s->pending) {
 		txn_wait(s->pending, w);
 		return SKV_PENDING;

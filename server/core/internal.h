@@ -333,8 +333,8 @@ void session_retry_expiry(struct part *p, struct session *s);
 uint32_t session_birth(const struct session *s, uint32_t i);
 /* When the writers of what it does not commit are through. */
 uint64_t session_grace_end(const struct part *p, const struct session *s);
-/* The i-th write is committed or given up, apart from the others; with the last one the session ends (and is
- * destroyed, if it is anonymous). */
+/* The i-th write is committed or given up, apart from the others; with the last one an anonymous session ends, and is
+ * destroyed. */
 void session_settle(struct part *p, struct session *s, uint32_t i, bool success, uint64_t use);
 struct txn *session_queue_end(struct part *p, struct session *s, enum skv_session_state state, bool quiesced);
 /* The i-th written block's slots of this session are given up; free when hold_until has passed. */
@@ -392,6 +392,18 @@ void block_use(struct block *b, uint64_t use);
 
 void settle_apply(struct part *p, struct txn *t);
 void settle_undo(struct part *p, struct txn *t);
+
+/* ---- revoke.c --------------------------------------------------------------------------------------- */
+
+/* The transaction (to be queued) that gives up what sessions of the instance are writing of these keys; *out NULL: nothing
+ * is written, or (*behind) that is decided by a transaction on its way, and has to be asked again after it. */
+int revoke_make(struct part *p, struct instance *inst, const struct skv_key *keys, uint32_t n, struct txn **out,
+		struct txn **behind);
+/* It is not queued after all; NULL is fine. */
+void revoke_drop(struct part *p, struct txn *t);
+/* Of a write that is not settled: is a record on its way that settles it? */
+bool revoke_is_settling(struct part *p, const struct session_write *w);
+void revoke_unmark(struct part *p, const struct session_write *w);
 
 /* ---- search.c, lookup.c ----------------------------------------------------------------------------- */
 

@@ -364,6 +364,8 @@ void record_ended(struct skv_buf *out, const struct session *s, uint64_t now)
 	skv_put_u32(out, s->failed);
 	skv_put_varint(out, left(s->forget_at, now));
 	skv_put_u32(out, s->instance);
+	if (s->finished_as)
+		skv_put_u64(out, s->finished_as);
 	end(out, at);
 }
 

@@ -167,63 +167,113 @@ void remove_undo(struct part *p, struct txn *t) { unmark(p, t->removal, t->n_rem
 
 /* ---- deletion by request ---------------------------------------------------------------------------- */
 
+struct delete_op {
+	struct waiter w;
+	struct skv_delete_res done; /* once it is durable */
+};
+
 static int fill_delete(struct waiter *w, struct part *p, const struct txn *t, int status)
 {
 	(void)p;
+	(void)t;
 	if (status == SKV_OK)
-		((struct skv_delete_res *)w->res)->deleted = (uint32_t)t->n_removal;
-	else
-		((struct skv_delete_res *)w->res)->pinned = 0;
+		*(struct skv_delete_res *)w->res = ((struct delete_op *)w)->done;
 	return status;
 }
 
-static int delete_locked(struct part *p, const struct skv_delete_req *req, struct waiter *w)
+static int pick_keys(struct part *p, const struct instance *inst, const struct skv_delete_req *req, struct picks *k,
+		     struct skv_delete_res *res)
 {
-	struct skv_delete_res *res = w->res;
-	struct instance *inst;
-	struct picks k = { 0 };
-	struct txn *t = NULL;
-	int rc = instance_need(p, req->tenant, req->instance, "instance", &inst, w->err);
-
-	*res = (struct skv_delete_res){ 0 };
-	if (rc != SKV_OK)
-		return rc;
 	for (uint32_t i = 0; i < req->n_keys; i++) {
 		struct block *b = index_find(p, inst, req->keys[i]);
 
 		if (!b || !block_has_committed(inst, b))
 			continue;
 		res->pinned += b->pinned;
-		if (remove_mark(p, &k, b) != SKV_OK) {
-			remove_cancel(p, &k);
+		if (remove_mark(p, k, b) != SKV_OK) {
+			remove_cancel(p, k);
 			return SKV_E_NOMEM;
 		}
 	}
-	if (k.n == 0) {
-		skv_free(k.v);
-		return SKV_OK;
-	}
-	COUNT(p->core, deleted_blocks, k.n);
-	rc = remove_queue(p, &k, &t);
+	return SKV_OK;
+}
+
+/* Queues both; *last is the one to wait for, NULL = there is nothing to do. */
+static int queue_delete(struct part *p, struct picks *k, struct txn *revoked, struct txn **last)
+{
+	int rc = SKV_OK;
+
+	*last = NULL;
+	if (k->n)
+		rc = remove_queue(p, k, last);
 	if (rc != SKV_OK)
 		return rc;
-	txn_wait(t, w);
+	if (revoked) {
+		commit_queue(p, revoked);
+		*last = revoked;
+	}
+	return SKV_OK;
+}
+
+static int delete_again(struct waiter *w, struct part *p, const struct txn *t, int status);
+
+static int delete_locked(struct part *p, struct delete_op *op)
+{
+	const struct skv_delete_req *req = op->w.req;
+	struct instance *inst;
+	struct picks k = { 0 };
+	struct txn *revoked = NULL, *behind = NULL, *last;
+	int rc = instance_need(p, req->tenant, req->instance, "instance", &inst, op->w.err);
+
+	op->done = (struct skv_delete_res){ 0 };
+	if (rc == SKV_OK && req->writing)
+		rc = revoke_make(p, inst, req->keys, req->n_keys, &revoked, &behind);
+	if (rc != SKV_OK)
+		return rc;
+	if (behind) {
+		op->w.fill = delete_again;
+		txn_wait(behind, &op->w);
+		return SKV_PENDING;
+	}
+	op->w.fill = fill_delete;
+	rc = pick_keys(p, inst, req, &k, &op->done);
+	op->done.deleted = (uint32_t)k.n;
+	op->done.revoked = revoked ? revoked->n_settled : 0;
+	if (rc == SKV_OK)
+		rc = queue_delete(p, &k, revoked, &last);
+	if (rc != SKV_OK) {
+		revoke_drop(p, revoked);
+		return rc;
+	}
+	COUNT(p->core, deleted_blocks, op->done.deleted);
+	skv_free(k.v);
+	if (!last)
+		return SKV_OK;
+	txn_wait(last, &op->w);
 	return SKV_PENDING;
+}
+
+/* What it waited for is durable, and all of the blocks are what they are now. */
+static int delete_again(struct waiter *w, struct part *p, const struct txn *t, int status)
+{
+	(void)t;
+	return status == SKV_OK ? delete_locked(p, (struct delete_op *)w) : status;
 }
 
 int skv_core_delete(struct skv_core *c, const struct skv_delete_req *req, struct skv_delete_res *res,
 		    struct skv_arena *a, struct skv_error *err, const struct skv_done *done)
 {
-	struct waiter *w = skv_arena_calloc(a, 1, sizeof *w);
+	struct delete_op *op = skv_arena_calloc(a, 1, sizeof *op);
 	int rc = core_gate(c, err);
 
 	if (rc != SKV_OK)
 		return rc;
-	if (!w)
+	if (!op)
 		return SKV_E_NOMEM;
-	*w = (struct waiter){ .done = *done, .fill = fill_delete, .res = res, .arena = a, .err = err };
+	*res = (struct skv_delete_res){ 0 };
+	op->w = (struct waiter){ .done = *done, .fill = fill_delete, .req = req, .res = res, .arena = a, .err = err };
 	core_lock(c);
-	rc = c->part ? delete_locked(c->part, req, w) : skv_fail(err, SKV_E_NOT_READY, NULL, "recovering");
+	rc = c->part ? delete_locked(c->part, op) : skv_fail(err, SKV_E_NOT_READY, NULL, "recovering");
 	core_unlock(c);
 	return rc;
 }

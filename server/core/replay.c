@@ -174,8 +174,7 @@ static int get_start_tail(struct skv_rd *in, struct session *s, struct skv_bytes
 	s->anonymous = flags & START_ANONYMOUS;
 	s->loose = flags & START_LOOSE;
 	s->grace_ms = (uint32_t)grace;
-	/* Only anonymous sessions end write by write, and go with the last. */
-	if (s->n_left == 0 || (s->n_left < s->n_write && !s->anonymous))
+	if (s->n_left == 0 && s->anonymous) /* it went with its last write */
 		return corrupt(err, "start: specs");
 	if (!(flags & START_NAMES))
 		return SKV_OK;
@@ -313,7 +312,7 @@ static int settle_run(struct replay *r, struct session **s, uint64_t first, uint
 
 		if (!*s || i >= (*s)->n_write || !(*s)->write[i].specs)
 			return corrupt(err, "settle: no such write");
-		last = (*s)->n_left == 1;
+		last = (*s)->n_left == 1 && (*s)->anonymous;
 		session_settle(r->p, *s, (uint32_t)i, success, use);
 		*s = last ? NULL : *s;
 	}
@@ -338,7 +337,7 @@ static int replay_settle(struct replay *r, struct skv_rd *in, struct skv_error *
 		if (rc != SKV_OK)
 			return rc;
 		skip = same ? skip : !s; /* of an instance that is not known */
-		if (s && !s->anonymous)
+		if (s && !s->anonymous && what & 1) /* others end write by write only where these are given up */
 			return corrupt(err, "settle: not such a session");
 		rc = skip ? SKV_OK : settle_run(r, &s, what >> 2, n, what & 1, use, err);
 	}
@@ -363,6 +362,7 @@ static int replay_ended(struct replay *r, struct skv_rd *in, struct skv_error *e
 	s->failed = skv_get_u32(in);
 	left = skv_get_varint(in);
 	s->instance = skv_rd_left(in) ? skv_get_u32(in) : 0; /* older versions did not tell */
+	s->finished_as = skv_rd_left(in) ? skv_get_u64(in) : 0;
 	if (left > SKV_MAX_SESSION_MS + REMEMBER_MS)
 		left = SKV_MAX_SESSION_MS + REMEMBER_MS;
 	s->deadline_at = r->now + (left > REMEMBER_MS ? left - REMEMBER_MS : 0);

@@ -304,7 +304,7 @@ void session_settle(struct part *p, struct session *s, uint32_t i, bool success,
 	}
 	w->specs = 0;
 	s->inst->group->open_blocks--;
-	if (--s->n_left == 0)
+	if (--s->n_left == 0 && s->anonymous)
 		session_end(p, s, SKV_SESSION_FINISHED);
 }
 
@@ -317,7 +317,7 @@ void end_apply(struct part *p, struct txn *t)
 		return; /* its instance was dropped first */
 	for (uint32_t i = s->n_write; i-- > 0;)
 		session_release(p, s, i, t->hold_until);
-	s->failed = s->n_left;
+	s->failed = s->n_write;
 	COUNT(p->core, failed_blocks, s->n_left);
 	if (t->end_state == SKV_SESSION_EXPIRED)
 		COUNT(p->core, expired_sessions, 1);

@@ -1,8 +1,9 @@
 /*
  * settle.c - ends of single writes, named by key and place: for protocols whose clients know no sessions.
  *
- * It is about writes of anonymous sessions only: such a session has no other end but its deadline, so what one call
- * finds open stays so until its own record is durable.
+ * The calls are about writes of anonymous sessions only: such a session has no other end but its deadline, so what one
+ * call finds open stays so until its own record is durable. Writes of others that are revoked (revoke.c) end in the same
+ * way.
  *
  * Early half: the writes that the call names are marked, so that each is in one record only, and its session does not
  * expire meanwhile. Late half: they are committed or given up. Undo: the marks go. A call that repeats one on its way
@@ -40,7 +41,7 @@ static void unmark(struct part *p, struct txn *t)
 
 		s->settling--;
 		if (s->inst)
-			block_get(p, s->write[t->settled[i].write].block)->slot[0].checksum &= ~SETTLING;
+			revoke_unmark(p, &s->write[t->settled[i].write]);
 	}
 }
 

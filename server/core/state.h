@@ -32,7 +32,7 @@ enum slot_state { SLOT_ABSENT, SLOT_WRITING, SLOT_COMMITTED, SLOT_REMOVING };
 
 /* One spec of one block: 28 bytes, so that a block of one spec fills a cache line. */
 struct slot {
-	uint64_t checksum; /* while WRITING for an anonymous session: its number + 1, and SETTLING; else 0 */
+	uint64_t checksum; /* while WRITING: for an anonymous session its number + 1, and SETTLING; else 0 */
 	uint64_t generation : 47; /* MAX_GENERATION */
 	uint64_t space : 8;       /* index into part->space */
 	uint64_t state : 2;       /* enum slot_state */
@@ -369,6 +369,7 @@ struct session {
 	struct session_write *write; /* [n_write] */
 	uint32_t committed;
 	uint32_t failed;
+	uint64_t finished_as; /* hash of what its finish said of each block; 0 = not finished, or by an older version */
 };
 
 #define SESSION_BUCKETS 65536u

@@ -1,8 +1,9 @@
 /*
  * meta_finish.c - finishWriteCache.
  *
- * A session belongs to its instance, may be finished twice with the same answer, and a mask that does not fit leaves
- * it open: the peer's does neither. No state.
+ * A session belongs to its instance, may be finished twice in the same way, and a mask that does not fit leaves it open:
+ * the peer's does neither. Another finish of a session that is over fails, as the peer's does, and so does one that names
+ * blocks as written which were removed meanwhile; the others of it are committed. No state.
  */
 #include "meta.h"
 
@@ -59,4 +60,24 @@ int kvcm_run_meta_finishWriteCache(struct kvcm_call *k)
 	if (!skv_key_from_hex(req->write_session_id, strlen(req->write_session_id), &ignored))
 		return skv_fail(&k->c->err, SKV_E_NOT_FOUND, "write_session_id", "no such session, or it is over");
 	return skv_core_finish(kvcm_core(k), &own->req, &own->res, &k->c->arena, &k->c->err, &k->c->done);
+}
+
+static uint32_t told(const struct skv_finish_req *req)
+{
+	uint32_t n = req->mask_kind == SKV_MASK_COUNT ? req->mask_count : 0;
+
+	for (uint32_t i = 0; req->mask_kind == SKV_MASK_BITS && i < req->mask_count; i++)
+		n += req->mask[i];
+	return n;
+}
+
+int kvcm_write_finish(struct kvcm_call *k)
+{
+	const struct finish *own = k->own;
+	uint32_t n = told(&own->req);
+
+	if (own->res.committed >= n)
+		return SKV_OK;
+	return skv_fail(&k->c->err, SKV_E_SESSION_ENDED, NULL, "%u of the blocks were removed while they were being written",
+			n - own->res.committed);
 }

@@ -1,7 +1,8 @@
 /*
  * meta_remove.c - removeCache, trimCache.
  *
- * What the mask of a removal leaves out stays, which the peer's own server has yet to learn. No state.
+ * What the mask of a removal leaves out stays, which the peer's own server has yet to learn. Both mean every location of a
+ * block, those that are being written too: the writer's finish then fails for it. No state.
  */
 #include "meta.h"
 
@@ -25,16 +26,50 @@ int kvcm_run_meta_removeCache(struct kvcm_call *k)
 		rc = kvcm_take_unmasked(k, (const ProtobufCMessage *)req->block_mask, &keys);
 	if (rc != SKV_OK)
 		return rc;
-	r->req = (struct skv_delete_req){ k->c->caller.tenant, req->instance_id, keys.v, keys.n };
+	r->req = (struct skv_delete_req){
+		.tenant = k->c->caller.tenant,
+		.instance = req->instance_id,
+		.keys = keys.v,
+		.n_keys = keys.n,
+		.writing = true,
+	};
 	return skv_core_delete(kvcm_core(k), &r->req, &r->res, &k->c->arena, &k->c->err, &k->c->done);
 }
 
 /* ---- trimCache --------------------------------------------------------------------------------- */
 
 struct trim {
-	struct skv_trim_req req;
-	struct skv_trim_res res;
+	union {
+		struct skv_trim_req trim;
+		struct skv_clear_req clear;
+	} req;
+	union {
+		struct skv_trim_res trim;
+		struct skv_clear_res clear;
+	} res;
 };
+
+/* All of it goes at once, its open sessions too. */
+static int remove_all(struct kvcm_call *k, struct trim *own, const char *instance)
+{
+	own->req.clear = (struct skv_clear_req){ .tenant = k->c->caller.tenant, .instance = instance };
+	return skv_core_clear(kvcm_core(k), &own->req.clear, &own->res.clear, &k->c->arena, &k->c->err, &k->c->done);
+}
+
+static int remove_span(struct kvcm_call *k, struct trim *own, const KvcmMeta__TrimCacheRequest *req)
+{
+	if (req->begin_timestamp < 0)
+		return kvcm_missing(k, "begin_timestamp");
+	if (req->end_timestamp < req->begin_timestamp)
+		return kvcm_missing(k, "end_timestamp");
+	own->req.trim = (struct skv_trim_req){
+		.tenant = k->c->caller.tenant,
+		.instance = req->instance_id,
+		.from_ms = 1000u * (uint64_t)req->begin_timestamp,
+		.to_ms = 1000u * (uint64_t)req->end_timestamp + 999,
+	};
+	return skv_core_trim(kvcm_core(k), &own->req.trim, &own->res.trim, &k->c->arena, &k->c->err, &k->c->done);
+}
 
 int kvcm_run_meta_trimCache(struct kvcm_call *k)
 {
@@ -43,21 +78,13 @@ int kvcm_run_meta_trimCache(struct kvcm_call *k)
 
 	if (!own)
 		return kvcm_nomem(k);
-	own->req = (struct skv_trim_req){ .tenant = k->c->caller.tenant, .instance = req->instance_id, .to_ms = UINT64_MAX };
 	switch (req->strategy) {
 	case KVCM_META__TRIM_STRATEGY__TS_REMOVE_ALL_CACHE:
 	case KVCM_META__TRIM_STRATEGY__TS_REMOVE_ALL_META: /* here there is no metadata without its cache */
-		break;
+		return remove_all(k, own, req->instance_id);
 	case KVCM_META__TRIM_STRATEGY__TS_TIMESTAMP:
-		if (req->begin_timestamp < 0)
-			return kvcm_missing(k, "begin_timestamp");
-		if (req->end_timestamp < req->begin_timestamp)
-			return kvcm_missing(k, "end_timestamp");
-		own->req.from_ms = 1000u * (uint64_t)req->begin_timestamp;
-		own->req.to_ms = 1000u * (uint64_t)req->end_timestamp + 999;
-		break;
+		return remove_span(k, own, req);
 	default:
 		return kvcm_missing(k, "strategy");
 	}
-	return skv_core_trim(kvcm_core(k), &own->req, &own->res, &k->c->arena, &k->c->err, &k->c->done);
 }

@@ -15,6 +15,7 @@ int kvcm_write_locations(struct kvcm_call *k);
 int kvcm_write_by_backend(struct kvcm_call *k);
 int kvcm_write_cache_meta(struct kvcm_call *k);
 int kvcm_write_start(struct kvcm_call *k);
+int kvcm_write_finish(struct kvcm_call *k);
 
 #define PAGE_PROTOTYPES(name, path, role, flags)                                                                     \
 	int kvcm_page_##name##_run(struct skv_call *c);                                                              \

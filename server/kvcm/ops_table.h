@@ -39,7 +39,7 @@
 	  KVCM_LEADER | KVCM_INSTANCE | KVCM_FAULTS, kvcm_write_start,                                                \
 	  "Write cache session started successfully", "Failed to start write cache : ")                               \
 	X(meta, FinishWriteCache, finishWriteCache, finish_write_cache_request, common_response, WRITE,               \
-	  KVCM_LEADER | KVCM_INSTANCE | KVCM_FAULTS, NULL,                                                            \
+	  KVCM_LEADER | KVCM_INSTANCE | KVCM_FAULTS, kvcm_write_finish,                                               \
 	  "Write cache session finished successfully", "Failed to finish write cache : ")                             \
 	X(meta, RemoveCache, removeCache, remove_cache_request, common_response, WRITE,                               \
 	  KVCM_LEADER | KVCM_INSTANCE, NULL,                                                                          \

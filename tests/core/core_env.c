@@ -255,18 +255,31 @@ int env_lookup(struct env *e, const struct skv_key *keys, uint32_t n, enum skv_l
 	return env_lookup_req(e, &req, res);
 }
 
-int env_delete(struct env *e, const struct skv_key *keys, uint32_t n, uint32_t *deleted)
+int env_delete_req(struct env *e, const struct skv_delete_req *req, struct skv_delete_res *res)
 {
 	struct answer a = { 0 };
 	struct skv_done done = { on_done, &a };
-	struct skv_delete_req req = { .tenant = "t", .instance = "i", .keys = keys, .n_keys = n };
-	struct skv_delete_res res = { 0 };
-	int rc;
 
 	begin(e);
-	rc = settle(e, &a, skv_core_delete(e->core, &req, &res, &e->arena, &e->err, &done));
+	*res = (struct skv_delete_res){ 0 };
+	return settle(e, &a, skv_core_delete(e->core, req, res, &e->arena, &e->err, &done));
+}
+
+int env_delete(struct env *e, const struct skv_key *keys, uint32_t n, uint32_t *deleted)
+{
+	struct skv_delete_req req = { .tenant = "t", .instance = "i", .keys = keys, .n_keys = n };
+	struct skv_delete_res res;
+	int rc = env_delete_req(e, &req, &res);
+
 	*deleted = res.deleted;
 	return rc;
+}
+
+int env_delete_writing(struct env *e, const struct skv_key *keys, uint32_t n, struct skv_delete_res *res)
+{
+	struct skv_delete_req req = { .tenant = "t", .instance = "i", .keys = keys, .n_keys = n, .writing = true };
+
+	return env_delete_req(e, &req, res);
 }
 
 int env_trim(struct env *e, uint64_t from_ms, uint64_t to_ms, uint64_t *deleted)

@@ -82,6 +82,9 @@ int env_lookup_req(struct env *e, const struct skv_lookup_req *req, struct skv_l
 int env_lookup(struct env *e, const struct skv_key *keys, uint32_t n, enum skv_lookup_mode mode, uint32_t lease_ms,
 	       struct skv_lookup_res *res);
 int env_delete(struct env *e, const struct skv_key *keys, uint32_t n, uint32_t *deleted);
+int env_delete_req(struct env *e, const struct skv_delete_req *req, struct skv_delete_res *res);
+/* Of instance "i"; what is being written, too. */
+int env_delete_writing(struct env *e, const struct skv_key *keys, uint32_t n, struct skv_delete_res *res);
 /* Of instance "i". */
 int env_trim(struct env *e, uint64_t from_ms, uint64_t to_ms, uint64_t *deleted);
 /* instance NULL = "i". */

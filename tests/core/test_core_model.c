@@ -31,6 +31,7 @@ struct mslot {
 
 struct msession {
 	bool open;
+	bool revoked[32]; /* by a delete, while it was written */
 	char id[33];
 	char request[24];
 	uint32_t n_keys, n_write;
@@ -137,6 +138,7 @@ static void told(struct model *m, uint32_t slot, uint32_t unit, uint64_t generat
 static void remember_session(struct model *m, struct msession *s, const struct skv_start_res *r, uint64_t sent)
 {
 	s->open = true;
+	memset(s->revoked, 0, sizeof s->revoked);
 	memcpy(s->id, r->session, sizeof s->id);
 	s->n_write = s->n_slots = 0;
 	s->deadline = sent + r->deadline_ms;
@@ -212,6 +214,8 @@ static void end_slots(struct model *m, struct msession *s, const bool *ok, bool 
 	for (uint32_t i = 0; i < s->n_slots; i++) {
 		struct mslot *slot = &m->slot[s->slot[i]];
 
+		if (s->revoked[s->row[i]]) /* waits for the deadline, whoever is quiesced */
+			continue;
 		if (slot->generation != s->generation[i]) {
 			assert_null(ok); /* expired long ago, and the slot is somebody else's by now */
 			continue;
@@ -342,21 +346,48 @@ static void check_all_found(struct model *m)
 	}
 }
 
+static int delete_key(struct model *m, struct skv_key key, bool writing)
+{
+	struct skv_delete_res res;
+	uint32_t n;
+
+	return writing ? env_delete_writing(&m->e, &key, 1, &res) : env_delete(&m->e, &key, 1, &n);
+}
+
+/* Whatever is being written of the key: its writers may go on until their deadline. */
+static void revoke(struct model *m, uint32_t no)
+{
+	for (struct msession *s = m->s; s < m->s + SESSIONS; s++) {
+		for (uint32_t i = 0; s->open && i < s->n_slots; i++) {
+			struct mslot *slot = &m->slot[s->slot[i]];
+
+			if (s->unit[i] / m->specs != no || slot->generation != s->generation[i])
+				continue;
+			s->revoked[s->row[i]] = true;
+			slot->use = NOBODY;
+			slot->until = s->deadline + m->e.o.grace_ms;
+		}
+	}
+}
+
 static void do_delete(struct model *m)
 {
-	uint32_t no = rnd(m, KEYS), n;
+	uint32_t no = rnd(m, KEYS);
 	struct skv_key key = key_of(no);
+	bool writing = rnd(m, 2);
 	int rc, tries = 0;
 
 	disturb(m);
-	rc = env_delete(&m->e, &key, 1, &n);
+	rc = delete_key(m, key, writing);
 	calm(m);
 	while (transient(rc) && tries++ < 20) {
 		env_advance(&m->e, 300);
-		rc = env_delete(&m->e, &key, 1, &n);
+		rc = delete_key(m, key, writing);
 	}
 	assert_int_equal(rc, SKV_OK);
 	m->pinned[no] = false;
+	if (writing)
+		revoke(m, no);
 	for (uint32_t c = 0; c < m->specs; c++) {
 		int64_t *at = &m->at[unit_of(m, no, c)];
 

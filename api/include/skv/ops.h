@@ -329,9 +329,11 @@ struct skv_delete_req {
 	const char *instance;
 	const struct skv_key *keys;
 	uint32_t n_keys;
+	bool writing; /* what open sessions are writing of these blocks, too: their slots are held until deadline and grace */
 };
 struct skv_delete_res {
 	uint32_t deleted; /* blocks that were there */
+	uint32_t revoked; /* writes of open sessions that were given up */
 	uint32_t pinned;  /* of them: had a pin, which is gone, too */
 };
 

@@ -1,0 +1,138 @@
+/*
+ * revoke.c - writes of open sessions that are given up because their blocks are removed.
+ *
+ * A delete that means every copy of a block means what is being written, too. Its slots are held until the session's
+ * deadline and grace, for the writer goes on: nobody tells it. The session stays open for its other blocks; its finish
+ * counts the revoked ones as failed, whatever it says of them. The record is a SETTLE (settle.c), whose early half, late
+ * half and undo are these writes' as well. All under the write lock.
+ */
+#include "internal.h"
+
+#include <skv/key_set.h>
+
+/* Keys of the request whose blocks are being written. */
+struct wanted {
+	const struct skv_key *keys;
+	struct skv_key_set set;
+	uint32_t *cells;
+	uint32_t n;
+};
+
+static bool is_written(const struct instance *inst, const struct block *b)
+{
+	for (uint32_t s = 0; b && s < inst->spec.n_specs; s++)
+		if (b->slot[s].state == SLOT_WRITING)
+			return true;
+	return false;
+}
+
+static int find_wanted(struct part *p, const struct instance *inst, const struct skv_key *keys, uint32_t n, struct wanted *out)
+{
+	*out = (struct wanted){ .keys = keys };
+	for (uint32_t i = 0; i < n && inst->open; i++) {
+		if (!is_written(inst, index_find(p, inst, keys[i])))
+			continue;
+		if (!out->cells) {
+			out->cells = skv_calloc(skv_key_set_cells(n), sizeof *out->cells);
+			if (!out->cells)
+				return SKV_E_NOMEM;
+			skv_key_set_init(&out->set, out->cells, n);
+		}
+		*skv_key_set_find(&out->set, keys, keys[i]) = i + 1;
+		out->n++;
+	}
+	return SKV_OK;
+}
+
+/* The slot that tells whether the write is SETTLING. */
+static struct slot *marked_slot(struct part *p, const struct session_write *w)
+{
+	return &block_get(p, w->block)->slot[__builtin_ctz(w->specs)];
+}
+
+bool revoke_is_settling(struct part *p, const struct session_write *w)
+{
+	return marked_slot(p, w)->checksum & SETTLING;
+}
+
+void revoke_unmark(struct part *p, const struct session_write *w)
+{
+	marked_slot(p, w)->checksum &= ~SETTLING;
+}
+
+static int take_write(struct part *p, struct session *s, uint32_t write, struct txn *t, size_t *cap)
+{
+	void *v = t->settled;
+
+	if (skv_grow(&v, cap, t->n_settled + 1u, sizeof *t->settled) != SKV_OK)
+		return SKV_E_NOMEM;
+	t->settled = v;
+	t->settled[t->n_settled++] = (struct settled){ s, write, false };
+	marked_slot(p, &s->write[write])->checksum |= SETTLING;
+	s->settling++;
+	return SKV_OK;
+}
+
+/* What of the session is wanted. SKV_PENDING with *behind: a transaction of the session is on its way, which decides what
+ * there is to revoke. */
+static int take_session(struct part *p, struct session *s, const struct wanted *q, struct txn *t, size_t *cap,
+			struct txn **behind)
+{
+	uint32_t write = 0;
+	int rc = SKV_OK;
+
+	for (uint32_t i = 0; rc == SKV_OK && i < s->n_keys; i++) {
+		uint32_t at = write;
+
+		if (s->outcome[i] != SKV_START_WRITE)
+			continue;
+		write++;
+		if (!s->write[at].specs || !*skv_key_set_find(&q->set, q->keys, s->keys[i]) ||
+		    revoke_is_settling(p, &s->write[at]))
+			continue;
+		if (s->pending) {
+			*behind = s->pending;
+			return SKV_PENDING;
+		}
+		rc = take_write(p, s, at, t, cap);
+	}
+	return rc;
+}
+
+void revoke_drop(struct part *p, struct txn *t)
+{
+	if (!t)
+		return;
+	settle_undo(p, t);
+	txn_destroy(t);
+}
+
+int revoke_make(struct part *p, struct instance *inst, const struct skv_key *keys, uint32_t n, struct txn **out,
+		struct txn **behind)
+{
+	struct wanted q;
+	struct txn *t = NULL;
+	size_t cap = 0;
+	int rc = find_wanted(p, inst, keys, n, &q);
+
+	*out = *behind = NULL;
+	if (rc != SKV_OK || q.n == 0)
+		return rc;
+	t = txn_make(TXN_SETTLE);
+	rc = t ? SKV_OK : SKV_E_NOMEM;
+	for (struct session *s = inst->open; s && rc == SKV_OK; s = s->open_next)
+		if (!s->anonymous)
+			rc = take_session(p, s, &q, t, &cap, behind);
+	skv_free(q.cells);
+	if (rc == SKV_OK && t->n_settled) {
+		t->urgent = true;
+		record_settle(&t->rec, t);
+		rc = t->rec.failed ? SKV_E_NOMEM : SKV_OK;
+	}
+	if (rc == SKV_OK && t->n_settled) {
+		*out = t;
+		return SKV_OK;
+	}
+	revoke_drop(p, t);
+	return rc == SKV_PENDING ? SKV_OK : rc;
+}
