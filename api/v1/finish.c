@@ -51,12 +51,17 @@ static void read_checksums(struct skv_jdoc *d, const struct skv_jat *at, struct 
 	uint32_t n = skv_jat_array(d, at, 0, SKV_MAX_KEYS * SKV_MAX_SPECS);
 	uint64_t *sums = skv_jdoc_alloc(d, n, sizeof *sums);
 	struct skv_jat item = skv_jat_first(at);
+	bool *none = NULL;
 
-	for (uint32_t i = 0; sums && i < n; i++, skv_jat_next(&item))
+	for (uint32_t i = 0; sums && i < n; i++, skv_jat_next(&item)) {
 		if (!skv_jat_is(&item, SKV_JSON_NULL))
 			sums[i] = skv_jat_hex64(d, &item);
+		else if (none || (none = skv_jdoc_alloc(d, n, sizeof *none)) != NULL)
+			none[i] = true;
+	}
 	r->n_checksums = n;
 	r->checksums = sums;
+	r->no_checksum = none;
 }
 
 int skv_v1_read_finish_req(const struct skv_v1_in *in, const char *text, size_t n,

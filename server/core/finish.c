@@ -235,6 +235,25 @@ static int check_sums(const struct session *s, const struct skv_finish_req *req,
 	return SKV_OK;
 }
 
+/* What is stored with a sum was given one: a zero in the place of one would make good bytes look damaged. */
+static int check_missing(const struct session *s, const struct skv_finish_req *req, const uint8_t *success,
+			 struct skv_error *err)
+{
+	uint32_t at = 0;
+
+	for (uint32_t i = 0; req->no_checksum && i < s->n_write; i++) {
+		for (uint32_t spec = 0; specs_left(s->specs, spec); spec++) {
+			if (!(s->specs >> spec & 1))
+				continue;
+			if (req->no_checksum[at] && success[i] && s->write[i].specs >> spec & 1)
+				return skv_fail(err, SKV_E_INVALID, "checksums",
+						"value %u is null, but its bytes were written: give all of them, or none", at);
+			at++;
+		}
+	}
+	return SKV_OK;
+}
+
 static struct txn *make_finish(struct part *p, struct session *s, const struct skv_finish_req *req)
 {
 	struct txn *t = txn_make(TXN_FINISH);
@@ -263,6 +282,8 @@ static int queue_finish(struct part *p, struct session *s, const struct skv_fini
 	if (!t)
 		return SKV_E_NOMEM;
 	rc = decode_mask(s, req, t->success, w->err);
+	if (rc == SKV_OK && t->sums)
+		rc = check_missing(s, req, t->success, w->err);
 	if (rc == SKV_OK) {
 		if (t->sums)
 			memcpy(t->sums, req->checksums, req->n_checksums * sizeof *t->sums);

@@ -189,6 +189,34 @@ static void partial_finish(void **state)
 	assert_true(r.hit[0] && !r.hit[1] && r.hit[2] && !r.hit[3]);
 }
 
+/* Only what was not written may lack a sum: a reader would take the bytes for damaged. */
+static void a_missing_checksum_of_written_bytes_is_refused(void **state)
+{
+	struct env *e = *state;
+	static const bool mask[] = { false, true }, first[] = { true, false }, second[] = { false, true };
+	const uint64_t sums[2] = { 7, 8 };
+	struct skv_finish_req req = { .tenant = "t", .mask_kind = SKV_MASK_BITS, .mask = mask, .mask_count = 2,
+				      .checksums = sums, .n_checksums = 2 };
+	struct skv_start_res a;
+	struct skv_finish_res f;
+	struct skv_lookup_res r;
+	struct skv_key k[2];
+	char session[33];
+
+	env_keys(k, 2, 1, 1);
+	assert_int_equal(env_start(e, &(struct env_start){ .keys = k, .n = 2 }, &a), SKV_OK);
+	memcpy(session, a.session, sizeof session);
+	req.session = session;
+	req.no_checksum = second;
+	assert_int_equal(env_finish_req(e, &req, &f), SKV_E_INVALID);
+	assert_string_equal(e->err.field, "checksums");
+	req.no_checksum = first; /* that block failed */
+	assert_int_equal(env_finish_req(e, &req, &f), SKV_OK);
+	assert_int_equal(f.committed, 1);
+	assert_int_equal(env_lookup(e, k, 2, SKV_LOOKUP_BATCH, 0, &r), SKV_OK);
+	assert_true(!r.hit[0] && r.hit[1] && r.loc[1].checksum == sums[1]);
+}
+
 static void checksums_come_back(void **state)
 {
 	struct env *e = *state;
@@ -631,6 +659,7 @@ int main(void)
 		T(finish_and_abort_repeat_harmlessly),
 		T(partial_finish),
 		T(checksums_come_back),
+		T(a_missing_checksum_of_written_bytes_is_refused),
 		T(session_expires_and_key_is_free),
 		T(recovered_session_has_its_full_time),
 		T(delete_unindexes_at_once_and_holds_leased),

@@ -290,6 +290,7 @@ struct skv_finish_req {
 	const bool *mask;       /* BITS */
 	uint32_t n_checksums;   /* 0, or n_write * n_specs of the session */
 	const uint64_t *checksums; /* row per written block; columns not written are ignored */
+	const bool *no_checksum;   /* [n_checksums]: true = none is given there; NULL = all are */
 	bool quiesced; /* all completions arrived: failed slots need no grace */
 };
 struct skv_finish_res {
