@@ -348,7 +348,7 @@ struct slabkv_key {
 };
 
 enum slabkv_key_form {
-	SLABKV_KEYS_STRING, /* any text, 1..1024 bytes; the manager hashes it with its secret */
+	SLABKV_KEYS_STRING, /* any text, 1..1024 bytes of UTF-8; the manager hashes it with its secret */
 	SLABKV_KEYS_INT,    /* 64-bit numbers, e.g. block hashes of an engine */
 	SLABKV_KEYS_WIDE,   /* 128-bit */
 };
@@ -544,7 +544,7 @@ struct slabkv_locations {
 	uint32_t n_keys;
 	uint32_t matched; /* PREFIX: leading hits; BATCH: all hits */
 	uint32_t n_specs;
-	const char *const *specs;           /* names of the columns */
+	const char *const *specs; /* names of the columns: in the instance's order, whatever order was asked for */
 	const bool *hit;                    /* [n_keys] */
 	const struct slabkv_location *loc; /* [n_keys * n_specs], valid where hit */
 	uint32_t n_files;
@@ -570,7 +570,7 @@ struct slabkv_session {
 	char id[33]; /* "" when nothing is to be written: no finish needed */
 	uint32_t n_keys;
 	uint32_t n_specs;
-	const char *const *specs;
+	const char *const *specs; /* names of the columns: in the instance's order, whatever order was asked for */
 	const uint8_t *outcome;             /* [n_keys] enum slabkv_outcome */
 	const struct slabkv_location *loc; /* [n_keys * n_specs], length 0 = do not write it */
 	uint32_t n_write;                   /* keys with SLABKV_START_WRITE */
@@ -725,8 +725,8 @@ SLABKV_API void slabkv_async_close(struct slabkv_async *a);
 /* Any memory will do for the buffers of any call. Memory that the handle has been told of is faster
  * with the engine "uring" (it is registered with the kernel once, not pinned for each request), and with
  * "usrbio", if it is shared memory (pieces of 1 MiB and more are read and written without a copy), and
- * safer: a buffer of a pool is not handed out again while a call or an asynchronous operation still
- * uses it, whoever gave it back. */
+ * safer: from the entry of a get or put to its exit, and from the submit of an asynchronous operation to its
+ * completion, no buffer of it is handed out again, whoever gave it back, and its memory stays registered. */
 
 enum slabkv_memory {
 	SLABKV_MEMORY_HOST,   /* pages of this process alone */

@@ -202,12 +202,9 @@ static int refuse(struct skv_error *err, uint32_t i, const char *member, const c
 
 static bool key_fits(enum slabkv_key_form form, const union slabkv_key_value *key)
 {
-	size_t n;
-
 	if (form != SLABKV_KEYS_STRING)
 		return form == SLABKV_KEYS_INT || form == SLABKV_KEYS_WIDE;
-	n = key->string ? strnlen(key->string, SKV_MAX_KEY_STRING + 1) : 0;
-	return n >= 1 && n <= SKV_MAX_KEY_STRING;
+	return skv_key_string_valid(key->string);
 }
 
 static int check_op(const struct slabkv_op *ops, uint32_t i, struct skv_error *err)
@@ -222,7 +219,7 @@ static int check_op(const struct slabkv_op *ops, uint32_t i, struct skv_error *e
 		return refuse(err, i, "instance", "no name of an instance");
 	if (!key_fits(op->form, &op->key) ||
 	    (op->has_parent && !key_fits(op->form, &op->parent)))
-		return refuse(err, i, "key", "a number, 128 bits, or a string of 1..1024 bytes");
+		return refuse(err, i, "key", "a number, 128 bits, or a string of 1..1024 bytes, UTF-8");
 	if (moves ? op->n_iov < 1 || op->n_iov > SKV_MAX_SPECS || !op->iov : op->n_iov > 0)
 		return refuse(err, i, "iov", "one element for each spec; none unless bytes move");
 	for (uint32_t k = 0; k < op->n_iov; k++)

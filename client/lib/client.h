@@ -111,6 +111,13 @@ int skv_options_check(const struct slabkv_options *o, struct skv_error *err);
 /* Checks `keys` and puts them into the form that travels. `field` names them in errors. */
 int skv_keys_input(const struct slabkv_keys *keys, const char *field, struct skv_arena *a,
 		   struct skv_key_input *out, struct skv_error *err);
+/* 1..SKV_MAX_KEY_STRING bytes of UTF-8? */
+bool skv_key_string_valid(const char *s);
+/* An answer's columns are in the instance's order, a caller's buffers in that of the specs it asked for.
+ * (*out)[i]: which of a block's buffers is column i's; NULL when no specs were asked for, then it is i. False:
+ * the columns are not the specs that were asked for, each once. `order` has room for SKV_MAX_SPECS. */
+bool skv_specs_order(const char *const *columns, uint32_t n, const char *const *asked, uint32_t n_asked,
+		     uint32_t *order, const uint32_t **out);
 /* SKV_E_INVALID naming `field` unless `name` may stand in a path. */
 int skv_name_check(const char *name, const char *field, struct skv_error *err);
 
@@ -118,6 +125,7 @@ int skv_name_check(const char *name, const char *field, struct skv_error *err);
 
 struct skv_lookup_answer {
 	struct skv_lookup_res res; /* in the arena */
+	const uint32_t *buffer;    /* [n_specs]: see skv_specs_order */
 	uint64_t valid_until_ms;
 };
 int skv_query_lookup(struct slabkv *kv, const char *instance, const struct slabkv_keys *keys,
@@ -126,6 +134,7 @@ int skv_query_lookup(struct slabkv *kv, const char *instance, const struct slabk
 
 struct skv_start_answer {
 	struct skv_start_res res; /* in the arena */
+	const uint32_t *buffer;   /* [n_specs]: see skv_specs_order */
 	uint64_t submit_until_ms;
 };
 int skv_session_start(struct slabkv *kv, const char *instance, const struct slabkv_keys *keys,
@@ -146,6 +155,7 @@ struct skv_transfer {
 	struct slabkv *kv;
 	struct skv_arena *arena;
 	const struct skv_files *files;
+	const uint32_t *buffer;      /* which of a block's buffers is a column's; NULL: the same */
 	struct skv_slab_file **open; /* [files->n], NULL = not open */
 	struct skv_slab_file **dropped; /* [files->n], what `open` was before it was opened anew */
 	int *why;                    /* [files->n], status of opening */

@@ -139,6 +139,7 @@ static int get_blocks(struct get *g, const struct slabkv_lookup_options *o, stru
 		pieces += g->answer.res.hit[b] ? g->answer.res.n_specs : 0;
 	rc = skv_transfer_begin(&g->t, g->kv, a, &g->answer.res.files, pieces);
 	if (rc == SKV_OK) {
+		g->t.buffer = g->answer.buffer;
 		add_pieces(g);
 		rc = skv_transfer_plan(&g->t, false);
 	}
@@ -161,6 +162,7 @@ int slabkv_get(struct slabkv *kv, const char *instance, const struct slabkv_keys
 			 .io = io ? io : &unused };
 	struct skv_error e = { 0 };
 	struct skv_arena a;
+	struct skv_pins pins;
 	int rc;
 
 	memset(g.io, 0, sizeof *g.io);
@@ -169,7 +171,10 @@ int slabkv_get(struct slabkv *kv, const char *instance, const struct slabkv_keys
 		blocks[b].why = SLABKV_OK;
 	}
 	skv_arena_init(&a);
-	rc = get_blocks(&g, o, &a, &e);
+	rc = skv_pins_take(kv->memory, blocks, keys ? keys->n : 0, &a, &pins);
+	if (rc == SKV_OK)
+		rc = get_blocks(&g, o, &a, &e);
+	skv_pins_drop(kv->memory, &pins);
 	skv_arena_destroy(&a);
 	return skv_result_finish(err, &e, rc);
 }

@@ -1,8 +1,10 @@
-/* keys.c - the caller's keys in the form that travels, and names that may stand in a path. No
- * state. */
+/* keys.c - the caller's keys in the form that travels, the order of its specs, and names that may stand in a
+ * path. No state. */
 #include "client.h"
 
 #include <string.h>
+
+#include <skv/utf8.h>
 
 int skv_name_check(const char *name, const char *field, struct skv_error *err)
 {
@@ -10,6 +12,50 @@ int skv_name_check(const char *name, const char *field, struct skv_error *err)
 		return SKV_OK;
 	return skv_fail(err, SKV_E_INVALID, field,
 			"1..%u of [A-Za-z0-9._:=@+,-], beginning with a letter, digit or '_'", SKV_MAX_NAME);
+}
+
+bool skv_key_string_valid(const char *s)
+{
+	size_t n = s ? strnlen(s, SKV_MAX_KEY_STRING + 1) : 0;
+	uint32_t c;
+
+	if (n < 1 || n > SKV_MAX_KEY_STRING)
+		return false;
+	for (size_t i = 0, k; i < n; i += k) {
+		k = skv_utf8_next(s + i, n - i, &c);
+		if (k == 0)
+			return false;
+	}
+	return true;
+}
+
+static bool is_among(const uint32_t *order, uint32_t n, uint32_t which)
+{
+	for (uint32_t i = 0; i < n; i++)
+		if (order[i] == which)
+			return true;
+	return false;
+}
+
+bool skv_specs_order(const char *const *columns, uint32_t n, const char *const *asked, uint32_t n_asked,
+		     uint32_t *order, const uint32_t **out)
+{
+	*out = NULL;
+	if (n_asked == 0)
+		return true;
+	if (n != n_asked)
+		return false;
+	for (uint32_t i = 0; i < n; i++) {
+		uint32_t k = 0;
+
+		while (k < n && strcmp(columns[i], asked[k]) != 0)
+			k++;
+		if (k == n || is_among(order, i, k))
+			return false;
+		order[i] = k;
+	}
+	*out = order;
+	return true;
 }
 
 /* JSON numbers end at 2^63 - 1; above, n travels as what it means: the 128-bit key {0, n}. */
@@ -24,12 +70,9 @@ static enum skv_key_form form_of_ints(const uint64_t *v, uint32_t n)
 static int check_strings(const struct slabkv_keys *keys, const char *field, struct skv_error *err)
 {
 	for (uint32_t i = 0; i < keys->n; i++) {
-		const char *s = keys->v.strings[i];
-		size_t n = s ? strnlen(s, SKV_MAX_KEY_STRING + 1) : 0;
-
-		if (n < 1 || n > SKV_MAX_KEY_STRING)
+		if (!skv_key_string_valid(keys->v.strings[i]))
 			return skv_fail(err, SKV_E_INVALID, field,
-					"key %u: a string of 1..%u bytes", i, SKV_MAX_KEY_STRING);
+					"key %u: a string of 1..%u bytes, UTF-8", i, SKV_MAX_KEY_STRING);
 	}
 	return SKV_OK;
 }

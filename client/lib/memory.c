@@ -96,6 +96,48 @@ void skv_memory_unpin(struct skv_memory *m, struct skv_region *r, const void *da
 	skv_mutex_unlock(&m->lock);
 }
 
+struct skv_pinned {
+	struct skv_region *region;
+	const void *data;
+	size_t length;
+};
+
+static uint32_t n_buffers(const struct slabkv_block *b)
+{
+	return !b->bufs ? 0 : b->n_bufs < SKV_MAX_SPECS ? b->n_bufs : SKV_MAX_SPECS;
+}
+
+int skv_pins_take(struct skv_memory *m, const struct slabkv_block *blocks, uint32_t n, struct skv_arena *a,
+		  struct skv_pins *out)
+{
+	size_t most = 0;
+
+	*out = (struct skv_pins){ 0 };
+	if (atomic_load_explicit(&m->n, memory_order_acquire) == 0)
+		return SKV_OK;
+	for (uint32_t i = 0; i < n; i++)
+		most += n_buffers(&blocks[i]);
+	out->v = skv_arena_calloc(a, most + 1, sizeof *out->v);
+	if (!out->v)
+		return SKV_E_NOMEM;
+	for (uint32_t i = 0; i < n; i++) {
+		for (uint32_t k = 0; k < n_buffers(&blocks[i]); k++) {
+			const struct slabkv_buf *b = &blocks[i].bufs[k];
+			struct skv_region *r = skv_memory_pin(m, b->data, b->size);
+
+			if (r)
+				out->v[out->n++] = (struct skv_pinned){ r, b->data, b->size };
+		}
+	}
+	return SKV_OK;
+}
+
+void skv_pins_drop(struct skv_memory *m, const struct skv_pins *p)
+{
+	for (uint32_t i = 0; i < p->n; i++)
+		skv_memory_unpin(m, p->v[i].region, p->v[i].data, p->v[i].length);
+}
+
 static int add(struct skv_memory *m, void *base, size_t length, struct slabkv_pool *pool,
 	       struct skv_error *err)
 {

@@ -11,6 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <skv/arena.h>
 #include <skv/status.h>
 
 #include <slabkv.h>
@@ -32,6 +33,17 @@ void skv_memory_destroy(struct skv_memory *m);
 struct skv_region *skv_memory_pin(struct skv_memory *m, const void *data, size_t length);
 /* With what skv_memory_pin returned for the same bytes; NULL is allowed. */
 void skv_memory_unpin(struct skv_memory *m, struct skv_region *r, const void *data, size_t length);
+
+/* The buffers of one call: pinned at its entry, before anybody may believe that it has begun, until its exit.
+ * So another thread may give one back, or try to unregister its memory, at any moment of the call. */
+struct skv_pins {
+	uint32_t n;
+	struct skv_pinned *v;
+};
+/* Memory from `a`, none where the handle knows no memory. SKV_E_NOMEM: nothing is pinned. */
+int skv_pins_take(struct skv_memory *m, const struct slabkv_block *blocks, uint32_t n, struct skv_arena *a,
+		  struct skv_pins *out);
+void skv_pins_drop(struct skv_memory *m, const struct skv_pins *p);
 
 /* ---- pool.c ---------------------------------------------------------------------------------- */
 

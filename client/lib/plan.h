@@ -11,8 +11,6 @@
 
 #include "engine.h"
 
-struct skv_region;
-
 struct skv_piece {
 	uint32_t block;               /* index into the call's blocks */
 	uint32_t spec;                /* column */
@@ -26,7 +24,6 @@ struct skv_piece {
 	uint64_t ended_ms; /* out */
 	uint32_t run;      /* which run moves it; set by skv_plan_make */
 	uint64_t run_at;   /* where in the run it begins */
-	struct skv_region *pinned; /* transfer.c */
 };
 
 struct skv_plan {

@@ -153,6 +153,7 @@ static int write_session(struct put *p, struct skv_arena *a, struct skv_error *e
 	if (rc == SKV_OK)
 		rc = skv_transfer_begin(&p->t, p->kv, a, &p->answer.res.files, pieces);
 	if (rc == SKV_OK) {
+		p->t.buffer = p->answer.buffer;
 		add_pieces(p);
 		rc = skv_transfer_plan(&p->t, true);
 	}
@@ -181,9 +182,8 @@ static int put_blocks(struct put *p, const char *instance, const struct slabkv_k
 		return SKV_OK;
 	}
 	rc = write_session(p, a, err);
-	if (rc ==
-	    SKV_E_NOMEM) /* nothing is in flight: give the slots back now, not at the deadline */
-		(void)skv_session_abort(p->kv, p->answer.res.session, true, NULL);
+	if (rc == SKV_E_NOMEM) /* the slots come back now, not at the deadline; but not those that a write may still reach */
+		(void)skv_session_abort(p->kv, p->answer.res.session, !p->t.loose, NULL);
 	settle_blocks(p, rc);
 	skv_transfer_end(&p->t);
 	return rc;
@@ -197,6 +197,7 @@ int slabkv_put(struct slabkv *kv, const char *instance, const struct slabkv_keys
 	struct put p = { .kv = kv, .blocks = blocks, .io = io ? io : &unused };
 	struct skv_error e = { 0 };
 	struct skv_arena a;
+	struct skv_pins pins;
 	int rc;
 
 	memset(p.io, 0, sizeof *p.io);
@@ -205,7 +206,10 @@ int slabkv_put(struct slabkv *kv, const char *instance, const struct slabkv_keys
 		blocks[b].why = SLABKV_OK;
 	}
 	skv_arena_init(&a);
-	rc = put_blocks(&p, instance, keys, o, &a, &e);
+	rc = skv_pins_take(kv->memory, blocks, keys ? keys->n : 0, &a, &pins);
+	if (rc == SKV_OK)
+		rc = put_blocks(&p, instance, keys, o, &a, &e);
+	skv_pins_drop(kv->memory, &pins);
 	skv_arena_destroy(&a);
 	for (uint32_t b = 0; rc != SKV_OK && keys && b < keys->n; b++)
 		if (blocks[b].result == SLABKV_FAILED && !blocks[b].why)

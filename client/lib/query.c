@@ -106,8 +106,11 @@ static int lookup_call(struct slabkv *kv, const struct skv_lookup_req *req,
 	struct skv_buf body = { 0 };
 	struct skv_answer answer = { 0 };
 	struct skv_call c = { .op = "lookup", .method = "POST", .path = path, .body = &body };
+	uint32_t *order = skv_arena_calloc(a, SKV_MAX_SPECS, sizeof *order);
 	int rc;
 
+	if (!order)
+		return skv_fail(err, SKV_E_NOMEM, NULL, "out of memory");
 	snprintf(path, sizeof path, SKV_PATH_LOOKUP, req->instance);
 	do {
 		c.codec = kv->codec;
@@ -118,7 +121,8 @@ static int lookup_call(struct slabkv *kv, const struct skv_lookup_req *req,
 	if (rc == SKV_OK)
 		rc = answer.codec->read_lookup_res(&in, (const char *)answer.body.data,
 						 answer.body.len, &out->res, err);
-	if (rc == SKV_OK && !lookup_fits(&out->res, req, keys->n))
+	if (rc == SKV_OK && (!lookup_fits(&out->res, req, keys->n) ||
+			     !skv_specs_order(out->res.specs, out->res.n_specs, req->specs, req->n_specs, order, &out->buffer)))
 		rc = bad_answer(err, c.op);
 	out->valid_until_ms = answer.sent_ms + out->res.lease_ms;
 	skv_buf_destroy(&answer.body);

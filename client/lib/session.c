@@ -68,8 +68,11 @@ static int start_call(struct slabkv *kv, const struct skv_start_req *req,
 	struct skv_buf body = { 0 };
 	struct skv_answer answer = { 0 };
 	struct skv_call c = { .op = "start", .method = "POST", .path = path, .body = &body };
+	uint32_t *order = skv_arena_calloc(a, SKV_MAX_SPECS, sizeof *order);
 	int rc;
 
+	if (!order)
+		return skv_fail(err, SKV_E_NOMEM, NULL, "out of memory");
 	snprintf(path, sizeof path, SKV_PATH_START, req->instance);
 	do {
 		c.codec = kv->codec;
@@ -82,7 +85,8 @@ static int start_call(struct slabkv *kv, const struct skv_start_req *req,
 						 answer.body.len, &out->res, err);
 	if (rc == SKV_OK && out->res.state != SKV_SESSION_OPEN)
 		rc = session_over(out->res.state, err);
-	if (rc == SKV_OK && !start_fits(&out->res, req, keys->n))
+	if (rc == SKV_OK && (!start_fits(&out->res, req, keys->n) ||
+			     !skv_specs_order(out->res.specs, out->res.n_specs, req->specs, req->n_specs, order, &out->buffer)))
 		rc = bad_answer(err, c.op);
 	out->submit_until_ms = answer.sent_ms + out->res.deadline_ms;
 	skv_buf_destroy(&answer.body);

@@ -34,7 +34,8 @@ void skv_transfer_add(struct skv_transfer *t, uint32_t block, uint32_t spec,
 		      const struct skv_location *loc, const struct slabkv_block *to, bool exact)
 {
 	static const struct slabkv_buf none;
-	const struct slabkv_buf *buf = to->bufs && spec < to->n_bufs ? &to->bufs[spec] : &none;
+	uint32_t at = t->buffer ? t->buffer[spec] : spec;
+	const struct slabkv_buf *buf = to->bufs && at < to->n_bufs ? &to->bufs[at] : &none;
 	struct skv_piece *p = &t->pieces[t->n_pieces++];
 	struct skv_error e = { 0 };
 
@@ -46,7 +47,7 @@ void skv_transfer_add(struct skv_transfer *t, uint32_t block, uint32_t spec,
 				 .data = buf->data };
 	if (!buf->data || buf->size < loc->length || (exact && buf->size != loc->length)) {
 		skv_fail(&e, SKV_E_INVALID, "bufs",
-			 "block %u, spec %u: a buffer of %llu bytes, not %llu", block, spec,
+			 "block %u, spec %u: a buffer of %llu bytes, not %llu", block, at,
 			 (unsigned long long)loc->length,
 			 buf->data ? (unsigned long long)buf->size : 0ull);
 		p->status = note(t, &e, SKV_E_INVALID);
@@ -154,21 +155,6 @@ int skv_transfer_plan(struct skv_transfer *t, bool write)
 	return skv_plan_make(t->pieces, t->n_pieces, t->arena, &t->plan);
 }
 
-/* Buffers of a pool that somebody gives back meanwhile stay away until the engine is done. */
-static void pin(struct skv_transfer *t)
-{
-	for (uint32_t i = 0; i < t->n_pieces; i++)
-		t->pieces[i].pinned = skv_memory_pin(t->kv->memory, t->pieces[i].data,
-						     t->pieces[i].length);
-}
-
-static void unpin(struct skv_transfer *t)
-{
-	for (uint32_t i = 0; i < t->n_pieces; i++)
-		skv_memory_unpin(t->kv->memory, t->pieces[i].pinned, t->pieces[i].data,
-				 t->pieces[i].length);
-}
-
 /* One pass over the plan; the pieces get their results. */
 static void move(struct skv_transfer *t, bool write, const struct skv_deadline *by)
 {
@@ -215,11 +201,9 @@ void skv_transfer_run(struct skv_transfer *t, bool write, const struct skv_deadl
 {
 	struct skv_error e = { 0 };
 
-	pin(t);
 	move(t, write, by);
 	if (prepare_again(t, write))
 		move(t, write, by);
-	unpin(t);
 	for (uint32_t i = 0; i < t->n_pieces; i++) {
 		struct skv_piece *p = &t->pieces[i];
 

@@ -49,12 +49,12 @@ static void files(struct standin *s, struct exchange *x, struct skv_files *out)
 	}
 }
 
-static const char **spec_names(struct exchange *x, const struct standin_instance *in)
+static const char **spec_names(const struct standin *s, struct exchange *x, const struct standin_instance *in)
 {
 	const char **names = skv_arena_calloc(&x->arena, in->n_specs, sizeof *names);
 
 	for (uint32_t i = 0; i < in->n_specs; i++)
-		names[i] = in->names[i];
+		names[i] = i == 0 && s->bad_spec ? s->bad_spec : in->names[i];
 	return names;
 }
 
@@ -99,7 +99,7 @@ static int lookup(struct standin *s, struct exchange *x, const struct skv_v1_in 
 		return skv_fail(&x->err, SKV_E_NOT_FOUND, "instance", "no such instance");
 	res.n_keys = req.n_keys;
 	res.n_specs = inst->n_specs;
-	res.specs = spec_names(x, inst);
+	res.specs = spec_names(s, x, inst);
 	res.hit = skv_arena_calloc(&x->arena, req.n_keys, sizeof *res.hit);
 	res.loc = skv_arena_calloc(&x->arena, (size_t)req.n_keys * res.n_specs, sizeof *res.loc);
 	res.lease_ms = req.lease_ms < s->lease_ms ? req.lease_ms : s->lease_ms;
@@ -190,7 +190,7 @@ static int start(struct standin *s, struct exchange *x, const struct skv_v1_in *
 		res.state = SKV_SESSION_FINISHED;
 	res.n_keys = req.n_keys;
 	res.n_specs = inst->n_specs;
-	res.specs = spec_names(x, inst);
+	res.specs = spec_names(s, x, inst);
 	res.outcome = skv_arena_calloc(&x->arena, req.n_keys, 1);
 	res.loc = skv_arena_calloc(&x->arena, (size_t)req.n_keys * res.n_specs, sizeof *res.loc);
 	files(s, x, &res.files);
@@ -280,6 +280,8 @@ static int end(struct standin *s, struct exchange *x, const struct skv_v1_in *in
 		s->last_finish = req;
 	if (rc != SKV_OK)
 		return rc;
+	if (abort)
+		s->last_abort_quiesced = abort_req.quiesced;
 	session = session_of(s, id, &number);
 	if (!session)
 		return skv_fail(&x->err, SKV_E_NOT_FOUND, "session", "no such session");

@@ -71,6 +71,7 @@ struct standin {
 	bool hide_root;       /* GET storage tells another directory */
 	const char *bad_path; /* instead of the file's own */
 	uint64_t bad_offset;  /* instead of the slot's own, when not 0 */
+	const char *bad_spec; /* instead of the first column's name */
 	bool only_json;   /* refuses protobuf with 415 */
 	uint32_t refused; /* how often it had protobuf and did not want it */
 	const char *fail_op;  /* "start", "lookup", ...: this operation fails */
@@ -79,6 +80,7 @@ struct standin {
 	/* counters */
 	uint32_t starts, finishes, aborts, lookups, storage_gets;
 	struct skv_finish_req last_finish; /* mask and checksums not kept */
+	bool last_abort_quiesced;
 };
 
 /* Starts it with fresh slab files. Aborts the test when it cannot. */

@@ -343,6 +343,36 @@ static void bounds_and_refusals(void **state)
 }
 
 /* A buffer of the wrong size or an unknown instance fails that operation, with the reason. */
+/* Operations share calls, and the manager refuses a call with such a key as a whole: it must not get that far. */
+static void a_key_that_is_not_utf8_is_refused_at_submit(void **state)
+{
+	static const char *const bad[] = { "\xff", "ab\xc3", "\xed\xa0\x80", "\xc0\x80", "\xf5\x80\x80\x80" };
+	struct scene *s = *state;
+	struct slabkv_op op = op_of(SLABKV_OP_EXISTS, 1, NULL), put = op;
+	struct slabkv_keys keys = slabkv_keys_strings(&bad[0], 1);
+	struct slabkv_error err;
+	struct iovec iov;
+
+	buffer(s, &iov);
+	op.form = SLABKV_KEYS_STRING;
+	put = op_of(SLABKV_OP_PUT, 1, &iov);
+	put.form = SLABKV_KEYS_STRING;
+	put.key.string = "\xc3\xa4";
+	put.has_parent = true;
+	for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+		op.key.string = put.parent.string = bad[i];
+		assert_int_equal(slabkv_submit(s->a, &op, 1, NULL, &err), SLABKV_E_INVALID);
+		assert_string_equal(err.field, "key");
+		assert_int_equal(slabkv_submit(s->a, &put, 1, NULL, &err), SLABKV_E_INVALID);
+	}
+	assert_int_equal(slabkv_delete(s->kv, "m", &keys, NULL, &err), SLABKV_E_INVALID);
+	assert_string_equal(err.field, "keys");
+	put.has_parent = false;
+	assert_int_equal(slabkv_submit(s->a, &put, 1, NULL, NULL), SLABKV_OK);
+	assert_int_equal(next(s).result, SLABKV_WRITTEN);
+	assert_int_equal(slabkv_pool_put(s->pool, iov.iov_base), SLABKV_OK);
+}
+
 static void single_operations_fail_alone(void **state)
 {
 	struct scene *s = *state;
@@ -648,6 +678,7 @@ int main(void)
 		T(every_form_of_key),
 		T(the_descriptor_is_readable_while_there_is_something),
 		T(bounds_and_refusals),
+		T(a_key_that_is_not_utf8_is_refused_at_submit),
 		T(single_operations_fail_alone),
 		T(thousands_from_four_threads),
 		T(cancelled_operations_complete_too),

@@ -93,6 +93,47 @@ static void what_is_there_is_not_written_again(void **state)
 	set_free(&b);
 }
 
+static void move(struct fixture *f, bool put, const char *const *specs, char *one, char *other)
+{
+	const uint64_t id = 5;
+	struct slabkv_keys key = slabkv_keys_ints(&id, 1);
+	const struct slabkv_put_options p = { .specs = specs, .n_specs = specs ? 2 : 0 };
+	const struct slabkv_lookup_options g = { .specs = specs, .n_specs = specs ? 2 : 0,
+						 .lease_ms = SLABKV_LEASE_DEFAULT };
+	struct slabkv_buf bufs[2] = { { one, 1000 }, { other, 1000 } };
+	struct slabkv_block block = { .bufs = bufs, .n_bufs = 2 };
+
+	if (put)
+		assert_int_equal(slabkv_put(f->kv, "tp", &key, &p, &block, NULL, NULL), SLABKV_OK);
+	else
+		assert_int_equal(slabkv_get(f->kv, "tp", &key, &g, &block, NULL, NULL), SLABKV_OK);
+	assert_int_equal(block.result, put ? SLABKV_WRITTEN : SLABKV_HIT);
+}
+
+/* Specs of one size, named in another order than the instance's: buffers go by name, on both ways. */
+static void specs_named_in_another_order_keep_their_bytes(void **state)
+{
+	static const struct slabkv_spec specs[] = { { "tp0", 1000 }, { "tp1", 1000 } };
+	static const struct slabkv_instance tp = { .id = "tp", .group = "g", .specs = specs, .n_specs = 2 };
+	static const char *const turned[] = { "tp1", "tp0" }, *const straight[] = { "tp0", "tp1" };
+	static const char *const *const orders[] = { NULL, straight, turned };
+	struct fixture *f = *state;
+	char zero[1000], one[1000];
+
+	assert_int_equal(slabkv_instance_put(f->kv, &tp, NULL), SLABKV_OK);
+	memset(zero, '0', sizeof zero);
+	memset(one, '1', sizeof one);
+	move(f, true, turned, one, zero);
+	for (size_t i = 0; i < sizeof orders / sizeof orders[0]; i++) {
+		char first[1000] = "", second[1000] = "";
+		bool is_turned = orders[i] == turned;
+
+		move(f, false, orders[i], first, second);
+		assert_memory_equal(is_turned ? second : first, zero, sizeof zero);
+		assert_memory_equal(is_turned ? first : second, one, sizeof one);
+	}
+}
+
 static void several_specs_keep_their_order(void **state)
 {
 	struct fixture *f = *state;
@@ -305,6 +346,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		T(blocks_come_back),	   T(slots_with_gaps_come_back),
 		T(prefix_stops_batch_goes_on), T(what_is_there_is_not_written_again),
+		T(specs_named_in_another_order_keep_their_bytes),
 		T(several_specs_keep_their_order), T(keys_have_three_forms),
 		T(parents_travel),	   T(match_and_delete),
 		T(locations_for_those_who_read_themselves), T(the_longest_call),

@@ -389,6 +389,48 @@ static void what_could_not_be_synced_is_not_committed(void **state)
 	set_free(&b);
 }
 
+/* An engine whose last run was given up while it may still land. */
+static void loose_write(struct skv_engine *e, struct skv_io_run *runs, uint32_t n, const struct skv_deadline *by)
+{
+	failing_write(e, runs, n, by);
+	runs[n - 1].loose = true;
+}
+
+/* Whatever ends the session, and however that goes: slots that a write may still reach are not called quiet. */
+static void a_write_given_up_is_never_called_quiesced(void **state)
+{
+	struct fixture *f = *state;
+	struct set b;
+
+	use_slow_engine(f);
+	slow.write = loose_write;
+	f->s.gap = 512;
+	fail_from = STANDIN_HEADER + FIX_BYTES + 512;
+	set_init(&b, 1, 2); /* the first is whole: finish */
+	assert_int_equal(set_put(f, &b), SLABKV_OK);
+	assert_int_equal(f->s.finishes, 1);
+	assert_false(f->s.last_finish.quiesced);
+	set_free(&b);
+	fail_from = 0;
+	f->s.last_abort_quiesced = true;
+	set_init(&b, 11, 2); /* none is: abort */
+	assert_int_equal(set_put(f, &b), SLABKV_OK);
+	assert_int_equal(f->s.aborts, 1);
+	assert_false(f->s.last_abort_quiesced);
+	set_free(&b);
+	fail_from = f->s.next_offset + FIX_BYTES + 512;
+	f->s.last_abort_quiesced = true;
+	f->s.fail_op = "finish"; /* the finish fails: abort */
+	f->s.fail_status = SKV_E_NOMEM;
+	f->s.fail_count = UINT32_MAX;
+	set_init(&b, 21, 2);
+	assert_int_equal(set_put(f, &b), SLABKV_E_NOMEM);
+	assert_int_equal(f->s.aborts, 2);
+	assert_false(f->s.last_abort_quiesced);
+	fail_from = UINT64_MAX;
+	set_free(&b);
+}
+
 /* ---- managers that tell nonsense ------------------------------------------------------------- */
 
 static void places_outside_of_a_file_are_refused(void **state)
@@ -430,6 +472,25 @@ static void paths_that_lead_elsewhere_are_refused(void **state)
 	set_free(&b);
 }
 
+static void columns_that_nobody_asked_for_are_refused(void **state)
+{
+	static const struct slabkv_spec specs[] = { { "tp0", 512 }, { "tp1", 512 } };
+	static const struct slabkv_instance two = { .id = "two", .group = "g", .specs = specs, .n_specs = 2 };
+	static const char *const asked[] = { "tp1", "tp0" };
+	const struct slabkv_put_options put = { .specs = asked, .n_specs = 2 };
+	const struct slabkv_lookup_options get = { .specs = asked, .n_specs = 2, .lease_ms = SLABKV_LEASE_DEFAULT };
+	struct fixture *f = *state;
+	struct set b;
+
+	assert_int_equal(slabkv_instance_put(f->kv, &two, NULL), SLABKV_OK);
+	set_init(&b, 1, 1);
+	f->s.bad_spec = "tp2"; /* instead of tp0 */
+	assert_int_equal(slabkv_put(f->kv, "two", &b.keys, &put, b.blocks, NULL, NULL), SLABKV_E_INTERNAL);
+	assert_int_equal(slabkv_get(f->kv, "two", &b.keys, &get, b.blocks, NULL, NULL), SLABKV_E_INTERNAL);
+	assert_int_equal(f->s.finishes, 0);
+	set_free(&b);
+}
+
 static void two_blocks_at_one_place_are_refused(void **state)
 {
 	struct fixture *f = *state;
@@ -460,6 +521,8 @@ int main(void)
 		T(nothing_is_written_after_the_deadline),
 		T(what_could_not_be_written_is_not_committed),
 		T(what_could_not_be_synced_is_not_committed),
+		T(a_write_given_up_is_never_called_quiesced),
+		T(columns_that_nobody_asked_for_are_refused),
 		T(places_outside_of_a_file_are_refused),
 		T(paths_that_lead_elsewhere_are_refused),
 		T(two_blocks_at_one_place_are_refused),
