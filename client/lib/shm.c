@@ -93,7 +93,26 @@ static bool parse(const char *name, struct owner *o)
 	       cut_number(text, &o->space) && strlen(text) > strlen(PREFIX);
 }
 
-/* Only what is certain: no such process, a zombie, or another process of that number. */
+/* A process is called a zombie from the moment when its main thread has ended, but lives, with all its memory, as long as
+ * it has another one. False also where the kernel does not tell. */
+static bool has_no_threads(unsigned long long pid)
+{
+	const struct dirent *e;
+	bool only = true;
+	char path[64];
+	DIR *d;
+
+	snprintf(path, sizeof path, "/proc/%llu/task", pid);
+	d = opendir(path);
+	if (!d)
+		return errno == ENOENT;
+	while (only && (e = readdir(d)) != NULL)
+		only = e->d_name[0] == '.' || strtoull(e->d_name, NULL, 10) == pid;
+	closedir(d);
+	return only;
+}
+
+/* Only what is certain: no such process, a zombie without threads, or another process of that number. */
 static bool is_dead(const struct owner *o)
 {
 	unsigned long long start;
@@ -105,7 +124,9 @@ static bool is_dead(const struct owner *o)
 		return true;
 	if (!read_process(o->pid, &state, &start))
 		return false;
-	return state == 'Z' || state == 'X' || start != o->start;
+	if (start != o->start)
+		return true;
+	return (state == 'Z' || state == 'X') && has_no_threads(o->pid);
 }
 
 uint32_t skv_shm_sweep(void)

@@ -305,6 +305,66 @@ static void what_a_crash_leaves_is_swept(void **state)
 	assert_int_equal(waitpid(child, &status, 0), child);
 }
 
+static char state_of(pid_t pid)
+{
+	char path[64], line[512] = "";
+	const char *p;
+	FILE *f;
+
+	snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
+	f = fopen(path, "re");
+	assert_non_null(f);
+	p = fgets(line, sizeof line, f) ? strrchr(line, ')') : NULL;
+	fclose(f);
+	assert_non_null(p);
+	return p[2];
+}
+
+static int told[2];
+
+static void *outlive(void *arg)
+{
+	struct slabkv_pool_info *info = arg;
+
+	if (write(told[1], info->shm, sizeof info->shm) == (ssize_t)sizeof info->shm)
+		pause();
+	_exit(1);
+}
+
+/* Its main thread has ended, so the kernel calls it a zombie; but another thread goes on using the pool. */
+static void a_process_without_its_main_thread_lives(void **state)
+{
+	static struct slabkv_pool_info info;
+	pthread_t thread;
+	char name[200];
+	int status;
+	pid_t child;
+
+	(void)state;
+	assert_int_equal(pipe(told), 0);
+	child = fork();
+	assert_true(child >= 0);
+	if (child == 0) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		slabkv_pool_info(make(1 << 20, 4096, "headless"), &info);
+		if (pthread_create(&thread, NULL, outlive, &info) == 0)
+			pthread_exit(NULL);
+		_exit(1);
+	}
+	assert_int_equal(read(told[0], name, sizeof name), sizeof name);
+	while (state_of(child) != 'Z')
+		sched_yield();
+	(void)slabkv_pool_sweep();
+	assert_true(there(name));
+	assert_int_equal(kill(child, SIGKILL), 0);
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_true(WIFSIGNALED(status));
+	assert_true(slabkv_pool_sweep() >= 1);
+	assert_false(there(name));
+	close(told[0]);
+	close(told[1]);
+}
+
 static void make_object(const char *name)
 {
 	int fd = shm_open(name, O_CREAT | O_RDWR | O_EXCL, 0600);
@@ -354,6 +414,7 @@ int main(void)
 		cmocka_unit_test(threads_wait_for_one_another),
 		cmocka_unit_test(shared_pools_are_seen_by_name),
 		cmocka_unit_test(what_a_crash_leaves_is_swept),
+		cmocka_unit_test(a_process_without_its_main_thread_lives),
 		cmocka_unit_test(only_the_owner_counts),
 	};
 
