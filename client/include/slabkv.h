@@ -133,7 +133,8 @@ struct slabkv_hf3fs {
 	int32_t numa_id;          /* of buffers and rings; -1: anywhere */
 	uint32_t io_thread_num;   /* pairs of rings, each used by one thread at a time */
 	/* A request that is not back after so long is given up: a read is a miss, a write fails and its
-	 * slot rests. 3FS itself tries for 60 s. Its memory stays away until it is back. */
+	 * slot rests. 3FS itself tries for 60 s. Its memory stays away until it is back; a read that goes
+	 * straight into memory of the caller's is waited for until it is, or the daemon's process has ended. */
 	uint32_t read_timeout_ms;
 	uint32_t write_timeout_ms;
 };

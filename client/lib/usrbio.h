@@ -8,7 +8,8 @@
  * daemon knows, usrbio_ring.c one ring, usrbio_pump.c one call from its first request to its last.
  *
  * There is no way to cancel a request. What a caller gives up is *adrift*: its buffer and its place in the
- * ring stay taken until its completion arrives. When the daemon is restarted, everything that was made
+ * ring stay taken until its completion arrives. A read into the caller's own memory is never given up: it would land in
+ * whatever the caller keeps there by then. It is waited for until it is back, or the daemon's process has ended. When the daemon is restarted, everything that was made
  * with it is worth nothing; calls then say `again`, and files are opened anew on a new ground.
  *
  * Locks, in this order: skv_usrbio.lock, ground.lock, ring.lock, pool.lock. None is held while bytes are
@@ -87,6 +88,7 @@ struct skv_usrbio_io {
 	struct skv_usrbio_call *call; /* ring.lock; NULL: adrift */
 	bool flying;                  /* ring.lock: with the daemon */
 	bool own;                     /* `data` is the caller's memory, not a buffer of the pool */
+	bool overdue;                 /* ring.lock: a read into the caller's memory that is past its time: said so */
 	uint32_t run;
 	uint64_t at; /* in the run */
 	uint64_t length;
@@ -129,6 +131,8 @@ uint32_t skv_usrbio_ring_send(struct skv_usrbio_ring *r, struct skv_usrbio_call 
 			      uint32_t n, int *error);
 /* The call's requests that have landed, or NULL when there are none after about `ms`. */
 struct skv_usrbio_io *skv_usrbio_ring_wait(struct skv_usrbio_ring *r, struct skv_usrbio_call *c, uint32_t ms);
+/* Is it a request of the call that is flying, and nobody has said so far that it is overdue? */
+bool skv_usrbio_ring_overdue(struct skv_usrbio_ring *r, const struct skv_usrbio_call *c, struct skv_usrbio_io *io);
 /* Is it a request of the call that is flying? */
 bool skv_usrbio_ring_mine(struct skv_usrbio_ring *r, const struct skv_usrbio_call *c, const struct skv_usrbio_io *io);
 /* Sets it adrift. False: it has landed meanwhile. `kept`: of its memory, if that is the caller's own; let go of when it
@@ -213,8 +217,9 @@ void skv_usrbio_ground_unref(struct skv_usrbio_ground *g);
  * two. The engine leaves once, when it drops the ground. */
 bool skv_usrbio_ground_enter(struct skv_usrbio_ground *g);
 void skv_usrbio_ground_leave(struct skv_usrbio_ground *g);
-/* Looks whether the daemon is still the one that this was made with; else it is lost. */
-void skv_usrbio_ground_check(struct skv_usrbio_ground *g);
+/* Looks whether the daemon is still the one that this was made with; else it is lost, and gone if its process has
+ * ended, too. `fd`: a file of this ground. */
+void skv_usrbio_ground_check(struct skv_usrbio_ground *g, int fd);
 /* After requests of this ring were set adrift: where too little is left to work with, it is lost. */
 void skv_usrbio_ground_adrift(struct skv_usrbio_ground *g, struct skv_usrbio_ring *r);
 /* Memory that calls may use without a copy. An error is told and no more. */

@@ -39,23 +39,31 @@ static bool is_absent(const char *link)
 	return readlink(link, target, sizeof target) < 0 && errno == ENOENT;
 }
 
-void skv_usrbio_ground_check(struct skv_usrbio_ground *g)
+/* Nobody touches our memory once the process of the daemon that knows it has ended. What the mount point says proves
+ * nothing of it: another daemon may be mounted there over the old one, which lives on for whoever has its files open.
+ * But a daemon answers for its own descriptors as long as it lives. A signal may cut a question short. */
+static bool has_ended(const struct skv_usrbio_ground *g, int fd)
+{
+	for (int tries = 0; tries < 3; tries++)
+		if (g->lib->is_hf3fs(fd))
+			return false;
+	return true;
+}
+
+void skv_usrbio_ground_check(struct skv_usrbio_ground *g, int fd)
 {
 	const char *why = NULL;
 	char daemon[256];
 	int error = read_daemon(g->mount_point, daemon);
 
-	if (error && error != EINTR && error != ENOMEM) {
+	if (error && error != EINTR && error != ENOMEM)
 		why = strerror(error);
-		/* Others (unmounted, no permission) do not say that its process has ended. */
-		if (error == ENOTCONN || error == ECONNABORTED)
-			atomic_store(&g->gone, true);
-	} else if (!error && strcmp(daemon, g->daemon) != 0) {
+	else if (!error && strcmp(daemon, g->daemon) != 0)
 		why = "it was restarted";
-		atomic_store(&g->gone, true);
-	} else if (!error && is_absent(g->pools[SKV_USRBIO_READ].memory.link)) {
+	else if (!error && is_absent(g->pools[SKV_USRBIO_READ].memory.link))
 		why = "it does not know this process's memory any more";
-	}
+	if (why && !atomic_load(&g->gone) && has_ended(g, fd))
+		atomic_store(&g->gone, true);
 	if (why && !atomic_exchange(&g->lost, true))
 		skv_log(SKV_LOG_WARN, "client", "the FUSE daemon of %s is lost: %s; rings and buffers are made anew",
 			g->mount_point, why);

@@ -8,9 +8,9 @@
  * written in two parts.
  *
  * While it runs, a run's `done` is where it stops: its whole length first, then the lowest position at which
- * a request failed or came short. A request that is not back when its time is over is set adrift. When the
- * daemon is another one, nothing comes back: only requests in the caller's memory are waited for then, until
- * it is sure that the old daemon's process has ended.
+ * a request failed or came short. A request that is not back when its time is over is set adrift; but not a read into
+ * the caller's memory. When the daemon is another one, nothing comes back: only requests in the caller's memory are
+ * waited for then, until it is sure that the old daemon's process has ended.
  */
 #include "usrbio.h"
 
@@ -230,7 +230,7 @@ static void doubt(struct skv_usrbio_call *c, struct skv_io_run *run, int64_t err
 	if (!unknown(error))
 		return;
 	run->again |= error == EBADF; /* the file alone may be what is unknown */
-	skv_usrbio_ground_check(c->ring->ground);
+	skv_usrbio_ground_check(c->ring->ground, run->file->fd);
 }
 
 /* Sends what there are places and buffers for. */
@@ -305,25 +305,32 @@ static bool give_up(struct skv_usrbio_call *c, struct skv_usrbio_io *io, bool ow
 	return true;
 }
 
-/* Sets adrift what is over its time. On a ground that is lost nothing comes back: everything but requests
- * in the caller's memory, unless that is safe. */
+/* Sets adrift what is over its time, and on a ground that is lost everything, for nothing comes back there. Not what
+ * the daemon may still read or write in the caller's memory: of that, writes alone, when their time is over. */
 static void give_up_late(struct skv_usrbio_call *c)
 {
 	struct skv_usrbio_ground *g = c->ring->ground;
 	uint64_t now = skv_now_ms(c->by->clock);
 	bool lost = atomic_load(&g->lost), gone = atomic_load(&g->gone);
-	uint32_t n = 0;
+	uint32_t n = 0, n_overdue = 0;
 
 	for (uint32_t i = 0; i < c->ring->entries && c->pending > 0; i++) {
 		struct skv_usrbio_io *io = &c->ring->ios[i];
+		bool late;
 
 		if (!skv_usrbio_ring_mine(c->ring, c, io))
 			continue;
-		if (now - io->sent_ms >= budget(c))
+		late = now - io->sent_ms >= budget(c);
+		if (late && io->own && !gone && !writing(c))
+			n_overdue += skv_usrbio_ring_overdue(c->ring, c, io);
+		else if (late)
 			n += give_up(c, io, io->own && !gone);
 		else if (lost && (!io->own || gone))
 			(void)give_up(c, io, false);
 	}
+	if (n_overdue > 0)
+		skv_log(SKV_LOG_WARN, "client", "usrbio: %u reads into registered memory got no answer in %llu ms; they are waited "
+			"for, since they may still land there", n_overdue, (unsigned long long)budget(c));
 	if (n == 0)
 		return;
 	skv_log(SKV_LOG_WARN, "client", "usrbio: %u %s got no answer in %llu ms; their memory stays away until it comes", n,
@@ -338,7 +345,7 @@ static void wait_some(struct skv_usrbio_call *c)
 	struct skv_usrbio_io *io = skv_usrbio_ring_wait(c->ring, c, ms);
 
 	if (!io)
-		skv_usrbio_ground_check(c->ring->ground);
+		skv_usrbio_ground_check(c->ring->ground, c->runs[0].file->fd);
 	if (!io || atomic_load(&c->ring->ground->lost))
 		give_up_late(c);
 	while (io) {

@@ -92,8 +92,10 @@ struct skv_usrbio_io *skv_usrbio_ring_take(struct skv_usrbio_ring *r)
 	if (io)
 		r->free = io->next;
 	skv_mutex_unlock(&r->lock);
-	if (io)
+	if (io) {
 		io->data = NULL;
+		io->overdue = false;
+	}
 	return io;
 }
 
@@ -292,6 +294,17 @@ bool skv_usrbio_ring_mine(struct skv_usrbio_ring *r, const struct skv_usrbio_cal
 	mine = io->flying && io->call == c;
 	skv_mutex_unlock(&r->lock);
 	return mine;
+}
+
+bool skv_usrbio_ring_overdue(struct skv_usrbio_ring *r, const struct skv_usrbio_call *c, struct skv_usrbio_io *io)
+{
+	bool news;
+
+	skv_mutex_lock(&r->lock);
+	news = io->flying && io->call == c && !io->overdue;
+	io->overdue |= news;
+	skv_mutex_unlock(&r->lock);
+	return news;
 }
 
 bool skv_usrbio_ring_abandon(struct skv_usrbio_ring *r, const struct skv_usrbio_call *c, struct skv_usrbio_io *io,

@@ -383,6 +383,7 @@ struct late {
 	struct skv_io_run run;
 	struct iovec iov[1];
 	bool write;
+	atomic_bool done;
 };
 
 static void *move_late(void *arg)
@@ -393,6 +394,7 @@ static void *move_late(void *arg)
 		skv_engine_write(l->p->engine, &l->run, 1, &l->p->by);
 	else
 		skv_engine_read(l->p->engine, &l->run, 1, &l->p->by);
+	atomic_store(&l->done, true);
 	return NULL;
 }
 
@@ -447,12 +449,12 @@ static void test_no_answer(void **state)
 	free(data);
 }
 
-static bool adrift(struct skv_usrbio_ground *g)
+static bool adrift(struct skv_usrbio_ground *g, enum skv_usrbio_way way)
 {
 	bool some = false;
 
 	for (uint32_t i = 0; i < g->n_rings; i++) {
-		struct skv_usrbio_ring *r = &g->rings[SKV_USRBIO_READ][i];
+		struct skv_usrbio_ring *r = &g->rings[way][i];
 
 		skv_usrbio_ring_poll(r);
 		skv_mutex_lock(&r->lock);
@@ -484,45 +486,114 @@ static void let_go(void *ctx, void *kept, void *data, size_t length)
 	atomic_fetch_add(&keeping.gone, 1);
 }
 
-/* Memory of the caller's stays away until a request on it that was given up comes back. */
-static void test_no_answer_direct(void **state)
+static uint8_t *shared_pool(const char *name, struct slabkv_pool **pool)
 {
 	struct slabkv_pool_options o;
 	struct slabkv_pool_info info;
-	struct place *p = *state;
-	struct slabkv_pool *pool;
-	struct late l = { .p = p };
-	struct skv_error err;
-	pthread_t thread;
 
 	slabkv_pool_options_init(&o);
 	o.bytes = o.buffer_bytes = 2 * MIB;
 	o.kind = SLABKV_MEMORY_SHARED;
-	o.shm_name = "held";
-	assert_int_equal(slabkv_pool_create(&o, &pool, NULL), SLABKV_OK);
-	slabkv_pool_info(pool, &info);
-	assert_int_equal(skv_engine_map(p->engine, info.base, info.bytes, &err), SKV_OK);
+	o.shm_name = name;
+	assert_int_equal(slabkv_pool_create(&o, pool, NULL), SLABKV_OK);
+	slabkv_pool_info(*pool, &info);
+	return info.base;
+}
+
+/* Memory of the caller's stays away until a write from it that was given up comes back. */
+static void test_no_answer_direct(void **state)
+{
+	struct place *p = *state;
+	struct slabkv_pool *pool;
+	struct late l = { .p = p, .write = true };
+	uint8_t *data = shared_pool("held", &pool);
+	struct skv_error err;
+	pthread_t thread;
+
+	assert_int_equal(skv_engine_map(p->engine, data, 2 * MIB, &err), SKV_OK);
 	p->engine->keeper = (struct skv_engine_keeper){ p, keep, let_go };
-	fill(info.base, 2 * MIB, 9);
-	write_bytes(p, 0, info.base, 2 * MIB);
+	fill(data, 2 * MIB, 9);
 	knobs("hold=1");
-	l.run = run_of(p->r, 0, info.base, 2 * MIB, 2 * MIB, 1, l.iov);
+	l.run = run_of(p->w, 0, data, 2 * MIB, 2 * MIB, 1, l.iov);
 	assert_int_equal(pthread_create(&thread, NULL, move_late, &l), 0);
-	while (!adrift(ground(p))) {
-		skv_fake_clock_advance(&p->clock, p->o.read_timeout_ms);
-		skv_usrbio_pool_wait(&ground(p)->pools[SKV_USRBIO_READ], 1);
+	while (!adrift(ground(p), SKV_USRBIO_WRITE)) {
+		skv_fake_clock_advance(&p->clock, p->o.write_timeout_ms);
+		skv_usrbio_pool_wait(&ground(p)->pools[SKV_USRBIO_WRITE], 1);
 	}
 	assert_int_equal(pthread_join(thread, NULL), 0);
 	assert_int_equal(l.run.status, SKV_E_IO);
+	assert_true(l.run.loose);
 	assert_true(atomic_load(&keeping.kept) > 0);
 	assert_int_equal(atomic_load(&keeping.gone), 0);
 	knobs("");
-	while (adrift(ground(p)))
-		skv_usrbio_pool_wait(&ground(p)->pools[SKV_USRBIO_READ], 1);
+	while (adrift(ground(p), SKV_USRBIO_WRITE))
+		skv_usrbio_pool_wait(&ground(p)->pools[SKV_USRBIO_WRITE], 1);
 	assert_int_equal(atomic_load(&keeping.gone), atomic_load(&keeping.kept));
 	p->engine->keeper = (struct skv_engine_keeper){ 0 };
-	skv_engine_unmap(p->engine, info.base);
+	skv_engine_unmap(p->engine, data);
 	assert_int_equal(slabkv_pool_destroy(pool), SLABKV_OK);
+}
+
+static bool overdue(struct skv_usrbio_ground *g)
+{
+	bool some = false;
+
+	for (uint32_t i = 0; i < g->n_rings; i++) {
+		struct skv_usrbio_ring *r = &g->rings[SKV_USRBIO_READ][i];
+
+		skv_mutex_lock(&r->lock);
+		for (uint32_t k = 0; k < r->entries; k++)
+			some |= r->ios[k].flying && r->ios[k].overdue;
+		skv_mutex_unlock(&r->lock);
+	}
+	return some;
+}
+
+static bool flying(struct skv_usrbio_ground *g)
+{
+	bool some = false;
+
+	for (uint32_t i = 0; i < g->n_rings; i++) {
+		struct skv_usrbio_ring *r = &g->rings[SKV_USRBIO_READ][i];
+
+		skv_mutex_lock(&r->lock);
+		some |= r->flying > 0;
+		skv_mutex_unlock(&r->lock);
+	}
+	return some;
+}
+
+/* A read into the caller's memory is not over before it is: nothing lands in what the caller keeps there later. */
+static void test_a_read_in_flight_is_not_reported_finished(void **state)
+{
+	struct place *p = *state;
+	struct slabkv_pool *pool;
+	struct late l = { .p = p };
+	uint8_t *data = shared_pool("landing", &pool), *out = calloc(1, 2 * MIB);
+	struct skv_error err;
+	pthread_t thread;
+
+	assert_non_null(out);
+	assert_int_equal(skv_engine_map(p->engine, data, 2 * MIB, &err), SKV_OK);
+	fill(out, 2 * MIB, 9);
+	write_bytes(p, 0, out, 2 * MIB);
+	knobs("hold=1");
+	l.run = run_of(p->r, 0, data, 2 * MIB, 2 * MIB, 1, l.iov);
+	assert_int_equal(pthread_create(&thread, NULL, move_late, &l), 0);
+	while (!overdue(ground(p))) {
+		assert_false(atomic_load(&l.done));
+		skv_fake_clock_advance(&p->clock, p->o.read_timeout_ms);
+		skv_usrbio_pool_wait(&ground(p)->pools[SKV_USRBIO_READ], 1);
+	}
+	assert_false(atomic_load(&l.done));
+	knobs("");
+	assert_int_equal(pthread_join(thread, NULL), 0);
+	assert_int_equal(l.run.status, SKV_OK);
+	assert_int_equal(l.run.done, 2 * MIB);
+	assert_memory_equal(data, out, 2 * MIB);
+	skv_engine_unmap(p->engine, data);
+	assert_int_equal(slabkv_pool_destroy(pool), SLABKV_OK);
+	free(out);
 }
 
 /* ---- another daemon -------------------------------------------------------------------------- */
@@ -594,6 +665,58 @@ static void test_restart_in_flight(void **state)
 		open_files(p);
 	}
 	free(data);
+}
+
+static const struct skv_usrbio_lib *true_lib;
+static atomic_bool old_lives;
+static atomic_uint questions;
+
+static bool is_hf3fs(int fd)
+{
+	atomic_fetch_add(&questions, 1);
+	return atomic_load(&old_lives) || true_lib->is_hf3fs(fd);
+}
+
+/* Another daemon over an old one that lives on, and may still write into the caller's memory: nobody tries once more
+ * there before that has ended. */
+static void test_nothing_is_read_again_where_the_old_daemon_may_write(void **state)
+{
+	struct place *p = *state, old = { .o = p->o, .by = p->by };
+	struct skv_usrbio_lib lib;
+	struct slabkv_pool *pool;
+	struct late l = { .p = &old };
+	uint8_t *data = shared_pool("contested", &pool);
+	struct skv_error err;
+	pthread_t thread;
+
+	assert_int_equal(skv_usrbio_load(NULL, &true_lib, &err), SKV_OK);
+	lib = *true_lib;
+	lib.is_hf3fs = is_hf3fs;
+	old.with = (struct skv_engine_options){ .depth = 64, .hf3fs = &p->o, .usrbio = &lib };
+	assert_int_equal(skv_engine_usrbio.create(&old.with, &old.engine, &err), SKV_OK);
+	open_files(&old);
+	assert_int_equal(skv_engine_map(old.engine, data, 2 * MIB, &err), SKV_OK);
+	write_bytes(&old, 0, data, 2 * MIB);
+	knobs("hold=1");
+	l.run = run_of(old.r, 0, data, 2 * MIB, 2 * MIB, 1, l.iov);
+	assert_int_equal(pthread_create(&thread, NULL, move_late, &l), 0);
+	while (!flying(ground(&old)))
+		skv_usrbio_pool_wait(&ground(&old)->pools[SKV_USRBIO_READ], 1);
+	atomic_store(&old_lives, true);
+	restart();
+	while (!atomic_load(&ground(&old)->lost))
+		skv_usrbio_pool_wait(&ground(&old)->pools[SKV_USRBIO_READ], 1);
+	for (unsigned before = atomic_load(&questions); atomic_load(&questions) < before + 2;)
+		skv_usrbio_pool_wait(&ground(&old)->pools[SKV_USRBIO_READ], 1);
+	assert_false(atomic_load(&l.done)); /* it has looked, and waits */
+	atomic_store(&old_lives, false);
+	assert_int_equal(pthread_join(thread, NULL), 0);
+	assert_int_equal(l.run.status, SKV_E_IO);
+	assert_true(l.run.again);
+	skv_engine_unmap(old.engine, data);
+	close_files(&old);
+	old.engine->ops->destroy(old.engine);
+	assert_int_equal(slabkv_pool_destroy(pool), SLABKV_OK);
 }
 
 /* ---- many ------------------------------------------------------------------------------------ */
@@ -785,6 +908,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_direct, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_no_answer, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_no_answer_direct, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_a_read_in_flight_is_not_reported_finished, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_nothing_is_read_again_where_the_old_daemon_may_write, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_restart, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_restart_in_flight, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_threads, setup, teardown),
