@@ -12,6 +12,7 @@
  */
 #include "uring.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -56,6 +57,14 @@ static void adopt_locked(struct skv_uring *u, struct skv_uring_ring *r)
 	u->all = r;
 }
 
+/* A ring that was counted is none: each waiter looks anew, for it may have been the last one to wait for. */
+static void lost_locked(struct skv_uring *u)
+{
+	assert(u->n_rings > 0);
+	u->n_rings--;
+	skv_cond_broadcast(&u->returned);
+}
+
 static int add_ring(struct skv_uring *u, struct skv_uring_ring **out, struct skv_error *err)
 {
 	int rc = skv_uring_ring_make(u->depth, out, err);
@@ -64,7 +73,7 @@ static int add_ring(struct skv_uring *u, struct skv_uring_ring **out, struct skv
 	if (rc == SKV_OK)
 		adopt_locked(u, *out);
 	else
-		u->n_rings--;
+		lost_locked(u);
 	skv_mutex_unlock(&u->lock);
 	return rc;
 }
@@ -114,12 +123,12 @@ static void give(struct skv_uring *u, struct skv_uring_ring *r)
 		while (*at != r)
 			at = &(*at)->next;
 		*at = r->next;
-		u->n_rings--;
+		lost_locked(u);
 	} else {
 		r->next_idle = u->idle;
 		u->idle = r;
+		skv_cond_signal(&u->returned);
 	}
-	skv_cond_signal(&u->returned);
 	skv_mutex_unlock(&u->lock);
 	if (broken)
 		skv_uring_ring_free(r);

@@ -13,6 +13,8 @@
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -37,7 +39,7 @@
 
 /* ---- faults ---------------------------------------------------------------------------------- */
 
-enum fault { NO_FAULT, REFUSE_SOME, REFUSE_ALL, DIE, SHORTEN, SAY_EINVAL, SAY_EAGAIN, SAY_EIO };
+enum fault { NO_FAULT, REFUSE_SOME, REFUSE_ALL, DIE, HOLD_AND_DIE, SHORTEN, SAY_EINVAL, SAY_EAGAIN, SAY_EIO };
 static _Thread_local enum fault fault;
 static _Thread_local uint32_t calls;
 
@@ -64,6 +66,19 @@ static int other_result(int res)
 	}
 }
 
+/* Calls that wait for a ring: counted under the engine's lock, so who has seen the count finds them waiting. */
+static atomic_uint waiting;
+static atomic_bool held;
+
+void __real_skv_cond_wait(struct skv_cond *c, struct skv_mutex *m);
+void __wrap_skv_cond_wait(struct skv_cond *c, struct skv_mutex *m);
+
+void __wrap_skv_cond_wait(struct skv_cond *c, struct skv_mutex *m)
+{
+	atomic_fetch_add(&waiting, 1);
+	__real_skv_cond_wait(c, m);
+}
+
 int __wrap_io_uring_submit_and_wait(struct io_uring *ring, unsigned int n)
 {
 	struct io_uring_cqe *cqe;
@@ -75,6 +90,12 @@ int __wrap_io_uring_submit_and_wait(struct io_uring *ring, unsigned int n)
 		return -EAGAIN;
 	if (fault == DIE && calls > 1)
 		return -EBADR;
+	if (fault == HOLD_AND_DIE) {
+		atomic_store(&held, true);
+		while (atomic_load(&waiting) < 2)
+			sched_yield();
+		return -EAGAIN;
+	}
 	rc = __real_io_uring_submit_and_wait(ring, n);
 	if (fault >= SHORTEN)
 		io_uring_for_each_cqe(ring, head, cqe)
@@ -446,6 +467,57 @@ static void without_a_ring_posix_moves_the_bytes(void **state)
 	assert_int_equal(((struct skv_uring *)p->uring)->n_rings, 1);
 }
 
+struct reader {
+	struct place *p;
+	enum fault fault;
+	char *memory;
+	struct skv_io_run run;
+	pthread_t thread;
+};
+
+static void *read_once(void *ctx)
+{
+	struct reader *r = ctx;
+	struct skv_deadline by = never();
+	struct iovec iov = { r->memory, 1 << 16 };
+
+	fault = r->fault;
+	r->run = (struct skv_io_run){ .file = r->p->u, .iov = &iov, .n_iov = 1, .length = 1 << 16 };
+	skv_engine_read(r->p->uring, &r->run, 1, &by);
+	return NULL;
+}
+
+/* The last ring dies while several calls wait for it, and no other one can be made: all of them go on. */
+static void no_waiter_is_left_when_the_last_ring_dies(void **state)
+{
+	struct place *p = *state;
+	struct reader r[3];
+	struct timespec until;
+	struct rlimit before, none;
+
+	NEED_RING(p);
+	atomic_store(&waiting, 0);
+	atomic_store(&held, false);
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+	none = before;
+	none.rlim_cur = 3;
+	for (int i = 0; i < 3; i++) {
+		r[i] = (struct reader){ .p = p, .fault = i ? NO_FAULT : HOLD_AND_DIE, .memory = p->memory_u + i * (1 << 16) };
+		assert_int_equal(pthread_create(&r[i].thread, NULL, read_once, &r[i]), 0);
+		while (!atomic_load(&held))
+			sched_yield();
+		assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+	}
+	clock_gettime(CLOCK_REALTIME, &until);
+	until.tv_sec += 60; /* a call that is left behind waits for ever */
+	for (int i = 0; i < 3; i++)
+		assert_int_equal(pthread_timedjoin_np(r[i].thread, NULL, &until), 0);
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+	assert_int_equal(r[0].run.status, SKV_E_IO);
+	for (int i = 1; i < 3; i++)
+		assert_true(r[i].run.status == SKV_OK && r[i].run.done == 1 << 16);
+}
+
 /* In a child without privileges and with little RLIMIT_MEMLOCK: refused in words. */
 static void memory_beyond_the_limit_is_not_registered(void **state)
 {
@@ -763,6 +835,7 @@ int main(void)
 		T(direct_refused_goes_buffered, setup),
 		T(a_ring_that_dies_ends_the_call_and_is_replaced, setup_one),
 		T(without_a_ring_posix_moves_the_bytes, setup),
+		T(no_waiter_is_left_when_the_last_ring_dies, setup),
 		T(memory_beyond_the_limit_is_not_registered, setup),
 		T(errors_stop_one_run_only, setup),
 		T(nothing_is_submitted_after_the_deadline, setup_one),
