@@ -3,6 +3,10 @@
  *
  * A reservation is a session that only confirm_write or its deadline ends, for its answer is the pages and nothing
  * else. The core takes each key once: a repeated one, and one too long to be kept, is taken out of what it is asked.
+ *
+ * Of a key that somebody is writing it is told as of one that is there, without a page: SGLang's client does not look at
+ * the page then, and goes on. [false,-1] would end the whole backup, of which mostly all is being written by a replica
+ * that had the same prompt. If that writer dies, the key is a miss until its deadline and grace have passed.
  * No state.
  */
 #include "key.h"
@@ -97,8 +101,8 @@ static char *put_reserved(struct pages_call *k, char *p, uint32_t i, uint32_t co
 		p = skv_jraw_digits(skv_jraw_text(p, "[true,"), res->loc[at].offset);
 		return skv_jraw_text(p, "],");
 	case SKV_START_BUSY:
-		count[PAGES_refused_in_flight]++;
-		break;
+		count[PAGES_in_flight]++;
+		return skv_jraw_text(p, "[true,-1],");
 	default:
 		count[PAGES_refused_full]++;
 		break;
@@ -124,7 +128,7 @@ static bool is_all_reserved(struct pages_call *k)
 bool pages_tell_reserve(struct pages_call *k)
 {
 	static const enum pages_counter counters[] = { PAGES_reserved, PAGES_reserved_existing, PAGES_refused_full,
-						       PAGES_refused_in_flight };
+						       PAGES_in_flight };
 	uint32_t count[PAGES_COUNTERS] = { 0 };
 	char *p = skv_jraw_begin(&k->c->out, (sizeof "[false,]," + SKV_JRAW_U64) * (size_t)k->n);
 

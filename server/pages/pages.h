@@ -141,6 +141,8 @@ struct pages_call {
 			struct skv_key parent; /* of keys[0] */
 			uint64_t *page;  /* [n_keys] UINT64_MAX: none */
 			uint32_t *where; /* of start_req's keys: which of all each one is */
+			bool *spare;     /* [n] of the portion: somebody else is writing it */
+			uint32_t rounds; /* of starts, for the portion */
 			struct skv_lookup_req find;
 			struct skv_lookup_res found;
 			struct skv_start_req start_req;

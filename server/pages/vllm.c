@@ -1,86 +1,140 @@
 /*
  * vllm.c - the operations of vLLM's metadata service: allocate, exists, locations, clear.
  *
- * Each rank of a tenant has its own space, named "vllm". A key exists when every rank has it; what is told is leased. vLLM's client drops a whole batch if one of its keys gets no page, and gives nothing back, so a batch
- * gets pages for all keys or for none. It writes keys that are there once more, on the page that they have: so that is
- * leased for as long as a writer has.
+ * Each rank of a tenant has its own space, named "vllm". A key exists when every rank has it; what is told is leased.
+ *
+ * vLLM's client drops a whole batch if one of its keys gets no page, and gives nothing back, so a batch gets pages for all
+ * keys or for none. It writes keys that are there once more, on the page that they have: so that is leased for as long as
+ * a writer has. For a key that somebody else is writing it gets a *spare*: a page that is reserved under a key that nobody
+ * can ask for, so that what is written there is never found, and the page comes back like one that was not confirmed.
  */
 #include "pages.h"
 
 #include <inttypes.h>
 #include <string.h>
 
+#include <skv/hash.h>
+
 #include "key.h"
 
 #define NO_PAGE UINT64_MAX
+#define ROUNDS 4u /* of a batch whose keys others begin to write meanwhile */
 
 /* ---- batch_allocate ---------------------------------------------------------------------------- */
 
-/* The keys of the portion that have no page yet: in order, each the one before it as parent. */
+static bool needs_page(const struct pages_call *k, uint32_t i)
+{
+	const struct skv_json_node *v = &k->u.allocate.node[i];
+
+	return k->u.allocate.page[i] == NO_PAGE && !(v->type == SKV_JSON_STRING && v->n > PAGES_KEY_MAX);
+}
+
+static bool is_spare(const struct pages_call *k, uint32_t i) { return k->u.allocate.spare[i - k->at]; }
+
+/* A list of keys to be asked for, and where in the request they are. */
+struct gathering {
+	struct skv_key *keys;
+	struct skv_bytes *names;
+	uint32_t *where;
+	uint32_t n;
+};
+
+static bool gather_key(struct pages_call *k, struct gathering *g, uint32_t i)
+{
+	const struct skv_json_node *v = &k->u.allocate.node[i];
+	uint8_t *text = skv_arena_alloc(&k->c->arena, v->n + (size_t)32);
+
+	if (!text)
+		return false;
+	g->keys[g->n] = k->keys[i];
+	g->names[g->n] = (struct skv_bytes){ text, pages_name(v, text) };
+	g->where[g->n++] = i;
+	return true;
+}
+
+static void gather_spare(struct gathering *g, uint32_t i)
+{
+	skv_random(&g->keys[g->n], sizeof g->keys[g->n]);
+	g->names[g->n] = (struct skv_bytes){ "", 0 };
+	g->where[g->n++] = i;
+}
+
+/* The keys of the portion that have no page yet: in order, each the one before it as parent. Behind them the spares, which
+ * are nobody's parent. */
 static bool gather(struct pages_call *k, struct skv_start_req *req)
 {
-	struct skv_key *keys = skv_arena_alloc(&k->c->arena, (k->n + (size_t)1) * sizeof *keys);
-	struct skv_bytes *names = skv_arena_alloc(&k->c->arena, (k->n + (size_t)1) * sizeof *names);
-	uint32_t *where = skv_arena_alloc(&k->c->arena, (k->n + (size_t)1) * sizeof *where), n = 0;
+	struct gathering g = { .keys = skv_arena_alloc(&k->c->arena, (k->n + (size_t)1) * sizeof *g.keys),
+			       .names = skv_arena_alloc(&k->c->arena, (k->n + (size_t)1) * sizeof *g.names),
+			       .where = skv_arena_alloc(&k->c->arena, (k->n + (size_t)1) * sizeof *g.where) };
 
-	if (!keys || !names || !where)
+	if (!g.keys || !g.names || !g.where)
 		return false;
 	req->has_parent = k->u.allocate.has_parent;
 	req->parent = k->u.allocate.parent;
 	for (uint32_t i = k->at; i < k->at + k->n; i++) {
-		const struct skv_json_node *v = &k->u.allocate.node[i];
-		uint8_t *text;
-
-		if (k->u.allocate.page[i] != NO_PAGE || (v->type == SKV_JSON_STRING && v->n > PAGES_KEY_MAX))
+		if (!needs_page(k, i) || is_spare(k, i))
 			continue;
-		text = skv_arena_alloc(&k->c->arena, v->n + (size_t)32);
-		if (!text)
-			return false;
-		if (n == 0 && i > 0) {
+		if (g.n == 0 && i > 0) {
 			req->has_parent = true;
 			req->parent = k->keys[i - 1];
 		}
-		keys[n] = k->keys[i];
-		names[n] = (struct skv_bytes){ text, pages_name(v, text) };
-		where[n++] = i;
+		if (!gather_key(k, &g, i))
+			return false;
 	}
-	req->keys = keys;
-	req->names = names;
-	req->n_keys = n;
-	k->u.allocate.where = where;
+	for (uint32_t i = k->at; i < k->at + k->n; i++)
+		if (needs_page(k, i) && is_spare(k, i))
+			gather_spare(&g, i);
+	req->keys = g.keys;
+	req->names = g.names;
+	req->n_keys = g.n;
+	k->u.allocate.where = g.where;
 	return true;
 }
 
-static void on_started(struct pages_call *k)
+/* True: somebody is writing some of them, so nothing was reserved: once more, with spares for these. */
+static bool on_started(struct pages_call *k)
 {
 	const struct skv_start_res *res = &k->u.allocate.start_res;
-	enum pages_counter refused = PAGES_refused_full;
+	uint32_t busy = 0, spares = 0;
 
 	for (uint32_t i = 0; i < res->n_keys; i++) {
-		if (res->outcome[i] == SKV_START_WRITE)
-			k->u.allocate.page[k->u.allocate.where[i]] = res->loc[i].offset;
-		if (res->outcome[i] == SKV_START_BUSY)
-			refused = PAGES_refused_in_flight;
+		const uint32_t at = k->u.allocate.where[i];
+
+		if (res->outcome[i] == SKV_START_WRITE) {
+			k->u.allocate.page[at] = res->loc[i].offset;
+			spares += is_spare(k, at);
+		}
+		if (res->outcome[i] == SKV_START_BUSY) {
+			k->u.allocate.spare[at - k->at] = true;
+			busy++;
+		}
 	}
-	pages_count(k, PAGES_reserved, res->n_write);
-	pages_count(k, refused, res->n_keys - res->n_write);
+	pages_count(k, PAGES_in_flight, busy);
+	if (busy && ++k->u.allocate.rounds < ROUNDS)
+		return true;
+	pages_count(k, PAGES_spare, spares);
+	pages_count(k, PAGES_reserved, res->n_write - spares);
+	pages_count(k, PAGES_refused_full, res->n_keys - res->n_write - busy);
+	return false;
 }
+
+static int start(struct pages_call *k);
 
 static void on_start_done(void *ctx, int status)
 {
 	struct pages_call *k = ctx;
 
-	if (status == SKV_OK)
-		on_started(k);
-	k->done.fn(k->done.ctx, status);
+	if (status == SKV_OK && on_started(k))
+		status = start(k);
+	if (status != SKV_PENDING)
+		k->done.fn(k->done.ctx, status);
 }
 
-static int start(struct pages_call *k)
+static int start_once(struct pages_call *k)
 {
 	const struct pages *p = pages_of(k);
 	struct skv_start_req *req = &k->u.allocate.start_req;
 	const struct skv_done done = { on_start_done, k };
-	int rc;
 
 	*req = (struct skv_start_req){
 		.tenant = k->space.tenant,
@@ -92,13 +146,21 @@ static int start(struct pages_call *k)
 		.whole = true,
 		.anonymous = true,
 	};
+	k->u.allocate.start_res = (struct skv_start_res){ 0 };
 	if (!gather(k, req))
 		return pages_nomem(k);
 	if (req->n_keys == 0)
 		return SKV_OK;
-	rc = skv_core_start(pages_core(k), req, &k->u.allocate.start_res, &k->c->arena, &k->c->err, &done);
-	if (rc == SKV_OK)
-		on_started(k);
+	return skv_core_start(pages_core(k), req, &k->u.allocate.start_res, &k->c->arena, &k->c->err, &done);
+}
+
+static int start(struct pages_call *k)
+{
+	int rc;
+
+	do
+		rc = start_once(k);
+	while (rc == SKV_OK && on_started(k));
 	return rc;
 }
 
@@ -109,7 +171,9 @@ static int on_found(struct pages_call *k)
 	for (uint32_t i = 0; i < k->n; i++)
 		k->u.allocate.page[k->at + i] = res->hit[i] ? res->loc[i].offset : NO_PAGE;
 	pages_count(k, PAGES_reserved_existing, res->matched);
-	return start(k);
+	k->u.allocate.rounds = 0;
+	k->u.allocate.spare = skv_arena_calloc(&k->c->arena, k->n, sizeof *k->u.allocate.spare);
+	return k->u.allocate.spare ? start(k) : pages_nomem(k);
 }
 
 static void on_find_done(void *ctx, int status)

@@ -70,7 +70,7 @@ class Metadata(Calls):
         return self.call("exists", keys=keys)["exists"]
 
     def reserve(self, keys):
-        """[(is there already, page or -1)]"""
+        """[(is there already, page or -1)]; (True, -1): somebody is writing it"""
         indices = self.call("reserve_and_allocate_page_indices", keys=[[k, ""] for k in keys])["indices"]
         assert len(indices) == len(keys), indices
         return [(there, page) for there, page in indices]
@@ -161,8 +161,9 @@ class PageFile:
         self.check(pages, buffers)
         return [os.pread(self.fd, self.bytes_per_page, p * self.bytes_per_page) for p in pages]
 
-    def write(self, pages, values):
+    def write(self, pages, values, whole=True):
         self.check(pages, len(values))
+        assert not whole or all(len(v) == self.bytes_per_page for v in values)
         return [os.pwrite(self.fd, v, p * self.bytes_per_page) == self.bytes_per_page for p, v in zip(pages, values)]
 
 
@@ -199,9 +200,11 @@ class Cache:
         """Writes what is not there; gives the keys that are confirmed now. Keys in `fails` cannot be written."""
         todo, there = [], []
         for key, (old, page) in zip(keys, self.metadata.reserve(keys)):
+            if page == -1:
+                continue  # no room, or somebody is writing it
             if old:
                 there.append(key)
-            elif page != -1:
+            else:
                 todo.append((key, page))
         self.file.write([p for _, p in todo], [page_of(k, self.file.bytes_per_page) for k, _ in todo])
         good = [(k, p) for k, p in todo if k not in fails]

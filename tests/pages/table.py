@@ -244,10 +244,10 @@ FULL = [
 
 TRUST = [
     Case("a reserve sent again, its answer lost", [
-        reserve("a", "b"), step("reserve", asks("ab"), {"indices": [[False, -1], [False, -1]]}), confirm("a", "b"),
+        reserve("a", "b"), step("reserve", asks("ab"), {"indices": [[True, -1], [True, -1]]}), confirm("a", "b"),
         get(["a", "b"], ["<a>", "<b>"])], differs=SHARED),
     Case("a key twice in a reserve", [
-        step("reserve", asks("aba"), {"indices": [[False, "<a>"], [False, "<b>"], [False, -1]]})], differs=SHARED),
+        step("reserve", asks("aba"), {"indices": [[False, "<a>"], [False, "<b>"], [True, -1]]})], differs=SHARED),
     Case("a stored key twice in a reserve", [
         *stored("a"), step("reserve", asks("aa"), {"indices": [[True, "<a>"], [True, "<a>"]]})]),
     Case("a key twice in exists, get and delete", [

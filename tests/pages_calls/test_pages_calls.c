@@ -86,8 +86,8 @@ static void test_life(void **state)
 	assert_true(a >= 0 && a < 8);
 	expect(EXISTS, "{\"keys\":[\"a\"]}", 200, "{\"exists\":[false]}");
 	expect_page("a", -1);
-	assert_int_equal(reserve("a"), -1);
-	assert_int_equal(counted(PAGES_refused_in_flight), 1);
+	expect(RESERVE, "{\"keys\":[[\"a\",\"\"]]}", 200, "{\"indices\":[[true,-1]]}");
+	assert_int_equal(counted(PAGES_in_flight), 1);
 	confirm("a", a);
 	confirm("a", a);
 	assert_int_equal(counted(PAGES_confirmed), 1);
@@ -159,7 +159,7 @@ static void test_repeated_and_long_keys(void **state)
 	key[sizeof key - 1] = '\0';
 	assert_int_equal(PAGES_refused_full < PAGES_COUNTERS, 1);
 	snprintf(body, sizeof body, "{\"keys\":[[\"a\",\"\"],[\"%s\",\"\"],[\"a\",\"\"],[\"b\",\"\"]]}", key);
-	expect_in(RESERVE, body, 200, "],[false,-1],[false,-1],[false,");
+	expect_in(RESERVE, body, 200, "],[false,-1],[true,-1],[false,");
 	assert_int_equal(counted(PAGES_reserved), 2);
 	assert_int_equal(counted(PAGES_refused_full), 1);
 	snprintf(body, sizeof body, "{\"keys\":[\"%s\"]}", key);

@@ -113,9 +113,6 @@ static void test_all_or_nothing(void **state)
 	(void)state;
 	initialize(0, 4);
 	allocate(0, "a", 0);
-	expect(ALLOCATE, "{\"rank\":0,\"keys\":[[\"b\",\"\"],[\"a\",\"\"]]}", 200, /* somebody writes a */
-	       "{\"rank\":0,\"results\":[[\"b\",-1],[\"a\",-1]]}");
-	assert_int_equal(counted(PAGES_refused_in_flight), 2);
 	expect(ALLOCATE, "{\"rank\":0,\"keys\":[[\"b\",\"\"],[\"c\",\"\"],[\"d\",\"\"],[\"e\",\"\"]]}", 200,
 	       "{\"rank\":0,\"results\":[[\"b\",-1],[\"c\",-1],[\"d\",-1],[\"e\",-1]]}");
 	expect(CONFIRM, "{\"rank\":0,\"confirmations\":[[\"a\",0]]}", 204, "");
@@ -123,6 +120,33 @@ static void test_all_or_nothing(void **state)
 	       "{\"rank\":0,\"results\":[[\"a\",0],[\"b\",1],[1,2],[\"\\u0000\\\"\",3]]}");
 	expect(ALLOCATE, "{\"rank\":9,\"keys\":[[\"b\",\"\"],[null,\"\"],[1.5,\"\"]]}", 200,
 	       "{\"rank\":9,\"results\":[[\"b\",-1],[null,-1],[1.5,-1]]}");
+}
+
+/* Its copy goes to a page of its own, and nowhere. */
+static void test_a_key_that_somebody_writes(void **state)
+{
+	struct skv_pages_options o = options();
+
+	(void)state;
+	o.reserve_ms = 3000;
+	o.grace_ms = 2000;
+	change(&o);
+	initialize(0, 4);
+	allocate(0, "a", 0);
+	expect(ALLOCATE, "{\"rank\":0,\"keys\":[[\"b\",\"\"],[\"a\",\"\"],[\"c\",\"\"]]}", 200,
+	       "{\"rank\":0,\"results\":[[\"b\",1],[\"a\",3],[\"c\",2]]}");
+	assert_int_equal(counted(PAGES_in_flight), 1);
+	assert_int_equal(counted(PAGES_spare), 1);
+	assert_int_equal(counted(PAGES_reserved), 3);
+	expect(CONFIRM, "{\"rank\":0,\"confirmations\":[[\"b\",1],[\"a\",3],[\"c\",2]]}", 204, "");
+	expect(EXISTS, "{\"keys\":[\"b\",\"a\"]}", 200, "{\"exists\":[true,false]}");
+	expect(LOCATIONS, "{\"rank\":0,\"keys\":[\"a\",\"b\",\"c\"]}", 200, "{\"locations\":[null,1,2]}");
+	expect(ALLOCATE, "{\"rank\":0,\"keys\":[[\"a\",\"\"]]}", 200, /* all are taken: none for a spare */
+	       "{\"rank\":0,\"results\":[[\"a\",-1]]}");
+	expect(CONFIRM, "{\"rank\":0,\"confirmations\":[[\"a\",0]]}", 204, "");
+	expect(LOCATIONS, "{\"rank\":0,\"keys\":[\"a\",\"b\",\"c\"]}", 200, "{\"locations\":[0,1,2]}");
+	env_advance(&env, 6000);
+	allocate(0, "d", 3); /* the spare has come back */
 }
 
 /* Its page is written once more: nobody else gets it meanwhile. */
@@ -300,7 +324,7 @@ int main(void)
 #define T(name) cmocka_unit_test_setup_teardown(name, open_all, close_all)
 	const struct CMUnitTest tests[] = {
 		T(test_all_ranks_or_none), T(test_strict_ranks), T(test_ranks_that_are_dropped), T(test_all_or_nothing),
-		T(test_a_page_that_is_written_again), T(test_bad_input), T(test_there_and_back),
+		T(test_a_key_that_somebody_writes), T(test_a_page_that_is_written_again), T(test_bad_input), T(test_there_and_back),
 		T(test_roles_and_tenants), T(test_no_memory),
 	};
 
