@@ -1,7 +1,7 @@
 /*
  * fault.c - a store that stands on another one and fails as told.
  *
- * Owns the store below and one rule. Every call asks the rule first: go on, fail, wait, or pretend
+ * Owns the store below and one rule. Every call asks the rule first: go on, fail, wait, call back, or pretend
  * that the outcome is not known (before or after the store below was asked). For tests, and for
  * operators who rehearse failures.
  *
@@ -30,11 +30,13 @@ struct plan {
 	enum skv_fault_kind kind;
 	int status;
 	uint32_t delay_ms;
+	void (*fn)(void *ctx, const char *call);
+	void *ctx;
 };
 
 static struct plan plan_for(struct fault *f, const char *call)
 {
-	struct plan p = { SKV_FAULT_NONE, SKV_OK, 0 };
+	struct plan p = { .kind = SKV_FAULT_NONE };
 
 	skv_mutex_lock(&f->lock);
 	if (!f->rule.call || strcmp(f->rule.call, call) == 0) {
@@ -42,7 +44,8 @@ static struct plan plan_for(struct fault *f, const char *call)
 		uint64_t first = f->rule.at ? f->rule.at : 1;
 
 		if (n >= first && (f->rule.times == 0 || n - first < f->rule.times))
-			p = (struct plan){ f->rule.kind, f->rule.status, f->rule.delay_ms };
+			p = (struct plan){ f->rule.kind, f->rule.status, f->rule.delay_ms,
+					   f->rule.fn, f->rule.ctx };
 	}
 	skv_mutex_unlock(&f->lock);
 	return p;
@@ -64,6 +67,9 @@ static bool stops(const struct plan *p, const char *call, int *rc, struct skv_er
 	case SKV_FAULT_DELAY:
 		while (nanosleep(&t, &t) != 0)
 			;
+		return false;
+	case SKV_FAULT_CALL:
+		p->fn(p->ctx, call);
 		return false;
 	default:
 		return false;
@@ -106,8 +112,8 @@ static int fault_get(void *self, const char *key, struct skv_buf *value, uint64_
 	return result(&p, "get", skv_store_get(f->below, key, value, version, err), err);
 }
 
-static int fault_put(void *self, const char *key, uint64_t expect, const void *bytes, size_t n,
-		     uint64_t *version, struct skv_error *err)
+static int fault_put(void *self, const struct skv_fence *fence, const char *key, uint64_t expect,
+		     const void *bytes, size_t n, uint64_t *version, struct skv_error *err)
 {
 	struct fault *f = self;
 	struct plan p = plan_for(f, "put");
@@ -115,10 +121,12 @@ static int fault_put(void *self, const char *key, uint64_t expect, const void *b
 
 	if (stops(&p, "put", &rc, err))
 		return rc;
-	return result(&p, "put", skv_store_put(f->below, key, expect, bytes, n, version, err), err);
+	rc = skv_store_put(f->below, fence, key, expect, bytes, n, version, err);
+	return result(&p, "put", rc, err);
 }
 
-static int fault_del(void *self, const char *key, uint64_t expect, struct skv_error *err)
+static int fault_del(void *self, const struct skv_fence *fence, const char *key, uint64_t expect,
+		     struct skv_error *err)
 {
 	struct fault *f = self;
 	struct plan p = plan_for(f, "del");
@@ -126,7 +134,7 @@ static int fault_del(void *self, const char *key, uint64_t expect, struct skv_er
 
 	if (stops(&p, "del", &rc, err))
 		return rc;
-	return result(&p, "del", skv_store_del(f->below, key, expect, err), err);
+	return result(&p, "del", skv_store_del(f->below, fence, key, expect, err), err);
 }
 
 static int fault_list(void *self, const char *prefix, skv_registry_fn fn, void *ctx,

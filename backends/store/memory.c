@@ -191,7 +191,7 @@ static size_t entry_place_locked(const struct memory *m, const char *key, bool *
 
 static int check_version(bool found, uint64_t is, uint64_t expect, struct skv_error *err)
 {
-	if (expect == SKV_VERSION_ANY || expect == (found ? is : SKV_VERSION_NONE))
+	if (expect == (found ? is : SKV_VERSION_NONE))
 		return SKV_OK;
 	return skv_fail(err, SKV_E_CONFLICT, NULL,
 			found ? "the entry has version %llu" : "there is no such entry",
@@ -241,8 +241,16 @@ static int insert_locked(struct memory *m, size_t at, const char *key, struct bl
 	return SKV_OK;
 }
 
-static int memory_registry_put(void *self, const char *key, uint64_t expect, const void *bytes,
-			       size_t n, uint64_t *version, struct skv_error *err)
+static int check_writer_locked(struct memory *m, const struct skv_fence *fence, struct skv_error *err)
+{
+	struct part *ignored;
+
+	return fence ? part_fenced_locked(m, fence->partition, fence->number, &ignored, err) : SKV_OK;
+}
+
+static int memory_registry_put(void *self, const struct skv_fence *fence, const char *key,
+			       uint64_t expect, const void *bytes, size_t n, uint64_t *version,
+			       struct skv_error *err)
 {
 	struct memory *m = ((struct handle *)self)->memory;
 	struct blob *value = blob_make(bytes, n), *old = NULL;
@@ -254,7 +262,9 @@ static int memory_registry_put(void *self, const char *key, uint64_t expect, con
 		return no_memory(err);
 	skv_mutex_lock(&m->lock);
 	at = entry_place_locked(m, key, &found);
-	rc = check_version(found, found ? m->entries[at].version : 0, expect, err);
+	rc = check_writer_locked(m, fence, err);
+	if (rc == SKV_OK)
+		rc = check_version(found, found ? m->entries[at].version : 0, expect, err);
 	if (rc == SKV_OK && found) {
 		old = m->entries[at].value;
 		m->entries[at].value = value;
@@ -271,7 +281,8 @@ static int memory_registry_put(void *self, const char *key, uint64_t expect, con
 	return rc;
 }
 
-static int memory_registry_del(void *self, const char *key, uint64_t expect, struct skv_error *err)
+static int memory_registry_del(void *self, const struct skv_fence *fence, const char *key,
+			       uint64_t expect, struct skv_error *err)
 {
 	struct memory *m = ((struct handle *)self)->memory;
 	bool found;
@@ -280,8 +291,10 @@ static int memory_registry_del(void *self, const char *key, uint64_t expect, str
 
 	skv_mutex_lock(&m->lock);
 	at = entry_place_locked(m, key, &found);
-	rc = found ? check_version(true, m->entries[at].version, expect, err)
-		   : skv_fail(err, SKV_E_NOT_FOUND, NULL, "there is no such entry");
+	rc = check_writer_locked(m, fence, err);
+	if (rc == SKV_OK)
+		rc = found ? check_version(true, m->entries[at].version, expect, err)
+			   : skv_fail(err, SKV_E_NOT_FOUND, NULL, "there is no such entry");
 	if (rc == SKV_OK) {
 		skv_free(m->entries[at].key);
 		blob_unref(m->entries[at].value);

@@ -2,7 +2,8 @@
  * sqlite_registry.c - the registry of the SQLite store: small documents by key, with versions.
  *
  * Owns nothing; works through the admin connection, whose commits sync in both modes. Any thread. A
- * compare-and-set is one write transaction, so it holds against other processes as well.
+ * compare-and-set is one write transaction, which looks at the fence first, so it holds against other
+ * processes as well.
  */
 #include <string.h>
 
@@ -64,7 +65,7 @@ static int check_version(struct db *d, const char *key, uint64_t expect, uint64_
 		*version = SKV_VERSION_NONE;
 	else if (rc != SKV_OK)
 		return rc;
-	if (expect == SKV_VERSION_ANY || expect == *version)
+	if (expect == *version)
 		return SKV_OK;
 	return skv_fail(err, SKV_E_CONFLICT, NULL,
 			*version ? "the entry has version %llu" : "there is no such entry",
@@ -84,8 +85,8 @@ static int write_row(struct db *d, const char *key, uint64_t version, const void
 	return db_done(st) == SQLITE_DONE ? SKV_OK : db_fail(d, err, "registry");
 }
 
-int sqlite_put(void *self, const char *key, uint64_t expect, const void *bytes, size_t n,
-	       uint64_t *version, struct skv_error *err)
+int sqlite_put(void *self, const struct skv_fence *fence, const char *key, uint64_t expect,
+	       const void *bytes, size_t n, uint64_t *version, struct skv_error *err)
 {
 	struct db *d = &((struct sqlite_store *)self)->admin;
 	uint64_t is = 0;
@@ -93,7 +94,10 @@ int sqlite_put(void *self, const char *key, uint64_t expect, const void *bytes, 
 
 	if (rc != SKV_OK)
 		return rc;
-	rc = check_version(d, key, expect, &is, err);
+	if (fence)
+		rc = check_fence(d, fence->partition, fence->number, err);
+	if (rc == SKV_OK)
+		rc = check_version(d, key, expect, &is, err);
 	if (rc == SKV_OK)
 		rc = write_row(d, key, is + 1, bytes, n, err);
 	rc = tx_end(d, rc, err);
@@ -112,7 +116,8 @@ static int delete_row(struct db *d, const char *key, struct skv_error *err)
 	return db_done(st) == SQLITE_DONE ? SKV_OK : db_fail(d, err, "registry");
 }
 
-int sqlite_del(void *self, const char *key, uint64_t expect, struct skv_error *err)
+int sqlite_del(void *self, const struct skv_fence *fence, const char *key, uint64_t expect,
+	       struct skv_error *err)
 {
 	struct db *d = &((struct sqlite_store *)self)->admin;
 	uint64_t is = 0;
@@ -120,7 +125,10 @@ int sqlite_del(void *self, const char *key, uint64_t expect, struct skv_error *e
 
 	if (rc != SKV_OK)
 		return rc;
-	rc = read_row(d, key, NULL, &is, err);
+	if (fence)
+		rc = check_fence(d, fence->partition, fence->number, err);
+	if (rc == SKV_OK)
+		rc = read_row(d, key, NULL, &is, err);
 	if (rc == SKV_OK)
 		rc = check_version(d, key, expect, &is, err);
 	if (rc == SKV_OK)

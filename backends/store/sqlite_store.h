@@ -208,9 +208,10 @@ bool reserve_release(struct sqlite_store *s);
 
 int sqlite_get(void *self, const char *key, struct skv_buf *value, uint64_t *version,
 	       struct skv_error *err);
-int sqlite_put(void *self, const char *key, uint64_t expect, const void *bytes, size_t n,
-	       uint64_t *version, struct skv_error *err);
-int sqlite_del(void *self, const char *key, uint64_t expect, struct skv_error *err);
+int sqlite_put(void *self, const struct skv_fence *fence, const char *key, uint64_t expect,
+	       const void *bytes, size_t n, uint64_t *version, struct skv_error *err);
+int sqlite_del(void *self, const struct skv_fence *fence, const char *key, uint64_t expect,
+	       struct skv_error *err);
 int sqlite_list(void *self, const char *prefix, skv_registry_fn fn, void *ctx,
 		struct skv_error *err);
 

@@ -167,6 +167,14 @@ static int check_key(const char *key, bool may_be_empty, struct skv_error *err)
 	return SKV_OK;
 }
 
+static int check_partition(uint32_t partition, struct skv_error *err)
+{
+	if (partition > SKV_STORE_PARTITION_MAX)
+		return skv_fail(err, SKV_E_INVALID, "partition", "partition %u is over %u",
+				partition, SKV_STORE_PARTITION_MAX);
+	return SKV_OK;
+}
+
 static int check_size(size_t n, size_t max, const char *what, struct skv_error *err)
 {
 	if (n > max)
@@ -189,8 +197,9 @@ int skv_store_get(struct skv_store *s, const char *key, struct skv_buf *value, u
 	return finish(s, &c, rc);
 }
 
-int skv_store_put(struct skv_store *s, const char *key, uint64_t expect, const void *bytes,
-		  size_t n, uint64_t *version, struct skv_error *err)
+int skv_store_put(struct skv_store *s, const struct skv_fence *fence, const char *key,
+		  uint64_t expect, const void *bytes, size_t n, uint64_t *version,
+		  struct skv_error *err)
 {
 	struct call c;
 	uint64_t unasked;
@@ -198,26 +207,31 @@ int skv_store_put(struct skv_store *s, const char *key, uint64_t expect, const v
 
 	call_begin(&c, "put", err);
 	rc = check_key(key, false, c.err);
+	if (rc == SKV_OK && fence)
+		rc = check_partition(fence->partition, c.err);
 	if (rc == SKV_OK)
 		rc = check_size(n, SKV_STORE_VALUE_MAX, "a registry document", c.err);
 	if (rc == SKV_OK)
-		rc = s->ops->put(s->self, key, expect, n ? bytes : "", n,
+		rc = s->ops->put(s->self, fence, key, expect, n ? bytes : "", n,
 				 version ? version : &unasked, c.err);
 	return finish(s, &c, rc);
 }
 
-int skv_store_del(struct skv_store *s, const char *key, uint64_t expect, struct skv_error *err)
+int skv_store_del(struct skv_store *s, const struct skv_fence *fence, const char *key,
+		  uint64_t expect, struct skv_error *err)
 {
 	struct call c;
 	int rc;
 
 	call_begin(&c, "del", err);
 	rc = check_key(key, false, c.err);
+	if (rc == SKV_OK && fence)
+		rc = check_partition(fence->partition, c.err);
 	if (rc == SKV_OK && expect == SKV_VERSION_NONE)
 		rc = skv_fail(c.err, SKV_E_INVALID, "expect",
 			      "what does not exist cannot be deleted");
 	if (rc == SKV_OK)
-		rc = s->ops->del(s->self, key, expect, c.err);
+		rc = s->ops->del(s->self, fence, key, expect, c.err);
 	return finish(s, &c, rc);
 }
 
@@ -237,14 +251,6 @@ int skv_store_list(struct skv_store *s, const char *prefix, skv_registry_fn fn, 
 
 /* ---- ownership
  * -------------------------------------------------------------------------------------- */
-
-static int check_partition(uint32_t partition, struct skv_error *err)
-{
-	if (partition > SKV_STORE_PARTITION_MAX)
-		return skv_fail(err, SKV_E_INVALID, "partition", "partition %u is over %u",
-				partition, SKV_STORE_PARTITION_MAX);
-	return SKV_OK;
-}
 
 static int check_lease(uint32_t partition, uint32_t ttl_ms, struct skv_error *err)
 {

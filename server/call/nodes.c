@@ -38,7 +38,7 @@ static int sweep(struct skv_core *core, const char *kind, struct skv_arena *a, s
 	rc = skv_core_doc_list(core, prefix, a, &docs, &n, err);
 	for (uint32_t i = 0; rc == SKV_OK && i < n; i++) {
 		if (skv_owner_is_dead(docs[i].name + strlen(prefix)))
-			rc = skv_core_doc_delete(core, docs[i].name, err);
+			rc = skv_core_doc_retire(core, docs[i].name, err);
 		if (rc == SKV_E_NOT_FOUND) /* another one sweeps too */
 			rc = SKV_OK;
 	}
@@ -52,7 +52,7 @@ int skv_node_publish(struct skv_core *core, const char *kind, const char *text, 
 	int rc;
 
 	own_name(core, kind, name);
-	rc = skv_core_doc_put(core, name, UINT64_MAX, text, NULL, err);
+	rc = skv_core_doc_publish(core, name, text, err);
 	skv_arena_init(&a);
 	if (rc == SKV_OK)
 		rc = sweep(core, kind, &a, err);
@@ -66,7 +66,7 @@ void skv_node_retire(struct skv_core *core, const char *kind)
 	struct skv_error ignored;
 
 	own_name(core, kind, name);
-	skv_core_doc_delete(core, name, &ignored);
+	skv_core_doc_retire(core, name, &ignored);
 }
 
 int skv_node_text(struct skv_core *core, const char *kind, const char *owner, struct skv_arena *a, const char **text,

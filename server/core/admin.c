@@ -26,41 +26,50 @@ int admin_enter(struct skv_core *c, struct skv_error *err)
 		skv_cond_wait(&c->turn_wake, &c->turn_lock);
 	c->admin_busy = true;
 	skv_mutex_unlock(&c->turn_lock);
+	c->turn_fence = atomic_load(&c->fence);
 	rc = core_gate(c, err);
 	return rc == SKV_OK ? rc : admin_leave(c, rc);
 }
 
+bool admin_try_turn(struct skv_core *c)
+{
+	bool got;
+
+	skv_mutex_lock(&c->turn_lock);
+	got = !c->admin_busy;
+	c->admin_busy = true;
+	skv_mutex_unlock(&c->turn_lock);
+	return got;
+}
+
 struct part *admin_lock(struct skv_core *c, int *rc, struct skv_error *err)
 {
-	core_lock(c);
-	if (c->part)
-		return c->part;
-	core_unlock(c);
-	*rc = skv_fail(err, SKV_E_NOT_READY, NULL, "recovering");
-	return NULL;
+	struct part *p = admin_follow(c);
+
+	if (!p)
+		*rc = skv_fail(err, SKV_E_NOT_READY, NULL, "recovering");
+	return p;
 }
 
 int admin_out_of_step(struct skv_core *c, int rc)
 {
-	int ready = SKV_CORE_READY;
-
-	atomic_store(&c->reload_asked, true);
-	atomic_compare_exchange_strong(&c->state, &ready, SKV_CORE_RECOVERING);
+	owner_ask_reload(c);
 	return rc;
 }
 
 int admin_written(struct skv_core *c, int rc)
 {
-	return rc == SKV_E_UNKNOWN_OUTCOME ? admin_out_of_step(c, rc) : rc;
+	bool astray = rc == SKV_E_UNKNOWN_OUTCOME || rc == SKV_E_CONFLICT || rc == SKV_E_NOT_FOUND;
+
+	return astray ? admin_out_of_step(c, rc) : rc;
 }
 
 struct part *admin_follow(struct skv_core *c)
 {
 	core_lock(c);
-	if (c->part)
+	if (c->part && c->part->fence == c->turn_fence)
 		return c->part;
 	core_unlock(c);
-	admin_out_of_step(c, SKV_OK);
 	return NULL;
 }
 
@@ -220,7 +229,7 @@ int skv_core_group_put(struct skv_core *c, const struct skv_group_spec *spec, co
 		return admin_leave(c, rc);
 	registry_put_group(&b, g);
 	snprintf(key, sizeof key, "group/%s", g->name);
-	rc = b.failed ? SKV_E_NOMEM : admin_written(c, skv_store_put(c->store, key, version, b.data, b.len, &version, err));
+	rc = admin_written(c, registry_put(c, c->turn_fence, key, version, &b, &version, err));
 	skv_buf_destroy(&b);
 	if (rc == SKV_OK)
 		rc = adopt_group(c, g, version);
@@ -230,6 +239,7 @@ int skv_core_group_put(struct skv_core *c, const struct skv_group_spec *spec, co
 int skv_core_group_delete(struct skv_core *c, const char *name, struct skv_error *err)
 {
 	const struct group *g;
+	uint64_t version = 0;
 	struct part *p;
 	char key[160];
 	int rc = admin_enter(c, err);
@@ -244,10 +254,12 @@ int skv_core_group_delete(struct skv_core *c, const char *name, struct skv_error
 		rc = skv_fail(err, SKV_E_NOT_FOUND, "name", "no group '%s'", name);
 	else if (g->n_instances)
 		rc = skv_fail(err, SKV_E_IN_USE, "name", "%u instances are in it", g->n_instances);
+	else
+		version = g->version;
 	core_unlock(c);
 	snprintf(key, sizeof key, "group/%s", name);
 	if (rc == SKV_OK)
-		rc = admin_written(c, skv_store_del(c->store, key, SKV_VERSION_ANY, err));
+		rc = admin_written(c, registry_del(c, c->turn_fence, key, version, err));
 	if (rc == SKV_OK && (p = admin_follow(c)) != NULL) {
 		part_remove_group(p, name);
 		core_unlock(c);

@@ -3,7 +3,8 @@
  *
  * The registry document is written first, then the part follows. Calls may block for store and file
  * system I/O; they run one at a time (the turn) and hold no lock while they block. The partition may be
- * loaded again at any moment between: what a call found before it blocked is looked up anew afterwards.
+ * loaded again at any moment between: what a call found before it blocked is looked up anew afterwards. What it writes
+ * bears the fence that was there when its turn began (turn_fence), so after a demotion or a reload it writes nothing more.
  */
 #ifndef SKV_CORE_ADMIN_H
 #define SKV_CORE_ADMIN_H
@@ -13,17 +14,20 @@
 /* Takes the turn and passes the gate; leave() gives the turn back and returns rc. */
 int admin_enter(struct skv_core *c, struct skv_error *err);
 int admin_leave(struct skv_core *c, int rc);
+/* The turn alone, if it is free. */
+bool admin_try_turn(struct skv_core *c);
 
-/* The part under the write lock; NULL with *rc set when there is none. */
+/* The part that the turn began with, under the write lock; NULL with *rc set when it is gone. */
 struct part *admin_lock(struct skv_core *c, int *rc, struct skv_error *err);
-/* The same after a write to the registry. NULL: the partition is being loaded and may have read the
- * registry before that write, so it is loaded once more; the call has succeeded all the same. */
+/* The same after a write to the registry. NULL: the partition is loaded again, and as that begins with a new fence, it
+ * reads what was written before; the call has succeeded all the same. */
 struct part *admin_follow(struct skv_core *c);
 
 /* The registry has changed and the part could not follow (memory): what is in memory is not the truth any
  * more, so the partition is loaded again. Returns rc. */
 int admin_out_of_step(struct skv_core *c, int rc);
-/* Result of a write to the registry: not knowing it means loading again. */
+/* Result of a write to the registry: not knowing it means loading again, and so does that something else was there than
+ * the part knows. */
 int admin_written(struct skv_core *c, int rc);
 
 /* Watermarks of a storage or a group: SKV_OK, SKV_E_INVALID. */

@@ -127,7 +127,7 @@ int skv_core_file_drain(struct skv_core *c, const char *storage, uint32_t file, 
 	if (rc != SKV_OK)
 		return admin_leave(c, rc == SKV_PENDING ? SKV_OK : rc);
 	registry_put_file(&doc, &f);
-	rc = doc.failed ? SKV_E_NOMEM : skv_store_put(c->store, key, f.version, doc.data, doc.len, &f.version, err);
+	rc = registry_put(c, c->turn_fence, key, f.version, &doc, &f.version, err);
 	skv_buf_destroy(&doc);
 	if (rc == SKV_E_CONFLICT) /* it went meanwhile */
 		rc = on ? SKV_OK : skv_fail(err, rc, "draining", "slab file %u is empty and being removed: it is too late", file);

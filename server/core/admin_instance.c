@@ -91,7 +91,7 @@ static int check_instance(const struct part *p, const struct skv_instance_spec *
 	return check_fit(p, g, i, err);
 }
 
-static int put_instance_doc(struct skv_core *c, const struct skv_instance_spec *i, uint32_t id, uint64_t expect,
+static int put_instance_doc(struct skv_core *c, const struct skv_instance_spec *i, uint32_t id, uint64_t *version,
 			    struct skv_error *err)
 {
 	struct skv_buf b = { 0 };
@@ -100,7 +100,7 @@ static int put_instance_doc(struct skv_core *c, const struct skv_instance_spec *
 
 	registry_put_instance(&b, i, id);
 	registry_instance_key(key, i->tenant, i->id);
-	rc = b.failed ? SKV_E_NOMEM : admin_written(c, skv_store_put(c->store, key, expect, b.data, b.len, NULL, err));
+	rc = admin_written(c, registry_put(c, c->turn_fence, key, *version, &b, version, err));
 	skv_buf_destroy(&b);
 	return rc;
 }
@@ -111,12 +111,13 @@ static bool same_details(const struct skv_instance_spec *a, const struct skv_ins
 	return strcmp(a->extra, b->extra) == 0 && a->weight == b->weight && a->capacity == b->capacity;
 }
 
-static int update_details(struct skv_core *c, const struct skv_instance_spec *i, uint32_t id, struct skv_error *err)
+static int update_details(struct skv_core *c, const struct skv_instance_spec *i, uint32_t id, uint64_t version,
+			  struct skv_error *err)
 {
 	struct instance *have;
 	struct part *p;
 	char *extra;
-	int rc = put_instance_doc(c, i, id, SKV_VERSION_ANY, err);
+	int rc = put_instance_doc(c, i, id, &version, err);
 
 	if (rc != SKV_OK || !(p = admin_follow(c)))
 		return rc;
@@ -125,6 +126,7 @@ static int update_details(struct skv_core *c, const struct skv_instance_spec *i,
 	if (have && extra) {
 		skv_free((char *)have->spec.extra);
 		have->spec.extra = extra;
+		have->version = version;
 		share_change(have, i);
 	} else {
 		skv_free(extra);
@@ -136,16 +138,18 @@ static int update_details(struct skv_core *c, const struct skv_instance_spec *i,
 
 static int create_instance(struct skv_core *c, const struct skv_instance_spec *i, struct skv_error *err)
 {
+	uint64_t version = SKV_VERSION_NONE;
 	struct part *p;
 	uint32_t id = 0;
-	int rc = registry_next_id(c, &id, err);
+	int rc = registry_next_id(c, c->turn_fence, &id, err);
 
 	if (rc == SKV_OK)
-		rc = put_instance_doc(c, i, id, SKV_VERSION_NONE, err);
+		rc = put_instance_doc(c, i, id, &version, err);
 	if (rc != SKV_OK || !(p = admin_follow(c)))
 		return rc;
-	if (!instance_find(p, i->tenant, i->id)) /* else it was loaded meanwhile */
-		rc = part_add_instance(p, i, id);
+	rc = part_add_instance(p, i, id);
+	if (rc == SKV_OK)
+		instance_by_id(p, id)->version = version;
 	core_unlock(c);
 	return rc == SKV_OK ? rc : admin_out_of_step(c, rc);
 }
@@ -179,6 +183,7 @@ int skv_core_instance_put(struct skv_core *c, const struct skv_instance_spec *sp
 	const struct instance *have;
 	struct part *p;
 	bool changed = false;
+	uint64_t version = 0;
 	uint32_t id = 0;
 	int rc = admin_enter(c, err);
 
@@ -200,13 +205,14 @@ int skv_core_instance_put(struct skv_core *c, const struct skv_instance_spec *sp
 		rc = check_share(i, err);
 	if (have) {
 		id = have->id;
+		version = have->version;
 		changed = !same_details(&have->spec, i);
 	}
 	core_unlock(c);
 	if (rc == SKV_OK && !have)
 		rc = create_instance(c, i, err);
 	else if (rc == SKV_OK && changed)
-		rc = update_details(c, i, id, err);
+		rc = update_details(c, i, id, version, err);
 	if (created)
 		*created = rc == SKV_OK && !have;
 	if (rc == SKV_OK && !have)
@@ -255,9 +261,9 @@ static int queue_drop(struct part *p, struct instance *inst, struct waiter *w)
 	return SKV_PENDING;
 }
 
-/* Journals that its blocks go, and waits for it. *id and *doc are the registration's. */
-static int drop(struct skv_core *c, const char *tenant, const char *name, uint32_t *id, struct skv_buf *doc,
-		struct skv_error *err)
+/* Journals that its blocks go, and waits for it. *id, *version and *doc are the registration's. */
+static int drop(struct skv_core *c, const char *tenant, const char *name, uint32_t *id, uint64_t *version,
+		struct skv_buf *doc, struct skv_error *err)
 {
 	struct latch latch = { .over = false };
 	struct waiter w = { .done = { latch_open, &latch }, .err = err };
@@ -274,6 +280,7 @@ static int drop(struct skv_core *c, const char *tenant, const char *name, uint32
 		rc = skv_fail(err, SKV_E_NOT_FOUND, "id", "no instance '%s'", name);
 	} else {
 		*id = inst->id;
+		*version = inst->version;
 		registry_put_instance(doc, &inst->spec, inst->id);
 		if (doc->failed)
 			rc = SKV_E_NOMEM;
@@ -293,6 +300,7 @@ static int drop(struct skv_core *c, const char *tenant, const char *name, uint32
 int skv_core_instance_delete(struct skv_core *c, const char *tenant, const char *id, struct skv_error *err)
 {
 	struct skv_buf doc = { 0 };
+	uint64_t version = 0;
 	uint32_t number = 0;
 	struct part *p;
 	char key[300];
@@ -300,12 +308,13 @@ int skv_core_instance_delete(struct skv_core *c, const char *tenant, const char 
 
 	if (rc != SKV_OK)
 		return rc;
-	rc = drop(c, tenant, id, &number, &doc, err);
+	rc = drop(c, tenant, id, &number, &version, &doc, err);
 	registry_instance_key(key, tenant, id);
 	if (rc == SKV_OK)
-		rc = admin_written(c, registry_move_to_dropped(c, key, number, &doc, err));
+		rc = admin_written(c, registry_move_to_dropped(c, c->turn_fence, key, number, &doc, &version, err));
 	skv_buf_destroy(&doc);
 	if (rc == SKV_OK && (p = admin_follow(c)) != NULL) {
+		instance_by_id(p, number)->version = version;
 		part_set_dropped(p, number);
 		core_unlock(c);
 	}

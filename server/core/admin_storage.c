@@ -180,7 +180,7 @@ static int put_storage_doc(struct skv_core *c, const struct storage_doc *d, uint
 
 	registry_put_storage(&b, d);
 	snprintf(key, sizeof key, "storage/%s", d->spec.name);
-	rc = b.failed ? SKV_E_NOMEM : admin_written(c, skv_store_put(c->store, key, expect, b.data, b.len, version, err));
+	rc = admin_written(c, registry_put(c, c->turn_fence, key, expect, &b, version, err));
 	skv_buf_destroy(&b);
 	return rc;
 }
@@ -286,8 +286,8 @@ static void derive_uuid(const struct skv_core *c, const char *name, uint8_t uuid
 	}
 }
 
-/* The part takes the new storage; *dev is NULL once the core has it. If the partition was loaded in
- * between, it has made a device of its own from the registry. */
+/* The part takes the new storage; *dev is NULL once the core has it. If the partition is loaded again, that makes a device
+ * of its own from the registry. */
 static int add_storage(struct skv_core *c, const struct skv_storage_spec *s, uint64_t version, struct device **dev)
 {
 	struct part *p = admin_follow(c);
@@ -322,7 +322,7 @@ static int create_storage(struct skv_core *c, const struct skv_storage_spec *s, 
 	int rc = same_root(c, s, err);
 
 	if (rc == SKV_OK)
-		rc = registry_next_id(c, &d.id, err);
+		rc = registry_next_id(c, c->turn_fence, &d.id, err);
 	derive_uuid(c, s->name, d.uuid);
 	if (rc == SKV_OK)
 		rc = device_make(c, s, d.id, d.uuid, &dev);
@@ -435,43 +435,72 @@ static int set_enabled(struct skv_core *c, struct storage_doc *d, bool on, uint6
 	return rc;
 }
 
-/* The part forgets the space; the device is the caller's then, and so are its files. */
-static struct device *take_device(struct skv_core *c, const char *name, uint32_t *files)
+/* Every file that the registry names for the space: gone ones, and the claim to one that may not have been made. */
+static int copy_files(const struct space *s, struct space_file **out, size_t *n)
 {
-	struct part *p = admin_follow(c);
-	struct device *d = NULL;
-	int at = p ? space_find(p, name) : -1;
+	*n = s->n_file;
+	*out = skv_calloc(s->n_file + 1, sizeof **out);
+	if (!*out)
+		return SKV_E_NOMEM;
+	if (s->n_file)
+		memcpy(*out, s->file, s->n_file * sizeof **out);
+	if (s->claim.length)
+		(*out)[(*n)++] = s->claim;
+	return SKV_OK;
+}
 
-	if (at >= 0) {
-		d = p->space[at].dev;
-		*files = p->space[at].next_file + (p->space[at].claim.length > 0);
+/* The part forgets the space, if it was not loaded again without it; the device is the caller's then, and so are its files. */
+static struct device *take_device(struct skv_core *c, uint32_t id)
+{
+	struct device *d;
+
+	core_lock(c);
+	d = device_find(c, id);
+	if (d)
 		device_remove(c, d);
-	}
-	if (p)
-		core_unlock(c);
+	core_unlock(c);
 	return d;
 }
 
+static int list_files(struct skv_core *c, const char *name, struct space_file **out, size_t *n, struct skv_error *err)
+{
+	int at, rc = SKV_OK;
+	struct part *p = admin_lock(c, &rc, err);
+
+	if (!p)
+		return rc;
+	at = space_find(p, name);
+	rc = at < 0 ? skv_fail(err, SKV_E_NOT_FOUND, "name", "no storage '%s'", name) : copy_files(&p->space[at], out, n);
+	core_unlock(c);
+	return rc;
+}
+
+/* It is disabled and holds no block, so its files stay as they are. */
 static int forget_storage(struct skv_core *c, const char *name, uint32_t id, uint64_t version, struct skv_error *err)
 {
+	struct space_file *files = NULL;
 	struct device *d;
-	uint32_t files = 0;
+	size_t n = 0;
 	char key[160];
-	int rc;
+	int rc = list_files(c, name, &files, &n, err);
 
 	snprintf(key, sizeof key, "storage/%s", name);
-	rc = admin_written(c, skv_store_del(c->store, key, version, err));
-	if (rc != SKV_OK)
+	if (rc == SKV_OK)
+		rc = admin_written(c, registry_del(c, c->turn_fence, key, version, err));
+	if (rc != SKV_OK) {
+		skv_free(files);
 		return rc;
-	d = take_device(c, name, &files);
-	for (uint32_t f = 0; f < files; f++) { /* one that stays behind belongs to no storage: loading skips it */
+	}
+	d = take_device(c, id);
+	for (size_t i = 0; i < n; i++) { /* one that stays behind belongs to no storage: loading skips it */
 		char file_key[64];
 
-		registry_file_key(file_key, id, f);
-		skv_store_del(c->store, file_key, SKV_VERSION_ANY, NULL);
+		registry_file_key(file_key, id, files[i].number);
+		registry_del(c, c->turn_fence, file_key, files[i].version, NULL);
 	}
 	if (d)
-		device_retire(d, files);
+		device_retire(d, c->turn_fence, files, n);
+	skv_free(files);
 	return SKV_OK;
 }
 

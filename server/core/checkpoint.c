@@ -128,22 +128,25 @@ static void snapshot_end(struct part *p)
 
 struct writer {
 	struct skv_core *c;
-	struct part *p;
+	struct part *p;  /* while it is the core's, see ours() */
+	uint64_t fence;  /* its own, which no other part has */
 	uint64_t number; /* of the snapshot */
 	uint64_t id;     /* of the checkpoint in the store */
 	uint32_t slices;
 };
 
-/* Under the write lock: is it still our snapshot of the current part? */
+/* Under the write lock: is the part still there? Not by its address, which one that is loaded later may have. */
+static bool ours(const struct writer *w) { return w->c->part && w->c->part->fence == w->fence; }
+
+/* Is it still our snapshot of it? */
 static bool current(const struct writer *w)
 {
-	return w->c->part == w->p && w->p->snap.active && w->p->snap.number == w->number && !w->p->snap.failed;
+	return ours(w) && w->p->snap.active && w->p->snap.number == w->number && !w->p->snap.failed;
 }
 
 static int put_slice(struct writer *w, const void *bytes, size_t n, struct skv_error *err)
 {
-	return skv_store_checkpoint_slice(w->c->store, 0, atomic_load(&w->c->fence), w->id, w->slices++, bytes, n,
-					  err);
+	return skv_store_checkpoint_slice(w->c->store, 0, w->fence, w->id, w->slices++, bytes, n, err);
 }
 
 /* Cuts at record boundaries, so that no slice is larger than it must be. */
@@ -273,7 +276,7 @@ static int write_all(struct writer *w, bool clean, struct skv_error *err)
 	if (rc == SKV_OK && !ok)
 		rc = skv_fail(err, SKV_E_UNAVAILABLE, NULL, "given up: an append failed meanwhile");
 	if (rc == SKV_OK)
-		rc = skv_store_checkpoint_commit(w->c->store, 0, atomic_load(&w->c->fence), w->id, w->slices, seq, err);
+		rc = skv_store_checkpoint_commit(w->c->store, 0, w->fence, w->id, w->slices, seq, err);
 	return rc;
 }
 
@@ -322,6 +325,7 @@ static struct part *begin(struct writer *w)
 	core_lock(c);
 	if (c->part && c->part->snap.active) {
 		w->p = c->part;
+		w->fence = w->p->fence;
 		w->number = w->p->snap.number;
 	}
 	core_unlock(c);
@@ -329,14 +333,16 @@ static struct part *begin(struct writer *w)
 }
 
 /* The newest instance that was dropped before the snapshot began, or 0. */
-static uint32_t next_dropped(struct writer *w)
+static uint32_t next_dropped(struct writer *w, uint64_t *version)
 {
 	uint32_t id = 0;
 
 	core_lock(w->c);
-	for (size_t i = 0; w->c->part == w->p && i < w->p->n_inst; i++)
-		if (w->p->inst[i]->dropped_before == w->number)
+	for (size_t i = 0; ours(w) && i < w->p->n_inst; i++)
+		if (w->p->inst[i]->dropped_before == w->number) {
 			id = w->p->inst[i]->id;
+			*version = w->p->inst[i]->version;
+		}
 	core_unlock(w->c);
 	return id;
 }
@@ -344,11 +350,13 @@ static uint32_t next_dropped(struct writer *w)
 /* The journal has no record of them any more. */
 static void forget_dropped(struct writer *w)
 {
+	uint64_t version = 0;
 	uint32_t id;
 
-	while ((id = next_dropped(w)) != 0 && registry_forget_dropped(w->c, id, NULL) == SKV_OK) {
+	while ((id = next_dropped(w, &version)) != 0 &&
+	       registry_forget_dropped(w->c, w->fence, id, version, NULL) == SKV_OK) {
 		core_lock(w->c);
-		if (w->c->part == w->p)
+		if (ours(w))
 			part_remove_instance(w->p, instance_by_id(w->p, id));
 		core_unlock(w->c);
 	}
@@ -361,14 +369,14 @@ static int write_one(struct writer *w, bool clean, struct skv_error *err)
 
 	if (!begin(w))
 		return skv_fail(err, SKV_E_NOT_READY, NULL, "no snapshot could be begun");
-	rc = skv_store_checkpoint_begin(c->store, 0, atomic_load(&c->fence), &w->id, err);
+	rc = skv_store_checkpoint_begin(c->store, 0, w->fence, &w->id, err);
 	if (rc == SKV_OK) {
 		rc = write_all(w, clean, err);
 		if (rc != SKV_OK && rc != SKV_E_UNKNOWN_OUTCOME)
 			skv_store_checkpoint_abort(c->store, 0, w->id);
 	}
 	core_lock(c);
-	if (c->part == w->p) {
+	if (ours(w)) {
 		if (rc == SKV_OK) {
 			w->p->journal_bytes -= w->p->snap.journal_bytes;
 			w->p->checkpointed = w->number;

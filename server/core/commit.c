@@ -270,15 +270,14 @@ void commit_drain(struct skv_core *c, int status)
 /* What is in memory is no longer the truth: refuse everybody until it is loaded again. */
 static void stop_part(struct skv_core *c, struct txn *batch, int status)
 {
-	bool fenced = status == SKV_E_FENCED;
+	bool fenced = status == SKV_E_FENCED && owner_lost(c, c->part->fence);
 	int ready = SKV_CORE_READY;
 
 	snapshot_abort(c->part);
 	if (fenced)
-		atomic_store(&c->fenced, true);
+		atomic_compare_exchange_strong(&c->state, &ready, SKV_CORE_STANDBY);
 	else
-		atomic_store(&c->reload_asked, true);
-	atomic_compare_exchange_strong(&c->state, &ready, fenced ? SKV_CORE_STANDBY : SKV_CORE_RECOVERING);
+		owner_ask_reload(c);
 	skv_log(SKV_LOG_ERROR, "core", "%s: the partition stops and is loaded again",
 		fenced ? "another manager has taken over" : "the outcome of a write to the store is unknown");
 	status = fenced ? SKV_E_NOT_OWNER : SKV_E_UNKNOWN_OUTCOME;
@@ -419,7 +418,7 @@ static int append(struct skv_core *c, const struct txn *batch, bool urgent, size
 		COUNT(c, commit_records, 1);
 	}
 	/* Only this thread moves part->seq, and the part stays while commit.busy is set. */
-	rc = skv_store_append(c->store, 0, atomic_load(&c->fence), c->part->seq + 1, b.data, b.len,
+	rc = skv_store_append(c->store, 0, c->part->fence, c->part->seq + 1, b.data, b.len,
 			      urgent ? SKV_APPEND_URGENT : 0, &err);
 	skv_buf_destroy(&b);
 	if (rc != SKV_OK)

@@ -89,7 +89,7 @@ static void *keeper(void *arg)
 	uint64_t next = 0;
 
 	do {
-		if (atomic_load(&c->fenced) || atomic_load(&c->demote_ms) != DEMOTE_NONE ||
+		if (atomic_load(&c->fenced) || atomic_load(&c->reload_asked) || atomic_load(&c->demote_ms) != DEMOTE_NONE ||
 		    skv_now_ms(c->clock) >= next)
 			next = skv_now_ms(c->clock) + owner_step(c);
 	} while (pause_ms(c, 50, NULL));

@@ -5,7 +5,7 @@
  * device unhealthy (busy_since). The thread takes core->lock for short looks at the part, never
  * while it calls the file system. d->lock guards the requests to the thread and `problem`.
  */
-#include "internal.h"
+#include "admin.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -194,6 +194,7 @@ int device_open(struct device *d, bool may_create, struct skv_error *err)
 /* What the part knows of this storage now. */
 struct look {
 	bool loaded;
+	uint64_t fence; /* of the part */
 	uint32_t files; /* that were ever made, or claimed */
 	uint32_t next;  /* number that growth makes */
 	uint64_t capacity;
@@ -202,7 +203,7 @@ struct look {
 	bool growing;
 };
 
-static struct space *space_of(const struct part *p, const struct device *d)
+struct space *device_space(const struct part *p, const struct device *d)
 {
 	for (uint32_t i = 0; p && i < p->n_space; i++)
 		if (p->space[i].dev == d)
@@ -217,9 +218,9 @@ static struct look look(struct device *d)
 	const struct space *s;
 
 	skv_rwlock_read(&d->core->lock);
-	s = space_of(d->core->part, d);
+	s = device_space(d->core->part, d);
 	if (s)
-		k = (struct look){ .loaded = true, .files = s->next_file, .next = file_next_number(s), .capacity = s->capacity,
+		k = (struct look){ .loaded = true, .fence = d->core->part->fence, .files = s->next_file, .next = file_next_number(s), .capacity = s->capacity,
 				   .file_bytes = s->file_bytes, .growing = s->growing };
 	if (s && s->growing && d->ops->chunked) {
 		skv_pool_stats(s->pool, &st);
@@ -236,7 +237,7 @@ static bool next_file(struct device *d, uint32_t from, struct space_file *out)
 	const struct space *s;
 
 	skv_rwlock_read(&d->core->lock);
-	s = space_of(d->core->part, d);
+	s = device_space(d->core->part, d);
 	f = s ? file_next(s, from) : NULL;
 	if (f)
 		*out = *f;
@@ -355,16 +356,15 @@ static uint64_t next_length(const struct device *d, const struct look *k)
 }
 
 /* Claims the number in the registry first, so that no other manager makes the same file. */
-static int make_file(struct device *d, struct space_file *f, struct skv_error *err)
+static int make_file(struct device *d, uint64_t fence, struct space_file *f, struct skv_error *err)
 {
-	struct skv_store *store = d->core->store;
 	struct skv_buf doc = { 0 };
 	char key[64];
 	int rc;
 
 	registry_file_key(key, d->id, f->number);
 	registry_put_file(&doc, f);
-	rc = doc.failed ? SKV_E_NOMEM : skv_store_put(store, key, SKV_VERSION_NONE, doc.data, doc.len, &f->version, err);
+	rc = registry_put(d->core, fence, key, SKV_VERSION_NONE, &doc, &f->version, err);
 	skv_buf_destroy(&doc);
 	if (rc == SKV_E_CONFLICT) /* claimed by an earlier try that could not make it */
 		rc = claimed_file(d, f, err);
@@ -374,18 +374,20 @@ static int make_file(struct device *d, struct space_file *f, struct skv_error *e
 	rc = skv_storage_create_file(d->storage, f->number, f->length, err);
 	leave(d);
 	if (rc == SKV_E_NO_SPACE)
-		skv_store_del(store, key, f->version, NULL);
+		registry_del(d->core, fence, key, f->version, NULL);
 	return rc;
 }
 
-static void grow_over(struct device *d, const struct space_file *f, int rc, const char *why)
+/* What was done for a part that is not there any more counts for nothing: what the registry says of the file meanwhile is
+ * not known here. */
+static void grow_over(struct device *d, uint64_t fence, const struct space_file *f, int rc, const char *why)
 {
 	struct skv_core *c = d->core;
 	uint64_t now = skv_now_ms(c->clock);
 	struct space *s;
 
 	core_lock(c);
-	s = space_of(c->part, d);
+	s = c->part && c->part->fence == fence ? device_space(c->part, d) : NULL;
 	if (s) {
 		if (rc == SKV_OK)
 			rc = file_add(s, f);
@@ -414,12 +416,12 @@ static void grow(struct device *d)
 		return;
 	f.length = next_length(d, &k);
 	if (!device_healthy(d) || f.length == 0) {
-		grow_over(d, &f, device_healthy(d) ? SKV_E_NO_SPACE : SKV_E_UNAVAILABLE,
+		grow_over(d, k.fence, &f, device_healthy(d) ? SKV_E_NO_SPACE : SKV_E_UNAVAILABLE,
 			  device_healthy(d) ? "the file system is full" : "the storage is not healthy");
 		return;
 	}
-	rc = make_file(d, &f, &err);
-	grow_over(d, &f, rc, err.message[0] ? err.message : skv_status_text(rc));
+	rc = make_file(d, k.fence, &f, &err);
+	grow_over(d, k.fence, &f, rc, err.message[0] ? err.message : skv_status_text(rc));
 }
 
 void device_step(struct device *d)
@@ -534,15 +536,54 @@ void device_remove(struct skv_core *c, struct device *d)
 			c->device[i] = c->device[--c->n_device];
 }
 
-void device_retire(struct device *d, uint32_t files)
+/* After a demotion the names may be those of a storage that the next manager has made. */
+static bool still_ours(const struct skv_core *c, uint64_t fence) { return owner_valid(c) && atomic_load(&c->fence) == fence; }
+
+void device_retire(struct device *d, uint64_t fence, const struct space_file *files, size_t n)
 {
 	struct skv_error err = { 0 };
 
 	stop_thread(d);
-	for (uint32_t f = 0; d->storage && f < files; f++)
-		if (skv_storage_remove_file(d->storage, f, &err) != SKV_OK)
-			skv_log(SKV_LOG_WARN, "storage", "'%s': slab file %u stays behind: %s", d->name, f, err.message);
+	for (size_t i = 0; d->storage && i < n; i++) {
+		int rc = still_ours(d->core, fence)
+				 ? skv_storage_remove_file(d->storage, files[i].number, &err)
+				 : skv_fail(&err, SKV_E_NOT_OWNER, NULL, "this manager is not the owner any more");
+
+		if (rc != SKV_OK)
+			skv_log(SKV_LOG_WARN, "storage", "'%s': slab file %u stays behind: %s", d->name, files[i].number,
+				err.message);
+	}
 	device_destroy(d);
+}
+
+/* Out of the core's list if its thread is out of the file system, else at a later load. */
+static struct device *take_unused(struct skv_core *c)
+{
+	struct device *d = NULL;
+
+	core_lock(c);
+	for (uint32_t i = 0; !d && i < c->n_device; i++) {
+		if (!c->part || device_space(c->part, c->device[i]))
+			continue;
+		device_ask_stop(c->device[i]);
+		if (device_stopped(c->device[i]))
+			d = c->device[i];
+	}
+	if (d)
+		device_remove(c, d);
+	core_unlock(c);
+	return d;
+}
+
+void devices_sweep(struct skv_core *c)
+{
+	struct device *d;
+
+	if (!admin_try_turn(c))
+		return; /* its call may be using their names: the next load sweeps */
+	while ((d = take_unused(c)) != NULL)
+		device_destroy(d);
+	admin_leave(c, SKV_OK);
 }
 
 void device_destroy(struct device *d)

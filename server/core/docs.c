@@ -1,8 +1,9 @@
 /*
  * docs.c - documents that an API keeps in the metadata store ("doc/<name>"); the core does not read them.
  *
- * No state and no lock: the store has both. They do not need the ownership, so a standby can tell where it is
- * to be found, and who leads.
+ * No state and no lock: the store has both. They are read on a standby too. What is put and deleted takes the ownership,
+ * as all that the managers of a store have in common. What a manager publishes of itself does not: so a standby tells
+ * where it is to be found.
  */
 #include "internal.h"
 
@@ -46,24 +47,118 @@ int skv_core_doc_get(struct skv_core *c, const char *name, struct skv_arena *a, 
 	return rc;
 }
 
+/* *version is SKV_VERSION_NONE if there is none. */
+static int version_of(struct skv_core *c, const char *key, uint64_t *version, struct skv_error *err)
+{
+	struct skv_buf ignored = { 0 };
+	int rc = skv_store_get(c->store, key, &ignored, version, err);
+
+	skv_buf_destroy(&ignored);
+	if (rc != SKV_E_NOT_FOUND)
+		return rc;
+	skv_error_clear(err);
+	*version = SKV_VERSION_NONE;
+	return SKV_OK;
+}
+
+/* One write of a document: of the owner by its fence, or of a manager's own (fenced = false). Text NULL: it is deleted. */
+struct write {
+	const char *key;
+	const char *text;
+	bool fenced;
+	uint64_t fence;
+	uint64_t expect; /* SKV_DOC_ANY = as it is */
+	uint64_t version; /* gets the new one */
+};
+
+static int write_version(struct skv_core *c, struct write *w, uint64_t expect, struct skv_error *err)
+{
+	struct skv_buf doc = { 0 };
+	int rc;
+
+	if (!w->text && expect == SKV_VERSION_NONE)
+		return skv_fail(err, SKV_E_NOT_FOUND, NULL, "there is no such document");
+	if (!w->text)
+		return w->fenced ? registry_del(c, w->fence, w->key, expect, err)
+				 : skv_store_del(c->store, NULL, w->key, expect, err);
+	if (!w->fenced)
+		return skv_store_put(c->store, NULL, w->key, expect, w->text, strlen(w->text), &w->version, err);
+	skv_put_bytes(&doc, w->text, strlen(w->text));
+	rc = registry_put(c, w->fence, w->key, expect, &doc, &w->version, err);
+	skv_buf_destroy(&doc);
+	return rc;
+}
+
+static int write_doc(struct skv_core *c, struct write *w, struct skv_error *err)
+{
+	bool any = w->expect == SKV_DOC_ANY;
+	uint64_t expect = w->expect;
+	int rc;
+
+	do {
+		rc = any ? version_of(c, w->key, &expect, err) : SKV_OK;
+		if (rc == SKV_OK)
+			rc = write_version(c, w, expect, err);
+	} while (any && rc == SKV_E_CONFLICT);
+	if (rc == SKV_OK)
+		skv_error_clear(err);
+	return rc;
+}
+
+static int check_text(const char *text, struct skv_error *err)
+{
+	size_t n = strlen(text);
+
+	return n > SKV_MAX_DOC ? skv_fail(err, SKV_E_TOO_LARGE, "text", "%zu bytes, %u at most", n, SKV_MAX_DOC) : SKV_OK;
+}
+
 int skv_core_doc_put(struct skv_core *c, const char *name, uint64_t expect, const char *text, uint64_t *version,
 		     struct skv_error *err)
 {
 	char key[SKV_MAX_DOC_NAME + sizeof PREFIX];
-	size_t n = strlen(text);
+	struct write w = { .key = key, .text = text, .fenced = true, .fence = atomic_load(&c->fence), .expect = expect };
 	int rc = doc_key(key, name, 1, err);
 
-	if (rc == SKV_OK && n > SKV_MAX_DOC)
-		rc = skv_fail(err, SKV_E_TOO_LARGE, "text", "%zu bytes, %u at most", n, SKV_MAX_DOC);
-	return rc == SKV_OK ? skv_store_put(c->store, key, expect, text, n, version, err) : rc;
+	if (rc == SKV_OK)
+		rc = check_text(text, err);
+	if (rc == SKV_OK)
+		rc = core_gate(c, err);
+	if (rc == SKV_OK)
+		rc = write_doc(c, &w, err);
+	if (rc == SKV_OK && version)
+		*version = w.version;
+	return rc;
 }
 
 int skv_core_doc_delete(struct skv_core *c, const char *name, struct skv_error *err)
 {
 	char key[SKV_MAX_DOC_NAME + sizeof PREFIX];
+	struct write w = { .key = key, .fenced = true, .fence = atomic_load(&c->fence), .expect = SKV_DOC_ANY };
 	int rc = doc_key(key, name, 1, err);
 
-	return rc == SKV_OK ? skv_store_del(c->store, key, SKV_VERSION_ANY, err) : rc;
+	if (rc == SKV_OK)
+		rc = core_gate(c, err);
+	return rc == SKV_OK ? write_doc(c, &w, err) : rc;
+}
+
+int skv_core_doc_publish(struct skv_core *c, const char *name, const char *text, struct skv_error *err)
+{
+	char key[SKV_MAX_DOC_NAME + sizeof PREFIX];
+	struct write w = { .key = key, .text = text, .expect = SKV_DOC_ANY };
+	int rc = doc_key(key, name, 1, err);
+
+	if (rc == SKV_OK)
+		rc = check_text(text, err);
+	return rc == SKV_OK ? write_doc(c, &w, err) : rc;
+}
+
+int skv_core_doc_retire(struct skv_core *c, const char *name, struct skv_error *err)
+{
+	char key[SKV_MAX_DOC_NAME + sizeof PREFIX];
+	struct write w = { .key = key, .expect = SKV_DOC_ANY };
+	int rc = doc_key(key, name, 1, err);
+
+	return rc == SKV_OK ? write_doc(c, &w, err) : rc;
 }
 
 struct listing {

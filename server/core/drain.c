@@ -250,19 +250,15 @@ const char *drain_waits_for(const struct space *s, const struct space_file *f, c
 
 /* ---- the device's thread ---------------------------------------------------------------------------------- */
 
-static struct space *space_of(const struct part *p, const struct device *d)
-{
-	return p ? space_by_id((struct part *)p, d->id) : NULL;
-}
-
-/* The next file that has a step to take. */
-static bool next_step(struct device *d, struct space_file *out)
+/* The next file that has a step to take, and the fence of the part that says so. */
+static bool next_step(struct device *d, struct space_file *out, uint64_t *fence)
 {
 	const struct space *s;
 	bool found = false;
 
 	skv_rwlock_read(&d->core->lock);
-	s = space_of(d->core->part, d);
+	s = device_space(d->core->part, d);
+	*fence = s ? d->core->part->fence : 0;
 	for (size_t i = 0; s && i < s->n_file && !found; i++) {
 		const struct space_file *f = &s->file[i];
 
@@ -274,15 +270,15 @@ static bool next_step(struct device *d, struct space_file *out)
 	return found;
 }
 
-/* What was done counts if the part has the file as it was. */
-static void took_step(struct device *d, const struct space_file *was, const struct space_file *is)
+/* What was done counts if the part is still there. */
+static void took_step(struct device *d, uint64_t fence, const struct space_file *was, const struct space_file *is)
 {
 	struct skv_core *c = d->core;
 	struct space *s;
 	struct space_file *f;
 
 	core_lock(c);
-	s = space_of(c->part, d);
+	s = c->part && c->part->fence == fence ? device_space(c->part, d) : NULL;
 	f = s ? file_find(s, was->number) : NULL;
 	if (f && f->state == was->state && f->version == was->version) {
 		if (!is)
@@ -298,34 +294,32 @@ static void took_step(struct device *d, const struct space_file *was, const stru
 	core_unlock(c);
 }
 
-/* Its document tells that it is gone: nobody who loads the partition from now on knows it. */
-static int tell_gone(struct device *d, const struct space_file *f)
+/* Its document tells that it is gone: nobody who loads the partition from now on knows it. Its use changes no version; but
+ * whoever has loaded the partition since has another fence. */
+static int tell_gone(struct device *d, uint64_t fence, const struct space_file *f)
 {
 	struct skv_core *c = d->core;
 	struct space_file gone = *f;
 	struct skv_buf doc = { 0 };
 	char key[64];
-	int rc, ready = SKV_CORE_READY;
+	int rc;
 
 	gone.state = FILE_GONE;
 	registry_file_key(key, d->id, f->number);
 	registry_put_file(&doc, &gone);
-	rc = doc.failed ? SKV_E_NOMEM
-			: skv_store_put(c->store, key, f->version, doc.data, doc.len, &gone.version, NULL);
+	rc = registry_put(c, fence, key, f->version, &doc, &gone.version, NULL);
 	skv_buf_destroy(&doc);
 	if (rc == SKV_OK) {
-		took_step(d, f, &gone);
+		took_step(d, fence, f, &gone);
 		skv_log(SKV_LOG_INFO, "storage", "'%s': slab file %u is drained and goes", d->name, f->number);
 	} else if (rc == SKV_E_CONFLICT || rc == SKV_E_NOT_FOUND || rc == SKV_E_UNKNOWN_OUTCOME) {
-		/* Somebody else has changed it, or it is not known: the registry is the truth. */
-		atomic_store(&c->reload_asked, true);
-		atomic_compare_exchange_strong(&c->state, &ready, SKV_CORE_RECOVERING);
+		owner_ask_reload(c); /* somebody else has changed it, or it is not known: the registry is the truth */
 	}
 	return rc;
 }
 
 /* Its name goes, then its document, but for the greatest number's. */
-static int remove_gone(struct device *d, const struct space_file *f)
+static int remove_gone(struct device *d, uint64_t fence, const struct space_file *f)
 {
 	struct skv_error err = { 0 };
 	struct space_file is = *f;
@@ -336,7 +330,7 @@ static int remove_gone(struct device *d, const struct space_file *f)
 		rc = device_remove_file(d, f->number, &err);
 		if (rc == SKV_OK) {
 			is.removed = true;
-			took_step(d, f, &is);
+			took_step(d, fence, f, &is);
 		} else if (d->stuck_file != f->number + 1) {
 			d->stuck_file = f->number + 1;
 			skv_log(SKV_LOG_WARN, "storage", "'%s': slab file %u stays behind for now: %s", d->name, f->number,
@@ -345,17 +339,18 @@ static int remove_gone(struct device *d, const struct space_file *f)
 		return rc;
 	}
 	registry_file_key(key, d->id, f->number);
-	rc = skv_store_del(d->core->store, key, f->version, NULL);
+	rc = registry_del(d->core, fence, key, f->version, NULL);
 	if (rc == SKV_OK || rc == SKV_E_NOT_FOUND)
-		took_step(d, f, NULL);
+		took_step(d, fence, f, NULL);
 	return rc == SKV_E_NOT_FOUND ? SKV_OK : rc;
 }
 
 void drain_remove_files(struct device *d)
 {
 	struct space_file f;
+	uint64_t fence;
 	int rc = SKV_OK;
 
-	while (rc == SKV_OK && owner_valid(d->core) && next_step(d, &f))
-		rc = f.state == FILE_GOING ? tell_gone(d, &f) : remove_gone(d, &f);
+	while (rc == SKV_OK && owner_valid(d->core) && next_step(d, &f, &fence))
+		rc = f.state == FILE_GOING ? tell_gone(d, fence, &f) : remove_gone(d, fence, &f);
 }

@@ -628,8 +628,14 @@ int part_load(struct skv_core *c, uint64_t fence, struct part **out, struct skv_
 /* Verifies everything; each problem goes to say(). */
 uint64_t part_check(struct part *p, void (*say)(void *ctx, const char *text), void *ctx);
 
-/* Ownership: acquire, renew, give up. Called again and again by the keeper; returns ms to wait. */
+/* Ownership: acquire, renew, give up; acquire anew, when the partition is to be loaded again. Called again and again by the
+ * keeper; returns ms to wait. */
 uint32_t owner_step(struct skv_core *c);
+/* The store says that this fence is not the newest. True: it was ours until now, so another manager has taken over. False:
+ * it was of a part that this manager has given up itself. */
+bool owner_lost(struct skv_core *c, uint64_t fence);
+/* Has the partition loaded again: what is in memory is not the truth any more. */
+void owner_ask_reload(struct skv_core *c);
 /* The part is owned but not loaded: load it and go READY. Called by the ticker. False = try later. */
 bool owner_load(struct skv_core *c);
 /* Forgets the part: everything waiting fails with `status`. */
@@ -655,6 +661,10 @@ bool device_readable(const struct device *d);
 int device_check_files(struct device *d, const struct space *s, struct skv_error *err);
 /* By its thread: the file system's part of it. Once the file is gone it stays SKV_OK. */
 int device_remove_file(struct device *d, uint32_t file, struct skv_error *err);
+/* Its space; NULL: the part has none, or there is no part. */
+struct space *device_space(const struct part *p, const struct device *d);
+/* Of storages that another manager has deleted: they end, once they are out of their file systems. */
+void devices_sweep(struct skv_core *c);
 struct device *device_find(const struct skv_core *c, uint32_t id);
 int device_add(struct skv_core *c, struct device *d); /* under the write lock */
 /* Its thread ends once it is out of the file system; has it? */
@@ -664,8 +674,8 @@ bool device_stopped(const struct device *d);
 bool device_hangs(const struct device *d);
 /* Under the write lock: the core and its part forget the device and its (empty) space. */
 void device_remove(struct skv_core *c, struct device *d);
-/* Ends its thread, removes its files, destroys it. */
-void device_retire(struct device *d, uint32_t files);
+/* Ends its thread, removes its files as long as this fence is the newest, destroys it. */
+void device_retire(struct device *d, uint64_t fence, const struct space_file *files, size_t n);
 
 /* Registry documents (registry.c), used by recovery and administration. */
 struct storage_doc {
@@ -677,19 +687,25 @@ int registry_load(struct part *p, struct skv_error *err);
 void registry_put_storage(struct skv_buf *out, const struct storage_doc *d);
 void registry_put_group(struct skv_buf *out, const struct skv_group_spec *g);
 void registry_put_instance(struct skv_buf *out, const struct skv_instance_spec *i, uint32_t id);
-int registry_next_id(struct skv_core *c, uint32_t *id, struct skv_error *err);
-int registry_secret(struct skv_core *c, struct skv_error *err);
+/* registry_write.c. `fence`: of the part that the write was decided on. SKV_E_NOT_OWNER, SKV_E_NOT_READY: that part is not
+ * the newest any more, and nothing was changed; SKV_E_CONFLICT, SKV_E_NOT_FOUND: another version is there, or none. */
+int registry_put(struct skv_core *c, uint64_t fence, const char *key, uint64_t expect, const struct skv_buf *doc,
+		 uint64_t *version, struct skv_error *err);
+int registry_del(struct skv_core *c, uint64_t fence, const char *key, uint64_t version, struct skv_error *err);
+int registry_next_id(struct skv_core *c, uint64_t fence, uint32_t *id, struct skv_error *err);
+int registry_secret(struct skv_core *c, uint64_t fence, struct skv_error *err);
 void registry_file_key(char out[64], uint32_t storage_id, uint32_t file);
 void registry_put_file(struct skv_buf *out, const struct space_file *f);
 /* False: malformed, or from a newer version. Fills length, asked, state. */
 bool registry_get_file(const void *bytes, size_t n, struct space_file *out);
 void registry_instance_key(char out[300], const char *tenant, const char *id);
-/* The second half of an instance's deletion, after its record; may be repeated. `doc`: its document. */
-int registry_move_to_dropped(struct skv_core *c, const char *instance_key, uint32_t id, const struct skv_buf *doc,
-			     struct skv_error *err);
+/* The second half of an instance's deletion, after its record; may be repeated. `doc`: its document, of *version; gets the
+ * new one's. */
+int registry_move_to_dropped(struct skv_core *c, uint64_t fence, const char *instance_key, uint32_t id,
+			     const struct skv_buf *doc, uint64_t *version, struct skv_error *err);
 /* The same for all instances of a part that was just loaded and is nobody else's yet. */
 int registry_finish_drops(struct part *p, struct skv_error *err);
-int registry_forget_dropped(struct skv_core *c, uint32_t id, struct skv_error *err);
+int registry_forget_dropped(struct skv_core *c, uint64_t fence, uint32_t id, uint64_t version, struct skv_error *err);
 /* Adds to the part; strings are copied. */
 int part_add_space(struct part *p, struct device *d, const struct skv_storage_spec *s, uint64_t version);
 int part_add_group(struct part *p, const struct skv_group_spec *g, uint64_t version);

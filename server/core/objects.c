@@ -237,6 +237,7 @@ struct instance *instance_again(const struct instance *inst)
 		return NULL;
 	}
 	fresh->id = inst->id;
+	fresh->version = inst->version;
 	fresh->hash = inst->hash;
 	fresh->group = inst->group;
 	for (size_t i = 0; i < 4; i++) /* what is leased stays so */

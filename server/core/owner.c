@@ -4,6 +4,8 @@
  * The keeper thread acquires and renews; the ticker loads (that can take long, and the lease must be
  * renewed meanwhile). A manager answers and appends only while `owned_until`, counted from before the
  * call that obtained it, lies ahead. After losing the lease it forgets the part and is a standby.
+ * Before the partition is loaded again it is acquired again: no two loads have the same fence, so nothing that was decided
+ * on the part before can reach the store.
  */
 #include "internal.h"
 
@@ -64,6 +66,32 @@ static void set_holder(struct skv_core *c, const char *holder)
 	skv_mutex_unlock(&c->turn_lock);
 }
 
+bool owner_lost(struct skv_core *c, uint64_t fence)
+{
+	if (atomic_load(&c->fence) != fence)
+		return false;
+	atomic_store(&c->fenced, true);
+	return true;
+}
+
+void owner_ask_reload(struct skv_core *c)
+{
+	int ready = SKV_CORE_READY;
+
+	atomic_store(&c->reload_asked, true);
+	atomic_compare_exchange_strong(&c->state, &ready, SKV_CORE_RECOVERING);
+}
+
+/* It is ours by a new fence, since `now`; the partition is to be loaded. */
+static void begin_with(struct skv_core *c, uint64_t fence, uint64_t now)
+{
+	atomic_store(&c->fence, fence);
+	atomic_store(&c->fenced, false);
+	set_owned(c, now + c->o.owner_lease_ms);
+	atomic_store(&c->state, SKV_CORE_RECOVERING);
+	atomic_store(&c->reload_asked, false); /* whoever asked has written before this fence, or not at all */
+}
+
 /* Who stays out still looks who has it. */
 static uint32_t try_acquire(struct skv_core *c)
 {
@@ -77,11 +105,7 @@ static uint32_t try_acquire(struct skv_core *c)
 	if (rc == SKV_OK && ttl == 0)
 		return 200;
 	if (rc == SKV_OK) {
-		atomic_store(&c->fence, fence);
-		atomic_store(&c->fenced, false);
-		atomic_store(&c->reload_asked, false);
-		set_owned(c, now + c->o.owner_lease_ms);
-		atomic_store(&c->state, SKV_CORE_RECOVERING);
+		begin_with(c, fence, now);
 		COUNT(c, takeovers, 1);
 		return c->o.owner_lease_ms / 3;
 	}
@@ -90,6 +114,29 @@ static uint32_t try_acquire(struct skv_core *c)
 	else if (!c->standby_told)
 		skv_log(SKV_LOG_INFO, "core", "standby: '%s' owns the partition", holder);
 	c->standby_told = true;
+	return 200;
+}
+
+/* The partition is loaded again, with a fence of its own. */
+static uint32_t begin_anew(struct skv_core *c)
+{
+	uint64_t now = skv_now_ms(c->clock), fence = 0;
+	char holder[192] = "";
+	struct skv_error err = { 0 };
+	int rc;
+
+	owner_drop(c, SKV_E_UNKNOWN_OUTCOME, SKV_CORE_RECOVERING);
+	rc = skv_store_acquire(c->store, 0, c->owner, c->o.owner_lease_ms, &fence, holder, sizeof holder, &err);
+	if (rc == SKV_OK) {
+		begin_with(c, fence, now);
+		COUNT(c, reloads, 1);
+		return c->o.owner_lease_ms / 3;
+	}
+	if (rc == SKV_E_NOT_OWNER) { /* our lease had run out */
+		atomic_store(&c->fenced, true);
+		return 0;
+	}
+	skv_log(SKV_LOG_WARN, "core", "cannot acquire the partition again: %s", err.message);
 	return 200;
 }
 
@@ -104,7 +151,7 @@ static uint32_t renew(struct skv_core *c)
 		return c->o.owner_lease_ms / 3;
 	}
 	if (rc == SKV_E_FENCED) {
-		atomic_store(&c->fenced, true);
+		owner_lost(c, atomic_load(&c->fence));
 		return 0;
 	}
 	skv_log(SKV_LOG_WARN, "core", "cannot renew the ownership: %s", err.message);
@@ -167,6 +214,8 @@ uint32_t owner_step(struct skv_core *c)
 		return step_down(c);
 	if (atomic_load(&c->state) == SKV_CORE_STANDBY)
 		return try_acquire(c);
+	if (atomic_load(&c->reload_asked))
+		return begin_anew(c);
 	if (atomic_load(&c->failed_loads) >= GIVE_WAY_LOADS)
 		return give_way(c);
 	return renew(c);
@@ -227,26 +276,30 @@ static int begin_reign(struct skv_core *c, struct part *p, struct skv_error *err
 	return rc;
 }
 
+/* Of the part's storages; those of others are nobody's. */
+static bool all_probed(struct skv_core *c)
+{
+	bool all = true;
+
+	core_lock(c);
+	for (uint32_t i = 0; i < c->n_device; i++)
+		all &= !device_space(c->part, c->device[i]) || atomic_load(&c->device[i]->probed);
+	core_unlock(c);
+	return all;
+}
+
 /* Lets each storage's thread look at it once; one that hangs is not waited for long. */
 static void first_probes(struct skv_core *c)
 {
 	uint64_t until = skv_now_us() + PROBE_WAIT_MS * 1000u;
-	uint32_t probed = 0, all = 1;
 
 	core_lock(c);
 	for (uint32_t i = 0; i < c->n_device; i++)
 		device_ask(c->device[i]);
 	core_unlock(c);
-	while (probed < all && skv_now_us() < until) {
-		probed = 0;
-		core_lock(c);
-		all = c->n_device;
-		for (uint32_t i = 0; i < all; i++)
-			probed += atomic_load(&c->device[i]->probed);
-		core_unlock(c);
-		if (probed < all && !core_pause(c, 2))
+	while (!all_probed(c) && skv_now_us() < until)
+		if (!core_pause(c, 2))
 			return;
-	}
 }
 
 /* Under the write lock: the reign that p was loaded for goes on. The keeper changes these without it, but
@@ -254,19 +307,20 @@ static void first_probes(struct skv_core *c)
 static bool still_ours(const struct skv_core *c, const struct part *p)
 {
 	return atomic_load(&c->state) == SKV_CORE_RECOVERING && !atomic_load(&c->fenced) &&
-	       atomic_load(&c->fence) == p->fence;
+	       !atomic_load(&c->reload_asked) && atomic_load(&c->fence) == p->fence;
 }
 
 static int load(struct skv_core *c, struct part **out, struct skv_error *err)
 {
-	int rc = registry_secret(c, err);
+	uint64_t fence = atomic_load(&c->fence);
+	int rc = registry_secret(c, fence, err);
 
 	if (rc == SKV_OK)
-		rc = part_load(c, atomic_load(&c->fence), out, err);
+		rc = part_load(c, fence, out, err);
 	if (rc == SKV_OK)
 		rc = begin_reign(c, *out, err);
 	if (rc == SKV_E_FENCED)
-		atomic_store(&c->fenced, true);
+		owner_lost(c, fence);
 	if (rc == SKV_OK)
 		return rc;
 	part_destroy(*out);
@@ -289,6 +343,7 @@ static void open_up(struct skv_core *c, struct part *p)
 		part_destroy(p);
 		return;
 	}
+	devices_sweep(c);
 	first_probes(c); /* until then every block of theirs would be a miss */
 	core_lock(c);
 	if (c->part == p && still_ours(c, p)) {
@@ -305,12 +360,8 @@ bool owner_load(struct skv_core *c)
 	struct skv_error err = { 0 };
 	uint64_t t0 = skv_now_ms(c->clock);
 
-	if (atomic_exchange(&c->reload_asked, false) && atomic_load(&c->state) != SKV_CORE_STANDBY) {
-		owner_drop(c, SKV_E_UNKNOWN_OUTCOME, SKV_CORE_RECOVERING);
-		COUNT(c, reloads, 1);
-	}
-	if (atomic_load(&c->state) != SKV_CORE_RECOVERING || atomic_load(&c->fenced))
-		return true;
+	if (atomic_load(&c->state) != SKV_CORE_RECOVERING || atomic_load(&c->fenced) || atomic_load(&c->reload_asked))
+		return true; /* nothing to load, or the keeper's turn comes first */
 	if (load(c, &p, &err) != SKV_OK) {
 		atomic_fetch_add(&c->failed_loads, 1);
 		return false;

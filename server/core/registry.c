@@ -1,5 +1,6 @@
 /*
- * registry.c - documents of the metadata store's registry, and the objects of a part made from them.
+ * registry.c - documents of the metadata store's registry, and the objects of a part made from them. registry_write.c
+ * writes them.
  *
  * Keys: "secret", "next-id", "storage/<name>", "group/<name>", "instance/<tenant>/<id>",
  * "file/<storage id>/<file>" (both 8 hex digits; made before the slab file itself: the claim to it) and
@@ -194,59 +195,6 @@ void registry_put_instance(struct skv_buf *out, const struct skv_instance_spec *
 void registry_file_key(char out[64], uint32_t storage_id, uint32_t file)
 {
 	snprintf(out, 64, "file/%08x/%08x", storage_id, file);
-}
-
-int registry_next_id(struct skv_core *c, uint32_t *id, struct skv_error *err)
-{
-	for (;;) {
-		struct skv_buf b = { 0 };
-		uint64_t version = SKV_VERSION_NONE;
-		uint32_t next = 1;
-		uint8_t bytes[4];
-		int rc = skv_store_get(c->store, "next-id", &b, &version, err);
-
-		if (rc == SKV_OK) {
-			struct skv_rd in = skv_rd_make(b.data, b.len);
-
-			next = skv_get_u32(&in);
-		} else if (rc == SKV_E_NOT_FOUND) {
-			version = SKV_VERSION_NONE;
-		}
-		skv_buf_destroy(&b);
-		if (rc != SKV_OK && rc != SKV_E_NOT_FOUND)
-			return rc;
-		for (int i = 0; i < 4; i++)
-			bytes[i] = (uint8_t)((next + 1) >> (8 * i));
-		rc = skv_store_put(c->store, "next-id", version, bytes, 4, NULL, err);
-		if (rc == SKV_E_CONFLICT)
-			continue;
-		skv_error_clear(rc == SKV_OK ? err : NULL);
-		*id = next;
-		return rc;
-	}
-}
-
-int registry_secret(struct skv_core *c, struct skv_error *err)
-{
-	struct skv_secret fresh;
-	struct skv_buf b = { 0 };
-	int rc = skv_store_get(c->store, "secret", &b, NULL, err);
-
-	if (rc == SKV_E_NOT_FOUND) {
-		skv_random(fresh.bytes, sizeof fresh.bytes);
-		rc = skv_store_put(c->store, "secret", SKV_VERSION_NONE, fresh.bytes, sizeof fresh.bytes, NULL, err);
-		if (rc == SKV_OK || rc == SKV_E_CONFLICT) {
-			skv_error_clear(err);
-			skv_buf_clear(&b);
-			rc = skv_store_get(c->store, "secret", &b, NULL, err);
-		}
-	}
-	if (rc == SKV_OK && b.len != sizeof c->secret.bytes)
-		rc = bad_document(err, "secret");
-	if (rc == SKV_OK)
-		memcpy(c->secret.bytes, b.data, b.len);
-	skv_buf_destroy(&b);
-	return rc;
 }
 
 /* ---- loading ----------------------------------------------------------------------------------------- */
@@ -461,7 +409,7 @@ static void get_instance_fields(struct skv_rd *in, unsigned format, struct skv_i
 	}
 }
 
-static int instance_document(struct loader *l, const char *key, const void *bytes, size_t n, bool dropped)
+static int instance_document(struct loader *l, const char *key, const void *bytes, size_t n, uint64_t version, bool dropped)
 {
 	struct skv_rd in = skv_rd_make(bytes, n);
 	struct skv_spec specs[SKV_MAX_SPECS] = { { 0 } };
@@ -502,8 +450,12 @@ static int instance_document(struct loader *l, const char *key, const void *byte
 		if (rc == SKV_OK)
 			l->p->inst[l->p->n_inst - 1]->registered = true;
 	}
-	if (rc == SKV_OK && dropped && !instance_by_id(l->p, id)) /* else its registration has not gone yet */
+	if (rc == SKV_OK && dropped && instance_by_id(l->p, id))
+		version = instance_by_id(l->p, id)->version; /* its registration has not gone yet */
+	else if (rc == SKV_OK && dropped)
 		rc = part_add_instance_to(l->p, &i, id, &l->p->limbo);
+	if (rc == SKV_OK)
+		instance_by_id(l->p, id)->version = version;
 	if (rc == SKV_OK && dropped)
 		part_set_dropped(l->p, id);
 	if (rc == SKV_E_CORRUPT)
@@ -519,14 +471,12 @@ static int instance_document(struct loader *l, const char *key, const void *byte
 
 static int load_instance(void *ctx, const char *key, const void *bytes, size_t n, uint64_t version)
 {
-	(void)version;
-	return instance_document(ctx, key, bytes, n, false);
+	return instance_document(ctx, key, bytes, n, version, false);
 }
 
 static int load_dropped(void *ctx, const char *key, const void *bytes, size_t n, uint64_t version)
 {
-	(void)version;
-	return instance_document(ctx, key, bytes, n, true);
+	return instance_document(ctx, key, bytes, n, version, true);
 }
 
 void registry_put_file(struct skv_buf *out, const struct space_file *f)
@@ -594,64 +544,5 @@ int registry_load(struct part *p, struct skv_error *err)
 		rc = skv_store_list(s, "dropped/", load_dropped, &l, err);
 	if (rc == SKV_OK)
 		rc = skv_store_list(s, "file/", load_file, &l, err);
-	return rc;
-}
-
-/* ---- deleted instances --------------------------------------------------------------------------------- */
-
-void registry_instance_key(char out[300], const char *tenant, const char *id)
-{
-	snprintf(out, 300, "instance/%s/%s", tenant, id);
-}
-
-static void dropped_key(char out[64], uint32_t id) { snprintf(out, 64, "dropped/%08x", id); }
-
-static int gone(struct skv_error *err, int rc)
-{
-	if (rc != SKV_E_NOT_FOUND)
-		return rc;
-	skv_error_clear(err);
-	return SKV_OK;
-}
-
-int registry_move_to_dropped(struct skv_core *c, const char *instance_key, uint32_t id, const struct skv_buf *doc,
-			     struct skv_error *err)
-{
-	char key[64];
-	int rc;
-
-	dropped_key(key, id);
-	rc = skv_store_put(c->store, key, SKV_VERSION_ANY, doc->data, doc->len, NULL, err);
-	return rc == SKV_OK ? gone(err, skv_store_del(c->store, instance_key, SKV_VERSION_ANY, err)) : rc;
-}
-
-int registry_forget_dropped(struct skv_core *c, uint32_t id, struct skv_error *err)
-{
-	char key[64];
-
-	dropped_key(key, id);
-	return gone(err, skv_store_del(c->store, key, SKV_VERSION_ANY, err));
-}
-
-/* A manager died between the record and the registry. */
-int registry_finish_drops(struct part *p, struct skv_error *err)
-{
-	int rc = SKV_OK;
-
-	for (size_t i = 0; rc == SKV_OK && i < p->n_inst; i++) {
-		struct instance *inst = p->inst[i];
-		struct skv_buf doc = { 0 };
-		char key[300];
-
-		if (!inst->deleting || !inst->registered)
-			continue;
-		registry_instance_key(key, inst->spec.tenant, inst->spec.id);
-		registry_put_instance(&doc, &inst->spec, inst->id);
-		rc = doc.failed ? SKV_E_NOMEM : registry_move_to_dropped(p->core, key, inst->id, &doc, err);
-		skv_buf_destroy(&doc);
-		inst->registered = rc != SKV_OK;
-		if (rc == SKV_OK)
-			part_set_dropped(p, inst->id);
-	}
 	return rc;
 }

@@ -148,6 +148,7 @@ struct instance {
 	struct skv_instance_spec spec; /* strings owned */
 	uint32_t id;                   /* durable number, never reused */
 	struct group *group;
+	uint64_t version; /* of its document, "instance/..." or "dropped/..." */
 	bool deleting;   /* a record that drops it is queued or durable: nobody uses it any more */
 	struct txn *clear; /* CLEAR or DROP on its way: it takes the place of what that leaves as a ghost */
 	/* Of a ghost (clear.c): */
@@ -404,7 +405,7 @@ struct snapshot {
 
 struct part {
 	struct skv_core *core;
-	uint64_t fence;
+	uint64_t fence; /* of all that it writes to the store; each load has another one, so it tells parts apart, too */
 	uint64_t seq; /* newest durable batch */
 	uint64_t journal_bytes;
 
@@ -567,7 +568,7 @@ struct skv_core {
 	_Atomic int state; /* enum skv_core_state */
 	_Atomic uint64_t owned_until; /* end of the ownership lease, boot time ms */
 	_Atomic uint64_t fence;
-	_Atomic bool reload_asked; /* an append had an unknown outcome */
+	_Atomic bool reload_asked; /* what is in memory is not the truth any more: the keeper begins anew */
 	_Atomic bool fenced;       /* the store told that somebody else owns the partition */
 
 	struct commit commit;
@@ -577,6 +578,7 @@ struct skv_core {
 	bool checkpoint_asked;
 	bool checkpointing; /* somebody has the turn to write one */
 	bool admin_busy;
+	uint64_t turn_fence; /* of the administrator whose turn it is: in whose name its call writes */
 	bool standby_told; /* keeper only */
 	_Atomic uint32_t failed_loads; /* in a row */
 	_Atomic uint64_t seen_ms;   /* wall time of the keeper's last look at the ownership */

@@ -18,10 +18,6 @@
 #define PREFIX "account/"
 #define ROLES 2
 
-/* skv_core_doc_put's `expect` */
-#define DOC_NEW 0u
-#define DOC_ANY UINT64_MAX
-
 static int document_name(const char *name, char out[sizeof PREFIX + SKV_MAX_NAME], struct skv_error *err)
 {
 	if (!skv_name_valid(name, strlen(name)))
@@ -72,7 +68,7 @@ static int put(struct skv_core *core, const struct kvcm_account *account, uint64
 
 int kvcm_account_put(struct skv_core *core, const struct kvcm_account *account, struct skv_error *err)
 {
-	return put(core, account, DOC_ANY, err);
+	return put(core, account, SKV_DOC_ANY, err);
 }
 
 int kvcm_account_add(struct skv_core *core, const char *name, const char *password, int role, struct skv_error *err)
@@ -90,7 +86,7 @@ int kvcm_account_add(struct skv_core *core, const char *name, const char *passwo
 			      crypto_pwhash_MEMLIMIT_INTERACTIVE) != 0)
 		return skv_fail(err, SKV_E_NOMEM, NULL, "out of memory");
 	account.hash = hash;
-	rc = put(core, &account, DOC_NEW, err);
+	rc = put(core, &account, 0, err);
 	if (rc == SKV_E_CONFLICT)
 		return skv_fail(err, rc, "user_name", "the account %s exists", name);
 	return rc;

@@ -89,6 +89,17 @@ void env_destroy(struct env *e)
 	skv_arena_destroy(&e->arena);
 }
 
+void env_document(struct env *e, const char *key, const void *bytes, size_t n)
+{
+	struct skv_buf old = { 0 };
+	uint64_t version = SKV_VERSION_NONE;
+	int rc = skv_store_get(e->store, key, &old, &version, &e->err);
+
+	assert_true(rc == SKV_OK || rc == SKV_E_NOT_FOUND);
+	assert_int_equal(skv_store_put(e->store, NULL, key, version, bytes, n, NULL, &e->err), SKV_OK);
+	skv_buf_destroy(&old);
+}
+
 void env_advance(struct env *e, uint64_t ms)
 {
 	skv_fake_clock_advance(&e->clock, ms);

@@ -98,6 +98,8 @@ uint32_t env_match(struct env *e, const struct skv_key *keys, uint32_t n);
 /* start + finish of n blocks of "i", all committed; returns how many were written. */
 uint32_t env_put(struct env *e, const struct skv_key *keys, uint32_t n);
 void env_stats(struct env *e, struct skv_stats *out);
+/* A registry document as it shall be, past the core. */
+void env_document(struct env *e, const char *key, const void *bytes, size_t n);
 /* Keys {hi, first}, {hi, first + 1}... */
 void env_keys(struct skv_key *keys, uint32_t n, uint64_t hi, uint64_t first);
 void env_check(struct env *e);

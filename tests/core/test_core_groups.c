@@ -342,7 +342,7 @@ static void test_old_documents(void **state)
 	skv_put_u64(&b, 8 * UNIT);
 	skv_put_varint(&b, 1);
 	skv_put_string(&b, "s", 1);
-	assert_int_equal(skv_store_put(e.store, "group/g", SKV_VERSION_ANY, b.data, b.len, NULL, &e.err), SKV_OK);
+	env_document(&e, "group/g", b.data, b.len);
 	skv_buf_destroy(&b);
 	env_crash(&e);
 	env_open(&e);
@@ -364,10 +364,10 @@ static void test_documents(void **state)
 	assert_int_equal(skv_core_doc_put(e.core, "a/b", 0, "text", &version, &e.err), SKV_OK);
 	assert_int_equal(skv_core_doc_put(e.core, "a/b", 0, "other", NULL, &e.err), SKV_E_CONFLICT);
 	assert_int_equal(skv_core_doc_put(e.core, "a/b", version, "newer", NULL, &e.err), SKV_OK);
-	assert_int_equal(skv_core_doc_put(e.core, "a/c", UINT64_MAX, "", NULL, &e.err), SKV_OK);
-	assert_int_equal(skv_core_doc_put(e.core, "b", UINT64_MAX, "", NULL, &e.err), SKV_OK);
-	assert_int_equal(skv_core_doc_put(e.core, "a b", UINT64_MAX, "", NULL, &e.err), SKV_E_INVALID);
-	assert_int_equal(skv_core_doc_put(e.core, "", UINT64_MAX, "", NULL, &e.err), SKV_E_INVALID);
+	assert_int_equal(skv_core_doc_put(e.core, "a/c", SKV_DOC_ANY, "", NULL, &e.err), SKV_OK);
+	assert_int_equal(skv_core_doc_put(e.core, "b", SKV_DOC_ANY, "", NULL, &e.err), SKV_OK);
+	assert_int_equal(skv_core_doc_put(e.core, "a b", SKV_DOC_ANY, "", NULL, &e.err), SKV_E_INVALID);
+	assert_int_equal(skv_core_doc_put(e.core, "", SKV_DOC_ANY, "", NULL, &e.err), SKV_E_INVALID);
 	env_crash(&e);
 	env_open(&e);
 	assert_int_equal(skv_core_doc_get(e.core, "a/b", &e.arena, &doc, &e.err), SKV_OK);

@@ -60,8 +60,8 @@ static int hook_slice(void *self, uint32_t partition, uint64_t fence, uint64_t i
 	return skv_store_memory.checkpoint_slice(self, partition, fence, id, number, bytes, n, err);
 }
 
-static int hook_put(void *self, const char *key, uint64_t expect, const void *bytes, size_t n, uint64_t *version,
-		    struct skv_error *err)
+static int hook_put(void *self, const struct skv_fence *fence, const char *key, uint64_t expect, const void *bytes,
+		    size_t n, uint64_t *version, struct skv_error *err)
 {
 	bool mine = hook.put && !hook.inside;
 	int rc = SKV_OK;
@@ -73,7 +73,7 @@ static int hook_put(void *self, const char *key, uint64_t expect, const void *by
 		if (rc != SKV_OK)
 			return skv_fail(err, rc, NULL, "hook");
 	}
-	rc = skv_store_memory.put(self, key, expect, bytes, n, version, err);
+	rc = skv_store_memory.put(self, fence, key, expect, bytes, n, version, err);
 	if (mine && rc == SKV_OK) {
 		hook.inside = true;
 		hook.put(key, true);
@@ -82,11 +82,11 @@ static int hook_put(void *self, const char *key, uint64_t expect, const void *by
 	return rc;
 }
 
-static int hook_del(void *self, const char *key, uint64_t expect, struct skv_error *err)
+static int hook_del(void *self, const struct skv_fence *fence, const char *key, uint64_t expect, struct skv_error *err)
 {
 	int rc = hook.del ? hook.del(key) : SKV_OK;
 
-	return rc != SKV_OK ? skv_fail(err, rc, NULL, "hook") : skv_store_memory.del(self, key, expect, err);
+	return rc != SKV_OK ? skv_fail(err, rc, NULL, "hook") : skv_store_memory.del(self, fence, key, expect, err);
 }
 
 static int hook_get(void *self, const char *key, struct skv_buf *value, uint64_t *version, struct skv_error *err)
@@ -1111,7 +1111,7 @@ static void a_claimed_file_that_cannot_be_made_hides_no_blocks(void **state)
 	assert_int_equal(env_put(e, k, 4), 4);
 	skv_put_u8(&doc, 1);
 	skv_put_u64(&doc, 256 * KB);
-	assert_int_equal(skv_store_put(e->store, "file/00000001/00000001", SKV_VERSION_NONE, doc.data, doc.len, NULL,
+	assert_int_equal(skv_store_put(e->store, NULL, "file/00000001/00000001", SKV_VERSION_NONE, doc.data, doc.len, NULL,
 				       &e->err), SKV_OK);
 	skv_buf_destroy(&doc);
 	signal(SIGXFSZ, SIG_IGN);

@@ -323,7 +323,7 @@ static void test_all_of_a_group_is_kept(void **state)
 
 static void put_old(const char *key, struct skv_buf *b)
 {
-	assert_int_equal(skv_store_put(e.store, key, SKV_VERSION_ANY, b->data, b->len, NULL, &e.err), SKV_OK);
+	env_document(&e, key, b->data, b->len);
 	skv_buf_destroy(b);
 }
 
@@ -380,14 +380,14 @@ static void test_newer_documents_are_refused(void **state)
 		b.data[0] = round ? 4 : 5;
 		skv_put_varint(&b, 9999);
 		skv_put_varint(&b, 1);
-		assert_int_equal(skv_store_put(e.store, "group/g", SKV_VERSION_ANY, b.data, round ? b.len : n, NULL, &e.err), SKV_OK);
+		env_document(&e, "group/g", b.data, round ? b.len : n);
 		env_shutdown(&e);
 		assert_int_equal(skv_store_open(e.ops, &e.store_options, &e.store, &e.err), SKV_OK);
 		assert_int_equal(skv_core_fsck(e.store, false, NULL, NULL, NULL, &r, &e.err), SKV_OK);
 		assert_int_equal(r.problems, 1);
 		b.data[0] = 2;
 		b.len = n;
-		assert_int_equal(skv_store_put(e.store, "group/g", SKV_VERSION_ANY, b.data, n, NULL, &e.err), SKV_OK);
+		env_document(&e, "group/g", b.data, n);
 		skv_store_close(e.store);
 		env_open(&e);
 	}

@@ -41,13 +41,10 @@ static size_t find(const char *name)
 	return i;
 }
 
-int skv_core_doc_put(struct skv_core *c, const char *name, uint64_t expect, const char *text, uint64_t *version,
-		     struct skv_error *err)
+int skv_core_doc_publish(struct skv_core *c, const char *name, const char *text, struct skv_error *err)
 {
 	(void)c;
-	(void)version;
 	(void)err;
-	assert_true(expect == UINT64_MAX);
 	skv_mutex_lock(&fake.lock);
 	size_t i = find(name) < 4 ? find(name) : find("");
 
@@ -74,7 +71,7 @@ int skv_core_doc_get(struct skv_core *c, const char *name, struct skv_arena *a, 
 	return i < 4 ? SKV_OK : skv_fail(err, SKV_E_NOT_FOUND, NULL, "none");
 }
 
-int skv_core_doc_delete(struct skv_core *c, const char *name, struct skv_error *err)
+int skv_core_doc_retire(struct skv_core *c, const char *name, struct skv_error *err)
 {
 	(void)c;
 	if (find(name) == 4)
@@ -172,9 +169,9 @@ static void test_documents(void **state)
 
 	(void)state;
 	skv_arena_init(&a);
-	skv_core_doc_put(NULL, "url/dead1", UINT64_MAX, "x", NULL, &err);
-	skv_core_doc_put(NULL, "url/alive", UINT64_MAX, "y", NULL, &err);
-	skv_core_doc_put(NULL, "node/dead1", UINT64_MAX, "z", NULL, &err);
+	skv_core_doc_publish(NULL, "url/dead1", "x", &err);
+	skv_core_doc_publish(NULL, "url/alive", "y", &err);
+	skv_core_doc_publish(NULL, "node/dead1", "z", &err);
 	assert_int_equal(skv_node_publish(NULL, "url", "http://me:1", &err), SKV_OK);
 	assert_int_equal(find("url/dead1"), 4);
 	assert_int_equal(skv_node_text(NULL, "url", "me", &a, &text, &err), SKV_OK);
@@ -196,8 +193,8 @@ static void test_leader(void **state)
 	lead("me");
 	assert_int_equal(skv_service_leader_url(service, url), SKV_E_NOT_FOUND);
 	assert_int_equal(looks(1), 0);
-	skv_core_doc_put(NULL, "url/a", UINT64_MAX, "http://a:1", NULL, &err);
-	skv_core_doc_put(NULL, "url/b", UINT64_MAX, "http://b:1", NULL, &err);
+	skv_core_doc_publish(NULL, "url/a", "http://a:1", &err);
+	skv_core_doc_publish(NULL, "url/b", "http://b:1", &err);
 	lead("a");
 	assert_int_equal(skv_service_leader_url(service, url), SKV_E_NOT_READY);
 	assert_int_equal(ask(url), SKV_OK);
@@ -220,7 +217,7 @@ static void test_leader_that_tells_late(void **state)
 	lead("a");
 	assert_int_equal(skv_service_leader_url(service, url), SKV_E_NOT_READY);
 	looks(0);
-	skv_core_doc_put(NULL, "url/a", UINT64_MAX, "http://a:1", NULL, &err);
+	skv_core_doc_publish(NULL, "url/a", "http://a:1", &err);
 	assert_int_equal(ask(url), SKV_OK);
 }
 
@@ -231,7 +228,7 @@ static void test_leader_without_address(void **state)
 	char url[SKV_URL_MAX];
 
 	(void)state;
-	skv_core_doc_put(NULL, "url/a", UINT64_MAX, "http://a\r\nSet-Cookie: x", NULL, &err);
+	skv_core_doc_publish(NULL, "url/a", "http://a\r\nSet-Cookie: x", &err);
 	lead("a");
 	assert_int_equal(ask(url), SKV_E_NOT_FOUND);
 	assert_true(looks(0) > 1);

@@ -13,6 +13,8 @@
 	X(calls_are_counted)                                                                       \
 	X(ownership_goes_to_one)                                                                   \
 	X(a_release_is_at_once_and_final)                                                          \
+	X(a_registry_write_needs_the_newest_fence)                                                 \
+	X(nothing_is_written_after_the_next_acquire)                                               \
 	X(acquiring_again_fences_what_is_in_flight)                                                \
 	X(a_lease_that_ran_out_unseen_can_be_renewed)                                              \
 	X(appends_follow_each_other)                                                               \

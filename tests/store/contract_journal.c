@@ -112,6 +112,7 @@ void a_batch_of_the_largest_size(void **state)
  * ------------------------------------------------------------------------------------------- */
 
 struct ender {
+	struct bench *b;
 	struct skv_store *store;
 	int slices, records;
 	int end_slice, end_record;
@@ -135,7 +136,7 @@ static int end_record(void *ctx, uint64_t seq, const void *bytes, size_t n)
 	(void)bytes;
 	(void)n;
 	/* The store may be used meanwhile. */
-	assert_int_equal(skv_store_put(e->store, "k", SKV_VERSION_ANY, "v", 1, NULL, NULL), SKV_OK);
+	contract_put(e->b, e->store, "k", "v");
 	return ++e->records == e->end_record ? SKV_E_CORRUPT : SKV_OK;
 }
 
@@ -156,7 +157,7 @@ void a_sink_can_end_the_load(void **state)
 {
 	struct bench *b = *state;
 	struct skv_store *s = bench_open(b);
-	struct ender e = { .store = s, .end_slice = 2 };
+	struct ender e = { .b = b, .store = s, .end_slice = 2 };
 	const struct skv_load_sink sink = { end_slice, end_record, &e };
 	uint64_t fence = bench_acquire(b, s, "me", 1000), base;
 
@@ -168,7 +169,7 @@ void a_sink_can_end_the_load(void **state)
 	assert_int_equal(base, 1);
 	assert_int_equal(e.slices, 2);
 	assert_int_equal(e.records, 0);
-	e = (struct ender){ .store = s, .end_record = 1 };
+	e = (struct ender){ .b = b, .store = s, .end_record = 1 };
 	assert_int_equal(skv_store_load(s, 0, &base, &sink, &b->err), SKV_E_CORRUPT);
 	assert_int_equal(e.slices, 3);
 	assert_int_equal(e.records, 1);

@@ -1,5 +1,6 @@
 /* contract_registry.c - cases of the contract: registry, arguments, ownership. See test_contract.c.
  */
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,7 +12,13 @@
 
 void contract_put(struct bench *b, struct skv_store *s, const char *key, const char *text)
 {
-	bench_ok(b, skv_store_put(s, key, SKV_VERSION_ANY, text, strlen(text), NULL, &b->err));
+	struct skv_buf old = { 0 };
+	uint64_t version = SKV_VERSION_NONE;
+	int rc = skv_store_get(s, key, &old, &version, &b->err);
+
+	assert_true(rc == SKV_OK || rc == SKV_E_NOT_FOUND);
+	bench_ok(b, skv_store_put(s, NULL, key, version, text, strlen(text), NULL, &b->err));
+	skv_buf_destroy(&old);
 }
 
 void registry_compares_and_sets(void **state)
@@ -23,24 +30,24 @@ void registry_compares_and_sets(void **state)
 
 	assert_int_equal(skv_store_get(s, "k", &v, &version, &b->err), SKV_E_NOT_FOUND);
 	assert_int_equal(version, 7);
-	assert_int_equal(skv_store_put(s, "k", 1, "a", 1, &version, &b->err), SKV_E_CONFLICT);
-	assert_int_equal(skv_store_put(s, "k", SKV_VERSION_NONE, "a", 1, &version, &b->err),
+	assert_int_equal(skv_store_put(s, NULL, "k", 1, "a", 1, &version, &b->err), SKV_E_CONFLICT);
+	assert_int_equal(skv_store_put(s, NULL, "k", SKV_VERSION_NONE, "a", 1, &version, &b->err),
 			 SKV_OK);
 	assert_int_equal(version, 1);
-	assert_int_equal(skv_store_put(s, "k", SKV_VERSION_NONE, "b", 1, &version, &b->err),
+	assert_int_equal(skv_store_put(s, NULL, "k", SKV_VERSION_NONE, "b", 1, &version, &b->err),
 			 SKV_E_CONFLICT);
-	assert_int_equal(skv_store_put(s, "k", 1, "bb", 2, &version, &b->err), SKV_OK);
+	assert_int_equal(skv_store_put(s, NULL, "k", 1, "bb", 2, &version, &b->err), SKV_OK);
 	assert_int_equal(version, 2);
-	assert_int_equal(skv_store_put(s, "k", 1, "c", 1, &version, &b->err), SKV_E_CONFLICT);
-	assert_int_equal(skv_store_put(s, "k", SKV_VERSION_ANY, "d\0d", 3, &version, &b->err),
+	assert_int_equal(skv_store_put(s, NULL, "k", 1, "c", 1, &version, &b->err), SKV_E_CONFLICT);
+	assert_int_equal(skv_store_put(s, NULL, "k", 2, "d\0d", 3, &version, &b->err),
 			 SKV_OK);
 	assert_int_equal(skv_store_get(s, "k", &v, &version, &b->err), SKV_OK);
 	assert_int_equal(version, 3);
 	assert_int_equal(v.len, 3);
 	assert_memory_equal(v.data, "d\0d", 3);
-	assert_int_equal(skv_store_del(s, "k", 2, &b->err), SKV_E_CONFLICT);
-	assert_int_equal(skv_store_del(s, "k", 3, &b->err), SKV_OK);
-	assert_int_equal(skv_store_del(s, "k", SKV_VERSION_ANY, &b->err), SKV_E_NOT_FOUND);
+	assert_int_equal(skv_store_del(s, NULL, "k", 2, &b->err), SKV_E_CONFLICT);
+	assert_int_equal(skv_store_del(s, NULL, "k", 3, &b->err), SKV_OK);
+	assert_int_equal(skv_store_del(s, NULL, "k", 3, &b->err), SKV_E_NOT_FOUND);
 	assert_int_equal(skv_store_get(s, "k", &v, NULL, &b->err), SKV_E_NOT_FOUND);
 	skv_buf_destroy(&v);
 	skv_store_close(s);
@@ -54,8 +61,8 @@ void registry_keeps_empty_and_large_documents(void **state)
 	uint8_t *large = malloc(SKV_STORE_VALUE_MAX);
 
 	bench_fill(1, large, SKV_STORE_VALUE_MAX);
-	bench_ok(b, skv_store_put(s, "empty", SKV_VERSION_NONE, NULL, 0, NULL, &b->err));
-	bench_ok(b, skv_store_put(s, "large", SKV_VERSION_NONE, large, SKV_STORE_VALUE_MAX, NULL,
+	bench_ok(b, skv_store_put(s, NULL, "empty", SKV_VERSION_NONE, NULL, 0, NULL, &b->err));
+	bench_ok(b, skv_store_put(s, NULL, "large", SKV_VERSION_NONE, large, SKV_STORE_VALUE_MAX, NULL,
 				  &b->err));
 	bench_ok(b, skv_store_get(s, "empty", &v, NULL, &b->err));
 	assert_int_equal(v.len, 0);
@@ -71,6 +78,7 @@ struct listed {
 	char text[256];
 	struct skv_store *store;
 	int stop_after;
+	struct bench *b;
 };
 
 static int note(void *ctx, const char *key, const void *bytes, size_t n, uint64_t version)
@@ -80,9 +88,7 @@ static int note(void *ctx, const char *key, const void *bytes, size_t n, uint64_
 	snprintf(l->text + strlen(l->text), sizeof l->text - strlen(l->text), "%s=%.*s@%llu ", key,
 		 (int)n, (const char *)bytes, (unsigned long long)version);
 	if (l->store)
-		assert_int_equal(
-			skv_store_put(l->store, "a/new", SKV_VERSION_ANY, "x", 1, NULL, NULL),
-			SKV_OK);
+		contract_put(l->b, l->store, "a/new", "x");
 	return --l->stop_after == 0 ? 42 : SKV_OK;
 }
 
@@ -90,7 +96,7 @@ void registry_lists_a_prefix_in_key_order(void **state)
 {
 	struct bench *b = *state;
 	struct skv_store *s = bench_open(b);
-	struct listed l = { "", NULL, 0 };
+	struct listed l = { "", NULL, 0, b };
 
 	contract_put(b, s, "a/2", "two");
 	contract_put(b, s, "b", "other");
@@ -100,11 +106,11 @@ void registry_lists_a_prefix_in_key_order(void **state)
 	contract_put(b, s, "a0", "after the slash");
 	bench_ok(b, skv_store_list(s, "a/", note, &l, &b->err));
 	assert_string_equal(l.text, "a/10=ten@1 a/2=TWO@2 ");
-	l = (struct listed){ "", NULL, 0 };
+	l = (struct listed){ "", NULL, 0, b };
 	bench_ok(b, skv_store_list(s, "", note, &l, &b->err));
 	assert_string_equal(l.text,
 			    "a=short@1 a/10=ten@1 a/2=TWO@2 a0=after the slash@1 b=other@1 ");
-	l = (struct listed){ "", NULL, 0 };
+	l = (struct listed){ "", NULL, 0, b };
 	bench_ok(b, skv_store_list(s, "c", note, &l, &b->err));
 	assert_string_equal(l.text, "");
 	skv_store_close(s);
@@ -114,14 +120,14 @@ void a_listing_can_be_ended_and_may_write(void **state)
 {
 	struct bench *b = *state;
 	struct skv_store *s = bench_open(b);
-	struct listed l = { "", NULL, 1 };
+	struct listed l = { "", NULL, 1, b };
 
 	contract_put(b, s, "a/1", "one");
 	contract_put(b, s, "a/2", "two");
 	assert_int_equal(skv_store_list(s, "a/", note, &l, &b->err), 42);
 	assert_string_equal(l.text, "a/1=one@1 ");
 	/* What the function itself writes is not part of the moment that is listed. */
-	l = (struct listed){ "", s, 0 };
+	l = (struct listed){ "", s, 0, b };
 	bench_ok(b, skv_store_list(s, "a/", note, &l, &b->err));
 	assert_string_equal(l.text, "a/1=one@1 a/2=two@1 ");
 	skv_store_close(s);
@@ -144,12 +150,12 @@ void bad_arguments_are_refused(void **state)
 	owner[192] = '\0';
 	assert_int_equal(skv_store_get(s, "", NULL, NULL, &b->err), SKV_E_INVALID);
 	assert_string_equal(b->err.field, "key");
-	assert_int_equal(skv_store_put(s, key, SKV_VERSION_ANY, "", 0, NULL, &b->err),
+	assert_int_equal(skv_store_put(s, NULL, key, SKV_VERSION_NONE, "", 0, NULL, &b->err),
 			 SKV_E_INVALID);
-	assert_int_equal(skv_store_put(s, "k", SKV_VERSION_ANY, large, SKV_STORE_VALUE_MAX + 1,
+	assert_int_equal(skv_store_put(s, NULL, "k", SKV_VERSION_NONE, large, SKV_STORE_VALUE_MAX + 1,
 				       NULL, &b->err),
 			 SKV_E_TOO_LARGE);
-	assert_int_equal(skv_store_del(s, "k", SKV_VERSION_NONE, &b->err), SKV_E_INVALID);
+	assert_int_equal(skv_store_del(s, NULL, "k", SKV_VERSION_NONE, &b->err), SKV_E_INVALID);
 	assert_int_equal(skv_store_acquire(s, 1, "", 1, &fence, NULL, 0, &b->err), SKV_E_INVALID);
 	assert_int_equal(skv_store_acquire(s, 1, owner, 1, &fence, NULL, 0, &b->err),
 			 SKV_E_INVALID);
@@ -247,6 +253,88 @@ void a_release_is_at_once_and_final(void **state)
 	assert_int_equal(skv_store_release(s, 0, first, &b->err), SKV_E_FENCED);
 	second = bench_acquire(b, s, "second", 60000);
 	assert_true(second > first);
+	skv_store_close(s);
+}
+
+void a_registry_write_needs_the_newest_fence(void **state)
+{
+	struct bench *b = *state;
+	struct skv_store *s = bench_open(b);
+	struct skv_fence old = { 0, bench_acquire(b, s, "first", 60000) }, fence, other = { 1, 0 };
+	struct skv_buf v = { 0 };
+	uint64_t version;
+
+	bench_ok(b, skv_store_put(s, &old, "k", SKV_VERSION_NONE, "a", 1, &version, &b->err));
+	bench_ok(b, skv_store_release(s, 0, old.number, &b->err));
+	assert_int_equal(skv_store_put(s, &old, "k", version, "b", 1, NULL, &b->err), SKV_E_FENCED);
+	assert_int_equal(skv_store_del(s, &old, "k", version, &b->err), SKV_E_FENCED);
+	fence = (struct skv_fence){ 0, bench_acquire(b, s, "second", 60000) };
+	other.number = fence.number; /* of a partition that nobody owns */
+	assert_int_equal(skv_store_put(s, &other, "k", version, "b", 1, NULL, &b->err), SKV_E_FENCED);
+	/* Before versions, or whether there is such a document at all. */
+	assert_int_equal(skv_store_put(s, &old, "k", 99, "b", 1, NULL, &b->err), SKV_E_FENCED);
+	assert_int_equal(skv_store_put(s, &old, "new", SKV_VERSION_NONE, "b", 1, NULL, &b->err), SKV_E_FENCED);
+	assert_int_equal(skv_store_del(s, &old, "none", 1, &b->err), SKV_E_FENCED);
+	assert_int_equal(skv_store_get(s, "new", &v, NULL, &b->err), SKV_E_NOT_FOUND);
+	bench_ok(b, skv_store_get(s, "k", &v, &version, &b->err));
+	assert_int_equal(version, 1);
+	assert_memory_equal(v.data, "a", 1);
+	/* The same version again, of another document: what only compares versions is taken in. */
+	bench_ok(b, skv_store_del(s, &fence, "k", version, &b->err));
+	bench_ok(b, skv_store_put(s, &fence, "k", SKV_VERSION_NONE, "c", 1, &version, &b->err));
+	assert_int_equal(version, 1);
+	assert_int_equal(skv_store_del(s, &old, "k", version, &b->err), SKV_E_FENCED);
+	bench_ok(b, skv_store_put(s, NULL, "mine", SKV_VERSION_NONE, "x", 1, &version, &b->err));
+	bench_ok(b, skv_store_del(s, NULL, "mine", version, &b->err));
+	assert_int_equal(skv_store_put(s, &(struct skv_fence){ SKV_STORE_PARTITION_MAX + 1, 1 }, "k", 1, "x", 1, NULL,
+				       &b->err),
+			 SKV_E_INVALID);
+	skv_buf_destroy(&v);
+	skv_store_close(s);
+}
+
+struct writer {
+	struct skv_store *store;
+	struct skv_fence fence;
+	int end;
+};
+
+static void *write_until_refused(void *arg)
+{
+	struct writer *w = arg;
+	uint64_t version = SKV_VERSION_NONE;
+
+	do
+		w->end = skv_store_put(w->store, &w->fence, "k", version, "x", 1, &version, NULL);
+	while (w->end == SKV_OK);
+	return NULL;
+}
+
+/* Another process's writer, in the middle of it: from the moment on when the ownership is another's, nothing of it counts. */
+void nothing_is_written_after_the_next_acquire(void **state)
+{
+	struct bench *b = *state;
+	struct skv_store *s = bench_open(b), *next = bench_open(b);
+
+	for (int round = 0; round < 20; round++) {
+		struct writer w = { s, { 0, bench_acquire(b, s, "first", 60000) }, SKV_OK };
+		uint64_t at_acquire = 0, at_end = 0;
+		struct skv_buf v = { 0 };
+		pthread_t thread;
+
+		assert_int_equal(pthread_create(&thread, NULL, write_until_refused, &w), 0);
+		while (skv_store_get(next, "k", &v, NULL, &b->err) == SKV_E_NOT_FOUND)
+			;
+		bench_acquire(b, next, "first", 60000);
+		bench_ok(b, skv_store_get(next, "k", &v, &at_acquire, &b->err));
+		pthread_join(thread, NULL);
+		assert_int_equal(w.end, SKV_E_FENCED);
+		bench_ok(b, skv_store_get(next, "k", &v, &at_end, &b->err));
+		assert_int_equal(at_end, at_acquire);
+		bench_ok(b, skv_store_del(next, NULL, "k", at_end, &b->err));
+		skv_buf_destroy(&v);
+	}
+	skv_store_close(next);
 	skv_store_close(s);
 }
 

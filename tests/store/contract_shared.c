@@ -106,7 +106,7 @@ static void *register_many(void *ctx)
 	uint64_t version = SKV_VERSION_NONE;
 
 	while (!c->done) {
-		if (skv_store_put(c->store, "crowd", version, "x", 1, &version, NULL) != SKV_OK)
+		if (skv_store_put(c->store, NULL, "crowd", version, "x", 1, &version, NULL) != SKV_OK)
 			c->failures++;
 		if (skv_store_renew(c->store, 0, c->fence, 60000, NULL) != SKV_OK)
 			c->failures++;

@@ -130,7 +130,7 @@ static void a_full_disk_takes_urgent_appends_only(void **state)
 	mount_or_skip(b);
 	s = bench_open(b);
 	fence = bench_acquire(b, s, "me", 60000);
-	bench_ok(b, skv_store_put(s, "k", SKV_VERSION_NONE, "value", 5, NULL, &b->err));
+	bench_ok(b, skv_store_put(s, NULL, "k", SKV_VERSION_NONE, "value", 5, NULL, &b->err));
 	bench_ok(b, append(b, s, fence, 1, 0));
 	fill_up(b);
 	last = append_until_full(b, s, fence, 1);

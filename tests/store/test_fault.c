@@ -1,5 +1,6 @@
 /* test_fault.c - the fault store: each kind of rule, its counting, and that outcomes are what they
  * say. */
+#include <stdio.h>
 #include <string.h>
 
 #include "bench_store.h"
@@ -30,7 +31,7 @@ static void an_error_comes_without_asking(void **state)
 	assert_int_equal(skv_store_append(s, 0, fence, 2, "x", 1, 0, &b->err), SKV_E_STORE_FULL);
 	assert_string_equal(b->err.message, "append: a rehearsed failure");
 	bench_ok(b,
-		 skv_store_put(s, "k", SKV_VERSION_ANY, "v", 1, NULL, &b->err)); /* another call */
+		 skv_store_put(s, NULL, "k", SKV_VERSION_NONE, "v", 1, NULL, &b->err)); /* another call */
 	assert_int_equal(skv_store_append(s, 0, fence, 2, "x", 1, 0, &b->err), SKV_E_STORE_FULL);
 	bench_append(b, s, fence, 2, "two");
 	assert_int_equal(skv_fault_store_seen(s), 4);
@@ -58,6 +59,44 @@ static void unknown_outcomes_are_before_or_after(void **state)
 			 SKV_E_UNKNOWN_OUTCOME);
 	bench_holds(b, side, 0, "0||1:b");
 	bench_append(b, s, fence, 2, "c");
+	skv_store_close(side);
+	skv_store_close(s);
+}
+
+struct during {
+	struct skv_store *store, *side;
+	unsigned calls;
+	char call[16];
+	int seen;
+};
+
+static void look_aside(void *ctx, const char *call)
+{
+	struct during *d = ctx;
+	struct skv_buf v = { 0 };
+
+	d->calls++;
+	snprintf(d->call, sizeof d->call, "%s", call);
+	d->seen = skv_store_get(d->side, "k", &v, NULL, NULL);
+	skv_buf_destroy(&v);
+	skv_fault_store_set(d->store, &(struct skv_fault){ .kind = SKV_FAULT_NONE });
+}
+
+static void something_happens_while_a_call_is_on_its_way(void **state)
+{
+	struct bench *b = *state;
+	struct skv_store *side, *s = open_faulty(b, &side);
+	struct during d = { .store = s, .side = side };
+	struct skv_fault rule = { .kind = SKV_FAULT_CALL, .at = 2, .fn = look_aside, .ctx = &d };
+
+	skv_fault_store_set(s, &rule);
+	bench_acquire(b, s, "me", 1000);
+	bench_ok(b, skv_store_put(s, NULL, "k", SKV_VERSION_NONE, "v", 1, NULL, &b->err));
+	assert_int_equal(d.calls, 1);
+	assert_string_equal(d.call, "put");
+	assert_int_equal(d.seen, SKV_E_NOT_FOUND); /* it was not there yet, and is now */
+	look_aside(&d, "");
+	assert_int_equal(d.seen, SKV_OK);
 	skv_store_close(side);
 	skv_store_close(s);
 }
@@ -90,9 +129,9 @@ static void a_rule_without_numbers_holds_for_ever(void **state)
 
 	skv_fault_store_set(s, &rule);
 	assert_int_equal(skv_store_get(s, "k", &v, NULL, NULL), SKV_E_STORE_IO);
-	assert_int_equal(skv_store_put(s, "k", SKV_VERSION_ANY, "v", 1, NULL, NULL),
+	assert_int_equal(skv_store_put(s, NULL, "k", SKV_VERSION_NONE, "v", 1, NULL, NULL),
 			 SKV_E_STORE_IO);
-	assert_int_equal(skv_store_del(s, "k", SKV_VERSION_ANY, NULL), SKV_E_STORE_IO);
+	assert_int_equal(skv_store_del(s, NULL, "k", 1, NULL), SKV_E_STORE_IO);
 	assert_int_equal(skv_store_acquire(s, 0, "me", 1, &n, NULL, 0, NULL), SKV_E_STORE_IO);
 	assert_int_equal(skv_store_renew(s, 0, 1, 1, NULL), SKV_E_STORE_IO);
 	assert_int_equal(skv_store_release(s, 0, 1, NULL), SKV_E_STORE_IO);
@@ -122,7 +161,7 @@ static void a_delay_delays(void **state)
 	uint64_t begin = skv_now_us();
 
 	skv_fault_store_set(s, &rule);
-	bench_ok(b, skv_store_put(s, "k", SKV_VERSION_NONE, "v", 1, NULL, &b->err));
+	bench_ok(b, skv_store_put(s, NULL, "k", SKV_VERSION_NONE, "v", 1, NULL, &b->err));
 	assert_true(skv_now_us() - begin >= 20000);
 	skv_store_close(side);
 	skv_store_close(s);
@@ -148,6 +187,7 @@ int main(void)
 	const struct CMUnitTest cases[] = {
 		CASE(an_error_comes_without_asking),
 		CASE(unknown_outcomes_are_before_or_after),
+		CASE(something_happens_while_a_call_is_on_its_way),
 		CASE(a_rule_without_numbers_holds_for_ever),
 		CASE(a_delay_delays),
 		CASE(only_a_fault_store_takes_rules),

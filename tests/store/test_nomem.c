@@ -58,9 +58,9 @@ static void play(struct bench *b)
 	INSIST(skv_store_open(bench_kind->ops, &b->options, &s, &b->err));
 	INSIST(skv_fault_store_open(s, &faulty, &b->err));
 	s = faulty;
-	INSIST(skv_store_put(s, "a", SKV_VERSION_NONE, "x", 1, &version, &b->err));
-	INSIST(skv_store_put(s, "a", version, "y", 1, &version, &b->err));
-	INSIST(skv_store_put(s, "b", SKV_VERSION_NONE, "z", 1, NULL, &b->err));
+	INSIST(skv_store_put(s, NULL, "a", SKV_VERSION_NONE, "x", 1, &version, &b->err));
+	INSIST(skv_store_put(s, NULL, "a", version, "y", 1, &version, &b->err));
+	INSIST(skv_store_put(s, NULL, "b", SKV_VERSION_NONE, "z", 1, NULL, &b->err));
 	INSIST((skv_buf_clear(&v), skv_store_get(s, "a", &v, NULL, &b->err)));
 	INSIST((entries = 0, skv_store_list(s, "", count_entry, &entries, &b->err)));
 	assert_int_equal(entries, 2);
@@ -76,7 +76,7 @@ static void play(struct bench *b)
 	assert_int_equal(sum, 55 + 19 + 20);
 	INSIST(skv_store_stats_get(s, 0, &st, &b->err));
 	assert_int_equal(st.journal_bytes, 12);
-	INSIST(skv_store_del(s, "b", SKV_VERSION_ANY, &b->err));
+	INSIST(skv_store_del(s, NULL, "b", 1, &b->err));
 	skv_buf_destroy(&v);
 	skv_store_close(s);
 }

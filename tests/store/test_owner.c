@@ -272,7 +272,7 @@ static void a_standby_starts_while_the_owner_is_frozen(void **state)
 	pid_t pid;
 
 	bench_acquire(b, s, "owner", 60000);
-	bench_ok(b, skv_store_put(s, "k", SKV_VERSION_NONE, "x", 1, NULL, &b->err));
+	bench_ok(b, skv_store_put(s, NULL, "k", SKV_VERSION_NONE, "x", 1, NULL, &b->err));
 	skv_store_close(s);
 	pid = freeze_a_writer(b);
 	b->options.reserve_bytes = 65536;

@@ -64,7 +64,7 @@ static int put_one(struct skv_store *s, struct ledger *l)
 	int rc;
 
 	l->tried_version = l->told_version + 1;
-	rc = skv_store_put(s, "k", l->told_version, &l->tried_version, 8, &version, NULL);
+	rc = skv_store_put(s, NULL, "k", l->told_version, &l->tried_version, 8, &version, NULL);
 	if (rc == SKV_OK)
 		l->told_version = version;
 	return rc;

@@ -105,15 +105,15 @@ static void an_unknown_outcome_of_a_put_is_settled_too(void **state)
 	open_on_shim(b);
 	fence = acquire_aside(b);
 	s = bench_open(b);
-	bench_ok(b, skv_store_put(s, "k", SKV_VERSION_NONE, "old", 3, NULL, &b->err));
+	bench_ok(b, skv_store_put(s, NULL, "k", SKV_VERSION_NONE, "old", 3, NULL, &b->err));
 	powerloss_fail_sync_at(1);
-	assert_int_equal(skv_store_put(s, "k", 1, "new", 3, NULL, &b->err), SKV_E_UNKNOWN_OUTCOME);
+	assert_int_equal(skv_store_put(s, NULL, "k", 1, "new", 3, NULL, &b->err), SKV_E_UNKNOWN_OUTCOME);
 	bench_append(b, s, fence, 1, "one"); /* another connection's turn */
 	would_hold(b, "0||1:one");
 	bench_ok(b, skv_store_get(s, "k", &v, &version, &b->err));
 	assert_int_equal(version, 1);
 	assert_memory_equal(v.data, "old", 3);
-	bench_ok(b, skv_store_put(s, "k", 1, "new", 3, &version, &b->err));
+	bench_ok(b, skv_store_put(s, NULL, "k", 1, "new", 3, &version, &b->err));
 	assert_int_equal(version, 2);
 	skv_buf_destroy(&v);
 	skv_store_close(s);
@@ -131,7 +131,7 @@ static void an_unknown_outcome_that_cannot_be_settled(void **state)
 	fence = acquire_aside(b);
 	s = bench_open(b);
 	powerloss_fail_sync_at(1);
-	assert_int_equal(skv_store_put(s, "k", SKV_VERSION_NONE, "x", 1, NULL, &b->err),
+	assert_int_equal(skv_store_put(s, NULL, "k", SKV_VERSION_NONE, "x", 1, NULL, &b->err),
 			 SKV_E_UNKNOWN_OUTCOME);
 	powerloss_fail_sync_at(1);
 	assert_int_equal(skv_store_append(s, 0, fence, 1, "one", 3, 0, &b->err), SKV_E_STORE_IO);

@@ -7,7 +7,8 @@
  *
  * Results of every call: SKV_OK; SKV_E_STORE_FULL or SKV_E_STORE_IO = nothing was changed;
  * SKV_E_UNKNOWN_OUTCOME = it may or may not have been changed (ask again before relying on either);
- * SKV_E_FENCED = the given fence is not the partition's newest: nothing was changed.
+ * SKV_E_FENCED = the given fence is not the partition's newest: nothing was changed. Every write takes one, and it is
+ * checked in the transaction of the write itself.
  *
  * Threads: all calls may come from any thread, at the same time; a backend serialises what it must.
  * append/sync never wait for checkpoint_*. Housekeeping keeps an append waiting for about one commit's
@@ -46,9 +47,15 @@ struct skv_store_options {
 #define SKV_STORE_PARTITION_MAX 65535u       /* largest partition number */
 #define SKV_STORE_SEQ_MAX ((1ull << 47) - 1) /* largest seq: 400 years at 10,000 appends a second */
 
-/* Versions begin at 1. As expected version: SKV_VERSION_NONE = must not exist, SKV_VERSION_ANY = as it is. */
+/* Versions begin at 1, also of a key that was deleted: only together with a fence do they tell that nothing has happened
+ * since. As expected version: SKV_VERSION_NONE = must not exist. */
 #define SKV_VERSION_NONE 0ull
-#define SKV_VERSION_ANY UINT64_MAX
+
+/* In whose name the registry is written: the owner of this partition by this acquire. */
+struct skv_fence {
+	uint32_t partition;
+	uint64_t number; /* of skv_store_acquire */
+};
 
 enum {
 	SKV_APPEND_URGENT = 1, /* may use the reserved space (deletes, finishes, expiry) */
@@ -78,9 +85,10 @@ struct skv_store_ops {
 	void (*close)(void *self);
 
 	int (*get)(void *self, const char *key, struct skv_buf *value, uint64_t *version, struct skv_error *err);
-	int (*put)(void *self, const char *key, uint64_t expect, const void *bytes, size_t n,
-		   uint64_t *version, struct skv_error *err);
-	int (*del)(void *self, const char *key, uint64_t expect, struct skv_error *err);
+	int (*put)(void *self, const struct skv_fence *fence, const char *key, uint64_t expect, const void *bytes,
+		   size_t n, uint64_t *version, struct skv_error *err);
+	int (*del)(void *self, const struct skv_fence *fence, const char *key, uint64_t expect,
+		   struct skv_error *err);
 	int (*list)(void *self, const char *prefix, skv_registry_fn fn, void *ctx, struct skv_error *err);
 
 	int (*acquire)(void *self, uint32_t partition, const char *owner, uint32_t ttl_ms, uint64_t *fence,
@@ -118,12 +126,15 @@ const char *skv_store_name(const struct skv_store *s);
 enum skv_durability skv_store_durability(const struct skv_store *s);
 
 /* Registry: small documents by key (<= 1 MiB each). SKV_E_NOT_FOUND; SKV_E_CONFLICT when the version
- * is not the expected one. put is durable when it returns, in both modes. `version` may be NULL. */
+ * is not the expected one. put and del are durable when they return, in both modes. `version` may be NULL.
+ * `fence` is looked at first. NULL: the document is nobody's but its writer's, whoever owns what (where a manager is to be
+ * found); never for what a partition is made of. */
 int skv_store_get(struct skv_store *s, const char *key, struct skv_buf *value, uint64_t *version,
 		  struct skv_error *err);
-int skv_store_put(struct skv_store *s, const char *key, uint64_t expect, const void *bytes, size_t n,
-		  uint64_t *version, struct skv_error *err);
-int skv_store_del(struct skv_store *s, const char *key, uint64_t expect, struct skv_error *err);
+int skv_store_put(struct skv_store *s, const struct skv_fence *fence, const char *key, uint64_t expect,
+		  const void *bytes, size_t n, uint64_t *version, struct skv_error *err);
+int skv_store_del(struct skv_store *s, const struct skv_fence *fence, const char *key, uint64_t expect,
+		  struct skv_error *err);
 /* In key order. `fn` returns SKV_OK to go on; another value ends the call with it. It sees one moment's
  * state and may call the store itself. */
 int skv_store_list(struct skv_store *s, const char *prefix, skv_registry_fn fn, void *ctx,
@@ -203,6 +214,7 @@ enum skv_fault_kind {
 	SKV_FAULT_DELAY,          /* sleeps delay_ms, then asks */
 	SKV_FAULT_UNKNOWN_BEFORE, /* returns SKV_E_UNKNOWN_OUTCOME without asking */
 	SKV_FAULT_UNKNOWN_AFTER,  /* asks, then returns SKV_E_UNKNOWN_OUTCOME */
+	SKV_FAULT_CALL,           /* calls fn, then asks: what happens while a call is on its way */
 };
 struct skv_fault {
 	enum skv_fault_kind kind;
@@ -211,6 +223,8 @@ struct skv_fault {
 	uint64_t times;     /* how many calls from there on; 0 = without end */
 	int status;         /* for ERROR */
 	uint32_t delay_ms;  /* for DELAY */
+	void (*fn)(void *ctx, const char *call); /* for CALL: on the caller's thread, no lock held; may replace the rule */
+	void *ctx;
 };
 /* Wraps `below` (then owned by the new store). */
 int skv_fault_store_open(struct skv_store *below, struct skv_store **out, struct skv_error *err);

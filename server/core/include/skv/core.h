@@ -238,14 +238,19 @@ void skv_core_store_counters_get(const struct skv_core *c, struct skv_core_store
 
 /* ---- documents of APIs ------------------------------------------------------------------------------ */
 
-/* Small texts by name (1..SKV_MAX_DOC_NAME printable ASCII characters), in the store at once, readable and
- * writable on a standby too: for accounts, nodes and the like. They block for the store. Versions begin at 1;
- * `expect` 0 = must not exist, UINT64_MAX = as it is. SKV_E_NOT_FOUND, SKV_E_CONFLICT, SKV_E_TOO_LARGE. */
+/* Small texts by name (1..SKV_MAX_DOC_NAME printable ASCII characters), in the store at once, readable on a standby too:
+ * for accounts, nodes and the like. They block for the store. Versions begin at 1; `expect` 0 = must not exist,
+ * SKV_DOC_ANY = as it is. Put and delete take the ownership, until they are durable: SKV_E_NOT_OWNER. SKV_E_NOT_FOUND,
+ * SKV_E_CONFLICT, SKV_E_TOO_LARGE. */
+#define SKV_DOC_ANY UINT64_MAX
 int skv_core_doc_get(struct skv_core *c, const char *name, struct skv_arena *a, struct skv_doc *out,
 		     struct skv_error *err);
 int skv_core_doc_put(struct skv_core *c, const char *name, uint64_t expect, const char *text, uint64_t *version,
 		     struct skv_error *err);
 int skv_core_doc_delete(struct skv_core *c, const char *name, struct skv_error *err);
+/* On a standby too, as it is: only for what a manager says of itself, under a name of its own; and its end. */
+int skv_core_doc_publish(struct skv_core *c, const char *name, const char *text, struct skv_error *err);
+int skv_core_doc_retire(struct skv_core *c, const char *name, struct skv_error *err);
 /* Those whose names begin with `prefix`, in order of their names. */
 int skv_core_doc_list(struct skv_core *c, const char *prefix, struct skv_arena *a, struct skv_doc **out, uint32_t *n,
 		      struct skv_error *err);

@@ -1,0 +1,192 @@
+/*
+ * registry_write.c - every write of the core to the registry, and what the registry counts and remembers.
+ *
+ * A write is made in the name of the part that it was decided on: it carries that part's fence, and each load of the
+ * partition has a fence of its own. So what was decided before a demotion, or before the partition was loaded again,
+ * changes nothing afterwards, however long it was on its way. It also carries the version of what it replaces: two calls
+ * of one manager do not write over each other.
+ *
+ * No state. Blocks for the store; no lock is held.
+ */
+#include "internal.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static int fenced(struct skv_core *c, uint64_t fence, int rc, struct skv_error *err)
+{
+	if (rc != SKV_E_FENCED)
+		return rc;
+	if (owner_lost(c, fence))
+		return skv_fail(err, SKV_E_NOT_OWNER, NULL, "another manager has taken over meanwhile: ask that one");
+	return skv_fail(err, SKV_E_NOT_READY, NULL, "the partition was loaded again meanwhile: nothing was changed");
+}
+
+int registry_put(struct skv_core *c, uint64_t fence, const char *key, uint64_t expect, const struct skv_buf *doc,
+		 uint64_t *version, struct skv_error *err)
+{
+	const struct skv_fence f = { 0, fence };
+
+	if (doc->failed)
+		return skv_fail(err, SKV_E_NOMEM, NULL, "out of memory");
+	return fenced(c, fence, skv_store_put(c->store, &f, key, expect, doc->data, doc->len, version, err), err);
+}
+
+int registry_del(struct skv_core *c, uint64_t fence, const char *key, uint64_t version, struct skv_error *err)
+{
+	const struct skv_fence f = { 0, fence };
+
+	return fenced(c, fence, skv_store_del(c->store, &f, key, version, err), err);
+}
+
+/* ---- what is given once --------------------------------------------------------------------------------- */
+
+/* The number in the document, 1 if there is none; *version is its, for the write of the next one. */
+static int read_next_id(struct skv_core *c, uint32_t *next, uint64_t *version, struct skv_error *err)
+{
+	struct skv_buf b = { 0 };
+	int rc = skv_store_get(c->store, "next-id", &b, version, err);
+
+	*next = 1;
+	if (rc == SKV_OK) {
+		struct skv_rd in = skv_rd_make(b.data, b.len);
+
+		*next = skv_get_u32(&in);
+	} else if (rc == SKV_E_NOT_FOUND) {
+		*version = SKV_VERSION_NONE;
+		skv_error_clear(err);
+		rc = SKV_OK;
+	}
+	skv_buf_destroy(&b);
+	return rc;
+}
+
+int registry_next_id(struct skv_core *c, uint64_t fence, uint32_t *id, struct skv_error *err)
+{
+	int rc;
+
+	do {
+		struct skv_buf b = { 0 };
+		uint64_t version;
+		uint32_t next;
+
+		rc = read_next_id(c, &next, &version, err);
+		if (rc != SKV_OK)
+			return rc;
+		skv_put_u32(&b, next + 1);
+		rc = registry_put(c, fence, "next-id", version, &b, NULL, err);
+		skv_buf_destroy(&b);
+		*id = next;
+	} while (rc == SKV_E_CONFLICT);
+	if (rc == SKV_OK)
+		skv_error_clear(err);
+	return rc;
+}
+
+static int make_secret(struct skv_core *c, uint64_t fence, struct skv_error *err)
+{
+	struct skv_secret fresh;
+	struct skv_buf b = { 0 };
+	int rc;
+
+	skv_random(fresh.bytes, sizeof fresh.bytes);
+	skv_put_bytes(&b, fresh.bytes, sizeof fresh.bytes);
+	rc = registry_put(c, fence, "secret", SKV_VERSION_NONE, &b, NULL, err);
+	skv_buf_destroy(&b);
+	if (rc == SKV_E_CONFLICT) { /* an earlier try of unknown outcome */
+		skv_error_clear(err);
+		rc = SKV_OK;
+	}
+	return rc;
+}
+
+int registry_secret(struct skv_core *c, uint64_t fence, struct skv_error *err)
+{
+	struct skv_buf b = { 0 };
+	int rc = skv_store_get(c->store, "secret", &b, NULL, err);
+
+	if (rc == SKV_E_NOT_FOUND) {
+		skv_error_clear(err);
+		skv_buf_clear(&b);
+		rc = make_secret(c, fence, err);
+		if (rc == SKV_OK)
+			rc = skv_store_get(c->store, "secret", &b, NULL, err);
+	}
+	if (rc == SKV_OK && b.len != sizeof c->secret.bytes)
+		rc = skv_fail(err, SKV_E_CORRUPT, NULL, "registry document 'secret' is malformed");
+	if (rc == SKV_OK)
+		memcpy(c->secret.bytes, b.data, b.len);
+	skv_buf_destroy(&b);
+	return rc;
+}
+
+/* ---- deleted instances ---------------------------------------------------------------------------------- */
+
+void registry_instance_key(char out[300], const char *tenant, const char *id)
+{
+	snprintf(out, 300, "instance/%s/%s", tenant, id);
+}
+
+static void dropped_key(char out[64], uint32_t id) { snprintf(out, 64, "dropped/%08x", id); }
+
+static int gone(struct skv_error *err, int rc)
+{
+	if (rc != SKV_E_NOT_FOUND)
+		return rc;
+	skv_error_clear(err);
+	return SKV_OK;
+}
+
+int registry_move_to_dropped(struct skv_core *c, uint64_t fence, const char *instance_key, uint32_t id,
+			     const struct skv_buf *doc, uint64_t *version, struct skv_error *err)
+{
+	uint64_t moved = 0;
+	char key[64];
+	int rc;
+
+	dropped_key(key, id);
+	rc = registry_put(c, fence, key, SKV_VERSION_NONE, doc, &moved, err);
+	if (rc == SKV_E_CONFLICT) { /* by an earlier try, which got no further; numbers are given once */
+		struct skv_buf ignored = { 0 };
+
+		skv_error_clear(err);
+		rc = skv_store_get(c->store, key, &ignored, &moved, err);
+		skv_buf_destroy(&ignored);
+	}
+	if (rc == SKV_OK)
+		rc = gone(err, registry_del(c, fence, instance_key, *version, err));
+	if (rc == SKV_OK)
+		*version = moved;
+	return rc;
+}
+
+int registry_forget_dropped(struct skv_core *c, uint64_t fence, uint32_t id, uint64_t version, struct skv_error *err)
+{
+	char key[64];
+
+	dropped_key(key, id);
+	return gone(err, registry_del(c, fence, key, version, err));
+}
+
+/* A manager died between the record and the registry. */
+int registry_finish_drops(struct part *p, struct skv_error *err)
+{
+	int rc = SKV_OK;
+
+	for (size_t i = 0; rc == SKV_OK && i < p->n_inst; i++) {
+		struct instance *inst = p->inst[i];
+		struct skv_buf doc = { 0 };
+		char key[300];
+
+		if (!inst->deleting || !inst->registered)
+			continue;
+		registry_instance_key(key, inst->spec.tenant, inst->spec.id);
+		registry_put_instance(&doc, &inst->spec, inst->id);
+		rc = registry_move_to_dropped(p->core, p->fence, key, inst->id, &doc, &inst->version, err);
+		skv_buf_destroy(&doc);
+		inst->registered = rc != SKV_OK;
+		if (rc == SKV_OK)
+			part_set_dropped(p, inst->id);
+	}
+	return rc;
+}

@@ -1,0 +1,456 @@
+/*
+ * test_core_fenced.c - a demotion in the middle of every call of the core that writes the registry.
+ *
+ * A generator: each scene is one call of manager A. It is run again and again, and before its n-th call to the store, for
+ * n = 1, 2, 3... until it makes no more, another manager B takes the partition over and makes anew what A is about. Then
+ * A's call goes on. In four variants: A does not know of it; it has noticed; it has become the owner again meanwhile; or
+ * nobody else came, but it has loaded the partition again. Whatever A then still writes must change nothing: the registry
+ * is what B left, B's blocks are found, and the next manager loads them.
+ */
+#include "core_env.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define KB 1024ull
+#define HOUR_MS 3600000u
+#define LEASE_MS 60000u
+#define BLOCKS 8u
+
+enum variant { DEPOSED, NOTICED, BACK, RELOADED, VARIANTS };
+
+static const char *const variant_name[] = { "deposed", "noticed", "owner again", "loaded again" };
+
+struct scene {
+	const char *name;
+	void (*before)(struct env *a); /* on a store that has everything; may be NULL */
+	void (*call)(struct env *a);
+	bool background; /* the manager's own work: an owner goes on with it */
+};
+
+static struct stage {
+	struct env a, b;
+	const struct scene *scene;
+	enum variant variant;
+	bool reached; /* there was an n-th call */
+	unsigned hits; /* and something happened in front of it */
+	bool writes;         /* the call that was interrupted was a write of the registry */
+	struct skv_buf truth; /* the registry when A's call went on */
+	uint32_t committed[4]; /* blocks of the instances below, then */
+} st;
+
+static const char *const instances[4] = { "i", "x", "xh", "xn" };
+
+/* ---- what there is ------------------------------------------------------------------------------------ */
+
+static int list_one(void *ctx, const char *key, const void *bytes, size_t n, uint64_t version)
+{
+	struct skv_buf *b = ctx;
+
+	if (strncmp(key, "next-id", 7) == 0)
+		return SKV_OK; /* numbers that nobody has any more */
+	skv_put_bytes(b, key, strlen(key) + 1);
+	skv_put_u64(b, version);
+	skv_put_varint(b, n);
+	skv_put_bytes(b, bytes, n);
+	return SKV_OK;
+}
+
+static void read_registry(struct env *e, struct skv_buf *out)
+{
+	skv_buf_clear(out);
+	assert_int_equal(skv_store_list(e->store, "", list_one, out, &e->err), SKV_OK);
+	assert_false(out->failed);
+}
+
+/* Blocks of the instance, of the keys that each has here; 0 also if it is not there. */
+static uint32_t found(struct env *e, const char *instance)
+{
+	struct skv_key k[BLOCKS];
+	struct skv_match_req req = { .tenant = "t", .instances = &instance, .n_instances = 1, .keys = k, .n_keys = BLOCKS };
+	struct skv_match_res res;
+
+	struct skv_arena a; /* the env's may be in use by the call that is interrupted */
+	uint32_t n;
+
+	env_keys(k, BLOCKS, 7, 1);
+	skv_arena_init(&a);
+	n = skv_core_match(e->core, &req, &res, &a, &e->err) == SKV_OK ? res.matched[0] : 0;
+	skv_arena_destroy(&a);
+	return n;
+}
+
+static int put_blocks(struct env *e, const char *instance)
+{
+	struct skv_key k[BLOCKS];
+	struct skv_start_res s;
+	struct skv_finish_res f;
+	char session[SKV_SESSION_ID_HEX + 1];
+	int rc;
+
+	env_keys(k, BLOCKS, 7, 1);
+	rc = env_start(e, &(struct env_start){ .instance = instance, .keys = k, .n = BLOCKS }, &s);
+	if (rc != SKV_OK || s.n_write == 0)
+		return rc;
+	memcpy(session, s.session, sizeof session);
+	return env_finish(e, session, NULL, 0, &f);
+}
+
+static int storage(struct env *e, const char *name, uint64_t capacity)
+{
+	struct skv_storage_spec s = { .name = name, .type = "null", .root = "", .capacity = capacity, .unit = 64 * KB,
+				      .file_size = 64 * KB, .enabled = true };
+
+	return skv_core_storage_put(e->core, &s, NULL, &e->err);
+}
+
+static int instance(struct env *e, const char *id, const char *group, uint32_t weight)
+{
+	struct skv_spec spec = { "kv", 16 * KB };
+	struct skv_instance_spec i = { .tenant = "t", .id = id, .group = group, .specs = &spec, .n_specs = 1, .extra = "",
+				       .weight = weight };
+
+	return skv_core_instance_put(e->core, &i, NULL, &e->err);
+}
+
+static void make_everything(struct env *e)
+{
+	assert_int_equal(storage(e, "s", 4096 * KB), SKV_OK);
+	assert_int_equal(storage(e, "t", 1024 * KB), SKV_OK);
+	assert_int_equal(env_group(e, "g", 0, "s"), SKV_OK);
+	assert_int_equal(env_group(e, "h", 0, "s"), SKV_OK);
+	assert_int_equal(instance(e, "i", "g", 1), SKV_OK);
+	assert_int_equal(instance(e, "x", "g", 1), SKV_OK);
+	assert_int_equal(put_blocks(e, "x"), SKV_OK);
+	assert_int_equal(skv_core_doc_put(e->core, "account/a", 0, "old", NULL, &e->err), SKV_OK);
+	skv_core_tick(e->core);
+}
+
+/* What the next manager does about all that a scene may be about. Some of it may not be there, or on its way out. */
+static void make_anew(struct env *e)
+{
+	storage(e, "n", 512 * KB);
+	skv_core_storage_delete(e->core, "t", &e->err);
+	storage(e, "t", 2048 * KB);
+	env_group(e, "gn", 512 * KB, "s");
+	skv_core_group_delete(e->core, "h", &e->err);
+	env_group(e, "h", 2048 * KB, "s");
+	skv_core_instance_delete(e->core, "t", "x", &e->err);
+	instance(e, "x", "g", 5);
+	instance(e, "xh", "h", 1);
+	instance(e, "xn", "g", 1);
+	for (uint32_t f = 0; f < 4; f++)
+		skv_core_file_drain(e->core, "s", f, false, &e->err);
+	for (unsigned k = 0; k < 4; k++)
+		put_blocks(e, instances[k]);
+	skv_core_doc_delete(e->core, "account/a", &e->err);
+	skv_core_doc_put(e->core, "account/a", 0, "new", NULL, &e->err);
+	for (unsigned k = 0; k < 4; k++) /* the last one's files, also where the first was short of them */
+		put_blocks(e, instances[k]);
+}
+
+/* ---- the middle of a call ------------------------------------------------------------------------------ */
+
+static void open_b(void)
+{
+	struct env *b = &st.b;
+
+	env_init(b);
+	b->o.owner_lease_ms = LEASE_MS;
+	b->store_options = st.a.store_options;
+	b->store_options.clock = &b->clock.clock;
+	skv_fake_clock_advance(&b->clock, skv_now_ms(&st.a.clock.clock) - skv_now_ms(&b->clock.clock) + HOUR_MS);
+	assert_int_equal(skv_store_open(b->ops, &b->store_options, &b->store, &b->err), SKV_OK);
+	b->o.store = b->store;
+	assert_int_equal(skv_core_create(&b->o, &b->core, &b->err), SKV_OK);
+	assert_int_equal(skv_core_wait_ready(b->core, 10000), SKV_OK);
+	skv_core_tick(b->core);
+}
+
+/* In the middle of a round of the committer, or of the keeper's step, the manager cannot have taken another one. */
+static bool may_tick(const char *call)
+{
+	static const char *const own[] = { "append", "sync", "acquire", "renew", "release" };
+
+	for (size_t i = 0; i < sizeof own / sizeof own[0]; i++)
+		if (strcmp(call, own[i]) == 0)
+			return false;
+	return true;
+}
+
+static void reload(void)
+{
+	struct env side = st.a; /* another call of the same manager */
+	struct skv_fault unknown = { .kind = SKV_FAULT_UNKNOWN_AFTER, .call = "append", .at = 1, .times = 1 };
+	struct skv_key k = { 9, 9 };
+	struct skv_start_res s;
+
+	skv_arena_init(&side.arena);
+	skv_fault_store_set(st.a.store, &unknown);
+	env_start(&side, &(struct env_start){ .keys = &k, .n = 1 }, &s);
+	skv_fault_store_set(st.a.store, &(struct skv_fault){ .kind = SKV_FAULT_NONE });
+	assert_int_equal(skv_core_wait_ready(st.a.core, 10000), SKV_OK);
+	skv_arena_destroy(&side.arena);
+}
+
+static void remember(struct env *e)
+{
+	for (unsigned k = 0; k < 4; k++)
+		st.committed[k] = found(e, instances[k]);
+	read_registry(&st.a, &st.truth);
+}
+
+static void in_the_middle(void *ctx, const char *call)
+{
+	struct env *a = &st.a;
+
+	(void)ctx;
+	st.reached = true;
+	skv_fault_store_set(a->store, &(struct skv_fault){ .kind = SKV_FAULT_NONE });
+	if (st.variant != DEPOSED && !may_tick(call))
+		return;
+	st.hits++;
+	st.writes = strcmp(call, "put") == 0 || strcmp(call, "del") == 0;
+	if (st.variant == RELOADED) {
+		reload();
+		remember(a);
+		return;
+	}
+	open_b();
+	make_anew(&st.b);
+	remember(&st.b);
+	assert_int_equal(st.committed[0] + st.committed[2], 2 * BLOCKS); /* of "i" and "xh" */
+	if (st.variant == BACK)
+		assert_int_equal(skv_core_demote(st.b.core, 2 * HOUR_MS, &st.b.err), SKV_OK);
+	for (int i = 0; st.variant != DEPOSED && i < 3; i++)
+		skv_core_tick(a->core);
+	if (st.variant != DEPOSED)
+		assert_int_equal(skv_core_state_get(a->core) == SKV_CORE_READY, st.variant == BACK);
+	read_registry(a, &st.truth); /* an owner goes on with what is due */
+}
+
+/* ---- afterwards ----------------------------------------------------------------------------------------- */
+
+static void registry_is_as_it_was(void)
+{
+	struct skv_buf now = { 0 };
+
+	read_registry(&st.a, &now);
+	assert_int_equal(now.len, st.truth.len);
+	assert_memory_equal(now.data, st.truth.data, now.len);
+	skv_buf_destroy(&now);
+}
+
+static void next_manager_has_it_all(void)
+{
+	struct env *a = &st.a;
+
+	if (st.b.core)
+		env_crash(&st.b);
+	env_crash(a);
+	a->faulty = false;
+	skv_fake_clock_advance(&a->clock, 2 * HOUR_MS);
+	env_open(a);
+	for (unsigned k = 0; k < 4; k++)
+		assert_int_equal(found(a, instances[k]), st.committed[k]);
+	env_check(a);
+	for (unsigned k = 0; k < 4; k++) /* and all goes on */
+		if (st.committed[k])
+			assert_int_equal(put_blocks(a, instances[k]), SKV_OK);
+	env_check(a);
+}
+
+/* False: the scene has fewer calls than n. */
+static bool play(const struct scene *scene, enum variant variant, const char *only, uint64_t n)
+{
+	struct skv_fault rule = { .kind = SKV_FAULT_CALL, .call = only, .at = n, .times = 1, .fn = in_the_middle };
+
+	memset(&st, 0, sizeof st);
+	st.scene = scene;
+	st.variant = variant;
+	env_init(&st.a);
+	st.a.o.owner_lease_ms = LEASE_MS;
+	st.a.store_options.clock = &st.a.clock.clock;
+	st.a.faulty = true;
+	env_open(&st.a);
+	make_everything(&st.a);
+	if (scene->before)
+		scene->before(&st.a);
+	if (getenv("SKV_TEST_SCENES"))
+		print_message("%s, %s: call %llu%s%s\n", scene->name, variant_name[variant], (unsigned long long)n,
+			      only ? " of " : "", only ? only : "");
+	skv_fault_store_set(st.a.store, &rule);
+	scene->call(&st.a);
+	if (st.hits && (variant <= NOTICED || !scene->background))
+		registry_is_as_it_was();
+	skv_fault_store_set(st.a.store, &(struct skv_fault){ .kind = SKV_FAULT_NONE });
+	if (st.hits && variant == RELOADED && skv_core_state_get(st.a.core) == SKV_CORE_READY)
+		remember(&st.a); /* nobody else came: it has gone on */
+	for (int i = 0; st.hits && variant <= NOTICED && i < 3; i++) {
+		skv_core_tick(st.a.core); /* it has nothing to say any more */
+		registry_is_as_it_was();
+	}
+	if (st.hits)
+		next_manager_has_it_all();
+	env_destroy(&st.a);
+	if (st.b.store)
+		env_destroy(&st.b);
+	skv_buf_destroy(&st.truth);
+	return st.reached;
+}
+
+/* ---- scenes ----------------------------------------------------------------------------------------------- */
+
+static void storage_made(struct env *a) { storage(a, "n", 1024 * KB); }
+static void storage_changed(struct env *a) { storage(a, "t", 3072 * KB); }
+static void storage_deleted(struct env *a) { skv_core_storage_delete(a->core, "t", &a->err); }
+static void group_made(struct env *a) { env_group(a, "gn", 1024 * KB, "s"); }
+static void group_changed(struct env *a) { env_group(a, "h", 1024 * KB, "s"); }
+static void group_deleted(struct env *a) { skv_core_group_delete(a->core, "h", &a->err); }
+static void instance_made(struct env *a) { instance(a, "xn", "g", 3); }
+static void instance_changed(struct env *a) { instance(a, "x", "g", 3); }
+static void instance_deleted(struct env *a) { skv_core_instance_delete(a->core, "t", "x", &a->err); }
+static void document_put(struct env *a) { skv_core_doc_put(a->core, "account/a", SKV_DOC_ANY, "mine", NULL, &a->err); }
+static void document_deleted(struct env *a) { skv_core_doc_delete(a->core, "account/a", &a->err); }
+static void drain_asked(struct env *a) { skv_core_file_drain(a->core, "s", 0, true, &a->err); }
+static void drain_ended(struct env *a) { skv_core_file_drain(a->core, "s", 0, false, &a->err); }
+
+/* A number is claimed, for a file that a start waits for. */
+static void file_made(struct env *a) { put_blocks(a, "i"); }
+
+/* Two files are emptied; when nothing durable names them, their documents say that they are gone, then their names go, then
+ * the documents. */
+static void files_go(struct env *a)
+{
+	for (int i = 0; i < 40; i++)
+		env_advance(a, 100);
+}
+
+static void two_files_drain(struct env *a)
+{
+	assert_int_equal(put_blocks(a, "i"), SKV_OK);
+	assert_int_equal(skv_core_file_drain(a->core, "s", 0, true, &a->err), SKV_OK);
+	assert_int_equal(skv_core_file_drain(a->core, "s", 1, true, &a->err), SKV_OK);
+}
+
+static void fail_once(struct env *a, enum skv_fault_kind kind, const char *call)
+{
+	skv_fault_store_set(a->store, &(struct skv_fault){ .kind = kind, .call = call, .at = 1, .times = 1,
+							   .status = SKV_E_STORE_IO });
+}
+
+/* The deletion is journaled, but nothing is in the registry. */
+static void half_deleted(struct env *a)
+{
+	fail_once(a, SKV_FAULT_ERROR, "put");
+	assert_int_equal(skv_core_instance_delete(a->core, "t", "x", &a->err), SKV_E_STORE_IO);
+}
+
+/* The document is in both places. */
+static void more_than_half_deleted(struct env *a)
+{
+	fail_once(a, SKV_FAULT_ERROR, "del");
+	assert_int_equal(skv_core_instance_delete(a->core, "t", "x", &a->err), SKV_E_STORE_IO);
+}
+
+/* And the partition is to be loaded again, which ends the deletion. */
+static void half_deleted_and_astray(struct env *a)
+{
+	half_deleted(a);
+	fail_once(a, SKV_FAULT_UNKNOWN_AFTER, "put");
+	assert_int_equal(storage(a, "t", 1536 * KB), SKV_E_UNKNOWN_OUTCOME);
+}
+
+static void load(struct env *a)
+{
+	for (int i = 0; i < 4; i++)
+		skv_core_tick(a->core);
+}
+
+/* The journal names it until the next checkpoint. */
+static void deleted(struct env *a) { assert_int_equal(skv_core_instance_delete(a->core, "t", "x", &a->err), SKV_OK); }
+
+static const struct scene scenes[] = {
+	{ "a storage is made", NULL, storage_made, false },
+	{ "a storage is changed", NULL, storage_changed, false },
+	{ "a storage is deleted", NULL, storage_deleted, false },
+	{ "a group is made", NULL, group_made, false },
+	{ "a group is changed", NULL, group_changed, false },
+	{ "a group is deleted", NULL, group_deleted, false },
+	{ "an instance is made", NULL, instance_made, false },
+	{ "an instance is changed", NULL, instance_changed, false },
+	{ "an instance is deleted", NULL, instance_deleted, false },
+	{ "an instance's deletion is ended", half_deleted, instance_deleted, false },
+	{ "an instance's deletion is ended, its document is there twice", more_than_half_deleted, instance_deleted, false },
+	{ "a document is put", NULL, document_put, false },
+	{ "a document is deleted", NULL, document_deleted, false },
+	{ "a file shall drain", NULL, drain_asked, false },
+	{ "a file shall not drain any more", drain_asked, drain_ended, false },
+	{ "a file is made", NULL, file_made, true },
+	{ "files go", two_files_drain, files_go, true },
+	{ "a load ends a deletion", half_deleted_and_astray, load, true },
+	{ "a checkpoint ends a deletion", deleted, storage_deleted, false },
+};
+
+/* Returns how many of the interrupted calls were writes. */
+static unsigned play_scene(const struct scene *scene, enum variant variant, const char *only)
+{
+	unsigned writes = 0, n = 1;
+
+	for (; play(scene, variant, only, n); n++) {
+		assert_true(n < 400);
+		writes += st.hits && st.writes;
+	}
+	return writes;
+}
+
+static void play_all(enum variant variant)
+{
+	for (size_t i = 0; i < sizeof scenes / sizeof scenes[0]; i++) {
+		const struct scene *s = &scenes[i];
+		unsigned writes = s->background ? play_scene(s, variant, "put") + play_scene(s, variant, "del")
+						: play_scene(s, variant, NULL);
+
+		if (writes == 0)
+			print_error("%s, %s: nothing was written\n", s->name, variant_name[variant]);
+		assert_true(writes > 0);
+	}
+}
+
+static void the_deposed_owner_changes_nothing(void **state)
+{
+	(void)state;
+	play_all(DEPOSED);
+}
+
+static void who_has_noticed_changes_nothing(void **state)
+{
+	(void)state;
+	play_all(NOTICED);
+}
+
+/* The manager owns the partition, the call does not. */
+static void a_call_of_an_earlier_reign_changes_nothing(void **state)
+{
+	(void)state;
+	play_all(BACK);
+}
+
+static void a_call_from_before_a_reload_changes_nothing(void **state)
+{
+	(void)state;
+	play_all(RELOADED);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(the_deposed_owner_changes_nothing),
+		cmocka_unit_test(who_has_noticed_changes_nothing),
+		cmocka_unit_test(a_call_of_an_earlier_reign_changes_nothing),
+		cmocka_unit_test(a_call_from_before_a_reload_changes_nothing),
+	};
+
+	env_quiet();
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
