@@ -5,6 +5,8 @@
 #include <stddef.h>
 #include <string.h>
 
+#include <skv/limits.h>
+
 #define MAX_SHAPE (1u << 20) /* of any number of a shape */
 #define DS_MLA_BYTES 656u
 
@@ -63,8 +65,8 @@ static int heads_bytes(const struct skv_model *m, uint32_t number, uint32_t tp, 
 
 	if (m->kv_heads % split || tp % split)
 		return skv_fail(err, SKV_E_INVALID, "tp", "%u KV heads cannot be shared evenly by %u ranks", m->kv_heads, tp);
+	/* At most 2 * 2^60 * 4 = 2^63: check_shape. */
 	out->rank = 2ull * m->layers * (m->kv_heads / split) * m->head_dim * number;
-	out->whole = out->rank * tp;
 	out->ranks = tp;
 	return SKV_OK;
 }
@@ -84,10 +86,14 @@ int skv_model_bytes(const struct skv_model *m, const char *dtype, uint32_t tp, s
 		return skv_fail(err, SKV_E_INVALID, "dtype", "bf16, fp16, fp32, fp8 or fp8_ds_mla");
 	if (packed && (m->mla_rank != 512 || m->rope_dim != 64))
 		return skv_fail(err, SKV_E_INVALID, "dtype", "fp8_ds_mla is for MLA of rank 512 and rope 64 only");
-	if (m->kv_heads)
-		return heads_bytes(m, number, tp, out, err);
 	out->rank = (uint64_t)m->layers * (packed ? DS_MLA_BYTES : (m->mla_rank + m->rope_dim) * (uint64_t)number);
-	out->whole = out->rank;
 	out->ranks = 1;
-	return SKV_OK;
+	if (m->kv_heads)
+		rc = heads_bytes(m, number, tp, out, err);
+	if (rc == SKV_OK && out->rank > SKV_MAX_SPEC_SIZE)
+		rc = skv_fail(err, SKV_E_INVALID, m->kv_heads ? "kv-heads" : "mla-rank",
+			      "a token takes %llu bytes of a rank, more than the %llu that a block may have",
+			      (unsigned long long)out->rank, (unsigned long long)SKV_MAX_SPEC_SIZE);
+	out->whole = out->rank * out->ranks;
+	return rc;
 }

@@ -7,6 +7,9 @@
 
 #include <skv/mem.h>
 
+#define DAY_MS 86400000ull
+#define MAX_GAP_MS (366 * DAY_MS)
+
 struct numbers {
 	uint32_t *cell; /* block + 1; open addressing */
 	uint32_t mask;
@@ -72,6 +75,22 @@ static int add_request(const struct skv_trace_request *q, uint32_t at, struct re
 	return SKV_OK;
 }
 
+/* Time since the first request; a request that is out of order happens with the one before. A gap that no trace of requests has
+ * is a wrong unit most of the time: refused, because full mode lives through it. */
+static int add_time(const struct skv_trace *t, uint32_t i, struct refs *out, struct skv_error *err)
+{
+	uint64_t first = t->v[0].timestamp_ms, at = t->v[i].timestamp_ms > first ? t->v[i].timestamp_ms - first : 0;
+	uint64_t before = i ? out->at_ms[i - 1] : 0;
+
+	if (at > before && at - before > MAX_GAP_MS)
+		return skv_fail(err, SKV_E_INVALID, "timestamp",
+				"%s: line %u: timestamp: %llu days after the line before, at most %llu; timestamps are milliseconds",
+				out->name, i + 1, (unsigned long long)((at - before) / DAY_MS),
+				(unsigned long long)(MAX_GAP_MS / DAY_MS));
+	out->at_ms[i] = at < before ? before : at;
+	return SKV_OK;
+}
+
 int refs_make(const struct skv_trace *t, const char *name, struct refs *out, struct skv_error *err)
 {
 	struct numbers n = { 0 };
@@ -84,10 +103,9 @@ int refs_make(const struct skv_trace *t, const char *name, struct refs *out, str
 	if (rc == SKV_OK && !(seen = skv_calloc(out->n_refs, 1)))
 		rc = skv_fail(err, SKV_E_NOMEM, NULL, "%s: out of memory", out->name);
 	for (uint32_t i = 0; rc == SKV_OK && i < out->n_requests; i++) {
-		uint64_t at = t->v[i].timestamp_ms > t->v[0].timestamp_ms ? t->v[i].timestamp_ms - t->v[0].timestamp_ms : 0;
-
-		out->at_ms[i] = i && at < out->at_ms[i - 1] ? out->at_ms[i - 1] : at;
-		rc = add_request(&t->v[i], i, out, &n, seen, err);
+		rc = add_time(t, i, out, err);
+		if (rc == SKV_OK)
+			rc = add_request(&t->v[i], i, out, &n, seen, err);
 	}
 	for (uint32_t b = 0; rc == SKV_OK && b < out->n_blocks; b++)
 		out->n_once += seen[b] == 1;

@@ -12,6 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include <skv/limits.h>
 #include <skv/log.h>
 #include <skv/mem.h>
 #include <skv/policy.h>
@@ -188,8 +189,15 @@ static int size_model(struct job *j)
 	char text[400];
 
 	j->sizing = (struct sizing){ .model = o->model, .dtype = o->dtype, .tp = o->tp, .block_tokens = o->block_tokens };
-	if (skv_model_bytes(&o->model, o->dtype, o->tp, &j->sizing.bytes, &err) == SKV_OK)
-		return EXIT_DONE;
+	if (skv_model_bytes(&o->model, o->dtype, o->tp, &j->sizing.bytes, &err) == SKV_OK) {
+		uint32_t tokens = o->block_tokens > o->trace_tokens ? o->block_tokens : o->trace_tokens;
+
+		if (j->sizing.bytes.rank <= SKV_MAX_SPEC_SIZE / tokens)
+			return EXIT_DONE;
+		skv_fail(&err, SKV_E_INVALID, o->block_tokens > o->trace_tokens ? "block-tokens" : "trace-block-tokens",
+			 "%u tokens of this model take more than the %llu bytes that a block of a rank may have", tokens,
+			 (unsigned long long)SKV_MAX_SPEC_SIZE);
+	}
 	snprintf(text, sizeof text, "--%s: %.250s", err.field, err.message);
 	return complain(EXIT_USAGE, text);
 }
