@@ -127,8 +127,13 @@ static void put_time(char *out, size_t n)
 	snprintf(out + len, n - len, ".%03ldZ", t.tv_nsec / 1000000);
 }
 
-static void put_line(struct skv_buf *b, enum skv_log_level level, const char *component,
-		     const char *message, const struct skv_log_field *fields, size_t n)
+bool skv_log_is_json(void)
+{
+	return sink.json;
+}
+
+void skv_log_line(struct skv_buf *b, enum skv_log_level level, const char *component, const char *message,
+		  const struct skv_log_field *fields, size_t n)
 {
 	char when[40];
 
@@ -160,7 +165,7 @@ void skv_log_fields(enum skv_log_level level, const char *component, const char 
 
 	if (!skv_log_enabled(level))
 		return;
-	put_line(&b, level, component, message, fields, n);
+	skv_log_line(&b, level, component, message, fields, n);
 	if (!b.failed && write(sink.fd, b.data, b.len) < 0) {
 		/* Nowhere left to say it. */
 	}

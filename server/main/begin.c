@@ -13,6 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <skv/bytes.h>
 #include <skv/front.h>
 #include <skv/grpc.h>
 #include <skv/log.h>
@@ -31,8 +32,8 @@ void serve_end_with_problem(struct service *s)
 	kill(getpid(), SIGTERM);
 }
 
-/* The one line on standard output that tells people and scripts that work can begin. */
-static void say_ready(struct service *s)
+/* "default (file ./slabkv-data, 16384 MiB), 2 page spaces" */
+static void put_storages(struct service *s, struct skv_buf *out)
 {
 	struct skv_storage_view *v = NULL;
 	struct skv_arena a;
@@ -42,24 +43,45 @@ static void say_ready(struct service *s)
 	skv_arena_init(&a);
 	if (skv_core_storages(s->core, NULL, &a, &v, &n, &err) != SKV_OK)
 		n = 0;
-	printf("slabkvd " SKV_VERSION " ready: %s%s%s, store %s (%s), storages",
-	       skv_front_url(s->front), s->grpc ? ", grpc " : "",
-	       s->grpc ? skv_grpc_address(s->grpc) : "", s->p->store, s->p->durability);
 	for (uint32_t i = 0; i < n; i++) {
 		if (strcmp(v[i].spec.type, "external") == 0) {
 			spaces++;
 			continue;
 		}
-		printf("%s %s (%s%s%s, %" PRIu64 " MiB%s)", told++ ? "," : "", v[i].spec.name,
-		       v[i].spec.type,
-		       *v[i].spec.root ? " " : "", v[i].spec.root, v[i].spec.capacity >> 20,
-		       v[i].healthy ? "" : ", not usable now");
+		skv_buf_printf(out, "%s%s (%s%s%s, %" PRIu64 " MiB%s)", told++ ? ", " : "", v[i].spec.name, v[i].spec.type,
+			       *v[i].spec.root ? " " : "", v[i].spec.root, v[i].spec.capacity >> 20,
+			       v[i].healthy ? "" : ", not usable now");
 	}
 	if (spaces)
-		printf("%s %u page spaces", told ? "," : "", spaces);
-	printf("\n");
-	fflush(stdout);
+		skv_buf_printf(out, "%s%u page spaces", told ? ", " : "", spaces);
+	skv_put_u8(out, '\0');
 	skv_arena_destroy(&a);
+}
+
+/* The one line on standard output that tells people and scripts that work can begin; in the form of the log. */
+static void say_ready(struct service *s)
+{
+	const char *grpc = s->grpc ? skv_grpc_address(s->grpc) : "";
+	struct skv_buf storages = { 0 }, line = { 0 };
+
+	put_storages(s, &storages);
+	if (skv_log_is_json()) {
+		const struct skv_log_field fields[] = { { "version", SKV_VERSION }, { "url", skv_front_url(s->front) },
+							{ "grpc", grpc }, { "store", s->p->store },
+							{ "durability", s->p->durability },
+							{ "storages", storages.failed ? "" : (char *)storages.data } };
+
+		skv_log_line(&line, SKV_LOG_INFO, "main", "ready", fields, sizeof fields / sizeof fields[0]);
+	} else {
+		skv_buf_printf(&line, "slabkvd " SKV_VERSION " ready: %s%s%s, store %s (%s), storages %s\n",
+			       skv_front_url(s->front), s->grpc ? ", grpc " : "", grpc, s->p->store, s->p->durability,
+			       storages.failed ? "" : (char *)storages.data);
+	}
+	if (!line.failed)
+		fwrite(line.data, 1, line.len, stdout);
+	fflush(stdout);
+	skv_buf_destroy(&line);
+	skv_buf_destroy(&storages);
 }
 
 /* Who started us in the background may go on: we serve, if only to say that another one owns the store. */

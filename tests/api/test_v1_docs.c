@@ -155,6 +155,32 @@ static unsigned check_references(json_t *v)
 	return n;
 }
 
+/* What generators of clients stumble over: null allowed for a value without a type, and alternatives that say which field is
+ * needed but not what it is. */
+static void check_types(json_t *v)
+{
+	json_t *child, *branch;
+	const char *name;
+	size_t i, k;
+
+	if (json_is_true(json_object_get(v, "nullable")))
+		assert_non_null(json_object_get(v, "type"));
+	json_array_foreach(json_object_get(v, "oneOf"), i, branch)
+		json_array_foreach(json_object_get(branch, "required"), k, child)
+			assert_non_null(json_object_get(json_object_get(branch, "properties"), json_string_value(child)));
+	if (json_is_object(v))
+		json_object_foreach(v, name, child)
+			check_types(child);
+	json_array_foreach(v, i, child)
+		check_types(child);
+}
+
+static void test_openapi_types(void **state)
+{
+	(void)state;
+	check_types(openapi);
+}
+
 static void test_openapi_references(void **state)
 {
 	(void)state;
@@ -446,7 +472,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_openapi_names_every_operation),
-		cmocka_unit_test(test_openapi_references),
+		cmocka_unit_test(test_openapi_types), cmocka_unit_test(test_openapi_references),
 		cmocka_unit_test(test_openapi_schemas),
 		cmocka_unit_test(test_error_table),
 		cmocka_unit_test(test_limits),

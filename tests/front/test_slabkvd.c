@@ -121,6 +121,26 @@ static void test_default_objects_stay(void **state)
 	manager_stop(m);
 }
 
+/* Who collects JSON lines gets nothing else, on standard output either. */
+static void test_ready_line_in_json(void **state)
+{
+	struct box *b = *state;
+	struct manager *m = box_start(b, 0, LIST("--log_format=json"));
+	char *text = slurp(m->out);
+	json_t *line;
+
+	manager_stop(m);
+	assert_ptr_equal(strchr(text, '\n'), text + strlen(text) - 1);
+	line = json_loads(text, 0, NULL);
+	assert_non_null(line);
+	assert_string_equal(json_string_value(json_object_get(line, "message")), "ready");
+	assert_string_equal(json_string_value(json_object_get(line, "component")), "main");
+	assert_non_null(strstr(json_string_value(json_object_get(line, "url")), "http://127.0.0.1:"));
+	assert_non_null(strstr(json_string_value(json_object_get(line, "storages")), "default (file "));
+	json_decref(line);
+	free(text);
+}
+
 static void write_file(const char *path, const char *text)
 {
 	FILE *f = fopen(path, "w");
@@ -293,6 +313,7 @@ int main(void)
 		T(test_standby_takes_over),
 		T(test_standby_stops),
 		T(test_default_objects_stay),
+		T(test_ready_line_in_json),
 		T(test_tokens_and_hangup),
 		T(test_refused_starts),
 		T(test_port_in_use),

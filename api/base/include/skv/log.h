@@ -26,6 +26,12 @@ void skv_log(enum skv_log_level level, const char *component, const char *fmt, .
 	__attribute__((format(printf, 3, 4)));
 void skv_log_fields(enum skv_log_level level, const char *component, const char *message,
 		    const struct skv_log_field *fields, size_t n);
+struct skv_buf;
+/* The same line in the sink's form, appended to `out` whatever the level: for what goes elsewhere. */
+void skv_log_line(struct skv_buf *out, enum skv_log_level level, const char *component, const char *message,
+		  const struct skv_log_field *fields, size_t n);
+/* Whether the sink writes JSON lines. */
+bool skv_log_is_json(void);
 /* "error" | "warn" | "info" | "debug"; false for anything else. */
 bool skv_log_level_parse(const char *s, enum skv_log_level *out);
 
