@@ -17,3 +17,19 @@ bool skv_name_valid(const char *s, size_t n)
 			return false;
 	return true;
 }
+
+bool skv_model_name_valid(const char *s, size_t n)
+{
+	size_t part = 0;
+
+	if (n > SKV_MAX_NAME)
+		return false;
+	for (size_t i = 0; i <= n; i++) {
+		if (i < n && s[i] != '/')
+			continue;
+		if (!skv_name_valid(s + part, i - part))
+			return false;
+		part = i + 1;
+	}
+	return true;
+}

@@ -308,21 +308,44 @@ const char *skv_jat_name(struct skv_jdoc *d, const struct skv_jat *at)
 	return skv_jat_string(d, at, 1, SKV_MAX_NAME);
 }
 
-const char *const *skv_jat_names(struct skv_jdoc *d, const struct skv_jat *at, uint32_t min,
-				 uint32_t max, uint32_t *n)
+const char *skv_jat_model_name(struct skv_jdoc *d, const struct skv_jat *at)
+{
+	if (!is(d, at, SKV_JSON_STRING, "a string"))
+		return "";
+	if (!skv_model_name_valid(at->v->s, at->v->n))
+		skv_jdoc_fail(d, at, SKV_E_INVALID,
+			      "a name is 1 to %u of A-Z a-z 0-9 . _ - : = @ + , in parts with a / between them that begin with a letter, "
+			      "digit or _",
+			      SKV_MAX_NAME);
+	return skv_jat_string(d, at, 1, SKV_MAX_NAME);
+}
+
+static const char *const *read_names(struct skv_jdoc *d, const struct skv_jat *at, uint32_t min, uint32_t max, uint32_t *n,
+				     const char *(*read)(struct skv_jdoc *d, const struct skv_jat *at))
 {
 	uint32_t count = skv_jat_array(d, at, min, max);
 	const char **names = skv_jdoc_alloc(d, count, sizeof *names);
 	struct skv_jat item = skv_jat_first(at);
 
 	for (uint32_t i = 0; names && i < count; i++, skv_jat_next(&item)) {
-		names[i] = skv_jat_name(d, &item);
+		names[i] = read(d, &item);
 		for (uint32_t j = 0; j < i && skv_jdoc_ok(d); j++)
 			if (strcmp(names[i], names[j]) == 0)
 				skv_jdoc_fail(d, &item, SKV_E_INVALID, "'%s' is named twice", names[i]);
 	}
 	*n = skv_jdoc_ok(d) ? count : 0;
 	return names;
+}
+
+const char *const *skv_jat_names(struct skv_jdoc *d, const struct skv_jat *at, uint32_t min,
+				 uint32_t max, uint32_t *n)
+{
+	return read_names(d, at, min, max, n, skv_jat_name);
+}
+
+const char *const *skv_jat_model_names(struct skv_jdoc *d, const struct skv_jat *at, uint32_t min, uint32_t max, uint32_t *n)
+{
+	return read_names(d, at, min, max, n, skv_jat_model_name);
 }
 
 struct skv_key skv_jat_key_hex(struct skv_jdoc *d, const struct skv_jat *at)

@@ -99,9 +99,12 @@ uint64_t skv_jat_size(struct skv_jdoc *d, const struct skv_jat *at, uint64_t min
 const char *skv_jat_string(struct skv_jdoc *d, const struct skv_jat *at, size_t min, size_t max);
 /* The same for a name (skv_name_valid). */
 const char *skv_jat_name(struct skv_jdoc *d, const struct skv_jat *at);
-/* Array of names, min..max of them, none twice. */
+/* Of an instance or a tenant (skv_model_name_valid). */
+const char *skv_jat_model_name(struct skv_jdoc *d, const struct skv_jat *at);
+/* Array of names, min..max of them, none twice; of the second of model names. */
 const char *const *skv_jat_names(struct skv_jdoc *d, const struct skv_jat *at, uint32_t min,
 				 uint32_t max, uint32_t *n);
+const char *const *skv_jat_model_names(struct skv_jdoc *d, const struct skv_jat *at, uint32_t min, uint32_t max, uint32_t *n);
 /* 32 hex digits. */
 struct skv_key skv_jat_key_hex(struct skv_jdoc *d, const struct skv_jat *at);
 /* 16 hex digits. */

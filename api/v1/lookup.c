@@ -22,7 +22,7 @@ int skv_v1_read_match_req(const struct skv_v1_in *in, const char *text, size_t n
 	struct skv_jat instances = skv_jat_get(&top, "instances");
 
 	skv_jat_object(&d, &top, fields);
-	r.instances = skv_jat_names(&d, &instances, 1, SKV_MAX_INSTANCES_PER_MATCH, &r.n_instances);
+	r.instances = skv_jat_model_names(&d, &instances, 1, SKV_MAX_INSTANCES_PER_MATCH, &r.n_instances);
 	r.keys = skv_jat_keys(&d, &top, &r.n_keys);
 	if (skv_jdoc_ok(&d))
 		*out = r;
@@ -67,7 +67,7 @@ int skv_v1_read_match_res(const struct skv_v1_in *in, const char *text, size_t n
 		struct skv_jat name = skv_jat_get(&item, "instance");
 		struct skv_jat length = skv_jat_get(&item, "matched");
 
-		instances[i] = skv_jat_name(&d, &name);
+		instances[i] = skv_jat_model_name(&d, &name);
 		matched[i] = skv_jat_u32(&d, &length, 0, SKV_MAX_KEYS);
 	}
 	if (skv_jdoc_ok(&d))

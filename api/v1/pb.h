@@ -82,6 +82,8 @@ void skv_pb_count(struct skv_pbdoc *d, const char *name, size_t n, uint32_t min,
 /* Names in field `num` of a message, of which there are n: checked, none twice. */
 const char *const *skv_pb_names(struct skv_pbdoc *d, struct skv_rd message, uint32_t num,
 				const char *name, uint32_t n);
+/* The same of names of instances (skv_model_name_valid). */
+const char *const *skv_pb_model_names(struct skv_pbdoc *d, struct skv_rd message, uint32_t num, const char *name, uint32_t n);
 /* How many numbers a field of a repeated number holds, packed or not; `wire` PB_VARINT or PB_FIXED64. */
 size_t skv_pb_numbers(struct skv_pbdoc *d, const struct skv_pbf *f, const char *name, unsigned wire);
 /* All numbers in field `num` of a message, of which skv_pb_numbers counted n, in the arena. */

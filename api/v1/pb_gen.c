@@ -124,6 +124,16 @@ const char *skv_pb_check_name(struct skv_pbdoc *d, const char *s, const char *na
 	return "";
 }
 
+const char *skv_pb_check_model_name(struct skv_pbdoc *d, const char *s, const char *name, uint32_t index)
+{
+	if (skv_model_name_valid(s, strlen(s)))
+		return s;
+	skv_pb_fail(d, name, index, SKV_E_INVALID,
+		    "a name is 1 to %u of A-Z a-z 0-9 . _ - : = @ + , in parts with a / between them that begin with a letter, digit or _",
+		    SKV_MAX_NAME);
+	return "";
+}
+
 const char *skv_pb_check_text(struct skv_pbdoc *d, const char *s, const char *name, size_t max)
 {
 	if (strlen(s) <= max)

@@ -19,6 +19,7 @@ void *skv_pb_unpack(struct skv_pbdoc *d, const ProtobufCMessageDescriptor *type,
 
 /* Checks of a text that protobuf-c made; returns it, or "" after a failure. */
 const char *skv_pb_check_name(struct skv_pbdoc *d, const char *s, const char *name, uint32_t index);
+const char *skv_pb_check_model_name(struct skv_pbdoc *d, const char *s, const char *name, uint32_t index);
 const char *skv_pb_check_text(struct skv_pbdoc *d, const char *s, const char *name, size_t max);
 
 /* ---- writing ------------------------------------------------------------------------------------ */

@@ -171,16 +171,22 @@ const char *skv_pb_text(struct skv_pbdoc *d, const struct skv_pbf *f, const char
 	return copy ? copy : (out_of_memory(d), "");
 }
 
-const char *skv_pb_name(struct skv_pbdoc *d, const struct skv_pbf *f, const char *name,
-			uint32_t index)
+static const char *read_name(struct skv_pbdoc *d, const struct skv_pbf *f, const char *name, uint32_t index,
+			     bool (*valid)(const char *s, size_t n))
 {
 	if (!skv_pb_wire(d, f, name, PB_BYTES))
 		return "";
-	if (!skv_name_valid((const char *)f->p, f->n))
+	if (!valid((const char *)f->p, f->n))
 		skv_pb_fail(d, name, index, SKV_E_INVALID,
-			    "a name is 1 to %u of A-Z a-z 0-9 . _ - : = @ + , and begins with a letter, digit or _",
-			    SKV_MAX_NAME);
+			    "a name is 1 to %u of A-Z a-z 0-9 . _ - : = @ + , and begins with a letter, digit or _%s",
+			    SKV_MAX_NAME, valid == skv_model_name_valid ? "; parts of that form may have a / between them" : "");
 	return skv_pb_ok(d) ? skv_pb_text(d, f, name, index, 1, SKV_MAX_NAME) : "";
+}
+
+const char *skv_pb_name(struct skv_pbdoc *d, const struct skv_pbf *f, const char *name,
+			uint32_t index)
+{
+	return read_name(d, f, name, index, skv_name_valid);
 }
 
 /* ---- repeated fields ---------------------------------------------------------------------------- */
@@ -195,8 +201,8 @@ void skv_pb_count(struct skv_pbdoc *d, const char *name, size_t n, uint32_t min,
 			    "has %zu elements, at least %u are needed", n, min);
 }
 
-const char *const *skv_pb_names(struct skv_pbdoc *d, struct skv_rd message, uint32_t num,
-				const char *name, uint32_t n)
+static const char *const *read_names(struct skv_pbdoc *d, struct skv_rd message, uint32_t num, const char *name, uint32_t n,
+				     bool (*valid)(const char *s, size_t n))
 {
 	const char **names = skv_pb_alloc(d, n, sizeof *names);
 	struct skv_pbf f;
@@ -205,7 +211,7 @@ const char *const *skv_pb_names(struct skv_pbdoc *d, struct skv_rd message, uint
 	while (names && i < n && skv_pb_next(d, &message, &f)) {
 		if (f.num != num)
 			continue;
-		names[i] = skv_pb_name(d, &f, name, i);
+		names[i] = read_name(d, &f, name, i, valid);
 		for (uint32_t j = 0; j < i && skv_pb_ok(d); j++)
 			if (strcmp(names[i], names[j]) == 0)
 				skv_pb_fail(d, name, i, SKV_E_INVALID, "'%s' is named twice",
@@ -213,6 +219,17 @@ const char *const *skv_pb_names(struct skv_pbdoc *d, struct skv_rd message, uint
 		i++;
 	}
 	return names;
+}
+
+const char *const *skv_pb_names(struct skv_pbdoc *d, struct skv_rd message, uint32_t num,
+				const char *name, uint32_t n)
+{
+	return read_names(d, message, num, name, n, skv_name_valid);
+}
+
+const char *const *skv_pb_model_names(struct skv_pbdoc *d, struct skv_rd message, uint32_t num, const char *name, uint32_t n)
+{
+	return read_names(d, message, num, name, n, skv_model_name_valid);
 }
 
 size_t skv_pb_numbers(struct skv_pbdoc *d, const struct skv_pbf *f, const char *name, unsigned wire)

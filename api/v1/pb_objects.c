@@ -342,8 +342,8 @@ int skv_pb_read_instance_view(const struct skv_v1_in *in, const char *text, size
 	if (m && enter_spec(&d, m->spec, &at)) {
 		take_instance(&d, m->spec, &v.spec);
 		d.at = at.up;
-		v.spec.id = skv_pb_check_name(&d, m->id, "id", PB_NO_INDEX);
-		v.spec.tenant = skv_pb_check_name(&d, m->tenant, "tenant", PB_NO_INDEX);
+		v.spec.id = skv_pb_check_model_name(&d, m->id, "id", PB_NO_INDEX);
+		v.spec.tenant = skv_pb_check_model_name(&d, m->tenant, "tenant", PB_NO_INDEX);
 		v.blocks = m->blocks;
 		v.used_bytes = m->used_bytes;
 		v.open_sessions = m->open_sessions;

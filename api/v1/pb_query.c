@@ -38,7 +38,7 @@ int skv_pb_read_match_req(const struct skv_v1_in *in, const char *text, size_t n
 		m.n_instances += f.num == MATCH_INSTANCES;
 	}
 	skv_pb_count(&d, "instances", m.n_instances, 1, SKV_MAX_INSTANCES_PER_MATCH);
-	m.instances = skv_pb_names(&d, message, MATCH_INSTANCES, "instances", m.n_instances);
+	m.instances = skv_pb_model_names(&d, message, MATCH_INSTANCES, "instances", m.n_instances);
 	m.keys = skv_pb_keys(&d, &keys, message, &m.n_keys);
 	if (skv_pb_ok(&d))
 		*out = m;
@@ -82,7 +82,7 @@ int skv_pb_read_match_res(const struct skv_v1_in *in, const char *text, size_t n
 	}
 	skv_pb_count(&d, "instances", m.n_instances, 0, SKV_MAX_INSTANCES_PER_MATCH);
 	skv_pb_count(&d, "matched", count, m.n_instances, m.n_instances);
-	m.instances = skv_pb_names(&d, message, MATCHED_INSTANCES, "instances", m.n_instances);
+	m.instances = skv_pb_model_names(&d, message, MATCHED_INSTANCES, "instances", m.n_instances);
 	counts = skv_pb_all_numbers(&d, message, MATCHED_COUNTS, "matched", PB_VARINT, count);
 	m.matched = skv_pb_alloc(&d, count, sizeof *m.matched);
 	for (uint32_t i = 0; skv_pb_ok(&d) && i < count; i++) {

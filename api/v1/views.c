@@ -181,6 +181,13 @@ static const char *name_of(struct skv_jdoc *d, const struct skv_jat *object, con
 	return skv_jat_name(d, &at);
 }
 
+static const char *model_name_of(struct skv_jdoc *d, const struct skv_jat *object, const char *name)
+{
+	struct skv_jat at = skv_jat_get(object, name);
+
+	return skv_jat_model_name(d, &at);
+}
+
 static void read_storage_state(struct skv_jdoc *d, const struct skv_jat *top, struct skv_storage_view *v)
 {
 	struct skv_jat uuid = skv_jat_get(top, "uuid"), healthy = skv_jat_get(top, "healthy"),
@@ -268,8 +275,8 @@ int skv_v1_read_instance_view(const struct skv_v1_in *in, const char *text, size
 	struct skv_jat top = skv_jdoc_open(&d, in, text, n, SKV_JANSWER, SKV_JMAX_OBJECT, err);
 
 	skv_jat_instance(&d, &top, &v.spec);
-	v.spec.id = name_of(&d, &top, "id");
-	v.spec.tenant = name_of(&d, &top, "tenant");
+	v.spec.id = model_name_of(&d, &top, "id");
+	v.spec.tenant = model_name_of(&d, &top, "tenant");
 	v.blocks = count(&d, &top, "blocks");
 	v.used_bytes = count(&d, &top, "used_bytes");
 	v.open_sessions = count(&d, &top, "open_sessions");

@@ -23,6 +23,7 @@
  *
  * Units: bytes and milliseconds. Strings are NUL-terminated UTF-8 and borrowed for the call. Names
  * of storages, groups, instances and specs: 1..127 of [A-Za-z0-9._:=@+,-], beginning with a letter, digit or '_'.
+ * An instance's may be a model's: such parts with a '/' between them, 127 characters in all ("Qwen/Qwen3-32B").
  *
  * After fork the child must not use a handle of its parent; with the engine "usrbio" it should call exec soon: what
  * it has inherited keeps the parent's memory with the FUSE daemon alive.

@@ -215,7 +215,7 @@ static int check_op(const struct slabkv_op *ops, uint32_t i, struct skv_error *e
 
 	if ((int)op->kind < SLABKV_OP_PUT || op->kind > SLABKV_OP_DELETE)
 		return refuse(err, i, "kind", "unknown");
-	if (skv_name_check(op->instance, "instance", NULL) != SKV_OK)
+	if (skv_model_name_check(op->instance, "instance", NULL) != SKV_OK)
 		return refuse(err, i, "instance", "no name of an instance");
 	if (!key_fits(op->form, &op->key) ||
 	    (op->has_parent && !key_fits(op->form, &op->parent)))

@@ -120,6 +120,11 @@ bool skv_specs_order(const char *const *columns, uint32_t n, const char *const *
 		     uint32_t *order, const uint32_t **out);
 /* SKV_E_INVALID naming `field` unless `name` may stand in a path. */
 int skv_name_check(const char *name, const char *field, struct skv_error *err);
+/* Of an instance: may hold slashes. */
+int skv_model_name_check(const char *name, const char *field, struct skv_error *err);
+/* A checked name as one segment of a path: '/' becomes %2F. Returns `out`. */
+#define SKV_PATH_NAME (3 * SKV_MAX_NAME + 1)
+const char *skv_path_name(const char *name, char out[SKV_PATH_NAME]);
 
 /* ---- query.c, session.c: operations as the data path uses them ------------------------------- */
 

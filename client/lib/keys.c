@@ -58,6 +58,29 @@ bool skv_specs_order(const char *const *columns, uint32_t n, const char *const *
 	return true;
 }
 
+int skv_model_name_check(const char *name, const char *field, struct skv_error *err)
+{
+	if (name && skv_model_name_valid(name, strlen(name)))
+		return SKV_OK;
+	return skv_fail(err, SKV_E_INVALID, field,
+			"1..%u of [A-Za-z0-9._:=@+,-] in parts with a '/' between them, each beginning with a letter, digit or '_'",
+			SKV_MAX_NAME);
+}
+
+const char *skv_path_name(const char *name, char out[SKV_PATH_NAME])
+{
+	char *p = out;
+
+	for (; *name; name++) {
+		if (*name != '/')
+			*p++ = *name;
+		else
+			p = stpcpy(p, "%2F");
+	}
+	*p = '\0';
+	return out;
+}
+
 /* JSON numbers end at 2^63 - 1; above, n travels as what it means: the 128-bit key {0, n}. */
 static enum skv_key_form form_of_ints(const uint64_t *v, uint32_t n)
 {

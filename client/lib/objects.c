@@ -42,7 +42,7 @@ static int object_call(struct slabkv *kv, const char *op, const char *method, co
 	};
 	int rc;
 
-	snprintf(path, sizeof path, format, name);
+	snprintf(path, sizeof path, format, skv_path_name(name, (char[SKV_PATH_NAME]){ 0 }));
 	do {
 		c.codec = kv->codec;
 		skv_buf_clear(&text);
@@ -255,7 +255,7 @@ int slabkv_group_get(struct slabkv *kv, const char *name, const struct slabkv_gr
 
 static int check_instance(const struct slabkv_instance *i, struct skv_error *err)
 {
-	int rc = skv_name_check(i->id, "id", err);
+	int rc = skv_model_name_check(i->id, "id", err);
 
 	if (rc == SKV_OK)
 		rc = skv_name_check(i->group, "group", err);
@@ -337,7 +337,7 @@ int slabkv_instance_get(struct slabkv *kv, const char *id,
 	struct slabkv_instance_info *info = skv_result_new(sizeof *info);
 	struct skv_answer a = { 0 };
 	struct skv_error e = { 0 };
-	int rc = info ? skv_name_check(id, "id", &e) : SKV_E_NOMEM;
+	int rc = info ? skv_model_name_check(id, "id", &e) : SKV_E_NOMEM;
 
 	if (rc == SKV_OK) {
 		rc = object_call(kv, "instance_get", "GET", SKV_PATH_INSTANCE, id, NULL, &a, &e);

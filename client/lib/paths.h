@@ -4,7 +4,7 @@
 
 #define SKV_PATH_MAX 512
 
-/* %s: a valid name */
+/* %s: a valid name; of an instance by skv_path_name, because a model's name may hold a slash */
 #define SKV_PATH_STORAGE "/v1/storages/%s"
 #define SKV_PATH_GROUP "/v1/groups/%s"
 #define SKV_PATH_INSTANCE "/v1/instances/%s"

@@ -65,9 +65,9 @@ static int block_path(const char *instance, const struct skv_key_input *key, str
 
 	if (key->form != SKV_KEYS_STRING) {
 		skv_key_to_hex(key->keys[0], hex);
-		skv_buf_printf(path, SKV_PATH_BLOCK, instance, hex);
+		skv_buf_printf(path, SKV_PATH_BLOCK, skv_path_name(instance, (char[SKV_PATH_NAME]){ 0 }), hex);
 	} else {
-		skv_buf_printf(path, SKV_PATH_BLOCK_FIND, instance, "");
+		skv_buf_printf(path, SKV_PATH_BLOCK_FIND, skv_path_name(instance, (char[SKV_PATH_NAME]){ 0 }), "");
 		for (const char *s = key->strings[0]; *s; s++)
 			skv_buf_printf(path, "%%%02X", (unsigned char)*s);
 	}
@@ -82,7 +82,7 @@ int slabkv_block_info(struct slabkv *kv, const char *instance, const struct slab
 	struct skv_buf path = { 0 };
 	struct skv_error e = { 0 };
 	struct skv_arena a;
-	int rc = skv_name_check(instance, "instance", &e);
+	int rc = skv_model_name_check(instance, "instance", &e);
 
 	skv_arena_init(&a);
 	if (rc == SKV_OK)

@@ -38,7 +38,7 @@ static int post(struct slabkv *kv, const char *op, const char *format, const cha
 	struct skv_call c = { .op = op, .method = "POST", .path = path, .body = &body };
 	int rc;
 
-	snprintf(path, sizeof path, format, instance);
+	snprintf(path, sizeof path, format, skv_path_name(instance, (char[SKV_PATH_NAME]){ 0 }));
 	do {
 		c.codec = kv->codec;
 		skv_buf_clear(&body);
@@ -51,7 +51,7 @@ static int post(struct slabkv *kv, const char *op, const char *format, const cha
 
 static int begin(struct exchange *x, const char *instance, const struct slabkv_keys *keys, struct skv_error *err)
 {
-	int rc = skv_name_check(instance, "instance", err);
+	int rc = skv_model_name_check(instance, "instance", err);
 
 	memset(x, 0, sizeof *x);
 	skv_arena_init(&x->arena);
@@ -147,10 +147,10 @@ int slabkv_pins(struct slabkv *kv, const char *instance, uint64_t cursor, const 
 	struct skv_error e = { 0 };
 	char path[SKV_PATH_MAX];
 	struct skv_call c = { .op = "pins", .method = "GET", .path = path };
-	int rc = pins ? skv_name_check(instance, "instance", &e) : SKV_E_NOMEM;
+	int rc = pins ? skv_model_name_check(instance, "instance", &e) : SKV_E_NOMEM;
 
 	if (rc == SKV_OK) {
-		snprintf(path, sizeof path, SKV_PATH_PINS, instance, cursor);
+		snprintf(path, sizeof path, SKV_PATH_PINS, skv_path_name(instance, (char[SKV_PATH_NAME]){ 0 }), cursor);
 		do {
 			c.codec = kv->codec;
 			rc = skv_call_do(kv, &c, &answer, &e);

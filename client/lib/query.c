@@ -69,7 +69,7 @@ int slabkv_match(struct slabkv *kv, const char *const *instances, uint32_t n_ins
 		rc = skv_fail(&e, SKV_E_INVALID, "instances", "1..%u instances",
 			      SKV_MAX_INSTANCES_PER_MATCH);
 	for (uint32_t i = 0; rc == SKV_OK && i < n_instances; i++)
-		rc = skv_name_check(instances[i], "instances", &e);
+		rc = skv_model_name_check(instances[i], "instances", &e);
 	if (rc == SKV_OK) {
 		skv_arena_init(&a);
 		rc = match(kv, &req, keys, matched, &a, &e);
@@ -111,7 +111,7 @@ static int lookup_call(struct slabkv *kv, const struct skv_lookup_req *req,
 
 	if (!order)
 		return skv_fail(err, SKV_E_NOMEM, NULL, "out of memory");
-	snprintf(path, sizeof path, SKV_PATH_LOOKUP, req->instance);
+	snprintf(path, sizeof path, SKV_PATH_LOOKUP, skv_path_name(req->instance, (char[SKV_PATH_NAME]){ 0 }));
 	do {
 		c.codec = kv->codec;
 		skv_buf_clear(&body);
@@ -137,7 +137,7 @@ int skv_query_lookup(struct slabkv *kv, const char *instance, const struct slabk
 	struct skv_lookup_req req = { .tenant = "", .instance = instance, .mode = SKV_LOOKUP_PREFIX,
 				      .lease_ms = SKV_LEASE_DEFAULT };
 	struct skv_key_input input;
-	int rc = skv_name_check(instance, "instance", err);
+	int rc = skv_model_name_check(instance, "instance", err);
 
 	memset(out, 0, sizeof *out);
 	if (o) {
@@ -165,13 +165,13 @@ static int delete_blocks(struct slabkv *kv, const char *instance, const struct s
 	struct skv_buf body = { 0 };
 	struct skv_answer answer = { 0 };
 	struct skv_call c = { .op = "delete", .method = "POST", .path = path, .body = &body };
-	int rc = skv_name_check(instance, "instance", err);
+	int rc = skv_model_name_check(instance, "instance", err);
 
 	if (rc == SKV_OK)
 		rc = skv_keys_input(keys, "keys", a, &input, err);
 	if (rc != SKV_OK)
 		return rc;
-	snprintf(path, sizeof path, SKV_PATH_DELETE, instance);
+	snprintf(path, sizeof path, SKV_PATH_DELETE, skv_path_name(instance, (char[SKV_PATH_NAME]){ 0 }));
 	do {
 		c.codec = kv->codec;
 		skv_buf_clear(&body);

@@ -73,7 +73,7 @@ static int start_call(struct slabkv *kv, const struct skv_start_req *req,
 
 	if (!order)
 		return skv_fail(err, SKV_E_NOMEM, NULL, "out of memory");
-	snprintf(path, sizeof path, SKV_PATH_START, req->instance);
+	snprintf(path, sizeof path, SKV_PATH_START, skv_path_name(req->instance, (char[SKV_PATH_NAME]){ 0 }));
 	do {
 		c.codec = kv->codec;
 		skv_buf_clear(&body);
@@ -110,7 +110,7 @@ int skv_session_start(struct slabkv *kv, const char *instance, const struct slab
 	struct skv_key_input input, parent;
 	struct skv_key dice;
 	char random_id[SKV_KEY_HEX + 1];
-	int rc = skv_name_check(instance, "instance", err);
+	int rc = skv_model_name_check(instance, "instance", err);
 
 	memset(out, 0, sizeof *out);
 	if (!o)

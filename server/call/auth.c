@@ -89,7 +89,7 @@ static int read_line(const struct auth *a, char *line, unsigned number, struct t
 	if (!parse_role(word[0], &token->role))
 		return skv_fail(err, SKV_E_INVALID, "tokens_file",
 				"%s:%u: the role must be read, write or admin", a->path, number);
-	if (!skv_name_valid(word[1], strlen(word[1])))
+	if (!skv_model_name_valid(word[1], strlen(word[1])))
 		return skv_fail(err, SKV_E_INVALID, "tokens_file",
 				"%s:%u: the tenant must be 1..%u of A-Z a-z 0-9 . _ - : = @ + , (usually: "
 				"default)", a->path, number, SKV_MAX_NAME);

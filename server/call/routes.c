@@ -3,8 +3,9 @@
  *
  * The path is split at '/' before any decoding, so that %2F never becomes a separator, and each
  * parameter must be a valid name afterwards (skv_name_valid): no slash, no dot file, no control
- * character gets further than this, but to routes that look themselves (ROUTE_RAW). Constant data,
- * no state, no locks, any thread.
+ * character gets further than this, but to routes that look themselves (ROUTE_RAW). An instance's id and a
+ * tenant may be the name of a model, with a slash (skv_model_name_valid): as %2F always, and as it is where no
+ * route takes each of its parts for a segment. Constant data, no state, no locks, any thread.
  */
 #include <skv/api.h>
 
@@ -58,11 +59,19 @@ bool skv_percent_decode(const char *s, size_t n, char *out, size_t size)
 	return true;
 }
 
-/* Segments must be equal, or the pattern's one is a parameter. Returns how many, or -1. */
-static int match(const char *pattern, const char *path, struct raw raw[ROUTE_PARAMS])
+/* Parameters that are names of models. */
+static bool takes_model_name(const char *name, size_t n)
 {
-	int n = 0;
+	return (n == 2 && memcmp(name, "id", n) == 0) || (n == 6 && memcmp(name, "tenant", n) == 0) ||
+	       (n == 8 && memcmp(name, "instance", n) == 0);
+}
 
+static int match_spread(const char *pattern, const char *path, size_t have, struct raw raw[ROUTE_PARAMS], int n);
+
+/* Segments must be equal, or the pattern's one is a parameter. With `spread` a model's name takes two segments or more: as few as
+ * fit. Returns how many parameters, of which `n` are there already, or -1. */
+static int match(const char *pattern, const char *path, bool spread, struct raw raw[ROUTE_PARAMS], int n)
+{
 	for (;;) {
 		size_t want, have;
 
@@ -73,13 +82,32 @@ static int match(const char *pattern, const char *path, struct raw raw[ROUTE_PAR
 		if (*pattern == '{') {
 			if (n == ROUTE_PARAMS)
 				return -1;
-			raw[n++] = (struct raw){ pattern + 1, want - 2, path, have };
+			raw[n] = (struct raw){ pattern + 1, want - 2, path, have };
+			if (spread && takes_model_name(raw[n].name, raw[n].name_len))
+				return match_spread(pattern + want, path, have, raw, n);
+			n++;
 		} else if (want != have || memcmp(pattern, path, want) != 0) {
 			return -1;
 		}
 		pattern += want;
 		path += have;
 	}
+}
+
+/* raw[n] is a model's name that begins at `path` and has more segments than the first one, of `have` characters. */
+static int match_spread(const char *pattern, const char *path, size_t have, struct raw raw[ROUTE_PARAMS], int n)
+{
+	while (path[have] == '/' && have < SKV_MAX_NAME) {
+		int found;
+
+		have += 1 + strcspn(path + have + 1, "/");
+		found = match(pattern, path + have, false, raw, n + 1);
+		if (found >= 0) {
+			raw[n].value_len = have;
+			return found;
+		}
+	}
+	return -1;
 }
 
 static bool method_is(const struct skv_route *route, const char *method)
@@ -89,9 +117,9 @@ static bool method_is(const struct skv_route *route, const char *method)
 
 /* A route that these fronts serve over HTTP; the number of its parameters, or -1 if it is not `path`. */
 static int match_route(const struct skv_apis *apis, const struct skv_route *route, const char *path,
-		       struct raw raw[ROUTE_PARAMS])
+		       bool spread, struct raw raw[ROUTE_PARAMS])
 {
-	int n = route->method && route->planes & apis->planes ? match(route->pattern, path, raw) : -1;
+	int n = route->method && route->planes & apis->planes ? match(route->pattern, path, spread, raw, 0) : -1;
 
 	for (int i = 0; i < n && route->flags & ROUTE_RAW; i++)
 		if (raw[i].value_len == 0)
@@ -99,18 +127,23 @@ static int match_route(const struct skv_apis *apis, const struct skv_route *rout
 	return n;
 }
 
+static bool param_valid(const char *name, const char *value, size_t n)
+{
+	return takes_model_name(name, strlen(name)) ? skv_model_name_valid(value, n) : skv_name_valid(value, n);
+}
+
 static int bad_param(const char *name, struct skv_error *err)
 {
 	return skv_fail(err, SKV_E_INVALID, name,
-			"%s must be 1..%u of A-Z a-z 0-9 . _ - : = @ + , and begin with a letter, digit or _", name,
-			SKV_MAX_NAME);
+			"%s must be 1..%u of A-Z a-z 0-9 . _ - : = @ + , and begin with a letter, digit or _%s", name,
+			SKV_MAX_NAME, takes_model_name(name, strlen(name)) ? "; parts of that form may have a / between them" : "");
 }
 
 int skv_route_param(struct route_param *p, const char *name, const char *value, size_t n,
 		    struct skv_error *err)
 {
 	snprintf(p->name, sizeof p->name, "%s", name);
-	if (n > SKV_MAX_NAME || !skv_name_valid(value, n))
+	if (n > SKV_MAX_NAME || !param_valid(p->name, value, n))
 		return bad_param(p->name, err);
 	memcpy(p->value, value, n);
 	p->value[n] = '\0';
@@ -126,7 +159,7 @@ static int decode_params(const struct skv_route *route, const struct raw *raw, i
 		snprintf(p->name, sizeof p->name, "%.*s", (int)raw[i].name_len, raw[i].name);
 		if (!skv_percent_decode(raw[i].value, raw[i].value_len, p->value,
 					sizeof p->value) ||
-		    (!(route->flags & ROUTE_RAW) && !skv_name_valid(p->value, strlen(p->value))))
+		    (!(route->flags & ROUTE_RAW) && !param_valid(p->name, p->value, strlen(p->value))))
 			return bad_param(p->name, err);
 	}
 	return SKV_OK;
@@ -151,29 +184,63 @@ static const struct skv_api *api_of_path(const struct skv_apis *apis, const char
 	return best;
 }
 
-int skv_route_find(const struct skv_apis *apis, const char *method, const char *path, const struct skv_api **api,
-		   const struct skv_route **out, struct route_param params[ROUTE_PARAMS], struct skv_error *err)
-{
-	const struct skv_api *known = NULL;
+struct found {
+	const struct skv_api *api;     /* whose the path is, by any method; NULL: nobody's */
+	const struct skv_route *route; /* NULL: none by this method */
+	struct raw raw[ROUTE_PARAMS];
+	int n;
+};
 
+/* The first route that fits. With `spread` more than one may, and the one with the most fixed words means what was meant:
+ * /v1/instances/Qwen/Qwen3-32B/pins asks for pins. */
+static void find(const struct skv_apis *apis, const char *method, const char *path, bool spread, struct found *out)
+{
+	size_t least = SIZE_MAX;
+
+	*out = (struct found){ 0 };
 	for (size_t a = 0; a < apis->n; a++) {
 		for (size_t i = 0; i < apis->v[a]->n_routes; i++) {
 			const struct skv_route *route = &apis->v[a]->routes[i];
 			struct raw raw[ROUTE_PARAMS];
-			int n = match_route(apis, route, path, raw);
+			int n = match_route(apis, route, path, spread, raw);
+			size_t given = 0;
 
-			if (n < 0)
+			for (int k = 0; spread && k < n; k++)
+				given += raw[k].value_len;
+			if (n < 0 || given > least || (given == least && out->route))
 				continue;
-			known = apis->v[a];
+			if (given < least)
+				out->route = NULL;
+			least = given;
+			out->api = apis->v[a];
 			if (!method_is(route, method))
 				continue;
-			*api = known;
-			*out = route;
-			return decode_params(route, raw, n, params, err);
+			out->route = route;
+			out->n = n;
+			memcpy(out->raw, raw, sizeof raw);
+			if (!spread)
+				return;
 		}
 	}
-	*api = known ? known : api_of_path(apis, path);
-	if (known)
+}
+
+int skv_route_find(const struct skv_apis *apis, const char *method, const char *path, const struct skv_api **api,
+		   const struct skv_route **out, struct route_param params[ROUTE_PARAMS], struct skv_error *err)
+{
+	struct found f;
+
+	find(apis, method, path, false, &f);
+	if (!f.api) {
+		find(apis, method, path, true, &f);
+		if (!f.route)
+			f.api = NULL; /* more likely a path that nobody has than a model of that name */
+	}
+	*api = f.api ? f.api : api_of_path(apis, path);
+	if (f.route) {
+		*out = f.route;
+		return decode_params(f.route, f.raw, f.n, params, err);
+	}
+	if (f.api)
 		return skv_fail(err, SKV_E_METHOD, NULL, "this path does not have that method");
 	return skv_fail(err, SKV_E_NOT_FOUND, NULL, "no such path; GET / lists them");
 }
@@ -194,7 +261,7 @@ bool skv_route_without_slash(const struct skv_apis *apis, const char *path, char
 	       api->slash_redirect;
 }
 
-bool skv_route_allow(const struct skv_apis *apis, const char *path, char *out, size_t size)
+static size_t allowed(const struct skv_apis *apis, const char *path, bool spread, char *out, size_t size)
 {
 	struct raw raw[ROUTE_PARAMS];
 	size_t len = 0;
@@ -203,11 +270,20 @@ bool skv_route_allow(const struct skv_apis *apis, const char *path, char *out, s
 		for (size_t i = 0; i < apis->v[a]->n_routes; i++) {
 			const struct skv_route *route = &apis->v[a]->routes[i];
 
-			if (match_route(apis, route, path, raw) >= 0 && len + 32 < size)
+			if (match_route(apis, route, path, spread, raw) >= 0 && len + 32 < size)
 				len += (size_t)snprintf(out + len, size - len, "%s%s, ", route->method,
 							strcmp(route->method, "GET") == 0 ? ", HEAD" : "");
 		}
 	}
+	return len;
+}
+
+bool skv_route_allow(const struct skv_apis *apis, const char *path, char *out, size_t size)
+{
+	size_t len = allowed(apis, path, false, out, size);
+
+	if (len == 0)
+		len = allowed(apis, path, true, out, size);
 	if (len == 0)
 		return false;
 	snprintf(out + len, size - len, "OPTIONS");

@@ -124,7 +124,12 @@ int registry_secret(struct skv_core *c, uint64_t fence, struct skv_error *err)
 
 void registry_instance_key(char out[300], const char *tenant, const char *id)
 {
-	snprintf(out, 300, "instance/%s/%s", tenant, id);
+	/* A tenant's own '/' would make "a/b" of "c" and "a" of "b/c" one; '%' is in no name. */
+	size_t n = (size_t)snprintf(out, 300, "instance/");
+
+	for (; *tenant; tenant++)
+		out[n++] = *tenant == '/' ? '%' : *tenant;
+	snprintf(out + n, 300 - n, "/%s", id);
 }
 
 static void dropped_key(char out[64], uint32_t id) { snprintf(out, 64, "dropped/%08x", id); }

@@ -24,6 +24,15 @@ int kvcm_model_name(const char *name, const char *field, struct skv_error *err)
 			name, SKV_MAX_NAME);
 }
 
+int kvcm_model_id(const char *id, struct skv_error *err)
+{
+	if (skv_model_name_valid(id, strlen(id)))
+		return SKV_OK;
+	return skv_fail(err, SKV_E_INVALID, "instance_id",
+			"instance_id: '%.64s' is not 1 to %u of A-Z a-z 0-9 . _ - : = @ + , in parts with a / between them that begin "
+			"with a letter, digit or _", id, SKV_MAX_NAME);
+}
+
 const char *kvcm_model_text(const ProtobufCMessage *m, struct skv_arena *a)
 {
 	struct skv_buf b;

@@ -74,7 +74,7 @@ static int check_groups(const registration *m, struct skv_error *err)
 
 static int check(const registration *m, struct skv_error *err)
 {
-	int rc = kvcm_model_name(m->instance_id, "instance_id", err);
+	int rc = kvcm_model_id(m->instance_id, err);
 
 	if (rc == SKV_OK)
 		rc = kvcm_model_name(m->instance_group, "instance_group", err);

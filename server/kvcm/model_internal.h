@@ -15,5 +15,7 @@ ProtobufCMessage *kvcm_model_convert(const ProtobufCMessage *m, const ProtobufCM
 int kvcm_model_nomem(struct skv_error *err);
 /* SKV_OK, or SKV_E_INVALID for a text that is no name of ours. */
 int kvcm_model_name(const char *name, const char *field, struct skv_error *err);
+/* An instance_id: may be a model's name with a slash. */
+int kvcm_model_id(const char *id, struct skv_error *err);
 
 #endif

@@ -144,14 +144,16 @@ static int bad_field(const struct entry *e, const char *name, const char *what)
 	return at_entry(e, "");
 }
 
-/* A string field, NUL-terminated; `names` if it must be a valid name. */
-static int read_string(const struct entry *e, const char *name, bool names, const char **out)
+typedef bool name_rule(const char *s, size_t n);
+
+/* A string field, NUL-terminated; `rule` if it must be a name: skv_name_valid, skv_model_name_valid; NULL: any text. */
+static int read_string(const struct entry *e, const char *name, name_rule *rule, const char **out)
 {
 	const struct skv_json_node *v = skv_json_get(e->v, name, strlen(name));
 
 	if (!v || v->type != SKV_JSON_STRING)
 		return bad_field(e, name, "a string is expected");
-	if (names && !skv_name_valid(v->s, v->n))
+	if (rule && !rule(v->s, v->n))
 		return bad_field(e, name, "1..127 of A-Z a-z 0-9 . _ - : = @ + , are expected, beginning with a letter, digit or _");
 	*out = skv_arena_strndup(e->a, v->s, v->n);
 	return *out ? SKV_OK : skv_fail(e->err, SKV_E_NOMEM, NULL, "out of memory");
@@ -244,7 +246,7 @@ static int read_storage(const struct entry *e, void *out)
 	struct skv_storage_spec *s = out;
 	const char *name, *text;
 	size_t n;
-	int rc = read_string(e, "name", true, &name);
+	int rc = read_string(e, "name", skv_name_valid, &name);
 
 	if (rc == SKV_OK)
 		rc = spec_text(e, &text, &n);
@@ -261,7 +263,7 @@ static int read_group(const struct entry *e, void *out)
 	struct skv_group_spec *g = out;
 	const char *name, *text;
 	size_t n;
-	int rc = read_string(e, "name", true, &name);
+	int rc = read_string(e, "name", skv_name_valid, &name);
 
 	if (rc == SKV_OK)
 		rc = spec_text(e, &text, &n);
@@ -278,10 +280,10 @@ static int read_instance(const struct entry *e, void *out)
 	struct skv_instance_spec *s = out;
 	const char *id, *text;
 	size_t n;
-	int rc = read_string(e, "tenant", true, &in.tenant);
+	int rc = read_string(e, "tenant", skv_model_name_valid, &in.tenant);
 
 	if (rc == SKV_OK)
-		rc = read_string(e, "id", true, &id);
+		rc = read_string(e, "id", skv_model_name_valid, &id);
 	if (rc == SKV_OK)
 		rc = spec_text(e, &text, &n);
 	if (rc != SKV_OK)
@@ -296,10 +298,10 @@ static int read_account(const struct entry *e, void *out)
 {
 	const struct skv_json_node *role = skv_json_get(e->v, "role", 4);
 	struct kvcm_account *account = out;
-	int rc = read_string(e, "user_name", true, &account->name);
+	int rc = read_string(e, "user_name", skv_name_valid, &account->name);
 
 	if (rc == SKV_OK)
-		rc = read_string(e, "password", false, &account->hash);
+		rc = read_string(e, "password", NULL, &account->hash);
 	if (rc != SKV_OK)
 		return rc;
 	if (!role || role->type != SKV_JSON_INTEGER || role->i < 0 || role->i > INT16_MAX)

@@ -40,7 +40,7 @@ static int take_tenant(struct pages_call *k, const struct skv_json_node *v, cons
 	*out = own;
 	if (!v)
 		return SKV_OK;
-	if (v->type != SKV_JSON_STRING || !skv_name_valid(v->s, v->n))
+	if (v->type != SKV_JSON_STRING || !skv_model_name_valid(v->s, v->n))
 		return invalid(k, "tenant", "must be a name");
 	*out = skv_arena_strndup(&k->c->arena, v->s, v->n);
 	if (!*out)

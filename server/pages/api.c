@@ -245,14 +245,18 @@ static const struct skv_route routes[] = {
 /* Ranks, with or without a tenant, and vLLM's paths. */
 static bool owns(const char *path)
 {
-	const char *first = path + (*path == '/'), *second = strchr(first, '/');
+	const char *at = path;
 	int64_t rank;
 
-	if (space_rank(first, strcspn(first, "/"), true, &rank))
-		return true;
 	if (strncmp(path, "/keys/", 6) == 0 || strncmp(path, "/rank/", 6) == 0)
 		return true;
-	return second && space_rank(second + 1, strcspn(second + 1, "/"), true, &rank);
+	/* A tenant's name may have more than one segment. */
+	for (unsigned i = 0; at && i < 3; i++, at = strchr(at, '/')) {
+		at += *at == '/';
+		if (space_rank(at, strcspn(at, "/"), true, &rank))
+			return true;
+	}
+	return false;
 }
 
 int skv_pages_create(const struct skv_pages_options *o, struct skv_api **out, struct skv_error *err)

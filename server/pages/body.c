@@ -30,12 +30,13 @@ static const char *param_of(const struct skv_call *c, const char *name)
 bool body_is_tenant(const char *s)
 {
 	static const char *const taken[] = { "v1", "api", "keys", "rank", "clear", "metrics" };
+	size_t first = strcspn(s, "/"); /* what tells a path of ours from a tenant's */
 	int64_t number;
 
 	for (size_t i = 0; i < sizeof taken / sizeof taken[0]; i++)
-		if (strcmp(s, taken[i]) == 0)
+		if (strlen(taken[i]) == first && memcmp(s, taken[i], first) == 0)
 			return false;
-	return skv_name_valid(s, strlen(s)) && !space_rank(s, strlen(s), false, &number);
+	return skv_model_name_valid(s, strlen(s)) && !space_rank(s, first, false, &number);
 }
 
 static int take_tenant(struct pages_call *k, const char **out)

@@ -263,7 +263,7 @@ static int check(const struct options *o)
 		return bad(o->svg ? "svg" : "hits", "of one trace", NULL);
 	if (!o->full && (o->has_block_bytes || o->instance || o->unit || o->file_size))
 		return bad("block-bytes", "and --instance, --unit, --file-size: of the manager (--full)", NULL);
-	if (o->instance && !skv_name_valid(o->instance, strlen(o->instance)))
+	if (o->instance && !skv_model_name_valid(o->instance, strlen(o->instance)))
 		return bad("instance", "1 to 127 characters of A-Za-z0-9._:=@+,-", o->instance);
 	return OPTIONS_RUN;
 }

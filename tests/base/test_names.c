@@ -64,6 +64,26 @@ static void the_longest_name(void **state)
 	assert_false(skv_name_valid(s, SIZE_MAX));
 }
 
+/* Hugging Face's form: names with a slash between. Nothing that a path could be. */
+static void models_have_slashes(void **state)
+{
+	static const char *const good[] = { "m", "Qwen/Qwen3-32B", "a/b/c", "meta-llama/Llama-3.1-8B", "a/b=1" };
+	static const char *const bad[] = { "", "/", "/a", "a/", "a//b", "a/../b", "a/.b", "../a", "a/b c", "a\\b", "a/%2F" };
+	char s[SKV_MAX_NAME + 2];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof good / sizeof good[0]; i++)
+		assert_true(skv_model_name_valid(good[i], strlen(good[i])));
+	for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
+		assert_false(skv_model_name_valid(bad[i], strlen(bad[i])));
+	assert_false(skv_model_name_valid("a/b\0c", 5));
+	memset(s, 'x', sizeof s);
+	s[5] = '/';
+	assert_true(skv_model_name_valid(s, SKV_MAX_NAME));
+	assert_false(skv_model_name_valid(s, SKV_MAX_NAME + 1));
+	assert_false(skv_model_name_valid(s, SIZE_MAX));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -71,6 +91,7 @@ int main(void)
 		cmocka_unit_test(bad_names),
 		cmocka_unit_test(every_character),
 		cmocka_unit_test(the_longest_name),
+		cmocka_unit_test(models_have_slashes),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

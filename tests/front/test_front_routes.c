@@ -119,14 +119,48 @@ static void test_long_names(void **state)
 	assert_int_equal(strlen(params[0].value), SKV_MAX_NAME);
 }
 
+/* A model's name has a slash: fixed paths go before it, then the route with the most fixed words. */
+static void test_names_of_models(void **state)
+{
+	static const struct {
+		const char *path, *route, *id;
+	} cases[] = {
+		{ "/v1/instances/Qwen/Qwen3-32B", "instance_get", "Qwen/Qwen3-32B" },
+		{ "/v1/instances/Qwen%2FQwen3-32B", "instance_get", "Qwen/Qwen3-32B" },
+		{ "/v1/instances/a/b/c/pins", "pins", "a/b/c" },
+		{ "/v1/instances/a%2Fpins", "instance_get", "a/pins" },
+		{ "/v1/instances/a/pins", "pins", "a" },
+		{ "/v1/instances/a/b/blocks/k", "block_get", "a/b" },
+		{ "/v1/instances/a/b/blocks", "block_find", "a/b" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+		struct route_param params[ROUTE_PARAMS] = { 0 };
+		const char *found;
+
+		if (find("GET", cases[i].path, &found, params) != SKV_OK)
+			fail_msg("'%s' was not found", cases[i].path);
+		assert_string_equal(found, cases[i].route);
+		assert_string_equal(params[0].value, cases[i].id);
+	}
+	for (size_t i = 0; i < 2; i++) {
+		struct route_param params[ROUTE_PARAMS] = { 0 };
+		const char *found;
+
+		assert_int_equal(find("POST", i ? "/v1/instances/m/lookupp" : "/v1/instances/a//b/lookup", &found, params),
+				 i ? SKV_E_NOT_FOUND : SKV_E_INVALID);
+	}
+}
+
 static void test_paths_that_do_not_exist(void **state)
 {
 	static const char *const none[] = {
 		"",	       "v1",		 "*",		"//",		   "/v1",
 			     "/v1/",
 		"/V1/stats",   "/v1//stats",	 "/v1/stats/",	"//v1/stats",	   "/v1/%73tats",
-		"/v1/../healthz", "/healthz/..", "/v1/storages/a/b", "/v1/instances/m/blocks/k/x",
-		"/v1/instances/m/Lookup", "http://localhost/v1/stats",
+		"/v1/../healthz", "/healthz/..", "/v1/storages/a/b", "/v1/pages/a/b",
+		"http://localhost/v1/stats",
 	};
 
 	(void)state;
@@ -185,6 +219,7 @@ int main(void)
 		cmocka_unit_test(test_parameters),
 		cmocka_unit_test(test_names_that_are_refused),
 		cmocka_unit_test(test_long_names),
+		cmocka_unit_test(test_names_of_models),
 		cmocka_unit_test(test_paths_that_do_not_exist),
 		cmocka_unit_test(test_methods),
 		cmocka_unit_test(test_percent_decode),

@@ -498,7 +498,7 @@ static void test_instances_refused(void **state)
 		const char *json;
 		const char *field;
 	} cases[] = {
-		{ "{\"instance_group\":\"g\",\"instance_id\":\"a/b\",\"block_size\":1," SPECS "}", "instance_id" },
+		{ "{\"instance_group\":\"g\",\"instance_id\":\"a//b\",\"block_size\":1," SPECS "}", "instance_id" },
 		{ "{\"instance_group\":\"\",\"instance_id\":\"i\",\"block_size\":1," SPECS "}", "instance_group" },
 		{ "{\"instance_group\":\"g\",\"instance_id\":\"i\",\"block_size\":0," SPECS "}", "block_size" },
 		{ "{\"instance_group\":\"g\",\"instance_id\":\"i\",\"block_size\":-4," SPECS "}", "block_size" },

@@ -18,6 +18,9 @@
 
 /* 1..127 of [A-Za-z0-9._:=@+,-], beginning with a letter, digit or '_': safe in URLs, paths and logs. */
 bool skv_name_valid(const char *s, size_t n);
+/* Names of instances and tenants may be those of models: parts that are names, with one '/' between neighbours, 127 characters
+ * in all ("Qwen/Qwen3-32B", as Hugging Face has them). Never a path of a file. */
+bool skv_model_name_valid(const char *s, size_t n);
 
 /* ---- objects that an administrator makes ---------------------------------------------------- */
 

@@ -349,8 +349,20 @@ const char *ref_jat_name(struct ref_jdoc *d, const struct ref_jat *at)
 	return ref_jat_string(d, at, 1, SKV_MAX_NAME);
 }
 
-const char *const *ref_jat_names(struct ref_jdoc *d, const struct ref_jat *at, uint32_t min,
-				 uint32_t max, uint32_t *n)
+const char *ref_jat_model_name(struct ref_jdoc *d, const struct ref_jat *at)
+{
+	if (!is(d, at, JSON_STRING, "a string"))
+		return "";
+	if (!skv_model_name_valid(json_string_value(at->v), json_string_length(at->v)))
+		ref_jdoc_fail(d, at, SKV_E_INVALID,
+			      "a name is 1 to %u of A-Z a-z 0-9 . _ - : = @ + , in parts with a / between them that begin with a letter, "
+			      "digit or _",
+			      SKV_MAX_NAME);
+	return ref_jat_string(d, at, 1, SKV_MAX_NAME);
+}
+
+static const char *const *read_names(struct ref_jdoc *d, const struct ref_jat *at, uint32_t min, uint32_t max, uint32_t *n,
+				     const char *(*read)(struct ref_jdoc *d, const struct ref_jat *at))
 {
 	uint32_t count = ref_jat_array(d, at, min, max);
 	const char **names = ref_jdoc_alloc(d, count, sizeof *names);
@@ -358,13 +370,24 @@ const char *const *ref_jat_names(struct ref_jdoc *d, const struct ref_jat *at, u
 	for (uint32_t i = 0; names && i < count; i++) {
 		struct ref_jat item = ref_jat_item(at, i);
 
-		names[i] = ref_jat_name(d, &item);
+		names[i] = read(d, &item);
 		for (uint32_t j = 0; j < i && ref_jdoc_ok(d); j++)
 			if (strcmp(names[i], names[j]) == 0)
 				ref_jdoc_fail(d, &item, SKV_E_INVALID, "'%s' is named twice", names[i]);
 	}
 	*n = ref_jdoc_ok(d) ? count : 0;
 	return names;
+}
+
+const char *const *ref_jat_names(struct ref_jdoc *d, const struct ref_jat *at, uint32_t min,
+				 uint32_t max, uint32_t *n)
+{
+	return read_names(d, at, min, max, n, ref_jat_name);
+}
+
+const char *const *ref_jat_model_names(struct ref_jdoc *d, const struct ref_jat *at, uint32_t min, uint32_t max, uint32_t *n)
+{
+	return read_names(d, at, min, max, n, ref_jat_model_name);
 }
 
 struct skv_key ref_jat_key_hex(struct ref_jdoc *d, const struct ref_jat *at)

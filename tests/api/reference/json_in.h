@@ -80,6 +80,8 @@ uint64_t ref_jat_size(struct ref_jdoc *d, const struct ref_jat *at, uint64_t min
 const char *ref_jat_string(struct ref_jdoc *d, const struct ref_jat *at, size_t min, size_t max);
 /* The same for a name (skv_name_valid). */
 const char *ref_jat_name(struct ref_jdoc *d, const struct ref_jat *at);
+const char *ref_jat_model_name(struct ref_jdoc *d, const struct ref_jat *at);
+const char *const *ref_jat_model_names(struct ref_jdoc *d, const struct ref_jat *at, uint32_t min, uint32_t max, uint32_t *n);
 /* Array of names, min..max of them, none twice. */
 const char *const *ref_jat_names(struct ref_jdoc *d, const struct ref_jat *at, uint32_t min,
 				 uint32_t max, uint32_t *n);

@@ -22,7 +22,7 @@ int ref_read_match_req(const struct skv_v1_in *in, const char *text, size_t n,
 	struct ref_jat instances = ref_jat_get(&top, "instances");
 
 	ref_jat_object(&d, &top, fields);
-	r.instances = ref_jat_names(&d, &instances, 1, SKV_MAX_INSTANCES_PER_MATCH, &r.n_instances);
+	r.instances = ref_jat_model_names(&d, &instances, 1, SKV_MAX_INSTANCES_PER_MATCH, &r.n_instances);
 	r.keys = ref_jat_keys(&d, &top, &r.n_keys);
 	if (ref_jdoc_ok(&d))
 		*out = r;
@@ -68,7 +68,7 @@ int ref_read_match_res(const struct skv_v1_in *in, const char *text, size_t n,
 		struct ref_jat name = ref_jat_get(&item, "instance");
 		struct ref_jat length = ref_jat_get(&item, "matched");
 
-		instances[i] = ref_jat_name(&d, &name);
+		instances[i] = ref_jat_model_name(&d, &name);
 		matched[i] = ref_jat_u32(&d, &length, 0, SKV_MAX_KEYS);
 	}
 	if (ref_jdoc_ok(&d))

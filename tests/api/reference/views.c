@@ -181,6 +181,13 @@ static const char *name_of(struct ref_jdoc *d, const struct ref_jat *object, con
 	return ref_jat_name(d, &at);
 }
 
+static const char *model_name_of(struct ref_jdoc *d, const struct ref_jat *object, const char *name)
+{
+	struct ref_jat at = ref_jat_get(object, name);
+
+	return ref_jat_model_name(d, &at);
+}
+
 static void read_storage_state(struct ref_jdoc *d, const struct ref_jat *top, struct skv_storage_view *v)
 {
 	struct ref_jat uuid = ref_jat_get(top, "uuid"), healthy = ref_jat_get(top, "healthy"),
@@ -270,8 +277,8 @@ int ref_read_instance_view(const struct skv_v1_in *in, const char *text, size_t 
 	struct ref_jat top = ref_jdoc_open(&d, in, text, n, SKV_JANSWER, SKV_JMAX_OBJECT, err);
 
 	ref_jat_instance(&d, &top, &v.spec);
-	v.spec.id = name_of(&d, &top, "id");
-	v.spec.tenant = name_of(&d, &top, "tenant");
+	v.spec.id = model_name_of(&d, &top, "id");
+	v.spec.tenant = model_name_of(&d, &top, "tenant");
 	v.blocks = count(&d, &top, "blocks");
 	v.used_bytes = count(&d, &top, "used_bytes");
 	v.open_sessions = count(&d, &top, "open_sessions");
