@@ -46,11 +46,25 @@ static int join(const char *head, size_t n, const char *tail, struct skv_arena *
 	return SKV_OK;
 }
 
+int kvcm_mounts_check(const char *mounts, struct skv_error *err)
+{
+	for (const char *m = mounts; *m;) {
+		size_t len = strcspn(m, ",");
+		const char *equals = memchr(m, '=', len);
+
+		if (len > 0 && (!equals || *m != '/' || equals[1] != '/'))
+			return skv_fail(err, SKV_E_INVALID, "kvcm_mounts",
+					"kvcm_mounts: '%.*s' is not '/theirs=/here'", (int)(len < 100 ? len : 100), m);
+		m += len + (m[len] == ',');
+	}
+	return SKV_OK;
+}
+
 /* Where the clients' directory `path` is on this host: the longest "client=here" that it begins with. */
 static int here(const char *path, const char *mounts, struct skv_arena *a, const char **out,
 		struct skv_error *err)
 {
-	const char *best = NULL;
+	const char *best = NULL, *rest;
 	size_t best_n = 0, best_len = 0;
 
 	for (const char *m = mounts ? mounts : ""; *m;) {
@@ -60,7 +74,7 @@ static int here(const char *path, const char *mounts, struct skv_arena *a, const
 
 		while (n > 1 && m[n - 1] == '/')
 			n--;
-		if (n > best_n && strncmp(path, m, n) == 0 && (path[n] == '/' || path[n] == '\0')) {
+		if (n > best_n && strncmp(path, m, n) == 0 && (n == 1 || path[n] == '/' || path[n] == '\0')) {
 			best = equals + 1;
 			best_n = n;
 			best_len = len - (size_t)(best - m);
@@ -72,7 +86,12 @@ static int here(const char *path, const char *mounts, struct skv_arena *a, const
 		return SKV_OK;
 	while (best_len > 1 && best[best_len - 1] == '/')
 		best_len--;
-	return join(best, best_len, path[best_n] ? path + best_n + 1 : "", a, out, err);
+	rest = path + best_n; /* behind "/" nothing is skipped */
+	while (*rest == '/')
+		rest++;
+	if (best_len == 1 && *best == '/')
+		best_len = 0; /* join adds one */
+	return join(best, best_len, rest, a, out, err);
 }
 
 /* The clients' directory of the storage, without slashes at its end, and the mount point if it is on one. */

@@ -55,6 +55,19 @@ static const struct kind *find_kind(const json_t *type)
 	return NULL;
 }
 
+/* What is not read must not be taken for what is not there: a member of another type than the file's is an error. */
+static int wrong_type(const char *file, const char *member, const char *expected, struct skv_error *err)
+{
+	return skv_fail(err, SKV_E_INVALID, "kvcm_startup_config", "%.120s: %s: %s is expected", file, member, expected);
+}
+
+static int check_object(const char *file, const json_t *parent, const char *name, const char *path, struct skv_error *err)
+{
+	const json_t *v = json_object_get(parent, name);
+
+	return !v || json_is_object(v) ? SKV_OK : wrong_type(file, path, "an object", err);
+}
+
 static void rename_member(json_t *object, const char *from, const char *to)
 {
 	json_t *v = json_object_get(object, from);
@@ -76,11 +89,19 @@ static int unknown_type(const char *file, const json_t *type, struct skv_error *
 
 static int rename_storage(const char *file, json_t *s, struct skv_error *err)
 {
-	json_t *type = json_object_get(s, "type");
+	json_t *type = json_object_get(s, "type"), *available = json_object_get(s, "is_available");
 	const struct kind *kind = find_kind(type);
+	int rc;
 
+	if (type && !json_is_string(type))
+		return wrong_type(file, "storage_config.type", "a string", err);
 	if (!kind)
 		return unknown_type(file, type, err);
+	if (available && !json_is_boolean(available))
+		return wrong_type(file, "storage_config.is_available", "true or false", err);
+	rc = check_object(file, s, "storage_spec", "storage_config.storage_spec", err);
+	if (rc != SKV_OK)
+		return rc;
 	rename_member(s, "storage_spec", kind->field);
 	if (strcmp(kind->type, "mooncake") == 0)
 		rename_member(json_object_get(s, kind->field), "master_server_entry", "master_service_entry");
@@ -93,7 +114,14 @@ static int rename_group(const char *file, json_t *g, struct skv_error *err)
 	json_t *list = json_object_get(json_object_get(g, "quota"), "quota_config");
 	json_t *quota;
 	size_t i;
+	int rc = check_object(file, g, "quota", "instance_group.quota", err);
 
+	if (rc == SKV_OK)
+		rc = check_object(file, g, "cache_config", "instance_group.cache_config", err);
+	if (rc != SKV_OK)
+		return rc;
+	if (list && !json_is_array(list))
+		return wrong_type(file, "instance_group.quota.quota_config", "an array", err);
 	rename_member(json_object_get(g, "cache_config"), "cache_prefer_strategy", "data_storage_strategy");
 	rename_member(g, "event_reporting_storage_candidates", "event_report_storage_candidates");
 	json_array_foreach(list, i, quota) {
@@ -110,18 +138,23 @@ static int rename_group(const char *file, json_t *g, struct skv_error *err)
 
 /* ---- reading --------------------------------------------------------------------------------- */
 
-/* The member as a list: the file has one object, or several in an array. */
-static json_t *listed(json_t *root, const char *name)
+/* The member as a list: the file has one object, or several in an array, or none. */
+static int listed(const char *file, json_t *root, const char *name, json_t **out, struct skv_error *err)
 {
-	json_t *v = json_object_get(root, name);
-	json_t *list;
+	json_t *v = json_object_get(root, name), *j;
+	size_t i;
 
-	if (json_is_array(v))
-		return json_incref(v);
-	list = json_array();
+	*out = json_is_array(v) ? json_incref(v) : json_array();
+	if (!*out)
+		return skv_fail(err, SKV_E_NOMEM, NULL, "out of memory");
 	if (json_is_object(v))
-		json_array_append(list, v);
-	return list;
+		json_array_append(*out, v);
+	else if (v && !json_is_array(v))
+		return wrong_type(file, name, "an object, or an array of objects,", err);
+	json_array_foreach(*out, i, j)
+		if (!json_is_object(j))
+			return wrong_type(file, name, "an object, or an array of objects,", err);
+	return SKV_OK;
 }
 
 static int keep(const json_t *j, struct skv_arena *a, const char **out, struct skv_error *err)
@@ -135,15 +168,15 @@ static int keep(const json_t *j, struct skv_arena *a, const char **out, struct s
 
 static int read_root(json_t *root, struct skv_arena *a, struct kvcm_start_file *out, struct skv_error *err)
 {
-	json_t *storages = listed(root, "storage_config");
-	json_t *groups = listed(root, "instance_group");
-	json_t *j;
+	json_t *storages = NULL, *groups = NULL, *j;
 	size_t i;
-	int rc = SKV_OK;
+	int rc = listed(out->name, root, "storage_config", &storages, err);
 
+	if (rc == SKV_OK)
+		rc = listed(out->name, root, "instance_group", &groups, err);
 	out->storages = skv_arena_calloc(a, json_array_size(storages) + 1, sizeof *out->storages);
 	out->groups = skv_arena_calloc(a, json_array_size(groups) + 1, sizeof *out->groups);
-	if (!out->storages || !out->groups)
+	if (rc == SKV_OK && (!out->storages || !out->groups))
 		rc = skv_fail(err, SKV_E_NOMEM, NULL, "out of memory");
 	json_array_foreach(storages, i, j) {
 		if (rc == SKV_OK)

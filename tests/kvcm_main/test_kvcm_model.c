@@ -109,6 +109,33 @@ static void test_3fs_elsewhere(void **state)
 	assert_int_equal(s.file_size, 128 << 20);
 }
 
+/* All that clients have, below a directory here; and the other way round. */
+static void test_mount_of_the_root(void **state)
+{
+	struct box *b = *state;
+	struct skv_storage_spec s;
+
+	b->model.mounts = "/=/host,/3fs=/";
+	assert_int_equal(storage(b, "{\"global_unique_name\":\"t\",\"nfs\":{\"root_path\":\"/data/kv\"}}", &s), SKV_OK);
+	assert_string_equal(s.client_root, "/data/kv/t.0a1b2c3d");
+	assert_string_equal(s.root, "/host/data/kv/t.0a1b2c3d");
+	assert_int_equal(storage(b, "{\"global_unique_name\":\"t\",\"nfs\":{\"root_path\":\"/3fs/kv\"}}", &s), SKV_OK);
+	assert_string_equal(s.root, "/kv/t.0a1b2c3d");
+}
+
+static void test_mounts_checked(void **state)
+{
+	static const char *const bad[] = { "x", "/a", "/a=b", "a=/b", "=/b", "/a=", "/a=/b,/c" };
+	struct box *b = *state;
+
+	for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+		assert_int_equal(kvcm_mounts_check(bad[i], &b->err), SKV_E_INVALID);
+		assert_string_equal(b->err.field, "kvcm_mounts");
+	}
+	assert_int_equal(kvcm_mounts_check("", &b->err), SKV_OK);
+	assert_int_equal(kvcm_mounts_check("/=/b,/a/=/c,", &b->err), SKV_OK);
+}
+
 static void test_dummy(void **state)
 {
 	struct box *b = *state;
@@ -567,6 +594,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		CASE(test_nfs),
 		CASE(test_3fs_elsewhere),
+		CASE(test_mount_of_the_root),
+		CASE(test_mounts_checked),
 		CASE(test_dummy),
 		CASE(test_storages_refused),
 		CASE(test_storage_and_back),

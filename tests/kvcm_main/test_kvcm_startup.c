@@ -174,6 +174,20 @@ static void test_refused(void **state)
 		{ "{" GROUP(",'event_reporting_storage_candidates':['e']") "}", SKV_E_UNSUPPORTED, "event_report" },
 		{ "{" GROUP(",'quota':{'quota_config':[{'storage_type':'tape'}]}") "}", SKV_E_INVALID, "'tape'" },
 		{ "{\n'storage_config':", SKV_E_INVALID, "line 2" },
+		/* Of the wrong type is not the same as not there. */
+		{ "{'storage_config':'nfs_01'}", SKV_E_INVALID, "storage_config" },
+		{ "{'storage_config':7," GROUP("") "}", SKV_E_INVALID, "storage_config" },
+		{ "{'storage_config':null}", SKV_E_INVALID, "storage_config" },
+		{ "{'storage_config':['nfs_01']}", SKV_E_INVALID, "storage_config" },
+		{ "{'storage_config':{'type':3,'global_unique_name':'s'}}", SKV_E_INVALID, "storage_config.type" },
+		{ "{'storage_config':{'type':'file','global_unique_name':'s','is_available':'no','storage_spec':{}}}",
+		  SKV_E_INVALID, "storage_config.is_available" },
+		{ "{'storage_config':{'type':'file','global_unique_name':'s','storage_spec':[]}}", SKV_E_INVALID,
+		  "storage_config.storage_spec" },
+		{ "{'instance_group':'default'}", SKV_E_INVALID, "instance_group" },
+		{ "{'instance_group':[[]]}", SKV_E_INVALID, "instance_group" },
+		{ "{" GROUP(",'quota':[]") "}", SKV_E_INVALID, "instance_group.quota" },
+		{ "{" GROUP(",'quota':{'quota_config':{}}") "}", SKV_E_INVALID, "instance_group.quota.quota_config" },
 		{ "[]", SKV_E_INVALID, "start.json" },
 	};
 	struct box *b = *state;

@@ -27,6 +27,9 @@ struct kvcm_model {
 	const char *owner;
 };
 
+/* Is a text such as `mounts`: absolute paths, each with its own? SKV_E_INVALID ("kvcm_mounts"). */
+int kvcm_mounts_check(const char *mounts, struct skv_error *err);
+
 /* The peer's local SDK maps whole files: they must not be longer. */
 #define KVCM_MAX_FILE_SIZE (1ull << 30)
 /* First letter of such an `id`; those of stores that last are hex digits. */
