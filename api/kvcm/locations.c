@@ -97,10 +97,8 @@ static struct piece keep(struct writer *w, struct skv_buf *text)
 	return piece;
 }
 
-static void uri_begin(const struct kvcm_locations *l, uint32_t file, struct skv_buf *out)
+static void uri_begin(const struct skv_file_ref *f, const char *root, struct skv_buf *out)
 {
-	const struct skv_file_ref *f = &l->files->v[file];
-	const char *root = l->roots ? l->roots[file] : "";
 	size_t n = strlen(root);
 
 	while (n > 0 && root[n - 1] == '/')
@@ -109,12 +107,18 @@ static void uri_begin(const struct kvcm_locations *l, uint32_t file, struct skv_
 		       n > 0 && root[0] != '/' ? "/" : "", (int)n, root, f->path);
 }
 
+void kvcm_uri(const struct skv_file_ref *f, const char *root, const struct skv_location *loc, struct skv_buf *out)
+{
+	uri_begin(f, root, out);
+	skv_buf_printf(out, "%llu&size=%llu", (unsigned long long)(loc->offset / loc->length), (unsigned long long)loc->length);
+}
+
 /* JSON: {"name":"tp0","uri":"file://...?blkid= - binary: only the URI. */
 static struct piece make_uri(struct writer *w, uint32_t file, uint32_t column)
 {
 	struct skv_buf uri = { 0 }, text = { 0 };
 
-	uri_begin(w->l, file, &uri);
+	uri_begin(&w->l->files->v[file], w->l->roots ? w->l->roots[file] : "", &uri);
 	if (!w->json)
 		return keep(w, &uri);
 	skv_put_u8(&uri, 0);

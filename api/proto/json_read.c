@@ -50,6 +50,18 @@ static const ProtobufCFieldDescriptor *find(const ProtobufCMessageDescriptor *d,
 	return NULL;
 }
 
+/* The field that another version calls so. */
+static const ProtobufCFieldDescriptor *find_alias(const struct skv_proto_in *in, const ProtobufCMessageDescriptor *d,
+						  const struct skv_json_node *name)
+{
+	const struct skv_proto_alias *a = in->notes ? in->notes->aliases : NULL;
+
+	for (; a && a->of; a++)
+		if (a->of == d && is_name(name, a->name))
+			return protobuf_c_message_descriptor_get_field_by_name(d, a->field);
+	return NULL;
+}
+
 /* ---- values ------------------------------------------------------------------------------------- */
 
 static const struct skv_json_node *next_value(const struct skv_json_node *v) { return skv_json_next(v); }
@@ -114,6 +126,7 @@ static bool read_array(struct skv_proto_in *in, ProtobufCMessage *m, const Proto
 		case GOT_FAILED:
 			return false;
 		case GOT_NOTHING:
+			skv_proto_note_value(in);
 			break;
 		case GOT:
 			n++;
@@ -181,6 +194,8 @@ static bool read_single(struct skv_proto_in *in, ProtobufCMessage *m, const Prot
 		if (skv_proto_in_oneof(f))
 			*skv_proto_case(m, f) = f->id;
 	}
+	if (got == GOT_NOTHING)
+		skv_proto_note_value(in);
 	return got != GOT_FAILED;
 }
 
@@ -199,8 +214,13 @@ static bool read_message(struct skv_proto_in *in, const struct skv_json_node *v,
 		return skv_proto_fail(in, SKV_E_INVALID, "must be an object");
 	for (uint32_t i = 0; i < v->n && ok; i++, name = skv_json_next(name + 1)) {
 		const ProtobufCFieldDescriptor *f = find(d, name, &next);
-		uint64_t bit = f ? (uint64_t)1 << (f - d->fields) : 0;
+		uint64_t bit;
 
+		if (!f)
+			f = find_alias(in, d, name);
+		if (!f)
+			skv_proto_note_field(in, name->s, name->n);
+		bit = f ? (uint64_t)1 << (f - d->fields) : 0;
 		if (!f || name[1].type == SKV_JSON_NULL)
 			continue;
 		at.name = f->name;
@@ -238,11 +258,20 @@ static bool parse_failed(struct skv_proto_in *in, const struct skv_json_doc *doc
 int skv_proto_read_json(const ProtobufCMessageDescriptor *d, const void *bytes, size_t n, struct skv_arena *a,
 			ProtobufCMessage **out, struct skv_error *err)
 {
+	return skv_proto_read_json_noted(d, bytes, n, a, NULL, out, err);
+}
+
+int skv_proto_read_json_noted(const ProtobufCMessageDescriptor *d, const void *bytes, size_t n, struct skv_arena *a,
+			      struct skv_proto_notes *notes, ProtobufCMessage **out, struct skv_error *err)
+{
 	const struct skv_json_limits limits = { .depth = SKV_PROTO_DEPTH, .values = SIZE_MAX, .wide = true };
 	struct skv_proto_in in = skv_proto_open(n, a, err);
 	struct skv_json_doc doc;
 	ProtobufCMessage *m;
 
+	in.notes = notes;
+	if (notes)
+		notes->fields[0] = notes->value[0] = '\0';
 	if (!skv_json_parse(&doc, a, bytes, n, &limits)) {
 		parse_failed(&in, &doc);
 		return in.status;

@@ -48,6 +48,40 @@ bool skv_proto_fail(struct skv_proto_in *in, int status, const char *fmt, ...)
 	return false;
 }
 
+/* Of what a client sent only what cannot do harm in a log line. */
+static void make_plain(char *s)
+{
+	for (; *s; s++)
+		if (!(*s >= 'a' && *s <= 'z') && !(*s >= 'A' && *s <= 'Z') && !(*s >= '0' && *s <= '9') && !strchr("._-[]", *s))
+			*s = '?';
+}
+
+void skv_proto_note_field(struct skv_proto_in *in, const char *name, size_t n)
+{
+	char path[SKV_FIELD_MAX] = "", *all;
+	size_t at, len;
+
+	if (!in->notes)
+		return;
+	all = in->notes->fields;
+	len = strlen(all);
+	at = in->at ? render(in->at, path, sizeof path) : 0;
+	snprintf(path + at, sizeof path - at, "%s%.*s", at ? "." : "", (int)(n < 40 ? n : 40), name);
+	make_plain(path);
+	if (len + strlen(path) + 3 < sizeof in->notes->fields)
+		snprintf(all + len, sizeof in->notes->fields - len, "%s%s", len ? ", " : "", path);
+}
+
+void skv_proto_note_value(struct skv_proto_in *in)
+{
+	char path[SKV_FIELD_MAX] = "";
+
+	if (!in->notes || *in->notes->value || !in->at)
+		return;
+	render(in->at, path, sizeof path);
+	snprintf(in->notes->value, sizeof in->notes->value, "%.*s", (int)sizeof in->notes->value - 1, path);
+}
+
 static bool charge(struct skv_proto_in *in, size_t bytes)
 {
 	size_t whole = (bytes + 15) & ~(size_t)15;

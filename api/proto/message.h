@@ -27,6 +27,7 @@ struct skv_proto_in {
 	int status;
 	const struct skv_proto_at *at; /* NULL: the message itself */
 	size_t budget;                 /* bytes of memory that it may still take */
+	struct skv_proto_notes *notes; /* NULL: nobody asks */
 };
 
 struct skv_proto_in skv_proto_open(size_t n, struct skv_arena *a, struct skv_error *err);
@@ -36,6 +37,9 @@ bool skv_proto_fail(struct skv_proto_in *in, int status, const char *fmt, ...)
 /* NULL after failing the message. Not cleared. */
 void *skv_proto_alloc(struct skv_proto_in *in, size_t n, size_t size);
 char *skv_proto_text(struct skv_proto_in *in, const void *s, size_t n); /* a copy with a NUL */
+/* An unknown field of the message at in->at; an enum's name that nobody knows, at in->at. */
+void skv_proto_note_field(struct skv_proto_in *in, const char *name, size_t n);
+void skv_proto_note_value(struct skv_proto_in *in);
 ProtobufCMessage *skv_proto_new(struct skv_proto_in *in, const ProtobufCMessageDescriptor *d);
 /* bytes of a value of this type in the struct */
 size_t skv_proto_value_size(ProtobufCType type);

@@ -70,6 +70,25 @@ _Static_assert(SKV_SLOT_ABSENT == (int)SLOT_ABSENT && SKV_SLOT_WRITING == (int)S
 		       SKV_SLOT_COMMITTED == (int)SLOT_COMMITTED && SKV_SLOT_REMOVING == (int)SLOT_REMOVING,
 	       "states are told as they are");
 
+static int fill_parents(struct part *p, const struct instance *inst, const struct skv_states_req *req,
+			struct skv_states_res *res, struct skv_arena *a)
+{
+	res->parent = skv_arena_calloc(a, req->n_keys + 1u, sizeof *res->parent);
+	for (uint32_t i = 0; res->parent && i < req->n_keys; i++) {
+		const struct block *b = index_find(p, inst, req->keys[i]);
+		struct skv_key *key;
+
+		if (!b || b->parent == NO_BLOCK)
+			continue;
+		key = skv_arena_alloc(a, sizeof *key);
+		if (!key)
+			return SKV_E_NOMEM;
+		*key = block_get(p, b->parent)->key;
+		res->parent[i] = key;
+	}
+	return res->parent ? SKV_OK : SKV_E_NOMEM;
+}
+
 static int fill_states(struct part *p, const struct instance *inst, const struct skv_states_req *req,
 		       struct skv_states_res *res, struct skv_arena *a)
 {
@@ -95,7 +114,7 @@ static int fill_states(struct part *p, const struct instance *inst, const struct
 		}
 		res->created_ms[i] = b ? era_of(p, block_generation(inst, b)) : 0;
 	}
-	return SKV_OK;
+	return req->want_parents ? fill_parents(p, inst, req, res, a) : SKV_OK;
 }
 
 int skv_core_states(struct skv_core *c, const struct skv_states_req *req, struct skv_states_res *res,

@@ -96,6 +96,8 @@ int kvcm_run_admin_removeInstanceGroup(struct kvcm_call *k)
 	rc = skv_core_group_delete(kvcm_core(k), name, &k->c->err);
 	if (rc == SKV_E_NOT_FOUND)
 		return no_such_group(k, name);
+	if (rc == SKV_E_IN_USE)
+		return skv_fail(&k->c->err, rc, NULL, "the instance group %.100s has instances: removeInstance first", name);
 	return rc;
 }
 

@@ -139,6 +139,9 @@ int kvcm_run_admin_removeStorage(struct kvcm_call *k)
 	rc = skv_core_storage_delete(kvcm_core(k), name, &k->c->err);
 	if (rc == SKV_E_NOT_FOUND)
 		return skv_fail(&k->c->err, rc, NULL, "there is no storage %.100s", name);
+	if (rc == SKV_E_IN_USE)
+		return skv_fail(&k->c->err, rc, NULL, "the storage %.100s is in use: trimCache or removeInstance of what lies "
+				"there first, and nothing may name it but storage_candidates", name);
 	return rc;
 }
 

@@ -9,6 +9,8 @@
 
 #include <stdio.h>
 
+#include <skv/clock.h>
+#include <skv/log.h>
 #include <skv/mem.h>
 
 #include "metrics.h"
@@ -40,14 +42,49 @@ static int message(struct skv_call *c, const uint8_t *p, size_t n)
 	return SKV_OK;
 }
 
+/* Fields as older versions of the peer call them. */
+static const struct skv_proto_alias aliases[] = {
+	{ &kvcm_meta__register_instance_request__descriptor, "query_type", "default_query_type" },
+	{ &kvcm_admin__register_instance_request__descriptor, "query_type", "default_query_type" },
+	{ &kvcm_admin__instance_group__descriptor, "event_reporting_storage_candidates", "event_report_storage_candidates" },
+	{ NULL, NULL, NULL },
+};
+
+/* Who changes how things are is told what of it was not understood. Others are many, and mean one version or another. */
+static int read_message(struct kvcm_call *k, ProtobufCMessage **out)
+{
+	struct skv_call *c = k->c;
+
+	if (c->wire == WIRE_GRPC || !(k->op->flags & KVCM_WORKER))
+		return codec_of(c)->read(k->op->request, c->body, c->n_body, &c->arena, out, &c->err);
+	k->notes = skv_arena_calloc(&c->arena, 1, sizeof *k->notes);
+	if (!k->notes)
+		return kvcm_nomem(k);
+	k->notes->aliases = aliases;
+	return skv_proto_read_json_noted(k->op->request, c->body, c->n_body, &c->arena, k->notes, out, &c->err);
+}
+
+/* The answer says nothing, as the peer's: the reason is in the log, one line a second. */
+static void log_unread(const struct kvcm_call *k)
+{
+	static atomic_uint_fast64_t last;
+	uint64_t now = skv_now_ms(&skv_clock_system) / 1000 + 1, was = atomic_load(&last);
+
+	if (was != now && atomic_compare_exchange_strong(&last, &was, now))
+		skv_log(SKV_LOG_WARN, "kvcm", "%s: the body is no request: %s%s%s", k->op->name, k->c->err.field,
+			*k->c->err.field ? ": " : "", k->c->err.message);
+}
+
 static int run(struct skv_call *c)
 {
 	struct kvcm_call *k = c->state;
 	ProtobufCMessage *m;
-	int rc = codec_of(c)->read(k->op->request, c->body, c->n_body, &c->arena, &m, &c->err);
+	int rc = read_message(k, &m);
 
 	if (rc != SKV_OK) {
 		k->unread = rc != SKV_E_NOMEM;
+		if (k->unread)
+			log_unread(k);
 		return rc;
 	}
 	k->req = m;

@@ -29,7 +29,12 @@ int kvcm_run_meta_getCacheMeta(struct kvcm_call *k)
 		rc = kvcm_take_unmasked(k, (const ProtobufCMessage *)req->block_mask, &keys);
 	if (rc != SKV_OK)
 		return rc;
-	own->req = (struct skv_states_req){ k->c->caller.tenant, req->instance_id, keys.v, keys.n };
+	own->req = (struct skv_states_req){
+		.tenant = k->c->caller.tenant,
+		.instance = req->instance_id,
+		.keys = keys.v,
+		.n_keys = keys.n,
+	};
 	return skv_core_states(kvcm_core(k), &own->req, &own->res, &k->c->arena, &k->c->err);
 }
 

@@ -1,5 +1,8 @@
 /*
- * meta_start.c - startWriteCache.
+ * meta_start.c - startWriteCache, and startEvictWriteCache.
+ *
+ * The latter is asked by an engine that is about to evict blocks, so one replica of them is its own: two are wanted unless
+ * it says otherwise, and that is the one that is kept here.
  *
  * The core names one writer for each key and spec; whatever else is there, being written or being removed is
  * masked. A key that is repeated in one request is masked after the first, for the core takes each once. No state.
@@ -104,9 +107,10 @@ static int take_groups(struct kvcm_call *k, const KvcmMeta__StartWriteCacheReque
 
 /* ---- the operation ----------------------------------------------------------------------------- */
 
-static int check_unserved(struct kvcm_call *k, const KvcmMeta__StartWriteCacheRequest *req)
+/* `elsewhere`: replicas that the caller has itself. */
+static int check_unserved(struct kvcm_call *k, const KvcmMeta__StartWriteCacheRequest *req, int32_t elsewhere)
 {
-	if (req->min_replica_count > 1)
+	if (req->min_replica_count > 1 + elsewhere)
 		return skv_fail(&k->c->err, SKV_E_UNSUPPORTED, "min_replica_count",
 				"min_replica_count: this server keeps one replica of a block");
 	if (req->min_replica_count < 0)
@@ -125,7 +129,7 @@ static uint32_t deadline_of(int32_t seconds)
 	return seconds <= 0 ? 1 : 1000u * (uint32_t)(seconds < TIMEOUT_MAX_S ? seconds : TIMEOUT_MAX_S);
 }
 
-int kvcm_run_meta_startWriteCache(struct kvcm_call *k)
+static int run(struct kvcm_call *k, int32_t elsewhere)
 {
 	const KvcmMeta__StartWriteCacheRequest *req = k->req;
 	struct start *own = k->own = skv_arena_calloc(&k->c->arena, 1, sizeof *own);
@@ -137,7 +141,7 @@ int kvcm_run_meta_startWriteCache(struct kvcm_call *k)
 	rc = kvcm_take_keys(k, req->instance_id, req->block_keys, req->n_block_keys, req->token_ids, req->n_token_ids,
 			    &keys);
 	if (rc == SKV_OK)
-		rc = check_unserved(k, req);
+		rc = check_unserved(k, req, elsewhere);
 	if (rc == SKV_OK)
 		rc = take_once(k, own, &keys);
 	if (rc != SKV_OK)
@@ -160,6 +164,10 @@ int kvcm_run_meta_startWriteCache(struct kvcm_call *k)
 	}
 	return skv_core_start(kvcm_core(k), &own->req, &own->res, &k->c->arena, &k->c->err, &k->c->done);
 }
+
+int kvcm_run_meta_startWriteCache(struct kvcm_call *k) { return run(k, 0); }
+
+int kvcm_run_meta_startEvictWriteCache(struct kvcm_call *k) { return run(k, 1); }
 
 /* What to do with each key of the request. */
 static const uint8_t *outcomes(struct kvcm_call *k, const struct start *own)

@@ -372,9 +372,13 @@ static config *made_up(const struct skv_storage_spec *s, struct skv_arena *a)
 
 config *kvcm_storage_message(const struct skv_storage_spec *s, struct skv_arena *a)
 {
-	ProtobufCMessage *m = kvcm_model_message(&kvcm_admin__storage_config__descriptor, s->extra, a);
+	config *m = (config *)kvcm_model_message(&kvcm_admin__storage_config__descriptor, s->extra, a);
 
-	return m ? (config *)m : made_up(s, a);
+	if (!m)
+		m = made_up(s, a);
+	if (m) /* whoever added it may have left it to the kind of its spec */
+		m->storage_type = (KvcmAdmin__StorageType)kvcm_storage_type(s->type);
+	return m;
 }
 
 static void put_text(struct skv_buf *out, const char *name, const char *s)

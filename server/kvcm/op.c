@@ -108,6 +108,8 @@ int kvcm_op_run(struct kvcm_call *k)
 		k->message = kvcm_text(k, "%s fail due to fault injection", k->op->name);
 		return skv_fail(&k->c->err, SKV_E_INTERNAL, NULL, "fault injection");
 	}
+	if (k->notes && *k->notes->value) /* the message has the default there, which nobody asked for */
+		return kvcm_missing(k, k->notes->value);
 	return k->op->run(k);
 }
 
@@ -139,11 +141,13 @@ int kvcm_answer_code(const struct kvcm_call *k, int status)
 
 const char *kvcm_answer_message(struct kvcm_call *k, int status)
 {
-	if (status == SKV_OK)
-		return k->message ? k->message : k->op->done ? k->op->done : "";
-	if (k->message)
-		return k->message;
-	return kvcm_text(k, "%s%s", k->op->failed ? k->op->failed : "", k->c->err.message);
+	const char *done = k->message ? k->message : k->op->done ? k->op->done : "";
+
+	if (status == SKV_OK && k->notes && *k->notes->fields)
+		return kvcm_text(k, "%s; ignored, for they are not known here: %s", done, k->notes->fields);
+	if (status == SKV_OK || k->message)
+		return done;
+	return kvcm_text(k, "%s%s", k->op->failed ? k->op->failed : "", kvcm_words(k, status));
 }
 
 /* Puts a new message into the field of `m`; NULL: no such field, or no memory. */

@@ -52,6 +52,7 @@ struct kvcm_call {
 	int code;            /* ErrorCode to answer instead of the error's own; 0: none */
 	const char *message; /* to answer instead of the row's; NULL: none */
 	bool unread;         /* the body is not a message */
+	struct skv_proto_notes *notes; /* of a JSON body, for operations on workers; NULL: none */
 	void *own;           /* of the operation, between run and write */
 	struct skv_proto_splice splice[2]; /* fields of res that are written from elsewhere; field 0: unused */
 };
@@ -92,6 +93,9 @@ int kvcm_with_code(struct kvcm_call *k, int rc, int code);
 char *kvcm_text(struct kvcm_call *k, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 /* ErrorCode of a status. */
 int kvcm_code(int status);
+
+/* What an error of the core is to a client (words.c): never NULL. */
+const char *kvcm_words(const struct kvcm_call *k, int status);
 
 /* ---- the machine (op.c), for api.c ------------------------------------------------------------- */
 

@@ -14,6 +14,7 @@ KVCM_OPS(RUN_PROTOTYPE)
 int kvcm_write_locations(struct kvcm_call *k);
 int kvcm_write_by_backend(struct kvcm_call *k);
 int kvcm_write_cache_meta(struct kvcm_call *k);
+int kvcm_write_cache_meta_detail(struct kvcm_call *k);
 int kvcm_write_start(struct kvcm_call *k);
 int kvcm_write_finish(struct kvcm_call *k);
 

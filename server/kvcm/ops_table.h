@@ -35,7 +35,13 @@
 	X(meta, GetCacheMeta, getCacheMeta, get_cache_meta_request, get_cache_meta_response, READ,                    \
 	  KVCM_LEADER | KVCM_INSTANCE, kvcm_write_cache_meta,                                                         \
 	  "Cache metadata retrieved successfully", "Failed to get cache metadata : ")                                 \
+	X(meta, GetCacheMetaDetail, getCacheMetaDetail, get_cache_meta_detail_request, get_cache_meta_detail_response, READ, \
+	  KVCM_LEADER | KVCM_INSTANCE, kvcm_write_cache_meta_detail,                                                  \
+	  "Cache metadata detail retrieved successfully", "Failed to get cache metadata detail : ")                   \
 	X(meta, StartWriteCache, startWriteCache, start_write_cache_request, start_write_cache_response, WRITE,       \
+	  KVCM_LEADER | KVCM_INSTANCE | KVCM_FAULTS, kvcm_write_start,                                                \
+	  "Write cache session started successfully", "Failed to start write cache : ")                               \
+	X(meta, StartEvictWriteCache, startEvictWriteCache, start_write_cache_request, start_write_cache_response, WRITE, \
 	  KVCM_LEADER | KVCM_INSTANCE | KVCM_FAULTS, kvcm_write_start,                                                \
 	  "Write cache session started successfully", "Failed to start write cache : ")                               \
 	X(meta, FinishWriteCache, finishWriteCache, finish_write_cache_request, common_response, WRITE,               \

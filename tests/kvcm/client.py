@@ -23,13 +23,13 @@ TIMEOUT_S = 60
 
 META = """RegisterInstance GetInstanceInfo GetCacheMeta GetCacheLocation GetCacheLocationLen
 GetCacheLocationsByBackend StartWriteCache FinishWriteCache RemoveCache TrimCache GetClusterInfo ReplicateCache
-ReportEvent GetHostCacheState""".split()
+GetCacheMetaDetail StartEvictWriteCache ReportEvent GetHostCacheState""".split()
 DEBUG = "InjectFault RemoveFault ClearFaults".split()
 SERVICES = ("meta", "admin", "debug")
 
 # Calls of one instance: if it is not known, that is said before anything else.
 PER_INSTANCE = """GetCacheMeta GetCacheLocation GetCacheLocationLen GetCacheLocationsByBackend StartWriteCache
-FinishWriteCache RemoveCache TrimCache GetHostCacheState""".split()
+GetCacheMetaDetail StartEvictWriteCache FinishWriteCache RemoveCache TrimCache GetHostCacheState""".split()
 
 
 def skip(reason):

@@ -453,6 +453,7 @@ struct skv_states_req {
 	const char *instance;
 	const struct skv_key *keys;
 	uint32_t n_keys;
+	bool want_parents;
 };
 struct skv_states_res {
 	uint32_t n_keys;
@@ -461,6 +462,7 @@ struct skv_states_res {
 	uint8_t *state;           /* [n_keys * n_specs] enum skv_slot_state */
 	struct skv_location *loc; /* the same; length 0 = absent. To be read only where committed, and not without a lease */
 	uint64_t *created_ms;     /* [n_keys] wall time; 0 = nothing there, or not known */
+	const struct skv_key **parent; /* want_parents: [n_keys] the key before it; NULL = none is known */
 	struct skv_files files;
 };
 

@@ -120,6 +120,9 @@ struct kvcm_locations {
 	const uint64_t *row_created_ms; /* [rows]; NULL */
 };
 
+/* Appends the URI of a place (length > 0) in file `f` of a storage whose directory clients see as `root`. */
+void kvcm_uri(const struct skv_file_ref *f, const char *root, const struct skv_location *loc, struct skv_buf *out);
+
 /* `locations`: a struct kvcm_locations. */
 void kvcm_locations_json(const void *locations, struct skv_buf *out);
 void kvcm_locations_binary(const void *locations, struct skv_buf *out);

@@ -63,6 +63,24 @@ struct skv_proto_codec {
 
 extern const struct skv_proto_codec skv_proto_json, skv_proto_binary;
 
+/* Another name of a field in JSON: what other versions of an API call it. */
+struct skv_proto_alias {
+	const ProtobufCMessageDescriptor *of;
+	const char *name;
+	const char *field;
+};
+
+/* For who wants to know what of a JSON text was skipped. Texts are cut, and have letters, digits and "._-[]" only. */
+struct skv_proto_notes {
+	const struct skv_proto_alias *aliases; /* ended by one of NULL; may be NULL */
+	char fields[200]; /* paths of unknown fields: "a.b, c"; "" */
+	char value[100];  /* path of the first enum whose name nobody knows; "" */
+};
+
+/* skv_proto_json.read with notes, whose texts are filled. */
+int skv_proto_read_json_noted(const ProtobufCMessageDescriptor *d, const void *bytes, size_t n, struct skv_arena *a,
+			      struct skv_proto_notes *notes, ProtobufCMessage **out, struct skv_error *err);
+
 /* An initialised message of the arena; NULL when there is no memory. */
 void *skv_proto_make(const ProtobufCMessageDescriptor *d, struct skv_arena *a);
 
