@@ -1,5 +1,5 @@
 /*
- * pb_pin.c - pin, unpin and the list of pins in protobuf: requests and answers, both directions.
+ * pb_pin.c - pin, unpin, the list of pins and that of keys in protobuf: requests and answers, both directions.
  *
  * No state; any thread.
  */
@@ -8,6 +8,7 @@
 enum { PIN_SOFT = 4, PIN_TTL = 5 };
 enum { PINNED_N_KEYS = 1, PINNED_PINNED = 2, PINNED_MISSING = 3 };
 enum { UNPIN_ALL = 4 };
+enum { KEYS_KEYS = 1, KEYS_NEXT = 2 };
 enum { PINS_KEYS = 1, PINS_KINDS = 2, PINS_TTLS = 3, PINS_NEXT = 4 };
 
 /* ---- pin ---------------------------------------------------------------------------------------- */
@@ -145,9 +146,9 @@ int skv_pb_read_unpin_res(const struct skv_v1_in *in, const char *text, size_t n
 
 /* ---- the list ----------------------------------------------------------------------------------- */
 
-static void put_keys(struct skv_buf *out, const struct skv_pins_res *r)
+static void put_keys(struct skv_buf *out, const struct skv_key *key, uint32_t n)
 {
-	const struct skv_key_input keys = { .form = SKV_KEYS_HEX, .n = r->n, .keys = r->key };
+	const struct skv_key_input keys = { .form = SKV_KEYS_HEX, .n = n, .keys = key };
 
 	skv_pb_put_keys(out, &keys); /* field 1, as in requests */
 }
@@ -157,7 +158,7 @@ void skv_pb_write_pins_res(struct skv_buf *out, const struct skv_pins_res *r)
 	size_t begin;
 
 	if (r->n) {
-		put_keys(out, r);
+		put_keys(out, r->key, r->n);
 		begin = skv_pb_put_begin(out, PINS_KINDS, r->n);
 		for (uint32_t i = 0; i < r->n; i++)
 			skv_put_varint(out, r->kind[i]);
@@ -168,6 +169,11 @@ void skv_pb_write_pins_res(struct skv_buf *out, const struct skv_pins_res *r)
 		skv_pb_put_end(out, begin);
 	}
 	skv_pb_put_uint(out, PINS_NEXT, r->next);
+}
+
+static struct skv_key load_key(const uint8_t *raw)
+{
+	return (struct skv_key){ skv_pb_load64_be(raw), skv_pb_load64_be(raw + 8) };
 }
 
 static void take_pins(struct skv_pbdoc *d, struct skv_pins_res *a, const uint8_t *raw, const uint64_t *kinds,
@@ -181,7 +187,7 @@ static void take_pins(struct skv_pbdoc *d, struct skv_pins_res *a, const uint8_t
 			skv_pb_fail(d, "kinds", i, SKV_E_INVALID, "must be 1 or 2");
 		if (ttls[i] > SKV_MAX_PIN_MS)
 			skv_pb_fail(d, "ttl_ms", i, SKV_E_INVALID, "must be at most %llu", SKV_MAX_PIN_MS);
-		a->key[i] = (struct skv_key){ skv_pb_load64_be(raw + 16 * i), skv_pb_load64_be(raw + 16 * i + 8) };
+		a->key[i] = load_key(raw + 16 * i);
 		a->kind[i] = (uint8_t)kinds[i];
 		a->ttl_ms[i] = ttls[i];
 	}
@@ -218,6 +224,45 @@ int skv_pb_read_pins_res(const struct skv_v1_in *in, const char *text, size_t n,
 	if (skv_pb_ok(&d))
 		take_pins(&d, &a, raw, skv_pb_all_numbers(&d, message, PINS_KINDS, "kinds", PB_VARINT, n_kinds),
 			  skv_pb_all_numbers(&d, message, PINS_TTLS, "ttl_ms", PB_VARINT, n_ttls));
+	if (skv_pb_ok(&d))
+		*out = a;
+	return d.status;
+}
+
+/* ---- keys --------------------------------------------------------------------------------------- */
+
+void skv_pb_write_keys_res(struct skv_buf *out, const struct skv_keys_res *r)
+{
+	if (r->n)
+		put_keys(out, r->key, r->n);
+	skv_pb_put_uint(out, KEYS_NEXT, r->next);
+}
+
+int skv_pb_read_keys_res(const struct skv_v1_in *in, const char *text, size_t n, struct skv_keys_res *out,
+			 struct skv_error *err)
+{
+	struct skv_pbdoc d = skv_pb_open(in, err);
+	struct skv_rd r = skv_rd_make(text, n);
+	struct skv_keys_res a = { 0 };
+	const uint8_t *raw = NULL;
+	size_t n_raw = 0;
+	struct skv_pbf f;
+
+	while (skv_pb_next(&d, &r, &f)) {
+		if (f.num == KEYS_KEYS && skv_pb_wire(&d, &f, "keys_raw", PB_BYTES)) {
+			raw = f.p;
+			n_raw = f.n;
+		} else if (f.num == KEYS_NEXT) {
+			a.next = skv_pb_u64(&d, &f, "next", UINT64_MAX);
+		}
+	}
+	if (skv_pb_ok(&d) && n_raw % 16)
+		skv_pb_fail(&d, "keys_raw", PB_NO_INDEX, SKV_E_INVALID, "must be 16 bytes for each key");
+	skv_pb_count(&d, "keys_raw", n_raw / 16, 0, SKV_MAX_KEYS);
+	a.n = (uint32_t)(n_raw / 16);
+	a.key = skv_pb_alloc(&d, a.n + 1, sizeof *a.key);
+	for (uint32_t i = 0; skv_pb_ok(&d) && i < a.n; i++)
+		a.key[i] = load_key(raw + 16 * i);
 	if (skv_pb_ok(&d))
 		*out = a;
 	return d.status;

@@ -1,5 +1,5 @@
 /*
- * pin.c - pin, unpin and the list of pins in JSON: requests and answers, both directions.
+ * pin.c - pin, unpin, the list of pins and that of keys in JSON: requests and answers, both directions.
  *
  * No state; any thread.
  */
@@ -176,6 +176,40 @@ int skv_v1_read_pins_res(const struct skv_v1_in *in, const char *text, size_t n,
 	r.ttl_ms = skv_jdoc_alloc(&d, r.n + 1, sizeof *r.ttl_ms);
 	for (uint32_t i = 0; skv_jdoc_ok(&d) && i < r.n; i++, skv_jat_next(&item))
 		read_pin(&d, &item, &r, i);
+	r.next = skv_jat_u64(&d, &next, 0, UINT64_MAX);
+	if (skv_jdoc_ok(&d))
+		*out = r;
+	return skv_jdoc_close(&d);
+}
+
+/* ---- keys --------------------------------------------------------------------------------------- */
+
+void skv_v1_write_keys_res(struct skv_buf *out, const struct skv_keys_res *r)
+{
+	skv_buf_reserve(out, 64 + (size_t)r->n * 36);
+	skv_jout_begin(out);
+	skv_jout_name(out, "keys_hex");
+	skv_jout_open(out, '[');
+	for (uint32_t i = 0; i < r->n; i++)
+		skv_jout_key(out, r->key[i]);
+	skv_jout_close(out, ']');
+	skv_jout_field_u64(out, "next", r->next);
+	skv_jout_close(out, '}');
+}
+
+int skv_v1_read_keys_res(const struct skv_v1_in *in, const char *text, size_t n, struct skv_keys_res *out,
+			 struct skv_error *err)
+{
+	struct skv_keys_res r = { 0 };
+	struct skv_jdoc d;
+	struct skv_jat top = skv_jdoc_open(&d, in, text, n, SKV_JANSWER, SKV_JMAX_KEYS, err);
+	struct skv_jat keys = skv_jat_get(&top, "keys_hex"), next = skv_jat_get(&top, "next");
+	struct skv_jat item = skv_jat_first(&keys);
+
+	r.n = skv_jat_array(&d, &keys, 0, SKV_MAX_KEYS);
+	r.key = skv_jdoc_alloc(&d, r.n + 1, sizeof *r.key);
+	for (uint32_t i = 0; skv_jdoc_ok(&d) && i < r.n; i++, skv_jat_next(&item))
+		r.key[i] = skv_jat_key_hex(&d, &item);
 	r.next = skv_jat_u64(&d, &next, 0, UINT64_MAX);
 	if (skv_jdoc_ok(&d))
 		*out = r;

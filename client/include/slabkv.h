@@ -144,7 +144,7 @@ struct slabkv_hf3fs {
  * copied by slabkv_open; the callbacks and their contexts must live as long as the handle. */
 struct slabkv_options {
 	size_t size; /* of this struct as the caller was built; set by slabkv_options_init */
-	/* Managers, "http://host:port". The next is tried when one cannot be reached, is not ready
+	/* Managers, "http://host:port", or "host:port". The next is tried when one cannot be reached, is not ready
 	 * or does not own the partition. NULL and 0: http://127.0.0.1:7333. At most 16. */
 	const char *const *urls;
 	uint32_t n_urls;
@@ -519,6 +519,18 @@ struct slabkv_pins {
  * slabkv_free. */
 SLABKV_API int slabkv_pins(struct slabkv *kv, const char *instance, uint64_t cursor,
 			     const struct slabkv_pins **out, struct slabkv_error *err);
+
+struct slabkv_key_list {
+	uint32_t n;
+	const struct slabkv_key *keys;
+	uint64_t next; /* cursor of the next portion; 0 = that was all */
+};
+/* A portion of the keys of the instance's blocks, in no order, and in the manager's own form: string keys as what
+ * they were hashed to. cursor 0 = from the begin; a portion may be empty though others follow. A block that is there
+ * all the time is told once. SLABKV_E_INVALID, field "cursor": the manager has been restarted, begin again. Release
+ * *out with slabkv_free. */
+SLABKV_API int slabkv_list(struct slabkv *kv, const char *instance, uint64_t cursor, const struct slabkv_key_list **out,
+			     struct slabkv_error *err);
 
 /* ---- blocks: for programs that move the bytes themselves ------------------------------------- */
 

@@ -15,6 +15,7 @@
 #define SKV_PATH_PIN "/v1/instances/%s/pin"
 #define SKV_PATH_UNPIN "/v1/instances/%s/unpin"
 #define SKV_PATH_PINS "/v1/instances/%s/pins?cursor=%" PRIu64
+#define SKV_PATH_KEYS "/v1/instances/%s/keys?cursor=%" PRIu64 "&max=%u"
 #define SKV_PATH_BLOCK "/v1/instances/%s/blocks/%s"
 #define SKV_PATH_BLOCK_FIND "/v1/instances/%s/blocks?key=%s"
 /* %s: a session id */

@@ -51,7 +51,7 @@ static int tell(struct export *x, const struct block *b)
 		if (b->slot[s].state == SLOT_COMMITTED &&
 		    location_fill(&x->files, x->p, x->inst, b, s, &res->loc[(size_t)res->n * res->n_specs + s]) != SKV_OK)
 			return SKV_E_NOMEM;
-	if (copy_name(x, b) != SKV_OK)
+	if (res->name && copy_name(x, b) != SKV_OK)
 		return SKV_E_NOMEM;
 	res->n++;
 	return SKV_OK;
@@ -104,12 +104,14 @@ static int export_locked(struct part *p, const struct skv_export_req *req, struc
 	if (x.max > inst->entries)
 		x.max = inst->entries ? (uint32_t)inst->entries : 1;
 	x.inst = inst;
-	*res = (struct skv_export_res){ .n_specs = inst->spec.n_specs };
+	*res = (struct skv_export_res){ .n_specs = req->keys_only ? 0 : inst->spec.n_specs };
 	res->key = skv_arena_alloc(a, x.max * sizeof *res->key);
-	res->name = skv_arena_alloc(a, x.max * sizeof *res->name);
-	res->loc = skv_arena_calloc(a, (size_t)x.max * res->n_specs, sizeof *res->loc);
 	res->use = skv_arena_alloc(a, x.max * sizeof *res->use);
-	if (!res->key || !res->name || !res->loc || !res->use)
+	if (!req->keys_only) {
+		res->name = skv_arena_alloc(a, x.max * sizeof *res->name);
+		res->loc = skv_arena_calloc(a, (size_t)x.max * res->n_specs, sizeof *res->loc);
+	}
+	if (!res->key || !res->use || (!req->keys_only && (!res->name || !res->loc)))
 		return SKV_E_NOMEM;
 	return tell_portion(&x, id);
 }

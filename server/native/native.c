@@ -53,7 +53,7 @@ static int native_head(struct skv_call *c, const struct skv_head *h)
 		n->key_text = h->argument(h->ctx, "key");
 		n->key_number = h->argument(h->ctx, "key_int");
 	}
-	if (c->route == &skv_routes[ROUTE_ID_pins] && h->argument) {
+	if ((c->route == &skv_routes[ROUTE_ID_pins] || c->route == &skv_routes[ROUTE_ID_keys]) && h->argument) {
 		n->cursor = h->argument(h->ctx, "cursor");
 		n->max = h->argument(h->ctx, "max");
 	}

@@ -32,7 +32,7 @@ struct native_call {
 	const struct skv_v1_codec *codec;      /* of the answer */
 	const char *key_text;   /* block_find: one of these two, percent-encoded text or decimal digits */
 	const char *key_number;
-	const char *cursor; /* pins: decimal digits, NULL = not told */
+	const char *cursor; /* pins, keys: decimal digits, NULL = not told */
 	const char *max;
 	union {
 		struct {
@@ -85,6 +85,7 @@ struct native_call {
 			struct skv_unpin_res res;
 		} unpin;
 		struct skv_pins_res pins;
+		struct skv_keys_res keys;
 		struct skv_block_view block;
 		struct skv_stats stats;
 	} u;

@@ -1,6 +1,6 @@
 /*
- * op_pins.c - pins of blocks: pin, unpin, the list. As op_blocks.c; the list is asked for by query, over gRPC by a
- * message of its own.
+ * op_pins.c - pins of blocks: pin, unpin, their list; and the list of keys. As op_blocks.c; lists are asked for by query,
+ * over gRPC by a message of their own.
  */
 #include "native.h"
 
@@ -9,7 +9,7 @@
 
 #include <skv/pb.h>
 
-#define PINS_AT_A_TIME 1024u
+#define AT_A_TIME 1024u
 
 int skv_op_pin_run(struct skv_call *r)
 {
@@ -39,7 +39,7 @@ int skv_op_unpin_run(struct skv_call *r)
 }
 void skv_op_unpin_write(struct skv_call *r) { native_of(r)->codec->write_unpin_res(&r->out, &native_of(r)->u.unpin.res); }
 
-/* ---- the list -------------------------------------------------------------------------------- */
+/* ---- the lists -------------------------------------------------------------------------------- */
 
 static int take_number(struct skv_call *r, const char *field, const char *text, uint64_t *out)
 {
@@ -74,19 +74,41 @@ static void take_message(struct skv_call *r, uint64_t *cursor, uint64_t *max)
 	}
 }
 
-int skv_op_pins_run(struct skv_call *r)
+/* Which portion. */
+static int take_portion(struct skv_call *r, uint64_t *cursor, uint32_t *most)
 {
-	struct skv_pins_req req = { .tenant = r->caller.tenant, .instance = r->param[0].value };
-	uint64_t max = PINS_AT_A_TIME;
+	uint64_t max = AT_A_TIME;
 	int rc = SKV_OK;
 
 	if (r->wire == WIRE_GRPC)
-		take_message(r, &req.cursor, &max);
+		take_message(r, cursor, &max);
 	else
-		rc = take_query(r, &req.cursor, &max);
+		rc = take_query(r, cursor, &max);
+	*most = max < UINT32_MAX ? (uint32_t)max : UINT32_MAX;
+	return rc;
+}
+
+int skv_op_pins_run(struct skv_call *r)
+{
+	struct skv_pins_req req = { .tenant = r->caller.tenant, .instance = r->param[0].value };
+	int rc = take_portion(r, &req.cursor, &req.max);
+
 	if (rc != SKV_OK)
 		return rc;
-	req.max = max < UINT32_MAX ? (uint32_t)max : UINT32_MAX;
 	return skv_core_pins(r->s->core, &req, &native_of(r)->u.pins, &r->arena, &r->err);
 }
 void skv_op_pins_write(struct skv_call *r) { native_of(r)->codec->write_pins_res(&r->out, &native_of(r)->u.pins); }
+
+int skv_op_keys_run(struct skv_call *r)
+{
+	struct skv_export_req req = { .tenant = r->caller.tenant, .instance = r->param[0].value, .keys_only = true };
+	struct skv_export_res res;
+	int rc = take_portion(r, &req.cursor, &req.max);
+
+	if (rc == SKV_OK)
+		rc = skv_core_export(r->s->core, &req, &res, &r->arena, &r->err);
+	if (rc == SKV_OK)
+		native_of(r)->u.keys = (struct skv_keys_res){ .n = res.n, .key = res.key, .next = res.next };
+	return rc;
+}
+void skv_op_keys_write(struct skv_call *r) { native_of(r)->codec->write_keys_res(&r->out, &native_of(r)->u.keys); }

@@ -44,6 +44,7 @@
 	X(pin, POST, "/v1/instances/{id}/pin", WRITE, ROUTE_CORE | ROUTE_BODY, SKV_V1("Pin"), 15, 0)               \
 	X(unpin, POST, "/v1/instances/{id}/unpin", WRITE, ROUTE_CORE | ROUTE_BODY, SKV_V1("Unpin"), 15, 0)         \
 	X(pins, GET, "/v1/instances/{id}/pins", READ, ROUTE_CORE, SKV_V1("ListPins"), 15, 0)                       \
+	X(keys, GET, "/v1/instances/{id}/keys", READ, ROUTE_CORE, SKV_V1("ListKeys"), 15, 0)                       \
 	X(finish, POST, "/v1/sessions/{session}/finish", WRITE, ROUTE_CORE | ROUTE_BODY, SKV_V1("Finish"), 15, 0)  \
 	X(abort, POST, "/v1/sessions/{session}/abort", WRITE, ROUTE_CORE | ROUTE_BODY, SKV_V1("Abort"), 15, 0)     \
 	X(block_get, GET, "/v1/instances/{id}/blocks/{key}", READ, ROUTE_CORE, SKV_V1("GetBlock"), 1, 0)           \

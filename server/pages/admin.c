@@ -181,7 +181,8 @@ int pages_admin_export(struct skv_call *c)
 		rc = read_size(k, &k->u.admin.have);
 	if (rc != SKV_OK)
 		return rc;
-	req = (struct skv_export_req){ k->space.tenant, k->space.id, k->u.admin.cursor, (uint32_t)max };
+	req = (struct skv_export_req){ .tenant = k->space.tenant, .instance = k->space.id, .cursor = k->u.admin.cursor,
+				       .max = (uint32_t)max };
 	return skv_core_export(c->s->core, &req, &k->u.admin.export_res, &c->arena, &c->err);
 }
 

@@ -60,6 +60,7 @@ ECHO_SIMPLE(trim_res, skv_trim_res)
 ECHO_SIMPLE(pin_res, skv_pin_res)
 ECHO_SIMPLE(unpin_res, skv_unpin_res)
 ECHO_SIMPLE(pins_res, skv_pins_res)
+ECHO_SIMPLE(keys_res, skv_keys_res)
 
 /* The odd one: its reader returns the status that it read. */
 static int echo_error(const struct skv_v1_in *in, const char *text, size_t n, struct skv_buf *out,
@@ -137,6 +138,7 @@ const struct message messages[] = {
 	{ "pins_res", echo_pins_res,
 	  "{\"pins\":[{\"key\":" K1 ",\"kind\":\"hard\",\"ttl_ms\":0},{\"key\":" K2 ",\"kind\":\"soft\",\"ttl_ms\":7}],"
 	  "\"next\":16384}" },
+	{ "keys_res", echo_keys_res, "{\"keys_hex\":[" K1 "," K2 "],\"next\":4096}" },
 	{ "error", echo_error,
 	  "{\"error\":{\"code\":\"no_space\",\"message\":\"no room\",\"detail\":{\"field\":\"keys\"}},"
 	  "\"request_id\":\"r-1\"}" },

@@ -64,6 +64,7 @@ MESSAGE(trim_res, skv_trim_res, PLAIN)
 MESSAGE(pin_res, skv_pin_res, PLAIN)
 MESSAGE(unpin_res, skv_unpin_res, PLAIN)
 MESSAGE(pins_res, skv_pins_res, PLAIN)
+MESSAGE(keys_res, skv_keys_res, PLAIN)
 
 /* The reader of errors returns the status that it read. */
 static int echo_error(const struct skv_v1_in *in, const char *text, size_t n, struct skv_buf *out,

@@ -48,6 +48,7 @@ static const struct operation operations[] = {
 	{ "post", "/v1/instances/{id}/pin" },
 	{ "post", "/v1/instances/{id}/unpin" },
 	{ "get", "/v1/instances/{id}/pins" },
+	{ "get", "/v1/instances/{id}/keys" },
 	{ "post", "/v1/sessions/{session}/finish" },
 	{ "post", "/v1/sessions/{session}/abort" },
 	{ "get", "/v1/instances/{id}/blocks" },
@@ -255,6 +256,7 @@ static void test_openapi_schemas(void **state)
 	struct skv_pin_res pinned = { 0 };
 	struct skv_unpin_res unpinned = { 0 };
 	struct skv_pins_res pins = { 0 };
+	struct skv_keys_res listed = { 0 };
 	struct skv_block_view block = { .children = 0 };
 	struct skv_stats stats = { .state = "ready" };
 	struct skv_error error = { .status = SKV_E_INVALID };
@@ -299,6 +301,7 @@ static void test_openapi_schemas(void **state)
 	CHECK_SCHEMA("PinResult", skv_v1_write_pin_res(b, &pinned));
 	CHECK_SCHEMA("UnpinResult", skv_v1_write_unpin_res(b, &unpinned));
 	CHECK_SCHEMA("PinList", skv_v1_write_pins_res(b, &pins));
+	CHECK_SCHEMA("KeyList", skv_v1_write_keys_res(b, &listed));
 	CHECK_SCHEMA("Block", skv_v1_write_block_view(b, &block));
 	CHECK_SCHEMA("Stats", skv_v1_write_stats(b, &stats));
 	CHECK_SCHEMA("Error", skv_v1_write_error(b, &error, "r"));

@@ -84,6 +84,7 @@ static const struct bad documents[] = {
 	{ "unpin_req", B("\x0a\x10" K "\x20\x01"), I, "all" },
 	{ "pin_res", B("\x08\x02\x1a\x01\x02"), I, "missing[0]" },
 	{ "pins_res", B("\x0a\x01" "a"), I, "keys_raw" },
+	{ "keys_res", B("\x0a\x01" "a"), I, "keys_raw" },
 	{ "pins_res", B("\x0a\x10" K "\x12\x01\x03\x1a\x01\x00"), I, "kinds[0]" },
 	{ "pins_res", B("\x0a\x10" K), I, "kinds" },
 	{ "lookup_req", B("\x0a\x10" K "\x22\x00"), I, "mode" },

@@ -63,7 +63,8 @@ static const ProtobufCMessageDescriptor *const types[] = {
 	&slabkv__v1__start_response__descriptor,  &slabkv__v1__finish_response__descriptor,
 	&slabkv__v1__delete_response__descriptor, &slabkv__v1__trim_response__descriptor,
 	&slabkv__v1__pin_response__descriptor,	   &slabkv__v1__unpin_response__descriptor,
-	&slabkv__v1__pin_list__descriptor,	   &slabkv__v1__error__descriptor,
+	&slabkv__v1__pin_list__descriptor,	   &slabkv__v1__key_list__descriptor,
+	&slabkv__v1__error__descriptor,
 };
 
 static void samples_have_their_bytes(void **state)

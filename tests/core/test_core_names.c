@@ -92,6 +92,15 @@ static int export(struct env *e, const char *instance, uint64_t cursor, uint32_t
 	return skv_core_export(e->core, &q, res, &e->arena, &e->err);
 }
 
+static int list(struct env *e, const char *instance, uint64_t cursor, uint32_t max, struct skv_export_res *res)
+{
+	struct skv_export_req q = { .tenant = "t", .instance = instance, .cursor = cursor, .max = max, .keys_only = true };
+
+	skv_arena_reset(&e->arena);
+	skv_error_clear(&e->err);
+	return skv_core_export(e->core, &q, res, &e->arena, &e->err);
+}
+
 /* All blocks with key {hi, 1..n} are told exactly once, with their names and places, and nothing else is. */
 static void check_export(struct env *e, uint64_t hi, uint32_t n, uint32_t max)
 {
@@ -114,6 +123,13 @@ static void check_export(struct env *e, uint64_t hi, uint32_t n, uint32_t max)
 		}
 	} while (r.next);
 	assert_int_equal(told, n);
+	do { /* the same keys alone: each of them once more */
+		assert_int_equal(list(e, "i", r.next, max, &r), SKV_OK);
+		assert_true(r.n <= max && r.n_specs == 0 && !r.name && !r.loc);
+		for (uint32_t i = 0; i < r.n; i++, told--)
+			assert_int_equal(seen[r.key[i].lo]++, 1);
+	} while (r.next);
+	assert_int_equal(told, 0);
 	free(seen);
 }
 

@@ -446,6 +446,17 @@ int skv_core_unpin(struct skv_core *c, const struct skv_unpin_req *req, struct s
 	return end(c, rc, done);
 }
 
+int skv_core_export(struct skv_core *c, const struct skv_export_req *req, struct skv_export_res *res, struct skv_arena *a,
+		    struct skv_error *err)
+{
+	int rc = note(c, req->tenant, req->instance, NULL, err);
+
+	*res = (struct skv_export_res){ .n = 1, .key = skv_arena_calloc(a, 1, sizeof *res->key),
+					.next = req->cursor + req->max };
+	res->key[0] = (struct skv_key){ 1, req->keys_only };
+	return rc;
+}
+
 int skv_core_pins(struct skv_core *c, const struct skv_pins_req *req, struct skv_pins_res *res, struct skv_arena *a,
 		  struct skv_error *err)
 {

@@ -110,6 +110,11 @@ static void blocks_once(struct fixture *x)
 	j = call(x, "GET", "/v1/instances/m/pins?cursor=4&max=9", NULL, 200);
 	assert_int_equal(integer(j, "next"), 13);
 	json_decref(j);
+	j = call(x, "GET", "/v1/instances/m/keys?cursor=4&max=9", NULL, 200);
+	assert_int_equal(integer(j, "next"), 13);
+	assert_string_equal(json_string_value(json_array_get(json_object_get(j, "keys_hex"), 0)),
+			    "00000000000000010000000000000001");
+	json_decref(j);
 	j = call(x, "POST", "/v1/instances/m/trim", "{\"from_ms\":1,\"to_ms\":5000000001}", 200);
 	assert_int_equal(integer(j, "deleted"), 5000000000);
 	assert_string_equal(fake_core_name(x->core), "m");
@@ -127,7 +132,7 @@ static void test_block_operations(void **state)
 	blocks_once(x);
 }
 
-static void test_bad_lists_of_pins(void **state)
+static void test_bad_lists(void **state)
 {
 	static const char *const bad[] = { "cursor=", "cursor=-1", "cursor=1x", "max=x", "max=18446744073709551616" };
 	struct fixture *x = *state;
@@ -136,6 +141,8 @@ static void test_bad_lists_of_pins(void **state)
 	fixture_start(x);
 	for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
 		snprintf(path, sizeof path, "/v1/instances/m/pins?%s", bad[i]);
+		assert_call_error(x->port, "GET", path, NULL, NULL, 400, "invalid_argument");
+		snprintf(path, sizeof path, "/v1/instances/m/keys?%s", bad[i]);
 		assert_call_error(x->port, "GET", path, NULL, NULL, 400, "invalid_argument");
 	}
 }
@@ -359,7 +366,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		T(test_objects),
 		T(test_block_operations),
-		T(test_bad_lists_of_pins),
+		T(test_bad_lists),
 		T(test_one_block),
 		T(test_pages),
 		T(test_openapi_names_every_route),

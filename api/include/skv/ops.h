@@ -404,6 +404,13 @@ struct skv_pins_res {
 	uint64_t next;       /* 0 = that was all */
 };
 
+/* A portion of the keys of an instance's committed blocks, in no order: those of skv_export_req. */
+struct skv_keys_res {
+	uint32_t n;
+	struct skv_key *key; /* [n] */
+	uint64_t next;       /* cursor of the next portion; 0 = that was all */
+};
+
 /* Deletes blocks by the time when their oldest spec was started: those that had been started before the call. Times are
  * those that lookups and views tell as created_ms: to the millisecond for young blocks, to a 150th of their age for old
  * ones. */
@@ -432,6 +439,7 @@ struct skv_export_req {
 	const char *instance;
 	uint64_t cursor; /* 0 = from the begin, else `next` of the portion before, which is below 2^63 */
 	uint32_t max;    /* 1..SKV_MAX_KEYS; a portion may be somewhat smaller, or empty */
+	bool keys_only;  /* neither names nor locations: of the answer n, key, use and next are set, n_specs is 0 */
 };
 /* Each block that is there all the time is told exactly once. */
 struct skv_export_res {

@@ -39,7 +39,8 @@
 	X(trim_res, skv_trim_res)                                                                  \
 	X(pin_res, skv_pin_res)                                                                    \
 	X(unpin_res, skv_unpin_res)                                                                \
-	X(pins_res, skv_pins_res)
+	X(pins_res, skv_pins_res)                                                                  \
+	X(keys_res, skv_keys_res)
 #define SKV_V1_WRITES(X)                                                                           \
 	X(storage, skv_storage_spec)                                                               \
 	X(group, skv_group_spec)                                                                   \
@@ -60,6 +61,7 @@
 	X(pin_res, skv_pin_res)                                                                    \
 	X(unpin_res, skv_unpin_res)                                                                \
 	X(pins_res, skv_pins_res)                                                                  \
+	X(keys_res, skv_keys_res)                                                                  \
 	X(block_view, skv_block_view)                                                              \
 	X(stats, skv_stats)
 /* Requests with keys: the writer takes them in the caller's form. */

@@ -97,6 +97,7 @@ void skv_v1_write_trim_res(struct skv_buf *out, const struct skv_trim_res *r);
 void skv_v1_write_pin_res(struct skv_buf *out, const struct skv_pin_res *r);
 void skv_v1_write_unpin_res(struct skv_buf *out, const struct skv_unpin_res *r);
 void skv_v1_write_pins_res(struct skv_buf *out, const struct skv_pins_res *r);
+void skv_v1_write_keys_res(struct skv_buf *out, const struct skv_keys_res *r);
 void skv_v1_write_block_view(struct skv_buf *out, const struct skv_block_view *v);
 void skv_v1_write_stats(struct skv_buf *out, const struct skv_stats *s);
 void skv_v1_write_error(struct skv_buf *out, const struct skv_error *err, const char *request_id);
@@ -134,6 +135,8 @@ int skv_v1_read_pin_res(const struct skv_v1_in *in, const char *text, size_t n, 
 int skv_v1_read_unpin_res(const struct skv_v1_in *in, const char *text, size_t n, struct skv_unpin_res *out,
 			  struct skv_error *err);
 int skv_v1_read_pins_res(const struct skv_v1_in *in, const char *text, size_t n, struct skv_pins_res *out,
+			 struct skv_error *err);
+int skv_v1_read_keys_res(const struct skv_v1_in *in, const char *text, size_t n, struct skv_keys_res *out,
 			 struct skv_error *err);
 /* Fills *out from {error:{code,message,detail},...}; returns out->status, or SKV_E_INVALID. */
 int skv_v1_read_error(const struct skv_v1_in *in, const char *text, size_t n, struct skv_error *out);

@@ -183,3 +183,36 @@ int ref_read_pins_res(const struct skv_v1_in *in, const char *text, size_t n, st
 		*out = r;
 	return ref_jdoc_close(&d);
 }
+
+void ref_write_keys_res(struct skv_buf *out, const struct skv_keys_res *r)
+{
+	ref_jout_begin(out);
+	ref_jout_name(out, "keys_hex");
+	ref_jout_open(out, '[');
+	for (uint32_t i = 0; i < r->n; i++)
+		ref_jout_key(out, r->key[i]);
+	ref_jout_close(out, ']');
+	ref_jout_field_u64(out, "next", r->next);
+	ref_jout_close(out, '}');
+}
+
+int ref_read_keys_res(const struct skv_v1_in *in, const char *text, size_t n, struct skv_keys_res *out,
+			 struct skv_error *err)
+{
+	struct skv_keys_res r = { 0 };
+	struct ref_jdoc d;
+	struct ref_jat top = ref_jdoc_open(&d, in, text, n, SKV_JANSWER, SKV_JMAX_KEYS, err);
+	struct ref_jat keys = ref_jat_get(&top, "keys_hex"), next = ref_jat_get(&top, "next");
+
+	r.n = ref_jat_array(&d, &keys, 0, SKV_MAX_KEYS);
+	r.key = ref_jdoc_alloc(&d, r.n + 1, sizeof *r.key);
+	for (uint32_t i = 0; ref_jdoc_ok(&d) && i < r.n; i++) {
+		struct ref_jat item = ref_jat_item(&keys, i);
+
+		r.key[i] = ref_jat_key_hex(&d, &item);
+	}
+	r.next = ref_jat_u64(&d, &next, 0, UINT64_MAX);
+	if (ref_jdoc_ok(&d))
+		*out = r;
+	return ref_jdoc_close(&d);
+}

@@ -94,6 +94,9 @@ void ref_write_unpin_req(struct skv_buf *out, const struct skv_unpin_req *req, c
 void ref_write_pin_res(struct skv_buf *out, const struct skv_pin_res *r);
 void ref_write_unpin_res(struct skv_buf *out, const struct skv_unpin_res *r);
 void ref_write_pins_res(struct skv_buf *out, const struct skv_pins_res *r);
+int ref_read_keys_res(const struct skv_v1_in *in, const char *text, size_t n, struct skv_keys_res *out,
+	struct skv_error *err);
+void ref_write_keys_res(struct skv_buf *out, const struct skv_keys_res *r);
 int ref_read_error(const struct skv_v1_in *in, const char *text, size_t n, struct skv_error *out);
 
 #endif
