@@ -41,6 +41,8 @@ struct skv_cli {
 	const char *codec; /* NULL: the library's */
 	struct slabkv_options library; /* what -o has set; the rest are defaults */
 	bool json;
+	bool yes;    /* what destroys is not asked about */
+	char **argv; /* of the command; where getopt is */
 };
 
 typedef int (*skv_command_fn)(struct skv_cli *cli, int argc, char **argv);
@@ -61,12 +63,15 @@ int skv_cmd_doctor(struct skv_cli *cli, int argc, char **argv);
 int skv_cmd_pages(struct skv_cli *cli, int argc, char **argv);
 int skv_cmd_group(struct skv_cli *cli, int argc, char **argv);
 int skv_cmd_storage(struct skv_cli *cli, int argc, char **argv);
+int skv_cmd_instance(struct skv_cli *cli, int argc, char **argv);
+int skv_cmd_ls(struct skv_cli *cli, int argc, char **argv);
+int skv_cmd_help(struct skv_cli *cli, int argc, char **argv);
 int skv_cmd_gen_trace(struct skv_cli *cli, int argc, char **argv);
 
 /* ---- options --------------------------------------------------------------------------------- */
 
 /* Global options that may also stand after the command: --url, --token, --token-file, --json,
- * --mount, --timeout, --engine, --option, --codec, --help. Put SKV_CLI_GLOBAL_OPTIONS into the command's table
+ * --mount, --timeout, --engine, --option, --codec, --yes, --help. Put SKV_CLI_GLOBAL_OPTIONS into the command's table
  * of long options, SKV_CLI_SHORT into its short ones, and pass what getopt_long returned if the command does not know it: SKV_EXIT_OK
  * when it was one of them, -1 when --help was printed (end with SKV_EXIT_OK), else SKV_EXIT_USAGE (a message has
  * been printed). */
@@ -79,6 +84,7 @@ enum {
 	SKV_OPT_MOUNT,
 	SKV_OPT_TIMEOUT,
 	SKV_OPT_ENGINE,
+	SKV_OPT_YES,
 	SKV_OPT_HELP
 };
 #define SKV_CLI_SHORT "o:"
@@ -92,14 +98,27 @@ enum {
 	{ "mount", required_argument, NULL, SKV_OPT_MOUNT },                                       \
 	{ "timeout", required_argument, NULL, SKV_OPT_TIMEOUT },                                   \
 	{ "engine", required_argument, NULL, SKV_OPT_ENGINE },                                     \
+	{ "yes", no_argument, NULL, SKV_OPT_YES },                                                 \
 	{ "help", no_argument, NULL, SKV_OPT_HELP }, { NULL, 0, NULL, 0 }
 
 int skv_cli_global_option(struct skv_cli *cli, int opt, const char *value);
-/* SKV_EXIT_USAGE after printing "slabkv COMMAND: ..." and where to find help. */
+/* SKV_EXIT_USAGE after printing "slabkv COMMAND: ..." and where to find help; with --json, as an object. */
 int skv_cli_usage(const struct skv_cli *cli, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
 /* Texts of a command's help (main.c). */
 void skv_cli_help(const char *command);
+
+/* Before something is destroyed: `fmt` says what the command would do ("deletes ..."). 0 with --yes, or when the person
+ * at the terminal says so; else SKV_EXIT_USAGE after printing. */
+int skv_cli_confirm(const struct skv_cli *cli, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+/* The nearest of the words offered so far, if any is near enough to be meant. Begin with { 0 }. */
+struct skv_nearest {
+	const char *word;
+	unsigned distance;
+};
+void skv_cli_nearest(const char *word, const char *candidate, struct skv_nearest *best);
+/* SKV_EXIT_USAGE after printing that `word` is none of `known` (up to NULL), and which may be meant. */
+int skv_cli_unknown(const struct skv_cli *cli, const char *what, const char *word, const char *const *known);
 
 /* Options that all commands on blocks share. */
 struct skv_cli_target {
@@ -124,6 +143,12 @@ int skv_cli_target_option(struct skv_cli *cli, struct skv_cli_target *t, int opt
 int skv_cli_target_keys(struct skv_cli *cli, struct skv_cli_target *t, int argc, char **argv,
 			int first);
 
+/* Keys of a chain that a file was cut into: KEY/0, KEY/1, ... All of KEY is in them; one that leaves no room for that is
+ * refused by skv_cli_chain_check, with SKV_EXIT_USAGE after printing. */
+#define SKV_CLI_CHAIN_KEY 1025 /* the longest key and its end */
+int skv_cli_chain_check(const struct skv_cli *cli, const char *key);
+void skv_cli_chain_key(const char *key, uint64_t block, char out[SKV_CLI_CHAIN_KEY]);
+
 /* ---- the manager ----------------------------------------------------------------------------- */
 
 /* Options of the library as the command line has them; the caller may change them before
@@ -135,6 +160,12 @@ int skv_cli_open(const struct skv_cli *cli, const struct slabkv_options *o, stru
  * code. */
 int skv_cli_fail(const struct skv_cli *cli, const struct slabkv_error *err);
 int skv_cli_exit_of(int status);
+/* Prints what went wrong where there is no error of the library: to stderr, with --json as an object. `code` is one word. */
+void skv_cli_tell(const struct skv_cli *cli, const char *code, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+/* One call of the manager's API with JSON both ways. `body` is taken, NULL: none; *out (may be NULL) is the answer, to be
+ * released with json_decref. 0, or an exit code after printing why. */
+int skv_cli_call(const struct skv_cli *cli, struct slabkv *kv, const char *method, const char *path, json_t *body,
+		 json_t **out);
 /* The stats as parsed JSON (release with json_decref). 0 or an exit code after printing why. */
 int skv_cli_stats(const struct skv_cli *cli, struct slabkv *kv, json_t **out);
 /* Makes instance `i` and, if it is absent, its group with the one storage `storage`; an instance
@@ -148,6 +179,8 @@ int skv_cli_make_instance(struct slabkv *kv, const struct slabkv_instance *i, co
 int skv_cli_print_json(json_t *doc);
 uint64_t skv_cli_u64(const json_t *object, const char *name);
 const char *skv_cli_text(const json_t *object, const char *name);
+/* A bound, for which 0 means that there is none: "unlimited". */
+void skv_cli_limit(const json_t *object, const char *name, char out[24]);
 /* A size of a storage, with its unit: of an external one, pages. */
 void skv_cli_storage_size(const json_t *storage, const char *name, char out[24]);
 

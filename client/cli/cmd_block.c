@@ -1,7 +1,13 @@
 /* cmd_block.c - options that the commands on blocks share: instance and keys. No state. */
 #include "cli.h"
 
+#include <assert.h>
+#include <inttypes.h>
+#include <string.h>
+
 #include <skv/mem.h>
+
+#define NUMBER 21u /* of a slash and the largest number of a block */
 
 void skv_cli_target_init(struct skv_cli_target *t)
 {
@@ -56,4 +62,18 @@ int skv_cli_target_keys(struct skv_cli *cli, struct skv_cli_target *t, int argc,
 		return rc;
 	wrong = t->n ? skv_args_keys_parse(&t->keys, t->form, t->texts, t->n) : "no key given";
 	return wrong ? skv_cli_usage(cli, "--key: %s", wrong) : SKV_EXIT_OK;
+}
+
+int skv_cli_chain_check(const struct skv_cli *cli, const char *key)
+{
+	if (strlen(key) + NUMBER < SKV_CLI_CHAIN_KEY)
+		return SKV_EXIT_OK;
+	return skv_cli_usage(cli, "--key: at most %u bytes with --block-bytes, for /NUMBER is added to it", SKV_CLI_CHAIN_KEY - NUMBER - 1);
+}
+
+void skv_cli_chain_key(const char *key, uint64_t block, char out[SKV_CLI_CHAIN_KEY])
+{
+	int n = snprintf(out, SKV_CLI_CHAIN_KEY, "%s/%" PRIu64, key, block);
+
+	assert(n > 0 && n < SKV_CLI_CHAIN_KEY);
 }

@@ -3,7 +3,7 @@
  * stdout.
  *
  * Bytes leave only after the block that holds them proved to be a hit. A mismatch ends with its own
- * exit status and writes nothing of that block.
+ * exit status and writes nothing of that block. A file takes its place when all of it is there.
  */
 #include "cli.h"
 
@@ -13,7 +13,10 @@
 
 #include <skv/mem.h>
 
+#include "outfile.h"
+
 #define BATCH 64u
+#define AHEAD 1024u /* blocks behind the end of a chain that are asked for */
 
 struct get {
 	struct skv_cli_target target;
@@ -21,7 +24,7 @@ struct get {
 	const char *path;
 	uint64_t block_bytes;
 	uint64_t length; /* UINT64_MAX = all */
-	FILE *out;
+	struct skv_outfile out;
 	uint64_t blocks, bytes;
 };
 
@@ -32,10 +35,10 @@ static int explain(const struct skv_cli *cli, const struct slabkv_block *b, cons
 	if (b->result == SLABKV_ERROR)
 		return skv_cli_fail(cli, err);
 	if (b->result == SLABKV_MISMATCH) {
-		fprintf(stderr, "slabkv get: %s: the bytes differ from what was written\n", key);
+		skv_cli_tell(cli, "mismatch", "%s: the bytes differ from what was written", key);
 		return SKV_EXIT_MISMATCH;
 	}
-	fprintf(stderr, "slabkv get: %s: not there\n", key);
+	skv_cli_tell(cli, "not_found", "%s: not there", key);
 	return SKV_EXIT_MISS;
 }
 
@@ -45,7 +48,7 @@ static int emit(const struct skv_cli *cli, struct get *g, const void *data, uint
 
 	if (n > left)
 		n = left;
-	if (fwrite(data, 1, n, g->out) != n)
+	if (fwrite(data, 1, n, g->out.f) != n)
 		return skv_cli_usage(cli, "%s: %s", g->path, strerror(errno));
 	g->bytes += n;
 	return SKV_EXIT_OK;
@@ -91,11 +94,39 @@ static int get_single(struct skv_cli *cli, struct slabkv *kv, struct get *g)
 	return rc;
 }
 
+/* A chain ends where nothing follows. A block that is missing before others is a hole. */
+static int check_end(const struct skv_cli *cli, struct slabkv *kv, const struct get *g)
+{
+	static const struct slabkv_lookup_options each = { .mode = SLABKV_BATCH };
+	static char text[AHEAD][SKV_CLI_CHAIN_KEY];
+	const struct slabkv_locations *found;
+	const char *names[AHEAD];
+	struct slabkv_keys keys = slabkv_keys_strings(names, AHEAD);
+	struct slabkv_error err;
+	int rc = SKV_EXIT_OK;
+
+	for (uint32_t i = 0; i < AHEAD; i++) {
+		skv_cli_chain_key(g->target.texts[0], g->blocks + 1 + i, text[i]);
+		names[i] = text[i];
+	}
+	if (slabkv_lookup(kv, g->target.instance, &keys, &each, &found, &err) != SLABKV_OK)
+		return skv_cli_fail(cli, &err);
+	for (uint32_t i = 0; i < AHEAD && rc == SKV_EXIT_OK; i++) {
+		if (!found->hit[i])
+			continue;
+		skv_cli_tell(cli, "not_found", "%s/%" PRIu64 ": not there, but %s is: the chain has a hole", g->target.texts[0],
+			     g->blocks, text[i]);
+		rc = SKV_EXIT_MISS;
+	}
+	slabkv_free(found);
+	return rc;
+}
+
 /* One batch of the chain. *end: the chain (or the length) ended in it. */
 static int get_batch(struct skv_cli *cli, struct slabkv *kv, struct get *g, uint8_t *memory,
 		     bool *end)
 {
-	static char text[BATCH][1100];
+	static char text[BATCH][SKV_CLI_CHAIN_KEY];
 	const char *names[BATCH];
 	struct slabkv_buf bufs[BATCH];
 	struct slabkv_block blocks[BATCH];
@@ -104,8 +135,7 @@ static int get_batch(struct skv_cli *cli, struct slabkv *kv, struct get *g, uint
 	int rc = SKV_EXIT_OK;
 
 	for (uint32_t i = 0; i < BATCH; i++) {
-		snprintf(text[i], sizeof text[i], "%.1000s/%" PRIu64, g->target.texts[0],
-			 g->blocks + i);
+		skv_cli_chain_key(g->target.texts[0], g->blocks + i, text[i]);
 		names[i] = text[i];
 		bufs[i] = (struct slabkv_buf){ memory + i * g->block_bytes, g->block_bytes };
 		blocks[i] = (struct slabkv_block){ .bufs = &bufs[i], .n_bufs = 1 };
@@ -122,6 +152,7 @@ static int get_batch(struct skv_cli *cli, struct slabkv *kv, struct get *g, uint
 		} else if (blocks[i].result == SLABKV_MISS && g->blocks > 0 &&
 			   g->length == UINT64_MAX) {
 			*end = true;
+			rc = check_end(cli, kv, g);
 		} else {
 			rc = explain(cli, &blocks[i], text[i], &err);
 		}
@@ -129,13 +160,35 @@ static int get_batch(struct skv_cli *cli, struct slabkv *kv, struct get *g, uint
 	return rc;
 }
 
+/* Blocks are told by their buffers: those must be what was put, to the byte. */
+static int check_layout(const struct skv_cli *cli, struct slabkv *kv, const struct get *g)
+{
+	const struct slabkv_instance_info *info;
+	struct slabkv_error err;
+	int rc = SKV_EXIT_OK;
+
+	if (slabkv_instance_get(kv, g->target.instance, &info, &err) != SLABKV_OK)
+		return skv_cli_fail(cli, &err);
+	if (info->spec.n_specs != 1)
+		rc = skv_cli_usage(cli, "--block-bytes: blocks of instance %s have %u specs", g->target.instance,
+				   info->spec.n_specs);
+	else if (info->spec.specs[0].size != g->block_bytes)
+		rc = skv_cli_usage(cli, "--block-bytes: blocks of instance %s have %" PRIu64 " bytes", g->target.instance,
+				   info->spec.specs[0].size);
+	slabkv_free(info);
+	return rc;
+}
+
 static int get_chain(struct skv_cli *cli, struct slabkv *kv, struct get *g)
 {
-	uint8_t *memory =
-		g->block_bytes < SIZE_MAX / BATCH ? skv_malloc(BATCH * g->block_bytes) : NULL;
+	uint8_t *memory = NULL;
 	bool end = false;
-	int rc = memory ? SKV_EXIT_OK : skv_cli_usage(cli, "out of memory");
+	int rc = check_layout(cli, kv, g);
 
+	if (rc == SKV_EXIT_OK) {
+		memory = g->block_bytes < SIZE_MAX / BATCH ? skv_malloc(BATCH * g->block_bytes) : NULL;
+		rc = memory ? SKV_EXIT_OK : skv_cli_usage(cli, "out of memory");
+	}
 	while (rc == SKV_EXIT_OK && !end)
 		rc = get_batch(cli, kv, g, memory, &end);
 	skv_free(memory);
@@ -153,13 +206,10 @@ static int do_get(struct skv_cli *cli, struct get *g)
 	rc = skv_cli_open(cli, NULL, &kv);
 	if (rc != SKV_EXIT_OK)
 		return rc;
-	g->out = is_stdout ? stdout : fopen(g->path, "we");
-	if (!g->out)
-		rc = skv_cli_usage(cli, "%s: %s", g->path, strerror(errno));
+	rc = skv_outfile_begin(cli, g->path, &g->out);
 	if (rc == SKV_EXIT_OK)
 		rc = g->block_bytes ? get_chain(cli, kv, g) : get_single(cli, kv, g);
-	if (g->out && !is_stdout && fclose(g->out) != 0 && rc == SKV_EXIT_OK)
-		rc = skv_cli_usage(cli, "%s: %s", g->path, strerror(errno));
+	rc = skv_outfile_end(cli, &g->out, rc);
 	slabkv_close(kv);
 	if (rc == SKV_EXIT_OK && cli->json)
 		rc = skv_cli_print_json(json_pack("{sI sI}", "blocks", (json_int_t)g->blocks,
@@ -196,6 +246,8 @@ static int parse(struct skv_cli *cli, struct get *g, int argc, char **argv)
 		rc = skv_cli_usage(cli, "exactly one --key");
 	if (rc == SKV_EXIT_OK && g->block_bytes && g->target.form != SLABKV_KEYS_STRING)
 		rc = skv_cli_usage(cli, "--block-bytes: a string key");
+	if (rc == SKV_EXIT_OK && g->block_bytes)
+		rc = skv_cli_chain_check(cli, g->target.texts[0]);
 	return rc == SKV_EXIT_OK ? skv_cli_target_keys(cli, &g->target, 0, NULL, 0) : rc;
 }
 

@@ -8,33 +8,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* `body` is taken. */
-static int call(struct skv_cli *cli, struct slabkv *kv, const char *method, const char *path, json_t *body, json_t **out)
-{
-	char *text = body ? json_dumps(body, JSON_COMPACT) : NULL;
-	struct slabkv_error err;
-	const char *answer;
-	json_error_t e;
-	int rc = slabkv_call(kv, method, path, text, &answer, &err);
-
-	free(text);
-	json_decref(body);
-	if (rc != SLABKV_OK)
-		return skv_cli_fail(cli, &err);
-	*out = json_loads(answer, 0, &e);
-	slabkv_free(answer);
-	if (*out)
-		return SKV_EXIT_OK;
-	fprintf(stderr, "slabkv group: the manager's answer is no JSON\n");
-	return SKV_EXIT_REFUSED;
-}
-
 static void print_group(const json_t *g)
 {
 	const char *policy = skv_cli_text(g, "policy");
 	char capacity[24], used[24];
 
-	skv_args_print_size(skv_cli_u64(g, "capacity"), capacity);
+	skv_cli_limit(g, "capacity", capacity);
 	skv_args_print_size(skv_cli_u64(g, "used_bytes"), used);
 	printf("%-24s %-10s %12s %12s %12" PRIu64 "\n", skv_cli_text(g, "name"), *policy ? policy : "odds", capacity, used,
 	       skv_cli_u64(g, "blocks"));
@@ -45,7 +24,7 @@ static int list(struct skv_cli *cli, struct slabkv *kv)
 	const json_t *g;
 	json_t *doc;
 	size_t i;
-	int rc = call(cli, kv, "GET", "/v1/groups", NULL, &doc);
+	int rc = skv_cli_call(cli, kv, "GET", "/v1/groups", NULL, &doc);
 
 	if (rc != SKV_EXIT_OK)
 		return rc;
@@ -58,7 +37,7 @@ static int list(struct skv_cli *cli, struct slabkv *kv)
 	return SKV_EXIT_OK;
 }
 
-/* A whole number as such, all else as a text: the manager reads sizes with units. Storages are a list. */
+/* A whole number as such, all else as a text: the manager reads sizes with units. Storages are a list. NULL: not UTF-8. */
 static json_t *value_of(const char *field, const char *text)
 {
 	json_t *names;
@@ -72,7 +51,10 @@ static json_t *value_of(const char *field, const char *text)
 	names = json_array();
 	for (size_t n; names && *text; text += n + (text[n] == ',')) {
 		n = strcspn(text, ",");
-		json_array_append_new(names, json_stringn(text, n));
+		if (json_array_append_new(names, json_stringn(text, n)) != 0) {
+			json_decref(names);
+			return NULL;
+		}
 	}
 	return names;
 }
@@ -93,7 +75,7 @@ static int set(struct skv_cli *cli, struct slabkv *kv, const char *name, char **
 	snprintf(path, sizeof path, "/v1/groups/%s", name);
 	if (rc == SLABKV_OK) {
 		slabkv_free(have);
-		rc = call(cli, kv, "GET", path, NULL, &spec);
+		rc = skv_cli_call(cli, kv, "GET", path, NULL, &spec);
 		if (rc != SKV_EXIT_OK)
 			return rc;
 	} else {
@@ -105,9 +87,12 @@ static int set(struct skv_cli *cli, struct slabkv *kv, const char *name, char **
 		char *value = strchr(fields[i], '=');
 
 		*value++ = '\0';
-		json_object_set_new(spec, fields[i], value_of(fields[i], value));
+		if (json_object_set_new(spec, fields[i], value_of(fields[i], value)) != 0) {
+			json_decref(spec);
+			return skv_cli_usage(cli, "%s: not UTF-8", fields[i]);
+		}
 	}
-	rc = call(cli, kv, "PUT", path, spec, &spec);
+	rc = skv_cli_call(cli, kv, "PUT", path, spec, &spec);
 	if (rc == SKV_EXIT_OK && cli->json)
 		return skv_cli_print_json(spec);
 	if (rc == SKV_EXIT_OK)
@@ -117,8 +102,12 @@ static int set(struct skv_cli *cli, struct slabkv *kv, const char *name, char **
 
 static int run(struct skv_cli *cli, struct slabkv *kv, int argc, char **argv)
 {
+	static const char *const actions[] = { "list", "set", NULL };
+
 	if (argc == 1 && strcmp(argv[0], "list") == 0)
 		return list(cli, kv);
+	if (strcmp(argv[0], "list") != 0 && strcmp(argv[0], "set") != 0)
+		return skv_cli_unknown(cli, "action", argv[0], actions);
 	if (argc < 3 || strcmp(argv[0], "set") != 0)
 		return skv_cli_usage(cli, "list, or set NAME FIELD=VALUE...?");
 	for (int i = 2; i < argc; i++)

@@ -67,7 +67,7 @@ int skv_pages_call(struct skv_pages *p, const char *path, struct skv_buf *body, 
 		skv_put_u8(body, 0);
 	}
 	if (body && body->failed) {
-		fprintf(stderr, "slabkv pages: out of memory\n");
+		skv_cli_tell(p->cli, "out_of_memory", "out of memory");
 		return SKV_EXIT_USAGE;
 	}
 	rc = slabkv_call(p->kv, body ? "POST" : "GET", path, body ? (const char *)body->data : NULL, &text, &err);
@@ -80,7 +80,7 @@ int skv_pages_call(struct skv_pages *p, const char *path, struct skv_buf *body, 
 		*answer = doc.root;
 		return SKV_EXIT_OK;
 	}
-	fprintf(stderr, "slabkv pages: the manager's answer is no JSON object\n");
+	skv_cli_tell(p->cli, "internal", "the manager's answer is no JSON object");
 	return SKV_EXIT_REFUSED;
 }
 
@@ -213,12 +213,22 @@ static int list_spaces(struct skv_pages *p, bool all)
 	return SKV_EXIT_OK;
 }
 
+static int confirm_clear(const struct skv_pages *p)
+{
+	char names[512] = "";
+
+	for (size_t i = 0, n = 0; i < p->n_spaces && n < sizeof names; i++)
+		n += (size_t)snprintf(names + n, sizeof names - n, "%s%" PRId64 ":%s", i ? ", " : "", p->spaces[i].rank,
+				      p->spaces[i].ns);
+	return skv_cli_confirm(p->cli, "deletes all keys of the page space%s %s", p->n_spaces == 1 ? "" : "s", names);
+}
+
 static int clear_spaces(struct skv_pages *p)
 {
 	const struct skv_json_node *answer;
 	struct skv_buf body = { 0 };
 	json_t *out = json_array();
-	int rc = SKV_EXIT_OK;
+	int rc = confirm_clear(p);
 
 	for (uint32_t i = 0; rc == SKV_EXIT_OK && i < p->n_spaces; i++) {
 		const struct skv_pages_space *s = &p->spaces[i];
@@ -287,10 +297,13 @@ static int take_arguments(struct skv_pages *p, struct wish *w, int n, char **v)
 {
 	bool file;
 
+	static const char *const actions[] = { "list", "export", "import", "clear", NULL };
+
 	w->what = n > 0 ? v[0] : "";
 	file = strcmp(w->what, "export") == 0 || strcmp(w->what, "import") == 0;
 	if (!file && strcmp(w->what, "list") != 0 && strcmp(w->what, "clear") != 0)
-		return skv_cli_usage(p->cli, "say what: list, export, import or clear");
+		return n > 0 ? skv_cli_unknown(p->cli, "action", v[0], actions)
+			     : skv_cli_usage(p->cli, "say what: list, export, import or clear");
 	if (n != 1 + file)
 		return skv_cli_usage(p->cli, file ? "%s takes one file, or - " : "%s takes no arguments", w->what);
 	if (strcmp(w->what, "clear") == 0 && p->n_spaces == 0)

@@ -111,7 +111,7 @@ static int put_batch(struct skv_cli *cli, struct slabkv *kv, struct put *p, uint
 	struct slabkv_block *blocks = skv_calloc(n, sizeof *blocks);
 	struct slabkv_buf *bufs = skv_calloc(n, sizeof *bufs);
 	const char **names = skv_calloc((size_t)n + 1, sizeof *names);
-	char *text = skv_calloc((size_t)n + 1, 1100);
+	char *text = skv_calloc((size_t)n + 1, SKV_CLI_CHAIN_KEY);
 	struct slabkv_keys keys, parent;
 	struct slabkv_put_options o = { 0 };
 	struct slabkv_error err;
@@ -123,9 +123,8 @@ static int put_batch(struct skv_cli *cli, struct slabkv *kv, struct put *p, uint
 	} else {
 		/* names[0] is the block before. */
 		for (uint32_t i = 0; i <= n; i++) {
-			names[i] = text + (size_t)i * 1100;
-			snprintf(text + (size_t)i * 1100, 1100, "%.1000s/%" PRIu64,
-				 p->target.texts[0], first + i - 1);
+			names[i] = text + (size_t)i * SKV_CLI_CHAIN_KEY;
+			skv_cli_chain_key(p->target.texts[0], first + i - 1, text + (size_t)i * SKV_CLI_CHAIN_KEY);
 		}
 		for (uint32_t i = 0; i < n; i++) {
 			bufs[i] =
@@ -223,7 +222,7 @@ static int check(struct skv_cli *cli, struct put *p)
 		return skv_cli_usage(cli, "exactly one --key");
 	if (p->block_bytes && (p->n_in != 1 || p->target.form != SLABKV_KEYS_STRING))
 		return skv_cli_usage(cli, "--block-bytes: one file and a string key");
-	return SKV_EXIT_OK;
+	return p->block_bytes ? skv_cli_chain_check(cli, p->target.texts[0]) : SKV_EXIT_OK;
 }
 
 static int parse(struct skv_cli *cli, struct put *p, int argc, char **argv)

@@ -184,6 +184,51 @@ static int delete_object(struct slabkv *kv, const char *kind, const char *name,
 	return slabkv_storage_delete(kv, name, err);
 }
 
+/* Whether it is there, and what goes with it. SLABKV_E_NOT_FOUND. */
+static int describe(struct slabkv *kv, const char *kind, const char *name, char out[160], struct slabkv_error *err)
+{
+	const struct slabkv_instance_info *i;
+	const struct slabkv_storage_info *s;
+	const struct slabkv_group_info *g;
+	int rc;
+
+	if (strcmp(kind, "instance") == 0) {
+		rc = slabkv_instance_get(kv, name, &i, err);
+		if (rc == SLABKV_OK) {
+			snprintf(out, 160, "instance %.100s with its %" PRIu64 " blocks", name, i->blocks);
+			slabkv_free(i);
+		}
+	} else if (strcmp(kind, "group") == 0) {
+		rc = slabkv_group_get(kv, name, &g, err);
+		if (rc == SLABKV_OK)
+			slabkv_free(g);
+		snprintf(out, 160, "group %.100s", name);
+	} else {
+		rc = slabkv_storage_get(kv, name, &s, err);
+		if (rc == SLABKV_OK) {
+			snprintf(out, 160, "storage %.100s with its %u slab files", name, s->files);
+			slabkv_free(s);
+		}
+	}
+	return rc;
+}
+
+/* All of them must be there, and are named before the first one goes. */
+static int confirm_delete(const struct skv_cli *cli, struct slabkv *kv, const char *kind, const struct skv_cli_target *t)
+{
+	char all[800] = "", one[160];
+	struct slabkv_error err;
+	size_t n = 0;
+
+	for (uint32_t i = 0; i < t->n; i++) {
+		if (describe(kv, kind, t->texts[i], one, &err) != SLABKV_OK)
+			return skv_cli_fail(cli, &err);
+		if (n < sizeof all)
+			n += (size_t)snprintf(all + n, sizeof all - n, "%s%s", i ? ", " : "", one);
+	}
+	return skv_cli_confirm(cli, "deletes %s", all);
+}
+
 static int do_delete(struct skv_cli *cli, const struct skv_cli_target *t, const char *object)
 {
 	struct slabkv_keys keys = skv_args_keys_of(&t->keys);
@@ -195,6 +240,12 @@ static int do_delete(struct skv_cli *cli, const struct skv_cli_target *t, const 
 
 	if (rc != SKV_EXIT_OK)
 		return rc;
+	if (object)
+		rc = confirm_delete(cli, kv, object, t);
+	if (rc != SKV_EXIT_OK) {
+		slabkv_close(kv);
+		return rc;
+	}
 	for (uint32_t i = 0; object && i < t->n && status == SLABKV_OK; i++)
 		status = delete_object(kv, object, t->texts[i], &err);
 	if (!object)

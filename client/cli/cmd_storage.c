@@ -26,27 +26,10 @@ struct storage_command {
 
 /* ---- calls --------------------------------------------------------------------------------------- */
 
-/* `body` is taken. *out may be NULL. */
+/* As skv_cli_call. */
 static int call(struct storage_command *s, const char *method, const char *path, json_t *body, json_t **out)
 {
-	char *text = body ? json_dumps(body, JSON_COMPACT) : NULL;
-	struct slabkv_error err;
-	const char *answer;
-	json_error_t e;
-	int rc;
-
-	rc = slabkv_call(s->kv, method, path, text, &answer, &err);
-	free(text);
-	json_decref(body);
-	if (rc != SLABKV_OK)
-		return skv_cli_fail(s->cli, &err);
-	if (out)
-		*out = json_loads(answer, 0, &e);
-	slabkv_free(answer);
-	if (!out || *out)
-		return SKV_EXIT_OK;
-	fprintf(stderr, "slabkv storage: the manager's answer is no JSON\n");
-	return SKV_EXIT_REFUSED;
+	return skv_cli_call(s->cli, s->kv, method, path, body, out);
 }
 
 static const char *path_of(const struct storage_command *s, const char *more, char out[300])
@@ -198,13 +181,72 @@ static int files(struct storage_command *s)
 	return rc == SKV_EXIT_OK ? print_or_json(s, doc, print_files) : rc;
 }
 
+/* Files that the command names, or all; how many, and the bytes of blocks in them. */
+static uint64_t count_meant(const struct storage_command *s, const json_t *doc, uint64_t *bytes)
+{
+	uint64_t n = 0;
+	const json_t *f;
+	size_t i;
+
+	*bytes = 0;
+	json_array_foreach(json_object_get(doc, "files"), i, f) {
+		bool meant = s->n_files == 0;
+
+		for (uint32_t k = 0; k < s->n_files; k++)
+			meant |= skv_cli_u64(f, "file") == s->file[k];
+		if (!meant)
+			continue;
+		n++;
+		*bytes += skv_cli_u64(f, "used_bytes");
+	}
+	return n;
+}
+
+/* Names what a drain would cost before it begins. */
+static int confirm_drain(struct storage_command *s)
+{
+	uint64_t n, bytes;
+	char size[24];
+	json_t *doc;
+	int rc = get_files(s, &doc);
+
+	if (rc != SKV_EXIT_OK)
+		return rc;
+	n = count_meant(s, doc, &bytes);
+	json_decref(doc);
+	skv_args_print_size(bytes, size);
+	if (s->n_files > 0)
+		return skv_cli_confirm(s->cli, "evicts the blocks in %" PRIu64 " slab file%s of storage %s (%s) and removes the file%s",
+				       n, n == 1 ? "" : "s", s->name, size, n == 1 ? "" : "s");
+	return skv_cli_confirm(s->cli, "retires storage %s: it takes no new blocks, and all that is in it goes (%s in %" PRIu64
+			       " slab file%s)", s->name, size, n, n == 1 ? "" : "s");
+}
+
+static int confirm_shrink(struct storage_command *s, uint64_t bytes)
+{
+	char path[300], from[24], to[24], used[24];
+	json_t *doc;
+	int rc = call(s, "GET", path_of(s, "", path), NULL, &doc);
+
+	if (rc != SKV_EXIT_OK)
+		return rc;
+	skv_args_print_size(skv_cli_u64(doc, "capacity"), from);
+	skv_args_print_size(skv_cli_u64(doc, "used_bytes"), used);
+	skv_args_print_size(bytes, to);
+	if (bytes < skv_cli_u64(doc, "capacity"))
+		rc = skv_cli_confirm(s->cli, "lowers storage %s from %s to %s: slab files that do not fit (%s are used) are drained and "
+				     "removed", s->name, from, to, used);
+	json_decref(doc);
+	return rc;
+}
+
 /* Files one by one, or, without any, the storage as a whole. */
 static int drain(struct storage_command *s, bool on)
 {
 	char path[300];
-	int rc = SKV_EXIT_OK;
+	int rc = on ? confirm_drain(s) : SKV_EXIT_OK;
 
-	if (s->n_files == 0)
+	if (rc == SKV_EXIT_OK && s->n_files == 0)
 		rc = change(s, "draining", json_boolean(on), NULL);
 	for (uint32_t i = 0; rc == SKV_EXIT_OK && i < s->n_files; i++)
 		rc = call(s, "PUT", path_of(s, "/files", path),
@@ -222,7 +264,9 @@ static int capacity(struct storage_command *s, const char *text)
 
 	if (!skv_args_size(text, &bytes))
 		return skv_cli_usage(s->cli, "'%s' is no size: 4096, 64K, 10G", text);
-	rc = change(s, "capacity", json_integer((json_int_t)bytes), &doc);
+	rc = confirm_shrink(s, bytes);
+	if (rc == SKV_EXIT_OK)
+		rc = change(s, "capacity", json_integer((json_int_t)bytes), &doc);
 	if (rc == SKV_EXIT_OK && s->wait) {
 		struct timespec pause = { .tv_nsec = PAUSE_MS * 1000000L };
 
@@ -253,20 +297,24 @@ static int parse_files(struct storage_command *s, int argc, char **argv)
 
 static int run(struct storage_command *s, int argc, char **argv)
 {
+	static const char *const actions[] = { "list", "files", "drain", "keep", "capacity", NULL };
 	const char *what = argv[0];
 	int rc;
 
+	for (size_t i = 0; strcmp(actions[i], what) != 0;)
+		if (!actions[++i])
+			return skv_cli_unknown(s->cli, "action", what, actions);
 	if (strcmp(what, "list") == 0 && argc == 1)
 		return list(s);
 	if (argc < 2)
-		return skv_cli_usage(s->cli, "'%s': the name of a storage is missing, or there is no such command", what);
+		return skv_cli_usage(s->cli, "'%s': the name of a storage is missing", what);
 	s->name = argv[1];
 	if (strcmp(what, "files") == 0 && argc == 2)
 		return files(s);
 	if (strcmp(what, "capacity") == 0 && argc == 3)
 		return capacity(s, argv[2]);
 	if (strcmp(what, "drain") != 0 && strcmp(what, "keep") != 0)
-		return skv_cli_usage(s->cli, "'%s': no such command, or not with these arguments", what);
+		return skv_cli_usage(s->cli, "'%s': not with these arguments", what);
 	rc = parse_files(s, argc - 2, argv + 2);
 	return rc == SKV_EXIT_OK ? drain(s, strcmp(what, "drain") == 0) : rc;
 }

@@ -1,13 +1,16 @@
-/* cmd_top.c - slabkv top: who holds what, of storages, groups and instances, refreshed until interrupted. What is
+/* cmd_top.c - slabkv top: who holds what, of storages, groups and instances, refreshed until q or an interrupt. What is
  * evicted and found is told by the second once there are two samples, before that since the manager has loaded. No
  * state but the sample before; one thread. On a terminal the screen is redrawn in place, else tables follow each
- * other. */
+ * other. A manager that cannot be reached is waited for once it has answered. */
 #include "cli.h"
 
 #include <inttypes.h>
+#include <poll.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <termios.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -28,6 +31,9 @@ struct top {
 	uint32_t interval; /* seconds */
 	bool once;
 	bool terminal;
+	bool keys;    /* the terminal sends single keys */
+	bool narrow;  /* fewer columns: they fit into 80 */
+	struct termios was; /* with `keys` */
 	size_t column;  /* sorted by */
 	uint64_t lines; /* of instances at most; 0 = as many as fit */
 	json_t *before; /* the sample before; NULL = none */
@@ -90,20 +96,21 @@ static void size_of(const json_t *o, const char *name, char out[24])
 	skv_args_print_size(skv_cli_u64(o, name), out);
 }
 
-static void print_storages(const json_t *list)
+static void print_storages(const struct top *t, const json_t *list)
 {
+	const char *row = t->narrow ? "%-21.21s %-5s %12s %12s %12s %12s\n" : "%-24.24s %-8s %12s %12s %12s %12s\n";
 	char capacity[24], used[24], held[24], room[24];
 	const json_t *s;
 	size_t i;
 
-	printf("\n%-24s %-8s %12s %12s %12s %12s\n", "STORAGE", "STATE", "CAPACITY", "USED",
-	       "QUARANTINE", "FREE");
+	putchar('\n');
+	printf(row, "STORAGE", "STATE", "CAPACITY", "USED", "QUARANTINE", "FREE");
 	json_array_foreach(list, i, s) {
 		skv_cli_storage_size(s, "capacity", capacity);
 		skv_cli_storage_size(s, "used_bytes", used);
 		skv_cli_storage_size(s, "quarantined_bytes", held);
 		skv_cli_storage_size(s, "free_bytes", room);
-		printf("%-24.24s %-8s %12s %12s %12s %12s\n", skv_cli_text(s, "name"),
+		printf(row, skv_cli_text(s, "name"),
 		       json_is_true(json_object_get(s, "healthy")) ? "ok" : "BAD", capacity, used,
 		       held, room);
 	}
@@ -111,8 +118,20 @@ static void print_storages(const json_t *list)
 
 #define HOLDER "%-24.24s %-12.12s %10s %10s %10s %10s %10s %10s %10s %10s %10s\n"
 
+#define WIDE 145   /* columns that HOLDER takes at most */
+#define NARROW "%-20.20s %9s %9s %9s %9s %9s %8s\n"
+
+static void print_heading(const struct top *t, const char *what, const char *whose, const char *may)
+{
+	putchar('\n');
+	if (t->narrow)
+		printf(NARROW, what, "BLOCKS", "USED", may, "LEASED", "EVICTED", "HITS");
+	else
+		printf(HOLDER, what, whose, "BLOCKS", "USED", may, "LEASED", "PINNED", "SOFT", "OPEN", "EVICTED", "HITS");
+}
+
 /* A group or an instance; `whose` stands beside its name, `share` is the field of what it may have. */
-static void print_holder(const json_t *o, const char *name, const char *whose, const char *share)
+static void print_holder(const struct top *t, const json_t *o, const char *name, const char *whose, const char *share)
 {
 	char blocks[24], used[24], may[24], leased[24], pinned[24], soft[24], open[24], evicted[24], hits[24];
 
@@ -127,7 +146,10 @@ static void print_holder(const json_t *o, const char *name, const char *whose, c
 	size_of(o, "open_bytes", open);
 	pace(o, "evicted_per_s", "evicted_blocks", evicted);
 	pace(o, "hits_per_s", "hits", hits);
-	printf(HOLDER, name, whose, blocks, used, may, leased, pinned, soft, open, evicted, hits);
+	if (t->narrow)
+		printf(NARROW, name, blocks, used, may, leased, evicted, hits);
+	else
+		printf(HOLDER, name, whose, blocks, used, may, leased, pinned, soft, open, evicted, hits);
 }
 
 static size_t sort_column; /* of qsort's comparison */
@@ -162,14 +184,14 @@ static void print_instances(const struct top *t, json_t *list, uint64_t above)
 	uint64_t most = fitting(t, above);
 	const json_t **v = skv_calloc(n + 1, sizeof *v);
 
-	printf("\n" HOLDER, "INSTANCE", "GROUP", "BLOCKS", "USED", "SHARE", "LEASED", "PINNED", "SOFT", "OPEN", "EVICTED", "HITS");
+	print_heading(t, "INSTANCE", "GROUP", "SHARE");
 	for (size_t i = 0; v && i < n; i++)
 		v[i] = json_array_get(list, i);
 	sort_column = t->column;
 	if (v)
 		qsort(v, n, sizeof *v, compare);
 	for (size_t i = 0; v && i < n && i < most; i++)
-		print_holder(v[i], skv_cli_text(v[i], "id"), skv_cli_text(v[i], "group"), "share_bytes");
+		print_holder(t, v[i], skv_cli_text(v[i], "id"), skv_cli_text(v[i], "group"), "share_bytes");
 	if (v && most < n)
 		printf("... and %" PRIu64 " more\n", (uint64_t)n - most);
 	skv_free(v);
@@ -193,10 +215,10 @@ static void print_table(const struct top *t, const json_t *stats)
 	       skv_cli_text(stats, "version"), skv_cli_text(stats, "state"),
 	       skv_cli_u64(stats, "blocks"), skv_cli_u64(stats, "sessions"),
 	       skv_cli_u64(stats, "evicted_blocks"));
-	print_storages(json_object_get(stats, "storages"));
-	printf("\n" HOLDER, "GROUP", "SHARES", "BLOCKS", "USED", "ROOM", "LEASED", "PINNED", "SOFT", "OPEN", "EVICTED", "HITS");
+	print_storages(t, json_object_get(stats, "storages"));
+	print_heading(t, "GROUP", "SHARES", "ROOM");
 	json_array_foreach(groups, i, o)
-		print_holder(o, skv_cli_text(o, "name"), share_word(o), "room_bytes");
+		print_holder(t, o, skv_cli_text(o, "name"), share_word(o), "room_bytes");
 	print_instances(t, json_object_get(stats, "instances"), above);
 	fflush(stdout);
 }
@@ -211,10 +233,19 @@ static double now_s(void)
 	return (double)ts.tv_sec + (double)ts.tv_nsec / 1e9;
 }
 
+/* The window may have another size by now. */
+static void measure(struct top *t)
+{
+	struct winsize w;
+
+	t->narrow = t->terminal && ioctl(STDOUT_FILENO, TIOCGWINSZ, &w) == 0 && w.ws_col > 0 && w.ws_col < WIDE;
+}
+
 static int show(struct top *t, json_t *stats)
 {
 	add_rates(t, stats, "groups");
 	add_rates(t, stats, "instances");
+	measure(t);
 	if (t->terminal)
 		fputs("\033[H\033[2J", stdout);
 	if (t->cli->json)
@@ -223,15 +254,64 @@ static int show(struct top *t, json_t *stats)
 	return SKV_EXIT_OK;
 }
 
+static volatile sig_atomic_t ended;
+
+static void end(int signal)
+{
+	(void)signal;
+	ended = 1;
+}
+
+/* Single keys, unseen. An interrupt ends the loop, so that the terminal is put back. */
+static void begin_keys(struct top *t)
+{
+	struct sigaction action = { .sa_handler = end };
+	struct termios raw;
+
+	t->keys = t->terminal && isatty(STDIN_FILENO) && tcgetattr(STDIN_FILENO, &t->was) == 0;
+	if (!t->keys)
+		return;
+	sigaction(SIGINT, &action, NULL);
+	sigaction(SIGTERM, &action, NULL);
+	sigaction(SIGHUP, &action, NULL);
+	raw = t->was;
+	raw.c_lflag &= ~(tcflag_t)(ICANON | ECHO);
+	t->keys = tcsetattr(STDIN_FILENO, TCSANOW, &raw) == 0;
+}
+
+static void end_keys(const struct top *t)
+{
+	if (t->keys)
+		tcsetattr(STDIN_FILENO, TCSANOW, &t->was);
+}
+
+/* Until the next sample is due. False: q was typed, or somebody wants an end. */
+static bool pause_for(const struct top *t)
+{
+	const double until = now_s() + t->interval;
+	struct pollfd in = { .fd = t->keys ? STDIN_FILENO : -1, .events = POLLIN };
+	double left;
+	char key;
+
+	while (!ended && (left = until - now_s()) > 0) {
+		if (poll(&in, 1, (int)(left * 1000) + 1) <= 0)
+			continue;
+		if (read(STDIN_FILENO, &key, 1) != 1 || key == 'q' || key == 'Q')
+			return false;
+	}
+	return !ended;
+}
+
 static int watch(struct top *t, struct slabkv *kv)
 {
-	const struct timespec pause = { .tv_sec = t->interval };
 	double last = now_s();
 	json_t *stats;
 	int rc;
 
-	for (;;) {
+	do {
 		rc = skv_cli_stats(t->cli, kv, &stats);
+		if (rc == SKV_EXIT_UNREACHABLE && t->before)
+			continue; /* it has said why; a manager that is restarted comes back */
 		if (rc != SKV_EXIT_OK)
 			break;
 		t->seconds = now_s() - last;
@@ -241,9 +321,10 @@ static int watch(struct top *t, struct slabkv *kv)
 		t->before = stats;
 		if (t->once || rc != SKV_EXIT_OK || fflush(stdout) != 0)
 			break;
-		nanosleep(&pause, NULL);
-	}
+	} while (pause_for(t));
 	json_decref(t->before);
+	if (rc == SKV_EXIT_UNREACHABLE && ended)
+		rc = SKV_EXIT_OK;
 	return rc;
 }
 
@@ -293,10 +374,13 @@ int skv_cmd_top(struct skv_cli *cli, int argc, char **argv)
 	if (rc == SKV_EXIT_OK && optind < argc)
 		rc = skv_cli_usage(cli, "takes no arguments");
 	t.terminal = isatty(STDOUT_FILENO) && !t.once && !cli->json;
+	ended = 0;
 	if (rc == SKV_EXIT_OK)
 		rc = skv_cli_open(cli, NULL, &kv);
 	if (rc == SKV_EXIT_OK) {
+		begin_keys(&t);
 		rc = watch(&t, kv);
+		end_keys(&t);
 		slabkv_close(kv);
 	}
 	return rc;

@@ -68,12 +68,6 @@ static bool check_manager(struct doctor *d)
 		say(d, GOOD, "manager", "", "reached and ready");
 		return true;
 	}
-	/* Whoever asks about a mount, and names no manager, may have none here. */
-	if (d->cli->n_mounts > 0 && d->cli->n_urls == 0 && !getenv("SLABKV_URL")) {
-		say(d, WARNING, "manager", "name one with --url or SLABKV_URL, if it is to be checked as well", "%s",
-		    err.message);
-		return false;
-	}
 	d->unreachable = skv_cli_exit_of(rc) == SKV_EXIT_UNREACHABLE;
 	if (rc == SLABKV_E_NETWORK || rc == SLABKV_E_TIMEOUT)
 		say(d, BAD, "manager", "start slabkvd, or name it with --url or SLABKV_URL", "%s",
@@ -317,7 +311,8 @@ int skv_cmd_doctor(struct skv_cli *cli, int argc, char **argv)
 		return rc;
 	d.list = json_array();
 	check_named_mounts(&d);
-	if (check_manager(&d)) {
+	/* Who asks about a mount may have no manager here, or not want to be seen by the one that the environment names. */
+	if ((cli->n_mounts == 0 || cli->n_urls > 0) && check_manager(&d)) {
 		check_storages(&d);
 		check_probe(&d);
 	}

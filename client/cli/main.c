@@ -47,7 +47,12 @@ static const struct command commands[] = {
 	{ "delete", skv_cmd_delete, "[options] KEY...",
 	  "delete blocks, or with --object a registered object",
 	  TARGET_HELP
-	  "  --object KIND         instance, group or storage; the arguments are names\n" },
+	  "  --object KIND         instance, group or storage; the arguments are names. Asks first,\n"
+	  "                        or needs --yes\n" },
+	{ "ls", skv_cmd_ls, "[INSTANCE]", "list instances, or the keys of one",
+	  "Keys are told as the manager has them: 32 hex digits, for --key-form hex.\n" },
+	{ "instance", skv_cmd_instance, "list | keys ID", "instances, and the keys of their blocks",
+	  "Keys are told as the manager has them: 32 hex digits, for --key-form hex.\n" },
 	{ "pin", skv_cmd_pin, "[options] KEY...", "keep blocks from eviction",
 	  TARGET_HELP
 	  "  --ttl MS              the pin ends after so long (default: 0 = when it is unpinned)\n"
@@ -59,7 +64,7 @@ static const struct command commands[] = {
 	  "  --instance ID         instance (default: default)\n" },
 	{ "stat", skv_cmd_stat, "[options]", "the manager's numbers; with --key, one block",
 	  TARGET_HELP },
-	{ "top", skv_cmd_top, "[options]", "who holds what: storages, groups and instances, refreshed",
+	{ "top", skv_cmd_top, "[options]", "who holds what: storages, groups and instances, refreshed; q ends it",
 	  "  --interval SECONDS    between refreshes (default: 2)\n"
 	  "  --sort COLUMN         name (default), used, share, leased, pinned, open, evicted, hits\n"
 	  "  --lines N             at most so many instances (default: as many as fit on the screen)\n"
@@ -108,7 +113,8 @@ static const struct command commands[] = {
 	  "check manager, mounts and this machine; say what to do",
 	  "  --no-write            leave out the write and read probes\n"
 	  "  --mount DIR           look closely at DIR: type, chunk size, 3FS's library, limits,\n"
-	  "                        shared memory, rings, bytes there and back (needs no manager)\n" },
+	  "                        shared memory, rings, bytes there and back. Asks no manager, unless\n"
+	  "                        --url names one, too\n" },
 	{ "group", skv_cmd_group, "list | set NAME FIELD=VALUE...", "groups: quotas, parts, eviction policies",
 	  "set makes the group, or changes what is named of it: the fields of PUT /v1/groups, e.g.\n"
 	  "policy=lru, policy=ttl ttl_ms=3600000, capacity=1T, storages=fast,slow\n" },
@@ -117,7 +123,8 @@ static const struct command commands[] = {
 	  "storages and their slab files; space that comes or goes",
 	  "  --wait                until the files that drain are gone; tells how far it is\n"
 	  "drain evicts what is in the slab files with these numbers and removes them; without\n"
-	  "numbers it retires the storage. keep takes that back, as long as a file is not empty. A\n"
+	  "numbers it retires the storage; it asks first, or needs --yes, and so does a capacity\n"
+	  "that is lower. keep takes that back, as long as a file is not empty. A\n"
 	  "drained file is replaced by a new one when room is needed, if the capacity allows it; a\n"
 	  "lower capacity drains the files that are worth least.\n" },
 	{ "pages", skv_cmd_pages, "list|export FILE|import FILE|clear [options]",
@@ -127,7 +134,8 @@ static const struct command commands[] = {
 	  "                        clear needs one)\n"
 	  "  --portion N           keys of one call of import (default: 1024)\n"
 	  "FILE is upstream's persistence file, - stdin or stdout. import makes spaces that are\n"
-	  "absent and leaves out keys that are there already or whose page is not free.\n" },
+	  "absent and leaves out keys that are there already or whose page is not free. clear asks\n"
+	  "first, or needs --yes.\n" },
 	{ "gen-trace", skv_cmd_gen_trace, "[options]", "make a trace of requests",
 	  "  --kind KIND           chat (default), agents, rag, scan, mix: sets what follows; of mix\n"
 	  "                        --conversations is a percentage of the four others' own\n"
@@ -144,6 +152,7 @@ static const struct command commands[] = {
 	  "  --documents-each N    looked up in a turn (rag: 3)\n"
 	  "  --seed N              the same seed gives the same trace (default: 1)\n"
 	  "  --out FILE            (default: stdout)\n" },
+	{ "help", skv_cmd_help, "[COMMAND]", "this, or what a command does", "" },
 };
 
 #define N_COMMANDS (sizeof commands / sizeof commands[0])
@@ -151,7 +160,7 @@ static const struct command commands[] = {
 static const char global_help[] =
 	"Global options (before or after the command):\n"
 	"  --url URL             manager; may be repeated (default: $SLABKV_URL, "
-	"http://127.0.0.1:7333)\n"
+	"127.0.0.1:7333)\n"
 	"  --token TOKEN         bearer token (default: $SLABKV_TOKEN)\n"
 	"  --token-file FILE     read it from the first line of FILE\n"
 	"  --mount DIR           where a storage is mounted here; may be repeated\n"
@@ -162,7 +171,8 @@ static const char global_help[] =
 	"                        -o help lists them\n"
 	"  --codec CODEC         how requests travel: protobuf (default: $SLABKV_CODEC,\n"
 	"                        protobuf) or json\n"
-	"  --json                output for programs\n"
+	"  --json                output for programs; errors too, as an object on stderr\n"
+	"  --yes                 do what would be asked about\n"
 	"  --help, --version\n"
 	"\n"
 	"Exit status: 0 done, 1 miss or not found, 2 usage, 3 no manager reached,\n"
@@ -175,6 +185,17 @@ static const struct command *find_command(const char *name)
 		if (strcmp(commands[i].name, name) == 0)
 			return &commands[i];
 	return NULL;
+}
+
+static int unknown_command(const struct skv_cli *cli, const char *word)
+{
+	struct skv_nearest best = { 0 };
+
+	for (size_t i = 0; i < N_COMMANDS; i++)
+		skv_cli_nearest(word, commands[i].name, &best);
+	if (best.word)
+		return skv_cli_usage(cli, "there is no command '%s'; did you mean %s?", word, best.word);
+	return skv_cli_usage(cli, "there is no command '%s'", word);
 }
 
 void skv_cli_help(const char *command)
@@ -195,15 +216,33 @@ void skv_cli_help(const char *command)
 
 int skv_cli_usage(const struct skv_cli *cli, const char *fmt, ...)
 {
+	char text[1024];
 	va_list ap;
 
-	fprintf(stderr, "slabkv%s%s: ", cli->command ? " " : "", cli->command ? cli->command : "");
 	va_start(ap, fmt);
-	vfprintf(stderr, fmt, ap);
+	vsnprintf(text, sizeof text, fmt, ap);
 	va_end(ap);
-	fprintf(stderr, "\nTry: slabkv%s%s --help\n", cli->command ? " " : "",
-		cli->command ? cli->command : "");
+	skv_cli_tell(cli, "usage", "%s", text);
+	if (!cli->json)
+		fprintf(stderr, "Try: slabkv%s%s --help\n", cli->command ? " " : "", cli->command ? cli->command : "");
 	return SKV_EXIT_USAGE;
+}
+
+/* getopt has refused an option; it is silent, so that what is said has one form. */
+static int refuse_option(const struct skv_cli *cli)
+{
+	static const struct option known[] = { SKV_CLI_GLOBAL_OPTIONS };
+	const char *word = optind > 0 && cli->argv ? cli->argv[optind - 1] : "";
+	struct skv_nearest best = { 0 };
+
+	for (size_t i = 0; strncmp(word, "--", 2) == 0 && known[i].name; i++) {
+		if (strcmp(word + 2, known[i].name) == 0)
+			return skv_cli_usage(cli, "option '%s' needs a value", word);
+		skv_cli_nearest(word + 2, known[i].name, &best);
+	}
+	if (best.word)
+		return skv_cli_usage(cli, "unknown option '%s'; did you mean --%s?", word, best.word);
+	return skv_cli_usage(cli, "unknown option, or one without its value: '%s'", word);
 }
 
 static int set_token(struct skv_cli *cli, const char *value)
@@ -292,12 +331,34 @@ int skv_cli_global_option(struct skv_cli *cli, int opt, const char *value)
 	case SKV_OPT_JSON:
 		cli->json = true;
 		return SKV_EXIT_OK;
+	case SKV_OPT_YES:
+		cli->yes = true;
+		return SKV_EXIT_OK;
 	case SKV_OPT_HELP:
 		skv_cli_help(cli->command);
 		return -1;
-	default: /* getopt has printed what is wrong */
-		return skv_cli_usage(cli, "see its options");
+	default:
+		return refuse_option(cli);
 	}
+}
+
+int skv_cmd_help(struct skv_cli *cli, int argc, char **argv)
+{
+	if (argc > 2)
+		return skv_cli_usage(cli, "one command");
+	if (argc == 2 && !find_command(argv[1]))
+		return unknown_command(cli, argv[1]);
+	skv_cli_help(argc == 2 ? argv[1] : NULL);
+	return SKV_EXIT_OK;
+}
+
+/* --json counts also where an option before it is wrong. */
+static bool wants_json(int argc, char **argv)
+{
+	for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++)
+		if (strcmp(argv[i], "--json") == 0)
+			return true;
+	return false;
 }
 
 static int run(struct skv_cli *cli, int argc, char **argv)
@@ -307,6 +368,9 @@ static int run(struct skv_cli *cli, int argc, char **argv)
 	const struct command *c;
 	int opt, rc;
 
+	opterr = 0;
+	cli->json = wants_json(argc, argv);
+	cli->argv = argv;
 	while ((opt = getopt_long(argc, argv, "+h" SKV_CLI_SHORT, options, NULL)) != -1) {
 		if (opt == 'V') {
 			printf("slabkv %s\n", slabkv_version());
@@ -320,10 +384,11 @@ static int run(struct skv_cli *cli, int argc, char **argv)
 		return skv_cli_usage(cli, "no command given");
 	c = find_command(argv[optind]);
 	if (!c)
-		return skv_cli_usage(cli, "there is no command '%s'", argv[optind]);
+		return unknown_command(cli, argv[optind]);
 	cli->command = c->name;
 	argc -= optind;
 	argv += optind;
+	cli->argv = argv;
 	optind = 0; /* GNU getopt: begin anew */
 	rc = c->run(cli, argc, argv);
 	return rc < 0 ? SKV_EXIT_OK : rc;

@@ -5,6 +5,7 @@
 #include "cli.h"
 
 #include <inttypes.h>
+#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -84,10 +85,66 @@ static const char *remedy(int status)
 	}
 }
 
+/* One line on stderr; stdout has results only. Takes the reference. */
+static void put_error(json_t *doc)
+{
+	if (doc && json_dumpf(doc, stderr, JSON_COMPACT) == 0)
+		fputc('\n', stderr);
+	json_decref(doc);
+}
+
+void skv_cli_tell(const struct skv_cli *cli, const char *code, const char *fmt, ...)
+{
+	char text[1024];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof text, fmt, ap);
+	va_end(ap);
+	if (cli->json)
+		put_error(json_pack("{s{ss ss ss}}", "error", "code", code, "command", cli->command ? cli->command : "",
+				    "message", text));
+	else
+		fprintf(stderr, "slabkv%s%s: %s\n", cli->command ? " " : "", cli->command ? cli->command : "", text);
+}
+
+int skv_cli_call(const struct skv_cli *cli, struct slabkv *kv, const char *method, const char *path, json_t *body,
+		 json_t **out)
+{
+	char *text = body ? json_dumps(body, JSON_COMPACT) : NULL;
+	struct slabkv_error err;
+	const char *answer;
+	json_error_t e;
+	int rc;
+
+	if (body && !text) {
+		json_decref(body);
+		return skv_cli_usage(cli, "out of memory");
+	}
+	rc = slabkv_call(kv, method, path, text, &answer, &err);
+	free(text);
+	json_decref(body);
+	if (rc != SLABKV_OK)
+		return skv_cli_fail(cli, &err);
+	if (out)
+		*out = json_loads(answer, 0, &e);
+	slabkv_free(answer);
+	if (!out || *out)
+		return SKV_EXIT_OK;
+	skv_cli_tell(cli, "internal", "the manager's answer is no JSON");
+	return SKV_EXIT_REFUSED;
+}
+
 int skv_cli_fail(const struct skv_cli *cli, const struct slabkv_error *err)
 {
 	const char *help = remedy(err->code);
 
+	if (cli->json) {
+		put_error(json_pack("{s{ss ss ss ss ss}}", "error", "code", slabkv_code(err->code), "command",
+				    cli->command ? cli->command : "", "field", err->field, "message",
+				    err->message[0] ? err->message : slabkv_text(err->code), "remedy", help ? help : ""));
+		return skv_cli_exit_of(err->code);
+	}
 	fprintf(stderr, "slabkv %s: %s%s%s%s\n", cli->command, err->field,
 		err->field[0] ? ": " : "", err->message,
 		err->message[0] ? "" : slabkv_text(err->code));
@@ -110,7 +167,7 @@ int skv_cli_stats(const struct skv_cli *cli, struct slabkv *kv, json_t **out)
 	if (json_is_object(*out))
 		return SKV_EXIT_OK;
 	json_decref(*out);
-	fprintf(stderr, "slabkv %s: the manager's stats are no JSON object\n", cli->command);
+	skv_cli_tell(cli, "internal", "the manager's stats are no JSON object");
 	return SKV_EXIT_REFUSED;
 }
 
@@ -139,6 +196,16 @@ const char *skv_cli_text(const json_t *object, const char *name)
 	const char *s = json_string_value(json_object_get(object, name));
 
 	return s ? s : "";
+}
+
+void skv_cli_limit(const json_t *object, const char *name, char out[24])
+{
+	uint64_t n = skv_cli_u64(object, name);
+
+	if (n)
+		skv_args_print_size(n, out);
+	else
+		snprintf(out, 24, "unlimited");
 }
 
 void skv_cli_storage_size(const json_t *storage, const char *name, char out[24])

@@ -2,16 +2,14 @@
  * pages_export.c - slabkv pages export: page spaces into upstream's persistence file.
  *
  * The manager tells keys in portions and in no order, while others go on working: a page that is told twice has the
- * key that was told last. They are sorted by use, the oldest first, as upstream's own file is. Written beside the file
- * and renamed, so that there is a whole one at any time. One thread.
+ * key that was told last. They are sorted by use, the oldest first, as upstream's own file is. One thread.
  */
+#include "outfile.h"
 #include "pages.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include <skv/json_out.h>
 #include <skv/mem.h>
@@ -82,7 +80,7 @@ static int gather(struct skv_pages *p, const struct skv_pages_space *s, struct g
 		next = skv_pages_u64(answer, "next");
 		list = skv_json_get(answer, "keys", 4);
 		if (!list || list->type != SKV_JSON_ARRAY || !add_rows(g, list)) {
-			fprintf(stderr, "slabkv pages: out of memory, or not an export's answer\n");
+			skv_cli_tell(p->cli, "internal", "out of memory, or not an export's answer");
 			rc = SKV_EXIT_REFUSED;
 		}
 		skv_pages_progress(p, "read", s, g->n, g->num_pages);
@@ -196,29 +194,22 @@ static int report(const struct skv_pages *p, bool to_stdout, json_t *out)
 	return SKV_EXIT_OK;
 }
 
-static int export_to(struct skv_pages *p, const char *path, const char *beside, json_t *out)
+static int export_to(struct skv_pages *p, const char *path, json_t *out)
 {
 	struct skv_pages_space *v = skv_calloc(SKV_PAGES_SPACES_MAX, sizeof *v);
+	struct skv_outfile file = { 0 };
 	struct skv_arena names;
-	FILE *f = NULL;
 	uint32_t n;
 	int rc = v ? SKV_EXIT_OK : skv_cli_usage(p->cli, "out of memory");
 
 	skv_arena_init(&names);
 	if (rc == SKV_EXIT_OK)
 		rc = skv_pages_find(p, v, &n, &names);
-	if (rc == SKV_EXIT_OK) {
-		f = beside ? fopen(beside, "we") : stdout;
-		rc = f ? put_spaces(p, v, n, f, out) : skv_cli_usage(p->cli, "%s: %s", beside, strerror(errno));
-	}
-	if (rc == SKV_EXIT_OK && (fflush(f) != 0 || ferror(f) || (beside && fsync(fileno(f)) != 0)))
-		rc = skv_cli_usage(p->cli, "%s: %s", path, strerror(errno));
-	if (beside && f)
-		fclose(f);
-	if (rc == SKV_EXIT_OK && beside && rename(beside, path) != 0)
-		rc = skv_cli_usage(p->cli, "%s: %s", path, strerror(errno));
-	if (rc != SKV_EXIT_OK && beside)
-		unlink(beside);
+	if (rc == SKV_EXIT_OK)
+		rc = skv_outfile_begin(p->cli, path, &file);
+	if (rc == SKV_EXIT_OK)
+		rc = put_spaces(p, v, n, file.f, out);
+	rc = skv_outfile_end(p->cli, &file, rc);
 	skv_arena_destroy(&names);
 	skv_free(v);
 	return rc;
@@ -226,20 +217,11 @@ static int export_to(struct skv_pages *p, const char *path, const char *beside, 
 
 int skv_pages_export(struct skv_pages *p, const char *path)
 {
-	bool to_stdout = strcmp(path, "-") == 0;
-	struct skv_buf beside = { 0 };
 	json_t *out = json_array();
-	int rc;
+	int rc = export_to(p, path, out);
 
-	skv_buf_printf(&beside, "%s.%ld.tmp", path, (long)getpid());
-	skv_put_u8(&beside, 0);
-	if (beside.failed)
-		rc = skv_cli_usage(p->cli, "out of memory");
-	else
-		rc = export_to(p, path, to_stdout ? NULL : (const char *)beside.data, out);
-	skv_buf_destroy(&beside);
 	if (rc == SKV_EXIT_OK)
-		return report(p, to_stdout, out);
+		return report(p, strcmp(path, "-") == 0, out);
 	json_decref(out);
 	return rc;
 }

@@ -1,11 +1,16 @@
-# bash completion for slabkv(1). Options come from each command's own help, so they cannot go stale.
+# bash completion for slabkv(1). Options and commands come from its own help, so they cannot go stale.
 _slabkv()
 {
-	local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]} command='' word
-	local commands='put get lookup match delete pin unpin pins stat top replay bench doctor group storage pages gen-trace'
+	local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]} command='' action='' word words=''
+	local commands
 
+	commands=$("${COMP_WORDS[0]}" --help 2>/dev/null | sed -n 's/^  \([a-z][a-z-]*\)  *[^ ].*/\1/p')
 	for word in "${COMP_WORDS[@]:1:COMP_CWORD-1}"; do
-		case " $commands " in *" $word "*) command=$word; break ;; esac
+		if [[ -z $command ]]; then
+			case " ${commands//$'\n'/ } " in *" $word "*) command=$word ;; esac
+		elif [[ -z $action && $word != -* ]]; then
+			action=$word
+		fi
 	done
 	case $prev in
 	--key-form) mapfile -t COMPREPLY < <(compgen -W 'string int hex' -- "$cur"); return ;;
@@ -21,8 +26,17 @@ _slabkv()
 	if [[ $cur == -* ]]; then
 		mapfile -t COMPREPLY < <(compgen -W "$("${COMP_WORDS[0]}" ${command:+"$command"} --help 2>/dev/null |
 			grep -o -- '--[a-z][a-z-]*' | sort -u)" -- "$cur")
-	elif [[ -z $command ]]; then
-		mapfile -t COMPREPLY < <(compgen -W "$commands" -- "$cur")
+		return
+	fi
+	[[ -z $action ]] && case $command in
+	'' | help) words=$commands ;;
+	group) words='list set' ;;
+	instance) words='list keys' ;;
+	storage) words='list files drain keep capacity' ;;
+	pages) words='list export import clear' ;;
+	esac
+	if [[ -n $words ]]; then
+		mapfile -t COMPREPLY < <(compgen -W "$words" -- "$cur")
 	else
 		mapfile -t COMPREPLY < <(compgen -f -- "$cur")
 	fi

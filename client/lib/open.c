@@ -5,6 +5,7 @@
 #include "client.h"
 
 #include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -24,10 +25,11 @@ void slabkv_options_init(struct slabkv_options *o)
 
 static int check_url(const char *url, struct skv_error *err)
 {
-	if (url && (strncmp(url, "http://", 7) == 0 || strncmp(url, "https://", 8) == 0) &&
-	    strlen(url) < 1024)
+	bool http = url && (strncmp(url, "http://", 7) == 0 || strncmp(url, "https://", 8) == 0);
+
+	if (url && url[0] && strlen(url) < 1024 && (http || !strstr(url, "://")))
 		return SKV_OK;
-	return skv_fail(err, SKV_E_INVALID, "urls", "a manager is named as http://host:port");
+	return skv_fail(err, SKV_E_INVALID, "urls", "a manager is named as http://host:port, or host:port");
 }
 
 static int check(const struct slabkv_options *o, struct skv_error *err)
@@ -53,6 +55,18 @@ static int check(const struct slabkv_options *o, struct skv_error *err)
 	return rc == SKV_OK ? skv_options_check(o, err) : rc;
 }
 
+/* "host:port" is what people type; it means HTTP. */
+static char *copy_url(const char *from)
+{
+	const char *scheme = strstr(from, "://") ? "" : "http://";
+	size_t n = strlen(scheme) + strlen(from) + 1;
+	char *url = skv_malloc(n);
+
+	if (url)
+		snprintf(url, n, "%s%s", scheme, from);
+	return url;
+}
+
 static int copy_urls(struct slabkv *kv, const struct slabkv_options *o)
 {
 	static const char *const local = SKV_DEFAULT_URL;
@@ -63,7 +77,7 @@ static int copy_urls(struct slabkv *kv, const struct slabkv_options *o)
 	if (!kv->urls)
 		return SKV_E_NOMEM;
 	for (; kv->n_urls < n; kv->n_urls++) {
-		char *url = skv_strdup(from[kv->n_urls]);
+		char *url = copy_url(from[kv->n_urls]);
 		size_t len = url ? strlen(url) : 0;
 
 		if (!url)

@@ -5,10 +5,11 @@ set -u
 slabkvd=$1
 slabkv=$2
 standin=$3
+completion=$(realpath "$(dirname "$0")/../../client/completion/slabkv.bash")
 unset SLABKV_URL SLABKV_TOKEN SLABKV_ENGINE HF3FS_LIB
 dir=$(mktemp -d /tmp/skv-cli-XXXXXX)
 pid=
-trap 'test -n "$pid" && kill -9 $pid 2>/dev/null; wait 2>/dev/null; rm -rf "$dir"' EXIT
+trap 'test -n "$pid" && kill -9 $pid 2>/dev/null; test -s "$dir/pid" && kill -9 "$(cat "$dir/pid")" 2>/dev/null; wait 2>/dev/null; rm -rf "$dir"' EXIT
 cd "$dir" || exit 1
 
 fail() { echo "FAILED: $*" >&2; echo "--- output:" >&2; cat out err >&2; echo "--- log:" >&2; tail -20 log >&2; exit 1; }
@@ -39,7 +40,7 @@ export SLABKV_URL
 # help, version, usage
 run 0 --version; says 'slabkv [0-9]'
 run 0 --help; says 'gen-trace'
-for c in put get lookup match delete pin unpin pins stat top replay bench doctor group pages gen-trace; do
+for c in put get lookup match delete pin unpin pins stat top replay bench doctor group storage instance ls pages gen-trace; do
 	run 0 $c --help
 	says "slabkv $c"
 	run 2 $c --no-such-option
@@ -47,6 +48,16 @@ for c in put get lookup match delete pin unpin pins stat top replay bench doctor
 done
 run 2; complains 'no command'
 run 2 fly; complains "no command 'fly'"
+run 2 lokup a; complains 'did you mean lookup'
+run 2 stat --jsno; complains 'did you mean --json'
+run 2 stat --timeout; complains "'--timeout' needs a value"
+run 2 group lits; complains 'did you mean list'
+run 2 storage drian default; complains 'did you mean drain'
+run 2 pages clare; complains 'did you mean clear'
+run 2 instance kyes default; complains 'did you mean keys'
+run 0 help; says 'gen-trace'
+run 0 help put; says 'slabkv put'
+run 2 help putt; complains 'did you mean put'
 run 2 get; complains 'exactly one --key'
 run 2 lookup --key-form int abc; complains 'decimal'
 run 2 put --key a /nonexistent; complains '/nonexistent'
@@ -54,9 +65,23 @@ run 2 put --key a /dev/null; complains 'empty'
 run 2 --token-file /nonexistent stat; complains 'cannot read'
 run 3 --url http://127.0.0.1:1 stat; complains 'slabkvd running'
 run 4 --url ftp://x stat
+run 0 --url "${SLABKV_URL#http://}" stat; says ' ready,'
+
+# errors for programs: one JSON object on stderr, nothing else there, nothing on stdout
+is_error() {
+	[ -s out ] && fail 'something on stdout'
+	[ "$(wc -l <err)" = 1 ] || fail 'not one line'
+	python3 -c 'import json, sys; e = json.load(open("err"))["error"]; sys.exit(e["code"] != sys.argv[1] or not e["message"])' "$1" ||
+		fail "no error $1 in JSON"
+}
+run 2 --json fly; is_error usage
+run 2 stat --nonsense --json; is_error usage
+run 1 get --json --key nothing b; is_error not_found
+run 1 --json group set third storages=nowhere; is_error not_found
+run 3 --json --url 127.0.0.1:1 stat; is_error network
 
 # groups: fields as the API names them, what is not named stays
-run 0 group list; says '^default  *odds '
+run 0 group list; says '^default  *odds  *unlimited '
 run 0 group set default policy=lfu capacity=1G
 run 0 group list; says '^default  *lfu  *1.00 GiB '
 run 4 group set default policy=mru; complains 'policy.*s3fifo'
@@ -68,6 +93,8 @@ run 1 group set third storages=nowhere; complains 'nowhere'
 run 2 group
 run 2 group set second
 run 2 group set second policy; complains 'FIELD=VALUE'
+run 2 group set default "$(printf 'policy=\xff')"; complains 'policy: not UTF-8'
+run 2 group set default "$(printf 'storages=default,\xff')"; complains 'storages: not UTF-8'
 run 0 group set default 'policy=' ttl_ms=0 capacity=0
 run 0 group list; says '^default  *odds '
 
@@ -110,7 +137,16 @@ run 2 top --sort taste; complains 'sort'
 run 2 top --lines 0; complains 'lines'
 run 0 unpin a b; says '1 unpinned'
 run 0 unpin --all; says '0 unpinned'
+run 0 ls; says '^default  *default  *1  *97.7 KiB  *1 '
+run 0 instance list; says '^default '
+run 0 --json instance list; says '"instances"'
+run 0 ls default; [ "$(grep -cx '[0-9a-f]\{32\}' out)" = 1 ] || fail 'not one key'
+key=$(cat out)
+run 0 get --key-form hex --key "$key" b; cmp a b || fail 'other bytes by the key that was listed'
+run 0 --json instance keys default; says "\"$key\""
+run 1 ls nobody; complains 'nobody'
 run 0 delete a; says '1 of 1 deleted'
+run 0 ls default; [ -s out ] && fail 'a key that is gone'
 run 1 delete a
 run 1 get --key a
 
@@ -126,6 +162,28 @@ run 0 put --instance chain --key doc --block-bytes 8K a; says '13 written'; says
 run 0 get --instance chain --key doc --block-bytes 8K --length 100000 b; cmp a b || fail 'chain'
 run 0 --json get --instance chain --key doc --block-bytes 8K b; says '"blocks": 13'
 run 0 match --instance chain doc/0 doc/1 doc/2; says '3 of 3'
+run 2 get --instance chain --key doc --block-bytes 16K b; complains 'have 8192 bytes'
+run 2 get --instance two --key doc --block-bytes 4000 b; complains '2 specs'
+# what a command does not get leaves the file as it was, and nothing beside it
+echo precious >b; chmod 640 b
+run 1 get --key nothing b; grep -qx precious b || fail 'a miss changed the file'
+run 1 get --instance chain --key nothing --block-bytes 8K b; grep -qx precious b || fail 'a miss changed the file'
+run 0 delete --instance chain doc/5
+run 1 get --instance chain --key doc --block-bytes 8K b; complains 'doc/5: not there, but doc/6 is'
+grep -qx precious b || fail 'half a chain took the place of the file'
+[ "$(find . -name 'b.*')" = '' ] || fail 'something is left beside the file'
+run 0 get --key-form int --instance two --key 7 --spec tp1 b; [ "$(stat -c %a b)" = 640 ] || fail 'another mode'
+run 0 get --key-form int --instance two --key 7 --spec tp1 /dev/null
+ln -s b link; run 0 get --key-form int --instance two --key 7 --spec tp0 link; [ -L link ] || fail 'the link is gone'
+cmp b p0 || fail 'not what the link leads to'
+# keys that differ behind their 1000th byte are two keys; one with no room for a number is refused
+long=$(printf '%01002d' 0)
+head -c 8192 /dev/zero >zeros; head -c 8192 /dev/urandom >noise
+run 0 put --instance chain --key "${long}1" --block-bytes 8K zeros; run 0 put --instance chain --key "${long}2" --block-bytes 8K noise
+run 0 get --instance chain --key "${long}1" --block-bytes 8K b; cmp b zeros || fail 'the bytes of another key'
+run 0 get --instance chain --key "${long}2" --block-bytes 8K b; cmp b noise || fail 'the bytes of another key'
+run 2 put --instance chain --key "${long}11" --block-bytes 8K zeros; complains 'at most 1003 bytes'
+run 2 get --instance chain --key "${long}11" --block-bytes 8K b; complains 'at most 1003 bytes'
 
 # replay: everything verified; a second time everything is a hit
 run 0 gen-trace --conversations 20 --turns 4 --seed 5 --out t.jsonl
@@ -170,8 +228,9 @@ run 0 doctor; says '^ok *read'
 run 0 --json doctor --no-write; says '"bad": 0'
 run 3 --url http://127.0.0.1:1 doctor; says '^bad *manager'
 mkdir empty
-run 1 --mount "$dir/empty" doctor; says '^bad *mount'; says '-> mount the storage'
-run 0 --mount "$dir/data" doctor; says '^ok *round trip'
+run 1 --url "$SLABKV_URL" --mount "$dir/empty" doctor; says '^bad *mount'; says '-> mount the storage'
+run 0 --url "$SLABKV_URL" --mount "$dir/data" doctor; says '^ok *round trip'; says '^ok *manager'
+run 0 --mount "$dir/data" doctor; says '^ok *round trip'; grep -q manager out && fail 'doctor --mount asked a manager'
 
 # options by name, and a mount on its own: no manager is needed
 run 0 -o help; says '^hf3fs_io_depth  *-8  *-128..128'
@@ -208,20 +267,119 @@ run 0 pages import out.json --tenant other; says '0:kv: 2 imported'
 run 0 pages export - --space 0; grep -q '"b", 2' out || fail 'no key in the export'
 run 0 stat; says 'capacity  *4 pages'
 run 0 top --once; says '4 pages'
-run 0 pages clear --space 0:kv; says '2 keys deleted'
-run 1 pages clear --space 7:kv; complains 'no instance'
+run 2 pages clear --space 0:kv; complains 'deletes all keys of the page space 0:kv; .* --yes'
+run 0 --yes pages clear --space 0:kv; says '2 keys deleted'
+run 1 pages clear --yes --space 7:kv; complains 'no instance'
 run 2 pages; complains 'list, export, import or clear'
 run 2 pages import; run 2 pages list more; run 2 pages clear
 run 2 pages import t.jsonl; complains 'line'
 run 0 doctor; says '^ok *storage *pages:default:0:kv is healthy'
 
 # objects go away
-run 0 delete --object instance two
+run 2 delete --object instance two; complains 'deletes instance two with its 1 blocks; .* --yes'
+run 1 delete --object instance nobody; complains 'nobody'
+run 1 --yes delete --object instance two nobody
+run 0 get --instance two --key-form int --key 7 b
+run 0 --yes delete --object instance two
+run 1 delete --object instance two
 run 1 get --instance two --key-form int --key 7
 run 2 delete --object house x
 
-kill -TERM $pid
-wait $pid || fail "slabkvd ended with $?"
+# what would be destroyed is named; nothing is without a yes
+run 1 storage drain nowhere
+run 1 storage files nowhere
+run 2 storage drain default; complains 'retires storage default: .* slab file.*--yes'
+run 2 storage drain default 0; complains 'evicts the blocks in 1 slab file of storage default'
+run 2 storage capacity default 32M; complains 'lowers storage default from 64.0 MiB to 32.0 MiB'
+run 0 storage files default; says '^0  *used '
+run 0 storage capacity default 64M
+# a terminal is asked, and no is the default
+python3 - "$slabkv" <<'EOF' >out 2>&1 || fail 'a terminal is not asked as it should be'
+import os, pty, sys
+for word, want in (b"\n", 2), (b"n\n", 2), (b"y\n", 0):
+    pid, fd = pty.fork()
+    if pid == 0:
+        os.execv(sys.argv[1], [sys.argv[1], "delete", "--object", "group", "second"])
+    told = b""
+    while b"[y/N]" not in told:
+        told += os.read(fd, 1000)
+    assert b"deletes group second" in told, told
+    os.write(fd, word)
+    try:
+        while os.read(fd, 1000):
+            pass
+    except OSError:
+        pass
+    got = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+    assert got == want, (word, got)
+EOF
+
+# top on a terminal of 80 columns: no line is longer, it outlives a manager that restarts, q ends it
+cat >top.py <<'EOF'
+import fcntl, os, pty, re, struct, subprocess, sys, termios
+pid, fd = pty.fork()
+if pid == 0:
+    fcntl.ioctl(0, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 80, 0, 0))
+    os.execv(sys.argv[1], [sys.argv[1], "top", "--interval", "1", "--timeout", "300"])
+told = b""
+def until(text):
+    global told
+    while text not in told:
+        told += os.read(fd, 10000)
+until(b"INSTANCE")
+screen = re.sub(rb"\x1b\[[0-9;]*[A-Za-z]", b"", told).replace(b"\r", b"")
+assert max(map(len, screen.split(b"\n"))) <= 80, screen
+subprocess.run([sys.argv[2], "stop"], check=True)
+until(b"slabkvd running?")
+told = b""
+subprocess.run([sys.argv[2], "start"], check=True)
+until(b"INSTANCE")
+os.write(fd, b"q")
+try:
+    while os.read(fd, 10000):
+        pass
+except OSError:
+    pass
+assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+EOF
+port=$(cat port)
+cat >manager <<EOF
+#!/bin/bash
+cd "$dir" || exit 1
+if [ "\$1" = stop ]; then
+	kill -TERM \$(cat pid)
+	while kill -0 \$(cat pid) 2>/dev/null; do sleep 0.05; done
+else
+	setsid "$slabkvd" --http-port $port --grpc-port 0 --store s.db --storage-root "$dir/data" \\
+		--storage-capacity 64M --storage-unit 1M >>log 2>&1 </dev/null &
+	echo \$! >pid
+fi
+EOF
+chmod +x manager
+kill -TERM $pid; wait $pid || fail "slabkvd ended with $?"
+./manager start; pid=$(cat pid)
+for _ in $(seq 200); do
+	"$slabkv" stat >out 2>err && grep -q ' ready,' out && break
+	sleep 0.05
+done
+timeout 60 python3 top.py "$slabkv" ./manager >out 2>&1 || fail 'top on a terminal'
+pid=$(cat pid)
+
+# completion knows actions, and commands from the help itself
+complete_words() { # WORDS...: what bash offers for the last of them
+	bash -c 'source "$1"; shift; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _slabkv; echo "${COMPREPLY[*]}"' _ "$completion" "$@"
+}
+[ "$(complete_words "$slabkv" storage dr)" = drain ] || fail 'completion of storage'
+[ "$(complete_words "$slabkv" group '')" = 'list set' ] || fail 'completion of group'
+[ "$(complete_words "$slabkv" --json instance k)" = keys ] || fail 'completion of instance'
+[ "$(complete_words "$slabkv" pages cl)" = clear ] || fail 'completion of pages'
+[ "$(complete_words "$slabkv" inst)" = instance ] || fail 'completion of commands'
+[ "$(complete_words "$slabkv" help gen)" = gen-trace ] || fail 'completion of help'
+
+kill -TERM "$pid"
+while kill -0 "$pid" 2>/dev/null; do sleep 0.05; done
 pid=
+rm pid
+grep -c 'main: stopped' log >out; says '^3$'
 grep -E ' error ' log >out && fail 'the manager logged an error'
 echo 'all as it should be'
