@@ -27,6 +27,8 @@ static void copy_chunk(struct part *p, uint32_t no)
 		record_chunk_leases(&p->snap.out, p, c, skv_now_ms(p->core->clock));
 	else
 		record_chunk(&p->snap.out, p, c);
+	if (!c->inst->cleared && p->snap.exact)
+		record_leases(&p->snap.out, p, c, skv_now_ms(p->core->clock));
 	if (p->snap.out.failed)
 		p->snap.failed = true;
 }
@@ -93,6 +95,7 @@ void snapshot_begin(struct part *p, uint64_t barrier)
 	assert(!s->active);
 	s->active = true;
 	s->failed = false;
+	s->exact = atomic_load(&p->core->closing); /* a lookup that comes later sees it, too */
 	s->number++;
 	s->seq = p->seq;
 	s->barrier = barrier;
@@ -101,6 +104,8 @@ void snapshot_begin(struct part *p, uint64_t barrier)
 	s->end_chunk = (uint32_t)p->n_chunk;
 	skv_buf_clear(&s->out);
 	skv_buf_clear(&s->tail);
+	if (s->exact)
+		record_horizon(&s->out, p, false); /* whose boot the leases are told by */
 	record_counters(&s->tail, p);
 	record_eras(&s->tail, p);
 	for (uint32_t i = 0; i < p->n_space; i++) {
@@ -112,7 +117,8 @@ void snapshot_begin(struct part *p, uint64_t barrier)
 	put_sessions(p, &s->tail, now);
 	put_pins(p, &s->tail, now);
 	put_drops(p, &s->tail, now);
-	record_horizon(&s->tail, p, p->horizon_durable, false);
+	record_horizon(&s->tail, p, false);
+	horizons_put(&s->tail, p, s->exact);
 	if (s->tail.failed)
 		s->failed = true;
 }
@@ -222,7 +228,7 @@ static int write_tail(struct writer *w, bool clean, struct skv_error *err)
 		tail = w->p->snap.tail;
 		skv_buf_init(&w->p->snap.tail);
 		if (clean)
-			record_horizon(&tail, w->p, w->p->horizon_durable, true);
+			record_horizon(&tail, w->p, true);
 	}
 	core_unlock(w->c);
 	if (tail.failed || !tail.data)

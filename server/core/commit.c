@@ -41,6 +41,7 @@ void txn_destroy(struct txn *t)
 	skv_free(t->removal);
 	skv_free(t->settled);
 	skv_free(t->repin);
+	skv_free(t->horizon);
 	skv_free(t);
 }
 
@@ -108,10 +109,7 @@ static void apply(struct skv_core *c, struct txn *t)
 	case TXN_DROP: clear_apply(p, t); break;
 	case TXN_SETTLE: settle_apply(p, t); break;
 	case TXN_PIN: break; /* all of it was done early */
-	case TXN_HORIZON:
-		p->horizon_durable = t->horizon;
-		p->horizon_txn = NULL;
-		break;
+	case TXN_HORIZON: horizon_apply(t); break;
 	}
 	complete_waiters(c, t, SKV_OK, true);
 	txn_destroy(t);
@@ -133,7 +131,7 @@ static void undo(struct skv_core *c, struct txn *t, int status)
 	case TXN_DROP: clear_undo(p, t); break;
 	case TXN_SETTLE: settle_undo(p, t); break;
 	case TXN_PIN: pin_undo(p, t); break;
-	case TXN_HORIZON: p->horizon_txn = NULL; break;
+	case TXN_HORIZON: horizon_undo(t); break;
 	}
 	complete_waiters(c, t, status, t->kind == TXN_HORIZON);
 	txn_destroy(t);

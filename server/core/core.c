@@ -20,7 +20,7 @@ void skv_core_options_init(struct skv_core_options *o)
 		.grace_ms = 2000,
 		.max_sessions = 65536,
 		.max_remembered = 262144,
-		.leased_percent = 50,
+		.leased_percent = 90,
 		.open_percent = 50,
 		.free_percent = 2,
 		.journal_limit = 256ull << 20,

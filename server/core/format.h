@@ -19,6 +19,7 @@ enum record_type {
 	RECORD_SETTLE = 7,
 	RECORD_CLEAR = 8,
 	RECORD_PIN = 9, /* in checkpoints, too */
+	RECORD_HORIZONS = 10, /* in checkpoints, too */
 	/* checkpoint only */
 	RECORD_BLOCKS = 16,
 	RECORD_ENDED = 17,
@@ -26,6 +27,7 @@ enum record_type {
 	RECORD_COUNTERS = 19,
 	RECORD_ERAS = 20,
 	RECORD_NAMED_BLOCKS = 21,
+	RECORD_LEASES = 22,
 };
 
 #endif

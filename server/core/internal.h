@@ -81,6 +81,8 @@ void table_drop_chunk(struct part *p, struct instance *inst); /* its newest chun
 void table_destroy(struct part *p);
 /* End of its lease (boot time ms), 0 or in the past if none runs. */
 uint64_t block_lease(const struct part *p, const struct instance *inst, const struct block *b);
+/* The same, but of what lookups gave to it alone: not what is reckoned with after a recovery. */
+uint64_t block_own_lease(const struct part *p, const struct block *b);
 /* The least generation of its slots, 0 if it has none. */
 uint64_t block_generation(const struct instance *inst, const struct block *b);
 
@@ -421,7 +423,7 @@ struct search {
 	struct block **hit; /* of the first n_seen keys; NULL = miss */
 	uint32_t n_seen;
 	uint32_t matched;
-	uint64_t lease_until, lease_window; /* lookup.c; the window in which the lease ends begins then */
+	uint64_t lease_until; /* lookup.c */
 };
 /* Under the read lock. SKV_E_NOT_FOUND (instance), SKV_E_INVALID, SKV_E_NOMEM. */
 int search_run(struct part *p, const struct skv_lookup_req *req, struct skv_arena *a, struct search *s,
@@ -549,8 +551,9 @@ void record_end(struct skv_buf *out, const struct session *s, const struct txn *
 /* As many of the n removals as belong to the first one's instance; returns how many. */
 size_t record_remove(struct skv_buf *out, const struct part *p, const struct removal *r, size_t n,
 		     uint64_t now);
-/* `clean`: an orderly shutdown follows. */
-void record_horizon(struct skv_buf *out, const struct part *p, uint64_t until, bool clean);
+/* Of the reign; `clean`: an orderly shutdown follows. */
+void record_horizon(struct skv_buf *out, const struct part *p, bool clean);
+void record_horizons(struct skv_buf *out, const struct horizon *v, size_t n, uint64_t now);
 void record_clear(struct skv_buf *out, const struct instance *inst, bool drop, uint64_t now);
 void record_settle(struct skv_buf *out, const struct txn *t);
 void record_pin(struct skv_buf *out, const struct instance *inst, const struct repin *v, uint32_t n, uint64_t now);
@@ -558,6 +561,8 @@ void record_pin(struct skv_buf *out, const struct instance *inst, const struct r
 void record_pins(struct skv_buf *out, const struct part *p, const struct instance *inst, uint64_t now);
 /* Pieces of a checkpoint. */
 void record_chunk(struct skv_buf *out, const struct part *p, const struct chunk *c);
+/* Ends of the leases on its blocks. */
+void record_leases(struct skv_buf *out, const struct part *p, const struct chunk *c, uint64_t now);
 /* Its slots that are leased, as holds. */
 void record_chunk_leases(struct skv_buf *out, const struct part *p, const struct chunk *c, uint64_t now);
 void record_ended(struct skv_buf *out, const struct session *s, uint64_t now);
@@ -728,9 +733,41 @@ int group_spec_copy(struct skv_group_spec *out, const struct skv_group_spec *g);
 
 /* Whatever time has made due. Returns ms to wait until the next one. */
 uint32_t tick_once(struct skv_core *c);
-/* Queues a longer lease horizon, or finds the one on its way. */
-int horizon_extend(struct part *p, uint64_t now, struct txn **out);
-uint32_t horizon_span(const struct skv_core *c);
+/* ---- horizon.c: how late leases may end, for recovery ------------------------------------------------- */
+
+#define HORIZON_AHEAD_MS 20000u /* no horizon is farther beyond the longest lease */
+
+/* Under the write lock: a lease of `ms` is asked for that ends after the instance's horizon. Queues a longer one, or
+ * finds one on its way; `again`: for one that was too late when it was durable. */
+int horizon_extend(struct part *p, struct instance *inst, uint64_t now, uint32_t ms, bool again, struct txn **out);
+void horizon_apply(struct txn *t);
+void horizon_undo(struct txn *t);
+/* Records of those that run, for a checkpoint or a reign; `exact`: what this reign has given is told otherwise. */
+void horizons_put(struct skv_buf *out, struct part *p, bool exact);
+/* Extends ahead of need those of instances that were asked for leases lately. */
+void horizons_keep(struct part *p, uint64_t now);
+
+/* ---- leases.c: how much is leased ----------------------------------------------------------------------- */
+
+/* What one lookup adds: ends are in the milliseconds of uses, as marks have them. */
+struct lease_tally {
+	uint64_t now;          /* window of the present */
+	uint64_t to, from;     /* windows */
+	uint64_t added, moved; /* blocks, into `to`; of `moved` those since `from` was set */
+	uint64_t moved_from;
+};
+/* Of a window: 2^shift ms. */
+uint32_t lease_shift(uint32_t longest_ms);
+/* Is a lease with this end counted? */
+bool lease_counts(const struct part *p, uint64_t end, uint64_t now);
+/* The end of a block's lease moves; `before` 0 or in the past: it had none. */
+void lease_note(const struct part *p, struct instance *inst, struct lease_tally *t, uint64_t before, uint64_t end);
+struct lease_tally lease_tally_begin(const struct part *p, struct instance *inst, uint64_t now);
+void lease_tally_end(struct instance *inst, const struct lease_tally *t);
+/* Bytes of the instance that are leased: at least, and with what ended within the last window or two. */
+uint64_t leased_bytes(const struct part *p, struct instance *inst, uint64_t now);
+/* Before anybody else uses `to`. */
+void leases_copy(struct instance *to, const struct instance *from);
 
 /* Has the checkpointer write a checkpoint soon. */
 void checkpoint_ask(struct skv_core *c);

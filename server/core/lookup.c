@@ -5,9 +5,7 @@
  * marks (last use, end of lease), those of the hits alone; one that peeks writes nothing at all, and one that asks
  * where a prefix may end (TRAILING) writes leases alone.
  *
- * Leases are not journaled one by one. The partition keeps a durable *horizon*: no lease ends later
- * than it, and after a recovery every committed block counts as leased until it. When a lease would
- * pass the horizon, the lookup waits for a longer one to be journaled (rare: tick.c extends ahead).
+ * A lease that would end after the instance's durable horizon (horizon.c) waits for a longer one to be journaled.
  */
 #include "internal.h"
 #include "mark.h"
@@ -81,23 +79,6 @@ int specs_names(const struct instance *inst, uint32_t mask, struct skv_arena *a,
 
 /* ---- leases ----------------------------------------------------------------------------------------- */
 
-/* Upper bound of what is leased now: a lease counts in the window of lease_max_ms in which it ends, so
- * whatever runs now was counted in this window or the next. */
-static uint64_t leased_bytes(struct instance *inst, uint64_t now, uint64_t width)
-{
-	uint64_t no = now / width;
-	uint64_t seen = atomic_load_explicit(&inst->lease_window_no, memory_order_relaxed);
-
-	if (seen < no && atomic_compare_exchange_strong(&inst->lease_window_no, &seen, no)) {
-		uint64_t first = no - seen > 3 ? no - 2 : seen + 2;
-
-		for (uint64_t w = first; w <= no + 1; w++)
-			atomic_store_explicit(&inst->lease_window[w % 4], 0, memory_order_relaxed);
-	}
-	return atomic_load_explicit(&inst->lease_window[no % 4], memory_order_relaxed) +
-	       atomic_load_explicit(&inst->lease_window[(no + 1) % 4], memory_order_relaxed);
-}
-
 static uint64_t lease_cap(const struct part *p, const struct instance *inst)
 {
 	uint64_t sum = group_room(p, inst->group);
@@ -107,21 +88,10 @@ static uint64_t lease_cap(const struct part *p, const struct instance *inst)
 	return sum / 100 * p->core->o.leased_percent + (sum % 100 * p->core->o.leased_percent + 99) / 100;
 }
 
-/* Least possible end of the lease that lookups of this reign gave, by what the mark has, which is rounded up. */
-static uint64_t given_end(const struct part *p, uint64_t end)
-{
-	return end > p->use_base + MARK_LEASE_UNIT - 1 ? end - p->use_base - MARK_LEASE_UNIT + 1 : 0;
-}
-
-static uint64_t given_until(const struct part *p, const struct block *b)
-{
-	return given_end(p, mark_lease_end(atomic_load_explicit(&b->mark, memory_order_relaxed)));
-}
-
 /* Readers race for the mark: none takes a lease or a later use away from another. `use` 0: it is leased, not used. */
-static void mark(const struct part *p, const struct search *s, struct block *b, uint64_t use)
+static void mark(const struct part *p, const struct search *s, struct block *b, uint64_t use, struct lease_tally *t)
 {
-	const uint64_t width = p->core->o.lease_max_ms, end = s->lease_until ? s->lease_until + p->use_base : 0;
+	const uint64_t end = s->lease_until ? s->lease_until + p->use_base : 0;
 	const uint64_t least = use ? use : mark_least_use(end);
 	uint64_t old = atomic_load_explicit(&b->mark, memory_order_relaxed), before, next;
 
@@ -131,9 +101,19 @@ static void mark(const struct part *p, const struct search *s, struct block *b, 
 				 before > end ? before : end);
 	} while (!atomic_compare_exchange_weak_explicit(&b->mark, &old, next, memory_order_relaxed,
 							memory_order_relaxed));
-	if (given_end(p, before) < s->lease_window)
-		atomic_fetch_add_explicit(&s->inst->lease_window[s->lease_window / width % 4], s->inst->block_bytes,
-					  memory_order_relaxed);
+	lease_note(p, s->inst, t, before, mark_lease_end(next));
+}
+
+/* The hits, as used and leased. */
+static void mark_hits(struct part *p, const struct skv_lookup_req *req, const struct search *s, uint64_t now)
+{
+	const uint64_t use = req->mode == SKV_LOOKUP_TRAILING ? 0 : use_now(p, now);
+	struct lease_tally t = lease_tally_begin(p, s->inst, now);
+
+	for (uint32_t i = 0; i < s->n_seen; i++)
+		if (s->hit[i])
+			mark(p, s, s->hit[i], use, &t);
+	lease_tally_end(s->inst, &t);
 }
 
 static void note_lease(struct instance *inst, uint64_t until)
@@ -155,33 +135,29 @@ static uint32_t lease_ms_of(const struct part *p, const struct skv_lookup_req *r
 	return req->peek ? 0 : ms > o->lease_max_ms ? o->lease_max_ms : ms;
 }
 
-static void set_lease(const struct part *p, struct search *s, uint64_t until)
+/* Bytes that the lease of hit i adds to what is leased. */
+static uint64_t lease_adds(const struct part *p, const struct search *s, uint32_t i, uint64_t now)
 {
-	s->lease_until = until;
-	s->lease_window = until - until % p->core->o.lease_max_ms;
+	uint64_t end = s->hit[i] ? mark_lease_end(atomic_load_explicit(&s->hit[i]->mark, memory_order_relaxed)) : 0;
+
+	return s->hit[i] && !lease_counts(p, end, now) ? s->inst->block_bytes : 0;
 }
 
-/* Bytes that the lease of hit i adds to what is leased: it is not in that window yet. */
-static uint64_t lease_adds(const struct part *p, const struct search *s, uint32_t i)
-{
-	return s->hit[i] && given_until(p, s->hit[i]) < s->lease_window ? s->inst->block_bytes : 0;
-}
-
-static void forget_hits(const struct part *p, struct search *s)
+static void forget_hits(struct search *s)
 {
 	s->n_seen = s->matched = 0;
-	set_lease(p, s, 0);
+	s->lease_until = 0;
 }
 
 /* Makes misses of the hits that the cap leaves no room for: of a prefix all from the first such one on, of a window
  * or a hybrid all, of what is read from its end the first ones. */
-static void keep_leasable(const struct part *p, enum skv_lookup_mode mode, struct search *s, uint64_t left)
+static void keep_leasable(const struct part *p, enum skv_lookup_mode mode, struct search *s, uint64_t left, uint64_t now)
 {
 	const bool trailing = mode == SKV_LOOKUP_TRAILING;
 
 	for (uint32_t turn = 0; turn < s->n_seen; turn++) {
 		const uint32_t i = trailing ? s->n_seen - 1 - turn : turn;
-		uint64_t adds = lease_adds(p, s, i);
+		uint64_t adds = lease_adds(p, s, i, now);
 
 		if (adds <= left) {
 			left -= adds;
@@ -191,34 +167,43 @@ static void keep_leasable(const struct part *p, enum skv_lookup_mode mode, struc
 		} else if (mode == SKV_LOOKUP_PREFIX) {
 			s->n_seen = s->matched = i;
 		} else {
-			forget_hits(p, s);
+			forget_hits(s);
 		}
 	}
 	if (s->matched == 0)
-		set_lease(p, s, 0);
+		s->lease_until = 0;
 }
 
 static void decide_lease(struct part *p, const struct skv_lookup_req *req, struct search *s, uint64_t now)
 {
 	uint32_t ms = lease_ms_of(p, req);
 	uint64_t bytes = 0, cap, have;
+	uint32_t found = s->matched;
 
-	if (ms == 0 || s->matched == 0)
+	if (ms == 0 || found == 0)
 		return;
-	set_lease(p, s, now + ms);
+	s->lease_until = now + ms;
 	for (uint32_t i = 0; i < s->n_seen; i++)
-		bytes += lease_adds(p, s, i);
+		bytes += lease_adds(p, s, i, now);
 	if (bytes == 0)
 		return;
 	cap = lease_cap(p, s->inst);
-	have = leased_bytes(s->inst, now, p->core->o.lease_max_ms);
+	have = leased_bytes(p, s->inst, now);
 	if (have + bytes <= cap || ms <= SOON_MS)
 		return;
 	COUNT(p->core, lease_denied, 1);
 	if (req->only_leased)
-		keep_leasable(p, req->mode, s, cap > have ? cap - have : 0);
+		keep_leasable(p, req->mode, s, cap > have ? cap - have : 0, now);
 	else
-		set_lease(p, s, 0);
+		s->lease_until = 0;
+	COUNT(p->core, lease_hidden, found - s->matched);
+}
+
+/* The ticker keeps the horizon ahead of leases of this length. */
+static void note_asked(struct instance *inst, uint32_t ms)
+{
+	if (atomic_load_explicit(&inst->lease_asked, memory_order_relaxed) < ms)
+		atomic_store_explicit(&inst->lease_asked, ms, memory_order_relaxed);
 }
 
 static int fill_hit(struct part *p, struct skv_lookup_res *res, struct file_table *files, const struct search *s, uint32_t i)
@@ -277,50 +262,60 @@ static int lookup_locked(struct part *p, const struct skv_lookup_req *req, struc
 			 struct skv_arena *a, struct skv_error *err, bool may_wait)
 {
 	struct search s;
-	uint64_t now = skv_now_ms(p->core->clock), use;
-	int rc = search_run(p, req, a, &s, err);
+	uint64_t now = skv_now_ms(p->core->clock);
+	int rc = core_gate(p->core, err); /* a clean stop has looked for the last lease, if it has begun */
 
+	if (rc == SKV_OK)
+		rc = search_run(p, req, a, &s, err);
 	if (rc == SKV_OK)
 		rc = prepare(req, res, a, &s);
 	if (rc != SKV_OK)
 		return rc;
 	decide_lease(p, req, &s, now);
-	if (s.lease_until > p->horizon_durable) {
+	if (s.lease_until)
+		note_asked(s.inst, (uint32_t)(s.lease_until - now));
+	if (s.lease_until > s.inst->horizon) {
 		if (may_wait)
 			return SKV_PENDING;
-		set_lease(p, &s, p->horizon_durable > now ? p->horizon_durable : 0);
+		s.lease_until = s.inst->horizon > now ? s.inst->horizon : 0;
 		if (req->only_leased && s.lease_until < now + lease_ms_of(p, req))
-			forget_hits(p, &s);
+			forget_hits(&s);
 	}
-	if (s.lease_until && !atomic_load_explicit(&p->horizon_used, memory_order_relaxed))
-		atomic_store_explicit(&p->horizon_used, true, memory_order_relaxed);
 	res->lease_ms = s.lease_until ? (uint32_t)(s.lease_until - now) : 0;
 	note_lease(s.inst, s.lease_until);
-	use = req->peek || req->mode == SKV_LOOKUP_TRAILING ? 0 : use_now(p, now);
-	for (uint32_t i = 0; i < s.n_seen && !req->peek; i++)
-		if (s.hit[i])
-			mark(p, &s, s.hit[i], use);
+	if (!req->peek)
+		mark_hits(p, req, &s, now);
 	return fill_lookup(p, req, res, a, &s);
 }
 
-static int fill_after_horizon(struct waiter *w, struct part *p, const struct txn *t, int status)
+static int wait_for_horizon(struct part *p, struct waiter *w, bool again);
+
+static int fill_late(struct waiter *w, struct part *p, const struct txn *t, int status)
 {
 	(void)t;
 	(void)status; /* failed: the store is in trouble; answer with what lease there is */
 	return lookup_locked(p, w->req, w->res, w->arena, w->err, false);
 }
 
-static int wait_for_horizon(struct part *p, const struct skv_lookup_req *req, struct skv_lookup_res *res,
-			    struct waiter *w)
+static int fill_after_horizon(struct waiter *w, struct part *p, const struct txn *t, int status)
 {
+	return status == SKV_OK ? wait_for_horizon(p, w, true) : fill_late(w, p, t, status);
+}
+
+/* `again`: for the last time, with a horizon that a slow store does not overtake. */
+static int wait_for_horizon(struct part *p, struct waiter *w, bool again)
+{
+	const struct skv_lookup_req *req = w->req;
+	uint64_t now = skv_now_ms(p->core->clock);
+	struct instance *inst = instance_find(p, req->tenant, req->instance);
 	struct txn *t = NULL;
-	int rc = lookup_locked(p, req, res, w->arena, w->err, true);
+	int rc = lookup_locked(p, req, w->res, w->arena, w->err, true);
 
 	if (rc != SKV_PENDING)
-		return rc; /* somebody else extended it meanwhile */
-	if (p->store_full_until > skv_now_ms(p->core->clock) ||
-	    horizon_extend(p, skv_now_ms(p->core->clock), &t) != SKV_OK)
-		return lookup_locked(p, req, res, w->arena, w->err, false);
+		return rc; /* it is long enough now */
+	if (p->store_full_until > now || horizon_extend(p, inst, now, lease_ms_of(p, req), again, &t) != SKV_OK)
+		return lookup_locked(p, req, w->res, w->arena, w->err, false);
+	w->fill = again ? fill_late : fill_after_horizon;
 	txn_wait(t, w);
 	return SKV_PENDING;
 }
@@ -346,7 +341,7 @@ int skv_core_lookup(struct skv_core *c, const struct skv_lookup_req *req, struct
 		return SKV_E_NOMEM;
 	*w = (struct waiter){ .done = *done, .fill = fill_after_horizon, .req = req, .res = res, .arena = a, .err = err };
 	core_lock(c);
-	rc = c->part ? wait_for_horizon(c->part, req, res, w) : skv_fail(err, SKV_E_NOT_READY, NULL, "recovering");
+	rc = c->part ? wait_for_horizon(c->part, w, false) : skv_fail(err, SKV_E_NOT_READY, NULL, "recovering");
 	core_unlock(c);
 	return rc;
 }

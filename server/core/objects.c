@@ -240,9 +240,7 @@ struct instance *instance_again(const struct instance *inst)
 	fresh->version = inst->version;
 	fresh->hash = inst->hash;
 	fresh->group = inst->group;
-	for (size_t i = 0; i < 4; i++) /* what is leased stays so */
-		atomic_init(&fresh->lease_window[i], atomic_load(&inst->lease_window[i]));
-	atomic_init(&fresh->lease_window_no, atomic_load(&inst->lease_window_no));
+	leases_copy(fresh, inst); /* what is leased stays so */
 	atomic_init(&fresh->hits, atomic_load(&inst->hits));
 	fresh->evicted = inst->evicted;
 	return fresh;

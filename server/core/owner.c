@@ -258,15 +258,16 @@ static int remove_lost(struct skv_core *c, struct part *p, struct skv_error *err
 	return rc;
 }
 
-/* The first record of a reign: the old horizon again (nothing is leased yet in this one), and the mark
- * that the last stop is not clean any more. Durable before anything is answered, in NORMAL too. */
+/* The first record of a reign: the boot that horizons are told by from here on, and the mark that the last stop is not
+ * clean any more. Durable before anything is answered, in NORMAL too. */
 static int begin_reign(struct skv_core *c, struct part *p, struct skv_error *err)
 {
 	struct skv_buf b = { 0 };
 	int rc = remove_lost(c, p, err);
 
 	if (rc == SKV_OK) {
-		record_horizon(&b, p, p->horizon_durable, false);
+		record_horizon(&b, p, false);
+		horizons_put(&b, p, false);
 		rc = append(c, p, &b, err);
 	}
 	if (rc == SKV_OK)

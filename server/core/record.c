@@ -220,16 +220,58 @@ size_t record_remove(struct skv_buf *out, const struct part *p, const struct rem
 	return same;
 }
 
-void record_horizon(struct skv_buf *out, const struct part *p, uint64_t until, bool clean)
+void record_horizon(struct skv_buf *out, const struct part *p, bool clean)
 {
+	uint64_t now = skv_now_ms(p->core->clock);
 	size_t at = begin(out, RECORD_HORIZON);
 
 	skv_put_bytes(out, p->core->boot_id, 36);
-	skv_put_u64(out, until);
-	skv_put_u32(out, horizon_span(p->core));
+	skv_put_u64(out, p->old_horizon);
+	skv_put_u32(out, (uint32_t)left(p->old_horizon, now));
 	skv_put_u8(out, clean);
-	skv_put_varint(out, left(p->freeze_until, skv_now_ms(p->core->clock)));
+	skv_put_varint(out, left(p->freeze_until, now));
 	end(out, at);
+}
+
+/* When something ends: by this boot's clock, and as what is left of it for others. */
+static void put_end(struct skv_buf *out, uint64_t until, uint64_t now)
+{
+	skv_put_u64(out, until);
+	skv_put_varint(out, left(until, now));
+}
+
+void record_horizons(struct skv_buf *out, const struct horizon *v, size_t n, uint64_t now)
+{
+	size_t at = begin(out, RECORD_HORIZONS);
+
+	for (size_t i = 0; i < n; i++) {
+		skv_put_u32(out, v[i].inst->id);
+		put_end(out, v[i].until, now);
+	}
+	end(out, at);
+}
+
+void record_leases(struct skv_buf *out, const struct part *p, const struct chunk *c, uint64_t now)
+{
+	size_t at = 0;
+	bool any = false;
+
+	for (uint32_t i = 0; i < c->fresh; i++) {
+		const struct block *b = chunk_place(c, i);
+		uint64_t until = b->used ? block_own_lease(p, b) : 0;
+
+		if (until <= now)
+			continue;
+		if (!any) {
+			at = begin(out, RECORD_LEASES);
+			skv_put_u32(out, c->inst->id);
+		}
+		any = true;
+		put_key(out, b->key);
+		put_end(out, until, now);
+	}
+	if (any)
+		end(out, at);
 }
 
 void record_clear(struct skv_buf *out, const struct instance *inst, bool drop, uint64_t now)
@@ -238,8 +280,7 @@ void record_clear(struct skv_buf *out, const struct instance *inst, bool drop, u
 	size_t at = begin(out, drop ? RECORD_DROP : RECORD_CLEAR);
 
 	skv_put_u32(out, inst->id);
-	skv_put_u64(out, until);
-	skv_put_varint(out, left(until, now));
+	put_end(out, until, now);
 	end(out, at);
 }
 

@@ -3,7 +3,8 @@
  *
  * Loading works on a part that nobody else sees, without locks. What a recovery must assume:
  * - every open session gets its full duration and grace again;
- * - every committed block may be leased until the persisted horizon;
+ * - every committed block may be leased until the persisted horizon of its instance; after a clean stop until what that
+ *   wrote down for it;
  * - NORMAL durability after a power loss: the journal may end early, so writers may know of slots
  *   that look free; nothing that is free now is handed out before the longest deadline and the grace;
  * - after a power loss a block without checksum may have lost its bytes in a page cache: dropped.
@@ -24,6 +25,7 @@ struct part *part_make(struct skv_core *c)
 	p->n_chunk = 1; /* so that id 0 is none */
 	p->loading = true;
 	p->next_generation = 1;
+	p->lease_shift = lease_shift(c->o.lease_max_ms);
 	p->limbo.policy = skv_policy_find("lru"); /* which has no state */
 	p->limbo.n_queues = p->limbo.policy->n_queues;
 	skv_heaps_init(&p->deadlines, 1, session_due_place, p);
@@ -59,6 +61,7 @@ void part_destroy(struct part *p)
 	skv_buf_destroy(&p->snap.out);
 	skv_buf_destroy(&p->snap.tail);
 	skv_free(p->lost.v);
+	skv_free(p->lease);
 	skv_free(p);
 }
 
@@ -87,7 +90,6 @@ static int on_record(void *ctx, uint64_t seq, const void *bytes, size_t n)
 
 struct finish {
 	struct part *p;
-	uint64_t older_by; /* to take from all uses, so that they never run out of bits */
 	bool drop_unsummed;
 	int rc;
 };
@@ -103,11 +105,13 @@ static bool lost_bytes(const struct finish *f, const struct instance *inst, cons
 
 static uint64_t younger(uint64_t use, uint64_t ms) { return use_ms(use) > ms ? use_make(use_ms(use) - ms, use) : 0; }
 
-static void make_younger(struct block *b, uint64_t ms)
+static void make_younger(void *ctx, struct part *p, struct block *b)
 {
+	const uint64_t *ms = ctx;
 	uint64_t mark = atomic_load(&b->mark);
 
-	atomic_store(&b->mark, mark_make(younger(mark_use(mark), ms), mark_freq(mark), 0));
+	(void)p;
+	atomic_store(&b->mark, mark_make(younger(mark_use(mark), *ms), mark_freq(mark), 0));
 }
 
 static void finish_block(void *ctx, struct part *p, struct block *b)
@@ -117,8 +121,6 @@ static void finish_block(void *ctx, struct part *p, struct block *b)
 
 	if (!block_has_committed(inst, b))
 		return;
-	if (f->older_by)
-		make_younger(b, f->older_by);
 	evict_adopt(b, true);
 	evict_consider(p, b);
 	if (lost_bytes(f, inst, b) && remove_mark(p, &p->lost, b) != SKV_OK)
@@ -131,9 +133,49 @@ static void restore_time(struct part *p, const struct replay *r, uint64_t newest
 	bool same_boot = strcmp(r->boot_id, p->core->boot_id) == 0;
 
 	if (r->boot_id[0])
-		p->horizon_durable = same_boot ? r->horizon_until : r->now + r->horizon_span;
+		p->old_horizon = same_boot ? r->horizon_until : r->now + r->horizon_span;
 	p->use_base = newest > r->now ? newest - r->now : 0;
 	p->unclean = r->boot_id[0] && !same_boot && !r->clean;
+}
+
+/* A lease that a clean stop wrote down. */
+static void restore_lease(struct part *p, const struct lease *l, uint64_t now)
+{
+	struct instance *inst = instance_by_id(p, l->inst);
+	struct block *b = inst ? index_find(p, inst, l->key) : NULL;
+	uint64_t end = l->until + p->use_base, mark, use;
+	struct lease_tally t;
+
+	if (!b)
+		return;
+	mark = atomic_load(&b->mark);
+	use = mark_use(mark);
+	if (use < mark_least_use(end)) /* an older clock's */
+		use = mark_least_use(end);
+	atomic_store(&b->mark, mark_make(use, mark_freq(mark), end));
+	t = lease_tally_begin(p, inst, now);
+	lease_note(p, inst, &t, 0, end);
+	lease_tally_end(inst, &t);
+	if (atomic_load(&inst->leased_until) < l->until)
+		atomic_store(&inst->leased_until, l->until);
+}
+
+static void restore_leases(struct part *p, uint64_t now)
+{
+	p->reign_generation = p->next_generation;
+	for (size_t i = 0; i < p->n_inst; i++) {
+		struct instance *inst = p->inst[i];
+
+		inst->horizon = inst->horizon > p->old_horizon ? inst->horizon : p->old_horizon;
+		inst->reign_lease = inst->horizon;
+		atomic_store(&inst->leased_until, inst->reign_lease);
+	}
+	for (size_t i = 0; i < p->n_lease; i++)
+		if (p->lease[i].until > now)
+			restore_lease(p, &p->lease[i], now);
+	skv_free(p->lease);
+	p->lease = NULL;
+	p->n_lease = p->cap_lease = 0;
 }
 
 /* Nothing that is free now is handed out before `until`. A claimed file may have been made and used by
@@ -168,14 +210,16 @@ static int finish_load(struct part *p, const struct replay *r)
 	bool normal = skv_store_durability(p->core->store) == SKV_DURABILITY_NORMAL;
 	struct finish f = { .p = p };
 	uint64_t frozen = r->freeze_ms, newest = use_ms(atomic_load(&p->last_use));
+	/* To be taken from all uses, so that they never run out of bits. */
+	uint64_t older_by = newest > USE_MS_MAX / 2 ? newest - USE_MS_MAX / 4 : 0;
 
-	f.older_by = newest > USE_MS_MAX / 2 ? newest - USE_MS_MAX / 4 : 0;
-	atomic_store(&p->last_use, younger(atomic_load(&p->last_use), f.older_by));
-	restore_time(p, r, newest - f.older_by);
-	p->reign_lease = p->horizon_durable;
-	p->reign_generation = p->next_generation;
-	for (size_t i = 0; i < p->n_inst; i++)
-		atomic_store(&p->inst[i]->leased_until, p->reign_lease);
+	atomic_store(&p->last_use, younger(atomic_load(&p->last_use), older_by));
+	if (older_by)
+		block_each(p, NULL, make_younger, &older_by);
+	restore_time(p, r, newest - older_by);
+	if (p->unclean && normal && p->old_horizon < r->now + o->lease_max_ms)
+		p->old_horizon = r->now + o->lease_max_ms; /* the newest horizons may be lost */
+	restore_leases(p, r->now);
 	f.drop_unsummed = p->unclean;
 	p->loading = false;
 	block_each(p, NULL, finish_block, &f);

@@ -442,20 +442,58 @@ static int replay_horizon(struct replay *r, struct skv_rd *in, struct skv_error 
 	return SKV_OK;
 }
 
+/* A time that this boot's clock tells, or that lies so far ahead again. Nothing is leased for longer than any lease. */
+static uint64_t get_end(const struct replay *r, struct skv_rd *in)
+{
+	uint64_t until = skv_get_u64(in), left = skv_get_varint(in);
+
+	if (left > SKV_MAX_LEASE_MS + HORIZON_AHEAD_MS)
+		left = SKV_MAX_LEASE_MS + HORIZON_AHEAD_MS;
+	if (strcmp(r->boot_id, r->p->core->boot_id) != 0 || until > r->now + left)
+		until = r->now + left;
+	return until;
+}
+
 /* Until when blocks that go with this record may be leased. */
 static uint64_t get_leased_until(const struct replay *r, struct skv_rd *in)
 {
 	bool same_boot = strcmp(r->boot_id, r->p->core->boot_id) == 0;
-	uint32_t span = horizon_span(r->p->core);
-	uint64_t until, left;
+	uint32_t span = 2 * r->p->core->o.lease_max_ms;
 
 	if (!skv_rd_left(in)) { /* older versions did not tell: as long as any lease may run */
-		left = span > r->horizon_span ? span : r->horizon_span;
-		return same_boot ? r->horizon_until : r->now + left;
+		span = span > r->horizon_span ? span : r->horizon_span;
+		return same_boot ? r->horizon_until : r->now + span;
 	}
-	until = skv_get_u64(in);
-	left = skv_get_varint(in);
-	return same_boot ? until : r->now + left;
+	return get_end(r, in);
+}
+
+static int replay_horizons(struct replay *r, struct skv_rd *in, struct skv_error *err)
+{
+	while (skv_rd_left(in)) {
+		struct instance *inst = instance_by_id(r->p, skv_get_u32(in));
+		uint64_t until = get_end(r, in);
+
+		if (!in->failed && inst && inst->horizon < until)
+			inst->horizon = until;
+	}
+	return in->failed ? corrupt(err, "horizons: too short") : SKV_OK;
+}
+
+/* Marks have them once the time is known by which they are written there. */
+static int replay_leases(struct replay *r, struct skv_rd *in, struct skv_error *err)
+{
+	uint32_t inst = skv_get_u32(in);
+
+	while (skv_rd_left(in)) {
+		struct lease l = { .inst = inst, .key = get_key(in), .until = get_end(r, in) };
+		void *v = r->p->lease;
+
+		if (skv_grow(&v, &r->p->cap_lease, r->p->n_lease + 1, sizeof *r->p->lease) != SKV_OK)
+			return SKV_E_NOMEM;
+		r->p->lease = v;
+		r->p->lease[r->p->n_lease++] = l;
+	}
+	return in->failed ? corrupt(err, "leases: too short") : SKV_OK;
 }
 
 static int replay_clear(struct replay *r, struct skv_rd *in, bool drop, struct skv_error *err)
@@ -525,6 +563,8 @@ static int replay_one(struct replay *r, uint8_t type, struct skv_rd *in, struct 
 	case RECORD_CLEAR: return replay_clear(r, in, false, err);
 	case RECORD_SETTLE: return replay_settle(r, in, err);
 	case RECORD_PIN: return replay_pins(r, in, err);
+	case RECORD_HORIZONS: return replay_horizons(r, in, err);
+	case RECORD_LEASES: return replay_leases(r, in, err);
 	case RECORD_BLOCKS: return replay_blocks(r, in, false, err);
 	case RECORD_NAMED_BLOCKS: return replay_blocks(r, in, true, err);
 	case RECORD_ENDED: return replay_ended(r, in, err);

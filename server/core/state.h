@@ -25,6 +25,7 @@
 #define REMEMBER_MS 600000u /* request ids of ended sessions live this long past their deadline */
 #define SOON_MS 1000u /* a start waits so long for leases and grace times to end; leases no longer than this have no cap */
 #define SLICE_BYTES ((size_t)1 << 20)
+#define LEASE_WINDOWS 256u /* a ring; leases of lease_max_ms span half of it */
 
 /* ---- blocks ----------------------------------------------------------------------------------- */
 
@@ -180,9 +181,17 @@ struct instance {
 	struct session *open; /* those sessions */
 	struct evict_queue **queue;
 	size_t n_queue, cap_queue;
-	/* Upper bound of leased bytes: windows of lease_max_ms, see lookup.c */
-	_Atomic uint64_t lease_window[4];
-	_Atomic uint64_t lease_window_no;
+	/* Leased bytes, by the window in which the lease ends, and their sum (leases.c) */
+	_Atomic int64_t lease_window[LEASE_WINDOWS];
+	_Atomic int64_t leased_bytes;
+	_Atomic uint64_t lease_window_no; /* those before it are empty */
+	/* horizon.c */
+	uint64_t horizon;             /* durable: no lease on its blocks ends later (boot time ms) */
+	uint64_t horizon_coming;      /* the longest that is on its way, */
+	struct txn *horizon_txn;      /* with this; NULL = none is */
+	_Atomic uint32_t lease_asked; /* ms: the longest since the ticker looked */
+	uint32_t lease_lately[2];     /* ms: the longest of this spell, and of the one before */
+	uint64_t reign_lease; /* what was there when the part was loaded counts as leased until here */
 	_Atomic uint64_t hits; /* keys that lookups found, since the part was loaded */
 	_Atomic uint64_t leased_until; /* no lease on its blocks ends later (boot time ms) */
 };
@@ -391,9 +400,17 @@ struct picks {
 	size_t n;
 	size_t cap;
 };
+/* Of a block that was there once. */
+struct lease {
+	uint32_t inst; /* durable number */
+	struct skv_key key;
+	uint64_t until; /* boot time ms */
+};
+
 struct snapshot {
 	bool active;
 	bool failed;      /* out of memory or an append failed: start again later */
+	bool exact;       /* no lease is given any more: it holds the ends of those that run, not the horizons */
 	uint64_t number;  /* grows; chunks remember the newest they are in */
 	uint64_t seq;     /* state as of this batch */
 	uint64_t barrier; /* last transaction queued when it began: must be durable before it counts */
@@ -443,15 +460,15 @@ struct part {
 	uint64_t next_generation;
 	struct era *era; /* when generations were given out, oldest first (era.c) */
 	size_t n_era, cap_era;
+	uint32_t lease_shift; /* width of lease_window, of all instances: 2^shift ms */
 	uint64_t use_base; /* added to the clock for uses, so that they go on where they were before a boot */
 	_Atomic uint64_t last_use; /* the newest of all, see use_now */
-	uint64_t reign_generation; /* blocks below it were there when the part was loaded: */
-	uint64_t reign_lease;      /* each counts as leased until here */
+	uint64_t reign_generation; /* blocks below it were there when the part was loaded */
 	uint64_t mix_seed;
 
-	uint64_t horizon_durable; /* no lease ends later than this (boot time ms) */
-	struct txn *horizon_txn; /* on its way */
-	_Atomic bool horizon_used; /* a lease was granted since it was last extended */
+	uint64_t old_horizon; /* boot time ms: until then what an older version, or a power loss, left behind may be leased */
+	uint64_t horizon_at;  /* boot time ms: when the ticker looks at horizons again, */
+	uint64_t horizon_spell; /* and when a new spell of lease_lately begins */
 
 	struct trim_op *trims; /* those that wait for no record (trim.c) */
 	uint64_t trimmed_at;   /* when the last portion was done; 0 = never */
@@ -467,6 +484,8 @@ struct part {
 	bool loading; /* nothing is queued for eviction yet */
 	struct snapshot snap;
 	uint64_t checkpointed; /* number of the newest snapshot that is durable */
+	struct lease *lease; /* while loading: what a clean stop wrote down */
+	size_t n_lease, cap_lease;
 	struct picks lost; /* marked while loading: bytes that a power loss may have taken; gone before READY */
 };
 
@@ -479,6 +498,12 @@ struct settled {
 	struct session *session;
 	uint32_t write;
 	bool success;
+};
+
+/* An instance, and how late its leases may end. */
+struct horizon {
+	struct instance *inst;
+	uint64_t until; /* boot time ms */
 };
 
 /* A block whose pin is set or, with SKV_PIN_NONE, ended; and what it was before, for the undo. */
@@ -524,7 +549,8 @@ struct txn {
 	uint32_t committed; /* once it is applied */
 	uint32_t given_up;
 	/* HORIZON */
-	uint64_t horizon;
+	struct horizon *horizon;
+	size_t n_horizon;
 	/* CLEAR, DROP: what takes the place of what. PIN: inst */
 	struct instance *inst, *ghost;
 	/* PIN */

@@ -63,15 +63,6 @@ static int view_storage(struct space *s, struct skv_arena *a, struct skv_storage
 		       : SKV_E_NOMEM;
 }
 
-static uint64_t leased_bytes(const struct part *p, struct instance *inst)
-{
-	uint64_t no = skv_now_ms(p->core->clock) / p->core->o.lease_max_ms;
-
-	if (atomic_load(&inst->lease_window_no) + 1 < no)
-		return 0;
-	return atomic_load(&inst->lease_window[no % 4]) + atomic_load(&inst->lease_window[(no + 1) % 4]);
-}
-
 /* What its instances hold. */
 static void sum_group(const struct part *p, const struct group *g, struct skv_group_view *v)
 {
@@ -84,7 +75,7 @@ static void sum_group(const struct part *p, const struct group *g, struct skv_gr
 			continue;
 		v->pinned_bytes += pinned_bytes(inst, true);
 		v->soft_pinned_bytes += pinned_bytes(inst, false);
-		v->leased_bytes += leased_bytes(p, inst);
+		v->leased_bytes += leased_bytes(p, inst, skv_now_ms(p->core->clock));
 		v->open_bytes += inst->open_bytes;
 		v->hits += atomic_load(&inst->hits);
 	}
@@ -163,7 +154,7 @@ static int view_instance(const struct part *p, struct instance *inst, struct skv
 	v->used_bytes = inst->used_bytes;
 	v->open_sessions = inst->open_sessions;
 	v->open_bytes = inst->open_bytes;
-	v->leased_bytes = leased_bytes(p, inst);
+	v->leased_bytes = leased_bytes(p, inst, skv_now_ms(p->core->clock));
 	if (inst->group->spec.share != SKV_SHARE_GROUP)
 		v->share_bytes = share_of(inst, group_room(p, inst->group));
 	v->pinned_bytes = pinned_bytes(inst, true);

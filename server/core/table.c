@@ -188,13 +188,19 @@ uint64_t block_generation(const struct instance *inst, const struct block *b)
 	return least;
 }
 
-uint64_t block_lease(const struct part *p, const struct instance *inst, const struct block *b)
+uint64_t block_own_lease(const struct part *p, const struct block *b)
 {
 	uint64_t end = mark_lease_end(atomic_load_explicit(&b->mark, memory_order_relaxed));
-	uint64_t until = end > p->use_base ? end - p->use_base : 0;
 
-	if (until < p->reign_lease && block_generation(inst, b) < p->reign_generation)
-		return p->reign_lease;
+	return end > p->use_base ? end - p->use_base : 0;
+}
+
+uint64_t block_lease(const struct part *p, const struct instance *inst, const struct block *b)
+{
+	uint64_t until = block_own_lease(p, b);
+
+	if (until < inst->reign_lease && block_generation(inst, b) < p->reign_generation)
+		return inst->reign_lease;
 	return until;
 }
 

@@ -1,5 +1,5 @@
 /*
- * tick.c - what time makes due: expiry, holds, eviction ahead of need, the lease horizon, checkpoints.
+ * tick.c - what time makes due: expiry, holds, eviction ahead of need, lease horizons, checkpoints.
  *
  * The ticker thread runs it every TICK_MS; in manual mode the test does. Short pieces under the write
  * lock, nothing that blocks.
@@ -10,42 +10,6 @@
 #define LOAD_RETRY_MS 500u
 #define CHECKPOINT_BLOCK_BYTES 76u /* of a block of one spec in a checkpoint */
 #define MAX_LIMBO 64u /* dropped instances before a checkpoint is written for their sake */
-
-uint32_t horizon_span(const struct skv_core *c) { return 2 * c->o.lease_max_ms; }
-
-int horizon_extend(struct part *p, uint64_t now, struct txn **out)
-{
-	struct txn *t = p->horizon_txn;
-
-	if (!t) {
-		t = txn_make(TXN_HORIZON);
-		if (!t)
-			return SKV_E_NOMEM;
-		t->urgent = true;
-		t->horizon = now + horizon_span(p->core);
-		record_horizon(&t->rec, p, t->horizon, false);
-		if (t->rec.failed) {
-			txn_destroy(t);
-			return SKV_E_NOMEM;
-		}
-		p->horizon_txn = t;
-		commit_queue(p, t);
-	}
-	if (out)
-		*out = t;
-	return SKV_OK;
-}
-
-/* Ahead of need, as long as somebody leases: so that a lookup hardly ever waits for it. */
-static void keep_horizon(struct part *p, uint64_t now)
-{
-	uint64_t enough = now + p->core->o.lease_max_ms + p->core->o.lease_max_ms / 2;
-
-	if (p->horizon_durable >= enough || p->store_full_until > now)
-		return;
-	if (atomic_exchange(&p->horizon_used, false))
-		horizon_extend(p, now, NULL);
-}
 
 /* A checkpoint of many blocks costs much, so it comes less often; but half of the journal is left for what is written
  * meanwhile. */
@@ -74,7 +38,7 @@ static uint32_t tick_part(struct part *p)
 	more |= trim_go_on(p);
 	more |= policy_go_on(p);
 	more |= pins_expire(p);
-	keep_horizon(p, now);
+	horizons_keep(p, now);
 	start_serve_waiters(p);
 	if ((p->journal_bytes > checkpoint_due(p) || p->limbo.n_instances > MAX_LIMBO) && !p->snap.active)
 		checkpoint_ask(c);

@@ -265,11 +265,15 @@ static void do_abort(struct model *m)
 {
 	struct msession *s = &m->s[rnd(m, SESSIONS)];
 	bool quiesced = rnd(m, 2);
-	int rc;
+	int rc, tries = 0;
 
 	if (!s->open)
 		return;
 	rc = env_abort(&m->e, s->id, quiesced);
+	while (transient(rc) && tries++ < 20) { /* an append for an earlier lookup ended the reign */
+		env_advance(&m->e, 300);
+		rc = env_abort(&m->e, s->id, quiesced);
+	}
 	if (rc != SKV_OK && rc != SKV_E_SESSION_EXPIRED)
 		fail_msg("abort: %s", skv_status_name(rc));
 	end_slots(m, s, NULL, quiesced && rc == SKV_OK);

@@ -36,7 +36,7 @@ struct skv_core_options {
 	uint32_t grace_max_ms;          /* what a start may ask for; default 0: grace_ms, and no more */
 	uint32_t max_sessions;          /* open at a time; default 65536 */
 	uint32_t max_remembered;        /* ended request ids kept; default 262144 */
-	uint32_t leased_percent;        /* of an instance's share that may be leased; default 50 */
+	uint32_t leased_percent;        /* of an instance's share that may be leased; default 90 */
 	uint32_t open_percent;          /* of the storages' bytes that open sessions may hold; default 50 */
 	uint32_t free_percent;          /* evict ahead of need down to this much free; default 2 */
 	uint64_t journal_limit;         /* bytes; default 256 MiB. A quarter of it triggers a checkpoint; up to half with many blocks */
@@ -214,6 +214,7 @@ int skv_core_stats(struct skv_core *c, struct skv_arena *a, struct skv_stats *ou
 	X(checkpoint_failures, "checkpoints that failed")                                          \
 	X(takeovers, "times this manager became owner")                                            \
 	X(lease_denied, "lookups whose lease was cut by the cap")                                  \
+	X(lease_hidden, "keys that are stored and were told as missing, for the cap on leases")    \
 	X(pinned_blocks, "blocks pinned by request")                                               \
 	X(quota_refused, "starts and pins that a quota refused")
 

@@ -81,8 +81,8 @@
 	X(grace_ms, NUMBER, "2000", 0, 600000, "ms",                                               \
 	  "How long slots of a failed session rest after its deadline; 60000 on 3FS.")             \
 	X(max_sessions, NUMBER, "65536", 1, 16777216, "", "Sessions open at a time.")              \
-	X(leased_percent, NUMBER, "50", 1, 100, "percent",                                         \
-	  "Part of an instance's share that may be leased at a time.")                             \
+	X(leased_percent, NUMBER, "90", 1, 100, "percent",                                         \
+	  "Part of an instance's share that may be leased at a time; the rest is for writers.")     \
 	X(open_percent, NUMBER, "50", 1, 100, "percent",                                           \
 	  "Part of the storages that open sessions may hold.")                                     \
 	X(free_percent, NUMBER, "2", 0, 50, "percent", "Eviction runs ahead to keep this free.")   \

@@ -1,0 +1,134 @@
+/*
+ * horizon.c - how late leases may end, kept durable so that a manager after a kill -9 knows it.
+ *
+ * Leases are not journaled one by one. Each instance has a durable *horizon*: no lease on its blocks ends later, and
+ * after a recovery all of its blocks count as leased until then. It is as far away as the longest lease that the
+ * instance was asked for lately, and a second or two: so what a kill leaves behind ends when the readers do. The ticker
+ * extends the horizons of those instances that are in use, all in one record a second; the first lookup after a quiet
+ * spell waits for one of its own. A clean stop writes down when leases end instead (record_leases): then none is given
+ * any more.
+ *
+ * Horizons never shrink in a reign. All calls under the write lock; lookups read `horizon` under the read lock.
+ */
+#include "internal.h"
+
+#define LOOK_MS 100u         /* the ticker looks so often */
+#define LEAST_AHEAD_MS 1000u /* a horizon is extended when so little of it would be left after the longest lease, */
+#define AHEAD_MS 2000u       /* to so much */
+#define SPELL_MS 30000u      /* who asked in this spell or the one before is in use */
+
+static struct txn *horizon_queue(struct part *p, struct horizon *v, size_t n, uint64_t now)
+{
+	struct txn *t = txn_make(TXN_HORIZON);
+
+	if (t)
+		record_horizons(&t->rec, v, n, now);
+	if (!t || t->rec.failed) {
+		txn_destroy(t);
+		skv_free(v);
+		return NULL;
+	}
+	t->urgent = true;
+	t->horizon = v;
+	t->n_horizon = n;
+	for (size_t i = 0; i < n; i++) {
+		v[i].inst->horizon_coming = v[i].until;
+		v[i].inst->horizon_txn = t;
+	}
+	commit_queue(p, t);
+	return t;
+}
+
+int horizon_extend(struct part *p, struct instance *inst, uint64_t now, uint32_t ms, bool again, struct txn **out)
+{
+	struct horizon *v;
+
+	if (inst->horizon_txn && inst->horizon_coming >= now + ms + LEAST_AHEAD_MS && !again) {
+		*out = inst->horizon_txn;
+		return SKV_OK;
+	}
+	v = skv_malloc(sizeof *v);
+	if (!v)
+		return SKV_E_NOMEM;
+	*v = (struct horizon){ inst, now + ms + (again ? HORIZON_AHEAD_MS : AHEAD_MS) };
+	if (inst->horizon_txn && v->until < inst->horizon_coming)
+		v->until = inst->horizon_coming;
+	*out = horizon_queue(p, v, 1, now);
+	return *out ? SKV_OK : SKV_E_NOMEM;
+}
+
+void horizon_apply(struct txn *t)
+{
+	for (size_t i = 0; i < t->n_horizon; i++) {
+		struct instance *inst = t->horizon[i].inst;
+
+		if (inst->horizon < t->horizon[i].until)
+			inst->horizon = t->horizon[i].until;
+		if (inst->horizon_txn == t)
+			inst->horizon_txn = NULL;
+	}
+}
+
+void horizon_undo(struct txn *t)
+{
+	for (size_t i = 0; i < t->n_horizon; i++)
+		if (t->horizon[i].inst->horizon_txn == t)
+			t->horizon[i].inst->horizon_txn = NULL;
+}
+
+/* The longest lease that it was asked for lately, ms; 0 = it is not in use. */
+static uint32_t lately(struct instance *inst, bool new_spell)
+{
+	uint32_t *longest = inst->lease_lately;
+	uint32_t asked = atomic_load_explicit(&inst->lease_asked, memory_order_relaxed);
+
+	if (new_spell) {
+		longest[1] = longest[0];
+		longest[0] = 0;
+	}
+	if (asked) {
+		atomic_store_explicit(&inst->lease_asked, 0, memory_order_relaxed);
+		longest[0] = asked > longest[0] ? asked : longest[0];
+	}
+	return longest[0] > longest[1] ? longest[0] : longest[1];
+}
+
+void horizons_keep(struct part *p, uint64_t now)
+{
+	bool new_spell = now >= p->horizon_spell;
+	struct horizon *v = NULL;
+	size_t n = 0;
+
+	if (now < p->horizon_at || p->store_full_until > now)
+		return;
+	p->horizon_at = now + LOOK_MS;
+	if (new_spell)
+		p->horizon_spell = now + SPELL_MS;
+	for (size_t i = 0; i < p->n_inst; i++) {
+		struct instance *inst = p->inst[i];
+		uint32_t ms = inst->deleting ? 0 : lately(inst, new_spell);
+
+		if (!ms || inst->horizon_txn || inst->horizon >= now + ms + LEAST_AHEAD_MS)
+			continue;
+		if (!v)
+			v = skv_malloc(p->n_inst * sizeof *v);
+		if (!v)
+			return;
+		v[n++] = (struct horizon){ inst, now + ms + AHEAD_MS };
+	}
+	if (v)
+		horizon_queue(p, v, n, now);
+}
+
+void horizons_put(struct skv_buf *out, struct part *p, bool exact)
+{
+	uint64_t now = skv_now_ms(p->core->clock);
+
+	for (size_t i = 0; i < p->n_inst; i++) {
+		struct instance *inst = p->inst[i];
+		struct horizon h = { inst, exact ? inst->reign_lease : inst->horizon };
+
+		if (!inst->deleting && h.until > now)
+			record_horizons(out, &h, 1, now);
+	}
+}

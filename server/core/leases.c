@@ -1,0 +1,111 @@
+/*
+ * leases.c - how many bytes of an instance are leased, for the cap on them.
+ *
+ * Each leased block is counted in the window of time in which its lease ends, as its mark has it; a later end moves it to
+ * another window, by whoever wrote the mark. When a window has passed its bytes leave the sum. So the sum is what is
+ * leased, and what ended within the last window. Windows are a ring, twice as long as the longest lease.
+ *
+ * Under the read lock, by many threads: what is added to the sum is added to a window, and the same is taken from both
+ * later. A thread that was stopped in between may find its window gone: then the sum is off by that until the lease ends.
+ * leases_copy under the write lock.
+ */
+#include "internal.h"
+
+uint32_t lease_shift(uint32_t longest_ms)
+{
+	uint32_t shift = 0;
+
+	while (longest_ms >> shift > LEASE_WINDOWS / 2)
+		shift++;
+	return shift;
+}
+
+static uint64_t window_of(const struct part *p, uint64_t end) { return end >> p->lease_shift; }
+
+static _Atomic int64_t *window(struct instance *inst, uint64_t no) { return &inst->lease_window[no % LEASE_WINDOWS]; }
+
+static void add(_Atomic int64_t *to, int64_t bytes) { atomic_fetch_add_explicit(to, bytes, memory_order_relaxed); }
+
+bool lease_counts(const struct part *p, uint64_t end, uint64_t now)
+{
+	return window_of(p, end) >= window_of(p, now + p->use_base);
+}
+
+/* Windows before `no` leave the sum. Nothing was added since the last time, so nothing is in later ones than then. */
+static void pass(struct instance *inst, uint64_t no)
+{
+	uint64_t seen = atomic_load_explicit(&inst->lease_window_no, memory_order_relaxed), end;
+
+	if (seen >= no || !atomic_compare_exchange_strong(&inst->lease_window_no, &seen, no))
+		return;
+	end = no - seen < LEASE_WINDOWS / 2 + 2 ? no : seen + LEASE_WINDOWS / 2 + 2;
+	for (; seen < end; seen++)
+		add(&inst->leased_bytes, -atomic_exchange_explicit(window(inst, seen), 0, memory_order_relaxed));
+}
+
+struct lease_tally lease_tally_begin(const struct part *p, struct instance *inst, uint64_t now)
+{
+	struct lease_tally t = { .now = window_of(p, now + p->use_base) };
+
+	pass(inst, t.now);
+	return t;
+}
+
+/* Blocks that were moved go from one window to the other; the sum stays. */
+static void move(struct instance *inst, struct lease_tally *t)
+{
+	if (!t->moved_from)
+		return;
+	add(window(inst, t->from), -(int64_t)(t->moved_from * inst->block_bytes));
+	t->moved += t->moved_from;
+	t->moved_from = 0;
+}
+
+void lease_note(const struct part *p, struct instance *inst, struct lease_tally *t, uint64_t before, uint64_t end)
+{
+	const uint64_t from = window_of(p, before), to = window_of(p, end);
+
+	if (to < t->now || from == to)
+		return;
+	if (to != t->to) {
+		lease_tally_end(inst, t);
+		*t = (struct lease_tally){ .now = t->now, .to = to };
+	}
+	if (from < t->now) {
+		t->added++;
+		return;
+	}
+	if (from != t->from)
+		move(inst, t);
+	t->from = from;
+	t->moved_from++;
+}
+
+void lease_tally_end(struct instance *inst, const struct lease_tally *tally)
+{
+	struct lease_tally t = *tally;
+	int64_t added = (int64_t)(t.added * inst->block_bytes);
+
+	move(inst, &t);
+	if (added)
+		add(&inst->leased_bytes, added);
+	if (t.added + t.moved)
+		add(window(inst, t.to), added + (int64_t)(t.moved * inst->block_bytes));
+}
+
+uint64_t leased_bytes(const struct part *p, struct instance *inst, uint64_t now)
+{
+	int64_t sum;
+
+	pass(inst, window_of(p, now + p->use_base));
+	sum = atomic_load_explicit(&inst->leased_bytes, memory_order_relaxed);
+	return sum > 0 ? (uint64_t)sum : 0;
+}
+
+void leases_copy(struct instance *to, const struct instance *from)
+{
+	for (size_t i = 0; i < LEASE_WINDOWS; i++)
+		atomic_init(&to->lease_window[i], atomic_load(&from->lease_window[i]));
+	atomic_init(&to->leased_bytes, atomic_load(&from->leased_bytes));
+	atomic_init(&to->lease_window_no, atomic_load(&from->lease_window_no));
+}
