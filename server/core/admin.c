@@ -73,6 +73,16 @@ struct part *admin_follow(struct skv_core *c)
 	return NULL;
 }
 
+int admin_check_put(enum admin_put how, bool exists, const char *what, const char *field, const char *name,
+		    struct skv_error *err)
+{
+	if (how == PUT_NEW && exists)
+		return skv_fail(err, SKV_E_CONFLICT, field, "%s '%s' exists already", what, name);
+	if (how == PUT_THERE && !exists)
+		return skv_fail(err, SKV_E_NOT_FOUND, field, "no %s '%s'", what, name);
+	return SKV_OK;
+}
+
 int admin_check_marks(uint32_t high, uint32_t low, struct skv_error *err)
 {
 	if (high > 100)
@@ -196,8 +206,8 @@ static int adopt_group(struct skv_core *c, const struct skv_group_spec *g, uint6
 	return rc == SKV_OK ? rc : admin_out_of_step(c, rc);
 }
 
-int skv_core_group_put(struct skv_core *c, const struct skv_group_spec *spec, const uint64_t *expect, bool *created,
-		       struct skv_error *err)
+static int put_group(struct skv_core *c, const struct skv_group_spec *spec, enum admin_put how, const uint64_t *expect,
+		     bool *created, struct skv_error *err)
 {
 	struct skv_group_spec copy = *spec, *g = &copy;
 	struct skv_buf b = { 0 };
@@ -216,7 +226,9 @@ int skv_core_group_put(struct skv_core *c, const struct skv_group_spec *spec, co
 	if (!p)
 		return admin_leave(c, rc);
 	have = group_find(p, g->name);
-	rc = check_group(p, g, err);
+	rc = admin_check_put(how, have != NULL, "group", "name", g->name, err);
+	if (rc == SKV_OK)
+		rc = check_group(p, g, err);
 	if (rc == SKV_OK)
 		rc = check_version(have, expect, err);
 	same = rc == SKV_OK && have && same_group(&have->spec, g);
@@ -234,6 +246,17 @@ int skv_core_group_put(struct skv_core *c, const struct skv_group_spec *spec, co
 	if (rc == SKV_OK)
 		rc = adopt_group(c, g, version);
 	return admin_leave(c, rc);
+}
+
+int skv_core_group_put(struct skv_core *c, const struct skv_group_spec *spec, const uint64_t *expect, bool *created,
+		       struct skv_error *err)
+{
+	return put_group(c, spec, PUT_ANY, expect, created, err);
+}
+
+int skv_core_group_create(struct skv_core *c, const struct skv_group_spec *spec, struct skv_error *err)
+{
+	return put_group(c, spec, PUT_NEW, NULL, NULL, err);
 }
 
 int skv_core_group_delete(struct skv_core *c, const char *name, struct skv_error *err)

@@ -30,6 +30,12 @@ int admin_out_of_step(struct skv_core *c, int rc);
  * the part knows. */
 int admin_written(struct skv_core *c, int rc);
 
+/* Which objects a put is for. */
+enum admin_put { PUT_ANY, PUT_NEW, PUT_THERE };
+/* Is one that exists, or does not, meant? SKV_E_CONFLICT, SKV_E_NOT_FOUND, with `field`. */
+int admin_check_put(enum admin_put how, bool exists, const char *what, const char *field, const char *name,
+		    struct skv_error *err);
+
 /* Watermarks of a storage or a group: SKV_OK, SKV_E_INVALID. */
 int admin_check_marks(uint32_t high, uint32_t low, struct skv_error *err);
 

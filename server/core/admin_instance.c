@@ -177,7 +177,8 @@ static void tell_placements(struct skv_core *c, const struct skv_instance_spec *
 	skv_arena_destroy(&a);
 }
 
-int skv_core_instance_put(struct skv_core *c, const struct skv_instance_spec *spec, bool *created, struct skv_error *err)
+static int put_instance(struct skv_core *c, const struct skv_instance_spec *spec, enum admin_put how, bool *created,
+			struct skv_error *err)
 {
 	struct skv_instance_spec copy = *spec, *i = &copy;
 	const struct instance *have;
@@ -200,6 +201,8 @@ int skv_core_instance_put(struct skv_core *c, const struct skv_instance_spec *sp
 	if (have && have->deleting)
 		rc = skv_fail(err, SKV_E_IN_USE, "id", "it is being deleted");
 	else
+		rc = admin_check_put(how, have != NULL, "instance", "id", i->id, err);
+	if (rc == SKV_OK)
 		rc = have ? compare_instance(have, i, err) : check_instance(p, i, err);
 	if (rc == SKV_OK)
 		rc = check_share(i, err);
@@ -218,6 +221,16 @@ int skv_core_instance_put(struct skv_core *c, const struct skv_instance_spec *sp
 	if (rc == SKV_OK && !have)
 		tell_placements(c, i);
 	return admin_leave(c, rc);
+}
+
+int skv_core_instance_put(struct skv_core *c, const struct skv_instance_spec *spec, bool *created, struct skv_error *err)
+{
+	return put_instance(c, spec, PUT_ANY, created, err);
+}
+
+int skv_core_instance_create(struct skv_core *c, const struct skv_instance_spec *spec, struct skv_error *err)
+{
+	return put_instance(c, spec, PUT_NEW, NULL, err);
 }
 
 /* Waits for a journaled transaction, on a thread that may block. */

@@ -347,7 +347,21 @@ static int create_storage(struct skv_core *c, const struct skv_storage_spec *s, 
 	return rc;
 }
 
-int skv_core_storage_put(struct skv_core *c, const struct skv_storage_spec *spec, bool *created, struct skv_error *err)
+/* Administrators have turns: what is found stays so. */
+static int is_meant(struct skv_core *c, const char *name, enum admin_put how, struct skv_error *err)
+{
+	int rc = SKV_OK;
+	struct part *p = admin_lock(c, &rc, err);
+
+	if (!p)
+		return rc;
+	rc = admin_check_put(how, space_find(p, name) >= 0, "storage", "name", name, err);
+	core_unlock(c);
+	return rc;
+}
+
+static int put_storage(struct skv_core *c, const struct skv_storage_spec *spec, enum admin_put how, bool *created,
+		       struct skv_error *err)
 {
 	struct skv_storage_spec s = *spec;
 	int rc = admin_enter(c, err);
@@ -361,16 +375,34 @@ int skv_core_storage_put(struct skv_core *c, const struct skv_storage_spec *spec
 		return rc;
 	if (created)
 		*created = false;
+	rc = is_meant(c, s.name, how, err);
+	if (rc != SKV_OK)
+		return admin_leave(c, rc);
 	rc = check_storage(&s, err);
 	if (rc == SKV_OK)
 		rc = update_storage(c, &s, err);
-	if (rc == SKV_E_NOT_FOUND) {
+	if (rc == SKV_E_NOT_FOUND && how != PUT_THERE) {
 		skv_error_clear(err);
 		rc = create_storage(c, &s, err);
 		if (created)
 			*created = rc == SKV_OK;
 	}
 	return admin_leave(c, rc);
+}
+
+int skv_core_storage_put(struct skv_core *c, const struct skv_storage_spec *spec, bool *created, struct skv_error *err)
+{
+	return put_storage(c, spec, PUT_ANY, created, err);
+}
+
+int skv_core_storage_create(struct skv_core *c, const struct skv_storage_spec *spec, struct skv_error *err)
+{
+	return put_storage(c, spec, PUT_NEW, NULL, err);
+}
+
+int skv_core_storage_change(struct skv_core *c, const struct skv_storage_spec *spec, struct skv_error *err)
+{
+	return put_storage(c, spec, PUT_THERE, NULL, err);
 }
 
 static int storage_idle(const struct part *p, int at, struct skv_error *err)

@@ -44,20 +44,15 @@ int kvcm_run_admin_createInstanceGroup(struct kvcm_call *k)
 {
 	const KvcmAdmin__CreateInstanceGroupRequest *req = k->req;
 	const char *field = missing(k, req->instance_group);
-	struct skv_group_view *have;
 	struct skv_group_spec spec;
-	bool created = false;
 	int rc;
 
 	if (field)
 		return kvcm_missing(k, field);
 	rc = translate(k, req->instance_group, &spec);
-	if (rc != SKV_OK)
-		return rc;
-	rc = find(k, spec.name, &have);
-	if (rc == SKV_E_NOT_FOUND)
-		rc = skv_core_group_put(kvcm_core(k), &spec, NULL, &created, &k->c->err);
-	if (rc == SKV_OK && !created)
+	if (rc == SKV_OK)
+		rc = skv_core_group_create(kvcm_core(k), &spec, &k->c->err);
+	if (rc == SKV_E_CONFLICT && strcmp(k->c->err.field, "name") == 0)
 		return skv_fail(&k->c->err, SKV_E_CONFLICT, NULL,
 				"the instance group %s exists: updateInstanceGroup changes it", spec.name);
 	return rc;

@@ -50,15 +50,16 @@ int kvcm_run_admin_addStorage(struct kvcm_call *k)
 	const KvcmAdmin__AddStorageRequest *req = k->req;
 	const KvcmAdmin__StorageConfig *m = req->storage;
 	struct skv_storage_spec have;
-	bool created = false;
 	int rc;
 
 	if (missing(m))
 		return kvcm_missing(k, missing(m));
-	rc = find(k, m->global_unique_name, &have);
+	rc = find(k, m->global_unique_name, &have); /* before its directory is touched */
 	if (rc == SKV_E_NOT_FOUND)
-		rc = kvcm_storage_put(kvcm_core(k), m, model(k), &created, &k->c->err);
-	if (rc == SKV_OK && !created)
+		rc = kvcm_storage_create(kvcm_core(k), m, model(k), &k->c->err);
+	else if (rc == SKV_OK)
+		rc = skv_fail(&k->c->err, SKV_E_CONFLICT, "name", "it exists");
+	if (rc == SKV_E_CONFLICT && strcmp(k->c->err.field, "name") == 0)
 		return skv_fail(&k->c->err, SKV_E_CONFLICT, NULL, "the storage %s exists: updateStorage changes it",
 				m->global_unique_name);
 	return rc;
@@ -72,9 +73,9 @@ static int replace(struct kvcm_call *k, const KvcmAdmin__StorageConfig *m, const
 
 	if (rc != SKV_OK)
 		return rc;
-	rc = kvcm_storage_put(kvcm_core(k), m, model(k), NULL, &k->c->err);
+	rc = kvcm_storage_create(kvcm_core(k), m, model(k), &k->c->err);
 	if (rc != SKV_OK)
-		skv_core_storage_put(kvcm_core(k), have, NULL, &ignored);
+		skv_core_storage_create(kvcm_core(k), have, &ignored);
 	return rc;
 }
 
@@ -96,7 +97,7 @@ int kvcm_run_admin_updateStorage(struct kvcm_call *k)
 	if (was->storage_spec_case != m->storage_spec_case)
 		return skv_fail(&k->c->err, SKV_E_INVALID, "storage.storage_spec",
 				"storage.storage_spec: a storage keeps its type; add another one");
-	rc = kvcm_storage_put(kvcm_core(k), m, model(k), NULL, &k->c->err);
+	rc = kvcm_storage_change(kvcm_core(k), m, model(k), &k->c->err);
 	if (rc == SKV_E_CONFLICT && req->force_update)
 		rc = replace(k, m, &have);
 	else if (rc == SKV_E_CONFLICT)
@@ -116,7 +117,7 @@ static int set_enabled(struct kvcm_call *k, const char *name, bool enabled)
 	if (rc != SKV_OK)
 		return rc;
 	spec.enabled = enabled;
-	return skv_core_storage_put(kvcm_core(k), &spec, NULL, &k->c->err);
+	return skv_core_storage_change(kvcm_core(k), &spec, &k->c->err);
 }
 
 int kvcm_run_admin_enableStorage(struct kvcm_call *k)

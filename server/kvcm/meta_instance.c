@@ -50,7 +50,7 @@ static int compare(struct kvcm_call *k, const struct skv_instance_spec *asked)
 
 static int put(struct kvcm_call *k, const struct skv_instance_spec *spec)
 {
-	int rc = skv_core_instance_put(kvcm_core(k), spec, NULL, &k->c->err);
+	int rc = skv_core_instance_create(kvcm_core(k), spec, &k->c->err);
 
 	if (rc == SKV_E_CONFLICT)
 		return compare(k, spec); /* somebody was faster */

@@ -30,11 +30,13 @@ struct skv_core;
 /* Several managers may use one root: slab files go to the directory <root>/<name>.<id>. SKV_E_INVALID, SKV_E_UNSUPPORTED (a kind of storage we do not have). */
 int kvcm_storage_spec(const KvcmAdmin__StorageConfig *m, const struct kvcm_model *o, const char *id,
 		      struct skv_arena *a, struct skv_storage_spec *out, struct skv_error *err);
-/* Makes the storage, or changes what may change of it (an existing one stays enabled or disabled as it
- * is), makes the last directory of its root, and gives it its place in the groups that wait for it.
- * Blocks; from any thread but the core's. */
-int kvcm_storage_put(struct skv_core *core, const KvcmAdmin__StorageConfig *m, const struct kvcm_model *o,
-		     bool *created, struct skv_error *err);
+/* Makes the storage, with the last directories of its root, and gives it its place in the groups that wait for it.
+ * SKV_E_CONFLICT: it exists (field "name"), or its directory is another's. Blocks; from any thread but the core's. */
+int kvcm_storage_create(struct skv_core *core, const KvcmAdmin__StorageConfig *m, const struct kvcm_model *o,
+			struct skv_error *err);
+/* Changes what may change of one that exists, which stays enabled or disabled as it is. SKV_E_NOT_FOUND. Blocks, as above. */
+int kvcm_storage_change(struct skv_core *core, const KvcmAdmin__StorageConfig *m, const struct kvcm_model *o,
+			struct skv_error *err);
 /* As it was given, or made up for a storage that another API made. NULL: out of memory. */
 KvcmAdmin__StorageConfig *kvcm_storage_message(const struct skv_storage_spec *s, struct skv_arena *a);
 /* The text `storage_configs` of registerInstance: an array with an entry for each candidate that exists. */

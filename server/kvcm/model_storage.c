@@ -2,7 +2,7 @@
  * model_storage.c - the peer's StorageConfig as a storage of the core, and the entries of `storage_configs`.
  *
  * The peer's root is a directory that may be anybody's; ours are directories of their own in it, because
- * a storage of the core owns its directory. No state. kvcm_storage_put blocks, the rest does not.
+ * a storage of the core owns its directory. No state. kvcm_storage_create and kvcm_storage_change block, the rest does not.
  */
 #include "model_internal.h"
 
@@ -292,31 +292,53 @@ static void keep_fixed(struct skv_storage_spec *s, const struct skv_storage_spec
 		s->capacity = have->capacity;
 }
 
-int kvcm_storage_put(struct skv_core *core, const config *m, const struct kvcm_model *o, bool *created,
-		     struct skv_error *err)
+/* The storage's spec for this manager. */
+static int spec_here(struct skv_core *core, const config *m, const struct kvcm_model *o, struct skv_arena *a,
+		     struct skv_storage_spec *s, struct skv_error *err)
+{
+	char id[9];
+
+	if (!o->id)
+		own_id(core, id);
+	return kvcm_storage_spec(m, o, o->id ? o->id : id, a, s, err);
+}
+
+int kvcm_storage_create(struct skv_core *core, const config *m, const struct kvcm_model *o, struct skv_error *err)
+{
+	struct skv_storage_spec s;
+	struct skv_arena a;
+	int rc;
+
+	skv_arena_init(&a);
+	rc = spec_here(core, m, o, &a, &s, err);
+	if (rc == SKV_OK && *s.root)
+		rc = make_parent(m, s.root, err);
+	if (rc == SKV_OK && o->owner && *s.root)
+		rc = kvcm_private_mark(s.root, o->id, o->owner, err);
+	if (rc == SKV_OK)
+		rc = skv_core_storage_create(core, &s, err);
+	if (rc == SKV_OK)
+		rc = kvcm_groups_refit(core, err);
+	skv_arena_destroy(&a);
+	return rc;
+}
+
+int kvcm_storage_change(struct skv_core *core, const config *m, const struct kvcm_model *o, struct skv_error *err)
 {
 	struct skv_storage_spec s;
 	struct skv_storage_view *v;
 	struct skv_arena a;
-	char id[9];
 	uint32_t n;
 	int rc;
 
 	skv_arena_init(&a);
-	if (!o->id)
-		own_id(core, id);
-	rc = kvcm_storage_spec(m, o, o->id ? o->id : id, &a, &s, err);
-	if (rc == SKV_OK) {
-		rc = skv_core_storages(core, s.name, &a, &v, &n, err);
-		if (rc == SKV_OK)
-			keep_fixed(&s, &v[0].spec);
-		else if (rc == SKV_E_NOT_FOUND)
-			rc = *s.root ? make_parent(m, s.root, err) : SKV_OK;
-	}
-	if (rc == SKV_OK && o->owner && *s.root)
-		rc = kvcm_private_mark(s.root, o->id, o->owner, err);
+	rc = spec_here(core, m, o, &a, &s, err);
 	if (rc == SKV_OK)
-		rc = skv_core_storage_put(core, &s, created, err);
+		rc = skv_core_storages(core, s.name, &a, &v, &n, err);
+	if (rc == SKV_OK) {
+		keep_fixed(&s, &v[0].spec);
+		rc = skv_core_storage_change(core, &s, err);
+	}
 	if (rc == SKV_OK)
 		rc = kvcm_groups_refit(core, err);
 	skv_arena_destroy(&a);

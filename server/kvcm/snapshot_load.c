@@ -220,14 +220,15 @@ static int put_message(const struct load *l, const KvcmAdmin__StorageConfig *m, 
 	model.storage_file_size = s->file_size;
 	if (s->unit)
 		model.storage_unit = s->unit;
-	rc = kvcm_storage_put(l->core, m, &model, NULL, l->err);
+	rc = storage_there(l, s->name) ? kvcm_storage_change(l->core, m, &model, l->err)
+					: kvcm_storage_create(l->core, m, &model, l->err);
 	if (rc == SKV_OK)
 		rc = skv_core_storages(l->core, s->name, l->a, &v, &n, l->err);
 	if (rc != SKV_OK || v[0].spec.enabled == s->enabled)
 		return rc;
 	now = v[0].spec;
 	now.enabled = s->enabled;
-	return skv_core_storage_put(l->core, &now, NULL, l->err);
+	return skv_core_storage_change(l->core, &now, l->err);
 }
 
 static int put_storage(const struct load *l, uint32_t i)

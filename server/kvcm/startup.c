@@ -67,14 +67,16 @@ static int make_storage(const struct kvcm_startup_storage *s, const struct kvcm_
 
 	if (rc != SKV_E_NOT_FOUND)
 		return rc;
-	rc = kvcm_storage_put(core, s->config, model, NULL, err);
+	rc = kvcm_storage_create(core, s->config, model, err);
+	if (rc == SKV_E_CONFLICT && strcmp(err->field, "name") == 0)
+		return SKV_OK; /* somebody was faster */
 	if (rc != SKV_OK || s->enabled)
 		return rc;
 	rc = skv_core_storages(core, s->name, a, &v, &n, err);
 	if (rc != SKV_OK)
 		return rc;
 	v[0].spec.enabled = false;
-	return skv_core_storage_put(core, &v[0].spec, NULL, err);
+	return skv_core_storage_change(core, &v[0].spec, err);
 }
 
 static int make_group(const struct kvcm_startup_group *g, struct skv_core *core, struct skv_arena *a,
@@ -91,7 +93,9 @@ static int make_group(const struct kvcm_startup_group *g, struct skv_core *core,
 	rc = skv_core_storages(core, NULL, a, &storages, &n, err);
 	if (rc == SKV_OK)
 		rc = kvcm_group_spec(g->group, storages, n, a, &spec, err);
-	return rc == SKV_OK ? skv_core_group_put(core, &spec, NULL, NULL, err) : rc;
+	if (rc == SKV_OK)
+		rc = skv_core_group_create(core, &spec, err);
+	return rc == SKV_E_CONFLICT && strcmp(err->field, "name") == 0 ? SKV_OK : rc;
 }
 
 int kvcm_startup_make(const struct kvcm_startup *s, const struct kvcm_model *model, struct skv_core *core,

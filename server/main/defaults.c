@@ -66,7 +66,9 @@ static int create_storage(const struct skv_params *p, const struct skv_compat *c
 		rc = skv_compat_place(compat, root, err);
 	if (rc != SKV_OK)
 		return rc;
-	rc = skv_core_storage_put(core, &spec, NULL, &cause);
+	rc = skv_core_storage_create(core, &spec, &cause);
+	if (rc == SKV_E_CONFLICT && strcmp(cause.field, "name") == 0)
+		return SKV_OK; /* somebody was faster */
 	if (rc == SKV_OK || rc == SKV_E_NOT_READY || rc == SKV_E_NOT_OWNER)
 		return rc;
 	return skv_fail(err, rc, "storage_root",
@@ -91,7 +93,7 @@ static int grow_storage(const struct skv_params *p, struct skv_core *core,
 	spec.capacity = p->storage_capacity - p->storage_capacity % unit;
 	if (!is_given(p, SKV_PARAM_storage_capacity) || spec.capacity <= have->spec.capacity)
 		return SKV_OK;
-	return skv_core_storage_put(core, &spec, NULL, err);
+	return skv_core_storage_change(core, &spec, err);
 }
 
 static int make_storage(const struct skv_params *p, const struct skv_compat *compat, struct skv_core *core,
@@ -116,7 +118,9 @@ static int make_group(const struct skv_params *p, struct skv_core *core, struct 
 	uint32_t n;
 	int rc = skv_core_groups(core, p->default_group, a, &v, &n, err);
 
-	return rc == SKV_E_NOT_FOUND ? skv_core_group_put(core, &spec, NULL, NULL, err) : rc;
+	if (rc == SKV_E_NOT_FOUND)
+		rc = skv_core_group_create(core, &spec, err);
+	return rc == SKV_E_CONFLICT && strcmp(err->field, "name") == 0 ? SKV_OK : rc; /* somebody was faster */
 }
 
 int skv_defaults_make(const struct skv_params *p, const struct skv_compat *compat, struct skv_core *core,

@@ -137,7 +137,7 @@ static int make_storage(struct pages_call *k, const char *name, uint64_t num_pag
 
 	if (rc != SKV_E_NOT_FOUND)
 		return rc;
-	rc = skv_core_storage_put(pages_core(k), &spec, NULL, &k->c->err);
+	rc = skv_core_storage_create(pages_core(k), &spec, &k->c->err);
 	if (rc == SKV_E_INVALID)
 		return pages_refuse(k, 422, true, "num_pages: %s", k->c->err.message);
 	return rc == SKV_E_CONFLICT ? SKV_OK : rc; /* made meanwhile */
@@ -150,7 +150,9 @@ static int make_group(struct pages_call *k, const char *name)
 	uint32_t n;
 	int rc = skv_core_groups(pages_core(k), name, &k->c->arena, &v, &n, &k->c->err);
 
-	return rc == SKV_E_NOT_FOUND ? skv_core_group_put(pages_core(k), &spec, NULL, NULL, &k->c->err) : rc;
+	if (rc == SKV_E_NOT_FOUND)
+		rc = skv_core_group_create(pages_core(k), &spec, &k->c->err);
+	return rc == SKV_E_CONFLICT ? SKV_OK : rc;
 }
 
 static int make_instance(struct pages_call *k, const char *name)

@@ -211,6 +211,58 @@ static void test_max_instances(void **state)
 	assert_int_equal(put_instance("k", "g", BLOCK, false), SKV_OK);
 }
 
+static void expect_exists(int rc, const char *field)
+{
+	assert_int_equal(rc, SKV_E_CONFLICT);
+	assert_string_equal(e.err.field, field);
+	skv_error_clear(&e.err);
+}
+
+/* What exists is left as it is, also by who brings the same; what does not is not made by who changes. */
+static void test_create_only(void **state)
+{
+	static const struct skv_spec spec = { "kv", BLOCK };
+	struct skv_storage_spec s = { .name = "s", .type = "null", .capacity = 4 * UNIT, .unit = UNIT, .file_size = 2 * UNIT,
+				      .enabled = true, .extra = "first" };
+	struct skv_instance_spec i = { .tenant = "t", .id = "i", .group = "g", .specs = &spec, .n_specs = 1, .extra = "first" };
+	struct skv_group_spec g = group();
+	struct skv_storage_view *sv;
+	struct skv_instance_view *iv;
+	struct skv_group_view *gv;
+	uint32_t n;
+
+	(void)state;
+	assert_int_equal(skv_core_storage_change(e.core, &s, &e.err), SKV_E_NOT_FOUND);
+	assert_int_equal(skv_core_storage_create(e.core, &s, &e.err), SKV_OK);
+	assert_int_equal(skv_core_group_create(e.core, &g, &e.err), SKV_OK);
+	assert_int_equal(skv_core_instance_create(e.core, &i, &e.err), SKV_OK);
+	expect_exists(skv_core_storage_create(e.core, &s, &e.err), "name");
+	expect_exists(skv_core_group_create(e.core, &g, &e.err), "name");
+	expect_exists(skv_core_instance_create(e.core, &i, &e.err), "id");
+	s.extra = i.extra = g.extra = "second";
+	s.capacity = 8 * UNIT;
+	g.capacity = UNIT;
+	expect_exists(skv_core_storage_create(e.core, &s, &e.err), "name");
+	expect_exists(skv_core_group_create(e.core, &g, &e.err), "name");
+	expect_exists(skv_core_instance_create(e.core, &i, &e.err), "id");
+	for (int round = 0; round < 2; round++) {
+		skv_arena_reset(&e.arena);
+		assert_int_equal(skv_core_storages(e.core, "s", &e.arena, &sv, &n, &e.err), SKV_OK);
+		assert_string_equal(sv[0].spec.extra, "first");
+		assert_int_equal(sv[0].spec.capacity, 4 * UNIT);
+		assert_int_equal(skv_core_groups(e.core, "g", &e.arena, &gv, &n, &e.err), SKV_OK);
+		assert_string_equal(gv[0].spec.extra, "x");
+		assert_int_equal(gv[0].spec.capacity, 0);
+		assert_int_equal(skv_core_instances(e.core, "t", "i", &e.arena, &iv, &n, &e.err), SKV_OK);
+		assert_string_equal(iv[0].spec.extra, "first");
+		env_crash(&e);
+		env_open(&e);
+	}
+	assert_int_equal(skv_core_storage_change(e.core, &s, &e.err), SKV_OK);
+	assert_int_equal(skv_core_storages(e.core, "s", &e.arena, &sv, &n, &e.err), SKV_OK);
+	assert_string_equal(sv[0].spec.extra, "second");
+}
+
 static void test_version(void **state)
 {
 	struct skv_group_spec g = group();
@@ -387,6 +439,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		SCENE(test_max_blocks),	     SCENE(test_lines_spare_leases), SCENE(test_steps),
 		SCENE(test_idle),	     SCENE(test_type_quota),	     SCENE(test_max_instances),
+		SCENE(test_create_only),	     SCENE(test_loose_storages),     SCENE(test_numbered),
 		SCENE(test_version),	     SCENE(test_loose_storages),     SCENE(test_numbered),
 		SCENE(test_storage_description), SCENE(test_old_documents),  SCENE(test_documents),
 	};

@@ -289,15 +289,15 @@ static void test_storage_grows_and_groups_notice(void **state)
 		 "{'mountpoint':'%s','root_dir':'fs'}}}", b->dir);
 	assert_int_equal(load(b, json), SKV_OK);
 	later = (KvcmAdmin__StorageConfig *)b->s.storages[0].config;
-	assert_int_equal(kvcm_storage_put(b->core, later, &b->model, NULL, &b->err), SKV_OK);
+	assert_int_equal(kvcm_storage_create(b->core, later, &b->model, &b->err), SKV_OK);
 	assert_string_equal(group(b).storages[0], "later"); /* CPS_PREFER_3FS */
 	assert_string_equal(group(b).storages[1], "one");
 	b->model.storage_capacity = 3 << 20;
 	b->model.storage_unit = 64 << 20; /* fixed when it was made */
-	assert_int_equal(kvcm_storage_put(b->core, later, &b->model, NULL, &b->err), SKV_OK);
+	assert_int_equal(kvcm_storage_change(b->core, later, &b->model, &b->err), SKV_OK);
 	assert_int_equal(storage(b, "later").capacity, 2 << 20);
 	b->model.storage_unit = 1 << 20;
-	assert_int_equal(kvcm_storage_put(b->core, later, &b->model, NULL, &b->err), SKV_OK);
+	assert_int_equal(kvcm_storage_change(b->core, later, &b->model, &b->err), SKV_OK);
 	assert_int_equal(storage(b, "later").capacity, 3 << 20);
 }
 

@@ -105,6 +105,13 @@ int skv_core_group_put(struct skv_core *c, const struct skv_group_spec *g, const
 		       struct skv_error *err);
 int skv_core_instance_put(struct skv_core *c, const struct skv_instance_spec *i, bool *created,
 			  struct skv_error *err);
+/* The same, but only what does not exist yet: SKV_E_CONFLICT, field "name" (of an instance "id") for what does, which stays
+ * as it is. Whoever looks first and then puts may meet another one who does the same. */
+int skv_core_storage_create(struct skv_core *c, const struct skv_storage_spec *s, struct skv_error *err);
+int skv_core_group_create(struct skv_core *c, const struct skv_group_spec *g, struct skv_error *err);
+int skv_core_instance_create(struct skv_core *c, const struct skv_instance_spec *i, struct skv_error *err);
+/* The same, but only what exists: SKV_E_NOT_FOUND, field "name". */
+int skv_core_storage_change(struct skv_core *c, const struct skv_storage_spec *s, struct skv_error *err);
 /* Views live in `a`. SKV_E_NOT_FOUND. name NULL = all (n results), else exactly one. */
 int skv_core_storages(struct skv_core *c, const char *name, struct skv_arena *a,
 		      struct skv_storage_view **out, uint32_t *n, struct skv_error *err);
