@@ -45,6 +45,8 @@ static struct skv_arena_chunk *add_chunk(struct skv_arena *a, size_t size, bool 
 		return NULL;
 	c->size = size;
 	a->total += size;
+	if (a->grown && (a->head || size != CHUNK))
+		a->grown(a, size);
 	if (for_one && a->head) {
 		c->next = a->head->next;
 		a->head->next = c;

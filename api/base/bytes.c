@@ -25,7 +25,17 @@ void skv_buf_destroy(struct skv_buf *b)
 void skv_buf_clear(struct skv_buf *b)
 {
 	b->len = 0;
-	b->failed = false;
+	b->failed = b->over = false;
+}
+
+void skv_buf_trim(struct skv_buf *b)
+{
+	void *p = b->cap > b->len ? skv_realloc(b->data, b->len) : NULL;
+
+	if (!p)
+		return;
+	b->data = p;
+	b->cap = b->len > 0 ? b->len : 1;
 }
 
 bool skv_buf_reserve(struct skv_buf *b, size_t more)
@@ -36,7 +46,8 @@ bool skv_buf_reserve(struct skv_buf *b, size_t more)
 		return false;
 	if (more <= b->cap - b->len)
 		return true;
-	if (more > SIZE_MAX - b->len || skv_grow(&p, &b->cap, b->len + more, 1) != SKV_OK) {
+	b->over = b->max && more > b->max - (b->len < b->max ? b->len : b->max);
+	if (b->over || more > SIZE_MAX - b->len || skv_grow(&p, &b->cap, b->len + more, 1) != SKV_OK) {
 		b->failed = true;
 		return false;
 	}

@@ -16,6 +16,15 @@
 
 #include <skv/clock.h>
 
+#define KEEP_ANSWER (64u * 1024) /* a buffer up to this is kept for the next answer */
+
+static void on_arena_grown(struct skv_arena *a, size_t n)
+{
+	struct skv_call *c = (struct skv_call *)((char *)a - offsetof(struct skv_call, arena));
+
+	skv_hold_force(&c->s->holds, &c->hold, n);
+}
+
 void skv_call_init(struct skv_call *c, struct skv_service *s, enum metric_wire wire)
 {
 	memset(c, 0, sizeof *c);
@@ -23,6 +32,7 @@ void skv_call_init(struct skv_call *c, struct skv_service *s, enum metric_wire w
 	c->wire = wire;
 	c->body = "";
 	skv_arena_init(&c->arena);
+	c->arena.grown = on_arena_grown;
 	skv_buf_init(&c->out);
 }
 
@@ -30,11 +40,14 @@ void skv_call_reset(struct skv_call *c)
 {
 	skv_buf_clear(&c->out);
 	skv_arena_reset(&c->arena);
-	*c = (struct skv_call){ .s = c->s, .wire = c->wire, .body = "", .out = c->out, .arena = c->arena };
+	skv_hold_release(&c->s->holds, &c->hold);
+	c->hold.tenant = NULL;
+	*c = (struct skv_call){ .s = c->s, .wire = c->wire, .body = "", .hold = c->hold, .out = c->out, .arena = c->arena };
 }
 
 void skv_call_destroy(struct skv_call *c)
 {
+	skv_hold_release(&c->s->holds, &c->hold);
 	skv_buf_destroy(&c->out);
 	skv_arena_destroy(&c->arena);
 }
@@ -73,6 +86,8 @@ int skv_call_authorize(struct skv_call *c, const char *authorization)
 	rc = skv_auth_check(&c->s->auth, authorization, &c->caller, &c->err);
 	if (rc != SKV_OK)
 		return rc;
+	if (c->s->auth.path) /* without tokens all are one tenant: there are no others to leave room for */
+		c->hold.tenant = c->caller.tenant;
 	if (c->caller.role < need && c->caller.credentials != CREDENTIALS_GOOD)
 		return skv_fail(&c->err, SKV_E_UNAUTHENTICATED, NULL,
 				"this call needs the role admin: send 'Authorization: Bearer TOKEN'");
@@ -127,10 +142,34 @@ int skv_call_check_core(struct skv_call *c)
 	return skv_fail(&c->err, SKV_E_NOT_READY, NULL, "this manager is shutting down");
 }
 
+/* What bodies, running calls and unread answers hold already bounds what may begin. An operator's view stays. */
+static int check_held(struct skv_call *c)
+{
+	const bool essential = c->route->flags & ROUTE_SCRAPE || !(c->route->flags & (ROUTE_BODY | ROUTE_CORE | ROUTE_BLOCKS));
+	const char *why = skv_hold_check(&c->s->holds, &c->hold, essential);
+
+	if (!why)
+		return SKV_OK;
+	skv_metrics_add(&c->s->metrics, METRIC_calls_refused_held, 1);
+	return skv_fail(&c->err, SKV_E_TOO_MANY, NULL, "%s", why);
+}
+
+int skv_call_hold_body(struct skv_call *c, size_t n)
+{
+	const char *why = skv_hold_add(&c->s->holds, &c->hold, n);
+
+	if (!why)
+		return SKV_OK;
+	skv_metrics_add(&c->s->metrics, METRIC_calls_refused_held, 1);
+	return skv_fail(&c->err, SKV_E_TOO_MANY, NULL, "%s", why);
+}
+
 int skv_call_run(struct skv_call *c)
 {
-	int rc = SKV_OK;
+	int rc = check_held(c);
 
+	if (rc != SKV_OK)
+		return rc;
 	c->dispatched = true;
 	if (c->route->flags & ROUTE_READY)
 		rc = skv_call_check_core(c);
@@ -201,26 +240,47 @@ static void check_ownership(struct skv_call *c)
 				     "this manager does not own the partition any more: retry");
 }
 
-int skv_call_finish(struct skv_call *c, char cause[SKV_MESSAGE_MAX])
+static void write_answer(struct skv_call *c)
 {
-	check_ownership(c);
-	if (c->status == SKV_OK && c->route) {
-		c->route->write(c);
-		if (c->out.failed)
-			c->status = skv_fail(&c->err, SKV_E_NOMEM, NULL, "out of memory");
+	const uint64_t most = c->s->o.answer_max;
+
+	c->out.max = most;
+	c->route->write(c);
+	if (c->out.over || c->out.len > most) {
+		skv_metrics_add(&c->s->metrics, METRIC_answers_too_large, 1);
+		c->status = skv_fail(&c->err, SKV_E_TOO_LARGE, NULL,
+				     "the answer is over %" PRIu64 " bytes: ask for less at a time", most);
+	} else if (c->out.failed) {
+		c->status = skv_fail(&c->err, SKV_E_NOMEM, NULL, "out of memory");
 	}
-	if (c->status == SKV_OK)
-		return SKV_OK;
+}
+
+static void write_failure(struct skv_call *c, char cause[SKV_MESSAGE_MAX])
+{
 	if (c->err.status != c->status || !*c->err.message)
 		skv_fail(&c->err, c->status, NULL, "%s", skv_status_text(c->status));
 	memcpy(cause, c->err.message, SKV_MESSAGE_MAX);
 	if (skv_status_http(c->status) >= 500 || c->status == SKV_E_FOREIGN)
 		skv_call_scrub(c->err.message);
+	if (c->out.cap > KEEP_ANSWER)
+		skv_buf_destroy(&c->out);
 	skv_buf_clear(&c->out);
 	c->fixed = NULL;
 	c->type = NULL;
 	c->failed = true;
 	c->answer = c->api->fail(c);
+}
+
+int skv_call_finish(struct skv_call *c, char cause[SKV_MESSAGE_MAX])
+{
+	check_ownership(c);
+	if (c->status == SKV_OK && c->route)
+		write_answer(c);
+	if (c->status != SKV_OK)
+		write_failure(c, cause);
+	if (c->out.cap - c->out.len > KEEP_ANSWER)
+		skv_buf_trim(&c->out);
+	skv_hold_force(&c->s->holds, &c->hold, c->out.cap);
 	return c->status;
 }
 

@@ -25,8 +25,8 @@ static void counter(struct skv_buf *out, const char *name, const char *help, uin
 static void write_fronts(const struct skv_service *s, struct skv_buf *out)
 {
 	skv_metrics_write(&s->metrics, s->apis, s->n_apis, out);
-	gauge(out, "http_body_held_bytes", "bytes of requests in memory, of all fronts",
-	      atomic_load(&s->body_held));
+	gauge(out, "http_body_held_bytes", "bytes that calls hold, of all fronts: requests, and answers until they are sent",
+	      atomic_load(&s->holds.bytes));
 }
 
 static void write_core(const struct skv_core *core, struct skv_buf *out)

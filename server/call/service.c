@@ -1,5 +1,5 @@
 /*
- * service.c - what all fronts of one manager share: its beginning and end, readiness, held bytes.
+ * service.c - what all fronts of one manager share: its beginning and end, readiness.
  *
  * Any thread; atomics only, the parts have their own locks.
  */
@@ -17,6 +17,11 @@ void skv_service_options_init(struct skv_service_options *o)
 		.tokens_file = "",
 		.body_max = SKV_MAX_BODY,
 		.body_total_max = 16ull * SKV_MAX_BODY,
+		.body_reserve_percent = 25,
+		.body_tenant_percent = 50,
+		.body_address_percent = 25,
+		.answer_max = 128u << 20,
+		.pace = { 64u * 1024, 5000 },
 		.slow_ms = 200,
 	};
 }
@@ -56,6 +61,8 @@ int skv_service_create(const struct skv_service_options *o, struct skv_service *
 		return rc;
 	}
 	skv_mutex_init(&s->leader.lock);
+	skv_holds_init(&s->holds, &(struct skv_hold_options){ o->body_total_max, o->body_max, o->body_reserve_percent,
+							      o->body_tenant_percent, o->body_address_percent });
 	*out = s;
 	return SKV_OK;
 }
@@ -78,6 +85,7 @@ void skv_service_destroy(struct skv_service *s)
 	if (s->started)
 		skv_workers_stop(&s->workers);
 	skv_inherit_drop(&s->inherited);
+	skv_holds_destroy(&s->holds);
 	skv_mutex_destroy(&s->leader.lock);
 	skv_auth_destroy(&s->auth);
 	skv_metrics_destroy(&s->metrics);
@@ -96,13 +104,3 @@ int skv_service_ready(struct skv_service *s, struct skv_error *err)
 		rc = skv_fail(err, SKV_E_NOT_READY, NULL, "the default objects are not made yet");
 	return rc;
 }
-
-bool skv_service_hold(struct skv_service *s, uint64_t n)
-{
-	if (atomic_fetch_add(&s->body_held, n) + n <= s->o.body_total_max)
-		return true;
-	atomic_fetch_sub(&s->body_held, n);
-	return false;
-}
-
-void skv_service_let_go(struct skv_service *s, uint64_t n) { atomic_fetch_sub(&s->body_held, n); }

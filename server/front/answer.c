@@ -134,7 +134,7 @@ enum MHD_Result skv_answer_send(struct skv_request *r)
 	if (!response)
 		return MHD_NO;
 	add_headers(r, response, http);
-	skv_conn_phase(r);
+	skv_conn_phase(r, FLOW_ANSWER);
 	skv_conn_deadline(r, bytes);
 	queued = MHD_queue_response(r->mhd, http, response);
 	MHD_destroy_response(response);

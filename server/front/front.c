@@ -140,14 +140,24 @@ static int start_daemon(struct skv_front *f, struct skv_error *err)
 	return SKV_OK;
 }
 
+/* Between two looks of the watch: a part of what it has to notice. */
+static uint32_t watch_interval(const struct skv_front *f)
+{
+	const struct skv_pace_limit *l = &f->s->o.pace;
+	uint32_t ms = f->o.idle_timeout_ms;
+
+	if (l->bytes_per_s && l->after_ms < ms)
+		ms = l->after_ms;
+	ms /= 4;
+	return ms < 10 ? 10 : ms > 1000 ? 1000 : ms;
+}
+
 int skv_front_start(struct skv_front *f, struct skv_error *err)
 {
-	uint32_t interval = f->o.idle_timeout_ms / 4;
 	int rc;
 
 	assert(!f->daemon && f->s->started);
-	rc = skv_watch_start(&f->watch, interval < 10 ? 10 : interval > 1000 ? 1000 : interval,
-			     on_watch, f, err);
+	rc = skv_watch_start(&f->watch, watch_interval(f), &f->s->o.pace, on_watch, f, err);
 	if (rc != SKV_OK)
 		return rc;
 	rc = start_daemon(f, err);

@@ -57,7 +57,6 @@ struct skv_request {
 	const char *method;         /* libmicrohttpd's, as c.path, until the request ends */
 
 	struct skv_buf body;
-	uint64_t held;    /* bytes of body counted in service.body_held */
 	uint64_t dropped; /* bytes of an unwanted body read and thrown away */
 
 	bool refused; /* decided before the core: status and err are set */
@@ -69,6 +68,7 @@ struct skv_request {
 struct conn {
 	struct watched watched;
 	uint64_t phase_ms; /* when the phase of the connection began, see skv_conn_phase */
+	uint32_t phases;   /* how many there have been */
 	struct skv_request r;
 };
 
@@ -81,8 +81,8 @@ void skv_request_completed(void *cls, struct MHD_Connection *mhd, void **state,
 			   enum MHD_RequestTerminationCode why);
 void skv_conn_notify(void *cls, struct MHD_Connection *mhd, void **state,
 		     enum MHD_ConnectionNotificationCode what);
-/* A phase of the connection begins: waiting, sending a request, or taking the answer. */
-void skv_conn_phase(struct skv_request *r);
+/* A phase of the connection begins, whose bytes the watch looks at. */
+void skv_conn_phase(struct skv_request *r, enum flow flow);
 /* The phase may last idle_timeout_ms and the time that moving `bytes` takes. */
 void skv_conn_deadline(struct skv_request *r, uint64_t bytes);
 

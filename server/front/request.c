@@ -17,7 +17,16 @@
 #include <skv/clock.h>
 #include <skv/mem.h>
 
-void skv_conn_phase(struct skv_request *r) { r->conn->phase_ms = skv_now_ms(&skv_clock_system); }
+static void begin_flow(struct conn *c, enum flow flow)
+{
+	atomic_store_explicit(&c->watched.phase, ++c->phases * FLOWS + flow, memory_order_relaxed);
+}
+
+void skv_conn_phase(struct skv_request *r, enum flow flow)
+{
+	r->conn->phase_ms = skv_now_ms(&skv_clock_system);
+	begin_flow(r->conn, flow);
+}
 
 void skv_conn_deadline(struct skv_request *r, uint64_t bytes)
 {
@@ -25,14 +34,19 @@ void skv_conn_deadline(struct skv_request *r, uint64_t bytes)
 		     r->conn->phase_ms + r->f->o.idle_timeout_ms + bytes / SLOW_BYTES_PER_MS);
 }
 
-static void no_deadline(struct skv_request *r) { atomic_store(&r->conn->watched.deadline_ms, 0); }
+/* It is ours to do something. */
+static void no_deadline(struct skv_request *r)
+{
+	begin_flow(r->conn, FLOW_NONE);
+	atomic_store(&r->conn->watched.deadline_ms, 0);
+}
 
 /* ---- connections ----------------------------------------------------------------------------- */
 
 static struct conn *conn_create(struct skv_front *f, struct MHD_Connection *mhd)
 {
-	const union MHD_ConnectionInfo *info =
-		MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_CONNECTION_FD);
+	const union MHD_ConnectionInfo *info = MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_CONNECTION_FD);
+	const union MHD_ConnectionInfo *from = MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
 	struct conn *c = info ? skv_calloc(1, sizeof *c) : NULL;
 
 	if (!c)
@@ -41,8 +55,9 @@ static struct conn *conn_create(struct skv_front *f, struct MHD_Connection *mhd)
 	c->r.f = f;
 	c->r.conn = c;
 	skv_call_init(&c->r.c, f->s, WIRE_HTTP);
+	skv_hold_address(from ? from->client_addr : NULL, c->r.c.hold.address);
 	skv_buf_init(&c->r.body);
-	skv_conn_phase(&c->r);
+	skv_conn_phase(&c->r, FLOW_NONE);
 	skv_conn_deadline(&c->r, 0);
 	skv_watch_add(&f->watch, &c->watched);
 	skv_metrics_add(&f->s->metrics, METRIC_http_connections, 1);
@@ -95,15 +110,13 @@ static struct skv_request *request_begin(struct skv_front *f, struct MHD_Connect
 	r->c.path = path;
 	r->method = method;
 	r->c.begin_us = skv_now_us();
-	skv_conn_phase(r);
+	skv_conn_phase(r, FLOW_NONE);
 	skv_conn_deadline(r, 0);
 	return r;
 }
 
 static void drop_body(struct skv_request *r)
 {
-	atomic_fetch_sub(&r->f->s->body_held, r->held);
-	r->held = 0;
 	if (r->body.cap > KEEP_BODY)
 		skv_buf_destroy(&r->body);
 	skv_buf_clear(&r->body);
@@ -128,7 +141,7 @@ void skv_request_completed(void *cls, struct MHD_Connection *mhd, void **state,
 	/* The buffers stay with the connection, everything else begins anew. */
 	*r = (struct skv_request){ .c = r->c, .f = f, .conn = c, .body = r->body };
 	*state = NULL;
-	skv_conn_phase(r);
+	skv_conn_phase(r, FLOW_NONE);
 	skv_conn_deadline(r, 0);
 	skv_gauge_move(&f->s->metrics, GAUGE_http_in_flight, -1);
 }
@@ -190,6 +203,7 @@ static void refuse(struct skv_request *r, int status)
 	r->refused = true;
 	r->c.status = status;
 	drop_body(r);
+	skv_hold_release(&r->f->s->holds, &r->c.hold);
 }
 
 /* A body nobody wants is read and forgotten, so that the connection lives on, but not without
@@ -203,7 +217,7 @@ static enum MHD_Result throw_away(struct skv_request *r, size_t n)
 static enum MHD_Result take(struct skv_request *r, const char *data, size_t n)
 {
 	struct skv_front *f = r->f;
-	uint64_t held;
+	int rc;
 
 	skv_metrics_add(&f->s->metrics, METRIC_http_request_bytes, n);
 	skv_conn_deadline(r, r->body.len + r->dropped + n);
@@ -214,11 +228,9 @@ static enum MHD_Result take(struct skv_request *r, const char *data, size_t n)
 				   (unsigned long long)f->s->o.body_max));
 		return throw_away(r, n);
 	}
-	held = atomic_fetch_add(&f->s->body_held, n) + n;
-	r->held += n;
-	if (held > f->s->o.body_total_max) {
-		refuse(r,
-		       skv_fail(&r->c.err, SKV_E_TOO_MANY, NULL, "too many large bodies at a time"));
+	rc = skv_call_hold_body(&r->c, n);
+	if (rc != SKV_OK) {
+		refuse(r, rc);
 		return throw_away(r, n);
 	}
 	skv_put_bytes(&r->body, data, n);
@@ -244,6 +256,8 @@ static enum MHD_Result head(struct skv_request *r)
 	int rc = skv_request_admit(r);
 	uint64_t length = declared_length(r);
 
+	if (length > 0)
+		begin_flow(r->conn, FLOW_BODY);
 	if (rc == SKV_OK && r->c.route && (r->c.route->flags & ROUTE_BODY) && length != UINT64_MAX &&
 	    length > r->f->s->o.body_max)
 		rc = skv_fail(&r->c.err, SKV_E_TOO_LARGE, NULL, "the body is over %llu bytes",

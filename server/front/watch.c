@@ -3,7 +3,8 @@
  *
  * libmicrohttpd's own timeout restarts with every byte, so a client that drips one byte a second
  * would stay for ever. Here each phase of a connection (waiting, sending the request, taking the
- * answer) has one deadline, set by request.c; past it the socket is shut down, which the thread
+ * answer) has one deadline, set by request.c; and while a body or an answer is on its way, the kernel's
+ * counts of the connection tell whether it keeps the minimum rate. Past either the socket is shut down, which the thread
  * that serves it sees as the end of the stream. Owns the ring of connections and one thread. The
  * lock is held over shutdown(2), which does not block, so that the descriptor cannot be closed and
  * reused meanwhile.
@@ -16,15 +17,39 @@
 
 #include <skv/clock.h>
 
+/* A phase is looked at from the second round on that finds it: most are over by then and cost no call. */
+static bool is_slow_locked(struct watch *w, struct watched *c, uint64_t now)
+{
+	const uint32_t phase = atomic_load_explicit(&c->phase, memory_order_relaxed);
+	uint64_t received, taken;
+
+	assert(skv_mutex_held(&w->lock));
+	if (phase != c->seen) {
+		c->seen = phase;
+		c->pace = (struct skv_pace){ 0 };
+		return false;
+	}
+	if (phase % FLOWS == FLOW_NONE || skv_pace_due(&c->pace, &w->limit) > now ||
+	    !skv_pace_socket(c->fd, &received, &taken))
+		return false;
+	return !skv_pace_keeps(&c->pace, &w->limit, now, phase % FLOWS == FLOW_BODY ? received : taken) &&
+	       atomic_load(&c->phase) == phase;
+}
+
+static bool is_late(struct watched *c, uint64_t now)
+{
+	const uint64_t deadline = atomic_load(&c->deadline_ms);
+
+	return deadline != 0 && now >= deadline;
+}
+
 static uint32_t drop_late_locked(struct watch *w, uint64_t now)
 {
 	uint32_t dropped = 0;
 
 	assert(skv_mutex_held(&w->lock));
 	for (struct watched *c = w->head.next; c != &w->head; c = c->next) {
-		uint64_t deadline = atomic_load(&c->deadline_ms);
-
-		if (deadline == 0 || now < deadline)
+		if (!is_late(c, now) && !is_slow_locked(w, c, now))
 			continue;
 		shutdown(c->fd, SHUT_RDWR);
 		atomic_store(&c->deadline_ms, 0);
@@ -53,7 +78,7 @@ static void *watch(void *arg)
 	return NULL;
 }
 
-int skv_watch_start(struct watch *w, uint32_t interval_ms,
+int skv_watch_start(struct watch *w, uint32_t interval_ms, const struct skv_pace_limit *limit,
 		    void (*tick)(void *ctx, uint64_t now_ms, uint32_t dropped), void *ctx,
 		    struct skv_error *err)
 {
@@ -62,6 +87,7 @@ int skv_watch_start(struct watch *w, uint32_t interval_ms,
 	skv_cond_init(&w->wake);
 	w->head.next = w->head.prev = &w->head;
 	w->interval_ms = interval_ms;
+	w->limit = *limit;
 	w->tick = tick;
 	w->ctx = ctx;
 	if (pthread_create(&w->thread, NULL, watch, w) == 0)

@@ -10,7 +10,11 @@
 #include <stdint.h>
 
 #include <skv/lock.h>
+#include <skv/pace.h>
 #include <skv/status.h>
+
+/* What moves on a connection and has to keep the minimum rate. */
+enum flow { FLOW_NONE, FLOW_BODY, FLOW_ANSWER, FLOWS };
 
 /* One connection as the watch sees it; part of struct conn. */
 struct watched {
@@ -18,6 +22,9 @@ struct watched {
 	struct watched *next;
 	int fd; /* valid while linked */
 	atomic_uint_fast64_t deadline_ms; /* 0 = none: the request is with the core or a worker */
+	_Atomic uint32_t phase;           /* number of the connection's phase * FLOWS + its flow */
+	uint32_t seen;                    /* the phase that `pace` is about; protected by watch.lock */
+	struct skv_pace pace;             /* the same */
 };
 
 struct watch {
@@ -27,14 +34,15 @@ struct watch {
 	bool stopping;       /* protected by lock */
 	atomic_uint_fast64_t open;
 	uint32_t interval_ms;
+	struct skv_pace_limit limit;
 	void (*tick)(void *ctx, uint64_t now_ms,
 		     uint32_t dropped); /* after each round, without lock */
 	void *ctx;
 	pthread_t thread;
 };
 
-/* Starts the thread: every interval_ms it shuts down connections that are past their deadline. */
-int skv_watch_start(struct watch *w, uint32_t interval_ms,
+/* Starts the thread: every interval_ms it shuts down connections that are past their deadline, or slower than the limit. */
+int skv_watch_start(struct watch *w, uint32_t interval_ms, const struct skv_pace_limit *limit,
 		    void (*tick)(void *ctx, uint64_t now_ms, uint32_t dropped), void *ctx,
 		    struct skv_error *err);
 void skv_watch_stop(struct watch *w); /* joins; no connection may be left */

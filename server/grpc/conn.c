@@ -10,6 +10,7 @@
 
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <skv/clock.h>
@@ -175,20 +176,48 @@ static uint64_t limit_of(const struct grpc_conn *c)
 	return c->since_ms + c->loop->g->o.idle_timeout_ms + c->moved / SLOW_BYTES_PER_MS;
 }
 
+/* The socket is full or empty from now on. */
+static void begin_wait(struct grpc_conn *c)
+{
+	c->since_ms = c->loop->now_ms;
+	c->moved = 0;
+	c->pace = (struct skv_pace){ 0 };
+}
+
 /* Calls have timers of their own: the connection's runs while there are none, or the socket is full. */
 static void arm(struct grpc_conn *c)
 {
+	uint64_t at = limit_of(c);
+
+	if (is_blocked(c)) {
+		const uint64_t due = skv_pace_due(&c->pace, &c->loop->g->s->o.pace);
+
+		at = due < at ? due : at;
+	}
 	if (c->n_streams == 0 || is_blocked(c))
-		skv_wheel_set(&c->loop->wheel, &c->timer, limit_of(c));
+		skv_wheel_set(&c->loop->wheel, &c->timer, at);
 	else
 		skv_wheel_clear(&c->loop->wheel, &c->timer);
+}
+
+/* The client takes what fills the socket, at the rate that it has to keep. */
+static bool keeps_pace(struct grpc_conn *c, uint64_t now_ms)
+{
+	uint64_t received, taken;
+
+	if (!skv_pace_socket(c->io->fd, &received, &taken))
+		taken = c->moved;
+	return skv_pace_keeps(&c->pace, &c->loop->g->s->o.pace, now_ms, taken);
 }
 
 static void on_timer(struct timer *t, uint64_t now_ms)
 {
 	struct grpc_conn *c = (struct grpc_conn *)((char *)t - offsetof(struct grpc_conn, timer));
 
-	(void)now_ms;
+	if (is_blocked(c) && now_ms < limit_of(c) && keeps_pace(c, now_ms)) {
+		arm(c);
+		return;
+	}
 	skv_metrics_add(&c->loop->g->s->metrics, METRIC_grpc_connections_dropped, 1);
 	if (is_blocked(c) || c->leaving)
 		skv_grpc_conn_close(c);
@@ -215,6 +244,15 @@ static int begin_h2(struct grpc_conn *c)
 	return SKV_OK;
 }
 
+static void find_address(struct grpc_conn *c)
+{
+	struct sockaddr_storage from;
+	socklen_t n = sizeof from;
+
+	skv_hold_address(getpeername(c->io->fd, (struct sockaddr *)&from, &n) == 0 ? (struct sockaddr *)&from : NULL,
+			 c->address);
+}
+
 void skv_grpc_conn_open(struct grpc_loop *l, int fd)
 {
 	struct grpc_conn *c = skv_calloc(1, sizeof *c);
@@ -229,6 +267,7 @@ void skv_grpc_conn_open(struct grpc_loop *l, int fd)
 	}
 	c->loop = l;
 	c->io = io;
+	find_address(c);
 	skv_buf_init(&c->out);
 	c->since_ms = c->control_ms = l->now_ms;
 	c->control = CONTROL_BURST;
@@ -327,10 +366,8 @@ static void write_out(struct grpc_conn *c)
 			break;
 		n = c->io->ops->write(c->io, c->out.data + c->out_at, c->out.len - c->out_at);
 		if (n == IO_WANTS_WRITE || n == IO_WANTS_READ) {
-			if (!is_blocked(c)) {
-				c->since_ms = c->loop->now_ms;
-				c->moved = 0;
-			}
+			if (!is_blocked(c))
+				begin_wait(c);
 			set_events(c, n == IO_WANTS_WRITE ? EPOLLOUT : EPOLLIN | EPOLLOUT);
 			return;
 		}
@@ -341,10 +378,8 @@ static void write_out(struct grpc_conn *c)
 		c->moved += (uint64_t)n;
 		c->out_at += (size_t)n;
 	}
-	if (is_blocked(c)) {
-		c->since_ms = c->loop->now_ms;
-		c->moved = 0;
-	}
+	if (is_blocked(c))
+		begin_wait(c);
 	set_events(c, EPOLLIN);
 	if (c->out.cap > KEEP_BYTES && c->n_streams == 0)
 		skv_buf_destroy(&c->out);

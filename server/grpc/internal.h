@@ -112,6 +112,8 @@ struct grpc_conn {
 	struct timer timer;
 	uint64_t since_ms;  /* idle, or waiting for the socket, since */
 	uint64_t moved;     /* bytes written since then */
+	struct skv_pace pace; /* of the client, while the socket is full */
+	uint8_t address[SKV_ADDRESS_BYTES]; /* as skv_hold_address tells it */
 	uint64_t control_ms; /* of the bucket */
 	uint32_t control;    /* control frames that are still allowed */
 	size_t own_bytes;    /* in `wire` of its streams */
@@ -131,6 +133,7 @@ struct grpc_stream {
 	struct timer timer;
 	uint64_t deadline_ms; /* 0: none */
 	uint64_t since_ms;    /* it is the client's turn since */
+	struct skv_pace pace; /* of its message, or of its taking the answer */
 
 	/* Header. */
 	uint32_t head_bytes;
@@ -146,7 +149,6 @@ struct grpc_stream {
 	uint8_t n_prefix;
 	uint32_t want;      /* bytes of the message that comes */
 	struct skv_buf body;
-	uint64_t held;      /* counted in service.body_held */
 	bool got_message;
 	bool ended_in;      /* the client sends no more */
 

@@ -226,9 +226,6 @@ void skv_grpc_reply(struct grpc_stream *st)
 	st->head[0] = 0;
 	for (int i = 0; i < 4; i++)
 		st->head[1 + i] = (uint8_t)(n >> (24 - 8 * i));
-	/* Answers count as held too, so that those that nobody takes make new calls be refused. */
-	atomic_fetch_add(&s->body_held, n);
-	st->held += n;
 	skv_metrics_add(&s->metrics, METRIC_grpc_response_bytes, n);
 	/* What failed for its API alone (its code lies in the answer) is an answer like any other here. */
 	end_with(st, GRPC_OK, status, "", status == SKV_OK ? "" : st->c.err.field, cause);

@@ -21,8 +21,10 @@
 
 /* ---- time ------------------------------------------------------------------------------------ */
 
-/* The next thing that time does to the call: its deadline, or the client's turn has lasted too long. */
-static void arm(struct grpc_stream *st)
+static uint64_t earlier(uint64_t a, uint64_t b) { return a < b ? a : b; }
+
+/* When the client's turn, or the call's deadline, is over: UINT64_MAX = never. */
+static uint64_t end_of_turn(const struct grpc_stream *st)
 {
 	uint64_t idle = st->loop->g->o.idle_timeout_ms;
 	uint64_t at = UINT64_MAX;
@@ -31,8 +33,36 @@ static void arm(struct grpc_stream *st)
 		at = st->since_ms + idle + st->n_data / SLOW_BYTES_PER_MS;
 	else if (!st->ended_in)
 		at = st->since_ms + idle + st->body.len / SLOW_BYTES_PER_MS;
-	if (st->deadline_ms && st->has_head && !st->answered && st->deadline_ms < at)
-		at = st->deadline_ms;
+	if (st->deadline_ms && st->has_head && !st->answered)
+		at = earlier(at, st->deadline_ms);
+	return at;
+}
+
+/* Part of a message is here, or of the answer still to be taken: that must not stand still. */
+static bool is_moving(const struct grpc_stream *st)
+{
+	return st->answered ? st->data_at < st->n_data || st->head_at < PREFIX : st->n_prefix > 0;
+}
+
+static uint64_t moved(const struct grpc_stream *st) { return st->answered ? st->head_at + st->data_at : st->body.len; }
+
+/* The calls of a connection share its rate. */
+static struct skv_pace_limit pace_limit(const struct grpc_stream *st)
+{
+	struct skv_pace_limit l = st->loop->g->s->o.pace;
+
+	if (st->conn->n_streams > 1 && l.bytes_per_s)
+		l.bytes_per_s = 1 + l.bytes_per_s / st->conn->n_streams;
+	return l;
+}
+
+/* The next thing that time does to the call. */
+static void arm(struct grpc_stream *st)
+{
+	uint64_t at = end_of_turn(st);
+
+	if (is_moving(st))
+		at = earlier(at, skv_pace_due(&st->pace, &st->loop->g->s->o.pace));
 	if (at == UINT64_MAX)
 		skv_wheel_clear(&st->loop->wheel, &st->timer);
 	else
@@ -42,7 +72,16 @@ static void arm(struct grpc_stream *st)
 void skv_grpc_client_turn(struct grpc_stream *st)
 {
 	st->since_ms = st->loop->now_ms;
+	st->pace = (struct skv_pace){ st->since_ms, moved(st), true };
 	arm(st);
+}
+
+/* It is not over yet, and what moves does so fast enough. */
+static bool goes_on(struct grpc_stream *st, uint64_t now_ms)
+{
+	const struct skv_pace_limit l = pace_limit(st);
+
+	return now_ms < end_of_turn(st) && (!is_moving(st) || skv_pace_keeps(&st->pace, &l, now_ms, moved(st)));
 }
 
 static void on_timer(struct timer *t, uint64_t now_ms)
@@ -51,6 +90,10 @@ static void on_timer(struct timer *t, uint64_t now_ms)
 	struct grpc_conn *c = st->conn;
 	struct metrics *m = &st->loop->g->s->metrics;
 
+	if (goes_on(st, now_ms)) {
+		arm(st);
+		return;
+	}
 	if (st->answered || !st->has_head) {
 		skv_metrics_add(m, METRIC_grpc_streams_refused, 1);
 		nghttp2_submit_rst_stream(c->h2, NGHTTP2_FLAG_NONE, st->id, NGHTTP2_CANCEL);
@@ -83,6 +126,7 @@ struct grpc_stream *skv_grpc_stream_begin(struct grpc_conn *c, int32_t id)
 	st->loop = l;
 	st->conn = c;
 	st->id = id;
+	memcpy(st->c.hold.address, c->address, sizeof c->address);
 	st->prev = NULL;
 	st->next = c->streams;
 	if (st->next)
@@ -108,7 +152,6 @@ void skv_grpc_stream_free(struct grpc_stream *st)
 {
 	struct grpc_loop *l = st->loop;
 
-	skv_service_let_go(l->g->s, st->held);
 	skv_gauge_move(&l->g->s->metrics, GAUGE_grpc_in_flight, -1);
 	trim(&st->c.out);
 	trim(&st->body);
@@ -304,11 +347,10 @@ static void take_body(struct grpc_stream *st, const uint8_t *p, size_t n)
 {
 	struct skv_service *s = st->loop->g->s;
 
-	if (n > 0 && !skv_service_hold(s, n)) {
-		skv_grpc_fail(st, GRPC_RESOURCE_EXHAUSTED, SKV_E_TOO_MANY, "too many large messages at a time");
+	if (skv_call_hold_body(&st->c, n) != SKV_OK) {
+		skv_grpc_fail(st, GRPC_RESOURCE_EXHAUSTED, SKV_E_TOO_MANY, st->c.err.message);
 		return;
 	}
-	st->held += n;
 	skv_metrics_add(&s->metrics, METRIC_grpc_request_bytes, n);
 	skv_put_bytes(&st->body, p, n);
 	if (st->body.failed) {
@@ -321,8 +363,7 @@ static void take_body(struct grpc_stream *st, const uint8_t *p, size_t n)
 		st->got_message = true;
 	} else {
 		st->method->message(st, st->body.data, st->body.len);
-		skv_service_let_go(s, st->held);
-		st->held = 0;
+		skv_hold_release(&s->holds, &st->c.hold);
 		skv_buf_clear(&st->body);
 	}
 	st->n_prefix = 0;

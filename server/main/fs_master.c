@@ -15,6 +15,8 @@
 #include <skv/log.h>
 #include <skv/service.h>
 
+#include "limits.h"
+
 #define DRAIN_MS 5000
 #define BODY_MAX (256u << 10) /* a punch of a thousand ranges has 50 KB */
 
@@ -39,19 +41,13 @@ static int bind_port(struct server *r, struct skv_error *err)
 	so.apis = &r->api;
 	so.n_apis = 1;
 	so.tokens_file = p->tokens_file;
+	limit_service(p, &so);
 	so.body_max = BODY_MAX;
-	so.body_total_max = p->body_total_max;
-	so.slow_ms = (uint32_t)p->slow_ms;
-	so.log_refused = p->log_refused;
-	so.metrics_open = p->metrics_open;
 	skv_front_options_init(&fo);
 	fo.apis = (struct skv_apis){ .v = { r->api }, .n = 1, .planes = SKV_PLANE_ALL };
 	fo.listen = p->http_listen;
 	fo.port = (uint16_t)p->http_port;
-	fo.threads = (uint32_t)p->http_threads;
-	fo.max_connections = (uint32_t)p->max_connections;
-	fo.max_connections_per_ip = (uint32_t)p->max_connections_per_ip;
-	fo.idle_timeout_ms = (uint32_t)p->idle_timeout_s * 1000;
+	limit_front(p, &fo);
 	rc = skv_service_create(&so, &r->service, err);
 	if (rc == SKV_OK)
 		rc = skv_inherit(&r->service->inherited, err);

@@ -15,6 +15,8 @@
 #include <skv/grpc.h>
 #include <skv/log.h>
 
+#include "limits.h"
+
 static const struct row {
 	const char *name; /* in kvcm_ports_file, and of a socket that was handed over */
 	const char *param, *option;
@@ -106,10 +108,8 @@ static int bind_http(struct skv_ports *ports, const struct skv_params *p, struct
 	o.port_param = rows[which].param;
 	o.port_option = rows[which].option;
 	o.socket_name = rows[which].name;
+	limit_front(p, &o);
 	o.threads = threads(p->http_threads, apis->planes);
-	o.max_connections = (uint32_t)p->max_connections;
-	o.max_connections_per_ip = (uint32_t)p->max_connections_per_ip;
-	o.idle_timeout_ms = (uint32_t)p->idle_timeout_s * 1000;
 	return skv_front_create(&o, s, &ports->http[which], err);
 }
 
@@ -127,10 +127,8 @@ static int bind_rpc(struct skv_ports *ports, const struct skv_params *p, struct 
 	o.port_param = rows[which].param;
 	o.port_option = rows[which].option;
 	o.socket_name = rows[which].name;
+	limit_grpc(p, &o);
 	o.threads = threads(p->grpc_threads, apis->planes);
-	o.max_connections = (uint32_t)p->max_connections;
-	o.max_streams = (uint32_t)p->grpc_max_streams;
-	o.idle_timeout_ms = (uint32_t)p->idle_timeout_s * 1000;
 	return skv_grpc_create(&o, s, &ports->grpc[which], err);
 }
 

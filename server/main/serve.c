@@ -31,6 +31,7 @@
 
 #include "compat.h"
 #include "endpoint.h"
+#include "limits.h"
 #include "serve.h"
 
 #define DRAIN_MS 10000
@@ -47,12 +48,8 @@ static struct skv_service_options service_options(const struct skv_params *p, st
 	o.apis = apis;
 	o.n_apis = n;
 	o.tokens_file = p->tokens_file;
-	o.body_max = p->body_max;
-	o.body_total_max = p->body_total_max;
 	o.hold_ready = true;
-	o.slow_ms = (uint32_t)p->slow_ms;
-	o.log_refused = p->log_refused;
-	o.metrics_open = p->metrics_open;
+	limit_service(p, &o);
 	return o;
 }
 
@@ -87,10 +84,7 @@ static struct skv_front_options front_options(const struct service *s)
 	o.apis = all_apis(s);
 	o.listen = p->http_listen;
 	o.port = (uint16_t)p->http_port;
-	o.threads = (uint32_t)p->http_threads;
-	o.max_connections = (uint32_t)p->max_connections;
-	o.max_connections_per_ip = (uint32_t)p->max_connections_per_ip;
-	o.idle_timeout_ms = (uint32_t)p->idle_timeout_s * 1000;
+	limit_front(p, &o);
 	o.hold_ms = HOLD_MS;
 	return o;
 }
@@ -104,10 +98,7 @@ static struct skv_grpc_options grpc_options(const struct service *s)
 	o.apis = all_apis(s);
 	o.listen = *p->grpc_listen ? p->grpc_listen : p->http_listen;
 	o.port = (uint16_t)p->grpc_port;
-	o.threads = (uint32_t)p->grpc_threads;
-	o.max_connections = (uint32_t)p->max_connections;
-	o.max_streams = (uint32_t)p->grpc_max_streams;
-	o.idle_timeout_ms = (uint32_t)p->idle_timeout_s * 1000;
+	limit_grpc(p, &o);
 	return o;
 }
 

@@ -216,6 +216,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	must(skv_gauge_get(&service->metrics, GAUGE_grpc_open_connections) == 0, "an open connection is counted");
 	must(skv_gauge_get(&service->metrics, GAUGE_grpc_in_flight) == 0, "a running call is counted");
 	must(skv_gauge_get(&service->metrics, GAUGE_grpc_parked) == 0, "a waiting call is counted");
-	must(atomic_load(&service->body_held) == 0, "held bytes are counted");
+	must(atomic_load(&service->holds.bytes) == 0, "held bytes are counted");
 	return 0;
 }

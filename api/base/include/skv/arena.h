@@ -13,6 +13,8 @@ struct skv_arena {
 	struct skv_arena_chunk *head; /* newest chunk first */
 	size_t used;                  /* bytes handed out from head */
 	size_t total;                 /* bytes held, for limits and statistics */
+	/* Told of each chunk but the first ordinary one, on the thread that allocates; NULL: nobody. */
+	void (*grown)(struct skv_arena *a, size_t bytes);
 };
 
 void skv_arena_init(struct skv_arena *a);

@@ -11,17 +11,22 @@
 #include <stdint.h>
 
 /* Writer. `failed` is sticky: after an allocation failure every put is a no-op and the caller checks
- * once at the end. Zero-initialise or skv_buf_init; release with skv_buf_destroy. */
+ * once at the end. `max`, if not 0, bounds how far it grows (the memory may be up to twice that): beyond it every put fails
+ * as well, and `over` tells. Zero-initialise or skv_buf_init; release with skv_buf_destroy. */
 struct skv_buf {
 	uint8_t *data;
 	size_t len;
 	size_t cap;
+	size_t max;
 	bool failed;
+	bool over;
 };
 
 void skv_buf_init(struct skv_buf *b);
 void skv_buf_destroy(struct skv_buf *b);
-void skv_buf_clear(struct skv_buf *b); /* len = 0, failed = false, keeps the memory */
+void skv_buf_clear(struct skv_buf *b); /* len = 0, failed = over = false, keeps memory and max */
+/* Gives back what is not used, if it can. */
+void skv_buf_trim(struct skv_buf *b);
 /* Makes room for `more` further bytes. False (and sticky `failed`) when out of memory. */
 bool skv_buf_reserve(struct skv_buf *b, size_t more);
 void skv_put_bytes(struct skv_buf *b, const void *p, size_t n);

@@ -16,6 +16,7 @@
 #include <skv/arena.h>
 #include <skv/bytes.h>
 #include <skv/core.h>
+#include <skv/hold.h>
 #include <skv/service.h>
 
 #define REQUEST_ID_MAX 64
@@ -40,6 +41,7 @@ struct skv_call {
 	int status;      /* result */
 	struct skv_error err;
 
+	struct skv_hold hold; /* what it holds; its address is the connection's */
 	struct skv_arena arena;
 	struct skv_buf out; /* the answer */
 	const char *fixed;  /* static answer instead of out */
@@ -56,9 +58,12 @@ struct skv_call {
 };
 
 void skv_call_init(struct skv_call *c, struct skv_service *s, enum metric_wire wire);
-/* Everything as after init, but arena and answer buffer keep their memory. */
+/* Everything as after init, but arena and answer buffer keep their memory, and the hold its address. Nothing is held. */
 void skv_call_reset(struct skv_call *c);
 void skv_call_destroy(struct skv_call *c);
+
+/* Counts n more bytes of the request's body. SKV_E_TOO_MANY: too many are held; nothing is counted. */
+int skv_call_hold_body(struct skv_call *c, size_t n);
 
 /* Takes the caller's id (n bytes, may be NULL) if it can stand in a log line and a header, else one of ours. */
 void skv_call_take_id(struct skv_call *c, const char *given, size_t n);
@@ -69,11 +74,12 @@ int skv_call_authorize(struct skv_call *c, const char *authorization);
 /* SKV_OK when the core is ready for a call; else c->err tells why. What ROUTE_READY asks for, for those that have to
  * look at the message first. */
 int skv_call_check_core(struct skv_call *c);
-/* Runs the operation here, on a worker, or later in the core: then SKV_PENDING, and c->done is called. */
+/* Runs the operation here, on a worker, or later in the core: then SKV_PENDING, and c->done is called. Without having run
+ * it SKV_E_TOO_MANY, if calls hold too much already. */
 int skv_call_run(struct skv_call *c);
 /* After the operation, c->status being its result: encodes a successful one into c->out (or c->fixed). A
  * failure has c->err filled and fit for the client, and is encoded by its API; `cause` gets what the log may
- * know. Returns c->status. */
+ * know. The answer counts as held from here on. Returns c->status. */
 int skv_call_finish(struct skv_call *c, char cause[SKV_MESSAGE_MAX]);
 /* Counts the call, which has its answer, under its route. `code`: the transport's status; returns how long it took. */
 uint64_t skv_call_count(const struct skv_call *c, unsigned code);

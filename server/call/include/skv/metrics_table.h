@@ -15,6 +15,8 @@
 	X(http_response_bytes, "bytes of response bodies")                                         \
 	X(http_unauthenticated, "requests without a valid token")                                  \
 	X(http_aborted, "requests whose connection ended before the answer")                       \
+	X(calls_refused_held, "calls refused because too much is held by bodies and answers, on all ports")         \
+	X(answers_too_large, "answers over answer_max, which failed, on all ports")                 \
 	X(http_slow, "requests that took at least slow_ms")                                        \
 	X(http_admin_refused, "blocking calls refused or expired because the workers were busy")             \
 	X(grpc_connections, "gRPC connections accepted")                                           \

@@ -14,9 +14,11 @@
 
 #include <skv/api.h>
 #include <skv/auth.h>
+#include <skv/hold.h>
 #include <skv/inherit.h>
 #include <skv/leader.h>
 #include <skv/metrics.h>
+#include <skv/pace.h>
 #include <skv/status.h>
 #include <skv/workers.h>
 
@@ -29,7 +31,10 @@ struct skv_service_options {
 	size_t n_apis;
 	const char *tokens_file; /* "" = no tokens: callers are admin of tenant "default" */
 	uint64_t body_max;       /* bytes of one request */
-	uint64_t body_total_max; /* bytes of all requests held at a time */
+	uint64_t body_total_max; /* bytes that all calls hold at a time: see skv/hold.h */
+	unsigned body_reserve_percent, body_tenant_percent, body_address_percent; /* of it: skv_hold_options */
+	uint64_t answer_max;     /* bytes of one answer */
+	struct skv_pace_limit pace; /* of requests' bodies, and of answers */
 	uint32_t slow_ms;        /* calls at least this long are logged; 0 = none */
 	bool hold_ready;         /* not ready until skv_service_release_ready */
 	bool log_refused;        /* 4xx at level info, else debug */
@@ -50,7 +55,7 @@ struct skv_service {
 	char advertised[SKV_URL_MAX]; /* the same for clients of other managers; "" = they are told none */
 	uint32_t id_prefix; /* of generated request ids */
 	atomic_uint_fast32_t id_next;
-	atomic_uint_fast64_t body_held;
+	struct skv_holds holds; /* what calls hold */
 	atomic_bool leaving;  /* each answer over HTTP ends its connection */
 	atomic_bool draining; /* new calls are refused */
 	atomic_bool holding;  /* not ready yet, whatever the core says */
@@ -72,9 +77,6 @@ int skv_service_reload(struct skv_service *s, struct skv_error *err);
 void skv_service_release_ready(struct skv_service *s);
 /* SKV_OK when this manager can do its work now: what /readyz tells. Any thread. */
 int skv_service_ready(struct skv_service *s, struct skv_error *err);
-/* Counts `n` more bytes of requests; false, and nothing counted, if that is over the bound. Any thread. */
-bool skv_service_hold(struct skv_service *s, uint64_t n);
-void skv_service_let_go(struct skv_service *s, uint64_t n);
 /* All families of /metrics; `a` is the caller's scratch. Any thread. */
 void skv_service_expose(struct skv_service *s, struct skv_arena *a, struct skv_buf *out);
 

@@ -90,7 +90,19 @@
 	  "Bound of the journal; a quarter of it triggers a checkpoint.")                          \
 	X(body_max, BYTES, "32M", 1024, 1ull << 30, "bytes", "Longest request body.")              \
 	X(body_total_max, BYTES, "512M", 1024, 1ull << 40, "bytes",                                \
-	  "Bytes of requests held at a time, all connections of both ports together.")                     \
+	  "Bytes held at a time by all calls of all ports: bodies, what they decode to, answers until they are sent.") \
+	X(body_reserve_percent, NUMBER, "25", 0, 90, "percent",                                    \
+	  "Part of body_total_max that is left to calls which hold at most 64 KiB each.")          \
+	X(body_tenant_percent, NUMBER, "50", 1, 100, "percent",                                    \
+	  "Part of body_total_max that larger calls of one tenant may hold; 100 = no bound of its own.") \
+	X(body_address_percent, NUMBER, "25", 1, 100, "percent",                                   \
+	  "Part of body_total_max that larger calls from one address may hold; 100 = no bound of its own.") \
+	X(answer_max, BYTES, "128M", 65536, 1ull << 36, "bytes",                                   \
+	  "Longest answer; what would be longer fails with too_large.")                            \
+	X(min_rate, BYTES, "64K", 0, 1ull << 36, "bytes/s",                                        \
+	  "Who sends a body or takes an answer more slowly is cut off; 0 = no bound of its own.")  \
+	X(min_rate_after_s, NUMBER, "5", 1, 3600, "s",                                             \
+	  "Time after which min_rate holds, and over which it is taken.")                          \
 	X(max_connections, NUMBER, "4096", 1, 1000000, "", "Connections at a time, of each port.")          \
 	X(max_connections_per_ip, NUMBER, "0", 0, 1000000, "",                                     \
 	  "HTTP connections at a time from one address; 0 = no bound of its own.")                 \

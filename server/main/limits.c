@@ -1,0 +1,34 @@
+/*
+ * limits.c - the parameters that bound what clients of all ports may take. No state.
+ */
+#include "limits.h"
+
+void limit_service(const struct skv_params *p, struct skv_service_options *o)
+{
+	o->body_max = p->body_max;
+	o->body_total_max = p->body_total_max;
+	o->body_reserve_percent = (unsigned)p->body_reserve_percent;
+	o->body_tenant_percent = (unsigned)p->body_tenant_percent;
+	o->body_address_percent = (unsigned)p->body_address_percent;
+	o->answer_max = p->answer_max;
+	o->pace = (struct skv_pace_limit){ p->min_rate, (uint32_t)p->min_rate_after_s * 1000 };
+	o->slow_ms = (uint32_t)p->slow_ms;
+	o->log_refused = p->log_refused;
+	o->metrics_open = p->metrics_open;
+}
+
+void limit_front(const struct skv_params *p, struct skv_front_options *o)
+{
+	o->threads = (uint32_t)p->http_threads;
+	o->max_connections = (uint32_t)p->max_connections;
+	o->max_connections_per_ip = (uint32_t)p->max_connections_per_ip;
+	o->idle_timeout_ms = (uint32_t)p->idle_timeout_s * 1000;
+}
+
+void limit_grpc(const struct skv_params *p, struct skv_grpc_options *o)
+{
+	o->threads = (uint32_t)p->grpc_threads;
+	o->max_connections = (uint32_t)p->max_connections;
+	o->max_streams = (uint32_t)p->grpc_max_streams;
+	o->idle_timeout_ms = (uint32_t)p->idle_timeout_s * 1000;
+}
