@@ -8,6 +8,7 @@ announce with `expect_log`.
 
 import ctypes
 import os
+import random
 import re
 import signal
 import socket
@@ -45,13 +46,19 @@ def until(condition, seconds=10, what="the condition"):
 
 
 def free_ports(n):
-    """Ports that were free a moment ago; all different."""
-    sockets = [socket.socket() for _ in range(n)]
-    for s in sockets:
-        s.bind(("127.0.0.1", 0))
-    ports = [s.getsockname()[1] for s in sockets]
-    for s in sockets:
-        s.close()
+    """Ports that were free a moment ago; all different, and none that the kernel would give to a client meanwhile."""
+    with open("/proc/sys/net/ipv4/ip_local_port_range", encoding="ascii") as f:
+        end = int(f.read().split()[0])
+    ports = []
+    while len(ports) < n:
+        port = random.randrange(end // 2, end)
+        with socket.socket() as s:
+            try:
+                s.bind(("127.0.0.1", port))
+            except OSError:
+                continue
+        if port not in ports:
+            ports.append(port)
     return ports
 
 
