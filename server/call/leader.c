@@ -16,6 +16,7 @@
 
 #define LOOK_AGAIN_MS 500u
 #define SURELY_MS 3000u /* who has not told by then will not */
+#define HAND_OVER_MS 12000u /* who hands its socket over has ended by then (DRAIN_MS of server/main/serve.c) */
 
 /* Another manager wrote it, and it goes into a header. */
 static bool is_url(const char *s)
@@ -85,8 +86,8 @@ int skv_service_leader_url(struct skv_service *s, char *out)
 	memcpy(out, l->url, sizeof l->url);
 	if (*out && strcmp(out, s->advertised) != 0)
 		rc = SKV_OK;
-	else /* our own: the one before us on the same socket ends right now */
-		rc = *out || now - l->since_ms < SURELY_MS ? SKV_E_NOT_READY : SKV_E_NOT_FOUND;
+	else /* our own: the one before us on the same socket ends right now, or all managers share one address */
+		rc = now - l->since_ms < (*out ? HAND_OVER_MS : SURELY_MS) ? SKV_E_NOT_READY : SKV_E_NOT_FOUND;
 	skv_mutex_unlock(&l->lock);
 	if (must_look && !skv_workers_submit(&s->workers, &l->job, now)) {
 		skv_mutex_lock(&l->lock);

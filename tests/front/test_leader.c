@@ -221,6 +221,33 @@ static void test_leader_that_tells_late(void **state)
 	assert_int_equal(ask(url), SKV_OK);
 }
 
+/* All managers tell the address of what stands before them. Nobody is sent in a circle, and nobody waits for ever: after the
+ * time that a hand-over of the port takes there is no such place. */
+static void test_14_20_one_address_before_all_managers(void **state)
+{
+	struct skv_error err;
+	char url[SKV_URL_MAX];
+
+	(void)state;
+	snprintf(service->advertised, sizeof service->advertised, "http://vip:1");
+	skv_core_doc_publish(NULL, "url/a", "http://vip:1", &err);
+	lead("a");
+	for (unsigned n = 0; n == 0;) {
+		assert_int_equal(skv_service_leader_url(service, url), SKV_E_NOT_READY);
+		n = looks(0);
+	}
+	for (unsigned i = 0; i < 100; i++)
+		assert_int_equal(skv_service_leader_url(service, url), SKV_E_NOT_READY);
+	skv_mutex_lock(&service->leader.lock);
+	service->leader.since_ms -= 12000; /* so long ago */
+	skv_mutex_unlock(&service->leader.lock);
+	assert_int_equal(ask(url), SKV_E_NOT_FOUND);
+	lead("b"); /* the next one begins anew */
+	assert_int_equal(skv_service_leader_url(service, url), SKV_E_NOT_READY);
+	skv_core_doc_publish(NULL, "url/b", "http://b:1", &err);
+	assert_int_equal(ask(url), SKV_OK);
+}
+
 /* One that never tells, and one that tells what no header can carry. */
 static void test_leader_without_address(void **state)
 {
@@ -240,6 +267,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_documents, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_leader, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_leader_that_tells_late, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_14_20_one_address_before_all_managers, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_leader_without_address, setup, teardown),
 	};
 

@@ -27,8 +27,9 @@ struct leader {
 };
 
 /* URL of the HTTP port ("http://10.0.0.7:7333", no slash behind it) of the manager that owns the partition, if that is
- * another one. SKV_E_NOT_READY: it is being looked up, or its place is this one's, ask again in a moment. SKV_E_NOT_FOUND: nobody else owns it, or
- * the owner tells no address. `out` holds SKV_URL_MAX bytes. Any thread; never blocks: a worker reads the store, once
+ * another one. SKV_E_NOT_READY: it is being looked up, or its place is this one's, which may be about to change hands: ask again in
+ * a moment. SKV_E_NOT_FOUND: nobody else owns it, or the owner tells no address, or none but this one's (one address before
+ * all managers): nobody can be sent there. `out` holds SKV_URL_MAX bytes. Any thread; never blocks: a worker reads the store, once
  * for each owner. */
 int skv_service_leader_url(struct skv_service *s, char *out);
 
