@@ -163,7 +163,7 @@ int skv_pool_alloc(struct skv_pool *p, uint32_t class_id, uint32_t count, struct
 
 	assert(class_id < p->n_classes);
 	c = p->classes[class_id];
-	if (c->free < count && skv_units_slots(p, c, count - c->free) < count - c->free)
+	if (c->free < count && c->unit_slots < count - c->free)
 		return SKV_E_NO_SPACE;
 	while (c->free < count && status == SKV_OK)
 		status = open_one(p, c, &opened);

@@ -163,6 +163,24 @@ static int check_slab(const struct skv_pool *p, const struct slab *s, struct skv
 	return SKV_OK;
 }
 
+/* What is counted of each file, so that nobody need look. */
+static int check_sums(const struct skv_pool *p, struct skv_error *err)
+{
+	for (size_t i = 0; i < p->n_files; i++) {
+		const struct pool_file *f = p->files[i];
+		uint32_t slabs = 0, frozen = 0, unit = 0;
+		uint64_t used = 0;
+
+		for (const struct slab *s; (s = skv_file_next_slab(p, f, f->n_units, &unit)) != NULL; slabs++)
+			used += s->used * s->class->stride;
+		for (uint32_t u = 0; u < f->n_units; u++)
+			frozen += f->units[u].frozen;
+		if (slabs != f->n_slabs || frozen != f->n_frozen || used != f->used_bytes)
+			return WRONG(err, "file %u: its slabs, frozen units or used bytes are counted wrong", f->id);
+	}
+	return SKV_OK;
+}
+
 static int check_slabs(const struct skv_pool *p, struct skv_error *err)
 {
 	uint64_t overflow = 0;
@@ -219,6 +237,8 @@ static int check_class(const struct skv_pool *p, const struct pool_class *c, str
 			listed -= p->slabs[i]->listed;
 	if (listed != 0 || free_listed != c->free)
 		return WRONG(err, "class %u: lists and free slots do not agree", c->id);
+	if (c->unit_slots != skv_units_slots(p, c))
+		return WRONG(err, "class %u: slots in free units are counted wrong", c->id);
 	return SKV_OK;
 }
 
@@ -263,7 +283,7 @@ static int check_holds(const struct skv_pool *p, struct skv_error *err)
 
 int skv_pool_check(const struct skv_pool *p, struct skv_error *err)
 {
-	if (check_files(p, err) || check_slabs(p, err) || check_holds(p, err))
+	if (check_files(p, err) || check_slabs(p, err) || check_sums(p, err) || check_holds(p, err))
 		return SKV_E_CORRUPT;
 	for (size_t i = 0; i < p->n_classes; i++)
 		if (check_class(p, p->classes[i], err))

@@ -28,9 +28,8 @@ int skv_pool_remove_file(struct skv_pool *p, uint32_t file)
 
 	if (!f)
 		return SKV_E_NOT_FOUND;
-	for (uint32_t i = 0; i < f->n_units; i++)
-		if (f->units[i].slab != NO_SLAB || f->units[i].frozen)
-			return SKV_E_IN_USE;
+	if (f->n_slabs || f->n_frozen)
+		return SKV_E_IN_USE;
 	skv_file_forget(p, f);
 	return SKV_OK;
 }
@@ -52,6 +51,20 @@ bool skv_pool_file(const struct skv_pool *p, uint32_t file, struct skv_file_info
 		if (f->units[i].frozen)
 			out->frozen_bytes += skv_window_bytes(p, (struct window){ f, i, 1 });
 	return true;
+}
+
+bool skv_pool_file_is_empty(const struct skv_pool *p, uint32_t file)
+{
+	const struct pool_file *f = skv_file_find(p, file);
+
+	return !f || (f->n_slabs == 0 && f->n_frozen == 0);
+}
+
+uint64_t skv_pool_file_used(const struct skv_pool *p, uint32_t file)
+{
+	const struct pool_file *f = skv_file_find(p, file);
+
+	return f ? f->used_bytes : 0;
 }
 
 bool skv_pool_next_file(const struct skv_pool *p, uint32_t from, uint32_t *file)

@@ -127,6 +127,7 @@ void skv_pool_hold(struct skv_pool *p, struct skv_run run, uint64_t until_ms)
 		return;
 	/* Used to held changes no free slot: the lists stay as they are. */
 	s->used -= run.count;
+	s->at.file->used_bytes -= run.count * s->class->stride;
 	mark(p, s, run, hold_for(p, s, run.first, run.count, until_ms), until_ms);
 }
 
@@ -231,7 +232,7 @@ uint64_t skv_pool_release_due(struct skv_pool *p, uint64_t now_ms)
 	if (p->overflow_slots && p->overflow_until <= now_ms)
 		freed += release_overflow(p);
 	if (p->frozen_units && p->frozen_until <= now_ms)
-		freed += skv_units_thaw_all(p);
+		freed += skv_units_thaw_some(p);
 	return freed;
 }
 

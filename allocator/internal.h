@@ -39,6 +39,9 @@ struct pool_file {
 	uint32_t id;
 	uint32_t n_units;
 	uint64_t length;
+	uint32_t n_slabs;
+	uint32_t n_frozen;   /* units */
+	uint64_t used_bytes; /* of used slots */
 	bool draining; /* its free blocks are parked, its slabs in no list of their class */
 	struct pool_unit *units;
 };
@@ -57,6 +60,7 @@ struct pool_class {
 	uint64_t align;       /* bytes of a segment, if there are any */
 	uint32_t per_segment; /* slots; 0 = none */
 	uint64_t free; /* free slots in listed slabs */
+	uint64_t unit_slots; /* that slabs of the class would have in the free blocks; kept as these change (units.c) */
 	/* Slabs with free slots, not draining, by [log2 of `longest`][how full, fullest first]. The
 	 * masks tell which lists have a member. */
 	struct slab *lists[ORDERS][FILL_BUCKETS];
@@ -109,6 +113,8 @@ struct skv_pool {
 	struct pool_unit *parked_blocks[ORDERS]; /* the same of draining files: nothing is cut from them */
 	uint64_t frozen_units;
 	uint64_t frozen_until;
+	size_t thaw_at; /* place in files[] where thawing goes on */
+	const struct pool_file *moving; /* its blocks are in no class's unit_slots for now */
 
 	struct pool_class **classes; /* by id */
 	size_t n_classes;
@@ -172,9 +178,8 @@ static inline uint64_t skv_window_bytes(const struct skv_pool *p, struct window 
  * one, so that long blocks survive. */
 bool skv_units_find(const struct skv_pool *p, const struct pool_class *c, uint32_t order,
 		    struct window *out);
-/* All slots that slabs of the class would have in the free blocks; no more are counted once
- * there are `enough`. */
-uint64_t skv_units_slots(const struct skv_pool *p, const struct pool_class *c, uint64_t enough);
+/* All slots that slabs of the class would have in the free blocks, counted one by one: what unit_slots must be. */
+uint64_t skv_units_slots(const struct skv_pool *p, const struct pool_class *c);
 /* The same for an aligned block of 2^order units, cut into windows of the class's length. */
 uint64_t skv_block_slots(const struct skv_pool *p, const struct pool_class *c, uint64_t length,
 			 uint32_t first, uint32_t order);
@@ -184,7 +189,8 @@ void skv_units_release(struct skv_pool *p, struct window w);
 void skv_units_freeze(struct skv_pool *p, uint64_t until);
 /* Frozen units of the window become free. Returns how many. */
 uint64_t skv_units_thaw(struct skv_pool *p, struct window w);
-uint64_t skv_units_thaw_all(struct skv_pool *p);
+/* A portion of all of them; again, until frozen_units is 0. */
+uint64_t skv_units_thaw_some(struct skv_pool *p);
 
 /* ---- slab.c ---------------------------------------------------------------------------------- */
 

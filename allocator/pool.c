@@ -110,6 +110,7 @@ static int find_or_make(struct skv_pool *p, const struct pool_class *want, uint3
 		return SKV_E_NOMEM;
 	*c = *want;
 	c->id = (uint32_t)p->n_classes;
+	c->unit_slots = skv_units_slots(p, c);
 	p->classes[p->n_classes++] = c;
 	*class_id = c->id;
 	return SKV_OK;
@@ -165,5 +166,5 @@ uint64_t skv_pool_slots_in_file(const struct skv_pool *p, uint32_t class_id, uin
 uint64_t skv_pool_available(const struct skv_pool *p, uint32_t class_id)
 {
 	assert(class_id < p->n_classes);
-	return p->classes[class_id]->free + skv_units_slots(p, p->classes[class_id], UINT64_MAX);
+	return p->classes[class_id]->free + p->classes[class_id]->unit_slots;
 }

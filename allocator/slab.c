@@ -214,6 +214,7 @@ void skv_slab_use(struct slab *s, uint32_t first, uint32_t count)
 	skv_bits_fill(s->busy, first, count, true);
 	memset(s->owner + first, 0, count * sizeof *s->owner);
 	s->used += count;
+	s->at.file->used_bytes += count * s->class->stride;
 	skv_slab_list(s);
 }
 
@@ -254,6 +255,7 @@ void skv_slab_unuse(struct slab *s, uint32_t first, uint32_t count, bool held)
 		s->held -= count;
 	} else {
 		s->used -= count;
+		s->at.file->used_bytes -= count * s->class->stride;
 	}
 	if (s->dead_bits)
 		bury(s, first, count);

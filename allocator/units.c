@@ -4,7 +4,8 @@
  * Owns pool_file, pool_unit and the lists of free blocks. A free block is 2^order units, aligned to
  * its length, and as long as it can be. A window is cut from the shortest block that has one, so
  * long windows are not broken while shorter ones serve; giving a window back merges it with its
- * buddies. Finding, claiming and releasing cost O(orders), however many files there are.
+ * buddies. Finding, claiming and releasing cost O(orders), and O(classes) to keep what each class could have in free
+ * blocks, however many files there are.
  *
  * Frozen units (skv_pool_freeze_free) are in no slab and in no list either until they thaw. Free blocks of a
  * draining file are in lists of their own.
@@ -18,6 +19,8 @@
 #include <assert.h>
 #include <string.h>
 
+#define THAW_UNITS 65536u /* looked at in one call */
+
 static uint32_t index_of(const struct pool_unit *u) { return (uint32_t)(u - u->file->units); }
 
 static struct pool_unit **list_of(struct skv_pool *p, const struct pool_unit *u, uint32_t order)
@@ -25,9 +28,42 @@ static struct pool_unit **list_of(struct skv_pool *p, const struct pool_unit *u,
 	return u->file->draining ? &p->parked_blocks[order] : &p->free_blocks[order];
 }
 
+/* A free block comes to be (sign 1) or goes. */
+static void count_block(struct skv_pool *p, const struct pool_unit *u, uint32_t order, int sign)
+{
+	const struct pool_file *f = u->file;
+
+	if (f->draining || f == p->moving)
+		return;
+	for (size_t i = 0; i < p->n_classes; i++) {
+		struct pool_class *c = p->classes[i];
+
+		c->unit_slots += (uint64_t)sign * skv_block_slots(p, c, f->length, index_of(u), order);
+	}
+}
+
+/* Its blocks change their places or its length changes: they are left out meanwhile. */
+static void begin_move(struct skv_pool *p, const struct pool_file *f)
+{
+	for (uint32_t i = 0; i < f->n_units; i++)
+		if (f->units[i].order != NOT_FREE_HEAD)
+			count_block(p, &f->units[i], f->units[i].order, -1);
+	p->moving = f;
+}
+
+static void end_move(struct skv_pool *p, const struct pool_file *f)
+{
+	p->moving = NULL;
+	for (uint32_t i = 0; i < f->n_units; i++)
+		if (f->units[i].order != NOT_FREE_HEAD)
+			count_block(p, &f->units[i], f->units[i].order, 1);
+}
+
 static void block_link(struct skv_pool *p, struct pool_unit *u, uint32_t order)
 {
 	struct pool_unit **head = list_of(p, u, order);
+
+	count_block(p, u, order, 1);
 
 	u->order = (uint8_t)order;
 	u->prev = NULL;
@@ -39,6 +75,7 @@ static void block_link(struct skv_pool *p, struct pool_unit *u, uint32_t order)
 
 static void block_unlink(struct skv_pool *p, struct pool_unit *u)
 {
+	count_block(p, u, u->order, -1);
 	if (u->prev)
 		u->prev->next = u->next;
 	else
@@ -119,6 +156,7 @@ void skv_file_forget(struct skv_pool *p, struct pool_file *f)
 			block_unlink(p, &f->units[i]);
 	p->n_files--;
 	memmove(p->files + at, p->files + at + 1, (p->n_files - at) * sizeof *p->files);
+	p->thaw_at = 0;
 	skv_free(f->units);
 	skv_free(f);
 }
@@ -177,6 +215,7 @@ static int file_insert(struct skv_pool *p, uint32_t id, struct pool_file **out)
 	memmove(p->files + at + 1, p->files + at, (p->n_files - at) * sizeof *p->files);
 	p->files[at] = f;
 	p->n_files++;
+	p->thaw_at = 0;
 	*out = f;
 	return SKV_OK;
 }
@@ -203,10 +242,12 @@ int skv_file_add(struct skv_pool *p, uint32_t id, uint64_t length)
 		skv_slabs_forget(longer);
 		return status;
 	}
+	begin_move(p, f);
 	f->length = length;
 	skv_slabs_replace(p, longer);
 	if (units)
 		move_units(p, f, units, n);
+	end_move(p, f);
 	return SKV_OK;
 }
 
@@ -274,13 +315,13 @@ bool skv_units_find(const struct skv_pool *p, const struct pool_class *c, uint32
 	return false;
 }
 
-uint64_t skv_units_slots(const struct skv_pool *p, const struct pool_class *c, uint64_t enough)
+uint64_t skv_units_slots(const struct skv_pool *p, const struct pool_class *c)
 {
 	const struct pool_unit *u;
 	uint64_t slots = 0;
 
 	for (uint32_t o = ORDERS; o-- > 0;)
-		for (u = p->free_blocks[o]; u && slots < enough; u = u->next)
+		for (u = p->free_blocks[o]; u; u = u->next)
 			slots += skv_block_slots(p, c, u->file->length, index_of(u), o);
 	return slots;
 }
@@ -304,12 +345,14 @@ void skv_units_claim(struct skv_pool *p, struct window w, uint32_t slab)
 	}
 	for (uint32_t i = 0; i < w.units; i++)
 		units[w.first + i].slab = slab;
+	w.file->n_slabs++;
 }
 
 void skv_units_release(struct skv_pool *p, struct window w)
 {
 	for (uint32_t i = 0; i < w.units; i++)
 		w.file->units[w.first + i].slab = NO_SLAB;
+	w.file->n_slabs--;
 	block_free(p, w.file, w.first, log2_floor(w.units));
 }
 
@@ -322,6 +365,7 @@ void skv_units_freeze(struct skv_pool *p, uint64_t until)
 			block_unlink(p, u);
 			for (uint64_t i = 0; i < UINT64_C(1) << o; i++)
 				u[i].frozen = true;
+			u->file->n_frozen += UINT32_C(1) << o;
 			p->frozen_units += UINT64_C(1) << o;
 		}
 	}
@@ -340,20 +384,24 @@ uint64_t skv_units_thaw(struct skv_pool *p, struct window w)
 		block_free(p, w.file, i, 0);
 		n++;
 	}
+	w.file->n_frozen -= (uint32_t)n;
 	p->frozen_units -= n;
 	if (p->frozen_units == 0)
 		p->frozen_until = 0;
 	return n;
 }
 
-uint64_t skv_units_thaw_all(struct skv_pool *p)
+/* One file at least, so that it comes to an end. */
+uint64_t skv_units_thaw_some(struct skv_pool *p)
 {
-	uint64_t n = 0;
+	uint64_t looked = 0, n = 0;
 
-	for (size_t i = 0; i < p->n_files; i++) {
-		struct pool_file *f = p->files[i];
+	for (size_t left = p->n_files; left > 0 && p->frozen_units && looked < THAW_UNITS; left--) {
+		struct pool_file *f = p->files[p->thaw_at];
 
-		n += skv_units_thaw(p, (struct window){ f, 0, f->n_units });
+		p->thaw_at = (p->thaw_at + 1) % p->n_files;
+		looked += 1 + (f->n_frozen ? f->n_units : 0);
+		n += f->n_frozen ? skv_units_thaw(p, (struct window){ f, 0, f->n_units }) : 0;
 	}
 	return n;
 }

@@ -195,6 +195,7 @@ static void adopt_storage(struct skv_core *c, const struct skv_storage_spec *s, 
 		p->space[at].capacity = s->capacity;
 		p->space[at].enabled = s->enabled;
 		p->space[at].draining = s->draining;
+		p->space[at].fit_due = true;
 		files_settle(&p->space[at]);
 		p->space[at].high_percent = s->high_percent;
 		p->space[at].low_percent = s->low_percent;

@@ -23,7 +23,9 @@
 #define REST_MS 100u    /* after a walk that found nothing to pick */
 #define ASK_MS 1000u    /* until a checkpoint is asked for again */
 #define SAMPLES 8u      /* slabs looked at to tell what a file is worth */
-#define MAX_SHRINKS 256u /* files compared in one call */
+#define MAX_COMPARED 256u /* files, to find the one that is worth least */
+#define MAX_SHRINKS 2u   /* chosen in one call */
+#define MAX_VISITS 256u  /* draining files that one call looks after */
 
 enum pass { SURVEY, OLD_1, OLD_2, OLD_3, OLD_4, LEAVES, ALL };
 
@@ -124,7 +126,7 @@ static void wait_for_checkpoint(struct part *p, struct space *s, struct space_fi
 		f->again_at = 0;
 	}
 	if (p->checkpointed > f->snapshot) {
-		f->state = FILE_GOING;
+		file_going(s, f);
 		device_ask(s->dev);
 	} else if (now >= f->again_at) {
 		checkpoint_ask(p->core);
@@ -135,11 +137,7 @@ static void wait_for_checkpoint(struct part *p, struct space *s, struct space_fi
 /* Returns how many slots it looked at. */
 static uint32_t drain_file(struct part *p, struct space *s, struct space_file *f, struct picks *k, uint32_t looks)
 {
-	struct skv_file_info info;
-
-	if (f->state != FILE_IN_USE || !skv_pool_file(s->pool, f->number, &info) || !info.draining)
-		return 0;
-	if (info.used_bytes == 0 && info.held_bytes == 0 && info.frozen_bytes == 0) {
+	if (skv_pool_file_is_empty(s->pool, f->number)) {
 		wait_for_checkpoint(p, s, f);
 		return 0;
 	}
@@ -151,24 +149,22 @@ static uint32_t drain_file(struct part *p, struct space *s, struct space_file *f
 /* Bytes by how long ago they were used: what the file's blocks are worth. */
 static uint64_t worth(const struct part *p, const struct space *s, const struct space_file *f)
 {
-	struct skv_file_info info;
 	uint64_t idle = 0;
 	uint32_t unit = 0, slab, seen = 0;
 
-	if (!skv_pool_file(s->pool, f->number, &info))
-		return 0;
 	for (; seen < SAMPLES && skv_pool_next_slab(s->pool, f->number, &unit, &slab); seen++)
 		idle += slab_idle_ms(p, s->pool, slab);
-	return info.used_bytes / (1 + (seen ? idle / seen : 0) / 1024);
+	return skv_pool_file_used(s->pool, f->number) / (1 + (seen ? idle / seen : 0) / 1024);
 }
 
-static struct space_file *cheapest(const struct part *p, const struct space *s)
+/* Of some of them, of others each time. */
+static struct space_file *cheapest(const struct part *p, struct space *s)
 {
-	size_t step = s->n_file / MAX_SHRINKS + 1;
+	size_t step = s->n_file / MAX_COMPARED + 1;
 	struct space_file *best = NULL;
 	uint64_t least = UINT64_MAX;
 
-	for (size_t i = 0; i < s->n_file; i += step) {
+	for (size_t i = s->fit_turn++ % step; i < s->n_file; i += step) {
 		struct space_file *f = &s->file[i];
 		uint64_t w;
 
@@ -183,32 +179,58 @@ static struct space_file *cheapest(const struct part *p, const struct space *s)
 	return best;
 }
 
-/* Files are chosen to drain until the others fit the capacity, or let be as far as all of them fit. */
+/* A portion of those that were to go is let be, as far as all fit. True: that look came through. */
+static bool let_be(struct space *s)
+{
+	for (uint32_t looks = 0; looks < MAX_VISITS && s->fit_at < s->n_drain; looks++) {
+		struct space_file *f = file_find(s, s->drain[s->fit_at]);
+
+		if (!f->shrink || f->asked || s->stays + f->length > s->capacity) {
+			s->fit_at++;
+			continue;
+		}
+		f->shrink = false;
+		file_settle(s, f); /* the next one is in its place now */
+	}
+	if (s->fit_at < s->n_drain)
+		return false;
+	s->fit_at = 0;
+	return true;
+}
+
+/* Files are chosen to drain until the others fit the capacity, or let be as far as all of them fit; in portions, and only
+ * when something has changed. */
 static void fit_capacity(struct part *p, struct space *s)
 {
-	uint64_t stays = 0;
 	struct space_file *f;
 
-	if (s->dev->ops->counted || s->draining)
+	if (!s->fit_due || s->dev->ops->counted || s->draining || !let_be(s))
 		return;
-	for (size_t i = 0; i < s->n_file; i++)
-		stays += s->file[i].state == FILE_IN_USE && !file_drains(s, &s->file[i]) ? s->file[i].length : 0;
-	for (size_t i = 0; i < s->n_file && stays <= s->capacity; i++) {
-		f = &s->file[i];
-		if (f->state != FILE_IN_USE || !f->shrink || f->asked || stays + f->length > s->capacity)
-			continue;
-		f->shrink = false;
-		stays += f->length;
-		file_settle(s, f);
-	}
-	while (stays > s->capacity && (f = cheapest(p, s)) != NULL) {
+	for (uint32_t n = 0; n < MAX_SHRINKS && s->stays > s->capacity && (f = cheapest(p, s)) != NULL; n++) {
 		f->shrink = true;
-		stays -= f->length;
 		file_settle(s, f);
 	}
+	s->fit_due = s->stays > s->capacity;
 }
 
 /* ---- the ticker ----------------------------------------------------------------------------------------- */
+
+/* Some of the draining files, and next time those behind them. */
+static uint32_t drain_files(struct part *p, struct space *s, struct picks *k, uint32_t looks)
+{
+	uint32_t visits = MAX_VISITS;
+
+	if (s->drain_at >= s->n_drain)
+		s->drain_at = 0;
+	while (visits-- && s->drain_at < s->n_drain && looks && k->n < PORTION) {
+		uint32_t number = s->drain[s->drain_at];
+
+		looks -= drain_file(p, s, file_find(s, number), k, looks);
+		if (looks && k->n < PORTION && s->drain_at < s->n_drain && s->drain[s->drain_at] == number)
+			s->drain_at++;
+	}
+	return looks;
+}
 
 bool drains_go_on(struct part *p)
 {
@@ -221,8 +243,7 @@ bool drains_go_on(struct part *p)
 		if (!s->pool)
 			continue;
 		fit_capacity(p, s);
-		for (size_t f = 0; f < s->n_file && looks && k.n < PORTION; f++)
-			looks -= drain_file(p, s, &s->file[f], &k, looks);
+		looks = drain_files(p, s, &k, looks);
 	}
 	if (k.n == 0) {
 		skv_free(k.v);
@@ -259,7 +280,7 @@ static bool next_step(struct device *d, struct space_file *out, uint64_t *fence)
 	skv_rwlock_read(&d->core->lock);
 	s = device_space(d->core->part, d);
 	*fence = s ? d->core->part->fence : 0;
-	for (size_t i = 0; s && i < s->n_file && !found; i++) {
+	for (size_t i = 0; s && s->n_ending && i < s->n_file && !found; i++) {
 		const struct space_file *f = &s->file[i];
 
 		found = f->state == FILE_GOING ||

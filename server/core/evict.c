@@ -475,7 +475,6 @@ bool evict_ahead(struct part *p)
 		for (uint32_t c = 0; c < s->n_class; c++) {
 			uint64_t target = free_target(p, s, &s->class[c]);
 			uint64_t have = skv_pool_available(s->pool, c) + s->class[c].removing;
-
 			uint64_t need = have < target ? target - have : 0;
 
 			if (!need || !s->class[c].wanted_ms || now - s->class[c].wanted_ms >= 60000)

@@ -1,8 +1,8 @@
 /*
  * files.c - the slab files of a space: which there are, and which of them drain.
  *
- * Owns the table space->file, in order of numbers; the pool has those that are there, the registry a document for each.
- * Numbers may have holes. Called while loading, when nobody else sees the part, and under the write lock. Nothing here
+ * Owns the table space->file, in order of numbers, and beside it the list of those that drain, so that the ticker looks at no
+ * others; the pool has those that are there, the registry a document for each. Numbers may have holes. Called while loading, when nobody else sees the part, and under the write lock. Nothing here
  * touches the store or a file system.
  */
 #include "internal.h"
@@ -50,19 +50,26 @@ int file_add(struct space *s, const struct space_file *f)
 		return SKV_OK; /* made while the partition was loaded again: it was in the registry */
 	rc = skv_grow(&v, &s->cap_file, s->n_file + 1, sizeof *s->file);
 	s->file = v;
+	v = s->drain;
+	if (rc == SKV_OK)
+		rc = skv_grow(&v, &s->cap_drain, s->n_file + 1, sizeof *s->drain);
+	s->drain = v;
 	if (rc == SKV_OK && f->state != FILE_GONE)
 		rc = skv_pool_add_file(s->pool, f->number, f->length);
 	if (rc != SKV_OK)
 		return rc;
 	memmove(s->file + at + 1, s->file + at, (s->n_file - at) * sizeof *s->file);
 	s->file[at] = *f;
+	s->file[at].drains = false;
 	s->n_file++;
 	if (f->number >= s->next_file)
 		s->next_file = f->number + 1;
 	if (f->number == s->claim.number)
 		s->claim = (struct space_file){ 0 };
-	if (f->state != FILE_GONE)
-		s->file_bytes += f->length;
+	s->file_bytes += f->state == FILE_GONE ? 0 : f->length;
+	s->stays += f->state == FILE_IN_USE ? f->length : 0;
+	s->n_ending += f->state != FILE_IN_USE;
+	s->fit_due = true;
 	file_settle(s, &s->file[at]);
 	return SKV_OK;
 }
@@ -79,14 +86,37 @@ uint32_t file_next_number(const struct space *s) { return s->claim.length ? s->c
 
 bool file_drains(const struct space *s, const struct space_file *f) { return s->draining || f->asked || f->shrink; }
 
+static void drain_list(struct space *s, uint32_t number, bool on)
+{
+	size_t at = 0, end = s->n_drain;
+
+	while (at < end) {
+		size_t mid = (at + end) / 2;
+
+		if (s->drain[mid] < number)
+			at = mid + 1;
+		else
+			end = mid;
+	}
+	assert(on == (at == s->n_drain || s->drain[at] != number));
+	assert(!on || s->n_drain < s->cap_drain);
+	memmove(s->drain + at + on, s->drain + at + !on, (s->n_drain - at - !on) * sizeof *s->drain);
+	if (on)
+		s->drain[at] = number;
+	s->n_drain = on ? s->n_drain + 1 : s->n_drain - 1;
+}
+
 void file_settle(struct space *s, struct space_file *f)
 {
 	bool on = file_drains(s, f);
-	struct skv_file_info info;
 
-	if (f->state != FILE_IN_USE || !skv_pool_file(s->pool, f->number, &info) || info.draining == on)
+	if (f->state != FILE_IN_USE || f->drains == on)
 		return;
 	skv_pool_drain_file(s->pool, f->number, on);
+	f->drains = on;
+	drain_list(s, f->number, on);
+	s->stays = on ? s->stays - f->length : s->stays + f->length;
+	s->fit_due = true;
 	f->pass = f->unit = f->slot = 0;
 	f->picked = f->empty = false;
 	f->again_at = 0;
@@ -97,6 +127,14 @@ void files_settle(struct space *s)
 {
 	for (size_t i = 0; i < s->n_file; i++)
 		file_settle(s, &s->file[i]);
+}
+
+void file_going(struct space *s, struct space_file *f)
+{
+	assert(f->state == FILE_IN_USE && f->drains);
+	f->state = FILE_GOING;
+	drain_list(s, f->number, false);
+	s->n_ending++;
 }
 
 void file_gone(struct space *s, struct space_file *f)
@@ -113,6 +151,8 @@ void file_forget(struct space *s, struct space_file *f)
 {
 	size_t at = (size_t)(f - s->file);
 
+	assert(f->state == FILE_GONE);
+	s->n_ending--;
 	s->n_file--;
 	memmove(f, f + 1, (s->n_file - at) * sizeof *f);
 }
@@ -120,6 +160,8 @@ void file_forget(struct space *s, struct space_file *f)
 void files_free(struct space *s)
 {
 	skv_free(s->file);
+	skv_free(s->drain);
 	s->file = NULL;
-	s->n_file = s->cap_file = 0;
+	s->drain = NULL;
+	s->n_file = s->cap_file = s->n_drain = s->cap_drain = 0;
 }

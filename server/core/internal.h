@@ -502,7 +502,9 @@ bool file_drains(const struct space *s, const struct space_file *f);
 /* The pool follows what is wanted of the file; again, whenever that has changed. */
 void file_settle(struct space *s, struct space_file *f);
 void files_settle(struct space *s);
-/* No slot of it is taken, and nothing durable names it: the pool forgets it. */
+/* No slot of it is taken, and nothing durable names it: it drains no more, it goes. */
+void file_going(struct space *s, struct space_file *f);
+/* Its document tells so: the pool forgets it. */
 void file_gone(struct space *s, struct space_file *f);
 void file_forget(struct space *s, struct space_file *f);
 void files_free(struct space *s);

@@ -296,6 +296,7 @@ struct space_file {
 	uint64_t length;
 	uint64_t version; /* of its document */
 	/* Why it drains, if it does; if the storage does, all of its files do. */
+	bool drains; /* as the pool has it */
 	bool asked;  /* an administrator wants it; durable */
 	bool shrink; /* the capacity has no room for it; found anew after a restart */
 	bool removed; /* of one that is gone: its name, too */
@@ -322,7 +323,15 @@ struct space {
 	bool draining; /* no new blocks go there, and all files drain */
 	struct space_file *file; /* by number */
 	size_t n_file, cap_file;
-	uint32_t next_file;      /* greater than all numbers ever given */
+	uint32_t *drain; /* numbers of those that drain and are not GOING yet; room for all files */
+	size_t n_drain, cap_drain;
+	size_t drain_at;    /* of these: where the ticker goes on */
+	uint64_t stays;     /* bytes of those that do not drain */
+	uint32_t n_ending;  /* GOING or GONE */
+	bool fit_due;       /* capacity or files have changed: perhaps some should go, or may stay after all */
+	size_t fit_at;      /* of `drain`: where that look goes on */
+	size_t fit_turn;    /* of looks for the cheapest */
+	uint32_t next_file; /* greater than all numbers ever given */
 	uint64_t file_bytes;     /* of files that are there, draining ones included */
 	struct space_file claim; /* a registered file that may not have been made; length 0 = none */
 	bool growing;

@@ -280,6 +280,70 @@ static void test_sessions_end_first(void **state)
 	env_destroy(&e);
 }
 
+#define MANY 700u /* files: more than the ticker compares, or looks after, in one call */
+
+static uint32_t draining(struct env *e)
+{
+	struct files f = files_of(e);
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < f.n; i++)
+		n += strcmp(f.v[i].state, "draining") == 0;
+	return n;
+}
+
+/* Work is done in portions, and all of it: chosen, let be when the capacity is raised again, emptied, gone. */
+static void test_many_files(void **state)
+{
+	struct skv_spec spec = { "kv", BLOCK };
+	struct skv_key keys[SLOTS];
+	struct skv_stats st;
+	struct env e;
+
+	(void)state;
+	env_init(&e);
+	env_open(&e);
+	assert_int_equal(put_storage(&e, MANY, false), SKV_OK);
+	assert_int_equal(env_group(&e, "g", 0, "s"), SKV_OK);
+	assert_int_equal(env_instance(&e, "i", "g", &spec, 1), SKV_OK);
+	for (uint32_t i = 0; i < MANY; i++) {
+		env_keys(keys, SLOTS, i + 1, 0);
+		assert_int_equal(env_put(&e, keys, SLOTS), SLOTS);
+	}
+	assert_int_equal(files_of(&e).n, MANY);
+	assert_int_equal(put_storage(&e, 50, false), SKV_OK);
+	for (int i = 0; i < 1000 && draining(&e) < 20; i++)
+		env_advance(&e, 20);
+	assert_true(draining(&e) >= 20);
+	assert_int_equal(put_storage(&e, MANY, false), SKV_OK);
+	for (int i = 0; i < 1000 && draining(&e) > 0; i++)
+		env_advance(&e, 20);
+	assert_int_equal(draining(&e), 0);
+	env_check(&e);
+	assert_int_equal(put_storage(&e, MANY, true), SKV_OK);
+	env_advance(&e, 20);
+	assert_true(draining(&e) > MANY / 2);
+	assert_int_equal(put_storage(&e, MANY, false), SKV_OK);
+	assert_int_equal(draining(&e), 0);
+	env_check(&e);
+	assert_int_equal(put_storage(&e, 50, false), SKV_OK);
+	for (int i = 0; i < 10000 && files_of(&e).n > 50; i++)
+		env_advance(&e, 20);
+	assert_int_equal(files_of(&e).n, 50);
+	env_stats(&e, &st);
+	assert_int_equal(st.storages[0].file_bytes, 50 * UNIT);
+	env_keys(keys, SLOTS, 9999, 0);
+	assert_int_equal(env_put(&e, keys, SLOTS), SLOTS); /* by eviction */
+	env_check(&e);
+	env_crash(&e);
+	env_open(&e);
+	env_advance(&e, 20);
+	assert_int_equal(files_of(&e).n, 50);
+	assert_int_equal(draining(&e), 0);
+	env_check(&e);
+	env_destroy(&e);
+}
+
 static void test_a_smaller_capacity(void **state)
 {
 	struct skv_key keys[ALL];
@@ -474,6 +538,7 @@ int main(void)
 		cmocka_unit_test(test_leases_are_kept),
 		cmocka_unit_test(test_sessions_end_first),
 		cmocka_unit_test(test_a_smaller_capacity),
+		cmocka_unit_test(test_many_files),
 		cmocka_unit_test(test_a_storage_that_is_retired),
 		cmocka_unit_test(test_pages_are_not_drained),
 		cmocka_unit_test(test_every_store_call_fails_once),

@@ -116,6 +116,10 @@ struct skv_file_info {
 };
 /* False: no such file. Costs O(units of the file). */
 bool skv_pool_file(const struct skv_pool *p, uint32_t file, struct skv_file_info *out);
+/* No slab and no frozen unit is in it; also if there is no such file. O(log files). */
+bool skv_pool_file_is_empty(const struct skv_pool *p, uint32_t file);
+/* Its used_bytes, 0 if there is no such file. O(log files). */
+uint64_t skv_pool_file_used(const struct skv_pool *p, uint32_t file);
 /* The first file whose number is `from` or more; false: none. O(log files). */
 bool skv_pool_next_file(const struct skv_pool *p, uint32_t from, uint32_t *file);
 /* The first open slab of the file at or behind *unit, which is set to the unit behind it; false: none. */
@@ -139,7 +143,7 @@ uint64_t skv_pool_slots_in_file(const struct skv_pool *p, uint32_t class_id, uin
 int skv_pool_alloc(struct skv_pool *p, uint32_t class_id, uint32_t count, struct skv_run *runs,
 		   uint32_t *n_runs);
 /* How many slots skv_pool_alloc could hand out now: free slots, except in draining slabs and files, and those
- * that slabs in the free units would have. Exact. Costs O(free blocks of units). */
+ * that slabs in the free units would have. Exact. O(1). */
 uint64_t skv_pool_available(const struct skv_pool *p, uint32_t class_id);
 
 /* Takes exactly the slot that begins at this offset of the file, if it is free, and opens a slab if need
@@ -165,7 +169,7 @@ void skv_pool_free(struct skv_pool *p, struct skv_run run);
 /* Used slots become held until `until_ms`. Never fails (out of memory only makes it coarser: held
  * no shorter: as long as the longest of all holds made without memory). */
 void skv_pool_hold(struct skv_pool *p, struct skv_run run, uint64_t until_ms);
-/* Held slots whose time has come become free, and so do frozen units. Returns how many, a unit
+/* Held slots whose time has come become free, and so do frozen units, those in portions. Returns how many, a unit
  * counted as one: more than 0 tells that an allocation may succeed now. */
 uint64_t skv_pool_release_due(struct skv_pool *p, uint64_t now_ms);
 /* Time of the next due hold or freeze, UINT64_MAX if none. It may be early for a hold that
