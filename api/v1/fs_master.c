@@ -21,7 +21,33 @@ const char *skv_fs_verb_text(enum skv_fs_verb verb)
 	return text[verb];
 }
 
-static bool of_file(enum skv_fs_verb verb) { return verb >= SKV_FS_CREATE; }
+static bool of_file(enum skv_fs_verb verb) { return verb >= SKV_FS_CREATE && verb <= SKV_FS_PUNCH; }
+static bool of_owner(enum skv_fs_verb verb) { return verb == SKV_FS_CLAIM || verb == SKV_FS_DISOWN; }
+
+/* ---- owners ------------------------------------------------------------------------------------ */
+
+/* A nonce has the length of a UUID, and so its text. */
+static void write_owner(struct skv_buf *out, const struct skv_fs_owner *o)
+{
+	char nonce[37];
+
+	skv_uuid_to_text(o->nonce, nonce);
+	skv_jout_field_u64(out, "incarnation", o->incarnation);
+	skv_jout_field_string(out, "nonce", nonce);
+}
+
+static void read_owner(struct skv_jdoc *d, const struct skv_jat *of, struct skv_fs_owner *o)
+{
+	struct skv_jat incarnation = skv_jat_get(of, "incarnation"), nonce = skv_jat_get(of, "nonce");
+	const char *text;
+
+	o->incarnation = skv_jat_u64(d, &incarnation, 1, UINT64_MAX);
+	text = skv_jat_string(d, &nonce, 36, 36);
+	if (skv_jdoc_ok(d) && skv_uuid_from_text(text, o->nonce) != SKV_OK)
+		skv_jdoc_fail(d, &nonce, SKV_E_INVALID, "is not a nonce");
+}
+
+/* ---- requests ---------------------------------------------------------------------------------- */
 
 void skv_fs_write_request(struct skv_buf *out, enum skv_fs_verb verb, const struct skv_fs_request *q)
 {
@@ -43,6 +69,8 @@ void skv_fs_write_request(struct skv_buf *out, enum skv_fs_verb verb, const stru
 		skv_jout_field_u64(out, "file", q->file);
 	if (of_file(verb) && verb != SKV_FS_DELETE)
 		skv_jout_field_u64(out, "length", q->length);
+	if (of_owner(verb))
+		write_owner(out, &q->owner);
 	if (verb == SKV_FS_PUNCH) {
 		skv_jout_name(out, "ranges");
 		skv_jout_open(out, '[');
@@ -100,7 +128,7 @@ int skv_fs_read_request(struct skv_arena *a, enum skv_fs_verb verb, const char *
 			struct skv_error *err)
 {
 	static const char *const fields[] = { "storage", "type", "uuid", "unit", "chunk_size", "any_mount", "read_chunk",
-					      "may_create", "file", "length", "ranges", NULL };
+					      "may_create", "file", "length", "ranges", "incarnation", "nonce", NULL };
 	const struct skv_v1_in in = { .arena = a };
 	struct skv_fs_request q = { .file = 0 };
 	struct skv_jdoc d;
@@ -116,6 +144,8 @@ int skv_fs_read_request(struct skv_arena *a, enum skv_fs_verb verb, const char *
 		q.file = skv_jat_u32(&d, &file, 0, SKV_NO_FILE - 1);
 	if (of_file(verb) && verb != SKV_FS_DELETE)
 		q.length = skv_jat_size(&d, &length, 1, INT64_MAX);
+	if (of_owner(verb))
+		read_owner(&d, &top, &q.owner);
 	if (verb == SKV_FS_PUNCH)
 		read_ranges(&d, &top, &q);
 	if (skv_jdoc_ok(&d))
@@ -123,25 +153,65 @@ int skv_fs_read_request(struct skv_arena *a, enum skv_fs_verb verb, const char *
 	return skv_jdoc_close(&d);
 }
 
-void skv_fs_write_answer(struct skv_buf *out, const struct skv_fs_answer *r)
+/* ---- answers ----------------------------------------------------------------------------------- */
+
+static void write_owners(struct skv_buf *out, const struct skv_fs_answer *r)
+{
+	skv_jout_name(out, "owners");
+	skv_jout_open(out, '[');
+	for (uint32_t i = 0; i < r->n_owners; i++) {
+		skv_jout_open(out, '{');
+		write_owner(out, &r->owners[i]);
+		skv_jout_close(out, '}');
+	}
+	skv_jout_close(out, ']');
+}
+
+void skv_fs_write_answer(struct skv_buf *out, enum skv_fs_verb verb, const struct skv_fs_answer *r)
 {
 	skv_jout_begin(out);
-	skv_jout_field_u64(out, "chunk_size", r->chunk);
-	skv_jout_field_u64(out, "free_bytes", r->free_bytes);
-	skv_jout_field_u64(out, "total_bytes", r->total_bytes);
+	if (verb == SKV_FS_OWNERS) {
+		write_owners(out, r);
+	} else {
+		skv_jout_field_u64(out, "chunk_size", r->chunk);
+		skv_jout_field_u64(out, "free_bytes", r->free_bytes);
+		skv_jout_field_u64(out, "total_bytes", r->total_bytes);
+	}
 	skv_jout_close(out, '}');
 }
 
-int skv_fs_read_answer(struct skv_arena *a, const char *text, size_t n, struct skv_fs_answer *out, struct skv_error *err)
+static void read_owners(struct skv_jdoc *d, const struct skv_jat *top, struct skv_fs_answer *r)
+{
+	struct skv_jat at = skv_jat_get(top, "owners"), item;
+	uint32_t n = skv_jat_array(d, &at, 0, SKV_FS_OWNERS_MAX);
+
+	item = skv_jat_first(&at);
+	for (; r->n_owners < n && skv_jdoc_ok(d); r->n_owners++, skv_jat_next(&item))
+		read_owner(d, &item, &r->owners[r->n_owners]);
+}
+
+static void read_measure(struct skv_jdoc *d, const struct skv_jat *top, struct skv_fs_answer *r)
+{
+	struct skv_jat chunk = skv_jat_get(top, "chunk_size"), left = skv_jat_get(top, "free_bytes"),
+		       total = skv_jat_get(top, "total_bytes");
+
+	r->chunk = skv_jat_u64(d, &chunk, 0, UINT64_MAX);
+	r->free_bytes = skv_jat_u64(d, &left, 0, UINT64_MAX);
+	r->total_bytes = skv_jat_u64(d, &total, 0, UINT64_MAX);
+}
+
+int skv_fs_read_answer(struct skv_arena *a, enum skv_fs_verb verb, const char *text, size_t n, struct skv_fs_answer *out,
+		       struct skv_error *err)
 {
 	const struct skv_v1_in in = { .arena = a };
+	struct skv_fs_answer r = { 0 };
 	struct skv_jdoc d;
 	struct skv_jat top = skv_jdoc_open(&d, &in, text, n, SKV_JANSWER, SKV_JMAX_OBJECT, err);
-	struct skv_jat chunk = skv_jat_get(&top, "chunk_size"), left = skv_jat_get(&top, "free_bytes"),
-		       total = skv_jat_get(&top, "total_bytes");
-	struct skv_fs_answer r = { skv_jat_u64(&d, &chunk, 0, UINT64_MAX), skv_jat_u64(&d, &left, 0, UINT64_MAX),
-				   skv_jat_u64(&d, &total, 0, UINT64_MAX) };
 
+	if (verb == SKV_FS_OWNERS)
+		read_owners(&d, &top, &r);
+	else
+		read_measure(&d, &top, &r);
 	if (skv_jdoc_ok(&d))
 		*out = r;
 	return skv_jdoc_close(&d);

@@ -31,6 +31,8 @@
 #define LEAST_MS 500u  /* for one fs-master */
 #define TOKEN_MAX 512u
 
+_Static_assert(SKV_STORAGE_OWNERS == SKV_FS_OWNERS_MAX, "one answer has all of them");
+
 struct remote {
 	char *name;
 	const char *type;
@@ -113,10 +115,10 @@ static int judge(struct skv_arena *a, long http, const struct skv_buf *text, enu
 	struct skv_error why = { 0 };
 	int rc;
 
-	if (http == 200 && verb != SKV_FS_OPEN && verb != SKV_FS_PROBE)
+	if (http == 200 && verb != SKV_FS_OPEN && verb != SKV_FS_PROBE && verb != SKV_FS_OWNERS)
 		return SKV_OK;
 	if (http == 200) {
-		rc = skv_fs_read_answer(a, (const char *)text->data, text->len, out, &why);
+		rc = skv_fs_read_answer(a, verb, (const char *)text->data, text->len, out, &why);
 		return rc == SKV_OK ? rc : skv_fail(err, SKV_E_NETWORK, NULL, "%s: its answer is none of an fs-master", url);
 	}
 	rc = text->len ? skv_v1_read_error(&in, (const char *)text->data, text->len, &why) : SKV_E_NETWORK;
@@ -315,6 +317,41 @@ static int remote_probe(void *self, struct skv_storage_health *out, struct skv_e
 	return rc;
 }
 
+static int remote_owners(void *self, struct skv_storage_owner v[SKV_STORAGE_OWNERS], uint32_t *n, struct skv_error *err)
+{
+	struct remote *r = self;
+	struct skv_fs_answer answer = { 0 };
+	int rc = call(r, SKV_FS_OWNERS, &r->identity, &answer, err);
+
+	if (rc != SKV_OK)
+		return rc;
+	for (uint32_t i = 0; i < answer.n_owners; i++) {
+		v[i].incarnation = answer.owners[i].incarnation;
+		memcpy(v[i].nonce, answer.owners[i].nonce, sizeof v[i].nonce);
+	}
+	*n = answer.n_owners;
+	return SKV_OK;
+}
+
+static int of_owner(struct remote *r, enum skv_fs_verb verb, const struct skv_storage_owner *o, struct skv_error *err)
+{
+	struct skv_fs_request q = r->identity;
+
+	q.owner.incarnation = o->incarnation;
+	memcpy(q.owner.nonce, o->nonce, sizeof q.owner.nonce);
+	return call(r, verb, &q, NULL, err);
+}
+
+static int remote_claim(void *self, const struct skv_storage_owner *o, struct skv_error *err)
+{
+	return of_owner(self, SKV_FS_CLAIM, o, err);
+}
+
+static int remote_disown(void *self, const struct skv_storage_owner *o, struct skv_error *err)
+{
+	return of_owner(self, SKV_FS_DISOWN, o, err);
+}
+
 static uint64_t remote_chunk(void *self) { return ((const struct remote *)self)->identity.chunk; }
 
 const struct skv_storage_ops skv_remote = {
@@ -326,4 +363,7 @@ const struct skv_storage_ops skv_remote = {
 	.probe = remote_probe,
 	.punch_file = remote_punch,
 	.chunk = remote_chunk,
+	.owners = remote_owners,
+	.claim = remote_claim,
+	.disown = remote_disown,
 };

@@ -161,6 +161,42 @@ static int file_punch(void *self, uint32_t file, uint64_t length, const struct s
 	return rc;
 }
 
+static int file_owners(void *self, struct skv_storage_owner v[SKV_STORAGE_OWNERS], uint32_t *n, struct skv_error *err)
+{
+	int dir;
+	int rc = skv_root_enter(self, &dir, err);
+
+	if (rc != SKV_OK)
+		return rc;
+	rc = skv_owner_list(self, dir, v, n, err);
+	close(dir);
+	return rc;
+}
+
+static int file_claim(void *self, const struct skv_storage_owner *o, struct skv_error *err)
+{
+	int dir;
+	int rc = skv_root_enter(self, &dir, err);
+
+	if (rc != SKV_OK)
+		return rc;
+	rc = skv_owner_claim(self, dir, o, err);
+	close(dir);
+	return rc;
+}
+
+static int file_disown(void *self, const struct skv_storage_owner *o, struct skv_error *err)
+{
+	int dir;
+	int rc = skv_root_enter(self, &dir, err);
+
+	if (rc != SKV_OK)
+		return rc;
+	rc = skv_owner_disown(self, dir, o, err);
+	close(dir);
+	return rc;
+}
+
 static uint64_t file_chunk(void *self) { return ((const struct file_storage *)self)->chunk; }
 
 static uint64_t blocks_to_bytes(uint64_t blocks, uint64_t size)
@@ -219,7 +255,8 @@ static int file_probe(void *self, struct skv_storage_health *out, struct skv_err
 #define STORAGE(name, open_fn)                                                                       \
 	.size = sizeof(struct skv_storage_ops), .type = name, .edge = FILE_EDGE, .open = open_fn,    \
 	.close = file_close, .create_file = file_create, .check_file = file_check,                   \
-	.remove_file = file_remove, .probe = file_probe
+	.remove_file = file_remove, .probe = file_probe, .owners = file_owners, .claim = file_claim, \
+	.disown = file_disown
 
 const struct skv_storage_ops skv_storage_file = { STORAGE("file", file_open) };
 const struct skv_storage_ops skv_storage_hf3fs = { STORAGE("hf3fs", hf3fs_open), .chunked = true, .chunk = file_chunk,

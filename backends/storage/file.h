@@ -1,6 +1,6 @@
 /*
  * file.h - what the parts of the `file` storage share: root.c (the directory), slab.c (the files in
- * it), file.c (the table of functions). Private to the component.
+ * it), owner.c (who goes on in it), file.c (the table of functions). Private to the component.
  */
 #ifndef SKV_STORAGE_FILE_H
 #define SKV_STORAGE_FILE_H
@@ -65,5 +65,12 @@ int skv_slab_check(const struct file_storage *s, int dir, uint32_t file, uint64_
 int skv_slab_punch(const struct file_storage *s, int dir, uint32_t file, uint64_t length,
 		   const struct skv_storage_range *v, uint32_t n, struct skv_error *err);
 int skv_slab_remove(const struct file_storage *s, int dir, uint32_t file, struct skv_error *err);
+
+/* owner.c: the members of skv_storage_file with the same names; `dir` is the entered root */
+
+int skv_owner_list(const struct file_storage *s, int dir, struct skv_storage_owner v[SKV_STORAGE_OWNERS], uint32_t *n,
+		   struct skv_error *err);
+int skv_owner_claim(const struct file_storage *s, int dir, const struct skv_storage_owner *o, struct skv_error *err);
+int skv_owner_disown(const struct file_storage *s, int dir, const struct skv_storage_owner *o, struct skv_error *err);
 
 #endif

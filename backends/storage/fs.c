@@ -176,7 +176,7 @@ static bool still_has_its_name(int dir, const struct skv_fs_temp *t)
 
 /* Between making and locking a file, a sweep may take it for a leftover. Then we make another one: waiting
  * for the sweeper instead could be for ever, should it have been stopped.
- * The umask decides who else may use the file: clients often run as another user. */
+ * The umask decides whether the group may use the file: clients often run as another user. */
 int skv_fs_temp_open(int dir, struct skv_fs_temp *t)
 {
 	for (int i = 0; i < TEMP_TRIES; i++) {
@@ -184,7 +184,7 @@ int skv_fs_temp_open(int dir, struct skv_fs_temp *t)
 
 		skv_random(&number, sizeof number);
 		snprintf(t->name, sizeof t->name, "%s%016llx", TEMP_PREFIX, (unsigned long long)number);
-		t->fd = openat(dir, t->name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
+		t->fd = openat(dir, t->name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, SKV_FILE_MODE);
 		if (t->fd < 0 && errno != EEXIST)
 			return errno;
 		if (t->fd >= 0 && !held_by_another(t->fd) && still_has_its_name(dir, t))

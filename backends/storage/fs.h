@@ -18,6 +18,10 @@
 #include <skv/status.h>
 #include <skv/storage.h>
 
+/* Of files that are made here, less what the umask takes: clients often run as another user of the same group; nobody else
+ * may read a prompt's bytes, or write them. */
+#define SKV_FILE_MODE 0660
+
 /* Status for an errno: no space, not reachable, foreign (a link where a file belongs), else I/O. */
 int skv_fs_status(int error);
 /* Sets *err to "<what>: <text of error> (<path>)" with the status for `error`, and returns that. */

@@ -25,6 +25,8 @@
 #include <skv/mem.h>
 
 #define PROBE_FILE ".slabkv-probe"
+#define PROBE_TRIES 8
+#define ROOT_MODE 0770 /* less what the umask takes */
 
 static int open_root(const struct file_storage *s, int *dir) { return skv_fs_open_dir(s->below, s->root, dir); }
 
@@ -139,7 +141,7 @@ static int make_root(const struct file_storage *s, bool *made, struct skv_error 
 	int fd, error;
 
 	*made = false;
-	if ((s->below < 0 ? mkdir(s->root, 0777) : mkdirat(s->below, s->root, 0777)) != 0) {
+	if ((s->below < 0 ? mkdir(s->root, ROOT_MODE) : mkdirat(s->below, s->root, ROOT_MODE)) != 0) {
 		if (errno == EEXIST)
 			return SKV_OK;
 		if (errno == ENOENT)
@@ -407,13 +409,35 @@ int skv_root_enter(struct file_storage *s, int *dir, struct skv_error *err)
 	return rc;
 }
 
+/* Only a regular file that has no other name is written: a hard link would carry the write to another's file. One that is
+ * not so is replaced (but a symbolic link is refused); somebody else may do the same meanwhile. 0 or an errno. */
+static int open_probe(int dir, int *fd)
+{
+	for (int i = 0; i < PROBE_TRIES; i++) {
+		struct stat st;
+
+		*fd = openat(dir, PROBE_FILE, O_WRONLY | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, SKV_FILE_MODE);
+		if (*fd >= 0 && fstat(*fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_nlink == 1)
+			return 0;
+		if (*fd < 0)
+			return errno;
+		close(*fd);
+		if (unlinkat(dir, PROBE_FILE, 0) != 0 && errno != ENOENT)
+			return errno;
+	}
+	*fd = -1;
+	return EBUSY;
+}
+
 int skv_root_try_write(const struct file_storage *s, int dir, struct skv_error *err)
 {
 	uint64_t now = skv_wall_ms(&skv_clock_system);
 	char text[32];
 	int n = snprintf(text, sizeof text, "%020llu\n", (unsigned long long)now);
-	int fd = openat(dir, PROBE_FILE, O_WRONLY | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0666);
-	int error = fd < 0 ? errno : skv_fs_write(fd, 0, text, (size_t)n);
+	int fd = -1, error = open_probe(dir, &fd);
+
+	if (error == 0)
+		error = skv_fs_write(fd, 0, text, (size_t)n);
 
 	if (error == 0 && fsync(fd) != 0)
 		error = errno;

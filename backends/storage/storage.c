@@ -11,6 +11,7 @@
 #include <skv/storage.h>
 
 #include <stdatomic.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <skv/clock.h>
@@ -46,7 +47,8 @@ const struct skv_storage_ops *skv_storage_find(const char *type)
 static bool is_complete(const struct skv_storage_ops *ops)
 {
 	return ops->size >= sizeof *ops && ops->type && ops->open && ops->close && ops->create_file &&
-	       ops->check_file && ops->remove_file && ops->probe && !ops->chunked == !ops->chunk;
+	       ops->check_file && ops->remove_file && ops->probe && !ops->chunked == !ops->chunk &&
+	       !ops->owners == !ops->claim && !ops->owners == !ops->disown;
 }
 
 /* One call in progress. `err` is never NULL inside: the backend may always explain itself. */
@@ -242,6 +244,70 @@ int skv_storage_punch_file(struct skv_storage *s, uint32_t file, uint64_t length
 		rc = check_ranges(s, length, v, n, call.err);
 	if (rc == SKV_OK)
 		rc = s->ops->punch_file(s->self, file, length, v, n, call.err);
+	return finish(s, &call, rc);
+}
+
+/* ---- owner files ------------------------------------------------------------------------------- */
+
+static int check_owner(const struct skv_storage *s, const struct skv_storage_owner *o, struct skv_error *err)
+{
+	static const uint8_t zero[SKV_STORAGE_NONCE];
+
+	if (!s->type->owners)
+		return skv_fail(err, SKV_E_UNSUPPORTED, NULL, "a storage of type '%s' has no owner files", s->type->type);
+	if (o->incarnation == 0)
+		return skv_fail(err, SKV_E_INVALID, "incarnation", "incarnations begin at 1");
+	if (memcmp(o->nonce, zero, sizeof zero) == 0)
+		return skv_fail(err, SKV_E_INVALID, "nonce", "a nonce of zeros is nobody's");
+	return SKV_OK;
+}
+
+static int by_incarnation(const void *a, const void *b)
+{
+	const struct skv_storage_owner *x = a, *y = b;
+
+	return x->incarnation < y->incarnation ? 1 : x->incarnation > y->incarnation ? -1 : 0;
+}
+
+int skv_storage_owners(struct skv_storage *s, struct skv_storage_owner v[SKV_STORAGE_OWNERS], uint32_t *n,
+		       struct skv_error *err)
+{
+	struct call call;
+	uint32_t found = 0;
+	int rc;
+
+	call_begin(&call, s->name, "owners", err);
+	rc = s->type->owners ? s->ops->owners(s->self, v, &found, call.err)
+			     : skv_fail(call.err, SKV_E_UNSUPPORTED, NULL, "a storage of type '%s' has no owner files", s->type->type);
+	rc = finish(s, &call, rc);
+	if (rc != SKV_OK)
+		return rc;
+	qsort(v, found, sizeof *v, by_incarnation);
+	*n = found;
+	return SKV_OK;
+}
+
+int skv_storage_claim(struct skv_storage *s, const struct skv_storage_owner *o, struct skv_error *err)
+{
+	struct call call;
+	int rc;
+
+	call_begin(&call, s->name, "claim", err);
+	rc = check_owner(s, o, call.err);
+	if (rc == SKV_OK)
+		rc = s->ops->claim(s->self, o, call.err);
+	return finish(s, &call, rc);
+}
+
+int skv_storage_disown(struct skv_storage *s, const struct skv_storage_owner *o, struct skv_error *err)
+{
+	struct call call;
+	int rc;
+
+	call_begin(&call, s->name, "disown", err);
+	rc = check_owner(s, o, call.err);
+	if (rc == SKV_OK)
+		rc = s->ops->disown(s->self, o, call.err);
 	return finish(s, &call, rc);
 }
 

@@ -332,6 +332,8 @@ static int create_storage(struct skv_core *c, const struct skv_storage_spec *s, 
 	dev->fresh = true;
 	rc = device_open(dev, true, &why);
 	dev->fresh = false;
+	if (rc == SKV_OK)
+		rc = claim_look(dev, &why);
 	if (rc != SKV_OK)
 		rc = root_refused(s, rc, &why, err);
 	if (rc == SKV_OK && dev->ops->chunked)

@@ -371,6 +371,8 @@ static void fsck_files(struct check *k, struct skv_core *c)
 		int rc = device_open(c->device[i], false, &err);
 
 		if (rc == SKV_OK)
+			rc = claim_check(c->device[i], &err);
+		if (rc == SKV_OK)
 			rc = device_check_files(c->device[i], space_by_id(k->p, c->device[i]->id), &err);
 		if (rc != SKV_OK)
 			problem(k, "storage %s: %s", c->device[i]->name, err.message[0] ? err.message : skv_status_text(rc));

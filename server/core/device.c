@@ -26,7 +26,7 @@ bool device_hangs(const struct device *d)
 
 bool device_healthy(const struct device *d)
 {
-	return atomic_load_explicit(&d->healthy, memory_order_relaxed) && !device_hangs(d);
+	return atomic_load_explicit(&d->healthy, memory_order_relaxed) && !device_hangs(d) && !claim_overdue(d);
 }
 
 bool device_readable(const struct device *d)
@@ -326,7 +326,11 @@ static int probe(struct device *d, const struct look *k, struct skv_error *err)
 		return rc;
 	enter(d);
 	rc = skv_storage_probe(d->storage, &h, err);
+	if (rc == SKV_OK)
+		rc = claim_look(d, err);
 	leave(d);
+	if (rc != SKV_OK && atomic_load(&d->refused))
+		return rc;
 	if (rc == SKV_OK && d->files_checked) {
 		rc = check_next(d, err);
 	} else if (rc == SKV_OK) {
@@ -355,6 +359,20 @@ static uint64_t next_length(const struct device *d, const struct look *k)
 	return n <= fs_free && k->unwritten <= fs_free - n ? n : 0;
 }
 
+/* After a state that went back in time: a file that is there already was the other copy's, and its clients may still write
+ * there as long as what is free rests. */
+static bool was_there(struct device *d, const struct space_file *f)
+{
+	struct skv_error why = { 0 };
+	bool resting;
+
+	skv_rwlock_read(&d->core->lock);
+	resting = d->core->part && d->core->part->freeze_until > skv_now_ms(d->core->clock);
+	skv_rwlock_read_unlock(&d->core->lock);
+	return resting && skv_storage_has_owners(d->ops) &&
+	       skv_storage_check_file(d->storage, f->number, f->length, &why) != SKV_E_NOT_FOUND;
+}
+
 /* Claims the number in the registry first, so that no other manager makes the same file. */
 static int make_file(struct device *d, uint64_t fence, struct space_file *f, struct skv_error *err)
 {
@@ -371,7 +389,10 @@ static int make_file(struct device *d, uint64_t fence, struct space_file *f, str
 	if (rc != SKV_OK)
 		return rc;
 	enter(d);
-	rc = skv_storage_create_file(d->storage, f->number, f->length, err);
+	rc = claim_look(d, err);
+	f->rests = was_there(d, f);
+	if (rc == SKV_OK)
+		rc = skv_storage_create_file(d->storage, f->number, f->length, err);
 	leave(d);
 	if (rc == SKV_E_NO_SPACE)
 		registry_del(d->core, fence, key, f->version, NULL);
@@ -391,6 +412,8 @@ static void grow_over(struct device *d, uint64_t fence, const struct space_file 
 	if (s) {
 		if (rc == SKV_OK)
 			rc = file_add(s, f);
+		if (rc == SKV_OK && f->rests)
+			skv_pool_freeze_free(s->pool, c->part->freeze_until);
 		s->growing = false;
 		s->grow_full = rc == SKV_E_NO_SPACE;
 		s->grow_again_at = rc == SKV_OK ? 0 : now + (s->grow_full ? GROW_FULL_MS : GROW_RETRY_MS);
@@ -544,6 +567,7 @@ void device_retire(struct device *d, uint64_t fence, const struct space_file *fi
 	struct skv_error err = { 0 };
 
 	stop_thread(d);
+	claim_give_back(d);
 	for (size_t i = 0; d->storage && i < n; i++) {
 		int rc = still_ours(d->core, fence)
 				 ? skv_storage_remove_file(d->storage, files[i].number, &err)
@@ -589,6 +613,8 @@ void devices_sweep(struct skv_core *c)
 void device_destroy(struct device *d)
 {
 	stop_thread(d);
+	if (d->core->gave_up) /* nothing was granted in this reign: whoever comes next may have it */
+		claim_give_back(d);
 	if (d->storage)
 		skv_storage_close(d->storage);
 	skv_mutex_destroy(&d->lock);

@@ -684,6 +684,24 @@ void device_remove(struct skv_core *c, struct device *d);
 /* Ends its thread, removes its files as long as this fence is the newest, destroys it. */
 void device_retire(struct device *d, uint64_t fence, const struct space_file *files, size_t n);
 
+/* ---- claim.c: owner files ------------------------------------------------------------------------------ */
+
+/* The reign has an incarnation; before its part is loaded. */
+int claims_begin(struct skv_core *c, struct skv_error *err);
+/* Is the state to be taken for one that went back in time? */
+bool claims_roll_back(struct skv_core *c);
+/* Has a look at some directory found that another copy of the store goes on there? */
+bool claims_refused(struct skv_core *c);
+/* Claims the directory in this reign, or looks again. SKV_E_FOREIGN: another copy goes on there. By the device's thread, or
+ * whoever makes one. */
+int claim_look(struct device *d, struct skv_error *err);
+/* The newest look is too long ago: nothing may be granted. */
+bool claim_overdue(const struct device *d);
+/* The storage goes, and so does its owner file. */
+void claim_give_back(struct device *d);
+/* fsck: does the store know all who went on there? */
+int claim_check(struct device *d, struct skv_error *err);
+
 /* Registry documents (registry.c), used by recovery and administration. */
 struct storage_doc {
 	struct skv_storage_spec spec;

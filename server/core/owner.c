@@ -14,7 +14,9 @@
 
 #define PROBE_WAIT_MS 2000u
 #define LOST_AT_A_TIME 65536u /* removals in one batch */
-#define GIVE_WAY_LOADS 10u    /* failed ones, before another manager may try */
+#define GIVE_WAY_LOADS 10    /* failed ones, before another manager may try */
+#define TEXT_OF(x) #x
+#define TEXT(x) TEXT_OF(x)
 #define DEMOTE_WAIT_MS 10000u
 
 static void set_owned(struct skv_core *c, uint64_t until) { atomic_store(&c->owned_until, until); }
@@ -105,6 +107,7 @@ static uint32_t try_acquire(struct skv_core *c)
 	if (rc == SKV_OK && ttl == 0)
 		return 200;
 	if (rc == SKV_OK) {
+		c->gave_up = false;
 		begin_with(c, fence, now);
 		COUNT(c, takeovers, 1);
 		return c->o.owner_lease_ms / 3;
@@ -158,15 +161,15 @@ static uint32_t renew(struct skv_core *c)
 	return 200;
 }
 
-/* What we own cannot be loaded: perhaps another manager can. */
-static uint32_t give_way(struct skv_core *c)
+/* What we own cannot be loaded, or is not ours to go on from: perhaps another manager can. */
+static uint32_t give_way(struct skv_core *c, const char *why)
 {
-	skv_log(SKV_LOG_ERROR, "core", "the partition could not be loaded %u times: giving the ownership back",
-		GIVE_WAY_LOADS);
+	skv_log(SKV_LOG_ERROR, "core", "%s: giving the ownership back", why);
 	set_owned(c, 0);
 	owner_drop(c, SKV_E_NOT_OWNER, SKV_CORE_STANDBY);
 	skv_store_release(c->store, 0, atomic_load(&c->fence), NULL);
 	atomic_store(&c->failed_loads, 0);
+	c->gave_up = atomic_exchange(&c->turned_away, false);
 	c->standby_told = false;
 	if (c->o.hopeless) {
 		c->o.hopeless(c->o.hopeless_ctx);
@@ -216,8 +219,10 @@ uint32_t owner_step(struct skv_core *c)
 		return try_acquire(c);
 	if (atomic_load(&c->reload_asked))
 		return begin_anew(c);
+	if (atomic_load(&c->turned_away))
+		return give_way(c, "another copy of this store goes on in its slab directories");
 	if (atomic_load(&c->failed_loads) >= GIVE_WAY_LOADS)
-		return give_way(c);
+		return give_way(c, "the partition could not be loaded " TEXT(GIVE_WAY_LOADS) " times");
 	return renew(c);
 }
 
@@ -317,13 +322,17 @@ static int load(struct skv_core *c, struct part **out, struct skv_error *err)
 	int rc = registry_secret(c, fence, err);
 
 	if (rc == SKV_OK)
+		rc = claims_begin(c, err);
+	if (rc == SKV_OK)
 		rc = part_load(c, fence, out, err);
 	if (rc == SKV_OK)
 		rc = begin_reign(c, *out, err);
 	if (rc == SKV_E_FENCED)
 		owner_lost(c, fence);
-	if (rc == SKV_OK)
+	if (rc == SKV_OK) {
+		c->rolled_back |= claims_roll_back(c);
 		return rc;
+	}
 	part_destroy(*out);
 	skv_log(SKV_LOG_ERROR, "core", "cannot load the partition: %s",
 		err->message[0] ? err->message : skv_status_text(rc));
@@ -346,6 +355,10 @@ static void open_up(struct skv_core *c, struct part *p)
 	}
 	devices_sweep(c);
 	first_probes(c); /* until then every block of theirs would be a miss */
+	if (claims_refused(c)) {
+		atomic_store(&c->turned_away, true);
+		return;
+	}
 	core_lock(c);
 	if (c->part == p && still_ours(c, p)) {
 		int recovering = SKV_CORE_RECOVERING;
@@ -361,7 +374,8 @@ bool owner_load(struct skv_core *c)
 	struct skv_error err = { 0 };
 	uint64_t t0 = skv_now_ms(c->clock);
 
-	if (atomic_load(&c->state) != SKV_CORE_RECOVERING || atomic_load(&c->fenced) || atomic_load(&c->reload_asked))
+	if (atomic_load(&c->state) != SKV_CORE_RECOVERING || atomic_load(&c->fenced) || atomic_load(&c->reload_asked) ||
+	    atomic_load(&c->turned_away))
 		return true; /* nothing to load, or the keeper's turn comes first */
 	if (load(c, &p, &err) != SKV_OK) {
 		atomic_fetch_add(&c->failed_loads, 1);

@@ -7,7 +7,8 @@
  *   wrote down for it;
  * - NORMAL durability after a power loss: the journal may end early, so writers may know of slots
  *   that look free; nothing that is free now is handed out before the longest deadline and the grace;
- * - after a power loss a block without checksum may have lost its bytes in a page cache: dropped.
+ * - after a power loss a block without checksum may have lost its bytes in a page cache: dropped;
+ * - a store that went back in time (--adopt) knows neither what was written since, nor where: as after both of these.
  */
 #include "internal.h"
 #include "mark.h"
@@ -90,15 +91,16 @@ static int on_record(void *ctx, uint64_t seq, const void *bytes, size_t n)
 
 struct finish {
 	struct part *p;
-	bool drop_unsummed;
+	bool drop_unsummed; /* of storages whose bytes lie in a page cache, */
+	bool drop_all;      /* or of all */
 	int rc;
 };
 
 static bool lost_bytes(const struct finish *f, const struct instance *inst, const struct block *b)
 {
-	for (uint32_t s = 0; f->drop_unsummed && s < inst->spec.n_specs; s++)
+	for (uint32_t s = 0; (f->drop_unsummed || f->drop_all) && s < inst->spec.n_specs; s++)
 		if (b->slot[s].state == SLOT_COMMITTED && !b->slot[s].has_checksum &&
-		    strcmp(f->p->space[b->slot[s].space].dev->type, "file") == 0)
+		    (f->drop_all || strcmp(f->p->space[b->slot[s].space].dev->type, "file") == 0))
 			return true;
 	return false;
 }
@@ -217,21 +219,25 @@ static int finish_load(struct part *p, const struct replay *r)
 	if (older_by)
 		block_each(p, NULL, make_younger, &older_by);
 	restore_time(p, r, newest - older_by);
-	if (p->unclean && normal && p->old_horizon < r->now + o->lease_max_ms)
-		p->old_horizon = r->now + o->lease_max_ms; /* the newest horizons may be lost */
+	if (((p->unclean && normal) || p->rolled_back) && p->old_horizon < r->now + o->lease_max_ms)
+		p->old_horizon = r->now + o->lease_max_ms; /* the newest horizons may be lost, or another copy's */
 	restore_leases(p, r->now);
 	f.drop_unsummed = p->unclean;
+	f.drop_all = p->rolled_back;
 	p->loading = false;
 	block_each(p, NULL, finish_block, &f);
 	if (f.rc != SKV_OK)
 		return f.rc;
-	if ((p->unclean && normal) || r->orphans)
+	if ((p->unclean && normal) || r->orphans || p->rolled_back)
 		frozen = o->session_max_ms + longest_grace(p);
 	if (frozen)
 		freeze(p, r->now + frozen);
 	if (p->unclean)
 		skv_log(SKV_LOG_WARN, "core", "the machine went down without a clean stop: %zu blocks without "
 			"checksum are dropped%s", p->lost.n, normal ? ", free slots wait for old writers" : "");
+	if (p->rolled_back)
+		skv_log(SKV_LOG_WARN, "core", "adopting the slab directories: %zu blocks without checksum are dropped, free slots "
+			"wait for %llu ms", p->lost.n, (unsigned long long)frozen);
 	return SKV_OK;
 }
 
@@ -246,6 +252,7 @@ int part_load(struct skv_core *c, uint64_t fence, struct part **out, struct skv_
 	if (!p)
 		return SKV_E_NOMEM;
 	p->fence = fence;
+	p->rolled_back = claims_roll_back(c);
 	l.r = (struct replay){ .p = p, .now = skv_now_ms(c->clock) };
 	rc = registry_load(p, err);
 	if (rc == SKV_OK)

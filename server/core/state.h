@@ -263,6 +263,10 @@ struct device {
 	bool files_checked;          /* since the last open */
 	uint32_t next_check;         /* of the files, while running: none below; by the thread only */
 	uint32_t stuck_file;         /* + 1: told in the log that it could not be removed; by the thread only */
+	struct skv_storage_owner claim; /* its owner file of the reign claim_fence; incarnation 0 = none (claim.c) */
+	uint64_t claim_fence;
+	_Atomic uint64_t looked_at; /* boot time ms: when the newest look at owner files began that was well */
+	_Atomic bool refused;       /* another copy of the store goes on there */
 	_Atomic bool unheard; /* no fs-master answered: nobody knows whether its bytes are there; those who use them will see */
 	_Atomic bool reopen; /* its masters have changed since it was opened */
 	_Atomic bool healthy;
@@ -295,6 +299,7 @@ struct space_file {
 	enum file_state state;
 	uint64_t length;
 	uint64_t version; /* of its document */
+	bool rests;       /* while it is made: it was there before, and has writers that nobody knows */
 	/* Why it drains, if it does; if the storage does, all of its files do. */
 	bool drains; /* as the pool has it */
 	bool asked;  /* an administrator wants it; durable */
@@ -488,6 +493,7 @@ struct part {
 	uint64_t wait_turn;   /* rounds of start_serve_waiters */
 	struct space_set wait_spaces; /* those that the first of some line waits for */
 	uint64_t store_full_until;
+	bool rolled_back; /* the store went back in time: another copy of it went on in its directories */
 	bool unclean; /* the machine rebooted without a clean shutdown */
 	uint64_t freeze_until; /* NORMAL, after an unclean boot: what was free then waits until here */
 	bool loading; /* nothing is queued for eviction yet */
@@ -619,6 +625,12 @@ struct skv_core {
 	_Atomic uint64_t seen_ms;   /* wall time of the keeper's last look at the ownership */
 	_Atomic uint64_t demote_ms; /* asked for: stay out so long; DEMOTE_NONE */
 	uint64_t out_until;         /* keeper only: no claim before, boot time ms */
+	/* Under turn_lock (claim.c): */
+	struct skv_storage_owner incarnation; /* the newest of the reign incarnation_fence; 0 = none */
+	uint64_t incarnation_fence;
+	bool rolled_back;     /* the ticker's: what o.adopt asks of the state is done, durably */
+	bool gave_up;             /* the keeper's: because of that */
+	_Atomic bool turned_away; /* another copy of the store goes on in a directory: this manager gives up */
 	char holder[192];           /* under turn_lock: who else owns the partition; "" unknown, or nobody */
 	/* Keeper, ticker, checkpointer. Started and stopped by whoever creates and ends the core; manual
 	 * mode has none, and no committer. */

@@ -22,6 +22,17 @@ static int copy_masters(const struct device *d, struct skv_arena *a, struct skv_
 	return v ? SKV_OK : SKV_E_NOMEM;
 }
 
+/* The device's own sentence names paths: the log has it. */
+static const char *problem_of(const struct device *d)
+{
+	if (atomic_load(&d->refused))
+		return "another copy of this store went on in its directory: use that one; or stop it for good, and start this one "
+		       "once with --adopt";
+	if (!atomic_load(&d->healthy))
+		return "not usable now; the manager's log says why";
+	return device_hangs(d) ? "the file system does not answer" : "it was not looked at for too long";
+}
+
 static int view_storage(struct space *s, struct skv_arena *a, struct skv_storage_view *v)
 {
 	struct device *d = s->dev;
@@ -44,11 +55,7 @@ static int view_storage(struct space *s, struct skv_arena *a, struct skv_storage
 		v->spec.file_size = v->spec.unit = 0;
 	skv_uuid_to_text(d->uuid, v->uuid);
 	v->healthy = device_healthy(d);
-	v->problem = "";
-	if (!v->healthy)
-		/* The device's own sentence names paths: the log has it. */
-		v->problem = atomic_load(&d->healthy) ? "the file system does not answer"
-						      : "not usable now; the manager's log says why";
+	v->problem = v->healthy ? "" : problem_of(d);
 	for (const struct space_file *f = file_next(s, 0); f; f = file_next(s, f->number + 1)) {
 		v->files++;
 		v->draining_files += f->state == FILE_GOING || file_drains(s, f);

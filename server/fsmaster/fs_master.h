@@ -16,8 +16,9 @@ struct fs_master {
 
 /* skv_call.state. */
 struct fs_call {
-	struct skv_fs_answer answer; /* open, probe */
-	bool measured;               /* there is one */
+	struct skv_fs_answer answer; /* open, probe, owners */
+	bool measured;               /* there is one, of this verb */
+	enum skv_fs_verb verb;
 	struct skv_storage_stat stat;
 	uint32_t *files; /* list, in the call's arena */
 	size_t n_files;
@@ -44,7 +45,10 @@ int fs_open_root(const struct skv_call *c, int *fd, struct skv_error *err);
 	X(create, POST, "/fs/{dir}/create", ADMIN, ROUTE_BLOCKS | ROUTE_BODY)                                            \
 	X(check, POST, "/fs/{dir}/check", ADMIN, ROUTE_BLOCKS | ROUTE_BODY)                                              \
 	X(delete, POST, "/fs/{dir}/delete", ADMIN, ROUTE_BLOCKS | ROUTE_BODY)                                            \
-	X(punch, POST, "/fs/{dir}/punch", ADMIN, ROUTE_BLOCKS | ROUTE_BODY)
+	X(punch, POST, "/fs/{dir}/punch", ADMIN, ROUTE_BLOCKS | ROUTE_BODY)                                              \
+	X(owners, POST, "/fs/{dir}/owners", ADMIN, ROUTE_BLOCKS | ROUTE_BODY)                                            \
+	X(claim, POST, "/fs/{dir}/claim", ADMIN, ROUTE_BLOCKS | ROUTE_BODY)                                              \
+	X(disown, POST, "/fs/{dir}/disown", ADMIN, ROUTE_BLOCKS | ROUTE_BODY)
 
 #define FS_PROTOTYPES(name, ...)                       \
 	int fs_op_##name##_run(struct skv_call *c);    \

@@ -49,8 +49,30 @@ static int punch(struct skv_call *c, struct skv_storage *s, const struct skv_fs_
 	return skv_storage_punch_file(s, q->file, q->length, v, q->n_ranges, &c->err);
 }
 
+static int owners(struct skv_storage *s, struct skv_fs_answer *out, struct skv_error *err)
+{
+	struct skv_storage_owner v[SKV_STORAGE_OWNERS];
+	int rc = skv_storage_owners(s, v, &out->n_owners, err);
+
+	for (uint32_t i = 0; rc == SKV_OK && i < out->n_owners; i++) {
+		out->owners[i].incarnation = v[i].incarnation;
+		memcpy(out->owners[i].nonce, v[i].nonce, sizeof v[i].nonce);
+	}
+	return rc;
+}
+
+static struct skv_storage_owner owner_of(const struct skv_fs_request *q)
+{
+	struct skv_storage_owner o = { .incarnation = q->owner.incarnation };
+
+	memcpy(o.nonce, q->owner.nonce, sizeof o.nonce);
+	return o;
+}
+
 static int step(struct skv_call *c, enum skv_fs_verb verb, struct skv_storage *s, const struct skv_fs_request *q)
 {
+	const struct skv_storage_owner o = owner_of(q);
+
 	switch (verb) {
 	case SKV_FS_OPEN:
 		fs_of(c)->answer.free_bytes = fs_of(c)->answer.total_bytes = UINT64_MAX;
@@ -65,6 +87,12 @@ static int step(struct skv_call *c, enum skv_fs_verb verb, struct skv_storage *s
 		return skv_storage_remove_file(s, q->file, &c->err);
 	case SKV_FS_PUNCH:
 		return punch(c, s, q);
+	case SKV_FS_OWNERS:
+		return owners(s, &fs_of(c)->answer, &c->err);
+	case SKV_FS_CLAIM:
+		return skv_storage_claim(s, &o, &c->err);
+	case SKV_FS_DISOWN:
+		return skv_storage_disown(s, &o, &c->err);
 	}
 	return SKV_E_INTERNAL;
 }
@@ -84,7 +112,8 @@ static int run(struct skv_call *c, enum skv_fs_verb verb)
 	if (rc == SKV_OK) {
 		rc = step(c, verb, s, &q);
 		fs_of(c)->answer.chunk = skv_storage_chunk(s);
-		fs_of(c)->measured = verb == SKV_FS_OPEN || verb == SKV_FS_PROBE;
+		fs_of(c)->measured = verb == SKV_FS_OPEN || verb == SKV_FS_PROBE || verb == SKV_FS_OWNERS;
+		fs_of(c)->verb = verb;
 		skv_storage_close(s);
 	}
 	close(root);
@@ -94,7 +123,7 @@ static int run(struct skv_call *c, enum skv_fs_verb verb)
 static void write_answer(struct skv_call *c)
 {
 	if (fs_of(c)->measured)
-		skv_fs_write_answer(&c->out, &fs_of(c)->answer);
+		skv_fs_write_answer(&c->out, fs_of(c)->verb, &fs_of(c)->answer);
 	else
 		c->fixed = "{}";
 }
@@ -111,6 +140,12 @@ int fs_op_delete_run(struct skv_call *c) { return run(c, SKV_FS_DELETE); }
 void fs_op_delete_write(struct skv_call *c) { write_answer(c); }
 int fs_op_punch_run(struct skv_call *c) { return run(c, SKV_FS_PUNCH); }
 void fs_op_punch_write(struct skv_call *c) { write_answer(c); }
+int fs_op_owners_run(struct skv_call *c) { return run(c, SKV_FS_OWNERS); }
+void fs_op_owners_write(struct skv_call *c) { write_answer(c); }
+int fs_op_claim_run(struct skv_call *c) { return run(c, SKV_FS_CLAIM); }
+void fs_op_claim_write(struct skv_call *c) { write_answer(c); }
+int fs_op_disown_run(struct skv_call *c) { return run(c, SKV_FS_DISOWN); }
+void fs_op_disown_write(struct skv_call *c) { write_answer(c); }
 
 /* ---- for people -------------------------------------------------------------------------------- */
 

@@ -246,6 +246,9 @@ int skv_params_check(const struct skv_params *p, struct skv_error *err)
 		rc = check_order(p->body_max, p->body_total_max, "body_max", "body_total_max", err);
 	if (rc == SKV_OK)
 		rc = check_advertise(p->advertise, err);
+	if (rc == SKV_OK && p->adopt && p->source[SKV_PARAM_adopt] != SKV_FROM_ARGUMENT)
+		rc = skv_fail(err, SKV_E_INVALID, "adopt", "adopt is for one start: give it as an argument, not in a file or the "
+			      "environment");
 	return rc;
 }
 

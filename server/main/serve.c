@@ -121,6 +121,7 @@ static struct skv_core_options core_options(const struct skv_params *p, struct s
 	o.free_percent = (uint32_t)p->free_percent;
 	o.journal_limit = p->journal_limit;
 	o.fs_master_token_file = p->fs_master_token_file;
+	o.adopt = p->adopt;
 	return o;
 }
 

@@ -16,7 +16,7 @@ sys.path.append(str(pathlib.Path(__file__).resolve().parents[1] / "kvcm"))
 
 from server import Slabkvd, Process, die_with_parent, environment, patience, until  # noqa: E402
 
-__all__ = ["FsMaster", "Manager", "READER", "TOKEN", "call", "content", "patience", "until", "uuid_of"]
+__all__ = ["FsMaster", "Manager", "READER", "TOKEN", "call", "content", "die_with_parent", "environment", "patience", "until", "uuid_of"]
 
 TOKEN = "0123456789abcdef-admin"
 READER = "0123456789abcdef-read"

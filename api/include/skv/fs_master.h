@@ -15,14 +15,22 @@
 #define SKV_FS_RANGES 1000u /* of one punch */
 
 /* open: proves the directory, or makes it if it may; probe: the same, and that it can be written; create, check, delete,
- * punch: a slab file. */
-#define SKV_FS_VERBS(X) X(OPEN, "open") X(PROBE, "probe") X(CREATE, "create") X(CHECK, "check") X(DELETE, "delete") X(PUNCH, "punch")
+ * punch: a slab file; owners, claim, disown: owner files (skv/storage.h). */
+#define SKV_FS_VERBS(X) \
+	X(OPEN, "open") X(PROBE, "probe") X(CREATE, "create") X(CHECK, "check") X(DELETE, "delete") X(PUNCH, "punch") \
+	X(OWNERS, "owners") X(CLAIM, "claim") X(DISOWN, "disown")
 enum skv_fs_verb {
 #define SKV_FS_VERB(name, text) SKV_FS_##name,
 	SKV_FS_VERBS(SKV_FS_VERB)
 #undef SKV_FS_VERB
 };
 const char *skv_fs_verb_text(enum skv_fs_verb verb);
+
+struct skv_fs_owner {
+	uint64_t incarnation;
+	uint8_t nonce[16];
+};
+#define SKV_FS_OWNERS_MAX 64u /* in one answer */
 
 /* Which storage it is about, and what. Fields that a verb does not need are not written and not read. */
 struct skv_fs_request {
@@ -38,19 +46,23 @@ struct skv_fs_request {
 	uint64_t length; /* create, check, punch */
 	const uint64_t (*ranges)[2]; /* punch: bytes [0] to [1], not included */
 	uint32_t n_ranges;
+	struct skv_fs_owner owner; /* claim, disown */
 };
 void skv_fs_write_request(struct skv_buf *out, enum skv_fs_verb verb, const struct skv_fs_request *q);
 /* Strings and ranges lie in `a`. */
 int skv_fs_read_request(struct skv_arena *a, enum skv_fs_verb verb, const char *text, size_t n, struct skv_fs_request *out,
 			struct skv_error *err);
 
-/* Of open and probe; the others answer {}. */
+/* Of open, probe and owners; the others answer {}. */
 struct skv_fs_answer {
 	uint64_t chunk;
 	uint64_t free_bytes; /* UINT64_MAX: without bound, and of an open */
 	uint64_t total_bytes;
+	struct skv_fs_owner owners[SKV_FS_OWNERS_MAX]; /* of owners, which tells nothing else */
+	uint32_t n_owners;
 };
-void skv_fs_write_answer(struct skv_buf *out, const struct skv_fs_answer *r);
-int skv_fs_read_answer(struct skv_arena *a, const char *text, size_t n, struct skv_fs_answer *out, struct skv_error *err);
+void skv_fs_write_answer(struct skv_buf *out, enum skv_fs_verb verb, const struct skv_fs_answer *r);
+int skv_fs_read_answer(struct skv_arena *a, enum skv_fs_verb verb, const char *text, size_t n, struct skv_fs_answer *out,
+		       struct skv_error *err);
 
 #endif

@@ -62,6 +62,15 @@ struct skv_storage_health {
 	uint64_t total_bytes;
 };
 
+/* Who goes on in a directory: what a file `owner.<incarnation>` there holds. Whoever starts on a store takes a greater
+ * incarnation than any that the store has seen, and a nonce of its own; the store remembers both. */
+#define SKV_STORAGE_NONCE 16u
+struct skv_storage_owner {
+	uint64_t incarnation; /* from 1 on */
+	uint8_t nonce[SKV_STORAGE_NONCE];
+};
+#define SKV_STORAGE_OWNERS 64u /* in one directory; more are an error */
+
 struct skv_storage_ops {
 	size_t size;
 	const char *type;
@@ -80,6 +89,10 @@ struct skv_storage_ops {
 	int (*punch_file)(void *self, uint32_t file, uint64_t length, const struct skv_storage_range *v, uint32_t n,
 			  struct skv_error *err);
 	uint64_t (*chunk)(void *self); /* of chunked types */
+	/* All three, or none of them: what is behind it is no directory, or the clients'. */
+	int (*owners)(void *self, struct skv_storage_owner v[SKV_STORAGE_OWNERS], uint32_t *n, struct skv_error *err);
+	int (*claim)(void *self, const struct skv_storage_owner *o, struct skv_error *err);
+	int (*disown)(void *self, const struct skv_storage_owner *o, struct skv_error *err);
 };
 
 extern const struct skv_storage_ops skv_storage_file;
@@ -113,6 +126,19 @@ int skv_storage_remove_file(struct skv_storage *s, uint32_t file, struct skv_err
  * never header or trailer: SKV_E_INVALID. SKV_E_UNSUPPORTED where files have their space in advance. */
 int skv_storage_punch_file(struct skv_storage *s, uint32_t file, uint64_t length, const struct skv_storage_range *v,
 			   uint32_t n, struct skv_error *err);
+/* Owner files. Does the type have any? */
+static inline bool skv_storage_has_owners(const struct skv_storage_ops *ops) { return ops->owners != NULL; }
+/* Those in the directory, the greatest incarnation first. One that is not written to its end yet is left out: whoever
+ * writes it looks again afterwards. One that cannot be read as what it should be has a nonce of zeros, which nobody has.
+ * SKV_E_TOO_MANY. */
+int skv_storage_owners(struct skv_storage *s, struct skv_storage_owner v[SKV_STORAGE_OWNERS], uint32_t *n,
+		       struct skv_error *err);
+/* Creates the file, exclusively; durable when it returns. Again is SKV_OK. SKV_E_CONFLICT: the name is there with other
+ * content; SKV_E_IN_USE: it is there and was not written to its end. It proves nothing before a look at all owners that
+ * began after it. */
+int skv_storage_claim(struct skv_storage *s, const struct skv_storage_owner *o, struct skv_error *err);
+/* Removes the file, if it holds this. SKV_OK when there is none, or another's. */
+int skv_storage_disown(struct skv_storage *s, const struct skv_storage_owner *o, struct skv_error *err);
 /* Bytes of a chunk; 0 = it has none. */
 uint64_t skv_storage_chunk(const struct skv_storage *s);
 /* Header and trailer of slab files, each, in a storage of this type with chunks of so many bytes (0 = none, or not known). */

@@ -40,8 +40,12 @@ struct skv_core_options {
 	uint32_t open_percent;          /* of the storages' bytes that open sessions may hold; default 50 */
 	uint32_t free_percent;          /* evict ahead of need down to this much free; default 2 */
 	uint64_t journal_limit;         /* bytes; default 256 MiB. A quarter of it triggers a checkpoint; up to half with many blocks */
-	/* Called once, on a thread of the core, when what this manager owns could not be loaded ten times in a row. It has
-	 * given the ownership back; a new process, with the store opened anew, may do better. NULL = try on. */
+	bool adopt; /* in the first reign: slab directories where another copy of the store went on, and was stopped for good,
+		       are taken over. The state counts as one that went back in time: free slots rest for session_max_ms
+		       and the grace, blocks without checksum go */
+	/* Called once, on a thread of the core, when what this manager owns could not be loaded ten times in a row, or another
+	 * copy of its store goes on in a slab directory. It has given the ownership back; a new process, with the store
+	 * opened anew, may do better. NULL = try on. */
 	void (*hopeless)(void *ctx);
 	void *hopeless_ctx;
 	bool manual;                    /* tests: no threads for time; the test calls skv_core_tick */

@@ -56,6 +56,10 @@
 	  "the next sync.")                                                                        \
 	X(store_reserve, BYTES, "16M", 0, 1ull << 40, "bytes",                                     \
 	  "Disk space kept aside so that deletes still work when the store's disk is full.")       \
+	X(adopt, FLAG, "false", 0, 0, "",                                                         \
+	  "Only as an argument, for one start: another copy of the store went on in its slab "     \
+	  "directories and was stopped for good; take them over. Free slots rest for "             \
+	  "session_max_ms and the grace, blocks without checksum are dropped.")                    \
 	X(storage_root, TEXT, "./slabkv-data", 1, SKV_MAX_ROOT, "",                               \
 	  "Directory of the storage 'default', which is made at the first start.")                 \
 	X(storage_capacity, BYTES, "4G", 4096, 1ull << 60, "bytes",                                \

@@ -1,0 +1,202 @@
+/*
+ * owner.c - files `owner.<incarnation>` in the root: who goes on there, and from which state of its store.
+ *
+ * Each is created exclusively and written once: nothing but O_EXCL is asked of the file system, which every one of them
+ * has, also across hosts. A file that is shorter than its record was not written to its end, and counts for nobody; so
+ * whoever creates one looks at all of them again once it is durable. Of two that do so, the later look sees the other's.
+ *
+ * Record, little-endian: 0 magic, 8 uuid of the storage, 24 incarnation, 32 nonce, 48 wall time ms, 56 XXH3-64 of the 56
+ * bytes before. No state, no locks; blocks with the file system.
+ */
+#include "file.h"
+#include "fs.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <skv/bytes.h>
+#include <skv/clock.h>
+#include <skv/hash.h>
+
+#define PREFIX "owner."
+#define NAME_MAX_BYTES 32
+#define RECORD 64u
+#define SUM_AT 56u
+static const char magic[8] = "SKVOWN1\n";
+
+static void name_of(uint64_t incarnation, char out[NAME_MAX_BYTES])
+{
+	snprintf(out, NAME_MAX_BYTES, PREFIX "%" PRIu64, incarnation);
+}
+
+static bool incarnation_of(const char *name, uint64_t *out)
+{
+	char again[NAME_MAX_BYTES];
+
+	if (strncmp(name, PREFIX, sizeof PREFIX - 1) != 0)
+		return false;
+	*out = strtoull(name + sizeof PREFIX - 1, NULL, 10);
+	name_of(*out, again);
+	return *out != 0 && strcmp(name, again) == 0;
+}
+
+static void put_le(uint8_t *p, uint64_t v)
+{
+	for (int i = 0; i < 8; i++)
+		p[i] = (uint8_t)(v >> (8 * i));
+}
+
+static void encode(const struct file_storage *s, const struct skv_storage_owner *o, uint8_t out[RECORD])
+{
+	memcpy(out, magic, sizeof magic);
+	memcpy(out + 8, s->uuid, sizeof s->uuid);
+	put_le(out + 24, o->incarnation);
+	memcpy(out + 32, o->nonce, sizeof o->nonce);
+	put_le(out + 48, skv_wall_ms(&skv_clock_system));
+	put_le(out + SUM_AT, skv_checksum(out, SUM_AT));
+}
+
+/* Another's, if it is not what it should be. */
+static void decode(const struct file_storage *s, const uint8_t in[RECORD], struct skv_storage_owner *o)
+{
+	struct skv_rd sum = skv_rd_make(in + SUM_AT, 8), number = skv_rd_make(in + 24, 8);
+
+	memset(o->nonce, 0, sizeof o->nonce);
+	if (memcmp(in, magic, sizeof magic) == 0 && memcmp(in + 8, s->uuid, sizeof s->uuid) == 0 &&
+	    skv_get_u64(&sum) == skv_checksum(in, SUM_AT) && skv_get_u64(&number) == o->incarnation)
+		memcpy(o->nonce, in + 32, sizeof o->nonce);
+}
+
+/* SKV_E_NOT_FOUND; SKV_E_IN_USE: not written to its end. Reads past the page cache where that is stale. */
+static int read_owner(const struct file_storage *s, int dir, const char *name, struct skv_storage_owner *o,
+		      struct skv_error *err)
+{
+	SUPERBLOCK_BYTES(raw);
+	size_t got;
+	int fd, error = skv_root_open(s, dir, name, &fd);
+
+	if (error == ENOENT)
+		return skv_fail(err, SKV_E_NOT_FOUND, NULL, "the owner file is missing (%s)", name);
+	if (error != 0)
+		return skv_fs_fail(err, error, "cannot open the owner file", name);
+	error = skv_fs_read(fd, 0, raw, sizeof raw, &got);
+	close(fd);
+	if (error != 0)
+		return skv_fs_fail(err, error, "cannot read the owner file", name);
+	if (got < RECORD)
+		return skv_fail(err, SKV_E_IN_USE, NULL, "the owner file was not written to its end (%s)", name);
+	decode(s, raw, o);
+	return SKV_OK;
+}
+
+/* One name of the directory. SKV_E_NOT_FOUND: none that counts. */
+static int take_name(const struct file_storage *s, int dir, const char *name, struct skv_storage_owner *o, struct skv_error *err)
+{
+	int rc;
+
+	if (!incarnation_of(name, &o->incarnation))
+		return SKV_E_NOT_FOUND;
+	rc = read_owner(s, dir, name, o, err);
+	return rc == SKV_E_IN_USE ? SKV_E_NOT_FOUND : rc;
+}
+
+int skv_owner_list(const struct file_storage *s, int dir, struct skv_storage_owner v[SKV_STORAGE_OWNERS], uint32_t *n,
+		   struct skv_error *err)
+{
+	int fd = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *d = fd < 0 ? NULL : fdopendir(fd);
+	struct dirent *e;
+	int rc = SKV_OK;
+
+	if (!d) {
+		rc = skv_fs_fail(err, errno, "cannot list the root directory", s->root);
+		if (fd >= 0)
+			close(fd);
+		return rc;
+	}
+	*n = 0;
+	errno = 0;
+	while (rc == SKV_OK && (e = readdir(d)) != NULL) {
+		struct skv_storage_owner o;
+
+		rc = take_name(s, dir, e->d_name, &o, err);
+		if (rc == SKV_OK && *n == SKV_STORAGE_OWNERS)
+			rc = skv_fail(err, SKV_E_TOO_MANY, "root", "the directory holds more than %u owner files (%s)",
+				      SKV_STORAGE_OWNERS, s->root);
+		else if (rc == SKV_OK)
+			v[(*n)++] = o;
+		rc = rc == SKV_E_NOT_FOUND ? SKV_OK : rc;
+		errno = 0;
+	}
+	if (rc == SKV_OK && errno != 0)
+		rc = skv_fs_fail(err, errno, "cannot list the root directory", s->root);
+	closedir(d);
+	return rc;
+}
+
+/* The name is there: what we wrote before, or another's? */
+static int judge_taken(const struct file_storage *s, int dir, const char *name, const struct skv_storage_owner *o,
+		       struct skv_error *err)
+{
+	struct skv_storage_owner have = { .incarnation = o->incarnation };
+	int rc = read_owner(s, dir, name, &have, err);
+
+	if (rc == SKV_OK && memcmp(have.nonce, o->nonce, sizeof have.nonce) != 0)
+		return skv_fail(err, SKV_E_CONFLICT, NULL, "%s is there already, and another's (%s)", name, s->root);
+	return rc == SKV_E_NOT_FOUND ? skv_fail(err, SKV_E_IN_USE, NULL, "%s goes (%s)", name, s->root) : rc;
+}
+
+static int write_record(const struct file_storage *s, int fd, const struct skv_storage_owner *o)
+{
+	uint8_t raw[RECORD];
+	int error;
+
+	encode(s, o, raw);
+	error = skv_fs_write(fd, 0, raw, sizeof raw);
+	return error == 0 && fsync(fd) != 0 ? errno : error;
+}
+
+int skv_owner_claim(const struct file_storage *s, int dir, const struct skv_storage_owner *o, struct skv_error *err)
+{
+	char name[NAME_MAX_BYTES];
+	int fd, error = 0, rc = SKV_OK;
+
+	name_of(o->incarnation, name);
+	fd = openat(dir, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, SKV_FILE_MODE);
+	if (fd < 0 && errno == EEXIST) {
+		rc = judge_taken(s, dir, name, o, err);
+	} else if (fd < 0) {
+		error = errno;
+	} else {
+		error = write_record(s, fd, o);
+		close(fd);
+		if (error != 0)
+			unlinkat(dir, name, 0);
+	}
+	if (rc == SKV_OK && error == 0 && fsync(dir) != 0)
+		error = errno;
+	return error != 0 ? skv_fs_fail(err, error, "cannot make the owner file", name) : rc;
+}
+
+int skv_owner_disown(const struct file_storage *s, int dir, const struct skv_storage_owner *o, struct skv_error *err)
+{
+	struct skv_storage_owner have = { .incarnation = o->incarnation };
+	char name[NAME_MAX_BYTES];
+	int rc;
+
+	name_of(o->incarnation, name);
+	rc = read_owner(s, dir, name, &have, err);
+	if (rc == SKV_E_NOT_FOUND || rc == SKV_E_IN_USE || (rc == SKV_OK && memcmp(have.nonce, o->nonce, sizeof have.nonce) != 0)) {
+		skv_error_clear(err);
+		return SKV_OK;
+	}
+	if (rc == SKV_OK && unlinkat(dir, name, 0) != 0 && errno != ENOENT)
+		rc = skv_fs_fail(err, errno, "cannot remove the owner file", name);
+	return rc;
+}

@@ -1,0 +1,389 @@
+/*
+ * claim.c - whose slab directories are: owner files, by which copies of one store know of each other.
+ *
+ * The store's lease keeps managers of one store apart. A store that was copied, or restored from a copy, has a lease of its
+ * own, so the directories must know who goes on in them. Whoever begins a reign takes the next incarnation and a nonce, has
+ * both in the store durably, and creates `owner.<incarnation>` with both in each slab directory, exclusively. A name with
+ * a nonce that the store does not know is another copy's: the storage is refused, and a manager that begins is turned away.
+ * A running one looks again every second and before it makes a file; one that could not look for LATE_MS grants nothing.
+ *
+ * Of two that claim a directory at once, with whatever incarnations, at most one grants: each looks at all names after its
+ * own is durable, and the later look sees the other's. Names of earlier reigns are swept once ours is there, and what the
+ * store remembers of them once that is so in every directory.
+ *
+ * By the thread of the device, or whoever makes one. d->lock guards `claim`, turn_lock what the core knows of its
+ * incarnation. No lock is held while store or file system are asked.
+ */
+#include "internal.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#define LATE_MS 5000u /* a look that is overdue by this ends granting */
+#define CLAIM_TRIES 8
+#define FORGET_MAX 256u /* documents in one go */
+
+/* ---- what the store knows ----------------------------------------------------------------------- */
+
+static void doc_key(char out[40], uint64_t incarnation) { snprintf(out, 40, "incarnation/%016" PRIx64, incarnation); }
+
+struct seen {
+	uint64_t newest;
+	uint64_t below; /* gather those, FORGET_MAX at most */
+	uint64_t *old;
+	size_t n_old;
+};
+
+static int see_doc(void *ctx, const char *key, const void *bytes, size_t n, uint64_t version)
+{
+	struct seen *s = ctx;
+	uint64_t incarnation;
+
+	(void)bytes;
+	(void)n;
+	(void)version;
+	if (sscanf(key, "incarnation/%16" SCNx64, &incarnation) != 1)
+		return SKV_OK;
+	if (incarnation > s->newest)
+		s->newest = incarnation;
+	if (incarnation < s->below && s->n_old < FORGET_MAX)
+		s->old[s->n_old++] = incarnation;
+	return SKV_OK;
+}
+
+/* The store has it durably: greater than all before, and than `above`. */
+static int new_incarnation(struct skv_core *c, uint64_t fence, uint64_t above, struct skv_storage_owner *out, struct skv_error *err)
+{
+	int rc = SKV_E_CONFLICT;
+
+	while (rc == SKV_E_CONFLICT) {
+		struct seen s = { .newest = above };
+		struct skv_buf doc = { 0 };
+		char key[40];
+
+		rc = skv_store_list(c->store, "incarnation/", see_doc, &s, err);
+		if (rc != SKV_OK)
+			break;
+		out->incarnation = s.newest + 1;
+		skv_random(out->nonce, sizeof out->nonce);
+		doc_key(key, out->incarnation);
+		skv_put_u8(&doc, 1);
+		skv_put_bytes(&doc, out->nonce, sizeof out->nonce);
+		skv_put_u64(&doc, skv_wall_ms(c->clock));
+		rc = registry_put(c, fence, key, SKV_VERSION_NONE, &doc, NULL, err);
+		skv_buf_destroy(&doc);
+	}
+	return rc;
+}
+
+/* SKV_E_NOT_FOUND: the store does not know it. */
+static int find_owner(struct skv_core *c, const struct skv_storage_owner *o, struct skv_error *err)
+{
+	struct skv_buf b = { 0 };
+	char key[40];
+	int rc;
+
+	doc_key(key, o->incarnation);
+	rc = skv_store_get(c->store, key, &b, NULL, err);
+	if (rc == SKV_OK && (b.len < 1 + sizeof o->nonce || memcmp((const uint8_t *)b.data + 1, o->nonce, sizeof o->nonce) != 0))
+		rc = SKV_E_NOT_FOUND;
+	skv_buf_destroy(&b);
+	return rc;
+}
+
+/* ---- the reign ------------------------------------------------------------------------------------ */
+
+static bool reign_now(struct skv_core *c, struct skv_storage_owner *out)
+{
+	uint64_t fence = atomic_load(&c->fence);
+	bool known;
+
+	skv_mutex_lock(&c->turn_lock);
+	known = c->incarnation.incarnation != 0 && c->incarnation_fence == fence;
+	*out = c->incarnation;
+	skv_mutex_unlock(&c->turn_lock);
+	return known;
+}
+
+static int take_incarnation(struct skv_core *c, uint64_t above, struct skv_storage_owner *out, struct skv_error *err)
+{
+	uint64_t fence = atomic_load(&c->fence);
+	int rc = new_incarnation(c, fence, above, out, err);
+
+	if (rc != SKV_OK)
+		return rc;
+	skv_mutex_lock(&c->turn_lock);
+	if (c->incarnation_fence != fence || c->incarnation.incarnation < out->incarnation)
+		c->incarnation = *out;
+	c->incarnation_fence = fence;
+	skv_mutex_unlock(&c->turn_lock);
+	return SKV_OK;
+}
+
+int claims_begin(struct skv_core *c, struct skv_error *err)
+{
+	struct skv_storage_owner o;
+
+	if (reign_now(c, &o))
+		return SKV_OK;
+	skv_rwlock_read(&c->lock);
+	for (uint32_t i = 0; i < c->n_device; i++)
+		atomic_store(&c->device[i]->refused, false);
+	skv_rwlock_read_unlock(&c->lock);
+	return take_incarnation(c, 0, &o, err);
+}
+
+bool claims_roll_back(struct skv_core *c) { return c->o.adopt && !c->rolled_back; }
+
+/* One that is greater than `above`. */
+static int incarnation_above(struct skv_core *c, uint64_t above, struct skv_storage_owner *out, struct skv_error *err)
+{
+	return reign_now(c, out) && out->incarnation > above ? SKV_OK : take_incarnation(c, above, out, err);
+}
+
+/* ---- one directory --------------------------------------------------------------------------------- */
+
+static bool same_owner(const struct skv_storage_owner *a, const struct skv_storage_owner *b)
+{
+	return a->incarnation == b->incarnation && memcmp(a->nonce, b->nonce, sizeof a->nonce) == 0;
+}
+
+static bool claim_get(struct device *d, struct skv_storage_owner *out)
+{
+	bool claimed;
+
+	skv_mutex_lock(&d->lock);
+	claimed = d->claim.incarnation != 0 && d->claim_fence == atomic_load(&d->core->fence);
+	*out = d->claim;
+	skv_mutex_unlock(&d->lock);
+	return claimed;
+}
+
+/* A directory is adopted once, by the first claim of this process: from then on it is ours to watch. */
+static bool claim_adopts(struct device *d)
+{
+	struct skv_storage_owner o;
+
+	claim_get(d, &o);
+	return d->core->o.adopt && o.incarnation == 0;
+}
+
+static void claim_set(struct device *d, const struct skv_storage_owner *o)
+{
+	skv_mutex_lock(&d->lock);
+	d->claim = *o;
+	d->claim_fence = atomic_load(&d->core->fence);
+	skv_mutex_unlock(&d->lock);
+}
+
+static int refuse(struct device *d, const struct skv_storage_owner *o, struct skv_error *err)
+{
+	atomic_store(&d->refused, true);
+	return skv_fail(err, SKV_E_FOREIGN, "root",
+			"another copy of this store went on in the directory of storage '%s' (owner.%" PRIu64
+			"): use that one; or stop it for good, and start this one once with --adopt",
+			d->name, o->incarnation);
+}
+
+/* SKV_E_FOREIGN: of another copy. */
+static int judge_owner(struct device *d, const struct skv_storage_owner *o, struct skv_error *err)
+{
+	int rc = find_owner(d->core, o, err);
+
+	return rc == SKV_E_NOT_FOUND ? refuse(d, o, err) : rc;
+}
+
+/* All but our own; of an adopted directory, those above ours only. */
+static int judge_all(struct device *d, const struct skv_storage_owner *v, uint32_t n, const struct skv_storage_owner *mine,
+		     bool adopting, struct skv_error *err)
+{
+	int rc = SKV_OK;
+
+	for (uint32_t i = 0; rc == SKV_OK && i < n; i++)
+		if (!(mine && same_owner(&v[i], mine)) && !(adopting && (!mine || v[i].incarnation < mine->incarnation)))
+			rc = judge_owner(d, &v[i], err);
+	return rc;
+}
+
+/* What cannot be removed now is swept in the next reign. */
+static void sweep(struct device *d, const struct skv_storage_owner *v, uint32_t n, const struct skv_storage_owner *mine)
+{
+	struct skv_error why;
+
+	for (uint32_t i = 0; i < n; i++)
+		if (v[i].incarnation < mine->incarnation && skv_storage_disown(d->storage, &v[i], &why) != SKV_OK)
+			skv_log(SKV_LOG_WARN, "storage", "'%s': owner.%" PRIu64 " stays behind: %s", d->name, v[i].incarnation,
+				why.message);
+}
+
+/* Our own name among those, or a newer one where somebody took it. A full file system has room for it where an older one
+ * was. */
+static int make_claim(struct device *d, const struct skv_storage_owner *v, uint32_t n, bool adopting,
+		      struct skv_storage_owner *mine, struct skv_error *err)
+{
+	int rc = incarnation_above(d->core, n ? v[0].incarnation : 0, mine, err);
+
+	for (int i = 0; rc == SKV_OK && i < CLAIM_TRIES; i++) {
+		rc = skv_storage_claim(d->storage, mine, err);
+		if (rc == SKV_OK)
+			return rc;
+		if (rc == SKV_E_NO_SPACE && i == 0) {
+			sweep(d, v, n, mine);
+			rc = SKV_OK;
+		} else if (rc == SKV_E_IN_USE || (rc == SKV_E_CONFLICT && adopting)) { /* somebody died making it, or left it */
+			rc = incarnation_above(d->core, mine->incarnation, mine, err);
+		} else if (rc == SKV_E_CONFLICT) {
+			return refuse(d, mine, err);
+		}
+	}
+	return rc;
+}
+
+static int first_look(struct device *d, struct skv_error *err)
+{
+	struct skv_storage_owner v[SKV_STORAGE_OWNERS], mine;
+	struct skv_error why;
+	const bool adopting = claim_adopts(d);
+	uint32_t n;
+	int rc = skv_storage_owners(d->storage, v, &n, err);
+
+	if (rc == SKV_OK)
+		rc = judge_all(d, v, n, NULL, adopting, err);
+	if (rc == SKV_OK)
+		rc = make_claim(d, v, n, adopting, &mine, err);
+	if (rc != SKV_OK)
+		return rc;
+	rc = skv_storage_owners(d->storage, v, &n, err);
+	if (rc == SKV_OK)
+		rc = judge_all(d, v, n, &mine, adopting, err);
+	if (rc != SKV_OK) {
+		skv_storage_disown(d->storage, &mine, &why);
+		return rc;
+	}
+	sweep(d, v, n, &mine);
+	claim_set(d, &mine);
+	if (adopting && n > 1)
+		skv_log(SKV_LOG_WARN, "storage", "'%s' is adopted, as asked: owner.%" PRIu64, d->name, mine.incarnation);
+	return SKV_OK;
+}
+
+static int look_again(struct device *d, const struct skv_storage_owner *mine, struct skv_error *err)
+{
+	struct skv_storage_owner v[SKV_STORAGE_OWNERS];
+	bool there = false;
+	uint32_t n = 0;
+	int rc = skv_storage_owners(d->storage, v, &n, err);
+
+	for (uint32_t i = 0; rc == SKV_OK && i < n && v[i].incarnation >= mine->incarnation; i++) {
+		there |= same_owner(&v[i], mine);
+		if (same_owner(&v[i], mine))
+			continue;
+		rc = judge_owner(d, &v[i], err);
+		if (rc == SKV_OK)
+			rc = skv_fail(err, SKV_E_UNAVAILABLE, NULL, "a newer manager of this store goes on in the directory of '%s'",
+				      d->name);
+	}
+	if (rc == SKV_OK && !there) {
+		skv_log(SKV_LOG_WARN, "storage", "'%s' has lost its owner.%" PRIu64 ": making it again", d->name, mine->incarnation);
+		rc = skv_storage_claim(d->storage, mine, err);
+		if (rc == SKV_E_CONFLICT)
+			rc = refuse(d, mine, err);
+	}
+	return rc;
+}
+
+/* ---- what nobody needs any more ---------------------------------------------------------------------- */
+
+/* The least incarnation that a directory may have; 0: one was not looked at yet in this reign. */
+static uint64_t least_claim(struct skv_core *c)
+{
+	uint64_t least = UINT64_MAX;
+
+	skv_rwlock_read(&c->lock);
+	for (uint32_t i = 0; i < c->n_device; i++) {
+		struct skv_storage_owner o;
+
+		if (!skv_storage_has_owners(c->device[i]->ops))
+			continue;
+		if (!claim_get(c->device[i], &o))
+			least = 0;
+		else if (o.incarnation < least)
+			least = o.incarnation;
+	}
+	skv_rwlock_read_unlock(&c->lock);
+	return least == UINT64_MAX ? 0 : least;
+}
+
+static void forget_old(struct skv_core *c)
+{
+	const uint64_t fence = atomic_load(&c->fence);
+	uint64_t old[FORGET_MAX];
+	struct seen s = { .below = least_claim(c), .old = old };
+
+	if (s.below == 0 || skv_store_list(c->store, "incarnation/", see_doc, &s, NULL) != SKV_OK)
+		return;
+	for (size_t i = 0; i < s.n_old; i++) {
+		char key[40];
+
+		doc_key(key, old[i]);
+		registry_del(c, fence, key, 1, NULL); /* each is written once */
+	}
+}
+
+/* ---- for the device ------------------------------------------------------------------------------------ */
+
+int claim_look(struct device *d, struct skv_error *err)
+{
+	uint64_t now = skv_now_ms(d->core->clock);
+	struct skv_storage_owner mine;
+	bool claimed;
+	int rc;
+
+	if (!skv_storage_has_owners(d->ops))
+		return SKV_OK;
+	claimed = claim_get(d, &mine);
+	rc = claimed ? look_again(d, &mine, err) : first_look(d, err);
+	if (rc != SKV_OK)
+		return rc;
+	atomic_store(&d->refused, false);
+	atomic_store(&d->looked_at, now);
+	if (!claimed)
+		forget_old(d->core);
+	return SKV_OK;
+}
+
+bool claim_overdue(const struct device *d)
+{
+	return skv_storage_has_owners(d->ops) &&
+	       skv_now_ms(d->core->clock) - atomic_load_explicit(&d->looked_at, memory_order_relaxed) >= LATE_MS;
+}
+
+void claim_give_back(struct device *d)
+{
+	struct skv_storage_owner mine;
+	struct skv_error why;
+
+	if (d->storage && skv_storage_has_owners(d->ops) && claim_get(d, &mine))
+		skv_storage_disown(d->storage, &mine, &why);
+}
+
+bool claims_refused(struct skv_core *c)
+{
+	bool refused = false;
+
+	skv_rwlock_read(&c->lock);
+	for (uint32_t i = 0; i < c->n_device; i++)
+		refused |= atomic_load(&c->device[i]->refused);
+	skv_rwlock_read_unlock(&c->lock);
+	return refused;
+}
+
+int claim_check(struct device *d, struct skv_error *err)
+{
+	struct skv_storage_owner v[SKV_STORAGE_OWNERS];
+	uint32_t n = 0;
+	int rc = skv_storage_has_owners(d->ops) ? skv_storage_owners(d->storage, v, &n, err) : SKV_OK;
+
+	return rc == SKV_OK ? judge_all(d, v, n, NULL, false, err) : rc;
+}

@@ -1,0 +1,550 @@
+/*
+ * test_core_copies.c - a store that was copied, and slab directories that both copies would go on in: the copy started
+ * first, second, at once; while the other runs; adopted; damaged on the way; with every write of the beginning failing.
+ *
+ * Two cores without threads on SQLite files, one clock, a real directory.
+ */
+#include "core_env.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <shell.h>
+#include <skv/storage.h>
+
+#define BLOCK 65536u
+#define UNIT (1ull << 20)
+#define SLOTS 15u
+
+struct scene {
+	char top[64];
+	struct skv_fake_clock clock;
+	struct copy {
+		char path[96];
+		struct skv_store *store;
+		struct skv_core *core;
+		struct skv_core_options o;
+		bool hopeless;
+	} a, b;
+	uint32_t lease_ms; /* of the ownership */
+	struct skv_arena arena;
+	struct skv_error err;
+};
+
+struct place {
+	char path[64];
+	uint64_t offset;
+};
+
+static void on_hopeless(void *ctx) { ((struct copy *)ctx)->hopeless = true; }
+
+static void shell(const char *format, ...) __attribute__((format(printf, 1, 2)));
+static void shell(const char *format, ...)
+{
+	char text[512];
+	va_list ap;
+
+	va_start(ap, format);
+	vsnprintf(text, sizeof text, format, ap);
+	va_end(ap);
+	assert_int_equal(test_shell(text), 0);
+}
+
+static void open_copy(struct scene *s, struct copy *c, bool adopt)
+{
+	struct skv_store_options so = { .path = c->path, .durability = SKV_DURABILITY_FULL, .clock = &s->clock.clock };
+
+	assert_int_equal(skv_store_open(&skv_store_sqlite, &so, &c->store, &s->err), SKV_OK);
+	skv_core_options_init(&c->o);
+	c->o.store = c->store;
+	c->o.clock = &s->clock.clock;
+	c->o.manual = true;
+	c->o.owner_lease_ms = s->lease_ms;
+	c->o.grace_ms = 1000;
+	c->o.lease_max_ms = 10000;
+	c->o.session_max_ms = 60000;
+	c->o.adopt = adopt;
+	c->o.hopeless = on_hopeless;
+	c->o.hopeless_ctx = c;
+	c->hopeless = false;
+	assert_int_equal(skv_core_create(&c->o, &c->core, &s->err), SKV_OK);
+}
+
+/* Ticks until it is ready, or has given up. */
+static bool begin(struct scene *s, struct copy *c, bool adopt)
+{
+	open_copy(s, c, adopt);
+	for (int i = 0; i < 20 && !c->hopeless && skv_core_state_get(c->core) != SKV_CORE_READY; i++)
+		skv_core_tick(c->core);
+	return skv_core_state_get(c->core) == SKV_CORE_READY;
+}
+
+/* As in a kill -9; its ownership is over when it returns. */
+static void kill_copy(struct scene *s, struct copy *c)
+{
+	skv_core_destroy(c->core);
+	skv_store_close(c->store);
+	skv_fake_clock_advance(&s->clock, s->lease_ms);
+	c->core = NULL;
+	c->store = NULL;
+}
+
+static void stop_copy(struct scene *s, struct copy *c)
+{
+	skv_core_shutdown(c->core);
+	kill_copy(s, c);
+}
+
+static void copy_store(struct scene *s)
+{
+	shell("cp %s/a.db %s/b.db && for x in -wal -checkpoint -checkpoint-wal; do test ! -e %s/a.db$x || cp %s/a.db$x %s/b.db$x; done", s->top,
+	      s->top, s->top, s->top, s->top);
+}
+
+static int setup(void **state)
+{
+	struct scene *s = test_calloc(1, sizeof *s);
+
+	env_quiet();
+	snprintf(s->top, sizeof s->top, "/tmp/skv-copies-XXXXXX");
+	assert_non_null(mkdtemp(s->top));
+	snprintf(s->a.path, sizeof s->a.path, "%s/a.db", s->top);
+	snprintf(s->b.path, sizeof s->b.path, "%s/b.db", s->top);
+	skv_fake_clock_init(&s->clock, 1000000);
+	s->lease_ms = 5000;
+	skv_arena_init(&s->arena);
+	*state = s;
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	struct scene *s = *state;
+
+	if (s->a.core)
+		kill_copy(s, &s->a);
+	if (s->b.core)
+		kill_copy(s, &s->b);
+	skv_arena_destroy(&s->arena);
+	shell("rm -rf %s", s->top);
+	test_free(s);
+	return 0;
+}
+
+static void make_objects(struct scene *s, struct copy *c)
+{
+	char root[96];
+	struct skv_storage_spec st = { .name = "s", .type = "file", .root = root, .capacity = 2 * UNIT, .unit = UNIT,
+				       .file_size = UNIT, .enabled = true };
+	const char *storages[] = { "s" };
+	struct skv_group_spec g = { .name = "g", .storages = storages, .n_storages = 1 };
+	struct skv_spec spec = { "kv", BLOCK };
+	struct skv_instance_spec i = { .tenant = "t", .id = "i", .group = "g", .specs = &spec, .n_specs = 1, .extra = "" };
+
+	snprintf(root, sizeof root, "%s/slabs", s->top);
+	assert_int_equal(skv_core_storage_put(c->core, &st, NULL, &s->err), SKV_OK);
+	assert_int_equal(skv_core_group_put(c->core, &g, NULL, NULL, &s->err), SKV_OK);
+	assert_int_equal(skv_core_instance_put(c->core, &i, NULL, &s->err), SKV_OK);
+}
+
+struct wait {
+	bool done;
+	int status;
+};
+
+static void on_done(void *ctx, int status)
+{
+	struct wait *w = ctx;
+
+	w->done = true;
+	w->status = status;
+}
+
+static int settle(struct scene *s, struct copy *c, struct wait *w, int rc)
+{
+	for (int i = 0; rc == SKV_PENDING && i < 400 && !w->done; i++) {
+		skv_core_tick(c->core);
+		skv_fake_clock_advance(&s->clock, i < 4 ? 0 : 50);
+	}
+	assert_true(rc != SKV_PENDING || w->done);
+	return rc == SKV_PENDING ? w->status : rc;
+}
+
+/* One block: started, and finished unless `open`. `sum` 0: without a checksum. */
+static int put(struct scene *s, struct copy *c, uint64_t key, uint64_t sum, struct place *where)
+{
+	struct skv_key k = { 1, key };
+	struct skv_start_req q = { .tenant = "t", .instance = "i", .request_id = "", .keys = &k, .n_keys = 1, .deadline_ms = 30000 };
+	struct skv_finish_req f = { .tenant = "t", .mask_kind = SKV_MASK_ALL };
+	struct skv_start_res r = { 0 };
+	struct skv_finish_res fr = { 0 };
+	struct wait w = { 0 };
+	struct skv_done done = { on_done, &w };
+	int rc;
+
+	skv_arena_reset(&s->arena);
+	rc = settle(s, c, &w, skv_core_start(c->core, &q, &r, &s->arena, &s->err, &done));
+	if (rc != SKV_OK)
+		return rc;
+	if (where) {
+		snprintf(where->path, sizeof where->path, "%s", r.files.v[r.loc[0].file].path);
+		where->offset = r.loc[0].offset;
+	}
+	f.session = r.session;
+	f.checksums = sum ? &sum : NULL;
+	f.n_checksums = sum ? 1 : 0;
+	w = (struct wait){ 0 };
+	return settle(s, c, &w, skv_core_finish(c->core, &f, &fr, &s->arena, &s->err, &done));
+}
+
+static uint32_t found(struct scene *s, struct copy *c, uint64_t key)
+{
+	struct skv_key k = { 1, key };
+	struct skv_lookup_req q = { .tenant = "t", .instance = "i", .mode = SKV_LOOKUP_BATCH, .keys = &k, .n_keys = 1 };
+	uint32_t matched = 0;
+
+	skv_arena_reset(&s->arena);
+	if (skv_core_lookup_length(c->core, &q, &matched, &s->arena, &s->err) != SKV_OK)
+		return 0;
+	return matched;
+}
+
+static void advance(struct scene *s, struct copy *c, uint64_t ms)
+{
+	skv_fake_clock_advance(&s->clock, ms);
+	skv_core_tick(c->core);
+}
+
+/* Names of owner files, space before each. */
+static const char *names(struct scene *s)
+{
+	static char text[512];
+	char path[96];
+	struct dirent *e;
+	DIR *d;
+
+	snprintf(path, sizeof path, "%s/slabs", s->top);
+	d = opendir(path);
+	assert_non_null(d);
+	text[0] = '\0';
+	while ((e = readdir(d)) != NULL)
+		if (strncmp(e->d_name, "owner.", 6) == 0)
+			snprintf(text + strlen(text), sizeof text - strlen(text), " %s", e->d_name);
+	closedir(d);
+	return text;
+}
+
+static int storage_serves(struct scene *s, struct copy *c)
+{
+	(void)s;
+	return skv_core_ready(c->core, &s->err);
+}
+
+/* a has blocks 1 (with a checksum) and 2 (without), is stopped, and copied to b. */
+static void begin_scene(struct scene *s)
+{
+	assert_true(begin(s, &s->a, false));
+	make_objects(s, &s->a);
+	assert_int_equal(put(s, &s->a, 1, 77, NULL), SKV_OK);
+	assert_int_equal(put(s, &s->a, 2, 0, NULL), SKV_OK);
+	stop_copy(s, &s->a);
+	copy_store(s);
+}
+
+static void assert_turned_away(struct scene *s, struct copy *c)
+{
+	assert_true(c->hopeless);
+	assert_int_not_equal(skv_core_state_get(c->core), SKV_CORE_READY);
+	assert_int_not_equal(put(s, c, 100, 1, NULL), SKV_OK);
+	assert_int_equal(found(s, c, 1), 0);
+}
+
+/* ---- scenes ----------------------------------------------------------------------------------------- */
+
+static void the_copy_started_second_is_refused(void **state)
+{
+	struct scene *s = *state;
+
+	begin_scene(s);
+	assert_true(begin(s, &s->a, false));
+	assert_false(begin(s, &s->b, false));
+	assert_turned_away(s, &s->b);
+	assert_int_equal(put(s, &s->a, 3, 5, NULL), SKV_OK);
+	/* Again and again, with ever greater incarnations of its own, also when the other is stopped. */
+	for (int i = 0; i < 5; i++) {
+		kill_copy(s, &s->b);
+		if (i == 3)
+			stop_copy(s, &s->a);
+		assert_false(begin(s, &s->b, false));
+		assert_turned_away(s, &s->b);
+	}
+	assert_true(begin(s, &s->a, false));
+	assert_int_equal(found(s, &s->a, 1) + found(s, &s->a, 2) + found(s, &s->a, 3), 3);
+}
+
+static void the_copy_started_first_has_it(void **state)
+{
+	struct scene *s = *state;
+
+	begin_scene(s);
+	assert_true(begin(s, &s->b, false));
+	assert_int_equal(put(s, &s->b, 3, 5, NULL), SKV_OK);
+	assert_false(begin(s, &s->a, false));
+	assert_turned_away(s, &s->a);
+	advance(s, &s->b, 1000);
+	assert_int_equal(put(s, &s->b, 4, 5, NULL), SKV_OK);
+}
+
+/* Both take every step beside each other, in each order of the first ticks. */
+static void of_two_at_once_one_at_most_grants(void **state)
+{
+	struct scene *s = *state;
+
+	begin_scene(s);
+	for (int order = 0; order < 16; order++) {
+		bool a, b;
+
+		open_copy(s, &s->a, false);
+		open_copy(s, &s->b, false);
+		for (int i = 0; i < 20; i++) {
+			skv_core_tick(order >> (i % 4) & 1 ? s->a.core : s->b.core);
+			skv_core_tick(order >> (i % 4) & 1 ? s->b.core : s->a.core);
+		}
+		a = put(s, &s->a, 10 + (uint64_t)order, 1, NULL) == SKV_OK;
+		b = put(s, &s->b, 10 + (uint64_t)order, 1, NULL) == SKV_OK;
+		assert_false(a && b);
+		assert_true(a || b);
+		kill_copy(s, &s->a);
+		kill_copy(s, &s->b);
+		shell("rm -f %s/slabs/owner.*", s->top);
+	}
+}
+
+static void a_running_one_that_sees_another_grants_nothing(void **state)
+{
+	struct scene *s = *state;
+	struct place where;
+
+	begin_scene(s);
+	assert_true(begin(s, &s->a, false));
+	assert_int_equal(put(s, &s->a, 3, 5, &where), SKV_OK);
+	/* The other is adopted although a runs: against the rule, and so a must notice. */
+	assert_true(begin(s, &s->b, true));
+	advance(s, &s->a, 1000);
+	assert_int_equal(storage_serves(s, &s->a), SKV_E_UNAVAILABLE);
+	assert_int_not_equal(put(s, &s->a, 4, 5, NULL), SKV_OK);
+	assert_int_equal(found(s, &s->a, 3), 0);
+	assert_int_equal(storage_serves(s, &s->b), SKV_OK);
+}
+
+static void a_look_that_is_overdue_ends_granting(void **state)
+{
+	struct scene *s = *state;
+
+	begin_scene(s);
+	s->lease_ms = 60000;
+	assert_true(begin(s, &s->a, false));
+	assert_int_equal(storage_serves(s, &s->a), SKV_OK);
+	skv_fake_clock_advance(&s->clock, 4999); /* it stood still, and goes on */
+	assert_int_equal(storage_serves(s, &s->a), SKV_OK);
+	skv_fake_clock_advance(&s->clock, 1);
+	assert_int_equal(skv_core_may_answer(s->a.core), SKV_OK); /* the ownership runs, */
+	assert_int_equal(storage_serves(s, &s->a), SKV_E_UNAVAILABLE);
+	advance(s, &s->a, 1);
+	assert_int_equal(storage_serves(s, &s->a), SKV_OK); /* it has looked */
+}
+
+/* What was free in the copy may be written now by the other's last clients, and what has no checksum cannot be told from
+ * what they wrote. */
+static void adopted_it_counts_as_rolled_back(void **state)
+{
+	struct scene *s = *state;
+	struct place first, late;
+
+	begin_scene(s);
+	assert_true(begin(s, &s->a, false));
+	assert_int_equal(put(s, &s->a, 3, 5, &first), SKV_OK);
+	kill_copy(s, &s->a);
+	assert_false(begin(s, &s->b, false));
+	kill_copy(s, &s->b);
+	assert_true(begin(s, &s->b, true));
+	assert_int_equal(found(s, &s->b, 1), 1);
+	assert_int_equal(found(s, &s->b, 2), 0);
+	assert_int_equal(found(s, &s->b, 3), 0);
+	assert_int_equal(put(s, &s->b, 4, 5, &late), SKV_OK); /* in a new file */
+	assert_string_not_equal(late.path, first.path);
+	/* A restart without it goes on, and what was free still rests. */
+	kill_copy(s, &s->b);
+	assert_true(begin(s, &s->b, false));
+	assert_int_equal(found(s, &s->b, 1), 1);
+	assert_int_equal(found(s, &s->b, 2), 0);
+	assert_int_equal(found(s, &s->b, 4), 1);
+	assert_int_equal(put(s, &s->b, 5, 5, NULL), SKV_E_NO_SPACE);
+	assert_int_equal(skv_core_check(s->b.core, &s->err), SKV_OK);
+	for (int i = 0; i < 62; i++)
+		advance(s, &s->b, 1000);
+	assert_int_equal(put(s, &s->b, 5, 5, NULL), SKV_OK);
+	/* And the first copy is the one that is refused now. */
+	assert_false(begin(s, &s->a, false));
+	assert_turned_away(s, &s->a);
+}
+
+/* The other copy made a file that this one does not know: it would be the next one that growth makes. */
+static void an_adopted_file_rests_as_well(void **state)
+{
+	struct scene *s = *state;
+	struct place late;
+
+	begin_scene(s);
+	assert_true(begin(s, &s->a, false));
+	for (uint64_t i = 3; i <= SLOTS + 1; i++)
+		assert_int_equal(put(s, &s->a, i, 5, &late), SKV_OK);
+	assert_string_equal(late.path, "slab-00000001.kvs");
+	kill_copy(s, &s->a);
+	assert_true(begin(s, &s->b, true));
+	for (int i = 0; i < 2; i++) {
+		if (put(s, &s->b, 150 + (uint64_t)i, 5, &late) == SKV_OK) /* in place of block 1, whose slot it knows */
+			assert_string_equal(late.path, "slab-00000000.kvs");
+		kill_copy(s, &s->b);
+		assert_true(begin(s, &s->b, false));
+	}
+	for (int i = 0; i < 62; i++)
+		advance(s, &s->b, 1000);
+	for (uint64_t i = 50; i < 50 + SLOTS + 3; i++)
+		assert_int_equal(put(s, &s->b, i, 5, &late), SKV_OK);
+	assert_string_equal(late.path, "slab-00000001.kvs");
+}
+
+static void old_names_are_swept(void **state)
+{
+	struct scene *s = *state;
+
+	begin_scene(s);
+	for (int i = 0; i < 10; i++) {
+		assert_true(begin(s, &s->a, false));
+		assert_int_equal(strlen(names(s)), i + 2 < 10 ? strlen(" owner.1") : strlen(" owner.10"));
+		kill_copy(s, &s->a);
+	}
+}
+
+static int count(void *ctx, const char *key, const void *bytes, size_t n, uint64_t version)
+{
+	(void)key;
+	(void)bytes;
+	(void)n;
+	(void)version;
+	++*(uint32_t *)ctx;
+	return SKV_OK;
+}
+
+static void the_store_forgets_what_no_directory_has(void **state)
+{
+	struct scene *s = *state;
+	uint32_t n = 0;
+
+	begin_scene(s);
+	for (int i = 0; i < 10; i++) {
+		assert_true(begin(s, &s->a, false));
+		n = 0;
+		assert_int_equal(skv_store_list(s->a.store, "incarnation/", count, &n, &s->err), SKV_OK);
+		assert_true(n <= 2);
+		kill_copy(s, &s->a);
+	}
+}
+
+static void a_directory_without_owner_files_opens(void **state)
+{
+	struct scene *s = *state;
+
+	begin_scene(s);
+	shell("rm %s/slabs/owner.*", s->top);
+	assert_true(begin(s, &s->a, false));
+	assert_int_equal(found(s, &s->a, 1), 1);
+	/* They vanish while it runs. */
+	shell("rm %s/slabs/owner.*", s->top);
+	advance(s, &s->a, 1000);
+	assert_int_equal(storage_serves(s, &s->a), SKV_OK);
+	assert_int_not_equal(strlen(names(s)), 0);
+}
+
+static void a_name_that_was_not_written_to_its_end_is_passed(void **state)
+{
+	struct scene *s = *state;
+
+	begin_scene(s);
+	for (int i = 1; i < 8; i++)
+		shell("printf SKVOWN1 > %s/slabs/owner.%d", s->top, 2 * i + 1); /* what the next ones would take, too */
+	assert_true(begin(s, &s->a, false));
+	assert_int_equal(found(s, &s->a, 1), 1);
+	advance(s, &s->a, 1000);
+	assert_int_equal(storage_serves(s, &s->a), SKV_OK);
+}
+
+static void say(void *ctx, const char *text)
+{
+	if (strstr(text, "another copy"))
+		++*(int *)ctx;
+}
+
+static void fsck_tells_of_the_other_copy(void **state)
+{
+	struct scene *s = *state;
+	struct skv_store_options so = { .path = s->b.path, .clock = &s->clock.clock };
+	struct skv_fsck_report r;
+	int told = 0;
+
+	begin_scene(s);
+	assert_true(begin(s, &s->a, false));
+	assert_int_equal(skv_store_open(&skv_store_sqlite, &so, &s->b.store, &s->err), SKV_OK);
+	assert_int_equal(skv_core_fsck(s->b.store, true, NULL, say, &told, &r, &s->err), SKV_OK);
+	assert_int_equal(told, 1);
+	skv_store_close(s->b.store);
+	stop_copy(s, &s->a);
+	so.path = s->a.path;
+	told = 0;
+	assert_int_equal(skv_store_open(&skv_store_sqlite, &so, &s->a.store, &s->err), SKV_OK);
+	assert_int_equal(skv_core_fsck(s->a.store, true, NULL, say, &told, &r, &s->err), SKV_OK);
+	assert_int_equal(told, 0);
+	assert_int_equal(r.problems, 0);
+	skv_store_close(s->a.store);
+}
+
+/* A new storage in a directory where another copy's is, with the marker that it expects. */
+static void a_deleted_storage_takes_its_name_with_it(void **state)
+{
+	struct scene *s = *state;
+
+	assert_true(begin(s, &s->a, false));
+	make_objects(s, &s->a);
+	assert_int_equal(skv_core_instance_delete(s->a.core, "t", "i", &s->err), SKV_OK);
+	assert_int_equal(skv_core_group_delete(s->a.core, "g", &s->err), SKV_OK);
+	assert_int_not_equal(strlen(names(s)), 0);
+	assert_int_equal(skv_core_storage_delete(s->a.core, "s", &s->err), SKV_OK);
+	assert_int_equal(strlen(names(s)), 0);
+}
+
+int main(void)
+{
+#define SCENE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+	const struct CMUnitTest tests[] = {
+		SCENE(the_copy_started_second_is_refused),
+		SCENE(the_copy_started_first_has_it),
+		SCENE(of_two_at_once_one_at_most_grants),
+		SCENE(a_running_one_that_sees_another_grants_nothing),
+		SCENE(a_look_that_is_overdue_ends_granting),
+		SCENE(adopted_it_counts_as_rolled_back),
+		SCENE(an_adopted_file_rests_as_well),
+		SCENE(old_names_are_swept),
+		SCENE(the_store_forgets_what_no_directory_has),
+		SCENE(a_directory_without_owner_files_opens),
+		SCENE(a_name_that_was_not_written_to_its_end_is_passed),
+		SCENE(fsck_tells_of_the_other_copy),
+		SCENE(a_deleted_storage_takes_its_name_with_it),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
