@@ -87,9 +87,7 @@ void pages_wish_add(struct pages_call *k)
 	skv_mutex_lock(&p->wish_lock);
 	w = find_locked(p, made.name);
 	if (!w && p->n_wishes < WISHES_MAX)
-		w = &p->wishes[p->n_wishes++];
-	if (w)
-		*w = made;
+		p->wishes[p->n_wishes++] = made; /* else the first one's size stays, as with a space */
 	skv_mutex_unlock(&p->wish_lock);
 }
 
@@ -140,7 +138,7 @@ static int make_storage(struct pages_call *k, const char *name, uint64_t num_pag
 	rc = skv_core_storage_create(pages_core(k), &spec, &k->c->err);
 	if (rc == SKV_E_INVALID)
 		return pages_refuse(k, 422, true, "num_pages: %s", k->c->err.message);
-	return rc == SKV_E_CONFLICT ? SKV_OK : rc; /* made meanwhile */
+	return rc == SKV_E_CONFLICT ? SKV_OK : rc; /* made meanwhile, with the size that it has now */
 }
 
 static int make_group(struct pages_call *k, const char *name)
@@ -221,8 +219,10 @@ int pages_drop(struct pages_call *k)
 		k->u.num_pages = v[0].spec.capacity;
 		rc = skv_core_instance_delete(pages_core(k), k->space.tenant, k->space.id, &k->c->err);
 	}
-	if (rc == SKV_OK && !pages_strict(k))
+	if (rc == SKV_OK && !pages_strict(k)) {
+		remove_wish(pages_of(k), name);
 		pages_wish_add(k);
+	}
 	return rc == SKV_E_NOT_FOUND ? SKV_OK : rc;
 }
 

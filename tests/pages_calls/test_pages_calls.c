@@ -410,18 +410,24 @@ static void test_wishes(void **state)
 {
 	const struct skv_fault puts = { .kind = SKV_FAULT_ERROR, .at = 1, .call = "put", .status = SKV_E_STORE_IO };
 	const struct skv_fault none = { .kind = SKV_FAULT_NONE };
+	struct skv_storage_view *v;
+	uint32_t n;
 
 	(void)state;
 	open_faulty();
 	skv_fault_store_set(env.store, &puts);
 	initialize(4);
 	assert_int_equal(counted(PAGES_wishes), 1);
+	initialize(9); /* the first one was told that it has 4 */
+	assert_int_equal(counted(PAGES_wishes), 2);
 	expect(EXISTS, "{\"keys\":[\"a\"]}", 200, "{\"exists\":[false]}");
 	assert_int_equal(reserve("a"), -1);
 	skv_fault_store_set(env.store, &none);
 	((struct pages *)api->ctx)->wishes[0].tried_ms = 0;
-	assert_true(reserve("a") >= 0);
+	assert_in_range(reserve("a"), 0, 3);
 	assert_int_equal(((struct pages *)api->ctx)->n_wishes, 0);
+	assert_int_equal(skv_core_storages(env.core, "pages:default:0:kv", &env.arena, &v, &n, &env.err), SKV_OK);
+	assert_int_equal(v[0].spec.capacity, 4);
 }
 
 /* Whatever allocation of a call fails, it has an answer, and the next one finds all as it should be. */
