@@ -98,6 +98,10 @@ static int check_request(struct skv_request *r)
 	const union MHD_ConnectionInfo *info =
 		MHD_get_connection_info(r->mhd, MHD_CONNECTION_INFO_REQUEST_HEADER_SIZE);
 
+	int rc = skv_framing_check(r);
+
+	if (rc != SKV_OK)
+		return rc;
 	if (atomic_load(&r->f->s->draining))
 		return skv_fail(&r->c.err, SKV_E_NOT_READY, NULL, "this manager is shutting down");
 	if (info && info->header_size > HEADER_MAX) {

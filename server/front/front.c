@@ -126,6 +126,7 @@ static int start_daemon(struct skv_front *f, struct skv_error *err)
 		{ MHD_OPTION_CONNECTION_MEMORY_LIMIT, CONNECTION_POOL, NULL },
 		{ MHD_OPTION_CONNECTION_TIMEOUT, 0, NULL }, /* ours: watch.c */
 		{ MHD_OPTION_UNESCAPE_CALLBACK, (intptr_t)keep_escapes, NULL },
+		{ MHD_OPTION_URI_LOG_CALLBACK, (intptr_t)skv_framing_line, f },
 		{ MHD_OPTION_NOTIFY_COMPLETED, (intptr_t)skv_request_completed, f },
 		{ MHD_OPTION_NOTIFY_CONNECTION, (intptr_t)skv_conn_notify, f },
 		{ MHD_OPTION_END, 0, NULL },

@@ -54,11 +54,13 @@ struct skv_request {
 	struct skv_front *f;
 	struct conn *conn;
 	struct MHD_Connection *mhd; /* NULL between requests */
-	const char *method;         /* libmicrohttpd's, as c.path, until the request ends */
+	const char *method;         /* libmicrohttpd's, as c.path, until the request ends; the same for the next */
+	const char *version;
 
 	struct skv_buf body;
 	uint64_t dropped; /* bytes of an unwanted body read and thrown away */
 
+	bool bad_line; /* skv_framing_line has found so */
 	bool refused; /* decided before the core: status and err are set */
 	bool answered;
 	_Atomic enum parking parking;
@@ -99,6 +101,14 @@ void skv_accept_closed(struct skv_front *f);
 
 /* libmicrohttpd waits for events with the bound that it needs. */
 bool skv_events_bounded(void);
+
+/* ---- framing.c ------------------------------------------------------------------------------- */
+
+extern struct skv_request skv_framing_bad_line;
+/* MHD_OPTION_URI_LOG_CALLBACK: NULL, or skv_framing_bad_line for the state of the request. */
+void *skv_framing_line(void *cls, const char *uri, struct MHD_Connection *mhd);
+/* SKV_OK, or the refusal of a header that could be read in two ways, in r->c.err: the connection is to be closed. */
+int skv_framing_check(struct skv_request *r);
 
 /* ---- admit.c: what is decided from the header alone ------------------------------------------ */
 

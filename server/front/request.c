@@ -131,7 +131,7 @@ void skv_request_completed(void *cls, struct MHD_Connection *mhd, void **state,
 
 	(void)mhd;
 	(void)why;
-	if (!r)
+	if (!r || r == &skv_framing_bad_line)
 		return;
 	c = r->conn;
 	if (!r->answered)
@@ -266,8 +266,7 @@ static enum MHD_Result head(struct skv_request *r)
 		return MHD_YES;
 	r->refused = true; /* or answered without an operation: OPTIONS, a redirect */
 	r->c.status = rc;
-	if (length == 0 ||
-	    (length <= DRAIN_NOW && !MHD_lookup_connection_value(r->mhd, MHD_HEADER_KIND,
+	if (length == 0 || (!r->c.close && length <= DRAIN_NOW && !MHD_lookup_connection_value(r->mhd, MHD_HEADER_KIND,
 										"Expect")))
 		return MHD_YES;
 	no_deadline(r);
@@ -281,11 +280,16 @@ enum MHD_Result skv_request_serve(void *cls, struct MHD_Connection *mhd, const c
 	struct skv_request *r = *state;
 	size_t n = *size;
 
-	(void)version;
-	if (!r) {
+	if (!r || r == &skv_framing_bad_line) {
+		const bool bad_line = r;
+
 		r = request_begin(cls, mhd, path, method);
 		*state = r;
-		return r ? head(r) : MHD_NO;
+		if (!r)
+			return MHD_NO;
+		r->version = version;
+		r->bad_line = bad_line;
+		return head(r);
 	}
 	*size = 0;
 	if (n > 0)
