@@ -19,9 +19,11 @@ void limit_service(const struct skv_params *p, struct skv_service_options *o)
 
 void limit_front(const struct skv_params *p, struct skv_front_options *o)
 {
+	const uint32_t half = (uint32_t)(p->max_connections + 1) / 2; /* leaves room for others */
+
 	o->threads = (uint32_t)p->http_threads;
 	o->max_connections = (uint32_t)p->max_connections;
-	o->max_connections_per_ip = (uint32_t)p->max_connections_per_ip;
+	o->max_connections_per_ip = p->max_connections_per_ip ? (uint32_t)p->max_connections_per_ip : half;
 	o->idle_timeout_ms = (uint32_t)p->idle_timeout_s * 1000;
 }
 

@@ -1,4 +1,5 @@
 /* test_slabkvd.c - the real program: start, work, stop, start again, standby, refusals, fsck. */
+#include <arpa/inet.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -54,6 +55,53 @@ static void test_put_stop_start_get(void **state)
 	manager_stop(m);
 	snprintf(fsck, sizeof fsck, "fsck --json --files --store %s/slabkv.db", b->dir);
 	assert_run(b, fsck, 0, "\"blocks\":2");
+}
+
+static int connect_from(const char *address, uint16_t port)
+{
+	struct sockaddr_in to = { .sin_family = AF_INET, .sin_port = htons(port) }, from = { .sin_family = AF_INET };
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	assert_true(fd >= 0);
+	to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	assert_int_equal(inet_pton(AF_INET, address, &from.sin_addr), 1);
+	assert_int_equal(bind(fd, (struct sockaddr *)&from, sizeof from), 0);
+	assert_int_equal(connect(fd, (struct sockaddr *)&to, sizeof to), 0);
+	return fd;
+}
+
+/* Status of GET /healthz on a connection that stays open; 0: it was closed. */
+static int get_health(struct http *h)
+{
+	struct answer a;
+	int status;
+
+	http_request(h, "GET", "/healthz", NULL, NULL);
+	a = http_read(h, false);
+	status = a.status;
+	answer_free(&a);
+	return status;
+}
+
+static void test_13_24_one_address_leaves_connections_to_others(void **state)
+{
+	struct box *b = *state;
+	struct manager *m = box_start(b, 0, LIST("--max_connections=8"));
+	struct http h[4], more = { 0 }, other = { 0 };
+
+	for (int i = 0; i < 4; i++) {
+		h[i] = (struct http){ .fd = connect_from("127.0.0.3", m->port) };
+		assert_int_equal(get_health(&h[i]), 200);
+	}
+	more.fd = connect_from("127.0.0.3", m->port);
+	assert_int_equal(get_health(&more), 0);
+	other.fd = connect_from("127.0.0.4", m->port);
+	assert_int_equal(get_health(&other), 200);
+	for (int i = 0; i < 4; i++)
+		http_close(&h[i]);
+	http_close(&more);
+	http_close(&other);
+	manager_stop(m);
 }
 
 static void test_standby_takes_over(void **state)
@@ -310,6 +358,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		T(test_put_stop_start_get),
+		T(test_13_24_one_address_leaves_connections_to_others),
 		T(test_standby_takes_over),
 		T(test_standby_stops),
 		T(test_default_objects_stay),
