@@ -483,6 +483,111 @@ static void lookups_tell_when_blocks_were_made(void **state)
 	}
 }
 
+/* ---- what goes ----------------------------------------------------------------------------------------- */
+
+#define PROMPTS 16u
+#define LONG 16u /* blocks of a prompt */
+
+/* Prompts of LONG blocks with `has` each, the last two with `end`, in an instance of its own with this policy and room for
+ * just these. */
+static void fill(struct env *e, const char *policy, uint32_t has, uint32_t end, struct skv_key k[PROMPTS][LONG])
+{
+	static const char *const one[] = { "s" };
+	struct skv_group_spec g = { .name = "g", .storages = one, .n_storages = 1, .policy = policy };
+	uint32_t specs[LONG];
+	struct skv_group_view *v;
+	uint32_t n;
+
+	for (uint32_t i = 0; i < LONG; i++)
+		specs[i] = i + 2 < LONG ? has : end;
+	assert_int_equal(skv_core_group_put(e->core, &g, NULL, NULL, &e->err), SKV_OK);
+	for (uint32_t p = 0; p < PROMPTS; p++) {
+		env_keys(k[p], LONG, 100 + p, 1);
+		put(e, k[p], specs, LONG);
+		env_advance(e, 10);
+	}
+	assert_int_equal(skv_core_groups(e->core, "g", &e->arena, &v, &n, &e->err), SKV_OK);
+	g.capacity = v->used_bytes;
+	assert_int_equal(skv_core_group_put(e->core, &g, NULL, NULL, &e->err), SKV_OK);
+}
+
+/* Makes room for n blocks with these specs, each in a chain of its own. */
+static void displace(struct env *e, uint32_t n, uint32_t has)
+{
+	for (uint32_t i = 0; i < n; i++) {
+		struct skv_key k = { 7777, i };
+
+		put(e, &k, &has, 1);
+		env_advance(e, 10);
+	}
+}
+
+/* An instance that is read in windows only, in a group whose policy looks at the last use alone. */
+static void windows_stay_while_the_rest_goes(void **state)
+{
+	struct env *e = *state;
+	struct skv_key k[PROMPTS][LONG];
+	struct skv_lookup_res r;
+
+	fill(e, "lru-plain", 7, 7, k);
+	for (uint32_t p = 0; p < PROMPTS; p++) {
+		struct skv_lookup_req q = ask(SKV_LOOKUP_WINDOW, k[p], LONG);
+
+		q.window = 4;
+		assert_int_equal(env_lookup_req(e, &q, &r), SKV_OK);
+		assert_int_equal(r.matched, 4);
+	}
+	displace(e, PROMPTS * LONG / 2, 7);
+	for (uint32_t p = 0; p < PROMPTS; p++) {
+		struct skv_lookup_req q = ask(SKV_LOOKUP_WINDOW, k[p], LONG);
+
+		q.window = 4;
+		q.peek = true;
+		assert_int_equal(env_lookup_req(e, &q, &r), SKV_OK);
+		assert_int_equal(r.matched, 4);
+		assert_true(r.hit[LONG - 1]);
+	}
+}
+
+/* States at the end of a prompt's blocks: the prompts that were not used for longest go as a whole, and of the others none
+ * loses its state. */
+static void states_of(struct env *e, const char *policy)
+{
+	struct skv_key k[PROMPTS][LONG];
+	uint32_t torn = 0, whole = 0;
+	struct skv_lookup_res r;
+
+	fill(e, policy, FULL, FULL | STATE, k);
+	for (uint32_t p = PROMPTS; p-- > 0; env_advance(e, 10)) {
+		struct skv_lookup_req q = ask(SKV_LOOKUP_HYBRID, k[p], LONG);
+
+		q.full_specs = FULL;
+		q.state_specs = STATE;
+		assert_int_equal(env_lookup_req(e, &q, &r), SKV_OK);
+		assert_int_equal(r.matched, LONG);
+	}
+	displace(e, PROMPTS * LONG / 4, FULL | STATE);
+	for (uint32_t p = 0; p < PROMPTS; p++) {
+		struct skv_lookup_req q = ask(SKV_LOOKUP_HYBRID, k[p], LONG);
+		uint32_t hit;
+
+		q.full_specs = FULL;
+		q.state_specs = STATE;
+		q.peek = true;
+		assert_int_equal(env_lookup_req(e, &q, &r), SKV_OK);
+		hit = r.matched;
+		whole += hit == LONG;
+		q.state_specs = FULL; /* what is there of it at all */
+		assert_int_equal(env_lookup_req(e, &q, &r), SKV_OK);
+		torn += hit < LONG && r.matched > 0;
+	}
+	assert_true(torn <= 1);
+	assert_in_range(whole, PROMPTS / 4, PROMPTS - 1);
+}
+
+static void states_go_with_their_prompts_by_lru(void **state) { states_of(*state, "lru"); }
+static void states_go_with_their_prompts_by_odds(void **state) { states_of(*state, "odds"); }
+
 int main(void)
 {
 #define SCENE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
@@ -497,6 +602,9 @@ int main(void)
 		SCENE(peeking_is_not_noticed),
 		SCENE(specs_on_disabled_storages_may_be_skipped),
 		SCENE(lookups_tell_when_blocks_were_made),
+		SCENE(windows_stay_while_the_rest_goes),
+		SCENE(states_go_with_their_prompts_by_lru),
+		SCENE(states_go_with_their_prompts_by_odds),
 	};
 
 	env_quiet();
