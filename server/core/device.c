@@ -14,6 +14,7 @@
 #define STEADY_MS 60000u
 #define RETRY_MS 20u /* of an open that failed */
 #define HANG_MS 5000u
+#define FIRST_FILE (64ull << 20) /* bytes of the first slab file, if it takes them at once */
 #define GROW_FULL_MS 5000u /* until a full file system is tried again */
 #define GROW_RETRY_MS 200u
 
@@ -349,10 +350,19 @@ static int probe(struct device *d, const struct look *k, struct skv_error *err)
 
 /* ---- growth ------------------------------------------------------------------------------------------ */
 
+/* Where making a file takes its space at once, somebody who only wants to look pays little for it. */
+static uint64_t wanted_length(const struct device *d, const struct look *k)
+{
+	bool first = k->files == 0 && !d->ops->chunked && !d->ops->steady;
+	uint64_t little = d->unit > FIRST_FILE ? d->unit : FIRST_FILE;
+
+	return first && little < d->file_size ? little : d->file_size;
+}
+
 static uint64_t next_length(const struct device *d, const struct look *k)
 {
 	uint64_t room = k->capacity > k->file_bytes ? k->capacity - k->file_bytes : 0;
-	uint64_t n = d->file_size < room ? d->file_size : room;
+	uint64_t wanted = wanted_length(d, k), n = wanted < room ? wanted : room;
 	uint64_t fs_free = atomic_load(&d->fs_free);
 
 	n -= n % d->unit;
