@@ -149,8 +149,18 @@ void skv_hold_free_slots(struct skv_pool *p, struct slab *s, uint64_t until)
 	skv_slab_list(s);
 }
 
+/* Raising the earliest ones to one time keeps the heap in order. */
+static void outlast(struct skv_pool *p, uint64_t until)
+{
+	for (size_t i = 0; i < p->n_heap; i++)
+		p->holds[p->heap[i]].until = u64_max(p->holds[p->heap[i]].until, until);
+	if (p->overflow_slots)
+		p->overflow_until = u64_max(p->overflow_until, until);
+}
+
 void skv_pool_freeze_free(struct skv_pool *p, uint64_t until_ms)
 {
+	outlast(p, until_ms);
 	for (size_t i = 0; i < p->n_slabs; i++)
 		if (p->slabs[i])
 			skv_hold_free_slots(p, p->slabs[i], until_ms);

@@ -14,8 +14,8 @@
  * a checkpoint's id is never used twice, so a late writer that lost its partition can only write
  * waste.
  *
- * FULL: a commit syncs the WAL before it is seen or acknowledged. NORMAL: appends are written to
- * the WAL without a sync (they survive kill -9), and skv_store_sync syncs the WAL. All else but
+ * FULL: a commit syncs the WAL before it is seen or acknowledged. NORMAL, and with SKV_APPEND_LATER: appends are
+ * written to the WAL without a sync (they survive kill -9), and skv_store_sync, or a commit with one, syncs the WAL. All else but
  * housekeeping commits with a sync in both modes. A WAL is only reused after its pages are synced in
  * the database file, so the journal that power loss leaves is always a prefix; after a sync that
  * failed it is not reused at all by that process.

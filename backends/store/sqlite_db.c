@@ -49,6 +49,7 @@ void db_drop(struct db *d)
 		sqlite3_db_config(d->handle, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
 	sqlite3_close(d->handle);
 	d->handle = NULL;
+	d->later = false;
 }
 
 void db_destroy(struct db *d)
@@ -208,14 +209,27 @@ static int commit(struct db *d, struct skv_error *err)
 	return SKV_E_UNKNOWN_OUTCOME;
 }
 
+/* Outside of a transaction. SQLite takes this pragma in when it is prepared, so it has no statement to keep; it
+ * changes only where calls of both kinds alternate. */
+static int set_later(struct db *d, bool later, struct skv_error *err)
+{
+	int rc = SKV_OK;
+
+	if (d->full && d->later != later)
+		rc = db_exec(d, later ? "PRAGMA synchronous = NORMAL" : "PRAGMA synchronous = FULL", err);
+	if (rc == SKV_OK)
+		d->later = d->full && later;
+	return rc;
+}
+
 /* One small transaction on top of whatever a failed commit left, synced on any connection. Caller
  * holds lock and turn. */
 static int settle_once(struct db *d, struct skv_error *err)
 {
 	int rc = db_ready(d, err);
 
-	if (rc == SKV_OK && !d->full)
-		rc = db_exec(d, "PRAGMA synchronous = FULL", err);
+	if (rc == SKV_OK)
+		rc = d->full ? set_later(d, false, err) : db_exec(d, "PRAGMA synchronous = FULL", err);
 	if (rc != SKV_OK)
 		return rc;
 	if (db_run(d, SQL_BEGIN_WRITE) != SQLITE_DONE)
@@ -248,28 +262,32 @@ static int settle(struct db *d, struct skv_error *err)
 	return rc;
 }
 
-/* A commit that syncs does so in its turn, and in NORMAL it finds whatever was appended since the
+/* A commit that syncs does so in its turn, and finds whatever was appended without one since the
  * last sync. What is there already is synced before the turn; a failure is remembered by the sync
  * itself. */
 static void sync_ahead(const struct db *d)
 {
 	struct sqlite_store *s = d->file->store;
 
-	if (d->full && s->durability == SKV_DURABILITY_NORMAL &&
-	    atomic_load_explicit(&d->file->unsynced, memory_order_relaxed) >= UNSYNCED_MAX)
+	if (atomic_load_explicit(&d->file->unsynced, memory_order_relaxed) >= UNSYNCED_MAX)
 		sqlite_sync(s, NULL);
 }
 
-int tx_begin(struct db *d, struct skv_error *err)
+int tx_begin(struct db *d, struct skv_error *err) { return tx_begin_later(d, false, err); }
+
+int tx_begin_later(struct db *d, bool later, struct skv_error *err)
 {
 	int rc;
 
-	sync_ahead(d);
+	if (d->full && !later)
+		sync_ahead(d);
 	skv_mutex_lock(&d->lock);
 	skv_mutex_lock(&d->file->turn);
 	rc = settle(d, err);
 	if (rc == SKV_OK)
 		rc = db_ready(d, err);
+	if (rc == SKV_OK)
+		rc = set_later(d, later, err);
 	if (rc == SKV_OK && db_run(d, SQL_BEGIN_WRITE) != SQLITE_DONE)
 		rc = db_fail(d, err, "begin");
 	if (rc != SKV_OK) {

@@ -79,6 +79,7 @@ struct batch {
 	uint64_t seq;
 	const void *bytes;
 	size_t n;
+	bool later; /* need not be synced */
 };
 
 /* Inside a transaction: may this batch be next? *total gets the bytes up to and with it. */
@@ -120,7 +121,7 @@ static int append_once(struct sqlite_store *s, const struct batch *b, struct skv
 {
 	struct db *d = &s->append;
 	uint64_t total = 0;
-	int rc = tx_begin(d, err);
+	int rc = tx_begin_later(d, b->later, err);
 
 	if (rc != SKV_OK)
 		return rc;
@@ -134,13 +135,17 @@ int sqlite_append(void *self, uint32_t partition, uint64_t fence, uint64_t seq, 
 		  size_t n, unsigned flags, struct skv_error *err)
 {
 	struct sqlite_store *s = self;
-	const struct batch b = { partition, fence, seq, bytes, n };
+	const struct batch b = { partition, fence, seq, bytes, n, (flags & SKV_APPEND_LATER) != 0 };
+	bool synced = s->durability == SKV_DURABILITY_FULL && !b.later;
 	int rc;
+
+	if (b.later)
+		atomic_store(&s->later, true);
 
 	if ((flags & SKV_APPEND_URGENT) == 0)
 		keep_pace(&s->main);
 	rc = append_once(s, &b, err);
-	if (rc == SKV_OK)
+	if (rc == SKV_OK && !synced)
 		atomic_fetch_add_explicit(&s->main.unsynced, n, memory_order_relaxed);
 	if (rc != SKV_E_STORE_FULL)
 		return rc;
@@ -174,7 +179,7 @@ int sqlite_sync(void *self, struct skv_error *err)
 	struct sqlite_store *s = self;
 	int rc;
 
-	if (s->durability == SKV_DURABILITY_FULL)
+	if (s->durability == SKV_DURABILITY_FULL && !atomic_load(&s->later))
 		return SKV_OK;
 	skv_mutex_lock(&s->sync.lock);
 	if (atomic_load(&s->sync_lost)) {

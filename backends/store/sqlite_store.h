@@ -110,8 +110,9 @@ struct file {
 /* One connection. */
 struct db {
 	struct file *file;
-	bool full; /* a commit syncs the log */
+	bool full; /* a commit syncs the log, unless tx_begin_later was asked not to */
 	struct skv_mutex lock;
+	bool later; /* lock; of a full one: it is set not to sync now */
 	sqlite3 *handle;               /* lock; NULL until used, and after an unknown outcome */
 	sqlite3_stmt *stmt[SQL_COUNT]; /* lock */
 };
@@ -149,6 +150,7 @@ struct sqlite_store {
 	char boot_id[37];
 	char *reserve_path;
 	uint64_t reserve_bytes;
+	_Atomic bool later;     /* FULL: something was appended without a sync */
 	_Atomic bool sync_lost; /* a sync failed: what it should have covered may be gone */
 	_Atomic bool owned;     /* this object acquired a partition: it keeps the house */
 	struct sighting sightings[8];
@@ -177,6 +179,8 @@ int db_fail(struct db *d, struct skv_error *err, const char *what);
 
 /* A write transaction: takes lock and turn. After SKV_OK, tx_end must follow. */
 int tx_begin(struct db *d, struct skv_error *err);
+/* `later`: a connection that syncs at commits leaves it out this time. */
+int tx_begin_later(struct db *d, bool later, struct skv_error *err);
 /* Commits when `rc` is SKV_OK, else rolls back; gives both locks back. The result of the whole. */
 int tx_end(struct db *d, int rc, struct skv_error *err);
 /* A moment's state: takes the lock. After SKV_OK, read_end must follow. */

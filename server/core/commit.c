@@ -8,7 +8,8 @@
  * because later ones may build on earlier ones. If its outcome is unknown, or another owner has taken
  * over, nothing in memory can be trusted: the partition is stopped and loaded again (owner.c).
  *
- * In NORMAL durability a transaction that frees slots is applied only after a sync covers it.
+ * A batch is appended without a sync in NORMAL durability, and in FULL where all of it is relaxed. Of such a one what
+ * frees slots is applied only after a sync covers it (sync.c).
  *
  * Locks: the partition's write lock, then commit.lock; neither is held while appending.
  */
@@ -18,8 +19,6 @@
 #include <string.h>
 
 #define BATCH_BYTES ((size_t)8 << 20)
-#define UNSYNCED_MS 50u
-#define PORTION 512u /* removals applied in one hold of the lock */
 #define STORE_FULL_MS 1000u /* starts are refused this long before one tries again */
 
 struct txn *txn_make(enum txn_kind kind)
@@ -79,7 +78,7 @@ uint64_t commit_appended(struct skv_core *c)
 
 /* ---- late halves --------------------------------------------------------------------------------- */
 
-static void complete_waiters(struct skv_core *c, struct txn *t, int status, bool fill)
+void commit_complete(struct skv_core *c, struct txn *t, int status, bool fill)
 {
 	while (t->waiters) {
 		struct waiter *w = t->waiters;
@@ -96,7 +95,7 @@ static void complete_waiters(struct skv_core *c, struct txn *t, int status, bool
 	}
 }
 
-static void apply(struct skv_core *c, struct txn *t)
+void commit_apply(struct skv_core *c, struct txn *t)
 {
 	struct part *p = c->part;
 
@@ -111,7 +110,7 @@ static void apply(struct skv_core *c, struct txn *t)
 	case TXN_PIN: break; /* all of it was done early */
 	case TXN_HORIZON: horizon_apply(t); break;
 	}
-	complete_waiters(c, t, SKV_OK, true);
+	commit_complete(c, t, SKV_OK, true);
 	txn_destroy(t);
 }
 
@@ -133,7 +132,7 @@ static void undo(struct skv_core *c, struct txn *t, int status)
 	case TXN_PIN: pin_undo(p, t); break;
 	case TXN_HORIZON: horizon_undo(t); break;
 	}
-	complete_waiters(c, t, status, t->kind == TXN_HORIZON);
+	commit_complete(c, t, status, t->kind == TXN_HORIZON);
 	txn_destroy(t);
 }
 
@@ -259,14 +258,13 @@ void commit_drain(struct skv_core *c, int status)
 	while (t) {
 		struct txn *next = t->next;
 
-		complete_waiters(c, t, status, false);
+		commit_complete(c, t, status, false);
 		txn_destroy(t);
 		t = next;
 	}
 }
 
-/* What is in memory is no longer the truth: refuse everybody until it is loaded again. */
-static void stop_part(struct skv_core *c, struct txn *batch, int status)
+void commit_stop_part(struct skv_core *c, struct txn *batch, int status)
 {
 	bool fenced = status == SKV_E_FENCED && owner_lost(c, c->part->fence);
 	int ready = SKV_CORE_READY;
@@ -281,115 +279,31 @@ static void stop_part(struct skv_core *c, struct txn *batch, int status)
 	status = fenced ? SKV_E_NOT_OWNER : SKV_E_UNKNOWN_OUTCOME;
 	for (struct txn *next; batch; batch = next) {
 		next = batch->next;
-		complete_waiters(c, batch, status, false);
+		commit_complete(c, batch, status, false);
 		txn_destroy(batch);
 	}
 	commit_drain(c, status);
 }
 
-/* ---- NORMAL: sync before reuse ----------------------------------------------------------------------- */
-
-static void defer(struct skv_core *c, struct txn *t)
-{
-	struct commit *q = &c->commit;
-
-	t->next = NULL;
-	if (q->unsynced_tail)
-		q->unsynced_tail->next = t;
-	else
-		q->unsynced_head = t;
-	if (q->n_unsynced == q->n_synced)
-		q->unsynced_since = skv_now_ms(c->clock);
-	q->unsynced_tail = t;
-	q->n_unsynced++;
-}
-
-static bool sync_is_due(const struct skv_core *c, bool hurry)
-{
-	const struct commit *q = &c->commit;
-
-	if (q->n_unsynced == q->n_synced)
-		return false;
-	if (hurry || skv_now_ms(c->clock) - q->unsynced_since >= UNSYNCED_MS)
-		return true;
-	for (const struct txn *t = q->unsynced_head; t; t = t->next)
-		if (t->waiters)
-			return true;
-	return false;
-}
-
-void commit_forget_unsynced(struct skv_core *c, int status)
-{
-	struct txn *t;
-
-	skv_mutex_lock(&c->commit.lock); /* the committer may be looking whether it has some, before it sleeps */
-	t = c->commit.unsynced_head;
-	c->commit.unsynced_head = c->commit.unsynced_tail = NULL;
-	c->commit.n_unsynced = c->commit.n_synced = 0;
-	skv_mutex_unlock(&c->commit.lock);
-	while (t) {
-		struct txn *next = t->next;
-
-		complete_waiters(c, t, status, false);
-		txn_destroy(t);
-		t = next;
-	}
-}
-
-/* A portion of what a sync covers, or (`all`) all of it: in between others have the lock, and the next batch is appended. */
-static void apply_synced(struct skv_core *c, bool all)
-{
-	struct commit *q = &c->commit;
-	size_t blocks = 0;
-
-	core_lock(c);
-	while (q->n_synced && c->part && (all || blocks < PORTION)) {
-		struct txn *t = q->unsynced_head;
-
-		q->unsynced_head = t->next;
-		if (!t->next)
-			q->unsynced_tail = NULL;
-		q->n_synced--;
-		q->n_unsynced--;
-		blocks += 1 + t->n_removal;
-		apply(c, t);
-	}
-	if (c->part)
-		start_serve_waiters(c->part);
-	core_unlock(c);
-}
-
-static bool sync_deferred(struct skv_core *c)
-{
-	struct skv_error err = { 0 };
-	int rc = skv_store_sync(c->store, &err);
-
-	if (rc == SKV_OK) {
-		c->commit.n_synced = c->commit.n_unsynced;
-		return true;
-	}
-	/* After a failed sync nobody knows what the disk holds, and the next sync may not tell. */
-	core_lock(c);
-	skv_log(SKV_LOG_ERROR, "core", "sync of the metadata store failed: %s", err.message);
-	if (c->part)
-		stop_part(c, NULL, SKV_E_UNKNOWN_OUTCOME);
-	commit_forget_unsynced(c, SKV_E_UNKNOWN_OUTCOME);
-	core_unlock(c);
-	return false;
-}
-
 /* ---- a round ------------------------------------------------------------------------------------------ */
 
-static struct txn *take_batch(struct skv_core *c, bool *urgent, size_t *bytes)
+/* A batch, and what is true of all of it. */
+struct round {
+	struct txn *batch;
+	size_t bytes;
+	bool urgent, relaxed;
+};
+
+static void take_batch(struct skv_core *c, struct round *r)
 {
 	struct commit *q = &c->commit;
-	struct txn *first = q->head, *last = NULL;
+	struct txn *last = NULL;
 
-	*urgent = true;
-	*bytes = 0;
-	for (struct txn *t = first; t && (*bytes == 0 || *bytes + t->rec.len <= BATCH_BYTES); t = t->next) {
-		*bytes += t->rec.len;
-		*urgent &= t->urgent;
+	*r = (struct round){ .batch = q->head, .urgent = true, .relaxed = true };
+	for (struct txn *t = q->head; t && (r->bytes == 0 || r->bytes + t->rec.len <= BATCH_BYTES); t = t->next) {
+		r->bytes += t->rec.len;
+		r->urgent &= t->urgent;
+		r->relaxed &= t->relaxed;
 		last = t;
 	}
 	if (last) {
@@ -398,10 +312,9 @@ static struct txn *take_batch(struct skv_core *c, bool *urgent, size_t *bytes)
 			q->tail = NULL;
 		last->next = NULL;
 	}
-	return first;
 }
 
-static int append(struct skv_core *c, const struct txn *batch, bool urgent, size_t bytes)
+static int append(struct skv_core *c, const struct round *r)
 {
 	struct skv_buf b = { 0 };
 	struct skv_error err = { 0 };
@@ -409,46 +322,49 @@ static int append(struct skv_core *c, const struct txn *batch, bool urgent, size
 
 	if (!owner_valid(c))
 		return SKV_E_FENCED;
-	if (!skv_buf_reserve(&b, bytes))
+	if (!skv_buf_reserve(&b, r->bytes))
 		return SKV_E_NOMEM;
-	for (const struct txn *t = batch; t; t = t->next) {
+	for (const struct txn *t = r->batch; t; t = t->next) {
 		skv_put_bytes(&b, t->rec.data, t->rec.len);
 		COUNT(c, commit_records, 1);
 	}
 	/* Only this thread moves part->seq, and the part stays while commit.busy is set. */
 	rc = skv_store_append(c->store, 0, c->part->fence, c->part->seq + 1, b.data, b.len,
-			      urgent ? SKV_APPEND_URGENT : 0, &err);
+			      (r->urgent ? SKV_APPEND_URGENT : 0) | (r->relaxed ? SKV_APPEND_LATER : 0), &err);
 	skv_buf_destroy(&b);
 	if (rc != SKV_OK)
 		skv_log(SKV_LOG_WARN, "core", "append: %s", err.message);
 	return rc;
 }
 
-static void append_done(struct skv_core *c, struct txn *batch, size_t bytes)
+static void append_done(struct skv_core *c, const struct round *r)
 {
-	bool normal = skv_store_durability(c->store) == SKV_DURABILITY_NORMAL;
+	bool synced = skv_store_durability(c->store) == SKV_DURABILITY_FULL && !r->relaxed;
+	struct txn *batch = r->batch;
 
 	COUNT(c, commits, 1);
 	c->part->seq++;
-	c->part->journal_bytes += bytes;
+	c->part->journal_bytes += r->bytes;
 	c->part->store_full_until = 0;
 	while (batch) {
 		struct txn *next = batch->next;
 
-		if (normal && frees_slots(batch))
-			defer(c, batch);
+		if (frees_slots(batch) && (!synced || c->commit.behind.head)) /* in the order of the journal */
+			sync_defer(c, batch);
 		else
-			apply(c, batch);
+			commit_apply(c, batch);
 		batch = next;
 	}
+	if (synced)
+		sync_covers_all(c);
+	else
+		sync_is_behind(c);
 	start_serve_waiters(c->part);
 }
 
 static bool append_round(struct skv_core *c)
 {
-	bool urgent;
-	size_t bytes;
-	struct txn *batch;
+	struct round r;
 	uint64_t last = 0;
 	int rc;
 
@@ -456,21 +372,21 @@ static bool append_round(struct skv_core *c)
 	if (c->commit.several)
 		sched_yield();
 	skv_mutex_lock(&c->commit.lock);
-	batch = take_batch(c, &urgent, &bytes);
+	take_batch(c, &r);
 	skv_mutex_unlock(&c->commit.lock);
-	if (!batch)
+	if (!r.batch)
 		return false;
-	for (const struct txn *t = batch; t; t = t->next)
+	for (const struct txn *t = r.batch; t; t = t->next)
 		last = t->number;
-	c->commit.several = last != batch->number;
-	rc = append(c, batch, urgent, bytes);
+	c->commit.several = last != r.batch->number;
+	rc = append(c, &r);
 	core_lock(c);
 	if (rc == SKV_OK)
-		append_done(c, batch, bytes);
+		append_done(c, &r);
 	else if (rc == SKV_E_STORE_FULL || rc == SKV_E_STORE_IO || rc == SKV_E_NOMEM)
-		append_failed(c, batch, rc, urgent);
+		append_failed(c, r.batch, rc, r.urgent);
 	else
-		stop_part(c, batch, rc);
+		commit_stop_part(c, r.batch, rc);
 	skv_mutex_lock(&c->commit.lock);
 	if (c->commit.appended < last)
 		c->commit.appended = last;
@@ -481,10 +397,10 @@ static bool append_round(struct skv_core *c)
 
 static void begin_snapshot(struct skv_core *c)
 {
-	bool synced = !c->commit.unsynced_head || sync_deferred(c);
+	bool synced = !c->commit.behind.head || sync_now(c);
 
 	if (synced)
-		apply_synced(c, true); /* what the journal says is in memory */
+		sync_apply(c, true); /* what the journal says is in memory */
 	core_lock(c);
 	if (c->part && synced && atomic_load(&c->state) == SKV_CORE_READY) {
 		uint64_t barrier;
@@ -506,6 +422,7 @@ bool commit_round(struct skv_core *c)
 	q->busy = true;
 	snapshot = q->snapshot_wanted;
 	skv_mutex_unlock(&q->lock);
+	did = sync_collect(c);
 	skv_rwlock_read(&c->lock);
 	ready = c->part && atomic_load(&c->state) == SKV_CORE_READY;
 	if (ready)
@@ -515,14 +432,13 @@ bool commit_round(struct skv_core *c)
 		core_lock(c);
 		if (c->part)
 			commit_drain(c, SKV_E_NOT_READY);
-		commit_forget_unsynced(c, SKV_E_UNKNOWN_OUTCOME);
+		sync_forget(c, SKV_E_UNKNOWN_OUTCOME);
 		core_unlock(c);
 	} else {
-		did = append_round(c);
+		did |= append_round(c);
 		if (sync_is_due(c, hurry))
-			did |= sync_deferred(c);
-		if (c->commit.n_synced)
-			apply_synced(c, hurry || c->o.manual);
+			did |= sync_ask(c);
+		sync_apply(c, hurry || c->o.manual);
 		if (snapshot)
 			begin_snapshot(c);
 	}
@@ -537,6 +453,19 @@ bool commit_round(struct skv_core *c)
 
 /* ---- the thread ------------------------------------------------------------------------------------------ */
 
+/* Under commit.lock. */
+static void wait_for_work(struct commit *q)
+{
+	const struct behind *b = &q->behind;
+
+	if (q->head || q->snapshot_wanted || b->done || b->covered > b->applied)
+		return;
+	if (b->dirty && !b->asked)
+		skv_cond_wait_ms(&q->wake, &q->lock, SYNC_BEHIND_MS);
+	else
+		skv_cond_wait(&q->wake, &q->lock);
+}
+
 static void *committer(void *arg)
 {
 	struct skv_core *c = arg;
@@ -544,14 +473,7 @@ static void *committer(void *arg)
 
 	skv_mutex_lock(&q->lock);
 	while (!q->stop) {
-		if (!q->head && !q->snapshot_wanted) {
-			if (q->n_synced == 0 && q->unsynced_head)
-				skv_cond_wait_ms(&q->wake, &q->lock, UNSYNCED_MS);
-			else if (!q->unsynced_head)
-				skv_cond_wait(&q->wake, &q->lock);
-			if (!q->head && !q->snapshot_wanted && !q->unsynced_head)
-				continue;
-		}
+		wait_for_work(q);
 		skv_mutex_unlock(&q->lock);
 		commit_round(c);
 		skv_mutex_lock(&q->lock);
@@ -565,11 +487,13 @@ void commit_init(struct skv_core *c)
 	skv_mutex_init(&c->commit.lock);
 	skv_cond_init(&c->commit.wake);
 	skv_cond_init(&c->commit.idle);
+	skv_cond_init(&c->commit.behind.wake);
 }
 
 void commit_destroy(struct skv_core *c)
 {
-	commit_forget_unsynced(c, SKV_E_NOT_READY);
+	sync_forget(c, SKV_E_NOT_READY);
+	skv_cond_destroy(&c->commit.behind.wake);
 	skv_mutex_destroy(&c->commit.lock);
 	skv_cond_destroy(&c->commit.wake);
 	skv_cond_destroy(&c->commit.idle);
@@ -577,7 +501,13 @@ void commit_destroy(struct skv_core *c)
 
 int commit_start_thread(struct skv_core *c)
 {
-	return pthread_create(&c->commit.thread, NULL, committer, c) == 0 ? SKV_OK : SKV_E_NOMEM;
+	int rc = sync_start_thread(c);
+
+	if (rc == SKV_OK && pthread_create(&c->commit.thread, NULL, committer, c) != 0) {
+		sync_stop_thread(c);
+		rc = SKV_E_NOMEM;
+	}
+	return rc;
 }
 
 void commit_stop_thread(struct skv_core *c)
@@ -587,6 +517,7 @@ void commit_stop_thread(struct skv_core *c)
 	skv_cond_signal(&c->commit.wake);
 	skv_mutex_unlock(&c->commit.lock);
 	pthread_join(c->commit.thread, NULL);
+	sync_stop_thread(c);
 }
 
 void commit_wait_idle(struct skv_core *c)

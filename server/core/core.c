@@ -209,7 +209,7 @@ static bool drained(struct skv_core *c)
 	bool empty;
 
 	skv_mutex_lock(&c->commit.lock);
-	empty = !c->commit.head && !c->commit.busy && !c->commit.unsynced_head;
+	empty = !c->commit.head && !c->commit.busy && !c->commit.behind.head;
 	skv_mutex_unlock(&c->commit.lock);
 	return empty;
 }

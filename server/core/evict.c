@@ -336,6 +336,19 @@ static int let_go(struct part *p, struct picks *k, struct block *b, const struct
 	return rc;
 }
 
+/* Nobody is told of an eviction. Where relaxed starts make it necessary, it is not to cost them a sync. */
+static bool is_relaxed(const struct part *p, const struct picks *k)
+{
+	bool all = p->core->o.relaxed_ms > 0;
+
+	for (size_t i = 0; all && i < k->n; i++) {
+		const struct block *b = block_get(p, k->v[i].block);
+
+		all = block_instance(b)->spec.n_specs == 1 && p->space[b->slot[0].space].dev->ops->counted;
+	}
+	return all;
+}
+
 /* Picks until `need` is reached, nothing is left, or it is enough for one call. Returns what will come free. */
 static uint64_t evict(struct part *p, struct scope *c, uint64_t need)
 {
@@ -364,6 +377,7 @@ static uint64_t evict(struct part *p, struct scope *c, uint64_t need)
 		skv_free(k.v);
 		return 0;
 	}
+	k.relaxed = is_relaxed(p, &k);
 	return remove_queue(p, &k, NULL) == SKV_OK ? got : 0;
 }
 

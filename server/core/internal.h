@@ -611,13 +611,42 @@ void commit_stop_thread(struct skv_core *c);
 bool commit_round(struct skv_core *c);
 /* Under the write lock: fails everything queued; in-flight work is failed by its round. */
 void commit_drain(struct skv_core *c, int status);
-/* Under the write lock, when no round runs: what waited for a sync is forgotten with the part. */
-void commit_forget_unsynced(struct skv_core *c, int status);
 /* Waits until no round runs. No lock held. */
 void commit_wait_idle(struct skv_core *c);
 /* Has the committer begin a snapshot (threads), or begins it here (manual). */
 void commit_ask_snapshot(struct skv_core *c);
 uint64_t commit_appended(struct skv_core *c);
+/* Under the write lock: the late half, then its waiters. */
+void commit_apply(struct skv_core *c, struct txn *t);
+/* Completes those who wait for it; `fill`: with what it has come to. */
+void commit_complete(struct skv_core *c, struct txn *t, int status, bool fill);
+/* Under the write lock: what is in memory is no longer the truth: everybody is refused until it is loaded again. `batch`
+ * (may be NULL) and all that is queued fail. */
+void commit_stop_part(struct skv_core *c, struct txn *batch, int status);
+
+/* ---- sync.c ------------------------------------------------------------------------------------------ */
+
+#define SYNC_BEHIND_MS 50u /* what was appended without a sync gets one after this */
+
+int sync_start_thread(struct skv_core *c);
+void sync_stop_thread(struct skv_core *c);
+/* Something was appended without a sync; or with one, which covers all before it. */
+void sync_is_behind(struct skv_core *c);
+void sync_covers_all(struct skv_core *c);
+/* Its late half waits for a sync. */
+void sync_defer(struct skv_core *c, struct txn *t);
+/* `hurry`: somebody waits for slots. */
+bool sync_is_due(const struct skv_core *c, bool hurry);
+/* Has the thread sync (manual: does it here). */
+bool sync_ask(struct skv_core *c);
+/* Syncs here. False: it has failed, and the part is stopped. */
+bool sync_now(struct skv_core *c);
+/* Takes in what the thread has done, if it has: true, unless it has failed. */
+bool sync_collect(struct skv_core *c);
+/* Late halves that a sync covers: a portion of them, in between others have the lock; or all. No lock held. */
+void sync_apply(struct skv_core *c, bool all);
+/* Under the write lock, when no round runs: what waited for a sync is forgotten with the part. */
+void sync_forget(struct skv_core *c, int status);
 
 /* ---- checkpoint.c, recover.c, owner.c, device.c, admin.c, tick.c ------------------------------------- */
 
@@ -632,6 +661,8 @@ struct part *part_make(struct skv_core *c);
 void part_destroy(struct part *p);
 /* Loads registry, checkpoint and journal into a new part. No lock: nobody else sees it yet. */
 int part_load(struct skv_core *c, uint64_t fence, struct part **out, struct skv_error *err);
+/* Durably: so much of what this reign tells may be lost with the power. Before it tells anything. */
+int part_put_behind(struct part *p, struct skv_error *err);
 /* Verifies everything; each problem goes to say(). */
 uint64_t part_check(struct part *p, void (*say)(void *ctx, const char *text), void *ctx);
 

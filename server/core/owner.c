@@ -55,7 +55,7 @@ void owner_drop(struct skv_core *c, int status, enum skv_core_state next)
 	p = c->part;
 	if (p)
 		commit_drain(c, status);
-	commit_forget_unsynced(c, status);
+	sync_forget(c, status);
 	c->part = NULL;
 	core_unlock(c);
 	part_destroy(p);
@@ -277,6 +277,8 @@ static int begin_reign(struct skv_core *c, struct part *p, struct skv_error *err
 	}
 	if (rc == SKV_OK)
 		rc = skv_store_sync(c->store, err);
+	if (rc == SKV_OK)
+		rc = part_put_behind(p, err);
 	if (rc == SKV_OK)
 		rc = registry_finish_drops(p, err);
 	return rc;

@@ -7,6 +7,8 @@
  *   wrote down for it;
  * - NORMAL durability after a power loss: the journal may end early, so writers may know of slots
  *   that look free; nothing that is free now is handed out before the longest deadline and the grace;
+ * - so it may with relaxed starts, which are bounded and of external storages: free slots of those rest for so long. And
+ *   readers may know of slots that were committed by what is lost: those rest until the lease horizon at least;
  * - after a power loss a block without checksum may have lost its bytes in a page cache: dropped;
  * - a store that went back in time (--adopt) knows neither what was written since, nor where: as after both of these.
  */
@@ -129,6 +131,14 @@ static void finish_block(void *ctx, struct part *p, struct block *b)
 		f->rc = SKV_E_NOMEM;
 }
 
+static bool is_normal(const struct part *p) { return skv_store_durability(p->core->store) == SKV_DURABILITY_NORMAL; }
+
+/* Not only of what was relaxed. */
+static bool is_lossy_everywhere(const struct part *p)
+{
+	return p->rolled_back || (p->unclean && (p->behind_all || is_normal(p)));
+}
+
 /* newest: ms of the newest use */
 static void restore_time(struct part *p, const struct replay *r, uint64_t newest)
 {
@@ -138,6 +148,7 @@ static void restore_time(struct part *p, const struct replay *r, uint64_t newest
 		p->old_horizon = same_boot ? r->horizon_until : r->now + r->horizon_span;
 	p->use_base = newest > r->now ? newest - r->now : 0;
 	p->unclean = r->boot_id[0] && !same_boot && !r->clean;
+	p->lossy = p->rolled_back || (p->unclean && (p->behind_ms || is_normal(p)));
 }
 
 /* A lease that a clean stop wrote down. */
@@ -180,17 +191,20 @@ static void restore_leases(struct part *p, uint64_t now)
 	p->n_lease = p->cap_lease = 0;
 }
 
-/* Nothing that is free now is handed out before `until`. A claimed file may have been made and used by
- * sessions that nobody knows any more, so growth leaves it alone as long. */
-static void freeze(struct part *p, uint64_t until)
+/* Nothing that is free now is handed out before then; on external storages before `counted` (0 = at once). A claimed
+ * file may have been made and used by sessions that nobody knows any more, so growth leaves it alone as long. */
+static void freeze(struct part *p, uint64_t until, uint64_t counted)
 {
-	p->freeze_until = until;
+	p->freeze_until = until > counted ? until : counted;
 	for (uint32_t i = 0; i < p->n_space; i++) {
 		struct space *s = &p->space[i];
+		uint64_t end = s->dev->ops->counted ? p->freeze_until : until;
 
-		skv_pool_freeze_free(s->pool, until);
+		if (!end)
+			continue;
+		skv_pool_freeze_free(s->pool, end);
 		if (s->claim.length)
-			s->grow_again_at = until;
+			s->grow_again_at = end;
 	}
 }
 
@@ -206,12 +220,27 @@ static uint64_t longest_grace(const struct part *p)
 	return most;
 }
 
+static uint64_t later_of(uint64_t a, uint64_t b) { return a > b ? a : b; }
+
+static void freeze_for_old_writers(struct part *p, const struct replay *r)
+{
+	uint64_t all = r->freeze_ms, counted = 0;
+
+	if ((p->unclean && is_normal(p)) || r->orphans || p->rolled_back)
+		all = p->core->o.session_max_ms + longest_grace(p);
+	if (p->unclean && p->behind_all)
+		all = later_of(all, p->behind_ms);
+	if (p->lossy)
+		counted = r->now + p->behind_ms;
+	for (size_t i = 0; p->lossy && i < p->n_inst; i++)
+		counted = later_of(counted, p->inst[i]->reign_lease);
+	freeze(p, all ? r->now + all : 0, counted);
+}
+
 static int finish_load(struct part *p, const struct replay *r)
 {
-	const struct skv_core_options *o = &p->core->o;
-	bool normal = skv_store_durability(p->core->store) == SKV_DURABILITY_NORMAL;
 	struct finish f = { .p = p };
-	uint64_t frozen = r->freeze_ms, newest = use_ms(atomic_load(&p->last_use));
+	uint64_t newest = use_ms(atomic_load(&p->last_use));
 	/* To be taken from all uses, so that they never run out of bits. */
 	uint64_t older_by = newest > USE_MS_MAX / 2 ? newest - USE_MS_MAX / 4 : 0;
 
@@ -219,8 +248,8 @@ static int finish_load(struct part *p, const struct replay *r)
 	if (older_by)
 		block_each(p, NULL, make_younger, &older_by);
 	restore_time(p, r, newest - older_by);
-	if (((p->unclean && normal) || p->rolled_back) && p->old_horizon < r->now + o->lease_max_ms)
-		p->old_horizon = r->now + o->lease_max_ms; /* the newest horizons may be lost, or another copy's */
+	if (is_lossy_everywhere(p) && p->old_horizon < r->now + p->core->o.lease_max_ms)
+		p->old_horizon = r->now + p->core->o.lease_max_ms; /* the newest horizons may be lost, or another copy's */
 	restore_leases(p, r->now);
 	f.drop_unsummed = p->unclean;
 	f.drop_all = p->rolled_back;
@@ -228,17 +257,59 @@ static int finish_load(struct part *p, const struct replay *r)
 	block_each(p, NULL, finish_block, &f);
 	if (f.rc != SKV_OK)
 		return f.rc;
-	if ((p->unclean && normal) || r->orphans || p->rolled_back)
-		frozen = o->session_max_ms + longest_grace(p);
-	if (frozen)
-		freeze(p, r->now + frozen);
+	freeze_for_old_writers(p, r);
 	if (p->unclean)
 		skv_log(SKV_LOG_WARN, "core", "the machine went down without a clean stop: %zu blocks without "
-			"checksum are dropped%s", p->lost.n, normal ? ", free slots wait for old writers" : "");
+			"checksum are dropped%s", p->lost.n,
+			p->freeze_until ? ", free slots wait for old writers" : "");
 	if (p->rolled_back)
 		skv_log(SKV_LOG_WARN, "core", "adopting the slab directories: %zu blocks without checksum are dropped, free slots "
-			"wait for %llu ms", p->lost.n, (unsigned long long)frozen);
+			"wait for %llu ms", p->lost.n, (unsigned long long)(p->freeze_until - r->now));
 	return SKV_OK;
+}
+
+/* ---- what a power loss may take along ------------------------------------------------------------------- */
+
+static int load_behind(struct part *p, struct skv_error *err)
+{
+	struct skv_buf b = { 0 };
+	int rc = skv_store_get(p->core->store, "behind", &b, &p->behind_version, err);
+
+	if (rc == SKV_OK) {
+		struct skv_rd in = skv_rd_make(b.data, b.len);
+		unsigned format = skv_get_u8(&in);
+
+		p->behind_ms = skv_get_u32(&in);
+		p->behind_all = skv_get_u8(&in) != 0;
+		if (format != 1 || in.failed)
+			rc = skv_fail(err, SKV_E_CORRUPT, NULL, "registry document 'behind' is malformed or from a newer version");
+	} else if (rc == SKV_E_NOT_FOUND) { /* nothing is synced later, or nobody has said so yet */
+		skv_error_clear(err);
+		p->behind_version = SKV_VERSION_NONE;
+		rc = SKV_OK;
+	}
+	skv_buf_destroy(&b);
+	return rc;
+}
+
+int part_put_behind(struct part *p, struct skv_error *err)
+{
+	const struct skv_core_options *o = &p->core->o;
+	bool all = is_normal(p);
+	uint32_t ms = all ? o->session_max_ms + (uint32_t)longest_grace(p) : o->relaxed_ms;
+	struct skv_buf b = { 0 };
+	int rc = SKV_OK;
+
+	if (p->behind_ms != ms || p->behind_all != all) {
+		skv_put_u8(&b, 1);
+		skv_put_u32(&b, ms);
+		skv_put_u8(&b, all);
+		rc = registry_put(p->core, p->fence, "behind", p->behind_version, &b, &p->behind_version, err);
+	}
+	p->behind_ms = ms;
+	p->behind_all = all;
+	skv_buf_destroy(&b);
+	return rc;
 }
 
 int part_load(struct skv_core *c, uint64_t fence, struct part **out, struct skv_error *err)
@@ -255,6 +326,8 @@ int part_load(struct skv_core *c, uint64_t fence, struct part **out, struct skv_
 	p->rolled_back = claims_roll_back(c);
 	l.r = (struct replay){ .p = p, .now = skv_now_ms(c->clock) };
 	rc = registry_load(p, err);
+	if (rc == SKV_OK)
+		rc = load_behind(p, err);
 	if (rc == SKV_OK)
 		rc = skv_store_load(c->store, 0, &base, &sink, err);
 	if (p->seq < base)

@@ -115,6 +115,7 @@ int remove_queue(struct part *p, struct picks *k, struct txn **out)
 		t->removal = k->v;
 		t->n_removal = k->n;
 		t->urgent = true;
+		t->relaxed = k->relaxed;
 		for (size_t i = 0; i < k->n;) /* one record per stretch of one instance */
 			i += record_remove(&t->rec, p, k->v + i, k->n - i, now);
 	}

@@ -235,6 +235,8 @@ void session_release(struct part *p, struct session *s, uint32_t i, uint64_t hol
 	if (!s->write[i].specs)
 		return;
 	b = block_get(p, s->write[i].block);
+	if (p->lossy && s->generation < p->reign_generation && hold_until < block_instance(b)->reign_lease)
+		hold_until = block_instance(b)->reign_lease; /* what committed it may be lost, and a reader know of it */
 	for (uint32_t spec = 0; specs_left(s->write[i].specs, spec); spec++)
 		if (s->write[i].specs >> spec & 1)
 			slot_release(p, b, spec, hold_until);
@@ -260,6 +262,7 @@ struct txn *session_queue_end(struct part *p, struct session *s, enum skv_sessio
 	t->urgent = true;
 	t->end_state = state;
 	t->hold_until = quiesced ? 0 : session_grace_end(p, s);
+	t->relaxed = s->relaxed && state == SKV_SESSION_EXPIRED;
 	record_end(&t->rec, s, t, skv_now_ms(p->core->clock));
 	if (t->rec.failed) {
 		txn_destroy(t);

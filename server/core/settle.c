@@ -126,6 +126,7 @@ static int queue(struct part *p, struct txn *t, struct waiter *w)
 		return SKV_E_NOMEM;
 	}
 	t->urgent = true;
+	t->relaxed = ((const struct skv_settle_req *)w->req)->relaxed && p->core->o.relaxed_ms > 0;
 	txn_wait(t, w);
 	commit_queue(p, t);
 	return SKV_PENDING;

@@ -190,6 +190,12 @@ static uint32_t least_grace(const struct part *p, const struct grants *g)
 	return most;
 }
 
+/* Nobody may write to its slots for longer than free slots rest after a power loss that took the start along. */
+static bool may_be_relaxed(const struct part *p, const struct skv_start_req *req, const struct session *s)
+{
+	return req->relaxed && s->anonymous && session_grace_end(p, s) - s->deadline_at + s->deadline_ms <= p->core->o.relaxed_ms;
+}
+
 /* Slots are taken: session, entries, record. Undoes everything on failure. */
 static int open_session(struct part *p, struct start_op *op, struct plan *plan)
 {
@@ -206,6 +212,7 @@ static int open_session(struct part *p, struct start_op *op, struct plan *plan)
 		txn_destroy(t);
 		return SKV_E_NOMEM;
 	}
+	s->relaxed = t->relaxed = may_be_relaxed(p, req_of(op), s);
 	record_start(&t->rec, p, s);
 	if (t->rec.failed || session_add(p, s) != SKV_OK) {
 		start_unlink(p, s);

@@ -374,6 +374,7 @@ struct session {
 	uint32_t settling;   /* writes that are SETTLING: no expiry meanwhile */
 	bool starting;
 	bool anonymous; /* ends write by write (settle.c), or expires; forgotten then */
+	bool relaxed;   /* its start was; not after a reload */
 	bool loose;     /* its keys are no chain */
 	uint64_t deadline_at; /* boot time ms */
 	uint32_t deadline_ms; /* full duration */
@@ -413,6 +414,7 @@ struct picks {
 	struct removal *v;
 	size_t n;
 	size_t cap;
+	bool relaxed; /* of the record: see txn */
 };
 /* Of a block that was there once. */
 struct lease {
@@ -495,7 +497,13 @@ struct part {
 	uint64_t store_full_until;
 	bool rolled_back; /* the store went back in time: another copy of it went on in its directories */
 	bool unclean; /* the machine rebooted without a clean shutdown */
-	uint64_t freeze_until; /* NORMAL, after an unclean boot: what was free then waits until here */
+	uint64_t freeze_until; /* after an unclean boot that lost records: what was free then waits until here */
+	/* The registry's "behind": starts that a power loss takes along may last so long, deadline and grace together; those
+	 * of external storages only, or all. While loading of the reign before, then of this one. */
+	uint32_t behind_ms;
+	bool behind_all;
+	uint64_t behind_version;
+	bool lossy; /* unclean, and it was so in the reign before, or rolled back: what was told may be lost */
 	bool loading; /* nothing is queued for eviction yet */
 	struct snapshot snap;
 	uint64_t checkpointed; /* number of the newest snapshot that is durable */
@@ -546,6 +554,7 @@ struct txn {
 	uint64_t number;
 	enum txn_kind kind;
 	bool urgent;
+	bool relaxed; /* need not be synced before its late half, unless that frees slots */
 	struct skv_buf rec;
 	struct waiter *_Atomic waiters; /* under the core's lock; the committer asks without it whether there are any */
 
@@ -573,6 +582,25 @@ struct txn {
 	uint32_t n_repin;
 };
 
+/* Syncs behind the committer (sync.c): its own, and others' under the core's lock while no round runs, but for what
+ * is named. */
+struct behind {
+	struct txn *head, *tail; /* appended, but their slots may not be reused before a sync covers them; oldest first */
+	uint64_t deferred; /* how many were ever put there */
+	uint64_t covered;  /* the first so many of all: a sync covers them */
+	uint64_t applied;  /* the first so many of all have left it */
+	bool dirty;        /* something was appended that no sync that was asked for covers */
+	uint64_t dirty_since; /* ms */
+	uint64_t upto;     /* what the sync that is asked for will cover */
+	/* Protected by commit.lock: */
+	bool asked; /* the thread has one to do; the committer takes that back */
+	bool done;  /* ... and has done it */
+	int status; /* of it */
+	bool stop;
+	struct skv_cond wake; /* the thread: asked, or stop */
+	pthread_t thread;
+};
+
 struct commit {
 	struct skv_mutex lock;
 	struct skv_cond wake; /* the committer: work, a snapshot wanted, or stop */
@@ -584,12 +612,7 @@ struct commit {
 	bool stop;
 	bool snapshot_wanted;
 	bool several; /* the committer's own: the last batch was more than one transaction */
-	/* NORMAL only, used by the committer alone: appended, but their slots may not be reused before a
-	 * sync covers them. */
-	struct txn *unsynced_head, *unsynced_tail;
-	uint32_t n_unsynced; /* in that list */
-	uint32_t n_synced;   /* the first so many: a sync covers them */
-	uint64_t unsynced_since; /* the first that none covers */
+	struct behind behind;
 	pthread_t thread;
 };
 

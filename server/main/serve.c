@@ -62,7 +62,16 @@ static struct skv_pages_options pages_options(const struct skv_params *p)
 		.reserve_ms = (uint32_t)p->pages_reserve_ms,
 		.grace_ms = (uint32_t)p->pages_grace_ms,
 		.retry_ms = (uint32_t)p->pages_retry_ms,
+		.relaxed = strcmp(p->pages_durability, "normal") == 0,
 	};
+}
+
+/* How long a page may be written that a power loss forgets to have been reserved. */
+static uint32_t relaxed_ms(const struct skv_params *p)
+{
+	uint64_t grace = p->pages_grace_ms > p->grace_ms ? p->pages_grace_ms : p->grace_ms;
+
+	return p->pages && pages_options(p).relaxed ? (uint32_t)(p->pages_reserve_ms + grace) : 0;
 }
 
 /* Everything is on our own ports; faults only if they are asked for. */
@@ -115,6 +124,7 @@ static struct skv_core_options core_options(const struct skv_params *p, struct s
 	o.session_max_ms = (uint32_t)p->session_max_ms;
 	o.grace_ms = (uint32_t)p->grace_ms;
 	o.grace_max_ms = (uint32_t)p->pages_grace_ms; /* what calls themselves ask for */
+	o.relaxed_ms = relaxed_ms(p);
 	o.max_sessions = (uint32_t)p->max_sessions;
 	o.leased_percent = (uint32_t)p->leased_percent;
 	o.open_percent = (uint32_t)p->open_percent;

@@ -71,6 +71,7 @@ int pages_ask_reserve(struct pages_call *k)
 		.grace_ms = p->o.grace_ms,
 		.fit = true,
 		.loose = !main, /* a tail without its head is what is wanted there */
+		.relaxed = p->o.relaxed,
 		.anonymous = true,
 		.want_existing = true,
 	};
@@ -160,6 +161,7 @@ int pages_ask_confirm(struct pages_call *k)
 		.instance = k->space.id,
 		.n_commit = part_of(k, k->n_keys),
 		.n_give_up = part_of(k, k->u.confirm.n_released),
+		.relaxed = pages_of(k)->o.relaxed,
 	};
 	if (k->u.confirm.req.n_commit > 0) {
 		k->u.confirm.req.keys = k->keys + k->at;

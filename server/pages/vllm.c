@@ -144,6 +144,7 @@ static int start_once(struct pages_call *k)
 		.grace_ms = p->o.grace_ms,
 		.fit = true,
 		.whole = true,
+		.relaxed = pages_of(k)->o.relaxed,
 		.anonymous = true,
 	};
 	k->u.allocate.start_res = (struct skv_start_res){ 0 };

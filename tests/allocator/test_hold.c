@@ -159,19 +159,20 @@ static void test_freeze(void **state)
 	assert_int_equal(skv_pool_available(p, c), 0);
 	assert_int_equal(skv_pool_alloc(p, c, 1, &run, &n), SKV_E_NO_SPACE);
 	assert_int_equal(pool_stats(p).held_bytes, 56 * 64);
+	/* What was held has somebody to wait for as well: it may have been given away since. */
+	assert_int_equal(skv_pool_release_due(p, 50), 0);
 	/* Slots freed later, and files added later, are not concerned. */
 	skv_pool_free(p, sub_run(a, 9, 1));
-	assert_int_equal(skv_pool_release_due(p, 50), 2);
-	assert_int_equal(skv_pool_available(p, c), 3);
+	assert_int_equal(skv_pool_available(p, c), 1);
 	assert_int_equal(skv_pool_add_file(p, 2, 4096), SKV_OK);
 	assert_int_equal(skv_pool_add_file(p, 1, 4 * 4096), SKV_OK); /* grows while frozen */
-	assert_int_equal(skv_pool_available(p, c), 3 + 2 * 64);
+	assert_int_equal(skv_pool_available(p, c), 1 + 2 * 64);
 	check(p);
 	assert_int_equal(skv_pool_next_due(p), 1000);
 	assert_int_equal(skv_pool_release_due(p, 999), 0);
-	/* 54 slots and 2 units. */
-	assert_int_equal(skv_pool_release_due(p, 1000), 56);
-	assert_int_equal(skv_pool_available(p, c), 3 + 54 + 4 * 64);
+	/* 2 + 54 slots and 2 units. */
+	assert_int_equal(skv_pool_release_due(p, 1000), 58);
+	assert_int_equal(skv_pool_available(p, c), 1 + 56 + 4 * 64);
 	assert_int_equal(skv_pool_next_due(p), UINT64_MAX);
 	skv_pool_free(p, sub_run(a, 2, 7));
 	assert_int_equal(pool_stats(p).slabs, 0);

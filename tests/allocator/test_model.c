@@ -305,6 +305,9 @@ static void step_freeze(struct model *m)
 	skv_pool_freeze_free(m->p, until);
 	if (any && until > m->frozen_until)
 		m->frozen_until = until;
+	for (uint32_t i = 0; i < m->n_items; i++)
+		if (m->items[i].state == HELD && m->items[i].until < until)
+			m->items[i].until = until;
 	for (uint32_t i = 0; i < l.n; i++) {
 		struct skv_slab_info info = slab_info(m->p, l.v[i]);
 		uint32_t class = 0;

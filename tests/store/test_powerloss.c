@@ -1,7 +1,8 @@
 /*
  * test_powerloss.c - a scenario whose power is cut at the n-th write or sync, for n = 1, 2, 3...
  * until it survives; then the files are what a disk would have, and the store must open and hold:
- *   FULL    everything that was acknowledged
+ *   FULL    everything that was acknowledged; of what was appended with SKV_APPEND_LATER, what a sync or an append
+ *           without it followed
  *   NORMAL  everything that a sync covered
  *   both    a journal without gaps, right bytes, registry entries and checkpoints that were
  *           acknowledged, a sound database, and room for the next append
@@ -29,11 +30,14 @@ struct script {
 	size_t batch;
 	uint64_t sync_every, checkpoint_every;
 	uint32_t slices;
+	uint64_t full_every; /* other appends may be synced later; 1 = none may */
 };
 
 /* Writes of the longest log: 36 batches are 9 MiB, housekeeping wakes at 4. */
-static const struct script short_script = { 12, 700, 3, 5, 2 };
-static const struct script long_script = { 36, 256 << 10, 5, 12, 2 };
+static const struct script short_script = { 12, 700, 3, 5, 2, 1 };
+static const struct script long_script = { 36, 256 << 10, 5, 12, 2, 1 };
+static const struct script short_later = { 16, 700, 7, 6, 2, 3 };
+static const struct script long_later = { 36, 256 << 10, 16, 12, 2, 5 };
 
 /* What the scenario was told, and what it asked for. */
 struct ledger {
@@ -46,14 +50,15 @@ static int append_one(struct skv_store *s, uint64_t fence, const struct script *
 		      uint8_t *bytes)
 {
 	uint64_t seq = l->told_seq + 1;
+	bool later = seq % p->full_every != 0;
 	int rc;
 
 	bench_fill(seq, bytes, p->batch);
 	l->tried_seq = seq;
-	rc = skv_store_append(s, 0, fence, seq, bytes, p->batch, 0, NULL);
+	rc = skv_store_append(s, 0, fence, seq, bytes, p->batch, later ? SKV_APPEND_LATER : 0, NULL);
 	if (rc == SKV_OK)
 		l->told_seq = seq;
-	if (rc == SKV_OK && skv_store_durability(s) == SKV_DURABILITY_FULL)
+	if (rc == SKV_OK && !later && skv_store_durability(s) == SKV_DURABILITY_FULL)
 		l->synced_seq = seq;
 	return rc;
 }
@@ -280,7 +285,13 @@ static void power_is_cut_while_the_log_is_moved(void **state)
 		cut_everywhere(*state, &long_script, 1, 13);
 }
 
-/* NORMAL without a sync: the test itself must be able to see a loss. */
+static void power_is_cut_between_appends_of_both_kinds(void **state)
+{
+	cut_everywhere(*state, &short_later, 1, 0);
+	cut_everywhere(*state, &long_later, all ? 7 : 1, all ? 0 : 13);
+}
+
+/* NORMAL, or later, without a sync: the test itself must be able to see a loss. */
 static void without_a_sync_something_is_lost(void **state)
 {
 	struct bench *b = *state;
@@ -288,15 +299,13 @@ static void without_a_sync_something_is_lost(void **state)
 	struct skv_store_stats st;
 	uint64_t fence;
 
-	if (bench_kind->durability != SKV_DURABILITY_NORMAL)
-		return;
 	fresh_files(b);
 	b->options.vfs = POWERLOSS_VFS;
 	s = bench_open(b);
 	fence = bench_acquire(b, s, "me", 60000);
-	bench_append(b, s, fence, 1, "one");
+	bench_ok(b, skv_store_append(s, 0, fence, 1, "one", 3, SKV_APPEND_LATER, &b->err));
 	bench_ok(b, skv_store_sync(s, &b->err));
-	bench_append(b, s, fence, 2, "two");
+	bench_ok(b, skv_store_append(s, 0, fence, 2, "two", 3, SKV_APPEND_LATER, &b->err));
 	powerloss_cut_at(1);
 	skv_store_close(s);
 	powerloss_apply(POWERLOSS_DROP_ALL, 0);
@@ -314,6 +323,7 @@ int main(int argc, char **argv)
 	const struct CMUnitTest cases[] = {
 		CASE(power_is_cut_at_every_step),
 		CASE(power_is_cut_while_the_log_is_moved),
+		CASE(power_is_cut_between_appends_of_both_kinds),
 		CASE(without_a_sync_something_is_lost),
 	};
 	int failed = 0;

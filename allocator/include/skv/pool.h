@@ -175,7 +175,8 @@ uint64_t skv_pool_release_due(struct skv_pool *p, uint64_t now_ms);
 /* Time of the next due hold or freeze, UINT64_MAX if none. It may be early for a hold that
  * skv_pool_take has emptied. */
 uint64_t skv_pool_next_due(const struct skv_pool *p);
-/* Unclean boot: nothing that is free now is handed out before `until_ms` (whole pool). Slots freed
+/* Unclean boot: nothing that is free or held now is handed out before `until_ms` (whole pool): what is held by the
+ * records that are left may have come free, and been given away, in those that are lost. Slots freed
  * and files added later are not concerned. Never fails. Free slots become held ones; free units are
  * frozen, which skv_pool_each_hold does not report: after a restart, freeze again. In a segmented class what was held so is
  * dead afterwards. */

@@ -253,6 +253,7 @@ struct skv_start_req {
 	bool fit;           /* where there is no room for all, the first so many are written: the others have the outcome NO_ROOM */
 	bool whole;         /* with `fit`: all that are not EXISTS are written, or none; none, too, where one is BUSY */
 	bool loose;         /* the keys are no chain: none is the other's parent */
+	bool relaxed;       /* with `anonymous`: is answered when the journal has it, synced a little later: a power loss may undo it */
 	bool anonymous;     /* its session is ended by skv_core_settle or its deadline only, and forgotten then; request_id "" */
 	bool want_existing; /* fill the locations of keys with outcome EXISTS, and count that as a use: no lease */
 };
@@ -320,6 +321,7 @@ struct skv_settle_req {
 	uint32_t n_commit;          /* 0..SKV_MAX_KEYS */
 	const uint64_t *give_up;    /* [n_give_up] offsets of slots that were not written, or not wholly */
 	uint32_t n_give_up;         /* 0..SKV_MAX_KEYS; such a slot is free after its session's deadline and grace */
+	bool relaxed;               /* as of a start; one that gives up slots is answered after a sync all the same */
 };
 struct skv_settle_res {
 	uint32_t committed;

@@ -26,7 +26,7 @@
 #include <skv/status.h>
 
 enum skv_durability {
-	SKV_DURABILITY_FULL,   /* append returns after a sync: survives power loss */
+	SKV_DURABILITY_FULL,   /* append returns after a sync, unless it is told otherwise: survives power loss */
 	SKV_DURABILITY_NORMAL, /* append survives kill -9 at once, power loss only after skv_store_sync */
 };
 
@@ -59,6 +59,9 @@ struct skv_fence {
 
 enum {
 	SKV_APPEND_URGENT = 1, /* may use the reserved space (deletes, finishes, expiry) */
+	/* FULL: need not be synced: survives kill -9 at once, power loss after the next skv_store_sync or the next append
+	 * without this flag, of any partition. NORMAL: says nothing. What power loss leaves is a prefix of the journal still. */
+	SKV_APPEND_LATER = 2,
 };
 
 /* Where skv_store_load delivers. Return SKV_OK to go on; another value ends the load with it. */
@@ -165,7 +168,8 @@ bool skv_owner_is_dead(const char *owner);
  * else SKV_E_TOO_LARGE. */
 int skv_store_append(struct skv_store *s, uint32_t partition, uint64_t fence, uint64_t seq,
 		     const void *bytes, size_t n, unsigned flags, struct skv_error *err);
-/* NORMAL: everything appended before the call is on stable media. FULL: nothing to do. Once it has
+/* Everything appended before the call is on stable media. FULL: nothing to do, unless something was appended with
+ * SKV_APPEND_LATER. Once it has
  * failed it keeps failing until the store is opened anew: the kernel reports a lost write only once,
  * so a later success would prove nothing. */
 int skv_store_sync(struct skv_store *s, struct skv_error *err);

@@ -34,6 +34,9 @@ struct skv_core_options {
 	uint32_t session_max_ms;        /* default 600000 */
 	uint32_t grace_ms;              /* storage grace after a deadline; default 2000 for local files */
 	uint32_t grace_max_ms;          /* what a start may ask for; default 0: grace_ms, and no more */
+	/* Deadline and grace together of starts that ask to be `relaxed` are at most this; 0, the default: none is. After a
+	 * power loss, which may have taken such starts along, free slots of external storages rest for so long. */
+	uint32_t relaxed_ms;
 	uint32_t max_sessions;          /* open at a time; default 65536 */
 	uint32_t max_remembered;        /* ended request ids kept; default 262144 */
 	uint32_t leased_percent;        /* of an instance's share that may be leased; default 90 */

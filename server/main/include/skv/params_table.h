@@ -136,6 +136,10 @@
 	X(pages_grace_ms, NUMBER, "60000", 0, 600000, "ms",                                        \
 	  "How long a page that was reserved and not confirmed rests afterwards: 3FS may retry its " \
 	  "write so long.")                                                                         \
+	X(pages_durability, CHOICE, "normal", 0, 0, "normal|full",                                \
+	  "Of what reserve and confirm answer. normal: it survives kill -9, and power loss after a "\
+	  "tenth of a second; what is lost so is a miss. full: as durability says, which costs a "  \
+	  "sync for each call.")                                                                    \
 	X(pages_retry_ms, NUMBER, "1500", 0, 600000, "ms",                                         \
 	  "How long these APIs answer 503 with Retry-After while the manager starts or recovers; "  \
 	  "then as if nothing were stored.")                                                        \

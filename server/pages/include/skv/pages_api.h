@@ -19,6 +19,7 @@ struct skv_pages_options {
 	uint32_t lease_ms;    /* of what exists and get_page_indices tell: 0..SKV_MAX_LEASE_MS */
 	uint32_t reserve_ms;  /* until a reserved page must be confirmed */
 	uint32_t grace_ms;    /* after that, until it may be reserved again */
+	bool relaxed;         /* reserve and confirm are answered before a sync: struct skv_start_req */
 	uint32_t retry_ms;    /* while nobody answers for the partition, clients are told so long to come again */
 };
 

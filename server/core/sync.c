@@ -1,0 +1,206 @@
+/*
+ * sync.c - syncs behind the committer: of what was appended without one (NORMAL durability, relaxed transactions).
+ *
+ * What was appended is in the hands of the kernel, so it survives kill -9 and may be told. A power loss may still take the
+ * end of the journal, so what frees slots waits here until a sync covers it: then no slot is reused whose last life the
+ * disk may yet believe in. A sync follows SYNC_BEHIND_MS after the first append that none covers, at once when somebody
+ * waits for it. A thread of its own does it, so that others are appended and answered meanwhile. An append that syncs
+ * covers everything before it.
+ *
+ * State: commit.behind. Called by the committer alone, and by whoever drops the part while no round runs.
+ */
+#include "internal.h"
+
+#define PORTION 512u /* removals applied in one hold of the lock */
+
+void sync_is_behind(struct skv_core *c)
+{
+	struct behind *b = &c->commit.behind;
+
+	if (!b->dirty)
+		b->dirty_since = skv_now_ms(c->clock);
+	b->dirty = true;
+}
+
+void sync_covers_all(struct skv_core *c)
+{
+	c->commit.behind.covered = c->commit.behind.deferred;
+	c->commit.behind.dirty = false;
+}
+
+void sync_defer(struct skv_core *c, struct txn *t)
+{
+	struct behind *b = &c->commit.behind;
+
+	t->next = NULL;
+	if (b->tail)
+		b->tail->next = t;
+	else
+		b->head = t;
+	b->tail = t;
+	b->deferred++;
+}
+
+bool sync_is_due(const struct skv_core *c, bool hurry)
+{
+	const struct behind *b = &c->commit.behind;
+
+	if (!b->dirty || b->asked)
+		return false;
+	if ((hurry && b->deferred > b->covered) || skv_now_ms(c->clock) - b->dirty_since >= SYNC_BEHIND_MS)
+		return true;
+	for (const struct txn *t = b->head; t; t = t->next)
+		if (t->waiters)
+			return true;
+	return false;
+}
+
+void sync_forget(struct skv_core *c, int status)
+{
+	struct behind *b = &c->commit.behind;
+	struct txn *t;
+
+	skv_mutex_lock(&c->commit.lock); /* the committer may be looking whether it has some, before it sleeps */
+	t = b->head;
+	b->head = b->tail = NULL;
+	b->covered = b->applied = b->deferred;
+	b->dirty = false;
+	skv_mutex_unlock(&c->commit.lock);
+	while (t) {
+		struct txn *next = t->next;
+
+		commit_complete(c, t, status, false);
+		txn_destroy(t);
+		t = next;
+	}
+}
+
+void sync_apply(struct skv_core *c, bool all)
+{
+	struct behind *b = &c->commit.behind;
+	size_t blocks = 0;
+
+	if (b->applied == b->covered)
+		return;
+	core_lock(c);
+	while (b->applied < b->covered && c->part && (all || blocks < PORTION)) {
+		struct txn *t = b->head;
+
+		b->head = t->next;
+		if (!t->next)
+			b->tail = NULL;
+		b->applied++;
+		blocks += 1 + t->n_removal;
+		commit_apply(c, t);
+	}
+	if (c->part)
+		start_serve_waiters(c->part);
+	core_unlock(c);
+}
+
+/* ---- syncs -------------------------------------------------------------------------------------------- */
+
+static int sync_store(struct skv_core *c)
+{
+	struct skv_error err = { 0 };
+	int rc = skv_store_sync(c->store, &err);
+
+	if (rc != SKV_OK)
+		skv_log(SKV_LOG_ERROR, "core", "sync of the metadata store failed: %s", err.message);
+	return rc;
+}
+
+/* After a failed sync nobody knows what the disk holds, and the next sync may not tell. */
+static bool ended(struct skv_core *c, int status, uint64_t upto)
+{
+	struct behind *b = &c->commit.behind;
+
+	if (status == SKV_OK) {
+		if (b->covered < upto) /* else a later one was faster, or all of it is forgotten */
+			b->covered = upto;
+		return true;
+	}
+	core_lock(c);
+	if (c->part)
+		commit_stop_part(c, NULL, SKV_E_UNKNOWN_OUTCOME);
+	sync_forget(c, SKV_E_UNKNOWN_OUTCOME);
+	core_unlock(c);
+	return false;
+}
+
+bool sync_now(struct skv_core *c)
+{
+	c->commit.behind.dirty = false;
+	return ended(c, sync_store(c), c->commit.behind.deferred);
+}
+
+bool sync_ask(struct skv_core *c)
+{
+	struct behind *b = &c->commit.behind;
+
+	if (c->o.manual)
+		return sync_now(c);
+	skv_mutex_lock(&c->commit.lock);
+	b->dirty = false;
+	b->upto = b->deferred;
+	b->asked = true;
+	b->done = false;
+	skv_cond_signal(&b->wake);
+	skv_mutex_unlock(&c->commit.lock);
+	return true;
+}
+
+bool sync_collect(struct skv_core *c)
+{
+	struct behind *b = &c->commit.behind;
+	int status;
+	bool done;
+
+	skv_mutex_lock(&c->commit.lock);
+	done = b->done;
+	status = b->status;
+	if (done)
+		b->asked = b->done = false;
+	skv_mutex_unlock(&c->commit.lock);
+	return done && ended(c, status, b->upto);
+}
+
+/* ---- the thread --------------------------------------------------------------------------------------- */
+
+static void *syncer(void *arg)
+{
+	struct skv_core *c = arg;
+	struct behind *b = &c->commit.behind;
+
+	skv_mutex_lock(&c->commit.lock);
+	while (!b->stop) {
+		int rc;
+
+		if (!b->asked || b->done) {
+			skv_cond_wait(&b->wake, &c->commit.lock);
+			continue;
+		}
+		skv_mutex_unlock(&c->commit.lock);
+		rc = sync_store(c);
+		skv_mutex_lock(&c->commit.lock);
+		b->status = rc;
+		b->done = true;
+		skv_cond_signal(&c->commit.wake);
+	}
+	skv_mutex_unlock(&c->commit.lock);
+	return NULL;
+}
+
+int sync_start_thread(struct skv_core *c)
+{
+	return pthread_create(&c->commit.behind.thread, NULL, syncer, c) == 0 ? SKV_OK : SKV_E_NOMEM;
+}
+
+void sync_stop_thread(struct skv_core *c)
+{
+	skv_mutex_lock(&c->commit.lock);
+	c->commit.behind.stop = true;
+	skv_cond_signal(&c->commit.behind.wake);
+	skv_mutex_unlock(&c->commit.lock);
+	pthread_join(c->commit.behind.thread, NULL);
+}
