@@ -49,8 +49,9 @@ static int from_tokens(struct kvcm_call *k, const char *instance, const int64_t 
 }
 
 int kvcm_take_keys(struct kvcm_call *k, const char *instance, const int64_t *block_keys, size_t n_block_keys,
-		   const int64_t *token_ids, size_t n_token_ids, struct kvcm_keys *out)
+		   const int64_t *token_ids, size_t n_token_ids, uint32_t max, struct kvcm_keys *out)
 {
+	const char *field = n_block_keys > 0 ? "block_keys" : "token_ids"; /* what the client has sent */
 	const int64_t *keys = block_keys;
 	size_t n = n_block_keys;
 	int rc = SKV_OK;
@@ -61,8 +62,8 @@ int kvcm_take_keys(struct kvcm_call *k, const char *instance, const int64_t *blo
 		rc = from_tokens(k, instance, token_ids, n_token_ids, &keys, &n);
 	if (rc != SKV_OK)
 		return rc;
-	if (n > SKV_MAX_KEYS)
-		return skv_fail(&k->c->err, SKV_E_TOO_LARGE, "block_keys", "block_keys: at most %u in a request", SKV_MAX_KEYS);
+	if (n > max)
+		return skv_fail(&k->c->err, SKV_E_TOO_LARGE, field, "%s: %zu blocks, %u at most in a request", field, n, max);
 	out->v = skv_arena_alloc(&k->c->arena, (n + 1) * sizeof *out->v);
 	if (!out->v)
 		return kvcm_nomem(k);

@@ -16,12 +16,21 @@ struct kvcm_keys {
 	uint32_t n;
 };
 
-/* block_keys, or without them those of token_ids in blocks of the instance. SKV_E_INVALID as kvcm_missing when
- * both are empty. */
+/* Keys of a request whose operation asks the core in portions of SKV_MAX_KEYS. */
+#define KVCM_MAX_KEYS (1u << 20)
+/* Specs of blocks in one answer: as many as those of the largest portion. */
+#define KVCM_MAX_PLACES (SKV_MAX_KEYS * SKV_MAX_SPECS)
+
+/* block_keys, or without them those of token_ids in blocks of the instance, `max` at most. SKV_E_INVALID as kvcm_missing
+ * when both are empty. */
 int kvcm_take_keys(struct kvcm_call *k, const char *instance, const int64_t *block_keys, size_t n_block_keys,
-		   const int64_t *token_ids, size_t n_token_ids, struct kvcm_keys *out);
+		   const int64_t *token_ids, size_t n_token_ids, uint32_t max, struct kvcm_keys *out);
+/* How many of `left` keys the next portion has. */
+static inline uint32_t kvcm_portion(uint32_t left) { return left < SKV_MAX_KEYS ? left : SKV_MAX_KEYS; }
 /* Those that the mask leaves, in their order. */
 int kvcm_take_unmasked(struct kvcm_call *k, const ProtobufCMessage *block_mask, struct kvcm_keys *keys);
+/* Adds what a lookup of the keys would match, portion by portion: `req` says how, PREFIX or BATCH. Nothing is leased or used. */
+int kvcm_lengths(struct kvcm_call *k, const struct kvcm_keys *keys, struct skv_lookup_req *req, int64_t *sum);
 /* The instance of the request; *out lives in the call's arena. SKV_E_NOT_FOUND. */
 int kvcm_take_instance(struct kvcm_call *k, const char *instance, const struct skv_instance_spec **out);
 /* As it was registered. SKV_E_NOT_FOUND, SKV_E_NOMEM. */

@@ -68,7 +68,7 @@ int kvcm_run_meta_getCacheLocationsByBackend(struct kvcm_call *k)
 	if (!own)
 		return kvcm_nomem(k);
 	rc = kvcm_take_keys(k, req->instance_id, req->block_keys, req->n_block_keys, req->token_ids, req->n_token_ids,
-			    &keys);
+			    SKV_MAX_KEYS, &keys);
 	if (rc == SKV_OK && req->query_type != KVCM_META__QUERY_TYPE__QT_BATCH_GET)
 		rc = kvcm_missing(k, "query_type");
 	if (rc == SKV_OK)

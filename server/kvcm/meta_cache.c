@@ -24,7 +24,7 @@ int kvcm_run_meta_getCacheMeta(struct kvcm_call *k)
 	if (!own)
 		return kvcm_nomem(k);
 	rc = kvcm_take_keys(k, req->instance_id, req->block_keys, req->n_block_keys, req->token_ids, req->n_token_ids,
-			    &keys);
+			    SKV_MAX_KEYS, &keys);
 	if (rc == SKV_OK)
 		rc = kvcm_take_unmasked(k, (const ProtobufCMessage *)req->block_mask, &keys);
 	if (rc != SKV_OK)

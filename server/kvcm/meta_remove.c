@@ -9,31 +9,63 @@
 struct removal {
 	struct skv_delete_req req;
 	struct skv_delete_res res;
+	struct kvcm_keys keys;
+	uint32_t at; /* what is before it has been removed */
+	struct skv_done done;
 };
+
+/* Portion by portion, each durable before the next. */
+static int remove_on(struct kvcm_call *k)
+{
+	struct removal *r = k->own;
+	int rc = SKV_OK;
+
+	while (rc == SKV_OK && r->at < r->keys.n) {
+		r->req.keys = r->keys.v + r->at;
+		r->req.n_keys = kvcm_portion(r->keys.n - r->at);
+		r->at += r->req.n_keys;
+		rc = skv_core_delete(kvcm_core(k), &r->req, &r->res, &k->c->arena, &k->c->err, &r->done);
+	}
+	return rc;
+}
+
+static void removed(void *ctx, int status)
+{
+	struct kvcm_call *k = ctx;
+
+	if (status == SKV_OK)
+		status = remove_on(k);
+	if (status != SKV_PENDING)
+		k->c->done.fn(k->c->done.ctx, status);
+}
+
+/* Without keys the core is asked all the same: it knows the instance. */
+static int remove_first(struct kvcm_call *k)
+{
+	struct removal *r = k->own;
+
+	if (r->keys.n > 0)
+		return remove_on(k);
+	return skv_core_delete(kvcm_core(k), &r->req, &r->res, &k->c->arena, &k->c->err, &r->done);
+}
 
 int kvcm_run_meta_removeCache(struct kvcm_call *k)
 {
 	const KvcmMeta__RemoveCacheRequest *req = k->req;
 	struct removal *r = k->own = skv_arena_calloc(&k->c->arena, 1, sizeof *r);
-	struct kvcm_keys keys;
 	int rc;
 
 	if (!r)
 		return kvcm_nomem(k);
 	rc = kvcm_take_keys(k, req->instance_id, req->block_keys, req->n_block_keys, req->token_ids, req->n_token_ids,
-			    &keys);
+			    KVCM_MAX_KEYS, &r->keys);
 	if (rc == SKV_OK)
-		rc = kvcm_take_unmasked(k, (const ProtobufCMessage *)req->block_mask, &keys);
+		rc = kvcm_take_unmasked(k, (const ProtobufCMessage *)req->block_mask, &r->keys);
 	if (rc != SKV_OK)
 		return rc;
-	r->req = (struct skv_delete_req){
-		.tenant = k->c->caller.tenant,
-		.instance = req->instance_id,
-		.keys = keys.v,
-		.n_keys = keys.n,
-		.writing = true,
-	};
-	return skv_core_delete(kvcm_core(k), &r->req, &r->res, &k->c->arena, &k->c->err, &k->c->done);
+	r->req = (struct skv_delete_req){ .tenant = k->c->caller.tenant, .instance = req->instance_id, .writing = true };
+	r->done = (struct skv_done){ removed, k };
+	return remove_first(k);
 }
 
 /* ---- trimCache --------------------------------------------------------------------------------- */

@@ -20,6 +20,10 @@ struct start {
 	struct skv_start_req req;
 	struct skv_start_res res;
 	uint32_t n;           /* keys of the request, repeated ones included */
+	struct kvcm_keys keys; /* none of them twice */
+	const uint32_t *columns; /* [keys.n] specs of each; NULL: all */
+	uint32_t at;          /* the portion that was asked for last begins here */
+	struct skv_done done;
 	const uint32_t *once; /* [n] which key of req each one is; NULL: none is repeated */
 	const bool *again;    /* [n] repeated */
 	struct kvcm_locations locations;
@@ -85,7 +89,7 @@ static int take_groups(struct kvcm_call *k, const KvcmMeta__StartWriteCacheReque
 	rc = kvcm_take_info(k, req->instance_id, &info);
 	if (rc != SKV_OK)
 		return rc;
-	columns = skv_arena_calloc(&k->c->arena, own->req.n_keys + 1, sizeof *columns);
+	columns = skv_arena_calloc(&k->c->arena, own->keys.n + 1u, sizeof *columns);
 	if (!columns)
 		return kvcm_nomem(k);
 	for (uint32_t i = 0; i < own->n; i++) {
@@ -101,7 +105,7 @@ static int take_groups(struct kvcm_call *k, const KvcmMeta__StartWriteCacheReque
 		if (!own->again || !own->again[i])
 			columns[own->once ? own->once[i] : i] = found;
 	}
-	own->req.key_specs = columns;
+	own->columns = columns;
 	return SKV_OK;
 }
 
@@ -129,40 +133,89 @@ static uint32_t deadline_of(int32_t seconds)
 	return seconds <= 0 ? 1 : 1000u * (uint32_t)(seconds < TIMEOUT_MAX_S ? seconds : TIMEOUT_MAX_S);
 }
 
+/* How many keys at the begin of a long request are there already, whatever their groups. */
+static int skip_leading(struct kvcm_call *k, const char *instance, const struct kvcm_keys *keys, uint32_t *at)
+{
+	struct skv_lookup_req req = { .tenant = k->c->caller.tenant, .instance = instance, .mode = SKV_LOOKUP_PREFIX };
+	int64_t leading = 0;
+	int rc = SKV_OK;
+
+	if (keys->n > SKV_MAX_KEYS)
+		rc = kvcm_lengths(k, keys, &req, &leading);
+	*at = (uint32_t)leading;
+	return rc;
+}
+
+/* Portion by portion until one has blocks to write: they are one session. The portions behind it are masked, so an answer
+ * has no more locations than ever; whoever wants these written asks again when the session is over. */
+static int start_on(struct kvcm_call *k, uint32_t at)
+{
+	struct start *own = k->own;
+	int rc;
+
+	own->at = at;
+	if (at > 0 && at == own->keys.n)
+		return SKV_OK; /* all of it is there */
+	do {
+		own->at = at;
+		own->req.keys = own->keys.v + at;
+		own->req.n_keys = kvcm_portion(own->keys.n - at);
+		own->req.key_specs = own->columns ? own->columns + at : NULL;
+		own->req.has_parent = at > 0;
+		if (at > 0)
+			own->req.parent = own->keys.v[at - 1];
+		at += own->req.n_keys;
+		rc = skv_core_start(kvcm_core(k), &own->req, &own->res, &k->c->arena, &k->c->err, &own->done);
+	} while (rc == SKV_OK && own->res.n_write == 0 && at < own->keys.n);
+	return rc;
+}
+
+static void started(void *ctx, int status)
+{
+	struct kvcm_call *k = ctx;
+	struct start *own = k->own;
+
+	if (status == SKV_OK && own->res.n_write == 0 && own->at + own->req.n_keys < own->keys.n)
+		status = start_on(k, own->at + own->req.n_keys);
+	if (status != SKV_PENDING)
+		k->c->done.fn(k->c->done.ctx, status);
+}
+
 static int run(struct kvcm_call *k, int32_t elsewhere)
 {
 	const KvcmMeta__StartWriteCacheRequest *req = k->req;
 	struct start *own = k->own = skv_arena_calloc(&k->c->arena, 1, sizeof *own);
-	struct kvcm_keys keys;
+	uint32_t at = 0;
 	int rc;
 
 	if (!own)
 		return kvcm_nomem(k);
 	rc = kvcm_take_keys(k, req->instance_id, req->block_keys, req->n_block_keys, req->token_ids, req->n_token_ids,
-			    &keys);
+			    KVCM_MAX_KEYS, &own->keys);
 	if (rc == SKV_OK)
 		rc = check_unserved(k, req, elsewhere);
 	if (rc == SKV_OK)
-		rc = take_once(k, own, &keys);
+		rc = take_once(k, own, &own->keys);
 	if (rc != SKV_OK)
 		return rc;
 	own->req = (struct skv_start_req){
 		.tenant = k->c->caller.tenant,
 		.instance = req->instance_id,
 		.request_id = "",
-		.keys = keys.v,
-		.n_keys = keys.n,
 		.deadline_ms = deadline_of(req->write_timeout_seconds),
 	};
 	rc = take_groups(k, req, own);
+	if (rc == SKV_OK)
+		rc = skip_leading(k, req->instance_id, &own->keys, &at);
 	if (rc != SKV_OK)
 		return rc;
-	if (keys.n == 0) { /* fewer tokens than a block */
+	own->done = (struct skv_done){ started, k };
+	if (own->keys.n == 0) { /* fewer tokens than a block */
 		const struct skv_instance_spec *spec;
 
 		return kvcm_take_instance(k, req->instance_id, &spec);
 	}
-	return skv_core_start(kvcm_core(k), &own->req, &own->res, &k->c->arena, &k->c->err, &k->c->done);
+	return start_on(k, at);
 }
 
 int kvcm_run_meta_startWriteCache(struct kvcm_call *k) { return run(k, 0); }
@@ -174,11 +227,14 @@ static const uint8_t *outcomes(struct kvcm_call *k, const struct start *own)
 {
 	uint8_t *all;
 
-	if (!own->once)
+	if (!own->once && own->n <= SKV_MAX_KEYS)
 		return own->n > 0 ? own->res.outcome : (const uint8_t *)"";
 	all = skv_arena_alloc(&k->c->arena, own->n);
-	for (uint32_t i = 0; all && i < own->n; i++)
-		all[i] = own->again[i] ? SKV_START_EXISTS : own->res.outcome[own->once[i]];
+	for (uint32_t i = 0; all && i < own->n; i++) {
+		uint32_t key = (own->once ? own->once[i] : i) - own->at; /* before the portion: far behind its end */
+
+		all[i] = (own->again && own->again[i]) || key >= own->res.n_keys ? SKV_START_EXISTS : own->res.outcome[key];
+	}
 	return all;
 }
 

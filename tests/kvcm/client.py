@@ -195,7 +195,7 @@ class Grpc:
         address = self.server.meta_address if service == "meta" else self.server.admin_address
         if address not in self.channels:
             # A pool of its own for each client: grpcio would share one connection between equal channels.
-            options = [("grpc.use_local_subchannel_pool", 1)]
+            options = [("grpc.use_local_subchannel_pool", 1), ("grpc.max_receive_message_length", -1)]
             self.channels[address] = self.grpc.insecure_channel(address, options=options)
         return self.channels[address]
 
