@@ -45,8 +45,8 @@ static struct skv_arena_chunk *add_chunk(struct skv_arena *a, size_t size, bool 
 		return NULL;
 	c->size = size;
 	a->total += size;
-	if (a->grown && (a->head || size != CHUNK))
-		a->grown(a, size);
+	if (a->grown && a->total > CHUNK)
+		a->grown(a, a->total - size > CHUNK ? size : a->total - CHUNK);
 	if (for_one && a->head) {
 		c->next = a->head->next;
 		a->head->next = c;

@@ -13,7 +13,7 @@ struct skv_arena {
 	struct skv_arena_chunk *head; /* newest chunk first */
 	size_t used;                  /* bytes handed out from head */
 	size_t total;                 /* bytes held, for limits and statistics */
-	/* Told of each chunk but the first ordinary one, on the thread that allocates; NULL: nobody. */
+	/* Told how many more bytes are held than the first 16 KiB, on the thread that allocates; NULL: nobody. */
 	void (*grown)(struct skv_arena *a, size_t bytes);
 };
 
