@@ -152,6 +152,7 @@ void skv_grpc_stream_free(struct grpc_stream *st)
 {
 	struct grpc_loop *l = st->loop;
 
+	skv_hold_release(&l->g->s->holds, &st->c.hold); /* who sees no call in flight sees nothing held */
 	skv_gauge_move(&l->g->s->metrics, GAUGE_grpc_in_flight, -1);
 	trim(&st->c.out);
 	trim(&st->body);
