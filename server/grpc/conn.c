@@ -10,7 +10,6 @@
 
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include <skv/clock.h>
@@ -244,30 +243,21 @@ static int begin_h2(struct grpc_conn *c)
 	return SKV_OK;
 }
 
-static void find_address(struct grpc_conn *c)
-{
-	struct sockaddr_storage from;
-	socklen_t n = sizeof from;
-
-	skv_hold_address(getpeername(c->io->fd, (struct sockaddr *)&from, &n) == 0 ? (struct sockaddr *)&from : NULL,
-			 c->address);
-}
-
-void skv_grpc_conn_open(struct grpc_loop *l, int fd)
+void skv_grpc_conn_open(struct grpc_loop *l, const struct grpc_socket *s)
 {
 	struct grpc_conn *c = skv_calloc(1, sizeof *c);
-	struct grpc_io *io = c && !l->drained ? skv_grpc_io_plain(fd) : NULL;
+	struct grpc_io *io = c && !l->drained ? skv_grpc_io_plain(s->fd) : NULL;
 	struct epoll_event e = { .events = EPOLLIN, .data.ptr = c };
 
 	if (!io) {
-		close(fd);
+		close(s->fd);
 		skv_free(c);
-		skv_gauge_move(&l->g->s->metrics, GAUGE_grpc_open_connections, -1);
+		skv_grpc_socket_left(l->g, s->address);
 		return;
 	}
 	c->loop = l;
 	c->io = io;
-	find_address(c);
+	memcpy(c->address, s->address, sizeof c->address);
 	skv_buf_init(&c->out);
 	c->since_ms = c->control_ms = l->now_ms;
 	c->control = CONTROL_BURST;
@@ -278,7 +268,7 @@ void skv_grpc_conn_open(struct grpc_loop *l, int fd)
 		c->next->prev = c;
 	l->conns = c;
 	skv_metrics_add(&l->g->s->metrics, METRIC_grpc_connections, 1);
-	if (epoll_ctl(l->epoll, EPOLL_CTL_ADD, fd, &e) != 0 || begin_h2(c) != SKV_OK)
+	if (epoll_ctl(l->epoll, EPOLL_CTL_ADD, s->fd, &e) != 0 || begin_h2(c) != SKV_OK)
 		skv_grpc_conn_close(c);
 	else
 		skv_grpc_conn_flush(c);
@@ -300,7 +290,7 @@ void skv_grpc_conn_close(struct grpc_conn *c)
 		l->conns = c->next;
 	if (c->next)
 		c->next->prev = c->prev;
-	skv_gauge_move(&l->g->s->metrics, GAUGE_grpc_open_connections, -1);
+	skv_grpc_socket_left(l->g, c->address);
 	skv_free(c);
 }
 

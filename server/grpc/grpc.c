@@ -44,6 +44,7 @@ static void release(struct skv_grpc *g)
 		nghttp2_session_callbacks_del(g->callbacks);
 	if (g->option)
 		nghttp2_option_del(g->option);
+	skv_peers_destroy(&g->peers);
 	skv_free(g->methods);
 	skv_free((char *)g->o.listen);
 	skv_free(g);
@@ -63,6 +64,7 @@ int skv_grpc_create(const struct skv_grpc_options *o, struct skv_service *s, str
 	g->s = s;
 	g->bound.fd = -1;
 	g->n_loops = thread_count(o->threads);
+	skv_peers_init(&g->peers, o->max_connections_per_ip);
 	g->o.listen = skv_strdup(o->listen);
 	rc = g->o.listen ? skv_grpc_methods_init(g, err) : skv_fail(err, SKV_E_NOMEM, NULL, "out of memory");
 	if (rc == SKV_OK)

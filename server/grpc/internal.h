@@ -20,6 +20,7 @@
 #include <skv/call.h>
 #include <skv/grpc.h>
 #include <skv/lock.h>
+#include <skv/peers.h>
 #include <skv/service.h>
 
 #include "io.h"
@@ -66,6 +67,7 @@ struct skv_grpc {
 	struct skv_grpc_options o; /* strings owned */
 	struct skv_service *s;
 	struct skv_bound bound; /* fd -1 once closed */
+	struct skv_peers peers; /* who is connected */
 	nghttp2_session_callbacks *callbacks;
 	nghttp2_option *option;
 	struct grpc_method *methods;
@@ -77,6 +79,12 @@ struct skv_grpc {
 	atomic_bool stopping;
 };
 
+/* An accepted socket and whose it is: it has entered g->peers. */
+struct grpc_socket {
+	int fd;
+	uint8_t address[SKV_ADDRESS_BYTES];
+};
+
 struct grpc_loop {
 	struct skv_grpc *g;
 	pthread_t thread;
@@ -84,7 +92,7 @@ struct grpc_loop {
 	int wake; /* eventfd */
 	struct skv_mutex lock;
 	struct grpc_stream *completed; /* protected by lock, newest first */
-	int *sockets;                  /* protected by lock: accepted, not taken over yet */
+	struct grpc_socket *sockets;   /* protected by lock: accepted, not taken over yet */
 	size_t n_sockets, cap_sockets; /* protected by lock */
 
 	/* The thread's own. */
@@ -183,11 +191,14 @@ void skv_grpc_loop_wake(struct grpc_loop *l);
 /* Called once by the core or a worker: the stream's thread goes on with it. */
 void skv_grpc_completed(void *ctx, int status);
 
+/* The connection of a socket is over, closed by whoever calls. */
+void skv_grpc_socket_left(struct skv_grpc *g, const uint8_t address[SKV_ADDRESS_BYTES]);
+
 /* ---- conn.c: HTTP/2 --------------------------------------------------------------------------- */
 
 int skv_grpc_h2_init(struct skv_grpc *g, struct skv_error *err);
 /* Takes over an accepted socket. */
-void skv_grpc_conn_open(struct grpc_loop *l, int fd);
+void skv_grpc_conn_open(struct grpc_loop *l, const struct grpc_socket *s);
 void skv_grpc_conn_close(struct grpc_conn *c);
 /* What epoll said. May close the connection. */
 void skv_grpc_conn_event(struct grpc_conn *c, unsigned events);

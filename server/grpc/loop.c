@@ -60,14 +60,20 @@ void skv_grpc_completed(void *ctx, int status)
 
 /* ---- accepting ------------------------------------------------------------------------------- */
 
-static void deal(struct skv_grpc *g, int fd)
+void skv_grpc_socket_left(struct skv_grpc *g, const uint8_t address[SKV_ADDRESS_BYTES])
+{
+	skv_peers_leave(&g->peers, address);
+	skv_gauge_move(&g->s->metrics, GAUGE_grpc_open_connections, -1);
+}
+
+static void deal(struct skv_grpc *g, const struct grpc_socket *s)
 {
 	struct grpc_loop *l = &g->loops[g->next_loop++ % g->n_loops];
 	void *sockets;
 	bool taken;
 
 	if (l == &g->loops[0]) {
-		skv_grpc_conn_open(l, fd);
+		skv_grpc_conn_open(l, s);
 		return;
 	}
 	skv_mutex_lock(&l->lock);
@@ -75,13 +81,13 @@ static void deal(struct skv_grpc *g, int fd)
 	taken = skv_grow(&sockets, &l->cap_sockets, l->n_sockets + 1, sizeof *l->sockets) == SKV_OK;
 	l->sockets = sockets;
 	if (taken) {
-		l->sockets[l->n_sockets++] = fd;
+		l->sockets[l->n_sockets++] = *s;
 		wake_locked(l);
 	}
 	skv_mutex_unlock(&l->lock);
 	if (!taken) {
-		skv_gauge_move(&g->s->metrics, GAUGE_grpc_open_connections, -1);
-		close(fd);
+		close(s->fd);
+		skv_grpc_socket_left(g, s->address);
 	}
 }
 
@@ -114,12 +120,28 @@ static void set_socket(const struct skv_grpc *g, int fd)
 	setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &probes, sizeof probes);
 }
 
+/* One connection more, unless that is too many in all or of one address. */
+static bool admit(struct skv_grpc *g, const struct grpc_socket *s)
+{
+	struct metrics *m = &g->s->metrics;
+
+	if (skv_gauge_move(m, GAUGE_grpc_open_connections, 1) < g->o.max_connections &&
+	    skv_peers_enter(&g->peers, s->address))
+		return true;
+	skv_gauge_move(m, GAUGE_grpc_open_connections, -1);
+	skv_metrics_add(m, METRIC_grpc_connections_refused, 1);
+	return false;
+}
+
 static void accept_some(struct grpc_loop *l)
 {
 	struct skv_grpc *g = l->g;
 
 	for (int i = 0; i < ACCEPT_ROUND; i++) {
-		int fd = accept4(g->bound.fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+		struct sockaddr_storage from;
+		socklen_t n = sizeof from;
+		int fd = accept4(g->bound.fd, (struct sockaddr *)&from, &n, SOCK_NONBLOCK | SOCK_CLOEXEC);
+		struct grpc_socket s = { .fd = fd };
 
 		if (fd < 0 && (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM)) {
 			listen_events(l, EPOLL_CTL_DEL); /* else epoll would tell again at once */
@@ -128,24 +150,22 @@ static void accept_some(struct grpc_loop *l)
 		}
 		if (fd < 0)
 			return;
-		if (skv_gauge_move(&g->s->metrics, GAUGE_grpc_open_connections, 1) >=
-		    g->o.max_connections) {
-			skv_gauge_move(&g->s->metrics, GAUGE_grpc_open_connections, -1);
-			skv_metrics_add(&g->s->metrics, METRIC_grpc_connections_refused, 1);
+		skv_hold_address((struct sockaddr *)&from, s.address);
+		if (!admit(g, &s)) {
 			close(fd);
 			continue;
 		}
 		set_socket(g, fd);
-		deal(g, fd);
+		deal(g, &s);
 	}
 }
 
 /* ---- the inbox ------------------------------------------------------------------------------- */
 
-static void take_sockets(struct grpc_loop *l, int *sockets, size_t n)
+static void take_sockets(struct grpc_loop *l, struct grpc_socket *sockets, size_t n)
 {
 	for (size_t i = 0; i < n; i++)
-		skv_grpc_conn_open(l, sockets[i]);
+		skv_grpc_conn_open(l, &sockets[i]);
 	skv_free(sockets);
 }
 
@@ -153,7 +173,7 @@ static void take_inbox(struct grpc_loop *l)
 {
 	struct grpc_stream *completed, *oldest = NULL;
 	uint64_t ignored;
-	int *sockets;
+	struct grpc_socket *sockets;
 	size_t n;
 
 	skv_mutex_lock(&l->lock);

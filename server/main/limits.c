@@ -17,13 +17,17 @@ void limit_service(const struct skv_params *p, struct skv_service_options *o)
 	o->metrics_open = p->metrics_open;
 }
 
+/* Of one address: by itself as many as leave room for others. */
+static uint32_t per_address(const struct skv_params *p)
+{
+	return (uint32_t)(p->max_connections_per_ip ? p->max_connections_per_ip : (p->max_connections + 1) / 2);
+}
+
 void limit_front(const struct skv_params *p, struct skv_front_options *o)
 {
-	const uint32_t half = (uint32_t)(p->max_connections + 1) / 2; /* leaves room for others */
-
 	o->threads = (uint32_t)p->http_threads;
 	o->max_connections = (uint32_t)p->max_connections;
-	o->max_connections_per_ip = p->max_connections_per_ip ? (uint32_t)p->max_connections_per_ip : half;
+	o->max_connections_per_ip = per_address(p);
 	o->idle_timeout_ms = (uint32_t)p->idle_timeout_s * 1000;
 }
 
@@ -31,6 +35,7 @@ void limit_grpc(const struct skv_params *p, struct skv_grpc_options *o)
 {
 	o->threads = (uint32_t)p->grpc_threads;
 	o->max_connections = (uint32_t)p->max_connections;
+	o->max_connections_per_ip = per_address(p);
 	o->max_streams = (uint32_t)p->grpc_max_streams;
 	o->idle_timeout_ms = (uint32_t)p->idle_timeout_s * 1000;
 }

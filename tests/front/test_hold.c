@@ -11,6 +11,7 @@
 
 #include <skv/hold.h>
 #include <skv/pace.h>
+#include <skv/peers.h>
 
 #define MIB (1024u * 1024)
 #define SMALL SKV_HOLD_SMALL
@@ -143,6 +144,25 @@ static void test_addresses(void **state)
 	}
 }
 
+static void test_connections_of_an_address(void **state)
+{
+	struct skv_hold one = from("10.0.0.1", NULL), two = from("10.0.0.2", NULL);
+	struct skv_peers p;
+
+	(void)state;
+	skv_peers_init(&p, 2);
+	assert_true(skv_peers_enter(&p, one.address));
+	assert_true(skv_peers_enter(&p, one.address));
+	assert_false(skv_peers_enter(&p, one.address));
+	assert_true(skv_peers_enter(&p, two.address));
+	skv_peers_leave(&p, one.address);
+	assert_true(skv_peers_enter(&p, one.address));
+	skv_peers_leave(&p, one.address);
+	skv_peers_leave(&p, one.address);
+	skv_peers_leave(&p, two.address);
+	skv_peers_destroy(&p);
+}
+
 static void test_pace(void **state)
 {
 	const struct skv_pace_limit l = { 1000, 5000 }, none = { 0, 5000 };
@@ -167,6 +187,7 @@ int main(void)
 		cmocka_unit_test(test_answers_refuse_what_comes_after),
 		cmocka_unit_test(test_one_body_fits_every_share),
 		cmocka_unit_test(test_addresses),
+		cmocka_unit_test(test_connections_of_an_address),
 		cmocka_unit_test(test_pace),
 	};
 

@@ -170,7 +170,7 @@ static void serve(const struct skv_buf *b, bool late)
 
 	must(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, fd) == 0, "no sockets");
 	skv_gauge_move(&service->metrics, GAUGE_grpc_open_connections, 1);
-	skv_grpc_conn_open(&loop, fd[0]);
+	skv_grpc_conn_open(&loop, &(struct grpc_socket){ .fd = fd[0] });
 	for (size_t at = 0; at < b->len && loop.conns;) {
 		size_t n = b->len - at < PIECE ? b->len - at : PIECE;
 		ssize_t sent = send(fd[1], b->data + at, n, MSG_NOSIGNAL);

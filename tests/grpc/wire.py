@@ -41,8 +41,8 @@ def message(body=b"", flag=0):
 class Wire:
     """One connection; reads frames. It allows no HPACK table, so that header fields come as they are."""
 
-    def __init__(self, port, preface=PREFACE + frame(SETTINGS, 0, 0, b"\0\1\0\0\0\0")):
-        self.socket = socket.create_connection(("127.0.0.1", port), timeout=20)
+    def __init__(self, port, preface=PREFACE + frame(SETTINGS, 0, 0, b"\0\1\0\0\0\0"), source="127.0.0.1"):
+        self.socket = socket.create_connection(("127.0.0.1", port), timeout=20, source_address=(source, 0))
         self.buffer = b""
         self.send(preface)
 

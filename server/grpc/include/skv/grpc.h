@@ -28,6 +28,7 @@ struct skv_grpc_options {
 	const char *socket_name; /* of a socket that may have been handed over: "grpc" */
 	uint32_t threads;   /* 0 = one per core */
 	uint32_t max_connections;
+	uint32_t max_connections_per_ip; /* 0 = no bound of its own */
 	uint32_t max_streams;     /* calls at a time on one connection */
 	uint32_t idle_timeout_ms; /* idle or too slow connections and calls are closed after this */
 };

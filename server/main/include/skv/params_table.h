@@ -109,7 +109,7 @@
 	  "Time after which min_rate holds, and over which it is taken.")                          \
 	X(max_connections, NUMBER, "4096", 1, 1000000, "", "Connections at a time, of each port.")          \
 	X(max_connections_per_ip, NUMBER, "0", 0, 1000000, "",                                     \
-	  "HTTP connections at a time from one address, of each port; 0 = half of max_connections.") \
+	  "Connections at a time from one address, of each port; 0 = half of max_connections.") \
 	X(idle_timeout_s, NUMBER, "60", 1, 3600, "s",                                              \
 	  "A connection that is idle, or too slow in sending its request or reading the answer, "  \
 	  "is closed after this.")                                                                 \

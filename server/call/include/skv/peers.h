@@ -1,0 +1,30 @@
+/*
+ * peers.h - how many connections each address has, with a bound.
+ */
+#ifndef SKV_PEERS_H
+#define SKV_PEERS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <skv/hold.h>
+#include <skv/lock.h>
+
+#define SKV_PEERS_LISTS 256
+
+struct skv_peers {
+	uint32_t most; /* of one address; 0 = no bound */
+	struct skv_mutex lock;
+	struct skv_peer *lists[SKV_PEERS_LISTS]; /* protected by lock */
+};
+
+void skv_peers_init(struct skv_peers *p, uint32_t most);
+/* Nobody is connected. */
+void skv_peers_destroy(struct skv_peers *p);
+/* One more connection of an address (as skv_hold_address tells it). False, and nothing counted: it has as many as it may, or
+ * there is no memory. Any thread. */
+bool skv_peers_enter(struct skv_peers *p, const uint8_t address[SKV_ADDRESS_BYTES]);
+/* One that has entered is closed. Any thread. */
+void skv_peers_leave(struct skv_peers *p, const uint8_t address[SKV_ADDRESS_BYTES]);
+
+#endif
