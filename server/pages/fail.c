@@ -97,6 +97,7 @@ static unsigned refused_outside(struct skv_call *c)
 	case SKV_E_METHOD:
 		return detail(c, 405, "Method Not Allowed");
 	case SKV_E_NOT_READY:
+	case SKV_E_TOO_MANY: /* its clients repeat a 503, and take a 429 for the end of their cache */
 		return later(c);
 	default:
 		return detail(c, c->http ? c->http : (unsigned)skv_status_http(c->status), c->err.message);

@@ -362,6 +362,20 @@ static void test_store_down(void **state)
 	skv_buf_destroy(&text);
 }
 
+/* Bodies and unread answers of others: repeated a moment later, not an error that outlasts the clients' retries. */
+static void test_14_17_too_much_is_held(void **state)
+{
+	struct skv_hold others = { .tenant = NULL };
+
+	(void)state;
+	initialize(8);
+	put("a");
+	skv_hold_force(&service->holds, &others, service->holds.total + 1);
+	expect(EXISTS, "{\"keys\":[\"a\"]}", 503, "{\"detail\":\"too many bodies and answers at a time\"}");
+	skv_hold_release(&service->holds, &others);
+	expect(EXISTS, "{\"keys\":[\"a\"]}", 200, "{\"exists\":[true]}");
+}
+
 static void test_not_ready(void **state)
 {
 	struct skv_pages_options o = options();
@@ -671,7 +685,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		T(test_life), T(test_missing_keys), T(test_nulls_lease_nothing), T(test_partial_get), T(test_repeated_and_long_keys), T(test_releases),
 		T(test_full), T(test_leases_hold), T(test_spaces_are_apart), T(test_initialize_again),
-		T(test_half_made_space), T(test_restart), T(test_tenants_of_tokens), T(test_no_memory), T(test_no_pages), T(test_store_down), T(test_not_ready), T(test_held_call),
+		T(test_half_made_space), T(test_restart), T(test_tenants_of_tokens), T(test_no_memory), T(test_no_pages), T(test_store_down), T(test_not_ready), T(test_14_17_too_much_is_held), T(test_held_call),
 		T(test_wishes), T(test_strict_spaces), T(test_strict_lists), T(test_strict_full), T(test_bad_input),
 		T(test_portions), T(test_portions_with_a_miss),
 	};
