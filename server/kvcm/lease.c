@@ -1,8 +1,10 @@
 /*
  * lease.c - how long a lookup's answer must stay true.
  *
- * The peer keeps what it deletes for a group's delay_before_delete_ms; here a lookup leases for as long. Reading a
- * group's document costs more than the lookup, so a table remembers the answer by a hash of tenant and instance:
+ * Its clients verify nothing, so what a query named stays as long as one of them may read it: a connector of vLLM loads
+ * up to a second after its query, SGLang's gets take up to 5 s. The peer keeps what it deletes for a group's
+ * delay_before_delete_ms; where that is longer, it counts. Reading a group's document costs more than the lookup, so a
+ * table remembers the answer by a hash of tenant and instance:
  * one word for each entry, replaced by whoever comes, true for a second or two. Any thread, no lock.
  */
 #include "meta.h"
@@ -11,7 +13,6 @@
 
 #include <skv/clock.h>
 
-#define LEASE_MIN_MS 1000u
 #define LEASE_BITS 22 /* of a word: milliseconds, an hour at most; then the second it was read; then the hash */
 #define SECOND_BITS 16
 #define LEASE_LIMIT ((1u << LEASE_BITS) - 1)
@@ -35,14 +36,14 @@ static uint32_t ask(struct kvcm_call *k, const char *instance)
 	struct skv_group_view *v;
 	struct skv_error ignored;
 	KvcmAdmin__InstanceGroup *m;
-	uint32_t n, lease;
+	uint32_t n, lease, least = kvcm_of(k)->transfer_ms;
 
 	if (kvcm_take_instance(k, instance, &spec) != SKV_OK ||
 	    skv_core_groups(kvcm_core(k), spec->group, &k->c->arena, &v, &n, &ignored) != SKV_OK)
-		return LEASE_MIN_MS;
+		return least;
 	m = kvcm_group_message(&v[0].spec, &k->c->arena);
 	lease = m ? kvcm_group_lease_ms(m) : 0;
-	return lease < LEASE_MIN_MS ? LEASE_MIN_MS : lease > LEASE_LIMIT ? LEASE_LIMIT : lease;
+	return lease < least ? least : lease > LEASE_LIMIT ? LEASE_LIMIT : lease;
 }
 
 uint32_t kvcm_lease_ms(struct kvcm_call *k, const char *instance)

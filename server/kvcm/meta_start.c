@@ -203,6 +203,7 @@ static int run(struct kvcm_call *k, int32_t elsewhere)
 		.instance = req->instance_id,
 		.request_id = "",
 		.deadline_ms = deadline_of(req->write_timeout_seconds),
+		.grace_ms = kvcm_of(k)->transfer_ms, /* writers do not look at the deadline */
 	};
 	rc = take_groups(k, req, own);
 	if (rc == SKV_OK)

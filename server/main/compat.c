@@ -109,7 +109,8 @@ int skv_compat_create(const struct skv_params *p, struct skv_compat **out, struc
 	kvcm_admin__node_endpoint__init(&c->endpoint);
 	rc = kvcm_mounts_check(p->kvcm_mounts, err);
 	if (rc == SKV_OK)
-		rc = kvcm_create(&(struct kvcm_options){ .model = &c->model, .own = &c->endpoint }, &c->kvcm, err);
+		rc = kvcm_create(&(struct kvcm_options){ .model = &c->model, .transfer_ms = (uint32_t)c->p->kvcm_transfer_ms,
+							   .own = &c->endpoint }, &c->kvcm, err);
 	if (rc == SKV_OK && c->on)
 		rc = load_startup(c, err);
 	if (rc != SKV_OK) {

@@ -111,6 +111,9 @@ static struct skv_grpc_options grpc_options(const struct service *s)
 	return o;
 }
 
+static uint64_t longest(uint64_t a, uint64_t b) { return a > b ? a : b; }
+
+/* What an API promises its clients is never cut. */
 static struct skv_core_options core_options(const struct skv_params *p, struct skv_store *store)
 {
 	struct skv_core_options o;
@@ -119,11 +122,11 @@ static struct skv_core_options core_options(const struct skv_params *p, struct s
 	o.store = store;
 	o.owner_lease_ms = (uint32_t)p->owner_lease_ms;
 	o.lease_default_ms = (uint32_t)p->lease_default_ms;
-	o.lease_max_ms = (uint32_t)p->lease_max_ms;
+	o.lease_max_ms = (uint32_t)longest(p->lease_max_ms, longest(p->pages_lease_ms, p->kvcm_transfer_ms));
 	o.session_default_ms = (uint32_t)p->session_default_ms;
 	o.session_max_ms = (uint32_t)p->session_max_ms;
 	o.grace_ms = (uint32_t)p->grace_ms;
-	o.grace_max_ms = (uint32_t)p->pages_grace_ms; /* what calls themselves ask for */
+	o.grace_max_ms = (uint32_t)longest(p->pages_grace_ms, p->kvcm_transfer_ms); /* what calls themselves ask for */
 	o.relaxed_ms = relaxed_ms(p);
 	o.max_sessions = (uint32_t)p->max_sessions;
 	o.leased_percent = (uint32_t)p->leased_percent;

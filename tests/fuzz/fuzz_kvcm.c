@@ -80,7 +80,7 @@ static void begin(void)
 	env_init(&env);
 	env_open(&env);
 	must(env_storage(&env, "s", 1 << 24, 1 << 20) == SKV_OK && env_group(&env, "g", 0, "s") == SKV_OK, "no group");
-	must(kvcm_create(&(struct kvcm_options){ NULL, NULL }, &kvcm, &env.err) == SKV_OK, "no API");
+	must(kvcm_create(&(struct kvcm_options){ .own = NULL }, &kvcm, &env.err) == SKV_OK, "no API");
 	skv_service_options_init(&o);
 	apis[0] = kvcm_api(kvcm);
 	o.apis = apis;

@@ -34,7 +34,7 @@ static int open_all(void **state)
 	env_open(&env);
 	assert_int_equal(env_storage(&env, "s", 16 << 20, 1 << 20), SKV_OK);
 	assert_int_equal(env_group(&env, "g", 0, "s"), SKV_OK);
-	assert_int_equal(kvcm_create(&(struct kvcm_options){ NULL, NULL }, &kvcm, &env.err), SKV_OK);
+	assert_int_equal(kvcm_create(&(struct kvcm_options){ .own = NULL }, &kvcm, &env.err), SKV_OK);
 	skv_service_options_init(&o);
 	apis[0] = kvcm_api(kvcm);
 	o.apis = apis;

@@ -11,11 +11,14 @@
 struct kvcm_model;
 struct KvcmAdmin__NodeEndpoint;
 
+#define KVCM_TRANSFER_MS 10000u
+
 /* Its state; one for a manager. */
 struct kvcm;
 
 struct kvcm_options {
 	const struct kvcm_model *model; /* what storages that it makes are like; copied, its strings borrowed; NULL: defaults */
+	uint32_t transfer_ms; /* how long a client's transfer may take (lease.c); 0 = KVCM_TRANSFER_MS */
 	const struct KvcmAdmin__NodeEndpoint *own; /* this manager, for getClusterInfo; borrowed */
 };
 

@@ -182,6 +182,9 @@
 	  "the group default.")                                                                    \
 	X(kvcm_any_mount, FLAG, "false", 0, 0, "",                                                 \
 	  "Storages of type ST_3FS may lie on mounts that are not 3FS, for tests.")                \
+	X(kvcm_transfer_ms, NUMBER, "10000", 1000, SKV_MAX_LEASE_MS, "ms",                         \
+	  "How long a transfer of a kvcm client may take: what a query named is given to nobody "  \
+	  "else so long, nor what a session was to write after its time is over.")                 \
 	X(kvcm_mounts, TEXT, "", 0, 4095, "",                                                      \
 	  "Where directories of clients are on this host, 'theirs=here,...'; others are the same.")
 
