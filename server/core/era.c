@@ -4,7 +4,13 @@
  * Generations grow with time, so a few (generation, time) pairs tell about when any of them was given out. A pair is
  * noted for each millisecond in which one was; when there are MAX_ERAS they are thinned so that what is left tells any
  * time to a 150th of its age: two seconds of five minutes, ten minutes of a day. For ten years some 6500 pairs do.
- * For people, and for trims by time. Under the partition's write lock; era_of under the read lock.
+ *
+ * The wall clock may be wrong for a while, and is set then. So the times of pairs are those of a clock that nobody sets:
+ * what the wall clock said when the part was loaded, and what has passed since. They are told by the wall clock as it
+ * stands (era_look): when it is set, ages stay what they are. Restarts have nothing but what was written down: of times that go
+ * back (START has the wall clock's) the later told are right, and none lies in the future.
+ *
+ * For people, and for trims by time. Under the partition's write lock; era_of and era_after under the read lock.
  */
 #include "internal.h"
 
@@ -41,8 +47,11 @@ void era_note(struct part *p, uint64_t generation, uint64_t wall_ms)
 	void *v = p->era;
 	const struct era *last = p->n_era ? &p->era[p->n_era - 1] : NULL;
 
-	/* Replay repeats what a checkpoint holds; a clock that was set back tells nothing. */
-	if (last && (generation <= last->generation || wall_ms <= last->wall_ms))
+	if (last && generation <= last->generation)
+		return; /* replay repeats what a checkpoint holds */
+	for (; p->n_era && p->era[p->n_era - 1].wall_ms > wall_ms; p->n_era--)
+		generation = p->era[p->n_era - 1].generation; /* it was made by now */
+	if (p->n_era && wall_ms == p->era[p->n_era - 1].wall_ms)
 		return;
 	if (p->n_era == MAX_ERAS)
 		forget(p);
@@ -52,10 +61,49 @@ void era_note(struct part *p, uint64_t generation, uint64_t wall_ms)
 	p->era[p->n_era++] = (struct era){ generation, wall_ms };
 }
 
+/* By the wall clock as it stands; and the other way. */
+static uint64_t told(const struct part *p, uint64_t ms)
+{
+	int64_t shift = atomic_load_explicit(&p->era_shift, memory_order_relaxed);
+
+	return shift < 0 && ms < (uint64_t)-shift ? 0 : ms + (uint64_t)shift;
+}
+
+static uint64_t untold(const struct part *p, uint64_t wall_ms)
+{
+	int64_t shift = atomic_load_explicit(&p->era_shift, memory_order_relaxed);
+
+	if (shift > 0 && wall_ms < (uint64_t)shift)
+		return 0;
+	return shift < 0 && wall_ms > UINT64_MAX - (uint64_t)-shift ? UINT64_MAX : wall_ms - (uint64_t)shift;
+}
+
+void era_begin(struct part *p)
+{
+	const struct skv_clock *clock = p->core->clock;
+	uint64_t wall = skv_wall_ms(clock);
+
+	p->era_base = (int64_t)(wall - skv_now_ms(clock));
+	if (p->n_era && p->era[p->n_era - 1].wall_ms > wall)
+		era_note(p, p->next_generation, wall);
+}
+
+uint64_t era_look(struct part *p)
+{
+	const struct skv_clock *clock = p->core->clock;
+	uint64_t now = skv_now_ms(clock) + (uint64_t)p->era_base;
+
+	atomic_store_explicit(&p->era_shift, (int64_t)(skv_wall_ms(clock) - now), memory_order_relaxed);
+	return now;
+}
+
+uint64_t era_told(const struct part *p, size_t i) { return told(p, p->era[i].wall_ms); }
+
 uint64_t era_after(const struct part *p, uint64_t wall_ms)
 {
 	size_t low = 0, high = p->n_era;
 
+	wall_ms = untold(p, wall_ms);
 	while (low < high) { /* the first that is later */
 		size_t mid = (low + high) / 2;
 
@@ -79,5 +127,5 @@ uint64_t era_of(const struct part *p, uint64_t generation)
 		else
 			high = mid;
 	}
-	return low && generation ? p->era[low - 1].wall_ms : 0;
+	return low && generation ? told(p, p->era[low - 1].wall_ms) : 0;
 }

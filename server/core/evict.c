@@ -8,6 +8,9 @@
  * recently used goes. Inner blocks are taken only when no leaf is left (of a policy that cares), so nothing ever stops while
  * something may be evicted.
  *
+ * A block that is too old for its group (ttl) goes when its lease ends, also if that was renewed, as if it were deleted: its
+ * slots wait for the last lease.
+ *
  * All calls under the write lock. Victims are marked and journaled here (remove.c); their slots become free when the
  * record is durable.
  *
@@ -55,6 +58,7 @@ struct scope {
 	struct evict_for w;
 	uint64_t below;            /* keys: no others are looked at */
 	uint64_t looks;            /* so many entries are placed again at most */
+	struct picks *picks;
 	/* The search goes on in this set while its first is before that of all others. */
 	struct evict_set *set;
 	struct first other;
@@ -207,6 +211,27 @@ static bool as_placed(const struct instance *inst, struct block *b, const struct
 	return false;
 }
 
+void evict_count(struct part *p, struct instance *inst)
+{
+	COUNT(p->core, evicted_blocks, 1);
+	inst->evicted++;
+	inst->group->evicted++;
+}
+
+/* It was leased on and is too old: it goes all the same, and counts for nothing that is needed now. */
+static bool expel(struct part *p, struct scope *c, struct block *b)
+{
+	struct instance *inst = block_instance(b);
+
+	if (inst->ghost || pin_kind(b) != SKV_PIN_NONE || !block_has_committed(inst, b) || block_has_writing(inst, b) ||
+	    block_generation(inst, b) >= inst->group->too_old || c->picks->n >= MAX_PICKS)
+		return false;
+	if (remove_mark(p, c->picks, b) != SKV_OK)
+		return false;
+	evict_count(p, inst);
+	return true;
+}
+
 /* May it go? If not, it is placed where it belongs. */
 static bool settle(struct part *p, struct scope *c, const struct first *f, uint64_t now)
 {
@@ -232,7 +257,8 @@ static void end_leases(struct part *p, struct scope *c, struct evict_set *set, u
 
 		COUNT(p->core, evict_examined, 1);
 		c->looks--;
-		evict_consider_at(p, b, block_lease(p, block_instance(b), b), now);
+		if (block_lease(p, block_instance(b), b) <= now || !expel(p, c, b))
+			evict_consider_at(p, b, block_lease(p, block_instance(b), b), now);
 	}
 }
 
@@ -314,13 +340,6 @@ static uint64_t gain(const struct instance *inst, const struct block *b, const s
 	return n;
 }
 
-void evict_count(struct part *p, struct instance *inst)
-{
-	COUNT(p->core, evicted_blocks, 1);
-	inst->evicted++;
-	inst->group->evicted++;
-}
-
 /* It is to go, by its group's policy. */
 static int let_go(struct part *p, struct picks *k, struct block *b, const struct first *f)
 {
@@ -357,6 +376,7 @@ static uint64_t evict(struct part *p, struct scope *c, uint64_t need)
 	struct first f;
 
 	p->searches++;
+	c->picks = &k;
 	shares_refresh(p);
 	while (got < need && k.n < MAX_PICKS) {
 		struct block *b = pick(p, c, now, &f);

@@ -100,6 +100,12 @@ struct skv_bytes block_name(const struct block *b);
 
 /* Generations from `generation` on are given out from `wall_ms` on. Forgets detail when short of memory. */
 void era_note(struct part *p, uint64_t generation, uint64_t wall_ms);
+/* What was loaded lies in the past; from here on pairs have the time that era_look tells. */
+void era_begin(struct part *p);
+/* Looks at the wall clock, by which times are told from here on. Returns the time for a pair that is noted now. */
+uint64_t era_look(struct part *p);
+/* Of pair i, by the wall clock. */
+uint64_t era_told(const struct part *p, size_t i);
 /* The least generation that was given out later than this, as far as anybody knows. */
 uint64_t era_after(const struct part *p, uint64_t wall_ms);
 /* About when this generation was given out; 0 if nobody knows. */

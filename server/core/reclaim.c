@@ -141,9 +141,11 @@ static bool reclaim_old(struct part *p, struct group *g)
 {
 	uint64_t wall = skv_wall_ms(p->core->clock);
 
+	g->too_old = 0;
 	if (!g->spec.ttl_ms || g->spec.ttl_ms > wall)
 		return false;
-	return evict_older(p, g, era_after(p, wall - g->spec.ttl_ms), PORTION_BLOCKS);
+	g->too_old = era_after(p, wall - g->spec.ttl_ms);
+	return evict_older(p, g, g->too_old, PORTION_BLOCKS);
 }
 
 bool reclaim_group(struct part *p, struct group *g)

@@ -455,7 +455,7 @@ void record_eras(struct skv_buf *out, const struct part *p)
 	skv_put_varint(out, p->n_era);
 	for (size_t i = 0; i < p->n_era; i++) {
 		skv_put_varint(out, p->era[i].generation);
-		skv_put_varint(out, p->era[i].wall_ms);
+		skv_put_varint(out, era_told(p, i));
 	}
 	end(out, at);
 }

@@ -251,6 +251,7 @@ static int finish_load(struct part *p, const struct replay *r)
 	if (is_lossy_everywhere(p) && p->old_horizon < r->now + p->core->o.lease_max_ms)
 		p->old_horizon = r->now + p->core->o.lease_max_ms; /* the newest horizons may be lost, or another copy's */
 	restore_leases(p, r->now);
+	era_begin(p);
 	f.drop_unsummed = p->unclean;
 	f.drop_all = p->rolled_back;
 	p->loading = false;

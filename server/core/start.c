@@ -220,7 +220,7 @@ static int open_session(struct part *p, struct start_op *op, struct plan *plan)
 		txn_destroy(t);
 		return SKV_E_NOMEM;
 	}
-	era_note(p, s->generation, s->created_ms);
+	era_note(p, s->generation, era_look(p));
 	p->next_generation += s->n_write;
 	t->session = s;
 	s->pending = t;

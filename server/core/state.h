@@ -216,6 +216,7 @@ struct group {
 	uint64_t turn; /* newest round of start_serve_waiters that has looked at the line */
 	const struct skv_policy_ops *policy;
 	void *policy_state;
+	uint64_t too_old; /* blocks below this generation go by its ttl_ms; 0 = none */
 	uint32_t n_queues; /* heaps that its evict_queues have for candidates */
 	uint64_t queued[SKV_POLICY_QUEUES]; /* blocks in them, by queue of the policy */
 	uint32_t requeue; /* the policy has changed: chunks from here on are to be queued again; 0 = none */
@@ -224,7 +225,7 @@ struct group {
 /* From this generation on blocks were started at this time or later. */
 struct era {
 	uint64_t generation;
-	uint64_t wall_ms;
+	uint64_t wall_ms; /* era.c */
 };
 
 /* ---- storages --------------------------------------------------------------------------------- */
@@ -476,6 +477,8 @@ struct part {
 	uint64_t next_generation;
 	struct era *era; /* when generations were given out, oldest first (era.c) */
 	size_t n_era, cap_era;
+	int64_t era_base;          /* their times are the clock's since boot, and this; */
+	_Atomic int64_t era_shift; /* so much more is the wall clock's, when it was last looked at */
 	uint32_t lease_shift; /* width of lease_window, of all instances: 2^shift ms */
 	uint64_t use_base; /* added to the clock for uses, so that they go on where they were before a boot */
 	_Atomic uint64_t last_use; /* the newest of all, see use_now */

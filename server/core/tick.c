@@ -27,6 +27,7 @@ static uint32_t tick_part(struct part *p)
 	uint64_t now = skv_now_ms(c->clock);
 	bool more;
 
+	era_look(p);
 	session_expire_due(p, now);
 	session_forget_due(p, now);
 	for (uint32_t i = 0; i < p->n_space; i++)

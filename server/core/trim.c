@@ -171,6 +171,7 @@ static int begin(struct part *p, struct trim_op *op)
 	op->chunk = 1;
 	op->end_chunk = (uint32_t)p->n_chunk;
 	op->generation = p->next_generation;
+	era_look(p);
 	p->trimmed_at = skv_now_ms(p->core->clock);
 	return portion(p, op);
 }

@@ -1,0 +1,283 @@
+/*
+ * test_core_ages.c - how old blocks are, whatever the wall clock does: dates, trims, ttl, over restarts.
+ */
+#include "core_env.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define MB (1024ull * 1024)
+#define HOUR 3600000ull
+#define DAY (24 * HOUR)
+
+/* A wall clock that can be set, beside one that cannot. */
+static struct env env;
+static int64_t wrong; /* what the wall clock is off by, ms */
+
+static uint64_t now_ms(void *self)
+{
+	(void)self;
+	return skv_now_ms(&env.clock.clock);
+}
+
+static uint64_t truth(void) { return 1700000000000ull + now_ms(NULL); }
+
+static uint64_t wall_ms(void *self)
+{
+	(void)self;
+	return truth() + (uint64_t)wrong;
+}
+
+static const struct skv_clock settable = { now_ms, wall_ms, NULL };
+
+static void begin(uint64_t ttl_ms)
+{
+	const char *s = "s";
+	struct skv_group_spec g = { .name = "g", .storages = &s, .n_storages = 1, .policy = "ttl", .ttl_ms = ttl_ms };
+
+	wrong = 0;
+	env_init(&env);
+	env.o.clock = &settable;
+	env_open(&env);
+	env_make(&env, 4 * MB, 65536, 4096);
+	if (ttl_ms)
+		assert_int_equal(skv_core_group_put(env.core, &g, NULL, NULL, &env.err), SKV_OK);
+}
+
+static void put(uint64_t n)
+{
+	struct skv_key k = { 1, n };
+
+	assert_int_equal(env_put(&env, &k, 1), 1);
+}
+
+static bool there(uint64_t n)
+{
+	struct skv_key k = { 1, n };
+
+	return env_match(&env, &k, 1) == 1;
+}
+
+static uint64_t made(uint64_t n)
+{
+	struct skv_key k = { 1, n };
+	struct skv_lookup_req q = { .tenant = "t", .instance = "i", .mode = SKV_LOOKUP_BATCH, .keys = &k, .n_keys = 1,
+				    .want_created = true };
+	struct skv_lookup_res r;
+
+	assert_int_equal(env_lookup_req(&env, &q, &r), SKV_OK);
+	assert_true(r.hit[0]);
+	return r.created_ms[0];
+}
+
+static void pass(uint64_t ms)
+{
+	for (uint64_t step = 0; step < 4; step++)
+		env_advance(&env, ms / 4);
+}
+
+static void expect_near(uint64_t told, uint64_t true_ms, uint64_t most)
+{
+	uint64_t off = told > true_ms ? told - true_ms : true_ms - told;
+
+	if (off > most)
+		fail_msg("told %lld s beside the truth", (long long)(told - true_ms) / 1000);
+}
+
+enum { NONE, CLEAN, KILL, RESTARTS };
+
+static void restart(int how)
+{
+	if (how == NONE)
+		return;
+	if (how == CLEAN)
+		env_shutdown(&env);
+	else
+		env_crash(&env);
+	env_open(&env);
+}
+
+/* ---- a wall clock that is a day ahead for one write ----------------------------------------------------- */
+
+static void a_day_ahead_for_one_write(void **state)
+{
+	(void)state;
+	for (int how = NONE; how < RESTARTS; how++) {
+		uint64_t at, n;
+
+		begin(0);
+		put(1);
+		pass(HOUR);
+		wrong = (int64_t)DAY;
+		put(2);
+		wrong = 0;
+		pass(60000);
+		restart(how);
+		put(3);
+		at = truth();
+		restart(how);
+		pass(HOUR);
+		expect_near(made(1), at - HOUR - 60000, HOUR / 100);
+		expect_near(made(2), at - 60000, 61000);
+		expect_near(made(3), at, 1000);
+		assert_int_equal(env_trim(&env, at - 1000, truth(), &n), SKV_OK);
+		assert_int_equal(n, how == NONE || how == CLEAN ? 1 : 2); /* a restart knows of the second: by then */
+		assert_false(there(3));
+		assert_true(there(1));
+		env_destroy(&env);
+
+		begin(2 * HOUR);
+		wrong = (int64_t)DAY;
+		put(1);
+		wrong = 0;
+		pass(60000);
+		put(2);
+		restart(how);
+		pass(HOUR);
+		put(3);
+		restart(how);
+		assert_true(there(1) && there(2) && there(3));
+		pass(HOUR);
+		pass(60000);
+		assert_true(!there(1) && !there(2) && there(3));
+		pass(HOUR + 60000);
+		assert_false(there(3));
+		env_destroy(&env);
+	}
+}
+
+/* It was a day ahead when the manager last stopped, and is right now. */
+static void a_day_ahead_before_the_restart(void **state)
+{
+	(void)state;
+	for (int how = CLEAN; how < RESTARTS; how++) {
+		begin(2 * HOUR);
+		wrong = (int64_t)DAY;
+		put(1);
+		if (how == CLEAN)
+			env_shutdown(&env);
+		else
+			env_crash(&env);
+		wrong = 0;
+		env_open(&env);
+		put(2);
+		expect_near(made(1), truth(), 1000);
+		expect_near(made(2), truth(), 1000);
+		pass(2 * HOUR - 60000);
+		assert_true(there(1) && there(2));
+		pass(120000);
+		assert_true(!there(1) && !there(2));
+		env_destroy(&env);
+	}
+}
+
+static void a_clock_that_goes_back_dates_nothing_ahead(void **state)
+{
+	(void)state;
+	for (int how = NONE; how < RESTARTS; how++) {
+		begin(2 * HOUR);
+		put(1);
+		pass(60000);
+		wrong = -(int64_t)DAY;
+		put(2);
+		expect_near(made(2), wall_ms(NULL), 1000);
+		assert_true(made(1) <= wall_ms(NULL));
+		restart(how);
+		assert_true(made(1) <= wall_ms(NULL) && made(2) <= wall_ms(NULL));
+		pass(2 * HOUR);
+		assert_true(!there(1) && !there(2));
+		env_destroy(&env);
+	}
+}
+
+/* Any steps: while a manager lives, ages are what they are; dates are right as soon as the clock is. */
+static void a_clock_that_is_set_at_will(void **state)
+{
+	(void)state;
+	for (unsigned seed = 1; seed <= 20; seed++) {
+		uint64_t when[200];
+		unsigned s = seed;
+
+		begin(4 * HOUR);
+		for (uint64_t i = 0; i < 200; i++) {
+			switch (rand_r(&s) % 8) {
+			case 0: wrong = (int64_t)(rand_r(&s) % DAY); break;
+			case 1: wrong = -(int64_t)(rand_r(&s) % DAY); break;
+			case 2: wrong = 0; break;
+			default: break;
+			}
+			put(i);
+			when[i] = truth();
+			env_advance(&env, (uint64_t)rand_r(&s) % 600000);
+			for (uint64_t k = 0; k <= i; k++) {
+				uint64_t age = truth() - when[k];
+
+				if (age < 4 * HOUR * 98 / 100)
+					assert_true(there(k));
+				else if (age > 4 * HOUR * 102 / 100 + 600000)
+					assert_false(there(k));
+				if (there(k) && k % 7 == 0)
+					expect_near(made(k) - (uint64_t)wrong, when[k], age / 100 + 1000);
+			}
+		}
+		env_destroy(&env);
+	}
+}
+
+/* ---- ttl and readers -------------------------------------------------------------------------------------- */
+
+static uint64_t look(uint64_t n, uint32_t ms)
+{
+	struct skv_key k = { 1, n };
+	struct skv_lookup_res r;
+
+	assert_int_equal(env_lookup(&env, &k, 1, SKV_LOOKUP_BATCH, ms, &r), SKV_OK);
+	return r.hit[0] ? r.loc[0].offset + 1 : 0;
+}
+
+/* docs/EVICTION.md: "data that must not stay". Its slot does, until its last reader is done. */
+static void ttl_takes_what_is_read_all_the_time(void **state)
+{
+	uint64_t last = 0, was = 0, left;
+	struct skv_stats st;
+
+	(void)state;
+	for (int busy = 0; busy < 2; busy++) {
+		begin(60000);
+		put(1);
+		left = truth() + 60000;
+		for (uint64_t i = 2; truth() < left + 30000; i++) {
+			uint64_t at = look(1, 8000);
+
+			if (at) {
+				was = at;
+				last = truth();
+			} else if (truth() < last + 7000) {
+				env_stats(&env, &st);
+				assert_true(st.storages[0].quarantined_bytes >= 4096);
+			}
+			if (busy) /* other searches find it, too */
+				put(i);
+			env_advance(&env, 500);
+		}
+		assert_true(was && last >= left - 1000);
+		assert_true(last <= left + 8500); /* when the lease that ran then has ended */
+		assert_int_equal(look(1, 0), 0);
+		env_check(&env);
+		env_destroy(&env);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_day_ahead_for_one_write),
+		cmocka_unit_test(a_day_ahead_before_the_restart),
+		cmocka_unit_test(a_clock_that_goes_back_dates_nothing_ahead),
+		cmocka_unit_test(a_clock_that_is_set_at_will),
+		cmocka_unit_test(ttl_takes_what_is_read_all_the_time),
+	};
+
+	env_quiet();
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
