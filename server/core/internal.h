@@ -430,6 +430,8 @@ struct search {
 	uint32_t n_seen;
 	uint32_t matched;
 	uint64_t lease_until; /* lookup.c */
+	bool denied;          /* by the cap on leases; */
+	uint32_t hidden;      /* so many hits became misses for that */
 };
 /* Under the read lock. SKV_E_NOT_FOUND (instance), SKV_E_INVALID, SKV_E_NOMEM. */
 int search_run(struct part *p, const struct skv_lookup_req *req, struct skv_arena *a, struct search *s,

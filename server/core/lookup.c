@@ -180,6 +180,7 @@ static void decide_lease(struct part *p, const struct skv_lookup_req *req, struc
 	uint64_t bytes = 0, cap, have;
 	uint32_t found = s->matched;
 
+	s->denied = false;
 	if (ms == 0 || found == 0)
 		return;
 	s->lease_until = now + ms;
@@ -191,12 +192,12 @@ static void decide_lease(struct part *p, const struct skv_lookup_req *req, struc
 	have = leased_bytes(p, s->inst, now);
 	if (have + bytes <= cap || ms <= SOON_MS)
 		return;
-	COUNT(p->core, lease_denied, 1);
+	s->denied = true;
 	if (req->only_leased)
 		keep_leasable(p, req->mode, s, cap > have ? cap - have : 0, now);
 	else
 		s->lease_until = 0;
-	COUNT(p->core, lease_hidden, found - s->matched);
+	s->hidden = found - s->matched;
 }
 
 /* The ticker keeps the horizon ahead of leases of this length. */
@@ -280,6 +281,10 @@ static int lookup_locked(struct part *p, const struct skv_lookup_req *req, struc
 		s.lease_until = s.inst->horizon > now ? s.inst->horizon : 0;
 		if (req->only_leased && s.lease_until < now + lease_ms_of(p, req))
 			forget_hits(&s);
+	}
+	if (s.denied) {
+		COUNT(p->core, lease_denied, 1);
+		COUNT(p->core, lease_hidden, s.hidden);
 	}
 	res->lease_ms = s.lease_until ? (uint32_t)(s.lease_until - now) : 0;
 	note_lease(s.inst, s.lease_until);
