@@ -5,7 +5,7 @@
  * own, so the directories must know who goes on in them. Whoever begins a reign takes the next incarnation and a nonce, has
  * both in the store durably, and creates `owner.<incarnation>` with both in each slab directory, exclusively. A name with
  * a nonce that the store does not know is another copy's: the storage is refused, and a manager that begins is turned away.
- * A running one looks again every second and before it makes a file; one that could not look for LATE_MS grants nothing.
+ * A running one looks again every second and before it has a file made; one that could not look for LATE_MS grants nothing.
  *
  * Of two that claim a directory at once, with whatever incarnations, at most one grants: each looks at all names after its
  * own is durable, and the later look sees the other's. Names of earlier reigns are swept once ours is there, and what the

@@ -4,6 +4,7 @@
  * File systems hang, so nobody else ever waits for one: a call that does not come back only makes this
  * device unhealthy (busy_since). The thread takes core->lock for short looks at the part, never
  * while it calls the file system. d->lock guards the requests to the thread and `problem`.
+ * Slab files are made and removed by a second thread (device_hand.c): that may take long in a file system that is well.
  */
 #include "admin.h"
 
@@ -147,6 +148,39 @@ int device_describe(struct device *d, const struct skv_storage_spec *s)
 
 /* ---- calls into the file system --------------------------------------------------------------------- */
 
+struct skv_storage *device_use(struct device *d)
+{
+	struct skv_storage *s;
+
+	skv_mutex_lock(&d->lock);
+	s = d->storage;
+	d->used_by_hand = s != NULL;
+	skv_mutex_unlock(&d->lock);
+	return s;
+}
+
+void device_unuse(struct device *d)
+{
+	skv_mutex_lock(&d->lock);
+	d->used_by_hand = false;
+	skv_mutex_unlock(&d->lock);
+}
+
+/* Not while the other thread is in it: then it stays for now, and the next look goes through it. */
+static void close_storage(struct device *d)
+{
+	struct skv_storage *s = NULL;
+
+	skv_mutex_lock(&d->lock);
+	if (!d->used_by_hand) {
+		s = d->storage;
+		d->storage = NULL;
+	}
+	skv_mutex_unlock(&d->lock);
+	if (s)
+		skv_storage_close(s);
+}
+
 static void enter(struct device *d) { atomic_store(&d->busy_since, skv_now_ms(d->core->clock)); }
 static void leave(struct device *d) { atomic_store(&d->busy_since, 0); }
 
@@ -171,6 +205,7 @@ int device_open(struct device *d, bool may_create, struct skv_error *err)
 					  .chunk = d->chunk, .read_chunk = d->fresh, .any_mount = d->any_mount,
 					  .token_file = d->core->o.fs_master_token_file };
 	const char *masters[SKV_MAX_FS_MASTERS];
+	struct skv_storage *opened = NULL;
 	struct skv_arena a;
 	int rc = SKV_OK;
 
@@ -186,8 +221,11 @@ int device_open(struct device *d, bool may_create, struct skv_error *err)
 	cfg.masters = masters;
 	enter(d);
 	if (rc == SKV_OK)
-		rc = skv_storage_open(d->ops, &cfg, &d->storage, err);
+		rc = skv_storage_open(d->ops, &cfg, &opened, err);
 	leave(d);
+	skv_mutex_lock(&d->lock);
+	d->storage = opened;
+	skv_mutex_unlock(&d->lock);
 	skv_arena_destroy(&a);
 	return rc;
 }
@@ -202,6 +240,7 @@ struct look {
 	uint64_t file_bytes;
 	uint64_t unwritten; /* of files that get their space when they are written: bytes in no slab */
 	bool growing;
+	bool ending; /* files go */
 };
 
 struct space *device_space(const struct part *p, const struct device *d)
@@ -222,7 +261,7 @@ static struct look look(struct device *d)
 	s = device_space(d->core->part, d);
 	if (s)
 		k = (struct look){ .loaded = true, .fence = d->core->part->fence, .files = s->next_file, .next = file_next_number(s), .capacity = s->capacity,
-				   .file_bytes = s->file_bytes, .growing = s->growing };
+				   .file_bytes = s->file_bytes, .growing = s->growing, .ending = drain_has_steps(s) };
 	if (s && s->growing && d->ops->chunked) {
 		skv_pool_stats(s->pool, &st);
 		k.unwritten = st.file_bytes - st.assigned_bytes;
@@ -302,13 +341,17 @@ int device_check_files(struct device *d, const struct space *s, struct skv_error
 	return rc;
 }
 
+static int not_open(const struct device *d, struct skv_error *err)
+{
+	return skv_fail(err, SKV_E_UNAVAILABLE, NULL, "storage '%s' is not open", d->name);
+}
+
 int device_remove_file(struct device *d, uint32_t file, struct skv_error *err)
 {
-	int rc;
+	struct skv_storage *s = device_use(d);
+	int rc = s ? skv_storage_remove_file(s, file, err) : not_open(d, err);
 
-	enter(d);
-	rc = skv_storage_remove_file(d->storage, file, err);
-	leave(d);
+	device_unuse(d);
 	return rc;
 }
 
@@ -317,10 +360,8 @@ static int probe(struct device *d, const struct look *k, struct skv_error *err)
 	struct skv_storage_health h = { 0 };
 	int rc = SKV_OK;
 
-	if (d->storage && atomic_load(&d->reopen)) {
-		skv_storage_close(d->storage);
-		d->storage = NULL;
-	}
+	if (d->storage && atomic_load(&d->reopen))
+		close_storage(d);
 	if (!d->storage)
 		rc = device_open(d, k->files == 0, err);
 	if (rc != SKV_OK)
@@ -342,8 +383,7 @@ static int probe(struct device *d, const struct look *k, struct skv_error *err)
 		atomic_store(&d->fs_free, h.free_bytes);
 		return SKV_OK;
 	}
-	skv_storage_close(d->storage); /* opened anew, and its files checked anew, when it comes back */
-	d->storage = NULL;
+	close_storage(d); /* opened anew, and its files checked anew, when it comes back */
 	d->files_checked = false;
 	return rc;
 }
@@ -371,7 +411,7 @@ static uint64_t next_length(const struct device *d, const struct look *k)
 
 /* After a state that went back in time: a file that is there already was the other copy's, and its clients may still write
  * there as long as what is free rests. */
-static bool was_there(struct device *d, const struct space_file *f)
+static bool was_there(struct device *d, struct skv_storage *s, const struct space_file *f)
 {
 	struct skv_error why = { 0 };
 	bool resting;
@@ -380,7 +420,25 @@ static bool was_there(struct device *d, const struct space_file *f)
 	resting = d->core->part && d->core->part->freeze_until > skv_now_ms(d->core->clock);
 	skv_rwlock_read_unlock(&d->core->lock);
 	return resting && skv_storage_has_owners(d->ops) &&
-	       skv_storage_check_file(d->storage, f->number, f->length, &why) != SKV_E_NOT_FOUND;
+	       skv_storage_check_file(s, f->number, f->length, &why) != SKV_E_NOT_FOUND;
+}
+
+/* The other thread has just looked whose the directory is, before this one was sent, and does so every second. */
+static int create_file(struct device *d, struct space_file *f, struct skv_error *err)
+{
+	struct skv_storage *s = device_use(d);
+	int rc;
+
+	if (!s)
+		rc = not_open(d, err);
+	else if (!device_healthy(d))
+		rc = skv_fail(err, SKV_E_UNAVAILABLE, NULL, "the storage is not healthy");
+	else {
+		f->rests = was_there(d, s, f);
+		rc = skv_storage_create_file(s, f->number, f->length, err);
+	}
+	device_unuse(d);
+	return rc;
 }
 
 /* Claims the number in the registry first, so that no other manager makes the same file. */
@@ -398,12 +456,7 @@ static int make_file(struct device *d, uint64_t fence, struct space_file *f, str
 		rc = claimed_file(d, f, err);
 	if (rc != SKV_OK)
 		return rc;
-	enter(d);
-	rc = claim_look(d, err);
-	f->rests = was_there(d, f);
-	if (rc == SKV_OK)
-		rc = skv_storage_create_file(d->storage, f->number, f->length, err);
-	leave(d);
+	rc = create_file(d, f, err);
 	if (rc == SKV_E_NO_SPACE)
 		registry_del(d->core, fence, key, f->version, NULL);
 	return rc;
@@ -438,7 +491,7 @@ static void grow_over(struct device *d, uint64_t fence, const struct space_file 
 			(unsigned long long)f->length);
 }
 
-static void grow(struct device *d)
+void device_grow(struct device *d)
 {
 	struct look k = look(d);
 	struct space_file f = { .number = k.next };
@@ -475,11 +528,10 @@ void device_step(struct device *d)
 	atomic_store(&d->unheard, rc == SKV_E_NETWORK);
 	set_health(d, rc == SKV_OK, rc == SKV_OK ? "" : err.message[0] ? err.message : skv_status_text(rc));
 	atomic_store(&d->probed, true);
-	if (k.growing)
-		grow(d);
-	if (rc == SKV_OK)
-		drain_remove_files(d);
+	hand_ask(d, k.growing, rc == SKV_OK && k.ending);
 }
+
+bool device_grows(struct device *d) { return look(d).growing; }
 
 /* ---- thread -------------------------------------------------------------------------------------------- */
 
@@ -504,6 +556,7 @@ static void *device_thread(void *arg)
 			skv_cond_wait_ms(&d->wake, &d->lock, idle_ms(d));
 	}
 	skv_mutex_unlock(&d->lock);
+	hand_join(d);
 	atomic_store(&d->ended, true);
 	return NULL;
 }

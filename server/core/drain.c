@@ -12,7 +12,7 @@
  * where there is no way back: its document says that it is gone, the pool forgets it, its name goes. The document stays
  * until a greater number was given, so that none is given twice. Each step may be repeated after a crash.
  *
- * The first half runs under the write lock (ticker), the second on the device's thread.
+ * The first half runs under the write lock (ticker), the second on the device's second thread.
  */
 #include "internal.h"
 
@@ -269,26 +269,36 @@ const char *drain_waits_for(const struct space *s, const struct space_file *f, c
 	return info->held_bytes || info->frozen_bytes ? "leases and grace times" : "";
 }
 
-/* ---- the device's thread ---------------------------------------------------------------------------------- */
+/* ---- the device's second thread ---------------------------------------------------------------------------------- */
+
+static const struct space_file *first_step(const struct space *s)
+{
+	for (size_t i = 0; s->n_ending && i < s->n_file; i++) {
+		const struct space_file *f = &s->file[i];
+
+		if (f->state == FILE_GOING || (f->state == FILE_GONE && (!f->removed || f->number + 1 < s->next_file)))
+			return f;
+	}
+	return NULL;
+}
+
+bool drain_has_steps(const struct space *s) { return first_step(s) != NULL; }
 
 /* The next file that has a step to take, and the fence of the part that says so. */
 static bool next_step(struct device *d, struct space_file *out, uint64_t *fence)
 {
+	const struct space_file *f;
 	const struct space *s;
-	bool found = false;
 
 	skv_rwlock_read(&d->core->lock);
 	s = device_space(d->core->part, d);
-	*fence = s ? d->core->part->fence : 0;
-	for (size_t i = 0; s && s->n_ending && i < s->n_file && !found; i++) {
-		const struct space_file *f = &s->file[i];
-
-		found = f->state == FILE_GOING ||
-			(f->state == FILE_GONE && (!f->removed || f->number + 1 < s->next_file));
+	f = s ? first_step(s) : NULL;
+	if (f) {
 		*out = *f;
+		*fence = d->core->part->fence;
 	}
 	skv_rwlock_read_unlock(&d->core->lock);
-	return found;
+	return f != NULL;
 }
 
 /* What was done counts if the part is still there. */
@@ -369,7 +379,7 @@ static int remove_gone(struct device *d, uint64_t fence, const struct space_file
 void drain_remove_files(struct device *d)
 {
 	struct space_file f;
-	uint64_t fence;
+	uint64_t fence = 0;
 	int rc = SKV_OK;
 
 	while (rc == SKV_OK && owner_valid(d->core) && next_step(d, &f, &fence))

@@ -522,8 +522,10 @@ void files_free(struct space *s);
 /* A portion of what draining files still hold is on its way out, and files are chosen for a capacity that is less than
  * what was made. True when there is more to do at once. */
 bool drains_go_on(struct part *p);
-/* By the device's thread, its file system being well: files that nobody needs any more go. */
+/* By the device's second thread, its file system being well: files that nobody needs any more go. */
 void drain_remove_files(struct device *d);
+/* Is there a file whose removal has a step to take? */
+bool drain_has_steps(const struct space *s);
 /* What a file waits for, for people; "" = nothing. */
 const char *drain_waits_for(const struct space *s, const struct space_file *f, const struct skv_file_info *info);
 
@@ -696,16 +698,26 @@ bool device_same_masters(const struct device *d, const struct skv_storage_spec *
 int device_start(struct device *d);
 void device_ask(struct device *d); /* its thread takes a step at once */
 void device_destroy(struct device *d); /* stops its thread first */
-/* One step of its thread: open, probe, check files, grow. */
+/* One step of its thread: open, probe, check files; what files are to be made or removed is its second thread's. */
 void device_step(struct device *d);
 /* Opens the root for the first time, so that a bad one is refused at once. */
 int device_open(struct device *d, bool may_create, struct skv_error *err);
+/* The opened storage, kept open until unuse; NULL: it is not. By the second thread. */
+struct skv_storage *device_use(struct device *d);
+void device_unuse(struct device *d);
+/* Makes the file that the space grows by. By the second thread. */
+void device_grow(struct device *d);
+bool device_grows(struct device *d);
+/* device_hand.c: has the second thread make a file, and remove those that go, unless it is at work. By the first one. */
+void hand_ask(struct device *d, bool grow, bool drain);
+/* Waits until it is out of the file system. */
+void hand_join(struct device *d);
 bool device_healthy(const struct device *d);
 /* May what lies there be looked up? Also when no fs-master answers, which says nothing of the clients' mounts. */
 bool device_readable(const struct device *d);
 /* Looks whether the files of the space are there and ours (fsck). */
 int device_check_files(struct device *d, const struct space *s, struct skv_error *err);
-/* By its thread: the file system's part of it. Once the file is gone it stays SKV_OK. */
+/* By its second thread: the file system's part of it. Once the file is gone it stays SKV_OK. */
 int device_remove_file(struct device *d, uint32_t file, struct skv_error *err);
 /* Its space; NULL: the part has none, or there is no part. */
 struct space *device_space(const struct part *p, const struct device *d);

@@ -10,7 +10,8 @@
 #include <string.h>
 
 #define MAX_SWEEP 16384u       /* blocks that one try sweeps */
-#define GROW_PATIENCE_MS 1000u /* a storage that fails to grow for so long evicts instead */
+#define GROW_PATIENCE_MS 1000u   /* a storage that fails to grow for so long evicts instead */
+#define MAKING_PATIENCE_MS 5000u /* and so does one that is at it for so long */
 
 void grants_free(struct part *p, struct grants *g)
 {
@@ -124,14 +125,16 @@ static int take_in_space(struct part *p, struct plan *plan, uint32_t space, stru
  * say) passes. */
 static bool may_grow_later(const struct space *s) { return space_has_room(s) && !s->grow_full; }
 
-/* True when a new slab file of it is on its way, or its last failure is so young that nothing else is done yet. */
+/* True when a new slab file of it is on its way, or its last failure is so young, that nothing else is done yet. */
 static bool grows(struct part *p, struct space *s)
 {
 	uint64_t now = skv_now_ms(p->core->clock);
 
 	if (!s->growing && space_can_grow(p, s))
 		space_ask_growth(p, s);
-	return s->growing || (s->grow_failing_since && may_grow_later(s) && now - s->grow_failing_since < GROW_PATIENCE_MS);
+	if (s->growing && now - s->growing_since < MAKING_PATIENCE_MS)
+		return true;
+	return s->grow_failing_since && may_grow_later(s) && now - s->grow_failing_since < GROW_PATIENCE_MS;
 }
 
 static bool grows_later(const struct part *p, const struct space_set *spaces)

@@ -115,10 +115,10 @@ bool space_can_grow(const struct part *p, const struct space *s)
 
 void space_ask_growth(struct part *p, struct space *s)
 {
-	(void)p;
 	if (s->growing)
 		return;
 	s->growing = true;
+	s->growing_since = skv_now_ms(p->core->clock);
 	device_ask(s->dev);
 }
 

@@ -260,10 +260,15 @@ struct device {
 	_Atomic bool ended; /* the thread has nothing more to do */
 	bool stop;
 	bool asked; /* to look at once */
-	struct skv_storage *storage; /* NULL until it could be opened; used by the thread only */
+	struct skv_storage *storage; /* NULL until it could be opened; set by the thread only */
+	/* The second thread (device_hand.c): */
+	pthread_t hand;
+	bool has_hand;     /* to be joined; by the first thread only */
+	bool hand_busy;
+	bool used_by_hand; /* the storage: it must not be closed */
 	bool files_checked;          /* since the last open */
 	uint32_t next_check;         /* of the files, while running: none below; by the thread only */
-	uint32_t stuck_file;         /* + 1: told in the log that it could not be removed; by the thread only */
+	uint32_t stuck_file;         /* + 1: told in the log that it could not be removed; by who removes only */
 	struct skv_storage_owner claim; /* its owner file of the reign claim_fence; incarnation 0 = none (claim.c) */
 	uint64_t claim_fence;
 	_Atomic uint64_t looked_at; /* boot time ms: when the newest look at owner files began that was well */
@@ -341,6 +346,7 @@ struct space {
 	uint64_t file_bytes;     /* of files that are there, draining ones included */
 	struct space_file claim; /* a registered file that may not have been made; length 0 = none */
 	bool growing;
+	uint64_t growing_since;
 	uint64_t grow_again_at; /* after a failure: not before this time */
 	bool grow_full;         /* it failed because the file system is full */
 	uint64_t grow_failing_since; /* 0 = the newest growth was well */

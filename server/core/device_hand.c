@@ -1,0 +1,81 @@
+/*
+ * device_hand.c - a storage's second thread: it makes and removes slab files.
+ *
+ * Where space must be written instead of reserved, making a slab file takes seconds or minutes, and removing a large one may,
+ * too. That is no hang: meanwhile the first thread goes on probing, and tells by that whether the file system is well. The second one
+ * is there only while there is something to do, and takes no lock while it is in the file system. In manual mode, and where no
+ * thread can be had, the first does its work.
+ */
+#include "internal.h"
+
+struct errand {
+	struct device *d;
+	bool grow, drain;
+};
+
+static void run(const struct errand *e)
+{
+	if (e->grow)
+		device_grow(e->d);
+	if (e->drain)
+		drain_remove_files(e->d);
+}
+
+/* Files asked for meanwhile are made at once; what could not be removed waits for the next probe. */
+static void *hand(void *arg)
+{
+	struct errand e = *(struct errand *)arg;
+	bool more;
+
+	skv_free(arg);
+	run(&e);
+	more = device_grows(e.d);
+	skv_mutex_lock(&e.d->lock);
+	e.d->hand_busy = false;
+	if (more) {
+		e.d->asked = true;
+		skv_cond_signal(&e.d->wake);
+	}
+	skv_mutex_unlock(&e.d->lock);
+	return NULL;
+}
+
+void hand_join(struct device *d)
+{
+	if (d->has_hand)
+		pthread_join(d->hand, NULL);
+	d->has_hand = false;
+}
+
+static bool start_hand(struct device *d, const struct errand *e)
+{
+	struct errand *copy = skv_malloc(sizeof *copy);
+
+	if (!copy)
+		return false;
+	*copy = *e;
+	d->hand_busy = true; /* nobody else looks at it now */
+	d->has_hand = pthread_create(&d->hand, NULL, hand, copy) == 0;
+	if (d->has_hand)
+		return true;
+	d->hand_busy = false;
+	skv_free(copy);
+	return false;
+}
+
+void hand_ask(struct device *d, bool grow, bool drain)
+{
+	struct errand e = { d, grow, drain };
+	bool busy;
+
+	if (!grow && !drain)
+		return;
+	skv_mutex_lock(&d->lock);
+	busy = d->hand_busy;
+	skv_mutex_unlock(&d->lock);
+	if (busy)
+		return;
+	hand_join(d);
+	if (d->core->o.manual || !start_hand(d, &e))
+		run(&e);
+}
