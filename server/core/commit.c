@@ -362,6 +362,19 @@ static void append_done(struct skv_core *c, const struct round *r)
 	start_serve_waiters(c->part);
 }
 
+/* All before the first that is queued: durable, or failed. What was put back is neither. Under the write lock: nobody queues. */
+static void note_settled(struct skv_core *c)
+{
+	struct commit *q = &c->commit;
+	uint64_t settled;
+
+	skv_mutex_lock(&q->lock);
+	settled = q->head ? q->head->number - 1 : q->queued;
+	if (q->appended < settled)
+		q->appended = settled;
+	skv_mutex_unlock(&q->lock);
+}
+
 static bool append_round(struct skv_core *c)
 {
 	struct round r;
@@ -387,10 +400,7 @@ static bool append_round(struct skv_core *c)
 		append_failed(c, r.batch, rc, r.urgent);
 	else
 		commit_stop_part(c, r.batch, rc);
-	skv_mutex_lock(&c->commit.lock);
-	if (c->commit.appended < last)
-		c->commit.appended = last;
-	skv_mutex_unlock(&c->commit.lock);
+	note_settled(c);
 	core_unlock(c);
 	return true;
 }

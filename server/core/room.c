@@ -460,6 +460,9 @@ int room_limits(const struct part *p, const struct plan *plan, struct skv_error 
 		return rc;
 	if (space_set_empty(&spaces))
 		return skv_fail(err, SKV_E_UNAVAILABLE, NULL, "no storage that group '%s' names exists", plan->inst->group->spec.name);
+	if (plan->inst->entries + plan->n_write > MAX_ENTRIES)
+		return skv_fail(err, SKV_E_TOO_MANY, NULL, "instance '%s' has %llu blocks, and %u is the most: use another one beside it",
+				plan->inst->spec.id, (unsigned long long)plan->inst->entries, MAX_ENTRIES);
 	if (plan->bytes > most)
 		return skv_fail(err, SKV_E_TOO_LARGE, "keys",
 				"%llu bytes in one session; this group allows %llu at a time: write fewer blocks",

@@ -69,6 +69,7 @@ struct block {
 #define CHUNK_PLACES (1u << CHUNK_SHIFT)
 #define CHUNK_BYTES 16384u
 #define CHUNK_HEAD 64u
+#define MAX_ENTRIES (SKV_HEAP_IDS - CHUNK_PLACES) /* of an instance: its eviction queues hold no more */
 
 struct name;
 struct chunk {

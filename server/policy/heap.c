@@ -34,6 +34,7 @@ static void put(struct skv_heaps *hs, uint32_t which, uint32_t i, uint64_t key, 
 {
 	struct skv_heap_chunk *c = hs->heap[which].v[i / CHUNK];
 
+	assert(i < INDEX_MASK); /* skv_heaps_reserve saw to that */
 	c->key[i % CHUNK] = key;
 	c->id[i % CHUNK] = id;
 	*hs->place(hs->ctx, id) = which << INDEX_BITS | (i + 1);
@@ -91,8 +92,11 @@ static int reserve(struct skv_heaps *hs, uint32_t n_heaps, size_t n)
 
 int skv_heaps_reserve(struct skv_heaps *hs, size_t n)
 {
-	int rc = n > hs->room ? reserve(hs, hs->n_heaps, n) : SKV_OK;
+	int rc;
 
+	if (n >= SKV_HEAP_IDS)
+		return SKV_E_TOO_MANY; /* a place has no more bits */
+	rc = n > hs->room ? reserve(hs, hs->n_heaps, n) : SKV_OK;
 	if (rc == SKV_OK && n > hs->room)
 		hs->room = n;
 	return rc;

@@ -254,6 +254,47 @@ static void test_not_swept(void **state)
 	assert_int_equal(held(), 0);
 }
 
+/* A start and a finish in one batch that the store has no room for: the start fails, the finish waits for the next round.
+ * Until then no checkpoint may count on it. */
+static void test_put_back_is_not_appended(void **state)
+{
+	struct skv_fault full = { .kind = SKV_FAULT_ERROR, .call = "append", .at = 1, .times = 1, .status = SKV_E_STORE_FULL };
+	struct skv_finish_req finish = { .tenant = "t", .mask_kind = SKV_MASK_ALL };
+	struct skv_start_res started, refused;
+	struct skv_finish_res finished;
+	struct call one = { .status = SKV_PENDING }, two = { .status = SKV_PENDING };
+	struct skv_arena a;
+	struct skv_key k[2];
+	struct skv_start_req start = { .tenant = "t", .instance = "i", .request_id = "", .keys = k + 1, .n_keys = 1 };
+	char session[SKV_SESSION_ID_HEX + 1];
+	struct commit *q;
+
+	(void)state;
+	env_crash(&e);
+	e.faulty = true;
+	env_open(&e);
+	q = &e.core->commit;
+	env_keys(k, 2, 77, 1);
+	assert_int_equal(env_start(&e, &(struct env_start){ .keys = k, .n = 1 }, &started), SKV_OK);
+	memcpy(session, started.session, sizeof session);
+	finish.session = session;
+	skv_arena_init(&a);
+	while (commit_round(e.core))
+		;
+	assert_int_equal(commit_appended(e.core), q->queued);
+	skv_fault_store_set(e.store, &full);
+	assert_int_equal(skv_core_finish(e.core, &finish, &finished, &a, &e.err, &(struct skv_done){ on_done, &one }), SKV_PENDING);
+	assert_int_equal(skv_core_start(e.core, &start, &refused, &a, &e.err, &(struct skv_done){ on_done, &two }), SKV_PENDING);
+	assert_true(commit_round(e.core));
+	assert_int_equal(two.status, SKV_E_STORE_FULL);
+	assert_int_equal(one.status, SKV_PENDING);
+	assert_true(commit_appended(e.core) < q->head->number);
+	assert_true(commit_round(e.core));
+	assert_int_equal(one.status, SKV_OK);
+	assert_int_equal(commit_appended(e.core), q->queued);
+	skv_arena_destroy(&a);
+}
+
 int main(void)
 {
 #define SCENE(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
@@ -262,6 +303,7 @@ int main(void)
 		SCENE(test_clear_on_its_way),
 		SCENE(test_drop_on_its_way),
 		SCENE(test_not_swept),
+		SCENE(test_put_back_is_not_appended),
 	};
 
 	env_quiet();

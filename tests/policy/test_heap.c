@@ -78,6 +78,20 @@ static void random_steps(void **state)
 	skv_heaps_destroy(&hp);
 }
 
+/* The place of an id has 27 bits: what does not fit is refused, and nothing is reserved for it. */
+static void too_many(void **state)
+{
+	struct skv_heaps one;
+
+	(void)state;
+	skv_heaps_init(&one, 1, place, NULL);
+	assert_int_equal(skv_heaps_reserve(&one, SKV_HEAP_IDS), SKV_E_TOO_MANY);
+	assert_int_equal(skv_heaps_reserve(&one, SIZE_MAX), SKV_E_TOO_MANY);
+	assert_int_equal(one.chunks, 0);
+	assert_int_equal(skv_heaps_reserve(&one, 1), SKV_OK);
+	skv_heaps_destroy(&one);
+}
+
 /* All ids in one heap, then all in the other: what is reserved is enough for any split. */
 static void any_split_fits(void **state)
 {
@@ -136,6 +150,7 @@ int main(void)
 		cmocka_unit_test(random_steps),
 		cmocka_unit_test(any_split_fits),
 		cmocka_unit_test(no_memory),
+		cmocka_unit_test(too_many),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

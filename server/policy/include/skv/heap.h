@@ -41,7 +41,8 @@ struct skv_heaps {
 void skv_heaps_init(struct skv_heaps *h, uint32_t n_heaps, uint32_t *(*place)(void *ctx, uint32_t id), void *ctx);
 /* Frees its memory; words of places are not looked at. */
 void skv_heaps_destroy(struct skv_heaps *h);
-/* Room for n ids in all heaps together. SKV_E_NOMEM changes nothing that can be seen. */
+/* Room for n ids in all heaps together. SKV_E_NOMEM, and SKV_E_TOO_MANY (SKV_HEAP_IDS of them), change nothing that can be
+ * seen. */
 int skv_heaps_reserve(struct skv_heaps *h, size_t n);
 /* At least so many heaps, with the room that there is. SKV_E_NOMEM changes nothing that can be seen. */
 int skv_heaps_widen(struct skv_heaps *h, uint32_t n_heaps);
