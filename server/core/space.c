@@ -103,9 +103,13 @@ bool space_usable(const struct space *s)
 
 bool space_takes(const struct space *s) { return space_usable(s) && !s->draining; }
 
+/* A rest that header and trailer would fill is no room: no file can be made of it. */
 bool space_has_room(const struct space *s)
 {
-	return s->file_bytes + s->dev->unit <= s->capacity && !s->dev->ops->counted && !s->draining;
+	uint64_t rest = s->capacity > s->file_bytes ? s->capacity - s->file_bytes : 0;
+
+	rest -= rest % s->dev->unit;
+	return rest > 2 * s->dev->edge && !s->dev->ops->counted && !s->draining;
 }
 
 bool space_can_grow(const struct part *p, const struct space *s)

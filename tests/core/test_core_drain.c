@@ -280,6 +280,91 @@ static void test_sessions_end_first(void **state)
 	env_destroy(&e);
 }
 
+static int put_rest(struct env *e, uint64_t rest)
+{
+	struct skv_storage_spec s = { .name = "s", .type = "null", .root = "", .capacity = 2 * UNIT + rest, .unit = 4096,
+				      .file_size = UNIT, .enabled = true };
+
+	return skv_core_storage_put(e->core, &s, NULL, &e->err);
+}
+
+/* What is left of a capacity is no longer than header and trailer of a slab file: that is no room. */
+static void test_a_rest_without_a_slot(void **state)
+{
+	struct skv_spec spec = { "kv", BLOCK };
+	struct skv_key keys[ALL];
+	struct skv_stats st;
+	struct env e;
+	uint64_t begin;
+
+	(void)state;
+	env_init(&e);
+	e.o.free_percent = 10;
+	env_open(&e);
+	assert_int_equal(put_rest(&e, 8192), SKV_OK);
+	assert_int_equal(env_group(&e, "g", 0, "s"), SKV_OK);
+	assert_int_equal(env_instance(&e, "i", "g", &spec, 1), SKV_OK);
+	env_keys(keys, ALL, 1, 0);
+	for (uint32_t i = 0; i < 2 * SLOTS; i += SLOTS)
+		assert_int_equal(env_put(&e, keys + i, SLOTS), SLOTS);
+	for (int i = 0; i < 100; i++)
+		env_advance(&e, 20);
+	env_stats(&e, &st); /* free_percent works: some is free ahead of need */
+	assert_true(st.storages[0].used_bytes < 2ull * SLOTS * BLOCK);
+	begin = skv_now_ms(&e.clock.clock);
+	for (uint32_t i = 2 * SLOTS; i < 4 * SLOTS; i += SLOTS) /* evicts, and waits for no file */
+		assert_int_equal(env_put(&e, keys + i, SLOTS), SLOTS);
+	assert_true(skv_now_ms(&e.clock.clock) - begin < 500);
+	assert_int_equal(files_of(&e).n, 2);
+	/* One unit more is a file, if a small one. */
+	assert_int_equal(put_rest(&e, 8192 + 2 * BLOCK), SKV_OK);
+	assert_int_equal(env_put(&e, keys, SLOTS), SLOTS);
+	assert_int_equal(files_of(&e).n, 3);
+	env_check(&e);
+	env_destroy(&e);
+}
+
+static int count_file(void *ctx, const char *key, const void *bytes, size_t n, uint64_t version)
+{
+	(void)key;
+	(void)bytes;
+	(void)n;
+	(void)version;
+	++*(uint32_t *)ctx;
+	return SKV_OK;
+}
+
+/* The only file that is left is a claim behind numbers that are gone: it goes with its storage, and so does its document. */
+static void test_a_storage_with_holes_is_deleted(void **state)
+{
+	struct skv_key keys[2 * SLOTS];
+	uint32_t n, documents = 0;
+	struct env e;
+
+	(void)state;
+	setup(&e);
+	for (uint32_t i = 0; i < FILES; i++)
+		assert_int_equal(drain(&e, i, true), SKV_OK);
+	for (uint32_t i = 0; i < FILES; i++)
+		wait_gone(&e, i);
+	env_keys(keys, 2 * SLOTS, 2, 0);
+	assert_int_equal(env_put(&e, keys, SLOTS), SLOTS); /* in file 4 */
+	env_advance(&e, 20);
+	assert_int_equal(env_delete(&e, keys, SLOTS, &n), SKV_OK);
+	env_advance(&e, 20);
+	assert_int_equal(skv_core_instance_delete(e.core, "t", "i", &e.err), SKV_OK);
+	assert_int_equal(skv_core_group_delete(e.core, "g", &e.err), SKV_OK);
+	env_shutdown(&e); /* nothing in its checkpoint names the file */
+	env_open(&e);
+	assert_int_equal(skv_store_list(e.store, "file/", count_file, &documents, &e.err), SKV_OK);
+	assert_int_equal(documents, 1);
+	assert_int_equal(skv_core_storage_delete(e.core, "s", &e.err), SKV_OK);
+	documents = 0;
+	assert_int_equal(skv_store_list(e.store, "file/", count_file, &documents, &e.err), SKV_OK);
+	assert_int_equal(documents, 0);
+	env_destroy(&e);
+}
+
 #define MANY 700u /* files: more than the ticker compares, or looks after, in one call */
 
 static uint32_t draining(struct env *e)
@@ -539,6 +624,8 @@ int main(void)
 		cmocka_unit_test(test_sessions_end_first),
 		cmocka_unit_test(test_a_smaller_capacity),
 		cmocka_unit_test(test_many_files),
+		cmocka_unit_test(test_a_rest_without_a_slot),
+		cmocka_unit_test(test_a_storage_with_holes_is_deleted),
 		cmocka_unit_test(test_a_storage_that_is_retired),
 		cmocka_unit_test(test_pages_are_not_drained),
 		cmocka_unit_test(test_every_store_call_fails_once),
