@@ -204,7 +204,7 @@ static unsigned answer(struct skv_call *c)
 	case SKV_E_UNKNOWN_OUTCOME:
 		if (elsewhere(c, &http))
 			return http;
-		if (skv_core_state_get(c->s->core) == SKV_CORE_STOPPED ||
+		if (skv_core_state_get(c->s->core) == SKV_CORE_STOPPED || skv_service_ends(c->s) ||
 		    (!(k->op->flags & PAGES_MAKES) && pages_down_ms(k) < pages_of(k)->o.retry_ms))
 			return later(c);
 		break;

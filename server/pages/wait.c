@@ -46,11 +46,14 @@ static struct pages_call *take_due(struct pages *p, bool all, bool *last)
 	return due;
 }
 
-/* It is known who answers: this manager, nobody any more, or another one that has an address. */
+/* It is known who answers: this manager, nobody any more (this one is told to end, and does not wait for its own calls), or
+ * another one that has an address. */
 static bool is_settled(struct skv_service *s)
 {
 	char url[SKV_URL_MAX];
 
+	if (skv_service_ends(s))
+		return true;
 	switch (skv_core_state_get(s->core)) {
 	case SKV_CORE_READY:
 	case SKV_CORE_STOPPED:

@@ -420,6 +420,27 @@ static void test_held_call(void **state)
 	expect("/5/reserve_and_allocate_page_indices", "{\"keys\":[[\"b\",\"\"]]}", 200, "{\"indices\":[[false,0]]}");
 }
 
+/* SIGTERM: what is held is answered at once, so that nobody waits for it, and is asked again of whoever comes next. */
+static void test_held_call_at_the_end(void **state)
+{
+	struct skv_pages_options o = options();
+
+	(void)state;
+	o.retry_ms = 2000;
+	initialize(4);
+	put("a");
+	change(&o);
+	assert_int_equal(skv_core_demote(env.core, 600000, &env.err), SKV_OK);
+	for (int i = 0; i < 2; i++) {
+		atomic_store(i ? &service->draining : &service->leaving, true);
+		expect_in(EXISTS, "{\"keys\":[\"a\"]}", 503, "detail");
+		assert_int_equal(call.retry_after, 1);
+		expect_in("/5/initialize", "{\"num_pages\":2}", 503, "detail");
+		assert_int_equal(counted(PAGES_held), 0);
+		atomic_store(&service->leaving, false);
+	}
+}
+
 static void test_wishes(void **state)
 {
 	const struct skv_fault puts = { .kind = SKV_FAULT_ERROR, .at = 1, .call = "put", .status = SKV_E_STORE_IO };
@@ -685,7 +706,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		T(test_life), T(test_missing_keys), T(test_nulls_lease_nothing), T(test_partial_get), T(test_repeated_and_long_keys), T(test_releases),
 		T(test_full), T(test_leases_hold), T(test_spaces_are_apart), T(test_initialize_again),
-		T(test_half_made_space), T(test_restart), T(test_tenants_of_tokens), T(test_no_memory), T(test_no_pages), T(test_store_down), T(test_not_ready), T(test_14_17_too_much_is_held), T(test_held_call),
+		T(test_half_made_space), T(test_restart), T(test_tenants_of_tokens), T(test_no_memory), T(test_no_pages), T(test_store_down), T(test_not_ready), T(test_14_17_too_much_is_held), T(test_held_call), T(test_held_call_at_the_end),
 		T(test_wishes), T(test_strict_spaces), T(test_strict_lists), T(test_strict_full), T(test_bad_input),
 		T(test_portions), T(test_portions_with_a_miss),
 	};

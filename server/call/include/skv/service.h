@@ -62,6 +62,9 @@ struct skv_service {
 	bool started;
 };
 
+/* It was told to end: who waits for something to become ready waits for nothing. Any thread. */
+static inline bool skv_service_ends(struct skv_service *s) { return atomic_load(&s->leaving) || atomic_load(&s->draining); }
+
 /* Fills *o with the defaults; the APIs are the caller's to name. */
 void skv_service_options_init(struct skv_service_options *o);
 /* Reads the tokens and numbers the operations of the APIs, which outlive it. SKV_E_INVALID with the remedy. */
