@@ -1,7 +1,8 @@
 """pages.py - the rows of SGLang's hf3fs metadata API: wrk is the load of the short calls, a client of one
 connection that of the others.
 
-Keys are 64 hex characters, as SGLang's are; pages are filled through the API, 512 a call, durable (FULL).
+Keys are 64 hex characters, as SGLang's are; pages are filled through the API, 512 a call, durable (FULL), which is not the
+default of reserve and confirm (pages_durability). SKV_SGLANG_URL: SGLang's own server, fresh, for the row that compares.
 """
 
 import glob
@@ -85,7 +86,7 @@ def sized(lab, pages):
 
 
 def filled(lab, pages, room, *args):
-    m = lab.manager("pages", "--durability", "full", *args)
+    m = lab.manager("pages", "--durability", "full", "--pages-durability", "full", *args)
     try:
         c = Client(m)
         c.post("initialize", num_pages=room)
@@ -193,6 +194,56 @@ def reserve_confirm(lab):
                f"{r['cpu']:.0f} us; {r['pairs'] * 1e6 / r['us']:,.0f} pairs/s, {r['pairs'] * new * 1e6 / r['us']:,.0f} "
                f"pages/s; p50 of a call {r['p50_us']} us, p99 {r['p99_us']} us",
                f"bare SQLite, {floor['commits_per_s']:,.0f} commits/s of {size} B", r["cpu"] <= 300)
+
+
+# ---- one writer, one call after the other ---------------------------------------------------------
+
+class Upstream:
+    """In the place of a manager: nobody's process to look at."""
+
+    def __init__(self, url):
+        self.url = url
+
+
+def write_alone(c, seconds, first, keys):
+    """Calls a second of reserve, confirm, reserve... of new keys."""
+    end, n, spent = time.monotonic() + seconds, 0, 0.0
+    while time.monotonic() < end or n == 0:
+        batch = [key(first + n * keys + i) for i in range(keys)]
+        begin = time.monotonic()
+        pages = c.reserve(batch)
+        c.post("confirm_write", written_keys_to_confirm=list(zip(batch, pages)), pages_to_release=[])
+        spent += time.monotonic() - begin
+        n += 1
+        if len(pages) != keys:
+            raise RuntimeError(f"{keys - len(pages)} of {keys} keys got no page")
+    return 2 * n / spent
+
+
+def one_writer(lab, keys):
+    """The servers take turns, so that the same weather is over all of them."""
+    managers = {d: lab.manager("writer-" + d, "--durability", "full", "--pages-durability", d) for d in ("normal", "full")}
+    found = {d: [] for d in managers}
+    try:
+        clients = {d: Client(m) for d, m in managers.items()}
+        if os.environ.get("SKV_SGLANG_URL"):
+            clients["sglang"] = Client(Upstream(os.environ["SKV_SGLANG_URL"]))
+            found["sglang"] = []
+        for c in clients.values():
+            c.post("initialize", num_pages=4000000)
+        for i in range(lab.rounds):
+            for name, c in clients.items():
+                found[name].append(write_alone(c, lab.seconds, (keys * 100 + i) * 10000000, keys))
+    finally:
+        for m in managers.values():
+            m.remove()
+    rate = {name: statistics.median(v) for name, v in found.items()}
+    other = rate.get("sglang")
+    yield line(f"SGLang reserve, confirm of {keys} new keys, one call after the other, pages_durability normal, Python client",
+               ">= SGLang's own server in the same run", f"{rate['normal']:,.0f} calls/s",
+               f"pages_durability full {rate['full']:,.0f}; SGLang's own server "
+               + (f"{other:,.0f}" if other else "not there (SKV_SGLANG_URL)"),
+               rate["normal"] >= other if other else rate["normal"] > rate["full"])
 
 
 # ---- what must not grow with the store ------------------------------------------------------------
@@ -324,6 +375,8 @@ ROWS = {
     "pages-exists-1": lambda lab: read(lab, "exists", 1, 40000),
     "pages-exists-512": lambda lab: read(lab, "exists", BATCH, 10000),
     "pages-reserve-confirm-512": reserve_confirm,
+    "pages-writer-1": lambda lab: one_writer(lab, 1),
+    "pages-writer-128": lambda lab: one_writer(lab, 128),
     "pages-delete-64": delete,
     "pages-release-64": release,
     "pages-clear": clear,
