@@ -338,7 +338,7 @@ static void test_nothing_is_read_again_where_the_old_daemon_may_write(void **sta
 	restart();
 	while (!atomic_load(&ground(&old)->lost))
 		skv_usrbio_pool_wait(&ground(&old)->pools[SKV_USRBIO_READ], 1);
-	for (unsigned before = atomic_load(&questions); atomic_load(&questions) < before + 2;)
+	for (unsigned before = atomic_load(&questions); atomic_load(&questions) < before + 2 && !atomic_load(&l.done);)
 		skv_usrbio_pool_wait(&ground(&old)->pools[SKV_USRBIO_READ], 1);
 	assert_false(atomic_load(&l.done)); /* it has looked, and waits */
 	atomic_store(&old_lives, false);
