@@ -299,14 +299,19 @@ struct writer {
 	int end;
 };
 
+/* Reads between its writes: a store is locked for writing most of the time otherwise, and another process's patience ends. */
 static void *write_until_refused(void *arg)
 {
 	struct writer *w = arg;
 	uint64_t version = SKV_VERSION_NONE;
+	struct skv_buf v = { 0 };
 
-	do
+	do {
 		w->end = skv_store_put(w->store, &w->fence, "k", version, "x", 1, &version, NULL);
-	while (w->end == SKV_OK);
+		for (int i = 0; w->end == SKV_OK && i < 100; i++)
+			skv_store_get(w->store, "k", &v, NULL, NULL);
+	} while (w->end == SKV_OK);
+	skv_buf_destroy(&v);
 	return NULL;
 }
 
