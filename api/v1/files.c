@@ -36,21 +36,25 @@ void skv_v1_write_file_wish(struct skv_buf *out, const struct skv_file_wish *w)
 	skv_jout_begin(out);
 	skv_jout_field_u64(out, "file", w->file);
 	skv_jout_field_bool(out, "draining", w->draining);
+	if (w->forget)
+		skv_jout_field_bool(out, "forget", true);
 	skv_jout_close(out, '}');
 }
 
 int skv_v1_read_file_wish(const struct skv_v1_in *in, const char *text, size_t n, struct skv_file_wish *out,
 			  struct skv_error *err)
 {
-	static const char *const fields[] = { "file", "draining", NULL };
+	static const char *const fields[] = { "file", "draining", "forget", NULL };
 	struct skv_file_wish w = { 0 };
 	struct skv_jdoc d;
 	struct skv_jat top = skv_jdoc_open(&d, in, text, n, SKV_JREQUEST, SKV_JMAX_OBJECT, err);
-	struct skv_jat file = skv_jat_get(&top, "file"), draining = skv_jat_get(&top, "draining");
+	struct skv_jat file = skv_jat_get(&top, "file"), draining = skv_jat_get(&top, "draining"),
+		       forget = skv_jat_get(&top, "forget");
 
 	skv_jat_object(&d, &top, fields);
 	w.file = skv_jat_u32(&d, &file, 0, UINT32_MAX);
 	w.draining = skv_jat_bool(&d, &draining);
+	w.forget = forget.v && skv_jat_bool(&d, &forget);
 	if (skv_jdoc_ok(&d))
 		*out = w;
 	return skv_jdoc_close(&d);

@@ -21,7 +21,7 @@ const char *skv_fs_verb_text(enum skv_fs_verb verb)
 	return text[verb];
 }
 
-static bool of_file(enum skv_fs_verb verb) { return verb >= SKV_FS_CREATE && verb <= SKV_FS_PUNCH; }
+static bool of_file(enum skv_fs_verb verb) { return (verb >= SKV_FS_CREATE && verb <= SKV_FS_PUNCH) || verb == SKV_FS_MEND; }
 static bool of_owner(enum skv_fs_verb verb) { return verb == SKV_FS_CLAIM || verb == SKV_FS_DISOWN; }
 
 /* ---- owners ------------------------------------------------------------------------------------ */

@@ -6,7 +6,7 @@
 #include "pb.h"
 
 enum { LIST_FILES = 1 };
-enum { WISH_FILE = 1, WISH_DRAINING = 2 };
+enum { WISH_FILE = 1, WISH_DRAINING = 2, WISH_FORGET = 3 };
 enum {
 	VIEW_FILE = 1,
 	VIEW_STATE = 2,
@@ -40,6 +40,7 @@ void skv_pb_write_file_wish(struct skv_buf *out, const struct skv_file_wish *w)
 {
 	skv_pb_put_uint(out, WISH_FILE, w->file);
 	skv_pb_put_uint(out, WISH_DRAINING, w->draining);
+	skv_pb_put_uint(out, WISH_FORGET, w->forget);
 }
 
 int skv_pb_read_file_wish(const struct skv_v1_in *in, const char *text, size_t n, struct skv_file_wish *out,
@@ -55,6 +56,8 @@ int skv_pb_read_file_wish(const struct skv_v1_in *in, const char *text, size_t n
 			w.file = (uint32_t)skv_pb_u64(&d, &f, "file", UINT32_MAX);
 		if (f.num == WISH_DRAINING)
 			w.draining = skv_pb_u64(&d, &f, "draining", UINT64_MAX) != 0;
+		if (f.num == WISH_FORGET)
+			w.forget = skv_pb_u64(&d, &f, "forget", UINT64_MAX) != 0;
 	}
 	if (skv_pb_ok(&d))
 		*out = w;

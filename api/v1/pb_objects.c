@@ -256,6 +256,7 @@ static void take_storage_state(struct skv_pbdoc *d, const Slabkv__V1__StorageVie
 	v->problem = skv_pb_check_text(d, m->problem, "problem", 4096);
 	v->files = m->files;
 	v->draining_files = m->draining_files;
+	v->bad_files = m->bad_files;
 	v->file_bytes = m->file_bytes;
 	v->assigned_bytes = m->assigned_bytes;
 	v->used_bytes = m->used_bytes;
@@ -508,6 +509,7 @@ static void fill_storage(struct skv_pbmake *make, const struct skv_storage_view 
 	m->problem = skv_pb_make_text(make, v->problem);
 	m->files = v->files;
 	m->draining_files = v->draining_files;
+	m->bad_files = v->bad_files;
 	m->file_bytes = v->file_bytes;
 	m->assigned_bytes = v->assigned_bytes;
 	m->used_bytes = v->used_bytes;

@@ -18,6 +18,7 @@ static void storage_fields(struct skv_buf *b, const struct skv_storage_view *v)
 	skv_jout_field_text(b, "problem", v->problem);
 	skv_jout_field_u64(b, "files", v->files);
 	skv_jout_field_u64(b, "draining_files", v->draining_files);
+	skv_jout_field_u64(b, "bad_files", v->bad_files);
 	skv_jout_field_u64(b, "file_bytes", v->file_bytes);
 	skv_jout_field_u64(b, "assigned_bytes", v->assigned_bytes);
 	skv_jout_field_u64(b, "used_bytes", v->used_bytes);
@@ -192,7 +193,7 @@ static void read_storage_state(struct skv_jdoc *d, const struct skv_jat *top, st
 {
 	struct skv_jat uuid = skv_jat_get(top, "uuid"), healthy = skv_jat_get(top, "healthy"),
 		       problem = skv_jat_get(top, "problem"), files = skv_jat_get(top, "files"),
-		       draining = skv_jat_get(top, "draining_files");
+		       draining = skv_jat_get(top, "draining_files"), bad = skv_jat_get(top, "bad_files");
 	const char *text = skv_jat_string(d, &uuid, 36, 36);
 	uint8_t bytes[16];
 
@@ -204,6 +205,7 @@ static void read_storage_state(struct skv_jdoc *d, const struct skv_jat *top, st
 	v->problem = skv_jat_string(d, &problem, 0, 4096);
 	v->files = skv_jat_u32(d, &files, 0, UINT32_MAX);
 	v->draining_files = draining.v ? skv_jat_u32(d, &draining, 0, UINT32_MAX) : 0; /* an older manager has none */
+	v->bad_files = bad.v ? skv_jat_u32(d, &bad, 0, UINT32_MAX) : 0;
 	v->file_bytes = count(d, top, "file_bytes");
 	v->assigned_bytes = count(d, top, "assigned_bytes");
 	v->used_bytes = count(d, top, "used_bytes");

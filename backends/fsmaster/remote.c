@@ -283,6 +283,11 @@ static int remote_check(void *self, uint32_t file, uint64_t length, struct skv_e
 	return of_file(self, SKV_FS_CHECK, file, length, err);
 }
 
+static int remote_mend(void *self, uint32_t file, uint64_t length, struct skv_error *err)
+{
+	return of_file(self, SKV_FS_MEND, file, length, err);
+}
+
 static int remote_remove(void *self, uint32_t file, struct skv_error *err)
 {
 	return of_file(self, SKV_FS_DELETE, file, 0, err);
@@ -366,4 +371,5 @@ const struct skv_storage_ops skv_remote = {
 	.owners = remote_owners,
 	.claim = remote_claim,
 	.disown = remote_disown,
+	.mend_file = remote_mend,
 };

@@ -136,6 +136,18 @@ static int file_check(void *self, uint32_t file, uint64_t length, struct skv_err
 	return rc;
 }
 
+static int file_mend(void *self, uint32_t file, uint64_t length, struct skv_error *err)
+{
+	int dir;
+	int rc = skv_root_enter(self, &dir, err);
+
+	if (rc != SKV_OK)
+		return rc;
+	rc = skv_slab_mend(self, dir, file, length, err);
+	close(dir);
+	return rc;
+}
+
 static int file_remove(void *self, uint32_t file, struct skv_error *err)
 {
 	int dir;
@@ -256,7 +268,7 @@ static int file_probe(void *self, struct skv_storage_health *out, struct skv_err
 	.size = sizeof(struct skv_storage_ops), .type = name, .edge = FILE_EDGE, .open = open_fn,    \
 	.close = file_close, .create_file = file_create, .check_file = file_check,                   \
 	.remove_file = file_remove, .probe = file_probe, .owners = file_owners, .claim = file_claim, \
-	.disown = file_disown
+	.disown = file_disown, .mend_file = file_mend
 
 const struct skv_storage_ops skv_storage_file = { STORAGE("file", file_open) };
 const struct skv_storage_ops skv_storage_hf3fs = { STORAGE("hf3fs", hf3fs_open), .chunked = true, .chunk = file_chunk,

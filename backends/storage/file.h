@@ -61,6 +61,7 @@ int skv_slab_create(const struct file_storage *s, int dir, uint32_t file, uint64
 		    struct skv_error *err);
 int skv_slab_check(const struct file_storage *s, int dir, uint32_t file, uint64_t length,
 		   struct skv_error *err);
+int skv_slab_mend(const struct file_storage *s, int dir, uint32_t file, uint64_t length, struct skv_error *err);
 /* Every range lies on chunks between header and trailer. */
 int skv_slab_punch(const struct file_storage *s, int dir, uint32_t file, uint64_t length,
 		   const struct skv_storage_range *v, uint32_t n, struct skv_error *err);

@@ -8,7 +8,7 @@
  *
  * No state, no locks. Called from any thread with the entered root; blocks with the file system, for
  * long where space must be written instead of reserved. It never opens a slab file for writing
- * once it has its name, but to punch holes; and never touches a file whose superblock is not ours.
+ * once it has its name, but to punch holes and to mend a damaged superblock; and never touches a file whose superblock is not ours.
  */
 #include "file.h"
 #include "fs.h"
@@ -246,6 +246,83 @@ static int open_to_write(int dir, const char *name, const struct stat *proved, i
 		return 0;
 	close(*fd);
 	return ESTALE;
+}
+
+/* The superblock at `at`: SKV_OK if it is this file's; SKV_E_FOREIGN if it is whole and another's. */
+static int read_copy(const struct file_storage *s, int fd, uint64_t at, uint32_t file, uint64_t length, const char *name,
+		     uint8_t raw[SKV_SUPERBLOCK_SIZE], struct skv_error *err)
+{
+	struct skv_superblock sb;
+	struct skv_error why = { 0 };
+	int rc = skv_superblock_read(fd, at, name, raw, &sb, &why);
+
+	if (rc == SKV_E_FOREIGN || rc == SKV_E_CORRUPT || rc == SKV_E_UNSUPPORTED)
+		return skv_fail(err, SKV_E_CORRUPT, NULL, "%s", why.message);
+	if (rc != SKV_OK)
+		return skv_fail(err, rc, NULL, "%s", why.message);
+	rc = judge_owner(s, &sb, file, name, err);
+	if (rc == SKV_OK && judge_geometry(s, &sb, length, length, name, err) != SKV_OK)
+		rc = SKV_E_FOREIGN;
+	return rc;
+}
+
+static int write_copy(int dir, const char *name, const struct stat *proved, uint64_t at, const uint8_t *raw, struct skv_error *err)
+{
+	int fd, error = open_to_write(dir, name, proved, &fd);
+
+	if (error == 0) {
+		error = skv_fs_write(fd, at, raw, SKV_SUPERBLOCK_SIZE);
+		if (error == 0 && fsync(fd) != 0)
+			error = errno;
+		close(fd);
+	}
+	return error == 0 ? SKV_OK : skv_fs_fail(err, error, "cannot mend the slab file", name);
+}
+
+/* Which of the two copies is good, and to be written over the other? */
+static int mend_open(const struct file_storage *s, int dir, int fd, const struct stat *st, uint32_t file, uint64_t length,
+		     const char *name, struct skv_error *err)
+{
+	SUPERBLOCK_BYTES(head);
+	SUPERBLOCK_BYTES(tail);
+	const uint64_t end = length - s->edge;
+	struct skv_error why = { 0 };
+	int front, back;
+
+	if ((uint64_t)st->st_size != length)
+		return skv_fail(err, SKV_E_FOREIGN, NULL, "it has %llu bytes instead of %llu (%s)", (unsigned long long)st->st_size,
+				(unsigned long long)length, name);
+	front = read_copy(s, fd, 0, file, length, name, head, err);
+	back = read_copy(s, fd, end, file, length, name, tail, &why);
+	if (front == SKV_OK && back == SKV_OK && memcmp(head, tail, sizeof head) == 0)
+		return SKV_OK;
+	if (front == SKV_OK && (back == SKV_OK || back == SKV_E_CORRUPT))
+		return write_copy(dir, name, st, end, head, err);
+	if (front == SKV_E_CORRUPT && back == SKV_OK)
+		return write_copy(dir, name, st, 0, tail, err);
+	return front != SKV_OK ? front : skv_fail(err, back, NULL, "%s", why.message);
+}
+
+int skv_slab_mend(const struct file_storage *s, int dir, uint32_t file, uint64_t length, struct skv_error *err)
+{
+	char name[SKV_SLAB_PATH_MAX];
+	struct stat st;
+	int fd, error, rc;
+
+	skv_slab_path(file, name);
+	error = skv_root_open(s, dir, name, &fd);
+	if (error == ENOENT)
+		return skv_fail(err, SKV_E_NOT_FOUND, NULL, "the slab file is missing (%s)", name);
+	if (error != 0)
+		return skv_fs_fail(err, error, "cannot open the slab file", name);
+	if (fstat(fd, &st) != 0)
+		rc = skv_fs_fail(err, errno, "cannot stat the slab file", name);
+	else if (!S_ISREG(st.st_mode))
+		rc = fail_not_a_file(err, "something else than a regular file", name);
+	else
+		rc = mend_open(s, dir, fd, &st, file, length, name, err);
+	close(fd);
+	return rc;
 }
 
 int skv_slab_punch(const struct file_storage *s, int dir, uint32_t file, uint64_t length,

@@ -200,6 +200,20 @@ int skv_storage_check_file(struct skv_storage *s, uint32_t file, uint64_t length
 	return finish(s, &call, rc);
 }
 
+int skv_storage_mend_file(struct skv_storage *s, uint32_t file, uint64_t length, struct skv_error *err)
+{
+	struct call call;
+	int rc;
+
+	call_begin(&call, s->name, "mend_file", err);
+	rc = check_file(s, file, length, call.err);
+	if (rc == SKV_OK && !s->ops->mend_file)
+		rc = skv_fail(call.err, SKV_E_UNSUPPORTED, NULL, "there is nothing to mend in a storage of type '%s'", s->type->type);
+	if (rc == SKV_OK)
+		rc = s->ops->mend_file(s->self, file, length, call.err);
+	return finish(s, &call, rc);
+}
+
 int skv_storage_remove_file(struct skv_storage *s, uint32_t file, struct skv_error *err)
 {
 	struct call call;

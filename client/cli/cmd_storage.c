@@ -48,7 +48,7 @@ static int get_files(struct storage_command *s, json_t **out)
 /* Puts the storage as it is, with one field changed; `value` is taken. */
 static int change(struct storage_command *s, const char *field, json_t *value, json_t **out)
 {
-	static const char *const told[] = { "name", "uuid", "healthy", "problem", "files", "draining_files", "file_bytes",
+	static const char *const told[] = { "name", "uuid", "healthy", "problem", "files", "draining_files", "bad_files", "file_bytes",
 					    "assigned_bytes", "used_bytes", "quarantined_bytes", "free_bytes" };
 	char path[300];
 	json_t *spec;
@@ -256,6 +256,21 @@ static int drain(struct storage_command *s, bool on)
 	return rc == SKV_EXIT_OK ? files(s) : rc;
 }
 
+/* A bad file, with its blocks. */
+static int forget(struct storage_command *s)
+{
+	char path[300];
+	int rc = skv_cli_confirm(s->cli, "gives up %u slab file%s of storage %s, with all blocks in %s", s->n_files,
+				 s->n_files == 1 ? "" : "s", s->name, s->n_files == 1 ? "it" : "them");
+
+	for (uint32_t i = 0; rc == SKV_EXIT_OK && i < s->n_files; i++)
+		rc = call(s, "PUT", path_of(s, "/files", path),
+			  json_pack("{s:I, s:b, s:b}", "file", (json_int_t)s->file[i], "draining", 1, "forget", 1), NULL);
+	if (rc == SKV_EXIT_OK && s->wait)
+		rc = wait_for_files(s);
+	return rc == SKV_EXIT_OK ? files(s) : rc;
+}
+
 static int capacity(struct storage_command *s, const char *text)
 {
 	uint64_t bytes;
@@ -297,7 +312,7 @@ static int parse_files(struct storage_command *s, int argc, char **argv)
 
 static int run(struct storage_command *s, int argc, char **argv)
 {
-	static const char *const actions[] = { "list", "files", "drain", "keep", "capacity", NULL };
+	static const char *const actions[] = { "list", "files", "drain", "keep", "forget", "capacity", NULL };
 	const char *what = argv[0];
 	int rc;
 
@@ -313,6 +328,10 @@ static int run(struct storage_command *s, int argc, char **argv)
 		return files(s);
 	if (strcmp(what, "capacity") == 0 && argc == 3)
 		return capacity(s, argv[2]);
+	if (strcmp(what, "forget") == 0 && argc > 2) {
+		rc = parse_files(s, argc - 2, argv + 2);
+		return rc == SKV_EXIT_OK ? forget(s) : rc;
+	}
 	if (strcmp(what, "drain") != 0 && strcmp(what, "keep") != 0)
 		return skv_cli_usage(s->cli, "'%s': not with these arguments", what);
 	rc = parse_files(s, argc - 2, argv + 2);
@@ -333,7 +352,7 @@ int skv_cmd_storage(struct skv_cli *cli, int argc, char **argv)
 			rc = skv_cli_global_option(cli, opt, optarg);
 	}
 	if (rc == SKV_EXIT_OK && optind >= argc)
-		rc = skv_cli_usage(cli, "list, files, drain, keep or capacity?");
+		rc = skv_cli_usage(cli, "list, files, drain, keep, forget or capacity?");
 	if (rc == SKV_EXIT_OK)
 		rc = skv_cli_open(cli, NULL, &s.kv);
 	if (rc == SKV_EXIT_OK) {

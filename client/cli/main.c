@@ -119,7 +119,7 @@ static const struct command commands[] = {
 	  "set makes the group, or changes what is named of it: the fields of PUT /v1/groups, e.g.\n"
 	  "policy=lru, policy=ttl ttl_ms=3600000, capacity=1T, storages=fast,slow\n" },
 	{ "storage", skv_cmd_storage,
-	  "list | files NAME | drain NAME [FILE...] | keep NAME [FILE...] | capacity NAME SIZE",
+	  "list | files NAME | drain NAME [FILE...] | keep NAME [FILE...] | forget NAME FILE... | capacity NAME SIZE",
 	  "storages and their slab files; space that comes or goes",
 	  "  --wait                until the files that drain are gone; tells how far it is\n"
 	  "drain evicts what is in the slab files with these numbers and removes them; without\n"

@@ -17,11 +17,17 @@ static const char *state_text(const struct space *s, const struct space_file *f)
 {
 	if (f->state == FILE_GOING)
 		return "removing";
+	if (f->bad && !f->lost)
+		return "bad";
 	return file_drains(s, f) ? "draining" : "used";
 }
 
 static const char *why_text(const struct space *s, const struct space_file *f)
 {
+	if (f->lost)
+		return "lost";
+	if (f->bad)
+		return f->bad;
 	if (f->asked)
 		return "asked";
 	if (s->draining)
@@ -69,8 +75,34 @@ int skv_core_files(struct skv_core *c, const char *storage, struct skv_arena *a,
 	return rc;
 }
 
-/* Copies the file out as it shall be. SKV_PENDING: it is so already. */
-static int look_at_file(struct skv_core *c, const char *storage, uint32_t number, bool on, struct space_file *f,
+/* What is wanted of a file. */
+enum wish { KEEP, DRAIN, FORGET };
+
+/* The file as it shall be. SKV_PENDING: it is so already. */
+static int judge_wish(const struct space *s, const struct space_file *have, enum wish wish, struct space_file *f,
+		      struct skv_error *err)
+{
+	const bool going = have->state == FILE_GOING;
+
+	*f = *have;
+	if (wish == FORGET && going)
+		return SKV_PENDING;
+	if (wish == FORGET) {
+		if (!have->lost && !have->bad && device_healthy(s->dev))
+			return skv_fail(err, SKV_E_CONFLICT, "forget", "slab file %u is whole: drain it instead", have->number);
+		f->lost = true;
+		return have->lost ? SKV_PENDING : SKV_OK;
+	}
+	if (going && wish == KEEP)
+		return skv_fail(err, SKV_E_CONFLICT, "draining", "slab file %u is empty and being removed: it is too late", have->number);
+	if (going || have->asked == (wish == DRAIN))
+		return SKV_PENDING;
+	f->asked = wish == DRAIN;
+	return SKV_OK;
+}
+
+/* Copies the file out as it shall be. */
+static int look_at_file(struct skv_core *c, const char *storage, uint32_t number, enum wish wish, struct space_file *f,
 			char key[64], struct skv_error *err)
 {
 	const struct space_file *have = NULL;
@@ -86,15 +118,10 @@ static int look_at_file(struct skv_core *c, const char *storage, uint32_t number
 		rc = skv_fail(err, SKV_E_NOT_FOUND, "name", "no storage '%s'", storage);
 	else if (!have || have->state == FILE_GONE)
 		rc = no_file(err, storage, number);
-	else if (have->state == FILE_GOING && !on)
-		rc = skv_fail(err, SKV_E_CONFLICT, "draining", "slab file %u is empty and being removed: it is too late", number);
-	else if (have->asked == on || have->state == FILE_GOING)
-		rc = SKV_PENDING;
-	if (rc == SKV_OK) {
-		*f = *have;
-		f->asked = on;
+	else
+		rc = judge_wish(&p->space[at], have, wish, f, err);
+	if (rc == SKV_OK)
 		registry_file_key(key, p->space[at].dev->id, number);
-	}
 	core_unlock(c);
 	return rc;
 }
@@ -108,13 +135,15 @@ static void adopt_file(struct skv_core *c, const char *storage, const struct spa
 	if (have) {
 		have->asked = f->asked;
 		have->version = f->version;
+		if (f->lost)
+			file_lose(&p->space[at], have);
 		file_settle(&p->space[at], have);
 	}
 	if (p)
 		core_unlock(c);
 }
 
-int skv_core_file_drain(struct skv_core *c, const char *storage, uint32_t file, bool on, struct skv_error *err)
+static int grant_wish(struct skv_core *c, const char *storage, uint32_t file, enum wish wish, struct skv_error *err)
 {
 	struct space_file f = { 0 };
 	struct skv_buf doc = { 0 };
@@ -123,17 +152,27 @@ int skv_core_file_drain(struct skv_core *c, const char *storage, uint32_t file, 
 
 	if (rc != SKV_OK)
 		return rc;
-	rc = look_at_file(c, storage, file, on, &f, key, err);
+	rc = look_at_file(c, storage, file, wish, &f, key, err);
 	if (rc != SKV_OK)
 		return admin_leave(c, rc == SKV_PENDING ? SKV_OK : rc);
 	registry_put_file(&doc, &f);
 	rc = registry_put(c, c->turn_fence, key, f.version, &doc, &f.version, err);
 	skv_buf_destroy(&doc);
 	if (rc == SKV_E_CONFLICT) /* it went meanwhile */
-		rc = on ? SKV_OK : skv_fail(err, rc, "draining", "slab file %u is empty and being removed: it is too late", file);
+		rc = wish == KEEP ? skv_fail(err, rc, "draining", "slab file %u is empty and being removed: it is too late", file) : SKV_OK;
 	else
 		rc = admin_written(c, rc);
 	if (rc == SKV_OK)
 		adopt_file(c, storage, &f);
 	return admin_leave(c, rc);
+}
+
+int skv_core_file_drain(struct skv_core *c, const char *storage, uint32_t file, bool on, struct skv_error *err)
+{
+	return grant_wish(c, storage, file, on ? DRAIN : KEEP, err);
+}
+
+int skv_core_file_forget(struct skv_core *c, const char *storage, uint32_t file, struct skv_error *err)
+{
+	return grant_wish(c, storage, file, FORGET, err);
 }

@@ -181,8 +181,8 @@ static void close_storage(struct device *d)
 		skv_storage_close(s);
 }
 
-static void enter(struct device *d) { atomic_store(&d->busy_since, skv_now_ms(d->core->clock)); }
-static void leave(struct device *d) { atomic_store(&d->busy_since, 0); }
+void device_enter(struct device *d) { atomic_store(&d->busy_since, skv_now_ms(d->core->clock)); }
+void device_leave(struct device *d) { atomic_store(&d->busy_since, 0); }
 
 static void set_health(struct device *d, bool healthy, const char *problem)
 {
@@ -219,10 +219,10 @@ int device_open(struct device *d, bool may_create, struct skv_error *err)
 	}
 	skv_rwlock_read_unlock(&d->core->lock);
 	cfg.masters = masters;
-	enter(d);
+	device_enter(d);
 	if (rc == SKV_OK)
 		rc = skv_storage_open(d->ops, &cfg, &opened, err);
-	leave(d);
+	device_leave(d);
 	skv_mutex_lock(&d->lock);
 	d->storage = opened;
 	skv_mutex_unlock(&d->lock);
@@ -270,21 +270,6 @@ static struct look look(struct device *d)
 	return k;
 }
 
-/* The first file of the part's space that is there, of this number or above. */
-static bool next_file(struct device *d, uint32_t from, struct space_file *out)
-{
-	const struct space_file *f;
-	const struct space *s;
-
-	skv_rwlock_read(&d->core->lock);
-	s = device_space(d->core->part, d);
-	f = s ? file_next(s, from) : NULL;
-	if (f)
-		*out = *f;
-	skv_rwlock_read_unlock(&d->core->lock);
-	return f != NULL;
-}
-
 /* The document of a file that was claimed by an earlier try. */
 static int claimed_file(struct device *d, struct space_file *f, struct skv_error *err)
 {
@@ -297,47 +282,6 @@ static int claimed_file(struct device *d, struct space_file *f, struct skv_error
 	if (rc == SKV_OK && (!registry_get_file(b.data, b.len, f) || f->state != FILE_IN_USE))
 		rc = skv_fail(err, SKV_E_CORRUPT, NULL, "registry: %s", key);
 	skv_buf_destroy(&b);
-	return rc;
-}
-
-static int check_one(struct device *d, const struct space_file *f, struct skv_error *err)
-{
-	int rc;
-
-	enter(d);
-	rc = skv_storage_check_file(d->storage, f->number, f->length, err);
-	leave(d);
-	return rc;
-}
-
-static int check_files(struct device *d, struct skv_error *err)
-{
-	struct space_file f;
-	int rc = SKV_OK;
-
-	for (uint32_t from = 0; rc == SKV_OK && next_file(d, from, &f); from = f.number + 1)
-		rc = check_one(d, &f, err);
-	return rc;
-}
-
-/* One file at each probe, in turn, so that a file which is cut or lost while we run is noticed. */
-static int check_next(struct device *d, struct skv_error *err)
-{
-	struct space_file f;
-
-	if (!next_file(d, d->next_check, &f) && !next_file(d, 0, &f))
-		return SKV_OK;
-	d->next_check = f.number + 1;
-	return check_one(d, &f, err);
-}
-
-int device_check_files(struct device *d, const struct space *s, struct skv_error *err)
-{
-	const struct space_file *f;
-	int rc = SKV_OK;
-
-	for (uint32_t from = 0; rc == SKV_OK && (f = file_next(s, from)) != NULL; from = f->number + 1)
-		rc = check_one(d, f, err);
 	return rc;
 }
 
@@ -366,25 +310,23 @@ static int probe(struct device *d, const struct look *k, struct skv_error *err)
 		rc = device_open(d, k->files == 0, err);
 	if (rc != SKV_OK)
 		return rc;
-	enter(d);
+	device_enter(d);
 	rc = skv_storage_probe(d->storage, &h, err);
 	if (rc == SKV_OK)
 		rc = claim_look(d, err);
-	leave(d);
+	device_leave(d);
 	if (rc != SKV_OK && atomic_load(&d->refused))
 		return rc;
-	if (rc == SKV_OK && d->files_checked) {
-		rc = check_next(d, err);
-	} else if (rc == SKV_OK) {
-		rc = check_files(d, err);
-		d->files_checked = rc == SKV_OK;
-	}
+	if (rc == SKV_OK)
+		rc = device_look_at_files(d, !d->files_checked, err);
+	d->files_checked |= rc == SKV_OK;
 	if (rc == SKV_OK) {
 		atomic_store(&d->fs_free, h.free_bytes);
 		return SKV_OK;
 	}
 	close_storage(d); /* opened anew, and its files checked anew, when it comes back */
 	d->files_checked = false;
+	device_doubt_files(d);
 	return rc;
 }
 

@@ -36,6 +36,8 @@ static bool goes(const struct part *p, const struct space_file *f, const struct 
 {
 	const struct instance *inst = block_instance(b);
 
+	if (f->lost)
+		return block_has_committed(inst, b) && !block_has_writing(inst, b);
 	if (f->pass == SURVEY || !block_has_committed(inst, b) || pin_kind(b) == SKV_PIN_HARD)
 		return false;
 	if (f->pass == ALL)
@@ -137,6 +139,8 @@ static void wait_for_checkpoint(struct part *p, struct space *s, struct space_fi
 /* Returns how many slots it looked at. */
 static uint32_t drain_file(struct part *p, struct space *s, struct space_file *f, struct picks *k, uint32_t looks)
 {
+	if (f->lost)
+		f->pass = ALL;
 	if (skv_pool_file_is_empty(s->pool, f->number)) {
 		wait_for_checkpoint(p, s, f);
 		return 0;
@@ -359,6 +363,11 @@ static int remove_gone(struct device *d, uint64_t fence, const struct space_file
 
 	if (!f->removed) {
 		rc = device_remove_file(d, f->number, &err);
+		if (f->lost && (rc == SKV_E_FOREIGN || rc == SKV_E_CORRUPT || rc == SKV_E_UNSUPPORTED)) {
+			skv_log(SKV_LOG_WARN, "storage", "'%s': what is left of slab file %u stays there, for it cannot be told whose it "
+				"is: %s", d->name, f->number, err.message);
+			rc = SKV_OK;
+		}
 		if (rc == SKV_OK) {
 			is.removed = true;
 			took_step(d, fence, f, &is);

@@ -60,7 +60,7 @@ int file_add(struct space *s, const struct space_file *f)
 		return rc;
 	memmove(s->file + at + 1, s->file + at, (s->n_file - at) * sizeof *s->file);
 	s->file[at] = *f;
-	s->file[at].drains = false;
+	s->file[at].drains = s->file[at].closed = false;
 	s->n_file++;
 	if (f->number >= s->next_file)
 		s->next_file = f->number + 1;
@@ -84,7 +84,10 @@ int file_add_claim(struct space *s)
 
 uint32_t file_next_number(const struct space *s) { return s->claim.length ? s->claim.number : s->next_file; }
 
-bool file_drains(const struct space *s, const struct space_file *f) { return s->draining || f->asked || f->shrink; }
+bool file_drains(const struct space *s, const struct space_file *f)
+{
+	return s->draining || f->asked || f->shrink || f->lost;
+}
 
 static void drain_list(struct space *s, uint32_t number, bool on)
 {
@@ -108,11 +111,15 @@ static void drain_list(struct space *s, uint32_t number, bool on)
 
 void file_settle(struct space *s, struct space_file *f)
 {
-	bool on = file_drains(s, f);
+	bool on = file_drains(s, f), closed = on || f->bad;
 
-	if (f->state != FILE_IN_USE || f->drains == on)
+	if (f->state != FILE_IN_USE)
 		return;
-	skv_pool_drain_file(s->pool, f->number, on);
+	if (f->closed != closed)
+		skv_pool_drain_file(s->pool, f->number, closed);
+	f->closed = closed;
+	if (f->drains == on)
+		return;
 	f->drains = on;
 	drain_list(s, f->number, on);
 	s->stays = on ? s->stays - f->length : s->stays + f->length;
@@ -144,7 +151,47 @@ void file_gone(struct space *s, struct space_file *f)
 	assert(rc == SKV_OK);
 	(void)rc;
 	s->file_bytes -= f->length;
+	s->n_bad -= f->bad != NULL;
+	f->bad = NULL;
 	f->state = FILE_GONE;
+}
+
+void file_found(struct space *s, struct space_file *f, const char *bad, bool certain, uint64_t now)
+{
+	if (f->state == FILE_GONE)
+		return;
+	s->n_bad += (bad != NULL) - (f->bad != NULL);
+	if (!bad || !certain)
+		f->bad_since = 0;
+	else if (f->bad_since == 0)
+		f->bad_since = now;
+	f->bad = bad;
+	file_settle(s, f);
+}
+
+void file_lose(struct space *s, struct space_file *f)
+{
+	f->lost = true;
+	f->again_at = 0;
+	file_settle(s, f);
+}
+
+void files_doubt(struct space *s)
+{
+	for (size_t i = 0; i < s->n_file; i++)
+		s->file[i].bad_since = 0;
+}
+
+bool slot_readable(const struct part *p, const struct slot *s)
+{
+	const struct space *sp = &p->space[s->space];
+	const struct space_file *f;
+	struct skv_slab_info info;
+
+	if (sp->n_bad == 0 || !skv_pool_slab(sp->pool, s->slab, &info))
+		return true;
+	f = file_find(sp, info.place.file);
+	return !f || !f->bad;
 }
 
 void file_forget(struct space *s, struct space_file *f)

@@ -415,17 +415,27 @@ void revoke_unmark(struct part *p, const struct session_write *w);
 
 /* ---- search.c, lookup.c ----------------------------------------------------------------------------- */
 
-/* Is the spec committed, in a space that is not gone? */
-static inline bool spec_there(const struct block *b, uint32_t spec, const struct space_set *gone)
+/* What cannot be read now: spaces as a whole, and files of others. */
+struct unread {
+	const struct part *p;
+	struct space_set gone;
+	bool files; /* some space has bad files */
+};
+/* Does the slot lie in a file that can be read? */
+bool slot_readable(const struct part *p, const struct slot *s);
+
+/* Is the spec committed, and where it can be read? */
+static inline bool spec_there(const struct block *b, uint32_t spec, const struct unread *u)
 {
-	return b->slot[spec].state == SLOT_COMMITTED && !space_set_has(gone, b->slot[spec].space);
+	return b->slot[spec].state == SLOT_COMMITTED && !space_set_has(&u->gone, b->slot[spec].space) &&
+	       (!u->files || slot_readable(u->p, &b->slot[spec]));
 }
 
 /* What one lookup found. */
 struct search {
 	struct instance *inst;
 	uint32_t mask;      /* specs asked for */
-	struct space_set gone; /* spaces that cannot be read, or shall not be */
+	struct unread gone; /* what cannot be read, or shall not be */
 	struct block **hit; /* of the first n_seen keys; NULL = miss */
 	uint32_t n_seen;
 	uint32_t matched;
@@ -515,6 +525,12 @@ void file_going(struct space *s, struct space_file *f);
 /* Its document tells so: the pool forgets it. */
 void file_gone(struct space *s, struct space_file *f);
 void file_forget(struct space *s, struct space_file *f);
+/* A look has found that its bytes are not there (NULL: that they are), and whether that is for certain. A constant. */
+void file_found(struct space *s, struct space_file *f, const char *bad, bool certain, uint64_t now);
+/* Given up: what is in it goes, whatever holds it. */
+void file_lose(struct space *s, struct space_file *f);
+/* The space was not well: what was found before counts from the next look on. */
+void files_doubt(struct space *s);
 void files_free(struct space *s);
 
 /* ---- drain.c: files that go ---------------------------------------------------------------------------- */
@@ -717,6 +733,14 @@ bool device_healthy(const struct device *d);
 bool device_readable(const struct device *d);
 /* Looks whether the files of the space are there and ours (fsck). */
 int device_check_files(struct device *d, const struct space *s, struct skv_error *err);
+/* Around a call into its file system. */
+void device_enter(struct device *d);
+void device_leave(struct device *d);
+/* bad_files.c: by its thread, the marker being well: one file in turn and one of the bad ones, or (`all`) all of them. A file
+ * that is not well is told to the part; what is returned is about the storage as a whole. */
+int device_look_at_files(struct device *d, bool all, struct skv_error *err);
+/* Its files were not looked at, or in vain. */
+void device_doubt_files(struct device *d);
 /* By its second thread: the file system's part of it. Once the file is gone it stays SKV_OK. */
 int device_remove_file(struct device *d, uint32_t file, struct skv_error *err);
 /* Its space; NULL: the part has none, or there is no part. */

@@ -28,7 +28,7 @@ enum storage_field {
 	STORAGE_ANY_MOUNT = 33,
 	STORAGE_FS_MASTER = 34, /* a string; once for each */
 };
-enum file_field { FIELD_ASKED = 1, FIELD_GONE = 2 };
+enum file_field { FIELD_ASKED = 1, FIELD_GONE = 2, FIELD_LOST = 3 };
 enum group_field { GROUP_HIGH_PERCENT = 1, GROUP_LOW_PERCENT = 2, GROUP_PIN_PERCENT = 3, GROUP_SHARE = 4,
 		   GROUP_POLICY = 5 /* a text */, GROUP_TTL_MS = 6 };
 enum instance_field { INSTANCE_WEIGHT = 1, INSTANCE_CAPACITY = 2 }; /* behind the byte of version 3 */
@@ -488,6 +488,7 @@ void registry_put_file(struct skv_buf *out, const struct space_file *f)
 	fields = out->len;
 	put_field(out, FIELD_ASKED, f->asked);
 	put_field(out, FIELD_GONE, f->state == FILE_GONE);
+	put_field(out, FIELD_LOST, f->lost);
 	end_fields(out, at, fields);
 }
 
@@ -500,6 +501,7 @@ bool registry_get_file(const void *bytes, size_t n, struct space_file *out)
 	for (uint64_t tag; (tag = next_field(&in, format)) != 0;) {
 		switch (tag) {
 		case FIELD_ASKED: out->asked = get_small(&in, 1); break;
+		case FIELD_LOST: out->lost = get_small(&in, 1); break;
 		case FIELD_GONE: out->state = get_small(&in, 1) ? FILE_GONE : FILE_IN_USE; break;
 		default: in.failed = true;
 		}
@@ -523,7 +525,7 @@ static int load_file(void *ctx, const char *key, const void *bytes, size_t n, ui
 	if (!s)
 		return SKV_OK; /* its storage was deleted */
 	rc = file_add_claim(s);
-	if (rc == SKV_OK && (f.asked || f.state == FILE_GONE))
+	if (rc == SKV_OK && (f.asked || f.lost || f.state == FILE_GONE))
 		rc = file_add(s, &f);
 	else if (rc == SKV_OK)
 		s->claim = f;

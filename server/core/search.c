@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
-static bool has_all(const struct block *b, uint32_t mask, const struct space_set *gone)
+static bool has_all(const struct block *b, uint32_t mask, const struct unread *gone)
 {
 	for (uint32_t s = 0; specs_left(mask, s); s++)
 		if ((mask >> s & 1) && !spec_there(b, s, gone))
@@ -18,7 +18,7 @@ static bool has_all(const struct block *b, uint32_t mask, const struct space_set
 	return true;
 }
 
-static bool has_any(const struct block *b, uint32_t mask, const struct space_set *gone)
+static bool has_any(const struct block *b, uint32_t mask, const struct unread *gone)
 {
 	for (uint32_t s = 0; specs_left(mask, s); s++)
 		if ((mask >> s & 1) && spec_there(b, s, gone))
@@ -28,14 +28,15 @@ static bool has_any(const struct block *b, uint32_t mask, const struct space_set
 
 /* A spec on a storage that is down is not there: an honest miss. One answer for the whole search; of the spaces that the
  * instance has slots in, there are queues. */
-static void spaces_gone(const struct part *p, const struct instance *inst, bool skip_disabled, struct space_set *gone)
+static void spaces_gone(const struct part *p, const struct instance *inst, bool skip_disabled, struct unread *gone)
 {
-	*gone = (struct space_set){ 0 };
+	*gone = (struct unread){ .p = p };
 	for (size_t i = 0; i < inst->n_queue; i++) {
 		const struct space *s = &p->space[inst->queue[i]->space];
 
 		if (!device_readable(s->dev) || (skip_disabled && !s->enabled))
-			space_set_add(gone, inst->queue[i]->space);
+			space_set_add(&gone->gone, inst->queue[i]->space);
+		gone->files |= s->n_bad != 0;
 	}
 }
 
@@ -205,7 +206,7 @@ int skv_core_match(struct skv_core *c, const struct skv_match_req *req, struct s
 		if (rc == SKV_OK) {
 			uint32_t mask = (uint32_t)((1ull << inst->spec.n_specs) - 1);
 			const struct block *b;
-			struct space_set gone;
+			struct unread gone;
 			struct probe pr;
 
 			spaces_gone(c->part, inst, false, &gone);

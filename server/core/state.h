@@ -269,6 +269,7 @@ struct device {
 	bool used_by_hand; /* the storage: it must not be closed */
 	bool files_checked;          /* since the last open */
 	uint32_t next_check;         /* of the files, while running: none below; by the thread only */
+	uint32_t next_bad;           /* the same of the bad ones */
 	uint32_t stuck_file;         /* + 1: told in the log that it could not be removed; by who removes only */
 	struct skv_storage_owner claim; /* its owner file of the reign claim_fence; incarnation 0 = none (claim.c) */
 	uint64_t claim_fence;
@@ -308,10 +309,15 @@ struct space_file {
 	uint64_t version; /* of its document */
 	bool rests;       /* while it is made: it was there before, and has writers that nobody knows */
 	/* Why it drains, if it does; if the storage does, all of its files do. */
-	bool drains; /* as the pool has it */
+	bool drains; /* as it is listed */
+	bool closed; /* to new blocks: it drains, or is bad; as the pool has it */
 	bool asked;  /* an administrator wants it; durable */
 	bool shrink; /* the capacity has no room for it; found anew after a restart */
 	bool removed; /* of one that is gone: its name, too */
+	/* What the looks at it found (bad_files.c): */
+	const char *bad;    /* its bytes are not there: why, a constant; nothing is placed in it, its blocks are misses */
+	uint64_t bad_since; /* boot time ms of the first look that was certain of it; 0 = none was */
+	bool lost;          /* given up for good; durable */
 	/* The walk through its slots (drain.c): */
 	uint32_t pass, unit, slot;
 	bool picked;       /* something in this pass */
@@ -335,6 +341,7 @@ struct space {
 	bool draining; /* no new blocks go there, and all files drain */
 	struct space_file *file; /* by number */
 	size_t n_file, cap_file;
+	uint32_t n_bad; /* of them, not gone */
 	uint32_t *drain; /* numbers of those that drain and are not GOING yet; room for all files */
 	size_t n_drain, cap_drain;
 	size_t drain_at;    /* of these: where the ticker goes on */

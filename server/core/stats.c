@@ -58,6 +58,7 @@ static int view_storage(struct space *s, struct skv_arena *a, struct skv_storage
 	v->problem = v->healthy ? "" : problem_of(d);
 	for (const struct space_file *f = file_next(s, 0); f; f = file_next(s, f->number + 1)) {
 		v->files++;
+		v->bad_files += f->bad != NULL;
 		v->draining_files += f->state == FILE_GOING || file_drains(s, f);
 	}
 	v->file_bytes = st.file_bytes;

@@ -64,7 +64,9 @@ int skv_op_file_put_run(struct skv_call *r)
 	struct skv_file_wish wish;
 	int rc = native_of(r)->body_codec->read_file_wish(&in, r->body, r->n_body, &wish, &r->err);
 
-	if (rc == SKV_OK)
+	if (rc == SKV_OK && wish.forget)
+		rc = skv_core_file_forget(r->s->core, r->param[0].value, wish.file, &r->err);
+	else if (rc == SKV_OK)
 		rc = skv_core_file_drain(r->s->core, r->param[0].value, wish.file, wish.draining, &r->err);
 	return rc == SKV_OK ? skv_op_file_list_run(r) : rc;
 }

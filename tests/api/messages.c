@@ -96,7 +96,7 @@ const struct message messages[] = {
 	{ "instance", echo_instance, "{" INSTANCE_FIELDS "}" },
 	{ "storage_view", echo_storage_view,
 	  "{\"name\":\"default\"," STORAGE_FIELDS ",\"uuid\":" UUID ",\"healthy\":true,\"problem\":\"none\","
-	  "\"files\":3,\"draining_files\":1,\"file_bytes\":4,\"assigned_bytes\":5,\"used_bytes\":6,\"quarantined_bytes\":7,"
+	  "\"files\":3,\"draining_files\":1,\"bad_files\":2,\"file_bytes\":4,\"assigned_bytes\":5,\"used_bytes\":6,\"quarantined_bytes\":7,"
 	  "\"free_bytes\":8,\"later\":{\"x\":[1]}}" },
 	{ "group_view", echo_group_view,
 	  "{\"name\":\"g\"," GROUP_FIELDS ",\"blocks\":1,\"used_bytes\":2,\"room_bytes\":3,\"pinned_bytes\":4,"
@@ -129,7 +129,7 @@ const struct message messages[] = {
 	{ "finish_res", echo_finish_res, "{\"state\":\"finished\",\"committed\":2,\"failed\":1}" },
 	{ "delete_res", echo_delete_res, "{\"deleted\":5,\"pinned\":2}" },
 	{ "trim_req", echo_trim_req, "{\"from_ms\":7,\"to_ms\":1760000000000}" },
-	{ "file_wish", echo_file_wish, "{\"file\":3,\"draining\":true}" },
+	{ "file_wish", echo_file_wish, "{\"file\":3,\"draining\":true,\"forget\":true}" },
 	{ "trim_res", echo_trim_res, "{\"deleted\":5000000000}" },
 	{ "pin_req", echo_pin_req, "{\"kind\":\"soft\",\"ttl_ms\":60000,\"keys_hex\":[" K1 "," K2 "]}" },
 	{ "pin_res", echo_pin_res, "{\"n_keys\":5,\"pinned\":3,\"missing\":[1,4]}" },

@@ -287,7 +287,7 @@ static void test_openapi_schemas(void **state)
 	CHECK_SCHEMA("AbortRequest", skv_v1_write_abort_req(b, &(struct skv_abort_req){ .quiesced = true }));
 	CHECK_SCHEMA("DeleteRequest", skv_v1_write_delete_req(b, NULL, &keys));
 	CHECK_SCHEMA("FileList", skv_v1_write_file_list(b, &file, 1));
-	CHECK_SCHEMA("FileWish", skv_v1_write_file_wish(b, &(struct skv_file_wish){ 3, true }));
+	CHECK_SCHEMA("FileWish", skv_v1_write_file_wish(b, &(struct skv_file_wish){ .file = 3, .draining = true, .forget = true }));
 	CHECK_SCHEMA("TrimRequest", skv_v1_write_trim_req(b, &trim));
 	CHECK_SCHEMA("PinRequest", skv_v1_write_pin_req(b, &pin, &keys));
 	CHECK_SCHEMA("UnpinRequest", skv_v1_write_unpin_req(b, NULL, &keys));

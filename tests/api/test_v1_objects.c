@@ -87,6 +87,7 @@ static void test_storage_view(void **state)
 		v.problem = any_text(&t, 200);
 		v.files = any32(&t);
 		v.draining_files = any32(&t);
+		v.bad_files = any32(&t);
 		v.file_bytes = any64(&t);
 		v.assigned_bytes = any64(&t);
 		v.used_bytes = any64(&t);
@@ -101,6 +102,7 @@ static void test_storage_view(void **state)
 		assert_string_equal(v.problem, got.problem);
 		same(v.files, got.files);
 		same(v.draining_files, got.draining_files);
+		same(v.bad_files, got.bad_files);
 		same(v.file_bytes, got.file_bytes);
 		same(v.assigned_bytes, got.assigned_bytes);
 		same(v.used_bytes, got.used_bytes);

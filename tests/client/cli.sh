@@ -292,6 +292,8 @@ run 2 storage drain default; complains 'retires storage default: .* slab file.*-
 run 2 storage drain default 0; complains 'evicts the blocks in 1 slab file of storage default'
 run 2 storage capacity default 32M; complains 'lowers storage default from 64.0 MiB to 32.0 MiB'
 run 0 storage files default; says '^0  *used '
+run 2 storage forget default 0; complains 'gives up 1 slab file of storage default.*--yes'
+run 4 storage forget default 0 --yes; complains 'whole'
 run 0 storage capacity default 64M
 # a terminal is asked, and no is the default
 python3 - "$slabkv" <<'EOF' >out 2>&1 || fail 'a terminal is not asked as it should be'

@@ -252,6 +252,11 @@ int skv_core_file_drain(struct skv_core *c, const char *storage, uint32_t file, 
 	return file == 3 ? SKV_OK : skv_fail(err, SKV_E_NOT_FOUND, "file", "no slab file %u", file);
 }
 
+int skv_core_file_forget(struct skv_core *c, const char *storage, uint32_t file, struct skv_error *err)
+{
+	return skv_core_file_drain(c, storage, file, true, err);
+}
+
 int skv_core_storage_delete(struct skv_core *c, const char *name, struct skv_error *err)
 {
 	return administer(c, name, NULL, err);

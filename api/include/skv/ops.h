@@ -497,14 +497,16 @@ struct skv_block_view {
 struct skv_file_wish {
 	uint32_t file;
 	bool draining;
+	bool forget; /* it is bad, and given up with its blocks */
 };
 
 /* One slab file. Texts are constants. */
 struct skv_file_view {
 	uint32_t file; /* number, given once */
 	uint64_t length;
-	const char *state;     /* "used", "draining", "removing" (nothing is in it any more) */
-	const char *why;       /* it drains: "asked", "capacity" (has no room for it), "storage" (drains); else "" */
+	const char *state;     /* "used", "draining", "removing" (nothing is in it any more), "bad" (its blocks are misses) */
+	const char *why;       /* it drains: "asked", "capacity" (has no room for it), "storage" (drains), "lost" (given up); it is
+				  bad: "missing", "damaged", "unreadable"; else "" */
 	const char *waits_for; /* what the drain waits for; "" = nothing */
 	uint64_t assigned_bytes;    /* in slabs */
 	uint64_t used_bytes;        /* slots of live blocks, open sessions included */
@@ -518,6 +520,7 @@ struct skv_storage_view {
 	const char *problem; /* sentence, "" when healthy */
 	uint32_t files;
 	uint32_t draining_files;    /* of them */
+	uint32_t bad_files;         /* of them: lost or damaged */
 	uint64_t file_bytes;        /* of slab files made so far */
 	uint64_t assigned_bytes;    /* in slabs */
 	uint64_t used_bytes;        /* slots of live blocks, open sessions included */

@@ -93,6 +93,8 @@ struct skv_storage_ops {
 	int (*owners)(void *self, struct skv_storage_owner v[SKV_STORAGE_OWNERS], uint32_t *n, struct skv_error *err);
 	int (*claim)(void *self, const struct skv_storage_owner *o, struct skv_error *err);
 	int (*disown)(void *self, const struct skv_storage_owner *o, struct skv_error *err);
+	/* Optional: SKV_E_UNSUPPORTED. */
+	int (*mend_file)(void *self, uint32_t file, uint64_t length, struct skv_error *err);
 };
 
 extern const struct skv_storage_ops skv_storage_file;
@@ -120,6 +122,10 @@ const struct skv_storage_ops *skv_storage_ops_of(const struct skv_storage *s);
 int skv_storage_create_file(struct skv_storage *s, uint32_t file, uint64_t length, struct skv_error *err);
 /* SKV_E_NOT_FOUND, SKV_E_FOREIGN, SKV_E_CORRUPT (short, or superblock damaged), SKV_E_UNAVAILABLE. */
 int skv_storage_check_file(struct skv_storage *s, uint32_t file, uint64_t length, struct skv_error *err);
+/* Superblock and trailer repeat each other: where one of them is this file's and the other is damaged, it is written again.
+ * SKV_OK: both are whole now. SKV_E_NOT_FOUND; SKV_E_CORRUPT: neither is good; SKV_E_FOREIGN: it is another file, whole, or it
+ * was cut; then nothing was written. */
+int skv_storage_mend_file(struct skv_storage *s, uint32_t file, uint64_t length, struct skv_error *err);
 /* Only a file that is ours is removed; a missing one is SKV_OK. */
 int skv_storage_remove_file(struct skv_storage *s, uint32_t file, struct skv_error *err);
 /* Of a chunked storage: gives back the chunks of ranges whose bytes nobody needs, at most SKV_PUNCH_MAX whole chunks each,

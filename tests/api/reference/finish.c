@@ -233,15 +233,17 @@ int ref_read_delete_res(const struct skv_v1_in *in, const char *text, size_t n,
 int ref_read_file_wish(const struct skv_v1_in *in, const char *text, size_t n, struct skv_file_wish *out,
 		       struct skv_error *err)
 {
-	static const char *const fields[] = { "file", "draining", NULL };
+	static const char *const fields[] = { "file", "draining", "forget", NULL };
 	struct skv_file_wish w = { 0 };
 	struct ref_jdoc d;
 	struct ref_jat top = ref_jdoc_open(&d, in, text, n, SKV_JREQUEST, SKV_JMAX_OBJECT, err);
-	struct ref_jat file = ref_jat_get(&top, "file"), draining = ref_jat_get(&top, "draining");
+	struct ref_jat file = ref_jat_get(&top, "file"), draining = ref_jat_get(&top, "draining"),
+		       forget = ref_jat_get(&top, "forget");
 
 	ref_jat_object(&d, &top, fields);
 	w.file = ref_jat_u32(&d, &file, 0, UINT32_MAX);
 	w.draining = ref_jat_bool(&d, &draining);
+	w.forget = forget.v && ref_jat_bool(&d, &forget);
 	if (ref_jdoc_ok(&d))
 		*out = w;
 	return ref_jdoc_close(&d);
@@ -252,6 +254,8 @@ void ref_write_file_wish(struct skv_buf *out, const struct skv_file_wish *w)
 	ref_jout_begin(out);
 	ref_jout_field_u64(out, "file", w->file);
 	ref_jout_field_bool(out, "draining", w->draining);
+	if (w->forget)
+		ref_jout_field_bool(out, "forget", true);
 	ref_jout_close(out, '}');
 }
 

@@ -18,6 +18,7 @@ static void storage_fields(struct skv_buf *b, const struct skv_storage_view *v)
 	ref_jout_field_text(b, "problem", v->problem);
 	ref_jout_field_u64(b, "files", v->files);
 	ref_jout_field_u64(b, "draining_files", v->draining_files);
+	ref_jout_field_u64(b, "bad_files", v->bad_files);
 	ref_jout_field_u64(b, "file_bytes", v->file_bytes);
 	ref_jout_field_u64(b, "assigned_bytes", v->assigned_bytes);
 	ref_jout_field_u64(b, "used_bytes", v->used_bytes);
@@ -192,7 +193,7 @@ static void read_storage_state(struct ref_jdoc *d, const struct ref_jat *top, st
 {
 	struct ref_jat uuid = ref_jat_get(top, "uuid"), healthy = ref_jat_get(top, "healthy"),
 		       problem = ref_jat_get(top, "problem"), files = ref_jat_get(top, "files"),
-		       draining = ref_jat_get(top, "draining_files");
+		       draining = ref_jat_get(top, "draining_files"), bad = ref_jat_get(top, "bad_files");
 	const char *text = ref_jat_string(d, &uuid, 36, 36);
 	uint8_t bytes[16];
 
@@ -204,6 +205,7 @@ static void read_storage_state(struct ref_jdoc *d, const struct ref_jat *top, st
 	v->problem = ref_jat_string(d, &problem, 0, 4096);
 	v->files = ref_jat_u32(d, &files, 0, UINT32_MAX);
 	v->draining_files = draining.v ? ref_jat_u32(d, &draining, 0, UINT32_MAX) : 0;
+	v->bad_files = bad.v ? ref_jat_u32(d, &bad, 0, UINT32_MAX) : 0;
 	v->file_bytes = count(d, top, "file_bytes");
 	v->assigned_bytes = count(d, top, "assigned_bytes");
 	v->used_bytes = count(d, top, "used_bytes");

@@ -51,6 +51,7 @@
 /* Over `const struct skv_storage_view *v`, label storage. */
 #define SKV_STORAGE_GAUGES(X)                                                                      \
 	X(storage_healthy, "1 if the storage can be used", v->healthy)                             \
+	X(storage_bad_files, "slab files that are lost or damaged", v->bad_files)                  \
 	X(storage_capacity_bytes, "most bytes of slab files", v->spec.capacity)                    \
 	X(storage_file_bytes, "bytes of slab files made so far", v->file_bytes)                    \
 	X(storage_assigned_bytes, "bytes in slabs", v->assigned_bytes)                             \

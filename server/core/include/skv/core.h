@@ -141,6 +141,9 @@ int skv_core_files(struct skv_core *c, const char *storage, struct skv_arena *a,
  * another one, which lies where the file system has room now. Again is SKV_OK. SKV_E_NOT_FOUND ("name", "file"), SKV_E_CONFLICT
  * ("draining": it is empty and being removed). */
 int skv_core_file_drain(struct skv_core *c, const char *storage, uint32_t file, bool on, struct skv_error *err);
+/* Gives up a file that is bad, or whose storage is not well, with all its blocks: durable, and done in the background. Again is
+ * SKV_OK. SKV_E_NOT_FOUND ("name", "file"), SKV_E_CONFLICT ("forget": it is whole). */
+int skv_core_file_forget(struct skv_core *c, const char *storage, uint32_t file, struct skv_error *err);
 
 /* ---- block operations ------------------------------------------------------------------------- */
 

@@ -1,0 +1,247 @@
+/*
+ * bad_files.c - slab files that are lost or damaged: each costs its own blocks, and nothing else.
+ *
+ * Each step of a device looks at one file in turn and at one of the bad ones, once the marker is well; the first step at all.
+ * From the first look on that finds a file missing, cut, unreadable, or not ours, its blocks are misses and nothing is
+ * placed in it; when it is well again, so are they. What the file's other superblock can mend is mended first.
+ *
+ * It is given up for good when a look a minute later finds the same for certain - there is no such file, or neither of
+ * its superblocks is good - while the marker and another file are whole, and the storage was well all the time: a mount
+ * that comes and goes retires nothing. An administrator may give it up at once. Then its blocks are removed, and it goes as
+ * a drained file does (drain.c).
+ *
+ * By the device's thread; takes core->lock for short looks, never across a call into the file system.
+ */
+#include "internal.h"
+
+#include <string.h>
+
+#define GIVE_UP_MS 60000u
+
+/* What one look says of a file. */
+struct verdict {
+	int rc;          /* about the storage as a whole; SKV_OK: about the file only */
+	const char *bad; /* NULL: it is whole */
+	bool certain;
+	struct skv_error why;
+};
+
+static int check_one(struct device *d, const struct space_file *f, struct skv_error *err)
+{
+	int rc;
+
+	device_enter(d);
+	rc = skv_storage_check_file(d->storage, f->number, f->length, err);
+	device_leave(d);
+	return rc;
+}
+
+/* SKV_OK: one superblock was good, and both are now. */
+static int mend(struct device *d, const struct space_file *f)
+{
+	struct skv_error err = { 0 };
+	int rc;
+
+	device_enter(d);
+	rc = skv_storage_mend_file(d->storage, f->number, f->length, &err);
+	device_leave(d);
+	if (rc == SKV_OK)
+		skv_log(SKV_LOG_WARN, "storage", "'%s': slab file %u had a damaged superblock: mended from its copy", d->name,
+			f->number);
+	return rc;
+}
+
+static bool still_well(struct device *d)
+{
+	struct skv_storage_health h;
+	int rc;
+
+	device_enter(d);
+	rc = skv_storage_probe(d->storage, &h, NULL);
+	device_leave(d);
+	return rc == SKV_OK;
+}
+
+static struct verdict look_at(struct device *d, const struct space_file *f)
+{
+	struct verdict v = { .rc = SKV_OK };
+	int rc = check_one(d, f, &v.why);
+
+	switch (rc) {
+	case SKV_OK:
+		return v;
+	case SKV_E_NOT_FOUND:
+		v.bad = "missing";
+		v.certain = true;
+		break;
+	case SKV_E_CORRUPT:
+	case SKV_E_FOREIGN:
+		v.bad = "damaged";
+		rc = mend(d, f);
+		if (rc == SKV_OK)
+			v.bad = NULL;
+		v.certain = rc == SKV_E_CORRUPT; /* neither superblock is good */
+		break;
+	case SKV_E_UNSUPPORTED:
+	case SKV_E_IO:
+	case SKV_E_UNAVAILABLE:
+		v.bad = "unreadable";
+		break;
+	default:
+		v.rc = rc;
+		return v;
+	}
+	if (v.bad && !still_well(d)) { /* not the file's fault, as far as anybody knows */
+		v.rc = SKV_E_UNAVAILABLE;
+		v.bad = NULL;
+	}
+	return v;
+}
+
+/* ---- the part ------------------------------------------------------------------------------------------ */
+
+/* The first one of this number or above that is bad, or is not, or (`which` < 0) whichever. */
+static bool next_file(struct device *d, uint32_t from, int which, struct space_file *out, uint64_t *fence)
+{
+	const struct space_file *f = NULL;
+	const struct space *s;
+
+	skv_rwlock_read(&d->core->lock);
+	s = device_space(d->core->part, d);
+	*fence = s ? d->core->part->fence : 0;
+	if (s && (which <= 0 || s->n_bad))
+		f = file_next(s, from);
+	while (f && which >= 0 && (f->bad != NULL) != (which > 0))
+		f = file_next(s, f->number + 1);
+	if (f)
+		*out = *f;
+	skv_rwlock_read_unlock(&d->core->lock);
+	return f != NULL;
+}
+
+static void tell(struct device *d, const struct space_file *f, const struct verdict *v, uint64_t fence)
+{
+	struct skv_core *c = d->core;
+	struct space *s;
+	struct space_file *have;
+	bool news = false;
+
+	core_lock(c);
+	s = c->part && c->part->fence == fence ? device_space(c->part, d) : NULL;
+	have = s ? file_find(s, f->number) : NULL;
+	if (have && have->state != FILE_GONE) {
+		news = (have->bad == NULL) != (v->bad == NULL);
+		file_found(s, have, v->bad, v->certain, skv_now_ms(c->clock));
+		if (news)
+			start_serve_waiters(c->part);
+	}
+	core_unlock(c);
+	if (news && v->bad)
+		skv_log(SKV_LOG_ERROR, "storage", "'%s': slab file %u is bad, its blocks are misses: %s", d->name, f->number,
+			v->why.message);
+	else if (news)
+		skv_log(SKV_LOG_INFO, "storage", "'%s': slab file %u is whole again", d->name, f->number);
+}
+
+/* Another one is whole, as of now. */
+static bool has_witness(struct device *d)
+{
+	struct space_file other;
+	struct skv_error why;
+	uint64_t fence;
+
+	for (uint32_t from = 0; next_file(d, from, 0, &other, &fence); from = other.number + 1)
+		if (other.state == FILE_IN_USE && check_one(d, &other, &why) == SKV_OK)
+			return true;
+	return false;
+}
+
+static void give_up(struct device *d, const struct space_file *f, uint64_t fence)
+{
+	struct skv_core *c = d->core;
+	struct space_file lost = *f, *have;
+	struct skv_buf doc = { 0 };
+	struct skv_error err = { 0 };
+	struct space *s;
+	char key[64];
+	int rc;
+
+	lost.lost = true;
+	registry_file_key(key, d->id, f->number);
+	registry_put_file(&doc, &lost);
+	rc = registry_put(c, fence, key, f->version, &doc, &lost.version, &err);
+	skv_buf_destroy(&doc);
+	if (rc != SKV_OK) {
+		skv_log(SKV_LOG_WARN, "storage", "'%s': slab file %u cannot be given up now: %s", d->name, f->number, err.message);
+		return;
+	}
+	core_lock(c);
+	s = c->part && c->part->fence == fence ? device_space(c->part, d) : NULL;
+	have = s ? file_find(s, f->number) : NULL;
+	if (have) {
+		have->version = lost.version;
+		file_lose(s, have);
+	}
+	core_unlock(c);
+	skv_log(SKV_LOG_ERROR, "storage", "'%s': slab file %u is given up, and its blocks: found %s twice, a minute apart", d->name,
+		f->number, f->bad);
+}
+
+static int look_once(struct device *d, const struct space_file *f, uint64_t fence)
+{
+	const uint64_t now = skv_now_ms(d->core->clock);
+	struct verdict v = look_at(d, f);
+
+	if (v.rc != SKV_OK)
+		return v.rc;
+	tell(d, f, &v, fence);
+	if (v.bad && v.certain && f->bad && f->bad_since && !f->lost && f->state == FILE_IN_USE && now - f->bad_since >= GIVE_UP_MS &&
+	    has_witness(d))
+		give_up(d, f, fence);
+	return SKV_OK;
+}
+
+/* ---- for the device ------------------------------------------------------------------------------------- */
+
+int device_look_at_files(struct device *d, bool all, struct skv_error *err)
+{
+	struct space_file f;
+	uint64_t fence;
+	int rc = SKV_OK;
+
+	if (all) {
+		for (uint32_t from = 0; rc == SKV_OK && next_file(d, from, -1, &f, &fence); from = f.number + 1)
+			rc = look_once(d, &f, fence);
+	} else {
+		if (next_file(d, d->next_check, 0, &f, &fence) || next_file(d, 0, 0, &f, &fence)) {
+			d->next_check = f.number + 1;
+			rc = look_once(d, &f, fence);
+		}
+		if (rc == SKV_OK && (next_file(d, d->next_bad, 1, &f, &fence) || next_file(d, 0, 1, &f, &fence))) {
+			d->next_bad = f.number + 1;
+			rc = look_once(d, &f, fence);
+		}
+	}
+	return rc == SKV_OK ? rc : skv_fail(err, rc, NULL, "its slab files cannot be looked at: %s", skv_status_text(rc));
+}
+
+void device_doubt_files(struct device *d)
+{
+	struct space *s;
+
+	core_lock(d->core);
+	s = device_space(d->core->part, d);
+	if (s)
+		files_doubt(s);
+	core_unlock(d->core);
+}
+
+int device_check_files(struct device *d, const struct space *s, struct skv_error *err)
+{
+	const struct space_file *f;
+	int rc = SKV_OK;
+
+	for (uint32_t from = 0; rc == SKV_OK && (f = file_next(s, from)) != NULL; from = f->number + 1)
+		rc = f->lost ? SKV_OK : check_one(d, f, err);
+	return rc;
+}
