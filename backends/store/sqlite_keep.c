@@ -306,6 +306,15 @@ static int drop_slice(struct db *d, uint32_t partition, const struct head *h, bo
 /* ---- rounds
  * ----------------------------------------------------------------------------------------- */
 
+/* What a damaged page may say is none: the round would never end. */
+static int take_partition(int64_t said, uint32_t from, uint32_t *found, struct skv_error *err)
+{
+	if (said < from || said > SKV_STORE_PARTITION_MAX)
+		return skv_fail(err, SKV_E_CORRUPT, NULL, "checkpoint of a partition %lld", (long long)said);
+	*found = (uint32_t)said;
+	return SKV_OK;
+}
+
 /* The next partition with a checkpoint row, from `partition` on. SKV_E_NOT_FOUND at the end. */
 static int next_head(struct db *d, uint32_t partition, uint32_t *found, struct head *h,
 		     struct skv_error *err)
@@ -320,7 +329,7 @@ static int next_head(struct db *d, uint32_t partition, uint32_t *found, struct h
 		sqlite3_bind_int64(st, 1, partition);
 	code = st ? sqlite3_step(st) : SQLITE_ERROR;
 	if (code == SQLITE_ROW)
-		*found = (uint32_t)sqlite3_column_int64(st, 0);
+		rc = take_partition(sqlite3_column_int64(st, 0), partition, found, err);
 	else
 		rc = code == SQLITE_DONE ? SKV_E_NOT_FOUND : db_fail(d, err, "checkpoint");
 	if (st)
@@ -359,7 +368,7 @@ static int round_of(struct sqlite_store *s, struct skv_error *err)
 
 	if (rc == SKV_OK)
 		rc = keep_log(&s->keep_slices, err);
-	while (rc == SKV_OK) {
+	while (rc == SKV_OK && rest(&s->keep, 0, false)) {
 		rc = next_head(&s->keep_main, partition, &partition, &h, err);
 		if (rc == SKV_OK)
 			rc = clean_partition(s, partition, &h, err);

@@ -202,12 +202,19 @@ int sqlite_load(void *self, uint32_t partition, uint64_t *base_seq,
 	struct load l = { .partition = partition, .sink = sink, .err = err };
 	int rc;
 
+	skv_mutex_lock(&s->admin.lock);
+	rc = s->damage[0] ? skv_fail(err, SKV_E_CORRUPT, NULL, "%s (%s)", s->damage, s->main.path) : SKV_OK;
+	skv_mutex_unlock(&s->admin.lock);
+	if (rc != SKV_OK)
+		return rc;
 	db_init(&l.main, &s->main, true);
 	db_init(&l.slices, &s->slices, true);
 	rc = views_begin(&l);
 	if (rc == SKV_OK) {
 		*base_seq = l.head.upto_seq;
-		rc = deliver_slices(&l);
+		rc = copies_check_pages(&l.main, err);
+		if (rc == SKV_OK)
+			rc = deliver_slices(&l);
 		if (rc == SKV_OK)
 			rc = deliver_records(&l);
 		views_end(&l);

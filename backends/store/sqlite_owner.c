@@ -136,6 +136,8 @@ static int write_lease(struct sqlite_store *s, const struct wish *w, uint64_t fe
 	sqlite3_bind_text(st, 6, s->boot_id, -1, SQLITE_STATIC);
 	if (db_done(st) != SQLITE_DONE)
 		return db_fail(&s->admin, err, "owner");
+	if (s->damage[0])
+		return SKV_OK; /* nobody writes over it: the next one finds it, too */
 	st = db_stmt(&s->admin, SQL_UNBUILD);
 	if (!st)
 		return db_fail(&s->admin, err, "checkpoint");
@@ -152,6 +154,8 @@ static int take(struct sqlite_store *s, const struct wish *w, struct lease *l,
 	if (rc != SKV_OK)
 		return rc;
 	rc = check_free(s, w, l, err);
+	if (rc == SKV_OK)
+		rc = copies_keep(&s->admin, s->damage, err);
 	if (rc == SKV_OK)
 		rc = write_lease(s, w, l->fence + 1, err);
 	return tx_end(&s->admin, rc, err);

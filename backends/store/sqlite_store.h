@@ -88,6 +88,8 @@ enum sql {
 	SQL_COUNT
 };
 
+#define COPIES_DAMAGE 128 /* bytes of a sentence */
+
 struct sqlite_store;
 
 /* One database file with its write-ahead log. */
@@ -154,6 +156,7 @@ struct sqlite_store {
 	_Atomic bool sync_lost; /* a sync failed: what it should have covered may be gone */
 	_Atomic bool owned;     /* this object acquired a partition: it keeps the house */
 	struct sighting sightings[8];
+	char damage[COPIES_DAMAGE]; /* admin.lock: what the newest acquire found; "" = nothing */
 	struct keep keep;
 };
 
@@ -226,6 +229,15 @@ int sqlite_renew(void *self, uint32_t partition, uint64_t fence, uint32_t ttl_ms
 int sqlite_release(void *self, uint32_t partition, uint64_t fence, struct skv_error *err);
 /* Inside a transaction or a read: SKV_E_FENCED unless `fence` is the newest. */
 int check_fence(struct db *d, uint32_t partition, uint64_t fence, struct skv_error *err);
+
+/* ---- sqlite_copies.c
+ * ----------------------------------------------------------------------------------- */
+
+/* Inside a transaction, before it writes: makes the copies where there are none; `damage` tells of rows that differ from
+ * theirs, "" if none do. */
+int copies_keep(struct db *d, char damage[COPIES_DAMAGE], struct skv_error *err);
+/* Inside a read: SKV_E_CORRUPT when pages do not hold together. */
+int copies_check_pages(struct db *d, struct skv_error *err);
 
 /* The newest committed checkpoint of a partition; zeros when there is none. */
 struct head {
