@@ -427,9 +427,25 @@ static int storage_idle(const struct part *p, int at, struct skv_error *err)
 	return SKV_OK;
 }
 
-/* Finds it idle and copies its document out (strings are the device's: valid while we have the turn, as only
- * administrators end devices). */
-static int look_at(struct skv_core *c, const char *name, struct storage_doc *d, uint64_t *version, struct skv_error *err)
+/* Copies what a spec refers to: a device's texts change under the partition's lock, and the administrator's calls go on without. */
+static bool keep_texts(struct skv_arena *a, struct skv_storage_spec *s)
+{
+	const char **text[] = { &s->name, &s->type, &s->root, &s->client_root, &s->client_mount, &s->extra };
+	const char **masters = skv_arena_calloc(a, s->n_fs_master + 1, sizeof *masters);
+	bool ok = masters != NULL;
+
+	for (size_t i = 0; ok && i < sizeof text / sizeof text[0]; i++)
+		ok = (*text[i] = skv_arena_strndup(a, *text[i], strlen(*text[i]))) != NULL;
+	for (uint32_t i = 0; ok && i < s->n_fs_master; i++)
+		ok = (masters[i] = skv_arena_strndup(a, s->fs_master[i], strlen(s->fs_master[i]))) != NULL;
+	if (ok)
+		s->fs_master = masters;
+	return ok;
+}
+
+/* Finds it idle and copies its document out, its texts into the arena. */
+static int look_at(struct skv_core *c, const char *name, struct skv_arena *a, struct storage_doc *d, uint64_t *version,
+		   struct skv_error *err)
 {
 	int at, rc = SKV_OK;
 	struct part *p = admin_lock(c, &rc, err);
@@ -452,6 +468,8 @@ static int look_at(struct skv_core *c, const char *name, struct storage_doc *d, 
 						     .capacity = s->capacity, .file_size = s->dev->file_size,
 						     .unit = s->dev->unit, .enabled = s->enabled, .draining = s->draining,
 						     .high_percent = s->high_percent, .low_percent = s->low_percent };
+		if (!keep_texts(a, &d->spec))
+			rc = skv_fail(err, SKV_E_NOMEM, NULL, "out of memory");
 	}
 	core_unlock(c);
 	return rc;
@@ -542,20 +560,24 @@ static int forget_storage(struct skv_core *c, const char *name, uint32_t id, uin
 int skv_core_storage_delete(struct skv_core *c, const char *name, struct skv_error *err)
 {
 	struct storage_doc d = { 0 }, again = { 0 };
+	struct skv_arena a;
 	uint64_t version = 0;
 	bool enabled;
 	int rc = admin_enter(c, err);
 
 	if (rc != SKV_OK)
 		return rc;
+	skv_arena_init(&a);
 	ghosts_finish(c); /* they may be all that is in it */
-	rc = look_at(c, name, &d, &version, err);
-	if (rc != SKV_OK)
+	rc = look_at(c, name, &a, &d, &version, err);
+	if (rc != SKV_OK) {
+		skv_arena_destroy(&a);
 		return admin_leave(c, rc);
+	}
 	enabled = d.spec.enabled;
 	rc = set_enabled(c, &d, false, &version, err);
 	if (rc == SKV_OK) /* a start may have come in before it was disabled */
-		rc = look_at(c, name, &again, &version, err);
+		rc = look_at(c, name, &a, &again, &version, err);
 	if (rc == SKV_OK)
 		rc = checkpoint_run(c, false, err);
 	if (rc == SKV_OK)
@@ -563,5 +585,6 @@ int skv_core_storage_delete(struct skv_core *c, const char *name, struct skv_err
 	if (rc != SKV_OK && rc != SKV_E_UNKNOWN_OUTCOME && enabled &&
 	    set_enabled(c, &d, true, &version, NULL) != SKV_OK)
 		skv_log(SKV_LOG_WARN, "core", "storage '%s' was not deleted and stays disabled: enable it again", name);
+	skv_arena_destroy(&a);
 	return admin_leave(c, rc);
 }
