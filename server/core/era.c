@@ -16,6 +16,7 @@
 
 #define MAX_ERAS 8192u
 #define FINENESS 150u
+#define SET_MS 1000 /* less is no setting of the clock: what was told of a block stays the same to the millisecond */
 
 /* A pair goes when those around it are near each other, by their age. The first and the newest stay. */
 static void thin(struct part *p)
@@ -93,7 +94,10 @@ uint64_t era_look(struct part *p)
 	const struct skv_clock *clock = p->core->clock;
 	uint64_t now = skv_now_ms(clock) + (uint64_t)p->era_base;
 
-	atomic_store_explicit(&p->era_shift, (int64_t)(skv_wall_ms(clock) - now), memory_order_relaxed);
+	int64_t shift = (int64_t)(skv_wall_ms(clock) - now), had = atomic_load_explicit(&p->era_shift, memory_order_relaxed);
+
+	if (shift - had > SET_MS || had - shift > SET_MS)
+		atomic_store_explicit(&p->era_shift, shift, memory_order_relaxed);
 	return now;
 }
 
