@@ -4,7 +4,8 @@
  * libmicrohttpd does not listen itself: it cannot stop that while its threads serve (0.9.75's MHD_quiesce_daemon races
  * with them for the socket), and a manager whose socket outlives it must leave new connections to the next one as soon
  * as it ends. From such a socket none is taken before there is something to answer, either: clients that wait in the
- * kernel need not come again. Owns one thread and the count of connections. What is over the limit waits there, too.
+ * kernel need not come again. Owns one thread and the count of connections. What is over the limit is closed at once: a client
+ * that waits in the kernel for others to go takes the manager for one that hangs.
  */
 #include "internal.h"
 
@@ -14,7 +15,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#define PAUSE_MS 20 /* at the limit, or out of descriptors */
+#define PAUSE_MS 20 /* out of descriptors */
 
 /* False: the process is out of something for a while. */
 static bool accept_one(struct skv_front *f)
@@ -25,7 +26,12 @@ static bool accept_one(struct skv_front *f)
 
 	if (fd < 0)
 		return errno == EAGAIN || errno == EINTR || errno == ECONNABORTED;
-	atomic_fetch_add(&f->acceptor.open, 1);
+	if (atomic_fetch_add(&f->acceptor.open, 1) >= f->o.max_connections) {
+		close(fd);
+		skv_accept_closed(f);
+		skv_metrics_add(&f->s->metrics, METRIC_http_connections_refused, 1);
+		return true;
+	}
 	if (MHD_add_connection(f->daemon, fd, (struct sockaddr *)&from, n) != MHD_YES) /* has closed it */
 		skv_accept_closed(f);
 	return true;
@@ -43,7 +49,6 @@ static void *run(void *arg)
 		eventfd_t ignored;
 		int n;
 
-		pause = pause || atomic_load(&f->acceptor.open) >= f->o.max_connections;
 		n = poll(wait, pause ? 1 : 2, pause ? PAUSE_MS : -1);
 		if (n > 0 && wait[0].revents)
 			eventfd_read(f->acceptor.wake, &ignored);

@@ -10,6 +10,7 @@
 /* Counted by the front itself: skv_metrics_add(m, METRIC_<name>, n). */
 #define SKV_FRONT_COUNTERS(X)                                                                      \
 	X(http_connections, "connections accepted")                                                \
+	X(http_connections_refused, "connections over max_connections, closed at once")             \
 	X(http_connections_dropped, "connections closed because they were idle or too slow")      \
 	X(http_request_bytes, "bytes of request bodies")                                           \
 	X(http_response_bytes, "bytes of response bodies")                                         \
