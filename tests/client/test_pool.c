@@ -359,7 +359,7 @@ static void a_process_without_its_main_thread_lives(void **state)
 	assert_int_equal(kill(child, SIGKILL), 0);
 	assert_int_equal(waitpid(child, &status, 0), child);
 	assert_true(WIFSIGNALED(status));
-	assert_true(slabkv_pool_sweep() >= 1);
+	(void)slabkv_pool_sweep(); /* another process's may have been first */
 	assert_false(there(name));
 	close(told[0]);
 	close(told[1]);

@@ -281,6 +281,7 @@ static void a_deposed_managers_failure_takes_nothing(void **state)
 	assert_int_equal(env_match(&b, k, 6), 6);
 	skv_core_shutdown(b.core);
 	env_crash(&b);
+	skv_arena_destroy(&b.arena); /* made anew below */
 	open_manager(&b, &b);
 	assert_int_equal(skv_core_wait_ready(b.core, 10000), SKV_OK); /* the file is registered as it was */
 	until(is_ready, &b);
