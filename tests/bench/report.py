@@ -45,6 +45,7 @@ Neither makes anything durable before it answers; the rows above that write do.
 cmake -S . -B build && cmake --build build
 tests/bench/run              # everything, about ten minutes; --quick: two
 tests/bench/run --row scale  # one row; --list names them
+tests/bench/against COMMIT   # CPU time a call beside another commit, rounds in turns
 slabkv bench --help         # against a manager that runs
 ```
 
