@@ -161,7 +161,7 @@ struct skv_rd skv_rd_make(const void *p, size_t n)
 	return (struct skv_rd){ .p = p, .end = n ? (const uint8_t *)p + n : p, .failed = false };
 }
 
-size_t skv_rd_left(const struct skv_rd *r) { return (size_t)(r->end - r->p); }
+size_t skv_rd_left(const struct skv_rd *r) { return r->failed ? 0 : (size_t)(r->end - r->p); }
 
 const uint8_t *skv_get_bytes(struct skv_rd *r, size_t n)
 {

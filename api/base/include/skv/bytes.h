@@ -49,6 +49,7 @@ struct skv_rd {
 };
 
 struct skv_rd skv_rd_make(const void *p, size_t n);
+/* Bytes not read yet; none once a read has failed, so that `while (skv_rd_left(r))` ends on any input. */
 size_t skv_rd_left(const struct skv_rd *r);
 const uint8_t *skv_get_bytes(struct skv_rd *r, size_t n); /* borrowed */
 uint8_t skv_get_u8(struct skv_rd *r);
