@@ -491,7 +491,8 @@ void plan_cut(struct plan *plan, uint64_t n, bool whole);
 void plan_count(struct plan *plan);
 /* What open sessions may hold: SKV_OK, SKV_E_TOO_LARGE, SKV_E_TOO_MANY. */
 int room_limits(const struct part *p, const struct plan *plan, struct skv_error *err);
-/* The group's quota: SKV_OK, TRY_WAIT_QUOTA (eviction within the group is on its way), SKV_E_QUOTA. */
+/* The group's quota, the instance's part of it, and how many blocks one instance holds: SKV_OK, TRY_WAIT_QUOTA (eviction within
+ * the group is on its way), SKV_E_QUOTA. */
 int room_quota(struct part *p, const struct plan *plan, struct skv_error *err);
 /* Takes the plan's slots, all in one storage. SKV_OK, TRY_WAIT, SKV_E_NO_SPACE, SKV_E_UNAVAILABLE,
  * SKV_E_NOMEM. */

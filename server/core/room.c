@@ -447,6 +447,7 @@ uint64_t room_now(struct part *p, const struct plan *plan)
 		most = n > most ? n : most;
 	}
 	most = least(most, part_left(p, plan->inst, false));
+	most = least(most, less(MAX_ENTRIES, plan->inst->entries));
 	return g->spec.capacity ? least(most, less(g->spec.capacity, g->used_bytes) / size) : most;
 }
 
@@ -460,9 +461,6 @@ int room_limits(const struct part *p, const struct plan *plan, struct skv_error 
 		return rc;
 	if (space_set_empty(&spaces))
 		return skv_fail(err, SKV_E_UNAVAILABLE, NULL, "no storage that group '%s' names exists", plan->inst->group->spec.name);
-	if (plan->inst->entries + plan->n_write > MAX_ENTRIES)
-		return skv_fail(err, SKV_E_TOO_MANY, NULL, "instance '%s' has %llu blocks, and %u is the most: use another one beside it",
-				plan->inst->spec.id, (unsigned long long)plan->inst->entries, MAX_ENTRIES);
 	if (plan->bytes > most)
 		return skv_fail(err, SKV_E_TOO_LARGE, "keys",
 				"%llu bytes in one session; this group allows %llu at a time: write fewer blocks",
@@ -542,9 +540,27 @@ static int group_quota(struct part *p, const struct plan *plan, struct skv_error
 	return TRY_WAIT_QUOTA;
 }
 
+/* More blocks than its eviction queues hold are in no instance: it makes room itself. */
+static int blocks_quota(struct part *p, const struct plan *plan, struct skv_error *err)
+{
+	struct instance *inst = plan->inst;
+	uint64_t over = less(inst->entries + plan->n_write, MAX_ENTRIES);
+
+	if (over == 0)
+		return SKV_OK;
+	if (inst->removing_bytes == 0 && evict_for_quota(p, plan, true, over * inst->block_bytes) == 0)
+		return skv_fail(err, SKV_E_QUOTA, "instance",
+				"instance '%s' has %llu blocks, %u is the most, and nothing of its own may be evicted: it is pinned, leased "
+				"or being written; use another instance beside it",
+				inst->spec.id, (unsigned long long)inst->entries, MAX_ENTRIES);
+	return TRY_WAIT_QUOTA;
+}
+
 int room_quota(struct part *p, const struct plan *plan, struct skv_error *err)
 {
-	int rc = part_quota(p, plan, err);
+	int rc = blocks_quota(p, plan, err);
 
+	if (rc == SKV_OK)
+		rc = part_quota(p, plan, err);
 	return rc == SKV_OK ? group_quota(p, plan, err) : rc;
 }

@@ -1,6 +1,7 @@
 /*
  * test_core_limits.c - the limits of a group where they meet: types of storages side by side, growth, chains that are
- * idle in part, restarts with sessions open; numbered slots in runs, in fsck and in files too small for them; bad input.
+ * idle in part, restarts with sessions open; numbered slots in runs, in fsck and in files too small for them; bad input;
+ * as many blocks as one instance holds. Sees the core's insides for the last of these: 2^27 blocks are 8 GiB of entries.
  */
 #include "core_env.h"
 
@@ -11,6 +12,8 @@
 #include <unistd.h>
 
 #include <skv/bytes.h>
+
+#include "../../server/core/internal.h"
 
 #define BLOCK 65536u
 #define UNIT (1ull << 20)
@@ -511,6 +514,70 @@ static void test_bad_groups(void **state)
 	free(extra);
 }
 
+/* ---- as many blocks as an instance holds --------------------------------------------------------------- */
+
+/* It counts so many blocks more than there are. */
+static void more_entries(int64_t n)
+{
+	core_lock(e.core);
+	instance_find(e.core->part, "t", "i")->entries += (uint64_t)n;
+	core_unlock(e.core);
+}
+
+static uint32_t there(uint64_t first, uint32_t n)
+{
+	struct skv_key keys[256];
+
+	env_keys(keys, n, 0, first);
+	return env_match(&e, keys, n);
+}
+
+/* D8. Beyond the bound an index of its eviction queues would run into the queue's number. */
+static void test_a_full_instance(void **state)
+{
+	const int64_t others = MAX_ENTRIES - 16;
+	struct skv_start_res res;
+	struct skv_lookup_res found;
+	struct skv_key keys[24];
+	int rc;
+
+	(void)state;
+	env_make(&e, 64 * UNIT, UNIT, BLOCK);
+	more_entries(others);
+	assert_int_equal(put(100, 8), 8);
+	env_advance(&e, 100);
+	assert_int_equal(put(200, 8), 8);
+	env_advance(&e, 100);
+	assert_int_equal(there(100, 8) + there(200, 8), 16);
+
+	assert_int_equal(put(300, 4), 4); /* there is room for bytes, but not for blocks: its oldest go */
+	assert_int_equal(there(100, 8), 4);
+	assert_int_equal(there(200, 8) + there(300, 4), 12);
+
+	lookup(100, 4, 5000, &found);
+	assert_int_equal(found.matched, 4);
+	lookup(200, 8, 5000, &found);
+	assert_int_equal(found.matched, 8);
+	lookup(300, 4, 5000, &found);
+	assert_int_equal(found.matched, 4);
+	rc = start(400, 1, NULL, &res);
+	assert_string_equal(e.err.message, "instance 'i' has 134217472 blocks, 134217472 is the most, and nothing of its own may be "
+					   "evicted: it is pinned, leased or being written; use another instance beside it");
+	refused(rc, SKV_E_QUOTA, "instance");
+	env_keys(keys, 24, 0, 400); /* as many as fit: none */
+	assert_int_equal(env_start(&e, &(struct env_start){ .keys = keys, .n = 24, .fit = true }, &res), SKV_OK);
+	assert_int_equal(res.n_write, 0);
+	assert_int_equal(res.outcome[0], SKV_START_NO_ROOM);
+	settle_for(5100);
+
+	assert_int_equal(env_start(&e, &(struct env_start){ .keys = keys, .n = 3, .fit = true }, &res), SKV_OK);
+	assert_int_equal(res.n_write, 3);
+	assert_int_equal(env_abort(&e, res.session, true), SKV_OK);
+	assert_int_equal(put(500, 16), 16);
+	assert_int_equal(there(500, 16), 16);
+	more_entries(-others);
+}
+
 /* ---- anything at any time ------------------------------------------------------------------------------ */
 
 static unsigned seed;
@@ -603,7 +670,7 @@ int main(void)
 		SCENE(test_idle_chains),	 SCENE(test_idle_over_restarts), SCENE(test_idle_in_portions),
 		SCENE(test_all_of_a_group_is_kept), SCENE(test_old_storage_and_instance),
 		SCENE(test_newer_documents_are_refused), SCENE(test_numbered_runs), SCENE(test_fit),
-		SCENE(test_too_small_a_storage), SCENE(test_bad_groups), SCENE(test_anything),
+		SCENE(test_too_small_a_storage), SCENE(test_bad_groups), SCENE(test_a_full_instance), SCENE(test_anything),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

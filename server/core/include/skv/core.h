@@ -158,8 +158,8 @@ int skv_core_lookup(struct skv_core *c, const struct skv_lookup_req *req, struct
 int skv_core_lookup_length(struct skv_core *c, const struct skv_lookup_req *req, uint32_t *matched,
 			   struct skv_arena *a, struct skv_error *err);
 /* SKV_E_INVALID (duplicate key: field "keys[i]"; "key_specs[i]"), SKV_E_CONFLICT (request id with another body),
- * SKV_E_NO_SPACE, SKV_E_QUOTA (of the group; field "max_blocks", "quotas", or none for its capacity), SKV_E_TOO_MANY
- * (sessions), SKV_E_JOURNAL_FULL, SKV_E_STORE_*, SKV_E_UNAVAILABLE (no healthy storage). */
+ * SKV_E_NO_SPACE, SKV_E_QUOTA (of the group; field "max_blocks", "quotas", or none for its capacity; "weight", "capacity":
+ * of the instance's fixed part; "instance": it has as many blocks as there may be in one), SKV_E_TOO_MANY (sessions), SKV_E_JOURNAL_FULL, SKV_E_STORE_*, SKV_E_UNAVAILABLE (no healthy storage). */
 int skv_core_start(struct skv_core *c, const struct skv_start_req *req, struct skv_start_res *res,
 		   struct skv_arena *a, struct skv_error *err, const struct skv_done *done);
 /* SKV_E_NOT_FOUND (unknown session, or another instance's), SKV_E_SESSION_EXPIRED, SKV_E_SESSION_ENDED (aborted,
