@@ -357,6 +357,13 @@ static int remote_disown(void *self, const struct skv_storage_owner *o, struct s
 	return of_owner(self, SKV_FS_DISOWN, o, err);
 }
 
+static int remote_leave(void *self, struct skv_error *err)
+{
+	struct remote *r = self;
+
+	return call(r, SKV_FS_LEAVE, &r->identity, NULL, err);
+}
+
 static uint64_t remote_chunk(void *self) { return ((const struct remote *)self)->identity.chunk; }
 
 const struct skv_storage_ops skv_remote = {
@@ -372,4 +379,5 @@ const struct skv_storage_ops skv_remote = {
 	.claim = remote_claim,
 	.disown = remote_disown,
 	.mend_file = remote_mend,
+	.leave = remote_leave,
 };

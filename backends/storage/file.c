@@ -209,6 +209,18 @@ static int file_disown(void *self, const struct skv_storage_owner *o, struct skv
 	return rc;
 }
 
+static int file_leave(void *self, struct skv_error *err)
+{
+	int dir;
+	int rc = skv_root_enter(self, &dir, err);
+
+	if (rc != SKV_OK)
+		return rc;
+	rc = skv_root_leave(self, dir, err);
+	close(dir);
+	return rc;
+}
+
 static uint64_t file_chunk(void *self) { return ((const struct file_storage *)self)->chunk; }
 
 static uint64_t blocks_to_bytes(uint64_t blocks, uint64_t size)
@@ -268,7 +280,7 @@ static int file_probe(void *self, struct skv_storage_health *out, struct skv_err
 	.size = sizeof(struct skv_storage_ops), .type = name, .edge = FILE_EDGE, .open = open_fn,    \
 	.close = file_close, .create_file = file_create, .check_file = file_check,                   \
 	.remove_file = file_remove, .probe = file_probe, .owners = file_owners, .claim = file_claim, \
-	.disown = file_disown, .mend_file = file_mend
+	.disown = file_disown, .mend_file = file_mend, .leave = file_leave
 
 const struct skv_storage_ops skv_storage_file = { STORAGE("file", file_open) };
 const struct skv_storage_ops skv_storage_hf3fs = { STORAGE("hf3fs", hf3fs_open), .chunked = true, .chunk = file_chunk,

@@ -46,6 +46,8 @@ int skv_root_claim(struct file_storage *s, struct skv_error *err);
 int skv_root_measure(struct file_storage *s, struct skv_error *err);
 /* Opens the root and checks its marker. The caller closes *dir. */
 int skv_root_enter(struct file_storage *s, int *dir, struct skv_error *err);
+/* Takes marker and probe file out of the entered root. SKV_E_IN_USE: it holds more than these. */
+int skv_root_leave(const struct file_storage *s, int dir, struct skv_error *err);
 /* A small synced write inside the root. SKV_E_NO_SPACE when it failed for want of room only. */
 int skv_root_try_write(const struct file_storage *s, int dir, struct skv_error *err);
 /* Opens a file in the entered root for reading. 0 or an errno, as skv_fs_open. */

@@ -7,7 +7,7 @@
  * point, and is refused too rather than formatted under blocks that exist elsewhere.
  *
  * Owns no state but dev and ino of the storage (under its lock). Called from any thread, blocks with
- * the file system. It never removes anything but leftovers of its own crashes.
+ * the file system. It never removes anything but leftovers of its own crashes, and at the storage's end what it made.
  */
 #include "file.h"
 #include "fs.h"
@@ -168,6 +168,8 @@ static bool may_be_there(const char *name)
 	       skv_fs_is_temp(name);
 }
 
+static bool is_root_file(const char *name) { return strcmp(name, SKV_STORAGE_MARKER) == 0 || strcmp(name, PROBE_FILE) == 0; }
+
 /* Whether `name` is a file of the product before it was named slabkv. */
 static bool is_former(int dir, const char *name)
 {
@@ -178,6 +180,11 @@ static bool is_former(int dir, const char *name)
 	if (fd >= 0)
 		close(fd);
 	return former;
+}
+
+static int in_use(const struct file_storage *s, const char *name, struct skv_error *err)
+{
+	return skv_fail(err, SKV_E_IN_USE, "root", "the directory still holds '%.64s': its marker stays (%s)", name, s->root);
 }
 
 static int not_empty(const struct file_storage *s, int dir, const char *name, struct skv_error *err)
@@ -192,8 +199,8 @@ static int not_empty(const struct file_storage *s, int dir, const char *name, st
 			name, s->root);
 }
 
-/* SKV_E_FOREIGN when the directory, which has no marker, holds anything. */
-static int check_empty(const struct file_storage *s, int dir, struct skv_error *err)
+/* With a marker (`leaving`), that and the probe file may be there. SKV_E_IN_USE, or without one SKV_E_FOREIGN: there is more. */
+static int check_empty(const struct file_storage *s, int dir, bool leaving, struct skv_error *err)
 {
 	int fd = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	DIR *d = fd < 0 ? NULL : fdopendir(fd);
@@ -208,8 +215,8 @@ static int check_empty(const struct file_storage *s, int dir, struct skv_error *
 	}
 	errno = 0;
 	while (rc == SKV_OK && (e = readdir(d)) != NULL)
-		if (!may_be_there(e->d_name))
-			rc = not_empty(s, dir, e->d_name, err);
+		if (!may_be_there(e->d_name) && !(leaving && is_root_file(e->d_name)))
+			rc = leaving ? in_use(s, e->d_name, err) : not_empty(s, dir, e->d_name, err);
 	if (rc == SKV_OK && errno != 0)
 		rc = skv_fs_fail(err, errno, "cannot list the root directory", s->root);
 	closedir(d);
@@ -299,7 +306,7 @@ int skv_root_claim(struct file_storage *s, struct skv_error *err)
 	} else {
 		rc = s->chunk ? judge_chunk(s, &m, err) : SKV_OK;
 		if (rc == SKV_OK)
-			rc = check_empty(s, dir, err);
+			rc = check_empty(s, dir, false, err);
 		if (rc == SKV_OK)
 			rc = write_marker(s, dir, err);
 	}
@@ -448,5 +455,16 @@ int skv_root_try_write(const struct file_storage *s, int dir, struct skv_error *
 				"the file system of storage '%s' is mounted read-only: mount it writable (%s)", s->name, s->root);
 	if (error != 0)
 		return skv_fs_fail(err, error, "cannot write into the root directory", s->root);
+	return SKV_OK;
+}
+
+int skv_root_leave(const struct file_storage *s, int dir, struct skv_error *err)
+{
+	int rc = check_empty(s, dir, true, err);
+
+	if (rc != SKV_OK)
+		return rc;
+	if ((unlinkat(dir, PROBE_FILE, 0) != 0 && errno != ENOENT) || unlinkat(dir, SKV_STORAGE_MARKER, 0) != 0 || fsync(dir) != 0)
+		return skv_fs_fail(err, errno, "cannot take the marker out of the root directory", s->root);
 	return SKV_OK;
 }

@@ -325,6 +325,17 @@ int skv_storage_disown(struct skv_storage *s, const struct skv_storage_owner *o,
 	return finish(s, &call, rc);
 }
 
+int skv_storage_leave(struct skv_storage *s, struct skv_error *err)
+{
+	struct call call;
+	int rc;
+
+	call_begin(&call, s->name, "leave", err);
+	rc = s->type->leave ? s->ops->leave(s->self, call.err)
+			    : skv_fail(call.err, SKV_E_UNSUPPORTED, NULL, "a storage of type '%s' has no directory", s->type->type);
+	return finish(s, &call, rc);
+}
+
 int skv_storage_probe(struct skv_storage *s, struct skv_storage_health *out, struct skv_error *err)
 {
 	struct call call;

@@ -567,9 +567,20 @@ void device_remove(struct skv_core *c, struct device *d)
 /* After a demotion the names may be those of a storage that the next manager has made. */
 static bool still_ours(const struct skv_core *c, uint64_t fence) { return owner_valid(c) && atomic_load(&c->fence) == fence; }
 
+/* So that another storage may be made in it. */
+static void leave_directory(struct device *d)
+{
+	struct skv_error err = { 0 };
+	int rc = skv_storage_leave(d->storage, &err);
+
+	if (rc != SKV_OK && rc != SKV_E_UNSUPPORTED)
+		skv_log(SKV_LOG_WARN, "storage", "'%s': its directory is still marked as its own: %s", d->name, err.message);
+}
+
 void device_retire(struct device *d, uint64_t fence, const struct space_file *files, size_t n)
 {
 	struct skv_error err = { 0 };
+	bool all = true;
 
 	stop_thread(d);
 	claim_give_back(d);
@@ -581,7 +592,10 @@ void device_retire(struct device *d, uint64_t fence, const struct space_file *fi
 		if (rc != SKV_OK)
 			skv_log(SKV_LOG_WARN, "storage", "'%s': slab file %u stays behind: %s", d->name, files[i].number,
 				err.message);
+		all &= rc == SKV_OK;
 	}
+	if (d->storage && all && still_ours(d->core, fence))
+		leave_directory(d);
 	device_destroy(d);
 }
 

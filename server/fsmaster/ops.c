@@ -95,6 +95,8 @@ static int step(struct skv_call *c, enum skv_fs_verb verb, struct skv_storage *s
 		return skv_storage_disown(s, &o, &c->err);
 	case SKV_FS_MEND:
 		return skv_storage_mend_file(s, q->file, q->length, &c->err);
+	case SKV_FS_LEAVE:
+		return skv_storage_leave(s, &c->err);
 	}
 	return SKV_E_INTERNAL;
 }
@@ -150,6 +152,8 @@ int fs_op_disown_run(struct skv_call *c) { return run(c, SKV_FS_DISOWN); }
 void fs_op_disown_write(struct skv_call *c) { write_answer(c); }
 int fs_op_mend_run(struct skv_call *c) { return run(c, SKV_FS_MEND); }
 void fs_op_mend_write(struct skv_call *c) { write_answer(c); }
+int fs_op_leave_run(struct skv_call *c) { return run(c, SKV_FS_LEAVE); }
+void fs_op_leave_write(struct skv_call *c) { write_answer(c); }
 
 /* ---- for people -------------------------------------------------------------------------------- */
 

@@ -118,6 +118,42 @@ static void refuses_another_storages_root(void **state)
 	skv_storage_close(bench_open(b));
 }
 
+/* Who leaves takes its marker, unless there is anything else: then another storage may be made there. */
+static void leaves_a_directory_that_holds_nothing_else(void **state)
+{
+	const struct skv_storage_owner o = { .incarnation = 7, .nonce = { 1 } };
+	struct bench *b = *state;
+	struct skv_storage_health h;
+	struct skv_storage *s = bench_open(b);
+
+	assert_int_equal(skv_storage_probe(s, &h, &b->err), SKV_OK);
+	assert_int_equal(skv_storage_create_file(s, 3, LENGTH, &b->err), SKV_OK);
+	assert_int_equal(skv_storage_claim(s, &o, &b->err), SKV_OK);
+	for (int n = 3; n > 0; n--) { /* a slab file, an owner, somebody's */
+		assert_int_equal(skv_storage_leave(s, &b->err), SKV_E_IN_USE);
+		assert_non_null(strstr(b->err.message, "still holds"));
+		assert_true(bench_has(b, SKV_STORAGE_MARKER));
+		if (n == 3)
+			assert_int_equal(skv_storage_remove_file(s, 3, &b->err), SKV_OK);
+		else if (n == 2)
+			assert_int_equal(skv_storage_disown(s, &o, &b->err), SKV_OK);
+		if (n == 2)
+			bench_write(b, "thesis.tex", "my work", 7);
+	}
+	assert_int_equal(unlink(bench_path(b, "thesis.tex")), 0);
+	assert_int_equal(skv_storage_leave(s, &b->err), SKV_OK);
+	assert_int_equal(bench_entries(b), 0);
+	assert_int_equal(skv_storage_leave(s, &b->err), SKV_E_UNAVAILABLE);
+	skv_storage_close(s);
+	b->config.may_create = false;
+	bench_refused(b, SKV_E_UNAVAILABLE, "lost its marker");
+	b->config.may_create = true;
+	b->config.uuid[0] = 9;
+	skv_storage_close(bench_open(b));
+	b->config.uuid[0] = 1;
+	bench_refused(b, SKV_E_FOREIGN, "belongs to storage");
+}
+
 static void refuses_a_missing_root_that_must_exist(void **state)
 {
 	struct bench *b = *state;
@@ -338,6 +374,7 @@ int main(void)
 		T(refuses_foreign_files), \
 		T(refuses_slab_files_without_marker), \
 		T(refuses_another_storages_root), \
+		T(leaves_a_directory_that_holds_nothing_else), \
 		T(refuses_a_missing_root_that_must_exist), \
 		T(refuses_a_missing_parent), \
 		T(refuses_what_is_no_directory), \

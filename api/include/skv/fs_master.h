@@ -15,10 +15,11 @@
 #define SKV_FS_RANGES 1000u /* of one punch */
 
 /* open: proves the directory, or makes it if it may; probe: the same, and that it can be written; create, check, delete,
- * punch, mend: a slab file; owners, claim, disown: owner files (skv/storage.h). */
+ * punch, mend: a slab file; owners, claim, disown: owner files; leave: takes the marker away (skv/storage.h). */
 #define SKV_FS_VERBS(X) \
 	X(OPEN, "open") X(PROBE, "probe") X(CREATE, "create") X(CHECK, "check") X(DELETE, "delete") X(PUNCH, "punch") \
-	X(OWNERS, "owners") X(CLAIM, "claim") X(DISOWN, "disown") X(MEND, "mend")
+	X(OWNERS, "owners") X(CLAIM, "claim") X(DISOWN, "disown") X(MEND, "mend") \
+	X(LEAVE, "leave")
 enum skv_fs_verb {
 #define SKV_FS_VERB(name, text) SKV_FS_##name,
 	SKV_FS_VERBS(SKV_FS_VERB)

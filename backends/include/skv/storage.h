@@ -95,6 +95,7 @@ struct skv_storage_ops {
 	int (*disown)(void *self, const struct skv_storage_owner *o, struct skv_error *err);
 	/* Optional: SKV_E_UNSUPPORTED. */
 	int (*mend_file)(void *self, uint32_t file, uint64_t length, struct skv_error *err);
+	int (*leave)(void *self, struct skv_error *err);
 };
 
 extern const struct skv_storage_ops skv_storage_file;
@@ -145,6 +146,10 @@ int skv_storage_owners(struct skv_storage *s, struct skv_storage_owner v[SKV_STO
 int skv_storage_claim(struct skv_storage *s, const struct skv_storage_owner *o, struct skv_error *err);
 /* Removes the file, if it holds this. SKV_OK when there is none, or another's. */
 int skv_storage_disown(struct skv_storage *s, const struct skv_storage_owner *o, struct skv_error *err);
+/* The storage is over: takes the marker out of its directory, which is nobody's then, and the next storage's that is made in it.
+ * Only where nothing else is left, neither a slab file nor an owner file: SKV_E_IN_USE. SKV_E_UNAVAILABLE: the marker is
+ * not there, any more perhaps. SKV_E_UNSUPPORTED: it has no directory. */
+int skv_storage_leave(struct skv_storage *s, struct skv_error *err);
 /* Bytes of a chunk; 0 = it has none. */
 uint64_t skv_storage_chunk(const struct skv_storage *s);
 /* Header and trailer of slab files, each, in a storage of this type with chunks of so many bytes (0 = none, or not known). */
