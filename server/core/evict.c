@@ -8,6 +8,10 @@
  * recently used goes. Inner blocks are taken only when no leaf is left (of a policy that cares), so nothing ever stops while
  * something may be evicted.
  *
+ * Blocks of which only the slots are leased (skv_lookup_req.slots_only) are candidates of a search for a group's bytes or
+ * blocks: what it has does not count them any more then, and their slots wait for the lease. That whose lease ends first
+ * is compared with others by last use.
+ *
  * A block that is too old for its group (ttl) goes when its lease ends, also if that was renewed, as if it were deleted: its
  * slots wait for the last lease.
  *
@@ -56,6 +60,7 @@ struct scope {
 	uint32_t class_id;
 	const struct instance *only; /* nobody else's; NULL = anybody's */
 	struct evict_for w;
+	bool held;                 /* also those of which only the slots are leased */
 	uint64_t below;            /* keys: no others are looked at */
 	uint64_t looks;            /* so many entries are placed again at most */
 	struct picks *picks;
@@ -70,7 +75,8 @@ static bool in_scope(const struct scope *c, const struct evict_set *set)
 }
 
 static bool is_soft(const struct first *f) { return f->which == EVICT_SOFT; }
-static bool is_inner(const struct first *f) { return f->key & SKV_POLICY_INNER; }
+static bool is_held(const struct first *f) { return f->which == EVICT_HELD; }
+static bool is_inner(const struct first *f) { return f->key & (is_held(f) ? 1 : SKV_POLICY_INNER); }
 
 static bool before(const struct first *a, const struct first *b)
 {
@@ -82,7 +88,7 @@ static bool before(const struct first *a, const struct first *b)
 		return a->over > b->over;
 	if (is_inner(a) != is_inner(b))
 		return is_inner(b);
-	if (a->set->group == b->set->group && a->rank != b->rank)
+	if (a->set->group == b->set->group && !is_held(a) && !is_held(b) && a->rank != b->rank)
 		return a->rank < b->rank;
 	return a->use < b->use;
 }
@@ -100,9 +106,10 @@ static void rank(const struct part *p, struct first *f)
 		f->rank = f->use = f->key;
 		return;
 	}
-	f->rank = g->policy->rank(g->policy_state, place_of(f));
-	f->use = g->policy->by_use ? place_of(f).key
-				   : mark_use(atomic_load_explicit(&block_get(p, f->id)->mark, memory_order_relaxed));
+	f->use = g->policy->by_use && !is_held(f)
+			 ? place_of(f).key
+			 : mark_use(atomic_load_explicit(&block_get(p, f->id)->mark, memory_order_relaxed));
+	f->rank = is_held(f) ? 0 : g->policy->rank(g->policy_state, place_of(f));
 }
 
 /* Of one member of the set, or (NULL) of all: the heaps from `which` to below `end`. */
@@ -114,7 +121,8 @@ static struct first first_in(const struct part *p, const struct scope *c, struct
 	for (uint32_t w = which; w < end; w++) {
 		struct first f = { .set = set, .which = w, .over = q ? share_ratio(q->inst, &c->w) : 0 };
 
-		if (!(q ? skv_heap_top(&q->heaps, w, &f.key, &f.id) : evict_set_top(set, w, &f.key, &f.id) != NULL) ||
+		if ((is_held(&f) && !c->held) ||
+		    !(q ? skv_heap_top(&q->heaps, w, &f.key, &f.id) : evict_set_top(set, w, &f.key, &f.id) != NULL) ||
 		    f.key >= c->below)
 			continue;
 		rank(p, &f);
@@ -172,7 +180,7 @@ static struct first first_rival(const struct part *p, const struct scope *c, str
 			continue;
 		}
 		f = set->rivals_soft ? first_in(p, c, set, q, EVICT_SOFT, EVICT_FIRST)
-				     : first_in(p, c, set, q, EVICT_FIRST, q->heaps.n_heaps);
+				     : first_in(p, c, set, q, EVICT_HELD, q->heaps.n_heaps);
 		if (f.set)
 			return f;
 		*r = set->rival[--set->n_rivals];
@@ -187,7 +195,7 @@ static struct first first_of(const struct part *p, const struct scope *c, struct
 	struct first f;
 
 	if (!c->only && set->group->spec.share == SKV_SHARE_GROUP)
-		return first_in(p, c, set, NULL, c->w.soft ? EVICT_SOFT : EVICT_FIRST, set->tops.n_heaps);
+		return first_in(p, c, set, NULL, c->w.soft ? EVICT_SOFT : EVICT_HELD, set->tops.n_heaps);
 	if (set->rivals_of != p->searches)
 		gather_rivals(p, c, set, false);
 	f = first_rival(p, c, set);
@@ -237,24 +245,34 @@ static bool settle(struct part *p, struct scope *c, const struct first *f, uint6
 {
 	struct block *b = block_get(p, f->id);
 	struct instance *inst = block_instance(b);
+	uint64_t lease = block_lease(p, inst, b);
 
 	COUNT(p->core, evict_examined, 1);
-	if (block_evictable(p, inst, b, now) && as_placed(inst, b, f))
+	if (is_held(f) ? evict_held_key(b, lease, now) == f->key : block_evictable(p, inst, b, now) && as_placed(inst, b, f))
 		return true;
-	evict_consider_at(p, b, block_lease(p, inst, b), now);
+	evict_consider_at(p, b, lease, now);
 	c->looks--;
 	return false;
+}
+
+/* The first block of the set whose lease, as its queue knows it, has ended; NULL: there is none. */
+static struct block *first_unleased(const struct part *p, const struct evict_set *set, uint64_t now)
+{
+	uint64_t key;
+	uint32_t id;
+
+	if ((evict_set_top(set, EVICT_LEASED, &key, &id) && key <= now) ||
+	    (evict_set_top(set, EVICT_HELD, &key, &id) && evict_held_until(key) <= now))
+		return block_get(p, id);
+	return NULL;
 }
 
 /* Blocks of the set whose leases have ended are candidates again. */
 static void end_leases(struct part *p, struct scope *c, struct evict_set *set, uint64_t now)
 {
-	uint64_t key;
-	uint32_t id;
+	struct block *b;
 
-	while (c->looks && evict_set_top(set, EVICT_LEASED, &key, &id) && key <= now) {
-		struct block *b = block_get(p, id);
-
+	while (c->looks && (b = first_unleased(p, set, now)) != NULL) {
 		COUNT(p->core, evict_examined, 1);
 		c->looks--;
 		if (block_lease(p, block_instance(b), b) <= now || !expel(p, c, b))
@@ -350,7 +368,7 @@ static int let_go(struct part *p, struct picks *k, struct block *b, const struct
 
 	if (rc == SKV_OK)
 		evict_count(p, block_instance(b));
-	if (rc == SKV_OK && g->policy->evicted && !is_soft(f))
+	if (rc == SKV_OK && g->policy->evicted && f->which >= EVICT_FIRST)
 		g->policy->evicted(g->policy_state, &facts, at);
 	return rc;
 }
@@ -414,7 +432,7 @@ uint64_t evict_slots(struct part *p, uint32_t space, uint32_t class_id, uint64_t
 uint64_t evict_group_bytes(struct part *p, struct group *g, const struct space_set *spaces, uint64_t bytes,
 			   const struct evict_for *w)
 {
-	struct scope c = { .unit = BYTES, .group = g, .spaces = *spaces, .w = *w,
+	struct scope c = { .unit = BYTES, .group = g, .spaces = *spaces, .w = *w, .held = true,
 			   .below = UINT64_MAX, .looks = UINT64_MAX };
 
 	return evict(p, &c, bytes);
@@ -423,7 +441,7 @@ uint64_t evict_group_bytes(struct part *p, struct group *g, const struct space_s
 uint64_t evict_instance_bytes(struct part *p, struct instance *inst, uint64_t bytes, bool soft)
 {
 	struct scope c = { .unit = BYTES, .group = inst->group, .spaces = space_set_all(), .only = inst,
-			   .w = { .whose = inst, .soft = soft }, .below = UINT64_MAX, .looks = UINT64_MAX };
+			   .w = { .whose = inst, .soft = soft }, .held = true, .below = UINT64_MAX, .looks = UINT64_MAX };
 
 	return evict(p, &c, bytes);
 }
@@ -438,8 +456,8 @@ uint64_t evict_space_bytes(struct part *p, uint32_t space, uint64_t bytes)
 
 uint64_t evict_group_blocks(struct part *p, struct group *g, uint64_t blocks)
 {
-	struct scope c = { .unit = BLOCKS, .group = g, .spaces = space_set_all(), .below = UINT64_MAX,
-			   .looks = UINT64_MAX };
+	struct scope c = { .unit = BLOCKS, .group = g, .spaces = space_set_all(), .held = true,
+			   .below = UINT64_MAX, .looks = UINT64_MAX };
 
 	return evict(p, &c, blocks);
 }

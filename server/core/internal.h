@@ -182,6 +182,10 @@ void evict_keep(struct block *b, const struct skv_policy_block *facts);
 bool evict_inner_as(const struct instance *inst, const struct block *b, uint64_t key);
 /* The key of one that is pinned soft. */
 uint64_t evict_soft_key(const struct block *b);
+/* The key of one that a lookup named whose lease keeps nothing but slots, and whose instance has no other leases: end of
+ * lease, leaves first. 0: it is none. */
+uint64_t evict_held_key(const struct block *b, uint64_t lease, uint64_t now);
+static inline uint64_t evict_held_until(uint64_t key) { return key >> 1; }
 /* The first of all in this heap of the set's members: the queue that it is in, NULL if there is none; its key and id. */
 struct evict_queue *evict_set_top(const struct evict_set *set, uint32_t which, uint64_t *key, uint32_t *id);
 /* Room for all entries of the instance in the queue of this class; before slots of the class are taken. */
@@ -559,6 +563,8 @@ void group_leave(struct instance *inst);
 void share_change(struct instance *inst, const struct skv_instance_spec *to);
 /* Bytes that the group may have: its capacity, or what its storages have, if that is less. */
 uint64_t group_room(const struct part *p, const struct group *g);
+/* Of all its storages, whatever its own capacity. */
+uint64_t group_storages_room(const struct part *p, const struct group *g);
 /* The instance's part of these bytes: of its group's room, or of what is left of it. All of it in a group that has no
  * parts. */
 uint64_t share_of(const struct instance *inst, uint64_t room);

@@ -79,11 +79,12 @@ int specs_names(const struct instance *inst, uint32_t mask, struct skv_arena *a,
 
 /* ---- leases ----------------------------------------------------------------------------------------- */
 
-static uint64_t lease_cap(const struct part *p, const struct instance *inst)
+/* A share of what leases take room from: what the instance may have, or (`slots_only`) the storages. */
+static uint64_t lease_cap(const struct part *p, const struct instance *inst, bool slots_only)
 {
-	uint64_t sum = group_room(p, inst->group);
+	uint64_t sum = slots_only ? group_storages_room(p, inst->group) : group_room(p, inst->group);
 
-	if (inst->group->spec.share == SKV_SHARE_FIXED)
+	if (inst->group->spec.share == SKV_SHARE_FIXED && !slots_only)
 		sum = share_of(inst, sum);
 	return sum / 100 * p->core->o.leased_percent + (sum % 100 * p->core->o.leased_percent + 99) / 100;
 }
@@ -116,13 +117,20 @@ static void mark_hits(struct part *p, const struct skv_lookup_req *req, const st
 	lease_tally_end(s->inst, &t);
 }
 
-static void note_lease(struct instance *inst, uint64_t until)
+static void raise(_Atomic uint64_t *latest, uint64_t until)
 {
-	uint64_t seen = atomic_load_explicit(&inst->leased_until, memory_order_relaxed);
+	uint64_t seen = atomic_load_explicit(latest, memory_order_relaxed);
 
-	while (seen < until && !atomic_compare_exchange_weak_explicit(&inst->leased_until, &seen, until, memory_order_relaxed,
+	while (seen < until && !atomic_compare_exchange_weak_explicit(latest, &seen, until, memory_order_relaxed,
 								      memory_order_relaxed))
 		;
+}
+
+static void note_lease(struct instance *inst, uint64_t until, bool slots_only)
+{
+	raise(&inst->leased_until, until);
+	if (!slots_only)
+		raise(&inst->found_until, until);
 }
 
 /* ---- lookup ------------------------------------------------------------------------------------------- */
@@ -188,7 +196,7 @@ static void decide_lease(struct part *p, const struct skv_lookup_req *req, struc
 		bytes += lease_adds(p, s, i, now);
 	if (bytes == 0)
 		return;
-	cap = lease_cap(p, s->inst);
+	cap = lease_cap(p, s->inst, req->slots_only);
 	have = leased_bytes(p, s->inst, now);
 	if (have + bytes <= cap || ms <= SOON_MS)
 		return;
@@ -287,7 +295,7 @@ static int lookup_locked(struct part *p, const struct skv_lookup_req *req, struc
 		COUNT(p->core, lease_hidden, s.hidden);
 	}
 	res->lease_ms = s.lease_until ? (uint32_t)(s.lease_until - now) : 0;
-	note_lease(s.inst, s.lease_until);
+	note_lease(s.inst, s.lease_until, req->slots_only);
 	if (!req->peek)
 		mark_hits(p, req, &s, now);
 	return fill_lookup(p, req, res, a, &s);

@@ -2,11 +2,11 @@
  * queue.c - where blocks stand until they go: the eviction queues.
  *
  * Each instance has an evict_queue for each size class in each storage that it has blocks in: a heap for each queue of
- * its group's policy (skv/policy.h), one for leased blocks, by end of lease, and one for those pinned soft, leaves
- * first and by last use, which go when nothing else may (pinned hard is in none). A block is in that of each class of
- * which it holds committed slots, so a search for slots of a class finds only blocks that have some. The evict_queues of
- * a group for one class in one storage are a *set*: heaps of their tops, kept up to date, so that the first of a
- * thousand instances is found at once.
+ * its group's policy (skv/policy.h), one for leased blocks, by end of lease, one for those of which only the slots are
+ * leased, and one for those pinned soft, leaves first and by last use, which go when nothing else may (pinned hard is in
+ * none). A block is in that of each class of which it holds committed slots, so a search for slots of a class finds only
+ * blocks that have some. The evict_queues of a group for one class in one storage are a *set*: heaps of their tops, kept up
+ * to date, so that the first of a thousand instances is found at once.
  *
  * Hits touch no heap: a block whose place is out of date is placed again when it comes to the top (evict.c).
  *
@@ -452,18 +452,37 @@ bool evict_held_back(const struct block *b)
 	return !any_place(block_instance(b), b) && may_stand(block_instance(b), b);
 }
 
+uint64_t evict_held_key(const struct block *b, uint64_t lease, uint64_t now)
+{
+	const struct instance *inst = block_instance(b);
+
+	if (lease <= now || pin_kind(b) != SKV_PIN_NONE || atomic_load_explicit(&inst->found_until, memory_order_relaxed) > now)
+		return 0;
+	return lease << 1 | (inner(inst->group->policy, b) != 0);
+}
+
+/* Of a leased one: until it is looked at again, it is no candidate. */
+static uint64_t leased_key(const struct block *b, uint64_t lease, uint64_t now)
+{
+	uint64_t found = atomic_load_explicit(&block_instance(b)->found_until, memory_order_relaxed);
+
+	return pin_kind(b) == SKV_PIN_NONE && found > now && found < lease ? found : lease;
+}
+
 /* Where it belongs, whatever hangs below it. False: not among the candidates. */
 static bool stand(struct block *b, uint64_t lease, uint64_t now)
 {
 	struct instance *inst = block_instance(b);
-	uint32_t which = EVICT_LEASED;
-	uint64_t key = lease;
-	enum skv_pin_kind pin = pin_kind(b);
+	uint32_t which = EVICT_HELD;
+	uint64_t key = evict_held_key(b, lease, now);
 
 	evict_forget(b);
 	if (!may_stand(inst, b))
 		return false;
-	if (lease <= now && pin == SKV_PIN_SOFT) {
+	if (lease > now && !key) {
+		which = EVICT_LEASED;
+		key = leased_key(b, lease, now);
+	} else if (lease <= now && pin_kind(b) == SKV_PIN_SOFT) {
 		which = EVICT_SOFT;
 		key = evict_soft_key(b);
 	} else if (lease <= now) {
@@ -549,8 +568,11 @@ uint64_t evict_next_lease(const struct part *p, uint32_t space)
 	uint64_t next = UINT64_MAX, key;
 	uint32_t id;
 
-	for (const struct evict_set *set = p->space[space].sets; set; set = set->next)
+	for (const struct evict_set *set = p->space[space].sets; set; set = set->next) {
 		if (skv_heap_top(&set->tops, EVICT_LEASED, &key, &id) && key < next)
 			next = key;
+		if (skv_heap_top(&set->tops, EVICT_HELD, &key, &id) && evict_held_until(key) < next)
+			next = evict_held_until(key);
+	}
 	return next;
 }

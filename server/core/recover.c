@@ -171,6 +171,8 @@ static void restore_lease(struct part *p, const struct lease *l, uint64_t now)
 	lease_tally_end(inst, &t);
 	if (atomic_load(&inst->leased_until) < l->until)
 		atomic_store(&inst->leased_until, l->until);
+	if (atomic_load(&inst->found_until) < l->until)
+		atomic_store(&inst->found_until, l->until);
 }
 
 static void restore_leases(struct part *p, uint64_t now)
@@ -182,6 +184,7 @@ static void restore_leases(struct part *p, uint64_t now)
 		inst->horizon = inst->horizon > p->old_horizon ? inst->horizon : p->old_horizon;
 		inst->reign_lease = inst->horizon;
 		atomic_store(&inst->leased_until, inst->reign_lease);
+		atomic_store(&inst->found_until, inst->reign_lease); /* nobody knows what they kept */
 	}
 	for (size_t i = 0; i < p->n_lease; i++)
 		if (p->lease[i].until > now)

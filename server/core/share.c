@@ -47,7 +47,7 @@ void share_change(struct instance *inst, const struct skv_instance_spec *to)
 	count(inst->group, &inst->spec, 1);
 }
 
-uint64_t group_room(const struct part *p, const struct group *g)
+uint64_t group_storages_room(const struct part *p, const struct group *g)
 {
 	uint64_t sum = 0;
 
@@ -56,6 +56,13 @@ uint64_t group_room(const struct part *p, const struct group *g)
 
 		sum += at < 0 ? 0 : p->space[at].capacity;
 	}
+	return sum;
+}
+
+uint64_t group_room(const struct part *p, const struct group *g)
+{
+	uint64_t sum = group_storages_room(p, g);
+
 	return g->spec.capacity && g->spec.capacity < sum ? g->spec.capacity : sum;
 }
 

@@ -92,7 +92,8 @@ struct segment {
 };
 
 /* Eviction order of one instance's blocks with slots of one class in one space (queue.c). */
-enum { EVICT_LEASED, EVICT_SOFT, EVICT_FIRST }; /* heaps: leased; pinned soft; those of the policy's queues follow */
+enum { EVICT_LEASED, EVICT_SOFT, EVICT_HELD, EVICT_FIRST }; /* heaps: leased; pinned soft; only its slots are leased; those
+							       * of the policy's queues follow */
 struct evict_queue {
 	struct part *part;
 	struct instance *inst;
@@ -195,6 +196,7 @@ struct instance {
 	uint64_t reign_lease; /* what was there when the part was loaded counts as leased until here */
 	_Atomic uint64_t hits; /* keys that lookups found, since the part was loaded */
 	_Atomic uint64_t leased_until; /* no lease on its blocks ends later (boot time ms) */
+	_Atomic uint64_t found_until;  /* none that keeps more than slots does */
 };
 
 struct group {

@@ -91,6 +91,7 @@ int kvcm_run_meta_getCacheLocationsByBackend(struct kvcm_call *k)
 		.want_created = true,
 		.lease_ms = kvcm_lease_ms(k, req->instance_id),
 		.only_leased = true,
+		.slots_only = true,
 	};
 	return skv_core_lookup(kvcm_core(k), &own->req, &own->res, &k->c->arena, &k->c->err, &k->c->done);
 }

@@ -255,6 +255,7 @@ int kvcm_run_meta_getCacheLocation(struct kvcm_call *k)
 		return rc;
 	own->req.lease_ms = kvcm_lease_ms(k, q.instance);
 	own->req.only_leased = true; /* the answer cannot say that what it names has no lease */
+	own->req.slots_only = true;  /* it is read at its place, never asked for again in between */
 	own->keys = q.keys;
 	own->done = (struct skv_done){ asked, k };
 	return ask_on(k);

@@ -71,9 +71,7 @@ class Suite:
     @classmethod
     def make_server(cls, args):
         if args.as_peer:
-            peer = server.Peer(args.peer)
-            peer.keys |= {f"slabkvd.{k}": v for k, v in cls.parameters.items() if k == "kvcm_transfer_ms"}
-            return peer
+            return server.Peer(args.peer)
         return server.Slabkvd(args.program, **cls.parameters)
 
     # ---- the calls that most cases make ----------------------------------------------------------

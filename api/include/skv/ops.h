@@ -207,6 +207,8 @@ struct skv_lookup_req {
 	bool partial;         /* one of the specs is enough for a hit; not in HYBRID */
 	bool skip_disabled;   /* specs on disabled storages are not there */
 	bool only_leased;     /* hits that cannot be leased for lease_ms (capped as above) are misses */
+	bool slots_only;      /* the lease keeps the bytes at their places, and no more: when the group needs room the block may be
+				* evicted all the same, and its slots wait for the end of the lease */
 	bool peek;            /* no lease, and no use: eviction does not learn of it */
 	bool want_created;    /* fill created_ms */
 	uint32_t window;      /* WINDOW: 1..n_keys */

@@ -12,7 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define SKV_HEAPS_MAX 18u     /* heaps of a set */
+#define SKV_HEAPS_MAX 19u     /* heaps of a set */
 #define SKV_HEAP_IDS (1u << 27) /* ids in a heap, less one */
 
 struct skv_heap_chunk;
