@@ -6,7 +6,7 @@
 #define HOLD_NUMBERED (1ull << 63) /* in a hold's stride: its slots lie at multiples of it, */
 #define HOLD_GEOMETRY (1ull << 62) /* or its class follows: alignment, and whether it is segmented */
 
-enum start_flags { START_ANONYMOUS = 1, START_GRACE = 2, START_NAMES = 4, START_LOOSE = 8 }; /* behind the runs of a START */
+enum start_flags { START_ANONYMOUS = 1, START_GRACE = 2, START_NAMES = 4, START_INDEPENDENT = 8 }; /* of a START */
 
 enum record_type {
 	/* journal */

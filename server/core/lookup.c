@@ -201,7 +201,7 @@ static void decide_lease(struct part *p, const struct skv_lookup_req *req, struc
 	if (have + bytes <= cap || ms <= SOON_MS)
 		return;
 	s->denied = true;
-	if (req->only_leased)
+	if (req->only_leased || req->mode == SKV_LOOKUP_TRAILING)
 		keep_leasable(p, req->mode, s, cap > have ? cap - have : 0, now);
 	else
 		s->lease_until = 0;

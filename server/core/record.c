@@ -119,7 +119,7 @@ static void put_name(struct skv_buf *out, const struct block *b)
 static void put_start_tail(struct skv_buf *out, const struct part *p, const struct session *s)
 {
 	uint8_t flags = (uint8_t)((s->anonymous ? START_ANONYMOUS : 0) | (s->grace_ms ? START_GRACE : 0) |
-				  (s->inst->spec.named ? START_NAMES : 0) | (s->loose ? START_LOOSE : 0));
+				  (s->inst->spec.named ? START_NAMES : 0) | (s->independent ? START_INDEPENDENT : 0));
 
 	if (!flags)
 		return;

@@ -167,12 +167,12 @@ static int get_start_tail(struct skv_rd *in, struct session *s, struct skv_bytes
 	uint8_t flags = skv_rd_left(in) ? skv_get_u8(in) : 0;
 	uint64_t grace = flags & START_GRACE ? skv_get_varint(in) : 0;
 
-	if (flags & ~(START_ANONYMOUS | START_GRACE | START_NAMES | START_LOOSE))
+	if (flags & ~(START_ANONYMOUS | START_GRACE | START_NAMES | START_INDEPENDENT))
 		return corrupt(err, "start: written by a newer version?");
 	if (in->failed || grace > SKV_MAX_SESSION_MS)
 		return corrupt(err, "start: malformed end");
 	s->anonymous = flags & START_ANONYMOUS;
-	s->loose = flags & START_LOOSE;
+	s->independent = flags & START_INDEPENDENT;
 	s->grace_ms = (uint32_t)grace;
 	if (s->n_left == 0 && s->anonymous) /* it went with its last write */
 		return corrupt(err, "start: specs");

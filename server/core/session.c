@@ -277,7 +277,7 @@ uint32_t session_birth(const struct session *s, uint32_t i)
 {
 	bool below = s->has_parent || s->outcome[0] != SKV_START_WRITE;
 
-	return (i + 1 == s->n_write && !s->loose ? SKV_BORN_LAST : 0) | (below ? SKV_BORN_BELOW : 0);
+	return (i + 1 == s->n_write && !s->independent ? SKV_BORN_LAST : 0) | (below ? SKV_BORN_BELOW : 0);
 }
 
 void session_settle(struct part *p, struct session *s, uint32_t i, bool success, uint64_t use)

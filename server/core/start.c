@@ -88,7 +88,7 @@ int start_link(struct part *p, struct session *s, struct grants *g, const struct
 			done += s->outcome[i] == SKV_START_WRITE; /* settled: by replay of a checkpoint */
 			continue;
 		}
-		b = entry_for(p, s, i, b, s->loose ? NULL : before);
+		b = entry_for(p, s, i, b, s->independent ? NULL : before);
 		if (!b)
 			break;
 		block_touch(p, b);
@@ -154,7 +154,7 @@ static struct session *session_of_plan(struct part *p, const struct start_op *op
 	s->request = op->request;
 	s->body = op->body;
 	s->anonymous = req->anonymous;
-	s->loose = req->loose;
+	s->independent = req->independent;
 	s->inst = plan->inst;
 	s->instance = plan->inst->id;
 	s->state = SKV_SESSION_OPEN;
@@ -510,9 +510,9 @@ static void hash_request(struct start_op *op)
 	skv_put_bytes(&b, req->keys, req->n_keys * sizeof *req->keys);
 	if (req->key_specs) /* else as it was before there were any: hashes outlive an update */
 		skv_put_bytes(&b, req->key_specs, req->n_keys * sizeof *req->key_specs);
-	if (req->grace_ms || req->fit || req->want_existing || req->loose) {
+	if (req->grace_ms || req->fit || req->want_existing || req->independent) {
 		skv_put_varint(&b, req->grace_ms);
-		skv_put_u8(&b, (uint8_t)(req->fit | req->want_existing << 1 | req->whole << 2 | req->loose << 3));
+		skv_put_u8(&b, (uint8_t)(req->fit | req->want_existing << 1 | req->whole << 2 | req->independent << 3));
 	}
 	if (req->places)
 		skv_put_bytes(&b, req->places, req->n_keys * sizeof *req->places);
@@ -585,6 +585,8 @@ int skv_core_start(struct skv_core *c, const struct skv_start_req *req, struct s
 		return SKV_E_NOMEM;
 	if (req->n_keys == 0 || req->n_keys > SKV_MAX_KEYS)
 		return skv_fail(err, SKV_E_INVALID, "keys", "1..%u keys, not %u", SKV_MAX_KEYS, req->n_keys);
+	if (req->independent && req->has_parent)
+		return skv_fail(err, SKV_E_INVALID, "parent", "independent blocks have none");
 	rc = refuse_duplicate(req, err);
 	if (rc == SKV_OK)
 		rc = refuse_long_name(req, err);

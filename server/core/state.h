@@ -392,7 +392,7 @@ struct session {
 	bool starting;
 	bool anonymous; /* ends write by write (settle.c), or expires; forgotten then */
 	bool relaxed;   /* its start was; not after a reload */
-	bool loose;     /* its keys are no chain */
+	bool independent; /* its keys are no chain */
 	uint64_t deadline_at; /* boot time ms */
 	uint32_t deadline_ms; /* full duration */
 	uint32_t grace_ms;    /* after it, if longer than the manager's */

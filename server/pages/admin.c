@@ -357,7 +357,7 @@ static int import_next(struct pages_call *k)
 			.places = k->u.admin.places + k->at,
 			.deadline_ms = pages_of(k)->o.reserve_ms,
 			.anonymous = true,
-			.loose = true,
+			.independent = true,
 		};
 		rc = skv_core_start(pages_core(k), &k->u.admin.start_req, &k->u.admin.start_res, &k->c->arena, &k->c->err,
 				    &done);

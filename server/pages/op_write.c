@@ -70,7 +70,7 @@ int pages_ask_reserve(struct pages_call *k)
 		.deadline_ms = p->o.reserve_ms,
 		.grace_ms = p->o.grace_ms,
 		.fit = true,
-		.loose = !main, /* a tail without its head is what is wanted there */
+		.independent = !main, /* a tail without its head is what is wanted there */
 		.relaxed = p->o.relaxed,
 		.anonymous = true,
 		.want_existing = true,

@@ -189,7 +189,8 @@ int env_start(struct env *e, const struct env_start *s, struct skv_start_res *re
 		.request_id = s->request_id ? s->request_id : "", .keys = s->keys, .n_keys = s->n,
 		.specs = s->specs, .n_specs = s->n_specs, .key_specs = s->key_specs, .deadline_ms = s->deadline_ms,
 		.has_parent = s->parent != NULL, .names = s->names, .places = s->places, .grace_ms = s->grace_ms, .fit = s->fit,
-		.anonymous = s->anonymous, .want_existing = s->want_existing, .whole = s->whole, .loose = s->loose, .relaxed = s->relaxed,
+		.anonymous = s->anonymous, .want_existing = s->want_existing, .whole = s->whole, .relaxed = s->relaxed,
+		.independent = s->independent,
 	};
 
 	if (s->parent)

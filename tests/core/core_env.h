@@ -69,7 +69,7 @@ struct env_start {
 	const struct skv_bytes *names;
 	const uint64_t *places;
 	uint32_t grace_ms;
-	bool fit, whole, loose, anonymous, want_existing, relaxed;
+	bool fit, whole, independent, anonymous, want_existing, relaxed;
 };
 int env_start(struct env *e, const struct env_start *s, struct skv_start_res *res);
 int env_finish(struct env *e, const char *session, const uint64_t *sums, uint32_t n_sums, struct skv_finish_res *res);

@@ -512,6 +512,9 @@ static void bad_requests_change_nothing(void **state)
 	assert_int_equal(env_start(e, &(struct env_start){ .keys = k, .n = 3 }, &s), SKV_E_INVALID);
 	assert_string_equal(e->err.field, "keys[2]");
 	assert_int_equal(env_start(e, &(struct env_start){ .keys = k, .n = 0 }, &s), SKV_E_INVALID);
+	assert_int_equal(env_start(e, &(struct env_start){ .keys = k, .n = 2, .parent = &k[2], .independent = true }, &s),
+			 SKV_E_INVALID);
+	assert_string_equal(e->err.field, "parent");
 	assert_int_equal(env_start(e, &(struct env_start){ .instance = "x", .keys = k, .n = 2 }, &s), SKV_E_NOT_FOUND);
 	assert_string_equal(e->err.field, "instance");
 	assert_int_equal(env_start(e, &(struct env_start){ .keys = k, .n = 2, .specs = &nope, .n_specs = 1 }, &s),

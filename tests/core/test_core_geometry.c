@@ -289,7 +289,7 @@ static void registration_tells_the_cost(void **state)
 static const char *start(const char *instance, uint64_t key, uint32_t n, struct skv_start_res *res)
 {
 	struct skv_key keys[8];
-	struct env_start s = { .instance = instance, .keys = keys, .n = n, .loose = true, .deadline_ms = 20000 };
+	struct env_start s = { .instance = instance, .keys = keys, .n = n, .independent = true, .deadline_ms = 20000 };
 
 	for (uint32_t i = 0; i < n; i++)
 		keys[i] = (struct skv_key){ key, i + 1 };

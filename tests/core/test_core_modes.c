@@ -369,8 +369,7 @@ static void of_trailing_hits_the_last_are_leased(void **state)
 	assert_int_equal(skv_core_groups(e->core, "g", &e->arena, &v, &n, &e->err), SKV_OK);
 	g.capacity = v->used_bytes / 19 * 20; /* of which 10 blocks may be leased */
 	assert_int_equal(skv_core_group_put(e->core, &g, NULL, NULL, &e->err), SKV_OK);
-	q.lease_ms = 3000;
-	q.only_leased = true;
+	q.lease_ms = 3000; /* whatever only_leased says */
 	assert_int_equal(env_lookup_req(e, &q, &r), SKV_OK);
 	assert_int_equal(r.matched, 10);
 	assert_int_equal(r.lease_ms, 3000);

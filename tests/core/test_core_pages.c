@@ -436,8 +436,8 @@ static void all_is_taken_or_nothing(void **state)
 	env_destroy(&e);
 }
 
-/* The same keys as a chain and loose: the last of them is used, and room is made for three. */
-static void loose_keys_go_by_their_own_use(bool loose, bool crash, uint32_t *kept)
+/* The same keys as a chain and independent: the last of them is used, and room is made for three. */
+static void independent_keys_go_by_their_own_use(bool independent, bool crash, uint32_t *kept)
 {
 	struct skv_lookup_res res;
 	struct reserved r;
@@ -445,7 +445,7 @@ static void loose_keys_go_by_their_own_use(bool loose, bool crash, uint32_t *kep
 	struct env e;
 
 	open_pages(&e, 8);
-	assert_int_equal(reserve_as(&e, 1, 8, (struct env_start){ .fit = true, .loose = loose }, &r), SKV_OK);
+	assert_int_equal(reserve_as(&e, 1, 8, (struct env_start){ .fit = true, .independent = independent }, &r), SKV_OK);
 	if (crash) {
 		env_crash(&e);
 		env_open(&e);
@@ -469,10 +469,10 @@ static void imported_keys_are_no_chain(void **state)
 	uint32_t kept;
 
 	(void)state;
-	loose_keys_go_by_their_own_use(false, false, &kept);
+	independent_keys_go_by_their_own_use(false, false, &kept);
 	assert_int_equal(kept, 0x1f); /* tails first */
 	for (unsigned crash = 0; crash < 2; crash++) {
-		loose_keys_go_by_their_own_use(true, crash, &kept);
+		independent_keys_go_by_their_own_use(true, crash, &kept);
 		assert_true(kept & 0x80);
 		assert_int_equal(__builtin_popcount(kept), 5);
 	}

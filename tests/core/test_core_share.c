@@ -160,7 +160,7 @@ static int try_put(const char *instance, uint32_t n)
 	int rc;
 
 	env_keys(keys, n, next_key++, 1);
-	rc = env_start(&e, &(struct env_start){ .instance = instance, .keys = keys, .n = n, .loose = true }, &res);
+	rc = env_start(&e, &(struct env_start){ .instance = instance, .keys = keys, .n = n, .independent = true }, &res);
 	if (rc != SKV_OK)
 		return rc;
 	assert_int_equal(res.n_write, n);

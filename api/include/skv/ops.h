@@ -183,13 +183,14 @@ enum skv_lookup_mode {
 	SKV_LOOKUP_BATCH,  /* every key on its own */
 	/* The last run of `window` consecutive hits is hit, nothing else is (attention over a sliding window). */
 	SKV_LOOKUP_WINDOW,
+	/* Every key on its own, for who reads only the last few of them (a window, a state) and has not said how many: hits
+	 * that cannot be leased are misses, the first ones before the last; and it counts as no use, for most of them will
+	 * not be read. */
+	SKV_LOOKUP_TRAILING,
 	/* Attention layers and layers with a state (Mamba): the longest prefix whose keys all have `full_specs`, less
 	 * `drop` keys; within it the last key that has `state_specs` too. The hits are the keys up to that one;
 	 * without such a key there are none. */
 	SKV_LOOKUP_HYBRID,
-	/* Every key on its own, for who reads only the last few of them (a window, a state) and has not said how many: when
-	 * not all hits can be leased, the last ones are; and it counts as no use, for most of them will not be read. */
-	SKV_LOOKUP_TRAILING,
 };
 
 #define SKV_LEASE_DEFAULT UINT32_MAX
@@ -236,10 +237,10 @@ struct skv_start_req {
 	const char *tenant;
 	const char *instance;
 	const char *request_id;     /* "" = none: the call is then not idempotent */
-	const struct skv_key *keys; /* one chain, head first; no key twice */
+	const struct skv_key *keys; /* one chain, head first, unless `independent`; no key twice */
 	uint32_t n_keys;
 	bool has_parent;
-	struct skv_key parent;    /* the block before keys[0] */
+	struct skv_key parent;    /* the block before keys[0]; none with `independent` */
 	const char *const *specs; /* specs that this writer brings; n_specs 0 = all */
 	uint32_t n_specs;
 	/* [n_keys] specs that this writer brings of each key: bit per spec in order of registration, not 0. NULL = `specs`
@@ -254,7 +255,9 @@ struct skv_start_req {
 	const uint64_t *places;
 	bool fit;           /* where there is no room for all, the first so many are written: the others have the outcome NO_ROOM */
 	bool whole;         /* with `fit`: all that are not EXISTS are written, or none; none, too, where one is BUSY */
-	bool loose;         /* the keys are no chain: none is the other's parent */
+	/* The keys are no chain: none is the parent of another, and each goes by its own use alone. For blocks whose neighbours
+	 * may be missing: states and windows of hybrid models, of which the last ones of a prompt are stored and read. */
+	bool independent;
 	bool relaxed;       /* with `anonymous`: is answered when the journal has it, synced a little later: a power loss may undo it */
 	bool anonymous;     /* its session is ended by skv_core_settle or its deadline only, and forgotten then; request_id "" */
 	bool want_existing; /* fill the locations of keys with outcome EXISTS, and count that as a use: no lease */
