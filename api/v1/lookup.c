@@ -8,7 +8,7 @@
 
 #define LOCATION_BYTES 160 /* room for one location as text, to grow the buffer once */
 
-static const char *const modes[] = { "prefix", "batch", "window", NULL };
+static const char *const modes[] = { "prefix", "batch", "window", "trailing", NULL };
 
 /* ---- match -------------------------------------------------------------------------------------- */
 

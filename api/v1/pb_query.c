@@ -109,7 +109,7 @@ int skv_pb_read_lookup_req(const struct skv_v1_in *in, const char *text, size_t 
 
 	while (skv_pb_next(&d, &r, &f)) {
 		if (f.num == LOOKUP_MODE)
-			q.mode = (enum skv_lookup_mode)skv_pb_u32(&d, &f, "mode", SKV_LOOKUP_WINDOW);
+			q.mode = (enum skv_lookup_mode)skv_pb_u32(&d, &f, "mode", SKV_LOOKUP_TRAILING);
 		else if (f.num == LOOKUP_LEASE)
 			q.lease_ms = skv_pb_u32(&d, &f, "lease_ms", SKV_LEASE_DEFAULT - 1);
 		else if (f.num == LOOKUP_PARTIAL)

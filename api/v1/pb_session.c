@@ -6,7 +6,7 @@
  */
 #include "pb.h"
 
-enum { REQ_ID = 4, REQ_SPECS = 5, REQ_DEADLINE = 6, REQ_PARENT = 7, REQ_PARENT_LAST = 9 };
+enum { REQ_ID = 4, REQ_SPECS = 5, REQ_DEADLINE = 6, REQ_PARENT = 7, REQ_PARENT_LAST = 9, REQ_INDEPENDENT = 10 };
 enum {
 	RES_SESSION = 1,
 	RES_STATE = 2,
@@ -44,6 +44,8 @@ int skv_pb_read_start_req(const struct skv_v1_in *in, const char *text, size_t n
 			q.n_specs++;
 		else if (f.num >= REQ_PARENT && f.num <= REQ_PARENT_LAST)
 			parent = f;
+		else if (f.num == REQ_INDEPENDENT)
+			q.independent = skv_pb_u64(&d, &f, "independent", UINT64_MAX) != 0;
 		else
 			skv_pb_keys_field(&d, &keys, &f);
 	}
@@ -69,6 +71,7 @@ void skv_pb_write_start_req(struct skv_buf *out, const struct skv_start_req *req
 	skv_pb_put_texts(out, REQ_SPECS, req->specs, req->n_specs);
 	skv_pb_put_uint(out, REQ_DEADLINE, req->deadline_ms);
 	skv_pb_put_parent(out, parent);
+	skv_pb_put_uint(out, REQ_INDEPENDENT, req->independent);
 }
 
 static void put_outcomes(struct skv_buf *b, const struct skv_start_res *r)

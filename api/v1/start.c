@@ -18,12 +18,13 @@ int skv_v1_read_start_req(const struct skv_v1_in *in, const char *text, size_t n
 {
 	static const char *const fields[] = { "request_id", "keys",	  "keys_int",	"keys_hex",
 					      "parent",	    "parent_int", "parent_hex", "specs",
-					      "deadline_ms", NULL };
+					      "deadline_ms", "independent", NULL };
 	struct skv_start_req r = { .tenant = in->tenant, .request_id = "" };
 	struct skv_jdoc d;
 	struct skv_jat top = skv_jdoc_open(&d, in, text, n, SKV_JREQUEST, SKV_JMAX_KEYS, err);
 	struct skv_jat id = skv_jat_get(&top, "request_id"), specs = skv_jat_get(&top, "specs"),
-		       deadline = skv_jat_get(&top, "deadline_ms");
+		       deadline = skv_jat_get(&top, "deadline_ms"),
+		       independent = skv_jat_get(&top, "independent");
 
 	skv_jat_object(&d, &top, fields);
 	if (id.v)
@@ -34,6 +35,8 @@ int skv_v1_read_start_req(const struct skv_v1_in *in, const char *text, size_t n
 		r.specs = skv_jat_names(&d, &specs, 1, SKV_MAX_SPECS, &r.n_specs);
 	if (deadline.v)
 		r.deadline_ms = skv_jat_u32(&d, &deadline, 0, UINT32_MAX);
+	if (independent.v)
+		r.independent = skv_jat_bool(&d, &independent);
 	if (skv_jdoc_ok(&d))
 		*out = r;
 	return skv_jdoc_close(&d);
@@ -49,6 +52,8 @@ void skv_v1_write_start_req(struct skv_buf *out, const struct skv_start_req *req
 		skv_jout_field_strings(out, "specs", req->specs, req->n_specs);
 	if (req->deadline_ms)
 		skv_jout_field_u64(out, "deadline_ms", req->deadline_ms);
+	if (req->independent)
+		skv_jout_field_bool(out, "independent", true);
 	skv_jout_parent(out, parent);
 	skv_jout_keys(out, keys);
 	skv_jout_close(out, '}');

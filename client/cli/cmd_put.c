@@ -27,6 +27,7 @@ struct put {
 	const char *group;
 	const char *storage;
 	uint64_t block_bytes; /* 0 = one block */
+	bool independent;
 	struct input in[SLABKV_MAX_SPECS];
 	uint32_t n_in;
 	uint64_t written, exists, busy, failed, bytes, padded;
@@ -89,7 +90,7 @@ static int put_single(struct skv_cli *cli, struct slabkv *kv, struct put *p)
 	const char *specs[SLABKV_MAX_SPECS];
 	struct slabkv_keys key = skv_args_keys_of(&p->target.keys);
 	struct slabkv_block block = { .bufs = bufs, .n_bufs = p->n_in };
-	struct slabkv_put_options o = { .specs = specs, .n_specs = p->n_in };
+	struct slabkv_put_options o = { .specs = specs, .n_specs = p->n_in, .independent = p->independent };
 	struct slabkv_io io;
 	struct slabkv_error err;
 
@@ -104,7 +105,7 @@ static int put_single(struct skv_cli *cli, struct slabkv *kv, struct put *p)
 	return SKV_EXIT_OK;
 }
 
-/* Blocks first..first+n-1 of the chain in one session. */
+/* Blocks first..first+n-1 of the file in one session. */
 static int put_batch(struct skv_cli *cli, struct slabkv *kv, struct put *p, uint64_t first,
 		     uint32_t n)
 {
@@ -113,7 +114,7 @@ static int put_batch(struct skv_cli *cli, struct slabkv *kv, struct put *p, uint
 	const char **names = skv_calloc((size_t)n + 1, sizeof *names);
 	char *text = skv_calloc((size_t)n + 1, SKV_CLI_CHAIN_KEY);
 	struct slabkv_keys keys, parent;
-	struct slabkv_put_options o = { 0 };
+	struct slabkv_put_options o = { .independent = p->independent };
 	struct slabkv_error err;
 	struct slabkv_io io;
 	int rc = SKV_EXIT_OK;
@@ -134,7 +135,7 @@ static int put_batch(struct skv_cli *cli, struct slabkv *kv, struct put *p, uint
 		}
 		keys = slabkv_keys_strings(names + 1, n);
 		parent = slabkv_keys_strings(names, 1);
-		o.parent = first > 0 ? &parent : NULL;
+		o.parent = first > 0 && !p->independent ? &parent : NULL;
 		if (slabkv_put(kv, p->target.instance, &keys, &o, blocks, &io, &err) != SLABKV_OK)
 			rc = skv_cli_fail(cli, &err);
 		else
@@ -230,6 +231,7 @@ static int parse(struct skv_cli *cli, struct put *p, int argc, char **argv)
 	static const struct option options[] = {
 		{ "spec", required_argument, NULL, 's' },
 		{ "block-bytes", required_argument, NULL, 'b' },
+		{ "independent", no_argument, NULL, 'i' },
 		{ "group", required_argument, NULL, 'g' },
 		{ "storage", required_argument, NULL, 'r' },
 		SKV_CLI_TARGET_OPTIONS,
@@ -242,6 +244,8 @@ static int parse(struct skv_cli *cli, struct put *p, int argc, char **argv)
 			rc = add_input(cli, p, optarg, true);
 		else if (opt == 'b' && (!skv_args_size(optarg, &p->block_bytes) || !p->block_bytes))
 			rc = skv_cli_usage(cli, "--block-bytes: a size, e.g. 64K");
+		else if (opt == 'i')
+			p->independent = true;
 		else if (opt == 'g')
 			p->group = optarg;
 		else if (opt == 'r')

@@ -73,7 +73,7 @@ static int do_lookup(struct skv_cli *cli, const struct skv_cli_target *t,
 			rc = print_lookup_json(t, r);
 		else
 			print_lookup(t, r);
-		if (rc == SKV_EXIT_OK && r->matched < r->n_keys)
+		if (rc == SKV_EXIT_OK && r->matched < (o->window ? o->window : r->n_keys))
 			rc = SKV_EXIT_MISS;
 		slabkv_free(r);
 	}
@@ -84,6 +84,8 @@ static int do_lookup(struct skv_cli *cli, const struct skv_cli_target *t,
 int skv_cmd_lookup(struct skv_cli *cli, int argc, char **argv)
 {
 	static const struct option options[] = { { "batch", no_argument, NULL, 'b' },
+						 { "window", required_argument, NULL, 'w' },
+						 { "trailing", no_argument, NULL, 't' },
 						 { "lease", required_argument, NULL, 'l' },
 						 SKV_CLI_TARGET_OPTIONS, SKV_CLI_GLOBAL_OPTIONS };
 	struct slabkv_lookup_options o = { .mode = SLABKV_PREFIX,
@@ -96,6 +98,12 @@ int skv_cmd_lookup(struct skv_cli *cli, int argc, char **argv)
 	while (rc == SKV_EXIT_OK && (opt = getopt_long(argc, argv, SKV_CLI_SHORT, options, NULL)) != -1) {
 		if (opt == 'b')
 			o.mode = SLABKV_BATCH;
+		else if (opt == 't')
+			o.mode = SLABKV_TRAILING;
+		else if (opt == 'w' && skv_args_number(optarg, 1, SLABKV_MAX_KEYS, &n))
+			o.window = (uint32_t)n;
+		else if (opt == 'w')
+			rc = skv_cli_usage(cli, "--window: a number of keys, 1..%u", SLABKV_MAX_KEYS);
 		else if (opt == 'l' && skv_args_number(optarg, 0, 3600000, &n))
 			o.lease_ms = (uint32_t)n;
 		else if (opt == 'l')
@@ -105,6 +113,8 @@ int skv_cmd_lookup(struct skv_cli *cli, int argc, char **argv)
 	}
 	if (rc == SKV_EXIT_OK)
 		rc = skv_cli_target_keys(cli, &t, argc, argv, optind);
+	if (o.window)
+		o.mode = SLABKV_WINDOW;
 	if (rc == SKV_EXIT_OK)
 		rc = do_lookup(cli, &t, &o);
 	skv_cli_target_free(&t);

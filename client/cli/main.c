@@ -31,6 +31,8 @@ static const struct command commands[] = {
 	  "  --spec NAME=FILE      bytes of one spec; may be repeated (FILE alone: spec kv)\n"
 	  "  --block-bytes SIZE    cut FILE into chained blocks KEY/0, KEY/1, ... of SIZE bytes;\n"
 	  "                        the last one is filled with zeros\n"
+	  "  --independent         the blocks are no chain: each is evicted by its own use (states,\n"
+	  "                        windows)\n"
 	  "  --group NAME          group of a new instance (default: default)\n"
 	  "  --storage NAME        storage of a new group (default: default)\n" },
 	{ "get", skv_cmd_get, "--key KEY [options] [FILE|-]", "read block(s) into a file or stdout",
@@ -41,6 +43,8 @@ static const struct command commands[] = {
 	{ "lookup", skv_cmd_lookup, "[options] KEY...", "where blocks lie",
 	  TARGET_HELP
 	  "  --batch               every key on its own (default: prefix, stop at the first miss)\n"
+	  "  --window N            the last N keys in a row that are there, and no others\n"
+	  "  --trailing            every key on its own, not counted as a use\n"
 	  "  --lease MS            lease (default: the manager's; 0 = none)\n" },
 	{ "match", skv_cmd_match, "--instance ID... [options] KEY...",
 	  "how many leading keys each instance has", TARGET_HELP },

@@ -438,6 +438,12 @@ struct slabkv_io {
 enum slabkv_mode {
 	SLABKV_PREFIX, /* stop at the first key that is not there */
 	SLABKV_BATCH,  /* every key on its own */
+	/* The last run of `window` keys that are there, and no others: what a sliding window reaches; 1 = the last
+	 * state. */
+	SLABKV_WINDOW,
+	/* Every key on its own, to choose from: hits are leased, but do not count as used, and those that the
+	 * manager cannot lease are misses, the last keys last. What is chosen is then read with another mode. */
+	SLABKV_TRAILING,
 };
 
 struct slabkv_lookup_options {
@@ -445,6 +451,7 @@ struct slabkv_lookup_options {
 	const char *const *specs; /* which specs, NULL and 0 = all of the instance */
 	uint32_t n_specs;
 	uint32_t lease_ms; /* how long locations stay valid; 0 = none, or SLABKV_LEASE_DEFAULT */
+	uint32_t window;   /* SLABKV_WINDOW: 1..keys->n */
 };
 
 /* Reads blocks. `blocks` has keys->n elements. `o` NULL: prefix, all specs, default lease. `io` may
@@ -463,9 +470,13 @@ struct slabkv_put_options {
 	const char *const *specs; /* which specs this writer brings, NULL and 0 = all */
 	uint32_t n_specs;
 	uint32_t deadline_ms; /* time for the whole put; 0 = the manager's default */
+	/* The keys are no chain, and there is no parent: each block is evicted by its own use alone, where a chain
+	 * goes from its tail on. For blocks whose neighbours may be missing: states and windows of hybrid models,
+	 * of which the last ones of a prompt are stored and read (SLABKV_WINDOW). */
+	bool independent;
 };
 
-/* Writes blocks, keys as one chain, head first. `blocks` has keys->n elements. `o` and `io` may be
+/* Writes blocks, keys as one chain, head first, unless they are `independent`. `blocks` has keys->n elements. `o` and `io` may be
  * NULL. What this returns as SLABKV_WRITTEN is durable and can be found by everyone. SLABKV_OK
  * whenever the session was brought to its end, also if blocks failed; *err then tells about the
  * first that did. On an error no block is SLABKV_WRITTEN (after SLABKV_E_NETWORK or _TIMEOUT at
@@ -556,7 +567,7 @@ struct slabkv_location {
 /* Result of slabkv_lookup. */
 struct slabkv_locations {
 	uint32_t n_keys;
-	uint32_t matched; /* PREFIX: leading hits; BATCH: all hits */
+	uint32_t matched; /* PREFIX: leading hits; BATCH, TRAILING: all hits; WINDOW: `window` or 0 */
 	uint32_t n_specs;
 	const char *const *specs; /* names of the columns: in the instance's order, whatever order was asked for */
 	const bool *hit;                    /* [n_keys] */

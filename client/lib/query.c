@@ -130,6 +130,15 @@ static int lookup_call(struct slabkv *kv, const struct skv_lookup_req *req,
 	return rc;
 }
 
+static enum skv_lookup_mode mode_of(enum slabkv_mode m)
+{
+	static const enum skv_lookup_mode modes[] = { [SLABKV_PREFIX] = SKV_LOOKUP_PREFIX, [SLABKV_BATCH] = SKV_LOOKUP_BATCH,
+						      [SLABKV_WINDOW] = SKV_LOOKUP_WINDOW,
+						      [SLABKV_TRAILING] = SKV_LOOKUP_TRAILING };
+
+	return (unsigned)m < sizeof modes / sizeof modes[0] ? modes[m] : SKV_LOOKUP_PREFIX;
+}
+
 int skv_query_lookup(struct slabkv *kv, const char *instance, const struct slabkv_keys *keys,
 		     const struct slabkv_lookup_options *o, struct skv_arena *a,
 		     struct skv_lookup_answer *out, struct skv_error *err)
@@ -141,13 +150,16 @@ int skv_query_lookup(struct slabkv *kv, const char *instance, const struct slabk
 
 	memset(out, 0, sizeof *out);
 	if (o) {
-		req.mode = o->mode == SLABKV_BATCH ? SKV_LOOKUP_BATCH : SKV_LOOKUP_PREFIX;
+		req.mode = mode_of(o->mode);
+		req.window = o->mode == SLABKV_WINDOW ? o->window : 0;
 		req.specs = o->specs;
 		req.n_specs = o->n_specs;
 		req.lease_ms = o->lease_ms;
 	}
 	if (rc == SKV_OK && req.n_specs > SKV_MAX_SPECS)
 		rc = skv_fail(err, SKV_E_INVALID, "specs", "at most %u specs", SKV_MAX_SPECS);
+	if (rc == SKV_OK && req.window > SKV_MAX_KEYS)
+		rc = skv_fail(err, SKV_E_INVALID, "window", "1 to the number of keys");
 	if (rc == SKV_OK)
 		rc = skv_keys_input(keys, "keys", a, &input, err);
 	return rc == SKV_OK ? lookup_call(kv, &req, &input, a, out, err) : rc;

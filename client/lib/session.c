@@ -118,6 +118,7 @@ int skv_session_start(struct slabkv *kv, const char *instance, const struct slab
 	req.specs = o->specs;
 	req.n_specs = o->n_specs;
 	req.deadline_ms = o->deadline_ms;
+	req.independent = o->independent;
 	req.has_parent = o->parent != NULL;
 	if (rc == SKV_OK && (req.n_specs > SKV_MAX_SPECS || (o->parent && o->parent->n != 1)))
 		rc = skv_fail(err, SKV_E_INVALID, o->parent ? "parent" : "specs", "too many");

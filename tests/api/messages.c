@@ -111,7 +111,7 @@ const struct message messages[] = {
 	  "\"specs\":[\"tp0\"],\"lease_ms\":0,\"partial\":true,\"window\":2}" },
 	{ "start_req", echo_start_req,
 	  "{\"request_id\":\"r\",\"keys_hex\":[" K1 "," K2 "],\"parent\":\"p\",\"specs\":[\"tp0\",\"tp1\"],"
-	  "\"deadline_ms\":1000}" },
+	  "\"deadline_ms\":1000,\"independent\":true}" },
 	{ "finish_req", echo_finish_req,
 	  "{\"success\":{\"mask\":[true,false]},\"checksums\":[\"0123456789abcdef\",null],\"quiesced\":true}" },
 	{ "abort_req", echo_abort_req, "{\"quiesced\":true}" },

@@ -108,6 +108,7 @@ static const struct bad documents[] = {
 
 	/* lookup */
 	{ "lookup_req", "{\"keys\":[\"a\"],\"mode\":\"all\"}", I, "mode" },
+	{ "lookup_req", "{\"keys\":[\"a\"],\"mode\":\"hybrid\"}", I, "mode" },
 	{ "lookup_req", "{\"keys\":[\"a\"],\"mode\":1}", I, "mode" },
 	{ "lookup_req", "{\"keys\":[\"a\"],\"mode\":null}", I, "mode" },
 	{ "lookup_req", "{\"keys\":[\"a\"],\"partial\":1}", I, "partial" },
@@ -174,6 +175,8 @@ static const struct bad documents[] = {
 	{ "start_req", "{\"keys\":[\"a\"],\"parent\":\"b\",\"parent_hex\":\"" H1 "\"}", I, "parent_hex" },
 	{ "start_req", "{\"keys\":[\"a\"],\"deadline_ms\":4294967296}", I, "deadline_ms" },
 	{ "start_req", "{\"keys\":[\"a\"],\"deadline_ms\":[]}", I, "deadline_ms" },
+	{ "start_req", "{\"keys\":[\"a\"],\"independent\":1}", I, "independent" },
+	{ "start_req", "{\"keys\":[\"a\"],\"independent\":null}", I, "independent" },
 	{ "start_req", "{\"keys\":[\"a\"],\"specs\":[1]}", I, "specs[0]" },
 
 	/* finish, abort */

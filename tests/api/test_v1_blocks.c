@@ -68,7 +68,7 @@ static void test_lookup_req(void **state)
 		struct trip t;
 
 		trip_begin(&t, round);
-		r.mode = (enum skv_lookup_mode)below(&t, 3);
+		r.mode = (enum skv_lookup_mode)below(&t, SKV_LOOKUP_TRAILING + 1);
 		r.partial = below(&t, 2);
 		r.window = below(&t, SKV_MAX_KEYS + 1);
 		r.n_specs = below(&t, 3) ? 0 : any_count(&t, SKV_MAX_SPECS);
@@ -127,6 +127,7 @@ static void test_start_req(void **state)
 		r.n_specs = below(&t, 3) ? 0 : any_count(&t, SKV_MAX_SPECS);
 		r.specs = any_names(&t, r.n_specs);
 		r.deadline_ms = any32(&t);
+		r.independent = below(&t, 2);
 		r.has_parent = below(&t, 2);
 		keys = any_keys(&t, round % 3, any_count(&t, SKV_MAX_KEYS), &expected);
 		parent = any_keys(&t, round % 3, 1, &expected_parent);
@@ -135,6 +136,7 @@ static void test_start_req(void **state)
 		assert_string_equal(got.tenant, "default");
 		assert_string_equal(r.request_id, got.request_id);
 		same(r.deadline_ms, got.deadline_ms);
+		same(r.independent, got.independent);
 		same(r.has_parent, got.has_parent);
 		if (r.has_parent)
 			same_keys(expected_parent, 1, &got.parent, 1);

@@ -280,7 +280,7 @@ static void test_openapi_schemas(void **state)
 	CHECK_SCHEMA("LookupRequest", skv_v1_write_lookup_req(
 		b, &(struct skv_lookup_req){ .specs = names, .n_specs = 1, .partial = true, .window = 1 }, &keys));
 	CHECK_SCHEMA("StartRequest", skv_v1_write_start_req(
-		b, &(struct skv_start_req){ .request_id = "r", .specs = names, .n_specs = 1, .deadline_ms = 1 },
+		b, &(struct skv_start_req){ .request_id = "r", .specs = names, .n_specs = 1, .deadline_ms = 1, .independent = true },
 		&keys, &keys));
 	CHECK_SCHEMA("FinishRequest", skv_v1_write_finish_req(
 		b, &(struct skv_finish_req){ .n_checksums = 1, .checksums = &sum }));

@@ -107,7 +107,7 @@ static void random_lookup_requests(void **state)
 		struct trip t;
 
 		trip_begin(&t, round);
-		r.mode = (enum skv_lookup_mode)below(&t, 3);
+		r.mode = (enum skv_lookup_mode)below(&t, SKV_LOOKUP_TRAILING + 1);
 		r.partial = below(&t, 2);
 		r.window = below(&t, SKV_MAX_KEYS + 1);
 		r.n_specs = below(&t, 3) ? 0 : any_count(&t, SKV_MAX_SPECS) % SKV_MAX_SPECS;
@@ -139,12 +139,15 @@ static void random_start_requests(void **state)
 		r.n_specs = below(&t, 3) ? 0 : 1 + below(&t, SKV_MAX_SPECS);
 		r.specs = any_names(&t, r.n_specs);
 		r.deadline_ms = any32(&t);
+		r.independent = below(&t, 2);
 		keys = any_keys(&t, round % 3, any_count(&t, SKV_MAX_KEYS));
 		parent = any_keys(&t, round % 3, 1);
 		READ_BOTH(&t, start_req, (&t.text, &r, &keys, below(&t, 2) ? &parent : NULL), &json, &pb);
 		same_keys(json.keys, json.n_keys, pb.keys, pb.n_keys);
 		same_names(json.specs, json.n_specs, pb.specs, pb.n_specs);
 		same(json.deadline_ms, pb.deadline_ms);
+		same(json.independent, pb.independent);
+		same(r.independent, pb.independent);
 		assert_string_equal(json.request_id, pb.request_id);
 		trip_end(&t);
 	}

@@ -69,7 +69,7 @@ static const struct bad documents[] = {
 	{ "match_req", B("\x0a\x10" K "\x22\x01" "-"), I, "instances[0]" },
 	{ "match_req", B("\x0a\x10" K "\x22\x01" "a" "\x22\x01" "a"), I, "instances[1]" },
 	{ "match_req", B("\x0a\x10" K "\x20\x01"), I, "instances" },
-	{ "lookup_req", B("\x0a\x10" K "\x20\x03"), I, "mode" },
+	{ "lookup_req", B("\x0a\x10" K "\x20\x04"), I, "mode" },
 	{ "lookup_req", B("\x0a\x10" K "\x40\x81\x80\x01"), I, "window" },
 	{ "file_wish", B("\x08\x80\x80\x80\x80\x10\x10\x01"), I, "file" },
 	{ "file_wish", B("\x0a\x01\x03"), I, "file" },

@@ -193,7 +193,7 @@ static void requests_are_theirs(void **state)
 	(void)state;
 	for (uint64_t round = 0; round < ROUNDS; round++) {
 		Slabkv__V1__StartRequest *m;
-		struct skv_start_req r = { .request_id = "id", .deadline_ms = 1 };
+		struct skv_start_req r = { .request_id = "id", .deadline_ms = 1, .independent = round & 1 };
 		struct skv_key_input keys, parent;
 		struct skv_key k;
 		struct trip t;

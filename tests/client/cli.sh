@@ -114,6 +114,13 @@ run 1 get --instance other --key a
 run 4 put --key c log; complains 'another layout'
 run 0 --json lookup a; says '"matched": 1'; says 'slab-'
 run 1 lookup a b; says '1 of 2'
+for key in w8 w9; do run 0 put --instance windows --independent --key $key a; done
+run 0 --json lookup --instance windows --window 2 w7 w8 w9 w10; says '"matched": 2'; says 'slab-'
+run 1 lookup --instance windows --window 3 w7 w8 w9 w10; says '0 of 4'
+run 1 lookup --instance windows --trailing w7 w8 w9 w10; says '2 of 4'
+run 2 lookup --instance windows --window 0 w9; complains '1..16384'
+run 4 lookup --instance windows --window 2 w9; complains 'number of keys'
+run 0 put --instance parts --independent --block-bytes 32K --key w a; says '4 written'
 run 0 match a b; says '1 of 2'
 run 1 match b
 run 0 --json stat; says '"storages"'

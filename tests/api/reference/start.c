@@ -18,12 +18,13 @@ int ref_read_start_req(const struct skv_v1_in *in, const char *text, size_t n,
 {
 	static const char *const fields[] = { "request_id", "keys",	  "keys_int",	"keys_hex",
 					      "parent",	    "parent_int", "parent_hex", "specs",
-					      "deadline_ms", NULL };
+					      "deadline_ms", "independent", NULL };
 	struct skv_start_req r = { .tenant = in->tenant, .request_id = "" };
 	struct ref_jdoc d;
 	struct ref_jat top = ref_jdoc_open(&d, in, text, n, SKV_JREQUEST, SKV_JMAX_KEYS, err);
 	struct ref_jat id = ref_jat_get(&top, "request_id"), specs = ref_jat_get(&top, "specs"),
-		       deadline = ref_jat_get(&top, "deadline_ms");
+		       deadline = ref_jat_get(&top, "deadline_ms"),
+		       independent = ref_jat_get(&top, "independent");
 
 	ref_jat_object(&d, &top, fields);
 	if (id.v)
@@ -34,6 +35,8 @@ int ref_read_start_req(const struct skv_v1_in *in, const char *text, size_t n,
 		r.specs = ref_jat_names(&d, &specs, 1, SKV_MAX_SPECS, &r.n_specs);
 	if (deadline.v)
 		r.deadline_ms = ref_jat_u32(&d, &deadline, 0, UINT32_MAX);
+	if (independent.v)
+		r.independent = ref_jat_bool(&d, &independent);
 	if (ref_jdoc_ok(&d))
 		*out = r;
 	return ref_jdoc_close(&d);
@@ -49,6 +52,8 @@ void ref_write_start_req(struct skv_buf *out, const struct skv_start_req *req,
 		ref_jout_field_strings(out, "specs", req->specs, req->n_specs);
 	if (req->deadline_ms)
 		ref_jout_field_u64(out, "deadline_ms", req->deadline_ms);
+	if (req->independent)
+		ref_jout_field_bool(out, "independent", true);
 	ref_jout_parent(out, parent);
 	ref_jout_keys(out, keys);
 	ref_jout_close(out, '}');
