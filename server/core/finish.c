@@ -95,9 +95,9 @@ void finish_apply(struct part *p, struct txn *t)
 	s->pending = NULL;
 	if (!s->inst)
 		return; /* its instance was dropped first */
+	assert(!s->settling);
 	s->finished_as = hash_outcome(t->success, s->n_write);
 	for (uint32_t i = s->n_write; i-- > 0;) {
-		assert(!s->write[i].specs || !revoke_is_settling(p, &s->write[i]));
 		if (t->success[i] && s->write[i].specs) {
 			commit_block(p, t, i, use);
 			s->committed++;
@@ -116,15 +116,21 @@ void finish_apply(struct part *p, struct txn *t)
 static int decode_mask(const struct session *s, const struct skv_finish_req *req, uint8_t *success,
 		       struct skv_error *err)
 {
+	uint32_t first;
+
 	if (req->mask_kind == SKV_MASK_COUNT && req->mask_count > s->n_write)
 		return skv_fail(err, SKV_E_INVALID, "success.count", "%u, but the session writes %u blocks",
 				req->mask_count, s->n_write);
 	if (req->mask_kind == SKV_MASK_BITS && req->mask_count != s->n_write)
 		return skv_fail(err, SKV_E_INVALID, "success.mask", "%u values, but the session writes %u blocks",
 				req->mask_count, s->n_write);
-	for (uint32_t i = 0; i < s->n_write; i++)
-		success[i] = req->mask_kind == SKV_MASK_ALL ||
-			     (req->mask_kind == SKV_MASK_COUNT ? i < req->mask_count : req->mask[i]);
+	for (uint32_t i = 0; req->mask_kind == SKV_MASK_BITS && i < s->n_write; i++)
+		success[i] = req->mask[i];
+	if (req->mask_kind == SKV_MASK_BITS)
+		return SKV_OK;
+	first = req->mask_kind == SKV_MASK_ALL ? s->n_write : req->mask_count;
+	memset(success, 1, first);
+	memset(success + first, 0, s->n_write - first);
 	return SKV_OK;
 }
 

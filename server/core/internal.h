@@ -423,16 +423,16 @@ void revoke_unmark(struct part *p, const struct session_write *w);
 struct unread {
 	const struct part *p;
 	struct space_set gone;
-	bool files; /* some space has bad files */
+	bool any; /* else all can be: no slot needs a look */
 };
 /* Does the slot lie in a file that can be read? */
 bool slot_readable(const struct part *p, const struct slot *s);
+bool slot_unread(const struct unread *u, const struct slot *s);
 
 /* Is the spec committed, and where it can be read? */
 static inline bool spec_there(const struct block *b, uint32_t spec, const struct unread *u)
 {
-	return b->slot[spec].state == SLOT_COMMITTED && !space_set_has(&u->gone, b->slot[spec].space) &&
-	       (!u->files || slot_readable(u->p, &b->slot[spec]));
+	return b->slot[spec].state == SLOT_COMMITTED && !(u->any && slot_unread(u, &b->slot[spec]));
 }
 
 /* What one lookup found. */
@@ -862,8 +862,15 @@ struct lease_tally {
 uint32_t lease_shift(uint32_t longest_ms);
 /* Is a lease with this end counted? */
 bool lease_counts(const struct part *p, uint64_t end, uint64_t now);
+void lease_moves(struct instance *inst, struct lease_tally *t, uint64_t from, uint64_t to);
 /* The end of a block's lease moves; `before` 0 or in the past: it had none. */
-void lease_note(const struct part *p, struct instance *inst, struct lease_tally *t, uint64_t before, uint64_t end);
+static inline void lease_note(const struct part *p, struct instance *inst, struct lease_tally *t, uint64_t before, uint64_t end)
+{
+	const uint64_t from = before >> p->lease_shift, to = end >> p->lease_shift;
+
+	if (from != to && to >= t->now)
+		lease_moves(inst, t, from, to);
+}
 struct lease_tally lease_tally_begin(const struct part *p, struct instance *inst, uint64_t now);
 void lease_tally_end(struct instance *inst, const struct lease_tally *t);
 /* Bytes of the instance that are leased: at least, and with what ended within the last window or two. */

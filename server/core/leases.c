@@ -61,12 +61,8 @@ static void move(struct instance *inst, struct lease_tally *t)
 	t->moved_from = 0;
 }
 
-void lease_note(const struct part *p, struct instance *inst, struct lease_tally *t, uint64_t before, uint64_t end)
+void lease_moves(struct instance *inst, struct lease_tally *t, uint64_t from, uint64_t to)
 {
-	const uint64_t from = window_of(p, before), to = window_of(p, end);
-
-	if (to < t->now || from == to)
-		return;
 	if (to != t->to) {
 		lease_tally_end(inst, t);
 		*t = (struct lease_tally){ .now = t->now, .to = to };

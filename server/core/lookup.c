@@ -192,13 +192,15 @@ static void decide_lease(struct part *p, const struct skv_lookup_req *req, struc
 	if (ms == 0 || found == 0)
 		return;
 	s->lease_until = now + ms;
-	for (uint32_t i = 0; i < s->n_seen; i++)
-		bytes += lease_adds(p, s, i, now);
-	if (bytes == 0)
+	if (ms <= SOON_MS)
 		return;
 	cap = lease_cap(p, s->inst, req->slots_only);
 	have = leased_bytes(p, s->inst, now);
-	if (have + bytes <= cap || ms <= SOON_MS)
+	if (have + found * s->inst->block_bytes <= cap)
+		return; /* whether they are leased already or not */
+	for (uint32_t i = 0; i < s->n_seen; i++)
+		bytes += lease_adds(p, s, i, now);
+	if (bytes == 0 || have + bytes <= cap)
 		return;
 	s->denied = true;
 	if (req->only_leased || req->mode == SKV_LOOKUP_TRAILING)

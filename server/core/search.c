@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
-static bool has_all(const struct block *b, uint32_t mask, const struct unread *gone)
+static inline bool has_all(const struct block *b, uint32_t mask, const struct unread *gone)
 {
 	for (uint32_t s = 0; specs_left(mask, s); s++)
 		if ((mask >> s & 1) && !spec_there(b, s, gone))
@@ -34,15 +34,22 @@ static void spaces_gone(const struct part *p, const struct instance *inst, bool 
 	for (size_t i = 0; i < inst->n_queue; i++) {
 		const struct space *s = &p->space[inst->queue[i]->space];
 
-		if (!device_readable(s->dev) || (skip_disabled && !s->enabled))
+		gone->any |= s->n_bad != 0;
+		if (!device_readable(s->dev) || (skip_disabled && !s->enabled)) {
 			space_set_add(&gone->gone, inst->queue[i]->space);
-		gone->files |= s->n_bad != 0;
+			gone->any = true;
+		}
 	}
+}
+
+bool slot_unread(const struct unread *u, const struct slot *s)
+{
+	return space_set_has(&u->gone, s->space) || !slot_readable(u->p, s);
 }
 
 /* ---- modes -------------------------------------------------------------------------------------------- */
 
-static bool is_hit(const struct skv_lookup_req *req, const struct search *s, const struct block *b)
+static inline bool is_hit(const struct skv_lookup_req *req, const struct search *s, const struct block *b)
 {
 	return b && (req->partial ? has_any(b, s->mask, &s->gone) : has_all(b, s->mask, &s->gone));
 }
