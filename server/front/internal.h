@@ -18,7 +18,7 @@
 #include "watch.h"
 
 #define HEADER_MAX (16u * 1024)     /* bytes of a request's header: 431 above it */
-#define CONNECTION_POOL (64u * 1024) /* libmicrohttpd's memory per connection: its own 431 */
+#define CONNECTION_POOL (32u * 1024) /* libmicrohttpd's of a connection, cleared once and a half for each request */
 #define DRAIN_NOW (1u << 20)        /* longer bodies of refused requests are not waited for */
 #define KEEP_BODY (64u * 1024)      /* a body buffer up to this is kept for the next request */
 #define SLOW_BYTES_PER_MS 64u       /* each so many bytes moved buy a connection 1 ms more */

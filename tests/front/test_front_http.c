@@ -232,7 +232,12 @@ static void test_long_headers(void **state)
 	size_t n = 0;
 
 	fixture_start(x);
-	for (int i = 0; i < 40; i++)
+	for (int i = 0; i < 31; i++)
+		n += (size_t)snprintf(headers + n, 100000 - n, "X-%d: %0500d\r\n", i, i);
+	a = http_call(x->port, "POST", LOOKUP, headers, KEYS);
+	assert_int_equal(a.status, 200); /* 16 KiB have room, and a body behind them */
+	answer_free(&a);
+	for (int i = 31; i < 40; i++)
 		n += (size_t)snprintf(headers + n, 100000 - n, "X-%d: %0500d\r\n", i, i);
 	a = http_call(x->port, "GET", "/healthz", headers, NULL);
 	assert_error(&a, 431, "too_large");
