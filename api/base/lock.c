@@ -1,9 +1,7 @@
 /*
  * lock.c - pthread locks that know their owner.
  *
- * State is that of each lock. The owner is written only by the thread that holds the lock and compared
- * only with the asking thread itself, so relaxed atomics are enough: a thread always sees its own
- * last write, and no other thread's id equals its own.
+ * The owner is written only by the thread that holds the lock, and compared only with the asking thread itself.
  *
  * Misuse (lock twice, unlock as a stranger, wait without holding) aborts in every build: it is a bug
  * of ours, never input.
@@ -20,7 +18,8 @@
 /* The expression must yield 0; the text of the failed assert names it. */
 #define MUST(expr) assert((expr) == 0)
 
-static uintptr_t self(void) { return (uintptr_t)pthread_self(); }
+_Thread_local char skv_thread_mark;
+_Thread_local const struct skv_rwlock *skv_thread_reads;
 
 void skv_mutex_init(struct skv_mutex *m)
 {
@@ -34,7 +33,7 @@ void skv_mutex_lock(struct skv_mutex *m)
 {
 	MUST(skv_mutex_held(m));
 	MUST(pthread_mutex_lock(&m->m));
-	atomic_store_explicit(&m->owner, self(), memory_order_relaxed);
+	atomic_store_explicit(&m->owner, skv_thread(), memory_order_relaxed);
 }
 
 void skv_mutex_unlock(struct skv_mutex *m)
@@ -42,11 +41,6 @@ void skv_mutex_unlock(struct skv_mutex *m)
 	MUST(!skv_mutex_held(m));
 	atomic_store_explicit(&m->owner, 0, memory_order_relaxed);
 	MUST(pthread_mutex_unlock(&m->m));
-}
-
-bool skv_mutex_held(const struct skv_mutex *m)
-{
-	return atomic_load_explicit(&m->owner, memory_order_relaxed) == self();
 }
 
 void skv_rwlock_init(struct skv_rwlock *l)
@@ -81,15 +75,27 @@ static pthread_rwlock_t *own_stripe(struct skv_rwlock *l)
 	return &l->stripe[number % l->n].l;
 }
 
-void skv_rwlock_read(struct skv_rwlock *l) { MUST(pthread_rwlock_rdlock(own_stripe(l))); }
-void skv_rwlock_read_unlock(struct skv_rwlock *l) { MUST(pthread_rwlock_unlock(own_stripe(l))); }
+void skv_rwlock_read(struct skv_rwlock *l)
+{
+	assert(!skv_thread_reads && !skv_rwlock_write_held(l));
+	MUST(pthread_rwlock_rdlock(own_stripe(l)));
+	skv_thread_reads = l;
+}
+
+void skv_rwlock_read_unlock(struct skv_rwlock *l)
+{
+	assert(skv_thread_reads == l);
+	skv_thread_reads = NULL;
+	MUST(pthread_rwlock_unlock(own_stripe(l)));
+}
 
 void skv_rwlock_write(struct skv_rwlock *l)
 {
+	assert(skv_thread_reads != l);
 	MUST(skv_rwlock_write_held(l));
 	for (uint32_t i = 0; i < l->n; i++)
 		MUST(pthread_rwlock_wrlock(&l->stripe[i].l));
-	atomic_store_explicit(&l->writer, self(), memory_order_relaxed);
+	atomic_store_explicit(&l->writer, skv_thread(), memory_order_relaxed);
 }
 
 void skv_rwlock_write_unlock(struct skv_rwlock *l)
@@ -98,11 +104,6 @@ void skv_rwlock_write_unlock(struct skv_rwlock *l)
 	atomic_store_explicit(&l->writer, 0, memory_order_relaxed);
 	for (uint32_t i = l->n; i-- > 0;)
 		MUST(pthread_rwlock_unlock(&l->stripe[i].l));
-}
-
-bool skv_rwlock_write_held(const struct skv_rwlock *l)
-{
-	return atomic_load_explicit(&l->writer, memory_order_relaxed) == self();
 }
 
 void skv_cond_init(struct skv_cond *c)
@@ -124,7 +125,7 @@ void skv_cond_wait(struct skv_cond *c, struct skv_mutex *m)
 	MUST(!skv_mutex_held(m));
 	atomic_store_explicit(&m->owner, 0, memory_order_relaxed);
 	MUST(pthread_cond_wait(&c->c, &m->m));
-	atomic_store_explicit(&m->owner, self(), memory_order_relaxed);
+	atomic_store_explicit(&m->owner, skv_thread(), memory_order_relaxed);
 }
 
 bool skv_cond_wait_ms(struct skv_cond *c, struct skv_mutex *m, uint64_t timeout_ms)
@@ -142,7 +143,7 @@ bool skv_cond_wait_ms(struct skv_cond *c, struct skv_mutex *m, uint64_t timeout_
 	}
 	atomic_store_explicit(&m->owner, 0, memory_order_relaxed);
 	rc = pthread_cond_timedwait(&c->c, &m->m, &t);
-	atomic_store_explicit(&m->owner, self(), memory_order_relaxed);
+	atomic_store_explicit(&m->owner, skv_thread(), memory_order_relaxed);
 	MUST(rc != 0 && rc != ETIMEDOUT);
 	return rc == 0;
 }

@@ -51,6 +51,7 @@ static int list_locked(const struct part *p, const char *storage, struct skv_are
 	int at = space_find(p, storage);
 	const struct space *s = at < 0 ? NULL : &p->space[at];
 
+	ASSERT_SHARED(p);
 	if (!s)
 		return skv_fail(err, SKV_E_NOT_FOUND, "name", "no storage '%s'", storage);
 	*n = 0;

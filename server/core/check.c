@@ -339,6 +339,7 @@ uint64_t part_check(struct part *p, void (*say)(void *ctx, const char *text), vo
 {
 	struct check k = { .p = p, .say = say, .ctx = ctx };
 
+	ASSERT_EXCLUSIVE(p);
 	return run_check(&k);
 }
 

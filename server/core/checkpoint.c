@@ -35,12 +35,14 @@ static void copy_chunk(struct part *p, uint32_t no)
 
 void snapshot_touch_chunk(struct part *p, uint32_t no)
 {
+	ASSERT_EXCLUSIVE(p);
 	if (p->snap.active && p->chunk[no]->snapshot != p->snap.number)
 		copy_chunk(p, no);
 }
 
 void snapshot_abort(struct part *p)
 {
+	ASSERT_EXCLUSIVE(p);
 	if (p->snap.active)
 		p->snap.failed = true;
 }
@@ -92,6 +94,7 @@ void snapshot_begin(struct part *p, uint64_t barrier)
 	uint64_t now = skv_now_ms(p->core->clock);
 	struct snapshot *s = &p->snap;
 
+	ASSERT_EXCLUSIVE(p);
 	assert(!s->active);
 	s->active = true;
 	s->failed = false;

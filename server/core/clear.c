@@ -42,6 +42,7 @@ int clear_queue(struct part *p, struct instance *inst, enum txn_kind kind, struc
 	struct txn *t = txn_make(kind);
 	struct instance *fresh = instance_again(inst);
 
+	ASSERT_EXCLUSIVE(p);
 	if (t)
 		record_clear(&t->rec, inst, kind == TXN_DROP, skv_now_ms(p->core->clock));
 	if (!t || t->rec.failed || !fresh) {
@@ -78,6 +79,7 @@ void clear_undo(struct part *p, struct txn *t)
 	struct instance *fresh = t->inst, *ghost = t->ghost;
 	struct skv_instance_spec spec = ghost->spec;
 
+	ASSERT_EXCLUSIVE(p);
 	assert(fresh->entries == 0 && !fresh->open);
 	ghost->spec = fresh->spec; /* with what an administrator has changed since */
 	fresh->spec = spec;
@@ -106,6 +108,7 @@ static void end_sessions(struct part *p, struct instance *inst)
 
 void clear_apply(struct part *p, struct txn *t)
 {
+	ASSERT_EXCLUSIVE(p);
 	t->inst->clear = NULL;
 	end_sessions(p, t->ghost);
 	t->ghost->cleared = true;
@@ -175,6 +178,7 @@ uint32_t ghosts_sweep(struct part *p, const struct group *g, uint32_t space, uin
 {
 	uint32_t n = 0;
 
+	ASSERT_EXCLUSIVE(p);
 	for (struct instance *ghost = p->ghosts; ghost && n < blocks; ghost = ghost->next_ghost)
 		while (n < blocks && ghost->cleared && ghost->newest && matters(ghost, g, space))
 			n += sweep_chunk(p, ghost, 0) + 1;
@@ -183,18 +187,24 @@ uint32_t ghosts_sweep(struct part *p, const struct group *g, uint32_t space, uin
 
 bool ghosts_left(const struct part *p, const struct group *g, uint32_t space)
 {
+	ASSERT_SHARED(p);
 	for (const struct instance *ghost = p->ghosts; ghost; ghost = ghost->next_ghost)
 		if (matters(ghost, g, space))
 			return true;
 	return false;
 }
 
-bool ghosts_go_on(struct part *p) { return ghosts_sweep(p, NULL, ANY_SPACE, PORTION_BLOCKS) >= PORTION_BLOCKS; }
+bool ghosts_go_on(struct part *p)
+{
+	ASSERT_EXCLUSIVE(p);
+	return ghosts_sweep(p, NULL, ANY_SPACE, PORTION_BLOCKS) >= PORTION_BLOCKS;
+}
 
 struct instance *ghosts_take_swept(struct part *p)
 {
 	struct instance **at = &p->ghosts, *swept = NULL;
 
+	ASSERT_EXCLUSIVE(p);
 	while (*at) {
 		struct instance *ghost = *at;
 
@@ -238,6 +248,7 @@ void ghosts_finish(struct skv_core *c)
 /* Only sessions and blocks that the journal has had so far are there, and nobody has ghosts yet. */
 void clear_replay(struct part *p, struct instance *inst, uint64_t hold_until)
 {
+	ASSERT_EXCLUSIVE(p);
 	end_sessions(p, inst);
 	while (inst->newest)
 		sweep_chunk(p, inst, hold_until);
@@ -262,6 +273,7 @@ static int clear_locked(struct part *p, const struct skv_clear_req *req, struct 
 	struct txn *t;
 	int rc = instance_need(p, req->tenant, req->instance, "instance", &inst, w->err);
 
+	ASSERT_EXCLUSIVE(p);
 	if (rc != SKV_OK)
 		return rc;
 	t = inst->clear; /* if it is empty, that is true once this is durable */

@@ -54,6 +54,7 @@ void commit_queue(struct part *p, struct txn *t)
 {
 	struct commit *q = &p->core->commit;
 
+	ASSERT_EXCLUSIVE(p);
 	skv_mutex_lock(&q->lock);
 	t->number = ++q->queued;
 	t->next = NULL;

@@ -245,6 +245,8 @@ struct look {
 
 struct space *device_space(const struct part *p, const struct device *d)
 {
+	if (p)
+		ASSERT_SHARED(p);
 	for (uint32_t i = 0; p && i < p->n_space; i++)
 		if (p->space[i].dev == d)
 			return (struct space *)&p->space[i];

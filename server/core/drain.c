@@ -241,6 +241,7 @@ bool drains_go_on(struct part *p)
 	struct picks k = { 0 };
 	uint32_t looks = LOOKS;
 
+	ASSERT_EXCLUSIVE(p);
 	for (uint32_t i = 0; i < p->n_space; i++) {
 		struct space *s = &p->space[i];
 

@@ -48,6 +48,7 @@ void era_note(struct part *p, uint64_t generation, uint64_t wall_ms)
 	void *v = p->era;
 	const struct era *last = p->n_era ? &p->era[p->n_era - 1] : NULL;
 
+	ASSERT_EXCLUSIVE(p);
 	if (last && generation <= last->generation)
 		return; /* replay repeats what a checkpoint holds */
 	for (; p->n_era && p->era[p->n_era - 1].wall_ms > wall_ms; p->n_era--)
@@ -84,6 +85,7 @@ void era_begin(struct part *p)
 	const struct skv_clock *clock = p->core->clock;
 	uint64_t wall = skv_wall_ms(clock);
 
+	ASSERT_EXCLUSIVE(p);
 	p->era_base = (int64_t)(wall - skv_now_ms(clock));
 	if (p->n_era && p->era[p->n_era - 1].wall_ms > wall)
 		era_note(p, p->next_generation, wall);
@@ -94,6 +96,7 @@ uint64_t era_look(struct part *p)
 	const struct skv_clock *clock = p->core->clock;
 	uint64_t now = skv_now_ms(clock) + (uint64_t)p->era_base;
 
+	ASSERT_EXCLUSIVE(p);
 	int64_t shift = (int64_t)(skv_wall_ms(clock) - now), had = atomic_load_explicit(&p->era_shift, memory_order_relaxed);
 
 	if (shift - had > SET_MS || had - shift > SET_MS)
@@ -101,12 +104,17 @@ uint64_t era_look(struct part *p)
 	return now;
 }
 
-uint64_t era_told(const struct part *p, size_t i) { return told(p, p->era[i].wall_ms); }
+uint64_t era_told(const struct part *p, size_t i)
+{
+	ASSERT_SHARED(p);
+	return told(p, p->era[i].wall_ms);
+}
 
 uint64_t era_after(const struct part *p, uint64_t wall_ms)
 {
 	size_t low = 0, high = p->n_era;
 
+	ASSERT_SHARED(p);
 	wall_ms = untold(p, wall_ms);
 	while (low < high) { /* the first that is later */
 		size_t mid = (low + high) / 2;

@@ -32,6 +32,7 @@
 
 bool block_evictable(const struct part *p, const struct instance *inst, const struct block *b, uint64_t now)
 {
+	ASSERT_SHARED(p);
 	if (inst->ghost || block_lease(p, inst, b) > now || pin_kind(b) == SKV_PIN_HARD)
 		return false;
 	return block_has_committed(inst, b) && !block_has_writing(inst, b);
@@ -221,6 +222,7 @@ static bool as_placed(const struct instance *inst, struct block *b, const struct
 
 void evict_count(struct part *p, struct instance *inst)
 {
+	ASSERT_EXCLUSIVE(p);
 	COUNT(p->core, evicted_blocks, 1);
 	inst->evicted++;
 	inst->group->evicted++;
@@ -425,6 +427,7 @@ uint64_t evict_slots(struct part *p, uint32_t space, uint32_t class_id, uint64_t
 			   .below = UINT64_MAX, .looks = UINT64_MAX };
 	uint64_t got = evict(p, &c, slots);
 
+	ASSERT_EXCLUSIVE(p);
 	steer(p, space, class_id, w);
 	return got;
 }
@@ -435,6 +438,7 @@ uint64_t evict_group_bytes(struct part *p, struct group *g, const struct space_s
 	struct scope c = { .unit = BYTES, .group = g, .spaces = *spaces, .w = *w, .held = true,
 			   .below = UINT64_MAX, .looks = UINT64_MAX };
 
+	ASSERT_EXCLUSIVE(p);
 	return evict(p, &c, bytes);
 }
 
@@ -443,6 +447,7 @@ uint64_t evict_instance_bytes(struct part *p, struct instance *inst, uint64_t by
 	struct scope c = { .unit = BYTES, .group = inst->group, .spaces = space_set_all(), .only = inst,
 			   .w = { .whose = inst, .soft = soft }, .held = true, .below = UINT64_MAX, .looks = UINT64_MAX };
 
+	ASSERT_EXCLUSIVE(p);
 	return evict(p, &c, bytes);
 }
 
@@ -450,6 +455,7 @@ uint64_t evict_space_bytes(struct part *p, uint32_t space, uint64_t bytes)
 {
 	struct scope c = { .unit = BYTES, .below = UINT64_MAX, .looks = UINT64_MAX };
 
+	ASSERT_EXCLUSIVE(p);
 	space_set_add(&c.spaces, space);
 	return evict(p, &c, bytes);
 }
@@ -459,6 +465,7 @@ uint64_t evict_group_blocks(struct part *p, struct group *g, uint64_t blocks)
 	struct scope c = { .unit = BLOCKS, .group = g, .spaces = space_set_all(), .held = true,
 			   .below = UINT64_MAX, .looks = UINT64_MAX };
 
+	ASSERT_EXCLUSIVE(p);
 	return evict(p, &c, blocks);
 }
 
@@ -468,6 +475,7 @@ bool evict_idle(struct part *p, struct group *g, uint64_t since, uint64_t blocks
 	struct scope c = { .unit = BLOCKS, .group = g, .spaces = space_set_all(), .below = use_make(since, 0),
 			   .looks = 4 * blocks };
 
+	ASSERT_EXCLUSIVE(p);
 	return evict(p, &c, blocks) >= blocks || !c.looks;
 }
 
@@ -476,6 +484,7 @@ bool evict_older(struct part *p, struct group *g, uint64_t generation, uint64_t 
 	struct scope c = { .unit = BLOCKS, .group = g, .spaces = space_set_all(), .below = generation,
 			   .looks = 4 * blocks };
 
+	ASSERT_EXCLUSIVE(p);
 	return evict(p, &c, blocks) >= blocks || !c.looks;
 }
 
@@ -518,6 +527,7 @@ bool evict_ahead(struct part *p)
 	uint64_t now = skv_now_ms(p->core->clock);
 	bool more = false;
 
+	ASSERT_EXCLUSIVE(p);
 	note_demand(p, now);
 	for (uint32_t i = 0; i < p->n_space; i++) {
 		struct space *s = &p->space[i];

@@ -97,6 +97,7 @@ static int export_locked(struct part *p, const struct skv_export_req *req, struc
 	struct instance *inst;
 	int rc = instance_need(p, req->tenant, req->instance, "instance", &inst, err);
 
+	ASSERT_SHARED(p);
 	if (rc != SKV_OK)
 		return rc;
 	if (req->cursor && (req->cursor != cursor_at(p, id) || id >> CHUNK_SHIFT == 0))

@@ -188,6 +188,7 @@ bool slot_readable(const struct part *p, const struct slot *s)
 	const struct space_file *f;
 	struct skv_slab_info info;
 
+	ASSERT_SHARED(p);
 	if (sp->n_bad == 0 || !skv_pool_slab(sp->pool, s->slab, &info))
 		return true;
 	f = file_find(sp, info.place.file);

@@ -37,11 +37,11 @@ void commit_slot(struct part *p, struct block *b, uint32_t spec, const uint64_t 
 	struct instance *inst = block_instance(b);
 	struct slot *s = &b->slot[spec];
 
-	assert(s->state == SLOT_WRITING);
+	ASSERT_EXCLUSIVE(p);
 	block_touch(p, b);
 	if (!block_has_committed(inst, b))
 		blocks_count(p, inst, 1);
-	s->state = SLOT_COMMITTED;
+	slot_set_state(s, SLOT_COMMITTED);
 	s->has_checksum = sum != NULL;
 	s->checksum = sum ? *sum : 0;
 }
@@ -92,6 +92,7 @@ void finish_apply(struct part *p, struct txn *t)
 	struct session *s = t->session;
 	uint64_t use = use_now(p, skv_now_ms(p->core->clock));
 
+	ASSERT_EXCLUSIVE(p);
 	s->pending = NULL;
 	if (!s->inst)
 		return; /* its instance was dropped first */

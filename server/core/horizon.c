@@ -43,6 +43,7 @@ int horizon_extend(struct part *p, struct instance *inst, uint64_t now, uint32_t
 {
 	struct horizon *v;
 
+	ASSERT_EXCLUSIVE(p);
 	if (inst->horizon_txn && inst->horizon_coming >= now + ms + LEAST_AHEAD_MS && !again) {
 		*out = inst->horizon_txn;
 		return SKV_OK;
@@ -99,6 +100,7 @@ void horizons_keep(struct part *p, uint64_t now)
 	struct horizon *v = NULL;
 	size_t n = 0;
 
+	ASSERT_EXCLUSIVE(p);
 	if (now < p->horizon_at || p->store_full_until > now)
 		return;
 	p->horizon_at = now + LOOK_MS;
@@ -124,6 +126,7 @@ void horizons_put(struct skv_buf *out, struct part *p, bool exact)
 {
 	uint64_t now = skv_now_ms(p->core->clock);
 
+	ASSERT_EXCLUSIVE(p);
 	for (size_t i = 0; i < p->n_inst; i++) {
 		struct instance *inst = p->inst[i];
 		struct horizon h = { inst, exact ? inst->reign_lease : inst->horizon };

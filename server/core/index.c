@@ -135,6 +135,7 @@ int index_insert(struct part *p, struct instance *inst, const struct block *b)
 	struct segment *s = segment_of(inst, h);
 	uint64_t cell = (uint64_t)(uint32_t)h << 32 | block_id(b);
 
+	ASSERT_EXCLUSIVE(p);
 	if (!s->cells || s->count + 1 > (uint64_t)s->homes * 9 / 10)
 		if (grow(s) != SKV_OK)
 			return SKV_E_NOMEM;
@@ -152,6 +153,7 @@ void index_remove(struct part *p, struct instance *inst, const struct block *b)
 	uint64_t cell = (uint64_t)(uint32_t)h << 32 | block_id(b);
 	uint32_t i = home(s, (uint32_t)h), end;
 
+	ASSERT_EXCLUSIVE(p);
 	while (s->cells[i] != cell) {
 		assert(s->cells[i] != 0); /* every entry in use is indexed */
 		i++;

@@ -27,6 +27,11 @@ void core_unlock(struct skv_core *c);
 /* Under the write lock: the waiter's done is called with w->status after the unlock. */
 void core_complete(struct skv_core *c, struct waiter *w, int status);
 
+/* Who may change the part, and who may look into it. Before the core has it, and when it has it no longer, it is the
+ * thread's that loads it or takes it down. */
+#define ASSERT_EXCLUSIVE(p) assert((p)->core->part != (p) || skv_rwlock_write_held(&(p)->core->lock))
+#define ASSERT_SHARED(p) assert((p)->core->part != (p) || skv_rwlock_held(&(p)->core->lock))
+
 /* Sleeps until ms have passed or somebody wakes all (manual mode: steps the storages). False = stop. */
 bool core_pause(struct skv_core *c, uint32_t ms);
 
@@ -127,6 +132,8 @@ void index_destroy(struct instance *inst);
 /* ---- space.c: slots ------------------------------------------------------------------------------ */
 
 int space_class(struct part *p, struct instance *inst, uint32_t spec, uint32_t space, uint32_t *class_id);
+/* All changes of a slot's state: asserts that this one is legal. Counts nothing. */
+void slot_set_state(struct slot *s, enum slot_state to);
 /* Marks a slot ABSENT and frees it, or holds it until hold_until. Counts bytes. */
 void slot_release(struct part *p, struct block *b, uint32_t spec, uint64_t hold_until);
 /* Bytes that this space can hand out now without eviction, for one spec. */

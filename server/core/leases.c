@@ -28,6 +28,7 @@ static void add(_Atomic int64_t *to, int64_t bytes) { atomic_fetch_add_explicit(
 
 bool lease_counts(const struct part *p, uint64_t end, uint64_t now)
 {
+	ASSERT_SHARED(p);
 	return window_of(p, end) >= window_of(p, now + p->use_base);
 }
 
@@ -47,6 +48,7 @@ struct lease_tally lease_tally_begin(const struct part *p, struct instance *inst
 {
 	struct lease_tally t = { .now = window_of(p, now + p->use_base) };
 
+	ASSERT_SHARED(p);
 	pass(inst, t.now);
 	return t;
 }
@@ -93,6 +95,7 @@ uint64_t leased_bytes(const struct part *p, struct instance *inst, uint64_t now)
 {
 	int64_t sum;
 
+	ASSERT_SHARED(p);
 	pass(inst, window_of(p, now + p->use_base));
 	sum = atomic_load_explicit(&inst->leased_bytes, memory_order_relaxed);
 	return sum > 0 ? (uint64_t)sum : 0;

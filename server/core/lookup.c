@@ -19,6 +19,7 @@ struct instance *instance_find(const struct part *p, const char *tenant, const c
 {
 	uint32_t name = name_hash(tenant, id);
 
+	ASSERT_SHARED(p);
 	for (size_t i = 0; i < p->n_inst; i++)
 		if (p->inst_name[i] == name && !p->inst[i]->dropped && strcmp(p->inst[i]->spec.id, id) == 0 &&
 		    strcmp(p->inst[i]->spec.tenant, tenant) == 0)
@@ -31,6 +32,7 @@ int instance_need(const struct part *p, const char *tenant, const char *id, cons
 {
 	struct instance *inst = instance_find(p, tenant, id);
 
+	ASSERT_SHARED(p);
 	if (!inst || inst->deleting)
 		return skv_fail(err, SKV_E_NOT_FOUND, field, "no instance '%s': register it first", id);
 	*out = inst;
@@ -276,6 +278,7 @@ static int lookup_locked(struct part *p, const struct skv_lookup_req *req, struc
 	uint64_t now = skv_now_ms(p->core->clock);
 	int rc = core_gate(p->core, err); /* a clean stop has looked for the last lease, if it has begun */
 
+	ASSERT_SHARED(p);
 	if (rc == SKV_OK)
 		rc = search_run(p, req, a, &s, err);
 	if (rc == SKV_OK)

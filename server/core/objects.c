@@ -16,6 +16,7 @@ int part_add_space(struct part *p, struct device *d, const struct skv_storage_sp
 	uint32_t at = 0;
 	int rc;
 
+	ASSERT_EXCLUSIVE(p);
 	while (at < p->n_space && p->space[at].pool)
 		at++;
 	if (at == MAX_STORAGES)
@@ -51,6 +52,7 @@ int part_count_slots(struct space *s)
 
 struct space *space_by_id(struct part *p, uint32_t storage_id)
 {
+	ASSERT_EXCLUSIVE(p);
 	for (uint32_t i = 0; i < p->n_space; i++)
 		if (p->space[i].pool && p->space[i].dev->id == storage_id)
 			return &p->space[i];
@@ -107,6 +109,7 @@ int part_add_group(struct part *p, const struct skv_group_spec *g, uint64_t vers
 	struct group *copy = skv_calloc(1, sizeof *copy);
 	void *v = p->group;
 
+	ASSERT_EXCLUSIVE(p);
 	if (!copy)
 		return SKV_E_NOMEM;
 	if (skv_grow(&v, &p->cap_group, p->n_group + 1, sizeof *p->group) != SKV_OK ||
@@ -138,6 +141,7 @@ static void leave_to_limbo(struct part *p, const struct group *g)
 
 void part_remove_group(struct part *p, const char *name)
 {
+	ASSERT_EXCLUSIVE(p);
 	for (size_t i = 0; i < p->n_group; i++) {
 		struct group *g = p->group[i];
 
@@ -209,6 +213,7 @@ int part_add_instance_to(struct part *p, const struct skv_instance_spec *i, uint
 {
 	struct instance *inst = skv_calloc(1, sizeof *inst);
 
+	ASSERT_EXCLUSIVE(p);
 	if (!inst || instance_copy(inst, i) != SKV_OK || instances_reserve(p) != SKV_OK) {
 		instance_free(inst);
 		return SKV_E_NOMEM;
@@ -225,6 +230,7 @@ int part_add_instance(struct part *p, const struct skv_instance_spec *i, uint32_
 {
 	struct group *g = group_find(p, i->group);
 
+	ASSERT_EXCLUSIVE(p);
 	return g ? part_add_instance_to(p, i, id, g) : SKV_E_CORRUPT;
 }
 
@@ -248,6 +254,7 @@ struct instance *instance_again(const struct instance *inst)
 
 struct instance *instance_by_id(const struct part *p, uint32_t id)
 {
+	ASSERT_SHARED(p);
 	for (size_t i = 0; i < p->n_inst; i++)
 		if (p->inst[i]->id == id)
 			return p->inst[i];
@@ -258,6 +265,7 @@ void part_set_dropped(struct part *p, uint32_t id)
 {
 	struct instance *inst = instance_by_id(p, id);
 
+	ASSERT_EXCLUSIVE(p);
 	if (!inst || inst->dropped)
 		return;
 	inst->deleting = inst->dropped = true;
@@ -268,6 +276,7 @@ void part_set_dropped(struct part *p, uint32_t id)
 
 void part_remove_instance(struct part *p, struct instance *inst)
 {
+	ASSERT_EXCLUSIVE(p);
 	for (size_t i = 0; i < p->n_inst; i++) {
 		if (p->inst[i] != inst)
 			continue;
@@ -286,6 +295,7 @@ uint32_t name_hash(const char *name, const char *more)
 
 struct group *group_find(const struct part *p, const char *name)
 {
+	ASSERT_SHARED(p);
 	for (size_t i = 0; i < p->n_group; i++)
 		if (strcmp(p->group[i]->spec.name, name) == 0)
 			return p->group[i];
@@ -296,6 +306,7 @@ int space_find(const struct part *p, const char *name)
 {
 	uint32_t hash = name_hash(name, "");
 
+	ASSERT_SHARED(p);
 	for (uint32_t i = 0; i < p->n_space; i++)
 		if (p->space_name[i] == hash && p->space[i].pool && strcmp(p->space[i].dev->name, name) == 0)
 			return (int)i;

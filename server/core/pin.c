@@ -138,6 +138,7 @@ int pin_replay(struct part *p, struct instance *inst, struct skv_key key, enum s
 {
 	struct block *b = index_find(p, inst, key);
 
+	ASSERT_EXCLUSIVE(p);
 	if (!b || !keeps_bytes(inst, b))
 		return SKV_OK;
 	if (reserve(&inst->pins, 1) != SKV_OK)
@@ -169,6 +170,7 @@ static int repin(struct part *p, struct instance *inst, struct txn *t)
 /* By their keys: a block whose removal was queued before may be gone by now. */
 void pin_undo(struct part *p, struct txn *t)
 {
+	ASSERT_EXCLUSIVE(p);
 	for (uint32_t i = t->n_repin; i-- > 0;) {
 		struct block *b = index_find(p, t->inst, t->repin[i].key);
 
@@ -231,6 +233,7 @@ bool pins_expire(struct part *p)
 	uint64_t now = skv_now_ms(p->core->clock);
 	bool more = false;
 
+	ASSERT_EXCLUSIVE(p);
 	for (size_t i = 0; i < p->n_inst; i++)
 		if (p->inst[i]->pins.timed)
 			more |= expire(p, p->inst[i], now);
@@ -281,6 +284,7 @@ static int pin_locked(struct part *p, const struct skv_pin_req *req, struct wait
 	uint64_t hard = 0;
 	int rc = instance_need(p, req->tenant, req->instance, "instance", &inst, w->err);
 
+	ASSERT_EXCLUSIVE(p);
 	if (rc == SKV_OK && p->journal_bytes >= p->core->o.journal_limit)
 		rc = skv_fail(w->err, SKV_E_JOURNAL_FULL, NULL, "the journal is at its bound; a checkpoint must finish first");
 	if (rc == SKV_OK && !t)
@@ -317,6 +321,7 @@ static int unpin_locked(struct part *p, const struct skv_unpin_req *req, struct 
 	struct txn *t;
 	int rc = instance_need(p, req->tenant, req->instance, "instance", &inst, w->err);
 
+	ASSERT_EXCLUSIVE(p);
 	if (rc != SKV_OK)
 		return rc;
 	t = make(req->n_keys ? req->n_keys : inst->pins.n);

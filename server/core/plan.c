@@ -150,6 +150,7 @@ int plan_make(const struct part *p, const struct skv_start_req *req, struct skv_
 {
 	int rc = check_forms(p, req, plan->inst, err);
 
+	ASSERT_SHARED(p);
 	if (rc == SKV_OK)
 		rc = ask(req, plan, err);
 	if (rc == SKV_OK)

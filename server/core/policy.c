@@ -42,6 +42,7 @@ int policy_set(struct part *p, struct group *g)
 	bool change = g->policy != NULL;
 	void *state = NULL;
 
+	ASSERT_EXCLUSIVE(p);
 	if (!to) {
 		skv_log(SKV_LOG_ERROR, "core", "group '%s': this version has no policy '%s', the default takes its place",
 			g->spec.name, g->spec.policy);
@@ -93,6 +94,7 @@ bool policy_go_on(struct part *p)
 {
 	bool more = false;
 
+	ASSERT_EXCLUSIVE(p);
 	for (size_t i = 0; i < p->n_group; i++)
 		if (p->group[i]->requeue && p->group[i]->requeue < p->n_chunk)
 			more |= requeue_portion(p, p->group[i]);

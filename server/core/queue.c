@@ -118,6 +118,7 @@ void evict_free_sets(struct part *p, uint32_t space, const struct group *g)
 {
 	struct evict_set **at = &p->space[space].sets;
 
+	ASSERT_EXCLUSIVE(p);
 	while (*at) {
 		struct evict_set *set = *at;
 
@@ -234,6 +235,7 @@ int evict_reserve(struct part *p, struct instance *inst, uint32_t space, uint32_
 {
 	struct evict_queue *q = queue_find(inst, space, class_id);
 
+	ASSERT_EXCLUSIVE(p);
 	if (!q)
 		q = queue_make(p, inst, space, class_id);
 	return q ? skv_heaps_reserve(&q->heaps, inst->entries_made) : SKV_E_NOMEM;
@@ -261,6 +263,7 @@ int evict_widen(struct part *p, const struct group *g, uint32_t n_queues)
 {
 	int rc = SKV_OK;
 
+	ASSERT_EXCLUSIVE(p);
 	for (uint32_t i = 0; i < p->n_space; i++)
 		for (struct evict_set *set = p->space[i].sets; set && rc == SKV_OK; set = set->next)
 			if (set->group == g)
@@ -343,6 +346,7 @@ void evict_born(struct part *p, struct block *b, uint32_t how)
 	const struct group *g = inst->group;
 	struct skv_policy_block facts;
 
+	ASSERT_EXCLUSIVE(p);
 	if (p->loading || inst->ghost || !g->policy->born)
 		return;
 	facts = evict_facts(inst, b);
@@ -517,12 +521,14 @@ static void expose(struct part *p, const struct block *b)
 
 void evict_consider_at(struct part *p, struct block *b, uint64_t lease, uint64_t now)
 {
+	ASSERT_EXCLUSIVE(p);
 	if (!p->loading && !stand(b, lease, now))
 		expose(p, b);
 }
 
 void evict_withhold(struct part *p, struct block *b)
 {
+	ASSERT_EXCLUSIVE(p);
 	evict_forget(b);
 	if (!p->loading)
 		expose(p, b);
@@ -549,6 +555,7 @@ void evict_consider_above(struct part *p, struct block *b, const struct block *c
 {
 	const struct instance *inst = block_instance(b);
 
+	ASSERT_EXCLUSIVE(p);
 	if (p->loading || !child || !evict_stands_for(child, b) || !inst->group->policy->leaf_first || !may_stand(inst, b) ||
 	    pin_kind(b) != SKV_PIN_NONE || block_lease(p, inst, b))
 		evict_consider(p, b);
@@ -560,6 +567,7 @@ void evict_consider(struct part *p, struct block *b)
 {
 	uint64_t lease = block_lease(p, block_instance(b), b);
 
+	ASSERT_EXCLUSIVE(p);
 	evict_consider_at(p, b, lease, lease ? skv_now_ms(p->core->clock) : 0);
 }
 
@@ -568,6 +576,7 @@ uint64_t evict_next_lease(const struct part *p, uint32_t space)
 	uint64_t next = UINT64_MAX, key;
 	uint32_t id;
 
+	ASSERT_SHARED(p);
 	for (const struct evict_set *set = p->space[space].sets; set; set = set->next) {
 		if (skv_heap_top(&set->tops, EVICT_LEASED, &key, &id) && key < next)
 			next = key;

@@ -18,6 +18,7 @@ uint64_t group_type_bytes(const struct part *p, const struct group *g, const cha
 {
 	uint64_t used = 0, going = 0;
 
+	ASSERT_SHARED(p);
 	*spaces = (struct space_set){ 0 };
 	for (uint32_t i = 0; i < p->n_space; i++) {
 		if (!p->space[i].pool || strcmp(p->space[i].dev->type, type) != 0)
@@ -125,6 +126,7 @@ bool reclaim_space(struct part *p, uint32_t space)
 	struct space *s = &p->space[space];
 	uint64_t used = 0, blocks = 0, owed;
 
+	ASSERT_EXCLUSIVE(p);
 	for (size_t i = 0; i < p->n_group; i++) {
 		used += p->group[i]->space_used[space] - p->group[i]->space_removing[space];
 		blocks += p->group[i]->space_used[space] ? p->group[i]->blocks : 0;
@@ -154,6 +156,7 @@ bool reclaim_group(struct part *p, struct group *g)
 	struct space_set spaces;
 	bool more = reclaim_idle(p, g);
 
+	ASSERT_EXCLUSIVE(p);
 	more |= reclaim_old(p, g);
 	more |= reclaim_parts(p, g);
 	bytes = bytes_owed(p, g, &spaces);

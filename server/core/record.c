@@ -135,6 +135,7 @@ void record_start(struct skv_buf *out, const struct part *p, const struct sessio
 	size_t at = begin(out, RECORD_START);
 	bool uniform = true;
 
+	ASSERT_SHARED(p);
 	skv_buf_reserve(out, 256 + (size_t)s->n_keys * (sizeof *s->keys + 1) + (s->inst->spec.named ? s->n_write * 64u : 0));
 	put_key(out, s->id);
 	put_key(out, s->tenant);
@@ -207,6 +208,7 @@ size_t record_remove(struct skv_buf *out, const struct part *p, const struct rem
 	const struct instance *inst = block_instance(block_get(p, r[0].block));
 	size_t same = 1, at = begin(out, RECORD_REMOVE);
 
+	ASSERT_SHARED(p);
 	while (same < n && block_instance(block_get(p, r[same].block)) == inst)
 		same++;
 	skv_put_u32(out, inst->id);
@@ -225,6 +227,7 @@ void record_horizon(struct skv_buf *out, const struct part *p, bool clean)
 	uint64_t now = skv_now_ms(p->core->clock);
 	size_t at = begin(out, RECORD_HORIZON);
 
+	ASSERT_SHARED(p);
 	skv_put_bytes(out, p->core->boot_id, 36);
 	skv_put_u64(out, p->old_horizon);
 	skv_put_u32(out, (uint32_t)left(p->old_horizon, now));
@@ -256,6 +259,7 @@ void record_leases(struct skv_buf *out, const struct part *p, const struct chunk
 	size_t at = 0;
 	bool any = false;
 
+	ASSERT_SHARED(p);
 	for (uint32_t i = 0; i < c->fresh; i++) {
 		const struct block *b = chunk_place(c, i);
 		uint64_t until = b->used ? block_own_lease(p, b) : 0;
@@ -332,6 +336,7 @@ void record_pin(struct skv_buf *out, const struct instance *inst, const struct r
 
 void record_pins(struct skv_buf *out, const struct part *p, const struct instance *inst, uint64_t now)
 {
+	ASSERT_SHARED(p);
 	for (uint32_t i = 0; i < inst->pins.cells; i += PINS_PER_RECORD) {
 		size_t at = begin(out, RECORD_PIN);
 
@@ -374,6 +379,7 @@ void record_chunk(struct skv_buf *out, const struct part *p, const struct chunk 
 	size_t at = begin(out, c->inst->spec.named ? RECORD_NAMED_BLOCKS : RECORD_BLOCKS), n_at = out->len + 4;
 	uint32_t n = 0;
 
+	ASSERT_SHARED(p);
 	skv_put_u32(out, c->inst->id);
 	skv_put_u32(out, 0);
 	for (uint32_t i = 0; i < c->fresh; i++) {
@@ -435,6 +441,7 @@ void record_hold(struct skv_buf *out, const struct space *space, struct skv_run 
 
 void record_chunk_leases(struct skv_buf *out, const struct part *p, const struct chunk *c, uint64_t now)
 {
+	ASSERT_SHARED(p);
 	for (uint32_t i = 0; i < c->fresh; i++) {
 		const struct block *b = chunk_place(c, i);
 		uint64_t lease = b->used ? left(block_lease(p, c->inst, b), now) : 0;
@@ -452,6 +459,7 @@ void record_eras(struct skv_buf *out, const struct part *p)
 {
 	size_t at = begin(out, RECORD_ERAS);
 
+	ASSERT_SHARED(p);
 	skv_put_varint(out, p->n_era);
 	for (size_t i = 0; i < p->n_era; i++) {
 		skv_put_varint(out, p->era[i].generation);
@@ -464,6 +472,7 @@ void record_counters(struct skv_buf *out, const struct part *p)
 {
 	size_t at = begin(out, RECORD_COUNTERS);
 
+	ASSERT_SHARED(p);
 	skv_put_u64(out, p->next_generation);
 	end(out, at);
 }

@@ -40,6 +40,7 @@ void part_destroy(struct part *p)
 {
 	if (!p)
 		return;
+	ASSERT_EXCLUSIVE(p);
 	for (size_t i = 0; i < p->n_session; i++)
 		session_free(p->session[i]);
 	skv_free(p->session);
@@ -304,6 +305,7 @@ int part_put_behind(struct part *p, struct skv_error *err)
 	struct skv_buf b = { 0 };
 	int rc = SKV_OK;
 
+	ASSERT_EXCLUSIVE(p);
 	if (p->behind_ms != ms || p->behind_all != all) {
 		skv_put_u8(&b, 1);
 		skv_put_u32(&b, ms);

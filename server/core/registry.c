@@ -538,6 +538,7 @@ int registry_load(struct part *p, struct skv_error *err)
 	struct skv_store *s = p->core->store;
 	int rc = skv_store_list(s, "storage/", load_storage, &l, err);
 
+	ASSERT_EXCLUSIVE(p);
 	if (rc == SKV_OK)
 		rc = skv_store_list(s, "group/", load_group, &l, err);
 	if (rc == SKV_OK)

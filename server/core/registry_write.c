@@ -178,6 +178,7 @@ int registry_finish_drops(struct part *p, struct skv_error *err)
 {
 	int rc = SKV_OK;
 
+	ASSERT_EXCLUSIVE(p);
 	for (size_t i = 0; rc == SKV_OK && i < p->n_inst; i++) {
 		struct instance *inst = p->inst[i];
 		struct skv_buf doc = { 0 };

@@ -33,6 +33,7 @@ static void count_removing(struct part *p, struct instance *inst, const struct s
 
 void blocks_count(struct part *p, struct instance *inst, int64_t by)
 {
+	ASSERT_EXCLUSIVE(p);
 	inst->blocks += (uint64_t)by;
 	if (inst->ghost)
 		return;
@@ -51,7 +52,7 @@ static void set_removing(struct part *p, struct block *b, uint32_t specs, bool o
 	for (uint32_t s = 0; s < inst->spec.n_specs; s++) {
 		if (!(specs >> s & 1) || b->slot[s].state != from)
 			continue;
-		b->slot[s].state = on ? SLOT_REMOVING : SLOT_COMMITTED;
+		slot_set_state(&b->slot[s], on ? SLOT_REMOVING : SLOT_COMMITTED);
 		count_removing(p, inst, &b->slot[s], s, on ? 1 : -1);
 	}
 	if (had != block_has_committed(inst, b))
@@ -74,6 +75,7 @@ int remove_mark(struct part *p, struct picks *k, struct block *b)
 	const struct instance *inst = block_instance(b);
 	uint64_t lease = block_lease(p, inst, b);
 
+	ASSERT_EXCLUSIVE(p);
 	if (skv_grow(&v, &k->cap, k->n + 1, sizeof *k->v) != SKV_OK)
 		return SKV_E_NOMEM;
 	k->v = v;
@@ -101,6 +103,7 @@ static void unmark(struct part *p, const struct removal *v, size_t n)
 
 void remove_cancel(struct part *p, struct picks *k)
 {
+	ASSERT_EXCLUSIVE(p);
 	unmark(p, k->v, k->n);
 	skv_free(k->v);
 	*k = (struct picks){ 0 };
@@ -111,6 +114,7 @@ int remove_queue(struct part *p, struct picks *k, struct txn **out)
 	struct txn *t = txn_make(TXN_REMOVE);
 	uint64_t now = skv_now_ms(p->core->clock);
 
+	ASSERT_EXCLUSIVE(p);
 	if (t) {
 		t->removal = k->v;
 		t->n_removal = k->n;
@@ -147,6 +151,7 @@ static void prefetch(const struct part *p, const struct txn *t, size_t i)
 
 void remove_apply(struct part *p, struct txn *t)
 {
+	ASSERT_EXCLUSIVE(p);
 	for (size_t i = 0; i < t->n_removal; i++) {
 		struct block *b = block_get(p, t->removal[i].block);
 		struct instance *inst = block_instance(b);
@@ -164,7 +169,11 @@ void remove_apply(struct part *p, struct txn *t)
 	}
 }
 
-void remove_undo(struct part *p, struct txn *t) { unmark(p, t->removal, t->n_removal); }
+void remove_undo(struct part *p, struct txn *t)
+{
+	ASSERT_EXCLUSIVE(p);
+	unmark(p, t->removal, t->n_removal);
+}
 
 /* ---- deletion by request ---------------------------------------------------------------------------- */
 
@@ -226,6 +235,7 @@ static int delete_locked(struct part *p, struct delete_op *op)
 	struct txn *revoked = NULL, *behind = NULL, *last;
 	int rc = instance_need(p, req->tenant, req->instance, "instance", &inst, op->w.err);
 
+	ASSERT_EXCLUSIVE(p);
 	op->done = (struct skv_delete_res){ 0 };
 	if (rc == SKV_OK && req->writing)
 		rc = revoke_make(p, inst, req->keys, req->n_keys, &revoked, &behind);

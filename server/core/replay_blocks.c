@@ -55,7 +55,8 @@ static int replay_slot(struct replay *r, struct skv_rd *in, struct block *b, uin
 	if (rc != SKV_OK)
 		return rc;
 	*s = (struct slot){ .slab = run.slab, .index = run.first, .space = (uint8_t)pl.space,
-			    .state = SLOT_WRITING, .generation = generation, .tag = s->tag };
+			    .generation = generation, .tag = s->tag };
+	slot_set_state(s, SLOT_WRITING);
 	skv_pool_set_owner(r->p->space[pl.space].pool, run.slab, run.first, block_id(b));
 	used_add(inst, s->space, (int64_t)inst->spec.specs[spec].size);
 	commit_slot(r->p, b, spec, has_sum ? &sum : NULL);

@@ -52,11 +52,13 @@ static struct slot *marked_slot(struct part *p, const struct session_write *w)
 
 bool revoke_is_settling(struct part *p, const struct session_write *w)
 {
+	ASSERT_EXCLUSIVE(p);
 	return marked_slot(p, w)->checksum & SETTLING;
 }
 
 void revoke_unmark(struct part *p, const struct session_write *w)
 {
+	ASSERT_EXCLUSIVE(p);
 	marked_slot(p, w)->checksum &= ~SETTLING;
 }
 
@@ -101,6 +103,7 @@ static int take_session(struct part *p, struct session *s, const struct wanted *
 
 void revoke_drop(struct part *p, struct txn *t)
 {
+	ASSERT_EXCLUSIVE(p);
 	if (!t)
 		return;
 	settle_undo(p, t);
@@ -115,6 +118,7 @@ int revoke_make(struct part *p, struct instance *inst, const struct skv_key *key
 	size_t cap = 0;
 	int rc = find_wanted(p, inst, keys, n, &q);
 
+	ASSERT_EXCLUSIVE(p);
 	*out = *behind = NULL;
 	if (rc != SKV_OK || q.n == 0)
 		return rc;

@@ -15,6 +15,7 @@
 
 void grants_free(struct part *p, struct grants *g)
 {
+	ASSERT_EXCLUSIVE(p);
 	for (uint32_t s = 0; s < SKV_MAX_SPECS; s++)
 		for (uint32_t i = 0; i < g->n[s]; i++)
 			skv_pool_free(p->space[g->v[s][i].space].pool,
@@ -149,6 +150,7 @@ struct space_set group_spaces(const struct part *p, const struct group *g)
 {
 	struct space_set spaces = { 0 };
 
+	ASSERT_SHARED(p);
 	for (uint32_t i = 0; i < g->spec.n_storages; i++) {
 		int at = space_find(p, g->spec.storages[i]);
 
@@ -318,6 +320,7 @@ int room_take(struct part *p, struct plan *plan, struct skv_arena *a, struct skv
 	struct space_set within;
 	int rc = take_somewhere(p, plan, a, FREE, &within);
 
+	ASSERT_EXCLUSIVE(p);
 	if (rc == SKV_E_NO_SPACE) {
 		hide_existing(p, plan, true);
 		for (enum effort effort = EVICT; rc == SKV_E_NO_SPACE && effort <= EVICT_SOFT_PINS; effort++)
@@ -344,6 +347,7 @@ int room_take_places(struct part *p, const struct skv_start_req *req, struct pla
 	uint32_t n = 0, class_id;
 	int rc = space_class(p, plan->inst, 0, (uint32_t)at, &class_id);
 
+	ASSERT_EXCLUSIVE(p);
 	if (!space_usable(s))
 		return skv_fail(err, SKV_E_UNAVAILABLE, NULL, "storage '%s' is not enabled", s->dev->name);
 	ghosts_sweep(p, NULL, (uint32_t)at, MAX_SWEEP);
@@ -411,6 +415,7 @@ uint64_t room_bound(const struct part *p, const struct plan *plan)
 	const struct group *g = plan->inst->group;
 	uint64_t n = less(may_open(p, g), plan->inst->open_bytes) / plan->inst->block_bytes;
 
+	ASSERT_SHARED(p);
 	n = least(n, part_left(p, plan->inst, true));
 	return g->spec.max_blocks ? least(n, less(g->spec.max_blocks, g->blocks + g->open_blocks)) : n;
 }
@@ -436,6 +441,7 @@ uint64_t room_now(struct part *p, const struct plan *plan)
 	uint64_t most = 0, size = plan->inst->block_bytes;
 	uint32_t class_id;
 
+	ASSERT_EXCLUSIVE(p);
 	for (uint32_t i = 0; i < g->spec.n_storages; i++) {
 		int at = space_find(p, g->spec.storages[i]);
 		uint64_t n;
@@ -457,6 +463,7 @@ int room_limits(const struct part *p, const struct plan *plan, struct skv_error 
 	struct space_set spaces = group_spaces(p, plan->inst->group);
 	uint64_t most = may_open(p, plan->inst->group);
 
+	ASSERT_SHARED(p);
 	if (rc != SKV_OK)
 		return rc;
 	if (space_set_empty(&spaces))
@@ -560,6 +567,7 @@ int room_quota(struct part *p, const struct plan *plan, struct skv_error *err)
 {
 	int rc = blocks_quota(p, plan, err);
 
+	ASSERT_EXCLUSIVE(p);
 	if (rc == SKV_OK)
 		rc = part_quota(p, plan, err);
 	return rc == SKV_OK ? group_quota(p, plan, err) : rc;

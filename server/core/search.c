@@ -145,6 +145,7 @@ int search_run(struct part *p, const struct skv_lookup_req *req, struct skv_aren
 	struct probe pr;
 	int rc;
 
+	ASSERT_SHARED(p);
 	*s = (struct search){ 0 };
 	rc = instance_need(p, req->tenant, req->instance, "instance", &s->inst, err);
 	if (rc == SKV_OK)

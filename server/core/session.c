@@ -15,6 +15,7 @@ struct session *session_find(const struct part *p, struct skv_key id)
 {
 	struct session *s = p->session_by_id[bucket(id)];
 
+	ASSERT_SHARED(p);
 	while (s && !skv_key_equal(s->id, id))
 		s = s->id_next;
 	return s;
@@ -24,6 +25,7 @@ struct session *session_by_request(const struct part *p, struct skv_key request)
 {
 	struct session *s = p->session_by_request[bucket(request)];
 
+	ASSERT_SHARED(p);
 	while (s && !skv_key_equal(s->request, request))
 		s = s->request_next;
 	return s;
@@ -128,6 +130,7 @@ int session_add(struct part *p, struct session *s)
 	struct session **by_request = &p->session_by_request[bucket(s->request)];
 	int rc = reserve_number(p, &s->number);
 
+	ASSERT_EXCLUSIVE(p);
 	if (rc != SKV_OK)
 		return rc;
 	p->session[s->number] = s;
@@ -177,6 +180,7 @@ static void leave_open(struct part *p, struct session *s)
 
 void session_destroy(struct part *p, struct session *s)
 {
+	ASSERT_EXCLUSIVE(p);
 	if (s->inst)
 		leave_open(p, s);
 	unchain(&p->session_by_id[bucket(s->id)], s, true);
@@ -203,6 +207,7 @@ static void forget_oldest(struct part *p)
 
 void session_end(struct part *p, struct session *s, enum skv_session_state state)
 {
+	ASSERT_EXCLUSIVE(p);
 	if (s->inst)
 		leave_open(p, s);
 	s->state = state;
@@ -224,6 +229,7 @@ void session_end(struct part *p, struct session *s, enum skv_session_state state
 
 void session_forget_due(struct part *p, uint64_t now)
 {
+	ASSERT_EXCLUSIVE(p);
 	while (p->ended_head && p->ended_head->forget_at <= now && !is_named(p->ended_head))
 		forget_oldest(p);
 }
@@ -232,6 +238,7 @@ void session_release(struct part *p, struct session *s, uint32_t i, uint64_t hol
 {
 	struct block *b;
 
+	ASSERT_EXCLUSIVE(p);
 	if (!s->write[i].specs)
 		return;
 	b = block_get(p, s->write[i].block);
@@ -249,6 +256,7 @@ uint64_t session_grace_end(const struct part *p, const struct session *s)
 {
 	uint32_t grace = p->core->o.grace_ms;
 
+	ASSERT_SHARED(p);
 	return s->deadline_at + (s->grace_ms > grace ? s->grace_ms : grace);
 }
 
@@ -256,6 +264,7 @@ struct txn *session_queue_end(struct part *p, struct session *s, enum skv_sessio
 {
 	struct txn *t = txn_make(TXN_END);
 
+	ASSERT_EXCLUSIVE(p);
 	if (!t)
 		return NULL;
 	t->session = s;
@@ -285,6 +294,7 @@ void session_settle(struct part *p, struct session *s, uint32_t i, bool success,
 	struct session_write *w = &s->write[i];
 	struct block *b = block_get(p, w->block);
 
+	ASSERT_EXCLUSIVE(p);
 	if (success) {
 		bool born = !block_has_committed(s->inst, b);
 
@@ -315,6 +325,7 @@ void end_apply(struct part *p, struct txn *t)
 {
 	struct session *s = t->session;
 
+	ASSERT_EXCLUSIVE(p);
 	s->pending = NULL;
 	if (!s->inst)
 		return; /* its instance was dropped first */
@@ -329,6 +340,7 @@ void end_apply(struct part *p, struct txn *t)
 
 void session_retry_expiry(struct part *p, struct session *s)
 {
+	ASSERT_EXCLUSIVE(p);
 	/* Not if its instance was dropped meanwhile, or it was an abort and the deadline is still to come. */
 	if (s->state == SKV_SESSION_OPEN && !s->due)
 		set_due(p, s, skv_now_ms(p->core->clock) + 1000);
@@ -340,6 +352,7 @@ void session_expire_due(struct part *p, uint64_t now)
 	uint64_t key;
 	uint32_t number;
 
+	ASSERT_EXCLUSIVE(p);
 	while (skv_heap_top(&p->deadlines, 0, &key, &number) && key <= now) {
 		struct session *s = p->session[number];
 

@@ -19,6 +19,7 @@ void settle_apply(struct part *p, struct txn *t)
 {
 	uint64_t use = use_now(p, skv_now_ms(p->core->clock));
 
+	ASSERT_EXCLUSIVE(p);
 	for (uint32_t i = t->n_settled; i-- > 0;) {
 		const struct settled *e = &t->settled[i];
 		struct session *s = e->session;
@@ -45,7 +46,11 @@ static void unmark(struct part *p, struct txn *t)
 	}
 }
 
-void settle_undo(struct part *p, struct txn *t) { unmark(p, t); }
+void settle_undo(struct part *p, struct txn *t)
+{
+	ASSERT_EXCLUSIVE(p);
+	unmark(p, t);
+}
 
 static int fill_settle(struct waiter *w, struct part *p, const struct txn *t, int status)
 {
@@ -138,6 +143,7 @@ static int settle_locked(struct part *p, const struct skv_settle_req *req, struc
 	struct txn none = { 0 };
 	int at, rc = instance_need(p, req->tenant, req->instance, "instance", &f.inst, w->err);
 
+	ASSERT_EXCLUSIVE(p);
 	if (rc != SKV_OK)
 		return rc;
 	at = space_of_places(p, f.inst);

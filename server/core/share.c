@@ -51,6 +51,7 @@ uint64_t group_storages_room(const struct part *p, const struct group *g)
 {
 	uint64_t sum = 0;
 
+	ASSERT_SHARED(p);
 	for (uint32_t i = 0; i < g->spec.n_storages; i++) {
 		int at = space_find(p, g->spec.storages[i]);
 
@@ -80,6 +81,7 @@ uint64_t share_of(const struct instance *inst, uint64_t room)
 
 void shares_refresh(struct part *p)
 {
+	ASSERT_EXCLUSIVE(p);
 	for (size_t i = 0; i < p->n_group; i++)
 		if (p->group[i]->spec.share != SKV_SHARE_GROUP)
 			p->group[i]->room = group_room(p, p->group[i]);

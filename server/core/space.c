@@ -51,6 +51,7 @@ int space_class(struct part *p, struct instance *inst, uint32_t spec, uint32_t s
 {
 	uint32_t *at;
 
+	ASSERT_EXCLUSIVE(p);
 	if (classes_reserve(inst, space) != SKV_OK)
 		return SKV_E_NOMEM;
 	at = &inst->class_of[space * inst->spec.n_specs + spec];
@@ -76,6 +77,20 @@ int space_class(struct part *p, struct instance *inst, uint32_t spec, uint32_t s
 	return SKV_OK;
 }
 
+void slot_set_state(struct slot *s, enum slot_state to)
+{
+	/* COMMITTED to ABSENT: what was cleared, and replays, which see a removal only when it is durable. */
+	static const uint8_t legal[] = {
+		[SLOT_ABSENT] = 1u << SLOT_WRITING,
+		[SLOT_WRITING] = 1u << SLOT_COMMITTED | 1u << SLOT_ABSENT,
+		[SLOT_COMMITTED] = 1u << SLOT_REMOVING | 1u << SLOT_ABSENT,
+		[SLOT_REMOVING] = 1u << SLOT_COMMITTED | 1u << SLOT_ABSENT,
+	};
+
+	assert(legal[s->state] >> to & 1);
+	s->state = to;
+}
+
 void slot_release(struct part *p, struct block *b, uint32_t spec, uint64_t hold_until)
 {
 	struct instance *inst = block_instance(b);
@@ -84,13 +99,15 @@ void slot_release(struct part *p, struct block *b, uint32_t spec, uint64_t hold_
 	struct skv_pool *pool = p->space[s->space].pool;
 	uint64_t size = inst->spec.specs[spec].size;
 
-	assert(s->state != SLOT_ABSENT && !s->queued);
+	ASSERT_EXCLUSIVE(p);
+	assert(!s->queued);
 	block_touch(p, b);
 	if (hold_until && hold_until > skv_now_ms(p->core->clock))
 		skv_pool_hold(pool, run, hold_until);
 	else
 		skv_pool_free(pool, run);
 	used_add(inst, s->space, -(int64_t)size);
+	slot_set_state(s, SLOT_ABSENT);
 	*s = (struct slot){ .tag = s->tag };
 	if (b->pinned)
 		pin_of_slot_gone(b);
@@ -114,11 +131,13 @@ bool space_has_room(const struct space *s)
 
 bool space_can_grow(const struct part *p, const struct space *s)
 {
+	ASSERT_SHARED(p);
 	return space_has_room(s) && skv_now_ms(p->core->clock) >= s->grow_again_at;
 }
 
 void space_ask_growth(struct part *p, struct space *s)
 {
+	ASSERT_EXCLUSIVE(p);
 	if (s->growing)
 		return;
 	s->growing = true;
@@ -130,6 +149,7 @@ int space_of_places(const struct part *p, const struct instance *inst)
 {
 	int at = inst->spec.n_specs == 1 && inst->group->spec.n_storages == 1 ? space_find(p, inst->group->spec.storages[0]) : -1;
 
+	ASSERT_SHARED(p);
 	return at >= 0 && p->space[at].dev->ops->counted ? at : -1;
 }
 
@@ -203,6 +223,7 @@ int location_fill(struct file_table *t, const struct part *p, const struct insta
 {
 	const struct slot *s = &b->slot[spec];
 
+	ASSERT_SHARED(p);
 	if ((!t->any || t->space != s->space || t->handle != s->slab) && look_at_slab(t, p, s) != SKV_OK)
 		return SKV_E_NOMEM;
 	*out = (struct skv_location){

@@ -33,11 +33,10 @@ static void give_slot(struct part *p, struct session *s, struct block *b, uint32
 	struct instance *inst = s->inst;
 	struct slot *slot = &b->slot[spec];
 
-	assert(slot->state == SLOT_ABSENT);
 	slot->space = g->space;
 	slot->slab = g->slab;
 	slot->index = g->index;
-	slot->state = SLOT_WRITING;
+	slot_set_state(slot, SLOT_WRITING);
 	skv_pool_set_owner(p->space[g->space].pool, g->slab, g->index, block_id(b));
 	used_add(inst, slot->space, (int64_t)inst->spec.specs[spec].size);
 }
@@ -77,6 +76,7 @@ int start_link(struct part *p, struct session *s, struct grants *g, const struct
 	uint32_t done = 0, n_write = s->n_write;
 	struct block *before = NULL;
 
+	ASSERT_EXCLUSIVE(p);
 	if (s->has_parent && !(before = parent_entry(p, s)))
 		n_write = UINT32_MAX; /* nothing is linked, everything given back */
 	for (uint32_t i = 0; i < s->n_keys && n_write != UINT32_MAX; i++) {
@@ -126,6 +126,7 @@ int start_link(struct part *p, struct session *s, struct grants *g, const struct
 
 void start_unlink(struct part *p, struct session *s)
 {
+	ASSERT_EXCLUSIVE(p);
 	for (uint32_t i = s->n_write; i-- > 0;)
 		session_release(p, s, i, 0);
 	if (s->has_parent) {
@@ -395,6 +396,7 @@ void start_serve_waiters(struct part *p)
 {
 	struct group *g;
 
+	ASSERT_EXCLUSIVE(p);
 	p->wait_turn++;
 	p->wait_spaces = (struct space_set){ 0 };
 	while (p->n_waiting && (g = next_line(p)) != NULL) {
@@ -410,6 +412,7 @@ void start_serve_waiters(struct part *p)
 
 void start_fail_line(struct part *p, struct group *g, int status, const char *text)
 {
+	ASSERT_EXCLUSIVE(p);
 	while (g->wait_head) {
 		struct start_op *op = leave_line(p, g);
 
@@ -419,6 +422,7 @@ void start_fail_line(struct part *p, struct group *g, int status, const char *te
 
 void start_fail_waiters(struct part *p, int status, const char *text)
 {
+	ASSERT_EXCLUSIVE(p);
 	for (size_t i = 0; i < p->n_group; i++)
 		start_fail_line(p, p->group[i], status, text);
 }
@@ -427,6 +431,7 @@ void start_fail_waiters(struct part *p, int status, const char *text)
 
 void start_apply(struct part *p, struct txn *t)
 {
+	ASSERT_EXCLUSIVE(p);
 	t->session->starting = false;
 	t->session->pending = NULL;
 	COUNT(p->core, start_writes, t->session->n_write);
@@ -436,6 +441,7 @@ void start_undo(struct part *p, struct txn *t)
 {
 	struct session *s = t->session;
 
+	ASSERT_EXCLUSIVE(p);
 	start_unlink(p, s);
 	session_destroy(p, s);
 }

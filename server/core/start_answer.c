@@ -67,6 +67,7 @@ int start_fill(struct waiter *w, struct part *p, const struct session *s)
 	struct skv_start_res *res = w->res;
 	uint64_t now = skv_now_ms(p->core->clock);
 
+	ASSERT_EXCLUSIVE(p);
 	memset(res, 0, sizeof *res);
 	if (!s->anonymous)
 		session_id_text(s->id, res->session);
@@ -87,6 +88,7 @@ int start_fill(struct waiter *w, struct part *p, const struct session *s)
 
 int start_fill_late(struct waiter *w, struct part *p, const struct txn *t, int status)
 {
+	ASSERT_EXCLUSIVE(p);
 	if (status != SKV_OK)
 		return status;
 	/* Out of memory now leaves the session open; the same request id asks again. */
@@ -101,6 +103,7 @@ int start_fill_none(const struct part *p, struct waiter *w, const struct plan *p
 	bool existing = req->want_existing;
 	int rc;
 
+	ASSERT_SHARED(p);
 	memset(res, 0, sizeof *res);
 	res->n_keys = req->n_keys;
 	res->outcome = plan->outcome;

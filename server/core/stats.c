@@ -178,6 +178,7 @@ static int storages_locked(struct part *p, const char *name, struct skv_arena *a
 	struct skv_storage_view *v = skv_arena_alloc(a, (p->n_space + 1) * sizeof *v);
 	int rc = v ? SKV_OK : SKV_E_NOMEM;
 
+	ASSERT_SHARED(p);
 	*n = 0;
 	for (uint32_t i = 0; rc == SKV_OK && i < p->n_space; i++)
 		if (p->space[i].pool && (!name || strcmp(p->space[i].dev->name, name) == 0))
@@ -192,6 +193,7 @@ static int groups_locked(struct part *p, const char *name, struct skv_arena *a, 
 	struct skv_group_view *v = skv_arena_alloc(a, (p->n_group + 1) * sizeof *v);
 	int rc = v ? SKV_OK : SKV_E_NOMEM;
 
+	ASSERT_SHARED(p);
 	*n = 0;
 	for (size_t i = 0; rc == SKV_OK && i < p->n_group; i++)
 		if (!name || strcmp(p->group[i]->spec.name, name) == 0)
@@ -207,6 +209,7 @@ static int instances_locked(struct part *p, const char *tenant, const char *id, 
 	struct skv_instance_view *v = skv_arena_alloc(a, (p->n_inst + 1) * sizeof *v);
 	int rc = v ? SKV_OK : SKV_E_NOMEM;
 
+	ASSERT_SHARED(p);
 	*n = 0;
 	for (size_t i = 0; rc == SKV_OK && i < p->n_inst; i++) {
 		struct instance *inst = p->inst[i];

@@ -28,6 +28,7 @@ uint64_t block_idle_ms(const struct part *p, const struct block *b)
 	uint64_t now = skv_now_ms(p->core->clock) + p->use_base;
 	uint64_t use = use_ms(mark_use(atomic_load_explicit(&b->mark, memory_order_relaxed)));
 
+	ASSERT_SHARED(p);
 	return now > use ? now - use : 0;
 }
 
@@ -36,6 +37,7 @@ uint64_t slab_idle_ms(const struct part *p, const struct skv_pool *pool, uint32_
 	struct skv_slab_info info;
 	uint64_t sum = 0, seen = 0;
 
+	ASSERT_SHARED(p);
 	if (!skv_pool_slab(pool, slab, &info))
 		return 0;
 	for (uint32_t i = 0; i < info.slots; i += info.slots / SAMPLES + 1) {
@@ -157,6 +159,7 @@ bool evict_steal(struct part *p, uint32_t space, uint32_t class_id, const struct
 	size_t n = 0;
 	bool coming;
 
+	ASSERT_EXCLUSIVE(p);
 	if (find_window(&st, class_id, &slabs, &n) != SKV_OK)
 		return false;
 	coming = take_window(p, space, slabs, n);
@@ -171,6 +174,7 @@ bool evict_steal_leased(struct part *p, uint32_t space, uint32_t class_id, const
 	uint32_t *slabs = NULL;
 	size_t n = 0;
 
+	ASSERT_EXCLUSIVE(p);
 	if (st.now < s->stolen_until)
 		return true;
 	if (find_window(&st, class_id, &slabs, &n) != SKV_OK)
@@ -188,6 +192,7 @@ void steer_note(struct part *p, uint32_t space, uint32_t class_id, const struct 
 	struct space_class *c = &p->space[space].class[class_id];
 	uint64_t idle = block_idle_ms(p, b);
 
+	ASSERT_EXCLUSIVE(p);
 	c->evicted++;
 	c->idle_ms = c->idle_ms ? c->idle_ms + idle / SMOOTH - c->idle_ms / SMOOTH : idle;
 }
@@ -201,6 +206,7 @@ void steer(struct part *p, uint32_t space, uint32_t class_id, const struct evict
 	uint64_t idle = UINT64_MAX;
 	size_t n = 0;
 
+	ASSERT_EXCLUSIVE(p);
 	if (s->n_class < 2 || c->evicted * c->stride < skv_pool_slab_bytes(s->pool, class_id))
 		return;
 	c->evicted = 0;
@@ -253,6 +259,7 @@ uint64_t steer_segments(struct part *p, struct picks *k, uint32_t space, uint32_
 	const struct instance *inst = block_instance(b);
 	uint64_t n = 0;
 
+	ASSERT_EXCLUSIVE(p);
 	for (uint32_t s = 0; s < inst->spec.n_specs; s++)
 		if (b->slot[s].state == SLOT_REMOVING && b->slot[s].space == space &&
 		    inst->class_of[space * inst->spec.n_specs + s] == class_id)

@@ -21,6 +21,7 @@ _Static_assert((CHUNK_BYTES - CHUNK_HEAD) / 64 <= CHUNK_PLACES, "places of a chu
 
 void block_touch(struct part *p, const struct block *b)
 {
+	ASSERT_EXCLUSIVE(p);
 	if (p->snap.active)
 		snapshot_touch_chunk(p, block_chunk(b)->number);
 }
@@ -94,6 +95,7 @@ void table_drop_chunk(struct part *p, struct instance *inst)
 {
 	struct chunk *c = inst->newest;
 
+	ASSERT_EXCLUSIVE(p);
 	inst->newest = c->next;
 	names_drop(c);
 	*c = (struct chunk){ .number = c->number, .next = p->spare_chunk };
@@ -102,6 +104,7 @@ void table_drop_chunk(struct part *p, struct instance *inst)
 
 void table_drop(struct part *p, struct instance *inst)
 {
+	ASSERT_EXCLUSIVE(p);
 	while (inst->newest)
 		table_drop_chunk(p, inst);
 	inst->free_block = NO_BLOCK;
@@ -110,6 +113,7 @@ void table_drop(struct part *p, struct instance *inst)
 
 void table_destroy(struct part *p)
 {
+	ASSERT_EXCLUSIVE(p);
 	for (uint32_t no = 1; no < p->n_chunk; no++)
 		names_drop(p->chunk[no]);
 	for (size_t i = 0; i < p->n_region; i++)
@@ -136,6 +140,7 @@ struct block *block_make(struct part *p, struct instance *inst, struct skv_key k
 	struct block *b = next_free(p, inst);
 	uint32_t next;
 
+	ASSERT_EXCLUSIVE(p);
 	if (!b)
 		return NULL;
 	block_touch(p, b);
@@ -218,6 +223,7 @@ void block_maybe_free(struct part *p, struct block *b)
 {
 	struct instance *inst = block_instance(b);
 
+	ASSERT_EXCLUSIVE(p);
 	while (b && !needed(inst, b)) {
 		struct block *parent = b->parent == NO_BLOCK ? NULL : block_get(p, b->parent);
 
@@ -240,6 +246,7 @@ void block_maybe_free(struct part *p, struct block *b)
 
 void block_set_parent(struct part *p, struct block *b, struct block *parent)
 {
+	ASSERT_EXCLUSIVE(p);
 	assert(b->parent == NO_BLOCK && b != parent);
 	block_touch(p, b);
 	block_touch(p, parent);
@@ -256,6 +263,7 @@ void block_update_live(struct part *p, struct block *b)
 	bool live = block_has_committed(inst, b) || block_has_writing(inst, b);
 	struct block *parent;
 
+	ASSERT_EXCLUSIVE(p);
 	if (live == b->live)
 		return;
 	b->live = live;
@@ -274,6 +282,7 @@ void block_update_live(struct part *p, struct block *b)
 void block_each(const struct part *p, const struct instance *only,
 		void (*fn)(void *ctx, struct part *p, struct block *b), void *ctx)
 {
+	ASSERT_SHARED(p);
 	for (uint32_t no = 1; no < p->n_chunk; no++) {
 		const struct chunk *c = p->chunk[no];
 

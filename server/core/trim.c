@@ -130,6 +130,7 @@ bool trim_go_on(struct part *p)
 	struct trim_op *op = p->trims;
 	uint64_t now = skv_now_ms(p->core->clock);
 
+	ASSERT_EXCLUSIVE(p);
 	p->trims = NULL;
 	if (op)
 		p->trimmed_at = now;
@@ -150,6 +151,7 @@ void trim_fail_all(struct part *p, int status, const char *text)
 {
 	struct trim_op *op = p->trims;
 
+	ASSERT_EXCLUSIVE(p);
 	p->trims = NULL;
 	while (op) {
 		struct trim_op *next = op->next;

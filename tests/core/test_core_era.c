@@ -14,14 +14,25 @@ struct sample {
 	uint64_t generation, wall;
 };
 
+/* Of a core that does not have it yet: nobody else looks at it. */
+static struct part *own_part(void)
+{
+	static struct skv_core core;
+	struct part *p = calloc(1, sizeof *p);
+
+	assert_non_null(p);
+	p->core = &core;
+	return p;
+}
+
 /* Starts at random times, `gap` ms apart on average; some of them are remembered here exactly. */
 static void years(uint64_t gap, uint64_t starts, unsigned seed)
 {
-	struct part *p = calloc(1, sizeof *p);
+	struct part *p = own_part();
 	struct sample *s = calloc(SAMPLES, sizeof *s);
 	uint64_t wall = 1700000000000ull, generation = 1, most = 0;
 
-	assert_true(p && s);
+	assert_non_null(s);
 	for (uint64_t i = 0; i < starts; i++) {
 		wall += (uint64_t)rand_r(&seed) % (2 * gap + 1);
 		era_note(p, generation, wall);
@@ -58,10 +69,9 @@ static void times_for_years(void **state)
 /* A clock that was set back, generations that come again, and times that no clock tells. */
 static void odd_times(void **state)
 {
-	struct part *p = calloc(1, sizeof *p);
+	struct part *p = own_part();
 
 	(void)state;
-	assert_non_null(p);
 	assert_int_equal(era_of(p, 5), 0);
 	era_note(p, 10, 1000);
 	assert_int_equal(era_of(p, 9), 0);

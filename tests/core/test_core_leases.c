@@ -351,8 +351,10 @@ static void an_old_horizon_counts_for_all(void **state)
 	open_as_shipped(&e, 1000);
 	fill(&e, 900);
 	p = e.core->part;
+	core_lock(e.core);
 	p->old_horizon = now_of(&e) + 120000; /* record_horizon writes it as they did */
 	record_horizon(&b, p, false);
+	core_unlock(e.core);
 	assert_int_equal(skv_store_append(e.store, 0, p->fence, p->seq + 1, b.data, b.len, 0, &e.err), SKV_OK);
 	skv_buf_destroy(&b);
 	reopen(&e, false, BOOT_A);
@@ -424,7 +426,9 @@ static void what_counts_as_leased_is_leased(void **state)
 		env_advance(&e, (uint64_t)rand_r(&seed) % 800);
 		if (rand_r(&seed) % 500 == 0)
 			env_advance(&e, 200000);
+		core_lock(e.core);
 		told = leased_bytes(e.core->part, e.core->part->inst[0], now_of(&e));
+		core_unlock(e.core);
 		for (uint32_t k = 0; k < 900; k++) {
 			least += until[k] > now_of(&e);
 			most += until[k] + (2ull << e.core->part->lease_shift) > now_of(&e);
