@@ -18,6 +18,7 @@ struct kvcm_keys {
 
 /* Keys of a request whose operation asks the core in portions of SKV_MAX_KEYS. */
 #define KVCM_MAX_KEYS (1u << 20)
+#define KVCM_MAX_PORTIONS (KVCM_MAX_KEYS / SKV_MAX_KEYS)
 /* Specs of blocks in one answer: as many as those of the largest portion. */
 #define KVCM_MAX_PLACES (SKV_MAX_KEYS * SKV_MAX_SPECS)
 
@@ -63,6 +64,18 @@ enum kvcm_empty { KVCM_EMPTY_NONE, KVCM_EMPTY_OPEN, KVCM_EMPTY_OVER };
 void kvcm_empty_make(struct kvcm_call *k, const char *instance, char out[SKV_SESSION_ID_HEX + 1]);
 /* Is it one of the instance's? Not NONE: open still, or over. */
 enum kvcm_empty kvcm_empty_check(struct kvcm_call *k, const char *instance, const char *id);
+
+/* ---- sessions.c: sessions of more blocks than the core takes at once ---------------------------- */
+
+/* One of the core's. */
+struct kvcm_session {
+	char id[SKV_SESSION_ID_HEX + 1];
+	uint32_t n_blocks; /* that are written in it; not 0 */
+};
+/* The client's id of them all; of one, its own. NULL: no memory. */
+char *kvcm_sessions_text(struct kvcm_call *k, const struct kvcm_session *v, uint32_t n);
+/* How many there are in such an id; 0: it is that of one, or none at all. */
+uint32_t kvcm_sessions_read(const char *id, struct kvcm_session v[KVCM_MAX_PORTIONS]);
 
 /* ---- the operations ---------------------------------------------------------------------------- */
 

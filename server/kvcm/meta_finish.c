@@ -10,8 +10,17 @@
 #include <string.h>
 
 struct finish {
-	struct skv_finish_req req;
+	struct skv_finish_req req; /* as the client sent it */
 	struct skv_finish_res res;
+	uint32_t committed;
+	/* One that is several (sessions.c); n_parts 0: it is not. Each is finished, whatever became of those before. */
+	struct kvcm_session part[KVCM_MAX_PORTIONS];
+	uint32_t n_parts, next;
+	uint32_t at; /* blocks of those that were asked for */
+	struct skv_finish_req part_req;
+	struct skv_error err; /* of the first that failed, and */
+	int status;           /* its status */
+	struct skv_done done;
 };
 
 /* A session in which there was nothing to write. */
@@ -29,6 +38,75 @@ static int finish_empty(struct kvcm_call *k, enum kvcm_empty state, const struct
 				"success_blocks: the session has no blocks to write");
 	return SKV_OK;
 }
+
+/* ---- a session that is several ------------------------------------------------------------------- */
+
+static int check_mask(struct kvcm_call *k, const struct finish *own)
+{
+	const struct skv_finish_req *req = &own->req;
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < own->n_parts; i++)
+		n += own->part[i].n_blocks;
+	if (req->mask_kind == SKV_MASK_BITS ? req->mask_count == n : req->mask_count <= n)
+		return SKV_OK;
+	return skv_fail(&k->c->err, SKV_E_INVALID, "success_blocks", "success_blocks: %u told, the session writes %u blocks",
+			req->mask_count, n);
+}
+
+/* The part of the mask that is about the next one. */
+static void take_part(struct finish *own)
+{
+	const struct kvcm_session *part = &own->part[own->next++];
+	const struct skv_finish_req *req = &own->req;
+	uint32_t left = req->mask_count > own->at ? req->mask_count - own->at : 0;
+
+	own->part_req = *req;
+	own->part_req.session = part->id;
+	own->part_req.mask_count = req->mask_kind == SKV_MASK_BITS || left > part->n_blocks ? part->n_blocks : left;
+	own->part_req.mask = req->mask_kind == SKV_MASK_BITS ? req->mask + own->at : NULL;
+	own->at += part->n_blocks;
+}
+
+static void note_part(struct kvcm_call *k, struct finish *own, int status)
+{
+	if (status == SKV_OK) {
+		own->committed += own->res.committed;
+	} else if (own->status == SKV_OK) {
+		own->status = status;
+		own->err = k->c->err;
+	}
+}
+
+static int finish_on(struct kvcm_call *k)
+{
+	struct finish *own = k->own;
+
+	while (own->next < own->n_parts) {
+		int rc;
+
+		take_part(own);
+		rc = skv_core_finish(kvcm_core(k), &own->part_req, &own->res, &k->c->arena, &k->c->err, &own->done);
+		if (rc == SKV_PENDING)
+			return rc;
+		note_part(k, own, rc);
+	}
+	if (own->status != SKV_OK)
+		k->c->err = own->err;
+	return own->status;
+}
+
+static void part_finished(void *ctx, int status)
+{
+	struct kvcm_call *k = ctx;
+
+	note_part(k, k->own, status);
+	status = finish_on(k);
+	if (status != SKV_PENDING)
+		k->c->done.fn(k->c->done.ctx, status);
+}
+
+/* ---- the operation ------------------------------------------------------------------------------- */
 
 int kvcm_run_meta_finishWriteCache(struct kvcm_call *k)
 {
@@ -57,6 +135,12 @@ int kvcm_run_meta_finishWriteCache(struct kvcm_call *k)
 	empty = kvcm_empty_check(k, req->instance_id, req->write_session_id);
 	if (empty != KVCM_EMPTY_NONE)
 		return finish_empty(k, empty, &own->req);
+	own->n_parts = kvcm_sessions_read(req->write_session_id, own->part);
+	if (own->n_parts > 0) {
+		own->done = (struct skv_done){ part_finished, k };
+		rc = check_mask(k, own);
+		return rc == SKV_OK ? finish_on(k) : rc;
+	}
 	if (!skv_key_from_hex(req->write_session_id, strlen(req->write_session_id), &ignored))
 		return skv_fail(&k->c->err, SKV_E_NOT_FOUND, "write_session_id", "no such session, or it is over");
 	return skv_core_finish(kvcm_core(k), &own->req, &own->res, &k->c->arena, &k->c->err, &k->c->done);
@@ -74,10 +158,10 @@ static uint32_t told(const struct skv_finish_req *req)
 int kvcm_write_finish(struct kvcm_call *k)
 {
 	const struct finish *own = k->own;
-	uint32_t n = told(&own->req);
+	uint32_t n = told(&own->req), committed = own->n_parts ? own->committed : own->res.committed;
 
-	if (own->res.committed >= n)
+	if (committed >= n)
 		return SKV_OK;
 	return skv_fail(&k->c->err, SKV_E_SESSION_ENDED, NULL, "%u of the blocks were removed while they were being written",
-			n - own->res.committed);
+			n - committed);
 }

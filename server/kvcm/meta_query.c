@@ -16,13 +16,11 @@ struct question {
 	struct kvcm_keys keys;
 };
 
-#define MAX_PORTIONS (KVCM_MAX_KEYS / SKV_MAX_KEYS)
-
 struct query {
 	struct skv_lookup_req req;
 	struct skv_lookup_res res; /* of all portions together, at the end */
 	struct kvcm_keys keys;
-	struct skv_lookup_res *part[MAX_PORTIONS];
+	struct skv_lookup_res *part[KVCM_MAX_PORTIONS];
 	uint32_t n_parts;
 	uint32_t at;   /* keys asked for */
 	uint32_t rows; /* found so far, by a prefix; asked for, by a batch */

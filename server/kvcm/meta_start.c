@@ -5,7 +5,11 @@
  * it says otherwise, and that is the one that is kept here.
  *
  * The core names one writer for each key and spec; whatever else is there, being written or being removed is
- * masked. A key that is repeated in one request is masked after the first, for the core takes each once. No state.
+ * masked. A key that is repeated in one request is masked after the first, for the core takes each once.
+ *
+ * Keys beyond those that the core takes at once are asked for in portions, each a session of the core's (sessions.c). What
+ * a portion is refused for, and what is behind it, is masked when one before it has blocks to write: whoever wants it
+ * written asks again. No state.
  */
 #include "meta.h"
 
@@ -15,14 +19,25 @@
 #include <skv/key_set.h>
 
 #define TIMEOUT_MAX_S 1800
+#define MAX_PLACES (KVCM_MAX_PLACES / 4) /* in one answer: too long a one would be refused when its sessions are open */
+
+/* A portion with blocks to write. */
+struct portion {
+	struct skv_start_res res;
+	uint32_t at; /* its first key */
+};
 
 struct start {
 	struct skv_start_req req;
-	struct skv_start_res res;
+	struct skv_start_res res; /* of the portion that was asked for last */
 	uint32_t n;           /* keys of the request, repeated ones included */
 	struct kvcm_keys keys; /* none of them twice */
 	const uint32_t *columns; /* [keys.n] specs of each; NULL: all */
 	uint32_t at;          /* the portion that was asked for last begins here */
+	uint8_t *outcome;     /* [keys.n] */
+	struct portion portion[KVCM_MAX_PORTIONS];
+	uint32_t n_portions;
+	uint32_t n_write; /* blocks in them */
 	struct skv_done done;
 	const uint32_t *once; /* [n] which key of req each one is; NULL: none is repeated */
 	const bool *again;    /* [n] repeated */
@@ -146,17 +161,26 @@ static int skip_leading(struct kvcm_call *k, const char *instance, const struct 
 	return rc;
 }
 
-/* Portion by portion until one has blocks to write: they are one session. The portions behind it are masked, so an answer
- * has no more locations than ever; whoever wants these written asks again when the session is over. */
+/* What the newest portion answered. True: the next one is to be asked for. */
+static bool goes_on(struct start *own)
+{
+	uint32_t next = own->at + own->req.n_keys, more = kvcm_portion(own->keys.n - next);
+
+	memcpy(own->outcome + own->at, own->res.outcome, own->req.n_keys);
+	if (own->res.n_write > 0) {
+		own->portion[own->n_portions++] = (struct portion){ own->res, own->at };
+		own->n_write += own->res.n_write;
+	}
+	return more > 0 && (uint64_t)(own->n_write + more) * own->res.n_specs <= MAX_PLACES;
+}
+
+/* The portions from `at` on, one after the other. */
 static int start_on(struct kvcm_call *k, uint32_t at)
 {
 	struct start *own = k->own;
-	int rc;
+	int rc = SKV_OK;
 
-	own->at = at;
-	if (at > 0 && at == own->keys.n)
-		return SKV_OK; /* all of it is there */
-	do {
+	for (bool more = at == 0 || at < own->keys.n; more && rc == SKV_OK; at += own->req.n_keys) {
 		own->at = at;
 		own->req.keys = own->keys.v + at;
 		own->req.n_keys = kvcm_portion(own->keys.n - at);
@@ -164,10 +188,11 @@ static int start_on(struct kvcm_call *k, uint32_t at)
 		own->req.has_parent = at > 0;
 		if (at > 0)
 			own->req.parent = own->keys.v[at - 1];
-		at += own->req.n_keys;
+		own->res = (struct skv_start_res){ 0 };
 		rc = skv_core_start(kvcm_core(k), &own->req, &own->res, &k->c->arena, &k->c->err, &own->done);
-	} while (rc == SKV_OK && own->res.n_write == 0 && at < own->keys.n);
-	return rc;
+		more = rc == SKV_OK && goes_on(own);
+	}
+	return rc != SKV_OK && rc != SKV_PENDING && own->n_portions > 0 ? SKV_OK : rc;
 }
 
 static void started(void *ctx, int status)
@@ -175,8 +200,10 @@ static void started(void *ctx, int status)
 	struct kvcm_call *k = ctx;
 	struct start *own = k->own;
 
-	if (status == SKV_OK && own->res.n_write == 0 && own->at + own->req.n_keys < own->keys.n)
+	if (status == SKV_OK && goes_on(own))
 		status = start_on(k, own->at + own->req.n_keys);
+	else if (status != SKV_OK && own->n_portions > 0)
+		status = SKV_OK;
 	if (status != SKV_PENDING)
 		k->c->done.fn(k->c->done.ctx, status);
 }
@@ -211,6 +238,10 @@ static int run(struct kvcm_call *k, int32_t elsewhere)
 	if (rc != SKV_OK)
 		return rc;
 	own->done = (struct skv_done){ started, k };
+	own->outcome = skv_arena_alloc(&k->c->arena, own->keys.n + 1u);
+	if (!own->outcome)
+		return kvcm_nomem(k);
+	memset(own->outcome, SKV_START_EXISTS, own->keys.n + 1u);
 	if (own->keys.n == 0) { /* fewer tokens than a block */
 		const struct skv_instance_spec *spec;
 
@@ -228,29 +259,85 @@ static const uint8_t *outcomes(struct kvcm_call *k, const struct start *own)
 {
 	uint8_t *all;
 
-	if (!own->once && own->n <= SKV_MAX_KEYS)
-		return own->n > 0 ? own->res.outcome : (const uint8_t *)"";
+	if (!own->once)
+		return own->outcome;
 	all = skv_arena_alloc(&k->c->arena, own->n);
-	for (uint32_t i = 0; all && i < own->n; i++) {
-		uint32_t key = (own->once ? own->once[i] : i) - own->at; /* before the portion: far behind its end */
-
-		all[i] = (own->again && own->again[i]) || key >= own->res.n_keys ? SKV_START_EXISTS : own->res.outcome[key];
-	}
+	for (uint32_t i = 0; all && i < own->n; i++)
+		all[i] = own->again[i] ? SKV_START_EXISTS : own->outcome[own->once[i]];
 	return all;
 }
 
-/* Rows to write, in the order of the request. */
-static bool take_rows(struct kvcm_call *k, struct start *own)
+static char *session_of(struct kvcm_call *k, const struct start *own, const char *instance)
 {
-	uint32_t *rows = skv_arena_alloc(&k->c->arena, (own->res.n_keys + 1) * sizeof *rows);
-	uint32_t n = 0;
+	struct kvcm_session v[KVCM_MAX_PORTIONS];
+	char *empty = skv_arena_alloc(&k->c->arena, SKV_SESSION_ID_HEX + 1);
 
-	for (uint32_t i = 0; rows && i < own->res.n_keys; i++)
-		if (own->res.outcome[i] == SKV_START_WRITE)
-			rows[n++] = i;
-	own->locations.rows = rows;
-	own->locations.n = n;
-	return rows != NULL;
+	for (uint32_t i = 0; i < own->n_portions; i++) {
+		memcpy(v[i].id, own->portion[i].res.session, sizeof v[i].id);
+		v[i].n_blocks = own->portion[i].res.n_write;
+	}
+	if (own->n_portions > 0)
+		return kvcm_sessions_text(k, v, own->n_portions);
+	if (empty)
+		kvcm_empty_make(k, instance, empty);
+	return empty;
+}
+
+/* Rows to write, in the order of the request: of all portions together. */
+static int take_rows(struct kvcm_call *k, const struct start *own, struct skv_files *files, struct skv_location *loc)
+{
+	const uint32_t n_specs = own->portion[0].res.n_specs;
+
+	for (uint32_t p = 0; p < own->n_portions; p++) {
+		const struct skv_start_res *res = &own->portion[p].res;
+
+		if (res->n_specs != n_specs) /* registered anew in between */
+			return skv_fail(&k->c->err, SKV_E_CONFLICT, NULL, "the instance was registered anew meanwhile");
+		for (uint32_t i = 0; i < res->n_keys; i++) {
+			if (res->outcome[i] != SKV_START_WRITE)
+				continue;
+			memcpy(loc, res->loc + (size_t)i * n_specs, n_specs * sizeof *loc);
+			for (uint32_t s = 0; s < n_specs; s++)
+				loc[s].file += files->n;
+			loc += n_specs;
+		}
+		memcpy(files->v + files->n, res->files.v, res->files.n * sizeof *files->v);
+		files->n += res->files.n;
+	}
+	return SKV_OK;
+}
+
+static int take_locations(struct kvcm_call *k, struct start *own)
+{
+	const struct skv_start_res *first = &own->portion[0].res;
+	struct skv_location *loc = skv_arena_alloc(&k->c->arena, (size_t)own->n_write * first->n_specs * sizeof *loc);
+	struct skv_files *files = skv_arena_calloc(&k->c->arena, 1, sizeof *files);
+	uint32_t n_files = 0;
+	int rc;
+
+	for (uint32_t p = 0; p < own->n_portions; p++)
+		n_files += own->portion[p].res.files.n;
+	if (files)
+		files->v = skv_arena_alloc(&k->c->arena, (n_files + 1u) * sizeof *files->v);
+	if (!loc || !files || !files->v)
+		return kvcm_nomem(k);
+	rc = take_rows(k, own, files, loc);
+	if (rc != SKV_OK)
+		return rc;
+	own->locations = (struct kvcm_locations){
+		.field = 4,
+		.miss = KVCM_MISS_EMPTY,
+		.files = files,
+		.roots = kvcm_roots(k, files),
+		.n_specs = first->n_specs,
+		.specs = first->specs,
+		.loc = loc,
+		.n = own->n_write,
+		.columns = KVCM_ALL_COLUMNS,
+		.status = KVCM_WRITING,
+		.created_ms = skv_wall_ms(&skv_clock_system),
+	};
+	return own->locations.roots ? SKV_OK : kvcm_nomem(k);
 }
 
 int kvcm_write_start(struct kvcm_call *k)
@@ -258,35 +345,19 @@ int kvcm_write_start(struct kvcm_call *k)
 	const KvcmMeta__StartWriteCacheRequest *req = k->req;
 	KvcmMeta__StartWriteCacheResponse *out = k->res;
 	struct start *own = k->own;
-	const struct skv_start_res *res = &own->res;
-	char *session = skv_arena_alloc(&k->c->arena, sizeof res->session);
 	const uint8_t *outcome = outcomes(k, own);
+	int rc;
 
-	if (!session || !outcome)
+	out->write_session_id = session_of(k, own, req->instance_id);
+	if (!out->write_session_id || !outcome)
 		return kvcm_nomem(k);
-	memcpy(session, res->session, sizeof res->session);
-	if (!*session)
-		kvcm_empty_make(k, req->instance_id, session);
-	out->write_session_id = session;
 	out->block_mask = kvcm_mask_answer(outcome, own->n, &k->c->arena);
 	if (!out->block_mask)
 		return kvcm_nomem(k);
-	if (res->n_write == 0)
+	if (own->n_write == 0)
 		return SKV_OK;
-	own->locations = (struct kvcm_locations){
-		.field = 4,
-		.miss = KVCM_MISS_EMPTY,
-		.files = &res->files,
-		.roots = kvcm_roots(k, &res->files),
-		.n_specs = res->n_specs,
-		.specs = res->specs,
-		.loc = res->loc,
-		.columns = KVCM_ALL_COLUMNS,
-		.status = KVCM_WRITING,
-		.created_ms = skv_wall_ms(&skv_clock_system),
-	};
-	if (!own->locations.roots || !take_rows(k, own))
-		return kvcm_nomem(k);
-	kvcm_splice(k, 0, &own->locations);
-	return SKV_OK;
+	rc = take_locations(k, own);
+	if (rc == SKV_OK)
+		kvcm_splice(k, 0, &own->locations);
+	return rc;
 }

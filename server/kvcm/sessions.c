@@ -1,0 +1,58 @@
+/*
+ * sessions.c - one session of a client that is several of the core's: its id is all of theirs.
+ *
+ * A write of more blocks than the core takes at once is as many sessions. What belongs together is remembered by nobody:
+ * "ID-BLOCKS.ID-BLOCKS..." tells it, so a restart and another owner know it as well, and the core checks each id as ever.
+ * No state.
+ */
+#include "meta.h"
+
+#include <string.h>
+
+char *kvcm_sessions_text(struct kvcm_call *k, const struct kvcm_session *v, uint32_t n)
+{
+	struct skv_buf text;
+	char *out;
+
+	skv_buf_init(&text);
+	for (uint32_t i = 0; i < n; i++)
+		skv_buf_printf(&text, n > 1 ? "%s%s-%u" : "%s%s", i ? "." : "", v[i].id, v[i].n_blocks);
+	out = text.failed ? NULL : skv_arena_strndup(&k->c->arena, (const char *)text.data, text.len);
+	skv_buf_destroy(&text);
+	return out;
+}
+
+/* "ID-BLOCKS", and what follows it. False: it is something else. */
+static bool take_session(const char **at, struct kvcm_session *out)
+{
+	struct skv_key ignored;
+	const char *p = *at;
+	uint32_t n = 0;
+
+	if (strnlen(p, SKV_SESSION_ID_HEX + 1) <= SKV_SESSION_ID_HEX || !skv_key_from_hex(p, SKV_SESSION_ID_HEX, &ignored))
+		return false;
+	memcpy(out->id, p, SKV_SESSION_ID_HEX);
+	out->id[SKV_SESSION_ID_HEX] = '\0';
+	p += SKV_SESSION_ID_HEX;
+	if (*p++ != '-')
+		return false;
+	for (; *p >= '0' && *p <= '9' && n <= SKV_MAX_KEYS; p++)
+		n = 10 * n + (uint32_t)(*p - '0');
+	out->n_blocks = n;
+	*at = p;
+	return n > 0 && n <= SKV_MAX_KEYS;
+}
+
+uint32_t kvcm_sessions_read(const char *id, struct kvcm_session v[KVCM_MAX_PORTIONS])
+{
+	uint32_t n = 0;
+
+	while (n < KVCM_MAX_PORTIONS && take_session(&id, &v[n])) {
+		n++;
+		if (!*id)
+			return n;
+		if (*id++ != '.')
+			return 0;
+	}
+	return 0;
+}
