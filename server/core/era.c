@@ -127,11 +127,12 @@ uint64_t era_after(const struct part *p, uint64_t wall_ms)
 	return low < p->n_era ? p->era[low].generation : p->next_generation;
 }
 
-uint64_t era_of(const struct part *p, uint64_t generation)
+/* How many are not younger. */
+static size_t find(const struct part *p, uint64_t generation)
 {
 	size_t low = 0, high = p->n_era;
 
-	while (low < high) { /* the newest that is not younger */
+	while (low < high) {
 		size_t mid = (low + high) / 2;
 
 		if (p->era[mid].generation <= generation)
@@ -139,5 +140,15 @@ uint64_t era_of(const struct part *p, uint64_t generation)
 		else
 			high = mid;
 	}
-	return low && generation ? told(p, p->era[low - 1].wall_ms) : 0;
+	return low;
 }
+
+uint64_t era_next(const struct part *p, uint64_t generation, size_t *at)
+{
+	assert(*at <= p->n_era);
+	if (*at == 0 || generation < p->era[*at - 1].generation || (*at < p->n_era && generation >= p->era[*at].generation))
+		*at = find(p, generation);
+	return *at && generation ? told(p, p->era[*at - 1].wall_ms) : 0;
+}
+
+uint64_t era_of(const struct part *p, uint64_t generation) { return era_next(p, generation, &(size_t){ 0 }); }

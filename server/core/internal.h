@@ -115,6 +115,8 @@ uint64_t era_told(const struct part *p, size_t i);
 uint64_t era_after(const struct part *p, uint64_t wall_ms);
 /* About when this generation was given out; 0 if nobody knows. */
 uint64_t era_of(const struct part *p, uint64_t generation);
+/* The same of many that are near each other: *at, 0 at first, is where the one before was found. */
+uint64_t era_next(const struct part *p, uint64_t generation, size_t *at);
 
 /* ---- index.c ------------------------------------------------------------------------------------ */
 
@@ -453,6 +455,7 @@ struct search {
 	uint64_t lease_until; /* lookup.c */
 	bool denied;          /* by the cap on leases; */
 	uint32_t hidden;      /* so many hits became misses for that */
+	size_t era;           /* of the hit before (era_next) */
 };
 /* Under the read lock. SKV_E_NOT_FOUND (instance), SKV_E_INVALID, SKV_E_NOMEM. */
 int search_run(struct part *p, const struct skv_lookup_req *req, struct skv_arena *a, struct search *s,

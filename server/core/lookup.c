@@ -219,14 +219,14 @@ static void note_asked(struct instance *inst, uint32_t ms)
 		atomic_store_explicit(&inst->lease_asked, ms, memory_order_relaxed);
 }
 
-static int fill_hit(struct part *p, struct skv_lookup_res *res, struct file_table *files, const struct search *s, uint32_t i)
+static int fill_hit(struct part *p, struct skv_lookup_res *res, struct file_table *files, struct search *s, uint32_t i)
 {
 	struct skv_location *loc = &res->loc[(size_t)i * res->n_specs];
 	const struct block *b = s->hit[i];
 
 	res->hit[i] = true;
 	if (res->created_ms)
-		res->created_ms[i] = era_of(p, block_generation(s->inst, b));
+		res->created_ms[i] = era_next(p, block_generation(s->inst, b), &s->era);
 	for (uint32_t spec = 0; spec < s->inst->spec.n_specs; spec++) {
 		if (!(s->mask >> spec & 1))
 			continue;
@@ -240,7 +240,7 @@ static int fill_hit(struct part *p, struct skv_lookup_res *res, struct file_tabl
 }
 
 static int fill_lookup(struct part *p, const struct skv_lookup_req *req, struct skv_lookup_res *res,
-		       struct skv_arena *a, const struct search *s)
+		       struct skv_arena *a, struct search *s)
 {
 	struct file_table files = { .arena = a, .files = &res->files };
 

@@ -18,7 +18,7 @@ static inline bool has_all(const struct block *b, uint32_t mask, const struct un
 	return true;
 }
 
-static bool has_any(const struct block *b, uint32_t mask, const struct unread *gone)
+static inline bool has_any(const struct block *b, uint32_t mask, const struct unread *gone)
 {
 	for (uint32_t s = 0; specs_left(mask, s); s++)
 		if ((mask >> s & 1) && spec_there(b, s, gone))
