@@ -75,20 +75,20 @@ static int match(const char *pattern, const char *path, bool spread, struct raw 
 	for (;;) {
 		size_t want, have;
 
-		if (*pattern != '/' || *path != '/')
-			return *pattern == '\0' && *path == '\0' ? n : -1;
-		want = strcspn(++pattern, "/");
-		have = strcspn(++path, "/");
-		if (*pattern == '{') {
-			if (n == ROUTE_PARAMS)
-				return -1;
-			raw[n] = (struct raw){ pattern + 1, want - 2, path, have };
-			if (spread && takes_model_name(raw[n].name, raw[n].name_len))
-				return match_spread(pattern + want, path, have, raw, n);
-			n++;
-		} else if (want != have || memcmp(pattern, path, want) != 0) {
-			return -1;
+		while (*pattern && *pattern != '{' && *pattern == *path) {
+			pattern++;
+			path++;
 		}
+		if (*pattern != '{')
+			return *pattern == '\0' && *path == '\0' ? n : -1;
+		if (n == ROUTE_PARAMS)
+			return -1;
+		want = strcspn(pattern, "/");
+		have = strcspn(path, "/");
+		raw[n] = (struct raw){ pattern + 1, want - 2, path, have };
+		if (spread && takes_model_name(raw[n].name, raw[n].name_len))
+			return match_spread(pattern + want, path, have, raw, n);
+		n++;
 		pattern += want;
 		path += have;
 	}
