@@ -21,7 +21,7 @@
 #define ORDERS 32                /* windows have 2^0 .. 2^31 units */
 #define NOT_FREE_HEAD UINT8_MAX  /* no free block begins at this unit */
 #define FILL_BUCKETS 64
-#define MAX_SLAB_SLOTS (UINT32_C(1) << 30)
+#define MAX_SLAB_SLOTS SKV_SLAB_SLOTS
 #define MAX_BYTES (UINT64_C(1) << 60) /* bound of lengths and sizes, so that sums cannot overflow */
 
 /* One unit of a file. The links and `order` mean something only in the first unit of a free block:

@@ -26,7 +26,7 @@ static int reserve_handle(struct skv_pool *p)
 {
 	if (p->n_spare)
 		return SKV_OK;
-	if (p->n_slabs >= NO_SLAB)
+	if (p->n_slabs >= SKV_POOL_SLABS)
 		return SKV_E_NOMEM;
 	if (skv_grow((void **)&p->slabs, &p->cap_slabs, p->n_slabs + 1, sizeof *p->slabs))
 		return SKV_E_NOMEM;

@@ -130,8 +130,8 @@ static int check_group(const struct part *p, const struct skv_group_spec *g, str
 	char field[SKV_FIELD_MAX];
 	int rc;
 
-	if ((g->n_storages == 0 && !g->loose_storages) || g->n_storages > MAX_STORAGES)
-		return skv_fail(err, SKV_E_INVALID, "storages", "name 1..%u storages", MAX_STORAGES);
+	if ((g->n_storages == 0 && !g->loose_storages) || g->n_storages > MAX_GROUP_STORAGES)
+		return skv_fail(err, SKV_E_INVALID, "storages", "name 1..%u storages", MAX_GROUP_STORAGES);
 	for (uint32_t i = 0; i < g->n_storages; i++) {
 		snprintf(field, sizeof field, "storages[%u]", i);
 		if (!g->loose_storages && space_find(p, g->storages[i]) < 0)

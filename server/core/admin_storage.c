@@ -246,20 +246,31 @@ static int update_storage(struct skv_core *c, const struct skv_storage_spec *s, 
 	return rc;
 }
 
+/* One more of it. */
+static int check_number(const struct part *p, const struct skv_storage_spec *s, struct skv_error *err)
+{
+	const bool counted = skv_storage_find(s->type)->counted;
+	uint32_t with_files = 0;
+
+	for (uint32_t i = 0; !counted && i < p->n_space; i++)
+		with_files += p->space[i].pool && !p->space[i].dev->ops->counted;
+	if (with_files >= MAX_FILE_STORAGES)
+		return skv_fail(err, SKV_E_TOO_MANY, NULL, "%u storages with slab files at most", MAX_FILE_STORAGES);
+	if (p->n_space - p->n_gap == MAX_SPACES)
+		return skv_fail(err, SKV_E_TOO_MANY, NULL, "%u storages at most, page spaces included", MAX_SPACES);
+	return SKV_OK;
+}
+
 static int same_root(struct skv_core *c, const struct skv_storage_spec *s, struct skv_error *err)
 {
-	uint32_t n = 0;
 	int rc = SKV_OK;
 	struct part *p = admin_lock(c, &rc, err);
 
 	if (!p)
 		return rc;
-	for (uint32_t i = 0; i < p->n_space; i++)
-		n += p->space[i].pool != NULL; /* deleted ones leave gaps */
-	if (n == MAX_STORAGES)
-		rc = skv_fail(err, SKV_E_TOO_MANY, NULL, "%u storages at most", MAX_STORAGES);
-	for (uint32_t i = 0; rc == SKV_OK && i < p->n_space; i++)
-		if (s->root[0] && p->space[i].pool && strcmp(p->space[i].dev->root, s->root) == 0)
+	rc = check_number(p, s, err);
+	for (uint32_t i = 0; rc == SKV_OK && s->root[0] && i < p->n_space; i++)
+		if (p->space[i].pool && strcmp(p->space[i].dev->root, s->root) == 0)
 			rc = skv_fail(err, SKV_E_CONFLICT, "root", "storage '%s' has this directory already",
 				      p->space[i].dev->name);
 	core_unlock(c);

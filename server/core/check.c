@@ -11,7 +11,11 @@
 /* What a group has, counted block by block. */
 struct group_sum {
 	uint64_t used_bytes, blocks;
-	uint64_t used[MAX_STORAGES], removing[MAX_STORAGES];
+};
+
+/* What lies in a space: of the group that is looked at, or of all. */
+struct space_sum {
+	uint64_t used, removing;
 };
 
 struct check {
@@ -19,7 +23,8 @@ struct check {
 	void (*say)(void *ctx, const char *text);
 	void *ctx;
 	uint64_t problems;
-	uint64_t slots[MAX_STORAGES]; /* of blocks, per space */
+	uint64_t *slots; /* [n_space] of blocks */
+	struct space_sum *in, *all; /* [n_space] */
 	struct group_sum sum; /* of the group of the instance that is looked at */
 	uint64_t entries, blocks, used_bytes, writing, pinned;
 	struct skv_fsck_report *report;
@@ -40,6 +45,12 @@ static void problem(struct check *k, const char *fmt, ...)
 		k->say(k->ctx, text);
 }
 
+static void count_space(struct space_sum *sum, const struct slot *s, uint64_t size)
+{
+	sum[s->space].used += size;
+	sum[s->space].removing += s->state == SLOT_REMOVING ? size : 0;
+}
+
 static void check_slot(struct check *k, const struct block *b, uint32_t spec)
 {
 	const struct slot *s = &b->slot[spec];
@@ -50,6 +61,8 @@ static void check_slot(struct check *k, const struct block *b, uint32_t spec)
 		problem(k, "block %s: spec %u lies in no storage", hex, spec);
 		return;
 	}
+	count_space(k->in, s, block_instance(b)->spec.specs[spec].size);
+	count_space(k->all, s, block_instance(b)->spec.specs[spec].size);
 	k->slots[s->space]++;
 	if (!skv_pool_is_used(k->p->space[s->space].pool, s->slab, s->index))
 		problem(k, "block %s: its slot %u of slab %u is not in use", hex, s->index, s->slab);
@@ -57,12 +70,6 @@ static void check_slot(struct check *k, const struct block *b, uint32_t spec)
 		problem(k, "block %s: its slot %u of slab %u has another owner", hex, s->index, s->slab);
 	if (s->generation == 0 || s->generation >= k->p->next_generation)
 		problem(k, "block %s: generation %llu was never given", hex, (unsigned long long)s->generation);
-}
-
-static void count_space(struct group_sum *sum, const struct slot *s, uint64_t size)
-{
-	sum->used[s->space] += size;
-	sum->removing[s->space] += s->state == SLOT_REMOVING ? size : 0;
 }
 
 static void check_block(void *ctx, struct part *p, struct block *b)
@@ -80,7 +87,6 @@ static void check_block(void *ctx, struct part *p, struct block *b)
 			continue;
 		check_slot(k, b, s);
 		k->used_bytes += inst->spec.specs[s].size;
-		count_space(&k->sum, &b->slot[s], inst->spec.specs[s].size);
 		k->writing += b->slot[s].state == SLOT_WRITING;
 	}
 	if (inst->cleared)
@@ -263,15 +269,39 @@ static void check_space(struct check *k, uint32_t i)
 	if (n.used != k->slots[i])
 		problem(k, "storage %s: %llu slots in use, blocks have %llu", s->dev->name, (unsigned long long)n.used,
 			(unsigned long long)k->slots[i]);
+	if (s->used_bytes != k->all[i].used || s->removing_bytes != k->all[i].removing)
+		problem(k, "storage %s: %llu bytes (%llu on their way out), counted %llu (%llu)", s->dev->name,
+			(unsigned long long)s->used_bytes, (unsigned long long)s->removing_bytes,
+			(unsigned long long)k->all[i].used, (unsigned long long)k->all[i].removing);
 	if (k->report) {
 		k->report->used_slots += n.used;
 		k->report->held_slots += n.held;
 	}
 }
 
+/* Returns its bytes on their way out. k->in is all zeros again. */
+static uint64_t check_group_spaces(struct check *k, const struct group *g, const char *name)
+{
+	uint64_t removing = 0;
+
+	for (uint32_t i = 0; i < k->p->n_space; i++) {
+		const struct group_space *in = group_in(g, i);
+		const struct space_sum sum = k->in[i];
+
+		k->in[i] = (struct space_sum){ 0 };
+		removing += sum.removing;
+		if (g != &k->p->limbo && (sum.used != (in ? in->used_bytes : 0) || sum.removing != (in ? in->removing_bytes : 0)))
+			problem(k, "group %s: %llu bytes (%llu on their way out) in storage %u, counted %llu (%llu)", name,
+				(unsigned long long)(in ? in->used_bytes : 0),
+				(unsigned long long)(in ? in->removing_bytes : 0), i, (unsigned long long)sum.used,
+				(unsigned long long)sum.removing);
+	}
+	return removing;
+}
+
 static void check_group(struct check *k, const struct group *g, const struct group_sum *sum)
 {
-	uint64_t open = 0, removing = 0;
+	uint64_t open = 0, removing;
 	const char *name = g->spec.name ? g->spec.name : "(deleted instances)";
 
 	for (size_t i = 0; i < k->p->n_session; i++) {
@@ -286,13 +316,7 @@ static void check_group(struct check *k, const struct group *g, const struct gro
 		problem(k, "group %s: %llu blocks and %llu being written, counted %llu and %llu", name,
 			(unsigned long long)g->blocks, (unsigned long long)g->open_blocks, (unsigned long long)sum->blocks,
 			(unsigned long long)open);
-	for (uint32_t i = 0; i < MAX_STORAGES; i++) {
-		removing += sum->removing[i];
-		if (sum->used[i] != g->space_used[i] || sum->removing[i] != g->space_removing[i])
-			problem(k, "group %s: %llu bytes (%llu on their way out) in storage %u, counted %llu (%llu)", name,
-				(unsigned long long)g->space_used[i], (unsigned long long)g->space_removing[i], i,
-				(unsigned long long)sum->used[i], (unsigned long long)sum->removing[i]);
-	}
+	removing = check_group_spaces(k, g, name);
 	if (removing != g->removing_bytes)
 		problem(k, "group %s: %llu bytes on their way out, counted %llu", name,
 			(unsigned long long)g->removing_bytes, (unsigned long long)removing);
@@ -319,7 +343,7 @@ static uint64_t check_members(struct check *k, const struct group *g)
 	return k->sum.blocks;
 }
 
-static uint64_t run_check(struct check *k)
+static void check_objects(struct check *k)
 {
 	uint64_t blocks = check_members(k, &k->p->limbo);
 
@@ -332,6 +356,22 @@ static uint64_t run_check(struct check *k)
 	for (uint32_t i = 0; i < k->p->n_space; i++)
 		if (k->p->space[i].pool)
 			check_space(k, i);
+}
+
+static uint64_t run_check(struct check *k)
+{
+	const size_t n = k->p->n_space + 1;
+
+	k->slots = skv_calloc(n, sizeof *k->slots);
+	k->in = skv_calloc(n, sizeof *k->in);
+	k->all = skv_calloc(n, sizeof *k->all);
+	if (k->slots && k->in && k->all)
+		check_objects(k);
+	else
+		problem(k, "not enough memory to check");
+	skv_free(k->slots);
+	skv_free(k->in);
+	skv_free(k->all);
 	return k->problems;
 }
 

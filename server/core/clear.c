@@ -159,14 +159,7 @@ static uint32_t sweep_chunk(struct part *p, struct instance *inst, uint64_t hold
 
 static bool in_space(const struct instance *inst, uint32_t space)
 {
-	size_t first = (size_t)space * inst->spec.n_specs;
-
-	if (space == ANY_SPACE)
-		return true;
-	for (uint32_t s = 0; first + inst->spec.n_specs <= inst->cap_class_of && s < inst->spec.n_specs; s++)
-		if (inst->class_of[first + s] != UINT32_MAX)
-			return true;
-	return false;
+	return space == ANY_SPACE || instance_classes(inst, space);
 }
 
 static bool matters(const struct instance *ghost, const struct group *g, uint32_t space)

@@ -287,6 +287,7 @@ void skv_core_destroy(struct skv_core *c)
 	skv_cond_destroy(&c->turn_wake);
 	skv_mutex_destroy(&c->turn_lock);
 	skv_rwlock_destroy(&c->lock);
+	skv_free(c->device);
 	skv_free(c);
 }
 

@@ -48,10 +48,13 @@ struct device *device_find(const struct skv_core *c, uint32_t id)
 
 int device_add(struct skv_core *c, struct device *d)
 {
-	if (c->n_device == MAX_STORAGES)
-		return SKV_E_TOO_MANY;
-	c->device[c->n_device++] = d;
-	return SKV_OK;
+	void *v = c->device;
+	int rc = skv_grow(&v, &c->cap_device, c->n_device + 1, sizeof *c->device);
+
+	c->device = v;
+	if (rc == SKV_OK)
+		c->device[c->n_device++] = d;
+	return rc;
 }
 
 int device_make(struct skv_core *c, const struct skv_storage_spec *s, uint32_t id, const uint8_t uuid[16],
@@ -460,6 +463,8 @@ void device_step(struct device *d)
 	struct look k;
 	int rc;
 
+	if (d->ops->counted)
+		return; /* there is nothing to look at */
 	skv_mutex_lock(&d->lock);
 	d->asked = false;
 	skv_mutex_unlock(&d->lock);
@@ -508,7 +513,7 @@ static void *device_thread(void *arg)
 int device_start(struct device *d)
 {
 	if (d->core->o.manual || d->ops->counted)
-		return SKV_OK; /* manual: skv_core_tick steps it; counted: there is nothing to look at */
+		return SKV_OK; /* manual: skv_core_tick steps it; counted: device_step has nothing to do */
 	if (pthread_create(&d->thread, NULL, device_thread, d) != 0)
 		return SKV_E_NOMEM;
 	d->running = true;
@@ -554,6 +559,7 @@ static void forget_space(struct part *p, uint32_t at)
 	files_free(&p->space[at]);
 	skv_free(p->space[at].class);
 	p->space[at] = (struct space){ 0 };
+	p->n_gap++;
 }
 
 void device_remove(struct skv_core *c, struct device *d)

@@ -52,13 +52,13 @@ struct first {
 };
 
 /* What one search is about. */
-enum unit { SLOTS, BYTES, BLOCKS }; /* of the class; of the group (or all) in `spaces`; of the group */
+enum unit { SLOTS, BYTES, BLOCKS };
 struct scope {
 	enum unit unit;
-	const struct group *group; /* BYTES, BLOCKS; NULL = any */
-	struct space_set spaces;   /* BYTES, BLOCKS: those that count */
-	uint32_t space;            /* SLOTS */
-	uint32_t class_id;
+	const struct group *group; /* NULL = any, in `space` */
+	uint32_t space;            /* this one only; ANY_SPACE = those of the group */
+	const char *type;          /* and of them, those on storages of this type; NULL = any */
+	uint32_t class_id;         /* SLOTS */
 	const struct instance *only; /* nobody else's; NULL = anybody's */
 	struct evict_for w;
 	bool held;                 /* also those of which only the slots are leased */
@@ -69,6 +69,14 @@ struct scope {
 	struct evict_set *set;
 	struct first other;
 };
+
+/* Does it count what lies there? */
+static bool counts_space(const struct part *p, const struct scope *c, uint32_t space)
+{
+	if (c->space != ANY_SPACE && space != c->space)
+		return false;
+	return !c->type || strcmp(p->space[space].dev->type, c->type) == 0;
+}
 
 static bool in_scope(const struct scope *c, const struct evict_set *set)
 {
@@ -292,31 +300,35 @@ static struct first first_sure(struct part *p, struct scope *c, struct evict_set
 	return f;
 }
 
+static void choose_in(struct part *p, struct scope *c, uint32_t space, uint64_t now, struct first *best)
+{
+	for (struct evict_set *set = p->space[space].sets; set; set = set->next) {
+		struct first f;
+
+		if (!in_scope(c, set))
+			continue;
+		end_leases(p, c, set, now);
+		f = first_sure(p, c, set, now);
+		if (before(&f, best)) {
+			c->other = *best;
+			*best = f;
+		} else if (before(&f, &c->other)) {
+			c->other = f;
+		}
+	}
+}
+
 static void choose_set(struct part *p, struct scope *c, uint64_t now)
 {
-	uint32_t start = c->unit == SLOTS ? c->space : 0, end = c->unit == SLOTS ? start + 1 : p->n_space;
 	struct first best = { 0 };
 
 	c->set = NULL;
 	c->other = (struct first){ 0 };
-	for (uint32_t i = start; i < end; i++) {
-		if (c->unit != SLOTS && !((!c->group || c->group->space_used[i]) && space_set_has(&c->spaces, i)))
-			continue;
-		for (struct evict_set *set = p->space[i].sets; set; set = set->next) {
-			struct first f;
-
-			if (!in_scope(c, set))
-				continue;
-			end_leases(p, c, set, now);
-			f = first_sure(p, c, set, now);
-			if (before(&f, &best)) {
-				c->other = best;
-				best = f;
-			} else if (before(&f, &c->other)) {
-				c->other = f;
-			}
-		}
-	}
+	if (c->space != ANY_SPACE)
+		choose_in(p, c, c->space, now, &best);
+	for (uint32_t i = 0; c->space == ANY_SPACE && i < c->group->n_in; i++)
+		if (c->group->in[i].used_bytes && counts_space(p, c, c->group->in[i].space))
+			choose_in(p, c, c->group->in[i].space, now, &best);
 	c->set = best.set;
 }
 
@@ -342,7 +354,7 @@ static struct block *pick(struct part *p, struct scope *c, uint64_t now, struct 
 }
 
 /* What comes free with the block, in the scope's unit. */
-static uint64_t gain(const struct instance *inst, const struct block *b, const struct scope *c)
+static uint64_t gain(const struct part *p, const struct instance *inst, const struct block *b, const struct scope *c)
 {
 	uint64_t n = 0;
 
@@ -352,10 +364,9 @@ static uint64_t gain(const struct instance *inst, const struct block *b, const s
 		if (b->slot[s].state != SLOT_COMMITTED)
 			continue;
 		if (c->unit == BYTES)
-			n += space_set_has(&c->spaces, b->slot[s].space) ? inst->spec.specs[s].size : 0;
+			n += counts_space(p, c, b->slot[s].space) ? inst->spec.specs[s].size : 0;
 		else
-			n += b->slot[s].space == c->space &&
-			     inst->class_of[c->space * inst->spec.n_specs + s] == c->class_id;
+			n += b->slot[s].space == c->space && class_of(inst, c->space, s) == c->class_id;
 	}
 	return n;
 }
@@ -404,7 +415,7 @@ static uint64_t evict(struct part *p, struct scope *c, uint64_t need)
 
 		if (!b)
 			break;
-		n = gain(block_instance(b), b, c);
+		n = gain(p, block_instance(b), b, c);
 		if (let_go(p, &k, b, &f) != SKV_OK)
 			break;
 		if (c->unit == SLOTS) {
@@ -432,10 +443,9 @@ uint64_t evict_slots(struct part *p, uint32_t space, uint32_t class_id, uint64_t
 	return got;
 }
 
-uint64_t evict_group_bytes(struct part *p, struct group *g, const struct space_set *spaces, uint64_t bytes,
-			   const struct evict_for *w)
+uint64_t evict_group_bytes(struct part *p, struct group *g, const char *type, uint64_t bytes, const struct evict_for *w)
 {
-	struct scope c = { .unit = BYTES, .group = g, .spaces = *spaces, .w = *w, .held = true,
+	struct scope c = { .unit = BYTES, .group = g, .space = ANY_SPACE, .type = type, .w = *w, .held = true,
 			   .below = UINT64_MAX, .looks = UINT64_MAX };
 
 	ASSERT_EXCLUSIVE(p);
@@ -444,7 +454,7 @@ uint64_t evict_group_bytes(struct part *p, struct group *g, const struct space_s
 
 uint64_t evict_instance_bytes(struct part *p, struct instance *inst, uint64_t bytes, bool soft)
 {
-	struct scope c = { .unit = BYTES, .group = inst->group, .spaces = space_set_all(), .only = inst,
+	struct scope c = { .unit = BYTES, .group = inst->group, .space = ANY_SPACE, .only = inst,
 			   .w = { .whose = inst, .soft = soft }, .held = true, .below = UINT64_MAX, .looks = UINT64_MAX };
 
 	ASSERT_EXCLUSIVE(p);
@@ -453,16 +463,15 @@ uint64_t evict_instance_bytes(struct part *p, struct instance *inst, uint64_t by
 
 uint64_t evict_space_bytes(struct part *p, uint32_t space, uint64_t bytes)
 {
-	struct scope c = { .unit = BYTES, .below = UINT64_MAX, .looks = UINT64_MAX };
+	struct scope c = { .unit = BYTES, .space = space, .below = UINT64_MAX, .looks = UINT64_MAX };
 
 	ASSERT_EXCLUSIVE(p);
-	space_set_add(&c.spaces, space);
 	return evict(p, &c, bytes);
 }
 
 uint64_t evict_group_blocks(struct part *p, struct group *g, uint64_t blocks)
 {
-	struct scope c = { .unit = BLOCKS, .group = g, .spaces = space_set_all(), .held = true,
+	struct scope c = { .unit = BLOCKS, .group = g, .space = ANY_SPACE, .held = true,
 			   .below = UINT64_MAX, .looks = UINT64_MAX };
 
 	ASSERT_EXCLUSIVE(p);
@@ -472,7 +481,7 @@ uint64_t evict_group_blocks(struct part *p, struct group *g, uint64_t blocks)
 /* Inner blocks stay: whose children are not idle is in use, too. The keys of those are above all uses. */
 bool evict_idle(struct part *p, struct group *g, uint64_t since, uint64_t blocks)
 {
-	struct scope c = { .unit = BLOCKS, .group = g, .spaces = space_set_all(), .below = use_make(since, 0),
+	struct scope c = { .unit = BLOCKS, .group = g, .space = ANY_SPACE, .below = use_make(since, 0),
 			   .looks = 4 * blocks };
 
 	ASSERT_EXCLUSIVE(p);
@@ -481,7 +490,7 @@ bool evict_idle(struct part *p, struct group *g, uint64_t since, uint64_t blocks
 
 bool evict_older(struct part *p, struct group *g, uint64_t generation, uint64_t blocks)
 {
-	struct scope c = { .unit = BLOCKS, .group = g, .spaces = space_set_all(), .below = generation,
+	struct scope c = { .unit = BLOCKS, .group = g, .space = ANY_SPACE, .below = generation,
 			   .looks = 4 * blocks };
 
 	ASSERT_EXCLUSIVE(p);

@@ -236,9 +236,8 @@ struct evict_for {
 /* Queues the removal of blocks so that `slots` of (space, class) become free; returns how many slots
  * are on their way because of this call (it bounds the blocks of one call: fewer is no end). */
 uint64_t evict_slots(struct part *p, uint32_t space, uint32_t class_id, uint64_t slots, const struct evict_for *w);
-/* Same for a group, by bytes; in these spaces only. */
-uint64_t evict_group_bytes(struct part *p, struct group *g, const struct space_set *spaces, uint64_t bytes,
-			   const struct evict_for *w);
+/* Same for a group, by bytes; on storages of this type only (NULL = any). */
+uint64_t evict_group_bytes(struct part *p, struct group *g, const char *type, uint64_t bytes, const struct evict_for *w);
 /* Same of one instance; of a storage, whoever's. */
 uint64_t evict_instance_bytes(struct part *p, struct instance *inst, uint64_t bytes, bool soft);
 uint64_t evict_space_bytes(struct part *p, uint32_t space, uint64_t bytes);
@@ -253,10 +252,8 @@ uint64_t evict_group_blocks(struct part *p, struct group *g, uint64_t blocks);
 bool evict_idle(struct part *p, struct group *g, uint64_t since, uint64_t blocks);
 /* The same for blocks whose generation is below this one, of a policy that goes by birth. */
 bool evict_older(struct part *p, struct group *g, uint64_t generation, uint64_t blocks);
-/* Bytes of the group on storages of a type, those on their way out not counted (*removing gets them; may be NULL);
- * *spaces: these storages. */
-uint64_t group_type_bytes(const struct part *p, const struct group *g, const char *type, struct space_set *spaces,
-			  uint64_t *removing);
+/* Bytes of the group on storages of a type, those on their way out not counted (*removing gets them; may be NULL). */
+uint64_t group_type_bytes(const struct part *p, const struct group *g, const char *type, uint64_t *removing);
 /* Keeps a little free in every class that somebody used lately, so that starts rarely wait, and so that a start
  * just after a recovery finds slots that no lease horizon covers. True when there is more to do at once. */
 bool evict_ahead(struct part *p);
@@ -384,7 +381,7 @@ void start_fail_line(struct part *p, struct group *g, int status, const char *te
 void start_fail_waiters(struct part *p, int status, const char *text);
 /* One slot handed to a session's block. */
 struct grant {
-	uint8_t space;
+	uint32_t space;
 	uint32_t slab;
 	uint32_t index;
 };
@@ -431,7 +428,8 @@ void revoke_unmark(struct part *p, const struct session_write *w);
 /* What cannot be read now: spaces as a whole, and files of others. */
 struct unread {
 	const struct part *p;
-	struct space_set gone;
+	uint32_t *gone; /* [n_gone] spaces; in the arena of the call */
+	uint32_t n_gone;
 	bool any; /* else all can be: no slot needs a look */
 };
 /* Does the slot lie in a file that can be read? */
@@ -518,8 +516,6 @@ int room_take_places(struct part *p, const struct skv_start_req *req, struct pla
 uint64_t room_bound(const struct part *p, const struct plan *plan);
 /* how many could be taken at once, without any eviction. */
 uint64_t room_now(struct part *p, const struct plan *plan);
-/* Spaces that the group takes slots from. */
-struct space_set group_spaces(const struct part *p, const struct group *g);
 
 /* ---- files.c: slab files of a space ------------------------------------------------------------------- */
 
@@ -622,8 +618,24 @@ struct geometry space_geometry(const struct space *sp, const struct skv_instance
 uint64_t stride_align(uint64_t stride, bool numbered);
 /* Does a slot of the spec fit into the storage's slab files, with what its alignment may cost? */
 bool space_fits(const struct space *sp, const struct skv_instance_spec *i, uint32_t spec);
-/* Bytes of a slot that is given (or, negative, released): counted for instance and group. */
-void used_add(struct instance *inst, uint32_t space, int64_t bytes);
+/* The class of each spec of the instance in a space, NULL: it has had no slot there. */
+static inline uint32_t *instance_classes(const struct instance *inst, uint32_t space)
+{
+	uint32_t *row = row_find(inst->classes, (1 + inst->spec.n_specs) * sizeof *row, inst->n_classes, space);
+
+	return row ? row + 1 : NULL;
+}
+/* The class of a spec in a space where it has had a slot. */
+static inline uint32_t class_of(const struct instance *inst, uint32_t space, uint32_t spec)
+{
+	return instance_classes(inst, space)[spec];
+}
+/* What the group has there, NULL: nothing ever. */
+struct group_space *group_in(const struct group *g, uint32_t space);
+/* Bytes of a slot that is given (or, negative, released): counted for instance, group and space. */
+void used_add(struct part *p, struct instance *inst, uint32_t space, int64_t bytes);
+/* The same of those on their way out, which stay used. */
+void removing_add(struct part *p, struct instance *inst, uint32_t space, int64_t bytes);
 
 /* What replay gathers beside the state itself (replay.c). */
 struct replay {

@@ -9,18 +9,33 @@
 #include <skv/hash.h>
 #include <string.h>
 
+/* Room for one more. */
+static int spaces_reserve(struct part *p)
+{
+	void *space = p->space, *name = p->space_name;
+	int rc = p->n_space == MAX_SPACES ? SKV_E_TOO_MANY
+					  : skv_grow(&space, &p->cap_space, p->n_space + 1, sizeof *p->space);
+
+	p->space = space;
+	if (rc == SKV_OK)
+		rc = skv_grow(&name, &p->cap_space_name, p->n_space + 1, sizeof *p->space_name);
+	p->space_name = name;
+	return rc;
+}
+
 int part_add_space(struct part *p, struct device *d, const struct skv_storage_spec *s, uint64_t version)
 {
 	struct skv_pool_options o = { .unit = d->unit, .header = d->edge, .trailer = d->edge };
 	struct space *sp;
-	uint32_t at = 0;
+	uint32_t at = p->n_gap ? 0 : p->n_space;
 	int rc;
 
 	ASSERT_EXCLUSIVE(p);
 	while (at < p->n_space && p->space[at].pool)
 		at++;
-	if (at == MAX_STORAGES)
-		return SKV_E_TOO_MANY;
+	rc = at == p->n_space ? spaces_reserve(p) : SKV_OK;
+	if (rc != SKV_OK)
+		return rc;
 	sp = &p->space[at];
 	*sp = (struct space){ .dev = d, .version = version, .capacity = s->capacity, .enabled = s->enabled, .draining = s->draining,
 			      .high_percent = s->high_percent, .low_percent = s->low_percent };
@@ -38,6 +53,8 @@ int part_add_space(struct part *p, struct device *d, const struct skv_storage_sp
 	p->space_name[at] = name_hash(d->name, "");
 	if (at == p->n_space)
 		p->n_space++;
+	else
+		p->n_gap--;
 	return SKV_OK;
 }
 
@@ -101,6 +118,7 @@ void group_free(struct group *g)
 {
 	policy_unset(g);
 	group_spec_free(&g->spec);
+	skv_free(g->in);
 	skv_free(g);
 }
 
@@ -135,8 +153,6 @@ static void leave_to_limbo(struct part *p, const struct group *g)
 		if (ghost->group == g)
 			ghost->group = to;
 	to->used_bytes += g->used_bytes;
-	for (uint32_t i = 0; i < MAX_STORAGES; i++)
-		to->space_used[i] += g->space_used[i];
 }
 
 void part_remove_group(struct part *p, const char *name)
@@ -171,7 +187,7 @@ void instance_free(struct instance *inst)
 	skv_free((char *)s->id);
 	skv_free((char *)s->group);
 	skv_free((char *)s->extra);
-	skv_free(inst->class_of);
+	skv_free(inst->classes);
 	index_destroy(inst);
 	evict_destroy_queues(inst);
 	pins_destroy(inst);

@@ -17,11 +17,6 @@
 
 #include <string.h>
 
-static uint32_t class_of(const struct instance *inst, uint32_t space, uint32_t spec)
-{
-	return inst->class_of[(size_t)space * inst->spec.n_specs + spec];
-}
-
 static struct evict_queue *queue_find(const struct instance *inst, uint32_t space, uint32_t class_id)
 {
 	for (size_t i = 0; i < inst->n_queue; i++)
@@ -288,10 +283,10 @@ static void queue_free(struct evict_queue *q)
 
 void evict_forget_space(struct instance *inst, uint32_t space)
 {
-	size_t first = (size_t)space * inst->spec.n_specs;
+	uint32_t *classes = instance_classes(inst, space);
 
-	if (first + inst->spec.n_specs <= inst->cap_class_of)
-		memset(&inst->class_of[first], 0xff, inst->spec.n_specs * sizeof *inst->class_of);
+	if (classes)
+		row_remove(inst->classes, (1 + inst->spec.n_specs) * sizeof *classes, &inst->n_classes, classes - 1);
 	for (size_t i = inst->n_queue; i-- > 0;) {
 		if (inst->queue[i]->space != space)
 			continue;

@@ -13,19 +13,18 @@
 
 #define PORTION_BLOCKS 1024u /* in one call */
 
-uint64_t group_type_bytes(const struct part *p, const struct group *g, const char *type, struct space_set *spaces,
-			  uint64_t *removing)
+uint64_t group_type_bytes(const struct part *p, const struct group *g, const char *type, uint64_t *removing)
 {
 	uint64_t used = 0, going = 0;
 
 	ASSERT_SHARED(p);
-	*spaces = (struct space_set){ 0 };
-	for (uint32_t i = 0; i < p->n_space; i++) {
-		if (!p->space[i].pool || strcmp(p->space[i].dev->type, type) != 0)
+	for (uint32_t i = 0; i < g->n_in; i++) {
+		const struct space *s = &p->space[g->in[i].space];
+
+		if (!s->pool || strcmp(s->dev->type, type) != 0)
 			continue;
-		space_set_add(spaces, i);
-		used += g->space_used[i];
-		going += g->space_removing[i];
+		used += g->in[i].used_bytes;
+		going += g->in[i].removing_bytes;
 	}
 	if (removing)
 		*removing = going;
@@ -62,17 +61,19 @@ static uint64_t over_room(const struct part *p, struct group *g, uint64_t have)
 	return over(have, s->capacity - s->capacity / 100 * p->core->o.free_percent);
 }
 
-/* Bytes that must go, and in which spaces: those over the group's line, else over that of a type. */
-static uint64_t bytes_owed(const struct part *p, struct group *g, struct space_set *spaces)
+/* Bytes that must go: those over the group's line, else those over the line of a type, which is told. */
+static uint64_t bytes_owed(const struct part *p, struct group *g, const char **type)
 {
 	const struct skv_group_spec *s = &g->spec;
 	uint64_t have = g->used_bytes - g->removing_bytes, owed = over_room(p, g, have);
 	uint64_t line = over(have, s->reclaim_bytes);
 
-	*spaces = space_set_all();
+	*type = NULL;
 	owed = line > owed ? line : owed;
-	for (uint32_t i = 0; owed == 0 && i < s->n_quotas; i++)
-		owed = over(group_type_bytes(p, g, s->quotas[i].type, spaces, NULL), s->quotas[i].reclaim);
+	for (uint32_t i = 0; owed == 0 && i < s->n_quotas; i++) {
+		*type = s->quotas[i].type;
+		owed = over(group_type_bytes(p, g, *type, NULL), s->quotas[i].reclaim);
+	}
 	return owed;
 }
 
@@ -124,16 +125,17 @@ static bool reclaim_parts(struct part *p, const struct group *g)
 bool reclaim_space(struct part *p, uint32_t space)
 {
 	struct space *s = &p->space[space];
-	uint64_t used = 0, blocks = 0, owed;
+	uint64_t used = s->used_bytes - s->removing_bytes, blocks = 0, owed;
 
 	ASSERT_EXCLUSIVE(p);
-	for (size_t i = 0; i < p->n_group; i++) {
-		used += p->group[i]->space_used[space] - p->group[i]->space_removing[space];
-		blocks += p->group[i]->space_used[space] ? p->group[i]->blocks : 0;
-	}
 	owed = over_marks(used, s->capacity, s->high_percent, s->low_percent, &s->falling);
 	if (owed == 0)
 		return false;
+	for (size_t i = 0; i < p->n_group; i++) {
+		const struct group_space *in = group_in(p->group[i], space);
+
+		blocks += in && in->used_bytes ? p->group[i]->blocks : 0;
+	}
 	used = (used / (blocks + 1) + 1) * PORTION_BLOCKS;
 	return evict_space_bytes(p, space, least(owed, used)) >= used;
 }
@@ -153,26 +155,26 @@ static bool reclaim_old(struct part *p, struct group *g)
 bool reclaim_group(struct part *p, struct group *g)
 {
 	uint64_t now = skv_now_ms(p->core->clock), bytes, blocks, step = step_bytes(g), got;
-	struct space_set spaces;
+	const char *type;
 	bool more = reclaim_idle(p, g);
 
 	ASSERT_EXCLUSIVE(p);
 	more |= reclaim_old(p, g);
 	more |= reclaim_parts(p, g);
-	bytes = bytes_owed(p, g, &spaces);
+	bytes = bytes_owed(p, g, &type);
 	blocks = over(g->blocks, g->spec.reclaim_blocks);
 	if ((bytes == 0 && blocks == 0) || now < g->reclaim_at)
 		return more;
 	if (step) {
 		g->reclaim_at = now + g->spec.reclaim_period_ms;
 		if (bytes)
-			evict_group_bytes(p, g, &spaces, least(bytes, step), &nobody);
+			evict_group_bytes(p, g, type, least(bytes, step), &nobody);
 		else
 			evict_group_blocks(p, g, least(blocks, step * g->blocks / (g->used_bytes + 1) + 1));
 		return more;
 	}
 	if (bytes) {
-		got = evict_group_bytes(p, g, &spaces, least(bytes, portion_bytes(g)), &nobody);
+		got = evict_group_bytes(p, g, type, least(bytes, portion_bytes(g)), &nobody);
 		return more || (got > 0 && got < bytes);
 	}
 	got = evict_group_blocks(p, g, least(blocks, PORTION_BLOCKS));

@@ -28,6 +28,7 @@ struct part *part_make(struct skv_core *c)
 	p->n_chunk = 1; /* so that id 0 is none */
 	p->loading = true;
 	p->next_generation = 1;
+	p->wait_turn = 1;
 	p->lease_shift = lease_shift(c->o.lease_max_ms);
 	p->limbo.policy = skv_policy_find("lru"); /* which has no state */
 	p->limbo.n_queues = p->limbo.policy->n_queues;
@@ -59,6 +60,8 @@ void part_destroy(struct part *p)
 		files_free(&p->space[i]);
 		skv_free(p->space[i].class);
 	}
+	skv_free(p->space);
+	skv_free(p->space_name);
 	for (size_t i = 0; i < p->n_group; i++)
 		group_free(p->group[i]);
 	skv_free(p->group);

@@ -359,7 +359,7 @@ static bool get_group(struct skv_rd *in, unsigned format, struct skv_group_spec 
 	g->name = get_text(in, SKV_MAX_NAME);
 	g->capacity = skv_get_u64(in);
 	count = skv_get_varint(in);
-	in->failed |= count > MAX_STORAGES;
+	in->failed |= count > MAX_GROUP_STORAGES;
 	if (in->failed)
 		return false;
 	names = skv_calloc(count + 1, sizeof *names);

@@ -15,20 +15,9 @@ static void count_removing(struct part *p, struct instance *inst, const struct s
 			   int sign)
 {
 	struct space *space = &p->space[s->space];
-	uint32_t class_id = inst->class_of[s->space * inst->spec.n_specs + spec];
-	uint64_t size = inst->spec.specs[spec].size;
 
-	if (sign > 0) {
-		space->class[class_id].removing++;
-		inst->removing_bytes += size;
-		inst->group->removing_bytes += size;
-		inst->group->space_removing[s->space] += size;
-	} else {
-		space->class[class_id].removing--;
-		inst->removing_bytes -= size;
-		inst->group->removing_bytes -= size;
-		inst->group->space_removing[s->space] -= size;
-	}
+	space->class[class_of(inst, s->space, spec)].removing += (uint64_t)sign;
+	removing_add(p, inst, s->space, sign * (int64_t)inst->spec.specs[spec].size);
 }
 
 void blocks_count(struct part *p, struct instance *inst, int64_t by)

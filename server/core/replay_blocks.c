@@ -54,11 +54,11 @@ static int replay_slot(struct replay *r, struct skv_rd *in, struct block *b, uin
 	rc = replay_take(r, inst, spec, &pl, &run, err);
 	if (rc != SKV_OK)
 		return rc;
-	*s = (struct slot){ .slab = run.slab, .index = run.first, .space = (uint8_t)pl.space,
+	*s = (struct slot){ .slab = run.slab, .index = run.first, .space = pl.space,
 			    .generation = generation, .tag = s->tag };
 	slot_set_state(s, SLOT_WRITING);
 	skv_pool_set_owner(r->p->space[pl.space].pool, run.slab, run.first, block_id(b));
-	used_add(inst, s->space, (int64_t)inst->spec.specs[spec].size);
+	used_add(r->p, inst, s->space, (int64_t)inst->spec.specs[spec].size);
 	commit_slot(r->p, b, spec, has_sum ? &sum : NULL);
 	return SKV_OK;
 }

@@ -62,7 +62,7 @@ static int take_spec(struct part *p, struct plan *plan, uint32_t space, uint32_t
 	p->space[space].class[class_id].taken += n;
 	for (uint32_t r = 0; r < n_runs; r++)
 		for (uint32_t i = 0; i < runs[r].count; i++)
-			g[at++] = (struct grant){ (uint8_t)space, runs[r].slab, runs[r].first + i };
+			g[at++] = (struct grant){ space, runs[r].slab, runs[r].first + i };
 	plan->grants.v[spec] = g;
 	plan->grants.n[spec] = n;
 	return SKV_OK;
@@ -138,33 +138,25 @@ static bool grows(struct part *p, struct space *s)
 	return s->grow_failing_since && may_grow_later(s) && now - s->grow_failing_since < GROW_PATIENCE_MS;
 }
 
-static bool grows_later(const struct part *p, const struct space_set *spaces)
+/* Some of a group's spaces. */
+struct some_spaces {
+	uint32_t n;
+	uint32_t at[MAX_GROUP_STORAGES];
+};
+
+static bool grows_later(const struct part *p, const struct some_spaces *spaces)
 {
-	for (uint32_t i = 0; i < p->n_space; i++)
-		if (space_set_has(spaces, i) && may_grow_later(&p->space[i]))
+	for (uint32_t i = 0; i < spaces->n; i++)
+		if (may_grow_later(&p->space[spaces->at[i]]))
 			return true;
 	return false;
 }
 
-struct space_set group_spaces(const struct part *p, const struct group *g)
-{
-	struct space_set spaces = { 0 };
-
-	ASSERT_SHARED(p);
-	for (uint32_t i = 0; i < g->spec.n_storages; i++) {
-		int at = space_find(p, g->spec.storages[i]);
-
-		if (at >= 0)
-			space_set_add(&spaces, (uint32_t)at);
-	}
-	return spaces;
-}
-
 /* A lease or a hold in one of these spaces ends by then. */
-static bool frees_soon(const struct part *p, const struct space_set *spaces, uint64_t by)
+static bool frees_soon(const struct part *p, const struct some_spaces *spaces, uint64_t by)
 {
-	for (uint32_t i = 0; i < p->n_space; i++)
-		if (space_set_has(spaces, i) && (skv_pool_next_due(p->space[i].pool) <= by || evict_next_lease(p, i) <= by))
+	for (uint32_t i = 0; i < spaces->n; i++)
+		if (skv_pool_next_due(p->space[spaces->at[i]].pool) <= by || evict_next_lease(p, spaces->at[i]) <= by)
 			return true;
 	return false;
 }
@@ -178,11 +170,10 @@ static bool type_has_room(struct part *p, const struct plan *plan, const char *t
 
 	for (uint32_t i = 0; i < g->spec.n_quotas; i++) {
 		uint64_t capacity = g->spec.quotas[i].capacity, removing, staying;
-		struct space_set spaces;
 
 		if (!capacity || strcmp(g->spec.quotas[i].type, type) != 0)
 			continue;
-		staying = group_type_bytes(p, g, type, &spaces, &removing);
+		staying = group_type_bytes(p, g, type, &removing);
 		if (staying + removing + plan->bytes <= capacity)
 			continue;
 		if (ghosts_left(p, g, ANY_SPACE)) {
@@ -191,7 +182,7 @@ static bool type_has_room(struct part *p, const struct plan *plan, const char *t
 			return false;
 		}
 		if (evict && staying + plan->bytes > capacity && plan->bytes <= capacity)
-			*coming |= evict_group_bytes(p, g, &spaces, staying + plan->bytes - capacity, &w) > 0;
+			*coming |= evict_group_bytes(p, g, type, staying + plan->bytes - capacity, &w) > 0;
 		*coming |= evict && removing > 0 && plan->bytes <= capacity;
 		return false;
 	}
@@ -221,14 +212,14 @@ static enum fit plan_fit(const struct space *s, const struct plan *plan)
 }
 
 /* The group's storages that exist, in order of preference: those whose chunks fit the plan better come first, then as the
- * group names them. Returns how many. */
-static uint32_t preferred_spaces(const struct part *p, const struct plan *plan, uint8_t at[MAX_STORAGES])
+ * group names them. */
+static void preferred_spaces(const struct part *p, const struct plan *plan, struct some_spaces *out)
 {
 	const struct skv_group_spec *g = &plan->inst->group->spec;
-	enum fit fit[MAX_STORAGES];
-	uint32_t n = 0;
+	enum fit fit[MAX_GROUP_STORAGES];
 
-	for (uint32_t i = 0; i < g->n_storages && n < MAX_STORAGES; i++) {
+	out->n = 0;
+	for (uint32_t i = 0; i < g->n_storages && out->n < MAX_GROUP_STORAGES; i++) {
 		int found = space_find(p, g->storages[i]);
 		enum fit how;
 		uint32_t k;
@@ -236,29 +227,28 @@ static uint32_t preferred_spaces(const struct part *p, const struct plan *plan, 
 		if (found < 0)
 			continue;
 		how = plan_fit(&p->space[found], plan);
-		for (k = n++; k > 0 && fit[k - 1] > how; k--) {
+		for (k = out->n++; k > 0 && fit[k - 1] > how; k--) {
 			fit[k] = fit[k - 1];
-			at[k] = at[k - 1];
+			out->at[k] = out->at[k - 1];
 		}
 		fit[k] = how;
-		at[k] = (uint8_t)found;
+		out->at[k] = (uint32_t)found;
 	}
-	return n;
 }
 
 /* One round over the group's storages in order of preference: of each its free slots, then, with FREE, a new
  * slab file, else eviction. SKV_E_NO_SPACE: not there; *within tells the spaces that are usable, have files large
  * enough, and are within the quota of their type. */
 static int take_somewhere(struct part *p, struct plan *plan, struct skv_arena *a, enum effort effort,
-			  struct space_set *within)
+			  struct some_spaces *within)
 {
-	uint8_t order[MAX_STORAGES];
-	uint32_t n = preferred_spaces(p, plan, order);
+	struct some_spaces order;
 	bool coming = false;
 
-	*within = (struct space_set){ 0 };
-	for (uint32_t i = 0; i < n; i++) {
-		const uint32_t at = order[i];
+	preferred_spaces(p, plan, &order);
+	within->n = 0;
+	for (uint32_t i = 0; i < order.n; i++) {
+		const uint32_t at = order.at[i];
 		int rc;
 
 		if (!space_takes(&p->space[at]) || !space_fits_plan(&p->space[at], plan))
@@ -268,7 +258,7 @@ static int take_somewhere(struct part *p, struct plan *plan, struct skv_arena *a
 				return TRY_WAIT_QUOTA;
 			continue;
 		}
-		space_set_add(within, at);
+		within->at[within->n++] = at;
 		rc = take_in_space(p, plan, at, a, effort, &coming);
 		if (rc != SKV_E_NO_SPACE)
 			return rc;
@@ -282,14 +272,15 @@ static int take_somewhere(struct part *p, struct plan *plan, struct skv_arena *a
 static int none_within(const struct part *p, const struct plan *plan, struct skv_error *err)
 {
 	const struct group *g = plan->inst->group;
-	struct space_set spaces = group_spaces(p, g);
 	bool usable = false, fits = false;
 
-	for (uint32_t i = 0; i < p->n_space; i++) {
-		if (!space_set_has(&spaces, i) || !space_takes(&p->space[i]))
+	for (uint32_t i = 0; i < g->spec.n_storages; i++) {
+		int at = space_find(p, g->spec.storages[i]);
+
+		if (at < 0 || !space_takes(&p->space[at]))
 			continue;
 		usable = true;
-		fits |= space_fits_plan(&p->space[i], plan);
+		fits |= space_fits_plan(&p->space[at], plan);
 	}
 	if (!usable)
 		return skv_fail(err, SKV_E_UNAVAILABLE, NULL, "no storage of group '%s' is healthy, enabled and not draining", g->spec.name);
@@ -317,7 +308,7 @@ static void hide_existing(struct part *p, const struct plan *plan, bool hidden)
 int room_take(struct part *p, struct plan *plan, struct skv_arena *a, struct skv_error *err)
 {
 	uint64_t now = skv_now_ms(p->core->clock);
-	struct space_set within;
+	struct some_spaces within;
 	int rc = take_somewhere(p, plan, a, FREE, &within);
 
 	ASSERT_EXCLUSIVE(p);
@@ -329,7 +320,7 @@ int room_take(struct part *p, struct plan *plan, struct skv_arena *a, struct skv
 	}
 	if (rc != SKV_E_NO_SPACE)
 		return rc;
-	if (space_set_empty(&within))
+	if (!within.n)
 		return none_within(p, plan, err);
 	if (grows_later(p, &within) || (!plan->hasty && now - plan->since < SOON_MS && frees_soon(p, &within, now + SOON_MS)))
 		return TRY_WAIT;
@@ -365,7 +356,7 @@ int room_take_places(struct part *p, const struct skv_start_req *req, struct pla
 			continue;
 		rc = skv_pool_alloc_at(s->pool, class_id, 0, req->places[i], &run);
 		if (rc == SKV_OK)
-			g[n++] = (struct grant){ (uint8_t)at, run.slab, run.first };
+			g[n++] = (struct grant){ (uint32_t)at, run.slab, run.first };
 		else if (rc == SKV_E_NO_SPACE)
 			plan->outcome[i] = SKV_START_NO_ROOM;
 		plan->grants.n[0] = n;
@@ -424,12 +415,11 @@ uint64_t room_bound(const struct part *p, const struct plan *plan)
 static uint64_t type_left(const struct part *p, const struct group *g, const char *type)
 {
 	uint64_t left = UINT64_MAX, removing, staying;
-	struct space_set spaces;
 
 	for (uint32_t i = 0; i < g->spec.n_quotas; i++) {
 		if (!g->spec.quotas[i].capacity || strcmp(g->spec.quotas[i].type, type) != 0)
 			continue;
-		staying = group_type_bytes(p, g, type, &spaces, &removing);
+		staying = group_type_bytes(p, g, type, &removing);
 		left = least(left, less(g->spec.quotas[i].capacity, staying + removing));
 	}
 	return left;
@@ -457,16 +447,23 @@ uint64_t room_now(struct part *p, const struct plan *plan)
 	return g->spec.capacity ? least(most, less(g->spec.capacity, g->used_bytes) / size) : most;
 }
 
+static bool any_space(const struct part *p, const struct group *g)
+{
+	for (uint32_t i = 0; i < g->spec.n_storages; i++)
+		if (space_find(p, g->spec.storages[i]) >= 0)
+			return true;
+	return false;
+}
+
 int room_limits(const struct part *p, const struct plan *plan, struct skv_error *err)
 {
 	int rc = check_blocks(plan, err);
-	struct space_set spaces = group_spaces(p, plan->inst->group);
 	uint64_t most = may_open(p, plan->inst->group);
 
 	ASSERT_SHARED(p);
 	if (rc != SKV_OK)
 		return rc;
-	if (space_set_empty(&spaces))
+	if (!any_space(p, plan->inst->group))
 		return skv_fail(err, SKV_E_UNAVAILABLE, NULL, "no storage that group '%s' names exists", plan->inst->group->spec.name);
 	if (plan->bytes > most)
 		return skv_fail(err, SKV_E_TOO_LARGE, "keys",
@@ -482,7 +479,6 @@ int room_limits(const struct part *p, const struct plan *plan, struct skv_error 
 /* Evicts from the group, or of one instance of it alone; what is pinned soft when there is nothing else. */
 static uint64_t evict_for_quota(struct part *p, const struct plan *plan, bool own, uint64_t bytes)
 {
-	struct space_set all = space_set_all();
 	uint64_t got = 0;
 
 	hide_existing(p, plan, true);
@@ -490,7 +486,7 @@ static uint64_t evict_for_quota(struct part *p, const struct plan *plan, bool ow
 		const struct evict_for w = { .whose = plan->inst, .bytes = plan->bytes, .soft = soft };
 
 		got = own ? evict_instance_bytes(p, plan->inst, bytes, soft)
-			  : evict_group_bytes(p, plan->inst->group, &all, bytes, &w);
+			  : evict_group_bytes(p, plan->inst->group, NULL, bytes, &w);
 	}
 	hide_existing(p, plan, false);
 	return got;

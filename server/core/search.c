@@ -26,25 +26,38 @@ static inline bool has_any(const struct block *b, uint32_t mask, const struct un
 	return false;
 }
 
+static bool space_gone(const struct unread *u, uint32_t space)
+{
+	for (uint32_t i = 0; i < u->n_gone; i++)
+		if (u->gone[i] == space)
+			return true;
+	return false;
+}
+
 /* A spec on a storage that is down is not there: an honest miss. One answer for the whole search; of the spaces that the
  * instance has slots in, there are queues. */
-static void spaces_gone(const struct part *p, const struct instance *inst, bool skip_disabled, struct unread *gone)
+static int spaces_gone(const struct part *p, const struct instance *inst, bool skip_disabled, struct skv_arena *a,
+		       struct unread *gone)
 {
 	*gone = (struct unread){ .p = p };
 	for (size_t i = 0; i < inst->n_queue; i++) {
-		const struct space *s = &p->space[inst->queue[i]->space];
+		const uint32_t at = inst->queue[i]->space;
+		const struct space *s = &p->space[at];
 
 		gone->any |= s->n_bad != 0;
-		if (!device_readable(s->dev) || (skip_disabled && !s->enabled)) {
-			space_set_add(&gone->gone, inst->queue[i]->space);
-			gone->any = true;
-		}
+		if ((device_readable(s->dev) && !(skip_disabled && !s->enabled)) || space_gone(gone, at))
+			continue;
+		if (!gone->gone && !(gone->gone = skv_arena_alloc(a, inst->n_queue * sizeof *gone->gone)))
+			return SKV_E_NOMEM;
+		gone->any = true;
+		gone->gone[gone->n_gone++] = at;
 	}
+	return SKV_OK;
 }
 
 bool slot_unread(const struct unread *u, const struct slot *s)
 {
-	return space_set_has(&u->gone, s->space) || !slot_readable(u->p, s);
+	return space_gone(u, s->space) || !slot_readable(u->p, s);
 }
 
 /* ---- modes -------------------------------------------------------------------------------------------- */
@@ -159,7 +172,9 @@ int search_run(struct part *p, const struct skv_lookup_req *req, struct skv_aren
 		return SKV_E_NOMEM;
 	if (req->mode == SKV_LOOKUP_WINDOW && !(keys = reversed(keys, req->n_keys, a)))
 		return SKV_E_NOMEM;
-	spaces_gone(p, s->inst, req->skip_disabled, &s->gone);
+	rc = spaces_gone(p, s->inst, req->skip_disabled, a, &s->gone);
+	if (rc != SKV_OK)
+		return rc;
 	probe_begin(&pr, p, s->inst, keys, req->n_keys);
 	if (req->mode == SKV_LOOKUP_WINDOW)
 		find_window(&pr, req, s);
@@ -208,16 +223,17 @@ int skv_core_match(struct skv_core *c, const struct skv_match_req *req, struct s
 	for (uint32_t i = 0; rc == SKV_OK && i < req->n_instances; i++) {
 		struct instance *inst = NULL;
 		char field[SKV_FIELD_MAX];
+		struct unread gone;
 
 		snprintf(field, sizeof field, "instances[%u]", i);
 		rc = instance_need(c->part, req->tenant, req->instances[i], field, &inst, err);
+		if (rc == SKV_OK)
+			rc = spaces_gone(c->part, inst, false, a, &gone);
 		if (rc == SKV_OK) {
 			uint32_t mask = (uint32_t)((1ull << inst->spec.n_specs) - 1);
 			const struct block *b;
-			struct unread gone;
 			struct probe pr;
 
-			spaces_gone(c->part, inst, false, &gone);
 			probe_begin(&pr, c->part, inst, req->keys, req->n_keys);
 			while (matched[i] < req->n_keys && (b = probe_block(&pr, matched[i])) && has_all(b, mask, &gone))
 				matched[i]++;

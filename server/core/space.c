@@ -27,34 +27,73 @@ bool space_fits(const struct space *sp, const struct skv_instance_spec *i, uint3
 	return file > other && (g.segment ? g.segment : g.stride) <= file - other;
 }
 
-void used_add(struct instance *inst, uint32_t space, int64_t bytes)
+struct group_space *group_in(const struct group *g, uint32_t space)
 {
-	inst->used_bytes += (uint64_t)bytes;
-	inst->group->used_bytes += (uint64_t)bytes;
-	inst->group->space_used[space] += (uint64_t)bytes;
+	return row_find(g->in, sizeof *g->in, g->n_in, space);
 }
 
-/* Room for the instance's classes in this space, and those before it. */
-static int classes_reserve(struct instance *inst, uint32_t space)
+void used_add(struct part *p, struct instance *inst, uint32_t space, int64_t bytes)
 {
-	void *v = inst->class_of;
-	size_t had = inst->cap_class_of;
-	int rc = skv_grow(&v, &inst->cap_class_of, (size_t)(space + 1) * inst->spec.n_specs, sizeof *inst->class_of);
+	struct group_space *in = group_in(inst->group, space);
 
-	inst->class_of = v;
-	if (inst->cap_class_of > had)
-		memset(&inst->class_of[had], 0xff, (inst->cap_class_of - had) * sizeof *inst->class_of);
+	inst->used_bytes += (uint64_t)bytes;
+	inst->group->used_bytes += (uint64_t)bytes;
+	p->space[space].used_bytes += (uint64_t)bytes;
+	if (in)
+		in->used_bytes += (uint64_t)bytes;
+}
+
+void removing_add(struct part *p, struct instance *inst, uint32_t space, int64_t bytes)
+{
+	struct group_space *in = group_in(inst->group, space);
+
+	inst->removing_bytes += (uint64_t)bytes;
+	inst->group->removing_bytes += (uint64_t)bytes;
+	p->space[space].removing_bytes += (uint64_t)bytes;
+	if (in)
+		in->removing_bytes += (uint64_t)bytes;
+}
+
+static int group_enters(const struct part *p, struct group *g, uint32_t space)
+{
+	void *v = g->in;
+	int rc;
+
+	if (g == &p->limbo || group_in(g, space))
+		return SKV_OK;
+	rc = skv_grow(&v, &g->cap_in, g->n_in + 1, sizeof *g->in);
+	g->in = v;
+	if (rc == SKV_OK)
+		row_insert(g->in, sizeof *g->in, &g->n_in, space);
 	return rc;
+}
+
+/* The instance's classes in this space, NULL: out of memory. */
+static uint32_t *classes_in(struct part *p, struct instance *inst, uint32_t space)
+{
+	uint32_t *classes = instance_classes(inst, space), size = 1 + inst->spec.n_specs;
+	void *v = inst->classes;
+	int rc;
+
+	if (classes)
+		return classes;
+	rc = skv_grow(&v, &inst->cap_classes, (size_t)(inst->n_classes + 1) * size, sizeof *inst->classes);
+	inst->classes = v;
+	if (rc != SKV_OK || group_enters(p, inst->group, space) != SKV_OK)
+		return NULL;
+	classes = (uint32_t *)row_insert(inst->classes, size * sizeof *classes, &inst->n_classes, space) + 1;
+	memset(classes, 0xff, inst->spec.n_specs * sizeof *classes);
+	return classes;
 }
 
 int space_class(struct part *p, struct instance *inst, uint32_t spec, uint32_t space, uint32_t *class_id)
 {
-	uint32_t *at;
+	uint32_t *at = classes_in(p, inst, space);
 
 	ASSERT_EXCLUSIVE(p);
-	if (classes_reserve(inst, space) != SKV_OK)
+	if (!at)
 		return SKV_E_NOMEM;
-	at = &inst->class_of[space * inst->spec.n_specs + spec];
+	at += spec;
 	if (*at == UINT32_MAX) {
 		struct space *s = &p->space[space];
 		void *v = s->class;
@@ -106,7 +145,7 @@ void slot_release(struct part *p, struct block *b, uint32_t spec, uint64_t hold_
 		skv_pool_hold(pool, run, hold_until);
 	else
 		skv_pool_free(pool, run);
-	used_add(inst, s->space, -(int64_t)size);
+	used_add(p, inst, s->space, -(int64_t)size);
 	slot_set_state(s, SLOT_ABSENT);
 	*s = (struct slot){ .tag = s->tag };
 	if (b->pinned)

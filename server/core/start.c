@@ -38,7 +38,7 @@ static void give_slot(struct part *p, struct session *s, struct block *b, uint32
 	slot->index = g->index;
 	slot_set_state(slot, SLOT_WRITING);
 	skv_pool_set_owner(p->space[g->space].pool, g->slab, g->index, block_id(b));
-	used_add(inst, slot->space, (int64_t)inst->spec.specs[spec].size);
+	used_add(p, inst, slot->space, (int64_t)inst->spec.specs[spec].size);
 }
 
 /* The entry of key i. `have` may tell it, but for one that was made as the parent. */
@@ -392,21 +392,41 @@ static void expire_line(struct part *p, struct group *g)
 	}
 }
 
+/* The first of an older line waits for slots in one of the group's spaces. */
+static bool is_behind(const struct part *p, const struct group *g)
+{
+	for (uint32_t i = 0; p->n_waiting && i < g->spec.n_storages; i++) {
+		int at = space_find(p, g->spec.storages[i]);
+
+		if (at >= 0 && p->space[at].wait_turn == p->wait_turn)
+			return true;
+	}
+	return false;
+}
+
+/* The first of the group's line waits for slots in its spaces: those of younger lines wait behind it. */
+static void goes_before(struct part *p, const struct group *g)
+{
+	for (uint32_t i = 0; i < g->spec.n_storages; i++) {
+		int at = space_find(p, g->spec.storages[i]);
+
+		if (at >= 0)
+			p->space[at].wait_turn = p->wait_turn;
+	}
+}
+
 void start_serve_waiters(struct part *p)
 {
 	struct group *g;
 
 	ASSERT_EXCLUSIVE(p);
 	p->wait_turn++;
-	p->wait_spaces = (struct space_set){ 0 };
 	while (p->n_waiting && (g = next_line(p)) != NULL) {
-		struct space_set spaces = group_spaces(p, g);
-
 		g->turn = p->wait_turn;
-		if (space_set_meets(&p->wait_spaces, &spaces)) /* the first of an older line waits for slots there */
+		if (is_behind(p, g))
 			expire_line(p, g);
 		else if (serve_line(p, g) == TRY_WAIT)
-			space_set_join(&p->wait_spaces, &spaces);
+			goes_before(p, g);
 	}
 }
 
@@ -536,7 +556,6 @@ static int admit(struct part *p, struct start_op *op)
 	const struct skv_core_options *o = &p->core->o;
 	const struct skv_start_req *req = req_of(op);
 	struct session *s = seen_before(p, op);
-	struct space_set spaces;
 	struct instance *inst;
 	struct group *g;
 	int rc;
@@ -558,12 +577,11 @@ static int admit(struct part *p, struct start_op *op)
 	if (req->names && !inst->spec.named)
 		return skv_fail(op->w.err, SKV_E_INVALID, "names", "instance '%s' keeps none", req->instance);
 	g = inst->group;
-	spaces = group_spaces(p, g);
-	rc = start_try(p, op, !g->wait_head && !space_set_meets(&p->wait_spaces, &spaces));
+	rc = start_try(p, op, !g->wait_head && !is_behind(p, g));
 	if (rc != TRY_WAIT && rc != TRY_WAIT_QUOTA)
 		return rc;
 	if (rc == TRY_WAIT)
-		space_set_join(&p->wait_spaces, &spaces);
+		goes_before(p, g);
 	wait_in_line(p, g, op);
 	return SKV_PENDING;
 }

@@ -19,7 +19,7 @@
 #include <skv/store.h>
 #include <skv/superblock.h>
 
-#include "space_set.h"
+#include "rows.h"
 
 #define NO_BLOCK 0u
 #define REMEMBER_MS 600000u /* request ids of ended sessions live this long past their deadline */
@@ -35,14 +35,20 @@ enum slot_state { SLOT_ABSENT, SLOT_WRITING, SLOT_COMMITTED, SLOT_REMOVING };
 struct slot {
 	uint64_t checksum; /* while WRITING: for an anonymous session its number + 1, and SETTLING; else 0 */
 	uint64_t generation : 47; /* MAX_GENERATION */
-	uint64_t space : 8;       /* index into part->space */
-	uint64_t state : 2;       /* enum slot_state */
-	uint64_t has_checksum : 1;
-	uint64_t tag : 5; /* of the first slot, whatever its state: the policy's, of the block (skv/policy.h) */
-	uint32_t slab; /* handle in the space's pool */
-	uint32_t index;
+	uint64_t space : 17;      /* index into part->space: MAX_SPACES */
+	uint32_t slab : 26;       /* handle in the space's pool: SKV_POOL_SLABS */
+	uint32_t tag : 5; /* of the first slot, whatever its state: the policy's, of the block (skv/policy.h) */
+	uint32_t has_checksum : 1;
+	uint32_t index : 30; /* SKV_SLAB_SLOTS */
+	uint32_t state : 2;  /* enum slot_state */
 	uint32_t queued; /* place in the eviction queue of its class (queue.c); 0 = none, or another slot has it */
 } __attribute__((packed, aligned(4)));
+
+#define MAX_SPACES (1u << 17)
+#define MAX_FILE_STORAGES 256u  /* those with slab files: each has threads */
+#define MAX_GROUP_STORAGES 256u /* that a group names */
+_Static_assert(sizeof(struct slot) == 28, "a block of one spec fills a cache line");
+_Static_assert(SKV_POOL_SLABS <= 1u << 26 && SKV_SLAB_SLOTS <= 1u << 30, "a slot names its place");
 
 #define SETTLING (1ull << 32) /* a record is on its way that commits the slot or gives it up */
 
@@ -164,9 +170,10 @@ struct instance {
 	uint64_t dropped_before; /* newest snapshot that began after that */
 	uint64_t block_bytes; /* all specs */
 	uint64_t hash;        /* of its name: tells its blocks from others' in what policies remember */
-	/* class of each spec in each space, found when first used (UINT32_MAX = not yet): [space * n_specs + spec] */
-	uint32_t *class_of;
-	size_t cap_class_of;
+	/* rows.h: of each space that it has had slots in, the class of each spec there (UINT32_MAX = not found yet) */
+	uint32_t *classes; /* [n_classes * (1 + n_specs)] */
+	uint32_t n_classes;
+	size_t cap_classes;
 
 	struct segment index[INDEX_SEGMENTS];
 	uint32_t free_block;  /* list of entries that were used and are free */
@@ -199,6 +206,13 @@ struct instance {
 	_Atomic uint64_t found_until;  /* none that keeps more than slots does */
 };
 
+/* What a group has in one space. */
+struct group_space {
+	uint32_t space;
+	uint64_t used_bytes; /* those on their way out included */
+	uint64_t removing_bytes;
+};
+
 struct group {
 	struct skv_group_spec spec; /* strings owned */
 	uint64_t version;
@@ -206,8 +220,9 @@ struct group {
 	uint64_t removing_bytes;
 	uint64_t blocks;
 	uint64_t open_blocks; /* of open sessions */
-	uint64_t space_used[MAX_STORAGES];     /* used_bytes, and removing_bytes, by space */
-	uint64_t space_removing[MAX_STORAGES];
+	struct group_space *in; /* rows.h: each space that it has had slots in. Limbo keeps none */
+	uint32_t n_in;
+	size_t cap_in;
 	bool falling;        /* it was above its high watermark, and is not below the low one yet */
 	uint64_t reclaim_at; /* the next step of eviction in the background: not before */
 	uint32_t n_instances;
@@ -340,6 +355,9 @@ struct space {
 	uint32_t high_percent, low_percent;
 	bool falling; /* as a group's */
 	struct skv_pool *pool;
+	uint64_t used_bytes; /* of all groups, those on their way out included */
+	uint64_t removing_bytes;
+	uint64_t wait_turn; /* newest round of start_serve_waiters in which the first of some line waits for slots here */
 	bool draining; /* no new blocks go there, and all files drain */
 	struct space_file *file; /* by number */
 	size_t n_file, cap_file;
@@ -459,9 +477,11 @@ struct part {
 	uint64_t seq; /* newest durable batch */
 	uint64_t journal_bytes;
 
-	struct space space[MAX_STORAGES];
-	uint32_t space_name[MAX_STORAGES]; /* hash of each one's name */
+	struct space *space;
+	uint32_t *space_name; /* [n_space] hash of each one's name */
 	uint32_t n_space;
+	uint32_t n_gap; /* of these: deleted, to be used again */
+	size_t cap_space, cap_space_name;
 	struct group **group;
 	size_t n_group, cap_group;
 	struct instance **inst;
@@ -511,8 +531,7 @@ struct part {
 	uint64_t searches;    /* for victims: number of the newest */
 	uint64_t demand_at;   /* when what was taken was last counted (evict.c) */
 	uint64_t n_waiting;   /* starts in the lines of all groups */
-	uint64_t wait_turn;   /* rounds of start_serve_waiters */
-	struct space_set wait_spaces; /* those that the first of some line waits for */
+	uint64_t wait_turn;   /* rounds of start_serve_waiters; 1 before the first */
 	uint64_t store_full_until;
 	bool rolled_back; /* the store went back in time: another copy of it went on in its directories */
 	bool unclean; /* the machine rebooted without a clean shutdown */
@@ -681,8 +700,9 @@ struct skv_core {
 	bool committing;
 	_Atomic bool closing; /* shutting down: nothing new */
 
-	struct device *device[MAX_STORAGES];
+	struct device **device;
 	uint32_t n_device; /* both guarded by `lock` */
+	size_t cap_device;
 	struct waiter *completions; /* under `lock`: to be called once it is released */
 
 	struct {

@@ -262,7 +262,7 @@ uint64_t steer_segments(struct part *p, struct picks *k, uint32_t space, uint32_
 	ASSERT_EXCLUSIVE(p);
 	for (uint32_t s = 0; s < inst->spec.n_specs; s++)
 		if (b->slot[s].state == SLOT_REMOVING && b->slot[s].space == space &&
-		    inst->class_of[space * inst->spec.n_specs + s] == class_id)
+		    class_of(inst, space, s) == class_id)
 			n += take_segment(&st, &b->slot[s], k);
 	return n;
 }

@@ -48,6 +48,9 @@
 
 struct skv_pool;
 
+#define SKV_POOL_SLABS (UINT32_C(1) << 26) /* that may be open at a time: handles are below it, and one more is SKV_E_NOMEM */
+#define SKV_SLAB_SLOTS (UINT32_C(1) << 30) /* that a slab may have: their numbers are below it */
+
 struct skv_pool_options {
 	uint64_t unit;    /* power of two */
 	uint64_t header;  /* bytes at the begin of each file that are never a slot */

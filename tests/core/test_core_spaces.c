@@ -1,0 +1,150 @@
+/*
+ * test_core_spaces.c - very many storages: slots name them, groups and instances use few of them each; the limits.
+ */
+#include "core_env.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define SPACES 700u /* slots once named their storage in 8 bits */
+#define PAGES 8u
+
+static void name_of(char out[16], uint32_t i) { snprintf(out, 16, "s%06u", i); }
+
+static int make_storage(struct env *e, uint32_t i)
+{
+	char name[16];
+	struct skv_storage_spec s = { .name = name, .type = "external", .root = "", .capacity = PAGES, .enabled = true };
+
+	name_of(name, i);
+	return skv_core_storage_create(e->core, &s, &e->err);
+}
+
+static int make_space(struct env *e, uint32_t i)
+{
+	static const struct skv_spec page = { "page", 1 };
+	char name[16];
+	int rc = make_storage(e, i);
+
+	name_of(name, i);
+	if (rc == SKV_OK)
+		rc = env_group(e, name, 0, name);
+	return rc == SKV_OK ? env_instance(e, name, name, &page, 1) : rc;
+}
+
+static uint32_t found(struct env *e, uint32_t i)
+{
+	char name[16];
+	const char *id = name;
+	struct skv_key k[PAGES];
+	struct skv_match_res res;
+
+	name_of(name, i);
+	env_keys(k, PAGES, i + 1, 1);
+	skv_arena_reset(&e->arena);
+	assert_int_equal(skv_core_match(e->core, &(struct skv_match_req){ .tenant = "t", .instances = &id, .n_instances = 1,
+									  .keys = k, .n_keys = PAGES },
+					&res, &e->arena, &e->err), SKV_OK);
+	return res.matched[0];
+}
+
+/* Three pages of space i, whose keys begin with `first`. Returns how many were written. */
+static uint32_t put(struct env *e, uint32_t i, uint64_t first)
+{
+	char name[16];
+	struct skv_key k[3];
+	struct skv_start_res res;
+	struct skv_finish_res done;
+	uint32_t n;
+
+	name_of(name, i);
+	env_keys(k, 3, i + 1, first);
+	assert_int_equal(env_start(e, &(struct env_start){ .instance = name, .keys = k, .n = 3 }, &res), SKV_OK);
+	n = res.n_write;
+	for (uint32_t f = 0; f < res.files.n; f++)
+		assert_string_equal(res.files.v[f].storage, name);
+	if (n)
+		assert_int_equal(env_finish(e, res.session, NULL, 0, &done), SKV_OK);
+	return n;
+}
+
+static void delete_storage(struct env *e, uint32_t i)
+{
+	char name[16];
+
+	name_of(name, i);
+	assert_int_equal(skv_core_instance_delete(e->core, "t", name, &e->err), SKV_OK);
+	for (int k = 0; k < 4; k++)
+		env_advance(e, 1000);
+	assert_int_equal(skv_core_group_delete(e->core, name, &e->err), SKV_OK);
+	assert_int_equal(skv_core_storage_delete(e->core, name, &e->err), SKV_OK);
+}
+
+/* Each has its own pages, and none another's: also behind a restart, in the place of one that was deleted, and when full. */
+static void thousands_have_pages_of_their_own(void **state)
+{
+	struct env e;
+
+	(void)state;
+	env_init(&e);
+	env_open(&e);
+	for (uint32_t i = 0; i < SPACES; i++) {
+		assert_int_equal(make_space(&e, i), SKV_OK);
+		if (i % 7 == 0 || i > SPACES - 300)
+			assert_int_equal(put(&e, i, 1), 3);
+	}
+	env_check(&e);
+	for (int round = 0; round < 2; round++) {
+		for (uint32_t i = 0; i < SPACES; i++)
+			assert_int_equal(found(&e, i), i % 7 == 0 || i > SPACES - 300 ? 3 : 0);
+		env_check(&e);
+		env_crash(&e);
+		env_open(&e);
+	}
+	delete_storage(&e, 490);
+	delete_storage(&e, SPACES - 1);
+	assert_int_equal(make_space(&e, SPACES), SKV_OK); /* where 490 was */
+	assert_int_equal(make_space(&e, SPACES + 1), SKV_OK);
+	assert_int_equal(found(&e, SPACES), 0);
+	assert_int_equal(put(&e, SPACES, 1), 3);
+	for (uint64_t first = 4; first < 40; first += 3) /* what is there goes, and nothing of the neighbours */
+		assert_int_equal(put(&e, SPACES, first), 3);
+	assert_int_equal(found(&e, 497), 3);
+	assert_int_equal(found(&e, SPACES - 2), 3);
+	env_check(&e);
+	env_shutdown(&e);
+	env_destroy(&e);
+}
+
+/* Of those with slab files there are fewer: each has threads. */
+static void one_storage_with_files_too_many(void **state)
+{
+	struct env e;
+	char name[16];
+
+	(void)state;
+	env_init(&e);
+	env_open(&e);
+	for (uint32_t i = 0; i < 256; i++) {
+		name_of(name, i);
+		assert_int_equal(env_storage(&e, name, 1 << 22, 1 << 20), SKV_OK);
+	}
+	assert_int_equal(env_storage(&e, "more", 1 << 22, 1 << 20), SKV_E_TOO_MANY);
+	assert_string_equal(e.err.message, "256 storages with slab files at most");
+	assert_int_equal(make_space(&e, 256), SKV_OK);
+	assert_int_equal(put(&e, 256, 1), 3);
+	env_check(&e);
+	env_shutdown(&e);
+	env_destroy(&e);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(thousands_have_pages_of_their_own),
+		cmocka_unit_test(one_storage_with_files_too_many),
+	};
+
+	env_quiet();
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
