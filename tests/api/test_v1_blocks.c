@@ -179,6 +179,27 @@ static void test_finish_req(void **state)
 	}
 }
 
+/* null is no sum of zero: the core is told which are missing. */
+static void test_null_checksums(void **state)
+{
+	struct skv_finish_req got;
+	struct trip t;
+
+	(void)state;
+	trip_begin(&t, 0);
+	skv_buf_printf(&t.text, "{\"success\":true,\"checksums\":[null,\"0000000000000000\",null]}");
+	read_back(&t, skv_v1_read_finish_req, &got);
+	same(got.n_checksums, 3);
+	same(got.checksums[1], 0);
+	assert_non_null(got.no_checksum);
+	assert_true(got.no_checksum[0] && !got.no_checksum[1] && got.no_checksum[2]);
+	skv_buf_clear(&t.text);
+	skv_buf_printf(&t.text, "{\"success\":true,\"checksums\":[\"0000000000000000\"]}");
+	read_back(&t, skv_v1_read_finish_req, &got);
+	assert_null(got.no_checksum);
+	trip_end(&t);
+}
+
 static void test_abort_and_delete_req(void **state)
 {
 	(void)state;
@@ -504,6 +525,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_match_req),	    cmocka_unit_test(test_lookup_req),
 		cmocka_unit_test(test_trim), cmocka_unit_test(test_start_req),	    cmocka_unit_test(test_finish_req),
+		cmocka_unit_test(test_null_checksums),
 		cmocka_unit_test(test_abort_and_delete_req), cmocka_unit_test(test_key_forms),
 		cmocka_unit_test(test_match_res),	    cmocka_unit_test(test_lookup_res),
 		cmocka_unit_test(test_start_res),	    cmocka_unit_test(test_start_res_ended),

@@ -183,6 +183,15 @@ run 0 get --key-form int --instance two --key 7 --spec tp1 b; [ "$(stat -c %a b)
 run 0 get --key-form int --instance two --key 7 --spec tp1 /dev/null
 ln -s b link; run 0 get --key-form int --instance two --key 7 --spec tp0 link; [ -L link ] || fail 'the link is gone'
 cmp b p0 || fail 'not what the link leads to'
+# nobody can lay a link in its way: the name of the file beside it is told neither by its own nor by the process
+echo precious >theirs
+# shellcheck disable=SC2016 # of the inner shell, whose number is the command's
+sh -c 'for n in tmp new part "$$" "$$.tmp" "tmp.$$"; do ln -s theirs "b.$n"; done
+	exec "$0" get --key-form int --instance two --key 7 --spec tp1 b' "$slabkv" || fail 'get with links in its way'
+grep -qx precious theirs || fail 'written through a link that lay in wait'
+find . -name 'b.*' -type l -delete
+cmp b p1 || fail 'not the bytes'
+[ ! -L b ] || fail 'a link took the place'
 # keys that differ behind their 1000th byte are two keys; one with no room for a number is refused
 long=$(printf '%01002d' 0)
 head -c 8192 /dev/zero >zeros; head -c 8192 /dev/urandom >noise
