@@ -2,10 +2,11 @@
  * test_core_bad_files.c - slab files that are lost, cut or damaged while the manager runs or before it starts: each costs its
  * own blocks; mended, found again, given up after a minute with a witness, or on request; never while a mount flaps.
  *
- * A core without threads on files in a real directory.
+ * A core without threads on files in a real directory; openat and pread fail as the test says (linker).
  */
 #include "core_env.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -34,6 +35,52 @@ static void shell(const char *format, ...)
 	vsnprintf(text, sizeof text, format, ap);
 	va_end(ap);
 	assert_int_equal(test_shell(text), 0);
+}
+
+/* ---- a disk that fails ------------------------------------------------------------------------------ */
+
+/* EIO of files whose paths end so; from byte `from` on, or with `opens` as soon as they are opened. */
+static struct {
+	const char *name; /* NULL: the disk is well */
+	off_t from;
+	bool opens;
+	unsigned hits;
+} sick;
+
+int __real_openat(int dir, const char *name, int flags, mode_t mode);
+int __wrap_openat(int dir, const char *name, int flags, mode_t mode);
+ssize_t __real_pread(int fd, void *out, size_t n, off_t at);
+ssize_t __wrap_pread(int fd, void *out, size_t n, off_t at);
+
+static bool is_sick(const char *path)
+{
+	size_t n = strlen(path), k = sick.name ? strlen(sick.name) : 0;
+
+	return sick.name && n >= k && strcmp(path + n - k, sick.name) == 0;
+}
+
+int __wrap_openat(int dir, const char *name, int flags, mode_t mode)
+{
+	if (!sick.opens || !is_sick(name))
+		return __real_openat(dir, name, flags, mode);
+	sick.hits++;
+	errno = EIO;
+	return -1;
+}
+
+ssize_t __wrap_pread(int fd, void *out, size_t n, off_t at)
+{
+	char link[64], path[256];
+	ssize_t len;
+
+	snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+	len = sick.name ? readlink(link, path, sizeof path - 1) : -1;
+	path[len < 0 ? 0 : len] = '\0';
+	if (len < 0 || at < sick.from || !is_sick(path))
+		return __real_pread(fd, out, n, at);
+	sick.hits++;
+	errno = EIO;
+	return -1;
 }
 
 /* Overwrites some bytes of a slab file. */
@@ -79,6 +126,7 @@ static int setup(void **state)
 static int teardown(void **state)
 {
 	(void)state;
+	sick.name = NULL;
 	env_check(&e);
 	env_destroy(&e);
 	shell("rm -rf %s", top);
@@ -306,6 +354,71 @@ static void a_flapping_mount_gives_nothing_up(void **state)
 	assert_well(1);
 }
 
+/* A disk under one file: its blocks are misses as long as it lasts. It is not gone, so nobody gives it up unasked. */
+static void eio_of_one_file_costs_its_own_blocks(void **state)
+{
+	static const struct { off_t from; bool opens; } how[] = { { 0, true }, { 0, false }, { 4096, false } };
+
+	(void)state;
+	for (unsigned i = 0; i < sizeof how / sizeof how[0]; i++) {
+		struct skv_key keys[5];
+		uint32_t deleted;
+
+		memset(&sick, 0, sizeof sick);
+		sick.from = how[i].from;
+		sick.opens = how[i].opens;
+		sick.name = "slab-00000001.kvs";
+		look_around();
+		assert_bad(1, "unreadable");
+		assert_true(sick.hits > 0);
+		for (int k = 0; k < 15; k++) /* two minutes */
+			look_around();
+		assert_bad(1, "unreadable");
+		env_keys(keys, 5, 1, 0); /* in file 0 there is room, then, */
+		assert_int_equal(env_delete(&e, keys, 5, &deleted), SKV_OK);
+		look_around(); /* their leases end */
+		assert_int_equal(env_put(&e, keys, 5), 5); /* and nothing is placed in the other */
+		assert_int_equal(env_match(&e, keys, 5), 5);
+		assert_int_equal(view(1)->used_bytes, SLOTS * BLOCK);
+		sick.name = NULL;
+		look_around();
+		assert_well(1);
+	}
+}
+
+static void eio_before_the_start_costs_no_more(void **state)
+{
+	(void)state;
+	env_crash(&e);
+	memset(&sick, 0, sizeof sick);
+	sick.name = "slab-00000002.kvs";
+	env_open(&e);
+	assert_bad(2, "unreadable");
+	env_shutdown(&e);
+	env_open(&e);
+	assert_bad(2, "unreadable");
+	sick.name = NULL;
+	look_around();
+	assert_well(2);
+}
+
+/* Of all that there is: the storage is not well, and nobody knows of any file that it is bad. */
+static void eio_of_the_marker_is_the_storages(void **state)
+{
+	(void)state;
+	memset(&sick, 0, sizeof sick);
+	sick.name = "";
+	look_around();
+	assert_int_equal(skv_core_ready(e.core, &e.err), SKV_E_UNAVAILABLE);
+	for (uint32_t f = 0; f < FILES; f++) {
+		assert_string_equal(view(f)->state, "used");
+		assert_int_equal(found_in(f), 0);
+	}
+	sick.name = NULL;
+	look_around();
+	assert_well(1);
+}
+
 static void forget_gives_up_at_once(void **state)
 {
 	(void)state;
@@ -340,6 +453,9 @@ int main(void)
 		SCENE(damage_is_given_up_too_pinned_or_not),
 		SCENE(without_a_witness_nothing_is_given_up),
 		SCENE(a_flapping_mount_gives_nothing_up),
+		SCENE(eio_of_one_file_costs_its_own_blocks),
+		SCENE(eio_before_the_start_costs_no_more),
+		SCENE(eio_of_the_marker_is_the_storages),
 		SCENE(forget_gives_up_at_once),
 	};
 

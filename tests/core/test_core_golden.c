@@ -1,0 +1,175 @@
+/*
+ * test_core_golden.c - durable records byte by byte (docs/ON_DISK.md): what is written today, and forms of before that must
+ * be read. Sees the core's insides: decoders have no outside.
+ */
+#include "core_env.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "../../server/core/internal.h"
+
+static struct env e;
+
+static int setup(void **state)
+{
+	(void)state;
+	env_init(&e);
+	env_open(&e);
+	env_make(&e, 1 << 20, 65536, 4096);
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	env_destroy(&e);
+	return 0;
+}
+
+/* The record is these bytes and their checksum. */
+static void assert_record(const struct skv_buf *b, const uint8_t *bytes, size_t n)
+{
+	uint64_t sum = skv_checksum(bytes + 4, n - 4);
+
+	assert_int_equal(b->len, n + 8);
+	assert_memory_equal(b->data, bytes, n);
+	assert_memory_equal(b->data + n, &sum, 8);
+}
+
+/* A part that has read these bytes, with their checksum behind them, and nothing else. The caller destroys it. */
+static struct part *part_of(const uint8_t *bytes, size_t n, const char *boot_id)
+{
+	struct replay r = { .p = part_make(e.core), .now = skv_now_ms(e.core->clock) };
+	struct skv_buf b = { 0 };
+
+	assert_non_null(r.p);
+	snprintf(r.boot_id, sizeof r.boot_id, "%s", boot_id);
+	assert_int_equal(registry_load(r.p, &e.err), SKV_OK);
+	skv_put_bytes(&b, bytes, n);
+	skv_put_u64(&b, skv_checksum(bytes + 4, n - 4));
+	assert_int_equal(replay_records(&r, b.data, b.len, &e.err), SKV_OK);
+	skv_buf_destroy(&b);
+	return r.p;
+}
+
+/* ---- 17 ENDED ------------------------------------------------------------------------------------------------ */
+
+#define ENDED_INSTANCE 4u /* bytes at its end that came later: the instance, */
+#define ENDED_AS 8u       /* and then what its finish said */
+
+static const uint8_t ended[] = {
+	0x60, 0, 0, 0, 17, 1, 0, 0,                                               /* header */
+	2, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0,                           /* session */
+	4, 0, 0, 0, 0, 0, 0, 0, 3, 0, 0, 0, 0, 0, 0, 0,                           /* tenant */
+	6, 0, 0, 0, 0, 0, 0, 0, 5, 0, 0, 0, 0, 0, 0, 0,                           /* request */
+	8, 0, 0, 0, 0, 0, 0, 0, 7, 0, 0, 0, 0, 0, 0, 0,                           /* body */
+	1, 3, 0, 0, 0, 2, 0, 0, 0, 1, 0, 0, 0,                                    /* finished; 3 writes, 2 committed, 1 failed */
+	0xc0, 0xcf, 0x24,                                                         /* 600,000 ms to remember */
+	9, 0, 0, 0,                                                               /* instance */
+	0x88, 0x77, 0x66, 0x55, 0x44, 0x33, 0x22, 0x11,                           /* finished as */
+};
+
+static void an_ended_session(void **state)
+{
+	struct session s = { .id = { 2, 1 }, .tenant = { 4, 3 }, .request = { 6, 5 }, .body = { 8, 7 },
+			     .state = SKV_SESSION_FINISHED, .n_write = 3, .committed = 2, .failed = 1, .forget_at = 700000,
+			     .instance = 9, .finished_as = 0x1122334455667788u };
+	struct skv_buf b = { 0 };
+	uint8_t before[sizeof ended];
+
+	(void)state;
+	record_ended(&b, &s, 100000);
+	assert_record(&b, ended, sizeof ended);
+	skv_buf_clear(&b);
+	s.finished_as = 0; /* it was aborted, say: as the version before wrote it */
+	record_ended(&b, &s, 100000);
+	memcpy(before, ended, sizeof before);
+	before[0] = 0x58;
+	assert_record(&b, before, sizeof before - ENDED_AS);
+	skv_buf_destroy(&b);
+}
+
+static void ended_sessions_of_all_versions_are_read(void **state)
+{
+	static const struct { uint8_t less; uint32_t instance; uint64_t as; } form[] = {
+		{ 0, 9, 0x1122334455667788u }, { ENDED_AS, 9, 0 }, { ENDED_AS + ENDED_INSTANCE, 0, 0 },
+	};
+
+	(void)state;
+	for (unsigned i = 0; i < sizeof form / sizeof form[0]; i++) {
+		uint8_t bytes[sizeof ended];
+		const struct session *s;
+		struct part *p;
+
+		memcpy(bytes, ended, sizeof bytes);
+		bytes[0] = (uint8_t)(bytes[0] - form[i].less);
+		p = part_of(bytes, sizeof bytes - form[i].less, "");
+		s = session_find(p, (struct skv_key){ 2, 1 });
+		assert_non_null(s);
+		assert_true(skv_key_equal(s->tenant, (struct skv_key){ 4, 3 }) && skv_key_equal(s->request, (struct skv_key){ 6, 5 }) &&
+			    skv_key_equal(s->body, (struct skv_key){ 8, 7 }));
+		assert_int_equal(s->state, SKV_SESSION_FINISHED);
+		assert_true(s->n_write == 3 && s->committed == 2 && s->failed == 1);
+		assert_int_equal(s->instance, form[i].instance);
+		assert_true(s->finished_as == form[i].as);
+		part_destroy(p);
+	}
+}
+
+/* ---- 22 LEASES ----------------------------------------------------------------------------------------------- */
+
+static const uint8_t leases[] = {
+	0x22, 0, 0, 0, 22, 1, 0, 0,                     /* header */
+	2, 0, 0, 0,                                     /* instance */
+	7, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, /* key */
+	0x10, 0x4a, 0x0f, 0, 0, 0, 0, 0,                /* until 1,002,000 */
+	0xd0, 0x0f,                                     /* that is in 2,000 ms */
+};
+
+static void leases_of_a_clean_stop(void **state)
+{
+	struct skv_key k[2] = { { 7, 1 }, { 7, 2 } };
+	struct skv_lookup_res res;
+	struct skv_buf b = { 0 };
+
+	(void)state;
+	assert_int_equal(env_put(&e, k, 2), 2);
+	assert_int_equal(env_lookup(&e, k, 1, SKV_LOOKUP_BATCH, 2000, &res), SKV_OK); /* the second has none */
+	assert_int_equal(res.matched, 1);
+	core_lock(e.core);
+	record_leases(&b, e.core->part, e.core->part->chunk[1], skv_now_ms(e.core->clock));
+	core_unlock(e.core);
+	assert_record(&b, leases, sizeof leases);
+	skv_buf_destroy(&b);
+}
+
+static void leases_are_read(void **state)
+{
+	const uint64_t now = skv_now_ms(e.core->clock);
+
+	(void)state;
+	for (int boot = 0; boot < 2; boot++) { /* this one's clock, or another's */
+		struct part *p = part_of(leases, sizeof leases, boot ? "another" : e.core->boot_id);
+
+		assert_int_equal(p->n_lease, 1);
+		assert_int_equal(p->lease[0].inst, 2);
+		assert_true(skv_key_equal(p->lease[0].key, (struct skv_key){ 7, 1 }));
+		assert_true(p->lease[0].until == (boot ? now + 2000 : 1002000));
+		part_destroy(p);
+	}
+}
+
+int main(void)
+{
+#define SCENE(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+	const struct CMUnitTest tests[] = {
+		SCENE(an_ended_session),
+		SCENE(ended_sessions_of_all_versions_are_read),
+		SCENE(leases_of_a_clean_stop),
+		SCENE(leases_are_read),
+	};
+
+	env_quiet();
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
