@@ -312,9 +312,9 @@ static void check_group(struct check *k, const struct group *g, const struct gro
 	if (sum->used_bytes != g->used_bytes)
 		problem(k, "group %s: %llu bytes, counted %llu", name, (unsigned long long)g->used_bytes,
 			(unsigned long long)sum->used_bytes);
-	if (sum->blocks != g->blocks || open != g->open_blocks)
+	if (sum->blocks != g->count.blocks || open != g->open_blocks)
 		problem(k, "group %s: %llu blocks and %llu being written, counted %llu and %llu", name,
-			(unsigned long long)g->blocks, (unsigned long long)g->open_blocks, (unsigned long long)sum->blocks,
+			(unsigned long long)g->count.blocks, (unsigned long long)g->open_blocks, (unsigned long long)sum->blocks,
 			(unsigned long long)open);
 	removing = check_group_spaces(k, g, name);
 	if (removing != g->removing_bytes)

@@ -52,7 +52,7 @@ int policy_set(struct part *p, struct group *g)
 		return SKV_OK;
 	if (change && to->n_queues > g->n_queues && evict_widen(p, g, to->n_queues) != SKV_OK)
 		return SKV_E_NOMEM;
-	if (to->create && !(state = to->create(g->queued)))
+	if (to->create && !(state = to->create(&g->count)))
 		return SKV_E_NOMEM;
 	policy_unset(g);
 	g->policy = to;

@@ -151,7 +151,7 @@ static void join_set(struct evict_queue *q)
 	for (uint32_t w = 0; w < q->heaps.n_heaps; w++) {
 		note_top(q, w);
 		if (w >= EVICT_FIRST)
-			q->set->group->queued[w - EVICT_FIRST] += skv_heap_count(&q->heaps, w);
+			q->set->group->count.queued[w - EVICT_FIRST] += skv_heap_count(&q->heaps, w);
 	}
 }
 
@@ -168,7 +168,7 @@ static void leave_set(struct evict_queue *q)
 
 	withdraw_tops(q);
 	for (uint32_t w = EVICT_FIRST; w < q->heaps.n_heaps; w++)
-		q->set->group->queued[w - EVICT_FIRST] -= skv_heap_count(&q->heaps, w);
+		q->set->group->count.queued[w - EVICT_FIRST] -= skv_heap_count(&q->heaps, w);
 	q->set->n--;
 	if (last == q)
 		return;
@@ -368,7 +368,7 @@ static void push(struct evict_queue *q, uint32_t which, uint64_t key, uint32_t i
 	if (q->inst->ghost)
 		return;
 	if (which >= EVICT_FIRST)
-		q->set->group->queued[which - EVICT_FIRST]++;
+		q->set->group->count.queued[which - EVICT_FIRST]++;
 	note_top(q, which);
 }
 
@@ -380,7 +380,7 @@ static void take_out(struct evict_queue *q, const struct slot *slot, uint32_t id
 	if (q->inst->ghost)
 		return;
 	if (which >= EVICT_FIRST)
-		q->set->group->queued[which - EVICT_FIRST]--;
+		q->set->group->count.queued[which - EVICT_FIRST]--;
 	note_top(q, which);
 }
 

@@ -88,7 +88,7 @@ static uint64_t step_bytes(const struct group *g)
 
 static uint64_t portion_bytes(const struct group *g)
 {
-	return g->blocks ? (g->used_bytes / g->blocks + 1) * PORTION_BLOCKS : UINT64_MAX;
+	return g->count.blocks ? (g->used_bytes / g->count.blocks + 1) * PORTION_BLOCKS : UINT64_MAX;
 }
 
 /* True: there is more to do at once. */
@@ -134,7 +134,7 @@ bool reclaim_space(struct part *p, uint32_t space)
 	for (size_t i = 0; i < p->n_group; i++) {
 		const struct group_space *in = group_in(p->group[i], space);
 
-		blocks += in && in->used_bytes ? p->group[i]->blocks : 0;
+		blocks += in && in->used_bytes ? p->group[i]->count.blocks : 0;
 	}
 	used = (used / (blocks + 1) + 1) * PORTION_BLOCKS;
 	return evict_space_bytes(p, space, least(owed, used)) >= used;
@@ -162,7 +162,7 @@ bool reclaim_group(struct part *p, struct group *g)
 	more |= reclaim_old(p, g);
 	more |= reclaim_parts(p, g);
 	bytes = bytes_owed(p, g, &type);
-	blocks = over(g->blocks, g->spec.reclaim_blocks);
+	blocks = over(g->count.blocks, g->spec.reclaim_blocks);
 	if ((bytes == 0 && blocks == 0) || now < g->reclaim_at)
 		return more;
 	if (step) {
@@ -170,7 +170,7 @@ bool reclaim_group(struct part *p, struct group *g)
 		if (bytes)
 			evict_group_bytes(p, g, type, least(bytes, step), &nobody);
 		else
-			evict_group_blocks(p, g, least(blocks, step * g->blocks / (g->used_bytes + 1) + 1));
+			evict_group_blocks(p, g, least(blocks, step * g->count.blocks / (g->used_bytes + 1) + 1));
 		return more;
 	}
 	if (bytes) {

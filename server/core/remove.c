@@ -26,7 +26,7 @@ void blocks_count(struct part *p, struct instance *inst, int64_t by)
 	inst->blocks += (uint64_t)by;
 	if (inst->ghost)
 		return;
-	inst->group->blocks += (uint64_t)by;
+	inst->group->count.blocks += (uint64_t)by;
 	p->blocks += (uint64_t)by;
 }
 

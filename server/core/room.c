@@ -372,7 +372,7 @@ int room_take_places(struct part *p, const struct skv_start_req *req, struct pla
 static int check_blocks(const struct plan *plan, struct skv_error *err)
 {
 	const struct group *g = plan->inst->group;
-	uint64_t have = g->blocks + g->open_blocks;
+	uint64_t have = g->count.blocks + g->open_blocks;
 
 	if (!g->spec.max_blocks || have + plan->n_write <= g->spec.max_blocks)
 		return SKV_OK;
@@ -408,7 +408,7 @@ uint64_t room_bound(const struct part *p, const struct plan *plan)
 
 	ASSERT_SHARED(p);
 	n = least(n, part_left(p, plan->inst, true));
-	return g->spec.max_blocks ? least(n, less(g->spec.max_blocks, g->blocks + g->open_blocks)) : n;
+	return g->spec.max_blocks ? least(n, less(g->spec.max_blocks, g->count.blocks + g->open_blocks)) : n;
 }
 
 /* Bytes that the group's quota on this type of storage leaves. */

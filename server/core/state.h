@@ -218,7 +218,7 @@ struct group {
 	uint64_t version;
 	uint64_t used_bytes;
 	uint64_t removing_bytes;
-	uint64_t blocks;
+	struct skv_policy_counts count;
 	uint64_t open_blocks; /* of open sessions */
 	struct group_space *in; /* rows.h: each space that it has had slots in. Limbo keeps none */
 	uint32_t n_in;
@@ -236,7 +236,6 @@ struct group {
 	void *policy_state;
 	uint64_t too_old; /* blocks below this generation go by its ttl_ms; 0 = none */
 	uint32_t n_queues; /* heaps that its evict_queues have for candidates */
-	uint64_t queued[SKV_POLICY_QUEUES]; /* blocks in them, by queue of the policy */
 	uint32_t requeue; /* the policy has changed: chunks from here on are to be queued again; 0 = none */
 };
 

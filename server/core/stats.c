@@ -95,7 +95,7 @@ static int view_group(const struct part *p, const struct group *g, struct skv_ar
 	const char **names = skv_arena_alloc(a, (have->n_storages + 1) * sizeof *names);
 	struct skv_type_quota *quotas = skv_arena_alloc(a, (have->n_quotas + 1) * sizeof *quotas);
 
-	*v = (struct skv_group_view){ .spec = *have, .used_bytes = g->used_bytes, .blocks = g->blocks };
+	*v = (struct skv_group_view){ .spec = *have, .used_bytes = g->used_bytes, .blocks = g->count.blocks };
 	sum_group(p, g, v);
 	v->spec.name = dup_text(a, have->name);
 	v->spec.extra = dup_text(a, have->extra);

@@ -1,91 +1,111 @@
-/* ghosts.c - see ghosts.h. A cell: number of the ghost (32 bits), class (8), tag of its key (24). */
+/* ghosts.c - see ghosts.h. A ring in order, and a table by hash: open addressing, linear probing, no tombstones. */
 #include "ghosts.h"
 
-#include <string.h>
+#include <assert.h>
 
 #include <skv/mem.h>
 
-#define TAG_MASK 0xffffffu
-#define MIN_LINES 8u
-#define MAX_LINES (1u << 23)
-#define LINE_BYTES (GHOSTS_LINE * sizeof(uint64_t))
+#define CLASS_MASK 0xffull
+#define MIN_RING 64u
+#define MAX_RING (1u << 26)
 #define RETRY 1024u
 
 void ghosts_destroy(struct ghosts *g)
 {
-	skv_free(g->memory);
+	skv_free(g->ring);
+	skv_free(g->cell);
 	*g = (struct ghosts){ 0 };
 }
 
-static uint64_t *line_of(const struct ghosts *g, uint64_t hash)
-{
-	return &g->cell[(size_t)((hash >> 32) * g->n_lines >> 32) * GHOSTS_LINE];
-}
+static uint32_t home(const struct ghosts *g, uint64_t hash) { return (uint32_t)((hash >> 32) * g->n_cells >> 32); }
+static uint32_t after(const struct ghosts *g, uint32_t i) { return i + 1 < g->n_cells ? i + 1 : 0; }
 
-static uint32_t number_of(uint64_t cell) { return (uint32_t)(cell >> 32); }
-static uint32_t class_of(uint64_t cell) { return cell >> 24 & 0xff; }
-
-static bool is_over(const struct ghosts *g, uint64_t cell) { return g->number - number_of(cell) >= g->want; }
-
-/* Lines for half as many again as are wanted, when what there is does not do. */
+/* Room for an eighth more than is wanted, when what there is does not nearly do or is far too much. */
 static void fit(struct ghosts *g, uint64_t want)
 {
-	uint64_t lines = want / GHOSTS_LINE * 3 / 2;
-	void *memory;
+	struct ghosts fresh = { 0 };
 
-	lines = lines < MIN_LINES ? MIN_LINES : lines > MAX_LINES ? MAX_LINES : lines;
-	if (g->n_lines * 7ull >= lines * 5 && g->n_lines <= lines * 4)
+	want = want < MIN_RING ? MIN_RING : want > MAX_RING / 9 * 8 ? MAX_RING / 9 * 8 : want;
+	if (want <= g->cap + g->cap / 8 && g->cap / 4 <= want)
 		return;
-	if (g->retry_at && (int32_t)(g->number - g->retry_at) < 0)
+	if (g->retry_in && --g->retry_in)
 		return;
-	memory = skv_calloc(lines + 1, LINE_BYTES); /* one more, to begin at a line */
-	g->retry_at = memory ? 0 : g->number + RETRY;
-	if (!memory)
+	fresh.cap = (uint32_t)(want + want / 8);
+	fresh.n_cells = fresh.cap + fresh.cap / 2;
+	fresh.ring = skv_calloc(fresh.cap, sizeof *fresh.ring);
+	fresh.cell = skv_calloc(fresh.n_cells, sizeof *fresh.cell);
+	if (fresh.ring && fresh.cell) {
+		ghosts_destroy(g);
+		*g = fresh;
 		return;
-	skv_free(g->memory);
-	g->memory = memory;
-	g->cell = (uint64_t *)(((uintptr_t)memory + LINE_BYTES - 1) & ~(uintptr_t)(LINE_BYTES - 1));
-	g->n_lines = (uint32_t)lines;
+	}
+	ghosts_destroy(&fresh);
+	g->retry_in = RETRY;
+}
+
+/* The cell becomes empty; later ones of the same cluster move up, so that none stands behind a gap. */
+static void erase(struct ghosts *g, uint32_t gap)
+{
+	for (uint32_t i = after(g, gap); g->cell[i]; i = after(g, i)) {
+		uint32_t from = home(g, g->ring[g->cell[i] - 1]);
+
+		/* does its home lie behind the gap, up to where it stands? */
+		if (gap < i ? gap < from && from <= i : gap < from || from <= i)
+			continue;
+		g->cell[gap] = g->cell[i];
+		gap = i;
+	}
+	g->cell[gap] = 0;
 }
 
 bool ghosts_take(struct ghosts *g, uint64_t hash, uint32_t *class)
 {
-	uint64_t *line = g->n_lines ? line_of(g, hash) : NULL;
+	for (uint32_t i = g->cap ? home(g, hash) : 0; g->cap && g->cell[i]; i = after(g, i)) {
+		uint64_t *at = &g->ring[g->cell[i] - 1];
 
-	for (uint32_t i = 0; line && i < GHOSTS_LINE; i++) {
-		if (!line[i] || (line[i] & TAG_MASK) != (hash & TAG_MASK) || is_over(g, line[i]))
+		if ((*at ^ hash) & ~CLASS_MASK)
 			continue;
-		*class = class_of(line[i]);
-		line[i] = 0;
+		*class = (uint32_t)(*at & CLASS_MASK) - 1;
+		erase(g, i);
+		*at = 0;
 		return true;
 	}
 	return false;
 }
 
-uint32_t ghosts_add(struct ghosts *g, uint64_t hash, uint32_t class, uint64_t want, uint32_t ended[GHOSTS_LINE])
+/* Returns how many that are (0: it came back), and its class. */
+static uint32_t end_oldest(struct ghosts *g, uint32_t *class)
 {
-	uint32_t n = 0, oldest = 0;
-	uint64_t *line;
+	uint32_t place = (g->next + g->cap - g->used) % g->cap, i;
+	uint64_t ghost = g->ring[place];
+
+	assert(g->used > 0);
+	g->used--;
+	if (!ghost)
+		return 0;
+	*class = (uint32_t)(ghost & CLASS_MASK) - 1;
+	for (i = home(g, ghost); g->cell[i] != place + 1; i = after(g, i))
+		assert(g->cell[i]);
+	erase(g, i);
+	g->ring[place] = 0;
+	return 1;
+}
+
+uint32_t ghosts_add(struct ghosts *g, uint64_t hash, uint32_t class, uint64_t want, uint32_t ended[GHOSTS_END])
+{
+	uint32_t n = 0, i;
 
 	fit(g, want);
-	g->want = want;
-	if (++g->number == 0)
-		g->number = 1; /* no cell is 0 */
-	if (!g->n_lines)
+	if (!g->cap)
 		return 0;
-	line = line_of(g, hash);
-	for (uint32_t i = 0; i < GHOSTS_LINE; i++) {
-		if (line[i] && is_over(g, line[i])) {
-			ended[n++] = class_of(line[i]);
-			line[i] = 0;
-		}
-		if (!line[oldest])
-			continue;
-		if (!line[i] || g->number - number_of(line[i]) > g->number - number_of(line[oldest]))
-			oldest = i;
-	}
-	if (line[oldest])
-		ended[n++] = class_of(line[oldest]);
-	line[oldest] = (uint64_t)g->number << 32 | class << 24 | (hash & TAG_MASK);
+	want = want < 1 ? 1 : want > g->cap ? g->cap : want;
+	for (uint32_t left = GHOSTS_END; left && g->used >= want; left--)
+		n += end_oldest(g, &ended[n]);
+	for (i = home(g, hash); g->cell[i]; i = after(g, i))
+		;
+	g->cell[i] = g->next + 1;
+	g->ring[g->next] = (hash & ~CLASS_MASK) | (class + 1);
+	g->next = g->next + 1 < g->cap ? g->next + 1 : 0;
+	g->used++;
 	return n;
 }

@@ -1,10 +1,10 @@
 /*
- * ghosts.h - keys of blocks that went lately, so that one that comes back is known again: 8 bytes each, in lines of a
- * cache line.
+ * ghosts.h - keys of blocks that went lately, so that one that comes back is known again: first in first out.
  *
- * A ghost ends after as many later ones as the caller says, earlier when its line is full. Two keys of 16 million in a
- * line look the same. Memory follows the number wanted (12 bytes for each, 512 MiB at most); when it must grow or shrink,
- * all are forgotten, and when there is none, there are fewer ghosts. Zeroed = empty.
+ * Which there are follows from the order of calls alone, never from how keys fall: a ghost ends when as many later ones
+ * were added as the caller says, and the caller is told then. Keys are told apart by 56 bits of hash. About 16 bytes for
+ * each that is wanted, 1 GiB at most; when that must grow by a quarter or shrink, all are forgotten, and when there is no
+ * memory, there are fewer ghosts. Zeroed = empty.
  */
 #ifndef SKV_GHOSTS_H
 #define SKV_GHOSTS_H
@@ -13,21 +13,22 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define GHOSTS_LINE 8u
+#define GHOSTS_END 8u /* by one new ghost at most: somebody holds a lock */
 
 struct ghosts {
-	uint64_t *cell; /* [n_lines * GHOSTS_LINE], 0 = empty */
-	void *memory;
-	uint32_t n_lines;
-	uint32_t number;   /* of the newest */
-	uint64_t want;     /* as told last */
-	uint32_t retry_at; /* after a lack of memory: not before this number */
+	uint64_t *ring; /* [cap], oldest to newest: hash, and the class + 1 in its last byte; 0 = it came back */
+	uint32_t *cell; /* [n_cells]: place in the ring + 1, near where its hash says; 0 = empty */
+	uint32_t cap, n_cells;
+	uint32_t next;     /* place in the ring */
+	uint32_t used;     /* places, from the oldest on */
+	uint32_t retry_in; /* after a lack of memory: not before so many more */
 };
 
 void ghosts_destroy(struct ghosts *g);
 /* Is there one of this key? Then it is none any more, and *class (0..31) as it was given. */
 bool ghosts_take(struct ghosts *g, uint64_t hash, uint32_t *class);
-/* A new one. `want`: how many there may be. Returns how many ended by it; ended[i]: their classes. */
-uint32_t ghosts_add(struct ghosts *g, uint64_t hash, uint32_t class, uint64_t want, uint32_t ended[GHOSTS_LINE]);
+/* A new one. `want`: how many there may be, those that came back included. Returns how many ended by it; ended[i]: their
+ * classes. */
+uint32_t ghosts_add(struct ghosts *g, uint64_t hash, uint32_t class, uint64_t want, uint32_t ended[GHOSTS_END]);
 
 #endif

@@ -41,11 +41,13 @@ struct sample {
 };
 
 struct odds {
-	const uint64_t *queued;
+	const struct skv_policy_counts *n;
 	double again[CLASSES];
 	double never[CLASSES];
 	uint32_t cost[CLASSES]; /* COST_ONE / weight: what an age is multiplied by */
 	uint64_t births;
+	uint64_t blocks;        /* the most that there were since the last update, */
+	uint64_t blocks_before; /* and before it */
 	uint64_t update_at;
 	struct sample *sample; /* [SAMPLES], by use */
 	uint32_t n_samples;
@@ -86,6 +88,7 @@ static void update(struct odds *o)
 	}
 }
 
+/* When it comes to the top, and then only: how often its holder placed it in between is to teach nothing. */
 static void note_uses(struct odds *o, struct skv_policy_block *b)
 {
 	uint32_t origin = origin_of(b->tag), now = most(b->freq, NOTED_MAX);
@@ -150,15 +153,23 @@ static uint64_t age_of(const struct odds *o, uint64_t use)
 				      (double)(o->old_most - o->old_least));
 }
 
+/* Blocks of the group, not as few as in the middle of making room. */
+static uint64_t size(const struct odds *o)
+{
+	uint64_t n = o->blocks > o->blocks_before ? o->blocks : o->blocks_before;
+
+	return n > o->n->blocks ? n : o->n->blocks;
+}
+
 /* ---- the policy -------------------------------------------------------------------------------------- */
 
-static void *create(const uint64_t *queued)
+static void *create(const struct skv_policy_counts *n)
 {
 	struct odds *o = skv_calloc(1, sizeof *o);
 
 	if (!o)
 		return NULL;
-	o->queued = queued;
+	o->n = n;
 	for (uint32_t c = 0; c < CLASSES; c++)
 		o->cost[c] = COST_ONE;
 	o->update_at = UPDATE_MIN;
@@ -178,7 +189,7 @@ static void born(void *state, struct skv_policy_block *b, uint32_t how)
 {
 	struct odds *o = state;
 	uint32_t class, origin = how & SKV_BORN_LAST ? 1 : 0;
-	uint64_t pause = policy_blocks(o->queued) / UPDATE_SHARE;
+	uint64_t pause;
 
 	b->freq = 0;
 	if (ghosts_take(&o->ghosts, b->hash, &class)) {
@@ -188,8 +199,13 @@ static void born(void *state, struct skv_policy_block *b, uint32_t how)
 	b->tag = tag_of(origin, b->freq);
 	o->births++;
 	take_sample(o, b->use);
+	if (o->n->blocks > o->blocks)
+		o->blocks = o->n->blocks;
 	if (o->births < o->update_at)
 		return;
+	pause = size(o) / UPDATE_SHARE;
+	o->blocks_before = o->blocks;
+	o->blocks = 0;
 	o->update_at = o->births + (pause > UPDATE_MIN ? pause : UPDATE_MIN);
 	update(o);
 }
@@ -209,13 +225,13 @@ static void adopt(void *state, struct skv_policy_block *b, bool own)
 
 static struct skv_policy_place place(void *state, struct skv_policy_block *b)
 {
-	note_uses(state, b);
+	(void)state;
 	return (struct skv_policy_place){ class_of(origin_of(b->tag), b->freq), b->use };
 }
 
 static bool look(void *state, struct skv_policy_block *b, struct skv_policy_place at)
 {
-	(void)state;
+	note_uses(state, b);
 	return at.key == b->use && at.queue == class_of(origin_of(b->tag), b->freq);
 }
 
@@ -228,8 +244,8 @@ static uint64_t rank(void *state, struct skv_policy_place at)
 static void evicted(void *state, const struct skv_policy_block *b, struct skv_policy_place at)
 {
 	struct odds *o = state;
-	uint32_t ended[GHOSTS_LINE];
-	uint32_t n = ghosts_add(&o->ghosts, b->hash, at.queue, policy_blocks(o->queued), ended);
+	uint32_t ended[GHOSTS_END];
+	uint32_t n = ghosts_add(&o->ghosts, b->hash, at.queue, size(o), ended);
 
 	for (uint32_t i = 0; i < n; i++)
 		o->never[ended[i] < CLASSES ? ended[i] : 0]++;

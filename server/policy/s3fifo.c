@@ -16,17 +16,17 @@ enum { SMALL, MAIN }; /* queues, and tags */
 #define MOST_ROUNDS 3u
 
 struct s3fifo {
-	const uint64_t *queued;
+	const struct skv_policy_counts *n;
 	uint64_t entered; /* the main queue */
 	struct exact_ghosts ghosts;
 };
 
-static void *create(const uint64_t *queued)
+static void *create(const struct skv_policy_counts *n)
 {
 	struct s3fifo *s = skv_calloc(1, sizeof *s);
 
 	if (s)
-		s->queued = queued;
+		s->n = n;
 	return s;
 }
 
@@ -83,7 +83,7 @@ static bool look(void *state, struct skv_policy_block *b, struct skv_policy_plac
 static uint64_t rank(void *state, struct skv_policy_place at)
 {
 	const struct s3fifo *s = state;
-	bool small_first = s->queued[SMALL] * SMALL_SHARE >= s->queued[SMALL] + s->queued[MAIN];
+	bool small_first = s->n->queued[SMALL] * SMALL_SHARE >= s->n->queued[SMALL] + s->n->queued[MAIN];
 
 	return (at.queue == SMALL) != small_first;
 }
@@ -91,7 +91,7 @@ static uint64_t rank(void *state, struct skv_policy_place at)
 static void evicted(void *state, const struct skv_policy_block *b, struct skv_policy_place at)
 {
 	struct s3fifo *s = state;
-	uint64_t blocks = policy_blocks(s->queued) + 1; /* with this one */
+	uint64_t blocks = s->n->blocks + 1; /* with this one */
 
 	if (at.queue == SMALL)
 		exact_ghosts_add(&s->ghosts, b->hash, blocks - blocks / SMALL_SHARE);

@@ -10,17 +10,17 @@
 #include <skv/mem.h>
 
 struct sieve {
-	const uint64_t *queued;
+	const struct skv_policy_counts *n;
 	uint32_t round; /* queue of this round */
 	uint64_t hand;  /* birth of the last block that it was at */
 };
 
-static void *create(const uint64_t *queued)
+static void *create(const struct skv_policy_counts *n)
 {
 	struct sieve *s = skv_calloc(1, sizeof *s);
 
 	if (s)
-		s->queued = queued;
+		s->n = n;
 	return s;
 }
 
@@ -59,7 +59,7 @@ static void evicted(void *state, const struct skv_policy_block *b, struct skv_po
 
 	(void)b;
 	(void)at;
-	if (s->queued[s->round])
+	if (s->n->queued[s->round])
 		return;
 	s->round = !s->round;
 	s->hand = 0;

@@ -28,8 +28,7 @@ struct cache {
 	void *state;
 	struct skv_heaps heaps;
 	struct cell *cell; /* [n_blocks] */
-	uint64_t queued[SKV_POLICY_QUEUES];
-	uint64_t n;
+	struct skv_policy_counts n;
 	uint64_t uses;
 	uint64_t births;
 };
@@ -59,13 +58,13 @@ static void enqueue(struct cache *c, uint32_t id)
 {
 	struct skv_policy_place at = c->ops->place(c->state, &c->cell[id].b);
 
-	c->queued[at.queue]++;
+	c->n.queued[at.queue]++;
 	skv_heap_push(&c->heaps, at.queue, at.key | inner_bit(c, id), id);
 }
 
 static void dequeue(struct cache *c, uint32_t id)
 {
-	c->queued[skv_heap_which(c->cell[id].place)]--;
+	c->n.queued[skv_heap_which(c->cell[id].place)]--;
 	skv_heap_remove(&c->heaps, id);
 }
 
@@ -117,7 +116,7 @@ static void remove_block(struct cache *c, uint32_t id)
 	uint32_t parent = c->t->parent[id];
 
 	dequeue(c, id);
-	c->n--;
+	c->n.blocks--;
 	c->r->counts.evicted++;
 	if (parent == NO_BLOCK || --c->cell[parent].below || !c->cell[parent].place || !c->ops->leaf_first)
 		return;
@@ -155,13 +154,13 @@ static void insert(struct cache *c, uint32_t id, uint32_t how)
 	struct cell *cell = &c->cell[id];
 	uint32_t parent = c->t->parent[id];
 
-	if (c->n == c->r->blocks)
+	if (c->n.blocks == c->r->blocks)
 		evict_one(c);
+	c->n.blocks++;
 	cell->b = (struct skv_policy_block){ .hash = mix(c->t->id[id] + 1), .use = next_use(c), .born = ++c->births };
 	if (c->ops->born)
 		c->ops->born(c->state, &cell->b, how);
 	enqueue(c, id);
-	c->n++;
 	if (parent != NO_BLOCK)
 		c->cell[parent].below++;
 }
@@ -210,7 +209,7 @@ static int open_cache(struct cache *c, struct run *r)
 	c->cell = skv_calloc(c->t->n_blocks, sizeof *c->cell);
 	if (!c->cell || skv_heaps_reserve(&c->heaps, most) != SKV_OK)
 		return skv_fail(&r->err, SKV_E_NOMEM, NULL, "%s: out of memory", c->t->name);
-	if (c->ops->create && !(c->state = c->ops->create(c->queued)))
+	if (c->ops->create && !(c->state = c->ops->create(&c->n)))
 		return skv_fail(&r->err, SKV_E_NOMEM, NULL, "%s: out of memory", c->t->name);
 	return SKV_OK;
 }

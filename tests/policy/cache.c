@@ -18,8 +18,8 @@ static void begin(struct cache *c, const char *policy)
 {
 	c->ops = skv_policy_find(policy);
 	assert(c->ops);
-	memset(c->queued, 0, sizeof c->queued);
-	c->state = c->ops->create ? c->ops->create(c->queued) : NULL;
+	memset(c->n.queued, 0, sizeof c->n.queued);
+	c->state = c->ops->create ? c->ops->create(&c->n) : NULL;
 	skv_heaps_init(&c->heaps, c->ops->n_queues, place_of, c);
 	if (skv_heaps_reserve(&c->heaps, c->n_ids) != 0)
 		abort();
@@ -42,7 +42,7 @@ void cache_destroy(struct cache *c)
 
 static void take_out(struct cache *c, uint32_t id)
 {
-	c->queued[skv_heap_which(c->block[id].place)]--;
+	c->n.queued[skv_heap_which(c->block[id].place)]--;
 	skv_heap_remove(&c->heaps, id);
 }
 
@@ -52,7 +52,7 @@ static void put(struct cache *c, uint32_t id)
 	struct skv_policy_place at = c->ops->place(c->state, &b->facts);
 
 	assert(at.queue < c->ops->n_queues && at.key < SKV_POLICY_INNER && b->facts.tag < SKV_POLICY_TAGS);
-	c->queued[at.queue]++;
+	c->n.queued[at.queue]++;
 	skv_heap_push(&c->heaps, at.queue, at.key | (c->ops->leaf_first && b->kids ? SKV_POLICY_INNER : 0), id);
 }
 
@@ -74,12 +74,12 @@ void cache_insert(struct cache *c, uint32_t id, uint32_t parent, uint32_t how)
 {
 	struct cache_block *b = &c->block[id];
 
-	if (c->n >= c->cap)
+	if (c->n.blocks >= c->cap)
 		cache_evict(c);
 	b->facts = (struct skv_policy_block){ .hash = mix(id), .use = c->stamp += c->stamp_step, .born = ++c->births };
 	b->in = true;
 	b->parent = parent;
-	c->n++;
+	c->n.blocks++;
 	if (parent) {
 		c->block[parent].kids++;
 		if (c->block[parent].in && c->ops->leaf_first)
@@ -96,7 +96,7 @@ void cache_remove(struct cache *c, uint32_t id)
 
 	take_out(c, id);
 	b->in = false;
-	c->n--;
+	c->n.blocks--;
 	if (b->parent && --parent->kids == 0 && parent->in && c->ops->leaf_first)
 		cache_replace(c, b->parent);
 }

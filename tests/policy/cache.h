@@ -21,10 +21,10 @@ struct cache {
 	const struct skv_policy_ops *ops;
 	void *state;
 	struct skv_heaps heaps;
-	uint64_t queued[SKV_POLICY_QUEUES];
+	struct skv_policy_counts n;
 	struct cache_block *block; /* [n_ids], 1.. */
 	uint32_t n_ids;
-	uint32_t cap, n;
+	uint32_t cap;
 	uint64_t stamp, births, evictions, looks, last_evicted;
 	uint64_t stamp_step; /* stamps grow by so much: tells time from order */
 };

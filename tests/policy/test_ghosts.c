@@ -1,11 +1,12 @@
-/* test_ghosts.c - what policies remember of blocks that went: found, ended, counted, bounded, without memory. */
+/* test_ghosts.c - what policies remember of blocks that went: exactly the newest, ended in order, bounded, without memory. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include <cmocka.h>
-#include <string.h>
 
 #include <skv/mem.h>
 
@@ -18,102 +19,116 @@ static uint64_t hash_of(uint64_t n)
 	return n ^ n >> 31;
 }
 
-/* Of n newest nearly all are found, with their classes; of those before, none. */
-static void test_found(void **state)
+/* Of key i: every third falls on the end of the table. */
+static uint64_t crowded(uint64_t i) { return hash_of(i) | (i % 3 ? 0 : 0xfff0000000000000ull); }
+
+/* The plainest thing that does the same, oldest first; 0 = came back. */
+#define ADDS 30000u
+struct plain {
+	uint64_t hash[ADDS];
+	uint32_t class[ADDS];
+	uint32_t oldest, next;
+};
+
+static int plain_take(struct plain *p, uint64_t hash)
 {
-	enum { WANT = 10000 };
+	for (uint32_t i = p->oldest; i < p->next; i++) {
+		if (p->hash[i] != hash)
+			continue;
+		p->hash[i] = 0;
+		return (int)p->class[i];
+	}
+	return -1;
+}
+
+static uint32_t plain_add(struct plain *p, uint64_t hash, uint32_t class, uint32_t want, uint32_t *ended)
+{
+	uint32_t n = 0;
+
+	for (uint32_t left = GHOSTS_END; left && p->next - p->oldest >= want; left--, p->oldest++)
+		if (p->hash[p->oldest])
+			ended[n++] = p->class[p->oldest];
+	p->hash[p->next] = hash;
+	p->class[p->next++] = class;
+	return n;
+}
+
+/* However keys fall, and whichever come back. */
+static void test_first_in_first_out(void **state)
+{
+	static struct plain p;
 	struct ghosts g = { 0 };
-	uint32_t ended[GHOSTS_LINE], class, found = 0, n_ended = 0;
+	unsigned seed = 5;
 
 	(void)state;
-	for (uint64_t i = 1; i <= 5 * WANT; i++) {
-		uint32_t n = ghosts_add(&g, hash_of(i), (uint32_t)(i % 32), WANT, ended);
+	for (uint32_t i = 0; i < ADDS; i++) {
+		uint64_t hash = crowded(i), old = crowded(i - (uint32_t)rand_r(&seed) % 1500);
+		uint32_t want = i < 20000 ? 1000 : 700, ended[GHOSTS_END], right[GHOSTS_END], class = 99;
+		uint32_t n = ghosts_add(&g, hash, i % 32, want, ended);
 
-		assert_true(n <= GHOSTS_LINE);
-		for (uint32_t k = 0; k < n; k++)
-			assert_true(ended[k] < 32);
-		n_ended += n;
+		assert_int_equal(n, plain_add(&p, hash, i % 32, want, right));
+		assert_memory_equal(ended, right, n * sizeof *ended);
+		if (rand_r(&seed) % 3 == 0) {
+			int taken = plain_take(&p, old);
+
+			assert_int_equal(ghosts_take(&g, old, &class), taken >= 0);
+			assert_true(taken < 0 || (uint32_t)taken == class);
+			assert_false(ghosts_take(&g, old, &class)); /* once */
+		}
 	}
-	assert_true(n_ended >= 4 * WANT - WANT / 2 && n_ended <= 4 * WANT + WANT / 5); /* told when somebody passes by */
-	for (uint64_t i = 4 * WANT + 1; i <= 5 * WANT; i++) {
-		if (!ghosts_take(&g, hash_of(i), &class))
-			continue;
-		found++;
-		assert_true(class == i % 32 || found > WANT / 2); /* two of a line may look the same, hardly ever */
-		assert_false(ghosts_take(&g, hash_of(i), &class)); /* once */
-	}
-	assert_true(found >= WANT * 95 / 100);
-	found = 0;
-	for (uint64_t i = 1; i <= 3 * WANT; i++)
-		found += ghosts_take(&g, hash_of(i), &class);
-	assert_true(found < 10);
+	assert_int_equal(g.used, p.next - p.oldest);
 	ghosts_destroy(&g);
 }
 
 static void test_bounded(void **state)
 {
 	struct ghosts g = { 0 };
-	uint32_t ended[GHOSTS_LINE];
+	uint32_t ended[GHOSTS_END];
 
 	(void)state;
 	for (uint64_t want = 0; want < 100000; want += 997) {
 		for (uint64_t i = 0; i < 50; i++)
 			ghosts_add(&g, hash_of(want * 100 + i), 0, want, ended);
-		assert_true((uint64_t)g.n_lines * sizeof(uint64_t[GHOSTS_LINE]) <= want * 14 + 1024);
-		assert_true((uint64_t)g.n_lines * GHOSTS_LINE >= want);
+		assert_true((uint64_t)g.cap * sizeof *g.ring + (uint64_t)g.n_cells * sizeof *g.cell <= want * 16 + 4096);
+		assert_true((uint64_t)g.cap * 9 / 8 + 1 >= want && g.n_cells > g.cap);
 	}
 	for (uint64_t want = 100000; want > 100; want /= 2) { /* and given back */
 		ghosts_add(&g, hash_of(want), 0, want, ended);
-		assert_true((uint64_t)g.n_lines <= want / GHOSTS_LINE * 6 + 32);
+		assert_true(g.cap <= want * 4 + 100);
 	}
 	ghosts_destroy(&g);
 }
 
 static void test_no_memory(void **state)
 {
-	struct ghosts g = { 0 };
-	uint32_t ended[GHOSTS_LINE], class;
+	uint32_t ended[GHOSTS_END], class;
 
 	(void)state;
-	skv_mem_fail_at(1);
-	assert_int_equal(ghosts_add(&g, hash_of(1), 0, 1000, ended), 0);
-	skv_mem_fail_at(0);
-	assert_false(ghosts_take(&g, hash_of(1), &class));
-	for (uint64_t i = 2; i < 3000 && !g.n_lines; i++)
-		ghosts_add(&g, hash_of(i), 0, 1000, ended);
-	assert_true(g.n_lines > 0); /* asked again after a while */
-	skv_mem_fail_at(1);
-	for (uint64_t i = 0; i < 500; i++)
-		ghosts_add(&g, hash_of(i + 5000), 3, 50000, ended); /* more are wanted: as many as there were */
-	skv_mem_fail_at(0);
-	assert_true(ghosts_take(&g, hash_of(5499), &class) && class == 3);
-	ghosts_destroy(&g);
-}
+	for (unsigned long n = 1; n <= 2; n++) {
+		struct ghosts g = { 0 };
 
-/* Numbers of ghosts begin anew after 2^32: nothing ends because of that, nothing is kept. */
-static void test_wrap(void **state)
-{
-	struct ghosts g = { 0 };
-	uint32_t ended[GHOSTS_LINE], class, found = 0;
-
-	(void)state;
-	ghosts_add(&g, hash_of(0), 0, 1000, ended);
-	g.number = UINT32_MAX - 500;
-	for (uint64_t i = 1; i <= 1000; i++)
-		ghosts_add(&g, hash_of(i), 7, 1000, ended);
-	for (uint64_t i = 1; i <= 1000; i++)
-		found += ghosts_take(&g, hash_of(i), &class);
-	assert_true(found >= 950);
-	ghosts_destroy(&g);
+		skv_mem_fail_at(n);
+		assert_int_equal(ghosts_add(&g, hash_of(1), 0, 1000, ended), 0);
+		skv_mem_fail_at(0);
+		assert_false(ghosts_take(&g, hash_of(1), &class));
+		for (uint64_t i = 2; i < 3000 && !g.cap; i++)
+			ghosts_add(&g, hash_of(i), 0, 1000, ended);
+		assert_true(g.cap > 0); /* asked again after a while */
+		skv_mem_fail_at(n);
+		for (uint64_t i = 0; i < 500; i++)
+			ghosts_add(&g, hash_of(i + 5000), 3, 50000, ended); /* more are wanted: as many as there were */
+		skv_mem_fail_at(0);
+		assert_true(ghosts_take(&g, hash_of(5499), &class) && class == 3);
+		ghosts_destroy(&g);
+	}
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_found),
+		cmocka_unit_test(test_first_in_first_out),
 		cmocka_unit_test(test_bounded),
 		cmocka_unit_test(test_no_memory),
-		cmocka_unit_test(test_wrap),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

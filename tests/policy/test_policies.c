@@ -137,7 +137,7 @@ static void compare(const char *policy, unsigned seed, bool again)
 				cache_replace(&c, id);
 			continue;
 		}
-		if (c.n == cap) {
+		if (c.n.blocks == cap) {
 			uint32_t want = model_evict(policy);
 
 			assert_int_equal(cache_evict(&c), want);
@@ -252,11 +252,11 @@ static void test_s3fifo(void **state)
 	cache_use(&c, 2);
 	evicts(1, 1); /* once is not enough */
 	evicts(3, 3); /* 2 is in the main queue */
-	assert_int_equal(c.queued[1], 1);
+	assert_int_equal(c.n.queued[1], 1);
 	cache_insert(&c, 1, 0, 0); /* a ghost: into the main queue */
-	assert_int_equal(c.queued[1], 2);
+	assert_int_equal(c.n.queued[1], 2);
 	cache_insert(&c, 200, 0, 0);
-	assert_int_equal(c.queued[1], 2);
+	assert_int_equal(c.n.queued[1], 2);
 	cache_use(&c, 2);
 	evicts(4, 100); /* while the small queue has a tenth or more */
 	evicts(200, 200);
@@ -271,7 +271,7 @@ static void test_s3fifo(void **state)
 		cache_use(&c, id);
 	}
 	evicts(1, 1); /* 9 are left in the small queue: the oldest of the main one goes */
-	assert_int_equal(c.queued[0], 9);
+	assert_int_equal(c.n.queued[0], 9);
 	cache_destroy(&c);
 }
 
@@ -398,7 +398,7 @@ static void test_change(void **state)
 				if (round == 150)
 					cache_change(&c, (*to)->name);
 			}
-			while (c.n)
+			while (c.n.blocks)
 				assert_true(cache_evict(&c) != 0);
 			assert_true(c.looks < 4 * c.evictions);
 			cache_destroy(&c);
@@ -414,8 +414,8 @@ static void test_foreign_places(void **state)
 
 	(void)state;
 	for (; *p; p++) {
-		uint64_t queued[SKV_POLICY_QUEUES] = { 0 };
-		void *policy = (*p)->create ? (*p)->create(queued) : NULL;
+		struct skv_policy_counts n = { 0 };
+		void *policy = (*p)->create ? (*p)->create(&n) : NULL;
 
 		for (uint32_t i = 0; i < 5000; i++) {
 			struct skv_policy_block b = { .hash = (uint64_t)rand_r(&seed) * 0x9e3779b97f4a7c15ull,

@@ -8,7 +8,7 @@
  *   use       nothing is called: the block's `use` and `freq` change, its place does not
  *   eviction  of the tops of all queues, as they stand, the one of the least rank is looked at: look() lets it go, then
  *             it is evicted(), or it is placed again, with what the policy wrote into it, and the search begins anew
- *   removal   nothing is called: it leaves its queue
+ *   removal   nothing is called: it leaves its queue, and the counts
  *
  * So a hit costs two stores and no lock, and an eviction O(blocks that were used since they were queued), each once.
  * A block may leave its queue and be placed again at any time (it was leased, written to, pinned): place() tells its
@@ -51,15 +51,23 @@ struct skv_policy_place {
 	uint64_t key;   /* below SKV_POLICY_INNER */
 };
 
+/* Of a group. */
+struct skv_policy_counts {
+	uint64_t blocks; /* that are there, wherever they stand: with one that is born now, without one that was evicted */
+	/* In each queue: only what may go, and with `leaf_first` not every block that others hang below. One that stands in
+	 * several heaps (a size class each) counts in each. */
+	uint64_t queued[SKV_POLICY_QUEUES];
+};
+
 struct skv_policy_ops {
 	const char *name;
 	uint32_t n_queues;
 	bool leaf_first;
 	bool by_use;   /* keys are last uses, as far as known */
 	bool by_birth; /* keys are births */
-	/* queued[SKV_POLICY_QUEUES]: how many blocks of the group each queue has; the caller keeps it up to date, as long
-	 * as the state lives. NULL: out of memory. A policy without a state has neither of the two, and NULL as state. */
-	void *(*create)(const uint64_t *queued);
+	/* The caller keeps both up to date, as long as the state lives. NULL: out of memory. A policy without a state has
+	 * neither of the two functions, and NULL as state. */
+	void *(*create)(const struct skv_policy_counts *n);
 	void (*destroy)(void *state);
 	/* A block came to be; `how`: SKV_BORN_*. May set freq and tag. NULL: nothing to do. */
 	void (*born)(void *state, struct skv_policy_block *b, uint32_t how);
