@@ -170,6 +170,8 @@ void evict_consider(struct part *p, struct block *b);
 /* The same for one that was committed just now, after the block below it (NULL: none). While that, its only child, stands
  * in the same queues, it is held back: the child goes first anyway, so most inner blocks never stand in a queue. */
 void evict_consider_above(struct part *p, struct block *b, const struct block *child);
+/* Nothing hangs below it any more: to a policy that goes for leaves it is one now. */
+void evict_leaf(struct part *p, struct block *b);
 bool evict_held_back(const struct block *b);
 bool evict_stands_for(const struct block *child, const struct block *b);
 /* As it stands at `now`, which is the time of a whole search: a lease that ends during it runs for all of it, or the

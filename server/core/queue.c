@@ -342,10 +342,12 @@ void evict_born(struct part *p, struct block *b, uint32_t how)
 	struct skv_policy_block facts;
 
 	ASSERT_EXCLUSIVE(p);
-	if (p->loading || inst->ghost || !g->policy->born)
+	if (p->loading || inst->ghost)
 		return;
 	facts = evict_facts(inst, b);
-	g->policy->born(g->policy_state, &facts, how);
+	facts.freq = facts.tag = 0; /* an entry that others hang below keeps those of an earlier life */
+	if (g->policy->born)
+		g->policy->born(g->policy_state, &facts, how);
 	evict_keep(b, &facts);
 }
 
@@ -564,6 +566,12 @@ void evict_consider(struct part *p, struct block *b)
 
 	ASSERT_EXCLUSIVE(p);
 	evict_consider_at(p, b, lease, lease ? skv_now_ms(p->core->clock) : 0);
+}
+
+void evict_leaf(struct part *p, struct block *b)
+{
+	if (block_instance(b)->group->policy->leaf_first || pin_kind(b) != SKV_PIN_NONE || evict_held_back(b))
+		evict_consider(p, b);
 }
 
 uint64_t evict_next_lease(const struct part *p, uint32_t space)

@@ -276,7 +276,7 @@ void block_update_live(struct part *p, struct block *b)
 	}
 	assert(parent->live_children > 0);
 	if (--parent->live_children == 0)
-		evict_consider(p, parent);
+		evict_leaf(p, parent);
 }
 
 void block_each(const struct part *p, const struct instance *only,
