@@ -88,6 +88,7 @@ static bool passing(int status)
 	switch (status) {
 	case SLABKV_E_NO_SPACE:
 	case SLABKV_E_QUOTA:
+	case SLABKV_E_TOO_LARGE: /* for the group's capacity */
 	case SLABKV_E_TOO_MANY:
 	case SLABKV_E_UNAVAILABLE:
 	case SLABKV_E_JOURNAL_FULL:

@@ -2,7 +2,8 @@
  * full.c - full mode: the whole core under the trace's clock, as `slabkv replay` with one client asks it.
  *
  * A core of its own for each run, without threads, on a memory store and a storage without bytes, with one group and one
- * instance. Each request looks up its prefix without a lease, then starts and finishes what is missing below it. Nothing
+ * instance. Each request looks up its prefix without a lease, then starts and finishes what is missing below it; what there
+ * is no room for, because it is larger than the capacity, is not written. Nothing
  * is evicted ahead of need. What is evicted depends on the order of calls alone, so a manager with the same settings that
  * gets the same calls in the same order has the same hits, whatever its clock.
  */
@@ -99,6 +100,9 @@ static int finish(struct full *f, const char *session, uint32_t *committed)
 	return rc;
 }
 
+/* A client goes on with its next request after these. */
+static bool goes_on_after(int status) { return status == SKV_E_TOO_LARGE || status == SKV_E_NO_SPACE || status == SKV_E_QUOTA; }
+
 /* Keys first..n-1. */
 static int write_rest(struct full *f, uint32_t first, uint32_t n, struct request_hits *h)
 {
@@ -114,6 +118,10 @@ static int write_rest(struct full *f, uint32_t first, uint32_t n, struct request
 	rc = wait_for(f, &a, skv_core_start(f->core, &req, &res, &f->arena, &f->r->err, &done));
 	for (uint32_t i = 0; rc == SKV_OK && i < res.n_keys; i++)
 		h->behind += res.outcome[i] == SKV_START_EXISTS;
+	if (goes_on_after(rc)) {
+		skv_error_clear(&f->r->err);
+		return SKV_OK;
+	}
 	return rc == SKV_OK && res.n_write ? finish(f, res.session, &h->written) : rc;
 }
 

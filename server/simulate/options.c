@@ -35,6 +35,8 @@ static const char usage[] =
 	"  --generate KIND       instead of a trace: " SKV_GEN_KINDS "\n"
 	"  --conversations N     of it (default: the kind's own; of mix, percent)\n"
 	"  --seed N              the same seed gives the same trace (default: 1)\n\n"
+	"  --one-by-one          each block makes room for itself, as in published simulations; a manager\n"
+	"                        makes room for all that a request writes before it takes them in\n"
 	"  --full                the whole manager instead of its policies alone: what slabkv replay\n"
 	"                        --clients 1 --lease 0 finds at one with free_percent 0, open_percent 100\n"
 	"  --ttl-ms N            of policy ttl (default: 3600000); without --full it is as fifo\n"
@@ -214,6 +216,9 @@ static int set_other(struct options *o, int opt, const char *value)
 	case 'f':
 		o->full = true;
 		return OPTIONS_RUN;
+	case '1':
+		o->one_by_one = true;
+		return OPTIONS_RUN;
 	case 'i':
 		o->instance = value;
 		return OPTIONS_RUN;
@@ -253,6 +258,8 @@ static int check(const struct options *o)
 		fputs("slabkvd simulate: name a trace, or --generate one\nTry: slabkvd simulate --help\n", stderr);
 		return EXIT_BAD;
 	}
+	if (o->full && o->one_by_one)
+		return bad("one-by-one", "no manager does that (--full)", NULL);
 	if (o->n_capacity && o->n_blocks)
 		return bad("capacity", "either this or --blocks", NULL);
 	if (!o->sizing && (o->tp || o->block_tokens || o->dtype))
@@ -292,6 +299,7 @@ static void make_table(struct option table[])
 		{ "full", no_argument, NULL, 'f' },	      { "svg", required_argument, NULL, 'v' },
 		{ "hits", required_argument, NULL, 't' },     { "csv", no_argument, NULL, 'C' },
 		{ "json", no_argument, NULL, 'J' },	      { "list-models", no_argument, NULL, 'L' },
+		{ "one-by-one", no_argument, NULL, '1' },
 		{ "help", no_argument, NULL, 'h' },	      { "instance", required_argument, NULL, 'i' },
 		{ NULL, 0, NULL, 0 },
 	};

@@ -23,6 +23,7 @@ struct options {
 	uint32_t n_capacity;
 	uint64_t requests; /* of each trace, 0 = all */
 	bool full;
+	bool one_by_one;
 	uint64_t ttl_ms;
 	const char *instance; /* NULL: as slabkv replay calls it */
 	uint64_t block_bytes;

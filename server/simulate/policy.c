@@ -1,10 +1,10 @@
 /*
- * policy.c - policy mode: the policies of the core (skv/policy.h) over a trace, one insertion at a time.
+ * policy.c - policy mode: the policies of the core (skv/policy.h) over a trace, asked as the core is by full mode; or, to
+ * compare with published simulations, one insertion at a time.
  *
  * Holds blocks and queues as the core does (server/core/evict.c): a use changes a block's stamp and count, the queues
  * learn of it when the block comes to a top. Blocks of a policy with `leaf_first` go only when no other hangs below
- * them, as long as there is a choice. The uses of a request count in its order; with `leaf_first` they are one use, as
- * in the core, which keeps a head from looking older than its tail.
+ * them, as long as there is a choice.
  */
 #include "run.h"
 
@@ -18,6 +18,7 @@ struct cell {
 	struct skv_policy_block b;
 	uint32_t place; /* skv/heap.h; 0 = the block is not there */
 	uint32_t below; /* blocks there whose parent it is */
+	bool linked;    /* its parent counts it */
 	uint32_t found; /* number of the request that found it last, counted from 1 */
 };
 
@@ -114,11 +115,13 @@ static bool may_go(struct cache *c, const struct top *t)
 static void remove_block(struct cache *c, uint32_t id)
 {
 	uint32_t parent = c->t->parent[id];
+	bool linked = c->cell[id].linked;
 
 	dequeue(c, id);
 	c->n.blocks--;
 	c->r->counts.evicted++;
-	if (parent == NO_BLOCK || --c->cell[parent].below || !c->cell[parent].place || !c->ops->leaf_first)
+	c->cell[id].linked &= c->cell[id].below > 0;
+	if (!linked || --c->cell[parent].below || !c->cell[parent].place || !c->ops->leaf_first)
 		return;
 	dequeue(c, parent); /* a leaf now: its key is above the right one */
 	enqueue(c, parent);
@@ -139,7 +142,9 @@ static void evict_one(struct cache *c)
 
 /* ---- requests ------------------------------------------------------------------------------------------ */
 
-static uint64_t next_use(struct cache *c) { return c->ops->leaf_first ? c->uses : ++c->uses; }
+/* One stamp for all blocks of a call, as in the core; one by one, with `leaf_first`, too: it keeps a head from looking
+ * older than its tail. */
+static uint64_t next_use(struct cache *c) { return c->ops->leaf_first || !c->r->one_by_one ? c->uses : ++c->uses; }
 
 static void use(struct cache *c, uint32_t id)
 {
@@ -149,26 +154,94 @@ static void use(struct cache *c, uint32_t id)
 	b->freq += b->freq < SKV_POLICY_FREQ;
 }
 
-static void insert(struct cache *c, uint32_t id, uint32_t how)
+/* Hangs a block that comes in below its parent. One that has others below it by then stands alone, as in the core, where it
+ * might be an ancestor of what it would hang below. */
+static void link_up(struct cache *c, uint32_t id)
 {
 	struct cell *cell = &c->cell[id];
-	uint32_t parent = c->t->parent[id];
 
-	if (c->n.blocks == c->r->blocks)
-		evict_one(c);
+	if (!cell->below)
+		cell->linked = c->t->parent[id] != NO_BLOCK;
+	if (cell->linked)
+		c->cell[c->t->parent[id]].below++;
+}
+
+static void insert(struct cache *c, uint32_t id, uint64_t born, uint32_t how)
+{
+	struct cell *cell = &c->cell[id];
+
+	cell->b = (struct skv_policy_block){ .hash = mix(c->t->id[id] + 1), .use = next_use(c), .born = born };
 	c->n.blocks++;
-	cell->b = (struct skv_policy_block){ .hash = mix(c->t->id[id] + 1), .use = next_use(c), .born = ++c->births };
 	if (c->ops->born)
 		c->ops->born(c->state, &cell->b, how);
 	enqueue(c, id);
-	if (parent != NO_BLOCK)
-		c->cell[parent].below++;
+}
+
+/* How the block at `i` of a request was born. */
+static uint32_t birth(const struct request_hits *h, uint32_t i, uint32_t last)
+{
+	return (i == last ? SKV_BORN_LAST : 0) | (h->prefix ? SKV_BORN_BELOW : 0);
+}
+
+/* Each block as it comes makes room for itself. Those that were found stay out, also if they have made room for others. */
+static void write_one_by_one(struct cache *c, uint32_t q, uint32_t first, uint32_t end, struct request_hits *h)
+{
+	const uint32_t *ref = c->t->ref;
+	uint32_t last = end;
+
+	for (uint32_t i = first; i < end; i++)
+		if (c->cell[ref[i]].found != q + 1)
+			last = i;
+	for (uint32_t i = first; i < end; i++) {
+		if (c->cell[ref[i]].found == q + 1)
+			continue;
+		if (c->n.blocks == c->r->blocks)
+			evict_one(c);
+		link_up(c, ref[i]);
+		insert(c, ref[i], ++c->births, birth(h, i, last));
+		h->written++;
+	}
+}
+
+static uint32_t absent(const struct cache *c, uint32_t first, uint32_t end, uint32_t *last)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = first; i < end; i++) {
+		if (c->cell[c->t->ref[i]].place)
+			continue;
+		*last = i;
+		n++;
+	}
+	return n;
+}
+
+/* As the core does: room is made for all of them first, which may cost blocks behind the first miss; they come in tail
+ * first, numbered head first; and what the capacity is too small for is refused. */
+static void write_together(struct cache *c, uint32_t first, uint32_t end, struct request_hits *h)
+{
+	const uint32_t *ref = c->t->ref;
+	uint32_t n, last = end;
+
+	while ((n = absent(c, first, end, &last)) <= c->r->blocks && c->n.blocks + n > c->r->blocks)
+		for (uint64_t need = c->n.blocks + n - c->r->blocks; need; need--)
+			evict_one(c);
+	if (n > c->r->blocks)
+		return;
+	h->written = n;
+	c->births += n;
+	for (uint32_t i = first; i < end; i++)
+		if (!c->cell[ref[i]].place)
+			link_up(c, ref[i]);
+	for (uint32_t i = end; i-- > first;)
+		if (!c->cell[ref[i]].place)
+			insert(c, ref[i], c->births - h->written + n--, birth(h, i, last));
 }
 
 static void request(struct cache *c, uint32_t q)
 {
 	const struct refs *t = c->t;
-	uint32_t first = t->first[q], end = t->first[q + 1], last = end;
+	uint32_t first = t->first[q], end = t->first[q + 1];
 	struct request_hits h = { 0 };
 	bool leading = true;
 
@@ -176,21 +249,19 @@ static void request(struct cache *c, uint32_t q)
 	for (uint32_t i = first; i < end; i++) {
 		if (!c->cell[t->ref[i]].place) {
 			leading = false;
-			last = i;
 			continue;
 		}
 		h.prefix += leading;
 		h.behind += !leading;
 		c->cell[t->ref[i]].found = q + 1;
-		use(c, t->ref[i]);
+		if (leading || c->r->one_by_one)
+			use(c, t->ref[i]);
 	}
 	c->uses++;
-	for (uint32_t i = first + h.prefix; i < end; i++) {
-		if (c->cell[t->ref[i]].found == q + 1)
-			continue; /* also if it has made room for others of this request */
-		insert(c, t->ref[i], (i == last ? SKV_BORN_LAST : 0) | (h.prefix ? SKV_BORN_BELOW : 0));
-		h.written++;
-	}
+	if (c->r->one_by_one)
+		write_one_by_one(c, q, first + h.prefix, end, &h);
+	else
+		write_together(c, first + h.prefix, end, &h);
 	run_note(c->r, q, h);
 }
 

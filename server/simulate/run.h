@@ -1,9 +1,10 @@
 /*
  * run.h - one simulation: a trace, a policy, a capacity. Each runs on one thread and shares nothing but the trace.
  *
- * Semantics of a request, in all but the full mode: every block is looked up in the state at arrival; those present are
- * used, in request order; then those absent are inserted, in order, with one victim for each insertion once the
- * capacity is reached.
+ * Semantics of a request in policy mode, which are those of the manager: its blocks are looked up in the state at arrival; the
+ * leading ones that are there are used; then room is made for all that are absent, and they come in; what is larger than the
+ * capacity is not written. One by one (and of the optimum): every block that is there is used, in request order; then those
+ * absent come in, in order, with one victim for each once the capacity is reached.
  */
 #ifndef SKV_SIMULATE_RUN_H
 #define SKV_SIMULATE_RUN_H
@@ -33,6 +34,7 @@ struct run {
 	const char *policy; /* of skv_policy_all(), or "belady" */
 	uint64_t blocks;    /* capacity, at least 1 */
 	bool full;
+	bool one_by_one;    /* not in full mode */
 	const char *instance;     /* full: its name, NULL = as slabkv replay calls it; ghosts are told apart by it */
 	uint64_t ttl_ms;          /* full: of policy `ttl` */
 	uint64_t block_bytes;     /* full: bytes of a block */

@@ -216,6 +216,7 @@ static int make_runs(struct job *j)
 			for (uint32_t b = 0; b < j->n_blocks; b++)
 				j->runs[at++] = (struct run){
 					.refs = &j->refs[t], .policy = j->policies[p], .blocks = j->blocks[b], .full = j->o.full,
+					.one_by_one = j->o.one_by_one,
 					.instance = j->o.instance, .ttl_ms = j->o.ttl_ms, .block_bytes = j->o.block_bytes,
 					.storage_unit = j->o.unit, .storage_file = j->o.file_size,
 					.storage_bytes = j->o.n_capacity && !j->o.sizing ? j->o.capacity[b] : 0,
