@@ -14,20 +14,26 @@
 #include <skv/mem.h>
 
 #define TENANTS 64u
-#define RANKS_MAX 256u /* no more storages than that */
 #define FRESH_MS 1000u
 
 struct tenant {
 	char name[SKV_MAX_NAME + 1]; /* "": none */
 	uint64_t read_ms;
 	uint32_t n;
-	int64_t rank[RANKS_MAX];
+	int64_t *rank; /* [n] */
 };
 
 struct pages_ranks {
 	struct skv_mutex lock; /* protects the rest */
 	uint64_t turn; /* of forgetting */
 	struct tenant tenant[TENANTS];
+};
+
+/* What was read of a tenant. */
+struct ranks {
+	int64_t *v; /* in the arena of the call */
+	uint32_t n;
+	uint64_t turn; /* of forgetting, before it was read */
 };
 
 int pages_ranks_create(struct pages_ranks **out)
@@ -45,6 +51,8 @@ void pages_ranks_destroy(struct pages_ranks *r)
 {
 	if (!r)
 		return;
+	for (uint32_t i = 0; i < TENANTS; i++)
+		skv_free(r->tenant[i].rank);
 	skv_mutex_destroy(&r->lock);
 	skv_free(r);
 }
@@ -58,76 +66,89 @@ void pages_ranks_forget(struct pages *p)
 	skv_mutex_unlock(&p->ranks->lock);
 }
 
-/* How many; -1: it is not known, or not any more. */
-static int known(struct pages_ranks *r, const char *name, uint64_t now, int64_t *out, uint64_t *turn)
+/* SKV_E_NOT_FOUND: they are not known, or not any more. SKV_E_NOMEM. */
+static int known(struct pages_ranks *r, const char *name, uint64_t now, struct skv_arena *a, struct ranks *out)
 {
-	int n = -1;
+	int rc = SKV_E_NOT_FOUND;
 
 	skv_mutex_lock(&r->lock);
-	*turn = r->turn;
+	out->turn = r->turn;
 	for (uint32_t i = 0; i < TENANTS; i++) {
 		const struct tenant *t = &r->tenant[i];
 
 		if (strcmp(t->name, name) != 0 || now - t->read_ms >= FRESH_MS)
 			continue;
-		memcpy(out, t->rank, t->n * sizeof *out);
-		n = (int)t->n;
+		out->v = skv_arena_alloc(a, (t->n + 1) * sizeof *out->v);
+		rc = out->v ? SKV_OK : SKV_E_NOMEM;
+		out->n = out->v ? t->n : 0;
+		if (out->n)
+			memcpy(out->v, t->rank, t->n * sizeof *out->v);
 		break;
 	}
 	skv_mutex_unlock(&r->lock);
-	return n;
+	return rc;
 }
 
-/* In the place of what was read first. Not if something has changed since `turn`. */
-static void keep(struct pages_ranks *r, const char *name, uint64_t now, const int64_t *v, uint32_t n, uint64_t turn)
+/* In the place of what was read first. Not if something has changed since then, or memory is short. */
+static void keep(struct pages_ranks *r, const char *name, uint64_t now, const struct ranks *ranks)
 {
 	struct tenant *t = &r->tenant[0];
+	int64_t *v = skv_malloc((ranks->n + 1) * sizeof *v), *unused = v;
 
+	if (!v)
+		return;
+	if (ranks->n)
+		memcpy(v, ranks->v, ranks->n * sizeof *v);
 	skv_mutex_lock(&r->lock);
 	for (uint32_t i = 0; i < TENANTS && strcmp(t->name, name) != 0; i++)
 		if (!r->tenant[i].name[0] || strcmp(r->tenant[i].name, name) == 0 ||
 		    (t->name[0] && r->tenant[i].read_ms < t->read_ms))
 			t = &r->tenant[i];
-	if (turn == r->turn) {
+	if (ranks->turn == r->turn) {
 		memcpy(t->name, name, strlen(name) + 1);
-		memcpy(t->rank, v, n * sizeof *v);
-		t->n = n;
+		unused = t->rank;
+		t->rank = v;
+		t->n = ranks->n;
 		t->read_ms = now;
 	}
 	skv_mutex_unlock(&r->lock);
+	skv_free(unused);
 }
 
-static int read_ranks(struct pages_call *k, int64_t *out, uint32_t *n)
+static int read_ranks(struct pages_call *k, struct ranks *out)
 {
 	struct skv_instance_view *v;
 	struct space s;
 	uint32_t count;
 	int rc = skv_core_instances(pages_core(k), k->space.tenant, NULL, &k->c->arena, &v, &count, &k->c->err);
 
-	*n = 0;
-	for (uint32_t i = 0; rc == SKV_OK && i < count && *n < RANKS_MAX; i++)
+	if (rc != SKV_OK)
+		return rc;
+	out->v = skv_arena_alloc(&k->c->arena, (count + 1) * sizeof *out->v);
+	if (!out->v)
+		return pages_nomem(k);
+	for (uint32_t i = 0; i < count; i++)
 		if (space_of(&v[i].spec, &k->c->arena, &s) && s.n_ns == sizeof SPACE_NS_VLLM - 1 &&
 		    memcmp(s.ns, SPACE_NS_VLLM, s.n_ns) == 0)
-			out[(*n)++] = s.rank;
-	return rc;
+			out->v[out->n++] = s.rank;
+	return SKV_OK;
 }
 
 int pages_ranks(struct pages_call *k, const int64_t **v, uint32_t *n)
 {
 	struct pages_ranks *r = pages_of(k)->ranks;
-	uint64_t now = skv_now_ms(&skv_clock_system), turn;
-	int64_t *out = skv_arena_alloc(&k->c->arena, RANKS_MAX * sizeof *out);
-	int found, rc;
+	uint64_t now = skv_now_ms(&skv_clock_system);
+	struct ranks ranks = { 0 };
+	int rc = known(r, k->space.tenant, now, &k->c->arena, &ranks);
 
-	if (!out)
-		return pages_nomem(k);
-	found = known(r, k->space.tenant, now, out, &turn);
-	*v = out;
-	*n = found < 0 ? 0 : (uint32_t)found;
-	if (found >= 0)
-		return SKV_OK;
-	rc = read_ranks(k, out, n);
-	if (rc == SKV_OK)
-		keep(r, k->space.tenant, now, out, *n, turn);
+	if (rc == SKV_E_NOT_FOUND) {
+		rc = read_ranks(k, &ranks);
+		if (rc == SKV_OK)
+			keep(r, k->space.tenant, now, &ranks);
+	} else if (rc != SKV_OK) {
+		rc = pages_nomem(k);
+	}
+	*v = ranks.v;
+	*n = ranks.n;
 	return rc;
 }
