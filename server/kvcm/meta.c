@@ -3,6 +3,8 @@
  */
 #include "meta.h"
 
+#include <string.h>
+
 int kvcm_take_instance(struct kvcm_call *k, const char *instance, const struct skv_instance_spec **out)
 {
 	struct skv_instance_view *v;
@@ -85,6 +87,86 @@ int kvcm_take_unmasked(struct kvcm_call *k, const ProtobufCMessage *block_mask, 
 			keys->v[n++] = keys->v[i];
 	keys->n = n;
 	return SKV_OK;
+}
+
+int kvcm_check_places(struct kvcm_call *k, const char *instance, uint32_t n, uint32_t more, bool tokens)
+{
+	const char *field = tokens ? "token_ids" : "block_keys";
+	const struct skv_instance_spec *spec;
+	int rc;
+
+	if (n <= SKV_MAX_KEYS)
+		return SKV_OK;
+	rc = kvcm_take_instance(k, instance, &spec);
+	if (rc == SKV_OK && (uint64_t)n * (spec->n_specs + more) > KVCM_MAX_PLACES)
+		return skv_fail(&k->c->err, SKV_E_TOO_LARGE, field, "%s: %u blocks of %u specs, %u at most in an answer", field, n,
+				spec->n_specs, KVCM_MAX_PLACES / (spec->n_specs + more));
+	return rc;
+}
+
+/* ---- states ------------------------------------------------------------------------------------ */
+
+static bool room_for_states(struct kvcm_call *k, const struct skv_states_req *req, struct skv_states_res *all)
+{
+	const size_t n = (size_t)req->n_keys * all->n_specs;
+	struct skv_arena *a = &k->c->arena;
+
+	all->n_keys = 0;
+	all->state = skv_arena_alloc(a, n + 1);
+	all->loc = skv_arena_alloc(a, (n + 1) * sizeof *all->loc);
+	all->created_ms = skv_arena_alloc(a, (req->n_keys + 1u) * sizeof *all->created_ms);
+	if (req->want_parents)
+		all->parent = skv_arena_alloc(a, (req->n_keys + 1u) * sizeof *all->parent);
+	all->files = (struct skv_files){ 0 };
+	return all->state && all->loc && all->created_ms && (all->parent || !req->want_parents);
+}
+
+/* Its files get numbers behind those that are there. */
+static bool append_states(struct kvcm_call *k, struct skv_states_res *all, const struct skv_states_res *part)
+{
+	const size_t at = (size_t)all->n_keys * all->n_specs, n = (size_t)part->n_keys * all->n_specs;
+	struct skv_file_ref *files = skv_arena_alloc(&k->c->arena, (all->files.n + part->files.n + 1u) * sizeof *files);
+
+	if (!files)
+		return false;
+	if (all->files.n)
+		memcpy(files, all->files.v, all->files.n * sizeof *files);
+	if (part->files.n)
+		memcpy(files + all->files.n, part->files.v, part->files.n * sizeof *files);
+	memcpy(all->state + at, part->state, n);
+	memcpy(all->loc + at, part->loc, n * sizeof *all->loc);
+	for (size_t i = 0; i < n; i++)
+		all->loc[at + i].file += all->files.n;
+	memcpy(all->created_ms + all->n_keys, part->created_ms, part->n_keys * sizeof *all->created_ms);
+	if (part->parent)
+		memcpy(all->parent + all->n_keys, part->parent, part->n_keys * sizeof *all->parent);
+	all->files = (struct skv_files){ files, all->files.n + part->files.n };
+	all->n_keys += part->n_keys;
+	return true;
+}
+
+int kvcm_states(struct kvcm_call *k, const struct skv_states_req *req, struct skv_states_res *res)
+{
+	struct skv_states_req part_req = *req;
+	struct skv_states_res part;
+	int rc = SKV_OK;
+
+	if (req->n_keys <= SKV_MAX_KEYS)
+		return skv_core_states(kvcm_core(k), req, res, &k->c->arena, &k->c->err);
+	for (uint32_t at = 0; rc == SKV_OK && at < req->n_keys; at += part_req.n_keys) {
+		part_req.keys = req->keys + at;
+		part_req.n_keys = kvcm_portion(req->n_keys - at);
+		rc = skv_core_states(kvcm_core(k), &part_req, &part, &k->c->arena, &k->c->err);
+		if (rc == SKV_OK && at == 0) {
+			*res = part;
+			rc = room_for_states(k, req, res) ? SKV_OK : kvcm_nomem(k);
+		}
+		if (rc == SKV_OK && part.n_specs != res->n_specs)
+			rc = skv_fail(&k->c->err, SKV_E_CONFLICT, NULL, "the instance was registered anew meanwhile");
+		if (rc == SKV_OK && !append_states(k, res, &part))
+			rc = kvcm_nomem(k);
+	}
+	return rc;
 }
 
 /* ---- locations --------------------------------------------------------------------------------- */

@@ -30,8 +30,11 @@ int kvcm_take_keys(struct kvcm_call *k, const char *instance, const int64_t *blo
 static inline uint32_t kvcm_portion(uint32_t left) { return left < SKV_MAX_KEYS ? left : SKV_MAX_KEYS; }
 /* Those that the mask leaves, in their order. */
 int kvcm_take_unmasked(struct kvcm_call *k, const ProtobufCMessage *block_mask, struct kvcm_keys *keys);
-/* Adds what a lookup of the keys would match, portion by portion: `req` says how, PREFIX or BATCH. Nothing is leased or used. */
-int kvcm_lengths(struct kvcm_call *k, const struct kvcm_keys *keys, struct skv_lookup_req *req, int64_t *sum);
+/* Is there room in an answer for so many blocks, each with all its specs and `more` beside them? Not asked of what one
+ * portion holds. SKV_E_TOO_LARGE, naming what was sent: keys, or `tokens`. */
+int kvcm_check_places(struct kvcm_call *k, const char *instance, uint32_t n, uint32_t more, bool tokens);
+/* skv_core_states, portion by portion. */
+int kvcm_states(struct kvcm_call *k, const struct skv_states_req *req, struct skv_states_res *res);
 /* The instance of the request; *out lives in the call's arena. SKV_E_NOT_FOUND. */
 int kvcm_take_instance(struct kvcm_call *k, const char *instance, const struct skv_instance_spec **out);
 /* As it was registered. SKV_E_NOT_FOUND, SKV_E_NOMEM. */
@@ -41,6 +44,33 @@ int kvcm_take_info(struct kvcm_call *k, const char *instance, const KvcmMeta__In
 const char *const *kvcm_roots(struct kvcm_call *k, const struct skv_files *files);
 /* Lets the answer's field be written from `l`, which stays as it is until then. */
 void kvcm_splice(struct kvcm_call *k, unsigned at, struct kvcm_locations *l);
+
+/* ---- ask.c: lookups in portions ---------------------------------------------------------------- */
+
+struct kvcm_ask {
+	struct skv_lookup_req req; /* the caller's: how, PREFIX or BATCH for more keys than SKV_MAX_KEYS */
+	struct skv_lookup_res res; /* of all portions, once they are joined */
+	struct kvcm_call *k;
+	struct kvcm_keys keys;
+	struct skv_lookup_res *part[KVCM_MAX_PORTIONS];
+	uint32_t n_parts;
+	uint32_t at;   /* keys asked for */
+	uint32_t rows; /* found so far, by a prefix; asked for, by others */
+	struct skv_done done;
+};
+/* Asks; with SKV_PENDING the call's done is called. `ask` stays as long as the call. */
+int kvcm_ask(struct kvcm_call *k, const struct kvcm_keys *keys, struct kvcm_ask *ask);
+/* When that is done. */
+int kvcm_ask_join(struct kvcm_ask *ask);
+/* Then: what was asked for were keys from `at` on of `n`; all others are misses. */
+int kvcm_ask_place(struct kvcm_ask *ask, uint32_t at, uint32_t n);
+/* Nothing is leased or used by these. Adds what a lookup of the keys would match; `how`: PREFIX, BATCH, or any one portion. */
+int kvcm_lengths(struct kvcm_call *k, const struct kvcm_keys *keys, const struct skv_lookup_req *how, int64_t *sum);
+/* A portion with the last window, if there is any; `how`: WINDOW, of half a portion at most. */
+int kvcm_find_window(struct kvcm_call *k, const struct kvcm_keys *keys, const struct skv_lookup_req *how, uint32_t *begin,
+		     uint32_t *n);
+/* What HYBRID finds; `how` says of which specs. */
+int kvcm_find_states(struct kvcm_call *k, const struct kvcm_keys *keys, const struct skv_lookup_req *how, uint32_t *out);
 
 /* ---- columns.c: specs as bits ------------------------------------------------------------------ */
 

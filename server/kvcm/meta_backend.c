@@ -9,8 +9,7 @@
 #include <string.h>
 
 struct by_backend {
-	struct skv_lookup_req req;
-	struct skv_lookup_res res;
+	struct kvcm_ask ask;
 	struct kvcm_locations locations;
 	struct kvcm_mask mask;
 	uint64_t types; /* bit for each StorageType asked for */
@@ -68,7 +67,9 @@ int kvcm_run_meta_getCacheLocationsByBackend(struct kvcm_call *k)
 	if (!own)
 		return kvcm_nomem(k);
 	rc = kvcm_take_keys(k, req->instance_id, req->block_keys, req->n_block_keys, req->token_ids, req->n_token_ids,
-			    SKV_MAX_KEYS, &keys);
+			    KVCM_MAX_KEYS, &keys);
+	if (rc == SKV_OK)
+		rc = kvcm_check_places(k, req->instance_id, keys.n, 0, req->n_block_keys == 0);
 	if (rc == SKV_OK && req->query_type != KVCM_META__QUERY_TYPE__QT_BATCH_GET)
 		rc = kvcm_missing(k, "query_type");
 	if (rc == SKV_OK)
@@ -80,12 +81,10 @@ int kvcm_run_meta_getCacheLocationsByBackend(struct kvcm_call *k)
 		rc = kvcm_missing(k, "block_mask");
 	if (rc != SKV_OK)
 		return rc;
-	own->req = (struct skv_lookup_req){
+	own->ask.req = (struct skv_lookup_req){
 		.tenant = k->c->caller.tenant,
 		.instance = req->instance_id,
 		.mode = SKV_LOOKUP_BATCH,
-		.keys = keys.v,
-		.n_keys = keys.n,
 		.partial = true,
 		.skip_disabled = true,
 		.want_created = true,
@@ -93,14 +92,14 @@ int kvcm_run_meta_getCacheLocationsByBackend(struct kvcm_call *k)
 		.only_leased = true,
 		.slots_only = true,
 	};
-	return skv_core_lookup(kvcm_core(k), &own->req, &own->res, &k->c->arena, &k->c->err, &k->c->done);
+	return kvcm_ask(k, &keys, &own->ask);
 }
 
 /* Specs of row i that were asked for. */
 static uint32_t asked_columns(const KvcmMeta__GetCacheLocationsByBackendRequest *req, const struct by_backend *own,
 			      uint32_t i)
 {
-	const struct skv_lookup_res *res = &own->res;
+	const struct skv_lookup_res *res = &own->ask.res;
 	uint32_t asked = 0;
 
 	for (uint32_t s = 0; s < res->n_specs; s++) {
@@ -118,9 +117,13 @@ static uint32_t asked_columns(const KvcmMeta__GetCacheLocationsByBackendRequest 
 int kvcm_write_by_backend(struct kvcm_call *k)
 {
 	struct by_backend *own = k->own;
-	struct skv_lookup_res *res = &own->res;
-	uint32_t *columns = skv_arena_calloc(&k->c->arena, res->n_keys + 1, sizeof *columns);
+	struct skv_lookup_res *res = &own->ask.res;
+	uint32_t *columns;
+	int rc = kvcm_ask_join(&own->ask);
 
+	if (rc != SKV_OK)
+		return rc;
+	columns = skv_arena_calloc(&k->c->arena, res->n_keys + 1, sizeof *columns);
 	if (!columns)
 		return kvcm_nomem(k);
 	for (uint32_t i = 0; i < res->n_keys; i++) {

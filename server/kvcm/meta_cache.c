@@ -24,9 +24,11 @@ int kvcm_run_meta_getCacheMeta(struct kvcm_call *k)
 	if (!own)
 		return kvcm_nomem(k);
 	rc = kvcm_take_keys(k, req->instance_id, req->block_keys, req->n_block_keys, req->token_ids, req->n_token_ids,
-			    SKV_MAX_KEYS, &keys);
+			    KVCM_MAX_KEYS, &keys);
 	if (rc == SKV_OK)
 		rc = kvcm_take_unmasked(k, (const ProtobufCMessage *)req->block_mask, &keys);
+	if (rc == SKV_OK) /* each is told twice, and in a text */
+		rc = kvcm_check_places(k, req->instance_id, keys.n, 3, req->n_block_keys == 0);
 	if (rc != SKV_OK)
 		return rc;
 	own->req = (struct skv_states_req){
@@ -35,7 +37,7 @@ int kvcm_run_meta_getCacheMeta(struct kvcm_call *k)
 		.keys = keys.v,
 		.n_keys = keys.n,
 	};
-	return skv_core_states(kvcm_core(k), &own->req, &own->res, &k->c->arena, &k->c->err);
+	return kvcm_states(k, &own->req, &own->res);
 }
 
 /* A block is what the best of its specs is; specs in other states are left out of its location. */

@@ -45,9 +45,11 @@ int kvcm_run_meta_getCacheMetaDetail(struct kvcm_call *k)
 	if (!own)
 		return kvcm_nomem(k);
 	rc = kvcm_take_keys(k, req->instance_id, req->block_keys, req->n_block_keys, req->token_ids, req->n_token_ids,
-			    SKV_MAX_KEYS, &keys);
+			    KVCM_MAX_KEYS, &keys);
 	if (rc == SKV_OK)
 		rc = take_unmasked(k, (const ProtobufCMessage *)req->block_mask, &keys, &own->index);
+	if (rc == SKV_OK) /* each is a message of its own */
+		rc = kvcm_check_places(k, req->instance_id, keys.n, 3, req->n_block_keys == 0);
 	if (rc != SKV_OK)
 		return rc;
 	own->req = (struct skv_states_req){
@@ -57,7 +59,7 @@ int kvcm_run_meta_getCacheMetaDetail(struct kvcm_call *k)
 		.n_keys = keys.n,
 		.want_parents = true,
 	};
-	return skv_core_states(kvcm_core(k), &own->req, &own->res, &k->c->arena, &k->c->err);
+	return kvcm_states(k, &own->req, &own->res);
 }
 
 /* ---- the answer ---------------------------------------------------------------------------------- */

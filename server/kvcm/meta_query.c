@@ -2,7 +2,7 @@
  * meta_query.c - getCacheLocation, getCacheLocationLen.
  *
  * The peer's query types are modes of the core's lookup. A block is found if it has any spec, for a location of the
- * peer's need not have all; its answer then lacks the others. No state.
+ * peer's need not have all; its answer then lacks the others. Long requests: ask.c. No state.
  */
 #include "meta.h"
 
@@ -17,14 +17,9 @@ struct question {
 };
 
 struct query {
-	struct skv_lookup_req req;
-	struct skv_lookup_res res; /* of all portions together, at the end */
-	struct kvcm_keys keys;
-	struct skv_lookup_res *part[KVCM_MAX_PORTIONS];
-	uint32_t n_parts;
-	uint32_t at;   /* keys asked for */
-	uint32_t rows; /* found so far, by a prefix; asked for, by a batch */
-	struct skv_done done;
+	struct kvcm_ask ask;
+	uint32_t n;    /* keys of the request; of a window those of one portion are asked for, */
+	uint32_t at;   /* from here on */
 	struct kvcm_locations locations;
 	char **names; /* specs to tell */
 	size_t n_names;
@@ -98,130 +93,62 @@ static bool is_prefix(int type)
 	       type == KVCM_META__QUERY_TYPE__QT_PREFIX_MATCH_WITH_MAMBA;
 }
 
-/* ---- portions ---------------------------------------------------------------------------------- */
+/* ---- long requests ----------------------------------------------------------------------------- */
 
-/* More keys than the core takes at once: only where each portion means something by itself. */
-static int check_portions(struct kvcm_call *k, const struct question *q, bool tokens)
+/* A window is looked for in portions that overlap by it. */
+static int check_window(struct kvcm_call *k, const struct question *q)
 {
-	const char *field = tokens ? "token_ids" : "block_keys";
+	const bool window = q->type == KVCM_META__QUERY_TYPE__QT_REVERSE_ROLL_SW_MATCH;
 
-	if (q->keys.n <= SKV_MAX_KEYS || q->type == KVCM_META__QUERY_TYPE__QT_PREFIX_MATCH ||
-	    q->type == KVCM_META__QUERY_TYPE__QT_BATCH_GET)
+	if (!window || q->keys.n <= SKV_MAX_KEYS || q->sw_size <= (int32_t)SKV_MAX_KEYS / 2)
 		return SKV_OK;
-	return skv_fail(&k->c->err, SKV_E_TOO_LARGE, field, "%s: %u blocks, %u at most with this query_type", field, q->keys.n,
-			SKV_MAX_KEYS);
+	return skv_fail(&k->c->err, SKV_E_TOO_LARGE, "sw_size", "sw_size: %d, %u at most for more than %u blocks", q->sw_size,
+			SKV_MAX_KEYS / 2, SKV_MAX_KEYS);
 }
 
-/* A batch answers every key. */
-static int check_places(struct kvcm_call *k, const struct question *q, bool tokens)
+/* Where it lies what a long request asks for, if that counts from its end: *keys are those to be asked for. */
+static int narrow(struct kvcm_call *k, struct query *own, struct kvcm_keys *keys)
 {
-	const char *field = tokens ? "token_ids" : "block_keys";
-	const struct skv_instance_spec *spec;
-	int rc;
+	struct skv_lookup_req *req = &own->ask.req;
+	uint32_t n = 0;
+	int rc = SKV_OK;
 
-	if (q->keys.n <= SKV_MAX_KEYS || q->type != KVCM_META__QUERY_TYPE__QT_BATCH_GET)
+	own->n = keys->n;
+	if (keys->n <= SKV_MAX_KEYS)
 		return SKV_OK;
-	rc = kvcm_take_instance(k, q->instance, &spec);
-	if (rc == SKV_OK && (uint64_t)q->keys.n * spec->n_specs > KVCM_MAX_PLACES)
-		return skv_fail(&k->c->err, SKV_E_TOO_LARGE, field, "%s: %u blocks of %u specs, %u at most in an answer", field,
-				q->keys.n, spec->n_specs, KVCM_MAX_PLACES / spec->n_specs);
+	if (req->mode == SKV_LOOKUP_WINDOW) {
+		rc = kvcm_find_window(k, keys, req, &own->at, &n);
+		*keys = (struct kvcm_keys){ keys->v + own->at, n };
+	} else if (req->mode == SKV_LOOKUP_HYBRID) {
+		rc = kvcm_find_states(k, keys, req, &n);
+		keys->n = n ? n : kvcm_portion(keys->n);
+		req->drop = n ? 0 : req->drop;
+		if (n > SKV_MAX_KEYS) {
+			req->mode = SKV_LOOKUP_PREFIX; /* with the states at its end: keep_states */
+			req->partial = true;
+		}
+	}
 	return rc;
 }
 
-/* Is there more to ask for behind the newest portion? A prefix ends with its first miss, or when the answer is long enough:
- * a shorter prefix is as true. */
-static bool goes_on(struct query *own)
+static bool row_has(const struct skv_lookup_res *res, uint32_t row, uint32_t specs)
 {
-	const struct skv_lookup_res *res = own->part[own->n_parts - 1];
-	bool prefix = own->req.mode == SKV_LOOKUP_PREFIX;
-
-	own->rows += prefix ? res->matched : res->n_keys;
-	if (own->at == own->keys.n || (prefix && res->matched < res->n_keys))
-		return false;
-	return !prefix || (uint64_t)(own->rows + kvcm_portion(own->keys.n - own->at)) * res->n_specs <= KVCM_MAX_PLACES;
+	for (uint32_t s = 0; s < res->n_specs; s++)
+		if (specs >> s & 1 && !res->loc[(size_t)row * res->n_specs + s].length)
+			return false;
+	return true;
 }
 
-static int ask_on(struct kvcm_call *k)
+/* The prefix as far as it ends with states: some may have gone, or the answer may be full before its end. */
+static void keep_states(const struct query *own, struct skv_lookup_res *res)
 {
-	struct query *own = k->own;
-	struct skv_lookup_res *res;
-	int rc;
+	uint32_t n = 0;
 
-	do {
-		res = skv_arena_calloc(&k->c->arena, 1, sizeof *res);
-		if (!res)
-			return kvcm_nomem(k);
-		own->part[own->n_parts++] = res;
-		own->req.keys = own->keys.v + own->at;
-		own->req.n_keys = kvcm_portion(own->keys.n - own->at);
-		own->at += own->req.n_keys;
-		rc = skv_core_lookup(kvcm_core(k), &own->req, res, &k->c->arena, &k->c->err, &own->done);
-	} while (rc == SKV_OK && goes_on(own));
-	return rc;
-}
-
-static void asked(void *ctx, int status)
-{
-	struct kvcm_call *k = ctx;
-
-	if (status == SKV_OK && goes_on(k->own))
-		status = ask_on(k);
-	if (status != SKV_PENDING)
-		k->c->done.fn(k->c->done.ctx, status);
-}
-
-static bool room_for_all(struct kvcm_call *k, const struct query *own, struct skv_lookup_res *all)
-{
-	uint32_t files = 0;
-
-	for (uint32_t i = 0; i < own->n_parts; i++)
-		files += own->part[i]->files.n;
-	all->loc = skv_arena_alloc(&k->c->arena, (own->rows * (size_t)all->n_specs + 1) * sizeof *all->loc);
-	all->hit = skv_arena_alloc(&k->c->arena, own->rows + 1u);
-	all->created_ms = skv_arena_calloc(&k->c->arena, own->rows + 1u, sizeof *all->created_ms);
-	all->files.v = skv_arena_alloc(&k->c->arena, (files + 1u) * sizeof *all->files.v);
-	return all->loc && all->hit && all->created_ms && all->files.v;
-}
-
-/* The rows of a portion behind those that are there; its files get numbers behind theirs. */
-static void append_rows(struct skv_lookup_res *all, const struct skv_lookup_res *part, uint32_t n)
-{
-	struct skv_location *loc = all->loc + (size_t)all->n_keys * all->n_specs;
-
-	for (uint32_t f = 0; f < part->files.n; f++)
-		all->files.v[all->files.n + f] = part->files.v[f];
-	for (size_t i = 0; i < (size_t)n * all->n_specs; i++) {
-		loc[i] = part->loc[i];
-		loc[i].file += all->files.n;
-	}
-	memcpy(all->hit + all->n_keys, part->hit, n * sizeof *all->hit);
-	if (part->created_ms)
-		memcpy(all->created_ms + all->n_keys, part->created_ms, n * sizeof *all->created_ms);
-	all->files.n += part->files.n;
-	all->n_keys += n;
-	all->matched += part->matched;
-}
-
-/* own->res becomes what all portions have found. */
-static int join(struct kvcm_call *k, struct query *own)
-{
-	bool prefix = own->req.mode == SKV_LOOKUP_PREFIX;
-
-	own->res = *own->part[0];
-	if (own->n_parts == 1)
-		return SKV_OK;
-	own->res.n_keys = own->res.matched = 0;
-	own->res.files = (struct skv_files){ 0 };
-	if (!room_for_all(k, own, &own->res))
-		return kvcm_nomem(k);
-	for (uint32_t i = 0; i < own->n_parts; i++) {
-		const struct skv_lookup_res *part = own->part[i];
-
-		if (part->n_specs != own->res.n_specs) /* registered anew in between */
-			return skv_fail(&k->c->err, SKV_E_CONFLICT, NULL, "the instance was registered anew meanwhile");
-		append_rows(&own->res, part, prefix ? part->matched : part->n_keys);
-	}
-	return SKV_OK;
+	while (n < res->matched && row_has(res, n, own->ask.req.full_specs))
+		n++;
+	while (n && !row_has(res, n - 1, own->ask.req.state_specs))
+		n--;
+	res->matched = n;
 }
 
 /* ---- getCacheLocation -------------------------------------------------------------------------- */
@@ -243,31 +170,35 @@ int kvcm_run_meta_getCacheLocation(struct kvcm_call *k)
 		rc = take_type(k, &q);
 	if (rc == SKV_OK && is_prefix(q.type))
 		rc = kvcm_take_unmasked(k, (const ProtobufCMessage *)req->block_mask, &q.keys);
+	if (rc == SKV_OK && !is_prefix(q.type)) /* all keys are answered */
+		rc = kvcm_check_places(k, q.instance, q.keys.n, 0, req->n_block_keys == 0);
 	if (rc == SKV_OK)
-		rc = check_portions(k, &q, req->n_block_keys == 0);
+		rc = check_window(k, &q);
 	if (rc == SKV_OK)
-		rc = check_places(k, &q, req->n_block_keys == 0);
+		rc = take_request(k, &q, &own->ask.req);
 	if (rc == SKV_OK)
-		rc = take_request(k, &q, &own->req);
+		rc = narrow(k, own, &q.keys);
 	if (rc != SKV_OK)
 		return rc;
-	own->req.lease_ms = kvcm_lease_ms(k, q.instance);
-	own->req.only_leased = true; /* the answer cannot say that what it names has no lease */
-	own->req.slots_only = true;  /* it is read at its place, never asked for again in between */
-	own->keys = q.keys;
-	own->done = (struct skv_done){ asked, k };
-	return ask_on(k);
+	own->ask.req.lease_ms = kvcm_lease_ms(k, q.instance);
+	own->ask.req.only_leased = true; /* the answer cannot say that what it names has no lease */
+	own->ask.req.slots_only = true;  /* it is read at its place, never asked for again in between */
+	return kvcm_ask(k, &q.keys, &own->ask);
 }
 
 int kvcm_write_locations(struct kvcm_call *k)
 {
 	struct query *own = k->own;
-	const struct skv_lookup_res *res = &own->res;
-	bool leading = own->req.mode == SKV_LOOKUP_PREFIX || own->req.mode == SKV_LOOKUP_HYBRID;
-	int rc = join(k, own);
+	struct skv_lookup_res *res = &own->ask.res;
+	bool leading = own->ask.req.mode == SKV_LOOKUP_PREFIX || own->ask.req.mode == SKV_LOOKUP_HYBRID;
+	int rc = kvcm_ask_join(&own->ask);
 
+	if (rc == SKV_OK && own->n > res->n_keys && own->ask.req.mode == SKV_LOOKUP_WINDOW)
+		rc = kvcm_ask_place(&own->ask, own->at, own->n);
 	if (rc != SKV_OK)
 		return rc;
+	if (own->ask.req.mode == SKV_LOOKUP_PREFIX && own->ask.req.state_specs)
+		keep_states(own, res);
 	own->locations = (struct kvcm_locations){
 		.field = 2,
 		.miss = KVCM_MISS_PLACEHOLDER,
@@ -290,20 +221,25 @@ int kvcm_write_locations(struct kvcm_call *k)
 
 /* ---- getCacheLocationLen ----------------------------------------------------------------------- */
 
-int kvcm_lengths(struct kvcm_call *k, const struct kvcm_keys *keys, struct skv_lookup_req *req, int64_t *sum)
+/* As the query would find it. */
+static int take_length(struct kvcm_call *k, const struct kvcm_keys *keys, struct skv_lookup_req *req, int64_t *out)
 {
-	uint32_t matched, at = 0;
+	struct kvcm_keys all = *keys;
+	uint32_t at, n = 0;
 	int rc;
 
-	do {
-		matched = 0;
-		req->keys = keys->v + at;
-		req->n_keys = kvcm_portion(keys->n - at);
-		at += req->n_keys;
-		rc = skv_core_lookup_length(kvcm_core(k), req, &matched, &k->c->arena, &k->c->err);
-		*sum += matched;
-	} while (rc == SKV_OK && at < keys->n && (req->mode != SKV_LOOKUP_PREFIX || matched == req->n_keys));
-	return rc;
+	if (keys->n > SKV_MAX_KEYS && req->mode == SKV_LOOKUP_HYBRID) {
+		rc = kvcm_find_states(k, keys, req, &n);
+		*out = n;
+		return rc;
+	}
+	if (keys->n > SKV_MAX_KEYS && req->mode == SKV_LOOKUP_WINDOW) {
+		rc = kvcm_find_window(k, keys, req, &at, &n);
+		if (rc != SKV_OK)
+			return rc;
+		all = (struct kvcm_keys){ keys->v + at, n };
+	}
+	return kvcm_lengths(k, &all, req, out);
 }
 
 int kvcm_run_meta_getCacheLocationLen(struct kvcm_call *k)
@@ -318,10 +254,10 @@ int kvcm_run_meta_getCacheLocationLen(struct kvcm_call *k)
 	if (rc == SKV_OK)
 		rc = take_type(k, &q);
 	if (rc == SKV_OK)
-		rc = check_portions(k, &q, req->n_block_keys == 0);
+		rc = check_window(k, &q);
 	if (rc == SKV_OK)
 		rc = take_request(k, &q, &lookup);
 	if (rc == SKV_OK)
-		rc = kvcm_lengths(k, &q.keys, &lookup, &res->cache_location_len);
+		rc = take_length(k, &q.keys, &lookup, &res->cache_location_len);
 	return rc;
 }

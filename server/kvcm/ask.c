@@ -1,0 +1,201 @@
+/*
+ * ask.c - lookups of more keys than the core takes at once: portion by portion, and one result of them all.
+ *
+ * Only where each portion means something by itself: a prefix, which ends with its first miss, or keys one by one. What
+ * counts from the end (windows, states) is looked for by lengths, which lease and use nothing, and is asked for when it is
+ * known where it lies. Nothing holds between two portions: what goes meanwhile is a miss. No state.
+ */
+#include "meta.h"
+
+#include <string.h>
+
+/* ---- portions ---------------------------------------------------------------------------------- */
+
+/* Is there more to ask for behind the newest portion? A prefix ends with its first miss, or when the answer is long enough:
+ * a shorter prefix is as true. */
+static bool goes_on(struct kvcm_ask *own)
+{
+	const struct skv_lookup_res *res = own->part[own->n_parts - 1];
+	bool prefix = own->req.mode == SKV_LOOKUP_PREFIX;
+
+	own->rows += prefix ? res->matched : res->n_keys;
+	if (own->at == own->keys.n || (prefix && res->matched < res->n_keys))
+		return false;
+	return !prefix || (uint64_t)(own->rows + kvcm_portion(own->keys.n - own->at)) * res->n_specs <= KVCM_MAX_PLACES;
+}
+
+static int ask_on(struct kvcm_ask *own)
+{
+	struct kvcm_call *k = own->k;
+	struct skv_lookup_res *res;
+	int rc;
+
+	do {
+		res = skv_arena_calloc(&k->c->arena, 1, sizeof *res);
+		if (!res)
+			return kvcm_nomem(k);
+		own->part[own->n_parts++] = res;
+		own->req.keys = own->keys.v + own->at;
+		own->req.n_keys = kvcm_portion(own->keys.n - own->at);
+		own->at += own->req.n_keys;
+		rc = skv_core_lookup(kvcm_core(k), &own->req, res, &k->c->arena, &k->c->err, &own->done);
+	} while (rc == SKV_OK && goes_on(own));
+	return rc;
+}
+
+static void asked(void *ctx, int status)
+{
+	struct kvcm_ask *own = ctx;
+
+	if (status == SKV_OK && goes_on(own))
+		status = ask_on(own);
+	if (status != SKV_PENDING)
+		own->k->c->done.fn(own->k->c->done.ctx, status);
+}
+
+int kvcm_ask(struct kvcm_call *k, const struct kvcm_keys *keys, struct kvcm_ask *ask)
+{
+	ask->k = k;
+	ask->keys = *keys;
+	ask->done = (struct skv_done){ asked, ask };
+	return ask_on(ask);
+}
+
+static bool room_for_all(struct kvcm_call *k, const struct kvcm_ask *own, struct skv_lookup_res *all)
+{
+	uint32_t files = 0;
+
+	for (uint32_t i = 0; i < own->n_parts; i++)
+		files += own->part[i]->files.n;
+	all->loc = skv_arena_alloc(&k->c->arena, (own->rows * (size_t)all->n_specs + 1) * sizeof *all->loc);
+	all->hit = skv_arena_alloc(&k->c->arena, own->rows + 1u);
+	all->created_ms = skv_arena_calloc(&k->c->arena, own->rows + 1u, sizeof *all->created_ms);
+	all->files.v = skv_arena_alloc(&k->c->arena, (files + 1u) * sizeof *all->files.v);
+	return all->loc && all->hit && all->created_ms && all->files.v;
+}
+
+/* The rows of a portion behind those that are there; its files get numbers behind theirs. */
+static void append_rows(struct skv_lookup_res *all, const struct skv_lookup_res *part, uint32_t n)
+{
+	struct skv_location *loc = all->loc + (size_t)all->n_keys * all->n_specs;
+
+	for (uint32_t f = 0; f < part->files.n; f++)
+		all->files.v[all->files.n + f] = part->files.v[f];
+	for (size_t i = 0; i < (size_t)n * all->n_specs; i++) {
+		loc[i] = part->loc[i];
+		loc[i].file += all->files.n;
+	}
+	memcpy(all->hit + all->n_keys, part->hit, n * sizeof *all->hit);
+	if (part->created_ms)
+		memcpy(all->created_ms + all->n_keys, part->created_ms, n * sizeof *all->created_ms);
+	all->files.n += part->files.n;
+	all->n_keys += n;
+	all->matched += part->matched;
+}
+
+int kvcm_ask_join(struct kvcm_ask *own)
+{
+	struct kvcm_call *k = own->k;
+	bool prefix = own->req.mode == SKV_LOOKUP_PREFIX;
+
+	own->res = *own->part[0];
+	if (own->n_parts == 1)
+		return SKV_OK;
+	own->res.n_keys = own->res.matched = 0;
+	own->res.files = (struct skv_files){ 0 };
+	if (!room_for_all(k, own, &own->res))
+		return kvcm_nomem(k);
+	for (uint32_t i = 0; i < own->n_parts; i++) {
+		const struct skv_lookup_res *part = own->part[i];
+
+		if (part->n_specs != own->res.n_specs) /* registered anew in between */
+			return skv_fail(&k->c->err, SKV_E_CONFLICT, NULL, "the instance was registered anew meanwhile");
+		append_rows(&own->res, part, prefix ? part->matched : part->n_keys);
+	}
+	return SKV_OK;
+}
+
+int kvcm_ask_place(struct kvcm_ask *own, uint32_t at, uint32_t n)
+{
+	struct skv_lookup_res part = own->res;
+	struct skv_lookup_res *all = &own->res;
+
+	own->rows = n;
+	if (!room_for_all(own->k, own, all))
+		return kvcm_nomem(own->k);
+	memset(all->hit, 0, n);
+	memcpy(all->hit + at, part.hit, part.n_keys);
+	memcpy(all->loc + (size_t)at * all->n_specs, part.loc, (size_t)part.n_keys * all->n_specs * sizeof *all->loc);
+	if (part.created_ms)
+		memcpy(all->created_ms + at, part.created_ms, part.n_keys * sizeof *all->created_ms);
+	all->files = part.files;
+	all->n_keys = n;
+	return SKV_OK;
+}
+
+/* ---- lengths ----------------------------------------------------------------------------------- */
+
+static int length(struct kvcm_call *k, const struct kvcm_keys *keys, struct skv_lookup_req *req, uint32_t begin, uint32_t end,
+		  uint32_t *matched)
+{
+	*matched = 0;
+	req->keys = keys->v + begin;
+	req->n_keys = end - begin;
+	return skv_core_lookup_length(kvcm_core(k), req, matched, &k->c->arena, &k->c->err);
+}
+
+int kvcm_lengths(struct kvcm_call *k, const struct kvcm_keys *keys, const struct skv_lookup_req *how, int64_t *sum)
+{
+	struct skv_lookup_req req = *how;
+	uint32_t matched, at = 0, n;
+	int rc;
+
+	do {
+		n = kvcm_portion(keys->n - at);
+		rc = length(k, keys, &req, at, at + n, &matched);
+		at += n;
+		*sum += matched;
+	} while (rc == SKV_OK && at < keys->n && (req.mode != SKV_LOOKUP_PREFIX || matched == n));
+	return rc;
+}
+
+/* From the end on, each portion with all but one key of a window of the one behind it. */
+int kvcm_find_window(struct kvcm_call *k, const struct kvcm_keys *keys, const struct skv_lookup_req *how, uint32_t *begin,
+		     uint32_t *n)
+{
+	struct skv_lookup_req req = *how;
+	uint32_t end = keys->n, matched;
+	int rc;
+
+	do {
+		*begin = end - kvcm_portion(end);
+		*n = end - *begin;
+		rc = length(k, keys, &req, *begin, end, &matched);
+		end = *begin + req.window - 1;
+	} while (rc == SKV_OK && !matched && *begin > 0);
+	return rc;
+}
+
+/* How long the prefix with all specs of full attention is; then the last block in it that has the states. */
+int kvcm_find_states(struct kvcm_call *k, const struct kvcm_keys *keys, const struct skv_lookup_req *how, uint32_t *out)
+{
+	struct skv_lookup_req req = *how;
+	uint32_t at = 0, n, matched;
+	int rc;
+
+	req.drop = 0;
+	req.state_specs = how->full_specs;
+	do {
+		n = kvcm_portion(keys->n - at);
+		rc = length(k, keys, &req, at, at + n, &matched);
+		at += matched;
+	} while (rc == SKV_OK && matched == n && at < keys->n);
+	req.state_specs = how->state_specs;
+	at -= how->drop < at ? how->drop : at;
+	for (*out = 0; rc == SKV_OK && at > 0 && *out == 0; at -= n) {
+		n = kvcm_portion(at);
+		rc = length(k, keys, &req, at - n, at, &matched);
+		*out = matched ? at - n + matched : 0;
+	}
+	return rc;
+}
