@@ -46,30 +46,27 @@ bool skv_bits_all(const uint64_t *w, uint32_t first, uint32_t count, bool value)
 
 uint32_t skv_bits_next(const uint64_t *w, uint32_t from, uint32_t n, bool value)
 {
-	uint64_t flip = value ? 0 : ~UINT64_C(0);
+	const uint64_t flip = value ? 0 : ~UINT64_C(0);
+	uint32_t word = from / 64, at;
+	uint64_t found;
 
-	for (uint32_t at = from, next; at < n; at = next) {
-		uint64_t found = (w[at / 64] ^ flip) & part(at, n, &next);
-
-		if (found)
-			return at / 64 * 64 + (uint32_t)__builtin_ctzll(found);
-	}
-	return n;
+	if (from >= n)
+		return n;
+	found = (w[word] ^ flip) & mask(from % 64, 64);
+	while (!found && ++word * 64 < n)
+		found = w[word] ^ flip;
+	at = found ? word * 64 + (uint32_t)__builtin_ctzll(found) : n;
+	return at < n ? at : n;
 }
 
 uint32_t skv_bits_clear_before(const uint64_t *w, uint32_t at)
 {
-	uint32_t i = at;
+	uint32_t word = at / 64;
+	uint64_t set = at % 64 ? w[word] & mask(0, at % 64) : 0;
 
-	while (i > 0) {
-		uint32_t lo = (i - 1) / 64 * 64;
-		uint64_t set = w[lo / 64] & mask(0, i - lo);
-
-		if (set)
-			return at - (lo + 64 - (uint32_t)__builtin_clzll(set));
-		i = lo;
-	}
-	return at;
+	while (!set && word > 0)
+		set = w[--word];
+	return set ? at - (word * 64 + 64 - (uint32_t)__builtin_clzll(set)) : at;
 }
 
 uint32_t skv_bits_count(const uint64_t *w, uint32_t n) { return skv_bits_count_range(w, 0, n); }
