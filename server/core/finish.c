@@ -37,7 +37,6 @@ void commit_slot(struct part *p, struct block *b, uint32_t spec, const uint64_t 
 	struct instance *inst = block_instance(b);
 	struct slot *s = &b->slot[spec];
 
-	ASSERT_EXCLUSIVE(p);
 	block_touch(p, b);
 	if (!block_has_committed(inst, b))
 		blocks_count(p, inst, 1);

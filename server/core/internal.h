@@ -28,7 +28,7 @@ void core_unlock(struct skv_core *c);
 void core_complete(struct skv_core *c, struct waiter *w, int status);
 
 /* Who may change the part, and who may look into it. Before the core has it, and when it has it no longer, it is the
- * thread's that loads it or takes it down. */
+ * thread's that loads it or takes it down. What is called for each block and slot of a call leaves it to its callers. */
 #define ASSERT_EXCLUSIVE(p) assert((p)->core->part != (p) || skv_rwlock_write_held(&(p)->core->lock))
 #define ASSERT_SHARED(p) assert((p)->core->part != (p) || skv_rwlock_held(&(p)->core->lock))
 
@@ -74,8 +74,13 @@ void block_maybe_free(struct part *p, struct block *b);
 void block_set_parent(struct part *p, struct block *b, struct block *parent);
 /* After any change of slot states: keeps the parent's count of live children. */
 void block_update_live(struct part *p, struct block *b);
+void snapshot_touch_chunk(struct part *p, uint32_t chunk);
 /* Before any change of an entry that a checkpoint stores: copies its chunk out if one is running. */
-void block_touch(struct part *p, const struct block *b);
+static inline void block_touch(struct part *p, const struct block *b)
+{
+	if (p->snap.active)
+		snapshot_touch_chunk(p, block_chunk(b)->number);
+}
 bool block_has_committed(const struct instance *inst, const struct block *b);
 bool block_has_writing(const struct instance *inst, const struct block *b);
 /* Calls fn for each entry in use. */
@@ -134,8 +139,20 @@ void index_destroy(struct instance *inst);
 /* ---- space.c: slots ------------------------------------------------------------------------------ */
 
 int space_class(struct part *p, struct instance *inst, uint32_t spec, uint32_t space, uint32_t *class_id);
-/* All changes of a slot's state: asserts that this one is legal. Counts nothing. */
-void slot_set_state(struct slot *s, enum slot_state to);
+/* All changes of a slot's state: asserts that this one is legal. Counts nothing. COMMITTED to ABSENT: what was cleared, and
+ * replays, which see a removal only when it is durable. */
+static inline void slot_set_state(struct slot *s, enum slot_state to)
+{
+#define CHANGE(from, to) (1u << ((from) * 4 + (to)))
+	const uint32_t legal = CHANGE(SLOT_ABSENT, SLOT_WRITING) | CHANGE(SLOT_WRITING, SLOT_COMMITTED) |
+			       CHANGE(SLOT_WRITING, SLOT_ABSENT) | CHANGE(SLOT_COMMITTED, SLOT_REMOVING) |
+			       CHANGE(SLOT_COMMITTED, SLOT_ABSENT) | CHANGE(SLOT_REMOVING, SLOT_COMMITTED) |
+			       CHANGE(SLOT_REMOVING, SLOT_ABSENT);
+
+	assert(legal & CHANGE(s->state, to));
+	s->state = to;
+#undef CHANGE
+}
 /* Marks a slot ABSENT and frees it, or holds it until hold_until. Counts bytes. */
 void slot_release(struct part *p, struct block *b, uint32_t spec, uint64_t hold_until);
 /* Bytes that this space can hand out now without eviction, for one spec. */
@@ -707,7 +724,6 @@ void sync_forget(struct skv_core *c, int status);
 
 /* ---- checkpoint.c, recover.c, owner.c, device.c, admin.c, tick.c ------------------------------------- */
 
-void snapshot_touch_chunk(struct part *p, uint32_t chunk);
 void snapshot_abort(struct part *p);
 /* Under the write lock, by the committer between two batches. */
 void snapshot_begin(struct part *p, uint64_t barrier);

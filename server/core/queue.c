@@ -341,7 +341,6 @@ void evict_born(struct part *p, struct block *b, uint32_t how)
 	const struct group *g = inst->group;
 	struct skv_policy_block facts;
 
-	ASSERT_EXCLUSIVE(p);
 	if (p->loading || inst->ghost)
 		return;
 	facts = evict_facts(inst, b);
@@ -518,14 +517,12 @@ static void expose(struct part *p, const struct block *b)
 
 void evict_consider_at(struct part *p, struct block *b, uint64_t lease, uint64_t now)
 {
-	ASSERT_EXCLUSIVE(p);
 	if (!p->loading && !stand(b, lease, now))
 		expose(p, b);
 }
 
 void evict_withhold(struct part *p, struct block *b)
 {
-	ASSERT_EXCLUSIVE(p);
 	evict_forget(b);
 	if (!p->loading)
 		expose(p, b);
@@ -552,7 +549,6 @@ void evict_consider_above(struct part *p, struct block *b, const struct block *c
 {
 	const struct instance *inst = block_instance(b);
 
-	ASSERT_EXCLUSIVE(p);
 	if (p->loading || !child || !evict_stands_for(child, b) || !inst->group->policy->leaf_first || !may_stand(inst, b) ||
 	    pin_kind(b) != SKV_PIN_NONE || block_lease(p, inst, b))
 		evict_consider(p, b);

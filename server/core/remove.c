@@ -22,7 +22,6 @@ static void count_removing(struct part *p, struct instance *inst, const struct s
 
 void blocks_count(struct part *p, struct instance *inst, int64_t by)
 {
-	ASSERT_EXCLUSIVE(p);
 	inst->blocks += (uint64_t)by;
 	if (inst->ghost)
 		return;

@@ -116,20 +116,6 @@ int space_class(struct part *p, struct instance *inst, uint32_t spec, uint32_t s
 	return SKV_OK;
 }
 
-void slot_set_state(struct slot *s, enum slot_state to)
-{
-	/* COMMITTED to ABSENT: what was cleared, and replays, which see a removal only when it is durable. */
-	static const uint8_t legal[] = {
-		[SLOT_ABSENT] = 1u << SLOT_WRITING,
-		[SLOT_WRITING] = 1u << SLOT_COMMITTED | 1u << SLOT_ABSENT,
-		[SLOT_COMMITTED] = 1u << SLOT_REMOVING | 1u << SLOT_ABSENT,
-		[SLOT_REMOVING] = 1u << SLOT_COMMITTED | 1u << SLOT_ABSENT,
-	};
-
-	assert(legal[s->state] >> to & 1);
-	s->state = to;
-}
-
 void slot_release(struct part *p, struct block *b, uint32_t spec, uint64_t hold_until)
 {
 	struct instance *inst = block_instance(b);
@@ -262,7 +248,6 @@ int location_fill(struct file_table *t, const struct part *p, const struct insta
 {
 	const struct slot *s = &b->slot[spec];
 
-	ASSERT_SHARED(p);
 	if ((!t->any || t->space != s->space || t->handle != s->slab) && look_at_slab(t, p, s) != SKV_OK)
 		return SKV_E_NOMEM;
 	*out = (struct skv_location){

@@ -19,13 +19,6 @@ _Static_assert(sizeof(struct chunk) <= CHUNK_HEAD, "a chunk's header");
 _Static_assert(offsetof(struct block, slot) + sizeof(struct slot) == 64, "a block of one spec fills a cache line");
 _Static_assert((CHUNK_BYTES - CHUNK_HEAD) / 64 <= CHUNK_PLACES, "places of a chunk");
 
-void block_touch(struct part *p, const struct block *b)
-{
-	ASSERT_EXCLUSIVE(p);
-	if (p->snap.active)
-		snapshot_touch_chunk(p, block_chunk(b)->number);
-}
-
 /* ---- chunks ---------------------------------------------------------------------------------------- */
 
 static int region_add(struct part *p)
@@ -246,7 +239,6 @@ void block_maybe_free(struct part *p, struct block *b)
 
 void block_set_parent(struct part *p, struct block *b, struct block *parent)
 {
-	ASSERT_EXCLUSIVE(p);
 	assert(b->parent == NO_BLOCK && b != parent);
 	block_touch(p, b);
 	block_touch(p, parent);
@@ -263,7 +255,6 @@ void block_update_live(struct part *p, struct block *b)
 	bool live = block_has_committed(inst, b) || block_has_writing(inst, b);
 	struct block *parent;
 
-	ASSERT_EXCLUSIVE(p);
 	if (live == b->live)
 		return;
 	b->live = live;
