@@ -2,7 +2,7 @@
  * ghosts.h - keys of blocks that went lately, so that one that comes back is known again: first in first out.
  *
  * Which there are follows from the order of calls alone, never from how keys fall: a ghost ends when as many later ones
- * were added as the caller says, and the caller is told then. Keys are told apart by 56 bits of hash. About 16 bytes for
+ * were added as the caller says, and the caller is told then. Keys are told apart by 32 bits of hash. About 17 bytes for
  * each that is wanted, 1 GiB at most; when that must grow by a quarter or shrink, all are forgotten, and when there is no
  * memory, there are fewer ghosts. Zeroed = empty.
  */
@@ -16,8 +16,8 @@
 #define GHOSTS_END 8u /* by one new ghost at most: somebody holds a lock */
 
 struct ghosts {
-	uint64_t *ring; /* [cap], oldest to newest: hash, and the class + 1 in its last byte; 0 = it came back */
-	uint32_t *cell; /* [n_cells]: place in the ring + 1, near where its hash says; 0 = empty */
+	uint32_t *ring; /* [cap], oldest to newest: tags; 0 = it came back */
+	uint64_t *cell; /* [n_cells]: tag, place in the ring, class, near where the tag says; 0 = empty */
 	uint32_t cap, n_cells;
 	uint32_t next;     /* place in the ring */
 	uint32_t used;     /* places, from the oldest on */
