@@ -9,8 +9,11 @@
  */
 #include "core_env.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include <skv/storage.h>
 
 #define KB 1024ull
 #define HOUR_MS 3600000u
@@ -35,11 +38,104 @@ static struct stage {
 	bool reached; /* there was an n-th call */
 	unsigned hits; /* and something happened in front of it */
 	bool writes;         /* the call that was interrupted was a write of the registry */
+	char write[24];      /* the newest one of A: "put file/" */
 	struct skv_buf truth; /* the registry when A's call went on */
 	uint32_t committed[4]; /* blocks of the instances below, then */
 } st;
 
 static const char *const instances[4] = { "i", "x", "xh", "xn" };
+
+/* ---- what is written, and what the disk does ------------------------------------------------------------------ */
+
+/* Each function of the core that writes the registry, what, and the scene in which a demotion comes before it. The
+ * test core_fenced_calls compares the functions with those in server/core: a new one needs a row, and a scene. */
+static struct written {
+	const char *function, *what, *scene;
+	bool seen[VARIANTS];
+} written[] = {
+	{ "put_group", "put group/", "a group is made", { 0 } },
+	{ "skv_core_group_delete", "del group/", "a group is deleted", { 0 } },
+	{ "put_instance_doc", "put instance/", "an instance is changed", { 0 } },
+	{ "registry_next_id", "put next-id", "a storage is made", { 0 } },
+	{ "registry_move_to_dropped", "put dropped/", "an instance is deleted", { 0 } },
+	{ "registry_move_to_dropped", "del instance/", "an instance is deleted", { 0 } },
+	{ "registry_forget_dropped", "del dropped/", "a checkpoint ends a deletion", { 0 } },
+	{ "put_storage_doc", "put storage/", "a storage is changed", { 0 } },
+	{ "forget_storage", "del storage/", "a storage is deleted", { 0 } },
+	{ "forget_storage", "del file/", "a storage with files is deleted", { 0 } },
+	{ "grant_wish", "put file/", "a file shall drain", { 0 } },
+	{ "give_up", "put file/", "a file is given up", { 0 } },
+	{ "make_file", "put file/", "a file is made", { 0 } },
+	{ "make_file", "del file/", "a file cannot be made", { 0 } },
+	{ "tell_gone", "put file/", "files go", { 0 } },
+	{ "remove_gone", "del file/", "files go", { 0 } },
+	{ "make_secret", "put secret", "a first load", { 0 } },
+	{ "part_put_behind", "put behind", "a first load", { 0 } },
+	{ "new_incarnation", "put incarnation/", "a first load", { 0 } },
+	{ "write_version", "put doc/", "a document is put", { 0 } },
+	{ "write_version", "del doc/", "a document is deleted", { 0 } },
+	/* Without a scene: what a manager says of itself is not fenced; and of owner files, which no storage here has. */
+	{ "write_version", "put doc/", NULL, { 0 } },
+	{ "write_version", "del doc/", NULL, { 0 } },
+	{ "forget_old", "del incarnation/", NULL, { 0 } },
+};
+
+int __real_skv_store_put(struct skv_store *s, const struct skv_fence *fence, const char *key, uint64_t expect, const void *bytes,
+			 size_t n, uint64_t *version, struct skv_error *err);
+int __wrap_skv_store_put(struct skv_store *s, const struct skv_fence *fence, const char *key, uint64_t expect, const void *bytes,
+			 size_t n, uint64_t *version, struct skv_error *err);
+int __real_skv_store_del(struct skv_store *s, const struct skv_fence *fence, const char *key, uint64_t expect, struct skv_error *err);
+int __wrap_skv_store_del(struct skv_store *s, const struct skv_fence *fence, const char *key, uint64_t expect, struct skv_error *err);
+
+static void note(const struct skv_store *s, const char *how, const char *key)
+{
+	if (s == st.a.store)
+		snprintf(st.write, sizeof st.write, "%s %.*s", how, (int)(strcspn(key, "/") + 1), key);
+}
+
+int __wrap_skv_store_put(struct skv_store *s, const struct skv_fence *fence, const char *key, uint64_t expect, const void *bytes,
+			 size_t n, uint64_t *version, struct skv_error *err)
+{
+	note(s, "put", key);
+	return __real_skv_store_put(s, fence, key, expect, bytes, n, version, err);
+}
+
+int __wrap_skv_store_del(struct skv_store *s, const struct skv_fence *fence, const char *key, uint64_t expect, struct skv_error *err)
+{
+	note(s, "del", key);
+	return __real_skv_store_del(s, fence, key, expect, err);
+}
+
+/* The disk of the storages, which have none: a file that is gone, as long as A is alone, and no room for the next one. */
+static struct {
+	bool lost, full;
+} disk;
+
+int __real_skv_storage_check_file(struct skv_storage *s, uint32_t file, uint64_t length, struct skv_error *err);
+int __wrap_skv_storage_check_file(struct skv_storage *s, uint32_t file, uint64_t length, struct skv_error *err);
+int __real_skv_storage_create_file(struct skv_storage *s, uint32_t file, uint64_t length, struct skv_error *err);
+int __wrap_skv_storage_create_file(struct skv_storage *s, uint32_t file, uint64_t length, struct skv_error *err);
+
+int __wrap_skv_storage_check_file(struct skv_storage *s, uint32_t file, uint64_t length, struct skv_error *err)
+{
+	if (disk.lost && file == 0)
+		return skv_fail(err, SKV_E_NOT_FOUND, NULL, "gone");
+	return __real_skv_storage_check_file(s, file, length, err);
+}
+
+int __wrap_skv_storage_create_file(struct skv_storage *s, uint32_t file, uint64_t length, struct skv_error *err)
+{
+	if (disk.full)
+		return skv_fail(err, SKV_E_NO_SPACE, NULL, "full");
+	return __real_skv_storage_create_file(s, file, length, err);
+}
+
+static void note_interrupted(void)
+{
+	for (size_t i = 0; i < sizeof written / sizeof written[0]; i++)
+		if (written[i].scene && strcmp(written[i].what, st.write) == 0 && strcmp(written[i].scene, st.scene->name) == 0)
+			written[i].seen[st.variant] = true;
+}
 
 /* ---- what there is ------------------------------------------------------------------------------------ */
 
@@ -211,6 +307,9 @@ static void in_the_middle(void *ctx, const char *call)
 		return;
 	st.hits++;
 	st.writes = strcmp(call, "put") == 0 || strcmp(call, "del") == 0;
+	if (st.writes)
+		note_interrupted();
+	disk.lost = disk.full = false;
 	if (st.variant == RELOADED) {
 		reload();
 		remember(a);
@@ -266,6 +365,7 @@ static bool play(const struct scene *scene, enum variant variant, const char *on
 	struct skv_fault rule = { .kind = SKV_FAULT_CALL, .call = only, .at = n, .times = 1, .fn = in_the_middle };
 
 	memset(&st, 0, sizeof st);
+	disk.lost = disk.full = false;
 	st.scene = scene;
 	st.variant = variant;
 	env_init(&st.a);
@@ -369,10 +469,61 @@ static void load(struct env *a)
 /* The journal names it until the next checkpoint. */
 static void deleted(struct env *a) { assert_int_equal(skv_core_instance_delete(a->core, "t", "x", &a->err), SKV_OK); }
 
+/* Empty slab files of a storage that nobody uses. */
+static void files_of_t(struct env *a)
+{
+	assert_int_equal(env_group(a, "gt", 0, "t"), SKV_OK);
+	assert_int_equal(instance(a, "it", "gt", 1), SKV_OK);
+	assert_int_equal(put_blocks(a, "it"), SKV_OK);
+	assert_int_equal(skv_core_instance_delete(a->core, "t", "it", &a->err), SKV_OK);
+	assert_int_equal(skv_core_group_delete(a->core, "gt", &a->err), SKV_OK);
+}
+
+/* The file system is full: the number that was claimed is given back. */
+static void file_not_made(struct env *a)
+{
+	disk.full = true;
+	for (int i = 0; i < 5; i++)
+		put_blocks(a, "i");
+	disk.full = false;
+}
+
+static void a_file_is_gone(struct env *a)
+{
+	assert_int_equal(put_blocks(a, "i"), SKV_OK);
+	disk.lost = true;
+}
+
+/* For more than a minute. */
+static void looked_for(struct env *a)
+{
+	for (int i = 0; i < 100 && disk.lost; i++)
+		env_advance(a, 1000);
+}
+
+/* The first load of a manager writes what is not there, or is another's. */
+static void not_loaded_yet(struct env *a)
+{
+	static const uint8_t behind[] = { 1, 7, 0, 0, 0, 0 }; /* another manager's settings */
+	struct skv_buf b = { 0 };
+	uint64_t version;
+
+	fail_once(a, SKV_FAULT_UNKNOWN_AFTER, "put");
+	assert_int_equal(storage(a, "t", 1536 * KB), SKV_E_UNKNOWN_OUTCOME);
+	assert_int_equal(skv_store_get(a->store, "secret", &b, &version, &a->err), SKV_OK);
+	assert_int_equal(skv_store_del(a->store, NULL, "secret", version, &a->err), SKV_OK);
+	env_document(a, "behind", behind, sizeof behind);
+	skv_buf_destroy(&b);
+}
+
 static const struct scene scenes[] = {
 	{ "a storage is made", NULL, storage_made, false },
 	{ "a storage is changed", NULL, storage_changed, false },
 	{ "a storage is deleted", NULL, storage_deleted, false },
+	{ "a storage with files is deleted", files_of_t, storage_deleted, false },
+	{ "a file cannot be made", NULL, file_not_made, true },
+	{ "a file is given up", a_file_is_gone, looked_for, true },
+	{ "a first load", not_loaded_yet, load, true },
 	{ "a group is made", NULL, group_made, false },
 	{ "a group is changed", NULL, group_changed, false },
 	{ "a group is deleted", NULL, group_deleted, false },
@@ -441,6 +592,23 @@ static void a_call_from_before_a_reload_changes_nothing(void **state)
 	play_all(RELOADED);
 }
 
+/* In each way; the tests before this one have played them all. */
+static void every_write_has_its_scene(void **state)
+{
+	unsigned missed = 0;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof written / sizeof written[0]; i++)
+		for (unsigned v = 0; written[i].scene && v < VARIANTS; v++) {
+			if (written[i].seen[v])
+				continue;
+			print_error("%s, %s: not in front of the '%s' of %s\n", written[i].scene, variant_name[v], written[i].what,
+				    written[i].function);
+			missed++;
+		}
+	assert_int_equal(missed, 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -448,6 +616,7 @@ int main(void)
 		cmocka_unit_test(who_has_noticed_changes_nothing),
 		cmocka_unit_test(a_call_of_an_earlier_reign_changes_nothing),
 		cmocka_unit_test(a_call_from_before_a_reload_changes_nothing),
+		cmocka_unit_test(every_write_has_its_scene),
 	};
 
 	env_quiet();
