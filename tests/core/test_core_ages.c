@@ -5,6 +5,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #define MB (1024ull * 1024)
 #define HOUR 3600000ull
@@ -190,16 +191,50 @@ static void a_clock_that_goes_back_dates_nothing_ahead(void **state)
 	}
 }
 
-/* Any steps: while a manager lives, ages are what they are; dates are right as soon as the clock is. */
-static void a_clock_that_is_set_at_will(void **state)
+#define STEPS 200u
+
+static unsigned playing; /* the seed of the sequence that is under way */
+
+static uint64_t setting(const char *name, uint64_t or)
+{
+	return getenv(name) ? strtoull(getenv(name), NULL, 0) : or;
+}
+
+static int tell_seed(void **state)
 {
 	(void)state;
-	for (unsigned seed = 1; seed <= 20; seed++) {
-		uint64_t when[200];
-		unsigned s = seed;
+	if (playing)
+		print_error("SKV_SEED=%u SKV_CASES=1 does it again\n", playing);
+	return 0;
+}
+
+static void all_ages_are_true(const uint64_t *when, uint64_t n)
+{
+	for (uint64_t k = 0; k < n; k++) {
+		uint64_t age = truth() - when[k];
+
+		if (age < 4 * HOUR * 98 / 100)
+			assert_true(there(k));
+		else if (age > 4 * HOUR * 102 / 100 + 600000)
+			assert_false(there(k));
+		if (there(k) && k % 7 == 0)
+			expect_near(made(k) - (uint64_t)wrong, when[k], age / 100 + 1000);
+	}
+}
+
+/* Any steps: while a manager lives, ages are what they are; dates are right as soon as the clock is. Random sequences, from
+ * SKV_SEED on, SKV_CASES of them; by itself the same twenty, and one that nobody has seen. */
+static void a_clock_that_is_set_at_will(void **state)
+{
+	uint64_t cases = setting("SKV_CASES", 20), first = setting("SKV_SEED", 1), fresh = 1000 + (uint64_t)time(NULL) % 1000000000;
+
+	(void)state;
+	for (uint64_t n = 0; n < cases + !getenv("SKV_SEED"); n++) {
+		uint64_t when[STEPS];
+		unsigned s = playing = (unsigned)(n < cases ? first + n : fresh);
 
 		begin(4 * HOUR);
-		for (uint64_t i = 0; i < 200; i++) {
+		for (uint64_t i = 0; i < STEPS; i++) {
 			switch (rand_r(&s) % 8) {
 			case 0: wrong = (int64_t)(rand_r(&s) % DAY); break;
 			case 1: wrong = -(int64_t)(rand_r(&s) % DAY); break;
@@ -209,19 +244,12 @@ static void a_clock_that_is_set_at_will(void **state)
 			put(i);
 			when[i] = truth();
 			env_advance(&env, (uint64_t)rand_r(&s) % 600000);
-			for (uint64_t k = 0; k <= i; k++) {
-				uint64_t age = truth() - when[k];
-
-				if (age < 4 * HOUR * 98 / 100)
-					assert_true(there(k));
-				else if (age > 4 * HOUR * 102 / 100 + 600000)
-					assert_false(there(k));
-				if (there(k) && k % 7 == 0)
-					expect_near(made(k) - (uint64_t)wrong, when[k], age / 100 + 1000);
-			}
+			all_ages_are_true(when, i + 1);
 		}
 		env_destroy(&env);
 	}
+	print_message("the last seed was %u\n", playing);
+	playing = 0;
 }
 
 /* ---- ttl and readers -------------------------------------------------------------------------------------- */
@@ -274,7 +302,7 @@ int main(void)
 		cmocka_unit_test(a_day_ahead_for_one_write),
 		cmocka_unit_test(a_day_ahead_before_the_restart),
 		cmocka_unit_test(a_clock_that_goes_back_dates_nothing_ahead),
-		cmocka_unit_test(a_clock_that_is_set_at_will),
+		cmocka_unit_test_teardown(a_clock_that_is_set_at_will, tell_seed),
 		cmocka_unit_test(ttl_takes_what_is_read_all_the_time),
 	};
 
