@@ -1,10 +1,15 @@
 /*
- * lease.c - how long a lookup's answer must stay true.
+ * lease.c - what each call of an instance needs to know of it: how long a lookup's answer must stay true, and whether its
+ * blocks are windows.
  *
  * Its clients verify nothing, so what a query named stays as long as one of them may read it: a connector of vLLM loads
  * up to a second after its query, SGLang's gets take up to 5 s. The peer keeps what it deletes for a group's
- * delay_before_delete_ms; where that is longer, it counts. Reading a group's document costs more than the lookup, so a
- * table remembers the answer by a hash of tenant and instance:
+ * delay_before_delete_ms; where that is longer, it counts.
+ *
+ * An instance that is asked for sliding windows by default holds nothing else: of a prompt the last blocks are stored and
+ * read, and those before them are of no use to them.
+ *
+ * Reading these documents costs more than the lookup, so a table remembers the answer by a hash of tenant and instance:
  * one word for each entry, replaced by whoever comes, true for a second or two. Any thread, no lock.
  */
 #include "meta.h"
@@ -13,21 +18,25 @@
 
 #include <skv/clock.h>
 
-#define LEASE_BITS 22 /* of a word: milliseconds, an hour at most; then the second it was read; then the hash */
+/* Of a word: the lease, half an hour at most; are they windows; then the second it was read; then the hash. */
+#define LEASE_LIMIT ((1u << 21) - 1) /* ms */
+#define WINDOWS (1u << 21)
+#define FACT_BITS 22
 #define SECOND_BITS 16
-#define LEASE_LIMIT ((1u << LEASE_BITS) - 1)
 
-static uint64_t word_of(uint64_t hash, uint64_t second, uint32_t lease_ms)
+_Static_assert(LEASE_LIMIT >= SKV_MAX_LEASE_MS, "every lease fits");
+
+static uint64_t word_of(uint64_t hash, uint64_t second, uint32_t facts)
 {
-	return hash >> (LEASE_BITS + SECOND_BITS) << (LEASE_BITS + SECOND_BITS) |
-	       (second & ((1u << SECOND_BITS) - 1)) << LEASE_BITS | lease_ms;
+	return hash >> (FACT_BITS + SECOND_BITS) << (FACT_BITS + SECOND_BITS) |
+	       (second & ((1u << SECOND_BITS) - 1)) << FACT_BITS | facts;
 }
 
 static bool is_fresh(uint64_t word, uint64_t hash, uint64_t second)
 {
-	uint64_t age = second - (word >> LEASE_BITS);
+	uint64_t age = second - (word >> FACT_BITS);
 
-	return (word ^ hash) >> (LEASE_BITS + SECOND_BITS) == 0 && (age & ((1u << SECOND_BITS) - 1)) <= 1;
+	return (word ^ hash) >> (FACT_BITS + SECOND_BITS) == 0 && (age & ((1u << SECOND_BITS) - 1)) <= 1;
 }
 
 static uint32_t ask(struct kvcm_call *k, const char *instance)
@@ -35,18 +44,21 @@ static uint32_t ask(struct kvcm_call *k, const char *instance)
 	const struct skv_instance_spec *spec;
 	struct skv_group_view *v;
 	struct skv_error ignored;
+	const KvcmMeta__InstanceInfo *info;
 	KvcmAdmin__InstanceGroup *m;
-	uint32_t n, lease, least = kvcm_of(k)->transfer_ms;
+	uint32_t n, lease, windows, least = kvcm_of(k)->transfer_ms;
 
 	if (kvcm_take_instance(k, instance, &spec) != SKV_OK ||
 	    skv_core_groups(kvcm_core(k), spec->group, &k->c->arena, &v, &n, &ignored) != SKV_OK)
 		return least;
 	m = kvcm_group_message(&v[0].spec, &k->c->arena);
 	lease = m ? kvcm_group_lease_ms(m) : 0;
-	return lease < least ? least : lease > LEASE_LIMIT ? LEASE_LIMIT : lease;
+	info = kvcm_instance_message(spec, &k->c->arena);
+	windows = info && info->default_query_type == KVCM_META__QUERY_TYPE__QT_REVERSE_ROLL_SW_MATCH ? WINDOWS : 0;
+	return windows | (lease < least ? least : lease > LEASE_LIMIT ? LEASE_LIMIT : lease);
 }
 
-uint32_t kvcm_lease_ms(struct kvcm_call *k, const char *instance)
+static uint32_t facts(struct kvcm_call *k, const char *instance)
 {
 	char name[2 * SKV_MAX_NAME + 2];
 	int n = snprintf(name, sizeof name, "%s/%.*s", k->c->caller.tenant, (int)SKV_MAX_NAME, instance);
@@ -59,5 +71,9 @@ uint32_t kvcm_lease_ms(struct kvcm_call *k, const char *instance)
 		word = word_of(hash, second, ask(k, instance));
 		atomic_store_explicit(at, word, memory_order_relaxed);
 	}
-	return word & LEASE_LIMIT;
+	return word & (LEASE_LIMIT | WINDOWS);
 }
+
+uint32_t kvcm_lease_ms(struct kvcm_call *k, const char *instance) { return facts(k, instance) & LEASE_LIMIT; }
+
+bool kvcm_has_windows(struct kvcm_call *k, const char *instance) { return facts(k, instance) & WINDOWS; }

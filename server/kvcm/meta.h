@@ -85,6 +85,8 @@ bool kvcm_hybrid_columns(const KvcmMeta__InstanceInfo *info, uint32_t *full, uin
 /* How long what is found must stay where it is: what the instance's group promises, a second at least. Remembered
  * for a second or two. */
 uint32_t kvcm_lease_ms(struct kvcm_call *k, const char *instance);
+/* Does the instance hold nothing but sliding windows, of which each block goes by its own use? Remembered as long. */
+bool kvcm_has_windows(struct kvcm_call *k, const char *instance);
 
 /* ---- empty.c: sessions in which there is nothing to write -------------------------------------- */
 

@@ -185,8 +185,8 @@ static int start_on(struct kvcm_call *k, uint32_t at)
 		own->req.keys = own->keys.v + at;
 		own->req.n_keys = kvcm_portion(own->keys.n - at);
 		own->req.key_specs = own->columns ? own->columns + at : NULL;
-		own->req.has_parent = at > 0;
-		if (at > 0)
+		own->req.has_parent = at > 0 && !own->req.independent;
+		if (own->req.has_parent)
 			own->req.parent = own->keys.v[at - 1];
 		own->res = (struct skv_start_res){ 0 };
 		rc = skv_core_start(kvcm_core(k), &own->req, &own->res, &k->c->arena, &k->c->err, &own->done);
@@ -232,6 +232,7 @@ static int run(struct kvcm_call *k, int32_t elsewhere)
 		.deadline_ms = deadline_of(req->write_timeout_seconds),
 		.grace_ms = kvcm_of(k)->transfer_ms, /* writers do not look at the deadline */
 	};
+	own->req.independent = kvcm_has_windows(k, req->instance_id);
 	rc = take_groups(k, req, own);
 	if (rc == SKV_OK)
 		rc = skip_leading(k, req->instance_id, &own->keys, &at);
