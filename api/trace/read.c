@@ -25,6 +25,23 @@ static const char *read_number(const struct skv_json_node *line, const char *nam
 	return NULL;
 }
 
+/* Milliseconds; a fraction of one is cut off. */
+static const char *read_time(const struct skv_json_node *line, const char *name, uint64_t *out)
+{
+	const struct skv_json_node *v = skv_json_get(line, name, strlen(name));
+	char text[64];
+	double ms;
+
+	if (!v || v->type != SKV_JSON_REAL)
+		return read_number(line, name, out);
+	snprintf(text, sizeof text, "%.*s", (int)(v->n < sizeof text ? v->n : sizeof text - 1), v->s);
+	ms = strtod(text, NULL);
+	if (v->n >= sizeof text || !(ms >= 0 && ms <= (double)SKV_MAX_WALL_MS))
+		return "is not a number of milliseconds, 0 to 2^53 - 1";
+	*out = (uint64_t)ms;
+	return NULL;
+}
+
 static int by_value(const void *a, const void *b)
 {
 	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
@@ -61,9 +78,9 @@ static const char *read_ids(const struct skv_json_node *line, struct skv_trace_r
 		return "does not fit into memory";
 	e = ids->n ? skv_json_first(ids) : NULL;
 	for (uint32_t i = 0; i < ids->n; i++, e = skv_json_next(e)) {
-		if (e->type != SKV_JSON_INTEGER || e->i < 0)
+		if (e->type != SKV_JSON_UNSIGNED && (e->type != SKV_JSON_INTEGER || e->i < 0))
 			return "holds something that is not a number >= 0";
-		r->ids[i] = (uint64_t)e->i;
+		r->ids[i] = e->type == SKV_JSON_UNSIGNED ? e->u : (uint64_t)e->i;
 	}
 	r->n_ids = ids->n;
 	return has_twins(r->ids, sorted, r->n_ids) ? "holds an id twice" : NULL;
@@ -83,7 +100,7 @@ static const char *fault_text(const struct skv_json_doc *doc)
 static int read_request(const char *text, size_t n, size_t number, struct skv_arena *a, struct skv_trace_request *r,
 			char *why)
 {
-	const struct skv_json_limits limits = { .depth = 16, .values = MAX_VALUES };
+	const struct skv_json_limits limits = { .depth = 16, .values = MAX_VALUES, .wide = true };
 	const char *field = "timestamp", *wrong;
 	struct skv_json_doc doc;
 
@@ -92,7 +109,7 @@ static int read_request(const char *text, size_t n, size_t number, struct skv_ar
 		snprintf(why, MAX_WHY, "line %zu: %s", number, doc.root ? "not a JSON object" : fault_text(&doc));
 		return -1;
 	}
-	wrong = read_number(doc.root, field, &r->timestamp_ms);
+	wrong = read_time(doc.root, field, &r->timestamp_ms);
 	if (!wrong)
 		wrong = read_number(doc.root, field = "input_length", &r->input_length);
 	if (!wrong)

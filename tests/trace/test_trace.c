@@ -28,6 +28,24 @@ static int read_text(const char *text, size_t limit, struct skv_trace *t, char *
 #define LINE(ids)                                                                                  \
 	"{\"timestamp\": 5, \"input_length\": 600, \"output_length\": 7, \"hash_ids\": " ids "}\n"
 
+static void times_have_fractions_and_ids_64_bits(void **state)
+{
+	static const char *const times[] = { "12.75", "1e3", "0.0", "-0.0", "9007199254740990.5" };
+	static const uint64_t ms[] = { 12, 1000, 0, 0, 9007199254740990 };
+	struct skv_trace t;
+	char why[256], text[256];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof ms / sizeof *ms; i++) {
+		snprintf(text, sizeof text, "{\"timestamp\": %s, \"input_length\": 1, \"output_length\": 1, \"hash_ids\": "
+			 "[18446744073709551615, 9223372036854775808]}\n", times[i]);
+		assert_int_equal(read_text(text, 0, &t, why), 0);
+		assert_int_equal(t.v[0].timestamp_ms, ms[i]);
+		assert_true(t.v[0].ids[0] == UINT64_MAX && t.v[0].ids[1] == 1ull << 63);
+		skv_trace_free(&t);
+	}
+}
+
 static void traces_are_read(void **state)
 {
 	struct skv_trace t;
@@ -73,6 +91,11 @@ static void bad_lines_are_named(void **state)
 		  "[]}",
 		  "input_length" },
 		{ "{\"timestamp\": 1, \"input_length\": 1, \"hash_ids\": []}", "output_length" },
+		{ "{\"timestamp\": -0.5, \"input_length\": 1, \"output_length\": 1, \"hash_ids\": []}", "timestamp" },
+		{ "{\"timestamp\": 1e300, \"input_length\": 1, \"output_length\": 1, \"hash_ids\": []}", "timestamp" },
+		{ "{\"timestamp\": 0.0000000000000000000000000000000000000000000000000000000000000000001, \"input_length\": 1, "
+		  "\"output_length\": 1, \"hash_ids\": []}",
+		  "timestamp" },
 		{ "{\"timestamp\": 1, \"timestamp\": 1}", "line 1" },
 		{ "{\"timestamp\": 1", "line 1" },
 	};
@@ -271,6 +294,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(traces_are_read),
+		cmocka_unit_test(times_have_fractions_and_ids_64_bits),
 		cmocka_unit_test(bad_lines_are_named),
 		cmocka_unit_test(too_many_ids_are_refused),
 		cmocka_unit_test(traces_survive_lack_of_memory),

@@ -16,11 +16,11 @@
 #define SKV_TRACE_BLOCK_TOKENS 512u /* of one id, in the published traces */
 
 struct skv_trace_request {
-	uint64_t timestamp_ms;
+	uint64_t timestamp_ms; /* a fraction is cut off */
 	uint64_t input_length;
 	uint64_t output_length;
 	uint32_t n_ids; /* at most SKV_MAX_KEYS, no id twice */
-	uint64_t *ids;  /* each below 2^63 */
+	uint64_t *ids;
 };
 
 /* Begins as { 0 }. */
