@@ -236,13 +236,13 @@ static uint32_t drain_files(struct part *p, struct space *s, struct picks *k, ui
 	return looks;
 }
 
-bool drains_go_on(struct part *p)
+bool drains_go_on(struct part *p, struct portion spaces)
 {
 	struct picks k = { 0 };
 	uint32_t looks = LOOKS;
 
 	ASSERT_EXCLUSIVE(p);
-	for (uint32_t i = 0; i < p->n_space; i++) {
+	for (size_t i = spaces.from; i < spaces.to; i++) {
 		struct space *s = &p->space[i];
 
 		if (!s->pool)

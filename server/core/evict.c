@@ -399,6 +399,14 @@ static bool is_relaxed(const struct part *p, const struct picks *k)
 	return all;
 }
 
+static void refresh_shares(struct part *p, const struct scope *c)
+{
+	if (c->space != ANY_SPACE)
+		shares_refresh(p, c->space);
+	for (uint32_t i = 0; c->space == ANY_SPACE && i < c->group->n_in; i++)
+		shares_refresh(p, c->group->in[i].space);
+}
+
 /* Picks until `need` is reached, nothing is left, or it is enough for one call. Returns what will come free. */
 static uint64_t evict(struct part *p, struct scope *c, uint64_t need)
 {
@@ -408,7 +416,7 @@ static uint64_t evict(struct part *p, struct scope *c, uint64_t need)
 
 	p->searches++;
 	c->picks = &k;
-	shares_refresh(p);
+	refresh_shares(p, c);
 	while (got < need && k.n < MAX_PICKS) {
 		struct block *b = pick(p, c, now, &f);
 		uint64_t n;
@@ -515,32 +523,30 @@ static uint64_t free_target(const struct part *p, const struct space *s, const s
 }
 
 /* What was taken since the last time counts for the next eight times or so. */
-static void note_demand(struct part *p, uint64_t now)
+static void note_demand(struct space *s, uint64_t now)
 {
-	if (now - p->demand_at < DEMAND_MS)
+	if (now - s->demand_at < DEMAND_MS)
 		return;
-	p->demand_at = now;
-	for (uint32_t i = 0; i < p->n_space; i++) {
-		for (uint32_t c = 0; c < p->space[i].n_class; c++) {
-			struct space_class *k = &p->space[i].class[c];
+	s->demand_at = now;
+	for (uint32_t c = 0; c < s->n_class; c++) {
+		struct space_class *k = &s->class[c];
 
-			k->demand += k->taken - k->demand / 8;
-			k->taken = 0;
-		}
+		k->demand += k->taken - k->demand / 8;
+		k->taken = 0;
 	}
 }
 
-bool evict_ahead(struct part *p)
+bool evict_ahead(struct part *p, struct portion spaces, struct portion groups)
 {
 	static const struct evict_for nobody = { .whose = NULL };
 	uint64_t now = skv_now_ms(p->core->clock);
 	bool more = false;
 
 	ASSERT_EXCLUSIVE(p);
-	note_demand(p, now);
-	for (uint32_t i = 0; i < p->n_space; i++) {
+	for (uint32_t i = (uint32_t)spaces.from; i < spaces.to; i++) {
 		struct space *s = &p->space[i];
 
+		note_demand(s, now);
 		if (!s->pool || !space_usable(s) || (space_has_room(s) && !s->grow_full) || ghosts_left(p, NULL, i))
 			continue;
 		for (uint32_t c = 0; c < s->n_class; c++) {
@@ -553,9 +559,9 @@ bool evict_ahead(struct part *p)
 			more |= evict_slots(p, i, c, need < AHEAD_PICKS ? need : AHEAD_PICKS, &nobody) >= AHEAD_PICKS;
 		}
 	}
-	for (uint32_t i = 0; i < p->n_space; i++)
+	for (uint32_t i = (uint32_t)spaces.from; i < spaces.to; i++)
 		more |= p->space[i].high_percent && !ghosts_left(p, NULL, i) && reclaim_space(p, i);
-	for (size_t i = 0; i < p->n_group; i++)
+	for (size_t i = groups.from; i < groups.to; i++)
 		more |= !ghosts_left(p, p->group[i], ANY_SPACE) && reclaim_group(p, p->group[i]);
 	return more;
 }

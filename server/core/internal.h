@@ -32,6 +32,11 @@ void core_complete(struct skv_core *c, struct waiter *w, int status);
 #define ASSERT_EXCLUSIVE(p) assert((p)->core->part != (p) || skv_rwlock_write_held(&(p)->core->lock))
 #define ASSERT_SHARED(p) assert((p)->core->part != (p) || skv_rwlock_held(&(p)->core->lock))
 
+/* What one tick looks at, of objects that may be very many: places from..to-1. */
+struct portion {
+	size_t from, to;
+};
+
 /* Sleeps until ms have passed or somebody wakes all (manual mode: steps the storages). False = stop. */
 bool core_pause(struct skv_core *c, uint32_t ms);
 
@@ -241,7 +246,7 @@ int policy_check(const struct skv_group_spec *g, struct skv_error *err);
 int policy_set(struct part *p, struct group *g);
 void policy_unset(struct group *g);
 /* A portion of that. True when there is more to do at once. */
-bool policy_go_on(struct part *p);
+bool policy_go_on(struct part *p, struct portion groups);
 
 /* ---- evict.c ------------------------------------------------------------------------------------- */
 
@@ -275,7 +280,7 @@ bool evict_older(struct part *p, struct group *g, uint64_t generation, uint64_t 
 uint64_t group_type_bytes(const struct part *p, const struct group *g, const char *type, uint64_t *removing);
 /* Keeps a little free in every class that somebody used lately, so that starts rarely wait, and so that a start
  * just after a recovery finds slots that no lease horizon covers. True when there is more to do at once. */
-bool evict_ahead(struct part *p);
+bool evict_ahead(struct part *p, struct portion spaces, struct portion groups);
 bool block_evictable(const struct part *p, const struct instance *inst, const struct block *b, uint64_t now);
 
 /* One more that was evicted, of this instance. */
@@ -308,7 +313,7 @@ void pin_of_slot_gone(struct block *b);
 uint64_t pinned_bytes(const struct instance *inst, bool hard);
 void pins_destroy(struct instance *inst);
 /* Ends those whose time is over, a portion of them at a time. True when there is more to do at once. */
-bool pins_expire(struct part *p);
+bool pins_expire(struct part *p, struct portion instances);
 void pin_undo(struct part *p, struct txn *t);
 /* While loading. A block that is not there is passed over. SKV_E_NOMEM. */
 int pin_replay(struct part *p, struct instance *inst, struct skv_key key, enum skv_pin_kind kind, uint64_t until);
@@ -567,7 +572,7 @@ void files_free(struct space *s);
 
 /* A portion of what draining files still hold is on its way out, and files are chosen for a capacity that is less than
  * what was made. True when there is more to do at once. */
-bool drains_go_on(struct part *p);
+bool drains_go_on(struct part *p, struct portion spaces);
 /* By the device's second thread, its file system being well: files that nobody needs any more go. */
 void drain_remove_files(struct device *d);
 /* Is there a file whose removal has a step to take? */
@@ -594,7 +599,7 @@ uint64_t group_storages_room(const struct part *p, const struct group *g);
  * parts. */
 uint64_t share_of(const struct instance *inst, uint64_t room);
 /* Before a search for victims: rooms of groups that have parts, for the two below. */
-void shares_refresh(struct part *p);
+void shares_refresh(struct part *p, uint32_t space);
 /* What the instance has for its part, in 1/SHARE_PART: above it, it has more. 0 in a group without parts. What is on its
  * way out does not count, what is asked for does. */
 #define SHARE_PART (1u << 20)

@@ -125,13 +125,14 @@ void group_free(struct group *g)
 int part_add_group(struct part *p, const struct skv_group_spec *g, uint64_t version)
 {
 	struct group *copy = skv_calloc(1, sizeof *copy);
-	void *v = p->group;
+	void *v = p->group, *name = p->group_name;
 
 	ASSERT_EXCLUSIVE(p);
 	if (!copy)
 		return SKV_E_NOMEM;
 	if (skv_grow(&v, &p->cap_group, p->n_group + 1, sizeof *p->group) != SKV_OK ||
-	    ((p->group = v), group_spec_copy(&copy->spec, g)) != SKV_OK) {
+	    ((p->group = v), skv_grow(&name, &p->cap_group_name, p->n_group + 1, sizeof *p->group_name)) != SKV_OK ||
+	    ((p->group_name = name), group_spec_copy(&copy->spec, g)) != SKV_OK) {
 		skv_free(copy);
 		return SKV_E_NOMEM;
 	}
@@ -140,6 +141,7 @@ int part_add_group(struct part *p, const struct skv_group_spec *g, uint64_t vers
 		group_free(copy);
 		return SKV_E_NOMEM;
 	}
+	p->group_name[p->n_group] = name_hash(g->name, "");
 	p->group[p->n_group++] = copy;
 	return SKV_OK;
 }
@@ -166,6 +168,7 @@ void part_remove_group(struct part *p, const char *name)
 		start_fail_line(p, g, SKV_E_NOT_FOUND, "its group was deleted");
 		leave_to_limbo(p, g);
 		p->group[i] = p->group[--p->n_group];
+		p->group_name[i] = p->group_name[p->n_group];
 		for (uint32_t s = 0; s < p->n_space; s++)
 			evict_free_sets(p, s, g);
 		group_free(g);
@@ -311,9 +314,11 @@ uint32_t name_hash(const char *name, const char *more)
 
 struct group *group_find(const struct part *p, const char *name)
 {
+	uint32_t hash = name_hash(name, "");
+
 	ASSERT_SHARED(p);
 	for (size_t i = 0; i < p->n_group; i++)
-		if (strcmp(p->group[i]->spec.name, name) == 0)
+		if (p->group_name[i] == hash && strcmp(p->group[i]->spec.name, name) == 0)
 			return p->group[i];
 	return NULL;
 }

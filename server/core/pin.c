@@ -228,13 +228,13 @@ static bool expire(struct part *p, struct instance *inst, uint64_t now)
 	return n > 0;
 }
 
-bool pins_expire(struct part *p)
+bool pins_expire(struct part *p, struct portion instances)
 {
 	uint64_t now = skv_now_ms(p->core->clock);
 	bool more = false;
 
 	ASSERT_EXCLUSIVE(p);
-	for (size_t i = 0; i < p->n_inst; i++)
+	for (size_t i = instances.from; i < instances.to; i++)
 		if (p->inst[i]->pins.timed)
 			more |= expire(p, p->inst[i], now);
 	return more;

@@ -90,12 +90,12 @@ static bool requeue_portion(struct part *p, struct group *g)
 	return g->requeue != 0;
 }
 
-bool policy_go_on(struct part *p)
+bool policy_go_on(struct part *p, struct portion groups)
 {
 	bool more = false;
 
 	ASSERT_EXCLUSIVE(p);
-	for (size_t i = 0; i < p->n_group; i++)
+	for (size_t i = groups.from; i < groups.to; i++)
 		if (p->group[i]->requeue && p->group[i]->requeue < p->n_chunk)
 			more |= requeue_portion(p, p->group[i]);
 	return more;

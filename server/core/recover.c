@@ -65,6 +65,7 @@ void part_destroy(struct part *p)
 	for (size_t i = 0; i < p->n_group; i++)
 		group_free(p->group[i]);
 	skv_free(p->group);
+	skv_free(p->group_name);
 	skv_buf_destroy(&p->snap.out);
 	skv_buf_destroy(&p->snap.tail);
 	skv_free(p->lost.v);

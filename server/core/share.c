@@ -79,12 +79,12 @@ uint64_t share_of(const struct instance *inst, uint64_t room)
 	return (uint64_t)((unsigned __int128)rest * (inst->spec.weight ? inst->spec.weight : 1) / g->weights);
 }
 
-void shares_refresh(struct part *p)
+void shares_refresh(struct part *p, uint32_t space)
 {
 	ASSERT_EXCLUSIVE(p);
-	for (size_t i = 0; i < p->n_group; i++)
-		if (p->group[i]->spec.share != SKV_SHARE_GROUP)
-			p->group[i]->room = group_room(p, p->group[i]);
+	for (const struct evict_set *set = p->space[space].sets; set; set = set->next)
+		if (set->group->spec.share != SKV_SHARE_GROUP)
+			set->group->room = group_room(p, set->group);
 }
 
 uint64_t share_ratio(const struct instance *inst, const struct evict_for *w)

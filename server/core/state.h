@@ -305,8 +305,8 @@ struct space_class {
 	uint64_t stride;
 	uint64_t removing; /* slots that queued removals will free */
 	uint64_t wanted_ms; /* when somebody last asked for slots: keep some free ahead of need */
-	uint64_t taken;     /* slots, since part->demand_at */
-	uint64_t demand;    /* slots taken in the 160 ms before, or so */
+	uint64_t taken;     /* slots, since the space's demand_at */
+	uint64_t demand;    /* slots taken in the last eight looks, or so */
 	uint64_t evicted;   /* slots for its own sake, since it last looked at others' (steer.c) */
 	uint64_t idle_ms;   /* what the blocks had been that it evicted lately */
 };
@@ -356,6 +356,7 @@ struct space {
 	struct skv_pool *pool;
 	uint64_t used_bytes; /* of all groups, those on their way out included */
 	uint64_t removing_bytes;
+	uint64_t demand_at; /* when what was taken was last counted (evict.c) */
 	uint64_t wait_turn; /* newest round of start_serve_waiters in which the first of some line waits for slots here */
 	bool draining; /* no new blocks go there, and all files drain */
 	struct space_file *file; /* by number */
@@ -482,7 +483,8 @@ struct part {
 	uint32_t n_gap; /* of these: deleted, to be used again */
 	size_t cap_space, cap_space_name;
 	struct group **group;
-	size_t n_group, cap_group;
+	uint32_t *group_name; /* [n_group] hash of each one's name */
+	size_t n_group, cap_group, cap_group_name;
 	struct instance **inst;
 	uint32_t *inst_name; /* [n_inst] hash of each one's tenant and id */
 	size_t n_inst, cap_inst, cap_inst_name;
@@ -528,7 +530,7 @@ struct part {
 	uint64_t trimmed_at;   /* when the last portion was done; 0 = never */
 
 	uint64_t searches;    /* for victims: number of the newest */
-	uint64_t demand_at;   /* when what was taken was last counted (evict.c) */
+	size_t tick_space, tick_group, tick_inst; /* where the next tick's portions of them begin */
 	uint64_t n_waiting;   /* starts in the lines of all groups */
 	uint64_t wait_turn;   /* rounds of start_serve_waiters; 1 before the first */
 	uint64_t store_full_until;

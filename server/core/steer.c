@@ -137,7 +137,7 @@ static int find_window(struct steal *st, uint32_t class_id, uint32_t **slabs, si
 {
 	struct skv_victims v = { slab_may_go, slab_cost, st };
 
-	shares_refresh(st->p);
+	shares_refresh(st->p, st->space);
 	return skv_pool_find_victims(st->p->space[st->space].pool, class_id, &v, slabs, n);
 }
 

@@ -7,6 +7,7 @@
 #include "internal.h"
 
 #define TICK_MS 20u
+#define TICK_PORTION 512u /* storages, groups, instances: others have their turn at the next ticks, and wait for the lock */
 #define LOAD_RETRY_MS 500u
 #define CHECKPOINT_BLOCK_BYTES 76u /* of a block of one spec in a checkpoint */
 #define MAX_LIMBO 64u /* dropped instances before a checkpoint is written for their sake */
@@ -20,25 +21,38 @@ static uint64_t checkpoint_due(const struct part *p)
 	return quarter < limit / 4 ? limit / 4 : quarter < limit / 2 ? quarter : limit / 2;
 }
 
+/* The next ones, behind the last from the begin. */
+static struct portion next_portion(size_t *at, size_t n)
+{
+	struct portion now = { *at < n ? *at : 0, n };
+
+	if (now.to - now.from > TICK_PORTION)
+		now.to = now.from + TICK_PORTION;
+	*at = now.to < n ? now.to : 0;
+	return now;
+}
+
 /* Returns ms to wait. */
 static uint32_t tick_part(struct part *p)
 {
 	struct skv_core *c = p->core;
 	uint64_t now = skv_now_ms(c->clock);
+	struct portion spaces = next_portion(&p->tick_space, p->n_space), groups = next_portion(&p->tick_group, p->n_group);
+	struct portion instances = next_portion(&p->tick_inst, p->n_inst);
 	bool more;
 
 	era_look(p);
 	session_expire_due(p, now);
 	session_forget_due(p, now);
-	for (uint32_t i = 0; i < p->n_space; i++)
+	for (size_t i = spaces.from; i < spaces.to; i++)
 		if (p->space[i].pool)
 			skv_pool_release_due(p->space[i].pool, now);
 	more = ghosts_go_on(p);
-	more |= drains_go_on(p);
-	more |= evict_ahead(p);
+	more |= drains_go_on(p, spaces);
+	more |= evict_ahead(p, spaces, groups);
 	more |= trim_go_on(p);
-	more |= policy_go_on(p);
-	more |= pins_expire(p);
+	more |= policy_go_on(p, groups);
+	more |= pins_expire(p, instances);
 	horizons_keep(p, now);
 	start_serve_waiters(p);
 	if ((p->journal_bytes > checkpoint_due(p) || p->limbo.n_instances > MAX_LIMBO) && !p->snap.active)

@@ -116,6 +116,42 @@ static void thousands_have_pages_of_their_own(void **state)
 	env_destroy(&e);
 }
 
+/* A tick looks at some hundreds of them: what others' reservations held comes back, too, at one of the next. */
+static void each_has_its_turn(void **state)
+{
+	struct env e;
+	struct skv_key k[PAGES];
+	struct skv_start_res res;
+	char name[16];
+
+	(void)state;
+	env_init(&e);
+	e.o.open_percent = 100;
+	env_open(&e);
+	for (uint32_t i = 0; i < SPACES; i++)
+		assert_int_equal(make_space(&e, i), SKV_OK);
+	for (uint32_t i = 0; i < SPACES; i += 60) {
+		name_of(name, i);
+		env_keys(k, PAGES, i + 1, 1);
+		assert_int_equal(env_start(&e, &(struct env_start){ .instance = name, .keys = k, .n = PAGES }, &res), SKV_OK);
+		assert_int_equal(env_abort(&e, res.session, false), SKV_OK);
+	}
+	for (int i = 0; i < 30; i++)
+		env_advance(&e, 30000);
+	for (uint32_t i = 0; i < SPACES; i += 60) {
+		struct skv_storage_view *v;
+		uint32_t n;
+
+		name_of(name, i);
+		assert_int_equal(skv_core_storages(e.core, name, &e.arena, &v, &n, &e.err), SKV_OK);
+		assert_int_equal(v->quarantined_bytes, 0);
+		assert_int_equal(put(&e, i, 1), 3);
+	}
+	env_check(&e);
+	env_shutdown(&e);
+	env_destroy(&e);
+}
+
 /* Of those with slab files there are fewer: each has threads. */
 static void one_storage_with_files_too_many(void **state)
 {
@@ -142,6 +178,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(thousands_have_pages_of_their_own),
+		cmocka_unit_test(each_has_its_turn),
 		cmocka_unit_test(one_storage_with_files_too_many),
 	};
 
