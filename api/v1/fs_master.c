@@ -8,6 +8,7 @@
 #include <skv/fs_master.h>
 #include <skv/superblock.h>
 
+#include <stdio.h>
 #include <string.h>
 
 const char *skv_fs_verb_text(enum skv_fs_verb verb)
@@ -53,6 +54,12 @@ void skv_fs_write_request(struct skv_buf *out, enum skv_fs_verb verb, const stru
 {
 	char uuid[37];
 
+	if (verb == SKV_FS_LOOK) {
+		skv_jout_begin(out);
+		skv_jout_field_string(out, "path", q->path);
+		skv_jout_close(out, '}');
+		return;
+	}
 	skv_uuid_to_text(q->uuid, uuid);
 	skv_jout_begin(out);
 	skv_jout_field_string(out, "storage", q->storage);
@@ -124,7 +131,7 @@ static void read_storage_of(struct skv_jdoc *d, const struct skv_jat *top, struc
 	q->any_mount = any.v && skv_jat_bool(d, &any);
 }
 
-int skv_fs_read_request(struct skv_arena *a, enum skv_fs_verb verb, const char *text, size_t n, struct skv_fs_request *out,
+static int read_request(struct skv_arena *a, enum skv_fs_verb verb, const char *text, size_t n, struct skv_fs_request *out,
 			struct skv_error *err)
 {
 	static const char *const fields[] = { "storage", "type", "uuid", "unit", "chunk_size", "any_mount", "read_chunk",
@@ -153,6 +160,27 @@ int skv_fs_read_request(struct skv_arena *a, enum skv_fs_verb verb, const char *
 	return skv_jdoc_close(&d);
 }
 
+static int read_look_request(struct skv_arena *a, const char *text, size_t n, struct skv_fs_request *out, struct skv_error *err)
+{
+	static const char *const fields[] = { "path", NULL };
+	const struct skv_v1_in in = { .arena = a };
+	struct skv_jdoc d;
+	struct skv_jat top = skv_jdoc_open(&d, &in, text, n, SKV_JREQUEST, SKV_JMAX_OBJECT, err), path = skv_jat_get(&top, "path");
+	const char *s;
+
+	skv_jat_object(&d, &top, fields);
+	s = skv_jat_string(&d, &path, 1, SKV_FILE_PATH_MAX);
+	if (skv_jdoc_ok(&d))
+		*out = (struct skv_fs_request){ .path = s };
+	return skv_jdoc_close(&d);
+}
+
+int skv_fs_read_request(struct skv_arena *a, enum skv_fs_verb verb, const char *text, size_t n, struct skv_fs_request *out,
+			struct skv_error *err)
+{
+	return verb == SKV_FS_LOOK ? read_look_request(a, text, n, out, err) : read_request(a, verb, text, n, out, err);
+}
+
 /* ---- answers ----------------------------------------------------------------------------------- */
 
 static void write_owners(struct skv_buf *out, const struct skv_fs_answer *r)
@@ -167,11 +195,23 @@ static void write_owners(struct skv_buf *out, const struct skv_fs_answer *r)
 	skv_jout_close(out, ']');
 }
 
+static void write_look(struct skv_buf *out, const struct skv_file_look *l)
+{
+	skv_jout_field_string(out, "fs", l->fs);
+	skv_jout_field_u64(out, "fs_id", l->fs_id);
+	skv_jout_field_u64(out, "directory", l->dir);
+	skv_jout_field_u64(out, "inode", l->inode);
+	skv_jout_field_u64(out, "born_ns", l->born_ns);
+	skv_jout_field_u64(out, "length", l->length);
+}
+
 void skv_fs_write_answer(struct skv_buf *out, enum skv_fs_verb verb, const struct skv_fs_answer *r)
 {
 	skv_jout_begin(out);
 	if (verb == SKV_FS_OWNERS) {
 		write_owners(out, r);
+	} else if (verb == SKV_FS_LOOK) {
+		write_look(out, &r->look);
 	} else {
 		skv_jout_field_u64(out, "chunk_size", r->chunk);
 		skv_jout_field_u64(out, "free_bytes", r->free_bytes);
@@ -188,6 +228,21 @@ static void read_owners(struct skv_jdoc *d, const struct skv_jat *top, struct sk
 	item = skv_jat_first(&at);
 	for (; r->n_owners < n && skv_jdoc_ok(d); r->n_owners++, skv_jat_next(&item))
 		read_owner(d, &item, &r->owners[r->n_owners]);
+}
+
+static void read_look(struct skv_jdoc *d, const struct skv_jat *top, struct skv_file_look *l)
+{
+	struct skv_jat fs = skv_jat_get(top, "fs"), fs_id = skv_jat_get(top, "fs_id"), dir = skv_jat_get(top, "directory"),
+		       inode = skv_jat_get(top, "inode"), born = skv_jat_get(top, "born_ns"), length = skv_jat_get(top, "length");
+	const char *text = skv_jat_string(d, &fs, 1, sizeof l->fs - 1);
+
+	l->fs_id = skv_jat_u64(d, &fs_id, 0, UINT64_MAX);
+	l->dir = skv_jat_u64(d, &dir, 0, UINT64_MAX);
+	l->inode = skv_jat_u64(d, &inode, 0, UINT64_MAX);
+	l->born_ns = skv_jat_u64(d, &born, 0, UINT64_MAX);
+	l->length = skv_jat_u64(d, &length, 0, UINT64_MAX);
+	if (skv_jdoc_ok(d))
+		snprintf(l->fs, sizeof l->fs, "%s", text);
 }
 
 static void read_measure(struct skv_jdoc *d, const struct skv_jat *top, struct skv_fs_answer *r)
@@ -210,6 +265,8 @@ int skv_fs_read_answer(struct skv_arena *a, enum skv_fs_verb verb, const char *t
 
 	if (verb == SKV_FS_OWNERS)
 		read_owners(&d, &top, &r);
+	else if (verb == SKV_FS_LOOK)
+		read_look(&d, &top, &r.look);
 	else
 		read_measure(&d, &top, &r);
 	if (skv_jdoc_ok(&d))

@@ -115,7 +115,7 @@ static int judge(struct skv_arena *a, long http, const struct skv_buf *text, enu
 	struct skv_error why = { 0 };
 	int rc;
 
-	if (http == 200 && verb != SKV_FS_OPEN && verb != SKV_FS_PROBE && verb != SKV_FS_OWNERS)
+	if (http == 200 && verb != SKV_FS_OPEN && verb != SKV_FS_PROBE && verb != SKV_FS_OWNERS && verb != SKV_FS_LOOK)
 		return SKV_OK;
 	if (http == 200) {
 		rc = skv_fs_read_answer(a, verb, (const char *)text->data, text->len, out, &why);
@@ -236,10 +236,9 @@ static void remote_close(void *self)
 	skv_free(r);
 }
 
-int skv_remote_open(const char *type, const struct skv_storage_config *c, void **self, struct skv_error *err)
+int skv_remote_make(const char *type, const struct skv_storage_config *c, void **self, struct skv_error *err)
 {
 	struct remote *r = skv_calloc(1, sizeof *r);
-	struct skv_fs_answer answer = { 0 };
 	int rc;
 
 	if (!r)
@@ -253,7 +252,23 @@ int skv_remote_open(const char *type, const struct skv_storage_config *c, void *
 					       .may_create = c->may_create };
 	memcpy(r->identity.uuid, c->uuid, 16);
 	if (rc == SKV_OK)
-		rc = call(r, SKV_FS_OPEN, &r->identity, &answer, err);
+		*self = r;
+	else
+		remote_close(r);
+	return rc;
+}
+
+int skv_remote_open(const char *type, const struct skv_storage_config *c, void **self, struct skv_error *err)
+{
+	struct skv_fs_answer answer = { 0 };
+	struct remote *r;
+	void *made;
+	int rc = skv_remote_make(type, c, &made, err);
+
+	if (rc != SKV_OK)
+		return rc;
+	r = made;
+	rc = call(r, SKV_FS_OPEN, &r->identity, &answer, err);
 	if (rc != SKV_OK) {
 		remote_close(r);
 		return rc;
@@ -362,6 +377,17 @@ static int remote_leave(void *self, struct skv_error *err)
 	struct remote *r = self;
 
 	return call(r, SKV_FS_LEAVE, &r->identity, NULL, err);
+}
+
+int skv_remote_look(void *self, const char *path, struct skv_file_look *out, struct skv_error *err)
+{
+	const struct skv_fs_request q = { .path = path };
+	struct skv_fs_answer answer = { 0 };
+	int rc = call(self, SKV_FS_LOOK, &q, &answer, err);
+
+	if (rc == SKV_OK)
+		*out = answer.look;
+	return rc;
 }
 
 static uint64_t remote_chunk(void *self) { return ((const struct remote *)self)->identity.chunk; }

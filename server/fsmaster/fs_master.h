@@ -50,7 +50,8 @@ int fs_open_root(const struct skv_call *c, int *fd, struct skv_error *err);
 	X(claim, POST, "/fs/{dir}/claim", ADMIN, ROUTE_BLOCKS | ROUTE_BODY)                                              \
 	X(disown, POST, "/fs/{dir}/disown", ADMIN, ROUTE_BLOCKS | ROUTE_BODY)                                            \
 	X(mend, POST, "/fs/{dir}/mend", ADMIN, ROUTE_BLOCKS | ROUTE_BODY)                                                \
-	X(leave, POST, "/fs/{dir}/leave", ADMIN, ROUTE_BLOCKS | ROUTE_BODY)
+	X(leave, POST, "/fs/{dir}/leave", ADMIN, ROUTE_BLOCKS | ROUTE_BODY)                                               \
+	X(look, POST, "/fs/{dir}/look", ADMIN, ROUTE_BLOCKS | ROUTE_BODY)
 
 #define FS_PROTOTYPES(name, ...)                       \
 	int fs_op_##name##_run(struct skv_call *c);    \

@@ -93,6 +93,8 @@ static int step(struct skv_call *c, enum skv_fs_verb verb, struct skv_storage *s
 		return skv_storage_claim(s, &o, &c->err);
 	case SKV_FS_DISOWN:
 		return skv_storage_disown(s, &o, &c->err);
+	case SKV_FS_LOOK:
+		break; /* of no storage */
 	case SKV_FS_MEND:
 		return skv_storage_mend_file(s, q->file, q->length, &c->err);
 	case SKV_FS_LEAVE:
@@ -101,9 +103,28 @@ static int step(struct skv_call *c, enum skv_fs_verb verb, struct skv_storage *s
 	return SKV_E_INTERNAL;
 }
 
-static int run(struct skv_call *c, enum skv_fs_verb verb)
+static int on_storage(struct skv_call *c, enum skv_fs_verb verb, const int *root, const struct skv_fs_request *q)
 {
 	struct skv_storage *s = NULL;
+	int rc = open_storage(c, root, q, &s);
+
+	if (rc != SKV_OK)
+		return rc;
+	rc = step(c, verb, s, q);
+	fs_of(c)->answer.chunk = skv_storage_chunk(s);
+	fs_of(c)->measured = verb == SKV_FS_OPEN || verb == SKV_FS_PROBE || verb == SKV_FS_OWNERS;
+	skv_storage_close(s);
+	return rc;
+}
+
+static int look(struct skv_call *c, int root, const struct skv_fs_request *q)
+{
+	fs_of(c)->measured = true;
+	return skv_file_look(root, c->param[0].value, q->path, &fs_of(c)->answer.look, &c->err);
+}
+
+static int run(struct skv_call *c, enum skv_fs_verb verb)
+{
 	struct skv_fs_request q;
 	int root, rc = skv_fs_read_request(&c->arena, verb, c->body, c->n_body, &q, &c->err);
 
@@ -112,14 +133,8 @@ static int run(struct skv_call *c, enum skv_fs_verb verb)
 	rc = fs_open_root(c, &root, &c->err);
 	if (rc != SKV_OK)
 		return rc;
-	rc = open_storage(c, &root, &q, &s);
-	if (rc == SKV_OK) {
-		rc = step(c, verb, s, &q);
-		fs_of(c)->answer.chunk = skv_storage_chunk(s);
-		fs_of(c)->measured = verb == SKV_FS_OPEN || verb == SKV_FS_PROBE || verb == SKV_FS_OWNERS;
-		fs_of(c)->verb = verb;
-		skv_storage_close(s);
-	}
+	fs_of(c)->verb = verb;
+	rc = verb == SKV_FS_LOOK ? look(c, root, &q) : on_storage(c, verb, &root, &q);
 	close(root);
 	return rc;
 }
@@ -154,6 +169,8 @@ int fs_op_mend_run(struct skv_call *c) { return run(c, SKV_FS_MEND); }
 void fs_op_mend_write(struct skv_call *c) { write_answer(c); }
 int fs_op_leave_run(struct skv_call *c) { return run(c, SKV_FS_LEAVE); }
 void fs_op_leave_write(struct skv_call *c) { write_answer(c); }
+int fs_op_look_run(struct skv_call *c) { return run(c, SKV_FS_LOOK); }
+void fs_op_look_write(struct skv_call *c) { write_answer(c); }
 
 /* ---- for people -------------------------------------------------------------------------------- */
 

@@ -20,6 +20,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <skv/fs_master.h>
 #include <skv/status.h>
 #include <skv/superblock.h>
 
@@ -159,6 +160,25 @@ static inline uint64_t skv_storage_edge(const struct skv_storage_ops *ops, uint6
 }
 /* Health: the root is there, ours, writable. */
 int skv_storage_probe(struct skv_storage *s, struct skv_storage_health *out, struct skv_error *err);
+
+/* ---- files of the clients ------------------------------------------------------------------------ */
+
+/* Looks at a file that is none of ours, at `path` below the directory `dir`: components of names, no symbolic link followed
+ * from `dir` on. `below`: an open directory that `dir` is one component of; -1: `dir` is an absolute path. The directory that
+ * the file lies in is held open meanwhile, so what is told of both is told of the same mount. Asks the file system, not only
+ * its cache. SKV_OK, too, when there is no such file in that directory; SKV_E_UNAVAILABLE: the directory cannot be seen;
+ * SKV_E_FOREIGN: it is no regular file; SKV_E_INVALID: no such path can be. */
+int skv_file_look(int below, const char *dir, const char *path, struct skv_file_look *out, struct skv_error *err);
+
+/* The same through whoever can see them. */
+struct skv_file_looker;
+/* `masters`: as in struct skv_storage_config; n_masters 0: mounts here. SKV_E_INVALID. */
+int skv_file_looker_open(const char *const *masters, uint32_t n_masters, const char *token_file, struct skv_file_looker **out,
+			 struct skv_error *err);
+void skv_file_looker_close(struct skv_file_looker *l); /* NULL is allowed */
+/* With fs-masters `dir` is not looked at: theirs is. SKV_E_NETWORK and others: nobody could tell. */
+int skv_file_looker_look(struct skv_file_looker *l, const char *dir, const char *path, struct skv_file_look *out,
+			 struct skv_error *err);
 
 /* ---- for people -------------------------------------------------------------------------------- */
 
