@@ -174,11 +174,30 @@ int skv_pages_find(struct skv_pages *p, struct skv_pages_space *out, uint32_t *n
 	return SKV_EXIT_OK;
 }
 
+/* What the manager sees of its file; "-": it does not look. */
+static const char *file_state(const struct skv_json_node *v, char out[16])
+{
+	const struct skv_json_node *file = field(v, "file", SKV_JSON_OBJECT);
+	const struct skv_json_node *state = file ? field(file, "state", SKV_JSON_STRING) : NULL;
+
+	snprintf(out, 16, "%.*s", state ? (int)state->n : 1, state ? state->s : "-");
+	return out;
+}
+
 static json_t *as_json(const struct skv_json_node *v, const struct skv_pages_space *s, const char *tenant)
 {
-	return json_pack("{ss sI ss sI sI sI}", "tenant", tenant, "rank", (json_int_t)s->rank, "namespace", s->ns,
-			 "num_pages", (json_int_t)skv_pages_u64(v, "num_pages"), "used",
-			 (json_int_t)skv_pages_u64(v, "used"), "keys", (json_int_t)skv_pages_u64(v, "keys"));
+	const struct skv_json_node *file = field(v, "file", SKV_JSON_OBJECT);
+	const struct skv_json_node *path = file ? field(file, "path", SKV_JSON_STRING) : NULL;
+	json_t *out = json_pack("{ss sI ss sI sI sI}", "tenant", tenant, "rank", (json_int_t)s->rank, "namespace", s->ns,
+				"num_pages", (json_int_t)skv_pages_u64(v, "num_pages"), "used",
+				(json_int_t)skv_pages_u64(v, "used"), "keys", (json_int_t)skv_pages_u64(v, "keys"));
+	char state[16];
+
+	if (path)
+		json_object_set_new(out, "file",
+				    json_pack("{ss% ss sI}", "path", path->s, path->n, "state", file_state(v, state), "drops",
+					      (json_int_t)skv_pages_u64(file, "drops")));
+	return out;
 }
 
 static int list_spaces(struct skv_pages *p, bool all)
@@ -192,11 +211,12 @@ static int list_spaces(struct skv_pages *p, bool all)
 		return rc;
 	}
 	if (!p->cli->json)
-		printf("%-24s %8s %-24s %12s %12s %12s\n", "TENANT", "RANK", "NAMESPACE", "PAGES", "USED", "KEYS");
+		printf("%-24s %8s %-24s %12s %12s %12s %s\n", "TENANT", "RANK", "NAMESPACE", "PAGES", "USED", "KEYS", "FILE");
 	list = field(answer, "pages", SKV_JSON_ARRAY);
 	for (v = next_space(list, NULL); v; v = next_space(list, v)) {
 		struct skv_pages_space s;
 		const char *tenant;
+		char state[16];
 
 		if (!read_space(v, &p->arena, &s, &tenant) || (!all && strcmp(tenant, p->tenant) != 0) ||
 		    !skv_pages_wanted(p, &s))
@@ -204,8 +224,9 @@ static int list_spaces(struct skv_pages *p, bool all)
 		if (p->cli->json)
 			json_array_append_new(out, as_json(v, &s, tenant));
 		else
-			printf("%-24s %8" PRId64 " %-24s %12" PRIu64 " %12" PRIu64 " %12" PRIu64 "\n", tenant, s.rank,
-			       s.ns, skv_pages_u64(v, "num_pages"), skv_pages_u64(v, "used"), skv_pages_u64(v, "keys"));
+			printf("%-24s %8" PRId64 " %-24s %12" PRIu64 " %12" PRIu64 " %12" PRIu64 " %s\n", tenant, s.rank,
+			       s.ns, skv_pages_u64(v, "num_pages"), skv_pages_u64(v, "used"), skv_pages_u64(v, "keys"),
+			       file_state(v, state));
 	}
 	if (p->cli->json)
 		return skv_cli_print_json(json_pack("{so}", "pages", out));

@@ -32,6 +32,7 @@
 #include "compat.h"
 #include "endpoint.h"
 #include "limits.h"
+#include "page_files.h"
 #include "serve.h"
 
 #define DRAIN_MS 10000
@@ -182,13 +183,15 @@ static void on_hopeless(void *ctx)
 /* All ports, before anything else is touched. */
 static int bind_ports(struct service *s, struct skv_error *err)
 {
-	const struct skv_pages_options po = pages_options(s->p);
+	struct skv_pages_options po = pages_options(s->p);
 	struct skv_api *apis[3] = { &skv_native_api };
 	struct skv_service_options so;
 	struct skv_front_options fo;
 	struct skv_grpc_options go;
 	int rc = skv_compat_create(s->p, &s->compat, err);
 
+	if (rc == SKV_OK && s->p->pages)
+		rc = skv_page_files_open(s->p, &s->looker, &po.files, err);
 	if (rc == SKV_OK && s->p->pages)
 		rc = skv_pages_create(&po, &s->pages, err);
 	if (rc != SKV_OK)
@@ -219,6 +222,8 @@ static int start_fronts(struct service *s, struct skv_error *err)
 {
 	int rc = skv_service_start(s->service, s->core, err);
 
+	if (rc == SKV_OK && s->pages)
+		rc = skv_pages_start(s->pages, s->core, err);
 	if (rc == SKV_OK)
 		rc = skv_front_start(s->front, err);
 	if (rc == SKV_OK && s->grpc)
@@ -304,6 +309,7 @@ static void release(struct service *s)
 		skv_store_close(s->store);
 	skv_compat_destroy(s->compat);
 	skv_pages_destroy(s->pages);
+	skv_file_looker_close(s->looker);
 	if (s->log_fd >= 0) {
 		skv_log_setup(STDERR_FILENO, false, SKV_LOG_INFO);
 		close(s->log_fd);
@@ -335,7 +341,8 @@ static void stop(struct service *s)
 	skv_core_shutdown(s->core);
 	skv_node_retire(s->core, SKV_NODE_URL); /* others tell it as long as this one owns the store */
 	if (!join_begin(s) || !skv_front_quiet(s->front, 1000) ||
-	    (s->grpc && !skv_grpc_quiet(s->grpc, 1000)) || !skv_compat_quiet(s->compat, 1000) || !skv_core_quiet(s->core, 1000)) {
+	    (s->grpc && !skv_grpc_quiet(s->grpc, 1000)) || !skv_compat_quiet(s->compat, 1000) || !skv_pages_quiet(s->pages, 1000) ||
+	    !skv_core_quiet(s->core, 1000)) {
 		skv_log(SKV_LOG_WARN, "main", "leaving calls behind that hang in a file system");
 		_exit(atomic_load(&s->exit_status));
 	}
@@ -370,6 +377,8 @@ int skv_serve(const struct skv_run *run)
 			fprintf(stderr, "slabkvd: cannot start: %s\n", err.message);
 		if (s.core)
 			skv_core_shutdown(s.core);
+		if (!skv_pages_quiet(s.pages, 1000))
+			_exit(EXIT_PROBLEM);
 		release(&s);
 		return EXIT_PROBLEM;
 	}

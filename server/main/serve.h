@@ -18,6 +18,7 @@ struct service {
 	struct skv_grpc *grpc; /* NULL: off */
 	struct skv_compat *compat;
 	struct skv_api *pages; /* NULL: off */
+	struct skv_file_looker *looker; /* of page files; NULL: they are not looked at */
 	pthread_t begin; /* begin.c */
 	bool has_begin;
 	bool has_port_file;

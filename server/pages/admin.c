@@ -117,8 +117,25 @@ static uint64_t pages_in(const struct skv_storage_view *v, uint32_t n, const cha
 	return 0;
 }
 
-static void put_space(struct skv_buf *out, const struct space *s, const struct skv_instance_view *i, uint64_t num_pages)
+static void put_file(struct skv_call *c, const struct space *s)
 {
+	static const char *const states[] = { "none", "there", "unseen" };
+	struct pages_file_view f;
+
+	if (!pages_watch_view(c->api->ctx, s, &f))
+		return;
+	skv_jout_name(&c->out, "file");
+	skv_jout_open(&c->out, '{');
+	skv_jout_field_text(&c->out, "path", f.path);
+	skv_jout_field_string(&c->out, "state", states[f.state]);
+	skv_jout_field_u64(&c->out, "drops", f.drops);
+	skv_jout_close(&c->out, '}');
+}
+
+static void put_space(struct skv_call *c, const struct space *s, const struct skv_instance_view *i, uint64_t num_pages)
+{
+	struct skv_buf *out = &c->out;
+
 	skv_jout_open(out, '{');
 	skv_jout_field_string(out, "tenant", s->tenant);
 	skv_jout_name(out, "rank");
@@ -128,6 +145,7 @@ static void put_space(struct skv_buf *out, const struct space *s, const struct s
 	skv_jout_field_u64(out, "num_pages", num_pages);
 	skv_jout_field_u64(out, "used", i->used_bytes); /* of one byte each */
 	skv_jout_field_u64(out, "keys", i->blocks);
+	put_file(c, s);
 	skv_jout_close(out, '}');
 }
 
@@ -152,7 +170,7 @@ int pages_admin_list(struct skv_call *c)
 		if (!space_of(&v[i].spec, &c->arena, &s))
 			continue;
 		space_name(&s, name);
-		put_space(&c->out, &s, &v[i], pages_in(storages, n_storages, name));
+		put_space(c, &s, &v[i], pages_in(storages, n_storages, name));
 	}
 	skv_jout_close(&c->out, ']');
 	skv_jout_close(&c->out, '}');

@@ -300,6 +300,7 @@ void skv_pages_destroy(struct skv_api *api)
 		return;
 	skv_mutex_destroy(&p->wish_lock);
 	skv_mutex_destroy(&p->wait_lock);
+	pages_watch_destroy(p->watch);
 	pages_ranks_destroy(p->ranks);
 	skv_free(p->wishes);
 	skv_free(p);

@@ -238,6 +238,8 @@ static int make_and_ask(struct pages_call *k)
 		return SKV_E_NOT_FOUND;
 	}
 	rc = pages_make(k, num_pages);
+	if (rc == SKV_OK && k->op->flags & PAGES_MAKES)
+		pages_watch_look(pages_of(k), &k->space); /* its client has just opened the file, and may have made it anew */
 	return rc == SKV_OK && k->op->ask ? pages_go(k) : rc;
 }
 

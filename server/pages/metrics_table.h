@@ -7,6 +7,7 @@
 #define SKV_PAGES_METRICS_TABLE_H
 
 #define DROPPED_HELP "calls answered as done though the store could not take them"
+#define FILE_DROPS_HELP "spaces whose keys were dropped because their file was lost"
 
 #define SKV_PAGES_COUNTERS(X)                                                                                         \
 	X(reserved, "reserved", "", "pages reserved")                                                                 \
@@ -26,6 +27,11 @@
 	X(malformed, "malformed", "", "requests that were refused for what they say")                                 \
 	X(get_all_null, "get_all_null", "", "calls of get_page_indices answered null for all keys because one was missing") \
 	X(held, "held", "", "calls that waited until this manager was ready")                                         \
-	X(wishes, "wishes", "", "initializations that wait for the store")
+	X(wishes, "wishes", "", "initializations that wait for the store")                                            \
+	X(file_looks, "file_looks", "", "looks at a page file, or at where it would be")                               \
+	X(file_unseen, "file_unseen", "", "looks that told nothing: the directory or all fs-masters were away")        \
+	X(file_gone, "file_drops", "{why=\"gone\"}", FILE_DROPS_HELP)                                                  \
+	X(file_replaced, "file_drops", "{why=\"replaced\"}", FILE_DROPS_HELP)                                          \
+	X(file_shrank, "file_drops", "{why=\"shrank\"}", FILE_DROPS_HELP)
 
 #endif

@@ -38,6 +38,8 @@ struct wish {
 
 #define WISHES_MAX 1024u
 
+struct pages_watch;
+
 struct pages {
 	struct skv_api api;
 	struct skv_pages_options o;
@@ -48,6 +50,7 @@ struct pages {
 	struct job waker;
 	struct skv_service *service; /* of those that wait */
 	struct pages_ranks *ranks; /* ranks.c */
+	struct pages_watch *watch; /* watch.c; NULL: no files are looked at */
 	struct skv_mutex wish_lock;
 	struct wish *wishes; /* [WISHES_MAX]; these two protected by wish_lock */
 	uint32_t n_wishes;
@@ -282,6 +285,20 @@ void pages_ranks_destroy(struct pages_ranks *r); /* NULL is allowed */
 int pages_ranks(struct pages_call *k, const int64_t **v, uint32_t *n);
 /* Somebody has come or gone. */
 void pages_ranks_forget(struct pages *p);
+
+/* ---- watch.c: the clients' page files ---------------------------------------------------------- */
+
+enum pages_file_state { PAGES_FILE_NONE, PAGES_FILE_THERE, PAGES_FILE_UNSEEN };
+struct pages_file_view {
+	char path[2 * SKV_FILE_PATH_MAX + 2];
+	enum pages_file_state state;
+	uint64_t drops; /* how often its keys were dropped since this process began */
+};
+/* False: its file is not looked at. */
+bool pages_watch_view(struct pages *p, const struct space *s, struct pages_file_view *out);
+/* Has its file looked at now, and waits for that: but not for long, and not where it hangs. */
+void pages_watch_look(struct pages *p, const struct space *s);
+void pages_watch_destroy(struct pages_watch *w); /* after skv_pages_quiet; NULL is allowed */
 
 /* ---- admin.c: slabkv pages -------------------------------------------------------------------- */
 

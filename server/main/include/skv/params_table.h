@@ -143,6 +143,16 @@
 	X(pages_retry_ms, NUMBER, "1500", 0, 600000, "ms",                                         \
 	  "How long these APIs answer 503 with Retry-After while the manager starts or recovers; "  \
 	  "then as if nothing were stored.")                                                        \
+	X(pages_file_prefix, TEXT, "", 0, 511, "",                                                 \
+	  "file_path_prefix of SGLang's hf3fs configuration, as this host sees it; {tenant} in it stands " \
+	  "for the tenant. A space whose file there is gone, was replaced or was cut loses its "   \
+	  "keys. With pages_fs_master a path below its directory. Empty = files are not looked at.") \
+	X(pages_vllm_path, TEXT, "", 0, 511, "",                                                   \
+	  "hf3fs_storage_path of vLLM, in the same way.")                                          \
+	X(pages_fs_master, TEXT, "", 0, 2047, "",                                                  \
+	  "URLs http://host:port/DIR of fs-masters that look at these files, commas between them; " \
+	  "empty = they lie on a mount here.")                                                     \
+	X(pages_look_ms, NUMBER, "5000", 100, 3600000, "ms", "Time between two looks at these files.") \
 	X(compat, CHOICE, "off", 0, 0, "off|kvcm",                                                 \
 	  "kvcm: also opens the four ports of Tair KVCache Manager, and begins with its storage "  \
 	  "nfs_01 and group default. Its API is on the ports above in any case.")                  \

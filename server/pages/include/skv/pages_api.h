@@ -12,6 +12,20 @@
 #include <stdint.h>
 
 #include <skv/api.h>
+#include <skv/fs_master.h>
+
+struct skv_core;
+
+/* Where the clients' page files lie, and who looks at them: so that a space whose file is lost loses its keys. */
+struct skv_pages_files {
+	const char *prefix;    /* SGLang's file_path_prefix, {tenant} in it; "" = its files are not looked at */
+	const char *vllm_path; /* vLLM's hf3fs_storage_path, the same */
+	uint32_t look_ms;      /* between two looks */
+	/* Looks at `path` below `dir`, in which no client's word is; may block for as long as a file system does. SKV_OK, too,
+	 * when there is no file in that directory. By the API's own thread. */
+	int (*look)(void *ctx, const char *dir, const char *path, struct skv_file_look *out, struct skv_error *err);
+	void *ctx;
+};
 
 struct skv_pages_options {
 	bool strict_upstream; /* answers as upstream's own server does, its errors included */
@@ -21,10 +35,16 @@ struct skv_pages_options {
 	uint32_t grace_ms;    /* after that, until it may be reserved again */
 	bool relaxed;         /* reserve and confirm are answered before a sync: struct skv_start_req */
 	uint32_t retry_ms;    /* while nobody answers for the partition, clients are told so long to come again */
+	struct skv_pages_files files;
 };
 
 /* The API; lives until skv_pages_destroy, which no front or service must outlive. SKV_E_NOMEM. */
 int skv_pages_create(const struct skv_pages_options *o, struct skv_api **out, struct skv_error *err);
 void skv_pages_destroy(struct skv_api *api); /* NULL is allowed */
+
+/* Begins to look at page files, if there is something to look at. SKV_E_NOMEM. */
+int skv_pages_start(struct skv_api *api, struct skv_core *core, struct skv_error *err);
+/* Ends that, before the core goes. False: a look hangs in a file system, the API cannot be destroyed. api NULL is allowed. */
+bool skv_pages_quiet(struct skv_api *api, uint32_t timeout_ms);
 
 #endif
