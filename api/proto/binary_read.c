@@ -11,6 +11,8 @@
 #include "message.h"
 
 #include <endian.h>
+#include <stdio.h>
+#include <string.h>
 
 #include <skv/utf8.h>
 
@@ -390,6 +392,17 @@ static bool make_room(struct skv_proto_in *in, struct skv_rd r, ProtobufCMessage
 	return true;
 }
 
+/* Of what is skipped there is a number only, unless it is a field that is of another type here. */
+static void note(struct skv_proto_in *in, const ProtobufCFieldDescriptor *d, const struct field *f)
+{
+	char number[16];
+
+	if (!in->notes)
+		return;
+	snprintf(number, sizeof number, "%u", f->number);
+	skv_proto_note_field(in, d ? d->name : number, strlen(d ? d->name : number));
+}
+
 static bool read_message(struct skv_proto_in *in, struct skv_rd r, ProtobufCMessage *m, unsigned depth)
 {
 	const ProtobufCMessageDescriptor *d = m->descriptor;
@@ -407,8 +420,10 @@ static bool read_message(struct skv_proto_in *in, struct skv_rd r, ProtobufCMess
 		if (f.wire == GROUP_END)
 			return cut(in, "a group ends that did not begin");
 		field = find(d, f.number);
-		if (!field || !wire_fits(field, &f, &packed))
+		if (!field || !wire_fits(field, &f, &packed)) {
+			note(in, field, &f);
 			continue;
+		}
 		at.name = field->name;
 		at.index = NO_INDEX;
 		in->at = &at;
@@ -427,9 +442,18 @@ static bool read_message(struct skv_proto_in *in, struct skv_rd r, ProtobufCMess
 int skv_proto_read_binary(const ProtobufCMessageDescriptor *d, const void *bytes, size_t n,
 			  struct skv_arena *a, ProtobufCMessage **out, struct skv_error *err)
 {
+	return skv_proto_read_binary_noted(d, bytes, n, a, NULL, out, err);
+}
+
+int skv_proto_read_binary_noted(const ProtobufCMessageDescriptor *d, const void *bytes, size_t n, struct skv_arena *a,
+				struct skv_proto_notes *notes, ProtobufCMessage **out, struct skv_error *err)
+{
 	struct skv_proto_in in = skv_proto_open(n, a, err);
 	ProtobufCMessage *m = skv_proto_new(&in, d);
 
+	in.notes = notes;
+	if (notes)
+		notes->fields[0] = notes->value[0] = '\0';
 	if (m && read_message(&in, skv_rd_make(bytes, n), m, SKV_PROTO_DEPTH))
 		*out = m;
 	return in.status;

@@ -55,12 +55,14 @@ static int read_message(struct kvcm_call *k, ProtobufCMessage **out)
 {
 	struct skv_call *c = k->c;
 
-	if (c->wire == WIRE_GRPC || !(k->op->flags & KVCM_WORKER))
+	if (!(k->op->flags & KVCM_WORKER))
 		return codec_of(c)->read(k->op->request, c->body, c->n_body, &c->arena, out, &c->err);
 	k->notes = skv_arena_calloc(&c->arena, 1, sizeof *k->notes);
 	if (!k->notes)
 		return kvcm_nomem(k);
 	k->notes->aliases = aliases;
+	if (c->wire == WIRE_GRPC)
+		return skv_proto_read_binary_noted(k->op->request, c->body, c->n_body, &c->arena, k->notes, out, &c->err);
 	return skv_proto_read_json_noted(k->op->request, c->body, c->n_body, &c->arena, k->notes, out, &c->err);
 }
 

@@ -200,13 +200,18 @@ class Grpc:
         return self.channels[address]
 
     def __call__(self, api, *, service=None, **fields):
+        return self.send(api, self.message(api, service=service, **fields), service=service)
+
+    def message(self, api, *, service=None, **fields):
+        return self.messages.request(service or service_of(api), api, fields)
+
+    def send(self, api, message, *, service=None):
         service = service or service_of(api)
         path, _, answer = self.messages.rpc(service, api)
         if path not in self.calls:
             self.calls[path] = self.channel(service).unary_unary(
                 path, request_serializer=lambda m: m.SerializeToString(), response_deserializer=answer.FromString)
         metadata = (("authorization", f"Bearer {self.token}"),) if self.token else ()
-        message = self.messages.request(service, api, fields)
         got = Answer(self.messages.shown(self.calls[path](message, timeout=TIMEOUT_S, metadata=metadata)))
         check_header(service, got)
         return got

@@ -70,16 +70,19 @@ struct skv_proto_alias {
 	const char *field;
 };
 
-/* For who wants to know what of a JSON text was skipped. Texts are cut, and have letters, digits and "._-[]" only. */
+/* For who wants to know what of a message was skipped. Texts are cut, and have letters, digits and "._-[]" only. */
 struct skv_proto_notes {
 	const struct skv_proto_alias *aliases; /* ended by one of NULL; may be NULL */
-	char fields[200]; /* paths of unknown fields: "a.b, c"; "" */
-	char value[100];  /* path of the first enum whose name nobody knows; "" */
+	char fields[200]; /* paths of unknown fields: "a.b, c"; in binary they end in a number, "a.7"; "" */
+	char value[100];  /* path of the first enum whose name nobody knows; "". Not in binary: a number is kept */
 };
 
 /* skv_proto_json.read with notes, whose texts are filled. */
 int skv_proto_read_json_noted(const ProtobufCMessageDescriptor *d, const void *bytes, size_t n, struct skv_arena *a,
 			      struct skv_proto_notes *notes, ProtobufCMessage **out, struct skv_error *err);
+/* The same for skv_proto_binary; aliases do not count. */
+int skv_proto_read_binary_noted(const ProtobufCMessageDescriptor *d, const void *bytes, size_t n, struct skv_arena *a,
+				struct skv_proto_notes *notes, ProtobufCMessage **out, struct skv_error *err);
 
 /* An initialised message of the arena; NULL when there is no memory. */
 void *skv_proto_make(const ProtobufCMessageDescriptor *d, struct skv_arena *a);
