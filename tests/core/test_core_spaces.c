@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "../../server/core/internal.h"
+
 #define SPACES 700u /* slots once named their storage in 8 bits */
 #define PAGES 8u
 
@@ -174,12 +176,61 @@ static void one_storage_with_files_too_many(void **state)
 	env_destroy(&e);
 }
 
+/* So many spaces, as if others had been there and were deleted. */
+static void pretend(struct part *p, uint32_t n)
+{
+	void *space = p->space, *name = p->space_name;
+	uint32_t had = p->n_space;
+
+	assert_int_equal(skv_grow(&space, &p->cap_space, n, sizeof *p->space), SKV_OK);
+	p->space = space;
+	assert_int_equal(skv_grow(&name, &p->cap_space_name, n, sizeof *p->space_name), SKV_OK);
+	p->space_name = name;
+	memset(p->space + had, 0, (n - had) * sizeof *p->space);
+	memset(p->space_name + had, 0, (n - had) * sizeof *p->space_name);
+	p->n_space = n;
+}
+
+/* As many as a slot can name; then one is refused, and nothing else. */
+static void one_storage_too_many(void **state)
+{
+	struct part *p;
+	struct env e;
+
+	(void)state;
+	env_init(&e);
+	env_open(&e);
+	p = e.core->part;
+	assert_int_equal(make_space(&e, 0), SKV_OK);
+	pretend(p, MAX_SPACES - 1);
+	assert_int_equal(make_space(&e, 1), SKV_OK);
+	assert_int_equal(put(&e, 1, 1), 3);
+	assert_int_equal(p->space[MAX_SPACES - 1].used_bytes, 3);
+	assert_int_equal(make_storage(&e, 2), SKV_E_TOO_MANY);
+	assert_string_equal(e.err.message, "131072 storages at most, page spaces included");
+	assert_int_equal(put(&e, 0, 1), 3);
+	assert_int_equal(found(&e, 1), 3);
+	env_check(&e);
+	p->n_gap = MAX_SPACES - 2;
+	assert_int_equal(make_space(&e, 2), SKV_OK);
+	assert_int_equal(put(&e, 2, 1), 3);
+	assert_int_equal(p->n_gap, MAX_SPACES - 3);
+	env_check(&e);
+	env_crash(&e);
+	env_open(&e);
+	for (uint32_t i = 0; i < 3; i++)
+		assert_int_equal(found(&e, i), 3);
+	env_shutdown(&e);
+	env_destroy(&e);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(thousands_have_pages_of_their_own),
 		cmocka_unit_test(each_has_its_turn),
 		cmocka_unit_test(one_storage_with_files_too_many),
+		cmocka_unit_test(one_storage_too_many),
 	};
 
 	env_quiet();
