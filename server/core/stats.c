@@ -175,13 +175,15 @@ static int view_instance(const struct part *p, struct instance *inst, struct skv
 static int storages_locked(struct part *p, const char *name, struct skv_arena *a, struct skv_storage_view **out,
 			   uint32_t *n)
 {
-	struct skv_storage_view *v = skv_arena_alloc(a, (p->n_space + 1) * sizeof *v);
+	const int only = name ? space_find(p, name) : -1;
+	const uint32_t first = only < 0 ? 0 : (uint32_t)only, end = !name ? p->n_space : only < 0 ? 0 : first + 1;
+	struct skv_storage_view *v = skv_arena_alloc(a, (end - first + 1) * sizeof *v);
 	int rc = v ? SKV_OK : SKV_E_NOMEM;
 
 	ASSERT_SHARED(p);
 	*n = 0;
-	for (uint32_t i = 0; rc == SKV_OK && i < p->n_space; i++)
-		if (p->space[i].pool && (!name || strcmp(p->space[i].dev->name, name) == 0))
+	for (uint32_t i = first; rc == SKV_OK && i < end; i++)
+		if (p->space[i].pool)
 			rc = view_storage(&p->space[i], a, &v[(*n)++]);
 	*out = v;
 	return rc;
@@ -190,14 +192,16 @@ static int storages_locked(struct part *p, const char *name, struct skv_arena *a
 static int groups_locked(struct part *p, const char *name, struct skv_arena *a, struct skv_group_view **out,
 			 uint32_t *n)
 {
-	struct skv_group_view *v = skv_arena_alloc(a, (p->n_group + 1) * sizeof *v);
+	struct group *only = name ? group_find(p, name) : NULL;
+	struct skv_group_view *v = skv_arena_alloc(a, ((name ? 1 : p->n_group) + 1) * sizeof *v);
 	int rc = v ? SKV_OK : SKV_E_NOMEM;
 
 	ASSERT_SHARED(p);
 	*n = 0;
-	for (size_t i = 0; rc == SKV_OK && i < p->n_group; i++)
-		if (!name || strcmp(p->group[i]->spec.name, name) == 0)
-			rc = view_group(p, p->group[i], a, &v[(*n)++]);
+	if (rc == SKV_OK && only)
+		rc = view_group(p, only, a, &v[(*n)++]);
+	for (size_t i = 0; rc == SKV_OK && !name && i < p->n_group; i++)
+		rc = view_group(p, p->group[i], a, &v[(*n)++]);
 	*out = v;
 	return rc;
 }
