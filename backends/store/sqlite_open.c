@@ -289,7 +289,7 @@ static int read_id(struct db *d, uint64_t *id, struct skv_error *err)
 
 static int open_files(struct sqlite_store *s, struct skv_error *err)
 {
-	uint64_t fresh, id, other = 0;
+	uint64_t fresh, id = 0, other = 0;
 	int rc = files_make(s->main.path, err);
 
 	skv_random(&fresh, sizeof fresh);

@@ -43,7 +43,7 @@ int sqlite_get(void *self, const char *key, struct skv_buf *value, uint64_t *ver
 	       struct skv_error *err)
 {
 	struct db *d = &((struct sqlite_store *)self)->admin;
-	uint64_t got;
+	uint64_t got = 0;
 	int rc = read_begin(d, err);
 
 	if (rc != SKV_OK)

@@ -173,7 +173,7 @@ static bool sendable(struct entry *e, const struct skv_json_node *page)
 /* An empty space is made, too. */
 static int send_entry(struct skv_pages *p, struct entry *e, struct skv_buf *body)
 {
-	const struct skv_json_node *at = NULL, *key, *page;
+	const struct skv_json_node *at = NULL, *key = NULL, *page = NULL;
 	int rc = SKV_EXIT_OK;
 	uint32_t n = 0;
 
