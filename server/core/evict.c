@@ -377,8 +377,11 @@ static int let_go(struct part *p, struct picks *k, struct block *b, const struct
 	const struct group *g = f->set->group;
 	struct skv_policy_block facts = evict_facts(block_instance(b), b);
 	struct skv_policy_place at = place_of(f);
-	int rc = remove_mark(p, k, b);
+	int rc;
 
+	if (g->policy->prefetch)
+		g->policy->prefetch(g->policy_state, facts.hash);
+	rc = remove_mark(p, k, b);
 	if (rc == SKV_OK)
 		evict_count(p, block_instance(b));
 	if (rc == SKV_OK && g->policy->evicted && f->which >= EVICT_FIRST)

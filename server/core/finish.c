@@ -98,6 +98,8 @@ void finish_apply(struct part *p, struct txn *t)
 	assert(!s->settling);
 	s->finished_as = hash_outcome(t->success, s->n_write);
 	for (uint32_t i = s->n_write; i-- > 0;) {
+		if (i && s->write[i - 1].specs)
+			evict_expect(block_get(p, s->write[i - 1].block));
 		if (t->success[i] && s->write[i].specs) {
 			commit_block(p, t, i, use);
 			s->committed++;

@@ -205,6 +205,8 @@ void evict_forget(struct block *b);
 void evict_withhold(struct part *p, struct block *b);
 /* What its policy may know of it. */
 struct skv_policy_block evict_facts(const struct instance *inst, const struct block *b);
+/* It is committed soon: fetches into the cache what its policy looks at then. */
+void evict_expect(const struct block *b);
 /* It came to be; `how`: SKV_BORN_*. */
 void evict_born(struct part *p, struct block *b, uint32_t how);
 /* It was there before its policy: after a restart, or (`own` is false) when the policy has changed. */

@@ -313,12 +313,17 @@ static uint64_t mixed(uint64_t x)
 	return x ^ x >> 31;
 }
 
+static uint64_t hash_of(const struct instance *inst, const struct block *b)
+{
+	return mixed(mixed(b->key.hi ^ inst->hash) ^ b->key.lo);
+}
+
 struct skv_policy_block evict_facts(const struct instance *inst, const struct block *b)
 {
 	uint64_t mark = atomic_load_explicit(&b->mark, memory_order_relaxed);
 
 	return (struct skv_policy_block){
-		.hash = mixed(mixed(b->key.hi ^ inst->hash) ^ b->key.lo),
+		.hash = hash_of(inst, b),
 		.use = mark_use(mark),
 		.born = block_generation(inst, b),
 		.freq = mark_freq(mark),
@@ -333,6 +338,15 @@ void evict_keep(struct block *b, const struct skv_policy_block *facts)
 	b->slot[0].tag = facts->tag;
 	if (mark_freq(mark) != facts->freq)
 		atomic_store_explicit(&b->mark, mark_with_freq(mark, facts->freq), memory_order_relaxed);
+}
+
+void evict_expect(const struct block *b)
+{
+	const struct instance *inst = block_instance(b);
+	const struct group *g = inst->group;
+
+	if (g->policy->prefetch && !inst->ghost)
+		g->policy->prefetch(g->policy_state, hash_of(inst, b));
 }
 
 void evict_born(struct part *p, struct block *b, uint32_t how)

@@ -1,5 +1,6 @@
 /*
- * ghosts.c - see ghosts.h. A ring in order, and a table by tag: open addressing, linear probing, no tombstones.
+ * ghosts.c - see ghosts.h. A ring in order, and a table by tag: Robin Hood hashing, so a search ends where the one that it
+ * looks for would stand, and what stands behind a gap moves up without looking further.
  *
  * A cell: tag (32 bits), place in the ring + 1 (27), class (5). It has all that moving it takes, so each step costs one cache
  * miss, and that of the ghost that ends is fetched ahead.
@@ -57,29 +58,58 @@ static void fit(struct ghosts *g, uint64_t want)
 	g->retry_in = RETRY;
 }
 
-/* The cell becomes empty; later ones of the same cluster move up, so that none stands behind a gap. */
+/* How far from its home what is in cell i stands. */
+static uint32_t from_home(const struct ghosts *g, uint32_t i)
+{
+	uint32_t at = home(g, tag_in(g->cell[i]));
+
+	return i >= at ? i - at : i + g->n_cells - at;
+}
+
+/* The cell becomes empty; those behind it that are not at home move up. */
 static void erase(struct ghosts *g, uint32_t gap)
 {
-	for (uint32_t i = after(g, gap); g->cell[i]; i = after(g, i)) {
-		uint32_t from = home(g, tag_in(g->cell[i]));
-
-		/* does its home lie behind the gap, up to where it stands? */
-		if (gap < i ? gap < from && from <= i : gap < from || from <= i)
-			continue;
+	for (uint32_t i = after(g, gap); g->cell[i] && from_home(g, i) > 0; i = after(g, i)) {
 		g->cell[gap] = g->cell[i];
 		gap = i;
 	}
 	g->cell[gap] = 0;
 }
 
+/* Before the first that is nearer to its home; that one and those behind it make room. */
+static void insert(struct ghosts *g, uint64_t cell)
+{
+	uint32_t i = home(g, tag_in(cell)), far = 0;
+
+	for (; g->cell[i]; i = after(g, i), far++) {
+		uint32_t other = from_home(g, i);
+
+		if (other < far) {
+			uint64_t moves = g->cell[i];
+
+			g->cell[i] = cell;
+			cell = moves;
+			far = other;
+		}
+	}
+	g->cell[i] = cell;
+}
+
+void ghosts_prefetch(const struct ghosts *g, uint64_t hash)
+{
+	if (g->cap)
+		__builtin_prefetch(&g->cell[home(g, tag_of(hash))], 1);
+}
+
 bool ghosts_take(struct ghosts *g, uint64_t hash, uint32_t *class)
 {
-	uint32_t tag = tag_of(hash), i = g->cap ? home(g, tag) : 0;
+	uint32_t tag = tag_of(hash), i = g->cap ? home(g, tag) : 0, far = 0;
 
-	while (g->cap && g->cell[i] && tag_in(g->cell[i]) != tag)
-		i = after(g, i);
-	if (!g->cap || !g->cell[i])
+	if (!g->cap)
 		return false;
+	for (; tag_in(g->cell[i]) != tag; i = after(g, i), far++)
+		if (!g->cell[i] || from_home(g, i) < far)
+			return false;
 	*class = class_in(g->cell[i]);
 	g->ring[place_in(g->cell[i])] = 0;
 	erase(g, i);
@@ -89,12 +119,13 @@ bool ghosts_take(struct ghosts *g, uint64_t hash, uint32_t *class)
 /* Returns how many that are (0: it came back), and its class. */
 static uint32_t end_oldest(struct ghosts *g, uint32_t *class)
 {
-	uint32_t place = (g->next + g->cap - g->used) % g->cap, tag = g->ring[place], i;
+	uint32_t place = g->next >= g->used ? g->next - g->used : g->next + g->cap - g->used;
+	uint32_t ahead = place + AHEAD < g->cap ? place + AHEAD : place + AHEAD - g->cap;
+	uint32_t tag = g->ring[place], i;
 
 	assert(g->used > 0);
 	g->used--;
-	if (g->used > AHEAD)
-		__builtin_prefetch(&g->cell[home(g, g->ring[(place + AHEAD) % g->cap])], 1);
+	__builtin_prefetch(&g->cell[home(g, g->ring[ahead])], 1);
 	if (!tag)
 		return 0;
 	for (i = home(g, tag); !g->cell[i] || place_in(g->cell[i]) != place; i = after(g, i))
@@ -107,7 +138,7 @@ static uint32_t end_oldest(struct ghosts *g, uint32_t *class)
 
 uint32_t ghosts_add(struct ghosts *g, uint64_t hash, uint32_t class, uint64_t want, uint32_t ended[GHOSTS_END])
 {
-	uint32_t n = 0, tag = tag_of(hash), i;
+	uint32_t n = 0, tag = tag_of(hash);
 
 	fit(g, want);
 	if (!g->cap)
@@ -115,9 +146,8 @@ uint32_t ghosts_add(struct ghosts *g, uint64_t hash, uint32_t class, uint64_t wa
 	want = want < 1 ? 1 : want > g->cap ? g->cap : want;
 	for (uint32_t left = GHOSTS_END; left && g->used >= want; left--)
 		n += end_oldest(g, &ended[n]);
-	for (i = home(g, tag); g->cell[i]; i = after(g, i))
-		;
-	g->cell[i] = (uint64_t)tag << 32 | (g->next + 1) << CLASS_BITS | class;
+	assert(g->used < g->cap && class < 1u << CLASS_BITS);
+	insert(g, (uint64_t)tag << 32 | (g->next + 1) << CLASS_BITS | class);
 	g->ring[g->next] = tag;
 	g->next = g->next + 1 < g->cap ? g->next + 1 : 0;
 	g->used++;

@@ -25,6 +25,8 @@ struct ghosts {
 };
 
 void ghosts_destroy(struct ghosts *g);
+/* Of this key something is asked or added soon: fetches ahead where that will look. */
+void ghosts_prefetch(const struct ghosts *g, uint64_t hash);
 /* Is there one of this key? Then it is none any more, and *class (0..31) as it was given. */
 bool ghosts_take(struct ghosts *g, uint64_t hash, uint32_t *class);
 /* A new one. `want`: how many there may be, those that came back included. Returns how many ended by it; ended[i]: their

@@ -185,6 +185,13 @@ static void destroy(void *state)
 	skv_free(o);
 }
 
+static void prefetch(const void *state, uint64_t hash)
+{
+	const struct odds *o = state;
+
+	ghosts_prefetch(&o->ghosts, hash);
+}
+
 static void born(void *state, struct skv_policy_block *b, uint32_t how)
 {
 	struct odds *o = state;
@@ -253,5 +260,5 @@ static void evicted(void *state, const struct skv_policy_block *b, struct skv_po
 
 const struct skv_policy_ops skv_policy_odds = {
 	.name = "odds", .n_queues = CLASSES, .leaf_first = true, .by_use = true, .create = create, .destroy = destroy,
-	.born = born, .adopt = adopt, .place = place, .look = look, .rank = rank, .evicted = evicted,
+	.prefetch = prefetch, .born = born, .adopt = adopt, .place = place, .look = look, .rank = rank, .evicted = evicted,
 };

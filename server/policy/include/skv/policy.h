@@ -69,6 +69,8 @@ struct skv_policy_ops {
 	 * neither of the two functions, and NULL as state. */
 	void *(*create)(const struct skv_policy_counts *n);
 	void (*destroy)(void *state);
+	/* born() or evicted() of a block with this hash comes soon: fetches into the cache what they look at. NULL: nothing. */
+	void (*prefetch)(const void *state, uint64_t hash);
 	/* A block came to be; `how`: SKV_BORN_*. May set freq and tag. NULL: nothing to do. */
 	void (*born)(void *state, struct skv_policy_block *b, uint32_t how);
 	/* A block that was there before the state: after a restart (`own`: the tag is this policy's), or when the policy
