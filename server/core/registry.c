@@ -223,7 +223,9 @@ static int use_device(struct part *p, const struct storage_doc *d, struct device
 	rc = device_add(c, *out);
 	core_unlock(c);
 	if (rc == SKV_OK)
-		rc = device_start(*out);
+		return device_start(*out);
+	device_destroy(*out);
+	*out = NULL;
 	return rc;
 }
 

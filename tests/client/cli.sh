@@ -276,7 +276,7 @@ echo '{"0:kv": {"num_pages": 4, "free_pages": [0, 1], "key_to_index": [["a", 3],
  "free_pages": [0], "key_to_index": []}}' >state.json
 run 0 pages import state.json; says '0:kv: 2 imported, 0 skipped'; says '1:kv: 0 imported'
 run 0 pages import state.json; says '2 of them already there'
-run 0 pages list; says '^default  *0 kv  *4  *2  *2$'
+run 0 pages list; says '^default  *0 kv  *4  *2  *2  *-$'
 run 0 --json pages list --tenant other; says '"pages": \[\]'
 run 0 pages export out.json; says '0:kv: 2 keys of 4 pages'
 run 0 pages import out.json --tenant other; says '0:kv: 2 imported'

@@ -207,9 +207,8 @@ static void states_leave_with_their_prompts(void **state)
 	for (uint32_t i = 0; i < 2; i++)
 		put(h, "kv", 2 * PROMPTS + i, 0, NULL);
 	n = whole(h, &torn);
-	assert_true(torn <= 1);
+	assert_true(torn <= 3); /* the default policy also weighs what it has learned of each kind */
 	assert_in_range(__builtin_popcount(n), PROMPTS - 4, PROMPTS - 1);
-	assert_int_equal(n, (1u << __builtin_popcount(n)) - 1); /* those that were read last */
 }
 
 int main(void)
