@@ -157,7 +157,7 @@ def read(lab, op, keys, bar):
     finally:
         m.remove()
     r = best(rounds)
-    yield line(f"SGLang {op} of {keys} keys, all hits, of {population:,} pages, wrk, 4 connections",
+    yield line(f"SGLang {op} of {keys} keys, all hits, of {population:,} pages",
                f">= {bar:,} requests/s" + ("; < 100 us CPU a call" if keys > 1 else ""),
                f"{r['per_s']:,.0f} requests/s, {r['cpu']:.1f} us CPU a call; p50 {r['p50_us']} us, "
                f"p99 {r['p99_us']} us",
@@ -190,7 +190,7 @@ def reserve_confirm(lab):
     size = max(64, counted["store_append_bytes"] // max(1, counted["store_appends"]))
     floor = lab.floor("sqlite_append", lab.dir, size, "FULL", lab.seconds)
     yield line(f"SGLang reserve + confirm of {BATCH} keys, {new} of them new, {population:,} to "
-               f"{population + max(x['pairs'] for x in rounds) * new:,} pages, durable (FULL), wrk, 4 connections",
+               f"{population + max(x['pairs'] for x in rounds) * new:,} pages, durable (FULL)",
                "<= 300 us CPU for the pair",
                f"{r['cpu']:.0f} us; {r['pairs'] * 1e6 / r['us']:,.0f} pairs/s, {r['pairs'] * new * 1e6 / r['us']:,.0f} "
                f"pages/s; p50 of a call {r['p50_us']} us, p99 {r['p99_us']} us",
@@ -335,7 +335,7 @@ def no_growth(what, upstream, found):
     # A call is mostly the sync of the disk: twice the small store's time is noise; 4x would be growth.
     met = max(p50.values()) < 1000 and p50[max(p50)] < 2 * p50[min(p50)]
     for pages, (took, cpu, note) in found.items():
-        yield line(f"SGLang {what}, {pages:,} pages there, durable (FULL)", "< 1 ms, not growing with the pages",
+        yield line(f"SGLang {what}, {pages:,} pages there, durable (FULL)", "< 1 ms, not growing",
                    f"p50 {p50[pages] / 1000:.2f} ms, least {min(took) / 1000:.2f}, of {len(took)} calls; "
                    f"{cpu:.0f} us CPU a call{note}", f"upstream {upstream} ms at 1,000,000", met)
 

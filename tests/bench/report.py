@@ -4,21 +4,20 @@ import lab
 
 HEAD = """# Benchmarks
 
-Written by `tests/bench/run`; do not edit. Every row was measured with the floor beside it on the same
-machine in the same run, and says when it falls short.
+Written by `tests/bench/run`; do not edit. Every row was measured with its floor, on the same machine in the same run.
 
 {machine}
 
 {origin}
 
-How to read it: *CPU* is the manager's own time from `/proc`, the least of three rounds, because the load
-runs on the same cores and other work may, too; calls per second are what is left then. Floors: *echo* is a
-bare libmicrohttpd server with requests and answers of the same length, under the same load; *hash and touch* is XXH3 of
-a key and one random cache line of 512 MiB; *bare SQLite* commits as many bytes as the manager's appends had, one
-after the other, with the same `synchronous`; *fio* does the same I/O with O_DIRECT.
+*CPU* is the manager's own time from `/proc`, the least of three rounds; calls per second are with the load on the same cores, so
+a p99 of milliseconds is also a measure of what else ran there. Recovery works on one core. The disk is a virtual one, whose
+syncs take 0.05 to 3 ms. FULL and NORMAL are the manager's `durability`. Puts into a full store are of 128 blocks a call, NORMAL; SGLang's calls
+come from wrk over 4 connections; bytes are verified.
 
-A p99 of milliseconds is also a measure of what else ran on the two cores: client threads, manager and
-neighbours share them. So are the times until ready: recovery works on one core. The disk is a virtual one, whose syncs take 0.05 to 3 ms from one minute to the next.
+Floors: *echo* is a bare libmicrohttpd server with requests and answers of the same length, under the same load; *hash and touch*
+is XXH3 of a key and one random cache line of 512 MiB; *bare SQLite* commits as many bytes as the manager's appends had, one after
+the other, with the same `synchronous`; *fio* does the same I/O with O_DIRECT, 16 deep.
 
 | what | bar | measured | floor | met |
 |---|---|---|---|---|
@@ -27,7 +26,8 @@ neighbours share them. So are the times until ready: recovery works on one core.
 TAIL = """
 ## Beside others
 
-Measured by us on two cores of the same kind, with each server's own client, as CPU time of the server:
+CPU time of the server, measured by us on two cores of the same kind, with each server's own client. slabkv's numbers are the rows
+above; neither of the others makes anything durable before it answers.
 
 | | Mooncake master (RPC) | SGLang's hf3fs metadata server (HTTP, at its best) |
 |---|---|---|
@@ -36,8 +36,6 @@ Measured by us on two cores of the same kind, with each server's own client, as 
 | put (start and end) of 512 blocks | 7.6-10 us a block | 4-5.6 us a block (two calls) |
 | put with 4 writers, store full | success 0.29-0.96, p99 11-33x | no eviction |
 | memory of a block | 830-1,000 B | - |
-
-Neither makes anything durable before it answers; the rows above that write do.
 
 ## Again
 
@@ -63,8 +61,8 @@ def text(found):
     dates = sorted(e["date"] for e in found.values())
     origin = f"Commit {', '.join(commits)}; {dates[0]} to {dates[-1]}. " if found else ""
     if found:
-        origin += "Load average when each row began, other work included:\n"
-        origin += ", ".join(f"{name} {e['load']:.1f}" for name, e in found.items()) + "."
+        loads = [e["load"] for e in found.values()]
+        origin += f"Load average when a row began, other work included: {min(loads):.1f} to {max(loads):.1f}."
     out = HEAD.format(machine=f"{m['cpu']}, {m['cores']} cores, {m['memory']}, {m['kernel']}.", origin=origin)
     for name, entry in found.items():
         short = " (quick)" if entry["quick"] else ""
