@@ -6,7 +6,7 @@ unless `differs` says that it cannot be: where upstream's would give two keys on
 another key. "<p>" stands for a page: its first answer says which, and no two names have the same. After an answer that
 refuses, nothing must have changed.
 
-This table is what `conformance` runs and what docs/SGLANG.md shows.
+This table is what `conformance` runs; docs/SGLANG.md shows the cases in which slabkvd differs from upstream.
 """
 
 import dataclasses
@@ -109,8 +109,8 @@ def asks(keys):
     return {"keys": [[k, ""] for k in keys]}
 
 
-SHARED = "upstream gives two keys one page, or a key a second one"
-READ = "upstream gives a reader's page away"
+SHARED = "upstream: two keys on a page, or two pages of a key"
+READ = "upstream: a reader's page is given away"
 
 # ---- the seven calls as they are meant -------------------------------------------------------------
 
@@ -390,7 +390,7 @@ HTTP = [
         step("/{rank}/nothing", None, NOT_FOUND, method=method)], shared=True)
       for method in ("GET", "PUT", "DELETE")],
     Case("an unknown call", [step("/{rank}/nothing", {}, NOT_FOUND), step("/{rank}", {}, NOT_FOUND)], shared=True),
-    Case("a trailing slash", "trailing_slash", told=("exists/", "307 to the path without it", "307")),
+    Case("a trailing slash", "trailing_slash", told=("exists/", "307 to the path without it", "the same")),
     Case("two segments, and one byte at a time", "segments", told=("exists", '{"exists": [true]}', "the same")),
     Case("a hundred calls on one connection", "keep_alive", told=(
         "reserve, confirm, exists, get", "200, 204", "the same")),
@@ -496,7 +496,8 @@ def shown_request(s):
     return f"`{call} {body}`"
 
 
-def row(case):
+def cells(case):
+    """Request, answer, answer with strict_upstream."""
     if isinstance(case.steps, str):
         asked, default, strict = case.told
     else:
@@ -505,12 +506,39 @@ def row(case):
         default = "<br>".join(shown_answer(s.default) for s in told)
         strict = "<br>".join(shown_answer(s.strict) for s in told)
     strict = "the same" if strict == default else strict
-    return f"| {case.name} | {asked} | {default} | {strict}{f' ({case.differs})' if case.differs else ''} |"
+    return asked, default, f"{strict}{f' ({case.differs})' if case.differs else ''}"
 
 
 def markdown():
+    """All cases."""
     lines = []
     for part, cases in PARTS.items():
         lines += [f"### {part}", "", "| case | request | answer | with `strict_upstream` |", "|---|---|---|---|"]
-        lines += [row(case) for case in cases] + [""]
+        lines += [f"| {case.name} | {' | '.join(cells(case))} |" for case in cases] + [""]
     return "\n".join(lines)
+
+
+def names(cases):
+    """Of cases that are answered alike: "exists, get with bad JSON; NaN"."""
+    calls = {}
+    for case in cases:
+        call, _, rest = case.name.partition(" ")
+        calls.setdefault(rest if call in ENDPOINTS else case.name, []).append(call if call in ENDPOINTS else "")
+    who = {rest: "any call" if len(c) == len(ENDPOINTS) else ", ".join(c) for rest, c in calls.items()}
+    return "; ".join(f"{who[rest]} {rest}".strip() for rest in calls)
+
+
+def differences():
+    """The cases that upstream answers otherwise; those with the same answers in one row."""
+    alike = {}
+    for part, cases in PARTS.items():
+        for case in cases:
+            if cells(case)[2] != "the same":
+                alike.setdefault((part, *cells(case)[1:]), []).append(case)
+    lines = ["| case | request | answer | with `strict_upstream` |", "|---|---|---|---|"]
+    for (_, *answers), cases in alike.items():
+        asked = {cells(case)[0] for case in cases}
+        if len(asked) > 1:
+            asked = {re.sub(r"`(\w+)[^`]*`", r"\1", a) for a in asked}
+        lines.append(f"| {names(cases)} | {asked.pop() if len(asked) == 1 else ''} | {' | '.join(answers)} |")
+    return "\n".join(lines) + "\n"
