@@ -288,6 +288,10 @@ void skv_core_destroy(struct skv_core *c)
 	skv_mutex_destroy(&c->turn_lock);
 	skv_rwlock_destroy(&c->lock);
 	skv_free(c->device);
+	for (struct known_secret *k = atomic_load(&c->secret), *before; k; k = before) {
+		before = k->before;
+		skv_free(k);
+	}
 	skv_free(c);
 }
 
@@ -332,7 +336,14 @@ int skv_core_wait_ready(struct skv_core *c, uint32_t timeout_ms)
 	return SKV_OK;
 }
 
-const struct skv_secret *skv_core_secret(const struct skv_core *c) { return &c->secret; }
+const struct skv_secret *skv_core_secret(const struct skv_core *c)
+{
+	static const struct skv_secret none;
+
+	const struct known_secret *k = atomic_load_explicit(&c->secret, memory_order_acquire);
+
+	return k ? &k->secret : &none;
+}
 
 void skv_core_counters_get(const struct skv_core *c, struct skv_core_counters *out)
 {

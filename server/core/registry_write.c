@@ -100,6 +100,21 @@ static int make_secret(struct skv_core *c, uint64_t fence, struct skv_error *err
 	return rc;
 }
 
+static int know_secret(struct skv_core *c, const uint8_t *bytes)
+{
+	struct known_secret *have = atomic_load(&c->secret), *k;
+
+	if (have && memcmp(have->secret.bytes, bytes, sizeof have->secret.bytes) == 0)
+		return SKV_OK;
+	k = skv_calloc(1, sizeof *k);
+	if (!k)
+		return SKV_E_NOMEM;
+	memcpy(k->secret.bytes, bytes, sizeof k->secret.bytes);
+	k->before = have;
+	atomic_store_explicit(&c->secret, k, memory_order_release);
+	return SKV_OK;
+}
+
 int registry_secret(struct skv_core *c, uint64_t fence, struct skv_error *err)
 {
 	struct skv_buf b = { 0 };
@@ -112,10 +127,10 @@ int registry_secret(struct skv_core *c, uint64_t fence, struct skv_error *err)
 		if (rc == SKV_OK)
 			rc = skv_store_get(c->store, "secret", &b, NULL, err);
 	}
-	if (rc == SKV_OK && b.len != sizeof c->secret.bytes)
+	if (rc == SKV_OK && b.len != sizeof(struct skv_secret))
 		rc = skv_fail(err, SKV_E_CORRUPT, NULL, "registry document 'secret' is malformed");
 	if (rc == SKV_OK)
-		memcpy(c->secret.bytes, b.data, b.len);
+		rc = know_secret(c, b.data);
 	skv_buf_destroy(&b);
 	return rc;
 }

@@ -657,11 +657,17 @@ struct commit {
 
 #define DEMOTE_NONE UINT64_MAX
 
+/* Readers keep pointers to it: it never changes, and stays as long as the core. */
+struct known_secret {
+	struct skv_secret secret;
+	struct known_secret *before; /* that the store had before, if somebody took it away */
+};
+
 struct skv_core {
 	struct skv_core_options o;
 	const struct skv_clock *clock;
 	struct skv_store *store;
-	struct skv_secret secret;
+	_Atomic(struct known_secret *) secret; /* of the store, newest; NULL before the first load */
 	char owner[192];
 	char boot_id[37];
 	uint64_t started_ms;

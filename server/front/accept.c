@@ -27,9 +27,9 @@ static bool accept_one(struct skv_front *f)
 	if (fd < 0)
 		return errno == EAGAIN || errno == EINTR || errno == ECONNABORTED;
 	if (atomic_fetch_add(&f->acceptor.open, 1) >= f->o.max_connections) {
+		skv_metrics_add(&f->s->metrics, METRIC_http_connections_refused, 1); /* who is refused can look it up */
 		close(fd);
 		skv_accept_closed(f);
-		skv_metrics_add(&f->s->metrics, METRIC_http_connections_refused, 1);
 		return true;
 	}
 	if (MHD_add_connection(f->daemon, fd, (struct sockaddr *)&from, n) != MHD_YES) /* has closed it */

@@ -180,17 +180,19 @@ static void tell_clears_apart(struct pages_call *k)
 
 int pages_begin(struct pages_call *k)
 {
-	int rc;
+	int ready, rc;
 
 	tell_clears_apart(k);
+	ready = skv_call_check_core(k->c); /* before keys are read: they are hashed with the store's secret */
 	rc = pages_read(k);
 	if (rc != SKV_OK)
 		return check_late(k, rc);
-	if (k->op->say && k->u.num_pages == VLLM_SCHEDULER)
+	if (k->op->say && k->u.num_pages == VLLM_SCHEDULER) {
+		skv_error_clear(&k->c->err);
 		return SKV_OK;
-	rc = skv_call_check_core(k->c);
-	if (rc != SKV_OK)
-		return rc;
+	}
+	if (ready != SKV_OK)
+		return ready;
 	if (k->op->flags & PAGES_MAKES)
 		return pages_make_later(k);
 	rc = k->total > 0 || k->op->flags & PAGES_WHOLE ? pages_go(k) : pages_find(k);

@@ -79,7 +79,7 @@ class Manager:
 
     def metrics(self, headers=None):
         request = urllib.request.Request(f"http://127.0.0.1:{self.http_port}/metrics", headers=headers or {})
-        with urllib.request.urlopen(request, timeout=10) as answer:
+        with urllib.request.urlopen(request, timeout=60) as answer:
             lines = answer.read().decode().split("\n")
         return {line.rsplit(" ", 1)[0]: float(line.rsplit(" ", 1)[1]) for line in lines if line and line[0] != "#"}
 

@@ -315,6 +315,18 @@ static void *write_until_refused(void *arg)
 	return NULL;
 }
 
+/* On a busy machine its patience may end before the writer lets it in: then it tries again, as a manager does. */
+static void acquire_from_a_writer(struct bench *b, struct skv_store *s)
+{
+	uint64_t fence = 0;
+	int rc = SKV_E_STORE_IO;
+
+	for (int tries = 0; tries < 30 && rc == SKV_E_STORE_IO; tries++)
+		rc = skv_store_acquire(s, 0, "first", 60000, &fence, NULL, 0, &b->err);
+	bench_ok(b, rc);
+	assert_int_not_equal(fence, 0);
+}
+
 /* Another process's writer, in the middle of it: from the moment on when the ownership is another's, nothing of it counts. */
 void nothing_is_written_after_the_next_acquire(void **state)
 {
@@ -330,7 +342,7 @@ void nothing_is_written_after_the_next_acquire(void **state)
 		assert_int_equal(pthread_create(&thread, NULL, write_until_refused, &w), 0);
 		while (skv_store_get(next, "k", &v, NULL, &b->err) == SKV_E_NOT_FOUND)
 			;
-		bench_acquire(b, next, "first", 60000);
+		acquire_from_a_writer(b, next);
 		bench_ok(b, skv_store_get(next, "k", &v, &at_acquire, &b->err));
 		pthread_join(thread, NULL);
 		assert_int_equal(w.end, SKV_E_FENCED);

@@ -98,7 +98,8 @@ struct skv_done {
 	void *ctx;
 };
 
-/* The store's secret for string keys. Valid once READY; borrowed. */
+/* The store's secret for string keys; all zero until the core has been READY for the first time: ask for the state first.
+ * Borrowed, any thread. */
 const struct skv_secret *skv_core_secret(const struct skv_core *c);
 
 /* ---- administration: blocking (store and file system I/O), any thread but the core's ---------- */
