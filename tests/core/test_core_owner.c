@@ -21,6 +21,7 @@ static void second(struct env *a, struct env *b)
 	skv_fake_clock_advance(&b->clock, skv_now_ms(&a->clock.clock) - skv_now_ms(&b->clock.clock));
 	assert_int_equal(skv_store_open(b->ops, &b->store_options, &b->store, &b->err), SKV_OK);
 	b->o.store = b->store;
+	b->o.owner_lease_ms = a->o.owner_lease_ms;
 	assert_int_equal(skv_core_create(&b->o, &b->core, &b->err), SKV_OK);
 }
 
