@@ -141,8 +141,8 @@
 	  "tenth of a second; what is lost so is a miss. full: as durability says, which costs a "  \
 	  "sync for each call.")                                                                    \
 	X(pages_retry_ms, NUMBER, "1500", 0, 600000, "ms",                                         \
-	  "How long these APIs answer 503 with Retry-After while the manager starts or recovers; "  \
-	  "then as if nothing were stored.")                                                        \
+	  "How long calls of these APIs wait while the manager starts or recovers; "             \
+	  "what it is not ready for by then is answered as if nothing were stored.")                \
 	X(pages_file_prefix, TEXT, "", 0, 511, "",                                                 \
 	  "file_path_prefix of SGLang's hf3fs configuration, as this host sees it; {tenant} in it stands " \
 	  "for the tenant. A space whose file there is gone, was replaced or was cut loses its "   \
