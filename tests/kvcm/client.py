@@ -208,11 +208,12 @@ class Grpc:
     def send(self, api, message, *, service=None):
         service = service or service_of(api)
         path, _, answer = self.messages.rpc(service, api)
-        if path not in self.calls:
-            self.calls[path] = self.channel(service).unary_unary(
+        channel = self.channel(service)  # another one after a restart: the ports are others
+        if (channel, path) not in self.calls:
+            self.calls[channel, path] = channel.unary_unary(
                 path, request_serializer=lambda m: m.SerializeToString(), response_deserializer=answer.FromString)
         metadata = (("authorization", f"Bearer {self.token}"),) if self.token else ()
-        got = Answer(self.messages.shown(self.calls[path](message, timeout=TIMEOUT_S, metadata=metadata)))
+        got = Answer(self.messages.shown(self.calls[channel, path](message, timeout=TIMEOUT_S, metadata=metadata)))
         check_header(service, got)
         return got
 
