@@ -2,7 +2,7 @@
  * fs_master.h - what managers and fs-masters say to each other: JSON over HTTP, POST <SKV_FS_PREFIX><dir>/<verb>.
  *
  * An fs-master keeps no state: a call tells which storage the directory must be, and every call may be repeated. `dir` is
- * a name (skv_name_valid) below the fs-master's root. docs/PROTOCOL.md has it for people.
+ * a name (skv_name_valid) below the fs-master's root. docs/PROTOCOL.md names the calls and points here for their bodies.
  */
 #ifndef SKV_FS_MASTER_H
 #define SKV_FS_MASTER_H
