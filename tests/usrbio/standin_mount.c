@@ -178,11 +178,11 @@ void mount_reload(struct mount *m)
 	FILE *f = NULL;
 	int fd;
 
-	(void)fstatat(m->virt, "standin.conf", &st, 0);
+	pthread_mutex_lock(&m->reload_lock);
+	(void)fstatat(m->virt, "standin.conf", &st, 0); /* under the lock: an older look must not undo a newer one */
 	stamp[0] = (int64_t)st.st_ino;
 	stamp[1] = st.st_mtim.tv_sec * 1000000000 + st.st_mtim.tv_nsec;
 	stamp[2] = st.st_size;
-	pthread_mutex_lock(&m->reload_lock);
 	if (memcmp(stamp, m->conf_stamp, sizeof stamp) != 0) {
 		memcpy(m->conf_stamp, stamp, sizeof stamp);
 		fd = openat(m->virt, "standin.conf", O_RDONLY | O_CLOEXEC);
